@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+# Everything is here: make help. Machines are started by tests/run, not by make.
+BUILD  := build
+CC     := gcc
+TEXT_FLAGS := -Wall -Wextra -Werror -Wshadow -Wundef -Wvla -Wstrict-prototypes -Wmissing-prototypes
+TRAP_UB := -fsanitize=undefined -fsanitize-undefined-trap-on-error
+# Only gcc turns loops into calls of memset, and only gcc knows how to be told not to.
+NO_LOOP_CALLS := $(shell f=-fno-tree-loop-distribute-patterns; $(CC) -Werror $$f -E -x c /dev/null >/dev/null 2>&1 && echo $$f)
+COMMON := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-common -fno-stack-protector -fno-omit-frame-pointer \
+          -fno-strict-aliasing -fno-asynchronous-unwind-tables $(NO_LOOP_CALLS) \
+          -ffile-prefix-map=$(CURDIR)=. -I. $(TEXT_FLAGS) -MMD -MP $(UBSAN:1=$(TRAP_UB))
+CFLAGS := $(COMMON) -mcmodel=kernel -mno-red-zone -mgeneral-regs-only
+UFLAGS := $(COMMON) -mcmodel=small -mno-red-zone -Ikernel/user
+
+ASM    := $(sort $(wildcard boot/*.asm kernel/*.asm pmu/virt/*.asm tests/*.asm))
+C      := $(sort $(wildcard boot/*.c kernel/*.c hal/*.c pmu/*.c pmu/events/*.c pmu/virt/*.c tests/*.c))
+UASM   := $(sort $(wildcard kernel/user/*.asm tests/ring3/*.asm))
+UC     := $(sort $(wildcard kernel/user/*.c tests/ring3/*.c))
+OBJ    := $(ASM:%.asm=$(BUILD)/%.asm.o) $(C:%.c=$(BUILD)/%.o)
+# Two pure kernel files are built a second time for ring 3.
+UOBJ   := $(UASM:%.asm=$(BUILD)/%.asm.o) $(UC:%.c=$(BUILD)/%.o) $(BUILD)/ring3/string.o $(BUILD)/ring3/format.o
+
+all: $(BUILD)/ntpmu.bin
+
+# QEMU's multiboot loader refuses ELF64 but takes a flat file by the header's addresses; GRUB and gdb want the ELF.
+$(BUILD)/ntpmu.bin: $(BUILD)/ntpmu.elf
+	objcopy -O binary $< $@
+
+$(BUILD)/ntpmu.elf: linker.ld $(OBJ) $(BUILD)/ring3-image.o
+	ld -n -T linker.ld --build-id=none -z noexecstack -o $@ $(OBJ) $(BUILD)/ring3-image.o
+
+# Ring-3 code: linked by itself first, so that its memcpy is not the kernel's. Only user_* stays visible.
+$(BUILD)/ring3-image.o: $(UOBJ)
+	ld -r -z noexecstack -o $@.all $(UOBJ)
+	objcopy --wildcard --keep-global-symbol='user_*' $@.all $@
+
+$(BUILD)/layout.inc: kernel/layout.h
+	@mkdir -p $(@D)
+	sed -n 's/^#define \([A-Z0-9_]* .*\)/%define \1/p' $< > $@
+
+$(BUILD)/%.asm.o: %.asm $(BUILD)/layout.inc
+	@mkdir -p $(@D)
+	nasm -f elf64 -g -F dwarf -i$(BUILD)/ -w+all -Werror -MD $(@:.o=.d) -o $@ $<
+
+$(BUILD)/kernel/user/%.o: kernel/user/%.c
+	@mkdir -p $(@D)
+	$(CC) $(UFLAGS) -c -o $@ $<
+
+$(BUILD)/tests/ring3/%.o: tests/ring3/%.c
+	@mkdir -p $(@D)
+	$(CC) $(UFLAGS) -c -o $@ $<
+
+$(BUILD)/ring3/%.o: kernel/%.c
+	@mkdir -p $(@D)
+	$(CC) $(UFLAGS) -c -o $@ $<
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -c -o $@ $<
+
+# What the targets below need on Debian and Ubuntu.
+PACKAGES := qemu-system-x86 grub-pc-bin grub-efi-amd64-bin xorriso mtools nasm gcc binutils make clang clang-tools \
+            cppcheck perl libtap-formatter-junit-perl bochs gdb
+
+help:
+	@echo 'make            build $(BUILD)/ntpmu.bin'
+	@echo 'make deps       install what is needed (Debian, Ubuntu; elsewhere: print it)'
+	@echo 'make run        boot and run every test; the exit status says pass or fail. Variables:'
+	@sed -n 's/^#   \([A-Z]*=.*\)/                   \1/p' tests/run
+	@echo 'make list       every test with its meaning'
+	@echo 'make test       the whole matrix of machines through prove; JUNIT=file writes JUnit XML'
+	@echo 'make check      include rules, gcc and clang without warnings, static analysis, same bytes twice'
+	@echo 'make debug      QEMU waits for gdb; symbols loaded'
+	@echo 'make clean'
+
+deps:
+	@if ! command -v apt-get >/dev/null; then echo 'This needs: $(PACKAGES)'; exit 0; fi; \
+	missing=; for p in $(PACKAGES); do \
+	    dpkg-query -W -f '$${db:Status-Status}' $$p 2>/dev/null | grep -qx installed || missing="$$missing $$p"; \
+	done; \
+	[ "$$missing" ] || exit 0; \
+	root=; [ "$$(id -u)" = 0 ] || root=sudo; \
+	[ -z "$$root" ] || command -v sudo >/dev/null || { echo "As root: apt-get install$$missing"; exit 1; }; \
+	$$root apt-get -q update && $$root env DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends $$missing
+
+run: all
+	@tests/run
+
+list: all
+	@LIST=1 tests/run
+
+# The machine runs in a session of its own: Ctrl-C is for gdb.
+debug: all
+	@GDB=1 setsid tests/run & \
+	gdb -q $(BUILD)/ntpmu.elf -ex 'target remote :1234' -ex 'hbreak kernel_main' -ex continue; kill $$! 2>/dev/null || :
+
+PROVE := prove $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit)
+
+test: all
+	$(PROVE) tests/runner.t tests/matrix.t $(if $(JUNIT),> $(JUNIT))
+
+check:
+	prove -v tests/check.t
+
+clean:
+	rm -rf $(BUILD)
+
+# "make deps run" in one go, also with -j.
+ifneq ($(filter deps,$(MAKECMDGOALS)),)
+.NOTPARALLEL:
+endif
+
+-include $(OBJ:.o=.d) $(UOBJ:.o=.d)
+.PHONY: all help deps run list debug test check clean

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* From boot.asm to kernel_main: reads the loader's information once, starts the virtual PMU if the
+ * command line asks for one. One CPU, boot page tables, interrupts off, no handler for any exception. */
+#include "boot/multiboot.h"
+#include "kernel/layout.h"
+#include "kernel/main.h"
+#include "kernel/print.h"
+#include "pmu/virt/virt.h"
+
+static struct boot_info boot_info;
+
+static const void *at(uint64_t physical) { return (const void *)(DIRECT_MAP + physical); }
+
+static void copy_line(struct boot_info *info, const char *from, unsigned size)
+{
+    unsigned n = 0;
+    while (n < size && n < BOOT_LINE_MAX - 1 && from[n]) {
+        /* Only printable characters: what is typed at a loader's prompt may hold anything. */
+        info->line[n] = from[n] >= ' ' && from[n] <= '~' ? from[n] : ' ';
+        n++;
+    }
+    info->line[n] = 0;
+}
+
+static void add_memory(struct boot_info *info, uint64_t start, uint64_t size, uint32_t type)
+{
+    if (type == 1 && size && info->memory_count < BOOT_MEMORY_MAX)
+        info->memory[info->memory_count++] = (struct boot_memory){ start, size };
+}
+
+static void read_mb1(struct boot_info *info, const struct mb1_info *mb)
+{
+    if (mb->flags & MB1_HAS_LINE)
+        copy_line(info, at(mb->cmdline), BOOT_LINE_MAX);
+    if (mb->flags & MB1_HAS_MAP) {
+        for (uint32_t at_byte = 0; at_byte < mb->mmap_length;) {
+            const struct mb1_map_entry *e = at(mb->mmap_addr + at_byte);
+            add_memory(info, e->start, e->length, e->type);
+            at_byte += e->size + sizeof e->size;
+        }
+    } else if (mb->flags & MB1_HAS_MEMORY) {
+        add_memory(info, 0, (uint64_t)mb->mem_lower << 10, 1);
+        add_memory(info, 1 << 20, (uint64_t)mb->mem_upper << 10, 1);
+    }
+}
+
+static void read_mb2_map(struct boot_info *info, const struct mb2_map *map)
+{
+    const uint8_t *end = (const uint8_t *)map + map->size;
+    if (map->entry_size < sizeof(struct mb2_map_entry))
+        return;
+    for (const uint8_t *p = (const uint8_t *)(map + 1); p + map->entry_size <= end; p += map->entry_size) {
+        const struct mb2_map_entry *e = (const void *)p;
+        add_memory(info, e->start, e->length, e->type);
+    }
+}
+
+static void read_mb2(struct boot_info *info, const uint8_t *mb)
+{
+    const uint8_t *end = mb + *(const uint32_t *)mb;
+    for (const uint8_t *p = mb + 8; p + sizeof(struct mb2_tag) <= end;) {
+        const struct mb2_tag *tag = (const void *)p;
+        if (tag->type == MB2_TAG_END || tag->size < sizeof *tag)
+            break;
+        if (tag->type == MB2_TAG_LINE)
+            copy_line(info, (const char *)tag->data, tag->size - sizeof *tag);
+        if (tag->type == MB2_TAG_MAP)
+            read_mb2_map(info, (const void *)tag);
+        /* Tag 15 (ACPI 2) is better than 14 (ACPI 1), whichever comes first. */
+        if (tag->type == MB2_TAG_RSDP2 || (tag->type == MB2_TAG_RSDP1 && !info->rsdp_given)) {
+            for (unsigned i = 0; i < sizeof info->rsdp; i++)
+                info->rsdp[i] = i < tag->size - sizeof *tag ? tag->data[i] : 0;
+            info->rsdp_given = true;
+        }
+        p += (tag->size + 7) & ~7u;
+    }
+}
+
+/* The start of the n-th word, or NULL; *length gets its length. */
+static const char *word_at(const char *line, unsigned n, unsigned *length)
+{
+    for (;;) {
+        while (*line == ' ')
+            line++;
+        if (!*line)
+            return NULL;
+        unsigned len = 0;
+        while (line[len] && line[len] != ' ')
+            len++;
+        *length = len;
+        if (n-- == 0)
+            return line;
+        line += len;
+    }
+}
+
+bool boot_option(const struct boot_info *info, const char *name, char *value, unsigned size)
+{
+    const char *word;
+    unsigned length, found = 0;
+    for (unsigned n = 0; (word = word_at(info->line, n, &length)); n++) {
+        unsigned i = 0;
+        while (i < length && name[i] && word[i] == name[i])
+            i++;
+        if (name[i] || i == length || word[i] != '=')
+            continue;
+        unsigned out = 0;
+        for (i++; i < length && out < size - 1; i++)
+            value[out++] = word[i];
+        value[out] = 0;
+        found++; /* the last one counts */
+    }
+    return found > 0;
+}
+
+bool boot_word(const struct boot_info *info, const char *wanted)
+{
+    const char *word;
+    unsigned length;
+    for (unsigned n = 0; (word = word_at(info->line, n, &length)); n++) {
+        unsigned i = 0;
+        while (i < length && wanted[i] == word[i])
+            i++;
+        if (i == length && !wanted[i])
+            return true;
+    }
+    return false;
+}
+
+void boot_main(uint32_t magic, uint32_t info_address);
+void boot_main(uint32_t magic, uint32_t info_address)
+{
+    char model[32];
+
+    serial_init();
+    if (magic == MB1_BOOT_MAGIC)
+        read_mb1(&boot_info, at(info_address));
+    else if (magic == MB2_BOOT_MAGIC)
+        read_mb2(&boot_info, at(info_address));
+    print("\n# ntpmu: boot by multiboot %s, command line \"%s\"\n",
+          magic == MB1_BOOT_MAGIC ? "1" : magic == MB2_BOOT_MAGIC ? "2" : "(unknown magic)", boot_info.line);
+    if (boot_option(&boot_info, "vpmu", model, sizeof model))
+        virt_boot(model);
+    kernel_main(&boot_info);
+}

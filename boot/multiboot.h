@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* What the loader left, both multiboot versions, read once into struct boot_info by boot.c.
+ * Sources: Multiboot Specification 0.6.96 "Boot information format"; Multiboot2 2.0, same title. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#define BOOT_MEMORY_MAX 64
+#define BOOT_LINE_MAX 512
+
+struct boot_memory {
+    uint64_t start, size; /* bytes of usable RAM, from the loader's map */
+};
+
+struct boot_info {
+    char line[BOOT_LINE_MAX]; /* kernel command line, NUL-terminated */
+    struct boot_memory memory[BOOT_MEMORY_MAX];
+    unsigned memory_count;
+    bool rsdp_given;  /* multiboot 2 tag 14 or 15 */
+    uint8_t rsdp[36]; /* its copy of the RSDP */
+};
+
+/* The value of name=value in the command line, copied to `value`; false if it is not there. */
+bool boot_option(const struct boot_info *info, const char *name, char *value, unsigned size);
+/* Whether the word stands in the command line. */
+bool boot_word(const struct boot_info *info, const char *word);
+
+#define MB1_BOOT_MAGIC 0x2badb002
+#define MB2_BOOT_MAGIC 0x36d76289
+#define MB1_HAS_MEMORY (1u << 0)
+#define MB1_HAS_LINE (1u << 2)
+#define MB1_HAS_MAP (1u << 6)
+
+struct mb1_info {
+    uint32_t flags, mem_lower, mem_upper, boot_device, cmdline, mods_count, mods_addr, syms[4];
+    uint32_t mmap_length, mmap_addr;
+};
+
+struct mb1_map_entry {
+    uint32_t size; /* of what follows */
+    uint64_t start, length;
+    uint32_t type;
+} __attribute__((packed));
+
+enum { MB2_TAG_END = 0, MB2_TAG_LINE = 1, MB2_TAG_MAP = 6, MB2_TAG_RSDP1 = 14, MB2_TAG_RSDP2 = 15 };
+
+struct mb2_tag {
+    uint32_t type, size;
+    uint8_t data[];
+};
+
+struct mb2_map {
+    uint32_t type, size, entry_size, version;
+};
+
+struct mb2_map_entry {
+    uint64_t start, length;
+    uint32_t type, reserved;
+};

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/* Who owns which counter on which processor. The one list: the API's callers, profile objects, trace sessions and
+ * thread profiling are all in it, by name.
+ *
+ * Locking: counters_lock guards the owners. The interrupt (PROFILE_LEVEL) cannot take it: it looks only at
+ * owner_of of its own CPU, which a free clears on that very CPU with the interrupt kept out, before the slot can
+ * be given to another. IRQL PASSIVE_LEVEL, except hal_counters_overflowed.
+ *
+ * NT: whether Windows lets counters of one processor be taken while another owner has the rest, what it answers
+ * without a PMU, and when it counts an index as wrong is nowhere said; see spec/windows-api.md 2.5. Where Windows
+ * may succeed on a machine without counters we answer STATUS_NOT_SUPPORTED. */
+#include "hal/hal.h"
+#include "kernel/assert.h"
+#include "kernel/cpu.h"
+#include "kernel/irql.h"
+#include "kernel/lock.h"
+#include "kernel/smp.h"
+#include "pmu/pmu.h"
+
+#define OWNERS_MAX 64
+#define COUNTERS 64 /* bits of a mask */
+#define RDPMC_FIXED 0x40000000u
+#define EXCLUSIVE (~UINT64_C(0)) /* also what the processor lacks, so that it overlaps with everything */
+
+struct owner {
+    const char *name; /* NULL: this slot is free */
+    HANDLE handle;
+    bool freeing;     /* its handle is no longer valid, its counters not yet free */
+    uint64_t cpus;
+    uint64_t counters; /* on each of cpus */
+    PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler;
+    ULONG tag;
+};
+
+struct request {
+    uint64_t cpus, counters;
+    PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler;
+    ULONG tag;
+    bool has_tag;
+    bool unsupported; /* asks for something that we know and do not have */
+};
+
+static struct lock counters_lock = LOCK("counters", DISPATCH_LEVEL);
+static struct owner owners[OWNERS_MAX];       /* L: counters_lock */
+static uint64_t serial;                       /* L: counters_lock; no two handles are the same */
+static uint8_t owner_of[MAX_CPUS][COUNTERS];  /* slot + 1; set under the lock, cleared by its CPU at PROFILE_LEVEL */
+
+static uint64_t active_cpus(void) { return cpu_count == 64 ? ~UINT64_C(0) : (UINT64_C(1) << cpu_count) - 1; }
+
+static bool parse_affinity(struct request *request, const GROUP_AFFINITY *affinity, ULONG count)
+{
+    if (!affinity || !count) {
+        request->cpus = active_cpus();
+        return !affinity && !count;
+    }
+    for (ULONG i = 0; i < count; i++) {
+        const GROUP_AFFINITY *a = &affinity[i];
+        if (a->Group || a->Reserved[0] || a->Reserved[1] || a->Reserved[2])
+            return false;
+        if (!a->Mask || (a->Mask & ~active_cpus()))
+            return false;
+        request->cpus |= a->Mask;
+    }
+    return true;
+}
+
+static ULONG counter_number(ULONG index) { return index >= RDPMC_FIXED ? index - RDPMC_FIXED + PMU_FIXED : index; }
+
+static bool add_counters(struct request *request, ULONG begin, ULONG end)
+{
+    begin = counter_number(begin);
+    end = counter_number(end);
+    if (begin > end || end >= COUNTERS)
+        return false;
+    uint64_t mask = EXCLUSIVE >> (COUNTERS - 1 - (end - begin)) << begin;
+    if (mask & request->counters)
+        return false;
+    request->counters |= mask;
+    /* Without a PMU no index is better than another; the answer will be that there is none. */
+    return !pmu_caps.counters || !(mask & ~pmu_caps.counters);
+}
+
+static bool add_descriptor(struct request *request, const PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR *d)
+{
+    if (d->Flags)
+        return false;
+    switch (d->Type) {
+    case ResourceTypeSingle:
+        return add_counters(request, d->u.CounterIndex, d->u.CounterIndex);
+    case ResourceTypeRange:
+        return add_counters(request, d->u.Range.Begin, d->u.Range.End);
+    case ResourceTypeOverflow:
+        if (request->handler || !d->u.OverflowHandler)
+            return false;
+        request->handler = d->u.OverflowHandler;
+        return true;
+    case ResourceTypeExtendedCounterConfiguration:
+    case ResourceTypeEventBuffer:
+        request->unsupported = true;
+        return true;
+    case ResourceTypeIdenitificationTag:
+        if (request->has_tag)
+            return false;
+        request->has_tag = true;
+        request->tag = d->u.IdentificationTag;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool parse_list(struct request *request, const PHYSICAL_COUNTER_RESOURCE_LIST *list)
+{
+    if (!list) {
+        request->counters = EXCLUSIVE;
+        return true;
+    }
+    for (ULONG i = 0; i < list->Count; i++)
+        if (!add_descriptor(request, &list->Descriptors[i]))
+            return false;
+    /* A handler needs a counter that can overflow, a tag something that it labels. */
+    return request->counters || (request->unsupported && !request->handler);
+}
+
+/* L: counters_lock */
+static bool is_free(const struct request *request)
+{
+    for (const struct owner *o = owners; o < owners + OWNERS_MAX; o++)
+        if (o->name && (o->cpus & request->cpus) && (o->counters & request->counters))
+            return false;
+    return true;
+}
+
+/* L: counters_lock */
+static void install(const struct owner *owner)
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        for (unsigned ctr = 0; ctr < COUNTERS; ctr++)
+            if ((owner->cpus >> cpu & 1) && (owner->counters & pmu_caps.counters) >> ctr & 1)
+                __atomic_store_n(&owner_of[cpu][ctr], (uint8_t)(owner - owners + 1), __ATOMIC_RELEASE);
+}
+
+/* L: counters_lock. NULL: no slot is free. */
+static struct owner *add_owner(const char *name, const struct request *request)
+{
+    for (struct owner *o = owners; o < owners + OWNERS_MAX; o++) {
+        if (o->name)
+            continue;
+        HANDLE handle = (HANDLE)((++serial << 8 | (uint64_t)(o - owners)) << 2);
+        *o = (struct owner){ name, handle, false, request->cpus, request->counters, request->handler, request->tag };
+        install(o);
+        return o;
+    }
+    return NULL;
+}
+
+static NTSTATUS take(const char *name, const struct request *request, PHANDLE handle)
+{
+    const struct owner *owner = NULL;
+    uint8_t irql = lock_acquire(&counters_lock);
+    if (is_free(request))
+        owner = add_owner(name, request);
+    *handle = owner ? owner->handle : NULL;
+    lock_release(&counters_lock, irql);
+    return owner ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES;
+}
+
+NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCount,
+                                     PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList, PHANDLE CounterSetHandle)
+{
+    struct request request = { .cpus = 0 };
+
+    ASSERT(irql_current() == PASSIVE_LEVEL);
+    if (!CounterSetHandle)
+        return STATUS_INVALID_PARAMETER;
+    *CounterSetHandle = NULL;
+    if (!parse_affinity(&request, GroupAffinty, GroupCount) || !parse_list(&request, ResourceList))
+        return STATUS_INVALID_PARAMETER;
+    if (request.unsupported || !pmu_caps.counters)
+        return STATUS_NOT_SUPPORTED;
+    return take("HalAllocateHardwareCounters", &request, CounterSetHandle);
+}
+
+NTSTATUS hal_counters_claim(const char *name, uint64_t cpu_mask, uint64_t counters,
+                            PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler, PHANDLE handle)
+{
+    const struct request request = { .cpus = cpu_mask, .counters = counters, .handler = handler };
+
+    ASSERT(irql_current() == PASSIVE_LEVEL);
+    *handle = NULL;
+    if (!pmu_caps.counters)
+        return STATUS_NOT_SUPPORTED;
+    if (!cpu_mask || (cpu_mask & ~active_cpus()) || !counters || (counters & ~pmu_caps.counters))
+        return STATUS_INVALID_PARAMETER;
+    return take(name, &request, handle);
+}
+
+/* On each CPU of the owner: from here on its interrupt finds no owner. One that is already pending in the APIC
+ * finds no overflow either. */
+static void release_here(void *argument)
+{
+    const struct owner *owner = argument;
+    uint64_t counters = owner->counters & pmu_caps.counters;
+
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    pmu_clear(counters);
+    for (; counters; counters &= counters - 1)
+        owner_of[cpu_number()][__builtin_ctzll(counters)] = 0;
+    irql_lower(old);
+}
+
+/* The owner, marked so that nobody else frees it too; NULL if the handle is none. Any value may be asked. */
+static struct owner *begin_free(HANDLE handle)
+{
+    struct owner *owner = &owners[(uint64_t)handle >> 2 & (OWNERS_MAX - 1)];
+    uint8_t irql = lock_acquire(&counters_lock);
+    if (!handle || !owner->name || owner->handle != handle || owner->freeing)
+        owner = NULL;
+    else
+        owner->freeing = true;
+    lock_release(&counters_lock, irql);
+    return owner;
+}
+
+NTSTATUS HalFreeHardwareCounters(HANDLE CounterSetHandle)
+{
+    ASSERT(irql_current() == PASSIVE_LEVEL);
+    struct owner *owner = begin_free(CounterSetHandle);
+    if (!owner)
+        return STATUS_INVALID_PARAMETER;
+    smp_call(owner->cpus, release_here, owner);
+    uint8_t irql = lock_acquire(&counters_lock);
+    *owner = (struct owner){ .name = NULL };
+    lock_release(&counters_lock, irql);
+    return STATUS_SUCCESS;
+}
+
+void hal_counters_overflowed(uint64_t counters)
+{
+    const uint8_t *slots = owner_of[cpu_number()];
+    while (counters) {
+        uint8_t slot = slots[__builtin_ctzll(counters)];
+        if (!slot) {
+            counters &= counters - 1;
+            continue;
+        }
+        const struct owner *owner = &owners[slot - 1];
+        uint64_t mine = counters & owner->counters;
+        counters &= ~mine;
+        if (owner->handler)
+            owner->handler(mine, owner->handle);
+    }
+}
+
+uint64_t hal_counters_available(uint64_t cpu_mask)
+{
+    uint64_t available = pmu_caps.counters;
+    uint8_t irql = lock_acquire(&counters_lock);
+    for (const struct owner *o = owners; o < owners + OWNERS_MAX; o++)
+        if (o->name && (o->cpus & cpu_mask))
+            available &= ~o->counters;
+    lock_release(&counters_lock, irql);
+    return available;
+}
+
+static struct owner owner_at(unsigned ctr, unsigned cpu)
+{
+    struct owner found = { .name = NULL };
+    uint8_t irql = lock_acquire(&counters_lock);
+    for (const struct owner *o = owners; o < owners + OWNERS_MAX; o++)
+        if (o->name && cpu < MAX_CPUS && ctr < COUNTERS && (o->cpus >> cpu & 1) && (o->counters >> ctr & 1))
+            found = *o;
+    lock_release(&counters_lock, irql);
+    return found;
+}
+
+const char *hal_counter_owner_name(unsigned ctr, unsigned cpu) { return owner_at(ctr, cpu).name; }
+ULONG hal_counter_owner_tag(unsigned ctr, unsigned cpu) { return owner_at(ctr, cpu).tag; }
+
+unsigned hal_counters_owned(void)
+{
+    unsigned n = 0;
+    uint8_t irql = lock_acquire(&counters_lock);
+    for (const struct owner *o = owners; o < owners + OWNERS_MAX; o++)
+        n += o->name != NULL;
+    lock_release(&counters_lock, irql);
+    return n;
+}
+
+unsigned hal_counter_count(void)
+{
+    unsigned n = 0;
+    for (uint64_t rest = pmu_caps.counters; rest; rest &= rest - 1)
+        n++;
+    return n;
+}
+
+bool hal_counter_selector(uint64_t selector, uint64_t *mask)
+{
+    for (uint64_t rest = pmu_caps.counters; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        *mask = pmu_mask(ctr);
+        if (pmu_rdpmc_index(ctr) == selector)
+            return true;
+    }
+    return false;
+}

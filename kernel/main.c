@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* The init order, one call a line. */
+#include "kernel/main.h"
+#include "boot/multiboot.h"
+#include "hal/apic.h"
+#include "hal/hal.h"
+#include "kernel/acpi.h"
+#include "kernel/cpu.h"
+#include "kernel/irql.h"
+#include "kernel/phys.h"
+#include "kernel/print.h"
+#include "kernel/sched.h"
+#include "kernel/smp.h"
+#include "kernel/syscall.h"
+#include "kernel/thread.h"
+#include "kernel/trap.h"
+#include "kernel/vm.h"
+#include "kernel/x86.h"
+#include "pmu/pmu.h"
+
+const struct boot_info *kernel_boot_info;
+
+void machine_exit(unsigned code)
+{
+    out32(0xf4, code);
+    for (;;)
+        cli_hlt();
+}
+
+void kernel_init_cpu(void)
+{
+    apic_init_cpu();
+    cpu_current()->apic_id = apic_id();
+    syscall_init_cpu();
+    pmu_init_cpu();
+    hal_pmi_init_cpu();
+}
+
+static void start_time(void)
+{
+    uint64_t tsc_hz, timer_hz = apic_timer_calibrate(&tsc_hz);
+    sched_init(tsc_hz, timer_hz);
+}
+
+/* The boot CPU has its block before there is memory to allocate: locks want to know who takes them. */
+static void boot_cpu(void)
+{
+    static struct cpu cpu;
+    static uint8_t fault_stacks[2 * PAGE_SIZE] __attribute__((aligned(16)));
+    cpu.fault_stacks = fault_stacks;
+    cpu_init(&cpu, 0);
+    cpu_count = 1;
+}
+
+void kernel_main(const struct boot_info *info)
+{
+    struct acpi_info acpi;
+
+    kernel_boot_info = info;
+    cpu_detect();
+    boot_cpu();
+    trap_init();
+    phys_init(info);
+    vm_init();
+    apic_init_cpu();
+    start_time();
+    pmu_init();
+    kernel_init_cpu();
+    sti();
+    acpi_read(info, &acpi);
+    smp_start(&acpi);
+    sched_start_timers();
+    print("# cpu: %s %s, %u running; memory: %lu MB; tick %lu us\n", cpu_features.vendor, cpu_features.name,
+          cpu_count, phys_total_pages() * PAGE_SIZE >> 20, sched_tick_ns() / 1000);
+    object_release(&thread_create("init", init_thread, NULL, SMP_ALL)->object);
+    sched_idle();
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* Windows types, constants and public structures, spelled as Windows spells them, with their layouts proved.
+ * Shared by the kernel and by ring-3 code. Sources: Windows driver and Win32 documentation; the undocumented
+ * ones (THREAD_PROFILING_INFORMATION, THREAD_PERFORMANCE_DATA, class 32) from the community's phnt headers. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ABI_SIZE(type, size) _Static_assert(sizeof(type) == (size), #type)
+#define ABI_FIELD(type, field, offset) _Static_assert(offsetof(type, field) == (offset), #type "." #field)
+
+typedef void VOID, *PVOID;
+typedef char CHAR;
+typedef const char *PCSTR;
+typedef uint8_t UCHAR, BOOLEAN, BYTE, *PBOOLEAN;
+typedef uint16_t USHORT, WORD;
+typedef int32_t LONG, NTSTATUS, BOOL;
+typedef uint32_t ULONG, DWORD, *PULONG, ACCESS_MASK;
+typedef int64_t LONGLONG;
+typedef uint64_t ULONGLONG, ULONG64, DWORD64, ULONG_PTR, SIZE_T, KAFFINITY, *PKAFFINITY, *PULONG64, *PSIZE_T;
+typedef PVOID HANDLE, *PHANDLE;
+typedef UCHAR KIRQL, *PKIRQL;
+
+typedef union _LARGE_INTEGER {
+    struct {
+        ULONG LowPart;
+        LONG HighPart;
+    };
+    LONGLONG QuadPart;
+} LARGE_INTEGER, *PLARGE_INTEGER;
+
+#define TRUE 1
+#define FALSE 0
+
+#define STATUS_SUCCESS ((NTSTATUS)0x00000000)
+#define STATUS_TIMEOUT ((NTSTATUS)0x00000102)
+#define STATUS_PENDING ((NTSTATUS)0x00000103)
+#define STATUS_DATATYPE_MISALIGNMENT ((NTSTATUS)0x80000002)
+#define STATUS_BREAKPOINT ((NTSTATUS)0x80000003)
+#define STATUS_SINGLE_STEP ((NTSTATUS)0x80000004)
+#define STATUS_BUFFER_OVERFLOW ((NTSTATUS)0x80000005)
+#define STATUS_DEVICE_BUSY ((NTSTATUS)0x80000011)
+#define STATUS_UNSUCCESSFUL ((NTSTATUS)0xC0000001)
+#define STATUS_NOT_IMPLEMENTED ((NTSTATUS)0xC0000002)
+#define STATUS_INVALID_INFO_CLASS ((NTSTATUS)0xC0000003)
+#define STATUS_INFO_LENGTH_MISMATCH ((NTSTATUS)0xC0000004)
+#define STATUS_ACCESS_VIOLATION ((NTSTATUS)0xC0000005)
+#define STATUS_INVALID_HANDLE ((NTSTATUS)0xC0000008)
+#define STATUS_INVALID_PARAMETER ((NTSTATUS)0xC000000D)
+#define STATUS_NO_MEMORY ((NTSTATUS)0xC0000017)
+#define STATUS_INVALID_SYSTEM_SERVICE ((NTSTATUS)0xC000001C)
+#define STATUS_ILLEGAL_INSTRUCTION ((NTSTATUS)0xC000001D)
+#define STATUS_ACCESS_DENIED ((NTSTATUS)0xC0000022)
+#define STATUS_BUFFER_TOO_SMALL ((NTSTATUS)0xC0000023)
+#define STATUS_OBJECT_TYPE_MISMATCH ((NTSTATUS)0xC0000024)
+#define STATUS_INVALID_PAGE_PROTECTION ((NTSTATUS)0xC0000045)
+#define STATUS_THREAD_IS_TERMINATING ((NTSTATUS)0xC000004B)
+#define STATUS_PRIVILEGE_NOT_HELD ((NTSTATUS)0xC0000061)
+#define STATUS_INTEGER_DIVIDE_BY_ZERO ((NTSTATUS)0xC0000094)
+#define STATUS_PRIVILEGED_INSTRUCTION ((NTSTATUS)0xC0000096)
+#define STATUS_INSUFFICIENT_RESOURCES ((NTSTATUS)0xC000009A)
+#define STATUS_MEMORY_NOT_ALLOCATED ((NTSTATUS)0xC00000A0)
+#define STATUS_PROFILING_NOT_STARTED ((NTSTATUS)0xC00000B7)
+#define STATUS_PROFILING_NOT_STOPPED ((NTSTATUS)0xC00000B8)
+#define STATUS_NOT_SUPPORTED ((NTSTATUS)0xC00000BB)
+#define STATUS_PROFILING_AT_LIMIT ((NTSTATUS)0xC00000D3)
+#define STATUS_INVALID_PARAMETER_1 ((NTSTATUS)0xC00000EF)
+#define STATUS_INVALID_PARAMETER_2 ((NTSTATUS)0xC00000F0)
+#define STATUS_INVALID_PARAMETER_3 ((NTSTATUS)0xC00000F1)
+#define STATUS_INVALID_PARAMETER_7 ((NTSTATUS)0xC00000F5)
+#define STATUS_STACK_OVERFLOW ((NTSTATUS)0xC00000FD)
+#define STATUS_INVALID_BUFFER_SIZE ((NTSTATUS)0xC0000206)
+#define STATUS_FLOAT_MULTIPLE_TRAPS ((NTSTATUS)0xC00002B5)
+#define STATUS_WMI_INSTANCE_NOT_FOUND ((NTSTATUS)0xC0000296)
+#define STATUS_WMI_ALREADY_DISABLED ((NTSTATUS)0xC0000302)
+#define STATUS_WMI_ALREADY_ENABLED ((NTSTATUS)0xC0000303)
+#define NT_SUCCESS(status) ((NTSTATUS)(status) >= 0)
+
+/* IRQLs are the priority classes of the local APIC. */
+#define PASSIVE_LEVEL 0
+#define APC_LEVEL 1
+#define DISPATCH_LEVEL 2
+#define CLOCK_LEVEL 13
+#define IPI_LEVEL 14
+#define PROFILE_LEVEL 15
+#define HIGH_LEVEL 15
+
+typedef enum _KWAIT_REASON {
+    Executive, FreePage, PageIn, PoolAllocation, DelayExecution, Suspended, UserRequest,
+    WrExecutive, WrFreePage, WrPageIn, WrPoolAllocation, WrDelayExecution, WrSuspended, WrUserRequest,
+    WrEventPair, WrQueue, WrLpcReceive, WrLpcReply, WrVirtualMemory, WrPageOut, WrRendezvous,
+    WrKeyedEvent, WrTerminated, WrProcessInSwap, WrCpuRateControl, WrCalloutStack, WrKernel, WrResource,
+    WrPushLock, WrMutex, WrQuantumEnd, WrDispatchInt, WrPreempted, WrYieldExecution, WrFastMutex,
+    WrGuardedMutex, WrRundown, WrAlertByThreadId, WrDeferredPreempt, WrPhysicalFault, WrIoRing,
+    WrMdlCache, WrRcu, MaximumWaitReason
+} KWAIT_REASON;
+
+typedef struct _GROUP_AFFINITY {
+    KAFFINITY Mask;
+    USHORT Group;
+    USHORT Reserved[3];
+} GROUP_AFFINITY, *PGROUP_AFFINITY;
+ABI_SIZE(GROUP_AFFINITY, 0x10);
+
+typedef struct _PROCESSOR_NUMBER {
+    USHORT Group;
+    UCHAR Number;
+    UCHAR Reserved;
+} PROCESSOR_NUMBER, *PPROCESSOR_NUMBER;
+ABI_SIZE(PROCESSOR_NUMBER, 4);
+
+/* Handles and access. */
+#define NtCurrentProcess() ((HANDLE)(LONGLONG)-1)
+#define NtCurrentThread() ((HANDLE)(LONGLONG)-2)
+#define THREAD_TERMINATE 0x0001
+#define THREAD_SET_INFORMATION 0x0020
+#define THREAD_QUERY_INFORMATION 0x0040
+#define SYNCHRONIZE 0x00100000
+#define THREAD_ALL_ACCESS 0x001FFFFF
+#define DUPLICATE_CLOSE_SOURCE 0x00000001
+#define DUPLICATE_SAME_ACCESS 0x00000002
+
+typedef enum _THREADINFOCLASS {
+    ThreadBasicInformation = 0,
+    ThreadAffinityMask = 4,
+    ThreadCounterProfiling = 32,
+} THREADINFOCLASS;
+
+typedef struct _CLIENT_ID {
+    HANDLE UniqueProcess;
+    HANDLE UniqueThread;
+} CLIENT_ID;
+
+typedef struct _THREAD_BASIC_INFORMATION {
+    NTSTATUS ExitStatus;
+    PVOID TebBaseAddress;
+    CLIENT_ID ClientId;
+    KAFFINITY AffinityMask;
+    LONG Priority;
+    LONG BasePriority;
+} THREAD_BASIC_INFORMATION;
+ABI_SIZE(THREAD_BASIC_INFORMATION, 0x30);
+
+#define PAGE_NOACCESS 0x01
+#define PAGE_READONLY 0x02
+#define PAGE_READWRITE 0x04
+#define PAGE_EXECUTE_READ 0x20
+#define MEM_COMMIT 0x00001000
+#define MEM_RESERVE 0x00002000
+#define MEM_RELEASE 0x00008000
+
+/* Thread profiling. */
+#define MAX_HW_COUNTERS 16
+#define THREAD_PROFILING_FLAG_DISPATCH 0x00000001
+#define THREAD_PROFILING_FLAG_HARDWARE_COUNTERS 0x00000002
+#define READ_THREAD_PROFILING_FLAG_DISPATCHING 0x00000001
+#define READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS 0x00000002
+#define PERFORMANCE_DATA_VERSION 1
+#define THREAD_PERFORMANCE_DATA_VERSION 1
+
+typedef enum _HARDWARE_COUNTER_TYPE { PMCCounter, MaxHardwareCounterType } HARDWARE_COUNTER_TYPE;
+
+typedef struct _HARDWARE_COUNTER {
+    HARDWARE_COUNTER_TYPE Type;
+    ULONG Reserved;
+    ULONG64 Index; /* RDPMC selector */
+} HARDWARE_COUNTER, *PHARDWARE_COUNTER;
+ABI_SIZE(HARDWARE_COUNTER, 0x10);
+ABI_FIELD(HARDWARE_COUNTER, Index, 8);
+
+typedef struct _HARDWARE_COUNTER_DATA {
+    HARDWARE_COUNTER_TYPE Type;
+    DWORD Reserved;
+    DWORD64 Value;
+} HARDWARE_COUNTER_DATA, *PHARDWARE_COUNTER_DATA;
+ABI_SIZE(HARDWARE_COUNTER_DATA, 0x10);
+
+typedef struct _PERFORMANCE_DATA {
+    WORD Size;
+    BYTE Version;
+    BYTE HwCountersCount;
+    DWORD ContextSwitchCount;
+    DWORD64 WaitReasonBitMap;
+    DWORD64 CycleTime;
+    DWORD RetryCount;
+    DWORD Reserved;
+    HARDWARE_COUNTER_DATA HwCounters[MAX_HW_COUNTERS];
+} PERFORMANCE_DATA, *PPERFORMANCE_DATA;
+ABI_SIZE(PERFORMANCE_DATA, 0x120);
+ABI_FIELD(PERFORMANCE_DATA, HwCountersCount, 3);
+ABI_FIELD(PERFORMANCE_DATA, ContextSwitchCount, 4);
+ABI_FIELD(PERFORMANCE_DATA, WaitReasonBitMap, 8);
+ABI_FIELD(PERFORMANCE_DATA, CycleTime, 0x10);
+ABI_FIELD(PERFORMANCE_DATA, RetryCount, 0x18);
+ABI_FIELD(PERFORMANCE_DATA, HwCounters, 0x20);
+
+typedef struct _COUNTER_READING {
+    HARDWARE_COUNTER_TYPE Type;
+    ULONG Index;
+    ULONG64 Start;
+    ULONG64 Total;
+} COUNTER_READING, *PCOUNTER_READING;
+ABI_SIZE(COUNTER_READING, 0x18);
+
+/* The block that ring 3 allocates and the kernel writes at context switches. */
+typedef struct _THREAD_PERFORMANCE_DATA {
+    USHORT Size;
+    USHORT Version;
+    PROCESSOR_NUMBER ProcessorNumber;
+    ULONG ContextSwitches;
+    ULONG HwCountersCount;
+    ULONG64 UpdateCount;
+    ULONG64 WaitReasonBitMap;
+    ULONG64 HardwareCounters;
+    COUNTER_READING CycleTime;
+    COUNTER_READING HwCounters[MAX_HW_COUNTERS];
+} THREAD_PERFORMANCE_DATA, *PTHREAD_PERFORMANCE_DATA;
+ABI_SIZE(THREAD_PERFORMANCE_DATA, 0x1C0);
+ABI_FIELD(THREAD_PERFORMANCE_DATA, UpdateCount, 0x10);
+ABI_FIELD(THREAD_PERFORMANCE_DATA, CycleTime, 0x28);
+ABI_FIELD(THREAD_PERFORMANCE_DATA, HwCounters, 0x40);
+
+typedef struct _THREAD_PROFILING_INFORMATION {
+    ULONG64 HardwareCounters;
+    ULONG Flags;
+    ULONG Enable;
+    PTHREAD_PERFORMANCE_DATA PerformanceData;
+} THREAD_PROFILING_INFORMATION, *PTHREAD_PROFILING_INFORMATION;
+ABI_SIZE(THREAD_PROFILING_INFORMATION, 0x18);
+
+/* HAL counter resources. */
+typedef enum _PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE {
+    ResourceTypeSingle = 0,
+    ResourceTypeRange,
+    ResourceTypeExtendedCounterConfiguration,
+    ResourceTypeOverflow,
+    ResourceTypeEventBuffer,
+    ResourceTypeIdenitificationTag,
+    ResourceTypeMax
+} PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE;
+
+typedef VOID (*PPHYSICAL_COUNTER_OVERFLOW_HANDLER)(ULONGLONG OverflowBits, HANDLE OwningHandle);
+typedef VOID (*PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER)(PVOID EventBuffer, ULONGLONG EntrySize,
+                                                                ULONGLONG NumberOfEntries, HANDLE OwningHandle);
+
+typedef struct _PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION {
+    PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER OverflowHandler;
+    ULONG CustomEventBufferEntrySize;
+    ULONG EventThreshold;
+} PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION, *PPHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION;
+ABI_SIZE(PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION, 0x10);
+
+typedef struct _PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR {
+    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE Type;
+    ULONG Flags;
+    union {
+        ULONG CounterIndex;
+        struct {
+            ULONG Begin;
+            ULONG End;
+        } Range;
+        PPHYSICAL_COUNTER_OVERFLOW_HANDLER OverflowHandler;
+        PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION EventBufferConfiguration;
+        ULONG IdentificationTag;
+    } u;
+} PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR, *PPHYSICAL_COUNTER_RESOURCE_DESCRIPTOR;
+ABI_SIZE(PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR, 0x18);
+
+typedef struct _PHYSICAL_COUNTER_RESOURCE_LIST {
+    ULONG Count;
+    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Descriptors[1];
+} PHYSICAL_COUNTER_RESOURCE_LIST, *PPHYSICAL_COUNTER_RESOURCE_LIST;
+ABI_SIZE(PHYSICAL_COUNTER_RESOURCE_LIST, 0x20);
+ABI_FIELD(PHYSICAL_COUNTER_RESOURCE_LIST, Descriptors, 8);

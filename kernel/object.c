@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* Handle tables: (index + 1) * 4 into the process's array, as Windows numbers them. handle_lock, DISPATCH_LEVEL. */
+#include "kernel/object.h"
+#include "kernel/cpu.h"
+#include "kernel/irql.h"
+#include "kernel/lock.h"
+#include "kernel/process.h"
+#include "kernel/thread.h"
+
+static struct lock handle_lock = LOCK("handles", DISPATCH_LEVEL);
+
+void object_release(struct object *object)
+{
+    uint32_t before = __atomic_fetch_sub(&object->refs, 1, __ATOMIC_ACQ_REL);
+    ASSERT(before > 0);
+    if (before > 1)
+        return;
+    if (object->type == OBJECT_THREAD)
+        thread_destroy((struct thread *)object);
+    else
+        process_destroy((struct process *)object);
+}
+
+static struct handle_entry *entry_of(HANDLE handle)
+{
+    uint64_t h = (uint64_t)handle;
+    struct process *process = thread_current()->process;
+    if (!process || h % 4 || h < 4 || h / 4 > HANDLES_MAX || !process->handles[h / 4 - 1].object)
+        return NULL;
+    return &process->handles[h / 4 - 1];
+}
+
+NTSTATUS handle_create(struct object *object, ACCESS_MASK access, HANDLE *handle)
+{
+    struct handle_entry *table = thread_current()->process->handles;
+    NTSTATUS status = STATUS_INSUFFICIENT_RESOURCES;
+    uint8_t irql = lock_acquire(&handle_lock);
+    for (uint64_t i = 0; i < HANDLES_MAX; i++)
+        if (!table[i].object) {
+            object_hold(object);
+            table[i] = (struct handle_entry){ object, access };
+            *handle = (HANDLE)((i + 1) * 4);
+            status = STATUS_SUCCESS;
+            break;
+        }
+    lock_release(&handle_lock, irql);
+    return status;
+}
+
+static NTSTATUS check(const struct object *object, ACCESS_MASK access, enum object_type type, ACCESS_MASK wanted)
+{
+    if (type && object->type != type)
+        return STATUS_OBJECT_TYPE_MISMATCH;
+    return (access & wanted) == wanted ? STATUS_SUCCESS : STATUS_ACCESS_DENIED;
+}
+
+NTSTATUS handle_lookup(HANDLE handle, enum object_type type, ACCESS_MASK wanted, struct object **object)
+{
+    struct thread *me = thread_current();
+    struct handle_entry found = { NULL, 0 };
+
+    uint8_t irql = lock_acquire(&handle_lock);
+    if (handle == NtCurrentThread())
+        found = (struct handle_entry){ &me->object, THREAD_ALL_ACCESS };
+    else if (handle == NtCurrentProcess() && me->process)
+        found = (struct handle_entry){ &me->process->object, THREAD_ALL_ACCESS };
+    else if (entry_of(handle))
+        found = *entry_of(handle);
+    NTSTATUS status = found.object ? check(found.object, found.access, type, wanted) : STATUS_INVALID_HANDLE;
+    if (NT_SUCCESS(status)) {
+        object_hold(found.object);
+        *object = found.object;
+    }
+    lock_release(&handle_lock, irql);
+    return status;
+}
+
+ACCESS_MASK handle_access(HANDLE handle)
+{
+    uint8_t irql = lock_acquire(&handle_lock);
+    struct handle_entry *entry = entry_of(handle);
+    ACCESS_MASK access = entry ? entry->access : THREAD_ALL_ACCESS;
+    lock_release(&handle_lock, irql);
+    return access;
+}
+
+NTSTATUS handle_close(HANDLE handle)
+{
+    uint8_t irql = lock_acquire(&handle_lock);
+    struct handle_entry *entry = entry_of(handle);
+    struct object *object = entry ? entry->object : NULL;
+    if (entry)
+        entry->object = NULL;
+    lock_release(&handle_lock, irql);
+    if (!object)
+        return STATUS_INVALID_HANDLE;
+    object_release(object);
+    return STATUS_SUCCESS;
+}
+
+void handle_close_all(struct process *process)
+{
+    for (unsigned i = 0; i < HANDLES_MAX; i++) {
+        struct object *object = process->handles[i].object;
+        process->handles[i].object = NULL;
+        if (object)
+            object_release(object);
+    }
+}

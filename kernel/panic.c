@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* The end: what is known is printed once, by the CPU that fell first; NMIs stop the others. */
+#include "kernel/panic.h"
+#include "hal/apic.h"
+#include "kernel/assert.h"
+#include "kernel/cpu.h"
+#include "kernel/main.h"
+#include "kernel/print.h"
+#include "kernel/trap.h"
+#include "kernel/x86.h"
+
+static uint32_t dying;
+
+extern char text_start[], text_end[];
+
+/* Whether a frame pointer can be followed: the direct map or the image, where all our stacks are. */
+static bool plausible(uint64_t rbp)
+{
+    return (rbp & 7) == 0 && ((rbp >= DIRECT_MAP && rbp < DIRECT_MAP + (1ul << 32) - 16) || rbp >= KERNEL_VMA);
+}
+
+static void backtrace(uint64_t rbp)
+{
+    print("# backtrace:");
+    for (unsigned depth = 0; depth < 16 && plausible(rbp); depth++) {
+        const uint64_t *frame = (const uint64_t *)rbp;
+        if (frame[1] < (uint64_t)text_start || frame[1] >= (uint64_t)text_end)
+            break;
+        print(" %lx", frame[1]);
+        rbp = frame[0];
+    }
+    print("\n");
+}
+
+static void begin(void)
+{
+    cli();
+    if (__atomic_exchange_n(&dying, 1, __ATOMIC_ACQ_REL))
+        for (;;)
+            cli_hlt();
+    print_break_lock();
+    if (cpu_count > 1)
+        apic_nmi_others();
+}
+
+void panic_stop_if_dying(void)
+{
+    if (__atomic_load_n(&dying, __ATOMIC_ACQUIRE))
+        for (;;)
+            cli_hlt();
+}
+
+void panic(const char *format, ...)
+{
+    va_list args;
+    begin();
+    print("\n# PANIC on CPU %u: ", cpu_count ? cpu_number() : 0);
+    va_start(args, format);
+    print_va(format, args);
+    va_end(args);
+    print("\n");
+    backtrace((uint64_t)__builtin_frame_address(0));
+    machine_exit(EXIT_PANIC);
+}
+
+void panic_trap(const struct trap_frame *f, uint64_t fault_address)
+{
+    begin();
+    print("\n# PANIC on CPU %u: exception %lu, error %lx, address %lx\n", cpu_count ? cpu_number() : 0, f->vector,
+          f->error, fault_address);
+    print("# rip %lx cs %lx rflags %lx rsp %lx cr3 %lx cr8 %lx\n", f->rip, f->cs, f->rflags, f->rsp, read_cr3(),
+          read_cr8());
+    print("# rax %lx rbx %lx rcx %lx rdx %lx rsi %lx rdi %lx rbp %lx\n", f->rax, f->rbx, f->rcx, f->rdx, f->rsi,
+          f->rdi, f->rbp);
+    print("# r8 %lx r9 %lx r10 %lx r11 %lx r12 %lx r13 %lx r14 %lx r15 %lx\n", f->r8, f->r9, f->r10, f->r11,
+          f->r12, f->r13, f->r14, f->r15);
+    backtrace(f->rbp);
+    machine_exit(EXIT_PANIC);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* A process: an address space, handles, threads. Every process runs the one ring-3 image (linker.ld). */
+#pragma once
+#include "kernel/lock.h"
+#include "kernel/object.h"
+
+#define PROCESS_THREADS_MAX 64
+#define PROCESS_REGIONS_MAX 32
+
+struct region {
+    uint64_t base, pages; /* pages 0: free entry */
+};
+
+struct process {
+    struct object object; /* signaled when the last thread has ended */
+    uint64_t *pml4;
+    NTSTATUS exit_status;
+    uint32_t threads;     /* atomic: not ended yet */
+    uint32_t ending;      /* atomic: NtTerminateProcess was called */
+    uint64_t stacks_used; /* atomic: bit per stack slot */
+    struct lock lock;     /* guards what follows */
+    uint64_t stacks_mapped;
+    uint64_t next_base;
+    struct region regions[PROCESS_REGIONS_MAX];
+    struct handle_entry handles[HANDLES_MAX]; /* L: handle_lock */
+};
+
+/* A process with the ring-3 image mapped and no thread; one reference for the caller. NULL without memory. */
+struct process *process_create(void);
+void process_destroy(struct process *process);
+/* A stack for a new thread: its top, or 0. Slots are given back by the thread's end, pages by the process's. */
+uint64_t process_stack(struct process *process, unsigned *slot);
+/* Reads memory of a process that need not be the current one. False if any byte is not mapped. */
+bool process_read(const struct process *process, void *to, uint64_t from, size_t size);
+
+NTSTATUS NtAllocateVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, ULONG_PTR ZeroBits, PSIZE_T RegionSize,
+                                 ULONG AllocationType, ULONG Protect);
+NTSTATUS NtFreeVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize, ULONG FreeType);
+NTSTATUS NtProtectVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize, ULONG NewProtect,
+                                PULONG OldProtect);

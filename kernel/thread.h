@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads: kernel threads, and ring-3 threads, which belong to a process. */
+#pragma once
+#include "kernel/cpu.h"
+#include "kernel/nt.h"
+#include "kernel/object.h"
+
+struct process;
+struct thread_profiling;
+
+enum thread_state { THREAD_READY = 1, THREAD_RUNNING, THREAD_WAITING, THREAD_DEAD };
+
+struct thread {
+    struct object object; /* signaled when the thread is dead */
+    uint64_t rsp;         /* saved by switch.asm */
+    uint8_t *stack;       /* KERNEL_STACK_SIZE; a magic number at its low end */
+    struct process *process; /* NULL: kernel thread */
+    const char *name;
+    unsigned id;
+    void *fpu;            /* FPU_AREA_SIZE, ring-3 threads only */
+    struct thread_profiling *profiling; /* NULL: not profiled; set by the thread itself */
+
+    /* L: sched_lock, all of these */
+    enum thread_state state;
+    uint64_t affinity;    /* CPUs it may run on */
+    unsigned cpu;         /* where it runs, or ran last */
+    struct thread *next;  /* run queue */
+    struct object *waiting_for;
+    struct thread *wait_next;  /* others that wait for the same object */
+    struct thread *sleep_next; /* others with a deadline */
+    uint64_t wake_ns;     /* deadline of a wait; SCHED_FOREVER: none */
+    NTSTATUS wait_status;
+    bool killed;          /* leave it off the CPU for good at the next switch */
+
+    uint32_t terminate;   /* atomic: end at the next return to ring 3, with terminate_status */
+    NTSTATUS terminate_status;
+    NTSTATUS exit_status; /* final once signaled; STATUS_PENDING before */
+    uint64_t fault_rip, fault_address; /* of the exception that ended it */
+    void (*start)(void *);
+    void *argument;
+    uint64_t user_rsp, user_start, user_argument;
+    unsigned stack_slot; /* of the process */
+};
+_Static_assert(offsetof(struct thread, rsp) == THREAD_RSP, "layout.h");
+
+#define FPU_AREA_SIZE 832 /* XSAVE with XCR0 = x87, SSE, AVX */
+
+static inline struct thread *thread_current(void) { return cpu_current()->thread; }
+
+/* Makes a kernel thread that may run on the CPUs of `affinity`, ready to run, with a reference for the caller;
+ * NULL without memory or if no CPU of `affinity` exists. IRQL < DISPATCH_LEVEL. */
+struct thread *thread_create(const char *name, void (*start)(void *), void *argument, uint64_t affinity);
+/* The same in ring 3: start(argument) in the process. */
+struct thread *thread_create_user(const char *name, struct process *process, uint64_t start, uint64_t argument,
+                                  uint64_t affinity);
+/* Only for sched.c: a thread that no queue knows. */
+struct thread *thread_allocate(const char *name);
+void thread_destroy(struct thread *thread);
+
+__attribute__((noreturn)) void thread_exit(NTSTATUS status);
+/* Asks a ring-3 thread to end at its next return to ring 3; wakes it from a wait. */
+void thread_terminate(struct thread *thread, NTSTATUS status);
+/* Ends a kernel thread where it stands. Only the test watchdog does this: what the thread owned stays owned. */
+void thread_kill(struct thread *thread);
+/* On the way to ring 3. */
+void thread_check_terminated(void);
+/* Threads that exist, idle threads excluded. */
+unsigned thread_count(void);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* The Win32 functions, thin over ntdll. Those of thread profiling return a Win32 code and set no last error. */
+#include "windows.h"
+
+static DWORD last_error; /* NT: one for the process, not for each thread */
+
+struct error_row {
+    NTSTATUS status;
+    ULONG error;
+};
+
+static const struct error_row errors[] = {
+    { STATUS_SUCCESS, ERROR_SUCCESS },
+    { STATUS_TIMEOUT, WAIT_TIMEOUT },
+    { STATUS_DATATYPE_MISALIGNMENT, ERROR_NOACCESS },
+    { STATUS_BUFFER_OVERFLOW, ERROR_MORE_DATA },
+    { STATUS_DEVICE_BUSY, ERROR_BUSY },
+    { STATUS_UNSUCCESSFUL, ERROR_GEN_FAILURE },
+    { STATUS_NOT_IMPLEMENTED, ERROR_INVALID_FUNCTION },
+    { STATUS_INVALID_INFO_CLASS, ERROR_INVALID_PARAMETER },
+    { STATUS_INFO_LENGTH_MISMATCH, ERROR_BAD_LENGTH },
+    { STATUS_ACCESS_VIOLATION, ERROR_NOACCESS },
+    { STATUS_INVALID_HANDLE, ERROR_INVALID_HANDLE },
+    { STATUS_INVALID_PARAMETER, ERROR_INVALID_PARAMETER },
+    { STATUS_NO_MEMORY, ERROR_NOT_ENOUGH_MEMORY },
+    { STATUS_ACCESS_DENIED, ERROR_ACCESS_DENIED },
+    { STATUS_BUFFER_TOO_SMALL, ERROR_INSUFFICIENT_BUFFER },
+    { STATUS_OBJECT_TYPE_MISMATCH, ERROR_INVALID_HANDLE },
+    { STATUS_PRIVILEGE_NOT_HELD, ERROR_PRIVILEGE_NOT_HELD },
+    { STATUS_INSUFFICIENT_RESOURCES, ERROR_NO_SYSTEM_RESOURCES },
+    { STATUS_NOT_SUPPORTED, ERROR_NOT_SUPPORTED },
+    { STATUS_INVALID_PARAMETER_2, ERROR_INVALID_PARAMETER },
+    { STATUS_INVALID_PARAMETER_3, ERROR_INVALID_PARAMETER },
+    { STATUS_INVALID_PARAMETER_7, ERROR_INVALID_PARAMETER },
+    { STATUS_INVALID_BUFFER_SIZE, ERROR_INVALID_USER_BUFFER },
+    { STATUS_WMI_INSTANCE_NOT_FOUND, ERROR_WMI_INSTANCE_NOT_FOUND },
+    { STATUS_WMI_ALREADY_DISABLED, ERROR_WMI_ALREADY_DISABLED },
+    { STATUS_WMI_ALREADY_ENABLED, ERROR_WMI_ALREADY_ENABLED },
+};
+
+/* What the table lacks is ERROR_MR_MID_NOT_FOUND, as in Windows. */
+ULONG RtlNtStatusToDosError(NTSTATUS Status)
+{
+    for (unsigned i = 0; i < sizeof errors / sizeof errors[0]; i++)
+        if (errors[i].status == Status)
+            return errors[i].error;
+    return ERROR_MR_MID_NOT_FOUND;
+}
+
+DWORD EnableThreadProfiling(HANDLE ThreadHandle, DWORD Flags, DWORD64 HardwareCounters,
+                            HANDLE *PerformanceDataHandle)
+{
+    return RtlNtStatusToDosError(
+        RtlEnableThreadProfiling(ThreadHandle, Flags, HardwareCounters, PerformanceDataHandle));
+}
+
+DWORD DisableThreadProfiling(HANDLE PerformanceDataHandle)
+{
+    return RtlNtStatusToDosError(RtlDisableThreadProfiling(PerformanceDataHandle));
+}
+
+DWORD QueryThreadProfiling(HANDLE ThreadHandle, PBOOLEAN Enabled)
+{
+    return RtlNtStatusToDosError(RtlQueryThreadProfiling(ThreadHandle, Enabled));
+}
+
+DWORD ReadThreadProfilingData(HANDLE PerformanceDataHandle, DWORD Flags, PPERFORMANCE_DATA PerformanceData)
+{
+    return RtlNtStatusToDosError(RtlReadThreadProfilingData(PerformanceDataHandle, Flags, PerformanceData));
+}
+
+static BOOL succeeded(NTSTATUS status)
+{
+    if (!NT_SUCCESS(status))
+        last_error = RtlNtStatusToDosError(status);
+    return NT_SUCCESS(status);
+}
+
+DWORD GetLastError(void) { return last_error; }
+
+HANDLE CreateThread(PVOID ThreadAttributes, SIZE_T StackSize, LPTHREAD_START_ROUTINE StartAddress, PVOID Parameter,
+                    DWORD CreationFlags, DWORD *ThreadId)
+{
+    HANDLE thread;
+    THREAD_BASIC_INFORMATION info;
+    if (!succeeded(ZwCreateThreadEx(&thread, THREAD_ALL_ACCESS, ThreadAttributes, NtCurrentProcess(),
+                                    (PVOID)StartAddress, Parameter, CreationFlags, 0, StackSize, 0, NULL)))
+        return NULL;
+    if (ThreadId && NT_SUCCESS(ZwQueryInformationThread(thread, ThreadBasicInformation, &info, sizeof info, NULL)))
+        *ThreadId = (DWORD)(uint64_t)info.ClientId.UniqueThread;
+    return thread;
+}
+
+static LARGE_INTEGER interval(DWORD milliseconds)
+{
+    return (LARGE_INTEGER){ .QuadPart = milliseconds == INFINITE ? INT64_MIN : -10000ll * milliseconds };
+}
+
+DWORD WaitForSingleObject(HANDLE Handle, DWORD Milliseconds)
+{
+    LARGE_INTEGER timeout = interval(Milliseconds);
+    NTSTATUS status = ZwWaitForSingleObject(Handle, FALSE, &timeout);
+    if (!succeeded(status))
+        return WAIT_FAILED;
+    return status == STATUS_TIMEOUT ? WAIT_TIMEOUT : WAIT_OBJECT_0;
+}
+
+void Sleep(DWORD Milliseconds)
+{
+    LARGE_INTEGER delay = interval(Milliseconds);
+    ZwDelayExecution(FALSE, &delay);
+}
+
+BOOL CloseHandle(HANDLE Object) { return succeeded(ZwClose(Object)); }
+HANDLE GetCurrentThread(void) { return NtCurrentThread(); }
+DWORD GetCurrentProcessorNumber(void) { return ZwGetCurrentProcessorNumber(); }
+
+static BOOL query(HANDLE thread, THREAD_BASIC_INFORMATION *info)
+{
+    return succeeded(ZwQueryInformationThread(thread, ThreadBasicInformation, info, sizeof *info, NULL));
+}
+
+DWORD GetCurrentThreadId(void)
+{
+    THREAD_BASIC_INFORMATION info = { 0 };
+    query(NtCurrentThread(), &info);
+    return (DWORD)(uint64_t)info.ClientId.UniqueThread;
+}
+
+KAFFINITY SetThreadAffinityMask(HANDLE hThread, KAFFINITY dwThreadAffinityMask)
+{
+    THREAD_BASIC_INFORMATION info;
+    if (!query(hThread, &info) || !succeeded(ZwSetInformationThread(hThread, ThreadAffinityMask, &dwThreadAffinityMask,
+                                                                    sizeof dwThreadAffinityMask)))
+        return 0;
+    return info.AffinityMask;
+}
+
+BOOL GetExitCodeThread(HANDLE Thread, DWORD *ExitCode)
+{
+    THREAD_BASIC_INFORMATION info;
+    if (!query(Thread, &info))
+        return FALSE;
+    *ExitCode = (DWORD)info.ExitStatus;
+    return TRUE;
+}

@@ -1,0 +1,44 @@
+; SPDX-License-Identifier: MIT
+; The ring-3 side of the services, under their Zw names (Nt names are the kernel's own), and where threads begin.
+%include "layout.inc"
+
+%macro service 2
+global %1
+%1:
+    mov eax, %2
+    mov r10, rcx                        ; SYSCALL takes RCX
+    syscall
+    ret
+%endmacro
+
+section .text
+service ZwClose, SYS_CLOSE
+service ZwTerminateThread, SYS_TERMINATE_THREAD
+service ZwTerminateProcess, SYS_TERMINATE_PROCESS
+service ZwDelayExecution, SYS_DELAY_EXECUTION
+service ZwWaitForSingleObject, SYS_WAIT_FOR_SINGLE_OBJECT
+service ZwYieldExecution, SYS_YIELD_EXECUTION
+service ZwCreateThreadEx, SYS_CREATE_THREAD_EX
+service ZwSetInformationThread, SYS_SET_INFORMATION_THREAD
+service ZwQueryInformationThread, SYS_QUERY_INFORMATION_THREAD
+service ZwAllocateVirtualMemory, SYS_ALLOCATE_VIRTUAL_MEMORY
+service ZwFreeVirtualMemory, SYS_FREE_VIRTUAL_MEMORY
+service ZwProtectVirtualMemory, SYS_PROTECT_VIRTUAL_MEMORY
+service ZwDuplicateObject, SYS_DUPLICATE_OBJECT
+service ZwGetCurrentProcessorNumber, SYS_GET_CURRENT_PROCESSOR_NUMBER
+service ZwQueryPerformanceCounter, SYS_QUERY_PERFORMANCE_COUNTER
+service write_console, SYS_WRITE
+service no_such_service, SYS_COUNT
+
+; A thread's first instruction: RDI start routine, RSI its argument. What the routine returns is the exit status.
+global user_thread_start
+user_thread_start:
+    mov rax, rdi
+    mov rdi, rsi
+    xor ebp, ebp
+    and rsp, -16
+    call rax
+    xor edi, edi                        ; this thread
+    mov esi, eax
+    call ZwTerminateThread
+    ud2

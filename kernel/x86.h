@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* One inline wrapper per instruction, no policy. The *_fault forms survive a fault: they return 0, or
+ * the vector that the instruction raised (6 or 13) through the table that trap.c searches. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CR0_MP (1u << 1)
+#define CR0_EM (1u << 2)
+#define CR0_TS (1u << 3)
+#define CR0_NE (1u << 5)
+#define CR0_WP (1u << 16)
+#define CR4_PCE (1u << 8)
+#define CR4_OSFXSR (1u << 9)
+#define CR4_OSXMMEXCPT (1u << 10)
+#define CR4_OSXSAVE (1u << 18)
+#define CR4_SMEP (1u << 20)
+#define CR4_SMAP (1u << 21)
+#define RFLAGS_TF (1u << 8)
+#define RFLAGS_IF (1u << 9)
+#define RFLAGS_AC (1u << 18)
+
+/* An entry of the fault table: a fault at the first address continues at the second, RAX = vector. */
+#define FIXUP(from, to) ".pushsection .extable,\"a\"\n.quad " from "," to "\n.popsection\n"
+
+struct cpuid {
+    uint32_t eax, ebx, ecx, edx;
+};
+
+static inline struct cpuid cpuid(uint32_t leaf, uint32_t subleaf)
+{
+    struct cpuid r;
+    asm volatile("cpuid" : "=a"(r.eax), "=b"(r.ebx), "=c"(r.ecx), "=d"(r.edx) : "a"(leaf), "c"(subleaf));
+    return r;
+}
+
+static inline uint64_t rdmsr(uint32_t msr)
+{
+    uint32_t low, high;
+    asm volatile("rdmsr" : "=a"(low), "=d"(high) : "c"(msr) : "memory");
+    return (uint64_t)high << 32 | low;
+}
+
+static inline void wrmsr(uint32_t msr, uint64_t value)
+{
+    asm volatile("wrmsr" : : "c"(msr), "a"((uint32_t)value), "d"((uint32_t)(value >> 32)) : "memory");
+}
+
+static inline uint64_t rdpmc(uint32_t selector)
+{
+    uint32_t low, high;
+    asm volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(selector) : "memory");
+    return (uint64_t)high << 32 | low;
+}
+
+static inline unsigned rdmsr_fault(uint32_t msr, uint64_t *value)
+{
+    uint32_t low = 0, high = 0, ok;
+    asm volatile("xor %2,%2\n1: rdmsr\ninc %2\n2:\n" FIXUP("1b", "2b")
+                 : "+a"(low), "+d"(high), "=&r"(ok) : "c"(msr) : "memory", "cc");
+    if (!ok)
+        return low;
+    *value = (uint64_t)high << 32 | low;
+    return 0;
+}
+
+static inline unsigned wrmsr_fault(uint32_t msr, uint64_t value)
+{
+    uint32_t low = (uint32_t)value, ok;
+    asm volatile("xor %1,%1\n1: wrmsr\ninc %1\n2:\n" FIXUP("1b", "2b")
+                 : "+a"(low), "=&r"(ok) : "c"(msr), "d"((uint32_t)(value >> 32)) : "memory", "cc");
+    return ok ? 0 : low;
+}
+
+static inline unsigned rdpmc_fault(uint32_t selector, uint64_t *value)
+{
+    uint32_t low = 0, high = 0, ok;
+    asm volatile("xor %2,%2\n1: rdpmc\ninc %2\n2:\n" FIXUP("1b", "2b")
+                 : "+a"(low), "+d"(high), "=&r"(ok) : "c"(selector) : "memory", "cc");
+    if (!ok)
+        return low;
+    *value = (uint64_t)high << 32 | low;
+    return 0;
+}
+
+static inline uint64_t rdtsc(void)
+{
+    uint32_t low, high;
+    asm volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory");
+    return (uint64_t)high << 32 | low;
+}
+
+static inline void out8(uint16_t port, uint8_t v) { asm volatile("outb %0,%1" : : "a"(v), "Nd"(port)); }
+static inline void out32(uint16_t port, uint32_t v) { asm volatile("outl %0,%1" : : "a"(v), "Nd"(port)); }
+static inline uint8_t in8(uint16_t port)
+{
+    uint8_t v;
+    asm volatile("inb %1,%0" : "=a"(v) : "Nd"(port));
+    return v;
+}
+
+static inline void pause(void) { asm volatile("pause" : : : "memory"); }
+static inline void cli(void) { asm volatile("cli" : : : "memory"); }
+static inline void sti(void) { asm volatile("sti" : : : "memory"); }
+static inline void sti_hlt(void) { asm volatile("sti\nhlt" : : : "memory"); }
+static inline void cli_hlt(void) { asm volatile("cli\nhlt" : : : "memory"); }
+static inline void stac(void) { asm volatile("stac" : : : "memory"); }
+static inline void clac(void) { asm volatile("clac" : : : "memory"); }
+
+static inline uint64_t read_flags(void)
+{
+    uint64_t v;
+    asm volatile("pushfq\npop %0" : "=r"(v) : : "memory");
+    return v;
+}
+
+#define CR_ACCESSORS(n)                                                                        \
+    static inline uint64_t read_cr##n(void)                                                    \
+    {                                                                                          \
+        uint64_t v;                                                                            \
+        asm volatile("mov %%cr" #n ",%0" : "=r"(v) : : "memory");                              \
+        return v;                                                                              \
+    }                                                                                          \
+    static inline void write_cr##n(uint64_t v) { asm volatile("mov %0,%%cr" #n : : "r"(v) : "memory"); }
+CR_ACCESSORS(0)
+CR_ACCESSORS(2)
+CR_ACCESSORS(3)
+CR_ACCESSORS(4)
+CR_ACCESSORS(8)
+#undef CR_ACCESSORS
+
+static inline void invlpg(uint64_t address) { asm volatile("invlpg (%0)" : : "r"(address) : "memory"); }
+static inline void xsetbv(uint32_t n, uint64_t v)
+{
+    asm volatile("xsetbv" : : "c"(n), "a"((uint32_t)v), "d"((uint32_t)(v >> 32)));
+}
+static inline void xsave(void *area) { asm volatile("xsave64 (%0)" : : "r"(area), "a"(-1), "d"(-1) : "memory"); }
+static inline void xrstor(const void *area) { asm volatile("xrstor64 (%0)" : : "r"(area), "a"(-1), "d"(-1) : "memory"); }
+static inline void fxsave(void *area) { asm volatile("fxsave64 (%0)" : : "r"(area) : "memory"); }
+static inline void fxrstor(const void *area) { asm volatile("fxrstor64 (%0)" : : "r"(area) : "memory"); }
+
+struct table_register {
+    uint16_t limit;
+    uint64_t base;
+} __attribute__((packed));
+
+static inline void lgdt(const struct table_register *r) { asm volatile("lgdt %0" : : "m"(*r)); }
+static inline void lidt(const struct table_register *r) { asm volatile("lidt %0" : : "m"(*r)); }
+static inline void sgdt(struct table_register *r) { asm volatile("sgdt %0" : "=m"(*r)); }
+static inline void sidt(struct table_register *r) { asm volatile("sidt %0" : "=m"(*r)); }
+static inline void ltr(uint16_t selector) { asm volatile("ltr %0" : : "r"(selector)); }

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/* Picks the driver once, proves that counters count, names what is wrong. Boot CPU, interrupts off, before anybody
+ * else uses the PMU. Every access on the way to the verdict may fault: a machine that promises a PMU by CPUID may
+ * have none, or swallow writes, or count nothing. Zero is never taken for a count.
+ * Sources: Intel SDM vol. 3 "Performance monitoring"; AMD APM vol. 2 "Performance monitoring counters". */
+#include "pmu/pmu.h"
+#include "kernel/assert.h"
+#include "kernel/cpu.h"
+#include "kernel/print.h"
+#include "kernel/x86.h"
+
+#define PATTERN 0x12345678u /* bit 31 clear: a legacy write keeps it as it is */
+#define SHORT_LOOP 100u     /* iterations of two instructions */
+#define LONG_LOOP 1100u
+#define LOOP_DIFFERENCE (2 * (LONG_LOOP - SHORT_LOOP))
+#define OVERFLOW_AFTER 50u
+#define TRIES 3
+
+static bool (*const probes[])(struct pmu_caps *) = { intel_probe, amd_probe };
+struct pmu_caps pmu_caps;
+static enum pmu_verdict verdict;
+
+const char *pmu_verdict_text(enum pmu_verdict v)
+{
+    static const char *const text[PMU_VERDICT_COUNT] = {
+        [PMU_OK] = "every counter counts",
+        [PMU_NOT_REPORTED] = "RDPMC does not fault, but CPUID reports no PMU that we know",
+        [PMU_NO_COUNTERS] = "CPUID reports a PMU with no counter in it",
+        [PMU_ABSENT_UD] = "a machine without a PMU: RDPMC raises #UD and counters keep no value",
+        [PMU_ABSENT_GP] = "a machine without a PMU: RDPMC raises #GP and counters keep no value",
+        [PMU_MSR_FAULTS] = "RDMSR or WRMSR faults on a counter that CPUID reports",
+        [PMU_WRITES_SWALLOWED] = "WRMSR to a counter or its event select does not fault, but RDMSR reads something else",
+        [PMU_RDPMC_DISABLED] = "RDPMC faults in ring 0 on a counter that RDMSR reads",
+        [PMU_RDPMC_DIFFERS] = "RDPMC and RDMSR of the same stopped counter differ",
+        [PMU_WIDTH_LIES] = "the counter is not as wide as CPUID (AMD: the manual) says",
+        [PMU_FIRMWARE_OWNS] = "the event select stays enabled after a write of 0: somebody below us owns the counter",
+        [PMU_COUNTERS_DEAD] = "the counter takes every write, but counts nothing",
+        [PMU_WRONG_RATE] = "the count of a loop of known length is out of all bounds",
+        [PMU_OVERFLOW_LOST] = "the counter wraps, but its overflow status bit stays 0",
+        [PMU_PMI_LOST] = "the counter overflows, but no interrupt comes",
+    };
+    return v < PMU_VERDICT_COUNT ? text[v] : "?";
+}
+
+enum pmu_verdict pmu_verdict(void) { return verdict; }
+
+uint64_t pmu_counters_for(enum pmu_event event)
+{
+    if (!pmu_caps.table || !pmu_caps.table[event].name || !(pmu_caps.events >> event & 1))
+        return 0;
+    return pmu_caps.table[event].counters & pmu_caps.counters;
+}
+
+uint64_t pmu_select(enum pmu_event event, uint32_t flags)
+{
+    const struct pmu_event_row *row = &pmu_caps.table[event];
+    ASSERT(row->name && !(flags & ~(PMU_USER | PMU_KERNEL | PMU_INTERRUPT)));
+    return (uint64_t)(row->code >> 8) << 32 | flags | (uint32_t)row->umask << 8 | (row->code & 0xff);
+}
+
+/* The event to prove a counter with: the one whose count is known, if the counter has it. */
+static enum pmu_event event_to_prove(unsigned ctr)
+{
+    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_CYCLES, PMU_REF_CYCLES, PMU_SLOTS };
+    for (unsigned i = 0; i < sizeof events / sizeof *events; i++)
+        if (pmu_counters_for(events[i]) >> ctr & 1)
+            return events[i];
+    return PMU_EVENT_COUNT;
+}
+
+static enum pmu_verdict prove_registers(unsigned ctr)
+{
+    uint64_t value = 0, by_rdpmc = 0, mask = pmu_mask(ctr);
+    unsigned fault = wrmsr_fault(pmu_write_msr(ctr), PATTERN);
+    if (!fault)
+        fault = rdmsr_fault(pmu_counter_msr(ctr), &value);
+    unsigned rdpmc_vector = rdpmc_fault(pmu_rdpmc_index(ctr), &by_rdpmc);
+
+    if (fault || value != PATTERN) {
+        if (rdpmc_vector)
+            return rdpmc_vector == 6 ? PMU_ABSENT_UD : PMU_ABSENT_GP;
+        return fault ? PMU_MSR_FAULTS : PMU_WRITES_SWALLOWED;
+    }
+    if (rdpmc_vector)
+        return PMU_RDPMC_DISABLED;
+    if (by_rdpmc != value)
+        return PMU_RDPMC_DIFFERS;
+    /* Ones from the lowest to the highest bit; a legacy write makes them of bit 31. */
+    if (mask < UINT32_MAX || wrmsr_fault(pmu_write_msr(ctr), mask) ||
+        rdmsr_fault(pmu_counter_msr(ctr), &value) || value != mask)
+        return PMU_WIDTH_LIES;
+    return wrmsr_fault(pmu_write_msr(ctr), 0) ? PMU_MSR_FAULTS : PMU_OK;
+}
+
+/* A select that stays stopped: no enable bit. */
+static enum pmu_verdict prove_select(unsigned ctr)
+{
+    uint64_t value = 0, select = pmu_select(PMU_INSTRUCTIONS, PMU_KERNEL | PMU_INTERRUPT);
+    if (rdmsr_fault(pmu_select_msr(ctr), &value))
+        return PMU_MSR_FAULTS;
+    if (value & PMU_ENABLE)
+        return PMU_FIRMWARE_OWNS;
+    if (wrmsr_fault(pmu_select_msr(ctr), select) || rdmsr_fault(pmu_select_msr(ctr), &value))
+        return PMU_MSR_FAULTS;
+    if (value != select)
+        return PMU_WRITES_SWALLOWED;
+    return wrmsr_fault(pmu_select_msr(ctr), 0) ? PMU_MSR_FAULTS : PMU_OK;
+}
+
+/* The fixed ones share a register; `flags` of one counter, not counting while global control is 0. */
+static enum pmu_verdict prove_fixed_control(unsigned ctr)
+{
+    uint64_t value = 0, bits = UINT64_C(0x9) << 4 * (ctr - PMU_FIXED); /* kernel, interrupt */
+    if (wrmsr_fault(pmu_select_msr(ctr), bits) || rdmsr_fault(pmu_select_msr(ctr), &value) ||
+        wrmsr_fault(pmu_select_msr(ctr), 0))
+        return PMU_MSR_FAULTS;
+    return value == bits ? PMU_OK : PMU_WRITES_SWALLOWED;
+}
+
+__attribute__((noinline)) static uint64_t count(unsigned ctr, enum pmu_event event, uint64_t start, uint64_t iterations)
+{
+    pmu_program(ctr, pmu_select(event, PMU_KERNEL), start);
+    pmu_start(PMU_BIT(ctr));
+    asm volatile("1: dec %0\njnz 1b" : "+r"(iterations) : : "cc");
+    pmu_stop(PMU_BIT(ctr));
+    return pmu_read(ctr);
+}
+
+/* Two loops that differ in length only: their counts differ by the instructions between. */
+static enum pmu_verdict prove_instructions(unsigned ctr)
+{
+    static bool inexact;
+    uint64_t difference = 0;
+    for (unsigned i = 0; i < TRIES && difference != LOOP_DIFFERENCE; i++) {
+        uint64_t shorter = count(ctr, PMU_INSTRUCTIONS, 0, SHORT_LOOP);
+        uint64_t longer = count(ctr, PMU_INSTRUCTIONS, 0, LONG_LOOP);
+        if (!shorter || !longer)
+            return PMU_COUNTERS_DEAD;
+        difference = longer - shorter;
+    }
+    inexact |= difference != LOOP_DIFFERENCE;
+    pmu_caps.exact = !inexact;
+    /* More by an eighth: some parts and hypervisors count extra at each exit to the host. */
+    return difference >= LOOP_DIFFERENCE && difference <= LOOP_DIFFERENCE + LOOP_DIFFERENCE / 8 ? PMU_OK
+                                                                                                : PMU_WRONG_RATE;
+}
+
+static enum pmu_verdict prove_counting(unsigned ctr)
+{
+    enum pmu_event event = event_to_prove(ctr);
+    if (event == PMU_EVENT_COUNT)
+        return PMU_OK; /* an event that need not happen: registers are all that can be proved */
+    uint64_t n = count(ctr, event, 0, LONG_LOOP);
+    if (!n)
+        return PMU_COUNTERS_DEAD;
+    /* Cycles: a taken branch a cycle at best, the TSC at a third of the clock; above, only what is absurd. */
+    if (n < LONG_LOOP / 4 || n > LONG_LOOP * 10000)
+        return PMU_WRONG_RATE;
+    if (pmu_caps.msr.global_status) {
+        if (count(ctr, event, pmu_mask(ctr) - OVERFLOW_AFTER + 1, LONG_LOOP) > pmu_mask(ctr) / 2)
+            return PMU_WIDTH_LIES;
+        if (!(pmu_take_overflow() >> ctr & 1))
+            return PMU_OVERFLOW_LOST;
+    }
+    return event == PMU_INSTRUCTIONS ? prove_instructions(ctr) : PMU_OK;
+}
+
+static enum pmu_verdict prove(unsigned ctr)
+{
+    enum pmu_verdict v = prove_registers(ctr);
+    if (v == PMU_OK)
+        v = ctr >= PMU_FIXED ? prove_fixed_control(ctr) : prove_select(ctr);
+    uint64_t value;
+    if (v == PMU_OK && pmu_caps.msr.global_control &&
+        (wrmsr_fault(pmu_caps.msr.global_control, PMU_BIT(ctr)) || wrmsr_fault(pmu_caps.msr.global_control, 0) ||
+         rdmsr_fault(pmu_caps.msr.global_status, &value) || wrmsr_fault(pmu_caps.msr.global_clear, PMU_BIT(ctr))))
+        v = PMU_MSR_FAULTS;
+    if (v == PMU_OK)
+        v = prove_counting(ctr);
+    if (v == PMU_OK)
+        pmu_clear(PMU_BIT(ctr));
+    return v;
+}
+
+static void detect(void)
+{
+    struct cpuid r = cpuid(1, 0);
+    pmu_caps.stepping = r.eax & 0xf;
+    pmu_caps.family = (r.eax >> 8 & 0xf) + ((r.eax >> 8 & 0xf) == 0xf ? r.eax >> 20 & 0xff : 0);
+    pmu_caps.model = (r.eax >> 4 & 0xf) | (r.eax >> 12 & 0xf0);
+    for (unsigned i = 0; i < sizeof probes / sizeof *probes && !pmu_caps.driver; i++)
+        probes[i](&pmu_caps);
+    pmu_caps.counters = pmu_caps.reported;
+}
+
+static void find_left_running(void)
+{
+    for (uint64_t rest = pmu_caps.reported; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        uint64_t value = 0;
+        if (rdmsr_fault(pmu_select_msr(ctr), &value))
+            continue;
+        if (ctr < PMU_FIXED ? value & PMU_ENABLE : value >> 4 * (ctr - PMU_FIXED) & 3)
+            pmu_caps.left_running |= PMU_BIT(ctr);
+    }
+}
+
+static enum pmu_verdict prove_all(uint64_t *bad)
+{
+    enum pmu_verdict first = PMU_OK;
+    uint64_t ignored;
+    unsigned vector = rdpmc_fault(0, &ignored);
+    if (!pmu_caps.driver)
+        return !vector ? PMU_NOT_REPORTED : vector == 6 ? PMU_ABSENT_UD : PMU_ABSENT_GP;
+    if (!pmu_caps.reported)
+        return PMU_NO_COUNTERS;
+
+    for (uint64_t rest = pmu_caps.reported; rest; rest &= rest - 1) {
+        enum pmu_verdict v = prove((unsigned)__builtin_ctzll(rest));
+        if (v != PMU_OK && first == PMU_OK)
+            first = v;
+        if (v != PMU_OK)
+            *bad |= rest & -rest;
+    }
+    return first;
+}
+
+static unsigned bits_in(uint64_t mask)
+{
+    unsigned n = 0;
+    for (; mask; mask &= mask - 1)
+        n++;
+    return n;
+}
+
+static void describe(void)
+{
+    const struct pmu_caps *c = &pmu_caps;
+    print("%s version %u, %u counters of %u bits", c->driver, c->version, c->gp_reported, c->gp_width);
+    if (c->reported >> PMU_FIXED)
+        print(", %u fixed of %u", bits_in(c->reported >> PMU_FIXED), c->fixed_width);
+    print("%s%s", c->msr.global_control ? ", global control" : "",
+          c->gp_write_width < c->gp_width ? ", 32-bit writes" : "");
+    if (c->left_running)
+        print(", firmware had left %lx enabled", c->left_running);
+}
+
+/* The one line. */
+static void report(uint64_t bad)
+{
+    print("# pmu: ");
+    if (verdict == PMU_OK) {
+        describe();
+        print(": %s%s\n", pmu_verdict_text(verdict), pmu_caps.exact ? ", instructions exactly" : "");
+        return;
+    }
+    print("%s", pmu_verdict_text(verdict));
+    if (bad && pmu_caps.counters)
+        print("; left out: counters %lx of %lx", bad, pmu_caps.reported);
+    if (pmu_caps.driver) {
+        print(" (");
+        describe();
+        print(")");
+    }
+    print("\n");
+}
+
+enum pmu_verdict pmu_init(void)
+{
+    uint64_t bad = 0;
+    detect();
+    find_left_running();
+    pmu_init_cpu();
+    verdict = prove_all(&bad);
+    pmu_caps.counters = pmu_caps.reported & ~bad;
+    if (bad)
+        pmu_init_cpu();
+    report(bad);
+    return verdict;
+}
+
+void pmu_complain(enum pmu_verdict v, uint64_t counters)
+{
+    if (verdict == PMU_OK)
+        verdict = v;
+    print("# pmu: %s (counters %lx of %lx)\n", pmu_verdict_text(v), counters, pmu_caps.reported);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/* What happens when an owned counter overflows, and that an owner leaves nothing behind.
+ * The overflow is made inside an IPI, with interrupts off, so that the interrupt comes right behind it. */
+#include "hal/hal.h"
+#include "kernel/cpu.h"
+#include "kernel/irql.h"
+#include "kernel/smp.h"
+#include "kernel/x86.h"
+#include "pmu/pmu.h"
+#include "tests/test.h"
+
+#define PERIOD 1000u
+#define LOOPS 2000u          /* of two instructions or more: some periods */
+#define WAIT_PAUSES 1000000u /* for what must come */
+#define QUIET_PAUSES 1000u   /* for what must not come */
+
+/* One for each of two owners. Written by handlers, one CPU at a time. */
+static struct seen {
+    uint32_t calls; /* atomic */
+    uint64_t bits;
+    HANDLE handle;
+    KIRQL irql;
+    unsigned cpu;
+    uint64_t rearm; /* 0: not at all */
+} seen[2];
+
+static void note(struct seen *s, ULONGLONG bits, HANDLE handle)
+{
+    s->bits |= bits;
+    s->handle = handle;
+    s->irql = irql_current();
+    s->cpu = cpu_number();
+    for (uint64_t rest = s->rearm ? bits : 0; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        pmu_write(ctr, -s->rearm & pmu_mask(ctr));
+    }
+    __atomic_fetch_add(&s->calls, 1, __ATOMIC_RELEASE);
+}
+
+static void first_handler(ULONGLONG OverflowBits, HANDLE OwningHandle)
+{
+    note(&seen[0], OverflowBits, OwningHandle);
+}
+
+static void second_handler(ULONGLONG OverflowBits, HANDLE OwningHandle)
+{
+    note(&seen[1], OverflowBits, OwningHandle);
+}
+
+static uint32_t calls(unsigned owner) { return __atomic_load_n(&seen[owner].calls, __ATOMIC_ACQUIRE); }
+
+static void wait_for(unsigned owner, uint32_t wanted)
+{
+    for (unsigned i = 0; i < WAIT_PAUSES && calls(owner) < wanted; i++)
+        pause();
+}
+
+static void wait_quietly(void)
+{
+    for (unsigned i = 0; i < QUIET_PAUSES; i++)
+        pause();
+}
+
+static uint64_t all_cpus(void) { return cpu_count == 64 ? ~UINT64_C(0) : PMU_BIT(cpu_count) - 1; }
+
+/* Arms the counters, together, and lets them overflow. */
+static void overflow_here(void *argument)
+{
+    uint64_t counters = *(const uint64_t *)argument;
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    for (uint64_t rest = counters; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        pmu_program(ctr, pmu_select(PMU_INSTRUCTIONS, PMU_KERNEL | PMU_USER | PMU_INTERRUPT),
+                    -(uint64_t)PERIOD & pmu_mask(ctr));
+    }
+    pmu_start(counters);
+    for (unsigned i = 0; i < LOOPS; i++)
+        asm volatile("");
+    irql_lower(old);
+}
+
+/* Counters that stay where they are after an overflow. */
+static void overflow_on(unsigned cpu, uint64_t counters) { smp_call(PMU_BIT(cpu), overflow_here, &counters); }
+
+static HANDLE own(uint64_t cpu_mask, uint64_t counters, PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler)
+{
+    struct {
+        ULONG Count;
+        PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Descriptors[40];
+    } list = { 1, { { .Type = ResourceTypeOverflow, .u.OverflowHandler = handler } } };
+    GROUP_AFFINITY where = { .Mask = cpu_mask };
+    HANDLE handle = NULL;
+    for (uint64_t rest = counters; rest; rest &= rest - 1) {
+        list.Descriptors[list.Count].Type = ResourceTypeSingle;
+        list.Descriptors[list.Count++].u.CounterIndex = (ULONG)__builtin_ctzll(rest);
+    }
+    CHECK_STATUS(HalAllocateHardwareCounters(&where, 1, (void *)&list, &handle), STATUS_SUCCESS);
+    return handle;
+}
+
+static void release(HANDLE handle) { CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS); }
+
+static void forget(void) { seen[0] = seen[1] = (struct seen){ 0 }; }
+
+static void check_one(unsigned cpu, unsigned ctr)
+{
+    forget();
+    HANDLE handle = own(PMU_BIT(cpu), PMU_BIT(ctr), first_handler);
+    overflow_on(cpu, PMU_BIT(ctr));
+    wait_for(0, 1);
+    wait_quietly();
+    CHECK_EQ(calls(0), 1);
+    CHECK_EQ(seen[0].bits, PMU_BIT(ctr));
+    CHECK(seen[0].handle == handle);
+    CHECK_EQ(seen[0].irql, PROFILE_LEVEL);
+    CHECK_EQ(seen[0].cpu, cpu);
+    release(handle);
+}
+
+TEST(hal_overflow, handler,
+     "every counter on every processor: one call, own bit, right place [HC-36 HC-37 HC-38]")
+{
+    SKIP_WITHOUT_PMU();
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        for (uint64_t rest = pmu_counters_for(PMU_INSTRUCTIONS); rest; rest &= rest - 1)
+            check_one(cpu, (unsigned)__builtin_ctzll(rest));
+}
+
+TEST(hal_overflow, all_counters_of_one_owner, "counters that overflow together come in one call [HC-36]")
+{
+    SKIP_WITHOUT_PMU();
+    uint64_t counters = pmu_counters_for(PMU_INSTRUCTIONS);
+    forget();
+    HANDLE handle = own(1, counters, first_handler);
+    overflow_on(0, counters);
+    wait_for(0, 1);
+    wait_quietly();
+    CHECK_EQ(calls(0), 1);
+    CHECK_EQ(seen[0].bits, counters);
+    release(handle);
+}
+
+TEST(hal_overflow, two_owners, "each owner is called, with its own bits only [HC-39 HC-40]")
+{
+    SKIP_WITHOUT_PMU();
+    uint64_t counters = pmu_counters_for(PMU_INSTRUCTIONS), lowest = counters & -counters;
+    if (counters == lowest)
+        SKIP("only one counter counts instructions");
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        forget();
+        HANDLE one = own(PMU_BIT(cpu), lowest, first_handler);
+        HANDLE rest = own(PMU_BIT(cpu), counters & ~lowest, second_handler);
+        overflow_on(cpu, counters);
+        wait_for(0, 1);
+        wait_for(1, 1);
+        wait_quietly();
+        CHECK_EQ(calls(0), 1);
+        CHECK_EQ(calls(1), 1);
+        CHECK_EQ(seen[0].bits, lowest);
+        CHECK_EQ(seen[1].bits, counters & ~lowest);
+        CHECK(seen[0].handle == one);
+        CHECK(seen[1].handle == rest);
+        release(one);
+        release(rest);
+    }
+}
+
+TEST(hal_overflow, without_handler, "an owner without a handler disturbs nobody [HC-39]")
+{
+    SKIP_WITHOUT_PMU();
+    uint64_t counters = pmu_counters_for(PMU_INSTRUCTIONS), lowest = counters & -counters;
+    HANDLE quiet = NULL;
+    forget();
+    CHECK_STATUS(hal_counters_claim("quiet", 1, lowest, NULL, &quiet), STATUS_SUCCESS);
+    HANDLE other = counters == lowest ? NULL : own(1, counters & ~lowest, first_handler);
+    overflow_on(0, lowest);
+    wait_quietly();
+    CHECK_EQ(calls(0), 0);
+    release(quiet);
+    if (other)
+        release(other);
+}
+
+TEST(hal_overflow, rearmed, "a handler that writes its counter is called again, and again [HC-36]")
+{
+    SKIP_WITHOUT_PMU();
+    uint64_t lowest = pmu_counters_for(PMU_INSTRUCTIONS);
+    lowest &= -lowest;
+    forget();
+    seen[0].rearm = PERIOD;
+    HANDLE handle = own(all_cpus(), lowest, first_handler);
+    smp_call(all_cpus(), overflow_here, &lowest);
+    wait_for(0, 20);
+    CHECK(calls(0) >= 20);
+    release(handle);
+}
+
+TEST(hal_overflow, none_after_free,
+     "freed while every processor samples: no call after the free returned [HC-41]")
+{
+    SKIP_WITHOUT_PMU();
+    uint64_t counters = pmu_counters_for(PMU_INSTRUCTIONS);
+    for (unsigned i = 0; i < 10; i++) {
+        forget();
+        seen[0].rearm = PERIOD;
+        HANDLE handle = own(all_cpus(), counters, first_handler);
+        smp_call(all_cpus(), overflow_here, &counters);
+        wait_for(0, 1);
+        CHECK(calls(0) > 0);
+        release(handle);
+        uint32_t at_free = calls(0);
+        wait_quietly();
+        CHECK_EQ(calls(0), at_free);
+    }
+}
+
+/* --- What the registers hold, per processor. --- */
+
+static struct registers {
+    uint64_t selects[64], running;
+} registers[MAX_CPUS];
+
+static void read_registers(void *unused)
+{
+    (void)unused;
+    struct registers *r = &registers[cpu_number()];
+    r->running = pmu_running();
+    for (uint64_t rest = pmu_caps.counters; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        r->selects[ctr] = rdmsr(pmu_select_msr(ctr));
+        if (ctr >= PMU_FIXED)
+            r->selects[ctr] = r->selects[ctr] >> 4 * (ctr - PMU_FIXED) & 0xf;
+    }
+}
+
+static void check_registers_zero(void)
+{
+    smp_call(all_cpus(), read_registers, NULL);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        CHECK_EQ(registers[cpu].running, 0);
+        for (uint64_t rest = pmu_caps.counters; rest; rest &= rest - 1)
+            CHECK_EQ(registers[cpu].selects[__builtin_ctzll(rest)], 0);
+    }
+}
+
+static uint64_t values[64];
+
+static void read_counters(void *unused)
+{
+    (void)unused;
+    for (uint64_t rest = pmu_caps.counters; rest; rest &= rest - 1)
+        values[__builtin_ctzll(rest)] = pmu_read((unsigned)__builtin_ctzll(rest));
+}
+
+TEST(hal_overflow, free_leaves_nothing, "a free stops and clears what the owner left running [HC-42]")
+{
+    SKIP_WITHOUT_PMU();
+    uint64_t counters = pmu_counters_for(PMU_INSTRUCTIONS);
+    forget();
+    HANDLE handle = own(all_cpus(), counters, first_handler);
+    smp_call(all_cpus(), overflow_here, &counters);
+    smp_call(1, read_registers, NULL);
+    CHECK_EQ(registers[0].running, counters);
+    CHECK(registers[0].selects[__builtin_ctzll(counters)] != 0);
+    release(handle);
+    check_registers_zero();
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        smp_call(PMU_BIT(cpu), read_counters, NULL);
+        for (uint64_t rest = counters; rest; rest &= rest - 1)
+            CHECK_EQ(values[__builtin_ctzll(rest)], 0);
+    }
+}
+
+TEST(hal_overflow, free_spares_others, "a free leaves the counters of others running [HC-42]")
+{
+    SKIP_WITHOUT_PMU();
+    uint64_t counters = pmu_counters_for(PMU_INSTRUCTIONS), lowest = counters & -counters;
+    if (counters == lowest)
+        SKIP("only one counter counts instructions");
+    forget();
+    HANDLE one = own(1, lowest, first_handler), rest = own(1, counters & ~lowest, second_handler);
+    overflow_on(0, counters);
+    release(one);
+    smp_call(1, read_registers, NULL);
+    CHECK_EQ(registers[0].running, counters & ~lowest);
+    release(rest);
+    check_registers_zero();
+}
+
+TEST(hal_overflow, allocation_programs_nothing, "an allocation writes no register [HC-43]")
+{
+    SKIP_WITHOUT_PMU();
+    HANDLE handle = NULL;
+    check_registers_zero();
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &handle), STATUS_SUCCESS);
+    check_registers_zero();
+    release(handle);
+}
+
+TEST(hal_overflow, proof, "the start-up proof of the interrupt holds on any processor")
+{
+    SKIP_WITHOUT_PMU();
+    CHECK(hal_pmi_prove());
+    CHECK_EQ(hal_counters_owned(), 0);
+}

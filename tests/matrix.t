@@ -1,0 +1,98 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# The matrix of machines, one line each; two run at a time (JOBS=2). Logs stay in build/logs.
+use strict;
+use warnings;
+use Test::More;
+use File::Path 'make_path';
+
+my $build = $ENV{BUILD} // 'build';
+my $logs = "$build/logs";
+make_path($logs);
+delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS)};
+
+# Globs of the groups whose tests all need a counter: without a PMU every one of them must be skipped.
+my @counting = qw(exact pmu thread_profiling);
+my $counts = join '|', map { "$_\\w*\\." } @counting;
+
+# Name, variables of tests/run, exit status, what the log must match; a pattern with ! must not.
+my @machines = (
+    ['the machine chosen without being told', '', 0, qr/^# machine: .*\(.+\)$/m],
+    (map {
+        my $model = $_;
+        map { ["$model, $_ CPU", "PMU=$model SMP=$_", 0] } 1, 2, 3, 4
+    } qw(intel-v2 amd-v2)),
+    (map { ["intel-v2, $_ CPU, scheduler and exactness", "PMU=intel-v2 SMP=$_ TESTS=smp*", 0] } 8, 16),
+    ['undefined behaviour traps, 4 CPU', "BUILD=$build/ubsan SMP=4", 0],
+    ['built by clang, 4 CPU', "BUILD=$build/clang SMP=4", 0],
+    ['64 MiB', 'MEMORY=64', 0],
+    ['no ACPI: one of 4 CPUs, and says so', "SMP=4 QEMU_ARGS='-machine acpi=off'", 0, qr/^# .*ACPI/m],
+    ['no PMU, 1 CPU: says so, counts nothing', 'PMU=none', 77, "!^ok \\d+ - (?:$counts)\\w+\$"],
+    ['no PMU, 4 CPU: says so, counts nothing', 'PMU=none SMP=4', 77, "!^ok \\d+ - (?:$counts)\\w+\$"],
+    ['only the tests asked for', "TESTS='exact*'", 0, '!^ok \d+ - (?!exact)'],
+    ['no such test', 'TESTS=nonsense', 77],
+    ['list', 'LIST=1', 0, qr/^\w+\.\w+ - \S/m],
+
+    ['0: a test passes', 'TESTS=selfcheck.pass', 0, qr/^ok 1 - selfcheck\.pass$/m],
+    ['1: a test fails', 'TESTS=selfcheck.fail', 1, qr/^# tests\/\S+:\d+: .*\nnot ok 1 - selfcheck\.fail\n/m],
+    ['1: a skip that no list names', 'TESTS=selfcheck.skip', 1, qr/# FAIL skip.*selfcheck\.skip: /],
+    ['1: a stuck thread is named, the run goes on', "TESTS='selfcheck.?a??'", 1,
+     qr/^not ok 2 - selfcheck\.hang\n(#.*\n)*ok 3 - selfcheck\.pass$/m],
+    ['99: panic', 'TESTS=selfcheck.panic', 99, qr/# CRASH the kernel panicked; .*\(selfcheck\.panic\)/],
+    ['99: triple fault', 'TESTS=selfcheck.triple_fault', 99, qr/# CRASH .*triple fault; .*\(selfcheck\.triple_fault\)/],
+    ['124: a hang only the host can end', 'TESTS=selfcheck.spin_irqs_off TIMEOUT=20', 124,
+     qr/# HANG .*\(selfcheck\.spin_irqs_off\) of 1\n\z/],
+);
+
+# A KVM without a PMU must be recognised as such; one with a PMU is the machine chosen without being told.
+push @machines, ['KVM that gives guests no PMU', 'ACCEL=kvm', 77]
+    if -e '/dev/kvm' && `cat /sys/module/kvm/parameters/enable_pmu 2>/dev/null` ne "Y\n";
+
+my %running;
+
+sub start
+{
+    my ($machine) = @_;
+    my ($name, $variables) = @$machine;
+    (my $file = $name) =~ s/\W+/-/g;
+    $machine->[0] = { name => $name, log => "$logs/$file.log" };
+    my $pid = fork // die "fork: $!";
+    if (!$pid) {
+        open STDIN, '<', '/dev/null';
+        open STDOUT, '>', "$logs/$file.log" or die "$logs/$file.log: $!";
+        open STDERR, '>&', \*STDOUT;
+        exec '/bin/sh', '-c', "$variables exec tests/run";
+    }
+    $running{$pid} = $machine->[0];
+}
+
+sub judge
+{
+    my ($run, $variables, $want, @patterns) = @_;
+    open my $in, '<', $run->{log};
+    my $log = join '', <$in>;
+    my @wrong = $run->{status} == $want ? () : "exit status $run->{status}, want $want";
+    for (@patterns) {
+        my ($not, $pattern) = /^(!?)(.*)/s;
+        push @wrong, ($not ? 'must not match ' : 'must match ') . $pattern if !!$not == !!($log =~ /$pattern/m);
+    }
+    my @tail = split /\n/, $log;
+    @tail = @tail[-15 .. -1] if @tail > 15;
+    ok(!@wrong, $run->{name})
+        or diag(map { "$_\n" } @wrong, "make run $variables    # $run->{log}:", map { "    $_" } @tail);
+}
+
+$SIG{INT} = $SIG{TERM} = sub { kill TERM => keys %running; exit 1 };
+plan tests => 2 + @machines;
+ok(!system("make -s BUILD=$build/ubsan UBSAN=1 </dev/null"), 'builds with UBSAN=1');
+ok(!system("make -s BUILD=$build/clang CC=clang </dev/null"), 'builds with clang');
+my @waiting = @machines;
+for my $machine (@machines) {
+    while (!ref $machine->[0] || !exists $machine->[0]{status}) {
+        start(shift @waiting) while @waiting && keys %running < ($ENV{JOBS} // 2);
+        my $pid = wait;
+        my $run = delete $running{$pid} or next;
+        $run->{status} = $? & 127 ? 128 + ($? & 127) : $? >> 8;
+    }
+    judge(@$machine);
+}

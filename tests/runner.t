@@ -1,0 +1,154 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# The runner's own tests: streams of machines that do not exist, and hosts of every kind.
+use strict;
+use warnings;
+use Test::More;
+use File::Temp 'tempdir';
+
+my $dir = tempdir(CLEANUP => 1);
+my $emulator = "$dir/qemu";
+delete @ENV{qw(ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS)};
+@ENV{qw(BUILD QEMU)} = ($dir, $emulator);
+
+sub file
+{
+    my ($name, $text, $mode) = @_;
+    open my $out, '>', $name or die "$name: $!";
+    print $out $text;
+    close $out;
+    chmod $mode, $name if $mode;
+}
+
+# An emulator that prints this and ends like that; asked for a list it names three tests.
+sub pretend
+{
+    my ($stream, $end) = @_;
+    $stream =~ s/\n/\r\n/g;
+    file("$dir/stream", $stream);
+    file($emulator, <<"SCRIPT", 0755);
+#!/bin/sh
+case "\$*" in
+    *-append*list) printf 'a.one - first [x]\\r\\na.two - second\\r\\na.three - third\\r\\n'; exit 33 ;;
+    *-append*) echo "\$*" > $dir/arguments; cat $dir/stream; $end ;;
+    *) test -e $dir/kvm_works ;;
+esac
+SCRIPT
+}
+
+sub run_it
+{
+    my ($variables) = @_;
+    my $output = `$variables tests/run 2>&1 </dev/null`;
+    return ($? >> 8, $output);
+}
+
+sub judged
+{
+    my ($name, $stream, $end, $status, $says, $variables) = @_;
+    pretend($stream, $end);
+    my ($got, $output) = run_it($variables // 'ACCEL=tcg');
+    ok($got == $status && $output =~ $says, $name)
+        or diag("exit status $got, want $status; output must match $says:\n$output");
+}
+
+my $start = "\n# kernel\nTAP version 13\n1..3\nok 1 - a.one\n";
+my $two = $start . "ok 2 - a.two\n";
+my $good = $two . "ok 3 - a.three\n# 3 passed, 0 failed, 0 skipped, 9 checks\n# PASS\n";
+my $bad = $start . "# tests/a.c:7: x = 1, want 2\nnot ok 2 - a.two\nok 3 - a.three\n"
+    . "# 2 passed, 1 failed, 0 skipped, 9 checks\n# FAIL\n";
+my $skip = $two . "ok 3 - a.three # SKIP no PMU: nothing there\n# 2 passed, 0 failed, 1 skipped, 9 checks\n";
+my $other = $skip =~ s/no PMU.*/it rains/r;
+
+file("$dir/ntpmu.bin", 'kernel');
+file("$dir/slow", $good);
+judged('0: all passed', $good, 'exit 33', 0, qr/# PASS\n\z/);
+judged('no carriage return, no control character reaches the terminal', "\e[2J$good", 'exit 33', 0, qr/^[\n -~]*\z/);
+judged('0: all passed, however slowly', '', "while read -r line; do printf %s \"\$line\"; sleep .02; printf '\\r'; sleep .02; echo; done < $dir/slow; exit 33",
+       0, qr/^[\n -~]*# PASS\n\z/);
+judged('1: a test failed', $bad, 'exit 35', 1, qr/want 2\nnot ok 2.*# FAIL\n\z/s);
+judged('1: a skip that no list names', "$other# PASS\n", 'exit 33', 1, qr/# FAIL skip.*a\.three: it rains\n\z/);
+judged('1: no PMU is no excuse for a machine that has one', "$skip# PASS\n", 'exit 33', 1, qr/# FAIL skip.*a\.three/);
+judged('77: nothing could be tested', "$skip# NONE no PMU: nothing there\n", 'exit 37', 77, qr/# NONE.*\n\z/);
+judged('1: NONE excuses no other skip', "$other# NONE x\n", 'exit 37', 1, qr/# FAIL skip.*it rains\n\z/);
+judged('77: no test has such a name', "TAP version 13\n1..0\n# 0 passed, 0 failed, 0 skipped, 0 checks\n# PASS\n",
+       'exit 33', 77, qr/# NONE no test/);
+
+judged('99: panic', $two . "# panic\n", 'exit 39', 99, qr/# CRASH the kernel panicked.*test 3 \(a\.three\) of 3\n\z/);
+judged('99: triple fault', $start, 'exit 0', 99, qr/# CRASH .*triple fault.*\(a\.one\) ended, then came test 2 \(a\.two\)/);
+judged('99: reset before the first byte', '', 'exit 0', 99, qr/# CRASH.*triple fault; no test ended/);
+judged('99: reset after the verdict', $good, 'exit 0', 99, qr/# CRASH.*triple fault/);
+judged('99: the virtual PMU gave up', $two, 'exit 255', 99, qr/# CRASH.*virtual PMU/);
+judged('99: the emulator gave up', '', 'exit 1', 99, qr/# CRASH the emulator gave up/);
+judged('99: the emulator died', $two, 'kill -SEGV $$', 99, qr/# CRASH the emulator died of signal 11/);
+judged('99: unknown exit status', $good, 'exit 41', 99, qr/# CRASH unknown exit status 41/);
+judged('99: no plan', $good =~ s/1\.\.3\n//r, 'exit 33', 99, qr/# BROKEN test 1 comes before the plan/);
+judged('99: nothing but a verdict', "# PASS\n", 'exit 33', 99, qr/# BROKEN the plan is missing/);
+judged('99: no TAP version', $good =~ s/TAP.*\n//r, 'exit 33', 99, qr/# BROKEN the plan stands alone/);
+judged('99: fewer tests than planned', $good =~ s/ok 3.*\n//r, 'exit 33', 99, qr/# BROKEN 2 of 3 tests ended/);
+judged('99: wrong number', $good =~ s/ok 2/ok 4/r, 'exit 33', 99, qr/# BROKEN test 4 comes after test 1/);
+judged('99: a test twice', $good =~ s/(ok 2.*\n)/$1$1/r, 'exit 33', 99, qr/# BROKEN test 2 comes after test 2/);
+judged('99: started twice', $start . $good, 'exit 33', 99, qr/# BROKEN a second TAP version/);
+judged('99: torn line', $good =~ s/ok 2 - a.two/ok 2 -/r, 'exit 33', 99, qr/# BROKEN not understood: ok 2 -/);
+judged('99: no verdict', $good =~ s/# PASS\n//r, 'exit 33', 99, qr/# BROKEN the verdict line is missing/);
+judged('99: verdict against exit status', $good, 'exit 35', 99, qr/# BROKEN the verdict is PASS, .* says FAIL/);
+judged('99: PASS with a failed test', $bad =~ s/FAIL/PASS/r, 'exit 33', 99, qr/# BROKEN the verdict is PASS with 1/);
+judged('99: FAIL without a failed test', $good =~ s/PASS/FAIL/r, 'exit 35', 99, qr/# BROKEN the verdict is FAIL with 0/);
+judged('99: output after the verdict', "${good}more\n", 'exit 33', 99, qr/# BROKEN output after the verdict: more/);
+judged('99: wrong totals', $good =~ s/3 passed/2 passed/r, 'exit 33', 99, qr/# BROKEN .* are 3 0 0; .* 2 0 0/);
+judged('99: no totals', $good =~ s/# 3.*\n//r, 'exit 33', 99, qr/# BROKEN the line with the totals/);
+judged('124: hang, named', $two, 'exec sleep 60', 124, qr/ok 2.*# HANG .*\(a\.two\) ended, .* test 3 \(a\.three\) of 3\n\z/s,
+       'ACCEL=tcg TIMEOUT=1');
+judged('124: a machine that prints for ever', $two, 'exec yes', 124, qr/# HANG/, 'ACCEL=tcg TIMEOUT=1');
+
+judged('the stream of a list is its tests', $good, 'exit 33', 0, qr/^# machine.*\na\.one - first \[x\]\n.*third\n\z/s, 'LIST=1');
+
+for (['ACCEL=warp', 'auto kvm tcg'], ['PMU=nonsense', 'intel-v2'], ['SMP=0', '1 to 64'], ['SMP=two', '1 to 64'],
+     ['MEMORY=lots', '1 to'], ['TIMEOUT=0', '1 to'], ['MACHINE=abacus', 'qemu'], ['PMU=host ACCEL=tcg', 'none'],
+     ["TESTS='a b'", 'one glob']) {
+    my ($variables, $legal) = @$_;
+    judged("2: $variables", $good, 'exit 33', 2, qr/^tests\/run: [^\n]*: [^\n]*$legal[^\n]*\n\z/, $variables);
+}
+judged('2: no emulator', $good, 'exit 33', 2, qr/not installed/, 'QEMU=no-such-program');
+judged('2: no kernel', $good, 'exit 33', 2, qr/'make' builds it/, 'BUILD=no-such-folder');
+
+# Which machine: a host is a folder with the files that tests/run looks at.
+sub host
+{
+    my ($kvm, $enable_pmu, $pmu, $starts) = @_;
+    my $host = "$dir/host";
+    system "rm -rf $host $dir/kvm_works; mkdir -p $host/dev $host/sys/module/kvm/parameters";
+    file("$host/dev/kvm", '') if $kvm;
+    file("$host/sys/module/kvm/parameters/enable_pmu", "$enable_pmu\n");
+    system "mkdir -p $host/sys/bus/event_source/devices/cpu" if $pmu;
+    file("$dir/kvm_works", '') if $starts;
+    return "HOST=$host";
+}
+
+sub chosen
+{
+    my ($variables, $machine, $argument) = @_;
+    pretend($good, 'exit 33');
+    unlink "$dir/arguments";
+    my ($status, $output) = run_it($variables);
+    my $arguments = `cat $dir/arguments 2>/dev/null`;
+    (my $name = $variables) =~ s/HOST=\S+//;
+    ok($output =~ /^# machine: $machine/ && $arguments =~ $argument, "chosen: $machine" . ($name && " by$name"))
+        or diag("$argument is not in $arguments\n$output");
+}
+
+chosen(host(1, 'Y', 1, 1), 'QEMU kvm.*KVM here can give a guest a PMU', qr/-cpu host,migratable=no -accel kvm /);
+chosen(host(0, 'Y', 1, 1), 'QEMU tcg.*virtual, intel-v2 .*no /dev/kvm', qr/-icount .* -append vpmu=intel-v2 /);
+chosen(host(1, 'N', 1, 1), 'QEMU tcg.*enable_pmu is not Y', qr/vpmu=intel-v2/);
+chosen(host(1, 'Y', 0, 1), 'QEMU tcg.*this host has no PMU', qr/vpmu=intel-v2/);
+chosen(host(1, 'Y', 1, 0), 'QEMU tcg.*does not start with KVM', qr/vpmu=intel-v2/);
+chosen(host(1, 'Y', 1, 1) . ' PMU=amd-v2 SMP=4', 'QEMU tcg, 4 CPU.*virtual, amd-v2', qr/-smp 4 .*vpmu=amd-v2/);
+chosen(host(1, 'Y', 1, 1) . ' PMU=none', 'QEMU tcg.*PMU: none', qr/-append ?$/);
+chosen(host(1, 'N', 0, 1) . ' ACCEL=kvm', 'QEMU kvm.*as asked for', qr/-accel kvm/);
+chosen(host(1, 'Y', 1, 1) . " PMU=intel-v2,step TESTS='a*' ARGS='seed=7'", 'QEMU tcg.*intel-v2,step',
+       qr/vpmu=intel-v2,step seed=7 tests=a\*$/);
+judged('77: ACCEL=kvm without KVM', $good, 'exit 33', 77, qr/# machine: none\n# NONE no KVM.*\n\z/,
+       host(0, 'N', 0, 0) . ' ACCEL=kvm');
+judged('77: ACCEL=kvm that does not start', $good, 'exit 33', 77, qr/# NONE .*does not start with KVM/,
+       host(1, 'N', 0, 0) . ' ACCEL=kvm');
+done_testing;

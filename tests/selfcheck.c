@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of the runner, on both sides: most fail on purpose, so they run only when asked for by name. */
+#include "kernel/assert.h"
+#include "kernel/irql.h"
+#include "kernel/x86.h"
+#include "tests/test.h"
+
+TEST(selfcheck, pass, "passes") { CHECK(true); }
+TEST(selfcheck, fail, "fails") { CHECK_EQ(1 + 1, 3); }
+TEST(selfcheck, skip, "skips for a reason that no list has") { SKIP("no reason"); }
+TEST(selfcheck, empty, "checks nothing, which is a failure") {}
+TEST(selfcheck, panic, "panics") { panic("selfcheck.panic does this on purpose"); }
+
+TEST(selfcheck, triple_fault, "resets the machine")
+{
+    struct table_register none = { 0, 0 };
+    lidt(&none);
+    asm volatile("int3");
+}
+
+TEST(selfcheck, hang, "hangs in a loop that the watchdog can end")
+{
+    for (;;)
+        asm volatile("");
+}
+
+TEST(selfcheck, hang_pausing, "hangs in a wait loop, where an emulator's time hardly goes on")
+{
+    for (;;)
+        pause();
+}
+
+TEST(selfcheck, spin_irqs_off, "hangs with interrupts off: only the host can end it")
+{
+    cli();
+    for (;;)
+        pause();
+}
+
+TEST(selfcheck, leak_irql, "returns at DISPATCH_LEVEL, which is a failure")
+{
+    irql_raise(DISPATCH_LEVEL);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* How a test is written, in both rings. TEST makes a test of the function that follows; there is no list to edit.
+ * The meaning is one line for `make list`, with the ids of what it proves in brackets. In tests/ring3 use TEST_USER:
+ * the body runs in ring 3, in a process of its own. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "kernel/nt.h"
+
+struct test {
+    const char *group, *name, *meaning;
+    void (*function)(void);
+    bool ring3;
+};
+
+/* What a test leaves behind; ring 3 has its own, which the runner fetches. */
+struct test_report {
+    uint64_t checks, failures;
+    const char *skip; /* reason, or NULL */
+};
+
+#define TEST_RECORD(test_group, test_name, test_meaning, is_ring3)                             \
+    static void test_##test_group##_##test_name(void);                                         \
+    static const struct test test_record_##test_group##_##test_name = {                        \
+        #test_group, #test_name, test_meaning, test_##test_group##_##test_name, is_ring3       \
+    };                                                                                         \
+    static const struct test *const test_pointer_##test_group##_##test_name                    \
+        __attribute__((section(".tests." #test_group "." #test_name), used)) =                 \
+            &test_record_##test_group##_##test_name;                                           \
+    static void test_##test_group##_##test_name(void)
+#define TEST(group, name, meaning) TEST_RECORD(group, name, meaning, false)
+#define TEST_USER(group, name, meaning) TEST_RECORD(group, name, meaning, true)
+
+/* Each check counts. A failed one prints and the test goes on, unless it is a REQUIRE. */
+bool test_check(bool ok, const char *file, int line, const char *text);
+bool test_check_number(uint64_t found, uint64_t low, uint64_t high, const char *file, int line, const char *text);
+bool test_check_status(NTSTATUS found, NTSTATUS wanted, const char *file, int line, const char *text);
+void test_skip(const char *reason);
+/* A comment line of the test, with "# " in front. */
+__attribute__((format(printf, 1, 2))) void test_note(const char *format, ...);
+
+#define CHECK(condition) test_check(condition, __FILE__, __LINE__, #condition)
+#define CHECK_EQ(found, wanted)                                                                \
+    __extension__({                                                                            \
+        uint64_t check_wanted = (uint64_t)(wanted);                                            \
+        test_check_number((uint64_t)(found), check_wanted, check_wanted, __FILE__, __LINE__, #found); \
+    })
+/* A range needs its reason in a comment; the lower bound must not be 0. */
+#define CHECK_RANGE(found, low, high)                                                          \
+    __extension__({                                                                            \
+        _Static_assert(!__builtin_constant_p(low) || (low), "a lower bound of 0 proves nothing"); \
+        test_check_number((uint64_t)(found), low, high, __FILE__, __LINE__, #found);           \
+    })
+#define CHECK_STATUS(call, wanted) test_check_status(call, wanted, __FILE__, __LINE__, #call)
+#define REQUIRE(condition)                                                                     \
+    do {                                                                                       \
+        if (!CHECK(condition))                                                                 \
+            return;                                                                            \
+    } while (0)
+#define REQUIRE_STATUS(call, wanted)                                                           \
+    do {                                                                                       \
+        if (!CHECK_STATUS(call, wanted))                                                       \
+            return;                                                                            \
+    } while (0)
+#define SKIP(reason)                                                                           \
+    do {                                                                                       \
+        test_skip(reason);                                                                     \
+        return;                                                                                \
+    } while (0)
+/* Ring 0 only. */
+#define SKIP_WITHOUT_PMU()                                                                     \
+    do {                                                                                       \
+        if (test_skip_without_pmu())                                                           \
+            return;                                                                            \
+    } while (0)
+#define SKIP_BELOW_CPUS(n)                                                                     \
+    do {                                                                                       \
+        if (test_skip_below_cpus(n))                                                           \
+            return;                                                                            \
+    } while (0)
+#define SKIP_WITH_PMU()                                                                        \
+    do {                                                                                       \
+        if (test_has_pmu())                                                                    \
+            SKIP("there is a PMU");                                                            \
+    } while (0)
+#define SKIP_WITH_ONE_CPU() SKIP_BELOW_CPUS(2)
+bool test_has_pmu(void);
+bool test_skip_without_pmu(void);
+bool test_skip_below_cpus(unsigned count);
+/* Moves the calling kernel thread to that CPU, or lets it run anywhere again. */
+void test_run_on(unsigned cpu);
+void test_run_anywhere(void);

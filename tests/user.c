@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs functions in ring 3 for the tests, and fetches what their checks found. */
+#include "tests/user.h"
+#include "kernel/sched.h"
+#include "kernel/smp.h"
+#include "kernel/string.h"
+#include "kernel/thread.h"
+
+extern char user_load[], user_image_start[], user_image_end[];
+
+static char skip_reason[160];
+
+/* Where the image holds what ring 3 sees at this address; kernel pointers are left alone. */
+static const void *image_of(const void *pointer)
+{
+    const char *p = pointer;
+    return p >= user_image_start && p < user_image_end ? user_load + (p - user_image_start) : p;
+}
+
+struct test user_test(const struct test *record)
+{
+    struct test test = *(const struct test *)image_of(record);
+    test.group = image_of(test.group);
+    test.name = image_of(test.name);
+    test.meaning = image_of(test.meaning);
+    return test;
+}
+
+struct thread *user_start(struct process *process, void (*function)(void), uint64_t argument)
+{
+    return thread_create_user("ring 3", process, (uint64_t)function, argument, SMP_ALL);
+}
+
+void user_report(const struct process *process, struct test_report *report)
+{
+    struct test_report theirs;
+    if (!CHECK(process_read(process, &theirs, (uint64_t)&user_test_report, sizeof theirs)))
+        return;
+    report->checks += theirs.checks;
+    report->failures += theirs.failures;
+    if (!theirs.skip)
+        return;
+    for (unsigned i = 0; i < sizeof skip_reason - 1; i++) {
+        skip_reason[i] = 0;
+        if (!process_read(process, &skip_reason[i], (uint64_t)theirs.skip + i, 1) || !skip_reason[i])
+            break;
+    }
+    report->skip = skip_reason;
+}
+
+NTSTATUS user_run(void (*function)(void), uint64_t argument)
+{
+    struct test_report theirs = { 0 };
+    NTSTATUS status = STATUS_NO_MEMORY;
+    struct process *process = process_create();
+    struct thread *thread = process ? user_start(process, function, argument) : NULL;
+    if (thread) {
+        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+        status = thread->exit_status;
+        user_report(process, &theirs);
+        for (uint64_t i = 0; i < theirs.checks; i++)
+            CHECK(i >= theirs.failures);
+        object_release(&thread->object);
+    }
+    if (process)
+        object_release(&process->object);
+    return status;
+}
