@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Who owns which counter on which processor. The one list: the API's callers, profile objects, trace sessions and
- * thread profiling are all in it, by name.
+/* Who owns which counter on which processor. The one list: the API's callers, profile objects,
+ * trace sessions and thread profiling are all in it, by name.
  *
- * Locking: counters_lock guards the owners. The interrupt (PROFILE_LEVEL) cannot take it: it looks only at
- * owner_of of its own CPU, which a free clears on that very CPU with the interrupt kept out, before the slot can
- * be given to another. IRQL PASSIVE_LEVEL, except hal_counters_overflowed.
+ * Locking: counters_lock guards the owners. The interrupt (PROFILE_LEVEL) cannot take it: it looks
+ * only at owner_of of its own CPU, which is set under the lock, and which a free clears on that
+ * very CPU with the interrupt kept out, before the slot can be given to another. IRQL
+ * PASSIVE_LEVEL, except hal_counters_overflowed.
  *
- * NT: whether Windows lets counters of one processor be taken while another owner has the rest, what it answers
- * without a PMU, and when it counts an index as wrong is nowhere said; see spec/windows-api.md 2.5. Where Windows
- * may succeed on a machine without counters we answer STATUS_NOT_SUPPORTED. */
+ * NT: whether Windows lets counters of one processor be taken while another owner has the rest,
+ * what it answers without a PMU, and when it counts an index as wrong is nowhere said; see
+ * spec/windows-api.md 2.5. Where Windows may succeed on a machine without counters we answer
+ * STATUS_NOT_SUPPORTED. */
 #include "hal/hal.h"
 #include "kernel/assert.h"
 #include "kernel/cpu.h"
@@ -20,12 +22,13 @@
 #define OWNERS_MAX 64
 #define COUNTERS 64 /* bits of a mask */
 #define RDPMC_FIXED 0x40000000u
-#define EXCLUSIVE (~UINT64_C(0)) /* also what the processor lacks, so that it overlaps with everything */
+#define ALL (~UINT64_C(0))
+#define EXCLUSIVE ALL /* overlaps with everything */
 
 struct owner {
     const char *name; /* NULL: this slot is free */
     HANDLE handle;
-    bool freeing;     /* its handle is no longer valid, its counters not yet free */
+    bool freeing; /* the handle is dead, the counters not yet free */
     uint64_t cpus;
     uint64_t counters; /* on each of cpus */
     PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler;
@@ -41,11 +44,11 @@ struct request {
 };
 
 static struct lock counters_lock = LOCK("counters", DISPATCH_LEVEL);
-static struct owner owners[OWNERS_MAX];       /* L: counters_lock */
-static uint64_t serial;                       /* L: counters_lock; no two handles are the same */
-static uint8_t owner_of[MAX_CPUS][COUNTERS];  /* slot + 1; set under the lock, cleared by its CPU at PROFILE_LEVEL */
+static struct owner owners[OWNERS_MAX];      /* L: counters_lock */
+static uint64_t serial;                      /* L: counters_lock; no two handles are the same */
+static uint8_t owner_of[MAX_CPUS][COUNTERS]; /* slot + 1; see above */
 
-static uint64_t active_cpus(void) { return cpu_count == 64 ? ~UINT64_C(0) : (UINT64_C(1) << cpu_count) - 1; }
+static uint64_t active_cpus(void) { return ALL >> (64 - cpu_count); }
 
 static bool parse_affinity(struct request *request, const GROUP_AFFINITY *affinity, ULONG count)
 {
@@ -64,7 +67,10 @@ static bool parse_affinity(struct request *request, const GROUP_AFFINITY *affini
     return true;
 }
 
-static ULONG counter_number(ULONG index) { return index >= RDPMC_FIXED ? index - RDPMC_FIXED + PMU_FIXED : index; }
+static ULONG counter_number(ULONG index)
+{
+    return index >= RDPMC_FIXED ? index - RDPMC_FIXED + PMU_FIXED : index;
+}
 
 static bool add_counters(struct request *request, ULONG begin, ULONG end)
 {
@@ -72,7 +78,7 @@ static bool add_counters(struct request *request, ULONG begin, ULONG end)
     end = counter_number(end);
     if (begin > end || end >= COUNTERS)
         return false;
-    uint64_t mask = EXCLUSIVE >> (COUNTERS - 1 - (end - begin)) << begin;
+    uint64_t mask = ALL >> (COUNTERS - 1 - (end - begin)) << begin;
     if (mask & request->counters)
         return false;
     request->counters |= mask;
@@ -137,7 +143,8 @@ static void install(const struct owner *owner)
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         for (unsigned ctr = 0; ctr < COUNTERS; ctr++)
             if ((owner->cpus >> cpu & 1) && (owner->counters & pmu_caps.counters) >> ctr & 1)
-                __atomic_store_n(&owner_of[cpu][ctr], (uint8_t)(owner - owners + 1), __ATOMIC_RELEASE);
+                __atomic_store_n(&owner_of[cpu][ctr], (uint8_t)(owner - owners + 1),
+                                 __ATOMIC_RELEASE);
 }
 
 /* L: counters_lock. NULL: no slot is free. */
@@ -146,8 +153,9 @@ static struct owner *add_owner(const char *name, const struct request *request)
     for (struct owner *o = owners; o < owners + OWNERS_MAX; o++) {
         if (o->name)
             continue;
-        HANDLE handle = (HANDLE)((++serial << 8 | (uint64_t)(o - owners)) << 2);
-        *o = (struct owner){ name, handle, false, request->cpus, request->counters, request->handler, request->tag };
+        *o = (struct owner){ .name = name, .cpus = request->cpus, .counters = request->counters,
+                             .handler = request->handler, .tag = request->tag };
+        o->handle = (HANDLE)((++serial << 8 | (uint64_t)(o - owners)) << 2);
         install(o);
         return o;
     }
@@ -166,7 +174,8 @@ static NTSTATUS take(const char *name, const struct request *request, PHANDLE ha
 }
 
 NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCount,
-                                     PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList, PHANDLE CounterSetHandle)
+                                     PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList,
+                                     PHANDLE CounterSetHandle)
 {
     struct request request = { .cpus = 0 };
 
@@ -184,19 +193,20 @@ NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCo
 NTSTATUS hal_counters_claim(const char *name, uint64_t cpu_mask, uint64_t counters,
                             PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler, PHANDLE handle)
 {
-    const struct request request = { .cpus = cpu_mask, .counters = counters, .handler = handler };
+    const struct request request = { .cpus = cpu_mask & active_cpus(), .counters = counters,
+                                     .handler = handler };
 
     ASSERT(irql_current() == PASSIVE_LEVEL);
     *handle = NULL;
     if (!pmu_caps.counters)
         return STATUS_NOT_SUPPORTED;
-    if (!cpu_mask || (cpu_mask & ~active_cpus()) || !counters || (counters & ~pmu_caps.counters))
+    if (!request.cpus || !counters || (counters & ~pmu_caps.counters))
         return STATUS_INVALID_PARAMETER;
     return take(name, &request, handle);
 }
 
-/* On each CPU of the owner: from here on its interrupt finds no owner. One that is already pending in the APIC
- * finds no overflow either. */
+/* On each CPU of the owner: from here on its interrupt finds no owner. One that is already pending
+ * in the APIC finds no overflow either. */
 static void release_here(void *argument)
 {
     const struct owner *owner = argument;
@@ -209,7 +219,7 @@ static void release_here(void *argument)
     irql_lower(old);
 }
 
-/* The owner, marked so that nobody else frees it too; NULL if the handle is none. Any value may be asked. */
+/* The owner, marked so that nobody else frees it too; NULL if the handle, any value, is none. */
 static struct owner *begin_free(HANDLE handle)
 {
     struct owner *owner = &owners[(uint64_t)handle >> 2 & (OWNERS_MAX - 1)];
@@ -268,7 +278,8 @@ static struct owner owner_at(unsigned ctr, unsigned cpu)
     struct owner found = { .name = NULL };
     uint8_t irql = lock_acquire(&counters_lock);
     for (const struct owner *o = owners; o < owners + OWNERS_MAX; o++)
-        if (o->name && cpu < MAX_CPUS && ctr < COUNTERS && (o->cpus >> cpu & 1) && (o->counters >> ctr & 1))
+        if (o->name && cpu < MAX_CPUS && ctr < COUNTERS && (o->cpus >> cpu & 1) &&
+            (o->counters >> ctr & 1))
             found = *o;
     lock_release(&counters_lock, irql);
     return found;

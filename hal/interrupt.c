@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* The counters' interrupt (PMI). This file alone writes the counter LVT. No lock: PROFILE_LEVEL, each CPU by itself.
+/* The counters' interrupt (PMI). This file alone writes the counter LVT. No lock: PROFILE_LEVEL,
+ * each CPU by itself.
  *
- * Every counter of the CPU pauses, so that the handler is not counted and no overflow can come between reading the
- * status and clearing it; freezing by hardware is not used, since it is not to be relied on. With a status register
- * an interrupt costs five accesses to PMU registers: pause, read status, clear it, one counter re-armed, resume.
- * Sources: Intel SDM vol. 3 "Generating an interrupt on overflow"; AMD APM vol. 2 "Performance monitoring counters". */
+ * Every counter of the CPU pauses, so that the handler is not counted and no overflow can come
+ * between reading the status and clearing it; freezing by hardware is not used, since it is not to
+ * be relied on. With a status register an interrupt costs five accesses to PMU registers: pause,
+ * read status, clear it, one counter re-armed, resume.
+ *
+ * Sources: Intel SDM vol. 3 "Generating an interrupt on overflow"; AMD APM vol. 2 "Performance
+ * monitoring counters". */
 #include "hal/apic.h"
 #include "hal/hal.h"
 #include "kernel/assert.h"
-#include "kernel/cpu.h"
 #include "kernel/irql.h"
+#include "kernel/smp.h"
 #include "kernel/x86.h"
 #include "pmu/pmu.h"
 
@@ -32,10 +36,12 @@ void hal_pmi(uint64_t rip, bool user)
     pmu_pause();
     /* May be 0: two overflows close together were taken at once, and each had its interrupt. */
     hal_counters_overflowed(pmu_take_overflow());
-    pmu_resume();
-    /* Intel's APIC masked the entry when it delivered, AMD's did not. Last, as Haswell and later want it; before
-     * the EOI, so that nothing is nested. */
+    /* Intel's APIC masked the entry when it delivered, AMD's did not. Unmasked while nothing
+     * counts: an overflow that meets a masked entry is lost, and its counter would be silent for
+     * good. (Linux unmasks later on Haswell and newer, against spurious NMIs. Here they would be
+     * spurious vectors, which find no overflow and do nothing.) */
     apic_write_pmi_lvt(APIC_PMI_VECTOR);
+    pmu_resume();
 }
 
 static void prove_handler(ULONGLONG OverflowBits, HANDLE OwningHandle)
@@ -49,7 +55,8 @@ static void prove_once(unsigned ctr)
 {
     KIRQL dispatch = irql_raise(DISPATCH_LEVEL); /* stay on this CPU */
     KIRQL old = irql_raise(PROFILE_LEVEL);
-    pmu_program(ctr, pmu_select(PMU_INSTRUCTIONS, PMU_KERNEL | PMU_INTERRUPT), -(uint64_t)PROVE_PERIOD & pmu_mask(ctr));
+    pmu_program(ctr, pmu_select(PMU_INSTRUCTIONS, PMU_KERNEL | PMU_INTERRUPT),
+                -(uint64_t)PROVE_PERIOD & pmu_mask(ctr));
     pmu_start(PMU_BIT(ctr));
     irql_lower(old);
     for (unsigned i = 0; i < PROVE_PAUSES && !__atomic_load_n(&proved, __ATOMIC_RELAXED); i++)
@@ -65,12 +72,13 @@ bool hal_pmi_prove(void)
     if (!able)
         return true;
     unsigned ctr = (unsigned)__builtin_ctzll(able);
-    uint64_t all = cpu_count == 64 ? ~UINT64_C(0) : (UINT64_C(1) << cpu_count) - 1;
-    if (!NT_SUCCESS(hal_counters_claim("hal_pmi_prove", all, PMU_BIT(ctr), prove_handler, &handle)))
+    NTSTATUS status =
+        hal_counters_claim("hal_pmi_prove", SMP_ALL, PMU_BIT(ctr), prove_handler, &handle);
+    if (!NT_SUCCESS(status))
         return true;
     proved = 0;
     prove_once(ctr);
-    NTSTATUS status = HalFreeHardwareCounters(handle);
+    status = HalFreeHardwareCounters(handle);
     ASSERT(NT_SUCCESS(status));
     if (!proved)
         pmu_complain(PMU_PMI_LOST, PMU_BIT(ctr));

@@ -141,9 +141,7 @@ NTSTATUS NtCreateThreadEx(PHANDLE ThreadHandle, ACCESS_MASK DesiredAccess, PVOID
     NTSTATUS status = copy_out(ThreadHandle, &handle, sizeof handle);
     if (!NT_SUCCESS(status))
         return status;
-    /* Not the creator's affinity: a thread that pinned itself must not pin its children. */
-    struct thread *thread = thread_create_user(me->name, me->process, (uint64_t)StartRoutine, (uint64_t)Argument,
-                                               ~0ul);
+    struct thread *thread = thread_create_another(me->process, (uint64_t)StartRoutine, (uint64_t)Argument);
     if (!thread)
         return STATUS_NO_MEMORY;
     status = handle_create(&thread->object, DesiredAccess, &handle);

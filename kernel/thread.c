@@ -14,7 +14,7 @@
 #define MXCSR_DEFAULT 0x1f80
 #define FCW_DEFAULT 0x37f
 
-extern void user_thread_start(void);
+extern void user_thread_start(void), user_process_start(void);
 extern void trap_return(void);
 
 static uint32_t count, next_id; /* atomic */
@@ -38,7 +38,7 @@ static void enter_user(void *unused)
     thread_check_terminated();
     cli();
     struct trap_frame *frame = (struct trap_frame *)(me->stack + KERNEL_STACK_SIZE) - 1;
-    *frame = (struct trap_frame){ .rip = (uint64_t)user_thread_start, .cs = SEL_USER_CS, .rflags = RFLAGS_IF | 2,
+    *frame = (struct trap_frame){ .rip = me->user_entry, .cs = SEL_USER_CS, .rflags = RFLAGS_IF | 2,
                                   .rsp = me->user_rsp, .ss = SEL_USER_SS, .rdi = me->user_start,
                                   .rsi = me->user_argument };
     asm volatile("mov %0,%%rsp\njmp trap_return" : : "r"(frame) : "memory");
@@ -109,8 +109,8 @@ static void init_fpu(struct thread *thread)
     *(uint32_t *)((uint8_t *)thread->fpu + 24) = MXCSR_DEFAULT;
 }
 
-struct thread *thread_create_user(const char *name, struct process *process, uint64_t start, uint64_t argument,
-                                  uint64_t affinity)
+static struct thread *create_user(const char *name, struct process *process, void (*entry)(void), uint64_t start,
+                                  uint64_t argument, uint64_t affinity)
 {
     unsigned slot;
     struct thread *thread = possible(affinity) ? thread_allocate(name) : NULL;
@@ -128,10 +128,23 @@ struct thread *thread_create_user(const char *name, struct process *process, uin
     thread->stack_slot = slot;
     thread->start = enter_user;
     thread->user_rsp = top - 8; /* as after a CALL: RSP + 8 is 16-byte aligned */
+    thread->user_entry = (uint64_t)entry;
     thread->user_start = start;
     thread->user_argument = argument;
     init_fpu(thread);
     return run(thread, affinity);
+}
+
+struct thread *thread_create_user(const char *name, struct process *process, uint64_t start, uint64_t argument,
+                                  uint64_t affinity)
+{
+    return create_user(name, process, user_process_start, start, argument, affinity);
+}
+
+/* Not the creator's affinity: a thread that pinned itself must not pin its children. */
+struct thread *thread_create_another(struct process *process, uint64_t start, uint64_t argument)
+{
+    return create_user(thread_current()->name, process, user_thread_start, start, argument, ~0ul);
 }
 
 void thread_destroy(struct thread *thread)

@@ -38,7 +38,7 @@ struct thread {
     uint64_t fault_rip, fault_address; /* of the exception that ended it */
     void (*start)(void *);
     void *argument;
-    uint64_t user_rsp, user_start, user_argument;
+    uint64_t user_rsp, user_entry, user_start, user_argument;
     unsigned stack_slot; /* of the process */
 };
 _Static_assert(offsetof(struct thread, rsp) == THREAD_RSP, "layout.h");
@@ -50,9 +50,11 @@ static inline struct thread *thread_current(void) { return cpu_current()->thread
 /* Makes a kernel thread that may run on the CPUs of `affinity`, ready to run, with a reference for the caller;
  * NULL without memory or if no CPU of `affinity` exists. IRQL < DISPATCH_LEVEL. */
 struct thread *thread_create(const char *name, void (*start)(void *), void *argument, uint64_t affinity);
-/* The same in ring 3: start(argument) in the process. */
+/* The same in ring 3: a process's first thread runs `void start(argument)` and ends with STATUS_SUCCESS; what
+ * start(argument) returns is the exit status of the others. */
 struct thread *thread_create_user(const char *name, struct process *process, uint64_t start, uint64_t argument,
                                   uint64_t affinity);
+struct thread *thread_create_another(struct process *process, uint64_t start, uint64_t argument);
 /* Only for sched.c: a thread that no queue knows. */
 struct thread *thread_allocate(const char *name);
 void thread_destroy(struct thread *thread);

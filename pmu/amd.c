@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What an AMD processor has: PerfMonV2, or six extended counters, or the four of the K7, which no CPUID bit
- * announces. Source: AMD APM vol. 2 "Performance monitoring counters". */
+/* What an AMD processor has: PerfMonV2, or six extended counters, or the four of the K7, which no
+ * CPUID bit announces. Source: AMD APM vol. 2 "Performance monitoring counters". */
 #include "kernel/cpu.h"
 #include "kernel/string.h"
 #include "kernel/x86.h"
@@ -26,7 +26,8 @@ static const struct pmu_event_row *events_of(unsigned family)
 
 bool amd_probe(struct pmu_caps *caps)
 {
-    if (strcmp(cpu_features.vendor, "AuthenticAMD") != 0 && strcmp(cpu_features.vendor, "HygonGenuine") != 0)
+    if (strcmp(cpu_features.vendor, "AuthenticAMD") != 0 &&
+        strcmp(cpu_features.vendor, "HygonGenuine") != 0)
         return false;
 
     bool extended = cpu_features.max_extended_leaf >= LEAF_FEATURES &&

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters of this CPU, driven by the facts in pmu_caps. No lock: each CPU has its own state, and the caller keeps
- * interrupts that use the PMU away. Any IRQL. Sources: Intel SDM vol. 3 "Architectural performance monitoring";
- * AMD APM vol. 2 "Performance monitoring counters". */
+/* Counters of this CPU, driven by the facts in pmu_caps. No lock: each CPU has its own state, and
+ * the caller keeps interrupts that use the PMU away. Any IRQL.
+ *
+ * Sources: Intel SDM vol. 3 "Architectural performance monitoring"; AMD APM vol. 2 "Performance
+ * monitoring counters". */
 #include "kernel/assert.h"
 #include "kernel/cpu.h"
 #include "kernel/x86.h"
@@ -12,7 +14,7 @@
 #define FIXED_INTERRUPT 8u
 #define RDPMC_FIXED 0x40000000u
 #define MSR_DEBUGCTL 0x1d9
-#define DEBUGCTL_FREEZE_ON_PMI (3u << 11) /* counters and branch records; the handler pauses by itself */
+#define DEBUGCTL_FREEZE_ON_PMI (3u << 11) /* unused: the handler pauses the counters itself */
 
 static struct {
     uint64_t running; /* what global control has, or which selects have EN, unless paused */
@@ -35,18 +37,30 @@ uint32_t pmu_write_msr(unsigned ctr)
     return msr_of(ctr, pmu_caps.msr.write, pmu_caps.msr.fixed_counter + ctr - PMU_FIXED);
 }
 
-uint32_t pmu_select_msr(unsigned ctr) { return msr_of(ctr, pmu_caps.msr.select, pmu_caps.msr.fixed_control); }
+uint32_t pmu_select_msr(unsigned ctr)
+{
+    return msr_of(ctr, pmu_caps.msr.select, pmu_caps.msr.fixed_control);
+}
 
-static uint64_t width_mask(unsigned width) { return width >= 64 ? ~UINT64_C(0) : PMU_BIT(width) - 1; }
+static uint64_t width_mask(unsigned width)
+{
+    return width >= 64 ? ~UINT64_C(0) : PMU_BIT(width) - 1;
+}
 
-uint64_t pmu_mask(unsigned ctr) { return width_mask(ctr < PMU_FIXED ? pmu_caps.gp_width : pmu_caps.fixed_width); }
+uint64_t pmu_mask(unsigned ctr)
+{
+    return width_mask(ctr < PMU_FIXED ? pmu_caps.gp_width : pmu_caps.fixed_width);
+}
 
 uint64_t pmu_max_period(unsigned ctr)
 {
     return width_mask(ctr < PMU_FIXED ? pmu_caps.gp_write_width : pmu_caps.fixed_width) >> 1;
 }
 
-uint32_t pmu_rdpmc_index(unsigned ctr) { return ctr < PMU_FIXED ? ctr : RDPMC_FIXED + ctr - PMU_FIXED; }
+uint32_t pmu_rdpmc_index(unsigned ctr)
+{
+    return ctr < PMU_FIXED ? ctr : RDPMC_FIXED + ctr - PMU_FIXED;
+}
 
 uint64_t pmu_read(unsigned ctr) { return rdpmc(pmu_rdpmc_index(ctr)); }
 
@@ -74,7 +88,8 @@ static void program_fixed(unsigned ctr, uint64_t select)
 {
     unsigned shift = 4 * (ctr - PMU_FIXED);
     uint64_t control = rdmsr(pmu_caps.msr.fixed_control) & ~(UINT64_C(0xf) << shift);
-    uint64_t mine = (select & PMU_KERNEL ? FIXED_KERNEL : 0) | (select & PMU_USER ? FIXED_USER : 0) |
+    uint64_t mine = (select & PMU_KERNEL ? FIXED_KERNEL : 0) |
+                    (select & PMU_USER ? FIXED_USER : 0) |
                     (select & PMU_INTERRUPT ? FIXED_INTERRUPT : 0);
     wrmsr(pmu_caps.msr.fixed_control, control | mine << shift);
 }
@@ -87,7 +102,8 @@ void pmu_program(unsigned ctr, uint64_t select, uint64_t start)
     if (ctr >= PMU_FIXED)
         program_fixed(ctr, select);
     else
-        wrmsr(pmu_select_msr(ctr), select && pmu_caps.msr.global_control ? select | PMU_ENABLE : select);
+        wrmsr(pmu_select_msr(ctr),
+              select && pmu_caps.msr.global_control ? select | PMU_ENABLE : select);
     if (pmu_caps.msr.global_clear)
         wrmsr(pmu_caps.msr.global_clear, PMU_BIT(ctr));
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What an architectural PMU has, by CPUID 0Ah. By feature only: a version that we never heard of has at least
- * what version 5 has. Source: Intel SDM vol. 3 "Architectural performance monitoring". */
+/* What an architectural PMU has, by CPUID 0Ah. By feature only: a version that we never heard of
+ * has at least what version 5 has.
+ *
+ * Source: Intel SDM vol. 3 "Architectural performance monitoring". */
 #include "kernel/cpu.h"
 #include "kernel/x86.h"
 #include "pmu/pmu.h"
@@ -38,7 +40,8 @@ static uint64_t fixed_counters(unsigned version, const struct cpuid *leaf)
 static bool has_full_width_writes(void)
 {
     uint64_t capabilities = 0;
-    return (cpuid(1, 0).ecx & CPUID_1_ECX_PDCM) && !rdmsr_fault(MSR_PERF_CAPABILITIES, &capabilities) &&
+    return (cpuid(1, 0).ecx & CPUID_1_ECX_PDCM) &&
+           !rdmsr_fault(MSR_PERF_CAPABILITIES, &capabilities) &&
            (capabilities & PERF_CAPABILITIES_FULL_WIDTH);
 }
 
@@ -62,7 +65,8 @@ bool intel_probe(struct pmu_caps *caps)
         caps->fixed_width = caps->gp_width;
     caps->table = intel_architectural_events;
     /* A bit of EBX set, or beyond the length in EAX: the event is missing. */
-    caps->events = (uint32_t)(~leaf.ebx & first(leaf.eax >> 24) & first(PMU_SLOTS + 1)) | PMU_BIT(PMU_REF_CYCLES);
+    caps->events = (uint32_t)(~leaf.ebx & first(leaf.eax >> 24) & first(PMU_SLOTS + 1)) |
+                   PMU_BIT(PMU_REF_CYCLES);
     caps->msr = msrs;
     caps->gp_write_width = 32;
     if (has_full_width_writes()) {

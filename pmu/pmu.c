@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Picks the driver once, proves that counters count, names what is wrong. Boot CPU, interrupts off, before anybody
- * else uses the PMU. Every access on the way to the verdict may fault: a machine that promises a PMU by CPUID may
- * have none, or swallow writes, or count nothing. Zero is never taken for a count.
- * Sources: Intel SDM vol. 3 "Performance monitoring"; AMD APM vol. 2 "Performance monitoring counters". */
+/* Picks the driver once, proves that counters count, names what is wrong. Boot CPU, interrupts off,
+ * before anybody else uses the PMU. Every access on the way to the verdict may fault: a machine
+ * that promises a PMU by CPUID may have none, or swallow writes, or count nothing. Zero is never
+ * taken for a count.
+ *
+ * Sources: Intel SDM vol. 3 "Performance monitoring"; AMD APM vol. 2 "Performance monitoring
+ * counters". */
 #include "pmu/pmu.h"
 #include "kernel/assert.h"
 #include "kernel/cpu.h"
@@ -15,6 +18,7 @@
 #define LOOP_DIFFERENCE (2 * (LONG_LOOP - SHORT_LOOP))
 #define OVERFLOW_AFTER 50u
 #define TRIES 3
+#define VECTOR_UD 6 /* the other that RDPMC raises is #GP */
 
 static bool (*const probes[])(struct pmu_caps *) = { intel_probe, amd_probe };
 struct pmu_caps pmu_caps;
@@ -26,14 +30,14 @@ const char *pmu_verdict_text(enum pmu_verdict v)
         [PMU_OK] = "every counter counts",
         [PMU_NOT_REPORTED] = "RDPMC does not fault, but CPUID reports no PMU that we know",
         [PMU_NO_COUNTERS] = "CPUID reports a PMU with no counter in it",
-        [PMU_ABSENT_UD] = "a machine without a PMU: RDPMC raises #UD and counters keep no value",
-        [PMU_ABSENT_GP] = "a machine without a PMU: RDPMC raises #GP and counters keep no value",
-        [PMU_MSR_FAULTS] = "RDMSR or WRMSR faults on a counter that CPUID reports",
-        [PMU_WRITES_SWALLOWED] = "WRMSR to a counter or its event select does not fault, but RDMSR reads something else",
+        [PMU_ABSENT_UD] = "RDPMC raises #UD and counters keep no value: there is no PMU",
+        [PMU_ABSENT_GP] = "RDPMC raises #GP and counters keep no value: there is no PMU",
+        [PMU_MSR_FAULTS] = "RDMSR, WRMSR or RDPMC faults on a counter that CPUID reports",
+        [PMU_WRITES_SWALLOWED] = "RDMSR of a counter or its select is not what WRMSR wrote",
         [PMU_RDPMC_DISABLED] = "RDPMC faults in ring 0 on a counter that RDMSR reads",
         [PMU_RDPMC_DIFFERS] = "RDPMC and RDMSR of the same stopped counter differ",
         [PMU_WIDTH_LIES] = "the counter is not as wide as CPUID (AMD: the manual) says",
-        [PMU_FIRMWARE_OWNS] = "the event select stays enabled after a write of 0: somebody below us owns the counter",
+        [PMU_FIRMWARE_OWNS] = "firmware owns it: the select stays enabled after a write of 0",
         [PMU_COUNTERS_DEAD] = "the counter takes every write, but counts nothing",
         [PMU_WRONG_RATE] = "the count of a loop of known length is out of all bounds",
         [PMU_OVERFLOW_LOST] = "the counter wraps, but its overflow status bit stays 0",
@@ -55,13 +59,15 @@ uint64_t pmu_select(enum pmu_event event, uint32_t flags)
 {
     const struct pmu_event_row *row = &pmu_caps.table[event];
     ASSERT(row->name && !(flags & ~(PMU_USER | PMU_KERNEL | PMU_INTERRUPT)));
-    return (uint64_t)(row->code >> 8) << 32 | flags | (uint32_t)row->umask << 8 | (row->code & 0xff);
+    return (uint64_t)(row->code >> 8) << 32 | flags | (uint32_t)row->umask << 8 |
+           (row->code & 0xff);
 }
 
 /* The event to prove a counter with: the one whose count is known, if the counter has it. */
 static enum pmu_event event_to_prove(unsigned ctr)
 {
-    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_CYCLES, PMU_REF_CYCLES, PMU_SLOTS };
+    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_CYCLES, PMU_REF_CYCLES,
+                                             PMU_SLOTS };
     for (unsigned i = 0; i < sizeof events / sizeof *events; i++)
         if (pmu_counters_for(events[i]) >> ctr & 1)
             return events[i];
@@ -78,7 +84,7 @@ static enum pmu_verdict prove_registers(unsigned ctr)
 
     if (fault || value != PATTERN) {
         if (rdpmc_vector)
-            return rdpmc_vector == 6 ? PMU_ABSENT_UD : PMU_ABSENT_GP;
+            return rdpmc_vector == VECTOR_UD ? PMU_ABSENT_UD : PMU_ABSENT_GP;
         return fault ? PMU_MSR_FAULTS : PMU_WRITES_SWALLOWED;
     }
     if (rdpmc_vector)
@@ -107,7 +113,7 @@ static enum pmu_verdict prove_select(unsigned ctr)
     return wrmsr_fault(pmu_select_msr(ctr), 0) ? PMU_MSR_FAULTS : PMU_OK;
 }
 
-/* The fixed ones share a register; `flags` of one counter, not counting while global control is 0. */
+/* Fixed counters share a register. Nothing counts while global control is 0. */
 static enum pmu_verdict prove_fixed_control(unsigned ctr)
 {
     uint64_t value = 0, bits = UINT64_C(0x9) << 4 * (ctr - PMU_FIXED); /* kernel, interrupt */
@@ -117,7 +123,8 @@ static enum pmu_verdict prove_fixed_control(unsigned ctr)
     return value == bits ? PMU_OK : PMU_WRITES_SWALLOWED;
 }
 
-__attribute__((noinline)) static uint64_t count(unsigned ctr, enum pmu_event event, uint64_t start, uint64_t iterations)
+__attribute__((noinline)) static uint64_t count(unsigned ctr, enum pmu_event event, uint64_t start,
+                                                uint64_t iterations)
 {
     pmu_program(ctr, pmu_select(event, PMU_KERNEL), start);
     pmu_start(PMU_BIT(ctr));
@@ -141,8 +148,9 @@ static enum pmu_verdict prove_instructions(unsigned ctr)
     inexact |= difference != LOOP_DIFFERENCE;
     pmu_caps.exact = !inexact;
     /* More by an eighth: some parts and hypervisors count extra at each exit to the host. */
-    return difference >= LOOP_DIFFERENCE && difference <= LOOP_DIFFERENCE + LOOP_DIFFERENCE / 8 ? PMU_OK
-                                                                                                : PMU_WRONG_RATE;
+    if (difference < LOOP_DIFFERENCE || difference > LOOP_DIFFERENCE + LOOP_DIFFERENCE / 8)
+        return PMU_WRONG_RATE;
+    return PMU_OK;
 }
 
 static enum pmu_verdict prove_counting(unsigned ctr)
@@ -153,7 +161,7 @@ static enum pmu_verdict prove_counting(unsigned ctr)
     uint64_t n = count(ctr, event, 0, LONG_LOOP);
     if (!n)
         return PMU_COUNTERS_DEAD;
-    /* Cycles: a taken branch a cycle at best, the TSC at a third of the clock; above, only what is absurd. */
+    /* Low: a taken branch a cycle, the TSC at a third of the clock. High: no machine is so slow. */
     if (n < LONG_LOOP / 4 || n > LONG_LOOP * 10000)
         return PMU_WRONG_RATE;
     if (pmu_caps.msr.global_status) {
@@ -172,8 +180,10 @@ static enum pmu_verdict prove(unsigned ctr)
         v = ctr >= PMU_FIXED ? prove_fixed_control(ctr) : prove_select(ctr);
     uint64_t value;
     if (v == PMU_OK && pmu_caps.msr.global_control &&
-        (wrmsr_fault(pmu_caps.msr.global_control, PMU_BIT(ctr)) || wrmsr_fault(pmu_caps.msr.global_control, 0) ||
-         rdmsr_fault(pmu_caps.msr.global_status, &value) || wrmsr_fault(pmu_caps.msr.global_clear, PMU_BIT(ctr))))
+        (wrmsr_fault(pmu_caps.msr.global_control, PMU_BIT(ctr)) ||
+         wrmsr_fault(pmu_caps.msr.global_control, 0) ||
+         rdmsr_fault(pmu_caps.msr.global_status, &value) ||
+         wrmsr_fault(pmu_caps.msr.global_clear, PMU_BIT(ctr))))
         v = PMU_MSR_FAULTS;
     if (v == PMU_OK)
         v = prove_counting(ctr);
@@ -211,7 +221,7 @@ static enum pmu_verdict prove_all(uint64_t *bad)
     uint64_t ignored;
     unsigned vector = rdpmc_fault(0, &ignored);
     if (!pmu_caps.driver)
-        return !vector ? PMU_NOT_REPORTED : vector == 6 ? PMU_ABSENT_UD : PMU_ABSENT_GP;
+        return !vector ? PMU_NOT_REPORTED : vector == VECTOR_UD ? PMU_ABSENT_UD : PMU_ABSENT_GP;
     if (!pmu_caps.reported)
         return PMU_NO_COUNTERS;
 
@@ -222,7 +232,8 @@ static enum pmu_verdict prove_all(uint64_t *bad)
         if (v != PMU_OK)
             *bad |= rest & -rest;
     }
-    return first;
+    bool absent = first == PMU_ABSENT_UD || first == PMU_ABSENT_GP;
+    return absent && *bad != pmu_caps.reported ? PMU_MSR_FAULTS : first; /* only some are absent */
 }
 
 static unsigned bits_in(uint64_t mask)
@@ -236,7 +247,8 @@ static unsigned bits_in(uint64_t mask)
 static void describe(void)
 {
     const struct pmu_caps *c = &pmu_caps;
-    print("%s version %u, %u counters of %u bits", c->driver, c->version, c->gp_reported, c->gp_width);
+    print("%s version %u, %u counters of %u bits", c->driver, c->version, c->gp_reported,
+          c->gp_width);
     if (c->reported >> PMU_FIXED)
         print(", %u fixed of %u", bits_in(c->reported >> PMU_FIXED), c->fixed_width);
     print("%s%s", c->msr.global_control ? ", global control" : "",
@@ -251,7 +263,8 @@ static void report(uint64_t bad)
     print("# pmu: ");
     if (verdict == PMU_OK) {
         describe();
-        print(": %s%s\n", pmu_verdict_text(verdict), pmu_caps.exact ? ", instructions exactly" : "");
+        print(": %s%s\n", pmu_verdict_text(verdict),
+              pmu_caps.exact ? ", instructions exactly" : "");
         return;
     }
     print("%s", pmu_verdict_text(verdict));

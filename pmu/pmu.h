@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The performance monitoring unit: finding it, proving it, driving it. Vendors differ in facts only (struct
- * pmu_caps, filled by intel.c or amd.c, and an event table); what acts on counters is one piece of code, counter.c.
+/* The performance monitoring unit: finding it, proving it, driving it. Vendors differ in facts only
+ * (struct pmu_caps, filled by intel.c or amd.c, and an event table); what acts on counters is one
+ * piece of code, counter.c.
  *
- * Counters have the same number everywhere, the bit of the global status register: general-purpose n is n,
- * fixed n is 32 + n. Everything acts on this CPU: the caller stays on it, and no interrupt that uses the PMU
- * may come between (interrupts off, or IRQL PROFILE_LEVEL). No lock, any IRQL. */
+ * Counters have the same number everywhere, the bit of the global status register: general-purpose
+ * n is n, fixed n is 32 + n. Everything acts on this CPU: the caller stays on it, and no interrupt
+ * that uses the PMU may come between (interrupts off, or IRQL PROFILE_LEVEL). No lock, any IRQL. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PMU_GP_MAX 32
 #define PMU_FIXED 32 /* the number of fixed counter 0 */
 #define PMU_FIXED_MAX 16
 #define PMU_BIT(ctr) (UINT64_C(1) << (ctr))
@@ -24,10 +24,10 @@ enum pmu_event {
     PMU_BUS_CYCLES,     /* while not halted, at a constant rate that need not be the TSC's */
     PMU_LLC_REFERENCES, /* last level cache; AMD: L2 */
     PMU_LLC_MISSES,
-    PMU_BRANCHES,       /* retired, all kinds */
-    PMU_BRANCH_MISSES,  /* retired */
-    PMU_SLOTS,          /* issue slots while not halted */
-    PMU_REF_CYCLES,     /* while not halted, at the TSC's rate */
+    PMU_BRANCHES,      /* retired, all kinds */
+    PMU_BRANCH_MISSES, /* retired */
+    PMU_SLOTS,         /* issue slots while not halted */
+    PMU_REF_CYCLES,    /* while not halted, at the TSC's rate */
     PMU_EVENT_COUNT
 };
 
@@ -42,17 +42,17 @@ struct pmu_caps {
     const char *driver; /* "intel", "amd"; NULL: no PMU that we know */
     unsigned version;   /* Intel: of CPUID 0Ah; AMD: 2 with PerfMonV2, else 1 */
     unsigned family, model, stepping;
-    uint64_t reported;       /* counters that CPUID promises */
-    uint64_t counters;       /* those of them that the self-test found good */
-    uint64_t left_running;   /* those that firmware had left enabled */
-    unsigned gp_reported;    /* general-purpose counters as CPUID says, also if we cannot drive that many */
+    uint64_t reported;     /* counters that CPUID promises */
+    uint64_t counters;     /* those of them that the self-test found good */
+    uint64_t left_running; /* those that firmware had left enabled */
+    unsigned gp_reported;  /* general-purpose, as CPUID says; we may drive fewer */
     unsigned gp_width, fixed_width; /* bits */
-    unsigned gp_write_width; /* bits that a write can set; those above become copies of the highest */
+    unsigned gp_write_width; /* bits that a write sets; those above copy the highest of them */
     bool exact;              /* every instruction count of the self-test was exact */
     uint32_t events;         /* PMU_BIT(enum pmu_event) that the processor says it counts */
     const struct pmu_event_row *table; /* [PMU_EVENT_COUNT] */
     struct pmu_msrs {
-        uint32_t select, counter, write, stride; /* general-purpose; `write`: where counters are written */
+        uint32_t select, counter, write, stride; /* general-purpose; write: where written */
         uint32_t fixed_counter, fixed_control;
         uint32_t global_control, global_status, global_clear; /* 0: there is none */
     } msr;
@@ -80,20 +80,21 @@ enum pmu_verdict {
     PMU_VERDICT_COUNT
 };
 
-/* Boot CPU, once, interrupts off, exception handlers in place: picks the driver, resets the PMU, proves each
- * counter and prints one line. Counters that fail are left out of pmu_caps.counters; the verdict is that of
- * the first one. A machine without a PMU is no error: pmu_caps.counters is then 0. */
+/* Boot CPU, once, interrupts off, exception handlers in place: picks the driver, resets the PMU,
+ * proves each counter and prints one line. Counters that fail are left out of pmu_caps.counters;
+ * the verdict is that of the first one. A machine without a PMU is no error: pmu_caps.counters is
+ * then 0. */
 enum pmu_verdict pmu_init(void);
-/* Each CPU, the boot CPU too (pmu_init does it there): nothing runs, nothing is pending, all is zero. */
+/* Each CPU; pmu_init does it on the boot CPU: nothing runs, nothing is pending, all is zero. */
 void pmu_init_cpu(void);
 enum pmu_verdict pmu_verdict(void);
 const char *pmu_verdict_text(enum pmu_verdict verdict);
-/* For what only others can see later: prints the sentence, and makes it the verdict if that was PMU_OK. */
+/* For what only others can see, later: prints the sentence; the verdict, if that was PMU_OK. */
 void pmu_complain(enum pmu_verdict verdict, uint64_t counters);
 
 /* The counters that can count the event, 0 if the processor lacks it. */
 uint64_t pmu_counters_for(enum pmu_event event);
-/* What a select is made of beyond the event; USR, OS and INT of the event select on both vendors. */
+/* What a select has beyond the event: USR, OS and INT of the event select on both vendors. */
 #define PMU_USER (1u << 16)
 #define PMU_KERNEL (1u << 17)
 #define PMU_INTERRUPT (1u << 20)
@@ -101,38 +102,41 @@ uint64_t pmu_counters_for(enum pmu_event event);
 /* The value for pmu_program. The event must be one that pmu_counters_for has counters for. */
 uint64_t pmu_select(enum pmu_event event, uint32_t flags);
 
-/* Gives a stopped counter its event and its value, and forgets an overflow; pmu_start lets it run. A fixed
- * counter takes only PMU_USER, PMU_KERNEL and PMU_INTERRUPT from the select. Select 0 clears the counter. */
+/* Gives a stopped counter its event and its value, and forgets an overflow; pmu_start lets it run.
+ * A fixed counter takes only PMU_USER, PMU_KERNEL and PMU_INTERRUPT from the select. Select 0
+ * clears the counter. */
 void pmu_program(unsigned ctr, uint64_t select, uint64_t start);
-/* With global control one WRMSR, which writes all of that register: counters started behind our back stop. */
+/* With global control one WRMSR, which writes all of that register: counters started behind our
+ * back stop. */
 void pmu_start(uint64_t counters);
 void pmu_stop(uint64_t counters);
 /* Stops and clears. */
 void pmu_clear(uint64_t counters);
-/* All that run stop, and go on: for the interrupt. Between, pmu_start and pmu_stop decide what will go on. */
+/* All that run stop, and go on: for the interrupt. Between, pmu_start and pmu_stop decide what will
+ * go on. */
 void pmu_pause(void);
 void pmu_resume(void);
 uint64_t pmu_read(unsigned ctr);
-/* May run meanwhile. Where gp_write_width is less than gp_width (no full-width writes) only values that are
- * sign-extended from there can be written. */
+/* May run meanwhile. Where gp_write_width is less than gp_width (no full-width writes) only values
+ * that are sign-extended from there can be written. */
 void pmu_write(unsigned ctr, uint64_t value);
-/* Returns the counters that overflowed, and forgets it. Without a status register: those that were written
- * with their top bit set and now have it clear. */
+/* Returns the counters that overflowed, and forgets it. Without a status register: those that were
+ * written with their top bit set and now have it clear. */
 uint64_t pmu_take_overflow(void);
 /* Counters that pmu_start has running on this CPU. */
 uint64_t pmu_running(void);
 
 uint32_t pmu_rdpmc_index(unsigned ctr);
-/* Where a counter is read, where it is written, and what selects its event (all fixed ones share a register). */
+/* Where a counter is read, where it is written, what selects its event (fixed ones share that). */
 uint32_t pmu_counter_msr(unsigned ctr);
 uint32_t pmu_write_msr(unsigned ctr);
 uint32_t pmu_select_msr(unsigned ctr);
 /* All bits of a counter. Differences are modulo this. */
 uint64_t pmu_mask(unsigned ctr);
-/* The longest time to overflow that can be armed, in events: pmu_write(ctr, -period & pmu_mask(ctr)). */
+/* In events; pmu_write(ctr, -period & pmu_mask(ctr)) arms it. */
 uint64_t pmu_max_period(unsigned ctr);
 
-/* The one WRMSR that starts or stops a programmed counter, for code that must count nothing else. */
+/* The one WRMSR that starts or stops a programmed counter, for code that counts nothing else. */
 struct pmu_gate {
     uint32_t msr;
     uint64_t on, off;

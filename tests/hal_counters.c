@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* HalAllocateHardwareCounters and HalFreeHardwareCounters: who may have which counter, and every refusal.
- * What happens when an owned counter overflows is in hal_overflow.c.
+/* HalAllocateHardwareCounters and HalFreeHardwareCounters: who may have which counter, and every
+ * refusal. What happens when an owned counter overflows is in hal_overflow.c.
+ *
  * Source: ntddk.h and its pages; what they leave open is as in spec/windows-api.md 2.5. */
 #include "hal/hal.h"
 #include "kernel/cpu.h"
@@ -11,14 +12,14 @@
 #define LIST_MAX 20
 #define NO_HANDLE ((HANDLE)0x1234567) /* what a failing call must overwrite */
 
-typedef PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR descriptor;
-
 /* A PHYSICAL_COUNTER_RESOURCE_LIST with room for more than one descriptor. */
 struct list {
     ULONG Count;
-    descriptor Descriptors[LIST_MAX];
+    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Descriptors[LIST_MAX];
 };
 ABI_FIELD(struct list, Descriptors, 8);
+
+#define DESCRIPTOR(...) ((PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR){ __VA_ARGS__ })
 
 static void no_handler(ULONGLONG OverflowBits, HANDLE OwningHandle)
 {
@@ -26,29 +27,29 @@ static void no_handler(ULONGLONG OverflowBits, HANDLE OwningHandle)
     (void)OwningHandle;
 }
 
-static descriptor single(ULONG index)
+static PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR single(ULONG index)
 {
-    return (descriptor){ .Type = ResourceTypeSingle, .u.CounterIndex = index };
+    return DESCRIPTOR(.Type = ResourceTypeSingle, .u.CounterIndex = index);
 }
 
-static descriptor range(ULONG begin, ULONG end)
+static PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR range(ULONG begin, ULONG end)
 {
-    return (descriptor){ .Type = ResourceTypeRange, .u.Range = { begin, end } };
+    return DESCRIPTOR(.Type = ResourceTypeRange, .u.Range = { begin, end });
 }
 
-static descriptor overflow(PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler)
+static PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR overflow(PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler)
 {
-    return (descriptor){ .Type = ResourceTypeOverflow, .u.OverflowHandler = handler };
+    return DESCRIPTOR(.Type = ResourceTypeOverflow, .u.OverflowHandler = handler);
 }
 
-static descriptor tag(ULONG value)
+static PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR tag(ULONG value)
 {
-    return (descriptor){ .Type = ResourceTypeIdenitificationTag, .u.IdentificationTag = value };
+    return DESCRIPTOR(.Type = ResourceTypeIdenitificationTag, .u.IdentificationTag = value);
 }
 
-static descriptor of_type(ULONG type)
+static PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR of_type(ULONG type)
 {
-    return (descriptor){ .Type = (PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE)type };
+    return DESCRIPTOR(.Type = (PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE)type);
 }
 
 /* The n-th counter that works, or the last one. */
@@ -85,7 +86,7 @@ static void refused(struct list list, NTSTATUS status)
 
 #define REFUSED(status, ...) \
     do { \
-        descriptor list_[] = { __VA_ARGS__ }; \
+        PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR list_[] = { __VA_ARGS__ }; \
         struct list whole_ = { sizeof list_ / sizeof *list_, { { 0 } } }; \
         memcpy(whole_.Descriptors, list_, sizeof list_); \
         refused(whole_, status); \
@@ -118,7 +119,8 @@ TEST(hal_counters, types, "resource types have their numbers [HC-48]")
     CHECK_EQ(ResourceTypeMax, 6);
 }
 
-TEST(hal_counters, no_pmu, "without counters the answer is NOT_SUPPORTED, never success [HC-44 HC-15]")
+TEST(hal_counters, no_pmu,
+     "without counters the answer is NOT_SUPPORTED, never success [HC-44 HC-15]")
 {
     if (pmu_caps.counters)
         SKIP("this machine has a PMU");
@@ -130,7 +132,8 @@ TEST(hal_counters, no_pmu, "without counters the answer is NOT_SUPPORTED, never 
     CHECK_EQ(hal_counter_count(), 0);
 }
 
-TEST(hal_counters, exclusive, "NULL, 0, NULL owns the whole PMU until freed [HC-01 HC-02 HC-03 HC-04]")
+TEST(hal_counters, exclusive,
+     "NULL, 0, NULL owns the whole PMU until freed [HC-01 HC-02 HC-03 HC-04]")
 {
     SKIP_WITHOUT_PMU();
     HANDLE first = NULL, second = NO_HANDLE;
@@ -147,15 +150,25 @@ TEST(hal_counters, exclusive, "NULL, 0, NULL owns the whole PMU until freed [HC-
     CHECK_EQ(hal_counters_available(1), pmu_caps.counters);
 }
 
-TEST(hal_counters, free_of_nonsense, "a value that is no handle is refused, not touched [HC-05 HC-06]")
+TEST(hal_counters, free_of_nonsense,
+     "a value that is no handle is refused, not touched [HC-05 HC-06]")
 {
-    static const uint64_t values[] = { 0, 1, 4, 0x400, 0x404, 0x1000, 0xfffffffffffffffc,
-                                       0x8000000000000000, 0xffffffff80000000, 0xdead0000 };
+    static const uint64_t values[] = { 0,
+                                       1,
+                                       4,
+                                       0x400,
+                                       0x404,
+                                       0x1000,
+                                       0xfffffffffffffffc,
+                                       0x8000000000000000,
+                                       0xffffffff80000000,
+                                       0xdead0000 };
     for (unsigned i = 0; i < sizeof values / sizeof *values; i++)
         CHECK_STATUS(HalFreeHardwareCounters((HANDLE)values[i]), STATUS_INVALID_PARAMETER);
 }
 
-TEST(hal_counters, free_near_handle, "only the very handle frees, not one that resembles it [HC-06]")
+TEST(hal_counters, free_near_handle,
+     "only the very handle frees, not one that resembles it [HC-06]")
 {
     SKIP_WITHOUT_PMU();
     HANDLE handle = NULL;
@@ -397,7 +410,7 @@ TEST(hal_counters, empty_list, "a list must ask for a counter [HC-28]")
 TEST(hal_counters, flags, "no flag is defined [HC-29]")
 {
     for (unsigned bit = 0; bit < 32; bit++) {
-        descriptor d = single(pmu_caps.counters ? nth_counter(0) : 0);
+        PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR d = single(pmu_caps.counters ? nth_counter(0) : 0);
         d.Flags = 1u << bit;
         REFUSED(STATUS_INVALID_PARAMETER, d);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What happens when an owned counter overflows, and that an owner leaves nothing behind.
- * The overflow is made inside an IPI, with interrupts off, so that the interrupt comes right behind it. */
+ * The overflow is made inside an IPI, with interrupts off, so that the interrupt comes right behind
+ * it. */
 #include "hal/hal.h"
 #include "kernel/cpu.h"
 #include "kernel/irql.h"
@@ -13,6 +14,13 @@
 #define LOOPS 2000u          /* of two instructions or more: some periods */
 #define WAIT_PAUSES 1000000u /* for what must come */
 #define QUIET_PAUSES 1000u   /* for what must not come */
+
+#define SKIP_WITHOUT_INSTRUCTIONS() \
+    do { \
+        SKIP_WITHOUT_PMU(); \
+        if (!pmu_counters_for(PMU_INSTRUCTIONS)) \
+            SKIP("no counter counts instructions"); \
+    } while (0)
 
 /* One for each of two owners. Written by handlers, one CPU at a time. */
 static struct seen {
@@ -47,7 +55,10 @@ static void second_handler(ULONGLONG OverflowBits, HANDLE OwningHandle)
     note(&seen[1], OverflowBits, OwningHandle);
 }
 
-static uint32_t calls(unsigned owner) { return __atomic_load_n(&seen[owner].calls, __ATOMIC_ACQUIRE); }
+static uint32_t calls(unsigned owner)
+{
+    return __atomic_load_n(&seen[owner].calls, __ATOMIC_ACQUIRE);
+}
 
 static void wait_for(unsigned owner, uint32_t wanted)
 {
@@ -80,7 +91,10 @@ static void overflow_here(void *argument)
 }
 
 /* Counters that stay where they are after an overflow. */
-static void overflow_on(unsigned cpu, uint64_t counters) { smp_call(PMU_BIT(cpu), overflow_here, &counters); }
+static void overflow_on(unsigned cpu, uint64_t counters)
+{
+    smp_call(PMU_BIT(cpu), overflow_here, &counters);
+}
 
 static HANDLE own(uint64_t cpu_mask, uint64_t counters, PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler)
 {
@@ -98,7 +112,10 @@ static HANDLE own(uint64_t cpu_mask, uint64_t counters, PPHYSICAL_COUNTER_OVERFL
     return handle;
 }
 
-static void release(HANDLE handle) { CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS); }
+static void release(HANDLE handle)
+{
+    CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
+}
 
 static void forget(void) { seen[0] = seen[1] = (struct seen){ 0 }; }
 
@@ -120,15 +137,16 @@ static void check_one(unsigned cpu, unsigned ctr)
 TEST(hal_overflow, handler,
      "every counter on every processor: one call, own bit, right place [HC-36 HC-37 HC-38]")
 {
-    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_INSTRUCTIONS();
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         for (uint64_t rest = pmu_counters_for(PMU_INSTRUCTIONS); rest; rest &= rest - 1)
             check_one(cpu, (unsigned)__builtin_ctzll(rest));
 }
 
-TEST(hal_overflow, all_counters_of_one_owner, "counters that overflow together come in one call [HC-36]")
+TEST(hal_overflow, all_counters_of_one_owner,
+     "counters that overflow together come in one call [HC-36]")
 {
-    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_INSTRUCTIONS();
     uint64_t counters = pmu_counters_for(PMU_INSTRUCTIONS);
     forget();
     HANDLE handle = own(1, counters, first_handler);
@@ -142,7 +160,7 @@ TEST(hal_overflow, all_counters_of_one_owner, "counters that overflow together c
 
 TEST(hal_overflow, two_owners, "each owner is called, with its own bits only [HC-39 HC-40]")
 {
-    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_INSTRUCTIONS();
     uint64_t counters = pmu_counters_for(PMU_INSTRUCTIONS), lowest = counters & -counters;
     if (counters == lowest)
         SKIP("only one counter counts instructions");
@@ -167,7 +185,7 @@ TEST(hal_overflow, two_owners, "each owner is called, with its own bits only [HC
 
 TEST(hal_overflow, without_handler, "an owner without a handler disturbs nobody [HC-39]")
 {
-    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_INSTRUCTIONS();
     uint64_t counters = pmu_counters_for(PMU_INSTRUCTIONS), lowest = counters & -counters;
     HANDLE quiet = NULL;
     forget();
@@ -183,7 +201,7 @@ TEST(hal_overflow, without_handler, "an owner without a handler disturbs nobody 
 
 TEST(hal_overflow, rearmed, "a handler that writes its counter is called again, and again [HC-36]")
 {
-    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_INSTRUCTIONS();
     uint64_t lowest = pmu_counters_for(PMU_INSTRUCTIONS);
     lowest &= -lowest;
     forget();
@@ -198,7 +216,7 @@ TEST(hal_overflow, rearmed, "a handler that writes its counter is called again, 
 TEST(hal_overflow, none_after_free,
      "freed while every processor samples: no call after the free returned [HC-41]")
 {
-    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_INSTRUCTIONS();
     uint64_t counters = pmu_counters_for(PMU_INSTRUCTIONS);
     for (unsigned i = 0; i < 10; i++) {
         forget();
@@ -252,9 +270,10 @@ static void read_counters(void *unused)
         values[__builtin_ctzll(rest)] = pmu_read((unsigned)__builtin_ctzll(rest));
 }
 
-TEST(hal_overflow, free_leaves_nothing, "a free stops and clears what the owner left running [HC-42]")
+TEST(hal_overflow, free_leaves_nothing,
+     "a free stops and clears what the owner left running [HC-42]")
 {
-    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_INSTRUCTIONS();
     uint64_t counters = pmu_counters_for(PMU_INSTRUCTIONS);
     forget();
     HANDLE handle = own(all_cpus(), counters, first_handler);
@@ -273,7 +292,7 @@ TEST(hal_overflow, free_leaves_nothing, "a free stops and clears what the owner 
 
 TEST(hal_overflow, free_spares_others, "a free leaves the counters of others running [HC-42]")
 {
-    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_INSTRUCTIONS();
     uint64_t counters = pmu_counters_for(PMU_INSTRUCTIONS), lowest = counters & -counters;
     if (counters == lowest)
         SKIP("only one counter counts instructions");
@@ -299,7 +318,7 @@ TEST(hal_overflow, allocation_programs_nothing, "an allocation writes no registe
 
 TEST(hal_overflow, proof, "the start-up proof of the interrupt holds on any processor")
 {
-    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_INSTRUCTIONS();
     CHECK(hal_pmi_prove());
     CHECK_EQ(hal_counters_owned(), 0);
 }

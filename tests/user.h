@@ -12,6 +12,8 @@ struct test user_test(const struct test *record);
 struct thread *user_start(struct process *process, void (*function)(void), uint64_t argument);
 /* Adds what the process's checks found to `report`. */
 void user_report(const struct process *process, struct test_report *report);
+/* After the thread (may be NULL) ended: checks its exit status, counts its checks here, lets go of both. */
+void user_finish(struct process *process, struct thread *thread);
 /* Runs a ring-3 function in a process of its own and returns the thread's exit status; its checks count here. */
 NTSTATUS user_run(void (*function)(void), uint64_t argument);
 

@@ -38,7 +38,19 @@ user_thread_start:
     xor ebp, ebp
     and rsp, -16
     call rax
-    xor edi, edi                        ; this thread
     mov esi, eax
+.end:
+    xor edi, edi                        ; this thread
     call ZwTerminateThread
     ud2
+
+; The same for a process's first thread, whose routine returns nothing.
+global user_process_start
+user_process_start:
+    mov rax, rdi
+    mov rdi, rsi
+    xor ebp, ebp
+    and rsp, -16
+    call rax
+    xor esi, esi
+    jmp user_thread_start.end

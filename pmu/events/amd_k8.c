@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* AMD families 0Fh to 16h but 15h. Source: AMD BIOS and Kernel Developer's Guides, "Performance counter events". */
+/* AMD families 0Fh to 16h but 15h.
+ * Source: AMD BIOS and Kernel Developer's Guides, "Performance counter events". */
 #include "pmu/pmu.h"
 
 const struct pmu_event_row amd_k8_events[PMU_EVENT_COUNT] = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* AMD family 17h and later. Source: the Processor Programming References, "Core performance monitor counters". */
+/* AMD family 17h and later.
+ * Source: the Processor Programming References, "Core performance monitor counters". */
 #include "pmu/pmu.h"
 
 const struct pmu_event_row amd_zen_events[PMU_EVENT_COUNT] = {

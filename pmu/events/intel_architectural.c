@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The events that every Intel processor since Core may have; CPUID 0Ah.EBX says which are missing.
- * Source: Intel SDM vol. 3 "Pre-defined architectural performance events", "Fixed-function performance counters". */
+ * Source: Intel SDM vol. 3 "Pre-defined architectural performance events",
+ * "Fixed-function performance counters". */
 #include "pmu/pmu.h"
 
 const struct pmu_event_row intel_architectural_events[PMU_EVENT_COUNT] = {

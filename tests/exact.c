@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* The point of it all: the instructions of a ring-3 region, as ReadThreadProfilingData gives them, equal the number
+ * that the region executes, whatever interrupts, other threads and other CPUs do meanwhile. Only ring 3 is counted,
+ * so the kernel's own instructions are not in it. */
+#include "tests/counting.h"
+#include "kernel/cpu.h"
+#include "kernel/sched.h"
+#include "kernel/smp.h"
+#include "kernel/thread.h"
+#include "pmu/pmu.h"
+#include "tests/user.h"
+
+/* tests/ring3/exact.c */
+extern void user_exact_known(void), user_exact_switched(void), user_exact_raw(void), user_exact_spin(void);
+
+#define SPINNERS 2
+#define THREADS_MAX 8
+
+struct company {
+    struct process *process;
+    struct thread *threads[SPINNERS];
+};
+
+static bool company_start(struct company *company, uint64_t affinity)
+{
+    company->process = process_create();
+    if (!CHECK(company->process != NULL))
+        return false;
+    for (unsigned i = 0; i < SPINNERS; i++) {
+        company->threads[i] = thread_create_user("company", company->process, (uint64_t)user_exact_spin, 0, affinity);
+        CHECK(company->threads[i] != NULL);
+    }
+    return true;
+}
+
+static void company_end(struct company *company)
+{
+    for (unsigned i = 0; i < SPINNERS; i++) {
+        if (!company->threads[i])
+            continue;
+        thread_terminate(company->threads[i], STATUS_SUCCESS);
+        sched_wait(&company->threads[i]->object, SCHED_FOREVER, Executive);
+        object_release(&company->threads[i]->object);
+    }
+    if (company->process)
+        object_release(&company->process->object);
+}
+
+struct migrator {
+    struct thread *target;
+    uint32_t stop;
+    unsigned moves;
+};
+
+/* Moves the target from CPU to CPU, every tick. */
+static void migrate(void *argument)
+{
+    struct migrator *m = argument;
+    while (!__atomic_load_n(&m->stop, __ATOMIC_ACQUIRE)) {
+        sched_set_affinity(m->target, 1ul << m->moves++ % cpu_count);
+        sched_wait(NULL, sched_time_ns() + sched_tick_ns(), DelayExecution);
+    }
+}
+
+/* Runs a ring-3 function in a thread that is moved about all the time. */
+static unsigned run_migrated(void (*function)(void), uint64_t argument)
+{
+    struct process *process = process_create();
+    struct migrator m = { .target = process ? user_start(process, function, argument) : NULL };
+    if (!CHECK(m.target != NULL))
+        return 0;
+    struct thread *mover = thread_create("migrator", migrate, &m, SMP_ALL);
+    CHECK(mover != NULL);
+    sched_wait(&m.target->object, SCHED_FOREVER, Executive);
+    __atomic_store_n(&m.stop, 1, __ATOMIC_RELEASE);
+    if (mover) {
+        sched_wait(&mover->object, SCHED_FOREVER, Executive);
+        object_release(&mover->object);
+    }
+    user_finish(process, m.target);
+    return m.moves;
+}
+
+TEST(exact, known_regions,
+     "regions of 1, 10, 1,000 and 100,000 ring-3 instructions are counted exactly, among other threads [TP-79 TP-80]")
+{
+    unsigned ctr;
+    struct company company = { 0 };
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    if (company_start(&company, SMP_ALL))
+        CHECK_STATUS(user_run(user_exact_known, 0), STATUS_SUCCESS);
+    company_end(&company);
+    counting_stop();
+}
+
+TEST(exact, switched_regions, "20 switches inside measured regions on one CPU change no count [TP-79 TP-80 TP-82]")
+{
+    unsigned ctr;
+    struct company company = { 0 };
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    if (company_start(&company, SMP_ALL)) {
+        struct process *process = process_create();
+        struct thread *thread = process ? thread_create_user("measured", process, (uint64_t)user_exact_switched, 20,
+                                                             1ul << company.threads[0]->cpu)
+                                        : NULL;
+        if (CHECK(thread != NULL)) {
+            for (unsigned i = 0; i < SPINNERS; i++)
+                sched_set_affinity(company.threads[i], thread->affinity);
+            sched_wait(&thread->object, SCHED_FOREVER, Executive);
+            user_finish(process, thread);
+        }
+    }
+    company_end(&company);
+    counting_stop();
+}
+
+TEST(exact, migrated_regions,
+     "regions are counted exactly while the thread is moved between CPUs in the middle [TP-79 TP-81]")
+{
+    unsigned ctr;
+    struct company company = { 0 };
+    SKIP_WITHOUT_PMU();
+    SKIP_BELOW_CPUS(2);
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    if (company_start(&company, SMP_ALL)) {
+        CHECK(run_migrated(user_exact_known, 0) > 0);
+        CHECK(run_migrated(user_exact_switched, 10) > 10);
+    }
+    company_end(&company);
+    counting_stop();
+}
+
+TEST(exact, all_at_once, "threads on all CPUs count exactly, each its own, at the same time [TP-31 TP-80]")
+{
+    unsigned ctr, started = 0;
+    struct process *processes[THREADS_MAX] = { 0 };
+    struct thread *threads[THREADS_MAX] = { 0 };
+    SKIP_WITHOUT_PMU();
+    SKIP_BELOW_CPUS(2);
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    for (unsigned i = 0; i < cpu_count && i < THREADS_MAX; i++) {
+        processes[i] = process_create();
+        threads[i] = processes[i] ? thread_create_user("measured", processes[i], (uint64_t)user_exact_known, 0, 1ul << i)
+                                  : NULL;
+        started += threads[i] != NULL;
+    }
+    CHECK(started == (cpu_count < THREADS_MAX ? cpu_count : THREADS_MAX));
+    for (unsigned i = 0; i < THREADS_MAX; i++) {
+        if (threads[i])
+            sched_wait(&threads[i]->object, SCHED_FOREVER, Executive);
+        if (processes[i])
+            user_finish(processes[i], threads[i]);
+    }
+    counting_stop();
+}
+
+TEST(exact, raw_rdpmc, "two ring-3 RDPMCs with two moves between differ by 3, on every CPU [TP-97]")
+{
+    unsigned ctr;
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        struct process *process = process_create();
+        struct thread *thread = process ? thread_create_user("raw", process, (uint64_t)user_exact_raw,
+                                                             pmu_rdpmc_index(ctr), 1ul << cpu)
+                                        : NULL;
+        if (CHECK(thread != NULL))
+            sched_wait(&thread->object, SCHED_FOREVER, Executive);
+        if (process)
+            user_finish(process, thread);
+    }
+    counting_stop();
+}

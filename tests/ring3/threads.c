@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads, handles, system calls and registers as ring 3 sees them. */
+#include "tests/ring3/work.h"
+#include "tests/test.h"
+#include "windows.h"
+
+#define KERNEL_ADDRESS ((PVOID)0xffffffff81000000)
+#define UNMAPPED ((PVOID)0x12345678)
+
+static DWORD return_argument(PVOID argument) { return (DWORD)(uint64_t)argument; }
+
+TEST_USER(ring3, threads, "threads start with their argument and end with their exit code")
+{
+    for (DWORD i = 0; i < 20; i++) {
+        DWORD code = 0, id = 0;
+        HANDLE thread = CreateThread(NULL, 0, return_argument, (PVOID)(uint64_t)(i * 3 + 1), 0, &id);
+        REQUIRE(thread != NULL);
+        CHECK_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
+        CHECK(GetExitCodeThread(thread, &code));
+        CHECK_EQ(code, i * 3 + 1);
+        CHECK(id != 0 && id != GetCurrentThreadId());
+        CHECK(CloseHandle(thread));
+        CHECK(!CloseHandle(thread));
+        CHECK_EQ(GetLastError(), ERROR_INVALID_HANDLE);
+    }
+}
+
+static DWORD sleep_long(PVOID milliseconds)
+{
+    Sleep((DWORD)(uint64_t)milliseconds);
+    return 7;
+}
+
+TEST_USER(ring3, waits, "a wait times out, and a terminated thread ends it")
+{
+    HANDLE thread = CreateThread(NULL, 0, sleep_long, (PVOID)100000, 0, NULL);
+    DWORD code = 0;
+    REQUIRE(thread != NULL);
+    CHECK_EQ(WaitForSingleObject(thread, 5), WAIT_TIMEOUT);
+    CHECK_STATUS(ZwTerminateThread(thread, 99), STATUS_SUCCESS);
+    CHECK_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
+    CHECK(GetExitCodeThread(thread, &code));
+    CHECK_EQ(code, 99);
+    CHECK(CloseHandle(thread));
+}
+
+static DWORD keep_registers(PVOID seed)
+{
+    uint64_t first = work_sse((uint64_t)seed, 20000), again = 0;
+    for (unsigned i = 0; i < 20; i++) {
+        again = work_sse((uint64_t)seed, 20000);
+        if (again != first)
+            return 1;
+    }
+    return 0;
+}
+
+TEST_USER(ring3, sse_survives, "four threads that fill the XMM registers never see each other's, while pre-empted")
+{
+    HANDLE threads[4];
+    for (unsigned i = 0; i < 4; i++)
+        threads[i] = CreateThread(NULL, 0, keep_registers, (PVOID)(uint64_t)(i * 0x1111 + 5), 0, NULL);
+    for (unsigned i = 0; i < 4; i++) {
+        DWORD code = ~0u;
+        REQUIRE(threads[i] != NULL);
+        CHECK_EQ(WaitForSingleObject(threads[i], INFINITE), WAIT_OBJECT_0);
+        CHECK(GetExitCodeThread(threads[i], &code));
+        CHECK_EQ(code, 0);
+        CloseHandle(threads[i]);
+    }
+}
+
+TEST_USER(ring3, floating_point, "doubles work in ring 3")
+{
+    volatile double a = 1.5, b = 2.25;
+    CHECK(a * b == 3.375);
+    CHECK((uint64_t)(a + b * 4) == 10);
+}
+
+TEST_USER(ring3, no_such_service, "a service number that does not exist is refused")
+{
+    CHECK_STATUS(no_such_service(), STATUS_INVALID_SYSTEM_SERVICE);
+}
+
+TEST_USER(ring3, bad_pointers, "services refuse pointers to nowhere and to the kernel")
+{
+    static const PVOID bad[] = { NULL, UNMAPPED, KERNEL_ADDRESS, (PVOID)0x8000000000000000, (PVOID)~0ul };
+    for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        CHECK_STATUS(ZwDelayExecution(FALSE, bad[i]), STATUS_ACCESS_VIOLATION);
+        CHECK_STATUS(ZwQueryPerformanceCounter(bad[i], NULL), STATUS_ACCESS_VIOLATION);
+        CHECK_STATUS(write_console(bad[i], 8), STATUS_ACCESS_VIOLATION);
+        CHECK_STATUS(ZwCreateThreadEx(bad[i], THREAD_ALL_ACCESS, NULL, NtCurrentProcess(), (PVOID)return_argument,
+                                      NULL, 0, 0, 0, 0, NULL),
+                     STATUS_ACCESS_VIOLATION);
+        if (bad[i])
+            CHECK_STATUS(ZwWaitForSingleObject(NtCurrentThread(), FALSE, bad[i]), STATUS_ACCESS_VIOLATION);
+    }
+    CHECK_STATUS(write_console("x", 257), STATUS_INVALID_PARAMETER);
+}
+
+TEST_USER(ring3, bad_handles, "handles that are closed, random or of the wrong kind are refused")
+{
+    uint64_t random = 88172645463325252;
+    THREAD_BASIC_INFORMATION info;
+    for (unsigned i = 0; i < 500; i++) {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        CHECK_STATUS(ZwClose((HANDLE)(random | 0x10000)), STATUS_INVALID_HANDLE);
+    }
+    CHECK_STATUS(ZwClose(NULL), STATUS_INVALID_HANDLE);
+    CHECK_STATUS(ZwClose((HANDLE)4), STATUS_INVALID_HANDLE);
+    CHECK_STATUS(ZwWaitForSingleObject((HANDLE)6, FALSE, NULL), STATUS_INVALID_HANDLE);
+    CHECK_STATUS(ZwQueryInformationThread(NtCurrentProcess(), ThreadBasicInformation, &info, sizeof info, NULL),
+                 STATUS_OBJECT_TYPE_MISMATCH);
+    CHECK_STATUS(ZwQueryInformationThread(NtCurrentThread(), 999, &info, sizeof info, NULL),
+                 STATUS_INVALID_INFO_CLASS);
+    CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), 999, &info, sizeof info), STATUS_INVALID_INFO_CLASS);
+}
+
+TEST_USER(ring3, affinity, "a thread that sets its affinity runs there")
+{
+    THREAD_BASIC_INFORMATION info;
+    REQUIRE_STATUS(ZwQueryInformationThread(NtCurrentThread(), ThreadBasicInformation, &info, sizeof info, NULL),
+                   STATUS_SUCCESS);
+    for (unsigned cpu = 0; cpu < 64; cpu++) {
+        KAFFINITY one = 1ul << cpu;
+        if (!SetThreadAffinityMask(NtCurrentThread(), one)) {
+            CHECK(cpu > 0); /* there is at least one */
+            break;
+        }
+        Sleep(1); /* the move is made at the next switch */
+        CHECK_EQ(GetCurrentProcessorNumber(), cpu);
+    }
+    KAFFINITY none = 0;
+    CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), ThreadAffinityMask, &none, sizeof none),
+                 STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), ThreadAffinityMask, &none, 4),
+                 STATUS_INFO_LENGTH_MISMATCH);
+}
+
+TEST_USER(ring3, memory, "memory can be had, protected and given back")
+{
+    PVOID base = NULL;
+    SIZE_T size = 3 * 4096 - 5, none = 0;
+    ULONG old = 0;
+    REQUIRE_STATUS(ZwAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size, MEM_COMMIT | MEM_RESERVE,
+                                           PAGE_READWRITE),
+                   STATUS_SUCCESS);
+    CHECK_EQ(size, 3 * 4096);
+    for (unsigned i = 0; i < size; i += 512) {
+        CHECK_EQ(((uint8_t *)base)[i], 0);
+        ((uint8_t *)base)[i] = (uint8_t)i;
+    }
+    size = 4096;
+    CHECK_STATUS(ZwProtectVirtualMemory(NtCurrentProcess(), &base, &size, PAGE_READONLY, &old), STATUS_SUCCESS);
+    CHECK_EQ(old, PAGE_READWRITE);
+    CHECK_STATUS(ZwQueryPerformanceCounter(base, NULL), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwFreeVirtualMemory(NtCurrentProcess(), &base, &none, MEM_RELEASE), STATUS_SUCCESS);
+    none = 0;
+    CHECK_STATUS(ZwFreeVirtualMemory(NtCurrentProcess(), &base, &none, MEM_RELEASE), STATUS_MEMORY_NOT_ALLOCATED);
+    CHECK_STATUS(ZwQueryPerformanceCounter(base, NULL), STATUS_ACCESS_VIOLATION);
+}

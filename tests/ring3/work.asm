@@ -1,0 +1,78 @@
+; SPDX-License-Identifier: MIT
+; Stretches of known length. work_N executes N instructions more than work_0; no REP, no call.
+section .text
+
+; void work_N(void)
+global work_0, work_1, work_10
+
+%macro loop_of 2                        ; %2 instructions, an even number: 1 + 2 * (%2 / 2 - 1) + 1
+global %1
+align 16
+%1:
+    mov ecx, %2 / 2 - 1
+.again:
+    dec ecx
+    jnz .again
+    nop
+    ret
+%endmacro
+
+align 16
+work_0:
+    ret
+align 16
+work_1:
+    nop
+    ret
+align 16
+work_10:
+    times 10 nop
+    ret
+loop_of work_1000, 1000
+loop_of work_100000, 100000
+loop_of work_1000000, 1000000
+
+; uint64_t work_pmc_pair(uint32_t selector): the difference of two RDPMCs with nothing but moves between:
+; RDPMC, MOV, MOV retire from the first reading to the second.
+global work_pmc_pair
+work_pmc_pair:
+    mov ecx, edi
+    rdpmc
+    mov r8d, eax
+    mov r9d, edx
+    rdpmc
+    shl rdx, 32
+    or rax, rdx
+    shl r9, 32
+    or r8, r9
+    sub rax, r8
+    ret
+
+; uint64_t work_sse(uint64_t seed, uint64_t loops): keeps all sixteen XMM registers busy and returns a sum of them.
+; Equal arguments give equal sums, unless a switch lost a register.
+global work_sse
+work_sse:
+%assign i 0
+%rep 16
+    lea rax, [rdi + i]
+    movq xmm %+ i, rax
+%assign i i + 1
+%endrep
+.again:
+%assign i 0
+%rep 15
+    %assign j i + 1
+    paddq xmm %+ i, xmm %+ j
+%assign i i + 1
+%endrep
+    dec rsi
+    jnz .again
+    xor eax, eax
+%assign i 0
+%rep 16
+    movq rcx, xmm %+ i
+    xor rax, rcx
+    rol rax, 7
+%assign i i + 1
+%endrep
+    ret

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads, locks, IPIs and time, from ring 0. */
+#include "kernel/sched.h"
+#include "kernel/cpu.h"
+#include "kernel/irql.h"
+#include "kernel/lock.h"
+#include "kernel/smp.h"
+#include "kernel/thread.h"
+#include "tests/test.h"
+
+#define THREADS 8
+#define TURNS 2000
+
+static struct lock shared_lock = LOCK("test", DISPATCH_LEVEL);
+static uint64_t shared; /* L: shared_lock */
+
+static void add_under_lock(void *unused)
+{
+    (void)unused;
+    for (unsigned i = 0; i < TURNS; i++) {
+        uint8_t irql = lock_acquire(&shared_lock);
+        CHECK(irql == PASSIVE_LEVEL && irql_current() == DISPATCH_LEVEL);
+        uint64_t seen = shared;
+        asm volatile("" : : : "memory");
+        shared = seen + 1;
+        lock_release(&shared_lock, irql);
+    }
+}
+
+/* Runs a function in many threads at once, spread over the CPUs, and waits for them. */
+static void run_threads(void (*function)(void *), unsigned count)
+{
+    struct thread *threads[THREADS];
+    for (unsigned i = 0; i < count; i++)
+        threads[i] = thread_create("worker", function, (void *)(uint64_t)i, 1ul << i % cpu_count);
+    for (unsigned i = 0; i < count; i++)
+        if (CHECK(threads[i] != NULL)) {
+            CHECK_STATUS(sched_wait(&threads[i]->object, SCHED_FOREVER, Executive), STATUS_SUCCESS);
+            object_release(&threads[i]->object);
+        }
+}
+
+TEST(locks, exclude, "eight threads on all CPUs lose no increment under a lock")
+{
+    shared = 0;
+    run_threads(add_under_lock, THREADS);
+    CHECK_EQ(shared, THREADS * TURNS);
+    CHECK_EQ(shared_lock.owner, 0);
+}
+
+TEST(locks, know_their_owner, "a lock names the CPU that has it")
+{
+    uint8_t irql = lock_acquire(&shared_lock);
+    CHECK_EQ(shared_lock.owner, cpu_number() + 1);
+    lock_release(&shared_lock, irql);
+    CHECK_EQ(irql_current(), PASSIVE_LEVEL);
+}
+
+TEST(irql, is_cr8, "raising and lowering moves CR8, and a raised IRQL holds back the timer")
+{
+    uint64_t end = sched_time_ns() + 3 * sched_tick_ns();
+    KIRQL old = irql_raise(CLOCK_LEVEL);
+    CHECK_EQ(read_cr8(), CLOCK_LEVEL);
+    uint64_t ticks = cpu_current()->ticks;
+    while (sched_time_ns() < end)
+        pause();
+    CHECK_EQ(cpu_current()->ticks, ticks);
+    irql_lower(old);
+    CHECK_EQ(read_cr8(), PASSIVE_LEVEL);
+}
+
+static void spin_until_preempted(void *unused)
+{
+    (void)unused;
+    uint64_t *turn = &shared;
+    unsigned seen = 0;
+    for (uint64_t last = 0; seen < 3;) {
+        uint64_t now = __atomic_fetch_add(turn, 1, __ATOMIC_RELAXED);
+        if (now != last + 1 && last)
+            seen++; /* somebody else ran */
+        last = now;
+    }
+    CHECK_EQ(seen, 3);
+}
+
+TEST(sched, preempts, "threads that never yield share a CPU")
+{
+    struct thread *threads[2];
+    shared = 0;
+    for (unsigned i = 0; i < 2; i++)
+        threads[i] = thread_create("spinner", spin_until_preempted, NULL, 1);
+    for (unsigned i = 0; i < 2; i++) {
+        /* The one that finishes last has nobody to be pre-empted by. */
+        if (sched_wait(&threads[i]->object, sched_time_ns() + 20 * sched_tick_ns(), Executive) == STATUS_TIMEOUT)
+            thread_kill(threads[i]);
+        sched_wait(&threads[i]->object, SCHED_FOREVER, Executive);
+        object_release(&threads[i]->object);
+    }
+    CHECK(shared > 3);
+}
+
+static void note_cpu(void *argument)
+{
+    CHECK_EQ(cpu_number(), (uint64_t)argument % cpu_count);
+    for (unsigned i = 0; i < 10; i++) {
+        sched_switch(WrYieldExecution);
+        CHECK_EQ(cpu_number(), (uint64_t)argument % cpu_count);
+    }
+}
+
+TEST(sched, affinity, "a thread runs only where its affinity lets it") { run_threads(note_cpu, THREADS); }
+
+TEST(sched, no_such_cpu, "an affinity without any CPU is refused")
+{
+    CHECK(thread_create("nowhere", note_cpu, NULL, 0) == NULL);
+    CHECK_STATUS(sched_set_affinity(thread_current(), 0), STATUS_INVALID_PARAMETER);
+    if (cpu_count < 64)
+        CHECK_STATUS(sched_set_affinity(thread_current(), 1ul << 63), STATUS_INVALID_PARAMETER);
+}
+
+TEST(sched, migrates, "a running thread moves to every CPU in turn")
+{
+    for (unsigned round = 0; round < 3; round++)
+        for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+            test_run_on(cpu);
+            CHECK_EQ(cpu_number(), cpu);
+        }
+    test_run_anywhere();
+}
+
+TEST(sched, sleeps, "a sleep lasts at least as long as asked for, and not for ever")
+{
+    for (unsigned ticks = 1; ticks <= 8; ticks *= 2) {
+        uint64_t start = sched_time_ns(), want = ticks * sched_tick_ns();
+        CHECK_STATUS(sched_wait(NULL, start + want, DelayExecution), STATUS_SUCCESS);
+        /* Up to a tick late by its granularity; more while an emulator lets other CPUs run. */
+        CHECK_RANGE(sched_time_ns() - start, want, want + 60 * sched_tick_ns());
+    }
+}
+
+static void sleep_long(void *unused)
+{
+    (void)unused;
+    sched_wait(NULL, sched_time_ns() + 5 * sched_tick_ns(), DelayExecution);
+}
+
+TEST(sched, waits, "a wait for a thread times out, then succeeds, then succeeds at once")
+{
+    struct thread *thread = thread_create("sleeper", sleep_long, NULL, SMP_ALL);
+    REQUIRE(thread != NULL);
+    CHECK_STATUS(sched_wait(&thread->object, sched_time_ns() + sched_tick_ns(), Executive), STATUS_TIMEOUT);
+    CHECK_STATUS(sched_wait(&thread->object, SCHED_FOREVER, Executive), STATUS_SUCCESS);
+    CHECK_STATUS(sched_wait(&thread->object, 0, Executive), STATUS_SUCCESS);
+    CHECK_STATUS(thread->exit_status, STATUS_SUCCESS);
+    object_release(&thread->object);
+}
+
+TEST(sched, many_threads, "200 threads come and go, and leave nothing behind")
+{
+    for (unsigned i = 0; i < 200 / THREADS; i++)
+        run_threads(note_cpu, THREADS);
+}
+
+struct called {
+    uint64_t cpus; /* atomic */
+    bool wrong_level;
+};
+
+static void note_call(void *argument)
+{
+    struct called *called = argument;
+    __atomic_fetch_or(&called->cpus, 1ul << cpu_number(), __ATOMIC_RELAXED);
+    if (irql_current() != IPI_LEVEL)
+        called->wrong_level = true;
+}
+
+TEST(smp, call_all, "smp_call runs on every CPU, at IPI_LEVEL, and waits for all")
+{
+    for (unsigned i = 0; i < 50; i++) {
+        struct called called = { 0 };
+        smp_call(SMP_ALL, note_call, &called);
+        CHECK_EQ(called.cpus, cpu_count == 64 ? ~0ul : (1ul << cpu_count) - 1);
+        CHECK(!called.wrong_level);
+    }
+}
+
+TEST(smp, call_one, "smp_call of one CPU runs there and nowhere else")
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        struct called called = { 0 };
+        smp_call(1ul << cpu, note_call, &called);
+        CHECK_EQ(called.cpus, 1ul << cpu);
+    }
+}
+
+static void call_all(void *unused)
+{
+    (void)unused;
+    for (unsigned i = 0; i < 20; i++) {
+        struct called called = { 0 };
+        smp_call(SMP_ALL, note_call, &called);
+        CHECK(called.cpus == (cpu_count == 64 ? ~0ul : (1ul << cpu_count) - 1));
+    }
+}
+
+TEST(smp, calls_cross, "all CPUs call all CPUs at once")
+{
+    run_threads(call_all, THREADS);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* Exceptions, NMI, page protection and copies, from ring 0. Ring 3's exceptions are in exceptions.c. */
+#include "kernel/trap.h"
+#include "hal/apic.h"
+#include "kernel/cpu.h"
+#include "kernel/msr.h"
+#include "kernel/phys.h"
+#include "kernel/sched.h"
+#include "kernel/vm.h"
+#include "kernel/x86.h"
+#include "tests/test.h"
+
+extern char text_start[], text_end[], rodata_end[], image_end[];
+
+#define NON_CANONICAL 0x8000000000000000ul
+
+TEST(traps, fixup, "a fault in ring 0 at a marked instruction becomes a vector, on every CPU")
+{
+    uint64_t value = 0;
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        uint64_t before = trap_counts[6] + trap_counts[13];
+        unsigned vector = rdpmc_fault(64, &value); /* nowhere a counter: #GP, or #UD where there is no RDPMC */
+        CHECK(vector == 6 || vector == 13);
+        CHECK_EQ(trap_counts[6] + trap_counts[13], before + 1);
+        CHECK_EQ(rdmsr_fault(MSR_EFER, &value), 0);
+        CHECK(value & EFER_LMA);
+    }
+    test_run_anywhere();
+}
+
+static void wait_pauses(const uint64_t *count, uint64_t wanted)
+{
+    for (unsigned i = 0; i < 1000000 && __atomic_load_n(count, __ATOMIC_RELAXED) != wanted; i++)
+        pause();
+}
+
+TEST(traps, nmi, "an NMI reaches every CPU and is counted")
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        uint64_t before = __atomic_load_n(&trap_counts[2], __ATOMIC_RELAXED);
+        apic_nmi_others();
+        wait_pauses(&trap_counts[2], before + cpu_count - 1);
+        CHECK_EQ(trap_counts[2], before + cpu_count - 1);
+    }
+    test_run_anywhere();
+}
+
+TEST(vm, write_xor_execute, "no kernel page is both writable and executable, in the image and its direct map")
+{
+    if (!cpu_features.nx)
+        SKIP("the CPU has no NX");
+    unsigned wrong = 0, executable = 0;
+    for (uint64_t a = (uint64_t)text_start; a < (uint64_t)image_end; a += PAGE_SIZE) {
+        uint64_t image = vm_entry(vm_kernel_pml4, a), direct = vm_entry(vm_kernel_pml4, a - KERNEL_VMA + DIRECT_MAP);
+        bool is_text = a < (uint64_t)text_end;
+        wrong += !image || !direct || !(direct & PTE_NX) || !!(image & PTE_NX) == is_text;
+        wrong += (a < (uint64_t)rodata_end) == !!((image | direct) & PTE_WRITE);
+        executable += !(image & PTE_NX);
+    }
+    CHECK_EQ(wrong, 0);
+    CHECK_EQ(executable, (uint64_t)(text_end - text_start) / PAGE_SIZE);
+}
+
+TEST(vm, protections_on, "write protection, NX, SMEP and SMAP are on where the CPU has them, on every CPU")
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        CHECK(read_cr0() & CR0_WP);
+        CHECK(!cpu_features.nx || (rdmsr(MSR_EFER) & EFER_NXE));
+        CHECK(!cpu_features.smep || (read_cr4() & CR4_SMEP));
+        CHECK(!cpu_features.smap || (read_cr4() & CR4_SMAP));
+        CHECK(!(read_cr4() & CR4_PCE));
+    }
+    test_run_anywhere();
+}
+
+TEST(copy, refuses, "copy_in and copy_out refuse what is not ring 3's memory")
+{
+    static const uint64_t bad[] = { 0,          8,           0x1000,         USER_END - 8, USER_END,   USER_END + 8,
+                                    DIRECT_MAP, KERNEL_VMA,  NON_CANONICAL,  ~0ul,         ~0ul - 7,   0x7fffffffffff };
+    uint64_t word = 0x1234;
+    for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        CHECK_STATUS(copy_in(&word, (const void *)bad[i], sizeof word), STATUS_ACCESS_VIOLATION);
+        CHECK_STATUS(copy_out((void *)bad[i], &word, sizeof word), STATUS_ACCESS_VIOLATION);
+        CHECK_STATUS(copy_in(&word, (const void *)bad[i], 3), STATUS_ACCESS_VIOLATION);
+    }
+    CHECK_STATUS(copy_in(&word, &word, sizeof word), STATUS_ACCESS_VIOLATION);
+    CHECK_EQ(word, 0x1234);
+    CHECK(!user_range((const void *)(USER_END - 8), 9));
+    CHECK(user_range((const void *)(USER_END - 8), 8));
+    CHECK(!user_range((const void *)8, ~0ul));
+}
+
+TEST(phys, allocates, "pages come zeroed, in a row, and can be had again")
+{
+    size_t before = phys_free_pages();
+    for (unsigned count = 1; count <= 16; count *= 2) {
+        uint64_t *pages = phys_alloc(count);
+        REQUIRE(pages != NULL);
+        CHECK_EQ(phys_free_pages(), before - count);
+        uint64_t sum = 0;
+        for (unsigned i = 0; i < count * PAGE_SIZE / 8; i++) {
+            sum |= pages[i];
+            pages[i] = ~0ul;
+        }
+        CHECK_EQ(sum, 0);
+        phys_free(pages, count);
+        CHECK_EQ(phys_free_pages(), before);
+    }
+    CHECK(phys_alloc(1u << 30) == NULL);
+    CHECK_EQ(phys_free_pages(), before);
+}
+
+TEST(phys, holds, "a page with two users is free after the second lets go")
+{
+    size_t before = phys_free_pages();
+    void *page = phys_alloc(1);
+    REQUIRE(page != NULL);
+    phys_hold(virt_to_phys(page));
+    phys_free(page, 1);
+    CHECK_EQ(phys_free_pages(), before - 1);
+    phys_free(page, 1);
+    CHECK_EQ(phys_free_pages(), before);
+}
+
+TEST(time, goes_on, "time moves forward on every CPU, and together with the others'")
+{
+    uint64_t last = sched_time_ns();
+    for (unsigned round = 0; round < 5; round++)
+        for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+            test_run_on(cpu);
+            uint64_t now = sched_time_ns();
+            CHECK(now > last);
+            last = now;
+        }
+    test_run_anywhere();
+}
