@@ -33,11 +33,11 @@ static bool copy_words(void *to, const void *from, size_t size)
 
 static NTSTATUS copy_user(void *to, const void *from, size_t size)
 {
+    uint64_t flags = read_flags();
     if (cpu_features.smap)
-        stac();
+        write_flags(flags | RFLAGS_AC); /* STAC, but see entry.asm */
     bool done = copy_words(to, from, size);
-    if (cpu_features.smap)
-        clac();
+    write_flags(flags);
     return done ? STATUS_SUCCESS : STATUS_ACCESS_VIOLATION;
 }
 

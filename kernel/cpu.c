@@ -9,7 +9,6 @@
 struct cpu *cpus[MAX_CPUS];
 unsigned cpu_count;
 struct cpu_features cpu_features;
-uint8_t has_smap; /* for entry.asm */
 
 static void detect_names(void)
 {
@@ -44,7 +43,6 @@ void cpu_detect(void)
     }
     if (cpu_features.max_extended_leaf >= 0x80000001)
         cpu_features.nx = cpuid(0x80000001, 0).edx >> 20 & 1;
-    has_smap = cpu_features.smap;
 }
 
 static void load_segments(struct cpu *cpu)

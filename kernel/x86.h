@@ -104,8 +104,6 @@ static inline void cli(void) { asm volatile("cli" : : : "memory"); }
 static inline void sti(void) { asm volatile("sti" : : : "memory"); }
 static inline void sti_hlt(void) { asm volatile("sti\nhlt" : : : "memory"); }
 static inline void cli_hlt(void) { asm volatile("cli\nhlt" : : : "memory"); }
-static inline void stac(void) { asm volatile("stac" : : : "memory"); }
-static inline void clac(void) { asm volatile("clac" : : : "memory"); }
 
 static inline uint64_t read_flags(void)
 {
@@ -113,6 +111,8 @@ static inline uint64_t read_flags(void)
     asm volatile("pushfq\npop %0" : "=r"(v) : : "memory");
     return v;
 }
+
+static inline void write_flags(uint64_t v) { asm volatile("push %0\npopfq" : : "r"(v) : "memory", "cc"); }
 
 #define CR_ACCESSORS(n)                                                                        \
     static inline uint64_t read_cr##n(void)                                                    \

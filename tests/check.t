@@ -71,11 +71,11 @@ my $leaf = 'layout|x86|msr|cpu|assert|print|lock|string';
 my @may_include = (
     [qr{^tests/},       qr{.}],
     [qr{^boot/},        qr{^(boot/\w+|kernel/(layout|x86|msr|print|main|string|assert)|pmu/virt/virt)\.h$}],
-    [qr{^kernel/user/}, qr{^kernel/(user/\w+|nt|layout)\.h$}],
+    [qr{^kernel/user/}, qr{^kernel/(user/\w+|nt|layout|string|print)\.h$}],
     [qr{^kernel/main\.c$}, qr{^(kernel/\w+|boot/multiboot|hal/(hal|apic)|pmu/pmu)\.h$}],
     [qr{^kernel/(acpi|phys|smp)\.c$}, qr{^(kernel/\w+|boot/multiboot|hal/(hal|apic))\.h$}],    # struct boot_info
     [qr{^kernel/},      qr{^(kernel/\w+|hal/(hal|apic))\.h$}],
-    [qr{^hal/},         qr{^(hal/\w+|pmu/pmu|kernel/($leaf|nt|irql))\.h$}],
+    [qr{^hal/},         qr{^(hal/\w+|pmu/pmu|kernel/($leaf|nt|irql|smp))\.h$}],
     [qr{^pmu/virt/},    qr{^(pmu/virt/\w+|kernel/($leaf))\.h$}],
     [qr{^pmu/},         qr{^(pmu/\w+|pmu/events/\w+|kernel/($leaf))\.h$}],
 );
@@ -115,14 +115,15 @@ sub check_includes
 
 # --- symbols: the same rules for what the linker sees; first match counts
 
-my $leaf_code = qr{^kernel/(print|panic|lock|string|cpu|serial)\b};
+my $leaf_code = qr{^kernel/(print|format|panic|lock|string|cpu|serial)\b};
 my @may_use = (
     [qr{^tests/},          qr{.}],
     [qr{^boot/},           qr{^(boot/|pmu/virt/|kernel/(print|string|panic|serial|main|smp)\b)}],
-    [qr{^kernel/user/},    qr{^(kernel/user/|tests/)}],
-    [qr{^kernel/main\.},   qr{^((boot|kernel|hal|tests)/|pmu/pmu\.)}],
+    [qr{^kernel/user/},    qr{^(kernel/user/|ring3/|kernel/(string|format)|tests/)}],
+    [qr{^kernel/main\.},   qr{^((boot|kernel|hal|tests)/|pmu/(pmu|counter)\b)}],
+    [qr{^kernel/thread\b}, qr{^(kernel/|hal/)}],    # where ring-3 threads begin
     [qr{^kernel/},         qr{^(boot/|kernel/(?!user/)|hal/)}],
-    [qr{^hal/},            qr{^(hal/|pmu/(?!virt/)|kernel/profile\b)|$leaf_code}],
+    [qr{^hal/},            qr{^(hal/|pmu/(?!virt/)|kernel/(profile|smp)\b)|$leaf_code}],
     [qr{^pmu/virt/},       qr{^pmu/virt/|$leaf_code}],
     [qr{^pmu/},            qr{^pmu/(?!virt/)|$leaf_code}],
 );

@@ -26,11 +26,12 @@ static bool company_start(struct company *company, uint64_t affinity)
     company->process = process_create();
     if (!CHECK(company->process != NULL))
         return false;
+    bool complete = true;
     for (unsigned i = 0; i < SPINNERS; i++) {
         company->threads[i] = thread_create_user("company", company->process, (uint64_t)user_exact_spin, 0, affinity);
-        CHECK(company->threads[i] != NULL);
+        complete &= CHECK(company->threads[i] != NULL);
     }
-    return true;
+    return complete;
 }
 
 static void company_end(struct company *company)
@@ -105,12 +106,13 @@ TEST(exact, switched_regions, "20 switches inside measured regions on one CPU ch
         struct thread *thread = process ? thread_create_user("measured", process, (uint64_t)user_exact_switched, 20,
                                                              1ul << company.threads[0]->cpu)
                                         : NULL;
-        if (CHECK(thread != NULL)) {
-            for (unsigned i = 0; i < SPINNERS; i++)
-                sched_set_affinity(company.threads[i], thread->affinity);
+        CHECK(thread != NULL);
+        for (unsigned i = 0; thread && i < SPINNERS; i++)
+            sched_set_affinity(company.threads[i], thread->affinity);
+        if (thread)
             sched_wait(&thread->object, SCHED_FOREVER, Executive);
+        if (process)
             user_finish(process, thread);
-        }
     }
     company_end(&company);
     counting_stop();
@@ -166,7 +168,8 @@ TEST(exact, raw_rdpmc, "two ring-3 RDPMCs with two moves between differ by 3, on
         struct thread *thread = process ? thread_create_user("raw", process, (uint64_t)user_exact_raw,
                                                              pmu_rdpmc_index(ctr), 1ul << cpu)
                                         : NULL;
-        if (CHECK(thread != NULL))
+        CHECK(thread != NULL);
+        if (thread)
             sched_wait(&thread->object, SCHED_FOREVER, Executive);
         if (process)
             user_finish(process, thread);

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* The instruction clock: with QEMU's -icount shift=0 (and on Bochs) the TSC advances by one per instruction.
+ * Proven, and its constant measured, by guest stretches of known length. Boot CPU only, before the guest starts. */
+#include "pmu/virt/svm.h"
+#include "kernel/print.h"
+#include "kernel/string.h"
+
+#define TRIES 8
+
+uint64_t clock_cost, clock_soft_int, clock_undefined;
+
+/* The clock over a guest stretch of 2 * loops instructions. */
+static uint64_t measure(struct vcpu *v, void (*code)(void), uint64_t loops)
+{
+    virt_prepare_vmcb(v);
+    v->vmcb.intercept_misc = CATCH_SHUTDOWN | CATCH_SOFT_INT;
+    v->vmcb.intercept_exceptions = CATCH_EXCEPTIONS;
+    v->vmcb.rip = (uint64_t)code;
+    v->r.rcx = loops;
+    uint64_t clock = svm_run(virt_physical(&v->vmcb), &v->r);
+    if (v->r.rcx)
+        virt_die(v, "the first guest stretch failed");
+    return clock;
+}
+
+static bool calibrate(struct vcpu *v)
+{
+    static const uint64_t loops[TRIES] = { 1, 1, 2, 10, 100, 1000, 10000, 1 };
+    for (unsigned i = 0; i < TRIES; i++) {
+        uint64_t cost = measure(v, svm_stretch_call, loops[i]) - 2 * loops[i];
+        if (i > 0 && cost != clock_cost)
+            return false;
+        clock_cost = cost;
+    }
+    clock_soft_int = measure(v, svm_stretch_int, 1) - 2 - clock_cost;
+    clock_undefined = measure(v, svm_stretch_undefined, 1) - 2 - clock_cost;
+    return clock_cost < 1000 && clock_soft_int <= 1 && clock_undefined <= 1;
+}
+
+void clock_start(struct vcpu *v, bool step)
+{
+    virt_step = step;
+    if (!step && !calibrate(v)) {
+        print("# vpmu: %s: no instruction clock here (QEMU needs -icount shift=0): stepping, slow\n",
+              virt_model->name);
+        virt_step = true;
+    }
+    if (!virt_step && !alarm_init()) {
+        print("# vpmu: %s: no HPET for the alarm: stepping, slow\n", virt_model->name);
+        virt_step = true;
+    }
+    if (virt_step)
+        print("# vpmu: %s, every counted instruction stepped\n", virt_model->name);
+    else
+        print("# vpmu: %s, instruction clock, a stretch costs %lu\n", virt_model->name, clock_cost);
+    memset(&v->vmcb, 0, sizeof v->vmcb);
+    memset(&v->r, 0, sizeof v->r);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* What each exit does to the guest. The stretch before it is accounted (event.c); an instruction that is done
+ * here is not in it and counts 1 behind its effect, one that faults counts nothing. */
+#include "kernel/msr.h"
+#include "kernel/x86.h"
+#include "pmu/virt/svm.h"
+
+#define EFER_GUEST (EFER_SCE | EFER_LME | EFER_LMA | EFER_NXE)
+
+void virt_raise(struct vcpu *v, unsigned vector, uint32_t code)
+{
+    bool has_code = vector == VECTOR_DF || (vector >= 10 && vector <= 14) || vector == 17;
+    v->vmcb.event = vector | EVENT_EXCEPTION | EVENT_VALID;
+    if (has_code)
+        v->vmcb.event |= EVENT_HAS_CODE | (uint64_t)code << 32;
+}
+
+void virt_skip(struct vcpu *v, unsigned length)
+{
+    v->vmcb.rip += length;
+    v->vmcb.shadow = 0;
+    count_add(v, v->vmcb.cpl == 3, 1);
+}
+
+/* Length of an instruction whose opcode has two bytes, behind any prefixes. */
+static unsigned length_of(const struct vcpu *v, unsigned opcode)
+{
+    uint8_t op[3];
+    return guest_code(v, op) + opcode;
+}
+
+static void set_result(struct vcpu *v, uint64_t value)
+{
+    v->vmcb.rax = (uint32_t)value;
+    v->r.rdx = value >> 32;
+}
+
+static void write_efer(struct vcpu *v, uint64_t value)
+{
+    uint64_t now = v->vmcb.efer, changed = value ^ now;
+    if (value & ~(uint64_t)EFER_GUEST || changed & EFER_LME) {
+        virt_raise(v, VECTOR_GP, 0);
+        return;
+    }
+    v->sce = value & EFER_SCE;
+    v->vmcb.efer = (value & EFER_NXE) | (now & (EFER_LME | EFER_LMA)) | EFER_SVME;
+    virt_skip(v, length_of(v, 2));
+}
+
+static void exit_msr(struct vcpu *v)
+{
+    uint32_t msr = (uint32_t)v->r.rcx;
+    uint64_t value = (uint32_t)v->vmcb.rax | v->r.rdx << 32;
+    bool write = v->vmcb.exit_info1 & 1, done = false;
+
+    if (msr == MSR_EFER && write) {
+        write_efer(v, value);
+        return;
+    }
+    if (msr == MSR_EFER) {
+        value = (v->vmcb.efer & EFER_GUEST & ~(uint64_t)EFER_SCE) | (v->sce ? EFER_SCE : 0);
+        done = true;
+    } else if (count_owns(msr)) {
+        done = write ? count_wrmsr(v, msr, value) : count_rdmsr(v, msr, &value);
+    }
+    if (!done) {
+        virt_raise(v, VECTOR_GP, 0);
+        return;
+    }
+    if (!write)
+        set_result(v, value);
+    virt_skip(v, length_of(v, 2));
+}
+
+static void exit_rdpmc(struct vcpu *v)
+{
+    uint64_t value;
+    v->statistics.rdpmc++;
+    if ((v->vmcb.cpl && !(v->vmcb.cr4 & CR4_PCE)) || !count_rdpmc(v, (uint32_t)v->r.rcx, &value)) {
+        virt_raise(v, VECTOR_GP, 0);
+        return;
+    }
+    set_result(v, value);
+    virt_skip(v, length_of(v, 2));
+}
+
+/* INT n and INT3: injected with RIP behind, as the processor delivers them. */
+static void exit_soft_int(struct vcpu *v)
+{
+    uint8_t op[3];
+    unsigned prefixes = guest_code(v, op);
+    unsigned vector = op[0] == 0xcd ? op[1] : op[0] == 0xcc ? VECTOR_BP : 4;
+    v->soft_length = prefixes + (op[0] == 0xcd ? 2 : 1);
+    v->soft_user = v->vmcb.cpl == 3;
+    v->vmcb.rip += v->soft_length; /* counted by event_account, if it gets through */
+    v->vmcb.shadow = 0;
+    v->vmcb.event = vector | EVENT_SOFT_INT | EVENT_VALID;
+}
+
+/* Two exceptions at once: page faults and these make a double fault. */
+static bool contributory(unsigned vector) { return vector == 0 || (vector >= 10 && vector <= 13); }
+
+static unsigned combine(struct vcpu *v, unsigned first, unsigned second)
+{
+    if (first == VECTOR_DF)
+        virt_die(v, "triple fault");
+    bool both = contributory(first) && contributory(second);
+    bool paging = first == VECTOR_PF && (second == VECTOR_PF || contributory(second));
+    return both || paging ? VECTOR_DF : second;
+}
+
+static void exit_exception(struct vcpu *v, unsigned vector)
+{
+    if (vector == VECTOR_UD && !v->event_failed && guest_syscall(v))
+        return;
+    if (vector == VECTOR_DB && !event_take_debug(v))
+        return;
+    if (vector == VECTOR_PF)
+        v->vmcb.cr2 = v->vmcb.exit_info2;
+    if (v->event_failed && (v->entry_event & EVENT_TYPE) == EVENT_EXCEPTION)
+        vector = combine(v, v->entry_event & 0xff, vector);
+    if (v->event_failed && (v->entry_event & EVENT_TYPE) == EVENT_SOFT_INT)
+        v->vmcb.rip -= v->soft_length;
+    virt_raise(v, vector, vector == VECTOR_DF ? 0 : (uint32_t)v->vmcb.exit_info1);
+}
+
+static void exit_interrupt(struct vcpu *v)
+{
+    uint32_t vector = svm_take_interrupt();
+    if (vector)
+        v->vmcb.event = vector | EVENT_INTERRUPT | EVENT_VALID;
+}
+
+void exit_handle(struct vcpu *v)
+{
+    uint64_t code = v->vmcb.exit_code;
+    if (code >= EXIT_EXCEPTION && code < EXIT_EXCEPTION + 32)
+        exit_exception(v, (unsigned)(code - EXIT_EXCEPTION));
+    else switch (code) {
+    case EXIT_INTR: exit_interrupt(v); break;
+    case EXIT_NMI: break; /* counted by svm_nmi, looked at by event_prepare */
+    case EXIT_IRET: v->step_iret = true; break;
+    case EXIT_MSR: exit_msr(v); break;
+    case EXIT_RDPMC: exit_rdpmc(v); break;
+    case EXIT_SOFT_INT: exit_soft_int(v); break;
+    case EXIT_CPUID:
+        virt_cpuid(v);
+        virt_skip(v, length_of(v, 2));
+        break;
+    case EXIT_PAUSE:
+        virt_skip(v, length_of(v, 1)); /* F3 is a prefix of 90 */
+        baton_pause(v);
+        break;
+    case EXIT_HLT:
+        virt_skip(v, length_of(v, 1));
+        baton_halt(v);
+        break;
+    case EXIT_INVLPGA:
+        virt_raise(v, VECTOR_UD, 0);
+        break;
+    default:
+        if (code >= EXIT_VMRUN && code <= EXIT_SKINIT)
+            virt_raise(v, VECTOR_UD, 0);
+        else
+            virt_die(v, code == EXIT_SHUTDOWN ? "triple fault" : "unexpected exit");
+    }
+}

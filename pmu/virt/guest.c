@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* The guest's memory and code as the host reads them: physical addresses below 4 GB only, the rest counts as
+ * not there. Nothing the guest does to its page tables or code bytes can fault the host.
+ * Sources: AMD64 APM volume 2, "Long-Mode Page Translation"; volume 3, "SYSCALL", "SYSRET", instruction prefixes. */
+#include "kernel/layout.h"
+#include "kernel/msr.h"
+#include "kernel/string.h"
+#include "kernel/x86.h"
+#include "pmu/virt/svm.h"
+
+#define MAPPED_END (1ull << 32) /* by the boot page tables at DIRECT_MAP */
+#define PTE_PRESENT 1ull
+#define PTE_LARGE (1ull << 7)
+#define PTE_ADDRESS 0x000ffffffffff000
+#define CR4_LA57 (1u << 12)
+
+static void *mapped(uint64_t physical, unsigned size)
+{
+    return physical + size <= MAPPED_END ? (void *)(DIRECT_MAP + physical) : NULL;
+}
+
+/* Where the byte lies; NULL if nothing is mapped there, or out of our reach. */
+static void *translate(const struct vcpu *v, uint64_t address)
+{
+    uint64_t table = v->vmcb.cr3 & PTE_ADDRESS;
+    if ((uint64_t)((int64_t)address << 16 >> 16) != address || v->vmcb.cr4 & CR4_LA57)
+        return NULL;
+    for (unsigned shift = 39;; shift -= 9) {
+        const uint64_t *entry = mapped(table + (address >> shift & 511) * 8, 8);
+        if (!entry || !(*entry & PTE_PRESENT))
+            return NULL;
+        uint64_t low = (1ull << shift) - 1;
+        if (shift == 12 || (shift < 39 && *entry & PTE_LARGE))
+            return mapped((*entry & PTE_ADDRESS & ~low) | (address & low), 1);
+        table = *entry & PTE_ADDRESS;
+    }
+}
+
+unsigned guest_read(const struct vcpu *v, uint64_t address, void *to, unsigned size)
+{
+    const uint8_t *from = NULL;
+    for (unsigned i = 0; i < size; i++) {
+        if (!from || !((address + i) & (PAGE_SIZE - 1)))
+            from = translate(v, address + i);
+        if (!from)
+            return i;
+        ((uint8_t *)to)[i] = *from++;
+    }
+    return size;
+}
+
+bool guest_write64(const struct vcpu *v, uint64_t address, uint64_t value)
+{
+    for (unsigned i = 0; i < 8; i++) {
+        uint8_t *to = translate(v, address + i);
+        if (!to)
+            return false;
+        *to = (uint8_t)(value >> 8 * i);
+    }
+    return true;
+}
+
+static bool is_prefix(uint8_t b)
+{
+    static const uint8_t prefixes[] = { 0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3 };
+    for (unsigned i = 0; i < sizeof prefixes; i++)
+        if (b == prefixes[i])
+            return true;
+    return (b & 0xf0) == 0x40; /* REX; 64-bit code only */
+}
+
+unsigned guest_code(const struct vcpu *v, uint8_t op[3])
+{
+    uint8_t code[15];
+    unsigned n = guest_read(v, v->vmcb.rip, code, sizeof code), at = 0;
+    while (at < n && is_prefix(code[at]))
+        at++;
+    for (unsigned i = 0; i < 3; i++)
+        op[i] = at + i < n ? code[at + i] : 0;
+    return at;
+}
+
+static bool in_long_mode(const struct vcpu *v) { return v->vmcb.cs.attributes & 1u << 9; }
+
+static void do_syscall(struct vcpu *v, unsigned length)
+{
+    uint64_t star = rdmsr(MSR_STAR);
+    v->r.rcx = v->vmcb.rip + length;
+    v->r.r11 = v->vmcb.rflags;
+    v->vmcb.rip = rdmsr(MSR_LSTAR);
+    v->vmcb.rflags &= ~(rdmsr(MSR_SFMASK) | 1u << 16); /* and RF */
+    v->vmcb.rflags |= 2;
+    uint16_t cs = (uint16_t)(star >> 32) & 0xfffc;
+    virt_set_cpl(v, cs, cs + 8);
+}
+
+/* To 64-bit code, which is all that a kernel in long mode with our selectors returns to; a 32-bit
+ * target keeps its compatibility segment. */
+static void do_sysret(struct vcpu *v, bool wide)
+{
+    uint16_t base = (uint16_t)(rdmsr(MSR_STAR) >> 48);
+    v->vmcb.rip = wide ? v->r.rcx : (uint32_t)v->r.rcx;
+    v->vmcb.rflags = (v->r.r11 & 0x3c7fd7) | 2;
+    virt_set_cpl(v, (uint16_t)(base + (wide ? 16 : 0)) | 3, (uint16_t)(base + 8) | 3);
+    if (!wide)
+        v->vmcb.cs.attributes = 0xcfb; /* D instead of L */
+}
+
+bool guest_syscall(struct vcpu *v)
+{
+    uint8_t op[3], rex = 0;
+    unsigned prefixes = guest_code(v, op);
+    if (!v->sce || !in_long_mode(v) || op[0] != 0x0f)
+        return false;
+    bool user = v->vmcb.cpl == 3;
+    if (prefixes)
+        guest_read(v, v->vmcb.rip + prefixes - 1, &rex, 1);
+    if (op[1] == 0x05) {
+        do_syscall(v, prefixes + 2);
+    } else if (op[1] == 0x07 && v->vmcb.cpl == 0) {
+        do_sysret(v, (rex & 0xf8) == 0x48);
+    } else {
+        return false;
+    }
+    v->vmcb.shadow = 0;
+    count_add(v, user, 1);
+    return true;
+}

@@ -1,0 +1,193 @@
+; SPDX-License-Identifier: MIT
+; The virtual PMU's few instructions that C cannot express: into the guest and out again, between two
+; readings of the instruction clock; the host's interrupt stubs; the wait for the baton.
+; Source: AMD64 APM volume 2, "Secure Virtual Machine".
+%include "layout.inc"
+
+%define RCX_AT 8
+%define RDX_AT 16
+%define RBX_AT 24
+%define START_AT 32                     ; RSP lives in the VMCB: its place holds the first reading
+%define RBP_AT 40
+%define RSI_AT 48
+%define RDI_AT 56
+
+HOST_STACK_SIZE equ 16384               ; svm.h
+
+section .text
+; uint64_t svm_run(uint64_t vmcb, struct registers *r)
+; Runs the guest until its next exit; returns the clock's advance. GIF is set again on return, IF is clear.
+global svm_run
+svm_run:
+    push rbx
+    push rbp
+    push r12
+    push r13
+    push r14
+    push r15
+    push rsi
+    mov [rsi], rdi                      ; RAX lives in the VMCB too
+    mov rcx, [rsi + RCX_AT]
+    mov rbx, [rsi + RBX_AT]
+    mov rbp, [rsi + RBP_AT]
+    mov rdi, [rsi + RDI_AT]
+    mov r8, [rsi + 64]
+    mov r9, [rsi + 72]
+    mov r10, [rsi + 80]
+    mov r11, [rsi + 88]
+    mov r12, [rsi + 96]
+    mov r13, [rsi + 104]
+    mov r14, [rsi + 112]
+    mov r15, [rsi + 120]
+    clgi
+    rdtsc
+    mov [rsi + START_AT], eax
+    mov [rsi + START_AT + 4], edx
+    mov rdx, [rsi + RDX_AT]
+    mov rax, [rsi]
+    mov rsi, [rsi + RSI_AT]
+    vmrun
+    xchg rsi, [rsp]
+    mov [rsi + RDX_AT], rdx
+    rdtsc
+    shl rdx, 32
+    or rax, rdx
+    sub rax, [rsi + START_AT]
+    mov [rsi + RCX_AT], rcx
+    mov [rsi + RBX_AT], rbx
+    mov [rsi + RBP_AT], rbp
+    mov [rsi + RDI_AT], rdi
+    mov [rsi + 64], r8
+    mov [rsi + 72], r9
+    mov [rsi + 80], r10
+    mov [rsi + 88], r11
+    mov [rsi + 96], r12
+    mov [rsi + 104], r13
+    mov [rsi + 112], r14
+    mov [rsi + 120], r15
+    pop qword [rsi + RSI_AT]
+    pop r15
+    pop r14
+    pop r13
+    pop r12
+    pop rbp
+    pop rbx
+    stgi                                ; an NMI that ended the stretch is taken here
+    ret
+
+; bool svm_launch(struct vcpu *v, void *host_stack_top, uint64_t *rsp, uint64_t *rip)
+; Comes back as the guest; the host goes on in virt_host(v) on its own stack.
+global svm_launch
+extern virt_host
+svm_launch:
+    push rbx
+    push rbp
+    push r12
+    push r13
+    push r14
+    push r15
+    mov [rdx], rsp
+    mov rax, .guest
+    mov [rcx], rax
+    mov rsp, rsi
+    xor ebp, ebp
+    call virt_host                      ; does not return
+    ud2
+.guest:
+    pop r15
+    pop r14
+    pop r13
+    pop r12
+    pop rbp
+    pop rbx
+    ret
+
+; Guest stretches of known length, 2 * RCX instructions, each with another end.
+global svm_stretch_call, svm_stretch_int, svm_stretch_undefined
+svm_stretch_call:
+    dec rcx
+    jnz svm_stretch_call
+    vmmcall
+svm_stretch_int:
+    dec rcx
+    jnz svm_stretch_int
+    int3
+svm_stretch_undefined:
+    dec rcx
+    jnz svm_stretch_undefined
+    ud2
+
+; uint32_t svm_take_interrupt(void): lets one pending interrupt in; its vector, or 0.
+global svm_take_interrupt
+svm_take_interrupt:
+    xor eax, eax
+    sti
+    nop
+    nop
+    cli
+    ret
+
+; uint32_t svm_halt(void): halts until an interrupt or NMI; the interrupt's vector, or 0.
+global svm_halt
+svm_halt:
+    xor eax, eax
+    sti
+    hlt
+    cli
+    ret
+
+; void svm_wait(uint32_t *halted, const uint32_t *nmis, uint32_t seen)
+; Says that it halts, and does, unless an NMI came since `seen`. An NMI between the test and HLT would
+; be slept through: its stub moves the saved RIP behind the HLT.
+global svm_wait
+svm_wait:
+    mov dword [rdi], 1
+wait_from:
+    cmp [rsi], edx
+    jne wait_to
+    hlt
+wait_to:
+    ret
+
+; The NMI count stands at the bottom of the host stack that the NMI came on.
+global svm_nmi
+svm_nmi:
+    push rax
+    mov rax, rsp
+    and rax, -HOST_STACK_SIZE
+    inc dword [rax]
+    mov rax, wait_from
+    cmp [rsp + 8], rax
+    jb .out
+    mov rax, wait_to
+    cmp [rsp + 8], rax
+    jae .out
+    mov [rsp + 8], rax
+.out:
+    pop rax
+    iretq
+
+; One stub for each vector, 16 bytes apart. Exceptions are our own mistakes; the others leave their
+; vector in EAX, which svm_take_interrupt and svm_halt return, and no second one comes in.
+global svm_stubs
+extern virt_host_fault
+align 16
+svm_stubs:
+%assign vector 0
+%rep 256
+    align 16
+  %if vector < 32
+    mov edi, vector
+    jmp host_fault
+  %else
+    mov eax, vector
+    and dword [rsp + 16], ~0x200
+    iretq
+  %endif
+  %assign vector vector + 1
+%endrep
+
+host_fault:
+    mov rsi, rsp
+    and rsp, -16
+    call virt_host_fault

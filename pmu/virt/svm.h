@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* The virtual PMU's own structures: one struct vcpu per CPU, touched by that CPU's host side only.
+ * Source: AMD64 APM volume 2, "VMCB Layout", "SVM Intercept Exit Codes". */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "pmu/virt/model.h"
+
+#define HOST_STACK_SIZE 16384
+
+struct segment {
+    uint16_t selector, attributes;
+    uint32_t limit;
+    uint64_t base;
+};
+
+/* Control area first, saved state from 400h. */
+struct vmcb {
+    uint32_t intercept_cr, intercept_dr, intercept_exceptions, intercept_misc, intercept_svm;
+    uint8_t unused0[0x34];
+    uint64_t msr_map;
+    uint64_t tsc_offset;
+    uint32_t asid, tlb_control;
+    uint64_t vintr, shadow;
+    uint64_t exit_code, exit_info1, exit_info2, exit_int_info;
+    uint64_t nested_paging;
+    uint8_t unused1[0x10];
+    uint64_t event;
+    uint8_t unused2[0x400 - 0xb0];
+    struct segment es, cs, ss, ds, fs, gs, gdtr, ldtr, idtr, tr;
+    uint8_t unused3[0x2b], cpl;
+    uint32_t unused4;
+    uint64_t efer;
+    uint8_t unused5[0x70];
+    uint64_t cr4, cr3, cr0, dr7, dr6, rflags, rip;
+    uint8_t unused6[0x58];
+    uint64_t rsp;
+    uint8_t unused7[0x18];
+    uint64_t rax;
+    uint8_t unused8[0x40];
+    uint64_t cr2;
+    uint8_t unused9[0x1000 - 0x648];
+};
+_Static_assert(offsetof(struct vmcb, msr_map) == 0x48, "APM");
+_Static_assert(offsetof(struct vmcb, exit_code) == 0x70, "APM");
+_Static_assert(offsetof(struct vmcb, event) == 0xa8, "APM");
+_Static_assert(offsetof(struct vmcb, es) == 0x400, "APM");
+_Static_assert(offsetof(struct vmcb, cpl) == 0x4cb, "APM");
+_Static_assert(offsetof(struct vmcb, efer) == 0x4d0, "APM");
+_Static_assert(offsetof(struct vmcb, cr4) == 0x548, "APM");
+_Static_assert(offsetof(struct vmcb, rip) == 0x578, "APM");
+_Static_assert(offsetof(struct vmcb, rsp) == 0x5d8, "APM");
+_Static_assert(offsetof(struct vmcb, rax) == 0x5f8, "APM");
+_Static_assert(offsetof(struct vmcb, cr2) == 0x640, "APM");
+_Static_assert(sizeof(struct vmcb) == 4096, "APM");
+
+enum {
+    EXIT_EXCEPTION = 0x40, EXIT_INTR = 0x60, EXIT_NMI = 0x61, EXIT_RDPMC = 0x6f, EXIT_CPUID = 0x72,
+    EXIT_IRET = 0x74, EXIT_SOFT_INT = 0x75, EXIT_PAUSE = 0x77, EXIT_HLT = 0x78, EXIT_INVLPGA = 0x7a,
+    EXIT_MSR = 0x7c, EXIT_SHUTDOWN = 0x7f, EXIT_VMRUN = 0x80, EXIT_VMMCALL = 0x81, EXIT_SKINIT = 0x86,
+};
+
+/* intercept_misc */
+#define CATCH_INTR (1u << 0)
+#define CATCH_NMI (1u << 1)
+#define CATCH_RDPMC (1u << 15)
+#define CATCH_CPUID (1u << 18)
+#define CATCH_IRET (1u << 20)
+#define CATCH_SOFT_INT (1u << 21)
+#define CATCH_PAUSE (1u << 23)
+#define CATCH_HLT (1u << 24)
+#define CATCH_INVLPGA (1u << 26)
+#define CATCH_MSR (1u << 28)
+#define CATCH_SHUTDOWN (1u << 31)
+#define CATCH_SVM 0x7fu                 /* intercept_svm: VMRUN to SKINIT */
+#define CATCH_EXCEPTIONS 0xfffffffbu    /* all but vector 2 */
+
+/* event, exit_int_info */
+#define EVENT_INTERRUPT (0ull << 8)
+#define EVENT_NMI (2ull << 8)
+#define EVENT_EXCEPTION (3ull << 8)
+#define EVENT_SOFT_INT (4ull << 8)
+#define EVENT_TYPE (7ull << 8)
+#define EVENT_HAS_CODE (1ull << 11)
+#define EVENT_VALID (1ull << 31)
+
+enum { VECTOR_DB = 1, VECTOR_BP = 3, VECTOR_UD = 6, VECTOR_DF = 8, VECTOR_GP = 13, VECTOR_PF = 14 };
+#define DR6_SINGLE_STEP (1u << 14)
+
+/* By the numbers that instructions use; RAX and RSP live in the VMCB, their places are svm.asm's. */
+struct registers {
+    uint64_t vmcb, rcx, rdx, rbx, start, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15;
+};
+_Static_assert(offsetof(struct registers, r11) == 88, "svm.asm");
+
+enum baton_state { BATON_ABSENT, BATON_READY, BATON_IDLE };
+
+struct vcpu {
+    struct vmcb vmcb;
+    uint8_t host_save[4096];
+    struct {
+        uint32_t nmis;                  /* taken in the host; svm_nmi finds it below its stack */
+        uint8_t bytes[HOST_STACK_SIZE - sizeof(uint32_t)];
+    } stack __attribute__((aligned(HOST_STACK_SIZE)));
+    struct registers r;
+    unsigned number;
+    uint32_t host_apic_id;
+    uint32_t nmis_seen;                 /* of stack.nmis */
+
+    /* What the guest believes. */
+    bool sce;                           /* its EFER.SCE; the real one is clear while something counts */
+    bool nmi_blocked;                   /* an injected NMI has not reached its IRET */
+    bool nmi_pending;
+    struct pmu pmu;
+
+    /* The exit being handled. */
+    bool stepping;                      /* TF is ours */
+    bool guest_tf;                      /* ... and this is the guest's */
+    bool step_iret;                     /* the step is over the guest's IRET */
+    uint8_t step_op[3];                 /* opcode of the instruction stepped */
+    bool step_done;                     /* ... which was completed */
+    bool entry_user, event_failed;      /* CPL 3 at entry; an exception came in the event's delivery */
+    uint64_t entry_rip, entry_dr6, entry_event;
+    uint64_t stretch;                   /* instructions the guest retired before the exit */
+    unsigned soft_length;               /* of the INT n whose injection was entered with */
+    bool soft_user;                     /* ... and its CPL */
+
+    uint64_t retired[2];                /* kernel, user; while something counts or several CPUs run */
+    struct statistics {
+        uint64_t rdpmc, rdmsr, wrmsr, pmi, exits, steps, alarms, passes;
+    } statistics;
+
+    /* baton.c; other CPUs read these */
+    uint32_t halted, state;
+};
+
+/* svm.asm */
+uint64_t svm_run(uint64_t vmcb, struct registers *r);
+void svm_launch(struct vcpu *v, void *host_stack_top, uint64_t *rsp, uint64_t *rip);
+void svm_stretch_call(void);
+void svm_stretch_int(void);
+void svm_stretch_undefined(void);
+uint32_t svm_take_interrupt(void);
+uint32_t svm_halt(void);
+void svm_wait(uint32_t *halted, const uint32_t *nmis, uint32_t seen);
+void svm_nmi(void);
+extern char svm_stubs[];
+
+/* svm.c */
+extern bool virt_step;                  /* no instruction clock: step while something counts */
+__attribute__((noreturn)) void virt_host(struct vcpu *v);
+__attribute__((noreturn)) void virt_host_fault(unsigned vector, const uint64_t *frame);
+__attribute__((noreturn)) void virt_die(const struct vcpu *v, const char *why);
+uint64_t virt_physical(const void *p);
+void virt_prepare_vmcb(struct vcpu *v);
+/* Long mode segments by their selectors; CS decides the CPL. */
+void virt_set_cpl(struct vcpu *v, uint16_t cs, uint16_t ss);
+/* The guest's next instruction raises this instead. */
+void virt_raise(struct vcpu *v, unsigned vector, uint32_t code);
+/* The intercepted instruction is done: behind it, and it retired at `cpl`. */
+void virt_skip(struct vcpu *v, unsigned length);
+
+/* clock.c */
+extern uint64_t clock_cost;             /* what svm_run returns for a guest stretch of 0 instructions */
+/* What the clock counts although the exit came before it: INT n and undefined opcodes, each 0 or 1. */
+extern uint64_t clock_soft_int, clock_undefined;
+/* Measures them with v's VMCB; decides virt_step and prints which. */
+void clock_start(struct vcpu *v, bool step);
+
+/* event.c: from exit to entry. */
+void event_prepare(struct vcpu *v);
+void event_account(struct vcpu *v, uint64_t clock);
+/* After a #DB exit: whether the guest has to see it. */
+bool event_take_debug(struct vcpu *v);
+
+/* exit.c */
+void exit_handle(struct vcpu *v);
+
+/* guest.c */
+/* Copies from the guest's address space; how many bytes could be read. */
+unsigned guest_read(const struct vcpu *v, uint64_t address, void *to, unsigned size);
+bool guest_write64(const struct vcpu *v, uint64_t address, uint64_t value);
+/* Emulates SYSCALL or SYSRET at RIP, if that is what raised #UD. */
+bool guest_syscall(struct vcpu *v);
+/* The opcode at RIP behind prefixes, zeros where it cannot be read; how many prefixes. */
+unsigned guest_code(const struct vcpu *v, uint8_t op[3]);
+
+/* cpuid.c */
+void virt_cpuid(struct vcpu *v);
+
+/* baton.c */
+void baton_join(struct vcpu *v);
+/* Whether more than one CPU runs a guest. */
+bool baton_needed(void);
+void baton_pause(struct vcpu *v);
+void baton_halt(struct vcpu *v);
+/* Whether one of these NMIs is neither alarm nor baton. */
+bool baton_guest_nmi(struct vcpu *v, unsigned count);
+
+/* alarm.c: one HPET comparator, through the IO-APIC, as an NMI to the CPU that runs its guest. */
+bool alarm_init(void);
+/* A PMI by the guest's LVT entry, which is masked then if `mask`. */
+void apic_pmi(struct vcpu *v, bool mask);
+uint32_t host_apic_id(void);

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* HalAllocateHardwareCounters: every parameter that it must refuse, with which status, and in which
+ * order. Nothing may be owned afterwards, and the handle is NULL.
+ *
+ * Source: ntddk.h and its pages; what they leave open is as in spec/windows-api.md 2.5. */
+#include "hal/hal.h"
+#include "kernel/cpu.h"
+#include "pmu/pmu.h"
+#include "tests/counter_list.h"
+#include "tests/test.h"
+
+static void no_handler(ULONGLONG OverflowBits, HANDLE OwningHandle)
+{
+    (void)OverflowBits;
+    (void)OwningHandle;
+}
+
+TEST(hal_refusals, no_pmu,
+     "without counters the answer is NOT_SUPPORTED, never success [HC-44 HC-15]")
+{
+    if (pmu_caps.counters)
+        SKIP("this machine has a PMU");
+    HANDLE handle = NO_HANDLE;
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &handle), STATUS_NOT_SUPPORTED);
+    CHECK(handle == NULL);
+    REFUSED(STATUS_NOT_SUPPORTED, single(0));
+    REFUSED(STATUS_INVALID_PARAMETER, single(0), single(0)); /* parameters come first */
+    CHECK_EQ(hal_counter_count(), 0);
+}
+
+TEST(hal_refusals, null_handle_pointer, "CounterSetHandle must not be NULL [HC-08]")
+{
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, NULL), STATUS_INVALID_PARAMETER);
+    CHECK_EQ(hal_counters_owned(), 0);
+}
+
+static void affinity_refused(GROUP_AFFINITY *affinity, ULONG count)
+{
+    HANDLE handle = NO_HANDLE;
+    CHECK_STATUS(HalAllocateHardwareCounters(affinity, count, NULL, &handle),
+                 STATUS_INVALID_PARAMETER);
+    CHECK(handle == NULL);
+}
+
+TEST(hal_refusals, affinity_count, "an affinity and its count come together [HC-09 HC-10 HC-15]")
+{
+    GROUP_AFFINITY affinity = { .Mask = 1 };
+    affinity_refused(NULL, 1);
+    affinity_refused(&affinity, 0);
+}
+
+TEST(hal_refusals, affinity_values,
+     "group 0, active processors, nothing reserved [HC-11 HC-12 HC-13 HC-14 HC-15]")
+{
+    affinity_refused(&(GROUP_AFFINITY){ .Mask = 0 }, 1);
+    for (unsigned cpu = cpu_count; cpu < 64; cpu++) {
+        affinity_refused(&(GROUP_AFFINITY){ .Mask = PMU_BIT(cpu) }, 1);
+        affinity_refused(&(GROUP_AFFINITY){ .Mask = PMU_BIT(cpu) | 1 }, 1);
+    }
+    affinity_refused(&(GROUP_AFFINITY){ .Mask = 1, .Group = 1 }, 1);
+    affinity_refused(&(GROUP_AFFINITY){ .Mask = 1, .Group = 0xffff }, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        GROUP_AFFINITY affinity = { .Mask = 1 };
+        affinity.Reserved[i] = 1;
+        affinity_refused(&affinity, 1);
+    }
+    GROUP_AFFINITY good_then_bad[] = { { .Mask = 1 }, { .Mask = 0 } };
+    affinity_refused(good_then_bad, 2);
+}
+
+TEST(hal_refusals, bad_range, "Begin > End, and ranges that leave what exists [HC-25 HC-26]")
+{
+    REFUSED(STATUS_INVALID_PARAMETER, range(1, 0));
+    REFUSED(STATUS_INVALID_PARAMETER, range(0, 64));
+    REFUSED(STATUS_INVALID_PARAMETER, range(0, 0xffffffff));
+    REFUSED(STATUS_INVALID_PARAMETER, range(0xffffffff, 0));
+    REFUSED(STATUS_INVALID_PARAMETER, range(0xfffffffe, 0xffffffff));
+    if (pmu_caps.counters)
+        REFUSED(STATUS_INVALID_PARAMETER, range(0, 63));
+}
+
+TEST(hal_refusals, absent_index, "every index that the processor lacks is refused [HC-26]")
+{
+    REFUSED(STATUS_INVALID_PARAMETER, single(64));
+    REFUSED(STATUS_INVALID_PARAMETER, single(0xffffffff));
+    REFUSED(STATUS_INVALID_PARAMETER, single(0x40000020));
+    REFUSED(STATUS_INVALID_PARAMETER, single(0x80000000));
+    for (unsigned ctr = 0; ctr < 64; ctr++)
+        if (pmu_caps.counters && !(pmu_caps.counters >> ctr & 1))
+            REFUSED(STATUS_INVALID_PARAMETER, single(ctr));
+}
+
+TEST(hal_refusals, counter_twice, "a counter stands in a list once [HC-27]")
+{
+    unsigned ctr = pmu_caps.counters ? nth_counter(0) : 0;
+    REFUSED(STATUS_INVALID_PARAMETER, single(ctr), single(ctr));
+    REFUSED(STATUS_INVALID_PARAMETER, single(ctr), range(ctr, ctr));
+    REFUSED(STATUS_INVALID_PARAMETER, range(ctr, ctr), single(ctr));
+}
+
+TEST(hal_refusals, empty_list, "a list must ask for a counter [HC-28]")
+{
+    struct list empty = { 0, { { 0 } } };
+    refused(empty, STATUS_INVALID_PARAMETER);
+    REFUSED(STATUS_INVALID_PARAMETER, tag(1));
+}
+
+TEST(hal_refusals, flags, "no flag is defined [HC-29]")
+{
+    for (unsigned bit = 0; bit < 32; bit++) {
+        PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR d = single(pmu_caps.counters ? nth_counter(0) : 0);
+        d.Flags = 1u << bit;
+        REFUSED(STATUS_INVALID_PARAMETER, d);
+    }
+}
+
+TEST(hal_refusals, unknown_type, "a Type from ResourceTypeMax on is refused [HC-30]")
+{
+    REFUSED(STATUS_INVALID_PARAMETER, of_type(ResourceTypeMax));
+    REFUSED(STATUS_INVALID_PARAMETER, of_type(ResourceTypeMax + 1));
+    REFUSED(STATUS_INVALID_PARAMETER, of_type(0x7fffffff));
+    REFUSED(STATUS_INVALID_PARAMETER, of_type(0xffffffff));
+    REFUSED(STATUS_INVALID_PARAMETER, single(0), of_type(ResourceTypeMax));
+}
+
+TEST(hal_refusals, unsupported, "extended configurations and event buffers [HC-31 HC-33]")
+{
+    REFUSED(STATUS_NOT_SUPPORTED, of_type(ResourceTypeExtendedCounterConfiguration));
+    REFUSED(STATUS_NOT_SUPPORTED, of_type(ResourceTypeEventBuffer));
+    REFUSED(STATUS_NOT_SUPPORTED, single(pmu_caps.counters ? nth_counter(0) : 0),
+            of_type(ResourceTypeEventBuffer));
+}
+
+TEST(hal_refusals, order_of_checks, "parameters, then support, then availability [HC-32]")
+{
+    SKIP_WITHOUT_PMU();
+    unsigned ctr = nth_counter(0);
+    HANDLE handle = NULL;
+    CHECK_STATUS(take_one(0, ctr, &handle), STATUS_SUCCESS);
+    REFUSED(STATUS_INSUFFICIENT_RESOURCES, single(ctr));
+    REFUSED(STATUS_NOT_SUPPORTED, single(ctr), of_type(ResourceTypeExtendedCounterConfiguration));
+    REFUSED(STATUS_NOT_SUPPORTED, of_type(ResourceTypeEventBuffer), single(ctr));
+    REFUSED(STATUS_INVALID_PARAMETER, of_type(ResourceTypeEventBuffer), single(ctr), single(64));
+    free_and_check(handle);
+}
+
+TEST(hal_refusals, bad_handler, "a handler needs a counter, an address and no rival [HC-34 HC-35]")
+{
+    unsigned ctr = pmu_caps.counters ? nth_counter(0) : 0;
+    REFUSED(STATUS_INVALID_PARAMETER, overflow(no_handler));
+    REFUSED(STATUS_INVALID_PARAMETER, overflow(no_handler), tag(1));
+    REFUSED(STATUS_INVALID_PARAMETER, single(ctr), overflow(NULL));
+    REFUSED(STATUS_INVALID_PARAMETER, single(ctr), overflow(no_handler), overflow(no_handler));
+}
+
+TEST(hal_refusals, two_tags, "an owner has one label")
+{
+    unsigned ctr = pmu_caps.counters ? nth_counter(0) : 0;
+    REFUSED(STATUS_INVALID_PARAMETER, single(ctr), tag(1), tag(1));
+    REFUSED(STATUS_INVALID_PARAMETER, tag(1), single(ctr), tag(2));
+}

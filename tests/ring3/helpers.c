@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* What several ring-3 tests need. */
+#include "tests/ring3/helpers.h"
+#include "kernel/string.h"
+
+NTSTATUS ring3_run(LPTHREAD_START_ROUTINE function, void *argument)
+{
+    DWORD status = (DWORD)STATUS_UNSUCCESSFUL;
+    HANDLE thread = CreateThread(NULL, 0, function, argument, 0, NULL);
+    if (!CHECK(thread != NULL))
+        return STATUS_NO_MEMORY;
+    CHECK_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
+    CHECK(GetExitCodeThread(thread, &status));
+    CHECK(CloseHandle(thread));
+    return (NTSTATUS)status;
+}
+
+bool ring3_wait(const uint64_t *where, uint64_t value)
+{
+    for (unsigned i = 0; i < 2000; i++) {
+        if (__atomic_load_n(where, __ATOMIC_ACQUIRE) == value)
+            return true;
+        Sleep(1);
+    }
+    return CHECK_EQ(__atomic_load_n(where, __ATOMIC_ACQUIRE), value);
+}
+
+uint8_t *ring3_pages(unsigned n)
+{
+    PVOID base = NULL;
+    SIZE_T size = n * RING3_PAGE;
+    return CHECK_STATUS(ZwAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size, MEM_COMMIT | MEM_RESERVE,
+                                                PAGE_READWRITE),
+                        STATUS_SUCCESS)
+               ? base
+               : NULL;
+}
+
+void ring3_protect(void *page, ULONG protect)
+{
+    PVOID base = page;
+    SIZE_T size = 1;
+    ULONG old;
+    CHECK_STATUS(ZwProtectVirtualMemory(NtCurrentProcess(), &base, &size, protect, &old), STATUS_SUCCESS);
+}
+
+void ring3_free(void *pages)
+{
+    PVOID base = pages;
+    SIZE_T size = 0;
+    CHECK_STATUS(ZwFreeVirtualMemory(NtCurrentProcess(), &base, &size, MEM_RELEASE), STATUS_SUCCESS);
+}
+
+uint64_t ring3_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+HANDLE ring3_handle(ACCESS_MASK access)
+{
+    HANDLE handle = NULL;
+    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), NtCurrentThread(), NtCurrentProcess(), &handle, access, 0, 0),
+                 STATUS_SUCCESS);
+    return handle;
+}
+
+bool ring3_profiled(void)
+{
+    BOOLEAN enabled = FILL;
+    CHECK_STATUS(RtlQueryThreadProfiling(NtCurrentThread(), &enabled), STATUS_SUCCESS);
+    CHECK(enabled == TRUE || enabled == FALSE);
+    return enabled == TRUE;
+}
+
+PERFORMANCE_DATA ring3_data(void)
+{
+    PERFORMANCE_DATA data;
+    memset(&data, FILL, sizeof data);
+    data.Size = sizeof data;
+    data.Version = PERFORMANCE_DATA_VERSION;
+    return data;
+}
+
+NTSTATUS ring3_set(ULONG64 mask, ULONG flags, ULONG enable, const void *block)
+{
+    THREAD_PROFILING_INFORMATION info = { mask, flags, enable, (PTHREAD_PERFORMANCE_DATA)(uint64_t)block };
+    return ZwSetInformationThread(NtCurrentThread(), ThreadCounterProfiling, &info, sizeof info);
+}
+
+bool ring3_all(const void *bytes, size_t size, uint8_t value)
+{
+    const uint8_t *p = bytes;
+    for (size_t i = 0; i < size; i++)
+        if (p[i] != value)
+            return false;
+    return true;
+}

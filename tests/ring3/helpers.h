@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* For the tests in ring 3 only. */
+#pragma once
+#include "tests/test.h"
+#include "windows.h"
+
+#define FILL 0xa5
+#define RING3_PAGE 4096u
+
+static inline uint64_t ring3_tsc(void)
+{
+    uint32_t low, high;
+    asm volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory");
+    return (uint64_t)high << 32 | low;
+}
+
+static inline uint64_t ring3_pmc(uint32_t selector)
+{
+    uint32_t low, high;
+    asm volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(selector) : "memory");
+    return (uint64_t)high << 32 | low;
+}
+
+/* At least 2 instructions a turn, which no compiler removes. */
+static inline void ring3_work(uint64_t turns)
+{
+    for (; turns; turns--)
+        asm volatile("" : "+r"(turns));
+}
+
+/* Runs the function in a new thread and returns its exit status. */
+NTSTATUS ring3_run(LPTHREAD_START_ROUTINE function, void *argument);
+/* Waits until *where has the value; false (and a failed check) if it does not within 2,000 sleeps of 1 ms. */
+bool ring3_wait(const uint64_t *where, uint64_t value);
+/* Fresh pages, read-write, an unmapped one behind them; never given back. NULL: a check failed. */
+uint8_t *ring3_pages(unsigned n);
+void ring3_protect(void *page, ULONG protect);
+void ring3_free(void *pages);
+uint64_t ring3_random(uint64_t *state);
+/* A new handle to the calling thread. */
+HANDLE ring3_handle(ACCESS_MASK access);
+/* Whether the calling thread is profiled. */
+bool ring3_profiled(void);
+/* Size and Version set, all else FILL. */
+PERFORMANCE_DATA ring3_data(void);
+/* NtSetInformationThread, class 32, for the calling thread. */
+NTSTATUS ring3_set(ULONG64 mask, ULONG flags, ULONG enable, const void *block);
+/* Whether all these bytes are `value`. */
+bool ring3_all(const void *bytes, size_t size, uint8_t value);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* What ring 0 knows of the ring-3 tests: functions that it runs there, with one argument, and what they leave behind
+ * for process_read. Each process has these variables for itself. */
+#pragma once
+#include "kernel/nt.h"
+
+/* tests/ring3/thread_profiling_run.c; mask: HardwareCounters of the enable. */
+void user_measure(uint64_t mask);          /* enable, work, read into user_data, disable */
+void user_run_until_emptied(uint64_t mask); /* reads until HwCountersCount is 0 */
+void user_sleep_profiled(uint64_t mask);   /* enables and sleeps until it is terminated */
+void user_spin_profiled(uint64_t mask);    /* the same, running */
+void user_spin(uint64_t unused);           /* runs, not profiled, until it is terminated */
+void user_end_profiled(uint64_t mask);     /* ends without disabling */
+void user_fault_profiled(uint64_t mask);   /* enables, then writes to address 0 */
+void user_sleep_measured(uint64_t mask);   /* user_values: growth of counter 0 over 20 ms of sleep */
+void user_grows(uint64_t mask);            /* 1,000 reads: no value ever decreases */
+void user_interrupted(uint64_t unused);    /* user_values: ticks and cycles while user_state is 1 */
+void user_visit_cpus(uint64_t selector);   /* profiled on each CPU in turn: RDPMC and reads work */
+void user_rdpmc(uint64_t selector);        /* not profiled: does not survive */
+void user_rdpmc_mask_0(uint64_t selector); /* profiled without counters: does not survive */
+void user_rdpmc_disabled(uint64_t selector); /* after enable and disable: does not survive */
+void user_own_handle(uint64_t n);          /* user_handle: the last of n new handles; sleeps until terminated */
+void user_foreign_handle(uint64_t handle); /* another process's handle is none here */
+void user_try_enable(uint64_t wanted);     /* the status of an enable */
+
+extern uint64_t user_state;   /* atomic; 1: ready */
+extern uint64_t user_reads;   /* atomic */
+extern uint64_t user_handle;
+extern uint64_t user_values[4];
+extern PERFORMANCE_DATA user_data;
+
+/* tests/ring3/thread_profiling_input.c */
+void user_block_freed(uint64_t mask);
+void user_block_straddles(uint64_t mask);
+
+/* tests/ring3/exceptions.c: each ends by what its name says. */
+void user_exception(uint64_t number);
+extern uint64_t user_exception_count;

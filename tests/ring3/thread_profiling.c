@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/* Enable, disable and query as a ring-3 program sees them. Without a driver's configuration; reading is in
+ * thread_profiling_read.c, what counters add in thread_profiling_run.c, bad pointers in thread_profiling_input.c.
+ *
+ * Sources: Microsoft's pages of the four Win32 functions; statuses as in spec/windows-api.md 1.4 to 1.6. */
+#include "tests/ring3/helpers.h"
+#include "kernel/string.h"
+
+#define MARK ((HANDLE)0x1234567) /* what a failing call must leave alone */
+
+/* What a child and its creator tell each other; one test at a time. */
+static struct {
+    uint64_t go, ready; /* atomic */
+    HANDLE profile, thread;
+} shared;
+
+TEST_USER(thread_profiling, layout, "structures have Windows' sizes and offsets [TP-99 TP-100]")
+{
+    CHECK_EQ(sizeof(HARDWARE_COUNTER), 0x10);
+    CHECK_EQ(sizeof(HARDWARE_COUNTER_DATA), 0x10);
+    CHECK_EQ(sizeof(PERFORMANCE_DATA), 0x120);
+    CHECK_EQ(sizeof(THREAD_PERFORMANCE_DATA), 0x1c0);
+    CHECK_EQ(sizeof(THREAD_PROFILING_INFORMATION), 0x18);
+    CHECK_EQ(offsetof(PERFORMANCE_DATA, HwCountersCount), 3);
+    CHECK_EQ(offsetof(PERFORMANCE_DATA, ContextSwitchCount), 4);
+    CHECK_EQ(offsetof(PERFORMANCE_DATA, WaitReasonBitMap), 8);
+    CHECK_EQ(offsetof(PERFORMANCE_DATA, CycleTime), 0x10);
+    CHECK_EQ(offsetof(PERFORMANCE_DATA, RetryCount), 0x18);
+    CHECK_EQ(offsetof(PERFORMANCE_DATA, HwCounters), 0x20);
+}
+
+TEST_USER(thread_profiling, enable_disable,
+          "on, off, and off again is refused; query agrees [TP-33 TP-41 TP-45 TP-48 TP-49]")
+{
+    BOOLEAN on = FILL;
+    CHECK_EQ(QueryThreadProfiling(GetCurrentThread(), &on), ERROR_SUCCESS);
+    CHECK_EQ(on, FALSE);
+    for (unsigned i = 0; i < 3; i++) {
+        HANDLE profile = NULL;
+        CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), THREAD_PROFILING_FLAG_DISPATCH, 0, &profile),
+                 ERROR_SUCCESS);
+        CHECK(profile != NULL);
+        CHECK_EQ(QueryThreadProfiling(GetCurrentThread(), &on), ERROR_SUCCESS);
+        CHECK_EQ(on, TRUE);
+        CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+        CHECK_EQ(QueryThreadProfiling(GetCurrentThread(), &on), ERROR_SUCCESS);
+        CHECK_EQ(on, FALSE);
+        CHECK_EQ(DisableThreadProfiling(profile), ERROR_WMI_ALREADY_DISABLED);
+        CHECK_STATUS(RtlDisableThreadProfiling(profile), STATUS_WMI_ALREADY_DISABLED);
+    }
+}
+
+TEST_USER(thread_profiling, real_handle, "a real handle to the caller is as good as the pseudo-handle [TP-34]")
+{
+    HANDLE profile = NULL, me = ring3_handle(THREAD_SET_INFORMATION | THREAD_QUERY_INFORMATION);
+    BOOLEAN on = FILL;
+    CHECK_EQ(EnableThreadProfiling(me, 0, 0, &profile), ERROR_SUCCESS);
+    CHECK(ring3_profiled());
+    CHECK_EQ(QueryThreadProfiling(me, &on), ERROR_SUCCESS);
+    CHECK_EQ(on, TRUE);
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    CHECK_EQ(QueryThreadProfiling(me, &on), ERROR_SUCCESS);
+    CHECK_EQ(on, FALSE);
+    CHECK(CloseHandle(me));
+}
+
+/* Any enable that must fail: with both names, and nothing is written or enabled. */
+static void refused(HANDLE thread, ULONG flags, ULONG64 mask, NTSTATUS status)
+{
+    PVOID profile = MARK;
+    bool before = ring3_profiled();
+    CHECK_STATUS(RtlEnableThreadProfiling(thread, flags, mask, &profile), status);
+    CHECK(profile == MARK);
+    CHECK_EQ(EnableThreadProfiling(thread, flags, mask, &profile), RtlNtStatusToDosError(status));
+    CHECK(profile == MARK);
+    CHECK(ring3_profiled() == before);
+}
+
+TEST_USER(thread_profiling, bad_flags, "each flag but DISPATCH is refused [TP-36 TP-42]")
+{
+    for (unsigned bit = 1; bit < 32; bit++) {
+        refused(NtCurrentThread(), 1u << bit, 0, STATUS_INVALID_PARAMETER_2);
+        refused(NtCurrentThread(), 1u << bit | THREAD_PROFILING_FLAG_DISPATCH, 1, STATUS_INVALID_PARAMETER_2);
+    }
+    refused(NtCurrentThread(), THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, 0x10000, STATUS_INVALID_PARAMETER_2);
+    refused(NULL, THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, 0, STATUS_INVALID_PARAMETER_2);
+}
+
+TEST_USER(thread_profiling, bad_mask, "each mask bit above 15 is refused [TP-37 TP-42]")
+{
+    for (unsigned bit = MAX_HW_COUNTERS; bit < 64; bit++)
+        refused(NtCurrentThread(), 0, UINT64_C(1) << bit, STATUS_INVALID_PARAMETER_3);
+    refused(NtCurrentThread(), 1, ~UINT64_C(0), STATUS_INVALID_PARAMETER_3);
+    refused(NULL, 0, 0x10000, STATUS_INVALID_PARAMETER_3);
+    CHECK_EQ(RtlNtStatusToDosError(STATUS_INVALID_PARAMETER_3), ERROR_INVALID_PARAMETER);
+}
+
+TEST_USER(thread_profiling, any_mask, "mask bits without a configured counter are accepted [TP-43 TP-44]")
+{
+    for (ULONG64 mask = 0; mask <= 0xffff; mask = mask * 2 + 1)
+        for (DWORD flags = 0; flags <= THREAD_PROFILING_FLAG_DISPATCH; flags++) {
+            HANDLE profile = NULL;
+            CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), flags, mask, &profile), ERROR_SUCCESS);
+            CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+        }
+}
+
+TEST_USER(thread_profiling, enabled_twice, "a second enable is refused and disturbs nothing [TP-38 TP-42]")
+{
+    HANDLE profile = NULL;
+    PERFORMANCE_DATA data = ring3_data();
+    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 1, &profile), ERROR_SUCCESS);
+    refused(NtCurrentThread(), 1, 1, STATUS_WMI_ALREADY_ENABLED);
+    refused(NtCurrentThread(), 0, 0xffff, STATUS_WMI_ALREADY_ENABLED);
+    CHECK_EQ(ReadThreadProfilingData(profile, 1, &data), ERROR_SUCCESS);
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}
+
+/* A child that sleeps while shared.go is 0. */
+static DWORD sleeper(PVOID unused)
+{
+    (void)unused;
+    __atomic_store_n(&shared.ready, 1, __ATOMIC_RELEASE);
+    ring3_wait(&shared.go, 1);
+    return (DWORD)(ring3_profiled() ? STATUS_UNSUCCESSFUL : STATUS_SUCCESS);
+}
+
+static HANDLE start_child(LPTHREAD_START_ROUTINE function)
+{
+    shared.go = shared.ready = 0;
+    HANDLE child = CreateThread(NULL, 0, function, NULL, 0, NULL);
+    if (!CHECK(child != NULL))
+        return NULL;
+    ring3_wait(&shared.ready, 1);
+    return child;
+}
+
+static void end_child(HANDLE child)
+{
+    DWORD status = (DWORD)STATUS_UNSUCCESSFUL;
+    __atomic_store_n(&shared.go, 1, __ATOMIC_RELEASE);
+    CHECK_EQ(WaitForSingleObject(child, INFINITE), WAIT_OBJECT_0);
+    CHECK(GetExitCodeThread(child, &status));
+    CHECK_STATUS((NTSTATUS)status, STATUS_SUCCESS);
+    CHECK(CloseHandle(child));
+}
+
+TEST_USER(thread_profiling, another_thread, "nobody enables another thread [TP-35 TP-42]")
+{
+    HANDLE child = start_child(sleeper);
+    BOOLEAN on = FILL;
+    REQUIRE(child != NULL);
+    refused(child, 0, 0, STATUS_NOT_SUPPORTED);
+    refused(child, 1, 0xffff, STATUS_NOT_SUPPORTED);
+    CHECK_EQ(QueryThreadProfiling(child, &on), ERROR_SUCCESS);
+    CHECK_EQ(on, FALSE);
+    end_child(child);
+}
+
+static DWORD profiled_for_a_while(PVOID unused)
+{
+    (void)unused;
+    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 0, &shared.profile), ERROR_SUCCESS);
+    __atomic_store_n(&shared.ready, 1, __ATOMIC_RELEASE);
+    ring3_wait(&shared.go, 2);
+    CHECK_EQ(DisableThreadProfiling(shared.profile), ERROR_SUCCESS);
+    __atomic_store_n(&shared.ready, 2, __ATOMIC_RELEASE);
+    ring3_wait(&shared.go, 1);
+    return 0;
+}
+
+TEST_USER(thread_profiling, query_another, "query works on any thread [TP-46]")
+{
+    HANDLE child = start_child(profiled_for_a_while);
+    BOOLEAN on = FILL;
+    REQUIRE(child != NULL);
+    CHECK_EQ(QueryThreadProfiling(child, &on), ERROR_SUCCESS);
+    CHECK_EQ(on, TRUE);
+    CHECK(!ring3_profiled());
+    __atomic_store_n(&shared.go, 2, __ATOMIC_RELEASE);
+    ring3_wait(&shared.ready, 2);
+    CHECK_EQ(QueryThreadProfiling(child, &on), ERROR_SUCCESS);
+    CHECK_EQ(on, FALSE);
+    end_child(child);
+}
+
+TEST_USER(thread_profiling, query_ended, "a thread that has ended is not profiled any more [TP-46 TP-53]")
+{
+    HANDLE child = start_child(profiled_for_a_while);
+    BOOLEAN on = FILL;
+    REQUIRE(child != NULL);
+    CHECK_STATUS(ZwTerminateThread(child, STATUS_SUCCESS), STATUS_SUCCESS);
+    CHECK_EQ(WaitForSingleObject(child, INFINITE), WAIT_OBJECT_0);
+    CHECK_EQ(QueryThreadProfiling(child, &on), ERROR_SUCCESS);
+    CHECK_EQ(on, FALSE);
+    CHECK(CloseHandle(child));
+}
+
+static DWORD disable_others(PVOID profile)
+{
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_WMI_ALREADY_DISABLED);
+    HANDLE mine = NULL;
+    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 0, 0, &mine), ERROR_SUCCESS);
+    CHECK(mine != profile);
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_INVALID_PARAMETER);
+    CHECK_STATUS(RtlDisableThreadProfiling(profile), STATUS_INVALID_PARAMETER);
+    CHECK(ring3_profiled());
+    CHECK_EQ(DisableThreadProfiling(mine), ERROR_SUCCESS);
+    return 0;
+}
+
+TEST_USER(thread_profiling, disable_another, "nobody disables another thread, enabled or not [TP-50 TP-51]")
+{
+    HANDLE profile = NULL;
+    PERFORMANCE_DATA data = ring3_data();
+    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 0, &profile), ERROR_SUCCESS);
+    CHECK_STATUS(ring3_run(disable_others, profile), STATUS_SUCCESS);
+    CHECK(ring3_profiled());
+    CHECK_EQ(ReadThreadProfilingData(profile, 1, &data), ERROR_SUCCESS);
+    CHECK(data.ContextSwitchCount > 0);
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}
+
+TEST_USER(thread_profiling, starts_again, "enabled again, switches and cycles start from zero [TP-52]")
+{
+    HANDLE profile = NULL;
+    PERFORMANCE_DATA first = ring3_data(), second = ring3_data();
+    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 0, &profile), ERROR_SUCCESS);
+    for (unsigned i = 0; i < 20; i++)
+        Sleep(1);
+    ring3_work(1000000);
+    CHECK_EQ(ReadThreadProfilingData(profile, 1, &first), ERROR_SUCCESS);
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 0, &profile), ERROR_SUCCESS);
+    CHECK_EQ(ReadThreadProfilingData(profile, 1, &second), ERROR_SUCCESS);
+    CHECK(first.ContextSwitchCount >= 20);
+    CHECK(second.ContextSwitchCount < 10); /* a quantum may have ended */
+    CHECK(second.CycleTime < first.CycleTime / 2);
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}
+
+static DWORD end_enabled(PVOID unused)
+{
+    HANDLE profile;
+    (void)unused;
+    return EnableThreadProfiling(GetCurrentThread(), 1, 0, &profile);
+}
+
+TEST_USER(thread_profiling, blocks_leak,
+          "who ends enabled leaks its block until the process ends; without blocks enable says so [TP-42 TP-53]")
+{
+    PVOID profile = MARK;
+    for (unsigned i = 0; i < 64; i++)
+        CHECK_STATUS(ring3_run(end_enabled, NULL), STATUS_SUCCESS);
+    CHECK_STATUS(RtlEnableThreadProfiling(NtCurrentThread(), 1, 0, &profile), STATUS_NO_MEMORY);
+    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 0, &profile), ERROR_NOT_ENOUGH_MEMORY);
+    CHECK(profile == MARK);
+    CHECK(!ring3_profiled());
+    /* The kernel does not care where a block comes from. */
+    THREAD_PERFORMANCE_DATA own;
+    CHECK_STATUS(ring3_set(0, 1, TRUE, &own), STATUS_SUCCESS);
+    CHECK_STATUS(ring3_set(0, 0, FALSE, &own), STATUS_SUCCESS);
+}
+
+TEST_USER(thread_profiling, block, "the block shows size, version, mask, and each switch [TP-94 TP-95]")
+{
+    PVOID profile = NULL;
+    CHECK_STATUS(RtlEnableThreadProfiling(NtCurrentThread(), 1, 0x8421, &profile), STATUS_SUCCESS);
+    PTHREAD_PERFORMANCE_DATA block = profile;
+    CHECK_EQ(block->Size, 0x1c0);
+    CHECK_EQ(block->Version, THREAD_PERFORMANCE_DATA_VERSION);
+    CHECK_EQ(block->HardwareCounters, 0x8421);
+    CHECK_EQ(block->HwCountersCount, 0);
+    for (unsigned i = 0; i < 10; i++) {
+        uint64_t updates = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
+        ULONG switches = __atomic_load_n(&block->ContextSwitches, __ATOMIC_RELAXED);
+        Sleep(1);
+        CHECK(__atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE) != updates);
+        CHECK(__atomic_load_n(&block->ContextSwitches, __ATOMIC_RELAXED) > switches);
+    }
+    CHECK_STATUS(RtlDisableThreadProfiling(profile), STATUS_SUCCESS);
+}

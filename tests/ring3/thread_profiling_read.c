@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/* ReadThreadProfilingData: its refusals, what it writes and what it leaves alone, switches, wait reasons and cycles.
+ * Without configured counters. Sources as in thread_profiling.c. */
+#include "tests/ring3/helpers.h"
+#include "kernel/string.h"
+
+#define DISPATCHING READ_THREAD_PROFILING_FLAG_DISPATCHING
+#define COUNTERS READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS
+#define FILL_32 0xa5a5a5a5u
+#define FILL_64 UINT64_C(0xa5a5a5a5a5a5a5a5)
+#define BIT(n) (UINT64_C(1) << (n))
+
+static HANDLE enabled(DWORD flags, DWORD64 mask)
+{
+    HANDLE profile = NULL;
+    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), flags, mask, &profile), ERROR_SUCCESS);
+    return profile;
+}
+
+static void disabled(HANDLE profile) { CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS); }
+
+static PERFORMANCE_DATA read(HANDLE profile, DWORD flags)
+{
+    PERFORMANCE_DATA data = ring3_data();
+    CHECK_EQ(ReadThreadProfilingData(profile, flags, &data), ERROR_SUCCESS);
+    return data;
+}
+
+static void refused(HANDLE profile, WORD size, BYTE version, ULONG flags, NTSTATUS status)
+{
+    PERFORMANCE_DATA data = ring3_data(), before;
+    data.Size = size;
+    data.Version = version;
+    before = data;
+    CHECK_STATUS(RtlReadThreadProfilingData(profile, flags, &data), status);
+    CHECK_EQ(ReadThreadProfilingData(profile, flags, &data), RtlNtStatusToDosError(status));
+    CHECK(memcmp(&data, &before, sizeof data) == 0);
+}
+
+TEST_USER(thread_profiling, read_refused,
+          "wrong size, version and flags, in that order, write nothing [TP-54 TP-55 TP-56 TP-57]")
+{
+    HANDLE profile = enabled(1, 1);
+    static const WORD sizes[] = { 0, 1, 24, 256, 287, 289, 0x1c0, 0x2001, 0xffff };
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        refused(profile, sizes[i], 1, DISPATCHING, STATUS_INVALID_BUFFER_SIZE);
+        refused(profile, sizes[i], 2, DISPATCHING, STATUS_INVALID_BUFFER_SIZE);
+        refused(profile, sizes[i], 0, 4, STATUS_INVALID_BUFFER_SIZE);
+    }
+    for (unsigned version = 0; version < 256; version++)
+        if (version != PERFORMANCE_DATA_VERSION) {
+            refused(profile, sizeof(PERFORMANCE_DATA), (BYTE)version, DISPATCHING, STATUS_INVALID_PARAMETER_3);
+            refused(profile, sizeof(PERFORMANCE_DATA), (BYTE)version, 4, STATUS_INVALID_PARAMETER_3);
+        }
+    for (unsigned bit = 2; bit < 32; bit++) {
+        refused(profile, sizeof(PERFORMANCE_DATA), 1, 1u << bit, STATUS_INVALID_PARAMETER_2);
+        refused(profile, sizeof(PERFORMANCE_DATA), 1, 1u << bit | 3, STATUS_INVALID_PARAMETER_2);
+    }
+    CHECK_EQ(RtlNtStatusToDosError(STATUS_INVALID_BUFFER_SIZE), 1784);
+    disabled(profile);
+}
+
+TEST_USER(thread_profiling, read_dispatching,
+          "DISPATCHING gives switches, reasons, cycles, retries, and no counters [TP-58 TP-71]")
+{
+    HANDLE profile = enabled(1, 0xffff);
+    PERFORMANCE_DATA data = read(profile, DISPATCHING);
+    CHECK_EQ(data.Size, sizeof data);
+    CHECK_EQ(data.Version, PERFORMANCE_DATA_VERSION);
+    CHECK_EQ(data.HwCountersCount, FILL);
+    CHECK(data.ContextSwitchCount < 1000);
+    CHECK_EQ(data.WaitReasonBitMap >> MaximumWaitReason, 0);
+    CHECK(data.CycleTime != FILL_64 && data.CycleTime > 0);
+    CHECK(data.RetryCount < 1000);
+    CHECK_EQ(data.Reserved, 0);
+    CHECK(ring3_all(data.HwCounters, sizeof data.HwCounters, FILL));
+    disabled(profile);
+}
+
+TEST_USER(thread_profiling, read_nothing, "flags 0: cycles and retries all the same [TP-43 TP-59 TP-71]")
+{
+    HANDLE profile = enabled(0, 0);
+    PERFORMANCE_DATA data = read(profile, 0);
+    CHECK(data.CycleTime != FILL_64 && data.CycleTime > 0);
+    CHECK(data.RetryCount < 1000);
+    CHECK_EQ(data.Reserved, 0);
+    CHECK_EQ(data.HwCountersCount, FILL);
+    CHECK_EQ(data.ContextSwitchCount, FILL_32);
+    CHECK_EQ(data.WaitReasonBitMap, FILL_64);
+    CHECK(ring3_all(data.HwCounters, sizeof data.HwCounters, FILL));
+    disabled(profile);
+}
+
+TEST_USER(thread_profiling, read_counters_only,
+          "HARDWARE_COUNTERS alone leaves switches and reasons alone, also those to come [TP-60 TP-77]")
+{
+    HANDLE profile = enabled(1, 0);
+    read(profile, DISPATCHING);
+    Sleep(1);
+    PERFORMANCE_DATA data = read(profile, COUNTERS);
+    CHECK_EQ(data.ContextSwitchCount, FILL_32);
+    CHECK_EQ(data.WaitReasonBitMap, FILL_64);
+    CHECK(data.CycleTime != FILL_64 && data.CycleTime > 0);
+    CHECK_EQ(data.HwCountersCount, 0);
+    CHECK(ring3_all(data.HwCounters, sizeof data.HwCounters, FILL));
+    CHECK(read(profile, DISPATCHING).WaitReasonBitMap & BIT(DelayExecution));
+    disabled(profile);
+}
+
+TEST_USER(thread_profiling, read_unconfigured,
+          "selected elements without a counter are 0, others untouched [TP-74 TP-75 TP-78]")
+{
+    static const DWORD64 masks[] = { 1, 5, 0x8000, 0xaaaa, 0xffff };
+    for (unsigned m = 0; m < sizeof masks / sizeof masks[0]; m++) {
+        HANDLE profile = enabled(0, masks[m]);
+        PERFORMANCE_DATA data = read(profile, COUNTERS);
+        CHECK_EQ(data.HwCountersCount, 0);
+        for (unsigned i = 0; i < MAX_HW_COUNTERS; i++)
+            CHECK(ring3_all(&data.HwCounters[i], sizeof data.HwCounters[i], masks[m] >> i & 1 ? 0 : FILL));
+        disabled(profile);
+    }
+}
+
+TEST_USER(thread_profiling, switches_counted,
+          "each wait is a switch at least, and DelayExecution a reason [TP-61 TP-62 TP-64]")
+{
+    HANDLE profile = enabled(1, 0);
+    ULONG last = 0;
+    for (unsigned blocked = 1; blocked <= 20; blocked++) {
+        Sleep(1);
+        PERFORMANCE_DATA data = read(profile, DISPATCHING);
+        CHECK(data.ContextSwitchCount >= blocked);
+        CHECK(data.ContextSwitchCount > last);
+        CHECK(data.WaitReasonBitMap & BIT(DelayExecution));
+        CHECK_EQ(data.WaitReasonBitMap >> MaximumWaitReason, 0);
+        last = data.ContextSwitchCount;
+    }
+    disabled(profile);
+}
+
+TEST_USER(thread_profiling, quiet,
+          "two reads without a switch between give the same number and no reason [TP-63 TP-66 TP-70]")
+{
+    HANDLE profile = enabled(1, 0);
+    const THREAD_PERFORMANCE_DATA *block = profile;
+    unsigned quiet = 0;
+    for (unsigned i = 0; i < 100; i++) {
+        PERFORMANCE_DATA first = ring3_data(), second = ring3_data();
+        Sleep(i % 10 == 0);
+        uint64_t updates = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
+        DWORD one = ReadThreadProfilingData(profile, DISPATCHING, &first);
+        DWORD two = ReadThreadProfilingData(profile, DISPATCHING, &second);
+        if (__atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE) != updates)
+            continue;
+        quiet++;
+        CHECK_EQ(one, ERROR_SUCCESS);
+        CHECK_EQ(two, ERROR_SUCCESS);
+        CHECK_EQ(second.ContextSwitchCount, first.ContextSwitchCount);
+        CHECK_EQ(second.WaitReasonBitMap, 0);
+        CHECK_EQ(first.RetryCount, 0);
+        CHECK_EQ(second.RetryCount, 0);
+    }
+    /* A pair takes a few hundred instructions, a tick a million: few pairs can meet one, an emulator's slowness apart. */
+    CHECK_RANGE(quiet, 50, 100);
+    disabled(profile);
+}
+
+static uint64_t stop; /* atomic */
+
+static DWORD spin(PVOID unused)
+{
+    (void)unused;
+    SetThreadAffinityMask(GetCurrentThread(), 1);
+    while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE))
+        ring3_work(100);
+    return 0;
+}
+
+TEST_USER(thread_profiling, quantum_end, "losing the CPU at the end of a quantum is a reason [TP-65]")
+{
+    CHECK(SetThreadAffinityMask(GetCurrentThread(), 1) != 0);
+    HANDLE profile = enabled(1, 0), other = CreateThread(NULL, 0, spin, NULL, 0, NULL);
+    uint64_t reasons = 0;
+    REQUIRE(other != NULL);
+    for (unsigned i = 0; i < 10000 && !(reasons & BIT(WrQuantumEnd)); i++) {
+        ring3_work(10000);
+        reasons |= read(profile, DISPATCHING).WaitReasonBitMap;
+    }
+    __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+    CHECK(reasons & BIT(WrQuantumEnd));
+    CHECK(!(reasons & BIT(DelayExecution)));
+    CHECK_EQ(WaitForSingleObject(other, INFINITE), WAIT_OBJECT_0);
+    CHECK(CloseHandle(other));
+    disabled(profile);
+}
+
+TEST_USER(thread_profiling, cycles, "cycles grow from read to read, while the thread runs [TP-67]")
+{
+    HANDLE profile = enabled(0, 0);
+    uint64_t last = read(profile, 0).CycleTime;
+    for (unsigned i = 0; i < 1000; i++) {
+        if (i % 50 == 0)
+            Sleep(1);
+        uint64_t now = read(profile, 0).CycleTime;
+        CHECK(now > last);
+        last = now;
+    }
+    disabled(profile);
+}
+
+TEST_USER(thread_profiling, cycles_asleep, "sleep is not in the cycles, work is [TP-68]")
+{
+    HANDLE profile = enabled(0, 0);
+    uint64_t tsc = ring3_tsc(), before = read(profile, 0).CycleTime;
+    Sleep(50);
+    uint64_t slept = ring3_tsc() - tsc, after = read(profile, 0).CycleTime;
+    /* 50 ms hold a few thousand instructions of the thread and of the kernel's way to sleep and back; a quarter is
+     * for emulators. */
+    CHECK_RANGE(after - before, 1, slept / 4);
+    /* Running. The least of three: other threads, and interrupts, take the rest. */
+    uint64_t best = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        tsc = ring3_tsc();
+        before = read(profile, 0).CycleTime;
+        ring3_work(200000);
+        after = read(profile, 0).CycleTime;
+        uint64_t share = (after - before) * 100 / (ring3_tsc() - tsc);
+        best = share > best ? share : best;
+    }
+    CHECK_RANGE(best, 50, 100);
+    disabled(profile);
+}
