@@ -34,8 +34,6 @@ void cpu_detect(void)
     cpu_features.hypervisor = r.ecx >> 31 & 1;
     cpu_features.x2apic = r.ecx >> 21 & 1;
     cpu_features.tsc_deadline = r.ecx >> 24 & 1;
-    cpu_features.xsave = r.ecx >> 26 & 1;
-    cpu_features.avx = cpu_features.xsave && (r.ecx >> 28 & 1);
     if (cpu_features.max_leaf >= 7) {
         r = cpuid(7, 0);
         cpu_features.smep = r.ebx >> 7 & 1;
@@ -73,11 +71,7 @@ static void set_control_registers(void)
         cr4 |= CR4_SMEP;
     if (cpu_features.smap)
         cr4 |= CR4_SMAP;
-    if (cpu_features.xsave)
-        cr4 |= CR4_OSXSAVE;
     write_cr4(cr4);
-    if (cpu_features.xsave)
-        xsetbv(0, cpu_features.avx ? 7 : 3); /* x87, SSE, AVX: FPU_AREA_SIZE */
 }
 
 struct cpu *cpu_allocate(uint32_t apic_id)
@@ -89,22 +83,6 @@ struct cpu *cpu_allocate(uint32_t apic_id)
     cpu->apic_id = apic_id;
     cpu->fault_stacks = stacks;
     return cpu;
-}
-
-void cpu_save_fpu(void *area)
-{
-    if (cpu_features.xsave)
-        xsave(area);
-    else
-        fxsave(area);
-}
-
-void cpu_restore_fpu(const void *area)
-{
-    if (cpu_features.xsave)
-        xrstor(area);
-    else
-        fxrstor(area);
 }
 
 void cpu_init(struct cpu *cpu, unsigned number)

@@ -36,7 +36,7 @@ _Static_assert(offsetof(struct cpu, thread) == CPU_THREAD, "layout.h");
 struct cpu_features {
     char vendor[13], name[49];
     uint32_t max_leaf, max_extended_leaf;
-    bool hypervisor, x2apic, xsave, avx, smep, smap, nx, tsc_deadline;
+    bool hypervisor, x2apic, smep, smap, nx, tsc_deadline;
 };
 
 extern struct cpu *cpus[MAX_CPUS]; /* [0, cpu_count); written while CPUs start, then const */
@@ -54,9 +54,6 @@ static inline unsigned cpu_number(void) { return cpu_current()->number; }
 
 /* A zeroed block with fault stacks for the CPU with this APIC id; NULL without memory. */
 struct cpu *cpu_allocate(uint32_t apic_id);
-/* x87, SSE and AVX state, FPU_AREA_SIZE bytes, 64-byte aligned. */
-void cpu_save_fpu(void *area);
-void cpu_restore_fpu(const void *area);
 /* Reads CPUID once, on the boot CPU. */
 void cpu_detect(void);
 /* Gives this CPU its block, GDT, TSS and the control registers that every CPU of ours has. */

@@ -149,9 +149,9 @@ static void switch_to(struct cpu *cpu, struct thread *from, struct thread *to, K
     /* Never a borrowed table: the process may be gone before the next switch. */
     vm_switch(to->process ? to->process->pml4 : vm_kernel_pml4);
     if (from->fpu)
-        cpu_save_fpu(from->fpu);
+        fxsave(from->fpu);
     if (to->fpu)
-        cpu_restore_fpu(to->fpu);
+        fxrstor(to->fpu);
     cpu->thread = to;
     if ((uint64_t)from->profiling | (uint64_t)to->profiling)
         thread_profiling_switch(from, to, reason);

@@ -43,7 +43,8 @@ struct thread {
 };
 _Static_assert(offsetof(struct thread, rsp) == THREAD_RSP, "layout.h");
 
-#define FPU_AREA_SIZE 832 /* XSAVE with XCR0 = x87, SSE, AVX */
+/* NT: ring 3 has x87 and SSE; CR4.OSXSAVE stays off, so AVX instructions are illegal. */
+#define FPU_AREA_SIZE 512 /* FXSAVE */
 
 static inline struct thread *thread_current(void) { return cpu_current()->thread; }
 

@@ -13,7 +13,6 @@
 #define CR4_PCE (1u << 8)
 #define CR4_OSFXSR (1u << 9)
 #define CR4_OSXMMEXCPT (1u << 10)
-#define CR4_OSXSAVE (1u << 18)
 #define CR4_SMEP (1u << 20)
 #define CR4_SMAP (1u << 21)
 #define RFLAGS_TF (1u << 8)
@@ -130,12 +129,6 @@ CR_ACCESSORS(8)
 #undef CR_ACCESSORS
 
 static inline void invlpg(uint64_t address) { asm volatile("invlpg (%0)" : : "r"(address) : "memory"); }
-static inline void xsetbv(uint32_t n, uint64_t v)
-{
-    asm volatile("xsetbv" : : "c"(n), "a"((uint32_t)v), "d"((uint32_t)(v >> 32)));
-}
-static inline void xsave(void *area) { asm volatile("xsave64 (%0)" : : "r"(area), "a"(-1), "d"(-1) : "memory"); }
-static inline void xrstor(const void *area) { asm volatile("xrstor64 (%0)" : : "r"(area), "a"(-1), "d"(-1) : "memory"); }
 static inline void fxsave(void *area) { asm volatile("fxsave64 (%0)" : : "r"(area) : "memory"); }
 static inline void fxrstor(const void *area) { asm volatile("fxrstor64 (%0)" : : "r"(area) : "memory"); }
 

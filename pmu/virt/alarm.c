@@ -1,33 +1,150 @@
 /* SPDX-License-Identifier: MIT */
-/* The machine's interrupt hardware, as far as the virtual PMU uses it: the local APIC for PMIs, one HPET comparator
- * through the IO-APIC as alarm. Everything at its physical address, mapped by the boot page tables.
- * Sources: SDM volume 3, "Advanced Programmable Interrupt Controller"; IA-PC HPET 1.0a. */
+/* The machine's interrupt hardware, as far as the virtual PMU uses it: the local APIC for PMIs and baton NMIs, one
+ * HPET comparator through the IO-APIC as alarm. At physical addresses, which the boot page tables map; slow under
+ * -icount, so no ordinary exit comes here. Callers hold the baton; APIC registers are their own CPU's.
+ * Sources: SDM volume 3, "Advanced Programmable Interrupt Controller"; IA-PC HPET 1.0a; 82093AA. */
 #include "kernel/layout.h"
+#include "kernel/x86.h"
 #include "pmu/virt/svm.h"
 
 #define APIC 0xfee00000
 enum { APIC_ID = 0x20, APIC_ICR = 0x300, APIC_ICR2 = 0x310, APIC_LVT_PMI = 0x340 };
 #define ICR_SELF (1u << 18)
+#define ICR_NMI 0x4400u
 #define LVT_MODE (7u << 8)
 #define LVT_FIXED (0u << 8)
 #define LVT_NMI (4u << 8)
 #define LVT_MASKED (1u << 16)
 
-static volatile uint32_t *apic(unsigned at) { return (volatile uint32_t *)(DIRECT_MAP + APIC + at); }
+#define IO_APIC 0xfec00000
+enum { IO_INDEX = 0, IO_DATA = 0x10, IO_REDIRECTION = 0x10 };
+#define REDIRECT_NMI 0x400u
+#define REDIRECT_MASKED 0x10000u
+#define IO_PINS 24
 
-uint32_t host_apic_id(void) { return *apic(APIC_ID) >> 24; }
+#define HPET 0xfed00000
+enum { HPET_PERIOD = 4, HPET_CONFIG = 0x10, HPET_COUNTER = 0xf0, HPET_TIMERS = 0x100 };
+#define HPET_ENABLE 1u
+#define TIMER_ENABLE (1u << 2)
+#define PERIOD_MAX 100000000u /* fs, by the specification */
+#define MEASURE_TICKS 1000
+#define PROOF 20000 /* clock units */
 
-void apic_pmi(struct vcpu *v, bool mask)
+/* MMIO is the one place for volatile: each access happens, once, as wide as written. */
+static volatile uint32_t *reg(uint64_t base, unsigned at) { return (volatile uint32_t *)(DIRECT_MAP + base + at); }
+static volatile uint64_t *reg64(uint64_t base, unsigned at) { return (volatile uint64_t *)(DIRECT_MAP + base + at); }
+
+uint64_t alarm_tick;
+static unsigned timer, pin;
+static struct vcpu *owner; /* whom the comparator's NMI goes to; L: the baton */
+
+uint32_t host_apic_id(void) { return *reg(APIC, APIC_ID) >> 24; }
+
+void host_apic_pmi(struct vcpu *v, bool mask)
 {
-    uint32_t lvt = *apic(APIC_LVT_PMI);
+    uint32_t lvt = *reg(APIC, APIC_LVT_PMI);
     if (lvt & LVT_MASKED)
         return;
+    v->statistics.pmi++;
     if (mask)
-        *apic(APIC_LVT_PMI) = lvt | LVT_MASKED;
+        *reg(APIC, APIC_LVT_PMI) = lvt | LVT_MASKED;
     if ((lvt & LVT_MODE) == LVT_NMI)
         v->nmi_pending = true;
     else if ((lvt & LVT_MODE) == LVT_FIXED)
-        *apic(APIC_ICR) = ICR_SELF | (lvt & 0xff); /* ICR2 stays the guest's */
+        *reg(APIC, APIC_ICR) = ICR_SELF | (lvt & 0xff); /* ICR2 stays the guest's */
 }
 
-bool alarm_init(void) { return true; }
+void host_apic_nmi(uint32_t id)
+{
+    uint32_t guests = *reg(APIC, APIC_ICR2);
+    *reg(APIC, APIC_ICR2) = id << 24;
+    *reg(APIC, APIC_ICR) = ICR_NMI;
+    *reg(APIC, APIC_ICR2) = guests;
+}
+
+static void redirect(unsigned half, uint32_t value)
+{
+    *reg(IO_APIC, IO_INDEX) = IO_REDIRECTION + 2 * pin + half;
+    *reg(IO_APIC, IO_DATA) = value;
+}
+
+static uint64_t measure_tick(void)
+{
+    uint32_t from = *reg(HPET, HPET_COUNTER);
+    uint64_t clock = rdtsc();
+    while (*reg(HPET, HPET_COUNTER) - from < MEASURE_TICKS)
+        pause();
+    return (rdtsc() - clock + MEASURE_TICKS / 2) / MEASURE_TICKS;
+}
+
+/* The last owner's alarm, if it went off meanwhile, reaches it in the PAUSE. */
+static void take_over(struct vcpu *v)
+{
+    redirect(1, v->host_apic_id << 24);
+    if (owner) {
+        pause();
+        owner->alarm_at = 0;
+    }
+    owner = v;
+}
+
+void alarm_want(struct vcpu *v, uint64_t at)
+{
+    if (v->alarm_at && v->alarm_at <= at)
+        return;
+    uint64_t counter = *reg64(HPET, HPET_COUNTER), now = rdtsc();
+    uint64_t ticks = at > now + alarm_tick ? (at - now) / alarm_tick : 1;
+    *reg64(HPET, HPET_TIMERS + 32 * timer + 8) = counter + ticks;
+    v->alarm_at = now + ticks * alarm_tick;
+    v->alarm_fresh = true;
+    if (owner != v)
+        take_over(v);
+}
+
+bool alarm_due(struct vcpu *v)
+{
+    /* The comparator's time is known to a few ticks only. */
+    if (!v->alarm_at || rdtsc() + 8 * alarm_tick < v->alarm_at)
+        return false;
+    v->alarm_at = 0;
+    v->statistics.alarms++;
+    return true;
+}
+
+/* Whether the alarm on this comparator and pin arrives as an NMI. */
+static bool try_route(struct vcpu *v, unsigned try_timer, unsigned try_pin)
+{
+    uint32_t seen = __atomic_load_n(&v->stack.nmis, __ATOMIC_RELAXED);
+    uint64_t until = rdtsc() + 100 * PROOF;
+    timer = try_timer;
+    pin = try_pin;
+    redirect(1, v->host_apic_id << 24);
+    redirect(0, REDIRECT_NMI);
+    *reg(HPET, HPET_TIMERS + 32 * timer) = pin << 9 | TIMER_ENABLE;
+    owner = v;
+    alarm_want(v, rdtsc() + PROOF);
+    while (__atomic_load_n(&v->stack.nmis, __ATOMIC_RELAXED) == seen && rdtsc() < until)
+        pause();
+    v->alarm_at = 0;
+    v->nmis_seen = __atomic_load_n(&v->stack.nmis, __ATOMIC_RELAXED);
+    if (v->nmis_seen != seen)
+        return true;
+    *reg(HPET, HPET_TIMERS + 32 * timer) = 0;
+    redirect(0, REDIRECT_MASKED);
+    return false;
+}
+
+bool alarm_init(struct vcpu *v)
+{
+    uint32_t period = *reg(HPET, HPET_PERIOD);
+    if (!period || period > PERIOD_MAX)
+        return false;
+    *reg(HPET, HPET_CONFIG) = HPET_ENABLE;
+    alarm_tick = measure_tick();
+    unsigned last = *reg(HPET, 0) >> 8 & 31;
+    /* Pins from 16 up carry no ISA interrupt. QEMU's older board wires them all and says it does not. */
+    for (unsigned p = IO_PINS; alarm_tick && p-- > 16;)
+        if (try_route(v, last, p))
+            return true;
+    return false;
+}

@@ -1,7 +1,173 @@
 /* SPDX-License-Identifier: MIT */
+/* The clock is shared by all CPUs, so one at a time runs its guest: the holder of the baton. The others wait in the
+ * host in CLI; HLT with GIF set, where only an NMI wakes them. It goes round at PAUSE, at HLT and at the end of a
+ * slice. All of this runs on the holder, but for wait(). Without an instruction clock there is no baton.
+ * QEMU changes the CPU only at PAUSE, HLT or a timer's deadline: each wait loop has PAUSE. */
+#include "kernel/layout.h"
+#include "kernel/x86.h"
 #include "pmu/virt/svm.h"
-void baton_join(struct vcpu *v) { v->host_apic_id = host_apic_id(); }
-bool baton_needed(void) { return false; }
-void baton_pause(struct vcpu *v) { (void)v; }
-void baton_halt(struct vcpu *v) { uint32_t n = svm_halt(); if (n) v->vmcb.event = n | EVENT_INTERRUPT | EVENT_VALID; }
-bool baton_guest_nmi(struct vcpu *v, unsigned count) { (void)v; return count; }
+
+#define SLICE 200000 /* instructions */
+#define NAP 100000   /* what an interrupt of a sleeping CPU may be late when all sleep, in clock units */
+
+static struct vcpu *members[MAX_CPUS]; /* in the order they came; entries below member_count stay */
+static unsigned member_count;          /* atomic; grows under members_lock */
+static uint32_t members_lock;
+static struct vcpu *holder;            /* atomic; written by the holder only */
+static struct vcpu *giver;             /* L: the baton */
+static unsigned idle_passes;           /* in a row, from one sleeper to the next; L: the baton */
+
+static unsigned count(void) { return __atomic_load_n(&member_count, __ATOMIC_ACQUIRE); }
+static struct vcpu *current_holder(void) { return __atomic_load_n(&holder, __ATOMIC_ACQUIRE); }
+static bool is_halted(struct vcpu *v) { return __atomic_load_n(&v->halted, __ATOMIC_ACQUIRE); }
+
+bool baton_needed(void) { return count() > 1; }
+
+/* NMIs since the last call that were neither baton nor alarm are the guest's. */
+void baton_collect_nmis(struct vcpu *v)
+{
+    uint32_t now = __atomic_load_n(&v->stack.nmis, __ATOMIC_RELAXED);
+    unsigned n = now - v->nmis_seen;
+    v->nmis_seen = now;
+    if (n && __atomic_exchange_n(&v->baton_nmi, 0, __ATOMIC_ACQ_REL))
+        n--;
+    v->alarm_rang = n && alarm_due(v);
+    if (v->alarm_rang)
+        n--;
+    if (n)
+        v->nmi_pending = true;
+}
+
+/* Until the baton is here and the one who gave it sleeps. */
+static void wait(struct vcpu *v)
+{
+    for (;;) {
+        uint32_t seen = __atomic_load_n(&v->stack.nmis, __ATOMIC_RELAXED);
+        if (current_holder() == v)
+            break;
+        svm_wait(&v->halted, &v->stack.nmis, seen);
+        baton_collect_nmis(v);
+    }
+    __atomic_store_n(&v->halted, 0, __ATOMIC_RELAXED);
+    while (giver && !is_halted(giver))
+        pause();
+    pause(); /* from the flag to its HLT */
+}
+
+static void wake(struct vcpu *v)
+{
+    __atomic_store_n(&v->baton_nmi, 1, __ATOMIC_RELEASE);
+    host_apic_nmi(v->host_apic_id);
+}
+
+static struct vcpu *next_member(const struct vcpu *v)
+{
+    unsigned n = count(), at = v->member;
+    return members[(at + 1) % n];
+}
+
+static void pass(struct vcpu *v)
+{
+    struct vcpu *to = next_member(v);
+    v->statistics.passes++;
+    pause(); /* an NMI that the guest sent to a sleeper must not merge with ours */
+    giver = v;
+    __atomic_store_n(&holder, to, __ATOMIC_RELEASE);
+    wake(to);
+    wait(v);
+}
+
+/* A new slice, and the others are not all asleep. */
+static void run_on(struct vcpu *v)
+{
+    idle_passes = 0;
+    v->slice_end = rdtsc() + SLICE;
+}
+
+static void lock_members(void)
+{
+    while (__atomic_exchange_n(&members_lock, 1, __ATOMIC_ACQUIRE))
+        pause();
+}
+
+static void unlock_members(void) { __atomic_store_n(&members_lock, 0, __ATOMIC_RELEASE); }
+
+void baton_join(struct vcpu *v)
+{
+    if (virt_step)
+        return;
+    struct vcpu *nobody = NULL;
+    bool first = __atomic_compare_exchange_n(&holder, &nobody, v, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    lock_members();
+    v->member = member_count;
+    members[v->member] = v;
+    __atomic_store_n(&member_count, v->member + 1, __ATOMIC_RELEASE);
+    unlock_members();
+    if (!first) {
+        wake(current_holder()); /* out of its guest, which it may have had for itself */
+        wait(v);
+    }
+    run_on(v);
+}
+
+void baton_slice(struct vcpu *v)
+{
+    if (virt_step || !baton_needed())
+        return;
+    if (rdtsc() >= v->slice_end) {
+        pass(v);
+        run_on(v);
+    }
+    alarm_want(v, v->slice_end);
+}
+
+void baton_pause(struct vcpu *v)
+{
+    if (baton_needed()) {
+        pass(v);
+        run_on(v);
+    } else {
+        pause();
+    }
+}
+
+/* Whether the halted guest goes on. */
+static bool wakes(struct vcpu *v, uint32_t vector)
+{
+    if (vector)
+        v->vmcb.event = vector | EVENT_INTERRUPT | EVENT_VALID;
+    baton_collect_nmis(v);
+    return vector || (v->nmi_pending && !v->nmi_blocked);
+}
+
+/* All guests sleep: this CPU halts with them, for a while if there are others to look after. */
+static uint32_t nap(struct vcpu *v)
+{
+    uint32_t seen = v->nmis_seen, vector = 0;
+    idle_passes = 0;
+    if (baton_needed())
+        alarm_want(v, rdtsc() + NAP);
+    if (v->vmcb.rflags & RFLAGS_IF)
+        vector = svm_halt();
+    else
+        svm_wait(&v->halted, &v->stack.nmis, seen);
+    return vector;
+}
+
+void baton_halt(struct vcpu *v)
+{
+    uint32_t vector = 0;
+    for (;;) {
+        if (v->vmcb.rflags & RFLAGS_IF)
+            vector = svm_take_interrupt();
+        if (wakes(v, vector))
+            break;
+        if (baton_needed() && idle_passes < count()) {
+            idle_passes++;
+            pass(v);
+        } else if (wakes(v, vector = nap(v))) {
+            break;
+        }
+    }
+    run_on(v);
+}

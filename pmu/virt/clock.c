@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The instruction clock: with QEMU's -icount shift=0 (and on Bochs) the TSC advances by one per instruction.
- * Proven, and its constant measured, by guest stretches of known length. Boot CPU only, before the guest starts. */
+ * Proven, and its constant measured, by guest stretches of known length. Boot CPU only, on its host stack, before
+ * the guest starts. */
 #include "pmu/virt/svm.h"
 #include "kernel/print.h"
-#include "kernel/string.h"
 
 #define TRIES 8
 
@@ -37,22 +37,26 @@ static bool calibrate(struct vcpu *v)
     return clock_cost < 1000 && clock_soft_int <= 1 && clock_undefined <= 1;
 }
 
-void clock_start(struct vcpu *v, bool step)
+static void decide(struct vcpu *v)
 {
-    virt_step = step;
-    if (!step && !calibrate(v)) {
+    if (!virt_step && !calibrate(v)) {
         print("# vpmu: %s: no instruction clock here (QEMU needs -icount shift=0): stepping, slow\n",
               virt_model->name);
         virt_step = true;
     }
-    if (!virt_step && !alarm_init()) {
+    if (!virt_step && !alarm_init(v)) {
         print("# vpmu: %s: no HPET for the alarm: stepping, slow\n", virt_model->name);
         virt_step = true;
     }
+}
+
+void clock_start(struct vcpu *v)
+{
+    struct vmcb guest = v->vmcb;
+    decide(v);
+    v->vmcb = guest;
     if (virt_step)
         print("# vpmu: %s, every counted instruction stepped\n", virt_model->name);
     else
         print("# vpmu: %s, instruction clock, a stretch costs %lu\n", virt_model->name, clock_cost);
-    memset(&v->vmcb, 0, sizeof v->vmcb);
-    memset(&v->r, 0, sizeof v->r);
 }

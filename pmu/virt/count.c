@@ -124,9 +124,8 @@ bool count_rdpmc(struct vcpu *v, uint32_t selector, uint64_t *value)
 void count_deliver_pmi(struct vcpu *v)
 {
     v->pmu.pmi = false;
-    v->statistics.pmi++;
     if (virt_model->on_pmi)
         virt_model->on_pmi(&v->pmu);
-    apic_pmi(v, virt_model->auto_mask);
+    host_apic_pmi(v, virt_model->auto_mask);
     count_refresh(v);
 }

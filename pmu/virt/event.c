@@ -84,18 +84,10 @@ void event_account(struct vcpu *v, uint64_t clock)
     count_add(v, event & EVENT_VALID ? false : v->entry_user, v->stretch);
 }
 
-/* NMIs that reached the host and were nobody's alarm or baton are the guest's. */
-static void collect_nmis(struct vcpu *v)
-{
-    uint32_t now = __atomic_load_n(&v->stack.nmis, __ATOMIC_RELAXED);
-    if (now != v->nmis_seen && baton_guest_nmi(v, now - v->nmis_seen))
-        v->nmi_pending = true;
-    v->nmis_seen = now;
-}
-
 void event_prepare(struct vcpu *v)
 {
-    collect_nmis(v);
+    baton_collect_nmis(v);
+    baton_slice(v);
     if (v->pmu.pmi)
         count_deliver_pmi(v);
     if (v->nmi_pending && !v->nmi_blocked && !(v->vmcb.event & EVENT_VALID)) {

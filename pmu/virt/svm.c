@@ -192,9 +192,8 @@ void virt_boot(const char *name)
     virt_model = model;
     make_idt();
     make_msr_map();
-    struct vcpu *v = next_vcpu();
-    clock_start(v, name[strlen(model->name)] == ',');
-    launch(v);
+    virt_step = name[strlen(model->name)] == ',';
+    launch(next_vcpu());
 }
 
 void virt_ap(void)
@@ -219,8 +218,10 @@ static void set_intercepts(struct vcpu *v)
     uint32_t misc = CATCH_RDPMC | CATCH_CPUID | CATCH_INVLPGA | CATCH_MSR | CATCH_SHUTDOWN;
     if (counting)
         misc |= CATCH_INTR | CATCH_NMI | CATCH_IRET | CATCH_SOFT_INT | CATCH_HLT;
+    if (!virt_step)
+        misc |= CATCH_NMI | CATCH_PAUSE; /* alarms; a CPU that starts needs the holder's attention */
     if (baton_needed())
-        misc |= CATCH_INTR | CATCH_NMI | CATCH_PAUSE | CATCH_HLT;
+        misc |= CATCH_HLT;
     if (v->nmi_blocked)
         misc |= CATCH_IRET | CATCH_NMI;
     if (v->step_iret)
@@ -234,6 +235,9 @@ static void set_intercepts(struct vcpu *v)
 
 void virt_host(struct vcpu *v)
 {
+    v->host_apic_id = host_apic_id();
+    if (v->number == 0)
+        clock_start(v);
     baton_join(v);
     for (;;) {
         event_prepare(v);

@@ -94,8 +94,6 @@ struct registers {
 };
 _Static_assert(offsetof(struct registers, r11) == 88, "svm.asm");
 
-enum baton_state { BATON_ABSENT, BATON_READY, BATON_IDLE };
-
 struct vcpu {
     struct vmcb vmcb;
     uint8_t host_save[4096];
@@ -131,8 +129,15 @@ struct vcpu {
         uint64_t rdpmc, rdmsr, wrmsr, pmi, exits, steps, alarms, passes;
     } statistics;
 
-    /* baton.c; other CPUs read these */
-    uint32_t halted, state;
+    /* alarm.c */
+    uint64_t alarm_at;                  /* when its NMI comes, by the clock; 0: none is coming */
+    bool alarm_fresh, alarm_rang;       /* set since the last exit; went off */
+
+    /* baton.c; the atomic ones are seen by other CPUs */
+    unsigned member;
+    uint64_t slice_end;
+    uint32_t halted;                    /* atomic: in svm_wait */
+    uint32_t baton_nmi;                 /* atomic: an NMI was sent by another host */
 };
 
 /* svm.asm */
@@ -165,8 +170,8 @@ void virt_skip(struct vcpu *v, unsigned length);
 extern uint64_t clock_cost;             /* what svm_run returns for a guest stretch of 0 instructions */
 /* What the clock counts although the exit came before it: INT n and undefined opcodes, each 0 or 1. */
 extern uint64_t clock_soft_int, clock_undefined;
-/* Measures them with v's VMCB; decides virt_step and prints which. */
-void clock_start(struct vcpu *v, bool step);
+/* Measures them with v's VMCB, which it leaves as before; decides virt_step and prints which. */
+void clock_start(struct vcpu *v);
 
 /* event.c: from exit to entry. */
 void event_prepare(struct vcpu *v);
@@ -195,11 +200,19 @@ void baton_join(struct vcpu *v);
 bool baton_needed(void);
 void baton_pause(struct vcpu *v);
 void baton_halt(struct vcpu *v);
-/* Whether one of these NMIs is neither alarm nor baton. */
-bool baton_guest_nmi(struct vcpu *v, unsigned count);
+/* Before an entry: passes the baton on when the slice is over, and sees to it that the slice ends. */
+void baton_slice(struct vcpu *v);
+void baton_collect_nmis(struct vcpu *v);
 
 /* alarm.c: one HPET comparator, through the IO-APIC, as an NMI to the CPU that runs its guest. */
-bool alarm_init(void);
+extern uint64_t alarm_tick;             /* clock units */
+/* Finds one that works; v is this CPU, on its host stack. */
+bool alarm_init(struct vcpu *v);
+/* Wants an NMI when the clock stands at `at`, or earlier. */
+void alarm_want(struct vcpu *v, uint64_t at);
+/* Whether an NMI that came may be the alarm's; at most once for each. */
+bool alarm_due(struct vcpu *v);
 /* A PMI by the guest's LVT entry, which is masked then if `mask`. */
-void apic_pmi(struct vcpu *v, bool mask);
+void host_apic_pmi(struct vcpu *v, bool mask);
+void host_apic_nmi(uint32_t id);
 uint32_t host_apic_id(void);
