@@ -53,7 +53,6 @@ static uint64_t call(const struct service *service, const struct trap_frame *f)
     return ((service_function)service->function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
 }
 
-void syscall_dispatch(struct trap_frame *frame);
 void syscall_dispatch(struct trap_frame *frame)
 {
     if (frame->rax >= SYS_COUNT)

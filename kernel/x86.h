@@ -17,6 +17,7 @@
 #define CR4_SMAP (1u << 21)
 #define RFLAGS_TF (1u << 8)
 #define RFLAGS_IF (1u << 9)
+#define RFLAGS_USER 0x40dd5u /* what ring 3 may set: arithmetic flags, TF, DF, AC */
 #define RFLAGS_AC (1u << 18)
 
 /* An entry of the fault table: a fault at the first address continues at the second, RAX = vector. */
