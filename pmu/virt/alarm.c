@@ -88,17 +88,17 @@ static void take_over(struct vcpu *v)
     owner = v;
 }
 
-void alarm_want(struct vcpu *v, uint64_t at)
+bool alarm_want(struct vcpu *v, uint64_t at)
 {
     if (v->alarm_at && v->alarm_at <= at)
-        return;
+        return false;
     uint64_t counter = *reg64(HPET, HPET_COUNTER), now = rdtsc();
     uint64_t ticks = at > now + alarm_tick ? (at - now) / alarm_tick : 1;
     *reg64(HPET, HPET_TIMERS + 32 * timer + 8) = counter + ticks;
     v->alarm_at = now + ticks * alarm_tick;
-    v->alarm_fresh = true;
     if (owner != v)
         take_over(v);
+    return true;
 }
 
 bool alarm_due(struct vcpu *v)

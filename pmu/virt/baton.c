@@ -110,15 +110,15 @@ void baton_join(struct vcpu *v)
     run_on(v);
 }
 
-void baton_slice(struct vcpu *v)
+uint64_t baton_slice(struct vcpu *v)
 {
     if (virt_step || !baton_needed())
-        return;
+        return UINT64_MAX;
     if (rdtsc() >= v->slice_end) {
         pass(v);
         run_on(v);
     }
-    alarm_want(v, v->slice_end);
+    return v->slice_end;
 }
 
 void baton_pause(struct vcpu *v)

@@ -17,7 +17,7 @@ static uint64_t measure(struct vcpu *v, void (*code)(void), uint64_t loops)
     v->vmcb.intercept_exceptions = CATCH_EXCEPTIONS;
     v->vmcb.rip = (uint64_t)code;
     v->r.rcx = loops;
-    uint64_t clock = svm_run(virt_physical(&v->vmcb), &v->r);
+    uint64_t clock = svm_run(virt_physical(&v->vmcb), &v->r, &v->stack.nmis, v->stack.nmis);
     if (v->r.rcx)
         virt_die(v, "the first guest stretch failed");
     return clock;

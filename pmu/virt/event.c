@@ -5,6 +5,8 @@
 #include "kernel/x86.h"
 #include "pmu/virt/svm.h"
 
+#define STEP_TICKS 4 /* closer to the wrap than this many of the alarm's ticks: step */
+
 enum { OP_PUSHF = 0x9c, OP_POPF = 0x9d, OP_IRET = 0xcf };
 
 /* TF for one instruction. The guest's own TF comes back in end_step. */
@@ -73,33 +75,97 @@ static uint64_t by_clock(struct vcpu *v, uint64_t clock)
     return n;
 }
 
+/* One step is one instruction, but for the iterations of a string instruction before its last. */
+static uint64_t by_step(const struct vcpu *v)
+{
+    uint8_t op = v->step_op[0];
+    bool string = (op >= 0xa4 && op <= 0xa7) || (op >= 0xaa && op <= 0xaf) || (op >= 0x6c && op <= 0x6f);
+    return v->step_done && !(string && v->vmcb.rip == v->entry_rip);
+}
+
 void event_account(struct vcpu *v, uint64_t clock)
 {
     uint64_t event = v->entry_event;
     v->step_done = v->stepping && end_step(v);
-    v->stretch = virt_step ? v->step_done : by_clock(v, clock);
+    if (v->aimed && v->r.start - v->aimed_at < v->way_in)
+        v->way_in = v->r.start - v->aimed_at;
+    v->aimed = false;
+    v->stretch = virt_step ? by_step(v) : by_clock(v, clock);
     v->event_failed = event_failed(v);
     if (event & EVENT_VALID && (event & EVENT_TYPE) == EVENT_SOFT_INT && !v->event_failed)
         count_add(v, v->soft_user, 1);
     count_add(v, event & EVENT_VALID ? false : v->entry_user, v->stretch);
 }
 
+/* The next stretch ends with the slice or just before a counter wraps, by alarm; the rest is stepped. Nothing is
+ * late: the shortest way seen from here to the guest is taken off, and twice the comparator's granularity.
+ * Whether to step. */
+static bool aim(struct vcpu *v, bool user, uint64_t slice_end)
+{
+    uint64_t left = count_left(v, user), at = slice_end;
+    if (left <= STEP_TICKS * alarm_tick || (left != UINT64_MAX && v->alarm_rang && !v->stretch))
+        return true;
+    v->aimed_at = rdtsc();
+    if (left != UINT64_MAX) {
+        uint64_t way = v->way_in == UINT64_MAX ? 0 : v->way_in;
+        uint64_t wrap = v->aimed_at + way + left - 2 * alarm_tick;
+        at = wrap < at ? wrap : at;
+    }
+    v->aimed = at != UINT64_MAX && alarm_want(v, at);
+    return false;
+}
+
+static void inject_nmi(struct vcpu *v)
+{
+    if (!v->nmi_pending || v->nmi_blocked || v->vmcb.event & EVENT_VALID)
+        return;
+    v->vmcb.event = 2 | EVENT_NMI | EVENT_VALID;
+    v->nmi_pending = false;
+    v->nmi_blocked = true;
+}
+
+/* QEMU 7.2 injects an external interrupt and leaves it in its own exception_index: if then a timer's deadline stops
+ * the guest before anything else resets that, the interrupt is delivered twice, IF clear or not. */
+static bool is_interrupt(const struct vcpu *v) { return (v->vmcb.event & EVENT_TYPE) == EVENT_INTERRUPT; }
+
+void event_cancel(struct vcpu *v)
+{
+    bool iret = v->step_iret;
+    v->vmcb.exit_code = EXIT_NMI;
+    v->aimed = false;
+    v->stretch = 0; /* no progress: if it was the alarm, aim() takes a step */
+    if (v->stepping)
+        end_step(v);
+    v->step_iret = iret;
+}
+
 void event_prepare(struct vcpu *v)
 {
     baton_collect_nmis(v);
-    baton_slice(v);
-    if (v->pmu.pmi)
-        count_deliver_pmi(v);
-    if (v->nmi_pending && !v->nmi_blocked && !(v->vmcb.event & EVENT_VALID)) {
-        v->vmcb.event = 2 | EVENT_NMI | EVENT_VALID;
-        v->nmi_pending = false;
-        v->nmi_blocked = true;
-    }
+    uint64_t slice_end = baton_slice(v);
+    bool event, step;
+    do {
+        if (v->pmu.pmi)
+            count_deliver_pmi(v);
+        inject_nmi(v);
+        event = v->vmcb.event & EVENT_VALID;
+        if (v->step_iret && !event)
+            step = true; /* one instruction needs no alarm */
+        else
+            step = virt_step ? v->pmu.counting : aim(v, !event && v->vmcb.cpl == 3, slice_end);
+    } while (event && (step || is_interrupt(v)) && event_deliver(v));
     v->entry_event = v->vmcb.event;
     v->entry_rip = v->vmcb.rip;
     v->entry_user = v->vmcb.cpl == 3;
-    if (v->entry_event & EVENT_VALID)
+    if (event)
         v->step_iret = false;
-    else if (v->step_iret || (virt_step && v->pmu.counting))
+    else if (step)
         begin_step(v);
+}
+
+/* A PMI that fell due at the end of the stretch comes before the instruction that made the exit: that one is
+ * executed again. Not so where the exit itself has done something. */
+bool event_comes_first(const struct vcpu *v)
+{
+    return v->pmu.pmi && v->vmcb.exit_code != EXIT_EXCEPTION + VECTOR_DB && !v->event_failed;
 }

@@ -10,6 +10,7 @@
 
 #define MAPPED_END (1ull << 32) /* by the boot page tables at DIRECT_MAP */
 #define PTE_PRESENT 1ull
+#define PTE_WRITABLE 2ull
 #define PTE_LARGE (1ull << 7)
 #define PTE_ADDRESS 0x000ffffffffff000
 #define CR4_LA57 (1u << 12)
@@ -20,14 +21,14 @@ static void *mapped(uint64_t physical, unsigned size)
 }
 
 /* Where the byte lies; NULL if nothing is mapped there, or out of our reach. */
-static void *translate(const struct vcpu *v, uint64_t address)
+static void *translate(const struct vcpu *v, uint64_t address, bool write)
 {
-    uint64_t table = v->vmcb.cr3 & PTE_ADDRESS;
+    uint64_t table = v->vmcb.cr3 & PTE_ADDRESS, needed = PTE_PRESENT | (write ? PTE_WRITABLE : 0);
     if ((uint64_t)((int64_t)address << 16 >> 16) != address || v->vmcb.cr4 & CR4_LA57)
         return NULL;
     for (unsigned shift = 39;; shift -= 9) {
         const uint64_t *entry = mapped(table + (address >> shift & 511) * 8, 8);
-        if (!entry || !(*entry & PTE_PRESENT))
+        if (!entry || (*entry & needed) != needed)
             return NULL;
         uint64_t low = (1ull << shift) - 1;
         if (shift == 12 || (shift < 39 && *entry & PTE_LARGE))
@@ -41,7 +42,7 @@ unsigned guest_read(const struct vcpu *v, uint64_t address, void *to, unsigned s
     const uint8_t *from = NULL;
     for (unsigned i = 0; i < size; i++) {
         if (!from || !((address + i) & (PAGE_SIZE - 1)))
-            from = translate(v, address + i);
+            from = translate(v, address + i, false);
         if (!from)
             return i;
         ((uint8_t *)to)[i] = *from++;
@@ -52,7 +53,7 @@ unsigned guest_read(const struct vcpu *v, uint64_t address, void *to, unsigned s
 bool guest_write64(const struct vcpu *v, uint64_t address, uint64_t value)
 {
     for (unsigned i = 0; i < 8; i++) {
-        uint8_t *to = translate(v, address + i);
+        uint8_t *to = translate(v, address + i, true);
         if (!to)
             return false;
         *to = (uint8_t)(value >> 8 * i);

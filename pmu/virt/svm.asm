@@ -15,8 +15,9 @@
 HOST_STACK_SIZE equ 16384               ; svm.h
 
 section .text
-; uint64_t svm_run(uint64_t vmcb, struct registers *r)
+; uint64_t svm_run(uint64_t vmcb, struct registers *r, const uint32_t *nmis, uint32_t seen)
 ; Runs the guest until its next exit; returns the clock's advance. GIF is set again on return, IF is clear.
+; If an NMI came since `seen`, does not run it and returns -1: it may have been the alarm for this stretch.
 global svm_run
 svm_run:
     push rbx
@@ -26,6 +27,9 @@ svm_run:
     push r14
     push r15
     push rsi
+    clgi
+    cmp [rdx], ecx
+    jne .not_now
     mov [rsi], rdi                      ; RAX lives in the VMCB too
     mov rcx, [rsi + RCX_AT]
     mov rbx, [rsi + RBX_AT]
@@ -39,7 +43,6 @@ svm_run:
     mov r13, [rsi + 104]
     mov r14, [rsi + 112]
     mov r15, [rsi + 120]
-    clgi
     rdtsc
     mov [rsi + START_AT], eax
     mov [rsi + START_AT + 4], edx
@@ -66,6 +69,7 @@ svm_run:
     mov [rsi + 112], r14
     mov [rsi + 120], r15
     pop qword [rsi + RSI_AT]
+.out:
     pop r15
     pop r14
     pop r13
@@ -74,6 +78,10 @@ svm_run:
     pop rbx
     stgi                                ; an NMI that ended the stretch is taken here
     ret
+.not_now:
+    pop rsi
+    mov rax, -1
+    jmp .out
 
 ; bool svm_launch(struct vcpu *v, void *host_stack_top, uint64_t *rsp, uint64_t *rip)
 ; Comes back as the guest; the host goes on in virt_host(v) on its own stack.
@@ -100,6 +108,13 @@ svm_launch:
     pop r12
     pop rbp
     pop rbx
+    ret
+
+; void svm_save(uint64_t vmcb)
+global svm_save
+svm_save:
+    mov rax, rdi
+    vmsave
     ret
 
 ; Guest stretches of known length, 2 * RCX instructions, each with another end.

@@ -236,15 +236,21 @@ static void set_intercepts(struct vcpu *v)
 void virt_host(struct vcpu *v)
 {
     v->host_apic_id = host_apic_id();
+    v->way_in = UINT64_MAX;
     if (v->number == 0)
         clock_start(v);
     baton_join(v);
     for (;;) {
         event_prepare(v);
         set_intercepts(v);
-        uint64_t clock = svm_run(virt_physical(&v->vmcb), &v->r);
+        uint64_t clock = svm_run(virt_physical(&v->vmcb), &v->r, &v->stack.nmis, v->nmis_seen);
+        if (clock == SVM_NOT_RUN) {
+            event_cancel(v);
+            continue;
+        }
         v->statistics.exits++;
         event_account(v, clock);
-        exit_handle(v);
+        if (!event_comes_first(v))
+            exit_handle(v);
     }
 }

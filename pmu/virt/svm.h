@@ -131,7 +131,9 @@ struct vcpu {
 
     /* alarm.c */
     uint64_t alarm_at;                  /* when its NMI comes, by the clock; 0: none is coming */
-    bool alarm_fresh, alarm_rang;       /* set since the last exit; went off */
+    bool alarm_rang;                    /* it ended the last stretch */
+    bool aimed;                         /* set for this entry */
+    uint64_t aimed_at, way_in;          /* the clock then; the least it ever advanced from there to the guest */
 
     /* baton.c; the atomic ones are seen by other CPUs */
     unsigned member;
@@ -141,7 +143,8 @@ struct vcpu {
 };
 
 /* svm.asm */
-uint64_t svm_run(uint64_t vmcb, struct registers *r);
+#define SVM_NOT_RUN UINT64_MAX
+uint64_t svm_run(uint64_t vmcb, struct registers *r, const uint32_t *nmis, uint32_t seen);
 void svm_launch(struct vcpu *v, void *host_stack_top, uint64_t *rsp, uint64_t *rip);
 void svm_stretch_call(void);
 void svm_stretch_int(void);
@@ -150,6 +153,8 @@ uint32_t svm_take_interrupt(void);
 uint32_t svm_halt(void);
 void svm_wait(uint32_t *halted, const uint32_t *nmis, uint32_t seen);
 void svm_nmi(void);
+/* VMSAVE: the guest's TR, LDTR, FS and GS into its VMCB. */
+void svm_save(uint64_t vmcb);
 extern char svm_stubs[];
 
 /* svm.c */
@@ -176,8 +181,15 @@ void clock_start(struct vcpu *v);
 /* event.c: from exit to entry. */
 void event_prepare(struct vcpu *v);
 void event_account(struct vcpu *v, uint64_t clock);
+/* The entry that event_prepare prepared did not happen. */
+void event_cancel(struct vcpu *v);
+/* Whether to leave the exit to a PMI that is due. */
+bool event_comes_first(const struct vcpu *v);
 /* After a #DB exit: whether the guest has to see it. */
 bool event_take_debug(struct vcpu *v);
+
+/* deliver.c: vmcb.event, at once, in software; false: could not, nothing has changed. */
+bool event_deliver(struct vcpu *v);
 
 /* exit.c */
 void exit_handle(struct vcpu *v);
@@ -200,16 +212,16 @@ void baton_join(struct vcpu *v);
 bool baton_needed(void);
 void baton_pause(struct vcpu *v);
 void baton_halt(struct vcpu *v);
-/* Before an entry: passes the baton on when the slice is over, and sees to it that the slice ends. */
-void baton_slice(struct vcpu *v);
+/* Before an entry: passes the baton on when the slice is over; when the next one is, by the clock. */
+uint64_t baton_slice(struct vcpu *v);
 void baton_collect_nmis(struct vcpu *v);
 
 /* alarm.c: one HPET comparator, through the IO-APIC, as an NMI to the CPU that runs its guest. */
 extern uint64_t alarm_tick;             /* clock units */
 /* Finds one that works; v is this CPU, on its host stack. */
 bool alarm_init(struct vcpu *v);
-/* Wants an NMI when the clock stands at `at`, or earlier. */
-void alarm_want(struct vcpu *v, uint64_t at);
+/* Wants an NMI when the clock stands at `at`, or earlier; whether the comparator had to be set. */
+bool alarm_want(struct vcpu *v, uint64_t at);
 /* Whether an NMI that came may be the alarm's; at most once for each. */
 bool alarm_due(struct vcpu *v);
 /* A PMI by the guest's LVT entry, which is masked then if `mask`. */

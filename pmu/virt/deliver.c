@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* Takes an event into the guest by hand: the processor clears TF doing so, the first instruction of the handler
+ * could not be stepped; and QEMU has an error with interrupts (event.c). Anything unusual is left to the processor.
+ * Source: AMD64 APM volume 2, "Long-Mode Interrupt Control Transfers". */
+#include "kernel/msr.h"
+#include "kernel/x86.h"
+#include "pmu/virt/svm.h"
+
+#define GATE_INTERRUPT 0x0e
+#define GATE_TRAP 0x0f
+#define GATE_PRESENT 0x80
+#define TSS_RSP0 4
+#define TSS_IST1 36
+#define RFLAGS_NT (1u << 14)
+#define RFLAGS_RF (1u << 16)
+
+struct gate {
+    uint16_t low, selector;
+    uint8_t stack, type;
+    uint16_t middle;
+    uint32_t high, reserved;
+};
+
+/* The gate, if it is one to 64-bit ring 0 code that this event may use. */
+static bool read_gate(const struct vcpu *v, struct gate *g)
+{
+    unsigned vector = v->vmcb.event & 0xff, dpl;
+    if (!(v->vmcb.efer & EFER_LMA) || 16 * vector + 15 > v->vmcb.idtr.limit)
+        return false;
+    if (guest_read(v, v->vmcb.idtr.base + 16 * vector, g, sizeof *g) != sizeof *g)
+        return false;
+    dpl = g->type >> 5 & 3;
+    if ((v->vmcb.event & EVENT_TYPE) == EVENT_SOFT_INT && dpl < v->vmcb.cpl)
+        return false;
+    unsigned kind = g->type & 0x9f;
+    return (kind == (GATE_PRESENT | GATE_INTERRUPT) || kind == (GATE_PRESENT | GATE_TRAP)) && g->selector >= 4 &&
+           !(g->selector & 3);
+}
+
+/* The top of the handler's stack, aligned. */
+static bool find_stack(struct vcpu *v, const struct gate *g, uint64_t *rsp)
+{
+    unsigned ist = g->stack & 7;
+    *rsp = v->vmcb.rsp;
+    if (ist || v->vmcb.cpl) {
+        svm_save(virt_physical(&v->vmcb)); /* VMRUN does not switch TR */
+        uint64_t at = v->vmcb.tr.base + (ist ? TSS_IST1 + 8 * (ist - 1) : TSS_RSP0);
+        if (guest_read(v, at, rsp, sizeof *rsp) != sizeof *rsp)
+            return false;
+    }
+    *rsp &= ~15ull;
+    return true;
+}
+
+static uint64_t pushed_flags(const struct vcpu *v)
+{
+    unsigned vector = v->vmcb.event & 0xff;
+    bool fault = (v->vmcb.event & EVENT_TYPE) == EVENT_EXCEPTION && vector != VECTOR_DB && vector != VECTOR_BP;
+    return v->vmcb.rflags | (fault ? RFLAGS_RF : 0);
+}
+
+static bool push_frame(const struct vcpu *v, uint64_t *rsp)
+{
+    uint64_t frame[] = { v->vmcb.ss.selector, v->vmcb.rsp, pushed_flags(v), v->vmcb.cs.selector, v->vmcb.rip,
+                         v->vmcb.event >> 32 };
+    unsigned n = v->vmcb.event & EVENT_HAS_CODE ? 6 : 5;
+    for (unsigned i = 0; i < n; i++) {
+        *rsp -= 8;
+        if (!guest_write64(v, *rsp, frame[i]))
+            return false;
+    }
+    return true;
+}
+
+bool event_deliver(struct vcpu *v)
+{
+    struct gate g;
+    uint64_t rsp;
+    if (!read_gate(v, &g) || !find_stack(v, &g, &rsp) || !push_frame(v, &rsp))
+        return false;
+
+    struct segment ss = v->vmcb.ss;
+    bool same_stack = !v->vmcb.cpl && !(g.stack & 7);
+    if ((v->vmcb.event & EVENT_TYPE) == EVENT_SOFT_INT)
+        count_add(v, v->soft_user, 1);
+    virt_set_cpl(v, g.selector, 0);
+    v->vmcb.ss = same_stack ? ss : (struct segment){ 0, 0, 0, 0 };
+    v->vmcb.rsp = rsp;
+    v->vmcb.rip = g.low | (uint64_t)g.middle << 16 | (uint64_t)g.high << 32;
+    v->vmcb.rflags &= ~(uint64_t)(RFLAGS_TF | RFLAGS_NT | RFLAGS_RF | (g.type & 1 ? 0 : RFLAGS_IF));
+    v->vmcb.shadow = 0;
+    v->vmcb.event = 0;
+    return true;
+}
