@@ -327,6 +327,10 @@ void sched_tick(void)
     if (queues[cpu->number].head)
         __atomic_store_n(&cpu->reschedule, 1, __ATOMIC_RELAXED);
     lock_release(&sched_lock, irql);
+    /* QEMU with -icount changes the CPU only at PAUSE, HLT or a deadline, and then begins with the first one. So
+     * each tick of the first one it is another CPU's turn, and the others let it pass. */
+    if (cpus[0]->ticks % cpu_count != cpu->number)
+        pause();
 }
 
 /* --- CPUs. --- */

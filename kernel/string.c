@@ -31,7 +31,7 @@ void *memmove(void *to, const void *from, size_t size)
 void *memset(void *to, int value, size_t size)
 {
     char *t = to;
-    uint64_t v = 0x0101010101010101 * (uint8_t)value;
+    uint64_t v = 0x0101010101010101ul * (uint8_t)value;
     for (; size >= 8; size -= 8, t += 8)
         ((struct word *)t)->v = v;
     while (size--)

@@ -22,8 +22,11 @@
 #define FIXED_SELECTOR (1u << 30) /* of RDPMC: Intel's fixed counters */
 #define ALL_ELEMENTS ((1ul << MAX_HW_COUNTERS) - 1)
 
+/* Ring 3 must align its block to 4 only. */
+typedef THREAD_PERFORMANCE_DATA block_at_4 __attribute__((aligned(4)));
+
 struct thread_profiling {
-    THREAD_PERFORMANCE_DATA *block; /* the ring-3 block, through the window of `slot` */
+    block_at_4 *block;              /* the ring-3 block, through the window of `slot` */
     uint64_t user_address;          /* what ring 3 calls it: the handle */
     unsigned slot;
     uint64_t mask;                  /* as asked for */
@@ -59,7 +62,7 @@ static void read_counters(uint64_t elements, uint64_t *values)
 
 static void leave(struct thread_profiling *p, uint64_t tsc, const uint64_t *values, KWAIT_REASON reason)
 {
-    THREAD_PERFORMANCE_DATA *block = p->block;
+    block_at_4 *block = p->block;
     p->cycle_total += tsc - p->cycle_start;
     block->CycleTime.Total = p->cycle_total;
     for (uint64_t left = p->active; left; left &= left - 1) {
@@ -68,13 +71,13 @@ static void leave(struct thread_profiling *p, uint64_t tsc, const uint64_t *valu
         block->HwCounters[i].Total = p->total[i];
     }
     block->ContextSwitches = ++p->switches;
-    __atomic_fetch_or(&block->WaitReasonBitMap, 1ul << reason, __ATOMIC_RELAXED);
+    block->WaitReasonBitMap |= 1ul << reason; /* the reader, who exchanges it, is the thread itself */
     block->UpdateCount = ++p->updates;
 }
 
 static void arrive(struct thread_profiling *p, uint64_t tsc, const uint64_t *values)
 {
-    THREAD_PERFORMANCE_DATA *block = p->block;
+    block_at_4 *block = p->block;
     p->cycle_start = tsc;
     block->CycleTime.Start = tsc;
     for (uint64_t left = p->active; left; left &= left - 1) {
@@ -243,7 +246,7 @@ static bool pin_block(struct thread_profiling *p, const uint64_t *pml4)
         return false;
     }
     uint8_t *window = vm_window_map(p->slot, first_page, second_page);
-    p->block = (THREAD_PERFORMANCE_DATA *)(window + p->user_address % PAGE_SIZE);
+    p->block = (block_at_4 *)(window + p->user_address % PAGE_SIZE);
     return true;
 }
 
@@ -260,7 +263,7 @@ static ULONG unused_bits(void)
 
 static void write_block(const struct thread_profiling *p)
 {
-    THREAD_PERFORMANCE_DATA *block = p->block;
+    block_at_4 *block = p->block;
     block->ProcessorNumber = (PROCESSOR_NUMBER){ 0 };
     block->ContextSwitches = 0;
     block->WaitReasonBitMap = 0;

@@ -7,6 +7,8 @@
 
 #define ALL_ELEMENTS ((1u << MAX_HW_COUNTERS) - 1)
 #define BLOCKS 64
+/* Follows pointers of the caller, which may be NULL or unaligned: a fault is the answer, not what UBSAN makes of it. */
+#define FOLLOWS_CALLER __attribute__((no_sanitize("undefined")))
 #define FIXED_SELECTOR (1u << 30) /* of RDPMC: Intel's fixed counters */
 
 /* Where the blocks come from: one per thread at most, so a small fixed pool. No block straddles a page. */
@@ -33,6 +35,7 @@ static void free_block(PVOID block)
 
 /* STATUS_INVALID_PARAMETER_2: Flags. STATUS_INVALID_PARAMETER_3: mask. STATUS_NO_MEMORY. Then
  * NtSetInformationThread's. A failure leaves *PerformanceDataHandle alone (our choice). */
+FOLLOWS_CALLER
 NTSTATUS RtlEnableThreadProfiling(HANDLE ThreadHandle, ULONG Flags, ULONG64 HardwareCounters,
                                   PVOID *PerformanceDataHandle)
 {
@@ -86,7 +89,7 @@ static inline uint64_t read_pmc(uint32_t selector)
 
 /* A counter is narrower than 64 bits, and its wrap must not show. NT: the kernel leaves the unused bits of both
  * kinds of counters in CycleTime.Index, which Windows does not use. */
-static inline uint64_t difference(PTHREAD_PERFORMANCE_DATA block, uint32_t selector, uint64_t start)
+FOLLOWS_CALLER static inline uint64_t difference(PTHREAD_PERFORMANCE_DATA block, uint32_t selector, uint64_t start)
 {
     unsigned shift = block->CycleTime.Index >> (selector & FIXED_SELECTOR ? 8 : 0) & 63;
     return (read_pmc(selector) - start) << shift >> shift;
@@ -94,7 +97,7 @@ static inline uint64_t difference(PTHREAD_PERFORMANCE_DATA block, uint32_t selec
 
 #define FLAG_MASK (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
 
-static NTSTATUS check_read(ULONG flags, const PERFORMANCE_DATA *data)
+FOLLOWS_CALLER static NTSTATUS check_read(ULONG flags, const PERFORMANCE_DATA *data)
 {
     if (data->Size != sizeof *data)
         return STATUS_INVALID_BUFFER_SIZE;
@@ -104,7 +107,7 @@ static NTSTATUS check_read(ULONG flags, const PERFORMANCE_DATA *data)
 }
 
 /* One attempt at everything that a switch could tear. */
-static ULONG read_counters(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DATA data)
+FOLLOWS_CALLER static ULONG read_counters(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DATA data)
 {
     ULONG filled = 0, configured = block->HwCountersCount;
     uint64_t left = block->HardwareCounters & ALL_ELEMENTS;
@@ -125,6 +128,7 @@ static ULONG read_counters(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DATA dat
  * last, so that a switch or a migration in the middle is seen.
  * STATUS_INVALID_BUFFER_SIZE, STATUS_INVALID_PARAMETER_3 (version), STATUS_INVALID_PARAMETER_2 (flags).
  * NT: Windows takes differences in 32 bits and loses what is more; it reads counters after its last comparison. */
+FOLLOWS_CALLER
 NTSTATUS RtlReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags, PPERFORMANCE_DATA PerformanceData)
 {
     PTHREAD_PERFORMANCE_DATA block = PerformanceDataHandle;

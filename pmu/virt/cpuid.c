@@ -9,7 +9,12 @@
 #define LEAF_OWN_LAST 0x40000002
 enum { A, B, C, D };
 
-static uint32_t word(const char *text) { return *(const uint32_t *)(const void *)text; }
+static uint32_t word(const char *text)
+{
+    uint32_t w;
+    memcpy(&w, text, sizeof w);
+    return w;
+}
 
 static void vendor(uint32_t r[4])
 {

@@ -75,18 +75,16 @@ bool ring3_profiled(void)
     return enabled == TRUE;
 }
 
-PERFORMANCE_DATA ring3_data(void)
+void ring3_data(PERFORMANCE_DATA *data)
 {
-    PERFORMANCE_DATA data;
-    memset(&data, FILL, sizeof data);
-    data.Size = sizeof data;
-    data.Version = PERFORMANCE_DATA_VERSION;
-    return data;
+    memset(data, FILL, sizeof *data);
+    data->Size = sizeof *data;
+    data->Version = PERFORMANCE_DATA_VERSION;
 }
 
-NTSTATUS ring3_set(ULONG64 mask, ULONG flags, ULONG enable, const void *block)
+NTSTATUS ring3_set(ULONG64 mask, ULONG flags, ULONG enable, void *block)
 {
-    THREAD_PROFILING_INFORMATION info = { mask, flags, enable, (PTHREAD_PERFORMANCE_DATA)(uint64_t)block };
+    THREAD_PROFILING_INFORMATION info = { mask, flags, enable, block };
     return ZwSetInformationThread(NtCurrentThread(), ThreadCounterProfiling, &info, sizeof info);
 }
 

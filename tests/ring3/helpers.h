@@ -42,8 +42,8 @@ HANDLE ring3_handle(ACCESS_MASK access);
 /* Whether the calling thread is profiled. */
 bool ring3_profiled(void);
 /* Size and Version set, all else FILL. */
-PERFORMANCE_DATA ring3_data(void);
+void ring3_data(PERFORMANCE_DATA *data);
 /* NtSetInformationThread, class 32, for the calling thread. */
-NTSTATUS ring3_set(ULONG64 mask, ULONG flags, ULONG enable, const void *block);
+NTSTATUS ring3_set(ULONG64 mask, ULONG flags, ULONG enable, void *block);
 /* Whether all these bytes are `value`. */
 bool ring3_all(const void *bytes, size_t size, uint8_t value);

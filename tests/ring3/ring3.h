@@ -12,9 +12,9 @@ void user_spin_profiled(uint64_t mask);    /* the same, running */
 void user_spin(uint64_t unused);           /* runs, not profiled, until it is terminated */
 void user_end_profiled(uint64_t mask);     /* ends without disabling */
 void user_fault_profiled(uint64_t mask);   /* enables, then writes to address 0 */
-void user_sleep_measured(uint64_t mask);   /* user_values: growth of counter 0 over 20 ms of sleep */
+void user_sleep_measured(uint64_t mask);   /* user_values: element 0 over 20 ms of sleep, over 200,000 turns */
 void user_grows(uint64_t mask);            /* 1,000 reads: no value ever decreases */
-void user_interrupted(uint64_t unused);    /* user_values: ticks and cycles while user_state is 1 */
+void user_interrupted(uint64_t ticks);     /* runs so long with user_state 1; user_values: ticks, cycles */
 void user_visit_cpus(uint64_t selector);   /* profiled on each CPU in turn: RDPMC and reads work */
 void user_rdpmc(uint64_t selector);        /* not profiled: does not survive */
 void user_rdpmc_mask_0(uint64_t selector); /* profiled without counters: does not survive */
@@ -29,7 +29,7 @@ extern uint64_t user_handle;
 extern uint64_t user_values[4];
 extern PERFORMANCE_DATA user_data;
 
-/* tests/ring3/thread_profiling_input.c */
+/* tests/ring3/thread_profiling_block.c; also without counters */
 void user_block_freed(uint64_t mask);
 void user_block_straddles(uint64_t mask);
 

@@ -108,7 +108,8 @@ TEST_USER(thread_profiling, any_mask, "mask bits without a configured counter ar
 TEST_USER(thread_profiling, enabled_twice, "a second enable is refused and disturbs nothing [TP-38 TP-42]")
 {
     HANDLE profile = NULL;
-    PERFORMANCE_DATA data = ring3_data();
+    PERFORMANCE_DATA data;
+    ring3_data(&data);
     CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 1, &profile), ERROR_SUCCESS);
     refused(NtCurrentThread(), 1, 1, STATUS_WMI_ALREADY_ENABLED);
     refused(NtCurrentThread(), 0, 0xffff, STATUS_WMI_ALREADY_ENABLED);
@@ -212,7 +213,8 @@ static DWORD disable_others(PVOID profile)
 TEST_USER(thread_profiling, disable_another, "nobody disables another thread, enabled or not [TP-50 TP-51]")
 {
     HANDLE profile = NULL;
-    PERFORMANCE_DATA data = ring3_data();
+    PERFORMANCE_DATA data;
+    ring3_data(&data);
     CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 0, &profile), ERROR_SUCCESS);
     CHECK_STATUS(ring3_run(disable_others, profile), STATUS_SUCCESS);
     CHECK(ring3_profiled());
@@ -224,7 +226,9 @@ TEST_USER(thread_profiling, disable_another, "nobody disables another thread, en
 TEST_USER(thread_profiling, starts_again, "enabled again, switches and cycles start from zero [TP-52]")
 {
     HANDLE profile = NULL;
-    PERFORMANCE_DATA first = ring3_data(), second = ring3_data();
+    PERFORMANCE_DATA first, second;
+    ring3_data(&first);
+    ring3_data(&second);
     CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 0, &profile), ERROR_SUCCESS);
     for (unsigned i = 0; i < 20; i++)
         Sleep(1);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* Looking into a ring-3 process from a test. */
+#pragma once
+#include "kernel/process.h"
+#include "kernel/sched.h"
+#include "kernel/thread.h"
+#include "tests/ring3/ring3.h"
+#include "tests/test.h"
+#include "tests/user.h"
+
+#define PEEK_TRIES 1000u /* naps of a tick */
+
+/* A function with an argument, as user_start and user_run take it. */
+#define USER(function) ((void (*)(void))(function))
+
+static inline uint64_t peek(const struct process *process, const uint64_t *where)
+{
+    uint64_t value = 0;
+    CHECK(process_read(process, &value, (uint64_t)where, sizeof value));
+    return value;
+}
+
+static inline void nap(void) { sched_wait(NULL, sched_time_ns() + sched_tick_ns(), DelayExecution); }
+
+/* Waits until *where is at least `value`. */
+static inline bool peek_wait(const struct process *process, const uint64_t *where, uint64_t value)
+{
+    for (unsigned i = 0; i < PEEK_TRIES && peek(process, where) < value; i++)
+        nap();
+    return CHECK(peek(process, where) >= value);
+}
+
+/* Ends a thread that does not end by itself, and fetches its checks. */
+static inline void end_by_force(struct process *process, struct thread *thread)
+{
+    if (thread)
+        thread_terminate(thread, STATUS_SUCCESS);
+    if (thread)
+        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    user_finish(process, thread);
+}
+
+/* A ring-3 thread in a process of its own, on these CPUs. */
+struct runner {
+    struct process *process;
+    struct thread *thread;
+};
+
+static inline struct runner start_on(void (*function)(uint64_t), uint64_t argument, uint64_t affinity)
+{
+    struct runner r = { process_create(), NULL };
+    if (r.process)
+        r.thread = thread_create_user("profiled", r.process, (uint64_t)function, argument, affinity);
+    CHECK(r.thread != NULL);
+    return r;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* Dying of an exception in ring 3, seen by the creator in the same process, and for tests/exceptions.c. */
+#include "tests/ring3/exceptions.h"
+#include "tests/ring3/helpers.h"
+#include "tests/ring3/ring3.h"
+
+uint64_t user_exception_count; /* how often an instruction that must fault did not; data, not to be executed */
+
+#define FUNCTION(name, code, status, address)                                                                      \
+    static void exception_##name(void)                                                                             \
+    {                                                                                                              \
+        asm volatile(code : : : "rax", "rcx", "rdx", "rsi", "rdi", "memory", "cc");                                \
+        user_exception_count++;                                                                                    \
+    }
+EXCEPTIONS(FUNCTION)
+
+#define ROW(name, code, status, address) { #name, exception_##name, status },
+static const struct {
+    const char *name;
+    void (*function)(void);
+    NTSTATUS status;
+} rows[] = { EXCEPTIONS(ROW) };
+
+void user_exception(uint64_t kind) { rows[kind].function(); }
+
+static DWORD run_row(PVOID kind)
+{
+    rows[(uint64_t)kind].function();
+    return STATUS_SUCCESS;
+}
+
+static uint64_t turns, stop; /* atomic */
+
+static DWORD bystander(PVOID unused)
+{
+    (void)unused;
+    while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+        ring3_work(100);
+        __atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED);
+    }
+    return 1234;
+}
+
+TEST_USER(exceptions, creator_sees,
+          "a thread that dies of an exception leaves its status to its creator, and the process goes on")
+{
+    DWORD code = 0;
+    HANDLE other = CreateThread(NULL, 0, bystander, NULL, 0, NULL);
+    REQUIRE(other != NULL);
+    for (uint64_t kind = 0; kind < KIND_COUNT; kind++) {
+        NTSTATUS status = ring3_run(run_row, (PVOID)kind);
+        if (!CHECK_STATUS(status, rows[kind].status))
+            test_note("exception %s", rows[kind].name);
+    }
+    CHECK_EQ(user_exception_count, 0);
+    uint64_t before = __atomic_load_n(&turns, __ATOMIC_RELAXED);
+    Sleep(5);
+    CHECK(__atomic_load_n(&turns, __ATOMIC_RELAXED) > before);
+    __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+    CHECK_EQ(WaitForSingleObject(other, INFINITE), WAIT_OBJECT_0);
+    CHECK(GetExitCodeThread(other, &code));
+    CHECK_EQ(code, 1234);
+    CHECK(CloseHandle(other));
+}

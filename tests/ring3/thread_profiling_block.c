@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* Blocks that lie across two pages, that go away while the kernel writes them, and the pointers that only ring 3
+ * follows. Ring 0 runs the user_* ones again with counters that count. */
+#include "tests/ring3/helpers.h"
+#include "tests/ring3/ring3.h"
+#include "kernel/string.h"
+
+#define BLOCK_SIZE sizeof(THREAD_PERFORMANCE_DATA)
+#define BOTH (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
+
+/* Enables with this block by the system call, as the Rtl function would. */
+static void enable_with(void *address, ULONG64 mask)
+{
+    THREAD_PERFORMANCE_DATA block;
+    memset(&block, 0, sizeof block);
+    block.Size = BLOCK_SIZE;
+    block.Version = THREAD_PERFORMANCE_DATA_VERSION;
+    block.HardwareCounters = mask;
+    memcpy(address, &block, sizeof block);
+    CHECK_STATUS(ring3_set(mask, 1, TRUE, address), STATUS_SUCCESS);
+}
+
+static void check_straddling(uint8_t *address, ULONG64 mask)
+{
+    PERFORMANCE_DATA data, later;
+    ring3_data(&data);
+    ring3_data(&later);
+    memset(address - 8, FILL, BLOCK_SIZE + 16);
+    enable_with(address, mask);
+    Sleep(1);
+    CHECK_EQ(ReadThreadProfilingData(address, BOTH, &data), ERROR_SUCCESS);
+    CHECK(data.ContextSwitchCount > 0);
+    CHECK(data.WaitReasonBitMap & UINT64_C(1) << DelayExecution);
+    CHECK(data.CycleTime > 0);
+    CHECK_EQ(ReadThreadProfilingData(address, BOTH, &later), ERROR_SUCCESS);
+    CHECK(later.CycleTime > data.CycleTime);
+    for (unsigned i = 0; i < data.HwCountersCount; i++) {
+        CHECK(data.HwCounters[i].Value > 0);
+        CHECK(later.HwCounters[i].Value > data.HwCounters[i].Value);
+    }
+    CHECK_STATUS(ring3_set(0, 0, FALSE, address), STATUS_SUCCESS);
+    Sleep(0);
+    CHECK(ring3_all(address - 8, 8, FILL) && ring3_all(address + BLOCK_SIZE, 8, FILL));
+}
+
+void user_block_straddles(uint64_t mask)
+{
+    uint8_t *pages = ring3_pages(2);
+    REQUIRE(pages != NULL);
+    for (unsigned inside = 8; inside < BLOCK_SIZE; inside += 8)
+        check_straddling(pages + RING3_PAGE - inside, mask);
+    for (unsigned inside = 4; inside < BLOCK_SIZE; inside += 8) /* fields across the two pages, too */
+        check_straddling(pages + RING3_PAGE - inside, mask);
+}
+
+TEST_USER(thread_profiling_block, straddles, "a block may lie across two pages, anyhow") { user_block_straddles(3); }
+
+/* The region stays mapped as long as it likes: the kernel must hold the page, or let go of the thread. */
+static void go_on_without(uint64_t mask, unsigned pages, unsigned offset)
+{
+    uint8_t *region = ring3_pages(pages);
+    REQUIRE(region != NULL);
+    enable_with(region + offset, mask);
+    Sleep(1);
+    ring3_free(region);
+    uint8_t *reused = ring3_pages(pages); /* who gets the page now must keep it */
+    REQUIRE(reused != NULL);
+    memset(reused, FILL, pages * RING3_PAGE);
+    for (unsigned i = 0; i < 10; i++) {
+        Sleep(1);
+        ring3_work(10000);
+    }
+    CHECK(ring3_all(reused, pages * RING3_PAGE, FILL));
+    ring3_free(reused);
+}
+
+static DWORD freed_one(PVOID mask)
+{
+    go_on_without((uint64_t)mask, 1, 64);
+    return 0;
+}
+
+static DWORD freed_two(PVOID mask)
+{
+    go_on_without((uint64_t)mask, 2, RING3_PAGE - 64);
+    return 0;
+}
+
+static DWORD freed_and_disabled(PVOID mask)
+{
+    uint8_t *region = ring3_pages(1);
+    THREAD_PERFORMANCE_DATA block;
+    if (!region)
+        return (DWORD)STATUS_NO_MEMORY;
+    enable_with(region, (uint64_t)mask);
+    ring3_free(region);
+    Sleep(1);
+    /* The address is no good any more; a good one is not the one of the enable. Only the thread's end disables. */
+    CHECK_STATUS(ring3_set(0, 0, FALSE, region), STATUS_ACCESS_VIOLATION);
+    NTSTATUS status = ring3_set(0, 0, FALSE, &block);
+    CHECK(status == STATUS_INVALID_PARAMETER || status == STATUS_WMI_ALREADY_DISABLED);
+    Sleep(1);
+    return 0;
+}
+
+/* Read-only now: the reader faults in ring 3, the kernel writes on through its own mapping, or disables. */
+static DWORD made_read_only(PVOID mask)
+{
+    uint8_t *region = ring3_pages(1);
+    if (!region)
+        return (DWORD)STATUS_NO_MEMORY;
+    enable_with(region, (uint64_t)mask);
+    ring3_protect(region, PAGE_READONLY);
+    for (unsigned i = 0; i < 5; i++)
+        Sleep(1);
+    ring3_protect(region, PAGE_READWRITE);
+    Sleep(1);
+    return 0;
+}
+
+void user_block_freed(uint64_t mask)
+{
+    CHECK_STATUS(ring3_run(freed_one, (PVOID)mask), STATUS_SUCCESS);
+    CHECK_STATUS(ring3_run(freed_two, (PVOID)mask), STATUS_SUCCESS);
+    CHECK_STATUS(ring3_run(freed_and_disabled, (PVOID)mask), STATUS_SUCCESS);
+    CHECK_STATUS(ring3_run(made_read_only, (PVOID)mask), STATUS_SUCCESS);
+    CHECK(!ring3_profiled());
+}
+
+TEST_USER(thread_profiling_block, freed,
+          "a block freed or made read-only while the thread is profiled harms nobody, then the thread ends [TP-96]")
+{
+    user_block_freed(0);
+    user_block_freed(3);
+}
+
+TEST_USER(thread_profiling_block, same_block, "a block of another thread, and one on the stack, are blocks like any")
+{
+    THREAD_PERFORMANCE_DATA block;
+    enable_with(&block, 1);
+    CHECK_STATUS(ring3_run(freed_one, (PVOID)1), STATUS_SUCCESS);
+    Sleep(1);
+    CHECK(block.ContextSwitches > 0);
+    CHECK_STATUS(ring3_set(0, 0, FALSE, &block), STATUS_SUCCESS);
+}
+
+/* --- Pointers that the Rtl functions follow in ring 3. --- */
+
+static DWORD enable_to(PVOID where) { return EnableThreadProfiling(GetCurrentThread(), 1, 1, where); }
+
+static DWORD read_from(PVOID profile)
+{
+    PERFORMANCE_DATA data;
+    ring3_data(&data);
+    return ReadThreadProfilingData(profile, 1, &data);
+}
+
+static DWORD read_to(PVOID data)
+{
+    HANDLE profile = NULL;
+    if (EnableThreadProfiling(GetCurrentThread(), 1, 1, &profile) != ERROR_SUCCESS)
+        return (DWORD)STATUS_UNSUCCESSFUL;
+    return ReadThreadProfilingData(profile, 1, data);
+}
+
+static void faults(LPTHREAD_START_ROUTINE function, uint64_t address)
+{
+    CHECK_STATUS(ring3_run(function, (PVOID)address), STATUS_ACCESS_VIOLATION);
+}
+
+TEST_USER(thread_profiling_block, ring3_pointers,
+          "out pointers and handles that only ring 3 follows end the thread, profiled as it is [TP-53]")
+{
+    static const uint64_t bad[] = { 0, 1, 0xfff, 0x1000, 0x0000f00000000000, 0x00007fffffff0000, 0x0000800000000000,
+                                    0xfedcba9876543210, 0xffff800000000000, 0xffffff0000000000, 0xffffffff80000000,
+                                    0xffffffff81000000 };
+    uint8_t *pages = ring3_pages(2), *middle = pages + RING3_PAGE, *end = middle + RING3_PAGE;
+    PERFORMANCE_DATA good;
+    ring3_data(&good);
+    REQUIRE(pages != NULL);
+    for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        faults(enable_to, bad[i]);
+        faults(read_from, bad[i]);
+        faults(read_to, bad[i]);
+    }
+    memcpy(pages, &good, sizeof good);
+    memcpy(middle - 16, &good, 16);
+    memcpy(end - 16, &good, 16);
+    faults(read_to, (uint64_t)end - 16); /* the rest of it in the hole */
+    ring3_protect(middle, PAGE_READONLY);
+    faults(enable_to, (uint64_t)middle);
+    faults(enable_to, (uint64_t)middle - 4);
+    faults(read_to, (uint64_t)middle - 16);
+    ring3_protect(pages, PAGE_READONLY);
+    faults(read_to, (uint64_t)pages);
+    CHECK(!ring3_profiled());
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* Thread profiling with handles that are closed, of the wrong kind, without the access, or random. Statuses as in
+ * spec/windows-api.md 1.6. Another process's handles: user_foreign_handle. */
+#include "tests/ring3/helpers.h"
+#include "tests/ring3/ring3.h"
+#include "kernel/string.h"
+
+#define CLASS ThreadCounterProfiling
+#define MARK ((HANDLE)0x1234567)
+#define RANDOM_HANDLES 4000u
+
+/* Every call with this handle gets the status, and nothing is enabled, disabled or written. */
+static void refused(HANDLE handle, NTSTATUS set, NTSTATUS query)
+{
+    THREAD_PERFORMANCE_DATA block;
+    THREAD_PROFILING_INFORMATION on = { 0, 1, TRUE, &block }, off = { 0, 0, FALSE, &block };
+    HANDLE profile = MARK;
+    BOOLEAN enabled = FILL;
+    ULONG length = 1234;
+    CHECK_STATUS(ZwSetInformationThread(handle, CLASS, &on, sizeof on), set);
+    CHECK_STATUS(ZwSetInformationThread(handle, CLASS, &off, sizeof off), set);
+    CHECK_STATUS(RtlEnableThreadProfiling(handle, 1, 1, &profile), set);
+    CHECK_EQ(EnableThreadProfiling(handle, 1, 1, &profile), RtlNtStatusToDosError(set));
+    CHECK(profile == MARK);
+    CHECK_STATUS(ZwQueryInformationThread(handle, CLASS, &enabled, 1, &length), query);
+    CHECK_STATUS(RtlQueryThreadProfiling(handle, &enabled), query);
+    CHECK_EQ(QueryThreadProfiling(handle, &enabled), RtlNtStatusToDosError(query));
+    CHECK_EQ(enabled, FILL);
+    CHECK_EQ(length, 1234);
+    CHECK(!ring3_profiled());
+}
+
+static void invalid(HANDLE handle) { refused(handle, STATUS_INVALID_HANDLE, STATUS_INVALID_HANDLE); }
+
+TEST_USER(thread_profiling_handles, closed, "NULL, a closed handle, and what lies between handles [TP-39 TP-42]")
+{
+    HANDLE me = ring3_handle(THREAD_ALL_ACCESS);
+    uint64_t value = (uint64_t)me;
+    invalid(NULL);
+    for (uint64_t i = 1; i < 4; i++)
+        invalid((HANDLE)(value + i));
+    invalid((HANDLE)(value | UINT64_C(1) << 32));
+    invalid((HANDLE)(value | UINT64_C(1) << 63));
+    CHECK(CloseHandle(me));
+    invalid(me);
+    CHECK_EQ(RtlNtStatusToDosError(STATUS_INVALID_HANDLE), ERROR_INVALID_HANDLE);
+    for (int64_t i = -64; i < 0; i++)
+        if (i != -1 && i != -2)
+            invalid((HANDLE)i);
+}
+
+TEST_USER(thread_profiling_handles, wrong_type, "a process is no thread")
+{
+    refused(NtCurrentProcess(), STATUS_OBJECT_TYPE_MISMATCH, STATUS_OBJECT_TYPE_MISMATCH);
+    CHECK_EQ(RtlNtStatusToDosError(STATUS_OBJECT_TYPE_MISMATCH), ERROR_INVALID_HANDLE);
+}
+
+TEST_USER(thread_profiling_handles, access,
+          "set wants THREAD_SET_INFORMATION, query THREAD_QUERY_INFORMATION, nothing else helps [TP-40 TP-47]")
+{
+    HANDLE none = ring3_handle(0);
+    HANDLE others = ring3_handle(THREAD_ALL_ACCESS & ~(ACCESS_MASK)(THREAD_SET_INFORMATION | THREAD_QUERY_INFORMATION));
+    HANDLE set = ring3_handle(THREAD_SET_INFORMATION), query = ring3_handle(THREAD_QUERY_INFORMATION);
+    HANDLE profile = MARK;
+    BOOLEAN enabled = FILL;
+    refused(none, STATUS_ACCESS_DENIED, STATUS_ACCESS_DENIED);
+    refused(others, STATUS_ACCESS_DENIED, STATUS_ACCESS_DENIED);
+    CHECK_EQ(EnableThreadProfiling(query, 0, 0, &profile), ERROR_ACCESS_DENIED);
+    CHECK(profile == MARK);
+    CHECK_EQ(QueryThreadProfiling(set, &enabled), ERROR_ACCESS_DENIED);
+    CHECK_EQ(enabled, FILL);
+    CHECK_EQ(EnableThreadProfiling(set, 0, 0, &profile), ERROR_SUCCESS);
+    CHECK_EQ(QueryThreadProfiling(query, &enabled), ERROR_SUCCESS);
+    CHECK_EQ(enabled, TRUE);
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    CHECK(CloseHandle(none) && CloseHandle(others) && CloseHandle(set) && CloseHandle(query));
+}
+
+TEST_USER(thread_profiling_handles, access_not_gained, "duplicating a handle gives no access that it lacked")
+{
+    HANDLE poor = ring3_handle(SYNCHRONIZE), rich = MARK, same = NULL;
+    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), poor, NtCurrentProcess(), &rich, THREAD_SET_INFORMATION, 0, 0),
+                 STATUS_ACCESS_DENIED);
+    CHECK(rich == MARK);
+    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), poor, NtCurrentProcess(), &same, THREAD_ALL_ACCESS, 0,
+                                   DUPLICATE_SAME_ACCESS),
+                 STATUS_SUCCESS);
+    refused(same, STATUS_ACCESS_DENIED, STATUS_ACCESS_DENIED);
+    CHECK(CloseHandle(poor) && CloseHandle(same));
+}
+
+/* Any 64 bits, any 32, near the table, near the pseudo-handles. */
+static HANDLE random_handle(uint64_t *state)
+{
+    uint64_t value = ring3_random(state);
+    switch (ring3_random(state) % 4) {
+    case 0:
+        return (HANDLE)value;
+    case 1:
+        return (HANDLE)(value >> 32);
+    case 2:
+        return (HANDLE)(value % 2048);
+    default:
+        return (HANDLE)(-(value % 4096) - 3);
+    }
+}
+
+TEST_USER(thread_profiling_handles, random, "4,000 random handles, profiled and not [TP-39]")
+{
+    uint64_t state = 0x853c49e6748fea9b;
+    THREAD_PERFORMANCE_DATA block, other;
+    THREAD_PROFILING_INFORMATION on = { 1, 1, TRUE, &other }, off = { 0, 0, FALSE, &block };
+    HANDLE open = ring3_handle(THREAD_ALL_ACCESS);
+    unsigned tried = 0;
+    for (unsigned i = 0; i < RANDOM_HANDLES; i++) {
+        HANDLE handle = random_handle(&state);
+        BOOLEAN enabled = FILL;
+        if (handle == open || handle == NtCurrentThread() || handle == NtCurrentProcess())
+            continue;
+        if (i == RANDOM_HANDLES / 2)
+            CHECK_STATUS(ring3_set(0, 1, TRUE, &block), STATUS_SUCCESS);
+        CHECK_STATUS(ZwSetInformationThread(handle, CLASS, &on, sizeof on), STATUS_INVALID_HANDLE);
+        CHECK_STATUS(ZwSetInformationThread(handle, CLASS, &off, sizeof off), STATUS_INVALID_HANDLE);
+        CHECK_EQ(QueryThreadProfiling(handle, &enabled), ERROR_INVALID_HANDLE);
+        CHECK_EQ(enabled, FILL);
+        CHECK(ring3_profiled() == (i >= RANDOM_HANDLES / 2));
+        tried++;
+    }
+    CHECK_RANGE(tried, RANDOM_HANDLES - 20, RANDOM_HANDLES); /* `open` may have been among them */
+    CHECK_STATUS(ring3_set(0, 0, FALSE, &block), STATUS_SUCCESS);
+    CHECK(CloseHandle(open));
+}
+
+TEST_USER(thread_profiling_handles, random_profiles,
+          "a disable with 4,000 random addresses is refused, and the thread stays profiled [TP-91]")
+{
+    uint64_t state = 0xda3e39cb94b95bdb;
+    HANDLE profile = NULL;
+    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 0, &profile), ERROR_SUCCESS);
+    for (unsigned i = 0; i < RANDOM_HANDLES; i++) {
+        uint64_t address = ring3_random(&state);
+        if (i % 2) /* in or near the image */
+            address = 0x400000 + address % 0x100000;
+        if (address == (uint64_t)profile)
+            continue;
+        NTSTATUS status = RtlDisableThreadProfiling((PVOID)address);
+        if (address % 4)
+            CHECK_STATUS(status, STATUS_DATATYPE_MISALIGNMENT);
+        else
+            CHECK(status == STATUS_ACCESS_VIOLATION || status == STATUS_INVALID_PARAMETER);
+    }
+    CHECK(ring3_profiled());
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}
+
+void user_own_handle(uint64_t n)
+{
+    HANDLE handle = NULL;
+    while (n--)
+        handle = ring3_handle(THREAD_ALL_ACCESS);
+    __atomic_store_n(&user_handle, (uint64_t)handle, __ATOMIC_RELEASE);
+    for (;;)
+        Sleep(1);
+}
+
+void user_foreign_handle(uint64_t handle) { invalid((HANDLE)handle); }

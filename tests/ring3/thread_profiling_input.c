@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* Thread profiling with pointers and blocks that are not what they should be. Ring 3 can hand anything to a service:
+ * it gets the status of spec/windows-api.md 1.6 and nothing changes. What the Rtl functions do with a bad pointer
+ * they do in ring 3: the thread ends by an access violation, and that is all. Handles: thread_profiling_handles.c. */
+#include "tests/ring3/helpers.h"
+#include "tests/ring3/ring3.h"
+#include "kernel/string.h"
+
+#define CLASS ThreadCounterProfiling
+#define INFO_SIZE sizeof(THREAD_PROFILING_INFORMATION)
+#define BLOCK_SIZE sizeof(THREAD_PERFORMANCE_DATA)
+#define ME NtCurrentThread()
+
+/* Not ring 3's to write: NULL and near it, a hole, the end of user space, non-canonical, the kernel's direct map,
+ * windows, image; ranges that wrap around. */
+static const uint64_t bad[] = {
+    0, 4, 8, 0xffc, 0x1000, 0x0000000f00000000, 0x00007ffffffeff00, 0x00007fffffff0000, 0x00007ffffffffffc,
+    0x0000800000000000, 0x0123456789abcdec, 0x8000000000000000, 0xffff7ffffffffffc, 0xffff800000000000,
+    0xffff800000100000, 0xffffff0000000000, 0xffffffff80000000, 0xffffffff81000000, 0xfffffffffffffe40,
+    0xfffffffffffffff8, 0xfffffffffffffffc,
+};
+#define BAD_COUNT (sizeof bad / sizeof bad[0])
+
+static const uint8_t read_only[512] __attribute__((aligned(16))) = { 1 };
+
+static PVOID pointer(uint64_t address) { return (PVOID)address; }
+
+TEST_USER(thread_profiling_input, set_length, "set takes 24 bytes and nothing else [TP-86]")
+{
+    THREAD_PERFORMANCE_DATA block;
+    struct {
+        THREAD_PROFILING_INFORMATION info;
+        uint8_t more[40];
+    } buffer = { { 0, 0, TRUE, &block }, { 0 } };
+    for (ULONG length = 0; length <= sizeof buffer; length++)
+        if (length != INFO_SIZE)
+            CHECK_STATUS(ZwSetInformationThread(ME, CLASS, &buffer, length), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(ZwSetInformationThread(ME, CLASS, &buffer, 0xffffffff), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(ZwSetInformationThread(ME, CLASS, &buffer, 0x80000018), STATUS_INFO_LENGTH_MISMATCH);
+    for (unsigned i = 0; i < BAD_COUNT; i++)
+        CHECK_STATUS(ZwSetInformationThread(NULL, CLASS, pointer(bad[i]), 23), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK(!ring3_profiled());
+}
+
+TEST_USER(thread_profiling_input, set_class, "neighbours of class 32 are no classes here")
+{
+    THREAD_PERFORMANCE_DATA block;
+    THREAD_PROFILING_INFORMATION info = { 0, 0, TRUE, &block };
+    static const unsigned classes[] = { 1, 31, 33, 64, 0x20000020, 0x7fffffff, 0xffffffff };
+    for (unsigned i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+        CHECK_STATUS(ZwSetInformationThread(ME, (THREADINFOCLASS)classes[i], &info, sizeof info),
+                     STATUS_INVALID_INFO_CLASS);
+        CHECK_STATUS(ZwQueryInformationThread(ME, (THREADINFOCLASS)classes[i], &info, 1, NULL),
+                     STATUS_INVALID_INFO_CLASS);
+    }
+    CHECK(!ring3_profiled());
+}
+
+TEST_USER(thread_profiling_input, set_information, "information that the caller may not read")
+{
+    uint8_t *page = ring3_pages(1), *end = page + RING3_PAGE;
+    THREAD_PERFORMANCE_DATA block;
+    THREAD_PROFILING_INFORMATION on = { 0, 0, TRUE, &block };
+    REQUIRE(page != NULL);
+    for (unsigned i = 0; i < BAD_COUNT; i++)
+        CHECK_STATUS(ZwSetInformationThread(ME, CLASS, pointer(bad[i]), INFO_SIZE), STATUS_ACCESS_VIOLATION);
+    for (unsigned inside = 1; inside < INFO_SIZE; inside++) { /* a part of it in the hole behind the page */
+        memcpy(end - inside, &on, inside);
+        CHECK_STATUS(ZwSetInformationThread(ME, CLASS, end - inside, INFO_SIZE), STATUS_ACCESS_VIOLATION);
+    }
+    CHECK(!ring3_profiled());
+}
+
+TEST_USER(thread_profiling_input, set_information_good,
+          "information may be unaligned, read-only, or end with its page")
+{
+    uint8_t *page = ring3_pages(1);
+    THREAD_PERFORMANCE_DATA block;
+    THREAD_PROFILING_INFORMATION on = { 0, 0, TRUE, &block }, off = { 0, 0, FALSE, &block };
+    REQUIRE(page != NULL);
+    for (unsigned i = 0; i < 16; i++) {
+        memcpy(page + i, &on, sizeof on);
+        CHECK_STATUS(ZwSetInformationThread(ME, CLASS, page + i, INFO_SIZE), STATUS_SUCCESS);
+        CHECK_STATUS(ZwSetInformationThread(ME, CLASS, &off, INFO_SIZE), STATUS_SUCCESS);
+    }
+    uint8_t *last = page + RING3_PAGE - INFO_SIZE;
+    memcpy(last, &on, sizeof on);
+    memcpy(page, &off, sizeof off);
+    ring3_protect(page, PAGE_READONLY);
+    CHECK_STATUS(ZwSetInformationThread(ME, CLASS, last, INFO_SIZE), STATUS_SUCCESS);
+    CHECK(ring3_profiled());
+    CHECK_STATUS(ZwSetInformationThread(ME, CLASS, page, INFO_SIZE), STATUS_SUCCESS);
+    CHECK(!ring3_profiled());
+}
+
+/* This block is refused, for enable and disable, profiled already or not, and nothing changes. */
+static void block_refused(void *block, NTSTATUS status)
+{
+    THREAD_PERFORMANCE_DATA good;
+    CHECK_STATUS(ring3_set(1, 1, TRUE, block), status);
+    CHECK_STATUS(ring3_set(0, 0, FALSE, block), status);
+    CHECK(!ring3_profiled());
+    CHECK_STATUS(ring3_set(1, 1, TRUE, &good), STATUS_SUCCESS);
+    CHECK_STATUS(ring3_set(1, 1, TRUE, block), status);
+    CHECK_STATUS(ring3_set(0, 0, FALSE, block), status);
+    CHECK(ring3_profiled());
+    CHECK_STATUS(ring3_set(0, 0, FALSE, &good), STATUS_SUCCESS);
+}
+
+TEST_USER(thread_profiling_input, block_bad, "a block that is not the caller's to write [TP-88 TP-89]")
+{
+    for (unsigned i = 0; i < BAD_COUNT; i++)
+        block_refused(pointer(bad[i]), STATUS_ACCESS_VIOLATION);
+    block_refused(pointer((uint64_t)read_only), STATUS_ACCESS_VIOLATION);
+    block_refused(pointer((uint64_t)block_refused & ~UINT64_C(3)), STATUS_ACCESS_VIOLATION);
+}
+
+TEST_USER(thread_profiling_input, block_unaligned, "a block not on a multiple of 4, good or bad [TP-87]")
+{
+    static uint8_t room[2 * sizeof(THREAD_PERFORMANCE_DATA)] __attribute__((aligned(16)));
+    for (unsigned i = 1; i < 16; i++)
+        if (i % 4)
+            block_refused(room + i, STATUS_DATATYPE_MISALIGNMENT);
+    for (unsigned i = 0; i < BAD_COUNT; i++)
+        block_refused(pointer(bad[i] + 1), STATUS_DATATYPE_MISALIGNMENT);
+}
+
+TEST_USER(thread_profiling_input, block_half, "a block that begins or ends in a page not writable or not there [TP-89]")
+{
+    uint8_t *pages = ring3_pages(2), *middle = pages + RING3_PAGE, *end = middle + RING3_PAGE;
+    REQUIRE(pages != NULL);
+    for (unsigned inside = 4; inside < BLOCK_SIZE; inside += 4) {
+        block_refused(end - inside, STATUS_ACCESS_VIOLATION);
+        block_refused(pages - inside, STATUS_ACCESS_VIOLATION);
+    }
+    ring3_protect(middle, PAGE_READONLY);
+    for (unsigned inside = 4; inside < BLOCK_SIZE; inside += 4)
+        block_refused(middle - inside, STATUS_ACCESS_VIOLATION);
+    ring3_protect(middle, PAGE_READWRITE);
+    ring3_protect(pages, PAGE_READONLY);
+    for (unsigned inside = 4; inside < BLOCK_SIZE; inside += 4)
+        block_refused(middle - inside, STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ring3_set(0, 0, TRUE, end - BLOCK_SIZE), STATUS_SUCCESS);
+    CHECK_STATUS(ring3_set(0, 0, FALSE, end - BLOCK_SIZE), STATUS_SUCCESS);
+    CHECK_STATUS(ring3_set(0, 0, TRUE, middle), STATUS_SUCCESS);
+    CHECK_STATUS(ring3_set(0, 0, FALSE, middle), STATUS_SUCCESS);
+}
+
+TEST_USER(thread_profiling_input, set_values, "flags and mask are checked by the kernel too; Enable is any number "
+                                              "but 0 [TP-90 TP-91]")
+{
+    THREAD_PERFORMANCE_DATA block, other;
+    for (unsigned bit = 1; bit < 32; bit++)
+        CHECK_STATUS(ring3_set(0, 1u << bit, TRUE, &block), STATUS_INVALID_PARAMETER);
+    for (unsigned bit = MAX_HW_COUNTERS; bit < 64; bit++)
+        CHECK_STATUS(ring3_set(UINT64_C(1) << bit, 0, TRUE, &block), STATUS_INVALID_PARAMETER);
+    CHECK(!ring3_profiled());
+    CHECK_STATUS(ring3_set(0, 0, FALSE, &block), STATUS_WMI_ALREADY_DISABLED);
+    CHECK_STATUS(ring3_set(0, 1, 0x80000000, &block), STATUS_SUCCESS);
+    CHECK_STATUS(ring3_set(0, 1, TRUE, &block), STATUS_WMI_ALREADY_ENABLED);
+    CHECK_STATUS(ring3_set(0, 1, TRUE, &other), STATUS_WMI_ALREADY_ENABLED);
+    CHECK_STATUS(ring3_set(0, 0, FALSE, &other), STATUS_INVALID_PARAMETER);
+    CHECK(ring3_profiled());
+    CHECK_STATUS(ring3_set(0, 0, FALSE, &block), STATUS_SUCCESS);
+}
+
+TEST_USER(thread_profiling_input, query_length, "query takes 1 byte and nothing else [TP-92 TP-93]")
+{
+    uint8_t buffer[300];
+    ULONG returned = 1234;
+    memset(buffer, FILL, sizeof buffer);
+    for (ULONG length = 0; length <= sizeof buffer; length++)
+        if (length != 1)
+            CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, buffer, length, NULL), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, buffer, 0x101, NULL), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, buffer, 0xffffffff, NULL), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK(ring3_all(buffer, sizeof buffer, FILL));
+    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, buffer, 1, &returned), STATUS_SUCCESS);
+    CHECK_EQ(returned, 1);
+    CHECK_EQ(buffer[0], FALSE);
+    CHECK(ring3_all(buffer + 1, sizeof buffer - 1, FILL));
+}
+
+TEST_USER(thread_profiling_input, query_pointers, "query writes only what the caller may write")
+{
+    uint8_t *pages = ring3_pages(2), *middle = pages + RING3_PAGE, *end = middle + RING3_PAGE;
+    BOOLEAN on;
+    REQUIRE(pages != NULL);
+    for (unsigned i = 0; i < BAD_COUNT; i++) {
+        CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, pointer(bad[i]), 1, NULL), STATUS_ACCESS_VIOLATION);
+        CHECK_EQ(QueryThreadProfiling(ME, pointer(bad[i])), ERROR_NOACCESS);
+        if (bad[i])
+            CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, &on, 1, pointer(bad[i])), STATUS_ACCESS_VIOLATION);
+    }
+    ring3_protect(middle, PAGE_READONLY);
+    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, middle, 1, NULL), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, pointer((uint64_t)read_only), 1, NULL), STATUS_ACCESS_VIOLATION);
+    for (unsigned inside = 1; inside < sizeof(ULONG); inside++) {
+        CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, &on, 1, (PULONG)(void *)(middle - inside)),
+                     STATUS_ACCESS_VIOLATION);
+        CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, &on, 1, (PULONG)(void *)(end - inside)),
+                     STATUS_ACCESS_VIOLATION);
+    }
+    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, middle - 1, 1, NULL), STATUS_SUCCESS);
+    CHECK_EQ(middle[-1], FALSE);
+    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, &on, 1, (PULONG)(void *)(pages + 1)), STATUS_SUCCESS);
+}

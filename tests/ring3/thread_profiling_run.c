@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* Profiled threads for tests/thread_profiling*.c, which configures counters in ring 0. */
+#include "tests/ring3/ring3.h"
+#include "tests/ring3/helpers.h"
+#include "kernel/string.h"
+
+#define BOTH (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
+
+uint64_t user_state, user_reads, user_handle, user_values[4];
+PERFORMANCE_DATA user_data;
+
+static HANDLE enable(uint64_t mask)
+{
+    HANDLE profile = NULL;
+    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, mask, &profile), ERROR_SUCCESS);
+    return profile;
+}
+
+static void read(HANDLE profile, PERFORMANCE_DATA *data)
+{
+    ring3_data(data);
+    CHECK_EQ(ReadThreadProfilingData(profile, BOTH, data), ERROR_SUCCESS);
+}
+
+static uint64_t first_element(HANDLE profile)
+{
+    PERFORMANCE_DATA data;
+    read(profile, &data);
+    return data.HwCounters[0].Value;
+}
+
+static uint64_t cycles(HANDLE profile)
+{
+    PERFORMANCE_DATA data;
+    read(profile, &data);
+    return data.CycleTime;
+}
+
+static void set_state(uint64_t state) { __atomic_store_n(&user_state, state, __ATOMIC_RELEASE); }
+
+void user_measure(uint64_t mask)
+{
+    HANDLE profile = enable(mask);
+    ring3_work(100000);
+    read(profile, &user_data);
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}
+
+void user_run_until_emptied(uint64_t mask)
+{
+    HANDLE profile = enable(mask);
+    PERFORMANCE_DATA now;
+    uint64_t last = 0;
+    read(profile, &now);
+    set_state(1);
+    while (now.HwCountersCount) {
+        ring3_work(1000);
+        read(profile, &now);
+        CHECK(now.HwCountersCount == 0 || now.HwCounters[0].Value > last);
+        last = now.HwCounters[0].Value;
+        __atomic_fetch_add(&user_reads, 1, __ATOMIC_RELEASE);
+    }
+    for (unsigned i = 0; i < MAX_HW_COUNTERS; i++)
+        CHECK(ring3_all(&now.HwCounters[i], sizeof now.HwCounters[i], mask >> i & 1 ? 0 : FILL));
+    for (unsigned i = 0; i < 5; i++) { /* it stays so */
+        Sleep(1);
+        read(profile, &now);
+        CHECK_EQ(now.HwCountersCount, 0);
+        CHECK_EQ(now.HwCounters[0].Value, 0);
+    }
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}
+
+void user_sleep_profiled(uint64_t mask)
+{
+    enable(mask);
+    set_state(1);
+    for (;;)
+        Sleep(1);
+}
+
+void user_spin_profiled(uint64_t mask)
+{
+    enable(mask);
+    set_state(1);
+    for (;;)
+        ring3_work(1000);
+}
+
+void user_spin(uint64_t unused)
+{
+    (void)unused;
+    set_state(1);
+    for (;;)
+        ring3_work(1000);
+}
+
+void user_end_profiled(uint64_t mask) { enable(mask); }
+
+void user_fault_profiled(uint64_t mask)
+{
+    enable(mask);
+    asm volatile("movl $0,0" : : : "memory");
+}
+
+void user_sleep_measured(uint64_t mask)
+{
+    HANDLE profile = enable(mask);
+    uint64_t before = first_element(profile);
+    Sleep(20);
+    user_values[0] = first_element(profile) - before;
+    before = first_element(profile);
+    ring3_work(200000);
+    user_values[1] = first_element(profile) - before;
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}
+
+void user_grows(uint64_t mask)
+{
+    HANDLE profile = enable(mask);
+    uint64_t last[MAX_HW_COUNTERS];
+    memset(last, 0, sizeof last);
+    for (unsigned i = 0; i < 1000; i++) {
+        if (i % 64 == 63)
+            Sleep(1);
+        PERFORMANCE_DATA data;
+        read(profile, &data);
+        for (unsigned c = 0; c < MAX_HW_COUNTERS; c++)
+            if (mask >> c & 1) {
+                CHECK(data.HwCounters[c].Value >= last[c]);
+                last[c] = data.HwCounters[c].Value;
+            }
+    }
+    CHECK(last[0] > 1000); /* a read takes some instructions */
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}
+
+/* Ring 0 knows how long it interrupted us while user_state was 1. */
+void user_interrupted(uint64_t ticks)
+{
+    HANDLE profile = enable(0);
+    set_state(1);
+    uint64_t before = cycles(profile), start = ring3_tsc(), end;
+    do
+        end = ring3_tsc();
+    while (end - start < ticks);
+    user_values[1] = cycles(profile) - before;
+    set_state(2);
+    user_values[0] = end - start;
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}
+
+void user_visit_cpus(uint64_t selector)
+{
+    HANDLE profile = enable(1);
+    uint64_t value = first_element(profile);
+    unsigned visited = 0;
+    for (unsigned cpu = 0; cpu < 64 && SetThreadAffinityMask(GetCurrentThread(), UINT64_C(1) << cpu); cpu++) {
+        Sleep(0); /* the move */
+        CHECK_EQ(GetCurrentProcessorNumber(), cpu);
+        uint64_t before = ring3_pmc((uint32_t)selector);
+        ring3_work(1000);
+        CHECK(ring3_pmc((uint32_t)selector) > before);
+        uint64_t now = first_element(profile);
+        CHECK(now > value);
+        value = now;
+        visited++;
+    }
+    user_values[0] = visited;
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}
+
+void user_rdpmc(uint64_t selector) { ring3_pmc((uint32_t)selector); }
+
+void user_rdpmc_mask_0(uint64_t selector)
+{
+    enable(0);
+    ring3_pmc((uint32_t)selector);
+}
+
+void user_rdpmc_disabled(uint64_t selector)
+{
+    HANDLE profile = enable(1);
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_pmc((uint32_t)selector);
+}
+
+void user_try_enable(uint64_t wanted)
+{
+    THREAD_PERFORMANCE_DATA block;
+    CHECK_STATUS(ring3_set(0, 0, TRUE, &block), (NTSTATUS)wanted);
+    CHECK(ring3_profiled() == ((NTSTATUS)wanted == STATUS_SUCCESS));
+}
