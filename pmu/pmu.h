@@ -28,6 +28,8 @@ enum pmu_event {
     PMU_BRANCH_MISSES, /* retired */
     PMU_SLOTS,         /* issue slots while not halted */
     PMU_REF_CYCLES,    /* while not halted, at the TSC's rate */
+    PMU_LOADS,         /* retired */
+    PMU_STORES,        /* retired */
     PMU_EVENT_COUNT
 };
 

@@ -31,30 +31,45 @@ static struct test_report total;
 static unsigned passed, failed, skipped;
 static uint64_t watchdog_ns = WATCHDOG_NS;
 
+void (*test_on_failure)(void);
+
 /* --- Checks, ring 0. --- */
+
+static bool fail(void)
+{
+    __atomic_fetch_add(&report.failures, 1, __ATOMIC_RELAXED);
+    if (test_on_failure)
+        test_on_failure();
+    return false;
+}
 
 bool test_check(bool ok, const char *file, int line, const char *text)
 {
     __atomic_fetch_add(&report.checks, 1, __ATOMIC_RELAXED);
     if (ok)
         return true;
-    __atomic_fetch_add(&report.failures, 1, __ATOMIC_RELAXED);
     print("# %s:%d: not true: %s (CPU %u)\n", file, line, text, cpu_number());
-    return false;
+    return fail();
 }
 
-bool test_check_number(uint64_t found, uint64_t low, uint64_t high, const char *file, int line, const char *text)
+bool test_check_range(uint64_t found, uint64_t low, uint64_t high, const char *why, const char *file, int line,
+                      const char *text)
 {
     __atomic_fetch_add(&report.checks, 1, __ATOMIC_RELAXED);
     if (found >= low && found <= high && (low || !high))
         return true;
-    __atomic_fetch_add(&report.failures, 1, __ATOMIC_RELAXED);
     if (low == high)
         print("# %s:%d: %s = %lu (0x%lx), want %lu (0x%lx) (CPU %u)\n", file, line, text, found, found, low, low,
               cpu_number());
     else
-        print("# %s:%d: %s = %lu, want %lu to %lu (CPU %u)\n", file, line, text, found, low, high, cpu_number());
-    return false;
+        print("# %s:%d: %s = %lu, want %lu to %lu%s%s (CPU %u)\n", file, line, text, found, low, high,
+              why ? ": " : "", why ? why : "", cpu_number());
+    return fail();
+}
+
+bool test_check_number(uint64_t found, uint64_t low, uint64_t high, const char *file, int line, const char *text)
+{
+    return test_check_range(found, low, high, NULL, file, line, text);
 }
 
 bool test_check_status(NTSTATUS found, NTSTATUS wanted, const char *file, int line, const char *text)
@@ -62,9 +77,8 @@ bool test_check_status(NTSTATUS found, NTSTATUS wanted, const char *file, int li
     __atomic_fetch_add(&report.checks, 1, __ATOMIC_RELAXED);
     if (found == wanted)
         return true;
-    __atomic_fetch_add(&report.failures, 1, __ATOMIC_RELAXED);
     print("# %s:%d: %s = 0x%08x, want 0x%08x\n", file, line, text, (unsigned)found, (unsigned)wanted);
-    return false;
+    return fail();
 }
 
 void test_skip(const char *reason) { report.skip = reason; }

@@ -35,7 +35,11 @@ struct test_report {
 bool test_check(bool ok, const char *file, int line, const char *text);
 bool test_check_number(uint64_t found, uint64_t low, uint64_t high, const char *file, int line, const char *text);
 bool test_check_status(NTSTATUS found, NTSTATUS wanted, const char *file, int line, const char *text);
+bool test_check_range(uint64_t found, uint64_t low, uint64_t high, const char *why, const char *file, int line,
+                      const char *text);
 void test_skip(const char *reason);
+/* Ring 0: called after each failed check, to print what else matters. NULL: nothing. */
+extern void (*test_on_failure)(void);
 /* Checks that were made elsewhere count here. Ring 0 only. */
 void test_adopt(const struct test_report *theirs);
 /* A comment line of the test, with "# " in front. */
@@ -50,6 +54,9 @@ __attribute__((format(printf, 1, 2))) void test_note(const char *format, ...);
 /* A range needs its reason in a comment; a lower bound of 0 fails, because it proves nothing. */
 #define CHECK_RANGE(found, low, high)                                                          \
     test_check_number((uint64_t)(found), low, high, __FILE__, __LINE__, #found)
+/* The same with the reason in the line that a failure prints. */
+#define CHECK_BECAUSE(found, low, high, why)                                                   \
+    test_check_range((uint64_t)(found), low, high, why, __FILE__, __LINE__, #found)
 #define CHECK_STATUS(call, wanted) test_check_status(call, wanted, __FILE__, __LINE__, #call)
 #define REQUIRE(condition)                                                                     \
     do {                                                                                       \

@@ -33,14 +33,21 @@ bool test_check(bool ok, const char *file, int line, const char *text)
     return ok;
 }
 
-bool test_check_number(uint64_t found, uint64_t low, uint64_t high, const char *file, int line, const char *text)
+bool test_check_range(uint64_t found, uint64_t low, uint64_t high, const char *why, const char *file, int line,
+                      const char *text)
 {
     bool ok = count(found >= low && found <= high && (low || !high));
     if (!ok && low == high)
         say("# %s:%d: %s = %lu (0x%lx), want %lu (0x%lx) (ring 3)\n", file, line, text, found, found, low, low);
     else if (!ok)
-        say("# %s:%d: %s = %lu, want %lu to %lu (ring 3)\n", file, line, text, found, low, high);
+        say("# %s:%d: %s = %lu, want %lu to %lu%s%s (ring 3)\n", file, line, text, found, low, high,
+            why ? ": " : "", why ? why : "");
     return ok;
+}
+
+bool test_check_number(uint64_t found, uint64_t low, uint64_t high, const char *file, int line, const char *text)
+{
+    return test_check_range(found, low, high, NULL, file, line, text);
 }
 
 bool test_check_status(NTSTATUS found, NTSTATUS wanted, const char *file, int line, const char *text)
