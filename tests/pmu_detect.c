@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/* Conformance: what CPUID promises agrees with itself and with the registers that there are; what it does not promise
+ * faults. */
+#include "kernel/cpu.h"
+#include "kernel/string.h"
+#include "tests/lab.h"
+
+#define LEAF_PMU 0x0au
+#define LEAF_V2 0x80000022u
+#define PERF_CAPABILITIES 0x345u
+#define FULL_WIDTH (1u << 13)
+#define MISC_ENABLE 0x1a0u
+#define DEBUGCTL 0x1d9u
+
+static struct cpuid leaf(void) { return cpuid(LEAF_PMU, 0); }
+static unsigned gp(void) { return pmu_caps.gp_reported; }
+static bool has_capabilities(void) { return cpuid(1, 0).ecx & 1u << 15; }
+
+#define INTEL_ONLY()                                                                           \
+    do {                                                                                       \
+        if (!lab_is_intel())                                                                   \
+            SKIP("Intel only");                                                                \
+    } while (0)
+#define AMD_ONLY()                                                                             \
+    do {                                                                                       \
+        if (lab_is_intel())                                                                    \
+            SKIP("AMD only");                                                                  \
+    } while (0)
+
+/* BODY(name, ids and meaning) { ... } is a test whose body runs on each CPU. */
+#define BODY(group, name, meaning)                                                             \
+    static void body_##group##_##name(unsigned);                                               \
+    TEST(group, name, meaning) { lab_run(body_##group##_##name, LAB_ANY); }                    \
+    static void body_##group##_##name(unsigned unused __attribute__((unused)))
+
+BODY(pmu_cpuid, vendor, "a PMU has a vendor, and CPUID a leaf for it [VP-01 1.0]")
+{
+    bool intel = strcmp(cpu_features.vendor, "GenuineIntel") == 0;
+    CHECK_EQ(intel, lab_is_intel());
+    CHECK_BECAUSE(cpuid(0, 0).eax, intel ? LEAF_PMU : 1, 0x7fffffff, "leaf 0Ah must be in range");
+    CHECK_BECAUSE(cpuid(0x80000000, 0).eax, 0x80000001, 0x8fffffff, "extended leaves");
+}
+
+BODY(pmu_cpuid, intel_leaf, "0Ah: version, counters, width and length are sane [VP-02 VP-03 2a.3]")
+{
+    INTEL_ONLY();
+    CHECK_BECAUSE(leaf().eax & 0xff, 1, 0xff, "version 0 is no PMU");
+    CHECK_BECAUSE(leaf().eax >> 8 & 0xff, 1, 64, "no counter is no PMU; Linux wants two");
+    CHECK_BECAUSE(leaf().eax >> 16 & 0xff, 32, 64, "legacy writes have 32 bits");
+    CHECK_BECAUSE(leaf().eax >> 24, 7, 32, "seven architectural events since Core");
+    CHECK_EQ(pmu_caps.version, leaf().eax & 0xff);
+}
+
+BODY(pmu_cpuid, events, "0Ah.EBX: bits beyond the length say nothing; cycles and instructions are there [VP-04 2e]")
+{
+    INTEL_ONLY();
+    unsigned length = leaf().eax >> 24;
+    CHECK(!(leaf().ebx & 3));
+    for (unsigned i = 0; i <= PMU_SLOTS; i++) {
+        bool there = i < length && !(leaf().ebx >> i & 1);
+        CHECK_EQ(pmu_caps.events >> i & 1, there);
+        CHECK_EQ((pmu_counters_for((enum pmu_event)i) & PMU_ANY_GP) != 0, there);
+    }
+}
+
+BODY(pmu_cpuid, fixed, "0Ah: fixed counters by EDX and, from version 5, the bitmap in ECX [VP-05 VP-06 2e]")
+{
+    INTEL_ONLY();
+    uint64_t edx = (UINT64_C(1) << (leaf().edx & 0x1f)) - 1, ecx = leaf().ecx;
+    if (pmu_caps.version < 2)
+        CHECK_EQ(leaf().edx & 0x1fff, 0);
+    if (pmu_caps.version < 5)
+        CHECK_EQ(ecx, 0);
+    else
+        CHECK_EQ(ecx & edx, edx);
+    if (cpu_features.hypervisor && pmu_caps.version >= 2)
+        CHECK_EQ(pmu_caps.reported >> PMU_FIXED, edx | ecx);
+    CHECK_EQ(pmu_caps.reported & PMU_ANY_GP, (UINT64_C(1) << gp()) - 1);
+}
+
+BODY(pmu_cpuid, any_thread, "0Ah.EDX[15] is set when bit 21 of a select is refused [VP-07 VP-22]")
+{
+    INTEL_ONLY();
+    bool refused = wrmsr_fault(pmu_select_msr(0), 1u << 21) == LAB_GP_FAULT;
+    lab_wrmsr(pmu_select_msr(0), 0);
+    CHECK_EQ(lab_rdmsr(pmu_select_msr(0)), 0);
+    if (pmu_caps.version >= 2)
+        CHECK_EQ(leaf().edx >> 15 & 1, refused);
+}
+
+BODY(pmu_cpuid, capabilities, "1.ECX[15] exactly when MSR 345h can be read; it is read-only [VP-08 VP-21 2e]")
+{
+    uint64_t value = 0;
+    INTEL_ONLY();
+    unsigned fault = rdmsr_fault(PERF_CAPABILITIES, &value);
+    CHECK_EQ(fault, has_capabilities() ? 0 : LAB_GP_FAULT);
+    CHECK_EQ(wrmsr_fault(PERF_CAPABILITIES, value), LAB_GP_FAULT);
+    for (unsigned bit = 0; bit < 18; bit++)
+        CHECK_EQ(wrmsr_fault(PERF_CAPABILITIES, value ^ 1u << bit), LAB_GP_FAULT);
+    CHECK_EQ(pmu_caps.gp_write_width, value & FULL_WIDTH ? pmu_caps.gp_width : 32);
+}
+
+BODY(pmu_cpuid, amd_extended, "8000_0001.ECX[23] exactly when C001_0200h can be read [VP-09 VP-12]")
+{
+    uint64_t value;
+    AMD_ONLY();
+    bool extended = cpuid(0x80000001, 0).ecx & 1u << 23;
+    for (unsigned n = 0; n < 6; n++) {
+        CHECK_EQ(rdmsr_fault(0xc0010200 + 2 * n, &value), extended ? 0 : LAB_GP_FAULT);
+        CHECK_EQ(rdmsr_fault(0xc0010201 + 2 * n, &value), extended ? 0 : LAB_GP_FAULT);
+    }
+    for (unsigned n = 0; n < 8; n++)
+        CHECK_EQ(rdmsr_fault(0xc0010000 + n, &value), 0);
+    CHECK_EQ(gp() >= 6, extended);
+}
+
+BODY(pmu_cpuid, amd_v2, "8000_0022 announces PerfMonV2 with its counters, or is not there [VP-10 2e]")
+{
+    AMD_ONLY();
+    uint32_t max = cpuid(0x80000000, 0).eax;
+    bool v2 = max >= LEAF_V2 && cpuid(LEAF_V2, 0).eax & 1;
+    CHECK_EQ(v2, pmu_caps.version >= 2);
+    CHECK_EQ(gp(), v2 ? cpuid(LEAF_V2, 0).ebx & 0xf : cpuid(0x80000001, 0).ecx & 1u << 23 ? 6 : 4);
+    CHECK_BECAUSE(gp(), 4, 15, "four since the K7");
+}
+
+BODY(pmu_cpuid, amd_no_leaf, "leaf 0Ah reads zero on AMD [VP-11]")
+{
+    AMD_ONLY();
+    CHECK_EQ(leaf().eax, 0);
+    CHECK_EQ(leaf().ebx, 0);
+    CHECK_EQ(leaf().ecx, 0);
+    CHECK_EQ(leaf().edx, 0);
+}
+
+BODY(pmu_cpuid, same_everywhere, "every CPU has the PMU that the boot CPU has [1.3]")
+{
+    struct cpuid r = cpuid(1, 0);
+    CHECK_EQ(r.eax >> 4 & 0xf, pmu_caps.model & 0xf);
+    if (lab_is_intel())
+        CHECK_EQ(leaf().eax >> 8 & 0xff, gp());
+    else
+        CHECK_EQ(!!(cpuid(0x80000001, 0).ecx & 1u << 23), gp() >= 6);
+}
+
+BODY(pmu_absent, selects, "event selects beyond the last counter fault [VP-14 2e]")
+{
+    uint32_t end = lab_is_intel() ? 0x18e : 0xc0010210, stride = lab_is_intel() ? 1 : 2;
+    uint32_t first = (lab_is_intel() ? 0x186 : 0xc0010200) + stride * (gp() < 6 && !lab_is_intel() ? 0 : gp());
+    /* KVM swallows the selects and counters 0 and 1 of the P6, which a PMU always has. */
+    CHECK(first <= end);
+    for (uint32_t msr = first; msr < end; msr += stride)
+        lab_absent(msr);
+}
+
+BODY(pmu_absent, counters, "counters beyond the last one fault [VP-14 2e]")
+{
+    uint32_t end = lab_is_intel() ? 0xc9 : 0xc0010211, stride = lab_is_intel() ? 1 : 2;
+    uint32_t first = (lab_is_intel() ? 0xc1 : 0xc0010201) + stride * (gp() < 6 && !lab_is_intel() ? 0 : gp());
+    CHECK(first <= end);
+    for (uint32_t msr = first; msr < end; msr += stride)
+        lab_absent(msr);
+}
+
+BODY(pmu_absent, full_width, "4C1h faults beyond the last counter, and altogether without 345h[13] [VP-20]")
+{
+    INTEL_ONLY();
+    unsigned first = pmu_caps.gp_write_width == 32 ? 0 : gp();
+    CHECK(first <= 8);
+    for (unsigned n = first; n < 8; n++)
+        lab_absent(0x4c1 + n);
+}
+
+BODY(pmu_absent, fixed_counters, "fixed counters that CPUID does not report fault [VP-14 2e]")
+{
+    INTEL_ONLY();
+    CHECK(pmu_caps.driver != NULL);
+    for (unsigned n = 0; n < 7; n++)
+        if (!(pmu_caps.reported >> (PMU_FIXED + n) & 1))
+            lab_absent(0x309 + n);
+}
+
+BODY(pmu_absent, global_registers, "38Dh to 390h fault on version 1, 391h and 392h below 4, C000_0300h below PerfMonV2 "
+                                   "[VP-15 VP-16 VP-19]")
+{
+    uint64_t value;
+    if (!lab_is_intel()) {
+        for (uint32_t msr = 0xc0000300; msr < 0xc0000304; msr++)
+            if (pmu_caps.version < 2)
+                lab_absent(msr);
+            else
+                CHECK_EQ(rdmsr_fault(msr, &value), 0);
+        return;
+    }
+    for (uint32_t msr = 0x38d; msr < 0x393; msr++) {
+        unsigned since = msr < 0x391 ? 2 : 4;
+        if (pmu_caps.version < since)
+            lab_absent(msr);
+        else if (msr != 0x391)
+            CHECK_EQ(rdmsr_fault(msr, &value), 0);
+    }
+}
+
+BODY(pmu_absent, other_vendor, "the other vendor's counters fault, but for those that KVM swallows [VP-14 1.6]")
+{
+    static const uint32_t amd_msrs[] = { 0xc0010200, 0xc0010201, 0xc001020a, 0xc0000300, 0xc0000301, 0xc0000302 };
+    static const uint32_t intel_msrs[] = { 0x309, 0x30a, 0x345, 0x38d, 0x38e, 0x38f, 0x390, 0x391, 0x392, 0x4c1 };
+    if (lab_is_intel())
+        for (unsigned i = 0; i < sizeof amd_msrs / sizeof *amd_msrs; i++)
+            lab_absent(amd_msrs[i]);
+    else
+        for (unsigned i = 0; i < sizeof intel_msrs / sizeof *intel_msrs; i++)
+            lab_absent(intel_msrs[i]);
+}
+
+BODY(pmu_absent, pebs, "without PEBS its registers fault and MISC_ENABLE says so [VP-84]")
+{
+    INTEL_ONLY();
+    uint64_t capabilities = has_capabilities() ? lab_rdmsr(PERF_CAPABILITIES) : 0;
+    if (capabilities >> 8 & 0xf || cpuid(1, 0).edx & 1u << 21)
+        SKIP("the processor has PEBS");
+    lab_absent(0x3f1);
+    lab_absent(0x600);
+    CHECK_EQ(lab_rdmsr(MISC_ENABLE) >> 11 & 3, 3);
+}
+
+BODY(pmu_absent, uncore, "counters of a northbridge or L3 that CPUID does not announce fault [1.4]")
+{
+    AMD_ONLY();
+    uint32_t ecx = cpuid(0x80000001, 0).ecx;
+    CHECK(pmu_caps.counters != 0);
+    if (!(ecx & 1u << 24))
+        lab_absent(0xc0010240);
+    if (!(ecx & 1u << 28))
+        lab_absent(0xc0010230);
+    if (!(ecx & 1u << 27))
+        lab_absent(0xc0010280);
+}
+
+BODY(pmu_cpuid, misc_enable, "MISC_ENABLE[7] is set, and a write cannot clear it [VP-86]")
+{
+    INTEL_ONLY();
+    uint64_t value = lab_rdmsr(MISC_ENABLE);
+    CHECK(value & 1u << 7);
+    wrmsr_fault(MISC_ENABLE, value & ~(UINT64_C(1) << 7));
+    CHECK_EQ(lab_rdmsr(MISC_ENABLE), value);
+}
+
+BODY(pmu_cpuid, debugctl, "DEBUGCTL reads 0 and takes 0; a bit it takes reads back [VP-76 VP-77]")
+{
+    CHECK_EQ(lab_rdmsr(DEBUGCTL), 0);
+    lab_wrmsr(DEBUGCTL, 0);
+    for (unsigned bit = 11; bit <= 14; bit++) {
+        uint64_t one = UINT64_C(1) << bit;
+        unsigned fault = wrmsr_fault(DEBUGCTL, one);
+        CHECK(fault == 0 || fault == LAB_GP_FAULT);
+        CHECK_EQ(lab_rdmsr(DEBUGCTL), fault ? 0 : one);
+        lab_wrmsr(DEBUGCTL, 0);
+    }
+}
+
+BODY(pmu_cpuid, after_reset, "after pmu_init_cpu every register of the PMU reads 0 [VP-37 VP-40 VP-87]")
+{
+    for (uint64_t rest = pmu_caps.reported; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        CHECK_EQ(lab_rdmsr(pmu_select_msr(ctr)), 0);
+        CHECK_EQ(lab_rdmsr(pmu_counter_msr(ctr)), 0);
+    }
+    if (pmu_caps.msr.global_control) {
+        CHECK_EQ(lab_rdmsr(pmu_caps.msr.global_control), 0);
+        CHECK_EQ(lab_rdmsr(pmu_caps.msr.global_status), 0);
+    }
+    CHECK_EQ(pmu_caps.left_running, 0);
+}

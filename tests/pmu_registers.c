@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* Conformance: what the registers of a counter take, refuse and give back. */
+#include "kernel/cpu.h"
+#include "tests/lab.h"
+
+#define ODD_ONES 0x5555555555555555u
+
+/* What the select register keeps: on Intel all but ANY and 63:32; AMD has 35:32 as bits of the event. */
+static uint64_t select_legal(void) { return lab_is_intel() ? 0xffdfffff : 0xfffd7ffff; }
+
+/* Bits above 31 that this processor may have a use for: transactions, PEBS, and what version 6 brought. */
+static bool may_have_a_use(unsigned bit)
+{
+    bool rtm = cpuid(7, 0).ebx & 1u << 11, pebs = cpuid(1, 0).edx & 1u << 21;
+    return !lab_is_intel() ? bit < 42 : bit < 34 ? rtm : bit < 36 ? pebs : pmu_caps.version >= 6 && bit < 48;
+}
+
+static void fixed_reads_back(unsigned ctr)
+{
+    unsigned shift = 4 * (ctr - PMU_FIXED);
+    static const uint8_t legal[] = { 0, 1, 2, 3, 8, 9, 10, 11 };
+    for (unsigned i = 0; i < sizeof legal; i++) {
+        lab_wrmsr(pmu_caps.msr.fixed_control, (uint64_t)legal[i] << shift);
+        CHECK_EQ(lab_rdmsr(pmu_caps.msr.fixed_control), (uint64_t)legal[i] << shift);
+    }
+}
+
+/* Every bit by itself, all, none. EN stays clear, so that nothing runs. */
+static void select_reads_back(unsigned ctr)
+{
+    uint32_t msr = pmu_select_msr(ctr);
+    if (lab_is_fixed(ctr)) {
+        fixed_reads_back(ctr);
+        return;
+    }
+    uint64_t legal = select_legal() & ~(uint64_t)(PMU_ENABLE | 1u << 19);
+    for (uint64_t rest = legal; rest; rest &= rest - 1) {
+        lab_wrmsr(msr, rest & -rest);
+        CHECK_EQ(lab_rdmsr(msr), rest & -rest);
+    }
+    lab_wrmsr(msr, legal);
+    CHECK_EQ(lab_rdmsr(msr), legal);
+    lab_wrmsr(msr, 0);
+    CHECK_EQ(lab_rdmsr(msr), 0);
+}
+
+static void refuses(uint32_t msr, uint64_t value, uint64_t old)
+{
+    if (!CHECK_EQ(wrmsr_fault(msr, value), LAB_GP_FAULT))
+        test_note("MSR %x took %lx", msr, value);
+    CHECK_EQ(lab_rdmsr(msr), old);
+}
+
+static void drops(uint32_t msr, uint64_t value, uint64_t old)
+{
+    lab_wrmsr(msr, value);
+    if (!CHECK_EQ(lab_rdmsr(msr), old))
+        test_note("MSR %x kept %lx", msr, value);
+}
+
+/* A reserved bit: Intel faults and keeps the old value, AMD drops the bit. */
+static void select_reserved(unsigned ctr)
+{
+    uint32_t msr = pmu_select_msr(ctr);
+    uint64_t old = lab_is_fixed(ctr) ? UINT64_C(3) << 4 * (ctr - PMU_FIXED) : pmu_select(PMU_INSTRUCTIONS, PMU_USER);
+    lab_wrmsr(msr, old);
+    if (lab_is_fixed(ctr)) {
+        refuses(msr, old | UINT64_C(4) << 4 * (ctr - PMU_FIXED), old); /* AnyThread: CPUID 0Ah.EDX[15] */
+        for (unsigned bit = 48; bit < 64; bit++)
+            refuses(msr, old | UINT64_C(1) << bit, old);
+        return;
+    }
+    void (*reserved)(uint32_t, uint64_t, uint64_t) = lab_is_intel() ? refuses : drops;
+    reserved(msr, old | 1u << 21, old);
+    for (unsigned bit = 32; bit < 64; bit++)
+        if (!may_have_a_use(bit))
+            reserved(msr, old | UINT64_C(1) << bit, old);
+    if (!lab_is_intel())
+        drops(msr, old | 1u << 19, old);
+}
+
+static void reads_everywhere(unsigned ctr, uint64_t wanted)
+{
+    CHECK_EQ(lab_rdmsr(pmu_counter_msr(ctr)), wanted);
+    CHECK_EQ(lab_rdmsr(pmu_write_msr(ctr)), wanted);
+    CHECK_EQ(rdpmc(pmu_rdpmc_index(ctr)), wanted);
+}
+
+/* Every bit of a stopped counter by itself, both ways of reading. */
+static void counter_bits(unsigned ctr)
+{
+    uint64_t writable = ctr < PMU_FIXED ? pmu_max_period(ctr) : pmu_mask(ctr);
+    for (uint64_t rest = writable; rest; rest &= rest - 1) {
+        lab_wrmsr(pmu_write_msr(ctr), rest & -rest);
+        reads_everywhere(ctr, rest & -rest);
+    }
+    static const uint64_t patterns[] = { 0, 1, 0xffff, 0x12345678, ODD_ONES, ~ODD_ONES };
+    for (unsigned i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        lab_wrmsr(pmu_write_msr(ctr), patterns[i] & writable);
+        reads_everywhere(ctr, patterns[i] & writable);
+    }
+    lab_wrmsr(pmu_write_msr(ctr), pmu_mask(ctr));
+    reads_everywhere(ctr, pmu_mask(ctr));
+    lab_wrmsr(pmu_write_msr(ctr), lab_rdmsr(pmu_counter_msr(ctr)) ^ 0xffff);
+    reads_everywhere(ctr, pmu_mask(ctr) ^ 0xffff);
+}
+
+/* What a write of bits beyond the width does: the way each register has (pmu-hardware.md 2.10). */
+static void counter_high_bits(unsigned ctr)
+{
+    uint64_t value = 0xffffff0123456789, mask = pmu_mask(ctr);
+    uint32_t msr = pmu_counter_msr(ctr);
+    if (!lab_is_intel()) {
+        lab_wrmsr(msr, value);
+        reads_everywhere(ctr, value & mask);
+    } else if (!lab_is_fixed(ctr)) {
+        lab_wrmsr(msr, value); /* legacy: bits 31:0, sign-extended */
+        reads_everywhere(ctr, 0x23456789);
+        for (unsigned i = 0; i < 32; i++) {
+            lab_wrmsr(msr, UINT64_C(0xdeadbeef00000000) | 1u << i);
+            reads_everywhere(ctr, (uint64_t)(int32_t)(1u << i) & mask);
+        }
+        lab_wrmsr(msr, 0x89abcdef);
+        reads_everywhere(ctr, (uint64_t)(int32_t)0x89abcdef & mask);
+    } else {
+        /* A fixed counter: KVM ignores what is beyond, silicon refuses; both leave no such bit. */
+        uint64_t fits = value & mask;
+        lab_wrmsr(msr, fits);
+        CHECK(wrmsr_fault(msr, value) == 0 || lab_rdmsr(msr) == fits);
+        reads_everywhere(ctr, fits);
+    }
+}
+
+/* 4C1h+n: what does not fit faults, bit for bit, and changes nothing; both addresses show one counter. */
+static void full_width(unsigned ctr)
+{
+    if (!lab_is_intel() || pmu_caps.gp_write_width == 32)
+        SKIP("no full-width writes");
+    uint32_t msr = pmu_write_msr(ctr);
+    uint64_t value = UINT64_C(0xff0123456789) & pmu_mask(ctr);
+    lab_wrmsr(msr, value);
+    for (unsigned bit = pmu_caps.gp_width; bit < 64; bit++)
+        refuses(msr, value | UINT64_C(1) << bit, value);
+    reads_everywhere(ctr, value);
+    lab_wrmsr(pmu_counter_msr(ctr), 0x7654321);
+    reads_everywhere(ctr, 0x7654321);
+}
+
+/* C001_0000h+n and C001_0004h+n are the same registers as the extended ones of counters 0 to 3. */
+static void k7_alias(unsigned ctr)
+{
+    uint32_t select = 0xc0010000 + ctr, counter = 0xc0010004 + ctr;
+    if (lab_is_intel() || ctr >= 4)
+        SKIP("no K7 registers for this counter");
+    for (unsigned i = 0; i < 4; i++) {
+        uint64_t event = pmu_select(PMU_INSTRUCTIONS, i << 16), value = 0xff0123456789 + i;
+        lab_wrmsr(select, event);
+        CHECK_EQ(lab_rdmsr(pmu_select_msr(ctr)), event);
+        lab_wrmsr(counter, value);
+        reads_everywhere(ctr, value);
+        lab_wrmsr(pmu_select_msr(ctr), i);
+        CHECK_EQ(lab_rdmsr(select), i);
+        lab_wrmsr(pmu_counter_msr(ctr), i);
+        CHECK_EQ(lab_rdmsr(counter), i);
+    }
+}
+
+/* No counter's registers are another's: all get different values, then all are read. */
+static void distinct(unsigned unused)
+{
+    (void)unused;
+    for (uint64_t rest = pmu_caps.counters; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        lab_wrmsr(pmu_write_msr(ctr), 1000 + ctr);
+        if (!lab_is_fixed(ctr))
+            lab_wrmsr(pmu_select_msr(ctr), 0x100 + ctr);
+    }
+    for (uint64_t rest = pmu_caps.counters; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        reads_everywhere(ctr, 1000 + ctr);
+        if (!lab_is_fixed(ctr))
+            CHECK_EQ(lab_rdmsr(pmu_select_msr(ctr)), 0x100 + ctr);
+    }
+}
+
+TEST(pmu_registers, distinct, "no two counters share a register [VP-29 VP-36]") { lab_run(distinct, LAB_ANY); }
+
+#define SELECT(name, ctr) \
+    LAB_TEST(pmu_select, name, ctr, select_reads_back, "every legal bit of the control reads back [VP-29 VP-13]")
+#define RESERVED(name, ctr) \
+    LAB_TEST(pmu_reserved, name, ctr, select_reserved, "Intel refuses reserved bits, AMD drops them [VP-22 VP-23 VP-24]")
+#define BITS(name, ctr) \
+    LAB_TEST(pmu_bits, name, ctr, counter_bits, "every bit is kept, RDMSR and RDPMC agree [VP-33 VP-34 VP-36 VP-41 VP-42 2a.7]")
+#define HIGH(name, ctr) \
+    LAB_TEST(pmu_width, name, ctr, counter_high_bits, "sign extension, and bits beyond the width [VP-31 VP-34 VP-35 2a.7 2a.13]")
+#define FULL(name, ctr) \
+    LAB_TEST(pmu_full_width, name, ctr, full_width, "4C1h takes the whole width and refuses more [VP-20 VP-32 VP-33 2a.13]")
+#define ALIAS(name, ctr) LAB_TEST(pmu_k7_alias, name, ctr, k7_alias, "K7 and extended registers are the same [VP-30]")
+
+LAB_EACH(SELECT)
+LAB_EACH(RESERVED)
+LAB_EACH(BITS)
+LAB_EACH(HIGH)
+LAB_EACH_GP(FULL)
+LAB_EACH_GP(ALIAS)
