@@ -2,11 +2,21 @@
 /* Conformance: every counter counts every event that its processor has. Instructions, branches, loads and stores have
  * exact numbers; the others a range with its reason. */
 #include "tests/lab.h"
+#include "tests/vpmu.h"
 
 #define TURNS 300u
 #define WARM 3u /* runs before the one that counts: caches and predictors */
 
 static enum pmu_event wanted; /* of the running test */
+
+/* The virtual PMU states which events it models; cache and prediction are not in it. On anything else a 0 fails. */
+static bool not_modelled(uint64_t count)
+{
+    if (count || !vpmu_present())
+        return false;
+    test_skip("the virtual PMU does not model the event");
+    return true;
+}
 
 static uint64_t run(unsigned ctr, const struct lab_work *work, uint64_t n)
 {
@@ -30,6 +40,8 @@ static void in_range(unsigned ctr)
     for (unsigned i = 0; i < WARM; i++)
         run(ctr, &lab_loop_work, TURNS);
     uint64_t small = run(ctr, &lab_loop_work, TURNS), large = run(ctr, &lab_loop_work, 20 * TURNS);
+    if (wanted == PMU_SLOTS && not_modelled(small))
+        return;
     CHECK_BECAUSE(small, TURNS / 16, TURNS * 10000, "a taken branch a cycle; a clock 16 times slower than the core's");
     CHECK_BECAUSE(large, small, small * 400, "twenty times the work");
 }
@@ -42,6 +54,8 @@ static void cache(unsigned ctr)
     for (unsigned i = 0; i < 100; i++)
         asm volatile("clflush %0\nmfence\nmov %0,%%al\nmfence" : "+m"(line) : : "rax", "memory");
     pmu_stop(PMU_BIT(ctr));
+    if (not_modelled(pmu_read(ctr)))
+        return;
     CHECK_BECAUSE(pmu_read(ctr), 1, 100000, "100 loads of a line that CLFLUSH has thrown out");
 }
 
@@ -55,6 +69,8 @@ static void mispredicts(unsigned ctr)
         asm volatile("test %0,%0\njs 1f\nnop\n1:" : : "r"(random) : "cc");
     }
     pmu_stop(PMU_BIT(ctr));
+    if (not_modelled(pmu_read(ctr)))
+        return;
     CHECK_BECAUSE(pmu_read(ctr), 1, 4000, "2,000 random branches cannot all be foreseen");
 }
 
