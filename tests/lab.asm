@@ -80,16 +80,15 @@ lab_halt:
     jnz lab_halt
     ret
 
-; void lab_sled(uint64_t unused): instructions of one byte each, so that an interrupt's RIP is a count; then a loop long
-; enough for any skid.
+; void lab_sled(uint64_t n): instructions of one byte each, so that an interrupt's RIP is a count; then a loop of n turns,
+; for the skid.
 global lab_sled, lab_sled_end
 align 16
 lab_sled:
     times 1000 nop
 lab_sled_end:
-    mov eax, 20000
 .again:
-    dec eax
+    dec rdi
     jnz .again
     ret
 

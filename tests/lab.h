@@ -31,7 +31,7 @@ struct lab_work {
 };
 extern const struct lab_work lab_loop_work, lab_memory_work, lab_branches_work, lab_exits_work;
 extern void lab_loop(uint64_t n), lab_memory(uint64_t n), lab_branches(uint64_t n), lab_exits(uint64_t n);
-extern void lab_halt(uint64_t interrupts), lab_sled(uint64_t unused), lab_write_inside(uint64_t value);
+extern void lab_halt(uint64_t interrupts), lab_sled(uint64_t n), lab_write_inside(uint64_t value);
 extern char lab_sled_end[];
 extern uint32_t lab_write_msr;
 #define LAB_SLED 1000u
