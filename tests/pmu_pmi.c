@@ -209,8 +209,7 @@ static void overflow_inside(void)
         apic_eoi(); /* the handler's own finds nothing in service */
         pmu_write(the_ctr, -(uint64_t)REARMED & pmu_mask(the_ctr));
         sti();
-        for (unsigned i = 0; i < 1000 && lab_caught.pmis < 2; i++)
-            pause();
+        lab_loop(REARMED);
         cli();
     }
     depth--;
@@ -226,6 +225,7 @@ static void nested(unsigned ctr)
     arm(ctr, 100);
     run_sled(ctr);
     CHECK_EQ(lab_caught.pmis, 2);
+    CHECK_EQ(lab_caught.nmis, 0);
     CHECK_EQ(deepest, 2);
     lab_release();
 }
