@@ -120,6 +120,42 @@ lab_steps:
     popfq
     ret
 
+; Interrupt handlers: void lab_interrupt(const struct lab_frame *frame, unsigned vector) does the work.
+extern lab_interrupt
+%macro handler 2
+global %1
+%1:
+    push rax
+    mov eax, %2
+    jmp interrupt
+%endmacro
+handler lab_on_step, 1
+handler lab_on_nmi, 2
+handler lab_on_pmi, 0xfe
+interrupt:
+    push rcx
+    push rdx
+    push rsi
+    push rdi
+    push r8
+    push r9
+    push r10
+    push r11
+    cld
+    lea rdi, [rsp + 9 * 8]
+    mov esi, eax
+    call lab_interrupt
+    pop r11
+    pop r10
+    pop r9
+    pop r8
+    pop rdi
+    pop rsi
+    pop rdx
+    pop rcx
+    pop rax
+    iretq
+
 section .bss
 cell: resq 1
 lab_write_msr: resd 1

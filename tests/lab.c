@@ -28,6 +28,8 @@ static struct gate {
     uint32_t offset_high, reserved;
 } gates[256];
 static struct table_register kernel_gates;
+extern void lab_on_pmi(void), lab_on_nmi(void), lab_on_step(void);
+_Static_assert(VECTOR_PMI == 0xfe, "lab.asm");
 
 uint64_t lab_expected(const struct lab_work *work, enum lab_kind kind, uint64_t n)
 {
@@ -137,26 +139,22 @@ static void record(const struct lab_frame *frame)
         lab_caught.action();
 }
 
-__attribute__((interrupt)) static void on_pmi(struct lab_frame *frame)
+/* From lab.asm. */
+void lab_interrupt(const struct lab_frame *frame, unsigned vector);
+void lab_interrupt(const struct lab_frame *frame, unsigned vector)
 {
-    lab_caught.pmis++;
+    if (vector == VECTOR_DB) {
+        lab_caught.steps++;
+        return;
+    }
+    lab_caught.pmis += vector == VECTOR_PMI;
+    lab_caught.nmis += vector == VECTOR_NMI;
     record(frame);
-    apic_eoi();
+    if (vector == VECTOR_PMI)
+        apic_eoi();
 }
 
-__attribute__((interrupt)) static void on_nmi(struct lab_frame *frame)
-{
-    lab_caught.nmis++;
-    record(frame);
-}
-
-__attribute__((interrupt)) static void on_step(struct lab_frame *frame)
-{
-    (void)frame;
-    lab_caught.steps++;
-}
-
-static void set_gate(unsigned vector, void (*handler)(struct lab_frame *))
+static void set_gate(unsigned vector, void (*handler)(void))
 {
     uint64_t to = (uint64_t)handler;
     gates[vector].offset_low = (uint16_t)to;
@@ -168,9 +166,9 @@ void lab_catch(void)
 {
     sidt(&kernel_gates);
     memcpy(gates, (const void *)kernel_gates.base, sizeof gates);
-    set_gate(VECTOR_PMI, on_pmi);
-    set_gate(VECTOR_NMI, on_nmi);
-    set_gate(VECTOR_DB, on_step);
+    set_gate(VECTOR_PMI, lab_on_pmi);
+    set_gate(VECTOR_NMI, lab_on_nmi);
+    set_gate(VECTOR_DB, lab_on_step);
     lab_caught = (struct lab_caught){ 0 };
     struct table_register mine = { sizeof gates - 1, (uint64_t)gates };
     lidt(&mine);

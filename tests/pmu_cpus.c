@@ -111,7 +111,7 @@ static void overflows_alone(unsigned ctr)
     if (!begin(ctr, &handle))
         return;
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        uint32_t before[MAX_CPUS];
+        uint32_t before[MAX_CPUS] = { 0 };
         for (unsigned i = 0; i < cpu_count; i++)
             before[i] = __atomic_load_n(&overflows[i], __ATOMIC_RELAXED);
         test_run_on(cpu);
