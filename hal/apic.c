@@ -130,12 +130,27 @@ uint64_t apic_timer_calibrate(uint64_t *tsc_hz)
     return (uint64_t)ticks * 1000 / PIT_MS;
 }
 
+static struct {
+    uint8_t vector;
+    uint64_t period_ns, hz;
+} timer; /* the same on every CPU */
+
+uint64_t apic_timer_period(void) { return timer.period_ns; }
+
+void apic_timer_change(uint64_t period_ns)
+{
+    uint64_t ticks = timer.hz / 1000 * period_ns / 1000000;
+    write(TIMER_DIVIDE, 0xb);
+    write(LVT_TIMER, TIMER_PERIODIC | timer.vector);
+    write(TIMER_INITIAL, ticks > 0xffffffff ? 0xffffffff : ticks ? (uint32_t)ticks : 1);
+}
+
 void apic_timer_start(uint8_t vector, uint64_t period_ns, uint64_t hz)
 {
-    uint64_t ticks = hz / 1000 * period_ns / 1000000;
-    write(TIMER_DIVIDE, 0xb);
-    write(LVT_TIMER, TIMER_PERIODIC | vector);
-    write(TIMER_INITIAL, ticks > 0xffffffff ? 0xffffffff : ticks ? (uint32_t)ticks : 1);
+    timer.vector = vector;
+    timer.period_ns = period_ns;
+    timer.hz = hz;
+    apic_timer_change(period_ns);
 }
 
 void apic_timer_stop(void)

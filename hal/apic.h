@@ -25,3 +25,6 @@ uint64_t apic_timer_calibrate(uint64_t *tsc_hz);
 /* Periodic interrupts on this CPU. */
 void apic_timer_start(uint8_t vector, uint64_t period_ns, uint64_t hz);
 void apic_timer_stop(void);
+/* What apic_timer_start was given last; and another period on this CPU, the rest as it was. */
+uint64_t apic_timer_period(void);
+void apic_timer_change(uint64_t period_ns);

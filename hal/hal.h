@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What others may include from hal/, apart from apic.h: who owns which counter, and the counters'
- * interrupt. Counters are numbered as in pmu/pmu.h, and masks of them are what OverflowBits is: bit
+/* What others may include from hal/, apart from apic.h: who owns which counter, what profile sources
+ * mean, and the profile interrupt. Counters are numbered as in pmu/pmu.h, and masks of them are what OverflowBits is: bit
  * n general-purpose counter n, bit 32 + n fixed counter n. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
-#include "kernel/nt.h"
+#include "kernel/nt_profile.h"
 
 /* Takes hardware counters, all that are asked for or none. Programs nothing and starts nothing.
  *
@@ -62,12 +62,67 @@ bool hal_counter_selector(uint64_t selector, uint64_t *mask);
 
 /* Each CPU, after apic_init_cpu and pmu_init_cpu: lets the counters' interrupt through. */
 void hal_pmi_init_cpu(void);
-/* The interrupt, from trap.c, interrupts off, PROFILE_LEVEL; the caller does the EOI. Where it hit:
- * rip, and whether in ring 3. */
-void hal_pmi(uint64_t rip, bool user);
+/* The interrupt, from trap.c, interrupts off, PROFILE_LEVEL; the caller does the EOI. */
+void hal_pmi(struct trap_frame *frame);
+/* For overflow handlers: the frame of the interrupt that they are in. */
+struct trap_frame *hal_pmi_frame(void);
 /* Provokes one interrupt on this CPU; if it does not come, says so as PMU_PMI_LOST. True without a
  * PMU. IRQL PASSIVE_LEVEL, interrupts on. */
 bool hal_pmi_prove(void);
 
 /* From interrupt.c to counters.c: calls the handlers of those who own these counters here. */
 void hal_counters_overflowed(uint64_t counters);
+
+/* --- Sources (source.c). ProfileTime always is one. IRQL <= DISPATCH_LEVEL. --- */
+#define HAL_SOURCE_NAME_MAX 33 /* with its end */
+#define HAL_SOURCE_CODE_MAX 0xfff
+
+bool hal_source_supported(KPROFILE_SOURCE source);
+/* The next supported source after this one, by number; ProfileTime: there is none. */
+KPROFILE_SOURCE hal_source_next(KPROFILE_SOURCE source);
+/* As tools print it: the symbol without Profile; "Timer". NULL: unsupported. */
+const char *hal_source_name(KPROFILE_SOURCE source);
+/* Of a supported source: events, or 100 ns of time, between two interrupts. Any IRQL. */
+ULONG hal_source_interval(KPROFILE_SOURCE source);
+void hal_source_limits(KPROFILE_SOURCE source, ULONG *lowest, ULONG *preset, ULONG *highest);
+/* Sets it on all processors, clamped to the limits; what it is now, 0 if unsupported. Who samples
+ * notices with the next interrupt at the latest. IRQL < DISPATCH_LEVEL. */
+ULONG hal_source_set_interval(KPROFILE_SOURCE source, ULONG_PTR interval);
+/* The same for ProfileTime, in 100 ns. */
+ULONG_PTR HalSetProfileInterval(ULONG_PTR Interval);
+/* Adds a source for an event of the processor; flags as pmu_raw_select has them; interval 0: the
+ * usual one. STATUS_NOT_SUPPORTED: no counters here; STATUS_INVALID_PARAMETER: name or code;
+ * STATUS_INSUFFICIENT_RESOURCES: the name exists, or there are too many. */
+NTSTATUS hal_source_add(const char *name, unsigned code, uint8_t umask, uint32_t flags,
+                        ULONG interval, KPROFILE_SOURCE *source);
+/* STATUS_INVALID_PARAMETER: was not added; STATUS_DEVICE_BUSY: somebody samples by it. */
+NTSTATUS hal_source_remove(KPROFILE_SOURCE source);
+
+/* --- The profile interrupt (profile.c). --- */
+
+/* Takes what sampling by the source needs on these processors, if nobody has it yet: each success
+ * needs its hal_profile_stop. STATUS_NOT_SUPPORTED; STATUS_DEVICE_BUSY: no counter is free
+ * somewhere. PASSIVE_LEVEL, as the other two. */
+NTSTATUS hal_profile_reserve(KPROFILE_SOURCE source, uint64_t cpu_mask);
+/* From here on there are interrupts. */
+void hal_profile_start(KPROFILE_SOURCE source, uint64_t cpu_mask);
+/* The last user's stop ends them, and gives the counters back. */
+void hal_profile_stop(KPROFILE_SOURCE source, uint64_t cpu_mask);
+/* The source that a counter of a processor samples by at this moment; ProfileTime: none. */
+KPROFILE_SOURCE hal_profile_source(unsigned ctr, unsigned cpu);
+/* Starts and stops the interrupt of a source on this processor, which must have been reserved;
+ * nothing happens if not, or if it is so already. IRQL <= PROFILE_LEVEL. */
+VOID HalStartProfileInterrupt(KPROFILE_SOURCE ProfileSource);
+VOID HalStopProfileInterrupt(KPROFILE_SOURCE ProfileSource);
+/* From trap.c, at each interrupt of the timer. */
+void hal_profile_tick(struct trap_frame *frame);
+/* The one call that goes up, to kernel/profile.c, at PROFILE_LEVEL: one interrupt of the source. */
+VOID KeProfileInterruptWithSource(PKTRAP_FRAME TrapFrame, KPROFILE_SOURCE Source);
+
+/* information.c. Classes 1, 20, 44, 45, 53; 0, 20, 21. STATUS_INVALID_INFO_CLASS;
+ * STATUS_INFO_LENGTH_MISMATCH: the buffer is too small and stays as it is, *ReturnedLength (may be
+ * NULL) says the size where it depends; and those of what the class does. PASSIVE_LEVEL. */
+NTSTATUS HalQuerySystemInformation(HAL_QUERY_INFORMATION_CLASS InformationClass, ULONG BufferSize,
+                                   PVOID Buffer, PULONG ReturnedLength);
+NTSTATUS HalSetSystemInformation(HAL_SET_INFORMATION_CLASS InformationClass, ULONG BufferSize,
+                                 PVOID Buffer);

@@ -12,6 +12,7 @@
 #include "hal/apic.h"
 #include "hal/hal.h"
 #include "kernel/assert.h"
+#include "kernel/cpu.h"
 #include "kernel/irql.h"
 #include "kernel/smp.h"
 #include "kernel/x86.h"
@@ -20,6 +21,7 @@
 #define PROVE_PERIOD 1000u
 #define PROVE_PAUSES 1000000u
 
+static struct trap_frame *frames[MAX_CPUS]; /* each its CPU's own */
 static uint32_t proved; /* atomic: interrupts taken by hal_pmi_prove */
 
 void hal_pmi_init_cpu(void)
@@ -28,11 +30,11 @@ void hal_pmi_init_cpu(void)
         apic_write_pmi_lvt(APIC_PMI_VECTOR);
 }
 
-void hal_pmi(uint64_t rip, bool user)
-{
-    (void)rip; /* for KeProfileInterruptWithSource, once there are profile objects */
-    (void)user;
+struct trap_frame *hal_pmi_frame(void) { return frames[cpu_number()]; }
 
+void hal_pmi(struct trap_frame *frame)
+{
+    frames[cpu_number()] = frame;
     pmu_pause();
     /* May be 0: two overflows close together were taken at once, and each had its interrupt. */
     hal_counters_overflowed(pmu_take_overflow());

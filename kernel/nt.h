@@ -14,7 +14,7 @@ typedef void VOID, *PVOID;
 typedef char CHAR;
 typedef const char *PCSTR;
 typedef uint8_t UCHAR, BOOLEAN, BYTE, *PBOOLEAN;
-typedef uint16_t USHORT, WORD;
+typedef uint16_t USHORT, WORD, WCHAR, *PWSTR;
 typedef int32_t LONG, NTSTATUS, BOOL;
 typedef uint32_t ULONG, DWORD, *PULONG, ACCESS_MASK;
 typedef int64_t LONGLONG;
@@ -113,6 +113,10 @@ ABI_SIZE(PROCESSOR_NUMBER, 4);
 /* Handles and access. */
 #define NtCurrentProcess() ((HANDLE)(LONGLONG)-1)
 #define NtCurrentThread() ((HANDLE)(LONGLONG)-2)
+#define PROCESS_QUERY_INFORMATION 0x0400
+#define PROFILE_CONTROL 0x0001
+#define PROFILE_ALL_ACCESS (0x000F0000 | PROFILE_CONTROL)
+#define SE_SYSTEM_PROFILE_PRIVILEGE 11 /* LUID of SeSystemProfilePrivilege */
 #define THREAD_TERMINATE 0x0001
 #define THREAD_SET_INFORMATION 0x0020
 #define THREAD_QUERY_INFORMATION 0x0040

@@ -5,9 +5,17 @@
 #include "kernel/irql.h"
 #include "kernel/lock.h"
 #include "kernel/process.h"
+#include "kernel/profile.h"
 #include "kernel/thread.h"
 
 static struct lock handle_lock = LOCK("handles", DISPATCH_LEVEL);
+static struct handle_entry system_handles[HANDLES_MAX]; /* L: handle_lock; of kernel threads */
+
+static struct handle_entry *table(void)
+{
+    struct process *process = thread_current()->process;
+    return process ? process->handles : system_handles;
+}
 
 void object_release(struct object *object)
 {
@@ -17,6 +25,8 @@ void object_release(struct object *object)
         return;
     if (object->type == OBJECT_THREAD)
         thread_destroy((struct thread *)object);
+    else if (object->type == OBJECT_PROFILE)
+        profile_destroy(object);
     else
         process_destroy((struct process *)object);
 }
@@ -24,21 +34,20 @@ void object_release(struct object *object)
 static struct handle_entry *entry_of(HANDLE handle)
 {
     uint64_t h = (uint64_t)handle;
-    struct process *process = thread_current()->process;
-    if (!process || h % 4 || h < 4 || h / 4 > HANDLES_MAX || !process->handles[h / 4 - 1].object)
+    if (h % 4 || h < 4 || h / 4 > HANDLES_MAX || !table()[h / 4 - 1].object)
         return NULL;
-    return &process->handles[h / 4 - 1];
+    return &table()[h / 4 - 1];
 }
 
 NTSTATUS handle_create(struct object *object, ACCESS_MASK access, HANDLE *handle)
 {
-    struct handle_entry *table = thread_current()->process->handles;
+    struct handle_entry *entries = table();
     NTSTATUS status = STATUS_INSUFFICIENT_RESOURCES;
     uint8_t irql = lock_acquire(&handle_lock);
     for (uint64_t i = 0; i < HANDLES_MAX; i++)
-        if (!table[i].object) {
+        if (!entries[i].object) {
             object_hold(object);
-            table[i] = (struct handle_entry){ object, access };
+            entries[i] = (struct handle_entry){ object, access };
             *handle = (HANDLE)((i + 1) * 4);
             status = STATUS_SUCCESS;
             break;

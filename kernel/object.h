@@ -6,7 +6,7 @@
 struct thread;
 struct process;
 
-enum object_type { OBJECT_THREAD = 1, OBJECT_PROCESS };
+enum object_type { OBJECT_THREAD = 1, OBJECT_PROCESS, OBJECT_PROFILE };
 
 /* First member of what it is part of. */
 struct object {
@@ -27,7 +27,7 @@ static inline void object_hold(struct object *o) { __atomic_fetch_add(&o->refs, 
 /* Drops a reference; the last one frees. IRQL < DISPATCH_LEVEL. */
 void object_release(struct object *object);
 
-/* Puts the object, and a reference of its own, into the current process's table.
+/* Puts the object, and a reference of its own, into the current process's table; kernel threads share one.
  * STATUS_INSUFFICIENT_RESOURCES: the table is full. */
 NTSTATUS handle_create(struct object *object, ACCESS_MASK access, HANDLE *handle);
 /* The object behind a handle of the current process, with a reference for the caller; pseudo-handles too.

@@ -15,6 +15,8 @@ struct process {
     struct object object; /* signaled when the last thread has ended */
     uint64_t *pml4;
     NTSTATUS exit_status;
+    bool profile_privilege; /* atomic: SeSystemProfilePrivilege is enabled */
+    bool restricted;      /* of low integrity; constant */
     uint32_t threads;     /* atomic: not ended yet */
     uint32_t ending;      /* atomic: NtTerminateProcess was called */
     uint64_t stacks_used; /* atomic: bit per stack slot */

@@ -228,6 +228,21 @@ NTSTATUS NtQueryPerformanceCounter(PLARGE_INTEGER PerformanceCounter, PLARGE_INT
                                                       : status;
 }
 
+/* RtlAdjustPrivilege. NT: there are no tokens. Every process holds SeSystemProfilePrivilege, disabled at first as an
+ * administrator's is, and no other: STATUS_PRIVILEGE_NOT_HELD. STATUS_ACCESS_VIOLATION. */
+NTSTATUS adjust_privilege(ULONG Privilege, BOOLEAN Enable, BOOLEAN CurrentThread, PBOOLEAN Enabled)
+{
+    struct process *process = thread_current()->process;
+    BOOLEAN was = process->profile_privilege;
+    (void)CurrentThread;
+    if (Privilege != SE_SYSTEM_PROFILE_PRIVILEGE || process->restricted)
+        return STATUS_PRIVILEGE_NOT_HELD;
+    NTSTATUS status = copy_out(Enabled, &was, sizeof was);
+    if (NT_SUCCESS(status))
+        process->profile_privilege = Enable != 0;
+    return status;
+}
+
 NTSTATUS write_console(const char *text, ULONG length)
 {
     char line[WRITE_MAX + 1];

@@ -20,5 +20,6 @@ NTSTATUS NtQueryInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInf
                                   PVOID ThreadInformation, ULONG ThreadInformationLength, PULONG ReturnLength);
 ULONG NtGetCurrentProcessorNumber(void);
 NTSTATUS NtQueryPerformanceCounter(PLARGE_INTEGER PerformanceCounter, PLARGE_INTEGER PerformanceFrequency);
+NTSTATUS adjust_privilege(ULONG Privilege, BOOLEAN Enable, BOOLEAN CurrentThread, PBOOLEAN Enabled);
 /* Ours: text to the console, at most 256 characters a call, printable ones and newlines only. */
 NTSTATUS write_console(const char *text, ULONG length);

@@ -4,6 +4,7 @@
 #include "kernel/syscall.h"
 #include "kernel/msr.h"
 #include "kernel/process.h"
+#include "kernel/profile.h"
 #include "kernel/services.h"
 #include "kernel/thread.h"
 #include "kernel/trap.h"
@@ -39,6 +40,13 @@ static const struct service services[SYS_COUNT] = {
     SERVICE(SYS_GET_CURRENT_PROCESSOR_NUMBER, NtGetCurrentProcessorNumber, 0),
     SERVICE(SYS_QUERY_PERFORMANCE_COUNTER, NtQueryPerformanceCounter, 2),
     SERVICE(SYS_WRITE, write_console, 2),
+    SERVICE(SYS_CREATE_PROFILE, NtCreateProfile, 9),
+    SERVICE(SYS_CREATE_PROFILE_EX, NtCreateProfileEx, 10),
+    SERVICE(SYS_START_PROFILE, NtStartProfile, 1),
+    SERVICE(SYS_STOP_PROFILE, NtStopProfile, 1),
+    SERVICE(SYS_QUERY_INTERVAL_PROFILE, NtQueryIntervalProfile, 2),
+    SERVICE(SYS_SET_INTERVAL_PROFILE, NtSetIntervalProfile, 2),
+    SERVICE(SYS_ADJUST_PRIVILEGE, adjust_privilege, 4),
 };
 
 static uint64_t call(const struct service *service, const struct trap_frame *f)

@@ -146,10 +146,11 @@ static void exception(struct trap_frame *frame)
     thread_exit(status);
 }
 
-static void interrupt(const struct trap_frame *frame)
+static void interrupt(struct trap_frame *frame)
 {
     switch (frame->vector) {
     case VECTOR_TIMER:
+        hal_profile_tick(frame);
         sched_tick();
         break;
     case VECTOR_CALL:
@@ -158,7 +159,7 @@ static void interrupt(const struct trap_frame *frame)
     case VECTOR_RESCHEDULE:
         break; /* the flag is set; the switch is below */
     case VECTOR_PMI:
-        hal_pmi(frame->rip, trap_from_user(frame));
+        hal_pmi(frame);
         break;
     default:
         break; /* spurious, or a stray line of a device that nobody drives */

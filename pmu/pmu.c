@@ -59,8 +59,22 @@ uint64_t pmu_select(enum pmu_event event, uint32_t flags)
 {
     const struct pmu_event_row *row = &pmu_caps.table[event];
     ASSERT(row->name && !(flags & ~(PMU_USER | PMU_KERNEL | PMU_INTERRUPT)));
-    return (uint64_t)(row->code >> 8) << 32 | flags | (uint32_t)row->umask << 8 |
-           (row->code & 0xff);
+    return pmu_raw_select(row->code, row->umask, flags);
+}
+
+uint64_t pmu_raw_select(unsigned code, uint8_t umask, uint32_t flags)
+{
+    ASSERT(code <= 0xfff && !(flags & (0xffff | PMU_ENABLE)));
+    return (uint64_t)(code >> 8) << 32 | flags | (uint32_t)umask << 8 | (code & 0xff);
+}
+
+uint64_t pmu_raw_counters(unsigned code)
+{
+    uint64_t able = PMU_ANY_GP;
+    for (unsigned e = 0; pmu_caps.table && e < PMU_EVENT_COUNT; e++)
+        if (pmu_caps.table[e].name && pmu_caps.table[e].code == code)
+            able &= pmu_caps.table[e].counters;
+    return able & pmu_caps.counters;
 }
 
 /* The event to prove a counter with: the one whose count is known, if the counter has it. */

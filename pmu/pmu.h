@@ -104,6 +104,16 @@ uint64_t pmu_counters_for(enum pmu_event event);
 /* The value for pmu_program. The event must be one that pmu_counters_for has counters for. */
 uint64_t pmu_select(enum pmu_event event, uint32_t flags);
 
+/* The same for an event by its code and unit mask, whether or not the table knows it. Flags may also
+ * be PMU_EDGE, PMU_ANY_THREAD, PMU_INVERT and PMU_THRESHOLD(n). */
+#define PMU_EDGE (1u << 18)
+#define PMU_ANY_THREAD (1u << 21)
+#define PMU_INVERT (1u << 23)
+#define PMU_THRESHOLD(n) ((uint32_t)(uint8_t)(n) << 24)
+uint64_t pmu_raw_select(unsigned code, uint8_t umask, uint32_t flags);
+/* The counters for it: those of the table's row with the code, else every general-purpose one. */
+uint64_t pmu_raw_counters(unsigned code);
+
 /* Gives a stopped counter its event and its value, and forgets an overflow; pmu_start lets it run.
  * A fixed counter takes only PMU_USER, PMU_KERNEL and PMU_INTERRUPT from the select. Select 0
  * clears the counter. */

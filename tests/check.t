@@ -71,11 +71,11 @@ my $leaf = 'layout|x86|msr|cpu|assert|print|lock|string';
 my @may_include = (
     [qr{^tests/},       qr{.}],
     [qr{^boot/},        qr{^(boot/\w+|kernel/(layout|x86|msr|print|main|string|assert)|pmu/virt/virt)\.h$}],
-    [qr{^kernel/user/}, qr{^kernel/(user/\w+|nt|layout|string|print)\.h$}],
+    [qr{^kernel/user/}, qr{^kernel/(user/\w+|nt|nt_profile|layout|string|print)\.h$}],
     [qr{^kernel/main\.c$}, qr{^(kernel/\w+|boot/multiboot|hal/(hal|apic)|pmu/pmu)\.h$}],
     [qr{^kernel/(acpi|phys|smp)\.c$}, qr{^(kernel/\w+|boot/multiboot|hal/(hal|apic))\.h$}],    # struct boot_info
     [qr{^kernel/},      qr{^(kernel/\w+|hal/(hal|apic))\.h$}],
-    [qr{^hal/},         qr{^(hal/\w+|pmu/pmu|kernel/($leaf|nt|irql|smp))\.h$}],
+    [qr{^hal/},         qr{^(hal/\w+|pmu/pmu|kernel/($leaf|nt|nt_profile|irql|smp))\.h$}],
     [qr{^pmu/virt/},    qr{^(pmu/virt/\w+|kernel/($leaf))\.h$}],
     [qr{^pmu/},         qr{^(pmu/\w+|pmu/events/\w+|kernel/($leaf))\.h$}],
 );

@@ -28,6 +28,13 @@ service ZwDuplicateObject, SYS_DUPLICATE_OBJECT
 service ZwGetCurrentProcessorNumber, SYS_GET_CURRENT_PROCESSOR_NUMBER
 service ZwQueryPerformanceCounter, SYS_QUERY_PERFORMANCE_COUNTER
 service write_console, SYS_WRITE
+service ZwCreateProfile, SYS_CREATE_PROFILE
+service ZwCreateProfileEx, SYS_CREATE_PROFILE_EX
+service ZwStartProfile, SYS_START_PROFILE
+service ZwStopProfile, SYS_STOP_PROFILE
+service ZwQueryIntervalProfile, SYS_QUERY_INTERVAL_PROFILE
+service ZwSetIntervalProfile, SYS_SET_INTERVAL_PROFILE
+service RtlAdjustPrivilege, SYS_ADJUST_PRIVILEGE
 service no_such_service, SYS_COUNT
 
 ; A thread's first instruction: RDI start routine, RSI its argument. What the routine returns is the exit status.

@@ -2,7 +2,7 @@
 /* What a ring-3 program includes: types and constants of nt.h, and the functions of ntdll and kernel32 that there
  * are. NT: services have their Zw names only, because the Nt names are the kernel's own in the same image. */
 #pragma once
-#include "kernel/nt.h"
+#include "kernel/nt_profile.h"
 
 #define ERROR_SUCCESS 0
 #define ERROR_INVALID_FUNCTION 1
@@ -57,6 +57,17 @@ NTSTATUS ZwQueryPerformanceCounter(PLARGE_INTEGER PerformanceCounter, PLARGE_INT
 NTSTATUS write_console(const char *text, ULONG length);
 NTSTATUS no_such_service(void);
 
+NTSTATUS ZwCreateProfile(PHANDLE ProfileHandle, HANDLE Process, PVOID ProfileBase, SIZE_T ProfileSize,
+                         ULONG BucketSize, PULONG Buffer, ULONG BufferSize, KPROFILE_SOURCE ProfileSource,
+                         KAFFINITY Affinity);
+NTSTATUS ZwCreateProfileEx(PHANDLE ProfileHandle, HANDLE Process, PVOID ProfileBase, SIZE_T ProfileSize,
+                           ULONG BucketSize, PULONG Buffer, ULONG BufferSize, KPROFILE_SOURCE ProfileSource,
+                           USHORT GroupCount, PGROUP_AFFINITY GroupAffinity);
+NTSTATUS ZwStartProfile(HANDLE ProfileHandle);
+NTSTATUS ZwStopProfile(HANDLE ProfileHandle);
+NTSTATUS ZwQueryIntervalProfile(KPROFILE_SOURCE ProfileSource, PULONG Interval);
+NTSTATUS ZwSetIntervalProfile(ULONG Interval, KPROFILE_SOURCE Source);
+NTSTATUS RtlAdjustPrivilege(ULONG Privilege, BOOLEAN Enable, BOOLEAN CurrentThread, PBOOLEAN Enabled);
 NTSTATUS RtlEnableThreadProfiling(HANDLE ThreadHandle, ULONG Flags, ULONG64 HardwareCounters,
                                   PVOID *PerformanceDataHandle);
 NTSTATUS RtlDisableThreadProfiling(PVOID PerformanceDataHandle);

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* HalQuerySystemInformation and HalSetSystemInformation: the classes that concern profiling.
+ * IRQL PASSIVE_LEVEL. Sources: the enumerations of ntddk.h; structures as ReactOS has them.
+ *
+ * NT: which status a wrong size has is nowhere said, nor what the ownership query is asked with;
+ * a source is added with a structure of ours. */
+#include "hal/hal.h"
+#include "kernel/assert.h"
+#include "kernel/cpu.h"
+#include "kernel/irql.h"
+#include "kernel/string.h"
+#include "pmu/pmu.h"
+
+static NTSTATUS query_source(ULONG size, PVOID buffer, PULONG returned)
+{
+    HAL_PROFILE_SOURCE_INFORMATION_EX *ex = buffer;
+    HAL_PROFILE_SOURCE_INFORMATION *info = buffer;
+    ULONG lowest, preset, highest;
+
+    if (size < sizeof *info)
+        return STATUS_INFO_LENGTH_MISMATCH;
+    KPROFILE_SOURCE source = info->Source;
+    bool supported = hal_source_supported(source), extended = size >= sizeof *ex;
+    ULONG interval = supported ? hal_source_interval(source) : 0;
+    *returned = extended ? sizeof *ex : sizeof *info;
+    if (!extended) {
+        info->Supported = supported;
+        info->Interval = interval;
+        return STATUS_SUCCESS;
+    }
+    *ex = (HAL_PROFILE_SOURCE_INFORMATION_EX){ .Source = source, .Supported = supported };
+    if (supported) {
+        hal_source_limits(source, &lowest, &preset, &highest);
+        ex->Interval = interval;
+        ex->DefInterval = preset;
+        ex->MinInterval = lowest;
+        ex->MaxInterval = highest;
+    }
+    return STATUS_SUCCESS;
+}
+
+/* The entries, and behind them the texts that they point to. */
+static NTSTATUS query_list(ULONG size, PVOID buffer, PULONG returned)
+{
+    HAL_PROFILE_SOURCE_LIST *list = buffer;
+    ULONG count = 0, needed = 0;
+    KPROFILE_SOURCE source = ProfileTime;
+    do {
+        count++;
+        needed += (ULONG)(sizeof *list + (strlen(hal_source_name(source)) + 1) * sizeof(WCHAR));
+        source = hal_source_next(source);
+    } while (source != ProfileTime);
+    *returned = needed;
+    if (size < needed)
+        return STATUS_INFO_LENGTH_MISMATCH;
+    WCHAR *text = (WCHAR *)(list + count);
+    for (ULONG i = 0; i < count; i++, source = hal_source_next(source)) {
+        list[i] = (HAL_PROFILE_SOURCE_LIST){ source, text };
+        const char *name = hal_source_name(source);
+        do
+            *text++ = (WCHAR)*name;
+        while (*name++);
+    }
+    return STATUS_SUCCESS;
+}
+
+static ETW_PMC_COUNTER_OWNER owner_of_counter(unsigned ctr, unsigned cpu)
+{
+    ETW_PMC_COUNTER_OWNER owner = { .OwnerType = EtwPmcOwnerFree };
+    KPROFILE_SOURCE source = hal_profile_source(ctr, cpu);
+    owner.OwnerTag = hal_counter_owner_tag(ctr, cpu);
+    owner.ProfileSource = (ULONG)source;
+    if (hal_counter_owner_name(ctr, cpu))
+        owner.OwnerType = source           ? EtwPmcOwnerTaggedWithSource
+                          : owner.OwnerTag ? EtwPmcOwnerTagged
+                                           : EtwPmcOwnerUntagged;
+    return owner;
+}
+
+static NTSTATUS query_ownership(ULONG size, PVOID buffer, PULONG returned)
+{
+    ETW_PMC_COUNTER_OWNERSHIP_STATUS *status = buffer;
+    ULONG n = 0, count = hal_counter_count();
+    ULONG head = offsetof(ETW_PMC_COUNTER_OWNERSHIP_STATUS, CounterOwners);
+    *returned = head + count * (ULONG)sizeof status->CounterOwners[0];
+    if (size < *returned)
+        return STATUS_INFO_LENGTH_MISMATCH;
+    if (status->ProcessorNumber >= cpu_count)
+        return STATUS_INVALID_PARAMETER;
+    status->NumberOfCounters = count;
+    for (uint64_t rest = pmu_caps.counters; rest; rest &= rest - 1)
+        status->CounterOwners[n++] =
+            owner_of_counter((unsigned)__builtin_ctzll(rest), status->ProcessorNumber);
+    return STATUS_SUCCESS;
+}
+
+static NTSTATUS query_number(ULONG number, ULONG size, PVOID buffer, PULONG returned)
+{
+    *returned = sizeof number;
+    if (size < sizeof number)
+        return STATUS_INFO_LENGTH_MISMATCH;
+    *(ULONG *)buffer = number;
+    return STATUS_SUCCESS;
+}
+
+NTSTATUS HalQuerySystemInformation(HAL_QUERY_INFORMATION_CLASS InformationClass, ULONG BufferSize,
+                                   PVOID Buffer, PULONG ReturnedLength)
+{
+    ULONG ignored;
+    PULONG returned = ReturnedLength ? ReturnedLength : &ignored;
+
+    ASSERT(irql_current() == PASSIVE_LEVEL);
+    *returned = 0;
+    switch (InformationClass) {
+    case HalProfileSourceInformation:
+        return query_source(BufferSize, Buffer, returned);
+    case HalQueryProfileSourceList:
+        return query_list(BufferSize, Buffer, returned);
+    case HalQueryProfileIsTimerBasedProfiling: /* as a BOOLEAN: are there no counters? */
+        if (BufferSize < sizeof(BOOLEAN))
+            return STATUS_INFO_LENGTH_MISMATCH;
+        *(BOOLEAN *)Buffer = hal_source_next(ProfileTime) == ProfileTime;
+        *returned = sizeof(BOOLEAN);
+        return STATUS_SUCCESS;
+    case HalQueryProfileNumberOfCounters:
+        return query_number(hal_counter_count(), BufferSize, Buffer, returned);
+    case HalQueryProfileCounterOwnership:
+        return query_ownership(BufferSize, Buffer, returned);
+    default:
+        return STATUS_INVALID_INFO_CLASS;
+    }
+}
+
+static NTSTATUS set_interval(ULONG size, const HAL_PROFILE_SOURCE_INTERVAL *interval)
+{
+    if (size < sizeof *interval)
+        return STATUS_INFO_LENGTH_MISMATCH;
+    if (!hal_source_supported(interval->Source))
+        return STATUS_NOT_SUPPORTED;
+    hal_source_set_interval(interval->Source, interval->Interval);
+    return STATUS_SUCCESS;
+}
+
+static NTSTATUS add_source(ULONG size, HAL_PROFILE_SOURCE_ADD *source)
+{
+    char name[HAL_SOURCE_NAME_MAX];
+    unsigned i = 0, room = sizeof source->Description / sizeof source->Description[0];
+    if (size < sizeof *source)
+        return STATUS_INFO_LENGTH_MISMATCH;
+    for (; i < room && source->Description[i]; i++) {
+        if (source->Description[i] > '~' || source->Description[i] < ' ')
+            return STATUS_INVALID_PARAMETER;
+        name[i] = (char)source->Description[i];
+    }
+    if (i == room)
+        return STATUS_INVALID_PARAMETER;
+    name[i] = 0;
+    uint32_t flags = PMU_THRESHOLD(source->CMask) | (source->CInv ? PMU_INVERT : 0) |
+                     (source->AnyThread ? PMU_ANY_THREAD : 0) | (source->EdgeDetect ? PMU_EDGE : 0);
+    return hal_source_add(name, source->EventSelect, source->UnitSelect, flags,
+                          source->InitialInterval, &source->Source);
+}
+
+NTSTATUS HalSetSystemInformation(HAL_SET_INFORMATION_CLASS InformationClass, ULONG BufferSize,
+                                 PVOID Buffer)
+{
+    ASSERT(irql_current() == PASSIVE_LEVEL);
+    switch (InformationClass) {
+    case HalProfileSourceInterval:
+        return set_interval(BufferSize, Buffer);
+    case HalProfileSourceAdd:
+        return add_source(BufferSize, Buffer);
+    case HalProfileSourceRemove:
+        if (BufferSize < sizeof(KPROFILE_SOURCE))
+            return STATUS_INFO_LENGTH_MISMATCH;
+        return hal_source_remove(*(const KPROFILE_SOURCE *)Buffer);
+    default:
+        return STATUS_INVALID_INFO_CLASS;
+    }
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* Between source.c, source_tables.c and profile.c only. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "kernel/nt_profile.h"
+
+#define SOURCE_IDS 256 /* numbers that tables have room for */
+
+/* One source on some families of processors. */
+struct source_row {
+    uint8_t id;
+    uint8_t event; /* enum pmu_event; PMU_EVENT_COUNT: by code and unit mask */
+    uint8_t umask;
+    uint8_t first_family, last_family;
+    uint16_t code;
+    uint32_t flags; /* of an added source: PMU_EDGE and so on */
+    uint64_t fixed; /* this counter only; 0: the general-purpose ones */
+    const char *name; /* the symbol without Profile */
+};
+
+/* The sources of one driver in pmu/. */
+struct source_set {
+    const char *driver; /* NULL: end */
+    const struct source_row *rows;
+    size_t count;
+    uint64_t needs;  /* events of the processor without which there are none at all */
+    uint8_t next_id; /* the first number for sources that are added */
+};
+
+extern const struct source_set source_sets[];
+
+/* Counters that can count it, 0: unsupported; *select for pmu_program: both rings, interrupt. */
+uint64_t source_counters(KPROFILE_SOURCE source, uint64_t *select);
+/* In profile.c: whether somebody samples by it. */
+bool profile_in_use(KPROFILE_SOURCE source);
+/* In profile.c: the time between samples has changed. */
+void profile_time_changed(void);
