@@ -33,6 +33,10 @@ extern PERFORMANCE_DATA user_data;
 void user_block_freed(uint64_t mask);
 void user_block_straddles(uint64_t mask);
 
+/* tests/ring3/profile_input.c */
+void user_profile_left(uint64_t unused);       /* ends with a started object */
+void user_profile_restricted(uint64_t unused); /* of a restricted process */
+
 /* tests/ring3/exceptions.c: each ends by what its name says. */
 void user_exception(uint64_t number);
 extern uint64_t user_exception_count;

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* For the tests of profile objects in ring 0: frames that never were, and calls made short. */
+#pragma once
+#include "hal/hal.h"
+#include "kernel/cpu.h"
+#include "kernel/irql.h"
+#include "kernel/profile.h"
+#include "kernel/string.h"
+#include "kernel/trap.h"
+#include "tests/test.h"
+
+/* A sample at this address, as the interrupt would make it. */
+static inline void sample_at(uint64_t address, KPROFILE_SOURCE source)
+{
+    struct trap_frame frame = { .rip = address, .cs = SEL_KERNEL_CS };
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    KeProfileInterruptWithSource(&frame, source);
+    irql_lower(old);
+}
+
+/* An object for all processes on the processors of the mask; NULL: a check failed. */
+static inline HANDLE profile_made(uint64_t base, uint64_t size, ULONG log2, void *buffer, ULONG buffer_size,
+                                  KPROFILE_SOURCE source, KAFFINITY cpu_mask)
+{
+    HANDLE handle = NULL;
+    CHECK_STATUS(NtCreateProfile(&handle, NULL, (PVOID)base, size, log2, buffer, buffer_size, source, cpu_mask),
+                 STATUS_SUCCESS);
+    return handle;
+}
+
+static inline void profile_start(HANDLE handle) { CHECK_STATUS(NtStartProfile(handle), STATUS_SUCCESS); }
+static inline void profile_stop(HANDLE handle) { CHECK_STATUS(NtStopProfile(handle), STATUS_SUCCESS); }

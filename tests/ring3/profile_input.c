@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+/* NtCreateProfile and its kin as a ring-3 program calls them: each refusal and their order, handles, intervals.
+ *
+ * Source: statuses as in spec/windows-api.md 4. */
+#include "kernel/string.h"
+#include "tests/ring3/helpers.h"
+#include "tests/ring3/ring3.h"
+
+#define MARK ((HANDLE)0x1234567) /* what a failing call must leave alone */
+#define KERNEL_ADDRESS 0xffff800000000000
+#define USER_END 0x00007fffffff0000
+#define NO_SOURCE ((KPROFILE_SOURCE)ProfileMaximum)
+#define BUCKETS 256
+#define REGION ((PVOID)0x400000)
+#define REGION_SIZE 4096u
+#define ME NtCurrentProcess()
+
+static ULONG buffer[BUCKETS + 1];
+
+/* The arguments of NtCreateProfileEx, good ones. */
+struct arguments {
+    PHANDLE handle;
+    HANDLE process;
+    uint64_t base, size;
+    ULONG log2;
+    void *buffer;
+    ULONG buffer_size;
+    KPROFILE_SOURCE source;
+    USHORT groups;
+    void *affinity;
+};
+static HANDLE handle;
+#define GOOD .handle = &handle, .process = ME, .base = (uint64_t)REGION, .size = REGION_SIZE, .log2 = 4, \
+             .buffer = buffer, .buffer_size = 4 * BUCKETS, .source = ProfileTime
+/* The call with good arguments but those named. */
+#define CREATE(...) create((struct arguments){ GOOD, __VA_ARGS__ })
+#pragma GCC diagnostic ignored "-Woverride-init"
+
+static NTSTATUS create(struct arguments a)
+{
+    handle = MARK;
+    NTSTATUS status = ZwCreateProfileEx(a.handle, a.process, (PVOID)a.base, a.size, a.log2, a.buffer, a.buffer_size,
+                                        a.source, a.groups, a.affinity);
+    if (NT_SUCCESS(status)) {
+        CHECK_STATUS(ZwClose(handle), STATUS_SUCCESS);
+        return status;
+    }
+    CHECK(handle == MARK);
+    return status;
+}
+
+static NTSTATUS create_on(KAFFINITY affinity)
+{
+    handle = MARK;
+    NTSTATUS status = ZwCreateProfile(&handle, ME, REGION, REGION_SIZE, 4, buffer, 4 * BUCKETS, ProfileTime, affinity);
+    if (NT_SUCCESS(status))
+        CHECK_STATUS(ZwClose(handle), STATUS_SUCCESS);
+    else
+        CHECK(handle == MARK);
+    return status;
+}
+
+static HANDLE made(void *where, ULONG size)
+{
+    HANDLE profile = NULL;
+    CHECK_STATUS(ZwCreateProfileEx(&profile, ME, REGION, REGION_SIZE, 31, where, size, ProfileTime, 0, NULL),
+                 STATUS_SUCCESS);
+    return profile;
+}
+
+static bool privilege(bool on)
+{
+    BOOLEAN was = FILL;
+    CHECK_STATUS(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, on, FALSE, &was), STATUS_SUCCESS);
+    CHECK(was == TRUE || was == FALSE);
+    return was;
+}
+
+TEST_USER(profile_input, sizes,
+          "buffer and bucket sizes: every refusal, no overflow [PO-01 PO-02 PO-03 PO-04 PO-05 PO-06 PO-07 PO-09]")
+{
+    CHECK_STATUS(CREATE(.buffer_size = 0), STATUS_INVALID_PARAMETER_7);
+    CHECK_STATUS(CREATE(.buffer_size = 0, .log2 = 1), STATUS_INVALID_PARAMETER_7);
+    CHECK_STATUS(CREATE(.log2 = 0), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(CREATE(.log2 = 1), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(CREATE(.log2 = 32), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(CREATE(.log2 = 0xffffffff), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(CREATE(.log2 = 2, .size = 1024), STATUS_SUCCESS);
+    CHECK_STATUS(CREATE(.log2 = 31, .buffer_size = 4), STATUS_SUCCESS);
+    CHECK_STATUS(CREATE(.buffer_size = 1024), STATUS_SUCCESS);
+    CHECK_STATUS(CREATE(.buffer_size = 1023), STATUS_BUFFER_TOO_SMALL);
+    CHECK_STATUS(CREATE(.buffer_size = 1020), STATUS_BUFFER_TOO_SMALL);
+    CHECK_STATUS(CREATE(.size = 4097), STATUS_BUFFER_TOO_SMALL);
+    CHECK_STATUS(CREATE(.size = 4097, .buffer_size = 1028), STATUS_SUCCESS);
+    CHECK_STATUS(CREATE(.size = 0, .buffer_size = 1), STATUS_SUCCESS);
+    CHECK_STATUS(CREATE(.size = 1ul << 63), STATUS_BUFFER_TOO_SMALL);
+    CHECK_STATUS(CREATE(.size = ~0ul), STATUS_BUFFER_TOO_SMALL);
+    CHECK_STATUS(CREATE(.size = ~0ul, .log2 = 2), STATUS_BUFFER_TOO_SMALL);
+    CHECK_STATUS(CREATE(.size = ~0ul, .log2 = 31), STATUS_BUFFER_TOO_SMALL);
+}
+
+TEST_USER(profile_input, wrap, "a region that wraps or ends at 2^64 overflows, after the sizes are right [PO-08 PO-33]")
+{
+    CHECK_STATUS(CREATE(.base = 0xfffffffffffff000, .size = 0x2000, .log2 = 12), STATUS_BUFFER_OVERFLOW);
+    CHECK_STATUS(CREATE(.base = 0xfffffffffffff000, .size = 0x1000, .log2 = 12), STATUS_BUFFER_OVERFLOW);
+    CHECK_STATUS(CREATE(.base = 0xfffffffffffff000, .size = 0xfff, .log2 = 12), STATUS_SUCCESS);
+    CHECK_STATUS(CREATE(.base = 0xfffffffffffff000, .size = 0x2000, .buffer_size = 4), STATUS_BUFFER_TOO_SMALL);
+    CHECK_STATUS(CREATE(.base = ~0ul, .size = 1, .log2 = 12), STATUS_BUFFER_OVERFLOW);
+    CHECK_STATUS(CREATE(.base = ~0ul, .size = 0, .log2 = 12), STATUS_SUCCESS);
+}
+
+TEST_USER(profile_input, source, "sources that nothing counts are refused, after sizes and wrap [PO-10 PO-11 KP-17 KP-18 KP-19]")
+{
+    static const uint32_t bad[] = { ProfileMaximum, ProfileAlignmentFixup, ProfilePipelineDry, 0xc8, 0xff, 0x100, 0x102,
+                                    0x10000, 0x7fffffff, 0x80000000, 0x80000002, 0xffffffff };
+    for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
+        ULONG interval = 1;
+        CHECK_STATUS(CREATE(.source = (KPROFILE_SOURCE)bad[i]), STATUS_NOT_SUPPORTED);
+        CHECK_STATUS(ZwQueryIntervalProfile((KPROFILE_SOURCE)bad[i], &interval), STATUS_SUCCESS);
+        CHECK_EQ(interval, 0);
+    }
+    CHECK_STATUS(CREATE(.source = NO_SOURCE, .buffer_size = 0), STATUS_INVALID_PARAMETER_7);
+    CHECK_STATUS(CREATE(.source = NO_SOURCE, .log2 = 1), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(CREATE(.source = NO_SOURCE, .buffer_size = 4), STATUS_BUFFER_TOO_SMALL);
+    CHECK_STATUS(CREATE(.source = NO_SOURCE, .base = ~0ul), STATUS_BUFFER_OVERFLOW);
+    CHECK_STATUS(CREATE(.source = NO_SOURCE, .buffer = NULL), STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(CREATE(.source = NO_SOURCE, .handle = NULL), STATUS_NOT_SUPPORTED);
+}
+
+TEST_USER(profile_input, pointers, "handle, buffer and affinity must be the caller's memory [PO-12 PO-13 PO-14 PO-15 PO-32]")
+{
+    uint8_t *pages = ring3_pages(2);
+    if (!pages)
+        return;
+    CHECK_STATUS(CREATE(.handle = (PHANDLE)KERNEL_ADDRESS), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(CREATE(.handle = NULL), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(CREATE(.handle = (PHANDLE)(USER_END - 4)), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(CREATE(.handle = (PHANDLE)(uint64_t)create), STATUS_ACCESS_VIOLATION); /* code: read-only */
+    for (unsigned i = 1; i < 4; i++)
+        CHECK_STATUS(CREATE(.buffer = (uint8_t *)buffer + i), STATUS_DATATYPE_MISALIGNMENT);
+    CHECK_STATUS(CREATE(.buffer = NULL), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(CREATE(.buffer = (void *)KERNEL_ADDRESS), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(CREATE(.buffer = (void *)(USER_END - 512)), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(CREATE(.buffer = (void *)0xfffffffffffffff0), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(CREATE(.buffer_size = 0xfffffffc), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(CREATE(.buffer = pages + RING3_PAGE), STATUS_SUCCESS);
+    CHECK_STATUS(CREATE(.buffer = pages + RING3_PAGE, .buffer_size = RING3_PAGE), STATUS_SUCCESS);
+    CHECK_STATUS(CREATE(.buffer = pages + RING3_PAGE + 4, .buffer_size = RING3_PAGE), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(CREATE(.buffer = pages + RING3_PAGE - 512), STATUS_SUCCESS);
+    ring3_protect(pages + RING3_PAGE, PAGE_READONLY);
+    CHECK_STATUS(CREATE(.buffer = pages + RING3_PAGE - 512), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(CREATE(.buffer = pages + RING3_PAGE - 1024), STATUS_SUCCESS);
+    CHECK_STATUS(CREATE(.groups = 1, .affinity = NULL), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(CREATE(.groups = 1, .affinity = (void *)KERNEL_ADDRESS), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(CREATE(.groups = 1, .affinity = (void *)0x1002), STATUS_DATATYPE_MISALIGNMENT);
+    CHECK_STATUS(CREATE(.groups = 1, .affinity = pages + 2 * RING3_PAGE - 8), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(CREATE(.groups = 0xffff, .affinity = (void *)(USER_END - 64)), STATUS_ACCESS_VIOLATION);
+}
+
+static NTSTATUS with_group(GROUP_AFFINITY group) { return CREATE(.groups = 1, .affinity = &group); }
+
+TEST_USER(profile_input, processors,
+          "groups and masks [PO-16 PO-17 PO-18 PO-19 PO-20 PO-21 PO-22 PO-23]")
+{
+    CHECK_STATUS(CREATE(.groups = 0, .affinity = (void *)KERNEL_ADDRESS), STATUS_SUCCESS);
+    CHECK_STATUS(CREATE(.groups = 0, .affinity = (void *)1), STATUS_SUCCESS);
+    CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = 1 }), STATUS_SUCCESS);
+    CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = 0 }), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = 1ul << 63 }), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = 1ul << 63 | 1 }), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = ~0ul }), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = 1, .Group = 1 }), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = 1, .Group = 0xffff }), STATUS_INVALID_PARAMETER);
+    for (unsigned i = 0; i < 3; i++) {
+        GROUP_AFFINITY group = { .Mask = 1 };
+        group.Reserved[i] = 1;
+        CHECK_STATUS(with_group(group), STATUS_INVALID_PARAMETER);
+    }
+    GROUP_AFFINITY two[2] = { { .Mask = 1 }, { .Mask = 0 } };
+    CHECK_STATUS(CREATE(.groups = 2, .affinity = two), STATUS_INVALID_PARAMETER);
+    two[1].Mask = 1;
+    CHECK_STATUS(CREATE(.groups = 2, .affinity = two), STATUS_SUCCESS);
+    CHECK_STATUS(create_on(~0ul), STATUS_SUCCESS);
+    CHECK_STATUS(create_on(1), STATUS_SUCCESS);
+    CHECK_STATUS(create_on(0), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(create_on(1ul << 63), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(create_on(~0ul - 1), STATUS_INVALID_PARAMETER);
+}
+
+static HANDLE duplicate(HANDLE source, ACCESS_MASK access)
+{
+    HANDLE copy = NULL;
+    CHECK_STATUS(ZwDuplicateObject(ME, source, ME, &copy, access, 0, 0), STATUS_SUCCESS);
+    return copy;
+}
+
+TEST_USER(profile_input, process, "the process handle: valid, a process, with query access [PO-24 PO-25 PO-26]")
+{
+    HANDLE good = duplicate(ME, PROCESS_QUERY_INFORMATION), poor = duplicate(ME, SYNCHRONIZE);
+    CHECK_STATUS(CREATE(.process = (HANDLE)0x7777), STATUS_INVALID_HANDLE);
+    CHECK_STATUS(CREATE(.process = (HANDLE)400), STATUS_INVALID_HANDLE);
+    CHECK_STATUS(CREATE(.process = NtCurrentThread()), STATUS_OBJECT_TYPE_MISMATCH);
+    CHECK_STATUS(CREATE(.process = ring3_handle(THREAD_ALL_ACCESS)), STATUS_OBJECT_TYPE_MISMATCH);
+    CHECK_STATUS(CREATE(.process = poor), STATUS_ACCESS_DENIED);
+    CHECK_STATUS(CREATE(.process = good), STATUS_SUCCESS);
+    GROUP_AFFINITY none = { .Mask = 0 };
+    CHECK_STATUS(CREATE(.process = poor, .groups = 1, .affinity = &none), STATUS_INVALID_PARAMETER);
+}
+
+TEST_USER(profile_input, privilege, "every process's user space needs SeSystemProfilePrivilege [PO-27 PO-28 PO-30]")
+{
+    BOOLEAN was = FILL;
+    CHECK_EQ(privilege(false), FALSE);
+    CHECK_STATUS(CREATE(.process = NULL), STATUS_PRIVILEGE_NOT_HELD);
+    CHECK_STATUS(CREATE(.process = NULL, .base = KERNEL_ADDRESS), STATUS_SUCCESS);
+    CHECK_EQ(privilege(true), FALSE);
+    CHECK_STATUS(CREATE(.process = NULL), STATUS_SUCCESS);
+    CHECK_EQ(privilege(false), TRUE);
+    CHECK_STATUS(CREATE(.process = NULL), STATUS_PRIVILEGE_NOT_HELD);
+    CHECK_STATUS(RtlAdjustPrivilege(20, TRUE, FALSE, &was), STATUS_PRIVILEGE_NOT_HELD);
+    CHECK_STATUS(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, TRUE, FALSE, NULL), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(CREATE(.process = NULL), STATUS_PRIVILEGE_NOT_HELD);
+}
+
+void user_profile_restricted(uint64_t unused)
+{
+    BOOLEAN was;
+    (void)unused;
+    CHECK_STATUS(CREATE(.base = KERNEL_ADDRESS), STATUS_ACCESS_DENIED);
+    CHECK_STATUS(CREATE(.base = KERNEL_ADDRESS, .process = NULL), STATUS_ACCESS_DENIED);
+    CHECK_STATUS(CREATE(.base = USER_END - 1, .size = 2), STATUS_ACCESS_DENIED);
+    CHECK_STATUS(CREATE(.base = USER_END - 1, .size = 1), STATUS_SUCCESS);
+    CHECK_STATUS(CREATE(.log2 = 4), STATUS_SUCCESS);
+    CHECK_STATUS(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, TRUE, FALSE, &was), STATUS_PRIVILEGE_NOT_HELD);
+}
+
+void user_profile_left(uint64_t unused)
+{
+    (void)unused;
+    CHECK_STATUS(ZwStartProfile(made(buffer, 4)), STATUS_SUCCESS);
+}
+
+TEST_USER(profile_input, start_stop, "start and stop in every order, on every kind of handle [PO-35 PO-36 PO-37 PO-38 PO-39 PO-40]")
+{
+    HANDLE profile = made(buffer, 4), poor = duplicate(profile, 0x10000);
+    CHECK_STATUS(ZwStopProfile(profile), STATUS_PROFILING_NOT_STARTED);
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK_STATUS(ZwStartProfile(profile), STATUS_SUCCESS);
+        CHECK_STATUS(ZwStartProfile(profile), STATUS_PROFILING_NOT_STOPPED);
+        CHECK_STATUS(ZwStopProfile(profile), STATUS_SUCCESS);
+        CHECK_STATUS(ZwStopProfile(profile), STATUS_PROFILING_NOT_STARTED);
+    }
+    NTSTATUS (*const calls[])(HANDLE) = { ZwStartProfile, ZwStopProfile };
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_STATUS(calls[i](NULL), STATUS_INVALID_HANDLE);
+        CHECK_STATUS(calls[i]((HANDLE)0x7777), STATUS_INVALID_HANDLE);
+        CHECK_STATUS(calls[i]((HANDLE)400), STATUS_INVALID_HANDLE);
+        CHECK_STATUS(calls[i](ME), STATUS_OBJECT_TYPE_MISMATCH);
+        CHECK_STATUS(calls[i](NtCurrentThread()), STATUS_OBJECT_TYPE_MISMATCH);
+        CHECK_STATUS(calls[i](poor), STATUS_ACCESS_DENIED);
+    }
+    CHECK_STATUS(ZwClose(profile), STATUS_SUCCESS);
+    CHECK_STATUS(ZwStartProfile(profile), STATUS_INVALID_HANDLE);
+}
+
+#define LIMIT 64 /* kernel/profile.h */
+
+TEST_USER(profile_input, limit, "one more than the limit is refused until another stops or closes [PO-41 PO-42 PO-48]")
+{
+    HANDLE profiles[LIMIT + 1];
+    for (unsigned i = 0; i <= LIMIT; i++)
+        profiles[i] = made(buffer, 4);
+    for (unsigned i = 0; i < LIMIT; i++)
+        CHECK_STATUS(ZwStartProfile(profiles[i]), STATUS_SUCCESS);
+    CHECK_STATUS(ZwStartProfile(profiles[LIMIT]), STATUS_PROFILING_AT_LIMIT);
+    CHECK_STATUS(ZwStopProfile(profiles[LIMIT]), STATUS_PROFILING_NOT_STARTED);
+    CHECK_STATUS(ZwStopProfile(profiles[7]), STATUS_SUCCESS);
+    CHECK_STATUS(ZwStartProfile(profiles[LIMIT]), STATUS_SUCCESS);
+    CHECK_STATUS(ZwStartProfile(profiles[7]), STATUS_PROFILING_AT_LIMIT);
+    CHECK_STATUS(ZwClose(profiles[LIMIT / 2]), STATUS_SUCCESS);
+    CHECK_STATUS(ZwStartProfile(profiles[7]), STATUS_SUCCESS);
+}
+
+TEST_USER(profile_input, buffer_gone, "a buffer unmapped or read-only at start is refused; unmapped later it stays locked [PO-43 PO-62]")
+{
+    uint8_t *pages = ring3_pages(1);
+    HANDLE profile = pages ? made(pages, 4) : NULL;
+    if (!profile)
+        return;
+    ring3_protect(pages, PAGE_READONLY);
+    CHECK_STATUS(ZwStartProfile(profile), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwStopProfile(profile), STATUS_PROFILING_NOT_STARTED);
+    ring3_protect(pages, PAGE_READWRITE);
+    CHECK_STATUS(ZwStartProfile(profile), STATUS_SUCCESS);
+    ring3_free(pages);
+    ring3_work(10000000); /* samples go to pages that only the kernel has */
+    CHECK_STATUS(ZwStopProfile(profile), STATUS_SUCCESS);
+    CHECK_STATUS(ZwStartProfile(profile), STATUS_ACCESS_VIOLATION);
+}
+
+static ULONG interval_of(KPROFILE_SOURCE source)
+{
+    ULONG interval = 0xa5a5a5a5;
+    CHECK_STATUS(ZwQueryIntervalProfile(source, &interval), STATUS_SUCCESS);
+    return interval;
+}
+
+TEST_USER(profile_input, intervals, "query without, set with the privilege; bad pointers; alignment [PO-63 PO-64 PO-65 PO-66 PO-67 PO-68 KP-21 KP-25]")
+{
+    static const ULONG any[] = { 0, 1, 4096, 0xffffffff };
+    CHECK_EQ(privilege(false), FALSE);
+    CHECK_EQ(interval_of(ProfileTime), 10000);
+    CHECK_EQ(interval_of(NO_SOURCE), 0);
+    CHECK_EQ(interval_of(ProfileAlignmentFixup), 0);
+    CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, NULL), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, (PULONG)KERNEL_ADDRESS), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, (PULONG)(uint64_t)create), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, (PULONG)((uint64_t)buffer + 2)), STATUS_DATATYPE_MISALIGNMENT);
+    CHECK_STATUS(ZwSetIntervalProfile(20000, ProfileTime), STATUS_PRIVILEGE_NOT_HELD);
+    CHECK_STATUS(ZwSetIntervalProfile(20000, ProfileAlignmentFixup), STATUS_PRIVILEGE_NOT_HELD);
+    CHECK_EQ(interval_of(ProfileTime), 10000);
+    CHECK_EQ(interval_of(ProfileAlignmentFixup), 0);
+    privilege(true);
+    for (unsigned i = 0; i < sizeof any / sizeof *any; i++) {
+        CHECK_STATUS(ZwSetIntervalProfile(any[i], NO_SOURCE), STATUS_SUCCESS);
+        CHECK_STATUS(ZwSetIntervalProfile(any[i], (KPROFILE_SOURCE)0xffffffff), STATUS_SUCCESS);
+        CHECK_STATUS(ZwSetIntervalProfile(any[i], ProfileAlignmentFixup), STATUS_SUCCESS);
+        CHECK_EQ(interval_of(ProfileAlignmentFixup), any[i]);
+        CHECK_EQ(interval_of(NO_SOURCE), 0);
+    }
+    CHECK_STATUS(ZwSetIntervalProfile(0, ProfileAlignmentFixup), STATUS_SUCCESS);
+    CHECK_STATUS(ZwSetIntervalProfile(1220, ProfileTime), STATUS_SUCCESS);
+    CHECK_EQ(interval_of(ProfileTime), 1221);
+    CHECK_STATUS(ZwSetIntervalProfile(1000001, ProfileTime), STATUS_SUCCESS);
+    CHECK_EQ(interval_of(ProfileTime), 1000000);
+    CHECK_STATUS(ZwSetIntervalProfile(10000, ProfileTime), STATUS_SUCCESS);
+    CHECK_EQ(interval_of(ProfileTime), 10000);
+}
