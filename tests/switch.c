@@ -22,6 +22,12 @@ struct vpmu_accesses vpmu_accesses(void)
     return (struct vpmu_accesses){ r.eax, r.ebx, r.ecx, r.edx };
 }
 
+uint64_t vpmu_retired(void)
+{
+    struct cpuid r = cpuid(0x40000001, 2);
+    return (uint64_t)r.ebx << 32 | r.eax;
+}
+
 static void yield_often(void *unused)
 {
     (void)unused;

@@ -11,6 +11,8 @@ struct vpmu_accesses {
 
 bool vpmu_present(void);
 struct vpmu_accesses vpmu_accesses(void);
+/* Instructions that this CPU retired in ring 0 since start, whether or not a counter counts. */
+uint64_t vpmu_retired(void);
 #define SKIP_WITHOUT_VPMU()                                                                    \
     do {                                                                                       \
         if (!vpmu_present())                                                                   \

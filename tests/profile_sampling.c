@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* Sampling by counters: how many interrupts come, where they hit, what they cost.
+ *
+ * Source: spec/windows-api.md 3, 4.6. */
+#include "kernel/sched.h"
+#include "kernel/services.h"
+#include "kernel/smp.h"
+#include "kernel/thread.h"
+#include "kernel/x86.h"
+#include "pmu/pmu.h"
+#include "tests/profile.h"
+#include "tests/vpmu.h"
+
+#define SOURCE ProfileTotalIssues
+#define PERIOD 10000u
+#define SAMPLES 1000u
+#define LOOP_INSTRUCTIONS 10u /* profile_loop.asm */
+#define LOOP_BYTES 64
+#define COST_MAX 250 /* instructions of one interrupt */
+#define ACCESSES_MAX 5
+
+extern void profile_loop(uint64_t turns);
+extern const uint8_t profile_loop_start[], profile_loop_end[];
+
+static ULONG loop_counts[LOOP_BYTES / 4], all_counts[1];
+
+struct sampling {
+    HANDLE loop, all, owner;
+    unsigned armed, unarmed; /* counters */
+};
+
+/* The counter that samples by the source on this CPU; 64: none. */
+static unsigned sampling_counter(KPROFILE_SOURCE source)
+{
+    unsigned ctr = 0;
+    while (ctr < 64 && hal_profile_source(ctr, cpu_number()) != source)
+        ctr++;
+    return ctr;
+}
+
+/* On CPU 0: a counter that only counts, and two objects, of the loop and of all kernel code. */
+static bool sampling_start(struct sampling *s, ULONG period)
+{
+    uint64_t able = pmu_counters_for(PMU_INSTRUCTIONS) & hal_counters_available(1);
+    memset(loop_counts, 0, sizeof loop_counts);
+    all_counts[0] = 0;
+    *s = (struct sampling){ .unarmed = 63u - (unsigned)__builtin_clzll(able | 1) };
+    if (!CHECK(able & (able - 1)) || !CHECK_STATUS(hal_counters_claim("unarmed", 1, PMU_BIT(s->unarmed), NULL, &s->owner),
+                                                   STATUS_SUCCESS))
+        return false;
+    test_run_on(0);
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    pmu_program(s->unarmed, pmu_select(PMU_INSTRUCTIONS, PMU_USER | PMU_KERNEL), 0);
+    pmu_start(PMU_BIT(s->unarmed));
+    irql_lower(old);
+    CHECK_EQ(hal_source_set_interval(SOURCE, period), period);
+    s->loop = profile_made((uint64_t)profile_loop_start, (uint64_t)(profile_loop_end - profile_loop_start), 2,
+                           loop_counts, sizeof loop_counts, SOURCE, 1);
+    s->all = profile_made(KERNEL_VMA, 0x7fffffff, 31, all_counts, sizeof all_counts, SOURCE, 1);
+    profile_start(s->loop);
+    profile_start(s->all);
+    s->armed = sampling_counter(SOURCE);
+    return CHECK(s->armed < 64 && s->armed != s->unarmed);
+}
+
+static void sampling_end(struct sampling *s)
+{
+    CHECK_STATUS(NtClose(s->loop), STATUS_SUCCESS);
+    CHECK_STATUS(NtClose(s->all), STATUS_SUCCESS);
+    CHECK_STATUS(HalFreeHardwareCounters(s->owner), STATUS_SUCCESS);
+    hal_source_set_interval(SOURCE, 65536);
+    test_run_anywhere();
+}
+
+/* Both counters at one moment, and the samples so far. */
+struct moment {
+    uint64_t armed, unarmed, samples;
+};
+
+static struct moment now(const struct sampling *s, ULONG period)
+{
+    struct moment m;
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    m.samples = all_counts[0];
+    m.armed = (pmu_read(s->armed) + period) & pmu_mask(s->armed); /* events since the last sample */
+    m.unarmed = pmu_read(s->unarmed);
+    irql_lower(old);
+    return m;
+}
+
+#define SKIP_WITHOUT_SOURCE() \
+    do { \
+        SKIP_WITHOUT_PMU(); \
+        if (!hal_source_supported(SOURCE)) \
+            SKIP("no counter counts instructions"); \
+    } while (0)
+
+static uint64_t sum(const ULONG *counts, unsigned n)
+{
+    uint64_t total = 0;
+    while (n--)
+        total += counts[n];
+    return total;
+}
+
+TEST(profile_sampling, exact,
+     "1,000 samples: samples times period is what a second counter counted, all in the loop [KP-28 PO-61]")
+{
+    struct sampling s;
+    SKIP_WITHOUT_SOURCE();
+    REQUIRE(sampling_start(&s, PERIOD));
+    struct moment before = now(&s, PERIOD);
+    profile_loop((uint64_t)SAMPLES * PERIOD / LOOP_INSTRUCTIONS);
+    struct moment after = now(&s, PERIOD);
+    uint64_t events = (after.unarmed - before.unarmed) & pmu_mask(s.unarmed);
+    uint64_t samples = after.samples - before.samples;
+    CHECK_RANGE(samples, SAMPLES, SAMPLES + SAMPLES / 4); /* with the interrupts' own instructions */
+    /* At most one sample is due at either end. */
+    CHECK_RANGE(samples * PERIOD, events - PERIOD, events + PERIOD);
+    /* Where one write stops both counters, not one event is lost between samples. */
+    if (pmu_caps.msr.global_control)
+        CHECK_EQ(samples * PERIOD + after.armed - before.armed, events);
+    /* Interrupts are off in interrupts: a sample that is due there hits when they return, in the loop.
+     * Outside are those of this test's own few instructions. */
+    CHECK_RANGE(sum(loop_counts, LOOP_BYTES / 4), samples - 2, samples);
+    sampling_end(&s);
+}
+
+TEST(profile_sampling, cost, "an interrupt costs at most 5 accesses to PMU MSRs and 250 instructions")
+{
+    struct sampling s;
+    SKIP_WITHOUT_SOURCE();
+    SKIP_WITHOUT_VPMU();
+    REQUIRE(sampling_start(&s, PERIOD));
+    const uint64_t turns = 20 * PERIOD / LOOP_INSTRUCTIONS;
+    struct moment before = now(&s, PERIOD);
+    struct vpmu_accesses a = vpmu_accesses();
+    uint64_t retired = vpmu_retired(), ticks = trap_counts[VECTOR_TIMER];
+    profile_loop(turns);
+    retired = vpmu_retired() - retired - LOOP_INSTRUCTIONS * turns;
+    ticks = trap_counts[VECTOR_TIMER] - ticks;
+    struct vpmu_accesses b = vpmu_accesses();
+    uint64_t samples = now(&s, PERIOD).samples - before.samples;
+    uint64_t accesses = (uint64_t)(b.rdmsr - a.rdmsr) + (b.wrmsr - a.wrmsr);
+    sampling_end(&s);
+    REQUIRE(samples >= 19);
+    test_note("%lu samples: %lu.%lu PMU MSR accesses and %lu instructions each", samples, accesses / samples,
+              accesses * 10 / samples % 10, retired / samples);
+    if (pmu_caps.msr.global_control)
+        CHECK_RANGE(accesses, samples, ACCESSES_MAX * samples);
+    /* A tick that came between has its instructions in the sum. */
+    if (!ticks && pmu_caps.msr.global_control)
+        CHECK_RANGE(retired, samples, COST_MAX * samples);
+}
