@@ -49,27 +49,19 @@ static void leave(void) { __atomic_clear(&guard, __ATOMIC_RELEASE); }
 
 /* --- The interrupt. --- */
 
-/* A counter goes on at `past`, the events since it wrapped, so that none is lost between samples. */
-static void rearm(unsigned ctr, uint64_t period)
-{
-    uint64_t past = pmu_read(ctr);
-    if (past >= period)
-        past = period - 1; /* held up for longer than a period: those samples are lost */
-    pmu_write(ctr, (past - period) & pmu_mask(ctr));
-}
-
-/* NT: whoever sampled by a source is told of it here; PHYSICAL_COUNTER_OVERFLOW_HANDLER. */
+/* The overflow handler of every grant. */
 static void overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle)
 {
     const uint8_t *sources = source_of[cpu_number()];
+    struct trap_frame *frame = hal_pmi_frame();
     (void)OwningHandle;
     for (; OverflowBits; OverflowBits &= OverflowBits - 1) {
         unsigned ctr = (unsigned)__builtin_ctzll(OverflowBits);
         KPROFILE_SOURCE source = (KPROFILE_SOURCE)sources[ctr];
         if (!source)
             continue;
-        rearm(ctr, hal_source_interval(source));
-        KeProfileInterruptWithSource(hal_pmi_frame(), source);
+        pmu_rearm(ctr, source_interval(source));
+        KeProfileInterruptWithSource(frame, source);
     }
 }
 

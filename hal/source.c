@@ -13,10 +13,8 @@
 #include "kernel/string.h"
 #include "pmu/pmu.h"
 
-#define TIME_DEFAULT 10000u /* 100 ns each */
 #define TIME_MIN 1221u
 #define TIME_MAX 1000000u
-#define EVENTS_DEFAULT 65536u
 #define EVENTS_MIN 4096u
 #define EVENTS_MAX 2147483647u
 #define ADDED_MAX 16
@@ -25,7 +23,7 @@
 static struct lock sources_lock = LOCK("profile sources", DISPATCH_LEVEL);
 static struct source_row added[ADDED_MAX]; /* L: sources_lock; name NULL: free */
 static char added_names[ADDED_MAX][HAL_SOURCE_NAME_MAX];
-static ULONG intervals[SOURCE_IDS]; /* atomic; 0: the default */
+ULONG source_intervals[SOURCE_IDS];
 
 static const struct source_set *this_set(void)
 {
@@ -99,15 +97,11 @@ void hal_source_limits(KPROFILE_SOURCE source, ULONG *lowest, ULONG *preset, ULO
 {
     bool time = source == ProfileTime;
     *lowest = time ? TIME_MIN : EVENTS_MIN;
-    *preset = time ? TIME_DEFAULT : EVENTS_DEFAULT;
+    *preset = time ? SOURCE_TIME_DEFAULT : SOURCE_EVENTS_DEFAULT;
     *highest = time ? TIME_MAX : EVENTS_MAX;
 }
 
-ULONG hal_source_interval(KPROFILE_SOURCE source)
-{
-    ULONG set = __atomic_load_n(&intervals[(uint8_t)source], __ATOMIC_RELAXED);
-    return set ? set : source == ProfileTime ? TIME_DEFAULT : EVENTS_DEFAULT;
-}
+ULONG hal_source_interval(KPROFILE_SOURCE source) { return source_interval(source); }
 
 ULONG hal_source_set_interval(KPROFILE_SOURCE source, ULONG_PTR interval)
 {
@@ -116,7 +110,7 @@ ULONG hal_source_set_interval(KPROFILE_SOURCE source, ULONG_PTR interval)
         return 0;
     hal_source_limits(source, &lowest, &preset, &highest);
     ULONG now = interval < lowest ? lowest : interval > highest ? highest : (ULONG)interval;
-    __atomic_store_n(&intervals[(uint8_t)source], now, __ATOMIC_RELAXED);
+    __atomic_store_n(&source_intervals[(uint8_t)source], now, __ATOMIC_RELAXED);
     if (source == ProfileTime)
         profile_time_changed();
     return now;
@@ -180,7 +174,7 @@ NTSTATUS hal_source_add(const char *name, unsigned code, uint8_t umask, uint32_t
     }
     lock_release(&sources_lock, irql);
     if (row)
-        hal_source_set_interval(*source, interval ? interval : EVENTS_DEFAULT);
+        hal_source_set_interval(*source, interval ? interval : SOURCE_EVENTS_DEFAULT);
     return status;
 }
 

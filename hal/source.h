@@ -31,6 +31,17 @@ struct source_set {
 
 extern const struct source_set source_sets[];
 
+extern ULONG source_intervals[SOURCE_IDS]; /* atomic; 0: the default */
+#define SOURCE_TIME_DEFAULT 10000u /* 100 ns each */
+#define SOURCE_EVENTS_DEFAULT 65536u
+
+/* Inline for the interrupt. */
+static inline ULONG source_interval(KPROFILE_SOURCE source)
+{
+    ULONG set = __atomic_load_n(&source_intervals[(uint8_t)source], __ATOMIC_RELAXED);
+    return set ? set : source == ProfileTime ? SOURCE_TIME_DEFAULT : SOURCE_EVENTS_DEFAULT;
+}
+
 /* Counters that can count it, 0: unsupported; *select for pmu_program: both rings, interrupt. */
 uint64_t source_counters(KPROFILE_SOURCE source, uint64_t *select);
 /* In profile.c: whether somebody samples by it. */

@@ -3,10 +3,29 @@
  * the service table, or kernel threads, whose pointers and rights are not checked. PASSIVE_LEVEL. */
 #pragma once
 #include "kernel/nt_profile.h"
+#include "kernel/object.h"
 
-struct object;
+struct process;
 
-#define PROFILES_STARTED_MAX 64
+#define PROFILES_STARTED_MAX 64 /* NT: 8192 a processor */
+
+struct profile {
+    struct object object;
+    struct profile *next;    /* of those started; atomic */
+    struct process *process; /* with a reference; NULL: every one */
+    uint64_t base, size;     /* the region */
+    uint64_t cpus;
+    KPROFILE_SOURCE source;
+    VOID (*callback)(PKTRAP_FRAME, PVOID); /* not NULL: instead of all that follows */
+    PVOID context;
+    unsigned log2;
+    ULONG *buffer;           /* the creator's address of it */
+    uint64_t buffer_size;
+    bool user_buffer;
+    bool started;            /* L: guard */
+    uint8_t **pages;         /* while started: where the kernel writes the buffer's pages */
+    uint64_t page_count;
+};
 
 /* A histogram of [ProfileBase, ProfileBase + ProfileSize) in buckets of 2^BucketSize bytes, one ULONG of Buffer for
  * each. Process NULL: whatever process runs. Checks in the order of their statuses:
@@ -46,6 +65,13 @@ NTSTATUS NtQueryIntervalProfile(KPROFILE_SOURCE ProfileSource, PULONG Interval);
 /* Any interval and any source: clamped, or without effect. Ring 3 without SeSystemProfilePrivilege:
  * STATUS_PRIVILEGE_NOT_HELD. */
 NTSTATUS NtSetIntervalProfile(ULONG Interval, KPROFILE_SOURCE Source);
+
+/* Callback objects, for the kernel itself: callback(frame, context) at PROFILE_LEVEL, at each interrupt of the source
+ * on these processors. Statuses as of NtStartProfile. After stop it runs no more. */
+NTSTATUS profile_callback_start(KPROFILE_SOURCE source, uint64_t cpu_mask,
+                                VOID (*callback)(PKTRAP_FRAME TrapFrame, PVOID Context), PVOID context,
+                                struct profile **made);
+void profile_callback_stop(struct profile *profile);
 
 /* For object.c: the last handle is closed. */
 void profile_destroy(struct object *object);

@@ -44,7 +44,7 @@ uint32_t pmu_select_msr(unsigned ctr)
 
 static uint64_t width_mask(unsigned width)
 {
-    return width >= 64 ? ~UINT64_C(0) : PMU_BIT(width) - 1;
+    return ~UINT64_C(0) >> (-width & 63);
 }
 
 uint64_t pmu_mask(unsigned ctr)
@@ -82,6 +82,16 @@ void pmu_write(unsigned ctr, uint64_t value)
     wrmsr(pmu_write_msr(ctr), value);
     if (!pmu_caps.msr.global_status)
         arm(ctr, value);
+}
+
+void pmu_rearm(unsigned ctr, uint64_t period)
+{
+    uint64_t past = pmu_read(ctr); /* events since it wrapped */
+    if (past >= period)
+        past = period - 1; /* held up for longer than a period: those overflows are lost */
+    wrmsr(pmu_write_msr(ctr), (past - period) & pmu_mask(ctr));
+    if (!pmu_caps.msr.global_status)
+        state[cpu_number()].armed |= PMU_BIT(ctr);
 }
 
 static void program_fixed(unsigned ctr, uint64_t select)
@@ -145,16 +155,25 @@ void pmu_clear(uint64_t counters)
         pmu_program((unsigned)__builtin_ctzll(counters), 0, 0);
 }
 
+/* These two are on the way of every sample: the usual case first. */
 void pmu_pause(void)
 {
-    run(pmu_running(), 0);
-    state[cpu_number()].paused = true;
+    unsigned cpu = cpu_number();
+    if (pmu_caps.msr.global_control)
+        wrmsr(pmu_caps.msr.global_control, 0);
+    else
+        run(state[cpu].running, 0);
+    state[cpu].paused = true;
 }
 
 void pmu_resume(void)
 {
-    state[cpu_number()].paused = false;
-    run(0, pmu_running());
+    unsigned cpu = cpu_number();
+    state[cpu].paused = false;
+    if (pmu_caps.msr.global_control)
+        wrmsr(pmu_caps.msr.global_control, state[cpu].running);
+    else
+        run(0, state[cpu].running);
 }
 
 uint64_t pmu_take_overflow(void)

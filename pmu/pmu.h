@@ -132,6 +132,9 @@ uint64_t pmu_read(unsigned ctr);
 /* May run meanwhile. Where gp_write_width is less than gp_width (no full-width writes) only values
  * that are sign-extended from there can be written. */
 void pmu_write(unsigned ctr, uint64_t value);
+/* For the interrupt, on a paused counter that wrapped: arms it so that it overflows `period` events
+ * after it did so last. Short, because each sample pays for it. */
+void pmu_rearm(unsigned ctr, uint64_t period);
 /* Returns the counters that overflowed, and forgets it. Without a status register: those that were
  * written with their top bit set and now have it clear. */
 uint64_t pmu_take_overflow(void);
