@@ -106,7 +106,7 @@ static NTSTATUS query_number(ULONG number, ULONG size, PVOID buffer, PULONG retu
 NTSTATUS HalQuerySystemInformation(HAL_QUERY_INFORMATION_CLASS InformationClass, ULONG BufferSize,
                                    PVOID Buffer, PULONG ReturnedLength)
 {
-    ULONG ignored;
+    ULONG ignored = 0;
     PULONG returned = ReturnedLength ? ReturnedLength : &ignored;
 
     ASSERT(irql_current() == PASSIVE_LEVEL);

@@ -156,7 +156,7 @@ TEST(profile_interrupt, atomic, "samples of several processors in one counter ar
 {
     SKIP_WITH_ONE_CPU();
     HANDLE profile = usual();
-    struct thread *threads[MAX_CPUS];
+    struct thread *threads[MAX_CPUS] = { NULL };
     profile_start(profile);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         threads[cpu] = thread_create("sampler", sample_often, NULL, 1ul << cpu);

@@ -45,7 +45,7 @@ static bool sampling_start(struct sampling *s, ULONG period)
     memset(loop_counts, 0, sizeof loop_counts);
     all_counts[0] = 0;
     *s = (struct sampling){ .unarmed = 63u - (unsigned)__builtin_clzll(able | 1) };
-    if (!CHECK(able & (able - 1)) || !CHECK_STATUS(hal_counters_claim("unarmed", 1, PMU_BIT(s->unarmed), NULL, &s->owner),
+    if (!CHECK(able != 0) || !CHECK_STATUS(hal_counters_claim("unarmed", 1, PMU_BIT(s->unarmed), NULL, &s->owner),
                                                    STATUS_SUCCESS))
         return false;
     test_run_on(0);
