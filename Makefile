@@ -34,6 +34,14 @@ $(BUILD)/ring3-image.o: $(UOBJ)
 	ld -r -z noexecstack -o $@.all $(UOBJ)
 	objcopy --wildcard --keep-global-symbol='user_*' $@.all $@
 
+# A guest that is not this kernel, for PAYLOAD=: QEMU-style multiboot 1, hence ELF32.
+$(BUILD)/payload.elf: tests/payload/payload.ld tests/payload/main.c tests/payload/start.asm
+	@mkdir -p $(@D)/tests/payload
+	nasm -f elf64 -w+all -Werror -o $(BUILD)/tests/payload/start.o tests/payload/start.asm
+	$(CC) $(COMMON) -mno-red-zone -mgeneral-regs-only -c -o $(BUILD)/tests/payload/main.o tests/payload/main.c
+	ld -n -T $< --build-id=none -z noexecstack -o $@.64 $(BUILD)/tests/payload/start.o $(BUILD)/tests/payload/main.o
+	objcopy -O elf32-i386 --strip-debug $@.64 $@
+
 $(BUILD)/layout.inc: kernel/layout.h
 	@mkdir -p $(@D)
 	sed -n 's/^#define \([A-Z0-9_]* .*\)/%define \1/p' $< > $@

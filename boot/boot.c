@@ -2,6 +2,7 @@
 /* From boot.asm to kernel_main: reads the loader's information once, starts the virtual PMU if the
  * command line asks for one. One CPU, boot page tables, interrupts off, no handler for any exception. */
 #include "boot/multiboot.h"
+#include "boot/payload.h"
 #include "kernel/layout.h"
 #include "kernel/main.h"
 #include "kernel/print.h"
@@ -11,15 +12,24 @@ static struct boot_info boot_info;
 
 static const void *at(uint64_t physical) { return (const void *)(DIRECT_MAP + physical); }
 
-static void copy_line(struct boot_info *info, const char *from, unsigned size)
+static void copy_line(char *line, const char *from, unsigned size)
 {
     unsigned n = 0;
     while (n < size && n < BOOT_LINE_MAX - 1 && from[n]) {
         /* Only printable characters: what is typed at a loader's prompt may hold anything. */
-        info->line[n] = from[n] >= ' ' && from[n] <= '~' ? from[n] : ' ';
+        line[n] = from[n] >= ' ' && from[n] <= '~' ? from[n] : ' ';
         n++;
     }
-    info->line[n] = 0;
+    line[n] = 0;
+}
+
+static void set_module(struct boot_info *info, uint32_t start, uint32_t end, const char *line, unsigned size)
+{
+    if (info->module_end || end <= start)
+        return; /* the first one counts */
+    info->module_start = start;
+    info->module_end = end;
+    copy_line(info->module_line, line, size);
 }
 
 static void add_memory(struct boot_info *info, uint64_t start, uint64_t size, uint32_t type)
@@ -31,7 +41,11 @@ static void add_memory(struct boot_info *info, uint64_t start, uint64_t size, ui
 static void read_mb1(struct boot_info *info, const struct mb1_info *mb)
 {
     if (mb->flags & MB1_HAS_LINE)
-        copy_line(info, at(mb->cmdline), BOOT_LINE_MAX);
+        copy_line(info->line, at(mb->cmdline), BOOT_LINE_MAX);
+    if (mb->flags & MB1_HAS_MODULES && mb->mods_count) {
+        const struct mb1_module *m = at(mb->mods_addr);
+        set_module(info, m->start, m->end, at(m->line), BOOT_LINE_MAX);
+    }
     if (mb->flags & MB1_HAS_MAP) {
         for (uint32_t at_byte = 0; at_byte < mb->mmap_length;) {
             const struct mb1_map_entry *e = at(mb->mmap_addr + at_byte);
@@ -63,7 +77,10 @@ static void read_mb2(struct boot_info *info, const uint8_t *mb)
         if (tag->type == MB2_TAG_END || tag->size < sizeof *tag)
             break;
         if (tag->type == MB2_TAG_LINE)
-            copy_line(info, (const char *)tag->data, tag->size - sizeof *tag);
+            copy_line(info->line, (const char *)tag->data, tag->size - sizeof *tag);
+        if (tag->type == MB2_TAG_MODULE && tag->size >= sizeof *tag + 8)
+            set_module(info, ((const uint32_t *)tag->data)[0], ((const uint32_t *)tag->data)[1],
+                       (const char *)tag->data + 8, tag->size - sizeof *tag - 8);
         if (tag->type == MB2_TAG_MAP)
             read_mb2_map(info, (const void *)tag);
         /* Tag 15 (ACPI 2) is better than 14 (ACPI 1), whichever comes first. */
@@ -139,7 +156,16 @@ void boot_main(uint32_t magic, uint32_t info_address)
         read_mb2(&boot_info, at(info_address));
     print("\n# ntpmu: boot by multiboot %s, command line \"%s\"\n",
           magic == MB1_BOOT_MAGIC ? "1" : magic == MB2_BOOT_MAGIC ? "2" : "(unknown magic)", boot_info.line);
-    if (boot_option(&boot_info, "vpmu", model, sizeof model))
+    bool virtual = boot_option(&boot_info, "vpmu", model, sizeof model);
+    if (boot_word(&boot_info, "payload")) {
+        struct payload payload;
+        if (virtual && payload_load(&boot_info, &payload))
+            virt_boot_payload(model, payload.entry, payload.info);
+        else if (!virtual)
+            print("# payload: needs vpmu=MODEL beside it\n");
+        machine_exit(EXIT_NOTHING);
+    }
+    if (virtual)
         virt_boot(model);
     kernel_main(&boot_info);
 }

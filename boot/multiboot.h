@@ -16,6 +16,8 @@ struct boot_info {
     char line[BOOT_LINE_MAX]; /* kernel command line, NUL-terminated */
     struct boot_memory memory[BOOT_MEMORY_MAX];
     unsigned memory_count;
+    uint32_t module_start, module_end;  /* the first module, physical; both 0: none */
+    char module_line[BOOT_LINE_MAX];
     bool rsdp_given;  /* multiboot 2 tag 14 or 15 */
     uint8_t rsdp[36]; /* its copy of the RSDP */
 };
@@ -29,11 +31,16 @@ bool boot_word(const struct boot_info *info, const char *word);
 #define MB2_BOOT_MAGIC 0x36d76289
 #define MB1_HAS_MEMORY (1u << 0)
 #define MB1_HAS_LINE (1u << 2)
+#define MB1_HAS_MODULES (1u << 3)
 #define MB1_HAS_MAP (1u << 6)
 
 struct mb1_info {
     uint32_t flags, mem_lower, mem_upper, boot_device, cmdline, mods_count, mods_addr, syms[4];
     uint32_t mmap_length, mmap_addr;
+};
+
+struct mb1_module {
+    uint32_t start, end, line, reserved;
 };
 
 struct mb1_map_entry {
@@ -42,7 +49,7 @@ struct mb1_map_entry {
     uint32_t type;
 } __attribute__((packed));
 
-enum { MB2_TAG_END = 0, MB2_TAG_LINE = 1, MB2_TAG_MAP = 6, MB2_TAG_RSDP1 = 14, MB2_TAG_RSDP2 = 15 };
+enum { MB2_TAG_END = 0, MB2_TAG_LINE = 1, MB2_TAG_MODULE = 3, MB2_TAG_MAP = 6, MB2_TAG_RSDP1 = 14, MB2_TAG_RSDP2 = 15 };
 
 struct mb2_tag {
     uint32_t type, size;

@@ -5,6 +5,8 @@
 #include "kernel/x86.h"
 #include "pmu/virt/svm.h"
 
+#define CR0_PG (1u << 31)
+#define CODE_64 (1u << 9) /* L of a code segment */
 #define EFER_GUEST (EFER_SCE | EFER_LME | EFER_LMA | EFER_NXE)
 
 void virt_raise(struct vcpu *v, unsigned vector, uint32_t code)
@@ -18,6 +20,8 @@ void virt_raise(struct vcpu *v, unsigned vector, uint32_t code)
 void virt_skip(struct vcpu *v, unsigned length)
 {
     v->vmcb.rip += length;
+    if (!(v->vmcb.cs.attributes & CODE_64))
+        v->vmcb.rip = (uint32_t)v->vmcb.rip;
     v->vmcb.shadow = 0;
     count_add(v, v->vmcb.cpl == 3, 1);
 }
@@ -38,12 +42,12 @@ static void set_result(struct vcpu *v, uint64_t value)
 static void write_efer(struct vcpu *v, uint64_t value)
 {
     uint64_t now = v->vmcb.efer, changed = value ^ now;
-    if (value & ~(uint64_t)EFER_GUEST || changed & EFER_LME) {
+    if (value & ~(uint64_t)EFER_GUEST || (changed & EFER_LME && v->vmcb.cr0 & CR0_PG)) {
         virt_raise(v, VECTOR_GP, 0);
         return;
     }
     v->sce = value & EFER_SCE;
-    v->vmcb.efer = (value & EFER_NXE) | (now & (EFER_LME | EFER_LMA)) | EFER_SVME;
+    v->vmcb.efer = (value & (EFER_NXE | EFER_LME)) | (now & EFER_LMA) | EFER_SVME;
     virt_skip(v, length_of(v, 2));
 }
 

@@ -13,6 +13,9 @@
 #define PTE_WRITABLE 2ull
 #define PTE_LARGE (1ull << 7)
 #define PTE_ADDRESS 0x000ffffffffff000
+#define CR0_PG (1u << 31)
+#define CR4_PSE (1u << 4)
+#define CR4_PAE (1u << 5)
 #define CR4_LA57 (1u << 12)
 
 static void *mapped(uint64_t physical, unsigned size)
@@ -20,15 +23,36 @@ static void *mapped(uint64_t physical, unsigned size)
     return physical + size <= MAPPED_END ? (void *)(DIRECT_MAP + physical) : NULL;
 }
 
+/* Paging with entries of four bytes. */
+static void *translate_legacy(const struct vcpu *v, uint32_t address, bool write)
+{
+    uint32_t needed = PTE_PRESENT | (write ? PTE_WRITABLE : 0);
+    const uint32_t *entry = mapped((v->vmcb.cr3 & 0xfffff000) + (address >> 22) * 4, 4);
+    if (!entry || (*entry & needed) != needed)
+        return NULL;
+    if (*entry & PTE_LARGE && v->vmcb.cr4 & CR4_PSE)
+        return mapped((*entry & 0xffc00000) | (address & 0x3fffff), 1);
+    entry = mapped((*entry & 0xfffff000) + (address >> 12 & 1023) * 4, 4);
+    return entry && (*entry & needed) == needed ? mapped((*entry & 0xfffff000) | (address & 0xfff), 1) : NULL;
+}
+
 /* Where the byte lies; NULL if nothing is mapped there, or out of our reach. */
 static void *translate(const struct vcpu *v, uint64_t address, bool write)
 {
+    if (!(v->vmcb.cr0 & CR0_PG))
+        return mapped((uint32_t)address, 1);
+    if (!(v->vmcb.cr4 & CR4_PAE))
+        return translate_legacy(v, (uint32_t)address, write);
+    bool pae = !(v->vmcb.efer & EFER_LMA);
     uint64_t table = v->vmcb.cr3 & PTE_ADDRESS, needed = PTE_PRESENT | (write ? PTE_WRITABLE : 0);
     if ((uint64_t)((int64_t)address << 16 >> 16) != address || v->vmcb.cr4 & CR4_LA57)
         return NULL;
-    for (unsigned shift = 39;; shift -= 9) {
+    if (pae)
+        table = v->vmcb.cr3 & 0xffffffe0;
+    for (unsigned shift = pae ? 30 : 39;; shift -= 9) {
         const uint64_t *entry = mapped(table + (address >> shift & 511) * 8, 8);
-        if (!entry || (*entry & needed) != needed)
+        bool pdpt = pae && shift == 30; /* has no writable bit */
+        if (!entry || (*entry & needed) != (pdpt ? PTE_PRESENT : needed))
             return NULL;
         uint64_t low = (1ull << shift) - 1;
         if (shift == 12 || (shift < 39 && *entry & PTE_LARGE))
@@ -61,27 +85,28 @@ bool guest_write64(const struct vcpu *v, uint64_t address, uint64_t value)
     return true;
 }
 
-static bool is_prefix(uint8_t b)
+static bool in_long_mode(const struct vcpu *v) { return v->vmcb.cs.attributes & 1u << 9; }
+
+static bool is_prefix(const struct vcpu *v, uint8_t b)
 {
     static const uint8_t prefixes[] = { 0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3 };
     for (unsigned i = 0; i < sizeof prefixes; i++)
         if (b == prefixes[i])
             return true;
-    return (b & 0xf0) == 0x40; /* REX; 64-bit code only */
+    return (b & 0xf0) == 0x40 && in_long_mode(v); /* REX */
 }
 
 unsigned guest_code(const struct vcpu *v, uint8_t op[3])
 {
     uint8_t code[15];
-    unsigned n = guest_read(v, v->vmcb.rip, code, sizeof code), at = 0;
-    while (at < n && is_prefix(code[at]))
+    uint64_t rip = in_long_mode(v) ? v->vmcb.rip : (uint32_t)(v->vmcb.cs.base + v->vmcb.rip);
+    unsigned n = guest_read(v, rip, code, sizeof code), at = 0;
+    while (at < n && is_prefix(v, code[at]))
         at++;
     for (unsigned i = 0; i < 3; i++)
         op[i] = at + i < n ? code[at + i] : 0;
     return at;
 }
-
-static bool in_long_mode(const struct vcpu *v) { return v->vmcb.cs.attributes & 1u << 9; }
 
 static void do_syscall(struct vcpu *v, unsigned length)
 {

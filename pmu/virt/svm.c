@@ -146,6 +146,13 @@ static void launch(struct vcpu *v)
     svm_launch(v, v->stack.bytes + sizeof v->stack.bytes, &v->vmcb.rsp, &v->vmcb.rip);
 }
 
+void virt_enter(struct vcpu *v)
+{
+    uint64_t unused;
+    svm_launch(v, v->stack.bytes + sizeof v->stack.bytes, &unused, &unused);
+    __builtin_unreachable();
+}
+
 static struct vcpu *next_vcpu(void)
 {
     unsigned n = __atomic_fetch_add(&vcpu_count, 1, __ATOMIC_SEQ_CST);
@@ -176,24 +183,31 @@ static void list_models(const char *name)
     print(", each also with \",step\"\n");
 }
 
-void virt_boot(const char *name)
+struct vcpu *virt_start(const char *name)
 {
     const struct model *model = find_model(name, intel_models);
     if (!model)
         model = find_model(name, amd_models);
     if (!model) {
         list_models(name);
-        return;
+        return NULL;
     }
     if (!has_svm()) {
         print("# vpmu: %s not started: this processor has no SVM\n", model->name);
-        return;
+        return NULL;
     }
     virt_model = model;
     make_idt();
     make_msr_map();
     virt_step = name[strlen(model->name)] == ',';
-    launch(next_vcpu());
+    return next_vcpu();
+}
+
+void virt_boot(const char *name)
+{
+    struct vcpu *v = virt_start(name);
+    if (v)
+        launch(v);
 }
 
 void virt_ap(void)

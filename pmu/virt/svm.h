@@ -164,6 +164,10 @@ __attribute__((noreturn)) void virt_host_fault(unsigned vector, const uint64_t *
 __attribute__((noreturn)) void virt_die(const struct vcpu *v, const char *why);
 uint64_t virt_physical(const void *p);
 void virt_prepare_vmcb(struct vcpu *v);
+/* The first CPU, once the model is known and SVM is there; else NULL after one line. */
+struct vcpu *virt_start(const char *name);
+/* Runs the guest whose whole state is in the VMCB. */
+__attribute__((noreturn)) void virt_enter(struct vcpu *v);
 /* Long mode segments by their selectors; CS decides the CPL. */
 void virt_set_cpl(struct vcpu *v, uint16_t cs, uint16_t ss);
 /* The guest's next instruction raises this instead. */

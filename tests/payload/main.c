@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+/* The virtual PMU as a foreign kernel sees it. Its own tables, handlers and drivers; nothing of ntpmu's. It reports
+ * as TAP on COM1 and ends through isa-debug-exit. What the PMU is, it takes from CPUID. */
+#include <stdbool.h>
+#include <stdint.h>
+
+struct frame {
+    uint64_t vector, error, rip, cs, rflags, rsp, ss;
+};
+
+struct gate {
+    uint16_t low, selector;
+    uint8_t ist, type;
+    uint16_t middle;
+    uint32_t high, zero;
+};
+
+/* What one vendor calls things. */
+struct pmu {
+    uint32_t select, counter, stride, gate, status, clear;
+    uint64_t instructions; /* event select: retired instructions, EN */
+    unsigned counters, width;
+    bool fixed, masks_lvt;
+};
+
+extern struct gate idt[256];
+extern const uint8_t stubs[256][16];
+uint64_t fault_rdmsr(uint32_t msr, uint64_t *value);
+uint64_t fault_wrmsr(uint32_t msr, uint64_t value);
+uint64_t fault_rdpmc(uint32_t selector, uint64_t *value);
+void gate_loop(uint32_t msr, uint64_t on, uint64_t off, uint64_t loops);
+void gate_halt(uint32_t msr, uint64_t on, uint64_t off);
+void run_user(uint64_t loops);
+extern const uint8_t user_loop[];
+void syscall_return(void);
+
+#define USER (1u << 16)
+#define KERNEL (1u << 17)
+#define INT (1u << 20)
+#define EN (1u << 22)
+#define PMI_VECTOR 0x60
+#define TIMER_VECTOR 0x40
+#define APIC(offset) (*(volatile uint32_t *)(uint64_t)(0xfee00000 + (offset)))
+
+uint64_t fault_resume, fault_vector;
+static struct pmu pmu;
+static volatile unsigned interrupts, ticks;
+static volatile uint64_t hit_rip;
+static unsigned number, failures;
+
+/* --- Output. --- */
+
+static void out8(uint16_t port, uint8_t v) { asm volatile("outb %0,%1" : : "a"(v), "Nd"(port)); }
+static uint8_t in8(uint16_t port)
+{
+    uint8_t v;
+    asm volatile("inb %1,%0" : "=a"(v) : "Nd"(port));
+    return v;
+}
+
+static void put(char c)
+{
+    for (unsigned i = 0; i < 100000 && !(in8(0x3fd) & 0x20); i++)
+        ;
+    out8(0x3f8, (uint8_t)c);
+}
+
+static void say(const char *s)
+{
+    while (*s)
+        put(*s++);
+}
+
+static void say_number(uint64_t v)
+{
+    char digits[24];
+    unsigned n = sizeof digits;
+    digits[--n] = 0;
+    do
+        digits[--n] = (char)('0' + v % 10);
+    while (v /= 10);
+    say(digits + n);
+}
+
+static void check(const char *name, uint64_t found, uint64_t wanted)
+{
+    number++;
+    if (found != wanted) {
+        failures++;
+        say("# found ");
+        say_number(found);
+        say(", want ");
+        say_number(wanted);
+        say("\nnot ");
+    }
+    say("ok ");
+    say_number(number);
+    say(" - payload: ");
+    say(name);
+    say("\n");
+}
+
+static void end(void)
+{
+    say("1..");
+    say_number(number);
+    say(failures ? "\n# FAIL payload\n" : "\n# PASS payload\n");
+    asm volatile("outl %0,%1" : : "a"(failures ? 0x11 : 0x10), "Nd"((uint16_t)0xf4));
+    for (;;)
+        asm volatile("cli\nhlt");
+}
+
+/* --- The machine. --- */
+
+void trap_handler(struct frame *frame);
+void trap_handler(struct frame *frame)
+{
+    if (frame->vector == 2 || frame->vector == PMI_VECTOR) {
+        interrupts++;
+        hit_rip = frame->rip;
+    } else if (frame->vector == TIMER_VECTOR) {
+        ticks++;
+    } else if (fault_resume) {
+        fault_vector = frame->vector;
+        frame->rip = fault_resume;
+    } else {
+        say("# unexpected exception ");
+        say_number(frame->vector);
+        say(" at ");
+        say_number(frame->rip);
+        say("\n");
+        failures++;
+        end();
+    }
+    if (frame->vector >= 32)
+        APIC(0xb0) = 0;
+}
+
+static void cpuid(uint32_t leaf, uint32_t r[4])
+{
+    asm volatile("cpuid" : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3]) : "a"(leaf), "c"(0));
+}
+
+static uint64_t rdmsr(uint32_t msr)
+{
+    uint64_t value = 0;
+    fault_rdmsr(msr, &value);
+    return value;
+}
+
+static void find_intel(void)
+{
+    uint32_t r[4];
+    cpuid(0xa, r);
+    bool global = (r[0] & 0xff) >= 2;
+    pmu = (struct pmu){ 0x186, 0xc1, 1, global ? 0x38f : 0, global ? 0x38e : 0, 0x390, 0xc0 | EN, r[0] >> 8 & 0xff,
+                        r[0] >> 16 & 0xff, global, true };
+}
+
+static void find_amd(void)
+{
+    uint32_t r[4], max[4];
+    cpuid(0x80000000, max);
+    cpuid(0x80000001, r);
+    pmu = (struct pmu){ 0xc0010000, 0xc0010004, 1, 0, 0, 0, 0xc0 | EN, 4, 48, false, false };
+    if (r[2] >> 23 & 1)
+        pmu = (struct pmu){ 0xc0010200, 0xc0010201, 2, 0, 0, 0, 0xc0 | EN, 6, 48, false, false };
+    if (max[0] < 0x80000022)
+        return;
+    cpuid(0x80000022, r);
+    if (!(r[0] & 1))
+        return;
+    pmu.gate = 0xc0000301;
+    pmu.status = 0xc0000300;
+    pmu.clear = 0xc0000302;
+    pmu.counters = r[1] & 15;
+}
+
+static uint32_t select_of(unsigned n) { return pmu.select + n * pmu.stride; }
+static uint32_t counter_of(unsigned n) { return pmu.counter + n * pmu.stride; }
+static uint64_t mask(void) { return (1ul << pmu.width) - 1; }
+
+/* The WRMSR that starts and stops counter n, programmed with `flags`; without global control its own select. */
+static uint32_t arm(unsigned n, uint64_t flags, uint64_t start, uint64_t *on, uint64_t *off)
+{
+    fault_wrmsr(select_of(n), pmu.gate ? pmu.instructions | flags : 0);
+    fault_wrmsr(counter_of(n), start);
+    *on = pmu.gate ? 1ul << n : pmu.instructions | flags;
+    *off = 0;
+    return pmu.gate ? pmu.gate : select_of(n);
+}
+
+static void disarm(unsigned n)
+{
+    fault_wrmsr(select_of(n), 0);
+    if (pmu.gate)
+        fault_wrmsr(pmu.gate, 0);
+    if (pmu.clear)
+        fault_wrmsr(pmu.clear, 1ul << n);
+}
+
+/* --- Checks. --- */
+
+static void check_access(void)
+{
+    uint64_t value = 0;
+    fault_wrmsr(select_of(0), 0);
+    check("a counter keeps what is written", fault_wrmsr(counter_of(0), 0x1234567) + rdmsr(counter_of(0)), 0x1234567);
+    check("RDPMC reads it", fault_rdpmc(0, &value) + value, 0x1234567);
+    check("RDPMC of no counter faults", fault_rdpmc(64, &value), 13);
+    check("RDPMC of the first absent counter faults", fault_rdpmc(pmu.counters, &value), 13);
+    check("a select reads back", fault_wrmsr(select_of(0), 0xc0 | USER) + rdmsr(select_of(0)), 0xc0 | USER);
+    fault_wrmsr(select_of(0), 0);
+    if (pmu.masks_lvt) {
+        check("a reserved bit of a select faults", fault_wrmsr(select_of(0), 1ul << 40), 13);
+        check("the capabilities cannot be written", fault_wrmsr(0x345, 0), 13);
+    } else {
+        fault_wrmsr(select_of(0), 1ul << 40 | 0xc0);
+        check("a reserved bit of a select is dropped", rdmsr(select_of(0)), 0xc0);
+        fault_wrmsr(select_of(0), 0);
+    }
+}
+
+static void check_counts(void)
+{
+    static const uint64_t loops[] = { 1, 10, 1000, 100000, 3000000 };
+    uint64_t on, off;
+    for (unsigned n = 0; n < pmu.counters; n++)
+        for (unsigned i = 0; i < sizeof loops / sizeof loops[0]; i++) {
+            uint32_t msr = arm(n, KERNEL, 0, &on, &off);
+            gate_loop(msr, on, off, loops[i]);
+            check("ring-0 loop", rdmsr(counter_of(n)), 2 * loops[i] + 4);
+            msr = arm(n, USER, 0, &on, &off);
+            gate_loop(msr, on, off, loops[i]);
+            check("ring-0 loop, ring 3 counted", rdmsr(counter_of(n)), 0);
+            disarm(n);
+        }
+    for (unsigned i = 0; i < sizeof loops / sizeof loops[0]; i++) {
+        uint32_t msr = arm(0, USER, 0, &on, &off);
+        fault_wrmsr(msr, on);
+        run_user(loops[i]);
+        fault_wrmsr(msr, off);
+        check("ring-3 loop", rdmsr(counter_of(0)), 2 * loops[i] + 1);
+        disarm(0);
+    }
+}
+
+static void timer(bool on)
+{
+    APIC(0x3e0) = 0xb;
+    APIC(0x320) = on ? 0x20000 | TIMER_VECTOR : 0x10000;
+    APIC(0x380) = on ? 250000 : 0;
+}
+
+static void check_interrupted(void)
+{
+    uint64_t on, off;
+    uint32_t msr = arm(0, USER, 0, &on, &off);
+    ticks = 0;
+    timer(true);
+    fault_wrmsr(msr, on);
+    run_user(3000000);
+    fault_wrmsr(msr, off);
+    timer(false);
+    check("ring-3 loop among interrupts", rdmsr(counter_of(0)), 6000001);
+    check("there were interrupts", ticks > 10, 1);
+    disarm(0);
+}
+
+/* A ring-3 loop that overflows after `after` instructions: one PMI, at that very instruction. */
+static void check_overflow(uint32_t lvt, uint64_t after)
+{
+    uint64_t on, off;
+    uint32_t msr = arm(0, USER | INT, -after & mask(), &on, &off);
+    interrupts = 0;
+    hit_rip = 0;
+    APIC(0x340) = lvt;
+    fault_wrmsr(msr, on);
+    run_user(after);
+    fault_wrmsr(msr, off);
+    check("one PMI", interrupts, 1);
+    check("at the very instruction", hit_rip, (uint64_t)user_loop + (after & 1 ? 3 : 0));
+    check("the counter went on", rdmsr(counter_of(0)), after + 1);
+    if (pmu.status) {
+        check("status bit", rdmsr(pmu.status), 1);
+        fault_wrmsr(pmu.clear, 1);
+        check("status cleared", rdmsr(pmu.status), 0);
+    }
+    check("LVT masked as the vendor does", APIC(0x340) >> 16 & 1, pmu.masks_lvt);
+    disarm(0);
+}
+
+static void check_masked(void)
+{
+    uint64_t on, off;
+    uint32_t msr = arm(0, USER | INT, -100ul & mask(), &on, &off);
+    interrupts = 0;
+    APIC(0x340) = 0x10000 | PMI_VECTOR;
+    fault_wrmsr(msr, on);
+    run_user(1000);
+    fault_wrmsr(msr, off);
+    APIC(0x340) = PMI_VECTOR;
+    check("a masked PMI is not delivered, nor later", interrupts, 0);
+    disarm(0);
+    msr = arm(0, USER, -100ul & mask(), &on, &off);
+    fault_wrmsr(msr, on);
+    run_user(1000);
+    fault_wrmsr(msr, off);
+    check("an overflow without INT interrupts nobody", interrupts, 0);
+    disarm(0);
+}
+
+static void check_halt(void)
+{
+    uint64_t on, off;
+    uint32_t msr = arm(0, KERNEL, 0, &on, &off);
+    ticks = 0;
+    timer(true);
+    gate_halt(msr, on, off);
+    timer(false);
+    /* WRMSR, STI, HLT, CLI, three moves, and the handler's instructions: far from the halted time. */
+    check("HLT was woken", ticks, 1);
+    check("halted time does not count", rdmsr(counter_of(0)) < 1000, 1);
+    disarm(0);
+}
+
+static void set_up(void)
+{
+    uint32_t r[4];
+    for (unsigned v = 0; v < 256; v++) {
+        uint64_t stub = (uint64_t)stubs[v];
+        idt[v] = (struct gate){ (uint16_t)stub, 8, v == 2, 0x8e, (uint16_t)(stub >> 16), (uint32_t)(stub >> 32), 0 };
+    }
+    out8(0x21, 0xff);
+    out8(0xa1, 0xff);
+    out8(0x3fb, 0x03);
+    APIC(0xf0) = 0x1ff;
+    fault_wrmsr(0xc0000081, (uint64_t)0x13 << 48 | 8ul << 32);
+    fault_wrmsr(0xc0000082, (uint64_t)syscall_return);
+    fault_wrmsr(0xc0000084, 0x200);
+    cpuid(0, r);
+    if (r[1] == 0x756e6547)
+        find_intel();
+    else
+        find_amd();
+}
+
+void payload_main(uint32_t magic, uint32_t info);
+void payload_main(uint32_t magic, uint32_t info)
+{
+    static const uint64_t periods[] = { 77, 300, 301, 5000, 50001, 1000000 };
+    set_up();
+    say("TAP version 13\n");
+    check("multiboot magic", magic, 0x2badb002);
+    check("a memory map", *(uint32_t *)(uint64_t)info >> 6 & 1, 1);
+    check("counters", pmu.counters > 0, 1);
+    check_access();
+    check_counts();
+    check_interrupted();
+    for (unsigned i = 0; i < sizeof periods / sizeof periods[0]; i++) {
+        check_overflow(PMI_VECTOR, periods[i]);
+        check_overflow(0x400, periods[i]);
+    }
+    check_masked();
+    check_halt();
+    end();
+}
