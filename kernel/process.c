@@ -14,7 +14,7 @@
 #define REGIONS_BASE 0x10000000ul
 #define REGIONS_END 0x60000000ul
 
-extern char user_load[], user_image_start[], user_text_end[], user_rodata_end[], user_image_end[];
+extern char user_load[], user_image_start[], user_text_end[], user_rodata_end[], user_data_end[], user_image_end[];
 
 static bool map_image(struct process *process)
 {
@@ -28,7 +28,8 @@ static bool map_image(struct process *process)
             void *copy = phys_alloc(1);
             if (!copy)
                 return false;
-            memcpy(copy, phys_to_virt(physical), PAGE_SIZE);
+            if (a < (uint64_t)user_data_end)
+                memcpy(copy, phys_to_virt(physical), PAGE_SIZE);
             physical = virt_to_phys(copy);
             flags |= PTE_WRITE;
         }

@@ -19,7 +19,7 @@ static const struct event_code events[] = {
 /* Which counter, and whether its select, an MSR is: K7's alias the first four extended ones. */
 static struct counter *find(struct pmu *p, uint32_t msr, bool *select)
 {
-    if (msr >= K7_SELECT && msr < K7_SELECT + 2 * K7_COUNTERS) {
+    if (msr - K7_SELECT < 2 * K7_COUNTERS) {
         *select = msr < K7_COUNTER;
         return &p->counters[msr % K7_COUNTERS];
     }
