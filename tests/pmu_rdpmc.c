@@ -143,7 +143,7 @@ static void ring3_index(unsigned ctr)
 TEST(pmu_rdpmc_ring3, bad_indices, "with CR4.PCE set, bad indices raise #GP in ring 3 too [VP-43 VP-45 VP-46 1]")
 {
     uint32_t bad[BAD_MAX];
-    uint64_t value;
+    uint64_t value = 0;
     unsigned ctr;
     SKIP_WITHOUT_PMU();
     unsigned n = bad_indices(bad);
