@@ -79,8 +79,26 @@ enum pmu_verdict {
     PMU_WRONG_RATE,
     PMU_OVERFLOW_LOST,
     PMU_PMI_LOST,
+    PMU_EXITS_MISCOUNTED,
     PMU_VERDICT_COUNT
 };
+
+/* How the self-test reaches the PMU. Faults are vectors, 0: none. */
+struct pmu_access {
+    unsigned (*rdmsr)(uint32_t msr, uint64_t *value);
+    unsigned (*wrmsr)(uint32_t msr, uint64_t value);
+    unsigned (*rdpmc)(uint32_t selector, uint64_t *value);
+    /* The value of the counter after `loops` times two instructions, or five with a CPUID among them. */
+    uint64_t (*count)(unsigned ctr, enum pmu_event event, uint64_t start, uint64_t loops);
+    uint64_t (*count_exits)(unsigned ctr, uint64_t loops);
+    uint64_t (*take_overflow)(void);
+    void (*clear)(unsigned ctr);
+};
+
+/* The self-test by itself: what is wrong with a PMU of these facts, reached so; *bad: the counters that fail. For
+ * pmu_init, and for tests, which break one thing after the other. Interrupts off; nobody uses the PMU meanwhile. */
+enum pmu_verdict pmu_diagnose(const struct pmu_caps *caps, const struct pmu_access *access, uint64_t *bad);
+extern const struct pmu_access pmu_hardware;
 
 /* Boot CPU, once, interrupts off, exception handlers in place: picks the driver, resets the PMU,
  * proves each counter and prints one line. Counters that fail are left out of pmu_caps.counters;
