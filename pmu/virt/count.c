@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What every model shares: adding retired instructions to the counters that run, overflow, PMI, and which MSRs
- * are a PMU's. Cycles are a stated model: one per instruction, none in HLT. */
+ * are a PMU's. Cycles are a stated model: one per instruction, none in HLT, in each as many slots as the core has. */
 #include "pmu/virt/svm.h"
 
 /* Every register of a PMU, of any vendor or version: what the model lacks faults. */
@@ -25,11 +25,6 @@ bool count_owns(uint32_t msr)
 
 static enum event find_event(uint16_t number, uint64_t select)
 {
-    uint8_t threshold = (uint8_t)(select >> 24);
-    /* One instruction a cycle: a threshold of 1 changes nothing, a higher one is never reached. Edges and
-     * inverted thresholds have no meaning in that model. */
-    if (threshold > 1 || select & SELECT_EDGE || (threshold && select & SELECT_INVERT))
-        return EVENT_NONE;
     for (const struct event_code *e = virt_model->events; e->event; e++)
         if (e->select == number && e->mask == (uint8_t)(select >> 8))
             return e->event;
@@ -41,6 +36,9 @@ void model_refresh(struct counter *c, uint16_t number, bool enabled)
     c->user = c->select & SELECT_USER;
     c->kernel = c->select & SELECT_KERNEL;
     c->pmi = c->select & SELECT_PMI;
+    c->edge = c->select & SELECT_EDGE;
+    c->invert = c->select & SELECT_INVERT;
+    c->threshold = (uint8_t)(c->select >> 24);
     enabled = enabled && c->select & SELECT_ENABLE && (c->user || c->kernel);
     c->event = enabled ? find_event(number, c->select) : EVENT_NONE;
 }
@@ -60,9 +58,26 @@ static void overflow(struct vcpu *v, unsigned counter)
         v->pmu.pmi = true;
 }
 
-void count_add(struct vcpu *v, bool user, uint64_t n)
+/* What one instruction, which is one cycle, adds: how often the event happens in it, or with a threshold whether
+ * that often. An edge is counted where this begins to hold. */
+static unsigned in_each(const struct counter *c, uint32_t effects)
 {
+    unsigned n = c->event >= EVENT_BRANCHES ? effects >> c->event & 1 : c->event == EVENT_SLOTS ? virt_model->slots : 1;
+    return c->threshold ? (n >= c->threshold) != c->invert : n;
+}
+
+static void add(struct vcpu *v, unsigned counter, uint64_t n)
+{
+    struct counter *c = &v->pmu.counters[counter];
     uint64_t mask = counter_mask(virt_model);
+    c->value += n;
+    if (c->value > mask)
+        overflow(v, counter);
+    c->value &= mask;
+}
+
+static void retire(struct vcpu *v, bool user, uint64_t n, uint32_t effects)
+{
     v->retired[user] += n;
     if (!v->pmu.counting || !n)
         return;
@@ -70,31 +85,43 @@ void count_add(struct vcpu *v, bool user, uint64_t n)
         struct counter *c = &v->pmu.counters[i];
         if (!runs(c, user))
             continue;
-        c->value += n;
-        if (c->value > mask)
-            overflow(v, i);
-        c->value &= mask;
+        unsigned each = in_each(c, effects);
+        add(v, i, !c->edge ? n * each : each && !c->held);
+        c->held = each;
     }
 }
 
+void count_add(struct vcpu *v, bool user, uint64_t n) { retire(v, user, n, 0); }
+void count_one(struct vcpu *v, bool user, uint32_t effects) { retire(v, user, 1, effects); }
+
+/* Counters of decoded events are not asked: where they run, each instruction is stepped anyway. */
 uint64_t count_left(const struct vcpu *v, bool user)
 {
     uint64_t least = UINT64_MAX;
     for (unsigned i = 0; i < COUNTER_MAX && v->pmu.counting; i++) {
         const struct counter *c = &v->pmu.counters[i];
+        unsigned each = in_each(c, 0);
         uint64_t left = counter_mask(virt_model) - c->value + 1;
-        if (runs(c, user) && c->pmi && left < least)
-            least = left;
+        if (!runs(c, user) || !c->pmi || !each || (c->edge && (c->held || left > 1)))
+            continue;
+        left = (left + each - 1) / each;
+        least = left < least ? left : least;
     }
     return least;
 }
 
 void count_refresh(struct vcpu *v)
 {
-    virt_model->refresh(&v->pmu);
-    v->pmu.counting = false;
-    for (unsigned i = 0; i < COUNTER_MAX; i++)
-        v->pmu.counting |= v->pmu.counters[i].event != EVENT_NONE;
+    struct pmu *p = &v->pmu;
+    virt_model->refresh(p);
+    p->counting = p->decoding[0] = p->decoding[1] = false;
+    for (unsigned i = 0; i < COUNTER_MAX; i++) {
+        struct counter *c = &p->counters[i];
+        p->counting |= c->event != EVENT_NONE;
+        p->decoding[0] |= c->event >= EVENT_BRANCHES && c->kernel;
+        p->decoding[1] |= c->event >= EVENT_BRANCHES && c->user;
+        c->held &= c->event != EVENT_NONE;
+    }
 }
 
 bool count_rdmsr(struct vcpu *v, uint32_t msr, uint64_t *value)

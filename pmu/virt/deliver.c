@@ -82,7 +82,7 @@ bool event_deliver(struct vcpu *v)
     struct segment ss = v->vmcb.ss;
     bool same_stack = !v->vmcb.cpl && !(g.stack & 7);
     if ((v->vmcb.event & EVENT_TYPE) == EVENT_SOFT_INT)
-        count_add(v, v->soft_user, 1);
+        count_one(v, v->soft_user, EFFECTS_SOFT_INT);
     virt_set_cpl(v, g.selector, 0);
     v->vmcb.ss = same_stack ? ss : (struct segment){ 0, 0, 0, 0 };
     v->vmcb.rsp = rsp;

@@ -16,6 +16,10 @@ static void begin_step(struct vcpu *v)
     v->guest_tf = v->vmcb.rflags & RFLAGS_TF;
     v->entry_dr6 = v->vmcb.dr6;
     guest_code(v, v->step_op);
+    if (v->pmu.decoding[0] || v->pmu.decoding[1])
+        instruction_decode(v, &v->step_code);
+    else
+        v->step_code = (struct instruction){ 0 };
     v->vmcb.rflags |= RFLAGS_TF;
     v->statistics.steps++;
 }
@@ -76,25 +80,35 @@ static uint64_t by_clock(struct vcpu *v, uint64_t clock)
 }
 
 /* One step is one instruction, but for the iterations of a string instruction before its last. */
+static bool is_string(uint8_t op)
+{
+    return (op >= 0xa4 && op <= 0xa7) || (op >= 0xaa && op <= 0xaf) || (op >= 0x6c && op <= 0x6f);
+}
+
 static uint64_t by_step(const struct vcpu *v)
 {
-    uint8_t op = v->step_op[0];
-    bool string = (op >= 0xa4 && op <= 0xa7) || (op >= 0xaa && op <= 0xaf) || (op >= 0x6c && op <= 0x6f);
-    return v->step_done && !(string && v->vmcb.rip == v->entry_rip);
+    return v->step_done && !(is_string(v->step_op[0]) && v->vmcb.rip == v->entry_rip);
 }
 
 void event_account(struct vcpu *v, uint64_t clock)
 {
     uint64_t event = v->entry_event;
-    v->step_done = v->stepping && end_step(v);
+    bool step = v->stepping;
+    v->step_done = step && end_step(v);
     if (v->aimed && v->r.start - v->aimed_at < v->way_in)
         v->way_in = v->r.start - v->aimed_at;
     v->aimed = false;
-    v->stretch = virt_step ? by_step(v) : by_clock(v, clock);
+    v->stretch = virt_step || (step && is_string(v->step_op[0])) ? by_step(v) : by_clock(v, clock);
     v->event_failed = event_failed(v);
     if (event & EVENT_VALID && (event & EVENT_TYPE) == EVENT_SOFT_INT && !v->event_failed)
-        count_add(v, v->soft_user, 1);
-    count_add(v, event & EVENT_VALID ? false : v->entry_user, v->stretch);
+        count_one(v, v->soft_user, EFFECTS_SOFT_INT);
+    bool user = event & EVENT_VALID ? false : v->entry_user;
+    if (v->step_done && v->stretch) {
+        count_one(v, user, instruction_effects(v, &v->step_code));
+        count_add(v, user, v->stretch - 1); /* MOV SS holds the trap back for one instruction more */
+    } else {
+        count_add(v, user, v->stretch);
+    }
 }
 
 /* The next stretch ends with the slice or just before a counter wraps, by alarm; the rest is stepped. Nothing is
@@ -113,6 +127,12 @@ static bool aim(struct vcpu *v, bool user, uint64_t slice_end)
     }
     v->aimed = at != UINT64_MAX && alarm_want(v, at);
     return false;
+}
+
+static bool must_step(struct vcpu *v, bool event, uint64_t slice_end)
+{
+    bool user = !event && v->vmcb.cpl == 3; /* an event is taken in ring 0 */
+    return virt_step ? v->pmu.counting : v->pmu.decoding[user] || aim(v, user, slice_end);
 }
 
 static void inject_nmi(struct vcpu *v)
@@ -152,7 +172,7 @@ void event_prepare(struct vcpu *v)
         if (v->step_iret && !event)
             step = true; /* one instruction needs no alarm */
         else
-            step = virt_step ? v->pmu.counting : aim(v, !event && v->vmcb.cpl == 3, slice_end);
+            step = must_step(v, event, slice_end);
     } while (event && (step || is_interrupt(v)) && event_deliver(v));
     v->entry_event = v->vmcb.event;
     v->entry_rip = v->vmcb.rip;

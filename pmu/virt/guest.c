@@ -149,6 +149,6 @@ bool guest_syscall(struct vcpu *v)
         return false;
     }
     v->vmcb.shadow = 0;
-    count_add(v, user, 1);
+    count_one(v, user, EFFECT(EVENT_BRANCHES) | EFFECT(EVENT_FAR));
     return true;
 }

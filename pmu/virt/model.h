@@ -11,8 +11,14 @@
 
 struct vcpu;
 
-/* What the model counts; any other event stays 0. */
-enum event { EVENT_NONE, EVENT_INSTRUCTIONS, EVENT_CYCLES };
+/* What the model counts; any other event stays 0. From EVENT_BRANCHES on an event happens once or not at all in each
+ * instruction, which must be looked at; those before it are told by the clock. */
+enum event {
+    EVENT_NONE, EVENT_INSTRUCTIONS, EVENT_CYCLES, EVENT_SLOTS,
+    EVENT_BRANCHES, EVENT_CONDITIONAL, EVENT_TAKEN, EVENT_FAR, EVENT_MISPREDICTED,
+    EVENT_LOADS, EVENT_STORES, EVENT_REFERENCES, EVENT_MISSES,
+};
+#define EFFECT(event) (1u << (event))
 
 struct event_code {
     uint16_t select;
@@ -25,13 +31,16 @@ struct counter {
     uint64_t value;
     /* Derived by the model's refresh. */
     enum event event;                   /* EVENT_NONE: it stands still */
-    bool user, kernel, pmi;
+    bool user, kernel, pmi, edge, invert;
+    uint8_t threshold;
+    bool held;                          /* the condition, in the last instruction that it looked at */
 };
 
 struct pmu {
     struct counter counters[COUNTER_MAX];
     uint64_t fixed_control, global_control, status, debugctl;
     bool counting;                      /* some counter is not EVENT_NONE */
+    bool decoding[2];                   /* kernel, user: some counter needs each instruction */
     bool pmi;                           /* one is due at the next boundary */
 };
 
@@ -39,6 +48,7 @@ struct model {
     const char *name, *vendor;
     uint32_t signature;                 /* CPUID 1 EAX */
     uint8_t version, gp, fixed, width;
+    uint8_t slots;                      /* issued in a cycle; 0: the model has no such event */
     uint32_t max_leaf, max_extended_leaf;
     bool full_width;                    /* 4C1h; Intel */
     bool auto_mask;                     /* of the LVT entry at a PMI */
@@ -69,6 +79,8 @@ void model_refresh(struct counter *c, uint16_t number, bool enabled);
 /* count.c */
 /* Adds `n` retired instructions at this CPL to what runs. */
 void count_add(struct vcpu *v, bool user, uint64_t n);
+/* One that had these effects. */
+void count_one(struct vcpu *v, bool user, uint32_t effects);
 /* Instructions at this CPL until a counter that raises a PMI wraps; UINT64_MAX: never. */
 uint64_t count_left(const struct vcpu *v, bool user);
 /* After a change of the registers: what counts now. */

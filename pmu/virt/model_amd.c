@@ -7,13 +7,21 @@ enum {
     K7_SELECT = 0xc0010000, K7_COUNTER = 0xc0010004, EXTENDED = 0xc0010200, DEBUGCTL = 0x1d9,
     GLOBAL_STATUS = 0xc0000300, GLOBAL_CONTROL = 0xc0000301, STATUS_CLEAR = 0xc0000302, STATUS_SET = 0xc0000303,
 };
-#define K7_COUNTERS 4
+#define K7_COUNTERS 4u
 #define SELECT_LEGAL 0x0000000fffd7ffffull /* 63:36, 21 and 19 are dropped without a fault */
 
-static const struct event_code events[] = {
-    { 0xc0, 0x00, EVENT_INSTRUCTIONS },
-    { 0x76, 0x00, EVENT_CYCLES },
-    { 0, 0, EVENT_NONE },
+#define COMMON                                                                                   \
+    { 0xc0, 0x00, EVENT_INSTRUCTIONS }, { 0x76, 0x00, EVENT_CYCLES },                            \
+    { 0xc2, 0x00, EVENT_BRANCHES }, { 0xc3, 0x00, EVENT_MISPREDICTED },                          \
+    { 0xc4, 0x00, EVENT_TAKEN }, { 0xc6, 0x00, EVENT_FAR }
+#define END { 0, 0, EVENT_NONE }
+
+static const struct event_code family10_events[] = {
+    COMMON, { 0x7d, 0x07, EVENT_REFERENCES }, { 0x7e, 0x07, EVENT_MISSES }, END,
+};
+static const struct event_code zen_events[] = {
+    COMMON, { 0x60, 0xff, EVENT_REFERENCES }, { 0x64, 0x09, EVENT_MISSES }, { 0xd1, 0x00, EVENT_CONDITIONAL },
+    { 0x29, 0x05, EVENT_LOADS }, { 0x29, 0x06, EVENT_STORES }, END,
 };
 
 /* Which counter, and whether its select, an MSR is: K7's alias the first four extended ones. */
@@ -100,20 +108,20 @@ static void amd_leaf(uint32_t leaf, uint32_t subleaf, uint32_t r[4])
 }
 
 #define AMD                                                                                      \
-    .vendor = "AuthenticAMD", .events = events, .read = amd_read, .write = amd_write,            \
+    .vendor = "AuthenticAMD", .read = amd_read, .write = amd_write,                               \
     .refresh = amd_refresh, .selector = amd_selector, .leaf = amd_leaf, .max_leaf = 0xd, .width = 48
 
 static const struct model k7 = {
     AMD, .name = "amd-k7", .signature = 0x100f43, /* Phenom II */
-    .version = 1, .gp = 4, .max_extended_leaf = 0x80000008,
+    .version = 1, .gp = 4, .max_extended_leaf = 0x80000008, .events = family10_events,
 };
 static const struct model ext = {
     AMD, .name = "amd-ext", .signature = 0x800f11, /* Zen */
-    .version = 1, .gp = 6, .max_extended_leaf = 0x80000008,
+    .version = 1, .gp = 6, .max_extended_leaf = 0x80000008, .events = zen_events,
 };
 static const struct model v2 = {
     AMD, .name = "amd-v2", .signature = 0xa10f11, /* Zen 4 */
-    .version = 2, .gp = 6, .max_extended_leaf = 0x80000022,
+    .version = 2, .gp = 6, .max_extended_leaf = 0x80000022, .events = zen_events,
 };
 
 const struct model *const amd_models[] = { &k7, &ext, &v2, 0 };

@@ -17,11 +17,24 @@ enum {
 #define SELECT_LEGAL 0xffdfffffull    /* all but ANY and 63:32 */
 #define FW_WRITE (1u << 13)
 
-static const struct event_code events[] = {
-    { 0xc0, 0x00, EVENT_INSTRUCTIONS },
-    { 0x3c, 0x00, EVENT_CYCLES },
-    { 0x3c, 0x01, EVENT_CYCLES }, /* reference cycles: the same clock */
-    { 0, 0, EVENT_NONE },
+/* Numbers and unit masks that all models have; reference cycles have the same clock as the others. */
+#define ARCHITECTURAL                                                                            \
+    { 0xc0, 0x00, EVENT_INSTRUCTIONS }, { 0x3c, 0x00, EVENT_CYCLES }, { 0x3c, 0x01, EVENT_CYCLES }, \
+    { 0x2e, 0x4f, EVENT_REFERENCES }, { 0x2e, 0x41, EVENT_MISSES },                              \
+    { 0xc4, 0x00, EVENT_BRANCHES }, { 0xc5, 0x00, EVENT_MISPREDICTED }
+#define END { 0, 0, EVENT_NONE }
+
+static const struct event_code core_events[] = { ARCHITECTURAL, END };
+static const struct event_code core2_events[] = {
+    ARCHITECTURAL, { 0xc0, 0x01, EVENT_LOADS }, { 0xc0, 0x02, EVENT_STORES }, END,
+};
+static const struct event_code skylake_events[] = {
+    ARCHITECTURAL, { 0xd0, 0x81, EVENT_LOADS }, { 0xd0, 0x82, EVENT_STORES },
+    { 0xc4, 0x01, EVENT_CONDITIONAL }, { 0xc4, 0x20, EVENT_TAKEN }, { 0xc4, 0x40, EVENT_FAR }, END,
+};
+static const struct event_code ice_lake_events[] = {
+    ARCHITECTURAL, { 0xa4, 0x01, EVENT_SLOTS }, { 0xd0, 0x81, EVENT_LOADS }, { 0xd0, 0x82, EVENT_STORES },
+    { 0xc4, 0x11, EVENT_CONDITIONAL }, { 0xc4, 0x20, EVENT_TAKEN }, { 0xc4, 0x40, EVENT_FAR }, END,
 };
 
 static uint64_t ones(unsigned n) { return (1ull << n) - 1; }
@@ -153,7 +166,7 @@ static bool intel_write(struct pmu *p, uint32_t msr, uint64_t value)
 
 static void refresh_fixed(struct pmu *p, unsigned n, bool running)
 {
-    static const enum event fixed_events[FIXED_MAX] = { EVENT_INSTRUCTIONS, EVENT_CYCLES, EVENT_CYCLES, EVENT_NONE };
+    static const enum event fixed_events[FIXED_MAX] = { EVENT_INSTRUCTIONS, EVENT_CYCLES, EVENT_CYCLES, EVENT_SLOTS };
     struct counter *c = &p->counters[FIXED_FIRST + n];
     unsigned nibble = p->fixed_control >> 4 * n & 15;
     c->kernel = nibble & 1;
@@ -200,32 +213,33 @@ static void intel_leaf(uint32_t leaf, uint32_t subleaf, uint32_t r[4])
         r[2] |= 1u << 15; /* PDCM */
     if (leaf != 0xa)
         return;
-    r[0] = m->version | (uint32_t)m->gp << 8 | (uint32_t)m->width << 16 | 7u << 24;
-    r[1] = 0x78; /* cache and branch events are not counted */
+    r[0] = m->version | (uint32_t)m->gp << 8 | (uint32_t)m->width << 16 | (m->slots ? 8u : 7u) << 24;
+    r[1] = 0; /* none of these events is missing */
     r[2] = m->version >= 5 ? (uint32_t)ones(m->fixed) : 0;
     r[3] = m->version >= 2 ? m->fixed | (uint32_t)m->width << 5 | 1u << 15 : 0;
 }
 
 #define INTEL                                                                                    \
-    .vendor = "GenuineIntel", .events = events, .read = intel_read, .write = intel_write,        \
+    .vendor = "GenuineIntel", .read = intel_read, .write = intel_write,                           \
     .refresh = intel_refresh, .on_pmi = intel_pmi, .selector = intel_selector,                   \
     .leaf = intel_leaf, .max_leaf = 0xd, .max_extended_leaf = 0x80000008, .auto_mask = true
 
 static const struct model v1 = {
     INTEL, .name = "intel-v1", .signature = 0x6e8, /* Core Duo */
-    .version = 1, .gp = 2, .fixed = 0, .width = 40,
+    .version = 1, .gp = 2, .fixed = 0, .width = 40, .events = core_events,
 };
 static const struct model v2 = {
     INTEL, .name = "intel-v2", .signature = 0x6fb, /* Core 2 */
-    .version = 2, .gp = 2, .fixed = 3, .width = 40,
+    .version = 2, .gp = 2, .fixed = 3, .width = 40, .events = core2_events,
 };
 static const struct model v4 = {
     INTEL, .name = "intel-v4", .signature = 0x506e3, /* Skylake */
-    .version = 4, .gp = 4, .fixed = 3, .width = 48, .full_width = true,
+    .version = 4, .gp = 4, .fixed = 3, .width = 48, .full_width = true, .events = skylake_events,
 };
 static const struct model v5 = {
     INTEL, .name = "intel-v5", .signature = 0x706e5, /* Ice Lake */
-    .version = 5, .gp = 8, .fixed = 4, .width = 48, .full_width = true,
+    .version = 5, .gp = 8, .fixed = 4, .width = 48, .full_width = true, .events = ice_lake_events,
+    .slots = 5,
 };
 
 const struct model *const intel_models[] = { &v1, &v2, &v4, &v5, 0 };

@@ -94,6 +94,23 @@ struct registers {
 };
 _Static_assert(offsetof(struct registers, r11) == 88, "svm.asm");
 
+/* decode.c */
+struct instruction {
+    uint32_t effects;                   /* EFFECT(event), all but what predict.c adds */
+    uint64_t address;                   /* of its load or store */
+    uint64_t next;                      /* of a conditional branch: where RIP is if it is not taken */
+    bool flush;                         /* CLFLUSH of address */
+};
+
+/* predict.c */
+enum { PREDICTED = 256, FIRST_LINES = 128, LAST_LINES = 2048 };
+struct predictor {
+    uint8_t taken[PREDICTED];
+};
+struct caches {
+    uint64_t first[FIRST_LINES], last[LAST_LINES];
+};
+
 struct vcpu {
     struct vmcb vmcb;
     uint8_t host_save[4096];
@@ -111,12 +128,15 @@ struct vcpu {
     bool nmi_blocked;                   /* an injected NMI has not reached its IRET */
     bool nmi_pending;
     struct pmu pmu;
+    struct predictor predictor;
+    struct caches caches;
 
     /* The exit being handled. */
     bool stepping;                      /* TF is ours */
     bool guest_tf;                      /* ... and this is the guest's */
     bool step_iret;                     /* the step is over the guest's IRET */
     uint8_t step_op[3];                 /* opcode of the instruction stepped */
+    struct instruction step_code;       /* ... decoded, if some counter needs it */
     bool step_done;                     /* ... which was completed */
     bool entry_user, event_failed;      /* CPL 3 at entry; an exception came in the event's delivery */
     uint64_t entry_rip, entry_dr6, entry_event;
@@ -191,6 +211,15 @@ void event_cancel(struct vcpu *v);
 bool event_comes_first(const struct vcpu *v);
 /* After a #DB exit: whether the guest has to see it. */
 bool event_take_debug(struct vcpu *v);
+
+/* INT n and INT3. */
+#define EFFECTS_SOFT_INT (EFFECT(EVENT_BRANCHES) | EFFECT(EVENT_FAR) | EFFECT(EVENT_STORES))
+
+/* decode.c: the one at RIP. */
+void instruction_decode(const struct vcpu *v, struct instruction *i);
+
+/* predict.c: all effects of the instruction that was decoded at entry_rip and is done. */
+uint32_t instruction_effects(struct vcpu *v, const struct instruction *i);
 
 /* deliver.c: vmcb.event, at once, in software; false: could not, nothing has changed. */
 bool event_deliver(struct vcpu *v);

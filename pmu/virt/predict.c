@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* The stated models behind mispredictions and cache events, never presented as silicon; each CPU has its own.
+ * Prediction: a conditional branch goes where it last went, by a table of 256 directions that its address selects;
+ * all other branches are foreseen.
+ * Caches: two direct-mapped levels of 64-byte lines, 128 and 2,048, by linear address, for data only. A miss of the
+ * first is a reference of the last level; a miss of both is its miss. CLFLUSH empties the line in both. */
+#include "pmu/virt/svm.h"
+
+#define LINE_SHIFT 6
+
+static bool mispredicted(struct predictor *p, uint64_t rip, bool taken)
+{
+    uint8_t *last = &p->taken[rip % PREDICTED];
+    bool wrong = *last != taken;
+    *last = taken;
+    return wrong;
+}
+
+/* Whether the line was not there; it is now. */
+static bool missed(uint64_t *lines, unsigned count, uint64_t line)
+{
+    uint64_t *at = &lines[line % count];
+    bool wrong = *at != line;
+    *at = line;
+    return wrong;
+}
+
+static void flush(uint64_t *lines, unsigned count, uint64_t line)
+{
+    if (lines[line % count] == line)
+        lines[line % count] = 0;
+}
+
+static uint32_t access(struct caches *c, uint64_t address)
+{
+    uint64_t line = address >> LINE_SHIFT | 1ull << 63; /* 0 is an empty line */
+    if (!missed(c->first, FIRST_LINES, line))
+        return 0;
+    return EFFECT(EVENT_REFERENCES) | (missed(c->last, LAST_LINES, line) ? EFFECT(EVENT_MISSES) : 0);
+}
+
+uint32_t instruction_effects(struct vcpu *v, const struct instruction *i)
+{
+    uint32_t effects = i->effects;
+    if (effects & EFFECT(EVENT_CONDITIONAL)) {
+        bool taken = v->vmcb.rip != i->next;
+        effects |= taken ? EFFECT(EVENT_TAKEN) : 0;
+        effects |= mispredicted(&v->predictor, v->entry_rip, taken) ? EFFECT(EVENT_MISPREDICTED) : 0;
+    }
+    if (effects & (EFFECT(EVENT_LOADS) | EFFECT(EVENT_STORES)))
+        effects |= access(&v->caches, i->address);
+    if (i->flush) {
+        uint64_t line = i->address >> LINE_SHIFT | 1ull << 63;
+        flush(v->caches.first, FIRST_LINES, line);
+        flush(v->caches.last, LAST_LINES, line);
+    }
+    return effects;
+}
