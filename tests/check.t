@@ -184,6 +184,53 @@ sub check_size
           $kernel && $kernel <= 256 << 10 ? () : "$kernel bytes");
 }
 
+# --- the contract
+
+my %last_of = (VP => 90, TP => 100, HC => 48, KP => 32, PO => 74, ET => 60);
+
+# tests/contract.md against the tests of the image: who names which id.
+sub contract_faults
+{
+    my ($count) = @_;
+    my (%named, %line, @wrong);
+    for (`LIST=1 BUILD=$out/gcc tests/run 2>&1`) {
+        my ($test, $meaning) = /^(\w+\.\w+) - (.*)/ or next;
+        $named{$_}{$test} = 1 for map { /\b(?:VP|TP|HC|KP|PO|ET)-\d+|\bC-\d\w?(?:\.\d+)?/g } $meaning =~ /\[([^\]]*)\]/g;
+    }
+    return 'the tests cannot be listed' if !%named;
+    for (lines('tests/contract.md')) {
+        my ($id, $rest) = /^- ([A-Z]+-[\w.]+): (\S.*)/ or next;
+        push @wrong, "$id stands there twice" if $line{$id};
+        $line{$id} = $rest;
+    }
+    for my $id (sort keys %line) {
+        my $tests = $named{$id} // {};
+        if ($line{$id} =~ /^not: /) {
+            push @wrong, "$id: not tested, says the map; $_ names it" for sort keys %$tests;
+        } elsif ($line{$id} =~ /^as (.*)/) {
+            $line{$_} or push @wrong, "$id is covered by $_, which is missing" for split ' ', $1;
+        } else {
+            for my $glob (split ' ', $line{$id}) {
+                my $regex = join '.*', map { quotemeta } split /\*/, $glob, -1;
+                push @wrong, "$id: no test $glob names it" if !grep { /^$regex$/ } keys %$tests;
+            }
+        }
+    }
+    for my $family (sort keys %last_of) {
+        $line{$_} or push @wrong, "$_ has no line" for map { sprintf "$family-%02d", $_ } 1 .. $last_of{$family};
+    }
+    $line{$_} or push @wrong, "$_ is named by a test and has no line" for sort keys %named;
+    $$count = %line;
+    return @wrong;
+}
+
+sub check_contract
+{
+    my $count = 0;
+    my @wrong = contract_faults(\$count);
+    holds("contract: $count ids, each with its tests or the reason why not", @wrong);
+}
+
 # --- compilers and analysers
 
 my $make = 'make --no-print-directory -s -j2';
@@ -216,7 +263,7 @@ sub check_repro
     holds('two builds in two folders give the same bytes', @wrong, $same || @wrong ? () : 'ntpmu.bin differs');
 }
 
-my @names = @ARGV ? @ARGV : qw(text includes gcc symbols rep size clang cppcheck scan repro);
+my @names = @ARGV ? @ARGV : qw(text includes gcc symbols rep size contract clang cppcheck scan repro);
 system "rm -rf $out; mkdir -p $out";
 for (@names) {
     no strict 'refs';

@@ -145,28 +145,28 @@ static void provoke_absent(enum defect defect, enum pmu_verdict wanted)
 #define VERDICT(name, defect, verdict, meaning) \
     TEST(diagnosis, name, meaning) { provoke(defect, verdict, true); }
 
-TEST(diagnosis, good, "a PMU without a defect is found good, and its counts exact [6.3]")
+TEST(diagnosis, good, "a PMU without a defect is found good, and its counts exact [S-6.3]")
 {
     provoke(GOOD, PMU_OK, false);
 }
-TEST(diagnosis, absent_ud, "RDPMC raises #UD: absent, as on QEMU's TCG [1.6]") { provoke_absent(RDPMC_UD, PMU_ABSENT_UD); }
-TEST(diagnosis, absent_gp, "RDPMC raises #GP: absent, as on KVM without a PMU [1.6 1a]")
+TEST(diagnosis, absent_ud, "RDPMC raises #UD: absent, as on QEMU's TCG [S-1.6]") { provoke_absent(RDPMC_UD, PMU_ABSENT_UD); }
+TEST(diagnosis, absent_gp, "RDPMC raises #GP: absent, as on KVM without a PMU [S-1.6 C-1a]")
 {
     provoke_absent(RDPMC_GP, PMU_ABSENT_GP);
 }
-VERDICT(swallowed, SWALLOWED, PMU_WRITES_SWALLOWED, "writes are swallowed [VP-36 1.6 2e]")
+VERDICT(swallowed, SWALLOWED, PMU_WRITES_SWALLOWED, "writes are swallowed [VP-36 S-1.6 C-2e]")
 VERDICT(select_swallowed, SELECT_STUCK, PMU_WRITES_SWALLOWED, "the event select does not keep what is written [VP-29]")
-VERDICT(msr_faults, MSR_FAULT, PMU_MSR_FAULTS, "RDMSR of a promised counter faults [VP-13 3.3]")
+VERDICT(msr_faults, MSR_FAULT, PMU_MSR_FAULTS, "RDMSR of a promised counter faults [VP-13 C-3.3]")
 VERDICT(rdpmc_disabled, PCE_LIKE, PMU_RDPMC_DISABLED, "RDPMC faults on a counter that RDMSR reads [VP-88]")
 VERDICT(rdpmc_differs, RDPMC_OTHER, PMU_RDPMC_DIFFERS, "RDPMC and RDMSR differ [VP-41]")
 VERDICT(narrow, NARROW, PMU_WIDTH_LIES, "the counter is narrower than promised [VP-31]")
 VERDICT(does_not_wrap, WIDE, PMU_WIDTH_LIES, "the counter goes on where it should wrap [VP-38]")
-VERDICT(firmware, FIRMWARE, PMU_FIRMWARE_OWNS, "firmware keeps a counter enabled [VP-37 3.2]")
-VERDICT(dead, DEAD, PMU_COUNTERS_DEAD, "the counter takes writes and counts nothing [1a]")
-VERDICT(too_slow, SLOW, PMU_WRONG_RATE, "the counter counts an eighth of what happens [3.4]")
-VERDICT(too_fast, FAST, PMU_WRONG_RATE, "the counter counts everything twice [3.4 3.19]")
+VERDICT(firmware, FIRMWARE, PMU_FIRMWARE_OWNS, "firmware keeps a counter enabled [VP-37 C-3.2]")
+VERDICT(dead, DEAD, PMU_COUNTERS_DEAD, "the counter takes writes and counts nothing [C-1a]")
+VERDICT(too_slow, SLOW, PMU_WRONG_RATE, "the counter counts an eighth of what happens [C-3.4]")
+VERDICT(too_fast, FAST, PMU_WRONG_RATE, "the counter counts everything twice [C-3.4 C-3.19]")
 VERDICT(overflow_lost, NO_STATUS, PMU_OVERFLOW_LOST, "the counter wraps without a status bit [VP-65]")
-TEST(diagnosis, exits_twice, "each exit to the hypervisor adds one: named, the counter stays [VP-62 3.14 3.15]")
+TEST(diagnosis, exits_twice, "each exit to the hypervisor adds one: named, the counter stays [VP-62 C-3.14 C-3.15]")
 {
     provoke(EXITS_TWICE, PMU_EXITS_MISCOUNTED, false);
 }
@@ -174,12 +174,12 @@ TEST(diagnosis, exits_lost, "instructions that exit are not counted: named, the 
 {
     provoke(EXITS_LOST, PMU_EXITS_MISCOUNTED, false);
 }
-TEST(diagnosis, jitter, "counts that differ by one or two from run to run are no failure [3.20]")
+TEST(diagnosis, jitter, "counts that differ by one or two from run to run are no failure [C-3.20]")
 {
     provoke(JITTER, PMU_OK, false);
 }
 
-TEST(diagnosis, no_counters, "CPUID reports a PMU without a counter [1.1]")
+TEST(diagnosis, no_counters, "CPUID reports a PMU without a counter [S-1.1]")
 {
     struct pmu_caps caps = facts;
     uint64_t bad;
@@ -187,14 +187,14 @@ TEST(diagnosis, no_counters, "CPUID reports a PMU without a counter [1.1]")
     CHECK_EQ(diagnose(&caps, GOOD, 0, &bad), PMU_NO_COUNTERS);
 }
 
-TEST(diagnosis, not_reported, "RDPMC works, but no CPUID leaf that we know says so [1.6]")
+TEST(diagnosis, not_reported, "RDPMC works, but no CPUID leaf that we know says so [S-1.6]")
 {
     struct pmu_caps none = { 0 };
     uint64_t bad;
     CHECK_EQ(diagnose(&none, GOOD, 0, &bad), PMU_NOT_REPORTED);
 }
 
-TEST(diagnosis, oddities, "any version, any number of counters: no assertion, and the verdict is right [1a]")
+TEST(diagnosis, oddities, "any version, any number of counters: no assertion, and the verdict is right [C-1a]")
 {
     static const unsigned versions[] = { 1, 2, 3, 4, 5, 6, 7, 255 };
     for (unsigned i = 0; i < sizeof versions / sizeof *versions; i++) {
@@ -208,7 +208,7 @@ TEST(diagnosis, oddities, "any version, any number of counters: no assertion, an
     }
 }
 
-TEST(diagnosis, in_time, "the self-test of this machine's own PMU takes less than 10 ms and finds what it found [1a]")
+TEST(diagnosis, in_time, "the self-test of this machine's own PMU takes less than 10 ms and finds what it found [C-1a]")
 {
     uint64_t bad;
     KIRQL old = irql_raise(HIGH_LEVEL);

@@ -114,21 +114,21 @@ static void count_event(unsigned ctr, enum pmu_event event)
     TEST(group, counter, what) { count_event(number, event); }
 #define INSTRUCTIONS(name, ctr)                                                                \
     EVENT(pmu_instructions, name, ctr, PMU_INSTRUCTIONS,                                       \
-          "retired instructions of four kinds of code, exactly [VP-49 VP-52 VP-58 VP-62 2a.5 2a.6 2e]")
+          "retired instructions of four kinds of code, exactly [VP-49 VP-52 VP-58 VP-62 C-2a.5 C-2a.6 C-2e]")
 #define CYCLES(name, ctr)                                                                      \
-    EVENT(pmu_cycles, name, ctr, PMU_CYCLES, "core cycles, in range [VP-55 VP-58 2a.5 2a.6 2e]")
+    EVENT(pmu_cycles, name, ctr, PMU_CYCLES, "core cycles, in range [VP-55 VP-58 C-2a.5 C-2a.6 C-2e]")
 #define BUS(name, ctr)                                                                         \
-    EVENT(pmu_reference_cycles, name, ctr, PMU_BUS_CYCLES, "cycles at constant rate [VP-56 2a.5 2e]")
+    EVENT(pmu_reference_cycles, name, ctr, PMU_BUS_CYCLES, "cycles at constant rate [VP-56 C-2a.5 C-2e]")
 #define REFERENCES(name, ctr)                                                                  \
-    EVENT(pmu_cache_references, name, ctr, PMU_LLC_REFERENCES, "last level cache references [VP-57 2a.5 2e]")
+    EVENT(pmu_cache_references, name, ctr, PMU_LLC_REFERENCES, "last level cache references [VP-57 C-2a.5 C-2e]")
 #define MISSES(name, ctr)                                                                      \
-    EVENT(pmu_cache_misses, name, ctr, PMU_LLC_MISSES, "last level cache misses after CLFLUSH [VP-57 2a.5 2e]")
+    EVENT(pmu_cache_misses, name, ctr, PMU_LLC_MISSES, "last level cache misses after CLFLUSH [VP-57 C-2a.5 C-2e]")
 #define BRANCHES(name, ctr)                                                                    \
-    EVENT(pmu_branches, name, ctr, PMU_BRANCHES, "retired branches of all kinds, exactly [VP-53 2a.5 2e]")
+    EVENT(pmu_branches, name, ctr, PMU_BRANCHES, "retired branches of all kinds, exactly [VP-53 C-2a.5 C-2e]")
 #define MISPREDICTS(name, ctr)                                                                 \
-    EVENT(pmu_mispredicts, name, ctr, PMU_BRANCH_MISSES, "mispredicted branches, in range [VP-54 2a.5]")
-#define LOADS(name, ctr) EVENT(pmu_loads, name, ctr, PMU_LOADS, "retired loads, exactly [2e]")
-#define STORES(name, ctr) EVENT(pmu_stores, name, ctr, PMU_STORES, "retired stores, exactly [2e]")
+    EVENT(pmu_mispredicts, name, ctr, PMU_BRANCH_MISSES, "mispredicted branches, in range [VP-54 C-2a.5]")
+#define LOADS(name, ctr) EVENT(pmu_loads, name, ctr, PMU_LOADS, "retired loads, exactly [C-2e]")
+#define STORES(name, ctr) EVENT(pmu_stores, name, ctr, PMU_STORES, "retired stores, exactly [C-2e]")
 
 LAB_EACH_GP(INSTRUCTIONS)
 LAB_EACH_GP(CYCLES)
@@ -141,8 +141,8 @@ LAB_EACH_GP(LOADS)
 LAB_EACH_GP(STORES)
 INSTRUCTIONS(fixed0, 32)
 CYCLES(fixed1, 33)
-EVENT(pmu_reference_cycles, fixed2, 34, PMU_REF_CYCLES, "cycles at the TSC's rate [VP-58 2a.6 2e]")
-EVENT(pmu_slots, fixed3, 35, PMU_SLOTS, "issue slots [2e]")
+EVENT(pmu_reference_cycles, fixed2, 34, PMU_REF_CYCLES, "cycles at the TSC's rate [VP-58 C-2a.6 C-2e]")
+EVENT(pmu_slots, fixed3, 35, PMU_SLOTS, "issue slots [C-2e]")
 
 /* Every counter at once, started and stopped by one WRMSR where there is global control: alike ones agree. */
 static void all_at_once(unsigned unused)
@@ -171,7 +171,7 @@ static void all_at_once(unsigned unused)
     }
 }
 
-TEST(pmu_together, all, "every counter counts at the same time, each by itself [VP-59 2a.8]")
+TEST(pmu_together, all, "every counter counts at the same time, each by itself [VP-59 C-2a.8]")
 {
     lab_run(all_at_once, LAB_ANY);
 }

@@ -131,11 +131,11 @@ static void overflows_alone(unsigned ctr)
     end(handle);
 }
 
-#define OWN(name, ctr) TEST(pmu_own_registers, name, "every CPU has its own registers of it [VP-89 1]") { own_registers(ctr); }
+#define OWN(name, ctr) TEST(pmu_own_registers, name, "every CPU has its own registers of it [VP-89 C-1.4]") { own_registers(ctr); }
 #define ALONE(name, ctr) \
-    TEST(pmu_counts_alone, name, "counts what its CPU executes, the others' stand still [VP-89 1]") { counts_alone(ctr); }
+    TEST(pmu_counts_alone, name, "counts what its CPU executes, the others' stand still [VP-89 C-1.4]") { counts_alone(ctr); }
 #define OVERFLOWS(name, ctr) \
-    TEST(pmu_overflows_alone, name, "its overflow reaches its own CPU only [VP-89 1]") { overflows_alone(ctr); }
+    TEST(pmu_overflows_alone, name, "its overflow reaches its own CPU only [VP-89 C-1.4]") { overflows_alone(ctr); }
 
 LAB_EACH_GP(OWN)
 LAB_EACH_GP(ALONE)

@@ -33,7 +33,7 @@ static bool has_capabilities(void) { return cpuid(1, 0).ecx & 1u << 15; }
     TEST(group, name, meaning) { lab_run(body_##group##_##name, LAB_ANY); }                    \
     static void body_##group##_##name(unsigned unused __attribute__((unused)))
 
-BODY(pmu_cpuid, vendor, "a PMU has a vendor, and CPUID a leaf for it [VP-01 1.0]")
+BODY(pmu_cpuid, vendor, "a PMU has a vendor, and CPUID a leaf for it [VP-01 S-1.0]")
 {
     bool intel = strcmp(cpu_features.vendor, "GenuineIntel") == 0;
     CHECK_EQ(intel, lab_is_intel());
@@ -41,7 +41,7 @@ BODY(pmu_cpuid, vendor, "a PMU has a vendor, and CPUID a leaf for it [VP-01 1.0]
     CHECK_BECAUSE(cpuid(0x80000000, 0).eax, 0x80000001, 0x8fffffff, "extended leaves");
 }
 
-BODY(pmu_cpuid, intel_leaf, "0Ah: version, counters, width and length are sane [VP-02 VP-03 2a.3]")
+BODY(pmu_cpuid, intel_leaf, "0Ah: version, counters, width and length are sane [VP-02 VP-03 C-2a.3]")
 {
     INTEL_ONLY();
     CHECK_BECAUSE(leaf().eax & 0xff, 1, 0xff, "version 0 is no PMU");
@@ -51,7 +51,7 @@ BODY(pmu_cpuid, intel_leaf, "0Ah: version, counters, width and length are sane [
     CHECK_EQ(pmu_caps.version, leaf().eax & 0xff);
 }
 
-BODY(pmu_cpuid, events, "0Ah.EBX: bits beyond the length say nothing; cycles and instructions are there [VP-04 2e]")
+BODY(pmu_cpuid, events, "0Ah.EBX: bits beyond the length say nothing; cycles and instructions are there [VP-04 C-2e]")
 {
     INTEL_ONLY();
     unsigned length = leaf().eax >> 24;
@@ -63,7 +63,7 @@ BODY(pmu_cpuid, events, "0Ah.EBX: bits beyond the length say nothing; cycles and
     }
 }
 
-BODY(pmu_cpuid, fixed, "0Ah: fixed counters by EDX and, from version 5, the bitmap in ECX [VP-05 VP-06 2e]")
+BODY(pmu_cpuid, fixed, "0Ah: fixed counters by EDX and, from version 5, the bitmap in ECX [VP-05 VP-06 C-2e]")
 {
     INTEL_ONLY();
     uint64_t edx = (UINT64_C(1) << (leaf().edx & 0x1f)) - 1, ecx = leaf().ecx;
@@ -88,7 +88,7 @@ BODY(pmu_cpuid, any_thread, "0Ah.EDX[15] is set when bit 21 of a select is refus
         CHECK_EQ(leaf().edx >> 15 & 1, refused);
 }
 
-BODY(pmu_cpuid, capabilities, "1.ECX[15] exactly when MSR 345h can be read; it is read-only [VP-08 VP-21 2e]")
+BODY(pmu_cpuid, capabilities, "1.ECX[15] exactly when MSR 345h can be read; it is read-only [VP-08 VP-21 C-2e]")
 {
     uint64_t value = 0;
     INTEL_ONLY();
@@ -114,7 +114,7 @@ BODY(pmu_cpuid, amd_extended, "8000_0001.ECX[23] exactly when C001_0200h can be 
     CHECK_EQ(gp() >= 6, extended);
 }
 
-BODY(pmu_cpuid, amd_v2, "8000_0022 announces PerfMonV2 with its counters, or is not there [VP-10 2e]")
+BODY(pmu_cpuid, amd_v2, "8000_0022 announces PerfMonV2 with its counters, or is not there [VP-10 C-2e]")
 {
     AMD_ONLY();
     uint32_t max = cpuid(0x80000000, 0).eax;
@@ -133,7 +133,7 @@ BODY(pmu_cpuid, amd_no_leaf, "leaf 0Ah reads zero on AMD [VP-11]")
     CHECK_EQ(leaf().edx, 0);
 }
 
-BODY(pmu_cpuid, same_everywhere, "every CPU has the PMU that the boot CPU has [1.3]")
+BODY(pmu_cpuid, same_everywhere, "every CPU has the PMU that the boot CPU has [S-1.3]")
 {
     struct cpuid r = cpuid(1, 0);
     CHECK_EQ(r.eax >> 4 & 0xf, pmu_caps.model & 0xf);
@@ -143,7 +143,7 @@ BODY(pmu_cpuid, same_everywhere, "every CPU has the PMU that the boot CPU has [1
         CHECK_EQ(!!(cpuid(0x80000001, 0).ecx & 1u << 23), gp() >= 6);
 }
 
-BODY(pmu_absent, selects, "event selects beyond the last counter fault [VP-14 2e]")
+BODY(pmu_absent, selects, "event selects beyond the last counter fault [VP-14 C-2e]")
 {
     uint32_t end = lab_is_intel() ? 0x18e : 0xc0010210, stride = lab_is_intel() ? 1 : 2;
     uint32_t first = (lab_is_intel() ? 0x186 : 0xc0010200) + stride * (gp() < 6 && !lab_is_intel() ? 0 : gp());
@@ -153,7 +153,7 @@ BODY(pmu_absent, selects, "event selects beyond the last counter fault [VP-14 2e
         lab_absent(msr);
 }
 
-BODY(pmu_absent, counters, "counters beyond the last one fault [VP-14 2e]")
+BODY(pmu_absent, counters, "counters beyond the last one fault [VP-14 C-2e]")
 {
     uint32_t end = lab_is_intel() ? 0xc9 : 0xc0010211, stride = lab_is_intel() ? 1 : 2;
     uint32_t first = (lab_is_intel() ? 0xc1 : 0xc0010201) + stride * (gp() < 6 && !lab_is_intel() ? 0 : gp());
@@ -171,7 +171,7 @@ BODY(pmu_absent, full_width, "4C1h faults beyond the last counter, and altogethe
         lab_absent(0x4c1 + n);
 }
 
-BODY(pmu_absent, fixed_counters, "fixed counters that CPUID does not report fault [VP-14 2e]")
+BODY(pmu_absent, fixed_counters, "fixed counters that CPUID does not report fault [VP-14 C-2e]")
 {
     INTEL_ONLY();
     CHECK(pmu_caps.driver != NULL);
@@ -201,7 +201,7 @@ BODY(pmu_absent, global_registers, "38Dh to 390h fault on version 1, 391h and 39
     }
 }
 
-BODY(pmu_absent, other_vendor, "the other vendor's counters fault, but for those that KVM swallows [VP-14 1.6]")
+BODY(pmu_absent, other_vendor, "the other vendor's counters fault, but for those that KVM swallows [VP-14 S-1.6]")
 {
     static const uint32_t amd_msrs[] = { 0xc0010200, 0xc0010201, 0xc001020a, 0xc0000300, 0xc0000301, 0xc0000302 };
     static const uint32_t intel_msrs[] = { 0x309, 0x30a, 0x345, 0x38d, 0x38e, 0x38f, 0x390, 0x391, 0x392, 0x4c1 };
@@ -224,7 +224,7 @@ BODY(pmu_absent, pebs, "without PEBS its registers fault and MISC_ENABLE says so
     CHECK_EQ(lab_rdmsr(MISC_ENABLE) >> 11 & 3, 3);
 }
 
-BODY(pmu_absent, uncore, "counters of a northbridge or L3 that CPUID does not announce fault [1.4]")
+BODY(pmu_absent, uncore, "counters of a northbridge or L3 that CPUID does not announce fault [S-1.4]")
 {
     AMD_ONLY();
     uint32_t ecx = cpuid(0x80000001, 0).ecx;

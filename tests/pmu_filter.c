@@ -121,13 +121,13 @@ static void unknown_event(unsigned ctr)
 
 #define RING0(name, ctr) \
     LAB_TEST(pmu_filter, name, ctr, ring0, "in ring 0 counts with OS, not with USR alone, not with neither [VP-51]")
-#define CMASK(name, ctr) LAB_TEST(pmu_cmask, name, ctr, threshold, "a higher threshold counts less, 255 nothing [VP-60 2a.10]")
-#define INV(name, ctr) LAB_TEST(pmu_inverted, name, ctr, inverted, "the inverse of a threshold never reached is every cycle [2.3]")
-#define EDGES(name, ctr) LAB_TEST(pmu_edge, name, ctr, edges, "edges are fewer than cycles, and there is one [2.3]")
+#define CMASK(name, ctr) LAB_TEST(pmu_cmask, name, ctr, threshold, "a higher threshold counts less, 255 nothing [VP-60 C-2a.10]")
+#define INV(name, ctr) LAB_TEST(pmu_inverted, name, ctr, inverted, "the inverse of a threshold never reached is every cycle [S-2.3]")
+#define EDGES(name, ctr) LAB_TEST(pmu_edge, name, ctr, edges, "edges are fewer than cycles, and there is one [S-2.3]")
 #define RUNNING(name, ctr) \
-    LAB_TEST(pmu_write_running, name, ctr, write_running, "a write to the running counter acts at once [VP-39 VP-74 2a.11]")
+    LAB_TEST(pmu_write_running, name, ctr, write_running, "a write to the running counter acts at once [VP-39 VP-74 C-2a.11]")
 #define RESELECT(name, ctr) \
-    LAB_TEST(pmu_select_running, name, ctr, select_running, "a select of 0 stops it, the old one lets it go on [2a.11]")
+    LAB_TEST(pmu_select_running, name, ctr, select_running, "a select of 0 stops it, the old one lets it go on [C-2a.11]")
 #define UNKNOWN(name, ctr) LAB_TEST(pmu_unknown_event, name, ctr, unknown_event, "an event that is none counts 0 [VP-61]")
 
 LAB_EACH(RING0)

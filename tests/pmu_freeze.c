@@ -132,9 +132,9 @@ static void halted(unsigned ctr)
 }
 
 #define STOPS(name, ctr) \
-    LAB_TEST(pmu_freeze, name, ctr, stops, "freeze on PMI stops it before the handler looks [VP-75 VP-76 1]")
-#define THAWED(name, ctr) LAB_TEST(pmu_thaw, name, ctr, thawed_by_clearing, "clearing CTR_FRZ lets it go on [VP-75 1]")
-#define STOPS_ALL(name, ctr) LAB_TEST(pmu_freeze_all, name, ctr, stops_all, "its PMI freezes all the others [VP-75 VP-76 1]")
+    LAB_TEST(pmu_freeze, name, ctr, stops, "freeze on PMI stops it before the handler looks [VP-75 VP-76 C-1.3]")
+#define THAWED(name, ctr) LAB_TEST(pmu_thaw, name, ctr, thawed_by_clearing, "clearing CTR_FRZ lets it go on [VP-75 C-1.3]")
+#define STOPS_ALL(name, ctr) LAB_TEST(pmu_freeze_all, name, ctr, stops_all, "its PMI freezes all the others [VP-75 VP-76 C-1.3]")
 #define HALTED(name, ctr) LAB_TEST(pmu_halt, name, ctr, halted, "does not count while the processor is halted [VP-64]")
 
 LAB_EACH(STOPS)

@@ -196,14 +196,14 @@ static void inuse(unsigned ctr)
 #define CONTROL(name, ctr) \
     LAB_TEST(pmu_global_control, name, ctr, control_bit, "the counter's bit reads back, alone and among all [VP-25 VP-29]")
 #define GATES(name, ctr) \
-    LAB_TEST(pmu_gates, name, ctr, gates, "stands still unless its own and its global enable are set [VP-49 VP-50 2e]")
+    LAB_TEST(pmu_gates, name, ctr, gates, "stands still unless its own and its global enable are set [VP-49 VP-50 C-2e]")
 #define ADDS(name, ctr) LAB_TEST(pmu_adds_up, name, ctr, adds_up, "five stretches count five times as much [VP-90]")
 #define SET(name, ctr) \
-    LAB_TEST(pmu_status_set, name, ctr, set_and_reset, "STATUS_SET and RESET act on one bit [VP-28 VP-66 VP-75 1]")
-#define FROZEN_BIT(name, ctr) LAB_TEST(pmu_frozen, name, ctr, frozen, "CTR_FRZ stops it, clearing lets it run [VP-75 1]")
-#define USED(name, ctr) LAB_TEST(pmu_inuse, name, ctr, inuse, "GLOBAL_INUSE shows the counter and its interrupt [VP-16 1]")
+    LAB_TEST(pmu_status_set, name, ctr, set_and_reset, "STATUS_SET and RESET act on one bit [VP-28 VP-66 VP-75 C-1.3]")
+#define FROZEN_BIT(name, ctr) LAB_TEST(pmu_frozen, name, ctr, frozen, "CTR_FRZ stops it, clearing lets it run [VP-75 C-1.3]")
+#define USED(name, ctr) LAB_TEST(pmu_inuse, name, ctr, inuse, "GLOBAL_INUSE shows the counter and its interrupt [VP-16 C-1.3]")
 
-TEST(pmu_global, control_absent, "bits of absent counters: refused by Intel, dropped by AMD [VP-25 VP-26 2e]")
+TEST(pmu_global, control_absent, "bits of absent counters: refused by Intel, dropped by AMD [VP-25 VP-26 C-2e]")
 {
     lab_run(control_absent, LAB_ANY);
 }

@@ -143,14 +143,14 @@ static void deterministic(unsigned ctr)
         CHECK_EQ(lab_count(ctr, select, (1 - most) & pmu_mask(ctr), lab_branches, TURNS), 1);
 }
 
-#define WRAPS(name, ctr) LAB_TEST(pmu_wraps, name, ctr, wraps, "wraps at its width, to the event [VP-38 VP-65 VP-73 2a.9]")
+#define WRAPS(name, ctr) LAB_TEST(pmu_wraps, name, ctr, wraps, "wraps at its width, to the event [VP-38 VP-65 VP-73 C-2a.9]")
 #define QUIET(name, ctr) \
-    LAB_TEST(pmu_quiet, name, ctr, status_without_interrupt, "INT clear: status bit, no interrupt [VP-65 VP-67 VP-72 2a.9]")
-#define STICKY(name, ctr) LAB_TEST(pmu_sticky, name, ctr, sticky, "its status bit stays until it is cleared [VP-66 VP-80 2a.9]")
+    LAB_TEST(pmu_quiet, name, ctr, status_without_interrupt, "INT clear: status bit, no interrupt [VP-65 VP-67 VP-72 C-2a.9]")
+#define STICKY(name, ctr) LAB_TEST(pmu_sticky, name, ctr, sticky, "its status bit, and no other, stays until it is cleared [VP-66 VP-80 VP-81 C-2a.9]")
 #define AGAIN(name, ctr) LAB_TEST(pmu_again, name, ctr, again, "overflows again and again, told each time [VP-65 VP-82]")
 #define NEGATIVE(name, ctr) LAB_TEST(pmu_armed, name, ctr, armed_is_negative, "armed it reads negative, overflowed not [VP-82]")
 #define TWO(name, ctr) LAB_TEST(pmu_two_overflows, name, ctr, two, "overflow together with each other counter [VP-66]")
-#define SAME(name, ctr) LAB_TEST(pmu_deterministic, name, ctr, deterministic, "20 runs count the same, preset to end at 1 [VP-73 1]")
+#define SAME(name, ctr) LAB_TEST(pmu_deterministic, name, ctr, deterministic, "20 runs count the same, preset to end at 1 [VP-73 C-1.10]")
 
 LAB_EACH(WRAPS)
 LAB_EACH(QUIET)

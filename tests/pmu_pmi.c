@@ -283,12 +283,12 @@ static void two_at_once(unsigned ctr)
 }
 
 #define VECTOR(name, ctr) \
-    LAB_TEST(pmu_pmi, name, ctr, as_vector, "overflow as a vector, after 2 to 990 events; skid [VP-67 VP-68 VP-69 VP-70 VP-71 1 2a.9 2g]")
-#define NMI(name, ctr) LAB_TEST(pmu_nmi, name, ctr, as_nmi, "overflow as NMI, with interrupts off [VP-68 VP-79 1]")
+    LAB_TEST(pmu_pmi, name, ctr, as_vector, "overflow as a vector, after 2 to 990 events; skid [VP-67 VP-68 VP-69 VP-70 VP-71 C-1.2 C-2a.9 C-2g]")
+#define NMI(name, ctr) LAB_TEST(pmu_nmi, name, ctr, as_nmi, "overflow as NMI, with interrupts off [VP-68 VP-79 C-1.2]")
 #define MASKED(name, ctr) LAB_TEST(pmu_masked, name, ctr, masked, "masked: status only, and nothing is kept for later [VP-68]")
 #define SECOND(name, ctr) \
-    LAB_TEST(pmu_auto_mask, name, ctr, second_before_unmask, "Intel masks at delivery, AMD does not [VP-69 VP-70 2a.9]")
-#define TEN(name, ctr) LAB_TEST(pmu_ten_pmis, name, ctr, ten_in_a_row, "ten overflows re-armed by the handler [VP-71 2g]")
+    LAB_TEST(pmu_auto_mask, name, ctr, second_before_unmask, "Intel masks at delivery, AMD does not [VP-69 VP-70 C-2a.9]")
+#define TEN(name, ctr) LAB_TEST(pmu_ten_pmis, name, ctr, ten_in_a_row, "ten overflows re-armed by the handler [VP-71 C-2g]")
 #define DELAYED(name, ctr) LAB_TEST(pmu_delayed, name, ctr, delayed, "waits for IF and for the priority, comes once [VP-68]")
 #define NESTED(name, ctr) LAB_TEST(pmu_nested, name, ctr, nested, "an overflow in the handler nests if that lets it [VP-71]")
 #define NMI_NMI(name, ctr) LAB_TEST(pmu_nmi_held, name, ctr, nmi_in_nmi, "an NMI in an NMI is held until IRET [VP-78]")

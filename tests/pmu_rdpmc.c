@@ -140,7 +140,7 @@ static void ring3_index(unsigned ctr)
     CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
 }
 
-TEST(pmu_rdpmc_ring3, bad_indices, "with CR4.PCE set, bad indices raise #GP in ring 3 too [VP-43 VP-45 VP-46 1]")
+TEST(pmu_rdpmc_ring3, bad_indices, "with CR4.PCE set, bad indices raise #GP in ring 3 too [VP-43 VP-45 VP-46 C-1.1]")
 {
     uint32_t bad[BAD_MAX];
     uint64_t value = 0;
@@ -157,7 +157,7 @@ TEST(pmu_rdpmc_ring3, bad_indices, "with CR4.PCE set, bad indices raise #GP in r
 }
 
 /* One after the other on one CPU: allowed, not, allowed: PCE follows the thread. */
-TEST(pmu_rdpmc_ring3, pce_follows, "CR4.PCE belongs to the thread that may read, switch after switch [VP-46 1]")
+TEST(pmu_rdpmc_ring3, pce_follows, "CR4.PCE belongs to the thread that may read, switch after switch [VP-46 C-1.1]")
 {
     uint64_t value;
     unsigned ctr;
@@ -184,13 +184,13 @@ TEST(pmu_rdpmc_ring3, msrs, "RDMSR and WRMSR of the PMU's registers raise #GP in
         }
 }
 
-#define VALID(name, ctr) LAB_TEST(pmu_rdpmc, name, ctr, valid, "its index reads it, zero-extended [VP-41 VP-42 VP-88 2a.7]")
+#define VALID(name, ctr) LAB_TEST(pmu_rdpmc, name, ctr, valid, "its index reads it, zero-extended [VP-41 VP-42 VP-88 C-2a.7]")
 #define ITSELF(name, ctr) LAB_TEST(pmu_rdpmc_counts, name, ctr, counted_itself, "RDPMC counts as one; RCX's upper half is ignored [VP-48]")
-#define FAST_FORM(name, ctr) LAB_TEST(pmu_rdpmc_fast, name, ctr, fast, "bit 31: refused, or the low half [VP-44 2a.7 2e]")
+#define FAST_FORM(name, ctr) LAB_TEST(pmu_rdpmc_fast, name, ctr, fast, "bit 31: refused, or the low half [VP-44 C-2a.7 C-2e]")
 #define RING3(name, ctr) \
-    TEST(pmu_rdpmc_ring3, name, "ring 3 reads it with CR4.PCE set, #GP with it clear [VP-46 1 2d]") { ring3_index(ctr); }
+    TEST(pmu_rdpmc_ring3, name, "ring 3 reads it with CR4.PCE set, #GP with it clear [VP-46 C-1.1 C-2d]") { ring3_index(ctr); }
 
-TEST(pmu_rdpmc, bad_indices, "no other index reads anything: #GP [VP-43 VP-45 2a.1 2e]") { lab_run(bad_in_ring0, LAB_ANY); }
+TEST(pmu_rdpmc, bad_indices, "no other index reads anything: #GP [VP-43 VP-45 C-2a.1 C-2e]") { lab_run(bad_in_ring0, LAB_ANY); }
 LAB_EACH(VALID)
 LAB_EACH(ITSELF)
 LAB_EACH(FAST_FORM)

@@ -190,11 +190,11 @@ TEST(pmu_registers, distinct, "no two counters share a register [VP-29 VP-36]") 
 #define RESERVED(name, ctr) \
     LAB_TEST(pmu_reserved, name, ctr, select_reserved, "Intel refuses reserved bits, AMD drops them [VP-22 VP-23 VP-24]")
 #define BITS(name, ctr) \
-    LAB_TEST(pmu_bits, name, ctr, counter_bits, "every bit is kept, RDMSR and RDPMC agree [VP-33 VP-34 VP-36 VP-41 VP-42 2a.7]")
+    LAB_TEST(pmu_bits, name, ctr, counter_bits, "every bit is kept, RDMSR and RDPMC agree [VP-33 VP-34 VP-36 VP-41 VP-42 C-2a.7]")
 #define HIGH(name, ctr) \
-    LAB_TEST(pmu_width, name, ctr, counter_high_bits, "sign extension, and bits beyond the width [VP-31 VP-34 VP-35 2a.7 2a.13]")
+    LAB_TEST(pmu_width, name, ctr, counter_high_bits, "sign extension, and bits beyond the width [VP-31 VP-34 VP-35 C-2a.7 C-2a.13]")
 #define FULL(name, ctr) \
-    LAB_TEST(pmu_full_width, name, ctr, full_width, "4C1h takes the whole width and refuses more [VP-20 VP-32 VP-33 2a.13]")
+    LAB_TEST(pmu_full_width, name, ctr, full_width, "4C1h takes the whole width and refuses more [VP-20 VP-32 VP-33 C-2a.13]")
 #define ALIAS(name, ctr) LAB_TEST(pmu_k7_alias, name, ctr, k7_alias, "K7 and extended registers are the same [VP-30]")
 
 LAB_EACH(SELECT)
