@@ -45,6 +45,12 @@ NTSTATUS HalFreeHardwareCounters(HANDLE CounterSetHandle);
 NTSTATUS hal_counters_claim(const char *name, uint64_t cpu_mask, uint64_t counters,
                             PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler, PHANDLE handle);
 
+/* counting.c: claims a counter for each KPROFILE_SOURCE and lets it count ring 3, without interrupts, on every CPU; its
+ * RDPMC selectors. Freed by HalFreeHardwareCounters. STATUS_NOT_SUPPORTED: a source that this processor lacks;
+ * STATUS_INSUFFICIENT_RESOURCES: the free counters cannot count all of them; STATUS_INVALID_PARAMETER: none, or more
+ * than MAX_HW_COUNTERS. IRQL PASSIVE_LEVEL. */
+NTSTATUS hal_count_sources(const char *name, const ULONG *sources, ULONG count, ULONG *selectors, PHANDLE handle);
+
 /* For these and the rest of the list: IRQL <= DISPATCH_LEVEL, and true only at this moment.
  * Counters that nobody has on any CPU of the mask. */
 uint64_t hal_counters_available(uint64_t cpu_mask);
@@ -54,6 +60,18 @@ const char *hal_counter_owner_name(unsigned ctr, unsigned cpu);
 ULONG hal_counter_owner_tag(unsigned ctr, unsigned cpu);
 /* How many owners there are; for leak checks. */
 unsigned hal_counters_owned(void);
+
+/* isolate.c, for thread profiling, which may put its counters to other uses than their driver. On this CPU, IRQL
+ * IPI_LEVEL; counters are bits. */
+uint64_t hal_counters(void); /* that work */
+uint64_t hal_counter_bit(uint64_t selector); /* 0: the selector names none */
+uint64_t hal_counters_running(void);
+/* Whether one write starts or stops any number of them. */
+bool hal_counters_stop_at_once(void);
+/* Of `counters` exactly `run` run afterwards. Writes nothing if that is so. */
+void hal_counters_run(uint64_t counters, uint64_t run);
+/* Writes as many low bits of the value as the counter takes, and returns them. */
+uint64_t hal_counter_write(uint64_t counter, uint64_t value);
 
 /* Counters that work; 0: no PMU. */
 unsigned hal_counter_count(void);

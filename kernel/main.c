@@ -13,6 +13,7 @@
 #include "kernel/smp.h"
 #include "kernel/syscall.h"
 #include "kernel/thread.h"
+#include "kernel/thread_profiling.h"
 #include "kernel/trap.h"
 #include "kernel/vm.h"
 #include "kernel/x86.h"
@@ -52,6 +53,14 @@ static void boot_cpu(void)
     cpu_count = 1;
 }
 
+static void choose_policy(const struct boot_info *info)
+{
+    char policy[16] = "accumulate";
+    boot_option(info, "counters", policy, sizeof policy);
+    if (!thread_profiling_policy(policy))
+        print("# counters=%s is no policy: accumulate or isolate\n", policy);
+}
+
 void kernel_main(const struct boot_info *info)
 {
     struct acpi_info acpi;
@@ -70,6 +79,7 @@ void kernel_main(const struct boot_info *info)
     acpi_read(info, &acpi);
     smp_start(&acpi);
     sched_start_timers();
+    choose_policy(info);
     print("# cpu: %s %s, %u running; memory: %lu MB; tick %lu us\n", cpu_features.vendor, cpu_features.name,
           cpu_count, phys_total_pages() * PAGE_SIZE >> 20, sched_tick_ns() / 1000);
     object_release(&thread_create("init", init_thread, NULL, SMP_ALL)->object);

@@ -2,8 +2,10 @@
 /* Processes: the ring-3 image shared but for its data, stacks, and pages that ring 3 asked for.
  * process.lock (DISPATCH_LEVEL) is taken before vm_lock. */
 #include "kernel/process.h"
+#include "kernel/counter_config.h"
 #include "kernel/irql.h"
 #include "kernel/phys.h"
+#include "kernel/sched.h"
 #include "kernel/string.h"
 #include "kernel/thread.h"
 #include "kernel/vm.h"
@@ -103,6 +105,48 @@ uint64_t process_stack(struct process *process, unsigned *slot)
     if (!mapped)
         __atomic_fetch_and(&process->stacks_used, ~bit, __ATOMIC_RELEASE);
     return mapped ? top : 0;
+}
+
+bool process_join(struct process *process, struct thread *thread)
+{
+    uint8_t irql = lock_acquire(&process->lock);
+    bool open = !process->ending;
+    if (open) {
+        process->members[thread->stack_slot] = thread;
+        __atomic_fetch_add(&process->threads, 1, __ATOMIC_RELAXED);
+    }
+    lock_release(&process->lock, irql);
+    return open;
+}
+
+void process_leave(struct process *process, struct thread *thread)
+{
+    uint8_t irql = lock_acquire(&process->lock);
+    process->members[thread->stack_slot] = NULL;
+    lock_release(&process->lock, irql);
+    __atomic_fetch_and(&process->stacks_used, ~(1ul << thread->stack_slot), __ATOMIC_RELEASE);
+    if (__atomic_fetch_sub(&process->threads, 1, __ATOMIC_ACQ_REL) == 1) {
+        process->exit_status = process->ending ? process->end_status : thread->exit_status;
+        counter_driver_end(process);
+        handle_close_all(process); /* a process may have handles to itself */
+        sched_signal(&process->object);
+    }
+}
+
+void process_end(NTSTATUS status)
+{
+    struct thread *me = thread_current();
+    struct process *process = me->process;
+    uint8_t irql = lock_acquire(&process->lock);
+    if (!process->ending) {
+        process->ending = true;
+        process->end_status = status;
+    }
+    for (unsigned i = 0; i < PROCESS_THREADS_MAX; i++)
+        if (process->members[i] && process->members[i] != me)
+            thread_terminate(process->members[i], status);
+    lock_release(&process->lock, irql);
+    thread_exit(status);
 }
 
 bool process_read(const struct process *process, void *to, uint64_t from, size_t size)

@@ -60,19 +60,19 @@ NTSTATUS NtTerminateThread(HANDLE ThreadHandle, NTSTATUS ExitStatus)
     return STATUS_SUCCESS;
 }
 
-/* NT: the current process only, and its other threads must have ended: STATUS_NOT_SUPPORTED otherwise. */
+/* NT: the current process only: STATUS_NOT_SUPPORTED otherwise. Its other threads end at their next return to
+ * ring 3. */
 NTSTATUS NtTerminateProcess(HANDLE ProcessHandle, NTSTATUS ExitStatus)
 {
     struct object *object;
     NTSTATUS status = handle_lookup(ProcessHandle ? ProcessHandle : NtCurrentProcess(), OBJECT_PROCESS, 0, &object);
     if (!NT_SUCCESS(status))
         return status;
-    struct process *process = (struct process *)object;
-    bool ours = process == thread_current()->process && __atomic_load_n(&process->threads, __ATOMIC_ACQUIRE) == 1;
+    bool ours = object == &thread_current()->process->object;
     object_release(object);
     if (!ours)
         return STATUS_NOT_SUPPORTED;
-    thread_exit(ExitStatus);
+    process_end(ExitStatus);
 }
 
 /* A point in sched_time_ns from a Windows interval: units of 100 ns, negative relative, else since boot. */

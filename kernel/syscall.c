@@ -7,6 +7,7 @@
 #include "kernel/profile.h"
 #include "kernel/services.h"
 #include "kernel/thread.h"
+#include "kernel/thread_profiling.h"
 #include "kernel/trap.h"
 #include "kernel/vm.h"
 #include "kernel/x86.h"
@@ -39,6 +40,9 @@ static const struct service services[SYS_COUNT] = {
     SERVICE(SYS_DUPLICATE_OBJECT, NtDuplicateObject, 7),
     SERVICE(SYS_GET_CURRENT_PROCESSOR_NUMBER, NtGetCurrentProcessorNumber, 0),
     SERVICE(SYS_QUERY_PERFORMANCE_COUNTER, NtQueryPerformanceCounter, 2),
+    SERVICE(SYS_READ_THREAD_PROFILING_DATA, NtReadThreadProfilingData, 3),
+    SERVICE(SYS_SET_COUNTER_CONFIGURATION, counter_driver_set, 2),
+    SERVICE(SYS_QUERY_COUNTER_CONFIGURATION, counter_driver_query, 3),
     SERVICE(SYS_WRITE, write_console, 2),
     SERVICE(SYS_CREATE_PROFILE, NtCreateProfile, 9),
     SERVICE(SYS_CREATE_PROFILE_EX, NtCreateProfileEx, 10),

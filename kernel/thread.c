@@ -112,20 +112,21 @@ static void init_fpu(struct thread *thread)
 static struct thread *create_user(const char *name, struct process *process, void (*entry)(void), uint64_t start,
                                   uint64_t argument, uint64_t affinity)
 {
-    unsigned slot;
+    unsigned slot = 0;
     struct thread *thread = possible(affinity) ? thread_allocate(name) : NULL;
     if (!thread)
         return NULL;
     uint64_t top = process_stack(process, &slot);
-    if (!top) {
+    thread->stack_slot = slot;
+    if (!top || !process_join(process, thread)) {
+        if (top)
+            __atomic_fetch_and(&process->stacks_used, ~(1ul << slot), __ATOMIC_RELEASE);
         thread->object.refs = 1;
         object_release(&thread->object);
         return NULL;
     }
     object_hold(&process->object);
-    __atomic_fetch_add(&process->threads, 1, __ATOMIC_RELAXED);
     thread->process = process;
-    thread->stack_slot = slot;
     thread->start = enter_user;
     thread->user_rsp = top - 8; /* as after a CALL: RSP + 8 is 16-byte aligned */
     thread->user_entry = (uint64_t)entry;
@@ -156,24 +157,13 @@ void thread_destroy(struct thread *thread)
         object_release(&process->object);
 }
 
-static void leave_process(struct thread *me)
-{
-    struct process *process = me->process;
-    __atomic_fetch_and(&process->stacks_used, ~(1ul << me->stack_slot), __ATOMIC_RELEASE);
-    if (__atomic_fetch_sub(&process->threads, 1, __ATOMIC_ACQ_REL) == 1) {
-        process->exit_status = me->exit_status;
-        handle_close_all(process); /* a process may have handles to itself */
-        sched_signal(&process->object);
-    }
-}
-
 void thread_exit(NTSTATUS status)
 {
     struct thread *me = thread_current();
     thread_profiling_end(me);
     me->exit_status = status;
     if (me->process)
-        leave_process(me);
+        process_leave(me->process, me);
     __atomic_fetch_sub(&count, 1, __ATOMIC_RELAXED);
     sched_exit();
 }

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Counting per thread, policy `accumulate`: the counters run for ever, and a switch samples them. One RDPMC per
- * counter ends the old thread's stretch and begins the new one's; nothing is written to the PMU.
+/* Counting per thread: what a switch does, and how a thread turns it on and off. Two policies (`counters=`):
+ *   accumulate  the counters run for ever, and a switch samples them: one RDPMC per counter ends the old thread's
+ *               stretch and begins the new one's; nothing is written to the PMU. NT's way as far as it is known.
+ *   isolate     the counters hold the running thread's own counts and nobody else's (isolate.c).
  *
- * The configuration is the machine's. A thread's own totals live in its struct thread_profiling and are never
- * read back from the block, which is ring-3 memory: its pages are held and written through a window.
- * config_lock (DISPATCH_LEVEL) guards the configuration; a thread's profiling is changed by the thread itself and,
- * at IPI_LEVEL on the CPU where it runs, by config_refresh. */
+ * A thread's own totals live in its struct thread_profiling and are never read back from the block, which is ring-3
+ * memory: its pages are held and written through a window. A thread's profiling is changed by the thread itself and,
+ * at IPI_LEVEL on the CPU where it runs, by thread_profiling_refresh. slots_lock: DISPATCH_LEVEL. */
 #include "kernel/thread_profiling.h"
-#include "hal/hal.h"
+#include "kernel/counter_config.h"
 #include "kernel/irql.h"
+#include "kernel/isolate.h"
 #include "kernel/lock.h"
 #include "kernel/phys.h"
 #include "kernel/process.h"
-#include "kernel/smp.h"
 #include "kernel/string.h"
 #include "kernel/thread.h"
 #include "kernel/vm.h"
@@ -22,75 +23,82 @@
 #define FIXED_SELECTOR (1u << 30) /* of RDPMC: Intel's fixed counters */
 #define ALL_ELEMENTS ((1ul << MAX_HW_COUNTERS) - 1)
 
-/* Ring 3 must align its block to 4 only. */
-typedef THREAD_PERFORMANCE_DATA block_at_4 __attribute__((aligned(4)));
+static struct lock slots_lock = LOCK("profiling windows", DISPATCH_LEVEL);
+static uint64_t slots_used[SLOTS / 64]; /* L: slots_lock */
 
-struct thread_profiling {
-    block_at_4 *block;              /* the ring-3 block, through the window of `slot` */
-    uint64_t user_address;          /* what ring 3 calls it: the handle */
-    unsigned slot;
-    uint64_t mask;                  /* as asked for */
-    uint64_t active;                /* of these, configured: the elements that are sampled */
-    uint32_t generation;            /* of the configuration that `active` belongs to */
-    uint32_t switches;
-    uint64_t updates;
-    uint64_t cycle_start, cycle_total;
-    uint64_t start[MAX_HW_COUNTERS], total[MAX_HW_COUNTERS];
-};
+/* --- The switch. Its instructions are counted by tests/switch_cost.c. --- */
 
-struct element {
-    uint32_t selector;
-    uint64_t width; /* mask of the counter's bits */
-};
-
-static struct lock config_lock = LOCK("counter configuration", DISPATCH_LEVEL);
-static struct element config[MAX_HW_COUNTERS]; /* L: config_lock; changed only while config_users is 0 */
-static ULONG config_count;                     /* L: config_lock */
-static uint32_t config_generation;             /* atomic; written under config_lock */
-static unsigned config_users;                  /* L: config_lock; threads with a mask that is not 0 */
-static uint64_t slots_used[SLOTS / 64];        /* L: config_lock */
-
-/* --- The switch. --- */
-
-static void read_counters(uint64_t elements, uint64_t *values)
+static inline void end(struct reading *r, uint64_t value)
 {
-    for (; elements; elements &= elements - 1) {
-        unsigned i = (unsigned)__builtin_ctzl(elements);
-        values[i] = rdpmc(config[i].selector);
+    r->total += (value - r->start) & r->width;
+    r->block->Total = r->total;
+}
+
+static inline void begin(struct reading *r, uint64_t value)
+{
+    r->start = value;
+    r->block->Start = value;
+}
+
+/* Both threads count the same elements, as is usual: one RDPMC for each. */
+static inline void sample_same(struct thread_profiling *out, struct thread_profiling *in)
+{
+    struct reading *to = in->readings;
+    for (struct reading *r = out->readings, *last = r + out->count; r != last; r++, to++) {
+        uint64_t value = rdpmc(r->selector);
+        end(r, value);
+        begin(to, value);
     }
 }
 
-static void leave(struct thread_profiling *p, uint64_t tsc, const uint64_t *values, KWAIT_REASON reason)
+static void sample_different(struct thread_profiling *out, struct thread_profiling *in)
+{
+    struct reading *from = out->readings, *to = in->readings;
+    for (uint64_t left = out->active | in->active; left; left &= left - 1) {
+        uint64_t bit = left & -left;
+        uint64_t value = rdpmc(out->active & bit ? from->selector : to->selector);
+        if (out->active & bit)
+            end(from++, value);
+        if (in->active & bit)
+            begin(to++, value);
+    }
+}
+
+static inline void sample(struct thread_profiling *out, struct thread_profiling *in)
+{
+    if (!in)
+        for (struct reading *r = out->readings, *last = r + out->count; r != last; r++)
+            end(r, rdpmc(r->selector));
+    else if (!out)
+        for (struct reading *r = in->readings, *last = r + in->count; r != last; r++)
+            begin(r, rdpmc(r->selector));
+    else if (in->active == out->active)
+        sample_same(out, in);
+    else
+        sample_different(out, in);
+}
+
+static inline void leave(struct thread_profiling *p, uint64_t tsc, KWAIT_REASON reason)
 {
     block_at_4 *block = p->block;
     p->cycle_total += tsc - p->cycle_start;
     block->CycleTime.Total = p->cycle_total;
-    for (uint64_t left = p->active; left; left &= left - 1) {
-        unsigned i = (unsigned)__builtin_ctzl(left);
-        p->total[i] += (values[i] - p->start[i]) & config[i].width;
-        block->HwCounters[i].Total = p->total[i];
-    }
     block->ContextSwitches = ++p->switches;
-    block->WaitReasonBitMap |= 1ul << reason; /* the reader, who exchanges it, is the thread itself */
+    __atomic_fetch_or(&block->WaitReasonBitMap, 1ul << reason, __ATOMIC_RELAXED);
     block->UpdateCount = ++p->updates;
 }
 
-static void arrive(struct thread_profiling *p, uint64_t tsc, const uint64_t *values)
+static inline void arrive(struct thread_profiling *p, uint64_t tsc)
 {
     block_at_4 *block = p->block;
     p->cycle_start = tsc;
     block->CycleTime.Start = tsc;
-    for (uint64_t left = p->active; left; left &= left - 1) {
-        unsigned i = (unsigned)__builtin_ctzl(left);
-        p->start[i] = values[i];
-        block->HwCounters[i].Start = values[i];
-    }
     block->ProcessorNumber.Number = (UCHAR)cpu_number();
     block->UpdateCount = ++p->updates;
 }
 
 /* Ring 3 may read counters only while a thread runs that enabled them. */
-static void allow_rdpmc(bool allow)
+static inline void allow_rdpmc(bool allow)
 {
     uint64_t cr4 = read_cr4();
     uint64_t wanted = allow ? cr4 | CR4_PCE : cr4 & ~(uint64_t)CR4_PCE;
@@ -99,27 +107,38 @@ static void allow_rdpmc(bool allow)
 }
 
 /* An emptied configuration ends sampling for good: another one cannot come while the thread is enabled. */
-static void drop_stale(struct thread_profiling *p)
+static inline void drop_stale(struct thread_profiling *p)
 {
-    if (p->generation == __atomic_load_n(&config_generation, __ATOMIC_ACQUIRE))
+    uint32_t now = __atomic_load_n(&counter_config_generation, __ATOMIC_ACQUIRE);
+    if (__builtin_expect(p->generation == now, 1))
         return;
-    p->generation = config_generation;
+    p->generation = now;
     p->active = 0;
+    p->count = 0;
     p->block->HwCountersCount = 0;
     p->block->UpdateCount = ++p->updates;
+}
+
+bool thread_profiling_policy(const char *name)
+{
+    isolate_on = strcmp(name, "isolate") == 0;
+    return isolate_on || strcmp(name, "accumulate") == 0;
 }
 
 void thread_profiling_switch(struct thread *from, struct thread *to, KWAIT_REASON reason)
 {
     struct thread_profiling *out = from->profiling, *in = to->profiling;
-    uint64_t values[MAX_HW_COUNTERS], tsc = rdtsc();
+    uint64_t tsc = rdtsc();
     if (in)
         drop_stale(in);
-    read_counters((out ? out->active : 0) | (in ? in->active : 0), values);
+    if (__builtin_expect(isolate_on, 0))
+        isolate_switch(out, in);
+    else
+        sample(out, in);
     if (out)
-        leave(out, tsc, values, reason);
+        leave(out, tsc, reason);
     if (in)
-        arrive(in, tsc, values);
+        arrive(in, tsc);
     allow_rdpmc(in && in->mask);
 }
 
@@ -131,106 +150,38 @@ void thread_profiling_exclude(struct thread *thread, uint64_t ticks)
     p->block->UpdateCount = ++p->updates;
 }
 
-/* --- Configuration. --- */
-
-/* At IPI_LEVEL on each CPU, after the configuration was emptied. */
-static void config_refresh(void *unused)
+void thread_profiling_refresh(void *unused)
 {
-    (void)unused;
     struct thread_profiling *p = thread_current()->profiling;
-    if (p)
-        drop_stale(p);
+    (void)unused;
+    if (!p)
+        return;
+    if (isolate_on)
+        isolate_switch(p, NULL);
+    drop_stale(p);
 }
-
-static NTSTATUS check_array(PHARDWARE_COUNTER array, ULONG count, struct element *elements)
-{
-    if (count > MAX_HW_COUNTERS || (count && !array))
-        return STATUS_INVALID_PARAMETER;
-    if (count && !hal_counter_count())
-        return STATUS_NOT_IMPLEMENTED;
-    for (ULONG i = 0; i < count; i++) {
-        if (array[i].Type != PMCCounter || array[i].Reserved ||
-            !hal_counter_selector(array[i].Index, &elements[i].width))
-            return STATUS_INVALID_PARAMETER;
-        elements[i].selector = (uint32_t)array[i].Index;
-    }
-    return STATUS_SUCCESS;
-}
-
-/* Replaces the list of counters that every thread's profiling samples, on all processors. Index is the RDPMC selector.
- * STATUS_INVALID_PARAMETER: Count > MAX_HW_COUNTERS (the array is not read); our choice: NULL array, Type, Reserved,
- * or an Index that names no counter. STATUS_NOT_IMPLEMENTED: no counters here. STATUS_WMI_ALREADY_ENABLED: a thread
- * has hardware counters enabled; our choice: whatever the array names. Count 0 always succeeds and ends their
- * sampling. IRQL <= APC_LEVEL. Documented where not said otherwise.
- * NT: Windows 10 was seen to refuse to replace a non-empty list even while nobody profiles, and checks no element. */
-NTSTATUS KeSetHardwareCounterConfiguration(PHARDWARE_COUNTER CounterArray, ULONG Count)
-{
-    struct element elements[MAX_HW_COUNTERS];
-    NTSTATUS status = check_array(CounterArray, Count, elements);
-    if (!NT_SUCCESS(status))
-        return status;
-    uint8_t irql = lock_acquire(&config_lock);
-    bool in_use = config_users > 0;
-    if (in_use && Count) {
-        status = STATUS_WMI_ALREADY_ENABLED;
-    } else {
-        if (Count)
-            memcpy(config, elements, Count * sizeof elements[0]);
-        config_count = Count;
-        __atomic_fetch_add(&config_generation, 1, __ATOMIC_RELEASE);
-    }
-    lock_release(&config_lock, irql);
-    if (in_use && !Count)
-        smp_call(SMP_ALL, config_refresh, NULL);
-    return status;
-}
-
-/* Writes the configured counters and, in every case, their number. STATUS_BUFFER_TOO_SMALL: MaximumCount is less;
- * the array is untouched. STATUS_INVALID_PARAMETER (our choice): Count NULL, or CounterArray NULL with something to
- * write. IRQL <= APC_LEVEL. Documented. */
-NTSTATUS KeQueryHardwareCounterConfiguration(PHARDWARE_COUNTER CounterArray, ULONG MaximumCount, PULONG Count)
-{
-    NTSTATUS status = STATUS_SUCCESS;
-    if (!Count)
-        return STATUS_INVALID_PARAMETER;
-    uint8_t irql = lock_acquire(&config_lock);
-    *Count = config_count;
-    if (MaximumCount < config_count)
-        status = STATUS_BUFFER_TOO_SMALL;
-    else if (config_count && !CounterArray)
-        status = STATUS_INVALID_PARAMETER;
-    else
-        for (ULONG i = 0; i < config_count; i++)
-            CounterArray[i] = (HARDWARE_COUNTER){ PMCCounter, 0, config[i].selector };
-    lock_release(&config_lock, irql);
-    return status;
-}
-
-unsigned thread_profiling_users(void) { return __atomic_load_n(&config_users, __ATOMIC_RELAXED); }
 
 /* --- Enabling and disabling, by the thread itself. --- */
 
-/* Under config_lock: a window slot, and the place among those who use the configuration. */
-static bool reserve(struct thread_profiling *p)
+static bool take_slot(struct thread_profiling *p)
 {
-    for (unsigned i = 0; i < SLOTS; i++)
+    bool found = false;
+    uint8_t irql = lock_acquire(&slots_lock);
+    for (unsigned i = 0; i < SLOTS && !found; i++)
         if (!(slots_used[i / 64] >> i % 64 & 1)) {
             slots_used[i / 64] |= 1ul << i % 64;
             p->slot = i;
-            p->active = p->mask & ((1ul << config_count) - 1);
-            p->generation = config_generation;
-            config_users += p->mask != 0;
-            return true;
+            found = true;
         }
-    return false;
+    lock_release(&slots_lock, irql);
+    return found;
 }
 
-static void unreserve(const struct thread_profiling *p)
+static void free_slot(const struct thread_profiling *p)
 {
-    uint8_t irql = lock_acquire(&config_lock);
+    uint8_t irql = lock_acquire(&slots_lock);
     slots_used[p->slot / 64] &= ~(1ul << p->slot % 64);
-    config_users -= p->mask != 0;
-    lock_release(&config_lock, irql);
+    lock_release(&slots_lock, irql);
 }
 
 /* Holds the pages of the block, which must be the process's to write, and opens the window onto them. */
@@ -254,25 +205,58 @@ static bool pin_block(struct thread_profiling *p, const uint64_t *pml4)
 static ULONG unused_bits(void)
 {
     ULONG bits = 0;
-    for (ULONG i = 0; i < config_count; i++) {
-        unsigned shift = config[i].selector & FIXED_SELECTOR ? 8 : 0;
-        bits = (bits & ~(0xffu << shift)) | (ULONG)__builtin_clzl(config[i].width) << shift;
+    for (ULONG i = 0; i < counter_config_count; i++) {
+        unsigned shift = counter_config[i].selector & FIXED_SELECTOR ? 8 : 0;
+        bits = (bits & ~(0xffu << shift)) | (ULONG)__builtin_clzl(counter_config[i].width) << shift;
     }
     return bits;
 }
 
-static void write_block(const struct thread_profiling *p)
+static void write_block(const struct thread_profiling *p, ULONG configured)
 {
     block_at_4 *block = p->block;
     block->ProcessorNumber = (PROCESSOR_NUMBER){ 0 };
     block->ContextSwitches = 0;
     block->WaitReasonBitMap = 0;
-    block->HwCountersCount = config_count;
+    block->HwCountersCount = configured;
     block->CycleTime = (COUNTER_READING){ .Index = unused_bits() };
-    for (unsigned i = 0; i < MAX_HW_COUNTERS; i++) {
-        bool active = p->active >> i & 1;
-        block->HwCounters[i] = (COUNTER_READING){ PMCCounter, active ? config[i].selector : 0, 0, 0 };
+    for (unsigned i = 0; i < MAX_HW_COUNTERS; i++)
+        block->HwCounters[i] = (COUNTER_READING){ PMCCounter, 0, 0, 0 };
+    for (unsigned i = 0; i < p->count; i++)
+        p->readings[i].block->Index = p->readings[i].selector;
+}
+
+static void add_readings(struct thread_profiling *p)
+{
+    for (uint64_t left = p->active; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctzl(left);
+        p->readings[p->count++] = (struct reading){ .width = counter_config[i].width, .element = i,
+                                                    .block = (reading_at_4 *)&p->block->HwCounters[i],
+                                                    .selector = counter_config[i].selector };
     }
+}
+
+/* All that enabling needs, or nothing. */
+static NTSTATUS prepare(struct thread_profiling *p, const uint64_t *pml4)
+{
+    if (!take_slot(p))
+        return STATUS_NO_MEMORY;
+    if (!pin_block(p, pml4)) {
+        free_slot(p);
+        return STATUS_ACCESS_VIOLATION;
+    }
+    p->generation = __atomic_load_n(&counter_config_generation, __ATOMIC_ACQUIRE);
+    ULONG configured = p->mask ? counter_config_join(&p->generation) : 0;
+    p->active = p->mask & ((1ul << configured) - 1);
+    add_readings(p);
+    write_block(p, configured);
+    NTSTATUS status = isolate_on && p->mask ? isolate_join(p) : STATUS_SUCCESS;
+    if (!NT_SUCCESS(status)) {
+        counter_config_leave();
+        vm_window_unmap(p->slot);
+        free_slot(p);
+    }
+    return status;
 }
 
 static NTSTATUS enable(struct thread *me, const THREAD_PROFILING_INFORMATION *info)
@@ -281,27 +265,24 @@ static NTSTATUS enable(struct thread *me, const THREAD_PROFILING_INFORMATION *in
         return STATUS_INVALID_PARAMETER;
     if (me->profiling)
         return STATUS_WMI_ALREADY_ENABLED;
+    _Static_assert(sizeof(struct thread_profiling) <= PAGE_SIZE, "one page");
     struct thread_profiling *p = phys_alloc(1);
     if (!p)
         return STATUS_NO_MEMORY;
     p->mask = info->HardwareCounters;
     p->user_address = (uint64_t)info->PerformanceData;
-    uint8_t irql = lock_acquire(&config_lock);
-    bool reserved = reserve(p);
-    lock_release(&config_lock, irql);
-    bool pinned = reserved && pin_block(p, me->process->pml4);
-    if (!pinned) {
-        if (reserved)
-            unreserve(p);
+    NTSTATUS status = prepare(p, me->process->pml4);
+    if (!NT_SUCCESS(status)) {
         phys_free(p, 1);
-        return reserved ? STATUS_ACCESS_VIOLATION : STATUS_NO_MEMORY;
+        return status;
     }
-    uint64_t values[MAX_HW_COUNTERS];
     KIRQL old = irql_raise(IPI_LEVEL); /* no switch, no refresh in between */
-    write_block(p);
     drop_stale(p);
-    read_counters(p->active, values);
-    arrive(p, rdtsc(), values);
+    if (isolate_on)
+        isolate_switch(NULL, p);
+    else
+        sample(NULL, p);
+    arrive(p, rdtsc());
     me->profiling = p;
     allow_rdpmc(p->mask);
     irql_lower(old);
@@ -326,16 +307,23 @@ void thread_profiling_end(struct thread *thread)
     KIRQL old = irql_raise(IPI_LEVEL);
     thread->profiling = NULL;
     allow_rdpmc(false);
+    if (isolate_on)
+        isolate_switch(p, NULL);
     irql_lower(old);
+    if (isolate_on && p->mask)
+        isolate_leave();
+    if (p->mask)
+        counter_config_leave();
     vm_window_unmap(p->slot);
-    unreserve(p);
+    free_slot(p);
     phys_free(p, 1);
 }
 
 /* Checks in the order of the (undocumented) contract. Besides the handle's errors: STATUS_INFO_LENGTH_MISMATCH,
  * STATUS_ACCESS_VIOLATION (information or block not the caller's memory), STATUS_DATATYPE_MISALIGNMENT (block not
  * 4-aligned), STATUS_NOT_SUPPORTED (another thread), STATUS_INVALID_PARAMETER (flags; our choice: mask bits above
- * 15; disable: another block), STATUS_WMI_ALREADY_ENABLED, STATUS_WMI_ALREADY_DISABLED, STATUS_NO_MEMORY. */
+ * 15; disable: another block), STATUS_WMI_ALREADY_ENABLED, STATUS_WMI_ALREADY_DISABLED, STATUS_NO_MEMORY; under
+ * `isolate` STATUS_INSUFFICIENT_RESOURCES: another owner has a counter that is not configured. */
 NTSTATUS thread_profiling_set(HANDLE ThreadHandle, PVOID ThreadInformation, ULONG ThreadInformationLength)
 {
     THREAD_PROFILING_INFORMATION info;

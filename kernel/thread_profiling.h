@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Hardware counter configuration and per-thread counts. */
+/* Per-thread counts. */
 #pragma once
-#include "kernel/nt.h"
+#include "kernel/counter_config.h"
 
 struct thread;
 
-NTSTATUS KeSetHardwareCounterConfiguration(PHARDWARE_COUNTER CounterArray, ULONG Count);
-NTSTATUS KeQueryHardwareCounterConfiguration(PHARDWARE_COUNTER CounterArray, ULONG MaximumCount, PULONG Count);
+/* Once, at boot: "accumulate" or "isolate"; false: neither. */
+bool thread_profiling_policy(const char *name);
+
+/* profiling_read.c. Ours: the reading of RtlReadThreadProfilingData by the kernel, as a service for ring 3, and for
+ * ring 0 of the current thread (STATUS_PROFILING_NOT_STARTED: it is not profiled). */
+NTSTATUS NtReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags, PPERFORMANCE_DATA PerformanceData);
+NTSTATUS thread_profiling_read(ULONG flags, PPERFORMANCE_DATA data);
 
 /* NtSetInformationThread and NtQueryInformationThread, class ThreadCounterProfiling. */
 NTSTATUS thread_profiling_set(HANDLE ThreadHandle, PVOID ThreadInformation, ULONG ThreadInformationLength);
@@ -19,5 +24,5 @@ void thread_profiling_switch(struct thread *from, struct thread *to, KWAIT_REASO
 void thread_profiling_exclude(struct thread *thread, uint64_t ticks);
 /* The current thread ends. */
 void thread_profiling_end(struct thread *thread);
-/* Threads that have hardware counters enabled. */
-unsigned thread_profiling_users(void);
+/* At IPI_LEVEL on each CPU, after the configuration was emptied. */
+void thread_profiling_refresh(void *unused);

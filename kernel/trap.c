@@ -9,6 +9,7 @@
 #include "kernel/irql.h"
 #include "kernel/panic.h"
 #include "kernel/print.h"
+#include "kernel/process.h"
 #include "kernel/sched.h"
 #include "kernel/smp.h"
 #include "kernel/syscall.h"
@@ -143,6 +144,11 @@ static void exception(struct trap_frame *frame)
     thread->fault_rip = frame->rip;
     thread->fault_address = fault_address;
     NTSTATUS status = status_of(frame);
+    if (thread->process->fault_ends_all) {
+        thread->process->fault_rip = frame->rip;
+        thread->process->fault_address = fault_address;
+        process_end(status);
+    }
     thread_exit(status);
 }
 

@@ -4,6 +4,7 @@
  *
  * Sources: Microsoft's pages of the four Win32 functions; statuses as in spec/windows-api.md 1.4 to 1.6. */
 #include "tests/ring3/helpers.h"
+#include "kernel/ntddk.h"
 #include "kernel/string.h"
 
 #define MARK ((HANDLE)0x1234567) /* what a failing call must leave alone */

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* Between thread_profiling.c and isolate.c: what a profiled thread has, and the policy `isolate`. */
+#pragma once
+#include "kernel/ntddk.h"
+
+/* Ring 3 must align its block to 4 only. */
+typedef THREAD_PERFORMANCE_DATA block_at_4 __attribute__((aligned(4)));
+typedef COUNTER_READING reading_at_4 __attribute__((aligned(4)));
+
+/* An element that is sampled. */
+struct reading {
+    uint64_t start, total;
+    uint64_t width;      /* mask of the counter's bits */
+    reading_at_4 *block; /* its place in the block */
+    uint32_t selector;   /* of RDPMC */
+    uint32_t element;
+};
+
+struct thread_profiling {
+    block_at_4 *block;     /* the ring-3 block, through the window of `slot` */
+    uint64_t cycle_start, cycle_total;
+    uint64_t updates;
+    uint32_t switches;
+    uint32_t generation;   /* of the configuration that `active` belongs to */
+    uint64_t mask;         /* as asked for */
+    uint64_t active;       /* of these, configured: the elements that are sampled */
+    unsigned count;        /* of readings */
+    unsigned slot;
+    uint64_t user_address; /* what ring 3 calls the block: the handle */
+    unsigned loaded_on;    /* isolate: the CPU whose counters hold its counts, if nobody came after it; or ISOLATE_NONE */
+    uint64_t counters;     /* isolate: bit per counter that it counts with */
+    struct reading readings[MAX_HW_COUNTERS];
+};
+
+#define ISOLATE_NONE 0xffffffffu
+
+extern bool isolate_on;
+/* A thread with a mask enables (PASSIVE_LEVEL), or has disabled. The first one takes every counter that is not
+ * configured, so that ring 3's RDPMC, which opens all, shows nobody else's: STATUS_INSUFFICIENT_RESOURCES if another
+ * owner has one. */
+NTSTATUS isolate_join(struct thread_profiling *p);
+void isolate_leave(void);
+/* Ends out's stretch and begins in's on this CPU, IPI_LEVEL. Either may be NULL. */
+void isolate_switch(struct thread_profiling *out, struct thread_profiling *in);
