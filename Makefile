@@ -11,23 +11,37 @@ COMMON := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-common -fno-stack-prote
           -ffile-prefix-map=$(CURDIR)=. -I. $(TEXT_FLAGS) -MMD -MP $(UBSAN:1=$(TRAP_UB))
 CFLAGS := $(COMMON) -mcmodel=kernel -mno-red-zone -mgeneral-regs-only
 UFLAGS := $(COMMON) -mcmodel=small -mno-red-zone -Ikernel/user
+# A user's program: hosted, as far as the language goes; no exceptions, no RTTI. The formats are Windows', not gcc's.
+PROGRAM_FLAGS := -O2 -g -fno-pic -fno-pie -fno-stack-protector -fno-builtin -fno-asynchronous-unwind-tables -mcmodel=small \
+          -mno-red-zone -Wall -Wno-format -Wno-sign-compare -nostdinc -D_LIBC_LIMITS_H_ -isystem kernel/user/hosted -isystem kernel/user \
+          -isystem $(shell gcc -print-file-name=include) -idirafter . -MMD -MP
+PROGRAM_C := gcc -std=gnu11 $(PROGRAM_FLAGS)
+PROGRAM_CXX := g++ -std=gnu++17 -nostdinc++ -fno-exceptions -fno-rtti -fno-threadsafe-statics $(PROGRAM_FLAGS)
 
 ASM    := $(sort $(wildcard boot/*.asm kernel/*.asm pmu/virt/*.asm tests/*.asm))
 C      := $(sort $(wildcard boot/*.c kernel/*.c hal/*.c pmu/*.c pmu/events/*.c pmu/virt/*.c tests/*.c))
 UASM   := $(sort $(wildcard kernel/user/*.asm tests/ring3/*.asm))
-UC     := $(sort $(wildcard kernel/user/*.c tests/ring3/*.c))
+RUNTIME := $(sort $(filter-out kernel/user/program.c,$(wildcard kernel/user/*.c)))
+UC     := $(RUNTIME) $(sort $(wildcard tests/ring3/*.c))
 OBJ    := $(ASM:%.asm=$(BUILD)/%.asm.o) $(C:%.c=$(BUILD)/%.o)
 # Two pure kernel files are built a second time for ring 3.
 UOBJ   := $(UASM:%.asm=$(BUILD)/%.asm.o) $(UC:%.c=$(BUILD)/%.o) $(BUILD)/ring3/string.o $(BUILD)/ring3/format.o
 
-all: $(BUILD)/ntpmu.bin
+# With PROGRAM=file.c or .cpp the image is another one: tests stay in it, the program comes beside them.
+OUT    := $(BUILD)$(if $(PROGRAM),/program)
+PROGRAM_OBJ := $(BUILD)/program/$(if $(filter %.c,$(PROGRAM)),c,cxx).o
+POBJ   := $(RUNTIME:%.c=$(BUILD)/%.o) $(BUILD)/kernel/user/program.o $(BUILD)/kernel/user/ntdll.asm.o \
+          $(BUILD)/ring3/string.o $(BUILD)/ring3/format.o
+IMAGES := $(BUILD)/ring3-image.o $(if $(PROGRAM),$(BUILD)/program/program-ring3-image.o)
+
+all: $(OUT)/ntpmu.bin
 
 # QEMU's multiboot loader refuses ELF64 but takes a flat file by the header's addresses; GRUB and gdb want the ELF.
-$(BUILD)/ntpmu.bin: $(BUILD)/ntpmu.elf
+%/ntpmu.bin: %/ntpmu.elf
 	objcopy -O binary $< $@
 
-$(BUILD)/ntpmu.elf: linker.ld $(OBJ) $(BUILD)/ring3-image.o
-	ld -n -T linker.ld --build-id=none -z noexecstack -o $@ $(OBJ) $(BUILD)/ring3-image.o
+$(OUT)/ntpmu.elf: linker.ld $(OBJ) $(IMAGES)
+	ld -n -T linker.ld --build-id=none -z noexecstack -o $@ $(OBJ) $(IMAGES)
 
 # Ring-3 code: linked by itself first, so that its memcpy is not the kernel's. Only user_* stays visible.
 $(BUILD)/ring3-image.o: $(UOBJ)
@@ -41,6 +55,22 @@ $(BUILD)/payload.elf: tests/payload/payload.ld tests/payload/main.c tests/payloa
 	$(CC) $(COMMON) -mno-red-zone -mgeneral-regs-only -c -o $(BUILD)/tests/payload/main.o tests/payload/main.c
 	ld -n -T $< --build-id=none -z noexecstack -o $@.64 $(BUILD)/tests/payload/start.o $(BUILD)/tests/payload/main.o
 	objcopy -O elf32-i386 --strip-debug $@.64 $@
+
+# The program with a runtime of its own, whose names give way to the program's.
+$(BUILD)/program/program-ring3-image.o: $(PROGRAM_OBJ) $(POBJ)
+	ld -r -z noexecstack -o $@.runtime $(POBJ)
+	objcopy --weaken $@.runtime
+	ld -r -z noexecstack -o $@.all $(PROGRAM_OBJ) $@.runtime
+	objcopy --keep-global-symbol=user_program --keep-global-symbol=user_ctors --keep-global-symbol=user_ctors_end $@.all $@
+
+# Compiled each time: the next program may be another file.
+$(BUILD)/program/c.o: FORCE
+	@mkdir -p $(@D)
+	$(PROGRAM_C) -c -o $@ $(PROGRAM)
+
+$(BUILD)/program/cxx.o: FORCE
+	@mkdir -p $(@D)
+	$(PROGRAM_CXX) -c -o $@ $(PROGRAM)
 
 $(BUILD)/layout.inc: kernel/layout.h
 	@mkdir -p $(@D)
@@ -67,7 +97,7 @@ $(BUILD)/%.o: %.c
 	$(CC) $(CFLAGS) -c -o $@ $<
 
 # What the targets below need on Debian and Ubuntu.
-PACKAGES := qemu-system-x86 grub-pc-bin grub-efi-amd64-bin xorriso mtools nasm gcc binutils make clang clang-tools \
+PACKAGES := qemu-system-x86 grub-pc-bin grub-efi-amd64-bin xorriso mtools nasm gcc g++ binutils make clang clang-tools \
             cppcheck perl libtap-formatter-junit-perl bochs gdb
 
 help:
@@ -92,7 +122,7 @@ deps:
 	$$root apt-get -q update && $$root env DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends $$missing
 
 run: all
-	@tests/run
+	@PROGRAM='$(PROGRAM)' tests/run
 
 list: all
 	@LIST=1 tests/run
@@ -119,4 +149,4 @@ ifneq ($(filter deps,$(MAKECMDGOALS)),)
 endif
 
 -include $(OBJ:.o=.d) $(UOBJ:.o=.d)
-.PHONY: all help deps run list debug test check clean
+.PHONY: FORCE all help deps run list debug test check clean

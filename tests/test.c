@@ -16,6 +16,7 @@
 #include "kernel/thread_profiling.h"
 #include "kernel/x86.h"
 #include "pmu/pmu.h"
+#include "tests/program.h"
 #include "tests/user.h"
 
 #define WATCHDOG_NS 2000000000u      /* of a test, unless the machine is slow */
@@ -181,7 +182,7 @@ struct left_over {
 static struct left_over look(void)
 {
     HARDWARE_COUNTER array[MAX_HW_COUNTERS];
-    struct left_over now = { phys_free_pages(), thread_count(), hal_counters_owned(), thread_profiling_users(), 0 };
+    struct left_over now = { phys_free_pages(), thread_count(), hal_counters_owned(), counter_config_users(), 0 };
     KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &now.configured);
     return now;
 }
@@ -349,6 +350,8 @@ void init_thread(void *unused)
         machine_exit(EXIT_PASS);
     }
     hal_pmi_prove();
+    if (boot_word(kernel_boot_info, "program"))
+        machine_exit(program_run());
     calibrate_watchdog();
     run_all(patterns, false);
     machine_exit(conclude());

@@ -77,6 +77,7 @@ static BOOL succeeded(NTSTATUS status)
 }
 
 DWORD GetLastError(void) { return last_error; }
+void SetLastError(DWORD Error) { last_error = Error; }
 
 HANDLE CreateThread(PVOID ThreadAttributes, SIZE_T StackSize, LPTHREAD_START_ROUTINE StartAddress, PVOID Parameter,
                     DWORD CreationFlags, DWORD *ThreadId)
@@ -105,6 +106,31 @@ DWORD WaitForSingleObject(HANDLE Handle, DWORD Milliseconds)
     return status == STATUS_TIMEOUT ? WAIT_TIMEOUT : WAIT_OBJECT_0;
 }
 
+/* One after the other. NT: WaitAll FALSE looks at each in turn, a millisecond apart. */
+DWORD WaitForMultipleObjects(DWORD Count, const HANDLE *Handles, BOOL WaitAll, DWORD Milliseconds)
+{
+    ULONGLONG end = GetTickCount64() + Milliseconds, now;
+    if (!Count || Count > MAXIMUM_WAIT_OBJECTS) {
+        last_error = ERROR_INVALID_PARAMETER;
+        return WAIT_FAILED;
+    }
+    for (DWORD i = 0;;) {
+        now = GetTickCount64();
+        DWORD left = Milliseconds == INFINITE ? INFINITE : now < end ? (DWORD)(end - now) : 0;
+        DWORD found = WaitForSingleObject(Handles[i], WaitAll ? left : 0);
+        if (found == WAIT_FAILED || (WaitAll && found == WAIT_TIMEOUT))
+            return found;
+        if (found == WAIT_OBJECT_0 && (!WaitAll || i + 1 == Count))
+            return WAIT_OBJECT_0 + (WaitAll ? 0 : i);
+        if (++i == Count) {
+            if (left == 0)
+                return WAIT_TIMEOUT;
+            Sleep(1);
+            i = 0;
+        }
+    }
+}
+
 void Sleep(DWORD Milliseconds)
 {
     LARGE_INTEGER delay = interval(Milliseconds);
@@ -113,6 +139,47 @@ void Sleep(DWORD Milliseconds)
 
 BOOL CloseHandle(HANDLE Object) { return succeeded(ZwClose(Object)); }
 HANDLE GetCurrentThread(void) { return NtCurrentThread(); }
+HANDLE GetCurrentProcess(void) { return NtCurrentProcess(); }
+DWORD GetCurrentProcessId(void) { return 4; } /* NT: there is one program */
+BOOL SwitchToThread(void) { return succeeded(ZwYieldExecution()); }
+
+void ExitThread(DWORD ExitCode)
+{
+    ZwTerminateThread(NULL, (NTSTATUS)ExitCode);
+    __builtin_unreachable();
+}
+
+BOOL QueryPerformanceCounter(LARGE_INTEGER *PerformanceCount)
+{
+    return succeeded(ZwQueryPerformanceCounter(PerformanceCount, NULL));
+}
+
+BOOL QueryPerformanceFrequency(LARGE_INTEGER *Frequency)
+{
+    LARGE_INTEGER now;
+    return succeeded(ZwQueryPerformanceCounter(&now, Frequency));
+}
+
+ULONGLONG GetTickCount64(void)
+{
+    LARGE_INTEGER now, frequency;
+    ZwQueryPerformanceCounter(&now, &frequency);
+    return (ULONGLONG)(now.QuadPart / (frequency.QuadPart / 1000));
+}
+
+DWORD GetTickCount(void) { return (DWORD)GetTickCount64(); }
+
+LPVOID VirtualAlloc(LPVOID Address, SIZE_T Size, DWORD AllocationType, DWORD Protect)
+{
+    return succeeded(ZwAllocateVirtualMemory(NtCurrentProcess(), &Address, 0, &Size, AllocationType, Protect))
+               ? Address
+               : NULL;
+}
+
+BOOL VirtualFree(LPVOID Address, SIZE_T Size, DWORD FreeType)
+{
+    return succeeded(ZwFreeVirtualMemory(NtCurrentProcess(), &Address, &Size, FreeType));
+}
 DWORD GetCurrentProcessorNumber(void) { return ZwGetCurrentProcessorNumber(); }
 
 static BOOL query(HANDLE thread, THREAD_BASIC_INFORMATION *info)

@@ -2,7 +2,27 @@
 /* What a ring-3 program includes: types and constants of nt.h, and the functions of ntdll and kernel32 that there
  * are. NT: services have their Zw names only, because the Nt names are the kernel's own in the same image. */
 #pragma once
+#ifdef __cplusplus
+#define _Static_assert static_assert
+extern "C" {
+#endif
 #include "kernel/nt_profile.h"
+
+#define WINAPI
+#define APIENTRY
+#define NTAPI
+#define CALLBACK
+#define CONST const
+#define __stdcall
+#define __cdecl
+#define __forceinline inline __attribute__((always_inline))
+#define __int64 long long
+#define TEXT(text) text /* TCHAR is char */
+#define _T(text) text
+#define MAX_PATH 260
+#define ZeroMemory(address, size) __builtin_memset(address, 0, size)
+#define UNREFERENCED_PARAMETER(name) (void)(name)
+#define ARRAYSIZE(array) (sizeof(array) / sizeof(array)[0])
 
 #define ERROR_SUCCESS 0
 #define ERROR_INVALID_FUNCTION 1
@@ -16,6 +36,8 @@
 #define ERROR_INSUFFICIENT_BUFFER 122
 #define ERROR_BUSY 170
 #define ERROR_MORE_DATA 234
+#define ERROR_MOD_NOT_FOUND 126
+#define ERROR_PROC_NOT_FOUND 127
 #define ERROR_MR_MID_NOT_FOUND 317
 #define ERROR_NOACCESS 998
 #define ERROR_PRIVILEGE_NOT_HELD 1314
@@ -28,6 +50,30 @@
 #define WAIT_OBJECT_0 0
 #define WAIT_TIMEOUT 258
 #define WAIT_FAILED 0xffffffff
+#define MAXIMUM_WAIT_OBJECTS 64
+#define INVALID_HANDLE_VALUE ((HANDLE)(LONGLONG)-1)
+#define STD_OUTPUT_HANDLE ((DWORD)-11)
+
+typedef int INT;
+typedef unsigned int UINT;
+typedef short SHORT;
+typedef float FLOAT;
+typedef unsigned char *PBYTE, *LPBYTE;
+typedef void *LPVOID, *LPSECURITY_ATTRIBUTES;
+typedef const void *LPCVOID, *PCVOID;
+typedef char TCHAR, *PSTR, *LPSTR, *LPTSTR, *PCHAR;
+typedef const char *LPCSTR, *LPCTSTR;
+typedef int64_t INT64, LONG64, INT_PTR, LONG_PTR, SSIZE_T;
+typedef uint64_t UINT64, UINT_PTR, DWORD_PTR, *PDWORD_PTR, *PDWORD64;
+typedef int32_t INT32, LONG32;
+typedef uint32_t UINT32, DWORD32, ULONG32, *PDWORD, *LPDWORD, *PUINT;
+typedef int32_t *PLONG, *PBOOL, *LPBOOL;
+typedef uint16_t *PWORD;
+typedef HANDLE HMODULE, HINSTANCE;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wstrict-prototypes"
+typedef INT_PTR (*FARPROC)(); /* any arguments */
+#pragma GCC diagnostic pop
 
 typedef DWORD (*LPTHREAD_START_ROUTINE)(PVOID);
 
@@ -54,6 +100,8 @@ NTSTATUS ZwDuplicateObject(HANDLE SourceProcessHandle, HANDLE SourceHandle, HAND
                            PHANDLE TargetHandle, ACCESS_MASK DesiredAccess, ULONG HandleAttributes, ULONG Options);
 ULONG ZwGetCurrentProcessorNumber(void);
 NTSTATUS ZwQueryPerformanceCounter(PLARGE_INTEGER PerformanceCounter, PLARGE_INTEGER PerformanceFrequency);
+/* Ours: RtlReadThreadProfilingData by the kernel, for the calling thread, no RDPMC needed. */
+NTSTATUS ZwReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags, PPERFORMANCE_DATA PerformanceData);
 NTSTATUS write_console(const char *text, ULONG length);
 NTSTATUS no_such_service(void);
 
@@ -92,3 +140,29 @@ KAFFINITY SetThreadAffinityMask(HANDLE hThread, KAFFINITY dwThreadAffinityMask);
 DWORD GetCurrentProcessorNumber(void);
 BOOL GetExitCodeThread(HANDLE Thread, DWORD *ExitCode);
 DWORD GetLastError(void);
+void SetLastError(DWORD Error);
+DWORD WaitForMultipleObjects(DWORD Count, const HANDLE *Handles, BOOL WaitAll, DWORD Milliseconds);
+HANDLE GetCurrentProcess(void);
+DWORD GetCurrentProcessId(void);
+BOOL SwitchToThread(void);
+__attribute__((noreturn)) void ExitThread(DWORD ExitCode);
+__attribute__((noreturn)) void ExitProcess(UINT ExitCode);
+BOOL QueryPerformanceCounter(LARGE_INTEGER *PerformanceCount);
+BOOL QueryPerformanceFrequency(LARGE_INTEGER *Frequency);
+DWORD GetTickCount(void);
+ULONGLONG GetTickCount64(void);
+LPVOID VirtualAlloc(LPVOID Address, SIZE_T Size, DWORD AllocationType, DWORD Protect);
+BOOL VirtualFree(LPVOID Address, SIZE_T Size, DWORD FreeType);
+
+/* library.c. The libraries there are: ntoskrnl.exe, hal.dll, ntdll.dll, kernel32.dll; ".dll" may be left out. */
+HMODULE LoadLibraryA(LPCSTR LibFileName);
+HMODULE GetModuleHandleA(LPCSTR ModuleName);
+FARPROC GetProcAddress(HMODULE Module, LPCSTR ProcName);
+BOOL FreeLibrary(HMODULE LibModule);
+#define LoadLibrary LoadLibraryA
+#define GetModuleHandle GetModuleHandleA
+
+#ifdef __cplusplus
+}
+#undef _Static_assert
+#endif
