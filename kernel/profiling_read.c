@@ -45,7 +45,8 @@ NTSTATUS thread_profiling_read(ULONG flags, PPERFORMANCE_DATA data)
             read_counters(p, data);
         if (flags & READ_THREAD_PROFILING_FLAG_DISPATCHING) {
             data->ContextSwitchCount = p->switches;
-            data->WaitReasonBitMap = __atomic_exchange_n(&p->block->WaitReasonBitMap, 0, __ATOMIC_RELAXED);
+            data->WaitReasonBitMap = p->block->WaitReasonBitMap;
+            p->block->WaitReasonBitMap = 0;
         }
     }
     irql_lower(old);

@@ -84,7 +84,7 @@ static inline void leave(struct thread_profiling *p, uint64_t tsc, KWAIT_REASON 
     p->cycle_total += tsc - p->cycle_start;
     block->CycleTime.Total = p->cycle_total;
     block->ContextSwitches = ++p->switches;
-    __atomic_fetch_or(&block->WaitReasonBitMap, 1ul << reason, __ATOMIC_RELAXED);
+    block->WaitReasonBitMap |= 1ul << reason; /* the reader, who exchanges it, is the thread itself */
     block->UpdateCount = ++p->updates;
 }
 
