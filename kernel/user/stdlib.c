@@ -84,9 +84,9 @@ void *malloc(size_t size)
 
 void free(void *memory)
 {
-    struct block *b = (struct block *)memory - 1;
     if (!memory)
         return;
+    struct block *b = (struct block *)memory - 1;
     if (b->large) {
         PVOID base = b;
         SIZE_T whole = 0;
