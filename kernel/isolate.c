@@ -47,8 +47,8 @@ NTSTATUS isolate_join(struct thread_profiling *p)
     NTSTATUS status = STATUS_SUCCESS;
     p->loaded_on = ISOLATE_NONE;
     p->counters = 0;
-    for (unsigned i = 0; i < p->count; i++)
-        p->counters |= hal_counter_bit(p->readings[i].selector);
+    for (uint64_t left = p->active; left; left &= left - 1)
+        p->counters |= hal_counter_bit(p->readings[__builtin_ctzl(left)].selector);
     lock();
     if (!users && hal_counters())
         status = first_user();
@@ -79,12 +79,14 @@ void isolate_leave(void)
 
 static void save(struct thread_profiling *p)
 {
-    for (struct reading *r = p->readings, *end = r + p->count; r != end; r++) {
+    for (uint64_t left = p->active; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctzl(left);
+        struct reading *r = &p->readings[i];
         uint64_t value = rdpmc(r->selector);
-        r->total += (value - r->start) & r->width;
+        r->total += (value - r->start) & counter_config[i].width;
         r->start = value;
-        r->block->Total = r->total;
-        r->block->Start = value;
+        p->block->HwCounters[i].Total = r->total;
+        p->block->HwCounters[i].Start = value;
     }
 }
 
@@ -92,9 +94,11 @@ static void load(struct thread_profiling *p)
 {
     for (uint64_t rest = configured & ~p->counters; rest; rest &= rest - 1)
         hal_counter_write(rest & -rest, 0);
-    for (struct reading *r = p->readings, *end = r + p->count; r != end; r++) {
+    for (uint64_t left = p->active; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctzl(left);
+        struct reading *r = &p->readings[i];
         r->start = hal_counter_write(hal_counter_bit(r->selector), r->total);
-        r->block->Start = r->start;
+        p->block->HwCounters[i].Start = r->start;
     }
 }
 

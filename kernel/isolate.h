@@ -7,14 +7,13 @@
 typedef THREAD_PERFORMANCE_DATA block_at_4 __attribute__((aligned(4)));
 typedef COUNTER_READING reading_at_4 __attribute__((aligned(4)));
 
-/* An element that is sampled. */
+/* An element that is sampled. As large as its COUNTER_READING, so that one index serves both. */
 struct reading {
     uint64_t start, total;
-    uint64_t width;      /* mask of the counter's bits */
-    reading_at_4 *block; /* its place in the block */
-    uint32_t selector;   /* of RDPMC */
-    uint32_t element;
+    uint32_t selector; /* of RDPMC */
+    uint32_t reserved;
 };
+_Static_assert(sizeof(struct reading) == sizeof(COUNTER_READING), "one index");
 
 struct thread_profiling {
     block_at_4 *block;     /* the ring-3 block, through the window of `slot` */
@@ -24,12 +23,13 @@ struct thread_profiling {
     uint32_t generation;   /* of the configuration that `active` belongs to */
     uint64_t mask;         /* as asked for */
     uint64_t active;       /* of these, configured: the elements that are sampled */
-    unsigned count;        /* of readings */
+    size_t plain;          /* bytes of the readings if `active` is the first n, their counters `width`; else 0 */
     unsigned slot;
+    uint64_t width;        /* mask of a counter's bits */
     uint64_t user_address; /* what ring 3 calls the block: the handle */
     unsigned loaded_on;    /* isolate: the CPU whose counters hold its counts, if nobody came after it; or ISOLATE_NONE */
     uint64_t counters;     /* isolate: bit per counter that it counts with */
-    struct reading readings[MAX_HW_COUNTERS];
+    struct reading readings[MAX_HW_COUNTERS]; /* by element */
 };
 
 #define ISOLATE_NONE 0xffffffffu

@@ -24,9 +24,12 @@ static void read_counters(const struct thread_profiling *p, PPERFORMANCE_DATA da
 {
     for (uint64_t left = p->mask & ALL_ELEMENTS; left; left &= left - 1)
         data->HwCounters[__builtin_ctzl(left)] = (HARDWARE_COUNTER_DATA){ PMCCounter, 0, 0 };
-    for (const struct reading *r = p->readings, *end = r + p->count; r != end; r++)
-        data->HwCounters[r->element].Value = r->total + ((rdpmc(r->selector) - r->start) & r->width);
-    data->HwCountersCount = (BYTE)p->count;
+    data->HwCountersCount = 0;
+    for (uint64_t left = p->active; left; left &= left - 1, data->HwCountersCount++) {
+        unsigned i = (unsigned)__builtin_ctzl(left);
+        const struct reading *r = &p->readings[i];
+        data->HwCounters[i].Value = r->total + ((rdpmc(r->selector) - r->start) & counter_config[i].width);
+    }
 }
 
 /* The checks of ReadThreadProfilingData. IRQL <= IPI_LEVEL. */

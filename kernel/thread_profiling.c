@@ -28,54 +28,76 @@ static uint64_t slots_used[SLOTS / 64]; /* L: slots_lock */
 
 /* --- The switch. Its instructions are counted by tests/switch_cost.c. --- */
 
-static inline void end(struct reading *r, uint64_t value)
+/* Of an element and its place in the block, both at `offset`: one register serves all arrays. */
+static inline void end(struct reading *readings, block_at_4 *block, size_t offset, uint64_t value, uint64_t width)
 {
-    r->total += (value - r->start) & r->width;
-    r->block->Total = r->total;
+    struct reading *r = (struct reading *)((char *)readings + offset);
+    reading_at_4 *shown = (reading_at_4 *)((char *)block->HwCounters + offset);
+    r->total += (value - r->start) & width;
+    shown->Total = r->total;
 }
 
-static inline void begin(struct reading *r, uint64_t value)
+static inline void begin(struct reading *readings, block_at_4 *block, size_t offset, uint64_t value)
 {
-    r->start = value;
-    r->block->Start = value;
+    ((struct reading *)((char *)readings + offset))->start = value;
+    ((reading_at_4 *)((char *)block->HwCounters + offset))->Start = value;
 }
 
-/* Both threads count the same elements, as is usual: one RDPMC for each. */
-static inline void sample_same(struct thread_profiling *out, struct thread_profiling *in)
+static inline uint64_t now(const struct reading *readings, size_t offset)
 {
-    struct reading *to = in->readings;
-    for (struct reading *r = out->readings, *last = r + out->count; r != last; r++, to++) {
-        uint64_t value = rdpmc(r->selector);
-        end(r, value);
-        begin(to, value);
+    return rdpmc(((const struct reading *)((const char *)readings + offset))->selector);
+}
+
+/* Any elements, each counter read once. */
+static void sample_any(struct thread_profiling *out, struct thread_profiling *in)
+{
+    uint64_t ends = out ? out->active : 0, begins = in ? in->active : 0;
+    for (uint64_t left = ends | begins; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctzl(left);
+        uint64_t value = rdpmc(counter_config[i].selector);
+        if (ends >> i & 1)
+            end(out->readings, out->block, i * sizeof(struct reading), value, counter_config[i].width);
+        if (begins >> i & 1)
+            begin(in->readings, in->block, i * sizeof(struct reading), value);
     }
 }
 
-static void sample_different(struct thread_profiling *out, struct thread_profiling *in)
+static inline void sample_end(struct thread_profiling *p)
 {
-    struct reading *from = out->readings, *to = in->readings;
-    for (uint64_t left = out->active | in->active; left; left &= left - 1) {
-        uint64_t bit = left & -left;
-        uint64_t value = rdpmc(out->active & bit ? from->selector : to->selector);
-        if (out->active & bit)
-            end(from++, value);
-        if (in->active & bit)
-            begin(to++, value);
+    block_at_4 *block = p->block;
+    for (size_t o = 0, last = p->plain, width = p->width; o != last; o += sizeof(struct reading))
+        end(p->readings, block, o, now(p->readings, o), width);
+}
+
+static inline void sample_begin(struct thread_profiling *p)
+{
+    block_at_4 *block = p->block;
+    for (size_t o = 0, last = p->plain; o != last; o += sizeof(struct reading))
+        begin(p->readings, block, o, now(p->readings, o));
+}
+
+static inline void sample_both(struct thread_profiling *out, struct thread_profiling *in)
+{
+    block_at_4 *block_out = out->block, *block_in = in->block;
+    for (size_t o = 0, last = out->plain, width = out->width; o != last; o += sizeof(struct reading)) {
+        uint64_t value = now(out->readings, o);
+        end(out->readings, block_out, o, value, width);
+        begin(in->readings, block_in, o, value);
     }
 }
 
+/* The usual cases are plain: the first n elements, of one width, of one thread or the same of both. */
 static inline void sample(struct thread_profiling *out, struct thread_profiling *in)
 {
-    if (!in)
-        for (struct reading *r = out->readings, *last = r + out->count; r != last; r++)
-            end(r, rdpmc(r->selector));
+    size_t plain = out ? out->plain : in->plain;
+    if (!plain || (out && in && in->plain != plain))
+        sample_any(out, in);
+    else if (!in)
+        sample_end(out);
     else if (!out)
-        for (struct reading *r = in->readings, *last = r + in->count; r != last; r++)
-            begin(r, rdpmc(r->selector));
-    else if (in->active == out->active)
-        sample_same(out, in);
+        sample_begin(in);
     else
-        sample_different(out, in);
+        sample_both(out, in);
 }
 
 static inline void leave(struct thread_profiling *p, uint64_t tsc, KWAIT_REASON reason)
@@ -114,7 +136,7 @@ static inline void drop_stale(struct thread_profiling *p)
         return;
     p->generation = now;
     p->active = 0;
-    p->count = 0;
+    p->plain = 0;
     p->block->HwCountersCount = 0;
     p->block->UpdateCount = ++p->updates;
 }
@@ -201,15 +223,16 @@ static bool pin_block(struct thread_profiling *p, const uint64_t *pml4)
     return true;
 }
 
-/* For the reader in ring 3 (rtl.c): bits 7:0 how many bits general-purpose counters lack to 64, 15:8 fixed ones. */
+/* For the reader in ring 3 (rtl.c): bits 7:0 how many bits general-purpose counters lack to 64, 15:8 fixed ones; the
+ * same for a kind that is not there. */
 static ULONG unused_bits(void)
 {
-    ULONG bits = 0;
-    for (ULONG i = 0; i < counter_config_count; i++) {
-        unsigned shift = counter_config[i].selector & FIXED_SELECTOR ? 8 : 0;
-        bits = (bits & ~(0xffu << shift)) | (ULONG)__builtin_clzl(counter_config[i].width) << shift;
+    ULONG lack[2] = { 0, 0 };
+    for (ULONG i = counter_config_count; i-- > 0;) {
+        unsigned kind = counter_config[i].selector & FIXED_SELECTOR ? 1 : 0;
+        lack[kind] = (ULONG)__builtin_clzl(counter_config[i].width);
     }
-    return bits;
+    return (lack[0] ? lack[0] : lack[1]) | (lack[1] ? lack[1] : lack[0]) << 8;
 }
 
 static void write_block(const struct thread_profiling *p, ULONG configured)
@@ -222,18 +245,23 @@ static void write_block(const struct thread_profiling *p, ULONG configured)
     block->CycleTime = (COUNTER_READING){ .Index = unused_bits() };
     for (unsigned i = 0; i < MAX_HW_COUNTERS; i++)
         block->HwCounters[i] = (COUNTER_READING){ PMCCounter, 0, 0, 0 };
-    for (unsigned i = 0; i < p->count; i++)
-        p->readings[i].block->Index = p->readings[i].selector;
+    for (uint64_t left = p->active; left; left &= left - 1) {
+        unsigned e = (unsigned)__builtin_ctzl(left);
+        block->HwCounters[e].Index = p->readings[e].selector;
+    }
 }
 
 static void add_readings(struct thread_profiling *p)
 {
-    for (uint64_t left = p->active; left; left &= left - 1) {
+    bool plain = true;
+    unsigned n = 0;
+    for (uint64_t left = p->active; left; left &= left - 1, n++) {
         unsigned i = (unsigned)__builtin_ctzl(left);
-        p->readings[p->count++] = (struct reading){ .width = counter_config[i].width, .element = i,
-                                                    .block = (reading_at_4 *)&p->block->HwCounters[i],
-                                                    .selector = counter_config[i].selector };
+        p->readings[i].selector = counter_config[i].selector;
+        plain = plain && i == n && counter_config[i].width == counter_config[0].width;
     }
+    p->plain = plain ? n * sizeof(struct reading) : 0;
+    p->width = counter_config[0].width;
 }
 
 /* All that enabling needs, or nothing. */

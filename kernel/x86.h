@@ -48,9 +48,9 @@ static inline void wrmsr(uint32_t msr, uint64_t value)
 
 static inline uint64_t rdpmc(uint32_t selector)
 {
-    uint32_t low, high;
+    uint64_t low, high; /* the instruction clears the upper halves, here and below */
     asm volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(selector) : "memory");
-    return (uint64_t)high << 32 | low;
+    return high << 32 | low;
 }
 
 static inline unsigned rdmsr_fault(uint32_t msr, uint64_t *value)
@@ -85,9 +85,9 @@ static inline unsigned rdpmc_fault(uint32_t selector, uint64_t *value)
 
 static inline uint64_t rdtsc(void)
 {
-    uint32_t low, high;
+    uint64_t low, high;
     asm volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory");
-    return (uint64_t)high << 32 | low;
+    return high << 32 | low;
 }
 
 static inline void out8(uint16_t port, uint8_t v) { asm volatile("outb %0,%1" : : "a"(v), "Nd"(port)); }

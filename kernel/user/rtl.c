@@ -73,90 +73,117 @@ NTSTATUS RtlQueryThreadProfiling(HANDLE ThreadHandle, PBOOLEAN Enabled)
     return ZwQueryInformationThread(ThreadHandle, ThreadCounterProfiling, Enabled, sizeof *Enabled, NULL);
 }
 
+/* Both instructions clear the upper halves of the registers. */
 static inline uint64_t read_tsc(void)
 {
-    uint32_t low, high;
+    uint64_t low, high;
     asm volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory");
-    return (uint64_t)high << 32 | low;
+    return high << 32 | low;
 }
 
 static inline uint64_t read_pmc(uint32_t selector)
 {
-    uint32_t low, high;
+    uint64_t low, high;
     asm volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(selector) : "memory");
-    return (uint64_t)high << 32 | low;
+    return high << 32 | low;
 }
 
-/* A counter is narrower than 64 bits, and its wrap must not show. NT: the kernel leaves the unused bits of both
- * kinds of counters in CycleTime.Index, which Windows does not use. */
-FOLLOWS_CALLER static inline uint64_t difference(PTHREAD_PERFORMANCE_DATA block, uint32_t selector, uint64_t start)
+/* A counter is narrower than 64 bits, and its wrap must not show. NT: the kernel leaves in CycleTime.Index, which
+ * Windows does not use, how many bits general-purpose counters (bits 7:0) and fixed ones (15:8) lack to 64. */
+static inline uint64_t width_of(ULONG lack, bool fixed) { return ~UINT64_C(0) >> (lack >> (fixed ? 8 : 0) & 63); }
+
+FOLLOWS_CALLER static inline uint64_t count_of(const COUNTER_READING *c, uint64_t width)
 {
-    unsigned shift = block->CycleTime.Index >> (selector & FIXED_SELECTOR ? 8 : 0) & 63;
-    return (read_pmc(selector) - start) << shift >> shift;
+    return c->Total + ((read_pmc(c->Index) - c->Start) & width);
 }
 
-#define FLAG_MASK (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
-
-FOLLOWS_CALLER static NTSTATUS check_read(ULONG flags, const PERFORMANCE_DATA *data)
+FOLLOWS_CALLER static void read_counters(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DATA data)
 {
-    if (data->Size != sizeof *data)
-        return STATUS_INVALID_BUFFER_SIZE;
-    if (data->Version != PERFORMANCE_DATA_VERSION)
-        return STATUS_INVALID_PARAMETER_3;
-    return flags & ~FLAG_MASK ? STATUS_INVALID_PARAMETER_2 : STATUS_SUCCESS;
-}
-
-/* One attempt at everything that a switch could tear. */
-FOLLOWS_CALLER static ULONG read_counters(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DATA data)
-{
-    ULONG filled = 0, configured = block->HwCountersCount;
-    uint64_t left = block->HardwareCounters & ALL_ELEMENTS;
-    for (; left; left &= left - 1) {
+    ULONG filled = 0, configured = block->HwCountersCount, lack = block->CycleTime.Index;
+    for (uint64_t left = block->HardwareCounters & ALL_ELEMENTS; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctzl(left);
         const COUNTER_READING *c = &block->HwCounters[i];
         uint64_t value = 0;
         if (i < configured) {
-            value = c->Total + difference(block, c->Index, c->Start);
+            value = count_of(c, width_of(lack, c->Index & FIXED_SELECTOR));
             filled++;
         }
         data->HwCounters[i] = (HARDWARE_COUNTER_DATA){ PMCCounter, 0, value };
     }
-    return filled;
+    data->HwCountersCount = (BYTE)filled;
 }
 
-/* Reads the calling thread's own data. Time stamp and counters lie inside the retry and UpdateCount is compared
- * last, so that a switch or a migration in the middle is seen.
+/* The same of the first elements, all configured and of one width; false if it is not so. */
+FOLLOWS_CALLER static inline bool read_plain(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DATA data)
+{
+    uint64_t left = block->HardwareCounters & ALL_ELEMENTS;
+    ULONG lack = block->CycleTime.Index;
+    if (!left || left & (left + 1) || left >> (block->HwCountersCount & 31) || (lack & 0xff) != lack >> 8)
+        return false;
+    const COUNTER_READING *c = block->HwCounters;
+    HARDWARE_COUNTER_DATA *d = data->HwCounters;
+    uint64_t width = width_of(lack, false);
+    do {
+        *d++ = (HARDWARE_COUNTER_DATA){ PMCCounter, 0, count_of(c, width) };
+        c++;
+    } while (left >>= 1);
+    data->HwCountersCount = (BYTE)(d - data->HwCounters);
+    return true;
+}
+
+/* What is not a counter; the end of an attempt. Reasons are added up: what one attempt took must not be lost by the
+ * next. False if a switch or a migration came in between. */
+FOLLOWS_CALLER static inline bool finish(PTHREAD_PERFORMANCE_DATA block, ULONG flags, PPERFORMANCE_DATA data,
+                                         uint64_t update)
+{
+    data->CycleTime = block->CycleTime.Total + read_tsc() - block->CycleTime.Start;
+    data->Reserved = 0;
+    if (flags & READ_THREAD_PROFILING_FLAG_DISPATCHING) {
+        data->ContextSwitchCount = block->ContextSwitches;
+        data->WaitReasonBitMap |= __atomic_exchange_n(&block->WaitReasonBitMap, 0, __ATOMIC_ACQ_REL);
+    }
+    return __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE) == update;
+}
+
+/* The general case: any elements, any number of attempts after so many. */
+FOLLOWS_CALLER static __attribute__((noinline)) NTSTATUS read_again(PTHREAD_PERFORMANCE_DATA block, ULONG flags,
+                                                                    PPERFORMANCE_DATA data, ULONG retries)
+{
+    uint64_t update;
+    for (;; retries++) {
+        update = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
+        if (flags & READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
+            read_counters(block, data);
+        if (finish(block, flags, data, update))
+            break;
+    }
+    data->RetryCount = retries;
+    return STATUS_SUCCESS;
+}
+
+#define FLAG_MASK (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
+
+/* Reads the calling thread's own data. Time stamp and counters lie inside the attempt and UpdateCount is compared last.
  * STATUS_INVALID_BUFFER_SIZE, STATUS_INVALID_PARAMETER_3 (version), STATUS_INVALID_PARAMETER_2 (flags).
  * NT: Windows takes differences in 32 bits and loses what is more; it reads counters after its last comparison. */
 FOLLOWS_CALLER
 NTSTATUS RtlReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags, PPERFORMANCE_DATA PerformanceData)
 {
-    PTHREAD_PERFORMANCE_DATA block = PerformanceDataHandle;
-    NTSTATUS status = check_read(Flags, PerformanceData);
-    uint64_t update, reasons = 0, cycles;
-    ULONG retries = 0, filled = 0, switches;
+    if (PerformanceData->Size != sizeof *PerformanceData)
+        return STATUS_INVALID_BUFFER_SIZE;
+    if (PerformanceData->Version != PERFORMANCE_DATA_VERSION)
+        return STATUS_INVALID_PARAMETER_3;
+    if (Flags & ~FLAG_MASK)
+        return STATUS_INVALID_PARAMETER_2;
 
-    if (!NT_SUCCESS(status))
-        return status;
-    for (;; retries++) {
-        update = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
-        switches = block->ContextSwitches;
-        if (Flags & READ_THREAD_PROFILING_FLAG_DISPATCHING)
-            reasons |= __atomic_exchange_n(&block->WaitReasonBitMap, 0, __ATOMIC_ACQ_REL);
-        if (Flags & READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
-            filled = read_counters(block, PerformanceData);
-        cycles = block->CycleTime.Total + read_tsc() - block->CycleTime.Start;
-        if (__atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE) == update)
-            break;
-    }
-    PerformanceData->CycleTime = cycles;
-    PerformanceData->RetryCount = retries;
-    PerformanceData->Reserved = 0;
-    if (Flags & READ_THREAD_PROFILING_FLAG_DISPATCHING) {
-        PerformanceData->ContextSwitchCount = switches;
-        PerformanceData->WaitReasonBitMap = reasons;
-    }
-    if (Flags & READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
-        PerformanceData->HwCountersCount = (BYTE)filled;
+    PTHREAD_PERFORMANCE_DATA block = PerformanceDataHandle;
+    uint64_t update = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
+    if (Flags & READ_THREAD_PROFILING_FLAG_DISPATCHING)
+        PerformanceData->WaitReasonBitMap = 0;
+    if (Flags & READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS && !read_plain(block, PerformanceData))
+        return read_again(block, Flags, PerformanceData, 0);
+    if (!finish(block, Flags, PerformanceData, update))
+        return read_again(block, Flags, PerformanceData, 1);
+    PerformanceData->RetryCount = 0;
     return STATUS_SUCCESS;
 }

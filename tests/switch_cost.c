@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* What thread profiling costs, in instructions and in accesses to the PMU, as the virtual PMU counts them. Two
+ * profiled threads sleep; the test, at IPI_LEVEL, makes the switch's call for them again and again. */
+#include "hal/hal.h"
+#include "kernel/irql.h"
+#include "kernel/isolate.h"
+#include "kernel/phys.h"
+#include "kernel/process.h"
+#include "kernel/sched.h"
+#include "kernel/thread.h"
+#include "kernel/thread_profiling.h"
+#include "kernel/x86.h"
+#include "tests/counting.h"
+#include "tests/test.h"
+#include "tests/user.h"
+#include "tests/vpmu.h"
+
+extern void user_cost_idle(uint64_t mask);
+extern void user_cost_read(uint64_t mask);
+extern uint64_t user_cost[];
+
+struct sleeper {
+    struct process *process;
+    struct thread *thread;
+};
+
+struct cost {
+    uint64_t instructions;
+    struct vpmu_accesses accesses;
+};
+
+static struct sleeper sleep_profiled(uint64_t mask)
+{
+    struct sleeper s = { process_create(), NULL };
+    uint64_t ready = 0;
+    if (s.process)
+        s.thread = user_start(s.process, (void (*)(void))user_cost_idle, mask);
+    for (unsigned i = 0; s.thread && i < 1000 && !(ready && s.thread->state == THREAD_WAITING); i++) {
+        sched_wait(NULL, sched_time_ns() + 1000000, DelayExecution);
+        process_read(s.process, &ready, (uint64_t)user_cost, sizeof ready);
+    }
+    CHECK(ready && s.thread->profiling);
+    return s;
+}
+
+static void end(struct sleeper *s)
+{
+    if (s->thread) {
+        thread_terminate(s->thread, STATUS_SUCCESS);
+        sched_wait(&s->thread->object, SCHED_FOREVER, Executive);
+    }
+    user_finish(s->process, s->thread);
+}
+
+/* At IPI_LEVEL on this CPU. */
+static struct cost cost_of(unsigned ctr, struct thread *from, struct thread *to, bool call)
+{
+    struct vpmu_accesses before = vpmu_accesses();
+    uint32_t selector = pmu_rdpmc_index(ctr);
+    uint64_t start = rdpmc(selector);
+    if (call)
+        thread_profiling_switch(from, to, WrYieldExecution);
+    uint64_t instructions = rdpmc(selector) - start;
+    struct vpmu_accesses after = vpmu_accesses();
+    return (struct cost){ instructions, { after.rdpmc - before.rdpmc - 2, after.rdmsr - before.rdmsr,
+                                          after.wrmsr - before.wrmsr, after.interrupts - before.interrupts } };
+}
+
+static struct cost net_cost(unsigned ctr, struct thread *from, struct thread *to)
+{
+    struct cost cost = cost_of(ctr, from, to, true);
+    cost.instructions -= cost_of(ctr, from, to, false).instructions;
+    return cost;
+}
+
+enum { ARRIVES, BOTH, LEAVES, KINDS };
+static const char *const kind_names[] = { "arrives", "arrives, another leaves", "leaves" };
+
+/* What the counters add to a profile without counters. */
+static void check_accumulate(unsigned kind, unsigned n, struct cost cost, struct cost without)
+{
+    uint64_t share = cost.instructions - without.instructions;
+    CHECK_EQ(cost.accesses.rdpmc, n);
+    CHECK_EQ(cost.accesses.rdmsr, 0);
+    CHECK_EQ(cost.accesses.wrmsr, 0);
+    CHECK_RANGE(share, 1, 20 + 16 * n);
+    if (n == 1 || n == 4)
+        test_note("a thread with %u counters %s: %lu instructions, %lu of them for the counters", n, kind_names[kind],
+                  cost.instructions, share);
+}
+
+/* Between a profiled thread and an unprofiled one, both ways, and between two profiled ones. */
+static bool switches(unsigned n, unsigned ctr, struct cost cost[KINDS])
+{
+    struct sleeper a = sleep_profiled((1ul << n) - 1), b = sleep_profiled((1ul << n) - 1);
+    struct thread *me = thread_current();
+    bool ok = a.thread && b.thread && a.thread->profiling && b.thread->profiling;
+    if (ok) {
+        KIRQL old = irql_raise(IPI_LEVEL);
+        cost[ARRIVES] = net_cost(ctr, me, a.thread);
+        cost[BOTH] = net_cost(ctr, a.thread, b.thread);
+        cost[LEAVES] = net_cost(ctr, b.thread, me);
+        irql_lower(old);
+    }
+    end(&a);
+    end(&b);
+    return ok;
+}
+
+TEST(context_switch, profiled_cost,
+     "a switch with N counters, accumulate: N RDPMC, no WRMSR, at most 20 + 16 N instructions for them")
+{
+    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS,
+                                             PMU_INSTRUCTIONS, PMU_INSTRUCTIONS };
+    struct cost cost[KINDS], without[KINDS];
+    unsigned ctrs[6];
+    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_VPMU();
+    if (isolate_on)
+        SKIP("the policy is isolate");
+    test_run_on(0);
+    for (unsigned n = 1; n <= 6 && counting_possible(events, n); n++) {
+        REQUIRE(counting_start_many(events, n, PMU_KERNEL, ctrs));
+        if (switches(0, ctrs[0], without) && switches(n, ctrs[0], cost))
+            for (unsigned kind = 0; kind < KINDS; kind++)
+                check_accumulate(kind, n, cost[kind], without[kind]);
+        counting_stop();
+    }
+    test_run_anywhere();
+}
+
+TEST(context_switch, read_cost,
+     "ReadThreadProfilingData of N counters: N RDPMC, and of four at most 150 instructions, none of them in the kernel")
+{
+    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS };
+    unsigned ctrs[4];
+    uint64_t found[2];
+    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_VPMU();
+    for (unsigned n = 1; n <= 4 && counting_possible(events, n); n++) {
+        struct process *process = process_create();
+        REQUIRE(process != NULL && counting_start_many(events, n, PMU_USER, ctrs));
+        struct thread *thread = user_start(process, (void (*)(void))user_cost_read, (1ul << n) - 1);
+        if (thread)
+            sched_wait(&thread->object, SCHED_FOREVER, Executive);
+        if (CHECK(process_read(process, found, (uint64_t)user_cost, sizeof found))) {
+            CHECK_RANGE(found[0], 1, 150);
+            CHECK_EQ(found[1], n);
+            test_note("reading %u counters: %lu instructions, %lu RDPMC", n, found[0], found[1]);
+        }
+        user_finish(process, thread);
+        counting_stop();
+    }
+}
