@@ -223,16 +223,16 @@ static bool pin_block(struct thread_profiling *p, const uint64_t *pml4)
     return true;
 }
 
-/* For the reader in ring 3 (rtl.c): bits 7:0 how many bits general-purpose counters lack to 64, 15:8 fixed ones; the
- * same for a kind that is not there. */
+/* For the reader in ring 3 (rtl.c): bits 7:0 how many bits counters lack to 64; bits 15:8 the same of fixed ones, if
+ * they differ. */
 static ULONG unused_bits(void)
 {
     ULONG lack[2] = { 0, 0 };
-    for (ULONG i = counter_config_count; i-- > 0;) {
-        unsigned kind = counter_config[i].selector & FIXED_SELECTOR ? 1 : 0;
-        lack[kind] = (ULONG)__builtin_clzl(counter_config[i].width);
-    }
-    return (lack[0] ? lack[0] : lack[1]) | (lack[1] ? lack[1] : lack[0]) << 8;
+    for (ULONG i = 0; i < counter_config_count; i++)
+        lack[(counter_config[i].selector & FIXED_SELECTOR) != 0] = (ULONG)__builtin_clzl(counter_config[i].width);
+    if (!lack[0] || lack[0] == lack[1])
+        return lack[1];
+    return lack[0] | lack[1] << 8;
 }
 
 static void write_block(const struct thread_profiling *p, ULONG configured)

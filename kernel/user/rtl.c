@@ -89,8 +89,12 @@ static inline uint64_t read_pmc(uint32_t selector)
 }
 
 /* A counter is narrower than 64 bits, and its wrap must not show. NT: the kernel leaves in CycleTime.Index, which
- * Windows does not use, how many bits general-purpose counters (bits 7:0) and fixed ones (15:8) lack to 64. */
-static inline uint64_t width_of(ULONG lack, bool fixed) { return ~UINT64_C(0) >> (lack >> (fixed ? 8 : 0) & 63); }
+ * Windows does not use, how many bits counters lack to 64: bits 7:0, or, if fixed ones (15:8) lack others, only
+ * general-purpose ones. */
+static inline uint64_t width_of(ULONG lack, bool fixed)
+{
+    return ~UINT64_C(0) >> (lack >> (fixed && lack > 0xff ? 8 : 0) & 63);
+}
 
 FOLLOWS_CALLER static inline uint64_t count_of(const COUNTER_READING *c, uint64_t width)
 {
@@ -118,11 +122,11 @@ FOLLOWS_CALLER static inline bool read_plain(PTHREAD_PERFORMANCE_DATA block, PPE
 {
     uint64_t left = block->HardwareCounters & ALL_ELEMENTS;
     ULONG lack = block->CycleTime.Index;
-    if (!left || left & (left + 1) || left >> (block->HwCountersCount & 31) || (lack & 0xff) != lack >> 8)
+    if (!left || left & (left + 1) || left >> (block->HwCountersCount & 31) || lack > 0xff)
         return false;
     const COUNTER_READING *c = block->HwCounters;
     HARDWARE_COUNTER_DATA *d = data->HwCounters;
-    uint64_t width = width_of(lack, false);
+    uint64_t width = ~UINT64_C(0) >> (lack & 63);
     do {
         *d++ = (HARDWARE_COUNTER_DATA){ PMCCounter, 0, count_of(c, width) };
         c++;
@@ -137,7 +141,6 @@ FOLLOWS_CALLER static inline bool finish(PTHREAD_PERFORMANCE_DATA block, ULONG f
                                          uint64_t update)
 {
     data->CycleTime = block->CycleTime.Total + read_tsc() - block->CycleTime.Start;
-    data->Reserved = 0;
     if (flags & READ_THREAD_PROFILING_FLAG_DISPATCHING) {
         data->ContextSwitchCount = block->ContextSwitches;
         data->WaitReasonBitMap |= __atomic_exchange_n(&block->WaitReasonBitMap, 0, __ATOMIC_ACQ_REL);
@@ -145,20 +148,17 @@ FOLLOWS_CALLER static inline bool finish(PTHREAD_PERFORMANCE_DATA block, ULONG f
     return __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE) == update;
 }
 
-/* The general case: any elements, any number of attempts after so many. */
-FOLLOWS_CALLER static __attribute__((noinline)) NTSTATUS read_again(PTHREAD_PERFORMANCE_DATA block, ULONG flags,
-                                                                    PPERFORMANCE_DATA data, ULONG retries)
+/* The general case: any elements. */
+FOLLOWS_CALLER static __attribute__((noinline)) NTSTATUS read_general(PTHREAD_PERFORMANCE_DATA block, ULONG flags,
+                                                                      PPERFORMANCE_DATA data)
 {
-    uint64_t update;
-    for (;; retries++) {
-        update = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
+    for (;; data->RetryCount++) {
+        uint64_t update = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
         if (flags & READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
             read_counters(block, data);
         if (finish(block, flags, data, update))
-            break;
+            return STATUS_SUCCESS;
     }
-    data->RetryCount = retries;
-    return STATUS_SUCCESS;
 }
 
 #define FLAG_MASK (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
@@ -177,13 +177,15 @@ NTSTATUS RtlReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags, P
         return STATUS_INVALID_PARAMETER_2;
 
     PTHREAD_PERFORMANCE_DATA block = PerformanceDataHandle;
-    uint64_t update = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
+    PerformanceData->RetryCount = PerformanceData->Reserved = 0;
     if (Flags & READ_THREAD_PROFILING_FLAG_DISPATCHING)
         PerformanceData->WaitReasonBitMap = 0;
-    if (Flags & READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS && !read_plain(block, PerformanceData))
-        return read_again(block, Flags, PerformanceData, 0);
-    if (!finish(block, Flags, PerformanceData, update))
-        return read_again(block, Flags, PerformanceData, 1);
-    PerformanceData->RetryCount = 0;
-    return STATUS_SUCCESS;
+    for (;; PerformanceData->RetryCount++) {
+        uint64_t update = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
+        if (Flags & READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS && !read_plain(block, PerformanceData))
+            return read_general(block, Flags, PerformanceData);
+        if (finish(block, Flags, PerformanceData, update))
+            return STATUS_SUCCESS;
+        asm volatile("" : "+r"(Flags), "+r"(PerformanceData), "+r"(block)); /* repeats are rare: nothing to prepare */
+    }
 }

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* The policy counters=isolate: what a profiled thread's RDPMC shows, and what a switch then costs. */
+#include "kernel/isolate.h"
+#include "hal/hal.h"
+#include "kernel/irql.h"
+#include "kernel/process.h"
+#include "kernel/sched.h"
+#include "kernel/thread.h"
+#include "kernel/thread_profiling.h"
+#include "tests/counting.h"
+#include "tests/test.h"
+#include "tests/user.h"
+#include "tests/vpmu.h"
+
+extern void user_seek(uint64_t counters), user_noise(uint64_t mask), user_cost_idle(uint64_t mask);
+extern uint64_t user_cost[];
+
+#define SKIP_UNLESS_ISOLATE()                                                                  \
+    do {                                                                                       \
+        if (!isolate_on)                                                                       \
+            SKIP("the policy is accumulate");                                                  \
+    } while (0)
+
+struct noise {
+    struct process *process;
+    struct thread *thread;
+};
+
+static struct noise start(void (*function)(uint64_t), uint64_t argument)
+{
+    struct noise n = { process_create(), NULL };
+    if (n.process)
+        n.thread = user_start(n.process, (void (*)(void))function, argument);
+    CHECK(n.thread != NULL);
+    return n;
+}
+
+static void end(struct noise *n)
+{
+    if (n->thread) {
+        thread_terminate(n->thread, STATUS_SUCCESS);
+        sched_wait(&n->thread->object, SCHED_FOREVER, Executive);
+    }
+    if (n->process)
+        user_finish(n->process, n->thread);
+}
+
+TEST(isolate, nothing_foreign,
+     "through 20,000 switches among others who count, a thread's RDPMC shows its own count, of every other counter 0")
+{
+    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS };
+    unsigned ctrs[2];
+    SKIP_WITHOUT_PMU();
+    SKIP_UNLESS_ISOLATE();
+    REQUIRE(counting_start_many(events, 2, PMU_USER, ctrs));
+    struct noise profiled = start(user_noise, 3), other = start(user_noise, 2), unprofiled = start(user_noise, 0);
+    struct noise seeker = start(user_seek, pmu_caps.counters);
+    sched_set_affinity(profiled.thread, 1);
+    sched_set_affinity(other.thread, 1);
+    sched_set_affinity(unprofiled.thread, 1);
+    sched_set_affinity(seeker.thread, 1);
+    sched_wait(&seeker.thread->object, SCHED_FOREVER, Executive);
+    user_finish(seeker.process, seeker.thread);
+    end(&profiled);
+    end(&other);
+    end(&unprofiled);
+    counting_stop();
+}
+
+TEST(isolate, refused_beside_others,
+     "enabling fails while another owner holds a counter that is not configured, and nobody gets one meanwhile")
+{
+    unsigned ctr;
+    HANDLE foreign = NULL;
+    SKIP_WITHOUT_PMU();
+    SKIP_UNLESS_ISOLATE();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    uint64_t rest = hal_counters_available(~UINT64_C(0));
+    uint64_t one = rest & -rest;
+    struct thread_profiling p = { .mask = 1 };
+    CHECK_STATUS(hal_counters_claim("test", ~UINT64_C(0), one, NULL, &foreign), STATUS_SUCCESS);
+    CHECK_STATUS(isolate_join(&p), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(HalFreeHardwareCounters(foreign), STATUS_SUCCESS);
+    CHECK_STATUS(isolate_join(&p), STATUS_SUCCESS);
+    CHECK_EQ(hal_counters_available(~UINT64_C(0)), 0);
+    CHECK_STATUS(hal_counters_claim("test", ~UINT64_C(0), one, NULL, &foreign), STATUS_INSUFFICIENT_RESOURCES);
+    isolate_leave();
+    CHECK_EQ(hal_counters_available(~UINT64_C(0)), rest);
+    CHECK(hal_counters_running() & PMU_BIT(ctr)); /* as their driver had them */
+    counting_stop();
+}
+
+/* The accesses of one switch; the two RDPMCs in front are none of it. IPI_LEVEL. */
+static struct vpmu_accesses accesses_of(struct thread *from, struct thread *to)
+{
+    struct vpmu_accesses before = vpmu_accesses();
+    thread_profiling_switch(from, to, WrYieldExecution);
+    struct vpmu_accesses after = vpmu_accesses();
+    return (struct vpmu_accesses){ after.rdpmc - before.rdpmc, after.rdmsr - before.rdmsr,
+                                   after.wrmsr - before.wrmsr, after.interrupts - before.interrupts };
+}
+
+static struct noise asleep(uint64_t mask)
+{
+    struct noise s = start(user_cost_idle, mask);
+    uint64_t ready = 0;
+    for (unsigned i = 0; s.thread && i < 1000 && !(ready && s.thread->state == THREAD_WAITING); i++) {
+        sched_wait(NULL, sched_time_ns() + 1000000, DelayExecution);
+        process_read(s.process, &ready, (uint64_t)user_cost, sizeof ready);
+    }
+    CHECK(ready && s.thread->profiling);
+    return s;
+}
+
+static void check_costs(unsigned n)
+{
+    struct noise a = asleep((1ul << n) - 1), b = asleep((1ul << n) - 1);
+    struct thread *me = thread_current();
+    if (a.thread && b.thread && a.thread->profiling && b.thread->profiling) {
+        KIRQL old = irql_raise(IPI_LEVEL);
+        thread_profiling_switch(me, a.thread, WrYieldExecution);
+        struct vpmu_accesses both = accesses_of(a.thread, b.thread), leaves = accesses_of(b.thread, me);
+        struct vpmu_accesses back = accesses_of(me, b.thread), again = accesses_of(b.thread, me);
+        irql_lower(old);
+        CHECK_EQ(both.rdpmc, n);
+        CHECK_RANGE(both.wrmsr, n, n + 2);
+        CHECK_EQ(leaves.rdpmc, n);
+        CHECK(leaves.wrmsr <= 1);
+        if (hal_counters_stop_at_once())
+            CHECK_EQ(back.wrmsr, 1); /* what starts them; no counter */
+        else
+            CHECK_EQ(back.wrmsr, n);
+        CHECK_EQ(back.rdpmc, 0);
+        CHECK_EQ(again.rdpmc, n);
+        CHECK_EQ(both.rdmsr + leaves.rdmsr + back.rdmsr + again.rdmsr, 0);
+    }
+    end(&a);
+    end(&b);
+}
+
+TEST(isolate, switch_cost,
+     "a switch with N counters: N RDPMC, at most N + 2 WRMSR; no counter is written when the same thread comes back")
+{
+    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS };
+    unsigned ctrs[4];
+    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_VPMU();
+    SKIP_UNLESS_ISOLATE();
+    test_run_on(0);
+    for (unsigned n = 1; n <= 4 && counting_possible(events, n); n++) {
+        REQUIRE(counting_start_many(events, n, PMU_USER, ctrs));
+        check_costs(n);
+        counting_stop();
+    }
+    test_run_anywhere();
+}

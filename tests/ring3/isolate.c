@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* A thread that looks for others' counts, and threads that make some. */
+#include "tests/ring3/helpers.h"
+
+#define TURNS 5000 /* of four threads: 20,000 switches */
+
+void user_seek(uint64_t counters);
+void user_noise(uint64_t mask);
+
+/* The RDPMC selector of a bit of the global status register. */
+static uint32_t selector_of(unsigned ctr) { return ctr < 32 ? ctr : 0x40000000 + ctr - 32; }
+
+/* Executes the same instructions in each turn, so its own counter grows by the same number in each; any other
+ * counter stands at 0. Checks only what is wrong: a check is not the same instructions. */
+void user_seek(uint64_t counters)
+{
+    HANDLE profile;
+    uint64_t last, last_grown = 0, changes = 0, foreign = 0;
+    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 1, &profile), ERROR_SUCCESS);
+    uint32_t own = ((const THREAD_PERFORMANCE_DATA *)profile)->HwCounters[0].Index;
+    last = ring3_pmc(own);
+    CHECK(last < 10000); /* instructions since the enable */
+    for (unsigned i = 0; i < TURNS; i++) {
+        ZwYieldExecution();
+        for (unsigned ctr = 0; ctr < 64; ctr++)
+            if (counters >> ctr & 1 && selector_of(ctr) != own)
+                foreign |= ring3_pmc(selector_of(ctr));
+        uint64_t now = ring3_pmc(own), grown = now - last;
+        last = now;
+        changes += grown != last_grown;
+        last_grown = grown;
+    }
+    CHECK_EQ(foreign, 0);
+    CHECK_EQ(changes, 2); /* from 0, and after the first turn, which has the way into the loop in it */
+    PERFORMANCE_DATA data = ring3_data();
+    CHECK_EQ(ReadThreadProfilingData(profile, 3, &data), ERROR_SUCCESS);
+    CHECK(data.ContextSwitchCount >= TURNS);
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}
+
+/* Counts on all the elements of `mask`, a different number each time; 0: not profiled. Until it is terminated. */
+void user_noise(uint64_t mask)
+{
+    uint64_t state = 88172645463325252;
+    HANDLE profile;
+    if (mask)
+        CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, mask, &profile), ERROR_SUCCESS);
+    for (;;) {
+        ring3_work(ring3_random(&state) % 100);
+        ZwYieldExecution();
+    }
+}
