@@ -64,7 +64,7 @@ TEST(thread_profiling, configuration_in_use,
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     struct runner r = start_ready(user_run_until_emptied, 3, SMP_ALL);
     if (r.thread) {
-        CHECK_EQ(thread_profiling_users(), 1);
+        CHECK_EQ(counter_config_users(), 1);
         for (uint64_t rest = pmu_caps.counters; rest; rest &= rest - 1)
             CHECK_STATUS(set_one((uint64_t)__builtin_ctzll(rest)), STATUS_WMI_ALREADY_ENABLED);
         configured(ctr);
@@ -96,7 +96,7 @@ TEST(thread_profiling, configuration_not_in_use, "a thread profiled with mask 0 
     SKIP_WITHOUT_PMU();
     uint64_t ctr = (uint64_t)__builtin_ctzll(pmu_caps.counters);
     struct runner r = start_ready(user_sleep_profiled, 0, SMP_ALL);
-    CHECK_EQ(thread_profiling_users(), 0);
+    CHECK_EQ(counter_config_users(), 0);
     for (unsigned i = 0; i < 10; i++) {
         CHECK_STATUS(set_one(ctr), STATUS_SUCCESS);
         nap();
@@ -109,7 +109,7 @@ TEST(thread_profiling, configuration_not_in_use, "a thread profiled with mask 0 
 static void ended(NTSTATUS found, NTSTATUS wanted)
 {
     CHECK_STATUS(found, wanted);
-    CHECK_EQ(thread_profiling_users(), 0);
+    CHECK_EQ(counter_config_users(), 0);
     if (!test_has_pmu())
         return;
     CHECK_STATUS(set_one((uint64_t)__builtin_ctzll(pmu_caps.counters)), STATUS_SUCCESS);
@@ -119,12 +119,12 @@ static void ended(NTSTATUS found, NTSTATUS wanted)
 TEST(thread_profiling, ends_enabled,
      "a thread that returns, faults, or is terminated while profiled is so no more [TP-53]")
 {
-    CHECK_EQ(thread_profiling_users(), 0);
+    CHECK_EQ(counter_config_users(), 0);
     ended(user_run(USER(user_end_profiled), 0xffff), STATUS_SUCCESS);
     ended(user_run(USER(user_fault_profiled), 1), STATUS_ACCESS_VIOLATION);
     for (unsigned i = 0; i < 2; i++) {
         struct runner r = start_ready(i ? user_sleep_profiled : user_spin_profiled, 1, SMP_ALL);
-        CHECK_EQ(thread_profiling_users(), 1);
+        CHECK_EQ(counter_config_users(), 1);
         if (test_has_pmu())
             CHECK_STATUS(set_one((uint64_t)__builtin_ctzll(pmu_caps.counters)), STATUS_WMI_ALREADY_ENABLED);
         if (r.thread)
@@ -195,7 +195,7 @@ TEST(thread_profiling, rdpmc_beside_profiled,
         spinning[cpu] = start_ready(user_spin_profiled, 1, 1ul << cpu);
         sleeping[cpu] = start_ready(user_sleep_profiled, 1, 1ul << cpu);
     }
-    CHECK_EQ(thread_profiling_users(), 2 * n);
+    CHECK_EQ(counter_config_users(), 2 * n);
     for (unsigned cpu = 0; cpu < n; cpu++)
         not_allowed(1ul << cpu);
     for (unsigned cpu = 0; cpu < n; cpu++) {
@@ -256,9 +256,9 @@ TEST(thread_profiling, many, "256 threads can be profiled at once; one more is r
         started += threads[i] != NULL;
     }
     CHECK_EQ(started, 256);
-    for (unsigned i = 0; i < 500 && thread_profiling_users() < started; i++)
+    for (unsigned i = 0; i < 500 && counter_config_users() < started; i++)
         nap();
-    CHECK_EQ(thread_profiling_users(), started);
+    CHECK_EQ(counter_config_users(), started);
     CHECK_STATUS(user_run(USER(user_try_enable), (uint64_t)STATUS_NO_MEMORY), STATUS_SUCCESS);
     for (unsigned i = 0; i < 256; i++) {
         if (!threads[i])
@@ -269,7 +269,7 @@ TEST(thread_profiling, many, "256 threads can be profiled at once; one more is r
         if (i == 0)
             CHECK_STATUS(user_run(USER(user_try_enable), STATUS_SUCCESS), STATUS_SUCCESS);
     }
-    CHECK_EQ(thread_profiling_users(), 0);
+    CHECK_EQ(counter_config_users(), 0);
     for (unsigned i = 0; i < 5; i++)
         if (processes[i])
             object_release(&processes[i]->object);

@@ -32,8 +32,9 @@ static uint32_t rdpmcs(void)
 
 static uint64_t instructions_of(HANDLE profile, uint32_t selector, bool call)
 {
-    PERFORMANCE_DATA data = ring3_data();
+    PERFORMANCE_DATA data;
     uint64_t best = ~UINT64_C(0);
+    ring3_data(&data);
     for (unsigned i = 0; i < TRIES; i++) {
         uint64_t before = ring3_pmc(selector);
         if (call)
@@ -47,7 +48,8 @@ static uint64_t instructions_of(HANDLE profile, uint32_t selector, bool call)
 void user_cost_read(uint64_t mask)
 {
     HANDLE profile;
-    PERFORMANCE_DATA data = ring3_data();
+    PERFORMANCE_DATA data;
+    ring3_data(&data);
     CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, mask, &profile), ERROR_SUCCESS);
     uint32_t selector = ((const THREAD_PERFORMANCE_DATA *)profile)->HwCounters[0].Index, least = ~0u;
     user_cost[0] = instructions_of(profile, selector, true) - instructions_of(profile, selector, false);

@@ -32,7 +32,8 @@ void user_seek(uint64_t counters)
     }
     CHECK_EQ(foreign, 0);
     CHECK_EQ(changes, 2); /* from 0, and after the first turn, which has the way into the loop in it */
-    PERFORMANCE_DATA data = ring3_data();
+    PERFORMANCE_DATA data;
+    ring3_data(&data);
     CHECK_EQ(ReadThreadProfilingData(profile, 3, &data), ERROR_SUCCESS);
     CHECK(data.ContextSwitchCount >= TURNS);
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
