@@ -21,7 +21,7 @@ static uint32_t joining;     /* atomic: a thread is joining or leaving */
 static unsigned users;       /* L: joining */
 static HANDLE others;        /* L: joining; the counters that are not configured, or NULL */
 static uint64_t configured;  /* the counters that are; constant while there are users */
-static uint64_t ran;         /* which of them the driver had running before; the same */
+static uint64_t ran;         /* which of them the driver had running before, and no other will; the same */
 static const struct thread_profiling *loaded[MAX_CPUS]; /* each its CPU's own: whose counts are in the counters */
 
 static void lock(void)
@@ -115,10 +115,10 @@ void isolate_switch(struct thread_profiling *out, struct thread_profiling *in)
         return;
     bool still_there = stops && loaded[cpu] == in && in->loaded_on == cpu && !(hal_counters_running() & configured);
     if (!still_there) {
-        hal_counters_run(configured, stops ? 0 : in->counters);
+        hal_counters_run(configured, stops ? 0 : in->counters & ran);
         load(in);
         loaded[cpu] = in;
         in->loaded_on = cpu;
     }
-    hal_counters_run(configured, in->counters);
+    hal_counters_run(configured, in->counters & ran);
 }

@@ -89,15 +89,14 @@ static inline void sample_both(struct thread_profiling *out, struct thread_profi
 /* The usual cases are plain: the first n elements, of one width, of one thread or the same of both. */
 static inline void sample(struct thread_profiling *out, struct thread_profiling *in)
 {
-    size_t plain = out ? out->plain : in->plain;
-    if (!plain || (out && in && in->plain != plain))
-        sample_any(out, in);
-    else if (!in)
+    if (out && in && out->plain == in->plain && in->plain)
+        sample_both(out, in);
+    else if (!in && out && out->plain)
         sample_end(out);
-    else if (!out)
+    else if (!out && in && in->plain)
         sample_begin(in);
     else
-        sample_both(out, in);
+        sample_any(out, in);
 }
 
 static inline void leave(struct thread_profiling *p, uint64_t tsc, KWAIT_REASON reason)

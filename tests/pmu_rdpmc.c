@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Conformance: RDPMC: every form of the index, in ring 0, and in ring 3 with CR4.PCE set and clear. */
 #include "hal/hal.h"
+#include "kernel/isolate.h"
 #include "kernel/cpu.h"
 #include "kernel/irql.h"
 #include "kernel/sched.h"
@@ -118,6 +119,8 @@ static void ring3_index(unsigned ctr)
     uint64_t value;
     unsigned configured;
     SKIP_WITHOUT_PMU();
+    if (isolate_on)
+        SKIP("the policy is isolate"); /* which shows a thread its own counter only */
     if (!(pmu_caps.reported >> ctr & 1))
         SKIP("the processor has no such counter");
     if (ctr == 0) /* the configuration that lets ring 3 read takes one counter itself: any other than the tested */
