@@ -116,7 +116,7 @@ static NTSTATUS in_ring3(void (*function)(void), uint64_t argument, unsigned cpu
 static void ring3_index(unsigned ctr)
 {
     HANDLE handle;
-    uint64_t value;
+    uint64_t value = 0;
     unsigned configured;
     SKIP_WITHOUT_PMU();
     if (isolate_on)
