@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/* Counters under profile objects: shared, refused, given back; sources that are added; many CPUs.
+ *
+ * Source: spec/windows-api.md 3.6 to 3.8, 4.4, 4.5. */
+#include "kernel/sched.h"
+#include "kernel/services.h"
+#include "kernel/smp.h"
+#include "kernel/thread.h"
+#include "kernel/x86.h"
+#include "pmu/pmu.h"
+#include "tests/profile.h"
+
+#define SOURCE ProfileTotalIssues
+#define PERIOD 5000u
+#define LOOP_INSTRUCTIONS 10u /* profile_loop.asm */
+#define LOOP_BYTES 64u
+#define ROUNDS 1000u
+#define SKIP_WITHOUT_SOURCE() \
+    do { \
+        SKIP_WITHOUT_PMU(); \
+        if (!hal_source_supported(SOURCE)) \
+            SKIP("no counter counts instructions"); \
+    } while (0)
+
+extern void profile_loop(uint64_t turns);
+extern const uint8_t profile_loop_start[], profile_loop_end[];
+
+static HANDLE of_loop(ULONG *counts, KPROFILE_SOURCE source)
+{
+    return profile_made((uint64_t)profile_loop_start, LOOP_BYTES, 6, counts, sizeof *counts, source, ~0ul);
+}
+
+static void close(HANDLE handle) { CHECK_STATUS(NtClose(handle), STATUS_SUCCESS); }
+
+TEST(profile_counters, busy, "no free counter: STATUS_DEVICE_BUSY, the object stays stopped; the holder has a name [PO-44]")
+{
+    HANDLE everything;
+    ULONG counts = 0;
+    SKIP_WITHOUT_SOURCE();
+    HANDLE profile = of_loop(&counts, SOURCE);
+    REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &everything), STATUS_SUCCESS);
+    CHECK_STATUS(NtStartProfile(profile), STATUS_DEVICE_BUSY);
+    CHECK_STATUS(NtStopProfile(profile), STATUS_PROFILING_NOT_STARTED);
+    CHECK_EQ(profiles_started(), 0);
+    CHECK(strcmp(hal_counter_owner_name(0, 0), "HalAllocateHardwareCounters") == 0);
+    CHECK_STATUS(HalFreeHardwareCounters(everything), STATUS_SUCCESS);
+    profile_start(profile);
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &everything), STATUS_INSUFFICIENT_RESOURCES);
+    profile_stop(profile);
+    CHECK_EQ(hal_counters_owned(), 0);
+    close(profile);
+}
+
+TEST(profile_counters, shared, "two objects of one source share one counter and both get every sample [PO-45]")
+{
+    ULONG a = 0, b = 0;
+    SKIP_WITHOUT_SOURCE();
+    HANDLE first = of_loop(&a, SOURCE), second = of_loop(&b, SOURCE);
+    hal_source_set_interval(SOURCE, PERIOD);
+    profile_start(first);
+    profile_start(second);
+    CHECK_EQ(hal_counters_owned(), 1);
+    profile_loop(20 * PERIOD / LOOP_INSTRUCTIONS);
+    profile_stop(first);
+    CHECK_EQ(hal_counters_owned(), 1);
+    ULONG at_stop = a;
+    CHECK_RANGE(a, 19, 40);
+    CHECK_EQ(b, a);
+    profile_loop(20 * PERIOD / LOOP_INSTRUCTIONS);
+    CHECK_EQ(a, at_stop); /* PO-46, with samples still coming */
+    CHECK_RANGE(b, at_stop + 19, at_stop + 40);
+    profile_stop(second);
+    CHECK_EQ(hal_counters_owned(), 0);
+    at_stop = b;
+    profile_loop(20 * PERIOD / LOOP_INSTRUCTIONS);
+    CHECK_EQ(b, at_stop);
+    hal_source_set_interval(SOURCE, 65536);
+    close(first);
+    close(second);
+}
+
+TEST(profile_counters, rate, "half the interval, twice the samples, at once and on every processor [PO-71 PO-72]")
+{
+    ULONG counts = 0;
+    SKIP_WITHOUT_SOURCE();
+    HANDLE profile = of_loop(&counts, SOURCE);
+    hal_source_set_interval(SOURCE, 2 * PERIOD);
+    profile_start(profile);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        ULONG before = counts;
+        profile_loop(40 * PERIOD / LOOP_INSTRUCTIONS);
+        CHECK_RANGE(counts - before, 19, 21 + 2); /* interrupts and ticks are instructions too */
+        CHECK_STATUS(NtSetIntervalProfile(PERIOD, SOURCE), STATUS_SUCCESS);
+        before = counts;
+        profile_loop(40 * PERIOD / LOOP_INSTRUCTIONS);
+        CHECK_RANGE(counts - before, 38, 41 + 4); /* the first one still has the old interval */
+        CHECK_STATUS(NtSetIntervalProfile(2 * PERIOD, SOURCE), STATUS_SUCCESS);
+    }
+    test_run_anywhere();
+    hal_source_set_interval(SOURCE, 65536);
+    close(profile);
+}
+
+static NTSTATUS add(const char *name, USHORT code, KPROFILE_SOURCE *source)
+{
+    HAL_PROFILE_SOURCE_ADD new = { .EventSelect = code, .InitialInterval = 6000 };
+    for (unsigned i = 0; name[i]; i++)
+        new.Description[i] = (WCHAR)name[i];
+    NTSTATUS status = HalSetSystemInformation(HalProfileSourceAdd, sizeof new, &new);
+    *source = new.Source;
+    return status;
+}
+
+static NTSTATUS drop(KPROFILE_SOURCE source)
+{
+    return HalSetSystemInformation(HalProfileSourceRemove, sizeof source, &source);
+}
+
+TEST(profile_counters, added_source, "a raw event becomes a source, samples, and goes away when nobody uses it")
+{
+    KPROFILE_SOURCE source, other;
+    ULONG counts = 0;
+    SKIP_WITHOUT_SOURCE();
+    REQUIRE_STATUS(add("MyInstructions", 0xc0, &source), STATUS_SUCCESS);
+    CHECK(hal_source_supported(source) && strcmp(hal_source_name(source), "MyInstructions") == 0);
+    CHECK_EQ(hal_source_interval(source), 6000);
+    CHECK_STATUS(add("MyInstructions", 0xc0, &other), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(add("TotalIssues", 0xc0, &other), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(add("", 0xc0, &other), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(add("Code", 0x1000, &other), STATUS_INVALID_PARAMETER);
+    HANDLE profile = of_loop(&counts, source);
+    profile_start(profile);
+    profile_loop(60000 / LOOP_INSTRUCTIONS);
+    CHECK_RANGE(counts, 9, 20);
+    CHECK_STATUS(drop(source), STATUS_DEVICE_BUSY);
+    profile_stop(profile);
+    CHECK_STATUS(drop(source), STATUS_SUCCESS);
+    CHECK(!hal_source_supported(source) && !hal_source_name(source));
+    CHECK_STATUS(NtStartProfile(profile), STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(drop(source), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(drop(ProfileTotalIssues), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(drop(ProfileTime), STATUS_INVALID_PARAMETER);
+    close(profile);
+}
+
+TEST(profile_counters, added_until_full, "sources can be added until there is no room, each with its number")
+{
+    KPROFILE_SOURCE sources[64];
+    char name[] = "Event?";
+    unsigned n = 0;
+    SKIP_WITHOUT_SOURCE();
+    for (; n < 64; n++) {
+        name[5] = (char)('0' + n);
+        if (!NT_SUCCESS(add(name, 0xc0, &sources[n])))
+            break;
+        CHECK(hal_source_supported(sources[n]));
+        CHECK(!n || sources[n] > sources[n - 1]);
+    }
+    CHECK_EQ(n, 16);
+    while (n)
+        CHECK_STATUS(drop(sources[--n]), STATUS_SUCCESS);
+}
+
+TEST(profile_counters, ownership, "the HAL tells how many counters there are, and who has each")
+{
+    struct {
+        ULONG processor, count;
+        ETW_PMC_COUNTER_OWNER owners[64];
+    } status = { 0 };
+    BOOLEAN timer_only = 0xa5;
+    ULONG count = 0, returned = 0, sources = 0;
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileNumberOfCounters, 4, &count, NULL), STATUS_SUCCESS);
+    CHECK_EQ(count, hal_counter_count());
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileNumberOfCounters, 3, &count, NULL), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileIsTimerBasedProfiling, 1, &timer_only, NULL), STATUS_SUCCESS);
+    CHECK_EQ(timer_only, !count);
+    SKIP_WITHOUT_SOURCE();
+    HANDLE profile = of_loop(&count, SOURCE);
+    profile_start(profile);
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCounterOwnership, 8, &status, &returned), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_EQ(returned, 8 + 12 * hal_counter_count());
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCounterOwnership, sizeof status, &status, NULL), STATUS_SUCCESS);
+    CHECK_EQ(status.count, hal_counter_count());
+    for (ULONG i = 0; i < status.count; i++) {
+        bool ours = status.owners[i].OwnerType == EtwPmcOwnerTaggedWithSource;
+        sources += ours;
+        CHECK_EQ(status.owners[i].ProfileSource, ours ? SOURCE : 0);
+        CHECK(ours || status.owners[i].OwnerType == EtwPmcOwnerFree);
+    }
+    CHECK_EQ(sources, 1);
+    status.processor = cpu_count;
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCounterOwnership, sizeof status, &status, NULL),
+                 STATUS_INVALID_PARAMETER);
+    close(profile);
+}
+
+/* --- Many at once. --- */
+
+static uint32_t ended; /* atomic */
+
+static void spin(void *unused)
+{
+    (void)unused;
+    while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE)) {
+        profile_loop(500);
+        pause();
+    }
+}
+
+TEST(profile_counters, many_rounds, "two objects of different sources on all CPUs, started and stopped 1,000 times while "
+                                    "sampling: nothing leaks, nothing is counted after stop [PO-46]")
+{
+    struct thread *threads[MAX_CPUS] = { NULL };
+    ULONG counts[2] = { 0 };
+    SKIP_WITHOUT_SOURCE();
+    KPROFILE_SOURCE second = (KPROFILE_SOURCE)(hal_source_supported((KPROFILE_SOURCE)0x68) ? 0x68 : 0x1a); /* aliases */
+    HANDLE profiles[2] = { of_loop(&counts[0], SOURCE), of_loop(&counts[1], second) };
+    hal_source_set_interval(SOURCE, 8192);
+    hal_source_set_interval(second, 8192);
+    __atomic_store_n(&ended, 0, __ATOMIC_RELEASE);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        threads[cpu] = thread_create("spinner", spin, NULL, 1ul << cpu);
+    unsigned late = 0;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        HANDLE profile = profiles[i & 1];
+        ULONG *count = &counts[i & 1];
+        if (!NT_SUCCESS(NtStartProfile(profile)))
+            CHECK(!"start");
+        profile_loop(1000);
+        if (!NT_SUCCESS(NtStopProfile(profile)))
+            CHECK(!"stop");
+        ULONG at_stop = __atomic_load_n(count, __ATOMIC_RELAXED);
+        profile_loop(100);
+        late += __atomic_load_n(count, __ATOMIC_RELAXED) != at_stop;
+    }
+    __atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        if (CHECK(threads[cpu] != NULL)) {
+            sched_wait(&threads[cpu]->object, SCHED_FOREVER, Executive);
+            object_release(&threads[cpu]->object);
+        }
+    CHECK_EQ(late, 0);
+    CHECK_RANGE(counts[0], ROUNDS / 2, ~0u); /* each round runs for more than an interval */
+    CHECK_EQ(hal_counters_owned(), 0);
+    CHECK_EQ(profiles_started(), 0);
+    hal_source_set_interval(SOURCE, 65536);
+    hal_source_set_interval(second, 65536);
+    close(profiles[0]);
+    close(profiles[1]);
+}
