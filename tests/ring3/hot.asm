@@ -1,0 +1,30 @@
+; SPDX-License-Identifier: MIT
+; Three loops side by side, for a histogram: four instructions a turn each.
+section .text
+
+; uint64_t hot_mix(uint64_t turns), hot_add(..), hot_turn(..); hot_end is behind them
+global hot_mix, hot_add, hot_turn, hot_end
+align 64
+hot_mix:
+    xor rax, rdi
+    add rax, 5
+    dec rdi
+    jnz hot_mix
+    ret
+align 64
+hot_add:
+    add rax, rdi
+    add rax, rax
+    dec rdi
+    jnz hot_add
+    ret
+align 64
+hot_turn:
+    rol rax, 3
+    not rax
+    dec rdi
+    jnz hot_turn
+    ret
+align 64
+hot_end:
+    ret

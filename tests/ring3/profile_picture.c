@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* Where a program spends its time, by a histogram of its own code: what a user of profile objects wants, and looks
+ * at. Three loops run for known shares of it. */
+#include "kernel/print.h"
+#include "kernel/string.h"
+#include "tests/ring3/helpers.h"
+
+#define LOG2 4
+#define BUCKETS 16
+#define WIDTH 50 /* characters of a bar of 100 % */
+#define ROUNDS 2000 /* short ones, or their phase and that of the samples would beat */
+#define TURNS 211
+
+uint64_t hot_mix(uint64_t turns), hot_add(uint64_t turns), hot_turn(uint64_t turns), hot_end(uint64_t turns);
+
+static const struct {
+    const char *name;
+    uint64_t (*start)(uint64_t);
+    unsigned share; /* of seven */
+} loops[] = { { "hot_mix", hot_mix, 4 }, { "hot_add", hot_add, 2 }, { "hot_turn", hot_turn, 1 } };
+#define LOOPS (sizeof loops / sizeof *loops)
+
+static ULONG buckets[BUCKETS];
+
+static void work(void)
+{
+    for (unsigned round = 0; round < ROUNDS; round++)
+        for (unsigned i = 0; i < LOOPS; i++)
+            loops[i].start(loops[i].share * TURNS);
+}
+
+/* Samples of the bucket's function up to the next function. */
+static uint64_t samples_of(unsigned loop)
+{
+    uint64_t first = ((uint64_t)loops[loop].start - (uint64_t)hot_mix) >> LOG2, n = 0;
+    uint64_t last = ((uint64_t)(loop + 1 < LOOPS ? loops[loop + 1].start : hot_end) - (uint64_t)hot_mix) >> LOG2;
+    for (uint64_t i = first; i < last; i++)
+        n += buckets[i];
+    return n;
+}
+
+static void draw(const char *title, uint64_t total)
+{
+    test_note("%s, %lu samples", title, total);
+    for (unsigned i = 0; i < LOOPS; i++) {
+        char bar[WIDTH + 1];
+        uint64_t n = samples_of(i);
+        unsigned length = (unsigned)(n * WIDTH / total);
+        memset(bar, '#', length);
+        bar[length] = 0;
+        test_note("  %-10s %-50s %3lu %%", loops[i].name, bar, n * 100 / total);
+    }
+}
+
+static void take_picture(KPROFILE_SOURCE source, ULONG interval, const char *title)
+{
+    HANDLE profile;
+    ULONG before;
+    BOOLEAN was;
+    REQUIRE_STATUS(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, TRUE, FALSE, &was), STATUS_SUCCESS);
+    REQUIRE_STATUS(ZwQueryIntervalProfile(source, &before), STATUS_SUCCESS);
+    REQUIRE_STATUS(ZwSetIntervalProfile(interval, source), STATUS_SUCCESS);
+    REQUIRE_STATUS(ZwCreateProfile(&profile, NtCurrentProcess(), (PVOID)(uint64_t)hot_mix,
+                                   (uint64_t)hot_end - (uint64_t)hot_mix, LOG2, buckets, sizeof buckets, source,
+                                   ~0ul),
+                   STATUS_SUCCESS);
+    CHECK_STATUS(ZwStartProfile(profile), STATUS_SUCCESS);
+    work();
+    CHECK_STATUS(ZwStopProfile(profile), STATUS_SUCCESS);
+    CHECK_STATUS(ZwClose(profile), STATUS_SUCCESS);
+    CHECK_STATUS(ZwSetIntervalProfile(before, source), STATUS_SUCCESS);
+    uint64_t total = 0;
+    for (unsigned i = 0; i < LOOPS; i++)
+        total += samples_of(i);
+    REQUIRE(total >= 10);
+    draw(title, total);
+    /* Of some dozen samples and more: each share within a tenth of all. */
+    for (unsigned i = 0; i < LOOPS; i++)
+        CHECK_RANGE(samples_of(i) * 100 / total + 10, loops[i].share * 100 / 7, loops[i].share * 100 / 7 + 20);
+}
+
+TEST_USER(profile_picture, by_time, "a program's histogram by time, drawn: three loops have the shares that they run for")
+{
+    take_picture(ProfileTime, 1221, "by time, every 122 us");
+}
+
+TEST_USER(profile_picture, by_instructions, "the same by retired instructions")
+{
+    HANDLE profile = NULL;
+    if (ZwCreateProfile(&profile, NtCurrentProcess(), (PVOID)(uint64_t)hot_mix, 16, LOG2, buckets, sizeof buckets,
+                        ProfileTotalIssues, ~0ul) == STATUS_NOT_SUPPORTED)
+        SKIP("no PMU: no counter counts instructions");
+    CHECK_STATUS(ZwClose(profile), STATUS_SUCCESS);
+    take_picture(ProfileTotalIssues, 10000, "by instructions, every 10,000");
+}
