@@ -19,9 +19,20 @@ static const struct pmu_msrs extended_msrs = {
     .select = 0xc0010200, .counter = 0xc0010201, .write = 0xc0010201, .stride = 2,
 };
 
-static const struct pmu_event_row *events_of(unsigned family)
+const struct pmu_event_row *amd_table(unsigned family, unsigned model)
 {
-    return family >= 0x17 ? amd_zen_events : family == 0x15 ? amd_bulldozer_events : amd_k8_events;
+    switch (family) {
+    case 0x0f:
+        return amd_k8_events;
+    case 0x15:
+        return amd_bulldozer_events;
+    case 0x17:
+    case 0x18: /* Hygon's Zen */
+        return model < 0x30 ? amd_zen1_events : amd_zen2_events;
+    case 0x19:
+        return model < 0x10 || (model >= 0x20 && model < 0x60) ? amd_zen3_events : amd_zen4_events;
+    }
+    return family < 0x17 ? amd_10h_events : amd_zen5_events;
 }
 
 bool amd_probe(struct pmu_caps *caps)
@@ -49,7 +60,7 @@ bool amd_probe(struct pmu_caps *caps)
     }
     caps->reported = PMU_BIT(caps->gp_reported) - 1;
     caps->gp_width = caps->gp_write_width = WIDTH;
-    caps->table = events_of(caps->family);
+    caps->table = amd_table(caps->family, caps->model);
     caps->events = (uint32_t)PMU_BIT(PMU_EVENT_COUNT) - 1; /* the table knows which are missing */
     return true;
 }

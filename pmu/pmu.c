@@ -64,7 +64,7 @@ uint64_t pmu_select(enum pmu_event event, uint32_t flags)
 {
     const struct pmu_event_row *row = &pmu_caps.table[event];
     ASSERT(row->name && !(flags & ~(PMU_USER | PMU_KERNEL | PMU_INTERRUPT)));
-    return pmu_raw_select(row->code, row->umask, flags);
+    return pmu_raw_select(row->code, row->umask, row->flags | flags);
 }
 
 uint64_t pmu_raw_select(unsigned code, uint8_t umask, uint32_t flags)

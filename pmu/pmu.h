@@ -15,6 +15,7 @@
 #define PMU_BIT(ctr) (UINT64_C(1) << (ctr))
 #define PMU_GP(n) PMU_BIT(n)
 #define PMU_FIX(n) PMU_BIT(PMU_FIXED + (n))
+#define PMU_FIRST(n) (PMU_BIT(n) - 1)
 #define PMU_ANY_GP UINT64_C(0xffffffff)
 
 /* The first eight are Intel's architectural events in the order of CPUID 0Ah.EBX. */
@@ -30,6 +31,25 @@ enum pmu_event {
     PMU_REF_CYCLES,    /* while not halted, at the TSC's rate */
     PMU_LOADS,         /* retired */
     PMU_STORES,        /* retired */
+    /* What the general profile sources of Windows ask for, and what families call so. */
+    PMU_PIPELINE_DRY,    /* cycles without anything to issue */
+    PMU_PIPELINE_FROZEN, /* cycles in which something to issue had to wait */
+    PMU_NONISSUES,       /* cycles in which nothing was issued */
+    PMU_ISSUE_2,         /* cycles with two or more micro-operations issued */
+    PMU_ISSUE_3,
+    PMU_ISSUE_4,
+    PMU_L1D_ACCESSES,
+    PMU_L1D_MISSES,
+    PMU_L1I_READS,
+    PMU_L1I_MISSES,
+    PMU_FP_INSTRUCTIONS,
+    PMU_INTEGER_INSTRUCTIONS,
+    PMU_SPECIAL,        /* far transfers */
+    PMU_BARRIER_CYCLES, /* waiting for a barrier or a lock */
+    PMU_LOCKED,         /* loads with a lock */
+    PMU_MISALIGNED,
+    PMU_CONDITIONAL_BRANCHES, /* retired: no interrupt adds to them */
+    PMU_INTERRUPTS,
     PMU_EVENT_COUNT
 };
 
@@ -38,6 +58,8 @@ struct pmu_event_row {
     uint8_t umask;
     const char *name;  /* the vendor's; NULL: this family lacks the event */
     uint64_t counters; /* that can count it */
+    uint32_t flags;    /* PMU_EDGE, PMU_INVERT, PMU_THRESHOLD(n) */
+    bool near;         /* not quite what enum pmu_event says: micro-operations, speculation, lines */
 };
 
 struct pmu_caps {
@@ -179,7 +201,28 @@ struct pmu_gate pmu_gate(unsigned ctr);
 /* For pmu.c and the drivers: whether the driver knows this processor, and what it has. */
 bool intel_probe(struct pmu_caps *caps);
 bool amd_probe(struct pmu_caps *caps);
-extern const struct pmu_event_row intel_architectural_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row amd_k8_events[PMU_EVENT_COUNT];
+/* The table of a processor; a family that we do not know gets what it is most like. */
+const struct pmu_event_row *intel_table(unsigned family, unsigned model, bool small_core);
+const struct pmu_event_row *amd_table(unsigned family, unsigned model);
+extern const struct pmu_event_row amd_10h_events[PMU_EVENT_COUNT];
 extern const struct pmu_event_row amd_bulldozer_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row amd_zen_events[PMU_EVENT_COUNT];
+extern const struct pmu_event_row amd_k8_events[PMU_EVENT_COUNT];
+extern const struct pmu_event_row amd_zen1_events[PMU_EVENT_COUNT];
+extern const struct pmu_event_row amd_zen2_events[PMU_EVENT_COUNT];
+extern const struct pmu_event_row amd_zen3_events[PMU_EVENT_COUNT];
+extern const struct pmu_event_row amd_zen4_events[PMU_EVENT_COUNT];
+extern const struct pmu_event_row amd_zen5_events[PMU_EVENT_COUNT];
+extern const struct pmu_event_row intel_architectural_events[PMU_EVENT_COUNT];
+extern const struct pmu_event_row intel_broadwell_events[PMU_EVENT_COUNT];
+extern const struct pmu_event_row intel_golden_cove_events[PMU_EVENT_COUNT];
+extern const struct pmu_event_row intel_goldmont_events[PMU_EVENT_COUNT];
+extern const struct pmu_event_row intel_gracemont_events[PMU_EVENT_COUNT];
+extern const struct pmu_event_row intel_granite_rapids_events[PMU_EVENT_COUNT];
+extern const struct pmu_event_row intel_haswell_events[PMU_EVENT_COUNT];
+extern const struct pmu_event_row intel_ice_lake_events[PMU_EVENT_COUNT];
+extern const struct pmu_event_row intel_nehalem_events[PMU_EVENT_COUNT];
+extern const struct pmu_event_row intel_sandy_bridge_events[PMU_EVENT_COUNT];
+extern const struct pmu_event_row intel_sapphire_rapids_events[PMU_EVENT_COUNT];
+extern const struct pmu_event_row intel_silvermont_events[PMU_EVENT_COUNT];
+extern const struct pmu_event_row intel_skylake_events[PMU_EVENT_COUNT];
+extern const struct pmu_event_row intel_skylake_server_events[PMU_EVENT_COUNT];

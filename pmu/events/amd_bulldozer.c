@@ -1,15 +1,51 @@
 /* SPDX-License-Identifier: MIT */
-/* AMD family 15h: cycles and cache only on counters 0 to 2.
- * Source: BIOS and Kernel Developer's Guide for family 15h, "Performance counter events". */
+/* AMD Family 15h (Bulldozer..Excavator).
+ * Source: AMD BIOS and Kernel Developer's Guides, "performance counter events"; names as libpfm4 has them. */
 #include "pmu/pmu.h"
 
-#define LOW_THREE (PMU_GP(0) | PMU_GP(1) | PMU_GP(2))
-
 const struct pmu_event_row amd_bulldozer_events[PMU_EVENT_COUNT] = {
-    [PMU_CYCLES]         = { 0x076, 0x00, "CPU Clocks not Halted", LOW_THREE },
-    [PMU_INSTRUCTIONS]   = { 0x0c0, 0x00, "Retired Instructions", PMU_ANY_GP },
-    [PMU_LLC_REFERENCES] = { 0x07d, 0x07, "Requests to L2 Cache", LOW_THREE },
-    [PMU_LLC_MISSES]     = { 0x07e, 0x17, "L2 Cache Misses", LOW_THREE },
-    [PMU_BRANCHES]       = { 0x0c2, 0x00, "Retired Branch Instructions", PMU_ANY_GP },
-    [PMU_BRANCH_MISSES]  = { 0x0c3, 0x00, "Retired Mispredicted Branch Instructions", PMU_ANY_GP },
+    [PMU_LLC_REFERENCES] = { 0x7d, 0x07, "Requests to L2 Cache",
+        PMU_FIRST(3), 0, false },
+    [PMU_INSTRUCTIONS] = { 0xc0, 0x00, "RETIRED_INSTRUCTIONS",
+        PMU_FIRST(6), 0, false },
+    [PMU_PIPELINE_DRY] = { 0xd0, 0x00, "DECODER_EMPTY",
+        PMU_FIRST(3), 0, false },
+    [PMU_LOADS] = { 0x29, 0x05, "LS_DISPATCH:LOADS|LOAD_OP_STORES",
+        PMU_FIRST(6), 0, true },
+    [PMU_PIPELINE_FROZEN] = { 0xd1, 0x00, "DISPATCH_STALLS",
+        PMU_FIRST(3), 0, false },
+    [PMU_BRANCHES] = { 0xc2, 0x00, "RETIRED_BRANCH_INSTRUCTIONS",
+        PMU_FIRST(6), 0, false },
+    [PMU_NONISSUES] = { 0xc1, 0x00, "RETIRED_UOPS",
+        PMU_FIRST(6), PMU_THRESHOLD(1) | PMU_INVERT, true },
+    [PMU_L1D_MISSES] = { 0x41, 0x01, "DATA_CACHE_MISSES:DC_MISS_STREAMING_STORE",
+        PMU_FIRST(6), 0, false },
+    [PMU_L1I_MISSES] = { 0x81, 0x00, "INSTRUCTION_CACHE_MISSES",
+        PMU_FIRST(3), 0, false },
+    [PMU_LLC_MISSES] = { 0x7e, 0x17, "L2_CACHE_MISS:ALL",
+        PMU_FIRST(3), 0, false },
+    [PMU_BRANCH_MISSES] = { 0xc3, 0x00, "RETIRED_MISPREDICTED_BRANCH_INSTRUCTIONS",
+        PMU_FIRST(6), 0, false },
+    [PMU_STORES] = { 0x29, 0x06, "LS_DISPATCH:STORES|LOAD_OP_STORES",
+        PMU_FIRST(6), 0, true },
+    [PMU_FP_INSTRUCTIONS] = { 0xcb, 0x07, "RETIRED_MMX_FP_INSTRUCTIONS:ALL",
+        PMU_FIRST(6), 0, true },
+    [PMU_ISSUE_2] = { 0xc1, 0x00, "RETIRED_UOPS",
+        PMU_FIRST(6), PMU_THRESHOLD(2), true },
+    [PMU_ISSUE_3] = { 0xc1, 0x00, "RETIRED_UOPS",
+        PMU_FIRST(6), PMU_THRESHOLD(3), true },
+    [PMU_ISSUE_4] = { 0xc1, 0x00, "RETIRED_UOPS",
+        PMU_FIRST(6), PMU_THRESHOLD(4), true },
+    [PMU_CYCLES] = { 0x76, 0x00, "CPU_CLK_UNHALTED",
+        PMU_FIRST(3), 0, false },
+    [PMU_L1I_READS] = { 0x80, 0x00, "INSTRUCTION_CACHE_FETCHES",
+        PMU_FIRST(3), 0, false },
+    [PMU_L1D_ACCESSES] = { 0x40, 0x00, "DATA_CACHE_ACCESSES",
+        PMU_FIRST(6), 0, false },
+    [PMU_LOCKED] = { 0x24, 0x01, "LOCKED_OPS:EXECUTED",
+        PMU_FIRST(6), 0, true },
+    [PMU_MISALIGNED] = { 0x47, 0x00, "MISALIGNED_ACCESSES",
+        PMU_FIRST(6), 0, true },
+    [PMU_INTERRUPTS] = { 0xcf, 0x00, "INTERRUPTS_TAKEN",
+        PMU_FIRST(6), 0, false },
 };
