@@ -96,8 +96,11 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -c -o $@ $<
 
+$(BUILD)/ntpmu.iso: $(BUILD)/ntpmu.bin boot/mkiso boot/grub.cfg
+	boot/mkiso $< $@
+
 # What the targets below need on Debian and Ubuntu.
-PACKAGES := qemu-system-x86 grub-pc-bin grub-efi-amd64-bin xorriso mtools nasm gcc g++ binutils make clang clang-tools \
+PACKAGES := qemu-system-x86 grub-pc-bin grub-efi-amd64-bin grub-common xorriso mtools ovmf seabios nasm gcc g++ binutils make clang clang-tools \
             cppcheck perl libtap-formatter-junit-perl bochs gdb
 
 help:
@@ -108,6 +111,8 @@ help:
 	@echo 'make list       every test with its meaning'
 	@echo 'make test       the whole matrix of machines through prove; JUNIT=file writes JUnit XML'
 	@echo 'make check      include rules, gcc and clang without warnings, static analysis, same bytes twice'
+	@echo 'make iso        $(BUILD)/ntpmu.iso: BIOS and UEFI, CD and USB stick'
+	@echo 'make usb        writes it to the stick DEV=/dev/sdX, after asking'
 	@echo 'make debug      QEMU waits for gdb; symbols loaded'
 	@echo 'make clean'
 
@@ -120,6 +125,11 @@ deps:
 	root=; [ "$$(id -u)" = 0 ] || root=sudo; \
 	[ -z "$$root" ] || command -v sudo >/dev/null || { echo "As root: apt-get install$$missing"; exit 1; }; \
 	$$root apt-get -q update && $$root env DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends $$missing
+
+iso: $(BUILD)/ntpmu.iso
+
+usb: iso
+	@boot/mkusb $(BUILD)/ntpmu.iso '$(DEV)'
 
 run: all
 	@PROGRAM='$(PROGRAM)' tests/run
@@ -134,8 +144,8 @@ debug: all
 
 PROVE := prove $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit)
 
-test: all
-	$(PROVE) tests/runner.t tests/matrix.t $(if $(JUNIT),> $(JUNIT))
+test: all iso
+	$(PROVE) tests/runner.t tests/usb.t tests/boot.t tests/matrix.t $(if $(JUNIT),> $(JUNIT))
 
 check:
 	prove -v tests/check.t
@@ -149,4 +159,4 @@ ifneq ($(filter deps,$(MAKECMDGOALS)),)
 endif
 
 -include $(OBJ:.o=.d) $(UOBJ:.o=.d)
-.PHONY: FORCE all help deps run list debug test check clean
+.PHONY: FORCE all help deps iso usb run list debug test check clean

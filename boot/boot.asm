@@ -13,6 +13,15 @@ section .multiboot align=8
 mb2:
     dd MB2_MAGIC, 0, mb2_end - mb2, -(MB2_MAGIC + (mb2_end - mb2))
     align 8
+    dw 2, 0                             ; where in memory: the file is flat
+    dd 24, mb2, load_start, load_end, bss_end
+    align 8
+    dw 3, 0                             ; entry
+    dd 12, _start
+    align 8
+    dw 5, 1                             ; a linear framebuffer, if there can be one: any size, 32 bits
+    dd 20, 0, 0, 32
+    align 8
     dw 0, 0
     dd 8
 mb2_end:

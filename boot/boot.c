@@ -6,6 +6,7 @@
 #include "kernel/layout.h"
 #include "kernel/main.h"
 #include "kernel/print.h"
+#include "kernel/string.h"
 #include "pmu/virt/virt.h"
 
 static struct boot_info boot_info;
@@ -38,8 +39,17 @@ static void add_memory(struct boot_info *info, uint64_t start, uint64_t size, ui
         info->memory[info->memory_count++] = (struct boot_memory){ start, size };
 }
 
+/* Multiboot 1 says nothing of the screen; its loaders here are BIOS ones, whose data area knows the mode. */
+static void read_bios_screen(struct screen *to)
+{
+    const uint8_t *mode = at(0x449);
+    if (*mode == 2 || *mode == 3)
+        *to = (struct screen){ 0xb8000, 160, 80, 25, SCREEN_TEXT, 0, 0, 0 };
+}
+
 static void read_mb1(struct boot_info *info, const struct mb1_info *mb)
 {
+    read_bios_screen(&info->screen);
     if (mb->flags & MB1_HAS_LINE)
         copy_line(info->line, at(mb->cmdline), BOOT_LINE_MAX);
     if (mb->flags & MB1_HAS_MODULES && mb->mods_count) {
@@ -69,6 +79,20 @@ static void read_mb2_map(struct boot_info *info, const struct mb2_map *map)
     }
 }
 
+static void read_screen(struct screen *to, const struct mb2_screen *from)
+{
+    bool text = from->kind == MB2_SCREEN_TEXT;
+    if (from->size < sizeof *from - 6 || (!text && (from->kind != MB2_SCREEN_RGB || from->bits != 32)))
+        return;
+    *to = (struct screen){ from->address, from->pitch, from->width, from->height,
+                           text ? SCREEN_TEXT : SCREEN_PIXELS, 0, 0, 0 };
+    if (!text) {
+        to->red_at = from->red_at & 31;
+        to->green_at = from->green_at & 31;
+        to->blue_at = from->blue_at & 31;
+    }
+}
+
 static void read_mb2(struct boot_info *info, const uint8_t *mb)
 {
     const uint8_t *end = mb + *(const uint32_t *)mb;
@@ -83,6 +107,10 @@ static void read_mb2(struct boot_info *info, const uint8_t *mb)
                        (const char *)tag->data + 8, tag->size - sizeof *tag - 8);
         if (tag->type == MB2_TAG_MAP)
             read_mb2_map(info, (const void *)tag);
+        if (tag->type == MB2_TAG_SCREEN)
+            read_screen(&info->screen, (const void *)tag);
+        if (tag->type == MB2_TAG_EFI64)
+            info->efi = true;
         /* Tag 15 (ACPI 2) is better than 14 (ACPI 1), whichever comes first. */
         if (tag->type == MB2_TAG_RSDP2 || (tag->type == MB2_TAG_RSDP1 && !info->rsdp_given)) {
             for (unsigned i = 0; i < sizeof info->rsdp; i++)
@@ -144,6 +172,39 @@ bool boot_word(const struct boot_info *info, const char *wanted)
     return false;
 }
 
+static bool is_path(const char *word, unsigned length)
+{
+    for (unsigned i = 0; i < length && word[i] != '='; i++)
+        if (word[i] == '/')
+            return true;
+    return false;
+}
+
+/* A word that nobody will ask for is a slip that somebody wants to know of. The first may be the file's name. */
+static void name_strange_words(const struct boot_info *info)
+{
+    static const char known[] = " vpmu= fault= counters= tests= seed= list payload program verbose safe ";
+    const char *word;
+    char text[40];
+    unsigned length, shown = 0;
+    for (unsigned n = 0; (word = word_at(info->line, n, &length)) && shown < 8; n++) {
+        unsigned key = 0;
+        while (key < length && word[key] != '=')
+            key++;
+        key += key < length;
+        bool found = n == 0 && is_path(word, length);
+        for (const char *k = known; *k && !found; k++)
+            found = *k == ' ' && strlen(k + 1) > key && memcmp(k + 1, word, key) == 0 && k[key + 1] == ' ';
+        if (found)
+            continue;
+        memcpy(text, word, length < sizeof text - 1 ? length : sizeof text - 1);
+        text[length < sizeof text - 1 ? length : sizeof text - 1] = 0;
+        print("%s%s", shown++ ? " " : "# boot: not understood, ignored: ", text);
+    }
+    if (shown)
+        print("\n");
+}
+
 void boot_main(uint32_t magic, uint32_t info_address);
 void boot_main(uint32_t magic, uint32_t info_address)
 {
@@ -154,8 +215,16 @@ void boot_main(uint32_t magic, uint32_t info_address)
         read_mb1(&boot_info, at(info_address));
     else if (magic == MB2_BOOT_MAGIC)
         read_mb2(&boot_info, at(info_address));
-    print("\n# ntpmu: boot by multiboot %s, command line \"%s\"\n",
+    screen_init(&boot_info.screen);
+    print_begin();
+    print("# ntpmu: boot by multiboot %s, command line \"%s\"\n",
           magic == MB1_BOOT_MAGIC ? "1" : magic == MB2_BOOT_MAGIC ? "2" : "(unknown magic)", boot_info.line);
+    name_strange_words(&boot_info);
+    if (boot_info.screen.kind == SCREEN_NONE)
+        print("# screen: none that the loader tells of\n");
+    else
+        print("# screen: %u x %u %s at %lx\n", boot_info.screen.width, boot_info.screen.height,
+              boot_info.screen.kind == SCREEN_TEXT ? "characters" : "pixels", boot_info.screen.address);
     bool virtual = boot_option(&boot_info, "vpmu", model, sizeof model);
     if (boot_word(&boot_info, "payload")) {
         struct payload payload;

@@ -4,6 +4,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include "kernel/screen.h"
 
 #define BOOT_MEMORY_MAX 64
 #define BOOT_LINE_MAX 512
@@ -18,6 +19,8 @@ struct boot_info {
     unsigned memory_count;
     uint32_t module_start, module_end;  /* the first module, physical; both 0: none */
     char module_line[BOOT_LINE_MAX];
+    bool efi;         /* started by UEFI */
+    struct screen screen;
     bool rsdp_given;  /* multiboot 2 tag 14 or 15 */
     uint8_t rsdp[36]; /* its copy of the RSDP */
 };
@@ -49,12 +52,23 @@ struct mb1_map_entry {
     uint32_t type;
 } __attribute__((packed));
 
-enum { MB2_TAG_END = 0, MB2_TAG_LINE = 1, MB2_TAG_MODULE = 3, MB2_TAG_MAP = 6, MB2_TAG_RSDP1 = 14, MB2_TAG_RSDP2 = 15 };
+enum { MB2_TAG_END = 0, MB2_TAG_LINE = 1, MB2_TAG_MODULE = 3, MB2_TAG_MAP = 6, MB2_TAG_SCREEN = 8, MB2_TAG_EFI64 = 12,
+       MB2_TAG_RSDP1 = 14, MB2_TAG_RSDP2 = 15 };
 
 struct mb2_tag {
     uint32_t type, size;
     uint8_t data[];
 };
+
+struct mb2_screen {
+    uint32_t type, size;
+    uint64_t address;
+    uint32_t pitch, width, height;
+    uint8_t bits, kind; /* MB2_SCREEN_... */
+    uint16_t reserved;
+    uint8_t red_at, red_bits, green_at, green_bits, blue_at, blue_bits; /* of MB2_SCREEN_RGB */
+} __attribute__((packed));
+enum { MB2_SCREEN_RGB = 1, MB2_SCREEN_TEXT = 2 };
 
 struct mb2_map {
     uint32_t type, size, entry_size, version;

@@ -10,6 +10,7 @@
 #include "kernel/phys.h"
 #include "kernel/print.h"
 #include "kernel/sched.h"
+#include "kernel/screen.h"
 #include "kernel/smp.h"
 #include "kernel/syscall.h"
 #include "kernel/thread.h"
@@ -24,6 +25,7 @@ const struct boot_info *kernel_boot_info;
 void machine_exit(unsigned code)
 {
     out32(0xf4, code);
+    reboot_on_key();
     for (;;)
         cli_hlt();
 }
@@ -71,13 +73,17 @@ void kernel_main(const struct boot_info *info)
     trap_init();
     phys_init(info);
     vm_init();
+    screen_map();
     apic_init_cpu();
     start_time();
     pmu_init();
     kernel_init_cpu();
     sti();
     acpi_read(info, &acpi);
-    smp_start(&acpi);
+    if (boot_word(info, "safe"))
+        print("# safe: one CPU only, no NMI\n");
+    else
+        smp_start(&acpi);
     sched_start_timers();
     choose_policy(info);
     print("# cpu: %s %s, %u running; memory: %lu MB; tick %lu us\n", cpu_features.vendor, cpu_features.name,

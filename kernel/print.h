@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 __attribute__((format(printf, 1, 2))) void print(const char *format, ...);
 void print_va(const char *format, va_list args);
@@ -15,6 +16,14 @@ void format_to(void (*put)(void *context, char c), void *context, const char *fo
 /* From now on print takes no lock: the machine is dying. */
 void print_break_lock(void);
 
+/* A line for the screen only; the bottom line of the screen. */
+__attribute__((format(printf, 1, 2))) void print_screen(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void print_status(const char *format, ...);
+/* Prints the line where the stream begins; from here on its bytes are counted and summed up (CRC-32). */
+void print_begin(void);
+uint32_t print_checksum(uint64_t *bytes);
+
 /* serial.c: COM1 at 115200 8N1; does nothing, and never blocks, where there is no UART. */
 void serial_init(void);
 void serial_put(char c);
+bool serial_received(void); /* whether a byte came; it is dropped */

@@ -6,6 +6,7 @@
 
 #define COM1 0x3f8
 enum { DATA = 0, IER = 1, FCR = 2, LCR = 3, MCR = 4, LSR = 5, SCRATCH = 7 };
+#define LSR_RECEIVED 0x01
 #define LSR_EMPTY 0x20
 #define POLL_LIMIT 100000 /* port reads, far more than the 87 us of one byte */
 
@@ -40,4 +41,12 @@ void serial_put(char c)
             return;
         }
     out8(COM1 + DATA, (uint8_t)c);
+}
+
+bool serial_received(void)
+{
+    if (!present || !(in8(COM1 + LSR) & LSR_RECEIVED))
+        return false;
+    in8(COM1 + DATA);
+    return true;
 }

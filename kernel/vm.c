@@ -83,6 +83,15 @@ void vm_init(void)
     vm_init_cpu();
 }
 
+bool vm_map_device(uint64_t physical, uint64_t size)
+{
+    if (physical < DIRECT_SIZE || size > DIRECT_SIZE || physical + size > VM_WINDOW - DIRECT_MAP)
+        return false;
+    for (uint64_t p = physical & ~(LARGE_PAGE - 1); p < physical + size; p += LARGE_PAGE)
+        map_kernel(DIRECT_MAP + p, p, 1, PTE_WRITE | nx | PTE_UNCACHED);
+    return true;
+}
+
 void vm_init_cpu(void)
 {
     if (nx)

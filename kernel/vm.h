@@ -21,6 +21,9 @@
 void vm_init(void);
 void vm_init_cpu(void);
 
+/* Adds device memory above 4 GB to the direct map, uncached; before there are processes. False: too far up. */
+bool vm_map_device(uint64_t physical, uint64_t size);
+
 /* A top-level table with the kernel's half; NULL without memory. vm_destroy drops a user of each page mapped. */
 uint64_t *vm_create(void);
 void vm_destroy(uint64_t *pml4);

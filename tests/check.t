@@ -10,7 +10,7 @@ use File::Find;
 my $out = 'build/check';
 delete @ENV{qw(MAKEFLAGS MFLAGS BUILD CC UBSAN)};
 my @sources = sort grep { -f && m{\.(c|h|asm|cpp)$} } tree(qw(boot kernel hal pmu tests));
-my @texts = (@sources, qw(Makefile linker.ld .ci/run README.md), grep { -f && m{/(run|judge|[^/]*\.t)$|/skips/} } tree('tests'));
+my @texts = (@sources, qw(Makefile linker.ld .ci/run README.md), qw(boot/mkiso boot/mkusb boot/grub.cfg), grep { -f && m{/(run|judge|[^/]*\.(t|pm))$|/skips/} } tree('tests'));
 
 sub tree
 {
@@ -70,7 +70,7 @@ my $leaf = 'layout|x86|msr|cpu|assert|print|lock|string';
 # Who may include what of ours; the first match counts.
 my @may_include = (
     [qr{^tests/},       qr{.}],
-    [qr{^boot/},        qr{^(boot/\w+|kernel/(layout|x86|msr|print|main|string|assert)|pmu/virt/virt)\.h$}],
+    [qr{^boot/},        qr{^(boot/\w+|kernel/(layout|x86|msr|print|main|screen|string|assert)|pmu/virt/virt)\.h$}],
     [qr{^kernel/user/}, qr{^kernel/(user/\w+|nt|ntddk|nt_profile|layout|string|print)\.h$}],
     [qr{^kernel/main\.c$}, qr{^(kernel/\w+|boot/multiboot|hal/(hal|apic)|pmu/pmu)\.h$}],
     [qr{^kernel/(acpi|phys|smp)\.c$}, qr{^(kernel/\w+|boot/multiboot|hal/(hal|apic))\.h$}],    # struct boot_info
@@ -115,10 +115,10 @@ sub check_includes
 
 # --- symbols: the same rules for what the linker sees; first match counts
 
-my $leaf_code = qr{^kernel/(print|format|panic|lock|string|cpu|serial)\b};
+my $leaf_code = qr{^kernel/(print|format|panic|lock|string|cpu|serial|screen)\b};
 my @may_use = (
     [qr{^tests/},          qr{.}],
-    [qr{^boot/},           qr{^(boot/|pmu/virt/|kernel/(print|string|panic|serial|main|smp)\b)}],
+    [qr{^boot/},           qr{^(boot/|pmu/virt/|kernel/(print|string|panic|serial|screen|main|smp)\b)}],
     [qr{^kernel/user/},    qr{^(kernel/user/|ring3/|kernel/(string|format)|tests/)}],
     [qr{^kernel/main\.},   qr{^((boot|kernel|hal|tests)/|pmu/(pmu|counter)\b)}],
     [qr{^kernel/thread\b}, qr{^(kernel/|hal/)}],    # where ring-3 threads begin

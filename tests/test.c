@@ -17,6 +17,7 @@
 #include "kernel/x86.h"
 #include "pmu/pmu.h"
 #include "tests/program.h"
+#include "tests/summary.h"
 #include "tests/user.h"
 
 #define WATCHDOG_NS 2000000000u      /* of a test, unless the machine is slow */
@@ -28,8 +29,8 @@
 extern const struct test *const tests_start[], *const tests_end[];
 
 static struct test_report report; /* of the running test; atomic */
-static struct test_report total;
-static unsigned passed, failed, skipped;
+static struct summary sum;
+static bool verbose;
 static uint64_t watchdog_ns = WATCHDOG_NS;
 
 void (*test_on_failure)(void);
@@ -104,13 +105,12 @@ void test_note(const char *format, ...)
 
 bool test_has_pmu(void) { return hal_counter_count() > 0; }
 
+/* The verdict says once why there is none. */
 bool test_skip_without_pmu(void)
 {
-    static char reason[200];
     if (hal_counter_count())
         return false;
-    print_to(reason, sizeof reason, "no PMU: %s", pmu_verdict_text(pmu_verdict()));
-    test_skip(reason);
+    test_skip("no PMU");
     return true;
 }
 
@@ -240,13 +240,15 @@ static unsigned wall_second(void)
 }
 
 /* False when the thread is stuck. */
-static bool wait_watched(struct thread *thread)
+static bool wait_watched(const struct test *test, struct thread *thread)
 {
     uint64_t end = sched_time_ns() + watchdog_ns;
     unsigned last = wall_second(), seconds = 0;
     while (sched_wait(&thread->object, sched_time_ns() + WATCH_NS, Executive) == STATUS_TIMEOUT) {
         unsigned now = wall_second();
         seconds += (now + 60 - last) % 60;
+        if (now != last)
+            summary_progress(test, &sum);
         last = now;
         if (sched_time_ns() > end || seconds > WATCHDOG_SECONDS)
             return false;
@@ -259,9 +261,11 @@ static void run_watched(const struct test *test)
     struct process *process = test->ring3 ? process_create() : NULL;
     struct thread *thread = test->ring3 ? process ? user_start(process, test->function, 0) : NULL
                                         : thread_create(test->name, run_body, (void *)test, SMP_ALL);
-    if (!CHECK(thread != NULL))
+    if (!thread) {
+        CHECK(thread != NULL);
         return;
-    if (!wait_watched(thread))
+    }
+    if (!wait_watched(test, thread))
         end_stuck(test, thread);
     if (test->ring3) {
         if (!CHECK_STATUS(thread->exit_status, STATUS_SUCCESS))
@@ -274,6 +278,9 @@ static void run_watched(const struct test *test)
 
 static void run_one(const struct test *test, unsigned number)
 {
+    if (verbose)
+        print("# %s.%s: %s\n", test->group, test->name, test->meaning);
+    summary_progress(test, &sum);
     struct left_over before = look();
     report = (struct test_report){ 0 };
     run_watched(test);
@@ -283,31 +290,41 @@ static void run_one(const struct test *test, unsigned number)
         print("# nothing was checked\n");
     }
     if (report.failures) {
-        failed++;
+        sum.failed++;
         print("not ok %u - %s.%s\n", number, test->group, test->name);
     } else if (report.skip) {
-        skipped++;
+        sum.skipped++;
         print("ok %u - %s.%s # SKIP %s\n", number, test->group, test->name, report.skip);
     } else {
-        passed++;
+        sum.passed++;
         print("ok %u - %s.%s\n", number, test->group, test->name);
     }
-    total.checks += report.checks;
+    sum.checks += report.checks;
 }
 
+/* The end of the stream: totals, then the verdict with a checksum of all that came before it. */
 static unsigned conclude(void)
 {
-    print("# %u passed, %u failed, %u skipped, %lu checks\n", passed, failed, skipped, total.checks);
-    if (failed) {
-        print("# FAIL %u of %u tests\n", failed, passed + failed + skipped);
-        return EXIT_FAIL;
+    char verdict[240];
+    unsigned end = EXIT_PASS, all = sum.passed + sum.failed + sum.skipped;
+    print("# %u passed, %u failed, %u skipped, %lu checks\n", sum.passed, sum.failed, sum.skipped, sum.checks);
+    if (sum.failed) {
+        end = EXIT_FAIL;
+        print_to(verdict, sizeof verdict, "# FAIL %u of %u tests", sum.failed, all);
+    } else if (!all) {
+        end = EXIT_NOTHING;
+        print_to(verdict, sizeof verdict, "# NONE no test has such a name");
+    } else if (!hal_counter_count()) {
+        end = EXIT_NOTHING;
+        print_to(verdict, sizeof verdict, "# NONE no test that counts could run: %s", pmu_verdict_text(pmu_verdict()));
+    } else {
+        print_to(verdict, sizeof verdict, "# PASS %u tests", sum.passed);
     }
-    if (!hal_counter_count()) {
-        print("# NONE no test that counts could run: %s\n", pmu_verdict_text(pmu_verdict()));
-        return EXIT_NOTHING;
-    }
-    print("# PASS %u tests\n", passed);
-    return EXIT_PASS;
+    uint64_t bytes;
+    uint32_t crc = print_checksum(&bytes);
+    print("%s [%lu bytes, crc32 %08x]\n", verdict, bytes, crc);
+    summary_show(&sum, verdict);
+    return end;
 }
 
 /* A machine may be a thousand times slower than we think: it gets more time, not a failure. */
@@ -327,6 +344,7 @@ static void run_all(const char *patterns, bool only_list)
         struct test test = user_test(*t);
         count += chosen(&test, patterns);
     }
+    sum.planned = count;
     if (!only_list)
         print("TAP version 13\n1..%u\n", count);
     for (const struct test *const *t = tests_start; t < tests_end; t++) {
@@ -345,6 +363,7 @@ void init_thread(void *unused)
     char patterns[BOOT_LINE_MAX] = "";
     (void)unused;
     boot_option(kernel_boot_info, "tests", patterns, sizeof patterns);
+    verbose = boot_word(kernel_boot_info, "verbose");
     if (boot_word(kernel_boot_info, "list")) {
         run_all(patterns, true);
         machine_exit(EXIT_PASS);

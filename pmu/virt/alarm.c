@@ -120,6 +120,8 @@ static bool try_route(struct vcpu *v, unsigned try_timer, unsigned try_pin)
     pin = try_pin;
     redirect(1, v->host_apic_id << 24);
     redirect(0, REDIRECT_NMI);
+    /* First a time that is far off: the one of reset has passed, for an emulator, and would ring at once. */
+    *reg64(HPET, HPET_TIMERS + 32 * timer + 8) = *reg64(HPET, HPET_COUNTER) + (1u << 30);
     *reg(HPET, HPET_TIMERS + 32 * timer) = pin << 9 | TIMER_ENABLE;
     owner = v;
     alarm_want(v, rdtsc() + PROOF);

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+#include "tests/test.h"
+
+struct summary {
+    unsigned planned, passed, failed, skipped;
+    uint64_t checks;
+};
+
+/* Before and, if it takes long, during a test. */
+void summary_progress(const struct test *test, const struct summary *summary);
+/* The last page. */
+void summary_show(const struct summary *summary, const char *verdict);

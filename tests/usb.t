@@ -1,0 +1,101 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# What `make usb` does to a file, a loop device and disks that exist only in a folder made here, refusals first.
+use strict;
+use warnings FATAL => 'all';
+use File::Path 'make_path';
+use File::Temp 'tempdir';
+use Test::More;
+
+my $dir = tempdir(CLEANUP => 1);
+my $image = "$dir/image";
+
+sub file
+{
+    my ($name, $text) = @_;
+    open my $out, '>:raw', $name or die "$name: $!";
+    print $out $text;
+    close $out;
+}
+
+sub content
+{
+    my ($name) = @_;
+    open my $in, '<:raw', $name or return '';
+    local $/;
+    return <$in> // '';
+}
+
+# A disk of the pretended system: a file named as the device, and its folder in /sys.
+sub disk
+{
+    my ($name, %has) = @_;
+    my $sys = "$dir/root/sys/class/block/$name";
+    make_path("$sys/device", map { "$sys/$_" } @{ $has{folders} // [] });
+    file("$dir/$name", 'old' x 20000);
+    file("$sys/$_", $has{$_}) for grep { $_ ne 'folders' } keys %has;
+    file("$sys/device/model", "Stick 3000\n");
+}
+
+sub refused
+{
+    my ($name, $dev, $says, $answer) = @_;
+    my $before = content($dev);
+    my $output = `echo "@{[$answer // 'yes']}" | ROOT=$dir/root boot/mkusb $image '$dev' 2>&1`;
+    ok($? >> 8 == 1 && $output =~ $says && $output =~ /nothing was written$/ && content($dev) eq $before, "refused: $name")
+        or diag("status $?: $output");
+}
+
+sub written
+{
+    my ($name, $dev, $says) = @_;
+    my $output = `echo yes | ROOT=$dir/root boot/mkusb $image '$dev' 2>&1`;
+    ok($? == 0 && $output =~ $says && substr(content($dev), 0, -s $image) eq content($image), "written: $name")
+        or diag("status $?: $output");
+}
+
+file($image, join '', map { chr rand 256 } 1 .. 40000);
+make_path("$dir/root/proc");
+disk('sdx', removable => "1\n", size => "117\n", ro => "0\n");
+disk('sdy', removable => "0\n", size => "117\n", ro => "0\n");
+disk('sdz', removable => "1\n", size => "117\n", ro => "1\n");
+disk('sdm', removable => "1\n", size => "117\n", ro => "0\n", folders => ['sdm1']);
+disk('sdh', removable => "1\n", size => "117\n", ro => "0\n", folders => ['holders/dm-0']);
+disk('sds', removable => "1\n", size => "10\n", ro => "0\n");
+disk('sdx1', removable => "1\n", size => "117\n", partition => "1\n");
+file("$dir/root/proc/mounts", "/dev/sdm1 /media/holiday vfat rw 0 0\n");
+file("$dir/root/proc/swaps", '');
+file("$dir/small", 'x');
+file("$dir/large", 'x' x 50000);
+
+refused('no DEV', '', qr/say which disk/);
+refused('a DEV that does not exist', "$dir/none", qr/does not exist/);
+refused('a folder', "$dir/root", qr/neither a disk nor a file/);
+refused('a character device', '/dev/null', qr/neither a disk nor a file/);
+refused('a partition', "$dir/sdx1", qr/a partition, not a whole disk/);
+refused('a fixed disk, by its model', "$dir/sdy", qr/Stick 3000.*not a removable disk/);
+refused('a write-protected stick', "$dir/sdz", qr/write-protected/);
+refused('a stick with a mounted partition', "$dir/sdm", qr{/dev/sdm1 is mounted on /media/holiday});
+refused('a stick that something holds', "$dir/sdh", qr/used by dm-0/);
+refused('a small stick', "$dir/sds", qr/too small: 5120 bytes, 40000 are needed/);
+refused('a small file', "$dir/small", qr/too small/);
+refused('no yes', "$dir/sdx", qr/Stick 3000.*the answer was not yes/s, 'y');
+SKIP: {
+    skip 'root may write to anything', 1 if $> == 0;
+    chmod 0444, "$dir/sdx";
+    refused('an unreadable DEV', "$dir/sdx", qr/cannot be read and written/);
+    chmod 0644, "$dir/sdx";
+}
+written('a stick', "$dir/sdx", qr/Stick 3000.*Done: 40000 bytes written and compared/s);
+written('a file', "$dir/large", qr/a file.*Done/s);
+is(length content("$dir/large"), 50000, 'what lies behind the image stays');
+
+SKIP: {
+    my $loop = $> == 0 ? `losetup -f --show $dir/large 2>/dev/null` : '';
+    chomp $loop;
+    skip 'no loop device to be had here', 1 if !$loop;
+    my $output = `echo yes | boot/mkusb $image $loop 2>&1`;
+    ok($? == 0 && $output =~ /a loop device.*Done/s, 'written: a loop device') or diag($output);
+    system "losetup -d $loop";
+}
+done_testing;
