@@ -29,7 +29,7 @@ UOBJ   := $(UASM:%.asm=$(BUILD)/%.asm.o) $(UC:%.c=$(BUILD)/%.o) $(BUILD)/ring3/s
 
 # With PROGRAM=file.c or .cpp the image is another one: tests stay in it, the program comes beside them.
 OUT    := $(BUILD)$(if $(PROGRAM),/program)
-PROGRAM_OBJ := $(BUILD)/program/$(if $(filter %.c,$(PROGRAM)),c,cxx).o
+PROGRAM_OBJ := $(BUILD)/program/user.o
 POBJ   := $(RUNTIME:%.c=$(BUILD)/%.o) $(BUILD)/kernel/user/program.o $(BUILD)/kernel/user/ntdll.asm.o \
           $(BUILD)/ring3/string.o $(BUILD)/ring3/format.o
 IMAGES := $(BUILD)/ring3-image.o $(if $(PROGRAM),$(BUILD)/program/program-ring3-image.o)
@@ -64,13 +64,9 @@ $(BUILD)/program/program-ring3-image.o: $(PROGRAM_OBJ) $(POBJ)
 	objcopy --keep-global-symbol=user_program --keep-global-symbol=user_ctors --keep-global-symbol=user_ctors_end $@.all $@
 
 # Compiled each time: the next program may be another file.
-$(BUILD)/program/c.o: FORCE
+$(PROGRAM_OBJ): FORCE
 	@mkdir -p $(@D)
-	$(PROGRAM_C) -c -o $@ $(PROGRAM)
-
-$(BUILD)/program/cxx.o: FORCE
-	@mkdir -p $(@D)
-	$(PROGRAM_CXX) -c -o $@ $(PROGRAM)
+	$(if $(filter %.c,$(PROGRAM)),$(PROGRAM_C),$(PROGRAM_CXX)) -c -o $@ $(PROGRAM)
 
 $(BUILD)/layout.inc: kernel/layout.h
 	@mkdir -p $(@D)
@@ -145,7 +141,7 @@ debug: all
 PROVE := prove $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit)
 
 test: all iso
-	$(PROVE) tests/runner.t tests/usb.t tests/boot.t tests/matrix.t $(if $(JUNIT),> $(JUNIT))
+	$(PROVE) tests/runner.t tests/programs.t tests/usb.t tests/boot.t tests/matrix.t $(if $(JUNIT),> $(JUNIT))
 
 check:
 	prove -v tests/check.t

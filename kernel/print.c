@@ -6,6 +6,7 @@
 
 static uint32_t print_lock; /* 1 while a CPU prints; not a struct lock, which prints when it fails */
 static bool lock_broken;
+static char last = '\n'; /* L: print_lock */
 
 static uint32_t crc;        /* L: print_lock; CRC-32 of all bytes since print_begin */
 static uint64_t crc_bytes;  /* L: print_lock */
@@ -26,6 +27,7 @@ static void put_console(void *unused, char c)
     serial_put(c);
     sum_up((uint8_t)c); /* the carriage return does not count */
     screen_put(c);
+    last = c;
 }
 
 static void put_screen(void *unused, char c)
@@ -101,6 +103,12 @@ uint32_t print_checksum(uint64_t *bytes)
     *bytes = crc_bytes;
     unlock(flags);
     return sum;
+}
+
+void print_fresh_line(void)
+{
+    if (__atomic_load_n(&last, __ATOMIC_RELAXED) != '\n')
+        print("\n");
 }
 
 void print_break_lock(void) { __atomic_store_n(&lock_broken, true, __ATOMIC_RELAXED); }

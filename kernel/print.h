@@ -13,6 +13,8 @@ __attribute__((format(printf, 3, 4))) size_t print_to(char *buffer, size_t size,
 size_t print_to_va(char *buffer, size_t size, const char *format, va_list args);
 /* The same, character by character. */
 void format_to(void (*put)(void *context, char c), void *context, const char *format, va_list args);
+/* A newline, unless that was the last character. */
+void print_fresh_line(void);
 /* From now on print takes no lock: the machine is dying. */
 void print_break_lock(void);
 

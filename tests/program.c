@@ -43,6 +43,7 @@ unsigned program_run(void)
     struct thread *thread = thread_create_user("program", process, (uint64_t)user_program, 0, ~0ul);
     if (thread)
         sched_wait(&process->object, SCHED_FOREVER, Executive);
+    print_fresh_line();
     NTSTATUS status = thread ? process->exit_status : STATUS_NO_MEMORY;
     if (status == STATUS_SUCCESS)
         print("# PASS the program ended with 0\n");

@@ -1,0 +1,64 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# Programs of a user: the samples, and small ones that try what a program may expect. Each is built by make and run by
+# tests/run; its status and what it prints are checked.
+use strict;
+use warnings;
+use Test::More;
+
+my $build = ($ENV{BUILD} // 'build') . '/programs';
+delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS PROGRAM)};
+
+# Builds and runs; returns the status of tests/run and what the program printed.
+sub run
+{
+    my ($program, $variables) = @_;
+    my $made = `make -s BUILD=$build PROGRAM=$program 2>&1 </dev/null`;
+    return (-1, $made) if $?;
+    my $all = `$variables BUILD=$build PROGRAM=$program tests/run 2>&1 </dev/null`;
+    my $status = $? >> 8;
+    $all =~ s/.*?^# cpu: [^\n]*\n//ms;
+    return ($status, $all);
+}
+
+sub check
+{
+    my ($program, $variables, $want, @patterns) = @_;
+    my ($status, $output) = run($program, $variables);
+    my @missing = grep { $output !~ $_ } @patterns;
+    ok($status == $want && !@missing, "$program $variables")
+        or diag("status $status, want $want\n", map({ "must match $_\n" } @missing), $output);
+    return $output;
+}
+
+my $none = check('tests/samples/read.c', 'PMU=none', 1, qr/^KeSetHardwareCounterConfiguration: status 0xc0000002$/m);
+for my $policy ('', 'ARGS=counters=isolate ') {
+    my $read = check('tests/samples/read.c', "${policy}PMU=amd-v2", 0, map { qr/^$_: 4 counters, $_ switches, / } 1);
+    my @instructions = $read =~ /, (\d+) instructions/g;
+    is(@instructions, 10, 'ten readings');
+    ok(!(grep { $instructions[$_] <= $instructions[$_ - 1] } 1 .. 9), 'instructions grow from reading to reading');
+}
+check('tests/samples/inline.c', "PMU=$_", 0, qr/^one instruction: 1$/m, qr/^ten instructions: 10$/m,
+      qr/^a loop of 1000 turns: 2001$/m) for qw(intel-v2 amd-v2);
+
+my $threads = check('tests/samples/threads.c', 'PMU=amd-v2 SMP=4', 0, qr/^4 CPUs: /m);
+my %beside = map { $_ => 1 } $threads =~ /, (\d+) beside its loop,/g;
+is(keys %beside, 1, 'each thread counts its loop exactly') or diag($threads);
+my ($all, $outside) = $threads =~ /^4 CPUs: (\d+) .* (-?\d+)$/m;
+ok($all && $outside >= 0 && $outside < 0.001 * $all, 'their sum is the total of the CPUs, but for what is outside')
+    or diag($threads);
+
+# The host's C library knows what should come out.
+system "mkdir -p $build && gcc -w -o $build/format tests/programs/format.c";
+my ($status, $output) = run('tests/programs/format.c', 'PMU=none');
+my $want = `$build/format`;
+$output =~ s/# PASS [^\n]*\n\z//;
+is($status, 0, 'tests/programs/format.c');
+is($output, "$want\n", 'prints what the host prints');
+
+check('tests/programs/language.cpp', 'PMU=none', 0,
+      qr/\Abegin first\nbegin second\nsum 62437.500\nbegin dynamic\nend dynamic\nmemory 1 1\nno library 1, error 126\n/,
+      qr/no function 1, error 127\nbegin local\nend local\nend second\nend first\n# PASS/);
+check('tests/programs/fault.c', 'PMU=none', 1, qr/\Abefore\n# FAIL .* STATUS_ACCESS_VIOLATION 0xc0000005 .*, address 0x123\n/);
+check('tests/programs/refused.c', "PMU=$_", 0, qr/\A\d+ checks\n# PASS/) for qw(intel-v2 amd-v2);
+done_testing;

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* Eight threads share the CPUs; each counts its own instructions, wherever it runs. Then the sum of all against the
+ * running totals of the CPUs, which every profiled thread may read where it is (policy accumulate). */
+#include <stdio.h>
+#include <windows.h>
+#include <ntddk.h>
+
+#define THREADS 8
+#define CPUS_MAX 64
+#define TURN 2 /* instructions: DEC, JNZ */
+
+struct job {
+    ULONG64 turns, counted;
+    ULONG switches;
+};
+
+static ULONG64 read_counter(ULONG selector)
+{
+    ULONG64 low, high;
+    __asm__ volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(selector) : "memory");
+    return high << 32 | low;
+}
+
+static PERFORMANCE_DATA read(HANDLE profile)
+{
+    PERFORMANCE_DATA data = { .Size = sizeof data, .Version = PERFORMANCE_DATA_VERSION };
+    DWORD error = ReadThreadProfilingData(
+        profile, READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, &data);
+    if (error)
+        fprintf(stderr, "ReadThreadProfilingData: error %lu\n", error);
+    return data;
+}
+
+static DWORD WINAPI work(PVOID argument)
+{
+    struct job *job = argument;
+    ULONG64 turns = job->turns;
+    HANDLE profile;
+    if (EnableThreadProfiling(GetCurrentThread(), THREAD_PROFILING_FLAG_DISPATCH, 1, &profile))
+        return 1;
+    __asm__ volatile("1: dec %0\njnz 1b" : "+r"(turns) : : "cc");
+    PERFORMANCE_DATA data = read(profile);
+    job->counted = data.HwCounters[0].Value;
+    job->switches = data.ContextSwitchCount;
+    return DisableThreadProfiling(profile);
+}
+
+/* The running totals of all CPUs, added up; their number in *cpus. */
+static ULONG64 totals(ULONG selector, ULONG *cpus)
+{
+    ULONG64 sum = 0;
+    for (*cpus = 0; *cpus < CPUS_MAX && SetThreadAffinityMask(GetCurrentThread(), 1ull << *cpus); ++*cpus)
+        sum += read_counter(selector);
+    SetThreadAffinityMask(GetCurrentThread(), ~0ull);
+    return sum;
+}
+
+int main(void)
+{
+    HARDWARE_COUNTER counter = { PMCCounter, 0, 2 };
+    struct job jobs[THREADS];
+    HANDLE threads[THREADS], profile;
+    ULONG count, cpus;
+    ULONG64 sum = 0;
+
+    NTSTATUS status = KeSetHardwareCounterConfiguration(&counter, 1);
+    if (status == 0)
+        status = KeQueryHardwareCounterConfiguration(&counter, 1, &count);
+    if (status || EnableThreadProfiling(GetCurrentThread(), 0, 1, &profile)) {
+        fprintf(stderr, "no counter: status 0x%08lx\n", status);
+        return 1;
+    }
+    ULONG64 own = read(profile).HwCounters[0].Value, before = totals((ULONG)counter.Index, &cpus);
+    for (int i = 0; i < THREADS; i++) {
+        jobs[i] = (struct job){ .turns = 500000ull * (i + 1) };
+        threads[i] = CreateThread(NULL, 0, work, &jobs[i], 0, NULL);
+    }
+    WaitForMultipleObjects(THREADS, threads, TRUE, INFINITE);
+    ULONG64 all = totals((ULONG)counter.Index, &cpus) - before;
+    own = read(profile).HwCounters[0].Value - own;
+    for (int i = 0; i < THREADS; i++) {
+        printf("thread %d: %llu instructions, %llu beside its loop, %lu switches\n", i, jobs[i].counted,
+               jobs[i].counted - jobs[i].turns * TURN, jobs[i].switches);
+        sum += jobs[i].counted;
+    }
+    printf("%lu CPUs: %llu instructions; the threads %llu, this one %llu, outside of what was read %lld\n", cpus, all,
+           sum, own, (LONGLONG)(all - sum - own));
+    return (int)DisableThreadProfiling(profile);
+}
