@@ -242,7 +242,7 @@ sub check_clang { holds('clang builds without a warning', failure("$make BUILD=$
 
 sub check_cppcheck
 {
-    my $flags = '-q -j2 -itests/samples --enable=warning,performance,portability --std=c11 --platform=unix64 -I. -Ikernel/user '
+    my $flags = '-q -j2 -itests/samples -itests/programs --enable=warning,performance,portability --std=c11 --platform=unix64 -I. -Ikernel/user '
         . '--inline-suppr --error-exitcode=1 --suppress=missingIncludeSystem '
         # The linker's labels around a table are one object to us.
         . '--suppress=comparePointers --suppress=subtractPointers';
