@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* Exactness: the single-step trap as an oracle that shares nothing with the counters, and what interrupts and faults add
+ * to a count of ring 3: measured, reported, and subtracted by the number measured. */
+#include "hal/hal.h"
+#include "kernel/cpu.h"
+#include "kernel/irql.h"
+#include "kernel/sched.h"
+#include "kernel/smp.h"
+#include "kernel/thread.h"
+#include "kernel/trap.h"
+#include "tests/counting.h"
+#include "tests/lab.h"
+#include "tests/ring3/pmu_exact.h"
+#include "tests/user.h"
+#include "tests/vpmu.h"
+
+/* The traps of a stretch run with TF, less those around, against its table and its count. */
+static void oracle(unsigned ctr)
+{
+    static const struct lab_work *const works[] = { &lab_loop_work, &lab_memory_work, &lab_branches_work,
+                                                    &lab_exits_work };
+    if (!(pmu_counters_for(PMU_INSTRUCTIONS) >> ctr & 1))
+        SKIP("the processor does not count the event there");
+    /* The virtual PMU's hypervisor executes CPUID for its guest and forgets the guest's TF. */
+    unsigned last = vpmu_present() ? 3 : 4;
+    for (unsigned i = 0; i < last; i++)
+        for (unsigned n = 1; n < 30; n += 9) {
+            lab_catch();
+            lab_steps(works[i]->code, n);
+            uint64_t steps = lab_caught.steps - LAB_STEPS_AROUND;
+            lab_release();
+            CHECK_EQ(steps, (uint64_t)works[i]->each[LAB_INSTRUCTIONS] * n + works[i]->once[LAB_INSTRUCTIONS]);
+            LAB_CHECK_COUNT(lab_count(ctr, lab_select(ctr, PMU_KERNEL), 0, works[i]->code, n),
+                            steps + LAB_BEFORE + LAB_AFTER);
+        }
+}
+
+static uint64_t user_value(const struct process *process, const uint64_t *where)
+{
+    uint64_t value = 0;
+    CHECK(process_read(process, &value, (uint64_t)where, sizeof value));
+    return value;
+}
+
+/* One CPU's gates are ours while the thread runs there: its #DB traps are counted, whatever ring they come from. */
+TEST(pmu_exact, ring3_oracle, "ring 3 under TF takes as many traps as the counter counts instructions [VP-52 C-1.10]")
+{
+    unsigned ctr;
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        struct process *process = process_create();
+        struct thread *thread = NULL;
+        test_run_on(cpu);
+        KIRQL old = irql_raise(DISPATCH_LEVEL);
+        lab_catch();
+        irql_lower(old);
+        if (process)
+            thread = thread_create_user("oracle", process, (uint64_t)user_exact_steps, pmu_rdpmc_index(ctr),
+                                        1ul << cpu);
+        if (CHECK(thread != NULL))
+            sched_wait(&thread->object, SCHED_FOREVER, Executive);
+        unsigned steps = lab_caught.steps;
+        lab_release();
+        if (thread) {
+            CHECK_STATUS(thread->exit_status, STATUS_SUCCESS);
+            /* The least of several readings: nothing came between. */
+            LAB_CHECK_COUNT(user_value(process, &user_exact_counted), steps - USER_STEPS_AROUND);
+            object_release(&thread->object);
+        }
+        if (process)
+            object_release(&process->object);
+    }
+    test_run_anywhere();
+    counting_stop();
+}
+
+/* Ring 3 computes while ticks interrupt it. The first half measures what one interrupt adds, the second must be exact
+ * when that is taken off. */
+TEST(pmu_exact, interrupts, "what an interrupt adds to ring 3's count is measured, and taken off is exact [VP-52 C-3.20 C-3.21]")
+{
+    uint64_t half[2], ticks[2];
+    unsigned ctr;
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        for (unsigned i = 0; i < 2; i++) {
+            struct process *process = process_create();
+            REQUIRE(process != NULL);
+            uint64_t before = trap_counts[VECTOR_TIMER];
+            struct thread *thread = thread_create_user("interrupted", process, (uint64_t)user_exact_long,
+                                                       pmu_rdpmc_index(ctr), 1ul << cpu);
+            if (CHECK(thread != NULL))
+                sched_wait(&thread->object, SCHED_FOREVER, Executive);
+            ticks[i] = trap_counts[VECTOR_TIMER] - before;
+            half[i] = user_value(process, &user_exact_counted);
+            user_finish(process, thread);
+        }
+        CHECK_BECAUSE(ticks[0], 1, 1000000, "a stretch without interrupts measures nothing");
+        CHECK_BECAUSE(half[0], USER_LONG, USER_LONG + 2 * ticks[0], "at most two for each interrupt");
+        uint64_t added = half[0] - USER_LONG;
+        test_note("CPU %u: %lu interrupts added %lu to %u instructions of ring 3", cpu, ticks[0], added, USER_LONG);
+        uint64_t corrected = half[1] - (added * ticks[1] + ticks[0] / 2) / ticks[0];
+        if (added)
+            CHECK_BECAUSE(corrected, USER_LONG - ticks[1] / 4 - 1, USER_LONG + ticks[1] / 4 + 1,
+                          "less the overcount of the other half, a quarter of an interrupt's either way");
+        else
+            CHECK_EQ(corrected, USER_LONG);
+    }
+    counting_stop();
+}
+
+/* A fault does not retire its instruction: RDPMC of no counter, in ring 0, resumed behind it. */
+static uint64_t fault_cost(unsigned ctr, unsigned faults)
+{
+    uint64_t value;
+    pmu_program(ctr, lab_select(ctr, PMU_USER), 0);
+    pmu_start(PMU_BIT(ctr));
+    for (unsigned i = 0; i < faults; i++)
+        rdpmc_fault(64, &value);
+    pmu_stop(PMU_BIT(ctr));
+    return pmu_read(ctr);
+}
+
+static void faults(unsigned ctr)
+{
+    if (!(pmu_counters_for(PMU_INSTRUCTIONS) >> ctr & 1))
+        SKIP("the processor does not count the event there");
+    CHECK_EQ(fault_cost(ctr, 20), 0); /* ring 0 faults: nothing of it is ring 3's */
+    uint64_t value, few, many, select = lab_select(ctr, PMU_KERNEL);
+    uint64_t counts[3];
+    for (unsigned i = 0; i < 3; i++) {
+        pmu_program(ctr, select, 0);
+        pmu_start(PMU_BIT(ctr));
+        for (unsigned n = 0; n < 10 * (i + 1); n++)
+            rdpmc_fault(64, &value);
+        pmu_stop(PMU_BIT(ctr));
+        counts[i] = pmu_read(ctr);
+    }
+    few = counts[1] - counts[0];
+    many = counts[2] - counts[1];
+    if (pmu_caps.exact)
+        CHECK_EQ(many, few); /* each fault costs the same */
+    CHECK_BECAUSE(few, 10 * 20, 10 * 2000, "an exception's way in and out");
+    test_note("a fault and its handler: %lu instructions of ring 0", few / 10);
+}
+
+#define ORACLE(name, ctr) LAB_TEST(pmu_oracle, name, ctr, oracle, "the single-step trap counts the same [VP-52 C-1.10]")
+#define FAULTS(name, ctr) \
+    LAB_TEST(pmu_faults, name, ctr, faults, "a fault in ring 0 adds nothing to ring 3, and always the same to ring 0 [VP-52 C-3.20]")
+LAB_EACH_GP(ORACLE)
+LAB_EACH_GP(FAULTS)
+ORACLE(fixed0, 32)
+FAULTS(fixed0, 32)

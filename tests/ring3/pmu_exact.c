@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* What tests/pmu_exact.c has ring 3 do. A difference of two readings less that of an empty stretch is what the stretch
+ * executed. */
+#include "tests/ring3/helpers.h"
+#include "tests/ring3/ring3.h"
+#include "tests/ring3/work.h"
+
+#define TRIES 20
+
+void user_exact_steps(uint64_t selector);
+void user_exact_long(uint64_t selector);
+extern uint64_t user_exact_counted;
+uint64_t user_exact_counted;
+
+static uint64_t stretch(uint32_t selector, void (*volatile work)(void))
+{
+    uint64_t start = ring3_pmc(selector);
+    work();
+    return ring3_pmc(selector) - start;
+}
+
+/* The least of several: what nothing came between. */
+static uint64_t least(uint32_t selector, void (*work)(void))
+{
+    uint64_t best = ~0ull;
+    for (unsigned i = 0; i < TRIES; i++) {
+        uint64_t found = stretch(selector, work);
+        best = found < best ? found : best;
+    }
+    return best;
+}
+
+static bool begin(HANDLE *profile)
+{
+    return CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 0, 1, profile), ERROR_SUCCESS);
+}
+
+void user_exact_steps(uint64_t selector)
+{
+    HANDLE profile;
+    if (!begin(&profile))
+        return;
+    user_exact_counted = least((uint32_t)selector, work_1000) - least((uint32_t)selector, work_0);
+    asm volatile("pushfq\norq $0x100,(%%rsp)\npopfq\ncall work_1000\npushfq\nandq $~0x100,(%%rsp)\npopfq"
+                 : : : "rcx", "memory", "cc");
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}
+
+void user_exact_long(uint64_t selector)
+{
+    HANDLE profile;
+    if (!begin(&profile))
+        return;
+    uint64_t empty = least((uint32_t)selector, work_0);
+    uint64_t first = stretch((uint32_t)selector, work_1000000);
+    user_exact_counted = first - empty + stretch((uint32_t)selector, work_1000000) - empty;
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}
