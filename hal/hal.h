@@ -84,8 +84,8 @@ void hal_pmi_init_cpu(void);
 void hal_pmi(struct trap_frame *frame);
 /* For overflow handlers: the frame of the interrupt that they are in. */
 struct trap_frame *hal_pmi_frame(void);
-/* Provokes one interrupt on this CPU; if it does not come, says so as PMU_PMI_LOST. True without a
- * PMU. IRQL PASSIVE_LEVEL, interrupts on. */
+/* Provokes one interrupt on this CPU; false if it does not come. True without a PMU, or if no counter
+ * is free. IRQL PASSIVE_LEVEL, interrupts on. */
 bool hal_pmi_prove(void);
 
 /* From interrupt.c to counters.c: calls the handlers of those who own these counters here. */

@@ -368,7 +368,8 @@ void init_thread(void *unused)
         run_all(patterns, true);
         machine_exit(EXIT_PASS);
     }
-    hal_pmi_prove();
+    if (!hal_pmi_prove())
+        pmu_complain(PMU_PMI_LOST, pmu_caps.counters);
     if (boot_word(kernel_boot_info, "program"))
         machine_exit(program_run());
     calibrate_watchdog();
