@@ -16,6 +16,7 @@ enum {
 #define ICR_BUSY (1u << 12)
 #define ICR_NMI 0x4400u
 #define ICR_OTHERS (3u << 18)
+#define ICR_SELF (1u << 18 | 1u << 14)
 #define TIMER_PERIODIC (1u << 17)
 #define SPURIOUS_VECTOR 0xff
 #define APIC_ENABLE (1u << 8)
@@ -81,6 +82,17 @@ void apic_eoi(void) { write(EOI, 0); }
 void apic_write_pmi_lvt(uint32_t value) { write(LVT_PMI, value); }
 uint32_t apic_read_pmi_lvt(void) { return read(LVT_PMI); }
 void apic_send(uint32_t id, uint8_t vector) { write_icr(id, 0x4000u | vector); }
+void apic_send_self(uint8_t vector)
+{
+    if (x2apic) {
+        wrmsr(MSR_X2APIC + (ICR >> 4), ICR_SELF | vector);
+        return;
+    }
+    for (unsigned i = 0; (*mmio(ICR) & ICR_BUSY) && i < BUSY_LIMIT; i++)
+        pause();
+    *mmio(ICR) = ICR_SELF | vector; /* ICR_HIGH stays that of an interrupted write_icr */
+}
+
 void apic_nmi_others(void) { write_icr(0, ICR_NMI | ICR_OTHERS); }
 void apic_send_init(uint32_t id) { write_icr(id, 0x4500); }
 void apic_send_startup(uint32_t id, uint8_t page) { write_icr(id, 0x4600u | page); }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #define APIC_PMI_VECTOR 0xfe
+#define APIC_NOTED_VECTOR 0xfd /* with NMIs: there are notes */
 #define APIC_LVT_MASKED (1u << 16)
 #define APIC_LVT_NMI (4u << 8)
 
@@ -17,6 +18,8 @@ void apic_write_pmi_lvt(uint32_t value);
 uint32_t apic_read_pmi_lvt(void);
 /* Interrupts to other CPUs, by APIC id. */
 void apic_send(uint32_t id, uint8_t vector);
+/* To this CPU; from an NMI handler too: what it may have interrupted in the middle is not disturbed. */
+void apic_send_self(uint8_t vector);
 void apic_nmi_others(void);
 void apic_send_init(uint32_t id);
 void apic_send_startup(uint32_t id, uint8_t page);

@@ -82,6 +82,15 @@ bool hal_counter_selector(uint64_t selector, uint64_t *mask);
 void hal_pmi_init_cpu(void);
 /* The interrupt, from trap.c, interrupts off, PROFILE_LEVEL; the caller does the EOI. */
 void hal_pmi(struct trap_frame *frame);
+/* With NMIs (command line: pmi=nmi) code is sampled that runs with interrupts off. hal_pmi_use_nmi:
+ * before hal_pmi_init_cpu. The NMI handler takes no lock and calls nobody: hal_pmi_nmi clears the
+ * status, arms what samples, notes the place and asks for the vector, whose handler then takes the
+ * notes one by one, oldest first, and has each delivered. */
+void hal_pmi_use_nmi(void);
+bool hal_pmi_is_nmi(void);
+void hal_pmi_nmi(uint64_t rip, uint64_t cs);
+bool hal_pmi_noted(uint64_t *rip, uint64_t *cs, uint64_t *counters);
+void hal_pmi_deliver(struct trap_frame *frame, uint64_t counters);
 /* For overflow handlers: the frame of the interrupt that they are in. */
 struct trap_frame *hal_pmi_frame(void);
 /* Provokes one interrupt on this CPU; false if it does not come. True without a PMU, or if no counter

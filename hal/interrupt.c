@@ -11,6 +11,7 @@
  * monitoring counters". */
 #include "hal/apic.h"
 #include "hal/hal.h"
+#include "hal/source.h"
 #include "kernel/assert.h"
 #include "kernel/cpu.h"
 #include "kernel/irql.h"
@@ -25,10 +26,71 @@
 static struct trap_frame *frames[MAX_CPUS]; /* each its CPU's own */
 static uint32_t proved; /* atomic: interrupts taken by hal_pmi_prove */
 
+/* What the NMI noted, until the vector's handler takes it. The NMI writes head, the handler tail. */
+#define NOTES 64
+static struct notes {
+    uint32_t head, tail; /* atomic */
+    struct note {
+        uint64_t rip, cs, counters;
+    } notes[NOTES];
+} notes[MAX_CPUS];
+static uint32_t lvt = APIC_PMI_VECTOR; /* const once CPUs run */
+
+bool pmi_by_nmi;
+
+void hal_pmi_use_nmi(void)
+{
+    pmi_by_nmi = true;
+    lvt = APIC_LVT_NMI;
+}
+
+bool hal_pmi_is_nmi(void) { return pmi_by_nmi; }
+
 void hal_pmi_init_cpu(void)
 {
     if (pmu_caps.counters)
-        apic_write_pmi_lvt(APIC_PMI_VECTOR);
+        apic_write_pmi_lvt(lvt);
+}
+
+void hal_pmi_nmi(uint64_t rip, uint64_t cs)
+{
+    struct notes *n = &notes[cpu_number()];
+    if (!pmi_by_nmi)
+        return;
+    bool paused = pmu_paused(); /* inside hal_pmi_deliver */
+    pmu_pause();
+    uint64_t overflowed = pmu_take_overflow();
+    profile_rearm(overflowed);
+    uint32_t head = __atomic_load_n(&n->head, __ATOMIC_RELAXED);
+    if (overflowed && head - __atomic_load_n(&n->tail, __ATOMIC_ACQUIRE) < NOTES) {
+        n->notes[head % NOTES] = (struct note){ rip, cs, overflowed };
+        __atomic_store_n(&n->head, head + 1, __ATOMIC_RELEASE);
+        apic_send_self(APIC_NOTED_VECTOR);
+    }
+    apic_write_pmi_lvt(lvt);
+    if (!paused)
+        pmu_resume();
+}
+
+bool hal_pmi_noted(uint64_t *rip, uint64_t *cs, uint64_t *counters)
+{
+    struct notes *n = &notes[cpu_number()];
+    uint32_t tail = __atomic_load_n(&n->tail, __ATOMIC_RELAXED);
+    if (tail == __atomic_load_n(&n->head, __ATOMIC_ACQUIRE))
+        return false;
+    *rip = n->notes[tail % NOTES].rip;
+    *cs = n->notes[tail % NOTES].cs;
+    *counters = n->notes[tail % NOTES].counters;
+    __atomic_store_n(&n->tail, tail + 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+void hal_pmi_deliver(struct trap_frame *frame, uint64_t counters)
+{
+    frames[cpu_number()] = frame;
+    pmu_pause();
+    hal_counters_overflowed(counters);
+    pmu_resume();
 }
 
 struct trap_frame *hal_pmi_frame(void) { return frames[cpu_number()]; }

@@ -60,8 +60,19 @@ static void overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle)
         KPROFILE_SOURCE source = (KPROFILE_SOURCE)sources[ctr];
         if (!source)
             continue;
-        pmu_rearm(ctr, source_interval(source));
+        if (!pmi_by_nmi) /* else profile_rearm did it */
+            pmu_rearm(ctr, source_interval(source));
         KeProfileInterruptWithSource(frame, source);
+    }
+}
+
+void profile_rearm(uint64_t counters)
+{
+    const uint8_t *sources = source_of[cpu_number()];
+    for (; counters; counters &= counters - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(counters);
+        if (sources[ctr])
+            pmu_rearm(ctr, source_interval((KPROFILE_SOURCE)sources[ctr]));
     }
 }
 

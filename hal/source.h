@@ -44,6 +44,9 @@ static inline ULONG source_interval(KPROFILE_SOURCE source)
 
 /* Counters that can count it, 0: unsupported; *select for pmu_program: both rings, interrupt. */
 uint64_t source_counters(KPROFILE_SOURCE source, uint64_t *select);
+extern bool pmi_by_nmi; /* in interrupt.c; const once CPUs run */
+/* In profile.c, from the NMI: arms again those of the counters that sample. */
+void profile_rearm(uint64_t counters);
 /* In profile.c: whether somebody samples by it. */
 bool profile_in_use(KPROFILE_SOURCE source);
 /* In profile.c: the time between samples has changed. */

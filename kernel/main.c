@@ -55,6 +55,12 @@ static void boot_cpu(void)
     cpu_count = 1;
 }
 
+static void choose_pmi(const struct boot_info *info)
+{
+    if (boot_word(info, "pmi=nmi"))
+        hal_pmi_use_nmi();
+}
+
 static void choose_policy(const struct boot_info *info)
 {
     char policy[16] = "accumulate";
@@ -77,6 +83,7 @@ void kernel_main(const struct boot_info *info)
     apic_init_cpu();
     start_time();
     pmu_init();
+    choose_pmi(info);
     kernel_init_cpu();
     sti();
     acpi_read(info, &acpi);

@@ -152,6 +152,15 @@ static void exception(struct trap_frame *frame)
     thread_exit(status);
 }
 
+/* Samples that NMIs took, just now or while interrupts were off. NT: a process is that of now. */
+static void deliver_noted(const struct trap_frame *frame)
+{
+    struct trap_frame at = *frame;
+    uint64_t counters;
+    while (hal_pmi_noted(&at.rip, &at.cs, &counters))
+        hal_pmi_deliver(&at, counters);
+}
+
 static void interrupt(struct trap_frame *frame)
 {
     switch (frame->vector) {
@@ -166,6 +175,9 @@ static void interrupt(struct trap_frame *frame)
         break; /* the flag is set; the switch is below */
     case VECTOR_PMI:
         hal_pmi(frame);
+        break;
+    case VECTOR_PMI_NOTED:
+        deliver_noted(frame);
         break;
     default:
         break; /* spurious, or a stray line of a device that nobody drives */
@@ -205,4 +217,5 @@ void trap_nmi(struct trap_frame *frame)
         panic_trap(frame, read_cr2());
     panic_stop_if_dying();
     __atomic_fetch_add(&trap_counts[EXC_NMI], 1, __ATOMIC_RELAXED);
+    hal_pmi_nmi(frame->rip, frame->cs);
 }

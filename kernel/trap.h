@@ -8,6 +8,7 @@
 #define VECTOR_CALL 0xe1       /* IPI_LEVEL: smp_call */
 #define VECTOR_RESCHEDULE 0xe2 /* IPI_LEVEL */
 #define VECTOR_PMI 0xfe        /* PROFILE_LEVEL */
+#define VECTOR_PMI_NOTED 0xfd  /* PROFILE_LEVEL: after the NMI, where PMIs are NMIs */
 #define VECTOR_SPURIOUS 0xff
 
 /* Pushed by entry.asm, lowest address first. */

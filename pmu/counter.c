@@ -64,6 +64,7 @@ uint32_t pmu_rdpmc_index(unsigned ctr)
 
 uint64_t pmu_read(unsigned ctr) { return rdpmc(pmu_rdpmc_index(ctr)); }
 
+bool pmu_paused(void) { return state[cpu_number()].paused; }
 uint64_t pmu_running(void) { return state[cpu_number()].running; }
 
 static void arm(unsigned ctr, uint64_t value)

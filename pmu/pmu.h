@@ -168,6 +168,7 @@ void pmu_clear(uint64_t counters);
  * go on. */
 void pmu_pause(void);
 void pmu_resume(void);
+bool pmu_paused(void);
 uint64_t pmu_read(unsigned ctr);
 /* May run meanwhile. Where gp_write_width is less than gp_width (no full-width writes) only values
  * that are sign-extended from there can be written. */
