@@ -26,6 +26,7 @@ my @machines = (
     ['undefined behaviour traps, 4 CPU', "BUILD=$build/ubsan SMP=4", 0],
     ['built by clang, 4 CPU', "BUILD=$build/clang SMP=4", 0],
     ['64 MiB', 'MEMORY=64', 0],
+    ['interrupts of counters as NMIs, 4 CPU', "SMP=4 ARGS=pmi=nmi TESTS='profile*,hal*'", 0],
     ['no ACPI: one of 4 CPUs, and says so', "SMP=4 QEMU_ARGS='-machine acpi=off'", 0, qr/^# .*ACPI/m],
     ['no PMU, 1 CPU: says so, counts nothing', 'PMU=none', 77, "!^ok \\d+ - (?:$counts)\\w+\$"],
     ['no PMU, 4 CPU: says so, counts nothing', 'PMU=none SMP=4', 77, "!^ok \\d+ - (?:$counts)\\w+\$"],

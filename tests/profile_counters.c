@@ -84,17 +84,18 @@ TEST(profile_counters, rate, "half the interval, twice the samples, at once and 
     ULONG counts = 0;
     SKIP_WITHOUT_SOURCE();
     HANDLE profile = of_loop(&counts, SOURCE);
+    const unsigned elsewhere = hal_pmi_is_nmi() ? 3 : 0; /* NMIs hit in the timer's handler too */
     hal_source_set_interval(SOURCE, 2 * PERIOD);
     profile_start(profile);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         test_run_on(cpu);
         ULONG before = counts;
         profile_loop(40 * PERIOD / LOOP_INSTRUCTIONS);
-        CHECK_RANGE(counts - before, 19, 21 + 2); /* interrupts and ticks are instructions too */
+        CHECK_RANGE(counts - before, 19 - elsewhere, 21 + 2); /* interrupts and ticks are instructions too */
         CHECK_STATUS(NtSetIntervalProfile(PERIOD, SOURCE), STATUS_SUCCESS);
         before = counts;
         profile_loop(40 * PERIOD / LOOP_INSTRUCTIONS);
-        CHECK_RANGE(counts - before, 38, 41 + 4); /* the first one still has the old interval */
+        CHECK_RANGE(counts - before, 38 - elsewhere, 41 + 4); /* the first one still has the old interval */
         CHECK_STATUS(NtSetIntervalProfile(2 * PERIOD, SOURCE), STATUS_SUCCESS);
     }
     test_run_anywhere();
