@@ -141,6 +141,14 @@ chosen(host(1, 'Y', 1, 1), 'QEMU kvm.*KVM here can give a guest a PMU', qr/-cpu 
 chosen(host(0, 'Y', 1, 1), 'QEMU tcg.*virtual, intel-v2 .*no /dev/kvm', qr/-icount .* -append vpmu=intel-v2 /);
 chosen(host(1, 'N', 1, 1), 'QEMU tcg.*enable_pmu is not Y', qr/vpmu=intel-v2/);
 chosen(host(1, 'Y', 0, 1), 'QEMU tcg.*this host has no PMU', qr/vpmu=intel-v2/);
+{
+    my $variables = host(1, 'N', 0, 1);
+    system "mkdir -p $dir/host/proc $dir/host/sys/bus/event_source/devices";
+    file("$dir/host/proc/cpuinfo", "flags\t\t: fpu vme hypervisor lahf_lm\n");
+    chosen($variables, 'QEMU tcg.*a guest itself \(nested\)', qr/vpmu=intel-v2/);
+    system "mkdir -p $dir/host/sys/bus/event_source/devices/cpu_$_" for qw(core atom);
+    chosen($variables, 'QEMU tcg.*two kinds of cores \(hybrid\)', qr/vpmu=intel-v2/);
+}
 chosen(host(1, 'Y', 1, 0), 'QEMU tcg.*does not start with KVM', qr/vpmu=intel-v2/);
 chosen(host(1, 'Y', 1, 1) . ' PMU=amd-v2 SMP=4', 'QEMU tcg, 4 CPU.*virtual, amd-v2', qr/-smp 4 .*vpmu=amd-v2/);
 chosen(host(1, 'Y', 1, 1) . ' PMU=none', 'QEMU tcg.*PMU: none', qr/-append ?$/);
