@@ -41,7 +41,10 @@ all: $(OUT)/ntpmu.bin
 	objcopy -O binary $< $@
 
 $(OUT)/ntpmu.elf: linker.ld $(OBJ) $(IMAGES)
-	ld -n -T linker.ld --build-id=none -z noexecstack -o $@ $(OBJ) $(IMAGES)
+	ld -n -T linker.ld --build-id=none -z noexecstack -o $@.1 $(OBJ) $(IMAGES)
+	nm $@.1 | LC_ALL=C sort | sed -n 's/^ffffffff\(........\) [tT] \([A-Za-z_][A-Za-z0-9_]*\)$$/.long 0x\1; .asciz "\2"/p' | \
+	    (echo '.section .symbols, "a"'; cat) | as -o $@.symbols.o -
+	ld -n -T linker.ld --build-id=none -z noexecstack -o $@ $(OBJ) $(IMAGES) $@.symbols.o
 
 # Ring-3 code: linked by itself first, so that its memcpy is not the kernel's. Only user_* stays visible.
 $(BUILD)/ring3-image.o: $(UOBJ)

@@ -6,6 +6,7 @@
 #include "kernel/cpu.h"
 #include "kernel/main.h"
 #include "kernel/print.h"
+#include "kernel/string.h"
 #include "kernel/trap.h"
 #include "kernel/x86.h"
 
@@ -19,17 +20,33 @@ static bool plausible(uint64_t rbp)
     return (rbp & 7) == 0 && ((rbp >= DIRECT_MAP && rbp < DIRECT_MAP + (1ul << 32) - 16) || rbp >= KERNEL_VMA);
 }
 
+/* Entries of 32 bits of an address and a name with its NUL, sorted; the Makefile makes them. */
+extern const char symbols_start[], symbols_end[];
+
+static void print_place(uint64_t address)
+{
+    const char *name = "?";
+    uint32_t start = (uint32_t)address, low;
+    for (const char *s = symbols_start; s < symbols_end; s += sizeof low + strlen(s + sizeof low) + 1) {
+        memcpy(&low, s, sizeof low);
+        if (low > (uint32_t)address)
+            break;
+        name = s + sizeof low;
+        start = low;
+    }
+    print("#   %lx %s+0x%x\n", address, name, (uint32_t)address - start);
+}
+
 static void backtrace(uint64_t rbp)
 {
-    print("# backtrace:");
+    print("# backtrace:\n");
     for (unsigned depth = 0; depth < 16 && plausible(rbp); depth++) {
         const uint64_t *frame = (const uint64_t *)rbp;
         if (frame[1] < (uint64_t)text_start || frame[1] >= (uint64_t)text_end)
             break;
-        print(" %lx", frame[1]);
+        print_place(frame[1]);
         rbp = frame[0];
     }
-    print("\n");
 }
 
 static void begin(void)
@@ -74,6 +91,8 @@ void panic_trap(const struct trap_frame *f, uint64_t fault_address)
           f->rdi, f->rbp);
     print("# r8 %lx r9 %lx r10 %lx r11 %lx r12 %lx r13 %lx r14 %lx r15 %lx\n", f->r8, f->r9, f->r10, f->r11,
           f->r12, f->r13, f->r14, f->r15);
+    if (f->rip >= (uint64_t)text_start && f->rip < (uint64_t)text_end)
+        print_place(f->rip);
     backtrace(f->rbp);
     machine_exit(EXIT_PANIC);
 }

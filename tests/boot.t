@@ -134,6 +134,14 @@ sub no_uart
     return $text =~ /^\d+ passed, 0 failed.*\n# (PASS|NONE) .*restarts/ms ? () : $text;
 }
 
+# A panic names the functions that led to it.
+sub panics
+{
+    my ($log, $status) = watch($dir, 40, undef, [], @qemu, @exit, '-kernel', "$build/ntpmu.bin", '-append', 'tests=selfcheck.panic');
+    return $status == 39 && $log =~ /^# PANIC .*on purpose\n# backtrace:\n#   \w+ test_selfcheck_panic\+0x\w+\n#   \w+ run_body\+/m
+        ? () : ("exit status $status", substr $log, -800);
+}
+
 my $few = "tests=traps*,sched*,vm*";
 # A machine that lacks something, started directly: `has` must be said, nothing fails.
 sub degraded
@@ -156,6 +164,7 @@ my @jobs = (
     ['SeaBIOS, CD: graphics by the menu show all', sub { shows('pixels', ['g'], @cd) }],
     ['a key restarts the machine', \&reboots],
     ['the last page names what failed', \&summary_names_failures],
+    ['a panic names functions', \&panics],
     ['no VGA: no screen, the serial line is enough', sub { degraded($few, ['^# screen: none'], qw(-vga none)) }],
     ['no UART: the screen is enough', \&no_uart],
     ['no ACPI: one CPU', sub { degraded($few, ['^# acpi: no RSDP', '1 running'], qw(-machine acpi=off -smp 4)) }],
