@@ -11,6 +11,8 @@ enum { DATA = 0, IER = 1, FCR = 2, LCR = 3, MCR = 4, LSR = 5, SCRATCH = 7 };
 #define POLL_LIMIT 100000 /* port reads, far more than the 87 us of one byte */
 
 static bool present;
+static unsigned fifo; /* bytes that fit at once */
+static unsigned room; /* of these, free for sure */
 
 void serial_init(void)
 {
@@ -27,6 +29,7 @@ void serial_init(void)
     out8(COM1 + LCR, 0x03); /* 8N1 */
     out8(COM1 + FCR, 0x07);
     out8(COM1 + MCR, 0x03);
+    fifo = (in8(COM1 + FCR) & 0xc0) == 0xc0 ? 16 : 1; /* as the interrupt identification says */
     present = true;
 }
 
@@ -35,11 +38,12 @@ void serial_put(char c)
     if (!present)
         return;
     unsigned polls = 0;
-    while (!(in8(COM1 + LSR) & LSR_EMPTY))
+    while (!room && !(in8(COM1 + LSR) & LSR_EMPTY))
         if (++polls == POLL_LIMIT) {
             present = false;
             return;
         }
+    room = (room ? room : fifo) - 1;
     out8(COM1 + DATA, (uint8_t)c);
 }
 

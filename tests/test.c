@@ -151,7 +151,7 @@ static bool glob(const char *pattern, const char *end, const char *text)
             return false;
 }
 
-/* Patterns are separated by commas. Without one, all but the tests that fail on purpose. */
+/* Patterns are separated by commas; one that begins with - takes out. Without one, all but the tests that fail on purpose. */
 static bool chosen(const struct test *test, const char *patterns)
 {
     char name[96];
@@ -161,13 +161,15 @@ static bool chosen(const struct test *test, const char *patterns)
     if (on_purpose && memcmp(patterns, "selfcheck", 9) != 0)
         return false;
     print_to(name, sizeof name, "%s.%s", test->group, test->name);
+    bool matched = false;
     for (const char *p = patterns, *end;; p = end + 1) {
         for (end = p; *end && *end != ',';)
             end++;
-        if (glob(p, end, name))
-            return true;
-        if (!*end)
+        if (*p == '-' && glob(p + 1, end, name))
             return false;
+        matched |= *p != '-' && glob(p, end, name);
+        if (!*end)
+            return matched;
     }
 }
 

@@ -45,7 +45,7 @@ static void *translate(const struct vcpu *v, uint64_t address, bool write)
         return translate_legacy(v, (uint32_t)address, write);
     bool pae = !(v->vmcb.efer & EFER_LMA);
     uint64_t table = v->vmcb.cr3 & PTE_ADDRESS, needed = PTE_PRESENT | (write ? PTE_WRITABLE : 0);
-    if ((uint64_t)((int64_t)address << 16 >> 16) != address || v->vmcb.cr4 & CR4_LA57)
+    if ((uint64_t)((int64_t)(address << 16) >> 16) != address || v->vmcb.cr4 & CR4_LA57)
         return NULL;
     if (pae)
         table = v->vmcb.cr3 & 0xffffffe0;
