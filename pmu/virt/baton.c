@@ -42,11 +42,10 @@ void baton_collect_nmis(struct vcpu *v)
 static void wait(struct vcpu *v)
 {
     for (;;) {
-        uint32_t seen = __atomic_load_n(&v->stack.nmis, __ATOMIC_RELAXED);
+        baton_collect_nmis(v); /* the alarm too, before the next holder takes it over */
         if (current_holder() == v)
             break;
-        svm_wait(&v->halted, &v->stack.nmis, seen);
-        baton_collect_nmis(v);
+        svm_wait(&v->halted, &v->stack.nmis, v->nmis_seen);
     }
     __atomic_store_n(&v->halted, 0, __ATOMIC_RELAXED);
     while (giver && !is_halted(giver))
