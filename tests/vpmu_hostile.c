@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* The virtual PMU survives its guest: any value to any PMU register, any RDPMC selector, SVM instructions, exceptions
+ * of all kinds while it counts; and it hides what it does not have. Not to be seen from inside: VP-47 (RDPMC in real
+ * mode: the guest starts in long mode). */
+#include "kernel/msr.h"
+#include "tests/lab.h"
+#include "tests/vpmu.h"
+
+enum { VECTOR_UD = 6 };
+
+static void on_each_cpu(void (*body)(unsigned))
+{
+    SKIP_WITHOUT_VPMU();
+    lab_run(body, LAB_ANY);
+}
+
+/* Registers of any vendor's PMU, and their neighbours. */
+static const struct {
+    uint32_t first, last;
+} ranges[] = {
+    { 0xbf, 0xcb }, { 0x184, 0x190 }, { 0x1a0, 0x1a0 }, { 0x1d9, 0x1d9 }, { 0x309, 0x311 }, { 0x329, 0x329 },
+    { 0x345, 0x345 }, { 0x38d, 0x393 }, { 0x3f1, 0x3f2 }, { 0x4c1, 0x4ca }, { 0x1900, 0x1910 },
+    { 0xc0000300, 0xc0000303 }, { 0xc0010000, 0xc0010007 }, { 0xc0010200, 0xc0010210 }, { 0xc0010230, 0xc001023b },
+    { 0xc0010114, 0xc0010117 },
+};
+
+/* A value for register `msr` from a counter that never repeats. */
+static uint64_t noise(uint64_t *seed)
+{
+    *seed = *seed * 6364136223846793005 + 1442695040888963407;
+    return *seed ^ *seed >> 29;
+}
+
+/* Interrupts of the PMU come through: its handler is the kernel's, which knows nothing armed. */
+static void write_noise(uint32_t msr, uint64_t value)
+{
+    uint64_t before = 0, after;
+    bool there = !rdmsr_fault(msr, &before);
+    unsigned fault = wrmsr_fault(msr, value);
+    CHECK(fault == 0 || fault == LAB_GP_FAULT);
+    CHECK_EQ(!rdmsr_fault(msr, &after), there);
+    if (there)
+        wrmsr_fault(msr, before);
+}
+
+static void noisy_registers(unsigned unused)
+{
+    (void)unused;
+    static const uint64_t values[] = { 0, UINT64_MAX, 1ull << 63, UINT32_MAX, 1ull << 32, 0xffff00000000 };
+    uint64_t seed = 1;
+    lab_catch(); /* PMIs that the noise brings about are ours */
+    for (unsigned i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        for (uint32_t msr = ranges[i].first; msr <= ranges[i].last; msr++) {
+            for (unsigned n = 0; n < sizeof values / sizeof *values; n++)
+                write_noise(msr, values[n]);
+            for (unsigned n = 0; n < 8; n++)
+                write_noise(msr, noise(&seed));
+        }
+    lab_release();
+    pmu_init_cpu();
+}
+
+static void any_selector(unsigned unused)
+{
+    (void)unused;
+    uint64_t value, seed = 2;
+    unsigned found = 0, there = 0;
+    for (uint32_t n = 0; n < 300; n++) {
+        bool ok = !rdpmc_fault(n, &value), fixed_ok = !rdpmc_fault(0x40000000 + n, &value);
+        CHECK_EQ(ok, n < PMU_FIXED && pmu_caps.reported >> n & 1);
+        CHECK_EQ(fixed_ok, n < PMU_FIXED && pmu_caps.reported >> (PMU_FIXED + n) & 1);
+        found += ok + fixed_ok;
+    }
+    for (uint64_t rest = pmu_caps.reported; rest; rest &= rest - 1)
+        there++;
+    CHECK_EQ(found, there);
+    for (unsigned n = 0; n < 1000; n++) {
+        uint32_t selector = (uint32_t)noise(&seed) | 1u << 12;
+        CHECK_EQ(rdpmc_fault(selector, &value), LAB_GP_FAULT);
+    }
+}
+
+/* The exception's vector, 0 if there was none. */
+#define FAULT_OF(instruction)                                                                  \
+    __extension__({                                                                            \
+        uint64_t vector_ = 0x1000;                                                             \
+        asm volatile("1: " instruction "\n\txor %%eax, %%eax\n2:\n"                            \
+                     FIXUP("1b", "2b") : "+a"(vector_) : "c"(0) : "memory", "cc");        \
+        vector_;                                                                               \
+    })
+
+static void svm_instructions(unsigned unused)
+{
+    (void)unused;
+    CHECK_EQ(FAULT_OF("vmrun"), VECTOR_UD);
+    CHECK_EQ(FAULT_OF("vmload"), VECTOR_UD);
+    CHECK_EQ(FAULT_OF("vmsave"), VECTOR_UD);
+    CHECK_EQ(FAULT_OF("vmmcall"), VECTOR_UD);
+    CHECK_EQ(FAULT_OF("stgi"), VECTOR_UD);
+    CHECK_EQ(FAULT_OF("clgi"), VECTOR_UD);
+    CHECK_EQ(FAULT_OF("skinit"), VECTOR_UD);
+    CHECK_EQ(FAULT_OF("invlpga"), VECTOR_UD);
+    CHECK_EQ(FAULT_OF("ud2"), VECTOR_UD);
+}
+
+static void svm_while_counting(unsigned unused)
+{
+    pmu_program(0, pmu_select(PMU_INSTRUCTIONS, PMU_KERNEL), 0);
+    pmu_start(PMU_BIT(0));
+    svm_instructions(unused);
+    pmu_stop(PMU_BIT(0));
+    CHECK_BECAUSE(pmu_read(0), 18, 100000, "it counted on");
+}
+
+static void hidden(unsigned unused)
+{
+    (void)unused;
+    uint64_t value = 0;
+    CHECK_EQ(cpuid(7, 0).ebx >> 11 & 1, 0);          /* RTM */
+    CHECK_EQ(cpuid(7, 0).edx >> 26 & 1, 0);          /* IBPB */
+    CHECK_EQ(cpuid(7, 0).edx >> 19 & 1, 0);          /* LBR */
+    CHECK_EQ(cpuid(0x80000001, 0).ecx >> 2 & 1, 0);  /* SVM */
+    CHECK_EQ(cpuid(1, 0).edx >> 21 & 1, 0);          /* DS */
+    CHECK_EQ(rdmsr(MSR_EFER) >> 12 & 1, 0);          /* SVME */
+    CHECK_EQ(wrmsr_fault(MSR_EFER, rdmsr(MSR_EFER) | 1u << 12), LAB_GP_FAULT);
+    lab_absent(0x3f1);                               /* PEBS */
+    if (!rdmsr_fault(0x345, &value))
+        CHECK_EQ(value & 0xf3f, 0);                  /* neither LBR nor PEBS format */
+    if (pmu_caps.msr.global_status && !lab_is_intel())
+        CHECK_EQ(lab_rdmsr(pmu_caps.msr.global_status), 0);
+    CHECK_EQ(rdmsr_fault(0x1d9, &value), 0);
+    CHECK_EQ(value & 1, 0);                          /* no LBR is running */
+}
+
+TEST(vpmu, any_value, "any value to any PMU register is taken or raises #GP, and nothing worse")
+{
+    on_each_cpu(noisy_registers);
+}
+TEST(vpmu, any_selector, "RDPMC of the counters there are and of no other [VP-43 VP-45]") { on_each_cpu(any_selector); }
+TEST(vpmu, svm_instructions, "SVM instructions raise #UD, as on a processor without") { on_each_cpu(svm_instructions); }
+TEST(vpmu, svm_while_counting, "the same while a counter runs") { on_each_cpu(svm_while_counting); }
+TEST(vpmu, hidden, "what is not there is not reported: RTM, IBPB, SVM, LBR, PEBS [VP-63 VP-81 VP-83 VP-84 VP-85]")
+{
+    on_each_cpu(hidden);
+}
