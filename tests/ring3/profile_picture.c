@@ -74,9 +74,12 @@ static void take_picture(KPROFILE_SOURCE source, ULONG interval, const char *tit
         total += samples_of(i);
     REQUIRE(total >= 10);
     draw(title, total);
-    /* Of some dozen samples and more: each share within a tenth of all. */
+    /* Three standard deviations of a sample of that size, which are at most 150 % / sqrt(n). */
+    unsigned slack = 10;
+    while (slack * slack * total < 150 * 150)
+        slack++;
     for (unsigned i = 0; i < LOOPS; i++)
-        CHECK_RANGE(samples_of(i) * 100 / total + 10, loops[i].share * 100 / 7, loops[i].share * 100 / 7 + 20);
+        CHECK_RANGE(samples_of(i) * 100 / total + slack, loops[i].share * 100 / 7, loops[i].share * 100 / 7 + 2 * slack);
 }
 
 TEST_USER(profile_picture, by_time, "a program's histogram by time, drawn: three loops have the shares that they run for")
