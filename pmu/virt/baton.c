@@ -7,7 +7,8 @@
 #include "kernel/x86.h"
 #include "pmu/virt/svm.h"
 
-#define SLICE 200000 /* instructions */
+#define SLICE 170000 /* instructions, and up to JITTER more: a guest that samples itself would else see the beat */
+#define JITTER 60000
 #define NAP 100000   /* what an interrupt of a sleeping CPU may be late when all sleep, in clock units */
 
 static struct vcpu *members[MAX_CPUS]; /* in the order they came; entries below member_count stay */
@@ -80,7 +81,8 @@ static void pass(struct vcpu *v)
 static void run_on(struct vcpu *v)
 {
     idle_passes = 0;
-    v->slice_end = rdtsc() + SLICE;
+    uint64_t now = rdtsc();
+    v->slice_end = now + SLICE + (now * 2654435761u >> 16) % JITTER;
 }
 
 static void lock_members(void)

@@ -8,7 +8,7 @@
 #define LOG2 4
 #define BUCKETS 16
 #define WIDTH 50 /* characters of a bar of 100 % */
-#define ROUNDS 2000 /* short ones, or their phase and that of the samples would beat */
+#define ROUNDS 6000 /* short ones, or their phase and that of the samples would beat */
 #define TURNS 211
 
 uint64_t hot_mix(uint64_t turns), hot_add(uint64_t turns), hot_turn(uint64_t turns), hot_end(uint64_t turns);
@@ -75,7 +75,7 @@ static void take_picture(KPROFILE_SOURCE source, ULONG interval, const char *tit
     REQUIRE(total >= 10);
     draw(title, total);
     /* Three standard deviations of a sample of that size, which are at most 150 % / sqrt(n). */
-    unsigned slack = 10;
+    unsigned slack = 12;
     while (slack * slack * total < 150 * 150)
         slack++;
     for (unsigned i = 0; i < LOOPS; i++)
