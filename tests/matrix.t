@@ -23,9 +23,13 @@ my @machines = (
         map { ["$model, $_ CPU", "PMU=$model SMP=$_", 0] } 1, 2, 3, 4
     } qw(intel-v2 amd-v2)),
     (map { ["intel-v2, $_ CPU, scheduler and exactness", "PMU=intel-v2 SMP=$_ TESTS='smp*,sched*,exact*,context*'", 0] } 8, 16),
-        # What something costs is promised for the build that ships.
-    ['undefined behaviour traps, 4 CPU', "BUILD=$build/ubsan SMP=4 TESTS='*,-*cost*'", 0],
-    ['built by clang, 4 CPU', "BUILD=$build/clang SMP=4 TESTS='*,-*cost*'", 0],
+        # What something costs, and how often a picture of hot code samples it, is promised for the build that ships.
+    (map { ["$_->[0], 4 CPU", "BUILD=$build/$_->[1] SMP=4 TESTS='*,-*cost*,-profile_*,-pmu_exact*,-pmu_faults*,-vpmu*'", 0] }
+        ['undefined behaviour traps', 'ubsan'], ['built by clang', 'clang']),
+    (map { ["$_, 1 CPU", "PMU=$_", 0] } qw(intel-v1 intel-v4 intel-v5 amd-k7 amd-ext)),
+    (map { ["payload on $_", "PMU=$_ PAYLOAD=$build/payload.elf", 0, qr/^# PASS payload$/m] } qw(intel-v4 amd-v2)),
+    ['a payload that is none', "PAYLOAD=Makefile", 77, qr/^# payload: .*no multiboot/m],
+    ['a payload on top of us', "PAYLOAD=$build/ntpmu.bin", 77, qr/^# payload: .*overlaps ntpmu/m],
     ['64 MiB', 'MEMORY=64', 0],
     ['interrupts of counters as NMIs, 4 CPU', "SMP=4 ARGS=pmi=nmi TESTS='profile*,hal*'", 0],
     ['no ACPI: one of 4 CPUs, and says so', "SMP=4 QEMU_ARGS='-machine acpi=off'", 0, qr/^# .*ACPI/m],
