@@ -92,7 +92,7 @@ TEST_USER(profile_picture, by_instructions, "the same by retired instructions")
     HANDLE profile = NULL;
     if (ZwCreateProfile(&profile, NtCurrentProcess(), (PVOID)(uint64_t)hot_mix, 16, LOG2, buckets, sizeof buckets,
                         ProfileTotalIssues, ~0ul) == STATUS_NOT_SUPPORTED)
-        SKIP("no PMU: no counter counts instructions");
+        SKIP("no PMU");
     CHECK_STATUS(ZwClose(profile), STATUS_SUCCESS);
     take_picture(ProfileTotalIssues, 10000, "by instructions, every 10,000");
 }
