@@ -32,7 +32,7 @@ my @machines = (
     ['a payload on top of us', "PAYLOAD=$build/ntpmu.bin", 77, qr/^# payload: .*overlaps ntpmu/m],
     ['64 MiB', 'MEMORY=64', 0],
     ['interrupts of counters as NMIs, 4 CPU', "SMP=4 ARGS=pmi=nmi TESTS='profile*,hal*'", 0],
-    ['no ACPI: one of 4 CPUs, and says so', "SMP=4 QEMU_ARGS='-machine acpi=off'", 0, qr/^# .*ACPI/m],
+    ['no ACPI: one of 4 CPUs, and says so', "SMP=4 QEMU_ARGS='-machine acpi=off'", 0, qr/^# acpi: .*one CPU only/m],
     ['no PMU, 1 CPU: says so, counts nothing', 'PMU=none', 77, "!^ok \\d+ - (?:$counts)\\w+\$"],
     ['no PMU, 4 CPU: says so, counts nothing', 'PMU=none SMP=4', 77, "!^ok \\d+ - (?:$counts)\\w+\$"],
     ['only the tests asked for', "TESTS='exact*'", 0, '!^ok \d+ - (?!exact)'],
