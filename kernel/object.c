@@ -88,7 +88,8 @@ ACCESS_MASK handle_access(HANDLE handle)
 {
     uint8_t irql = lock_acquire(&handle_lock);
     struct handle_entry *entry = entry_of(handle);
-    ACCESS_MASK access = entry ? entry->access : THREAD_ALL_ACCESS;
+    bool pseudo = handle == NtCurrentThread() || handle == NtCurrentProcess();
+    ACCESS_MASK access = entry ? entry->access : pseudo ? THREAD_ALL_ACCESS : 0; /* 0: closed meanwhile */
     lock_release(&handle_lock, irql);
     return access;
 }

@@ -30,7 +30,7 @@ sub content
 sub disk
 {
     my ($name, %has) = @_;
-    my $sys = "$dir/root/sys/class/block/$name";
+    my $sys = "$dir/host/sys/class/block/$name";
     make_path("$sys/device", map { "$sys/$_" } @{ $has{folders} // [] });
     file("$dir/$name", 'old' x 20000);
     file("$sys/$_", $has{$_}) for grep { $_ ne 'folders' } keys %has;
@@ -41,7 +41,7 @@ sub refused
 {
     my ($name, $dev, $says, $answer) = @_;
     my $before = content($dev);
-    my $output = `echo "@{[$answer // 'yes']}" | ROOT=$dir/root boot/mkusb $image '$dev' 2>&1`;
+    my $output = `echo "@{[$answer // 'yes']}" | ROOT=$dir/host boot/mkusb $image '$dev' 2>&1`;
     ok($? >> 8 == 1 && $output =~ $says && $output =~ /nothing was written$/ && content($dev) eq $before, "refused: $name")
         or diag("status $?: $output");
 }
@@ -49,13 +49,13 @@ sub refused
 sub written
 {
     my ($name, $dev, $says) = @_;
-    my $output = `echo yes | ROOT=$dir/root boot/mkusb $image '$dev' 2>&1`;
+    my $output = `echo yes | ROOT=$dir/host boot/mkusb $image '$dev' 2>&1`;
     ok($? == 0 && $output =~ $says && substr(content($dev), 0, -s $image) eq content($image), "written: $name")
         or diag("status $?: $output");
 }
 
 file($image, join '', map { chr rand 256 } 1 .. 40000);
-make_path("$dir/root/proc");
+make_path("$dir/host/proc");
 disk('sdx', removable => "1\n", size => "117\n", ro => "0\n");
 disk('sdy', removable => "0\n", size => "117\n", ro => "0\n");
 disk('sdz', removable => "1\n", size => "117\n", ro => "1\n");
@@ -63,14 +63,14 @@ disk('sdm', removable => "1\n", size => "117\n", ro => "0\n", folders => ['sdm1'
 disk('sdh', removable => "1\n", size => "117\n", ro => "0\n", folders => ['holders/dm-0']);
 disk('sds', removable => "1\n", size => "10\n", ro => "0\n");
 disk('sdx1', removable => "1\n", size => "117\n", partition => "1\n");
-file("$dir/root/proc/mounts", "/dev/sdm1 /media/holiday vfat rw 0 0\n");
-file("$dir/root/proc/swaps", '');
+file("$dir/host/proc/mounts", "/dev/sdm1 /media/holiday vfat rw 0 0\n");
+file("$dir/host/proc/swaps", '');
 file("$dir/small", 'x');
 file("$dir/large", 'x' x 50000);
 
 refused('no DEV', '', qr/say which disk/);
 refused('a DEV that does not exist', "$dir/none", qr/does not exist/);
-refused('a folder', "$dir/root", qr/neither a disk nor a file/);
+refused('a folder', "$dir/host", qr/neither a disk nor a file/);
 refused('a character device', '/dev/null', qr/neither a disk nor a file/);
 refused('a partition', "$dir/sdx1", qr/a partition, not a whole disk/);
 refused('a fixed disk, by its model', "$dir/sdy", qr/Stick 3000.*not a removable disk/);
