@@ -26,7 +26,7 @@
 static struct lock slots_lock = LOCK("profiling windows", DISPATCH_LEVEL);
 static uint64_t slots_used[SLOTS / 64]; /* L: slots_lock */
 
-/* --- The switch. Its instructions are counted by tests/switch_cost.c. --- */
+/* --- The switch. Its instructions are counted by tests/tp_cost.c. --- */
 
 /* Of an element and its place in the block, both at `offset`: one register serves all arrays. */
 static inline void end(struct reading *readings, block_at_4 *block, size_t offset, uint64_t value, uint64_t width)

@@ -12,7 +12,7 @@ make_path($logs);
 delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS)};
 
 # Globs of the groups whose tests all need a counter: without a PMU every one of them must be skipped.
-my @counting = qw(exact pmu hal_overflow context_switch vpmu);
+my @counting = qw(exact pmu hal_overflow tp_isolate tp_switch tp_cost vpmu);
 my $counts = join '|', map { "$_\\w*\\." } @counting;
 
 # Name, variables of tests/run, exit status, what the log must match; a pattern with ! must not.
@@ -22,7 +22,7 @@ my @machines = (
         my $model = $_;
         map { ["$model, $_ CPU", "PMU=$model SMP=$_", 0] } 1, 2, 3, 4
     } qw(intel-v2 amd-v2)),
-    (map { ["intel-v2, $_ CPU, scheduler and exactness", "PMU=intel-v2 SMP=$_ TESTS='smp*,sched*,exact*,context*'", 0] } 8, 16),
+    (map { ["intel-v2, $_ CPU, scheduler and exactness", "PMU=intel-v2 SMP=$_ TESTS='smp*,sched*,exact*,tp_switch*'", 0] } 8, 16),
         # What something costs, and how often a picture of hot code samples it, is promised for the build that ships.
     (map { ["$_->[0], 4 CPU", "BUILD=$build/$_->[1] SMP=4 TESTS='*,-*cost*,-profile_*,-pmu_exact*,-pmu_faults*,-vpmu*'", 0] }
         ['undefined behaviour traps', 'ubsan'], ['built by clang', 'clang']),
@@ -53,7 +53,7 @@ my @machines = (
 # A KVM without a PMU must be recognised as such; one with a PMU is the machine chosen without being told.
 # Such a KVM may be one that emulates, a thousand times slower than the processor: then the whole run is the verdict.
 push @machines, ['KVM that gives guests no PMU', 'ACCEL=kvm TIMEOUT=60', 77, qr/^# NONE .*no PMU/m],
-    ['the same, some groups', "ACCEL=kvm TESTS='copy*,irql*,hal_*,ke_counter*,phys*,pmu_*,exact*,vm*'", 77]
+    ['the same, some groups', "ACCEL=kvm TESTS='copy*,irql*,hal_*,tp_config*,phys*,pmu_*,exact*,vm*'", 77]
     if -e '/dev/kvm' && `cat /sys/module/kvm/parameters/enable_pmu 2>/dev/null` ne "Y\n";
 
 my %running;

@@ -4,7 +4,7 @@
 #pragma once
 #include "kernel/nt.h"
 
-/* tests/ring3/thread_profiling_run.c; mask: HardwareCounters of the enable. */
+/* tests/ring3/tp_run.c; mask: HardwareCounters of the enable. */
 void user_measure(uint64_t mask);          /* enable, work, read into user_data, disable */
 void user_run_until_emptied(uint64_t mask); /* reads until HwCountersCount is 0 */
 void user_sleep_profiled(uint64_t mask);   /* enables and sleeps until it is terminated */
@@ -29,7 +29,7 @@ extern uint64_t user_handle;
 extern uint64_t user_values[4];
 extern PERFORMANCE_DATA user_data;
 
-/* tests/ring3/thread_profiling_block.c; also without counters */
+/* tests/ring3/tp_block.c; also without counters */
 void user_block_freed(uint64_t mask);
 void user_block_straddles(uint64_t mask);
 

@@ -51,7 +51,7 @@ static struct vpmu_accesses accesses_of_switches(void)
                                    after.wrmsr - before.wrmsr, after.interrupts - before.interrupts };
 }
 
-TEST(context_switch, unprofiled_is_free,
+TEST(tp_switch, unprofiled_is_free,
      "switches between threads without profiling execute no RDPMC and touch no PMU MSR, on every CPU, counters running")
 {
     unsigned ctr;

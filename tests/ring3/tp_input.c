@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Thread profiling with pointers and blocks that are not what they should be. Ring 3 can hand anything to a service:
  * it gets the status of spec/windows-api.md 1.6 and nothing changes. What the Rtl functions do with a bad pointer
- * they do in ring 3: the thread ends by an access violation, and that is all. Handles: thread_profiling_handles.c. */
+ * they do in ring 3: the thread ends by an access violation, and that is all. Handles: tp_handles.c. */
 #include "tests/ring3/helpers.h"
 #include "tests/ring3/ring3.h"
 #include "kernel/string.h"
@@ -25,7 +25,7 @@ static const uint8_t read_only[512] __attribute__((aligned(16))) = { 1 };
 
 static PVOID pointer(uint64_t address) { return (PVOID)address; }
 
-TEST_USER(thread_profiling_input, set_length, "set takes 24 bytes and nothing else [TP-86]")
+TEST_USER(tp_input, set_length, "set takes 24 bytes and nothing else [TP-86]")
 {
     THREAD_PERFORMANCE_DATA block;
     struct {
@@ -42,7 +42,7 @@ TEST_USER(thread_profiling_input, set_length, "set takes 24 bytes and nothing el
     CHECK(!ring3_profiled());
 }
 
-TEST_USER(thread_profiling_input, set_class, "neighbours of class 32 are no classes here")
+TEST_USER(tp_input, set_class, "neighbours of class 32 are no classes here")
 {
     THREAD_PERFORMANCE_DATA block;
     THREAD_PROFILING_INFORMATION info = { 0, 0, TRUE, &block };
@@ -56,7 +56,7 @@ TEST_USER(thread_profiling_input, set_class, "neighbours of class 32 are no clas
     CHECK(!ring3_profiled());
 }
 
-TEST_USER(thread_profiling_input, set_information, "information that the caller may not read")
+TEST_USER(tp_input, set_information, "information that the caller may not read")
 {
     uint8_t *page = ring3_pages(1), *end = page + RING3_PAGE;
     THREAD_PERFORMANCE_DATA block;
@@ -71,7 +71,7 @@ TEST_USER(thread_profiling_input, set_information, "information that the caller 
     CHECK(!ring3_profiled());
 }
 
-TEST_USER(thread_profiling_input, set_information_good,
+TEST_USER(tp_input, set_information_good,
           "information may be unaligned, read-only, or end with its page")
 {
     uint8_t *page = ring3_pages(1);
@@ -107,7 +107,7 @@ static void block_refused(void *block, NTSTATUS status)
     CHECK_STATUS(ring3_set(0, 0, FALSE, &good), STATUS_SUCCESS);
 }
 
-TEST_USER(thread_profiling_input, block_bad, "a block that is not the caller's to write [TP-88 TP-89]")
+TEST_USER(tp_input, block_bad, "a block that is not the caller's to write [TP-88 TP-89]")
 {
     for (unsigned i = 0; i < BAD_COUNT; i++)
         block_refused(pointer(bad[i]), STATUS_ACCESS_VIOLATION);
@@ -115,7 +115,7 @@ TEST_USER(thread_profiling_input, block_bad, "a block that is not the caller's t
     block_refused(pointer((uint64_t)block_refused & ~UINT64_C(3)), STATUS_ACCESS_VIOLATION);
 }
 
-TEST_USER(thread_profiling_input, block_unaligned, "a block not on a multiple of 4, good or bad [TP-87]")
+TEST_USER(tp_input, block_unaligned, "a block not on a multiple of 4, good or bad [TP-87]")
 {
     static uint8_t room[2 * sizeof(THREAD_PERFORMANCE_DATA)] __attribute__((aligned(16)));
     for (unsigned i = 1; i < 16; i++)
@@ -125,7 +125,7 @@ TEST_USER(thread_profiling_input, block_unaligned, "a block not on a multiple of
         block_refused(pointer(bad[i] + 1), STATUS_DATATYPE_MISALIGNMENT);
 }
 
-TEST_USER(thread_profiling_input, block_half, "a block that begins or ends in a page not writable or not there [TP-89]")
+TEST_USER(tp_input, block_half, "a block that begins or ends in a page not writable or not there [TP-89]")
 {
     uint8_t *pages = ring3_pages(2), *middle = pages + RING3_PAGE, *end = middle + RING3_PAGE;
     REQUIRE(pages != NULL);
@@ -146,7 +146,7 @@ TEST_USER(thread_profiling_input, block_half, "a block that begins or ends in a 
     CHECK_STATUS(ring3_set(0, 0, FALSE, middle), STATUS_SUCCESS);
 }
 
-TEST_USER(thread_profiling_input, set_values, "flags and mask are checked by the kernel too; Enable is any number "
+TEST_USER(tp_input, set_values, "flags and mask are checked by the kernel too; Enable is any number "
                                               "but 0 [TP-90 TP-91]")
 {
     THREAD_PERFORMANCE_DATA block, other;
@@ -164,7 +164,7 @@ TEST_USER(thread_profiling_input, set_values, "flags and mask are checked by the
     CHECK_STATUS(ring3_set(0, 0, FALSE, &block), STATUS_SUCCESS);
 }
 
-TEST_USER(thread_profiling_input, query_length, "query takes 1 byte and nothing else [TP-92 TP-93]")
+TEST_USER(tp_input, query_length, "query takes 1 byte and nothing else [TP-92 TP-93]")
 {
     uint8_t buffer[300];
     ULONG returned = 1234;
@@ -181,7 +181,7 @@ TEST_USER(thread_profiling_input, query_length, "query takes 1 byte and nothing 
     CHECK(ring3_all(buffer + 1, sizeof buffer - 1, FILL));
 }
 
-TEST_USER(thread_profiling_input, query_pointers, "query writes only what the caller may write")
+TEST_USER(tp_input, query_pointers, "query writes only what the caller may write")
 {
     uint8_t *pages = ring3_pages(2), *middle = pages + RING3_PAGE, *end = middle + RING3_PAGE;
     BOOLEAN on;

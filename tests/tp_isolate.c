@@ -45,7 +45,7 @@ static void end(struct noise *n)
         user_finish(n->process, n->thread);
 }
 
-TEST(isolate, nothing_foreign,
+TEST(tp_isolate, nothing_foreign,
      "through 20,000 switches among others who count, a thread's RDPMC shows its own count, of every other counter 0")
 {
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS };
@@ -67,7 +67,7 @@ TEST(isolate, nothing_foreign,
     counting_stop();
 }
 
-TEST(isolate, refused_beside_others,
+TEST(tp_isolate, refused_beside_others,
      "enabling fails while another owner holds a counter that is not configured, and nobody gets one meanwhile")
 {
     unsigned ctr;
@@ -138,7 +138,7 @@ static void check_costs(unsigned n)
     end(&b);
 }
 
-TEST(isolate, switch_cost,
+TEST(tp_isolate, switch_cost,
      "a switch with N counters: N RDPMC, at most N + 2 WRMSR; no counter is written when the same thread comes back")
 {
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS };

@@ -107,7 +107,7 @@ static bool switches(unsigned n, unsigned ctr, struct cost cost[KINDS])
     return ok;
 }
 
-TEST(context_switch, profiled_cost,
+TEST(tp_cost, profiled_cost,
      "a switch with N counters, accumulate: N RDPMC, no WRMSR, at most 20 + 16 N instructions for them")
 {
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS,
@@ -129,7 +129,7 @@ TEST(context_switch, profiled_cost,
     test_run_anywhere();
 }
 
-TEST(context_switch, read_cost,
+TEST(tp_cost, read_cost,
      "ReadThreadProfilingData of N counters: N RDPMC, and of four at most 150 instructions, none of them in the kernel")
 {
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Enable, disable and query as a ring-3 program sees them. Without a driver's configuration; reading is in
- * thread_profiling_read.c, what counters add in thread_profiling_run.c, bad pointers in thread_profiling_input.c.
+ * tp_read.c, what counters add in tp_run.c, bad pointers in tp_input.c.
  *
  * Sources: Microsoft's pages of the four Win32 functions; statuses as in spec/windows-api.md 1.4 to 1.6. */
 #include "tests/ring3/helpers.h"
@@ -15,7 +15,7 @@ static struct {
     HANDLE profile, thread;
 } shared;
 
-TEST_USER(thread_profiling, layout, "structures have Windows' sizes and offsets [TP-99 TP-100]")
+TEST_USER(tp_enable, layout, "structures have Windows' sizes and offsets [TP-99 TP-100]")
 {
     CHECK_EQ(sizeof(HARDWARE_COUNTER), 0x10);
     CHECK_EQ(sizeof(HARDWARE_COUNTER_DATA), 0x10);
@@ -30,7 +30,7 @@ TEST_USER(thread_profiling, layout, "structures have Windows' sizes and offsets 
     CHECK_EQ(offsetof(PERFORMANCE_DATA, HwCounters), 0x20);
 }
 
-TEST_USER(thread_profiling, enable_disable,
+TEST_USER(tp_enable, enable_disable,
           "on, off, and off again is refused; query agrees [TP-33 TP-41 TP-45 TP-48 TP-49]")
 {
     BOOLEAN on = FILL;
@@ -51,7 +51,7 @@ TEST_USER(thread_profiling, enable_disable,
     }
 }
 
-TEST_USER(thread_profiling, real_handle, "a real handle to the caller is as good as the pseudo-handle [TP-34]")
+TEST_USER(tp_enable, real_handle, "a real handle to the caller is as good as the pseudo-handle [TP-34]")
 {
     HANDLE profile = NULL, me = ring3_handle(THREAD_SET_INFORMATION | THREAD_QUERY_INFORMATION);
     BOOLEAN on = FILL;
@@ -77,7 +77,7 @@ static void refused(HANDLE thread, ULONG flags, ULONG64 mask, NTSTATUS status)
     CHECK(ring3_profiled() == before);
 }
 
-TEST_USER(thread_profiling, bad_flags, "each flag but DISPATCH is refused [TP-36 TP-42]")
+TEST_USER(tp_enable, bad_flags, "each flag but DISPATCH is refused [TP-36 TP-42]")
 {
     for (unsigned bit = 1; bit < 32; bit++) {
         refused(NtCurrentThread(), 1u << bit, 0, STATUS_INVALID_PARAMETER_2);
@@ -87,7 +87,7 @@ TEST_USER(thread_profiling, bad_flags, "each flag but DISPATCH is refused [TP-36
     refused(NULL, THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, 0, STATUS_INVALID_PARAMETER_2);
 }
 
-TEST_USER(thread_profiling, bad_mask, "each mask bit above 15 is refused [TP-37 TP-42]")
+TEST_USER(tp_enable, bad_mask, "each mask bit above 15 is refused [TP-37 TP-42]")
 {
     for (unsigned bit = MAX_HW_COUNTERS; bit < 64; bit++)
         refused(NtCurrentThread(), 0, UINT64_C(1) << bit, STATUS_INVALID_PARAMETER_3);
@@ -96,7 +96,7 @@ TEST_USER(thread_profiling, bad_mask, "each mask bit above 15 is refused [TP-37 
     CHECK_EQ(RtlNtStatusToDosError(STATUS_INVALID_PARAMETER_3), ERROR_INVALID_PARAMETER);
 }
 
-TEST_USER(thread_profiling, any_mask, "mask bits without a configured counter are accepted [TP-43 TP-44]")
+TEST_USER(tp_enable, any_mask, "mask bits without a configured counter are accepted [TP-43 TP-44]")
 {
     for (ULONG64 mask = 0; mask <= 0xffff; mask = mask * 2 + 1)
         for (DWORD flags = 0; flags <= THREAD_PROFILING_FLAG_DISPATCH; flags++) {
@@ -106,7 +106,7 @@ TEST_USER(thread_profiling, any_mask, "mask bits without a configured counter ar
         }
 }
 
-TEST_USER(thread_profiling, enabled_twice, "a second enable is refused and disturbs nothing [TP-38 TP-42]")
+TEST_USER(tp_enable, enabled_twice, "a second enable is refused and disturbs nothing [TP-38 TP-42]")
 {
     HANDLE profile = NULL;
     PERFORMANCE_DATA data;
@@ -147,7 +147,7 @@ static void end_child(HANDLE child)
     CHECK(CloseHandle(child));
 }
 
-TEST_USER(thread_profiling, another_thread, "nobody enables another thread [TP-35 TP-42]")
+TEST_USER(tp_enable, another_thread, "nobody enables another thread [TP-35 TP-42]")
 {
     HANDLE child = start_child(sleeper);
     BOOLEAN on = FILL;
@@ -171,7 +171,7 @@ static DWORD profiled_for_a_while(PVOID unused)
     return 0;
 }
 
-TEST_USER(thread_profiling, query_another, "query works on any thread [TP-46]")
+TEST_USER(tp_enable, query_another, "query works on any thread [TP-46]")
 {
     HANDLE child = start_child(profiled_for_a_while);
     BOOLEAN on = FILL;
@@ -186,7 +186,7 @@ TEST_USER(thread_profiling, query_another, "query works on any thread [TP-46]")
     end_child(child);
 }
 
-TEST_USER(thread_profiling, query_ended, "a thread that has ended is not profiled any more [TP-46 TP-53]")
+TEST_USER(tp_enable, query_ended, "a thread that has ended is not profiled any more [TP-46 TP-53]")
 {
     HANDLE child = start_child(profiled_for_a_while);
     BOOLEAN on = FILL;
@@ -211,7 +211,7 @@ static DWORD disable_others(PVOID profile)
     return 0;
 }
 
-TEST_USER(thread_profiling, disable_another, "nobody disables another thread, enabled or not [TP-50 TP-51]")
+TEST_USER(tp_enable, disable_another, "nobody disables another thread, enabled or not [TP-50 TP-51]")
 {
     HANDLE profile = NULL;
     PERFORMANCE_DATA data;
@@ -224,7 +224,7 @@ TEST_USER(thread_profiling, disable_another, "nobody disables another thread, en
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 
-TEST_USER(thread_profiling, starts_again, "enabled again, switches and cycles start from zero [TP-52]")
+TEST_USER(tp_enable, starts_again, "enabled again, switches and cycles start from zero [TP-52]")
 {
     HANDLE profile = NULL;
     PERFORMANCE_DATA first, second;
@@ -251,7 +251,7 @@ static DWORD end_enabled(PVOID unused)
     return EnableThreadProfiling(GetCurrentThread(), 1, 0, &profile);
 }
 
-TEST_USER(thread_profiling, blocks_leak,
+TEST_USER(tp_enable, blocks_leak,
           "who ends enabled leaks its block until the process ends; without blocks enable says so [TP-42 TP-53]")
 {
     PVOID profile = MARK;
@@ -267,7 +267,7 @@ TEST_USER(thread_profiling, blocks_leak,
     CHECK_STATUS(ring3_set(0, 0, FALSE, &own), STATUS_SUCCESS);
 }
 
-TEST_USER(thread_profiling, block, "the block shows size, version, mask, and each switch [TP-94 TP-95]")
+TEST_USER(tp_enable, block, "the block shows size, version, mask, and each switch [TP-94 TP-95]")
 {
     PVOID profile = NULL;
     CHECK_STATUS(RtlEnableThreadProfiling(NtCurrentThread(), 1, 0x8421, &profile), STATUS_SUCCESS);

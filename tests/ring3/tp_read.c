@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ReadThreadProfilingData: its refusals, what it writes and what it leaves alone, switches, wait reasons and cycles.
- * Without configured counters. Sources as in thread_profiling.c. */
+ * Without configured counters. Sources as in tp_enable.c. */
 #include "tests/ring3/helpers.h"
 #include "kernel/string.h"
 
@@ -51,7 +51,7 @@ static void refused(HANDLE profile, WORD size, BYTE version, ULONG flags, NTSTAT
     CHECK(memcmp(&data, &before, sizeof data) == 0);
 }
 
-TEST_USER(thread_profiling, read_refused,
+TEST_USER(tp_read, refused,
           "wrong size, version and flags, in that order, write nothing [TP-54 TP-55 TP-56 TP-57]")
 {
     HANDLE profile = enabled(1, 1);
@@ -74,7 +74,7 @@ TEST_USER(thread_profiling, read_refused,
     disabled(profile);
 }
 
-TEST_USER(thread_profiling, read_dispatching,
+TEST_USER(tp_read, dispatching,
           "DISPATCHING gives switches, reasons, cycles, retries, and no counters [TP-58 TP-71]")
 {
     HANDLE profile = enabled(1, 0xffff);
@@ -92,7 +92,7 @@ TEST_USER(thread_profiling, read_dispatching,
     disabled(profile);
 }
 
-TEST_USER(thread_profiling, read_nothing, "flags 0: cycles and retries all the same [TP-43 TP-59 TP-71]")
+TEST_USER(tp_read, nothing, "flags 0: cycles and retries all the same [TP-43 TP-59 TP-71]")
 {
     HANDLE profile = enabled(0, 0);
     PERFORMANCE_DATA data;
@@ -107,7 +107,7 @@ TEST_USER(thread_profiling, read_nothing, "flags 0: cycles and retries all the s
     disabled(profile);
 }
 
-TEST_USER(thread_profiling, read_counters_only,
+TEST_USER(tp_read, counters_only,
           "HARDWARE_COUNTERS alone leaves switches and reasons alone, also those to come [TP-60 TP-77]")
 {
     HANDLE profile = enabled(1, 0);
@@ -124,7 +124,7 @@ TEST_USER(thread_profiling, read_counters_only,
     disabled(profile);
 }
 
-TEST_USER(thread_profiling, read_unconfigured,
+TEST_USER(tp_read, unconfigured,
           "selected elements without a counter are 0, others untouched [TP-74 TP-75 TP-78]")
 {
     static const DWORD64 masks[] = { 1, 5, 0x8000, 0xaaaa, 0xffff };
@@ -139,7 +139,7 @@ TEST_USER(thread_profiling, read_unconfigured,
     }
 }
 
-TEST_USER(thread_profiling, switches_counted,
+TEST_USER(tp_read, switches_counted,
           "each wait is a switch at least, and DelayExecution a reason [TP-61 TP-62 TP-64]")
 {
     HANDLE profile = enabled(1, 0);
@@ -157,7 +157,7 @@ TEST_USER(thread_profiling, switches_counted,
     disabled(profile);
 }
 
-TEST_USER(thread_profiling, quiet,
+TEST_USER(tp_read, quiet,
           "two reads without a switch between give the same number and no reason [TP-63 TP-66 TP-70]")
 {
     HANDLE profile = enabled(1, 0);
@@ -197,7 +197,7 @@ static DWORD spin(PVOID unused)
     return 0;
 }
 
-TEST_USER(thread_profiling, quantum_end, "losing the CPU at the end of a quantum is a reason [TP-65]")
+TEST_USER(tp_read, quantum_end, "losing the CPU at the end of a quantum is a reason [TP-65]")
 {
     CHECK(SetThreadAffinityMask(GetCurrentThread(), 1) != 0);
     HANDLE profile = enabled(1, 0), other = CreateThread(NULL, 0, spin, NULL, 0, NULL);
@@ -215,7 +215,7 @@ TEST_USER(thread_profiling, quantum_end, "losing the CPU at the end of a quantum
     disabled(profile);
 }
 
-TEST_USER(thread_profiling, cycles, "cycles grow from read to read, while the thread runs [TP-67]")
+TEST_USER(tp_read, cycles, "cycles grow from read to read, while the thread runs [TP-67]")
 {
     HANDLE profile = enabled(0, 0);
     uint64_t last = cycles(profile);
@@ -229,7 +229,7 @@ TEST_USER(thread_profiling, cycles, "cycles grow from read to read, while the th
     disabled(profile);
 }
 
-TEST_USER(thread_profiling, cycles_asleep, "sleep is not in the cycles, work is [TP-68]")
+TEST_USER(tp_read, cycles_asleep, "sleep is not in the cycles, work is [TP-68]")
 {
     HANDLE profile = enabled(0, 0);
     uint64_t tsc = ring3_tsc(), before = cycles(profile);

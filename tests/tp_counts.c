@@ -44,7 +44,7 @@ static void counted(const HARDWARE_COUNTER_DATA *element)
     CHECK_RANGE(element->Value, 2 * WORK, 3 * WORK + READ_MAX); /* 2 or 3 instructions a turn */
 }
 
-TEST(thread_profiling, elements,
+TEST(tp_counts, elements,
      "each mask gives its elements, their number, and no other [TP-28 TP-72 TP-74 TP-75 TP-76]")
 {
     unsigned ctr, same[3];
@@ -72,7 +72,7 @@ TEST(thread_profiling, elements,
     counting_stop();
 }
 
-TEST(thread_profiling, elements_in_order, "element i is the counter that element i of the list names [TP-73]")
+TEST(tp_counts, elements_in_order, "element i is the counter that element i of the list names [TP-73]")
 {
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS };
     unsigned ctrs[2];
@@ -93,7 +93,7 @@ TEST(thread_profiling, elements_in_order, "element i is the counter that element
     counting_stop();
 }
 
-TEST(thread_profiling, counts_start_again, "each enable counts from zero [TP-52]")
+TEST(tp_counts, counts_start_again, "each enable counts from zero [TP-52]")
 {
     unsigned ctr;
     PERFORMANCE_DATA data;
@@ -105,7 +105,7 @@ TEST(thread_profiling, counts_start_again, "each enable counts from zero [TP-52]
     counting_stop();
 }
 
-TEST(thread_profiling, events, "two events at once, in either order, the mask above them [TP-73]")
+TEST(tp_counts, events, "two events at once, in either order, the mask above them [TP-73]")
 {
     static const enum pmu_event events[2][2] = { { PMU_INSTRUCTIONS, PMU_CYCLES }, { PMU_CYCLES, PMU_INSTRUCTIONS } };
     unsigned ctrs[2];
@@ -124,7 +124,7 @@ TEST(thread_profiling, events, "two events at once, in either order, the mask ab
     }
 }
 
-TEST(thread_profiling, others_not_counted, "what others do while the thread sleeps is not its own [TP-82]")
+TEST(tp_counts, others_not_counted, "what others do while the thread sleeps is not its own [TP-82]")
 {
     unsigned ctr;
     SKIP_WITHOUT_PMU();
@@ -148,7 +148,7 @@ TEST(thread_profiling, others_not_counted, "what others do while the thread slee
     counting_stop();
 }
 
-TEST(thread_profiling, counts_grow,
+TEST(tp_counts, counts_grow,
      "no value decreases from read to read, also while the thread is moved [TP-81 TP-85]")
 {
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_CYCLES };
@@ -170,7 +170,7 @@ TEST(thread_profiling, counts_grow,
     counting_stop();
 }
 
-TEST(thread_profiling_block, counted, "blocks across pages, freed, or read-only, while counters count [TP-96]")
+TEST(tp_block, counted, "blocks across pages, freed, or read-only, while counters count [TP-96]")
 {
     unsigned ctr, same[2];
     SKIP_WITHOUT_PMU();
@@ -189,7 +189,7 @@ static void burn(void *ns)
         pause();
 }
 
-TEST(thread_profiling, interrupts_not_in_cycles, "time that interrupts take of a thread is not in its cycles [TP-69]")
+TEST(tp_counts, interrupts_not_in_cycles, "time that interrupts take of a thread is not in its cycles [TP-69]")
 {
     SKIP_BELOW_CPUS(2);
     uint64_t ns = 2000000, ticks = sched_tsc_hz / 20;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* KeSetHardwareCounterConfiguration and KeQueryHardwareCounterConfiguration as a driver in ring 0 sees them. What they
- * mean for threads is in thread_profiling.c. No test here needs a counter to count.
+ * mean for threads is in tp_threads.c and tp_counts.c. No test here needs a counter to count.
  *
  * Source: ntddk.h and its pages; what they leave open is as in spec/windows-api.md 1.2 and 1.3. */
 #include "hal/hal.h"
@@ -55,12 +55,12 @@ static void configured(const HARDWARE_COUNTER *wanted, ULONG n)
     CHECK(untouched);
 }
 
-TEST(ke_counter_config, empty_at_first, "nothing is configured before anybody configures [TP-08]")
+TEST(tp_config, empty_at_first, "nothing is configured before anybody configures [TP-08]")
 {
     configured(NULL, 0);
 }
 
-TEST(ke_counter_config, empties, "Count 0 empties, with an array or without; again and again [TP-05 TP-06]")
+TEST(tp_config, empties, "Count 0 empties, with an array or without; again and again [TP-05 TP-06]")
 {
     HARDWARE_COUNTER one = { PMCCounter, 0, 0 };
     if (test_has_pmu())
@@ -72,7 +72,7 @@ TEST(ke_counter_config, empties, "Count 0 empties, with an array or without; aga
     configured(NULL, 0);
 }
 
-TEST(ke_counter_config, rejects_more_than_max,
+TEST(tp_config, rejects_more_than_max,
      "17 elements and more are refused, the array is not read, nothing changes [TP-01 TP-02 TP-03]")
 {
     HARDWARE_COUNTER c[MAX_HW_COUNTERS + 1] = { { PMCCounter, 0, 0 } }, before = { PMCCounter, 0, 0 };
@@ -92,7 +92,7 @@ TEST(ke_counter_config, rejects_more_than_max,
     empty();
 }
 
-TEST(ke_counter_config, null_array, "a NULL array with elements is refused and changes nothing [TP-07]")
+TEST(tp_config, null_array, "a NULL array with elements is refused and changes nothing [TP-07]")
 {
     HARDWARE_COUNTER before = { PMCCounter, 0, 0 };
     bool some = test_has_pmu();
@@ -106,7 +106,7 @@ TEST(ke_counter_config, null_array, "a NULL array with elements is refused and c
     empty();
 }
 
-TEST(ke_counter_config, without_counters, "without counters Count 0 works and nothing else [TP-29]")
+TEST(tp_config, without_counters, "without counters Count 0 works and nothing else [TP-29]")
 {
     HARDWARE_COUNTER zero = { PMCCounter, 0, 0 };
     HARDWARE_COUNTER one = test_has_pmu() ? element(0) : zero;
@@ -117,7 +117,7 @@ TEST(ke_counter_config, without_counters, "without counters Count 0 works and no
     configured(NULL, 0);
 }
 
-TEST(ke_counter_config, full, "1 to 16 elements are kept in order, duplicates too [TP-04 TP-09 TP-10 TP-28]")
+TEST(tp_config, full, "1 to 16 elements are kept in order, duplicates too [TP-04 TP-09 TP-10 TP-28]")
 {
     SKIP_WITHOUT_PMU();
     HARDWARE_COUNTER c[MAX_HW_COUNTERS];
@@ -130,7 +130,7 @@ TEST(ke_counter_config, full, "1 to 16 elements are kept in order, duplicates to
     empty();
 }
 
-TEST(ke_counter_config, order, "a query gives the elements in the order of the set [TP-09 TP-10]")
+TEST(tp_config, order, "a query gives the elements in the order of the set [TP-09 TP-10]")
 {
     SKIP_WITHOUT_PMU();
     HARDWARE_COUNTER up[] = { element(0), element(1) }, down[] = { element(1), element(0) };
@@ -141,7 +141,7 @@ TEST(ke_counter_config, order, "a query gives the elements in the order of the s
     empty();
 }
 
-TEST(ke_counter_config, copied, "the caller may reuse its array after the call [TP-11]")
+TEST(tp_config, copied, "the caller may reuse its array after the call [TP-11]")
 {
     SKIP_WITHOUT_PMU();
     HARDWARE_COUNTER mine[] = { element(0), element(1) }, kept[] = { element(0), element(1) };
@@ -151,7 +151,7 @@ TEST(ke_counter_config, copied, "the caller may reuse its array after the call [
     empty();
 }
 
-TEST(ke_counter_config, replaced, "the last set is the one in effect, a shorter one too [TP-18]")
+TEST(tp_config, replaced, "the last set is the one in effect, a shorter one too [TP-18]")
 {
     SKIP_WITHOUT_PMU();
     HARDWARE_COUNTER many[] = { element(0), element(1), element(0) }, last = element(1);
@@ -165,7 +165,7 @@ TEST(ke_counter_config, replaced, "the last set is the one in effect, a shorter 
     empty();
 }
 
-TEST(ke_counter_config, query_sizes,
+TEST(tp_config, query_sizes,
      "room for exactly as many suffices; with less nothing but the number is written [TP-12 TP-13 TP-14 TP-15]")
 {
     SKIP_WITHOUT_PMU();
@@ -188,7 +188,7 @@ TEST(ke_counter_config, query_sizes,
     empty();
 }
 
-TEST(ke_counter_config, query_null, "a query without an array tells the number [TP-16 TP-17]")
+TEST(tp_config, query_null, "a query without an array tells the number [TP-16 TP-17]")
 {
     ULONG count = 1234;
     CHECK_STATUS(KeQueryHardwareCounterConfiguration(NULL, 0, &count), STATUS_SUCCESS);
@@ -224,7 +224,7 @@ static void refused(HARDWARE_COUNTER bad)
     configured(NULL, 0);
 }
 
-TEST(ke_counter_config, bad_type, "PMCCounter is the only type [TP-24]")
+TEST(tp_config, bad_type, "PMCCounter is the only type [TP-24]")
 {
     SKIP_WITHOUT_PMU();
     static const ULONG types[] = { MaxHardwareCounterType, 2, 0x100, 0x7fffffff, 0x80000000, 0xffffffff };
@@ -235,7 +235,7 @@ TEST(ke_counter_config, bad_type, "PMCCounter is the only type [TP-24]")
     }
 }
 
-TEST(ke_counter_config, bad_reserved, "each bit of Reserved must be 0 [TP-25]")
+TEST(tp_config, bad_reserved, "each bit of Reserved must be 0 [TP-25]")
 {
     SKIP_WITHOUT_PMU();
     for (unsigned bit = 0; bit < 32; bit++) {
@@ -245,7 +245,7 @@ TEST(ke_counter_config, bad_reserved, "each bit of Reserved must be 0 [TP-25]")
     }
 }
 
-TEST(ke_counter_config, bad_index, "an Index that names no counter is refused [TP-26]")
+TEST(tp_config, bad_index, "an Index that names no counter is refused [TP-26]")
 {
     SKIP_WITHOUT_PMU();
     static const ULONG64 never[] = { 0x40000020, 0x80000000, 0xc0000000, 0xffffffff, 0x100000000, ~UINT64_C(0) };
@@ -261,7 +261,7 @@ TEST(ke_counter_config, bad_index, "an Index that names no counter is refused [T
             refused((HARDWARE_COUNTER){ PMCCounter, 0, ctr < 32 ? ctr : 0x40000000 + ctr - 32 });
 }
 
-TEST(ke_counter_config, every_counter,
+TEST(tp_config, every_counter,
      "each counter's selector is accepted, fixed ones as 0x40000000 + n [TP-26 TP-27]")
 {
     SKIP_WITHOUT_PMU();
@@ -274,7 +274,7 @@ TEST(ke_counter_config, every_counter,
     empty();
 }
 
-TEST(ke_counter_config, irql, "both routines work at APC_LEVEL as at PASSIVE_LEVEL, on every CPU [TP-30]")
+TEST(tp_config, irql, "both routines work at APC_LEVEL as at PASSIVE_LEVEL, on every CPU [TP-30]")
 {
     HARDWARE_COUNTER one = { PMCCounter, 0, 0 };
     bool some = test_has_pmu();
@@ -297,7 +297,7 @@ TEST(ke_counter_config, irql, "both routines work at APC_LEVEL as at PASSIVE_LEV
     test_run_anywhere();
 }
 
-TEST(ke_counter_config, unowned, "nothing ties a configuration to the ownership of counters")
+TEST(tp_config, unowned, "nothing ties a configuration to the ownership of counters")
 {
     SKIP_WITHOUT_PMU();
     PHYSICAL_COUNTER_RESOURCE_LIST list = { .Count = 1 };

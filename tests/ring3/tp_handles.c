@@ -32,7 +32,7 @@ static void refused(HANDLE handle, NTSTATUS set, NTSTATUS query)
 
 static void invalid(HANDLE handle) { refused(handle, STATUS_INVALID_HANDLE, STATUS_INVALID_HANDLE); }
 
-TEST_USER(thread_profiling_handles, closed, "NULL, a closed handle, and what lies between handles [TP-39 TP-42]")
+TEST_USER(tp_handles, closed, "NULL, a closed handle, and what lies between handles [TP-39 TP-42]")
 {
     HANDLE me = ring3_handle(THREAD_ALL_ACCESS);
     uint64_t value = (uint64_t)me;
@@ -49,13 +49,13 @@ TEST_USER(thread_profiling_handles, closed, "NULL, a closed handle, and what lie
             invalid((HANDLE)i);
 }
 
-TEST_USER(thread_profiling_handles, wrong_type, "a process is no thread")
+TEST_USER(tp_handles, wrong_type, "a process is no thread")
 {
     refused(NtCurrentProcess(), STATUS_OBJECT_TYPE_MISMATCH, STATUS_OBJECT_TYPE_MISMATCH);
     CHECK_EQ(RtlNtStatusToDosError(STATUS_OBJECT_TYPE_MISMATCH), ERROR_INVALID_HANDLE);
 }
 
-TEST_USER(thread_profiling_handles, access,
+TEST_USER(tp_handles, access,
           "set wants THREAD_SET_INFORMATION, query THREAD_QUERY_INFORMATION, nothing else helps [TP-40 TP-47]")
 {
     HANDLE none = ring3_handle(0);
@@ -76,7 +76,7 @@ TEST_USER(thread_profiling_handles, access,
     CHECK(CloseHandle(none) && CloseHandle(others) && CloseHandle(set) && CloseHandle(query));
 }
 
-TEST_USER(thread_profiling_handles, access_not_gained, "duplicating a handle gives no access that it lacked")
+TEST_USER(tp_handles, access_not_gained, "duplicating a handle gives no access that it lacked")
 {
     HANDLE poor = ring3_handle(SYNCHRONIZE), rich = MARK, same = NULL;
     CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), poor, NtCurrentProcess(), &rich, THREAD_SET_INFORMATION, 0, 0),
@@ -105,7 +105,7 @@ static HANDLE random_handle(uint64_t *state)
     }
 }
 
-TEST_USER(thread_profiling_handles, random, "4,000 random handles, profiled and not [TP-39]")
+TEST_USER(tp_handles, random, "4,000 random handles, profiled and not [TP-39]")
 {
     uint64_t state = 0x853c49e6748fea9b;
     THREAD_PERFORMANCE_DATA block, other;
@@ -131,7 +131,7 @@ TEST_USER(thread_profiling_handles, random, "4,000 random handles, profiled and 
     CHECK(CloseHandle(open));
 }
 
-TEST_USER(thread_profiling_handles, random_profiles,
+TEST_USER(tp_handles, random_profiles,
           "a disable with 4,000 random addresses is refused, and the thread stays profiled [TP-91]")
 {
     uint64_t state = 0xda3e39cb94b95bdb;

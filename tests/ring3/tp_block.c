@@ -53,7 +53,7 @@ void user_block_straddles(uint64_t mask)
         check_straddling(pages + RING3_PAGE - inside, mask);
 }
 
-TEST_USER(thread_profiling_block, straddles, "a block may lie across two pages, anyhow") { user_block_straddles(3); }
+TEST_USER(tp_block, straddles, "a block may lie across two pages, anyhow") { user_block_straddles(3); }
 
 /* The region stays mapped as long as it likes: the kernel must hold the page, or let go of the thread. */
 static void go_on_without(uint64_t mask, unsigned pages, unsigned offset)
@@ -127,14 +127,14 @@ void user_block_freed(uint64_t mask)
     CHECK(!ring3_profiled());
 }
 
-TEST_USER(thread_profiling_block, freed,
+TEST_USER(tp_block, freed,
           "a block freed or made read-only while the thread is profiled harms nobody, then the thread ends [TP-96]")
 {
     user_block_freed(0);
     user_block_freed(3);
 }
 
-TEST_USER(thread_profiling_block, same_block, "a block of another thread, and one on the stack, are blocks like any")
+TEST_USER(tp_block, same_block, "a block of another thread, and one on the stack, are blocks like any")
 {
     THREAD_PERFORMANCE_DATA block;
     enable_with(&block, 1);
@@ -168,7 +168,7 @@ static void faults(LPTHREAD_START_ROUTINE function, uint64_t address)
     CHECK_STATUS(ring3_run(function, (PVOID)address), STATUS_ACCESS_VIOLATION);
 }
 
-TEST_USER(thread_profiling_block, ring3_pointers,
+TEST_USER(tp_block, ring3_pointers,
           "out pointers and handles that only ring 3 follows end the thread, profiled as it is [TP-53]")
 {
     static const uint64_t bad[] = { 0, 1, 0xfff, 0x1000, 0x0000f00000000000, 0x00007fffffff0000, 0x0000800000000000,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Profiled threads for tests/thread_profiling*.c, which configures counters in ring 0. */
+/* Profiled threads for tests/tp_*.c, which configures counters in ring 0. */
 #include "tests/ring3/ring3.h"
 #include "tests/ring3/helpers.h"
 #include "kernel/string.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What only ring 0 can show of thread profiling: configurations that change under profiled threads, threads that end,
- * leave for RDPMC, processes side by side. What is measured with counters: thread_profiling_counts.c.
+ * leave for RDPMC, processes side by side. What is measured with counters: tp_counts.c.
  *
  * Sources: Microsoft's pages; what they leave open is as in spec/windows-api.md 1.2 to 1.7. */
 #include "kernel/thread_profiling.h"
@@ -55,7 +55,7 @@ static void configured(unsigned ctr)
     CHECK_EQ(array[0].Index, pmu_rdpmc_index(ctr));
 }
 
-TEST(thread_profiling, configuration_in_use,
+TEST(tp_threads, configuration_in_use,
      "while a thread counts, no list replaces the list; Count 0 ends its counting "
      "[TP-19 TP-20 TP-21 TP-22 TP-75 TP-78]")
 {
@@ -80,7 +80,7 @@ TEST(thread_profiling, configuration_in_use,
     counting_stop();
 }
 
-TEST(thread_profiling, refused_arguments_first, "bad arguments are told before the use of counters")
+TEST(tp_threads, refused_arguments_first, "bad arguments are told before the use of counters")
 {
     SKIP_WITHOUT_PMU();
     HARDWARE_COUNTER bad = { PMCCounter, 1, 0 };
@@ -91,7 +91,7 @@ TEST(thread_profiling, refused_arguments_first, "bad arguments are told before t
     end(&r);
 }
 
-TEST(thread_profiling, configuration_not_in_use, "a thread profiled with mask 0 holds up nobody [TP-23]")
+TEST(tp_threads, configuration_not_in_use, "a thread profiled with mask 0 holds up nobody [TP-23]")
 {
     SKIP_WITHOUT_PMU();
     uint64_t ctr = (uint64_t)__builtin_ctzll(pmu_caps.counters);
@@ -116,7 +116,7 @@ static void ended(NTSTATUS found, NTSTATUS wanted)
     CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
 }
 
-TEST(thread_profiling, ends_enabled,
+TEST(tp_threads, ends_enabled,
      "a thread that returns, faults, or is terminated while profiled is so no more [TP-53]")
 {
     CHECK_EQ(counter_config_users(), 0);
@@ -141,7 +141,7 @@ static void query(void *argument)
     *(uint64_t *)argument = status == STATUS_SUCCESS && count == 1 ? array[0].Index : ~UINT64_C(0);
 }
 
-TEST(thread_profiling, one_configuration, "threads of every CPU see the one configuration [TP-31 TP-32]")
+TEST(tp_threads, one_configuration, "threads of every CPU see the one configuration [TP-31 TP-32]")
 {
     SKIP_WITHOUT_PMU();
     unsigned ctr = (unsigned)__builtin_ctzll(pmu_caps.counters);
@@ -176,7 +176,7 @@ static void not_allowed(uint64_t affinity)
     }
 }
 
-TEST(thread_profiling, rdpmc_without_leave,
+TEST(tp_threads, rdpmc_without_leave,
      "RDPMC of a thread that never asked, or asked for no counter, or disabled, is privileged [TP-98]")
 {
     not_allowed(SMP_ALL);
@@ -186,7 +186,7 @@ TEST(thread_profiling, rdpmc_without_leave,
     }
 }
 
-TEST(thread_profiling, rdpmc_beside_profiled,
+TEST(tp_threads, rdpmc_beside_profiled,
      "the same while others are profiled, running or asleep, on this CPU and on others [TP-98]")
 {
     struct runner spinning[MAX_CPUS], sleeping[MAX_CPUS];
@@ -205,7 +205,7 @@ TEST(thread_profiling, rdpmc_beside_profiled,
     }
 }
 
-TEST(thread_profiling, rdpmc_after_profiled,
+TEST(tp_threads, rdpmc_after_profiled,
      "leave ends with its thread: who comes next on the CPU has none [TP-98]")
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
@@ -215,7 +215,7 @@ TEST(thread_profiling, rdpmc_after_profiled,
     }
 }
 
-TEST(thread_profiling, rdpmc_allowed,
+TEST(tp_threads, rdpmc_allowed,
      "with leave RDPMC works, on each CPU in turn, and reads go on [TP-31 TP-81 TP-97]")
 {
     unsigned ctr;
@@ -232,7 +232,7 @@ TEST(thread_profiling, rdpmc_allowed,
 
 /* --- Processes side by side. --- */
 
-TEST(thread_profiling, foreign_handle, "a handle of another process is none in this one [TP-39]")
+TEST(tp_threads, foreign_handle, "a handle of another process is none in this one [TP-39]")
 {
     struct runner r = start_on(user_own_handle, 40, SMP_ALL);
     if (r.thread && peek_wait(r.process, &user_handle, 4)) {
@@ -243,7 +243,7 @@ TEST(thread_profiling, foreign_handle, "a handle of another process is none in t
     end(&r);
 }
 
-TEST(thread_profiling, many, "256 threads can be profiled at once; one more is refused, until one ends")
+TEST(tp_threads, many, "256 threads can be profiled at once; one more is refused, until one ends")
 {
     struct process *processes[5] = { NULL };
     struct thread *threads[256] = { NULL };
