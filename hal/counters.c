@@ -19,7 +19,7 @@
 #include "kernel/smp.h"
 #include "pmu/pmu.h"
 
-#define OWNERS_MAX 64
+#define OWNERS_MAX HAL_OWNERS_MAX
 #define COUNTERS 64 /* bits of a mask */
 #define RDPMC_FIXED 0x40000000u
 #define ALL (~UINT64_C(0))

@@ -30,6 +30,7 @@
  * The handler runs at PROFILE_LEVEL on the processor that overflowed, with its owner's bits only,
  * overflow status cleared, every counter of the processor paused. Who wants another overflow writes
  * the counter there (pmu_write). */
+#define HAL_OWNERS_MAX 128
 NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCount,
                                      PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList,
                                      PHANDLE CounterSetHandle);
@@ -45,11 +46,33 @@ NTSTATUS HalFreeHardwareCounters(HANDLE CounterSetHandle);
 NTSTATUS hal_counters_claim(const char *name, uint64_t cpu_mask, uint64_t counters,
                             PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler, PHANDLE handle);
 
-/* counting.c: claims a counter for each KPROFILE_SOURCE and lets it count ring 3, without interrupts, on every CPU; its
- * RDPMC selectors. Freed by HalFreeHardwareCounters. STATUS_NOT_SUPPORTED: a source that this processor lacks;
+/* counting.c: claims a counter for each KPROFILE_SOURCE, fixed ones first, and lets it count ring 3, without interrupts,
+ * on every CPU; its RDPMC selectors. Freed by HalFreeHardwareCounters. STATUS_NOT_SUPPORTED: a source that this processor lacks;
  * STATUS_INSUFFICIENT_RESOURCES: the free counters cannot count all of them; STATUS_INVALID_PARAMETER: none, or more
  * than MAX_HW_COUNTERS. IRQL PASSIVE_LEVEL. */
 NTSTATUS hal_count_sources(const char *name, const ULONG *sources, ULONG count, ULONG *selectors, PHANDLE handle);
+
+/* pmc.c: counters of one processor for events to carry, as trace sessions want them; in HAL_PRIVATE_DISPATCH on Windows.
+ * Claims a counter for each of Count sources, fixed ones first, clears them and lets them count both rings; element i of
+ * what is collected will be Sources[i]. The same source twice takes two counters. *Handle: out; NULL after a failure.
+ *
+ * STATUS_SUCCESS
+ * STATUS_INVALID_PARAMETER       no such processor; Count is 0 or more than MAX_HW_COUNTERS; Handle is NULL
+ * STATUS_NOT_SUPPORTED           one of the sources is no event that this processor counts; ProfileTime is none
+ * STATUS_INSUFFICIENT_RESOURCES  not even all counters of the processor could count these together, or all owner slots
+ *                                are used
+ * STATUS_DEVICE_BUSY             somebody has too many of them (hal_counter_owner_name)
+ * They are tested in this order. IRQL PASSIVE_LEVEL. Source: Geoff Chappell's study of HAL_PRIVATE_DISPATCH; which
+ * statuses is nowhere said. */
+NTSTATUS HalAllocatePmcCounterSet(ULONG Processor, KPROFILE_SOURCE *Sources, ULONG Count, PMC_HANDLE *Handle);
+/* Writes one value for each source, 64 bits wide: the counter's wraps are added up as long as one of these calls, or
+ * the interrupt of an overflow (there is none without a status register), comes between two. Values begin near 0. On
+ * the processor of the set; any IRQL, NMI included; takes no lock. */
+VOID HalCollectPmcCounters(PMC_HANDLE PmcCounterSet, ULONG64 *Values);
+/* Stops and clears the counters and gives them back. Nobody collects the set any more. IRQL PASSIVE_LEVEL. */
+VOID HalFreePmcCounterSet(PMC_HANDLE PmcCounterSet);
+/* What the counter counts for a set, ProfileTime if for none. IRQL <= DISPATCH_LEVEL. */
+KPROFILE_SOURCE hal_pmc_source(unsigned ctr, unsigned cpu);
 
 /* For these and the rest of the list: IRQL <= DISPATCH_LEVEL, and true only at this moment.
  * Counters that nobody has on any CPU of the mask. */

@@ -33,13 +33,14 @@ static const struct source_set *this_set(void)
     return set->driver && (pmu_caps.events & set->needs) == set->needs ? set : NULL;
 }
 
-static uint64_t row_counters(const struct source_row *row)
+/* With a row that names none, samples leave fixed counters alone. */
+static uint64_t row_counters(const struct source_row *row, uint64_t unless_named)
 {
     if (pmu_caps.family < row->first_family || pmu_caps.family > row->last_family)
         return 0;
     uint64_t able = row->event == PMU_EVENT_COUNT ? pmu_raw_counters(row->code)
                                                   : pmu_counters_for(row->event);
-    return able & (row->fixed ? row->fixed : PMU_ANY_GP);
+    return able & (row->fixed ? row->fixed : unless_named);
 }
 
 /* The row that counts here, if any; of an added source a copy in *copy, which may go away. */
@@ -47,12 +48,12 @@ static const struct source_row *row_of(KPROFILE_SOURCE source, struct source_row
 {
     const struct source_set *set = this_set();
     for (size_t i = 0; set && i < set->count; i++)
-        if (set->rows[i].id == (uint32_t)source && row_counters(&set->rows[i]))
+        if (set->rows[i].id == (uint32_t)source && row_counters(&set->rows[i], PMU_ANY_GP))
             return &set->rows[i];
     uint8_t irql = lock_acquire(&sources_lock);
     const struct source_row *found = NULL;
     for (const struct source_row *row = added; row < added + ADDED_MAX; row++)
-        if (row->name && row->id == (uint32_t)source && set && row_counters(row)) {
+        if (row->name && row->id == (uint32_t)source && set && row_counters(row, PMU_ANY_GP)) {
             *copy = *row;
             found = copy;
         }
@@ -60,7 +61,7 @@ static const struct source_row *row_of(KPROFILE_SOURCE source, struct source_row
     return found;
 }
 
-uint64_t source_counters(KPROFILE_SOURCE source, uint64_t *select)
+static uint64_t counters_of(KPROFILE_SOURCE source, uint64_t unless_named, uint64_t *select)
 {
     struct source_row copy;
     const struct source_row *row = row_of(source, &copy);
@@ -69,7 +70,17 @@ uint64_t source_counters(KPROFILE_SOURCE source, uint64_t *select)
     *select = row->event == PMU_EVENT_COUNT
                   ? pmu_raw_select(row->code, row->umask, row->flags | SAMPLING)
                   : pmu_select(row->event, SAMPLING);
-    return row_counters(row);
+    return row_counters(row, unless_named);
+}
+
+uint64_t source_counters(KPROFILE_SOURCE source, uint64_t *select)
+{
+    return counters_of(source, PMU_ANY_GP, select);
+}
+
+uint64_t source_counting(KPROFILE_SOURCE source, uint64_t *select)
+{
+    return counters_of(source, ~UINT64_C(0), select);
 }
 
 bool hal_source_supported(KPROFILE_SOURCE source)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Between source.c, source_tables.c and profile.c only. */
+/* Between the files of hal/ that deal with sources. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,6 +44,14 @@ static inline ULONG source_interval(KPROFILE_SOURCE source)
 
 /* Counters that can count it, 0: unsupported; *select for pmu_program: both rings, interrupt. */
 uint64_t source_counters(KPROFILE_SOURCE source, uint64_t *select);
+/* The same for counting without samples, which fixed counters do too. */
+uint64_t source_counting(KPROFILE_SOURCE source, uint64_t *select);
+/* In counting.c: a counter each for `count` sources, at most MAX_HW_COUNTERS, of those that are free on all of the
+ * processors; nothing is claimed. *mask: all of them. STATUS_NOT_SUPPORTED: one is no source of this processor;
+ * STATUS_INSUFFICIENT_RESOURCES: the processor cannot count these together; STATUS_DEVICE_BUSY: could, if all counters
+ * were free. */
+NTSTATUS source_assign(const ULONG *sources, ULONG count, uint64_t cpu_mask, unsigned *ctrs, uint64_t *selects,
+                       uint64_t *mask);
 extern bool pmi_by_nmi; /* in interrupt.c; const once CPUs run */
 /* In profile.c, from the NMI: arms again those of the counters that sample. */
 void profile_rearm(uint64_t counters);

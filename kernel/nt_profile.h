@@ -18,6 +18,8 @@ _Static_assert(ProfileTotalCycles == 0x13 && ProfileMaximum == 0x18, "KPROFILE_S
 
 typedef struct trap_frame *PKTRAP_FRAME; /* NT: the layout of kernel/trap.h */
 
+typedef struct _HAL_PMC_COUNTERS *PMC_HANDLE; /* opaque, on Windows too */
+
 /* Of the newest kit, where 44 and up differ from those of Windows 10 1903. */
 typedef enum _HAL_QUERY_INFORMATION_CLASS {
     HalProfileSourceInformation = 1,

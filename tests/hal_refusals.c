@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* HalAllocateHardwareCounters: every parameter that it must refuse, with which status, and in which
- * order. Nothing may be owned afterwards, and the handle is NULL.
+/* HalAllocateHardwareCounters, and HalAllocatePmcCounterSet at the end: every parameter that they must refuse, with
+ * which status, and in which order. Nothing may be owned afterwards, and the handle is NULL.
  *
  * Source: ntddk.h and its pages; what they leave open is as in spec/windows-api.md 2.5. */
 #include "hal/hal.h"
+#include "hal/source.h"
 #include "kernel/cpu.h"
 #include "pmu/pmu.h"
 #include "tests/counter_list.h"
@@ -158,4 +159,79 @@ TEST(hal_refusals, two_tags, "an owner has one label")
     unsigned ctr = pmu_caps.counters ? nth_counter(0) : 0;
     REFUSED(STATUS_INVALID_PARAMETER, single(ctr), tag(1), tag(1));
     REFUSED(STATUS_INVALID_PARAMETER, tag(1), single(ctr), tag(2));
+}
+
+/* --- Counter sets. --- */
+
+#define SOURCE ProfileTotalIssues
+
+/* How many counters count the source for a set. */
+static unsigned counting(KPROFILE_SOURCE source)
+{
+    uint64_t select, counters = source_counting(source, &select);
+    unsigned n = 0;
+    for (; counters; counters &= counters - 1)
+        n++;
+    return n;
+}
+
+static void not_had(unsigned cpu, KPROFILE_SOURCE *sources, ULONG count, NTSTATUS status)
+{
+    PMC_HANDLE set = NO_HANDLE;
+    unsigned owned = hal_counters_owned();
+    CHECK_STATUS(HalAllocatePmcCounterSet(cpu, sources, count, &set), status);
+    CHECK(set == NULL);
+    CHECK_EQ(hal_counters_owned(), owned);
+}
+
+TEST(hal_pmc_sets, refusals, "a set that cannot be had is refused with a status that says why, and holds nothing [ET-55]")
+{
+    KPROFILE_SOURCE sources[MAX_HW_COUNTERS + 1];
+    SKIP_WITHOUT_PMU();
+    if (!counting(SOURCE))
+        SKIP("no counter counts instructions");
+    for (unsigned i = 0; i <= MAX_HW_COUNTERS; i++)
+        sources[i] = SOURCE;
+    CHECK_STATUS(HalAllocatePmcCounterSet(0, sources, 1, NULL), STATUS_INVALID_PARAMETER);
+    not_had(0, sources, 0, STATUS_INVALID_PARAMETER);
+    not_had(0, sources, MAX_HW_COUNTERS + 1, STATUS_INVALID_PARAMETER);
+    not_had(cpu_count, sources, 1, STATUS_INVALID_PARAMETER);
+    not_had(0xffffffff, sources, 1, STATUS_INVALID_PARAMETER);
+    const KPROFILE_SOURCE unsupported[] = { ProfileTime, ProfileAlignmentFixup, ProfileMaximum, (KPROFILE_SOURCE)0x7fffffff,
+                                            (KPROFILE_SOURCE)0xffffffff };
+    for (unsigned i = 0; i < sizeof unsupported / sizeof *unsupported; i++) {
+        sources[1] = unsupported[i];
+        not_had(0, sources, 2, STATUS_NOT_SUPPORTED);
+    }
+    sources[1] = SOURCE;
+    unsigned counters = counting(SOURCE);
+    if (counters < MAX_HW_COUNTERS)
+        not_had(0, sources, counters + 1, STATUS_INSUFFICIENT_RESOURCES);
+}
+
+TEST(hal_pmc_sets, busy, "counters that others have are named busy, until they are given back; other processors do not matter [ET-55 ET-56]")
+{
+    KPROFILE_SOURCE sources[MAX_HW_COUNTERS];
+    HANDLE everything;
+    SKIP_WITHOUT_PMU();
+    if (!counting(SOURCE))
+        SKIP("no counter counts instructions");
+    REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &everything), STATUS_SUCCESS);
+    sources[0] = SOURCE;
+    not_had(0, sources, 1, STATUS_DEVICE_BUSY);
+    free_and_check(everything);
+    unsigned counters = counting(SOURCE);
+    for (unsigned i = 0; i < counters; i++)
+        sources[i] = SOURCE;
+    PMC_HANDLE all = NULL, other = NULL;
+    REQUIRE_STATUS(HalAllocatePmcCounterSet(0, sources, counters, &all), STATUS_SUCCESS);
+    not_had(0, sources, 1, STATUS_DEVICE_BUSY);
+    CHECK(strcmp(hal_counter_owner_name(0, 0), "counter set") == 0);
+    if (cpu_count > 1) {
+        REQUIRE_STATUS(HalAllocatePmcCounterSet(1, sources, counters, &other), STATUS_SUCCESS);
+        HalFreePmcCounterSet(other);
+    }
+    HalFreePmcCounterSet(all);
+    REQUIRE_STATUS(HalAllocatePmcCounterSet(0, sources, counters, &other), STATUS_SUCCESS);
+    HalFreePmcCounterSet(other);
 }
