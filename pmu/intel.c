@@ -28,6 +28,7 @@ static const struct {
     const struct pmu_event_row *table, *small;
     uint8_t models[6]; /* ends with 0, or is full */
 } tables[] = {
+    { intel_core2_events, 0, { 0x0f, 0x16, 0x17, 0x1d, 0 } },
     { intel_nehalem_events, 0, { 0x1a, 0x1e, 0x1f, 0x2e, 0 } },
     { intel_nehalem_events, 0, { 0x25, 0x2c, 0x2f, 0 } }, /* Westmere */
     { intel_sandy_bridge_events, 0, { 0x2a, 0x2d, 0 } },

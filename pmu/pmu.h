@@ -215,6 +215,7 @@ extern const struct pmu_event_row amd_zen4_events[PMU_EVENT_COUNT];
 extern const struct pmu_event_row amd_zen5_events[PMU_EVENT_COUNT];
 extern const struct pmu_event_row intel_architectural_events[PMU_EVENT_COUNT];
 extern const struct pmu_event_row intel_broadwell_events[PMU_EVENT_COUNT];
+extern const struct pmu_event_row intel_core2_events[PMU_EVENT_COUNT];
 extern const struct pmu_event_row intel_golden_cove_events[PMU_EVENT_COUNT];
 extern const struct pmu_event_row intel_goldmont_events[PMU_EVENT_COUNT];
 extern const struct pmu_event_row intel_gracemont_events[PMU_EVENT_COUNT];
