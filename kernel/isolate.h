@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Between thread_profiling.c and isolate.c: what a profiled thread has, and the policy `isolate`. */
+/* Between thread_profiling.c, profiling_enable.c and isolate.c: what a profiled thread has, and the policy `isolate`. */
 #pragma once
 #include "kernel/ntddk.h"
 
@@ -18,7 +18,6 @@ _Static_assert(sizeof(struct reading) == sizeof(COUNTER_READING), "one index");
 struct thread_profiling {
     block_at_4 *block;     /* the ring-3 block, through the window of `slot` */
     uint64_t cycle_start, cycle_total;
-    uint64_t updates;
     uint32_t switches;
     uint32_t generation;   /* of the configuration that `active` belongs to */
     uint64_t mask;         /* as asked for */
@@ -31,6 +30,10 @@ struct thread_profiling {
     uint64_t counters;     /* isolate: bit per counter that it counts with */
     struct reading readings[MAX_HW_COUNTERS]; /* by element */
 };
+
+/* thread_profiling.c, both at IPI_LEVEL: ends out's stretch and begins in's; either may be NULL. And: begins the first. */
+void thread_profiling_sample(struct thread_profiling *out, struct thread_profiling *in);
+void thread_profiling_begin(struct thread_profiling *p, unsigned cpu);
 
 #define ISOLATE_NONE 0xffffffffu
 

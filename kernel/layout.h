@@ -25,6 +25,7 @@
 
 /* struct thread */
 #define THREAD_RSP 24
+#define THREAD_PROFILING 72
 
 /* The page that an application processor starts in, and its parameters. */
 #define AP_PAGE 0x8000

@@ -10,7 +10,6 @@
 #include "kernel/process.h"
 #include "kernel/smp.h"
 #include "kernel/thread.h"
-#include "kernel/thread_profiling.h"
 #include "kernel/trap.h"
 #include "kernel/vm.h"
 
@@ -31,7 +30,7 @@ uint64_t sched_tsc_hz;
 static uint64_t timer_hz, boot_tsc;
 static uint64_t ns_per_tick; /* fixed point, 32 bits behind */
 
-extern void switch_stacks(struct thread *from, struct thread *to);
+extern void switch_stacks(struct thread *from, struct thread *to, KWAIT_REASON reason);
 
 uint64_t sched_time_ns(void)
 {
@@ -153,9 +152,7 @@ static void switch_to(struct cpu *cpu, struct thread *from, struct thread *to, K
     if (to->fpu)
         fxrstor(to->fpu);
     cpu->thread = to;
-    if ((uint64_t)from->profiling | (uint64_t)to->profiling)
-        thread_profiling_switch(from, to, reason);
-    switch_stacks(from, to);
+    switch_stacks(from, to, reason);
 }
 
 /* After a switch, or before a new thread's first instruction: lets go of the lock, then of a dead predecessor. */

@@ -169,7 +169,7 @@ static NTSTATUS set_affinity(HANDLE handle, PVOID buffer, ULONG length)
     return status;
 }
 
-/* ThreadAffinityMask and ThreadCounterProfiling (thread_profiling.c); others STATUS_INVALID_INFO_CLASS. */
+/* ThreadAffinityMask and ThreadCounterProfiling (profiling_enable.c); others STATUS_INVALID_INFO_CLASS. */
 NTSTATUS NtSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
                                 PVOID ThreadInformation, ULONG ThreadInformationLength)
 {

@@ -3,9 +3,14 @@
 %include "layout.inc"
 section .text
 
-; void switch_stacks(struct thread *from, struct thread *to)
-global switch_stacks
-switch_stacks:
+; void switch_stacks(struct thread *from, struct thread *to, KWAIT_REASON reason)
+global switch_stacks, switch_profiling_end
+extern thread_profiling_switch
+switch_stacks:                          ; up to switch_profiling_end: what a switch between unprofiled threads pays
+    mov rax, [rdi + THREAD_PROFILING]
+    or rax, [rsi + THREAD_PROFILING]
+    jnz profiled
+switch_profiling_end:
     pushfq
     push rbx
     push rbp
@@ -23,6 +28,15 @@ switch_stacks:
     pop rbx
     popfq
     ret
+profiled:
+    push rdi
+    push rsi
+    sub rsp, 8
+    call thread_profiling_switch
+    add rsp, 8
+    pop rsi
+    pop rdi
+    jmp switch_profiling_end
 
 ; Where a new thread's first switch_stacks returns to: its C start is in RBX, alone on its stack.
 global thread_trampoline

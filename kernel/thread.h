@@ -42,6 +42,7 @@ struct thread {
     unsigned stack_slot; /* of the process */
 };
 _Static_assert(offsetof(struct thread, rsp) == THREAD_RSP, "layout.h");
+_Static_assert(offsetof(struct thread, profiling) == THREAD_PROFILING, "layout.h");
 
 /* NT: ring 3 has x87 and SSE; CR4.OSXSAVE stays off, so AVX instructions are illegal. */
 #define FPU_AREA_SIZE 512 /* FXSAVE */

@@ -18,7 +18,7 @@ NTSTATUS thread_profiling_set(HANDLE ThreadHandle, PVOID ThreadInformation, ULON
 NTSTATUS thread_profiling_query(HANDLE ThreadHandle, PVOID ThreadInformation, ULONG ThreadInformationLength,
                                 PULONG ReturnLength);
 
-/* From sched.c, under its lock, when either thread is profiled. */
+/* From switch.asm, under the scheduler's lock, when either thread is profiled. */
 void thread_profiling_switch(struct thread *from, struct thread *to, KWAIT_REASON reason);
 /* From trap.c: that many time stamp ticks of the current thread went to an interrupt. */
 void thread_profiling_exclude(struct thread *thread, uint64_t ticks);

@@ -145,6 +145,7 @@ void lab_interrupt(const struct lab_frame *frame, unsigned vector)
 {
     if (vector == VECTOR_DB) {
         lab_caught.steps++;
+        lab_caught.watched += frame->rip >= lab_caught.watch[0] && frame->rip < lab_caught.watch[1];
         return;
     }
     lab_caught.pmis += vector == VECTOR_PMI;

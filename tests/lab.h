@@ -66,6 +66,8 @@ struct lab_frame {
 };
 struct lab_caught {
     unsigned pmis, nmis, steps;
+    unsigned watched;           /* of the steps, those from an address in watch[0] up to below watch[1] */
+    uint64_t watch[2];
     uint64_t rip;               /* of the last PMI or NMI */
     uint64_t status;            /* global status in the handler, if there is one */
     uint64_t control;           /* global control in the handler, the same */

@@ -5,10 +5,14 @@
 #include "kernel/thread.h"
 #include "kernel/x86.h"
 #include "tests/counting.h"
+#include "tests/lab.h"
 #include "tests/test.h"
 #include "tests/vpmu.h"
 
 #define SWITCHES 200
+#define STEPPED 10
+
+extern char switch_stacks[], switch_profiling_end[]; /* switch.asm */
 
 bool vpmu_present(void)
 {
@@ -71,4 +75,33 @@ TEST(tp_switch, unprofiled_is_free,
     }
     test_run_anywhere();
     counting_stop();
+}
+
+static void switch_stepped(uint64_t unused)
+{
+    (void)unused;
+    sched_switch(WrYieldExecution);
+}
+
+TEST(tp_switch, unprofiled_instructions,
+     "what a switch between unprofiled threads executes for profiling, between two labels: 1 to 4 instructions, by single steps")
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        struct thread *other = thread_create("partner", yield_often, NULL, 1ul << cpu);
+        REQUIRE(other != NULL);
+        lab_catch();
+        lab_caught.watch[0] = (uint64_t)switch_stacks;
+        lab_caught.watch[1] = (uint64_t)switch_profiling_end;
+        for (unsigned i = 0; i < STEPPED; i++)
+            lab_steps(switch_stepped, 0);
+        lab_release();
+        CHECK(lab_caught.steps >= STEPPED * 50); /* a switch is more than this */
+        CHECK_RANGE(lab_caught.watched, STEPPED, STEPPED * 4);
+        sched_wait(&other->object, SCHED_FOREVER, Executive);
+        object_release(&other->object);
+        if (cpu == 0)
+            test_note("a switch between unprofiled threads: %u instructions for profiling", lab_caught.watched / STEPPED);
+    }
+    test_run_anywhere();
 }

@@ -3,6 +3,7 @@
  * context switch keeps, no system call. Sources: Microsoft's pages for the Win32 functions; the order of the checks
  * from published listings of ntdll. */
 #include "windows.h"
+#include "kernel/user/intrin.h"
 #include "kernel/string.h"
 
 #define ALL_ELEMENTS ((1u << MAX_HW_COUNTERS) - 1)
@@ -73,21 +74,6 @@ NTSTATUS RtlQueryThreadProfiling(HANDLE ThreadHandle, PBOOLEAN Enabled)
     return ZwQueryInformationThread(ThreadHandle, ThreadCounterProfiling, Enabled, sizeof *Enabled, NULL);
 }
 
-/* Both instructions clear the upper halves of the registers. */
-static inline uint64_t read_tsc(void)
-{
-    uint64_t low, high;
-    asm volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory");
-    return high << 32 | low;
-}
-
-static inline uint64_t read_pmc(uint32_t selector)
-{
-    uint64_t low, high;
-    asm volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(selector) : "memory");
-    return high << 32 | low;
-}
-
 /* A counter is narrower than 64 bits, and its wrap must not show. NT: the kernel leaves in CycleTime.Index, which
  * Windows does not use, how many bits counters lack to 64: bits 7:0, or, if fixed ones (15:8) lack others, only
  * general-purpose ones. */
@@ -98,7 +84,7 @@ static inline uint64_t width_of(ULONG lack, bool fixed)
 
 FOLLOWS_CALLER static inline uint64_t count_of(const COUNTER_READING *c, uint64_t width)
 {
-    return c->Total + ((read_pmc(c->Index) - c->Start) & width);
+    return c->Total + ((__readpmc(c->Index) - c->Start) & width);
 }
 
 FOLLOWS_CALLER static void read_counters(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DATA data)
@@ -140,7 +126,7 @@ FOLLOWS_CALLER static inline bool read_plain(PTHREAD_PERFORMANCE_DATA block, PPE
 FOLLOWS_CALLER static inline bool finish(PTHREAD_PERFORMANCE_DATA block, ULONG flags, PPERFORMANCE_DATA data,
                                          uint64_t update)
 {
-    data->CycleTime = block->CycleTime.Total + read_tsc() - block->CycleTime.Start;
+    data->CycleTime = block->CycleTime.Total + __rdtsc() - block->CycleTime.Start;
     if (flags & READ_THREAD_PROFILING_FLAG_DISPATCHING) {
         data->ContextSwitchCount = block->ContextSwitches;
         data->WaitReasonBitMap |= __atomic_exchange_n(&block->WaitReasonBitMap, 0, __ATOMIC_ACQ_REL);

@@ -3,23 +3,10 @@
 #pragma once
 #include "tests/test.h"
 #include "windows.h"
+#include "kernel/user/intrin.h"
 
 #define FILL 0xa5
 #define RING3_PAGE 4096u
-
-static inline uint64_t ring3_tsc(void)
-{
-    uint32_t low, high;
-    asm volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory");
-    return (uint64_t)high << 32 | low;
-}
-
-static inline uint64_t ring3_pmc(uint32_t selector)
-{
-    uint32_t low, high;
-    asm volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(selector) : "memory");
-    return (uint64_t)high << 32 | low;
-}
 
 /* At least 2 instructions a turn, which no compiler removes. */
 static inline void ring3_work(uint64_t turns)

@@ -14,9 +14,9 @@ uint64_t user_exact_counted;
 
 static uint64_t stretch(uint32_t selector, void (*volatile work)(void))
 {
-    uint64_t start = ring3_pmc(selector);
+    uint64_t start = __readpmc(selector);
     work();
-    return ring3_pmc(selector) - start;
+    return __readpmc(selector) - start;
 }
 
 /* The least of several: what nothing came between. */

@@ -12,7 +12,7 @@ void user_wrmsr(uint64_t msr);
 extern uint64_t user_rdpmc_value;
 uint64_t user_rdpmc_value = NOTHING;
 
-void user_rdpmc_plain(uint64_t selector) { user_rdpmc_value = ring3_pmc((uint32_t)selector); }
+void user_rdpmc_plain(uint64_t selector) { user_rdpmc_value = __readpmc((uint32_t)selector); }
 
 void user_rdpmc_allowed(uint64_t selector)
 {

@@ -7,11 +7,14 @@
 #define COUNTERS READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS
 #define ALL (READ_THREAD_PROFILING_FLAG_DISPATCHING | COUNTERS)
 
-uint64_t user_cost[4]; /* instructions, RDPMCs, CPUID leaf of the accesses between */
+/* Instructions and RDPMCs of a reading, instructions that ring 0 executed meanwhile. */
+struct reading_cost {
+    uint64_t instructions, rdpmcs, kernel;
+};
+uint64_t user_cost[6]; /* of ReadThreadProfilingData; of a raw reading */
 
 void user_cost_idle(uint64_t mask);
 void user_cost_read(uint64_t mask);
-void user_cost_raw(uint64_t selector);
 
 /* Profiled, and asleep until it is terminated. */
 void user_cost_idle(uint64_t mask)
@@ -22,43 +25,73 @@ void user_cost_idle(uint64_t mask)
     Sleep(INFINITE);
 }
 
-/* RDPMCs of this CPU since start, as the virtual PMU counts them. */
-static uint32_t rdpmcs(void)
+/* What the virtual PMU counted of this CPU since start. */
+static uint64_t rdpmcs(void)
 {
-    uint32_t eax = 0x40000001, ebx, ecx = 0, edx;
-    asm volatile("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
-    return eax;
+    int r[4];
+    __cpuidex(r, 0x40000001, 0);
+    return (uint32_t)r[0];
 }
 
-static uint64_t instructions_of(HANDLE profile, uint32_t selector, bool call)
+static uint64_t kernel_instructions(void)
 {
-    PERFORMANCE_DATA data;
-    uint64_t best = ~UINT64_C(0);
-    ring3_data(&data);
-    for (unsigned i = 0; i < TRIES; i++) {
-        uint64_t before = ring3_pmc(selector);
-        if (call)
-            RtlReadThreadProfilingData(profile, ALL, &data);
-        uint64_t count = ring3_pmc(selector) - before;
-        best = count < best ? count : best;
+    int r[4];
+    __cpuidex(r, 0x40000001, 2);
+    return (uint64_t)(uint32_t)r[1] << 32 | (uint32_t)r[0];
+}
+
+enum what { NOTHING, DATA, RAW };
+
+static inline void read_once(enum what what, HANDLE profile, uint32_t selector)
+{
+    static PERFORMANCE_DATA data = { .Size = sizeof data, .Version = PERFORMANCE_DATA_VERSION };
+    uint64_t value;
+    if (what == DATA) {
+        RtlReadThreadProfilingData(profile, ALL, &data);
+    } else if (what == RAW) {
+        value = __readpmc(selector);
+        asm volatile("" : : "r"(value));
     }
-    return best;
+}
+
+static inline void least(uint64_t *of, uint64_t value) { *of = value < *of ? value : *of; }
+
+/* Inlined, so that each kind is code of its own, and what is around the reading the same. */
+static inline __attribute__((always_inline)) struct reading_cost cost_of(enum what what, HANDLE profile,
+                                                                         uint32_t selector)
+{
+    struct reading_cost cost = { ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0) };
+    for (unsigned i = 0; i < TRIES; i++) {
+        uint64_t before = __readpmc(selector);
+        read_once(what, profile, selector);
+        least(&cost.instructions, __readpmc(selector) - before);
+        before = rdpmcs();
+        read_once(what, profile, selector);
+        least(&cost.rdpmcs, rdpmcs() - before);
+        before = kernel_instructions();
+        read_once(what, profile, selector);
+        least(&cost.kernel, kernel_instructions() - before);
+    }
+    return cost;
+}
+
+static void report(uint64_t *where, struct reading_cost cost, struct reading_cost nothing)
+{
+    where[0] = cost.instructions - nothing.instructions;
+    where[1] = cost.rdpmcs - nothing.rdpmcs;
+    where[2] = cost.kernel;
 }
 
 void user_cost_read(uint64_t mask)
 {
     HANDLE profile;
-    PERFORMANCE_DATA data;
-    ring3_data(&data);
     CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, mask, &profile), ERROR_SUCCESS);
-    uint32_t selector = ((const THREAD_PERFORMANCE_DATA *)profile)->HwCounters[0].Index, least = ~0u;
-    user_cost[0] = instructions_of(profile, selector, true) - instructions_of(profile, selector, false);
-    for (unsigned i = 0; i < TRIES; i++) {
-        uint32_t before = rdpmcs();
-        RtlReadThreadProfilingData(profile, ALL, &data);
-        uint32_t count = rdpmcs() - before;
-        least = count < least ? count : least;
-    }
-    user_cost[1] = least;
+    uint32_t selector = ((const THREAD_PERFORMANCE_DATA *)profile)->HwCounters[0].Index;
+    struct reading_cost nothing = cost_of(NOTHING, profile, selector);
+    report(user_cost, cost_of(DATA, profile, selector), nothing);
+    report(user_cost + 3, cost_of(RAW, profile, selector), nothing);
+    uint64_t before = kernel_instructions();
+    ZwYieldExecution();
+    CHECK(kernel_instructions() - before > 10); /* so entries are seen */
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }

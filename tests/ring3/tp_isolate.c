@@ -18,14 +18,14 @@ void user_seek(uint64_t counters)
     uint64_t last, last_grown = 0, changes = 0, foreign = 0;
     CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 1, &profile), ERROR_SUCCESS);
     uint32_t own = ((const THREAD_PERFORMANCE_DATA *)profile)->HwCounters[0].Index;
-    last = ring3_pmc(own);
+    last = __readpmc(own);
     CHECK(last < 10000); /* instructions since the enable */
     for (unsigned i = 0; i < TURNS; i++) {
         ZwYieldExecution();
         for (unsigned ctr = 0; ctr < 64; ctr++)
             if (counters >> ctr & 1 && selector_of(ctr) != own)
-                foreign |= ring3_pmc(selector_of(ctr));
-        uint64_t now = ring3_pmc(own), grown = now - last;
+                foreign |= __readpmc(selector_of(ctr));
+        uint64_t now = __readpmc(own), grown = now - last;
         last = now;
         changes += grown != last_grown;
         last_grown = grown;

@@ -140,9 +140,9 @@ void user_interrupted(uint64_t ticks)
 {
     HANDLE profile = enable(0);
     set_state(1);
-    uint64_t before = cycles(profile), start = ring3_tsc(), end;
+    uint64_t before = cycles(profile), start = __rdtsc(), end;
     do
-        end = ring3_tsc();
+        end = __rdtsc();
     while (end - start < ticks);
     user_values[1] = cycles(profile) - before;
     set_state(2);
@@ -158,9 +158,9 @@ void user_visit_cpus(uint64_t selector)
     for (unsigned cpu = 0; cpu < 64 && SetThreadAffinityMask(GetCurrentThread(), UINT64_C(1) << cpu); cpu++) {
         Sleep(0); /* the move */
         CHECK_EQ(GetCurrentProcessorNumber(), cpu);
-        uint64_t before = ring3_pmc((uint32_t)selector);
+        uint64_t before = __readpmc((uint32_t)selector);
         ring3_work(1000);
-        CHECK(ring3_pmc((uint32_t)selector) > before);
+        CHECK(__readpmc((uint32_t)selector) > before);
         uint64_t now = first_element(profile);
         CHECK(now > value);
         value = now;
@@ -170,19 +170,19 @@ void user_visit_cpus(uint64_t selector)
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 
-void user_rdpmc(uint64_t selector) { ring3_pmc((uint32_t)selector); }
+void user_rdpmc(uint64_t selector) { __readpmc((uint32_t)selector); }
 
 void user_rdpmc_mask_0(uint64_t selector)
 {
     enable(0);
-    ring3_pmc((uint32_t)selector);
+    __readpmc((uint32_t)selector);
 }
 
 void user_rdpmc_disabled(uint64_t selector)
 {
     HANDLE profile = enable(1);
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
-    ring3_pmc((uint32_t)selector);
+    __readpmc((uint32_t)selector);
 }
 
 void user_try_enable(uint64_t wanted)

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* The compiler intrinsics of Windows programs that measure. */
+#pragma once
+#include <stdint.h>
+
+/* The time stamp. */
+static inline uint64_t __rdtsc(void)
+{
+    uint64_t low, high;
+    __asm__ __volatile__("rdtsc" : "=a"(low), "=d"(high) : : "memory");
+    return high << 32 | low;
+}
+
+/* One counter of this CPU, by RDPMC selector. The caller must be profiled with counters, or it is
+ * STATUS_PRIVILEGED_INSTRUCTION. */
+static inline uint64_t __readpmc(uint32_t counter)
+{
+    uint64_t low, high; /* both instructions clear the upper halves */
+    __asm__ __volatile__("rdpmc" : "=a"(low), "=d"(high) : "c"(counter) : "memory");
+    return high << 32 | low;
+}
+
+/* EAX, EBX, ECX, EDX of a leaf. */
+static inline void __cpuidex(int registers[4], int leaf, int subleaf)
+{
+    __asm__ __volatile__("cpuid"
+                         : "=a"(registers[0]), "=b"(registers[1]), "=c"(registers[2]), "=d"(registers[3])
+                         : "0"(leaf), "2"(subleaf));
+}
+
+static inline void __cpuid(int registers[4], int leaf) { __cpuidex(registers, leaf, 0); }
+static inline void _mm_pause(void) { __asm__ __volatile__("pause" : : : "memory"); }
+static inline void _ReadWriteBarrier(void) { __asm__ __volatile__("" : : : "memory"); }
