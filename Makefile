@@ -148,7 +148,7 @@ test-boot: all iso
 PROVE := prove $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit)
 
 test: all $(BUILD)/payload.elf
-	$(PROVE) tests/runner.t tests/programs.t tests/usb.t tests/matrix.t $(if $(JUNIT),> $(JUNIT))
+	$(PROVE) tests/runner.t tests/programs.t tests/speed.t tests/usb.t tests/matrix.t $(if $(JUNIT),> $(JUNIT))
 
 check:
 	prove -v tests/check.t

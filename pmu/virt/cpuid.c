@@ -35,6 +35,8 @@ static void own_leaf(const struct vcpu *v, uint32_t leaf, uint32_t subleaf, uint
     } else if (leaf == LEAF_OWN + 1 && subleaf == 2) {
         r[A] = (uint32_t)v->retired[0], r[B] = (uint32_t)(v->retired[0] >> 32);
         r[C] = (uint32_t)v->retired[1], r[D] = (uint32_t)(v->retired[1] >> 32);
+    } else if (leaf == LEAF_OWN + 1 && subleaf == 3) {
+        r[A] = virt_step, r[B] = r[C] = r[D] = 0;
     } else if (leaf == LEAF_OWN + 1) {
         r[A] = (uint32_t)s->exits, r[B] = (uint32_t)s->steps, r[C] = (uint32_t)s->alarms, r[D] = (uint32_t)s->passes;
     } else {

@@ -22,6 +22,7 @@ void user_rdpmc_disabled(uint64_t selector); /* after enable and disable: does n
 void user_own_handle(uint64_t n);          /* user_handle: the last of n new handles; sleeps until terminated */
 void user_foreign_handle(uint64_t handle); /* another process's handle is none here */
 void user_try_enable(uint64_t wanted);     /* the status of an enable */
+void user_speed_loop(uint64_t turns);        /* two instructions each, and nothing else */
 
 extern uint64_t user_state;   /* atomic; 1: ready */
 extern uint64_t user_reads;   /* atomic */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* What the virtual PMU costs code that counts its instructions: exits and steps, which are exact where the time that
+ * they take is not. tests/speed.t measures the time. */
+#include "kernel/cpu.h"
+#include "kernel/smp.h"
+#include "kernel/x86.h"
+#include "tests/counting.h"
+#include "tests/peek.h"
+#include "tests/vpmu.h"
+
+#define TURNS 5000000u
+#define TICKS 10u   /* in ten million instructions */
+#define AROUND 10000u /* instructions of ring 3 around the loop: a process begins and ends */
+
+struct sum {
+    unsigned ctr;
+    uint64_t counted, exits, steps;
+};
+
+/* Each CPU. */
+static void add(void *argument)
+{
+    struct sum *sum = argument;
+    struct cpuid r = cpuid(0x40000001, 1);
+    __atomic_fetch_add(&sum->counted, pmu_read(sum->ctr), __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&sum->exits, r.eax, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&sum->steps, r.ebx, __ATOMIC_SEQ_CST);
+}
+
+TEST(vpmu, free_running, "ring 3 runs on while its instructions are counted: few exits, and steps at interrupts only")
+{
+    struct sum before = { 0 }, after = { 0 };
+    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_VPMU();
+    if (cpuid(0x40000001, 3).eax)
+        SKIP("the virtual PMU steps every instruction");
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &before.ctr));
+    after.ctr = before.ctr;
+    smp_call(SMP_ALL, add, &before);
+    CHECK_STATUS(user_run(USER(user_speed_loop), TURNS), STATUS_SUCCESS);
+    smp_call(SMP_ALL, add, &after);
+    counting_stop();
+    CHECK_RANGE(after.counted - before.counted, 2 * TURNS, 2 * TURNS + AROUND);
+    /* An interrupt makes three exits, ten ticks come; where CPUs take turns, each turn has an alarm and makes two. */
+    CHECK_RANGE(after.exits - before.exits, 2 * TICKS, 20 * TICKS + 200 * cpu_count);
+    CHECK_RANGE(after.steps - before.steps, 1, 2 * TICKS + 20 * cpu_count);
+}
