@@ -19,22 +19,6 @@ static const struct pmu_msrs extended_msrs = {
     .select = 0xc0010200, .counter = 0xc0010201, .write = 0xc0010201, .stride = 2,
 };
 
-const struct pmu_event_row *amd_table(unsigned family, unsigned model)
-{
-    switch (family) {
-    case 0x0f:
-        return amd_k8_events;
-    case 0x15:
-        return amd_bulldozer_events;
-    case 0x17:
-    case 0x18: /* Hygon's Zen */
-        return model < 0x30 ? amd_zen1_events : amd_zen2_events;
-    case 0x19:
-        return model < 0x10 || (model >= 0x20 && model < 0x60) ? amd_zen3_events : amd_zen4_events;
-    }
-    return family < 0x17 ? amd_10h_events : amd_zen5_events;
-}
-
 bool amd_probe(struct pmu_caps *caps)
 {
     if (strcmp(cpu_features.vendor, "AuthenticAMD") != 0 &&

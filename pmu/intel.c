@@ -5,7 +5,7 @@
  * Source: Intel SDM vol. 3 "Architectural performance monitoring". */
 #include "kernel/cpu.h"
 #include "kernel/x86.h"
-#include "pmu/events/intel.h"
+#include "pmu/pmu.h"
 
 #define LEAF_PMU 0x0a
 #define LEAF_HYBRID 0x1a
@@ -23,39 +23,7 @@ static const struct pmu_msrs msrs = {
     .global_status = 0x38e, .global_control = 0x38f, .global_clear = 0x390,
 };
 
-/* Models of family 6. Hybrid ones have two kinds of cores: CPUID 1Ah.EAX[31:24] is 20h on the small ones. */
-static const struct {
-    const struct pmu_event_row *table, *small;
-    uint8_t models[6]; /* ends with 0, or is full */
-} tables[] = {
-    { intel_core2_events, 0, { 0x0f, 0x16, 0x17, 0x1d, 0 } },
-    { intel_nehalem_events, 0, { 0x1a, 0x1e, 0x1f, 0x2e, 0 } },
-    { intel_nehalem_events, 0, { 0x25, 0x2c, 0x2f, 0 } }, /* Westmere */
-    { intel_sandy_bridge_events, 0, { 0x2a, 0x2d, 0 } },
-    { intel_haswell_events, 0, { 0x3a, 0x3e, 0 } }, /* Ivy Bridge */
-    { intel_haswell_events, 0, { 0x3c, 0x3f, 0x45, 0x46, 0 } },
-    { intel_broadwell_events, 0, { 0x3d, 0x47, 0x4f, 0x56, 0 } },
-    { intel_skylake_events, 0, { 0x4e, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6 } },
-    { intel_skylake_server_events, 0, { 0x55, 0 } },
-    { intel_ice_lake_events, 0, { 0x7d, 0x7e, 0x8c, 0x8d, 0xa7, 0 } },
-    { intel_ice_lake_events, 0, { 0x6a, 0x6c, 0 } }, /* the server */
-    { intel_sapphire_rapids_events, 0, { 0x8f, 0xcf, 0 } },
-    { intel_granite_rapids_events, 0, { 0xad, 0xae, 0 } },
-    { intel_golden_cove_events, intel_gracemont_events, { 0x97, 0x9a, 0xb7, 0xba, 0xbf, 0 } },
-    { intel_gracemont_events, 0, { 0xbe, 0 } },
-    { intel_goldmont_events, 0, { 0x5c, 0x5f, 0 } },
-    { intel_silvermont_events, 0, { 0x37, 0x4a, 0x4c, 0x4d, 0x5a, 0x5d } },
-};
-
-const struct pmu_event_row *intel_table(unsigned family, unsigned model, bool small_core)
-{
-    for (unsigned i = 0; family == 6 && i < sizeof tables / sizeof *tables; i++)
-        for (unsigned m = 0; m < sizeof tables->models && tables[i].models[m]; m++)
-            if (tables[i].models[m] == model)
-                return small_core && tables[i].small ? tables[i].small : tables[i].table;
-    return intel_architectural_events;
-}
-
+/* Hybrid processors: CPUID 1Ah.EAX[31:24] is 20h on the small cores. */
 static bool on_small_core(void)
 {
     return cpu_features.max_leaf >= LEAF_HYBRID && cpuid(LEAF_HYBRID, 0).eax >> 24 == 0x20;

@@ -53,35 +53,6 @@ const char *pmu_verdict_text(enum pmu_verdict v)
 
 enum pmu_verdict pmu_verdict(void) { return verdict; }
 
-uint64_t pmu_counters_for(enum pmu_event event)
-{
-    if (!pmu_caps.table || !pmu_caps.table[event].name || !(pmu_caps.events >> event & 1))
-        return 0;
-    return pmu_caps.table[event].counters & pmu_caps.counters;
-}
-
-uint64_t pmu_select(enum pmu_event event, uint32_t flags)
-{
-    const struct pmu_event_row *row = &pmu_caps.table[event];
-    ASSERT(row->name && !(flags & ~(PMU_USER | PMU_KERNEL | PMU_INTERRUPT)));
-    return pmu_raw_select(row->code, row->umask, row->flags | flags);
-}
-
-uint64_t pmu_raw_select(unsigned code, uint8_t umask, uint32_t flags)
-{
-    ASSERT(code <= 0xfff && !(flags & (0xffff | PMU_ENABLE)));
-    return (uint64_t)(code >> 8) << 32 | flags | (uint32_t)umask << 8 | (code & 0xff);
-}
-
-uint64_t pmu_raw_counters(unsigned code)
-{
-    uint64_t able = PMU_ANY_GP;
-    for (unsigned e = 0; pmu_caps.table && e < PMU_EVENT_COUNT; e++)
-        if (pmu_caps.table[e].name && pmu_caps.table[e].code == code)
-            able &= pmu_caps.table[e].counters;
-    return able & pmu_caps.counters;
-}
-
 /* The event to prove a counter with: the one whose count is known, if the counter has it. */
 static enum pmu_event event_to_prove(unsigned ctr)
 {

@@ -53,13 +53,30 @@ enum pmu_event {
     PMU_EVENT_COUNT
 };
 
+/* An event as a family of processors counts it. */
 struct pmu_event_row {
+    enum pmu_event event;
     uint16_t code; /* 12 bits on AMD */
     uint8_t umask;
-    const char *name;  /* the vendor's; NULL: this family lacks the event */
-    uint64_t counters; /* that can count it */
     uint32_t flags;    /* PMU_EDGE, PMU_INVERT, PMU_THRESHOLD(n) */
+    uint64_t counters; /* that can count it; 0: those of the table */
     bool near;         /* not quite what enum pmu_event says: micro-operations, speculation, lines */
+    const char *name;  /* the vendor's; NULL: the family lacks the event, whatever its base has */
+};
+
+/* Which counters can count a code: the first line of a list with (code & mask) == its code; the last has mask 0. */
+struct pmu_constraint {
+    uint16_t mask, code;
+    uint64_t counters;
+};
+
+/* A family's events: what is not as in its base. */
+struct pmu_table {
+    const char *name;
+    const struct pmu_table *base;            /* counts what the rows do not mention; NULL: nothing does */
+    const struct pmu_event_row *rows;         /* the last is PMU_EVENT_COUNT */
+    uint64_t counters;                        /* for rows that name none; 0: by the constraints */
+    const struct pmu_constraint *constraints; /* NULL: every general-purpose counter counts every code */
 };
 
 struct pmu_caps {
@@ -74,7 +91,7 @@ struct pmu_caps {
     unsigned gp_write_width; /* bits that a write sets; those above copy the highest of them */
     bool exact;              /* every instruction count of the self-test was exact */
     uint32_t events;         /* PMU_BIT(enum pmu_event) that the processor says it counts */
-    const struct pmu_event_row *table; /* [PMU_EVENT_COUNT] */
+    const struct pmu_table *table; /* what it counts, by which code */
     struct pmu_msrs {
         uint32_t select, counter, write, stride; /* general-purpose; write: where written */
         uint32_t fixed_counter, fixed_control;
@@ -134,6 +151,9 @@ const char *pmu_verdict_text(enum pmu_verdict verdict);
 /* For what only others can see, later: prints the sentence; the verdict, if that was PMU_OK. */
 void pmu_complain(enum pmu_verdict verdict, uint64_t counters);
 
+/* The row of an event, its own or its base's, and the counters of a row; NULL if the family lacks the event. */
+const struct pmu_event_row *pmu_row(const struct pmu_table *table, enum pmu_event event);
+uint64_t pmu_row_counters(const struct pmu_table *table, const struct pmu_event_row *row);
 /* The counters that can count the event, 0 if the processor lacks it. */
 uint64_t pmu_counters_for(enum pmu_event event);
 /* What a select has beyond the event: USR, OS and INT of the event select on both vendors. */
@@ -151,7 +171,7 @@ uint64_t pmu_select(enum pmu_event event, uint32_t flags);
 #define PMU_INVERT (1u << 23)
 #define PMU_THRESHOLD(n) ((uint32_t)(uint8_t)(n) << 24)
 uint64_t pmu_raw_select(unsigned code, uint8_t umask, uint32_t flags);
-/* The counters for it: those of the table's row with the code, else every general-purpose one. */
+/* The counters for it: what the table's rows with the code and its constraints leave of the general-purpose ones. */
 uint64_t pmu_raw_counters(unsigned code);
 
 /* Gives a stopped counter its event and its value, and forgets an overflow; pmu_start lets it run.
@@ -202,29 +222,7 @@ struct pmu_gate pmu_gate(unsigned ctr);
 /* For pmu.c and the drivers: whether the driver knows this processor, and what it has. */
 bool intel_probe(struct pmu_caps *caps);
 bool amd_probe(struct pmu_caps *caps);
-/* The table of a processor; a family that we do not know gets what it is most like. */
-const struct pmu_event_row *intel_table(unsigned family, unsigned model, bool small_core);
-const struct pmu_event_row *amd_table(unsigned family, unsigned model);
-extern const struct pmu_event_row amd_10h_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row amd_bulldozer_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row amd_k8_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row amd_zen1_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row amd_zen2_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row amd_zen3_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row amd_zen4_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row amd_zen5_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row intel_architectural_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row intel_broadwell_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row intel_core2_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row intel_golden_cove_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row intel_goldmont_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row intel_gracemont_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row intel_granite_rapids_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row intel_haswell_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row intel_ice_lake_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row intel_nehalem_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row intel_sandy_bridge_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row intel_sapphire_rapids_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row intel_silvermont_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row intel_skylake_events[PMU_EVENT_COUNT];
-extern const struct pmu_event_row intel_skylake_server_events[PMU_EVENT_COUNT];
+/* The table of a processor; one that we do not know gets what it is most like. */
+const struct pmu_table *intel_table(unsigned family, unsigned model, bool small_core);
+const struct pmu_table *amd_table(unsigned family, unsigned model);
+extern const struct pmu_table intel_architectural;

@@ -102,7 +102,7 @@ static const struct pmu_access fake_access = { fake_rdmsr, fake_wrmsr, fake_rdpm
 static const struct pmu_caps facts = {
     .driver = "intel", .version = 4, .reported = PMU_BIT(COUNTERS) - 1, .counters = PMU_BIT(COUNTERS) - 1,
     .gp_reported = COUNTERS, .gp_width = WIDTH, .fixed_width = WIDTH, .gp_write_width = WIDTH, .events = 0x7f,
-    .table = intel_architectural_events,
+    .table = &intel_architectural,
     .msr = { .select = SELECT, .counter = COUNTER, .write = COUNTER, .stride = 1, .global_control = CONTROL,
              .global_status = STATUS, .global_clear = CLEAR },
 };

@@ -18,7 +18,7 @@ static void exact(unsigned ctr, enum lab_kind kind)
 {
     static const struct lab_work *const works[] = { &lab_loop_work, &lab_memory_work, &lab_branches_work,
                                                     &lab_exits_work };
-    bool near = pmu_caps.table[wanted].near && !vpmu_present();
+    bool near = pmu_row(pmu_caps.table, wanted)->near && !vpmu_present();
     if (near) {
         uint64_t found = run(ctr, &lab_memory_work, TURNS), all = lab_expected(&lab_memory_work, kind, TURNS);
         CHECK_BECAUSE(found, all, all * 4, "this family counts micro-operations, or speculation");

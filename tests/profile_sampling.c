@@ -161,7 +161,7 @@ struct cost {
     uint64_t to_bucket;       /* overflow to bucket incremented and counter re-armed */
 };
 
-/* One sample, by a loop of a period and a half. False if a timer tick came between, which would be in it. */
+/* One sample, by a loop of a period and a half. False if a timer tick came between, or a sample may be outside the loop. */
 static bool measure(const struct sampling *s, struct cost *cost)
 {
     const uint64_t turns = PERIOD * 3 / 2 / LOOP_INSTRUCTIONS;
@@ -179,7 +179,8 @@ static bool measure(const struct sampling *s, struct cost *cost)
     cost->to_bucket = retired_at[0] - (retired_at[1] - retired_at[0]) - retired - left;
     uint64_t samples = sum(loop_counts, LOOP_BYTES / 4) - before;
     irql_lower(old);
-    return samples == 1 && ticks == trap_counts[VECTOR_TIMER];
+    bool just_one = samples == 1 && left > PERIOD * 6 / 10 && left < PERIOD * 9 / 10;
+    return just_one && ticks == trap_counts[VECTOR_TIMER];
 }
 
 TEST(profile_sampling, cost,

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* What a processor counts, on which of its counters, and how its select says so. No lock: constants only. Any IRQL.
+ *
+ * Sources: Intel SDM vol. 3 "Layout of IA32_PERFEVTSELx MSRs"; AMD APM vol. 2 "Core performance event-select registers". */
+#include "kernel/assert.h"
+#include "pmu/pmu.h"
+
+const struct pmu_event_row *pmu_row(const struct pmu_table *table, enum pmu_event event)
+{
+    for (; table; table = table->base)
+        for (const struct pmu_event_row *row = table->rows; row->event != PMU_EVENT_COUNT; row++)
+            if (row->event == event)
+                return row->name ? row : 0;
+    return 0;
+}
+
+static uint64_t unconstrained(const struct pmu_table *table, unsigned code)
+{
+    const struct pmu_constraint *line = table->constraints;
+    while (line && (code & line->mask) != line->code)
+        line++;
+    return line ? line->counters : PMU_ANY_GP;
+}
+
+uint64_t pmu_row_counters(const struct pmu_table *table, const struct pmu_event_row *row)
+{
+    return row->counters ? row->counters
+         : table->counters ? table->counters
+                            : unconstrained(table, row->code);
+}
+
+uint64_t pmu_counters_for(enum pmu_event event)
+{
+    const struct pmu_event_row *row = pmu_row(pmu_caps.table, event);
+    return row && pmu_caps.events >> event & 1 ? pmu_row_counters(pmu_caps.table, row) & pmu_caps.counters : 0;
+}
+
+uint64_t pmu_select(enum pmu_event event, uint32_t flags)
+{
+    const struct pmu_event_row *row = pmu_row(pmu_caps.table, event);
+    ASSERT(row && !(flags & ~(PMU_USER | PMU_KERNEL | PMU_INTERRUPT)));
+    return pmu_raw_select(row->code, row->umask, row->flags | flags);
+}
+
+uint64_t pmu_raw_select(unsigned code, uint8_t umask, uint32_t flags)
+{
+    ASSERT(code <= 0xfff && !(flags & (0xffff | PMU_ENABLE)));
+    return (uint64_t)(code >> 8) << 32 | flags | (uint32_t)umask << 8 | (code & 0xff);
+}
+
+uint64_t pmu_raw_counters(unsigned code)
+{
+    if (!pmu_caps.table)
+        return 0;
+    uint64_t able = unconstrained(pmu_caps.table, code);
+    for (unsigned e = 0; e < PMU_EVENT_COUNT; e++) {
+        const struct pmu_event_row *row = pmu_row(pmu_caps.table, (enum pmu_event)e);
+        if (row && row->code == code)
+            able &= pmu_row_counters(pmu_caps.table, row);
+    }
+    return able & pmu_caps.counters;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* What Intel's cores count, and which models they are in. Where hyper-threading leaves a thread four counters the tables
+ * count on four; the architectural events count on all.
+ *
+ * Sources: Intel SDM vol. 3 "Pre-defined architectural performance events", "Fixed-function performance counters"; Intel's
+ * event files (github.com/intel/perfmon; Linux has them in tools/perf/pmu-events/arch/x86), named at each family. */
+#include "pmu/events/events.h"
+
+/* Every processor since Core may have these; CPUID 0Ah.EBX says which are missing. */
+const struct pmu_table intel_architectural = {
+    .name = "architectural",
+    ROWS(
+        { PMU_CYCLES,         0x3c, 0x00, 0, PMU_ANY_GP | PMU_FIX(1), EXACT, "UnHalted Core Cycles" },
+        { PMU_INSTRUCTIONS,   0xc0, 0x00, 0, PMU_ANY_GP | PMU_FIX(0), EXACT, "Instruction Retired" },
+        { PMU_BUS_CYCLES,     0x3c, 0x01, 0, PMU_ANY_GP, EXACT, "UnHalted Reference Cycles" },
+        { PMU_LLC_REFERENCES, 0x2e, 0x4f, 0, PMU_ANY_GP, EXACT, "LLC Reference" },
+        { PMU_LLC_MISSES,     0x2e, 0x41, 0, PMU_ANY_GP, EXACT, "LLC Misses" },
+        { PMU_BRANCHES,       0xc4, 0x00, 0, PMU_ANY_GP, EXACT, "Branch Instruction Retired" },
+        { PMU_BRANCH_MISSES,  0xc5, 0x00, 0, PMU_ANY_GP, EXACT, "Branch Misses Retired" },
+        { PMU_SLOTS,          0xa4, 0x01, 0, PMU_ANY_GP | PMU_FIX(3), EXACT, "Topdown Slots" },
+        /* 00/03 is no code of a general-purpose counter: fixed counter 2 only. */
+        { PMU_REF_CYCLES,     0x00, 0x03, 0, PMU_FIX(2), EXACT, "CPU_CLK_UNHALTED.REF_TSC" })
+};
+
+/* --- Large cores. --- */
+
+/* libpfm4's lib/events/intel_core_events.h: Merom, Penryn, Dunnington */
+static const struct pmu_table core2 = {
+    .name = "Core 2", .base = &intel_architectural, .counters = PMU_FIRST(2),
+    ROWS(
+        { PMU_LOADS,      0xc0, 0x01, 0, 0, EXACT, "INST_RETIRED:LOADS" },
+        { PMU_STORES,     0xc0, 0x02, 0, 0, EXACT, "INST_RETIRED:STORES" },
+        { PMU_L1I_READS,  0x80, 0x00, 0, 0, EXACT, "L1I_READS" },
+        { PMU_L1I_MISSES, 0x81, 0x00, 0, 0, EXACT, "L1I_MISSES" },
+        { PMU_INTERRUPTS, 0xc8, 0x00, 0, 0, EXACT, "HW_INT_RCV" })
+};
+
+/* nehalemep; Westmere, westmereep-dp, has the same. */
+static const struct pmu_table nehalem = {
+    .name = "Nehalem", .base = &intel_architectural, .counters = PMU_FIRST(4),
+    ROWS(
+        { PMU_LOADS,           0x0b, 0x01, 0, 0, EXACT, "MEM_INST_RETIRED.LOADS" },
+        { PMU_STORES,          0x0b, 0x02, 0, 0, EXACT, "MEM_INST_RETIRED.STORES" },
+        { PMU_PIPELINE_DRY,    0x80, 0x04, 0, 0, NEAR, "L1I.CYCLES_STALLED" },
+        { PMU_PIPELINE_FROZEN, 0xa2, 0x01, 0, 0, NEAR, "RESOURCE_STALLS.ANY" },
+        { PMU_NONISSUES,       0x0e, 0x01, NONE, 0, EXACT, "UOPS_ISSUED.STALL_CYCLES" },
+        AT_LEAST(2, 0x0e, 0x01, "UOPS_ISSUED.ANY"),
+        AT_LEAST(3, 0x0e, 0x01, "UOPS_ISSUED.ANY"),
+        AT_LEAST(4, 0x0e, 0x01, "UOPS_ISSUED.ANY"),
+        { PMU_L1D_ACCESSES,    0x43, 0x01, 0, PMU_FIRST(2), NEAR, "L1D_ALL_REF.ANY" },
+        { PMU_L1D_MISSES,      0x51, 0x01, 0, PMU_FIRST(2), NEAR, "L1D.REPL" },
+        { PMU_L1I_READS,       0x80, 0x03, 0, 0, EXACT, "L1I.READS" },
+        { PMU_L1I_MISSES,      0x80, 0x02, 0, 0, NEAR, "L1I.MISSES" },
+        { PMU_CONDITIONAL_BRANCHES, 0xc4, 0x01, 0, 0, EXACT, "BR_INST_RETIRED.CONDITIONAL" })
+};
+
+/* sandybridge, ivybridge, haswell */
+static const struct pmu_table sandy_bridge = {
+    .name = "Sandy Bridge", .base = &nehalem, .counters = PMU_FIRST(4),
+    ROWS(
+        { PMU_LOADS,        0xd0, 0x81, 0, PMU_FIRST(4), NEAR, "MEM_UOPS_RETIRED.ALL_LOADS" },
+        { PMU_STORES,       0xd0, 0x82, 0, PMU_FIRST(4), NEAR, "MEM_UOPS_RETIRED.ALL_STORES" },
+        { PMU_PIPELINE_DRY, 0x9c, 0x01, PMU_THRESHOLD(4), 0, NEAR, "IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE" },
+        { PMU_L1D_ACCESSES, 0xd0, 0x83, 0, PMU_FIRST(4), NEAR, "MEM_UOPS_RETIRED.ALL_LOADS|ALL_STORES" },
+        { PMU_L1D_MISSES,   0x51, 0x01, 0, PMU_FIRST(4), NEAR, "L1D.REPLACEMENT" },
+        { PMU_L1I_READS,    0x80, 0x03, 0, 0, NEAR, "ICACHE.HIT|MISSES" },
+        { PMU_LOCKED,       0xd0, 0x21, 0, PMU_FIRST(4), NEAR, "MEM_UOPS_RETIRED.LOCK_LOADS" })
+};
+
+/* broadwell */
+static const struct pmu_table broadwell = {
+    .name = "Broadwell", .base = &sandy_bridge, .counters = PMU_FIRST(4),
+    ROWS({ PMU_FP_INSTRUCTIONS, 0xc7, 0x3f, 0, 0, NEAR, "FP_ARITH_INST_RETIRED, all bits" })
+};
+
+/* skylake */
+static const struct pmu_table skylake = {
+    .name = "Skylake", .base = &broadwell, .counters = PMU_FIRST(4),
+    ROWS(
+        { PMU_LOADS,      0xd0, 0x81, 0, PMU_FIRST(4), EXACT, "MEM_INST_RETIRED.ALL_LOADS" },
+        { PMU_STORES,     0xd0, 0x82, 0, PMU_FIRST(4), EXACT, "MEM_INST_RETIRED.ALL_STORES" },
+        { PMU_L1I_READS,  0x83, 0x03, 0, PMU_FIRST(4), NEAR, "ICACHE_64B.IFTAG_HIT|MISS" },
+        { PMU_L1I_MISSES, 0x83, 0x02, 0, PMU_FIRST(4), NEAR, "ICACHE_64B.IFTAG_MISS" },
+        { PMU_INTERRUPTS, 0xcb, 0x01, 0, 0, EXACT, "HW_INTERRUPTS.RECEIVED" })
+};
+
+/* skylakex, cascadelakex: AVX-512 */
+static const struct pmu_table skylake_server = {
+    .name = "Skylake server", .base = &skylake, .counters = PMU_FIRST(4),
+    ROWS({ PMU_FP_INSTRUCTIONS, 0xc7, 0xff, 0, 0, NEAR, "FP_ARITH_INST_RETIRED, all bits" })
+};
+
+/* icelake, icelakex */
+static const struct pmu_table ice_lake = {
+    .name = "Ice Lake", .base = &skylake_server, .counters = PMU_FIRST(8),
+    ROWS(
+        { PMU_PIPELINE_DRY,    0x9c, 0x01, PMU_THRESHOLD(5), 0, NEAR, "IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE" },
+        { PMU_PIPELINE_FROZEN, 0xa3, 0x04, PMU_THRESHOLD(4), 0, NEAR, "CYCLE_ACTIVITY.STALLS_TOTAL" },
+        { PMU_CONDITIONAL_BRANCHES, 0xc4, 0x11, 0, 0, EXACT, "BR_INST_RETIRED.COND" },
+        LACKS(PMU_INTERRUPTS))
+};
+
+/* alderlake (Golden Cove) */
+static const struct pmu_table golden_cove = {
+    .name = "Golden Cove", .base = &ice_lake, .counters = PMU_FIRST(8),
+    ROWS(
+        { PMU_PIPELINE_DRY,    0x9c, 0x01, PMU_THRESHOLD(6), 0, NEAR, "IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE" },
+        { PMU_NONISSUES,       0xae, 0x01, NONE, 0, NEAR, "UOPS_ISSUED.ANY" },
+        AT_LEAST(2, 0xae, 0x01, "UOPS_ISSUED.ANY"),
+        AT_LEAST(3, 0xae, 0x01, "UOPS_ISSUED.ANY"),
+        AT_LEAST(4, 0xae, 0x01, "UOPS_ISSUED.ANY"),
+        LACKS(PMU_L1I_READS),
+        { PMU_L1I_MISSES,      0x24, 0xe4, 0, PMU_FIRST(4), NEAR, "L2_RQSTS.ALL_CODE_RD" },
+        { PMU_FP_INSTRUCTIONS, 0xc7, 0x3f, 0, 0, NEAR, "FP_ARITH_INST_RETIRED, all bits" })
+};
+
+/* sapphirerapids, emeraldrapids, graniterapids: Golden and Redwood Cove with AVX-512 */
+static const struct pmu_table sapphire_rapids = {
+    .name = "Sapphire Rapids", .base = &golden_cove, .counters = PMU_FIRST(8),
+    ROWS(
+        { PMU_FP_INSTRUCTIONS, 0xc7, 0xff, 0, 0, NEAR, "FP_ARITH_INST_RETIRED, all bits" },
+        { PMU_INTERRUPTS,      0xcb, 0x01, 0, 0, EXACT, "HW_INTERRUPTS.RECEIVED" })
+};
+
+/* --- Small cores. --- */
+
+/* silvermont */
+static const struct pmu_table silvermont = {
+    .name = "Silvermont", .base = &intel_architectural, .counters = PMU_FIRST(2),
+    ROWS(
+        { PMU_LOADS,           0x04, 0x40, 0, 0, NEAR, "MEM_UOPS_RETIRED.ALL_LOADS" },
+        { PMU_STORES,          0x04, 0x80, 0, 0, NEAR, "MEM_UOPS_RETIRED.ALL_STORES" },
+        { PMU_PIPELINE_DRY,    0xca, 0x50, 0, 0, NEAR, "NO_ALLOC_CYCLES.NOT_DELIVERED" },
+        { PMU_PIPELINE_FROZEN, 0xca, 0x3f, 0, 0, NEAR, "NO_ALLOC_CYCLES.ALL" },
+        { PMU_NONISSUES,       0xca, 0x3f, 0, 0, NEAR, "NO_ALLOC_CYCLES.ALL" },
+        { PMU_L1D_ACCESSES,    0x04, 0xc0, 0, 0, NEAR, "MEM_UOPS_RETIRED loads|stores" },
+        { PMU_L1I_READS,       0x80, 0x03, 0, 0, EXACT, "ICACHE.ACCESSES" },
+        { PMU_L1I_MISSES,      0x80, 0x02, 0, 0, NEAR, "ICACHE.MISSES" },
+        { PMU_CONDITIONAL_BRANCHES, 0xc4, 0x7e, 0, 0, EXACT, "BR_INST_RETIRED.JCC" })
+};
+
+/* goldmont */
+static const struct pmu_table goldmont = {
+    .name = "Goldmont", .base = &silvermont, .counters = PMU_FIRST(4),
+    ROWS(
+        { PMU_LOADS,        0xd0, 0x81, 0, 0, NEAR, "MEM_UOPS_RETIRED.ALL_LOADS" },
+        { PMU_STORES,       0xd0, 0x82, 0, 0, NEAR, "MEM_UOPS_RETIRED.ALL_STORES" },
+        { PMU_PIPELINE_DRY, 0x9c, 0x00, 0, 0, NEAR, "UOPS_NOT_DELIVERED.ANY" },
+        LACKS(PMU_PIPELINE_FROZEN),
+        { PMU_NONISSUES,    0x0e, 0x00, NONE, 0, NEAR, "UOPS_ISSUED.ANY" },
+        AT_LEAST(2, 0x0e, 0x00, "UOPS_ISSUED.ANY"),
+        AT_LEAST(3, 0x0e, 0x00, "UOPS_ISSUED.ANY"),
+        AT_LEAST(4, 0x0e, 0x00, "UOPS_ISSUED.ANY"),
+        { PMU_L1D_ACCESSES, 0xd0, 0x83, 0, 0, NEAR, "MEM_UOPS_RETIRED.ALL" },
+        { PMU_L1D_MISSES,   0xd1, 0x08, 0, 0, NEAR, "MEM_LOAD_UOPS_RETIRED.L1_MISS" },
+        { PMU_LOCKED,       0xd0, 0x21, 0, 0, NEAR, "MEM_UOPS_RETIRED.LOCK_LOADS" },
+        { PMU_INTERRUPTS,   0xcb, 0x01, 0, 0, EXACT, "HW_INTERRUPTS.RECEIVED" })
+};
+
+/* alderlake (Gracemont), alderlaken */
+static const struct pmu_table gracemont = {
+    .name = "Gracemont", .base = &goldmont, .counters = PMU_FIRST(6),
+    ROWS(
+        { PMU_PIPELINE_DRY,    0x71, 0x00, 0, 0, NEAR, "TOPDOWN_FE_BOUND.ALL" },
+        { PMU_PIPELINE_FROZEN, 0x74, 0x00, 0, 0, NEAR, "TOPDOWN_BE_BOUND.ALL" },
+        LACKS(PMU_INTERRUPTS))
+};
+
+/* Models of family 6. Hybrid ones have two kinds of cores. */
+static const struct {
+    const struct pmu_table *family, *small;
+    uint8_t models[10]; /* ends with 0, or is full */
+} processors[] = {
+    { &core2, 0, { 0x0f, 0x16, 0x17, 0x1d } },
+    { &nehalem, 0, { 0x1a, 0x1e, 0x1f, 0x2e, 0x25, 0x2c, 0x2f } },
+    { &sandy_bridge, 0, { 0x2a, 0x2d, 0x3a, 0x3e, 0x3c, 0x3f, 0x45, 0x46 } },
+    { &broadwell, 0, { 0x3d, 0x47, 0x4f, 0x56 } },
+    { &skylake, 0, { 0x4e, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6 } },
+    { &skylake_server, 0, { 0x55 } },
+    { &ice_lake, 0, { 0x7d, 0x7e, 0x8c, 0x8d, 0xa7, 0x6a, 0x6c } },
+    { &sapphire_rapids, 0, { 0x8f, 0xcf, 0xad, 0xae } },
+    { &golden_cove, &gracemont, { 0x97, 0x9a, 0xb7, 0xba, 0xbf } },
+    { &gracemont, 0, { 0xbe } },
+    { &goldmont, 0, { 0x5c, 0x5f } },
+    { &silvermont, 0, { 0x37, 0x4a, 0x4c, 0x4d, 0x5a, 0x5d } },
+};
+
+const struct pmu_table *intel_table(unsigned family, unsigned model, bool small_core)
+{
+    for (unsigned i = 0; family == 6 && i < sizeof processors / sizeof *processors; i++)
+        for (unsigned m = 0; m < sizeof processors->models && processors[i].models[m]; m++)
+            if (processors[i].models[m] == model)
+                return small_core && processors[i].small ? processors[i].small : processors[i].family;
+    return &intel_architectural;
+}
