@@ -141,14 +141,10 @@ debug: all
 	@GDB=1 setsid tests/run & \
 	gdb -q $(BUILD)/ntpmu.elf -ex 'target remote :1234' -ex 'hbreak kernel_main' -ex continue; kill $$! 2>/dev/null || :
 
-# The image on machines of all kinds: minutes, and not yet green throughout (README, known gaps).
-test-boot: all iso
-	prove tests/boot.t
-
 PROVE := prove $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit)
 
-test: all $(BUILD)/payload.elf
-	$(PROVE) tests/runner.t tests/programs.t tests/speed.t tests/usb.t tests/matrix.t $(if $(JUNIT),> $(JUNIT))
+test: all iso $(BUILD)/payload.elf
+	$(PROVE) tests/runner.t tests/programs.t tests/speed.t tests/usb.t tests/boot.t tests/matrix.t $(if $(JUNIT),> $(JUNIT))
 
 check:
 	prove -v tests/check.t
@@ -162,4 +158,4 @@ ifneq ($(filter deps,$(MAKECMDGOALS)),)
 endif
 
 -include $(OBJ:.o=.d) $(UOBJ:.o=.d)
-.PHONY: FORCE all help deps iso usb run list debug test test-boot check clean
+.PHONY: FORCE all help deps iso usb run list debug test check clean

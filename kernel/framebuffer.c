@@ -5,7 +5,7 @@
 #include "kernel/screen.h"
 
 #define CELL_WIDTH 6
-#define CELL_HEIGHT 8
+#define CELL_HEIGHT 10 /* the font's 8 lines with one above and one below */
 
 static struct screen to;
 static unsigned sx, sy;
@@ -32,7 +32,7 @@ void framebuffer_init(const struct screen *screen, unsigned *columns, unsigned *
     sx = to.width / (80 * CELL_WIDTH);
     if (sx == 0)
         sx = 1;
-    sy = sx == 1 && to.height >= 2 * 25 * CELL_HEIGHT ? 2 : sx;
+    sy = sx == 1 && to.height >= 2 * 24 * CELL_HEIGHT ? 2 : sx;
     *columns = to.width / (CELL_WIDTH * sx);
     *rows = to.height / (CELL_HEIGHT * sy);
 }
@@ -44,12 +44,16 @@ static void draw_line(uint32_t *p, unsigned dots, uint32_t ink, uint32_t paper)
             *p++ = dots << dot & 0x10 ? ink : paper;
 }
 
+static uint8_t glyph_line(uint8_t c, unsigned line)
+{
+    return c > ' ' && c <= '~' && line >= 1 && line <= 8 ? screen_font[c - ' '][line - 1] : 0;
+}
+
 void framebuffer_draw(unsigned column, unsigned row, uint16_t cell)
 {
     uint8_t c = (uint8_t)cell;
-    const uint8_t *glyph = screen_font[c >= ' ' && c <= '~' ? c - ' ' : 0];
     uint64_t at = DIRECT_MAP + to.address + (uint64_t)row * CELL_HEIGHT * sy * to.pitch + column * CELL_WIDTH * sx * 4;
     for (unsigned y = 0; y < CELL_HEIGHT * sy; y++)
-        draw_line((uint32_t *)(at + (uint64_t)y * to.pitch), glyph[y / sy], palette[cell >> 8 & 15],
+        draw_line((uint32_t *)(at + (uint64_t)y * to.pitch), glyph_line(c, y / sy), palette[cell >> 8 & 15],
                   palette[cell >> 12]);
 }

@@ -22,6 +22,8 @@
 
 const struct boot_info *kernel_boot_info;
 
+bool kernel_safe(void) { return boot_word(kernel_boot_info, "safe"); }
+
 void machine_exit(unsigned code)
 {
     out32(0xf4, code);
@@ -57,7 +59,11 @@ static void boot_cpu(void)
 
 static void choose_pmi(const struct boot_info *info)
 {
-    if (boot_word(info, "pmi=nmi"))
+    if (!boot_word(info, "pmi=nmi"))
+        return;
+    if (kernel_safe())
+        print("# safe: no NMI: pmi=nmi is ignored\n");
+    else
         hal_pmi_use_nmi();
 }
 
@@ -87,7 +93,7 @@ void kernel_main(const struct boot_info *info)
     kernel_init_cpu();
     sti();
     acpi_read(info, &acpi);
-    if (boot_word(info, "safe"))
+    if (kernel_safe())
         print("# safe: one CPU only, no NMI\n");
     else
         smp_start(&acpi);

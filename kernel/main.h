@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
+#include <stdbool.h>
 
 struct boot_info;
 
@@ -16,5 +17,7 @@ void init_thread(void *unused);
 __attribute__((noreturn)) void machine_exit(unsigned code);
 /* reboot.c: waits for a key, then resets the machine. */
 void reboot_on_key(void);
+/* Whether the command line says "safe": one CPU, and nothing of ours causes an NMI. */
+bool kernel_safe(void);
 /* The command line and memory map of this boot. */
 extern const struct boot_info *kernel_boot_info;

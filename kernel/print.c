@@ -91,7 +91,7 @@ void print_status(const char *format, ...)
 
 void print_begin(void)
 {
-    print("\n# ntpmu: begin\n");
+    print("# ntpmu: begin\n");
     crc = 0xffffffff;
     crc_bytes = 0;
 }

@@ -24,6 +24,7 @@ static uint16_t wanted[ROWS_MAX][COLUMNS_MAX], shown[ROWS_MAX][COLUMNS_MAX];
 static unsigned dirty_from = ROWS_MAX, dirty_to;
 static char kept[KEPT_MAX][KEPT_LENGTH];
 static unsigned failures;
+static bool last_page; /* it repeats failures: they are not new ones */
 
 static bool reachable(void) { return device.address < REACHED || (mapped && read_cr3() != boot_tables); }
 
@@ -145,7 +146,7 @@ static void end_line(void)
     char text[KEPT_LENGTH];
     line_text(text, sizeof text);
     uint8_t attribute = attribute_of(text);
-    if (attribute == RED) {
+    if (attribute == RED && !last_page) {
         if (failures < KEPT_MAX)
             memcpy(kept[failures], text, sizeof text);
         failures++;
@@ -187,8 +188,9 @@ void screen_status(const char *text)
     flush();
 }
 
-void screen_clear(void)
+void screen_last_page(void)
 {
+    last_page = true;
     if (device.kind == SCREEN_NONE)
         return;
     clear_rows(0, rows, GREY);

@@ -21,7 +21,8 @@ void screen_map(void);
 void screen_put(char c);
 /* Shows `text` in the bottom line, which does not scroll. */
 void screen_status(const char *text);
-void screen_clear(void);
+/* Clears the screen for the page that stays; what it shows does not count as failures. */
+void screen_last_page(void);
 /* The n-th line that was shown as a failure, cut to a length; NULL behind the last, or the last that was kept. */
 const char *screen_failure(unsigned n);
 unsigned screen_failures(void);

@@ -1,81 +1,16 @@
 # SPDX-License-Identifier: MIT
-# A machine whose serial stream and screen the tests watch: QEMU with a monitor, and the reading of screen dumps.
+# What a machine's screen shows, read back from screen dumps, which stay in the machine's folder.
 package Screen;
 use strict;
 use warnings FATAL => 'all';
 use Exporter 'import';
-use IO::Socket::UNIX;
-use Time::HiRes qw(time sleep);
-our @EXPORT = qw(watch monitor screen_text);
-
-my ($socket, $pid);
-END { kill KILL => $pid if $pid }    # or perl waits for it
-
-
-# One line to QEMU's monitor; its answer.
-sub monitor
-{
-    my ($command) = @_;
-    print $socket "$command\n";
-    my ($answer, $end) = ('', time + 20);
-    while ($answer !~ /\(qemu\) \z/ && time < $end) {
-        vec(my $bits = '', fileno $socket, 1) = 1;
-        next if !select $bits, undef, undef, 0.5;
-        sysread $socket, my $chunk, 65536 or last;
-        $answer .= $chunk;
-    }
-    return $answer;
-}
-
-# Runs a machine until it ends, `until` matches or the time is over. Each of `at`, [pattern, sub], is called once with
-# the machine stopped when the stream matches. Returns the serial stream (without carriage returns) and the exit status.
-sub watch
-{
-    my ($dir, $seconds, $until, $at, @command) = @_;
-    my @wait_for = @$at;
-    unlink "$dir/monitor";
-    $pid = open my $stream, '-|', @command, "@command" =~ /-serial/ ? () : ('-serial', 'stdio'), '-monitor', "unix:$dir/monitor,server=on,wait=off",
-        '-display', 'none', '-no-reboot' or die "cannot start $command[0]: $!";
-    my ($log, $end) = ('', time + $seconds);
-    my $connect_end = time + 10;
-    while (!($socket = IO::Socket::UNIX->new("$dir/monitor")) && time < $connect_end) {
-        sleep 0.05;
-    }
-    $socket->autoflush(1) if $socket;
-    monitor('info status') if $socket;
-    while (time < $end) {
-        vec(my $bits = '', fileno $stream, 1) = 1;
-        if (select $bits, undef, undef, 0.2) {
-            sysread $stream, my $chunk, 65536 or last;
-            $log .= $chunk =~ tr/\r//dr;
-        }
-        while (@wait_for && $log =~ $wait_for[0][0]) {
-            my $call = (shift @wait_for)->[1];
-            monitor('stop');
-            $call->($log);
-            monitor('cont');
-        }
-        last if !@wait_for && $until && $log =~ $until;
-    }
-    kill KILL => $pid if $until || time >= $end;
-    close $stream;
-    undef $pid;
-    return ($log, $? & 127 ? -1 : $? >> 8);
-}
-
-sub read_file
-{
-    my ($name) = @_;
-    open my $in, '<:raw', $name or die "$name: $!";
-    local $/;
-    return scalar <$in>;
-}
+our @EXPORT = qw(screen_text);
 
 sub read_font
 {
     my %letter_of;
     my $code = 32;
-    for (split /\n/, read_file('kernel/font.c')) {
+    for (split /\n/, Machine::read_file('kernel/font.c')) {
         my @lines = /0x([0-9a-f]{2})/g;
         $letter_of{join ' ', map { hex } @lines} = chr $code++ if @lines == 8;
     }
@@ -96,7 +31,7 @@ sub cell_dots
             $bits |= 0x10 >> $x, $ink = $pixel if $pixel ne $paper;
         }
         $bits;
-    } 0 .. 7;
+    } 1 .. 8;
     return (join(' ', @lines), unpack 'H*', $ink);
 }
 
@@ -106,16 +41,16 @@ sub read_pixels
     my ($pixels, $width, $height) = @_;
     my $letter_of = read_font();
     my $sx = int($width / 480) || 1;
-    my $sy = $sx == 1 && $height >= 400 ? 2 : $sx;
+    my $sy = $sx == 1 && $height >= 480 ? 2 : $sx;
     return map {
         my ($row, $text, $colour) = ($_, '', '');
         for my $column (0 .. int($width / (6 * $sx)) - 1) {
-            my ($dots, $ink) = cell_dots($pixels, $width, $column * 6 * $sx, $row * 8 * $sy, $sx, $sy);
+            my ($dots, $ink) = cell_dots($pixels, $width, $column * 6 * $sx, $row * 10 * $sy, $sx, $sy);
             $text .= $letter_of->{$dots} // "\x7f";
             $colour ||= $ink;
         }
         [$text =~ s/ +\z//r, $colour];
-    } 0 .. int($height / (8 * $sy)) - 1;
+    } 0 .. int($height / (10 * $sy)) - 1;
 }
 
 # VGA text: cells of 9 x 16 with the font of the video BIOS, which nobody gave us. Which letter a cell must show is read
@@ -139,18 +74,15 @@ sub read_vga
     } 0 .. 24;
 }
 
-# The screen of the stopped machine, line by line.
+# The screen of the stopped machine, line by line: [text, colour of its first letter].
 sub screen_text
 {
-    my ($dir) = @_;
-    unlink "$dir/dump", "$dir/memory";
-    monitor("screendump $dir/dump");
-    monitor("pmemsave 0xb8000 4000 \"$dir/memory\"");    # without quotes a division
-    for (1 .. 40) {
-        last if -s "$dir/dump" && -s "$dir/memory";
-        sleep 0.05;
-    }
-    my ($width, $height, $pixels) = read_file("$dir/dump") =~ /^P6\n(\d+) (\d+)\n255\n(.*)\z/s or return;
-    return $width == 720 ? read_vga(\$pixels, $width, read_file("$dir/memory")) : read_pixels(\$pixels, $width, $height);
+    my ($machine, $name) = @_;
+    my ($dump, $memory) = map { "$machine->{dir}/$name.$_" } qw(ppm text);
+    unlink $dump, $memory;
+    $machine->monitor("screendump $dump");
+    $machine->monitor("pmemsave 0xb8000 4000 \"$memory\"");    # without quotes a division
+    my ($width, $height, $pixels) = Machine::read_file($dump) =~ /^P6\n(\d+) (\d+)\n255\n(.*)\z/s or return;
+    return $width == 720 ? read_vga(\$pixels, $width, Machine::read_file($memory)) : read_pixels(\$pixels, $width, $height);
 }
 1;

@@ -5,11 +5,13 @@
 #include "hal/hal.h"
 #include "kernel/cpu.h"
 #include "kernel/irql.h"
+#include "kernel/main.h"
 #include "kernel/trap.h"
 #include "tests/lab.h"
 #include "tests/vpmu.h"
 
 #define NO_EVENT "no event that must happen on this counter"
+#define SAFE "safe: no NMI"
 #define WAIT_PAUSES 100000u
 #define SHORT_SKID 100u   /* turns after the sled: the virtual PMU has no skid */
 #define LONG_SKID 20000u  /* rr allows Zen 10,000 instructions */
@@ -83,6 +85,8 @@ static void as_vector(unsigned ctr)
 
 static void as_nmi(unsigned ctr)
 {
+    if (kernel_safe())
+        SKIP(SAFE);
     if (lab_event(ctr) == PMU_EVENT_COUNT)
         SKIP(NO_EVENT);
     lab_catch();
@@ -251,6 +255,8 @@ static void overflow_in_nmi(void)
 
 static void nmi_in_nmi(unsigned ctr)
 {
+    if (kernel_safe())
+        SKIP(SAFE);
     if (lab_event(ctr) == PMU_EVENT_COUNT)
         SKIP(NO_EVENT);
     lab_catch();

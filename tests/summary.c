@@ -18,8 +18,8 @@ static unsigned seconds(void) { return (unsigned)(sched_time_ns() / 1000000000);
 void summary_progress(const struct test *test, const struct summary *s)
 {
     unsigned done = s->passed + s->failed + s->skipped;
-    print_status(" %s.%s   %u of %u, %u%%   %u s   %u failed, %u skipped", test->group, test->name, done + 1, s->planned,
-                 done * 100 / s->planned, seconds(), s->failed, s->skipped);
+    print_status(" %u of %u   %u%%   %u s   %u failed, %u skipped   %s.%s", done + 1, s->planned,
+                 done * 100 / s->planned, seconds(), s->failed, s->skipped, test->group, test->name);
 }
 
 static void machine(void)
@@ -33,12 +33,15 @@ static void machine(void)
                  (unsigned)(phys_total_pages() * PAGE_SIZE >> 20),
                  cpu_features.hypervisor ? "a guest of " : "no hypervisor", cpu_features.hypervisor ? host : "");
     print_screen("CPU      %s %s, %u running\n", cpu_features.vendor, cpu_features.name, cpu_count);
-    print_screen("PMU      %u counters: %s\n\n", hal_counter_count(), pmu_verdict_text(pmu_verdict()));
+    if (hal_counter_count())
+        print_screen("PMU      %u counters: %s\n\n", hal_counter_count(), pmu_verdict_text(pmu_verdict()));
+    else
+        print_screen("PMU      %s\n\n", pmu_verdict_text(pmu_verdict()));
 }
 
 void summary_show(const struct summary *s, const char *verdict)
 {
-    screen_clear();
+    screen_last_page();
     print_screen("ntpmu: the tests have ended after %u s\n\n", seconds());
     machine();
     print_screen("%u passed, %u failed, %u skipped, %lu checks\n", s->passed, s->failed, s->skipped, s->checks);

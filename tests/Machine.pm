@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+# A machine that tests watch: QEMU with a monitor, and with QEMU's gdb server to stop it exactly where it shall be looked at.
+# Its serial stream goes into a file. It runs under timeout(1), so that nothing is left behind whatever happens to us.
+package Machine;
+use strict;
+use warnings FATAL => 'all';
+use IO::Socket::UNIX;
+use POSIX 'WNOHANG';
+use Time::HiRes qw(time sleep);
+
+use constant PAUSE => 0.02;    # seconds from look to look
+
+# The machine, stopped before its first instruction; it is killed `seconds` from now. Its files are in the folder `dir`.
+sub new
+{
+    my ($class, $dir, $seconds, @command) = @_;
+    my $self = bless { dir => $dir, end => time + $seconds }, $class;
+    mkdir $dir;
+    unlink map { "$dir/$_" } qw(serial monitor gdb);
+    push @command, '-serial', "file:$dir/serial" if "@command" !~ /-serial/;
+    push @command, map { ('-chardev', "socket,id=$_,path=$dir/$_,server=on,wait=off") } qw(monitor gdb);
+    push @command, qw(-mon chardev=monitor -gdb chardev:gdb -S -display none -no-reboot);
+    $self->{pid} = fork // die "fork: $!";
+    if (!$self->{pid}) {
+        open STDIN, '<', '/dev/null';
+        open STDOUT, '>', "$dir/output" or die "$dir/output: $!";
+        open STDERR, '>&', \*STDOUT;
+        { exec 'timeout', '-k', 5, $seconds, @command }
+        POSIX::_exit(2);
+    }
+    $self->{monitor} = $self->attach('monitor');
+    $self->read_until('monitor', qr/\(qemu\) \z/);
+    return $self;
+}
+
+sub attach
+{
+    my ($self, $name) = @_;
+    while ($self->runs && time < $self->{end}) {
+        my $socket = IO::Socket::UNIX->new("$self->{dir}/$name");
+        return $socket if $socket;
+        sleep PAUSE;
+    }
+    my $output = read_file("$self->{dir}/output");
+    die "no $name: $output\n";
+}
+
+sub read_file
+{
+    my ($name) = @_;
+    open my $in, '<:raw', $name or return '';
+    local $/;
+    return <$in> // '';
+}
+
+sub runs
+{
+    my ($self) = @_;
+    $self->{status} = $? if !defined $self->{status} && waitpid($self->{pid}, WNOHANG) == $self->{pid};
+    return !defined $self->{status};
+}
+
+# What comes from the monitor or gdb's side until it looks like that; undef if that does not come.
+sub read_until
+{
+    my ($self, $name, $pattern) = @_;
+    my $got = '';
+    while ($got !~ $pattern) {
+        vec(my $bits = '', fileno $self->{$name}, 1) = 1;
+        my $left = $self->{end} - time;
+        return undef if $left <= 0 || !select $bits, undef, undef, $left;
+        sysread $self->{$name}, my $chunk, 65536 or return undef;
+        $got .= $chunk;
+    }
+    return $got;
+}
+
+# One line to QEMU's monitor; its answer.
+sub monitor
+{
+    my ($self, $command) = @_;
+    syswrite $self->{monitor}, "$command\n";
+    return $self->read_until('monitor', qr/\(qemu\) \z/) // '';
+}
+
+# One packet of gdb's remote protocol; the answer's text, undef if none comes (the machine ended, the time is over).
+sub gdb
+{
+    my ($self, $text, $meanwhile) = @_;
+    $self->{gdb} //= $self->attach('gdb');
+    syswrite $self->{gdb}, sprintf '$%s#%02x', $text, unpack '%8C*', $text;
+    $meanwhile->() if $meanwhile;
+    my $answer = $self->read_until('gdb', qr/\$[^#]*#../) // return undef;
+    syswrite $self->{gdb}, '+';
+    return $answer =~ /\$([^#]*)#..\z/ ? $1 : undef;
+}
+
+# Runs the machine until some CPU reaches the address (hexadecimal), and stops all. False if that does not happen.
+# `meanwhile` is called while it runs.
+sub run_to
+{
+    my ($self, $address, $meanwhile) = @_;
+    my $point = "1,$address,1";
+    ($self->gdb("Z$point") // '') eq 'OK' or die "no breakpoint\n";
+    my $stop = $self->gdb('c', $meanwhile) // return 0;
+    $self->gdb("z$point") if $stop =~ /^T05/;
+    return $stop =~ /^T05/;
+}
+
+# Lets it run.
+sub go
+{
+    my ($self) = @_;
+    return $self->monitor('cont') if !$self->{gdb};
+    $self->gdb('D');
+    close delete $self->{gdb};
+}
+
+# Whether the serial stream matched before the machine ended or the time was over.
+sub wait_for
+{
+    my ($self, $pattern) = @_;
+    while ($self->serial !~ $pattern) {
+        return $self->serial =~ $pattern if !$self->runs || time > $self->{end};
+        sleep PAUSE;
+    }
+    return 1;
+}
+
+# The serial stream so far, without carriage returns.
+sub serial
+{
+    my ($self) = @_;
+    return read_file("$self->{dir}/serial") =~ tr/\r//dr;
+}
+
+# Waits for the end; the exit status, -1 if it was killed or the time was over.
+sub status
+{
+    my ($self) = @_;
+    sleep PAUSE while $self->runs;
+    my $status = $self->{status};
+    return $status & 127 || $status >> 8 == 124 ? -1 : $status >> 8;
+}
+
+sub DESTROY
+{
+    my ($self) = @_;
+    local ($?, $!);
+    return if !$self->runs;
+    kill TERM => $self->{pid};
+    waitpid $self->{pid}, 0;
+}
+1;
