@@ -156,7 +156,8 @@ NTSTATUS hal_source_remove(KPROFILE_SOURCE source);
 NTSTATUS hal_profile_reserve(KPROFILE_SOURCE source, uint64_t cpu_mask);
 /* From here on there are interrupts. */
 void hal_profile_start(KPROFILE_SOURCE source, uint64_t cpu_mask);
-/* The last user's stop ends them, and gives the counters back. */
+/* The last user's stop ends them, and gives the counters back. Every processor has answered an IPI when this returns:
+ * none is in an interrupt of before. */
 void hal_profile_stop(KPROFILE_SOURCE source, uint64_t cpu_mask);
 /* The source that a counter of a processor samples by at this moment; ProfileTime: none. */
 KPROFILE_SOURCE hal_profile_source(unsigned ctr, unsigned cpu);

@@ -148,8 +148,20 @@ VOID HalStopProfileInterrupt(KPROFILE_SOURCE ProfileSource)
     irql_lower(old);
 }
 
+/* The source starts, or stops, on some of the processors that are asked. */
+struct change {
+    KPROFILE_SOURCE source;
+    uint64_t cpus;
+};
+
 static void start_here(void *source) { HalStartProfileInterrupt(*(const KPROFILE_SOURCE *)source); }
-static void stop_here(void *source) { HalStopProfileInterrupt(*(const KPROFILE_SOURCE *)source); }
+
+static void stop_here(void *argument)
+{
+    const struct change *change = argument;
+    if (change->cpus >> cpu_number() & 1)
+        HalStopProfileInterrupt(change->source);
+}
 
 static void retime_here(void *unused)
 {
@@ -256,7 +268,8 @@ void hal_profile_stop(KPROFILE_SOURCE source, uint64_t cpu_mask)
     enter();
     cpu_mask &= active_cpus();
     add_users(source, cpu_mask, -1);
-    smp_call(unused_on(source, cpu_mask), stop_here, &source);
+    struct change stop = { source, unused_on(source, cpu_mask) };
+    smp_call(SMP_ALL, stop_here, &stop);
     return_unused(source);
     leave();
 }

@@ -4,7 +4,7 @@
  *
  * `guard`, taken at PASSIVE_LEVEL and kept across IPIs, serialises start and stop; the waiters yield. The interrupt
  * takes no lock: it walks the list of started objects, which change only by single stores. An object that was taken
- * off stays whole until every CPU has answered an IPI, which none does inside an interrupt.
+ * off stays whole until every CPU has answered an IPI (of hal_profile_stop), which none does inside an interrupt.
  *
  * Buffers: their pages are held and written through the direct map, so that the owner may unmap them meanwhile.
  *
@@ -17,7 +17,6 @@
 #include "kernel/phys.h"
 #include "kernel/process.h"
 #include "kernel/sched.h"
-#include "kernel/smp.h"
 #include "kernel/string.h"
 #include "kernel/thread.h"
 #include "kernel/trap.h"
@@ -121,16 +120,13 @@ static NTSTATUS start(struct profile *p)
     return status;
 }
 
-static void nothing(void *unused) { (void)unused; }
-
 static void remove(struct profile *p)
 {
     struct profile **link = &started;
     while (*link != p)
         link = &(*link)->next;
-    hal_profile_stop(p->source, p->cpus);
     __atomic_store_n(link, p->next, __ATOMIC_RELEASE);
-    smp_call(SMP_ALL, nothing, NULL);
+    hal_profile_stop(p->source, p->cpus); /* which also waits for those who still see it */
     started_count--;
     p->started = false;
 }

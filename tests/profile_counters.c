@@ -15,6 +15,7 @@
 #define LOOP_INSTRUCTIONS 10u /* profile_loop.asm */
 #define LOOP_BYTES 64u
 #define ROUNDS 1000u
+#define ROUND_INTERVAL 32768u /* a sample costs the virtual PMU a millisecond: it steps to the overflow */
 #define SKIP_WITHOUT_SOURCE() \
     do { \
         SKIP_WITHOUT_PMU(); \
@@ -32,7 +33,7 @@ static HANDLE of_loop(ULONG *counts, KPROFILE_SOURCE source)
 
 static void close(HANDLE handle) { CHECK_STATUS(NtClose(handle), STATUS_SUCCESS); }
 
-TEST(profile_counters, busy, "no free counter: STATUS_DEVICE_BUSY, the object stays stopped; the holder has a name [PO-44]")
+TEST(profile_counters, busy, "no free counter: STATUS_DEVICE_BUSY, the object stays stopped; the holder has a name [PO-44 HC-45]")
 {
     HANDLE everything;
     ULONG counts = 0;
@@ -48,6 +49,23 @@ TEST(profile_counters, busy, "no free counter: STATUS_DEVICE_BUSY, the object st
     CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &everything), STATUS_INSUFFICIENT_RESOURCES);
     profile_stop(profile);
     CHECK_EQ(hal_counters_owned(), 0);
+    close(profile);
+}
+
+TEST(profile_counters, time_needs_none, "while only ProfileTime samples all counters are free to own [HC-46]")
+{
+    HANDLE everything;
+    ULONG counts = 0;
+    SKIP_WITHOUT_PMU();
+    HANDLE profile = of_loop(&counts, ProfileTime);
+    profile_start(profile);
+    CHECK_EQ(hal_counters_owned(), 0);
+    REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &everything), STATUS_SUCCESS);
+    for (unsigned i = 0; i < 100000 && __atomic_load_n(&counts, __ATOMIC_RELAXED) < 3; i++)
+        profile_loop(1000);
+    CHECK(counts >= 3); /* and it does sample */
+    CHECK_STATUS(HalFreeHardwareCounters(everything), STATUS_SUCCESS);
+    profile_stop(profile);
     close(profile);
 }
 
@@ -204,9 +222,33 @@ static void spin(void *unused)
 {
     (void)unused;
     while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE)) {
-        profile_loop(500);
+        profile_loop(100);
         pause();
     }
+}
+
+/* Another source than SOURCE, that happens in every loop. */
+static KPROFILE_SOURCE other_source(void)
+{
+    return hal_source_supported(ProfileTotalCycles) ? ProfileTotalCycles : (KPROFILE_SOURCE)0x68; /* an alias on AMD */
+}
+
+/* One round: both objects sample at once on all CPUs. How many of them still counted after their stop. */
+static unsigned round_of(HANDLE *profiles, const ULONG *counts, uint64_t turns)
+{
+    unsigned late = 0;
+    for (unsigned i = 0; i < 2; i++)
+        if (!NT_SUCCESS(NtStartProfile(profiles[i])))
+            CHECK(!"start");
+    profile_loop(turns);
+    for (unsigned i = 0; i < 2; i++) {
+        if (!NT_SUCCESS(NtStopProfile(profiles[i])))
+            CHECK(!"stop");
+        ULONG at_stop = __atomic_load_n(&counts[i], __ATOMIC_RELAXED);
+        profile_loop(20);
+        late += __atomic_load_n(&counts[i], __ATOMIC_RELAXED) != at_stop;
+    }
+    return late;
 }
 
 TEST(profile_counters, many_rounds, "two objects of different sources on all CPUs, started and stopped 1,000 times while "
@@ -215,26 +257,16 @@ TEST(profile_counters, many_rounds, "two objects of different sources on all CPU
     struct thread *threads[MAX_CPUS] = { NULL };
     ULONG counts[2] = { 0 };
     SKIP_WITHOUT_SOURCE();
-    KPROFILE_SOURCE second = (KPROFILE_SOURCE)(hal_source_supported((KPROFILE_SOURCE)0x68) ? 0x68 : 0x1a); /* aliases */
+    KPROFILE_SOURCE second = other_source();
     HANDLE profiles[2] = { of_loop(&counts[0], SOURCE), of_loop(&counts[1], second) };
-    hal_source_set_interval(SOURCE, 8192);
-    hal_source_set_interval(second, 8192);
+    hal_source_set_interval(SOURCE, ROUND_INTERVAL);
+    hal_source_set_interval(second, ROUND_INTERVAL);
     __atomic_store_n(&ended, 0, __ATOMIC_RELEASE);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         threads[cpu] = thread_create("spinner", spin, NULL, 1ul << cpu);
     unsigned late = 0;
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        HANDLE profile = profiles[i & 1];
-        ULONG *count = &counts[i & 1];
-        if (!NT_SUCCESS(NtStartProfile(profile)))
-            CHECK(!"start");
-        profile_loop(i % 10 ? 100 : 2000);
-        if (!NT_SUCCESS(NtStopProfile(profile)))
-            CHECK(!"stop");
-        ULONG at_stop = __atomic_load_n(count, __ATOMIC_RELAXED);
-        profile_loop(20);
-        late += __atomic_load_n(count, __ATOMIC_RELAXED) != at_stop;
-    }
+    for (unsigned i = 0; i < ROUNDS; i++)
+        late += round_of(profiles, counts, i % 10 ? 100 : 2 * ROUND_INTERVAL / LOOP_INSTRUCTIONS);
     __atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         if (CHECK(threads[cpu] != NULL)) {
@@ -242,7 +274,8 @@ TEST(profile_counters, many_rounds, "two objects of different sources on all CPU
             object_release(&threads[cpu]->object);
         }
     CHECK_EQ(late, 0);
-    CHECK_RANGE(counts[0], ROUNDS / 10, ~0u); /* every tenth round runs for two intervals and more */
+    for (unsigned i = 0; i < 2; i++)
+        CHECK_RANGE(counts[i], ROUNDS / 10, ~0u); /* every tenth round runs for two intervals and more */
     CHECK_EQ(hal_counters_owned(), 0);
     CHECK_EQ(profiles_started(), 0);
     hal_source_set_interval(SOURCE, 65536);

@@ -127,6 +127,45 @@ TEST(profile_interrupt, saturates, "a counter at its highest value stays there [
     CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
 }
 
+static void sample_here(void *unused)
+{
+    (void)unused;
+    sample_at(BASE + 16, ProfileTime);
+}
+
+TEST(profile_interrupt, inside_handler,
+     "what counts is the frame given: inside another interrupt's handler too, and never the sampling handler itself [PO-74]")
+{
+    extern void profile_loop(uint64_t);
+    extern const uint8_t profile_loop_start[], profile_loop_end[];
+    ULONG all = 0, loop = 0;
+    HANDLE profile = usual();
+    profile_start(profile);
+    smp_call(SMP_ALL, sample_here, NULL); /* in the IPI of every other processor */
+    CHECK_EQ(buffer[1], cpu_count);
+    CHECK_EQ(sum(), cpu_count);
+    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
+
+    /* Real ones: what the timer interrupts is the loop, not the timer's handler. */
+    test_run_on(0);
+    profile = profile_made((uint64_t)profile_loop_start, (uint64_t)(profile_loop_end - profile_loop_start), 6, &loop,
+                           sizeof loop, ProfileTime, 1);
+    HANDLE kernel = profile_made(KERNEL_VMA, 0x7fffffff, 31, &all, sizeof all, ProfileTime, 1);
+    profile_start(profile);
+    profile_start(kernel);
+    KIRQL old = irql_raise(DISPATCH_LEVEL);
+    ULONG before = all - loop;
+    for (unsigned i = 0; i < 100000 && loop < 10; i++)
+        profile_loop(1000);
+    ULONG outside = all - loop - before;
+    irql_lower(old);
+    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
+    CHECK_STATUS(NtClose(kernel), STATUS_SUCCESS);
+    test_run_anywhere();
+    CHECK(loop >= 10);
+    CHECK(outside <= 2); /* the test's own few instructions around the loop */
+}
+
 TEST(profile_interrupt, affinity, "a sample on a processor outside the affinity changes nothing [PO-56]")
 {
     SKIP_WITH_ONE_CPU();

@@ -48,7 +48,7 @@ static HAL_PROFILE_SOURCE_INFORMATION query(KPROFILE_SOURCE source)
     return info;
 }
 
-TEST(profile_source, numbers, "the enumeration's numbers and the sizes of its structures [KP-01 KP-02 KP-32]")
+TEST(source_tables, numbers, "the enumeration's numbers and the sizes of its structures [KP-01 KP-02 KP-32]")
 {
     static const KPROFILE_SOURCE in_order[] = {
         ProfileTime, ProfileAlignmentFixup, ProfileTotalIssues, ProfilePipelineDry, ProfileLoadInstructions,
@@ -66,7 +66,7 @@ TEST(profile_source, numbers, "the enumeration's numbers and the sizes of its st
     CHECK_EQ(sizeof(HAL_PROFILE_SOURCE_INFORMATION_EX), 0x28);
 }
 
-TEST(profile_source, time, "ProfileTime is supported everywhere; 0x18 and beyond the tables nothing is [KP-03 KP-17 KP-18 KP-19]")
+TEST(source_tables, time, "ProfileTime is supported everywhere; 0x18 and beyond the tables nothing is [KP-03 KP-17 KP-18 KP-19]")
 {
     static const uint32_t bad[] = { 0x18, 0xc8, 0xff, 0x100, 0x119, 0xffff, 0x7fffffff, 0x80000000, 0xffffff02, 0xffffffff };
     CHECK_EQ(query(ProfileTime).Supported, TRUE);
@@ -80,7 +80,7 @@ TEST(profile_source, time, "ProfileTime is supported everywhere; 0x18 and beyond
     }
 }
 
-TEST(profile_source, without_counters, "where no counter works only ProfileTime is a source [KP-04 KP-30]")
+TEST(source_tables, without_counters, "where no counter works only ProfileTime is a source [KP-04 KP-30]")
 {
     uint64_t counters = pmu_caps.counters;
     pmu_caps.counters = 0; /* as if the probe had found none that counts */
@@ -89,7 +89,7 @@ TEST(profile_source, without_counters, "where no counter works only ProfileTime 
     pmu_caps.counters = counters;
 }
 
-TEST(profile_source, intel, "Intel's sources and their selects, for both rings; what Intel lacks [KP-05 KP-08 KP-09 KP-10 KP-11 KP-29 KP-31]")
+TEST(source_tables, intel, "Intel's sources and their selects, for both rings; what Intel lacks [KP-05 KP-08 KP-09 KP-10 KP-11 KP-29 KP-31]")
 {
     static const struct {
         uint8_t id, event;
@@ -111,7 +111,7 @@ TEST(profile_source, intel, "Intel's sources and their selects, for both rings; 
         CHECK(!hal_source_supported((KPROFILE_SOURCE)lacking[i]));
 }
 
-TEST(profile_source, intel_events_denied, "a CPUID bit against an event takes its sources away, the first bit all [KP-06 KP-07]")
+TEST(source_tables, intel_events_denied, "a CPUID bit against an event takes its sources away, the first bit all [KP-06 KP-07]")
 {
     uint32_t events = pmu_caps.events;
     SKIP_UNLESS(is("intel"), "not an Intel PMU");
@@ -123,7 +123,7 @@ TEST(profile_source, intel_events_denied, "a CPUID bit against an event takes it
     pmu_caps.events = events;
 }
 
-TEST(profile_source, amd, "AMD's common sources and their selects; a later family's own codes [KP-12 KP-14 KP-15 KP-16]")
+TEST(source_tables, amd, "AMD's common sources and their selects; a later family's own codes [KP-12 KP-14 KP-15 KP-16]")
 {
     SKIP_UNLESS(is("amd"), "not an AMD PMU");
     CHECK_EQ(selected(ProfileTotalIssues), 0xc0 | BOTH_RINGS);
@@ -144,7 +144,7 @@ static bool named(KPROFILE_SOURCE source, const char *name)
     return found && strcmp(found, name) == 0;
 }
 
-TEST(profile_source, names, "names as tools print them, slips included [KP-13 KP-26]")
+TEST(source_tables, names, "names as tools print them, slips included [KP-13 KP-26]")
 {
     CHECK(named(ProfileTime, "Timer"));
     SKIP_WITHOUT_PMU();
@@ -158,7 +158,7 @@ TEST(profile_source, names, "names as tools print them, slips included [KP-13 KP
               named((KPROFILE_SOURCE)0xbf, "BUSharedToDirty") && named((KPROFILE_SOURCE)0x19, "FPDispatchedFPUOps"));
 }
 
-TEST(profile_source, list, "the list has each supported source once, in order, with its text [KP-27]")
+TEST(source_tables, list, "the list has each supported source once, in order, with its text [KP-27]")
 {
     static HAL_PROFILE_SOURCE_LIST list[1000];
     ULONG size = 0, again = 0;
@@ -186,7 +186,7 @@ TEST(profile_source, list, "the list has each supported source once, in order, w
     test_note("%u sources", n);
 }
 
-TEST(profile_source, information_sizes, "a wrong size or class is refused and changes nothing [KP-20]")
+TEST(source_tables, information_sizes, "a wrong size or class is refused and changes nothing [KP-20]")
 {
     HAL_PROFILE_SOURCE_INFORMATION info;
     HAL_PROFILE_SOURCE_INFORMATION_EX ex = { .Source = ProfileTime };
@@ -216,7 +216,7 @@ static NTSTATUS set(KPROFILE_SOURCE source, ULONG_PTR interval)
     return HalSetSystemInformation(HalProfileSourceInterval, sizeof new, &new);
 }
 
-TEST(profile_source, intervals, "defaults and limits; one source's interval is not its alias's [KP-21 KP-22 KP-23 KP-24 KP-25 PO-69 PO-70]")
+TEST(source_tables, intervals, "defaults and limits; one source's interval is not its alias's [KP-21 KP-22 KP-23 KP-24 KP-25 PO-69 PO-70]")
 {
     static const struct {
         ULONG_PTR set;
