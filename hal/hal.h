@@ -145,6 +145,10 @@ ULONG_PTR HalSetProfileInterval(ULONG_PTR Interval);
  * STATUS_INSUFFICIENT_RESOURCES: the name exists, or there are too many. */
 NTSTATUS hal_source_add(const char *name, unsigned code, uint8_t umask, uint32_t flags,
                         ULONG interval, KPROFILE_SOURCE *source);
+/* source_event.c: the event bytes of an EVENT_TRACE_PROFILE_ADD_INFORMATION, by whoever made this processor.
+ * STATUS_INVALID_PARAMETER: version is not 2 or 3; STATUS_NOT_SUPPORTED: family, model or stepping in `hierarchy` are another
+ * processor's (0xFFFFFFFF: any), or there are no counters. Any IRQL. */
+NTSTATUS hal_source_event(UCHAR version, const UCHAR event[8], const ULONG hierarchy[3], HAL_PROFILE_SOURCE_ADD *add);
 /* STATUS_INVALID_PARAMETER: was not added; STATUS_DEVICE_BUSY: somebody samples by it. */
 NTSTATUS hal_source_remove(KPROFILE_SOURCE source);
 

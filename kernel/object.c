@@ -2,6 +2,7 @@
 /* Handle tables: (index + 1) * 4 into the process's array, as Windows numbers them. handle_lock, DISPATCH_LEVEL. */
 #include "kernel/object.h"
 #include "kernel/cpu.h"
+#include "kernel/etw.h"
 #include "kernel/irql.h"
 #include "kernel/lock.h"
 #include "kernel/process.h"
@@ -27,6 +28,8 @@ void object_release(struct object *object)
         thread_destroy((struct thread *)object);
     else if (object->type == OBJECT_PROFILE)
         profile_destroy(object);
+    else if (object->type == OBJECT_TRACE)
+        etw_consumer_destroy(object);
     else
         process_destroy((struct process *)object);
 }

@@ -6,7 +6,7 @@
 struct thread;
 struct process;
 
-enum object_type { OBJECT_THREAD = 1, OBJECT_PROCESS, OBJECT_PROFILE };
+enum object_type { OBJECT_THREAD = 1, OBJECT_PROCESS, OBJECT_PROFILE, OBJECT_TRACE };
 
 /* First member of what it is part of. */
 struct object {

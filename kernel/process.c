@@ -12,7 +12,6 @@
 
 #define STACKS_BASE 0x70000000ul
 #define STACK_SPACING 0x20000ul /* the rest is guard */
-#define STACK_PAGES 8
 #define REGIONS_BASE 0x10000000ul
 #define REGIONS_END 0x60000000ul
 
@@ -97,7 +96,7 @@ uint64_t process_stack(struct process *process, unsigned *slot)
     uint64_t top = STACKS_BASE + (*slot + 1) * STACK_SPACING;
     uint8_t irql = lock_acquire(&process->lock);
     bool mapped = process->stacks_mapped & bit;
-    if (!mapped && map_fresh(process, top - STACK_PAGES * PAGE_SIZE, STACK_PAGES, PTE_WRITE)) {
+    if (!mapped && map_fresh(process, top - PROCESS_STACK_PAGES * PAGE_SIZE, PROCESS_STACK_PAGES, PTE_WRITE)) {
         process->stacks_mapped |= bit;
         mapped = true;
     }

@@ -6,6 +6,7 @@
 
 #define PROCESS_THREADS_MAX 64
 #define PROCESS_REGIONS_MAX 32
+#define PROCESS_STACK_PAGES 8
 
 struct region {
     uint64_t base, pages; /* pages 0: free entry */

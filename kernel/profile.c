@@ -12,6 +12,7 @@
 #include "kernel/profile.h"
 #include "hal/hal.h"
 #include "kernel/cpu.h"
+#include "kernel/etw.h"
 #include "kernel/irql.h"
 #include "kernel/object.h"
 #include "kernel/phys.h"
@@ -60,6 +61,8 @@ VOID KeProfileInterruptWithSource(PKTRAP_FRAME TrapFrame, KPROFILE_SOURCE Source
         else if (offset < p->size && (!p->process || p->process == cpu->thread->process))
             count(p, offset);
     }
+    if (etw_wants(ETW_SAMPLES))
+        etw_profile(TrapFrame, Source);
 }
 
 /* --- Starting and stopping. All under guard. --- */

@@ -6,6 +6,7 @@
 #include "kernel/profile.h"
 #include "hal/hal.h"
 #include "kernel/cpu.h"
+#include "kernel/etw.h"
 #include "kernel/phys.h"
 #include "kernel/process.h"
 #include "kernel/thread.h"
@@ -184,13 +185,20 @@ NTSTATUS NtQueryIntervalProfile(KPROFILE_SOURCE ProfileSource, PULONG Interval)
     return STATUS_SUCCESS;
 }
 
+static void change_interval(KPROFILE_SOURCE source, ULONG interval)
+{
+    ULONG before = hal_source_interval(source), now = hal_source_set_interval(source, interval);
+    if (etw_wants(ETW_SET_INTERVAL))
+        etw_set_interval(source, now, before);
+}
+
 NTSTATUS NtSetIntervalProfile(ULONG Interval, KPROFILE_SOURCE Source)
 {
     if (from_user() && !thread_current()->process->profile_privilege)
         return STATUS_PRIVILEGE_NOT_HELD;
     if (Source == ProfileAlignmentFixup)
         __atomic_store_n(&alignment_interval, Interval, __ATOMIC_RELAXED);
-    else
-        hal_source_set_interval(Source, Interval);
+    else if (hal_source_supported(Source))
+        change_interval(Source, Interval);
     return STATUS_SUCCESS;
 }

@@ -4,6 +4,7 @@
  * arrives. Nothing is allocated or freed under it. */
 #include "kernel/sched.h"
 #include "hal/apic.h"
+#include "kernel/etw.h"
 #include "kernel/irql.h"
 #include "kernel/lock.h"
 #include "kernel/phys.h"
@@ -105,6 +106,8 @@ static void make_ready(struct thread *thread)
 {
     thread->cpu = choose_cpu(thread);
     enqueue(thread);
+    if (etw_wants(ETW_READY))
+        etw_ready_thread(thread);
     if (cpus[thread->cpu]->thread == cpus[thread->cpu]->idle)
         smp_reschedule(thread->cpu);
 }
@@ -152,6 +155,8 @@ static void switch_to(struct cpu *cpu, struct thread *from, struct thread *to, K
     if (to->fpu)
         fxrstor(to->fpu);
     cpu->thread = to;
+    if (etw_wants(ETW_CSWITCH))
+        etw_context_swap(from, to, reason);
     switch_stacks(from, to, reason);
 }
 

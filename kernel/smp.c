@@ -5,6 +5,7 @@
 #include "hal/apic.h"
 #include "kernel/acpi.h"
 #include "kernel/cpu.h"
+#include "kernel/etw.h"
 #include "kernel/irql.h"
 #include "kernel/lock.h"
 #include "kernel/main.h"
@@ -131,7 +132,11 @@ void smp_call_interrupt(void)
     uint64_t me = 1ul << cpu_number();
     if (!(__atomic_load_n(&call_pending, __ATOMIC_ACQUIRE) & me))
         return;
+    bool traced = etw_wants(ETW_IPI);
+    uint64_t entered = traced ? rdtsc() : 0;
     call_function(call_argument);
+    if (traced)
+        etw_ipi(entered, call_function);
     __atomic_fetch_and(&call_pending, ~me, __ATOMIC_RELEASE);
 }
 

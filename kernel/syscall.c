@@ -2,6 +2,7 @@
 /* The service table, and nothing else: each service checks its own arguments.
  * Ring 3 passes the first six arguments in registers, the rest on its stack. */
 #include "kernel/syscall.h"
+#include "kernel/etw.h"
 #include "kernel/msr.h"
 #include "kernel/process.h"
 #include "kernel/profile.h"
@@ -51,6 +52,9 @@ static const struct service services[SYS_COUNT] = {
     SERVICE(SYS_QUERY_INTERVAL_PROFILE, NtQueryIntervalProfile, 2),
     SERVICE(SYS_SET_INTERVAL_PROFILE, NtSetIntervalProfile, 2),
     SERVICE(SYS_ADJUST_PRIVILEGE, adjust_privilege, 4),
+    SERVICE(SYS_TRACE_CONTROL, NtTraceControl, 6),
+    SERVICE(SYS_SET_SYSTEM_INFORMATION, NtSetSystemInformation, 3),
+    SERVICE(SYS_QUERY_SYSTEM_INFORMATION, NtQuerySystemInformation, 4),
 };
 
 static uint64_t call(const struct service *service, const struct trap_frame *f)
@@ -67,10 +71,13 @@ static uint64_t call(const struct service *service, const struct trap_frame *f)
 
 void syscall_dispatch(struct trap_frame *frame)
 {
-    if (frame->rax >= SYS_COUNT)
-        frame->rax = (uint64_t)(int64_t)STATUS_INVALID_SYSTEM_SERVICE;
-    else
-        frame->rax = call(&services[frame->rax], frame);
+    bool known = frame->rax < SYS_COUNT;
+    const struct service *service = &services[known ? frame->rax : 0];
+    if (etw_wants(ETW_SYSCALL_ENTER))
+        etw_syscall_enter(known ? (uint64_t)service->function : 0);
+    frame->rax = known ? call(service, frame) : (uint64_t)(int64_t)STATUS_INVALID_SYSTEM_SERVICE;
+    if (etw_wants(ETW_SYSCALL_EXIT))
+        etw_syscall_exit((NTSTATUS)frame->rax);
     thread_check_terminated();
 }
 

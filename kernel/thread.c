@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Thread life: made here, switched by sched.c, ended here, freed by the last reference. */
 #include "kernel/thread.h"
+#include "kernel/etw.h"
 #include "kernel/irql.h"
 #include "kernel/phys.h"
 #include "kernel/process.h"
@@ -83,6 +84,8 @@ static struct thread *run(struct thread *thread, uint64_t affinity)
 {
     __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
     thread->affinity = affinity;
+    if (etw_wants(ETW_THREAD_CREATE))
+        etw_thread(ETW_THREAD_CREATE, thread);
     sched_add(thread);
     return thread;
 }
@@ -161,6 +164,8 @@ void thread_exit(NTSTATUS status)
 {
     struct thread *me = thread_current();
     thread_profiling_end(me);
+    if (etw_wants(ETW_THREAD_DELETE))
+        etw_thread(ETW_THREAD_DELETE, me);
     me->exit_status = status;
     if (me->process)
         process_leave(me->process, me);

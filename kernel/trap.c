@@ -6,6 +6,7 @@
 #include "hal/apic.h"
 #include "hal/hal.h"
 #include "kernel/cpu.h"
+#include "kernel/etw.h"
 #include "kernel/irql.h"
 #include "kernel/panic.h"
 #include "kernel/print.h"
@@ -161,7 +162,7 @@ static void deliver_noted(const struct trap_frame *frame)
         hal_pmi_deliver(&at, counters);
 }
 
-static void interrupt(struct trap_frame *frame)
+static inline __attribute__((always_inline)) void interrupt(struct trap_frame *frame)
 {
     switch (frame->vector) {
     case VECTOR_TIMER:
@@ -186,6 +187,13 @@ static void interrupt(struct trap_frame *frame)
         apic_eoi();
 }
 
+static __attribute__((noinline)) void traced_interrupt(struct trap_frame *frame)
+{
+    uint64_t entered = rdtsc();
+    interrupt(frame);
+    etw_interrupt(entered, (unsigned)frame->vector, (uint64_t)trap_stubs[frame->vector]);
+}
+
 void trap_dispatch(struct trap_frame *frame);
 void trap_dispatch(struct trap_frame *frame)
 {
@@ -198,7 +206,10 @@ void trap_dispatch(struct trap_frame *frame)
         uint64_t entered = thread->profiling ? rdtsc() : 0;
         if (frame->vector >> 4 > old)
             write_cr8(frame->vector >> 4);
-        interrupt(frame);
+        if (etw_wants(ETW_INTERRUPT))
+            traced_interrupt(frame);
+        else
+            interrupt(frame);
         write_cr8(old);
         if (entered && thread->profiling)
             thread_profiling_exclude(thread, rdtsc() - entered);

@@ -71,7 +71,7 @@ my $leaf = 'layout|x86|msr|cpu|assert|print|lock|string';
 my @may_include = (
     [qr{^tests/},       qr{.}],
     [qr{^boot/},        qr{^(boot/\w+|kernel/(layout|x86|msr|print|main|screen|string|assert)|pmu/virt/virt)\.h$}],
-    [qr{^kernel/user/}, qr{^kernel/(user/\w+|nt|ntddk|nt_profile|layout|string|print)\.h$}],
+    [qr{^kernel/user/}, qr{^kernel/(user/\w+|nt|ntddk|nt_profile|nt_trace|nt_trace_class|layout|string|print)\.h$}],
     [qr{^kernel/main\.c$}, qr{^(kernel/\w+|boot/multiboot|hal/(hal|apic)|pmu/pmu)\.h$}],
     [qr{^kernel/(acpi|phys|smp)\.c$}, qr{^(kernel/\w+|boot/multiboot|hal/(hal|apic))\.h$}],    # struct boot_info
     [qr{^kernel/},      qr{^(kernel/\w+|hal/(hal|apic))\.h$}],

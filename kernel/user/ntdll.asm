@@ -38,6 +38,9 @@ service ZwStopProfile, SYS_STOP_PROFILE
 service ZwQueryIntervalProfile, SYS_QUERY_INTERVAL_PROFILE
 service ZwSetIntervalProfile, SYS_SET_INTERVAL_PROFILE
 service RtlAdjustPrivilege, SYS_ADJUST_PRIVILEGE
+service ZwTraceControl, SYS_TRACE_CONTROL
+service ZwSetSystemInformation, SYS_SET_SYSTEM_INFORMATION
+service ZwQuerySystemInformation, SYS_QUERY_SYSTEM_INFORMATION
 service no_such_service, SYS_COUNT
 
 ; A thread's first instruction: RDI start routine, RSI its argument. What the routine returns is the exit status.

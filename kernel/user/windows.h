@@ -6,7 +6,7 @@
 #define _Static_assert static_assert
 extern "C" {
 #endif
-#include "kernel/nt_profile.h"
+#include "kernel/nt_trace_class.h"
 
 #define WINAPI
 #define APIENTRY
@@ -115,6 +115,11 @@ NTSTATUS ZwStartProfile(HANDLE ProfileHandle);
 NTSTATUS ZwStopProfile(HANDLE ProfileHandle);
 NTSTATUS ZwQueryIntervalProfile(KPROFILE_SOURCE ProfileSource, PULONG Interval);
 NTSTATUS ZwSetIntervalProfile(ULONG Interval, KPROFILE_SOURCE Source);
+NTSTATUS ZwTraceControl(ULONG FunctionCode, PVOID InBuffer, ULONG InBufferLen, PVOID OutBuffer, ULONG OutBufferLen,
+                        PULONG ReturnLength); /* codes and structures: kernel/nt_trace.h */
+NTSTATUS ZwSetSystemInformation(ULONG SystemInformationClass, PVOID SystemInformation, ULONG SystemInformationLength);
+NTSTATUS ZwQuerySystemInformation(ULONG SystemInformationClass, PVOID SystemInformation,
+                                  ULONG SystemInformationLength, PULONG ReturnLength);
 NTSTATUS RtlAdjustPrivilege(ULONG Privilege, BOOLEAN Enable, BOOLEAN CurrentThread, PBOOLEAN Enabled);
 NTSTATUS RtlEnableThreadProfiling(HANDLE ThreadHandle, ULONG Flags, ULONG64 HardwareCounters,
                                   PVOID *PerformanceDataHandle);

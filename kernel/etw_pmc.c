@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* Counters at events: the two lists of a session; and the sources whose interrupts are events.
+ *
+ * The lists are made under the guard. Hooks read them with interrupts off, and only of hooks in `with_counters`, which is
+ * written last. Sources, system-wide, are single words. Statuses in the order of their checks: Geoff Chappell's studies. */
+#include "kernel/etw_pmc.h"
+#include "kernel/cpu.h"
+#include "kernel/phys.h"
+
+#define ALL_CPUS (~0ul)
+
+static bool samples_time, samples_events;            /* L: guard */
+static ULONG sampled[ETW_MAX_PROFILING_SOURCES];     /* atomic; L: guard to write; 0: none */
+
+ULONG etw_pmc_max(void)
+{
+    unsigned n = hal_counter_count();
+    return n < ETW_PMC_COUNTERS_MAX ? n : ETW_PMC_COUNTERS_MAX;
+}
+
+/* --- The lists. L: guard, all of these. --- */
+
+static PETW_PMC_SUPPORT support(struct etw_logger *logger)
+{
+    size_t end = offsetof(ETW_PMC_SUPPORT, ProcessorCtrs) + MAX_CPUS * sizeof(PMC_HANDLE);
+    _Static_assert(sizeof(ETW_PMC_SUPPORT) + MAX_CPUS * sizeof(PMC_HANDLE) + ETW_PMC_COUNTERS_MAX * 4 <= PAGE_SIZE,
+                   "one page");
+    if (!logger->pmc) {
+        logger->pmc = phys_alloc(1);
+        if (logger->pmc)
+            logger->pmc->Source = (PKPROFILE_SOURCE)(void *)((uint8_t *)logger->pmc + end);
+    }
+    return logger->pmc;
+}
+
+/* Nothing is collected until both lists are there. */
+static void begin(struct etw_logger *logger)
+{
+    uint32_t hooks = 0;
+    if (!logger->pmc->CountersCount)
+        return;
+    for (ULONG i = 0; i < logger->pmc->HookIdCount; i++)
+        for (unsigned h = 0; h < ETW_HOOKS; h++)
+            if (etw_hook_ids[h] == logger->pmc->HookId[i])
+                hooks |= 1u << h;
+    logger->counters = logger->pmc->CountersCount;
+    __atomic_store_n(&logger->with_counters, hooks, __ATOMIC_RELEASE);
+}
+
+static void free_sets(PETW_PMC_SUPPORT pmc)
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        if (pmc->ProcessorCtrs[cpu])
+            HalFreePmcCounterSet(pmc->ProcessorCtrs[cpu]);
+        pmc->ProcessorCtrs[cpu] = NULL;
+    }
+}
+
+NTSTATUS etw_pmc_set_sources(struct etw_logger *logger, const ULONG *sources, ULONG count)
+{
+    NTSTATUS status = STATUS_SUCCESS;
+    if (!count || count > ETW_PMC_COUNTERS_MAX || (etw_pmc_max() && count > etw_pmc_max()))
+        return STATUS_INVALID_PARAMETER;
+    if (logger->mode & EVENT_TRACE_USE_PAGED_MEMORY)
+        return STATUS_INVALID_PARAMETER;
+    PETW_PMC_SUPPORT pmc = support(logger);
+    if (!pmc)
+        return STATUS_NO_MEMORY;
+    if (pmc->CountersCount)
+        return STATUS_WMI_ALREADY_ENABLED;
+    for (ULONG i = 0; i < count; i++)
+        pmc->Source[i] = (KPROFILE_SOURCE)sources[i];
+    for (unsigned cpu = 0; cpu < cpu_count && NT_SUCCESS(status); cpu++)
+        status = HalAllocatePmcCounterSet(cpu, pmc->Source, count, &pmc->ProcessorCtrs[cpu]);
+    if (!NT_SUCCESS(status)) {
+        free_sets(pmc);
+        return status;
+    }
+    pmc->CountersCount = count;
+    begin(logger);
+    return STATUS_SUCCESS;
+}
+
+static bool is_hook(ULONG id)
+{
+    for (unsigned h = 0; h < ETW_HOOKS; h++)
+        if (etw_hook_ids[h] == id)
+            return true;
+    return false;
+}
+
+NTSTATUS etw_pmc_set_hooks(struct etw_logger *logger, const ULONG *hooks, ULONG count)
+{
+    if (!count || count > ETW_MAX_PMC_EVENTS)
+        return STATUS_INVALID_PARAMETER;
+    if (logger->mode & EVENT_TRACE_USE_PAGED_MEMORY)
+        return STATUS_INVALID_PARAMETER;
+    for (ULONG i = 0; i < count; i++)
+        if (!is_hook(hooks[i]))
+            return STATUS_NOT_SUPPORTED; /* NT: nothing is said of hooks that there are not */
+    PETW_PMC_SUPPORT pmc = support(logger);
+    if (!pmc)
+        return STATUS_NO_MEMORY;
+    if (pmc->HookIdCount)
+        return STATUS_WMI_ALREADY_ENABLED;
+    for (ULONG i = 0; i < count; i++)
+        pmc->HookId[i] = (USHORT)hooks[i];
+    pmc->HookIdCount = count;
+    begin(logger);
+    return STATUS_SUCCESS;
+}
+
+void etw_pmc_free(struct etw_logger *logger)
+{
+    if (!logger->pmc)
+        return;
+    free_sets(logger->pmc);
+    phys_free(logger->pmc, 1);
+    logger->pmc = NULL;
+}
+
+/* --- Sampling. --- */
+
+bool etw_sampling_by(KPROFILE_SOURCE source)
+{
+    for (unsigned i = 0; i < ETW_MAX_PROFILING_SOURCES; i++)
+        if (source && __atomic_load_n(&sampled[i], __ATOMIC_RELAXED) == (ULONG)source)
+            return true;
+    return false;
+}
+
+static NTSTATUS begin_sampling(KPROFILE_SOURCE source)
+{
+    NTSTATUS status = hal_profile_reserve(source, ALL_CPUS);
+    if (NT_SUCCESS(status))
+        hal_profile_start(source, ALL_CPUS);
+    return status;
+}
+
+static void stop_sources(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (sampled[i])
+            hal_profile_stop((KPROFILE_SOURCE)sampled[i], ALL_CPUS);
+}
+
+/* All of the list or none. */
+static NTSTATUS start_sources(void)
+{
+    for (unsigned i = 0; i < ETW_MAX_PROFILING_SOURCES; i++) {
+        NTSTATUS status = sampled[i] ? begin_sampling((KPROFILE_SOURCE)sampled[i]) : STATUS_SUCCESS;
+        if (!NT_SUCCESS(status)) {
+            stop_sources(i);
+            return status;
+        }
+    }
+    return STATUS_SUCCESS;
+}
+
+static void set_list(const ULONG *sources, ULONG count)
+{
+    for (unsigned i = 0; i < ETW_MAX_PROFILING_SOURCES; i++)
+        __atomic_store_n(&sampled[i], i < count ? sources[i] : 0, __ATOMIC_RELAXED);
+}
+
+NTSTATUS etw_sampling_configure(const ULONG *sources, ULONG count)
+{
+    ULONG before[ETW_MAX_PROFILING_SOURCES];
+    if (count > ETW_MAX_PROFILING_SOURCES)
+        return STATUS_INVALID_PARAMETER;
+    for (ULONG i = 0; i < count; i++)
+        if (sources[i] == ProfileTime || !hal_source_supported((KPROFILE_SOURCE)sources[i]))
+            return STATUS_NOT_SUPPORTED;
+    for (unsigned i = 0; i < ETW_MAX_PROFILING_SOURCES; i++)
+        before[i] = sampled[i];
+    if (samples_events)
+        stop_sources(ETW_MAX_PROFILING_SOURCES);
+    set_list(sources, count);
+    NTSTATUS status = samples_events ? start_sources() : STATUS_SUCCESS;
+    if (!NT_SUCCESS(status)) {
+        set_list(before, ETW_MAX_PROFILING_SOURCES);
+        if (!NT_SUCCESS(start_sources())) /* somebody else was quicker */
+            set_list(before, 0);
+    }
+    return status;
+}
+
+NTSTATUS etw_sampling_update(uint32_t hooks)
+{
+    bool time = hooks >> ETW_PROFILE & 1, events = hooks >> ETW_PMC & 1;
+    NTSTATUS status = events && !samples_events ? start_sources() : STATUS_SUCCESS;
+    if (!NT_SUCCESS(status))
+        return status;
+    if (!events && samples_events)
+        stop_sources(ETW_MAX_PROFILING_SOURCES);
+    samples_events = events;
+    if (time && !samples_time)
+        status = begin_sampling(ProfileTime); /* which needs no counter */
+    else if (!time && samples_time)
+        hal_profile_stop(ProfileTime, ALL_CPUS);
+    samples_time = time;
+    return status;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* Trace sessions from ring 3: starting, reading what happens, ending. */
+#include "tests/ring3/etw.h"
+
+#define BYTES (16 * RING3_PAGE)
+
+/* Context switches between two threads that give way to each other. */
+static void yield_often(uint64_t times)
+{
+    for (; times; times--)
+        ZwYieldExecution();
+}
+
+static DWORD partner(PVOID times)
+{
+    yield_often((uint64_t)times);
+    return 0;
+}
+
+TEST_USER(etw_session, context_swaps,
+          "a session that ring 3 starts records context switches, which it reads back whole: threads follow each other")
+{
+    struct session s;
+    uint8_t *bytes = ring3_pages(BYTES / RING3_PAGE);
+    ULONG n = 0, swaps = 0, mine = 0, me = GetCurrentThreadId(), running = 0;
+    REQUIRE(bytes && session_start(&s, 16, 16));
+    SetThreadAffinityMask(GetCurrentThread(), 1);
+    CHECK_STATUS(session_mask(&s, PERF_CONTEXT_SWITCH, 0), STATUS_SUCCESS);
+    HANDLE other = CreateThread(NULL, 0, partner, (PVOID)50ul, 0, NULL);
+    SetThreadAffinityMask(other, 1);
+    yield_often(50);
+    WaitForSingleObject(other, INFINITE);
+    CHECK_STATUS(session_mask(&s, 0, 0), STATUS_SUCCESS);
+    CHECK_STATUS(session_flush(&s), STATUS_SUCCESS);
+    CHECK_STATUS(session_read(&s, bytes, BYTES, &n), STATUS_SUCCESS);
+    struct records all = records_of(bytes, n);
+    for (struct record r; (r = next_record(&all)).header;) {
+        const WMI_CONTEXTSWAP *swap = r.payload;
+        CHECK_EQ(r.header->HookId, PERFINFO_LOG_TYPE_CONTEXTSWAP);
+        CHECK_EQ(r.size, sizeof *swap);
+        if (r.buffer->ClientContext.ProcessorIndex != 0)
+            continue;
+        if (swaps++)
+            CHECK_EQ(swap->OldThreadId, running);
+        running = swap->NewThreadId;
+        mine += running == me;
+    }
+    CHECK_RANGE(mine, 25, 200); /* 50 yields; timer ticks and the partner's start add or take some */
+    CHECK_EQ(session_stop(&s), 0);
+    CHECK_STATUS(session_read(&s, bytes, BYTES, &n), STATUS_WMI_INSTANCE_NOT_FOUND);
+    session_close(&s);
+    CloseHandle(other);
+}
