@@ -27,6 +27,11 @@ my @machines = (
     (map { ["$_->[0], 4 CPU", "BUILD=$build/$_->[1] SMP=4 TESTS='*,-*cost*,-profile_*,-pmu_exact*,-pmu_faults*,-vpmu*'", 0] }
         ['undefined behaviour traps', 'ubsan'], ['built by clang', 'clang']),
     (map { ["$_, 1 CPU", "PMU=$_", 0] } qw(intel-v1 intel-v4 intel-v5 amd-k7 amd-ext)),
+    (map {
+        my $model = $_;
+        map { ["$model, $_ CPU, thread profiling, isolate, long", "PMU=$model SMP=$_ ARGS='counters=isolate long' TESTS='tp_*,exact*'", 0] } 1, 4
+    } qw(intel-v1 intel-v2 intel-v4 intel-v5 amd-k7 amd-ext amd-v2)),
+    ["10,000 runs of one instruction, 100 of a million", "SMP=4 ARGS=long TESTS='tp_exact*'", 0],
     (map { ["payload on $_", "PMU=$_ PAYLOAD=$build/payload.elf", 0, qr/^# PASS payload$/m] } qw(intel-v4 amd-v2)),
     ['a payload that is none', "PAYLOAD=Makefile", 77, qr/^# payload: .*no multiboot/m],
     ['a payload on top of us', "PAYLOAD=$build/ntpmu.bin", 77, qr/^# payload: .*overlaps ntpmu/m],

@@ -45,26 +45,48 @@ static void end(struct noise *n)
         user_finish(n->process, n->thread);
 }
 
-TEST(tp_isolate, nothing_foreign,
-     "through 20,000 switches among others who count, a thread's RDPMC shows its own count, of every other counter 0")
+/* A thread looks for others' counts among threads that make some, all on one CPU, or all moved to the next
+ * one every four ticks. */
+static void seek(bool moved)
 {
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS };
-    unsigned ctrs[2];
+    unsigned ctrs[2], moves = 0;
     SKIP_WITHOUT_PMU();
     SKIP_UNLESS_ISOLATE();
     REQUIRE(counting_start_many(events, 2, PMU_USER, ctrs));
-    struct noise profiled = start(user_noise, 3), other = start(user_noise, 2), unprofiled = start(user_noise, 0);
-    struct noise seeker = start(user_seek, pmu_caps.counters);
-    sched_set_affinity(profiled.thread, 1);
-    sched_set_affinity(other.thread, 1);
-    sched_set_affinity(unprofiled.thread, 1);
-    sched_set_affinity(seeker.thread, 1);
-    sched_wait(&seeker.thread->object, SCHED_FOREVER, Executive);
-    user_finish(seeker.process, seeker.thread);
-    end(&profiled);
-    end(&other);
-    end(&unprofiled);
+    struct noise all[] = { start(user_noise, 3), start(user_noise, 2), start(user_noise, 0),
+                           start(user_seek, pmu_caps.counters) };
+    struct noise *seeker = &all[3];
+    for (unsigned i = 0; i < 4; i++)
+        if (all[i].thread && !moved)
+            sched_set_affinity(all[i].thread, 1);
+    while (moved && seeker->thread && seeker->thread->state != THREAD_DEAD) {
+        moves++;
+        for (unsigned i = 0; i < 4; i++)
+            if (all[i].thread)
+                sched_set_affinity(all[i].thread, 1ul << moves % cpu_count);
+        sched_wait(NULL, sched_time_ns() + 4 * sched_tick_ns(), DelayExecution);
+    }
+    if (seeker->thread)
+        sched_wait(&seeker->thread->object, SCHED_FOREVER, Executive);
+    if (moved)
+        CHECK(moves >= 20);
+    user_finish(seeker->process, seeker->thread);
+    for (unsigned i = 0; i < 3; i++)
+        end(&all[i]);
     counting_stop();
+}
+
+TEST(tp_isolate, nothing_foreign,
+     "through 20,000 switches among others who count, a thread's RDPMC shows its own count, of every other counter 0")
+{
+    seek(false);
+}
+
+TEST(tp_isolate, nothing_foreign_moved, "the same while all of them are moved from CPU to CPU")
+{
+    SKIP_BELOW_CPUS(2);
+    seek(true);
 }
 
 TEST(tp_isolate, refused_beside_others,

@@ -47,6 +47,7 @@ struct known {
 
 static const struct known all_known[] = {
     { work_1, 1, 100 }, { work_10, 10, 100 }, { work_1000, 1000, 100 }, { work_100000, 100000, 10 },
+    { work_1000000, 1000000, 1 },
 };
 
 static unsigned run_known(HANDLE profile, const struct known *known, uint64_t empty)
@@ -85,6 +86,41 @@ void user_exact_known(uint64_t unused)
     for (unsigned i = 0; i < sizeof all_known / sizeof all_known[0]; i++)
         run_known(profile, &all_known[i], empty);
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}
+
+/* One of all_known, that many times: its number in bits 63:32, runs below. */
+void user_exact_runs(uint64_t what);
+void user_exact_runs(uint64_t what)
+{
+    struct known known = all_known[what >> 32];
+    HANDLE profile;
+    uint64_t empty;
+    if (!begin(&profile, &empty))
+        return;
+    known.runs = (unsigned)what;
+    run_known(profile, &known, empty);
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}
+
+uint64_t user_exact_ready[2]; /* atomic; threads that are profiled; that have done their work */
+
+/* Profiled, sleeps, works with sleeps between, then sleeps until it is terminated: while it sleeps its counts stand. */
+void user_exact_rounds(uint64_t rounds);
+void user_exact_rounds(uint64_t rounds)
+{
+    HANDLE profile;
+    uint64_t empty;
+    if (!begin(&profile, &empty))
+        return;
+    __atomic_fetch_add(&user_exact_ready[0], 1, __ATOMIC_RELEASE);
+    Sleep(100);
+    for (uint64_t i = 0; i < rounds; i++) {
+        work_100000();
+        if (i % 4 == 0)
+            Sleep(1);
+    }
+    __atomic_fetch_add(&user_exact_ready[1], 1, __ATOMIC_RELEASE);
+    Sleep(INFINITE);
 }
 
 /* Goes on until `wanted` switches fell into measured regions: then exactness survived them. */

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* Exactness, many times over: one instruction and a million are counted as that each time, and what threads count adds
+ * up to what the CPUs counted, while interrupts and switches go on. The word `long` makes the runs those of the
+ * contract; without it there are a tenth. */
+#include "boot/multiboot.h"
+#include "kernel/cpu.h"
+#include "kernel/irql.h"
+#include "kernel/isolate.h"
+#include "kernel/main.h"
+#include "kernel/sched.h"
+#include "kernel/smp.h"
+#include "kernel/thread.h"
+#include "kernel/x86.h"
+#include "tests/counting.h"
+#include "tests/user.h"
+
+/* tests/ring3/exact.c */
+extern void user_exact_runs(void), user_exact_rounds(void), user_exact_spin(void);
+extern uint64_t user_exact_ready[2];
+
+#define COMPANY 2
+#define THREADS 6
+#define ROUNDS 40 /* of 100,000 instructions */
+enum { ONE = 0, MILLION = 4 }; /* numbers of known regions in ring 3 */
+
+static void runs(uint64_t region, uint64_t number)
+{
+    unsigned ctr;
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    struct process *process = process_create();
+    struct thread *company[COMPANY] = { 0 };
+    for (unsigned i = 0; process && i < COMPANY; i++)
+        CHECK((company[i] = user_start(process, user_exact_spin, 0)) != NULL);
+    CHECK_STATUS(user_run(user_exact_runs, region << 32 | (boot_word(kernel_boot_info, "long") ? number : number / 10)),
+                 STATUS_SUCCESS);
+    for (unsigned i = 0; i < COMPANY; i++) {
+        if (!company[i])
+            continue;
+        thread_terminate(company[i], STATUS_SUCCESS);
+        sched_wait(&company[i]->object, SCHED_FOREVER, Executive);
+        object_release(&company[i]->object);
+    }
+    if (process)
+        object_release(&process->object);
+    counting_stop();
+}
+
+TEST(tp_exact, one_instruction, "1,000 runs of one instruction count one each, among other threads; 10,000 if `long` [TP-79 TP-80]")
+{
+    runs(ONE, 10000);
+}
+
+TEST(tp_exact, a_million, "10 runs of a million instructions count a million each, among other threads; 100 if `long` [TP-79 TP-80]")
+{
+    runs(MILLION, 100);
+}
+
+#define KINDS 3
+static const uint32_t flags[KINDS] = { PMU_USER, PMU_USER | PMU_KERNEL, PMU_KERNEL };
+
+struct totals {
+    uint32_t selectors[KINDS];
+    uint64_t values[MAX_CPUS][KINDS];
+};
+
+/* On each CPU at IPI_LEVEL. What stands between the readings is the same each time. */
+static void read_totals(void *argument)
+{
+    struct totals *t = argument;
+    uint64_t first = rdpmc(t->selectors[0]), second = rdpmc(t->selectors[1]), third = rdpmc(t->selectors[2]);
+    uint64_t *values = t->values[cpu_number()];
+    values[0] = first;
+    values[1] = second;
+    values[2] = third;
+}
+
+static uint64_t sum_of(const struct totals *t, unsigned kind)
+{
+    uint64_t sum = 0;
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        sum += t->values[cpu][kind];
+    return sum;
+}
+
+static void program(void *argument)
+{
+    const unsigned *ctrs = argument;
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    for (unsigned kind = 0; kind < KINDS; kind++)
+        pmu_program(ctrs[kind], pmu_select(PMU_INSTRUCTIONS, flags[kind]), 0);
+    irql_lower(old);
+}
+
+struct party {
+    struct process *process;
+    struct thread *threads[THREADS];
+};
+
+/* The sum of what the threads have counted, if all are asleep; else 0. */
+static uint64_t counted(const struct party *p)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < THREADS; i++) {
+        const struct thread *thread = p->threads[i];
+        if (!thread || !thread->profiling || thread->state != THREAD_WAITING)
+            return 0;
+        sum += thread->profiling->readings[0].total;
+    }
+    return sum;
+}
+
+/* Waits until all threads are profiled (0) or done (1), asleep, and have stayed so while the CPUs' counters were read.
+ * Until they are done it moves them about. */
+static uint64_t totals_asleep(const struct party *p, unsigned what, struct totals *totals)
+{
+    for (unsigned tries = 0; tries < 3000; tries++) {
+        uint64_t ready = 0, sum = counted(p);
+        process_read(p->process, &ready, (uint64_t)&user_exact_ready[what], sizeof ready);
+        sched_wait(NULL, sched_time_ns() + sched_tick_ns(), DelayExecution);
+        smp_call(SMP_ALL, read_totals, totals);
+        if (ready == THREADS && sum && counted(p) == sum)
+            return sum;
+        if (what == 1 && ready < THREADS)
+            sched_set_affinity(p->threads[tries % THREADS], 1ul << (tries / THREADS + tries) % cpu_count);
+    }
+    CHECK(!"all threads asleep");
+    return 0;
+}
+
+static void check_sum(const struct party *p, unsigned kinds, const unsigned *ctrs)
+{
+    struct totals totals[2];
+    uint64_t sums[2], grown[KINDS];
+    for (unsigned what = 0; what < 2; what++) {
+        for (unsigned kind = 0; kind < KINDS; kind++)
+            totals[what].selectors[kind] = pmu_rdpmc_index(ctrs[kind < kinds ? kind : 0]);
+        sums[what] = totals_asleep(p, what, &totals[what]);
+    }
+    for (unsigned kind = 0; kind < KINDS; kind++)
+        grown[kind] = sum_of(&totals[1], kind) - sum_of(&totals[0], kind);
+    CHECK(sums[1] - sums[0] > THREADS * ROUNDS * 100000ul);
+    CHECK_EQ(sums[1] - sums[0], grown[0]);
+    if (kinds == KINDS) {
+        CHECK(grown[2] > 0);
+        CHECK_EQ(sums[1] - sums[0], grown[1] - grown[2]);
+        test_note("%u threads counted %lu, %u CPUs %lu, of which the kernel %lu", THREADS, sums[1] - sums[0], cpu_count,
+                  grown[1], grown[2]);
+    }
+}
+
+TEST(tp_exact, sum, "what threads count, moved about, adds up to the CPUs' totals less the kernel's share [TP-80 TP-81 TP-82]")
+{
+    static const enum pmu_event events[KINDS] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS };
+    unsigned ctrs[KINDS];
+    struct party p = { 0 };
+    SKIP_WITHOUT_PMU();
+    if (isolate_on)
+        SKIP("the policy is isolate");
+    unsigned kinds = counting_possible(events, KINDS) ? KINDS : 1; /* with one: what ring 3 executes */
+    REQUIRE(counting_start_many(events, kinds, PMU_USER, ctrs));
+    if (kinds == KINDS) {
+        uint64_t counters = PMU_BIT(ctrs[0]) | PMU_BIT(ctrs[1]) | PMU_BIT(ctrs[2]);
+        counting_pause(counters);
+        smp_call(SMP_ALL, program, ctrs);
+        counting_resume(counters);
+    }
+    p.process = process_create();
+    bool complete = p.process != NULL;
+    for (unsigned i = 0; p.process && i < THREADS; i++)
+        complete &= (p.threads[i] = user_start(p.process, user_exact_rounds, ROUNDS)) != NULL;
+    if (CHECK(complete))
+        check_sum(&p, kinds, ctrs);
+    for (unsigned i = 0; i < THREADS; i++) {
+        if (!p.threads[i])
+            continue;
+        thread_terminate(p.threads[i], STATUS_SUCCESS);
+        sched_wait(&p.threads[i]->object, SCHED_FOREVER, Executive);
+        object_release(&p.threads[i]->object);
+    }
+    if (p.process)
+        object_release(&p.process->object);
+    counting_stop();
+}
