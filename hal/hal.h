@@ -54,7 +54,8 @@ NTSTATUS hal_count_sources(const char *name, const ULONG *sources, ULONG count, 
 
 /* pmc.c: counters of one processor for events to carry, as trace sessions want them; in HAL_PRIVATE_DISPATCH on Windows.
  * Claims a counter for each of Count sources, fixed ones first, clears them and lets them count both rings; element i of
- * what is collected will be Sources[i]. The same source twice takes two counters. *Handle: out; NULL after a failure.
+ * what is collected will be Sources[i]; with PROFILE_SOURCE_RING3 it counts ring 3 only. The same source twice takes two
+ * counters. *Handle: out; NULL after a failure.
  *
  * STATUS_SUCCESS
  * STATUS_INVALID_PARAMETER       no such processor; Count is 0 or more than MAX_HW_COUNTERS; Handle is NULL
@@ -149,7 +150,7 @@ NTSTATUS hal_source_add(const char *name, unsigned code, uint8_t umask, uint32_t
  * STATUS_INVALID_PARAMETER: version is not 2 or 3; STATUS_NOT_SUPPORTED: family, model or stepping in `hierarchy` are another
  * processor's (0xFFFFFFFF: any), or there are no counters. Any IRQL. */
 NTSTATUS hal_source_event(UCHAR version, const UCHAR event[8], const ULONG hierarchy[3], HAL_PROFILE_SOURCE_ADD *add);
-/* STATUS_INVALID_PARAMETER: was not added; STATUS_DEVICE_BUSY: somebody samples by it. */
+/* STATUS_INVALID_PARAMETER: was not added; STATUS_DEVICE_BUSY: somebody samples by it or counts it. */
 NTSTATUS hal_source_remove(KPROFILE_SOURCE source);
 
 /* --- The profile interrupt (profile.c). --- */

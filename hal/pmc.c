@@ -97,7 +97,7 @@ NTSTATUS HalAllocatePmcCounterSet(ULONG Processor, KPROFILE_SOURCE *Sources, ULO
 {
     struct programming p;
     unsigned ctrs[MAX_HW_COUNTERS];
-    const ULONG *sources = (const ULONG *)Sources;
+    ULONG sources[MAX_HW_COUNTERS];
     HANDLE owner;
 
     ASSERT(irql_current() == PASSIVE_LEVEL);
@@ -106,12 +106,18 @@ NTSTATUS HalAllocatePmcCounterSet(ULONG Processor, KPROFILE_SOURCE *Sources, ULO
     *Handle = NULL;
     if (Processor >= cpu_count || !Count || Count > MAX_HW_COUNTERS)
         return STATUS_INVALID_PARAMETER;
+    for (ULONG i = 0; i < Count; i++)
+        sources[i] = (ULONG)Sources[i] & ~PROFILE_SOURCE_RING3;
     NTSTATUS status = source_assign(sources, Count, PMU_BIT(Processor), ctrs, p.selects, &p.mask);
     if (NT_SUCCESS(status))
         status = hal_counters_claim("counter set", PMU_BIT(Processor), p.mask, wrapped, &owner);
-    if (NT_SUCCESS(status))
-        *Handle = make_set(owner, Processor, sources, Count, ctrs, &p);
-    return status;
+    if (!NT_SUCCESS(status))
+        return status;
+    for (ULONG i = 0; i < Count; i++)
+        if ((ULONG)Sources[i] & PROFILE_SOURCE_RING3)
+            p.selects[i] &= ~(uint64_t)PMU_KERNEL;
+    *Handle = make_set(owner, Processor, sources, Count, ctrs, &p);
+    return STATUS_SUCCESS;
 }
 
 VOID HalFreePmcCounterSet(PMC_HANDLE PmcCounterSet)
@@ -135,4 +141,15 @@ KPROFILE_SOURCE hal_pmc_source(unsigned ctr, unsigned cpu)
                 source = set->counters[i].source;
     lock_release(&sets_lock, irql);
     return (KPROFILE_SOURCE)source;
+}
+
+bool pmc_in_use(KPROFILE_SOURCE source)
+{
+    bool found = false;
+    uint8_t irql = lock_acquire(&sets_lock);
+    for (const struct _HAL_PMC_COUNTERS *set = sets; set < sets + HAL_OWNERS_MAX; set++)
+        for (ULONG i = 0; set->used && i < set->count; i++)
+            found = found || set->counters[i].source == (ULONG)source;
+    lock_release(&sets_lock, irql);
+    return found;
 }

@@ -195,7 +195,7 @@ NTSTATUS hal_source_remove(KPROFILE_SOURCE source)
     uint8_t irql = lock_acquire(&sources_lock);
     for (struct source_row *row = added; row < added + ADDED_MAX; row++)
         if (row->name && row->id == (uint32_t)source) {
-            status = profile_in_use(source) ? STATUS_DEVICE_BUSY : STATUS_SUCCESS;
+            status = profile_in_use(source) || pmc_in_use(source) ? STATUS_DEVICE_BUSY : STATUS_SUCCESS;
             if (NT_SUCCESS(status))
                 row->name = NULL;
         }

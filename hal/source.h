@@ -55,6 +55,8 @@ NTSTATUS source_assign(const ULONG *sources, ULONG count, uint64_t cpu_mask, uns
 extern bool pmi_by_nmi; /* in interrupt.c; const once CPUs run */
 /* In profile.c, from the NMI: arms again those of the counters that sample. */
 void profile_rearm(uint64_t counters);
+/* In pmc.c: whether a set counts it. */
+bool pmc_in_use(KPROFILE_SOURCE source);
 /* In profile.c: whether somebody samples by it. */
 bool profile_in_use(KPROFILE_SOURCE source);
 /* In profile.c: the time between samples has changed. */

@@ -18,6 +18,9 @@ _Static_assert(ProfileTotalCycles == 0x13 && ProfileMaximum == 0x18, "KPROFILE_S
 
 typedef struct trap_frame *PKTRAP_FRAME; /* NT: the layout of kernel/trap.h */
 
+/* Ours, for sources whose counters events carry: with this bit they count ring 3 only. Otherwise, as on Windows, both
+ * rings. */
+#define PROFILE_SOURCE_RING3 0x80000000u
 typedef struct _HAL_PMC_COUNTERS *PMC_HANDLE; /* opaque, on Windows too */
 
 /* Of the newest kit, where 44 and up differ from those of Windows 10 1903. */

@@ -34,6 +34,9 @@ extern PERFORMANCE_DATA user_data;
 void user_block_freed(uint64_t mask);
 void user_block_straddles(uint64_t mask);
 
+/* tests/ring3/etw_counts.c: eight threads give way so often, each; user_values: element 0 switches that were compared */
+void user_trace_counts(uint64_t yields);
+
 /* tests/ring3/profile_input.c */
 void user_profile_left(uint64_t unused);       /* ends with a started object */
 void user_profile_restricted(uint64_t unused); /* of a restricted process */

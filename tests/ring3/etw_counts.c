@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* Two independent ways to one number: what threads have counted, by context switch records and by thread profiling. */
+#include "tests/ring3/etw.h"
+#include "ntddk.h"
+#include "tests/ring3/ring3.h"
+
+#define THREADS 8
+#define CPUS 64
+#define BUFFER_KB 64
+#define BYTES (2 * BUFFER_KB * 1024)
+#define SOURCE ProfileTotalIssues /* instructions */
+
+/* A thread's total up to its last switch, as the kernel shows it at some moment after that switch and before the next. */
+struct moment {
+    uint64_t total, tsc, switches;
+};
+
+static struct worker {
+    uint64_t turns, yields;
+    ULONG id, n;      /* n: stretches of the thread between the moments */
+    uint64_t traced;  /* what they have counted, by the records */
+    struct moment first, last;
+} workers[THREADS];
+
+/* What a processor's records have said so far. */
+static struct {
+    bool known;
+    uint64_t value;
+} cpus[CPUS];
+
+static struct moment now(const THREAD_PERFORMANCE_DATA *block)
+{
+    struct moment m;
+    uint64_t updates;
+    do {
+        updates = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
+        m.total = __atomic_load_n(&block->HwCounters[0].Total, __ATOMIC_ACQUIRE);
+        m.switches = __atomic_load_n(&block->ContextSwitches, __ATOMIC_ACQUIRE);
+        m.tsc = __rdtsc();
+    } while (updates != __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE));
+    return m;
+}
+
+static DWORD work(PVOID argument)
+{
+    struct worker *w = argument;
+    HANDLE profile;
+    if (!CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), THREAD_PROFILING_FLAG_DISPATCH, 1, &profile), 0))
+        return 1;
+    w->id = GetCurrentThreadId();
+    Sleep(1);
+    w->first = now(profile);
+    for (uint64_t i = 0; i < w->yields; i++) {
+        ring3_work(w->turns + i % 7);
+        ZwYieldExecution();
+    }
+    Sleep(1); /* a switch, which ends the work's last stretch */
+    w->last = now(profile);
+    return DisableThreadProfiling(profile);
+}
+
+static void take(const struct record *r)
+{
+    unsigned cpu = r->buffer->ClientContext.ProcessorIndex;
+    const WMI_CONTEXTSWAP *swap = r->payload;
+    uint64_t counted = r->counters[0] - cpus[cpu].value;
+    for (struct worker *w = workers; w < workers + THREADS; w++)
+        if (cpus[cpu].known && w->id == swap->OldThreadId && r->header->TimeStamp > w->first.tsc &&
+            r->header->TimeStamp < w->last.tsc) {
+            w->traced += counted;
+            w->n++;
+        }
+    cpus[cpu].value = r->counters[0];
+    cpus[cpu].known = true;
+}
+
+static void take_all(struct session *s, void *bytes)
+{
+    ULONG n = 0;
+    CHECK_STATUS(session_flush(s), STATUS_SUCCESS);
+    while (CHECK_STATUS(session_read(s, bytes, BYTES, &n), STATUS_SUCCESS) && n) {
+        struct records all = records_of(bytes, n);
+        for (struct record r; (r = next_record(&all)).header;)
+            if (r.count != 1 || r.size != sizeof(WMI_CONTEXTSWAP))
+                CHECK(!"a context switch with one counter");
+            else
+                take(&r);
+    }
+}
+
+static bool set_up(struct session *s)
+{
+    HARDWARE_COUNTER counter = { PMCCounter, 0, SOURCE };
+    ULONG source = SOURCE | PROFILE_SOURCE_RING3, hook = PERFINFO_LOG_TYPE_CONTEXTSWAP;
+    return CHECK_STATUS(KeSetHardwareCounterConfiguration(&counter, 1), STATUS_SUCCESS) &&
+           session_start(s, BUFFER_KB, 64) &&
+           CHECK_STATUS(session_list(EventTraceProfileCounterListInformation, s->trace, &source, 1), STATUS_SUCCESS) &&
+           CHECK_STATUS(session_list(EventTraceProfileEventListInformation, s->trace, &hook, 1), STATUS_SUCCESS) &&
+           CHECK_STATUS(session_mask(s, PERF_CONTEXT_SWITCH, 0), STATUS_SUCCESS);
+}
+
+static void run(uint64_t yields)
+{
+    HANDLE threads[THREADS];
+    for (unsigned i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){ .turns = 100 * i, .yields = yields };
+        threads[i] = CreateThread(NULL, 0, work, &workers[i], 0, NULL);
+        REQUIRE(threads[i] != NULL);
+    }
+    CHECK_EQ(WaitForMultipleObjects(THREADS, threads, TRUE, INFINITE), WAIT_OBJECT_0);
+    for (unsigned i = 0; i < THREADS; i++)
+        CloseHandle(threads[i]);
+}
+
+void user_trace_counts(uint64_t yields)
+{
+    struct session s;
+    uint8_t *bytes = ring3_pages(BYTES / RING3_PAGE);
+    REQUIRE(bytes && set_up(&s));
+    run(yields);
+    CHECK_STATUS(session_mask(&s, 0, 0), STATUS_SUCCESS);
+    take_all(&s, bytes);
+    CHECK_EQ(session_stop(&s), 0);
+    session_close(&s);
+    for (const struct worker *w = workers; w < workers + THREADS; w++) {
+        CHECK_EQ(w->n, w->last.switches - w->first.switches);
+        CHECK_EQ(w->traced, w->last.total - w->first.total);
+        CHECK(w->traced > w->yields * w->turns * 2); /* the work alone */
+        user_values[0] += w->n;
+    }
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
+}
