@@ -22,7 +22,7 @@ static void counts_agree(uint64_t yields, uint64_t switches)
 }
 
 TEST(etw_counts, equal_profiling,
-     "what 8 threads count by context switch records is, exactly, what thread profiling says (ET-31)")
+     "what 8 threads count by context switch records is, exactly, what thread profiling says [ET-31]")
 {
     SKIP_WITHOUT_PMU();
     if (isolate_on)
