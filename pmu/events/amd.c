@@ -36,6 +36,30 @@ static const struct pmu_table k10 = {
     ROWS({ PMU_FP_INSTRUCTIONS, 0xcb, 0x07, 0, 0, NEAR, "RETIRED_MMX_AND_FP_INSTRUCTIONS:ALL" })
 };
 
+/* Family 14h: two instructions a cycle, and no count of SSE instructions */
+static const struct pmu_table bobcat = {
+    .name = "Bobcat", .base = &k8,
+    ROWS(
+        { PMU_LLC_REFERENCES, 0x7d, 0x03, 0, 0, EXACT, "REQUESTS_TO_L2:INSTRUCTIONS|DATA" },
+        { PMU_LLC_MISSES,     0x7e, 0x03, 0, 0, EXACT, "L2_CACHE_MISS:ALL" },
+        LACKS(PMU_PIPELINE_DRY),
+        LACKS(PMU_PIPELINE_FROZEN),
+        LACKS(PMU_ISSUE_3),
+        LACKS(PMU_FP_INSTRUCTIONS))
+};
+
+/* Family 16h: the L2 has counters of its own */
+static const struct pmu_table jaguar = {
+    .name = "Jaguar", .base = &bobcat,
+    ROWS(
+        LACKS(PMU_LLC_REFERENCES),
+        LACKS(PMU_LLC_MISSES),
+        { PMU_LOADS,           0x29, 0x05, 0, 0, NEAR, "LS_DISPATCH:LOADS|LOAD_OP_STORES" },
+        { PMU_STORES,          0x29, 0x06, 0, 0, NEAR, "LS_DISPATCH:STORES|LOAD_OP_STORES" },
+        { PMU_FP_INSTRUCTIONS, 0xcb, 0x03, 0, 0, NEAR, "RETIRED_MMX_AND_FP_INSTRUCTIONS:ALL" },
+        { PMU_MISALIGNED,      0x47, 0x03, 0, 0, NEAR, "MISALIGNED_ACCESSES:ALL" })
+};
+
 /* Family 15h: units of the core reach some of the six counters only. Events E0h and up are the northbridge's, which has
  * counters of its own. The guides' restrictions, by code; as Linux has them (arch/x86/events/amd/core.c). */
 static const struct pmu_constraint family_15h[] = {
@@ -119,8 +143,12 @@ const struct pmu_table *amd_table(unsigned family, unsigned model)
     switch (family) {
     case 0x0f:
         return &k8;
+    case 0x14:
+        return &bobcat;
     case 0x15:
         return &bulldozer;
+    case 0x16:
+        return &jaguar;
     case 0x17:
     case 0x18: /* Hygon's Zen */
         return model < 0x30 ? &zen1 : &zen2;

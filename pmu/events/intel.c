@@ -35,7 +35,8 @@ static const struct pmu_table core2 = {
         { PMU_INTERRUPTS, 0xc8, 0x00, 0, 0, EXACT, "HW_INT_RCV" })
 };
 
-/* nehalemep; Westmere, westmereep-dp, has the same. */
+/* nehalemep; Westmere, westmereep-dp, has the same. Erratum AAJ80: Nehalem miscounts retired mispredictions, and clears
+ * their bit in CPUID, so they are absent; 89/7F, which counts executed ones too, is no replacement. */
 static const struct pmu_table nehalem = {
     .name = "Nehalem", .base = &intel_architectural, .counters = PMU_FIRST(4),
     ROWS(
@@ -100,7 +101,7 @@ static const struct pmu_table ice_lake = {
         LACKS(PMU_INTERRUPTS))
 };
 
-/* alderlake (Golden Cove) */
+/* alderlake (Golden Cove), meteorlake (Redwood Cove) */
 static const struct pmu_table golden_cove = {
     .name = "Golden Cove", .base = &ice_lake, .counters = PMU_FIRST(8),
     ROWS(
@@ -120,6 +121,17 @@ static const struct pmu_table sapphire_rapids = {
     ROWS(
         { PMU_FP_INSTRUCTIONS, 0xc7, 0xff, 0, 0, NEAR, "FP_ARITH_INST_RETIRED, all bits" },
         { PMU_INTERRUPTS,      0xcb, 0x01, 0, 0, EXACT, "HW_INTERRUPTS.RECEIVED" })
+};
+
+/* lunarlake, arrowlake (Lion Cove). Its conditional branches take a second unit mask, which pmu_select does not have. */
+static const struct pmu_table lion_cove = {
+    .name = "Lion Cove", .base = &golden_cove, .counters = PMU_FIRST(10),
+    ROWS(
+        { PMU_PIPELINE_DRY, 0x9c, 0x01, PMU_THRESHOLD(8), 0, NEAR, "IDQ_BUBBLES.CYCLES_0_UOPS_DELIV.CORE" },
+        { PMU_L1D_ACCESSES, 0xd0, 0x87, 0, 0, NEAR, "MEM_INST_RETIRED.ANY" },
+        { PMU_L1D_MISSES,   0x51, 0x05, 0, 0, NEAR, "L1D.REPLACEMENT" },
+        { PMU_L1I_MISSES,   0x24, 0xe4, 0, 0, NEAR, "L2_RQSTS.ALL_CODE_RD" },
+        LACKS(PMU_CONDITIONAL_BRANCHES))
 };
 
 /* --- Small cores. --- */
@@ -166,6 +178,23 @@ static const struct pmu_table gracemont = {
         LACKS(PMU_INTERRUPTS))
 };
 
+/* sierraforest, grandridge, meteorlake (Crestmont) */
+static const struct pmu_table crestmont = {
+    .name = "Crestmont", .base = &gracemont, .counters = PMU_FIRST(8),
+    ROWS(
+        { PMU_L1D_MISSES,      0xd1, 0x40, 0, 0, NEAR, "MEM_LOAD_UOPS_RETIRED.L1_MISS" },
+        { PMU_FP_INSTRUCTIONS, 0xc7, 0x2f, 0, 0, NEAR, "FP_INST_RETIRED, all listed bits" })
+};
+
+/* lunarlake, arrowlake (Skymont) */
+static const struct pmu_table skymont = {
+    .name = "Skymont", .base = &crestmont, .counters = PMU_FIRST(8),
+    ROWS(
+        { PMU_PIPELINE_DRY,    0x9c, 0x01, 0, 0, NEAR, "TOPDOWN_FE_BOUND.ALL_P" },
+        { PMU_PIPELINE_FROZEN, 0xa4, 0x02, 0, 0, NEAR, "TOPDOWN_BE_BOUND.ALL_P" },
+        { PMU_FP_INSTRUCTIONS, 0xc7, 0x3f, 0, 0, EXACT, "FP_INST_RETIRED.ALL" })
+};
+
 /* Models of family 6. Hybrid ones have two kinds of cores. */
 static const struct {
     const struct pmu_table *family, *small;
@@ -180,7 +209,11 @@ static const struct {
     { &ice_lake, 0, { 0x7d, 0x7e, 0x8c, 0x8d, 0xa7, 0x6a, 0x6c } },
     { &sapphire_rapids, 0, { 0x8f, 0xcf, 0xad, 0xae } },
     { &golden_cove, &gracemont, { 0x97, 0x9a, 0xb7, 0xba, 0xbf } },
+    { &golden_cove, &crestmont, { 0xaa, 0xac, 0xb5 } },
+    { &lion_cove, &skymont, { 0xbd, 0xc6 } },
+    { &lion_cove, &intel_architectural, { 0xc5 } }, /* two kinds of small cores */
     { &gracemont, 0, { 0xbe } },
+    { &crestmont, 0, { 0xaf, 0xb6 } },
     { &goldmont, 0, { 0x5c, 0x5f } },
     { &silvermont, 0, { 0x37, 0x4a, 0x4c, 0x4d, 0x5a, 0x5d } },
 };
