@@ -19,6 +19,25 @@ static const struct pmu_msrs extended_msrs = {
     .select = 0xc0010200, .counter = 0xc0010201, .write = 0xc0010201, .stride = 2,
 };
 
+bool amd_facts(struct pmu_caps *caps, bool extended, const struct cpuid *v2)
+{
+    caps->driver = "amd";
+    caps->version = 1;
+    caps->msr = extended ? extended_msrs : k7_msrs;
+    caps->gp_reported = extended ? 6 : 4;
+    if (extended && (v2->eax & EAX_PERFMON_V2)) {
+        caps->version = 2;
+        caps->gp_reported = v2->ebx & 0xf;
+        caps->msr.global_status = 0xc0000300;
+        caps->msr.global_control = 0xc0000301;
+        caps->msr.global_clear = 0xc0000302;
+    }
+    caps->reported = PMU_BIT(caps->gp_reported) - 1;
+    caps->gp_width = caps->gp_write_width = WIDTH;
+    caps->events = (uint32_t)PMU_BIT(PMU_EVENT_COUNT) - 1; /* the table knows which are missing */
+    return true;
+}
+
 bool amd_probe(struct pmu_caps *caps)
 {
     if (strcmp(cpu_features.vendor, "AuthenticAMD") != 0 &&
@@ -30,21 +49,6 @@ bool amd_probe(struct pmu_caps *caps)
     struct cpuid v2 = { 0 };
     if (cpu_features.max_extended_leaf >= LEAF_PERFMON_V2)
         v2 = cpuid(LEAF_PERFMON_V2, 0);
-
-    caps->driver = "amd";
-    caps->version = 1;
-    caps->msr = extended ? extended_msrs : k7_msrs;
-    caps->gp_reported = extended ? 6 : 4;
-    if (extended && (v2.eax & EAX_PERFMON_V2)) {
-        caps->version = 2;
-        caps->gp_reported = v2.ebx & 0xf;
-        caps->msr.global_status = 0xc0000300;
-        caps->msr.global_control = 0xc0000301;
-        caps->msr.global_clear = 0xc0000302;
-    }
-    caps->reported = PMU_BIT(caps->gp_reported) - 1;
-    caps->gp_width = caps->gp_write_width = WIDTH;
     caps->table = amd_table(caps->family, caps->model);
-    caps->events = (uint32_t)PMU_BIT(PMU_EVENT_COUNT) - 1; /* the table knows which are missing */
-    return true;
+    return amd_facts(caps, extended, &v2);
 }

@@ -31,7 +31,7 @@ static bool on_small_core(void)
 
 static uint64_t first(unsigned count) { return count >= 64 ? ~UINT64_C(0) : PMU_BIT(count) - 1; }
 
-static uint64_t fixed_counters(unsigned version, const struct cpuid *leaf)
+static uint64_t fixed_counters(unsigned version, const struct cpuid *leaf, bool hypervisor)
 {
     uint64_t fixed = first(leaf->edx & 0x1f);
     if (version < 2)
@@ -39,7 +39,7 @@ static uint64_t fixed_counters(unsigned version, const struct cpuid *leaf)
     if (version >= 5)
         fixed |= leaf->ecx;
     /* Some version 2 parts report none and have three. A hypervisor that reports none means it. */
-    else if (!fixed && !cpu_features.hypervisor)
+    else if (!fixed && !hypervisor)
         fixed = first(3);
     return fixed & first(PMU_FIXED_MAX);
 }
@@ -52,35 +52,40 @@ static bool has_full_width_writes(void)
            (capabilities & PERF_CAPABILITIES_FULL_WIDTH);
 }
 
-bool intel_probe(struct pmu_caps *caps)
+bool intel_facts(struct pmu_caps *caps, const struct cpuid *leaf, bool hypervisor, bool full_width_writes)
 {
-    if (cpu_features.max_leaf < LEAF_PMU)
-        return false;
-    struct cpuid leaf = cpuid(LEAF_PMU, 0);
-    unsigned version = leaf.eax & 0xff;
+    unsigned version = leaf->eax & 0xff;
     if (!version)
         return false;
 
     caps->driver = "intel";
     caps->version = version;
-    caps->gp_reported = leaf.eax >> 8 & 0xff;
+    caps->gp_reported = leaf->eax >> 8 & 0xff;
     caps->reported = first(caps->gp_reported < GP_MAX ? caps->gp_reported : GP_MAX) |
-                     fixed_counters(version, &leaf) << PMU_FIXED;
-    caps->gp_width = leaf.eax >> 16 & 0xff;
-    caps->fixed_width = leaf.edx >> 5 & 0xff;
+                     fixed_counters(version, leaf, hypervisor) << PMU_FIXED;
+    caps->gp_width = leaf->eax >> 16 & 0xff;
+    caps->fixed_width = leaf->edx >> 5 & 0xff;
     if (!caps->fixed_width)
         caps->fixed_width = caps->gp_width;
-    caps->table = intel_table(caps->family, caps->model, on_small_core());
     /* A bit of EBX set, or beyond the length in EAX: the event is missing. */
-    caps->events = (uint32_t)(~leaf.ebx & first(leaf.eax >> 24) & first(PMU_SLOTS + 1)) |
+    caps->events = (uint32_t)(~leaf->ebx & first(leaf->eax >> 24) & first(PMU_SLOTS + 1)) |
                    (uint32_t)(first(PMU_EVENT_COUNT) & ~first(PMU_REF_CYCLES));
     caps->msr = msrs;
     caps->gp_write_width = 32;
-    if (has_full_width_writes()) {
+    if (full_width_writes) {
         caps->msr.write = MSR_FULL_WIDTH_PMC0;
         caps->gp_write_width = caps->gp_width;
     }
     if (version < 2)
         caps->msr.global_control = caps->msr.global_status = caps->msr.global_clear = 0;
     return true;
+}
+
+bool intel_probe(struct pmu_caps *caps)
+{
+    if (cpu_features.max_leaf < LEAF_PMU)
+        return false;
+    struct cpuid leaf = cpuid(LEAF_PMU, 0);
+    caps->table = intel_table(caps->family, caps->model, on_small_core());
+    return intel_facts(caps, &leaf, cpu_features.hypervisor, has_full_width_writes());
 }

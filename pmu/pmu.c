@@ -136,14 +136,19 @@ static enum pmu_verdict prove_select(unsigned ctr)
     return to->wrmsr(pmu_select_msr(ctr), 0) ? PMU_MSR_FAULTS : PMU_OK;
 }
 
-/* Fixed counters share a register. Nothing counts while global control is 0. */
+/* Fixed counters share a register; only its own bits say something of one. Nothing counts while global control is 0. */
 static enum pmu_verdict prove_fixed_control(unsigned ctr)
 {
-    uint64_t value = 0, bits = UINT64_C(0x9) << 4 * (ctr - PMU_FIXED); /* kernel, interrupt */
+    unsigned shift = 4 * (ctr - PMU_FIXED);
+    uint64_t value = 0, bits = UINT64_C(9) << shift; /* kernel, interrupt */
+    if (to->rdmsr(pmu_select_msr(ctr), &value))
+        return PMU_MSR_FAULTS;
+    if (value >> shift & 3)
+        return PMU_FIRMWARE_OWNS;
     if (to->wrmsr(pmu_select_msr(ctr), bits) || to->rdmsr(pmu_select_msr(ctr), &value) ||
         to->wrmsr(pmu_select_msr(ctr), 0))
         return PMU_MSR_FAULTS;
-    return value == bits ? PMU_OK : PMU_WRITES_SWALLOWED;
+    return (value >> shift & 0xf) == 9 ? PMU_OK : PMU_WRITES_SWALLOWED;
 }
 
 /* An exit more adds the instructions around it and the one that exits, no more and no less. No reason to do without the

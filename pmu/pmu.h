@@ -222,6 +222,10 @@ struct pmu_gate pmu_gate(unsigned ctr);
 /* For pmu.c and the drivers: whether the driver knows this processor, and what it has. */
 bool intel_probe(struct pmu_caps *caps);
 bool amd_probe(struct pmu_caps *caps);
+/* What they make of CPUID leaf 0Ah, and of 8000_0022; apart, so that tests can invent leaves. Any bits are legal. */
+struct cpuid;
+bool intel_facts(struct pmu_caps *caps, const struct cpuid *leaf, bool hypervisor, bool full_width_writes);
+bool amd_facts(struct pmu_caps *caps, bool extended, const struct cpuid *v2);
 /* The table of a processor; one that we do not know gets what it is most like. */
 const struct pmu_table *intel_table(unsigned family, unsigned model, bool small_core);
 const struct pmu_table *amd_table(unsigned family, unsigned model);

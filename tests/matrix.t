@@ -15,7 +15,17 @@ delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT 
 my @counting = qw(exact pmu hal_overflow tp_isolate tp_cost vpmu);
 my $counts = join '|', map { "$_\\w*\\." } @counting;
 
-# Name, variables of tests/run, exit status, what the log must match; a pattern with ! must not.
+# What is wrong with a log whose closing line counts fewer.
+sub at_least
+{
+    my ($tests, $checks) = @_;
+    return sub {
+        my ($passed, $made) = $_[0] =~ /^# (\d+) passed, .* (\d+) checks$/m or return 'no closing line';
+        return $passed >= $tests && $made >= $checks ? () : "$passed tests, $made checks; want $tests, $checks";
+    };
+}
+
+# Name, variables of tests/run, exit status, what the log must match; a pattern with ! must not; or a sub that says what is wrong.
 my @machines = (
     ['the machine chosen without being told', '', 0, qr/^# machine: .*\(.+\)$/m],
     (map {
@@ -35,6 +45,8 @@ my @machines = (
     (map { ["payload on $_", "PMU=$_ PAYLOAD=$build/payload.elf", 0, qr/^# PASS payload$/m] } qw(intel-v4 amd-v2)),
     ['a payload that is none', "PAYLOAD=Makefile", 77, qr/^# payload: .*no multiboot/m],
     ['a payload on top of us', "PAYLOAD=$build/ntpmu.bin", 77, qr/^# payload: .*overlaps ntpmu/m],
+    ['conformance, intel-v5: no test was lost', "PMU=intel-v5 TESTS='pmu_*'", 0, at_least(550, 15000)],
+    ['conformance, amd-v2: no test was lost', "PMU=amd-v2 TESTS='pmu_*'", 0, at_least(300, 7000)],
     ['64 MiB', 'MEMORY=64', 0],
     ['interrupts of counters as NMIs, 4 CPU', "SMP=4 ARGS=pmi=nmi TESTS='profile*,hal*'", 0],
     ['no ACPI: one of 4 CPUs, and says so', "SMP=4 QEMU_ARGS='-machine acpi=off'", 0, qr/^# acpi: .*one CPU only/m],
@@ -85,7 +97,8 @@ sub judge
     open my $in, '<', $run->{log};
     my $log = join '', <$in>;
     my @wrong = $run->{status} == $want ? () : "exit status $run->{status}, want $want";
-    for (@patterns) {
+    push @wrong, map { $_->($log) } grep { ref eq 'CODE' } @patterns;
+    for (grep { ref ne 'CODE' } @patterns) {
         my ($not, $pattern) = /^(!?)(.*)/s;
         push @wrong, ($not ? 'must not match ' : 'must match ') . $pattern if !!$not == !!($log =~ /$pattern/m);
     }
