@@ -16,6 +16,7 @@
 #include "kernel/cpu.h"
 #include "kernel/irql.h"
 #include "kernel/lock.h"
+#include "kernel/print.h"
 #include "kernel/smp.h"
 #include "pmu/pmu.h"
 
@@ -33,6 +34,7 @@ struct owner {
     uint64_t counters; /* on each of cpus */
     PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler;
     ULONG tag;
+    uint64_t rewritten; /* atomic; what hal_counters_check found */
 };
 
 struct request {
@@ -205,6 +207,15 @@ NTSTATUS hal_counters_claim(const char *name, uint64_t cpu_mask, uint64_t counte
     return take(name, &request, handle);
 }
 
+void hal_counters_check(uint64_t counters)
+{
+    for (uint64_t found = pmu_rewritten() & counters; found; found &= found - 1) {
+        uint8_t slot = owner_of[cpu_number()][__builtin_ctzll(found)];
+        if (slot)
+            __atomic_fetch_or(&owners[slot - 1].rewritten, found & -found, __ATOMIC_RELAXED);
+    }
+}
+
 /* On each CPU of the owner: from here on its interrupt finds no owner. One that is already pending
  * in the APIC finds no overflow either. */
 static void release_here(void *argument)
@@ -213,6 +224,7 @@ static void release_here(void *argument)
     uint64_t counters = owner->counters & pmu_caps.counters;
 
     KIRQL old = irql_raise(PROFILE_LEVEL);
+    hal_counters_check(counters);
     pmu_clear(counters);
     for (; counters; counters &= counters - 1)
         owner_of[cpu_number()][__builtin_ctzll(counters)] = 0;
@@ -239,6 +251,8 @@ NTSTATUS HalFreeHardwareCounters(HANDLE CounterSetHandle)
     if (!owner)
         return STATUS_INVALID_PARAMETER;
     smp_call(owner->cpus, release_here, owner);
+    if (owner->rewritten)
+        print("# counters: %s: somebody else has changed its counters %lx\n", owner->name, owner->rewritten);
     uint8_t irql = lock_acquire(&counters_lock);
     *owner = (struct owner){ .name = NULL };
     lock_release(&counters_lock, irql);
@@ -287,6 +301,20 @@ static struct owner owner_at(unsigned ctr, unsigned cpu)
 
 const char *hal_counter_owner_name(unsigned ctr, unsigned cpu) { return owner_at(ctr, cpu).name; }
 ULONG hal_counter_owner_tag(unsigned ctr, unsigned cpu) { return owner_at(ctr, cpu).tag; }
+
+static void rewritten_here(void *found)
+{
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    *(uint64_t *)found = pmu_rewritten();
+    irql_lower(old);
+}
+
+uint64_t hal_counters_rewritten(unsigned cpu)
+{
+    uint64_t found = 0;
+    smp_call(PMU_BIT(cpu), rewritten_here, &found);
+    return found;
+}
 
 unsigned hal_counters_owned(void)
 {

@@ -82,6 +82,12 @@ uint64_t hal_counters_available(uint64_t cpu_mask);
 const char *hal_counter_owner_name(unsigned ctr, unsigned cpu);
 /* The owner's ResourceTypeIdenitificationTag, 0 if it gave none. */
 ULONG hal_counter_owner_tag(unsigned ctr, unsigned cpu);
+/* Counters of that CPU, which is active, that we let run and that somebody else has stopped or given another event
+ * since: what they counted is not to be trusted. Freeing such counters prints it. IRQL < DISPATCH_LEVEL. */
+uint64_t hal_counters_rewritten(unsigned cpu);
+/* Before counters of this CPU are stopped: remembers for their owner, who frees them later, which are such. IRQL
+ * PROFILE_LEVEL. */
+void hal_counters_check(uint64_t counters);
 /* How many owners there are; for leak checks. */
 unsigned hal_counters_owned(void);
 
@@ -175,7 +181,7 @@ void hal_profile_tick(struct trap_frame *frame);
 /* The one call that goes up, to kernel/profile.c, at PROFILE_LEVEL: one interrupt of the source. */
 VOID KeProfileInterruptWithSource(PKTRAP_FRAME TrapFrame, KPROFILE_SOURCE Source);
 
-/* information.c. Classes 1, 20, 44, 45, 53; 0, 20, 21. STATUS_INVALID_INFO_CLASS;
+/* information.c. Classes 1, 20, 44, 45, 52, 53; 0, 20, 21. STATUS_INVALID_INFO_CLASS;
  * STATUS_INFO_LENGTH_MISMATCH: the buffer is too small and stays as it is, *ReturnedLength (may be
  * NULL) says the size where it depends; and those of what the class does. PASSIVE_LEVEL. */
 NTSTATUS HalQuerySystemInformation(HAL_QUERY_INFORMATION_CLASS InformationClass, ULONG BufferSize,

@@ -2,8 +2,9 @@
 /* HalQuerySystemInformation and HalSetSystemInformation: the classes that concern profiling.
  * IRQL PASSIVE_LEVEL. Sources: the enumerations of ntddk.h; structures as ReactOS has them.
  *
- * NT: which status a wrong size has is nowhere said, nor what the ownership query is asked with;
- * a source is added with a structure of ours. */
+ * NT: which status a wrong size has is nowhere said, nor what the ownership query is asked with; a source is added, and
+ * corruption told, with structures of ours. Classes that only Windows' own parts use, and of which nothing but the number is
+ * known, are refused: handlers for sources and the timer (1, 10, 12) and notifications (24). */
 #include "hal/hal.h"
 #include "kernel/assert.h"
 #include "kernel/cpu.h"
@@ -96,6 +97,17 @@ static NTSTATUS query_ownership(ULONG size, PVOID buffer, PULONG returned)
     return STATUS_SUCCESS;
 }
 
+static NTSTATUS query_corruption(ULONG size, HAL_PROFILE_CORRUPTION_STATUS *status, PULONG returned)
+{
+    *returned = sizeof *status;
+    if (size < sizeof *status)
+        return STATUS_INFO_LENGTH_MISMATCH;
+    if (status->ProcessorNumber >= cpu_count)
+        return STATUS_INVALID_PARAMETER;
+    status->Counters = hal_counters_rewritten(status->ProcessorNumber);
+    return STATUS_SUCCESS;
+}
+
 static NTSTATUS query_number(ULONG number, ULONG size, PVOID buffer, PULONG returned)
 {
     *returned = sizeof number;
@@ -126,6 +138,8 @@ NTSTATUS HalQuerySystemInformation(HAL_QUERY_INFORMATION_CLASS InformationClass,
         return STATUS_SUCCESS;
     case HalQueryProfileNumberOfCounters:
         return query_number(hal_counter_count(), BufferSize, Buffer, returned);
+    case HalQueryProfileCorruptionStatus:
+        return query_corruption(BufferSize, Buffer, returned);
     case HalQueryProfileCounterOwnership:
         return query_ownership(BufferSize, Buffer, returned);
     default:

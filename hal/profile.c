@@ -142,6 +142,7 @@ VOID HalStopProfileInterrupt(KPROFILE_SOURCE ProfileSource)
     if (ProfileSource == ProfileTime) {
         set_timer(false);
     } else if (g && source_of[cpu_number()][g->ctr]) {
+        hal_counters_check(PMU_BIT(g->ctr));
         pmu_clear(PMU_BIT(g->ctr));
         source_of[cpu_number()][g->ctr] = 0;
     }

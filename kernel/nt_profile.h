@@ -29,6 +29,7 @@ typedef enum _HAL_QUERY_INFORMATION_CLASS {
     HalQueryProfileSourceList = 20,
     HalQueryProfileIsTimerBasedProfiling = 44,
     HalQueryProfileNumberOfCounters = 45,
+    HalQueryProfileCorruptionStatus = 52,
     HalQueryProfileCounterOwnership = 53,
 } HAL_QUERY_INFORMATION_CLASS;
 
@@ -77,6 +78,14 @@ typedef struct _HAL_PROFILE_SOURCE_ADD {
     UCHAR UnitSelect, CMask, CInv, AnyThread, EdgeDetect;
     WCHAR Description[33];
 } HAL_PROFILE_SOURCE_ADD, *PHAL_PROFILE_SOURCE_ADD;
+
+/* NT: as above. Which counters of a processor somebody else has changed while they counted for us: bit n, bit 32 + n
+ * for fixed ones. */
+typedef struct _HAL_PROFILE_CORRUPTION_STATUS {
+    ULONG ProcessorNumber; /* in */
+    ULONG Reserved;
+    ULONG64 Counters; /* out */
+} HAL_PROFILE_CORRUPTION_STATUS, *PHAL_PROFILE_CORRUPTION_STATUS;
 
 typedef enum _ETW_PMC_COUNTER_OWNER_TYPE {
     EtwPmcOwnerFree, EtwPmcOwnerUntagged, EtwPmcOwnerTagged, EtwPmcOwnerTaggedWithSource

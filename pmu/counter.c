@@ -20,6 +20,7 @@ static struct {
     uint64_t running; /* what global control has, or which selects have EN, unless paused */
     uint64_t armed;   /* without a status register: written with the top bit set */
     bool paused;      /* nothing runs until pmu_resume */
+    uint64_t selects[64]; /* what pmu_program gave each counter, without EN */
 } state[MAX_CPUS];    /* each its CPU's own */
 
 static uint32_t msr_of(unsigned ctr, uint32_t gp, uint32_t fixed)
@@ -95,20 +96,28 @@ void pmu_rearm(unsigned ctr, uint64_t period)
         state[cpu_number()].armed |= PMU_BIT(ctr);
 }
 
-static void program_fixed(unsigned ctr, uint64_t select)
+/* Its four bits of the control register, at their place. */
+static uint64_t fixed_bits(unsigned ctr, uint64_t select)
 {
-    unsigned shift = 4 * (ctr - PMU_FIXED);
-    uint64_t control = rdmsr(pmu_caps.msr.fixed_control) & ~(UINT64_C(0xf) << shift);
     uint64_t mine = (select & PMU_KERNEL ? FIXED_KERNEL : 0) |
                     (select & PMU_USER ? FIXED_USER : 0) |
                     (select & PMU_INTERRUPT ? FIXED_INTERRUPT : 0);
-    wrmsr(pmu_caps.msr.fixed_control, control | mine << shift);
+    return mine << 4 * (ctr - PMU_FIXED);
+}
+
+static uint64_t fixed_mask(unsigned ctr) { return UINT64_C(0xf) << 4 * (ctr - PMU_FIXED); }
+
+static void program_fixed(unsigned ctr, uint64_t select)
+{
+    uint64_t others = rdmsr(pmu_caps.msr.fixed_control) & ~fixed_mask(ctr);
+    wrmsr(pmu_caps.msr.fixed_control, others | fixed_bits(ctr, select));
 }
 
 void pmu_program(unsigned ctr, uint64_t select, uint64_t start)
 {
     ASSERT(pmu_caps.reported >> ctr & 1);
     ASSERT(!(pmu_running() >> ctr & 1));
+    state[cpu_number()].selects[ctr] = select;
     pmu_write(ctr, start);
     if (ctr >= PMU_FIXED)
         program_fixed(ctr, select);
@@ -193,6 +202,20 @@ uint64_t pmu_take_overflow(void)
     }
     *armed &= ~overflowed;
     return overflowed;
+}
+
+uint64_t pmu_rewritten(void)
+{
+    uint64_t found = 0, running = pmu_running();
+    if (pmu_caps.msr.global_control && running)
+        found = running & ~rdmsr(pmu_caps.msr.global_control);
+    for (uint64_t rest = running; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        uint64_t want = state[cpu_number()].selects[ctr], is = rdmsr(pmu_select_msr(ctr));
+        if (ctr < PMU_FIXED ? is != (want | PMU_ENABLE) : (is & fixed_mask(ctr)) != fixed_bits(ctr, want))
+            found |= PMU_BIT(ctr);
+    }
+    return found;
 }
 
 struct pmu_gate pmu_gate(unsigned ctr)

@@ -201,6 +201,8 @@ void pmu_rearm(unsigned ctr, uint64_t period);
 uint64_t pmu_take_overflow(void);
 /* Counters that pmu_start has running on this CPU. */
 uint64_t pmu_running(void);
+/* Those of them that somebody else has stopped or given another event since. Not while paused. */
+uint64_t pmu_rewritten(void);
 
 uint32_t pmu_rdpmc_index(unsigned ctr);
 /* Where a counter is read, where it is written, what selects its event (fixed ones share that). */

@@ -11,17 +11,11 @@
 #include "kernel/x86.h"
 #include "tests/counter_list.h"
 #include "tests/lab.h"
+#include "tests/profile.h"
 #include "tests/vpmu.h"
 
-#define SOURCE ProfileTotalIssues
 #define LOOPS 1000u
 #define CANARY 0x5a5a5a5a5a5a5a5aull
-#define SKIP_WITHOUT_SOURCE() \
-    do { \
-        SKIP_WITHOUT_PMU(); \
-        if (!hal_source_supported(SOURCE)) \
-            SKIP("no counter counts instructions"); \
-    } while (0)
 
 /* The counters that count instructions for a set. */
 static uint64_t able(KPROFILE_SOURCE source)

@@ -9,6 +9,15 @@
 #include "kernel/trap.h"
 #include "tests/test.h"
 
+/* What most of them sample by. */
+#define SOURCE ProfileTotalIssues
+#define SKIP_WITHOUT_SOURCE() \
+    do { \
+        SKIP_WITHOUT_PMU(); \
+        if (!hal_source_supported(SOURCE)) \
+            SKIP("no counter counts instructions"); \
+    } while (0)
+
 /* A sample at this address, as the interrupt would make it. */
 static inline void sample_at(uint64_t address, KPROFILE_SOURCE source)
 {

@@ -10,18 +10,11 @@
 #include "pmu/pmu.h"
 #include "tests/profile.h"
 
-#define SOURCE ProfileTotalIssues
 #define PERIOD 5000u
 #define LOOP_INSTRUCTIONS 10u /* profile_loop.asm */
 #define LOOP_BYTES 64u
 #define ROUNDS 1000u
 #define ROUND_INTERVAL 32768u /* a sample costs the virtual PMU a millisecond: it steps to the overflow */
-#define SKIP_WITHOUT_SOURCE() \
-    do { \
-        SKIP_WITHOUT_PMU(); \
-        if (!hal_source_supported(SOURCE)) \
-            SKIP("no counter counts instructions"); \
-    } while (0)
 
 extern void profile_loop(uint64_t turns);
 extern const uint8_t profile_loop_start[], profile_loop_end[];
@@ -211,6 +204,47 @@ TEST(profile_counters, ownership, "the HAL tells how many counters there are, an
     status.processor = cpu_count;
     CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCounterOwnership, sizeof status, &status, NULL),
                  STATUS_INVALID_PARAMETER);
+    close(profile);
+}
+
+static uint64_t rewritten_on(ULONG cpu)
+{
+    HAL_PROFILE_CORRUPTION_STATUS status = { .ProcessorNumber = cpu };
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCorruptionStatus, sizeof status, &status, NULL), STATUS_SUCCESS);
+    return status.Counters;
+}
+
+/* What another driver would do that does not ask. */
+static void rewrite_here(void *value)
+{
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    wrmsr(pmu_select_msr((unsigned)__builtin_ctzll(pmu_running())), *(const uint64_t *)value);
+    irql_lower(old);
+}
+
+TEST(profile_counters, corruption, "a counter whose event or enable somebody else has changed is told, on its processor only [ET-58]")
+{
+    HAL_PROFILE_CORRUPTION_STATUS status = { .ProcessorNumber = cpu_count };
+    ULONG counts = 0;
+    SKIP_WITHOUT_SOURCE();
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCorruptionStatus, sizeof status, &status, NULL),
+                 STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCorruptionStatus, sizeof status - 1, &status, NULL),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    HANDLE profile = of_loop(&counts, SOURCE);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        uint64_t changes[] = { 0, pmu_raw_select(0xff, 0, PMU_KERNEL | PMU_USER | PMU_INTERRUPT) | PMU_ENABLE };
+        for (unsigned i = 0; i < 2; i++) {
+            profile_start(profile);
+            CHECK_EQ(rewritten_on(cpu), 0);
+            smp_call(PMU_BIT(cpu), rewrite_here, &changes[i]);
+            CHECK(rewritten_on(cpu) != 0);
+            CHECK_EQ(rewritten_on(cpu) & ~pmu_caps.counters, 0);
+            CHECK_EQ(rewritten_on((cpu + 1) % cpu_count) != 0, cpu_count == 1);
+            profile_stop(profile);
+            CHECK_EQ(rewritten_on(cpu), 0);
+        }
+    }
     close(profile);
 }
 

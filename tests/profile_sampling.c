@@ -11,7 +11,6 @@
 #include "tests/profile.h"
 #include "tests/vpmu.h"
 
-#define SOURCE ProfileTotalIssues
 #define PERIOD 10000u
 #define SAMPLES 1000u
 #define LOOP_INSTRUCTIONS 10u /* profile_loop.asm */
@@ -88,12 +87,6 @@ static struct moment now(const struct sampling *s, ULONG period)
     return m;
 }
 
-#define SKIP_WITHOUT_SOURCE() \
-    do { \
-        SKIP_WITHOUT_PMU(); \
-        if (!hal_source_supported(SOURCE)) \
-            SKIP("no counter counts instructions"); \
-    } while (0)
 
 static uint64_t sum(const ULONG *counts, unsigned n)
 {
