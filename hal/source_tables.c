@@ -4,7 +4,10 @@
  *
  * NT: Windows programs the codes of 2003 on every AMD processor. Here a number keeps its meaning:
  * where a later family counts it by another code that code is used, and where it counts nothing, or
- * something else, the source is unsupported.
+ * something else, the source is unsupported. Of the general sources Windows has those that were architectural in
+ * 2003 and calls the others unsupported; here they are what the family's event table has (Intel's data and instruction
+ * caches and floating point stay unsupported, as there). LbrInserts (20h) needs last branch records, which nothing
+ * here drives; of TimerFixed (24h) nothing but its limits is known: both are unsupported.
  *
  * Sources: numbers and codes as studied in Windows 10; AMD BIOS and Kernel Developer's Guides and
  * Processor Programming References, "Core performance monitor counters". */
@@ -14,12 +17,25 @@
 #define EVENT(e) .event = (e), .last_family = 0xff
 #define FIXED(e, n) .event = (e), .fixed = PMU_FIX(n), .last_family = 0xff
 
+/* General sources that mean the same on every processor: supported where its family's table has the event. */
+#define OF_EVERY_VENDOR \
+    { .id = 0x03, .name = "PipelineDry", EVENT(PMU_PIPELINE_DRY) }, \
+    { .id = 0x04, .name = "LoadInstructions", EVENT(PMU_LOADS) }, \
+    { .id = 0x05, .name = "PipelineFrozen", EVENT(PMU_PIPELINE_FROZEN) }, \
+    { .id = 0x07, .name = "TotalNonissues", EVENT(PMU_NONISSUES) }, \
+    { .id = 0x0a, .name = "CacheMisses", EVENT(PMU_LLC_MISSES) }, \
+    { .id = 0x0c, .name = "StoreInstructions", EVENT(PMU_STORES) }, \
+    { .id = 0x0f, .name = "2Issue", EVENT(PMU_ISSUE_2) }, \
+    { .id = 0x10, .name = "3Issue", EVENT(PMU_ISSUE_3) }, \
+    { .id = 0x11, .name = "4Issue", EVENT(PMU_ISSUE_4) }, \
+    { .id = 0x13, .name = "TotalCycles", EVENT(PMU_CYCLES) }, \
+    { .id = 0x17, .name = "LoadLinkedIssues", EVENT(PMU_LOCKED) }
+
 static const struct source_row intel[] = {
+    OF_EVERY_VENDOR,
     { .id = 0x02, .name = "TotalIssues", EVENT(PMU_INSTRUCTIONS) },
     { .id = 0x06, .name = "BranchInstructions", EVENT(PMU_BRANCHES) },
-    { .id = 0x0a, .name = "CacheMisses", EVENT(PMU_LLC_MISSES) },
     { .id = 0x0b, .name = "BranchMispredictions", EVENT(PMU_BRANCH_MISSES) },
-    { .id = 0x13, .name = "TotalCycles", EVENT(PMU_CYCLES) },
     { .id = 0x19, .name = "UnhaltedCoreCycles", EVENT(PMU_CYCLES) },
     { .id = 0x1a, .name = "InstructionRetired", EVENT(PMU_INSTRUCTIONS) },
     { .id = 0x1b, .name = "UnhaltedReferenceCycles", EVENT(PMU_BUS_CYCLES) },
@@ -43,6 +59,7 @@ static const struct source_row intel[] = {
 #define ZEN3_ON .first_family = 0x19, .last_family = 0xff
 
 static const struct source_row amd[] = {
+    OF_EVERY_VENDOR,
     RAW(0x02, "TotalIssues", 0xc0, 0x00, ALL),
     RAW(0x06, "BranchInstructions", 0xc2, 0x00, ALL),
     RAW(0x08, "DcacheMisses", 0x41, 0x00, TO_16H),
@@ -50,11 +67,9 @@ static const struct source_row amd[] = {
     RAW(0x08, "DcacheMisses", 0x44, 0x5f, ZEN3_ON), /* fills from all but extension memory */
     RAW(0x09, "IcacheMisses", 0x81, 0x00, TO_ZEN2),
     RAW(0x09, "IcacheMisses", 0x18e, 0x18, ZEN3_ON),
-    RAW(0x0a, "CacheMisses", 0x64, 0x09, ZEN),
     RAW(0x0b, "BranchMispredictions", 0xc3, 0x00, ALL),
     RAW(0x0d, "FpInstructions", 0xcb, 0x0f, TO_16H),
     RAW(0x0d, "FpInstructions", 0xcb, 0x07, ZEN),
-    RAW(0x13, "TotalCycles", 0x76, 0x00, ZEN),
     RAW(0x14, "IcacheIssues", 0x80, 0x00, TO_ZEN2),
     RAW(0x14, "IcacheIssues", 0x18e, 0x1f, ZEN3_ON),
     RAW(0x15, "DcacheAccesses", 0x40, 0x00, TO_16H),

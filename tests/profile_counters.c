@@ -261,12 +261,6 @@ static void spin(void *unused)
     }
 }
 
-/* Another source than SOURCE, that happens in every loop. */
-static KPROFILE_SOURCE other_source(void)
-{
-    return hal_source_supported(ProfileTotalCycles) ? ProfileTotalCycles : (KPROFILE_SOURCE)0x68; /* an alias on AMD */
-}
-
 /* One round: both objects sample at once on all CPUs. How many of them still counted after their stop. */
 static unsigned round_of(HANDLE *profiles, const ULONG *counts, uint64_t turns)
 {
@@ -291,7 +285,7 @@ TEST(profile_counters, many_rounds, "two objects of different sources on all CPU
     struct thread *threads[MAX_CPUS] = { NULL };
     ULONG counts[2] = { 0 };
     SKIP_WITHOUT_SOURCE();
-    KPROFILE_SOURCE second = other_source();
+    const KPROFILE_SOURCE second = ProfileTotalCycles;
     HANDLE profiles[2] = { of_loop(&counts[0], SOURCE), of_loop(&counts[1], second) };
     hal_source_set_interval(SOURCE, ROUND_INTERVAL);
     hal_source_set_interval(second, ROUND_INTERVAL);

@@ -100,7 +100,7 @@ TEST(source_tables, intel, "Intel's sources and their selects, for both rings; w
         { 0x1a, PMU_INSTRUCTIONS, 0x00c0 }, { 0x1b, PMU_BUS_CYCLES, 0x013c }, { 0x1c, PMU_LLC_REFERENCES, 0x4f2e },
         { 0x1d, PMU_LLC_MISSES, 0x412e }, { 0x1e, PMU_BRANCHES, 0x00c4 }, { 0x1f, PMU_BRANCH_MISSES, 0x00c5 },
     };
-    static const uint8_t lacking[] = { 0x03, 0x04, 0x05, 0x07, 0x08, 0x09, 0x0c, 0x0d, 0x0e, 0x14, 0x15, 0x16, 0x17 };
+    static const uint8_t lacking[] = { 0x08, 0x09, 0x0d, 0x0e, 0x14, 0x15, 0x16, 0x20, 0x24 };
     SKIP_UNLESS(is("intel") && (pmu_caps.events & PMU_BIT(PMU_CYCLES)), "not an Intel PMU");
     for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
         bool has = pmu_caps.events >> rows[i].event & 1;
@@ -109,6 +109,44 @@ TEST(source_tables, intel, "Intel's sources and their selects, for both rings; w
     }
     for (unsigned i = 0; i < sizeof lacking; i++)
         CHECK(!hal_source_supported((KPROFILE_SOURCE)lacking[i]));
+}
+
+/* As on a processor of another model. */
+static void check_general(const struct pmu_table *table)
+{
+    static const struct {
+        uint8_t id, event;
+    } rows[] = {
+        { 0x03, PMU_PIPELINE_DRY }, { 0x04, PMU_LOADS }, { 0x05, PMU_PIPELINE_FROZEN }, { 0x07, PMU_NONISSUES },
+        { 0x0a, PMU_LLC_MISSES }, { 0x0c, PMU_STORES }, { 0x0f, PMU_ISSUE_2 }, { 0x10, PMU_ISSUE_3 }, { 0x11, PMU_ISSUE_4 },
+        { 0x13, PMU_CYCLES }, { 0x17, PMU_LOCKED },
+    };
+    const struct pmu_table *own = pmu_caps.table;
+    pmu_caps.table = table;
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct pmu_event_row *row = pmu_row(table, (enum pmu_event)rows[i].event);
+        bool counts = row && (pmu_caps.events >> rows[i].event & 1) && (pmu_counters_for(row->event) & PMU_ANY_GP);
+        CHECK_EQ(hal_source_supported((KPROFILE_SOURCE)rows[i].id), counts);
+        if (counts)
+            CHECK_EQ(selected((KPROFILE_SOURCE)rows[i].id), pmu_raw_select(row->code, row->umask, row->flags) | BOTH_RINGS);
+    }
+    pmu_caps.table = own;
+}
+
+TEST(source_tables, general, "general sources mean what the family's event table says, and where it says nothing are unsupported [S-4.4 S-4.5]")
+{
+    SKIP_UNLESS(hal_counter_count() && (!is("intel") || (pmu_caps.events & PMU_BIT(PMU_CYCLES))), "no PMU");
+    check_general(pmu_caps.table);
+    if (is("amd")) {
+        check_general(amd_table(0x0f, 5));
+        check_general(amd_table(0x15, 2));
+        check_general(amd_table(0x1a, 2));
+        CHECK(!hal_source_supported((KPROFILE_SOURCE)0x16) && !hal_source_supported((KPROFILE_SOURCE)0x0e));
+    } else {
+        check_general(intel_table(6, 0x1a, false));
+        check_general(intel_table(6, 0x8f, false));
+        check_general(intel_table(6, 0xbe, true));
+    }
 }
 
 TEST(source_tables, intel_events_denied, "a CPUID bit against an event takes its sources away, the first bit all [KP-06 KP-07]")
@@ -129,7 +167,7 @@ TEST(source_tables, amd, "AMD's common sources and their selects; a later family
     CHECK_EQ(selected(ProfileTotalIssues), 0xc0 | BOTH_RINGS);
     CHECK_EQ(selected(ProfileBranchInstructions), 0xc2 | BOTH_RINGS);
     CHECK_EQ(selected(ProfileBranchMispredictions), 0xc3 | BOTH_RINGS);
-    CHECK_EQ(selected(ProfileTotalCycles), is_zen() ? 0x76 | BOTH_RINGS : UNSUPPORTED);
+    CHECK_EQ(selected(ProfileTotalCycles), 0x76 | BOTH_RINGS);
     if (pmu_caps.family <= 0x17)
         CHECK_EQ(selected(ProfileIcacheMisses), 0x81 | BOTH_RINGS);
     CHECK(!is_zen() == (selected(ProfileDcacheMisses) == (0x41 | BOTH_RINGS)));

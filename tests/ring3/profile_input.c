@@ -111,7 +111,7 @@ TEST_USER(profile_input, wrap, "a region that wraps or ends at 2^64 overflows, a
 
 TEST_USER(profile_input, source, "sources that nothing counts are refused, after sizes and wrap [PO-10 PO-11 KP-17 KP-18 KP-19]")
 {
-    static const uint32_t bad[] = { ProfileMaximum, ProfileAlignmentFixup, ProfilePipelineDry, 0xc8, 0xff, 0x100, 0x102,
+    static const uint32_t bad[] = { ProfileMaximum, ProfileAlignmentFixup, ProfileIntegerInstructions, 0xc8, 0xff, 0x100, 0x102,
                                     0x10000, 0x7fffffff, 0x80000000, 0x80000002, 0xffffffff };
     for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
         ULONG interval = 1;
