@@ -129,6 +129,12 @@ global %1
     mov eax, %2
     jmp interrupt
 %endmacro
+; A page fault pushes an error code; nobody wants it, so RAX is saved in its place.
+global lab_on_page_fault
+lab_on_page_fault:
+    mov [rsp], rax
+    mov eax, 14
+    jmp interrupt
 handler lab_on_step, 1
 handler lab_on_nmi, 2
 handler lab_on_pmi, 0xfe

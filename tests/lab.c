@@ -11,6 +11,7 @@
 
 #define VECTOR_DB 1
 #define VECTOR_NMI 2
+#define VECTOR_PF 14
 #define NAMED(f) #f, f
 
 /*                                                                  instructions, branches, loads, stores */
@@ -28,7 +29,7 @@ static struct gate {
     uint32_t offset_high, reserved;
 } gates[256];
 static struct table_register kernel_gates;
-extern void lab_on_pmi(void), lab_on_nmi(void), lab_on_step(void);
+extern void lab_on_pmi(void), lab_on_nmi(void), lab_on_step(void), lab_on_page_fault(void);
 _Static_assert(VECTOR_PMI == 0xfe, "lab.asm");
 
 uint64_t lab_expected(const struct lab_work *work, enum lab_kind kind, uint64_t n)
@@ -148,6 +149,12 @@ void lab_interrupt(const struct lab_frame *frame, unsigned vector)
         lab_caught.watched += frame->rip >= lab_caught.watch[0] && frame->rip < lab_caught.watch[1];
         return;
     }
+    if (vector == VECTOR_PF) {
+        lab_caught.faults++;
+        if (!lab_caught.resolve(read_cr2()))
+            lidt(&kernel_gates); /* not the test's: the kernel sees it when it comes again */
+        return;
+    }
     lab_caught.pmis += vector == VECTOR_PMI;
     lab_caught.nmis += vector == VECTOR_NMI;
     record(frame);
@@ -174,6 +181,12 @@ void lab_catch(void)
     struct table_register mine = { sizeof gates - 1, (uint64_t)gates };
     lidt(&mine);
     apic_write_pmi_lvt(VECTOR_PMI);
+}
+
+void lab_resolve(bool (*resolve)(uint64_t address))
+{
+    lab_caught.resolve = resolve;
+    set_gate(VECTOR_PF, lab_on_page_fault);
 }
 
 void lab_release(void)

@@ -65,7 +65,7 @@ struct lab_frame {
     uint64_t rip, cs, rflags, rsp, ss;
 };
 struct lab_caught {
-    unsigned pmis, nmis, steps;
+    unsigned pmis, nmis, steps, faults;
     unsigned watched;           /* of the steps, those from an address in watch[0] up to below watch[1] */
     uint64_t watch[2];
     uint64_t rip;               /* of the last PMI or NMI */
@@ -73,9 +73,13 @@ struct lab_caught {
     uint64_t control;           /* global control in the handler, the same */
     uint32_t lvt;               /* in the handler, before anything is written */
     void (*action)(void);       /* called in the handler of a PMI or NMI; NULL: none */
+    bool (*resolve)(uint64_t address);
 };
 extern struct lab_caught lab_caught;
 void lab_catch(void);
+/* Page faults too, after lab_catch, until lab_release. resolve maps the page, or says that it is not its own. Ring 3's GS
+ * may be in place: it must not ask which CPU this is. */
+void lab_resolve(bool (*resolve)(uint64_t address));
 void lab_release(void);
 uint64_t lab_steps(void (*work)(uint64_t), uint64_t argument);
 #define LAB_STEPS_AROUND 4u /* CALL, PUSHFQ, AND, POPFQ */

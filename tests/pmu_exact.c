@@ -4,13 +4,17 @@
 #include "hal/hal.h"
 #include "kernel/cpu.h"
 #include "kernel/irql.h"
+#include "kernel/phys.h"
+#include "kernel/process.h"
 #include "kernel/sched.h"
 #include "kernel/smp.h"
 #include "kernel/thread.h"
 #include "kernel/trap.h"
+#include "kernel/vm.h"
 #include "tests/counting.h"
 #include "tests/lab.h"
 #include "tests/ring3/pmu_exact.h"
+#include "tests/ring3/ring3.h"
 #include "tests/user.h"
 #include "tests/vpmu.h"
 
@@ -107,6 +111,88 @@ TEST(pmu_exact, interrupts, "what an interrupt adds to ring 3's count is measure
         else
             CHECK_EQ(corrected, USER_LONG);
     }
+    counting_stop();
+}
+
+/* --- Page faults of ring 3, resolved by a handler of ours: the page is there, only its entry says that it is not. --- */
+
+static uint64_t *entries[2 * USER_PAGES];
+
+static bool resolve(uint64_t address)
+{
+    uint64_t page = (address - USER_PAGES_AT) / PAGE_SIZE;
+    if (page >= 2 * USER_PAGES)
+        return false;
+    *entries[page] |= PTE_PRESENT;
+    return true;
+}
+
+static uint64_t *entry_of(uint64_t *table, uint64_t address)
+{
+    for (unsigned shift = 39; shift > 12; shift -= 9)
+        table = phys_to_virt(table[address >> shift & 511] & PTE_ADDRESS);
+    return &table[address >> 12 & 511];
+}
+
+/* A process with the pages mapped, and marked as not present. */
+static struct process *process_that_faults(void)
+{
+    struct process *process = process_create();
+    for (unsigned i = 0; process && i < 2 * USER_PAGES; i++) {
+        void *page = phys_alloc(1);
+        CHECK(page && vm_map(process->pml4, USER_PAGES_AT + i * PAGE_SIZE, virt_to_phys(page), PTE_USER | PTE_NX));
+        entries[i] = entry_of(process->pml4, USER_PAGES_AT + i * PAGE_SIZE);
+        *entries[i] &= ~PTE_PRESENT;
+    }
+    return process;
+}
+
+/* The first stretch of faults measures what one adds, the second must be exact when that is taken off. */
+static void check_faults(const uint64_t *counts, uint64_t ticks, unsigned faults)
+{
+    uint64_t faulting = counts[0], again = counts[1], added = faulting - again;
+    CHECK_EQ(faults, 2 * USER_PAGES);
+    CHECK_BECAUSE(again, 2 * USER_PAGES, 20 * USER_PAGES, "a few instructions a page");
+    CHECK_BECAUSE(faulting, again, again + 2 * (USER_PAGES + ticks),
+                  "a load retires once however often it faults; at most two for each fault and interrupt");
+    test_note("CPU %u: %u page faults of ring 3 added %lu to %lu instructions", cpu_number(), USER_PAGES, added, again);
+    if (added)
+        CHECK_BECAUSE(counts[2] - added, again - 2 * ticks - USER_PAGES / 4, again + 2 * ticks + USER_PAGES / 4,
+                      "less what the first faults added, a quarter of a fault's either way, and interrupts");
+    else
+        CHECK_EQ(counts[2], again);
+}
+
+TEST(pmu_exact, page_faults, "what a page fault adds to ring 3's count is measured, and taken off is exact [VP-52 C-3.20]")
+{
+    unsigned ctr;
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        uint64_t counts[3] = { 0 };
+        struct process *process = process_that_faults();
+        test_run_on(cpu);
+        KIRQL old = irql_raise(DISPATCH_LEVEL);
+        lab_catch();
+        lab_resolve(resolve);
+        irql_lower(old);
+        uint64_t ticks = trap_counts[VECTOR_TIMER];
+        struct thread *thread = process ? thread_create_user("faults", process, (uint64_t)user_exact_touch,
+                                                             pmu_rdpmc_index(ctr), 1ul << cpu) : NULL;
+        if (CHECK(thread != NULL))
+            sched_wait(&thread->object, SCHED_FOREVER, Executive);
+        lab_release();
+        ticks = trap_counts[VECTOR_TIMER] - ticks;
+        for (unsigned i = 0; process && i < 2 * USER_PAGES; i++)
+            *entries[i] |= PTE_PRESENT; /* the process frees what is present */
+        for (unsigned i = 0; process && i < 3; i++)
+            counts[i] = user_value(process, &user_values[i]);
+        if (CHECK(thread != NULL))
+            check_faults(counts, ticks, lab_caught.faults);
+        if (process)
+            user_finish(process, thread);
+    }
+    test_run_anywhere();
     counting_stop();
 }
 

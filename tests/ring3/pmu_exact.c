@@ -56,3 +56,27 @@ void user_exact_long(uint64_t selector)
     user_exact_counted = first - empty + stretch((uint32_t)selector, work_1000000) - empty;
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
+
+static __attribute__((noinline)) uint64_t touch(uint32_t selector, const volatile char *pages)
+{
+    uint64_t start = __readpmc(selector);
+    for (unsigned i = 0; i < USER_PAGES; i++)
+        (void)pages[i * 4096];
+    return __readpmc(selector) - start;
+}
+
+void user_exact_touch(uint64_t selector)
+{
+    const volatile char *pages = (const volatile char *)USER_PAGES_AT;
+    HANDLE profile;
+    if (!begin(&profile))
+        return;
+    user_values[0] = touch((uint32_t)selector, pages);
+    user_values[1] = ~0ull;
+    for (unsigned i = 0; i < TRIES; i++) {
+        uint64_t found = touch((uint32_t)selector, pages);
+        user_values[1] = found < user_values[1] ? found : user_values[1];
+    }
+    user_values[2] = touch((uint32_t)selector, pages + USER_PAGES * 4096);
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}
