@@ -232,10 +232,32 @@ static void faults(unsigned ctr)
         test_note("a fault and its handler: %lu instructions of ring 0", few / 10);
 }
 
+static void repeat(uint64_t n)
+{
+    static uint8_t there[1000];
+    void *to = there;
+    asm volatile("rep stosb" : "+D"(to), "+c"(n) : "a"(0) : "memory");
+}
+
+static void repeats_once(unsigned ctr)
+{
+    if (!(pmu_counters_for(PMU_INSTRUCTIONS) >> ctr & 1))
+        SKIP("the processor does not count the event there");
+    if (vpmu_present() && !cpuid(0x40000001, 3).eax)
+        SKIP("the virtual PMU counts REP's iterations unless it steps");
+    uint64_t select = lab_select(ctr, PMU_KERNEL), once = lab_count(ctr, select, 0, repeat, 1);
+    CHECK_BECAUSE(once, LAB_BEFORE + 3, 40, "a call, a few instructions and a return");
+    for (unsigned n = 0; n < 1000; n += 333)
+        LAB_CHECK_COUNT(lab_count(ctr, select, 0, repeat, n), once);
+}
+
+#define REPEATS(name, ctr) LAB_TEST(pmu_rep, name, ctr, repeats_once, "a string instruction counts once, however often it repeats [VP-52]")
 #define ORACLE(name, ctr) LAB_TEST(pmu_oracle, name, ctr, oracle, "the single-step trap counts the same [VP-52 C-1.10]")
 #define FAULTS(name, ctr) \
     LAB_TEST(pmu_faults, name, ctr, faults, "a fault in ring 0 adds nothing to ring 3, and always the same to ring 0 [VP-52 C-3.20]")
 LAB_EACH_GP(ORACLE)
 LAB_EACH_GP(FAULTS)
+LAB_EACH_GP(REPEATS)
+REPEATS(fixed0, 32)
 ORACLE(fixed0, 32)
 FAULTS(fixed0, 32)
