@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* printf to every console, one call at a time: print_lock, interrupts off, callable at any IRQL but from NMI. */
 #include "kernel/print.h"
+#include "kernel/crc32.h"
 #include "kernel/screen.h"
 #include "kernel/x86.h"
 
@@ -13,9 +14,7 @@ static uint64_t crc_bytes;  /* L: print_lock */
 
 static void sum_up(uint8_t c)
 {
-    crc ^= c;
-    for (unsigned bit = 0; bit < 8; bit++)
-        crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+    crc = crc32(crc, &c, 1);
     crc_bytes++;
 }
 
@@ -92,14 +91,14 @@ void print_status(const char *format, ...)
 void print_begin(void)
 {
     print("# ntpmu: begin\n");
-    crc = 0xffffffff;
+    crc = 0;
     crc_bytes = 0;
 }
 
 uint32_t print_checksum(uint64_t *bytes)
 {
     uint64_t flags = lock();
-    uint32_t sum = ~crc;
+    uint32_t sum = crc;
     *bytes = crc_bytes;
     unlock(flags);
     return sum;

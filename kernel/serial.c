@@ -1,55 +1,71 @@
 /* SPDX-License-Identifier: MIT */
-/* COM1, 115200 8N1, set by us. Polled with a bound; where no UART answers, nothing is written.
- * Callers hold print's lock. Source: PC16550D data sheet, "Line Status Register", "Scratchpad Register". */
+/* UARTs, set by us; and COM1 as a console, whose callers hold print's lock.
+ * Source: PC16550D data sheet, "Line Status Register", "Scratchpad Register". */
+#include "kernel/serial.h"
 #include "kernel/print.h"
 #include "kernel/x86.h"
 
-#define COM1 0x3f8
 enum { DATA = 0, IER = 1, FCR = 2, LCR = 3, MCR = 4, LSR = 5, SCRATCH = 7 };
 #define LSR_RECEIVED 0x01
 #define LSR_EMPTY 0x20
 #define POLL_LIMIT 100000 /* port reads, far more than the 87 us of one byte */
 
-static bool present;
-static unsigned fifo; /* bytes that fit at once */
-static unsigned room; /* of these, free for sure */
+static struct serial console;
+
+bool serial_open(struct serial *serial, uint16_t port)
+{
+    *serial = (struct serial){ .port = port };
+    out8(port + SCRATCH, 0x5a);
+    if (in8(port + SCRATCH) != 0x5a)
+        return false;
+    out8(port + IER, 0);
+    out8(port + LCR, 0x80); /* divisor latch */
+    out8(port + DATA, 1);   /* 115200 */
+    out8(port + IER, 0);
+    out8(port + LCR, 0x03); /* 8N1 */
+    out8(port + FCR, 0x07);
+    out8(port + MCR, 0x03);
+    serial->fifo = (in8(port + FCR) & 0xc0) == 0xc0 ? 16 : 1; /* as the interrupt identification says */
+    return serial->present = true;
+}
+
+static bool wait_for_room(struct serial *serial)
+{
+    for (unsigned polls = 0; !(in8(serial->port + LSR) & LSR_EMPTY); polls++) {
+        if (polls == POLL_LIMIT)
+            return serial->present = false;
+        pause();
+    }
+    serial->room = serial->fifo;
+    return true;
+}
+
+bool serial_write(struct serial *serial, const void *bytes, size_t count)
+{
+    const uint8_t *next = bytes;
+    while (count && serial->present && (serial->room || wait_for_room(serial))) {
+        size_t n = count < serial->room ? count : serial->room;
+        outs8(serial->port + DATA, next, n);
+        serial->room -= (unsigned)n;
+        next += n;
+        count -= n;
+    }
+    return serial->present;
+}
 
 void serial_init(void)
 {
     /* Both PICs masked first: nothing of ours uses them, and firmware may have left them open. */
     out8(0x21, 0xff);
     out8(0xa1, 0xff);
-    out8(COM1 + SCRATCH, 0x5a);
-    if (in8(COM1 + SCRATCH) != 0x5a)
-        return;
-    out8(COM1 + IER, 0);
-    out8(COM1 + LCR, 0x80); /* divisor latch */
-    out8(COM1 + DATA, 1);   /* 115200 */
-    out8(COM1 + IER, 0);
-    out8(COM1 + LCR, 0x03); /* 8N1 */
-    out8(COM1 + FCR, 0x07);
-    out8(COM1 + MCR, 0x03);
-    fifo = (in8(COM1 + FCR) & 0xc0) == 0xc0 ? 16 : 1; /* as the interrupt identification says */
-    present = true;
+    serial_open(&console, COM1);
 }
 
-void serial_put(char c)
-{
-    if (!present)
-        return;
-    unsigned polls = 0;
-    while (!room && !(in8(COM1 + LSR) & LSR_EMPTY))
-        if (++polls == POLL_LIMIT) {
-            present = false;
-            return;
-        }
-    room = (room ? room : fifo) - 1;
-    out8(COM1 + DATA, (uint8_t)c);
-}
+void serial_put(char c) { serial_write(&console, &c, 1); }
 
 bool serial_received(void)
 {
-    if (!present || !(in8(COM1 + LSR) & LSR_RECEIVED))
+    if (!console.present || !(in8(COM1 + LSR) & LSR_RECEIVED))
         return false;
     in8(COM1 + DATA);
     return true;

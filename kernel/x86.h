@@ -3,6 +3,7 @@
  * the vector that the instruction raised (6 or 13) through the table that trap.c searches. */
 #pragma once
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define CR0_MP (1u << 1)
@@ -91,6 +92,10 @@ static inline uint64_t rdtsc(void)
 }
 
 static inline void out8(uint16_t port, uint8_t v) { asm volatile("outb %0,%1" : : "a"(v), "Nd"(port)); }
+static inline void outs8(uint16_t port, const void *bytes, size_t count)
+{
+    asm volatile("rep outsb" : "+S"(bytes), "+c"(count) : "d"(port) : "memory");
+}
 static inline void out32(uint16_t port, uint32_t v) { asm volatile("outl %0,%1" : : "a"(v), "Nd"(port)); }
 static inline uint8_t in8(uint16_t port)
 {

@@ -10,7 +10,7 @@ use File::Find;
 my $out = 'build/check';
 delete @ENV{qw(MAKEFLAGS MFLAGS BUILD CC UBSAN)};
 my @sources = sort grep { -f && m{\.(c|h|asm|cpp)$} } tree(qw(boot kernel hal pmu tests));
-my @texts = (@sources, qw(Makefile linker.ld .ci/run README.md), qw(boot/mkiso boot/mkusb boot/grub.cfg), grep { -f && m{/(run|judge|[^/]*\.(t|pm))$|/skips/} } tree('tests'));
+my @texts = (@sources, qw(Makefile linker.ld .ci/run README.md), qw(boot/mkiso boot/mkusb boot/grub.cfg), grep { -f && m{/(run|judge|trace|[^/]*\.(t|pm))$|/skips/} } tree('tests'));
 
 sub tree
 {
@@ -115,7 +115,7 @@ sub check_includes
 
 # --- symbols: the same rules for what the linker sees; first match counts
 
-my $leaf_code = qr{^kernel/(print|format|panic|lock|string|cpu|serial|screen)\b};
+my $leaf_code = qr{^kernel/(print|format|panic|lock|string|crc32|cpu|serial|screen)\b};
 my @may_use = (
     [qr{^tests/},          qr{.}],
     [qr{^boot/},           qr{^(boot/|pmu/virt/|kernel/(print|string|panic|serial|screen|main|smp)\b)}],
