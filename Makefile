@@ -10,9 +10,9 @@ COMMON := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-common -fno-stack-prote
           -fno-strict-aliasing -fno-asynchronous-unwind-tables $(NO_LOOP_CALLS) \
           -ffile-prefix-map=$(CURDIR)=. -I. $(TEXT_FLAGS) -MMD -MP $(UBSAN:1=$(TRAP_UB))
 CFLAGS := $(COMMON) -mcmodel=kernel -mno-red-zone -mgeneral-regs-only
-UFLAGS := $(COMMON) -mcmodel=small -mno-red-zone -Ikernel/user
+UFLAGS := $(COMMON) -fshort-wchar -mcmodel=small -mno-red-zone -Ikernel/user
 # A user's program: hosted, as far as the language goes; no exceptions, no RTTI. The formats are Windows', not gcc's.
-PROGRAM_FLAGS := -O2 -g -fno-pic -fno-pie -fno-stack-protector -fno-builtin -fno-asynchronous-unwind-tables -mcmodel=small \
+PROGRAM_FLAGS := -O2 -g -fshort-wchar -fno-pic -fno-pie -fno-stack-protector -fno-builtin -fno-asynchronous-unwind-tables -mcmodel=small \
           -mno-red-zone -Wall -Wno-format -Wno-sign-compare -nostdinc -D_LIBC_LIMITS_H_ -isystem kernel/user/hosted -isystem kernel/user \
           -isystem $(shell gcc -print-file-name=include) -idirafter . -MMD -MP
 PROGRAM_C := gcc -std=gnu11 $(PROGRAM_FLAGS)
@@ -26,6 +26,13 @@ UC     := $(RUNTIME) $(sort $(wildcard tests/ring3/*.c))
 OBJ    := $(ASM:%.asm=$(BUILD)/%.asm.o) $(C:%.c=$(BUILD)/%.o)
 # Two pure kernel files are built a second time for ring 3.
 UOBJ   := $(UASM:%.asm=$(BUILD)/%.asm.o) $(UC:%.c=$(BUILD)/%.o) $(BUILD)/ring3/string.o $(BUILD)/ring3/format.o
+
+# What is traced where nobody says what.
+ifneq ($(filter trace,$(MAKECMDGOALS)),)
+PROGRAM ?= tests/samples/threads.c
+EVENTS ?= cswitch
+COUNTERS ?= instructions
+endif
 
 # With PROGRAM=file.c or .cpp the image is another one: tests stay in it, the program comes beside them.
 OUT    := $(BUILD)$(if $(PROGRAM),/program)
@@ -100,13 +107,14 @@ $(BUILD)/ntpmu.iso: $(BUILD)/ntpmu.bin boot/mkiso boot/grub.cfg
 
 # What the targets below need on Debian and Ubuntu.
 PACKAGES := qemu-system-x86 grub-pc-bin grub-efi-amd64-bin grub-common xorriso mtools ovmf seabios nasm gcc g++ binutils make clang clang-tools \
-            cppcheck perl libtap-formatter-junit-perl bochs gdb
+            cppcheck perl libtap-formatter-junit-perl bochs gdb babeltrace2
 
 help:
 	@echo 'make            build $(BUILD)/ntpmu.bin'
 	@echo 'make deps       install what is needed (Debian, Ubuntu; elsewhere: print it)'
 	@echo 'make run        boot and run every test; the exit status says pass or fail. Variables:'
 	@sed -n 's/^#   \([A-Z]*=.*\)/                   \1/p' tests/run
+	@echo 'make trace      run PROGRAM= with a trace of EVENTS= with COUNTERS=, left in $(BUILD)/trace (tests/trace)'
 	@echo 'make list       every test with its meaning'
 	@echo 'make test       the whole matrix of machines through prove; JUNIT=file writes JUnit XML'
 	@echo 'make check      include rules, gcc and clang without warnings, static analysis, same bytes twice'
@@ -133,6 +141,9 @@ usb: iso
 run: all $(filter $(BUILD)/payload.elf,$(PAYLOAD))
 	@PROGRAM='$(PROGRAM)' tests/run
 
+trace: all
+	@PROGRAM='$(PROGRAM)' EVENTS='$(EVENTS)' COUNTERS='$(COUNTERS)' tests/trace
+
 list: all
 	@LIST=1 tests/run
 
@@ -158,4 +169,4 @@ ifneq ($(filter deps,$(MAKECMDGOALS)),)
 endif
 
 -include $(OBJ:.o=.d) $(UOBJ:.o=.d)
-.PHONY: FORCE all help deps iso usb run list debug test check clean
+.PHONY: FORCE all help deps iso usb run trace list debug test check clean

@@ -183,7 +183,7 @@ static bool is_path(const char *word, unsigned length)
 /* A word that nobody will ask for is a slip that somebody wants to know of. The first may be the file's name. */
 static void name_strange_words(const struct boot_info *info)
 {
-    static const char known[] = " vpmu= fault= counters= pmi= tests= seed= list long payload program verbose safe ";
+    static const char known[] = " vpmu= fault= counters= pmi= tests= seed= list long payload program trace= pmc= verbose safe ";
     const char *word;
     char text[40];
     unsigned length, shown = 0;

@@ -52,6 +52,7 @@ static void seal(struct etw_stream *s)
 {
     WMI_BUFFER_HEADER *header = (WMI_BUFFER_HEADER *)(void *)current(s);
     header->SavedOffset = header->CurrentOffset = header->Offset = (ULONG)(s->at - (uint8_t *)header);
+    header->NextBuffer = (PVOID)s->lost;
     __atomic_store_n(&s->head, s->head + 1, __ATOMIC_RELEASE);
 }
 

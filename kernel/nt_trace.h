@@ -165,7 +165,7 @@ typedef struct _WMI_BUFFER_HEADER {
     LONG ReferenceCount;
     LARGE_INTEGER TimeStamp; /* when it was begun */
     LONGLONG SequenceNumber; /* of the processor's buffers, from 0 on */
-    PVOID NextBuffer;
+    PVOID NextBuffer; /* NT: how many events of the processor were lost until the buffer was given up */
     ETW_BUFFER_CONTEXT ClientContext;
     ULONG State;
     ULONG Offset; /* as SavedOffset */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* A user's program instead of the tests: the command line says `program`, the image holds user_program
- * (kernel/user/program.c). */
+ * (kernel/user/program.c). With trace=EVENTS pmc=COUNTERS a trace of its run is exported. */
 #include "tests/program.h"
+#include "boot/multiboot.h"
 #include "hal/hal.h"
+#include "kernel/ctf.h"
 #include "kernel/main.h"
 #include "kernel/print.h"
 #include "kernel/sched.h"
@@ -32,13 +34,28 @@ static const char *name_of(NTSTATUS status)
     return "status";
 }
 
-unsigned program_run(void)
+static unsigned fail(const char *why)
 {
-    struct process *process = user_program ? process_create() : NULL;
-    if (!process) {
-        print("# FAIL %s\n", user_program ? "no memory for a process" : "this image holds no program");
-        return EXIT_FAIL;
-    }
+    print("# FAIL %s\n", why);
+    return EXIT_FAIL;
+}
+
+/* False: nothing was started, and the line that says why was printed. */
+static bool start_trace(const char *events)
+{
+    char counters[BOOT_LINE_MAX] = "";
+    boot_option(kernel_boot_info, "pmc", counters, sizeof counters);
+    const char *wrong = ctf_start(events, counters);
+    if (wrong)
+        print("# FAIL trace: %s\n", wrong);
+    return !wrong;
+}
+
+static unsigned run(void)
+{
+    struct process *process = process_create();
+    if (!process)
+        return fail("no memory for a process");
     process->fault_ends_all = true;
     struct thread *thread = thread_create_user("program", process, (uint64_t)user_program, 0, ~0ul);
     if (thread)
@@ -55,4 +72,18 @@ unsigned program_run(void)
     else
         print("# FAIL the program ended with %s 0x%08x\n", name_of(status), (unsigned)status);
     return status == STATUS_SUCCESS ? EXIT_PASS : EXIT_FAIL;
+}
+
+unsigned program_run(void)
+{
+    char events[BOOT_LINE_MAX];
+    bool traced = boot_option(kernel_boot_info, "trace", events, sizeof events);
+    if (!user_program)
+        return fail("this image holds no program");
+    if (traced && !start_trace(events))
+        return EXIT_FAIL;
+    unsigned code = run();
+    if (traced && !ctf_stop())
+        return fail("trace: the second serial port takes nothing more");
+    return code;
 }
