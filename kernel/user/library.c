@@ -4,7 +4,7 @@
 #include "kernel/user/stdlib.h"
 #include "kernel/user/string.h"
 #include "kernel/user/ntddk.h"
-#include "windows.h"
+#include "evntrace.h"
 
 struct library {
     const char *name;
@@ -19,7 +19,7 @@ struct export {
 
 static const struct library libraries[] = {
     { "ntoskrnl.exe", true }, { "hal.dll", true }, { "ntdll.dll", false }, { "kernel32.dll", false },
-    { "kernelbase.dll", false },
+    { "kernelbase.dll", false }, { "advapi32.dll", false }, { "sechost.dll", false },
 };
 
 #define OF_KERNEL(name) { #name, (void (*)(void))(name), true }
@@ -47,6 +47,10 @@ static const struct export exports[] = {
     OF_USER(QueryPerformanceCounter), OF_USER(QueryPerformanceFrequency), OF_USER(GetTickCount),
     OF_USER(GetTickCount64), OF_USER(VirtualAlloc), OF_USER(VirtualFree), OF_USER(LoadLibraryA),
     OF_USER(GetModuleHandleA), OF_USER(GetProcAddress), OF_USER(FreeLibrary),
+    SERVICE(TraceControl), SERVICE(SetSystemInformation), SERVICE(QuerySystemInformation),
+    OF_USER(StartTraceW), OF_USER(StartTraceA), OF_USER(ControlTraceW), OF_USER(ControlTraceA), OF_USER(OpenTraceW),
+    OF_USER(OpenTraceA), OF_USER(ProcessTrace), OF_USER(CloseTrace), OF_USER(TraceSetInformation),
+    OF_USER(TraceQueryInformation),
 };
 
 /* Whether `name` is the library's, in any case, with or without what stands behind the point. */
