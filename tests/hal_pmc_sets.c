@@ -160,7 +160,8 @@ TEST(hal_pmc_sets, wraps, "values are 64 bits wide and count across the counter'
     HalCollectPmcCounters(set, &value);
     CHECK(value > pmu_mask(ctr));
     uint64_t more = across_loop(set, 3 * LOOPS);
-    LAB_CHECK_COUNT(more - few, 2 * LOOPS * lab_loop_work.each[LAB_INSTRUCTIONS]);
+    if (!hal_pmi_is_nmi()) /* which interrupts the loop that wraps */
+        LAB_CHECK_COUNT(more - few, 2 * LOOPS * lab_loop_work.each[LAB_INSTRUCTIONS]);
     HalFreePmcCounterSet(set);
     test_run_anywhere();
 }

@@ -50,7 +50,9 @@ my @machines = (
      0, at_least(30, 500)],
     ['conformance, amd-v2: no test was lost', "PMU=amd-v2 TESTS='pmu_*'", 0, at_least(300, 7000)],
     ['64 MiB', 'MEMORY=64', 0],
-    ['interrupts of counters as NMIs, 4 CPU', "SMP=4 ARGS=pmi=nmi TESTS='profile*,hal*'", 0],
+    ['interrupts of counters as NMIs, 4 CPU', "SMP=4 ARGS=pmi=nmi TESTS='profile_*,source_*,hal_*'", 0],
+    (map { ["$_, 4 CPU, owners, sources and profiles", "PMU=$_ SMP=4 TESTS='hal_*,source_*,profile_*'", 0] }
+        qw(intel-v1 intel-v5 amd-k7)),
     ['no ACPI: one of 4 CPUs, and says so', "SMP=4 QEMU_ARGS='-machine acpi=off'", 0, qr/^# acpi: .*one CPU only/m],
     ['no PMU, 1 CPU: says so, counts nothing', 'PMU=none', 77, "!^ok \\d+ - (?:$counts)\\w+\$"],
     ['no PMU, 4 CPU: says so, counts nothing', 'PMU=none SMP=4', 77, "!^ok \\d+ - (?:$counts)\\w+\$"],

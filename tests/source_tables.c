@@ -28,10 +28,14 @@ static uint64_t selected(KPROFILE_SOURCE source)
     test_run_on(0);
     if (!hal_source_supported(source) || !CHECK_STATUS(hal_profile_reserve(source, 1), STATUS_SUCCESS))
         return value;
-    hal_profile_start(source, 1);
+    /* No tick in between: it would be stepped through where the virtual PMU decodes the event, and the next be due. */
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    HalStartProfileInterrupt(source);
     for (uint64_t rest = pmu_caps.counters; rest; rest &= rest - 1)
         if (hal_profile_source((unsigned)__builtin_ctzll(rest), 0) == source)
             value = rdmsr(pmu_select_msr((unsigned)__builtin_ctzll(rest)));
+    HalStopProfileInterrupt(source);
+    irql_lower(old);
     hal_profile_stop(source, 1);
     test_run_anywhere();
     CHECK(value & PMU_INTERRUPT);
