@@ -61,6 +61,20 @@ NTSTATUS counter_config_set(const struct process *owner, PHARDWARE_COUNTER array
     return status;
 }
 
+void counter_config_end(const struct process *owner)
+{
+    uint8_t irql = lock_acquire(&config_lock);
+    bool ours = owner_process == owner && counter_config_count, in_use = users > 0;
+    if (ours) {
+        counter_config_count = 0;
+        owner_process = NULL;
+        __atomic_fetch_add(&counter_config_generation, 1, __ATOMIC_RELEASE);
+    }
+    lock_release(&config_lock, irql);
+    if (ours && in_use)
+        smp_call(SMP_ALL, thread_profiling_refresh, NULL);
+}
+
 /* Replaces the list of counters that every thread's profiling samples, on all processors. Index is the RDPMC selector.
  * STATUS_INVALID_PARAMETER: Count > MAX_HW_COUNTERS (the array is not read); our choice: NULL array, Type, Reserved,
  * or an Index that names no counter. STATUS_NOT_IMPLEMENTED: no counters here. STATUS_WMI_ALREADY_ENABLED: a thread
@@ -106,8 +120,10 @@ ULONG counter_config_join(uint32_t *generation)
 void counter_config_leave(void)
 {
     uint8_t irql = lock_acquire(&config_lock);
-    users--;
+    bool last = --users == 0;
     lock_release(&config_lock, irql);
+    if (last)
+        counter_driver_unused();
 }
 
 unsigned counter_config_users(void) { return __atomic_load_n(&users, __ATOMIC_RELAXED); }

@@ -2,7 +2,8 @@
 /* The counter driver for ring 3. On Windows a driver must choose, program and start counters before thread profiling
  * counts anything, and none ships with it. Here a program's KeSetHardwareCounterConfiguration does that: each Index
  * is a KPROFILE_SOURCE. The counters count ring 3 only, on every CPU, for ever; that makes counts exact and tells
- * a program nothing about the kernel. One process at a time; what it configured dies with it.
+ * a program nothing about the kernel. One process at a time; what it configured dies with it, but the counters are kept
+ * from others until no thread counts with them.
  *
  * driver_lock (DISPATCH_LEVEL) guards the state. A change of counters needs PASSIVE_LEVEL; `busy` keeps others out
  * meanwhile.
@@ -19,13 +20,14 @@
 static struct lock driver_lock = LOCK("counter driver", DISPATCH_LEVEL);
 static bool busy;                     /* L: driver_lock */
 static const struct process *process; /* L: driver_lock; who has counters, or NULL */
+static bool orphaned;                 /* L: driver_lock; it is gone, and threads of others still count with them */
 static HANDLE counters;               /* its counters; of the one who set `busy` */
 
 /* False if another process has the driver. */
 static bool enter(const struct process *me)
 {
     uint8_t irql = lock_acquire(&driver_lock);
-    bool mine = !busy && (!process || process == me);
+    bool mine = !busy && !orphaned && (!process || process == me);
     if (mine)
         busy = true;
     lock_release(&driver_lock, irql);
@@ -115,11 +117,29 @@ NTSTATUS counter_driver_query(PHARDWARE_COUNTER CounterArray, ULONG MaximumCount
     return NT_SUCCESS(copied) ? status : copied;
 }
 
+void counter_driver_unused(void)
+{
+    uint8_t irql = lock_acquire(&driver_lock);
+    bool last = orphaned && !counter_config_users();
+    if (last)
+        orphaned = false;
+    busy |= last;
+    lock_release(&driver_lock, irql);
+    if (!last)
+        return;
+    give_back();
+    leave(NULL);
+}
+
 void counter_driver_end(const struct process *ending)
 {
     if (__atomic_load_n(&process, __ATOMIC_RELAXED) != ending || !enter(ending))
         return;
-    counter_config_set(ending, NULL, 0); /* unless a driver has replaced it */
-    give_back();
-    leave(NULL);
+    counter_config_end(ending); /* unless a driver has replaced it */
+    uint8_t irql = lock_acquire(&driver_lock);
+    process = NULL;
+    orphaned = true;
+    busy = false;
+    lock_release(&driver_lock, irql);
+    counter_driver_unused();
 }

@@ -68,6 +68,13 @@ static NTSTATUS check(const struct object *object, ACCESS_MASK access, enum obje
 
 NTSTATUS handle_lookup(HANDLE handle, enum object_type type, ACCESS_MASK wanted, struct object **object)
 {
+    ACCESS_MASK access;
+    return handle_lookup_access(handle, type, wanted, object, &access);
+}
+
+NTSTATUS handle_lookup_access(HANDLE handle, enum object_type type, ACCESS_MASK wanted, struct object **object,
+                              ACCESS_MASK *access)
+{
     struct thread *me = thread_current();
     struct handle_entry found = { NULL, 0 };
 
@@ -82,19 +89,10 @@ NTSTATUS handle_lookup(HANDLE handle, enum object_type type, ACCESS_MASK wanted,
     if (NT_SUCCESS(status)) {
         object_hold(found.object);
         *object = found.object;
+        *access = found.access;
     }
     lock_release(&handle_lock, irql);
     return status;
-}
-
-ACCESS_MASK handle_access(HANDLE handle)
-{
-    uint8_t irql = lock_acquire(&handle_lock);
-    struct handle_entry *entry = entry_of(handle);
-    bool pseudo = handle == NtCurrentThread() || handle == NtCurrentProcess();
-    ACCESS_MASK access = entry ? entry->access : pseudo ? THREAD_ALL_ACCESS : 0; /* 0: closed meanwhile */
-    lock_release(&handle_lock, irql);
-    return access;
 }
 
 NTSTATUS handle_close(HANDLE handle)

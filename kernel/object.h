@@ -33,9 +33,10 @@ NTSTATUS handle_create(struct object *object, ACCESS_MASK access, HANDLE *handle
 /* The object behind a handle of the current process, with a reference for the caller; pseudo-handles too.
  * STATUS_INVALID_HANDLE, STATUS_OBJECT_TYPE_MISMATCH, STATUS_ACCESS_DENIED, in that order. type 0: any. */
 NTSTATUS handle_lookup(HANDLE handle, enum object_type type, ACCESS_MASK wanted, struct object **object);
+/* The same, and what access the handle has. */
+NTSTATUS handle_lookup_access(HANDLE handle, enum object_type type, ACCESS_MASK wanted, struct object **object,
+                              ACCESS_MASK *access);
 /* STATUS_INVALID_HANDLE if there is none. */
 NTSTATUS handle_close(HANDLE handle);
-/* What access a valid handle has. */
-ACCESS_MASK handle_access(HANDLE handle);
 /* Closes all of a process that has no thread any more. */
 void handle_close_all(struct process *process);

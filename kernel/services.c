@@ -22,15 +22,16 @@ NTSTATUS NtDuplicateObject(HANDLE SourceProcessHandle, HANDLE SourceHandle, HAND
 {
     struct object *object;
     HANDLE handle = NULL;
+    ACCESS_MASK access; /* of the handle at the time of the look-up: another thread may put another one in its place */
 
     (void)HandleAttributes;
     if (SourceProcessHandle != NtCurrentProcess() || TargetProcessHandle != NtCurrentProcess())
         return STATUS_NOT_SUPPORTED;
-    NTSTATUS status = handle_lookup(SourceHandle, 0, Options & DUPLICATE_SAME_ACCESS ? 0 : DesiredAccess, &object);
+    bool same = Options & DUPLICATE_SAME_ACCESS;
+    NTSTATUS status = handle_lookup_access(SourceHandle, 0, same ? 0 : DesiredAccess, &object, &access);
     if (!NT_SUCCESS(status))
         return status;
-    status = handle_create(object, Options & DUPLICATE_SAME_ACCESS ? handle_access(SourceHandle) : DesiredAccess,
-                           &handle);
+    status = handle_create(object, same ? access : DesiredAccess, &handle);
     if (NT_SUCCESS(status)) {
         status = copy_out(TargetHandle, &handle, sizeof handle);
         if (!NT_SUCCESS(status))

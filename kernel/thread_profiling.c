@@ -65,6 +65,7 @@ static void drop_stale(struct thread_profiling *p)
     p->generation = __atomic_load_n(&counter_config_generation, __ATOMIC_ACQUIRE);
     p->active = 0;
     p->plain = 0;
+    p->counters = 0;
     p->block->HwCountersCount = 0;
     p->block->UpdateCount++;
 }

@@ -12,7 +12,7 @@ make_path($logs);
 delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS)};
 
 # Globs of the groups whose tests all need a counter: without a PMU every one of them must be skipped.
-my @counting = qw(exact pmu hal_overflow tp_isolate tp_cost vpmu);
+my @counting = qw(exact pmu hal_overflow tp_driver tp_exact tp_isolate tp_cost vpmu);
 my $counts = join '|', map { "$_\\w*\\." } @counting;
 
 # What is wrong with a log whose closing line counts fewer.

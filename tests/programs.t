@@ -32,6 +32,8 @@ sub check
 }
 
 my $none = check('tests/samples/read.c', 'PMU=none', 1, qr/^KeSetHardwareCounterConfiguration: status 0xc0000002$/m);
+# Two counters and three fixed ones: four sources are too many.
+check('tests/samples/read.c', 'PMU=intel-v2', 1, qr/^KeSetHardwareCounterConfiguration: status 0xc000009a$/m);
 for my $policy ('', 'ARGS=counters=isolate ') {
     my $read = check('tests/samples/read.c', "${policy}PMU=amd-v2", 0, qr/^1: 4 counters, 1 switches, /m,
                      qr/^10: .*, [1-9]\d* instructions, [1-9]\d* branches, [1-9]\d* cache misses, [1-9]\d* branch misp/m);

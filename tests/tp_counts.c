@@ -170,7 +170,7 @@ TEST(tp_counts, counts_grow,
     counting_stop();
 }
 
-TEST(tp_block, counted, "blocks across pages, freed, or read-only, while counters count [TP-96]")
+TEST(tp_block, counted, "blocks across pages, freed, read-only, or written by others, while counters count [TP-96]")
 {
     unsigned ctr, same[2];
     SKIP_WITHOUT_PMU();
@@ -178,6 +178,7 @@ TEST(tp_block, counted, "blocks across pages, freed, or read-only, while counter
     same[0] = same[1] = ctr;
     counting_configure(same, 2);
     CHECK_STATUS(user_run(USER(user_block_straddles), 3), STATUS_SUCCESS);
+    CHECK_STATUS(user_run(USER(user_block_written), 3), STATUS_SUCCESS);
     CHECK_STATUS(user_run(USER(user_block_freed), 3), STATUS_SUCCESS);
     counting_stop();
 }

@@ -39,6 +39,12 @@ void user_exact_touch(uint64_t selector);
 /* tests/ring3/tp_block.c; also without counters */
 void user_block_freed(uint64_t mask);
 void user_block_straddles(uint64_t mask);
+void user_block_written(uint64_t mask);
+
+/* tests/ring3/tp_driver.c */
+void user_driver_hold(uint64_t unused);    /* configures; user_handle: the selector; sleeps until terminated */
+void user_driver_set(uint64_t wanted);     /* the status of a configuration */
+void user_driver_second(uint64_t selector); /* finds this configured, cannot change it, counts */
 
 /* tests/ring3/etw_counts.c: eight threads give way so often, each; user_values: element 0 switches that were compared */
 void user_trace_counts(uint64_t yields);

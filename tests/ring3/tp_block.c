@@ -144,6 +144,83 @@ TEST_USER(tp_block, same_block, "a block of another thread, and one on the stack
     CHECK_STATUS(ring3_set(0, 0, FALSE, &block), STATUS_SUCCESS);
 }
 
+/* --- Blocks that others write. What the kernel itself reads does not come from the block. --- */
+
+static uint8_t *scribbled;     /* a block */
+static uint64_t scribbling;    /* atomic; 1: go on */
+
+static DWORD scribble(PVOID unused)
+{
+    uint64_t state = 88172645463325252;
+    (void)unused;
+    while (__atomic_load_n(&scribbling, __ATOMIC_ACQUIRE)) {
+        uint64_t value = ring3_random(&state);
+        memcpy(scribbled + (value >> 8) % (BLOCK_SIZE - 7), &value, 8);
+    }
+    return 0;
+}
+
+/* Profiled with this block, among switches; the kernel's readings grow and are no more than was done. */
+static void read_by_kernel(void *block, ULONG64 mask)
+{
+    PERFORMANCE_DATA both[2], *data = &both[0], *last = &both[1];
+    enable_with(block, mask);
+    for (unsigned i = 0; i < 200; i++) {
+        ring3_work(1000);
+        if (i % 20)
+            ZwYieldExecution();
+        else
+            Sleep(1);
+        ring3_data(data);
+        CHECK_STATUS(ZwReadThreadProfilingData(block, BOTH, data), STATUS_SUCCESS);
+        if (i > 0) {
+            CHECK(data->CycleTime > last->CycleTime);
+            CHECK(data->ContextSwitchCount >= last->ContextSwitchCount && data->ContextSwitchCount < 10000);
+            CHECK_EQ(data->HwCountersCount, last->HwCountersCount);
+        }
+        if (i > 0 && data->HwCountersCount)
+            CHECK(data->HwCounters[0].Value > last->HwCounters[0].Value &&
+                  data->HwCounters[0].Value < last->HwCounters[0].Value + 100000);
+        PERFORMANCE_DATA *swap = last;
+        last = data;
+        data = swap;
+    }
+    CHECK(last->ContextSwitchCount >= 10);
+    CHECK_STATUS(ring3_set(0, 0, FALSE, block), STATUS_SUCCESS);
+}
+
+static uint64_t shared_mask; /* of who shares `scribbled` */
+
+static DWORD share(PVOID unused)
+{
+    (void)unused;
+    read_by_kernel(scribbled, shared_mask);
+    return 0;
+}
+
+/* One thread's block is overwritten all the time; then several threads have one block. */
+void user_block_written(uint64_t mask)
+{
+    HANDLE writer, sharer;
+    REQUIRE((scribbled = ring3_pages(1)) != NULL);
+    __atomic_store_n(&scribbling, 1, __ATOMIC_RELEASE);
+    REQUIRE((writer = CreateThread(NULL, 0, scribble, NULL, 0, NULL)) != NULL);
+    read_by_kernel(scribbled, mask);
+    __atomic_store_n(&scribbling, 0, __ATOMIC_RELEASE);
+    CHECK_EQ(WaitForSingleObject(writer, INFINITE), WAIT_OBJECT_0);
+    shared_mask = mask;
+    REQUIRE((sharer = CreateThread(NULL, 0, share, NULL, 0, NULL)) != NULL);
+    read_by_kernel(scribbled, mask);
+    CHECK_EQ(WaitForSingleObject(sharer, INFINITE), WAIT_OBJECT_0);
+    CHECK(CloseHandle(writer) && CloseHandle(sharer));
+}
+
+TEST_USER(tp_block, written, "a block that other threads write, or have too, misleads no reading by the kernel")
+{
+    user_block_written(0);
+    user_block_written(3);
+}
+
 /* --- Pointers that the Rtl functions follow in ring 3. --- */
 
 static DWORD enable_to(PVOID where) { return EnableThreadProfiling(GetCurrentThread(), 1, 1, where); }

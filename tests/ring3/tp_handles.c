@@ -89,6 +89,57 @@ TEST_USER(tp_handles, access_not_gained, "duplicating a handle gives no access t
     CHECK(CloseHandle(poor) && CloseHandle(same));
 }
 
+static HANDLE swapped;            /* one number for two handles in turn */
+static uint64_t swapping;         /* atomic; 1: go on */
+
+/* Where there was a handle to this thread that may only be waited for, there is one to its creator that may do all. */
+static DWORD swap(PVOID creator)
+{
+    while (__atomic_load_n(&swapping, __ATOMIC_ACQUIRE)) {
+        HANDLE poor = ring3_handle(SYNCHRONIZE), rich = NULL;
+        __atomic_store_n(&swapped, poor, __ATOMIC_RELEASE);
+        ring3_work(500);
+        CloseHandle(poor);
+        CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), creator, NtCurrentProcess(), &rich, 0, 0,
+                                       DUPLICATE_SAME_ACCESS),
+                     STATUS_SUCCESS);
+        ring3_work(500);
+        CloseHandle(rich);
+    }
+    return 0;
+}
+
+static uint64_t thread_of(HANDLE thread)
+{
+    THREAD_BASIC_INFORMATION info;
+    NTSTATUS status = ZwQueryInformationThread(thread, ThreadBasicInformation, &info, sizeof info, NULL);
+    return NT_SUCCESS(status) ? (uint64_t)info.ClientId.UniqueThread : 0;
+}
+
+TEST_USER(tp_handles, duplicated_while_replaced,
+          "a handle that another thread closes and replaces while it is duplicated lends no access to what it was")
+{
+    HANDLE me = ring3_handle(THREAD_ALL_ACCESS), thread, copy;
+    unsigned poor = 0, rich = 0;
+    swapping = 1;
+    thread = CreateThread(NULL, 0, swap, me, 0, NULL);
+    REQUIRE(thread != NULL);
+    for (unsigned i = 0; i < 50000 || ((!poor || !rich) && i < 1000000); i++) {
+        HANDLE source = __atomic_load_n(&swapped, __ATOMIC_ACQUIRE);
+        if (ZwDuplicateObject(NtCurrentProcess(), source, NtCurrentProcess(), &copy, 0, 0, DUPLICATE_SAME_ACCESS))
+            continue;
+        uint64_t found = thread_of(copy); /* 0: access denied */
+        poor += !found;
+        rich += found == thread_of(me);
+        CHECK(!found || found == thread_of(me));
+        CloseHandle(copy);
+    }
+    CHECK(poor && rich);
+    __atomic_store_n(&swapping, 0, __ATOMIC_RELEASE);
+    CHECK_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
+    CHECK(CloseHandle(thread) && CloseHandle(me));
+}
+
 /* Any 64 bits, any 32, near the table, near the pseudo-handles. */
 static HANDLE random_handle(uint64_t *state)
 {
