@@ -155,7 +155,7 @@ debug: all
 PROVE := prove $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit)
 
 test: all iso $(BUILD)/payload.elf
-	$(PROVE) tests/runner.t tests/programs.t tests/speed.t tests/usb.t tests/boot.t tests/matrix.t $(if $(JUNIT),> $(JUNIT))
+	$(PROVE) tests/runner.t tests/programs.t tests/trace.t tests/speed.t tests/usb.t tests/boot.t tests/matrix.t $(if $(JUNIT),> $(JUNIT))
 
 check:
 	prove -v tests/check.t

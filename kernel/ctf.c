@@ -47,6 +47,7 @@ static struct {
     struct end end;
     TRACEHANDLE session;
     TRACE_CONSUMER consumer;
+    struct ctf_counters counters;
     struct thread *thread;
     uint8_t *area;
 } export;
@@ -101,11 +102,11 @@ static void send_buffers(uint8_t *at, const uint8_t *end)
     }
 }
 
-static void send_metadata(const struct ctf_counters *counters)
+static void send_metadata(void)
 {
     char *text = (char *)export.area;
     _Static_assert(CTF_METADATA_MAX <= AREA_PAGES * PAGE_SIZE, "it fits");
-    size_t length = ctf_metadata(text, CTF_METADATA_MAX, export.consumer.Frequency, counters);
+    size_t length = ctf_metadata(text, CTF_METADATA_MAX, export.consumer.Frequency, &export.counters);
     send(CHUNK_METADATA, 0, text, length, NULL, 0);
 }
 
@@ -114,6 +115,7 @@ static void run(void *unused)
 {
     ULONG n;
     (void)unused;
+    send_metadata();
     while (NT_SUCCESS(NtTraceControl(EtwRealtimeReadCode, &export.consumer.Handle, sizeof export.consumer.Handle,
                                      export.area, AREA_PAGES * PAGE_SIZE, &n))) {
         if (n)
@@ -266,8 +268,9 @@ static NTSTATUS set_list(EVENT_TRACE_INFORMATION_CLASS which, const ULONG *list,
                                   (ULONG)(offsetof(__typeof__(info), list) + count * sizeof list[0]));
 }
 
-static NTSTATUS set_counters(const struct ctf_counters *counters, bool samples)
+static NTSTATUS set_counters(bool samples)
 {
+    const struct ctf_counters *counters = &export.counters;
     ULONG by[CTF_COUNTERS_MAX];
     NTSTATUS status = STATUS_SUCCESS;
     if (counters->count)
@@ -298,7 +301,8 @@ static void undo(void)
     phys_free(export.area, AREA_PAGES);
 }
 
-static NTSTATUS start_session(const struct ctf_counters *counters, bool samples)
+/* Nothing is sent before everything else is in place. */
+static NTSTATUS start_session(const PERFINFO_GROUPMASK *masks, bool samples)
 {
     WMI_LOGGER_INFORMATION info;
     ULONG n;
@@ -306,18 +310,12 @@ static NTSTATUS start_session(const struct ctf_counters *counters, bool samples)
     if (!NT_SUCCESS(status))
         return status;
     export.session = info.Wnode.HistoricalContext;
-    status = set_counters(counters, samples);
+    status = set_counters(samples);
     if (NT_SUCCESS(status))
         status = NtTraceControl(EtwRealtimeConnectCode, &export.session, sizeof export.session, &export.consumer,
                                 sizeof export.consumer, &n);
-    return status;
-}
-
-/* The events begin when everything else is in place. */
-static NTSTATUS begin(const struct ctf_counters *counters, const PERFINFO_GROUPMASK *masks)
-{
-    send_metadata(counters);
-    NTSTATUS status = set_masks(masks);
+    if (NT_SUCCESS(status))
+        status = set_masks(masks);
     if (!NT_SUCCESS(status))
         return status;
     export.thread = thread_create("trace export", run, NULL, SMP_ALL);
@@ -346,9 +344,8 @@ const char *ctf_start(const char *events, const char *names)
     export.area = phys_alloc(AREA_PAGES);
     if (!export.area)
         return "no memory";
-    NTSTATUS status = start_session(&counters, samples);
-    if (NT_SUCCESS(status))
-        status = begin(&counters, &masks);
+    export.counters = counters;
+    NTSTATUS status = start_session(&masks, samples);
     if (NT_SUCCESS(status))
         return NULL;
     undo();
