@@ -12,10 +12,10 @@
 #include "kernel/thread.h"
 #include "kernel/x86.h"
 #include "tests/counting.h"
-#include "tests/user.h"
+#include "tests/peek.h"
 
 /* tests/ring3/exact.c */
-extern void user_exact_runs(void), user_exact_rounds(void), user_exact_spin(void);
+extern void user_exact_runs(void), user_exact_rounds(void), user_exact_spin(void), user_exact_jump(uint64_t jump);
 extern uint64_t user_exact_ready[2];
 
 #define COMPANY 2
@@ -180,5 +180,35 @@ TEST(tp_exact, sum, "what threads count, moved about, adds up to the CPUs' total
     }
     if (p.process)
         object_release(&p.process->object);
+    counting_stop();
+}
+
+#define TO_WRAP (UINT64_C(1) << 20)
+
+/* To less than a million before the counter wraps. On one CPU, at IPI_LEVEL. */
+static void jump(void *counter)
+{
+    unsigned ctr = *(const unsigned *)counter;
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    pmu_write(ctr, -TO_WRAP & pmu_mask(ctr));
+    irql_lower(old);
+}
+
+TEST(tp_exact, wide,
+     "2^32 events and more in one stretch are reported in full, and so is what a counter counts across its wrap [TP-83 TP-84]")
+{
+    unsigned ctr;
+    SKIP_WITHOUT_PMU();
+    SKIP_BELOW_CPUS(2); /* the thread goes on while another CPU lets its counter jump */
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    uint64_t most = pmu_mask(ctr) - TO_WRAP, started = UINT64_C(1) << 31; /* what it may have counted before */
+    test_run_on(0);
+    struct runner r = start_on(user_exact_jump, most - started, 1ul << 1);
+    if (r.thread && peek_wait(r.process, &user_exact_ready[0], 1)) {
+        smp_call(1ul << 1, jump, &ctr);
+        sched_wait(&r.thread->object, SCHED_FOREVER, Executive);
+    }
+    end_by_force(r.process, r.thread);
+    test_run_anywhere();
     counting_stop();
 }

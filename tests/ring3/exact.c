@@ -104,6 +104,30 @@ void user_exact_runs(uint64_t what)
 
 uint64_t user_exact_ready[2]; /* atomic; threads that are profiled; that have done their work */
 
+/* Somebody adds `jump` to the counter while it runs: seen in full, in one stretch. The next stretch
+ * wraps, and is exact. */
+void user_exact_jump(uint64_t jump);
+void user_exact_jump(uint64_t jump)
+{
+    static const struct known long_one = { work_1000000, 1000000, 3 };
+    HANDLE profile;
+    uint64_t empty, grown;
+    PERFORMANCE_DATA before, now;
+    if (!begin(&profile, &empty) || !CHECK(read(profile, &before)))
+        return;
+    __atomic_store_n(&user_exact_ready[0], 1, __ATOMIC_RELEASE);
+    do {
+        if (!CHECK(read(profile, &now)))
+            return;
+        grown = now.HwCounters[0].Value - before.HwCounters[0].Value;
+    } while (grown < jump / 2);
+    CHECK_RANGE(grown, jump, jump + UINT32_MAX / 2); /* and what this loop executed */
+    CHECK_EQ(now.ContextSwitchCount, before.ContextSwitchCount);
+    Sleep(1); /* a stretch is less than the counter's width */
+    run_known(profile, &long_one, empty);
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}
+
 /* Profiled, sleeps, works with sleeps between, then sleeps until it is terminated: while it sleeps its counts stand. */
 void user_exact_rounds(uint64_t rounds);
 void user_exact_rounds(uint64_t rounds)

@@ -215,7 +215,7 @@ void user_block_written(uint64_t mask)
     CHECK(CloseHandle(writer) && CloseHandle(sharer));
 }
 
-TEST_USER(tp_block, written, "a block that other threads write, or have too, misleads no reading by the kernel")
+TEST_USER(tp_block, written, "a block that other threads write, or have too, misleads no reading by the kernel [C-3.29]")
 {
     user_block_written(0);
     user_block_written(3);
