@@ -206,20 +206,22 @@ static NTSTATUS query_time_profile(void *buffer, ULONG length, ULONG *returned)
     return etw_put(buffer, &info, sizeof info);
 }
 
-/* One entry; its size, a multiple of 8. */
+/* One entry, if there is room; its size, a multiple of 8. */
 static NTSTATUS put_source(KPROFILE_SOURCE source, bool last, uint8_t *out, ULONG room, ULONG *size)
 {
-    uint64_t space[(sizeof(PROFILE_SOURCE_INFO) + HAL_SOURCE_NAME_MAX * sizeof(WCHAR)) / sizeof(uint64_t) + 1] = { 0 };
-    PROFILE_SOURCE_INFO *info = (PROFILE_SOURCE_INFO *)(void *)space;
+    ULONG preset, text = offsetof(PROFILE_SOURCE_INFO, Description);
+    PROFILE_SOURCE_INFO info = { .Source = (ULONG)source };
     const char *name = hal_source_name(source);
-    ULONG preset, n = 0;
-    for (; name && name[n]; n++)
-        info->Description[n] = (WCHAR)name[n];
-    *size = ((ULONG)offsetof(PROFILE_SOURCE_INFO, Description) + (n + 1) * (ULONG)sizeof(WCHAR) + 7) & ~7u;
-    info->Source = (ULONG)source;
-    info->NextEntryOffset = last ? 0 : *size;
-    hal_source_limits(source, &info->MinInterval, &preset, &info->MaxInterval);
-    return *size <= room ? etw_put(out, info, *size) : STATUS_SUCCESS;
+    size_t units = (name ? strlen(name) : 0) + 1; /* NULL: removed meanwhile */
+    *size = (text + (ULONG)(units * sizeof(WCHAR)) + 7) & ~7u;
+    info.NextEntryOffset = last ? 0 : *size;
+    hal_source_limits(source, &info.MinInterval, &preset, &info.MaxInterval);
+    NTSTATUS status = *size <= room ? etw_put(out, &info, text) : STATUS_SUCCESS;
+    for (size_t i = 0; i < units && *size <= room && NT_SUCCESS(status); i++) {
+        WCHAR unit = i + 1 < units ? (WCHAR)name[i] : 0;
+        status = etw_put(out + text + i * sizeof unit, &unit, sizeof unit);
+    }
+    return status;
 }
 
 /* STATUS_INFO_LENGTH_MISMATCH: *returned is what is needed. */

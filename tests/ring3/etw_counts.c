@@ -44,7 +44,7 @@ static struct moment now(const THREAD_PERFORMANCE_DATA *block)
 static DWORD work(PVOID argument)
 {
     struct worker *w = argument;
-    HANDLE profile;
+    HANDLE profile = NULL;
     if (!CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), THREAD_PROFILING_FLAG_DISPATCH, 1, &profile), 0))
         return 1;
     w->id = GetCurrentThreadId();

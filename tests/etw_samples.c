@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* Samples as events: of time, and of counters (ProfileConfig), and changed intervals. */
+#include "hal/hal.h"
+#include "kernel/cpu.h"
+#include "kernel/phys.h"
+#include "kernel/profile.h"
+#include "kernel/sched.h"
+#include "kernel/thread.h"
+#include "tests/etw.h"
+
+#define PAGES (SESSION_BYTES / PAGE_SIZE)
+#define INSTRUCTIONS ProfileTotalIssues
+#define CYCLES ProfileTotalCycles
+#define PERIOD 20000u
+#define SAMPLES 50u
+
+extern void profile_loop(uint64_t turns);
+extern const uint8_t profile_loop_start[], profile_loop_end[];
+
+static const ULONG none;
+
+static NTSTATUS configure(const ULONG *sources, ULONG count)
+{
+    return session_list(EventTraceProfileConfigInformation, 0, sources, count);
+}
+
+/* Samples by the source in what is left of `all`, of this thread inside the loop; of other sources none. */
+static ULONG count_samples(struct records all, KPROFILE_SOURCE source)
+{
+    ULONG n = 0, outside = 0;
+    for (struct record r; (r = next_record(&all)).header;) {
+        const PERFINFO_PMC_SAMPLE_INFORMATION *sample = r.payload;
+        CHECK_EQ(r.header->HookId, PERFINFO_LOG_TYPE_PMC_INTERRUPT);
+        CHECK_EQ(r.size, 16);
+        CHECK_EQ(sample->ProfileSource, source);
+        CHECK_EQ(sample->Reserved, 0);
+        uint64_t ip = (uint64_t)sample->InstructionPointer;
+        bool inside = ip >= (uint64_t)profile_loop_start && ip < (uint64_t)profile_loop_end;
+        if (inside)
+            CHECK_EQ(sample->ThreadId, thread_current()->id);
+        n += inside;
+        outside += !inside;
+    }
+    CHECK(outside < n);
+    return n;
+}
+
+static bool start(struct session *s, uint8_t **bytes)
+{
+    *bytes = phys_alloc(PAGES);
+    test_run_on(0);
+    return CHECK(*bytes != NULL) && session_start(s, 64, 16);
+}
+
+static void end(struct session *s, uint8_t *bytes)
+{
+    CHECK_EQ(session_stop(s), 0);
+    session_close(s);
+    phys_free(bytes, PAGES);
+    CHECK_STATUS(configure(&none, 0), STATUS_SUCCESS);
+    test_run_anywhere();
+    CHECK_EQ(hal_counters_owned(), 0);
+}
+
+static void sample_by(struct session *s, uint8_t *bytes, KPROFILE_SOURCE source)
+{
+    CHECK_STATUS(session_mask(s, PERF_PMC_PROFILE, 0), STATUS_SUCCESS);
+    CHECK_EQ(hal_counters_owned(), 1);
+    profile_loop(PERIOD * SAMPLES / 10);
+    struct records all = session_drain(s, bytes);
+    CHECK_EQ(hal_counters_owned(), 0);
+    /* Instructions, and cycles of which the model has as many: what is outside of the loop is less than a third. */
+    ULONG n = count_samples(all, source);
+    CHECK_RANGE(n, SAMPLES - 1, 2 * SAMPLES);
+}
+
+TEST(etw_samples, counters, "counters that are configured sample into records; a new configuration replaces the old one, also "
+     "while it runs [ET-39 ET-40 ET-42]")
+{
+    static const ULONG sources[] = { INSTRUCTIONS, CYCLES };
+    ULONG before[2];
+    struct session s;
+    uint8_t *bytes;
+    ULONG n = hal_source_supported(CYCLES) ? 2 : 1;
+    SKIP_WITHOUT_PMU();
+    REQUIRE(start(&s, &bytes));
+    for (ULONG i = 0; i < n; i++) {
+        before[i] = hal_source_interval((KPROFILE_SOURCE)sources[i]);
+        hal_source_set_interval((KPROFILE_SOURCE)sources[i], PERIOD);
+        CHECK_STATUS(configure(&sources[i], 1), STATUS_SUCCESS);
+        sample_by(&s, bytes, (KPROFILE_SOURCE)sources[i]);
+    }
+    /* While it runs: what the first one has recorded by then is read before the second one's. */
+    CHECK_STATUS(configure(sources, 1), STATUS_SUCCESS);
+    CHECK_STATUS(session_mask(&s, PERF_PMC_PROFILE, 0), STATUS_SUCCESS);
+    profile_loop(PERIOD);
+    CHECK_STATUS(configure(sources + n - 1, 1), STATUS_SUCCESS);
+    session_drain(&s, bytes);
+    sample_by(&s, bytes, (KPROFILE_SOURCE)sources[n - 1]);
+    for (ULONG i = 0; i < n; i++)
+        hal_source_set_interval((KPROFILE_SOURCE)sources[i], before[i]);
+    end(&s, bytes);
+}
+
+TEST(etw_samples, refusals, "five sources, sources that there are not, time, and counters that somebody has [ET-41]")
+{
+    static const ULONG five[] = { INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS },
+                       time = ProfileTime, unknown = 0xFE, large = 0x10002;
+    struct session s;
+    uint8_t *bytes;
+    HANDLE all;
+    CHECK_STATUS(configure(five, 5), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(configure(five, 9), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(configure(&time, 1), STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(configure(&unknown, 1), STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(configure(&large, 1), STATUS_NOT_SUPPORTED);
+    SKIP_WITHOUT_PMU();
+    REQUIRE(start(&s, &bytes));
+    CHECK_STATUS(configure(five, 1), STATUS_SUCCESS);
+    REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &all), STATUS_SUCCESS);
+    CHECK_STATUS(session_mask(&s, PERF_PMC_PROFILE, 0), STATUS_DEVICE_BUSY);
+    CHECK(!etw_wants(ETW_PMC) && !etw_wants(ETW_SAMPLES));
+    CHECK_STATUS(session_mask(&s, PERF_PROFILE, 0), STATUS_SUCCESS); /* needs none */
+    CHECK_STATUS(session_mask(&s, PERF_PROFILING, 0), STATUS_DEVICE_BUSY);
+    CHECK(etw_wants(ETW_PROFILE) && !etw_wants(ETW_PMC));
+    CHECK_STATUS(HalFreeHardwareCounters(all), STATUS_SUCCESS);
+    CHECK_STATUS(session_mask(&s, PERF_PROFILING, 0), STATUS_SUCCESS);
+    CHECK(etw_wants(ETW_PROFILE) && etw_wants(ETW_PMC));
+    end(&s, bytes);
+}
+
+TEST(etw_samples, time, "samples of time carry the address and the thread that the timer met, and tell neither of DPC nor "
+     "of interrupt [ET-43]")
+{
+    struct session s;
+    uint8_t *bytes;
+    ULONG inside = 0, elsewhere = 0, others = 0;
+    REQUIRE(start(&s, &bytes));
+    CHECK_STATUS(session_mask(&s, PERF_PROFILE, 0), STATUS_SUCCESS);
+    for (uint64_t until = sched_time_ns() + 30000000; sched_time_ns() < until;)
+        profile_loop(1000);
+    struct records all = session_drain(&s, bytes);
+    for (struct record r; (r = next_record(&all)).header;) {
+        const PERFINFO_SAMPLED_PROFILE_INFORMATION *sample = r.payload;
+        uint64_t ip = (uint64_t)sample->InstructionPointer;
+        CHECK_EQ(r.header->HookId, PERFINFO_LOG_TYPE_SAMPLED_PROFILE);
+        CHECK_EQ(r.size, 16);
+        CHECK_EQ(sample->Count, 1);
+        CHECK_EQ(sample->Flags & (PROFILE_IN_DPC | PROFILE_IN_ISR), 0);
+        CHECK_EQ(sample->Flags >> PROFILE_PRIORITY_SHIFT, sample->ThreadId ? 8 : 0);
+        if (r.buffer->ClientContext.ProcessorIndex)
+            others++;
+        else if (ip >= (uint64_t)profile_loop_start && ip < (uint64_t)profile_loop_end)
+            inside += sample->ThreadId == thread_current()->id;
+        else
+            elsewhere++;
+    }
+    CHECK_RANGE(inside, 15, 40); /* a sample a millisecond, or as often as the timer's turn comes */
+    CHECK(elsewhere < inside);
+    CHECK(cpu_count == 1 || others > 0);
+    end(&s, bytes);
+}
+
+TEST(etw_samples, set_interval, "a changed interval is an event with both values, while samples are recorded [ET-46]")
+{
+    struct session s;
+    uint8_t *bytes;
+    ULONG before = hal_source_interval(ProfileTime), found = 0;
+    REQUIRE(start(&s, &bytes));
+    CHECK_STATUS(NtSetIntervalProfile(20000, ProfileTime), STATUS_SUCCESS); /* nobody records */
+    CHECK_STATUS(session_mask(&s, PERF_PROFILE, 0), STATUS_SUCCESS);
+    CHECK_STATUS(NtSetIntervalProfile(1, ProfileTime), STATUS_SUCCESS);
+    CHECK_STATUS(NtSetIntervalProfile(before, ProfileTime), STATUS_SUCCESS);
+    struct records all = session_drain(&s, bytes);
+    for (struct record r; (r = next_record(&all)).header;) {
+        const PERFINFO_SAMPLED_PROFILE_CONFIG *change = r.payload;
+        if (r.header->HookId != PERFINFO_LOG_TYPE_SAMPLED_PROFILE_SET_INTERVAL)
+            continue;
+        CHECK_EQ(r.size, sizeof *change);
+        CHECK_EQ(change->Source, ProfileTime);
+        CHECK_EQ(change->OldInterval, found ? 1221 : 20000);
+        CHECK_EQ(change->NewInterval, found ? before : 1221);
+        found++;
+    }
+    CHECK_EQ(found, 2);
+    end(&s, bytes);
+}
