@@ -120,7 +120,7 @@ help:
 	@echo 'make check      include rules, gcc and clang without warnings, static analysis, same bytes twice'
 	@echo 'make iso        $(BUILD)/ntpmu.iso: BIOS and UEFI, CD and USB stick'
 	@echo 'make usb        writes it to the stick DEV=/dev/sdX, after asking'
-	@echo 'make debug      QEMU waits for gdb; symbols loaded'
+	@echo 'make debug      QEMU waits for gdb; symbols of the kernel and of ring 3 loaded; GDB_PORT=1234, GDB_ARGS=more'
 	@echo 'make clean'
 
 deps:
@@ -147,10 +147,12 @@ trace: all
 list: all
 	@LIST=1 tests/run
 
-# The machine runs in a session of its own: Ctrl-C is for gdb.
+# The machine runs in a session of its own: Ctrl-C is for gdb. Symbols are those of the kernel and of ring 3.
+GDB_PORT := 1234
 debug: all
-	@GDB=1 setsid tests/run & \
-	gdb -q $(BUILD)/ntpmu.elf -ex 'target remote :1234' -ex 'hbreak kernel_main' -ex continue; kill $$! 2>/dev/null || :
+	@PROGRAM='$(PROGRAM)' GDB=$(GDB_PORT) setsid tests/run & \
+	gdb -q $(OUT)/ntpmu.elf -ex 'target remote :$(GDB_PORT)' -ex 'hbreak kernel_main' -ex continue $(GDB_ARGS); \
+	kill $$! 2>/dev/null || :
 
 PROVE := prove $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit)
 

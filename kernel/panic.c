@@ -75,7 +75,8 @@ void panic(const char *format, ...)
     va_start(args, format);
     print_va(format, args);
     va_end(args);
-    print("\n");
+    print("\n# rsp %lx rflags %lx cr0 %lx cr2 %lx cr3 %lx cr4 %lx cr8 %lx\n", (uint64_t)__builtin_frame_address(0),
+          read_flags(), read_cr0(), read_cr2(), read_cr3(), read_cr4(), read_cr8());
     backtrace((uint64_t)__builtin_frame_address(0));
     machine_exit(EXIT_PANIC);
 }

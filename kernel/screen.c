@@ -4,6 +4,7 @@
  * Everything here is guarded by print's lock. */
 #include "kernel/screen.h"
 #include "kernel/cpu.h"
+#include "kernel/print.h"
 #include "kernel/string.h"
 #include "kernel/vm.h"
 #include "kernel/x86.h"
@@ -92,6 +93,8 @@ void screen_map(void)
     if (device.kind == SCREEN_NONE || device.address < REACHED)
         return;
     mapped = vm_map_device(device.address, (uint64_t)device.pitch * device.height);
+    if (!mapped)
+        print("# screen: it lies higher than can be mapped: none\n");
     flush();
 }
 

@@ -4,7 +4,7 @@ package Screen;
 use strict;
 use warnings FATAL => 'all';
 use Exporter 'import';
-our @EXPORT = qw(screen_text);
+our @EXPORT = qw(screen_text pixels_text);
 
 sub read_font
 {
@@ -36,7 +36,7 @@ sub cell_dots
 }
 
 # Reads a framebuffer: [text, colour of its first letter] of each line.
-sub read_pixels
+sub pixels_text
 {
     my ($pixels, $width, $height) = @_;
     my $letter_of = read_font();
@@ -83,6 +83,6 @@ sub screen_text
     $machine->monitor("screendump $dump");
     $machine->monitor("pmemsave 0xb8000 4000 \"$memory\"");    # without quotes a division
     my ($width, $height, $pixels) = Machine::read_file($dump) =~ /^P6\n(\d+) (\d+)\n255\n(.*)\z/s or return;
-    return $width == 720 ? read_vga(\$pixels, $width, Machine::read_file($memory)) : read_pixels(\$pixels, $width, $height);
+    return $width == 720 ? read_vga(\$pixels, $width, Machine::read_file($memory)) : pixels_text(\$pixels, $width, $height);
 }
 1;

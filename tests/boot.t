@@ -10,11 +10,20 @@ use strict;
 use warnings FATAL => 'all';
 no warnings 'qw';    # QEMU's options have commas
 use lib 'tests';
+use List::Util 'min';
 use File::Path qw(make_path remove_tree);
 use Test::More;
 use Time::HiRes qw(time sleep);
 use Machine;
 use Screen;
+
+use constant {
+    ISO_MAX     => 5_000_000,    # bytes
+    KERNEL_MAX  => 256 << 10,    # bytes
+    LOG_MAX     => 60_000,       # bytes, not verbose
+    FIRST_MAX   => 0.020,        # seconds from the kernel's first instruction to its first byte by serial port
+    VERDICT_MAX => 10,           # seconds from power-on to the verdict, SeaBIOS
+};
 
 my $build = $ENV{BUILD} // 'build';
 my $iso = "$build/ntpmu.iso";
@@ -23,6 +32,7 @@ delete @ENV{qw(MAKEFLAGS MFLAGS)};
 
 my @plain = qw(qemu-system-x86_64 -accel tcg -cpu max -m 256);
 my @qemu = (@plain, qw(-icount shift=3,sleep=off));
+my @by_ns = (@plain, qw(-icount shift=0,sleep=off));    # what the virtual PMU wants
 my @exit = qw(-device isa-debug-exit,iobase=0xf4,iosize=4);
 my @cd = ('-cdrom', $iso);
 my @stick = ('-drive', "if=none,id=stick,format=raw,readonly=on,file=$iso",
@@ -31,6 +41,7 @@ my @uefi = (qw(-M q35 -drive if=pflash,format=raw,readonly=on,file=/usr/share/OV
             qw(-drive if=pflash,format=raw,snapshot=on,file=/usr/share/OVMF/OVMF_VARS_4M.fd));
 my @uefi_cd = (@uefi, '-drive', "if=none,id=cd,media=cdrom,readonly=on,file=$iso", qw(-device ide-cd,drive=cd,bootindex=0));
 my $dir;    # of the running machine
+my $few = 'tests=traps*,sched*,vm*,ring3*';
 my %address = map { /^(ffffffff\w+|0+1\w+) [tT] (\w+)$/ ? ($2 => $1) : () } `nm $build/ntpmu.elf`;
 
 sub kernel { return ('-kernel', "$build/ntpmu.bin", '-append', @_) }
@@ -50,7 +61,7 @@ sub choose
 sub boots
 {
     my ($want, @arguments) = @_;
-    my $machine = Machine->new($dir, 150, @qemu, @exit, @arguments);
+    my $machine = Machine->new($dir, 150, @{ $want->{machine} // \@qemu }, @exit, @arguments);
     $machine->go;
     my @wrong = choose($machine, @{ $want->{keys} // [] });
     return (@wrong, stream_faults($machine->status, $machine->serial, %$want));
@@ -63,6 +74,8 @@ sub stream_faults
     my @wrong = map { $log =~ /$_/m ? () : "does not match $_" } '^# \d+ passed, 0 failed', "^# $word ", @{ $want{has} // [] };
     my $judged = `TIMEOUT=20 SKIPS='all tcg @{[$want{lists} // '']}' tests/judge sh -c 'cat $dir/serial; exit $status'`;
     push @wrong, "tests/judge says $?" if $? >> 8 != ($word eq 'PASS' ? 0 : 77);
+    my ($bytes) = $log =~ /\[(\d+) bytes, crc32 /;
+    push @wrong, "a log of $bytes bytes" if ($bytes // 0) > LOG_MAX && $log !~ /^# ntpmu: boot .*verbose/m;
     push @wrong, grep { /^(?:not ok|# (?:BROKEN|CRASH|FAIL|tests))/ } split /^/, $judged if @wrong;
     return (@wrong, @wrong ? substr $log, -1500 : ());
 }
@@ -137,11 +150,37 @@ sub panics
     return $status == 39 && $log =~ $pattern ? () : ("exit status $status", substr $log, -1500);
 }
 
+# No loader here puts a framebuffer above 4 GB: the kernel is told that there is one, and what it draws is read from memory.
+sub high_framebuffer
+{
+    my ($address, $width, $height) = (5 << 30, 800, 600);
+    my $machine = Machine->new($dir, 60, @qemu, qw(-m 6G), kernel($few));
+    $machine->run_to($address{screen_init}) or return 'no screen_init';
+    my $struct = unpack 'H*', pack 'Q< V3 C4', $address, 4 * $width, $width, $height, 2, 16, 8, 0;
+    my $rdi = unpack 'H*', reverse pack 'H*', substr $machine->gdb('g'), 5 * 16, 16;    # its argument
+    $machine->gdb("M$rdi,18:$struct") eq 'OK' or return 'cannot write to memory';
+    $machine->run_to($address{serial_received}) or return ('no end', $machine->serial);
+    $machine->monitor(sprintf 'pmemsave 0x%x %d "%s"', $address, 4 * $width * $height, "$dir/pixels");
+    my $pixels = Machine::read_file("$dir/pixels") =~ s/(.)(.)(.)./$3$2$1/gsr;
+    my $text = join "\n", map { $_->[0] } pixels_text(\$pixels, $width, $height);
+    return $text =~ /^\d+ passed, 0 failed.*\n# NONE .*restarts/ms ? () : $text;
+}
+
+# gdb as `make debug` starts it, on a port of its own, with a program of ring 3.
+sub debugs
+{
+    my $port = 20000 + $$ % 10000;
+    my $log = `make -s debug BUILD=$build GDB_PORT=$port PROGRAM=tests/samples/inline.c PMU=amd-v2 \\
+        GDB_ARGS="-batch -ex 'hbreak main' -ex continue -ex backtrace" </dev/null 2>&1`;
+    return $log =~ /^Breakpoint 1, kernel_main .* at kernel\/main\.c:\d+$/ms && $log =~ /^#0 +main \(\) at tests\/samples\/inline\.c:\d+$/m
+        ? () : $log;
+}
+
 # The emulator's own log of interrupts knows whether an NMI (vector 2) was taken.
 sub nmis
 {
     my ($want, @arguments) = @_;
-    my $machine = Machine->new($dir, 100, @qemu, @exit, @arguments, '-d', 'int', '-D', "$dir/interrupts");
+    my $machine = Machine->new($dir, 100, @arguments, @exit, '-d', 'int', '-D', "$dir/interrupts");
     $machine->go;
     my ($status, $log) = ($machine->status, $machine->serial);
     my $found = () = Machine::read_file("$dir/interrupts") =~ /^ *\d+: v=02 /mg;
@@ -151,7 +190,6 @@ sub nmis
     return @wrong;
 }
 
-my $few = 'tests=traps*,sched*,vm*,ring3*';
 # A machine that lacks something, started directly: `has` must be said, nothing fails.
 sub degraded
 {
@@ -163,6 +201,8 @@ my @jobs = (
     ['SeaBIOS, CD, 1 CPU: GRUB waits three seconds, then starts', sub { boots({ has => ['^# ntpmu: boot by multiboot 1, command line ""'] }, @cd) }],
     ['SeaBIOS, USB stick, 4 CPUs, verbose', sub {
         boots({ keys => ['s'], has => ['4 running', '^# traps\.nmi: \w', 'command line "verbose"'] }, @stick, qw(-smp 4)) }],
+    ['SeaBIOS, CD, the virtual PMU by the menu: all passes', sub {
+        boots({ keys => ['u', 'i'], verdict => 'PASS', lists => 'intel-v2', machine => \@by_ns }, @cd) }],
     ['SeaBIOS, CD, 2 CPUs, the safe entry: one CPU', sub {
         boots({ keys => ['f'], has => ['1 running', '^# safe: '] }, @cd, qw(-smp 2)) }],
     ['SeaBIOS, CD, one group by the second menu', sub {
@@ -174,11 +214,15 @@ my @jobs = (
     ['SeaBIOS, CD: VGA text shows all', sub { shows('characters', [], @cd) }],
     ['SeaBIOS, CD: graphics by the menu show all', sub { shows('pixels', ['g'], @cd) }],
     ['the last page names what failed; a key restarts the machine', sub { ends_with_key('spc') }],
-    ['a panic names functions', sub {
-        panics('panic', qr/^# PANIC .*on purpose\n# backtrace:\n#   \w+ test_selfcheck_panic\+0x\w+\n#   \w+ run_body\+/m) }],
+    ['a panic shows registers and names functions', sub {
+        panics('panic', qr/^# PANIC .*on purpose\n# rsp .*\n# backtrace:\n#   \w+ test_selfcheck_panic\+0x\w+\n#   \w+ run_body\+/m) }],
+    ['an exception in ring 0 too', sub {
+        panics('exception', qr/^# PANIC .*exception 14, error 2, address ffffffff80000010\n(?:# r.*\n){3}#   \w+ test_selfcheck_exception\+/m) }],
+    ['make debug: gdb knows the kernel and ring 3', \&debugs],
     ['no UART: the screen is enough, SeaBIOS', sub { no_uart(@cd) }],
     ['no UART: the screen is enough, OVMF', sub { no_uart(@uefi, @stick) }],
     ['no VGA: no screen, the serial line is enough', sub { degraded($few, ['^# screen: none'], qw(-vga none)) }],
+    ['a framebuffer above 4 GB', \&high_framebuffer],
     ['no ACPI: one CPU', sub { degraded($few, ['^# acpi: no RSDP', '1 running'], qw(-machine acpi=off -smp 4)) }],
     ['no HPET', sub { degraded($few, [], qw(-machine hpet=off)) }],
     ['32 MB', sub { degraded($few, ['memory: (2\d|3[01]) MB'], qw(-m 32)) }],
@@ -187,14 +231,73 @@ my @jobs = (
         'qemu64', 'qemu64,vendor=WhoKnowsThis', 'Nehalem,vendor=CentaurHauls'),
     ['a corrupt command line', sub { degraded("\x01\xff== tests= vpmu= =x tests=,,* vpmu=nonsense " . 'y' x 400 . " $few",
         ['^# boot: not understood, ignored: .*=x', 'nonsense']) }],
-    ['NMIs are there where they may be', sub { nmis(1, kernel('tests=traps*'), qw(-smp 2)) }],
-    ['safe: not one NMI', sub { nmis(0, kernel('safe pmi=nmi tests=traps*,smp*,sched*'), qw(-smp 2)) }],
+    ['NMIs are there where they may be', sub { nmis(1, @qemu, kernel('tests=traps*'), qw(-smp 2)) }],
+    ['safe, with the virtual PMU: it steps, and has no NMI to give', sub {
+        my @arguments = kernel('safe vpmu=amd-v2 tests=pmu_nmi*,pmu_pmi*');
+        (nmis(0, @by_ns, @arguments), boots({ verdict => 'PASS', lists => 'amd-v2', machine => \@by_ns, has =>
+            ['^# vpmu: .*every counted instruction stepped', '^ok \d+ - pmu_nmi\.gp0 # SKIP safe: no NMI'] }, @arguments)) }],
+    ['safe: not one NMI', sub { nmis(0, @qemu, kernel('safe pmi=nmi tests=traps*,smp*,sched*'), qw(-smp 2)) }],
 );
 
-# --- the image itself
+# --- the image itself, and what was promised of it
+
+sub at_most
+{
+    my ($limit, $found, $unit) = @_;
+    note("$found $unit");
+    return $found && $found <= $limit ? () : "$found $unit, at most $limit";
+}
+
+# All but tests/, linked as the image is, without symbols for gdb; init_thread is missing then.
+sub kernel_size
+{
+    my @objects = map { glob "$build/$_/*.o" } qw(boot kernel hal pmu pmu/events pmu/virt);
+    my @runtime = grep { !m{/program\.o$} } map { glob "$build/$_/*.o" } qw(kernel/user ring3);
+    system "ld -r -z noexecstack -o $top/all.o @runtime && objcopy --keep-global-symbol=user_program $top/all.o $top/ring3-image.o && ld -n -s -T linker.ld --build-id=none -z noexecstack --unresolved-symbols=ignore-all "
+        . "-o $top/kernel.elf @objects $top/ring3-image.o $build/ntpmu.elf.symbols.o";
+    return -s "$top/kernel.elf";
+}
+
+sub menu_groups
+{
+    my $tests = `BUILD=$build LIST=1 tests/run`;
+    my @globs = map { split /,/ } Machine::read_file('boot/grub.cfg') =~ /tests=(\S+)/g;
+    return 'no groups' if !@globs;
+    return map { my $regex = quotemeta s/\*$//r; $tests =~ /^$regex/m ? () : "no test is called $_" } @globs;
+}
+
+# Seconds by the host's clock; the way through gdb's protocol included.
+sub first_byte
+{
+    my $machine = Machine->new("$top/first", 60, @plain, kernel('tests=selfcheck.pass'));
+    $machine->run_to($address{_start}) or die "no start\n";
+    my $start = time;
+    $machine->run_to($address{screen_init}) or die "no screen_init\n";
+    my $seconds = time - $start;
+    $machine->serial ne '' or die "no byte before screen_init\n";
+    return $seconds;
+}
+
+# By the host's clock; or, the host may be busy, the processor time that it takes and the menu's three seconds.
+sub power_on_to_verdict
+{
+    my $children = sub { my @times = times; $times[2] + $times[3] };
+    my ($start, $used_before) = (time, $children->());
+    my $machine = Machine->new("$top/verdict", 100, @plain, @exit, @cd);
+    $machine->go;
+    my $status = $machine->status;
+    my ($seconds, $used) = (time - $start, $children->() - $used_before);
+    $machine->serial =~ /^# (?:NONE|FAIL) /m or die "no verdict, exit status $status\n";
+    note(sprintf '%.1f s, of these %.1f s of processor time', $seconds, $used);
+    return min($seconds, $used + 3);
+}
 
 my @checks = (
-    ['at most 5 MB', sub { my $size = -s $iso // 0; $size && $size <= 5_000_000 ? () : "$size bytes" }],
+    ['at most 5 MB', sub { at_most(ISO_MAX, -s $iso, 'bytes') }],
+    ['the kernel without its tests: at most 256 KiB', sub { at_most(KERNEL_MAX, kernel_size(), 'bytes') }],
+    ['each group of the menu has tests', \&menu_groups],
+    ['first byte within 20 ms of the first instruction', sub { at_most(FIRST_MAX, min(map { first_byte() } 1 .. 3), 's') }],
+    ['power-on to verdict within 10 s', sub { at_most(VERDICT_MAX, power_on_to_verdict(), 's') }],
     ['one BIOS and one UEFI image', sub {
         my $report = `xorriso -indev $iso -report_el_torito plain 2>/dev/null`;
         $report =~ /BIOS.*\n.*UEFI/ ? () : $report }],
@@ -225,7 +328,8 @@ remove_tree($top);
 make_path($top);
 plan tests => @checks + @jobs;
 for (@checks) {
-    my @wrong = $_->[1]->();
+    my @wrong = eval { $_->[1]->() };
+    push @wrong, $@ if $@;
     ok(!@wrong, "image: $_->[0]") or diag(@wrong);
 }
 my (%running, %done);

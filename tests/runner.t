@@ -31,7 +31,7 @@ sub pretend
 case "\$*" in
     *-append*list) printf 'a.one - first [x]\\r\\na.two - second\\r\\na.three - third\\r\\n'; exit 33 ;;
     *-append*) echo "\$*" > $dir/arguments; cat $dir/stream; $end ;;
-    *) test -e $dir/kvm_works ;;
+    *) test -e $dir/kvm_works && case "\$*" in *"\$(cat $dir/kvm_works)"*) ;; *) false ;; esac ;;
 esac
 SCRIPT
 }
@@ -149,10 +149,17 @@ chosen(host(1, 'Y', 0, 1), 'QEMU tcg.*this host has no PMU', qr/vpmu=intel-v2/);
     system "mkdir -p $dir/host/sys/bus/event_source/devices/cpu_$_" for qw(core atom);
     chosen($variables, 'QEMU tcg.*two kinds of cores \(hybrid\)', qr/vpmu=intel-v2/);
 }
+{
+    my $variables = host(1, 'Y', 1, 1);
+    file("$dir/kvm_works", '-arch-capabilities');    # the only way this host's KVM starts
+    chosen($variables, 'QEMU kvm.*KVM here can give a guest a PMU', qr/-cpu host,migratable=no,-arch-capabilities -accel kvm /);
+}
 chosen(host(1, 'Y', 1, 0), 'QEMU tcg.*does not start with KVM', qr/vpmu=intel-v2/);
 chosen(host(1, 'Y', 1, 1) . ' PMU=amd-v2 SMP=4', 'QEMU tcg, 4 CPU.*virtual, amd-v2', qr/-smp 4 .*vpmu=amd-v2/);
 chosen(host(1, 'Y', 1, 1) . ' PMU=none', 'QEMU tcg.*PMU: none', qr/-append ?$/);
-chosen(host(1, 'N', 0, 1) . ' ACCEL=kvm', 'QEMU kvm.*as asked for', qr/-accel kvm/);
+chosen(host(1, 'Y', 1, 1) . ' ACCEL=kvm', 'QEMU kvm.*\(as asked for\)', qr/-accel kvm/);
+chosen(host(1, 'N', 1, 1) . ' ACCEL=kvm', 'QEMU kvm.*as asked for, but .*enable_pmu is not Y', qr/-accel kvm/);
+chosen(host(1, 'Y', 0, 1) . ' PMU=host', 'QEMU kvm.*as asked for, but this host has no PMU', qr/-accel kvm/);
 chosen(host(1, 'Y', 1, 1) . " PMU=intel-v2,step TESTS='a*' ARGS='seed=7'", 'QEMU tcg.*intel-v2,step',
        qr/vpmu=intel-v2,step seed=7 tests=a\*$/);
 judged('77: ACCEL=kvm without KVM', $good, 'exit 33', 77, qr/# machine: none\n# NONE no KVM.*\n\z/,

@@ -2,6 +2,7 @@
 /* Tests of the runner, on both sides: most fail on purpose, so they run only when asked for by name. */
 #include "kernel/assert.h"
 #include "kernel/irql.h"
+#include "kernel/layout.h"
 #include "kernel/x86.h"
 #include "tests/test.h"
 
@@ -10,6 +11,8 @@ TEST(selfcheck, fail, "fails") { CHECK_EQ(1 + 1, 3); }
 TEST(selfcheck, skip, "skips for a reason that no list has") { SKIP("no reason"); }
 TEST(selfcheck, empty, "checks nothing, which is a failure") {}
 TEST(selfcheck, panic, "panics") { panic("selfcheck.panic does this on purpose"); }
+
+TEST(selfcheck, exception, "writes where nothing is, in ring 0") { *(volatile uint64_t *)(KERNEL_VMA + 16) = 1; }
 
 TEST(selfcheck, triple_fault, "resets the machine")
 {

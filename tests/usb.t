@@ -9,6 +9,7 @@ use Test::More;
 
 my $dir = tempdir(CLEANUP => 1);
 my $image = "$dir/image";
+our $as = '';    # the command that runs others as somebody else
 
 sub file
 {
@@ -41,7 +42,7 @@ sub refused
 {
     my ($name, $dev, $says, $answer) = @_;
     my $before = content($dev);
-    my $output = `echo "@{[$answer // 'yes']}" | ROOT=$dir/host boot/mkusb $image '$dev' 2>&1`;
+    my $output = `echo "@{[$answer // 'yes']}" | ROOT=$dir/host $as boot/mkusb $image '$dev' 2>&1`;
     ok($? >> 8 == 1 && $output =~ $says && $output =~ /nothing was written$/ && content($dev) eq $before, "refused: $name")
         or diag("status $?: $output");
 }
@@ -80,12 +81,31 @@ refused('a stick that something holds', "$dir/sdh", qr/used by dm-0/);
 refused('a small stick', "$dir/sds", qr/too small: 5120 bytes, 40000 are needed/);
 refused('a small file', "$dir/small", qr/too small/);
 refused('no yes', "$dir/sdx", qr/Stick 3000.*the answer was not yes/s, 'y');
-SKIP: {
-    skip 'root may write to anything', 1 if $> == 0;
+# Root may read and write anything: then as somebody else.
+{
+    local $as = $> == 0 ? 'setpriv --reuid=65534 --regid=65534 --clear-groups' : '';
+    chmod 0755, $dir;
+    chmod 0200, "$dir/sdx";
+    refused('an unreadable DEV', "$dir/sdx", qr/cannot be read and written by you/);
     chmod 0444, "$dir/sdx";
-    refused('an unreadable DEV', "$dir/sdx", qr/cannot be read and written/);
+    refused('a DEV that may not be written', "$dir/sdx", qr/cannot be read and written by you/);
     chmod 0644, "$dir/sdx";
 }
+
+# A disk that fails: programs that stand before the real ones.
+sub failed
+{
+    my ($name, $program, $script, $says) = @_;
+    file("$dir/broken/$program", "#!/bin/sh\n$script\n");
+    chmod 0755, "$dir/broken/$program";
+    my $output = `echo yes | PATH=$dir/broken:\$PATH ROOT=$dir/host boot/mkusb $image $dir/large 2>&1`;
+    ok($? >> 8 == 1 && $output =~ $says && $output !~ /Done/, "fails: $name") or diag("status $?: $output");
+    unlink "$dir/broken/$program";
+}
+make_path("$dir/broken");
+failed('a disk that cannot be written', 'dd', 'exit 1', qr/writing to \S+ failed/);
+failed('a disk that keeps nothing', 'dd', 'exit 0', qr/does not hold what was written/);
+failed('a disk that cannot be read back', 'cmp', 'echo cmp: Input/output error; exit 2', qr/Input.*does not hold what was written/s);
 written('a stick', "$dir/sdx", qr/Stick 3000.*Done: 40000 bytes written and compared/s);
 written('a file', "$dir/large", qr/a file.*Done/s);
 is(length content("$dir/large"), 50000, 'what lies behind the image stays');
