@@ -35,8 +35,8 @@ NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCo
                                      PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList,
                                      PHANDLE CounterSetHandle);
 
-/* Stops and clears the counters on their processors and gives them back; after that the handler
- * runs nowhere. STATUS_INVALID_PARAMETER: not a handle, or freed before. IRQL PASSIVE_LEVEL. */
+/* Stops and clears the counters on their processors and gives them back; after that the handler runs nowhere, and no
+ * processor is in an interrupt of before. STATUS_INVALID_PARAMETER: not a handle, or freed before. IRQL PASSIVE_LEVEL. */
 NTSTATUS HalFreeHardwareCounters(HANDLE CounterSetHandle);
 
 /* The same for parts of the kernel, which have a name and know pmu/: counters on each CPU of a

@@ -4,7 +4,8 @@
  * processor needs no second counter.
  *
  * Locking: `guard`, held at PASSIVE_LEVEL and across IPIs, guards grants and users. What the
- * interrupt reads (source_of, timer) belongs to its processor, which changes it at PROFILE_LEVEL.
+ * interrupt reads (source_of, timer) belongs to its processor, which changes it at PROFILE_LEVEL; only to no source
+ * any other may change it.
  *
  * Source: ntddk.h; Windows' HalStartProfileInterrupt as ReactOS describes it. */
 #include "hal/apic.h"
@@ -143,7 +144,7 @@ VOID HalStopProfileInterrupt(KPROFILE_SOURCE ProfileSource)
         set_timer(false);
     } else if (g && source_of[cpu_number()][g->ctr]) {
         hal_counters_check(PMU_BIT(g->ctr));
-        pmu_clear(PMU_BIT(g->ctr));
+        pmu_stop(PMU_BIT(g->ctr)); /* cleared when it is given back */
         source_of[cpu_number()][g->ctr] = 0;
     }
     irql_lower(old);
@@ -216,16 +217,22 @@ static NTSTATUS grant(KPROFILE_SOURCE source, uint64_t cpu_mask, uint64_t *grant
     return NT_SUCCESS(status) ? status : STATUS_DEVICE_BUSY;
 }
 
-/* L: guard. Gives back the counters of processors without users. */
-static void return_unused(KPROFILE_SOURCE source)
+/* L: guard. Stops and gives back the counters that have users on none of their processors; which processors those are. */
+static uint64_t return_unused(KPROFILE_SOURCE source)
 {
+    uint64_t returned = 0;
     for (struct grant *g = grants; g < grants + GRANTS_MAX; g++) {
         if (!g->handle || g->source != source || unused_on(source, g->cpus) != g->cpus)
             continue;
+        for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+            if (g->cpus >> cpu & 1)
+                __atomic_store_n(&source_of[cpu][g->ctr], 0, __ATOMIC_RELEASE); /* what still overflows is ignored */
         NTSTATUS status = HalFreeHardwareCounters(g->handle);
         ASSERT(NT_SUCCESS(status));
         g->handle = NULL;
+        returned |= g->cpus;
     }
+    return returned;
 }
 
 /* L: guard */
@@ -269,9 +276,10 @@ void hal_profile_stop(KPROFILE_SOURCE source, uint64_t cpu_mask)
     enter();
     cpu_mask &= active_cpus();
     add_users(source, cpu_mask, -1);
-    struct change stop = { source, unused_on(source, cpu_mask) };
-    smp_call(SMP_ALL, stop_here, &stop);
-    return_unused(source);
+    uint64_t returned = return_unused(source);
+    struct change stop = { source, unused_on(source, cpu_mask) & ~returned };
+    if (stop.cpus || !returned)
+        smp_call(SMP_ALL, stop_here, &stop);
     leave();
 }
 
