@@ -126,7 +126,7 @@ static uint64_t fake_take_overflow(void)
 static void fake_clear(unsigned ctr)
 {
     fake.value[ctr] = 0;
-    if (ctr < PMU_FIXED)
+    if (ctr < GP_MSRS)
         fake.select[ctr] = 0;
 }
 
