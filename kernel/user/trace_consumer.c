@@ -7,6 +7,7 @@
  * then are handed on. */
 #include "evntcons.h"
 #include "kernel/string.h"
+#include "kernel/user/intrin.h"
 #include "kernel/user/trace.h"
 
 #define CONSUMERS 8
@@ -35,13 +36,6 @@ struct consumer {
 };
 
 static struct consumer consumers[CONSUMERS];
-
-static uint64_t read_tsc(void)
-{
-    uint32_t low, high;
-    asm volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory");
-    return (uint64_t)high << 32 | low;
-}
 
 /* --- One event. --- */
 
@@ -239,7 +233,7 @@ static ULONG run(struct consumer *c)
     ULONG64 period = (error ? 1 : info.FlushTimer) * c->from.Frequency, flushed = 0;
     for (;;) {
         NTSTATUS status = gather(c);
-        ULONG64 until = read_tsc();
+        ULONG64 until = __rdtsc();
         bool all = status == STATUS_WMI_INSTANCE_NOT_FOUND;
         if (!NT_SUCCESS(status) && !all)
             return RtlNtStatusToDosError(status);
@@ -250,7 +244,7 @@ static ULONG run(struct consumer *c)
             continue;
         }
         if (!all) {
-            flushed = until = read_tsc();
+            flushed = until = __rdtsc();
             flush(c);
             gather(c);
         }

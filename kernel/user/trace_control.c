@@ -66,6 +66,8 @@ ULONG trace_control(ULONG code, TRACEHANDLE session, const WCHAR *name, WMI_LOGG
     info->Wnode.HistoricalContext = name ? 0 : session; /* the name counts, if there is one */
     if (name) {
         size_t bytes = length_of(name) * sizeof *name;
+        if (bytes >= NAME_CHARS * sizeof *name)
+            return ERROR_INVALID_PARAMETER;
         info->LoggerName = (UNICODE_STRING){ (USHORT)bytes, (USHORT)bytes, (PWSTR)(ULONG_PTR)name };
     }
     return RtlNtStatusToDosError(ZwTraceControl(code, info, sizeof *info, info, sizeof *info, &returned));
@@ -77,6 +79,17 @@ static bool has_room(const EVENT_TRACE_PROPERTIES *p, const WCHAR *name, size_t 
     ULONG offset = p->LoggerNameOffset;
     return offset >= sizeof *p && offset <= p->Wnode.BufferSize &&
            (length_of(name) + 1) * character <= p->Wnode.BufferSize - offset;
+}
+
+/* NT: sessions are read as they run and have no file. */
+static ULONG check_file(const EVENT_TRACE_PROPERTIES *p)
+{
+    ULONG offset = p->LogFileNameOffset;
+    if (!offset)
+        return ERROR_SUCCESS;
+    if (offset < sizeof *p || offset > p->Wnode.BufferSize - sizeof(CHAR))
+        return ERROR_INVALID_PARAMETER;
+    return ((const CHAR *)p)[offset] ? ERROR_NOT_SUPPORTED : ERROR_SUCCESS;
 }
 
 static void put_name(EVENT_TRACE_PROPERTIES *p, const WCHAR *name, size_t character)
@@ -97,9 +110,12 @@ static ULONG start(PTRACEHANDLE handle, const WCHAR *name, PEVENT_TRACE_PROPERTI
     bool by_guid = memcmp(&p->Wnode.Guid, &SystemTraceControlGuid, sizeof(GUID)) == 0;
     if (by_guid && !by_name)
         return ERROR_INVALID_PARAMETER;
+    ULONG error = check_file(p);
+    if (error)
+        return error;
     WMI_LOGGER_INFORMATION info = logger_information(p);
     info.Wnode.Flags |= WNODE_FLAG_TRACED_GUID;
-    ULONG error = trace_control(EtwStartLoggerCode, 0, name, &info);
+    error = trace_control(EtwStartLoggerCode, 0, name, &info);
     if (error)
         return error;
     tell(p, &info);
@@ -110,7 +126,7 @@ static ULONG start(PTRACEHANDLE handle, const WCHAR *name, PEVENT_TRACE_PROPERTI
 
 /* Starts a session that is read as it runs.
  * ERROR_INVALID_PARAMETER: no handle, name or properties; the kernel logger's GUID without its name; no real-time
- * mode; a name that is empty or over 63 characters. ERROR_BAD_LENGTH: Wnode.BufferSize is too small for the structure and
+ * mode; EnableFlags without system mode; a name that is empty or over 63 characters; LogFileNameOffset. ERROR_BAD_LENGTH: Wnode.BufferSize is too small for the structure and
  * the name at LoggerNameOffset. ERROR_ALREADY_EXISTS: it runs. ERROR_NO_SYSTEM_RESOURCES: eight others do.
  * ERROR_NOT_ENOUGH_MEMORY. ERROR_PRIVILEGE_NOT_HELD: EVENT_TRACE_FLAG_PROFILE without SeSystemProfilePrivilege.
  * ERROR_ACCESS_DENIED. ERROR_NOT_SUPPORTED: NT: a log file, or another mode. */

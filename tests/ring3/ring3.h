@@ -53,6 +53,9 @@ void user_trace_counts(uint64_t yields);
 void user_profile_left(uint64_t unused);       /* ends with a started object */
 void user_profile_restricted(uint64_t unused); /* of a restricted process */
 
+/* tests/ring3/etw_win32_control.c */
+void user_trace_restricted(uint64_t unused); /* of a restricted process */
+
 /* tests/ring3/exceptions.c: each ends by what its name says. */
 void user_exception(uint64_t number);
 extern uint64_t user_exception_count;

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Of the Win32 functions of trace sessions, what needs ring 0: a caller who may not use them. */
+#include "kernel/sched.h"
+#include "kernel/thread.h"
+#include "tests/ring3/ring3.h"
+#include "tests/test.h"
+#include "tests/user.h"
+
+TEST(etw_win32, restricted, "a restricted process may neither start, control nor read sessions")
+{
+    struct process *process = process_create();
+    REQUIRE(process);
+    process->restricted = true;
+    struct thread *thread = user_start(process, (void (*)(void))user_trace_restricted, 0);
+    if (CHECK(thread))
+        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    user_finish(process, thread);
+}

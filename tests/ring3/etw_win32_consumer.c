@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+/* OpenTrace, ProcessTrace, CloseTrace: what a consumer gets, and every code that they return. */
+#include "tests/ring3/etw_win32.h"
+
+#define MODE (PROCESS_TRACE_MODE_REAL_TIME | PROCESS_TRACE_MODE_EVENT_RECORD)
+#define WORKERS 4
+#define YIELDS 100
+
+/* What the callbacks see. */
+static struct {
+    ULONG events, swaps, calls, wrong, buffers, buffer_answer;
+    uint64_t seen; /* atomic: some event came */
+    LONGLONG last;
+    ULONG counters; /* values that a context switch must have */
+    ULONG64 previous[64][8];
+    ULONG running[64];
+    TRACEHANDLE close;
+    ULONG close_error;
+} got;
+
+static void look_at_swap(const EVENT_RECORD *event, unsigned cpu)
+{
+    const WMI_CONTEXTSWAP *swap = event->UserData;
+    got.wrong += event->UserDataLength != sizeof *swap;
+    got.wrong += got.swaps && got.running[cpu] && swap->OldThreadId != got.running[cpu];
+    got.running[cpu] = swap->NewThreadId;
+    got.swaps++;
+    got.wrong += event->ExtendedDataCount != (got.counters != 0);
+    if (!got.counters || event->ExtendedDataCount != 1)
+        return;
+    const EVENT_HEADER_EXTENDED_DATA_ITEM *item = event->ExtendedData;
+    const EVENT_EXTENDED_ITEM_PMC_COUNTERS *now = (const void *)(ULONG_PTR)item->DataPtr;
+    got.wrong += item->ExtType != EVENT_HEADER_EXT_TYPE_PMC_COUNTERS || item->DataSize != got.counters * sizeof(ULONG64);
+    got.wrong += !(event->EventHeader.Flags & EVENT_HEADER_FLAG_EXTENDED_INFO);
+    for (ULONG i = 0; i < got.counters; i++) {
+        got.wrong += now->Counter[i] <= got.previous[cpu][i]; /* a switch has some instructions */
+        got.previous[cpu][i] = now->Counter[i];
+    }
+}
+
+static VOID on_event(PEVENT_RECORD event)
+{
+    unsigned cpu = event->BufferContext.ProcessorIndex & 63;
+    bool thread = memcmp(&event->EventHeader.ProviderId, &ThreadGuid, sizeof(GUID)) == 0;
+    bool perf = memcmp(&event->EventHeader.ProviderId, &PerfInfoGuid, sizeof(GUID)) == 0;
+    UCHAR opcode = event->EventHeader.EventDescriptor.Opcode;
+    got.events++;
+    got.wrong += event->EventHeader.TimeStamp.QuadPart < got.last || event->UserContext != &got;
+    got.last = event->EventHeader.TimeStamp.QuadPart;
+    if (thread && opcode == (PERFINFO_LOG_TYPE_CONTEXTSWAP & 0xff))
+        look_at_swap(event, cpu);
+    else if (perf && opcode == (PERFINFO_LOG_TYPE_SYSCALL_ENTER & 0xff))
+        got.calls += event->UserDataLength == sizeof(PERFINFO_SYSCALL_ENTER_DATA) && event->ExtendedDataCount == 0;
+    else
+        got.wrong += !perf || opcode != (PERFINFO_LOG_TYPE_SYSCALL_EXIT & 0xff);
+    __atomic_store_n(&got.seen, 1, __ATOMIC_RELEASE);
+    if (got.close)
+        got.close_error = CloseTrace(got.close);
+    got.close = 0;
+}
+
+static ULONG on_buffer(PEVENT_TRACE_LOGFILEW log)
+{
+    got.wrong += log->Context != &got || !log->Filled || log->BuffersRead != ++got.buffers;
+    return got.buffer_answer;
+}
+
+static void describe_log(EVENT_TRACE_LOGFILEW *log)
+{
+    memset(log, 0, sizeof *log);
+    log->LoggerName = (LPWSTR)NAME;
+    log->ProcessTraceMode = MODE | PROCESS_TRACE_MODE_RAW_TIMESTAMP;
+    log->EventRecordCallback = on_event;
+    log->BufferCallback = on_buffer;
+    log->Context = &got;
+    got.buffer_answer = TRUE;
+}
+
+static TRACEHANDLE open_trace(void)
+{
+    EVENT_TRACE_LOGFILEW log;
+    describe_log(&log);
+    TRACEHANDLE trace = OpenTraceW(&log);
+    CHECK(trace != INVALID_PROCESSTRACE_HANDLE);
+    return trace;
+}
+
+static void begin(TRACEHANDLE session, ULONG first, ULONG third)
+{
+    PERFINFO_GROUPMASK masks = { { 0, first, third } };
+    CHECK_EQ(TraceSetInformation(session, TraceSystemTraceEnableFlagsInfo, &masks, sizeof masks), ERROR_SUCCESS);
+}
+
+static DWORD process(PVOID trace) { return ProcessTrace(trace, 1, NULL, NULL); }
+
+static DWORD yield_often(PVOID unused)
+{
+    (void)unused;
+    for (unsigned i = 0; i < YIELDS; i++)
+        ZwYieldExecution();
+    return 0;
+}
+
+static void work(void)
+{
+    HANDLE workers[WORKERS];
+    for (unsigned i = 0; i < WORKERS; i++)
+        workers[i] = CreateThread(NULL, 0, yield_often, NULL, 0, NULL);
+    CHECK_EQ(WaitForMultipleObjects(WORKERS, workers, TRUE, INFINITE), WAIT_OBJECT_0);
+    for (unsigned i = 0; i < WORKERS; i++)
+        CloseHandle(workers[i]);
+}
+
+static DWORD end_of(HANDLE thread)
+{
+    DWORD error = 99;
+    CHECK_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
+    CHECK(GetExitCodeThread(thread, &error));
+    CloseHandle(thread);
+    return error;
+}
+
+/* Context switches and system calls of four threads, with so many counters, read while they happen. */
+static void read_along(ULONG counters, ULONG *sources)
+{
+    static const CLASSIC_EVENT_ID switches[] = {
+        { { 0x3d6fa8d1, 0xfe05, 0x11d0, { 0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c } }, 36, { 0 } },
+    };
+    TRACEHANDLE session = 0, trace;
+    struct properties q;
+    REQUIRE(start(&session));
+    if (counters) {
+        CHECK_EQ(TraceSetInformation(session, TracePmcCounterListInfo, sources, counters * sizeof *sources), ERROR_SUCCESS);
+        CHECK_EQ(TraceSetInformation(session, TracePmcEventListInfo, (PVOID)(ULONG_PTR)switches, sizeof switches),
+                 ERROR_SUCCESS);
+    }
+    got.counters = counters;
+    trace = open_trace();
+    begin(session, PERF_MASK_BITS(PERF_CONTEXT_SWITCH), PERF_MASK_BITS(PERF_SYSCALL));
+    HANDLE reader = CreateThread(NULL, 0, process, &trace, 0, NULL);
+    work();
+    describe(&q);
+    CHECK_EQ(ControlTraceW(session, NULL, &q.p, EVENT_TRACE_CONTROL_STOP), ERROR_SUCCESS);
+    CHECK_EQ(end_of(reader), ERROR_SUCCESS);
+    CHECK_EQ(q.p.EventsLost, 0);
+    CHECK_EQ(got.wrong, 0);
+    CHECK(got.buffers >= 1);
+    CHECK_RANGE(got.calls, WORKERS * YIELDS, WORKERS * YIELDS * 2); /* the yields, and what this thread and the reader call */
+    CHECK(got.swaps > 2 * WORKERS); /* to each worker and away from it */
+    CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
+    CHECK_EQ(CloseTrace(trace), ERROR_INVALID_HANDLE);
+}
+
+TEST_USER(etw_win32, consumes, "ProcessTrace hands on every event, in the order of time stamps, until the session stops")
+{
+    read_along(0, NULL);
+}
+
+TEST_USER(etw_win32, consumes_counters, "context switches come with counters as extended data, which only grow on a processor")
+{
+    ULONG sources[2] = { ProfileTotalIssues, ProfileTotalIssues }, most = 0;
+    TraceQueryInformation(0, TraceMaxPmcCounterQuery, &most, sizeof most, NULL);
+    if (!most)
+        SKIP("no PMU");
+    read_along(2, sources);
+}
+
+TEST_USER(etw_win32, times, "time stamps are the TSC if asked for, else 100 ns since boot; OpenTraceA opens by a narrow name")
+{
+    EVENT_TRACE_LOGFILEA log;
+    TRACEHANDLE session = 0, trace;
+    LARGE_INTEGER before, after;
+    REQUIRE(start(&session));
+    describe_log((EVENT_TRACE_LOGFILEW *)(void *)&log);
+    log.LoggerName = (char[]){ "win32 test" };
+    log.ProcessTraceMode = MODE;
+    trace = OpenTraceA(&log);
+    REQUIRE(CHECK(trace != INVALID_PROCESSTRACE_HANDLE));
+    CHECK(log.LogfileHeader.PerfFreq.QuadPart > 1000000);
+    CHECK_EQ(log.BufferSize, 16384);
+    QueryPerformanceCounter(&before);
+    begin(session, 0, PERF_MASK_BITS(PERF_SYSCALL));
+    Sleep(1);
+    QueryPerformanceCounter(&after);
+    CHECK_EQ(stop(session), ERROR_SUCCESS);
+    CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_SUCCESS);
+    CHECK(got.last >= before.QuadPart && got.last <= after.QuadPart + 10000); /* until the stop: below a millisecond more */
+    CHECK_EQ(got.wrong, 0);
+    CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
+    got.last = 0;
+    REQUIRE(start(&session));
+    trace = open_trace();
+    uint64_t tsc = __rdtsc();
+    begin(session, 0, PERF_MASK_BITS(PERF_SYSCALL));
+    CHECK_EQ(stop(session), ERROR_SUCCESS);
+    CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_SUCCESS);
+    CHECK((uint64_t)got.last > tsc && (uint64_t)got.last < __rdtsc());
+    CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
+}
+
+TEST_USER(etw_win32, closes, "CloseTrace ends ProcessTrace, from a callback and from elsewhere; twice at a time it is busy")
+{
+    TRACEHANDLE session = 0, trace;
+    REQUIRE(start(&session));
+    trace = open_trace();
+    begin(session, 0, PERF_MASK_BITS(PERF_SYSCALL));
+    got.close = trace;
+    got.close_error = 99;
+    CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_SUCCESS);
+    CHECK_EQ(got.close_error, ERROR_CTX_CLOSE_PENDING);
+    CHECK_EQ(got.events, 1);
+    CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_INVALID_HANDLE);
+    trace = open_trace();
+    got.seen = 0;
+    HANDLE reader = CreateThread(NULL, 0, process, &trace, 0, NULL);
+    ring3_wait(&got.seen, 1);
+    CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_BUSY);
+    CHECK_EQ(CloseTrace(trace), ERROR_CTX_CLOSE_PENDING);
+    CHECK_EQ(end_of(reader), ERROR_SUCCESS);
+    CHECK_EQ(CloseTrace(trace), ERROR_INVALID_HANDLE);
+    CHECK_EQ(stop(session), ERROR_SUCCESS);
+}
+
+TEST_USER(etw_win32, cancels, "a buffer callback that says FALSE ends ProcessTrace; the trace can be processed again")
+{
+    TRACEHANDLE session = 0, trace;
+    REQUIRE(start(&session));
+    trace = open_trace();
+    begin(session, 0, PERF_MASK_BITS(PERF_SYSCALL));
+    got.buffer_answer = FALSE;
+    CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_CANCELLED);
+    CHECK_EQ(got.buffers, 1);
+    CHECK_EQ(stop(session), ERROR_SUCCESS);
+    CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_CANCELLED);
+    CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
+}
+
+static void refused(EVENT_TRACE_LOGFILEW *log, ULONG error)
+{
+    SetLastError(0);
+    CHECK_EQ(OpenTraceW(log), INVALID_PROCESSTRACE_HANDLE);
+    CHECK_EQ(GetLastError(), error);
+}
+
+TEST_USER(etw_win32, open_refuses, "OpenTrace: no structure, name or callback; files and other modes; a second consumer; a ninth")
+{
+    EVENT_TRACE_LOGFILEW log;
+    TRACEHANDLE session = 0, traces[8];
+    static WCHAR name[65];
+    refused(NULL, ERROR_INVALID_PARAMETER);
+    describe_log(&log);
+    log.LoggerName = NULL;
+    refused(&log, ERROR_INVALID_PARAMETER);
+    describe_log(&log);
+    log.EventRecordCallback = NULL;
+    refused(&log, ERROR_INVALID_PARAMETER);
+    for (unsigned i = 0; i < 64; i++)
+        name[i] = 'n';
+    describe_log(&log);
+    log.LoggerName = name;
+    refused(&log, ERROR_INVALID_PARAMETER);
+    describe_log(&log);
+    log.LogFileName = (LPWSTR)NAME;
+    refused(&log, ERROR_NOT_SUPPORTED);
+    describe_log(&log);
+    log.ProcessTraceMode = PROCESS_TRACE_MODE_REAL_TIME;
+    refused(&log, ERROR_NOT_SUPPORTED);
+    log.ProcessTraceMode = PROCESS_TRACE_MODE_EVENT_RECORD;
+    refused(&log, ERROR_NOT_SUPPORTED);
+    REQUIRE(start(&session));
+    traces[0] = open_trace();
+    describe_log(&log);
+    refused(&log, ERROR_BUSY);
+    CHECK_EQ(CloseTrace(traces[0]), ERROR_SUCCESS);
+    CHECK_EQ(stop(session), ERROR_SUCCESS);
+    for (unsigned i = 0; i < 8; i++)
+        traces[i] = open_trace(); /* of a session that does not run yet */
+    refused(&log, ERROR_NO_SYSTEM_RESOURCES);
+    for (unsigned i = 0; i < 8; i++)
+        CHECK_EQ(CloseTrace(traces[i]), ERROR_SUCCESS);
+}
+
+TEST_USER(etw_win32, open_without_memory, "OpenTrace without memory for what it reads: says so and holds nothing")
+{
+    EVENT_TRACE_LOGFILEW log;
+    TRACEHANDLE session = 0, trace;
+    void *pages[64];
+    unsigned n = 0;
+    REQUIRE(start(&session));
+    while (n < 64 && (pages[n] = VirtualAlloc(NULL, RING3_PAGE, MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE)) != NULL)
+        n++;
+    describe_log(&log);
+    refused(&log, ERROR_NOT_ENOUGH_MEMORY);
+    while (n--)
+        ring3_free(pages[n]);
+    trace = open_trace();
+    CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
+    CHECK_EQ(stop(session), ERROR_SUCCESS);
+}
+
+TEST_USER(etw_win32, process_refuses, "ProcessTrace and CloseTrace: numbers, times, handles that are none, a session that does not run")
+{
+    TRACEHANDLE trace = open_trace(), none[] = { 0, 9, trace + 1, INVALID_PROCESSTRACE_HANDLE, 1ull << 32 };
+    TRACEHANDLE two[2] = { trace, trace }, session = 0;
+    FILETIME time = { 0, 0 };
+    CHECK_EQ(ProcessTrace(&trace, 0, NULL, NULL), ERROR_BAD_LENGTH);
+    CHECK_EQ(ProcessTrace(&trace, 65, NULL, NULL), ERROR_BAD_LENGTH);
+    CHECK_EQ(ProcessTrace(NULL, 1, NULL, NULL), ERROR_INVALID_PARAMETER);
+    CHECK_EQ(ProcessTrace(two, 2, NULL, NULL), ERROR_NOT_SUPPORTED);
+    CHECK_EQ(ProcessTrace(&trace, 1, &time, NULL), ERROR_NOT_SUPPORTED);
+    CHECK_EQ(ProcessTrace(&trace, 1, NULL, &time), ERROR_NOT_SUPPORTED);
+    for (unsigned i = 0; i < sizeof none / sizeof none[0]; i++) {
+        CHECK_EQ(ProcessTrace(&none[i], 1, NULL, NULL), ERROR_INVALID_HANDLE);
+        CHECK_EQ(CloseTrace(none[i]), ERROR_INVALID_HANDLE);
+    }
+    CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_WMI_INSTANCE_NOT_FOUND);
+    REQUIRE(start(&session)); /* now it runs: nothing was left behind */
+    CHECK_EQ(stop(session), ERROR_SUCCESS);
+    CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
+}
