@@ -107,7 +107,7 @@ $(BUILD)/ntpmu.iso: $(BUILD)/ntpmu.bin boot/mkiso boot/grub.cfg
 
 # What the targets below need on Debian and Ubuntu.
 PACKAGES := qemu-system-x86 grub-pc-bin grub-efi-amd64-bin grub-common xorriso mtools ovmf seabios nasm gcc g++ binutils make clang clang-tools \
-            cppcheck perl libtap-formatter-junit-perl bochs gdb babeltrace2
+            cppcheck perl libtap-formatter-junit-perl bochs bochs-term gdb babeltrace2
 
 help:
 	@echo 'make            build $(BUILD)/ntpmu.bin'

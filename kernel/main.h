@@ -13,7 +13,7 @@ __attribute__((noreturn)) void kernel_main(const struct boot_info *info);
 void kernel_init_cpu(void);
 /* Supplied by tests/: the first thread. */
 void init_thread(void *unused);
-/* Ends the machine: `code` reaches the host through isa-debug-exit; without one, waits for a key. */
+/* Ends the machine: `code` reaches the host through isa-debug-exit; Bochs just ends; others wait for a key. */
 __attribute__((noreturn)) void machine_exit(unsigned code);
 /* reboot.c: waits for a key, then resets the machine. */
 void reboot_on_key(void);

@@ -29,3 +29,5 @@ uint32_t print_checksum(uint64_t *bytes);
 void serial_init(void);
 void serial_put(char c);
 bool serial_received(void); /* whether a byte came; it is dropped */
+/* Until the last byte is on the line: before the machine goes. */
+void serial_drain(void);

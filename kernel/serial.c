@@ -8,7 +8,8 @@
 enum { DATA = 0, IER = 1, FCR = 2, LCR = 3, MCR = 4, LSR = 5, SCRATCH = 7 };
 #define LSR_RECEIVED 0x01
 #define LSR_EMPTY 0x20
-#define POLL_LIMIT 100000 /* port reads, far more than the 87 us of one byte */
+#define LSR_SENT 0x40
+#define POLL_LIMIT 1000000 /* port reads, far more than the 1.4 ms of 16 bytes, where a read is quick too */
 
 static struct serial console;
 
@@ -69,4 +70,10 @@ bool serial_received(void)
         return false;
     in8(COM1 + DATA);
     return true;
+}
+
+void serial_drain(void)
+{
+    for (unsigned polls = 0; console.present && polls < POLL_LIMIT && !(in8(COM1 + LSR) & LSR_SENT); polls++)
+        pause();
 }

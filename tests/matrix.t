@@ -77,6 +77,14 @@ push @machines, ['KVM that gives guests no PMU', 'ACCEL=kvm TIMEOUT=60', 77, qr/
     ['the same, some groups', "ACCEL=kvm TESTS='copy*,irql*,hal_*,tp_config*,phys*,pmu_*,exact*,vm*'", 77]
     if -e '/dev/kvm' && `cat /sys/module/kvm/parameters/enable_pmu 2>/dev/null` ne "Y\n";
 
+# Another emulator, with another clock, HPET and opinion of SVM. Its processor promises counters that do not count.
+push @machines,
+    (map { ["Bochs, $_", "MACHINE=bochs PMU=$_", 0, qr/instruction clock/] } qw(intel-v5 amd-v2)),
+    ['Bochs, no virtual PMU: says so, counts nothing', "MACHINE=bochs PMU=none TESTS='hal_*,pmu_*,exact*,tp_*'", 77,
+     "!^ok \\d+ - (?:$counts)\\w+\$", qr/^# NONE .* is not what WRMSR wrote$/m],
+    ['Bochs, 99: panic', 'MACHINE=bochs TESTS=selfcheck.panic', 99, qr/# CRASH .* without a verdict; .*\(selfcheck\.panic\)/]
+    if !system 'command -v bochs >/dev/null';
+
 my %running;
 
 sub start

@@ -101,10 +101,19 @@ judged('124: hang, named', $two, 'exec sleep 60', 124, qr/ok 2.*# HANG .*\(a\.tw
        'ACCEL=tcg TIMEOUT=1');
 judged('124: a machine that prints for ever', $two, 'exec yes', 124, qr/# HANG/, 'ACCEL=tcg TIMEOUT=1');
 
+# Bochs.
+my $asked = "00012p[UNMAP ] >>PANIC<< Shutdown port: shutdown requested\n";
+judged('0: no status, but a verdict and an end that was asked for', $good . $asked, 'exit 1', 0, qr/\n# PASS\n\z/);
+judged('1: the same with a failed test', $bad . $asked, 'exit 1', 1, qr/\n# FAIL\n\z/);
+judged('99: an end that was asked for, without a verdict', $two . $asked, 'exit 1', 99, qr/# CRASH .* without a verdict/);
+judged('99: an end of its own', $two . "00012p[CPU0  ] >>PANIC<< no resolution\n", 'exit 1', 99,
+       qr/# CRASH the emulator gave up: no resolution; test 2/);
+
 judged('the stream of a list is its tests', $good, 'exit 33', 0, qr/^# machine.*\na\.one - first \[x\]\n.*third\n\z/s, 'LIST=1');
 
 for (['ACCEL=warp', 'auto kvm tcg'], ['PMU=nonsense', 'intel-v2'], ['SMP=0', '1 to 64'], ['SMP=two', '1 to 64'],
      ['MEMORY=lots', '1 to'], ['TIMEOUT=0', '1 to'], ['MACHINE=abacus', 'qemu'], ['PMU=host ACCEL=tcg', 'none'],
+     ['MACHINE=bochs ACCEL=kvm', 'auto'],
      ["TESTS='a b'", 'one glob']) {
     my ($variables, $legal) = @$_;
     judged("2: $variables", $good, 'exit 33', 2, qr/^tests\/run: [^\n]*: [^\n]*$legal[^\n]*\n\z/, $variables);

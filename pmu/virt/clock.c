@@ -4,23 +4,31 @@
  * the guest starts. */
 #include "pmu/virt/svm.h"
 #include "kernel/print.h"
+#include "kernel/x86.h"
 
 #define TRIES 8
 
 uint64_t clock_cost, clock_soft_int, clock_undefined;
+bool clock_dr6_stays;
 
 /* The clock over a guest stretch of 2 * loops instructions. */
-static uint64_t measure(struct vcpu *v, void (*code)(void), uint64_t loops)
+static uint64_t measure_with(struct vcpu *v, uint64_t flags, void (*code)(void), uint64_t loops)
 {
     virt_prepare_vmcb(v);
     v->vmcb.intercept_misc = CATCH_SHUTDOWN | CATCH_SOFT_INT;
     v->vmcb.intercept_exceptions = CATCH_EXCEPTIONS;
+    v->vmcb.rflags |= flags;
     v->vmcb.rip = (uint64_t)code;
     v->r.rcx = loops;
     uint64_t clock = svm_run(virt_physical(&v->vmcb), &v->r, &v->stack.nmis, v->stack.nmis);
     if (v->r.rcx)
         virt_die(v, "the first guest stretch failed");
     return clock;
+}
+
+static uint64_t measure(struct vcpu *v, void (*code)(void), uint64_t loops)
+{
+    return measure_with(v, 0, code, loops);
 }
 
 static bool calibrate(struct vcpu *v)
@@ -37,8 +45,16 @@ static bool calibrate(struct vcpu *v)
     return clock_cost < 1000 && clock_soft_int <= 1 && clock_undefined <= 1;
 }
 
+/* Bochs leaves DR6 alone when #DB is intercepted. */
+static bool dr6_stays(struct vcpu *v)
+{
+    measure_with(v, RFLAGS_TF, svm_stretch_call, 1); /* its first instruction */
+    return !(v->vmcb.dr6 & DR6_SINGLE_STEP);
+}
+
 static void decide(struct vcpu *v)
 {
+    clock_dr6_stays = dr6_stays(v);
     if (!virt_step && !calibrate(v)) {
         print("# vpmu: %s: no instruction clock here (QEMU needs -icount shift=0): stepping, slow\n",
               virt_model->name);

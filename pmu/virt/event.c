@@ -34,7 +34,10 @@ static void clear_pushed_tf(struct vcpu *v)
 /* Whether the instruction was completed; the guest's flags are its own again. */
 static bool end_step(struct vcpu *v)
 {
-    bool done = v->vmcb.exit_code == EXIT_EXCEPTION + VECTOR_DB && v->vmcb.dr6 & DR6_SINGLE_STEP;
+    bool trapped = v->vmcb.exit_code == EXIT_EXCEPTION + VECTOR_DB;
+    if (trapped && clock_dr6_stays)
+        v->vmcb.dr6 |= DR6_SINGLE_STEP;
+    bool done = trapped && v->vmcb.dr6 & DR6_SINGLE_STEP;
     bool popped = done && (v->step_op[0] == OP_POPF || v->step_op[0] == OP_IRET);
     v->stepping = false;
     if (!popped && !v->guest_tf)
@@ -98,7 +101,8 @@ void event_account(struct vcpu *v, uint64_t clock)
     if (v->aimed && v->r.start - v->aimed_at < v->way_in)
         v->way_in = v->r.start - v->aimed_at;
     v->aimed = false;
-    v->stretch = virt_step || (step && is_string(v->step_op[0])) ? by_step(v) : by_clock(v, clock);
+    bool counted = step && (is_string(v->step_op[0]) || (clock_dr6_stays && !v->step_done)); /* svm.asm, host_debug */
+    v->stretch = virt_step || counted ? by_step(v) : by_clock(v, clock);
     v->event_failed = event_failed(v);
     if (event & EVENT_VALID && (event & EVENT_TYPE) == EVENT_SOFT_INT && !v->event_failed)
         count_one(v, v->soft_user, EFFECTS_SOFT_INT);

@@ -50,6 +50,7 @@ svm_run:
     mov rax, [rsi]
     mov rsi, [rsi + RSI_AT]
     vmrun
+.exited:
     xchg rsi, [rsp]
     mov [rsi + RDX_AT], rdx
     rdtsc
@@ -191,7 +192,9 @@ svm_stubs:
 %assign vector 0
 %rep 256
     align 16
-  %if vector < 32
+  %if vector == 1
+    jmp host_debug
+  %elif vector < 32
     mov edi, vector
     jmp host_fault
   %else
@@ -202,6 +205,14 @@ svm_stubs:
   %assign vector vector + 1
 %endrep
 
+; On Bochs, a step whose instruction was intercepted still has its #DB: it comes here, behind VMRUN, where the
+; registers are the guest's.
+host_debug:
+    cmp qword [rsp], svm_run.exited
+    jne .fault
+    iretq
+.fault:
+    mov edi, 1
 host_fault:
     mov rsi, rsp
     and rsp, -16

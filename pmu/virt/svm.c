@@ -15,6 +15,8 @@
 #define VM_CR_SVMDIS (1u << 4)
 #define DEBUG_EXIT_PORT 0xf4
 #define DEBUG_EXIT_DIED 0x7f
+#define BOCHS_PORT 0xe9
+#define BOCHS_EXIT_PORT 0x8900
 
 static struct vcpu vcpus[MAX_CPUS] __attribute__((aligned(HOST_STACK_SIZE)));
 static uint8_t msr_map[2 * PAGE_SIZE] __attribute__((aligned(PAGE_SIZE)));
@@ -31,15 +33,24 @@ bool virt_step;
 
 uint64_t virt_physical(const void *p) { return (uint64_t)p - KERNEL_VMA; }
 
+__attribute__((noreturn)) static void end_machine(void)
+{
+    out32(DEBUG_EXIT_PORT, DEBUG_EXIT_DIED);
+    serial_drain();
+    if (in8(BOCHS_PORT) == BOCHS_PORT)
+        for (const char *s = "Shutdown"; *s; s++)
+            out8(BOCHS_EXIT_PORT, (uint8_t)*s);
+    for (;;)
+        cli_hlt();
+}
+
 void virt_die(const struct vcpu *v, const char *why)
 {
     print_break_lock();
     print("\n# vpmu: CPU %u: %s: exit %lx info %lx %lx, RIP %lx RSP %lx CR3 %lx, event %lx\n", v->number, why,
           v->vmcb.exit_code, v->vmcb.exit_info1, v->vmcb.exit_info2, v->vmcb.rip, v->vmcb.rsp, v->vmcb.cr3,
           v->vmcb.exit_int_info);
-    out32(DEBUG_EXIT_PORT, DEBUG_EXIT_DIED);
-    for (;;)
-        cli_hlt();
+    end_machine();
 }
 
 void virt_host_fault(unsigned vector, const uint64_t *frame)
@@ -47,9 +58,7 @@ void virt_host_fault(unsigned vector, const uint64_t *frame)
     print_break_lock();
     print("\n# vpmu: exception %u in the host, stack %lx %lx %lx, CR2 %lx\n", vector, frame[0], frame[1], frame[2],
           read_cr2());
-    out32(DEBUG_EXIT_PORT, DEBUG_EXIT_DIED);
-    for (;;)
-        cli_hlt();
+    end_machine();
 }
 
 static void make_idt(void)

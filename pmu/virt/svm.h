@@ -199,6 +199,7 @@ void virt_skip(struct vcpu *v, unsigned length);
 extern uint64_t clock_cost;             /* what svm_run returns for a guest stretch of 0 instructions */
 /* What the clock counts although the exit came before it: INT n and undefined opcodes, each 0 or 1. */
 extern uint64_t clock_soft_int, clock_undefined;
+extern bool clock_dr6_stays;            /* an intercepted #DB does not tell its cause */
 /* Measures them with v's VMCB, which it leaves as before; decides virt_step and prints which. */
 void clock_start(struct vcpu *v);
 
