@@ -114,7 +114,8 @@ help:
 	@echo 'make deps       install what is needed (Debian, Ubuntu; elsewhere: print it)'
 	@echo 'make run        boot and run every test; the exit status says pass or fail. Variables:'
 	@sed -n 's/^#   \([A-Z]*=.*\)/                   \1/p' tests/run
-	@echo 'make trace      run PROGRAM= with a trace of EVENTS= with COUNTERS=, left in $(BUILD)/trace (tests/trace)'
+	@echo 'make trace      run PROGRAM= with a trace of EVENTS= with COUNTERS=, left in $(BUILD)/trace. Variables, beside those:'
+	@sed -n 's/^#   \([A-Z]*=.*\)/                   \1/p' tests/trace
 	@echo 'make list       every test with its meaning'
 	@echo 'make test       the whole matrix of machines through prove; JUNIT=file writes JUnit XML'
 	@echo 'make check      include rules, gcc and clang without warnings, static analysis, same bytes twice'

@@ -122,9 +122,10 @@ sub built
     return "BUILD=$build/$name PROGRAM=$program";
 }
 # The kernel is the same in all of them.
-system "make -s -j2 BUILD=$build/threads all >/dev/null 2>&1 && for n in events format; do cp -r $build/threads $build/\$n; done";
+system "make -s -j2 BUILD=$build/threads all >/dev/null 2>&1 && for n in events format trace; do cp -r $build/threads $build/\$n; done";
 my $threads = built('tests/samples/threads.c');
 my $calls = built('tests/programs/events.c');
+my $sample = built('tests/samples/trace.c');
 my $format = built('tests/programs/format.c');
 
 # Runs with a trace; status, output, and the events as babeltrace2 tells them.
@@ -132,7 +133,7 @@ sub trace
 {
     my ($program, $variables) = @_;
     my ($folder) = $program =~ /BUILD=(\S+)/;
-    my $output = `$program TIMEOUT=60 $variables tests/trace 2>&1 </dev/null`;
+    my $output = `TIMEOUT=60 $program $variables tests/trace 2>&1 </dev/null`;
     my $status = $? >> 8;
     my @events = -d "$folder/trace" ? `babeltrace2 --no-delta --clock-seconds $folder/trace 2>$folder/errors` : ();
     return ($status, $output, \@events, @events ? read_all("$folder/errors") : '');
@@ -192,6 +193,12 @@ $counted += $_->[2] for rows($text);
 # What comes before the first switch and after the last one is not in the sum.
 cmp_ok(abs($seen->{PMC_INTERRUPT} - $counted / 65536), '<=', 2, 'one sample for each 65,536 instructions') or diag($text);
 
+# Two sessions at once: what a program reads of its own with ProcessTrace is what comes out of the machine.
+($text) = check($sample, 'PMU=intel-v5 SMP=4 EVENTS=cswitch COUNTERS=instructions', 'CONTEXTSWAP');
+my %exported = map { $_->[2] => 1 } rows($text);
+my @own = $text =~ /^thread \d: (\d+) instructions/mg;
+is(scalar(grep { $exported{$_} } @own), 4, 'a program counts by its own session what the exported trace has, exactly') or diag($text);
+
 # Events at full rate; the export keeps up.
 ($text, $seen) = check($calls, 'PMU=amd-v2 SMP=4 EVENTS=syscall COUNTERS=instructions,cycles', qw(SYSCALL_ENTER SYSCALL_EXIT));
 cmp_ok($seen->{SYSCALL_ENTER}, '>=', 20_000, 'none of 20,000 system calls is missing');
@@ -215,6 +222,8 @@ refused_trace('PMU=intel-v2 EVENTS=cswitch COUNTERS=instructions,Instructions', 
 refused_trace('PMU=intel-v1 EVENTS=cswitch COUNTERS=instructions,cycles,branches', 'more counters than there are: 2');
 refused_trace('PMU=intel-v2 EVENTS=cswitch,syscall,interrupt,ready COUNTERS=cycles', 'counters go with four');
 refused_trace('PMU=intel-v1 EVENTS=pmc COUNTERS=instructions,cycles', 'cannot count all of these at once');
+my ($hung) = trace($threads, 'TIMEOUT=1 PMU=intel-v2 EVENTS=cswitch COUNTERS=branches'); # branches make the virtual PMU step
+is($hung, 124, 'a program that does not end in time leaves no trace');
 my $one_port = `$threads PMU=none ARGS=trace=cswitch tests/run 2>&1 </dev/null`;
 like($one_port, qr/^# FAIL trace: there is no second serial port$/m, 'refused: a machine with one serial port');
 remove_tree("$build/split");
