@@ -79,11 +79,15 @@ static void read_mb2_map(struct boot_info *info, const struct mb2_map *map)
     }
 }
 
+static const char *no_screen = "the loader tells of none";
+
 static void read_screen(struct screen *to, const struct mb2_screen *from)
 {
     bool text = from->kind == MB2_SCREEN_TEXT;
-    if (from->size < sizeof *from - 6 || (!text && (from->kind != MB2_SCREEN_RGB || from->bits != 32)))
+    if (from->size < sizeof *from - 6 || (!text && (from->kind != MB2_SCREEN_RGB || from->bits != 32))) {
+        no_screen = "only text and pixels of 32 bits are used";
         return;
+    }
     *to = (struct screen){ from->address, from->pitch, from->width, from->height,
                            text ? SCREEN_TEXT : SCREEN_PIXELS, 0, 0, 0 };
     if (!text) {
@@ -226,13 +230,15 @@ void boot_main(uint32_t magic, uint32_t info_address)
         read_mb1(&boot_info, at(info_address));
     else if (magic == MB2_BOOT_MAGIC)
         read_mb2(&boot_info, at(info_address));
-    screen_init(&boot_info.screen);
+    bool has_screen = screen_init(&boot_info.screen);
     print_begin();
     print("# ntpmu: boot by multiboot %s, command line \"%s\"\n",
           magic == MB1_BOOT_MAGIC ? "1" : magic == MB2_BOOT_MAGIC ? "2" : "(unknown magic)", boot_info.line);
     name_strange_words(&boot_info);
     if (boot_info.screen.kind == SCREEN_NONE)
-        print("# screen: none that the loader tells of\n");
+        print("# screen: none: %s\n", no_screen);
+    else if (!has_screen)
+        print("# screen: none: %u x %u is too small\n", boot_info.screen.width, boot_info.screen.height);
     else
         print("# screen: %u x %u %s at %lx\n", boot_info.screen.width, boot_info.screen.height,
               boot_info.screen.kind == SCREEN_TEXT ? "characters" : "pixels", boot_info.screen.address);

@@ -65,7 +65,7 @@ static void clear_rows(unsigned from, unsigned to, uint8_t attribute)
     }
 }
 
-void screen_init(const struct screen *screen)
+bool screen_init(const struct screen *screen)
 {
     device = *screen;
     boot_tables = read_cr3();
@@ -81,11 +81,12 @@ void screen_init(const struct screen *screen)
     rows = rows > ROWS_MAX ? ROWS_MAX : rows;
     if (columns < 40 || rows < 10) {
         device.kind = SCREEN_NONE;
-        return;
+        return false;
     }
     rows--;
     clear_rows(0, rows + 1, GREY); /* `shown` is 0: everything is drawn */
     flush();
+    return true;
 }
 
 void screen_map(void)

@@ -14,8 +14,8 @@ struct screen {
     uint8_t red_at, green_at, blue_at; /* lowest bit of each 8-bit colour in a pixel of 32 bits */
 };
 
-/* What is there; drawn at once if the boot page tables reach it. */
-void screen_init(const struct screen *screen);
+/* What is there; drawn at once if the boot page tables reach it. False if it is nothing, or too small. */
+bool screen_init(const struct screen *screen);
 /* Once vm.c works: maps a framebuffer that lies above what the boot page tables reach. */
 void screen_map(void);
 void screen_put(char c);

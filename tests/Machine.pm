@@ -9,6 +9,7 @@ use POSIX 'WNOHANG';
 use Time::HiRes qw(time sleep);
 
 use constant PAUSE => 0.02;    # seconds from look to look
+$SIG{PIPE} = 'IGNORE';    # of a machine that ended
 
 # The machine, stopped before its first instruction; it is killed `seconds` from now. Its files are in the folder `dir`.
 sub new

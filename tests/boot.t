@@ -23,6 +23,7 @@ use constant {
     LOG_MAX     => 60_000,       # bytes, not verbose
     FIRST_MAX   => 0.020,        # seconds from the kernel's first instruction to its first byte by serial port
     VERDICT_MAX => 10,           # seconds from power-on to the verdict, SeaBIOS
+    LONGEST     => 400,          # seconds that a machine may take on a host that is busy with others
 };
 
 my $build = $ENV{BUILD} // 'build';
@@ -61,7 +62,7 @@ sub choose
 sub boots
 {
     my ($want, @arguments) = @_;
-    my $machine = Machine->new($dir, 150, @{ $want->{machine} // \@qemu }, @exit, @arguments);
+    my $machine = Machine->new($dir, LONGEST, @{ $want->{machine} // \@qemu }, @exit, @arguments);
     $machine->go;
     my @wrong = choose($machine, @{ $want->{keys} // [] });
     return (@wrong, stream_faults($machine->status, $machine->serial, %$want));
@@ -86,7 +87,7 @@ my $rest = qr/\d+ of \d+   \d+%   \d+ s   \d+ failed, \d+ skipped/;
 sub shows
 {
     my ($kind, $keys, @arguments) = @_;
-    my $machine = Machine->new($dir, 150, @qemu, @arguments);
+    my $machine = Machine->new($dir, LONGEST, @qemu, @arguments);
     my (%lines, %text, @wrong);
     my $look = sub {
         my ($name) = @_;
@@ -118,11 +119,13 @@ sub shows
 sub ends_with_key
 {
     my ($key) = @_;
-    my $machine = Machine->new($dir, 60, @qemu, kernel('tests=selfcheck.fail,selfcheck.pass'));
+    my $machine = Machine->new($dir, LONGEST, @qemu, kernel('tests=selfcheck.fail,selfcheck.pass'));
     $machine->run_to($address{serial_received}) or return ('no end', $machine->serial);
     my $text = join "\n", map { $_->[0] } screen_text($machine, 'end');
     my @wrong = $text =~ m{^1 passed, 1 failed.*\n# FAIL 1 of 2 tests\n\n# tests/selfcheck\.c:\d+: .*want 3.*\nnot ok 1 - selfcheck\.fail\n\n+ The end}m
         ? () : ('the last page does not name what failed', $text);
+    my %colour = map { $_->[0] => $_->[1] } screen_text($machine, 'end');
+    push @wrong, 'what failed is not red' if ($colour{'not ok 1 - selfcheck.fail'} // 0) != 0x0c;
     $machine->go;
     sleep 0.5;
     push @wrong, 'it did not wait for a key' if !$machine->runs;
@@ -135,7 +138,7 @@ sub ends_with_key
 sub no_uart
 {
     my (@arguments) = @_;
-    my $machine = Machine->new($dir, 150, @qemu, @arguments, qw(-serial none));
+    my $machine = Machine->new($dir, LONGEST, @qemu, @arguments, qw(-serial none));
     $machine->run_to($address{serial_received}) or return 'no end';
     my $text = join "\n", map { $_->[0] } screen_text($machine, 'end');
     return $text =~ /^\d+ passed, 0 failed.*\n# NONE .*restarts/ms ? () : $text;
@@ -145,26 +148,42 @@ sub no_uart
 sub panics
 {
     my ($test, $pattern) = @_;
-    my $machine = Machine->new($dir, 60, @qemu, @exit, kernel("tests=selfcheck.$test"));
+    my $machine = Machine->new($dir, LONGEST, @qemu, @exit, kernel("tests=selfcheck.$test"));
     $machine->go;
     my ($status, $log) = ($machine->status, $machine->serial);
     return $status == 39 && $log =~ $pattern ? () : ("exit status $status", substr $log, -1500);
 }
 
-# No loader here puts a framebuffer above 4 GB: the kernel is told that there is one, and what it draws is read from memory.
-sub high_framebuffer
+# A machine whose loader tells of a framebuffer that no loader here would: put in where the kernel reads it.
+sub framebuffer
 {
-    my ($address, $width, $height) = (5 << 30, 800, 600);
-    my $machine = Machine->new($dir, 60, @qemu, qw(-m 6G), kernel($few));
-    $machine->run_to($address{screen_init}) or return 'no screen_init';
+    my ($line, $address, $width, $height, @machine) = @_;
+    my $machine = Machine->new($dir, LONGEST, @machine, kernel("$line $few"));
+    $machine->run_to($address{screen_init}) or die "no screen_init\n";
     my $struct = unpack 'H*', pack 'Q< V3 C4', $address, 4 * $width, $width, $height, 2, 16, 8, 0;
     my $rdi = unpack 'H*', reverse pack 'H*', substr $machine->gdb('g'), 5 * 16, 16;    # its argument
-    $machine->gdb("M$rdi,18:$struct") eq 'OK' or return 'cannot write to memory';
-    $machine->run_to($address{serial_received}) or return ('no end', $machine->serial);
+    $machine->gdb("M$rdi,18:$struct") eq 'OK' or die "cannot write to memory\n";
+    $machine->run_to($address{serial_received}) or die 'no end: ', $machine->serial;
+    return $machine;
+}
+
+# What the kernel draws above 4 GB is read from memory.
+sub high_framebuffer
+{
+    my ($line, $verdict, @machine) = @_;
+    my ($address, $width, $height) = (5 << 30, 800, 600);
+    my $machine = framebuffer($line, $address, $width, $height, @machine, qw(-m 6G));
     $machine->monitor(sprintf 'pmemsave 0x%x %d "%s"', $address, 4 * $width * $height, "$dir/pixels");
     my $pixels = Machine::read_file("$dir/pixels") =~ s/(.)(.)(.)./$3$2$1/gsr;
     my $text = join "\n", map { $_->[0] } pixels_text(\$pixels, $width, $height);
-    return $text =~ /^\d+ passed, 0 failed.*\n# NONE .*restarts/ms ? () : $text;
+    return $text =~ /^\d+ passed, 0 failed.*\n# $verdict .*restarts/ms ? () : $text;
+}
+
+sub useless_framebuffer
+{
+    my ($address, $width, $says) = @_;
+    my $machine = framebuffer('', $address, $width, 600, @qemu);
+    return $machine->serial =~ $says ? () : $machine->serial;
 }
 
 # gdb as `make debug` starts it, on a port of its own, with a program of ring 3.
@@ -181,7 +200,7 @@ sub debugs
 sub nmis
 {
     my ($want, @arguments) = @_;
-    my $machine = Machine->new($dir, 100, @arguments, @exit, '-d', 'int', '-D', "$dir/interrupts");
+    my $machine = Machine->new($dir, LONGEST, @arguments, @exit, '-d', 'int', '-D', "$dir/interrupts");
     $machine->go;
     my ($status, $log) = ($machine->status, $machine->serial);
     my $found = () = Machine::read_file("$dir/interrupts") =~ /^ *\d+: v=02 /mg;
@@ -223,7 +242,10 @@ my @jobs = (
     ['no UART: the screen is enough, SeaBIOS', sub { no_uart(@cd) }],
     ['no UART: the screen is enough, OVMF', sub { no_uart(@uefi, @stick) }],
     ['no VGA: no screen, the serial line is enough', sub { degraded($few, ['^# screen: none'], qw(-vga none)) }],
-    ['a framebuffer above 4 GB', \&high_framebuffer],
+    ['a framebuffer above 4 GB', sub { high_framebuffer('', 'NONE', @qemu) }],
+    ['a framebuffer above 4 GB, with the virtual PMU', sub { high_framebuffer('vpmu=amd-v2', 'PASS', @by_ns) }],
+    ['a framebuffer that is too small', sub { useless_framebuffer(0xe0000000, 100, qr/^# screen: none: 100 x 600 is too small$/m) }],
+    ['a framebuffer that is too high', sub { useless_framebuffer(1 << 50, 800, qr/^# screen: .* higher than can be mapped: none$/m) }],
     ['no ACPI: one CPU', sub { degraded($few, ['^# acpi: no RSDP', '1 running'], qw(-machine acpi=off -smp 4)) }],
     ['no HPET', sub { degraded($few, [], qw(-machine hpet=off)) }],
     ['32 MB', sub { degraded($few, ['memory: (2\d|3[01]) MB'], qw(-m 32)) }],
