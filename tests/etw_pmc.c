@@ -207,8 +207,9 @@ TEST(etw_pmc, two_sessions, "two sessions at once have each its own counters [ET
 {
     struct session a, b;
     struct session_info d;
-    uint8_t *bytes, *more = phys_alloc(PAGES);
+    uint8_t *bytes, *more;
     SKIP_WITHOUT_PMU();
+    more = phys_alloc(PAGES);
     REQUIRE(more && begin(&a, &bytes));
     session_describe(&d, "the other one");
     d.info.MaximumBuffers = 16;
