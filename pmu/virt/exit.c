@@ -24,6 +24,15 @@ void virt_skip(struct vcpu *v, unsigned length)
         v->vmcb.rip = (uint32_t)v->vmcb.rip;
     v->vmcb.shadow = 0;
     count_add(v, v->vmcb.cpl == 3, 1);
+    virt_trap(v);
+}
+
+void virt_trap(struct vcpu *v)
+{
+    if (!(v->vmcb.rflags & RFLAGS_TF))
+        return;
+    v->vmcb.dr6 |= DR6_SINGLE_STEP;
+    virt_raise(v, VECTOR_DB, 0);
 }
 
 /* Length of an instruction whose opcode has two bytes, behind any prefixes. */
@@ -157,7 +166,8 @@ void exit_handle(struct vcpu *v)
         break;
     case EXIT_HLT:
         virt_skip(v, length_of(v, 1));
-        baton_halt(v);
+        if (!(v->vmcb.event & EVENT_VALID)) /* a trap of the guest's own ends the halt at once */
+            baton_halt(v);
         break;
     case EXIT_INVLPGA:
         virt_raise(v, VECTOR_UD, 0);

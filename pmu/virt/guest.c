@@ -150,5 +150,6 @@ bool guest_syscall(struct vcpu *v)
     }
     v->vmcb.shadow = 0;
     count_one(v, user, EFFECT(EVENT_BRANCHES) | EFFECT(EVENT_FAR));
+    virt_trap(v); /* by the new flags: SYSCALL may have cleared TF, SYSRET brings back that of its SYSCALL */
     return true;
 }

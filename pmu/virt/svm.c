@@ -168,6 +168,9 @@ static struct vcpu *next_vcpu(void)
     if (n >= MAX_CPUS)
         return NULL;
     vcpus[n].number = n;
+    /* Global control comes out of reset with the general-purpose counters enabled, all else is 0. */
+    if (virt_model->version >= 2)
+        vcpus[n].pmu.global_control = (1ull << virt_model->gp) - 1;
     return &vcpus[n];
 }
 

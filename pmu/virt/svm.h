@@ -194,6 +194,8 @@ void virt_set_cpl(struct vcpu *v, uint16_t cs, uint16_t ss);
 void virt_raise(struct vcpu *v, unsigned vector, uint32_t code);
 /* The intercepted instruction is done: behind it, and it retired at `cpl`. */
 void virt_skip(struct vcpu *v, unsigned length);
+/* ... and with it the guest's own TF has its trap. */
+void virt_trap(struct vcpu *v);
 
 /* clock.c */
 extern uint64_t clock_cost;             /* what svm_run returns for a guest stretch of 0 instructions */

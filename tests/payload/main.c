@@ -354,6 +354,9 @@ void payload_main(uint32_t magic, uint32_t info)
     check("multiboot magic", magic, 0x2badb002);
     check("a memory map", *(uint32_t *)(uint64_t)info >> 6 & 1, 1);
     check("counters", pmu.counters > 0, 1);
+    check("global control after reset", pmu.gate ? rdmsr(pmu.gate) : 0, pmu.gate ? (1ul << pmu.counters) - 1 : 0);
+    if (pmu.gate)
+        fault_wrmsr(pmu.gate, 0);
     check_access();
     check_counts();
     check_interrupted();
