@@ -216,15 +216,13 @@ void hal_counters_check(uint64_t counters)
     }
 }
 
-/* On each CPU; on one of the owner's: from here on its interrupt finds no owner. One that is already pending in the APIC
- * finds no overflow either. */
+/* On each CPU of the owner: from here on its interrupt finds no owner. One that is already pending
+ * in the APIC finds no overflow either. */
 static void release_here(void *argument)
 {
     const struct owner *owner = argument;
     uint64_t counters = owner->counters & pmu_caps.counters;
 
-    if (!(owner->cpus >> cpu_number() & 1))
-        return;
     KIRQL old = irql_raise(PROFILE_LEVEL);
     hal_counters_check(counters);
     pmu_clear(counters);
@@ -252,7 +250,7 @@ NTSTATUS HalFreeHardwareCounters(HANDLE CounterSetHandle)
     struct owner *owner = begin_free(CounterSetHandle);
     if (!owner)
         return STATUS_INVALID_PARAMETER;
-    smp_call(SMP_ALL, release_here, owner);
+    smp_call(owner->cpus, release_here, owner);
     if (owner->rewritten)
         print("# counters: %s: somebody else has changed its counters %lx\n", owner->name, owner->rewritten);
     uint8_t irql = lock_acquire(&counters_lock);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "kernel/nt_profile.h"
+#include "kernel/x86.h"
 
 /* Takes hardware counters, all that are asked for or none. Programs nothing and starts nothing.
  *
@@ -35,8 +36,8 @@ NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCo
                                      PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList,
                                      PHANDLE CounterSetHandle);
 
-/* Stops and clears the counters on their processors and gives them back; after that the handler runs nowhere, and no
- * processor is in an interrupt of before. STATUS_INVALID_PARAMETER: not a handle, or freed before. IRQL PASSIVE_LEVEL. */
+/* Stops and clears the counters on their processors and gives them back; after that the handler
+ * runs nowhere. STATUS_INVALID_PARAMETER: not a handle, or freed before. IRQL PASSIVE_LEVEL. */
 NTSTATUS HalFreeHardwareCounters(HANDLE CounterSetHandle);
 
 /* The same for parts of the kernel, which have a name and know pmu/: counters on each CPU of a
@@ -70,6 +71,28 @@ NTSTATUS HalAllocatePmcCounterSet(ULONG Processor, KPROFILE_SOURCE *Sources, ULO
  * the interrupt of an overflow (there is none without a status register), comes between two. Values begin near 0. On
  * the processor of the set; any IRQL, NMI included; takes no lock. */
 VOID HalCollectPmcCounters(PMC_HANDLE PmcCounterSet, ULONG64 *Values);
+/* The same of one counter without a call, for records that must be quick; what a set is, only for that. */
+struct _HAL_PMC_COUNTERS {
+    bool used;    /* L: sets_lock in pmc.c */
+    HANDLE owner; /* atomic; of the counters; NULL: none */
+    ULONG processor, count;
+    struct hal_pmc_counter {
+        uint64_t value; /* atomic; what was collected last: its low bits are the counter's of then */
+        uint64_t mask;
+        uint32_t selector;
+        unsigned ctr;
+        ULONG source;
+    } counters[MAX_HW_COUNTERS];
+};
+static inline uint64_t hal_pmc_read(struct hal_pmc_counter *c)
+{
+    /* In this order: who interrupts here leaves a value that the counter has not yet passed. Storing an older one over
+     * it is harmless, for it is as good a start to count from. */
+    uint64_t value = __atomic_load_n(&c->value, __ATOMIC_RELAXED);
+    value += (rdpmc(c->selector) - value) & c->mask;
+    __atomic_store_n(&c->value, value, __ATOMIC_RELAXED);
+    return value;
+}
 /* Stops and clears the counters and gives them back. Nobody collects the set any more. IRQL PASSIVE_LEVEL. */
 VOID HalFreePmcCounterSet(PMC_HANDLE PmcCounterSet);
 /* What the counter counts for a set, ProfileTime if for none. IRQL <= DISPATCH_LEVEL. */

@@ -17,19 +17,6 @@
 #include "kernel/x86.h"
 #include "pmu/pmu.h"
 
-struct _HAL_PMC_COUNTERS {
-    bool used;    /* L: sets_lock */
-    HANDLE owner; /* atomic; of the counters; NULL: none */
-    ULONG processor, count;
-    struct pmc_counter {
-        uint64_t value; /* atomic; what was collected last: its low bits are the counter's of then */
-        uint64_t mask;
-        uint32_t selector;
-        unsigned ctr;
-        ULONG source;
-    } counters[MAX_HW_COUNTERS];
-};
-
 struct programming {
     const struct _HAL_PMC_COUNTERS *set;
     uint64_t selects[MAX_HW_COUNTERS], mask;
@@ -41,15 +28,9 @@ static struct _HAL_PMC_COUNTERS sets[HAL_OWNERS_MAX]; /* each has an owner's slo
 VOID HalCollectPmcCounters(PMC_HANDLE PmcCounterSet, ULONG64 *Values)
 {
     ASSERT(cpu_number() == PmcCounterSet->processor);
-    struct pmc_counter *c = PmcCounterSet->counters;
-    for (const struct pmc_counter *end = c + PmcCounterSet->count; c < end; c++) {
-        /* In this order: who interrupts here leaves a value that the counter has not yet passed. Storing an older
-         * one over it is harmless, for it is as good a start to count from. */
-        uint64_t value = __atomic_load_n(&c->value, __ATOMIC_RELAXED);
-        value += (rdpmc(c->selector) - value) & c->mask;
-        __atomic_store_n(&c->value, value, __ATOMIC_RELAXED);
-        *Values++ = value;
-    }
+    struct hal_pmc_counter *c = PmcCounterSet->counters;
+    for (const struct hal_pmc_counter *end = c + PmcCounterSet->count; c < end; c++)
+        *Values++ = hal_pmc_read(c);
 }
 
 /* The overflow handler of every set. */
@@ -84,7 +65,7 @@ static PMC_HANDLE make_set(HANDLE owner, ULONG processor, const ULONG *sources, 
     set->processor = processor;
     set->count = count;
     for (ULONG i = 0; i < count; i++)
-        set->counters[i] = (struct pmc_counter){ .mask = pmu_mask(ctrs[i]), .ctr = ctrs[i], .source = sources[i],
+        set->counters[i] = (struct hal_pmc_counter){ .mask = pmu_mask(ctrs[i]), .ctr = ctrs[i], .source = sources[i],
                                                  .selector = pmu_rdpmc_index(ctrs[i]) };
     __atomic_store_n(&set->owner, owner, __ATOMIC_RELEASE);
     lock_release(&sets_lock, irql);

@@ -4,8 +4,7 @@
  * processor needs no second counter.
  *
  * Locking: `guard`, held at PASSIVE_LEVEL and across IPIs, guards grants and users. What the
- * interrupt reads (source_of, timer) belongs to its processor, which changes it at PROFILE_LEVEL; only to no source
- * any other may change it.
+ * interrupt reads (source_of, timer) belongs to its processor, which changes it at PROFILE_LEVEL.
  *
  * Source: ntddk.h; Windows' HalStartProfileInterrupt as ReactOS describes it. */
 #include "hal/apic.h"
@@ -144,7 +143,7 @@ VOID HalStopProfileInterrupt(KPROFILE_SOURCE ProfileSource)
         set_timer(false);
     } else if (g && source_of[cpu_number()][g->ctr]) {
         hal_counters_check(PMU_BIT(g->ctr));
-        pmu_stop(PMU_BIT(g->ctr)); /* cleared when it is given back */
+        pmu_clear(PMU_BIT(g->ctr));
         source_of[cpu_number()][g->ctr] = 0;
     }
     irql_lower(old);
@@ -217,22 +216,16 @@ static NTSTATUS grant(KPROFILE_SOURCE source, uint64_t cpu_mask, uint64_t *grant
     return NT_SUCCESS(status) ? status : STATUS_DEVICE_BUSY;
 }
 
-/* L: guard. Stops and gives back the counters that have users on none of their processors; which processors those are. */
-static uint64_t return_unused(KPROFILE_SOURCE source)
+/* L: guard. Gives back the counters of processors without users. */
+static void return_unused(KPROFILE_SOURCE source)
 {
-    uint64_t returned = 0;
     for (struct grant *g = grants; g < grants + GRANTS_MAX; g++) {
         if (!g->handle || g->source != source || unused_on(source, g->cpus) != g->cpus)
             continue;
-        for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-            if (g->cpus >> cpu & 1)
-                __atomic_store_n(&source_of[cpu][g->ctr], 0, __ATOMIC_RELEASE); /* what still overflows is ignored */
         NTSTATUS status = HalFreeHardwareCounters(g->handle);
         ASSERT(NT_SUCCESS(status));
         g->handle = NULL;
-        returned |= g->cpus;
     }
-    return returned;
 }
 
 /* L: guard */
@@ -276,10 +269,9 @@ void hal_profile_stop(KPROFILE_SOURCE source, uint64_t cpu_mask)
     enter();
     cpu_mask &= active_cpus();
     add_users(source, cpu_mask, -1);
-    uint64_t returned = return_unused(source);
-    struct change stop = { source, unused_on(source, cpu_mask) & ~returned };
-    if (stop.cpus || !returned)
-        smp_call(SMP_ALL, stop_here, &stop);
+    struct change stop = { source, unused_on(source, cpu_mask) };
+    smp_call(SMP_ALL, stop_here, &stop);
+    return_unused(source);
     leave();
 }
 

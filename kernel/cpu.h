@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include "kernel/layout.h"
 
+struct etw_stream;
 struct thread;
 
 struct tss {
@@ -25,6 +26,7 @@ struct cpu {
     uint32_t reschedule;    /* atomic: switch at the next return to below DISPATCH_LEVEL */
     uint64_t ticks;         /* timer interrupts taken */
     struct tss tss;
+    struct etw_stream *streams[16]; /* of the trace sessions; L: see etw_session.c */
     uint64_t gdt[8];
     void *fault_stacks;     /* pages of the NMI and double fault stacks */
 };

@@ -16,19 +16,29 @@
 uint16_t etw_wanted[ETW_HOOKS];
 struct etw_logger *etw_loggers[ETW_LOGGERS];
 
-const USHORT etw_hook_ids[ETW_HOOKS] = {
-    [ETW_THREAD_CREATE] = WMI_LOG_TYPE_THREAD_CREATE,
-    [ETW_THREAD_DELETE] = WMI_LOG_TYPE_THREAD_DELETE,
-    [ETW_CSWITCH] = PERFINFO_LOG_TYPE_CONTEXTSWAP,
-    [ETW_READY] = PERFINFO_LOG_TYPE_READY_THREAD,
-    [ETW_PROFILE] = PERFINFO_LOG_TYPE_SAMPLED_PROFILE,
-    [ETW_PMC] = PERFINFO_LOG_TYPE_PMC_INTERRUPT,
-    [ETW_SYSCALL_ENTER] = PERFINFO_LOG_TYPE_SYSCALL_ENTER,
-    [ETW_SYSCALL_EXIT] = PERFINFO_LOG_TYPE_SYSCALL_EXIT,
-    [ETW_INTERRUPT] = PERFINFO_LOG_TYPE_INTERRUPT,
-    [ETW_SET_INTERVAL] = PERFINFO_LOG_TYPE_SAMPLED_PROFILE_SET_INTERVAL,
-    [ETW_IPI] = PERFINFO_LOG_TYPE_IPI,
+static const struct {
+    USHORT id, size; /* of the payload, a multiple of 4 */
+} kinds[ETW_HOOKS] = {
+    [ETW_THREAD_CREATE] = { WMI_LOG_TYPE_THREAD_CREATE, sizeof(WMI_EXTENDED_THREAD_INFORMATION) },
+    [ETW_THREAD_DELETE] = { WMI_LOG_TYPE_THREAD_DELETE, sizeof(WMI_EXTENDED_THREAD_INFORMATION) },
+    [ETW_CSWITCH] = { PERFINFO_LOG_TYPE_CONTEXTSWAP, sizeof(WMI_CONTEXTSWAP) },
+    [ETW_READY] = { PERFINFO_LOG_TYPE_READY_THREAD, sizeof(ETW_READY_THREAD_EVENT) },
+    [ETW_PROFILE] = { PERFINFO_LOG_TYPE_SAMPLED_PROFILE, sizeof(PERFINFO_SAMPLED_PROFILE_INFORMATION) },
+    [ETW_PMC] = { PERFINFO_LOG_TYPE_PMC_INTERRUPT, sizeof(PERFINFO_PMC_SAMPLE_INFORMATION) },
+    [ETW_SYSCALL_ENTER] = { PERFINFO_LOG_TYPE_SYSCALL_ENTER, sizeof(PERFINFO_SYSCALL_ENTER_DATA) },
+    [ETW_SYSCALL_EXIT] = { PERFINFO_LOG_TYPE_SYSCALL_EXIT, sizeof(PERFINFO_SYSCALL_EXIT_DATA) },
+    [ETW_INTERRUPT] = { PERFINFO_LOG_TYPE_INTERRUPT, sizeof(PERFINFO_INTERRUPT_INFORMATION) },
+    [ETW_SET_INTERVAL] = { PERFINFO_LOG_TYPE_SAMPLED_PROFILE_SET_INTERVAL, sizeof(PERFINFO_SAMPLED_PROFILE_CONFIG) },
+    [ETW_IPI] = { PERFINFO_LOG_TYPE_IPI, sizeof(PERFINFO_DPC_INFORMATION) },
 };
+
+uint32_t etw_hooks_of_id(ULONG id)
+{
+    uint32_t hooks = 0;
+    for (unsigned h = 0; h < ETW_HOOKS; h++)
+        hooks |= id && kinds[h].id == id ? 1u << h : 0;
+    return hooks;
+}
 
 /* --- Buffers. The first three: their processor, interrupts off; or nobody else knows the stream. --- */
 
@@ -98,8 +108,24 @@ struct etw_stream *etw_stream_create(unsigned cpu, USHORT logger, uint32_t count
             return NULL;
         }
     }
+    etw_stream_form(s, 0, 0, NULL);
     begin(s);
     return s;
+}
+
+void etw_stream_form(struct etw_stream *s, uint32_t hooks, ULONG count, PMC_HANDLE pmc)
+{
+    uint64_t flags = read_flags();
+    cli();
+    s->counters = pmc ? pmc->counters : NULL;
+    for (unsigned h = 0; h < ETW_HOOKS; h++) {
+        ULONG n = hooks >> h & 1 ? count : 0;
+        uint64_t marker = PERFINFO_MARKER | n << TRACE_HEADER_PMC_COUNTERS_SHIFT,
+                 size = sizeof(PERFINFO_TRACE_HEADER) + n * sizeof(ULONG64) + kinds[h].size;
+        s->forms[h] = (struct etw_form){ marker | size << 32 | (uint64_t)kinds[h].id << 48, (uint32_t)(size + 7) & ~7u,
+                                         n };
+    }
+    write_flags(flags);
 }
 
 void etw_stream_free(struct etw_stream *s)
@@ -131,35 +157,24 @@ unsigned etw_buffer_records(const WMI_BUFFER_HEADER *buffer)
 
 /* --- A record. --- */
 
-static void write(const struct etw_logger *logger, enum etw_hook hook, const uint32_t *payload, size_t size)
+bool etw_next_buffer(struct etw_stream *s)
 {
-    unsigned cpu = cpu_number();
-    struct etw_stream *s = logger->streams[cpu];
-    ULONG n = logger->with_counters >> hook & 1 ? logger->counters : 0;
-    size_t whole = sizeof(PERFINFO_TRACE_HEADER) + n * sizeof(ULONG64) + size, room = (whole + 7) & ~(size_t)7;
-    if ((size_t)(s->end - s->at) < room && !next_buffer(s)) {
-        s->lost++;
-        return;
-    }
-    PERFINFO_TRACE_HEADER *header = (PERFINFO_TRACE_HEADER *)(void *)s->at;
-    s->at += room;
-    header->Marker = PERFINFO_MARKER | n << TRACE_HEADER_PMC_COUNTERS_SHIFT;
-    header->Size = (USHORT)whole;
-    header->HookId = etw_hook_ids[hook];
-    header->TimeStamp = rdtsc();
-    ULONG64 *counters = (ULONG64 *)(header + 1);
-    if (n)
-        etw_pmc_collect(logger->pmc, cpu, counters);
-    uint32_t *to = (uint32_t *)(counters + n);
-    for (size_t i = 0; i < size / sizeof *to; i++)
-        to[i] = payload[i];
+    if (next_buffer(s))
+        return true;
+    s->lost++;
+    return false;
 }
 
-void etw_log(enum etw_hook hook, const void *payload, size_t size)
+void etw_log(enum etw_hook hook, const void *payload)
 {
+    const uint32_t *from = payload;
+    struct cpu *cpu = cpu_current();
     uint64_t flags = read_flags();
     cli();
-    for (unsigned who = __atomic_load_n(&etw_wanted[hook], __ATOMIC_ACQUIRE); who; who &= who - 1)
-        write(etw_loggers[__builtin_ctz(who)], hook, payload, size);
+    for (unsigned who = __atomic_load_n(&etw_wanted[hook], __ATOMIC_ACQUIRE); who; who &= who - 1) {
+        uint32_t *to = etw_begin(cpu->streams[__builtin_ctz(who)], hook);
+        for (size_t i = 0; to && i < kinds[hook].size / sizeof *to; i++)
+            to[i] = from[i];
+    }
     write_flags(flags);
 }

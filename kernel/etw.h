@@ -7,7 +7,6 @@
 struct object;
 struct thread;
 
-/* In the order of etw_hook_ids. */
 enum etw_hook {
     ETW_THREAD_CREATE, ETW_THREAD_DELETE, ETW_CSWITCH, ETW_READY, ETW_PROFILE, ETW_PMC, ETW_SYSCALL_ENTER,
     ETW_SYSCALL_EXIT, ETW_INTERRUPT, ETW_SET_INTERVAL, ETW_IPI,

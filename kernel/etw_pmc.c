@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Counters at events: the two lists of a session; and the sources whose interrupts are events.
  *
- * The lists are made under the guard. Hooks read them with interrupts off, and only of hooks in `with_counters`, which is
- * written last. Sources, system-wide, are single words. Statuses in the order of their checks: Geoff Chappell's studies. */
+ * The lists are made under the guard; when both are there, each processor changes the form of its own records. Sources, system-wide, are single words. Statuses in the order of their checks: Geoff Chappell's studies. */
 #include "kernel/etw_pmc.h"
 #include "kernel/cpu.h"
 #include "kernel/phys.h"
+#include "kernel/smp.h"
 
 #define ALL_CPUS (~0ul)
 
@@ -33,18 +33,27 @@ static PETW_PMC_SUPPORT support(struct etw_logger *logger)
     return logger->pmc;
 }
 
-/* Nothing is collected until both lists are there. */
-static void begin(struct etw_logger *logger)
+struct form {
+    const struct etw_logger *logger;
+    uint32_t hooks;
+};
+
+static void form_here(void *argument)
 {
-    uint32_t hooks = 0;
-    if (!logger->pmc->CountersCount)
-        return;
+    const struct form *form = argument;
+    const ETW_PMC_SUPPORT *pmc = form->logger->pmc;
+    etw_stream_form(form->logger->streams[cpu_number()], form->hooks, pmc->CountersCount,
+                    pmc->ProcessorCtrs[cpu_number()]);
+}
+
+/* Nothing is collected until both lists are there. */
+static void begin(const struct etw_logger *logger)
+{
+    struct form form = { logger, 0 };
     for (ULONG i = 0; i < logger->pmc->HookIdCount; i++)
-        for (unsigned h = 0; h < ETW_HOOKS; h++)
-            if (etw_hook_ids[h] == logger->pmc->HookId[i])
-                hooks |= 1u << h;
-    logger->counters = logger->pmc->CountersCount;
-    __atomic_store_n(&logger->with_counters, hooks, __ATOMIC_RELEASE);
+        form.hooks |= etw_hooks_of_id(logger->pmc->HookId[i]);
+    if (logger->pmc->CountersCount && form.hooks)
+        smp_call(SMP_ALL, form_here, &form);
 }
 
 static void free_sets(PETW_PMC_SUPPORT pmc)
@@ -81,14 +90,6 @@ NTSTATUS etw_pmc_set_sources(struct etw_logger *logger, const ULONG *sources, UL
     return STATUS_SUCCESS;
 }
 
-static bool is_hook(ULONG id)
-{
-    for (unsigned h = 0; h < ETW_HOOKS; h++)
-        if (etw_hook_ids[h] == id)
-            return true;
-    return false;
-}
-
 NTSTATUS etw_pmc_set_hooks(struct etw_logger *logger, const ULONG *hooks, ULONG count)
 {
     if (!count || count > ETW_MAX_PMC_EVENTS)
@@ -96,7 +97,7 @@ NTSTATUS etw_pmc_set_hooks(struct etw_logger *logger, const ULONG *hooks, ULONG 
     if (logger->mode & EVENT_TRACE_USE_PAGED_MEMORY)
         return STATUS_INVALID_PARAMETER;
     for (ULONG i = 0; i < count; i++)
-        if (!is_hook(hooks[i]))
+        if (!etw_hooks_of_id(hooks[i]))
             return STATUS_NOT_SUPPORTED; /* NT: nothing is said of hooks that there are not */
     PETW_PMC_SUPPORT pmc = support(logger);
     if (!pmc)

@@ -43,12 +43,6 @@ ABI_SIZE(ETW_PMC_SUPPORT_1809, 0x38);
 ABI_FIELD(ETW_PMC_SUPPORT_1809, HookId, 0x24);
 ABI_FIELD(ETW_PMC_SUPPORT_1809, CountersCount, 0x2C);
 
-/* The values of this processor, in the order of the list. Interrupts off. */
-static inline void etw_pmc_collect(const struct _ETW_PMC_SUPPORT *pmc, unsigned cpu, ULONG64 *values)
-{
-    HalCollectPmcCounters(pmc->ProcessorCtrs[cpu], values);
-}
-
 /* Counters that a record can have on this machine, 0 without a PMU. */
 ULONG etw_pmc_max(void);
 /* The two lists, each once a session (L: guard): STATUS_INVALID_PARAMETER: none, too many (counters: more than

@@ -168,6 +168,7 @@ static bool make_streams(struct etw_logger *logger, const WMI_LOGGER_INFORMATION
         logger->streams[cpu] = etw_stream_create(cpu, logger->id, count, size);
         if (!logger->streams[cpu])
             return false;
+        cpus[cpu]->streams[logger->slot] = logger->streams[cpu];
     }
     return true;
 }

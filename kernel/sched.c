@@ -348,6 +348,8 @@ uint64_t sched_create_idle(struct cpu *cpu)
     struct thread *idle = thread_allocate("idle");
     if (!idle)
         panic("no memory for an idle thread");
+    idle->id = 0;
+    idle->priority = 0;
     idle->state = THREAD_RUNNING;
     idle->cpu = cpu->number;
     idle->affinity = 1ul << cpu->number;

@@ -75,6 +75,7 @@ struct thread *thread_allocate(const char *name)
     thread->object = (struct object){ .type = OBJECT_THREAD, .refs = 2 }; /* the caller, and its own life */
     thread->name = name;
     thread->id = 4 * (__atomic_fetch_add(&next_id, 1, __ATOMIC_RELAXED) + 1);
+    thread->priority = THREAD_PRIORITY;
     thread->exit_status = STATUS_PENDING;
     prepare_stack(thread);
     return thread;

@@ -8,7 +8,9 @@
 struct process;
 struct thread_profiling;
 
-enum thread_state { THREAD_READY = 1, THREAD_RUNNING, THREAD_WAITING, THREAD_DEAD };
+enum thread_state { THREAD_READY = 1, THREAD_RUNNING = 2, THREAD_DEAD = 4, THREAD_WAITING = 5 }; /* a KTHREAD_STATE */
+
+#define THREAD_PRIORITY 8
 
 struct thread {
     struct object object; /* signaled when the thread is dead */
@@ -16,7 +18,8 @@ struct thread {
     uint8_t *stack;       /* KERNEL_STACK_SIZE; a magic number at its low end */
     struct process *process; /* NULL: kernel thread */
     const char *name;
-    unsigned id;
+    unsigned id;          /* 0: an idle thread */
+    CHAR priority;        /* NT: 0 of idle threads, THREAD_PRIORITY of all others; the scheduler does not look at it */
     void *fpu;            /* FPU_AREA_SIZE, ring-3 threads only */
     struct thread_profiling *profiling; /* NULL: not profiled; set by the thread itself */
 

@@ -152,7 +152,7 @@ sub check_symbols
 # --- the image
 
 # Kernel paths whose instructions are counted; a name that no longer exists is an error.
-my @measured = qw(switch_stacks sched_switch thread_profiling_switch);
+my @measured = qw(switch_stacks sched_switch thread_profiling_switch etw_context_swap etw_log);
 
 sub rep_faults
 {

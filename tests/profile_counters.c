@@ -14,7 +14,7 @@
 #define LOOP_INSTRUCTIONS 10u /* profile_loop.asm */
 #define LOOP_BYTES 64u
 #define ROUNDS 1000u
-#define ROUND_INTERVAL 65536u /* a sample costs the virtual PMU a millisecond: it steps to the overflow */
+#define ROUND_INTERVAL 32768u /* a sample costs the virtual PMU a millisecond: it steps to the overflow */
 
 extern void profile_loop(uint64_t turns);
 extern const uint8_t profile_loop_start[], profile_loop_end[];

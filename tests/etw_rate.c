@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* Many events: none lost, torn or out of order if the reader keeps up, and if it does not, how many are lost is exact. And what
+ * a record costs. The events are thread creations of threads that never were, one number after the other. */
+#include "hal/hal.h"
+#include "kernel/cpu.h"
+#include "kernel/irql.h"
+#include "kernel/phys.h"
+#include "kernel/sched.h"
+#include "kernel/thread.h"
+#include "kernel/x86.h"
+#include "tests/etw.h"
+#include "tests/vpmu.h"
+
+#define EVENTS 20000u /* of each processor */
+#define AHEAD 1000u   /* events that a writer may be ahead of the reader */
+#define PAGES (SESSION_BYTES / PAGE_SIZE)
+#define RECORD_MAX 120u
+#define UNWANTED_MAX 3u
+
+static struct writer {
+    struct thread *thread;
+    unsigned ahead;   /* 0: as fast as it can */
+    uint64_t written; /* atomic */
+    uint64_t read, missing, next; /* the reader's */
+} writers[MAX_CPUS];
+static uint32_t go; /* atomic: 1 write, 2 end */
+
+static void record(unsigned number)
+{
+    struct thread never = { .id = number };
+    etw_thread(ETW_THREAD_CREATE, &never);
+}
+
+static void write_all(void *argument)
+{
+    struct writer *w = argument;
+    while (!__atomic_load_n(&go, __ATOMIC_ACQUIRE))
+        sched_switch(WrYieldExecution);
+    for (unsigned i = 0; i < EVENTS; i++) {
+        while (w->ahead && i - __atomic_load_n(&w->read, __ATOMIC_ACQUIRE) >= w->ahead) {
+            sched_switch(WrYieldExecution);
+            pause();
+        }
+        record(i);
+        __atomic_store_n(&w->written, i + 1, __ATOMIC_RELEASE);
+    }
+    while (__atomic_load_n(&go, __ATOMIC_ACQUIRE) != 2) { /* its end must not be an event */
+        sched_switch(WrYieldExecution);
+        pause();
+    }
+}
+
+static bool start(struct session *s, ULONG buffer_kb, ULONG buffers, unsigned ahead)
+{
+    go = 0;
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        writers[cpu] = (struct writer){ .ahead = ahead };
+        writers[cpu].thread = thread_create("writer", write_all, &writers[cpu], 1ul << cpu);
+        if (!CHECK(writers[cpu].thread != NULL))
+            return false;
+    }
+    return session_start(s, buffer_kb, buffers * cpu_count) &&
+           CHECK_STATUS(session_mask(s, PERF_THREAD, 0), STATUS_SUCCESS);
+}
+
+static void take(struct records all)
+{
+    for (struct record r; (r = next_record(&all)).header;) {
+        struct writer *w = &writers[r.buffer->ClientContext.ProcessorIndex % MAX_CPUS];
+        ULONG number = ((const WMI_EXTENDED_THREAD_INFORMATION *)r.payload)->ThreadId;
+        CHECK_EQ(r.size, sizeof(WMI_EXTENDED_THREAD_INFORMATION));
+        CHECK(number >= w->next);
+        w->missing += number - w->next;
+        w->next = number + 1;
+        __atomic_store_n(&w->read, w->read + 1, __ATOMIC_RELEASE);
+    }
+}
+
+static void read_some(struct session *s, uint8_t *bytes)
+{
+    ULONG n;
+    while (CHECK_STATUS(session_read(s, bytes, SESSION_BYTES, &n), STATUS_SUCCESS) && n)
+        take(records_of(bytes, n));
+}
+
+static bool all_written(void)
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        if (__atomic_load_n(&writers[cpu].written, __ATOMIC_ACQUIRE) < EVENTS)
+            return false;
+    return true;
+}
+
+static void finish_writers(void)
+{
+    __atomic_store_n(&go, 2, __ATOMIC_RELEASE);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        sched_wait(&writers[cpu].thread->object, SCHED_FOREVER, Executive);
+        object_release(&writers[cpu].thread->object);
+    }
+}
+
+TEST(etw_rate, keeps_up, "20,000 events of each processor into a reader that keeps up: none lost, none torn, in order")
+{
+    struct session s;
+    uint8_t *bytes = phys_alloc(PAGES);
+    REQUIRE(bytes && start(&s, 16, 16, AHEAD));
+    __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
+    while (!all_written()) {
+        session_flush(&s);
+        read_some(&s, bytes);
+        sched_switch(WrYieldExecution);
+    }
+    CHECK_STATUS(session_mask(&s, 0, 0), STATUS_SUCCESS);
+    session_flush(&s);
+    read_some(&s, bytes);
+    CHECK_EQ(session_stop(&s), 0);
+    session_close(&s);
+    finish_writers();
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        CHECK_EQ(writers[cpu].read, EVENTS);
+        CHECK_EQ(writers[cpu].missing, 0);
+    }
+    phys_free(bytes, PAGES);
+}
+
+TEST(etw_rate, loses, "into a reader that does not keep up: what is read and what the session has lost are all there was")
+{
+    struct session s;
+    WMI_LOGGER_INFORMATION info;
+    uint8_t *bytes = phys_alloc(PAGES);
+    uint64_t read = 0, missing = 0;
+    REQUIRE(bytes && start(&s, 4, 2, 0));
+    __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
+    while (!all_written()) {
+        sched_wait(NULL, sched_time_ns() + 2000000, DelayExecution);
+        read_some(&s, bytes);
+    }
+    CHECK_STATUS(session_mask(&s, 0, 0), STATUS_SUCCESS);
+    read_some(&s, bytes);
+    CHECK_STATUS(session_flush(&s), STATUS_SUCCESS);
+    read_some(&s, bytes);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        read += writers[cpu].read;
+        missing += writers[cpu].missing + (EVENTS - writers[cpu].next);
+    }
+    CHECK_STATUS(session_by_handle(EtwQueryLoggerCode, s.trace, &info), STATUS_SUCCESS);
+    CHECK_EQ(info.EventsLost, missing);
+    CHECK_EQ(read + info.EventsLost, (uint64_t)EVENTS * cpu_count);
+    CHECK(read > 0 && info.EventsLost > EVENTS / 2);
+    test_note("%lu events read, %u lost", read, info.EventsLost);
+    CHECK_EQ(session_stop(&s), missing);
+    session_close(&s);
+    finish_writers();
+    phys_free(bytes, PAGES);
+}
+
+TEST(etw_rate, unread, "what nobody reads is counted as lost when the session stops; a consumer reads on after that")
+{
+    struct session s;
+    ULONG n;
+    uint8_t *bytes = phys_alloc(PAGES);
+    REQUIRE(bytes && session_start(&s, 4, 2));
+    session_close(&s);
+    CHECK_STATUS(session_mask(&s, PERF_THREAD, 0), STATUS_SUCCESS);
+    for (unsigned i = 0; i < 1000; i++)
+        record(i);
+    CHECK_EQ(session_stop(&s), 1000);
+    REQUIRE(session_start(&s, 4, 2));
+    CHECK_STATUS(session_mask(&s, PERF_THREAD, 0), STATUS_SUCCESS);
+    test_run_on(0);
+    for (unsigned i = 0; i < 1000; i++)
+        record(i);
+    ULONG lost = session_stop(&s);
+    writers[0] = (struct writer){ .next = 0 };
+    while (NT_SUCCESS(session_read(&s, bytes, SESSION_BYTES, &n)))
+        take(records_of(bytes, n));
+    CHECK_STATUS(session_read(&s, bytes, SESSION_BYTES, &n), STATUS_WMI_INSTANCE_NOT_FOUND);
+    CHECK_EQ(writers[0].read + lost, 1000);
+    CHECK_RANGE(writers[0].read, 80, 92); /* two buffers of 4 KB less their heads, by 88 bytes */
+    CHECK_EQ(writers[0].missing, 0);
+    session_close(&s);
+    test_run_anywhere();
+    phys_free(bytes, PAGES);
+}
+
+/* --- What it costs. --- */
+
+static uint64_t cost_of(void (*function)(void), unsigned times)
+{
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    uint64_t before = vpmu_retired();
+    for (unsigned i = 0; i < times; i++)
+        function();
+    uint64_t cost = vpmu_retired() - before;
+    irql_lower(old);
+    return cost;
+}
+
+static void nothing(void) { asm volatile(""); }
+
+static void unwanted(void)
+{
+    if (etw_wants(ETW_READY))
+        etw_ready_thread(thread_current());
+    asm volatile("");
+}
+
+static void swap(void) { etw_context_swap(thread_current(), thread_current(), WrPreempted); }
+
+TEST(etw_rate, cost, "a hook that no session wants costs at most 3 instructions, a context switch record with 4 counters 120")
+{
+    static const ULONG sources[] = { ProfileTotalIssues, ProfileTotalIssues, ProfileTotalIssues, ProfileTotalIssues },
+                       hook = PERFINFO_LOG_TYPE_CONTEXTSWAP;
+    struct session s;
+    ULONG counters = hal_counter_count() < 4 ? hal_counter_count() : 4;
+    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_VPMU();
+    test_run_on(0);
+    uint64_t hook_cost = (cost_of(unwanted, 1000) - cost_of(nothing, 1000)) / 1000;
+    CHECK_RANGE(hook_cost, 1, UNWANTED_MAX);
+    REQUIRE(session_start(&s, 16, 2));
+    uint64_t without[5];
+    for (ULONG n = 0; n <= 4; n += 4) {
+        if (n) {
+            CHECK_STATUS(counter_list(&s, sources, counters), STATUS_SUCCESS);
+            CHECK_STATUS(event_list(&s, &hook, 1), STATUS_SUCCESS);
+        }
+        CHECK_STATUS(session_mask(&s, PERF_CONTEXT_SWITCH, 0), STATUS_SUCCESS);
+        without[n] = cost_of(swap, 1) - cost_of(nothing, 1);
+        CHECK_STATUS(session_mask(&s, 0, 0), STATUS_SUCCESS);
+    }
+    test_note("a hook nobody wants: %lu instructions; a context switch record: %lu, with %u counters %lu", hook_cost,
+              without[0], counters, without[4]);
+    CHECK_RANGE(without[0], 20, RECORD_MAX); /* 48 bytes are written */
+    CHECK_RANGE(without[4], without[0] + 4 * counters, RECORD_MAX);
+    CHECK_EQ(session_stop(&s), 0);
+    session_close(&s);
+    test_run_anywhere();
+}
