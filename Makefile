@@ -118,6 +118,7 @@ help:
 	@sed -n 's/^#   \([A-Z]*=.*\)/                   \1/p' tests/trace
 	@echo 'make list       every test with its meaning'
 	@echo 'make test       the whole matrix of machines through prove; JUNIT=file writes JUnit XML'
+	@echo 'make mutants    breaks drivers and virtual PMU in sixty ways; some test must notice each'
 	@echo 'make check      include rules, gcc and clang without warnings, static analysis, same bytes twice'
 	@echo 'make iso        $(BUILD)/ntpmu.iso: BIOS and UEFI, CD and USB stick'
 	@echo 'make usb        writes it to the stick DEV=/dev/sdX, after asking'
@@ -160,6 +161,9 @@ PROVE := prove $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit)
 test: all iso $(BUILD)/payload.elf
 	$(PROVE) tests/runner.t tests/programs.t tests/trace.t tests/speed.t tests/usb.t tests/boot.t tests/matrix.t $(if $(JUNIT),> $(JUNIT))
 
+mutants:
+	prove -v tests/mutants.t
+
 check:
 	prove -v tests/check.t
 
@@ -172,4 +176,4 @@ ifneq ($(filter deps,$(MAKECMDGOALS)),)
 endif
 
 -include $(OBJ:.o=.d) $(UOBJ:.o=.d)
-.PHONY: FORCE all help deps iso usb run trace list debug test check clean
+.PHONY: FORCE all help deps iso usb run trace list debug test mutants check clean

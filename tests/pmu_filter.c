@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Conformance: what a select lets through: privilege, threshold, inversion, edges; and writes to a running counter. */
 #include "tests/lab.h"
+#include "tests/vpmu.h"
 
 #define TURNS 200u
 #define EDGE (1u << 18)
@@ -58,6 +59,13 @@ static void edges(unsigned ctr)
 {
     uint64_t cycles = with(ctr, THRESHOLD(1)), begins = with(ctr, THRESHOLD(1) | EDGE);
     CHECK_BECAUSE(begins, 1, cycles, "at least the first, at most every cycle");
+    if (!(pmu_counters_for(PMU_BRANCHES) >> ctr & 1))
+        return;
+    uint64_t select = pmu_select(PMU_BRANCHES, PMU_KERNEL) | THRESHOLD(1) | EDGE;
+    uint64_t runs = lab_count(ctr, select, 0, lab_branches, TURNS);
+    /* CALL, RET, JMP follow each other, and JNZ before them: with JZ two runs of branches a turn, and the first. */
+    uint64_t by_instructions = 2 * TURNS + 1;
+    CHECK_BECAUSE(runs, vpmu_present() ? by_instructions : 1, by_instructions, "at most as many as if a cycle were one instruction");
 }
 
 /* A write while the counter runs acts at once and leaves it running; on Intel by either address. */
