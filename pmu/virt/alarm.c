@@ -101,6 +101,12 @@ bool alarm_want(struct vcpu *v, uint64_t at)
     return true;
 }
 
+void alarm_claim(struct vcpu *v, uint64_t at)
+{
+    if (owner && owner != v && owner->alarm_at)
+        alarm_want(v, at);
+}
+
 bool alarm_due(struct vcpu *v)
 {
     /* The comparator's time is known to a few ticks only. */

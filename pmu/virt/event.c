@@ -168,6 +168,8 @@ void event_prepare(struct vcpu *v)
     baton_collect_nmis(v);
     uint64_t slice_end = baton_slice(v);
     bool event, step;
+    if (slice_end != UINT64_MAX)
+        alarm_claim(v, slice_end);
     do {
         if (v->pmu.pmi)
             count_deliver_pmi(v);

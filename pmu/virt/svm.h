@@ -258,6 +258,9 @@ extern uint64_t alarm_tick;             /* clock units */
 bool alarm_init(struct vcpu *v);
 /* Wants an NMI when the clock stands at `at`, or earlier; whether the comparator had to be set. */
 bool alarm_want(struct vcpu *v, uint64_t at);
+/* The same if the alarm is still to go to another CPU: it would wake that one, and the clock, which all share, would count
+ * its instructions to the guest's stretch here. For stretches that need no alarm of their own. */
+void alarm_claim(struct vcpu *v, uint64_t at);
 /* Whether an NMI that came may be the alarm's; at most once for each. */
 bool alarm_due(struct vcpu *v);
 /* A PMI by the guest's LVT entry, which is masked then if `mask`. */
