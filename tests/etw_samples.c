@@ -104,7 +104,7 @@ TEST(etw_samples, counters, "counters that are configured sample into records; a
 
 TEST(etw_samples, refusals, "five sources, sources that there are not, time, and counters that somebody has [ET-41]")
 {
-    static const ULONG five[] = { INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS },
+    static const ULONG five[9] = { INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS },
                        time = ProfileTime, unknown = 0xFE, large = 0x10002;
     struct session s;
     uint8_t *bytes;
