@@ -144,6 +144,11 @@ bool hal_pmi_is_nmi(void);
 void hal_pmi_nmi(uint64_t rip, uint64_t cs);
 bool hal_pmi_noted(uint64_t *rip, uint64_t *cs, uint64_t *counters);
 void hal_pmi_deliver(struct trap_frame *frame, uint64_t counters);
+/* A driver's handler for the interrupt; NULL: none again, and it runs nowhere when this returns. It is called at
+ * PROFILE_LEVEL, every counter of the processor paused, before the overflow status is read and cleared and the owners
+ * of what overflowed get their call. STATUS_NOT_SUPPORTED: no counter works here, or the interrupt is an NMI;
+ * STATUS_DEVICE_BUSY: there is one. IRQL PASSIVE_LEVEL. */
+NTSTATUS hal_pmi_set_driver(PMIHANDLER handler);
 /* For overflow handlers: the frame of the interrupt that they are in. */
 struct trap_frame *hal_pmi_frame(void);
 /* Provokes one interrupt on this CPU; false if it does not come. True without a PMU, or if no counter
@@ -204,7 +209,7 @@ void hal_profile_tick(struct trap_frame *frame);
 /* The one call that goes up, to kernel/profile.c, at PROFILE_LEVEL: one interrupt of the source. */
 VOID KeProfileInterruptWithSource(PKTRAP_FRAME TrapFrame, KPROFILE_SOURCE Source);
 
-/* information.c. Classes 1, 20, 44, 45, 52, 53; 0, 20, 21. STATUS_INVALID_INFO_CLASS;
+/* information.c. Classes 1, 20, 44, 45, 52, 53; 0, 1, 20, 21. STATUS_INVALID_INFO_CLASS;
  * STATUS_INFO_LENGTH_MISMATCH: the buffer is too small and stays as it is, *ReturnedLength (may be
  * NULL) says the size where it depends; and those of what the class does. PASSIVE_LEVEL. */
 NTSTATUS HalQuerySystemInformation(HAL_QUERY_INFORMATION_CLASS InformationClass, ULONG BufferSize,

@@ -3,8 +3,9 @@
  * IRQL PASSIVE_LEVEL. Sources: the enumerations of ntddk.h; structures as ReactOS has them.
  *
  * NT: which status a wrong size has is nowhere said, nor what the ownership query is asked with; a source is added, and
- * corruption told, with structures of ours. Classes that only Windows' own parts use, and of which nothing but the number is
- * known, are refused: handlers for sources and the timer (1, 10, 12) and notifications (24). */
+ * corruption told, with structures of ours. Of handlers for the timer (10) and for DPGO (12) and of notifications (24)
+ * nothing but the number is known: refused. On Windows the handler of class 1 takes the place of the kernel's; here
+ * owners of counters keep their calls. */
 #include "hal/hal.h"
 #include "kernel/assert.h"
 #include "kernel/cpu.h"
@@ -184,6 +185,9 @@ NTSTATUS HalSetSystemInformation(HAL_SET_INFORMATION_CLASS InformationClass, ULO
     switch (InformationClass) {
     case HalProfileSourceInterval:
         return set_interval(BufferSize, Buffer);
+    case HalProfileSourceInterruptHandler:
+        return BufferSize < sizeof(PMIHANDLER) ? STATUS_INFO_LENGTH_MISMATCH
+                                               : hal_pmi_set_driver(*(const PMIHANDLER *)Buffer);
     case HalProfileSourceAdd:
         return add_source(BufferSize, Buffer);
     case HalProfileSourceRemove:

@@ -38,6 +38,8 @@ static uint32_t lvt = APIC_PMI_VECTOR; /* const once CPUs run */
 
 bool pmi_by_nmi;
 
+static PMIHANDLER driver_handler; /* atomic */
+
 void hal_pmi_use_nmi(void)
 {
     pmi_by_nmi = true;
@@ -99,6 +101,9 @@ void hal_pmi(struct trap_frame *frame)
 {
     frames[cpu_number()] = frame;
     pmu_pause();
+    PMIHANDLER handler = __atomic_load_n(&driver_handler, __ATOMIC_ACQUIRE);
+    if (handler)
+        handler(hal_pmi_frame()); /* not `frame`: nothing need be kept for it */
     /* May be 0: two overflows close together were taken at once, and each had its interrupt. */
     hal_counters_overflowed(pmu_take_overflow());
     /* Intel's APIC masked the entry when it delivered, AMD's did not. Unmasked while nothing
@@ -107,6 +112,23 @@ void hal_pmi(struct trap_frame *frame)
      * spurious vectors, which find no overflow and do nothing.) */
     apic_write_pmi_lvt(APIC_PMI_VECTOR);
     pmu_resume();
+}
+
+static void nothing(void *unused) { (void)unused; }
+
+NTSTATUS hal_pmi_set_driver(PMIHANDLER handler)
+{
+    PMIHANDLER none = NULL;
+    if (!pmu_caps.counters || pmi_by_nmi)
+        return STATUS_NOT_SUPPORTED;
+    if (!handler) {
+        __atomic_store_n(&driver_handler, NULL, __ATOMIC_RELEASE);
+        smp_call(SMP_ALL, nothing, NULL); /* no processor is in it any more */
+        return STATUS_SUCCESS;
+    }
+    return __atomic_compare_exchange_n(&driver_handler, &none, handler, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)
+               ? STATUS_SUCCESS
+               : STATUS_DEVICE_BUSY;
 }
 
 static void prove_handler(ULONGLONG OverflowBits, HANDLE OwningHandle)

@@ -49,21 +49,17 @@ static void leave(void) { __atomic_clear(&guard, __ATOMIC_RELEASE); }
 
 /* --- The interrupt. --- */
 
-/* The overflow handler of every grant. */
+/* The overflow handler of every grant, which has one counter. */
 static void overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle)
 {
-    const uint8_t *sources = source_of[cpu_number()];
-    struct trap_frame *frame = hal_pmi_frame();
+    unsigned ctr = (unsigned)__builtin_ctzll(OverflowBits);
+    KPROFILE_SOURCE source = (KPROFILE_SOURCE)source_of[cpu_number()][ctr];
     (void)OwningHandle;
-    for (; OverflowBits; OverflowBits &= OverflowBits - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(OverflowBits);
-        KPROFILE_SOURCE source = (KPROFILE_SOURCE)sources[ctr];
-        if (!source)
-            continue;
-        if (!pmi_by_nmi) /* else profile_rearm did it */
-            pmu_rearm(ctr, source_interval(source));
-        KeProfileInterruptWithSource(frame, source);
-    }
+    if (!source)
+        return;
+    if (!pmi_by_nmi) /* else profile_rearm did it */
+        pmu_rearm(ctr, source_interval(source));
+    KeProfileInterruptWithSource(hal_pmi_frame(), source);
 }
 
 void profile_rearm(uint64_t counters)

@@ -21,6 +21,9 @@ typedef struct trap_frame *PKTRAP_FRAME; /* NT: the layout of kernel/trap.h */
 /* Ours, for sources whose counters events carry: with this bit they count ring 3 only. Otherwise, as on Windows, both
  * rings. */
 #define PROFILE_SOURCE_RING3 0x80000000u
+/* A driver's own handler of the counters' interrupt, as drivers call the type. */
+typedef VOID (*PMIHANDLER)(PKTRAP_FRAME TrapFrame);
+
 typedef struct _HAL_PMC_COUNTERS *PMC_HANDLE; /* opaque, on Windows too */
 
 /* Of the newest kit, where 44 and up differ from those of Windows 10 1903. */
@@ -35,6 +38,7 @@ typedef enum _HAL_QUERY_INFORMATION_CLASS {
 
 typedef enum _HAL_SET_INFORMATION_CLASS {
     HalProfileSourceInterval = 0,
+    HalProfileSourceInterruptHandler = 1,
     HalProfileSourceAdd = 20,
     HalProfileSourceRemove = 21,
 } HAL_SET_INFORMATION_CLASS;

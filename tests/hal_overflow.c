@@ -6,6 +6,7 @@
 #include "kernel/cpu.h"
 #include "kernel/irql.h"
 #include "kernel/smp.h"
+#include "kernel/trap.h"
 #include "kernel/x86.h"
 #include "pmu/pmu.h"
 #include "tests/test.h"
@@ -321,4 +322,71 @@ TEST(hal_overflow, proof, "the start-up proof of the interrupt holds on any proc
     SKIP_WITHOUT_INSTRUCTIONS();
     CHECK(hal_pmi_prove());
     CHECK_EQ(hal_counters_owned(), 0);
+}
+
+/* A driver's own handler of the interrupt. */
+static struct {
+    uint32_t calls; /* atomic */
+    KIRQL irql;
+    unsigned cpu;
+    uint64_t status, rip;
+} driver;
+
+static VOID driver_pmi(PKTRAP_FRAME TrapFrame)
+{
+    driver.irql = irql_current();
+    driver.cpu = cpu_number();
+    driver.rip = TrapFrame->rip;
+    driver.status = pmu_caps.msr.global_status ? rdmsr(pmu_caps.msr.global_status) : 0;
+    __atomic_fetch_add(&driver.calls, 1, __ATOMIC_RELEASE);
+}
+
+static NTSTATUS set_driver(PMIHANDLER handler)
+{
+    return HalSetSystemInformation(HalProfileSourceInterruptHandler, sizeof handler, &handler);
+}
+
+TEST(hal_overflow, driver_handler,
+     "a driver's handler of the interrupt sees each before its status is cleared, beside the owner's; one at a time")
+{
+    PMIHANDLER handler = driver_pmi;
+    uint64_t counters = pmu_caps.counters;
+    SKIP_WITHOUT_INSTRUCTIONS();
+    if (hal_pmi_is_nmi()) {
+        CHECK_STATUS(set_driver(driver_pmi), STATUS_NOT_SUPPORTED);
+        return;
+    }
+    unsigned ctr = (unsigned)__builtin_ctzll(pmu_counters_for(PMU_INSTRUCTIONS));
+    CHECK_STATUS(HalSetSystemInformation(HalProfileSourceInterruptHandler, sizeof handler - 1, &handler),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    pmu_caps.counters = 0; /* as if the probe had found none that counts */
+    CHECK_STATUS(set_driver(driver_pmi), STATUS_NOT_SUPPORTED);
+    pmu_caps.counters = counters;
+    REQUIRE_STATUS(set_driver(driver_pmi), STATUS_SUCCESS);
+    CHECK_STATUS(set_driver(driver_pmi), STATUS_DEVICE_BUSY);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        forget();
+        driver.calls = 0;
+        HANDLE handle = own(PMU_BIT(cpu), PMU_BIT(ctr), first_handler);
+        overflow_on(cpu, PMU_BIT(ctr));
+        wait_for(0, 1);
+        wait_quietly();
+        CHECK_EQ(driver.calls, 1);
+        CHECK_EQ(calls(0), 1);
+        CHECK_EQ(driver.irql, PROFILE_LEVEL);
+        CHECK_EQ(driver.cpu, cpu);
+        CHECK(driver.rip >= KERNEL_VMA);
+        CHECK_EQ(driver.status, pmu_caps.msr.global_status ? PMU_BIT(ctr) : 0);
+        release(handle);
+    }
+    CHECK_STATUS(set_driver(NULL), STATUS_SUCCESS);
+    HANDLE handle = own(1, PMU_BIT(ctr), first_handler);
+    forget();
+    overflow_on(0, PMU_BIT(ctr));
+    wait_for(0, 1);
+    release(handle);
+    CHECK_EQ(calls(0), 1);
+    CHECK(driver.calls == 1); /* not called any more */
+    CHECK_STATUS(set_driver(driver_pmi), STATUS_SUCCESS);
+    CHECK_STATUS(set_driver(NULL), STATUS_SUCCESS);
 }
