@@ -128,8 +128,10 @@ static void exit_exception(struct vcpu *v, unsigned vector)
         return;
     if (vector == VECTOR_DB && !event_take_debug(v))
         return;
-    if (vector == VECTOR_PF)
+    if (vector == VECTOR_PF) {
         v->vmcb.cr2 = v->vmcb.exit_info2;
+        write_cr2(v->vmcb.cr2); /* Bochs' VMRUN does not load it */
+    }
     if (v->event_failed && (v->entry_event & EVENT_TYPE) == EVENT_EXCEPTION)
         vector = combine(v, v->entry_event & 0xff, vector);
     if (v->event_failed && (v->entry_event & EVENT_TYPE) == EVENT_SOFT_INT)
