@@ -101,6 +101,9 @@ judged('124: hang, named', $two, 'exec sleep 60', 124, qr/ok 2.*# HANG .*\(a\.tw
        'ACCEL=tcg TIMEOUT=1');
 judged('124: a machine that prints for ever', $two, 'exec yes', 124, qr/# HANG/, 'ACCEL=tcg TIMEOUT=1');
 
+judged('1: an id of the contract whose tests were not run', $good, 'exit 33', 1,
+       qr/^# VP-47 cannot be seen from inside: .*^# FAIL of the ids VP .*: VP-01 VP-02 /ms, "ACCEL=tcg TESTS='vpmu*'");
+
 # Bochs.
 my $asked = "00012p[UNMAP ] >>PANIC<< Shutdown port: shutdown requested\n";
 judged('0: no status, but a verdict and an end that was asked for', $good . $asked, 'exit 1', 0, qr/\n# PASS\n\z/);
