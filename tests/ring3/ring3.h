@@ -49,6 +49,10 @@ void user_driver_second(uint64_t selector); /* finds this configured, cannot cha
 /* tests/ring3/etw_counts.c: eight threads give way so often, each; user_values: element 0 switches that were compared */
 void user_trace_counts(uint64_t yields);
 
+/* tests/ring3/etw_input.c */
+void user_trace_denied(uint64_t trace);     /* of a restricted process */
+void user_trace_left(uint64_t trace);       /* ends connected; 0: with a session of its own, stopped and unread */
+
 /* tests/ring3/profile_input.c */
 void user_profile_left(uint64_t unused);       /* ends with a started object */
 void user_profile_restricted(uint64_t unused); /* of a restricted process */

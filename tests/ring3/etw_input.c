@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* Trace sessions as hostile programs ask for them: privileges, pointers, lengths, noise. */
+#include "tests/ring3/etw.h"
+#include "tests/ring3/ring3.h"
+
+#define KERNEL_ADDRESS ((PVOID)0xffff800000000000)
+#define UNMAPPED ((PVOID)0x12345678)
+#define NOISE 3000
+
+static void privilege(BOOLEAN on)
+{
+    BOOLEAN was;
+    CHECK_STATUS(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, on, FALSE, &was), STATUS_SUCCESS);
+}
+
+static NTSTATUS set(const void *buffer, ULONG length)
+{
+    return ZwSetSystemInformation(SystemPerformanceTraceInformation, (PVOID)(uint64_t)buffer, length);
+}
+
+static void check_privileged(const struct session *s, bool held)
+{
+    static const ULONG swap = PERFINFO_LOG_TYPE_CONTEXTSWAP, no_source = 0xFE;
+    NTSTATUS wanted = held ? STATUS_SUCCESS : STATUS_PRIVILEGE_NOT_HELD;
+    EVENT_TRACE_TIME_PROFILE_INFORMATION time = { EventTraceTimeProfileInformation, 10000 };
+    EVENT_TRACE_PROFILE_REMOVE_INFORMATION remove = { EventTraceProfileSourceRemoveInformation,
+                                                      ProfileTotalIssues, { 0, 0, 0 } };
+    uint8_t add[0x40];
+    struct session_info d;
+    for (unsigned i = 0; i < sizeof add; i++)
+        add[i] = i ? 0xff : EventTraceProfileSourceAddInformation;
+    add[1] = add[2] = add[3] = 0;
+    CHECK_STATUS(session_list(EventTracePebsTracingInformation, s->trace, &swap, 1),
+                 held ? STATUS_NOT_SUPPORTED : wanted);
+    CHECK_STATUS(session_list(EventTracePebsTracingInformation, s->trace, &swap, 0), wanted);
+    CHECK_STATUS(session_list(EventTraceProfileConfigInformation, 0, &swap, 0), wanted);
+    CHECK_STATUS(session_list(EventTraceProfileConfigInformation, 0, &no_source, 1),
+                 held ? STATUS_NOT_SUPPORTED : wanted);
+    CHECK_STATUS(set(&time, sizeof time), wanted);
+    CHECK_STATUS(set(add, sizeof add), held ? STATUS_INVALID_PARAMETER : wanted);
+    CHECK_STATUS(set(&remove, sizeof remove), held ? STATUS_INVALID_PARAMETER : wanted);
+    CHECK_STATUS(session_mask(s, PERF_PROFILE, 0), wanted);
+    CHECK_STATUS(session_mask(s, PERF_PMC_PROFILE, 0), wanted);
+    CHECK_STATUS(session_mask(s, PERF_PROFILING, 0), wanted);
+    CHECK_STATUS(session_mask(s, PERF_CONTEXT_SWITCH, PERF_SYSCALL), STATUS_SUCCESS);
+    session_describe(&d, SESSION_NAME);
+    d.info.EnableFlags = EVENT_TRACE_FLAG_PROFILE;
+    CHECK_STATUS(session_control(EtwUpdateLoggerCode, &d), wanted);
+    session_describe(&d, "sampler");
+    d.info.EnableFlags = EVENT_TRACE_FLAG_PROFILE;
+    CHECK_STATUS(session_control(EtwStartLoggerCode, &d), wanted);
+    if (held)
+        CHECK_STATUS(session_control(EtwStopLoggerCode, &d), STATUS_SUCCESS);
+    CHECK_STATUS(session_mask(s, 0, 0), STATUS_SUCCESS);
+}
+
+TEST_USER(etw_input, privilege, "samples, PEBS, sources and intervals need SeSystemProfilePrivilege [ET-33 ET-44 ET-50]")
+{
+    struct session s;
+    REQUIRE(session_start(&s, 64, 16));
+    check_privileged(&s, false);
+    privilege(TRUE);
+    check_privileged(&s, true);
+    privilege(FALSE);
+    session_stop(&s);
+    session_close(&s);
+}
+
+/* No byte of the last page's end is missing, and one byte is. */
+TEST_USER(etw_input, pointers, "pointers that are not the caller's, or not to write: refused, and nothing has happened")
+{
+    struct session_info d;
+    struct session s;
+    ULONG n = 0;
+    uint8_t *page = ring3_pages(1), *read_only = ring3_pages(1);
+    REQUIRE(page && read_only);
+    PVOID bad[] = { NULL, UNMAPPED, KERNEL_ADDRESS, page + RING3_PAGE - sizeof d.info + 1, (PVOID)~0ull };
+    ring3_protect(read_only, PAGE_READONLY);
+    session_describe(&d, SESSION_NAME);
+    for (unsigned i = 0; i < ARRAYSIZE(bad); i++) {
+        for (ULONG code = EtwStartLoggerCode; code <= EtwFlushLoggerCode; code++)
+            CHECK_STATUS(ZwTraceControl(code, bad[i], sizeof d.info, &d.info, sizeof d.info, &n), STATUS_ACCESS_VIOLATION);
+        CHECK_STATUS(ZwTraceControl(EtwStartLoggerCode, &d.info, sizeof d.info, bad[i], sizeof d.info, &n),
+                     STATUS_ACCESS_VIOLATION);
+        CHECK_STATUS(set(bad[i], 4 + (i == 3 ? (ULONG)sizeof d.info : 0)),
+                     i == 3 ? STATUS_NOT_IMPLEMENTED : STATUS_ACCESS_VIOLATION);
+        struct session_info named;
+        session_describe(&named, SESSION_NAME);
+        named.info.LoggerName.Buffer = i == 3 ? (PWSTR)(void *)(page + RING3_PAGE - 2) : (PWSTR)bad[i];
+        CHECK_STATUS(ZwTraceControl(EtwStartLoggerCode, &named.info, sizeof d.info, &d.info, sizeof d.info, &n),
+                     STATUS_ACCESS_VIOLATION);
+    }
+    CHECK_STATUS(ZwTraceControl(EtwStartLoggerCode, &d.info, sizeof d.info, read_only, sizeof d.info, &n),
+                 STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(session_control(EtwStopLoggerCode, &d), STATUS_WMI_INSTANCE_NOT_FOUND);
+    REQUIRE(session_start(&s, 4, 16));
+    CHECK_STATUS(session_mask(&s, PERF_SYSCALL, 0), STATUS_SUCCESS);
+    CHECK_STATUS(session_mask(&s, 0, 0), STATUS_SUCCESS);
+    session_flush(&s);
+    for (unsigned i = 0; i < ARRAYSIZE(bad); i++)
+        CHECK_STATUS(session_read(&s, i == 3 ? page + RING3_PAGE - 64 : bad[i], RING3_PAGE, &n), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(session_read(&s, read_only, RING3_PAGE, &n), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(session_read(&s, page, RING3_PAGE, NULL), STATUS_SUCCESS); /* what was refused is still there */
+    struct records all = records_of(page, ((const WMI_BUFFER_HEADER *)(void *)page)->SavedOffset);
+    CHECK_EQ(next_record(&all).header->HookId, PERFINFO_LOG_TYPE_SYSCALL_EXIT);
+    CHECK_EQ(session_stop(&s), 0);
+    session_close(&s);
+}
+
+TEST_USER(etw_input, noise, "random codes, classes, lengths and bytes: refused one way or the other, and nothing runs afterwards")
+{
+    uint64_t seed = 88172645463325252;
+    uint32_t words[64];
+    struct session_info d;
+    for (unsigned i = 0; i < NOISE; i++) {
+        for (unsigned w = 0; w < ARRAYSIZE(words); w++)
+            words[w] = (uint32_t)ring3_random(&seed) >> (w % 5 * 6);
+        ULONG n, in = (ULONG)ring3_random(&seed) % (sizeof words + 1), out = (ULONG)ring3_random(&seed) % (sizeof words + 1);
+        PVOID at = i % 7 ? (PVOID)words : (PVOID)ring3_random(&seed);
+        ZwTraceControl((ULONG)ring3_random(&seed) % 0x110, at, in, words, out, &n);
+        words[0] = (uint32_t)ring3_random(&seed) % 0x20;
+        set(words, in);
+        ZwQuerySystemInformation(SystemPerformanceTraceInformation, at, out, &n);
+    }
+    for (ULONG id = 1; id <= 8; id++) {
+        session_describe(&d, "");
+        d.info.Wnode.HistoricalContext = id;
+        CHECK_STATUS(session_control(EtwQueryLoggerCode, &d), STATUS_WMI_INSTANCE_NOT_FOUND);
+    }
+}
+
+void user_trace_denied(uint64_t trace)
+{
+    static const ULONG one = 2, swap = PERFINFO_LOG_TYPE_CONTEXTSWAP;
+    struct session s = { trace, NULL, 0 };
+    static uint64_t room[64];
+    ULONG n;
+    for (ULONG code = 1; code <= EtwRealtimeReadCode; code++)
+        CHECK_STATUS(ZwTraceControl(code, room, sizeof room, room, sizeof room, &n), STATUS_ACCESS_DENIED);
+    CHECK_STATUS(session_list(EventTraceProfileCounterListInformation, trace, &one, 1), STATUS_ACCESS_DENIED);
+    CHECK_STATUS(session_list(EventTraceProfileEventListInformation, trace, &swap, 1), STATUS_ACCESS_DENIED);
+    CHECK_STATUS(session_list(EventTraceProfileCounterListInformation, 0x777, &one, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
+    CHECK_STATUS(session_mask(&s, PERF_CONTEXT_SWITCH, 0), STATUS_ACCESS_DENIED);
+    CHECK_STATUS(session_list(EventTraceProfileConfigInformation, 0, &one, 1), STATUS_PRIVILEGE_NOT_HELD);
+}
+
+void user_trace_left(uint64_t trace)
+{
+    struct session s = { trace, NULL, 0 };
+    if (trace) {
+        CHECK(session_connect(&s));
+        return;
+    }
+    REQUIRE(session_start(&s, 4, 4));
+    CHECK_STATUS(session_mask(&s, PERF_SYSCALL, 0), STATUS_SUCCESS);
+    session_stop(&s);
+}
