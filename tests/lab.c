@@ -81,23 +81,36 @@ void lab_absent(uint32_t msr)
     CHECK_EQ(wrmsr_fault(msr, 0), LAB_GP_FAULT);
 }
 
-/* After a failed check: the registers that matter. */
+/* After the first failed check of a body, what a report of it needs: the processor, the PMU, and by their MSRs the
+ * registers that matter. */
 static unsigned shown;
+static bool told;
+
+static void show_msr(const char *name, uint32_t msr)
+{
+    uint64_t value = 0;
+    unsigned fault = msr ? rdmsr_fault(msr, &value) : 0;
+    if (fault)
+        test_note("  %s (MSR %x): RDMSR faults", name, msr);
+    else if (msr)
+        test_note("  %s (MSR %x) = %lx", name, msr, value);
+}
 
 static void show_registers(void)
 {
-    uint64_t control = 0, status = 0, select = 0, value = 0;
-    if (pmu_caps.msr.global_control) {
-        rdmsr_fault(pmu_caps.msr.global_control, &control);
-        rdmsr_fault(pmu_caps.msr.global_status, &status);
-    }
-    test_note("%s version %u, CPU %u: global control %lx, status %lx, LVT %x", pmu_caps.driver, pmu_caps.version,
-              cpu_number(), control, status, apic_read_pmi_lvt());
+    if (told)
+        return;
+    told = true;
+    test_note("%s family %x model %x stepping %x, CPU %u; %s version %u, %u counters; events of %s", cpu_features.vendor,
+              pmu_caps.family, pmu_caps.model, pmu_caps.stepping, cpu_number(), pmu_caps.driver, pmu_caps.version,
+              pmu_caps.gp_reported, pmu_caps.table->name);
+    test_note("  LVT of the counters (APIC 340) = %x", apic_read_pmi_lvt());
+    show_msr("global control", pmu_caps.msr.global_control);
+    show_msr("global status", pmu_caps.msr.global_status);
     if (shown == LAB_ANY)
         return;
-    rdmsr_fault(pmu_select_msr(shown), &select);
-    rdmsr_fault(pmu_counter_msr(shown), &value);
-    test_note("counter %u: select %lx, value %lx", shown, select, value);
+    show_msr(lab_is_fixed(shown) ? "fixed control" : "event select", pmu_select_msr(shown));
+    show_msr(lab_is_fixed(shown) ? "fixed counter" : "counter", pmu_counter_msr(shown));
 }
 
 static void on_this_cpu(void (*body)(unsigned), unsigned ctr)
@@ -105,6 +118,7 @@ static void on_this_cpu(void (*body)(unsigned), unsigned ctr)
     KIRQL old = irql_raise(IPI_LEVEL);
     pmu_init_cpu();
     test_on_failure = show_registers;
+    told = false;
     body(ctr);
     test_on_failure = NULL;
     pmu_init_cpu();

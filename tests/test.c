@@ -62,8 +62,8 @@ bool test_check_range(uint64_t found, uint64_t low, uint64_t high, const char *w
     if (found >= low && found <= high && (low || !high))
         return true;
     if (low == high)
-        print("# %s:%d: %s = %lu (0x%lx), want %lu (0x%lx) (CPU %u)\n", file, line, text, found, found, low, low,
-              cpu_number());
+        print("# %s:%d: %s = %lu (0x%lx), want %lu (0x%lx)%s%s (CPU %u)\n", file, line, text, found, found, low, low,
+              why ? ": " : "", why ? why : "", cpu_number());
     else
         print("# %s:%d: %s = %lu, want %lu to %lu%s%s (CPU %u)\n", file, line, text, found, low, high,
               why ? ": " : "", why ? why : "", cpu_number());
@@ -308,6 +308,8 @@ static void run_one(const struct test *test, unsigned number)
     }
     if (report.failures) {
         sum.failed++;
+        if (!verbose)
+            print("# what does not hold: %s\n", test->meaning);
         print("not ok %u - %s.%s\n", number, test->group, test->name);
     } else if (report.skip) {
         sum.skipped++;
