@@ -223,7 +223,10 @@ TEST(etw_rate, cost, "a hook that no session wants costs at most 3 instructions,
     uint64_t without[5];
     for (ULONG n = 0; n <= 4; n += 4) {
         if (n) {
-            CHECK_STATUS(counter_list(&s, sources, counters), STATUS_SUCCESS);
+            NTSTATUS status; /* the processor may have fewer that count it */
+            while ((status = counter_list(&s, sources, counters)) == STATUS_INSUFFICIENT_RESOURCES && counters > 1)
+                counters--;
+            CHECK_STATUS(status, STATUS_SUCCESS);
             CHECK_STATUS(event_list(&s, &hook, 1), STATUS_SUCCESS);
         }
         CHECK_STATUS(session_mask(&s, PERF_CONTEXT_SWITCH, 0), STATUS_SUCCESS);
