@@ -39,6 +39,7 @@ ABI_SIZE(struct chunk, 24);
 
 struct end {
     uint64_t events, lost;
+    uint64_t thread; /* the exporter's id */
 };
 
 static struct {
@@ -319,7 +320,10 @@ static NTSTATUS start_session(const PERFINFO_GROUPMASK *masks, bool samples)
     if (!NT_SUCCESS(status))
         return status;
     export.thread = thread_create("trace export", run, NULL, SMP_ALL);
-    return export.thread ? STATUS_SUCCESS : STATUS_NO_MEMORY;
+    if (!export.thread)
+        return STATUS_NO_MEMORY;
+    export.end.thread = export.thread->id;
+    return STATUS_SUCCESS;
 }
 
 const char *ctf_start(const char *events, const char *names)

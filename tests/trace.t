@@ -55,7 +55,7 @@ sub good_chunks
 {
     my ($lost) = @_;
     return (chunk(0, 1, 0, $metadata), chunk(1, 2, 0, packet(100, 0, 0, 0)), chunk(2, 2, 1, packet(110, 0, 1, 0)),
-            chunk(3, 2, 0, packet(120, 1, 0, $lost)), chunk(4, 3, 0, pack 'Q<2', 9, $lost));
+            chunk(3, 2, 0, packet(120, 1, 0, $lost)), chunk(4, 3, 0, pack 'Q<3', 9, $lost, 77));
 }
 
 # Status and output of the splitter; what is left of the trace's folder.
@@ -109,20 +109,21 @@ refused('one twice', join('', @good[0, 1, 1, 2]), 'chunk 1 came where 2 should')
 refused('a packet before the metadata', chunk(0, 2, 0, packet(1, 0, 0, 0)) . chunk(1, 1, 0, $metadata), 'metadata come first');
 refused('metadata twice', with(2, chunk(2, 1, 0, $metadata)), 'metadata come first, and once');
 refused('a kind unknown', with(2, chunk(2, 9, 0, 'what?')), 'of a kind unknown');
+refused('an end too short', with(4, chunk(4, 3, 0, pack 'Q<2', 9, 0)), 'an end that is none');
 refused('something behind the end', "$all\n", 'something follows');
 
-# --- Machines. Programs are built once.
+# --- Machines. Programs are built once, and each image kept where tests/trace looks for it.
 
 sub built
 {
     my ($program) = @_;
     my ($name) = $program =~ m{(\w+)\.c$};
-    my $made = `make -s BUILD=$build/$name PROGRAM=$program 2>&1 </dev/null`;
+    my $made = `make -s -j2 BUILD=$build PROGRAM=$program 2>&1 </dev/null`;
     BAIL_OUT($made) if $?;
+    make_path("$build/$name/program");
+    system 'cp', "$build/program/ntpmu.bin", "$build/$name/program";
     return "BUILD=$build/$name PROGRAM=$program";
 }
-# The kernel is the same in all of them.
-system "make -s -j2 BUILD=$build/threads all >/dev/null 2>&1 && for n in events format trace; do cp -r $build/threads $build/\$n; done";
 my $threads = built('tests/samples/threads.c');
 my $calls = built('tests/programs/events.c');
 my $sample = built('tests/samples/trace.c');
@@ -165,7 +166,7 @@ sub check
 }
 
 # Rows of the summary: thread, switches, counts.
-sub rows { return map { [split] } $_[0] =~ /^# +(\d+ +\d+(?: +\d+)+)$/mg }
+sub rows { return map { [split] } $_[0] =~ /^# +((?:\d+|idle|export) +\d+(?: +\d+)+)$/mg }
 
 # What a thread counts by thread profiling, between two calls of its own, and what the trace counts of it in ring 3, from its
 # first instruction to its last: the same difference for all eight.
