@@ -23,7 +23,7 @@ void etw_thread(enum etw_hook hook, const struct thread *thread)
         uint64_t top = thread->user_rsp + 8;
         info.ProcessId = RING3_PROCESS;
         info.UserStackBase = (PVOID)top;
-        info.UserStackLimit = (PVOID)(top - PROCESS_STACK_PAGES * PAGE_SIZE);
+        info.UserStackLimit = (PVOID)(top - thread->process->stack_pages * PAGE_SIZE);
         info.Win32StartAddr = (PVOID)thread->user_start;
     }
     etw_log(hook, &info);

@@ -11,7 +11,7 @@
 #include "kernel/vm.h"
 
 #define STACKS_BASE 0x70000000ul
-#define STACK_SPACING 0x20000ul /* the rest is guard */
+#define STACK_SPACING 0x110000ul /* the rest is guard */
 #define REGIONS_BASE 0x10000000ul
 #define REGIONS_END 0x60000000ul
 
@@ -53,6 +53,7 @@ struct process *process_create(void)
     process->exit_status = STATUS_PENDING;
     process->lock = (struct lock)LOCK("process", DISPATCH_LEVEL);
     process->next_base = REGIONS_BASE;
+    process->stack_pages = PROCESS_STACK_PAGES;
     process->pml4 = vm_create();
     if (process->pml4 && map_image(process))
         return process;
@@ -96,7 +97,7 @@ uint64_t process_stack(struct process *process, unsigned *slot)
     uint64_t top = STACKS_BASE + (*slot + 1) * STACK_SPACING;
     uint8_t irql = lock_acquire(&process->lock);
     bool mapped = process->stacks_mapped & bit;
-    if (!mapped && map_fresh(process, top - PROCESS_STACK_PAGES * PAGE_SIZE, PROCESS_STACK_PAGES, PTE_WRITE)) {
+    if (!mapped && map_fresh(process, top - process->stack_pages * PAGE_SIZE, process->stack_pages, PTE_WRITE)) {
         process->stacks_mapped |= bit;
         mapped = true;
     }

@@ -6,7 +6,8 @@
 
 #define PROCESS_THREADS_MAX 64
 #define PROCESS_REGIONS_MAX 32
-#define PROCESS_STACK_PAGES 8
+#define PROCESS_STACK_PAGES 16          /* of each thread, unless stack_pages says otherwise */
+#define PROCESS_STACK_PAGES_LARGE 256   /* as many as Windows gives a thread at the most, here at once */
 
 struct region {
     uint64_t base, pages; /* pages 0: free entry */
@@ -27,6 +28,7 @@ struct process {
     NTSTATUS end_status;
     struct thread *members[PROCESS_THREADS_MAX]; /* not ended yet, by stack slot */
     uint64_t stacks_mapped;
+    unsigned stack_pages; /* at most PROCESS_STACK_PAGES_LARGE; before the first thread */
     uint64_t next_base;
     struct region regions[PROCESS_REGIONS_MAX];
     struct handle_entry handles[HANDLES_MAX]; /* L: handle_lock */

@@ -79,7 +79,7 @@ my @may_include = (
     [qr{^pmu/virt/},    qr{^(pmu/virt/\w+|kernel/($leaf))\.h$}],
     [qr{^pmu/},         qr{^(pmu/\w+|pmu/events/\w+|kernel/($leaf))\.h$}],
 );
-my $freestanding = qr{^std(int|int-gcc|bool|def|arg|align|noreturn)\.h$};
+my $freestanding = qr{^(std(int|int-gcc|bool|def|arg|align|noreturn)|limits|float|x86intrin)\.h$}; # the compiler's own
 
 # The file of ours that an include means: next to the includer, in ring 3's folder, or from the root.
 sub meant

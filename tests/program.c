@@ -57,6 +57,7 @@ static unsigned run(void)
     if (!process)
         return fail("no memory for a process");
     process->fault_ends_all = true;
+    process->stack_pages = PROCESS_STACK_PAGES_LARGE;
     struct thread *thread = thread_create_user("program", process, (uint64_t)user_program, 0, ~0ul);
     if (thread)
         sched_wait(&process->object, SCHED_FOREVER, Executive);

@@ -62,13 +62,22 @@ for my $machine ('PMU=intel-v2', 'PMU=intel-v5 SMP=4') {
 check('tests/samples/trace.c', 'PMU=none', 1, qr/^this processor has no source/m);
 
 # The host's C library knows what should come out.
-system "mkdir -p $build && gcc -w -o $build/format tests/programs/format.c";
-my ($status, $output) = run('tests/programs/format.c', 'PMU=none');
-my $want = `$build/format`;
-$output =~ s/# PASS [^\n]*\n\z//;
-is($status, 0, 'tests/programs/format.c');
-is($output, "$want\n", 'prints what the host prints');
+for my $program ('format', 'math') {
+    system "mkdir -p $build && gcc -w -o $build/$program tests/programs/$program.c -lm";
+    my ($status, $output) = run("tests/programs/$program.c", 'PMU=none');
+    my $want = `$build/$program`;
+    $want .= "\n" if $want !~ /\n\z/;
+    $output =~ s/# PASS [^\n]*\n\z//;
+    is($status, 0, "tests/programs/$program.c");
+    is($output, $want, 'prints what the host prints');
+}
 
+# The same source is C++.
+system "mkdir -p $build && cp tests/samples/read.c $build/read.cpp";
+check("$build/read.cpp", 'PMU=amd-ext SMP=2', 0, qr/^10: 4 counters, 10 switches, reasons 0x10, .* [1-9]\d* instructions/m);
+check('tests/programs/harness.c', "PMU=none SMP=$_", 0, qr/\A$_ processors, pages of 4096\nwaited: 0\n8000 hits, total 3996000, /,
+      qr/ plain 8000, sum -2469.835341000\ntime passed: 1, 1, 1\nexchanged 8000, compared 5, value 6\nleaves: 1\n# PASS/)
+    for 1, 4;
 check('tests/programs/language.cpp', 'PMU=none', 0,
       qr/\Abegin first\nbegin second\nsum 62437.500\nbegin dynamic\nend dynamic\nmemory 1 1\nno library 1, error 126\n/,
       qr/no function 1, error 127\nbegin local\nend local\nend second\nend first\n# PASS/);

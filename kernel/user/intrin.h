@@ -2,14 +2,7 @@
 /* The compiler intrinsics of Windows programs that measure. */
 #pragma once
 #include <stdint.h>
-
-/* The time stamp. */
-static inline uint64_t __rdtsc(void)
-{
-    uint64_t low, high;
-    __asm__ __volatile__("rdtsc" : "=a"(low), "=d"(high) : : "memory");
-    return high << 32 | low;
-}
+#include <x86intrin.h> /* __rdtsc, _mm_pause and all that the compiler itself has */
 
 /* One counter of this CPU, by RDPMC selector. The caller must be profiled with counters, or it is
  * STATUS_PRIVILEGED_INSTRUCTION. */
@@ -29,5 +22,4 @@ static inline void __cpuidex(int registers[4], int leaf, int subleaf)
 }
 
 static inline void __cpuid(int registers[4], int leaf) { __cpuidex(registers, leaf, 0); }
-static inline void _mm_pause(void) { __asm__ __volatile__("pause" : : : "memory"); }
 static inline void _ReadWriteBarrier(void) { __asm__ __volatile__("" : : : "memory"); }

@@ -204,6 +204,18 @@ KAFFINITY SetThreadAffinityMask(HANDLE hThread, KAFFINITY dwThreadAffinityMask)
     return info.AffinityMask;
 }
 
+void GetSystemInfo(LPSYSTEM_INFO SystemInfo)
+{
+    KAFFINITY own = SetThreadAffinityMask(NtCurrentThread(), ~UINT64_C(0)); /* the kernel keeps the bits that mean one */
+    THREAD_BASIC_INFORMATION info = { 0 };
+    query(NtCurrentThread(), &info);
+    SetThreadAffinityMask(NtCurrentThread(), own);
+    *SystemInfo = (SYSTEM_INFO){ .wProcessorArchitecture = PROCESSOR_ARCHITECTURE_AMD64, .dwPageSize = 4096,
+                                 .dwAllocationGranularity = 4096, .dwActiveProcessorMask = info.AffinityMask };
+    for (KAFFINITY left = info.AffinityMask; left; left &= left - 1)
+        SystemInfo->dwNumberOfProcessors++;
+}
+
 BOOL GetExitCodeThread(HANDLE Thread, DWORD *ExitCode)
 {
     THREAD_BASIC_INFORMATION info;

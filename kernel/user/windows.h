@@ -160,6 +160,59 @@ ULONGLONG GetTickCount64(void);
 LPVOID VirtualAlloc(LPVOID Address, SIZE_T Size, DWORD AllocationType, DWORD Protect);
 BOOL VirtualFree(LPVOID Address, SIZE_T Size, DWORD FreeType);
 
+typedef struct _SYSTEM_INFO {
+    WORD wProcessorArchitecture, wReserved;
+    DWORD dwPageSize;
+    LPVOID lpMinimumApplicationAddress, lpMaximumApplicationAddress;
+    DWORD_PTR dwActiveProcessorMask;
+    DWORD dwNumberOfProcessors, dwProcessorType, dwAllocationGranularity;
+    WORD wProcessorLevel, wProcessorRevision;
+} SYSTEM_INFO, *LPSYSTEM_INFO;
+ABI_SIZE(SYSTEM_INFO, 48);
+#define PROCESSOR_ARCHITECTURE_AMD64 9
+/* Architecture, page size, granularity (NT: 64 KB) and processors; all else is 0. */
+void GetSystemInfo(LPSYSTEM_INFO SystemInfo);
+
+/* synch.c */
+typedef struct _RTL_CRITICAL_SECTION {
+    PVOID DebugInfo;
+    LONG LockCount, RecursionCount;
+    HANDLE OwningThread, LockSemaphore;
+    ULONG_PTR SpinCount;
+} CRITICAL_SECTION, *PCRITICAL_SECTION, *LPCRITICAL_SECTION;
+ABI_SIZE(CRITICAL_SECTION, 40);
+void InitializeCriticalSection(LPCRITICAL_SECTION CriticalSection);
+void DeleteCriticalSection(LPCRITICAL_SECTION CriticalSection);
+void EnterCriticalSection(LPCRITICAL_SECTION CriticalSection);
+BOOL TryEnterCriticalSection(LPCRITICAL_SECTION CriticalSection);
+void LeaveCriticalSection(LPCRITICAL_SECTION CriticalSection);
+
+/* Full barriers. Increment and Decrement return the new value, the others the old one. */
+#define INTERLOCKED(suffix, type)                                                              \
+    static inline type InterlockedIncrement##suffix(type volatile *Addend)                     \
+    {                                                                                          \
+        return __atomic_add_fetch(Addend, 1, __ATOMIC_SEQ_CST);                                \
+    }                                                                                          \
+    static inline type InterlockedDecrement##suffix(type volatile *Addend)                     \
+    {                                                                                          \
+        return __atomic_sub_fetch(Addend, 1, __ATOMIC_SEQ_CST);                                \
+    }                                                                                          \
+    static inline type InterlockedExchangeAdd##suffix(type volatile *Addend, type Value)       \
+    {                                                                                          \
+        return __atomic_fetch_add(Addend, Value, __ATOMIC_SEQ_CST);                            \
+    }                                                                                          \
+    static inline type InterlockedExchange##suffix(type volatile *Target, type Value)          \
+    {                                                                                          \
+        return __atomic_exchange_n(Target, Value, __ATOMIC_SEQ_CST);                           \
+    }                                                                                          \
+    static inline type InterlockedCompareExchange##suffix(type volatile *Destination, type Exchange, type Comparand) \
+    {                                                                                          \
+        __atomic_compare_exchange_n(Destination, &Comparand, Exchange, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+        return Comparand;                                                                      \
+    }
+INTERLOCKED(, LONG)
+INTERLOCKED(64, LONG64)
+
 /* library.c. The libraries there are: ntoskrnl.exe, hal.dll, ntdll.dll, kernel32.dll; ".dll" may be left out. */
 HMODULE LoadLibraryA(LPCSTR LibFileName);
 HMODULE GetModuleHandleA(LPCSTR ModuleName);

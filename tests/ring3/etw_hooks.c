@@ -98,7 +98,7 @@ TEST_USER(etw_hooks, threads, "a thread's creation, becoming ready, first switch
         const WMI_EXTENDED_THREAD_INFORMATION *t = &seen[i].thread;
         CHECK_EQ(t->ProcessId, GetCurrentProcessId());
         CHECK(t->Win32StartAddr == (PVOID)nothing);
-        CHECK_EQ((uint8_t *)t->UserStackBase - (uint8_t *)t->UserStackLimit, 8 * RING3_PAGE);
+        CHECK_EQ((uint8_t *)t->UserStackBase - (uint8_t *)t->UserStackLimit, 16 * RING3_PAGE);
         CHECK((uint64_t)t->StackLimit >> 63 && t->StackBase > t->StackLimit);
         CHECK_EQ(t->Affinity, ~0ull);
     }

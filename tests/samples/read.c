@@ -9,13 +9,13 @@ typedef struct {
     HARDWARE_COUNTER_TYPE Type;
     ULONG Reserved;
     ULONG64 Index;
-} COUNTER;
-typedef NTSTATUS NTAPI SET_CONFIGURATION(COUNTER *CounterArray, ULONG Count);
+} HARDWARE_COUNTER;
+typedef NTSTATUS NTAPI SET_CONFIGURATION(HARDWARE_COUNTER *CounterArray, ULONG Count);
 
 int main(void)
 {
     static const char *const names[] = { "instructions", "branches", "cache misses", "branch mispredictions" };
-    COUNTER counters[] = { { PMCCounter, 0, 2 }, { PMCCounter, 0, 6 }, { PMCCounter, 0, 10 }, { PMCCounter, 0, 11 } };
+    HARDWARE_COUNTER counters[] = { { PMCCounter, 0, 2 }, { PMCCounter, 0, 6 }, { PMCCounter, 0, 10 }, { PMCCounter, 0, 11 } };
     SET_CONFIGURATION *set;
     HANDLE profile;
 

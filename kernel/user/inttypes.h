@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* printf's formats are Windows': ll is 64 bits, nothing is 32. */
+#pragma once
+#include <stdint.h>
+
+#define PRId32 "d"
+#define PRIu32 "u"
+#define PRIx32 "x"
+#define PRIX32 "X"
+#define PRId64 "lld"
+#define PRIu64 "llu"
+#define PRIx64 "llx"
+#define PRIX64 "llX"
