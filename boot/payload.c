@@ -13,7 +13,7 @@
 #define HEADER_UNKNOWN 0xfff8u /* required features that we lack: all but alignment, memory, video (ignored) */
 #define ELF_MAGIC 0x464c457fu
 #define PT_LOAD 1
-#define HIGHEST (1ull << 32)
+#define HIGHEST (1ull << 32) /* the virtual PMU reads its guest's memory up to here */
 #define PAYLOAD_MAP_MAX (BOOT_MEMORY_MAX + 2)
 
 struct header {
@@ -136,7 +136,7 @@ static void add_map(uint64_t start, uint64_t end, uint32_t type)
     info.start.mmap_length += sizeof map[0];
 }
 
-/* The loader's map, with ours as reserved: the host side goes on living there. */
+/* The loader's map, with ours as reserved: the host side goes on living there. Memory above 4 GB is not passed on. */
 static void make_info(const struct boot_info *boot)
 {
     uint64_t ours = (uint64_t)image_start - KERNEL_VMA, ours_end = (uint64_t)image_end - KERNEL_VMA;
@@ -146,6 +146,9 @@ static void make_info(const struct boot_info *boot)
     info.loader_name = physical(loader_name);
     for (unsigned i = 0; i < boot->memory_count; i++) {
         uint64_t start = boot->memory[i].start, end = start + boot->memory[i].size;
+        if (start >= HIGHEST)
+            continue;
+        end = end < HIGHEST ? end : HIGHEST;
         if (start == 0)
             info.start.mem_lower = (uint32_t)(end >> 10);
         if (start == 1 << 20)

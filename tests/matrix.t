@@ -43,6 +43,7 @@ my @machines = (
     } qw(intel-v1 intel-v2 intel-v4 intel-v5 amd-k7 amd-ext amd-v2)),
     ["10,000 runs of one instruction, 100 of a million", "SMP=4 ARGS=long TESTS='tp_exact*'", 0],
     (map { ["payload on $_", "PMU=$_ PAYLOAD=$build/payload.elf", 0, qr/^# PASS payload$/m] } qw(intel-v4 amd-v2)),
+    ['payload with memory above 4 GB', "MEMORY=5120 PAYLOAD=$build/payload.elf", 0, qr/^# PASS payload$/m],
     ['a payload that is none', "PAYLOAD=Makefile", 77, qr/^# payload: .*no multiboot/m],
     ['a payload on top of us', "PAYLOAD=$build/ntpmu.bin", 77, qr/^# payload: .*overlaps ntpmu/m],
     ['conformance, intel-v5: no test was lost', "PMU=intel-v5 TESTS='pmu_*'", 0, at_least(550, 15000)],

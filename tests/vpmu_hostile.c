@@ -119,6 +119,7 @@ static void hidden(unsigned unused)
     CHECK_EQ(cpuid(7, 0).ebx >> 11 & 1, 0);          /* RTM */
     CHECK_EQ(cpuid(7, 0).edx >> 26 & 1, 0);          /* IBPB */
     CHECK_EQ(cpuid(7, 0).edx >> 19 & 1, 0);          /* LBR */
+    CHECK_EQ(cpuid(7, 0).ecx >> 16 & 1, 0);          /* LA57, which it could not read */
     CHECK_EQ(cpuid(0x80000001, 0).ecx >> 2 & 1, 0);  /* SVM */
     CHECK_EQ(cpuid(1, 0).edx >> 21 & 1, 0);          /* DS */
     CHECK_EQ(rdmsr(MSR_EFER) >> 12 & 1, 0);          /* SVME */

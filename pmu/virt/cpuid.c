@@ -60,6 +60,7 @@ static void basic_leaf(uint32_t leaf, uint32_t subleaf, uint32_t r[4])
     case 7:
         if (subleaf == 0) {
             r[B] &= ~(1u << 4 | 1u << 11);          /* HLE, RTM */
+            r[C] &= ~(1u << 16);                    /* LA57: guest.c knows four levels */
             r[D] &= ~(1u << 26 | 1u << 15 | 1u << 19); /* IBPB, hybrid, LBR */
         }
         break;

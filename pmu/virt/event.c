@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Between an exit and the next entry: whose instructions the stretch was, which event the guest takes next, and
+/* Between an exit and the next entry: whose instructions the stretch was (a far return or a gate to another ring is no
+ * exit: what follows it in the stretch counts for the ring left), which event the guest takes next, and
  * whether to step. There is one slot for an event (vmcb.event); an NMI waits for a free one.
  * QEMU copies the event to exit_int_info even when it was delivered, so that field is not looked at. */
 #include "kernel/x86.h"

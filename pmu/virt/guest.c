@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The guest's memory and code as the host reads them: physical addresses below 4 GB only, the rest counts as
- * not there. Nothing the guest does to its page tables or code bytes can fault the host.
+/* The guest's memory and code as the host reads them: physical addresses below 4 GB only (payloads are told of no
+ * others), the rest counts as not there. Nothing the guest does to its page tables or code bytes can fault the host.
  * Sources: AMD64 APM volume 2, "Long-Mode Page Translation"; volume 3, "SYSCALL", "SYSRET", instruction prefixes. */
 #include "kernel/layout.h"
 #include "kernel/msr.h"
@@ -45,7 +45,9 @@ static void *translate(const struct vcpu *v, uint64_t address, bool write)
         return translate_legacy(v, (uint32_t)address, write);
     bool pae = !(v->vmcb.efer & EFER_LMA);
     uint64_t table = v->vmcb.cr3 & PTE_ADDRESS, needed = PTE_PRESENT | (write ? PTE_WRITABLE : 0);
-    if ((uint64_t)((int64_t)(address << 16) >> 16) != address || v->vmcb.cr4 & CR4_LA57)
+    if (v->vmcb.cr4 & CR4_LA57)
+        virt_die(v, "the guest has page tables of five levels, which CPUID did not offer");
+    if ((uint64_t)((int64_t)(address << 16) >> 16) != address)
         return NULL;
     if (pae)
         table = v->vmcb.cr3 & 0xffffffe0;

@@ -201,6 +201,18 @@ static void disarm(unsigned n)
 
 /* --- Checks. --- */
 
+/* The virtual PMU can read what lies below 4 GB: it must not offer its guest more. */
+static void check_map(const uint32_t *info)
+{
+    uint64_t highest = 0;
+    for (uint64_t at = info[12], end = at + info[11]; at < end; at += 4 + *(uint32_t *)at) {
+        const uint64_t *range = (uint64_t *)(at + 4);
+        if (range[0] + range[1] > highest)
+            highest = range[0] + range[1];
+    }
+    check("memory above 1 MB and not above 4 GB", highest > 1 << 20 && highest <= 1ul << 32, 1);
+}
+
 static void check_access(void)
 {
     uint64_t value = 0;
@@ -353,6 +365,7 @@ void payload_main(uint32_t magic, uint32_t info)
     say("TAP version 13\n");
     check("multiboot magic", magic, 0x2badb002);
     check("a memory map", *(uint32_t *)(uint64_t)info >> 6 & 1, 1);
+    check_map((uint32_t *)(uint64_t)info);
     check("counters", pmu.counters > 0, 1);
     check("global control after reset", pmu.gate ? rdmsr(pmu.gate) : 0, pmu.gate ? (1ul << pmu.counters) - 1 : 0);
     if (pmu.gate)
