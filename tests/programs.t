@@ -80,7 +80,7 @@ check('tests/programs/harness.c', "PMU=none SMP=$_", 0, qr/\A$_ processors, page
     for 1, 4;
 check('tests/programs/language.cpp', 'PMU=none', 0,
       qr/\Abegin first\nbegin second\nsum 62437.500\nbegin dynamic\nend dynamic\nmemory 1 1\nno library 1, error 126\n/,
-      qr/no function 1, error 127\nbegin local\nend local\nend second\nend first\n# PASS/);
+      qr/no function 1, error 127\nno session: error 4201\nbegin local\nend local\nend second\nend first\n# PASS/);
 check('tests/programs/fault.c', 'PMU=none', 1, qr/\Abefore\n# FAIL .* STATUS_ACCESS_VIOLATION 0xc0000005 .*, address 0x123\n/);
 check('tests/programs/refused.c', "PMU=$_", 0, qr/\A\d+ checks\n# PASS/) for qw(intel-v2 amd-v2);
 done_testing;

@@ -5,8 +5,13 @@
 #ifdef __cplusplus
 #define _Static_assert static_assert
 extern "C" {
+#define WCHAR nt_wchar /* in C++ L"text" has a type of its own, of the same 16 bits */
 #endif
 #include "kernel/nt_trace_class.h"
+#ifdef __cplusplus
+#undef WCHAR
+typedef wchar_t WCHAR;
+#endif
 
 #define WINAPI
 #define APIENTRY

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <windows.h>
+#include <evntcons.h>
 
 struct traced {
     const char *name;
@@ -45,6 +46,10 @@ int main()
     printf("no library %d, error %u\n", none == NULL, GetLastError());
     FARPROC address = GetProcAddress(LoadLibrary("kernel32"), "NoSuchFunction");
     printf("no function %d, error %u\n", address == NULL, GetLastError());
+    const WCHAR name[] = L"no session";
+    EVENT_TRACE_PROPERTIES properties = {};
+    properties.Wnode.BufferSize = sizeof properties;
+    printf("no session: error %u\n", ControlTraceW(0, name, &properties, EVENT_TRACE_CONTROL_QUERY));
     static traced local("local");
     CreateThread(NULL, 0, spin, NULL, 0, NULL); // ends with the process
     Sleep(2);

@@ -181,6 +181,13 @@ TEST_USER(etw_win32, control_refuses, "ControlTrace: no properties, neither name
     CHECK_EQ(stop(session), ERROR_WMI_INSTANCE_NOT_FOUND);
 }
 
+TEST_USER(etw_win32, by_name, "programs find the functions in advapi32 and sechost, NtTraceControl in ntdll")
+{
+    CHECK_EQ((uint64_t)GetProcAddress(LoadLibraryA("advapi32.dll"), "StartTraceW"), (uint64_t)StartTraceW);
+    CHECK_EQ((uint64_t)GetProcAddress(LoadLibraryA("sechost"), "ProcessTrace"), (uint64_t)ProcessTrace);
+    CHECK_EQ((uint64_t)GetProcAddress(LoadLibraryA("ntdll"), "NtTraceControl"), (uint64_t)ZwTraceControl);
+}
+
 void user_trace_restricted(uint64_t unused)
 {
     EVENT_TRACE_LOGFILEW log;
