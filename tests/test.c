@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The runner: init_thread runs the tests chosen, each in a thread of its own, watched; TAP 13 on the console.
- * After each test it looks for what the test left behind. */
+/* The runner: the tests chosen, each in a watched thread of its own, TAP 13, and what each leaves behind. */
 #include "tests/test.h"
 #include "boot/multiboot.h"
 #include "hal/hal.h"
@@ -14,7 +13,6 @@
 #include "kernel/smp.h"
 #include "kernel/thread.h"
 #include "kernel/thread_profiling.h"
-#include "kernel/x86.h"
 #include "pmu/pmu.h"
 #include "tests/program.h"
 #include "tests/summary.h"
