@@ -69,9 +69,10 @@ static void sample_by(struct session *s, uint8_t *bytes, KPROFILE_SOURCE source)
     profile_loop(PERIOD * SAMPLES / 10);
     struct records all = session_drain(s, bytes);
     CHECK_EQ(hal_counters_owned(), 0);
-    /* Instructions, and cycles of which the model has as many: what is outside of the loop is less than a third. */
+    /* Instructions, and cycles of which the model has as many. A tenth may hit elsewhere: interrupts, which NMIs sample
+     * too, and what the session itself does; a real processor's cycles may be twice as many. */
     ULONG n = count_samples(all, source);
-    CHECK_RANGE(n, SAMPLES - 1, 2 * SAMPLES);
+    CHECK_RANGE(n, SAMPLES * 9 / 10, 2 * SAMPLES);
 }
 
 TEST(etw_samples, counters, "counters that are configured sample into records; a new configuration replaces the old one, also "
