@@ -43,8 +43,10 @@ static const struct {
 
 void etw_enter(void)
 {
-    while (__atomic_exchange_n(&guard, 1, __ATOMIC_ACQUIRE))
+    while (__atomic_exchange_n(&guard, 1, __ATOMIC_ACQUIRE)) {
         sched_switch(WrMutex);
+        pause();
+    }
 }
 
 void etw_leave(void) { __atomic_store_n(&guard, 0, __ATOMIC_RELEASE); }

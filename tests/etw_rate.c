@@ -22,6 +22,7 @@ static struct writer {
     unsigned ahead;   /* 0: as fast as it can */
     uint64_t written; /* atomic */
     uint64_t read, missing, next; /* the reader's */
+    bool told;        /* of losses, by a buffer */
 } writers[MAX_CPUS];
 static uint32_t go; /* atomic: 1 write, 2 end */
 
@@ -70,6 +71,8 @@ static void take(struct records all)
         ULONG number = ((const WMI_EXTENDED_THREAD_INFORMATION *)r.payload)->ThreadId;
         CHECK_EQ(r.size, sizeof(WMI_EXTENDED_THREAD_INFORMATION));
         CHECK(number >= w->next);
+        w->told = w->told || (r.buffer->BufferFlag & ETW_BUFFER_FLAG_EVENTS_LOST);
+        CHECK(w->told || number == w->next);
         w->missing += number - w->next;
         w->next = number + 1;
         __atomic_store_n(&w->read, w->read + 1, __ATOMIC_RELEASE);
@@ -100,11 +103,11 @@ static void finish_writers(void)
     }
 }
 
-TEST(etw_rate, keeps_up, "20,000 events of each processor into a reader that keeps up: none lost, none torn, in order")
+static void none_lost(ULONG buffer_kb, ULONG buffers, unsigned ahead)
 {
     struct session s;
     uint8_t *bytes = phys_alloc(PAGES);
-    REQUIRE(bytes && start(&s, 16, 16, AHEAD));
+    REQUIRE(bytes && start(&s, buffer_kb, buffers, ahead));
     __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
     while (!all_written()) {
         session_flush(&s);
@@ -120,6 +123,56 @@ TEST(etw_rate, keeps_up, "20,000 events of each processor into a reader that kee
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         CHECK_EQ(writers[cpu].read, EVENTS);
         CHECK_EQ(writers[cpu].missing, 0);
+        CHECK(!writers[cpu].told);
+    }
+    phys_free(bytes, PAGES);
+}
+
+TEST(etw_rate, keeps_up, "20,000 events of each processor into a reader that keeps up, at full rate and through small buffers: "
+     "none lost, none torn, in order")
+{
+    none_lost(64, 32, 0);
+    none_lost(16, 16, AHEAD);
+}
+
+static void give_way(void *unused)
+{
+    (void)unused;
+    while (__atomic_load_n(&go, __ATOMIC_ACQUIRE) != 2) {
+        sched_switch(WrYieldExecution);
+        pause();
+    }
+}
+
+TEST(etw_rate, comes_and_goes, "sessions start, stop and are read out while threads switch on all processors")
+{
+    struct session s;
+    ULONG n, swaps = 0;
+    struct thread *threads[2 * MAX_CPUS];
+    uint8_t *bytes = phys_alloc(PAGES);
+    REQUIRE(bytes);
+    go = 1;
+    for (unsigned i = 0; i < 2 * cpu_count; i++) {
+        threads[i] = thread_create("gives way", give_way, NULL, 1ul << i / 2);
+        REQUIRE(threads[i]);
+    }
+    for (unsigned i = 0; i < 60; i++) {
+        REQUIRE(session_start(&s, 4, 2));
+        CHECK_STATUS(session_mask(&s, PERF_CONTEXT_SWITCH, PERF_DISPATCHER), STATUS_SUCCESS);
+        sched_wait(NULL, sched_time_ns() + 1000000, DelayExecution);
+        session_stop(&s);
+        while (i % 2 && NT_SUCCESS(session_read(&s, bytes, SESSION_BYTES, &n))) {
+            struct records all = records_of(bytes, n);
+            for (struct record r; (r = next_record(&all)).header;)
+                swaps += r.header->HookId == PERFINFO_LOG_TYPE_CONTEXTSWAP;
+        }
+        session_close(&s); /* every other time unread */
+    }
+    CHECK(swaps > 30); /* at the least one of each session read */
+    __atomic_store_n(&go, 2, __ATOMIC_RELEASE);
+    for (unsigned i = 0; i < 2 * cpu_count; i++) {
+        sched_wait(&threads[i]->object, SCHED_FOREVER, Executive);
+        object_release(&threads[i]->object);
     }
     phys_free(bytes, PAGES);
 }

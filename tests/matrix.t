@@ -52,7 +52,7 @@ my @machines = (
     ['conformance, amd-v2: no test was lost', "PMU=amd-v2 TESTS='pmu_*'", 0, at_least(300, 7000)],
     ['what became of every id of the virtual PMU', "PMU=intel-v4 SMP=2 TESTS='vpmu*'", 0, qr/^# PASS of the ids VP /m],
     ['64 MiB', 'MEMORY=64', 0],
-    ['interrupts of counters as NMIs, 4 CPU', "SMP=4 ARGS=pmi=nmi TESTS='profile_*,source_*,hal_*'", 0],
+    ['interrupts of counters as NMIs, 4 CPU', "SMP=4 ARGS=pmi=nmi TESTS='profile_*,source_*,hal_*,etw_*'", 0],
     (map { ["$_, 4 CPU, owners, sources and profiles", "PMU=$_ SMP=4 TESTS='hal_*,source_*,profile_*'", 0] }
         qw(intel-v1 intel-v5 amd-k7)),
     ['no ACPI: one of 4 CPUs, and says so', "SMP=4 QEMU_ARGS='-machine acpi=off'", 0, qr/^# acpi: .*one CPU only/m],
