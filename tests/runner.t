@@ -116,7 +116,7 @@ judged('the stream of a list is its tests', $good, 'exit 33', 0, qr/^# machine.*
 
 for (['ACCEL=warp', 'auto kvm tcg'], ['PMU=nonsense', 'intel-v2'], ['SMP=0', '1 to 64'], ['SMP=two', '1 to 64'],
      ['MEMORY=lots', '1 to'], ['TIMEOUT=0', '1 to'], ['MACHINE=abacus', 'qemu'], ['PMU=host ACCEL=tcg', 'none'],
-     ['MACHINE=bochs ACCEL=kvm', 'auto'],
+     ['MACHINE=bochs ACCEL=kvm', 'auto'], ['MACHINE=bochs SMP=2', '1'],
      ["TESTS='a b'", 'one glob']) {
     my ($variables, $legal) = @$_;
     judged("2: $variables", $good, 'exit 33', 2, qr/^tests\/run: [^\n]*: [^\n]*$legal[^\n]*\n\z/, $variables);
