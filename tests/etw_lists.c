@@ -149,9 +149,10 @@ TEST(etw_lists, owned, "somebody has the whole PMU of one processor, or of all: 
     SKIP_WITHOUT_PMU();
     struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
     for (unsigned cpu = 0; cpu <= cpu_count; cpu++) { /* the last turn: all */
-        GROUP_AFFINITY where = { cpu < cpu_count ? 1ul << cpu : ~0ul >> (64 - cpu_count), 0, { 0, 0, 0 } };
+        bool one = cpu < cpu_count;
+        GROUP_AFFINITY where = { one ? 1ul << cpu : 0, 0, { 0, 0, 0 } };
         HANDLE owner = NULL;
-        REQUIRE_STATUS(HalAllocateHardwareCounters(&where, 1, NULL, &owner), STATUS_SUCCESS);
+        REQUIRE_STATUS(HalAllocateHardwareCounters(one ? &where : NULL, one, NULL, &owner), STATUS_SUCCESS);
         CHECK_STATUS(counter_list(&s, instructions, 1), STATUS_DEVICE_BUSY);
         CHECK_EQ(hal_counters_owned(), 1);
         CHECK_STATUS(HalFreeHardwareCounters(owner), STATUS_SUCCESS);
