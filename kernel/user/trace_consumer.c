@@ -186,7 +186,10 @@ static ULONG connect(struct consumer *c)
     if (NT_SUCCESS(status))
         status = ZwTraceControl(EtwRealtimeConnectCode, &c->session, sizeof c->session, &c->from, sizeof c->from, &returned);
     if (NT_SUCCESS(status)) {
+        SYSTEM_INFO system;
+        GetSystemInfo(&system);
         c->area = area;
+        c->log.LogfileHeader.NumberOfProcessors = system.dwNumberOfProcessors;
         c->log.LogfileHeader.BufferSize = c->log.BufferSize = c->buffer_size;
         c->log.LogfileHeader.PerfFreq.QuadPart = (LONGLONG)c->from.Frequency;
         c->log.LogfileHeader.PointerSize = sizeof(PVOID);
