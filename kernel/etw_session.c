@@ -161,7 +161,7 @@ static bool make_streams(struct etw_logger *logger, const WMI_LOGGER_INFORMATION
     uint32_t kb = info->BufferSize ? info->BufferSize : ETW_BUFFER_KB;
     uint32_t size = (kb > ETW_BUFFER_KB_MAX ? ETW_BUFFER_KB_MAX : kb) * 1024;
     uint32_t wanted = info->MaximumBuffers > info->MinimumBuffers ? info->MaximumBuffers : info->MinimumBuffers;
-    uint32_t count = wanted ? wanted / cpu_count : ETW_BUFFERS_DEFAULT;
+    uint32_t count = wanted ? wanted / cpu_count + (wanted % cpu_count != 0) : ETW_BUFFERS_DEFAULT;
     count = count < 2 ? 2 : count > ETW_BUFFERS_MAX ? ETW_BUFFERS_MAX : count;
     size = (size + PAGE_SIZE - 1) & ~(PAGE_SIZE - 1u);
     if ((uint64_t)size * count * cpu_count > ETW_MEMORY_MAX)
