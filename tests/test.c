@@ -306,9 +306,7 @@ static void run_one(const struct test *test, unsigned number)
     }
     if (report.failures) {
         sum.failed++;
-        if (!verbose)
-            print("# what does not hold: %s\n", test->meaning);
-        print("not ok %u - %s.%s\n", number, test->group, test->name);
+        print("# what does not hold: %s\nnot ok %u - %s.%s\n", test->meaning, number, test->group, test->name);
     } else if (report.skip) {
         sum.skipped++;
         print("ok %u - %s.%s # SKIP %s\n", number, test->group, test->name, report.skip);

@@ -169,8 +169,6 @@ void event_prepare(struct vcpu *v)
     baton_collect_nmis(v);
     uint64_t slice_end = baton_slice(v);
     bool event, step;
-    if (slice_end != UINT64_MAX)
-        alarm_claim(v, slice_end);
     do {
         if (v->pmu.pmi)
             count_deliver_pmi(v);
@@ -186,8 +184,11 @@ void event_prepare(struct vcpu *v)
     v->entry_user = v->vmcb.cpl == 3;
     if (event)
         v->step_iret = false;
-    else if (step)
+    else if (step) {
+        if (slice_end != UINT64_MAX)
+            alarm_claim(v, slice_end); /* aim() did not want one */
         begin_step(v);
+    }
 }
 
 /* A PMI that fell due at the end of the stretch comes before the instruction that made the exit: that one is
