@@ -116,6 +116,8 @@ sub judge
         my ($not, $pattern) = /^(!?)(.*)/s;
         push @wrong, ($not ? 'must not match ' : 'must match ') . $pattern if !!$not == !!($log =~ /$pattern/m);
     }
+    push @wrong, "a log of $1 bytes: at most 60000 were promised"
+        if $log =~ /\[(\d+) bytes, crc32 /m && $1 > 60_000 && $log !~ /^# ntpmu: boot .*verbose/m;
     my @tail = split /\n/, $log;
     @tail = @tail[-15 .. -1] if @tail > 15;
     ok(!@wrong, $run->{name})

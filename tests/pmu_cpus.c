@@ -55,7 +55,7 @@ static bool begin(unsigned ctr, HANDLE *handle)
     if (test_skip_without_pmu() || test_skip_below_cpus(2))
         return false;
     if (!(pmu_caps.reported >> ctr & 1) || !(pmu_counters_for(PMU_INSTRUCTIONS) >> ctr & 1)) {
-        test_skip("the processor has no such counter, or does not count instructions on it");
+        test_skip("no such counter, or does not count instructions on it");
         return false;
     }
     the_ctr = ctr;

@@ -122,7 +122,7 @@ static void ring3_index(unsigned ctr)
     if (isolate_on)
         SKIP("the policy is isolate"); /* which shows a thread its own counter only */
     if (!(pmu_caps.reported >> ctr & 1))
-        SKIP("the processor has no such counter");
+        SKIP("no such counter");
     if (ctr == 0) /* the configuration that lets ring 3 read takes one counter itself: any other than the tested */
         configured = (unsigned)__builtin_ctzll(pmu_caps.counters & ~PMU_BIT(0));
     else
