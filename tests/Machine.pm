@@ -17,9 +17,10 @@ sub new
     my ($class, $dir, $seconds, @command) = @_;
     my $self = bless { dir => $dir, end => time + $seconds }, $class;
     mkdir $dir;
-    unlink map { "$dir/$_" } qw(serial monitor gdb);
-    push @command, '-serial', "file:$dir/serial" if "@command" !~ /-serial/;
+    unlink map { "$dir/$_" } qw(serial line monitor gdb);
     push @command, map { ('-chardev', "socket,id=$_,path=$dir/$_,server=on,wait=off") } qw(monitor gdb);
+    push @command, '-chardev', "socket,id=line,path=$dir/line,server=on,wait=off,logfile=$dir/serial", qw(-serial chardev:line)
+        if "@command" !~ /-serial/;
     push @command, qw(-mon chardev=monitor -gdb chardev:gdb -S -display none -no-reboot);
     $self->{pid} = fork // die "fork: $!";
     if (!$self->{pid}) {
@@ -82,6 +83,13 @@ sub monitor
     my ($self, $command) = @_;
     syswrite $self->{monitor}, "$command\n";
     return $self->read_until('monitor', qr/\(qemu\) \z/) // '';
+}
+
+# Types into the serial line. What the machine sends goes into the file all the same.
+sub type
+{
+    my ($self, $text) = @_;
+    syswrite $self->attach('line'), $text;
 }
 
 # One packet of gdb's remote protocol; the answer's text, undef if none comes (the machine ended, the time is over).

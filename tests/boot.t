@@ -47,13 +47,20 @@ my %address = map { /^(ffffffff\w+|0+1\w+) [tT] (\w+)$/ ? ($2 => $1) : () } `nm 
 
 sub kernel { return ('-kernel', "$build/ntpmu.bin", '-append', @_) }
 
+# Presses a key of QEMU's keyboard; "serial x": by serial line.
+sub press
+{
+    my ($machine, $key) = @_;
+    return $key =~ /^serial (.)/ ? $machine->type($1) : $machine->monitor("sendkey $key");
+}
+
 # Chooses entries of GRUB's menu by their keys.
 sub choose
 {
     my ($machine, @keys) = @_;
     for my $n (1 .. @keys) {
         $machine->wait_for(qr/(?:is highlighted.*?){$n}/s) or return "menu $n does not come";
-        $machine->monitor("sendkey $keys[$n - 1]");
+        press($machine, $keys[$n - 1]);
     }
     return;
 }
@@ -129,7 +136,7 @@ sub ends_with_key
     $machine->go;
     sleep 0.5;
     push @wrong, 'it did not wait for a key' if !$machine->runs;
-    $machine->monitor("sendkey $key");
+    press($machine, $key);
     my $status = $machine->status;    # with -no-reboot QEMU ends
     return (@wrong, $status == 0 ? () : "exit status $status after the key");
 }
@@ -227,6 +234,8 @@ my @jobs = (
         boots({ keys => ['f'], has => ['1 running', '^# safe: '] }, @cd, qw(-smp 2)) }],
     ['SeaBIOS, CD, one group by the second menu', sub {
         boots({ keys => ['o', 'k'], has => ['^# ntpmu: boot by multiboot 1.*sched\*', '^ok \d+ - traps\.fixup$'] }, @cd) }],
+    ['SeaBIOS, CD, no screen: the menu by serial line', sub {
+        boots({ keys => ['serial o', 'serial k'], has => ['^# ntpmu: boot by multiboot 1.*sched\*', '^# screen: none'] }, @cd, qw(-vga none)) }],
     ['OVMF, USB stick, 2 CPUs', sub {
         boots({ keys => ['ret'], has => ['^# ntpmu: boot by multiboot 2', '2 running'] }, @uefi, @stick, qw(-smp 2)) }],
     ['OVMF, USB stick, neither screen nor keyboard', sub { boots({ has => ['^# screen: none'] }, @uefi, @stick, qw(-vga none)) }],
@@ -234,6 +243,7 @@ my @jobs = (
     ['SeaBIOS, CD: VGA text shows all', sub { shows('characters', [], @cd) }],
     ['SeaBIOS, CD: graphics by the menu show all', sub { shows('pixels', ['g'], @cd) }],
     ['the last page names what failed; a key restarts the machine', sub { ends_with_key('spc') }],
+    ['a byte by serial line does so too', sub { ends_with_key('serial q') }],
     ['a panic shows registers and names functions', sub {
         panics('panic', qr/^# PANIC .*on purpose\n# rsp .*\n# backtrace:\n#   \w+ test_selfcheck_panic\+0x\w+\n#   \w+ run_body\+/m) }],
     ['an exception in ring 0 too', sub {
@@ -333,9 +343,9 @@ my @checks = (
     ['one BIOS and one UEFI image', sub {
         my $report = `xorriso -indev $iso -report_el_torito plain 2>/dev/null`;
         $report =~ /BIOS.*\n.*UEFI/ ? () : $report }],
-    ['the same bytes again', sub {
+    ['the same bytes again, later and elsewhere', sub {
         sleep 2;
-        system "boot/mkiso $build/ntpmu.bin $top/again.iso >/dev/null 2>&1";
+        system "umask 077; TZ=Asia/Tokyo boot/mkiso $build/ntpmu.bin $top/again.iso >/dev/null 2>&1";
         system("cmp $iso $top/again.iso") ? 'other bytes' : () }],
 );
 

@@ -8,6 +8,7 @@ use File::Temp 'tempdir';
 use Test::More;
 
 my $dir = tempdir(CLEANUP => 1);
+delete @ENV{qw(MAKEFLAGS MFLAGS)};
 my $image = "$dir/image";
 our $as = '';    # the command that runs others as somebody else
 
@@ -118,4 +119,11 @@ SKIP: {
     ok($? == 0 && $output =~ /a loop device.*Done/s, 'written: a loop device') or diag($output);
     system "losetup -d $loop";
 }
+# As a user starts it.
+my $iso = ($ENV{BUILD} // 'build') . '/ntpmu.iso';
+file("$dir/stick", 'x' x 6_000_000);
+my $made = `echo yes | make -s usb DEV=$dir/stick 2>&1`;
+ok($? == 0 && $made =~ /Done/ && substr(content("$dir/stick"), 0, -s $iso) eq content($iso), 'make usb DEV=file') or diag($made);
+$made = `make -s usb DEV= </dev/null 2>&1`;
+ok($? != 0 && $made =~ /say which disk/, 'make usb without DEV') or diag($made);
 done_testing;
