@@ -103,6 +103,46 @@ TEST(etw_samples, counters, "counters that are configured sample into records; a
     end(&s, bytes);
 }
 
+/* At each sample the counter of the list says how many events there were since the one before: the period, more if the
+ * interrupt was kept off for a while, and after that less. */
+TEST(etw_samples, with_counters, "samples by counters carry counters, as context switches do, at once on all processors")
+{
+    static const ULONG source = INSTRUCTIONS, hooks[] = { PERFINFO_LOG_TYPE_PMC_INTERRUPT,
+                                                          PERFINFO_LOG_TYPE_CONTEXTSWAP };
+    ULONG before, samples[MAX_CPUS] = { 0 }, swaps = 0;
+    uint64_t last[MAX_CPUS] = { 0 };
+    struct session s;
+    uint8_t *bytes;
+    SKIP_WITHOUT_PMU();
+    REQUIRE(start(&s, &bytes));
+    before = hal_source_interval(INSTRUCTIONS);
+    hal_source_set_interval(INSTRUCTIONS, PERIOD);
+    CHECK_STATUS(configure(&source, 1), STATUS_SUCCESS);
+    CHECK_STATUS(counter_list(&s, &source, 1), STATUS_SUCCESS);
+    CHECK_STATUS(event_list(&s, hooks, 2), STATUS_SUCCESS);
+    CHECK_STATUS(session_mask(&s, PERF_PMC_PROFILE | PERF_CONTEXT_SWITCH, 0), STATUS_SUCCESS);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        profile_loop(PERIOD * 20 / 10);
+    }
+    struct records all = session_drain(&s, bytes);
+    for (struct record r; (r = next_record(&all)).header;) {
+        unsigned cpu = r.buffer->ClientContext.ProcessorIndex % MAX_CPUS;
+        REQUIRE(r.count == 1);
+        swaps += r.header->HookId == PERFINFO_LOG_TYPE_CONTEXTSWAP;
+        if (r.header->HookId != PERFINFO_LOG_TYPE_PMC_INTERRUPT)
+            continue;
+        if (samples[cpu]++)
+            CHECK_RANGE(r.counters[0] - last[cpu], PERIOD - 1000, PERIOD + 1000);
+        last[cpu] = r.counters[0];
+    }
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        CHECK_RANGE(samples[cpu], 19, 1000); /* the loop alone has 20 periods */
+    CHECK(cpu_count == 1 || swaps >= 2 * (cpu_count - 1));
+    hal_source_set_interval(INSTRUCTIONS, before);
+    end(&s, bytes);
+}
+
 TEST(etw_samples, refusals, "five sources, sources that there are not, time, and counters that somebody has [ET-41]")
 {
     static const ULONG five[9] = { INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS },
