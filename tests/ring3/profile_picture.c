@@ -8,8 +8,8 @@
 #define LOG2 4
 #define BUCKETS 16
 #define WIDTH 50 /* characters of a bar of 100 % */
-#define ROUNDS 6000 /* short ones, or their phase and that of the samples would beat */
-#define TURNS 211
+#define ROUNDS 6000
+#define TURNS 211u /* on average */
 
 uint64_t hot_mix(uint64_t turns), hot_add(uint64_t turns), hot_turn(uint64_t turns), hot_end(uint64_t turns);
 
@@ -24,9 +24,14 @@ static ULONG buckets[BUCKETS];
 
 static void work(void)
 {
-    for (unsigned round = 0; round < ROUNDS; round++)
+    /* No round is as long as the one before, or some interval would be a whole number of them and always hit one loop. */
+    uint32_t random = 1;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        random = random * 1664525 + 1013904223;
+        uint32_t turns = TURNS / 2 + (random >> 16) % TURNS;
         for (unsigned i = 0; i < LOOPS; i++)
-            loops[i].start(loops[i].share * TURNS);
+            loops[i].start(loops[i].share * turns);
+    }
 }
 
 /* Samples of the bucket's function up to the next function. */
