@@ -168,9 +168,9 @@ bool etw_next_buffer(struct etw_stream *s)
 void etw_log(enum etw_hook hook, const void *payload)
 {
     const uint32_t *from = payload;
-    struct cpu *cpu = cpu_current();
     uint64_t flags = read_flags();
-    cli();
+    cli(); /* from here on this thread stays where it is */
+    struct cpu *cpu = cpu_current();
     for (unsigned who = __atomic_load_n(&etw_wanted[hook], __ATOMIC_ACQUIRE); who; who &= who - 1) {
         uint32_t *to = etw_begin(cpu->streams[__builtin_ctz(who)], hook);
         for (size_t i = 0; to && i < kinds[hook].size / sizeof *to; i++)

@@ -31,9 +31,9 @@ void etw_thread(enum etw_hook hook, const struct thread *thread)
 
 void etw_context_swap(const struct thread *from, const struct thread *to, KWAIT_REASON reason)
 {
-    struct cpu *cpu = cpu_current();
     uint64_t flags = read_flags();
     cli();
+    struct cpu *cpu = cpu_current();
     for (uint64_t who = __atomic_load_n(&etw_wanted[ETW_CSWITCH], __ATOMIC_ACQUIRE); who; who &= who - 1) {
         struct etw_stream *stream = cpu->streams[(uint32_t)__builtin_ctzl(who)];
         WMI_CONTEXTSWAP *info = etw_begin(stream, ETW_CSWITCH);

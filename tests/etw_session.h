@@ -139,11 +139,12 @@ struct record {
 struct records {
     const uint8_t *at, *end, *buffer_end;
     const WMI_BUFFER_HEADER *buffer;
+    ULONG64 time; /* of the last record */
 };
 
 static inline struct records records_of(const void *bytes, ULONG size)
 {
-    return (struct records){ bytes, (const uint8_t *)bytes + size, bytes, NULL };
+    return (struct records){ bytes, (const uint8_t *)bytes + size, bytes, NULL, 0 };
 }
 
 /* Checks each header; a record that is torn ends the walk with a failed check. */
@@ -156,6 +157,7 @@ static inline struct record next_record(struct records *r)
         r->buffer = (const WMI_BUFFER_HEADER *)(const void *)r->at;
         r->buffer_end = r->at + r->buffer->SavedOffset;
         r->at += sizeof *r->buffer;
+        r->time = 0;
         if (!CHECK(r->buffer_end <= r->end && r->at <= r->buffer_end))
             return none;
     }
@@ -167,6 +169,9 @@ static inline struct record next_record(struct records *r)
         CHECK(!"a whole record");
         return none;
     }
+    if (h->TimeStamp < r->time)
+        CHECK(!"a record behind an earlier one");
+    r->time = h->TimeStamp;
     const ULONG64 *counters = (const ULONG64 *)(const void *)(h + 1);
     r->at += (h->Size + 7u) & ~7u;
     return (struct record){ h, r->buffer, counters, counters + n, n, h->Size - head };
