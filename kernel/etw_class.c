@@ -136,6 +136,15 @@ static NTSTATUS set_time_profile(const void *buffer, ULONG length)
     return NT_SUCCESS(status) ? NtSetIntervalProfile(info.ProfileInterval, ProfileTime) : status;
 }
 
+/* The fixed part of what is privileged. STATUS_PRIVILEGE_NOT_HELD. */
+static NTSTATUS get_privileged(void *info, ULONG size, const void *buffer, ULONG length)
+{
+    if (length < size)
+        return STATUS_INFO_LENGTH_MISMATCH;
+    NTSTATUS status = etw_get(info, buffer, size);
+    return NT_SUCCESS(status) && !etw_privileged() ? STATUS_PRIVILEGE_NOT_HELD : status;
+}
+
 /* STATUS_PRIVILEGE_NOT_HELD; STATUS_INVALID_PARAMETER: the version, or a description that is empty, odd, without its end
  * or over 32 characters; STATUS_NOT_SUPPORTED: not for this processor, or no counter counts it;
  * STATUS_INSUFFICIENT_RESOURCES: the description is another source's, or there are too many. NT: which statuses is nowhere said;
@@ -145,13 +154,9 @@ static NTSTATUS add_source(const void *buffer, ULONG length)
     EVENT_TRACE_PROFILE_ADD_INFORMATION info;
     HAL_PROFILE_SOURCE_ADD add = { 0 };
     ULONG fixed = offsetof(EVENT_TRACE_PROFILE_ADD_INFORMATION, ProfileSourceDescription);
-    if (length < sizeof info)
-        return STATUS_INFO_LENGTH_MISMATCH;
-    NTSTATUS status = etw_get(&info, buffer, sizeof info);
+    NTSTATUS status = get_privileged(&info, sizeof info, buffer, length);
     if (!NT_SUCCESS(status))
         return status;
-    if (!etw_privileged())
-        return STATUS_PRIVILEGE_NOT_HELD;
     ULONG units = (length - fixed) / sizeof(WCHAR) < NAME_UNITS ? (length - fixed) / sizeof(WCHAR) : NAME_UNITS;
     for (ULONG i = 0; i < NAME_UNITS; i++)
         add.Description[i] = i < units ? 0 : '?'; /* no end: refused below */
@@ -166,13 +171,9 @@ static NTSTATUS add_source(const void *buffer, ULONG length)
 static NTSTATUS remove_source(const void *buffer, ULONG length)
 {
     EVENT_TRACE_PROFILE_REMOVE_INFORMATION info;
-    if (length < sizeof info)
-        return STATUS_INFO_LENGTH_MISMATCH;
-    NTSTATUS status = etw_get(&info, buffer, sizeof info);
+    NTSTATUS status = get_privileged(&info, sizeof info, buffer, length);
     if (!NT_SUCCESS(status))
         return status;
-    if (!etw_privileged())
-        return STATUS_PRIVILEGE_NOT_HELD;
     return HalSetSystemInformation(HalProfileSourceRemove, sizeof info.ProfileSource, &info.ProfileSource);
 }
 

@@ -137,7 +137,7 @@ TEST(etw_control, consumers, "one consumer a session; reads need room for a buff
     struct session_info d;
     ULONG n;
     HANDLE thread;
-    uint8_t *bytes = phys_alloc(SESSION_BYTES / PAGE_SIZE);
+    uint8_t *bytes = phys_alloc(SESSION_PAGES);
     TRACE_CONSUMER consumer;
     REQUIRE(bytes && session_start(&s, 8, 8));
     CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &s.trace, 8, &consumer, sizeof consumer, &n), STATUS_DEVICE_BUSY);
@@ -173,7 +173,7 @@ TEST(etw_control, consumers, "one consumer a session; reads need room for a buff
     CHECK_STATUS(session_read(&s, bytes, SESSION_BYTES, &n), STATUS_WMI_INSTANCE_NOT_FOUND);
     session_close(&s);
     CHECK_STATUS(stop_by_name(SESSION_NAME), STATUS_SUCCESS);
-    phys_free(bytes, SESSION_BYTES / PAGE_SIZE);
+    phys_free(bytes, SESSION_PAGES);
 }
 
 TEST(etw_control, queries, "codes that there are not; owners of counters by processor")

@@ -20,7 +20,7 @@ TEST(etw_hooks, ipis, "a call of another processor is a record there, with the r
     struct session s;
     ULONG seen[MAX_CPUS] = { 0 };
     SKIP_BELOW_CPUS(2);
-    uint8_t *bytes = phys_alloc(SESSION_BYTES / PAGE_SIZE);
+    uint8_t *bytes = phys_alloc(SESSION_PAGES);
     REQUIRE(bytes && session_start(&s, 64, 16));
     test_run_on(0);
     called = 0;
@@ -43,5 +43,5 @@ TEST(etw_hooks, ipis, "a call of another processor is a record there, with the r
     CHECK_EQ(session_stop(&s), 0);
     session_close(&s);
     test_run_anywhere();
-    phys_free(bytes, SESSION_BYTES / PAGE_SIZE);
+    phys_free(bytes, SESSION_PAGES);
 }

@@ -11,7 +11,6 @@
 
 #define INSTRUCTIONS ProfileTotalIssues
 #define BRANCHES ProfileBranchInstructions
-#define PAGES (SESSION_BYTES / PAGE_SIZE)
 #define LOOP_INSTRUCTIONS 10u /* profile_loop.asm; one of them is a branch */
 
 extern void profile_loop(uint64_t turns);
@@ -25,20 +24,9 @@ static unsigned other_a_turn; /* the second one, in a turn of the loop */
 
 static bool begin(struct session *s, uint8_t **bytes)
 {
-    *bytes = phys_alloc(PAGES);
     both[1] = cpu_count == 1 ? BRANCHES : INSTRUCTIONS | PROFILE_SOURCE_RING3;
     other_a_turn = cpu_count == 1;
-    test_run_on(0);
-    return CHECK(*bytes != NULL) && session_start(s, 64, 16);
-}
-
-static void end(struct session *s, uint8_t *bytes)
-{
-    CHECK_EQ(session_stop(s), 0);
-    session_close(s);
-    phys_free(bytes, PAGES);
-    test_run_anywhere();
-    CHECK_EQ(hal_counters_owned(), 0);
+    return session_begin(s, bytes);
 }
 
 /* Events of this thread with so many turns after each, and nothing else between. */
@@ -99,7 +87,7 @@ static void either_order(bool events_first)
     struct records all = session_drain(&s, bytes);
     check_marks(all, 2, 0, LOOP_INSTRUCTIONS);
     check_marks(all, 2, 1, other_a_turn);
-    end(&s, bytes);
+    session_end(&s, bytes);
 }
 
 TEST(etw_pmc, values, "events of the list carry the counters of the list in its order, exact, whichever list came first "
@@ -130,7 +118,7 @@ TEST(etw_pmc, one_list, "with one list only, and on events that are not listed, 
         CHECK_EQ(first.count, 0);
         CHECK_EQ(next_mark(&all).count, lists == 3 ? 1 : 0);
         CHECK_EQ(next_mark(&all).count, lists == 3 ? 1 : 0);
-        end(&s, bytes);
+        session_end(&s, bytes);
     }
 }
 
@@ -169,7 +157,7 @@ TEST(etw_pmc, four_hooks, "four hooks on the list, each with its counters; of ot
         CHECK_EQ(r.count, listed ? 2 : 0);
     }
     CHECK_EQ(seen, 15);
-    end(&s, bytes);
+    session_end(&s, bytes);
 }
 
 /* Values of one processor only rise, and each processor's are its own. */
@@ -200,7 +188,7 @@ TEST(etw_pmc, processors, "records of each processor carry that processor's coun
     CHECK_EQ(seen, (1u << cpu_count) - 1);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) /* 5 times the turns of all but the last mark, at the least */
         CHECK(last[cpu] > 5 * 1105 * LOOP_INSTRUCTIONS);
-    end(&s, bytes);
+    session_end(&s, bytes);
 }
 
 TEST(etw_pmc, two_sessions, "two sessions at once have each its own counters [ET-30]")
@@ -209,7 +197,7 @@ TEST(etw_pmc, two_sessions, "two sessions at once have each its own counters [ET
     struct session_info d;
     uint8_t *bytes, *more;
     SKIP_WITHOUT_PMU();
-    more = phys_alloc(PAGES);
+    more = phys_alloc(SESSION_PAGES);
     REQUIRE(more && begin(&a, &bytes));
     session_describe(&d, "the other one");
     d.info.MaximumBuffers = 16;
@@ -228,6 +216,6 @@ TEST(etw_pmc, two_sessions, "two sessions at once have each its own counters [ET
     check_marks(session_drain(&b, more), 1, 0, other_a_turn);
     CHECK_EQ(session_stop(&b), 0);
     session_close(&b);
-    phys_free(more, PAGES);
-    end(&a, bytes);
+    phys_free(more, SESSION_PAGES);
+    session_end(&a, bytes);
 }

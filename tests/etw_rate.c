@@ -13,7 +13,6 @@
 
 #define EVENTS 20000u /* of each processor */
 #define AHEAD 1000u   /* events that a writer may be ahead of the reader */
-#define PAGES (SESSION_BYTES / PAGE_SIZE)
 #define RECORD_MAX 120u
 #define UNWANTED_MAX 3u
 
@@ -106,7 +105,7 @@ static void finish_writers(void)
 static void none_lost(ULONG buffer_kb, ULONG buffers, unsigned ahead)
 {
     struct session s;
-    uint8_t *bytes = phys_alloc(PAGES);
+    uint8_t *bytes = phys_alloc(SESSION_PAGES);
     REQUIRE(bytes && start(&s, buffer_kb, buffers, ahead));
     __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
     while (!all_written()) {
@@ -125,7 +124,7 @@ static void none_lost(ULONG buffer_kb, ULONG buffers, unsigned ahead)
         CHECK_EQ(writers[cpu].missing, 0);
         CHECK(!writers[cpu].told);
     }
-    phys_free(bytes, PAGES);
+    phys_free(bytes, SESSION_PAGES);
 }
 
 TEST(etw_rate, keeps_up, "20,000 events of each processor into a reader that keeps up, at full rate and through small buffers: "
@@ -149,7 +148,7 @@ TEST(etw_rate, comes_and_goes, "sessions start, stop and are read out while thre
     struct session s;
     ULONG n, swaps = 0;
     struct thread *threads[2 * MAX_CPUS];
-    uint8_t *bytes = phys_alloc(PAGES);
+    uint8_t *bytes = phys_alloc(SESSION_PAGES);
     REQUIRE(bytes);
     go = 1;
     for (unsigned i = 0; i < 2 * cpu_count; i++) {
@@ -174,14 +173,14 @@ TEST(etw_rate, comes_and_goes, "sessions start, stop and are read out while thre
         sched_wait(&threads[i]->object, SCHED_FOREVER, Executive);
         object_release(&threads[i]->object);
     }
-    phys_free(bytes, PAGES);
+    phys_free(bytes, SESSION_PAGES);
 }
 
 TEST(etw_rate, loses, "into a reader that does not keep up: what is read and what the session has lost are all there was")
 {
     struct session s;
     WMI_LOGGER_INFORMATION info;
-    uint8_t *bytes = phys_alloc(PAGES);
+    uint8_t *bytes = phys_alloc(SESSION_PAGES);
     uint64_t read = 0, missing = 0;
     REQUIRE(bytes && start(&s, 4, 2, 0));
     __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
@@ -205,14 +204,14 @@ TEST(etw_rate, loses, "into a reader that does not keep up: what is read and wha
     CHECK_EQ(session_stop(&s), missing);
     session_close(&s);
     finish_writers();
-    phys_free(bytes, PAGES);
+    phys_free(bytes, SESSION_PAGES);
 }
 
 TEST(etw_rate, unread, "what nobody reads is counted as lost when the session stops; a consumer reads on after that")
 {
     struct session s;
     ULONG n;
-    uint8_t *bytes = phys_alloc(PAGES);
+    uint8_t *bytes = phys_alloc(SESSION_PAGES);
     REQUIRE(bytes && session_start(&s, 4, 2));
     session_close(&s);
     CHECK_STATUS(session_mask(&s, PERF_THREAD, 0), STATUS_SUCCESS);
@@ -234,7 +233,7 @@ TEST(etw_rate, unread, "what nobody reads is counted as lost when the session st
     CHECK_EQ(writers[0].missing, 0);
     session_close(&s);
     test_run_anywhere();
-    phys_free(bytes, PAGES);
+    phys_free(bytes, SESSION_PAGES);
 }
 
 /* --- What it costs. --- */

@@ -8,7 +8,6 @@
 #include "kernel/thread.h"
 #include "tests/etw.h"
 
-#define PAGES (SESSION_BYTES / PAGE_SIZE)
 #define INSTRUCTIONS ProfileTotalIssues
 #define CYCLES ProfileTotalCycles
 #define PERIOD 20000u
@@ -45,21 +44,10 @@ static ULONG count_samples(struct records all, KPROFILE_SOURCE source)
     return n;
 }
 
-static bool start(struct session *s, uint8_t **bytes)
-{
-    *bytes = phys_alloc(PAGES);
-    test_run_on(0);
-    return CHECK(*bytes != NULL) && session_start(s, 64, 16);
-}
-
 static void end(struct session *s, uint8_t *bytes)
 {
-    CHECK_EQ(session_stop(s), 0);
-    session_close(s);
-    phys_free(bytes, PAGES);
+    session_end(s, bytes);
     CHECK_STATUS(configure(&none, 0), STATUS_SUCCESS);
-    test_run_anywhere();
-    CHECK_EQ(hal_counters_owned(), 0);
 }
 
 static void sample_by(struct session *s, uint8_t *bytes, KPROFILE_SOURCE source)
@@ -84,7 +72,7 @@ TEST(etw_samples, counters, "counters that are configured sample into records; a
     uint8_t *bytes;
     ULONG n = hal_source_supported(CYCLES) ? 2 : 1;
     SKIP_WITHOUT_PMU();
-    REQUIRE(start(&s, &bytes));
+    REQUIRE(session_begin(&s, &bytes));
     for (ULONG i = 0; i < n; i++) {
         before[i] = hal_source_interval((KPROFILE_SOURCE)sources[i]);
         hal_source_set_interval((KPROFILE_SOURCE)sources[i], PERIOD);
@@ -114,7 +102,7 @@ TEST(etw_samples, with_counters, "samples by counters carry counters, as context
     struct session s;
     uint8_t *bytes;
     SKIP_WITHOUT_PMU();
-    REQUIRE(start(&s, &bytes));
+    REQUIRE(session_begin(&s, &bytes));
     before = hal_source_interval(INSTRUCTIONS);
     hal_source_set_interval(INSTRUCTIONS, PERIOD);
     CHECK_STATUS(configure(&source, 1), STATUS_SUCCESS);
@@ -156,7 +144,7 @@ TEST(etw_samples, refusals, "five sources, sources that there are not, time, and
     CHECK_STATUS(configure(&unknown, 1), STATUS_NOT_SUPPORTED);
     CHECK_STATUS(configure(&large, 1), STATUS_NOT_SUPPORTED);
     SKIP_WITHOUT_PMU();
-    REQUIRE(start(&s, &bytes));
+    REQUIRE(session_begin(&s, &bytes));
     CHECK_STATUS(configure(five, 1), STATUS_SUCCESS);
     REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &all), STATUS_SUCCESS);
     CHECK_STATUS(session_mask(&s, PERF_PMC_PROFILE, 0), STATUS_DEVICE_BUSY);
@@ -176,7 +164,7 @@ TEST(etw_samples, time, "samples of time carry the address and the thread that t
     struct session s;
     uint8_t *bytes;
     ULONG inside = 0, elsewhere = 0, others = 0;
-    REQUIRE(start(&s, &bytes));
+    REQUIRE(session_begin(&s, &bytes));
     CHECK_STATUS(session_mask(&s, PERF_PROFILE, 0), STATUS_SUCCESS);
     for (uint64_t until = sched_time_ns() + 30000000; sched_time_ns() < until;)
         profile_loop(1000);
@@ -207,7 +195,7 @@ TEST(etw_samples, set_interval, "a changed interval is an event with both values
     struct session s;
     uint8_t *bytes;
     ULONG before = hal_source_interval(ProfileTime), found = 0;
-    REQUIRE(start(&s, &bytes));
+    REQUIRE(session_begin(&s, &bytes));
     CHECK_STATUS(NtSetIntervalProfile(20000, ProfileTime), STATUS_SUCCESS); /* nobody records */
     CHECK_STATUS(session_mask(&s, PERF_PROFILE, 0), STATUS_SUCCESS);
     CHECK_STATUS(NtSetIntervalProfile(1, ProfileTime), STATUS_SUCCESS);
