@@ -83,8 +83,8 @@ push @machines, ['KVM that gives guests no PMU', 'ACCEL=kvm TIMEOUT=60', 77, qr/
 push @machines,
     (map { ["Bochs, $_", "MACHINE=bochs PMU=$_", 0, qr/instruction clock/] } qw(intel-v5 amd-v2)),
     ['Bochs, no virtual PMU: says so, counts nothing', "MACHINE=bochs PMU=none TESTS='hal_*,pmu_*,exact*,tp_*'", 77,
-     "!^ok \\d+ - (?:$counts)\\w+\$", qr/^# NONE .* is not what WRMSR wrote$/m],
-    ['Bochs, 99: panic', 'MACHINE=bochs TESTS=selfcheck.panic', 99, qr/# CRASH .* without a verdict; .*\(selfcheck\.panic\)/]
+     "!^ok \\d+ - (?:$counts)\\w+\$", qr/^# NONE .* is not what WRMSR wrote /m],
+    ['Bochs, 99: panic', 'MACHINE=bochs TESTS=selfcheck.panic', 99, qr/# CRASH .* without a verdict; /]
     if !system 'command -v bochs >/dev/null';
 
 my %running;
