@@ -45,8 +45,11 @@ check('tests/samples/inline.c', "PMU=$_", 0, qr/^one instruction: 1$/m, qr/^ten 
       qr/^a loop of 1000 turns: 2001$/m) for qw(intel-v2 amd-v2);
 
 my $threads = check('tests/samples/threads.c', 'PMU=amd-v2 SMP=4', 0, qr/^4 CPUs: /m);
-my %beside = map { $_ => 1 } $threads =~ /, (\d+) beside its loop,/g;
+my %beside = map { $_ => 1 } $threads =~ /, (\d+) beside its loop, \d+ switches, 0 retries$/mg;
 is(keys %beside, 1, 'each thread counts its loop exactly') or diag($threads);
+my ($exact) = keys %beside;
+ok(!(grep { $_ <= $exact } $threads =~ /, (\d+) beside its loop, \d+ switches, [1-9]\d* retries$/mg),
+   'only one that was switched while it was read counts more, and says so') or diag($threads);
 my ($all, $outside) = $threads =~ /^4 CPUs: (\d+) .* (-?\d+)$/m;
 ok($all && $outside >= 0 && $outside < 0.001 * $all, 'their sum is the total of the CPUs, but for what is outside')
     or diag($threads);

@@ -11,7 +11,7 @@
 
 struct job {
     ULONG64 turns, counted;
-    ULONG switches;
+    ULONG switches, retries;
 };
 
 static ULONG64 read_counter(ULONG selector)
@@ -42,6 +42,7 @@ static DWORD WINAPI work(PVOID argument)
     PERFORMANCE_DATA data = read(profile);
     job->counted = data.HwCounters[0].Value;
     job->switches = data.ContextSwitchCount;
+    job->retries = data.RetryCount; /* switched while it was read: read again, which counts, too */
     return DisableThreadProfiling(profile);
 }
 
@@ -79,8 +80,8 @@ int main(void)
     ULONG64 all = totals((ULONG)counter.Index, &cpus) - before;
     own = read(profile).HwCounters[0].Value - own;
     for (int i = 0; i < THREADS; i++) {
-        printf("thread %d: %llu instructions, %llu beside its loop, %lu switches\n", i, jobs[i].counted,
-               jobs[i].counted - jobs[i].turns * TURN, jobs[i].switches);
+        printf("thread %d: %llu instructions, %llu beside its loop, %lu switches, %lu retries\n", i,
+               jobs[i].counted, jobs[i].counted - jobs[i].turns * TURN, jobs[i].switches, jobs[i].retries);
         sum += jobs[i].counted;
     }
     printf("%lu CPUs: %llu instructions; the threads %llu, this one %llu, outside of what was read %lld\n", cpus, all,
