@@ -11,9 +11,12 @@ static void yield_often(uint64_t times)
         ZwYieldExecution();
 }
 
-static DWORD partner(PVOID times)
+/* Moves to processor 0 by itself, and says so: the processor that it begins on might run it to its end. */
+static DWORD partner(PVOID here)
 {
-    yield_often((uint64_t)times);
+    SetThreadAffinityMask(GetCurrentThread(), 1);
+    *(volatile BOOL *)here = TRUE;
+    yield_often(50);
     return 0;
 }
 
@@ -23,11 +26,13 @@ TEST_USER(etw_session, context_swaps,
     struct session s;
     uint8_t *bytes = ring3_pages(BYTES / RING3_PAGE);
     ULONG n = 0, swaps = 0, mine = 0, me = GetCurrentThreadId(), running = 0;
+    volatile BOOL partner_here = FALSE;
     REQUIRE(bytes && session_start(&s, 16, 16));
     SetThreadAffinityMask(GetCurrentThread(), 1);
     CHECK_STATUS(session_mask(&s, PERF_CONTEXT_SWITCH, 0), STATUS_SUCCESS);
-    HANDLE other = CreateThread(NULL, 0, partner, (PVOID)50ul, 0, NULL);
-    SetThreadAffinityMask(other, 1);
+    HANDLE other = CreateThread(NULL, 0, partner, (PVOID)&partner_here, 0, NULL);
+    while (!partner_here)
+        ZwYieldExecution();
     yield_often(50);
     WaitForSingleObject(other, INFINITE);
     CHECK_STATUS(session_mask(&s, 0, 0), STATUS_SUCCESS);
