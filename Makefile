@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Everything is here: make help. Machines are started by tests/run, not by make.
+# One line for each file; V=1 shows the commands.
 BUILD  := build
+Q      := $(if $(V),,@)
+SAY     = $(if $(V),,@printf '%-4s %s\n' $(1) $(@:$(BUILD)/%=%);)
 CC     := gcc
 TEXT_FLAGS := -Wall -Wextra -Werror -Wshadow -Wundef -Wvla -Wstrict-prototypes -Wmissing-prototypes
 TRAP_UB := -fsanitize=undefined -fsanitize-undefined-trap-on-error
@@ -11,21 +14,24 @@ COMMON := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-common -fno-stack-prote
           -ffile-prefix-map=$(CURDIR)=. -I. $(TEXT_FLAGS) -MMD -MP $(UBSAN:1=$(TRAP_UB))
 CFLAGS := $(COMMON) -mcmodel=kernel -mno-red-zone -mgeneral-regs-only
 UFLAGS := $(COMMON) -fshort-wchar -mcmodel=small -mno-red-zone -Ikernel/user
-# A user's program: hosted, as far as the language goes; no exceptions, no RTTI. The formats are Windows', not gcc's.
-PROGRAM_FLAGS := -O2 -g -fshort-wchar -fno-pic -fno-pie -fno-stack-protector -fno-builtin -fno-asynchronous-unwind-tables -mcmodel=small \
-          -mno-red-zone -Wall -Wno-format -Wno-sign-compare -nostdinc -D_LIBC_LIMITS_H_ -isystem kernel/user/hosted -isystem kernel/user \
-          -isystem $(shell gcc -print-file-name=include) -idirafter . -MMD -MP
-PROGRAM_C := gcc -std=gnu11 $(PROGRAM_FLAGS)
-PROGRAM_CXX := g++ -std=gnu++17 -nostdinc++ -fno-exceptions -fno-rtti -fno-threadsafe-statics $(PROGRAM_FLAGS)
 
-ASM    := $(sort $(wildcard boot/*.asm kernel/*.asm pmu/virt/*.asm tests/*.asm))
-C      := $(sort $(wildcard boot/*.c kernel/*.c hal/*.c pmu/*.c pmu/events/*.c pmu/virt/*.c tests/*.c))
+ROOMS  := base mm console ke profiling etw driver
+ASM    := $(sort $(wildcard boot/*.asm kernel/*.asm kernel/ke/*.asm kernel/profiling/*.asm pmu/virt/*.asm tests/*.asm))
+C      := $(sort $(wildcard boot/*.c kernel/*.c $(ROOMS:%=kernel/%/*.c) hal/*.c pmu/*.c pmu/events/*.c pmu/virt/*.c tests/*.c))
 UASM   := $(sort $(wildcard kernel/user/*.asm tests/ring3/*.asm))
-RUNTIME := $(sort $(filter-out kernel/user/program.c,$(wildcard kernel/user/*.c)))
+RUNTIME := $(sort $(wildcard kernel/user/*.c) $(wildcard kernel/user/advapi32/trace_co*.c kernel/user/advapi32/trace_in*.c))
 UC     := $(RUNTIME) $(sort $(wildcard tests/ring3/*.c))
+# The libraries of Windows programs, PE images that mingw-w64 makes of kernel/user/NAME/ and NAME.def.
+WIN_CC := x86_64-w64-mingw32-gcc-posix
+WIN_CXX := x86_64-w64-mingw32-g++-posix
+WIN_FLAGS := -std=gnu11 -O2 -g -fno-builtin -fno-stack-protector -fno-tree-loop-distribute-patterns -fno-ident \
+          -ffile-prefix-map=$(CURDIR)=. -I. -Wall -Wextra -Werror -Wshadow
+DLLS   := $(addprefix $(BUILD)/dll/,ntdll.dll kernel32.dll msvcrt.dll advapi32.dll ntoskrnl.exe hal.dll)
+
 OBJ    := $(ASM:%.asm=$(BUILD)/%.asm.o) $(C:%.c=$(BUILD)/%.o)
-# Two pure kernel files are built a second time for ring 3.
-UOBJ   := $(UASM:%.asm=$(BUILD)/%.asm.o) $(UC:%.c=$(BUILD)/%.o) $(BUILD)/ring3/string.o $(BUILD)/ring3/format.o
+# Two pure kernel files and the checks are built a second time for ring 3.
+UOBJ   := $(UASM:%.asm=$(BUILD)/%.asm.o) $(UC:%.c=$(BUILD)/%.o) $(BUILD)/ring3/string.o $(BUILD)/ring3/format.o \
+          $(BUILD)/tests/ring3/checks.o
 
 # What is traced where nobody says what.
 ifneq ($(filter trace,$(MAKECMDGOALS)),)
@@ -34,93 +40,216 @@ EVENTS ?= cswitch
 COUNTERS ?= instructions
 endif
 
-# With PROGRAM=file.c or .cpp the image is another one: tests stay in it, the program comes beside them.
-OUT    := $(BUILD)$(if $(PROGRAM),/program)
-PROGRAM_OBJ := $(BUILD)/program/user.o
-POBJ   := $(RUNTIME:%.c=$(BUILD)/%.o) $(BUILD)/kernel/user/program.o $(BUILD)/kernel/user/ntdll.asm.o \
-          $(BUILD)/ring3/string.o $(BUILD)/ring3/format.o
-IMAGES := $(BUILD)/ring3-image.o $(if $(PROGRAM),$(BUILD)/program/program-ring3-image.o)
+# With PROGRAM=file.c or .cpp mingw-w64 makes an executable of it first, as it does without us.
+PROGRAM_SOURCE := $(filter-out %.exe %.EXE,$(PROGRAM))
+PROGRAM_EXE := $(if $(PROGRAM_SOURCE),$(BUILD)/program/$(basename $(notdir $(PROGRAM_SOURCE))).exe)
+PROGRAM_CC := $(if $(filter %.c,$(PROGRAM)),$(WIN_CC),$(WIN_CXX)) -O2 -g -static -Wall -isystem $(BUILD)/program/include
 
-all: $(OUT)/ntpmu.bin
+# DRIVER=file.c becomes a kernel driver, with the DDK's headers.
+DRIVER_IMAGE := $(if $(DRIVER),$(if $(filter %.sys %.SYS,$(DRIVER)),,$(BUILD)/program/$(basename $(notdir $(DRIVER))).sys))
+DDK := /usr/x86_64-w64-mingw32/include/ddk
+
+all: $(BUILD)/ntpmu.bin $(PROGRAM_EXE) $(DRIVER_IMAGE)
 
 # QEMU's multiboot loader refuses ELF64 but takes a flat file by the header's addresses; GRUB and gdb want the ELF.
 %/ntpmu.bin: %/ntpmu.elf
-	objcopy -O binary $< $@
+	$(call SAY,BIN)objcopy -O binary $< $@
 
-$(OUT)/ntpmu.elf: linker.ld $(OBJ) $(IMAGES)
-	ld -n -T linker.ld --build-id=none -z noexecstack -o $@.1 $(OBJ) $(IMAGES)
-	nm $@.1 | LC_ALL=C sort | sed -n 's/^ffffffff\(........\) [tT] \([A-Za-z_][A-Za-z0-9_]*\)$$/.long 0x\1; .asciz "\2"/p' | \
+$(BUILD)/ntpmu.elf: linker.ld $(OBJ) $(BUILD)/ring3-image.o
+	$(call SAY,LD)ld -n -T linker.ld --build-id=none -z noexecstack -o $@.1 $(OBJ) $(BUILD)/ring3-image.o
+	$(Q)nm $@.1 | LC_ALL=C sort | sed -n 's/^ffffffff\(........\) [tT] \([A-Za-z_][A-Za-z0-9_]*\)$$/.long 0x\1; .asciz "\2"/p' | \
 	    (echo '.section .symbols, "a"'; cat) | as -o $@.symbols.o -
-	ld -n -T linker.ld --build-id=none -z noexecstack -o $@ $(OBJ) $(IMAGES) $@.symbols.o
+	$(Q)ld -n -T linker.ld --build-id=none -z noexecstack -o $@ $(OBJ) $(BUILD)/ring3-image.o $@.symbols.o
 
 # Ring-3 code: linked by itself first, so that its memcpy is not the kernel's. Only user_* stays visible.
 $(BUILD)/ring3-image.o: $(UOBJ)
-	ld -r -z noexecstack -o $@.all $(UOBJ)
-	objcopy --wildcard --keep-global-symbol='user_*' $@.all $@
+	$(call SAY,LD)ld -r -z noexecstack -o $@.all $(UOBJ)
+	$(Q)objcopy --wildcard --keep-global-symbol='user_*' $@.all $@
+
+# One library: entry point or 0, preferred address, what it is linked with beside its own objects.
+define library
+	@mkdir -p $(@D)
+	$(call SAY,DLL)$(WIN_CC) -nostdlib -shared -Wl,-e,$(1),--image-base=$(2),--no-insert-timestamp -o $@.debug \
+	    $(filter %.o %.def,$^) $(3) -lgcc
+	$(Q)x86_64-w64-mingw32-strip -p -o $@ $@.debug
+endef
+
+# Objects of a library, and what its own side of mingw-w64's headers looks like.
+WIN_OBJ = $(patsubst %.c,$(BUILD)/dll/%.o,$(sort $(wildcard kernel/user/$(1)/*.c)))
+NTDLL_OBJ := $(call WIN_OBJ,ntdll) $(patsubst %,$(BUILD)/dll/kernel/%.o,pe pe_names base/string)
+KERNEL32_OBJ := $(call WIN_OBJ,kernel32)
+MSVCRT_OBJ := $(call WIN_OBJ,msvcrt)
+ADVAPI32_OBJ := $(call WIN_OBJ,advapi32)
+$(NTDLL_OBJ): WIN_DEFINES := -D_NTSYSTEM_ -D_CRTIMP=
+$(KERNEL32_OBJ): WIN_DEFINES := -D_KERNEL32_
+$(MSVCRT_OBJ): WIN_DEFINES := -D__MSVCRT__ -D_CRTIMP= -D_CRTIMP_ALTERNATIVE= -D_SECIMP= -D_CTYPE_DISABLE_MACROS -D_WCTYPE_INLINE_DEFINED
+$(ADVAPI32_OBJ): WIN_DEFINES := -D_WMI_SOURCE_ -D_ADVAPI32_ -Ikernel/user/advapi32
+
+$(BUILD)/dll/%.o: %.c
+	@mkdir -p $(@D)
+	$(call SAY,WCC)$(WIN_CC) $(WIN_FLAGS) $(WIN_DEFINES) -MMD -MP -c -o $@ $<
+
+$(BUILD)/dll/ntdll.def: kernel/user/ntdll/ntdll.def kernel/nt/service_list.h
+	@mkdir -p $(@D)
+	$(call SAY,GEN)(cat $<; sed -n -e 's/^NT_SERVICE([0-9]*, \([A-Za-z]*\).*/Nt\1\nZw\1/p' \
+	    -e 's/^OWN_SERVICE([0-9]*, \([A-Za-z_]*\).*/\1/p' kernel/nt/service_list.h) > $@
+
+$(BUILD)/dll/ntdll.dll: $(BUILD)/dll/ntdll.def $(NTDLL_OBJ)
+	$(call library,0,0x7ffb00000000)
+
+$(BUILD)/dll/kernel32.dll: kernel/user/kernel32/kernel32.def $(KERNEL32_OBJ) $(BUILD)/dll/ntdll.dll
+	$(call library,0,0x7ffb10000000,$(BUILD)/dll/ntdll.dll)
+
+$(BUILD)/dll/msvcrt.dll: kernel/user/msvcrt/msvcrt.def $(MSVCRT_OBJ) $(BUILD)/dll/kernel32.dll
+	$(call library,entry,0x7ffb20000000,-lmingwex $(BUILD)/dll/kernel32.dll $(BUILD)/dll/ntdll.dll)
+
+$(BUILD)/dll/advapi32.dll: kernel/user/advapi32/advapi32.def $(ADVAPI32_OBJ) $(BUILD)/dll/kernel32.dll
+	$(call library,0,0x7ffb50000000,$(BUILD)/dll/kernel32.dll $(BUILD)/dll/ntdll.dll)
+
+$(BUILD)/dll/ntoskrnl.exe: kernel/user/ntoskrnl/ntoskrnl.def
+	$(call library,0,0x7ffb30000000)
+
+$(BUILD)/dll/hal.dll: kernel/user/hal/hal.def
+	$(call library,0,0x7ffb40000000)
+
+$(BUILD)/kernel/images.asm.o: $(DLLS)
 
 # A guest that is not this kernel, for PAYLOAD=: QEMU-style multiboot 1, hence ELF32.
 $(BUILD)/payload.elf: tests/payload/payload.ld tests/payload/main.c tests/payload/start.asm
 	@mkdir -p $(@D)/tests/payload
-	nasm -f elf64 -w+all -Werror -o $(BUILD)/tests/payload/start.o tests/payload/start.asm
-	$(CC) $(COMMON) -mno-red-zone -mgeneral-regs-only -c -o $(BUILD)/tests/payload/main.o tests/payload/main.c
-	ld -n -T $< --build-id=none -z noexecstack -o $@.64 $(BUILD)/tests/payload/start.o $(BUILD)/tests/payload/main.o
-	objcopy -O elf32-i386 --strip-debug $@.64 $@
+	$(call SAY,AS)nasm -f elf64 -w+all -Werror -o $(BUILD)/tests/payload/start.o tests/payload/start.asm
+	$(call SAY,CC)$(CC) $(COMMON) -mno-red-zone -mgeneral-regs-only -c -o $(BUILD)/tests/payload/main.o tests/payload/main.c
+	$(Q)ld -n -T $< --build-id=none -z noexecstack -o $@.64 $(BUILD)/tests/payload/start.o $(BUILD)/tests/payload/main.o
+	$(Q)objcopy -O elf32-i386 --strip-debug $@.64 $@
 
-# The program with a runtime of its own, whose names give way to the program's.
-$(BUILD)/program/program-ring3-image.o: $(PROGRAM_OBJ) $(POBJ)
-	ld -r -z noexecstack -o $@.runtime $(POBJ)
-	objcopy --weaken $@.runtime
-	ld -r -z noexecstack -o $@.all $(PROGRAM_OBJ) $@.runtime
-	objcopy --keep-global-symbol=user_program --keep-global-symbol=user_ctors --keep-global-symbol=user_ctors_end $@.all $@
+# Firmware as bad as it can be, for FIRMWARE=; it starts the kernel.
+$(BUILD)/firmware.elf: tests/firmware/firmware.ld tests/firmware/main.c tests/firmware/start.asm
+	@mkdir -p $(@D)/tests/firmware
+	$(call SAY,AS)nasm -f elf32 -w+all -Werror -o $(BUILD)/tests/firmware/start.o tests/firmware/start.asm
+	$(call SAY,CC)$(CC) -m32 -std=gnu11 -O2 -ffreestanding -fno-pic -fno-stack-protector -mgeneral-regs-only $(TEXT_FLAGS) -c \
+	    -o $(BUILD)/tests/firmware/main.o tests/firmware/main.c
+	$(Q)ld -m elf_i386 -T $< --build-id=none -z noexecstack -o $@ $(BUILD)/tests/firmware/start.o $(BUILD)/tests/firmware/main.o
+
+# Compiled each time, as the program.
+$(DRIVER_IMAGE): FORCE
+	@mkdir -p $(@D)
+	$(call SAY,SYS)$(WIN_CC) -std=gnu11 -O2 -g -Wall -Wno-unknown-pragmas -Wno-array-bounds -Wno-multichar -isystem kernel/user/ddk -isystem $(DDK) -shared -nostdlib -Wl,--subsystem,native \
+	    -Wl,-e,DriverEntry,--exclude-all-symbols -o $@ $(DRIVER) -lntoskrnl -lhal -lgcc
+
+# Windows does not look at capitals in a header's name; sources have them.
+CAPITALS := Windows.h WinBase.h WinNT.h WinDef.h Winternl.h EvnTrace.h Evntrace.h EvnTCons.h Evntcons.h Psapi.h Intrin.h Process.h Tchar.h
+$(BUILD)/program/include/%.h:
+	@mkdir -p $(@D)
+	$(Q)echo '#include <$(shell echo $(@F) | tr A-Z a-z)>' > $@
 
 # Compiled each time: the next program may be another file.
-$(PROGRAM_OBJ): FORCE
+ifneq ($(PROGRAM_SOURCE),)
+$(PROGRAM_EXE): FORCE | $(CAPITALS:%=$(BUILD)/program/include/%)
 	@mkdir -p $(@D)
-	$(if $(filter %.c,$(PROGRAM)),$(PROGRAM_C),$(PROGRAM_CXX)) -c -o $@ $(PROGRAM)
+	$(call SAY,WCC)$(PROGRAM_CC) -o $@ $(PROGRAM_SOURCE) -lmingwex -lmsvcrt -lntdll
+endif
 
-$(BUILD)/layout.inc: kernel/layout.h
+$(BUILD)/layout.inc: kernel/base/layout.h
 	@mkdir -p $(@D)
-	sed -n 's/^#define \([A-Z0-9_]* .*\)/%define \1/p' $< > $@
+	$(call SAY,GEN)sed -n 's/^#define \([A-Z0-9_]* .*\)/%define \1/p' $< > $@
 
-$(BUILD)/%.asm.o: %.asm $(BUILD)/layout.inc
+# The stubs by which the linked ring-3 image calls services.
+$(BUILD)/services.inc: kernel/nt/service_list.h
 	@mkdir -p $(@D)
-	nasm -f elf64 -g -F dwarf -i$(BUILD)/ -w+all -Werror -MD $(@:.o=.d) -o $@ $<
+	$(call SAY,GEN)sed -n -e 's/^NT_SERVICE(\([0-9]*\), \([A-Za-z]*\).*/service Zw\2, \1/p' \
+	    -e 's/^OWN_SERVICE(\([0-9]*\), \([A-Za-z_]*\).*/service \2, \1/p' $< > $@
+
+$(BUILD)/%.asm.o: %.asm $(BUILD)/layout.inc $(BUILD)/services.inc
+	@mkdir -p $(@D)
+	$(call SAY,AS)nasm -f elf64 -g -F dwarf -i$(BUILD)/ -i$(BUILD)/dll/ -w+all -Werror -MD $(@:.o=.d) -o $@ $<
 
 $(BUILD)/kernel/user/%.o: kernel/user/%.c
 	@mkdir -p $(@D)
-	$(CC) $(UFLAGS) -c -o $@ $<
+	$(call SAY,CC)$(CC) $(UFLAGS) -c -o $@ $<
 
 $(BUILD)/tests/ring3/%.o: tests/ring3/%.c
 	@mkdir -p $(@D)
-	$(CC) $(UFLAGS) -c -o $@ $<
+	$(call SAY,CC)$(CC) $(UFLAGS) -c -o $@ $<
 
-$(BUILD)/ring3/%.o: kernel/%.c
+$(BUILD)/tests/ring3/checks.o: tests/checks.c
 	@mkdir -p $(@D)
-	$(CC) $(UFLAGS) -c -o $@ $<
+	$(call SAY,CC)$(CC) $(UFLAGS) -c -o $@ $<
+
+$(BUILD)/ring3/%.o: kernel/base/%.c
+	@mkdir -p $(@D)
+	$(call SAY,CC)$(CC) $(UFLAGS) -c -o $@ $<
+
+# Routines that only drivers call, by the table.
+$(BUILD)/kernel/driver/%.o: CFLAGS += -Wno-missing-prototypes
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -c -o $@ $<
+	$(call SAY,CC)$(CC) $(CFLAGS) -c -o $@ $<
 
 $(BUILD)/ntpmu.iso: $(BUILD)/ntpmu.bin boot/mkiso boot/grub.cfg
-	boot/mkiso $< $@
+	$(call SAY,ISO)boot/mkiso $< $@
+
+# With a program, a driver or a snippet: made each time.
+PROGRAM_FILES := $(if $(PROGRAM),$(or $(PROGRAM_EXE),$(PROGRAM))) $(if $(DRIVER),$(or $(DRIVER_IMAGE),$(DRIVER)))
+$(BUILD)/program/ntpmu.iso: $(BUILD)/ntpmu.bin $(PROGRAM_EXE) $(DRIVER_IMAGE) FORCE
+	@mkdir -p $(@D)
+	$(call SAY,ISO)files='$(PROGRAM_FILES)'; $(if $(SNIPPET),files=$$(ASSEMBLE=1 tests/bench) || exit 2;) \
+	ARGS='$(ARGS)' PROGRAM_ARGS='$(PROGRAM_ARGS)' boot/mkiso $< $@ $$files
+SNIPPET := $(CODE)$(OP)$(FILE)
+ISO := $(BUILD)/$(if $(PROGRAM)$(DRIVER)$(SNIPPET),program/)ntpmu.iso
+
+# Printed by make help.
+#: make deps run                 install what is needed, build, boot, run every test here
+#: make run TESTS='exact*'       only these; make list shows every test with its meaning
+#: make run PMU=amd-v2 SMP=4     another machine: PMU=haswell, PMU=intel-v4,irq3=1, PMU=none
+#: make run PROGRAM=file.c       a program of yours in ring 3 instead of the tests (.c, .cpp, .exe)
+#: make iso                      build/ntpmu.iso, a stick for a machine of its own: BIOS and UEFI
+#:
+#: make run ACCEL=kvm            on the host's own PMU through KVM
+#: make run ARGS=long            every test as often as the contract wants
+#: make trace PROGRAM=file.c     a program with a trace of what happened, left in build/trace
+#: make bench CODE='imul rax, rbx' INIT='mov rbx, 3'    what instructions cost; EVENTS=, RING=3
+#: make usb DEV=/dev/sdX         writes the image to a stick, after asking
+#: make debug                    gdb, stopped at the start of the kernel
+#: make test                     every machine we know, the tests of the host side, the image
+#: make check                    what can be proved without running
+#: make help-all                 all variables, machines, quirks and targets
+#:
+#: A run shows progress on a terminal and TAP in a pipe or with TAP=1; the whole log is in
+#: build/run.log. Its last line is the verdict: PASS, FAIL, NONE (no PMU), CRASH, BROKEN, HANG.
 
 # What the targets below need on Debian and Ubuntu.
 PACKAGES := qemu-system-x86 grub-pc-bin grub-efi-amd64-bin grub-common xorriso mtools ovmf seabios nasm gcc g++ binutils make clang clang-tools \
-            cppcheck perl libtap-formatter-junit-perl bochs bochs-term gdb babeltrace2
+            cppcheck perl g++-mingw-w64-x86-64-posix libtap-formatter-junit-perl libpfm4-dev bochs bochs-term gdb babeltrace2
 
 help:
+	@sed -n 's/^#: \{0,1\}//p' Makefile
+
+help-all: help
 	@echo 'make            build $(BUILD)/ntpmu.bin'
 	@echo 'make deps       install what is needed (Debian, Ubuntu; elsewhere: print it)'
 	@echo 'make run        boot and run every test; the exit status says pass or fail. Variables:'
 	@sed -n 's/^#   \([A-Z]*=.*\)/                   \1/p' tests/run
+	@echo '                   MODEL is one of:'
+	@sed -n 's/.*\.name = "\([a-z0-9-]*\)".*/\1/p' pmu/virt/models.c | paste -sd' ' | sed 's/^/                     /'
+	@echo '                   or a machine made of one, with quirks (its first lines say which):'
+	@sed -n 's/^    { "\([a-z0-9.-]*\)", "[a-z].*/\1/p' pmu/virt/models.c | paste -sd' ' | sed 's/^/                     /'
+	@echo '                   QUIRK, what processors and hypervisors do against their manuals, is one of:'
+	@sed -n 's/^    { "\([^"]*\)", [A-Z]*, AT(.*/\1/p' pmu/virt/quirk.c | paste -sd' ' | fold -sw 100 | sed 's/^/                     /'
 	@echo 'make trace      run PROGRAM= with a trace of EVENTS= with COUNTERS=, left in $(BUILD)/trace. Variables, beside those:'
 	@sed -n 's/^#   \([A-Z]*=.*\)/                   \1/p' tests/trace
+	@echo 'make bench      measure CODE= or FILE=, instructions in nasm syntax. Variables, beside those of run:'
+	@sed -n 's/^#   \([A-Z]*=.*\)/                   \1/p' tests/bench
 	@echo 'make list       every test with its meaning'
+	@echo 'make report     LOG="files" as one page, build/report.html, and for programs build/report.json; default: the last run'
+	@echo 'make compare    A=log B=log: what differs between two runs; fails if a verdict does'
 	@echo 'make test       the whole matrix of machines through prove; JUNIT=file writes JUnit XML'
-	@echo 'make mutants    breaks drivers and virtual PMU in sixty ways; some test must notice each'
+	@echo 'make mutants    breaks every part in hundreds of ways; some test must notice each; PMU=haswell SAMPLE=20 SEED=1'
+	@echo 'make machines   every named machine, 1 and 4 CPUs, all tests: verdict, tests run, share of its ideal model'
+	@echo 'make quirks     N=1000 machines with random quirks, of SEED=1; FIRST=7 N=1 for the seventh: no panic, no test killed'
+	@echo 'make fuzz-images  COUNT=100 mutated copies of a program by SEED=1, each in a machine'
 	@echo 'make check      include rules, gcc and clang without warnings, static analysis, same bytes twice'
-	@echo 'make iso        $(BUILD)/ntpmu.iso: BIOS and UEFI, CD and USB stick'
+	@echo 'make iso        $(BUILD)/ntpmu.iso: BIOS and UEFI, CD and USB stick; with PROGRAM=, DRIVER= or CODE= one that runs them'
 	@echo 'make usb        writes it to the stick DEV=/dev/sdX, after asking'
 	@echo 'make debug      QEMU waits for gdb; symbols of the kernel and of ring 3 loaded; GDB_PORT=1234, GDB_ARGS=more'
 	@echo 'make clean'
@@ -135,34 +264,60 @@ deps:
 	[ -z "$$root" ] || command -v sudo >/dev/null || { echo "As root: apt-get install$$missing"; exit 1; }; \
 	$$root apt-get -q update && $$root env DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends $$missing
 
-iso: $(BUILD)/ntpmu.iso
+iso: $(ISO)
 
 usb: iso
-	@boot/mkusb $(BUILD)/ntpmu.iso '$(DEV)'
+	@boot/mkusb $(ISO) '$(DEV)'
 
-run: all $(filter $(BUILD)/payload.elf,$(PAYLOAD))
-	@PROGRAM='$(PROGRAM)' tests/run
+run: all $(filter $(BUILD)/payload.elf,$(PAYLOAD)) $(if $(FIRMWARE),$(BUILD)/firmware.elf)
+	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' tests/run
 
 trace: all
-	@PROGRAM='$(PROGRAM)' EVENTS='$(EVENTS)' COUNTERS='$(COUNTERS)' tests/trace
+	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' EVENTS='$(EVENTS)' COUNTERS='$(COUNTERS)' tests/trace
+
+bench: all
+	@DRIVER= PROGRAM= tests/bench
 
 list: all
 	@LIST=1 tests/run
 
+# Of logs of runs; LOG and A, B are files.
+report: all
+	@BUILD=$(BUILD) tests/report $(LOG)
+
+compare:
+	@tests/compare '$(A)' '$(B)'
+
 # The machine runs in a session of its own: Ctrl-C is for gdb. Symbols are those of the kernel and of ring 3.
 GDB_PORT := 1234
 debug: all
-	@PROGRAM='$(PROGRAM)' GDB=$(GDB_PORT) setsid tests/run & \
-	gdb -q $(OUT)/ntpmu.elf -ex 'target remote :$(GDB_PORT)' -ex 'hbreak kernel_main' -ex continue $(GDB_ARGS); \
+	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' GDB=$(GDB_PORT) setsid tests/run & \
+	gdb -q $(BUILD)/ntpmu.elf $(if $(PROGRAM),-ex 'add-symbol-file $(or $(PROGRAM_EXE),$(PROGRAM))') -ex 'target remote :$(GDB_PORT)' -ex 'hbreak kernel_main' -ex continue $(GDB_ARGS); \
 	kill $$! 2>/dev/null || :
 
 PROVE := prove $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit)
 
-test: all iso $(BUILD)/payload.elf
-	$(PROVE) tests/runner.t tests/programs.t tests/trace.t tests/speed.t tests/usb.t tests/boot.t tests/matrix.t $(if $(JUNIT),> $(JUNIT))
+# Two at a time, where nothing looks at the time that passes and a machine may run beside another.
+TOGETHER := $(wildcard $(foreach t,libpfm programs drivers trace quirks usb report bench,tests/$(t).t))
+test: all iso $(BUILD)/payload.elf $(BUILD)/firmware.elf
+	@status=0; $(if $(JUNIT),,prove -j2 $(TOGETHER) || status=1;) \
+	SAMPLE=5 $(PROVE) $(if $(JUNIT),$(TOGETHER)) tests/runner.t tests/speed.t tests/boot.t tests/matrix.t tests/mutants.t \
+	    $(if $(JUNIT),> $(JUNIT)) || status=1; \
+	[ $$status = 0 ] || echo 'make test: some test failed: see above'; exit $$status
+
+quirks: all
+	N=$(or $(N),1000) tests/quirks.t
+
+# COUNT mutated copies of a program, by SEED: the loader of images refuses or runs them.
+fuzz-images:
+	@$(MAKE) -s PROGRAM=tests/programs/events.c
+	@BUILD=$(BUILD) tests/fuzz-images
 
 mutants:
 	prove -v tests/mutants.t
+
+machines: all
+	prove -v tests/machines.t
 
 check:
 	prove -v tests/check.t
@@ -175,5 +330,5 @@ ifneq ($(filter deps,$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif
 
--include $(OBJ:.o=.d) $(UOBJ:.o=.d)
-.PHONY: FORCE all help deps iso usb run trace list debug test mutants check clean
+-include $(OBJ:.o=.d) $(UOBJ:.o=.d) $(NTDLL_OBJ:.o=.d) $(KERNEL32_OBJ:.o=.d) $(MSVCRT_OBJ:.o=.d) $(ADVAPI32_OBJ:.o=.d)
+.PHONY: FORCE all help help-all deps iso usb run report compare trace bench list debug test fuzz-images quirks mutants machines check clean

@@ -114,21 +114,19 @@ section .text
 
 bits 32
 section .boot
-; Long mode on the tables above. Also for the other CPUs, from ap.asm. Changes EAX, ECX, EDX.
+; Long mode on the tables above. Also for the other CPUs, from ap.asm. Changes EAX, ECX, EDX. Control registers are
+; written whole, because firmware may have left anything in them: with CR4.LA57, four levels of tables are no tables.
 global enter_paging
 enter_paging:
-    mov eax, cr4
-    or eax, 0x20                        ; PAE
+    mov eax, 0x20                       ; PAE
     mov cr4, eax
     mov eax, PHYS(boot_pml4)
     mov cr3, eax
     mov ecx, 0xc0000080                 ; EFER
-    rdmsr
-    or eax, 0x100                       ; LME
+    mov eax, 0x100                      ; LME
+    xor edx, edx
     wrmsr
-    mov eax, cr0
-    and eax, 0x9fffffff                 ; caches on
-    or eax, 0x80000001                  ; PG, PE
+    mov eax, 0x80000011                 ; PG, ET, PE; caches on
     mov cr0, eax
     lgdt [boot_gdtr_low]
     ret

@@ -3,13 +3,17 @@
  * command line asks for one. One CPU, boot page tables, interrupts off, no handler for any exception. */
 #include "boot/multiboot.h"
 #include "boot/payload.h"
-#include "kernel/layout.h"
+#include "hal/reboot.h"
+#include "kernel/base/exit.h"
+#include "kernel/base/layout.h"
+#include "kernel/base/print.h"
+#include "kernel/base/string.h"
+#include "kernel/console/screen.h"
+#include "kernel/console/serial.h"
 #include "kernel/main.h"
-#include "kernel/print.h"
-#include "kernel/string.h"
 #include "pmu/virt/virt.h"
 
-static struct boot_info boot_info;
+extern const uint8_t ap_start[], ap_end[];
 
 static const void *at(uint64_t physical) { return (const void *)(DIRECT_MAP + physical); }
 
@@ -24,13 +28,15 @@ static void copy_line(char *line, const char *from, unsigned size)
     line[n] = 0;
 }
 
-static void set_module(struct boot_info *info, uint32_t start, uint32_t end, const char *line, unsigned size)
+static void add_module(struct boot_info *info, uint32_t start, uint32_t end, const char *line,
+                       unsigned size)
 {
-    if (info->module_end || end <= start)
-        return; /* the first one counts */
-    info->module_start = start;
-    info->module_end = end;
-    copy_line(info->module_line, line, size);
+    if (info->module_count == BOOT_MODULES_MAX || end <= start)
+        return;
+    struct boot_module *module = &info->modules[info->module_count++];
+    module->start = start;
+    module->end = end;
+    copy_line(module->line, line, size);
 }
 
 static void add_memory(struct boot_info *info, uint64_t start, uint64_t size, uint32_t type)
@@ -52,9 +58,9 @@ static void read_mb1(struct boot_info *info, const struct mb1_info *mb)
     read_bios_screen(&info->screen);
     if (mb->flags & MB1_HAS_LINE)
         copy_line(info->line, at(mb->cmdline), BOOT_LINE_MAX);
-    if (mb->flags & MB1_HAS_MODULES && mb->mods_count) {
-        const struct mb1_module *m = at(mb->mods_addr);
-        set_module(info, m->start, m->end, at(m->line), BOOT_LINE_MAX);
+    for (uint32_t i = 0; mb->flags & MB1_HAS_MODULES && i < mb->mods_count; i++) {
+        const struct mb1_module *m = (const struct mb1_module *)at(mb->mods_addr) + i;
+        add_module(info, m->start, m->end, at(m->line), BOOT_LINE_MAX);
     }
     if (mb->flags & MB1_HAS_MAP) {
         for (uint32_t at_byte = 0; at_byte < mb->mmap_length;) {
@@ -79,13 +85,12 @@ static void read_mb2_map(struct boot_info *info, const struct mb2_map *map)
     }
 }
 
-static const char *no_screen = "the loader tells of none";
-
-static void read_screen(struct screen *to, const struct mb2_screen *from)
+static void read_screen(struct boot_info *info, const struct mb2_screen *from)
 {
+    struct screen *to = &info->screen;
     bool text = from->kind == MB2_SCREEN_TEXT;
     if (from->size < sizeof *from - 6 || (!text && (from->kind != MB2_SCREEN_RGB || from->bits != 32))) {
-        no_screen = "only text and pixels of 32 bits are used";
+        info->no_screen = "only text and pixels of 32 bits are used";
         return;
     }
     *to = (struct screen){ from->address, from->pitch, from->width, from->height,
@@ -107,14 +112,16 @@ static void read_mb2(struct boot_info *info, const uint8_t *mb)
         if (tag->type == MB2_TAG_LINE)
             copy_line(info->line, (const char *)tag->data, tag->size - sizeof *tag);
         if (tag->type == MB2_TAG_MODULE && tag->size >= sizeof *tag + 8)
-            set_module(info, ((const uint32_t *)tag->data)[0], ((const uint32_t *)tag->data)[1],
+            add_module(info, ((const uint32_t *)tag->data)[0], ((const uint32_t *)tag->data)[1],
                        (const char *)tag->data + 8, tag->size - sizeof *tag - 8);
         if (tag->type == MB2_TAG_MAP)
             read_mb2_map(info, (const void *)tag);
         if (tag->type == MB2_TAG_SCREEN)
-            read_screen(&info->screen, (const void *)tag);
-        if (tag->type == MB2_TAG_EFI64)
+            read_screen(info, (const void *)tag);
+        if (tag->type == MB2_TAG_EFI64 && tag->size >= sizeof *tag + sizeof info->efi_table) {
             info->efi = true;
+            memcpy(&info->efi_table, tag->data, sizeof info->efi_table);
+        }
         /* Tag 15 (ACPI 2) is better than 14 (ACPI 1), whichever comes first. */
         if (tag->type == MB2_TAG_RSDP2 || (tag->type == MB2_TAG_RSDP1 && !info->rsdp_given)) {
             for (unsigned i = 0; i < sizeof info->rsdp; i++)
@@ -123,57 +130,6 @@ static void read_mb2(struct boot_info *info, const uint8_t *mb)
         }
         p += (tag->size + 7) & ~7u;
     }
-}
-
-/* The start of the n-th word, or NULL; *length gets its length. */
-static const char *word_at(const char *line, unsigned n, unsigned *length)
-{
-    for (;;) {
-        while (*line == ' ')
-            line++;
-        if (!*line)
-            return NULL;
-        unsigned len = 0;
-        while (line[len] && line[len] != ' ')
-            len++;
-        *length = len;
-        if (n-- == 0)
-            return line;
-        line += len;
-    }
-}
-
-bool boot_option(const struct boot_info *info, const char *name, char *value, unsigned size)
-{
-    const char *word;
-    unsigned length, found = 0;
-    for (unsigned n = 0; (word = word_at(info->line, n, &length)); n++) {
-        unsigned i = 0;
-        while (i < length && name[i] && word[i] == name[i])
-            i++;
-        if (name[i] || i == length || word[i] != '=')
-            continue;
-        unsigned out = 0;
-        for (i++; i < length && out < size - 1; i++)
-            value[out++] = word[i];
-        value[out] = 0;
-        found++; /* the last one counts */
-    }
-    return found > 0;
-}
-
-bool boot_word(const struct boot_info *info, const char *wanted)
-{
-    const char *word;
-    unsigned length;
-    for (unsigned n = 0; (word = word_at(info->line, n, &length)); n++) {
-        unsigned i = 0;
-        while (i < length && wanted[i] == word[i])
-            i++;
-        if (i == length && !wanted[i])
-            return true;
-    }
-    return false;
 }
 
 static bool is_path(const char *word, unsigned length)
@@ -187,11 +143,11 @@ static bool is_path(const char *word, unsigned length)
 /* A word that nobody will ask for is a slip that somebody wants to know of. The first may be the file's name. */
 static void name_strange_words(const struct boot_info *info)
 {
-    static const char known[] = " vpmu= fault= counters= pmi= tests= seed= list long payload program trace= pmc= verbose safe ";
+    static const char known[] = " vpmu= fault= counters= pmi= tests= seed= list long payload program trace= pmc= verbose safe tick= cpus= watchdog= ";
     const char *word;
     char text[40];
     unsigned length, shown = 0;
-    for (unsigned n = 0; (word = word_at(info->line, n, &length)) && shown < 8; n++) {
+    for (unsigned n = 0; (word = boot_word_at(info->line, n, &length)) && shown < 8; n++) {
         unsigned key = 0;
         while (key < length && word[key] != '=')
             key++;
@@ -209,43 +165,35 @@ static void name_strange_words(const struct boot_info *info)
         print("\n");
 }
 
-/* The virtual PMU's alarm is an NMI; whoever steps needs none. */
+/* The virtual PMU's alarm is an NMI; whoever steps needs none. To say so twice does no harm. */
 static void step_always(char *model)
 {
-    size_t length = strlen(model);
-    for (size_t i = 0; i < length; i++)
-        if (model[i] == ',')
-            return;
-    memcpy(model + length, ",step", sizeof ",step");
+    memcpy(model + strlen(model), ",step", sizeof ",step");
 }
 
 void boot_main(uint32_t magic, uint32_t info_address);
 void boot_main(uint32_t magic, uint32_t info_address)
 {
-    char model[32];
+    char model[256];
 
     serial_init();
-    serial_put('\n'); /* the first byte, at once: what comes next may draw a whole screen */
+    print("\n"); /* the first byte, at once: what comes next may draw a whole screen */
+    boot_info.no_screen = "the loader tells of none";
+    boot_info.ap_code = ap_start;
+    boot_info.ap_size = (size_t)(ap_end - ap_start);
     if (magic == MB1_BOOT_MAGIC)
         read_mb1(&boot_info, at(info_address));
     else if (magic == MB2_BOOT_MAGIC)
         read_mb2(&boot_info, at(info_address));
-    bool has_screen = screen_init(&boot_info.screen);
+    screen_init(&boot_info.screen);
     print_begin();
     print("# ntpmu: boot by multiboot %s, command line \"%s\"\n",
           magic == MB1_BOOT_MAGIC ? "1" : magic == MB2_BOOT_MAGIC ? "2" : "(unknown magic)", boot_info.line);
     name_strange_words(&boot_info);
-    if (boot_info.screen.kind == SCREEN_NONE)
-        print("# screen: none: %s\n", no_screen);
-    else if (!has_screen)
-        print("# screen: none: %u x %u is too small\n", boot_info.screen.width, boot_info.screen.height);
-    else
-        print("# screen: %u x %u %s at %lx\n", boot_info.screen.width, boot_info.screen.height,
-              boot_info.screen.kind == SCREEN_TEXT ? "characters" : "pixels", boot_info.screen.address);
-    bool virtual = boot_option(&boot_info, "vpmu", model, sizeof model - sizeof ",step");
-    if (virtual && boot_word(&boot_info, "safe"))
+    bool virtual = boot_option("vpmu", model, sizeof model - sizeof ",step");
+    if (virtual && boot_word("safe"))
         step_always(model);
-    if (boot_word(&boot_info, "payload")) {
+    if (boot_word("payload")) {
         struct payload payload;
         if (virtual && payload_load(&boot_info, &payload))
             virt_boot_payload(model, payload.entry, payload.info);
@@ -255,5 +203,5 @@ void boot_main(uint32_t magic, uint32_t info_address)
     }
     if (virtual)
         virt_boot(model);
-    kernel_main(&boot_info);
+    kernel_main();
 }

@@ -1,34 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What the loader left, both multiboot versions, read once into struct boot_info by boot.c.
+/* What the loader leaves, both multiboot versions; boot.c reads it once into struct boot_info.
  * Sources: Multiboot Specification 0.6.96 "Boot information format"; Multiboot2 2.0, same title. */
 #pragma once
-#include <stdbool.h>
 #include <stdint.h>
-#include "kernel/screen.h"
-
-#define BOOT_MEMORY_MAX 64
-#define BOOT_LINE_MAX 512
-
-struct boot_memory {
-    uint64_t start, size; /* bytes of usable RAM, from the loader's map */
-};
-
-struct boot_info {
-    char line[BOOT_LINE_MAX]; /* kernel command line, NUL-terminated */
-    struct boot_memory memory[BOOT_MEMORY_MAX];
-    unsigned memory_count;
-    uint32_t module_start, module_end;  /* the first module, physical; both 0: none */
-    char module_line[BOOT_LINE_MAX];
-    bool efi;         /* started by UEFI */
-    struct screen screen;
-    bool rsdp_given;  /* multiboot 2 tag 14 or 15 */
-    uint8_t rsdp[36]; /* its copy of the RSDP */
-};
-
-/* The value of name=value in the command line, copied to `value`; false if it is not there. */
-bool boot_option(const struct boot_info *info, const char *name, char *value, unsigned size);
-/* Whether the word stands in the command line. */
-bool boot_word(const struct boot_info *info, const char *word);
+#include "kernel/base/boot_info.h"
 
 #define MB1_BOOT_MAGIC 0x2badb002
 #define MB2_BOOT_MAGIC 0x36d76289

@@ -3,9 +3,9 @@
  * Source: Multiboot Specification 0.6.96 "The layout of Multiboot header", "Machine state". */
 #include "boot/payload.h"
 #include "boot/multiboot.h"
-#include "kernel/layout.h"
-#include "kernel/print.h"
-#include "kernel/string.h"
+#include "kernel/base/layout.h"
+#include "kernel/base/print.h"
+#include "kernel/base/string.h"
 
 #define HEADER_MAGIC 0x1badb002u
 #define HEADER_SEARCH 8192
@@ -67,9 +67,10 @@ static bool may_load(const struct boot_info *boot, uint64_t start, uint64_t end)
         print("# payload: wants %lx-%lx, which overlaps ntpmu at %lx-%lx\n", start, end, ours, ours_end);
         return false;
     }
-    if (overlaps(start, end, boot->module_start, boot->module_end)) {
-        print("# payload: wants %lx-%lx, which overlaps its own file at %x-%x\n", start, end, boot->module_start,
-              boot->module_end);
+    const struct boot_module *file = &boot->modules[0];
+    if (overlaps(start, end, file->start, file->end)) {
+        print("# payload: wants %lx-%lx, which overlaps its own file at %x-%x\n", start, end,
+              file->start, file->end);
         return false;
     }
     for (unsigned i = 0; i < boot->memory_count; i++)
@@ -140,7 +141,7 @@ static void add_map(uint64_t start, uint64_t end, uint32_t type)
 static void make_info(const struct boot_info *boot)
 {
     uint64_t ours = (uint64_t)image_start - KERNEL_VMA, ours_end = (uint64_t)image_end - KERNEL_VMA;
-    memcpy(line, boot->module_line, sizeof line);
+    memcpy(line, boot->modules[0].line, sizeof line);
     info.start = (struct mb1_info){ .flags = MB1_HAS_MEMORY | MB1_HAS_LINE | MB1_HAS_MAP | 1u << 9,
                                     .cmdline = physical(line), .mmap_addr = physical(map) };
     info.loader_name = physical(loader_name);
@@ -164,8 +165,8 @@ static void make_info(const struct boot_info *boot)
 
 bool payload_load(const struct boot_info *boot, struct payload *payload)
 {
-    const uint8_t *image = at(boot->module_start);
-    uint32_t size = boot->module_end - boot->module_start;
+    const uint8_t *image = at(boot->modules[0].start);
+    uint32_t size = boot->module_count ? boot->modules[0].end - boot->modules[0].start : 0;
     const struct header *h = size ? find_header(image, size) : NULL;
 
     if (!size)

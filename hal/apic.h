@@ -9,8 +9,9 @@
 #define APIC_LVT_MASKED (1u << 16)
 #define APIC_LVT_NMI (4u << 8)
 
-/* Turns this CPU's APIC on, everything masked. The first call decides the mode and says it. */
+/* Turns this CPU's APIC on, everything masked. */
 void apic_init_cpu(void);
+const char *apic_mode(void);
 uint32_t apic_id(void);
 void apic_eoi(void);
 /* The counter LVT. */
@@ -18,16 +19,28 @@ void apic_write_pmi_lvt(uint32_t value);
 uint32_t apic_read_pmi_lvt(void);
 /* Interrupts to other CPUs, by APIC id. */
 void apic_send(uint32_t id, uint8_t vector);
-/* To this CPU; from an NMI handler too: what it may have interrupted in the middle is not disturbed. */
+/* To this CPU. An NMI handler may call it, even if the NMI interrupted another of these
+ * functions. */
 void apic_send_self(uint8_t vector);
+/* Whether an IPI can be sent to the id: without x2APIC only to ids below 255. */
+bool apic_reaches(uint32_t id);
+/* Whether the vector is pending (IRR) on this CPU. */
+bool apic_is_pending(uint8_t vector);
 void apic_nmi_others(void);
+void apic_send_nmi(uint32_t id);
+/* For a handler that never returns: an EOI for each interrupt in service on this CPU. */
+void apic_finish_interrupts(void);
 void apic_send_init(uint32_t id);
 void apic_send_startup(uint32_t id, uint8_t page);
-/* Measures the timer against the PIT, on one CPU; ticks a second. Also the TSC's, into *tsc_hz. */
-uint64_t apic_timer_calibrate(uint64_t *tsc_hz);
+/* For clock.c: starts the timer from its highest value, once, without an interrupt; and reads
+ * how far it has counted. */
+void apic_timer_count(void);
+uint64_t apic_timer_elapsed(void);
 /* Periodic interrupts on this CPU. */
-void apic_timer_start(uint8_t vector, uint64_t period_ns, uint64_t hz);
-void apic_timer_stop(void);
-/* What apic_timer_start was given last; and another period on this CPU, the rest as it was. */
+void apic_timer_start(uint8_t vector, uint64_t period_ns);
+/* The period that apic_timer_start was given last; and a change of the period on this CPU alone. */
 uint64_t apic_timer_period(void);
 void apic_timer_change(uint64_t period_ns);
+
+/* Counts of the timer a second, undivided; written by clock_init. */
+extern uint64_t apic_timer_hz;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* Who owns which counter on which processor. The one list: the API's callers, profile objects,
- * trace sessions and thread profiling are all in it, by name.
+/* The owners of counters, by processor. All are in this one list, by name: callers of the API,
+ * profile objects, trace sessions, thread profiling.
  *
- * Locking: counters_lock guards the owners. The interrupt (PROFILE_LEVEL) cannot take it: it looks
- * only at owner_of of its own CPU, which is set under the lock, and which a free clears on that
- * very CPU with the interrupt kept out, before the slot can be given to another. IRQL
- * PASSIVE_LEVEL, except hal_counters_overflowed.
+ * Locking: counters_lock guards the owners. The interrupt (PROFILE_LEVEL) cannot take it. It
+ * reads only owner_of of its own CPU. That is set under the lock; a free clears it on that CPU,
+ * with the interrupt masked, before the slot can be used again. IRQL PASSIVE_LEVEL, except
+ * hal_counters_overflowed.
  *
- * NT: whether Windows lets counters of one processor be taken while another owner has the rest,
- * what it answers without a PMU, and when it counts an index as wrong is nowhere said; see
- * spec/windows-api.md 2.5. Where Windows may succeed on a machine without counters we answer
- * STATUS_NOT_SUPPORTED. */
+ * NT: Microsoft's page does not say whether counters of one processor can be taken while another
+ * owner has the rest, what is answered without a PMU, and which index is wrong. HC-17 to HC-26 and
+ * HC-44 of tests/contract.md are our choices. Where Windows may succeed on a machine without
+ * counters we answer STATUS_NOT_SUPPORTED. */
 #include "hal/hal.h"
-#include "kernel/assert.h"
-#include "kernel/cpu.h"
-#include "kernel/irql.h"
-#include "kernel/lock.h"
-#include "kernel/print.h"
-#include "kernel/smp.h"
+#include "hal/smp.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/lock.h"
+#include "kernel/base/print.h"
 #include "pmu/pmu.h"
 
 #define OWNERS_MAX HAL_OWNERS_MAX
@@ -29,7 +29,7 @@
 struct owner {
     const char *name; /* NULL: this slot is free */
     HANDLE handle;
-    bool freeing; /* the handle is dead, the counters not yet free */
+    bool freeing; /* the handle is no longer valid, the counters are not yet free */
     uint64_t cpus;
     uint64_t counters; /* on each of cpus */
     PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler;
@@ -42,12 +42,12 @@ struct request {
     PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler;
     ULONG tag;
     bool has_tag;
-    bool unsupported; /* asks for something that we know and do not have */
+    bool unsupported; /* the request has a type that we know and do not support */
 };
 
 static struct lock counters_lock = LOCK("counters", DISPATCH_LEVEL);
 static struct owner owners[OWNERS_MAX];      /* L: counters_lock */
-static uint64_t serial;                      /* L: counters_lock; no two handles are the same */
+static uint64_t serial;                      /* L: counters_lock; makes each handle unique */
 static uint8_t owner_of[MAX_CPUS][COUNTERS]; /* slot + 1; see above */
 
 static uint64_t active_cpus(void) { return ALL >> (64 - cpu_count); }
@@ -84,8 +84,9 @@ static bool add_counters(struct request *request, ULONG begin, ULONG end)
     if (mask & request->counters)
         return false;
     request->counters |= mask;
-    /* Without a PMU no index is better than another; the answer will be that there is none. */
-    return !pmu_caps.counters || !(mask & ~pmu_caps.counters);
+    /* Without a PMU any index is accepted here; the request is then refused because there is no
+     * PMU. */
+    return !pmu_some_counters(request->cpus) || !(mask & ~pmu_common_counters(request->cpus));
 }
 
 static bool add_descriptor(struct request *request, const PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR *d)
@@ -126,7 +127,8 @@ static bool parse_list(struct request *request, const PHYSICAL_COUNTER_RESOURCE_
     for (ULONG i = 0; i < list->Count; i++)
         if (!add_descriptor(request, &list->Descriptors[i]))
             return false;
-    /* A handler needs a counter that can overflow, a tag something that it labels. */
+    /* A list needs a counter. One that has only unsupported types is refused later, for these;
+     * but a handler without a counter is refused here. */
     return request->counters || (request->unsupported && !request->handler);
 }
 
@@ -144,7 +146,7 @@ static void install(const struct owner *owner)
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         for (unsigned ctr = 0; ctr < COUNTERS; ctr++)
-            if ((owner->cpus >> cpu & 1) && (owner->counters & pmu_caps.counters) >> ctr & 1)
+            if ((owner->cpus >> cpu & 1) && (owner->counters & pmu_of(cpu)->counters) >> ctr & 1)
                 __atomic_store_n(&owner_of[cpu][ctr], (uint8_t)(owner - owners + 1),
                                  __ATOMIC_RELEASE);
 }
@@ -187,7 +189,7 @@ NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCo
     *CounterSetHandle = NULL;
     if (!parse_affinity(&request, GroupAffinty, GroupCount) || !parse_list(&request, ResourceList))
         return STATUS_INVALID_PARAMETER;
-    if (request.unsupported || !pmu_caps.counters)
+    if (request.unsupported || !pmu_some_counters(request.cpus))
         return STATUS_NOT_SUPPORTED;
     return take("HalAllocateHardwareCounters", &request, CounterSetHandle);
 }
@@ -200,11 +202,20 @@ NTSTATUS hal_counters_claim(const char *name, uint64_t cpu_mask, uint64_t counte
 
     ASSERT(irql_current() == PASSIVE_LEVEL);
     *handle = NULL;
-    if (!pmu_caps.counters)
+    if (!pmu_some_counters(ALL))
         return STATUS_NOT_SUPPORTED;
-    if (!request.cpus || !counters || (counters & ~pmu_caps.counters))
+    if (!request.cpus || !counters || (counters & ~pmu_common_counters(request.cpus)))
         return STATUS_INVALID_PARAMETER;
     return take(name, &request, handle);
+}
+
+NTSTATUS hal_counters_claim_others(const char *name, uint64_t counters, PHANDLE handle)
+{
+    const struct request request = { .cpus = active_cpus(), .counters = ~counters };
+
+    ASSERT(irql_current() == PASSIVE_LEVEL);
+    *handle = NULL;
+    return pmu_some_counters(ALL) & ~counters ? take(name, &request, handle) : STATUS_SUCCESS;
 }
 
 void hal_counters_check(uint64_t counters)
@@ -216,12 +227,29 @@ void hal_counters_check(uint64_t counters)
     }
 }
 
-/* On each CPU of the owner: from here on its interrupt finds no owner. One that is already pending
- * in the APIC finds no overflow either. */
+static void lend_here(void *argument)
+{
+    const struct owner *owner = argument;
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    pmu_lend(owner->counters & pmu_here()->counters);
+    irql_lower(old);
+}
+
+NTSTATUS hal_counters_lend(HANDLE CounterSetHandle)
+{
+    struct owner *owner = &owners[(uint64_t)CounterSetHandle >> 2 & (OWNERS_MAX - 1)];
+    if (!CounterSetHandle || !owner->name || owner->handle != CounterSetHandle)
+        return STATUS_INVALID_PARAMETER;
+    smp_call(owner->cpus, lend_here, owner);
+    return STATUS_SUCCESS;
+}
+
+/* Runs on each CPU of the owner: from here on the interrupt finds no owner. One that is already
+ * pending in the APIC finds no overflow either. */
 static void release_here(void *argument)
 {
     const struct owner *owner = argument;
-    uint64_t counters = owner->counters & pmu_caps.counters;
+    uint64_t counters = owner->counters & pmu_here()->counters;
 
     KIRQL old = irql_raise(PROFILE_LEVEL);
     hal_counters_check(counters);
@@ -231,7 +259,8 @@ static void release_here(void *argument)
     irql_lower(old);
 }
 
-/* The owner, marked so that nobody else frees it too; NULL if the handle, any value, is none. */
+/* The owner, marked as being freed so that nobody else frees it; NULL if the value is not a
+ * handle. */
 static struct owner *begin_free(HANDLE handle)
 {
     struct owner *owner = &owners[(uint64_t)handle >> 2 & (OWNERS_MAX - 1)];
@@ -244,19 +273,31 @@ static struct owner *begin_free(HANDLE handle)
     return owner;
 }
 
-NTSTATUS HalFreeHardwareCounters(HANDLE CounterSetHandle)
+static void finish_free(struct owner *owner)
 {
-    ASSERT(irql_current() == PASSIVE_LEVEL);
-    struct owner *owner = begin_free(CounterSetHandle);
-    if (!owner)
-        return STATUS_INVALID_PARAMETER;
     smp_call(owner->cpus, release_here, owner);
     if (owner->rewritten)
         print("# counters: %s: somebody else has changed its counters %lx\n", owner->name, owner->rewritten);
     uint8_t irql = lock_acquire(&counters_lock);
     *owner = (struct owner){ .name = NULL };
     lock_release(&counters_lock, irql);
+}
+
+NTSTATUS HalFreeHardwareCounters(HANDLE CounterSetHandle)
+{
+    ASSERT(irql_current() == PASSIVE_LEVEL);
+    struct owner *owner = begin_free(CounterSetHandle);
+    if (!owner)
+        return STATUS_INVALID_PARAMETER;
+    finish_free(owner);
     return STATUS_SUCCESS;
+}
+
+void hal_counters_release_all(void)
+{
+    for (struct owner *o = owners; o < owners + OWNERS_MAX; o++)
+        if (o->name) /* also one whose free was begun and not finished */
+            finish_free(o);
 }
 
 void hal_counters_overflowed(uint64_t counters)
@@ -278,7 +319,7 @@ void hal_counters_overflowed(uint64_t counters)
 
 uint64_t hal_counters_available(uint64_t cpu_mask)
 {
-    uint64_t available = pmu_caps.counters;
+    uint64_t available = pmu_common_counters(cpu_mask);
     uint8_t irql = lock_acquire(&counters_lock);
     for (const struct owner *o = owners; o < owners + OWNERS_MAX; o++)
         if (o->name && (o->cpus & cpu_mask))
@@ -326,21 +367,17 @@ unsigned hal_counters_owned(void)
     return n;
 }
 
-unsigned hal_counter_count(void)
-{
-    unsigned n = 0;
-    for (uint64_t rest = pmu_caps.counters; rest; rest &= rest - 1)
-        n++;
-    return n;
-}
+unsigned hal_counter_count(void) { return pmu_count(pmu_common_counters(ALL)); }
 
-bool hal_counter_selector(uint64_t selector, uint64_t *mask)
+bool hal_counter_selector(uint64_t selector, uint64_t *mask, bool *uneven)
 {
-    for (uint64_t rest = pmu_caps.counters; rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
-        *mask = pmu_mask(ctr);
-        if (pmu_rdpmc_index(ctr) == selector)
-            return true;
-    }
-    return false;
+    uint64_t counter = hal_counter_bit(selector) & pmu_common_counters(ALL);
+    if (!counter)
+        return false;
+    unsigned ctr = (unsigned)__builtin_ctzll(counter);
+    *mask = pmu_common_mask(ALL, ctr);
+    *uneven = false;
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        *uneven |= pmu_mask(pmu_of(cpu), ctr) != *mask;
+    return true;
 }

@@ -1,28 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts KPROFILE_SOURCEs on every CPU for those who only read; which counter is to count which source.
- * IRQL PASSIVE_LEVEL. */
+/* Counts KPROFILE_SOURCEs on every CPU without samples, and assigns counters to sources. IRQL
+ * PASSIVE_LEVEL. */
 #include "hal/hal.h"
+#include "hal/smp.h"
 #include "hal/source.h"
-#include "kernel/irql.h"
-#include "kernel/smp.h"
+#include "kernel/base/irql.h"
 #include "pmu/pmu.h"
 
-struct programming {
-    ULONG n;
-    unsigned ctrs[MAX_HW_COUNTERS];
-    uint64_t selects[MAX_HW_COUNTERS];
-    uint64_t mask;
-};
-
-/* Which source has which counter, while places are found. */
+/* The assignment of counters to sources while it is being made. */
 struct matching {
     uint64_t able[MAX_HW_COUNTERS]; /* counters that can count source i */
     uint64_t available;
     uint8_t source_of[64]; /* plus 1; 0: the counter is free */
 };
 
-/* Finds source i a counter, if need be by moving others to another of theirs: some counters count one event only.
- * Those come first, so that the others stay for whoever can use no fixed one. */
+/* Finds a counter for source i, if necessary by moving other sources to other counters
+ * (bipartite matching). Fixed counters are tried first, because they count one event only and
+ * the others are needed for the remaining events. */
 static bool place(struct matching *m, ULONG i, uint64_t *tried)
 {
     for (;;) {
@@ -51,54 +45,66 @@ static bool place_all(struct matching *m, ULONG count, uint64_t available)
     return true;
 }
 
-NTSTATUS source_assign(const ULONG *sources, ULONG count, uint64_t cpu_mask, unsigned *ctrs, uint64_t *selects,
-                       uint64_t *mask)
+/* Counters that can count it on every CPU of the mask, and its selects by kind. */
+static uint64_t able_on(KPROFILE_SOURCE source, uint64_t cpu_mask, uint64_t selects[PMU_KINDS_MAX])
+{
+    uint64_t able = hal_source_supported_on(source, cpu_mask) ? ~UINT64_C(0) : 0;
+    for (uint32_t kinds = pmu_kinds_of(cpu_mask); able && kinds; kinds &= kinds - 1) {
+        unsigned kind = (unsigned)__builtin_ctz(kinds);
+        able &= source_counting(&pmu_kinds[kind], source, &selects[kind]);
+    }
+    return able;
+}
+
+NTSTATUS source_assign(const ULONG *sources, ULONG count, uint64_t cpu_mask, struct source_assignment *a)
 {
     struct matching m;
+    a->count = count;
     for (ULONG i = 0; i < count; i++) {
-        m.able[i] = source_counting((KPROFILE_SOURCE)sources[i], &selects[i]);
-        if (!m.able[i])
+        if (sources[i] == ProfileTime || !hal_source_supported_on((KPROFILE_SOURCE)sources[i], cpu_mask))
             return STATUS_NOT_SUPPORTED;
+        m.able[i] = able_on((KPROFILE_SOURCE)sources[i], cpu_mask, a->selects[i]);
+        a->without[i] = 0;
     }
-    if (!place_all(&m, count, pmu_caps.counters))
+    if (!place_all(&m, count, pmu_common_counters(cpu_mask)))
         return STATUS_INSUFFICIENT_RESOURCES;
     if (!place_all(&m, count, hal_counters_available(cpu_mask)))
         return STATUS_DEVICE_BUSY;
-    *mask = 0;
+    a->mask = 0;
     for (unsigned ctr = 0; ctr < 64; ctr++)
         if (m.source_of[ctr]) {
-            ctrs[m.source_of[ctr] - 1] = ctr;
-            *mask |= PMU_BIT(ctr);
+            a->ctrs[m.source_of[ctr] - 1] = ctr;
+            a->mask |= PMU_BIT(ctr);
         }
     return STATUS_SUCCESS;
 }
 
-/* On each CPU. */
-static void program(void *argument)
+void source_start_assigned(void *assignment)
 {
-    const struct programming *p = argument;
+    const struct source_assignment *a = assignment;
     KIRQL old = irql_raise(PROFILE_LEVEL);
-    for (ULONG i = 0; i < p->n; i++)
-        pmu_program(p->ctrs[i], p->selects[i], 0);
-    pmu_start(p->mask);
+    unsigned kind = pmu_kind_number(pmu_here());
+    for (ULONG i = 0; i < a->count; i++)
+        pmu_program(a->ctrs[i], a->selects[i][kind] & ~(uint64_t)a->without[i], 0);
+    pmu_start(a->mask);
     irql_lower(old);
 }
 
 NTSTATUS hal_count_sources(const char *name, const ULONG *sources, ULONG count, ULONG *selectors, PHANDLE handle)
 {
-    struct programming p = { .n = count };
+    struct source_assignment a;
     *handle = NULL;
     if (!count || count > MAX_HW_COUNTERS)
         return STATUS_INVALID_PARAMETER;
-    NTSTATUS status = source_assign(sources, count, SMP_ALL, p.ctrs, p.selects, &p.mask);
+    NTSTATUS status = source_assign(sources, count, SMP_ALL, &a);
     if (!NT_SUCCESS(status))
         return status == STATUS_NOT_SUPPORTED ? status : STATUS_INSUFFICIENT_RESOURCES;
     for (ULONG i = 0; i < count; i++) {
-        p.selects[i] &= ~(uint64_t)(PMU_KERNEL | PMU_INTERRUPT);
-        selectors[i] = pmu_rdpmc_index(p.ctrs[i]);
+        a.without[i] = PMU_KERNEL | PMU_INTERRUPT;
+        selectors[i] = pmu_rdpmc_index(a.ctrs[i]);
     }
-    status = hal_counters_claim(name, SMP_ALL, p.mask, NULL, handle);
+    status = hal_counters_claim(name, SMP_ALL, a.mask, NULL, handle);
     if (NT_SUCCESS(status))
-        smp_call(SMP_ALL, program, &p);
+        smp_call(SMP_ALL, source_start_assigned, &a);
     return status;
 }

@@ -2,15 +2,16 @@
 /* HalQuerySystemInformation and HalSetSystemInformation: the classes that concern profiling.
  * IRQL PASSIVE_LEVEL. Sources: the enumerations of ntddk.h; structures as ReactOS has them.
  *
- * NT: which status a wrong size has is nowhere said, nor what the ownership query is asked with; a source is added, and
- * corruption told, with structures of ours. Of handlers for the timer (10) and for DPGO (12) and of notifications (24)
- * nothing but the number is known: refused. On Windows the handler of class 1 takes the place of the kernel's; here
- * owners of counters keep their calls. */
+ * NT: no source gives the status of a wrong size, or the input of the ownership query. Sources
+ * are added, and corruption is reported, with structures of our own. Only the numbers of the
+ * classes for handlers of the timer (10) and of DPGO (12) and for notifications (24) are known:
+ * they are refused. On Windows the handler of class 1 replaces the kernel's; here the owners'
+ * handlers are still called. */
 #include "hal/hal.h"
-#include "kernel/assert.h"
-#include "kernel/cpu.h"
-#include "kernel/irql.h"
-#include "kernel/string.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/string.h"
 #include "pmu/pmu.h"
 
 static NTSTATUS query_source(ULONG size, PVOID buffer, PULONG returned)
@@ -41,7 +42,7 @@ static NTSTATUS query_source(ULONG size, PVOID buffer, PULONG returned)
     return STATUS_SUCCESS;
 }
 
-/* The entries, and behind them the texts that they point to. */
+/* The entries, followed by the strings that they point to. */
 static NTSTATUS query_list(ULONG size, PVOID buffer, PULONG returned)
 {
     HAL_PROFILE_SOURCE_LIST *list = buffer;
@@ -81,18 +82,26 @@ static ETW_PMC_COUNTER_OWNER owner_of_counter(unsigned ctr, unsigned cpu)
     return owner;
 }
 
+/* The counters of the processor that the buffer names; without one the largest number that a
+ * processor has. */
+static uint64_t counters_asked(ULONG size, const ETW_PMC_COUNTER_OWNERSHIP_STATUS *status)
+{
+    bool says = size >= sizeof status->ProcessorNumber && status->ProcessorNumber < cpu_count;
+    return says ? pmu_of(status->ProcessorNumber)->counters : pmu_some_counters(~UINT64_C(0));
+}
+
 static NTSTATUS query_ownership(ULONG size, PVOID buffer, PULONG returned)
 {
     ETW_PMC_COUNTER_OWNERSHIP_STATUS *status = buffer;
-    ULONG n = 0, count = hal_counter_count();
-    ULONG head = offsetof(ETW_PMC_COUNTER_OWNERSHIP_STATUS, CounterOwners);
-    *returned = head + count * (ULONG)sizeof status->CounterOwners[0];
+    uint64_t counters = counters_asked(size, status);
+    ULONG n = 0, count = pmu_count(counters);
+    *returned = (ULONG)offsetof(ETW_PMC_COUNTER_OWNERSHIP_STATUS, CounterOwners[count]);
     if (size < *returned)
         return STATUS_INFO_LENGTH_MISMATCH;
     if (status->ProcessorNumber >= cpu_count)
         return STATUS_INVALID_PARAMETER;
     status->NumberOfCounters = count;
-    for (uint64_t rest = pmu_caps.counters; rest; rest &= rest - 1)
+    for (uint64_t rest = counters; rest; rest &= rest - 1)
         status->CounterOwners[n++] =
             owner_of_counter((unsigned)__builtin_ctzll(rest), status->ProcessorNumber);
     return STATUS_SUCCESS;
@@ -131,7 +140,7 @@ NTSTATUS HalQuerySystemInformation(HAL_QUERY_INFORMATION_CLASS InformationClass,
         return query_source(BufferSize, Buffer, returned);
     case HalQueryProfileSourceList:
         return query_list(BufferSize, Buffer, returned);
-    case HalQueryProfileIsTimerBasedProfiling: /* as a BOOLEAN: are there no counters? */
+    case HalQueryProfileIsTimerBasedProfiling: /* a BOOLEAN: TRUE if there are no counters */
         if (BufferSize < sizeof(BOOLEAN))
             return STATUS_INFO_LENGTH_MISMATCH;
         *(BOOLEAN *)Buffer = hal_source_next(ProfileTime) == ProfileTime;
@@ -152,7 +161,7 @@ static NTSTATUS set_interval(ULONG size, const HAL_PROFILE_SOURCE_INTERVAL *inte
 {
     if (size < sizeof *interval)
         return STATUS_INFO_LENGTH_MISMATCH;
-    if (!hal_source_supported(interval->Source))
+    if (!hal_source_known(interval->Source))
         return STATUS_NOT_SUPPORTED;
     hal_source_set_interval(interval->Source, interval->Interval);
     return STATUS_SUCCESS;

@@ -3,30 +3,31 @@
  * each CPU by itself.
  *
  * Every counter of the CPU pauses, so that the handler is not counted and no overflow can come
- * between reading the status and clearing it; freezing by hardware is not used, since it is not to
- * be relied on. With a status register an interrupt costs five accesses to PMU registers: pause,
- * read status, clear it, one counter re-armed, resume.
+ * between reading the status and clearing it; freezing by hardware is not used, because it is
+ * not reliable on all processors. With a status register an interrupt costs five accesses to PMU
+ * registers: pause, read status, clear it, one counter re-armed, resume.
  *
  * Sources: Intel SDM vol. 3 "Generating an interrupt on overflow"; AMD APM vol. 2 "Performance
  * monitoring counters". */
 #include "hal/apic.h"
 #include "hal/hal.h"
+#include "hal/smp.h"
 #include "hal/source.h"
-#include "kernel/assert.h"
-#include "kernel/cpu.h"
-#include "kernel/irql.h"
-#include "kernel/smp.h"
-#include "kernel/x86.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/x86.h"
 #include "pmu/pmu.h"
 
 #define PROVE_PERIOD 1000u
-#define PROVE_PAUSES 100000u /* until it overflows; a dead counter was found before */
+#define PROVE_PAUSES 100000u /* until it overflows; the self-test has excluded dead counters */
 #define PROVE_LATENCY 2000u  /* PAUSEs from the overflow to its interrupt */
 
 static struct trap_frame *frames[MAX_CPUS]; /* each its CPU's own */
 static uint32_t proved; /* atomic: interrupts taken by hal_pmi_prove */
 
-/* What the NMI noted, until the vector's handler takes it. The NMI writes head, the handler tail. */
+/* A queue of samples from the NMI to the handler of the self-IPI. The NMI writes head, the
+ * handler tail. */
 #define NOTES 64
 static struct notes {
     uint32_t head, tail; /* atomic */
@@ -37,6 +38,7 @@ static struct notes {
 static uint32_t lvt = APIC_PMI_VECTOR; /* const once CPUs run */
 
 bool pmi_by_nmi;
+void (*pmi_rearm)(uint64_t counters);
 
 static PMIHANDLER driver_handler; /* atomic */
 
@@ -50,7 +52,7 @@ bool hal_pmi_is_nmi(void) { return pmi_by_nmi; }
 
 void hal_pmi_init_cpu(void)
 {
-    if (pmu_caps.counters)
+    if (pmu_here()->counters)
         apic_write_pmi_lvt(lvt);
 }
 
@@ -62,7 +64,8 @@ void hal_pmi_nmi(uint64_t rip, uint64_t cs)
     bool paused = pmu_paused(); /* inside hal_pmi_deliver */
     pmu_pause();
     uint64_t overflowed = pmu_take_overflow();
-    profile_rearm(overflowed);
+    if (pmi_rearm)
+        pmi_rearm(overflowed);
     uint32_t head = __atomic_load_n(&n->head, __ATOMIC_RELAXED);
     if (overflowed && head - __atomic_load_n(&n->tail, __ATOMIC_ACQUIRE) < NOTES) {
         n->notes[head % NOTES] = (struct note){ rip, cs, overflowed };
@@ -103,12 +106,12 @@ void hal_pmi(struct trap_frame *frame)
     pmu_pause();
     PMIHANDLER handler = __atomic_load_n(&driver_handler, __ATOMIC_ACQUIRE);
     if (handler)
-        handler(hal_pmi_frame()); /* not `frame`: nothing need be kept for it */
-    /* May be 0: two overflows close together were taken at once, and each had its interrupt. */
+        handler(hal_pmi_frame()); /* not `frame`, which then need not be saved across the call */
+    /* May be 0: the interrupt before may have handled two overflows at once. */
     hal_counters_overflowed(pmu_take_overflow());
-    /* Intel's APIC masked the entry when it delivered, AMD's did not. Unmasked while nothing
-     * counts: an overflow that meets a masked entry is lost, and its counter would be silent for
-     * good. (Linux unmasks later on Haswell and newer, against spurious NMIs. Here they would be
+    /* Intel's APIC masked the entry when it delivered, AMD's did not. It is unmasked while the
+     * counters pause, because an overflow while the entry is masked raises no interrupt, ever.
+     * (Linux unmasks later on Haswell and newer, against spurious NMIs. Here they would be
      * spurious vectors, which find no overflow and do nothing.) */
     apic_write_pmi_lvt(APIC_PMI_VECTOR);
     pmu_resume();
@@ -116,10 +119,12 @@ void hal_pmi(struct trap_frame *frame)
 
 static void nothing(void *unused) { (void)unused; }
 
+bool hal_pmi_has_driver(void) { return __atomic_load_n(&driver_handler, __ATOMIC_RELAXED) != NULL; }
+
 NTSTATUS hal_pmi_set_driver(PMIHANDLER handler)
 {
     PMIHANDLER none = NULL;
-    if (!pmu_caps.counters || pmi_by_nmi)
+    if (!pmu_some_counters(SMP_ALL) || pmi_by_nmi)
         return STATUS_NOT_SUPPORTED;
     if (!handler) {
         __atomic_store_n(&driver_handler, NULL, __ATOMIC_RELEASE);
@@ -142,15 +147,16 @@ static void prove_once(unsigned ctr)
 {
     KIRQL dispatch = irql_raise(DISPATCH_LEVEL); /* stay on this CPU */
     KIRQL old = irql_raise(PROFILE_LEVEL);
-    pmu_program(ctr, pmu_select(PMU_INSTRUCTIONS, PMU_KERNEL | PMU_INTERRUPT),
-                -(uint64_t)PROVE_PERIOD & pmu_mask(ctr));
+    const struct pmu_kind *pmu = pmu_here();
+    pmu_program(ctr, pmu_select(pmu, PMU_INSTRUCTIONS, PMU_KERNEL | PMU_INTERRUPT),
+                -(uint64_t)PROVE_PERIOD & pmu_mask(pmu, ctr));
     pmu_start(PMU_BIT(ctr));
     irql_lower(old);
     unsigned late = 0;
     for (unsigned i = 0; i < PROVE_PAUSES && late < PROVE_LATENCY; i++) {
         if (__atomic_load_n(&proved, __ATOMIC_RELAXED))
             break;
-        late += pmu_read(ctr) <= pmu_mask(ctr) / 2;
+        late += pmu_read(ctr) <= pmu_mask(pmu, ctr) / 2;
         pause();
     }
     irql_lower(dispatch);
@@ -158,14 +164,14 @@ static void prove_once(unsigned ctr)
 
 bool hal_pmi_prove(void)
 {
-    uint64_t able = pmu_counters_for(PMU_INSTRUCTIONS);
+    uint64_t able = pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS);
     HANDLE handle;
 
     if (!able)
         return true;
     unsigned ctr = (unsigned)__builtin_ctzll(able);
     NTSTATUS status =
-        hal_counters_claim("hal_pmi_prove", SMP_ALL, PMU_BIT(ctr), prove_handler, &handle);
+        hal_counters_claim("hal_pmi_prove", PMU_BIT(cpu_number()), PMU_BIT(ctr), prove_handler, &handle);
     if (!NT_SUCCESS(status))
         return true;
     proved = 0;

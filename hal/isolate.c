@@ -1,20 +1,73 @@
 /* SPDX-License-Identifier: MIT */
-/* Starting, stopping and writing counters for kernel/isolate.c. On this CPU, IPI_LEVEL; the counters' interrupt,
- * which pauses all of them, is kept out. */
+/* How thread profiling uses counters that drivers own: it reads them, and under the policy
+ * `isolate` starts, stops and writes them. On this CPU, IPI_LEVEL, but for hal_counters_agree;
+ * the counters' interrupt, which pauses all of them, is kept out. */
 #include "hal/hal.h"
-#include "kernel/irql.h"
+#include "hal/smp.h"
+#include "kernel/base/irql.h"
 #include "pmu/pmu.h"
 
-uint64_t hal_counters(void) { return pmu_caps.counters; }
+#define RDPMC_FIXED 0x40000000u
+
+uint64_t hal_counters(void) { return pmu_here()->counters; }
 uint64_t hal_counters_running(void) { return pmu_running(); }
-bool hal_counters_stop_at_once(void) { return pmu_caps.msr.global_control != 0; }
+bool hal_counters_stop_at_once(void) { return pmu_here()->msr.global_control != 0; }
+
+static unsigned counter_of(uint64_t selector)
+{
+    return (unsigned)(selector >= RDPMC_FIXED ? selector - RDPMC_FIXED + PMU_FIXED : selector);
+}
 
 uint64_t hal_counter_bit(uint64_t selector)
 {
-    for (uint64_t rest = pmu_caps.counters; rest; rest &= rest - 1)
-        if (pmu_rdpmc_index((unsigned)__builtin_ctzll(rest)) == selector)
-            return rest & -rest;
-    return 0;
+    unsigned ctr = counter_of(selector);
+    bool exists = ctr < 64 && pmu_rdpmc_index(ctr) == selector;
+    return exists ? pmu_here()->counters & PMU_BIT(ctr) : 0;
+}
+
+uint64_t hal_counter_mask(uint64_t selector) { return pmu_mask(pmu_here(), counter_of(selector)); }
+
+/* The selects of the counters of a CPU. */
+struct selected {
+    uint64_t counters, selects[64];
+};
+
+static void read_selects(void *argument)
+{
+    struct selected *s = argument;
+    for (uint64_t rest = s->counters; rest; rest &= rest - 1)
+        s->selects[__builtin_ctzll(rest)] = pmu_selected((unsigned)__builtin_ctzll(rest));
+}
+
+static bool agree(unsigned ctr, const struct pmu_kind *a, uint64_t select_a, const struct pmu_kind *b, uint64_t select_b)
+{
+    if (ctr < PMU_FIXED)
+        return pmu_same_meaning(a, select_a, b, select_b);
+    return !((select_a ^ select_b) & (PMU_USER | PMU_KERNEL)); /* fixed counters count the same events on all kinds */
+}
+
+bool hal_counters_agree(uint64_t cpu_mask, uint64_t counters, unsigned *ctr)
+{
+    struct selected first = { .counters = counters }, other = first;
+    uint32_t kinds = pmu_kinds_of(cpu_mask);
+    unsigned cpu = 0;
+    if (!(kinds & (kinds - 1)))
+        return true;
+    while (!(cpu_mask >> cpu & 1))
+        cpu++;
+    const struct pmu_kind *pmu = pmu_of(cpu);
+    smp_call(PMU_BIT(cpu), read_selects, &first);
+    while (++cpu < cpu_count) {
+        if (!(cpu_mask >> cpu & 1))
+            continue;
+        smp_call(PMU_BIT(cpu), read_selects, &other);
+        for (uint64_t rest = counters; rest; rest &= rest - 1) {
+            *ctr = (unsigned)__builtin_ctzll(rest);
+            if (!agree(*ctr, pmu, first.selects[*ctr], pmu_of(cpu), other.selects[*ctr]))
+                return false;
+        }
+    }
+    return true;
 }
 
 void hal_counters_run(uint64_t counters, uint64_t run)
@@ -31,7 +84,7 @@ void hal_counters_run(uint64_t counters, uint64_t run)
 uint64_t hal_counter_write(uint64_t counter, uint64_t value)
 {
     unsigned ctr = (unsigned)__builtin_ctzll(counter);
-    value &= pmu_max_period(ctr);
+    value &= pmu_max_period(pmu_here(), ctr);
     KIRQL old = irql_raise(PROFILE_LEVEL);
     pmu_write(ctr, value);
     irql_lower(old);

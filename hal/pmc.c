@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/* Counter sets: counters of one processor that run for ever and are read at events, by trace sessions.
+/* Counter sets: counters of one processor that run all the time and are read by trace sessions
+ * at events.
  *
- * Locking: sets_lock guards which sets are in use. The counters of a set belong to its processor; collecting takes no
- * lock and may be interrupted by collecting (see HalCollectPmcCounters). An overflow interrupts, only so that no wrap
- * is missed however rare the events are.
+ * Locking: sets_lock guards which sets are in use. The counters of a set belong to its
+ * processor; collecting takes no lock and may be interrupted by collecting (see
+ * HalCollectPmcCounters). Overflows interrupt only so that no wrap is missed where events are
+ * rare.
  *
- * Source: HAL_PRIVATE_DISPATCH as Geoff Chappell describes it. NT: Windows has these three in that table, not by name,
- * and what a set that cannot be had is refused with is nowhere said. */
+ * Source: HAL_PRIVATE_DISPATCH as Geoff Chappell describes it. NT: Windows has these three
+ * functions in that table, without exporting them. The statuses of refusals are our choice: no
+ * source gives them. */
 #include "hal/hal.h"
+#include "hal/smp.h"
 #include "hal/source.h"
-#include "kernel/assert.h"
-#include "kernel/cpu.h"
-#include "kernel/irql.h"
-#include "kernel/lock.h"
-#include "kernel/smp.h"
-#include "kernel/x86.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/lock.h"
+#include "kernel/base/x86.h"
 #include "pmu/pmu.h"
 
-struct programming {
-    const struct _HAL_PMC_COUNTERS *set;
-    uint64_t selects[MAX_HW_COUNTERS], mask;
-};
-
 static struct lock sets_lock = LOCK("counter sets", DISPATCH_LEVEL);
-static struct _HAL_PMC_COUNTERS sets[HAL_OWNERS_MAX]; /* each has an owner's slot: there is one for every set */
+static struct _HAL_PMC_COUNTERS sets[HAL_OWNERS_MAX]; /* each set needs an owner's slot */
+/* Atomic; L: sets_lock to write; sets beyond this number were never used. */
+static struct _HAL_PMC_COUNTERS *sets_end = sets;
 
 VOID HalCollectPmcCounters(PMC_HANDLE PmcCounterSet, ULONG64 *Values)
 {
     ASSERT(cpu_number() == PmcCounterSet->processor);
-    struct hal_pmc_counter *c = PmcCounterSet->counters;
-    for (const struct hal_pmc_counter *end = c + PmcCounterSet->count; c < end; c++)
-        *Values++ = hal_pmc_read(c);
+    ULONG n = PmcCounterSet->count;
+    for (; n > HAL_PMC_QUICK; n--)
+        Values[n - 1] = hal_pmc_read(&PmcCounterSet->counters[n - 1]);
+    hal_pmc_collect(PmcCounterSet->counters, n, Values);
 }
 
 /* The overflow handler of every set. */
@@ -43,41 +44,39 @@ static void wrapped(ULONGLONG OverflowBits, HANDLE OwningHandle)
             HalCollectPmcCounters(set, unused);
 }
 
-static void program(void *argument)
+void hal_pmc_trapped(enum hal_trap trap)
 {
-    const struct programming *p = argument;
-    KIRQL old = irql_raise(PROFILE_LEVEL);
-    for (ULONG i = 0; i < p->set->count; i++)
-        pmu_program(p->set->counters[i].ctr, p->selects[i], 0);
-    pmu_start(p->mask);
-    irql_lower(old);
+    const struct _HAL_PMC_COUNTERS *end = __atomic_load_n(&sets_end, __ATOMIC_RELAXED);
+    for (PMC_HANDLE set = sets; set < end; set++)
+        if (__atomic_load_n(&set->owner, __ATOMIC_ACQUIRE) && set->processor == cpu_number())
+            for (struct hal_pmc_counter *c = set->counters; c < set->counters + set->count; c++)
+                c->taken_off += (uint64_t)hal_trap_adds(c->ctr, trap);
 }
 
-/* The counters are claimed: describes and starts them. */
-static PMC_HANDLE make_set(HANDLE owner, ULONG processor, const ULONG *sources, ULONG count, const unsigned *ctrs,
-                           struct programming *p)
+/* Once the counters are claimed: records what they count and starts them. */
+static PMC_HANDLE make_set(HANDLE owner, ULONG processor, const ULONG *sources, struct source_assignment *a)
 {
     PMC_HANDLE set = sets;
+    const struct pmu_kind *pmu = pmu_of(processor);
     uint8_t irql = lock_acquire(&sets_lock);
     while (set->used)
         set++;
     set->used = true;
+    __atomic_store_n(&sets_end, set < sets_end ? sets_end : set + 1, __ATOMIC_RELAXED);
     set->processor = processor;
-    set->count = count;
-    for (ULONG i = 0; i < count; i++)
-        set->counters[i] = (struct hal_pmc_counter){ .mask = pmu_mask(ctrs[i]), .ctr = ctrs[i], .source = sources[i],
-                                                 .selector = pmu_rdpmc_index(ctrs[i]) };
+    set->count = a->count;
+    for (ULONG i = 0; i < a->count; i++)
+        set->counters[i] = (struct hal_pmc_counter){ .mask = pmu_mask(pmu, a->ctrs[i]), .ctr = a->ctrs[i],
+                                                     .source = sources[i], .selector = pmu_rdpmc_index(a->ctrs[i]) };
     __atomic_store_n(&set->owner, owner, __ATOMIC_RELEASE);
     lock_release(&sets_lock, irql);
-    p->set = set;
-    smp_call(PMU_BIT(processor), program, p);
+    smp_call(PMU_BIT(processor), source_start_assigned, a);
     return set;
 }
 
 NTSTATUS HalAllocatePmcCounterSet(ULONG Processor, KPROFILE_SOURCE *Sources, ULONG Count, PMC_HANDLE *Handle)
 {
-    struct programming p;
-    unsigned ctrs[MAX_HW_COUNTERS];
+    struct source_assignment a;
     ULONG sources[MAX_HW_COUNTERS];
     HANDLE owner;
 
@@ -89,16 +88,24 @@ NTSTATUS HalAllocatePmcCounterSet(ULONG Processor, KPROFILE_SOURCE *Sources, ULO
         return STATUS_INVALID_PARAMETER;
     for (ULONG i = 0; i < Count; i++)
         sources[i] = (ULONG)Sources[i] & ~PROFILE_SOURCE_RING3;
-    NTSTATUS status = source_assign(sources, Count, PMU_BIT(Processor), ctrs, p.selects, &p.mask);
+    NTSTATUS status = source_assign(sources, Count, PMU_BIT(Processor), &a);
     if (NT_SUCCESS(status))
-        status = hal_counters_claim("counter set", PMU_BIT(Processor), p.mask, wrapped, &owner);
+        status = hal_counters_claim("counter set", PMU_BIT(Processor), a.mask, wrapped, &owner);
     if (!NT_SUCCESS(status))
         return status;
     for (ULONG i = 0; i < Count; i++)
-        if ((ULONG)Sources[i] & PROFILE_SOURCE_RING3)
-            p.selects[i] &= ~(uint64_t)PMU_KERNEL;
-    *Handle = make_set(owner, Processor, sources, Count, ctrs, &p);
+        a.without[i] = (ULONG)Sources[i] & PROFILE_SOURCE_RING3 ? PMU_KERNEL : 0;
+    *Handle = make_set(owner, Processor, sources, &a);
     return STATUS_SUCCESS;
+}
+
+/* Its counters are free. */
+static void clear(PMC_HANDLE set)
+{
+    uint8_t irql = lock_acquire(&sets_lock);
+    __atomic_store_n(&set->owner, NULL, __ATOMIC_RELAXED);
+    set->used = false;
+    lock_release(&sets_lock, irql);
 }
 
 VOID HalFreePmcCounterSet(PMC_HANDLE PmcCounterSet)
@@ -106,10 +113,24 @@ VOID HalFreePmcCounterSet(PMC_HANDLE PmcCounterSet)
     ASSERT(irql_current() == PASSIVE_LEVEL && PmcCounterSet->used);
     NTSTATUS status = HalFreeHardwareCounters(PmcCounterSet->owner);
     ASSERT(NT_SUCCESS(status));
-    uint8_t irql = lock_acquire(&sets_lock);
-    __atomic_store_n(&PmcCounterSet->owner, NULL, __ATOMIC_RELAXED);
-    PmcCounterSet->used = false;
-    lock_release(&sets_lock, irql);
+    clear(PmcCounterSet);
+}
+
+unsigned hal_pmc_sets(void)
+{
+    unsigned n = 0;
+    for (const struct _HAL_PMC_COUNTERS *set = sets; set < sets + HAL_OWNERS_MAX; set++)
+        n += set->used;
+    return n;
+}
+
+void hal_pmc_release_all(void)
+{
+    for (PMC_HANDLE set = sets; set < sets + HAL_OWNERS_MAX; set++)
+        if (set->used) {
+            HalFreeHardwareCounters(set->owner); /* unless that was done before */
+            clear(set);
+        }
 }
 
 KPROFILE_SOURCE hal_pmc_source(unsigned ctr, unsigned cpu)

@@ -1,51 +1,47 @@
 /* SPDX-License-Identifier: MIT */
-/* The profile interrupt: a counter, or the timer, that interrupts once an interval, on the
- * processors where somebody samples by its source. Sources are shared: the second user of one on a
- * processor needs no second counter.
+/* The profile interrupt: a counter, or the timer, interrupts once an interval on the processors
+ * where somebody samples by its source. Users of the same source share one counter on a
+ * processor.
  *
- * Locking: `guard`, held at PASSIVE_LEVEL and across IPIs, guards grants and users. What the
+ * Locking: `guard`, held across IPIs, guards grants and users. What the
  * interrupt reads (source_of, timer) belongs to its processor, which changes it at PROFILE_LEVEL.
  *
  * Source: ntddk.h; Windows' HalStartProfileInterrupt as ReactOS describes it. */
 #include "hal/apic.h"
 #include "hal/hal.h"
+#include "hal/smp.h"
 #include "hal/source.h"
-#include "kernel/assert.h"
-#include "kernel/cpu.h"
-#include "kernel/irql.h"
-#include "kernel/smp.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/ke/mutex.h"
 #include "pmu/pmu.h"
 
 #define COUNTERS 64
 #define GRANTS_MAX 32
 
-/* A counter that we own on some processors for a source. */
+/* A counter that is claimed for a source on some processors. */
 struct grant {
     HANDLE handle; /* NULL: this place is free */
     KPROFILE_SOURCE source;
     unsigned ctr;
-    uint64_t select;
+    uint64_t selects[PMU_KINDS_MAX]; /* by kind of CPU */
     uint64_t cpus;
 };
 
-static bool guard; /* atomic */
+static struct mutex guard = MUTEX("the profile interrupt");
 static struct grant grants[GRANTS_MAX];            /* L: guard */
 static uint16_t users[SOURCE_IDS][MAX_CPUS];       /* L: guard */
-static uint8_t source_of[MAX_CPUS][COUNTERS];      /* what a counter samples by; 0: nothing */
+static unsigned all_users;                         /* L: guard; their sum */
+static uint8_t source_of[MAX_CPUS][COUNTERS];      /* the source that a counter samples by; 0: none */
 
 static struct {
     uint64_t period_ns; /* of the timer, while it samples; 0: it does not */
     uint64_t due_ns;    /* time since the last sample */
 } timer[MAX_CPUS];
 
-static void enter(void)
-{
-    ASSERT(irql_current() == PASSIVE_LEVEL);
-    while (__atomic_test_and_set(&guard, __ATOMIC_ACQUIRE))
-        pause();
-}
-
-static void leave(void) { __atomic_clear(&guard, __ATOMIC_RELEASE); }
+static void enter(void) { mutex_acquire(&guard); }
+static void leave(void) { mutex_release(&guard); }
 
 /* --- The interrupt. --- */
 
@@ -57,12 +53,12 @@ static void overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle)
     (void)OwningHandle;
     if (!source)
         return;
-    if (!pmi_by_nmi) /* else profile_rearm did it */
+    if (!pmi_by_nmi) /* else the NMI did it */
         pmu_rearm(ctr, source_interval(source));
     KeProfileInterruptWithSource(hal_pmi_frame(), source);
 }
 
-void profile_rearm(uint64_t counters)
+static void rearm(uint64_t counters)
 {
     const uint8_t *sources = source_of[cpu_number()];
     for (; counters; counters &= counters - 1) {
@@ -115,7 +111,8 @@ static const struct grant *grant_here(KPROFILE_SOURCE source)
 static void start_counter(const struct grant *g)
 {
     uint64_t period = hal_source_interval(g->source);
-    pmu_program(g->ctr, g->select, -period & pmu_mask(g->ctr));
+    const struct pmu_kind *pmu = pmu_here();
+    pmu_program(g->ctr, g->selects[pmu_kind_number(pmu)], -period & pmu_mask(pmu, g->ctr));
     source_of[cpu_number()][g->ctr] = (uint8_t)g->source;
     pmu_start(PMU_BIT(g->ctr));
 }
@@ -145,7 +142,7 @@ VOID HalStopProfileInterrupt(KPROFILE_SOURCE ProfileSource)
     irql_lower(old);
 }
 
-/* The source starts, or stops, on some of the processors that are asked. */
+/* For stop_here: the source, and the processors on which it stops. */
 struct change {
     KPROFILE_SOURCE source;
     uint64_t cpus;
@@ -191,28 +188,36 @@ static uint64_t granted_on(KPROFILE_SOURCE source)
     return cpu_mask;
 }
 
-/* L: guard. One counter for the first of the processors, and for all others where it is free. */
+/* L: guard. Free counters of a CPU that can sample by the source. Stores the select for the kind
+ * of that CPU. */
+static uint64_t able_on(unsigned cpu, KPROFILE_SOURCE source, uint64_t selects[PMU_KINDS_MAX])
+{
+    const struct pmu_kind *pmu = pmu_of(cpu);
+    return source_counters(pmu, source, &selects[pmu_kind_number(pmu)]) & hal_counters_available(PMU_BIT(cpu));
+}
+
+/* L: guard. Claims a counter of the first processor, on all other processors too where it is
+ * free and can count the source. */
 static NTSTATUS grant(KPROFILE_SOURCE source, uint64_t cpu_mask, uint64_t *granted)
 {
-    uint64_t select, first = cpu_mask & -cpu_mask;
-    uint64_t able = source_counters(source, &select) & hal_counters_available(first);
-    struct grant *g = grants;
+    struct grant new = { .source = source }, *g = grants;
+    uint64_t able = able_on((unsigned)__builtin_ctzll(cpu_mask), source, new.selects);
     while (g < grants + GRANTS_MAX && g->handle)
         g++;
     if (!able || g == grants + GRANTS_MAX)
         return STATUS_DEVICE_BUSY;
-    *g = (struct grant){ .source = source, .ctr = (unsigned)__builtin_ctzll(able),
-                         .select = select, .cpus = first };
-    for (uint64_t rest = cpu_mask & (cpu_mask - 1); rest; rest &= rest - 1)
-        if (hal_counters_available(rest & -rest) >> g->ctr & 1)
-            g->cpus |= rest & -rest;
+    new.ctr = (unsigned)__builtin_ctzll(able);
+    for (uint64_t rest = cpu_mask; rest; rest &= rest - 1)
+        if (able_on((unsigned)__builtin_ctzll(rest), source, new.selects) >> new.ctr & 1)
+            new.cpus |= rest & -rest;
+    *g = new;
     NTSTATUS status =
         hal_counters_claim("profile", g->cpus, PMU_BIT(g->ctr), overflowed, &g->handle);
     *granted = g->cpus;
     return NT_SUCCESS(status) ? status : STATUS_DEVICE_BUSY;
 }
 
-/* L: guard. Gives back the counters of processors without users. */
+/* L: guard. Frees the counters of processors without users. */
 static void return_unused(KPROFILE_SOURCE source)
 {
     for (struct grant *g = grants; g < grants + GRANTS_MAX; g++) {
@@ -228,17 +233,20 @@ static void return_unused(KPROFILE_SOURCE source)
 static void add_users(KPROFILE_SOURCE source, uint64_t cpu_mask, int n)
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        if (cpu_mask >> cpu & 1)
+        if (cpu_mask >> cpu & 1) {
             users[source][cpu] = (uint16_t)(users[source][cpu] + n);
+            all_users += (unsigned)n;
+        }
 }
 
 NTSTATUS hal_profile_reserve(KPROFILE_SOURCE source, uint64_t cpu_mask)
 {
     NTSTATUS status = STATUS_SUCCESS;
-    if (!hal_source_supported(source))
+    cpu_mask &= active_cpus();
+    if (!hal_source_supported_on(source, cpu_mask))
         return STATUS_NOT_SUPPORTED;
     enter();
-    cpu_mask &= active_cpus();
+    pmi_rearm = rearm;
     uint64_t need = source == ProfileTime ? 0 : cpu_mask & ~granted_on(source);
     while (need && NT_SUCCESS(status)) {
         uint64_t granted = 0;
@@ -282,6 +290,16 @@ bool profile_in_use(KPROFILE_SOURCE source)
         if (__atomic_load_n(&users[(uint8_t)source][cpu], __ATOMIC_RELAXED))
             return true;
     return false;
+}
+
+unsigned hal_profile_users(void) { return __atomic_load_n(&all_users, __ATOMIC_RELAXED); }
+
+void hal_profile_release_all(void)
+{
+    for (unsigned source = 0; source < SOURCE_IDS; source++)
+        for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+            while (users[source][cpu])
+                hal_profile_stop((KPROFILE_SOURCE)source, UINT64_C(1) << cpu);
 }
 
 void profile_time_changed(void) { smp_call(SMP_ALL, retime_here, NULL); }

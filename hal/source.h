@@ -4,17 +4,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "kernel/nt_profile.h"
+#include "kernel/nt/nt_profile.h"
+#include "pmu/pmu.h"
 
-#define SOURCE_IDS 256 /* numbers that tables have room for */
+#define SOURCE_IDS 256 /* the number of sources for which there is room */
 
-/* One source on some families of processors. */
+/* One source on some families of processors. The last row of a table has no name. */
 struct source_row {
     uint8_t id;
     uint8_t event; /* enum pmu_event; PMU_EVENT_COUNT: by code and unit mask */
     uint8_t umask;
-    uint8_t first_family, last_family;
     uint16_t code;
+    uint16_t families; /* of pmu_table.family that count it so; 0: all */
     uint32_t flags; /* of an added source: PMU_EDGE and so on */
     uint64_t fixed; /* this counter only; 0: the general-purpose ones */
     const char *name; /* the symbol without Profile */
@@ -24,12 +25,33 @@ struct source_row {
 struct source_set {
     const char *driver; /* NULL: end */
     const struct source_row *rows;
-    size_t count;
-    uint64_t needs;  /* events of the processor without which there are none at all */
+    uint64_t needs;  /* events without which the processor has no counter sources at all */
     uint8_t next_id; /* the first number for sources that are added */
 };
 
 extern const struct source_set source_sets[];
+extern const struct source_row amd_sources[];
+
+/* General sources that mean the same on every processor: supported where its family's table has the
+ * event. */
+#define GENERAL_SOURCES \
+    { .id = 0x03, .name = "PipelineDry", .event = PMU_PIPELINE_DRY }, \
+    { .id = 0x04, .name = "LoadInstructions", .event = PMU_LOADS }, \
+    { .id = 0x05, .name = "PipelineFrozen", .event = PMU_PIPELINE_FROZEN }, \
+    { .id = 0x07, .name = "TotalNonissues", .event = PMU_NONISSUES }, \
+    { .id = 0x0a, .name = "CacheMisses", .event = PMU_LLC_MISSES }, \
+    { .id = 0x0c, .name = "StoreInstructions", .event = PMU_STORES }, \
+    { .id = 0x0f, .name = "2Issue", .event = PMU_ISSUE_2 }, \
+    { .id = 0x10, .name = "3Issue", .event = PMU_ISSUE_3 }, \
+    { .id = 0x11, .name = "4Issue", .event = PMU_ISSUE_4 }, \
+    { .id = 0x13, .name = "TotalCycles", .event = PMU_CYCLES }, \
+    { .id = 0x17, .name = "LoadLinkedIssues", .event = PMU_LOCKED }
+
+/* Whether a row is for processors of this table. */
+static inline bool source_row_of(const struct source_row *row, const struct pmu_table *table)
+{
+    return !row->families || (row->families & table->family);
+}
 
 extern ULONG source_intervals[SOURCE_IDS]; /* atomic; 0: the default */
 #define SOURCE_TIME_DEFAULT 10000u /* 100 ns each */
@@ -42,22 +64,39 @@ static inline ULONG source_interval(KPROFILE_SOURCE source)
     return set ? set : source == ProfileTime ? SOURCE_TIME_DEFAULT : SOURCE_EVENTS_DEFAULT;
 }
 
-/* Counters that can count it, 0: unsupported; *select for pmu_program: both rings, interrupt. */
-uint64_t source_counters(KPROFILE_SOURCE source, uint64_t *select);
+/* Counters that can count it on CPUs of a kind, 0: unsupported; *select for pmu_program there: both rings, interrupt. */
+uint64_t source_counters(const struct pmu_kind *pmu, KPROFILE_SOURCE source, uint64_t *select);
 /* The same for counting without samples, which fixed counters do too. */
-uint64_t source_counting(KPROFILE_SOURCE source, uint64_t *select);
-/* In counting.c: a counter each for `count` sources, at most MAX_HW_COUNTERS, of those that are free on all of the
- * processors; nothing is claimed. *mask: all of them. STATUS_NOT_SUPPORTED: one is no source of this processor;
- * STATUS_INSUFFICIENT_RESOURCES: the processor cannot count these together; STATUS_DEVICE_BUSY: could, if all counters
- * were free. */
-NTSTATUS source_assign(const ULONG *sources, ULONG count, uint64_t cpu_mask, unsigned *ctrs, uint64_t *selects,
-                       uint64_t *mask);
+uint64_t source_counting(const struct pmu_kind *pmu, KPROFILE_SOURCE source, uint64_t *select);
+
+/* In counting.c: the counter of each source, and its select on each kind of CPU. */
+struct source_assignment {
+    ULONG count;
+    unsigned ctrs[MAX_HW_COUNTERS];
+    uint64_t selects[MAX_HW_COUNTERS][PMU_KINDS_MAX];
+    uint32_t without[MAX_HW_COUNTERS]; /* bits that are left out of the select */
+    uint64_t mask;                     /* all of the counters */
+};
+/* Assigns a counter to each of `count` sources, at most MAX_HW_COUNTERS, from those that are
+ * free on all of the processors. Claims nothing. STATUS_NOT_SUPPORTED: one is no source of all
+ * these processors; STATUS_INSUFFICIENT_RESOURCES: they cannot count these together;
+ * STATUS_DEVICE_BUSY: could, if all counters were free. */
+NTSTATUS source_assign(const ULONG *sources, ULONG count, uint64_t cpu_mask, struct source_assignment *a);
+/* Runs on each of the processors, once the counters are claimed: starts them at 0. */
+void source_start_assigned(void *assignment);
 extern bool pmi_by_nmi; /* in interrupt.c; const once CPUs run */
-/* In profile.c, from the NMI: arms again those of the counters that sample. */
-void profile_rearm(uint64_t counters);
+/* The same: re-arms those of the counters that sample, called by the NMI. Set by who samples first. */
+extern void (*pmi_rearm)(uint64_t counters);
 /* In pmc.c: whether a set counts it. */
 bool pmc_in_use(KPROFILE_SOURCE source);
 /* In profile.c: whether somebody samples by it. */
 bool profile_in_use(KPROFILE_SOURCE source);
 /* In profile.c: the time between samples has changed. */
 void profile_time_changed(void);
+
+/* Sources added at run time. L: source_added_lock; name NULL: a free element. */
+#define SOURCES_ADDED_MAX 16
+extern struct lock source_added_lock;
+extern struct source_row source_added[SOURCES_ADDED_MAX];
+/* The sources of CPUs of that kind; NULL: it has none. */
+const struct source_set *source_set_of(const struct pmu_kind *pmu);

@@ -3,12 +3,12 @@
  *
  * Source: EVENT_TRACE_PROFILE_ADD_INFORMATION in the community's phnt headers. */
 #include "hal/hal.h"
-#include "kernel/string.h"
+#include "kernel/base/string.h"
 #include "pmu/pmu.h"
 
 #define ANY 0xffffffffu
 
-/* Where the bytes are; NONE: there is none. */
+/* Offsets of the bytes; NONE: the format lacks it. */
 enum { NONE = 0xff };
 static const struct layout {
     const char *driver;
@@ -24,15 +24,21 @@ static UCHAR byte(const UCHAR *event, UCHAR where) { return where == NONE ? 0 : 
 
 static bool matches(ULONG wanted, unsigned found) { return wanted == ANY || wanted == found; }
 
+/* Family, model and stepping are the same for all kinds of cores of a processor. */
+static bool is_this_processor(const ULONG hierarchy[3])
+{
+    return matches(hierarchy[0], pmu_kinds->family) && matches(hierarchy[1], pmu_kinds->model) &&
+           matches(hierarchy[2], pmu_kinds->stepping);
+}
+
 NTSTATUS hal_source_event(UCHAR version, const UCHAR event[8], const ULONG hierarchy[3], HAL_PROFILE_SOURCE_ADD *add)
 {
     if (version != 2 && version != 3)
         return STATUS_INVALID_PARAMETER;
-    if (!matches(hierarchy[0], pmu_caps.family) || !matches(hierarchy[1], pmu_caps.model) ||
-        !matches(hierarchy[2], pmu_caps.stepping))
+    if (!is_this_processor(hierarchy))
         return STATUS_NOT_SUPPORTED;
     for (const struct layout *l = layouts; l < layouts + sizeof layouts / sizeof layouts[0]; l++)
-        if (pmu_caps.driver && strcmp(l->driver, pmu_caps.driver) == 0 && l->version == version) {
+        if (pmu_kinds->driver && strcmp(l->driver, pmu_kinds->driver) == 0 && l->version == version) {
             add->EventSelect = (USHORT)(event[0] | (l->event_bytes == 2 ? event[1] << 8 : 0));
             add->UnitSelect = event[l->unit];
             add->CMask = byte(event, l->threshold);

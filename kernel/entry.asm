@@ -138,13 +138,15 @@ syscall_entry:
     push SEL_USER_CS
     push rcx
     push 0
-    push 0x100                          ; not a vector: a system call
+    push TRAP_SYSCALL
     push_registers
     xor ebp, ebp
     sti
     mov rdi, rsp
     call syscall_dispatch
     cli
+    cmp qword [rsp + 15 * 8], TRAP_SYSCALL
+    jne trap_return                     ; SYSRET does not restore RCX and R11
     swapgs
     pop_registers
     add rsp, 16

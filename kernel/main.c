@@ -1,61 +1,46 @@
 /* SPDX-License-Identifier: MIT */
-/* The init order, one call a line. */
+/* The order of initialisation. */
 #include "kernel/main.h"
-#include "boot/multiboot.h"
+#include "hal/acpi.h"
 #include "hal/apic.h"
+#include "hal/clock.h"
 #include "hal/hal.h"
-#include "kernel/acpi.h"
-#include "kernel/cpu.h"
-#include "kernel/irql.h"
-#include "kernel/phys.h"
-#include "kernel/print.h"
-#include "kernel/sched.h"
-#include "kernel/screen.h"
-#include "kernel/smp.h"
+#include "hal/identity.h"
+#include "hal/io_apic.h"
+#include "hal/reboot.h"
+#include "hal/smp.h"
+#include "kernel/base/boot_info.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/panic.h"
+#include "kernel/base/print.h"
+#include "kernel/base/x86.h"
+#include "kernel/console/screen.h"
+#include "kernel/image.h"
+#include "kernel/ke/etw.h"
+#include "kernel/ke/fpu.h"
+#include "kernel/ke/process.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/ke/thread_profiling.h"
+#include "kernel/mm/phys.h"
+#include "kernel/mm/vm.h"
+#include "kernel/profiling/counter_config.h"
+#include "kernel/profiling/ring3_visit.h"
 #include "kernel/syscall.h"
-#include "kernel/thread.h"
-#include "kernel/thread_profiling.h"
 #include "kernel/trap.h"
-#include "kernel/vm.h"
-#include "kernel/x86.h"
 #include "pmu/pmu.h"
-
-const struct boot_info *kernel_boot_info;
-
-bool kernel_safe(void) { return boot_word(kernel_boot_info, "safe"); }
-
-/* Bochs ends when it is told so, without a status. Elsewhere that port may be a device's: ask for Bochs' own first. */
-static void bochs_exit(void)
-{
-    if (in8(0xe9) != 0xe9)
-        return;
-    serial_drain();
-    for (const char *s = "Shutdown"; *s; s++)
-        out8(0x8900, (uint8_t)*s);
-}
-
-void machine_exit(unsigned code)
-{
-    out32(0xf4, code);
-    bochs_exit();
-    reboot_on_key();
-    for (;;)
-        cli_hlt();
-}
 
 void kernel_init_cpu(void)
 {
     apic_init_cpu();
+    cpu_init_idle();
+    fpu_probe_cpu();
     cpu_current()->apic_id = apic_id();
     syscall_init_cpu();
     pmu_init_cpu();
     hal_pmi_init_cpu();
-}
-
-static void start_time(void)
-{
-    uint64_t tsc_hz, timer_hz = apic_timer_calibrate(&tsc_hz);
-    sched_init(tsc_hz, timer_hz);
+    ring3_measure_cpu();
 }
 
 /* The boot CPU has its block before there is memory to allocate: locks want to know who takes them. */
@@ -68,50 +53,104 @@ static void boot_cpu(void)
     cpu_count = 1;
 }
 
-static void choose_pmi(const struct boot_info *info)
+static void choose_pmi(void)
 {
-    if (!boot_word(info, "pmi=nmi"))
+    if (!boot_word("pmi=nmi"))
         return;
-    if (kernel_safe())
+    if (boot_safe())
         print("# safe: no NMI: pmi=nmi is ignored\n");
     else
         hal_pmi_use_nmi();
 }
 
-static void choose_policy(const struct boot_info *info)
+static void choose_policy(void)
 {
     char policy[16] = "accumulate";
-    boot_option(info, "counters", policy, sizeof policy);
+    boot_option("counters", policy, sizeof policy);
     if (!thread_profiling_policy(policy))
         print("# counters=%s is no policy: accumulate or isolate\n", policy);
 }
 
-void kernel_main(const struct boot_info *info)
+/* The decimal number at *text, which is moved behind it; false if there is none, or if it has more than six digits. */
+static bool number(const char **text, unsigned *value)
 {
-    struct acpi_info acpi;
+    const char *start = *text;
+    for (*value = 0; **text >= '0' && **text <= '9' && *text - start < 7; (*text)++)
+        *value = *value * 10 + (unsigned)(**text - '0');
+    return *text > start && *text - start < 7;
+}
 
-    kernel_boot_info = info;
+#define TICK_US_MIN 100u
+#define TICK_US_MAX 100000u
+
+/* The timer's period that was asked for, in nanoseconds; 0: the usual one. */
+static uint64_t choose_tick(void)
+{
+    char word[16];
+    const char *text = word;
+    unsigned us;
+    if (!boot_option("tick", word, sizeof word))
+        return 0;
+    if (number(&text, &us) && !*text && us >= TICK_US_MIN && us <= TICK_US_MAX)
+        return us * 1000ul;
+    print("# tick=%s is no period: %u to %u microseconds\n", word, TICK_US_MIN, TICK_US_MAX);
+    return 0;
+}
+
+static const struct smp_plan plan = { thread_create_idle, kernel_init_cpu, sched_idle };
+
+static void start_cpus(const struct acpi_info *acpi)
+{
+    char word[32];
+    const char *text = word;
+    unsigned first = 0, last = ~0u;
+    if (boot_safe()) {
+        print("# safe: one CPU only, no NMI\n");
+        return;
+    }
+    if (boot_option("cpus", word, sizeof word) &&
+        !(number(&text, &first) && *text++ == '-' && number(&text, &last) && !*text && first <= last)) {
+        print("# cpus=%s is no range: FIRST-LAST, of the list that firmware has\n", word);
+        first = 0, last = ~0u;
+    }
+    smp_start(acpi, first, last, &plan);
+}
+
+void kernel_main(void)
+{
+    static struct acpi_info acpi;
+
+    panic_init(apic_nmi_others, machine_exit);
     cpu_detect();
     boot_cpu();
     trap_init();
-    phys_init(info);
+    phys_init(&boot_info);
     vm_init();
+    image_init(&boot_info);
     screen_map();
+    identity_print(&boot_info);
+    acpi_read(&boot_info, &acpi);
     apic_init_cpu();
-    start_time();
-    pmu_init();
-    choose_pmi(info);
+    clock_init(&acpi.clocks);
+    sched_init();
+    thread_create_idle(cpu_current()); /* its stack stays unused: the boot stack is this thread's */
+    choose_pmi();
     kernel_init_cpu();
+    io_apic_mask(acpi.io_apics, acpi.io_apic_count);
     sti();
-    acpi_read(info, &acpi);
-    if (kernel_safe())
-        print("# safe: one CPU only, no NMI\n");
-    else
-        smp_start(&acpi);
-    sched_start_timers();
-    choose_policy(info);
-    print("# cpu: %s %s, %u running; memory: %lu MB; tick %lu us\n", cpu_features.vendor, cpu_features.name,
-          cpu_count, phys_total_pages() * PAGE_SIZE >> 20, sched_tick_ns() / 1000);
+    vm_call_by(smp_call);
+    smp_call_ended(etw_ipi);
+    thread_ended = thread_profiling_end;
+    process_ended = counter_driver_end;
+    start_cpus(&acpi);
+    smp_call(SMP_ALL, fpu_init_cpu, NULL);
+    fpu_report();
+    pmu_report();
+    sched_start_timers(choose_tick());
+    choose_policy();
+    screen_print(&boot_info.screen, boot_info.no_screen);
+    print("# running: %u CPU%s, %s, %lu MB, tick %lu us\n", cpu_count, cpu_count > 1 ? "s" : "", apic_mode(),
+          phys_total_pages() * PAGE_SIZE >> 20, sched_tick_ns() / 1000);
     object_release(&thread_create("init", init_thread, NULL, SMP_ALL)->object);
     sched_idle();
 }

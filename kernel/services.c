@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Thread, handle and time services. They run at PASSIVE_LEVEL in the caller's context. */
 #include "kernel/services.h"
-#include "kernel/cpu.h"
-#include "kernel/print.h"
-#include "kernel/process.h"
-#include "kernel/sched.h"
-#include "kernel/thread.h"
-#include "kernel/thread_profiling.h"
-#include "kernel/vm.h"
-#include "kernel/x86.h"
+#include "hal/clock.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/print.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/process.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/ke/thread_profiling.h"
+#include "kernel/mm/vm.h"
 
 #define WRITE_MAX 256
 
@@ -49,7 +50,7 @@ NTSTATUS NtTerminateThread(HANDLE ThreadHandle, NTSTATUS ExitStatus)
     struct object *object;
     if (!ThreadHandle)
         thread_exit(ExitStatus);
-    NTSTATUS status = handle_lookup(ThreadHandle, OBJECT_THREAD, THREAD_TERMINATE, &object);
+    NTSTATUS status = handle_lookup(ThreadHandle, &thread_type, THREAD_TERMINATE, &object);
     if (!NT_SUCCESS(status))
         return status;
     if (object == &thread_current()->object) {
@@ -66,7 +67,7 @@ NTSTATUS NtTerminateThread(HANDLE ThreadHandle, NTSTATUS ExitStatus)
 NTSTATUS NtTerminateProcess(HANDLE ProcessHandle, NTSTATUS ExitStatus)
 {
     struct object *object;
-    NTSTATUS status = handle_lookup(ProcessHandle ? ProcessHandle : NtCurrentProcess(), OBJECT_PROCESS, 0, &object);
+    NTSTATUS status = handle_lookup(ProcessHandle ? ProcessHandle : NtCurrentProcess(), &process_type, 0, &object);
     if (!NT_SUCCESS(status))
         return status;
     bool ours = object == &thread_current()->process->object;
@@ -76,57 +77,8 @@ NTSTATUS NtTerminateProcess(HANDLE ProcessHandle, NTSTATUS ExitStatus)
     process_end(ExitStatus);
 }
 
-/* A point in sched_time_ns from a Windows interval: units of 100 ns, negative relative, else since boot. */
-static uint64_t deadline(int64_t interval)
-{
-    if (interval == INT64_MIN)
-        return SCHED_FOREVER;
-    uint64_t units = interval < 0 ? (uint64_t)-interval : (uint64_t)interval;
-    if (units > SCHED_FOREVER / 200)
-        return SCHED_FOREVER;
-    return interval < 0 ? sched_time_ns() + units * 100 : units * 100;
-}
-
-/* NT: Alertable has no effect: there are no APCs. STATUS_ACCESS_VIOLATION. */
-NTSTATUS NtDelayExecution(BOOLEAN Alertable, PLARGE_INTEGER DelayInterval)
-{
-    LARGE_INTEGER interval;
-    (void)Alertable;
-    NTSTATUS status = copy_in(&interval, DelayInterval, sizeof interval);
-    if (!NT_SUCCESS(status))
-        return status;
-    if (interval.QuadPart == 0)
-        return NtYieldExecution();
-    return sched_wait(NULL, deadline(interval.QuadPart), DelayExecution);
-}
-
-/* Timeout NULL: for ever. STATUS_TIMEOUT; STATUS_ACCESS_VIOLATION; handle errors (SYNCHRONIZE). */
-NTSTATUS NtWaitForSingleObject(HANDLE Handle, BOOLEAN Alertable, PLARGE_INTEGER Timeout)
-{
-    LARGE_INTEGER interval = { .QuadPart = INT64_MIN };
-    struct object *object;
-    (void)Alertable;
-    if (Timeout) {
-        NTSTATUS copied = copy_in(&interval, Timeout, sizeof interval);
-        if (!NT_SUCCESS(copied))
-            return copied;
-    }
-    NTSTATUS status = handle_lookup(Handle, 0, SYNCHRONIZE, &object);
-    if (!NT_SUCCESS(status))
-        return status;
-    status = sched_wait(object, deadline(interval.QuadPart), UserRequest);
-    object_release(object);
-    return status;
-}
-
-NTSTATUS NtYieldExecution(void)
-{
-    sched_switch(WrYieldExecution);
-    return STATUS_SUCCESS;
-}
-
-/* NT: in the current process, not suspended, stack of our size: CreateFlags, ZeroBits, AttributeList must be 0
- * (STATUS_NOT_SUPPORTED). STATUS_ACCESS_VIOLATION also for a StartRoutine outside ring 3. STATUS_NO_MEMORY. */
+/* NT: in the current process, stack of our size: ZeroBits, AttributeList and all CreateFlags but
+ * THREAD_CREATE_FLAGS_CREATE_SUSPENDED must be 0 (STATUS_NOT_SUPPORTED). STATUS_ACCESS_VIOLATION also for a StartRoutine outside ring 3. STATUS_NO_MEMORY. */
 NTSTATUS NtCreateThreadEx(PHANDLE ThreadHandle, ACCESS_MASK DesiredAccess, PVOID ObjectAttributes,
                           HANDLE ProcessHandle, PVOID StartRoutine, PVOID Argument, ULONG CreateFlags,
                           SIZE_T ZeroBits, SIZE_T StackSize, SIZE_T MaximumStackSize, PVOID AttributeList)
@@ -135,14 +87,16 @@ NTSTATUS NtCreateThreadEx(PHANDLE ThreadHandle, ACCESS_MASK DesiredAccess, PVOID
     HANDLE handle = NULL;
 
     (void)StackSize, (void)MaximumStackSize;
-    if (ProcessHandle != NtCurrentProcess() || ObjectAttributes || CreateFlags || ZeroBits || AttributeList)
+    if (ProcessHandle != NtCurrentProcess() || ObjectAttributes ||
+        (CreateFlags & ~THREAD_CREATE_FLAGS_CREATE_SUSPENDED) || ZeroBits || AttributeList)
         return STATUS_NOT_SUPPORTED;
     if (!user_range(StartRoutine, 1))
         return STATUS_ACCESS_VIOLATION;
     NTSTATUS status = copy_out(ThreadHandle, &handle, sizeof handle);
     if (!NT_SUCCESS(status))
         return status;
-    struct thread *thread = thread_create_another(me->process, (uint64_t)StartRoutine, (uint64_t)Argument);
+    struct thread *thread = thread_create_another(me->process, (uint64_t)StartRoutine, (uint64_t)Argument,
+                                                  CreateFlags);
     if (!thread)
         return STATUS_NO_MEMORY;
     status = handle_create(&thread->object, DesiredAccess, &handle);
@@ -154,6 +108,23 @@ NTSTATUS NtCreateThreadEx(PHANDLE ThreadHandle, ACCESS_MASK DesiredAccess, PVOID
     return status;
 }
 
+/* Starts a thread that was made suspended. *PreviousSuspendCount, unless that is NULL, is 1, or 0 of a thread that was
+ * not. NT: nothing else suspends a thread. STATUS_INVALID_HANDLE, STATUS_OBJECT_TYPE_MISMATCH;
+ * STATUS_ACCESS_DENIED without THREAD_SUSPEND_RESUME; STATUS_ACCESS_VIOLATION. */
+NTSTATUS NtResumeThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount)
+{
+    struct object *object;
+    ULONG count = 0;
+    NTSTATUS status = PreviousSuspendCount ? copy_out(PreviousSuspendCount, &count, sizeof count) : STATUS_SUCCESS;
+    if (NT_SUCCESS(status))
+        status = handle_lookup(ThreadHandle, &thread_type, THREAD_SUSPEND_RESUME, &object);
+    if (!NT_SUCCESS(status))
+        return status;
+    count = thread_resume((struct thread *)object);
+    object_release(object);
+    return PreviousSuspendCount ? copy_out(PreviousSuspendCount, &count, sizeof count) : STATUS_SUCCESS;
+}
+
 static NTSTATUS set_affinity(HANDLE handle, PVOID buffer, ULONG length)
 {
     KAFFINITY mask;
@@ -162,19 +133,41 @@ static NTSTATUS set_affinity(HANDLE handle, PVOID buffer, ULONG length)
         return STATUS_INFO_LENGTH_MISMATCH;
     NTSTATUS status = copy_in(&mask, buffer, sizeof mask);
     if (NT_SUCCESS(status))
-        status = handle_lookup(handle, OBJECT_THREAD, THREAD_SET_INFORMATION, &object);
+        status = handle_lookup(handle, &thread_type, THREAD_SET_INFORMATION, &object);
     if (!NT_SUCCESS(status))
         return status;
-    status = sched_set_affinity((struct thread *)object, mask);
+    status = thread_profiling_set_affinity((struct thread *)object, mask);
     object_release(object);
     return status;
 }
 
-/* ThreadAffinityMask and ThreadCounterProfiling (profiling_enable.c); others STATUS_INVALID_INFO_CLASS. */
+/* Of the process' priority: -2 to 2, and -15 and 15, which stand for 1 and 15. */
+static NTSTATUS set_base_priority(HANDLE handle, PVOID buffer, ULONG length)
+{
+    LONG above;
+    struct object *object;
+    if (length != sizeof above)
+        return STATUS_INFO_LENGTH_MISMATCH;
+    NTSTATUS status = copy_in(&above, buffer, sizeof above);
+    if (NT_SUCCESS(status) && (above < -2 || above > 2) && above != -15 && above != 15)
+        status = STATUS_INVALID_PARAMETER;
+    if (NT_SUCCESS(status))
+        status = handle_lookup(handle, &thread_type, THREAD_SET_INFORMATION, &object);
+    if (!NT_SUCCESS(status))
+        return status;
+    LONG priority = THREAD_PRIORITY + above;
+    sched_set_priority((struct thread *)object, priority < 1 ? 1 : priority > 15 ? 15 : priority);
+    object_release(object);
+    return STATUS_SUCCESS;
+}
+
+/* ThreadBasePriority, ThreadAffinityMask and ThreadCounterProfiling (profiling_enable.c); others STATUS_INVALID_INFO_CLASS. */
 NTSTATUS NtSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
                                 PVOID ThreadInformation, ULONG ThreadInformationLength)
 {
     switch (ThreadInformationClass) {
+    case ThreadBasePriority:
+        return set_base_priority(ThreadHandle, ThreadInformation, ThreadInformationLength);
     case ThreadAffinityMask:
         return set_affinity(ThreadHandle, ThreadInformation, ThreadInformationLength);
     case ThreadCounterProfiling:
@@ -191,13 +184,15 @@ static NTSTATUS query_basic(HANDLE handle, PVOID buffer, ULONG length, PULONG re
     ULONG size = sizeof info;
     if (length != size)
         return STATUS_INFO_LENGTH_MISMATCH;
-    NTSTATUS status = handle_lookup(handle, OBJECT_THREAD, THREAD_QUERY_INFORMATION, &object);
+    NTSTATUS status = handle_lookup(handle, &thread_type, THREAD_QUERY_INFORMATION, &object);
     if (!NT_SUCCESS(status))
         return status;
     struct thread *thread = (struct thread *)object;
-    info.ExitStatus = thread->object.signaled ? thread->exit_status : STATUS_PENDING;
-    info.ClientId.UniqueThread = (HANDLE)(uint64_t)thread->id;
+    info.ExitStatus = object_signaled(&thread->object) ? thread->exit_status : STATUS_PENDING;
+    info.ClientId = thread_client_id(thread);
     info.AffinityMask = thread->affinity;
+    info.Priority = thread->priority;
+    info.BasePriority = thread->priority - THREAD_PRIORITY;
     object_release(object);
     status = copy_out(buffer, &info, size);
     return NT_SUCCESS(status) && returned ? copy_out(returned, &size, sizeof size) : status;
@@ -222,7 +217,7 @@ ULONG NtGetCurrentProcessorNumber(void) { return cpu_number(); }
 /* STATUS_ACCESS_VIOLATION. PerformanceFrequency may be NULL. */
 NTSTATUS NtQueryPerformanceCounter(PLARGE_INTEGER PerformanceCounter, PLARGE_INTEGER PerformanceFrequency)
 {
-    LARGE_INTEGER now = { .QuadPart = (LONGLONG)(sched_time_ns() / 100) };
+    LARGE_INTEGER now = { .QuadPart = (LONGLONG)(clock_ns() / 100) };
     LARGE_INTEGER frequency = { .QuadPart = 10000000 };
     NTSTATUS status = copy_out(PerformanceCounter, &now, sizeof now);
     return NT_SUCCESS(status) && PerformanceFrequency ? copy_out(PerformanceFrequency, &frequency, sizeof frequency)

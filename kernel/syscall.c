@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* The service table, and nothing else: each service checks its own arguments.
- * Ring 3 passes the first six arguments in registers, the rest on its stack. */
+/* The service table, and nothing else: each service checks its own arguments. The linked ring-3 image passes
+ * the first six in registers, the rest on its stack; Windows programs do it their own way (SYS_WINDOWS). */
 #include "kernel/syscall.h"
-#include "kernel/etw.h"
-#include "kernel/msr.h"
-#include "kernel/process.h"
-#include "kernel/profile.h"
+#include "kernel/base/msr.h"
+#include "kernel/base/string.h"
+#include "kernel/base/x86.h"
+#include "kernel/driver/io.h"
+#include "kernel/image.h"
+#include "kernel/ke/etw.h"
+#include "kernel/ke/exception.h"
+#include "kernel/ke/process.h"
+#include "kernel/ke/synchronization.h"
+#include "kernel/ke/thread.h"
+#include "kernel/ke/thread_profiling.h"
+#include "kernel/mm/vm.h"
+#include "kernel/profiling/counter_config.h"
+#include "kernel/profiling/profile.h"
 #include "kernel/services.h"
-#include "kernel/thread.h"
-#include "kernel/thread_profiling.h"
 #include "kernel/trap.h"
-#include "kernel/vm.h"
-#include "kernel/x86.h"
 
 #define ARGUMENTS_MAX 11
 #define IN_REGISTERS 6
@@ -24,60 +30,55 @@ struct service {
     unsigned arguments;
 };
 
-#define SERVICE(number, name, count) [number] = { (void (*)(void))(name), (count) }
-static const struct service services[SYS_COUNT] = {
-    SERVICE(SYS_CLOSE, NtClose, 1),
-    SERVICE(SYS_TERMINATE_THREAD, NtTerminateThread, 2),
-    SERVICE(SYS_TERMINATE_PROCESS, NtTerminateProcess, 2),
-    SERVICE(SYS_DELAY_EXECUTION, NtDelayExecution, 2),
-    SERVICE(SYS_WAIT_FOR_SINGLE_OBJECT, NtWaitForSingleObject, 3),
-    SERVICE(SYS_YIELD_EXECUTION, NtYieldExecution, 0),
-    SERVICE(SYS_CREATE_THREAD_EX, NtCreateThreadEx, 11),
-    SERVICE(SYS_SET_INFORMATION_THREAD, NtSetInformationThread, 4),
-    SERVICE(SYS_QUERY_INFORMATION_THREAD, NtQueryInformationThread, 5),
-    SERVICE(SYS_ALLOCATE_VIRTUAL_MEMORY, NtAllocateVirtualMemory, 6),
-    SERVICE(SYS_FREE_VIRTUAL_MEMORY, NtFreeVirtualMemory, 4),
-    SERVICE(SYS_PROTECT_VIRTUAL_MEMORY, NtProtectVirtualMemory, 5),
-    SERVICE(SYS_DUPLICATE_OBJECT, NtDuplicateObject, 7),
-    SERVICE(SYS_GET_CURRENT_PROCESSOR_NUMBER, NtGetCurrentProcessorNumber, 0),
-    SERVICE(SYS_QUERY_PERFORMANCE_COUNTER, NtQueryPerformanceCounter, 2),
-    SERVICE(SYS_READ_THREAD_PROFILING_DATA, NtReadThreadProfilingData, 3),
-    SERVICE(SYS_SET_COUNTER_CONFIGURATION, counter_driver_set, 2),
-    SERVICE(SYS_QUERY_COUNTER_CONFIGURATION, counter_driver_query, 3),
-    SERVICE(SYS_WRITE, write_console, 2),
-    SERVICE(SYS_CREATE_PROFILE, NtCreateProfile, 9),
-    SERVICE(SYS_CREATE_PROFILE_EX, NtCreateProfileEx, 10),
-    SERVICE(SYS_START_PROFILE, NtStartProfile, 1),
-    SERVICE(SYS_STOP_PROFILE, NtStopProfile, 1),
-    SERVICE(SYS_QUERY_INTERVAL_PROFILE, NtQueryIntervalProfile, 2),
-    SERVICE(SYS_SET_INTERVAL_PROFILE, NtSetIntervalProfile, 2),
-    SERVICE(SYS_ADJUST_PRIVILEGE, adjust_privilege, 4),
-    SERVICE(SYS_TRACE_CONTROL, NtTraceControl, 6),
-    SERVICE(SYS_SET_SYSTEM_INFORMATION, NtSetSystemInformation, 3),
-    SERVICE(SYS_QUERY_SYSTEM_INFORMATION, NtQuerySystemInformation, 4),
+#define NT_SERVICE(number, name, count) [number] = { (void (*)(void))(Nt##name), (count) },
+#define OWN_SERVICE(number, stub, routine, count) [number] = { (void (*)(void))(routine), (count) },
+static const struct service services[] = {
+#include "kernel/nt/service_list.h"
 };
+#define SERVICES (sizeof services / sizeof services[0])
+
+/* A Windows program's: four registers, and the stack above the room for them. */
+static NTSTATUS windows_arguments(uint64_t *a, unsigned count, const struct trap_frame *f)
+{
+    a[0] = f->r10;
+    a[1] = f->rdx;
+    a[2] = f->r8;
+    a[3] = f->r9;
+    return count <= 4 ? STATUS_SUCCESS : copy_in(a + 4, (const void *)(f->rsp + 40), (count - 4) * sizeof a[0]);
+}
+
+static NTSTATUS arguments(uint64_t *a, unsigned count, const struct trap_frame *f)
+{
+    const uint64_t in_registers[] = { f->rdi, f->rsi, f->rdx, f->r10, f->r8, f->r9 };
+    memcpy(a, in_registers, sizeof in_registers);
+    return count <= IN_REGISTERS ? STATUS_SUCCESS
+                                 : copy_in(a + IN_REGISTERS, (const void *)(f->rsp + 8),
+                                           (count - IN_REGISTERS) * sizeof a[0]);
+}
 
 static uint64_t call(const struct service *service, const struct trap_frame *f)
 {
-    uint64_t a[ARGUMENTS_MAX] = { f->rdi, f->rsi, f->rdx, f->r10, f->r8, f->r9 };
-    if (service->arguments > IN_REGISTERS) {
-        NTSTATUS status = copy_in(a + IN_REGISTERS, (const void *)(f->rsp + 8),
-                                  (service->arguments - IN_REGISTERS) * sizeof a[0]);
-        if (!NT_SUCCESS(status))
-            return (uint64_t)(int64_t)status;
-    }
-    return ((service_function)service->function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
+    uint64_t a[ARGUMENTS_MAX] = { 0 };
+    NTSTATUS status = f->rax & SYS_WINDOWS ? windows_arguments(a, service->arguments, f)
+                                           : arguments(a, service->arguments, f);
+    if (!NT_SUCCESS(status))
+        return (uint64_t)(int64_t)status;
+    return ((service_function)service->function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8],
+                                                 a[9], a[10]);
 }
 
 void syscall_dispatch(struct trap_frame *frame)
 {
-    bool known = frame->rax < SYS_COUNT;
-    const struct service *service = &services[known ? frame->rax : 0];
+    uint64_t number = frame->rax & ~(uint64_t)SYS_WINDOWS;
+    bool known = number < SERVICES && services[number].function;
+    const struct service *service = &services[known ? number : 0];
     if (etw_wants(ETW_SYSCALL_ENTER))
         etw_syscall_enter(known ? (uint64_t)service->function : 0);
-    frame->rax = known ? call(service, frame) : (uint64_t)(int64_t)STATUS_INVALID_SYSTEM_SERVICE;
+    uint64_t result = known ? call(service, frame) : (uint64_t)(int64_t)STATUS_INVALID_SYSTEM_SERVICE;
+    if (frame->vector != TRAP_RESTORE)
+        frame->rax = result;
     if (etw_wants(ETW_SYSCALL_EXIT))
-        etw_syscall_exit((NTSTATUS)frame->rax);
+        etw_syscall_exit((NTSTATUS)result);
     thread_check_terminated();
 }
 

@@ -1,39 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* What to do with an exception or interrupt. Exceptions of ring 3 end the thread with an NTSTATUS; those of
+/* What to do with an exception or interrupt. Exceptions of ring 3 go to its dispatcher (exception.c); those of
  * ring 0 continue at a fix-up (x86.h, copy.c) or panic. Interrupts run at the IRQL of their vector.
  * Source: Intel SDM vol. 3 "Interrupt and exception handling". */
 #include "kernel/trap.h"
 #include "hal/apic.h"
 #include "hal/hal.h"
-#include "kernel/cpu.h"
-#include "kernel/etw.h"
-#include "kernel/irql.h"
-#include "kernel/panic.h"
-#include "kernel/print.h"
-#include "kernel/process.h"
-#include "kernel/sched.h"
-#include "kernel/smp.h"
+#include "hal/smp.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/panic.h"
+#include "kernel/base/print.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/etw.h"
+#include "kernel/ke/exception.h"
+#include "kernel/ke/process.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/ke/thread_profiling.h"
+#include "kernel/mm/vm.h"
 #include "kernel/syscall.h"
-#include "kernel/thread.h"
-#include "kernel/thread_profiling.h"
-#include "kernel/vm.h"
-#include "kernel/x86.h"
-
-struct gate {
-    uint16_t offset_low, selector;
-    uint8_t ist, type;
-    uint16_t offset_middle;
-    uint32_t offset_high, reserved;
-};
-_Static_assert(sizeof(struct gate) == 16, "IDT entry");
 
 struct fixup {
     uint64_t from, to;
-};
-
-enum {
-    EXC_DIVIDE = 0, EXC_DEBUG = 1, EXC_NMI = 2, EXC_BREAKPOINT = 3, EXC_INVALID_OPCODE = 6, EXC_DOUBLE_FAULT = 8,
-    EXC_GENERAL_PROTECTION = 13, EXC_PAGE_FAULT = 14, EXC_X87 = 16, EXC_SIMD = 19
 };
 
 extern const uint8_t trap_stubs[256][16];
@@ -42,24 +30,20 @@ extern const struct fixup extable_start[], extable_end[];
 
 static struct gate idt[256];
 uint64_t trap_counts[256];
+void (*trap_dpc)(void);
+void (*trap_tick)(void);
 
 void trap_init(void)
 {
     for (unsigned v = 0; v < 256; v++) {
-        uint64_t stub = (uint64_t)trap_stubs[v];
-        idt[v] = (struct gate){ (uint16_t)stub, SEL_KERNEL_CS, 0, 0x8e, (uint16_t)(stub >> 16),
-                                (uint32_t)(stub >> 32), 0 };
+        idt[v] = (struct gate){ .selector = SEL_KERNEL_CS, .type = GATE_RING0 };
+        gate_set(&idt[v], (uint64_t)trap_stubs[v]);
     }
-    idt[EXC_BREAKPOINT].type = 0xee; /* INT3 is for ring 3 too */
+    idt[EXC_BREAKPOINT].type = GATE_RING3; /* INT3 is for ring 3 too */
     idt[EXC_NMI].ist = 1;
     idt[EXC_DOUBLE_FAULT].ist = 2;
-    trap_init_cpu();
-}
-
-void trap_init_cpu(void)
-{
-    struct table_register r = { sizeof idt - 1, (uint64_t)idt };
-    lidt(&r);
+    cpu_set_idt(idt, sizeof idt);
+    cpu_load_idt();
 }
 
 static bool fix_up(struct trap_frame *frame)
@@ -73,51 +57,12 @@ static bool fix_up(struct trap_frame *frame)
     return false;
 }
 
-/* #GP says nothing of its cause. As in Windows, an instruction that ring 3 may not execute is
- * STATUS_PRIVILEGED_INSTRUCTION, anything else an access violation. */
-static bool is_privileged(uint64_t rip)
-{
-    uint8_t code[4] = { 0 };
-    unsigned i = 0;
-    if (!NT_SUCCESS(copy_in(code, (const void *)rip, sizeof code)))
-        copy_in(code, (const void *)rip, 1); /* at a page's end */
-    while (i < 2 && ((code[i] & 0xf0) == 0x40 || code[i] == 0x66 || code[i] == 0xf2 || code[i] == 0xf3))
-        i++;
-    uint8_t b = code[i], c = code[i + 1];
-    if (b == 0xf4 || b == 0xfa || b == 0xfb || (b >= 0x6c && b <= 0x6f) || (b & 0xf4) == 0xe4)
-        return true; /* HLT CLI STI INS OUTS; IN and OUT */
-    if (b != 0x0f)
-        return false;
-    return c == 0x00 || c == 0x01 || c == 0x06 || c == 0x08 || c == 0x09 || (c >= 0x20 && c <= 0x23) ||
-           c == 0x30 || c == 0x32 || c == 0x33; /* ... WRMSR RDMSR RDPMC */
-}
-
-static NTSTATUS status_of(const struct trap_frame *frame)
-{
-    switch (frame->vector) {
-    case EXC_DIVIDE:
-        return STATUS_INTEGER_DIVIDE_BY_ZERO;
-    case EXC_DEBUG:
-        return STATUS_SINGLE_STEP;
-    case EXC_BREAKPOINT:
-        return STATUS_BREAKPOINT;
-    case EXC_INVALID_OPCODE:
-        return STATUS_ILLEGAL_INSTRUCTION;
-    case EXC_GENERAL_PROTECTION:
-        return is_privileged(frame->rip) ? STATUS_PRIVILEGED_INSTRUCTION : STATUS_ACCESS_VIOLATION;
-    case EXC_X87:
-    case EXC_SIMD:
-        return STATUS_FLOAT_MULTIPLE_TRAPS;
-    default:
-        return STATUS_ACCESS_VIOLATION;
-    }
-}
-
 /* A KVM that emulates ring 0 was seen to do half of a SYSCALL: RIP, RCX, R11 and RFLAGS change, CPL stays 3, and
  * the entry's first fetch faults. The fault then is the system call. For a program that jumps there it is one too. */
 static bool is_half_syscall(const struct trap_frame *frame)
 {
-    return frame->vector == EXC_PAGE_FAULT && frame->rip == (uint64_t)syscall_entry;
+    return frame->vector == EXC_PAGE_FAULT && frame->rip == (uint64_t)syscall_entry &&
+           frame->rcx < USER_END;
 }
 
 static void complete_syscall(struct trap_frame *frame)
@@ -127,12 +72,25 @@ static void complete_syscall(struct trap_frame *frame)
     syscall_dispatch(frame);
 }
 
+/* The kernel's copies open ring 3's guard pages as its own accesses do. */
+static bool opens_guard(const struct trap_frame *frame, uint64_t fault_address)
+{
+    const struct thread *thread = cpu_current()->thread;
+    if (frame->vector != EXC_PAGE_FAULT || fault_address >= USER_END || !thread->process ||
+        irql_current() != PASSIVE_LEVEL || !(frame->rflags & RFLAGS_IF))
+        return false;
+    sti();
+    NTSTATUS status = process_fault(fault_address);
+    cli();
+    return NT_SUCCESS(status);
+}
+
 static void exception(struct trap_frame *frame)
 {
     uint64_t fault_address = frame->vector == EXC_PAGE_FAULT ? read_cr2() : 0;
 
     if (!trap_from_user(frame)) {
-        if (!fix_up(frame))
+        if (!opens_guard(frame, fault_address) && !fix_up(frame))
             panic_trap(frame, fault_address);
         return;
     }
@@ -141,16 +99,13 @@ static void exception(struct trap_frame *frame)
         complete_syscall(frame);
         return;
     }
-    struct thread *thread = cpu_current()->thread;
-    thread->fault_rip = frame->rip;
-    thread->fault_address = fault_address;
-    NTSTATUS status = status_of(frame);
-    if (thread->process->fault_ends_all) {
-        thread->process->fault_rip = frame->rip;
-        thread->process->fault_address = fault_address;
-        process_end(status);
-    }
-    thread_exit(status);
+    NTSTATUS status = frame->vector == EXC_PAGE_FAULT ? process_fault(fault_address)
+                                                      : STATUS_UNSUCCESSFUL;
+    if (status == STATUS_SUCCESS)
+        return;
+    EXCEPTION_RECORD record;
+    exception_record(frame, fault_address, status, &record);
+    exception_deliver(frame, &record);
 }
 
 /* Samples that NMIs took, just now or while interrupts were off. NT: a process is that of now. */
@@ -167,6 +122,9 @@ static inline __attribute__((always_inline)) void interrupt(struct trap_frame *f
     switch (frame->vector) {
     case VECTOR_TIMER:
         hal_profile_tick(frame);
+        wait_expire();
+        if (trap_tick)
+            trap_tick();
         sched_tick();
         break;
     case VECTOR_CALL:
@@ -174,6 +132,10 @@ static inline __attribute__((always_inline)) void interrupt(struct trap_frame *f
         break;
     case VECTOR_RESCHEDULE:
         break; /* the flag is set; the switch is below */
+    case VECTOR_DPC:
+        if (trap_dpc)
+            trap_dpc();
+        break;
     case VECTOR_PMI:
         hal_pmi(frame);
         break;
@@ -194,10 +156,22 @@ static __attribute__((noinline)) void traced_interrupt(struct trap_frame *frame)
     etw_interrupt(entered, (unsigned)frame->vector, (uint64_t)trap_stubs[frame->vector]);
 }
 
+/* Some processors count a trap out of ring 3 as an instruction of ring 3. */
+static inline void left_ring3(const struct trap_frame *frame, enum hal_trap trap)
+{
+    if (!trap_from_user(frame) || !hal_traps_add())
+        return;
+    struct thread_profiling *p = cpu_current()->thread->profiling;
+    hal_pmc_trapped(trap);
+    if (p)
+        thread_profiling_trapped(p, trap);
+}
+
 void trap_dispatch(struct trap_frame *frame);
 void trap_dispatch(struct trap_frame *frame)
 {
     __atomic_fetch_add(&trap_counts[frame->vector], 1, __ATOMIC_RELAXED);
+    left_ring3(frame, frame->vector < 0x20 ? HAL_EXCEPTION : HAL_INTERRUPT);
     if (frame->vector < 0x20) {
         exception(frame);
     } else {
@@ -213,8 +187,11 @@ void trap_dispatch(struct trap_frame *frame)
         write_cr8(old);
         if (entered && thread->profiling)
             thread_profiling_exclude(thread, rdtsc() - entered);
-        if (old < DISPATCH_LEVEL && __atomic_load_n(&cpu_current()->reschedule, __ATOMIC_RELAXED))
-            sched_switch(frame->vector == VECTOR_TIMER ? WrQuantumEnd : WrPreempted);
+        if (__atomic_load_n(&cpu_current()->reschedule, __ATOMIC_RELAXED)) {
+            if (old < DISPATCH_LEVEL)
+                thread_check_killed();
+            sched_preempt(old, frame->vector == VECTOR_TIMER ? WrQuantumEnd : WrPreempted);
+        }
     }
     if (trap_from_user(frame))
         thread_check_terminated();
@@ -228,5 +205,7 @@ void trap_nmi(struct trap_frame *frame)
         panic_trap(frame, read_cr2());
     panic_stop_if_dying();
     __atomic_fetch_add(&trap_counts[EXC_NMI], 1, __ATOMIC_RELAXED);
+    left_ring3(frame, HAL_NMI);
     hal_pmi_nmi(frame->rip, frame->cs);
+    thread_nmi((struct interrupted *)&frame->rip);
 }

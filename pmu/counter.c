@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters of this CPU, driven by the facts in pmu_caps. No lock: each CPU has its own state, and
+/* Counters of this CPU, driven by the facts of its kind. No lock: each CPU has its own state, and
  * the caller keeps interrupts that use the PMU away. Any IRQL.
  *
  * Sources: Intel SDM vol. 3 "Architectural performance monitoring"; AMD APM vol. 2 "Performance
  * monitoring counters". */
-#include "kernel/assert.h"
-#include "kernel/cpu.h"
-#include "kernel/x86.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/x86.h"
 #include "pmu/pmu.h"
 
 #define FIXED_KERNEL 1u /* a counter's four bits in the fixed control register */
@@ -16,31 +16,29 @@
 #define MSR_DEBUGCTL 0x1d9
 #define DEBUGCTL_FREEZE_ON_PMI (3u << 11) /* unused: the handler pauses the counters itself */
 
-static struct {
-    uint64_t running; /* what global control has, or which selects have EN, unless paused */
-    uint64_t armed;   /* without a status register: written with the top bit set */
-    bool paused;      /* nothing runs until pmu_resume */
-    uint64_t selects[64]; /* what pmu_program gave each counter, without EN */
-} state[MAX_CPUS];    /* each its CPU's own */
-
-static uint32_t msr_of(unsigned ctr, uint32_t gp, uint32_t fixed)
+static uint32_t msr_of(const struct pmu_kind *pmu, unsigned ctr, uint32_t gp, uint32_t fixed)
 {
-    return ctr < PMU_FIXED ? gp + ctr * pmu_caps.msr.stride : fixed;
+    return ctr < PMU_FIXED ? gp + ctr * pmu->msr.stride : fixed;
 }
 
-uint32_t pmu_counter_msr(unsigned ctr)
+static uint32_t fixed_msr(const struct pmu_kind *pmu, unsigned ctr)
 {
-    return msr_of(ctr, pmu_caps.msr.counter, pmu_caps.msr.fixed_counter + ctr - PMU_FIXED);
+    return pmu->msr.fixed_counter + (ctr - PMU_FIXED) * pmu->msr.fixed_stride;
 }
 
-uint32_t pmu_write_msr(unsigned ctr)
+uint32_t pmu_counter_msr(const struct pmu_kind *pmu, unsigned ctr)
 {
-    return msr_of(ctr, pmu_caps.msr.write, pmu_caps.msr.fixed_counter + ctr - PMU_FIXED);
+    return msr_of(pmu, ctr, pmu->msr.counter, fixed_msr(pmu, ctr));
 }
 
-uint32_t pmu_select_msr(unsigned ctr)
+uint32_t pmu_write_msr(const struct pmu_kind *pmu, unsigned ctr)
 {
-    return msr_of(ctr, pmu_caps.msr.select, pmu_caps.msr.fixed_control);
+    return msr_of(pmu, ctr, pmu->msr.write, fixed_msr(pmu, ctr));
+}
+
+uint32_t pmu_select_msr(const struct pmu_kind *pmu, unsigned ctr)
+{
+    return msr_of(pmu, ctr, pmu->msr.select, pmu->msr.fixed_control);
 }
 
 static uint64_t width_mask(unsigned width)
@@ -48,14 +46,14 @@ static uint64_t width_mask(unsigned width)
     return ~UINT64_C(0) >> (-width & 63);
 }
 
-uint64_t pmu_mask(unsigned ctr)
+uint64_t pmu_mask(const struct pmu_kind *pmu, unsigned ctr)
 {
-    return width_mask(ctr < PMU_FIXED ? pmu_caps.gp_width : pmu_caps.fixed_width);
+    return width_mask(ctr < PMU_FIXED ? pmu->gp_width : pmu->fixed_width);
 }
 
-uint64_t pmu_max_period(unsigned ctr)
+uint64_t pmu_max_period(const struct pmu_kind *pmu, unsigned ctr)
 {
-    return width_mask(ctr < PMU_FIXED ? pmu_caps.gp_write_width : pmu_caps.fixed_width) >> 1;
+    return width_mask(ctr < PMU_FIXED ? pmu->gp_write_width : pmu->fixed_width) >> 1;
 }
 
 uint32_t pmu_rdpmc_index(unsigned ctr)
@@ -65,38 +63,40 @@ uint32_t pmu_rdpmc_index(unsigned ctr)
 
 uint64_t pmu_read(unsigned ctr) { return rdpmc(pmu_rdpmc_index(ctr)); }
 
-bool pmu_paused(void) { return state[cpu_number()].paused; }
-uint64_t pmu_running(void) { return state[cpu_number()].running; }
+bool pmu_paused(void) { return pmu_this_cpu()->paused; }
+uint64_t pmu_running(void) { return pmu_this_cpu()->running; }
 
-static void arm(unsigned ctr, uint64_t value)
+static void arm(struct pmu_cpu *cpu, unsigned ctr, uint64_t value)
 {
-    uint64_t *armed = &state[cpu_number()].armed;
-    if (value & ~(pmu_mask(ctr) >> 1))
-        *armed |= PMU_BIT(ctr);
+    if (value & ~(pmu_mask(cpu->kind, ctr) >> 1))
+        cpu->armed |= PMU_BIT(ctr);
     else
-        *armed &= ~PMU_BIT(ctr);
+        cpu->armed &= ~PMU_BIT(ctr);
 }
 
 void pmu_write(unsigned ctr, uint64_t value)
 {
-    ASSERT(value <= pmu_mask(ctr));
-    ASSERT(value <= pmu_max_period(ctr) || value >= pmu_mask(ctr) - pmu_max_period(ctr));
-    wrmsr(pmu_write_msr(ctr), value);
-    if (!pmu_caps.msr.global_status)
-        arm(ctr, value);
+    const struct pmu_kind *pmu = pmu_here();
+    uint64_t mask = pmu_mask(pmu, ctr), longest = pmu_max_period(pmu, ctr);
+    ASSERT(value <= mask);
+    ASSERT(value <= longest || value >= mask - longest);
+    wrmsr(pmu_write_msr(pmu, ctr), value);
+    if (!pmu->msr.global_status)
+        arm(pmu_this_cpu(), ctr, value);
 }
 
 void pmu_rearm(unsigned ctr, uint64_t period)
 {
+    struct pmu_cpu *cpu = pmu_this_cpu();
     uint64_t past = pmu_read(ctr); /* events since it wrapped */
     if (past >= period)
         past = period - 1; /* held up for longer than a period: those overflows are lost */
-    wrmsr(pmu_write_msr(ctr), (past - period) & pmu_mask(ctr));
-    if (!pmu_caps.msr.global_status)
-        state[cpu_number()].armed |= PMU_BIT(ctr);
+    wrmsr(pmu_write_msr(cpu->kind, ctr), (past - period) & (ctr < PMU_FIXED ? cpu->gp_mask : cpu->fixed_mask));
+    if (!cpu->global_status)
+        cpu->armed |= PMU_BIT(ctr);
 }
 
-/* Its four bits of the control register, at their place. */
+/* The select of a fixed counter as its four bits of FIXED_CTR_CTRL. */
 static uint64_t fixed_bits(unsigned ctr, uint64_t select)
 {
     uint64_t mine = (select & PMU_KERNEL ? FIXED_KERNEL : 0) |
@@ -107,111 +107,191 @@ static uint64_t fixed_bits(unsigned ctr, uint64_t select)
 
 static uint64_t fixed_mask(unsigned ctr) { return UINT64_C(0xf) << 4 * (ctr - PMU_FIXED); }
 
-static void program_fixed(unsigned ctr, uint64_t select)
+static void program_fixed(uint32_t control, unsigned ctr, uint64_t select)
 {
-    uint64_t others = rdmsr(pmu_caps.msr.fixed_control) & ~fixed_mask(ctr);
-    wrmsr(pmu_caps.msr.fixed_control, others | fixed_bits(ctr, select));
+    uint64_t others = rdmsr(control) & ~fixed_mask(ctr);
+    wrmsr(control, others | fixed_bits(ctr, select));
+}
+
+/* Whether the select counts the instructions, or the branches, of ring 3 alone; PMU_RETIRED:
+ * neither. */
+static enum pmu_retired counts_in_ring3(const struct pmu_kind *pmu, unsigned ctr, uint64_t select)
+{
+    static const enum pmu_event events[PMU_RETIRED] = { PMU_INSTRUCTIONS, PMU_BRANCHES };
+    if ((select & (PMU_USER | PMU_KERNEL)) != PMU_USER)
+        return PMU_RETIRED;
+    if (ctr >= PMU_FIXED)
+        return ctr == PMU_FIXED ? PMU_RETIRED_INSTRUCTIONS : PMU_RETIRED;
+    for (unsigned e = 0; e < PMU_RETIRED; e++)
+        if (pmu_row(pmu->table, events[e]) && (select & ~(uint64_t)PMU_INTERRUPT) == pmu_select(pmu, events[e], PMU_USER))
+            return (enum pmu_retired)e;
+    return PMU_RETIRED;
+}
+
+static void note_ring3(struct pmu_cpu *cpu, unsigned ctr, uint64_t select)
+{
+    enum pmu_retired now = counts_in_ring3(cpu->kind, ctr, select);
+    for (unsigned e = 0; e < PMU_RETIRED; e++)
+        cpu->ring3[e] = (cpu->ring3[e] & ~PMU_BIT(ctr)) | (e == now ? PMU_BIT(ctr) : 0);
+}
+
+int64_t pmu_trap_adds(unsigned ctr, enum pmu_trap trap)
+{
+    const struct pmu_cpu *cpu = pmu_this_cpu();
+    for (unsigned e = 0; e < PMU_RETIRED; e++) {
+        const struct pmu_spread *added = &cpu->kind->measured.trap[trap][e];
+        if (cpu->running & cpu->ring3[e] & PMU_BIT(ctr))
+            return pmu_stable(added) ? added->low : 0;
+    }
+    return 0;
 }
 
 void pmu_program(unsigned ctr, uint64_t select, uint64_t start)
 {
-    ASSERT(pmu_caps.reported >> ctr & 1);
-    ASSERT(!(pmu_running() >> ctr & 1));
-    state[cpu_number()].selects[ctr] = select;
+    struct pmu_cpu *cpu = pmu_this_cpu();
+    const struct pmu_kind *pmu = cpu->kind;
+    ASSERT(pmu->reported >> ctr & 1);
+    ASSERT(!(cpu->running >> ctr & 1));
+    cpu->selects[ctr] = select;
+    note_ring3(cpu, ctr, select);
     pmu_write(ctr, start);
     if (ctr >= PMU_FIXED)
-        program_fixed(ctr, select);
+        program_fixed(pmu->msr.fixed_control, ctr, select);
     else
-        wrmsr(pmu_select_msr(ctr),
-              select && pmu_caps.msr.global_control ? select | PMU_ENABLE : select);
-    if (pmu_caps.msr.global_clear)
-        wrmsr(pmu_caps.msr.global_clear, PMU_BIT(ctr));
+        wrmsr(pmu_select_msr(pmu, ctr),
+              select && pmu->msr.global_control ? select | PMU_ENABLE : select);
+    if (pmu->msr.global_clear)
+        wrmsr(pmu->msr.global_clear, PMU_BIT(ctr));
 }
 
-/* Makes the hardware run exactly `now` of the counters, where `before` ran. */
-static void run(uint64_t before, uint64_t now)
+/* Those of the lent counters that the global control lets run. */
+static inline uint64_t lent_running(const struct pmu_cpu *cpu)
 {
-    if (state[cpu_number()].paused)
+    return cpu->lent ? rdmsr(cpu->global_control) & cpu->lent : 0;
+}
+
+void pmu_lend(uint64_t counters) { pmu_this_cpu()->lent |= counters; }
+
+/* Starts and stops counters so that exactly those of `now` run; `before` ran until now. */
+static void run(const struct pmu_cpu *cpu, uint64_t before, uint64_t now)
+{
+    const struct pmu_kind *pmu = cpu->kind;
+    if (cpu->paused)
         return;
-    if (pmu_caps.msr.global_control) {
-        wrmsr(pmu_caps.msr.global_control, now);
+    if (pmu->msr.global_control) {
+        wrmsr(pmu->msr.global_control, now | lent_running(cpu));
         return;
     }
     for (uint64_t change = before ^ now; change; change &= change - 1) {
         unsigned ctr = (unsigned)__builtin_ctzll(change);
-        uint64_t select = rdmsr(pmu_select_msr(ctr)) & ~(uint64_t)PMU_ENABLE;
-        wrmsr(pmu_select_msr(ctr), now >> ctr & 1 ? select | PMU_ENABLE : select);
+        uint64_t select = rdmsr(pmu_select_msr(pmu, ctr)) & ~(uint64_t)PMU_ENABLE;
+        wrmsr(pmu_select_msr(pmu, ctr), now >> ctr & 1 ? select | PMU_ENABLE : select);
     }
 }
 
 void pmu_start(uint64_t counters)
 {
-    uint64_t *running = &state[cpu_number()].running, before = *running;
-    *running |= counters;
-    run(before, *running);
+    struct pmu_cpu *cpu = pmu_this_cpu();
+    uint64_t before = cpu->running;
+    cpu->running |= counters;
+    run(cpu, before, cpu->running);
 }
 
 void pmu_stop(uint64_t counters)
 {
-    uint64_t *running = &state[cpu_number()].running, before = *running;
-    *running &= ~counters;
-    run(before, *running);
+    struct pmu_cpu *cpu = pmu_this_cpu();
+    uint64_t before = cpu->running;
+    cpu->running &= ~counters;
+    run(cpu, before, cpu->running);
 }
 
 void pmu_clear(uint64_t counters)
 {
+    pmu_this_cpu()->lent &= ~counters;
     pmu_stop(counters);
     for (; counters; counters &= counters - 1)
         pmu_program((unsigned)__builtin_ctzll(counters), 0, 0);
 }
 
-/* These two are on the way of every sample: the usual case first. */
+/* Every sample calls these two, so the usual case comes first. */
 void pmu_pause(void)
 {
-    unsigned cpu = cpu_number();
-    if (pmu_caps.msr.global_control)
-        wrmsr(pmu_caps.msr.global_control, 0);
+    struct pmu_cpu *cpu = pmu_this_cpu();
+    cpu->lent_ran = cpu->global_control ? lent_running(cpu) : 0;
+    if (cpu->global_control)
+        wrmsr(cpu->global_control, 0);
     else
-        run(state[cpu].running, 0);
-    state[cpu].paused = true;
+        run(cpu, cpu->running, 0);
+    cpu->paused = true;
 }
 
 void pmu_resume(void)
 {
-    unsigned cpu = cpu_number();
-    state[cpu].paused = false;
-    if (pmu_caps.msr.global_control)
-        wrmsr(pmu_caps.msr.global_control, state[cpu].running);
+    struct pmu_cpu *cpu = pmu_this_cpu();
+    cpu->paused = false;
+    if (cpu->global_control)
+        wrmsr(cpu->global_control, cpu->running | cpu->lent_ran | lent_running(cpu));
     else
-        run(0, state[cpu].running);
+        run(cpu, 0, cpu->running);
+}
+
+/* Without a status register: lent counters that may interrupt. One that wrapped is reported until it is written. */
+static uint64_t lent_armed(const struct pmu_cpu *cpu)
+{
+    const uint64_t wanted = PMU_ENABLE | PMU_INTERRUPT;
+    uint64_t armed = 0;
+    for (uint64_t rest = cpu->lent; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        if ((rdmsr(pmu_select_msr(cpu->kind, ctr)) & wanted) == wanted)
+            armed |= PMU_BIT(ctr);
+    }
+    return armed;
+}
+
+/* Without a status register: those armed that have wrapped. */
+__attribute__((noinline)) static uint64_t take_wrapped(struct pmu_cpu *cpu)
+{
+    uint64_t overflowed = 0;
+    for (uint64_t rest = cpu->armed | lent_armed(cpu); rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        if (!(pmu_read(ctr) & ~(pmu_mask(cpu->kind, ctr) >> 1)))
+            overflowed |= PMU_BIT(ctr);
+    }
+    cpu->armed &= ~overflowed;
+    return overflowed;
 }
 
 uint64_t pmu_take_overflow(void)
 {
-    if (pmu_caps.msr.global_status) {
-        uint64_t status = rdmsr(pmu_caps.msr.global_status);
-        if (status)
-            wrmsr(pmu_caps.msr.global_clear, status); /* freeze bits too */
-        return status & pmu_caps.counters;
-    }
-    uint64_t *armed = &state[cpu_number()].armed, overflowed = 0;
-    for (uint64_t rest = *armed; rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
-        if (!(pmu_read(ctr) & ~(pmu_mask(ctr) >> 1)))
-            overflowed |= PMU_BIT(ctr);
-    }
-    *armed &= ~overflowed;
-    return overflowed;
+    struct pmu_cpu *cpu = pmu_this_cpu();
+    if (!cpu->global_status)
+        return take_wrapped(cpu);
+    uint64_t status = rdmsr(cpu->global_status);
+    if (status)
+        wrmsr(cpu->kind->msr.global_clear, status); /* freeze bits too */
+    return status & cpu->kind->counters;
+}
+
+uint64_t pmu_selected(unsigned ctr)
+{
+    uint64_t select = rdmsr(pmu_select_msr(pmu_here(), ctr));
+    if (ctr < PMU_FIXED)
+        return select & ~(uint64_t)PMU_ENABLE;
+    select >>= 4 * (ctr - PMU_FIXED);
+    return (select & FIXED_KERNEL ? PMU_KERNEL : 0) | (select & FIXED_USER ? PMU_USER : 0) |
+           (select & FIXED_INTERRUPT ? PMU_INTERRUPT : 0);
 }
 
 uint64_t pmu_rewritten(void)
 {
-    uint64_t found = 0, running = pmu_running();
-    if (pmu_caps.msr.global_control && running)
-        found = running & ~rdmsr(pmu_caps.msr.global_control);
+    const struct pmu_cpu *cpu = pmu_this_cpu();
+    const struct pmu_kind *pmu = cpu->kind;
+    uint64_t found = 0, running = cpu->running;
+    if (pmu->msr.global_control && running)
+        found = running & ~rdmsr(pmu->msr.global_control);
     for (uint64_t rest = running; rest; rest &= rest - 1) {
         unsigned ctr = (unsigned)__builtin_ctzll(rest);
-        uint64_t want = state[cpu_number()].selects[ctr], is = rdmsr(pmu_select_msr(ctr));
+        uint64_t want = cpu->selects[ctr], is = rdmsr(pmu_select_msr(pmu, ctr));
         if (ctr < PMU_FIXED ? is != (want | PMU_ENABLE) : (is & fixed_mask(ctr)) != fixed_bits(ctr, want))
             found |= PMU_BIT(ctr);
     }
@@ -220,29 +300,32 @@ uint64_t pmu_rewritten(void)
 
 struct pmu_gate pmu_gate(unsigned ctr)
 {
-    if (pmu_caps.msr.global_control)
-        return (struct pmu_gate){ pmu_caps.msr.global_control, pmu_running() | PMU_BIT(ctr),
-                                  pmu_running() & ~PMU_BIT(ctr) };
-    uint64_t select = rdmsr(pmu_select_msr(ctr)) & ~(uint64_t)PMU_ENABLE;
-    return (struct pmu_gate){ pmu_select_msr(ctr), select | PMU_ENABLE, select };
+    const struct pmu_cpu *cpu = pmu_this_cpu();
+    const struct pmu_kind *pmu = cpu->kind;
+    if (pmu->msr.global_control)
+        return (struct pmu_gate){ pmu->msr.global_control, cpu->running | PMU_BIT(ctr),
+                                  cpu->running & ~PMU_BIT(ctr) };
+    uint64_t select = rdmsr(pmu_select_msr(pmu, ctr)) & ~(uint64_t)PMU_ENABLE;
+    return (struct pmu_gate){ pmu_select_msr(pmu, ctr), select | PMU_ENABLE, select };
 }
 
-/* Before the self-test, so nothing here may be trusted to exist. */
-void pmu_init_cpu(void)
+/* The self-test comes later, so no register can be relied on to exist. */
+void pmu_reset(void)
 {
-    const struct pmu_msrs *msr = &pmu_caps.msr;
+    struct pmu_cpu *cpu = pmu_this_cpu();
+    const struct pmu_msrs *msr = &cpu->kind->msr;
     uint64_t value = 0;
 
-    state[cpu_number()].running = state[cpu_number()].armed = 0;
-    state[cpu_number()].paused = false;
-    if (!pmu_caps.driver)
+    cpu->running = cpu->armed = 0;
+    cpu->paused = false;
+    if (!cpu->kind->driver)
         return;
     if (msr->global_control)
         wrmsr_fault(msr->global_control, 0);
-    for (uint64_t rest = pmu_caps.reported; rest; rest &= rest - 1) {
+    for (uint64_t rest = cpu->kind->reported; rest; rest &= rest - 1) {
         unsigned ctr = (unsigned)__builtin_ctzll(rest);
-        wrmsr_fault(pmu_select_msr(ctr), 0);
-        wrmsr_fault(pmu_write_msr(ctr), 0);
+        wrmsr_fault(pmu_select_msr(cpu->kind, ctr), 0);
+        wrmsr_fault(pmu_write_msr(cpu->kind, ctr), 0);
     }
     if (!rdmsr_fault(MSR_DEBUGCTL, &value) && (value & DEBUGCTL_FREEZE_ON_PMI))
         wrmsr_fault(MSR_DEBUGCTL, value & ~(uint64_t)DEBUGCTL_FREEZE_ON_PMI);

@@ -1,47 +1,105 @@
 /* SPDX-License-Identifier: MIT */
-/* What an architectural PMU has, by CPUID 0Ah. By feature only: a version that we never heard of
- * has at least what version 5 has.
+/* What an architectural PMU has, by CPUID 0Ah and, from version 6, 23h. Only features are asked
+ * for: an unknown newer version has at least what version 5 has.
  *
- * Source: Intel SDM vol. 3 "Architectural performance monitoring". */
-#include "kernel/cpu.h"
-#include "kernel/x86.h"
+ * Sources: Intel SDM vol. 3 "Architectural performance monitoring"; vol. 2 "CPUID", leaves 0Ah, 1Ah and 23h. */
+#include "kernel/base/cpu.h"
+#include "kernel/base/x86.h"
 #include "pmu/pmu.h"
 
+#define LEAF_FEATURES 7
 #define LEAF_PMU 0x0a
 #define LEAF_HYBRID 0x1a
+#define LEAF_PMU_EXTENDED 0x23
 #define CPUID_1_ECX_PDCM (1u << 15)
+#define CPUID_7_1_EAX_PMU_EXTENDED (1u << 8)
+#define EDX_NO_ANY_THREAD (1u << 15)
+#define EBX_SECOND_UMASK 1u
 #define MSR_PERF_CAPABILITIES 0x345
 #define PERF_CAPABILITIES_FULL_WIDTH (1u << 13)
-#define MSR_PMC0 0xc1
 #define MSR_FULL_WIDTH_PMC0 0x4c1
-#define MSR_PERFEVTSEL0 0x186
-#define GP_MAX 18 /* 198h, PERF_STATUS, would be the select of counter 18 */
+#define MSR_V6_PMC0 0x1900
+#define OLD_MAX 18 /* 198h, PERF_STATUS, would be the select of counter 18 */
+#define SELECT_FLAGS (PMU_EDGE | PMU_INVERT | PMU_THRESHOLD(0xff))
 
-static const struct pmu_msrs msrs = {
-    .select = MSR_PERFEVTSEL0, .counter = MSR_PMC0, .write = MSR_PMC0, .stride = 1,
-    .fixed_counter = 0x309, .fixed_control = 0x38d,
+static const struct pmu_msrs old_msrs = {
+    .select = 0x186, .counter = 0xc1, .write = 0xc1, .stride = 1,
+    .fixed_counter = 0x309, .fixed_stride = 1, .fixed_control = 0x38d,
+    .global_status = 0x38e, .global_control = 0x38f, .global_clear = 0x390,
+};
+/* From version 6 all registers of a counter stand together, with room for 32, and take the whole width. */
+static const struct pmu_msrs v6_msrs = {
+    .select = 0x1901, .counter = MSR_V6_PMC0, .write = MSR_V6_PMC0, .stride = 4,
+    .fixed_counter = 0x1980, .fixed_stride = 4, .fixed_control = 0x38d,
     .global_status = 0x38e, .global_control = 0x38f, .global_clear = 0x390,
 };
 
-/* Hybrid processors: CPUID 1Ah.EAX[31:24] is 20h on the small cores. */
-static bool on_small_core(void)
-{
-    return cpu_features.max_leaf >= LEAF_HYBRID && cpuid(LEAF_HYBRID, 0).eax >> 24 == 0x20;
-}
-
 static uint64_t first(unsigned count) { return count >= 64 ? ~UINT64_C(0) : PMU_BIT(count) - 1; }
 
-static uint64_t fixed_counters(unsigned version, const struct cpuid *leaf, bool hypervisor)
+static bool has_bitmaps(const struct intel_leaves *leaves) { return leaves->extended[0].eax & 2; }
+static bool has_event_bitmap(const struct intel_leaves *leaves) { return leaves->extended[0].eax & 8; }
+
+static uint64_t general_counters(const struct intel_leaves *leaves)
 {
-    uint64_t fixed = first(leaf->edx & 0x1f);
+    uint64_t general = has_bitmaps(leaves) ? leaves->extended[1].eax : first(leaves->pmu.eax >> 8 & 0xff);
+    return general & first(leaves->v6_registers ? PMU_FIXED : OLD_MAX);
+}
+
+static uint64_t fixed_counters(const struct intel_leaves *leaves)
+{
+    unsigned version = leaves->pmu.eax & 0xff;
+    uint64_t fixed = first(leaves->pmu.edx & 0x1f);
     if (version < 2)
         return 0;
-    if (version >= 5)
-        fixed |= leaf->ecx;
-    /* Some version 2 parts report none and have three. A hypervisor that reports none means it. */
-    else if (!fixed && !hypervisor)
+    if (has_bitmaps(leaves))
+        fixed = leaves->extended[1].ebx;
+    else if (version >= 5)
+        fixed |= leaves->pmu.ecx;
+    /* Some processors of version 2 report no fixed counter and have three. A hypervisor that
+     * reports none has none. */
+    else if (!fixed && !leaves->hypervisor)
         fixed = first(3);
     return fixed & first(PMU_FIXED_MAX);
+}
+
+/* A bit of 0Ah.EBX that is set, or that lies beyond the length in EAX, says that the event is
+ * absent. */
+static uint32_t architectural_events(const struct intel_leaves *leaves)
+{
+    uint64_t events = ~leaves->pmu.ebx & first(leaves->pmu.eax >> 24);
+    if (has_event_bitmap(leaves))
+        events = leaves->extended[3].eax;
+    return (uint32_t)(events & first(PMU_SLOTS + 1));
+}
+
+bool intel_facts(struct pmu_kind *kind, const struct intel_leaves *leaves)
+{
+    unsigned version = leaves->pmu.eax & 0xff;
+    if (!version)
+        return false;
+
+    kind->driver = "intel";
+    kind->version = version;
+    kind->reported = general_counters(leaves) | fixed_counters(leaves) << PMU_FIXED;
+    kind->gp_reported = pmu_count(kind->reported & PMU_ANY_GP);
+    kind->gp_width = leaves->pmu.eax >> 16 & 0xff;
+    kind->fixed_width = leaves->pmu.edx >> 5 & 0xff;
+    if (!kind->fixed_width)
+        kind->fixed_width = kind->gp_width;
+    kind->events = architectural_events(leaves) | (uint32_t)(first(PMU_EVENT_COUNT) & ~first(PMU_REF_CYCLES));
+    kind->code_max = 0xff;
+    kind->select_flags = SELECT_FLAGS;
+    if (version >= 3 && !(leaves->pmu.edx & EDX_NO_ANY_THREAD))
+        kind->select_flags |= PMU_ANY_THREAD;
+    kind->msr = leaves->v6_registers ? v6_msrs : old_msrs;
+    kind->gp_write_width = 32;
+    if (leaves->v6_registers || leaves->full_width_writes)
+        kind->gp_write_width = kind->gp_width;
+    if (!leaves->v6_registers && leaves->full_width_writes)
+        kind->msr.write = MSR_FULL_WIDTH_PMC0;
+    if (version < 2)
+        kind->msr.global_control = kind->msr.global_status = kind->msr.global_clear = 0;
+    return true;
 }
 
 static bool has_full_width_writes(void)
@@ -52,40 +110,35 @@ static bool has_full_width_writes(void)
            (capabilities & PERF_CAPABILITIES_FULL_WIDTH);
 }
 
-bool intel_facts(struct pmu_caps *caps, const struct cpuid *leaf, bool hypervisor, bool full_width_writes)
+static void read_extended(struct intel_leaves *leaves, uint32_t max_leaf)
 {
-    unsigned version = leaf->eax & 0xff;
-    if (!version)
-        return false;
-
-    caps->driver = "intel";
-    caps->version = version;
-    caps->gp_reported = leaf->eax >> 8 & 0xff;
-    caps->reported = first(caps->gp_reported < GP_MAX ? caps->gp_reported : GP_MAX) |
-                     fixed_counters(version, leaf, hypervisor) << PMU_FIXED;
-    caps->gp_width = leaf->eax >> 16 & 0xff;
-    caps->fixed_width = leaf->edx >> 5 & 0xff;
-    if (!caps->fixed_width)
-        caps->fixed_width = caps->gp_width;
-    /* A bit of EBX set, or beyond the length in EAX: the event is missing. */
-    caps->events = (uint32_t)(~leaf->ebx & first(leaf->eax >> 24) & first(PMU_SLOTS + 1)) |
-                   (uint32_t)(first(PMU_EVENT_COUNT) & ~first(PMU_REF_CYCLES));
-    caps->msr = msrs;
-    caps->gp_write_width = 32;
-    if (full_width_writes) {
-        caps->msr.write = MSR_FULL_WIDTH_PMC0;
-        caps->gp_write_width = caps->gp_width;
-    }
-    if (version < 2)
-        caps->msr.global_control = caps->msr.global_status = caps->msr.global_clear = 0;
-    return true;
+    uint64_t value;
+    if (max_leaf >= LEAF_PMU_EXTENDED && (cpuid(LEAF_FEATURES, 1).eax & CPUID_7_1_EAX_PMU_EXTENDED))
+        for (unsigned i = 0; i < INTEL_EXTENDED; i++)
+            if (!i || leaves->extended[0].eax >> i & 1)
+                leaves->extended[i] = cpuid(LEAF_PMU_EXTENDED, i);
+    leaves->v6_registers = (leaves->pmu.eax & 0xff) >= 6 && !rdmsr_fault(MSR_V6_PMC0, &value);
 }
 
-bool intel_probe(struct pmu_caps *caps)
+/* Hybrid processors: CPUID 1Ah.EAX[31:24] is 20h on small cores. Arrow Lake H has two kinds of these; below are their
+ * numbers, 3 is Skymont, 2 the Crestmont of the low-power island. */
+static enum intel_core this_core(uint32_t max_leaf, unsigned model)
 {
-    if (cpu_features.max_leaf < LEAF_PMU)
+    uint32_t type = max_leaf >= LEAF_HYBRID ? cpuid(LEAF_HYBRID, 0).eax : 0;
+    if (type >> 24 != 0x20)
+        return INTEL_LARGE_CORE;
+    return model == INTEL_MODEL_ARROW_LAKE_H && (type & 0xffffff) == 2 ? INTEL_TINY_CORE : INTEL_SMALL_CORE;
+}
+
+bool intel_probe(struct pmu_kind *kind)
+{
+    uint32_t max_leaf = cpuid(0, 0).eax;
+    if (max_leaf < LEAF_PMU)
         return false;
-    struct cpuid leaf = cpuid(LEAF_PMU, 0);
-    caps->table = intel_table(caps->family, caps->model, on_small_core());
-    return intel_facts(caps, &leaf, cpu_features.hypervisor, has_full_width_writes());
+    struct intel_leaves leaves = { .pmu = cpuid(LEAF_PMU, 0), .hypervisor = cpu_features.hypervisor,
+                                   .full_width_writes = has_full_width_writes() };
+    read_extended(&leaves, max_leaf);
+    kind->table = intel_table(kind->family, kind->model, this_core(max_leaf, kind->model));
+    kind->known = kind->table != &intel_architectural;
+    return intel_facts(kind, &leaves);
 }

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* The performance monitoring unit: finding it, proving it, driving it. Vendors differ in facts only
- * (struct pmu_caps, filled by intel.c or amd.c, and an event table); what acts on counters is one
- * piece of code, counter.c.
+/* The performance monitoring unit: detection, self-test, driver. Vendors differ in facts only
+ * (struct pmu_kind, filled by intel.c or amd.c, and an event table); all code that acts on
+ * counters is counter.c. The CPUs of a hybrid processor are of several kinds.
  *
- * Counters have the same number everywhere, the bit of the global status register: general-purpose
- * n is n, fixed n is 32 + n. Everything acts on this CPU: the caller stays on it, and no interrupt
- * that uses the PMU may come between (interrupts off, or IRQL PROFILE_LEVEL). No lock, any IRQL. */
+ * Counters have the same number everywhere, the bit of the global status register:
+ * general-purpose n is n, fixed n is 32 + n. A function without a kind among its parameters acts
+ * on this CPU: the caller stays on it and keeps away interrupts that use the PMU (interrupts
+ * off, or IRQL PROFILE_LEVEL). No lock, any IRQL. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include "kernel/base/cpu.h"
+#include "kernel/base/x86.h"
+#include "pmu/measured.h"
 
 #define PMU_FIXED 32 /* the number of fixed counter 0 */
 #define PMU_FIXED_MAX 16
@@ -17,6 +21,14 @@
 #define PMU_FIX(n) PMU_BIT(PMU_FIXED + (n))
 #define PMU_FIRST(n) (PMU_BIT(n) - 1)
 #define PMU_ANY_GP UINT64_C(0xffffffff)
+
+static inline unsigned pmu_count(uint64_t counters)
+{
+    unsigned n = 0;
+    for (; counters; counters &= counters - 1)
+        n++;
+    return n;
+}
 
 /* The first eight are Intel's architectural events in the order of CPUID 0Ah.EBX. */
 enum pmu_event {
@@ -31,7 +43,7 @@ enum pmu_event {
     PMU_REF_CYCLES,    /* while not halted, at the TSC's rate */
     PMU_LOADS,         /* retired */
     PMU_STORES,        /* retired */
-    /* What the general profile sources of Windows ask for, and what families call so. */
+    /* Events for the general profile sources of Windows. */
     PMU_PIPELINE_DRY,    /* cycles without anything to issue */
     PMU_PIPELINE_FROZEN, /* cycles in which something to issue had to wait */
     PMU_NONISSUES,       /* cycles in which nothing was issued */
@@ -60,48 +72,44 @@ struct pmu_event_row {
     uint8_t umask;
     uint32_t flags;    /* PMU_EDGE, PMU_INVERT, PMU_THRESHOLD(n) */
     uint64_t counters; /* that can count it; 0: those of the table */
-    bool near;         /* not quite what enum pmu_event says: micro-operations, speculation, lines */
+    bool near;         /* differs somewhat from what enum pmu_event says: micro-operations, speculation, lines */
     const char *name;  /* the vendor's; NULL: the family lacks the event, whatever its base has */
 };
 
-/* Which counters can count a code: the first line of a list with (code & mask) == its code; the last has mask 0. */
+/* Which counters can count a code: the first line with (code & mask) == its code decides; the
+ * last line has mask 0. */
 struct pmu_constraint {
     uint16_t mask, code;
     uint64_t counters;
 };
 
-/* A family's events: what is not as in its base. */
+/* AMD's families, for tables outside pmu/ that differ by family. */
+enum amd_family {
+    AMD_K8 = 1 << 0, /* 0Fh */
+    AMD_10H = 1 << 1,
+    AMD_11H = 1 << 2,
+    AMD_12H = 1 << 3,
+    AMD_14H = 1 << 4,
+    AMD_15H = 1 << 5,
+    AMD_16H = 1 << 6,
+    AMD_ZEN1 = 1 << 7,
+    AMD_ZEN2 = 1 << 8,
+    AMD_ZEN3 = 1 << 9,
+    AMD_ZEN4 = 1 << 10,
+    AMD_ZEN5 = 1 << 11,
+};
+
+/* The events of a family, as far as they differ from those of its base. */
 struct pmu_table {
     const char *name;
-    const struct pmu_table *base;            /* counts what the rows do not mention; NULL: nothing does */
+    uint16_t family; /* enum amd_family; 0: not AMD's */
+    const struct pmu_table *base;            /* the table for events without a row; NULL: they are absent */
     const struct pmu_event_row *rows;         /* the last is PMU_EVENT_COUNT */
     uint64_t counters;                        /* for rows that name none; 0: by the constraints */
     const struct pmu_constraint *constraints; /* NULL: every general-purpose counter counts every code */
 };
 
-struct pmu_caps {
-    const char *driver; /* "intel", "amd"; NULL: no PMU that we know */
-    unsigned version;   /* Intel: of CPUID 0Ah; AMD: 2 with PerfMonV2, else 1 */
-    unsigned family, model, stepping;
-    uint64_t reported;     /* counters that CPUID promises */
-    uint64_t counters;     /* those of them that the self-test found good */
-    uint64_t left_running; /* those that firmware had left enabled */
-    unsigned gp_reported;  /* general-purpose, as CPUID says; we may drive fewer */
-    unsigned gp_width, fixed_width; /* bits */
-    unsigned gp_write_width; /* bits that a write sets; those above copy the highest of them */
-    bool exact;              /* every instruction count of the self-test was exact */
-    uint32_t events;         /* PMU_BIT(enum pmu_event) that the processor says it counts */
-    const struct pmu_table *table; /* what it counts, by which code */
-    struct pmu_msrs {
-        uint32_t select, counter, write, stride; /* general-purpose; write: where written */
-        uint32_t fixed_counter, fixed_control;
-        uint32_t global_control, global_status, global_clear; /* 0: there is none */
-    } msr;
-};
-
-extern struct pmu_caps pmu_caps; /* pmu_init writes it, then const */
-
-/* What pmu_init found; pmu_verdict_text has a sentence for each. */
+/* The result of the self-test; pmu_verdict_text has a sentence for each. */
 enum pmu_verdict {
     PMU_OK,
     PMU_NOT_REPORTED,
@@ -119,50 +127,117 @@ enum pmu_verdict {
     PMU_OVERFLOW_LOST,
     PMU_PMI_LOST,
     PMU_EXITS_MISCOUNTED,
+    PMU_TOO_MANY_KINDS,
     PMU_VERDICT_COUNT
 };
 
-/* How the self-test reaches the PMU. Faults are vectors, 0: none. */
-struct pmu_access {
-    unsigned (*rdmsr)(uint32_t msr, uint64_t *value);
-    unsigned (*wrmsr)(uint32_t msr, uint64_t value);
-    unsigned (*rdpmc)(uint32_t selector, uint64_t *value);
-    /* The value of the counter after `loops` times two instructions, or five with a CPUID among them. */
-    uint64_t (*count)(unsigned ctr, enum pmu_event event, uint64_t start, uint64_t loops);
-    uint64_t (*count_exits)(unsigned ctr, uint64_t loops);
-    uint64_t (*take_overflow)(void);
-    void (*clear)(unsigned ctr);
+/* A kind of CPU. Two CPUs are of one kind if CPUID reports the same for both and their registers
+ * behave the same. */
+struct pmu_kind {
+    /* What CPUID reports, and the tables. Compared as a whole, so unused fields are 0. */
+    const char *driver; /* "intel", "amd"; NULL: no PMU that we know */
+    unsigned version;   /* Intel: of CPUID 0Ah; AMD: 2 with PerfMonV2, else 1 */
+    unsigned family, model, stepping;
+    uint64_t reported;    /* counters that CPUID promises */
+    unsigned gp_reported; /* general-purpose, as CPUID says; we may drive fewer */
+    unsigned gp_width, fixed_width; /* bits */
+    unsigned gp_write_width; /* bits that a write can set; the bits above are copies of the highest of them */
+    uint32_t events;         /* PMU_BIT(enum pmu_event) that the processor says it counts */
+    uint32_t select_flags; /* of PMU_EDGE to PMU_THRESHOLD: those that a select takes */
+    uint16_t code_max;     /* of an event */
+    bool known;            /* the table is this processor's own, not the generic one of unknown processors */
+    const struct pmu_table *table; /* what it counts, by which code */
+    struct pmu_msrs {
+        uint32_t select, counter, write, stride; /* general-purpose; write: where written */
+        uint32_t fixed_counter, fixed_stride, fixed_control;
+        uint32_t global_control, global_status, global_clear; /* 0: there is none */
+    } msr;
+    /* What the self-test found on the first CPU of the kind. */
+    uint64_t counters; /* those reported that passed the self-test */
+    uint64_t left_running; /* those that firmware had left enabled on a CPU of the kind */
+    bool exact;            /* every instruction count of the self-test was exact, but for this offset: */
+    int offset;            /* instructions that each had too many, or too few */
+    enum pmu_verdict verdict; /* of the first counter that failed */
+    struct pmu_measured measured;
 };
 
-/* The self-test by itself: what is wrong with a PMU of these facts, reached so; *bad: the counters that fail. For
- * pmu_init, and for tests, which break one thing after the other. Interrupts off; nobody uses the PMU meanwhile. */
-enum pmu_verdict pmu_diagnose(const struct pmu_caps *caps, const struct pmu_access *access, uint64_t *bad);
-extern const struct pmu_access pmu_hardware;
+/* The kinds of this machine, the boot CPU's first. Written while CPUs start, then const. The
+ * last element is for CPUs of further kinds than there is room for: they have no counters. */
+#define PMU_KINDS_MAX 8
+extern const struct pmu_kind *const pmu_kinds;
+extern unsigned pmu_kind_count;
 
-/* Boot CPU, once, interrupts off, exception handlers in place: picks the driver, resets the PMU,
- * proves each counter and prints one line. Counters that fail are left out of pmu_caps.counters;
- * the verdict is that of the first one. A machine without a PMU is no error: pmu_caps.counters is
- * then 0. */
-enum pmu_verdict pmu_init(void);
-/* Each CPU; pmu_init does it on the boot CPU: nothing runs, nothing is pending, all is zero. */
+/* What counter.c knows of a CPU. */
+struct pmu_cpu {
+    const struct pmu_kind *kind;
+    uint32_t global_control, global_status; /* copied from its kind, as the next two, because each sample needs them */
+    uint64_t gp_mask, fixed_mask;
+    uint64_t running; /* the value of the global control, or the selects with EN, while not paused */
+    uint64_t armed;   /* without a status register: written with the top bit set */
+    uint64_t lent;    /* counters whose registers somebody else writes, and of these, while paused, those that ran */
+    uint64_t lent_ran;
+    bool paused;      /* nothing runs until pmu_resume */
+    uint64_t selects[64]; /* the select that pmu_program gave each counter, without EN */
+    uint64_t ring3[PMU_RETIRED]; /* counters that count this event in ring 3 only */
+};
+
+/* The kind of this CPU, of another one, and its place among the kinds. */
+static inline struct pmu_cpu *pmu_this_cpu(void)
+{
+    struct pmu_cpu *cpu;
+    asm volatile("mov %%gs:%c1,%0" : "=r"(cpu) : "i"(offsetof(struct cpu, pmu)));
+    return cpu;
+}
+static inline const struct pmu_kind *pmu_here(void) { return pmu_this_cpu()->kind; }
+static inline const struct pmu_kind *pmu_of(unsigned cpu) { return cpus[cpu]->pmu->kind; }
+static inline unsigned pmu_kind_number(const struct pmu_kind *pmu)
+{
+    return (unsigned)(pmu - pmu_kinds);
+}
+
+/* Properties of a set of CPUs: those of the mask that run; 0 for an empty set. Their kinds, as
+ * bits of pmu_kind_number; the counters that work on all of them, or on some; the bits that a
+ * counter has on all; the counters that can count the event on all, each CPU by its own table. */
+uint32_t pmu_kinds_of(uint64_t cpu_mask);
+uint64_t pmu_common_counters(uint64_t cpu_mask);
+uint64_t pmu_some_counters(uint64_t cpu_mask);
+uint64_t pmu_common_mask(uint64_t cpu_mask, unsigned ctr);
+uint64_t pmu_common_counters_for(uint64_t cpu_mask, enum pmu_event event);
+
+/* Called by each CPU when it starts, one after the other, interrupts off, exception handlers in
+ * place. Detects the kind by this CPU's own CPUID, resets the PMU and, if the kind is new, tests
+ * each counter. Counters that fail are not used. A CPU without a PMU is no error: its kind has
+ * no counters. */
 void pmu_init_cpu(void);
+/* Stops and clears every counter of this CPU and its overflow status. Registers that do not
+ * exist do no harm. */
+void pmu_reset(void);
+/* Where the measurements of this CPU's kind go; NULL: they are done. */
+struct pmu_measured *pmu_unmeasured(void);
+/* How many counts a trap of this kind adds to the counter, which runs on this CPU, beyond what
+ * ring 3 executed; 0 if that is not known. */
+int64_t pmu_trap_adds(unsigned ctr, enum pmu_trap trap);
+/* When all CPUs run: prints a line for each kind. */
+void pmu_report(void);
+/* Of the first kind that is not PMU_OK. */
 enum pmu_verdict pmu_verdict(void);
 const char *pmu_verdict_text(enum pmu_verdict verdict);
-/* For what only others can see, later: prints the sentence; the verdict, if that was PMU_OK. */
-void pmu_complain(enum pmu_verdict verdict, uint64_t counters);
+/* For defects that others detect later: prints the sentence, and makes it the kind's verdict if
+ * that was PMU_OK. */
+void pmu_complain(const struct pmu_kind *pmu, enum pmu_verdict verdict, uint64_t counters);
 
 /* The row of an event, its own or its base's, and the counters of a row; NULL if the family lacks the event. */
 const struct pmu_event_row *pmu_row(const struct pmu_table *table, enum pmu_event event);
 uint64_t pmu_row_counters(const struct pmu_table *table, const struct pmu_event_row *row);
 /* The counters that can count the event, 0 if the processor lacks it. */
-uint64_t pmu_counters_for(enum pmu_event event);
-/* What a select has beyond the event: USR, OS and INT of the event select on both vendors. */
+uint64_t pmu_counters_for(const struct pmu_kind *pmu, enum pmu_event event);
+/* Flags of a select: USR, OS and INT of the event select, the same for both vendors. */
 #define PMU_USER (1u << 16)
 #define PMU_KERNEL (1u << 17)
 #define PMU_INTERRUPT (1u << 20)
-#define PMU_ENABLE (1u << 22) /* as registers show it; pmu_program and pmu_start set it */
+#define PMU_ENABLE (1u << 22) /* as in the register; pmu_program and pmu_start set it */
 /* The value for pmu_program. The event must be one that pmu_counters_for has counters for. */
-uint64_t pmu_select(enum pmu_event event, uint32_t flags);
+uint64_t pmu_select(const struct pmu_kind *pmu, enum pmu_event event, uint32_t flags);
 
 /* The same for an event by its code and unit mask, whether or not the table knows it. Flags may also
  * be PMU_EDGE, PMU_ANY_THREAD, PMU_INVERT and PMU_THRESHOLD(n). */
@@ -171,48 +246,60 @@ uint64_t pmu_select(enum pmu_event event, uint32_t flags);
 #define PMU_INVERT (1u << 23)
 #define PMU_THRESHOLD(n) ((uint32_t)(uint8_t)(n) << 24)
 uint64_t pmu_raw_select(unsigned code, uint8_t umask, uint32_t flags);
-/* The counters for it: what the table's rows with the code and its constraints leave of the general-purpose ones. */
-uint64_t pmu_raw_counters(unsigned code);
+/* Whether two selects, each on its kind of CPU, count the same: the same event in the same rings
+ * by both tables, or the same code where both kinds have one table. A code that is in no table
+ * cannot be compared between kinds. */
+bool pmu_same_meaning(const struct pmu_kind *a, uint64_t select_a, const struct pmu_kind *b, uint64_t select_b);
+/* The general-purpose counters that can count the select by the table's rows and constraints; 0
+ * if the processor's selects do not have the code or a flag. */
+uint64_t pmu_raw_counters(const struct pmu_kind *pmu, unsigned code, uint32_t flags);
 
 /* Gives a stopped counter its event and its value, and forgets an overflow; pmu_start lets it run.
  * A fixed counter takes only PMU_USER, PMU_KERNEL and PMU_INTERRUPT from the select. Select 0
  * clears the counter. */
 void pmu_program(unsigned ctr, uint64_t select, uint64_t start);
-/* With global control one WRMSR, which writes all of that register: counters started behind our
- * back stop. */
+/* With a global control this is one WRMSR of the whole register: counters that somebody else
+ * started stop. */
 void pmu_start(uint64_t counters);
 void pmu_stop(uint64_t counters);
+/* Somebody else programs these counters by their registers from now on: their bits of the global
+ * control stay as he sets them, and a pause ends with what ran before it. Until pmu_clear. */
+void pmu_lend(uint64_t counters);
 /* Stops and clears. */
 void pmu_clear(uint64_t counters);
-/* All that run stop, and go on: for the interrupt. Between, pmu_start and pmu_stop decide what will
- * go on. */
+/* For the interrupt: stops all counters, and lets them go on. Meanwhile pmu_start and pmu_stop
+ * decide which ones will go on. */
 void pmu_pause(void);
 void pmu_resume(void);
 bool pmu_paused(void);
 uint64_t pmu_read(unsigned ctr);
-/* May run meanwhile. Where gp_write_width is less than gp_width (no full-width writes) only values
- * that are sign-extended from there can be written. */
+/* The counter may be running. Where gp_write_width is less than gp_width (no full-width writes)
+ * only values that are sign-extended from gp_write_width can be written. */
 void pmu_write(unsigned ctr, uint64_t value);
-/* For the interrupt, on a paused counter that wrapped: arms it so that it overflows `period` events
- * after it did so last. Short, because each sample pays for it. */
+/* The select of a counter as its register shows it, without PMU_ENABLE; of a fixed counter its
+ * three bits. */
+uint64_t pmu_selected(unsigned ctr);
+/* For the interrupt, on a paused counter that wrapped: arms it so that it overflows `period`
+ * events after its last overflow. It is short because every sample calls it. */
 void pmu_rearm(unsigned ctr, uint64_t period);
-/* Returns the counters that overflowed, and forgets it. Without a status register: those that were
- * written with their top bit set and now have it clear. */
+/* Returns the counters that overflowed, and clears their status. Without a status register:
+ * those that were written with their top bit set and now have it clear. */
 uint64_t pmu_take_overflow(void);
 /* Counters that pmu_start has running on this CPU. */
 uint64_t pmu_running(void);
-/* Those of them that somebody else has stopped or given another event since. Not while paused. */
+/* Those of them whose select or enable bit somebody else has changed since. Not while paused. */
 uint64_t pmu_rewritten(void);
 
 uint32_t pmu_rdpmc_index(unsigned ctr);
-/* Where a counter is read, where it is written, what selects its event (fixed ones share that). */
-uint32_t pmu_counter_msr(unsigned ctr);
-uint32_t pmu_write_msr(unsigned ctr);
-uint32_t pmu_select_msr(unsigned ctr);
-/* All bits of a counter. Differences are modulo this. */
-uint64_t pmu_mask(unsigned ctr);
-/* In events; pmu_write(ctr, -period & pmu_mask(ctr)) arms it. */
-uint64_t pmu_max_period(unsigned ctr);
+/* The MSR by which a counter is read, the one by which it is written, and its select (fixed
+ * counters share one). */
+uint32_t pmu_counter_msr(const struct pmu_kind *pmu, unsigned ctr);
+uint32_t pmu_write_msr(const struct pmu_kind *pmu, unsigned ctr);
+uint32_t pmu_select_msr(const struct pmu_kind *pmu, unsigned ctr);
+/* All bits of a counter. Differences of counts are masked with this. */
+uint64_t pmu_mask(const struct pmu_kind *pmu, unsigned ctr);
+/* The largest period, in events; pmu_write(ctr, -period & pmu_mask(pmu, ctr)) arms the counter. */
+uint64_t pmu_max_period(const struct pmu_kind *pmu, unsigned ctr);
 
 /* The one WRMSR that starts or stops a programmed counter, for code that counts nothing else. */
 struct pmu_gate {
@@ -221,14 +308,23 @@ struct pmu_gate {
 };
 struct pmu_gate pmu_gate(unsigned ctr);
 
-/* For pmu.c and the drivers: whether the driver knows this processor, and what it has. */
-bool intel_probe(struct pmu_caps *caps);
-bool amd_probe(struct pmu_caps *caps);
-/* What they make of CPUID leaf 0Ah, and of 8000_0022; apart, so that tests can invent leaves. Any bits are legal. */
-struct cpuid;
-bool intel_facts(struct pmu_caps *caps, const struct cpuid *leaf, bool hypervisor, bool full_width_writes);
-bool amd_facts(struct pmu_caps *caps, bool extended, const struct cpuid *v2);
-/* The table of a processor; one that we do not know gets what it is most like. */
-const struct pmu_table *intel_table(unsigned family, unsigned model, bool small_core);
+/* For kinds.c: whether the driver is for this CPU, and what the CPU has. */
+bool intel_probe(struct pmu_kind *kind);
+bool amd_probe(struct pmu_kind *kind);
+/* Conclusions from CPUID and some registers. Separate, so that tests can supply any values. */
+#define INTEL_EXTENDED 4
+struct intel_leaves {
+    struct cpuid pmu;                      /* 0Ah */
+    struct cpuid extended[INTEL_EXTENDED]; /* 23h by subleaf; those that there are not: 0 */
+    bool hypervisor, full_width_writes, v6_registers;
+};
+bool intel_facts(struct pmu_kind *kind, const struct intel_leaves *leaves);
+bool amd_facts(struct pmu_kind *kind, bool extended, const struct cpuid *v2);
+/* The table of a processor; an unknown one gets that of the most similar. Tiny cores are the
+ * smaller ones of two kinds of small cores. */
+enum intel_core { INTEL_LARGE_CORE, INTEL_SMALL_CORE, INTEL_TINY_CORE };
+#define INTEL_MODEL_ARROW_LAKE_H 0xc5
+const struct pmu_table *intel_table(unsigned family, unsigned model, enum intel_core core);
 const struct pmu_table *amd_table(unsigned family, unsigned model);
+bool amd_is_known(unsigned family);
 extern const struct pmu_table intel_architectural;

@@ -10,7 +10,7 @@ sub read_font
 {
     my %letter_of;
     my $code = 32;
-    for (split /\n/, Machine::read_file('kernel/font.c')) {
+    for (split /\n/, Machine::read_file('kernel/console/font.c')) {
         my @lines = /0x([0-9a-f]{2})/g;
         $letter_of{join ' ', map { hex } @lines} = chr $code++ if @lines == 8;
     }

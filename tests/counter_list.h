@@ -2,8 +2,8 @@
 /* For the tests of counter allocation: lists and their descriptors, and the calls made short. */
 #pragma once
 #include "hal/hal.h"
-#include "kernel/string.h"
-#include "pmu/pmu.h"
+#include "kernel/base/string.h"
+#include "tests/kinds.h"
 #include "tests/test.h"
 
 #define LIST_MAX 20
@@ -44,10 +44,10 @@ static inline PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR of_type(ULONG type)
     return DESCRIPTOR(.Type = (PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE)type);
 }
 
-/* The n-th counter that works, or the last one. */
+/* The n-th counter that works on all CPUs, or the last one. */
 static inline unsigned nth_counter(unsigned n)
 {
-    uint64_t rest = pmu_caps.counters;
+    uint64_t rest = common_counters();
     while (n-- && (rest & (rest - 1)))
         rest &= rest - 1;
     return (unsigned)__builtin_ctzll(rest);

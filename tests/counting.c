@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The driver's part of thread profiling: owning, programming and naming counters, as the API wants it of a driver. */
+/* The driver's part of thread profiling: allocating, programming and configuring counters, as
+ * the API requires of a driver. */
 #include "tests/counting.h"
 #include "hal/hal.h"
-#include "kernel/irql.h"
-#include "kernel/smp.h"
-#include "kernel/thread_profiling.h"
+#include "hal/smp.h"
+#include "kernel/base/irql.h"
+#include "kernel/ke/thread_profiling.h"
+#include "kernel/profiling/counter_config.h"
 #include "tests/test.h"
 
 /* A PHYSICAL_COUNTER_RESOURCE_LIST with room for more than one descriptor. */
@@ -17,7 +19,8 @@ ABI_FIELD(struct list, Descriptors, 8);
 struct programming {
     unsigned n;
     unsigned ctrs[MAX_HW_COUNTERS];
-    uint64_t selects[MAX_HW_COUNTERS];
+    enum pmu_event events[MAX_HW_COUNTERS];
+    uint32_t flags;
 };
 
 static HANDLE owner; /* of what counting_start took; NULL: nothing */
@@ -30,13 +33,13 @@ static uint64_t mask_of(const unsigned *ctrs, unsigned n)
     return mask;
 }
 
-/* Finds a counter for events[i] and all after it among those not used; tries every choice, because a fixed counter
- * counts one event only. */
+/* Finds unused counters, the same on every CPU, for events[i] and all after it. Tries every
+ * choice, because a fixed counter counts one event only. */
 static bool choose(const enum pmu_event *events, unsigned n, uint64_t available, unsigned *ctrs)
 {
     if (!n)
         return true;
-    for (uint64_t rest = available & pmu_counters_for(events[0]); rest; rest &= rest - 1) {
+    for (uint64_t rest = available & pmu_common_counters_for(SMP_ALL, events[0]); rest; rest &= rest - 1) {
         ctrs[0] = (unsigned)__builtin_ctzll(rest);
         if (choose(events + 1, n - 1, available & ~PMU_BIT(ctrs[0]), ctrs + 1))
             return true;
@@ -56,7 +59,7 @@ static void program(void *argument)
     const struct programming *p = argument;
     KIRQL old = irql_raise(PROFILE_LEVEL);
     for (unsigned i = 0; i < p->n; i++)
-        pmu_program(p->ctrs[i], p->selects[i], 0);
+        pmu_program(p->ctrs[i], pmu_select(pmu_here(), p->events[i], p->flags), 0);
     pmu_start(mask_of(p->ctrs, p->n));
     irql_lower(old);
 }
@@ -99,13 +102,13 @@ static bool take(const unsigned *ctrs, unsigned n)
 
 bool counting_start_many(const enum pmu_event *events, unsigned n, uint32_t flags, unsigned *ctrs)
 {
-    struct programming p = { .n = n };
+    struct programming p = { .n = n, .flags = flags };
     if (n > MAX_HW_COUNTERS || !choose(events, n, hal_counters_available(SMP_ALL), ctrs) ||
         !CHECK(owner == NULL) || !take(ctrs, n))
         return false;
     for (unsigned i = 0; i < n; i++) {
         p.ctrs[i] = ctrs[i];
-        p.selects[i] = pmu_select(events[i], flags);
+        p.events[i] = events[i];
     }
     smp_call(SMP_ALL, program, &p);
     if (counting_configure(ctrs, n))
@@ -126,3 +129,5 @@ void counting_stop(void)
         CHECK_STATUS(HalFreeHardwareCounters(owner), STATUS_SUCCESS);
     owner = NULL;
 }
+
+void counting_forget(void) { owner = NULL; }

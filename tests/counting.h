@@ -15,6 +15,8 @@ bool counting_start_many(const enum pmu_event *events, unsigned n, uint32_t flag
 bool counting_possible(const enum pmu_event *events, unsigned n);
 /* Empties the configuration and gives the counters back, which stops them. */
 void counting_stop(void);
+/* After a test that was ended: whatever it had is free again. */
+void counting_forget(void);
 /* Makes these counters the configuration, in this order, without touching any counter. */
 bool counting_configure(const unsigned *ctrs, unsigned n);
 /* Stops and starts counters on every CPU; their values stay. */

@@ -2,8 +2,8 @@
 /* Trace sessions for tests in ring 0. */
 #pragma once
 #include "hal/hal.h"
-#include "kernel/etw.h"
-#include "kernel/phys.h"
+#include "kernel/ke/etw.h"
+#include "kernel/mm/phys.h"
 #include "tests/etw_session.h"
 
 #define SESSION_BYTES 0x20000

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Class 0x1F beside the lists: which sub-classes there are, group masks, intervals, sources listed, added and removed. */
+/* Class 0x1F without the lists: its sub-classes, group masks, intervals; sources listed, added
+ * and removed. */
 #include "hal/hal.h"
-#include "kernel/profile.h"
-#include "kernel/string.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/string.h"
+#include "kernel/profiling/profile.h"
 #include "tests/etw.h"
+#include "tests/lab.h"
 
 #define NO_LOGGER 0x1234
 #define ANY { 0xffffffff, 0xffffffff, 0xffffffff }
@@ -18,8 +21,9 @@ static NTSTATUS query(void *buffer, ULONG length, ULONG *returned)
     return NtQuerySystemInformation(SystemPerformanceTraceInformation, buffer, length, returned);
 }
 
-TEST(etw_class, sub_classes, "sub-classes of the other direction, unknown ones, and buffers too short to name one "
-     "[ET-01 ET-02 ET-03 ET-04]")
+TEST(etw_class, sub_classes,
+     "sub-classes that cannot be set or queried, unknown ones, and buffers too short for a "
+     "sub-class are refused [ET-01 ET-02 ET-03 ET-04]")
 {
     static const uint8_t settable[] = { 0x01, 0x03, 0x0B, 0x0C, 0x0E, 0x0F, 0x15, 0x16 },
                          queryable[] = { 0x01, 0x03, 0x0D };
@@ -33,11 +37,15 @@ TEST(etw_class, sub_classes, "sub-classes of the other direction, unknown ones, 
         words[0] = sub_class; /* the length of no sub-class */
         CHECK_STATUS(set(words, 5), can_set ? STATUS_INFO_LENGTH_MISMATCH : STATUS_NOT_IMPLEMENTED);
         CHECK_STATUS(query(words, 5, &n), can_query ? STATUS_INFO_LENGTH_MISMATCH : STATUS_NOT_IMPLEMENTED);
+        for (unsigned bit = 6; bit < 32; bit++) {
+            words[0] = sub_class | 1u << bit;
+            CHECK_STATUS(set(words, 5), STATUS_NOT_IMPLEMENTED);
+            CHECK_STATUS(query(words, 5, &n), STATUS_NOT_IMPLEMENTED);
+        }
     }
     words[0] = 0xffffffff;
     CHECK_STATUS(set(words, sizeof words), STATUS_NOT_IMPLEMENTED);
-    words[0] = EventTraceTimeProfileInformation;
-    for (ULONG length = 0; length < 4; length++) {
+    for (ULONG length = 0; length < 4; length++) { /* which would be another status, if it were read */
         CHECK_STATUS(set(words, length), STATUS_INFO_LENGTH_MISMATCH);
         CHECK_STATUS(query(words, length, &n), STATUS_INFO_LENGTH_MISMATCH);
     }
@@ -45,7 +53,8 @@ TEST(etw_class, sub_classes, "sub-classes of the other direction, unknown ones, 
     CHECK_STATUS(NtQuerySystemInformation(0x20, words, 8, &n), STATUS_INVALID_INFO_CLASS);
 }
 
-TEST(etw_class, time_profile, "the interval of time samples, 8 bytes exactly [ET-34 ET-35]")
+TEST(etw_class, time_profile,
+     "the interval of time samples is set and queried with exactly 8 bytes [ET-34 ET-35]")
 {
     EVENT_TRACE_TIME_PROFILE_INFORMATION info[2] = { { EventTraceTimeProfileInformation, 0 } };
     ULONG n = 0, before = hal_source_interval(ProfileTime);
@@ -59,11 +68,15 @@ TEST(etw_class, time_profile, "the interval of time samples, 8 bytes exactly [ET
     CHECK_EQ(hal_source_interval(ProfileTime), before);
     CHECK_STATUS(set(info, 8), STATUS_SUCCESS);
     CHECK_EQ(hal_source_interval(ProfileTime), 23456);
+    info->ProfileInterval = 0;
+    CHECK_STATUS(query(info, 8, &n), STATUS_SUCCESS);
+    CHECK_EQ(info->ProfileInterval, 23456);
     info->ProfileInterval = before;
     CHECK_STATUS(set(info, 8), STATUS_SUCCESS);
 }
 
-TEST(etw_class, group_mask, "group masks are taken by system loggers only, and come back as they were set [ET-45]")
+TEST(etw_class, group_mask,
+     "only system loggers accept group masks, and a query returns the masks that were set [ET-45]")
 {
     EVENT_TRACE_GROUPMASK_INFORMATION info = { EventTraceGroupMaskInformation, NO_LOGGER, { { 0 } } };
     struct session_info plain, kernel;
@@ -107,6 +120,7 @@ static uint64_t list_room[2048];
 static ULONG get_list(void)
 {
     ULONG n = 0;
+    memset(list_room, 0xa5, sizeof list_room);
     *(ULONG *)(void *)list_room = EventTraceProfileSourceListInformation;
     CHECK_STATUS(query(list_room, sizeof list_room, &n), STATUS_SUCCESS);
     return n;
@@ -120,22 +134,29 @@ static bool is_called(const PROFILE_SOURCE_INFO *info, const char *name)
     return !name[i] && !info->Description[i];
 }
 
-/* The source of that description; 0: none. */
+/* The source with that description; checks that no other source has its number. 0: none. */
 static KPROFILE_SOURCE find_source(const char *name)
 {
+    KPROFILE_SOURCE found = ProfileTime;
+    bool seen[256] = { false };
     get_list();
     const EVENT_TRACE_PROFILE_LIST_INFORMATION *list = (const void *)list_room;
     const PROFILE_SOURCE_INFO *info = list->Profile;
     for (;;) {
-        if (is_called(info, name))
-            return (KPROFILE_SOURCE)info->Source;
-        if (!info->NextEntryOffset)
+        if (!CHECK(info->Source < 256 && !seen[info->Source]))
             return ProfileTime;
+        seen[info->Source] = true;
+        if (is_called(info, name))
+            found = (KPROFILE_SOURCE)info->Source;
+        if (!info->NextEntryOffset)
+            return found;
         info = (const PROFILE_SOURCE_INFO *)(const void *)((const uint8_t *)info + info->NextEntryOffset);
     }
 }
 
-TEST(etw_class, source_list, "each supported source once, with its limits; the last entry ends it; sizes [ET-36 ET-37 ET-38]")
+TEST(etw_class, source_list,
+     "the list has each supported source once, with its limits, a last entry, and the length that "
+     "is needed [ET-36 ET-37 ET-38]")
 {
     ULONG n = get_list(), needed = 0, at = 8, next;
     KPROFILE_SOURCE source = ProfileTime;
@@ -156,8 +177,12 @@ TEST(etw_class, source_list, "each supported source once, with its limits; the l
     CHECK_EQ(n, at);
     const ULONG lengths[] = { 4, 7, 8, 0x20, 0x27, 0x28, n / 2, n - 8, n - 1 };
     for (unsigned i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        needed = 0;
+        memset((uint8_t *)list_room + 8, 0xa5, 0x28);
         CHECK_STATUS(query(list_room, lengths[i], &needed), STATUS_INFO_LENGTH_MISMATCH);
         CHECK_EQ(needed, n);
+        /* The first entry ends at 30h: one that does not fit whole is not begun. */
+        CHECK(lengths[i] >= 0x30 || ((const uint8_t *)list_room)[8] == 0xa5);
     }
 }
 
@@ -179,12 +204,29 @@ static struct add describe(const char *name, UCHAR version)
     return add;
 }
 
-TEST(etw_class, add_source, "an added source is listed, has an id of its own, counts and samples, and goes [ET-47 ET-48 ET-51 ET-53]")
+/* Checks the counts of a set of one source for 1,000 turns of two instructions, and for 3,000. */
+static void check_counts_instructions(PMC_HANDLE set_of_one)
+{
+    static const uint64_t turns[4] = { 1000, 1000, 1000, 3000 }; /* the first for a real machine's caches */
+    ULONG64 values[4];
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    for (unsigned i = 0; i < 4; i++) {
+        lab_loop(turns[i]);
+        HalCollectPmcCounters(set_of_one, &values[i]);
+    }
+    irql_lower(old);
+    LAB_CHECK_COUNT((values[3] - values[2]) - (values[2] - values[1]), 4000);
+}
+
+TEST(etw_class, add_source,
+     "an added source is listed, has a number of its own, counts its event, and can be removed "
+     "when it is not in use [ET-47 ET-48 ET-51 ET-53]")
 {
     HANDLE profile;
     PMC_HANDLE set_of_one;
     ULONG bucket[4];
     SKIP_WITHOUT_PMU();
+    test_run_on(0);
     for (UCHAR version = 2; version <= 3; version++) {
         struct add add = describe("TestRetired", version);
         CHECK_STATUS(set(&add, sizeof add), STATUS_SUCCESS);
@@ -200,6 +242,7 @@ TEST(etw_class, add_source, "an added source is listed, has an id of its own, co
         handle_close(profile);
         REQUIRE_STATUS(HalAllocatePmcCounterSet(0, &id, 1, &set_of_one), STATUS_SUCCESS);
         CHECK_STATUS(set(&remove, sizeof remove), STATUS_DEVICE_BUSY);
+        check_counts_instructions(set_of_one);
         HalFreePmcCounterSet(set_of_one);
         CHECK_STATUS(set(&remove, sizeof remove - 1), STATUS_INFO_LENGTH_MISMATCH);
         CHECK_STATUS(set(&remove, sizeof remove), STATUS_SUCCESS);
@@ -208,10 +251,12 @@ TEST(etw_class, add_source, "an added source is listed, has an id of its own, co
         CHECK_STATUS(NtCreateProfile(&profile, NULL, NULL, 64, 4, bucket, sizeof bucket, id, ~0ul),
                      STATUS_NOT_SUPPORTED);
     }
+    test_run_anywhere();
 }
 
-TEST(etw_class, add_refusals, "versions, processors, descriptions and events that no source can have; a built-in source stays "
-     "[ET-49 ET-52]")
+TEST(etw_class, add_refusals,
+     "adding a source is refused for wrong versions, processors, descriptions and events; a "
+     "built-in source cannot be removed [ET-49 ET-52]")
 {
     EVENT_TRACE_PROFILE_REMOVE_INFORMATION remove = { EventTraceProfileSourceRemoveInformation, ProfileTotalIssues, ANY };
     ULONG before = get_list();
@@ -242,7 +287,7 @@ TEST(etw_class, add_refusals, "versions, processors, descriptions and events tha
     CHECK_EQ(get_list(), before);
 }
 
-TEST(etw_class, without_pmu, "without counters there is one source, time, and none can be added")
+TEST(etw_class, without_pmu, "without counters time is the only source, and none can be added")
 {
     struct add add = describe("TestRetired", 2);
     SKIP_WITH_PMU();

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* NtTraceControl: starting, finding, ending sessions, and every refusal. */
+/* NtTraceControl: start, find and stop of sessions, and every refusal. */
+#include "hal/clock.h"
 #include "hal/hal.h"
-#include "kernel/cpu.h"
-#include "kernel/object.h"
-#include "kernel/phys.h"
-#include "kernel/process.h"
-#include "kernel/sched.h"
-#include "kernel/thread.h"
+#include "kernel/base/cpu.h"
+#include "kernel/ke/object.h"
+#include "kernel/ke/process.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/mm/phys.h"
 #include "tests/etw.h"
+#include "tests/kinds.h"
 #include "tests/ring3/ring3.h"
 #include "tests/user.h"
 
@@ -24,7 +26,7 @@ static NTSTATUS stop_by_name(const char *name)
     return session_control(EtwStopLoggerCode, &d);
 }
 
-TEST(etw_control, start_refusals, "each way in which a session cannot start; afterwards its name is free")
+TEST(etw_control, start_refusals, "each reason for which a start is refused leaves the name unused")
 {
     static const ULONG size = sizeof(WMI_LOGGER_INFORMATION);
     struct session_info d;
@@ -65,7 +67,9 @@ TEST(etw_control, start_refusals, "each way in which a session cannot start; aft
     CHECK_STATUS(stop_by_name(SESSION_NAME), STATUS_WMI_INSTANCE_NOT_FOUND);
 }
 
-TEST(etw_control, many, "eight sessions and the kernel logger, each with a handle of its own; no ninth, no name twice")
+TEST(etw_control, many,
+     "eight sessions and the kernel logger run at once, each with its own handle; a ninth and a "
+     "name in use are refused")
 {
     struct session_info d[10];
     char name[] = "session 0";
@@ -93,7 +97,9 @@ TEST(etw_control, many, "eight sessions and the kernel logger, each with a handl
     }
 }
 
-TEST(etw_control, find, "query, update, flush and stop: by handle, name and GUID; what they tell; sessions that are not there")
+TEST(etw_control, find,
+     "query, update, flush and stop find a session by handle, name or GUID, and refuse sessions "
+     "that do not run")
 {
     static const ULONG codes[] = { EtwQueryLoggerCode, EtwUpdateLoggerCode, EtwFlushLoggerCode, EtwStopLoggerCode };
     WMI_LOGGER_INFORMATION info;
@@ -131,7 +137,9 @@ TEST(etw_control, find, "query, update, flush and stop: by handle, name and GUID
     CHECK_STATUS(session_by_handle(EtwStopLoggerCode, trace, &info), STATUS_WMI_INSTANCE_NOT_FOUND);
 }
 
-TEST(etw_control, consumers, "one consumer a session; reads need room for a buffer; a session that has stopped can be read out")
+TEST(etw_control, consumers,
+     "a session has one consumer; a read needs room for a buffer; a stopped session can still be "
+     "read")
 {
     struct session s, other;
     struct session_info d;
@@ -161,11 +169,11 @@ TEST(etw_control, consumers, "one consumer a session; reads need room for a buff
     CHECK_STATUS(NtTraceControl(EtwRealtimeDisconnectCode, &thread, 8, NULL, 0, NULL), STATUS_OBJECT_TYPE_MISMATCH);
     session_close(&s);
     CHECK(session_connect(&s));
-    CHECK_EQ(s.frequency, sched_tsc_hz);
+    CHECK_EQ(s.frequency, clock_tsc_hz);
     CHECK_STATUS(session_mask(&s, PERF_THREAD, 0), STATUS_SUCCESS);
     etw_thread(ETW_THREAD_CREATE, thread_current());
     session_stop(&s);
-    session_describe(&d, SESSION_NAME); /* the name is free, the old session still there for its consumer */
+    session_describe(&d, SESSION_NAME); /* the name is free, the old session still exists for its consumer */
     CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_SUCCESS);
     CHECK_STATUS(session_read(&s, bytes, SESSION_BYTES, &n), STATUS_SUCCESS);
     struct records all = records_of(bytes, n);
@@ -176,23 +184,27 @@ TEST(etw_control, consumers, "one consumer a session; reads need room for a buff
     phys_free(bytes, SESSION_PAGES);
 }
 
-TEST(etw_control, queries, "codes that there are not; owners of counters by processor")
+TEST(etw_control, queries,
+     "unknown codes are refused; the owners of counters are listed by processor")
 {
     uint32_t room[200];
-    ULONG n = 0, cpu = 0, none = cpu_count, size = 8 + 12 * hal_counter_count();
+    ULONG n = 0, cpu = 0, none = cpu_count;
     for (ULONG code = 0; code < 0x200; code++)
         if (code > 5 && code != 11 && code != 14 && code != 43 && code != 45 && code != 46 && code != EtwRealtimeReadCode)
             CHECK_STATUS(NtTraceControl(code, room, sizeof room, room, sizeof room, &n), STATUS_NOT_IMPLEMENTED);
     CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 3, room, sizeof room, &n), STATUS_INFO_LENGTH_MISMATCH);
     CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &none, 4, room, sizeof room, &n), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 4, room, size - 1, &n), STATUS_BUFFER_TOO_SMALL);
-    CHECK_EQ(n, size);
-    CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 4, room, size, &n), STATUS_SUCCESS);
-    CHECK_EQ(n, size);
-    CHECK_EQ(room[1], hal_counter_count());
+    for (cpu = 0; cpu < cpu_count; cpu++) {
+        ULONG count = pmu_count(pmu_of(cpu)->counters), size = 8 + 12 * count;
+        CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 4, room, size - 1, &n), STATUS_BUFFER_TOO_SMALL);
+        CHECK_EQ(n, size);
+        CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 4, room, size, &n), STATUS_SUCCESS);
+        CHECK_EQ(n, size);
+        CHECK_EQ(room[1], count);
+    }
 }
 
-TEST(etw_control, restricted, "a restricted caller may do nothing with a session [ET-11]")
+TEST(etw_control, restricted, "a restricted caller is refused every operation on a session [ET-11]")
 {
     struct session s;
     struct process *process = process_create();
@@ -206,7 +218,8 @@ TEST(etw_control, restricted, "a restricted caller may do nothing with a session
     session_close(&s);
 }
 
-TEST(etw_control, left, "a process that ends as a consumer leaves its session running, and free to be read by another one")
+TEST(etw_control, left,
+     "a consumer process that ends leaves its session running, and another process can read it")
 {
     struct session s;
     struct session_info d;

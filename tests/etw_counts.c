@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters at context switches, against thread profiling. */
-#include "kernel/cpu.h"
-#include "kernel/isolate.h"
-#include "kernel/sched.h"
+/* Counters in records of context switches, compared with thread profiling. */
+#include "kernel/base/cpu.h"
+#include "kernel/ke/isolate.h"
+#include "kernel/ke/sched.h"
 #include "tests/etw.h"
 #include "tests/peek.h"
 #include "tests/ring3/ring3.h"
@@ -22,13 +22,14 @@ static void counts_agree(uint64_t yields, uint64_t switches)
 }
 
 TEST(etw_counts, equal_profiling,
-     "what 8 threads count by context switch records is, exactly, what thread profiling says [ET-31]")
+     "the counts of 8 threads by context switch records are exactly those of thread profiling "
+     "[ET-31]")
 {
     SKIP_WITHOUT_PMU();
     if (isolate_on)
         SKIP("the policy is isolate");
     if (cpu_count == 1)
-        counts_agree(700, 5000);
-    else
-        counts_agree(200, 500);
+        counts_agree(test_long() ? 700 : 160, test_long() ? 5000 : 1000);
+    else /* how long two of them share a processor is chance */
+        counts_agree(test_long() ? 200 : 60, test_long() ? 100 : 30);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Records of what only ring 0 can cause. */
-#include "kernel/cpu.h"
-#include "kernel/phys.h"
-#include "kernel/smp.h"
+#include "kernel/base/cpu.h"
+#include "hal/smp.h"
+#include "kernel/mm/phys.h"
 #include "tests/etw.h"
 
 #define CALLS 10
@@ -15,7 +15,8 @@ static void call_me(void *unused)
     __atomic_fetch_add(&called, 1, __ATOMIC_RELAXED);
 }
 
-TEST(etw_hooks, ipis, "a call of another processor is a record there, with the routine and the time it began")
+TEST(etw_hooks, ipis,
+     "a call on another processor is recorded there with its routine and its start time")
 {
     struct session s;
     ULONG seen[MAX_CPUS] = { 0 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The lists of a session: which counters its events carry, and which events. Each refusal, in order, and what is left
- * after it. */
-#include "kernel/cpu.h"
-#include "kernel/etw_pmc.h"
-#include "kernel/smp.h"
-#include "kernel/string.h"
+/* The two lists of a session: the counters in its records, and the events that carry them. Each
+ * refusal, in order, and the state after it. */
+#include "kernel/base/cpu.h"
+#include "hal/smp.h"
+#include "kernel/base/string.h"
+#include "kernel/ke/etw_pmc.h"
 #include "tests/etw.h"
 
 #define NO_LOGGER 0x1234
@@ -43,7 +43,9 @@ static void stop(TRACEHANDLE trace)
     CHECK_STATUS(session_by_handle(EtwStopLoggerCode, trace, &info), STATUS_SUCCESS);
 }
 
-TEST(etw_lists, tails, "lists whose tail is not whole elements, and lists that are shorter than their head [ET-05 ET-20]")
+TEST(etw_lists, tails,
+     "lists whose tail is not a whole element, or that are shorter than their header, are refused "
+     "[ET-05 ET-20]")
 {
     struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
     static const ULONG classes[] = { EventTraceProfileCounterListInformation, EventTraceProfileEventListInformation,
@@ -60,7 +62,9 @@ TEST(etw_lists, tails, "lists whose tail is not whole elements, and lists that a
     stop(s.trace);
 }
 
-TEST(etw_lists, numbers, "no source, too many; no hook, five, and hooks that there are not [ET-06 ET-07 ET-09 ET-21]")
+TEST(etw_lists, numbers,
+     "lists of no source or too many, of no event, five events or unknown events are refused "
+     "[ET-06 ET-07 ET-09 ET-21 ET-22]")
 {
     struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 }, none = { NO_LOGGER, NULL, 0 };
     ULONG max = hal_counter_count() && hal_counter_count() < 7 ? hal_counter_count() : 7, unknown = 0x0525;
@@ -97,7 +101,8 @@ static ULONG fill(ULONG *sources, ULONG max)
     return n;
 }
 
-TEST(etw_lists, maximum, "as many sources as the query says; not on a machine without counters [ET-08]")
+TEST(etw_lists, maximum,
+     "as many sources as the query reports are accepted; without counters none is [ET-08]")
 {
     struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
     ULONG max = 99, n = 0, most[8];
@@ -119,8 +124,9 @@ TEST(etw_lists, maximum, "as many sources as the query says; not on a machine wi
     CHECK_EQ(hal_counters_owned(), 0);
 }
 
-TEST(etw_lists, once, "a second list is refused until the session stops; paged memory; an unsupported source does no harm "
-     "[ET-12 ET-13 ET-14 ET-15 ET-19 ET-22]")
+TEST(etw_lists, once,
+     "a second list is refused until the session stops; paged memory is refused; an unsupported "
+     "source leaves the session as it was [ET-12 ET-13 ET-14 ET-15 ET-19]")
 {
     ULONG odd[] = { INSTRUCTIONS, UNSUPPORTED };
     HANDLE all = NULL;
@@ -144,7 +150,9 @@ TEST(etw_lists, once, "a second list is refused until the session stops; paged m
     stop(paged.trace);
 }
 
-TEST(etw_lists, owned, "somebody has the whole PMU of one processor, or of all: busy, and nothing stays allocated [ET-16 ET-17]")
+TEST(etw_lists, owned,
+     "while somebody owns the PMU of one processor, or of all, a list is refused as busy and "
+     "nothing stays allocated [ET-16 ET-17]")
 {
     SKIP_WITHOUT_PMU();
     struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
@@ -163,20 +171,28 @@ TEST(etw_lists, owned, "somebody has the whole PMU of one processor, or of all: 
     CHECK_EQ(hal_counters_owned(), 0);
 }
 
-TEST(etw_lists, kernel_logger, "0xFFFF is the NT Kernel Logger, whatever the higher bits of a handle are [ET-10]")
+TEST(etw_lists, kernel_logger,
+     "a handle with 0xFFFF in its low 16 bits means the NT Kernel Logger [ET-10]")
 {
     struct session s = { 0xFFFF, NULL, 0 };
     CHECK_STATUS(event_list(&s, swaps, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
     CHECK_EQ(start(KERNEL_LOGGER_NAME, EVENT_TRACE_REAL_TIME_MODE), 0xFFFF);
     s.trace = 0x123456789876FFFF;
+    bool counts = hal_counter_count() != 0;
+    CHECK_STATUS(counter_list(&s, instructions, 1), counts ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
     CHECK_STATUS(event_list(&s, swaps, 1), STATUS_SUCCESS);
+    s.trace = 0xFFFF;
+    CHECK_STATUS(counter_list(&s, instructions, 1), counts ? STATUS_WMI_ALREADY_ENABLED : STATUS_NOT_SUPPORTED);
     CHECK_STATUS(event_list(&s, swaps, 1), STATUS_WMI_ALREADY_ENABLED);
     s.trace = 0xFFFF0000;
+    CHECK_STATUS(counter_list(&s, instructions, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
     CHECK_STATUS(event_list(&s, swaps, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
     stop(0xFFFF);
 }
 
-TEST(etw_lists, pebs, "two hooks, or another than context switches; there is no PEBS [ET-32]")
+TEST(etw_lists, pebs,
+     "the PEBS list accepts the context switch alone, and is then refused because there is no "
+     "PEBS [ET-32]")
 {
     struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
     CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps, 2), STATUS_INVALID_PARAMETER);
@@ -188,7 +204,8 @@ TEST(etw_lists, pebs, "two hooks, or another than context switches; there is no 
     stop(s.trace);
 }
 
-TEST(etw_lists, sessions, "the query of sessions with lists says which, and how much room it needs")
+TEST(etw_lists, sessions,
+     "the query of sessions with lists names them, and reports the length that is needed")
 {
     struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
     uint64_t room[8] = { 0 };
@@ -216,7 +233,9 @@ TEST(etw_lists, sessions, "the query of sessions with lists says which, and how 
     stop(other.trace);
 }
 
-TEST(etw_lists, layouts, "sizes and offsets of the lists and of ETW_PMC_SUPPORT, whose older layouts are types too [ET-59 ET-60]")
+TEST(etw_lists, layouts,
+     "sizes and offsets of the lists and of ETW_PMC_SUPPORT are those of Windows, of older "
+     "versions too [ET-59 ET-60]")
 {
     ETW_PMC_SUPPORT now = { .HookIdCount = 1, .HookId = { 2, 3 }, .CountersCount = 4 };
     uint32_t words[sizeof now / sizeof(uint32_t)];
@@ -224,7 +243,10 @@ TEST(etw_lists, layouts, "sizes and offsets of the lists and of ETW_PMC_SUPPORT,
     CHECK_EQ(words[2], 1);
     CHECK_EQ(words[3], 3u << 16 | 2);
     CHECK_EQ(words[5], 4);
+    CHECK_EQ(offsetof(ETW_PMC_SUPPORT, Source), 0);
+    CHECK_EQ(offsetof(ETW_PMC_SUPPORT, ProcessorCtrs), 0x18);
     CHECK_EQ(sizeof(EVENT_TRACE_PROFILE_COUNTER_INFORMATION), 0x18);
+    CHECK_EQ(offsetof(EVENT_TRACE_PROFILE_COUNTER_INFORMATION, ProfileSource), 0x10);
     CHECK_EQ(sizeof(EVENT_TRACE_PROFILE_ADD_INFORMATION), 0x24);
     CHECK_EQ(offsetof(EVENT_TRACE_PROFILE_ADD_INFORMATION, ProfileSourceDescription), 0x22);
     CHECK_EQ(sizeof(EVENT_TRACE_PROFILE_REMOVE_INFORMATION), 0x14);

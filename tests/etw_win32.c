@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Of the Win32 functions of trace sessions, what needs ring 0: a caller who may not use them. */
-#include "kernel/sched.h"
-#include "kernel/thread.h"
+/* The test of the Win32 functions of trace sessions that needs ring 0: a caller without the
+ * right to use them. */
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
 #include "tests/ring3/ring3.h"
 #include "tests/test.h"
 #include "tests/user.h"

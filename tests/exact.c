@@ -2,16 +2,16 @@
 /* The point of it all: the instructions of a ring-3 region, as ReadThreadProfilingData gives them, equal the number
  * that the region executes, whatever interrupts, other threads and other CPUs do meanwhile. Only ring 3 is counted,
  * so the kernel's own instructions are not in it. */
-#include "tests/counting.h"
-#include "kernel/cpu.h"
-#include "kernel/sched.h"
-#include "kernel/smp.h"
-#include "kernel/thread.h"
+#include "hal/clock.h"
+#include "hal/smp.h"
+#include "kernel/base/cpu.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
 #include "pmu/pmu.h"
+#include "tests/counting.h"
+#include "tests/exactness.h"
+#include "tests/ring3/exact.h"
 #include "tests/user.h"
-
-/* tests/ring3/exact.c */
-extern void user_exact_known(void), user_exact_switched(void), user_exact_raw(void), user_exact_spin(void);
 
 #define SPINNERS 2
 #define THREADS_MAX 8
@@ -59,15 +59,15 @@ static void migrate(void *argument)
     struct migrator *m = argument;
     while (!__atomic_load_n(&m->stop, __ATOMIC_ACQUIRE)) {
         sched_set_affinity(m->target, 1ul << m->moves++ % cpu_count);
-        sched_wait(NULL, sched_time_ns() + sched_tick_ns(), DelayExecution);
+        sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution);
     }
 }
 
 /* Runs a ring-3 function in a thread that is moved about all the time. */
-static unsigned run_migrated(void (*function)(void), uint64_t argument)
+static unsigned run_migrated(void (*function)(uint64_t), uint64_t argument)
 {
     struct process *process = process_create();
-    struct migrator m = { .target = process ? user_start(process, function, argument) : NULL };
+    struct migrator m = { .target = process ? user_start(process, (void (*)(void))function, argument | exactness()) : NULL };
     if (!CHECK(m.target != NULL))
         return 0;
     struct thread *mover = thread_create("migrator", migrate, &m, SMP_ALL);
@@ -78,6 +78,7 @@ static unsigned run_migrated(void (*function)(void), uint64_t argument)
         sched_wait(&mover->object, SCHED_FOREVER, Executive);
         object_release(&mover->object);
     }
+    exactness_tell(process);
     user_finish(process, m.target);
     return m.moves;
 }
@@ -90,7 +91,7 @@ TEST(exact, known_regions,
     SKIP_WITHOUT_PMU();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     if (company_start(&company, SMP_ALL))
-        CHECK_STATUS(user_run(user_exact_known, 0), STATUS_SUCCESS);
+        exactness_run(user_exact_known, 0);
     company_end(&company);
     counting_stop();
 }
@@ -103,16 +104,18 @@ TEST(exact, switched_regions, "20 switches inside measured regions on one CPU ch
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     if (company_start(&company, SMP_ALL)) {
         struct process *process = process_create();
-        struct thread *thread = process ? thread_create_user("measured", process, (uint64_t)user_exact_switched, 20,
-                                                             1ul << company.threads[0]->cpu)
+        struct thread *thread = process ? thread_create_user("measured", process, (uint64_t)user_exact_switched,
+                                                             20 | exactness(), 1ul << company.threads[0]->cpu)
                                         : NULL;
         CHECK(thread != NULL);
         for (unsigned i = 0; thread && i < SPINNERS; i++)
             sched_set_affinity(company.threads[i], thread->affinity);
         if (thread)
             sched_wait(&thread->object, SCHED_FOREVER, Executive);
-        if (process)
+        if (process) {
+            exactness_tell(process);
             user_finish(process, thread);
+        }
     }
     company_end(&company);
     counting_stop();
@@ -134,7 +137,8 @@ TEST(exact, migrated_regions,
     counting_stop();
 }
 
-TEST(exact, all_at_once, "threads on all CPUs count exactly, each its own, at the same time [TP-31 TP-80]")
+TEST(exact, all_at_once,
+     "threads on all CPUs at the same time count exactly, each its own instructions [TP-31 TP-80]")
 {
     unsigned ctr, started = 0;
     struct process *processes[THREADS_MAX] = { 0 };
@@ -144,7 +148,8 @@ TEST(exact, all_at_once, "threads on all CPUs count exactly, each its own, at th
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     for (unsigned i = 0; i < cpu_count && i < THREADS_MAX; i++) {
         processes[i] = process_create();
-        threads[i] = processes[i] ? thread_create_user("measured", processes[i], (uint64_t)user_exact_known, 0, 1ul << i)
+        threads[i] = processes[i] ? thread_create_user("measured", processes[i], (uint64_t)user_exact_known, exactness(),
+                                                       1ul << i)
                                   : NULL;
         started += threads[i] != NULL;
     }
@@ -152,10 +157,20 @@ TEST(exact, all_at_once, "threads on all CPUs count exactly, each its own, at th
     for (unsigned i = 0; i < THREADS_MAX; i++) {
         if (threads[i])
             sched_wait(&threads[i]->object, SCHED_FOREVER, Executive);
-        if (processes[i])
+        if (processes[i]) {
+            exactness_tell(processes[i]);
             user_finish(processes[i], threads[i]);
+        }
     }
     counting_stop();
+}
+
+/* Silicon's rule: RDPMC retires once. A hypervisor's: where it intercepts RDPMC that counts as its exits do. Nobody can take
+ * off what a trap adds between the two, so ring 3 takes the least of many. */
+static uint64_t expected_raw(unsigned cpu)
+{
+    const struct pmu_spread *exit = &pmu_of(cpu)->measured.exit;
+    return 2 + (cpu_features.hypervisor && pmu_stable(exit) ? (uint64_t)exit->low : 1);
 }
 
 TEST(exact, raw_rdpmc, "two ring-3 RDPMCs with two moves between differ by 3, on every CPU [TP-97]")
@@ -165,8 +180,8 @@ TEST(exact, raw_rdpmc, "two ring-3 RDPMCs with two moves between differ by 3, on
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         struct process *process = process_create();
-        struct thread *thread = process ? thread_create_user("raw", process, (uint64_t)user_exact_raw,
-                                                             pmu_rdpmc_index(ctr), 1ul << cpu)
+        uint64_t argument = pmu_rdpmc_index(ctr) | expected_raw(cpu) << 32;
+        struct thread *thread = process ? thread_create_user("raw", process, (uint64_t)user_exact_raw, argument, 1ul << cpu)
                                         : NULL;
         CHECK(thread != NULL);
         if (thread)

@@ -2,9 +2,9 @@
 /* Exceptions of ring 3 become the exit status of the thread, with the place and the address for ring 0 to see. The
  * statuses are those of Windows' exception records. The code that dies: tests/ring3/exceptions.h. */
 #include "tests/ring3/exceptions.h"
-#include "kernel/cpu.h"
-#include "kernel/irql.h"
-#include "kernel/smp.h"
+#include "hal/smp.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
 #include "tests/peek.h"
 
 extern char user_image_start[], user_text_end[];
@@ -49,6 +49,29 @@ static void check_rows(const struct row *rows, uint64_t affinity)
 }
 
 TEST(exceptions, arithmetic, "division by zero, and x87's") { check_rows(ROWS(ARITHMETIC), SMP_ALL); }
+static NTSTATUS status_of_kind(enum exception_kind kind)
+{
+    NTSTATUS status = STATUS_UNSUCCESSFUL;
+    struct process *process = process_create();
+    struct thread *thread = process ? thread_create_user("kind", process, (uint64_t)user_exception,
+                                                         kind, SMP_ALL) : NULL;
+    if (CHECK(thread != NULL)) {
+        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+        status = thread->exit_status;
+        object_release(&thread->object);
+    }
+    if (process)
+        object_release(&process->object);
+    return status;
+}
+
+TEST(exceptions, floating_point, "stack faults of x87 and exceptions of SSE have each its status")
+{
+    if (status_of_kind(KIND_sse_divide) == STATUS_SUCCESS)
+        SKIP("this CPU raises no exceptions of SSE");
+    check_rows(ROWS(EMULATED), SMP_ALL);
+}
+
 TEST(exceptions, illegal, "instructions that are none, whatever the stack pointer")
 {
     check_rows(ROWS(ILLEGAL), SMP_ALL);

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* HalAllocateHardwareCounters and HalFreeHardwareCounters: who may have which counter, and for how
- * long. Refused parameters are in hal_refusals.c, overflow is in hal_overflow.c.
+/* HalAllocateHardwareCounters and HalFreeHardwareCounters: ownership of counters. Refused
+ * parameters are in hal_refusals.c, overflow is in hal_overflow.c.
  *
- * Source: ntddk.h and its pages; what they leave open is as in spec/windows-api.md 2.5. */
+ * Source: ntddk.h and its pages; what they leave open is as in the HC lines of tests/contract.md. */
 #include "hal/hal.h"
-#include "kernel/cpu.h"
-#include "kernel/string.h"
+#include "hal/smp.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/string.h"
 #include "pmu/pmu.h"
 #include "tests/counter_list.h"
 #include "tests/test.h"
 
-static void no_handler(ULONGLONG OverflowBits, HANDLE OwningHandle)
-{
-    (void)OverflowBits;
-    (void)OwningHandle;
-}
+static void no_handler(ULONGLONG bits, HANDLE handle) { (void)bits, (void)handle; }
 
 TEST(hal_counters, sizes, "structures of ntddk.h have their x64 layout [HC-47]")
 {
@@ -39,42 +37,34 @@ TEST(hal_counters, types, "resource types have their numbers [HC-48]")
 }
 
 TEST(hal_counters, exclusive,
-     "NULL, 0, NULL owns the whole PMU until freed [HC-01 HC-02 HC-03 HC-04]")
+     "NULL, 0, NULL allocates the whole PMU until it is freed [HC-01 HC-02 HC-03 HC-04]")
 {
     SKIP_WITHOUT_PMU();
     HANDLE first = NULL, second = NO_HANDLE;
     CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &first), STATUS_SUCCESS);
     CHECK(first != NULL);
     CHECK_EQ(hal_counters_owned(), 1);
-    CHECK_EQ(hal_counters_available(1), 0);
+    CHECK_EQ(hal_counters_available(EVERYWHERE), 0);
     CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &second),
                  STATUS_INSUFFICIENT_RESOURCES);
     CHECK(second == NULL);
     free_and_check(first);
     CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &second), STATUS_SUCCESS);
     free_and_check(second);
-    CHECK_EQ(hal_counters_available(1), pmu_caps.counters);
+    CHECK_EQ(hal_counters_available(EVERYWHERE), common_counters());
 }
 
 TEST(hal_counters, free_of_nonsense,
-     "a value that is no handle is refused, not touched [HC-05 HC-06]")
+     "a free of a value that is not a handle is refused without access to memory [HC-05 HC-06]")
 {
-    static const uint64_t values[] = { 0,
-                                       1,
-                                       4,
-                                       0x400,
-                                       0x404,
-                                       0x1000,
-                                       0xfffffffffffffffc,
-                                       0x8000000000000000,
-                                       0xffffffff80000000,
-                                       0xdead0000 };
+    static const uint64_t values[] = { 0, 1, 4, 0x400, 0x404, 0x1000, 0xfffffffffffffffc,
+                                       0x8000000000000000, 0xffffffff80000000, 0xdead0000 };
     for (unsigned i = 0; i < sizeof values / sizeof *values; i++)
         CHECK_STATUS(HalFreeHardwareCounters((HANDLE)values[i]), STATUS_INVALID_PARAMETER);
 }
 
 TEST(hal_counters, free_near_handle,
-     "only the very handle frees, not one that resembles it [HC-06]")
+     "a value that differs from the handle in one bit frees nothing [HC-06]")
 {
     SKIP_WITHOUT_PMU();
     HANDLE handle = NULL;
@@ -86,7 +76,8 @@ TEST(hal_counters, free_near_handle,
     free_and_check(handle);
 }
 
-TEST(hal_counters, free_twice, "a handle is dead once freed, also after another allocation [HC-07]")
+TEST(hal_counters, free_twice,
+     "a handle cannot be freed twice, also after another allocation [HC-07]")
 {
     SKIP_WITHOUT_PMU();
     HANDLE old = NULL, next = NULL;
@@ -100,7 +91,7 @@ TEST(hal_counters, free_twice, "a handle is dead once freed, also after another 
     free_and_check(next);
 }
 
-TEST(hal_counters, affinity_united, "the same group twice: the masks are united")
+TEST(hal_counters, affinity_united, "several affinities of one group are united")
 {
     SKIP_WITHOUT_PMU();
     unsigned last = cpu_count - 1;
@@ -112,30 +103,31 @@ TEST(hal_counters, affinity_united, "the same group twice: the masks are united"
     free_and_check(handle);
 }
 
-TEST(hal_counters, single, "each counter by itself can be owned, by one only [HC-16 HC-18]")
+TEST(hal_counters, single, "each counter can be allocated alone, by one owner only [HC-16 HC-18]")
 {
     SKIP_WITHOUT_PMU();
-    for (uint64_t rest = pmu_caps.counters; rest; rest &= rest - 1) {
+    for (uint64_t rest = common_counters(); rest; rest &= rest - 1) {
         unsigned ctr = (unsigned)__builtin_ctzll(rest);
         HANDLE handle = NULL, other = NO_HANDLE;
         CHECK_STATUS(take_one(0, ctr, &handle), STATUS_SUCCESS);
         CHECK(handle != NULL);
         CHECK_STATUS(take_one(0, ctr, &other), STATUS_INSUFFICIENT_RESOURCES);
         CHECK(other == NULL);
-        CHECK_EQ(hal_counters_available(1), pmu_caps.counters & ~PMU_BIT(ctr));
+        CHECK_EQ(hal_counters_available(EVERYWHERE), common_counters() & ~PMU_BIT(ctr));
         free_and_check(handle);
     }
 }
 
-TEST(hal_counters, all_singles, "every counter to an owner of its own, all at once [HC-17]")
+TEST(hal_counters, all_singles,
+     "every counter can have an owner of its own at the same time [HC-17]")
 {
     SKIP_WITHOUT_PMU();
     HANDLE handles[64] = { NULL };
     unsigned n = 0;
-    for (uint64_t rest = pmu_caps.counters; rest; rest &= rest - 1)
+    for (uint64_t rest = common_counters(); rest; rest &= rest - 1)
         CHECK_STATUS(take_one(0, (unsigned)__builtin_ctzll(rest), &handles[n++]), STATUS_SUCCESS);
     CHECK_EQ(hal_counters_owned(), n);
-    CHECK_EQ(hal_counters_available(1), 0);
+    CHECK_EQ(hal_counters_available(EVERYWHERE), 0);
     for (unsigned i = 0; i < n; i++)
         for (unsigned j = 0; j < i; j++)
             CHECK(handles[i] != handles[j]);
@@ -156,7 +148,8 @@ TEST(hal_counters, all_or_nothing, "a list with one taken counter takes none of 
     free_and_check(taken);
 }
 
-TEST(hal_counters, disjoint_processors, "one counter, an owner for each processor [HC-20 HC-23]")
+TEST(hal_counters, disjoint_processors,
+     "one counter can have a different owner on each processor [HC-20 HC-23]")
 {
     SKIP_WITHOUT_PMU();
     SKIP_BELOW_CPUS(2);
@@ -174,7 +167,7 @@ TEST(hal_counters, disjoint_processors, "one counter, an owner for each processo
 }
 
 TEST(hal_counters, exclusive_against_single,
-     "whole PMU and single counter exclude each other [HC-21 HC-22]")
+     "an owner of the whole PMU and an owner of one counter exclude each other [HC-21 HC-22]")
 {
     SKIP_WITHOUT_PMU();
     HANDLE one = NULL, all = NO_HANDLE;
@@ -183,27 +176,27 @@ TEST(hal_counters, exclusive_against_single,
     CHECK(all == NULL);
     free_and_check(one);
     CHECK_STATUS(take_on(0, NULL, &all), STATUS_SUCCESS);
-    for (uint64_t rest = pmu_caps.counters; rest; rest &= rest - 1)
+    for (uint64_t rest = common_counters(); rest; rest &= rest - 1)
         CHECK_STATUS(take_one(0, (unsigned)__builtin_ctzll(rest), &one),
                      STATUS_INSUFFICIENT_RESOURCES);
     free_and_check(all);
 }
 
-TEST(hal_counters, range, "a range has both its ends, and no more [HC-24]")
+TEST(hal_counters, range, "a range includes both its ends, and nothing else [HC-24]")
 {
     SKIP_WITHOUT_PMU();
     /* The first two neighbours, and one that is neither. */
-    uint64_t pairs = pmu_caps.counters & pmu_caps.counters >> 1;
+    uint64_t pairs = common_counters() & common_counters() >> 1;
     if (!pairs)
         SKIP("no two counters have neighbouring numbers");
     unsigned begin = (unsigned)__builtin_ctzll(pairs);
-    uint64_t others = pmu_caps.counters & ~(UINT64_C(3) << begin);
+    uint64_t others = common_counters() & ~(UINT64_C(3) << begin);
     HANDLE pair = NULL, handle = NULL;
     struct list list = { 1, { range(begin, begin + 1) } };
     CHECK_STATUS(take_on(0, &list, &pair), STATUS_SUCCESS);
     CHECK_STATUS(take_one(0, begin, &handle), STATUS_INSUFFICIENT_RESOURCES);
     CHECK_STATUS(take_one(0, begin + 1, &handle), STATUS_INSUFFICIENT_RESOURCES);
-    CHECK_EQ(hal_counters_available(1), others);
+    CHECK_EQ(hal_counters_available(EVERYWHERE), others);
     if (others) {
         CHECK_STATUS(take_one(0, (unsigned)__builtin_ctzll(others), &handle), STATUS_SUCCESS);
         free_and_check(handle);
@@ -211,23 +204,23 @@ TEST(hal_counters, range, "a range has both its ends, and no more [HC-24]")
     free_and_check(pair);
 }
 
-TEST(hal_counters, range_of_one, "Begin = End is a range of one counter")
+TEST(hal_counters, range_of_one, "a range with Begin = End is one counter")
 {
     SKIP_WITHOUT_PMU();
     unsigned ctr = nth_counter(0);
     HANDLE handle = NULL;
     struct list list = { 1, { range(ctr, ctr) } };
     CHECK_STATUS(take_on(0, &list, &handle), STATUS_SUCCESS);
-    CHECK_EQ(hal_counters_available(1), pmu_caps.counters & ~PMU_BIT(ctr));
+    CHECK_EQ(hal_counters_available(EVERYWHERE), common_counters() & ~PMU_BIT(ctr));
     free_and_check(handle);
 }
 
-TEST(hal_counters, fixed_by_selector, "a fixed counter is 32 + n, or its RDPMC selector")
+TEST(hal_counters, fixed_by_selector, "a fixed counter has the index 32 + n, or its RDPMC selector")
 {
     SKIP_WITHOUT_PMU();
-    if (!(pmu_caps.counters >> PMU_FIXED))
+    if (!(common_counters() >> PMU_FIXED))
         SKIP("no fixed counters");
-    for (uint64_t rest = pmu_caps.counters & ~PMU_ANY_GP; rest; rest &= rest - 1) {
+    for (uint64_t rest = common_counters() & ~PMU_ANY_GP; rest; rest &= rest - 1) {
         unsigned ctr = (unsigned)__builtin_ctzll(rest);
         HANDLE handle = NULL, other = NULL;
         CHECK_STATUS(take_one(0, 0x40000000 + ctr - PMU_FIXED, &handle), STATUS_SUCCESS);
@@ -236,7 +229,7 @@ TEST(hal_counters, fixed_by_selector, "a fixed counter is 32 + n, or its RDPMC s
     }
 }
 
-TEST(hal_counters, tag, "a tag labels the owner, for as long as it owns")
+TEST(hal_counters, tag, "an owner's tag can be queried until its counters are freed")
 {
     SKIP_WITHOUT_PMU();
     unsigned ctr = nth_counter(0);
@@ -248,7 +241,8 @@ TEST(hal_counters, tag, "a tag labels the owner, for as long as it owns")
     CHECK_EQ(hal_counter_owner_tag(ctr, 0), 0);
 }
 
-TEST(hal_counters, claim, "parts of the kernel own by name, and exclude exclusive owners [HC-45]")
+TEST(hal_counters, claim,
+     "parts of the kernel own counters by name, and exclude exclusive owners [HC-45]")
 {
     SKIP_WITHOUT_PMU();
     unsigned ctr = nth_counter(0);
@@ -268,20 +262,79 @@ TEST(hal_counters, claim, "parts of the kernel own by name, and exclude exclusiv
                  STATUS_INVALID_PARAMETER);
 }
 
-TEST(hal_counters, selectors, "a selector is known exactly if RDPMC takes it")
+/* What an allocation must not change, by CPU: each counter's select and value, and which
+ * counters run. */
+static struct registers {
+    uint64_t selects[64], values[64], running;
+} registers[2][MAX_CPUS];
+
+/* Half of the counters run, the others are stopped, each with a different value. */
+static void disturb(void *unused)
+{
+    uint64_t counters = pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS);
+    (void)unused;
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    for (uint64_t rest = counters; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        pmu_program(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL), 1000000 + ctr);
+    }
+    pmu_start(counters & UINT64_C(0x5555555555555555));
+    irql_lower(old);
+}
+
+static void look(void *where)
+{
+    struct registers *r = &((struct registers *)where)[cpu_number()];
+    r->running = pmu_running() & ~pmu_rewritten();
+    for (uint64_t rest = pmu_here()->counters; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        r->selects[ctr] = pmu_selected(ctr);
+        r->values[ctr] = pmu_read(ctr);
+    }
+}
+
+TEST(hal_counters, programs_nothing,
+     "an allocation does not start, stop or program a counter [HC-43]")
+{
+    SKIP_WITHOUT_PMU();
+    if (!common_instructions())
+        SKIP("no counter counts instructions");
+    HANDLE handle = NULL;
+    smp_call(EVERYWHERE, disturb, NULL);
+    smp_call(EVERYWHERE, look, registers[0]);
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &handle), STATUS_SUCCESS);
+    smp_call(EVERYWHERE, look, registers[1]);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        const struct registers *before = &registers[0][cpu], *after = &registers[1][cpu];
+        CHECK(before->running != 0);
+        CHECK_EQ(after->running, before->running);
+        for (uint64_t rest = pmu_of(cpu)->counters; rest; rest &= rest - 1) {
+            unsigned ctr = (unsigned)__builtin_ctzll(rest);
+            CHECK_EQ(after->selects[ctr], before->selects[ctr]);
+            if (before->running >> ctr & 1)
+                CHECK(after->values[ctr] > before->values[ctr]);
+            else
+                CHECK_EQ(after->values[ctr], before->values[ctr]);
+        }
+    }
+    free_and_check(handle); /* stops and clears */
+}
+
+TEST(hal_counters, selectors, "the selectors that are accepted are those that RDPMC accepts")
 {
     SKIP_WITHOUT_PMU();
     uint64_t mask = 0;
+    bool uneven;
     for (unsigned ctr = 0; ctr < 64; ctr++) {
-        bool exists = pmu_caps.counters >> ctr & 1;
+        bool exists = common_counters() >> ctr & 1;
         uint64_t selector = ctr < PMU_FIXED ? ctr : 0x40000000 + ctr - PMU_FIXED;
-        CHECK_EQ(hal_counter_selector(selector, &mask), exists);
+        CHECK_EQ(hal_counter_selector(selector, &mask, &uneven), exists);
         if (exists)
-            CHECK_EQ(mask, pmu_mask(ctr));
+            CHECK_EQ(mask, pmu_common_mask(EVERYWHERE, ctr));
     }
-    CHECK(!hal_counter_selector(PMU_FIXED, &mask));
-    CHECK(!hal_counter_selector(UINT64_C(1) << 32, &mask));
-    CHECK(!hal_counter_selector(0x80000000, &mask));
+    CHECK(!hal_counter_selector(PMU_FIXED, &mask, &uneven));
+    CHECK(!hal_counter_selector(UINT64_C(1) << 32, &mask, &uneven));
+    CHECK(!hal_counter_selector(0x80000000, &mask, &uneven));
 }
 
 /* --- A thousand random requests against the simplest model of ownership. --- */
@@ -317,7 +370,7 @@ static void random_step(struct held *held, unsigned n, uint64_t *state)
     }
     uint64_t all_cpus = cpu_count == 64 ? ~UINT64_C(0) : PMU_BIT(cpu_count) - 1;
     h->cpu_mask = next_random(state) & all_cpus;
-    h->counters = next_random(state) & next_random(state) & pmu_caps.counters;
+    h->counters = next_random(state) & next_random(state) & common_counters();
     struct list list = { 0, { { 0 } } };
     for (uint64_t rest = h->counters; rest && list.Count < LIST_MAX; rest &= rest - 1)
         list.Descriptors[list.Count++] = single((ULONG)__builtin_ctzll(rest));
@@ -341,5 +394,5 @@ TEST(hal_counters, random, "1,000 random requests and frees agree with a model [
     for (unsigned i = 0; i < 6; i++)
         if (held[i].handle)
             free_and_check(held[i].handle);
-    CHECK_EQ(hal_counters_available(~UINT64_C(0)), pmu_caps.counters);
+    CHECK_EQ(hal_counters_available(EVERYWHERE), common_counters());
 }

@@ -120,7 +120,7 @@ lab_steps:
     popfq
     ret
 
-; Interrupt handlers: void lab_interrupt(const struct lab_frame *frame, unsigned vector) does the work.
+; Interrupt handlers: void lab_interrupt(struct lab_frame *frame, unsigned vector) does the work.
 extern lab_interrupt
 %macro handler 2
 global %1

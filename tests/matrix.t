@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# The matrix of machines, one line each; two run at a time (JOBS=2). Logs stay in build/logs.
+# The matrix of machines, one line each; two run at a time (JOBS=2). Logs stay in build/logs; `times` there says
+# how many seconds of processor time each machine took.
 use strict;
 use warnings;
 use Test::More;
@@ -9,7 +10,7 @@ use File::Path 'make_path';
 my $build = $ENV{BUILD} // 'build';
 my $logs = "$build/logs";
 make_path($logs);
-delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS)};
+delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS ICOUNT MIPS FIRMWARE)};
 
 # Globs of the groups whose tests all need a counter: without a PMU every one of them must be skipped.
 my @counting = qw(exact pmu hal_overflow tp_driver tp_exact tp_isolate tp_cost vpmu);
@@ -25,18 +26,80 @@ sub at_least
     };
 }
 
+# Quirks of the virtual PMU, joined as they let each other show; a test of its name shows each, and must not be skipped.
+no warnings 'qw'; # commas are meant
+my @quirks = qw(
+    haswell skylake icelake alderlake lunarlake zen3 zen4 kvm-5.15-intel kvm-6.8-intel kvm-6.8-amd kvm-mediated
+    intel-v5,wrmsr=-1,ignoremsrs,left=0x100000003,far=2,debugctl=ignore,lostpmi
+    intel-v4,hyperv,owned=1,wrap0,gp=10,debugctl=ignore,c1e,throttle=5
+    intel-v5,twice,lvtmask=never,dead=2+32,vmrun
+    intel-v2,freeze-lag=300,exitcost=20000
+    amd-k7,emulraw,lostpmi=2
+    amd-ext,ipc=3,ignoremsrs,far,debugctl=ignore,owned=0+3
+    amd-v2,hyperv,dead=5,wrap0,pitjitter,left=3
+    amd-v2,twice,noemul,contend=5
+    amd-zen5,freeze-lag=10,c1e,throttle=3
+    intel-v5,smi=1000:500 amd-v2,smi=300:1000,smi3
+);
+
+# What the named machines are made of.
+my %made = do {
+    open my $in, '<', 'pmu/virt/models.c' or die "pmu/virt/models.c: $!";
+    map { /^    \{ "([a-z0-9.-]+)", "([a-z][^"]*)"/ } <$in>;
+};
+
+# Quirks that are on none of these machines; step and seed change what others do.
+my @nowhere = do {
+    open my $in, '<', 'pmu/virt/quirk.c' or die "pmu/virt/quirk.c: $!";
+    my %on = map { /^([\w-]+)/ => 1 } map { split /,/, $made{$_} // $_ } @quirks;
+    grep { !$on{$_} && !/^(?:step|seed)$/ } map { /^    \{ "([\w-]+).*, AT\(/ } <$in>;
+};
+
+# On those that do not run whole.
+my $sampled = 'exact*,tp_exact*,pmu_absent*,pmu_cpuid*,pmu_pmi*,pmu_auto*,pmu_together*,pmu_thres*,hal_overflow*,etw_samples*,profile_sampling*';
+
+# What shows that the tests of these quirks ran.
+sub shown
+{
+    my (undef, @words) = split /,/, $made{$_[0]} // $_[0];
+    return map { my ($name) = /^([\w-]+)/; $name =~ tr/-/_/; $name = 'smi' if $name eq 'smi3'; qr/^ok \d+ - vpmu_quirks\.$name$/m } @words;
+}
+
+# Of tests that leave something behind and, after each, one that wants everything to be there: which did otherwise than
+# they should, and whose output is long.
+sub wrong_leaves
+{
+    my ($log) = @_;
+    my ($lines, $n, @wrong) = (0, 0);
+    for (split /\n/, $log) {
+        $lines++;
+        my ($not, $name, $skip) = /^(not )?ok \d+ - selfcheck_leaves\.(\w+)( # SKIP)?/ or next;
+        $n++;
+        push @wrong, "$name: " . ($not ? 'fails' : 'passes') if !$skip && !$not != !!($name =~ /_first$|_then$/);
+        push @wrong, "$name: $lines lines" if $not && $lines > 14;
+        $lines = 0;
+    }
+    return (@wrong, $n >= 45 ? () : "$n tests");
+}
+
 # Name, variables of tests/run, exit status, what the log must match; a pattern with ! must not; or a sub that says what is wrong.
 my @machines = (
+    ['a period of 6 ms', 'ARGS=tick=6000', 0],
     ['the machine chosen without being told', '', 0, qr/^# machine: .*\(.+\)$/m],
     (map {
         my $model = $_;
-        map { ["$model, $_ CPU", "PMU=$model SMP=$_", 0] } 1, 2, 3, 4
+        map { ["$model, $_ CPU", "PMU=$model SMP=$_" . ($_ == 4 ? ' ARGS=long TIMEOUT=400' : ''), 0] } 1, 2, 4
     } qw(intel-v2 amd-v2)),
+    # Machines with names: these whole, the others by groups. `make machines` runs them all whole.
+    (map { ["$_->[0], $_->[1] CPU", "PMU=$_->[0] SMP=$_->[1]", 0] } ['haswell', 1], ['alderlake', 2], ['zen3', 1], ['kvm-6.8-intel', 1]),
+    (map { ["$_, 2 CPU, groups where it differs", "PMU=$_ SMP=2 TESTS='$sampled'", 0] } grep { !/^(?:haswell|alderlake|zen3|kvm-6.8-intel)$/ } sort keys %made),
     (map { ["intel-v2, $_ CPU, scheduler and exactness", "PMU=intel-v2 SMP=$_ TESTS='smp*,sched*,exact*,tp_switch*'", 0] } 8, 16),
         # What something costs, and how often a picture of hot code samples it, is promised for the build that ships.
-    (map { ["$_->[0], 4 CPU", "BUILD=$build/$_->[1] SMP=4 TESTS='*,-*cost*,-profile_*,-pmu_exact*,-pmu_faults*,-pmu_pmi_lost*,-vpmu*'", 0] }
-        ['undefined behaviour traps', 'ubsan'], ['built by clang', 'clang']),
-    (map { ["$_, 1 CPU", "PMU=$_", 0] } qw(intel-v1 intel-v4 intel-v5 amd-k7 amd-ext)),
+    (map { ["$_->[0], 4 CPU", "BUILD=$build/$_->[1] SMP=4 TESTS='*,-*cost*,-profile_*,-pmu_exact*,-pmu_faults*,-pmu_pmi_lost*,-vpmu*$_->[2]'", 0] }
+        ['undefined behaviour traps', 'ubsan', ',-etw_samples.with_counters,-kinds.journey'], # its tests are longer code
+        ['built by clang', 'clang', '']),
+    (map { ["$_, 1 CPU", "PMU=$_", 0] } qw(intel-v1 intel-v4 amd-k7 amd-ext)),
+    ['intel-v5, 1 CPU, everything as often as the contract wants', 'PMU=intel-v5 ARGS=long TIMEOUT=400', 0, at_least(1070, 370000)],
     (map {
         my $model = $_;
         map { ["$model, $_ CPU, thread profiling, isolate, long", "PMU=$model SMP=$_ ARGS='counters=isolate long' TESTS='tp_*,exact*'", 0] } 1, 4
@@ -51,7 +114,34 @@ my @machines = (
      0, at_least(30, 500)],
     ['conformance, amd-v2: no test was lost', "PMU=amd-v2 TESTS='pmu_*'", 0, at_least(300, 7000)],
     ['what became of every id of the virtual PMU', "PMU=intel-v4 SMP=2 TESTS='vpmu*'", 0, qr/^# PASS of the ids VP /m],
+    # SMIs come between whatever else is counted.
+    (map { ["quirks: $_", "PMU=$_ SMP=2 TESTS=" . (/smi/ ? 'vpmu_quirks.smi' : 'vpmu_quirks\*'), 0, shown($_)] } @quirks),
+    ['intel-v6: its own registers', "PMU=intel-v6 TESTS='vpmu_v6*'", 0, at_least(6, 300)],
+    ['no such quirk: there is no PMU, and all quirks are named', "PMU=intel-v5,irq4 TESTS='vpmu_quirks*'", 77,
+     qr/^# vpmu: no quirk "irq4"; there are .*irq3\[=N\]/m],
     ['64 MiB', 'MEMORY=64', 0],
+    (map { ["firmware that leaves $_->[0]", "PMU=$_->[1] SMP=$_->[2] MEMORY=5000 FIRMWARE='$_->[3]' TESTS='sched*,time*,traps*,clock*,smp*,exact*'",
+            $_->[1] eq 'none' ? 77 : 0, @$_[4 .. $#$_]] }
+        ['control registers with every bit set', 'none', 2, 'registers'],
+        ['lines of its interrupt controller open', 'none', 2, 'lines', qr/^# io apic: firmware had left 2 lines open/m],
+        ['an interrupt in service', 'none', 2, 'service'],
+        ['ACPI tables above 4 GB', 'none', 4, 'high', qr/^# running: 4 CPUs,/m],
+        ['a wrong XSDT beside a good RSDT', 'none', 4, 'sum', qr/^# running: 4 CPUs,/m],
+        ['CPUs that cannot be reached', 'none', 2, 'many', qr/^# smp: 1000 CPUs have APIC ids above 254, and .*\n(#.*\n)*# running: 2 CPUs,/m],
+        ['CPUs that do not exist', 'none', 2, 'ghosts', qr/^# smp: the CPU with APIC id 209 does not start: left out\n(#.*\n)*# running: 2 CPUs,/m],
+        ['all of that, below a virtual PMU', 'amd-v2', 2, 'registers lines service high', qr/^# io apic: firmware had left 2 lines/m]),
+    ['CPUs that were not chosen', "PMU=none SMP=4 ARGS=cpus=2-3 TESTS='smp*'", 77, qr/^# smp: 1 of 4 CPUs not among cpus=2-3: parked\n(#.*\n)*# running: 3 CPUs,/m],
+    ['255 CPUs, the last of them', "PMU=none SMP=255 TIMEOUT=400 ARGS=cpus=192-254 TESTS='smp*,irql*,clock*'", 77,
+     qr/^# smp: 191 of 255 CPUs not among cpus=192-254: parked\n(#.*\n)*# running: 64 CPUs,/m],
+    ['255 CPUs: those that stay parked are counted', "PMU=none SMP=255 TIMEOUT=400 TESTS='smp*'", 77, qr/^# smp: 191 CPUs stay parked: 64 run, /m],
+    ['words that make no sense', "ARGS='cpus=2 tick=99' TESTS='smp*'", 0, qr/^# cpus=2 is no range: .*\n(#.*\n)*# tick=99 is no period: /m],
+    ['no PIT: others tell the time', "QEMU_ARGS='-machine pit=off' TESTS='clock*,acpi*,sched*,time*,exact*'", 0,
+     qr/^# clock: .*by HPET, as by PM timer; no answer: PIT;/m],
+    ['another TSC than 1 GHz, 2 CPU', "ICOUNT=off PMU=none SMP=2 TESTS='clock*,sched*,time*'", 77, qr/^# clock: .*as by PM timer, PIT;/m],
+    ['another TSC than 1 GHz, ACPI timer only', "ICOUNT=off PMU=none QEMU_ARGS='-machine pit=off,hpet=off' TESTS='clock*,sched*,time*'", 77,
+     qr/^# clock: .* by PM timer; no answer: HPET, PIT;/m],
+    ['another TSC than 1 GHz, nothing tells it: says so', "ICOUNT=off PMU=none QEMU_ARGS='-machine pit=off,hpet=off,acpi=off' TESTS='clock*,sched*'",
+     77, qr/^# clock: nothing here tells the TSC's rate: 1000 MHz is a guess/m],
     ['interrupts of counters as NMIs, 4 CPU', "SMP=4 ARGS=pmi=nmi TESTS='profile_*,source_*,hal_*,etw_*'", 0],
     (map { ["$_, 4 CPU, owners, sources and profiles", "PMU=$_ SMP=4 TESTS='hal_*,source_*,profile_*'", 0] }
         qw(intel-v1 intel-v5 amd-k7)),
@@ -65,11 +155,17 @@ my @machines = (
     ['0: a test passes', 'TESTS=selfcheck.pass', 0, qr/^ok 1 - selfcheck\.pass$/m],
     ['1: a test fails', 'TESTS=selfcheck.fail', 1, qr/^# tests\/\S+:\d+: .*\n# what does not hold: .+\nnot ok 1 - selfcheck\.fail\n/m],
     ['1: a skip that no list names', 'TESTS=selfcheck.skip', 1, qr/# FAIL skip.*selfcheck\.skip: /],
-    ['1: a stuck thread is named, the run goes on', "TESTS='selfcheck.?a??'", 1,
+    ['1: a stuck thread is named, the run goes on', "TESTS='selfcheck.?a??' ARGS=watchdog=100", 1,
      qr/^not ok 2 - selfcheck\.hang\n(#.*\n)*ok 3 - selfcheck\.pass$/m],
+    ['1: SMIs that came during a failed test are told of', 'PMU=intel-v5,smi=300:500 TESTS=selfcheck.hang ARGS=watchdog=100', 1,
+     qr/^# [1-9]\d* SMIs came on CPU 0 meanwhile: .*\n(#.*\n)*not ok 1 - selfcheck\.hang$/m],
+    (map { ["1: what a failed test left is put back, $_", "$_ TESTS='selfcheck_leaves*'", 1, \&wrong_leaves] }
+        map({ "PMU=intel-v5 SMP=$_ ARGS=watchdog=100" } 1, 4), "PMU=amd-v2 SMP=2 ARGS='watchdog=100 counters=isolate'"),
+    ['99: a thread that cannot be ended, because it has a spin lock', 'SMP=2 TESTS=selfcheck.lock_held ARGS=watchdog=100', 99,
+     qr/^# watchdog: selfcheck\.lock_held is stuck(.*\n)*.* cannot be ended(.*\n)*# CRASH .*\(selfcheck\.lock_held\)/m],
     ['99: panic', 'TESTS=selfcheck.panic', 99, qr/# CRASH the kernel panicked; .*\(selfcheck\.panic\)/],
     ['99: triple fault', 'TESTS=selfcheck.triple_fault', 99, qr/triple fault.*\n(.*\n)*# CRASH .*\(selfcheck\.triple_fault\)/],
-    ['124: a hang only the host can end', 'TESTS=selfcheck.spin_irqs_off TIMEOUT=20', 124,
+    ['124: a hang only the host can end', 'TESTS=selfcheck.spin_irqs_off TIMEOUT=12', 124,
      qr/# HANG .*\(selfcheck\.spin_irqs_off\) of 1\n\z/],
 );
 
@@ -81,13 +177,19 @@ push @machines, ['KVM that gives guests no PMU', 'ACCEL=kvm TIMEOUT=60', 77, qr/
 
 # Another emulator, with another clock, HPET and opinion of SVM. Its processor promises counters that do not count.
 push @machines,
-    (map { ["Bochs, $_", "MACHINE=bochs PMU=$_", 0, qr/instruction clock/] } qw(intel-v5 amd-v2)),
+    ['Bochs, intel-v5', 'MACHINE=bochs PMU=intel-v5', 0, qr/instruction clock/],
+    ['Bochs, amd-v2', "MACHINE=bochs PMU=amd-v2 TESTS='pmu_*,hal_*,profile_*,tp_*,exact*,etw_*,vpmu*,traps*'", 0, qr/instruction clock/],
+    ['Bochs, 400 MHz and a dead PIT', "MACHINE=bochs PMU=intel-v5,pit=dead MIPS=400 TESTS='clock*,sched*,time*,exact*,tp_exact*'", 0,
+     qr/^# clock: TSC (?:399\.99|400\.00)\d MHz by HPET, as by PM timer; no answer: PIT;/m],
+    (map { ["Bochs, $_ MHz", "MACHINE=bochs PMU=intel-v5 MIPS=$_ TESTS='clock*,sched*,time*,exact*,tp_exact*,etw_*,tp_counts*'", 0,
+            qr/^# clock: TSC ${\($_ - 1)}\.99\d MHz by HPET, as by PM timer, PIT;/m] } 2400),
     ['Bochs, no virtual PMU: says so, counts nothing', "MACHINE=bochs PMU=none TESTS='hal_*,pmu_*,exact*,tp_*'", 77,
      "!^ok \\d+ - (?:$counts)\\w+\$", qr/^# NONE .* is not what WRMSR wrote /m],
     ['Bochs, 99: panic', 'MACHINE=bochs TESTS=selfcheck.panic', 99, qr/# CRASH .* without a verdict; /]
     if !system 'command -v bochs >/dev/null';
 
 my %running;
+open my $times, '>', "$logs/times" or die "$logs/times: $!";
 
 sub start
 {
@@ -125,15 +227,18 @@ sub judge
 }
 
 $SIG{INT} = $SIG{TERM} = sub { kill TERM => keys %running; exit 1 };
-plan tests => 2 + @machines;
+plan tests => 3 + @machines;
+ok(!@nowhere, 'each quirk is on a machine') or diag("@nowhere");
 ok(!system("make -s BUILD=$build/ubsan UBSAN=1 </dev/null"), 'builds with UBSAN=1');
 ok(!system("make -s BUILD=$build/clang CC=clang </dev/null"), 'builds with clang');
 my @waiting = @machines;
 for my $machine (@machines) {
     while (!ref $machine->[0] || !exists $machine->[0]{status}) {
         start(shift @waiting) while @waiting && keys %running < ($ENV{JOBS} // 2);
+        my $before = (times)[2];
         my $pid = wait;
         my $run = delete $running{$pid} or next;
+        printf $times "%6.1f %s\n", (times)[2] - $before, $run->{name};
         $run->{status} = $? & 127 ? 128 + ($? & 127) : $? >> 8;
     }
     judge(@$machine);

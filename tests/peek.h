@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Looking into a ring-3 process from a test. */
 #pragma once
-#include "kernel/process.h"
-#include "kernel/sched.h"
-#include "kernel/thread.h"
+#include "hal/clock.h"
+#include "kernel/ke/process.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
 #include "tests/ring3/ring3.h"
 #include "tests/test.h"
 #include "tests/user.h"
@@ -20,7 +21,7 @@ static inline uint64_t peek(const struct process *process, const uint64_t *where
     return value;
 }
 
-static inline void nap(void) { sched_wait(NULL, sched_time_ns() + sched_tick_ns(), DelayExecution); }
+static inline void nap(void) { sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution); }
 
 /* Waits until *where is at least `value`. */
 static inline bool peek_wait(const struct process *process, const uint64_t *where, uint64_t value)

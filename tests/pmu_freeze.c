@@ -2,23 +2,27 @@
 /* Conformance: freeze on PMI (DEBUGCTL[12]), in the form of versions 2 and 3, which clears global control, and in that
  * of 4 and later, which sets CTR_FRZ; and counters across HLT. */
 #include "hal/apic.h"
-#include "kernel/irql.h"
+#include "kernel/base/irql.h"
 #include "kernel/trap.h"
 #include "tests/lab.h"
+#include "tests/vpmu.h"
 
 #define DEBUGCTL 0x1d9u
 #define FREEZE (1u << 12)
 #define FROZEN (UINT64_C(1) << 59)
 #define PERIOD 200u
+#define LAG 2000u /* events: a handler's way to its first look, and back */
 
 static bool freezes(unsigned ctr)
 {
-    if (!lab_is_intel() || pmu_caps.version < 2 || lab_event(ctr) == PMU_EVENT_COUNT)
+    if (!lab_is_intel() || pmu_here()->version < 2 || lab_event(ctr) == PMU_EVENT_COUNT)
         return false;
     unsigned fault = wrmsr_fault(DEBUGCTL, FREEZE); /* a hypervisor may refuse the bit */
     wrmsr_fault(DEBUGCTL, 0);
     return !fault;
 }
+
+static bool freezes_at_once(void) { return vpmu_present() && !vpmu_quirk("freeze-lag"); }
 
 static uint64_t in_handler; /* the counter when the handler looked first */
 static unsigned the_ctr;
@@ -32,7 +36,7 @@ static uint64_t overflow(unsigned ctr, bool freeze)
     lab_catch();
     lab_caught.action = look;
     lab_wrmsr(DEBUGCTL, freeze ? FREEZE : 0);
-    pmu_program(ctr, lab_select(ctr, PMU_KERNEL | PMU_INTERRUPT), -(uint64_t)PERIOD & pmu_mask(ctr));
+    pmu_program(ctr, lab_select(ctr, PMU_KERNEL | PMU_INTERRUPT), -(uint64_t)PERIOD & pmu_mask(pmu_here(), ctr));
     struct pmu_gate gate = pmu_gate(ctr);
     lab_measure(&gate, lab_loop, 20 * PERIOD);
     for (unsigned i = 0; i < 1000 && !lab_caught.pmis; i++)
@@ -55,13 +59,18 @@ static void stops(unsigned ctr)
     pmu_clear(PMU_BIT(ctr));
 
     uint64_t frozen = overflow(ctr, true);
-    CHECK_EQ(frozen, in_handler); /* stands still from before the handler looked */
+    /* The manual's rule: it stands still from before the handler looked. Silicon's: or soon after. */
+    CHECK_BECAUSE(frozen, in_handler, in_handler + (freezes_at_once() ? 0 : LAG), "Linux gave freezing up as not reliable");
     CHECK(frozen < PERIOD * 10);  /* the skid: some events after the overflow */
-    bool streamlined = pmu_caps.version >= 4;
-    CHECK_EQ(lab_caught.status, PMU_BIT(ctr) | (streamlined ? FROZEN : 0));
-    CHECK_EQ(lab_caught.control, streamlined ? PMU_BIT(ctr) : 0);
-    lab_wrmsr(pmu_caps.msr.global_clear, lab_caught.status);
-    CHECK_EQ(lab_rdmsr(pmu_caps.msr.global_status), 0);
+    bool streamlined = pmu_here()->version >= 4;
+    uint64_t status = lab_rdmsr(pmu_here()->msr.global_status);
+    CHECK_EQ(status, PMU_BIT(ctr) | (streamlined ? FROZEN : 0));
+    if (freezes_at_once())
+        CHECK_EQ(lab_caught.status, status);
+    if (freezes_at_once() || streamlined)
+        CHECK_EQ(lab_caught.control, streamlined ? PMU_BIT(ctr) : 0);
+    lab_wrmsr(pmu_here()->msr.global_clear, status);
+    CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), 0);
     CHECK_BECAUSE(lab_count(ctr, lab_select(ctr, PMU_KERNEL), 0, lab_loop, PERIOD), PERIOD / 16, PERIOD * 10000,
                   "it counts again");
 }
@@ -70,23 +79,23 @@ static void stops(unsigned ctr)
 static void resumes(void)
 {
     look();
-    lab_wrmsr(pmu_caps.msr.global_clear, PMU_BIT(the_ctr) | FROZEN);
+    lab_wrmsr(pmu_here()->msr.global_clear, PMU_BIT(the_ctr) | FROZEN);
 }
 
 static void thawed_by_clearing(unsigned ctr)
 {
-    if (!freezes(ctr) || pmu_caps.version < 4)
+    if (!freezes(ctr) || pmu_here()->version < 4)
         SKIP("counters do not freeze on PMI");
     the_ctr = ctr;
     lab_catch();
     lab_caught.action = resumes;
     lab_wrmsr(DEBUGCTL, FREEZE);
-    pmu_program(ctr, lab_select(ctr, PMU_KERNEL | PMU_INTERRUPT), -(uint64_t)PERIOD & pmu_mask(ctr));
+    pmu_program(ctr, lab_select(ctr, PMU_KERNEL | PMU_INTERRUPT), -(uint64_t)PERIOD & pmu_mask(pmu_here(), ctr));
     struct pmu_gate gate = pmu_gate(ctr);
     lab_measure(&gate, lab_loop, 20 * PERIOD);
     CHECK_EQ(lab_caught.pmis, 1);
     CHECK_BECAUSE(pmu_read(ctr), in_handler + 1, PERIOD * 10000, "it went on when the handler cleared CTR_FRZ");
-    CHECK_EQ(lab_rdmsr(pmu_caps.msr.global_status), 0);
+    CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), 0);
     lab_wrmsr(DEBUGCTL, 0);
     lab_release();
 }
@@ -96,15 +105,15 @@ static void stops_all(unsigned ctr)
 {
     if (!freezes(ctr))
         SKIP("counters do not freeze on PMI");
-    uint64_t others = pmu_caps.counters & ~PMU_BIT(ctr);
+    uint64_t others = pmu_here()->counters & ~PMU_BIT(ctr);
     lab_catch();
     lab_wrmsr(DEBUGCTL, FREEZE);
     for (uint64_t rest = others; rest; rest &= rest - 1) {
         unsigned other = (unsigned)__builtin_ctzll(rest);
         pmu_program(other, lab_select(other, PMU_KERNEL), 0);
     }
-    pmu_program(ctr, lab_select(ctr, PMU_KERNEL | PMU_INTERRUPT), -(uint64_t)PERIOD & pmu_mask(ctr));
-    struct pmu_gate gate = { pmu_caps.msr.global_control, pmu_caps.counters, 0 };
+    pmu_program(ctr, lab_select(ctr, PMU_KERNEL | PMU_INTERRUPT), -(uint64_t)PERIOD & pmu_mask(pmu_here(), ctr));
+    struct pmu_gate gate = { pmu_here()->msr.global_control, pmu_here()->counters, 0 };
     lab_measure(&gate, lab_loop, 20 * PERIOD);
     CHECK_EQ(lab_caught.pmis, 1);
     for (uint64_t rest = others; rest; rest &= rest - 1) {
@@ -121,6 +130,8 @@ static void halted(unsigned ctr)
 {
     if (lab_event(ctr) == PMU_EVENT_COUNT)
         SKIP("no event that must happen on this counter");
+    if (cpu_current()->halt_stops_timer)
+        SKIP("HLT may stop the timer that ends it");
     pmu_program(ctr, lab_select(ctr, PMU_KERNEL), 0);
     struct pmu_gate gate = pmu_gate(ctr);
     irql_lower(DISPATCH_LEVEL); /* ticks come, switches do not */
@@ -131,13 +142,8 @@ static void halted(unsigned ctr)
     CHECK_BECAUSE(found, 5 * 3, clock / 2, "five times STI, HLT and a handler, not the time between");
 }
 
-#define STOPS(name, ctr) \
-    LAB_TEST(pmu_freeze, name, ctr, stops, "freeze on PMI stops it before the handler looks [VP-75 VP-76 C-1.3]")
-#define THAWED(name, ctr) LAB_TEST(pmu_thaw, name, ctr, thawed_by_clearing, "clearing CTR_FRZ lets it go on [VP-75 C-1.3]")
-#define STOPS_ALL(name, ctr) LAB_TEST(pmu_freeze_all, name, ctr, stops_all, "its PMI freezes all the others [VP-75 VP-76 C-1.3]")
-#define HALTED(name, ctr) LAB_TEST(pmu_halt, name, ctr, halted, "does not count while the processor is halted [VP-64]")
-
-LAB_EACH(STOPS)
-LAB_EACH(THAWED)
-LAB_EACH(STOPS_ALL)
-LAB_EACH(HALTED)
+LAB_EACH(pmu_freeze, each_counter, stops,
+         "freeze on PMI stops it before the handler looks [VP-75 VP-76 C-1.3]")
+LAB_EACH(pmu_thaw, each_counter, thawed_by_clearing, "clearing CTR_FRZ lets it go on [VP-75 C-1.3]")
+LAB_EACH(pmu_freeze_all, each_counter, stops_all, "its PMI freezes all the others [VP-75 VP-76 C-1.3]")
+LAB_EACH(pmu_halt, each_counter, halted, "does not count while the processor is halted [VP-64]")

@@ -2,32 +2,39 @@
 /* Conformance: counters that wrap: value, status bit, and that nothing interrupts unless it was asked for. */
 #include "hal/apic.h"
 #include "tests/lab.h"
+#include "tests/vpmu.h"
 
 #define TURNS 100u
 #define NO_EVENT "no event that must happen on this counter"
 
 static uint64_t expected(void) { return lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, TURNS); }
 
-static uint64_t status(void) { return pmu_caps.msr.global_status ? lab_rdmsr(pmu_caps.msr.global_status) : 0; }
+static uint64_t status(void) { return pmu_here()->msr.global_status ? lab_rdmsr(pmu_here()->msr.global_status) : 0; }
 
-static uint64_t preset(unsigned ctr, uint64_t events) { return -events & pmu_mask(ctr); }
+static uint64_t preset(unsigned ctr, uint64_t events) { return -events & pmu_mask(pmu_here(), ctr); }
+
+/* Silicon's rule: a counter that stops at exactly 0 may not have told yet; kvm-unit-tests, too, look at 1. The manual's: it has. */
+static bool tells_zero(void) { return vpmu_present() && !vpmu_quirk("wrap0"); }
 
 /* Presets that end just below 0, at 0 and just above. */
 static void wraps(unsigned ctr)
 {
     static const int32_t ends[] = { -2, -1, 0, 1, 2, 50 };
-    if (!(pmu_counters_for(PMU_INSTRUCTIONS) >> ctr & 1))
+    if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
         SKIP("the processor does not count the event there");
     for (unsigned i = 0; i < sizeof ends / sizeof *ends; i++) {
-        uint64_t start = ((uint64_t)(int64_t)ends[i] - expected()) & pmu_mask(ctr);
+        uint64_t start = ((uint64_t)(int64_t)ends[i] - expected()) & pmu_mask(pmu_here(), ctr);
         uint64_t found = lab_count(ctr, lab_select(ctr, PMU_KERNEL), start, lab_loop, TURNS);
-        if (pmu_caps.exact) {
-            CHECK_EQ(found, (uint64_t)(int64_t)ends[i] & pmu_mask(ctr));
-            if (pmu_caps.msr.global_status)
+        if (pmu_here()->exact) {
+            CHECK_EQ(found, (uint64_t)(int64_t)ends[i] & pmu_mask(pmu_here(), ctr));
+            if (ends[i] == 0 && !tells_zero())
+                pmu_take_overflow();
+            else if (pmu_here()->msr.global_status)
                 CHECK_EQ(status(), ends[i] >= 0 ? PMU_BIT(ctr) : 0);
-            CHECK_EQ(pmu_take_overflow(), ends[i] >= 0 ? PMU_BIT(ctr) : 0);
+            if (ends[i] || tells_zero())
+                CHECK_EQ(pmu_take_overflow(), ends[i] >= 0 ? PMU_BIT(ctr) : 0);
         } else {
-            CHECK_BECAUSE((found - start) & pmu_mask(ctr), expected(), expected() * 9 / 8 + 8, "overcounts at exits");
+            CHECK_BECAUSE((found - start) & pmu_mask(pmu_here(), ctr), expected(), expected() * 9 / 8 + 8, "overcounts at exits");
         }
         pmu_clear(PMU_BIT(ctr));
     }
@@ -46,7 +53,7 @@ static void status_without_interrupt(unsigned ctr)
     CHECK_EQ(lab_caught.pmis, 0);
     CHECK_EQ(lab_caught.nmis, 0);
     CHECK(!(apic_read_pmi_lvt() & APIC_LVT_MASKED));
-    if (pmu_caps.msr.global_status)
+    if (pmu_here()->msr.global_status)
         CHECK_EQ(status(), PMU_BIT(ctr));
     lab_release();
 }
@@ -54,23 +61,23 @@ static void status_without_interrupt(unsigned ctr)
 /* The status bit stays through stop, clear and reads until it is written, and only its own write clears it. */
 static void sticky(unsigned ctr)
 {
-    if (!pmu_caps.msr.global_status)
+    if (!pmu_here()->msr.global_status)
         SKIP("no global status");
     if (lab_event(ctr) == PMU_EVENT_COUNT)
         SKIP(NO_EVENT);
     lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10), lab_loop, TURNS);
     CHECK_EQ(status(), PMU_BIT(ctr));
     CHECK_EQ(status(), PMU_BIT(ctr));
-    lab_wrmsr(pmu_write_msr(ctr), 0);
+    lab_wrmsr(pmu_write_msr(pmu_here(), ctr), 0);
     CHECK_EQ(status(), PMU_BIT(ctr));
-    lab_wrmsr(pmu_caps.msr.global_clear, pmu_caps.reported & ~PMU_BIT(ctr));
+    lab_wrmsr(pmu_here()->msr.global_clear, pmu_here()->reported & ~PMU_BIT(ctr));
     CHECK_EQ(status(), PMU_BIT(ctr));
-    lab_wrmsr(pmu_caps.msr.global_clear, 0);
+    lab_wrmsr(pmu_here()->msr.global_clear, 0);
     CHECK_EQ(status(), PMU_BIT(ctr));
-    lab_wrmsr(pmu_caps.msr.global_control, PMU_BIT(ctr));
-    lab_wrmsr(pmu_caps.msr.global_control, 0);
+    lab_wrmsr(pmu_here()->msr.global_control, PMU_BIT(ctr));
+    lab_wrmsr(pmu_here()->msr.global_control, 0);
     CHECK_EQ(status(), PMU_BIT(ctr));
-    lab_wrmsr(pmu_caps.msr.global_clear, PMU_BIT(ctr));
+    lab_wrmsr(pmu_here()->msr.global_clear, PMU_BIT(ctr));
     CHECK_EQ(status(), 0);
     CHECK_EQ(status(), 0);
 }
@@ -95,7 +102,7 @@ static void armed_is_negative(unsigned ctr)
 {
     if (lab_event(ctr) == PMU_EVENT_COUNT)
         SKIP(NO_EVENT);
-    uint64_t top = pmu_mask(ctr) / 2 + 1, longest = pmu_max_period(ctr);
+    uint64_t top = pmu_mask(pmu_here(), ctr) / 2 + 1, longest = pmu_max_period(pmu_here(), ctr);
     CHECK(lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, longest), lab_loop, TURNS) & top);
     CHECK_EQ(pmu_take_overflow(), 0);
     CHECK(lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 1u << 30), lab_loop, TURNS) & top);
@@ -107,22 +114,22 @@ static void armed_is_negative(unsigned ctr)
 /* Two overflows: each its bit; clearing one leaves the other. */
 static void two(unsigned ctr)
 {
-    if (!pmu_caps.msr.global_status)
+    if (!pmu_here()->msr.global_status)
         SKIP("no global status");
     if (lab_event(ctr) == PMU_EVENT_COUNT)
         SKIP(NO_EVENT);
-    for (uint64_t rest = pmu_caps.counters & ~PMU_BIT(ctr); rest; rest &= rest - 1) {
+    for (uint64_t rest = pmu_here()->counters & ~PMU_BIT(ctr); rest; rest &= rest - 1) {
         unsigned other = (unsigned)__builtin_ctzll(rest);
         if (lab_event(other) == PMU_EVENT_COUNT)
             continue;
         pmu_program(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10));
         pmu_program(other, lab_select(other, PMU_KERNEL), preset(other, 20));
-        struct pmu_gate gate = { pmu_caps.msr.global_control, PMU_BIT(ctr) | PMU_BIT(other), 0 };
+        struct pmu_gate gate = { pmu_here()->msr.global_control, PMU_BIT(ctr) | PMU_BIT(other), 0 };
         lab_measure(&gate, lab_loop, TURNS);
         CHECK_EQ(status(), PMU_BIT(ctr) | PMU_BIT(other));
-        lab_wrmsr(pmu_caps.msr.global_clear, PMU_BIT(other));
+        lab_wrmsr(pmu_here()->msr.global_clear, PMU_BIT(other));
         CHECK_EQ(status(), PMU_BIT(ctr));
-        lab_wrmsr(pmu_caps.msr.global_clear, PMU_BIT(ctr));
+        lab_wrmsr(pmu_here()->msr.global_clear, PMU_BIT(ctr));
         CHECK_EQ(status(), 0);
         pmu_clear(PMU_BIT(ctr) | PMU_BIT(other));
     }
@@ -131,7 +138,7 @@ static void two(unsigned ctr)
 /* The counter preset to 1 - count ends at exactly 1: two runs of one loop agree to the instruction. */
 static void deterministic(unsigned ctr)
 {
-    if (!(pmu_counters_for(PMU_INSTRUCTIONS) >> ctr & 1))
+    if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
         SKIP("the processor does not count the event there");
     uint64_t select = lab_select(ctr, PMU_KERNEL), least = UINT64_MAX, most = 0;
     for (unsigned i = 0; i < 20; i++) {
@@ -139,26 +146,21 @@ static void deterministic(unsigned ctr)
         least = found < least ? found : least;
         most = found > most ? found : most;
     }
-    CHECK_BECAUSE(most, least, pmu_caps.exact ? least : least * 9 / 8, "no run differs but by what exits add");
+    CHECK_BECAUSE(most, least, pmu_here()->exact ? least : least * 9 / 8, "no run differs but by what exits add");
     LAB_CHECK_COUNT(least, lab_expected(&lab_branches_work, LAB_INSTRUCTIONS, TURNS));
-    if (pmu_caps.exact)
-        CHECK_EQ(lab_count(ctr, select, (1 - most) & pmu_mask(ctr), lab_branches, TURNS), 1);
+    if (pmu_here()->exact)
+        CHECK_EQ(lab_count(ctr, select, (1 - most) & pmu_mask(pmu_here(), ctr), lab_branches, TURNS), 1);
 }
 
-#define WRAPS(name, ctr) LAB_TEST(pmu_wraps, name, ctr, wraps, "wraps at its width, to the event [VP-38 VP-65 VP-73 C-2a.9]")
-#define QUIET(name, ctr) \
-    LAB_TEST(pmu_quiet, name, ctr, status_without_interrupt, "INT clear: status bit, no interrupt [VP-65 VP-67 VP-72 C-2a.9]")
-#define STICKY(name, ctr) LAB_TEST(pmu_sticky, name, ctr, sticky, "its status bit, and no other, stays until it is cleared [VP-66 VP-80 VP-81 C-2a.9]")
-#define AGAIN(name, ctr) LAB_TEST(pmu_again, name, ctr, again, "overflows again and again, told each time, and once [VP-65 VP-82]")
-#define NEGATIVE(name, ctr) LAB_TEST(pmu_armed, name, ctr, armed_is_negative, "armed it reads negative, overflowed not [VP-82]")
-#define TWO(name, ctr) LAB_TEST(pmu_two_overflows, name, ctr, two, "overflow together with each other counter [VP-66]")
-#define SAME(name, ctr) LAB_TEST(pmu_deterministic, name, ctr, deterministic, "20 runs count the same, preset to end at 1 [VP-73 C-1.10]")
-
-LAB_EACH(WRAPS)
-LAB_EACH(QUIET)
-LAB_EACH(STICKY)
-LAB_EACH(AGAIN)
-LAB_EACH(NEGATIVE)
-LAB_EACH(TWO)
-LAB_EACH_GP(SAME)
-SAME(fixed0, 32)
+LAB_EACH(pmu_wraps, each_counting_instructions, wraps,
+         "wraps at its width, to the event [VP-38 VP-65 VP-73 C-2a.9]")
+LAB_EACH(pmu_quiet, each_counter, status_without_interrupt,
+         "INT clear: status bit, no interrupt [VP-65 VP-67 VP-72 C-2a.9]")
+LAB_EACH(pmu_sticky, each_counter, sticky,
+         "its status bit, and no other, stays until it is cleared [VP-66 VP-80 VP-81 C-2a.9]")
+LAB_EACH(pmu_again, each_counter, again,
+         "overflows again and again, told each time, and once [VP-65 VP-82]")
+LAB_EACH(pmu_armed, each_counter, armed_is_negative, "armed it reads negative, overflowed not [VP-82]")
+LAB_EACH(pmu_two_overflows, each_counter, two, "overflow together with each other counter [VP-66]")
+LAB_EACH(pmu_deterministic, each_counting_instructions, deterministic,
+         "20 runs count the same, preset to end at 1 [VP-73 C-1.10]")

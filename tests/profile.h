@@ -2,10 +2,10 @@
 /* For the tests of profile objects in ring 0: frames that never were, and calls made short. */
 #pragma once
 #include "hal/hal.h"
-#include "kernel/cpu.h"
-#include "kernel/irql.h"
-#include "kernel/profile.h"
-#include "kernel/string.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/string.h"
+#include "kernel/profiling/profile.h"
 #include "kernel/trap.h"
 #include "tests/test.h"
 

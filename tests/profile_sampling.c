@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Sampling by counters: how many interrupts come, where they hit, what they cost.
+/* Sampling by counters: the number of interrupts, the addresses that they interrupt, and their
+ * cost.
  *
- * Source: spec/windows-api.md 3, 4.6. */
-#include "kernel/sched.h"
+ * Source: KP-28 and PO-61 of tests/contract.md. */
+#include "kernel/ke/sched.h"
+#include "hal/smp.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/thread.h"
 #include "kernel/services.h"
-#include "kernel/smp.h"
-#include "kernel/thread.h"
-#include "kernel/x86.h"
 #include "pmu/pmu.h"
 #include "tests/profile.h"
 #include "tests/vpmu.h"
@@ -15,7 +16,7 @@
 #define SAMPLES 1000u
 #define LOOP_INSTRUCTIONS 10u /* profile_loop.asm */
 #define LOOP_BYTES 64
-#define COST_MAX 250 /* instructions of one interrupt */
+#define COST_MAX 370 /* instructions of one interrupt */
 #define ACCESSES_MAX 5
 
 extern void profile_loop(uint64_t turns);
@@ -40,7 +41,7 @@ static unsigned sampling_counter(KPROFILE_SOURCE source)
 /* On CPU 0: a counter that only counts, and two objects, of the loop and of all kernel code. */
 static bool sampling_start(struct sampling *s, ULONG period)
 {
-    uint64_t able = pmu_counters_for(PMU_INSTRUCTIONS) & hal_counters_available(1);
+    uint64_t able = pmu_counters_for(pmu_of(0), PMU_INSTRUCTIONS) & hal_counters_available(1);
     memset(loop_counts, 0, sizeof loop_counts);
     all_counts[0] = 0;
     *s = (struct sampling){ .unarmed = 63u - (unsigned)__builtin_clzll(able | 1) };
@@ -49,7 +50,7 @@ static bool sampling_start(struct sampling *s, ULONG period)
         return false;
     test_run_on(0);
     KIRQL old = irql_raise(PROFILE_LEVEL);
-    pmu_program(s->unarmed, pmu_select(PMU_INSTRUCTIONS, PMU_USER | PMU_KERNEL), 0);
+    pmu_program(s->unarmed, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_USER | PMU_KERNEL), 0);
     pmu_start(PMU_BIT(s->unarmed));
     irql_lower(old);
     CHECK_EQ(hal_source_set_interval(SOURCE, period), period);
@@ -81,7 +82,7 @@ static struct moment now(const struct sampling *s, ULONG period)
     struct moment m;
     KIRQL old = irql_raise(PROFILE_LEVEL);
     m.samples = all_counts[0];
-    m.armed = (pmu_read(s->armed) + period) & pmu_mask(s->armed); /* events since the last sample */
+    m.armed = (pmu_read(s->armed) + period) & pmu_mask(pmu_here(), s->armed); /* events since the last sample */
     m.unarmed = pmu_read(s->unarmed);
     irql_lower(old);
     return m;
@@ -96,32 +97,44 @@ static uint64_t sum(const ULONG *counts, unsigned n)
     return total;
 }
 
+/* What was measured to count too much or too little, in events: a rule of silicon, where enabling counts otherwise than once. */
+static uint64_t late_and_enabling(uint64_t samples)
+{
+    int64_t offset = pmu_here()->offset, late = pmu_here()->measured.skid.high;
+    return samples * (uint64_t)(offset < 0 ? -offset : offset) + 2 * (late > 0 ? (uint64_t)late : 0);
+}
+
 TEST(profile_sampling, exact,
-     "1,000 samples: samples times period is what a second counter counted, all in the loop [KP-28 PO-61]")
+     "over 1,000 samples, samples times interval is what a second counter counted, and all are in "
+     "the loop [KP-28 PO-61]")
 {
     struct sampling s;
+    unsigned wanted = test_long() ? SAMPLES : SAMPLES / 10;
     SKIP_WITHOUT_SOURCE();
     REQUIRE(sampling_start(&s, PERIOD));
     struct moment before = now(&s, PERIOD);
     KIRQL old = irql_raise(DISPATCH_LEVEL); /* no other thread comes in between */
-    profile_loop((uint64_t)SAMPLES * PERIOD / LOOP_INSTRUCTIONS);
+    profile_loop((uint64_t)wanted * PERIOD / LOOP_INSTRUCTIONS);
     irql_lower(old);
     struct moment after = now(&s, PERIOD);
-    uint64_t events = (after.unarmed - before.unarmed) & pmu_mask(s.unarmed);
+    uint64_t events = (after.unarmed - before.unarmed) & pmu_mask(pmu_here(), s.unarmed);
     uint64_t samples = after.samples - before.samples;
-    CHECK_RANGE(samples, SAMPLES, SAMPLES + SAMPLES / 4); /* with the interrupts' own instructions */
-    /* At most one sample is due at either end. */
-    CHECK_RANGE(samples * PERIOD, events - PERIOD, events + PERIOD);
-    /* Where one write stops both counters, not one event is lost between samples. */
-    if (pmu_caps.msr.global_control)
+    CHECK_RANGE(samples, wanted, wanted + wanted / 4); /* with the interrupts' own instructions */
+    /* At most one sample is due at either end, and late; each counts once more the write that enables. */
+    uint64_t around = PERIOD + late_and_enabling(samples);
+    CHECK_RANGE(samples * PERIOD, events - around, events + around);
+    /* Where a single write stops both counters, no event is lost between samples. */
+    if (pmu_here()->msr.global_control)
         CHECK_EQ(samples * PERIOD + after.armed - before.armed, events);
-    /* Interrupts are off in interrupts: a sample that is due there hits when they return, in the loop.
-     * Outside are those of this test's own few instructions. */
+    /* Interrupt handlers run with interrupts off: a sample that is due there comes after their
+     * return, in the loop. Samples outside the loop are in this test's own instructions. */
     CHECK_RANGE(sum(loop_counts, LOOP_BYTES / 4), hal_pmi_is_nmi() ? samples * 9 / 10 : samples - 2, samples);
     sampling_end(&s);
 }
 
-TEST(profile_sampling, interrupts_off, "with NMIs code is sampled that runs with interrupts off, else where it turns them on")
+TEST(profile_sampling, interrupts_off,
+     "code with interrupts off is sampled by NMIs; otherwise the sample comes where interrupts "
+     "are enabled")
 {
     struct sampling s;
     SKIP_WITHOUT_SOURCE();
@@ -139,37 +152,27 @@ TEST(profile_sampling, interrupts_off, "with NMIs code is sampled that runs with
 
 /* --- What an interrupt costs. --- */
 
-/* By two callbacks, which come after the bucket and the re-arming: the way from the bucket to the first costs what
- * that from the first to the second costs. */
-static uint64_t retired_at[2];
-
-static VOID note_retired(PKTRAP_FRAME TrapFrame, PVOID Context)
-{
-    (void)TrapFrame;
-    *(uint64_t *)Context = vpmu_retired();
-}
-
 struct cost {
-    uint64_t accesses, whole; /* vector to IRET */
-    uint64_t to_bucket;       /* overflow to bucket incremented and counter re-armed */
+    uint64_t accesses, instructions; /* from the vector to IRET */
 };
 
-/* One sample, by a loop of a period and a half. False if a timer tick came between, or a sample may be outside the loop. */
-static bool measure(const struct sampling *s, struct cost *cost)
+/* Measures one sample, with a loop of one and a half periods. False if a timer tick intervened,
+ * or a sample may be outside the loop. */
+static bool measure(const struct sampling *s, unsigned try, struct cost *cost)
 {
     const uint64_t turns = PERIOD * 3 / 2 / LOOP_INSTRUCTIONS;
     KIRQL old = irql_raise(DISPATCH_LEVEL);
-    profile_loop(PERIOD / 20); /* half a period; any sample that was close is past */
+    /* Half a period and more, each time another; any sample that was close is past. */
+    profile_loop(PERIOD / 20 + try * 7 % (PERIOD / 10));
     uint64_t before = sum(loop_counts, LOOP_BYTES / 4), ticks = trap_counts[VECTOR_TIMER];
     struct vpmu_accesses a = vpmu_accesses();
     uint64_t retired = vpmu_retired();
-    uint64_t left = -pmu_read(s->armed) & pmu_mask(s->armed); /* read later, so too small by some */
+    uint64_t left = -pmu_read(s->armed) & pmu_mask(pmu_here(), s->armed); /* read later, so too small by some */
     if (left < PERIOD)
         profile_loop(turns);
-    cost->whole = vpmu_retired() - retired - LOOP_INSTRUCTIONS * turns;
+    cost->instructions = vpmu_retired() - retired - LOOP_INSTRUCTIONS * turns;
     struct vpmu_accesses b = vpmu_accesses();
     cost->accesses = (uint64_t)(b.rdmsr - a.rdmsr) + (b.wrmsr - a.wrmsr);
-    cost->to_bucket = retired_at[0] - (retired_at[1] - retired_at[0]) - retired - left;
     uint64_t samples = sum(loop_counts, LOOP_BYTES / 4) - before;
     irql_lower(old);
     bool just_one = samples == 1 && left > PERIOD * 6 / 10 && left < PERIOD * 9 / 10;
@@ -177,28 +180,22 @@ static bool measure(const struct sampling *s, struct cost *cost)
 }
 
 TEST(profile_sampling, cost,
-     "at most 5 accesses to PMU MSRs an interrupt, and 250 instructions until the bucket is incremented and the counter re-armed")
+     "an interrupt that samples costs at most 5 accesses to PMU MSRs and 370 instructions, from its vector to IRET")
 {
     struct sampling s;
     struct cost cost;
-    struct profile *callbacks[2];
     bool measured = false;
     SKIP_WITHOUT_SOURCE();
     SKIP_WITHOUT_VPMU();
-    for (unsigned i = 2; i--;) /* the newest object is the first to see a sample */
-        REQUIRE_STATUS(profile_callback_start(SOURCE, 1, note_retired, &retired_at[i], &callbacks[i]), STATUS_SUCCESS);
     REQUIRE(sampling_start(&s, PERIOD));
     profile_stop(s.all);
-    for (unsigned i = 0; i < 50 && !measured; i++)
-        measured = measure(&s, &cost);
-    for (unsigned i = 0; i < 2; i++)
-        profile_callback_stop(callbacks[i]);
+    for (unsigned i = 0; i < 200 && !measured; i++)
+        measured = measure(&s, i, &cost);
     sampling_end(&s);
     REQUIRE(measured);
-    test_note("one sample: %lu PMU MSR accesses, %lu instructions to the bucket, %lu to the IRET with two callbacks",
-              cost.accesses, cost.to_bucket, cost.whole);
-    if (pmu_caps.msr.global_control && !hal_pmi_is_nmi()) {
+    test_note("one sample: %lu PMU MSR accesses, %lu instructions", cost.accesses, cost.instructions);
+    if (pmu_here()->msr.global_control && !hal_pmi_is_nmi()) {
         CHECK_RANGE(cost.accesses, 1, ACCESSES_MAX);
-        CHECK_RANGE(cost.to_bucket, 100, COST_MAX); /* the entry alone is 100 */
+        CHECK_RANGE(cost.instructions, 100, COST_MAX); /* the entry alone is 100 */
     }
 }

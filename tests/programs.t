@@ -7,7 +7,7 @@ use warnings;
 use Test::More;
 
 my $build = ($ENV{BUILD} // 'build') . '/programs';
-delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS PROGRAM)};
+delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS ICOUNT MIPS FIRMWARE PROGRAM)};
 
 # Builds and runs; returns the status of tests/run and what the program printed.
 sub run
@@ -17,7 +17,7 @@ sub run
     return (-1, $made) if $?;
     my $all = `$variables BUILD=$build PROGRAM=$program tests/run 2>&1 </dev/null`;
     my $status = $? >> 8;
-    $all =~ s/.*?^# cpu: [^\n]*\n//ms;
+    $all =~ s/.*?^# running: [^\n]*\n//ms;
     return ($status, $all);
 }
 
@@ -31,11 +31,11 @@ sub check
     return $output;
 }
 
-my $none = check('tests/samples/read.c', 'PMU=none', 1, qr/^KeSetHardwareCounterConfiguration: status 0xc0000002$/m);
+my $none = check('tests/samples/read.cpp', 'PMU=none', 1, qr/^KeSetHardwareCounterConfiguration: status 0xc0000002$/m);
 # Two counters and three fixed ones: four sources are too many.
-check('tests/samples/read.c', 'PMU=intel-v2', 1, qr/^KeSetHardwareCounterConfiguration: status 0xc000009a$/m);
+check('tests/samples/read.cpp', 'PMU=intel-v2', 1, qr/^KeSetHardwareCounterConfiguration: status 0xc000009a$/m);
 for my $policy ('', 'ARGS=counters=isolate ') {
-    my $read = check('tests/samples/read.c', "${policy}PMU=amd-v2", 0, qr/^1: 4 counters, 1 switches, /m,
+    my $read = check('tests/samples/read.cpp', "${policy}PMU=amd-v2", 0, qr/^1: 4 counters, 1 switches, /m,
                      qr/^10: .*, [1-9]\d* instructions, [1-9]\d* branches, [1-9]\d* cache misses, [1-9]\d* branch misp/m);
     my @instructions = $read =~ /, (\d+) instructions/g;
     is(@instructions, 10, 'ten readings');
@@ -75,15 +75,53 @@ for my $program ('format', 'math') {
     is($output, $want, 'prints what the host prints');
 }
 
-# The same source is C++.
-system "mkdir -p $build && cp tests/samples/read.c $build/read.cpp";
-check("$build/read.cpp", 'PMU=amd-ext SMP=2', 0, qr/^10: 4 counters, 10 switches, reasons 0x10, .* [1-9]\d* instructions/m);
 check('tests/programs/harness.c', "PMU=none SMP=$_", 0, qr/\A$_ processors, pages of 4096\nwaited: 0\n8000 hits, total 3996000, /,
       qr/ plain 8000, sum -2469.835341000\ntime passed: 1, 1, 1\nexchanged 8000, compared 5, value 6\nleaves: 1\n# PASS/)
     for 1, 4;
 check('tests/programs/language.cpp', 'PMU=none', 0,
       qr/\Abegin first\nbegin second\nsum 62437.500\nbegin dynamic\nend dynamic\nmemory 1 1\nno library 1, error 126\n/,
       qr/no function 1, error 127\nno session: error 4201\nbegin local\nend local\nend second\nend first\n# PASS/);
+check('tests/programs/library.cpp', "PMU=none SMP=$_", 0,
+      qr/\Aready 4, own 5\nthrown\nslept 1\nanswer 42\njumps 3\nwide\n$_ processors\n# PASS/) for 1, 4;
 check('tests/programs/fault.c', 'PMU=none', 1, qr/\Abefore\n# FAIL .* STATUS_ACCESS_VIOLATION 0xc0000005 .*, address 0x123\n/);
 check('tests/programs/refused.c', "PMU=$_", 0, qr/\A\d+ checks\n# PASS/) for qw(intel-v2 amd-v2);
+check('tests/programs/first.cpp', 'PMU=amd-v2', 0, qr/\Acapital small\nwprintf 7\n41 checks\n# PASS/);
+check('tests/samples/benchmark.cpp', 'PMU=intel-v5', 0, qr/^array +5000050000, \d+ us, [1-9]\d{5,} instructions, [1-9]\d{5,} cycles$/m,
+      qr/^list .*\ndivide /m);
+check('tests/samples/benchmark.cpp', 'PMU=none', 1, qr/\Ano counters here\n/);
+
+# Images that are none: one line says why, and nothing else happens.
+sub u16 { pack 'v', @_ }
+sub u32 { pack 'V', @_ }
+my $good = do { local $/; open my $in, '<:raw', "$build/program/benchmark.exe" or die; <$in> };
+my $pe = unpack 'V', substr $good, 0x3c, 4;
+sub bad
+{
+    my ($name, $why, @changes) = @_;
+    my $image = $good;
+    while (my ($at, $bytes) = splice @changes, 0, 2) {
+        $at eq 'length' ? ($image = substr $image, 0, $bytes) : substr $image, $at, length $bytes, $bytes;
+    }
+    open my $out, '>:raw', "$build/bad.exe" or die;
+    print $out $image;
+    close $out;
+    my $all = `PMU=none BUILD=$build PROGRAM=$build/bad.exe tests/run 2>&1 </dev/null`;
+    my $status = $? >> 8;
+    $all =~ s/.*?^# running: [^\n]*\n//ms;
+    ok($status == 1 && $all =~ $why && $all !~ /PANIC|no counters/, "refused: $name") or diag("status $status\n$all");
+}
+bad('no MZ', qr/^# FAIL bad\.exe \w.*$/m, 0, 'ZM');
+bad('cut off behind the headers', qr/^# FAIL bad\.exe \w.*$/m, length => 0x400);
+bad('a header outside the file', qr/^# FAIL bad\.exe \w.*$/m, 0x3c, u32(0x7ffffff0));
+bad('of 32 bits', qr/^# FAIL bad\.exe .*32/m, $pe + 4, u16(0x14c));
+bad('of ARM', qr/^# FAIL bad\.exe .*ARM/m, $pe + 4, u16(0xaa64));
+bad('a library', qr/^# FAIL bad\.exe is a library/m, $pe + 22, u16(0x2022));
+bad('a driver', qr/^# FAIL .*driver|^# FAIL bad\.exe \w/m, $pe + 24 + 68, u16(1));
+bad('imports outside the image', qr/^# FAIL \w.*$/m, $pe + 24 + 120, u32(0xfffff000));
+bad('a library that nobody has', qr/^# .*ERNEL33/m, index($good, "KERNEL32.dll\0"), 'KERNEL33');
+
+# More of them by chance; make fuzz-images has as many as one wants.
+system "make -s BUILD=$build PROGRAM=tests/programs/events.c >/dev/null 2>&1 </dev/null";
+my $fuzzed = `SEED=1 COUNT=20 BUILD=$build tests/fuzz-images 2>&1 </dev/null`;
+ok(!$? && $fuzzed =~ /^20 images, seed 1: (?=.*FAIL)(?=.*PASS)/m, '20 mutated images are refused, run or end by themselves') or diag($fuzzed);
 done_testing;

@@ -8,7 +8,7 @@ use File::Temp 'tempdir';
 
 my $dir = tempdir(CLEANUP => 1);
 my $emulator = "$dir/qemu";
-delete @ENV{qw(ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS)};
+delete @ENV{qw(ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS ICOUNT MIPS FIRMWARE)};
 @ENV{qw(BUILD QEMU)} = ($dir, $emulator);
 
 sub file
@@ -55,7 +55,7 @@ sub judged
 my $start = "\n# kernel\nTAP version 13\n1..3\nok 1 - a.one\n";
 my $two = $start . "ok 2 - a.two\n";
 my $good = $two . "ok 3 - a.three\n# 3 passed, 0 failed, 0 skipped, 9 checks\n# PASS\n";
-my $bad = $start . "# tests/a.c:7: x = 1, want 2\nnot ok 2 - a.two\nok 3 - a.three\n"
+my $bad = $start . "# tests/test.c:7: x = 1, want 2\nnot ok 2 - a.two\nok 3 - a.three\n"
     . "# 2 passed, 1 failed, 0 skipped, 9 checks\n# FAIL\n";
 my $skip = $two . "ok 3 - a.three # SKIP no PMU\n# 2 passed, 0 failed, 1 skipped, 9 checks\n";
 my $other = $skip =~ s/SKIP no PMU/SKIP it rains/r;
@@ -114,7 +114,7 @@ judged('99: an end of its own', $two . "00012p[CPU0  ] >>PANIC<< no resolution\n
 
 judged('the stream of a list is its tests', $good, 'exit 33', 0, qr/^# machine.*\na\.one - first \[x\]\n.*third\n\z/s, 'LIST=1');
 
-for (['ACCEL=warp', 'auto kvm tcg'], ['PMU=nonsense', 'intel-v2'], ['SMP=0', '1 to 64'], ['SMP=two', '1 to 64'],
+for (['ACCEL=warp', 'auto kvm tcg'], ['PMU=nonsense', 'intel-v2'], ['SMP=0', '1 to 255'], ['SMP=two', '1 to 255'],
      ['MEMORY=lots', '1 to'], ['TIMEOUT=0', '1 to'], ['MACHINE=abacus', 'qemu'], ['PMU=host ACCEL=tcg', 'none'],
      ['MACHINE=bochs ACCEL=kvm', 'auto'], ['MACHINE=bochs SMP=2', '1'],
      ["TESTS='a b'", 'one glob']) {
@@ -150,23 +150,23 @@ sub chosen
 }
 
 chosen(host(1, 'Y', 1, 1), 'QEMU kvm.*KVM here can give a guest a PMU', qr/-cpu host,migratable=no -accel kvm /);
-chosen(host(0, 'Y', 1, 1), 'QEMU tcg.*virtual, intel-v2 .*no /dev/kvm', qr/-icount .* -append vpmu=intel-v2 /);
-chosen(host(1, 'N', 1, 1), 'QEMU tcg.*enable_pmu is not Y', qr/vpmu=intel-v2/);
-chosen(host(1, 'Y', 0, 1), 'QEMU tcg.*this host has no PMU', qr/vpmu=intel-v2/);
+chosen(host(0, 'Y', 1, 1), 'QEMU tcg.*virtual, intel-v5 .*no /dev/kvm', qr/-icount .* -append vpmu=intel-v5 /);
+chosen(host(1, 'N', 1, 1), 'QEMU tcg.*enable_pmu is not Y', qr/vpmu=intel-v5/);
+chosen(host(1, 'Y', 0, 1), 'QEMU tcg.*this host has no PMU', qr/vpmu=intel-v5/);
 {
     my $variables = host(1, 'N', 0, 1);
     system "mkdir -p $dir/host/proc $dir/host/sys/bus/event_source/devices";
     file("$dir/host/proc/cpuinfo", "flags\t\t: fpu vme hypervisor lahf_lm\n");
-    chosen($variables, 'QEMU tcg.*a guest itself \(nested\)', qr/vpmu=intel-v2/);
+    chosen($variables, 'QEMU tcg.*a guest itself \(nested\)', qr/vpmu=intel-v5/);
     system "mkdir -p $dir/host/sys/bus/event_source/devices/cpu_$_" for qw(core atom);
-    chosen($variables, 'QEMU tcg.*two kinds of cores \(hybrid\)', qr/vpmu=intel-v2/);
+    chosen($variables, 'QEMU tcg.*two kinds of cores \(hybrid\)', qr/vpmu=intel-v5/);
 }
 {
     my $variables = host(1, 'Y', 1, 1);
     file("$dir/kvm_works", '-arch-capabilities');    # the only way this host's KVM starts
     chosen($variables, 'QEMU kvm.*KVM here can give a guest a PMU', qr/-cpu host,migratable=no,-arch-capabilities -accel kvm /);
 }
-chosen(host(1, 'Y', 1, 0), 'QEMU tcg.*does not start with KVM', qr/vpmu=intel-v2/);
+chosen(host(1, 'Y', 1, 0), 'QEMU tcg.*does not start with KVM', qr/vpmu=intel-v5/);
 chosen(host(1, 'Y', 1, 1) . ' PMU=amd-v2 SMP=4', 'QEMU tcg, 4 CPU.*virtual, amd-v2', qr/-smp 4 .*vpmu=amd-v2/);
 chosen(host(1, 'Y', 1, 1) . ' PMU=none', 'QEMU tcg.*PMU: none', qr/-append ?$/);
 chosen(host(1, 'Y', 1, 1) . ' ACCEL=kvm', 'QEMU kvm.*\(as asked for\)', qr/-accel kvm/);
@@ -174,8 +174,153 @@ chosen(host(1, 'N', 1, 1) . ' ACCEL=kvm', 'QEMU kvm.*as asked for, but .*enable_
 chosen(host(1, 'Y', 0, 1) . ' PMU=host', 'QEMU kvm.*as asked for, but this host has no PMU', qr/-accel kvm/);
 chosen(host(1, 'Y', 1, 1) . " PMU=intel-v2,step TESTS='a*' ARGS='seed=7'", 'QEMU tcg.*intel-v2,step',
        qr/vpmu=intel-v2,step seed=7 tests=a\*$/);
+
+# What is said of a host with KVM: its release, vendor, settings, and the facts that follow.
+for (['6.8.0-45-generic', 'GenuineIntel', '', '', qr/nothing here is known to disturb a guest's counters$/],
+     ['5.15.0-1', 'GenuineIntel', '', '', qr/KVM: before 5\.17 [^;]*not counted; before 6\.6 [^;]*; before 6\.7 [^;]*two PMIs$/],
+     ['6.6.13', 'GenuineIntel', '', '', qr/KVM: before 6\.7 [^;]*two PMIs$/],
+     ['6.8.0', 'AuthenticAMD', '', '', qr/KVM: on AMD each VMRUN counts as a branch of the guest$/],
+     ['6.8.0', 'GenuineIntel', 'nmi_watchdog', '', qr/KVM: nmi_watchdog has one counter of each CPU: [^;]*one stands still/],
+     ['6.8.0', 'GenuineIntel', 'ignore_msrs', '', qr/KVM: ignore_msrs is Y: MSRs that do not exist read as 0 [^;]*$/],
+     ['6.8.0', 'GenuineIntel', '', 'hypervisor', qr/KVM: nested, the host is a guest itself: [^;]*$/],
+     ['6.8.0', 'AuthenticAMD', 'nmi_watchdog ignore_msrs', 'hypervisor', qr/nmi_watchdog[^;]*; ignore_msrs[^;]*; nested[^;]*; on AMD /],
+     ['unknown', 'GenuineIntel', '', '', qr/Linux unknown, KVM: nothing here is known/],
+     ['', 'GenuineIntel', '', '', qr/Linux of unknown version, KVM: nothing here is known/]) {
+    my ($release, $vendor, $settings, $flag, $facts) = @$_;
+    my $variables = host(1, 'Y', 1, 1);
+    my $kernel = "$dir/host/proc/sys/kernel";
+    system "mkdir -p $kernel";
+    file("$kernel/osrelease", "$release\n") if $release;
+    file("$kernel/nmi_watchdog", ($settings =~ /nmi_watchdog/ ? 1 : 0) . "\n");
+    file("$dir/host/sys/module/kvm/parameters/ignore_msrs", ($settings =~ /ignore_msrs/ ? 'Y' : 'N') . "\n");
+    file("$dir/host/proc/cpuinfo", "vendor_id\t: $vendor\nflags\t\t: fpu $flag vme\n");
+    pretend($good, 'exit 33');
+    my (undef, $output) = run_it("$variables ACCEL=kvm");
+    my @lines = $output =~ /^# host: (.*)$/mg;
+    ok(@lines == 1 && $lines[0] =~ $facts, "host: Linux $release, $vendor, $settings $flag") or diag($output);
+}
+{
+    my $variables = host(1, 'N', 1, 1);
+    my (undef, $output) = run_it("$variables ACCEL=kvm");
+    like($output, qr/^# host: .*enable_pmu is not Y: guests have no PMU/m, 'host: KVM gives guests no PMU');
+    (undef, $output) = run_it("$variables ACCEL=tcg");
+    unlike($output, qr/^# host:/m, 'host: nothing is said of it without KVM');
+}
 judged('77: ACCEL=kvm without KVM', $good, 'exit 33', 77, qr/# machine: none\n# NONE no KVM.*\n\z/,
        host(0, 'N', 0, 0) . ' ACCEL=kvm');
 judged('77: ACCEL=kvm that does not start', $good, 'exit 33', 77, qr/# NONE .*does not start with KVM/,
        host(1, 'N', 0, 0) . ' ACCEL=kvm');
+judged('1: a skip that only begins like a listed one', $skip =~ s/a\.three # SKIP no PMU/etw_class.without_pmu_too # SKIP there is a PMU/r . "# PASS\n",
+       'exit 33', 1, qr/# FAIL skip.*without_pmu_too/);
+judged('1: a reason that only begins like a listed one', $skip =~ s/a\.three # SKIP no PMU/etw_class.without_pmu # SKIP there is a PMU here/r . "# PASS\n",
+       'exit 33', 1, qr/# FAIL skip.*there is a PMU here/);
+judged('1: a skip that only ends like a listed one', $skip =~ s/a\.three # SKIP no PMU/my_etw_class.without_pmu # SKIP there is a PMU/r . "# PASS\n",
+       'exit 33', 1, qr/# FAIL skip.*my_etw_class/);
+for (['intel-v5', 0], ['amd-v2', 1], ['none', 1]) {
+    my ($model, $status) = @$_;
+    judged("$status: a skip that the list of intel-v5 names, on $model", $skip =~ s/a\.three # SKIP no PMU/pmu_x.gp0 # SKIP AMD only/r . "# PASS\n",
+           'exit 33', $status, $status ? qr/# FAIL skip.*AMD only/ : qr/# PASS\n\z/, "ACCEL=tcg PMU=$model");
+}
+judged('0: a skip that the list of machines without PMU names', "$skip# PASS\n", 'exit 33', 0, qr/# PASS\n\z/, 'ACCEL=tcg PMU=none');
+judged('99: a log whose begin is lost', $good =~ s/# PASS/# PASS 3 tests [0 bytes, crc32 00000000]/r, 'exit 33', 99,
+       qr/# BROKEN the kernel sent 0 bytes, crc32 00000000; here came/);
+chosen(host(1, 'Y', 1, 1) . ' ACCEL=kvm PMU=none', 'QEMU kvm.*PMU: none', qr/-cpu host,migratable=no,pmu=off -accel kvm/);
+
+# Payloads.
+file("$dir/payload", 'payload');
+for (['exit 33', 0, 'PASS payload'], ['exit 1', 0, 'PASS payload'], ['exit 37', 77, 'NONE'], ['exit 35', 1, 'FAIL payload'],
+     ['exit 0', 99, 'CRASH the payload reset'], ['exit 39', 99, 'CRASH below'], ['exit 255', 99, 'CRASH below'],
+     ['exec sleep 60', 124, 'HANG the payload']) {
+    my ($end, $status, $word) = @$_;
+    judged("$status: a payload, $end", "payload\n", $end, $status, qr/^# machine: .*\n(?:.*\n)*# $word.*\n\z/, "PAYLOAD=$dir/payload PMU=intel-v5 TIMEOUT=1");
+}
+
+# The log, and what a terminal sees.
+sub log_text
+{
+    open my $in, '<', "$dir/run.log" or return '';
+    return join '', <$in>;
+}
+my $mixed = "\n# kernel\nTAP version 13\n1..5\nok 1 - a.one\n# remark\nok 2 - a.two # SKIP needs 2 CPUs\n"
+    . "# tests/test.c:7: x = 1, want 2\nnot ok 3 - a.three\nok 4 - b.one # SKIP needs 2 CPUs\nok 5 - b.two\n"
+    . "# 2 passed, 1 failed, 2 skipped, 9 checks\n# FAIL 1 of 5\n";
+{
+    pretend($mixed, 'exit 35');
+    my (undef, $output) = run_it('ACCEL=tcg');
+    like($output, qr/\Q$mixed\E\z/, 'a pipe gets the stream as it came');
+    is(log_text(), $output, 'so does the log');
+}
+sub terminal
+{
+    my ($variables) = @_;
+    unlink "$dir/run.log";
+    my $output = `env -u NO_COLOR -u TAP TERM=xterm $variables script -qec 'ACCEL=tcg tests/run' /dev/null 2>&1 </dev/null`;
+    return $output =~ s/\r\n/\n/gr;
+}
+{
+    my $output = terminal('A=1');
+    my $plain = $output =~ s/[^\n]*\r\e\[K//gr =~ s/\e\[\d*m//gr;
+    my $machine = $plain =~ s/\A(# machine: .*\n)// ? $1 : '';
+    like($machine, qr/^# machine: QEMU tcg/, 'a terminal: the machine first');
+    is($plain, <<'END', 'then groups, failures in full, skips by reason, totals, verdict');
+# kernel
+# tests/test.c:7: x = 1, want 2
+not ok 3 - a.three
+a                        1 passed, 1 failed, 1 skipped
+b                        1 passed, 1 skipped
+     2 skipped: needs 2 CPUs
+# 2 passed, 1 failed, 2 skipped, 9 checks
+# FAIL 1 of 5
+END
+    like($output, qr/\r\e\[K\e\[3\dm\d of 5, \d+ s, \d failed: /, 'progress in place: of how many, seconds, failures');
+    like($output, qr/\e\[31mnot ok 3 - a\.three\e\[0m/, 'a failure is red');
+    like(log_text(), qr/^# machine: .*\n\Q$mixed\E\z/, 'the log is whole');
+    unlike(terminal('NO_COLOR=1'), qr/\e\[\d+m/, 'NO_COLOR: none');
+    unlike(terminal('TERM=dumb'), qr/\e/, 'a terminal that knows no control sequences gets none');
+    like(terminal('TAP=1'), qr/^# machine: .*\n\Q$mixed\E\z/, 'TAP=1: as in a pipe');
+    pretend($start, 'exit 39');
+    like(terminal('A=1'), qr/# CRASH the kernel panicked.*\(a\.two\)/, 'a crash is named on a terminal too');
+}
+
+# No machine stays, whatever ends the run: a hang, signals, the end of the make or prove above.
+sub gone
+{
+    my ($name) = @_;
+    my $pid = `cat $dir/pid`;
+    for (1 .. 100) {
+        return pass($name) if $pid && !kill 0, $pid;
+        select undef, undef, undef, 0.1;
+    }
+    kill KILL => $pid if $pid;
+    fail("$name: process $pid stays");
+}
+sub wait_for_pid
+{
+    for (1 .. 200) {
+        return if -s "$dir/pid";
+        select undef, undef, undef, 0.1;
+    }
+}
+pretend($two, "echo \$\$ > $dir/pid; exec sleep 60");
+my $begun = time;
+run_it('ACCEL=tcg TIMEOUT=1');
+ok(time - $begun < 40, 'a machine that hung is not waited for');
+gone('and it is gone');
+file("$dir/one.t", "#!/bin/sh\nACCEL=tcg tests/run > /dev/null\n", 0755);
+for (['INT', "ACCEL=tcg exec tests/run"], ['TERM', "ACCEL=tcg exec tests/run"], ['KILL', "ACCEL=tcg exec tests/run"],
+     ['KILL', "exec prove $dir/one.t"], ['TERM', "exec prove $dir/one.t"]) {
+    my ($signal, $command) = @$_;
+    unlink "$dir/pid";
+    my $pid = fork // die;
+    exec '/bin/sh', '-c', "$command >/dev/null 2>&1 </dev/null" if !$pid;
+    wait_for_pid();
+    kill $signal => $pid;
+    waitpid $pid, 0;
+    gone("after SIG$signal to: $command" =~ s/\Q$dir\///r);
+}
+my @help = split /\n/, `make -s help`;
+ok(@help > 10 && @help <= 24 && !grep({ length > 100 } @help), 'make help fits a screen of 24 lines of 100 columns') or diag("@help");
+like($help[$_], qr/^make /, "its line $_ is a command") for 0 .. 4;
+my $all = `make -s help-all`;
+like($all, qr/$_/, "make help-all tells of $_") for 'TIMEOUT=120', 'amd-zen5', 'lostpmi', 'haswell', 'make mutants';
 done_testing;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of the runner, on both sides: most fail on purpose, so they run only when asked for by name. */
-#include "kernel/assert.h"
-#include "kernel/irql.h"
-#include "kernel/layout.h"
-#include "kernel/x86.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/layout.h"
+#include "kernel/base/lock.h"
+#include "kernel/base/x86.h"
 #include "tests/test.h"
 
 TEST(selfcheck, pass, "passes") { CHECK(true); }
@@ -36,6 +37,15 @@ TEST(selfcheck, hang_pausing, "hangs in a wait loop, where an emulator's time ha
 TEST(selfcheck, spin_irqs_off, "hangs with interrupts off: only the host can end it")
 {
     cli();
+    for (;;)
+        pause();
+}
+
+static struct lock held = LOCK("selfcheck", DISPATCH_LEVEL);
+
+TEST(selfcheck, lock_held, "hangs with a spin lock: nobody can go on")
+{
+    lock_acquire(&held);
     for (;;)
         pause();
 }

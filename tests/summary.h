@@ -7,6 +7,8 @@ struct summary {
     uint64_t checks;
 };
 
+/* Before the first line: from here on lines have their colours, and failures are kept for the last page. */
+void summary_init(void);
 /* Before and, if it takes long, during a test. */
 void summary_progress(const struct test *test, const struct summary *summary);
 /* The last page. */

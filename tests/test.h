@@ -5,29 +5,47 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
-#include "kernel/nt.h"
+#include "kernel/nt/nt.h"
 
 struct test {
     const char *group, *name, *meaning;
     void (*function)(void);
     bool ring3;
+    /* A test of each counter of a set stands for as many tests (each.c). */
+    void (*each)(unsigned ctr);
+    uint64_t (*counters)(void);
+    unsigned ctr;
 };
 
-/* What a test leaves behind; ring 3 has its own, which the runner fetches. */
+/* What a test found; each process in ring 3 has its own, which the runner fetches. */
 struct test_report {
-    uint64_t checks, failures;
+    uint64_t checks, failures; /* atomic */
     const char *skip; /* reason, or NULL */
+    uint32_t lines;   /* atomic; of the failed test, TEST_LINES_MAX of them printed */
+    uint32_t lines_before; /* ring 3: of them, before the process */
+    bool long_run;
 };
+#define TEST_LINES_MAX 10u
 
 #define TEST_RECORD(test_group, test_name, test_meaning, is_ring3)                             \
     static void test_##test_group##_##test_name(void);                                         \
     static const struct test test_record_##test_group##_##test_name = {                        \
-        #test_group, #test_name, test_meaning, test_##test_group##_##test_name, is_ring3       \
+        .group = #test_group, .name = #test_name, .meaning = test_meaning,                     \
+        .function = test_##test_group##_##test_name, .ring3 = is_ring3                         \
     };                                                                                         \
     static const struct test *const test_pointer_##test_group##_##test_name                    \
         __attribute__((section(".tests." #test_group "." #test_name), used)) =                 \
             &test_record_##test_group##_##test_name;                                           \
     static void test_##test_group##_##test_name(void)
+/* In ring 0: of each counter that the function names; the body has `ctr`. */
+#define TEST_EACH(test_group, which, test_meaning)                                             \
+    static void each_##test_group(unsigned ctr);                                               \
+    static const struct test test_record_##test_group##_each = {                               \
+        .group = #test_group, .name = "each", .meaning = test_meaning, .each = each_##test_group, .counters = which \
+    };                                                                                         \
+    static const struct test *const test_pointer_##test_group##_each                           \
+        __attribute__((section(".tests." #test_group ".each"), used)) = &test_record_##test_group##_each; \
+    static void each_##test_group(unsigned ctr)
 #define TEST(group, name, meaning) TEST_RECORD(group, name, meaning, false)
 #define TEST_USER(group, name, meaning) TEST_RECORD(group, name, meaning, true)
 
@@ -37,7 +55,10 @@ bool test_check_number(uint64_t found, uint64_t low, uint64_t high, const char *
 bool test_check_status(NTSTATUS found, NTSTATUS wanted, const char *file, int line, const char *text);
 bool test_check_range(uint64_t found, uint64_t low, uint64_t high, const char *why, const char *file, int line,
                       const char *text);
-void test_skip(const char *reason);
+/* Whether the command line says `long`: everything as often as the contract wants, which takes
+ * minutes; else often enough to find what is plainly wrong. Both rings. */
+bool test_long(void);
+void test_skip(const char *reason); /* NULL: not after all */
 /* Ring 0: called after each failed check, to print what else matters. NULL: nothing. */
 extern void (*test_on_failure)(void);
 /* Checks that were made elsewhere count here. Ring 0 only. */

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* KeSetHardwareCounterConfiguration and KeQueryHardwareCounterConfiguration as a driver in ring 0 sees them. What they
- * mean for threads is in tp_threads.c and tp_counts.c. No test here needs a counter to count.
+/* KeSetHardwareCounterConfiguration and KeQueryHardwareCounterConfiguration, called as by a
+ * driver in ring 0. Their effect on threads is in tp_threads.c and tp_counts.c. No test here
+ * needs a counter that counts.
  *
- * Source: ntddk.h and its pages; what they leave open is as in spec/windows-api.md 1.2 and 1.3. */
+ * Source: ntddk.h and its pages; what they leave open is as in TP-01 to TP-32 of tests/contract.md. */
 #include "hal/hal.h"
-#include "kernel/cpu.h"
-#include "kernel/irql.h"
-#include "kernel/string.h"
-#include "kernel/thread_profiling.h"
-#include "pmu/pmu.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/string.h"
+#include "kernel/ke/thread_profiling.h"
+#include "kernel/profiling/counter_config.h"
+#include "tests/kinds.h"
 #include "tests/test.h"
 
 #define FILL 0xa5
@@ -17,7 +19,7 @@
 
 static unsigned nth_counter(unsigned n)
 {
-    uint64_t rest = pmu_caps.counters;
+    uint64_t rest = common_counters();
     while (n-- && (rest & (rest - 1)))
         rest &= rest - 1;
     return (unsigned)__builtin_ctzll(rest);
@@ -35,7 +37,8 @@ static NTSTATUS set_one(HARDWARE_COUNTER element_)
 
 static void empty(void) { CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS); }
 
-/* The configuration is these elements, in this order, and the query writes nothing else. */
+/* Checks that the configuration consists of these elements in this order, and that the query
+ * writes nothing else. */
 static void configured(const HARDWARE_COUNTER *wanted, ULONG n)
 {
     HARDWARE_COUNTER array[MAX_HW_COUNTERS + 1];
@@ -55,12 +58,13 @@ static void configured(const HARDWARE_COUNTER *wanted, ULONG n)
     CHECK(untouched);
 }
 
-TEST(tp_config, empty_at_first, "nothing is configured before anybody configures [TP-08]")
+TEST(tp_config, empty_at_first, "at first the configuration is empty [TP-08]")
 {
     configured(NULL, 0);
 }
 
-TEST(tp_config, empties, "Count 0 empties, with an array or without; again and again [TP-05 TP-06]")
+TEST(tp_config, empties,
+     "a Count of 0 empties the configuration, with an array or without, repeatedly [TP-05 TP-06]")
 {
     HARDWARE_COUNTER one = { PMCCounter, 0, 0 };
     if (test_has_pmu())
@@ -73,7 +77,8 @@ TEST(tp_config, empties, "Count 0 empties, with an array or without; again and a
 }
 
 TEST(tp_config, rejects_more_than_max,
-     "17 elements and more are refused, the array is not read, nothing changes [TP-01 TP-02 TP-03]")
+     "a Count of 17 or more is refused, the array is not read, and nothing changes [TP-01 TP-02 "
+     "TP-03]")
 {
     HARDWARE_COUNTER c[MAX_HW_COUNTERS + 1] = { { PMCCounter, 0, 0 } }, before = { PMCCounter, 0, 0 };
     static const ULONG counts[] = { MAX_HW_COUNTERS + 1, 18, 32, 0x7fffffff, 0x80000000, 0xffffffff };
@@ -106,7 +111,8 @@ TEST(tp_config, null_array, "a NULL array with elements is refused and changes n
     empty();
 }
 
-TEST(tp_config, without_counters, "without counters Count 0 works and nothing else [TP-29]")
+TEST(tp_config, without_counters,
+     "without counters only an empty configuration is accepted [TP-29]")
 {
     HARDWARE_COUNTER zero = { PMCCounter, 0, 0 };
     HARDWARE_COUNTER one = test_has_pmu() ? element(0) : zero;
@@ -130,7 +136,7 @@ TEST(tp_config, full, "1 to 16 elements are kept in order, duplicates too [TP-04
     empty();
 }
 
-TEST(tp_config, order, "a query gives the elements in the order of the set [TP-09 TP-10]")
+TEST(tp_config, order, "a query returns the elements in the order of the set [TP-09 TP-10]")
 {
     SKIP_WITHOUT_PMU();
     HARDWARE_COUNTER up[] = { element(0), element(1) }, down[] = { element(1), element(0) };
@@ -151,7 +157,7 @@ TEST(tp_config, copied, "the caller may reuse its array after the call [TP-11]")
     empty();
 }
 
-TEST(tp_config, replaced, "the last set is the one in effect, a shorter one too [TP-18]")
+TEST(tp_config, replaced, "a set replaces the configuration, also with a shorter one [TP-18]")
 {
     SKIP_WITHOUT_PMU();
     HARDWARE_COUNTER many[] = { element(0), element(1), element(0) }, last = element(1);
@@ -166,7 +172,8 @@ TEST(tp_config, replaced, "the last set is the one in effect, a shorter one too 
 }
 
 TEST(tp_config, query_sizes,
-     "room for exactly as many suffices; with less nothing but the number is written [TP-12 TP-13 TP-14 TP-15]")
+     "a query with exactly enough room succeeds; one with less writes only the number [TP-12 "
+     "TP-13 TP-14 TP-15]")
 {
     SKIP_WITHOUT_PMU();
     HARDWARE_COUNTER c[MAX_HW_COUNTERS], got[MAX_HW_COUNTERS], untouched[MAX_HW_COUNTERS];
@@ -188,7 +195,7 @@ TEST(tp_config, query_sizes,
     empty();
 }
 
-TEST(tp_config, query_null, "a query without an array tells the number [TP-16 TP-17]")
+TEST(tp_config, query_null, "a query without an array returns the number of elements [TP-16 TP-17]")
 {
     ULONG count = 1234;
     CHECK_STATUS(KeQueryHardwareCounterConfiguration(NULL, 0, &count), STATUS_SUCCESS);
@@ -224,7 +231,7 @@ static void refused(HARDWARE_COUNTER bad)
     configured(NULL, 0);
 }
 
-TEST(tp_config, bad_type, "PMCCounter is the only type [TP-24]")
+TEST(tp_config, bad_type, "types other than PMCCounter are refused [TP-24]")
 {
     SKIP_WITHOUT_PMU();
     static const ULONG types[] = { MaxHardwareCounterType, 2, 0x100, 0x7fffffff, 0x80000000, 0xffffffff };
@@ -235,7 +242,7 @@ TEST(tp_config, bad_type, "PMCCounter is the only type [TP-24]")
     }
 }
 
-TEST(tp_config, bad_reserved, "each bit of Reserved must be 0 [TP-25]")
+TEST(tp_config, bad_reserved, "each bit of Reserved is refused [TP-25]")
 {
     SKIP_WITHOUT_PMU();
     for (unsigned bit = 0; bit < 32; bit++) {
@@ -245,7 +252,7 @@ TEST(tp_config, bad_reserved, "each bit of Reserved must be 0 [TP-25]")
     }
 }
 
-TEST(tp_config, bad_index, "an Index that names no counter is refused [TP-26]")
+TEST(tp_config, bad_index, "an Index for which the processor has no counter is refused [TP-26]")
 {
     SKIP_WITHOUT_PMU();
     static const ULONG64 never[] = { 0x40000020, 0x80000000, 0xc0000000, 0xffffffff, 0x100000000, ~UINT64_C(0) };
@@ -257,7 +264,7 @@ TEST(tp_config, bad_index, "an Index that names no counter is refused [TP-26]")
         refused(bad);
     }
     for (unsigned ctr = 0; ctr < 64; ctr++)
-        if (!(pmu_caps.counters >> ctr & 1))
+        if (!(common_counters() >> ctr & 1))
             refused((HARDWARE_COUNTER){ PMCCounter, 0, ctr < 32 ? ctr : 0x40000000 + ctr - 32 });
 }
 
@@ -266,7 +273,7 @@ TEST(tp_config, every_counter,
 {
     SKIP_WITHOUT_PMU();
     for (unsigned ctr = 0; ctr < 64; ctr++)
-        if (pmu_caps.counters >> ctr & 1) {
+        if (common_counters() >> ctr & 1) {
             HARDWARE_COUNTER c = { PMCCounter, 0, ctr < 32 ? ctr : 0x40000000 + ctr - 32 };
             CHECK_STATUS(set_one(c), STATUS_SUCCESS);
             configured(&c, 1);
@@ -297,7 +304,7 @@ TEST(tp_config, irql, "both routines work at APC_LEVEL as at PASSIVE_LEVEL, on e
     test_run_anywhere();
 }
 
-TEST(tp_config, unowned, "nothing ties a configuration to the ownership of counters")
+TEST(tp_config, unowned, "a configuration does not depend on the ownership of counters")
 {
     SKIP_WITHOUT_PMU();
     PHYSICAL_COUNTER_RESOURCE_LIST list = { .Count = 1 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The counter driver for ring 3, with several processes: one has it, and what it configured dies with it. What one
- * process alone is told: tests/programs/refused.c. */
+/* The counter driver for ring 3, with several processes: one at a time configures, and its
+ * configuration ends with it. The statuses for a single process are in tests/programs/refused.c. */
 #include "hal/hal.h"
-#include "kernel/counter_config.h"
-#include "kernel/smp.h"
+#include "hal/smp.h"
+#include "kernel/profiling/counter_config.h"
 #include "tests/counting.h"
 #include "tests/peek.h"
 
@@ -33,7 +33,8 @@ static void nothing_configured(void)
 }
 
 TEST(tp_driver, second_process,
-     "while a process has counters configured another cannot change them, but counts with them; they die with it [TP-32]")
+     "a second process cannot change the configuration of a first, but its threads count by it "
+     "until the first ends [TP-32]")
 {
     SKIP_WITHOUT_PMU();
     uint64_t before = hal_counters_available(SMP_ALL);
@@ -51,7 +52,8 @@ TEST(tp_driver, second_process,
 }
 
 TEST(tp_driver, dies_while_others_count,
-     "a configuration ends with its process under the threads of others; nobody gets its counters until they end [TP-22 TP-78]")
+     "a configuration ends with its process, but its counters are free only when no thread uses "
+     "them [TP-22 TP-78]")
 {
     SKIP_WITHOUT_PMU();
     uint64_t before = hal_counters_available(SMP_ALL);
@@ -70,7 +72,8 @@ TEST(tp_driver, dies_while_others_count,
     CHECK_STATUS(user_run(USER(user_driver_set), STATUS_SUCCESS), STATUS_SUCCESS);
 }
 
-TEST(tp_driver, beside_a_driver, "what a driver in ring 0 configured no process replaces, and no process's end empties")
+TEST(tp_driver, beside_a_driver,
+     "a driver's configuration is neither replaced by a process nor emptied by a process's end")
 {
     unsigned ctr;
     ULONG count = 0;

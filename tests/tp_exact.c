@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Exactness, many times over: one instruction and a million are counted as that each time, and what threads count adds
- * up to what the CPUs counted, while interrupts and switches go on. The word `long` makes the runs those of the
- * contract; without it there are a tenth. */
-#include "boot/multiboot.h"
-#include "kernel/cpu.h"
-#include "kernel/irql.h"
-#include "kernel/isolate.h"
-#include "kernel/main.h"
-#include "kernel/sched.h"
-#include "kernel/smp.h"
-#include "kernel/thread.h"
-#include "kernel/x86.h"
+/* Exactness, many times: one instruction and a million are counted exactly each time, and the
+ * counts of threads add up to those of the CPUs, during interrupts and switches. The word `long`
+ * on the command line makes ten times as many runs. */
+#include "hal/clock.h"
+#include "hal/smp.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/isolate.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
 #include "tests/counting.h"
+#include "tests/exactness.h"
 #include "tests/peek.h"
-
-/* tests/ring3/exact.c */
-extern void user_exact_runs(void), user_exact_rounds(void), user_exact_spin(void), user_exact_jump(uint64_t jump);
-extern uint64_t user_exact_ready[2];
 
 #define COMPANY 2
 #define THREADS 6
@@ -31,9 +27,8 @@ static void runs(uint64_t region, uint64_t number)
     struct process *process = process_create();
     struct thread *company[COMPANY] = { 0 };
     for (unsigned i = 0; process && i < COMPANY; i++)
-        CHECK((company[i] = user_start(process, user_exact_spin, 0)) != NULL);
-    CHECK_STATUS(user_run(user_exact_runs, region << 32 | (boot_word(kernel_boot_info, "long") ? number : number / 10)),
-                 STATUS_SUCCESS);
+        CHECK((company[i] = user_start(process, (void (*)(void))user_exact_spin, 0)) != NULL);
+    exactness_run(user_exact_runs, region << 32 | (test_long() ? number : number / 10));
     for (unsigned i = 0; i < COMPANY; i++) {
         if (!company[i])
             continue;
@@ -64,7 +59,7 @@ struct totals {
     uint64_t values[MAX_CPUS][KINDS];
 };
 
-/* On each CPU at IPI_LEVEL. What stands between the readings is the same each time. */
+/* Runs on each CPU at IPI_LEVEL. The instructions between the readings are the same each time. */
 static void read_totals(void *argument)
 {
     struct totals *t = argument;
@@ -88,7 +83,7 @@ static void program(void *argument)
     const unsigned *ctrs = argument;
     KIRQL old = irql_raise(PROFILE_LEVEL);
     for (unsigned kind = 0; kind < KINDS; kind++)
-        pmu_program(ctrs[kind], pmu_select(PMU_INSTRUCTIONS, flags[kind]), 0);
+        pmu_program(ctrs[kind], pmu_select(pmu_here(), PMU_INSTRUCTIONS, flags[kind]), 0);
     irql_lower(old);
 }
 
@@ -97,7 +92,8 @@ struct party {
     struct thread *threads[THREADS];
 };
 
-/* The sum of what the threads have counted, if all are asleep; else 0. */
+/* The sum of the threads' counts if all are asleep, else 0. What traps added is included again:
+ * it is in the CPUs' counters, and the kernel subtracted it from the threads'. */
 static uint64_t counted(const struct party *p)
 {
     uint64_t sum = 0;
@@ -105,19 +101,19 @@ static uint64_t counted(const struct party *p)
         const struct thread *thread = p->threads[i];
         if (!thread || !thread->profiling || thread->state != THREAD_WAITING)
             return 0;
-        sum += thread->profiling->readings[0].total;
+        sum += thread->profiling->readings[0].total + thread->profiling->taken_off[0];
     }
     return sum;
 }
 
-/* Waits until all threads are profiled (0) or done (1), asleep, and have stayed so while the CPUs' counters were read.
- * Until they are done it moves them about. */
+/* Waits until all threads are profiled (0) or done (1), and sleep while the CPUs' counters are
+ * read. Until they are done it moves them between CPUs. */
 static uint64_t totals_asleep(const struct party *p, unsigned what, struct totals *totals)
 {
     for (unsigned tries = 0; tries < 3000; tries++) {
         uint64_t ready = 0, sum = counted(p);
         process_read(p->process, &ready, (uint64_t)&user_exact_ready[what], sizeof ready);
-        sched_wait(NULL, sched_time_ns() + sched_tick_ns(), DelayExecution);
+        sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution);
         smp_call(SMP_ALL, read_totals, totals);
         if (ready == THREADS && sum && counted(p) == sum)
             return sum;
@@ -168,7 +164,7 @@ TEST(tp_exact, sum, "what threads count, moved about, adds up to the CPUs' total
     p.process = process_create();
     bool complete = p.process != NULL;
     for (unsigned i = 0; p.process && i < THREADS; i++)
-        complete &= (p.threads[i] = user_start(p.process, user_exact_rounds, ROUNDS)) != NULL;
+        complete &= (p.threads[i] = user_start(p.process, (void (*)(void))user_exact_rounds, ROUNDS)) != NULL;
     if (CHECK(complete))
         check_sum(&p, kinds, ctrs);
     for (unsigned i = 0; i < THREADS; i++) {
@@ -185,29 +181,32 @@ TEST(tp_exact, sum, "what threads count, moved about, adds up to the CPUs' total
 
 #define TO_WRAP (UINT64_C(1) << 20)
 
-/* To less than a million before the counter wraps. On one CPU, at IPI_LEVEL. */
+/* Advances the counter to less than a million before its wrap. On one CPU, at IPI_LEVEL. */
 static void jump(void *counter)
 {
     unsigned ctr = *(const unsigned *)counter;
     KIRQL old = irql_raise(PROFILE_LEVEL);
-    pmu_write(ctr, -TO_WRAP & pmu_mask(ctr));
+    pmu_write(ctr, -TO_WRAP & pmu_mask(pmu_here(), ctr));
     irql_lower(old);
 }
 
 TEST(tp_exact, wide,
-     "2^32 events and more in one stretch are reported in full, and so is what a counter counts across its wrap [TP-83 TP-84]")
+     "counts beyond 2^32 in one time slice, and across the counter's wrap, are reported in full "
+     "[TP-83 TP-84]")
 {
     unsigned ctr;
     SKIP_WITHOUT_PMU();
-    SKIP_BELOW_CPUS(2); /* the thread goes on while another CPU lets its counter jump */
+    SKIP_BELOW_CPUS(2); /* the thread runs while another CPU advances its counter */
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    uint64_t most = pmu_mask(ctr) - TO_WRAP, started = UINT64_C(1) << 31; /* what it may have counted before */
+    uint64_t most = pmu_mask(pmu_here(), ctr) - TO_WRAP, started = UINT64_C(1) << 31; /* what it may have counted before */
     test_run_on(0);
-    struct runner r = start_on(user_exact_jump, most - started, 1ul << 1);
+    struct runner r = start_on(user_exact_jump, (most - started) | exactness(), 1ul << 1);
     if (r.thread && peek_wait(r.process, &user_exact_ready[0], 1)) {
         smp_call(1ul << 1, jump, &ctr);
         sched_wait(&r.thread->object, SCHED_FOREVER, Executive);
     }
+    if (r.process)
+        exactness_tell(r.process);
     end_by_force(r.process, r.thread);
     test_run_anywhere();
     counting_stop();

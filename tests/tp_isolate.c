@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The policy counters=isolate: what a profiled thread's RDPMC shows, and what a switch then costs. */
-#include "kernel/isolate.h"
+/* The policy counters=isolate: the value of a profiled thread's RDPMC, and the cost of a switch. */
+#include "hal/clock.h"
 #include "hal/hal.h"
-#include "kernel/irql.h"
-#include "kernel/process.h"
-#include "kernel/sched.h"
-#include "kernel/thread.h"
-#include "kernel/thread_profiling.h"
+#include "kernel/base/irql.h"
+#include "kernel/ke/isolate.h"
+#include "kernel/ke/process.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/ke/thread_profiling.h"
 #include "tests/counting.h"
+#include "tests/kinds.h"
 #include "tests/test.h"
 #include "tests/user.h"
 #include "tests/vpmu.h"
@@ -45,8 +47,8 @@ static void end(struct noise *n)
         user_finish(n->process, n->thread);
 }
 
-/* A thread looks for others' counts among threads that make some, all on one CPU, or all moved to the next
- * one every four ticks. */
+/* A thread checks that its counters have no counts of other threads, which run on the same CPU,
+ * or move with it to the next CPU every four ticks. */
 static void seek(bool moved)
 {
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS };
@@ -55,7 +57,7 @@ static void seek(bool moved)
     SKIP_UNLESS_ISOLATE();
     REQUIRE(counting_start_many(events, 2, PMU_USER, ctrs));
     struct noise all[] = { start(user_noise, 3), start(user_noise, 2), start(user_noise, 0),
-                           start(user_seek, pmu_caps.counters) };
+                           start(user_seek, common_counters()) };
     struct noise *seeker = &all[3];
     for (unsigned i = 0; i < 4; i++)
         if (all[i].thread && !moved)
@@ -65,7 +67,7 @@ static void seek(bool moved)
         for (unsigned i = 0; i < 4; i++)
             if (all[i].thread)
                 sched_set_affinity(all[i].thread, 1ul << moves % cpu_count);
-        sched_wait(NULL, sched_time_ns() + 4 * sched_tick_ns(), DelayExecution);
+        sched_wait(NULL, clock_ns() + 4 * sched_tick_ns(), DelayExecution);
     }
     if (seeker->thread)
         sched_wait(&seeker->thread->object, SCHED_FOREVER, Executive);
@@ -112,7 +114,7 @@ TEST(tp_isolate, refused_beside_others,
     counting_stop();
 }
 
-/* The accesses of one switch; the two RDPMCs in front are none of it. IPI_LEVEL. */
+/* The accesses of one switch, without the two RDPMCs before it. IPI_LEVEL. */
 static struct vpmu_accesses accesses_of(struct thread *from, struct thread *to)
 {
     struct vpmu_accesses before = vpmu_accesses();
@@ -127,7 +129,7 @@ static struct noise asleep(uint64_t mask)
     struct noise s = start(user_cost_idle, mask);
     uint64_t ready = 0;
     for (unsigned i = 0; s.thread && i < 1000 && !(ready && s.thread->state == THREAD_WAITING); i++) {
-        sched_wait(NULL, sched_time_ns() + 1000000, DelayExecution);
+        sched_wait(NULL, clock_ns() + 1000000, DelayExecution);
         process_read(s.process, &ready, (uint64_t)user_cost, sizeof ready);
     }
     CHECK(ready && s.thread->profiling);

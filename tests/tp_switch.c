@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What a context switch costs the PMU, counted by the virtual PMU. */
-#include "kernel/cpu.h"
-#include "kernel/sched.h"
-#include "kernel/thread.h"
-#include "kernel/x86.h"
+/* The PMU accesses of a context switch, counted by the virtual PMU. */
+#include "kernel/base/cpu.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
 #include "tests/counting.h"
 #include "tests/lab.h"
 #include "tests/test.h"
@@ -14,24 +14,6 @@
 
 extern char switch_stacks[], switch_profiling_end[]; /* switch.asm */
 
-bool vpmu_present(void)
-{
-    struct cpuid r = cpuid(0x40000000, 0);
-    return cpu_features.hypervisor && r.ebx == 0x6d70746e && r.ecx == 0x70762d75 && r.edx == 0x756d; /* ntpmu-vpmu */
-}
-
-struct vpmu_accesses vpmu_accesses(void)
-{
-    struct cpuid r = cpuid(0x40000001, 0);
-    return (struct vpmu_accesses){ r.eax, r.ebx, r.ecx, r.edx };
-}
-
-uint64_t vpmu_retired(void)
-{
-    struct cpuid r = cpuid(0x40000001, 2);
-    return (uint64_t)r.ebx << 32 | r.eax;
-}
-
 static void yield_often(void *unused)
 {
     (void)unused;
@@ -39,7 +21,7 @@ static void yield_often(void *unused)
         sched_switch(WrYieldExecution);
 }
 
-/* Two kernel threads on this CPU switch to and fro; the accesses to the PMU meanwhile. */
+/* The PMU accesses while two kernel threads on this CPU switch to each other. */
 static struct vpmu_accesses accesses_of_switches(void)
 {
     unsigned cpu = cpu_number();

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* What only ring 0 can show of thread profiling: configurations that change under profiled threads, threads that end,
- * leave for RDPMC, processes side by side. What is measured with counters: tp_counts.c.
+/* Tests of thread profiling that need ring 0: configurations that change while threads are
+ * profiled, threads that end, permission for RDPMC, several processes. Counts are in
+ * tp_counts.c.
  *
- * Sources: Microsoft's pages; what they leave open is as in spec/windows-api.md 1.2 to 1.7. */
-#include "kernel/thread_profiling.h"
+ * Sources: Microsoft's pages; what they leave open is as in the TP lines of tests/contract.md. */
+#include "kernel/ke/thread_profiling.h"
 #include "hal/hal.h"
-#include "kernel/cpu.h"
-#include "kernel/smp.h"
+#include "hal/smp.h"
+#include "kernel/base/cpu.h"
+#include "kernel/profiling/counter_config.h"
 #include "pmu/pmu.h"
 #include "tests/counting.h"
+#include "tests/kinds.h"
 #include "tests/peek.h"
 
 /* start_on, once it is profiled. */
@@ -65,7 +68,7 @@ TEST(tp_threads, configuration_in_use,
     struct runner r = start_ready(user_run_until_emptied, 3, SMP_ALL);
     if (r.thread) {
         CHECK_EQ(counter_config_users(), 1);
-        for (uint64_t rest = pmu_caps.counters; rest; rest &= rest - 1)
+        for (uint64_t rest = common_counters(); rest; rest &= rest - 1)
             CHECK_STATUS(set_one((uint64_t)__builtin_ctzll(rest)), STATUS_WMI_ALREADY_ENABLED);
         configured(ctr);
         uint64_t reads = peek(r.process, &user_reads);
@@ -94,7 +97,7 @@ TEST(tp_threads, refused_arguments_first, "bad arguments are told before the use
 TEST(tp_threads, configuration_not_in_use, "a thread profiled with mask 0 holds up nobody [TP-23]")
 {
     SKIP_WITHOUT_PMU();
-    uint64_t ctr = (uint64_t)__builtin_ctzll(pmu_caps.counters);
+    uint64_t ctr = (uint64_t)__builtin_ctzll(common_counters());
     struct runner r = start_ready(user_sleep_profiled, 0, SMP_ALL);
     CHECK_EQ(counter_config_users(), 0);
     for (unsigned i = 0; i < 10; i++) {
@@ -112,7 +115,7 @@ static void ended(NTSTATUS found, NTSTATUS wanted)
     CHECK_EQ(counter_config_users(), 0);
     if (!test_has_pmu())
         return;
-    CHECK_STATUS(set_one((uint64_t)__builtin_ctzll(pmu_caps.counters)), STATUS_SUCCESS);
+    CHECK_STATUS(set_one((uint64_t)__builtin_ctzll(common_counters())), STATUS_SUCCESS);
     CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
 }
 
@@ -126,7 +129,7 @@ TEST(tp_threads, ends_enabled,
         struct runner r = start_ready(i ? user_sleep_profiled : user_spin_profiled, 1, SMP_ALL);
         CHECK_EQ(counter_config_users(), 1);
         if (test_has_pmu())
-            CHECK_STATUS(set_one((uint64_t)__builtin_ctzll(pmu_caps.counters)), STATUS_WMI_ALREADY_ENABLED);
+            CHECK_STATUS(set_one((uint64_t)__builtin_ctzll(common_counters())), STATUS_WMI_ALREADY_ENABLED);
         if (r.thread)
             thread_terminate(r.thread, STATUS_TIMEOUT);
         ended(finish(&r), STATUS_TIMEOUT);
@@ -144,7 +147,7 @@ static void query(void *argument)
 TEST(tp_threads, one_configuration, "threads of every CPU see the one configuration [TP-31 TP-32]")
 {
     SKIP_WITHOUT_PMU();
-    unsigned ctr = (unsigned)__builtin_ctzll(pmu_caps.counters);
+    unsigned ctr = (unsigned)__builtin_ctzll(common_counters());
     for (unsigned setter = 0; setter < cpu_count; setter += cpu_count > 1 ? cpu_count - 1 : 1) {
         test_run_on(setter);
         CHECK_STATUS(set_one(ctr), STATUS_SUCCESS);
@@ -162,7 +165,8 @@ TEST(tp_threads, one_configuration, "threads of every CPU see the one configurat
     test_run_anywhere();
 }
 
-/* --- Leave for RDPMC. It hangs on the thread and not on counters: all of this holds without a PMU too. --- */
+/* --- Permission for RDPMC (CR4.PCE). It depends on the thread and not on counters, so these
+ * tests run without a PMU too. --- */
 
 /* Selectors that exist, and some that never do. */
 static const uint64_t selectors[] = { 0, 1, 0x40000000, 0x3f, 0xffffffff };
@@ -186,8 +190,8 @@ TEST(tp_threads, rdpmc_without_leave,
     }
 }
 
-TEST(tp_threads, rdpmc_beside_profiled,
-     "the same while others are profiled, running or asleep, on this CPU and on others [TP-98]")
+/* Threads that spin and sleep while they are profiled, and others that have no leave. */
+static void not_allowed_beside_others(void)
 {
     struct runner spinning[MAX_CPUS], sleeping[MAX_CPUS];
     unsigned n = cpu_count < 4 ? cpu_count : 4;
@@ -203,6 +207,21 @@ TEST(tp_threads, rdpmc_beside_profiled,
         not_allowed(1ul << cpu);
         end(&sleeping[cpu]);
     }
+}
+
+TEST(tp_threads, rdpmc_beside_profiled,
+     "the same while others are profiled, running or asleep, on this CPU and on others [TP-98]")
+{
+    not_allowed_beside_others();
+}
+
+TEST(tp_threads, rdpmc_beside_counting,
+     "the same while they count, where the switch goes its short way [TP-98]")
+{
+    SKIP_WITHOUT_PMU();
+    CHECK_STATUS(set_one((unsigned)__builtin_ctzll(pmu_common_counters(SMP_ALL))), STATUS_SUCCESS);
+    not_allowed_beside_others();
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
 }
 
 TEST(tp_threads, rdpmc_after_profiled,

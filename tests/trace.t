@@ -8,7 +8,7 @@ use Compress::Raw::Zlib 'crc32';
 use File::Path qw(make_path remove_tree);
 
 my $build = ($ENV{BUILD} // 'build') . '/traces';
-delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS PROGRAM EVENTS COUNTERS)};
+delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS ICOUNT MIPS FIRMWARE PROGRAM EVENTS COUNTERS)};
 make_path($build);
 
 sub read_all
@@ -121,7 +121,8 @@ sub built
     my $made = `make -s -j2 BUILD=$build PROGRAM=$program 2>&1 </dev/null`;
     BAIL_OUT($made) if $?;
     make_path("$build/$name/program");
-    system 'cp', "$build/program/ntpmu.bin", "$build/$name/program";
+    system 'cp', "$build/ntpmu.bin", "$build/$name";
+    system 'cp', "$build/program/$name.exe", "$build/$name/program";
     return "BUILD=$build/$name PROGRAM=$program";
 }
 my $threads = built('tests/samples/threads.c');
@@ -169,14 +170,15 @@ sub check
 sub rows { return map { [split] } $_[0] =~ /^# +((?:\d+|idle|export) +\d+(?: +\d+)+)$/mg }
 
 # What a thread counts by thread profiling, between two calls of its own, and what the trace counts of it in ring 3, from its
-# first instruction to its last: the same difference for all eight.
+# first instruction to its last. Between lies ntdll's beginning and end of a thread: 2,300 instructions, more the more threads
+# there are, and what a wait for the loader's lock costs.
 for my $machine ('PMU=intel-v2', 'PMU=intel-v5 SMP=4', 'PMU=amd-v2 SMP=4') {
     my ($output) = check($threads, "$machine EVENTS=cswitch COUNTERS=instructions:u", 'CONTEXTSWAP');
     my @profiled = $output =~ /^thread \d: (\d+) instructions/mg;
     my @traced = sort { $a <=> $b } grep { $_ >= 1_000_000 } map { $_->[2] } rows($output);
-    my %beside = map { ($traced[$_] // 0) - $profiled[$_] => 1 } 0 .. $#profiled;
-    ok(@profiled == 8 && @traced == 8 && keys %beside == 1 && (keys %beside)[0] > 0,
-       "$machine: counts by context switches are those of thread profiling, and one constant") or diag($output);
+    my @beside = map { ($traced[$_] // 0) - $profiled[$_] } 0 .. $#profiled;
+    ok(@profiled == 8 && @traced == 8 && !(grep { $_ < 2000 || $_ > 6000 } @beside),
+       "$machine: counts by context switches are those of thread profiling, and what surrounds them") or diag("@beside\n$output");
 }
 
 # All kinds of events, with the maximum of hooks that carry counters.

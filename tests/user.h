@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ring 3 as the tests in ring 0 see it. */
 #pragma once
-#include "kernel/process.h"
+#include "kernel/ke/process.h"
 #include "tests/test.h"
 
 struct thread;
@@ -10,8 +10,8 @@ struct thread;
 struct test user_test(const struct test *record);
 /* Starts function(argument) in the process, with a reference to the thread; NULL without memory. */
 struct thread *user_start(struct process *process, void (*function)(void), uint64_t argument);
-/* Adds what the process's checks found to `report`. */
-void user_report(const struct process *process, struct test_report *report);
+/* What the process's checks found counts as this test's own. */
+void user_report(const struct process *process);
 /* After the thread (may be NULL) ended: checks its exit status, counts its checks here, lets go of both. */
 void user_finish(struct process *process, struct thread *thread);
 /* Runs a ring-3 function in a process of its own and returns the thread's exit status; its checks count here. */

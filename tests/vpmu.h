@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the virtual PMU counts of its guest: its CPUID leaves 4000_0000h.. are for tests only; the kernel does not
- * know them. */
+/* What the virtual PMU counts of its guest: its own CPUID leaves (pmu/virt/own_leaf.c) are for tests only; the kernel
+ * does not know them. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,6 +10,17 @@ struct vpmu_accesses {
 };
 
 bool vpmu_present(void);
+/* Once vpmu_present has said so. Its own leaf n, which need not be 4000_000n: another hypervisor's may come first. */
+uint32_t vpmu_leaf(unsigned n);
+/* The name of its model; 16 characters and a NUL. */
+void vpmu_model(char name[17]);
+/* The same of its machine; "": it is none that has a name. */
+void vpmu_machine(char name[17]);
+/* Whether it has no instruction clock and steps. */
+bool vpmu_steps(void);
+/* The value of a quirk that is on (1 if it has none); 0: it is off. The second value of one that has two. */
+uint64_t vpmu_quirk(const char *name);
+uint64_t vpmu_quirk_second(const char *name);
 struct vpmu_accesses vpmu_accesses(void);
 /* Instructions that this CPU retired in ring 0 since start, whether or not a counter counts. */
 uint64_t vpmu_retired(void);

@@ -2,7 +2,7 @@
 /* The virtual PMU survives its guest: any value to any PMU register, any RDPMC selector, SVM instructions, exceptions
  * of all kinds while it counts; and it hides what it does not have. Not to be seen from inside: VP-47 (RDPMC in real
  * mode: the guest starts in long mode). */
-#include "kernel/msr.h"
+#include "kernel/base/msr.h"
 #include "tests/lab.h"
 #include "tests/vpmu.h"
 
@@ -53,11 +53,11 @@ static void noisy_registers(unsigned unused)
         for (uint32_t msr = ranges[i].first; msr <= ranges[i].last; msr++) {
             for (unsigned n = 0; n < sizeof values / sizeof *values; n++)
                 write_noise(msr, values[n]);
-            for (unsigned n = 0; n < 8; n++)
+            for (unsigned n = 0; n < (test_long() ? 8 : 2); n++)
                 write_noise(msr, noise(&seed));
         }
     lab_release();
-    pmu_init_cpu();
+    pmu_reset();
 }
 
 static void any_selector(unsigned unused)
@@ -67,11 +67,11 @@ static void any_selector(unsigned unused)
     unsigned found = 0, there = 0;
     for (uint32_t n = 0; n < 300; n++) {
         bool ok = !rdpmc_fault(n, &value), fixed_ok = !rdpmc_fault(0x40000000 + n, &value);
-        CHECK_EQ(ok, n < PMU_FIXED && pmu_caps.reported >> n & 1);
-        CHECK_EQ(fixed_ok, n < PMU_FIXED && pmu_caps.reported >> (PMU_FIXED + n) & 1);
+        CHECK_EQ(ok, n < PMU_FIXED && pmu_here()->reported >> n & 1);
+        CHECK_EQ(fixed_ok, n < PMU_FIXED && pmu_here()->reported >> (PMU_FIXED + n) & 1);
         found += ok + fixed_ok;
     }
-    for (uint64_t rest = pmu_caps.reported; rest; rest &= rest - 1)
+    for (uint64_t rest = pmu_here()->reported; rest; rest &= rest - 1)
         there++;
     CHECK_EQ(found, there);
     for (unsigned n = 0; n < 1000; n++) {
@@ -105,7 +105,7 @@ static void svm_instructions(unsigned unused)
 
 static void svm_while_counting(unsigned unused)
 {
-    pmu_program(0, pmu_select(PMU_INSTRUCTIONS, PMU_KERNEL), 0);
+    pmu_program(0, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL), 0);
     pmu_start(PMU_BIT(0));
     svm_instructions(unused);
     pmu_stop(PMU_BIT(0));
@@ -127,20 +127,23 @@ static void hidden(unsigned unused)
     lab_absent(0x3f1);                               /* PEBS */
     if (!rdmsr_fault(0x345, &value))
         CHECK_EQ(value & 0xf3f, 0);                  /* neither LBR nor PEBS format */
-    if (pmu_caps.msr.global_status && !lab_is_intel())
-        CHECK_EQ(lab_rdmsr(pmu_caps.msr.global_status), 0);
+    if (pmu_here()->msr.global_status && !lab_is_intel())
+        CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), 0);
     CHECK_EQ(rdmsr_fault(0x1d9, &value), 0);
     CHECK_EQ(value & 1, 0);                          /* no LBR is running */
 }
 
-TEST(vpmu, any_value, "any value to any PMU register is taken or raises #GP, and nothing worse")
+TEST(vpmu, any_value, "a write of any value to any PMU register succeeds or raises #GP")
 {
     on_each_cpu(noisy_registers);
 }
-TEST(vpmu, any_selector, "RDPMC of the counters there are and of no other [VP-43 VP-45]") { on_each_cpu(any_selector); }
-TEST(vpmu, svm_instructions, "SVM instructions raise #UD, as on a processor without") { on_each_cpu(svm_instructions); }
+TEST(vpmu, any_selector,
+     "RDPMC accepts the selectors of the model's counters and no others [VP-43 VP-45]") { on_each_cpu(any_selector); }
+TEST(vpmu, svm_instructions, "SVM instructions raise #UD, as on a processor without SVM") { on_each_cpu(svm_instructions); }
 TEST(vpmu, svm_while_counting, "the same while a counter runs") { on_each_cpu(svm_while_counting); }
-TEST(vpmu, hidden, "what is not there is not reported: RTM, IBPB, SVM, LBR, PEBS [VP-63 VP-81 VP-83 VP-84 VP-85]")
+TEST(vpmu, hidden,
+     "features that the model lacks are not reported: RTM, IBPB, SVM, LBR, PEBS [VP-63 VP-81 "
+     "VP-83 VP-84 VP-85]")
 {
     on_each_cpu(hidden);
 }

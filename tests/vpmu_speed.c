@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* What the virtual PMU costs code that counts its instructions: exits and steps, which are exact where the time that
  * they take is not. tests/speed.t measures the time. */
-#include "kernel/cpu.h"
-#include "kernel/sched.h"
-#include "kernel/smp.h"
-#include "kernel/x86.h"
+#include "hal/clock.h"
+#include "hal/smp.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/sched.h"
 #include "tests/counting.h"
 #include "tests/peek.h"
 #include "tests/vpmu.h"
@@ -21,25 +22,27 @@ struct sum {
 static void add(void *argument)
 {
     struct sum *sum = argument;
-    struct cpuid r = cpuid(0x40000001, 1);
+    struct cpuid r = cpuid(vpmu_leaf(1), 1);
     __atomic_fetch_add(&sum->counted, pmu_read(sum->ctr), __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&sum->exits, r.eax, __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&sum->steps, r.ebx, __ATOMIC_SEQ_CST);
 }
 
-TEST(vpmu, free_running, "ring 3 runs on while its instructions are counted: few exits, and steps at interrupts only")
+TEST(vpmu, free_running,
+     "ring 3 runs freely while its instructions are counted: few exits, and single steps only "
+     "around interrupts")
 {
     struct sum before = { 0 }, after = { 0 };
     SKIP_WITHOUT_PMU();
     SKIP_WITHOUT_VPMU();
-    if (cpuid(0x40000001, 3).eax)
+    if (vpmu_steps())
         SKIP("the virtual PMU steps every instruction");
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &before.ctr));
     after.ctr = before.ctr;
     smp_call(SMP_ALL, add, &before);
-    uint64_t start = sched_time_ns();
+    uint64_t start = clock_ns();
     CHECK_STATUS(user_run(USER(user_speed_loop), TURNS), STATUS_SUCCESS);
-    uint64_t ticks = (sched_time_ns() - start) / sched_tick_ns() + 1;
+    uint64_t ticks = (clock_ns() - start) / sched_tick_ns() + 1;
     smp_call(SMP_ALL, add, &after);
     counting_stop();
     CHECK_RANGE(after.counted - before.counted, 2 * TURNS, 2 * TURNS + AROUND);

@@ -3,7 +3,7 @@
  * multiplied out in words of nine digits. */
 #include "kernel/user/decimal.h"
 #include <stdint.h>
-#include "kernel/string.h"
+#include "kernel/base/string.h"
 
 #define WORD 1000000000u
 #define WORDS (DECIMAL_DIGITS_MAX / 9)

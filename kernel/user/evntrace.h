@@ -7,7 +7,7 @@
 #define _Static_assert static_assert
 extern "C" {
 #endif
-#include "kernel/nt_trace_class.h"
+#include "kernel/nt/nt_trace.h"
 
 #define WMIAPI
 #define ERROR_CANCELLED 1223

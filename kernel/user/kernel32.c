@@ -26,13 +26,18 @@ static const struct error_row errors[] = {
     { STATUS_ACCESS_DENIED, ERROR_ACCESS_DENIED },
     { STATUS_BUFFER_TOO_SMALL, ERROR_INSUFFICIENT_BUFFER },
     { STATUS_OBJECT_TYPE_MISMATCH, ERROR_INVALID_HANDLE },
+    { STATUS_INVALID_PARAMETER_MIX, ERROR_INVALID_PARAMETER },
+    { STATUS_MUTANT_NOT_OWNED, ERROR_NOT_OWNER },
+    { STATUS_SEMAPHORE_LIMIT_EXCEEDED, ERROR_TOO_MANY_POSTS },
     { STATUS_OBJECT_NAME_COLLISION, ERROR_ALREADY_EXISTS },
     { STATUS_PRIVILEGE_NOT_HELD, ERROR_PRIVILEGE_NOT_HELD },
     { STATUS_INSUFFICIENT_RESOURCES, ERROR_NO_SYSTEM_RESOURCES },
     { STATUS_NOT_SUPPORTED, ERROR_NOT_SUPPORTED },
+    { STATUS_INVALID_PARAMETER_1, ERROR_INVALID_PARAMETER },
     { STATUS_INVALID_PARAMETER_2, ERROR_INVALID_PARAMETER },
     { STATUS_INVALID_PARAMETER_3, ERROR_INVALID_PARAMETER },
     { STATUS_INVALID_PARAMETER_7, ERROR_INVALID_PARAMETER },
+    { STATUS_DEVICE_CONFIGURATION_ERROR, ERROR_INVALID_PARAMETER },
     { STATUS_INVALID_BUFFER_SIZE, ERROR_INVALID_USER_BUFFER },
     { STATUS_WMI_INSTANCE_NOT_FOUND, ERROR_WMI_INSTANCE_NOT_FOUND },
     { STATUS_WMI_ALREADY_DISABLED, ERROR_WMI_ALREADY_DISABLED },
@@ -93,48 +98,86 @@ HANDLE CreateThread(PVOID ThreadAttributes, SIZE_T StackSize, LPTHREAD_START_ROU
     return thread;
 }
 
-static LARGE_INTEGER interval(DWORD milliseconds)
+/* NULL: for ever. */
+static PLARGE_INTEGER interval(DWORD milliseconds, LARGE_INTEGER *value)
 {
-    return (LARGE_INTEGER){ .QuadPart = milliseconds == INFINITE ? INT64_MIN : -10000ll * milliseconds };
+    value->QuadPart = -10000ll * milliseconds;
+    return milliseconds == INFINITE ? NULL : value;
 }
+
+static DWORD waited(NTSTATUS status) { return succeeded(status) ? (DWORD)status : WAIT_FAILED; }
 
 DWORD WaitForSingleObject(HANDLE Handle, DWORD Milliseconds)
 {
-    LARGE_INTEGER timeout = interval(Milliseconds);
-    NTSTATUS status = ZwWaitForSingleObject(Handle, FALSE, &timeout);
-    if (!succeeded(status))
-        return WAIT_FAILED;
-    return status == STATUS_TIMEOUT ? WAIT_TIMEOUT : WAIT_OBJECT_0;
+    LARGE_INTEGER timeout;
+    return waited(ZwWaitForSingleObject(Handle, FALSE, interval(Milliseconds, &timeout)));
 }
 
-/* One after the other. NT: WaitAll FALSE looks at each in turn, a millisecond apart. */
-DWORD WaitForMultipleObjects(DWORD Count, const HANDLE *Handles, BOOL WaitAll, DWORD Milliseconds)
+DWORD WaitForMultipleObjects(DWORD Count, const HANDLE *Handles, BOOL WaitForAll, DWORD Milliseconds)
 {
-    ULONGLONG end = GetTickCount64() + Milliseconds, now;
-    if (!Count || Count > MAXIMUM_WAIT_OBJECTS) {
-        last_error = ERROR_INVALID_PARAMETER;
-        return WAIT_FAILED;
-    }
-    for (DWORD i = 0;;) {
-        now = GetTickCount64();
-        DWORD left = Milliseconds == INFINITE ? INFINITE : now < end ? (DWORD)(end - now) : 0;
-        DWORD found = WaitForSingleObject(Handles[i], WaitAll ? left : 0);
-        if (found == WAIT_FAILED || (WaitAll && found == WAIT_TIMEOUT))
-            return found;
-        if (found == WAIT_OBJECT_0 && (!WaitAll || i + 1 == Count))
-            return WAIT_OBJECT_0 + (WaitAll ? 0 : i);
-        if (++i == Count) {
-            if (left == 0)
-                return WAIT_TIMEOUT;
-            Sleep(1);
-            i = 0;
-        }
-    }
+    LARGE_INTEGER timeout;
+    return waited(ZwWaitForMultipleObjects(Count, Handles, WaitForAll ? WaitAll : WaitAny, FALSE,
+                                           interval(Milliseconds, &timeout)));
+}
+
+DWORD SignalObjectAndWait(HANDLE ObjectToSignal, HANDLE ObjectToWaitOn, DWORD Milliseconds, BOOL Alertable)
+{
+    LARGE_INTEGER timeout;
+    return waited(ZwSignalAndWaitForSingleObject(ObjectToSignal, ObjectToWaitOn, Alertable != FALSE,
+                                                 interval(Milliseconds, &timeout)));
+}
+
+/* What a name would be, or nothing. */
+static POBJECT_ATTRIBUTES named(LPCSTR name, OBJECT_ATTRIBUTES *attributes)
+{
+    static UNICODE_STRING any;
+    *attributes = (OBJECT_ATTRIBUTES){ .Length = sizeof *attributes, .ObjectName = &any };
+    return name ? attributes : NULL;
+}
+
+static HANDLE made(NTSTATUS status, HANDLE handle) { return succeeded(status) ? handle : NULL; }
+
+HANDLE CreateEventA(LPSECURITY_ATTRIBUTES EventAttributes, BOOL ManualReset, BOOL InitialState, LPCSTR Name)
+{
+    OBJECT_ATTRIBUTES attributes;
+    HANDLE handle = NULL;
+    (void)EventAttributes;
+    NTSTATUS status = ZwCreateEvent(&handle, EVENT_ALL_ACCESS, named(Name, &attributes),
+                                    ManualReset ? NotificationEvent : SynchronizationEvent, InitialState != FALSE);
+    return made(status, handle);
+}
+
+HANDLE CreateSemaphoreA(LPSECURITY_ATTRIBUTES SemaphoreAttributes, LONG InitialCount, LONG MaximumCount, LPCSTR Name)
+{
+    OBJECT_ATTRIBUTES attributes;
+    HANDLE handle = NULL;
+    (void)SemaphoreAttributes;
+    NTSTATUS status = ZwCreateSemaphore(&handle, SEMAPHORE_ALL_ACCESS, named(Name, &attributes), InitialCount, MaximumCount);
+    return made(status, handle);
+}
+
+HANDLE CreateMutexA(LPSECURITY_ATTRIBUTES MutexAttributes, BOOL InitialOwner, LPCSTR Name)
+{
+    OBJECT_ATTRIBUTES attributes;
+    HANDLE handle = NULL;
+    (void)MutexAttributes;
+    NTSTATUS status = ZwCreateMutant(&handle, MUTANT_ALL_ACCESS, named(Name, &attributes), InitialOwner != FALSE);
+    return made(status, handle);
+}
+
+BOOL SetEvent(HANDLE Event) { return succeeded(ZwSetEvent(Event, NULL)); }
+BOOL ResetEvent(HANDLE Event) { return succeeded(ZwResetEvent(Event, NULL)); }
+BOOL PulseEvent(HANDLE Event) { return succeeded(ZwPulseEvent(Event, NULL)); }
+BOOL ReleaseMutex(HANDLE Mutex) { return succeeded(ZwReleaseMutant(Mutex, NULL)); }
+
+BOOL ReleaseSemaphore(HANDLE Semaphore, LONG ReleaseCount, PLONG PreviousCount)
+{
+    return succeeded(ZwReleaseSemaphore(Semaphore, ReleaseCount, PreviousCount));
 }
 
 void Sleep(DWORD Milliseconds)
 {
-    LARGE_INTEGER delay = interval(Milliseconds);
+    LARGE_INTEGER delay = { .QuadPart = Milliseconds == INFINITE ? INT64_MIN : -10000ll * Milliseconds };
     ZwDelayExecution(FALSE, &delay);
 }
 
@@ -142,7 +185,7 @@ BOOL CloseHandle(HANDLE Object) { return succeeded(ZwClose(Object)); }
 HANDLE GetCurrentThread(void) { return NtCurrentThread(); }
 HANDLE GetCurrentProcess(void) { return NtCurrentProcess(); }
 DWORD GetCurrentProcessId(void) { return 4; } /* NT: there is one program */
-BOOL SwitchToThread(void) { return succeeded(ZwYieldExecution()); }
+BOOL SwitchToThread(void) { return ZwYieldExecution() != STATUS_NO_YIELD_PERFORMED; }
 
 void ExitThread(DWORD ExitCode)
 {

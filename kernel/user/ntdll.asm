@@ -12,36 +12,8 @@ global %1
 %endmacro
 
 section .text
-service ZwClose, SYS_CLOSE
-service ZwTerminateThread, SYS_TERMINATE_THREAD
-service ZwTerminateProcess, SYS_TERMINATE_PROCESS
-service ZwDelayExecution, SYS_DELAY_EXECUTION
-service ZwWaitForSingleObject, SYS_WAIT_FOR_SINGLE_OBJECT
-service ZwYieldExecution, SYS_YIELD_EXECUTION
-service ZwCreateThreadEx, SYS_CREATE_THREAD_EX
-service ZwSetInformationThread, SYS_SET_INFORMATION_THREAD
-service ZwQueryInformationThread, SYS_QUERY_INFORMATION_THREAD
-service ZwAllocateVirtualMemory, SYS_ALLOCATE_VIRTUAL_MEMORY
-service ZwFreeVirtualMemory, SYS_FREE_VIRTUAL_MEMORY
-service ZwProtectVirtualMemory, SYS_PROTECT_VIRTUAL_MEMORY
-service ZwDuplicateObject, SYS_DUPLICATE_OBJECT
-service ZwGetCurrentProcessorNumber, SYS_GET_CURRENT_PROCESSOR_NUMBER
-service ZwQueryPerformanceCounter, SYS_QUERY_PERFORMANCE_COUNTER
-service ZwReadThreadProfilingData, SYS_READ_THREAD_PROFILING_DATA
-service KeSetHardwareCounterConfiguration, SYS_SET_COUNTER_CONFIGURATION
-service KeQueryHardwareCounterConfiguration, SYS_QUERY_COUNTER_CONFIGURATION
-service write_console, SYS_WRITE
-service ZwCreateProfile, SYS_CREATE_PROFILE
-service ZwCreateProfileEx, SYS_CREATE_PROFILE_EX
-service ZwStartProfile, SYS_START_PROFILE
-service ZwStopProfile, SYS_STOP_PROFILE
-service ZwQueryIntervalProfile, SYS_QUERY_INTERVAL_PROFILE
-service ZwSetIntervalProfile, SYS_SET_INTERVAL_PROFILE
-service RtlAdjustPrivilege, SYS_ADJUST_PRIVILEGE
-service ZwTraceControl, SYS_TRACE_CONTROL
-service ZwSetSystemInformation, SYS_SET_SYSTEM_INFORMATION
-service ZwQuerySystemInformation, SYS_QUERY_SYSTEM_INFORMATION
-service no_such_service, SYS_COUNT
+%include "services.inc"
+service no_such_service, 0x800
 
 ; A thread's first instruction: RDI start routine, RSI its argument. What the routine returns is the exit status.
 global user_thread_start
@@ -67,3 +39,24 @@ user_process_start:
     call rax
     xor esi, esi
     jmp user_thread_start.end
+
+; Where the kernel leaves an exception (KiUserExceptionDispatcher): a struct exception_frame at RSP, which is 16-aligned.
+global user_exception_entry
+extern exception_handled
+user_exception_entry:
+    lea rdi, [rsp + 0x4f0]              ; the record
+    mov rsi, rsp                        ; the context
+    xor ebp, ebp
+    call exception_handled
+    mov rdi, rsp
+    xor esi, esi
+    test eax, eax
+    jnz .continue
+    lea rdi, [rsp + 0x4f0]
+    mov rsi, rsp
+    xor edx, edx                        ; nobody handled it
+    call ZwRaiseException
+    ud2
+.continue:
+    call ZwContinue
+    ud2

@@ -4,7 +4,7 @@
  * from published listings of ntdll. */
 #include "windows.h"
 #include "kernel/user/intrin.h"
-#include "kernel/string.h"
+#include "kernel/base/string.h"
 
 #define ALL_ELEMENTS ((1u << MAX_HW_COUNTERS) - 1)
 #define BLOCKS 64

@@ -3,7 +3,7 @@
  * service allows; a lock per stream keeps the lines of threads apart. */
 #include "kernel/user/stdio.h"
 #include <stdbool.h>
-#include "kernel/string.h"
+#include "kernel/base/string.h"
 #include "windows.h"
 
 #define CONSOLE_MAX 256 /* of one write_console */

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Between the files of kernel/user/trace_*.c only. */
+/* Between the files of kernel/user/advapi32 only: this one where they are linked with our tests, by
+ * our own headers; advapi32/trace.h in the library, by those of mingw-w64. */
 #pragma once
-#include "evntrace.h"
-
-/* NtTraceControl's codes 1 to 5, as a Win32 code. A session by name, or if that is NULL by handle. */
-ULONG trace_control(ULONG code, TRACEHANDLE session, const WCHAR *name, WMI_LOGGER_INFORMATION *info);
-/* For which kind of event a hook stands in a CLASSIC_EVENT_ID: NULL, or the GUID of its group. */
-const GUID *trace_group(USHORT hook);
+#include "evntcons.h"
+#include "kernel/user/advapi32/trace_control.h"

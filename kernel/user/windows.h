@@ -7,7 +7,9 @@
 extern "C" {
 #define WCHAR nt_wchar /* in C++ L"text" has a type of its own, of the same 16 bits */
 #endif
-#include "kernel/nt_trace_class.h"
+#include "kernel/nt/nt_context.h"
+#include "kernel/nt/nt_dispatcher.h"
+#include "kernel/nt/nt_trace.h"
 #ifdef __cplusplus
 #undef WCHAR
 typedef wchar_t WCHAR;
@@ -40,6 +42,8 @@ typedef wchar_t WCHAR;
 #define ERROR_INVALID_PARAMETER 87
 #define ERROR_INSUFFICIENT_BUFFER 122
 #define ERROR_BUSY 170
+#define ERROR_NOT_OWNER 288
+#define ERROR_TOO_MANY_POSTS 298
 #define ERROR_ALREADY_EXISTS 183
 #define ERROR_MORE_DATA 234
 #define ERROR_MOD_NOT_FOUND 126
@@ -54,9 +58,9 @@ typedef wchar_t WCHAR;
 #define ERROR_WMI_ALREADY_DISABLED 4212
 #define INFINITE 0xffffffff
 #define WAIT_OBJECT_0 0
+#define WAIT_ABANDONED_0 0x80
 #define WAIT_TIMEOUT 258
 #define WAIT_FAILED 0xffffffff
-#define MAXIMUM_WAIT_OBJECTS 64
 #define INVALID_HANDLE_VALUE ((HANDLE)(LONGLONG)-1)
 #define STD_OUTPUT_HANDLE ((DWORD)-11)
 
@@ -73,7 +77,7 @@ typedef int64_t INT64, LONG64, INT_PTR, LONG_PTR, SSIZE_T;
 typedef uint64_t UINT64, UINT_PTR, DWORD_PTR, *PDWORD_PTR, *PDWORD64;
 typedef int32_t INT32, LONG32;
 typedef uint32_t UINT32, DWORD32, ULONG32, *PDWORD, *LPDWORD, *PUINT;
-typedef int32_t *PLONG, *PBOOL, *LPBOOL;
+typedef int32_t *PBOOL, *LPBOOL;
 typedef uint16_t *PWORD;
 typedef HANDLE HMODULE, HINSTANCE;
 #pragma GCC diagnostic push
@@ -90,9 +94,32 @@ NTSTATUS ZwTerminateProcess(HANDLE ProcessHandle, NTSTATUS ExitStatus);
 NTSTATUS ZwDelayExecution(BOOLEAN Alertable, PLARGE_INTEGER DelayInterval);
 NTSTATUS ZwWaitForSingleObject(HANDLE Handle, BOOLEAN Alertable, PLARGE_INTEGER Timeout);
 NTSTATUS ZwYieldExecution(void);
+NTSTATUS ZwWaitForMultipleObjects(ULONG Count, const HANDLE Handles[], WAIT_TYPE WaitType, BOOLEAN Alertable,
+                                  PLARGE_INTEGER Timeout);
+NTSTATUS ZwSignalAndWaitForSingleObject(HANDLE SignalHandle, HANDLE WaitHandle, BOOLEAN Alertable,
+                                        PLARGE_INTEGER Timeout);
+NTSTATUS ZwCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess, POBJECT_ATTRIBUTES ObjectAttributes,
+                       EVENT_TYPE EventType, BOOLEAN InitialState);
+NTSTATUS ZwSetEvent(HANDLE EventHandle, PLONG PreviousState);
+NTSTATUS ZwResetEvent(HANDLE EventHandle, PLONG PreviousState);
+NTSTATUS ZwPulseEvent(HANDLE EventHandle, PLONG PreviousState);
+NTSTATUS ZwClearEvent(HANDLE EventHandle);
+NTSTATUS ZwQueryEvent(HANDLE EventHandle, EVENT_INFORMATION_CLASS EventInformationClass, PVOID EventInformation,
+                      ULONG EventInformationLength, PULONG ReturnLength);
+NTSTATUS ZwCreateSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess, POBJECT_ATTRIBUTES ObjectAttributes,
+                           LONG InitialCount, LONG MaximumCount);
+NTSTATUS ZwReleaseSemaphore(HANDLE SemaphoreHandle, LONG ReleaseCount, PLONG PreviousCount);
+NTSTATUS ZwQuerySemaphore(HANDLE SemaphoreHandle, SEMAPHORE_INFORMATION_CLASS SemaphoreInformationClass,
+                          PVOID SemaphoreInformation, ULONG SemaphoreInformationLength, PULONG ReturnLength);
+NTSTATUS ZwCreateMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess, POBJECT_ATTRIBUTES ObjectAttributes,
+                        BOOLEAN InitialOwner);
+NTSTATUS ZwReleaseMutant(HANDLE MutantHandle, PLONG PreviousCount);
+NTSTATUS ZwQueryMutant(HANDLE MutantHandle, MUTANT_INFORMATION_CLASS MutantInformationClass,
+                       PVOID MutantInformation, ULONG MutantInformationLength, PULONG ReturnLength);
 NTSTATUS ZwCreateThreadEx(PHANDLE ThreadHandle, ACCESS_MASK DesiredAccess, PVOID ObjectAttributes,
                           HANDLE ProcessHandle, PVOID StartRoutine, PVOID Argument, ULONG CreateFlags,
                           SIZE_T ZeroBits, SIZE_T StackSize, SIZE_T MaximumStackSize, PVOID AttributeList);
+NTSTATUS ZwResumeThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
 NTSTATUS ZwSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
                                 PVOID ThreadInformation, ULONG ThreadInformationLength);
 NTSTATUS ZwQueryInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
@@ -122,7 +149,7 @@ NTSTATUS ZwStopProfile(HANDLE ProfileHandle);
 NTSTATUS ZwQueryIntervalProfile(KPROFILE_SOURCE ProfileSource, PULONG Interval);
 NTSTATUS ZwSetIntervalProfile(ULONG Interval, KPROFILE_SOURCE Source);
 NTSTATUS ZwTraceControl(ULONG FunctionCode, PVOID InBuffer, ULONG InBufferLen, PVOID OutBuffer, ULONG OutBufferLen,
-                        PULONG ReturnLength); /* codes and structures: kernel/nt_trace.h */
+                        PULONG ReturnLength); /* codes and structures: kernel/nt/nt_trace.h */
 NTSTATUS ZwSetSystemInformation(ULONG SystemInformationClass, PVOID SystemInformation, ULONG SystemInformationLength);
 NTSTATUS ZwQuerySystemInformation(ULONG SystemInformationClass, PVOID SystemInformation,
                                   ULONG SystemInformationLength, PULONG ReturnLength);
@@ -152,7 +179,7 @@ DWORD GetCurrentProcessorNumber(void);
 BOOL GetExitCodeThread(HANDLE Thread, DWORD *ExitCode);
 DWORD GetLastError(void);
 void SetLastError(DWORD Error);
-DWORD WaitForMultipleObjects(DWORD Count, const HANDLE *Handles, BOOL WaitAll, DWORD Milliseconds);
+DWORD WaitForMultipleObjects(DWORD Count, const HANDLE *Handles, BOOL WaitForAll, DWORD Milliseconds);
 HANDLE GetCurrentProcess(void);
 DWORD GetCurrentProcessId(void);
 BOOL SwitchToThread(void);
@@ -177,6 +204,30 @@ ABI_SIZE(SYSTEM_INFO, 48);
 #define PROCESSOR_ARCHITECTURE_AMD64 9
 /* Architecture, page size, granularity (NT: 64 KB) and processors; all else is 0. */
 void GetSystemInfo(LPSYSTEM_INFO SystemInfo);
+
+/* Events, semaphores, mutexes. NT: names must be NULL. */
+HANDLE CreateEventA(LPSECURITY_ATTRIBUTES EventAttributes, BOOL ManualReset, BOOL InitialState, LPCSTR Name);
+BOOL SetEvent(HANDLE Event);
+BOOL ResetEvent(HANDLE Event);
+BOOL PulseEvent(HANDLE Event);
+HANDLE CreateSemaphoreA(LPSECURITY_ATTRIBUTES SemaphoreAttributes, LONG InitialCount, LONG MaximumCount, LPCSTR Name);
+BOOL ReleaseSemaphore(HANDLE Semaphore, LONG ReleaseCount, PLONG PreviousCount);
+HANDLE CreateMutexA(LPSECURITY_ATTRIBUTES MutexAttributes, BOOL InitialOwner, LPCSTR Name);
+BOOL ReleaseMutex(HANDLE Mutex);
+DWORD SignalObjectAndWait(HANDLE ObjectToSignal, HANDLE ObjectToWaitOn, DWORD Milliseconds, BOOL Alertable);
+#define CreateEvent CreateEventA
+#define CreateSemaphore CreateSemaphoreA
+#define CreateMutex CreateMutexA
+
+/* exception.c */
+#define EXCEPTION_CONTINUE_EXECUTION (-1)
+#define EXCEPTION_CONTINUE_SEARCH 0
+typedef LONG (*PVECTORED_EXCEPTION_HANDLER)(PEXCEPTION_POINTERS ExceptionInfo);
+/* NT: at most eight; First goes in front of all that are not. */
+PVOID AddVectoredExceptionHandler(ULONG First, PVECTORED_EXCEPTION_HANDLER Handler);
+ULONG RemoveVectoredExceptionHandler(PVOID Handle);
+NTSTATUS ZwRaiseException(PEXCEPTION_RECORD ExceptionRecord, PCONTEXT ContextRecord, BOOLEAN FirstChance);
+NTSTATUS ZwContinue(PCONTEXT ContextRecord, BOOLEAN TestAlert);
 
 /* synch.c */
 typedef struct _RTL_CRITICAL_SECTION {

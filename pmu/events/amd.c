@@ -6,7 +6,7 @@
 
 /* Family 0Fh */
 static const struct pmu_table k8 = {
-    .name = "K8",
+    .name = "K8", .family = AMD_K8,
     ROWS(
         { PMU_CYCLES,          0x76, 0x00, 0, 0, EXACT, "CPU_CLK_UNHALTED" },
         { PMU_INSTRUCTIONS,    0xc0, 0x00, 0, 0, EXACT, "RETIRED_INSTRUCTIONS" },
@@ -30,33 +30,42 @@ static const struct pmu_table k8 = {
         { PMU_INTERRUPTS,      0xcf, 0x00, 0, 0, EXACT, "INTERRUPTS_TAKEN" })
 };
 
-/* Families 10h to 12h */
+/* Family 11h: a K8 with two links, as far as the events here go */
+static const struct pmu_table turion = {
+    .name = "Turion", .family = AMD_11H, .base = &k8, NO_ROWS
+};
+
+/* Family 10h */
 static const struct pmu_table k10 = {
-    .name = "K10", .base = &k8,
+    .name = "K10", .family = AMD_10H, .base = &k8,
     ROWS({ PMU_FP_INSTRUCTIONS, 0xcb, 0x07, 0, 0, NEAR, "RETIRED_MMX_AND_FP_INSTRUCTIONS:ALL" })
 };
 
-/* Family 14h: two instructions a cycle, and no count of SSE instructions */
+/* Family 12h */
+static const struct pmu_table llano = {
+    .name = "Llano", .family = AMD_12H, .base = &k10, NO_ROWS
+};
+
+/* Family 14h: two instructions a cycle */
 static const struct pmu_table bobcat = {
-    .name = "Bobcat", .base = &k8,
+    .name = "Bobcat", .family = AMD_14H, .base = &k8,
     ROWS(
         { PMU_LLC_REFERENCES, 0x7d, 0x03, 0, 0, EXACT, "REQUESTS_TO_L2:INSTRUCTIONS|DATA" },
         { PMU_LLC_MISSES,     0x7e, 0x03, 0, 0, EXACT, "L2_CACHE_MISS:ALL" },
         LACKS(PMU_PIPELINE_DRY),
         LACKS(PMU_PIPELINE_FROZEN),
         LACKS(PMU_ISSUE_3),
-        LACKS(PMU_FP_INSTRUCTIONS))
+        { PMU_FP_INSTRUCTIONS, 0xcb, 0x03, 0, 0, NEAR, "RETIRED_FLOATING_POINT_INSTRUCTIONS:ALL" })
 };
 
 /* Family 16h: the L2 has counters of its own */
 static const struct pmu_table jaguar = {
-    .name = "Jaguar", .base = &bobcat,
+    .name = "Jaguar", .family = AMD_16H, .base = &bobcat,
     ROWS(
         LACKS(PMU_LLC_REFERENCES),
         LACKS(PMU_LLC_MISSES),
         { PMU_LOADS,           0x29, 0x05, 0, 0, NEAR, "LS_DISPATCH:LOADS|LOAD_OP_STORES" },
         { PMU_STORES,          0x29, 0x06, 0, 0, NEAR, "LS_DISPATCH:STORES|LOAD_OP_STORES" },
-        { PMU_FP_INSTRUCTIONS, 0xcb, 0x03, 0, 0, NEAR, "RETIRED_MMX_AND_FP_INSTRUCTIONS:ALL" },
         { PMU_MISALIGNED,      0x47, 0x03, 0, 0, NEAR, "MISALIGNED_ACCESSES:ALL" })
 };
 
@@ -79,7 +88,7 @@ static const struct pmu_constraint family_15h[] = {
     { 0, 0, 0 },
 };
 static const struct pmu_table bulldozer = {
-    .name = "Bulldozer", .base = &k10, .constraints = family_15h,
+    .name = "Bulldozer", .family = AMD_15H, .base = &k10, .constraints = family_15h,
     ROWS(
         { PMU_LOADS,      0x29, 0x05, 0, 0, NEAR, "LS_DISPATCH:LOADS|LOAD_OP_STORES" },
         { PMU_STORES,     0x29, 0x06, 0, 0, NEAR, "LS_DISPATCH:STORES|LOAD_OP_STORES" },
@@ -89,9 +98,9 @@ static const struct pmu_table bulldozer = {
 
 /* Family 17h up to model 2Fh, 18h */
 static const struct pmu_table zen1 = {
-    .name = "Zen", .base = &bulldozer,
+    .name = "Zen", .family = AMD_ZEN1, .base = &bulldozer,
     ROWS(
-        { PMU_LLC_REFERENCES,  0x60, 0xff, 0, 0, EXACT, "REQUESTS_TO_L2_GROUP1" },
+        { PMU_LLC_REFERENCES,  0x60, 0xff, 0, 0, EXACT, "REQUESTS_TO_L2_GROUP1:*" },
         { PMU_LLC_MISSES,      0x64, 0x09, 0, 0, EXACT, "CORE_TO_L2_CACHEABLE_REQUEST_ACCESS_STATUS:LS_RD_BLK_C|IC_FILL_MISS" },
         { PMU_PIPELINE_DRY,    0x87, 0x02, 0, 0, NEAR, "INSTRUCTION_PIPE_STALL:IC_STALL_DQ_EMPTY" },
         { PMU_PIPELINE_FROZEN, 0x87, 0x01, 0, 0, NEAR, "INSTRUCTION_PIPE_STALL:IC_STALL_BACK_PRESSURE" },
@@ -103,7 +112,7 @@ static const struct pmu_table zen1 = {
 
 /* The rest of family 17h */
 static const struct pmu_table zen2 = {
-    .name = "Zen 2", .base = &zen1,
+    .name = "Zen 2", .family = AMD_ZEN2, .base = &zen1,
     ROWS(
         { PMU_PIPELINE_DRY, 0xa9, 0x00, 0, 0, EXACT, "UOPS_QUEUE_EMPTY" },
         { PMU_INTERRUPTS,   0x2c, 0x00, 0, 0, EXACT, "INTERRUPT_TAKEN" })
@@ -111,7 +120,7 @@ static const struct pmu_table zen2 = {
 
 /* Family 19h, models 00h to 0Fh and 20h to 5Fh */
 static const struct pmu_table zen3 = {
-    .name = "Zen 3", .base = &zen2,
+    .name = "Zen 3", .family = AMD_ZEN3, .base = &zen2,
     ROWS(
         LACKS(PMU_PIPELINE_FROZEN),
         { PMU_L1D_MISSES, 0x41, 0x3f, 0, 0, NEAR, "MAB_ALLOCATION_BY_TYPE:LS" },
@@ -122,7 +131,7 @@ static const struct pmu_table zen3 = {
 
 /* The rest of family 19h */
 static const struct pmu_table zen4 = {
-    .name = "Zen 4", .base = &zen3,
+    .name = "Zen 4", .family = AMD_ZEN4, .base = &zen3,
     ROWS(
         { PMU_REF_CYCLES,      0x120, 0x01, 0, 0, EXACT, "P0_FREQ_CYCLES_NOT_IN_HALT:P0_FREQ_CYCLES" },
         { PMU_PIPELINE_FROZEN, 0x1a0, 0x1e, 0, 0, NEAR, "DISPATCH_STALLS_1:BE_STALLS" },
@@ -132,17 +141,26 @@ static const struct pmu_table zen4 = {
 
 /* Family 1Ah */
 static const struct pmu_table zen5 = {
-    .name = "Zen 5", .base = &zen4,
+    .name = "Zen 5", .family = AMD_ZEN5, .base = &zen4,
     ROWS(
         { PMU_L1D_MISSES, 0x41, 0x07, 0, 0, NEAR, "MAB_ALLOCATION_BY_TYPE:LS" },
         { PMU_LOCKED,     0x25, 0x1f, 0, 0, NEAR, "RETIRED_LOCK_INSTRUCTIONS:ANY" })
 };
+
+bool amd_is_known(unsigned family)
+{
+    return family == 0x0f || (family >= 0x10 && family <= 0x12) || (family >= 0x14 && family <= 0x1a);
+}
 
 const struct pmu_table *amd_table(unsigned family, unsigned model)
 {
     switch (family) {
     case 0x0f:
         return &k8;
+    case 0x11:
+        return &turion;
+    case 0x12:
+        return &llano;
     case 0x14:
         return &bobcat;
     case 0x15:

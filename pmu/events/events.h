@@ -7,6 +7,7 @@
 #include "pmu/pmu.h"
 
 #define ROWS(...) .rows = (const struct pmu_event_row[]){ __VA_ARGS__, { .event = PMU_EVENT_COUNT } }
+#define NO_ROWS .rows = (const struct pmu_event_row[]){ { .event = PMU_EVENT_COUNT } }
 #define NEAR true
 #define EXACT false
 #define LACKS(which) { .event = (which) } /* what the base has */

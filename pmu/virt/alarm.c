@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The machine's interrupt hardware, as far as the virtual PMU uses it: the local APIC for PMIs and baton NMIs, one
- * HPET comparator through the IO-APIC as alarm. At physical addresses, which the boot page tables map; slow under
- * -icount, so no ordinary exit comes here. Callers hold the baton; APIC registers are their own CPU's.
- * Sources: SDM volume 3, "Advanced Programmable Interrupt Controller"; IA-PC HPET 1.0a; 82093AA. */
-#include "kernel/layout.h"
-#include "kernel/x86.h"
+/* The machine's interrupt hardware, as far as the virtual PMU uses it: the local APIC for PMIs
+ * and baton NMIs, one HPET comparator through the IO-APIC as alarm. At physical addresses, which
+ * the boot page tables map; under -icount such accesses are slow, so ordinary exits do not make
+ * them. Callers hold the baton; APIC registers are their own CPU's. Sources: SDM volume 3,
+ * "Advanced Programmable Interrupt Controller"; IA-PC HPET 1.0a; 82093AA. */
+#include "kernel/base/layout.h"
+#include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
 
 #define APIC 0xfee00000
@@ -27,6 +28,8 @@ enum { HPET_PERIOD = 4, HPET_CONFIG = 0x10, HPET_COUNTER = 0xf0, HPET_TIMERS = 0
 #define HPET_ENABLE 1u
 #define TIMER_ENABLE (1u << 2)
 #define PERIOD_MAX 100000000u /* fs, by the specification */
+#define FS_IN_US 1000000000u
+#define NEAR 20 /* ticks: longer than it takes to set the comparator */
 #define MEASURE_TICKS 1000
 #define PROOF 20000 /* clock units */
 
@@ -34,9 +37,12 @@ enum { HPET_PERIOD = 4, HPET_CONFIG = 0x10, HPET_COUNTER = 0xf0, HPET_TIMERS = 0
 static volatile uint32_t *reg(uint64_t base, unsigned at) { return (volatile uint32_t *)(DIRECT_MAP + base + at); }
 static volatile uint64_t *reg64(uint64_t base, unsigned at) { return (volatile uint64_t *)(DIRECT_MAP + base + at); }
 
-uint64_t alarm_tick;
+uint64_t alarm_tick, clock_us = 1000;
 static unsigned timer, pin;
-static struct vcpu *owner; /* whom the comparator's NMI goes to; L: the baton */
+static struct vcpu *owner; /* the CPU to which the comparator's NMI goes; L: the baton */
+
+uint32_t host_apic_read(unsigned at) { return *reg(APIC, at); }
+void host_apic_write(unsigned at, uint32_t value) { *reg(APIC, at) = value; }
 
 uint32_t host_apic_id(void) { return *reg(APIC, APIC_ID) >> 24; }
 
@@ -77,7 +83,7 @@ static uint64_t measure_tick(void)
     return (rdtsc() - clock + MEASURE_TICKS / 2) / MEASURE_TICKS;
 }
 
-/* The last owner's alarm, if it went off meanwhile, reaches it in the PAUSE. */
+/* If the last owner's alarm went off meanwhile, its NMI arrives during the PAUSE. */
 static void take_over(struct vcpu *v)
 {
     redirect(1, v->host_apic_id << 24);
@@ -87,6 +93,8 @@ static void take_over(struct vcpu *v)
     }
     owner = v;
 }
+
+bool alarm_is_near(const struct vcpu *v) { return v->alarm_at && v->alarm_at < rdtsc() + NEAR * alarm_tick; }
 
 bool alarm_want(struct vcpu *v, uint64_t at)
 {
@@ -109,7 +117,7 @@ void alarm_claim(struct vcpu *v, uint64_t at)
 
 bool alarm_due(struct vcpu *v)
 {
-    /* The comparator's time is known to a few ticks only. */
+    /* The time at which the comparator fires is known to a few ticks only. */
     if (!v->alarm_at || rdtsc() + 8 * alarm_tick < v->alarm_at)
         return false;
     v->alarm_at = 0;
@@ -117,7 +125,7 @@ bool alarm_due(struct vcpu *v)
     return true;
 }
 
-/* Whether the alarm on this comparator and pin arrives as an NMI. */
+/* Tests whether the alarm by this comparator and pin arrives as an NMI. */
 static bool try_route(struct vcpu *v, unsigned try_timer, unsigned try_pin)
 {
     uint32_t seen = __atomic_load_n(&v->stack.nmis, __ATOMIC_RELAXED);
@@ -126,7 +134,8 @@ static bool try_route(struct vcpu *v, unsigned try_timer, unsigned try_pin)
     pin = try_pin;
     redirect(1, v->host_apic_id << 24);
     redirect(0, REDIRECT_NMI);
-    /* First a time that is far off: the one of reset has passed, for an emulator, and would ring at once. */
+    /* First a time far ahead: the comparator's value after reset has passed for an emulator, and
+     * would fire at once. */
     *reg64(HPET, HPET_TIMERS + 32 * timer + 8) = *reg64(HPET, HPET_COUNTER) + (1u << 30);
     *reg(HPET, HPET_TIMERS + 32 * timer) = pin << 9 | TIMER_ENABLE;
     owner = v;
@@ -149,8 +158,10 @@ bool alarm_init(struct vcpu *v)
         return false;
     *reg(HPET, HPET_CONFIG) = HPET_ENABLE;
     alarm_tick = measure_tick();
+    clock_us = alarm_tick * FS_IN_US / period;
     unsigned last = *reg(HPET, 0) >> 8 & 31;
-    /* Pins from 16 up carry no ISA interrupt. QEMU's older board wires them all and says it does not. */
+    /* Pins from 16 up carry no ISA interrupt. QEMU's older board connects all of them, although
+     * its HPET reports none. */
     for (unsigned p = IO_PINS; alarm_tick && p-- > 16;)
         if (try_route(v, last, p))
             return true;

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* The clock is shared by all CPUs, so one at a time runs its guest: the holder of the baton. The others wait in the
- * host in CLI; HLT with GIF set, where only an NMI wakes them. It goes round at PAUSE, at HLT and at the end of a
- * slice. All of this runs on the holder, but for wait(). Without an instruction clock there is no baton.
- * QEMU changes the CPU only at PAUSE, HLT or a timer's deadline: each wait loop has PAUSE. */
-#include "kernel/layout.h"
-#include "kernel/x86.h"
+/* The clock is shared by all CPUs, so one at a time runs its guest: the holder of the baton. The
+ * others wait in the host in CLI; HLT with GIF set, where only an NMI wakes them. The baton is
+ * passed on at PAUSE, at HLT and at the end of a slice. All functions but wait() run on the
+ * holder. Without an instruction clock there is no baton. QEMU changes the CPU only at PAUSE,
+ * HLT or a timer's deadline: each wait loop has PAUSE. */
+#include "kernel/base/layout.h"
+#include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
 
-#define SLICE 170000 /* instructions, and up to JITTER more: a guest that samples itself would else see the beat */
+/* Instructions, and up to JITTER more: otherwise a guest that samples itself would see the period. */
+#define SLICE 170000
 #define JITTER 60000
-#define NAP 100000   /* what an interrupt of a sleeping CPU may be late when all sleep, in clock units */
+#define NAP 100000   /* by the clock: delay of an interrupt while all CPUs sleep */
 
 static struct vcpu *members[MAX_CPUS]; /* in the order they came; entries below member_count stay */
 static unsigned member_count;          /* atomic; grows under members_lock */
 static uint32_t members_lock;
 static struct vcpu *holder;            /* atomic; written by the holder only */
 static struct vcpu *giver;             /* L: the baton */
-static unsigned idle_passes;           /* in a row, from one sleeper to the next; L: the baton */
+static unsigned idle_passes;           /* passes in a row from one sleeping CPU to the next; L: the baton */
 
 static unsigned count(void) { return __atomic_load_n(&member_count, __ATOMIC_ACQUIRE); }
 static struct vcpu *current_holder(void) { return __atomic_load_n(&holder, __ATOMIC_ACQUIRE); }
@@ -24,7 +26,7 @@ static bool is_halted(struct vcpu *v) { return __atomic_load_n(&v->halted, __ATO
 
 bool baton_needed(void) { return count() > 1; }
 
-/* NMIs since the last call that were neither baton nor alarm are the guest's. */
+/* NMIs since the last call that were neither the baton's nor the alarm's belong to the guest. */
 void baton_collect_nmis(struct vcpu *v)
 {
     uint32_t now = __atomic_load_n(&v->stack.nmis, __ATOMIC_RELAXED);
@@ -39,11 +41,11 @@ void baton_collect_nmis(struct vcpu *v)
         v->nmi_pending = true;
 }
 
-/* Until the baton is here and the one who gave it sleeps. */
+/* Waits until this CPU has the baton and the CPU that passed it sleeps. */
 static void wait(struct vcpu *v)
 {
     for (;;) {
-        baton_collect_nmis(v); /* the alarm too, before the next holder takes it over */
+        baton_collect_nmis(v); /* the alarm's too, before the next holder uses it */
         if (current_holder() == v)
             break;
         svm_wait(&v->halted, &v->stack.nmis, v->nmis_seen);
@@ -70,14 +72,14 @@ static void pass(struct vcpu *v)
 {
     struct vcpu *to = next_member(v);
     v->statistics.passes++;
-    pause(); /* an NMI that the guest sent to a sleeper must not merge with ours */
+    pause(); /* an NMI that the guest sent to a sleeping CPU must not merge with ours */
     giver = v;
     __atomic_store_n(&holder, to, __ATOMIC_RELEASE);
     wake(to);
     wait(v);
 }
 
-/* A new slice, and the others are not all asleep. */
+/* Begins a new slice, in which not all other CPUs sleep. */
 static void run_on(struct vcpu *v)
 {
     idle_passes = 0;
@@ -105,7 +107,7 @@ void baton_join(struct vcpu *v)
     __atomic_store_n(&member_count, v->member + 1, __ATOMIC_RELEASE);
     unlock_members();
     if (!first) {
-        wake(current_holder()); /* out of its guest, which it may have had for itself */
+        wake(current_holder()); /* makes it leave its guest, which may have run alone */
         wait(v);
     }
     run_on(v);
@@ -141,7 +143,7 @@ static bool wakes(struct vcpu *v, uint32_t vector)
     return vector || (v->nmi_pending && !v->nmi_blocked);
 }
 
-/* All guests sleep: this CPU halts with them, for a while if there are others to look after. */
+/* All guests sleep: this CPU halts too, for a limited time if it has other CPUs to poll. */
 static uint32_t nap(struct vcpu *v)
 {
     uint32_t seen = v->nmis_seen, vector = 0;
@@ -158,6 +160,7 @@ static uint32_t nap(struct vcpu *v)
 void baton_halt(struct vcpu *v)
 {
     uint32_t vector = 0;
+    platform_timer_stop(v);
     for (;;) {
         if (v->vmcb.rflags & RFLAGS_IF)
             vector = svm_take_interrupt();
@@ -170,5 +173,8 @@ void baton_halt(struct vcpu *v)
             break;
         }
     }
+    platform_timer_go_on(v);
+    if (vector)
+        platform_interrupt(v, vector);
     run_on(v);
 }

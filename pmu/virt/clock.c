@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The instruction clock: with QEMU's -icount shift=0 (and on Bochs) the TSC advances by one per instruction.
- * Proven, and its constant measured, by guest stretches of known length. Boot CPU only, on its host stack, before
- * the guest starts. */
+/* The instruction clock: with QEMU's -icount shift=0 (and on Bochs) the TSC advances by one per
+ * instruction. It is tested, and its constant measured, by guest code of known length. Boot CPU
+ * only, on its host stack, before the guest starts. */
 #include "pmu/virt/svm.h"
-#include "kernel/print.h"
-#include "kernel/x86.h"
+#include "kernel/base/print.h"
+#include "kernel/base/x86.h"
 
 #define TRIES 8
 
@@ -57,11 +57,11 @@ static void decide(struct vcpu *v)
     clock_dr6_stays = dr6_stays(v);
     if (!virt_step && !calibrate(v)) {
         print("# vpmu: %s: no instruction clock here (QEMU needs -icount shift=0): stepping, slow\n",
-              virt_model->name);
+              machine_text());
         virt_step = true;
     }
     if (!virt_step && !alarm_init(v)) {
-        print("# vpmu: %s: no HPET for the alarm: stepping, slow\n", virt_model->name);
+        print("# vpmu: %s: no HPET for the alarm: stepping, slow\n", machine_text());
         virt_step = true;
     }
 }
@@ -72,7 +72,7 @@ void clock_start(struct vcpu *v)
     decide(v);
     v->vmcb = guest;
     if (virt_step)
-        print("# vpmu: %s, every counted instruction stepped\n", virt_model->name);
+        print("# vpmu: %s, every counted instruction stepped\n", machine_text());
     else
-        print("# vpmu: %s, instruction clock, a stretch costs %lu\n", virt_model->name, clock_cost);
+        print("# vpmu: %s, instruction clock, a stretch costs %lu\n", machine_text(), clock_cost);
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* What every model shares: adding retired instructions to the counters that run, overflow, PMI, and which MSRs
- * are a PMU's. Cycles are a stated model: one per instruction, none in HLT, in each as many slots as the core has. */
+/* Common to all models: adds retired instructions to the running counters; overflow; PMI; which
+ * MSRs belong to a PMU. Cycles follow a simple model: one per instruction (or per ipc=
+ * instructions), none in HLT, each with as many slots as the core has. */
+#include "pmu/virt/quirk.h"
 #include "pmu/virt/svm.h"
 
-/* Every register of a PMU, of any vendor or version: what the model lacks faults. */
+/* Every register of a PMU, of any vendor or version. Those that the model lacks fault. */
 static const struct {
     uint32_t first, last;
 } pmu_msrs[] = {
-    { 0xc1, 0xc8 }, { 0xe7, 0xe8 }, { 0x186, 0x18d }, { 0x1a0, 0x1a0 }, { 0x1d9, 0x1d9 }, { 0x309, 0x30f },
-    { 0x329, 0x329 }, { 0x345, 0x345 }, { 0x38d, 0x392 }, { 0x3f1, 0x3f2 }, { 0x4c1, 0x4c8 },
+    { 0xc1, 0xcc }, { 0xe7, 0xe8 }, { 0x186, 0x191 }, { 0x1a0, 0x1a0 }, { 0x1d9, 0x1d9 }, { 0x309, 0x30f },
+    { 0x329, 0x329 }, { 0x345, 0x345 }, { 0x38d, 0x392 }, { 0x3f1, 0x3f2 }, { 0x4c1, 0x4cc },
     { 0x600, 0x600 }, { 0x1900, 0x19ff }, { 0xc00000e7, 0xc00000e9 }, { 0xc0000300, 0xc0000303 },
     { 0xc0010000, 0xc0010007 }, { 0xc0010114, 0xc0010114 }, { 0xc0010117, 0xc0010117 },
     { 0xc0010200, 0xc001020f }, { 0xc0010230, 0xc001023b }, { 0xc0010240, 0xc0010247 },
@@ -17,21 +19,25 @@ static const struct {
 
 bool count_owns(uint32_t msr)
 {
+    if (msr == SMI_COUNT)
+        return virt_quirks.smi;
+    if (msr == INT_PENDING)
+        return virt_quirks.c1e;
     for (unsigned i = 0; i < sizeof pmu_msrs / sizeof *pmu_msrs; i++)
         if (msr >= pmu_msrs[i].first && msr <= pmu_msrs[i].last)
             return true;
     return false;
 }
 
-static enum event find_event(uint16_t number, uint64_t select)
+static enum event find_event(const struct model *m, uint16_t number, uint64_t select)
 {
-    for (const struct event_code *e = virt_model->events; e->event; e++)
+    for (const struct event_code *e = m->events; e->event; e++)
         if (e->select == number && e->mask == (uint8_t)(select >> 8))
             return e->event;
     return EVENT_NONE;
 }
 
-void model_refresh(struct counter *c, uint16_t number, bool enabled)
+void model_refresh(const struct model *m, struct counter *c, uint16_t number, bool enabled)
 {
     c->user = c->select & SELECT_USER;
     c->kernel = c->select & SELECT_KERNEL;
@@ -40,119 +46,278 @@ void model_refresh(struct counter *c, uint16_t number, bool enabled)
     c->invert = c->select & SELECT_INVERT;
     c->threshold = (uint8_t)(c->select >> 24);
     enabled = enabled && c->select & SELECT_ENABLE && (c->user || c->kernel);
-    c->event = enabled ? find_event(number, c->select) : EVENT_NONE;
+    c->event = enabled ? find_event(m, number, c->select) : EVENT_NONE;
 }
 
 static bool runs(const struct counter *c, bool user) { return c->event && (user ? c->user : c->kernel); }
 
-/* Status bit of a counter: fixed ones from bit 32. */
-static uint64_t status_bit(unsigned counter)
-{
-    return counter < FIXED_FIRST ? 1ull << counter : 1ull << (32 + counter - FIXED_FIRST);
-}
-
-static void overflow(struct vcpu *v, unsigned counter)
-{
-    v->pmu.status |= status_bit(counter);
-    if (v->pmu.counters[counter].pmi)
-        v->pmu.pmi = true;
-}
-
-/* What one instruction, which is one cycle, adds: how often the event happens in it, or with a threshold whether
- * that often. An edge is counted where this begins to hold. */
-static unsigned in_each(const struct counter *c, uint32_t effects)
-{
-    unsigned n = c->event >= EVENT_BRANCHES ? effects >> c->event & 1 : c->event == EVENT_SLOTS ? virt_model->slots : 1;
-    return c->threshold ? (n >= c->threshold) != c->invert : n;
-}
-
+/* With the quirk wrap0 a counter that wraps to exactly 0 reports the overflow at its next event
+ * only. */
 static void add(struct vcpu *v, unsigned counter, uint64_t n)
 {
     struct counter *c = &v->pmu.counters[counter];
-    uint64_t mask = counter_mask(virt_model);
+    uint64_t mask = counter_mask(v->pmu.model);
+    bool late = c->late && n;
     c->value += n;
-    if (c->value > mask)
-        overflow(v, counter);
+    c->late = virt_quirks.wrap0 && (c->value == mask + 1 || (c->late && !n));
+    if (late || (c->value > mask && !c->late))
+        pmi_overflow(v, counter);
     c->value &= mask;
+}
+
+/* Instructions of this CPU since its last cycle began, or since its last tick of `per` instructions. */
+static uint64_t phase(const struct vcpu *v, uint64_t per) { return (v->retired[0] + v->retired[1]) % per; }
+
+/* How many ticks of `per` instructions end within the next n. */
+static uint64_t ticks(const struct vcpu *v, uint64_t n, uint64_t per) { return (phase(v, per) + n) / per; }
+
+/* The events of an instruction with these effects; and those of each cycle. */
+static unsigned in_instruction(const struct counter *c, uint32_t effects)
+{
+    return c->event >= EVENT_BRANCHES ? effects >> c->event & 1 : c->event == EVENT_INSTRUCTIONS;
+}
+
+static unsigned in_cycle(const struct vcpu *v, const struct counter *c)
+{
+    return c->event == EVENT_SLOTS ? v->pmu.model->slots : c->event == EVENT_CYCLES || c->event == EVENT_BUS_CYCLES;
+}
+
+static uint64_t occurrences(const struct vcpu *v, const struct counter *c, uint64_t n, uint32_t effects)
+{
+    if (c->event == EVENT_BUS_CYCLES)
+        return ticks(v, n, virt_quirks.ipc * virt_quirks.ref);
+    return n * in_instruction(c, effects) + ticks(v, n, virt_quirks.ipc) * in_cycle(v, c);
+}
+
+/* Whether the condition of a counter (threshold, edge) holds in a cycle with n events. */
+static bool condition(const struct counter *c, uint64_t n)
+{
+    if (!c->threshold)
+        return n;
+    return (c->equal ? n == c->threshold : n >= c->threshold) != c->invert;
+}
+
+/* Counts a number of equal cycles. With edge detection only the beginning of the condition
+ * counts. */
+static uint64_t look(struct counter *c, uint64_t n, uint64_t cycles)
+{
+    bool holds = condition(c, n), held = c->held;
+    if (!cycles)
+        return 0;
+    c->held = holds;
+    return !c->edge ? cycles * holds : holds && !held;
+}
+
+/* Counts cycles by their condition. The first cycle has begun before these n instructions; the
+ * others are complete. */
+static uint64_t in_cycles(const struct vcpu *v, struct counter *c, uint64_t n, uint32_t effects)
+{
+    uint64_t ipc = virt_quirks.ipc, cycles = ticks(v, n, ipc), left = ipc - phase(v, ipc);
+    unsigned each = in_instruction(c, effects);
+    if (!cycles) {
+        c->in_cycle += n * each;
+        return 0;
+    }
+    uint64_t counted = look(c, c->in_cycle + left * each + in_cycle(v, c), 1);
+    counted += look(c, ipc * each + in_cycle(v, c), cycles - 1);
+    c->in_cycle = (n - left) % ipc * each;
+    return counted;
+}
+
+static void count(struct vcpu *v, bool user, uint64_t n, uint32_t effects)
+{
+    for (unsigned i = 0; i < COUNTER_MAX; i++) {
+        struct counter *c = &v->pmu.counters[i];
+        if (runs(c, user))
+            add(v, i, c->threshold || c->edge ? in_cycles(v, c, n, effects) : occurrences(v, c, n, effects));
+    }
 }
 
 static void retire(struct vcpu *v, bool user, uint64_t n, uint32_t effects)
 {
-    v->retired[user] += n;
-    if (!v->pmu.counting || !n)
-        return;
-    for (unsigned i = 0; i < COUNTER_MAX; i++) {
-        struct counter *c = &v->pmu.counters[i];
-        if (!runs(c, user))
-            continue;
-        unsigned each = in_each(c, effects);
-        add(v, i, !c->edge ? n * each : each && !c->held);
-        c->held = each;
+    if (v->pmu.counting && n) {
+        unsigned dues = pmi_pass(&v->pmu, n);
+        count(v, user, n, effects);
+        pmi_now(v, dues);
     }
+    v->retired[user] += n;
 }
 
 void count_add(struct vcpu *v, bool user, uint64_t n) { retire(v, user, n, 0); }
-void count_one(struct vcpu *v, bool user, uint32_t effects) { retire(v, user, 1, effects); }
+void count_unseen(struct vcpu *v, bool user, uint64_t n) { count(v, user, n, 0); }
 
-/* Counters of decoded events are not asked: where they run, each instruction is stepped anyway. */
+void count_one(struct vcpu *v, bool user, uint32_t effects)
+{
+    retire(v, user, 1, effects);
+    if (effects & EFFECT(EVENT_FAR))
+        count_extra(v, user, virt_quirks.far);
+}
+
+void count_extra(struct vcpu *v, bool user, uint64_t n)
+{
+    for (unsigned i = 0; i < COUNTER_MAX; i++) {
+        const struct counter *c = &v->pmu.counters[i];
+        bool sees = c->event == EVENT_INSTRUCTIONS || c->event == EVENT_BRANCHES;
+        if (runs(c, user) && sees && !c->threshold && !c->edge)
+            add(v, i, n);
+    }
+}
+
+/* The events of an instruction that the host executed: as of any other, unless a quirk changes
+ * it. */
+static uint64_t emulated(const struct vcpu *v, struct counter *c)
+{
+    int64_t n = virt_quirks.noemul ? 0 : 1;
+    bool instructions = c->event == EVENT_INSTRUCTIONS;
+    if (instructions && c->enabled_now)
+        n += (int64_t)virt_quirks.wrmsr;
+    if (n <= 0)
+        return 0;
+    if (instructions && virt_quirks.emulraw)
+        return (uint64_t)n;
+    return c->threshold || c->edge ? in_cycles(v, c, (uint64_t)n, 0) : occurrences(v, c, (uint64_t)n, 0);
+}
+
+void count_emulated(struct vcpu *v, bool user)
+{
+    unsigned dues = pmi_pass(&v->pmu, 1);
+    for (unsigned i = 0; i < COUNTER_MAX && v->pmu.counting; i++) {
+        struct counter *c = &v->pmu.counters[i];
+        if (runs(c, user))
+            add(v, i, emulated(v, c));
+        c->enabled_now = false;
+    }
+    pmi_now(v, dues);
+    v->retired[user]++;
+}
+
+/* Instructions until the k-th tick of `per` from now. */
+static uint64_t until(const struct vcpu *v, uint64_t k, uint64_t per)
+{
+    uint64_t n;
+    return __builtin_mul_overflow(k, per, &n) ? UINT64_MAX : n - phase(v, per);
+}
+
+/* Instructions until a counter has counted `left` more, or fewer. Not for counters of decoded
+ * events, with which each instruction is single-stepped anyway. */
+static uint64_t instructions_left(const struct vcpu *v, const struct counter *c, uint64_t left)
+{
+    uint64_t ipc = virt_quirks.ipc, each = in_cycle(v, c);
+    if (c->edge || c->threshold) {
+        bool all = condition(c, ipc * in_instruction(c, 0) + each);
+        bool never = c->edge ? left > 1 || (ipc == 1 && (c->held || !all)) : !all && (left > 1 || ipc == 1);
+        return never ? UINT64_MAX : until(v, left, ipc);
+    }
+    if (c->event == EVENT_INSTRUCTIONS)
+        return left;
+    if (c->event == EVENT_BUS_CYCLES)
+        return until(v, left, ipc * virt_quirks.ref);
+    return each ? until(v, (left + each - 1) / each, ipc) : UINT64_MAX;
+}
+
 uint64_t count_left(const struct vcpu *v, bool user)
 {
-    uint64_t least = UINT64_MAX;
+    uint64_t least = pmi_left(&v->pmu);
     for (unsigned i = 0; i < COUNTER_MAX && v->pmu.counting; i++) {
         const struct counter *c = &v->pmu.counters[i];
-        unsigned each = in_each(c, 0);
-        uint64_t left = counter_mask(virt_model) - c->value + 1;
-        if (!runs(c, user) || !c->pmi || !each || (c->edge && (c->held || left > 1)))
+        if (!runs(c, user) || !c->pmi)
             continue;
-        left = (left + each - 1) / each;
+        uint64_t events = c->late ? 1 : counter_mask(v->pmu.model) - c->value + 1 + virt_quirks.wrap0;
+        uint64_t left = instructions_left(v, c, events);
         least = left < least ? left : least;
     }
     return least;
 }
 
+/* --- Quirks that keep counters from counting, whatever their registers say. --- */
+
+static void swallow(struct pmu *p)
+{
+    for (unsigned i = 0; i < COUNTER_MAX; i++) {
+        unsigned bit = i < FIXED_FIRST ? i : 32 + i - FIXED_FIRST;
+        if (virt_quirks.dead >> bit & 1)
+            p->counters[i].select = p->counters[i].value = 0;
+        if (virt_quirks.dead >> bit & 1 && i >= FIXED_FIRST)
+            p->fixed_control &= ~(0xfull << 4 * (i - FIXED_FIRST));
+    }
+}
+
+/* The host's counters are given out in the order of requests. A counter that got none does not
+ * count until it is programmed again. */
+static void contend(struct pmu *p)
+{
+    unsigned given = 0;
+    for (unsigned i = 0; i < COUNTER_MAX; i++) {
+        struct counter *c = &p->counters[i];
+        c->has_host &= c->event != EVENT_NONE;
+        c->denied &= c->event != EVENT_NONE;
+        given += c->has_host;
+    }
+    for (unsigned i = 0; i < COUNTER_MAX; i++) {
+        struct counter *c = &p->counters[i];
+        if (c->event && !c->has_host && !c->denied) {
+            c->has_host = given < virt_quirks.contend;
+            c->denied = !c->has_host;
+            given += c->has_host;
+        }
+        c->event = c->denied ? EVENT_NONE : c->event;
+    }
+}
+
 void count_refresh(struct vcpu *v)
 {
     struct pmu *p = &v->pmu;
-    virt_model->refresh(p);
-    p->counting = p->decoding[0] = p->decoding[1] = false;
+    if (virt_quirks.dead)
+        swallow(p);
+    p->model->ops->refresh(p);
+    if (virt_quirks.contend)
+        contend(p);
+    p->counting = pmi_left(p) != UINT64_MAX;
+    p->decoding[0] = p->decoding[1] = false;
     for (unsigned i = 0; i < COUNTER_MAX; i++) {
         struct counter *c = &p->counters[i];
+        c->event = c->throttled ? EVENT_NONE : c->event;
         p->counting |= c->event != EVENT_NONE;
         p->decoding[0] |= c->event >= EVENT_BRANCHES && c->kernel;
         p->decoding[1] |= c->event >= EVENT_BRANCHES && c->user;
         c->held &= c->event != EVENT_NONE;
+        c->in_cycle = c->event ? c->in_cycle : 0;
     }
+}
+
+static bool is_absent(struct vcpu *v, uint32_t msr)
+{
+    uint64_t ignored;
+    return !v->pmu.model->ops->read(&v->pmu, msr, &ignored);
 }
 
 bool count_rdmsr(struct vcpu *v, uint32_t msr, uint64_t *value)
 {
     v->statistics.rdmsr++;
-    return virt_model->read(&v->pmu, msr, value);
+    platform_spin(virt_quirks.exitcost);
+    if (v->pmu.model->ops->read(&v->pmu, msr, value))
+        return true;
+    *value = 0;
+    return virt_quirks.ignoremsrs;
 }
 
 bool count_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value)
 {
+    bool before[COUNTER_MAX];
+    for (unsigned i = 0; i < COUNTER_MAX; i++)
+        before[i] = v->pmu.counters[i].event;
     v->statistics.wrmsr++;
-    if (!virt_model->write(&v->pmu, msr, value))
-        return false;
+    platform_spin(virt_quirks.exitcost);
+    if (!v->pmu.model->ops->write(&v->pmu, msr, value))
+        return virt_quirks.ignoremsrs && is_absent(v, msr);
     count_refresh(v);
+    for (unsigned i = 0; i < COUNTER_MAX; i++)
+        v->pmu.counters[i].enabled_now = v->pmu.counters[i].event && !before[i];
     return true;
 }
 
 bool count_rdpmc(struct vcpu *v, uint32_t selector, uint64_t *value)
 {
-    unsigned counter;
-    if (!virt_model->selector(selector, &counter))
-        return false;
-    *value = v->pmu.counters[counter].value;
-    return true;
-}
-
-void count_deliver_pmi(struct vcpu *v)
-{
-    v->pmu.pmi = false;
-    if (virt_model->on_pmi)
-        virt_model->on_pmi(&v->pmu);
-    host_apic_pmi(v, virt_model->auto_mask);
-    count_refresh(v);
+    platform_spin(virt_quirks.exitcost);
+    return v->pmu.model->ops->rdpmc(&v->pmu, selector, value);
 }

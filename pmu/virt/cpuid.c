@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* CPUID as the model's processor answers it: the real one's features less what the model lacks, and the virtual
- * PMU's own leaves at 4000_0000h. Source: pmu-hardware.md "Detection". */
-#include "kernel/string.h"
-#include "kernel/x86.h"
+/* CPUID of the model's processor: the real processor's features, less what the model lacks. */
+#include "kernel/base/string.h"
+#include "kernel/base/x86.h"
+#include "pmu/virt/quirk.h"
 #include "pmu/virt/svm.h"
 
-#define LEAF_OWN 0x40000000
-#define LEAF_OWN_LAST 0x40000002
 enum { A, B, C, D };
 
 static uint32_t word(const char *text)
@@ -16,46 +14,29 @@ static uint32_t word(const char *text)
     return w;
 }
 
-static void vendor(uint32_t r[4])
+static void vendor(const struct model *m, uint32_t r[4])
 {
-    r[B] = word(virt_model->vendor);
-    r[D] = word(virt_model->vendor + 4);
-    r[C] = word(virt_model->vendor + 8);
+    r[B] = word(m->ops->vendor);
+    r[D] = word(m->ops->vendor + 4);
+    r[C] = word(m->ops->vendor + 8);
 }
 
-static void own_leaf(const struct vcpu *v, uint32_t leaf, uint32_t subleaf, uint32_t r[4])
-{
-    const struct statistics *s = &v->statistics;
-    char name[16] = { 0 };
-    memcpy(name, virt_model->name, strlen(virt_model->name));
-    if (leaf == LEAF_OWN) {
-        r[A] = LEAF_OWN_LAST, r[B] = word("ntpm"), r[C] = word("u-vp"), r[D] = word("mu\0");
-    } else if (leaf == LEAF_OWN + 1 && subleaf == 0) {
-        r[A] = (uint32_t)s->rdpmc, r[B] = (uint32_t)s->rdmsr, r[C] = (uint32_t)s->wrmsr, r[D] = (uint32_t)s->pmi;
-    } else if (leaf == LEAF_OWN + 1 && subleaf == 2) {
-        r[A] = (uint32_t)v->retired[0], r[B] = (uint32_t)(v->retired[0] >> 32);
-        r[C] = (uint32_t)v->retired[1], r[D] = (uint32_t)(v->retired[1] >> 32);
-    } else if (leaf == LEAF_OWN + 1 && subleaf == 3) {
-        r[A] = virt_step, r[B] = r[C] = r[D] = 0;
-    } else if (leaf == LEAF_OWN + 1) {
-        r[A] = (uint32_t)s->exits, r[B] = (uint32_t)s->steps, r[C] = (uint32_t)s->alarms, r[D] = (uint32_t)s->passes;
-    } else {
-        memcpy(r, name, sizeof name);
-    }
-}
-
-static void basic_leaf(uint32_t leaf, uint32_t subleaf, uint32_t r[4])
+static void basic_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, uint32_t r[4])
 {
     switch (leaf) {
     case 0:
-        r[A] = virt_model->max_leaf;
-        vendor(r);
+        r[A] = m->max_leaf;
+        vendor(m, r);
         break;
     case 1:
-        r[A] = virt_model->signature;
+        r[A] = m->signature;
         r[C] &= ~(1u << 15 | 1u << 21 | 1u << 3); /* PDCM, x2APIC, MONITOR */
         r[C] |= 1u << 31;                         /* hypervisor */
         r[D] &= ~(1u << 21);                      /* DS */
+        break;
+    case 6:
+        if (virt_quirks.c1e)
+            r[A] &= ~(1u << 2);                     /* ARAT: the APIC timer runs in every state */
         break;
     case 7:
         if (subleaf == 0) {
@@ -67,22 +48,39 @@ static void basic_leaf(uint32_t leaf, uint32_t subleaf, uint32_t r[4])
     case 0xa:
         memset(r, 0, 16);
         break;
+    default:
+        if (leaf > 0xd) /* none of these describes a feature of the model */
+            memset(r, 0, 16);
     }
 }
 
-static void extended_leaf(uint32_t leaf, uint32_t r[4])
+/* The n-th 16 characters of 48. */
+static void brand(const struct model *m, uint32_t n, uint32_t r[4])
+{
+    char text[48] = { 0 };
+    memcpy(text, m->brand, strlen(m->brand));
+    memcpy(r, text + 16 * n, 16);
+}
+
+static void extended_leaf(const struct model *m, uint32_t leaf, uint32_t r[4])
 {
     switch (leaf) {
     case 0x80000000:
-        r[A] = virt_model->max_extended_leaf;
+        r[A] = m->max_extended_leaf;
         r[B] = r[C] = r[D] = 0;
-        if (virt_model->vendor[0] == 'A')
-            vendor(r);
+        if (m->ops->vendor[0] == 'A')
+            vendor(m, r);
         break;
     case 0x80000001:
-        r[A] = virt_model->vendor[0] == 'A' ? virt_model->signature : 0;
+        r[A] = m->ops->vendor[0] == 'A' ? m->signature : 0;
         /* SVM, IBS, core counters, northbridge counters, PTSC, L3 counters */
         r[C] &= ~(1u << 2 | 1u << 10 | 1u << 23 | 1u << 24 | 1u << 27 | 1u << 28);
+        break;
+    case 0x80000002:
+    case 0x80000003:
+    case 0x80000004:
+        if (m->brand)
+            brand(m, leaf - 0x80000002, r);
         break;
     case 0x80000008:
         r[B] &= ~(1u << 12 | 1u << 1 | 1u << 31); /* IBPB, IRPERF, BRS */
@@ -98,24 +96,25 @@ static void extended_leaf(uint32_t leaf, uint32_t r[4])
 void virt_cpuid(struct vcpu *v)
 {
     uint32_t leaf = (uint32_t)v->vmcb.rax, subleaf = (uint32_t)v->r.rcx, r[4];
-    if (leaf >= LEAF_OWN && leaf <= LEAF_OWN_LAST) {
-        own_leaf(v, leaf, subleaf, r);
-    } else {
+    const struct model *m = v->pmu.model;
+    if (!own_leaf(v, leaf, subleaf, r)) {
         /* Out of range: the highest basic leaf on Intel, zeros on AMD. */
         bool extended = leaf >= 0x80000000;
-        bool beyond = extended ? leaf > virt_model->max_extended_leaf : leaf > virt_model->max_leaf;
-        if (beyond && virt_model->vendor[0] == 'G')
-            leaf = virt_model->max_leaf, extended = false;
+        bool beyond = extended ? leaf > m->max_extended_leaf : leaf > m->max_leaf;
+        if (beyond && m->ops->vendor[0] == 'G')
+            leaf = m->max_leaf, extended = false;
         struct cpuid real = cpuid(leaf, subleaf);
         memcpy(r, &real, sizeof real);
-        if (beyond && virt_model->vendor[0] == 'A')
+        if (beyond && m->ops->vendor[0] == 'A')
             memset(r, 0, sizeof r);
         else if (extended)
-            extended_leaf(leaf, r);
+            extended_leaf(m, leaf, r);
         else
-            basic_leaf(leaf, subleaf, r);
-        virt_model->leaf(leaf, subleaf, r);
+            basic_leaf(m, leaf, subleaf, r);
+        m->ops->leaf(m, leaf, subleaf, r);
     }
+    if (leaf == 1) /* OSXSAVE: the guest's CR4, not the host's */
+        r[C] = (r[C] & ~(1u << 27)) | (v->vmcb.cr4 & CR4_OSXSAVE ? 1u << 27 : 0);
     v->vmcb.rax = r[A];
     v->r.rbx = r[B];
     v->r.rcx = r[C];

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What the instruction at the guest's RIP does, as far as counters ask: which kind of branch, whether it loads,
- * whether it stores, and where. One letter for each opcode; its length only where a branch needs it. At most one
- * load and one store each, whatever its size, REP or not; PUSH, POP, CALL, RET and gates access the stack.
- * Addresses serve the model of caches alone: a RIP-relative one leaves out an immediate that follows it, and data
- * segments other than FS and GS have base 0. Exact for 64-bit and flat 32-bit code. EVEX is taken for a load.
- * Source: SDM volume 2, "Opcode Map"; AMD64 APM volume 3, "Opcode and Operand Encodings". */
-#include "kernel/msr.h"
-#include "kernel/x86.h"
+/* Decodes the instruction at the guest's RIP as far as counters need it: the kind of branch;
+ * whether it loads or stores, and where. One letter for each opcode; its length only where a
+ * branch needs it. At most one load and one store each, whatever its size, REP or not; PUSH,
+ * POP, CALL, RET and gates access the stack. Addresses serve the model of caches alone: a
+ * RIP-relative one leaves out an immediate that follows it, and data segments other than FS and
+ * GS have base 0. Exact for 64-bit and flat 32-bit code. EVEX is taken for a load. Source: SDM
+ * volume 2, "Opcode Map"; AMD64 APM volume 3, "Opcode and Operand Encodings". */
+#include "kernel/base/msr.h"
+#include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
 
 /* . nothing (of memory)    r w m  ModRM operand: read, written, both      others  see group()
@@ -29,7 +30,7 @@ enum { MAP_ONE, MAP_0F, MAP_0F38, MAP_0F3A };
 
 struct code {
     uint8_t byte[15];
-    unsigned length, at;                /* readable; behind what was looked at */
+    unsigned length, at;                /* end of the readable bytes; position of the decoder */
     bool wide;                          /* 64-bit code */
     bool repeat, repeat_not;            /* F3, F2 */
     bool operand16, segment;            /* 66; FS or GS */
@@ -113,7 +114,7 @@ static char letter(const struct code *c)
 #define JUMP (BRANCH | EFFECT(EVENT_TAKEN))
 #define FAR (BRANCH | EFFECT(EVENT_FAR))
 
-/* Where ModRM.reg decides what happens to a memory operand; c: CLFLUSH. */
+/* Opcodes of which ModRM.reg selects the access to the memory operand; c: CLFLUSH. */
 static char group(const struct code *c, char kind)
 {
     unsigned reg = c->modrm >> 3 & 7;

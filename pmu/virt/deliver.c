@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Takes an event into the guest by hand: the processor clears TF doing so, the first instruction of the handler
- * could not be stepped; and QEMU has an error with interrupts (event.c). Anything unusual is left to the processor.
- * Source: AMD64 APM volume 2, "Long-Mode Interrupt Control Transfers". */
-#include "kernel/msr.h"
-#include "kernel/x86.h"
+/* Delivers an event to the guest in software. Delivery by the processor clears TF, so the first
+ * instruction of the handler could not be single-stepped; and QEMU has a defect with interrupts
+ * (event.c). Unusual cases are left to the processor. Source: AMD64 APM volume 2, "Long-Mode
+ * Interrupt Control Transfers". */
+#include "kernel/base/msr.h"
+#include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
 
 #define GATE_INTERRUPT 0x0e
@@ -83,6 +84,8 @@ bool event_deliver(struct vcpu *v)
     bool same_stack = !v->vmcb.cpl && !(g.stack & 7);
     if ((v->vmcb.event & EVENT_TYPE) == EVENT_SOFT_INT)
         count_one(v, v->soft_user, EFFECTS_SOFT_INT);
+    if (v->vmcb.cpl == 3)
+        event_taken_in_ring3(v, v->vmcb.event);
     virt_set_cpl(v, g.selector, 0);
     v->vmcb.ss = same_stack ? ss : (struct segment){ 0, 0, 0, 0 };
     v->vmcb.rsp = rsp;

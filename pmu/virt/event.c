@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Between an exit and the next entry: whose instructions the stretch was (a far return or a gate to another ring is no
- * exit: what follows it in the stretch counts for the ring left), which event the guest takes next, and
- * whether to step. There is one slot for an event (vmcb.event); an NMI waits for a free one.
- * QEMU copies the event to exit_int_info even when it was delivered, so that field is not looked at. */
-#include "kernel/x86.h"
+/* From an exit to the next entry. A stretch is what the guest executes between an entry and the
+ * next exit. Its instructions are accounted to a ring (a far return or a gate to another ring
+ * causes no exit: what follows it in the stretch counts for the ring that was left); then the
+ * guest's next event is chosen, and whether to single-step. There is one slot for an event
+ * (vmcb.event); an NMI waits for a free one. QEMU copies the event to exit_int_info even when it
+ * was delivered, so that field is not used. */
+#include "kernel/base/x86.h"
+#include "pmu/virt/quirk.h"
 #include "pmu/virt/svm.h"
 
 #define STEP_TICKS 4 /* closer to the wrap than this many of the alarm's ticks: step */
@@ -17,7 +20,7 @@ static void begin_step(struct vcpu *v)
     v->guest_tf = v->vmcb.rflags & RFLAGS_TF;
     v->entry_dr6 = v->vmcb.dr6;
     guest_code(v, v->step_op);
-    if (v->pmu.decoding[0] || v->pmu.decoding[1])
+    if (v->pmu.decoding[0] || v->pmu.decoding[1] || virt_quirks.far)
         instruction_decode(v, &v->step_code);
     else
         v->step_code = (struct instruction){ 0 };
@@ -32,7 +35,7 @@ static void clear_pushed_tf(struct vcpu *v)
         guest_write64(v, v->vmcb.rsp, flags & ~(uint64_t)RFLAGS_TF);
 }
 
-/* Whether the instruction was completed; the guest's flags are its own again. */
+/* Restores the guest's flags. Returns whether the instruction was completed. */
 static bool end_step(struct vcpu *v)
 {
     bool trapped = v->vmcb.exit_code == EXIT_EXCEPTION + VECTOR_DB;
@@ -58,17 +61,18 @@ bool event_take_debug(struct vcpu *v)
     if (v->guest_tf)
         return true;
     v->vmcb.dr6 = (v->vmcb.dr6 & ~(uint64_t)DR6_SINGLE_STEP) | (v->entry_dr6 & DR6_SINGLE_STEP);
-    return (v->vmcb.dr6 & 15) != (v->entry_dr6 & 15); /* a breakpoint of the guest's at the same time */
+    return (v->vmcb.dr6 & 15) != (v->entry_dr6 & 15); /* a breakpoint of the guest occurred at the same time */
 }
 
-/* The event of the last entry did not get through: an exception in its delivery came first. */
+/* The event of the last entry was not delivered: its delivery raised an exception. */
 static bool event_failed(const struct vcpu *v)
 {
     bool exception = v->vmcb.exit_code >= EXIT_EXCEPTION && v->vmcb.exit_code < EXIT_EXCEPTION + 32;
     return v->entry_event & EVENT_VALID && exception && !v->stretch && v->vmcb.rip == v->entry_rip;
 }
 
-/* Instructions of the stretch, by the clock: less what it counts although the exit came before. */
+/* Instructions of the stretch, by the clock, less those that the clock counts although the exit
+ * came before them. */
 static uint64_t by_clock(struct vcpu *v, uint64_t clock)
 {
     uint64_t n = clock - clock_cost;
@@ -94,6 +98,12 @@ static uint64_t by_step(const struct vcpu *v)
     return v->step_done && !(is_string(v->step_op[0]) && v->vmcb.rip == v->entry_rip);
 }
 
+void event_taken_in_ring3(struct vcpu *v, uint64_t event)
+{
+    if ((event & EVENT_TYPE) != EVENT_SOFT_INT) /* an instruction, which retires once */
+        count_extra(v, true, virt_quirks.irq3);
+}
+
 void event_account(struct vcpu *v, uint64_t clock)
 {
     uint64_t event = v->entry_event;
@@ -107,18 +117,22 @@ void event_account(struct vcpu *v, uint64_t clock)
     v->event_failed = event_failed(v);
     if (event & EVENT_VALID && (event & EVENT_TYPE) == EVENT_SOFT_INT && !v->event_failed)
         count_one(v, v->soft_user, EFFECTS_SOFT_INT);
+    if (event & EVENT_VALID && v->entry_user && !v->event_failed)
+        event_taken_in_ring3(v, event);
     bool user = event & EVENT_VALID ? false : v->entry_user;
     if (v->step_done && v->stretch) {
         count_one(v, user, instruction_effects(v, &v->step_code));
-        count_add(v, user, v->stretch - 1); /* MOV SS holds the trap back for one instruction more */
+        count_add(v, user, v->stretch - 1); /* MOV SS delays the trap by one instruction */
     } else {
         count_add(v, user, v->stretch);
     }
+    if (v->vmcb.exit_code == EXIT_HLT)
+        pmi_hasten(v);
 }
 
-/* The next stretch ends with the slice or just before a counter wraps, by alarm; the rest is stepped. Nothing is
- * late: the shortest way seen from here to the guest is taken off, and twice the comparator's granularity.
- * Whether to step. */
+/* Sets the alarm so that the next stretch ends with the slice, or just before a counter wraps;
+ * the rest is single-stepped. The alarm is never late: the shortest time seen from here to the
+ * guest is subtracted, and twice the comparator's granularity. Returns whether to single-step. */
 static bool aim(struct vcpu *v, bool user, uint64_t slice_end)
 {
     uint64_t left = count_left(v, user), at = slice_end;
@@ -130,6 +144,8 @@ static bool aim(struct vcpu *v, bool user, uint64_t slice_end)
         uint64_t wrap = v->aimed_at + way + left - 2 * alarm_tick;
         at = wrap < at ? wrap : at;
     }
+    if (at < v->alarm_at && alarm_is_near(v))
+        return true;
     v->aimed = at != UINT64_MAX && alarm_want(v, at);
     return false;
 }
@@ -149,8 +165,8 @@ static void inject_nmi(struct vcpu *v)
     v->nmi_blocked = true;
 }
 
-/* QEMU 7.2 injects an external interrupt and leaves it in its own exception_index: if then a timer's deadline stops
- * the guest before anything else resets that, the interrupt is delivered twice, IF clear or not. */
+/* QEMU 7.2 leaves an injected external interrupt in its exception_index. If a timer's deadline
+ * stops the guest before that is reset, the interrupt is delivered twice, even with IF clear. */
 static bool is_interrupt(const struct vcpu *v) { return (v->vmcb.event & EVENT_TYPE) == EVENT_INTERRUPT; }
 
 void event_cancel(struct vcpu *v)
@@ -167,11 +183,17 @@ void event_cancel(struct vcpu *v)
 void event_prepare(struct vcpu *v)
 {
     baton_collect_nmis(v);
+    if (v->reentry && virt_quirks.vmrun)
+        count_extra(v, v->vmcb.cpl == 3, 1);
+    v->reentry = false;
     uint64_t slice_end = baton_slice(v);
+    firmware_run(v);
+    if (firmware_next(v) < slice_end)
+        slice_end = firmware_next(v);
     bool event, step;
     do {
         if (v->pmu.pmi)
-            count_deliver_pmi(v);
+            pmi_deliver(v);
         inject_nmi(v);
         event = v->vmcb.event & EVENT_VALID;
         if (v->step_iret && !event)
@@ -191,8 +213,9 @@ void event_prepare(struct vcpu *v)
     }
 }
 
-/* A PMI that fell due at the end of the stretch comes before the instruction that made the exit: that one is
- * executed again. Not so where the exit itself has done something. */
+/* A PMI that is due at the end of the stretch is delivered before the instruction that caused
+ * the exit, which is executed again afterwards. This is not possible for exits with side
+ * effects. */
 bool event_comes_first(const struct vcpu *v)
 {
     return v->pmu.pmi && v->vmcb.exit_code != EXIT_EXCEPTION + VECTOR_DB && !v->event_failed;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What each exit does to the guest. The stretch before it is accounted (event.c); an instruction that is done
- * here is not in it and counts 1 behind its effect, one that faults counts nothing. */
-#include "kernel/msr.h"
-#include "kernel/x86.h"
+/* Handles each exit. The stretch before it is already accounted (event.c). An instruction that
+ * is executed here is not part of it: it counts 1 after its effect; one that faults counts
+ * nothing. */
+#include "kernel/base/msr.h"
+#include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
 
 #define CR0_PG (1u << 31)
@@ -17,13 +18,20 @@ void virt_raise(struct vcpu *v, unsigned vector, uint32_t code)
         v->vmcb.event |= EVENT_HAS_CODE | (uint64_t)code << 32;
 }
 
-void virt_skip(struct vcpu *v, unsigned length)
+/* The intercepted instruction is complete: RIP moves behind it. */
+static void go_behind(struct vcpu *v, unsigned length)
 {
     v->vmcb.rip += length;
     if (!(v->vmcb.cs.attributes & CODE_64))
         v->vmcb.rip = (uint32_t)v->vmcb.rip;
     v->vmcb.shadow = 0;
-    count_add(v, v->vmcb.cpl == 3, 1);
+}
+
+/* ... and it retired, in the host. */
+static void skip(struct vcpu *v, unsigned length)
+{
+    go_behind(v, length);
+    count_emulated(v, v->vmcb.cpl == 3);
     virt_trap(v);
 }
 
@@ -57,7 +65,7 @@ static void write_efer(struct vcpu *v, uint64_t value)
     }
     v->sce = value & EFER_SCE;
     v->vmcb.efer = (value & (EFER_NXE | EFER_LME)) | (now & EFER_LMA) | EFER_SVME;
-    virt_skip(v, length_of(v, 2));
+    skip(v, length_of(v, 2));
 }
 
 static void exit_msr(struct vcpu *v)
@@ -82,7 +90,7 @@ static void exit_msr(struct vcpu *v)
     }
     if (!write)
         set_result(v, value);
-    virt_skip(v, length_of(v, 2));
+    skip(v, length_of(v, 2));
 }
 
 static void exit_rdpmc(struct vcpu *v)
@@ -94,10 +102,10 @@ static void exit_rdpmc(struct vcpu *v)
         return;
     }
     set_result(v, value);
-    virt_skip(v, length_of(v, 2));
+    skip(v, length_of(v, 2));
 }
 
-/* INT n and INT3: injected with RIP behind, as the processor delivers them. */
+/* INT n and INT3: injected with RIP behind the instruction, as the processor delivers them. */
 static void exit_soft_int(struct vcpu *v)
 {
     uint8_t op[3];
@@ -105,7 +113,7 @@ static void exit_soft_int(struct vcpu *v)
     unsigned vector = op[0] == 0xcd ? op[1] : op[0] == 0xcc ? VECTOR_BP : 4;
     v->soft_length = prefixes + (op[0] == 0xcd ? 2 : 1);
     v->soft_user = v->vmcb.cpl == 3;
-    v->vmcb.rip += v->soft_length; /* counted by event_account, if it gets through */
+    v->vmcb.rip += v->soft_length; /* event_account counts it if it is delivered */
     v->vmcb.shadow = 0;
     v->vmcb.event = vector | EVENT_SOFT_INT | EVENT_VALID;
 }
@@ -142,33 +150,44 @@ static void exit_exception(struct vcpu *v, unsigned vector)
 static void exit_interrupt(struct vcpu *v)
 {
     uint32_t vector = svm_take_interrupt();
-    if (vector)
-        v->vmcb.event = vector | EVENT_INTERRUPT | EVENT_VALID;
+    if (!vector)
+        return;
+    platform_interrupt(v, vector);
+    v->vmcb.event = vector | EVENT_INTERRUPT | EVENT_VALID;
 }
 
 void exit_handle(struct vcpu *v)
 {
     uint64_t code = v->vmcb.exit_code;
+    v->reentry = code == EXIT_INTR || code == EXIT_MSR || code == EXIT_RDPMC || code == EXIT_CPUID || code == EXIT_HLT ||
+                 code == EXIT_IO;
     if (code >= EXIT_EXCEPTION && code < EXIT_EXCEPTION + 32)
         exit_exception(v, (unsigned)(code - EXIT_EXCEPTION));
     else switch (code) {
     case EXIT_INTR: exit_interrupt(v); break;
-    case EXIT_NMI: break; /* counted by svm_nmi, looked at by event_prepare */
+    case EXIT_NMI: break; /* svm_nmi has counted it, event_prepare handles it */
     case EXIT_IRET: v->step_iret = true; break;
     case EXIT_MSR: exit_msr(v); break;
     case EXIT_RDPMC: exit_rdpmc(v); break;
     case EXIT_SOFT_INT: exit_soft_int(v); break;
     case EXIT_CPUID:
         virt_cpuid(v);
-        virt_skip(v, length_of(v, 2));
+        skip(v, length_of(v, 2));
+        break;
+    case EXIT_IO:
+        platform_io(v);
+        skip(v, (unsigned)(v->vmcb.exit_info2 - v->vmcb.rip));
         break;
     case EXIT_PAUSE:
-        virt_skip(v, length_of(v, 1)); /* F3 is a prefix of 90 */
+        /* F3 is a prefix of 90. Other hypervisors do not intercept PAUSE: it is not emulated. */
+        go_behind(v, length_of(v, 1));
+        count_add(v, v->vmcb.cpl == 3, 1);
+        virt_trap(v);
         baton_pause(v);
         break;
     case EXIT_HLT:
-        virt_skip(v, length_of(v, 1));
-        if (!(v->vmcb.event & EVENT_VALID)) /* a trap of the guest's own ends the halt at once */
+        skip(v, length_of(v, 1));
+        if (!(v->vmcb.event & EVENT_VALID)) /* the guest's own single-step trap ends the halt at once */
             baton_halt(v);
         break;
     case EXIT_INVLPGA:

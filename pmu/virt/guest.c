@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The guest's memory and code as the host reads them: physical addresses below 4 GB only (payloads are told of no
- * others), the rest counts as not there. Nothing the guest does to its page tables or code bytes can fault the host.
- * Sources: AMD64 APM volume 2, "Long-Mode Page Translation"; volume 3, "SYSCALL", "SYSRET", instruction prefixes. */
-#include "kernel/layout.h"
-#include "kernel/msr.h"
-#include "kernel/string.h"
-#include "kernel/x86.h"
+/* Access to the guest's memory and code. Only physical addresses below 4 GB can be reached
+ * (payloads are told of no others); the rest is taken as not present. No contents of the guest's
+ * page tables or code can make the host fault. Sources: AMD64 APM volume 2, "Long-Mode Page
+ * Translation"; volume 3, "SYSCALL", "SYSRET", instruction prefixes. */
+#include "kernel/base/layout.h"
+#include "kernel/base/msr.h"
+#include "kernel/base/string.h"
+#include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
 
 #define MAPPED_END (1ull << 32) /* by the boot page tables at DIRECT_MAP */
@@ -17,6 +18,7 @@
 #define CR4_PSE (1u << 4)
 #define CR4_PAE (1u << 5)
 #define CR4_LA57 (1u << 12)
+#define SYSRET_FLAGS 0x3c7fd7u /* what SYSRET loads of R11: all flags but RF and VM */
 
 static void *mapped(uint64_t physical, unsigned size)
 {
@@ -36,7 +38,7 @@ static void *translate_legacy(const struct vcpu *v, uint32_t address, bool write
     return entry && (*entry & needed) == needed ? mapped((*entry & 0xfffff000) | (address & 0xfff), 1) : NULL;
 }
 
-/* Where the byte lies; NULL if nothing is mapped there, or out of our reach. */
+/* The host's address of the byte; NULL if it is not mapped, or out of reach. */
 static void *translate(const struct vcpu *v, uint64_t address, bool write)
 {
     if (!(v->vmcb.cr0 & CR0_PG))
@@ -122,16 +124,15 @@ static void do_syscall(struct vcpu *v, unsigned length)
     virt_set_cpl(v, cs, cs + 8);
 }
 
-/* To 64-bit code, which is all that a kernel in long mode with our selectors returns to; a 32-bit
- * target keeps its compatibility segment. */
+/* SYSRET to 64-bit code; a 32-bit target gets a compatibility segment. */
 static void do_sysret(struct vcpu *v, bool wide)
 {
     uint16_t base = (uint16_t)(rdmsr(MSR_STAR) >> 48);
     v->vmcb.rip = wide ? v->r.rcx : (uint32_t)v->r.rcx;
-    v->vmcb.rflags = (v->r.r11 & 0x3c7fd7) | 2;
+    v->vmcb.rflags = (v->r.r11 & SYSRET_FLAGS) | 2;
     virt_set_cpl(v, (uint16_t)(base + (wide ? 16 : 0)) | 3, (uint16_t)(base + 8) | 3);
     if (!wide)
-        v->vmcb.cs.attributes = 0xcfb; /* D instead of L */
+        v->vmcb.cs.attributes = SEGMENT_CODE32 | SEGMENT_RING3;
 }
 
 bool guest_syscall(struct vcpu *v)
@@ -152,6 +153,6 @@ bool guest_syscall(struct vcpu *v)
     }
     v->vmcb.shadow = 0;
     count_one(v, user, EFFECT(EVENT_BRANCHES) | EFFECT(EVENT_FAR));
-    virt_trap(v); /* by the new flags: SYSCALL may have cleared TF, SYSRET brings back that of its SYSCALL */
+    virt_trap(v); /* the trap depends on the new flags: SYSCALL may have cleared TF, and SYSRET restores it */
     return true;
 }

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* What a virtual PMU is: the facts of its model, and the registers of one CPU. */
+/* The structures of a virtual PMU: the facts of its model, and the registers of one CPU. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GP_MAX 8
+#define GP_MAX 12
 #define FIXED_MAX 4
 #define COUNTER_MAX (GP_MAX + FIXED_MAX)
 #define FIXED_FIRST GP_MAX              /* counters[GP_MAX + n] is fixed counter n */
 
 struct vcpu;
 
-/* What the model counts; any other event stays 0. From EVENT_BRANCHES on an event happens once or not at all in each
- * instruction, which must be looked at; those before it are told by the clock. */
+/* The events that the model counts; all others stay 0. Those from EVENT_BRANCHES on occur once
+ * or not at all in an instruction, which must be decoded; the clock gives those before. */
 enum event {
-    EVENT_NONE, EVENT_INSTRUCTIONS, EVENT_CYCLES, EVENT_SLOTS,
+    EVENT_NONE, EVENT_INSTRUCTIONS, EVENT_CYCLES, EVENT_BUS_CYCLES, EVENT_SLOTS,
     EVENT_BRANCHES, EVENT_CONDITIONAL, EVENT_TAKEN, EVENT_FAR, EVENT_MISPREDICTED,
     EVENT_LOADS, EVENT_STORES, EVENT_REFERENCES, EVENT_MISSES,
 };
 #define EFFECT(event) (1u << (event))
 
 struct event_code {
-    uint16_t select;
+    uint16_t select;                    /* Intel: the second unit mask from bit 8; AMD: 12 bits */
     uint8_t mask;
     enum event event;
 };
@@ -31,41 +31,79 @@ struct counter {
     uint64_t value;
     /* Derived by the model's refresh. */
     enum event event;                   /* EVENT_NONE: it stands still */
-    bool user, kernel, pmi, edge, invert;
+    bool user, kernel, pmi, edge, invert, equal;
     uint8_t threshold;
-    bool held;                          /* the condition, in the last instruction that it looked at */
+    bool held;                          /* the condition, in the last cycle that it looked at */
+    uint64_t in_cycle;                  /* with a threshold or edges: events since the last cycle began */
+    bool enabled_now;                   /* by the WRMSR that is being executed */
+    /* Of quirks. */
+    bool late;                          /* it wrapped to 0 and will report that at the next event */
+    bool has_host, denied;              /* the host gave it a counter, or had none left when it asked */
+    bool throttled;
+    uint64_t overflows;                 /* in this tick of the host */
 };
+
+/* Effects that come some instructions after their cause. */
+enum due { DUE_PMI, DUE_AGAIN, DUE_FREEZE, DUES };
 
 struct pmu {
+    const struct model *model;
     struct counter counters[COUNTER_MAX];
-    uint64_t fixed_control, global_control, status, debugctl;
-    bool counting;                      /* some counter is not EVENT_NONE */
+    uint64_t fixed_control, global_control, status, debugctl, metrics;
+    bool counting;                      /* some counter is not EVENT_NONE, or something is due */
     bool decoding[2];                   /* kernel, user: some counter needs each instruction */
     bool pmi;                           /* one is due at the next boundary */
+    bool again;                         /* ... and is the second of twice */
+    uint64_t due[DUES];                 /* instructions until then; 0: it is not under way */
+    uint32_t smis;
 };
 
-struct model {
-    const char *name, *vendor;
-    uint32_t signature;                 /* CPUID 1 EAX */
-    uint8_t version, gp, fixed, width;
-    uint8_t slots;                      /* issued in a cycle; 0: the model has no such event */
-    uint32_t max_leaf, max_extended_leaf;
-    bool full_width;                    /* 4C1h; Intel */
-    bool auto_mask;                     /* of the LVT entry at a PMI */
-    /* Acting on the registers only; false: #GP. */
+/* A vendor's registers. Acting on the registers only; false: #GP. */
+struct model_ops {
+    const char *vendor;
     bool (*read)(struct pmu *pmu, uint32_t msr, uint64_t *value);
     bool (*write)(struct pmu *pmu, uint32_t msr, uint64_t value);
+    bool (*rdpmc)(struct pmu *pmu, uint32_t selector, uint64_t *value);
     void (*refresh)(struct pmu *pmu);   /* sets the derived fields of all counters */
-    void (*on_pmi)(struct pmu *pmu);    /* freezes, if the model can; or NULL */
-    bool (*selector)(uint32_t ecx, unsigned *counter);
-    void (*leaf)(uint32_t leaf, uint32_t subleaf, uint32_t r[4]); /* changes what CPUID answers */
+    void (*on_pmi)(struct pmu *pmu);    /* freezes, if the model can */
+    void (*leaf)(const struct model *m, uint32_t leaf, uint32_t subleaf, uint32_t r[4]); /* changes what CPUID answers */
+};
+extern const struct model_ops intel_ops, amd_ops;
+
+struct model {
+    const char *name, *brand;           /* brand: of CPUID 8000_0002h to 8000_0004h; NULL: the real one */
+    const struct model_ops *ops;
+    uint32_t signature;                 /* CPUID 1 EAX */
+    uint8_t version, gp, fixed, width;  /* counters without a gap from 0, as legacy leaves tell them */
+    uint16_t gp_map, fixed_map;         /* all counters; virt_start derives those that are 0 */
+    uint8_t slots;                      /* issued in a cycle; 0: the model has no such event */
+    uint8_t core_type;                  /* CPUID 1Ah.EAX[31:24], of a hybrid processor; else 0 */
+    uint32_t max_leaf, max_extended_leaf;
+    uint64_t select_extra;              /* Intel: legal beside those of version 1; AMD: kept, the same */
+    bool full_width;                    /* 4C1h; Intel */
+    bool freezes;                       /* DEBUGCTL can freeze counters on a PMI */
+    bool any_thread, metrics;           /* Intel: legal; PERF_METRICS is there */
+    bool auto_mask;                     /* of the LVT entry at a PMI */
     const struct event_code *events;    /* ends with EVENT_NONE */
 };
 
-extern const struct model *virt_model;  /* the one in use; set once, before any guest runs */
-extern const struct model *const intel_models[], *const amd_models[]; /* end with NULL */
+extern const struct model *const all_models[]; /* ends with NULL */
+/* A name that stands for a model and quirks, and for what else is not the model's. */
+struct machine {
+    const char *name, *words, *brand;
+    uint32_t signature;                 /* 0: the model's; events and full_width the same */
+    const struct event_code *events;
+    bool full_width;
+};
+extern const struct machine all_machines[]; /* ends with a name NULL */
+/* Makes of a hybrid processor's large core its small one. */
+void model_small_core(struct model *m);
 
 static inline uint64_t counter_mask(const struct model *m) { return (1ull << m->width) - 1; }
+/* Legal beside the bits of version 1, where there are such things. */
+#define SELECT_EQUAL (1ull << 36)
+#define SELECT_UMASK2 (0xffull << 40)
+enum { SMALL_CORE = 0x20, LARGE_CORE = 0x40 }; /* core_type */
 /* Event select bits that both vendors have. */
 #define SELECT_USER (1u << 16)
 #define SELECT_KERNEL (1u << 17)
@@ -74,22 +112,42 @@ static inline uint64_t counter_mask(const struct model *m) { return (1ull << m->
 #define SELECT_ENABLE (1u << 22)
 #define SELECT_INVERT (1u << 23)
 /* Sets the derived fields from the event select, whose event number is `number`. */
-void model_refresh(struct counter *c, uint16_t number, bool enabled);
+void model_refresh(const struct model *m, struct counter *c, uint16_t number, bool enabled);
 
 /* count.c */
 /* Adds `n` retired instructions at this CPL to what runs. */
 void count_add(struct vcpu *v, bool user, uint64_t n);
 /* One that had these effects. */
 void count_one(struct vcpu *v, bool user, uint32_t effects);
+/* Adds events to the counters of instructions and of branches that no instruction caused. */
+void count_extra(struct vcpu *v, bool user, uint64_t n);
+/* Counts an instruction that the host executed for the guest. */
+void count_emulated(struct vcpu *v, bool user);
 /* Instructions at this CPL until a counter that raises a PMI wraps; UINT64_MAX: never. */
 uint64_t count_left(const struct vcpu *v, bool user);
-/* After a change of the registers: what counts now. */
+/* Works out what counts, after a change of the registers. */
 void count_refresh(struct vcpu *v);
 /* The three instructions; false: #GP. */
 bool count_rdmsr(struct vcpu *v, uint32_t msr, uint64_t *value);
 bool count_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value);
 bool count_rdpmc(struct vcpu *v, uint32_t selector, uint64_t *value);
+/* Where a quirk makes SMIs, on Intel; where one lets CPUs sleep, on AMD. */
+enum { SMI_COUNT = 0x34, INT_PENDING = 0xc0010055 };
 /* Whether this MSR is the PMU's, on any model: absent ones fault. */
 bool count_owns(uint32_t msr);
-/* Sends what pmu.pmi asks for, by the guest's own LVT entry. */
-void count_deliver_pmi(struct vcpu *v);
+/* Adds instructions that the clock did not see: to the running counters only. */
+void count_unseen(struct vcpu *v, bool user, uint64_t n);
+
+/* pmi.c */
+void pmi_overflow(struct vcpu *v, unsigned counter);
+/* Instructions until something is due; what becomes due within n instructions, as bits; and its
+ * effect. */
+uint64_t pmi_left(const struct pmu *p);
+unsigned pmi_pass(struct pmu *p, uint64_t n);
+void pmi_now(struct vcpu *v, unsigned dues);
+/* Called when the guest halts: all pending effects happen now. */
+void pmi_hasten(struct vcpu *v);
+/* Sends the PMI that pmu.pmi requests, as the guest's LVT entry says. */
+void pmi_deliver(struct vcpu *v);
+/* A number below 2^31, by the seed. */
+uint64_t virt_random(struct vcpu *v);

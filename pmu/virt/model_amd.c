@@ -1,28 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* AMD models: the four K7 counters, the six extended ones, PerfMonV2.
- * Source: APM volume 2, "Performance Monitoring Counters"; pmu-hardware.md 1.4, 2.2, 2.3, 2.9. */
+/* AMD's registers: the four K7 counters, the six extended ones, PerfMonV2.
+ * Source: APM volume 2, "Performance Monitoring Counters". */
 #include "pmu/virt/model.h"
+#include "pmu/virt/quirk.h"
 
 enum {
     K7_SELECT = 0xc0010000, K7_COUNTER = 0xc0010004, EXTENDED = 0xc0010200, DEBUGCTL = 0x1d9,
     GLOBAL_STATUS = 0xc0000300, GLOBAL_CONTROL = 0xc0000301, STATUS_CLEAR = 0xc0000302, STATUS_SET = 0xc0000303,
+    INTEL_STATUS = 0x38e, INTEL_STATUS_RESET = 0x390,
 };
 #define K7_COUNTERS 4u
+#define C1E_ON_HALT (1u << 28)
+#define STATUS_FROZEN (1ull << 59)
+#define DEBUGCTL_FREEZE_LBR (1u << 11)
+#define DEBUGCTL_FREEZE (1u << 12)
 #define SELECT_LEGAL 0x0000000fffd7ffffull /* 63:36, 21 and 19 are dropped without a fault */
-
-#define COMMON                                                                                   \
-    { 0xc0, 0x00, EVENT_INSTRUCTIONS }, { 0x76, 0x00, EVENT_CYCLES },                            \
-    { 0xc2, 0x00, EVENT_BRANCHES }, { 0xc3, 0x00, EVENT_MISPREDICTED },                          \
-    { 0xc4, 0x00, EVENT_TAKEN }, { 0xc6, 0x00, EVENT_FAR }
-#define END { 0, 0, EVENT_NONE }
-
-static const struct event_code family10_events[] = {
-    COMMON, { 0x7d, 0x07, EVENT_REFERENCES }, { 0x7e, 0x07, EVENT_MISSES }, END,
-};
-static const struct event_code zen_events[] = {
-    COMMON, { 0x60, 0xff, EVENT_REFERENCES }, { 0x64, 0x09, EVENT_MISSES }, { 0xd1, 0x00, EVENT_CONDITIONAL },
-    { 0x29, 0x05, EVENT_LOADS }, { 0x29, 0x06, EVENT_STORES }, END,
-};
 
 /* Which counter, and whether its select, an MSR is: K7's alias the first four extended ones. */
 static struct counter *find(struct pmu *p, uint32_t msr, bool *select)
@@ -31,97 +23,123 @@ static struct counter *find(struct pmu *p, uint32_t msr, bool *select)
         *select = msr < K7_COUNTER;
         return &p->counters[msr % K7_COUNTERS];
     }
-    if (virt_model->gp <= K7_COUNTERS || msr < EXTENDED || msr >= EXTENDED + 2u * virt_model->gp)
+    if (p->model->gp <= K7_COUNTERS || msr < EXTENDED || msr >= EXTENDED + 2u * p->model->gp)
         return 0;
     *select = !(msr & 1);
     return &p->counters[(msr - EXTENDED) / 2];
 }
 
-static bool is_global(uint32_t msr) { return virt_model->version >= 2 && msr >= GLOBAL_STATUS && msr <= STATUS_SET; }
-static uint64_t global_mask(void) { return (1ull << virt_model->gp) - 1; }
+/* The global register that an MSR is, by AMD's number; 0: none. KVM has them at Intel's numbers too. */
+static uint32_t global(const struct pmu *p, uint32_t msr)
+{
+    if (virt_quirks.v2alias && msr >= INTEL_STATUS && msr <= INTEL_STATUS_RESET)
+        msr += (uint32_t)GLOBAL_STATUS - (uint32_t)INTEL_STATUS;
+    bool there = msr >= GLOBAL_STATUS && msr <= (virt_quirks.noset ? STATUS_CLEAR : STATUS_SET);
+    return p->model->version >= 2 && there ? msr : 0;
+}
 
 static bool amd_read(struct pmu *p, uint32_t msr, uint64_t *value)
 {
     bool select;
     const struct counter *c = find(p, msr, &select);
+    uint32_t number = global(p, msr);
     if (c)
         *value = select ? c->select : c->value;
-    else if (is_global(msr))
-        *value = msr == GLOBAL_STATUS ? p->status : msr == GLOBAL_CONTROL ? p->global_control : 0;
+    else if (number)
+        *value = number == GLOBAL_STATUS ? p->status : number == GLOBAL_CONTROL ? p->global_control : 0;
     else if (msr == DEBUGCTL)
-        *value = 0;
+        *value = p->debugctl;
+    else if (msr == INT_PENDING && virt_quirks.c1e)
+        *value = C1E_ON_HALT;
     else
         return false;
     return true;
 }
 
-static void write_global(struct pmu *p, uint32_t msr, uint64_t value)
+static bool write_global(struct pmu *p, uint32_t msr, uint32_t number, uint64_t value)
 {
-    value &= global_mask(); /* the rest is dropped; a write to the status register altogether */
-    if (msr == GLOBAL_CONTROL)
+    /* By Intel's numbers Intel's rules hold: the status is read-only, and absent bits fault. By
+     * AMD's numbers such a write and such bits are dropped. */
+    uint64_t status = p->model->gp_map | (p->model->freezes ? STATUS_FROZEN : 0);
+    uint64_t there = number == GLOBAL_CONTROL ? p->model->gp_map : status;
+    if (msr != number && (value & ~there || number == GLOBAL_STATUS))
+        return false;
+    value &= there;
+    if (number == GLOBAL_CONTROL)
         p->global_control = value;
-    else if (msr == STATUS_CLEAR)
+    else if (number == STATUS_CLEAR)
         p->status &= ~value;
-    else if (msr == STATUS_SET)
+    else if (number == STATUS_SET)
         p->status |= value;
+    return true;
+}
+
+static bool write_debugctl(struct pmu *p, uint64_t value)
+{
+    uint64_t legal = p->model->freezes ? DEBUGCTL_FREEZE_LBR | DEBUGCTL_FREEZE : 0;
+    if (virt_quirks.debugctl)
+        value &= ~DEBUGCTL_IGNORED;
+    if (value & ~legal)
+        return false;
+    p->debugctl = value;
+    return true;
 }
 
 static bool amd_write(struct pmu *p, uint32_t msr, uint64_t value)
 {
     bool select;
     struct counter *c = find(p, msr, &select);
-    if (c && select)
-        c->select = value & SELECT_LEGAL;
-    else if (c)
-        c->value = value & counter_mask(virt_model);
-    else if (is_global(msr))
-        write_global(p, msr, value);
-    else
-        return msr == DEBUGCTL && value == 0;
+    uint32_t number = global(p, msr);
+    if (number)
+        return write_global(p, msr, number, value);
+    if (msr == DEBUGCTL)
+        return write_debugctl(p, value);
+    if (!c)
+        return msr == INT_PENDING && virt_quirks.c1e; /* writes are ignored */
+    if (select) {
+        c->select = value & (SELECT_LEGAL | p->model->select_extra);
+        return true;
+    }
+    c->value = value & counter_mask(p->model);
+    c->late = false;
     return true;
 }
 
 static void amd_refresh(struct pmu *p)
 {
-    for (unsigned n = 0; n < virt_model->gp; n++) {
+    for (unsigned n = 0; n < p->model->gp; n++) {
         uint64_t select = p->counters[n].select;
-        bool enabled = virt_model->version < 2 || p->global_control >> n & 1;
-        model_refresh(&p->counters[n], (uint16_t)((select & 0xff) | (select >> 24 & 0xf00)), enabled);
+        bool running = !(p->status & STATUS_FROZEN);
+        bool enabled = running && (p->model->version < 2 || p->global_control >> n & 1);
+        model_refresh(p->model, &p->counters[n], (uint16_t)((select & 0xff) | (select >> 24 & 0xf00)), enabled);
     }
 }
 
-static bool amd_selector(uint32_t ecx, unsigned *counter)
+static void amd_pmi(struct pmu *p)
 {
-    *counter = ecx;
-    return ecx < virt_model->gp;
+    if (p->debugctl & DEBUGCTL_FREEZE)
+        p->status |= STATUS_FROZEN;
 }
 
-static void amd_leaf(uint32_t leaf, uint32_t subleaf, uint32_t r[4])
+static bool amd_rdpmc(struct pmu *p, uint32_t ecx, uint64_t *value)
+{
+    if (ecx >= p->model->gp)
+        return false;
+    *value = p->counters[ecx].value;
+    return true;
+}
+
+static void amd_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, uint32_t r[4])
 {
     (void)subleaf;
-    if (leaf == 0x80000001 && virt_model->gp > K7_COUNTERS)
+    if (leaf == 0x80000001 && m->gp > K7_COUNTERS)
         r[2] |= 1u << 23;
-    if (leaf == 0x80000022 && virt_model->version >= 2) {
-        r[0] = 1;
-        r[1] = virt_model->gp;
+    if (leaf == 0x80000022 && m->version >= 2) {
+        r[0] = 1 | (m->freezes ? 1u << 2 : 0);
+        r[1] = m->gp;
     }
 }
 
-#define AMD                                                                                      \
-    .vendor = "AuthenticAMD", .read = amd_read, .write = amd_write,                               \
-    .refresh = amd_refresh, .selector = amd_selector, .leaf = amd_leaf, .max_leaf = 0xd, .width = 48
-
-static const struct model k7 = {
-    AMD, .name = "amd-k7", .signature = 0x100f43, /* Phenom II */
-    .version = 1, .gp = 4, .max_extended_leaf = 0x80000008, .events = family10_events,
+const struct model_ops amd_ops = {
+    "AuthenticAMD", amd_read, amd_write, amd_rdpmc, amd_refresh, amd_pmi, amd_leaf,
 };
-static const struct model ext = {
-    AMD, .name = "amd-ext", .signature = 0x800f11, /* Zen */
-    .version = 1, .gp = 6, .max_extended_leaf = 0x80000008, .events = zen_events,
-};
-static const struct model v2 = {
-    AMD, .name = "amd-v2", .signature = 0xa10f11, /* Zen 4 */
-    .version = 2, .gp = 6, .max_extended_leaf = 0x80000022, .events = zen_events,
-};
-
-const struct model *const amd_models[] = { &k7, &ext, &v2, 0 };

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Intel models: architectural performance monitoring, versions 1, 2, 4 and 5.
- * Source: SDM volume 3, "Architectural Performance Monitoring"; pmu-hardware.md 1.1, 2.1 to 2.10. */
+/* Intel's registers: architectural performance monitoring, versions 1 to 6.
+ * Source: SDM volume 3, "Architectural Performance Monitoring". */
 #include "pmu/virt/model.h"
+#include "pmu/virt/quirk.h"
 
 enum {
     PMC = 0xc1, PERFEVTSEL = 0x186, MISC_ENABLE = 0x1a0, DEBUGCTL = 0x1d9, FIXED_CTR = 0x309,
     PERF_CAPABILITIES = 0x345, FIXED_CTR_CTRL = 0x38d, GLOBAL_STATUS = 0x38e, GLOBAL_CTRL = 0x38f,
-    GLOBAL_OVF_CTRL = 0x390, GLOBAL_STATUS_SET = 0x391, GLOBAL_INUSE = 0x392, A_PMC = 0x4c1,
+    GLOBAL_OVF_CTRL = 0x390, GLOBAL_STATUS_SET = 0x391, GLOBAL_INUSE = 0x392, A_PMC = 0x4c1, PERF_METRICS = 0x329,
+    V6_GP = 0x1900, V6_FIXED = 0x1980,
 };
+enum { RDPMC_METRICS = 0x2000, RDPMC_FIXED = 0x4000 }; /* ECX[31:16] */
 #define MISC_ENABLE_VALUE (1u | 1u << 7 | 1u << 11 | 1u << 12) /* PMU there, BTS and PEBS not */
 #define DEBUGCTL_FREEZE_LBR (1u << 11)
 #define DEBUGCTL_FREEZE (1u << 12)
@@ -15,48 +18,74 @@ enum {
 #define STATUS_FROZEN (1ull << 59)
 #define STATUS_ELSEWHERE (3ull << 62) /* buffer, condition changed: legal to clear, never set */
 #define SELECT_LEGAL 0xffdfffffull    /* all but ANY and 63:32 */
+#define SELECT_ANY_THREAD (1u << 21)
+#define SELECT_PIN (1u << 19)
+#define FREEZES_IN_SMM (1u << 12)
 #define FW_WRITE (1u << 13)
+#define HAS_METRICS (1u << 15)
+#define GLOBAL_METRICS (1ull << 48)
 
-/* Numbers and unit masks that all models have; reference cycles have the same clock as the others. */
-#define ARCHITECTURAL                                                                            \
-    { 0xc0, 0x00, EVENT_INSTRUCTIONS }, { 0x3c, 0x00, EVENT_CYCLES }, { 0x3c, 0x01, EVENT_CYCLES }, \
-    { 0x2e, 0x4f, EVENT_REFERENCES }, { 0x2e, 0x41, EVENT_MISSES },                              \
-    { 0xc4, 0x00, EVENT_BRANCHES }, { 0xc5, 0x00, EVENT_MISPREDICTED }
-#define END { 0, 0, EVENT_NONE }
+/* The bits of the model's counters, as 38Eh and 38Fh number them. */
+static uint64_t global_mask(const struct pmu *p)
+{
+    return p->model->gp_map | (uint64_t)p->model->fixed_map << 32;
+}
 
-static const struct event_code core_events[] = { ARCHITECTURAL, END };
-static const struct event_code core2_events[] = {
-    ARCHITECTURAL, { 0xc0, 0x01, EVENT_LOADS }, { 0xc0, 0x02, EVENT_STORES }, END,
-};
-static const struct event_code skylake_events[] = {
-    ARCHITECTURAL, { 0xd0, 0x81, EVENT_LOADS }, { 0xd0, 0x82, EVENT_STORES },
-    { 0xc4, 0x01, EVENT_CONDITIONAL }, { 0xc4, 0x20, EVENT_TAKEN }, { 0xc4, 0x40, EVENT_FAR }, END,
-};
-static const struct event_code ice_lake_events[] = {
-    ARCHITECTURAL, { 0xa4, 0x01, EVENT_SLOTS }, { 0xd0, 0x81, EVENT_LOADS }, { 0xd0, 0x82, EVENT_STORES },
-    { 0xc4, 0x11, EVENT_CONDITIONAL }, { 0xc4, 0x20, EVENT_TAKEN }, { 0xc4, 0x40, EVENT_FAR }, END,
-};
+/* Whether this MSR is a counter's, in a window from `base`. */
+static bool is_counter(uint32_t msr, uint32_t base, uint32_t map)
+{
+    return msr >= base && msr - base < 32 && map >> (msr - base) & 1;
+}
 
-static uint64_t ones(unsigned n) { return (1ull << n) - 1; }
+/* Version 6: four registers a counter, of which there are the first, and the second of general-purpose ones. */
+static bool is_v6_register(const struct model *m, uint32_t msr, uint32_t base, uint32_t map, unsigned which)
+{
+    return m->version >= 6 && msr >= base && (msr - base) % 4 == which && is_counter(base + (msr - base) / 4, base, map);
+}
 
-/* Bits of the counters that there are, as 38Eh and 38Fh number them. */
-static uint64_t global_mask(void) { return ones(virt_model->gp) | ones(virt_model->fixed) << 32; }
+/* The general-purpose or fixed counter that this MSR is, or NULL; *full: all bits of a value are written. */
+static struct counter *find_counter(struct pmu *p, uint32_t msr, bool *full)
+{
+    *full = msr >= A_PMC;
+    if (is_v6_register(p->model, msr, V6_GP, p->model->gp_map, 0))
+        return &p->counters[(msr - V6_GP) / 4];
+    if (is_v6_register(p->model, msr, V6_FIXED, p->model->fixed_map, 0))
+        return &p->counters[FIXED_FIRST + (msr - V6_FIXED) / 4];
+    if (is_counter(msr, PMC, p->model->gp_map))
+        return &p->counters[msr - PMC];
+    if (p->model->full_width && is_counter(msr, A_PMC, p->model->gp_map))
+        return &p->counters[msr - A_PMC];
+    if (is_counter(msr, FIXED_CTR, p->model->fixed_map))
+        return &p->counters[FIXED_FIRST + msr - FIXED_CTR];
+    return 0;
+}
 
-/* Which counter this MSR is: GP by the given base, or fixed; false if there is none. */
-static bool is_counter(uint32_t msr, uint32_t base, unsigned count) { return msr >= base && msr < base + count; }
+static struct counter *find_select(struct pmu *p, uint32_t msr)
+{
+    if (is_counter(msr, PERFEVTSEL, p->model->gp_map))
+        return &p->counters[msr - PERFEVTSEL];
+    if (is_v6_register(p->model, msr, V6_GP, p->model->gp_map, 1))
+        return &p->counters[(msr - V6_GP) / 4];
+    return 0;
+}
 
 static uint64_t inuse(const struct pmu *p)
 {
     uint64_t bits = 0;
-    for (unsigned n = 0; n < virt_model->gp; n++) {
+    for (unsigned n = 0; n < GP_MAX; n++) {
         bits |= (p->counters[n].select & 0xff ? 1ull : 0) << n;
         bits |= p->counters[n].select & SELECT_PMI ? 1ull << 63 : 0;
     }
-    for (unsigned n = 0; n < virt_model->fixed; n++) {
+    for (unsigned n = 0; n < FIXED_MAX; n++) {
         bits |= (p->fixed_control >> 4 * n & 3 ? 1ull : 0) << (32 + n);
         bits |= p->fixed_control >> 4 * n & 8 ? 1ull << 63 : 0;
     }
     return bits;
+}
+
+static uint64_t capabilities(const struct model *m)
+{
+    return (m->full_width ? FW_WRITE : 0) | (m->metrics ? HAS_METRICS : 0) | (virt_quirks.smi ? FREEZES_IN_SMM : 0);
 }
 
 static bool read_global(const struct pmu *p, uint32_t msr, uint64_t *value)
@@ -66,39 +95,42 @@ static bool read_global(const struct pmu *p, uint32_t msr, uint64_t *value)
     case GLOBAL_STATUS: *value = p->status; return true;
     case GLOBAL_CTRL: *value = p->global_control; return true;
     case GLOBAL_OVF_CTRL: *value = 0; return true;
-    case GLOBAL_STATUS_SET: *value = 0; return virt_model->version >= 4;
-    case GLOBAL_INUSE: *value = inuse(p); return virt_model->version >= 4;
+    case GLOBAL_STATUS_SET: *value = 0; return p->model->version >= 4;
+    case GLOBAL_INUSE: *value = inuse(p); return p->model->version >= 4;
     }
     return false;
 }
 
 static bool intel_read(struct pmu *p, uint32_t msr, uint64_t *value)
 {
-    if (is_counter(msr, PMC, virt_model->gp))
-        *value = p->counters[msr - PMC].value;
-    else if (is_counter(msr, PERFEVTSEL, virt_model->gp))
-        *value = p->counters[msr - PERFEVTSEL].select;
-    else if (is_counter(msr, FIXED_CTR, virt_model->fixed))
-        *value = p->counters[FIXED_FIRST + msr - FIXED_CTR].value;
-    else if (virt_model->full_width && is_counter(msr, A_PMC, virt_model->gp))
-        *value = p->counters[msr - A_PMC].value;
+    bool full;
+    const struct counter *c = find_counter(p, msr, &full), *selected = find_select(p, msr);
+    if (c)
+        *value = c->value;
+    else if (selected)
+        *value = selected->select;
     else if (msr == MISC_ENABLE)
-        *value = MISC_ENABLE_VALUE;
+        *value = virt_quirks.misc ? virt_quirks.misc : MISC_ENABLE_VALUE;
     else if (msr == DEBUGCTL)
         *value = p->debugctl;
-    else if (msr == PERF_CAPABILITIES && virt_model->full_width)
-        *value = FW_WRITE;
+    else if (msr == PERF_CAPABILITIES && capabilities(p->model))
+        *value = capabilities(p->model);
+    else if (msr == PERF_METRICS && p->model->metrics)
+        *value = p->metrics;
+    else if (msr == SMI_COUNT && virt_quirks.smi)
+        *value = p->smis;
     else
-        return virt_model->version >= 2 && read_global(p, msr, value);
+        return p->model->version >= 2 && read_global(p, msr, value);
     return true;
 }
 
-/* One nibble a counter: OS, USR, PMI; AnyThread is not there. */
+/* Four bits a counter: OS, USR, AnyThread if the model has it, PMI. */
 static bool write_fixed_control(struct pmu *p, uint64_t value)
 {
     uint64_t legal = 0;
-    for (unsigned n = 0; n < virt_model->fixed; n++)
-        legal |= 0xbull << 4 * n;
+    for (unsigned n = 0; n < FIXED_MAX; n++)
+        if (p->model->fixed_map >> n & 1)
+            legal |= (p->model->any_thread ? 0xfull : 0xbull) << 4 * n;
     if (value & ~legal)
         return false;
     p->fixed_control = value;
@@ -107,22 +139,23 @@ static bool write_fixed_control(struct pmu *p, uint64_t value)
 
 static bool write_global(struct pmu *p, uint32_t msr, uint64_t value)
 {
-    uint64_t frozen = virt_model->version >= 4 ? STATUS_FROZEN : 0;
+    uint64_t frozen = p->model->version >= 4 ? STATUS_FROZEN : 0;
+    uint64_t legal = global_mask(p) | (p->model->metrics ? GLOBAL_METRICS : 0);
     switch (msr) {
     case FIXED_CTR_CTRL:
         return write_fixed_control(p, value);
     case GLOBAL_CTRL:
-        if (value & ~global_mask())
+        if (value & ~legal)
             return false;
         p->global_control = value;
         return true;
     case GLOBAL_OVF_CTRL:
-        if (value & ~(global_mask() | STATUS_ELSEWHERE | frozen))
+        if (value & ~(legal | STATUS_ELSEWHERE | frozen))
             return false;
         p->status &= ~value;
         return true;
     case GLOBAL_STATUS_SET:
-        if (virt_model->version < 4 || value & ~(global_mask() | frozen))
+        if (p->model->version < 4 || value & ~(legal | frozen))
             return false;
         p->status |= value;
         return true;
@@ -132,36 +165,58 @@ static bool write_global(struct pmu *p, uint32_t msr, uint64_t value)
 
 static bool write_debugctl(struct pmu *p, uint64_t value)
 {
-    uint64_t legal = virt_model->version >= 2 ? DEBUGCTL_FREEZE_LBR | DEBUGCTL_FREEZE | DEBUGCTL_SMM : 0;
+    uint64_t legal = p->model->freezes ? DEBUGCTL_FREEZE_LBR | DEBUGCTL_FREEZE | DEBUGCTL_SMM : 0;
+    if (virt_quirks.debugctl)
+        value &= ~DEBUGCTL_IGNORED;
     if (value & ~legal)
         return false;
     p->debugctl = value;
     return true;
 }
 
+static bool write_counter(const struct pmu *p, struct counter *c, uint64_t value, bool full)
+{
+    uint64_t mask = counter_mask(p->model);
+    if (full && value & ~mask)
+        return false;
+    c->value = value & mask;
+    c->late = false;
+    return true;
+}
+
+static bool write_select(const struct pmu *p, struct counter *c, uint64_t value)
+{
+    uint64_t legal = SELECT_LEGAL | p->model->select_extra | (p->model->any_thread ? SELECT_ANY_THREAD : 0);
+    if (p->model->version >= 6)
+        legal &= ~(uint64_t)SELECT_PIN;
+    if (value & ~legal)
+        return false;
+    c->select = value;
+    return true;
+}
+
 static bool intel_write(struct pmu *p, uint32_t msr, uint64_t value)
 {
-    uint64_t mask = counter_mask(virt_model);
-    if (is_counter(msr, PMC, virt_model->gp)) {
-        p->counters[msr - PMC].value = (uint64_t)(int32_t)value & mask;
-    } else if (is_counter(msr, PERFEVTSEL, virt_model->gp)) {
-        if (value & ~SELECT_LEGAL)
-            return false;
-        p->counters[msr - PERFEVTSEL].select = value;
-    } else if (is_counter(msr, FIXED_CTR, virt_model->fixed)) {
-        p->counters[FIXED_FIRST + msr - FIXED_CTR].value = value & mask;
-    } else if (virt_model->full_width && is_counter(msr, A_PMC, virt_model->gp)) {
-        if (value & ~mask)
-            return false;
-        p->counters[msr - A_PMC].value = value;
-    } else if (msr == MISC_ENABLE) {
-        return !((value ^ MISC_ENABLE_VALUE) & (1u << 11 | 1u << 12)); /* others are read-only here */
-    } else if (msr == DEBUGCTL) {
-        return write_debugctl(p, value);
-    } else {
-        return virt_model->version >= 2 && write_global(p, msr, value);
+    bool full;
+    struct counter *c = find_counter(p, msr, &full), *selected = find_select(p, msr);
+    if (c && is_counter(msr, PMC, p->model->gp_map))
+        value = (uint64_t)(int32_t)value;
+    if (c)
+        return write_counter(p, c, value, full);
+    if (selected)
+        return write_select(p, selected, value);
+    if (msr == MISC_ENABLE) { /* others are read-only here */
+        uint64_t now = 0;
+        intel_read(p, msr, &now);
+        return !((value ^ now) & (1u << 11 | 1u << 12));
     }
-    return true;
+    if (msr == DEBUGCTL)
+        return write_debugctl(p, value);
+    if (msr == PERF_METRICS && p->model->metrics) {
+        p->metrics = value;
+        return true;
+    }
+    return p->model->version >= 2 && write_global(p, msr, value);
 }
 
 static void refresh_fixed(struct pmu *p, unsigned n, bool running)
@@ -175,15 +230,28 @@ static void refresh_fixed(struct pmu *p, unsigned n, bool running)
     c->event = running && nibble & 3 && p->global_control >> (32 + n) & 1 ? fixed_events[n] : EVENT_NONE;
 }
 
+/* A simple model: one of a cycle's slots retires, the others wait for the back end. */
+static void refresh_metrics(struct pmu *p)
+{
+    unsigned retiring = 0xff / (p->model->slots ? p->model->slots : 1);
+    if (p->global_control & GLOBAL_METRICS && p->counters[FIXED_FIRST + 3].event == EVENT_SLOTS)
+        p->metrics = retiring | (0xff - retiring) << 24;
+}
+
 static void intel_refresh(struct pmu *p)
 {
     bool running = !(p->status & STATUS_FROZEN);
-    for (unsigned n = 0; n < virt_model->gp; n++) {
-        bool enabled = running && (virt_model->version < 2 || p->global_control >> n & 1);
-        model_refresh(&p->counters[n], (uint16_t)(p->counters[n].select & 0xff), enabled);
+    for (unsigned n = 0; n < GP_MAX; n++) {
+        struct counter *c = &p->counters[n];
+        bool enabled = running && (p->model->version < 2 || p->global_control >> n & 1);
+        uint64_t mask2 = p->model->select_extra >> 40 & c->select >> 40 & 0xff;
+        model_refresh(p->model, c, (uint16_t)((c->select & 0xff) | mask2 << 8), enabled);
+        c->equal = c->select & SELECT_EQUAL;
     }
-    for (unsigned n = 0; n < virt_model->fixed; n++)
+    for (unsigned n = 0; n < FIXED_MAX; n++)
         refresh_fixed(p, n, running);
+    if (p->model->metrics)
+        refresh_metrics(p);
 }
 
 /* Freeze on PMI: the legacy form stops all counters, the streamlined one says so in the status. */
@@ -191,55 +259,60 @@ static void intel_pmi(struct pmu *p)
 {
     if (!(p->debugctl & DEBUGCTL_FREEZE))
         return;
-    if (virt_model->version >= 4)
+    if (p->model->version >= 4)
         p->status |= STATUS_FROZEN;
     else
         p->global_control = 0;
 }
 
 /* ECX[31:16] is a type, ECX[15:0] the index. */
-static bool intel_selector(uint32_t ecx, unsigned *counter)
+static bool intel_rdpmc(struct pmu *p, uint32_t ecx, uint64_t *value)
 {
-    unsigned index = ecx & 0xffff;
-    *counter = ecx >> 16 ? FIXED_FIRST + index : index;
-    return ecx >> 16 == 0 ? index < virt_model->gp : ecx >> 16 == 0x4000 && index < virt_model->fixed;
+    unsigned type = ecx >> 16, index = ecx & 0xffff;
+    const struct model *m = p->model;
+    if (type == 0 && index < GP_MAX && m->gp_map >> index & 1)
+        *value = p->counters[index].value;
+    else if (type == RDPMC_FIXED && index < FIXED_MAX && m->fixed_map >> index & 1)
+        *value = p->counters[FIXED_FIRST + index].value;
+    else if (type == RDPMC_METRICS && index == 0 && m->metrics)
+        *value = p->metrics;
+    else
+        return false;
+    return true;
 }
 
-static void intel_leaf(uint32_t leaf, uint32_t subleaf, uint32_t r[4])
+static void extended_leaf(const struct model *m, uint32_t subleaf, uint32_t r[4])
 {
-    (void)subleaf;
-    const struct model *m = virt_model;
-    if (leaf == 1 && m->full_width)
+    const uint32_t told[4][4] = {
+        { 1u << 0 | 1u << 1 | 1u << 3, (m->select_extra & SELECT_UMASK2 ? 1 : 0) | (m->select_extra & SELECT_EQUAL ? 2 : 0) },
+        { m->gp_map, m->fixed_map },
+        { 0 },
+        { m->slots ? 0xff : 0x7f }, /* architectural events; a bit set: it is there */
+    };
+    for (unsigned i = 0; i < 4; i++)
+        r[i] = subleaf < 4 ? told[subleaf][i] : 0;
+}
+
+static void intel_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, uint32_t r[4])
+{
+    if (leaf == 1 && capabilities(m))
         r[2] |= 1u << 15; /* PDCM */
+    if (leaf == 7 && subleaf == 0 && m->core_type)
+        r[3] |= 1u << 15; /* hybrid */
+    if (leaf == 0x1a && subleaf == 0 && m->core_type)
+        r[0] = (uint32_t)m->core_type << 24 | 1;
+    if (leaf == 7 && subleaf == 1 && m->version >= 6)
+        r[0] |= 1u << 8; /* leaf 23h */
+    if (leaf == 0x23 && m->version >= 6)
+        extended_leaf(m, subleaf, r);
     if (leaf != 0xa)
         return;
     r[0] = m->version | (uint32_t)m->gp << 8 | (uint32_t)m->width << 16 | (m->slots ? 8u : 7u) << 24;
     r[1] = 0; /* none of these events is missing */
-    r[2] = m->version >= 5 ? (uint32_t)ones(m->fixed) : 0;
-    r[3] = m->version >= 2 ? m->fixed | (uint32_t)m->width << 5 | 1u << 15 : 0;
+    r[2] = m->version >= 5 ? m->fixed_map : 0;
+    r[3] = m->version >= 2 ? m->fixed | (uint32_t)m->width << 5 | (m->any_thread ? 0 : 1u << 15) : 0;
 }
 
-#define INTEL                                                                                    \
-    .vendor = "GenuineIntel", .read = intel_read, .write = intel_write,                           \
-    .refresh = intel_refresh, .on_pmi = intel_pmi, .selector = intel_selector,                   \
-    .leaf = intel_leaf, .max_leaf = 0xd, .max_extended_leaf = 0x80000008, .auto_mask = true
-
-static const struct model v1 = {
-    INTEL, .name = "intel-v1", .signature = 0x6e8, /* Core Duo */
-    .version = 1, .gp = 2, .fixed = 0, .width = 40, .events = core_events,
+const struct model_ops intel_ops = {
+    "GenuineIntel", intel_read, intel_write, intel_rdpmc, intel_refresh, intel_pmi, intel_leaf,
 };
-static const struct model v2 = {
-    INTEL, .name = "intel-v2", .signature = 0x6fb, /* Core 2 */
-    .version = 2, .gp = 2, .fixed = 3, .width = 40, .events = core2_events,
-};
-static const struct model v4 = {
-    INTEL, .name = "intel-v4", .signature = 0x506e3, /* Skylake */
-    .version = 4, .gp = 4, .fixed = 3, .width = 48, .full_width = true, .events = skylake_events,
-};
-static const struct model v5 = {
-    INTEL, .name = "intel-v5", .signature = 0x706e5, /* Ice Lake */
-    .version = 5, .gp = 8, .fixed = 4, .width = 48, .full_width = true, .events = ice_lake_events,
-    .slots = 5,
-};
-
-const struct model *const intel_models[] = { &v1, &v2, &v4, &v5, 0 };

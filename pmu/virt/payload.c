@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* A guest that is not this kernel: one CPU in the state that multiboot 1 promises.
  * Source: Multiboot Specification 0.6.96, "I386 machine state". */
-#include "kernel/layout.h"
-#include "kernel/msr.h"
-#include "kernel/x86.h"
+#include "kernel/base/layout.h"
+#include "kernel/base/msr.h"
+#include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
 #include "pmu/virt/virt.h"
 
 #define BOOT_MAGIC 0x2badb002
 #define CR0_PROTECTED 0x11 /* PE, ET */
-#define FLAT_CODE 0xc9b    /* 32 bits, 4 GB, present, read and execute */
-#define FLAT_DATA 0xc93
 
 /* VMRUN does not switch FS and GS: they are the guest's from here. */
 static void load_flat_fs_gs(void)
@@ -30,8 +28,8 @@ void virt_boot_payload(const char *model, uint32_t entry, uint32_t info)
     b->cr0 = CR0_PROTECTED;
     b->cr3 = 0;
     b->cr4 = 0;
-    b->cs = (struct segment){ SEL_KERNEL_CS, FLAT_CODE, 0xffffffff, 0 };
-    b->ss = b->ds = b->es = (struct segment){ SEL_KERNEL_SS, FLAT_DATA, 0xffffffff, 0 };
+    b->cs = (struct segment){ SEL_KERNEL_CS, SEGMENT_CODE32, 0xffffffff, 0 };
+    b->ss = b->ds = b->es = (struct segment){ SEL_KERNEL_SS, SEGMENT_DATA, 0xffffffff, 0 };
     b->rax = BOOT_MAGIC;
     v->r.rbx = info;
     b->rip = entry;

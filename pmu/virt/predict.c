@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The stated models behind mispredictions and cache events, never presented as silicon; each CPU has its own.
- * Prediction: a conditional branch goes where it last went, by a table of 256 directions that its address selects;
- * all other branches are foreseen.
- * Caches: two direct-mapped levels of 64-byte lines, 128 and 2,048, by linear address, for data only. A miss of the
- * first is a reference of the last level; a miss of both is its miss. CLFLUSH empties the line in both. */
+/* Simple models of mispredictions and cache events. They do not imitate a real processor. Each
+ * CPU has its own state. Prediction: a conditional branch goes where it last went, by a table of
+ * 256 directions that its address selects; all other branches are predicted correctly. Caches:
+ * two direct-mapped levels of 64-byte lines, 128 and 2,048, by linear address, for data only. A
+ * miss of the first is a reference of the last level; a miss of both is its miss. CLFLUSH
+ * empties the line in both. */
 #include "pmu/virt/svm.h"
 
 #define LINE_SHIFT 6
@@ -16,7 +17,7 @@ static bool mispredicted(struct predictor *p, uint64_t rip, bool taken)
     return wrong;
 }
 
-/* Whether the line was not there; it is now. */
+/* Loads the line; returns whether it was absent. */
 static bool missed(uint64_t *lines, unsigned count, uint64_t line)
 {
     uint64_t *at = &lines[line % count];

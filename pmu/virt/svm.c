@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Puts each CPU below itself: VMCB set-up, the loop of stretches and exits. Host code runs with IF clear, on the
- * boot page tables, on its own stack; a struct vcpu belongs to its CPU. Exits cost about 10 us under TCG.
- * Source: AMD64 APM volume 2, "Secure Virtual Machine". */
+/* Makes each CPU the guest of its own hypervisor: VMCB set-up, the loop of stretches and exits
+ * (a stretch is the guest's run from an entry to the next exit). Host code runs with IF clear,
+ * on the boot page tables, on its own stack; a struct vcpu belongs to its CPU. Exits cost about
+ * 10 us under TCG. Source: AMD64 APM volume 2, "Secure Virtual Machine". */
 #include "pmu/virt/svm.h"
-#include "kernel/layout.h"
-#include "kernel/msr.h"
-#include "kernel/print.h"
-#include "kernel/string.h"
-#include "kernel/x86.h"
+#include "kernel/base/exit.h"
+#include "kernel/base/layout.h"
+#include "kernel/base/msr.h"
+#include "kernel/base/print.h"
+#include "kernel/base/string.h"
+#include "kernel/base/x86.h"
+#include "pmu/virt/quirk.h"
 #include "pmu/virt/virt.h"
 
 #define MSR_VM_HSAVE_PA 0xc0010117
 #define MSR_VM_CR 0xc0010114
 #define VM_CR_SVMDIS (1u << 4)
-#define DEBUG_EXIT_PORT 0xf4
-#define DEBUG_EXIT_DIED 0x7f
-#define BOCHS_PORT 0xe9
-#define BOCHS_EXIT_PORT 0x8900
 
 static struct vcpu vcpus[MAX_CPUS] __attribute__((aligned(HOST_STACK_SIZE)));
 static uint8_t msr_map[2 * PAGE_SIZE] __attribute__((aligned(PAGE_SIZE)));
@@ -28,18 +27,14 @@ static struct {
 } host_idt[256] __attribute__((aligned(16)));
 static unsigned vcpu_count; /* atomic */
 
-const struct model *virt_model; /* set once by the boot CPU */
 bool virt_step;
+static bool started;
 
 uint64_t virt_physical(const void *p) { return (uint64_t)p - KERNEL_VMA; }
 
 __attribute__((noreturn)) static void end_machine(void)
 {
-    out32(DEBUG_EXIT_PORT, DEBUG_EXIT_DIED);
-    serial_drain();
-    if (in8(BOCHS_PORT) == BOCHS_PORT)
-        for (const char *s = "Shutdown"; *s; s++)
-            out8(BOCHS_EXIT_PORT, (uint8_t)*s);
+    exit_to_host(EXIT_DIED);
     for (;;)
         cli_hlt();
 }
@@ -100,18 +95,20 @@ static void set_segment(struct segment *s, uint16_t selector, uint16_t attribute
 void virt_set_cpl(struct vcpu *v, uint16_t cs, uint16_t ss)
 {
     bool user = cs & 3;
-    set_segment(&v->vmcb.cs, cs, user ? 0xafb : 0xa9b);
-    set_segment(&v->vmcb.ss, ss, user ? 0xcf3 : 0xc93);
+    uint16_t ring = user ? SEGMENT_RING3 : 0;
+    set_segment(&v->vmcb.cs, cs, (uint16_t)(SEGMENT_CODE64 | ring));
+    set_segment(&v->vmcb.ss, ss, (uint16_t)(SEGMENT_DATA | ring));
     v->vmcb.cpl = user ? 3 : 0;
 }
 
-/* The guest starts as the copy of what the host is now. */
+/* The guest starts with the state that the host has now. */
 static void make_vmcb(struct vcpu *v)
 {
     struct vmcb *b = &v->vmcb;
     struct table_register table;
     b->intercept_svm = CATCH_SVM;
     b->msr_map = virt_physical(msr_map);
+    b->io_map = platform_io_map();
     b->asid = 1;
     b->efer = rdmsr(MSR_EFER);
     b->cr0 = read_cr0();
@@ -168,50 +165,26 @@ static struct vcpu *next_vcpu(void)
     if (n >= MAX_CPUS)
         return NULL;
     vcpus[n].number = n;
+    const struct model *m = vcpus[n].pmu.model = machine_model(n);
     /* Global control comes out of reset with the general-purpose counters enabled, all else is 0. */
-    if (virt_model->version >= 2)
-        vcpus[n].pmu.global_control = (1ull << virt_model->gp) - 1;
+    if (m->version >= 2)
+        vcpus[n].pmu.global_control = m->gp_map;
+    firmware_start(&vcpus[n]);
     return &vcpus[n];
 }
 
-/* "model" or "model,step". */
-static const struct model *find_model(const char *name, const struct model *const *models)
+struct vcpu *virt_start(const char *text)
 {
-    for (; *models; models++) {
-        size_t n = strlen((*models)->name);
-        if (!memcmp(name, (*models)->name, n) && (!name[n] || !strcmp(name + n, ",step")))
-            return *models;
-    }
-    return NULL;
-}
-
-static void list_models(const char *name)
-{
-    print("# vpmu: no model \"%s\"; there are", name);
-    for (unsigned i = 0; intel_models[i]; i++)
-        print(" %s", intel_models[i]->name);
-    for (unsigned i = 0; amd_models[i]; i++)
-        print(" %s", amd_models[i]->name);
-    print(", each also with \",step\"\n");
-}
-
-struct vcpu *virt_start(const char *name)
-{
-    const struct model *model = find_model(name, intel_models);
-    if (!model)
-        model = find_model(name, amd_models);
-    if (!model) {
-        list_models(name);
+    if (!machine_choose(text))
         return NULL;
-    }
     if (!has_svm()) {
-        print("# vpmu: %s not started: this processor has no SVM\n", model->name);
+        print("# vpmu: %s not started: this processor has no SVM\n", machine_text());
         return NULL;
     }
-    virt_model = model;
+    started = true;
     make_idt();
     make_msr_map();
-    virt_step = name[strlen(model->name)] == ',';
+    virt_step = virt_quirks.step;
     return next_vcpu();
 }
 
@@ -224,23 +197,23 @@ void virt_boot(const char *name)
 
 void virt_ap(void)
 {
-    struct vcpu *v = virt_model ? next_vcpu() : NULL;
+    struct vcpu *v = started ? next_vcpu() : NULL;
     if (!v)
         return;
     launch(v);
 }
 
-/* For clock.c: a VMCB that can run, thrown away after. */
+/* For clock.c: a VMCB that can run and is used for the measurement only. */
 void virt_prepare_vmcb(struct vcpu *v)
 {
     enable_svm(v);
     make_vmcb(v);
 }
 
-/* What must end a stretch now. See svm.h on the fields. */
+/* Sets the intercepts for the next stretch. See svm.h on the fields. */
 static void set_intercepts(struct vcpu *v)
 {
-    bool counting = v->pmu.counting;
+    bool counting = v->pmu.counting || v->stepping;
     uint32_t misc = CATCH_RDPMC | CATCH_CPUID | CATCH_INVLPGA | CATCH_MSR | CATCH_SHUTDOWN;
     if (counting)
         misc |= CATCH_INTR | CATCH_NMI | CATCH_IRET | CATCH_SOFT_INT | CATCH_HLT;
@@ -248,6 +221,10 @@ static void set_intercepts(struct vcpu *v)
         misc |= CATCH_NMI | CATCH_PAUSE; /* alarms; a CPU that starts needs the holder's attention */
     if (baton_needed())
         misc |= CATCH_HLT;
+    if (v->vmcb.io_map)
+        misc |= CATCH_IO;
+    if (virt_quirks.c1e)
+        misc |= CATCH_HLT | CATCH_INTR;
     if (v->nmi_blocked)
         misc |= CATCH_IRET | CATCH_NMI;
     if (v->step_iret)
@@ -259,8 +236,18 @@ static void set_intercepts(struct vcpu *v)
         v->vmcb.efer |= EFER_SCE;
 }
 
+/* The bits that the kernel sets, too. An emulator forgets its translations at each change of them: where guest and host
+ * have the same, an exit takes half the time. */
+static void set_control_registers(void)
+{
+    uint32_t features = cpuid(0, 0).eax >= 7 ? cpuid(7, 0).ebx : 0;
+    write_cr0(read_cr0() | CR0_WP);
+    write_cr4(read_cr4() | (features >> 7 & 1 ? CR4_SMEP : 0) | (features >> 20 & 1 ? CR4_SMAP : 0));
+}
+
 void virt_host(struct vcpu *v)
 {
+    set_control_registers();
     v->host_apic_id = host_apic_id();
     v->way_in = UINT64_MAX;
     if (v->number == 0)

@@ -9,6 +9,12 @@
 
 #define HOST_STACK_SIZE 16384
 
+/* Attributes: bits 40 to 47 and 52 to 55 of a descriptor. Flat, present, accessed. */
+#define SEGMENT_CODE64 0xa9bu
+#define SEGMENT_CODE32 0xc9bu
+#define SEGMENT_DATA 0xc93u
+#define SEGMENT_RING3 0x60u /* DPL 3 */
+
 struct segment {
     uint16_t selector, attributes;
     uint32_t limit;
@@ -18,7 +24,8 @@ struct segment {
 /* Control area first, saved state from 400h. */
 struct vmcb {
     uint32_t intercept_cr, intercept_dr, intercept_exceptions, intercept_misc, intercept_svm;
-    uint8_t unused0[0x34];
+    uint8_t unused0[0x2c];
+    uint64_t io_map;
     uint64_t msr_map;
     uint64_t tsc_offset;
     uint32_t asid, tlb_control;
@@ -42,6 +49,7 @@ struct vmcb {
     uint64_t cr2;
     uint8_t unused9[0x1000 - 0x648];
 };
+_Static_assert(offsetof(struct vmcb, io_map) == 0x40, "APM");
 _Static_assert(offsetof(struct vmcb, msr_map) == 0x48, "APM");
 _Static_assert(offsetof(struct vmcb, exit_code) == 0x70, "APM");
 _Static_assert(offsetof(struct vmcb, event) == 0xa8, "APM");
@@ -58,7 +66,7 @@ _Static_assert(sizeof(struct vmcb) == 4096, "APM");
 enum {
     EXIT_EXCEPTION = 0x40, EXIT_INTR = 0x60, EXIT_NMI = 0x61, EXIT_RDPMC = 0x6f, EXIT_CPUID = 0x72,
     EXIT_IRET = 0x74, EXIT_SOFT_INT = 0x75, EXIT_PAUSE = 0x77, EXIT_HLT = 0x78, EXIT_INVLPGA = 0x7a,
-    EXIT_MSR = 0x7c, EXIT_SHUTDOWN = 0x7f, EXIT_VMRUN = 0x80, EXIT_VMMCALL = 0x81, EXIT_SKINIT = 0x86,
+    EXIT_IO = 0x7b, EXIT_MSR = 0x7c, EXIT_SHUTDOWN = 0x7f, EXIT_VMRUN = 0x80, EXIT_VMMCALL = 0x81, EXIT_SKINIT = 0x86,
 };
 
 /* intercept_misc */
@@ -71,6 +79,7 @@ enum {
 #define CATCH_PAUSE (1u << 23)
 #define CATCH_HLT (1u << 24)
 #define CATCH_INVLPGA (1u << 26)
+#define CATCH_IO (1u << 27)
 #define CATCH_MSR (1u << 28)
 #define CATCH_SHUTDOWN (1u << 31)
 #define CATCH_SVM 0x7fu                 /* intercept_svm: VMRUN to SKINIT */
@@ -88,7 +97,8 @@ enum {
 enum { VECTOR_DB = 1, VECTOR_BP = 3, VECTOR_UD = 6, VECTOR_DF = 8, VECTOR_GP = 13, VECTOR_PF = 14 };
 #define DR6_SINGLE_STEP (1u << 14)
 
-/* By the numbers that instructions use; RAX and RSP live in the VMCB, their places are svm.asm's. */
+/* In the order of the register numbers; RAX and RSP are in the VMCB, and svm.asm uses their
+ * places here. */
 struct registers {
     uint64_t vmcb, rcx, rdx, rbx, start, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15;
 };
@@ -115,7 +125,7 @@ struct vcpu {
     struct vmcb vmcb;
     uint8_t host_save[4096];
     struct {
-        uint32_t nmis;                  /* taken in the host; svm_nmi finds it below its stack */
+        uint32_t nmis;                  /* NMIs that the host took; svm_nmi finds the count below its stack */
         uint8_t bytes[HOST_STACK_SIZE - sizeof(uint32_t)];
     } stack __attribute__((aligned(HOST_STACK_SIZE)));
     struct registers r;
@@ -124,7 +134,7 @@ struct vcpu {
     uint32_t nmis_seen;                 /* of stack.nmis */
 
     /* What the guest believes. */
-    bool sce;                           /* its EFER.SCE; the real one is clear while something counts */
+    bool sce;                           /* the guest's EFER.SCE; the real one is clear while something counts */
     bool nmi_blocked;                   /* an injected NMI has not reached its IRET */
     bool nmi_pending;
     struct pmu pmu;
@@ -142,12 +152,20 @@ struct vcpu {
     uint64_t entry_rip, entry_dr6, entry_event;
     uint64_t stretch;                   /* instructions the guest retired before the exit */
     unsigned soft_length;               /* of the INT n whose injection was entered with */
+    bool reentry;                       /* another hypervisor's guest would have had this exit, too */
     bool soft_user;                     /* ... and its CPL */
 
     uint64_t retired[2];                /* kernel, user; while something counts or several CPUs run */
     struct statistics {
         uint64_t rdpmc, rdmsr, wrmsr, pmi, exits, steps, alarms, passes;
     } statistics;
+
+    /* quirks: firmware.c by the clock, platform.c */
+    uint64_t random;
+    uint64_t smi_at, owner_at, tick_at; /* next */
+    bool pit_armed;                     /* channel 2 was written since its output was read as high */
+    unsigned pit_windows;
+    uint32_t timer_left, timer_period;  /* of the timer that C1E stopped; 0: did not */
 
     /* alarm.c */
     uint64_t alarm_at;                  /* when its NMI comes, by the clock; 0: none is coming */
@@ -185,16 +203,22 @@ __attribute__((noreturn)) void virt_die(const struct vcpu *v, const char *why);
 uint64_t virt_physical(const void *p);
 void virt_prepare_vmcb(struct vcpu *v);
 /* The first CPU, once the model is known and SVM is there; else NULL after one line. */
-struct vcpu *virt_start(const char *name);
+struct vcpu *virt_start(const char *text);
+
+/* machine.c */
+/* Reads what vpmu= says: a model, then quirks. False after one line that says what is wrong. */
+bool machine_choose(const char *text);
+/* The facts of this CPU; as printed: model and quirks; the name that stands for both, or "". */
+const struct model *machine_model(unsigned cpu);
+const char *machine_text(void);
+const char *machine_name(void);
 /* Runs the guest whose whole state is in the VMCB. */
 __attribute__((noreturn)) void virt_enter(struct vcpu *v);
 /* Long mode segments by their selectors; CS decides the CPL. */
 void virt_set_cpl(struct vcpu *v, uint16_t cs, uint16_t ss);
 /* The guest's next instruction raises this instead. */
 void virt_raise(struct vcpu *v, unsigned vector, uint32_t code);
-/* The intercepted instruction is done: behind it, and it retired at `cpl`. */
-void virt_skip(struct vcpu *v, unsigned length);
-/* ... and with it the guest's own TF has its trap. */
+/* An intercepted instruction is done: the guest's own TF has its trap. */
 void virt_trap(struct vcpu *v);
 
 /* clock.c */
@@ -202,16 +226,18 @@ extern uint64_t clock_cost;             /* what svm_run returns for a guest stre
 /* What the clock counts although the exit came before it: INT n and undefined opcodes, each 0 or 1. */
 extern uint64_t clock_soft_int, clock_undefined;
 extern bool clock_dr6_stays;            /* an intercepted #DB does not tell its cause */
-/* Measures them with v's VMCB, which it leaves as before; decides virt_step and prints which. */
+/* Measures them with v's VMCB, which is unchanged afterwards; decides virt_step and prints it. */
 void clock_start(struct vcpu *v);
 
 /* event.c: from exit to entry. */
 void event_prepare(struct vcpu *v);
 void event_account(struct vcpu *v, uint64_t clock);
-/* The entry that event_prepare prepared did not happen. */
+/* Called when the entry that event_prepare prepared did not take place. */
 void event_cancel(struct vcpu *v);
-/* Whether to leave the exit to a PMI that is due. */
+/* Whether a PMI that is due comes before the exit. */
 bool event_comes_first(const struct vcpu *v);
+/* The guest takes this interrupt, exception or NMI in ring 3. */
+void event_taken_in_ring3(struct vcpu *v, uint64_t event);
 /* After a #DB exit: whether the guest has to see it. */
 bool event_take_debug(struct vcpu *v);
 
@@ -242,6 +268,27 @@ unsigned guest_code(const struct vcpu *v, uint8_t op[3]);
 /* cpuid.c */
 void virt_cpuid(struct vcpu *v);
 
+/* own_leaf.c */
+/* The virtual PMU's own leaves; false: this is none of them. */
+bool own_leaf(const struct vcpu *v, uint32_t leaf, uint32_t subleaf, uint32_t r[4]);
+
+/* firmware.c */
+/* Called after reset: what firmware leaves in the registers. */
+void firmware_start(struct vcpu *v);
+/* At each exit: what is due by the clock. When the next is. */
+void firmware_run(struct vcpu *v);
+uint64_t firmware_next(const struct vcpu *v);
+
+/* platform.c */
+uint64_t platform_io_map(void);
+void platform_io(struct vcpu *v);
+/* Lets so much time pass. */
+void platform_spin(uint64_t clock);
+/* Around HLT; and before the guest takes an interrupt. */
+void platform_timer_stop(struct vcpu *v);
+void platform_timer_go_on(struct vcpu *v);
+void platform_interrupt(struct vcpu *v, uint32_t vector);
+
 /* baton.c */
 void baton_join(struct vcpu *v);
 /* Whether more than one CPU runs a guest. */
@@ -254,16 +301,24 @@ void baton_collect_nmis(struct vcpu *v);
 
 /* alarm.c: one HPET comparator, through the IO-APIC, as an NMI to the CPU that runs its guest. */
 extern uint64_t alarm_tick;             /* clock units */
+extern uint64_t clock_us;               /* the same in a microsecond; a guess without HPET */
 /* Finds one that works; v is this CPU, on its host stack. */
 bool alarm_init(struct vcpu *v);
-/* Wants an NMI when the clock stands at `at`, or earlier; whether the comparator had to be set. */
+/* Whether this CPU's alarm has gone off, or may go off before another one is set. Then there
+ * would be two NMIs, and one of them would be taken for the guest's. */
+bool alarm_is_near(const struct vcpu *v);
+/* Requests an NMI at the time `at` of the clock, or earlier; returns whether the comparator had
+ * to be set. */
 bool alarm_want(struct vcpu *v, uint64_t at);
-/* The same if the alarm is still to go to another CPU: it would wake that one, and the clock, which all share, would count
- * its instructions to the guest's stretch here. For stretches that need no alarm of their own. */
+/* The same, if the alarm is still directed to another CPU. It would wake that CPU, and the
+ * clock, which all CPUs share, would add its instructions to the guest's stretch here. For
+ * stretches that need no alarm of their own. */
 void alarm_claim(struct vcpu *v, uint64_t at);
-/* Whether an NMI that came may be the alarm's; at most once for each. */
+/* Whether an NMI may be the alarm's; true at most once for each alarm. */
 bool alarm_due(struct vcpu *v);
 /* A PMI by the guest's LVT entry, which is masked then if `mask`. */
 void host_apic_pmi(struct vcpu *v, bool mask);
 void host_apic_nmi(uint32_t id);
+uint32_t host_apic_read(unsigned at);
+void host_apic_write(unsigned at, uint32_t value);
 uint32_t host_apic_id(void);

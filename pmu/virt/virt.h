@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The virtual PMU, as boot/ sees it: hardware that is switched on before the kernel starts. */
+/* The virtual PMU's interface to boot/: it is switched on before the kernel starts, as if it
+ * were hardware. */
 #pragma once
 #include <stdint.h>
 
-/* Puts a virtual PMU of the model named ("intel-v2", "amd-v2,step", ...) below this CPU, which carries on as
- * its guest when this returns. Without SVM, or for an unknown model, prints one line and returns as it came. */
+/* Starts a virtual PMU of this model; when it returns this CPU is its guest. Quirks may follow
+ * the name: "intel-v2", "amd-v2,step,irq3=1". Without SVM, or for an unknown word, it prints one
+ * line and changes nothing. */
 void virt_boot(const char *model);
-/* Starts a guest of another kind, a multiboot 1 image already loaded: entry and information are physical addresses.
- * Returns only after one line that says why not. */
+/* Starts a guest of another kind, a multiboot 1 image already loaded: entry and information are
+ * physical addresses. Returns only if that fails, after one line with the reason. */
 void virt_boot_payload(const char *model, uint32_t entry, uint32_t info);
 /* The same for another CPU, from its trampoline; nothing if there is no virtual PMU. */
 void virt_ap(void);

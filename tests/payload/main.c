@@ -213,6 +213,17 @@ static void check_map(const uint32_t *info)
     check("memory above 1 MB and not above 4 GB", highest > 1 << 20 && highest <= 1ul << 32, 1);
 }
 
+/* Nothing has written a register of the PMU yet. */
+static void check_reset(void)
+{
+    for (unsigned n = 0; n < pmu.counters; n++) {
+        check("a select after reset", rdmsr(select_of(n)), 0);
+        check("a counter after reset", rdmsr(counter_of(n)), 0);
+    }
+    check("global control after reset", pmu.gate ? rdmsr(pmu.gate) : 0, pmu.gate ? (1ul << pmu.counters) - 1 : 0);
+    check("global status after reset", pmu.status ? rdmsr(pmu.status) : 0, 0);
+}
+
 static void check_access(void)
 {
     uint64_t value = 0;
@@ -367,7 +378,7 @@ void payload_main(uint32_t magic, uint32_t info)
     check("a memory map", *(uint32_t *)(uint64_t)info >> 6 & 1, 1);
     check_map((uint32_t *)(uint64_t)info);
     check("counters", pmu.counters > 0, 1);
-    check("global control after reset", pmu.gate ? rdmsr(pmu.gate) : 0, pmu.gate ? (1ul << pmu.counters) - 1 : 0);
+    check_reset();
     if (pmu.gate)
         fault_wrmsr(pmu.gate, 0);
     check_access();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Also compiled for the host: both must print the same. */
+#include <stdint.h>
 #include <stdio.h>
 
 int main(void)
@@ -19,7 +20,7 @@ int main(void)
     printf("%5d|%-5d|%05d|%+d|% d|%.3d|%5.3d|%-+5d|%.0d|\n", 42, 42, 42, 42, 42, 42, 42, 42, 0);
     printf("%#x %#o %#X %#x %08x %hhd %hd %hhu\n", 255u, 8u, 255u, 0u, 255u, 300, 70000, 511);
     printf("%lld %llu %llx %zu %jd\n", -5000000000ll, 18446744073709551615ull, 0x123456789abcdefull, sizeof(int),
-           (long)-1);
+           (intmax_t)-1);
     printf("%10s|%-10s|%.2s|%*d|%-*d|%.*f\n", "abc", "abc", "abc", 6, 7, 6, 7, 2, 1.005);
     char text[8];
     int n = snprintf(text, sizeof text, "%s", "longer than that");

@@ -2,8 +2,7 @@
 /* Ten million instructions, over and over; counted where there is a counter. tests/speed.t takes the time between the
  * two lines of each turn. */
 #include <stdio.h>
-#include <windows.h>
-#include <ntddk.h>
+#include "kernel.h"
 
 #define TURNS 9
 
@@ -20,8 +19,8 @@ int main(void)
     ULONG count = 0;
     HANDLE profile;
 
-    if (KeSetHardwareCounterConfiguration(&counter, 1) == 0 &&
-        (KeQueryHardwareCounterConfiguration(&counter, 1, &count) ||
+    if (set_counters(&counter, 1) == 0 &&
+        (query_counters(&counter, 1, &count) ||
          EnableThreadProfiling(GetCurrentThread(), 0, 1, &profile)))
         return 1;
     for (int turn = 0; turn < TURNS; turn++) {

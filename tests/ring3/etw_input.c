@@ -54,7 +54,8 @@ static void check_privileged(const struct session *s, bool held)
     CHECK_STATUS(session_mask(s, 0, 0), STATUS_SUCCESS);
 }
 
-TEST_USER(etw_input, privilege, "samples, PEBS, sources and intervals need SeSystemProfilePrivilege [ET-33 ET-44 ET-50]")
+TEST_USER(etw_input, privilege,
+     "samples, PEBS, sources and intervals need SeSystemProfilePrivilege [ET-33 ET-44 ET-50]")
 {
     struct session s;
     REQUIRE(session_start(&s, 64, 16));
@@ -67,7 +68,8 @@ TEST_USER(etw_input, privilege, "samples, PEBS, sources and intervals need SeSys
 }
 
 /* No byte of the last page's end is missing, and one byte is. */
-TEST_USER(etw_input, pointers, "pointers that are not the caller's, or not to write: refused, and nothing has happened")
+TEST_USER(etw_input, pointers,
+     "pointers to memory that the caller does not own or cannot write are refused without effect")
 {
     struct session_info d;
     struct session s;
@@ -107,7 +109,8 @@ TEST_USER(etw_input, pointers, "pointers that are not the caller's, or not to wr
     session_close(&s);
 }
 
-TEST_USER(etw_input, queries, "answers to memory that is not the caller's: refused, whatever was asked, and lengths too")
+TEST_USER(etw_input, queries,
+     "queries into memory that the caller does not own are refused, for output and length")
 {
     ULONG n = 0, most = 0;
     uint8_t *page = ring3_pages(1), *read_only = ring3_pages(1);
@@ -134,7 +137,8 @@ TEST_USER(etw_input, queries, "answers to memory that is not the caller's: refus
     CHECK_STATUS(ZwTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &most, 4, NULL), STATUS_SUCCESS);
 }
 
-TEST_USER(etw_input, noise, "random codes, classes, lengths and bytes: refused one way or the other, and nothing runs afterwards")
+TEST_USER(etw_input, noise,
+     "random codes, classes, lengths and bytes are refused, and no session runs afterwards")
 {
     uint64_t seed = 88172645463325252;
     uint32_t words[64];

@@ -21,7 +21,8 @@ static DWORD partner(PVOID here)
 }
 
 TEST_USER(etw_session, context_swaps,
-          "a session that ring 3 starts records context switches, which it reads back whole: threads follow each other")
+     "ring 3 starts a session and reads complete records of context switches, each from the "
+     "thread before to the next")
 {
     struct session s;
     uint8_t *bytes = ring3_pages(BYTES / RING3_PAGE);

@@ -2,7 +2,7 @@
 /* Trace sessions by the Win32 functions, as tests use them. */
 #pragma once
 #include "evntcons.h"
-#include "kernel/string.h"
+#include "kernel/base/string.h"
 #include "tests/ring3/helpers.h"
 
 #define SYSTEM_MODE (EVENT_TRACE_REAL_TIME_MODE | EVENT_TRACE_SYSTEM_LOGGER_MODE)

@@ -146,7 +146,7 @@ static void read_along(ULONG counters, ULONG *sources)
     CHECK_EQ(got.wrong, 0);
     CHECK(got.buffers >= 1);
     CHECK_RANGE(got.calls, WORKERS * YIELDS, WORKERS * YIELDS * 2); /* the yields, and what this thread and the reader call */
-    CHECK(got.swaps > 2 * WORKERS); /* to each worker and away from it */
+    CHECK(got.swaps >= WORKERS); /* to each worker; away from it may be to the next */
     CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
     CHECK_EQ(CloseTrace(trace), ERROR_INVALID_HANDLE);
 }
@@ -285,15 +285,15 @@ TEST_USER(etw_win32, open_without_memory, "OpenTrace without memory for what it 
 {
     EVENT_TRACE_LOGFILEW log;
     TRACEHANDLE session = 0, trace;
-    void *pages[64];
+    static void *regions[4096];
     unsigned n = 0;
     REQUIRE(start(&session));
-    while (n < 64 && (pages[n] = VirtualAlloc(NULL, RING3_PAGE, MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE)) != NULL)
+    while (n < 4096 && (regions[n] = VirtualAlloc(NULL, RING3_PAGE, MEM_RESERVE, PAGE_READWRITE)) != NULL)
         n++;
     describe_log(&log);
     refused(&log, ERROR_NOT_ENOUGH_MEMORY);
     while (n--)
-        ring3_free(pages[n]);
+        ring3_free(regions[n]);
     trace = open_trace();
     CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
     CHECK_EQ(stop(session), ERROR_SUCCESS);

@@ -2,12 +2,14 @@
 /* Exact counts, ring-3 half. A region's count is the difference of two readings less that of an empty region.
  * A reading that a switch fell into was repeated inside (RetryCount), which costs instructions: such a measurement
  * is made again, and how often is reported. */
+#include "tests/ring3/exact.h"
 #include "tests/ring3/work.h"
 #include "tests/test.h"
 #include "windows.h"
 
 #define READ_ALL (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
 #define TRIES 100
+#define MORE 1000000 /* instructions of readings and calls: far more than there are */
 
 struct region {
     uint64_t count;
@@ -50,18 +52,32 @@ static const struct known all_known[] = {
     { work_1000000, 1000000, 1 },
 };
 
-static unsigned run_known(HANDLE profile, const struct known *known, uint64_t empty)
+struct user_exact_spread user_exact_spread;
+static bool loose; /* as asked for by USER_EXACT_LOOSE */
+
+static bool judge(uint64_t counted, uint64_t instructions)
+{
+    struct user_exact_spread *s = &user_exact_spread;
+    int64_t off = (int64_t)(counted - instructions);
+    s->least = off < s->least ? off : s->least;
+    s->most = off > s->most ? off : s->most;
+    s->regions++;
+    s->exact += off == 0;
+    return loose || CHECK_EQ(counted, instructions);
+}
+
+/* False: a region was not counted as it should be. Adds the switches that fell into regions. */
+static bool run_known(HANDLE profile, const struct known *known, uint64_t empty, uint64_t *switches)
 {
     struct region region;
-    unsigned switches = 0;
     for (unsigned run = 0; run < known->runs; run++) {
         if (!measure(profile, known->work, &region))
-            return switches;
-        if (!CHECK_EQ(region.count - empty, known->instructions))
-            return switches;
-        switches += region.switches;
+            return false;
+        *switches += region.switches;
+        if (!judge(region.count - empty, known->instructions))
+            return false;
     }
-    return switches;
+    return true;
 }
 
 static bool begin(HANDLE *profile, uint64_t *empty)
@@ -75,43 +91,50 @@ static bool begin(HANDLE *profile, uint64_t *empty)
     return CHECK(*empty > 0);
 }
 
-void user_exact_known(uint64_t unused);
-void user_exact_known(uint64_t unused)
+void user_exact_known(uint64_t how)
 {
     HANDLE profile;
-    uint64_t empty;
-    (void)unused;
+    uint64_t empty, switches = 0;
+    loose = how & USER_EXACT_LOOSE;
     if (!begin(&profile, &empty))
         return;
     for (unsigned i = 0; i < sizeof all_known / sizeof all_known[0]; i++)
-        run_known(profile, &all_known[i], empty);
+        run_known(profile, &all_known[i], empty, &switches);
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 
 /* One of all_known, that many times: its number in bits 63:32, runs below. */
-void user_exact_runs(uint64_t what);
 void user_exact_runs(uint64_t what)
 {
-    struct known known = all_known[what >> 32];
+    struct known known = all_known[(what & ~USER_EXACT_LOOSE) >> 32];
     HANDLE profile;
-    uint64_t empty;
+    uint64_t empty, switches = 0;
+    loose = what & USER_EXACT_LOOSE;
     if (!begin(&profile, &empty))
         return;
     known.runs = (unsigned)what;
-    run_known(profile, &known, empty);
+    run_known(profile, &known, empty, &switches);
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 
 uint64_t user_exact_ready[2]; /* atomic; threads that are profiled; that have done their work */
 
-/* Somebody adds `jump` to the counter while it runs: seen in full, in one stretch. The next stretch
- * wraps, and is exact. */
-void user_exact_jump(uint64_t jump);
+static uint64_t value_of(HANDLE profile)
+{
+    PERFORMANCE_DATA data;
+    CHECK(read(profile, &data));
+    return data.HwCounters[0].Value;
+}
+
+/* Somebody adds `jump` to the counter while it runs: seen in full, before a switch and after it.
+ * Then the counter wraps: exact before the switch, and after it nothing is lost or gained. */
 void user_exact_jump(uint64_t jump)
 {
     static const struct known long_one = { work_1000000, 1000000, 3 };
     HANDLE profile;
-    uint64_t empty, grown;
+    uint64_t empty, grown, switches = 0;
+    loose = jump & USER_EXACT_LOOSE;
+    jump &= ~USER_EXACT_LOOSE;
     PERFORMANCE_DATA before, now;
     if (!begin(&profile, &empty) || !CHECK(read(profile, &before)))
         return;
@@ -123,13 +146,19 @@ void user_exact_jump(uint64_t jump)
     } while (grown < jump / 2);
     CHECK_RANGE(grown, jump, jump + UINT32_MAX / 2); /* and what this loop executed */
     CHECK_EQ(now.ContextSwitchCount, before.ContextSwitchCount);
+    uint64_t value = now.HwCounters[0].Value;
     Sleep(1); /* a stretch is less than the counter's width */
-    run_known(profile, &long_one, empty);
+    CHECK_RANGE(value_of(profile) - value, 1, MORE);
+    value = value_of(profile);
+    run_known(profile, &long_one, empty, &switches);
+    uint64_t done = value_of(profile) - value;
+    CHECK_RANGE(done, 3000000, 3000000 + MORE);
+    Sleep(1);
+    CHECK_RANGE(value_of(profile) - value, done + 1, done + MORE);
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 
 /* Profiled, sleeps, works with sleeps between, then sleeps until it is terminated: while it sleeps its counts stand. */
-void user_exact_rounds(uint64_t rounds);
 void user_exact_rounds(uint64_t rounds)
 {
     HANDLE profile;
@@ -148,38 +177,69 @@ void user_exact_rounds(uint64_t rounds)
 }
 
 /* Goes on until `wanted` switches fell into measured regions: then exactness survived them. */
-void user_exact_switched(uint64_t wanted);
 void user_exact_switched(uint64_t wanted)
 {
     static const struct known long_one = { work_100000, 100000, 10 };
     HANDLE profile;
     uint64_t empty, switches = 0;
+    loose = wanted & USER_EXACT_LOOSE;
+    wanted &= ~USER_EXACT_LOOSE;
     if (!begin(&profile, &empty))
         return;
     for (unsigned i = 0; i < 1000 && switches < wanted; i++)
-        switches += run_known(profile, &long_one, empty);
+        if (!run_known(profile, &long_one, empty, &switches))
+            return;
     CHECK(switches >= wanted);
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 
-/* Two RDPMCs with two moves between: three instructions from reading to reading, on this CPU. */
-void user_exact_raw(uint64_t selector);
-void user_exact_raw(uint64_t selector)
+/* Two RDPMCs with two moves between: RDPMC and two moves retire from reading to reading, on this CPU. The selector, and in
+ * the upper half how many instructions that is. */
+void user_exact_raw(uint64_t what)
 {
     HANDLE profile;
     uint64_t empty, best = ~0ul;
     if (!begin(&profile, &empty))
         return;
     for (unsigned i = 0; i < 100; i++) {
-        uint64_t found = work_pmc_pair((uint32_t)selector);
+        uint64_t found = work_pmc_pair((uint32_t)what);
         best = found < best ? found : best; /* a migration in between may add anything */
     }
-    CHECK_EQ(best, 3);
+    CHECK_EQ(best, what >> 32);
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}
+
+/* The instructions of touching pages downwards; 0: a switch fell into the reading. */
+static uint64_t touch(HANDLE profile, char *page)
+{
+    PERFORMANCE_DATA before, after;
+    if (!CHECK(read(profile, &before)))
+        return 0;
+    work_pages(page, USER_EXACT_PAGES);
+    if (!CHECK(read(profile, &after)) || after.RetryCount)
+        return 0;
+    return after.HwCounters[0].Value - before.HwCounters[0].Value;
+}
+
+/* Pages of the stack, which grows where they are touched first: a page fault each, and not an instruction more. */
+void user_exact_faults(uint64_t how)
+{
+    HANDLE profile;
+    uint64_t empty;
+    char here, *page = &here - 4096;
+    loose = how & USER_EXACT_LOOSE;
+    if (!begin(&profile, &empty))
+        return;
+    for (unsigned i = 0; i < USER_EXACT_TOUCHES; i++, page -= USER_EXACT_PAGES * 4096) {
+        uint64_t first = touch(profile, page), again = touch(profile, page);
+        if (first && again)
+            judge(first, again);
+    }
+    CHECK_RANGE(user_exact_spread.regions, USER_EXACT_TOUCHES / 2, USER_EXACT_TOUCHES); /* few readings meet a tick */
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 
 /* Company for the measured thread: computes in ring 3 until its creator terminates it. */
-void user_exact_spin(uint64_t unused);
 void user_exact_spin(uint64_t unused)
 {
     (void)unused;

@@ -13,13 +13,14 @@ uint64_t user_exception_count; /* how often an instruction that must fault did n
         user_exception_count++;                                                                                    \
     }
 EXCEPTIONS(FUNCTION)
+EMULATED(FUNCTION)
 
 #define ROW(name, code, status, address) { #name, exception_##name, status },
 static const struct {
     const char *name;
     void (*function)(void);
     NTSTATUS status;
-} rows[] = { EXCEPTIONS(ROW) };
+} rows[] = { EXCEPTIONS(ROW) { NULL, NULL, 0 }, EMULATED(ROW) };
 
 void user_exception(uint64_t kind) { rows[kind].function(); }
 
@@ -36,6 +37,7 @@ static DWORD bystander(PVOID unused)
     (void)unused;
     while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
         ring3_work(100);
+        ZwYieldExecution();
         __atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED);
     }
     return 1234;

@@ -1,17 +1,67 @@
 /* SPDX-License-Identifier: MIT */
 /* Ways for a ring-3 thread to die: X(name, assembly, exit status, address). The address is that of the page fault;
- * NO_FAULT where there is none, ANY where it is not known here. RAX, RCX, RDX, RSI and RDI are the code's own. */
+ * NO_FAULT where there is none, UNKNOWN where Windows cannot tell it, ANY where it is not known here. RAX, RCX, RDX, RSI and RDI are the code's own. */
 #pragma once
-#include "kernel/nt.h"
+#include "kernel/nt/nt_context.h"
 
 #define NO_FAULT 0
-#define ANY ~UINT64_C(0)
+#define ANY UINT64_C(1)
+#define UNKNOWN ~UINT64_C(0)
 
-#define ARITHMETIC(X)                                                                                              \
-    X(divide, "xor %%ecx,%%ecx\nmov $1,%%eax\ncltd\ndiv %%ecx", STATUS_INTEGER_DIVIDE_BY_ZERO, NO_FAULT)           \
-    X(divide_signed, "xor %%ecx,%%ecx\nmov $1,%%eax\ncqto\nidiv %%rcx", STATUS_INTEGER_DIVIDE_BY_ZERO, NO_FAULT)   \
-    X(x87, "fninit\nmovl $0x37b,-64(%%rsp)\nfldcw -64(%%rsp)\nfld1\nfldz\nfdivrp\nfwait",                          \
-      STATUS_FLOAT_MULTIPLE_TRAPS, NO_FAULT)
+#define ARITHMETIC(X) \
+    X(divide, "xor %%ecx,%%ecx\nmov $1,%%eax\ncltd\ndiv %%ecx", \
+      STATUS_INTEGER_DIVIDE_BY_ZERO, NO_FAULT) \
+    X(divide_signed, "xor %%ecx,%%ecx\nmov $1,%%eax\ncqto\nidiv %%rcx", \
+      STATUS_INTEGER_DIVIDE_BY_ZERO, NO_FAULT) \
+    X(divide_memory, "movq $0,-64(%%rsp)\nmov $1,%%eax\ncqto\nidivq -64(%%rsp)", \
+      STATUS_INTEGER_DIVIDE_BY_ZERO, NO_FAULT) \
+    X(overflow, "mov $0x80000000,%%eax\ncltd\nmov $-1,%%ecx\nidiv %%ecx", \
+      STATUS_INTEGER_OVERFLOW, NO_FAULT) \
+    X(overflow_64, "mov $1,%%edx\nmov $1,%%ecx\nxor %%eax,%%eax\ndiv %%rcx", \
+      STATUS_INTEGER_OVERFLOW, NO_FAULT) \
+    X(overflow_16, "mov $1,%%edx\nmov $1,%%ecx\nxor %%eax,%%eax\ndiv %%cx", \
+      STATUS_INTEGER_OVERFLOW, NO_FAULT) \
+    X(overflow_8, "mov $0x8000,%%eax\nmov $1,%%ecx\ndiv %%cl", \
+      STATUS_INTEGER_OVERFLOW, NO_FAULT) \
+    X(overflow_high, "mov $0x8000,%%eax\nmov $0x100,%%ecx\ndiv %%ch", \
+      STATUS_INTEGER_OVERFLOW, NO_FAULT) \
+    X(overflow_low, "mov $0x8000,%%eax\nmov $0x100,%%ecx\ndiv %%cl", \
+      STATUS_INTEGER_DIVIDE_BY_ZERO, NO_FAULT) \
+    X(overflow_stack, "movq $-1,-64(%%rsp)\nmov $0x80000000,%%eax\ncltd\n" \
+      "idivl -64(%%rsp)", \
+      STATUS_INTEGER_OVERFLOW, NO_FAULT) \
+    X(overflow_indexed, "movl $-1,-32(%%rsp)\nmov $-2,%%rcx\nmov $0x80000000,%%eax\n" \
+      "cltd\nidivl -16(%%rsp,%%rcx,8)", \
+      STATUS_INTEGER_OVERFLOW, NO_FAULT) \
+    X(overflow_relative, "mov $-1,%%rdx\nxor %%eax,%%eax\n" \
+      "divq user_thread_start(%%rip)", \
+      STATUS_INTEGER_OVERFLOW, NO_FAULT) \
+    X(overflow_absolute, "mov $-1,%%rdx\nxor %%eax,%%eax\ndivq user_thread_start", \
+      STATUS_INTEGER_OVERFLOW, NO_FAULT) \
+    X(x87, "fninit\nmovl $0x37b,-64(%%rsp)\nfldcw -64(%%rsp)\nfld1\n" \
+      "fldz\nfdivrp\nfwait", \
+      STATUS_FLOAT_DIVIDE_BY_ZERO, NO_FAULT) \
+    X(x87_invalid, "fninit\nmovl $0x37e,-64(%%rsp)\nfldcw -64(%%rsp)\nfldz\n" \
+      "fldz\nfdivrp\nfwait", \
+      STATUS_FLOAT_INVALID_OPERATION, NO_FAULT)
+
+/* What an emulator may leave out: stack faults of x87, and exceptions of SSE. */
+#define EMULATED(X) \
+    X(x87_stack, "fninit\nmovl $0x37e,-64(%%rsp)\nfldcw -64(%%rsp)\n" \
+      "fstp %%st(1)\nfwait", \
+      STATUS_FLOAT_STACK_CHECK, NO_FAULT) \
+    X(sse_divide, "movl $0x1d80,-64(%%rsp)\nldmxcsr -64(%%rsp)\nmov $1,%%eax\n" \
+      "cvtsi2sd %%eax,%%xmm0\nxorps %%xmm1,%%xmm1\n" \
+      "divsd %%xmm1,%%xmm0", \
+      STATUS_FLOAT_DIVIDE_BY_ZERO, ANY) \
+    X(sse_invalid, "movl $0x1f00,-64(%%rsp)\nldmxcsr -64(%%rsp)\n" \
+      "xorps %%xmm0,%%xmm0\nxorps %%xmm1,%%xmm1\n" \
+      "divsd %%xmm1,%%xmm0", \
+      STATUS_FLOAT_INVALID_OPERATION, ANY) \
+    X(sse_inexact, "movl $0x0f80,-64(%%rsp)\nldmxcsr -64(%%rsp)\nmov $1,%%eax\n" \
+      "cvtsi2sd %%eax,%%xmm0\nmov $3,%%eax\ncvtsi2sd %%eax,%%xmm1\n" \
+      "divsd %%xmm1,%%xmm0", \
+      STATUS_FLOAT_INEXACT_RESULT, ANY)
 
 #define ILLEGAL(X)                                                                                                 \
     X(ud2, "ud2", STATUS_ILLEGAL_INSTRUCTION, NO_FAULT)                                                            \
@@ -69,23 +119,23 @@
     X(write_kernel, "mov $0xffffffff81000000,%%rax\nmov %%eax,(%%rax)", STATUS_ACCESS_VIOLATION, 0xffffffff81000000)\
     X(read_direct_map, "mov $0xffff800000001000,%%rax\nmov (%%rax),%%eax", STATUS_ACCESS_VIOLATION,                \
       0xffff800000001000)                                                                                          \
-    X(read_non_canonical, "mov $0x0000800000000000,%%rax\nmov (%%rax),%%eax", STATUS_ACCESS_VIOLATION, NO_FAULT)   \
-    X(push_non_canonical, "mov $0x1234567812345678,%%rsp\npush %%rax", STATUS_ACCESS_VIOLATION, NO_FAULT)          \
+    X(read_non_canonical, "mov $0x0000800000000000,%%rax\nmov (%%rax),%%eax", STATUS_ACCESS_VIOLATION, UNKNOWN)   \
+    X(push_non_canonical, "mov $0x1234567812345678,%%rsp\npush %%rax", STATUS_ACCESS_VIOLATION, UNKNOWN)          \
     X(push_unmapped, "mov $0x2000,%%esp\npush %%rax", STATUS_ACCESS_VIOLATION, 0x1ff8)                             \
-    X(stack_overflow, "1: sub $512,%%rsp\nmov %%eax,(%%rsp)\njmp 1b", STATUS_ACCESS_VIOLATION, ANY)                \
+    X(stack_overflow, "1: sub $512,%%rsp\nmov %%eax,(%%rsp)\njmp 1b", STATUS_STACK_OVERFLOW, ANY)                \
     X(execute_null, "xor %%eax,%%eax\njmp *%%rax", STATUS_ACCESS_VIOLATION, 0)                                     \
     X(execute_stack, "movl $0x90909090,-64(%%rsp)\nlea -64(%%rsp),%%rax\njmp *%%rax", STATUS_ACCESS_VIOLATION, ANY) \
     X(execute_data, "mov $user_exception_count,%%eax\njmp *%%rax", STATUS_ACCESS_VIOLATION, ANY)                   \
     X(execute_kernel, "mov $0xffffffff81000000,%%rax\njmp *%%rax", STATUS_ACCESS_VIOLATION, 0xffffffff81000000)    \
-    X(execute_non_canonical, "mov $0x0000800000000000,%%rax\njmp *%%rax", STATUS_ACCESS_VIOLATION, NO_FAULT)       \
-    X(int_0x80, "int $0x80", STATUS_ACCESS_VIOLATION, NO_FAULT)                                                    \
-    X(int_timer, "int $0xd1", STATUS_ACCESS_VIOLATION, NO_FAULT)                                                   \
-    X(int_nmi, "int $2", STATUS_ACCESS_VIOLATION, NO_FAULT)                                                        \
-    X(int_double_fault, "int $8", STATUS_ACCESS_VIOLATION, NO_FAULT)                                               \
-    X(load_segment, "mov $0xfff8,%%eax\nmov %%ax,%%ds", STATUS_ACCESS_VIOLATION, NO_FAULT)                         \
-    X(load_kernel_stack, "mov $0x10,%%eax\nmov %%ax,%%ss", STATUS_ACCESS_VIOLATION, NO_FAULT)
+    X(execute_non_canonical, "mov $0x0000800000000000,%%rax\njmp *%%rax", STATUS_ACCESS_VIOLATION, UNKNOWN)       \
+    X(int_0x80, "int $0x80", STATUS_ACCESS_VIOLATION, UNKNOWN)                                                    \
+    X(int_timer, "int $0xd1", STATUS_ACCESS_VIOLATION, UNKNOWN)                                                   \
+    X(int_nmi, "int $2", STATUS_ACCESS_VIOLATION, UNKNOWN)                                                        \
+    X(int_double_fault, "int $8", STATUS_ACCESS_VIOLATION, UNKNOWN)                                               \
+    X(load_segment, "mov $0xfff8,%%eax\nmov %%ax,%%ds", STATUS_ACCESS_VIOLATION, UNKNOWN)                         \
+    X(load_kernel_stack, "mov $0x10,%%eax\nmov %%ax,%%ss", STATUS_ACCESS_VIOLATION, UNKNOWN)
 
 #define EXCEPTIONS(X) ARITHMETIC(X) ILLEGAL(X) DEBUGGING(X) PRIVILEGED(X) MEMORY(X)
 
 #define EXCEPTION_KIND(name, code, status, address) KIND_##name,
-enum exception_kind { EXCEPTIONS(EXCEPTION_KIND) KIND_COUNT };
+enum exception_kind { EXCEPTIONS(EXCEPTION_KIND) KIND_COUNT, EMULATED(EXCEPTION_KIND) KIND_ALL };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What several ring-3 tests need. */
 #include "tests/ring3/helpers.h"
-#include "kernel/string.h"
+#include "kernel/base/string.h"
 
 NTSTATUS ring3_run(LPTHREAD_START_ROUTINE function, void *argument)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* NtCreateProfile and its kin as a ring-3 program calls them: each refusal and their order, handles, intervals.
  *
- * Source: statuses as in spec/windows-api.md 4. */
-#include "kernel/string.h"
+ * Source: statuses as in PO-01 to PO-48 of tests/contract.md. */
+#include "kernel/base/string.h"
 #include "tests/ring3/helpers.h"
 #include "tests/ring3/ring3.h"
 
@@ -77,7 +77,8 @@ static bool privilege(bool on)
 }
 
 TEST_USER(profile_input, sizes,
-          "buffer and bucket sizes: every refusal, no overflow [PO-01 PO-02 PO-03 PO-04 PO-05 PO-06 PO-07 PO-09]")
+     "wrong sizes of buffers and buckets are refused, in order, without overflow [PO-01 PO-02 "
+     "PO-03 PO-04 PO-05 PO-06 PO-07 PO-09]")
 {
     CHECK_STATUS(CREATE(.buffer_size = 0), STATUS_INVALID_PARAMETER_7);
     CHECK_STATUS(CREATE(.buffer_size = 0, .log2 = 1), STATUS_INVALID_PARAMETER_7);
@@ -99,7 +100,8 @@ TEST_USER(profile_input, sizes,
     CHECK_STATUS(CREATE(.size = ~0ul, .log2 = 31), STATUS_BUFFER_TOO_SMALL);
 }
 
-TEST_USER(profile_input, wrap, "a region that wraps or ends at 2^64 overflows, after the sizes are right [PO-08 PO-33]")
+TEST_USER(profile_input, wrap,
+     "a region that wraps or ends at 2^64 is refused, after the checks of sizes [PO-08 PO-33]")
 {
     CHECK_STATUS(CREATE(.base = 0xfffffffffffff000, .size = 0x2000, .log2 = 12), STATUS_BUFFER_OVERFLOW);
     CHECK_STATUS(CREATE(.base = 0xfffffffffffff000, .size = 0x1000, .log2 = 12), STATUS_BUFFER_OVERFLOW);
@@ -109,7 +111,9 @@ TEST_USER(profile_input, wrap, "a region that wraps or ends at 2^64 overflows, a
     CHECK_STATUS(CREATE(.base = ~0ul, .size = 0, .log2 = 12), STATUS_SUCCESS);
 }
 
-TEST_USER(profile_input, source, "sources that nothing counts are refused, after sizes and wrap [PO-10 PO-11 KP-17 KP-18 KP-19]")
+TEST_USER(profile_input, source,
+     "unsupported sources are refused, after the checks of sizes and wrap [PO-10 PO-11 KP-17 "
+     "KP-18 KP-19]")
 {
     static const uint32_t bad[] = { ProfileMaximum, ProfileAlignmentFixup, ProfileIntegerInstructions, 0xc8, 0xff, 0x100, 0x102,
                                     0x10000, 0x7fffffff, 0x80000000, 0x80000002, 0xffffffff };
@@ -127,7 +131,8 @@ TEST_USER(profile_input, source, "sources that nothing counts are refused, after
     CHECK_STATUS(CREATE(.source = NO_SOURCE, .handle = NULL), STATUS_NOT_SUPPORTED);
 }
 
-TEST_USER(profile_input, pointers, "handle, buffer and affinity must be the caller's memory [PO-12 PO-13 PO-14 PO-15 PO-32]")
+TEST_USER(profile_input, pointers,
+     "handle, buffer and affinity must lie in the caller's memory [PO-12 PO-13 PO-14 PO-15 PO-32]")
 {
     uint8_t *pages = ring3_pages(2);
     if (!pages)
@@ -160,7 +165,8 @@ TEST_USER(profile_input, pointers, "handle, buffer and affinity must be the call
 static NTSTATUS with_group(GROUP_AFFINITY group) { return CREATE(.groups = 1, .affinity = &group); }
 
 TEST_USER(profile_input, processors,
-          "groups and masks [PO-16 PO-17 PO-18 PO-19 PO-20 PO-21 PO-22 PO-23]")
+     "groups and masks of processors are checked [PO-16 PO-17 PO-18 PO-19 PO-20 PO-21 PO-22 "
+     "PO-23]")
 {
     CHECK_STATUS(CREATE(.groups = 0, .affinity = (void *)KERNEL_ADDRESS), STATUS_SUCCESS);
     CHECK_STATUS(CREATE(.groups = 0, .affinity = (void *)1), STATUS_SUCCESS);
@@ -194,7 +200,8 @@ static HANDLE duplicate(HANDLE source, ACCESS_MASK access)
     return copy;
 }
 
-TEST_USER(profile_input, process, "the process handle: valid, a process, with query access [PO-24 PO-25 PO-26]")
+TEST_USER(profile_input, process,
+     "the process handle must be valid, of a process, and have query access [PO-24 PO-25 PO-26]")
 {
     HANDLE good = duplicate(ME, PROCESS_QUERY_INFORMATION), poor = duplicate(ME, SYNCHRONIZE);
     CHECK_STATUS(CREATE(.process = (HANDLE)0x7777), STATUS_INVALID_HANDLE);
@@ -207,7 +214,9 @@ TEST_USER(profile_input, process, "the process handle: valid, a process, with qu
     CHECK_STATUS(CREATE(.process = poor, .groups = 1, .affinity = &none), STATUS_INVALID_PARAMETER);
 }
 
-TEST_USER(profile_input, privilege, "every process's user space needs SeSystemProfilePrivilege [PO-27 PO-28 PO-30]")
+TEST_USER(profile_input, privilege,
+     "to profile the user space of all processes needs SeSystemProfilePrivilege [PO-27 PO-28 "
+     "PO-30]")
 {
     BOOLEAN was = FILL;
     CHECK_EQ(privilege(false), FALSE);
@@ -240,7 +249,9 @@ void user_profile_left(uint64_t unused)
     CHECK_STATUS(ZwStartProfile(made(buffer, 4)), STATUS_SUCCESS);
 }
 
-TEST_USER(profile_input, start_stop, "start and stop in every order, on every kind of handle [PO-35 PO-36 PO-37 PO-38 PO-39 PO-40]")
+TEST_USER(profile_input, start_stop,
+     "start and stop in every order and with every kind of handle; only the last close stops the "
+     "object [PO-35 PO-36 PO-37 PO-38 PO-39 PO-40 PO-48]")
 {
     HANDLE profile = made(buffer, 4), poor = duplicate(profile, 0x10000);
     CHECK_STATUS(ZwStopProfile(profile), STATUS_PROFILING_NOT_STARTED);
@@ -259,13 +270,21 @@ TEST_USER(profile_input, start_stop, "start and stop in every order, on every ki
         CHECK_STATUS(calls[i](NtCurrentThread()), STATUS_OBJECT_TYPE_MISMATCH);
         CHECK_STATUS(calls[i](poor), STATUS_ACCESS_DENIED);
     }
+    HANDLE last = duplicate(profile, PROFILE_CONTROL);
+    CHECK_STATUS(ZwStartProfile(profile), STATUS_SUCCESS);
     CHECK_STATUS(ZwClose(profile), STATUS_SUCCESS);
     CHECK_STATUS(ZwStartProfile(profile), STATUS_INVALID_HANDLE);
+    CHECK_STATUS(ZwStartProfile(last), STATUS_PROFILING_NOT_STOPPED); /* it was not the last handle */
+    CHECK_STATUS(ZwStopProfile(last), STATUS_SUCCESS);
+    CHECK_STATUS(ZwClose(last), STATUS_SUCCESS);
+    CHECK_STATUS(ZwClose(poor), STATUS_SUCCESS);
 }
 
-#define LIMIT 64 /* kernel/profile.h */
+#define LIMIT 64 /* kernel/profiling/profile.h */
 
-TEST_USER(profile_input, limit, "one more than the limit is refused until another stops or closes [PO-41 PO-42 PO-48]")
+TEST_USER(profile_input, limit,
+     "a start beyond the limit is refused until another object is stopped or closed [PO-41 PO-42 "
+     "PO-48]")
 {
     HANDLE profiles[LIMIT + 1];
     for (unsigned i = 0; i <= LIMIT; i++)
@@ -281,21 +300,44 @@ TEST_USER(profile_input, limit, "one more than the limit is refused until anothe
     CHECK_STATUS(ZwStartProfile(profiles[7]), STATUS_SUCCESS);
 }
 
-TEST_USER(profile_input, buffer_gone, "a buffer unmapped or read-only at start is refused; unmapped later it stays locked [PO-43 PO-62]")
+TEST_USER(profile_input, buffer_gone,
+     "a start is refused if the buffer is unmapped or read-only; a buffer unmapped later is still "
+     "counted in [PO-43]")
 {
     uint8_t *pages = ring3_pages(1);
     HANDLE profile = pages ? made(pages, 4) : NULL;
-    if (!profile)
-        return;
+    REQUIRE(profile != NULL);
     ring3_protect(pages, PAGE_READONLY);
     CHECK_STATUS(ZwStartProfile(profile), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(ZwStopProfile(profile), STATUS_PROFILING_NOT_STARTED);
     ring3_protect(pages, PAGE_READWRITE);
     CHECK_STATUS(ZwStartProfile(profile), STATUS_SUCCESS);
     ring3_free(pages);
-    ring3_work(10000000); /* samples go to pages that only the kernel has */
     CHECK_STATUS(ZwStopProfile(profile), STATUS_SUCCESS);
     CHECK_STATUS(ZwStartProfile(profile), STATUS_ACCESS_VIOLATION);
+}
+
+/* Says where it is, and stays there until the test lets it go on. */
+static void stage(uint64_t n)
+{
+    __atomic_store_n(&user_state, n, __ATOMIC_RELEASE);
+    while (__atomic_load_n(&user_reads, __ATOMIC_ACQUIRE) < n)
+        __builtin_ia32_pause();
+}
+
+void user_profile_buffer(uint64_t base)
+{
+    uint8_t *page = ring3_pages(1);
+    HANDLE profile = NULL;
+    CHECK_STATUS(ZwCreateProfileEx(&profile, ME, (PVOID)base, 16, 4, (PULONG)(void *)page, 4, ProfileTime, 0, NULL),
+                 STATUS_SUCCESS);
+    CHECK_STATUS(ZwStartProfile(profile), STATUS_SUCCESS);
+    user_reads = 0; /* the page with it becomes this process's own */
+    stage(1);
+    ring3_free(page);
+    stage(2);
+    CHECK_STATUS(ZwStopProfile(profile), STATUS_SUCCESS);
+    stage(3);
 }
 
 static ULONG interval_of(KPROFILE_SOURCE source)
@@ -305,7 +347,9 @@ static ULONG interval_of(KPROFILE_SOURCE source)
     return interval;
 }
 
-TEST_USER(profile_input, intervals, "query without, set with the privilege; bad pointers; alignment [PO-63 PO-64 PO-65 PO-66 PO-67 PO-68 KP-21 KP-25]")
+TEST_USER(profile_input, intervals,
+     "intervals can be queried without the privilege and set with it; bad pointers are refused "
+     "[PO-63 PO-64 PO-65 PO-66 PO-67 PO-68 PO-69 PO-70 KP-21 KP-25]")
 {
     static const ULONG any[] = { 0, 1, 4096, 0xffffffff };
     CHECK_EQ(privilege(false), FALSE);
@@ -335,4 +379,11 @@ TEST_USER(profile_input, intervals, "query without, set with the privilege; bad 
     CHECK_EQ(interval_of(ProfileTime), 1000000);
     CHECK_STATUS(ZwSetIntervalProfile(10000, ProfileTime), STATUS_SUCCESS);
     CHECK_EQ(interval_of(ProfileTime), 10000);
+    if (interval_of(ProfileTotalIssues)) {
+        CHECK_STATUS(ZwSetIntervalProfile(100000, ProfileTotalIssues), STATUS_SUCCESS);
+        CHECK_EQ(interval_of(ProfileTotalIssues), 100000);
+        CHECK_EQ(interval_of(ProfileBranchInstructions), 65536);
+        CHECK_EQ(interval_of(ProfileTime), 10000);
+        CHECK_STATUS(ZwSetIntervalProfile(65536, ProfileTotalIssues), STATUS_SUCCESS);
+    }
 }

@@ -2,7 +2,7 @@
 /* What ring 0 knows of the ring-3 tests: functions that it runs there, with one argument, and what they leave behind
  * for process_read. Each process has these variables for itself. */
 #pragma once
-#include "kernel/nt.h"
+#include "kernel/nt/nt.h"
 
 /* tests/ring3/tp_run.c; mask: HardwareCounters of the enable. */
 void user_measure(uint64_t mask);          /* enable, work, read into user_data, disable */
@@ -36,6 +36,10 @@ extern PERFORMANCE_DATA user_data;
 #define USER_PAGES_AT 0x200000000 /* nothing else is there; the test maps them */
 void user_exact_touch(uint64_t selector);
 
+/* tests/ring3/kinds.c */
+void user_kinds_journey(uint64_t cpus);    /* counts the same going from CPU to CPU as staying on the first */
+void user_kinds_refused(uint64_t wanted);  /* high half: what enabling says; if success, low half: CPUs denied to it */
+
 /* tests/ring3/tp_block.c; also without counters */
 void user_block_freed(uint64_t mask);
 void user_block_straddles(uint64_t mask);
@@ -56,6 +60,9 @@ void user_trace_left(uint64_t trace);       /* ends connected; 0: with a session
 /* tests/ring3/profile_input.c */
 void user_profile_left(uint64_t unused);       /* ends with a started object */
 void user_profile_restricted(uint64_t unused); /* of a restricted process */
+/* Samples 16 bytes from base on into a page. user_state 1: started, 2: the page is freed, 3: stopped; goes on when
+ * user_reads is as much. */
+void user_profile_buffer(uint64_t base);
 
 /* tests/ring3/etw_win32_control.c */
 void user_trace_restricted(uint64_t unused); /* of a restricted process */

@@ -31,6 +31,18 @@ static DWORD sleep_long(PVOID milliseconds)
     return 7;
 }
 
+TEST_USER(ring3, thread_starts, "a thread cannot start where ring 3 has no addresses")
+{
+    static const uint64_t nowhere[] = { 0x7ffffffff000, 0x800000000000, 0xffff800000000000, 0xffffffff81000000, ~UINT64_C(0) };
+    for (unsigned i = 0; i < sizeof nowhere / sizeof nowhere[0]; i++) {
+        HANDLE thread = NULL;
+        CHECK_STATUS(ZwCreateThreadEx(&thread, THREAD_ALL_ACCESS, NULL, NtCurrentProcess(), (PVOID)nowhere[i], NULL, 0, 0, 0, 0,
+                                      NULL),
+                     STATUS_ACCESS_VIOLATION);
+        CHECK(thread == NULL);
+    }
+}
+
 TEST_USER(ring3, waits, "a wait times out, and a terminated thread ends it")
 {
     HANDLE thread = CreateThread(NULL, 0, sleep_long, (PVOID)100000, 0, NULL);
@@ -160,4 +172,106 @@ TEST_USER(ring3, memory, "memory can be had, protected and given back")
     none = 0;
     CHECK_STATUS(ZwFreeVirtualMemory(NtCurrentProcess(), &base, &none, MEM_RELEASE), STATUS_MEMORY_NOT_ALLOCATED);
     CHECK_STATUS(ZwQueryPerformanceCounter(base, NULL), STATUS_ACCESS_VIOLATION);
+}
+
+static volatile int resumed;
+
+static ULONG note_resumed(PVOID argument)
+{
+    resumed = 1;
+    return (ULONG)(ULONG_PTR)argument;
+}
+
+static HANDLE create_suspended(void)
+{
+    HANDLE thread = NULL;
+    CHECK_STATUS(ZwCreateThreadEx(&thread, THREAD_ALL_ACCESS, NULL, NtCurrentProcess(), (PVOID)note_resumed,
+                                  (PVOID)7, THREAD_CREATE_FLAGS_CREATE_SUSPENDED, 0, 0, 0, NULL),
+                 STATUS_SUCCESS);
+    return thread;
+}
+
+TEST_USER(ring3, suspended, "a thread that is made suspended runs when it is resumed, once; each status of that")
+{
+    HANDLE other, thread = create_suspended();
+    ULONG count = 99;
+    resumed = 0;
+    Sleep(2);
+    CHECK(!resumed);
+    CHECK_STATUS(ZwResumeThread(thread, (PULONG)UNMAPPED), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwResumeThread((HANDLE)0x123450, &count), STATUS_INVALID_HANDLE);
+    CHECK_STATUS(ZwResumeThread(NtCurrentProcess(), &count), STATUS_OBJECT_TYPE_MISMATCH);
+    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), thread, NtCurrentProcess(), &other, SYNCHRONIZE, 0, 0),
+                 STATUS_SUCCESS);
+    CHECK_STATUS(ZwResumeThread(other, &count), STATUS_ACCESS_DENIED);
+    CHECK(!resumed);
+    CHECK_STATUS(ZwResumeThread(thread, &count), STATUS_SUCCESS);
+    CHECK_EQ(count, 1);
+    CHECK_STATUS(ZwWaitForSingleObject(thread, FALSE, NULL), STATUS_WAIT_0);
+    CHECK(resumed);
+    CHECK_STATUS(ZwResumeThread(thread, &count), STATUS_SUCCESS);
+    CHECK_EQ(count, 0);
+    CHECK_STATUS(ZwResumeThread(thread, NULL), STATUS_SUCCESS);
+    ZwClose(other);
+    ZwClose(thread);
+}
+
+TEST_USER(ring3, suspended_ends, "a thread that was never resumed ends when it is ended")
+{
+    HANDLE thread = create_suspended();
+    resumed = 0;
+    CHECK_STATUS(ZwTerminateThread(thread, STATUS_NO_MEMORY), STATUS_SUCCESS);
+    CHECK_STATUS(ZwWaitForSingleObject(thread, FALSE, NULL), STATUS_WAIT_0);
+    CHECK(!resumed);
+    ZwClose(thread);
+}
+
+TEST_USER(ring3, base_priority, "a thread's priority is its process' 8 and what is set; each status of that")
+{
+    static const LONG legal[][2] = { { 2, 10 }, { 1, 9 }, { -1, 7 }, { -2, 6 }, { 15, 15 }, { -15, 1 }, { 0, 8 } };
+    THREAD_BASIC_INFORMATION info;
+    LONG wrong = 3;
+    for (unsigned i = 0; i < sizeof legal / sizeof legal[0]; i++) {
+        LONG above = legal[i][0];
+        CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), ThreadBasePriority, &above, sizeof above),
+                     STATUS_SUCCESS);
+        CHECK_STATUS(ZwQueryInformationThread(NtCurrentThread(), ThreadBasicInformation, &info, sizeof info, NULL),
+                     STATUS_SUCCESS);
+        CHECK_EQ(info.Priority, legal[i][1]);
+    }
+    CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), ThreadBasePriority, &wrong, sizeof wrong),
+                 STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), ThreadBasePriority, &wrong, 2), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), ThreadBasePriority, UNMAPPED, sizeof wrong),
+                 STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwSetInformationThread((HANDLE)0x123450, ThreadBasePriority, &(LONG){ 0 }, sizeof wrong),
+                 STATUS_INVALID_HANDLE);
+}
+
+static NTSTATUS protect(HANDLE process, PVOID base, SIZE_T size, ULONG how)
+{
+    ULONG old = 0;
+    return ZwProtectVirtualMemory(process, &base, &size, how, &old);
+}
+
+TEST_USER(ring3, protect_refusals, "each way in which NtProtectVirtualMemory refuses, which changes no protection")
+{
+    PVOID base = NULL;
+    SIZE_T size = 4 * 4096, page = 4096, none = 0;
+    HANDLE me = NtCurrentProcess();
+    REQUIRE_STATUS(ZwAllocateVirtualMemory(me, &base, 0, &size, MEM_RESERVE, PAGE_READWRITE), STATUS_SUCCESS);
+    REQUIRE_STATUS(ZwAllocateVirtualMemory(me, &base, 0, &page, MEM_COMMIT, PAGE_READWRITE), STATUS_SUCCESS);
+    CHECK_STATUS(protect(me, base, 2 * 4096, PAGE_READONLY), STATUS_NOT_COMMITTED);
+    CHECK_STATUS(protect(me, base, 5 * 4096, PAGE_READONLY), STATUS_CONFLICTING_ADDRESSES);
+    CHECK_STATUS(protect(me, base, 0, PAGE_READONLY), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(protect(me, base, ~(SIZE_T)0, PAGE_READONLY), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(protect(me, base, ~(SIZE_T)0 - (SIZE_T)base + 4097, PAGE_READONLY), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(protect(me, base, 4096, 0x40000000), STATUS_INVALID_PAGE_PROTECTION);
+    CHECK_STATUS(protect((HANDLE)3, base, 4096, PAGE_READONLY), STATUS_INVALID_HANDLE);
+    CHECK_STATUS(protect(NtCurrentThread(), base, 4096, PAGE_READONLY), STATUS_OBJECT_TYPE_MISMATCH);
+    CHECK_STATUS(ZwProtectVirtualMemory(me, &base, &page, PAGE_READONLY, NULL), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwProtectVirtualMemory(me, NULL, &page, PAGE_READONLY, (PULONG)&none), STATUS_ACCESS_VIOLATION);
+    *(volatile uint8_t *)base = 1; /* still */
+    none = 0;
+    CHECK_STATUS(ZwFreeVirtualMemory(me, &base, &none, MEM_RELEASE), STATUS_SUCCESS);
 }

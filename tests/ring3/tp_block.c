@@ -2,8 +2,8 @@
 /* Blocks that lie across two pages, that go away while the kernel writes them, and the pointers that only ring 3
  * follows. Ring 0 runs the user_* ones again with counters that count. */
 #include "tests/ring3/helpers.h"
+#include "kernel/base/string.h"
 #include "tests/ring3/ring3.h"
-#include "kernel/string.h"
 
 #define BLOCK_SIZE sizeof(THREAD_PERFORMANCE_DATA)
 #define BOTH (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
@@ -47,13 +47,14 @@ void user_block_straddles(uint64_t mask)
 {
     uint8_t *pages = ring3_pages(2);
     REQUIRE(pages != NULL);
-    for (unsigned inside = 8; inside < BLOCK_SIZE; inside += 8)
+    unsigned step = test_long() ? 8 : 40;
+    for (unsigned inside = 8; inside < BLOCK_SIZE; inside += step)
         check_straddling(pages + RING3_PAGE - inside, mask);
-    for (unsigned inside = 4; inside < BLOCK_SIZE; inside += 8) /* fields across the two pages, too */
+    for (unsigned inside = 4; inside < BLOCK_SIZE; inside += step) /* fields across the two pages, too */
         check_straddling(pages + RING3_PAGE - inside, mask);
 }
 
-TEST_USER(tp_block, straddles, "a block may lie across two pages, anyhow") { user_block_straddles(3); }
+TEST_USER(tp_block, straddles, "a block may lie across two pages") { user_block_straddles(3); }
 
 /* The region stays mapped as long as it likes: the kernel must hold the page, or let go of the thread. */
 static void go_on_without(uint64_t mask, unsigned pages, unsigned offset)
@@ -128,13 +129,14 @@ void user_block_freed(uint64_t mask)
 }
 
 TEST_USER(tp_block, freed,
-          "a block freed or made read-only while the thread is profiled harms nobody, then the thread ends [TP-96]")
+     "a block that is freed or made read-only during profiling does no harm, then its thread ends "
+     "[TP-96]")
 {
     user_block_freed(0);
     user_block_freed(3);
 }
 
-TEST_USER(tp_block, same_block, "a block of another thread, and one on the stack, are blocks like any")
+TEST_USER(tp_block, same_block, "another thread's block, and one on the stack, are accepted")
 {
     THREAD_PERFORMANCE_DATA block;
     enable_with(&block, 1);
@@ -164,10 +166,11 @@ static DWORD scribble(PVOID unused)
 static void read_by_kernel(void *block, ULONG64 mask)
 {
     PERFORMANCE_DATA both[2], *data = &both[0], *last = &both[1];
+    unsigned rounds = test_long() ? 200 : 20;
     enable_with(block, mask);
-    for (unsigned i = 0; i < 200; i++) {
+    for (unsigned i = 0; i < rounds; i++) {
         ring3_work(1000);
-        if (i % 20)
+        if (i % (rounds / 10))
             ZwYieldExecution();
         else
             Sleep(1);
@@ -215,7 +218,8 @@ void user_block_written(uint64_t mask)
     CHECK(CloseHandle(writer) && CloseHandle(sharer));
 }
 
-TEST_USER(tp_block, written, "a block that other threads write, or have too, misleads no reading by the kernel [C-3.29]")
+TEST_USER(tp_block, written,
+     "a block that other threads write or use does not change what the kernel reads [C-3.29]")
 {
     user_block_written(0);
     user_block_written(3);

@@ -14,7 +14,7 @@ struct reading_cost {
 uint64_t user_cost[6]; /* of ReadThreadProfilingData; of a raw reading */
 
 void user_cost_idle(uint64_t mask);
-void user_cost_read(uint64_t mask);
+void user_cost_read(uint64_t mask_and_leaf);
 
 /* Profiled, and asleep until it is terminated. */
 void user_cost_idle(uint64_t mask)
@@ -25,18 +25,20 @@ void user_cost_idle(uint64_t mask)
     Sleep(INFINITE);
 }
 
+static int statistics_leaf;
+
 /* What the virtual PMU counted of this CPU since start. */
 static uint64_t rdpmcs(void)
 {
     int r[4];
-    __cpuidex(r, 0x40000001, 0);
+    __cpuidex(r, statistics_leaf, 0);
     return (uint32_t)r[0];
 }
 
 static uint64_t kernel_instructions(void)
 {
     int r[4];
-    __cpuidex(r, 0x40000001, 2);
+    __cpuidex(r, statistics_leaf, 2);
     return (uint64_t)(uint32_t)r[1] << 32 | (uint32_t)r[0];
 }
 
@@ -82,9 +84,12 @@ static void report(uint64_t *where, struct reading_cost cost, struct reading_cos
     where[2] = cost.kernel;
 }
 
-void user_cost_read(uint64_t mask)
+/* The mask, and in bits 63:32 the leaf of CPUID that has the virtual PMU's statistics. */
+void user_cost_read(uint64_t mask_and_leaf)
 {
     HANDLE profile;
+    uint64_t mask = (uint32_t)mask_and_leaf;
+    statistics_leaf = (int)(mask_and_leaf >> 32);
     CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, mask, &profile), ERROR_SUCCESS);
     uint32_t selector = ((const THREAD_PERFORMANCE_DATA *)profile)->HwCounters[0].Index;
     struct reading_cost nothing = cost_of(NOTHING, profile, selector);

@@ -2,10 +2,10 @@
 /* Enable, disable and query as a ring-3 program sees them. Without a driver's configuration; reading is in
  * tp_read.c, what counters add in tp_run.c, bad pointers in tp_input.c.
  *
- * Sources: Microsoft's pages of the four Win32 functions; statuses as in spec/windows-api.md 1.4 to 1.6. */
+ * Sources: Microsoft's pages of the four Win32 functions; statuses as in TP-33 to TP-53 of tests/contract.md. */
 #include "tests/ring3/helpers.h"
-#include "kernel/ntddk.h"
-#include "kernel/string.h"
+#include "kernel/base/string.h"
+#include "kernel/nt/ntddk.h"
 
 #define MARK ((HANDLE)0x1234567) /* what a failing call must leave alone */
 
@@ -31,9 +31,12 @@ TEST_USER(tp_enable, layout, "structures have Windows' sizes and offsets [TP-99 
 }
 
 TEST_USER(tp_enable, enable_disable,
-          "on, off, and off again is refused; query agrees [TP-33 TP-41 TP-45 TP-48 TP-49]")
+     "enable, query and disable agree; a second disable is refused; no privilege is needed [TP-33 "
+     "TP-41 TP-45 TP-48 TP-49]")
 {
-    BOOLEAN on = FILL;
+    BOOLEAN on = FILL, was;
+    CHECK_STATUS(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, FALSE, FALSE, &was),
+                 STATUS_SUCCESS);
     CHECK_EQ(QueryThreadProfiling(GetCurrentThread(), &on), ERROR_SUCCESS);
     CHECK_EQ(on, FALSE);
     for (unsigned i = 0; i < 3; i++) {
@@ -51,7 +54,8 @@ TEST_USER(tp_enable, enable_disable,
     }
 }
 
-TEST_USER(tp_enable, real_handle, "a real handle to the caller is as good as the pseudo-handle [TP-34]")
+TEST_USER(tp_enable, real_handle,
+     "a real handle of the calling thread works as the pseudo-handle does [TP-34]")
 {
     HANDLE profile = NULL, me = ring3_handle(THREAD_SET_INFORMATION | THREAD_QUERY_INFORMATION);
     BOOLEAN on = FILL;
@@ -77,7 +81,8 @@ static void refused(HANDLE thread, ULONG flags, ULONG64 mask, NTSTATUS status)
     CHECK(ring3_profiled() == before);
 }
 
-TEST_USER(tp_enable, bad_flags, "each flag but DISPATCH is refused [TP-36 TP-42]")
+TEST_USER(tp_enable, bad_flags,
+     "every flag but THREAD_PROFILING_FLAG_DISPATCH is refused [TP-36 TP-42]")
 {
     for (unsigned bit = 1; bit < 32; bit++) {
         refused(NtCurrentThread(), 1u << bit, 0, STATUS_INVALID_PARAMETER_2);
@@ -87,7 +92,7 @@ TEST_USER(tp_enable, bad_flags, "each flag but DISPATCH is refused [TP-36 TP-42]
     refused(NULL, THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, 0, STATUS_INVALID_PARAMETER_2);
 }
 
-TEST_USER(tp_enable, bad_mask, "each mask bit above 15 is refused [TP-37 TP-42]")
+TEST_USER(tp_enable, bad_mask, "every mask bit above 15 is refused [TP-37 TP-42]")
 {
     for (unsigned bit = MAX_HW_COUNTERS; bit < 64; bit++)
         refused(NtCurrentThread(), 0, UINT64_C(1) << bit, STATUS_INVALID_PARAMETER_3);
@@ -106,7 +111,8 @@ TEST_USER(tp_enable, any_mask, "mask bits without a configured counter are accep
         }
 }
 
-TEST_USER(tp_enable, enabled_twice, "a second enable is refused and disturbs nothing [TP-38 TP-42]")
+TEST_USER(tp_enable, enabled_twice,
+     "a second enable is refused and does not disturb the first [TP-38 TP-42]")
 {
     HANDLE profile = NULL;
     PERFORMANCE_DATA data;
@@ -147,7 +153,7 @@ static void end_child(HANDLE child)
     CHECK(CloseHandle(child));
 }
 
-TEST_USER(tp_enable, another_thread, "nobody enables another thread [TP-35 TP-42]")
+TEST_USER(tp_enable, another_thread, "another thread's profiling cannot be enabled [TP-35 TP-42]")
 {
     HANDLE child = start_child(sleeper);
     BOOLEAN on = FILL;
@@ -171,7 +177,7 @@ static DWORD profiled_for_a_while(PVOID unused)
     return 0;
 }
 
-TEST_USER(tp_enable, query_another, "query works on any thread [TP-46]")
+TEST_USER(tp_enable, query_another, "a query works for any thread [TP-46]")
 {
     HANDLE child = start_child(profiled_for_a_while);
     BOOLEAN on = FILL;
@@ -186,7 +192,7 @@ TEST_USER(tp_enable, query_another, "query works on any thread [TP-46]")
     end_child(child);
 }
 
-TEST_USER(tp_enable, query_ended, "a thread that has ended is not profiled any more [TP-46 TP-53]")
+TEST_USER(tp_enable, query_ended, "a thread that has ended is not profiled [TP-46 TP-53]")
 {
     HANDLE child = start_child(profiled_for_a_while);
     BOOLEAN on = FILL;
@@ -211,7 +217,9 @@ static DWORD disable_others(PVOID profile)
     return 0;
 }
 
-TEST_USER(tp_enable, disable_another, "nobody disables another thread, enabled or not [TP-50 TP-51]")
+TEST_USER(tp_enable, disable_another,
+     "another thread's profiling cannot be disabled, by an enabled thread or another [TP-50 "
+     "TP-51]")
 {
     HANDLE profile = NULL;
     PERFORMANCE_DATA data;
@@ -224,7 +232,8 @@ TEST_USER(tp_enable, disable_another, "nobody disables another thread, enabled o
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 
-TEST_USER(tp_enable, starts_again, "enabled again, switches and cycles start from zero [TP-52]")
+TEST_USER(tp_enable, starts_again,
+     "after disable and enable, switches and cycles start from zero [TP-52]")
 {
     HANDLE profile = NULL;
     PERFORMANCE_DATA first, second;
@@ -252,7 +261,8 @@ static DWORD end_enabled(PVOID unused)
 }
 
 TEST_USER(tp_enable, blocks_leak,
-          "who ends enabled leaks its block until the process ends; without blocks enable says so [TP-42 TP-53]")
+     "a thread that ends enabled leaks its block until the process ends; without a block enable "
+     "is refused [TP-42 TP-53]")
 {
     PVOID profile = MARK;
     for (unsigned i = 0; i < 64; i++)
@@ -267,7 +277,8 @@ TEST_USER(tp_enable, blocks_leak,
     CHECK_STATUS(ring3_set(0, 0, FALSE, &own), STATUS_SUCCESS);
 }
 
-TEST_USER(tp_enable, block, "the block shows size, version, mask, and each switch [TP-94 TP-95]")
+TEST_USER(tp_enable, block,
+     "the block shows size, version and mask, and changes with each switch [TP-94 TP-95]")
 {
     PVOID profile = NULL;
     CHECK_STATUS(RtlEnableThreadProfiling(NtCurrentThread(), 1, 0x8421, &profile), STATUS_SUCCESS);

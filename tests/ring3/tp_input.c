@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Thread profiling with pointers and blocks that are not what they should be. Ring 3 can hand anything to a service:
- * it gets the status of spec/windows-api.md 1.6 and nothing changes. What the Rtl functions do with a bad pointer
- * they do in ring 3: the thread ends by an access violation, and that is all. Handles: tp_handles.c. */
+ * it gets the status of TP-86 to TP-93 of tests/contract.md, and nothing changes. What the Rtl functions do with a bad
+ * pointer they do in ring 3: the thread ends by an access violation, and that is all. Handles: tp_handles.c. */
 #include "tests/ring3/helpers.h"
+#include "kernel/base/string.h"
 #include "tests/ring3/ring3.h"
-#include "kernel/string.h"
 
 #define CLASS ThreadCounterProfiling
 #define INFO_SIZE sizeof(THREAD_PROFILING_INFORMATION)

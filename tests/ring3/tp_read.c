@@ -2,7 +2,7 @@
 /* ReadThreadProfilingData: its refusals, what it writes and what it leaves alone, switches, wait reasons and cycles.
  * Without configured counters. Sources as in tp_enable.c. */
 #include "tests/ring3/helpers.h"
-#include "kernel/string.h"
+#include "kernel/base/string.h"
 
 #define DISPATCHING READ_THREAD_PROFILING_FLAG_DISPATCHING
 #define COUNTERS READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS
@@ -183,6 +183,26 @@ TEST_USER(tp_read, quiet,
     }
     /* A pair takes a few hundred instructions, a tick a million: few pairs meet one. Half is for slow emulators. */
     CHECK_RANGE(quiet, 50, 100);
+    disabled(profile);
+}
+
+TEST_USER(tp_read, alone,
+          "ticks alone switch nobody, however long a thread computes [TP-63 TP-66]")
+{
+    PERFORMANCE_DATA first, second;
+    CHECK(SetThreadAffinityMask(GetCurrentThread(), 1) != 0);
+    HANDLE profile = enabled(1, 0);
+    uint64_t start = __rdtsc();
+    Sleep(30);
+    uint64_t end = __rdtsc();
+    end += end - start;
+    read(profile, DISPATCHING, &first);
+    while (__rdtsc() < end) /* some thirty ticks */
+        ring3_work(100);
+    read(profile, DISPATCHING, &second);
+    /* With one CPU the runner looks at the test every 10 ms. Ticks would add thirty. */
+    CHECK(second.ContextSwitchCount - first.ContextSwitchCount <= 8);
+    CHECK_EQ(second.WaitReasonBitMap != 0, second.ContextSwitchCount != first.ContextSwitchCount);
     disabled(profile);
 }
 

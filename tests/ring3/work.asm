@@ -32,6 +32,15 @@ loop_of work_1000, 1000
 loop_of work_100000, 100000
 loop_of work_1000000, 1000000
 
+; void work_pages(char *at, uint64_t n): reads at n pages downwards, 4 instructions each.
+global work_pages
+work_pages:
+    mov al, [rdi]
+    sub rdi, 4096
+    dec rsi
+    jnz work_pages
+    ret
+
 ; uint64_t work_pmc_pair(uint32_t selector): the difference of two RDPMCs with nothing but moves between:
 ; RDPMC, MOV, MOV retire from the first reading to the second.
 global work_pmc_pair

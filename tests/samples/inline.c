@@ -3,9 +3,24 @@
  * No call, no system call in between, so one instruction more is one more in the result. */
 #include <stdio.h>
 #include <windows.h>
-#include <ntddk.h>
+#include <winternl.h>
 
 #define TRIES 100
+
+/* ntddk.h's, which a program cannot include together with windows.h. */
+typedef struct {
+    HARDWARE_COUNTER_TYPE Type;
+    ULONG Reserved;
+    ULONG64 Index;
+} HARDWARE_COUNTER;
+typedef NTSTATUS NTAPI SET(HARDWARE_COUNTER *CounterArray, ULONG Count);
+typedef NTSTATUS NTAPI QUERY(HARDWARE_COUNTER *CounterArray, ULONG MaximumCount, ULONG *Count);
+
+/* The routine of the kernel by its name. */
+static void *kernel(const char *name)
+{
+    return (void *)GetProcAddress(LoadLibraryA("ntoskrnl.exe"), name);
+}
 
 static inline ULONG64 read_counter(ULONG selector)
 {
@@ -33,9 +48,11 @@ int main(void)
     ULONG64 empty, one, ten, loop;
     HANDLE profile;
 
-    NTSTATUS status = KeSetHardwareCounterConfiguration(&counter, 1);
+    SET *set = (SET *)kernel("KeSetHardwareCounterConfiguration");
+    QUERY *query = (QUERY *)kernel("KeQueryHardwareCounterConfiguration");
+    NTSTATUS status = set && query ? set(&counter, 1) : -1;
     if (status == 0)
-        status = KeQueryHardwareCounterConfiguration(&counter, 1, &count);
+        status = query(&counter, 1, &count);
     if (status || EnableThreadProfiling(GetCurrentThread(), 0, 1, &profile)) {
         fprintf(stderr, "no counter: status 0x%08lx\n", status);
         return 1;

@@ -3,11 +3,26 @@
  * running totals of the CPUs, which every profiled thread may read where it is (policy accumulate). */
 #include <stdio.h>
 #include <windows.h>
-#include <ntddk.h>
+#include <winternl.h>
 
 #define THREADS 8
 #define CPUS_MAX 64
 #define TURN 2 /* instructions: DEC, JNZ */
+
+/* ntddk.h's, which a program cannot include together with windows.h. */
+typedef struct {
+    HARDWARE_COUNTER_TYPE Type;
+    ULONG Reserved;
+    ULONG64 Index;
+} HARDWARE_COUNTER;
+typedef NTSTATUS NTAPI SET(HARDWARE_COUNTER *CounterArray, ULONG Count);
+typedef NTSTATUS NTAPI QUERY(HARDWARE_COUNTER *CounterArray, ULONG MaximumCount, ULONG *Count);
+
+/* The routine of the kernel by its name. */
+static void *kernel(const char *name)
+{
+    return (void *)GetProcAddress(LoadLibraryA("ntoskrnl.exe"), name);
+}
 
 struct job {
     ULONG64 turns, counted;
@@ -64,9 +79,11 @@ int main(void)
     ULONG count, cpus;
     ULONG64 sum = 0;
 
-    NTSTATUS status = KeSetHardwareCounterConfiguration(&counter, 1);
+    SET *set = (SET *)kernel("KeSetHardwareCounterConfiguration");
+    QUERY *query = (QUERY *)kernel("KeQueryHardwareCounterConfiguration");
+    NTSTATUS status = set && query ? set(&counter, 1) : -1;
     if (status == 0)
-        status = KeQueryHardwareCounterConfiguration(&counter, 1, &count);
+        status = query(&counter, 1, &count);
     if (status || EnableThreadProfiling(GetCurrentThread(), 0, 1, &profile)) {
         fprintf(stderr, "no counter: status 0x%08lx\n", status);
         return 1;

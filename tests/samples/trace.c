@@ -13,6 +13,18 @@
 #define ROWS_MAX 64
 #define CSWITCH 36 /* Thread class, event type: a context switch */
 
+/* Of the documentation; in no header. */
+typedef struct {
+    ULONG NewThreadId, OldThreadId;
+    CHAR NewThreadPriority, OldThreadPriority;
+    UCHAR PreviousCState;
+    CHAR SpareByte;
+    CHAR OldThreadWaitReason, OldThreadWaitMode, OldThreadState, OldThreadWaitIdealProcessor;
+    ULONG NewThreadWaitTime, Reserved;
+} CSWITCH_EVENT;
+#define MAX_PMC_COUNTERS (TRACE_INFO_CLASS)22 /* MAX_PMC_COUNTERS, which not every header has */
+#define PMC_COUNTERS 8                       /* EVENT_HEADER_EXT_TYPE_PMC_COUNTERS */
+
 static const WCHAR session_name[] = L"counts per thread";
 
 struct properties {
@@ -50,7 +62,7 @@ static struct row *row_of(ULONG thread)
 /* What a processor's counters grew by since its last switch is the old thread's. */
 static VOID WINAPI on_event(PEVENT_RECORD event)
 {
-    const WMI_CONTEXTSWAP *swap = event->UserData;
+    const CSWITCH_EVENT *swap = event->UserData;
     USHORT cpu = event->BufferContext.ProcessorIndex;
 
     totals.events++;
@@ -59,7 +71,7 @@ static VOID WINAPI on_event(PEVENT_RECORD event)
     const EVENT_HEADER_EXTENDED_DATA_ITEM *item = &event->ExtendedData[0];
     const EVENT_EXTENDED_ITEM_PMC_COUNTERS *now = (void *)(ULONG_PTR)item->DataPtr;
     struct row *row = row_of(swap->OldThreadId);
-    if (item->ExtType != EVENT_HEADER_EXT_TYPE_PMC_COUNTERS || item->DataSize != SOURCES * sizeof(ULONG64) || !row)
+    if (item->ExtType != PMC_COUNTERS || item->DataSize != SOURCES * sizeof(ULONG64) || !row)
         return;
     row->switches++;
     for (int i = 0; i < SOURCES; i++) {
@@ -99,7 +111,7 @@ static ULONG start(TRACEHANDLE *session, const ULONG *sources)
     EVENT_TRACE_PROPERTIES *p = &session_properties.p;
     ULONG most = 0;
 
-    TraceQueryInformation(0, TraceMaxPmcCounterQuery, &most, sizeof most, NULL);
+    TraceQueryInformation(0, MAX_PMC_COUNTERS, &most, sizeof most, NULL);
     printf("%lu counters can be had at once\n", most);
     p->Wnode.BufferSize = sizeof session_properties;
     p->Wnode.Flags = WNODE_FLAG_TRACED_GUID;

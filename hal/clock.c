@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernel's clock, and the choice of its rate among several sources. Written once, by the
+ * boot CPU before others start; then const. Sources: Intel SDM vol. 2 "CPUID" leaves 15h and
+ * 16h; the leaf 4000_0010h that VMware defined and KVM has. */
+#include "hal/clock.h"
+#include "hal/apic.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/print.h"
+#include "kernel/base/string.h"
+#include "kernel/base/x86.h"
+
+#define MHZ UINT64_C(1000000)
+#define BELIEVED_MIN MHZ
+#define BELIEVED_MAX (20000 * MHZ)
+#define TOLERANCE 100 /* two rates agree if they differ by less than this fraction */
+#define LEAF_HYPERVISOR 0x40000000u
+#define LEAF_TIMING 0x40000010u
+#define LAST_RESORT (1000 * MHZ)
+
+enum { SAID_BY_LEAF, SAID_BY_15H, MEASURED, SAID_BY_16H = MEASURED + CLOCK_COUNTERS, SAID_BY_BRAND, READINGS };
+
+uint64_t clock_tsc_hz;
+static struct clock_sources known;
+static uint64_t begin, ns_per_count; /* fixed point, 32 bits behind */
+
+uint64_t clock_ns(void)
+{
+    return (uint64_t)((unsigned __int128)(rdtsc() - begin) * ns_per_count >> 32);
+}
+
+const struct clock_sources *clock_sources(void) { return &known; }
+
+/* --- Choosing. --- */
+
+static bool believable(uint64_t hz) { return hz >= BELIEVED_MIN && hz <= BELIEVED_MAX; }
+
+static bool agree(uint64_t a, uint64_t b)
+{
+    uint64_t difference = a > b ? a - b : b - a;
+    return difference < a / TOLERANCE;
+}
+
+static unsigned bits_in(uint64_t mask)
+{
+    unsigned n = 0;
+    for (; mask; mask &= mask - 1)
+        n++;
+    return n;
+}
+
+static uint64_t all_that_agree(const struct clock_reading *r, unsigned count, uint64_t hz)
+{
+    uint64_t mask = 0;
+    for (unsigned i = 0; i < count; i++)
+        mask |= (uint64_t)(r[i].hz && agree(hz, r[i].hz)) << i;
+    return mask;
+}
+
+/* The reading of this kind with which most others agree. */
+static const struct clock_reading *most_agreed(const struct clock_reading *r, unsigned count, bool measured,
+                                               bool rounded)
+{
+    const struct clock_reading *best = NULL;
+    unsigned most = 0;
+    for (unsigned i = 0; i < count; i++) {
+        if (r[i].measured != measured || r[i].rounded != rounded || !believable(r[i].hz))
+            continue;
+        unsigned n = bits_in(all_that_agree(r, count, r[i].hz));
+        if (n > most) {
+            most = n;
+            best = &r[i];
+        }
+    }
+    return best;
+}
+
+static const struct clock_reading *told_exactly(const struct clock_reading *r, unsigned count, uint64_t hz)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (!r[i].measured && !r[i].rounded && r[i].hz && agree(hz, r[i].hz))
+            return &r[i];
+    return NULL;
+}
+
+struct clock_choice clock_choose(const struct clock_reading *r, unsigned count)
+{
+    const struct clock_reading *taken = most_agreed(r, count, true, false);
+    const struct clock_reading *told = taken ? told_exactly(r, count, taken->hz) : NULL;
+    if (told)
+        taken = told;
+    if (!taken)
+        taken = most_agreed(r, count, false, false);
+    if (!taken)
+        taken = most_agreed(r, count, false, true);
+    return (struct clock_choice){ taken, taken ? all_that_agree(r, count, taken->hz) : 0 };
+}
+
+/* --- What CPUID says. --- */
+
+uint64_t clock_tsc_by_15h(const struct cpuid *leaf)
+{
+    return leaf->eax && leaf->ebx ? (uint64_t)leaf->ecx * leaf->ebx / leaf->eax : 0;
+}
+
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/* "2.40" before the unit, in millionths. */
+static uint64_t number_before(const char *text, const char *end)
+{
+    uint64_t n = 0, scale = MHZ;
+    const char *p = end;
+    while (p > text && (is_digit(p[-1]) || p[-1] == '.'))
+        p--;
+    for (; p < end && is_digit(*p) && n < MHZ; p++)
+        n = n * 10 + (uint64_t)(*p - '0');
+    n *= MHZ;
+    for (p += p < end; p < end && is_digit(*p) && scale > 1; p++)
+        n += (uint64_t)(*p - '0') * (scale /= 10);
+    return n;
+}
+
+uint64_t clock_by_brand(const char *brand)
+{
+    size_t length = strlen(brand);
+    if (length < 4 || memcmp(brand + length - 2, "Hz", 2) != 0)
+        return 0;
+    char unit = brand[length - 3];
+    uint64_t millionths = number_before(brand, brand + length - 3);
+    return unit == 'G' ? millionths * 1000 : unit == 'M' ? millionths : 0;
+}
+
+static struct cpuid leaf_of(uint32_t leaf)
+{
+    return cpu_features.max_leaf >= leaf ? cpuid(leaf, 0) : (struct cpuid){ 0 };
+}
+
+static struct cpuid timing_leaf(void)
+{
+    bool there = cpu_features.hypervisor && cpuid(LEAF_HYPERVISOR, 0).eax >= LEAF_TIMING &&
+                 cpuid(LEAF_HYPERVISOR, 0).eax <= LEAF_HYPERVISOR + 0xffff;
+    return there ? cpuid(LEAF_TIMING, 0) : (struct cpuid){ 0 };
+}
+
+/* --- The line. --- */
+
+static void print_mhz(uint64_t hz) { print("%lu.%03lu MHz", hz / MHZ, hz % MHZ / 1000); }
+
+/* Appends the names of the readings in `which` and their rates, each after `before`. */
+static void print_names(const struct clock_reading *r, unsigned count, uint64_t which, const char *before, bool rates)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (which >> i & 1) {
+            print("%s%s", before, r[i].source);
+            before = ", ";
+            if (rates) {
+                print(" ");
+                print_mhz(r[i].hz);
+            }
+        }
+}
+
+static void print_choice(const char *what, const struct clock_reading *r, unsigned count,
+                         const struct clock_choice *choice)
+{
+    uint64_t taken = UINT64_C(1) << (choice->taken - r), disagree = 0, silent = 0;
+    for (unsigned i = 0; i < count; i++) {
+        disagree |= (uint64_t)(r[i].hz && !(choice->agree >> i & 1)) << i;
+        silent |= (uint64_t)(!r[i].hz && r[i].measured) << i;
+    }
+    print("%s ", what);
+    print_mhz(choice->taken->hz);
+    print(" by %s", choice->taken->source);
+    print_names(r, count, choice->agree & ~taken, ", as by ", false);
+    print_names(r, count, disagree, "; not as by ", true);
+    print_names(r, count, silent, "; no answer: ", false);
+}
+
+/* --- Finding the rates. --- */
+
+static uint64_t find_tsc(const struct clock_sources *sources, const struct cpuid *timing, const struct cpuid *leaf_15h)
+{
+    struct clock_counter counters[CLOCK_COUNTERS];
+    struct clock_reading r[READINGS] = {
+        [SAID_BY_LEAF] = { "CPUID 4000_0010h", (uint64_t)timing->eax * 1000, false, false },
+        [SAID_BY_15H] = { "CPUID 15h", clock_tsc_by_15h(leaf_15h), false, false },
+        [SAID_BY_16H] = { "CPUID 16h", (leaf_of(0x16).eax & 0xffff) * MHZ, false, true },
+        [SAID_BY_BRAND] = { "the brand string", clock_by_brand(cpu_features.name), false, true },
+    };
+    clock_counters(sources, counters);
+    for (unsigned i = 0; i < CLOCK_COUNTERS; i++)
+        r[MEASURED + i] = (struct clock_reading){ counters[i].name, clock_measure_tsc(&counters[i]), true, false };
+    struct clock_choice choice = clock_choose(r, READINGS);
+    if (!choice.taken) {
+        print("# clock: nothing here tells the TSC's rate: 1000 MHz is a guess, and so is every time below; ");
+        return LAST_RESORT;
+    }
+    print("# clock: ");
+    print_choice("TSC", r, READINGS, &choice);
+    if (!choice.taken->measured && bits_in(choice.agree) == 1)
+        print(" (nothing confirms it)");
+    print("; ");
+    return choice.taken->hz;
+}
+
+/* The timer's rate can always be measured by the TSC. The rate that CPUID reports is taken if it
+ * agrees. */
+static uint64_t find_timer(const struct cpuid *timing, const struct cpuid *leaf_15h)
+{
+    const struct clock_reading r[] = {
+        { "CPUID 4000_0010h", (uint64_t)timing->ebx * 1000, false, false },
+        { "CPUID 15h", leaf_15h->eax && leaf_15h->ebx ? leaf_15h->ecx : 0, false, false },
+        { "the TSC", clock_measure_timer(clock_tsc_hz), true, false },
+    };
+    struct clock_choice choice = clock_choose(r, sizeof r / sizeof *r);
+    if (!choice.taken || !r[2].hz) {
+        print("the APIC timer stands still: its rate is a guess\n");
+        return choice.taken ? choice.taken->hz : LAST_RESORT;
+    }
+    print_choice("APIC timer", r, sizeof r / sizeof *r, &choice);
+    print("\n");
+    return choice.taken->hz;
+}
+
+void clock_init(const struct clock_sources *sources)
+{
+    known = *sources;
+    const struct cpuid timing = timing_leaf(), leaf_15h = leaf_of(0x15);
+    clock_tsc_hz = find_tsc(sources, &timing, &leaf_15h);
+    apic_timer_hz = find_timer(&timing, &leaf_15h);
+    ns_per_count = (1000 * MHZ << 32) / clock_tsc_hz;
+    begin = rdtsc();
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* The SMBIOS table: who made the machine. */
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+enum smbios_name {
+    SMBIOS_FIRMWARE_VENDOR, SMBIOS_FIRMWARE_VERSION, SMBIOS_MAKER, SMBIOS_PRODUCT, SMBIOS_BOARD_MAKER, SMBIOS_BOARD,
+    SMBIOS_NAMES
+};
+
+/* Printable characters, without blanks at either end; empty: the table does not say. */
+struct smbios {
+    char name[SMBIOS_NAMES][49];
+};
+
+struct boot_info;
+
+/* Finds the table, in BIOS memory or by the loader's tags, and reads it; names stay empty where there is none. Once, on
+ * the boot CPU, before there are processes. */
+void smbios_read(const struct boot_info *boot, struct smbios *to);
+
+/* What a table of this length says. Any bytes are legal: nothing behind `length` is read. */
+void smbios_parse(const void *table, size_t length, struct smbios *to);

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/* AP start and IPIs. Under a hypervisor timeouts count PAUSEs and not time: an emulator's other CPUs may wait millions
+ * of instructions for their turn. Source: Intel SDM vol. 3 "Multiple-processor management". */
+#include "hal/smp.h"
+#include "hal/acpi.h"
+#include "hal/apic.h"
+#include "hal/clock.h"
+#include "kernel/base/boot_info.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/lock.h"
+#include "kernel/base/print.h"
+#include "kernel/base/string.h"
+#include "kernel/base/vectors.h"
+#include "kernel/mm/phys.h"
+#include "kernel/mm/vm.h"
+
+#define START_NS 500000000u    /* a CPU comes within a few milliseconds, or never */
+#define START_PAUSES 2000000u  /* the same under a hypervisor; two are enough for QEMU, 150 for KVM */
+#define SILENT_MAX 4           /* CPUs that do not come, in a row, until the rest is not tried */
+#define CALL_LIMIT 400000000u
+#define INIT_DELAY_NS 10000000u
+#define STARTUP_DELAY_NS 200000u
+
+static struct lock call_lock = LOCK("smp_call", DISPATCH_LEVEL);
+static void (*call_function)(void *); /* L: call_lock */
+static void *call_argument;           /* L: call_lock */
+static uint64_t call_pending;         /* atomic: CPUs that have not run it yet */
+
+static void (*call_ended)(uint64_t entered, void (*function)(void *)); /* written at boot */
+static const struct smp_plan *plan;
+static struct cpu *starting; /* the block of the CPU being started */
+static uint32_t started;     /* atomic: it runs */
+
+void smp_ap_main(void);
+void smp_ap_main(void)
+{
+    struct cpu *cpu = __atomic_load_n(&starting, __ATOMIC_ACQUIRE);
+    vm_init_cpu();
+    cpu_init(cpu, cpu->number);
+    cpu_load_idt();
+    plan->init();
+    __atomic_store_n(&started, 1, __ATOMIC_RELEASE);
+    sti();
+    plan->run();
+}
+
+static bool wait_started(void)
+{
+    uint64_t end = clock_ns() + START_NS;
+    for (unsigned i = 0; cpu_features.hypervisor ? i < START_PAUSES : clock_ns() < end; i++) {
+        if (__atomic_load_n(&started, __ATOMIC_ACQUIRE))
+            return true;
+        pause();
+    }
+    return false;
+}
+
+static void delay_ns(uint64_t ns)
+{
+    uint64_t end = clock_ns() + ns;
+    while (clock_ns() < end)
+        pause();
+}
+
+/* INIT, then STARTUP twice as the manual wants it; the last wait ends early where the CPU comes early. */
+static bool start_one(uint32_t id)
+{
+    apic_send_init(id);
+    if (!cpu_features.hypervisor)
+        delay_ns(INIT_DELAY_NS);
+    apic_send_startup(id, AP_PAGE >> 12);
+    if (!cpu_features.hypervisor)
+        delay_ns(STARTUP_DELAY_NS);
+    if (!__atomic_load_n(&started, __ATOMIC_ACQUIRE))
+        apic_send_startup(id, AP_PAGE >> 12);
+    return wait_started();
+}
+
+static struct cpu *allocate(uint32_t id)
+{
+    struct cpu *cpu = phys_alloc(1);
+    void *stacks = phys_alloc(2);
+    if (!cpu || !stacks)
+        return NULL;
+    cpu->apic_id = id;
+    cpu->fault_stacks = stacks;
+    return cpu;
+}
+
+static bool start_cpu(uint32_t id)
+{
+    struct cpu *cpu = allocate(id);
+    if (!cpu) {
+        print("# smp: no memory for CPU %u\n", cpu_count);
+        return false;
+    }
+    cpu->number = cpu_count;
+    *(uint64_t *)phys_to_virt(AP_STACK) = plan->idle_stack(cpu);
+    __atomic_store_n(&started, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&starting, cpu, __ATOMIC_RELEASE);
+    if (!start_one(id)) {
+        apic_send_init(id); /* should it come yet, it waits for a start that never comes */
+        print("# smp: the CPU with APIC id %u does not start: left out\n", id); /* its stack stays its own */
+        return false;
+    }
+    cpu_count++;
+    return true;
+}
+
+void smp_start(const struct acpi_info *info, unsigned first, unsigned last, const struct smp_plan *how)
+{
+    unsigned beyond = info->apics_dropped, unreachable = 0, silent = 0, others = 0;
+    plan = how;
+    memcpy(phys_to_virt(AP_PAGE), boot_info.ap_code, boot_info.ap_size);
+    for (unsigned i = 0; i < info->apic_count; i++) {
+        uint32_t id = info->apic_ids[i];
+        if (id == apic_id())
+            continue;
+        if (i < first || i > last)
+            others++;
+        else if (!apic_reaches(id))
+            unreachable++;
+        else if (cpu_count == MAX_CPUS)
+            beyond++;
+        else if (silent < SILENT_MAX)
+            silent = start_cpu(id) ? 0 : silent + 1;
+    }
+    if (others)
+        print("# smp: %u of %u CPUs not among cpus=%u-%u: parked\n", others, info->apic_count, first, last);
+    if (unreachable)
+        print("# smp: %u CPUs have APIC ids above 254, and there is no x2APIC: parked\n", unreachable);
+    if (silent == SILENT_MAX)
+        print("# smp: %u in a row did not start: the rest is not tried\n", silent);
+    if (beyond)
+        print("# smp: %u CPUs stay parked: %u run, a processor group of NT; cpus=FIRST-LAST chooses which\n", beyond,
+              MAX_CPUS);
+}
+
+void smp_call(uint64_t cpu_mask, void (*function)(void *), void *argument)
+{
+    ASSERT(irql_current() < DISPATCH_LEVEL);
+    uint8_t irql = lock_acquire(&call_lock);
+    unsigned me = cpu_number();
+    uint64_t others = cpu_mask & (cpu_count == 64 ? ~0ul : (1ul << cpu_count) - 1) & ~(1ul << me);
+
+    call_function = function;
+    call_argument = argument;
+    __atomic_store_n(&call_pending, others, __ATOMIC_RELEASE);
+    for (unsigned i = 0; i < cpu_count; i++)
+        if (others >> i & 1)
+            apic_send(cpus[i]->apic_id, VECTOR_CALL);
+    if (cpu_mask >> me & 1) {
+        KIRQL old = irql_raise(IPI_LEVEL);
+        function(argument);
+        irql_lower(old);
+    }
+    for (unsigned pauses = 0; __atomic_load_n(&call_pending, __ATOMIC_ACQUIRE); pauses++) {
+        if (pauses == CALL_LIMIT)
+            panic("CPUs %lx do not answer an IPI", call_pending);
+        pause();
+    }
+    lock_release(&call_lock, irql);
+}
+
+void smp_call_interrupt(void)
+{
+    uint64_t me = 1ul << cpu_number();
+    if (!(__atomic_load_n(&call_pending, __ATOMIC_ACQUIRE) & me))
+        return;
+    uint64_t entered = rdtsc();
+    cpu_current()->locks++;
+    call_function(call_argument);
+    if (call_ended)
+        call_ended(entered, call_function); /* before the answer: until then nothing goes away */
+    __atomic_fetch_and(&call_pending, ~me, __ATOMIC_RELEASE);
+    cpu_current()->locks--;
+}
+
+void smp_call_ended(void (*notify)(uint64_t entered, void (*function)(void *)))
+{
+    call_ended = notify;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernel/base/boot_info.h"
+
+struct boot_info boot_info;
+
+const char *boot_word_at(const char *line, unsigned n, unsigned *length)
+{
+    for (;;) {
+        while (*line == ' ')
+            line++;
+        if (!*line)
+            return NULL;
+        unsigned len = 0;
+        while (line[len] && line[len] != ' ')
+            len++;
+        *length = len;
+        if (n-- == 0)
+            return line;
+        line += len;
+    }
+}
+
+bool boot_option(const char *name, char *value, unsigned size)
+{
+    const char *word;
+    unsigned length, found = 0;
+    for (unsigned n = 0; (word = boot_word_at(boot_info.line, n, &length)); n++) {
+        unsigned i = 0;
+        while (i < length && name[i] && word[i] == name[i])
+            i++;
+        if (name[i] || i == length || word[i] != '=')
+            continue;
+        unsigned out = 0;
+        for (i++; i < length && out < size - 1; i++)
+            value[out++] = word[i];
+        value[out] = 0;
+        found++;
+    }
+    return found > 0;
+}
+
+bool boot_word(const char *wanted)
+{
+    const char *word;
+    unsigned length;
+    for (unsigned n = 0; (word = boot_word_at(boot_info.line, n, &length)); n++) {
+        unsigned i = 0;
+        while (i < length && wanted[i] == word[i])
+            i++;
+        if (i == length && !wanted[i])
+            return true;
+    }
+    return false;
+}
+
+bool boot_safe(void) { return boot_word("safe"); }

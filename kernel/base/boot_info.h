@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* What the loader told, whatever the loader. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SCREEN_NONE, SCREEN_TEXT, SCREEN_PIXELS };
+
+struct screen {
+    uint64_t address;                  /* physical */
+    uint32_t pitch, width, height;     /* bytes of a line; pixels, or characters */
+    uint8_t kind;                      /* SCREEN_... */
+    uint8_t red_at, green_at, blue_at; /* lowest bit of each 8-bit colour in a pixel of 32 bits */
+};
+
+#define BOOT_MEMORY_MAX 64
+#define BOOT_LINE_MAX 512
+#define BOOT_MODULES_MAX 8
+
+struct boot_memory {
+    uint64_t start, size; /* bytes of usable RAM, from the loader's map */
+};
+
+struct boot_module {
+    uint32_t start, end;      /* physical */
+    char line[BOOT_LINE_MAX]; /* its name and what follows it */
+};
+
+struct boot_info {
+    char line[BOOT_LINE_MAX]; /* kernel command line, NUL-terminated */
+    struct boot_memory memory[BOOT_MEMORY_MAX];
+    unsigned memory_count;
+    struct boot_module modules[BOOT_MODULES_MAX];
+    unsigned module_count;
+    bool efi;         /* started by UEFI */
+    uint64_t efi_table; /* its system table, physical; 0: not told */
+    struct screen screen;
+    const char *no_screen; /* why there is none */
+    bool rsdp_given;  /* multiboot 2 tag 14 or 15 */
+    uint8_t rsdp[36]; /* its copy of the RSDP */
+    const uint8_t *ap_code; /* what another CPU begins with, to be copied to AP_PAGE */
+    size_t ap_size;
+};
+
+/* Of this boot; written by boot.c. */
+extern struct boot_info boot_info;
+
+/* The value of name=value in the command line, copied to `value`; false if it is not there. The last
+ * one counts. */
+bool boot_option(const char *name, char *value, unsigned size);
+/* Whether the word stands in the command line. */
+bool boot_word(const char *word);
+/* "safe" stands there: one CPU, and nothing of ours causes an NMI. */
+bool boot_safe(void);
+/* The start of the n-th word of a line, or NULL; *length gets its length. */
+const char *boot_word_at(const char *line, unsigned n, unsigned *length);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* The block that each CPU has at GS in ring 0, and what CPUID said at boot. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "kernel/base/layout.h"
+
+struct etw_stream;
+struct pmu_cpu;
+struct thread;
+
+struct tss {
+    uint32_t reserved0;
+    uint64_t rsp0, rsp1, rsp2, reserved1, ist[7], reserved2;
+    uint16_t reserved3, io_map;
+} __attribute__((packed));
+
+struct cpu {
+    struct cpu *self;
+    uint64_t kernel_rsp;    /* top of the current thread's kernel stack */
+    uint64_t user_rsp;      /* scratch of the SYSCALL entry */
+    struct cpu *pcr;        /* itself: KPCR.Self, for drivers */
+    struct thread *thread;  /* running here; this CPU writes it */
+    struct thread *idle;
+    uint32_t apic_id;
+    bool halt_stops_timer;  /* idle must not halt */
+    uint32_t reschedule;    /* atomic: switch at the next return to below DISPATCH_LEVEL */
+    uint64_t ticks;         /* timer interrupts taken */
+    uint32_t locks;         /* spin locks that this CPU holds or waits for, and IPIs' functions that it runs; its own */
+    struct tss tss;
+    uint64_t gdt[10];
+    struct pmu_cpu *pmu;    /* its counters; pmu_init_cpu writes it */
+    void *fault_stacks;     /* pages of the NMI and double fault stacks */
+    uint8_t gap[0x184 - 0x118];
+    /* Where the inline routines of wdm.h and ntddk.h look: KPCR.Prcb's Number and CurrentThread. */
+    uint32_t number;
+    void *kthread;          /* the header of `thread`, which is what drivers call a PKTHREAD */
+    struct etw_stream *streams[16]; /* of the trace sessions; L: see etw_session.c */
+};
+_Static_assert(offsetof(struct cpu, pcr) == 0x18 && offsetof(struct cpu, number) == 0x184, "KPCR");
+_Static_assert(offsetof(struct cpu, kthread) == 0x188, "KPCR");
+_Static_assert(offsetof(struct cpu, self) == CPU_SELF, "layout.h");
+_Static_assert(offsetof(struct cpu, kernel_rsp) == CPU_KERNEL_RSP, "layout.h");
+_Static_assert(offsetof(struct cpu, user_rsp) == CPU_USER_RSP, "layout.h");
+_Static_assert(offsetof(struct cpu, thread) == CPU_THREAD, "layout.h");
+
+struct cpu_features {
+    char vendor[13], name[49];
+    uint32_t max_leaf, max_extended_leaf;
+    unsigned family, model, stepping;
+    unsigned physical_bits; /* of an address */
+    bool hypervisor, x2apic, smep, smap, nx;
+    bool arat; /* the APIC timer goes on in every sleep */
+};
+
+extern struct cpu *cpus[MAX_CPUS]; /* [0, cpu_count); written while CPUs start, then const */
+extern unsigned cpu_count;         /* CPUs running */
+extern struct cpu_features cpu_features;
+
+static inline struct cpu *cpu_current(void)
+{
+    struct cpu *cpu;
+    asm volatile("mov %%gs:0,%0" : "=r"(cpu));
+    return cpu;
+}
+
+static inline unsigned cpu_number(void) { return cpu_current()->number; }
+
+/* The interrupt descriptor table of all CPUs, and this CPU's use of it. */
+void cpu_set_idt(const void *table, size_t size);
+void cpu_load_idt(void);
+/* Reads CPUID once, on the boot CPU. */
+void cpu_detect(void);
+/* Gives this CPU its block, GDT, TSS and the control registers that every CPU of ours has. */
+void cpu_init(struct cpu *cpu, unsigned number);
+/* Whether the local APIC's timer goes on in HLT: with ARAT (CPUID 6) it does; on AMD without it unless C1E is on, by
+ * MSR C001_0055h (erratum 400); on Intel without it nobody promises that. */
+bool cpu_halt_is_safe(bool arat, bool amd, uint64_t interrupt_pending);
+/* Finds out how this CPU may idle; turns C1E off where it can. The CPU can take exceptions. */
+void cpu_init_idle(void);

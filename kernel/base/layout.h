@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* Numbers that C and nasm share. The Makefile turns the #define lines into layout.inc;
+ * C proves the offsets where the structures are. */
+#pragma once
+
+#define PAGE_SIZE 4096
+#define KERNEL_VMA 0xffffffff80000000
+#define DIRECT_MAP 0xffff800000000000
+#define USER_END 0x00007fffffff0000
+#define MAX_CPUS 64
+#define KERNEL_STACK_SIZE 16384
+
+/* Segment selectors. SYSRET wants user SS and CS behind each other. */
+#define SEL_KERNEL_CS 0x08
+#define SEL_KERNEL_SS 0x10
+/* as in Windows */
+#define SEL_USER_SS 0x2b
+#define SEL_USER_CS 0x33
+#define SEL_TSS 0x40
+
+/* trap_frame.vector of a system call; the registers of ring 3 were replaced. */
+#define TRAP_SYSCALL 0x100
+#define TRAP_RESTORE 0x101
+
+/* struct cpu */
+#define CPU_SELF 0
+#define CPU_KERNEL_RSP 8
+#define CPU_USER_RSP 16
+#define CPU_THREAD 32
+
+/* struct thread */
+#define THREAD_RSP 40
+#define THREAD_PROFILING 88
+
+/* The page that an application processor starts in, and its parameters. */
+#define AP_PAGE 0x8000
+#define AP_STACK 0x8ff8
+
+/* In RAX beside a service's number: arguments come as a Windows program passes them, in R10 RDX R8 R9 and on the stack
+ * above the room for those four. */
+#define SYS_WINDOWS 0x1000

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/* One inline wrapper per instruction, no policy. The *_fault forms survive a fault: they return 0, or
+ * the vector that the instruction raised (6 or 13) through the table that trap.c searches. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CR0_PE (1u << 0)
+#define CR0_MP (1u << 1)
+#define CR0_ET (1u << 4)
+#define CR0_NE (1u << 5)
+#define CR0_WP (1u << 16)
+#define CR0_AM (1u << 18)
+#define CR0_PG (1u << 31)
+#define CR4_PAE (1u << 5)
+#define CR4_MCE (1u << 6)
+#define CR4_PCE (1u << 8)
+#define CR4_OSFXSR (1u << 9)
+#define CR4_OSXMMEXCPT (1u << 10)
+#define CR4_OSXSAVE (1u << 18)
+#define CR4_SMEP (1u << 20)
+#define CR4_SMAP (1u << 21)
+#define RFLAGS_TF (1u << 8)
+#define RFLAGS_IF (1u << 9)
+#define RFLAGS_USER 0x40dd5u /* what ring 3 may set: arithmetic flags, TF, DF, AC */
+#define RFLAGS_AC (1u << 18)
+
+/* An entry of the fault table: a fault at the first address continues at the second, RAX = vector. */
+#define FIXUP(from, to) ".pushsection .extable,\"a\"\n.quad " from "," to "\n.popsection\n"
+
+struct cpuid {
+    uint32_t eax, ebx, ecx, edx;
+};
+
+static inline struct cpuid cpuid(uint32_t leaf, uint32_t subleaf)
+{
+    struct cpuid r;
+    asm volatile("cpuid" : "=a"(r.eax), "=b"(r.ebx), "=c"(r.ecx), "=d"(r.edx) : "a"(leaf), "c"(subleaf));
+    return r;
+}
+
+static inline uint64_t rdmsr(uint32_t msr)
+{
+    uint32_t low, high;
+    asm volatile("rdmsr" : "=a"(low), "=d"(high) : "c"(msr) : "memory");
+    return (uint64_t)high << 32 | low;
+}
+
+static inline void wrmsr(uint32_t msr, uint64_t value)
+{
+    asm volatile("wrmsr" : : "c"(msr), "a"((uint32_t)value), "d"((uint32_t)(value >> 32)) : "memory");
+}
+
+static inline uint64_t rdpmc(uint32_t selector)
+{
+    uint64_t low, high; /* the instruction clears the upper halves, here and below */
+    asm volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(selector) : "memory");
+    return high << 32 | low;
+}
+
+static inline unsigned rdmsr_fault(uint32_t msr, uint64_t *value)
+{
+    uint32_t low = 0, high = 0, ok;
+    asm volatile("xor %2,%2\n1: rdmsr\ninc %2\n2:\n" FIXUP("1b", "2b")
+                 : "+a"(low), "+d"(high), "=&r"(ok) : "c"(msr) : "memory", "cc");
+    if (!ok)
+        return low;
+    *value = (uint64_t)high << 32 | low;
+    return 0;
+}
+
+static inline unsigned wrmsr_fault(uint32_t msr, uint64_t value)
+{
+    uint32_t low = (uint32_t)value, ok;
+    asm volatile("xor %1,%1\n1: wrmsr\ninc %1\n2:\n" FIXUP("1b", "2b")
+                 : "+a"(low), "=&r"(ok) : "c"(msr), "d"((uint32_t)(value >> 32)) : "memory", "cc");
+    return ok ? 0 : low;
+}
+
+static inline unsigned rdpmc_fault(uint32_t selector, uint64_t *value)
+{
+    uint32_t low = 0, high = 0, ok;
+    asm volatile("xor %2,%2\n1: rdpmc\ninc %2\n2:\n" FIXUP("1b", "2b")
+                 : "+a"(low), "+d"(high), "=&r"(ok) : "c"(selector) : "memory", "cc");
+    if (!ok)
+        return low;
+    *value = (uint64_t)high << 32 | low;
+    return 0;
+}
+
+static inline uint64_t rdtsc(void)
+{
+    uint64_t low, high;
+    asm volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory");
+    return high << 32 | low;
+}
+
+static inline void out8(uint16_t port, uint8_t v) { asm volatile("outb %0,%1" : : "a"(v), "Nd"(port)); }
+static inline void outs8(uint16_t port, const void *bytes, size_t count)
+{
+    asm volatile("rep outsb" : "+S"(bytes), "+c"(count) : "d"(port) : "memory");
+}
+static inline void out32(uint16_t port, uint32_t v) { asm volatile("outl %0,%1" : : "a"(v), "Nd"(port)); }
+static inline uint32_t in32(uint16_t port)
+{
+    uint32_t v;
+    asm volatile("inl %1,%0" : "=a"(v) : "Nd"(port));
+    return v;
+}
+static inline uint8_t in8(uint16_t port)
+{
+    uint8_t v;
+    asm volatile("inb %1,%0" : "=a"(v) : "Nd"(port));
+    return v;
+}
+
+/* What was stored before is seen by others before what an MSR written behind this makes them do. */
+static inline void fence(void) { asm volatile("mfence\nlfence" : : : "memory"); }
+static inline void pause(void) { asm volatile("pause" : : : "memory"); }
+static inline void cli(void) { asm volatile("cli" : : : "memory"); }
+static inline void sti(void) { asm volatile("sti" : : : "memory"); }
+static inline void sti_hlt(void) { asm volatile("sti\nhlt" : : : "memory"); }
+static inline void cli_hlt(void) { asm volatile("cli\nhlt" : : : "memory"); }
+
+static inline uint64_t read_flags(void)
+{
+    uint64_t v;
+    asm volatile("pushfq\npop %0" : "=r"(v) : : "memory");
+    return v;
+}
+
+static inline void write_flags(uint64_t v) { asm volatile("push %0\npopfq" : : "r"(v) : "memory", "cc"); }
+
+#define CR_ACCESSORS(n)                                                                        \
+    static inline uint64_t read_cr##n(void)                                                    \
+    {                                                                                          \
+        uint64_t v;                                                                            \
+        asm volatile("mov %%cr" #n ",%0" : "=r"(v) : : "memory");                              \
+        return v;                                                                              \
+    }                                                                                          \
+    static inline void write_cr##n(uint64_t v) { asm volatile("mov %0,%%cr" #n : : "r"(v) : "memory"); }
+CR_ACCESSORS(0)
+CR_ACCESSORS(2)
+CR_ACCESSORS(3)
+CR_ACCESSORS(4)
+CR_ACCESSORS(8)
+#undef CR_ACCESSORS
+
+static inline void xsetbv(uint32_t reg, uint64_t value)
+{
+    asm volatile("xsetbv" : : "c"(reg), "a"((uint32_t)value), "d"((uint32_t)(value >> 32)) : "memory");
+}
+
+static inline uint64_t xgetbv(uint32_t reg)
+{
+    uint64_t low, high;
+    asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(reg) : "memory");
+    return high << 32 | low;
+}
+
+static inline unsigned xsetbv_fault(uint32_t reg, uint64_t value)
+{
+    uint32_t low = (uint32_t)value, ok;
+    asm volatile("xor %1,%1\n1: xsetbv\ninc %1\n2:\n" FIXUP("1b", "2b")
+                 : "+a"(low), "=&r"(ok)
+                 : "c"(reg), "d"((uint32_t)(value >> 32))
+                 : "memory", "cc");
+    return ok ? 0 : low;
+}
+
+static inline unsigned write_cr4_fault(uint64_t value)
+{
+    uint64_t rax = 0;
+    uint32_t ok;
+    asm volatile("xor %1,%1\n1: mov %2,%%cr4\ninc %1\n2:\n" FIXUP("1b", "2b")
+                 : "+a"(rax), "=&r"(ok)
+                 : "r"(value)
+                 : "memory", "cc");
+    return ok ? 0 : (unsigned)rax;
+}
+
+static inline void invlpg(uint64_t address) { asm volatile("invlpg (%0)" : : "r"(address) : "memory"); }
+#define XSAVE_LIKE(name)                                                                           \
+    static inline void name(void *area, uint64_t mask)                                             \
+    {                                                                                              \
+        asm volatile(#name "64 (%0)"                                                               \
+                     :                                                                             \
+                     : "r"(area), "a"((uint32_t)mask), "d"((uint32_t)(mask >> 32))                 \
+                     : "memory");                                                                  \
+    }                                                                                              \
+    static inline unsigned name##_fault(void *area, uint64_t mask)                                 \
+    {                                                                                              \
+        uint32_t low = (uint32_t)mask, ok;                                                         \
+        asm volatile("xor %1,%1\n1: " #name "64 (%2)\ninc %1\n2:\n" FIXUP("1b", "2b")              \
+                     : "+a"(low), "=&r"(ok)                                                        \
+                     : "r"(area), "d"((uint32_t)(mask >> 32))                                      \
+                     : "memory", "cc");                                                            \
+        return ok ? 0 : low;                                                                       \
+    }
+XSAVE_LIKE(xsave)
+XSAVE_LIKE(xsaveopt)
+XSAVE_LIKE(xrstor)
+#undef XSAVE_LIKE
+
+static inline void fxsave(void *area) { asm volatile("fxsave64 (%0)" : : "r"(area) : "memory"); }
+static inline void fxrstor(const void *area) { asm volatile("fxrstor64 (%0)" : : "r"(area) : "memory"); }
+
+struct table_register {
+    uint16_t limit;
+    uint64_t base;
+} __attribute__((packed));
+
+static inline void lgdt(const struct table_register *r) { asm volatile("lgdt %0" : : "m"(*r)); }
+static inline void lidt(const struct table_register *r) { asm volatile("lidt %0" : : "m"(*r)); }
+static inline void sgdt(struct table_register *r) { asm volatile("sgdt %0" : "=m"(*r)); }
+static inline void sidt(struct table_register *r) { asm volatile("sidt %0" : "=m"(*r)); }
+static inline void ltr(uint16_t selector) { asm volatile("ltr %0" : : "r"(selector)); }

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* A grid of characters with colours, and what of it the device shows. A line gets its colour when it is complete;
+ * only cells that changed are drawn. When the grid is full it moves up by a quarter: seldom, because devices are slow.
+ * Everything here is guarded by print's lock. */
+#include "kernel/console/screen.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/print.h"
+#include "kernel/base/string.h"
+#include "kernel/base/x86.h"
+#include "kernel/mm/vm.h"
+
+#define COLUMNS_MAX 160
+#define ROWS_MAX 100
+#define REACHED (1ul << 32) /* by the boot page tables */
+
+static struct screen device;
+static bool mapped;               /* the kernel's page tables reach it */
+static uint64_t boot_tables;      /* CR3 at boot; the virtual PMU's host side stays there */
+static unsigned columns, rows;    /* of scrolling text; the status line is row `rows` */
+static unsigned column, row, line_row; /* next cell; where the current line began */
+static uint16_t wanted[ROWS_MAX][COLUMNS_MAX], shown[ROWS_MAX][COLUMNS_MAX];
+static unsigned dirty_from = ROWS_MAX, dirty_to;
+static uint8_t (*line_color)(const char *line); /* atomic */
+
+static bool reachable(void) { return device.address < REACHED || (mapped && read_cr3() != boot_tables); }
+
+static void draw(unsigned r, unsigned c)
+{
+    if (device.kind == SCREEN_TEXT)
+        *(volatile uint16_t *)(DIRECT_MAP + device.address + r * device.pitch + c * 2) = wanted[r][c];
+    else
+        framebuffer_draw(c, r, wanted[r][c]);
+    shown[r][c] = wanted[r][c];
+}
+
+static void touch(unsigned r)
+{
+    dirty_from = r < dirty_from ? r : dirty_from;
+    dirty_to = r >= dirty_to ? r + 1 : dirty_to;
+}
+
+static void flush(void)
+{
+    if (!reachable())
+        return;
+    for (unsigned r = dirty_from; r < dirty_to; r++)
+        for (unsigned c = 0; c < columns; c++)
+            if (wanted[r][c] != shown[r][c])
+                draw(r, c);
+    dirty_from = ROWS_MAX;
+    dirty_to = 0;
+}
+
+static void clear_rows(unsigned from, unsigned to, uint8_t attribute)
+{
+    for (unsigned r = from; r < to; r++) {
+        for (unsigned c = 0; c < columns; c++)
+            wanted[r][c] = (uint16_t)(attribute << 8 | ' ');
+        touch(r);
+    }
+}
+
+void screen_map(void)
+{
+    if (device.kind == SCREEN_NONE || device.address < REACHED)
+        return;
+    mapped = vm_map_physical(device.address, (uint64_t)device.pitch * device.height, PTE_WRITE | PTE_UNCACHED);
+    if (!mapped)
+        print("# screen: it lies higher than can be mapped: none\n");
+    flush();
+}
+
+static void scroll(void)
+{
+    unsigned by = rows / 4;
+    for (unsigned r = 0; r + by < rows; r++)
+        memcpy(wanted[r], wanted[r + by], sizeof wanted[r]);
+    clear_rows(rows - by, rows, SCREEN_GREY);
+    touch(0);
+    row -= by;
+    line_row = line_row > by ? line_row - by : 0;
+}
+
+/* The line just completed, without its colours. */
+static void line_text(char *text, unsigned size)
+{
+    unsigned n = 0;
+    for (unsigned r = line_row; r <= row; r++)
+        for (unsigned c = 0; c < (r < row ? columns : column) && n < size - 1; c++)
+            text[n++] = (char)wanted[r][c];
+    text[n] = 0;
+}
+
+static void end_line(void)
+{
+    char text[SCREEN_LINE_MAX];
+    line_text(text, sizeof text);
+    uint8_t (*color_of)(const char *) = __atomic_load_n(&line_color, __ATOMIC_RELAXED);
+    uint8_t attribute = color_of ? color_of(text) : SCREEN_GREY;
+    for (unsigned r = line_row; r <= row; r++)
+        for (unsigned c = 0; c < (r < row ? columns : column); c++)
+            wanted[r][c] = (uint16_t)(attribute << 8 | (wanted[r][c] & 0xff));
+    row++;
+    column = 0;
+    line_row = row;
+    flush();
+}
+
+static void put(char c)
+{
+    if (device.kind == SCREEN_NONE)
+        return;
+    if (c != '\n' && column == columns) {
+        row++;
+        column = 0;
+    }
+    if (row >= rows)
+        scroll();
+    if (c == '\n') {
+        end_line();
+    } else {
+        wanted[row][column++] = (uint16_t)(SCREEN_GREY << 8 | (c >= ' ' && c <= '~' ? c : ' '));
+        touch(row);
+    }
+}
+
+/* The bottom line, which does not scroll. */
+static void status(const char *text)
+{
+    if (device.kind == SCREEN_NONE)
+        return;
+    for (unsigned c = 0; c < columns; c++)
+        wanted[rows][c] = (uint16_t)(SCREEN_BAR << 8 | (*text ? (uint8_t)*text++ : ' '));
+    touch(rows);
+    flush();
+}
+
+void screen_clear(void)
+{
+    if (device.kind == SCREEN_NONE)
+        return;
+    clear_rows(0, rows, SCREEN_GREY);
+    row = column = line_row = 0;
+    flush();
+}
+
+void screen_color_by(uint8_t (*color_of)(const char *line))
+{
+    __atomic_store_n(&line_color, color_of, __ATOMIC_RELAXED);
+}
+
+static uint8_t on_red(const char *line)
+{
+    (void)line;
+    return SCREEN_ON_RED;
+}
+
+static void alarm(void) { screen_color_by(on_red); }
+
+bool screen_init(const struct screen *screen)
+{
+    static const struct console console = { put, put, status, alarm, NULL };
+    device = *screen;
+    boot_tables = read_cr3();
+    if (device.kind == SCREEN_TEXT) {
+        columns = device.width;
+        rows = device.height;
+        out8(0x3d4, 0x0a); /* CRTC "Cursor Start Register": no cursor */
+        out8(0x3d5, 0x20);
+    } else if (device.kind == SCREEN_PIXELS) {
+        framebuffer_init(&device, &columns, &rows);
+    }
+    columns = columns > COLUMNS_MAX ? COLUMNS_MAX : columns;
+    rows = rows > ROWS_MAX ? ROWS_MAX : rows;
+    if (columns < 40 || rows < 10) {
+        device.kind = SCREEN_NONE;
+        return false;
+    }
+    rows--;
+    clear_rows(0, rows + 1, SCREEN_GREY); /* `shown` is 0: everything is drawn */
+    flush();
+    print_add_console(&console);
+    return true;
+}
+
+void screen_print(const struct screen *screen, const char *none)
+{
+    if (screen->kind == SCREEN_NONE)
+        print("# screen: none: %s\n", none);
+    else if (device.kind == SCREEN_NONE)
+        print("# screen: none: %u x %u is too small\n", screen->width, screen->height);
+    else
+        print("# screen: %u x %u %s at %lx\n", screen->width, screen->height,
+              screen->kind == SCREEN_TEXT ? "characters" : "pixels", screen->address);
+}

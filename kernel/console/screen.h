@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* The console that people look at: VGA text or a linear framebuffer, whatever the loader left. Output only; nothing
+ * happens where there is no screen. Callers hold print's lock. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "kernel/base/boot_info.h"
+
+/* Colours of characters, as VGA has them. */
+enum {
+    SCREEN_GREY = 0x07, SCREEN_GREEN = 0x0a, SCREEN_RED = 0x0c, SCREEN_YELLOW = 0x0e, SCREEN_BAR = 0x1f,
+    SCREEN_ON_GREEN = 0x2f, SCREEN_ON_RED = 0x4f
+};
+
+/* What is there; drawn at once if the boot page tables reach it. False if it is nothing, or too small. */
+bool screen_init(const struct screen *screen);
+/* Prints which screen there is, or why none; `none` is why the loader has none. */
+void screen_print(const struct screen *screen, const char *none);
+/* Once vm.c works: maps a framebuffer that lies above what the boot page tables reach. */
+void screen_map(void);
+/* Clears the screen. */
+void screen_clear(void);
+/* Who decides the colour of a line; it is told each one when it is complete, cut to SCREEN_LINE_MAX. It may not print. At
+ * first, and with NULL, all are grey. */
+#define SCREEN_LINE_MAX 120
+void screen_color_by(uint8_t (*color_of)(const char *line));
+
+/* framebuffer.c. How many characters fit, and one of them. */
+void framebuffer_init(const struct screen *screen, unsigned *columns, unsigned *rows);
+void framebuffer_draw(unsigned column, unsigned row, uint16_t cell);
+/* font.c */
+extern const uint8_t screen_font[95][8];

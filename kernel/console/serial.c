@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* UARTs, set by us; and COM1 as a console, whose callers hold print's lock.
+ * Source: PC16550D data sheet, "Line Status Register", "Scratchpad Register". */
+#include "kernel/console/serial.h"
+#include "kernel/base/print.h"
+#include "kernel/base/x86.h"
+
+enum { DATA = 0, IER = 1, FCR = 2, LCR = 3, MCR = 4, LSR = 5, SCRATCH = 7 };
+#define LSR_RECEIVED 0x01
+#define LSR_EMPTY 0x20
+#define LSR_SENT 0x40
+#define POLL_LIMIT 1000000 /* port reads, far more than the 1.4 ms of 16 bytes, where a read is quick too */
+
+static struct serial console;
+
+bool serial_open(struct serial *serial, uint16_t port)
+{
+    *serial = (struct serial){ .port = port };
+    out8(port + SCRATCH, 0x5a);
+    if (in8(port + SCRATCH) != 0x5a)
+        return false;
+    out8(port + IER, 0);
+    out8(port + LCR, 0x80); /* divisor latch */
+    out8(port + DATA, 1);   /* 115200 */
+    out8(port + IER, 0);
+    out8(port + LCR, 0x03); /* 8N1 */
+    out8(port + FCR, 0x07);
+    out8(port + MCR, 0x03);
+    serial->fifo = (in8(port + FCR) & 0xc0) == 0xc0 ? 16 : 1; /* as the interrupt identification says */
+    return serial->present = true;
+}
+
+static bool wait_for_room(struct serial *serial)
+{
+    for (unsigned polls = 0; !(in8(serial->port + LSR) & LSR_EMPTY); polls++) {
+        if (polls == POLL_LIMIT)
+            return serial->present = false;
+        pause();
+    }
+    serial->room = serial->fifo;
+    return true;
+}
+
+bool serial_write(struct serial *serial, const void *bytes, size_t count)
+{
+    const uint8_t *next = bytes;
+    while (count && serial->present && (serial->room || wait_for_room(serial))) {
+        size_t n = count < serial->room ? count : serial->room;
+        outs8(serial->port + DATA, next, n);
+        serial->room -= (unsigned)n;
+        next += n;
+        count -= n;
+    }
+    return serial->present;
+}
+
+static void put(char c)
+{
+    serial_write(&console, c == '\n' ? "\r\n" : &c, c == '\n' ? 2 : 1);
+}
+
+static void drain(void)
+{
+    for (unsigned polls = 0; console.present && polls < POLL_LIMIT && !(in8(COM1 + LSR) & LSR_SENT); polls++)
+        pause();
+}
+
+void serial_init(void)
+{
+    static const struct console com1 = { .put = put, .drain = drain };
+    /* Both PICs masked first: nothing of ours uses them, and firmware may have left them open. */
+    out8(0x21, 0xff);
+    out8(0xa1, 0xff);
+    serial_open(&console, COM1);
+    print_add_console(&com1);
+}
+
+bool serial_received(void)
+{
+    if (!console.present || !(in8(COM1 + LSR) & LSR_RECEIVED))
+        return false;
+    in8(COM1 + DATA);
+    return true;
+}

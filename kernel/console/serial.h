@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* Serial ports, 115200 8N1, output only, polled with a bound. Nothing blocks where no UART answers. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define COM1 0x3f8
+#define COM2 0x2f8
+
+struct serial {
+    uint16_t port;
+    bool present;
+    unsigned fifo; /* bytes that fit at once */
+    unsigned room; /* of these, free for sure */
+};
+
+/* False: no UART answers there. */
+bool serial_open(struct serial *serial, uint16_t port);
+/* False: the UART stopped taking bytes, and takes none from now on. One caller at a time. */
+bool serial_write(struct serial *serial, const void *bytes, size_t count);
+
+/* COM1 as a console. Does nothing, and never blocks, where there is no UART. */
+void serial_init(void);
+/* Whether a byte came; it is dropped. */
+bool serial_received(void);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Bug checks: what a driver did wrong, by Windows' name and number. The machine ends. */
+#pragma once
+#include <stdint.h>
+
+/* Codes and names as in bugcodes.h. */
+enum bug_code {
+    IRQL_NOT_LESS_OR_EQUAL = 0x0a,
+    SPIN_LOCK_ALREADY_OWNED = 0x0f,
+    SPIN_LOCK_NOT_OWNED = 0x10,
+    KMODE_EXCEPTION_NOT_HANDLED = 0x1e,
+    MULTIPLE_IRP_COMPLETE_REQUESTS = 0x44,
+    PAGE_FAULT_IN_NONPAGED_AREA = 0x50,
+    SYSTEM_THREAD_EXCEPTION_NOT_HANDLED = 0x7e,
+    ATTEMPTED_SWITCH_FROM_DPC = 0xb8,
+    BAD_POOL_CALLER = 0xc2,
+    TIMER_OR_DPC_INVALID = 0xc7,
+    IRQL_UNEXPECTED_VALUE = 0xc8,
+    ATTEMPTED_WRITE_TO_READONLY_MEMORY = 0xbe,
+    DRIVER_VERIFIER_IOMANAGER_VIOLATION = 0xc9,
+    DRIVER_IRQL_NOT_LESS_OR_EQUAL = 0xd1,
+    DRIVER_UNLOADED_WITHOUT_CANCELLING_PENDING_OPERATIONS = 0xce,
+    CLOCK_WATCHDOG_TIMEOUT = 0x101,
+};
+
+/* Prints the code with its name, four parameters, what is wrong in words and whose instruction `where` is; then the
+ * machine ends as of a panic. Any IRQL. */
+__attribute__((noreturn)) void bug_check(unsigned code, const uint64_t parameters[4], uint64_t where, const char *words);

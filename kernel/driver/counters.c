@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* The HAL's part for drivers: whose counters are whose, and their handlers, which follow the drivers' calling convention
+ * and may use SSE registers that belong to whom the interrupt came to. */
+#include "hal/hal.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/lock.h"
+#include "kernel/base/print.h"
+#include "kernel/base/string.h"
+#include "kernel/driver/driver.h"
+#include "kernel/driver/pool.h"
+
+typedef VOID(NTAPI *overflow_handler)(ULONGLONG OverflowBits, HANDLE OwningHandle);
+typedef VOID(NTAPI *pmi_handler)(PVOID TrapFrame);
+
+#define LIST_LIMIT 4096u
+
+static struct set {
+    HANDLE handle; /* atomic; NULL: the slot is free */
+    uint64_t where;
+    overflow_handler handler;
+} sets[HAL_OWNERS_MAX]; /* handlers are read at PROFILE_LEVEL; slots are taken and given back under sets_lock */
+static struct lock sets_lock = LOCK("drivers' counters", DISPATCH_LEVEL);
+
+/* At PROFILE_LEVEL. An overflow of before the driver knows its handle is of a counter that it has not programmed. */
+static VOID overflowed(ULONGLONG bits, HANDLE handle)
+{
+    struct driver_visit visit;
+    for (unsigned i = 0; i < HAL_OWNERS_MAX; i++)
+        if (__atomic_load_n(&sets[i].handle, __ATOMIC_ACQUIRE) == handle) {
+            driver_enter(&visit, sets[i].handler);
+            sets[i].handler(bits, handle);
+            driver_leave(&visit);
+            return;
+        }
+}
+
+static void remember(HANDLE handle, uint64_t where, overflow_handler handler)
+{
+    uint8_t irql = lock_acquire(&sets_lock);
+    struct set *s = sets;
+    while (s->handle)
+        s++; /* there are as many as owners */
+    s->where = where;
+    s->handler = handler;
+    __atomic_store_n(&s->handle, handle, __ATOMIC_RELEASE);
+    lock_release(&sets_lock, irql);
+}
+
+/* The list with our handler in the place of the driver's, which is the first: two are refused. */
+static overflow_handler replace(PPHYSICAL_COUNTER_RESOURCE_LIST list)
+{
+    overflow_handler theirs = NULL;
+    for (ULONG i = 0; i < list->Count; i++) {
+        PPHYSICAL_COUNTER_RESOURCE_DESCRIPTOR d = &list->Descriptors[i];
+        if (d->Type != ResourceTypeOverflow || !d->u.OverflowHandler)
+            continue;
+        theirs = (overflow_handler)(void (*)(void))d->u.OverflowHandler;
+        d->u.OverflowHandler = overflowed;
+    }
+    return theirs;
+}
+
+NTSTATUS driver_HalAllocateHardwareCounters(uint64_t where, PGROUP_AFFINITY GroupAffinty, ULONG GroupCount,
+                                            PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList, PHANDLE CounterSetHandle)
+{
+    PPHYSICAL_COUNTER_RESOURCE_LIST list = NULL;
+    overflow_handler handler = NULL;
+    if (ResourceList && ResourceList->Count <= LIST_LIMIT) {
+        size_t size = offsetof(PHYSICAL_COUNTER_RESOURCE_LIST, Descriptors) +
+                      ResourceList->Count * sizeof ResourceList->Descriptors[0];
+        list = pool_allocate(size);
+        if (!list)
+            return STATUS_INSUFFICIENT_RESOURCES;
+        memcpy(list, ResourceList, size);
+        handler = replace(list);
+    }
+    NTSTATUS status = HalAllocateHardwareCounters(GroupAffinty, GroupCount, list ? list : ResourceList, CounterSetHandle);
+    if (NT_SUCCESS(status)) {
+        remember(*CounterSetHandle, where, handler);
+        hal_counters_lend(*CounterSetHandle);
+    }
+    if (list)
+        pool_free(list);
+    return status;
+}
+
+NTSTATUS driver_HalFreeHardwareCounters(uint64_t where, HANDLE CounterSetHandle)
+{
+    (void)where;
+    NTSTATUS status = HalFreeHardwareCounters(CounterSetHandle);
+    uint8_t irql = lock_acquire(&sets_lock);
+    for (unsigned i = 0; NT_SUCCESS(status) && i < HAL_OWNERS_MAX; i++)
+        if (sets[i].handle == CounterSetHandle)
+            __atomic_store_n(&sets[i].handle, NULL, __ATOMIC_RELEASE);
+    lock_release(&sets_lock, irql);
+    return status;
+}
+
+/* --- HalDispatchTable. --- */
+
+static pmi_handler interrupt_handler;
+
+static VOID interrupted(PKTRAP_FRAME frame)
+{
+    struct driver_visit visit;
+    driver_enter(&visit, interrupt_handler);
+    interrupt_handler(frame);
+    driver_leave(&visit);
+}
+
+static NTAPI NTSTATUS query_system_information(HAL_QUERY_INFORMATION_CLASS class, ULONG size, PVOID buffer,
+                                               PULONG returned)
+{
+    return HalQuerySystemInformation(class, size, buffer, returned);
+}
+
+/* STATUS_DEVICE_BUSY: the handler of the interrupt is somebody else's. */
+static NTSTATUS set_handler(ULONG size, const PVOID *buffer)
+{
+    PMIHANDLER ours = interrupted;
+    if (size == sizeof ours && *buffer && !hal_pmi_has_driver())
+        interrupt_handler = (pmi_handler)*buffer;
+    return HalSetSystemInformation(HalProfileSourceInterruptHandler, size, size == sizeof ours && *buffer ? &ours
+                                                                                                       : (PVOID)buffer);
+}
+
+static NTAPI NTSTATUS set_system_information(HAL_SET_INFORMATION_CLASS class, ULONG size, PVOID buffer)
+{
+    return class == HalProfileSourceInterruptHandler ? set_handler(size, buffer)
+                                                     : HalSetSystemInformation(class, size, buffer);
+}
+
+/* Version 4: members up to HalMirrorVerify; those that nothing is behind are NULL. */
+HAL_DISPATCH HalDispatchTable = { .Version = 4, .HalQuerySystemInformation = (PVOID)query_system_information,
+                                  .HalSetSystemInformation = (PVOID)set_system_information };
+
+unsigned counters_left(const struct driver *driver)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < HAL_OWNERS_MAX; i++) {
+        char place[96];
+        if (!sets[i].handle || driver_at(sets[i].where) != driver)
+            continue;
+        driver_place(sets[i].where, place, sizeof place);
+        print("# %s left hardware counters, allocated at %s\n", driver->name, place);
+        count++;
+    }
+    if (hal_pmi_has_driver() && driver_at((uint64_t)interrupt_handler) == driver) {
+        print("# %s left its handler of the counters' interrupt\n", driver->name);
+        count++;
+    }
+    return count;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/* Deferred procedure calls and timers. A DPC runs from an interrupt of DISPATCH_LEVEL, with interrupts on. queue_lock
+ * guards the queues; timers are the dispatcher lock's. Sources: the Windows driver documentation. */
+#include "hal/apic.h"
+#include "hal/clock.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/lock.h"
+#include "kernel/base/print.h"
+#include "kernel/base/x86.h"
+#include "kernel/driver/bugcheck.h"
+#include "kernel/driver/driver.h"
+#include "kernel/ke/dispatcher.h"
+#include "kernel/ke/sched.h"
+#include "kernel/trap.h"
+
+#define DPC_TYPE 0x13
+#define MAXIMUM_PROC 0x500 /* KDPC.Number: this and the processor */
+#define HIGH_IMPORTANCE 2
+
+static struct lock queue_lock = LOCK("DPCs", PROFILE_LEVEL);
+static struct queue {
+    LIST_ENTRY list;
+    bool runs; /* one of it */
+} queues[MAX_CPUS];
+static LIST_ENTRY timers = { &timers, &timers };
+
+/* --- DPCs. --- */
+
+static KDPC *take(struct queue *q)
+{
+    KDPC *dpc = NULL;
+    uint8_t irql = lock_acquire(&queue_lock);
+    q->runs = !IsListEmpty(&q->list);
+    if (q->runs) {
+        dpc = CONTAINING_RECORD(q->list.Flink, KDPC, DpcListEntry);
+        RemoveEntryList(&dpc->DpcListEntry);
+        dpc->DpcData = NULL;
+    }
+    lock_release(&queue_lock, irql);
+    return dpc;
+}
+
+static void call(KDPC *dpc)
+{
+    const KDPC d = *dpc; /* its memory may be gone, or queued again, when it runs */
+    struct driver_visit visit;
+    driver_enter(&visit, d.DeferredRoutine);
+    d.DeferredRoutine(dpc, d.DeferredContext, d.SystemArgument1, d.SystemArgument2);
+    driver_leave(&visit);
+}
+
+static void run_queue(void)
+{
+    struct queue *q = &queues[cpu_number()];
+    KDPC *dpc;
+    sti();
+    while ((dpc = take(q)))
+        call(dpc);
+    cli();
+}
+
+static void tick(void);
+
+static void prepare(void)
+{
+    if (trap_dpc)
+        return;
+    for (unsigned i = 0; i < MAX_CPUS; i++)
+        InitializeListHead(&queues[i].list);
+    trap_tick = tick;
+    __atomic_store_n(&trap_dpc, run_queue, __ATOMIC_RELEASE);
+}
+
+VOID driver_KeInitializeDpc(uint64_t where, PRKDPC Dpc, PKDEFERRED_ROUTINE DeferredRoutine, PVOID DeferredContext)
+{
+    (void)where;
+    *Dpc = (KDPC){ .Type = DPC_TYPE, .Importance = 1, .DeferredRoutine = DeferredRoutine,
+                   .DeferredContext = DeferredContext };
+}
+
+/* FALSE: it is queued already. */
+static bool queue(KDPC *dpc, PVOID argument1, PVOID argument2)
+{
+    unsigned target = dpc->Number - (unsigned)MAXIMUM_PROC; /* huge if none was set */
+    unsigned cpu = target < cpu_count ? target : cpu_number();
+    uint8_t irql = lock_acquire(&queue_lock);
+    bool done = !dpc->DpcData;
+    if (done) {
+        dpc->DpcData = &queues[cpu];
+        dpc->SystemArgument1 = argument1;
+        dpc->SystemArgument2 = argument2;
+        if (dpc->Importance == HIGH_IMPORTANCE)
+            InsertHeadList(&queues[cpu].list, &dpc->DpcListEntry);
+        else
+            InsertTailList(&queues[cpu].list, &dpc->DpcListEntry);
+    }
+    lock_release(&queue_lock, irql);
+    if (done && cpu == cpu_number())
+        apic_send_self(VECTOR_DPC);
+    else if (done)
+        apic_send(cpus[cpu]->apic_id, VECTOR_DPC);
+    return done;
+}
+
+BOOLEAN driver_KeInsertQueueDpc(uint64_t where, PRKDPC Dpc, PVOID SystemArgument1, PVOID SystemArgument2)
+{
+    if (Dpc->Type != DPC_TYPE)
+        bug_check(TIMER_OR_DPC_INVALID, (uint64_t[]){ 0, (uint64_t)Dpc, 0, where }, where, "a DPC not initialized");
+    prepare();
+    KIRQL old = irql_raise(PROFILE_LEVEL); /* on this processor */
+    bool done = queue(Dpc, SystemArgument1, SystemArgument2);
+    irql_lower(old);
+    return done;
+}
+
+/* FALSE: it was not queued. */
+BOOLEAN driver_KeRemoveQueueDpc(uint64_t where, PRKDPC Dpc)
+{
+    (void)where;
+    uint8_t irql = lock_acquire(&queue_lock);
+    bool queued = Dpc->DpcData;
+    if (queued) {
+        RemoveEntryList(&Dpc->DpcListEntry);
+        Dpc->DpcData = NULL;
+    }
+    lock_release(&queue_lock, irql);
+    return queued;
+}
+
+VOID driver_KeSetImportanceDpc(uint64_t where, PRKDPC Dpc, ULONG Importance)
+{
+    (void)where;
+    Dpc->Importance = (UCHAR)Importance;
+}
+
+VOID driver_KeSetTargetProcessorDpc(uint64_t where, PRKDPC Dpc, CHAR Number)
+{
+    (void)where;
+    Dpc->Number = (USHORT)(MAXIMUM_PROC + (UCHAR)Number);
+}
+
+/* STATUS_INVALID_PARAMETER: there is no such processor. */
+NTSTATUS driver_KeSetTargetProcessorDpcEx(uint64_t where, PRKDPC Dpc, PPROCESSOR_NUMBER ProcNumber)
+{
+    if (ProcNumber->Group || ProcNumber->Reserved || ProcNumber->Number >= cpu_count)
+        return STATUS_INVALID_PARAMETER;
+    driver_KeSetTargetProcessorDpc(where, Dpc, (CHAR)ProcNumber->Number);
+    return STATUS_SUCCESS;
+}
+
+static bool any_queued(void)
+{
+    bool any = false;
+    uint8_t irql = lock_acquire(&queue_lock);
+    for (unsigned i = 0; i < cpu_count; i++)
+        any |= queues[i].runs || !IsListEmpty(&queues[i].list);
+    lock_release(&queue_lock, irql);
+    return any;
+}
+
+/* Returns when what was queued has run. */
+VOID driver_KeFlushQueuedDpcs(uint64_t where)
+{
+    (void)where;
+    while (trap_dpc && any_queued()) {
+        sched_switch(WrYieldExecution);
+        pause();
+    }
+}
+
+/* --- Timers. NT: a timer's header is an event's: waits treat it as one. --- */
+
+static bool is_set(const KTIMER *timer) { return timer->TimerListEntry.Flink; }
+
+static void unlink(KTIMER *timer)
+{
+    RemoveEntryList(&timer->TimerListEntry);
+    timer->TimerListEntry.Flink = NULL;
+}
+
+static void link(KTIMER *timer)
+{
+    LIST_ENTRY *e = timers.Flink;
+    while (e != &timers && CONTAINING_RECORD(e, KTIMER, TimerListEntry)->DueTime <= timer->DueTime)
+        e = e->Flink;
+    InsertTailList(e, &timer->TimerListEntry);
+}
+
+static void expire(KTIMER *timer)
+{
+    unlink(timer);
+    if (timer->Period) {
+        timer->DueTime += timer->Period * 1000000ul;
+        link(timer);
+    }
+    dispatcher_signal(&timer->Header);
+    if (timer->Dpc)
+        queue(timer->Dpc, NULL, NULL);
+}
+
+/* From the timer interrupt. */
+static void tick(void)
+{
+    uint64_t now = clock_ns();
+    if (IsListEmpty(&timers))
+        return;
+    KIRQL irql = sched_lock();
+    while (!IsListEmpty(&timers) && CONTAINING_RECORD(timers.Flink, KTIMER, TimerListEntry)->DueTime <= now)
+        expire(CONTAINING_RECORD(timers.Flink, KTIMER, TimerListEntry));
+    sched_unlock(irql);
+}
+
+VOID driver_KeInitializeTimerEx(uint64_t where, PKTIMER Timer, EVENT_TYPE Type)
+{
+    (void)where;
+    *Timer = (KTIMER){ .Period = 0 };
+    KeInitializeEvent((PRKEVENT)&Timer->Header, Type, FALSE);
+}
+
+VOID driver_KeInitializeTimer(uint64_t where, PKTIMER Timer)
+{
+    driver_KeInitializeTimerEx(where, Timer, NotificationEvent);
+}
+
+/* TRUE: it was set already. */
+BOOLEAN driver_KeSetTimerEx(uint64_t where, PKTIMER Timer, LARGE_INTEGER DueTime, LONG Period, PKDPC Dpc)
+{
+    (void)where;
+    prepare();
+    KIRQL irql = sched_lock();
+    bool was = is_set(Timer);
+    if (was)
+        unlink(Timer);
+    Timer->Header.SignalState = 0;
+    Timer->DueTime = dispatcher_deadline(&DueTime);
+    Timer->Period = (ULONG)Period;
+    Timer->Dpc = Dpc;
+    link(Timer);
+    sched_unlock(irql);
+    return was;
+}
+
+BOOLEAN driver_KeSetTimer(uint64_t where, PKTIMER Timer, LARGE_INTEGER DueTime, PKDPC Dpc)
+{
+    return driver_KeSetTimerEx(where, Timer, DueTime, 0, Dpc);
+}
+
+/* TRUE: it was set. */
+BOOLEAN driver_KeCancelTimer(uint64_t where, PKTIMER Timer)
+{
+    (void)where;
+    KIRQL irql = sched_lock();
+    bool was = is_set(Timer);
+    if (was)
+        unlink(Timer);
+    sched_unlock(irql);
+    return was;
+}
+
+BOOLEAN driver_KeReadStateTimer(uint64_t where, PKTIMER Timer)
+{
+    (void)where;
+    return Timer->Header.SignalState > 0;
+}
+
+unsigned timers_left(const struct driver *driver)
+{
+    unsigned count = 0;
+    driver_KeFlushQueuedDpcs(0);
+    KIRQL irql = sched_lock();
+    for (const LIST_ENTRY *e = timers.Flink; e != &timers; e = e->Flink) {
+        const KTIMER *timer = CONTAINING_RECORD(e, KTIMER, TimerListEntry);
+        count += driver_at((uint64_t)timer) == driver ||
+                 (timer->Dpc && driver_at((uint64_t)timer->Dpc->DeferredRoutine) == driver);
+    }
+    sched_unlock(irql);
+    if (count)
+        print("# %s left %u timer%s set\n", driver->name, count, count > 1 ? "s" : "");
+    return count;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* Windows kernel drivers: PE32+ images of subsystem native, in ring 0. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "kernel/driver/nt_driver.h"
+#include "kernel/image.h"
+
+#define DRIVERS_MAX 8
+
+struct driver {
+    const char *name; /* of its image */
+    struct pe pe;
+    uint8_t *pages; /* as the direct map has them */
+    uint64_t base;  /* where it runs; 0: the slot is free */
+    DRIVER_OBJECT object;
+    DRIVER_EXTENSION extension;
+    WCHAR path[80], object_name[80]; /* what RegistryPath and DriverName point to */
+    UNICODE_STRING registry;
+};
+
+/* Whether an image says that it is a driver. */
+bool driver_is(const struct image *image);
+/* Loads one: lays it out, relocates it, binds its imports, protects its sections. NULL, or what is wrong with it, after
+ * a line for each import that is missing. PASSIVE_LEVEL, as the two below. */
+const char *driver_load(const struct image *image, struct driver **driver);
+/* Calls DriverEntry in a system thread; what it returned. */
+NTSTATUS driver_start(struct driver *driver);
+/* Calls DriverUnload in a system thread if `started`, names on one line each what the driver leaves behind, and
+ * unloads it. False: it left something, and stays in memory. */
+bool driver_stop(struct driver *driver, bool started);
+
+/* The driver around an address; NULL: none. Any IRQL. */
+struct driver *driver_at(uint64_t address);
+bool driver_owns(uint64_t address);
+/* "name.sys+0x123", or nothing. Any IRQL. */
+void driver_place(uint64_t address, char *text, size_t room);
+
+/* Around each call of a driver's routine: the registers of SSE may be anybody's, and the IRQL has to come back as it
+ * was (bug check C8h). */
+struct driver_visit {
+    uint8_t fpu[512] __attribute__((aligned(16)));
+    KIRQL irql;
+    uint64_t routine;
+};
+void driver_enter(struct driver_visit *visit, const void *routine);
+void driver_leave(struct driver_visit *visit);
+
+struct trap_frame;
+/* A bug check if the exception is a driver's; returns if not. */
+void bug_check_trap(const struct trap_frame *frame, uint64_t address);
+
+/* What a driver still has: a line for each if it is to be said; how many. Each knows its own kind. */
+unsigned pool_left(const struct driver *driver);
+unsigned counters_left(const struct driver *driver);
+unsigned threads_left(const struct driver *driver);
+unsigned timers_left(const struct driver *driver);
+unsigned routines_left(const struct driver *driver);

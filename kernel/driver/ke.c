@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+/* IRQL, spin locks, processors, time. `where` is who called. Sources: the Windows driver documentation. */
+#include "hal/clock.h"
+#include "hal/smp.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/print.h"
+#include "kernel/base/x86.h"
+#include "kernel/driver/bugcheck.h"
+#include "kernel/driver/driver.h"
+#include "kernel/ke/dispatcher.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+
+#define SPIN_LIMIT 400000000u /* PAUSEs: seconds */
+#define ALL_PROCESSOR_GROUPS 0xffff
+#define NS_TO_1601 UINT64_C(11644473600000000000) /* from 1601 to 1970, as if the machine was started then */
+
+/* --- IRQL. NT: in wdm.h these are inline; drivers of other headers import them. --- */
+
+KIRQL driver_KeGetCurrentIrql(uint64_t where)
+{
+    (void)where;
+    return irql_current();
+}
+
+KIRQL driver_KfRaiseIrql(uint64_t where, KIRQL NewIrql)
+{
+    uint64_t irql = irql_current();
+    if (NewIrql < irql || NewIrql > HIGH_LEVEL)
+        bug_check(IRQL_NOT_LESS_OR_EQUAL, (uint64_t[]){ NewIrql, irql, 0, where }, where,
+                  "KeRaiseIrql to a lower IRQL");
+    return irql_raise(NewIrql);
+}
+
+VOID driver_KeLowerIrql(uint64_t where, KIRQL NewIrql)
+{
+    uint64_t irql = irql_current();
+    if (NewIrql > irql)
+        bug_check(IRQL_NOT_LESS_OR_EQUAL, (uint64_t[]){ NewIrql, irql, 0, where }, where,
+                  "KeLowerIrql to a higher IRQL");
+    irql_lower(NewIrql);
+}
+
+KIRQL driver_KeRaiseIrqlToDpcLevel(uint64_t where)
+{
+    (void)where;
+    return irql_raise(DISPATCH_LEVEL);
+}
+
+/* --- Spin locks: 0, or the processor that has it + 1. --- */
+
+VOID driver_KeInitializeSpinLock(uint64_t where, PKSPIN_LOCK SpinLock)
+{
+    (void)where;
+    *SpinLock = 0;
+}
+
+static bool take(PKSPIN_LOCK lock)
+{
+    KSPIN_LOCK free = 0;
+    return __atomic_compare_exchange_n(lock, &free, cpu_number() + 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+VOID driver_KeAcquireSpinLockAtDpcLevel(uint64_t where, PKSPIN_LOCK SpinLock)
+{
+    uint64_t irql = irql_current(), me = cpu_number() + 1;
+    if (irql < DISPATCH_LEVEL)
+        bug_check(IRQL_NOT_LESS_OR_EQUAL, (uint64_t[]){ (uint64_t)SpinLock, irql, 1, where }, where,
+                  "KeAcquireSpinLockAtDpcLevel below DISPATCH_LEVEL");
+    for (unsigned pauses = 0; !take(SpinLock); pauses++) {
+        if (__atomic_load_n(SpinLock, __ATOMIC_RELAXED) == me)
+            bug_check(SPIN_LOCK_ALREADY_OWNED, (uint64_t[]){ (uint64_t)SpinLock, 0, 0, 0 }, where, "");
+        if (pauses == SPIN_LIMIT)
+            bug_check(CLOCK_WATCHDOG_TIMEOUT, (uint64_t[]){ (uint64_t)SpinLock, *SpinLock - 1, 0, 0 }, where,
+                      "a spin lock is not released");
+        pause();
+    }
+}
+
+VOID driver_KeReleaseSpinLockFromDpcLevel(uint64_t where, PKSPIN_LOCK SpinLock)
+{
+    if (__atomic_load_n(SpinLock, __ATOMIC_RELAXED) != cpu_number() + 1)
+        bug_check(SPIN_LOCK_NOT_OWNED, (uint64_t[]){ (uint64_t)SpinLock, 0, 0, 0 }, where, "");
+    __atomic_store_n(SpinLock, 0, __ATOMIC_RELEASE);
+}
+
+KIRQL driver_KeAcquireSpinLockRaiseToDpc(uint64_t where, PKSPIN_LOCK SpinLock)
+{
+    KIRQL old = irql_raise(DISPATCH_LEVEL);
+    driver_KeAcquireSpinLockAtDpcLevel(where, SpinLock);
+    return old;
+}
+
+VOID driver_KeReleaseSpinLock(uint64_t where, PKSPIN_LOCK SpinLock, KIRQL NewIrql)
+{
+    driver_KeReleaseSpinLockFromDpcLevel(where, SpinLock);
+    driver_KeLowerIrql(where, NewIrql);
+}
+
+BOOLEAN driver_KeTryToAcquireSpinLockAtDpcLevel(uint64_t where, PKSPIN_LOCK SpinLock)
+{
+    (void)where;
+    return take(SpinLock);
+}
+
+BOOLEAN driver_KeTestSpinLock(uint64_t where, PKSPIN_LOCK SpinLock)
+{
+    (void)where;
+    return __atomic_load_n(SpinLock, __ATOMIC_RELAXED) == 0;
+}
+
+/* --- Processors: all are of group 0. --- */
+
+static uint64_t all_processors(void) { return cpu_count == 64 ? ~0ul : (1ul << cpu_count) - 1; }
+
+ULONG driver_KeQueryActiveProcessorCountEx(uint64_t where, USHORT GroupNumber)
+{
+    (void)where;
+    return GroupNumber == 0 || GroupNumber == ALL_PROCESSOR_GROUPS ? cpu_count : 0;
+}
+
+ULONG driver_KeQueryMaximumProcessorCountEx(uint64_t where, USHORT GroupNumber)
+{
+    return driver_KeQueryActiveProcessorCountEx(where, GroupNumber);
+}
+
+ULONG driver_KeQueryActiveProcessorCount(uint64_t where, PKAFFINITY ActiveProcessors)
+{
+    (void)where;
+    if (ActiveProcessors)
+        *ActiveProcessors = all_processors();
+    return cpu_count;
+}
+
+USHORT driver_KeQueryActiveGroupCount(uint64_t where)
+{
+    (void)where;
+    return 1;
+}
+
+USHORT driver_KeQueryMaximumGroupCount(uint64_t where)
+{
+    (void)where;
+    return 1;
+}
+
+KAFFINITY driver_KeQueryActiveProcessors(uint64_t where)
+{
+    (void)where;
+    return all_processors();
+}
+
+KAFFINITY driver_KeQueryGroupAffinity(uint64_t where, USHORT GroupNumber)
+{
+    (void)where;
+    return GroupNumber ? 0 : all_processors();
+}
+
+ULONG driver_KeGetCurrentProcessorNumberEx(uint64_t where, PPROCESSOR_NUMBER ProcNumber)
+{
+    unsigned number = cpu_number();
+    (void)where;
+    if (ProcNumber)
+        *ProcNumber = (PROCESSOR_NUMBER){ .Number = (UCHAR)number };
+    return number;
+}
+
+/* STATUS_INVALID_PARAMETER: there is none of that index. */
+NTSTATUS driver_KeGetProcessorNumberFromIndex(uint64_t where, ULONG ProcIndex, PPROCESSOR_NUMBER ProcNumber)
+{
+    (void)where;
+    if (ProcIndex >= cpu_count)
+        return STATUS_INVALID_PARAMETER;
+    *ProcNumber = (PROCESSOR_NUMBER){ .Number = (UCHAR)ProcIndex };
+    return STATUS_SUCCESS;
+}
+
+ULONG driver_KeGetProcessorIndexFromNumber(uint64_t where, PPROCESSOR_NUMBER ProcNumber)
+{
+    (void)where;
+    return ProcNumber->Group || ProcNumber->Reserved || ProcNumber->Number >= cpu_count ? ~0u : ProcNumber->Number;
+}
+
+/* Moves the current thread there before it returns; what it was. 0, and nothing happened: no such processor. */
+static KAFFINITY set_affinity(KAFFINITY mask)
+{
+    struct thread *me = thread_current();
+    KAFFINITY old = me->affinity;
+    if (!NT_SUCCESS(sched_set_affinity(me, mask)))
+        return 0;
+    while (!(mask >> cpu_number() & 1))
+        sched_switch(WrYieldExecution);
+    return old;
+}
+
+/* The affinity of before the first of these calls is the thread's own, to which 0 reverts. */
+static KAFFINITY set_system(KAFFINITY mask)
+{
+    struct thread *me = thread_current();
+    KAFFINITY old = me->user_affinity ? me->affinity : 0, was = set_affinity(mask);
+    if (was && !me->user_affinity)
+        me->user_affinity = was;
+    return old;
+}
+
+static void revert(KAFFINITY to)
+{
+    struct thread *me = thread_current();
+    if (!me->user_affinity)
+        return;
+    set_affinity(to ? to : me->user_affinity);
+    if (!to)
+        me->user_affinity = 0;
+}
+
+KAFFINITY driver_KeSetSystemAffinityThreadEx(uint64_t where, KAFFINITY Affinity)
+{
+    (void)where;
+    return set_system(Affinity);
+}
+
+VOID driver_KeSetSystemAffinityThread(uint64_t where, KAFFINITY Affinity)
+{
+    (void)where;
+    set_system(Affinity);
+}
+
+VOID driver_KeRevertToUserAffinityThread(uint64_t where)
+{
+    (void)where;
+    revert(0);
+}
+
+VOID driver_KeRevertToUserAffinityThreadEx(uint64_t where, KAFFINITY Affinity)
+{
+    (void)where;
+    revert(Affinity);
+}
+
+/* A group but 0, reserved fields not 0 or no such processor: nothing happens, as documented; *PreviousAffinity is 0. */
+VOID driver_KeSetSystemGroupAffinityThread(uint64_t where, PGROUP_AFFINITY Affinity, PGROUP_AFFINITY PreviousAffinity)
+{
+    const GROUP_AFFINITY a = *Affinity;
+    KAFFINITY old = 0;
+    (void)where;
+    if (!a.Group && !a.Reserved[0] && !a.Reserved[1] && !a.Reserved[2])
+        old = set_system(a.Mask);
+    if (PreviousAffinity)
+        *PreviousAffinity = (GROUP_AFFINITY){ .Mask = old };
+}
+
+VOID driver_KeRevertToUserGroupAffinityThread(uint64_t where, PGROUP_AFFINITY PreviousAffinity)
+{
+    (void)where;
+    revert(PreviousAffinity->Group ? 0 : PreviousAffinity->Mask);
+}
+
+struct broadcast {
+    ULONG_PTR(NTAPI *function)(ULONG_PTR);
+    ULONG_PTR argument, result;
+    const struct thread *caller;
+    uint32_t arrived; /* atomic */
+};
+
+/* As documented, no processor begins before all are there. */
+static void broadcast(void *argument)
+{
+    struct broadcast *b = argument;
+    struct driver_visit visit;
+    __atomic_fetch_add(&b->arrived, 1, __ATOMIC_ACQ_REL);
+    for (unsigned pauses = 0; __atomic_load_n(&b->arrived, __ATOMIC_ACQUIRE) < cpu_count; pauses++) {
+        if (pauses == SPIN_LIMIT)
+            bug_check(CLOCK_WATCHDOG_TIMEOUT, (uint64_t[]){ 0, 0, 0, 0 }, (uint64_t)b->function,
+                      "a processor does not come to KeIpiGenericCall");
+        pause();
+    }
+    driver_enter(&visit, b->function);
+    ULONG_PTR result = b->function(b->argument);
+    if (thread_current() == b->caller)
+        b->result = result;
+    driver_leave(&visit);
+}
+
+/* NT: IRQL <= APC_LEVEL; there up to IPI_LEVEL - 1. */
+ULONG_PTR driver_KeIpiGenericCall(uint64_t where, PVOID BroadcastFunction, ULONG_PTR Context)
+{
+    (void)where;
+    struct broadcast b = { .function = BroadcastFunction, .argument = Context, .caller = thread_current() };
+    smp_call(SMP_ALL, broadcast, &b);
+    return b.result;
+}
+
+/* --- Time. --- */
+
+LARGE_INTEGER driver_KeQueryPerformanceCounter(uint64_t where, PLARGE_INTEGER PerformanceFrequency)
+{
+    (void)where;
+    if (PerformanceFrequency)
+        PerformanceFrequency->QuadPart = 10000000;
+    return (LARGE_INTEGER){ .QuadPart = (LONGLONG)(clock_ns() / 100) };
+}
+
+ULONGLONG driver_KeQueryInterruptTime(uint64_t where)
+{
+    (void)where;
+    return clock_ns() / 100;
+}
+
+/* NT: the machine's clock is not read: it was started in 1970. */
+VOID driver_KeQuerySystemTimePrecise(uint64_t where, PLARGE_INTEGER CurrentTime)
+{
+    (void)where;
+    CurrentTime->QuadPart = (LONGLONG)((NS_TO_1601 + clock_ns()) / 100);
+}
+
+ULONG driver_KeQueryTimeIncrement(uint64_t where)
+{
+    (void)where;
+    return (ULONG)(sched_tick_ns() / 100);
+}
+
+VOID driver_KeStallExecutionProcessor(uint64_t where, ULONG MicroSeconds)
+{
+    uint64_t end = clock_ns() + MicroSeconds * 1000ul;
+    (void)where;
+    while (clock_ns() < end)
+        pause();
+}
+
+/* --- Waits. --- */
+
+static void check_wait(uint64_t where, const char *name, const LARGE_INTEGER *timeout)
+{
+    uint64_t irql = irql_current();
+    if (irql >= DISPATCH_LEVEL && (!timeout || timeout->QuadPart))
+        bug_check(IRQL_NOT_LESS_OR_EQUAL, (uint64_t[]){ where, irql, 0, where }, where, name);
+}
+
+NTSTATUS driver_KeWaitForSingleObject(uint64_t where, PVOID Object, KWAIT_REASON WaitReason, KPROCESSOR_MODE WaitMode,
+                                      BOOLEAN Alertable, PLARGE_INTEGER Timeout)
+{
+    check_wait(where, "KeWaitForSingleObject waits at DISPATCH_LEVEL", Timeout);
+    return KeWaitForSingleObject(Object, WaitReason, WaitMode, Alertable, Timeout);
+}
+
+NTSTATUS driver_KeWaitForMultipleObjects(uint64_t where, ULONG Count, PVOID Object[], WAIT_TYPE WaitType,
+                                         KWAIT_REASON WaitReason, KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
+                                         PLARGE_INTEGER Timeout, PKWAIT_BLOCK WaitBlockArray)
+{
+    check_wait(where, "KeWaitForMultipleObjects waits at DISPATCH_LEVEL", Timeout);
+    return KeWaitForMultipleObjects(Count, Object, WaitType, WaitReason, WaitMode, Alertable, Timeout, WaitBlockArray);
+}
+
+/* There are no APCs to hold back. */
+VOID driver_KeEnterCriticalRegion(uint64_t where) { (void)where; }
+VOID driver_KeLeaveCriticalRegion(uint64_t where) { (void)where; }
+
+VOID driver_KeBugCheckEx(uint64_t where, ULONG BugCheckCode, ULONG_PTR P1, ULONG_PTR P2, ULONG_PTR P3, ULONG_PTR P4)
+{
+    bug_check(BugCheckCode, (uint64_t[]){ P1, P2, P3, P4 }, where, "KeBugCheckEx");
+}
+
+VOID driver_KeBugCheck(uint64_t where, ULONG BugCheckCode)
+{
+    bug_check(BugCheckCode, (uint64_t[]){ 0, 0, 0, 0 }, where, "KeBugCheck");
+}

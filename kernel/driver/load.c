@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/* Drivers come and go at PASSIVE_LEVEL, one at a time, by one thread; the table is read at any IRQL. A driver's pages are
+ * the kernel's in a range of their own: code is not writable there, data not executable. */
+#include "kernel/base/assert.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/panic.h"
+#include "kernel/base/print.h"
+#include "kernel/base/string.h"
+#include "kernel/base/x86.h"
+#include "kernel/driver/bugcheck.h"
+#include "kernel/driver/driver.h"
+#include "kernel/driver/export.h"
+#include "kernel/driver/io.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/mm/phys.h"
+#include "kernel/mm/vm.h"
+
+#define SLOT_SIZE ((uint64_t)PE_SIZE_MAX * 2) /* what follows an image is not mapped */
+
+static struct driver drivers[DRIVERS_MAX];
+
+struct driver *driver_at(uint64_t address)
+{
+    for (unsigned i = 0; i < DRIVERS_MAX; i++)
+        if (drivers[i].base && address - drivers[i].base < drivers[i].pe.size)
+            return &drivers[i];
+    return NULL;
+}
+
+bool driver_owns(uint64_t address) { return driver_at(address); }
+
+void driver_place(uint64_t address, char *text, size_t room)
+{
+    const struct driver *driver = driver_at(address);
+    *text = 0;
+    if (driver)
+        print_to(text, room, "%s+0x%lx", driver->name, address - driver->base);
+}
+
+bool driver_is(const struct image *image)
+{
+    struct pe pe;
+    return !pe_open(&pe, image->file, image->file_size) && pe.subsystem == PE_NATIVE;
+}
+
+/* --- Imports. --- */
+
+static bool bind(struct driver *driver, const struct pe_import *import)
+{
+    void *address = NULL;
+    if (!import->slot)
+        return true;
+    if (!export_library(import->library))
+        print("# %s imports from %s: drivers have ntoskrnl.exe and hal.dll\n", driver->name, import->library);
+    else if (!import->name) /* NT: which routine a number means, each build of Windows decides anew */
+        print("# %s imports number %u of %s, which has names only\n", driver->name, import->ordinal, import->library);
+    else if (!(address = export_find(import->name)))
+        print("# %s imports %s of %s, which is missing here\n", driver->name, import->name, import->library);
+    memcpy(driver->pages + import->slot, &address, sizeof address);
+    return address;
+}
+
+static const char *bind_all(struct driver *driver)
+{
+    struct pe_imports at = { 0 };
+    struct pe_import import;
+    enum pe_step step;
+    bool bound = true;
+    while ((step = pe_next_import(&driver->pe, driver->pages, &at, &import)) == PE_FOUND)
+        bound &= bind(driver, &import);
+    if (step == PE_BROKEN)
+        return "has imports that leave its image";
+    return bound ? NULL : "cannot be loaded: imports are missing";
+}
+
+/* --- Mapping. --- */
+
+/* NT: a section that wants both is executable only; old linkers made INIT so. */
+static uint64_t page_flags(const struct driver *driver, const uint8_t *file, uint32_t rva)
+{
+    for (unsigned i = 0; i < driver->pe.sections; i++) {
+        struct pe_section s = pe_section(&driver->pe, file, i);
+        if (rva >= s.rva && rva - s.rva < s.size)
+            return s.executable ? 0 : (s.writable ? PTE_WRITE : 0) | PTE_NX;
+    }
+    return PTE_NX;
+}
+
+static void unmap(struct driver *driver)
+{
+    for (uint32_t rva = 0; rva < driver->pe.size; rva += PAGE_SIZE)
+        vm_unmap(vm_kernel_pml4, driver->base + rva);
+    phys_free(driver->pages, driver->pe.size / PAGE_SIZE);
+    driver->base = 0;
+}
+
+static const char *map(struct driver *driver, const uint8_t *file)
+{
+    for (uint32_t rva = 0; rva < driver->pe.size; rva += PAGE_SIZE)
+        if (!vm_map(vm_kernel_pml4, driver->base + rva, virt_to_phys(driver->pages + rva),
+                    page_flags(driver, file, rva)))
+            return "is larger than the memory for page tables";
+    return NULL;
+}
+
+static const char *fill(struct driver *driver, const struct image *image)
+{
+    pe_lay_out(&driver->pe, image->file, driver->pages);
+    const char *wrong = pe_relocate(&driver->pe, driver->pages, driver->base - driver->pe.base);
+    if (!wrong)
+        wrong = bind_all(driver);
+    return wrong ? wrong : map(driver, image->file);
+}
+
+static const char *check(struct driver *driver, const struct image *image)
+{
+    const char *wrong = pe_open(&driver->pe, image->file, image->file_size);
+    if (wrong)
+        return wrong;
+    if (driver->pe.subsystem != PE_NATIVE)
+        return "is no driver: its subsystem is not native";
+    return driver->pe.entry ? NULL : "has no entry point";
+}
+
+static void set_text(UNICODE_STRING *string, WCHAR *buffer, size_t room, const char *text)
+{
+    size_t n = 0;
+    for (; n < room - 1 && text[n]; n++)
+        buffer[n] = (WCHAR)text[n];
+    buffer[n] = 0;
+    *string = (UNICODE_STRING){ (USHORT)(2 * n), (USHORT)(2 * room), buffer };
+}
+
+static void make_object(struct driver *driver)
+{
+    char service[40], text[80];
+    DRIVER_OBJECT *o = &driver->object;
+    print_to(service, sizeof service, "%s", driver->name);
+    for (char *p = service; *p; p++)
+        *p = *p == '.' ? 0 : *p;
+    *o = (DRIVER_OBJECT){ .Type = 4, .Size = sizeof *o, .DriverStart = (PVOID)driver->base,
+                          .DriverSize = driver->pe.size, .DriverExtension = &driver->extension,
+                          .DriverInit = (PDRIVER_INITIALIZE)(driver->base + driver->pe.entry) };
+    driver->extension = (DRIVER_EXTENSION){ .DriverObject = o };
+    for (unsigned i = 0; i <= IRP_MJ_MAXIMUM_FUNCTION; i++)
+        o->MajorFunction[i] = driver_default_dispatch;
+    print_to(text, sizeof text, "\\Driver\\%s", service);
+    set_text(&o->DriverName, driver->object_name, 80, text);
+    print_to(text, sizeof text, "\\Registry\\Machine\\System\\CurrentControlSet\\Services\\%s", service);
+    set_text(&driver->registry, driver->path, 80, text);
+    driver->extension.ServiceKeyName = driver->registry;
+}
+
+const char *driver_load(const struct image *image, struct driver **made)
+{
+    unsigned slot = 0;
+    while (slot < DRIVERS_MAX && drivers[slot].base)
+        slot++;
+    if (slot == DRIVERS_MAX)
+        return "is one too many: there are 8 drivers";
+    struct driver *driver = &drivers[slot];
+    driver->name = image->name;
+    const char *wrong = check(driver, image);
+    if (wrong)
+        return wrong;
+    driver->pages = phys_alloc(driver->pe.size / PAGE_SIZE);
+    if (!driver->pages)
+        return "is larger than the memory";
+    driver->base = VM_DRIVERS + slot * SLOT_SIZE;
+    panic_owner = driver_place;
+    panic_first = bug_check_trap;
+    wrong = fill(driver, image);
+    if (wrong) {
+        unmap(driver);
+        return wrong;
+    }
+    make_object(driver);
+    *made = driver;
+    return NULL;
+}
+
+/* --- Calls. --- */
+
+void driver_enter(struct driver_visit *visit, const void *routine)
+{
+    visit->routine = (uint64_t)routine;
+    visit->irql = irql_current();
+    if (visit->irql < DISPATCH_LEVEL)
+        thread_use_fpu();
+    fxsave(visit->fpu);
+}
+
+void driver_leave(struct driver_visit *visit)
+{
+    uint64_t irql = irql_current();
+    if (irql != visit->irql)
+        bug_check(IRQL_UNEXPECTED_VALUE, (uint64_t[]){ irql, visit->irql, visit->routine, 0 }, visit->routine,
+                  "it returns at another IRQL than it was called at");
+    fxrstor(visit->fpu);
+}
+
+struct run {
+    struct driver *driver;
+    bool unload;
+    NTSTATUS status;
+};
+
+static void run(void *argument)
+{
+    struct run *r = argument;
+    struct driver_visit visit;
+    DRIVER_OBJECT *o = &r->driver->object;
+    driver_enter(&visit, r->unload ? (void *)o->DriverUnload : (void *)o->DriverInit);
+    if (r->unload)
+        o->DriverUnload(o);
+    else
+        r->status = o->DriverInit(o, &r->driver->registry);
+    driver_leave(&visit);
+}
+
+static NTSTATUS run_in_thread(struct driver *driver, bool unload)
+{
+    struct run r = { driver, unload, STATUS_SUCCESS };
+    struct thread *thread = thread_create_system(driver->name, run, &r, ~0ul);
+    if (!thread)
+        return STATUS_NO_MEMORY;
+    sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    object_release(&thread->object);
+    return r.status;
+}
+
+NTSTATUS driver_start(struct driver *driver)
+{
+    print("# driver: %s at 0x%lx, %u KB\n", driver->name, driver->base, driver->pe.size >> 10);
+    NTSTATUS status = run_in_thread(driver, false);
+    if (NT_SUCCESS(status))
+        devices_initialized(driver);
+    return status;
+}
+
+bool driver_stop(struct driver *driver, bool started)
+{
+    if (started && !driver->object.DriverUnload) {
+        print("# driver: %s has no DriverUnload and stays\n", driver->name);
+        return true;
+    }
+    if (started)
+        run_in_thread(driver, true);
+    unsigned left = timers_left(driver) + routines_left(driver) + counters_left(driver) + devices_left(driver) +
+                    threads_left(driver) + pool_left(driver);
+    if (!left)
+        unmap(driver);
+    return !left;
+}

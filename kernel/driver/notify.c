@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* Routines that drivers have called when threads and processes begin and end. Slots are written under notify_lock and
+ * read without; a routine is removed when it runs nowhere any more. Source: the Windows driver documentation. */
+#include "kernel/base/assert.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/lock.h"
+#include "kernel/base/print.h"
+#include "kernel/driver/driver.h"
+#include "kernel/ke/process.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+
+#define NOTIFY_MAX 64
+#define STATUS_PROCEDURE_NOT_FOUND ((NTSTATUS)0xC000007A)
+
+typedef VOID(NTAPI *notify_routine)(HANDLE, HANDLE, BOOLEAN);
+
+struct kind {
+    const char *name;
+    notify_routine routines[NOTIFY_MAX]; /* atomic */
+    uint32_t running;                    /* atomic */
+};
+
+static struct kind of_threads = { .name = "thread" }, of_processes = { .name = "process" };
+static struct lock notify_lock = LOCK("notify routines", DISPATCH_LEVEL);
+
+static void call_all(struct kind *kind, uint64_t a, uint64_t b, bool create)
+{
+    struct driver_visit visit;
+    __atomic_fetch_add(&kind->running, 1, __ATOMIC_ACQ_REL);
+    for (unsigned i = 0; i < NOTIFY_MAX; i++) {
+        notify_routine routine = __atomic_load_n(&kind->routines[i], __ATOMIC_ACQUIRE);
+        if (!routine)
+            continue;
+        driver_enter(&visit, routine);
+        routine((HANDLE)a, (HANDLE)b, create);
+        driver_leave(&visit);
+    }
+    __atomic_fetch_sub(&kind->running, 1, __ATOMIC_ACQ_REL);
+}
+
+/* A process's first thread is its beginning. NT: the parent is process 0. */
+static void thread_event(struct thread *thread, bool create)
+{
+    struct process *process = thread->process;
+    if (create && process && !__atomic_exchange_n(&process->announced, true, __ATOMIC_ACQ_REL))
+        call_all(&of_processes, 0, PROCESS_ID, true);
+    call_all(&of_threads, process ? PROCESS_ID : 0, thread->id, create);
+}
+
+static void process_event(struct process *process)
+{
+    (void)process;
+    call_all(&of_processes, 0, PROCESS_ID, false);
+}
+
+static notify_routine *find(struct kind *kind, notify_routine routine)
+{
+    for (unsigned i = 0; i < NOTIFY_MAX; i++)
+        if (kind->routines[i] == routine)
+            return &kind->routines[i];
+    return NULL;
+}
+
+/* False: there are too many. */
+static bool add(struct kind *kind, notify_routine routine)
+{
+    uint8_t irql = lock_acquire(&notify_lock);
+    notify_routine *slot = find(kind, NULL);
+    if (slot)
+        __atomic_store_n(slot, routine, __ATOMIC_RELEASE);
+    lock_release(&notify_lock, irql);
+    thread_notify = thread_event;
+    process_notify_end = process_event;
+    return slot;
+}
+
+static bool drop(struct kind *kind, notify_routine routine)
+{
+    uint8_t irql = lock_acquire(&notify_lock);
+    notify_routine *slot = routine ? find(kind, routine) : NULL;
+    if (slot)
+        __atomic_store_n(slot, NULL, __ATOMIC_RELEASE);
+    lock_release(&notify_lock, irql);
+    while (slot && __atomic_load_n(&kind->running, __ATOMIC_ACQUIRE))
+        sched_switch(WrYieldExecution);
+    return slot;
+}
+
+/* STATUS_INSUFFICIENT_RESOURCES: there are 64. */
+NTSTATUS driver_PsSetCreateThreadNotifyRoutine(uint64_t where, notify_routine NotifyRoutine)
+{
+    (void)where;
+    return add(&of_threads, NotifyRoutine) ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES;
+}
+
+/* STATUS_PROCEDURE_NOT_FOUND. */
+NTSTATUS driver_PsRemoveCreateThreadNotifyRoutine(uint64_t where, notify_routine NotifyRoutine)
+{
+    (void)where;
+    return drop(&of_threads, NotifyRoutine) ? STATUS_SUCCESS : STATUS_PROCEDURE_NOT_FOUND;
+}
+
+/* STATUS_INVALID_PARAMETER: it is there already, there are 64, or there is none to remove; all as documented. */
+NTSTATUS driver_PsSetCreateProcessNotifyRoutine(uint64_t where, notify_routine NotifyRoutine, BOOLEAN Remove)
+{
+    (void)where;
+    if (Remove)
+        return drop(&of_processes, NotifyRoutine) ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER;
+    bool there = find(&of_processes, NotifyRoutine);
+    return !there && add(&of_processes, NotifyRoutine) ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER;
+}
+
+unsigned routines_left(const struct driver *driver)
+{
+    const struct kind *const kinds[] = { &of_threads, &of_processes };
+    unsigned count = 0;
+    for (unsigned k = 0; k < 2; k++)
+        for (unsigned i = 0; i < NOTIFY_MAX; i++) {
+            char place[96];
+            uint64_t routine = (uint64_t)kinds[k]->routines[i];
+            if (!routine || driver_at(routine) != driver)
+                continue;
+            driver_place(routine, place, sizeof place);
+            print("# %s left a %s notify routine, %s\n", driver->name, kinds[k]->name, place);
+            count++;
+        }
+    return count;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* Pool for drivers. pool_lock guards all. Up to a page's half from lists of blocks of a power of 2, larger ones as whole
+ * pages with a page for the header in front; all of it is as nonpaged as memory here is. Each allocation knows who made
+ * it. NT: paged pool is nonpaged pool. */
+#include "kernel/base/assert.h"
+#include "kernel/base/list.h"
+#include "kernel/base/lock.h"
+#include "kernel/base/print.h"
+#include "kernel/base/string.h"
+#include "kernel/driver/bugcheck.h"
+#include "kernel/driver/driver.h"
+#include "kernel/driver/pool.h"
+#include "kernel/mm/phys.h"
+
+#define MAGIC 0x4c4f4f50u
+#define SMALLEST 64u
+#define CLASSES 6u /* 64 to 2048 bytes, header and all */
+#define POOL_FLAG_NON_PAGED 0x40ull
+#define POOL_FLAG_NON_PAGED_EXECUTE 0x80ull
+#define POOL_FLAG_PAGED 0x100ull
+
+struct block {
+    LIST_ENTRY list; /* of those in use, or of the free ones of a class */
+    uint64_t where;
+    uint64_t size; /* asked for */
+    uint32_t tag, magic;
+    uint32_t class; /* CLASSES: pages */
+    uint32_t pages;
+};
+_Static_assert(sizeof(struct block) == 48, "16 divides it");
+
+static struct lock pool_lock = LOCK("pool", DISPATCH_LEVEL);
+static LIST_ENTRY used = { &used, &used };
+static struct block *free_blocks[CLASSES]; /* by list.Flink */
+
+static bool refill(uint32_t class)
+{
+    uint8_t *page = phys_alloc(1);
+    for (uint32_t at = 0; page && at < PAGE_SIZE; at += SMALLEST << class) {
+        struct block *b = (struct block *)(page + at);
+        b->list.Flink = (LIST_ENTRY *)free_blocks[class];
+        free_blocks[class] = b;
+    }
+    return page;
+}
+
+static struct block *take_small(uint32_t class)
+{
+    if (!free_blocks[class] && !refill(class))
+        return NULL;
+    struct block *b = free_blocks[class];
+    free_blocks[class] = (struct block *)b->list.Flink;
+    memset(b, 0, SMALLEST << class);
+    b->class = class;
+    return b;
+}
+
+static struct block *take_pages(uint64_t size)
+{
+    uint64_t pages = (size + PAGE_SIZE - 1) / PAGE_SIZE + 1;
+    uint8_t *p = pages < phys_total_pages() ? phys_alloc((unsigned)pages) : NULL;
+    if (!p)
+        return NULL;
+    struct block *b = (struct block *)(p + PAGE_SIZE) - 1;
+    b->class = CLASSES;
+    b->pages = (uint32_t)pages;
+    return b;
+}
+
+/* Zeroed, as all pool here. */
+static void *allocate(uint64_t where, uint64_t size, uint32_t tag)
+{
+    uint32_t class = 0;
+    while (class < CLASSES && size > (SMALLEST << class) - sizeof(struct block))
+        class++;
+    uint8_t irql = lock_acquire(&pool_lock);
+    struct block *b = class < CLASSES ? take_small(class) : take_pages(size);
+    if (b) {
+        b->where = where;
+        b->size = size;
+        b->tag = tag;
+        b->magic = MAGIC;
+        InsertTailList(&used, &b->list);
+    }
+    lock_release(&pool_lock, irql);
+    return b ? b + 1 : NULL;
+}
+
+static bool is_used(const struct block *block)
+{
+    for (const LIST_ENTRY *e = used.Flink; e != &used; e = e->Flink)
+        if (e == &block->list)
+            return true;
+    return false;
+}
+
+static void release(uint64_t where, void *p, uint32_t tag, const char *name)
+{
+    struct block *b = (struct block *)p - 1;
+    uint8_t irql = lock_acquire(&pool_lock);
+    if (!is_used(b))
+        bug_check(BAD_POOL_CALLER, (uint64_t[]){ 0x46, (uint64_t)p, 0, 0 }, where, name);
+    if (tag && tag != b->tag)
+        bug_check(BAD_POOL_CALLER, (uint64_t[]){ 0x0a, (uint64_t)p, b->tag, tag }, where, name);
+    RemoveEntryList(&b->list);
+    if (b->class < CLASSES) {
+        memset(b + 1, 0xdd, (SMALLEST << b->class) - sizeof *b);
+        b->list.Flink = (LIST_ENTRY *)free_blocks[b->class];
+        free_blocks[b->class] = b;
+    } else {
+        phys_free((uint8_t *)(b + 1) - PAGE_SIZE, b->pages);
+    }
+    lock_release(&pool_lock, irql);
+}
+
+/* NULL: no memory, a tag of 0, or flags that say no kind of pool or are unknown. */
+PVOID driver_ExAllocatePool2(uint64_t where, ULONG64 Flags, SIZE_T NumberOfBytes, ULONG Tag)
+{
+    const ULONG64 kinds = POOL_FLAG_NON_PAGED | POOL_FLAG_NON_PAGED_EXECUTE | POOL_FLAG_PAGED;
+    const ULONG64 kind = Flags & kinds;
+    if (!Tag || !kind || (kind & (kind - 1)) || (Flags & 0xffffffff & ~(kinds | 0x3f)))
+        return NULL;
+    return allocate(where, NumberOfBytes, Tag);
+}
+
+PVOID driver_ExAllocatePoolWithTag(uint64_t where, ULONG PoolType, SIZE_T NumberOfBytes, ULONG Tag)
+{
+    (void)PoolType;
+    if (!Tag)
+        bug_check(BAD_POOL_CALLER, (uint64_t[]){ 0x9b, PoolType, NumberOfBytes, where }, where, "a tag of 0");
+    return allocate(where, NumberOfBytes, Tag);
+}
+
+PVOID driver_ExAllocatePool(uint64_t where, ULONG PoolType, SIZE_T NumberOfBytes)
+{
+    (void)PoolType;
+    return allocate(where, NumberOfBytes, 'e' << 24 | 'n' << 16 | 'o' << 8 | 'N');
+}
+
+VOID driver_ExFreePool(uint64_t where, PVOID P) { release(where, P, 0, "ExFreePool of what is none"); }
+
+VOID driver_ExFreePoolWithTag(uint64_t where, PVOID P, ULONG Tag)
+{
+    release(where, P, Tag, "ExFreePoolWithTag of what is none, or has another tag");
+}
+
+VOID driver_ExFreePool2(uint64_t where, PVOID P, ULONG Tag, PVOID Parameters, ULONG Count)
+{
+    (void)Parameters, (void)Count;
+    release(where, P, Tag, "ExFreePool2 of what is none, or has another tag");
+}
+
+void *pool_allocate(uint64_t size) { return allocate(0, size, 1); }
+void pool_free(void *p) { release(0, p, 1, "the kernel"); }
+
+static char tag_char(uint32_t tag, unsigned i)
+{
+    char c = (char)(tag >> 8 * i);
+    return c >= ' ' && c <= '~' ? c : '.';
+}
+
+unsigned pool_left(const struct driver *driver)
+{
+    unsigned count = 0;
+    for (const LIST_ENTRY *e = used.Flink; e != &used; e = e->Flink) {
+        const struct block *b = CONTAINING_RECORD(e, struct block, list);
+        char place[96];
+        if (driver_at(b->where) != driver)
+            continue;
+        driver_place(b->where, place, sizeof place);
+        print("# %s left pool '%c%c%c%c', %lu bytes, from %s\n", driver->name, tag_char(b->tag, 0), tag_char(b->tag, 1),
+              tag_char(b->tag, 2), tag_char(b->tag, 3), b->size, place);
+        count++;
+    }
+    return count;
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+/* The drivers' pool, for what the kernel makes on their behalf. */
+#pragma once
+#include <stdint.h>
+
+/* Zeroed memory, 16-byte aligned, from a page on page-aligned; NULL: there is none. IRQL <= DISPATCH_LEVEL. */
+void *pool_allocate(uint64_t size);
+void pool_free(void *p);

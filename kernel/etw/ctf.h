@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* A trace session out of the machine: its buffers as they are, through the second serial port, for the host to keep as a
+ * Common Trace Format trace (tests/trace). */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include "kernel/nt/nt_trace.h"
+
+#define CTF_COUNTERS_MAX 7 /* what a record can have */
+#define CTF_NAME_MAX 64
+
+/* Starts a session and the thread that sends it. `events`: words of ctf_hooks, with commas between; `counters`: likewise,
+ * names of sources, ":u" behind one for ring 3 alone, "" for none: each event's records carry all of them. NULL, or why not,
+ * in words; then nothing runs. */
+const char *ctf_start(const char *events, const char *counters);
+/* Ends the session and waits until all was sent. False: the port took it no more. */
+bool ctf_stop(void);
+
+/* --- Between ctf.c and ctf_metadata.c only. --- */
+
+struct ctf_field {
+    const char *type, *name;
+    unsigned offset, size;
+};
+
+/* A kind of record: which events word asks for it, and what its payload is. */
+struct ctf_hook {
+    const char *word;
+    ULONG mask; /* group mask */
+    USHORT id;
+    const char *name;
+    const struct ctf_field *fields; /* up to one without name */
+    const char *structure;
+    unsigned size;
+};
+
+extern const struct ctf_hook ctf_hooks[]; /* up to one without name */
+
+/* What stands before a buffer's records instead of its WMI_BUFFER_HEADER: a packet in CTF's words. */
+struct ctf_packet {
+    uint32_t magic, stream_id;
+    uint64_t timestamp_begin, timestamp_end; /* TSC */
+    uint64_t content_size, packet_size;      /* bits */
+    uint64_t packet_seq_num;
+    uint64_t events_discarded;               /* of this processor, so far */
+    uint64_t cpu_id;
+};
+ABI_SIZE(struct ctf_packet, 0x40);
+
+/* What begins a record: a PERFINFO_TRACE_HEADER, and what it becomes. */
+union ctf_event {
+    PERFINFO_TRACE_HEADER record;
+    struct {
+        uint64_t id, timestamp;
+    };
+};
+ABI_SIZE(union ctf_event, sizeof(PERFINFO_TRACE_HEADER));
+ABI_FIELD(union ctf_event, timestamp, offsetof(PERFINFO_TRACE_HEADER, TimeStamp));
+
+#define CTF_MAGIC 0xc1fc1fc1
+
+/* Which values records carry, and which records. */
+struct ctf_counters {
+    unsigned count, hook_count;
+    char names[CTF_COUNTERS_MAX][CTF_NAME_MAX];
+    ULONG sources[CTF_COUNTERS_MAX];
+    ULONG hooks[ETW_MAX_PMC_EVENTS];
+};
+
+#define CTF_METADATA_MAX 12288
+
+/* The trace's description, with a NUL behind it; returns its length. */
+size_t ctf_metadata(char *buffer, size_t size, uint64_t frequency, const struct ctf_counters *counters);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* Arguments of services behind pointers: ring 3's are not trusted, a kernel thread's are.
+ * STATUS_ACCESS_VIOLATION as of copy_in and copy_out. IRQL < DISPATCH_LEVEL. */
+#pragma once
+#include "kernel/base/string.h"
+#include "kernel/ke/thread.h"
+#include "kernel/mm/vm.h"
+
+static inline NTSTATUS caller_get(void *to, const void *from, size_t size)
+{
+    if (thread_current()->process)
+        return copy_in(to, from, size);
+    memcpy(to, from, size);
+    return STATUS_SUCCESS;
+}
+
+static inline NTSTATUS caller_put(void *to, const void *from, size_t size)
+{
+    if (thread_current()->process)
+        return copy_out(to, from, size);
+    memcpy(to, from, size);
+    return STATUS_SUCCESS;
+}
+
+/* The same for what may be NULL: then nothing is written. */
+static inline NTSTATUS caller_put_optional(void *to, const void *from, size_t size)
+{
+    return to ? caller_put(to, from, size) : STATUS_SUCCESS;
+}
+
+/* Whether a handle can be written there later; it stays what it is. */
+static inline NTSTATUS caller_probe_handle(PHANDLE handle)
+{
+    HANDLE value;
+    NTSTATUS status = caller_get(&value, handle, sizeof value);
+    return NT_SUCCESS(status) ? caller_put(handle, &value, sizeof value) : status;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* A thread's ring-3 registers as a CONTEXT. Selectors are always ring 3's; debug registers are 0.
+ * NT: no XSTATE behind a context: the upper halves of YMM stay as they are. */
+#pragma once
+#include "kernel/nt/nt_context.h"
+
+struct thread;
+struct trap_frame;
+
+/* RSP in ring 3 and RIP that a return to it can have at all. */
+static inline bool context_canonical(uint64_t address)
+{
+    return (uint64_t)((int64_t)(address << 16) >> 16) == address;
+}
+
+/* Fills what context->ContextFlags ask for, of the current thread. */
+void context_get(const struct trap_frame *frame, CONTEXT *context);
+/* The way back, made harmless: flags that ring 3 may not set, and MXCSR's reserved bits, are
+ * dropped. The next return to ring 3 restores every register. */
+void context_set(struct trap_frame *frame, const CONTEXT *context);
+
+/* x87 without the exceptions that this context of the current thread has pending: else the next
+ * x87 instruction would raise them again. Not FNCLEX, which an emulated ring 0 was seen not to know. */
+void context_clear_x87(const CONTEXT *context);
+
+/* Where the way out of the kernel finds the ring-3 registers of a thread that has been in ring 3. */
+struct trap_frame *context_frame(const struct thread *thread);
+/* A CONTEXT of ring 3's, which must be 16-aligned. STATUS_DATATYPE_MISALIGNMENT,
+ * STATUS_ACCESS_VIOLATION. */
+NTSTATUS context_copy_in(CONTEXT *context, const CONTEXT *user);

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* The Ke half of what threads wait for; wait.c has the waits. The dispatcher lock guards all. */
+#include "kernel/ke/dispatcher.h"
+#include "hal/clock.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/list.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+
+#define THREAD_WAIT_OBJECTS 3 /* as many need no WaitBlockArray */
+
+static void initialize(DISPATCHER_HEADER *header, KOBJECTS type, size_t size, LONG state)
+{
+    *header = (DISPATCHER_HEADER){ .Type = (UCHAR)type,
+                                   .Size = (UCHAR)(size / sizeof(ULONG)),
+                                   .SignalState = state };
+    InitializeListHead(&header->WaitListHead);
+}
+
+static LONG state_of(const DISPATCHER_HEADER *header)
+{
+    return __atomic_load_n(&header->SignalState, __ATOMIC_ACQUIRE);
+}
+
+LONG dispatcher_signal(DISPATCHER_HEADER *header)
+{
+    LONG before = header->SignalState;
+    header->SignalState = 1;
+    wait_signaled(header);
+    return before;
+}
+
+/* --- Events. --- */
+
+VOID KeInitializeEvent(PRKEVENT Event, EVENT_TYPE Type, BOOLEAN State)
+{
+    initialize(&Event->Header,
+               Type == NotificationEvent ? EventNotificationObject : EventSynchronizationObject,
+               sizeof *Event, State != FALSE);
+}
+
+LONG KeSetEvent(PRKEVENT Event, KPRIORITY Increment, BOOLEAN Wait)
+{
+    (void)Increment, (void)Wait;
+    KIRQL irql = sched_lock();
+    LONG before = dispatcher_signal(&Event->Header);
+    sched_unlock(irql);
+    return before;
+}
+
+LONG KeResetEvent(PRKEVENT Event)
+{
+    KIRQL irql = sched_lock();
+    LONG before = Event->Header.SignalState;
+    Event->Header.SignalState = 0;
+    sched_unlock(irql);
+    return before;
+}
+
+VOID KeClearEvent(PRKEVENT Event) { KeResetEvent(Event); }
+LONG KeReadStateEvent(PRKEVENT Event) { return state_of(&Event->Header); }
+
+LONG KePulseEvent(PRKEVENT Event, KPRIORITY Increment, BOOLEAN Wait)
+{
+    (void)Increment, (void)Wait;
+    KIRQL irql = sched_lock();
+    LONG before = dispatcher_signal(&Event->Header);
+    Event->Header.SignalState = 0;
+    sched_unlock(irql);
+    return before;
+}
+
+/* --- Semaphores. --- */
+
+VOID KeInitializeSemaphore(PRKSEMAPHORE Semaphore, LONG Count, LONG Limit)
+{
+    initialize(&Semaphore->Header, SemaphoreObject, sizeof *Semaphore, Count);
+    Semaphore->Limit = Limit;
+}
+
+NTSTATUS dispatcher_release_semaphore(KSEMAPHORE *semaphore, LONG adjustment, LONG *previous)
+{
+    LONG before = semaphore->Header.SignalState;
+    *previous = before;
+    if (adjustment < 1 || adjustment > semaphore->Limit - before)
+        return STATUS_SEMAPHORE_LIMIT_EXCEEDED;
+    semaphore->Header.SignalState = before + adjustment;
+    wait_signaled(&semaphore->Header);
+    return STATUS_SUCCESS;
+}
+
+LONG KeReleaseSemaphore(PRKSEMAPHORE Semaphore, KPRIORITY Increment, LONG Adjustment, BOOLEAN Wait)
+{
+    LONG before;
+    (void)Increment, (void)Wait;
+    KIRQL irql = sched_lock();
+    NTSTATUS status = dispatcher_release_semaphore(Semaphore, Adjustment, &before);
+    sched_unlock(irql);
+    if (!NT_SUCCESS(status))
+        panic("KMODE_EXCEPTION_NOT_HANDLED: STATUS_SEMAPHORE_LIMIT_EXCEEDED, semaphore %p, "
+              "adjustment %d",
+              Semaphore, Adjustment);
+    return before;
+}
+
+LONG KeReadStateSemaphore(PRKSEMAPHORE Semaphore) { return state_of(&Semaphore->Header); }
+
+/* --- Mutants. --- */
+
+VOID KeInitializeMutant(PRKMUTANT Mutant, BOOLEAN InitialOwner)
+{
+    initialize(&Mutant->Header, MutantObject, sizeof *Mutant, 1);
+    Mutant->OwnerThread = NULL;
+    Mutant->Abandoned = FALSE;
+    Mutant->ApcDisable = 0;
+    if (InitialOwner)
+        KeWaitForSingleObject(Mutant, Executive, KernelMode, FALSE, NULL);
+}
+
+VOID KeInitializeMutex(PRKMUTEX Mutex, ULONG Level)
+{
+    (void)Level;
+    KeInitializeMutant(Mutex, FALSE);
+    Mutex->ApcDisable = 1;
+}
+
+NTSTATUS dispatcher_release_mutant(KMUTANT *mutant, LONG *previous)
+{
+    *previous = mutant->Header.SignalState;
+    if (mutant->OwnerThread != thread_current())
+        return STATUS_MUTANT_NOT_OWNED;
+    if (++mutant->Header.SignalState < 1)
+        return STATUS_SUCCESS;
+    mutant->OwnerThread = NULL;
+    RemoveEntryList(&mutant->MutantListEntry);
+    wait_signaled(&mutant->Header);
+    return STATUS_SUCCESS;
+}
+
+LONG KeReleaseMutex(PRKMUTEX Mutex, BOOLEAN Wait)
+{
+    LONG before;
+    (void)Wait;
+    KIRQL irql = sched_lock();
+    NTSTATUS status = dispatcher_release_mutant(Mutex, &before);
+    sched_unlock(irql);
+    if (!NT_SUCCESS(status))
+        panic("KMODE_EXCEPTION_NOT_HANDLED: STATUS_MUTANT_NOT_OWNED, mutex %p", Mutex);
+    return before;
+}
+
+LONG KeReadStateMutex(PRKMUTEX Mutex) { return state_of(&Mutex->Header); }
+
+/* --- Waits. --- */
+
+uint64_t dispatcher_deadline(const LARGE_INTEGER *interval)
+{
+    if (!interval || interval->QuadPart == INT64_MIN)
+        return WAIT_FOREVER;
+    uint64_t units =
+        interval->QuadPart < 0 ? (uint64_t)-interval->QuadPart : (uint64_t)interval->QuadPart;
+    if (units > WAIT_FOREVER / 200)
+        return WAIT_FOREVER;
+    return interval->QuadPart < 0 ? clock_ns() + units * 100 : units * 100;
+}
+
+NTSTATUS KeWaitForMultipleObjects(ULONG Count, PVOID Object[], WAIT_TYPE WaitType,
+                                  KWAIT_REASON WaitReason, KPROCESSOR_MODE WaitMode,
+                                  BOOLEAN Alertable, PLARGE_INTEGER Timeout,
+                                  PKWAIT_BLOCK WaitBlockArray)
+{
+    KWAIT_BLOCK own[THREAD_WAIT_OBJECTS];
+    (void)Alertable;
+    if (!Count || Count > (WaitBlockArray ? MAXIMUM_WAIT_OBJECTS : THREAD_WAIT_OBJECTS))
+        return STATUS_INVALID_PARAMETER_1;
+    const struct wait wait = { Object,
+                               Count,
+                               WaitType,
+                               WaitReason,
+                               WaitMode,
+                               dispatcher_deadline(Timeout),
+                               WaitBlockArray ? WaitBlockArray : own };
+    return wait_for(&wait);
+}
+
+NTSTATUS KeWaitForSingleObject(PVOID Object, KWAIT_REASON WaitReason, KPROCESSOR_MODE WaitMode,
+                               BOOLEAN Alertable, PLARGE_INTEGER Timeout)
+{
+    return KeWaitForMultipleObjects(1, &Object, WaitAny, WaitReason, WaitMode, Alertable, Timeout,
+                                    NULL);
+}
+
+NTSTATUS KeDelayExecutionThread(KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
+                                PLARGE_INTEGER Interval)
+{
+    const struct wait wait = {
+        NULL, 0, WaitAny, DelayExecution, WaitMode, dispatcher_deadline(Interval), NULL
+    };
+    (void)Alertable;
+    return wait_for(&wait);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* Events, semaphores, mutants and waits as drivers have them. The structures are the caller's
+ * memory, of the kernel's half. IRQL <= DISPATCH_LEVEL but where said; sources: the Windows driver
+ * documentation.
+ *
+ * NT: Increment raises no priority; Wait has no effect: the next wait takes the lock again. */
+#pragma once
+#include "kernel/nt/nt_dispatcher.h"
+
+VOID KeInitializeEvent(PRKEVENT Event, EVENT_TYPE Type, BOOLEAN State);
+/* Signals it; the state before, 0 or 1, here and below. A notification event stays signaled and
+ * lets all waiters go, a synchronization event lets one go, or stays signaled until somebody waits.
+ */
+LONG KeSetEvent(PRKEVENT Event, KPRIORITY Increment, BOOLEAN Wait);
+LONG KeResetEvent(PRKEVENT Event);
+VOID KeClearEvent(PRKEVENT Event);
+LONG KeReadStateEvent(PRKEVENT Event);
+/* Lets those go who wait just now (of a synchronization event one), and leaves it not signaled. */
+LONG KePulseEvent(PRKEVENT Event, KPRIORITY Increment, BOOLEAN Wait);
+
+VOID KeInitializeSemaphore(PRKSEMAPHORE Semaphore, LONG Count, LONG Limit);
+/* Adds to the count; the count before. NT: an Adjustment below 1, or that leads above the limit,
+ * raises STATUS_SEMAPHORE_LIMIT_EXCEEDED; here the bug check of an exception that nobody handles
+ * comes at once. */
+LONG KeReleaseSemaphore(PRKSEMAPHORE Semaphore, KPRIORITY Increment, LONG Adjustment, BOOLEAN Wait);
+LONG KeReadStateSemaphore(PRKSEMAPHORE Semaphore);
+
+/* A mutex of the kernel's: who ends and has it stops the system (THREAD_TERMINATE_HELD_MUTEX).
+ * Level has no meaning. */
+VOID KeInitializeMutex(PRKMUTEX Mutex, ULONG Level);
+/* A mutant, which is ring 3's mutex: one whose owner ends becomes free, and the next wait says so.
+ */
+VOID KeInitializeMutant(PRKMUTANT Mutant, BOOLEAN InitialOwner);
+/* One step: it is free when it was released as often as it was waited for. 0: it still was owned
+ * more than once, or this was the last time. NT: of a thread that does not own it, raises
+ * STATUS_MUTANT_NOT_OWNED; here as above. */
+LONG KeReleaseMutex(PRKMUTEX Mutex, BOOLEAN Wait);
+/* 1: free. */
+LONG KeReadStateMutex(PRKMUTEX Mutex);
+
+/* Timeout NULL: for ever; in units of 100 ns, negative: from now; else a time since boot (NT: since
+ * 1601). Statuses of wait_for; STATUS_INVALID_PARAMETER_1: Count is 0 or above 64, or above 3
+ * without WaitBlockArray (NT: a bug check). IRQL < DISPATCH_LEVEL, or = with a Timeout of 0. */
+NTSTATUS KeWaitForSingleObject(PVOID Object, KWAIT_REASON WaitReason, KPROCESSOR_MODE WaitMode,
+                               BOOLEAN Alertable, PLARGE_INTEGER Timeout);
+NTSTATUS KeWaitForMultipleObjects(ULONG Count, PVOID Object[], WAIT_TYPE WaitType,
+                                  KWAIT_REASON WaitReason, KPROCESSOR_MODE WaitMode,
+                                  BOOLEAN Alertable, PLARGE_INTEGER Timeout,
+                                  PKWAIT_BLOCK WaitBlockArray);
+/* STATUS_SUCCESS. IRQL < DISPATCH_LEVEL. */
+NTSTATUS KeDelayExecutionThread(KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
+                                PLARGE_INTEGER Interval);
+
+/* For the services: the same with a status. Under the dispatcher lock. */
+NTSTATUS dispatcher_release_mutant(KMUTANT *mutant, LONG *previous);
+NTSTATUS dispatcher_release_semaphore(KSEMAPHORE *semaphore, LONG adjustment, LONG *previous);
+LONG dispatcher_signal(DISPATCHER_HEADER *header);
+/* A point in clock_ns from a Windows interval (NULL: never). */
+uint64_t dispatcher_deadline(const LARGE_INTEGER *interval);

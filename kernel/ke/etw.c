@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/* Trace sessions: the buffers of each processor, and how records are written to them.
+ *
+ * etw_log runs with interrupts off, at any IRQL, and takes no lock: a processor writes only its
+ * own buffers. So the records of one processor are complete and in the order of their time
+ * stamps. NMIs write no records (etw.h). A session is freed only after every processor has
+ * answered an IPI, which is not possible inside etw_log.
+ *
+ * Sources: PERFINFO_TRACE_HEADER and WMI_BUFFER_HEADER as in nt_trace.h. */
+#include "hal/clock.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/etw_pmc.h"
+#include "kernel/ke/sched.h"
+#include "kernel/mm/phys.h"
+
+uint16_t etw_wanted[ETW_HOOKS];
+struct etw_logger *etw_loggers[ETW_LOGGERS];
+
+static const struct {
+    USHORT id, size; /* of the payload, a multiple of 4 */
+} kinds[ETW_HOOKS] = {
+    [ETW_THREAD_CREATE] = { WMI_LOG_TYPE_THREAD_CREATE, sizeof(WMI_EXTENDED_THREAD_INFORMATION) },
+    [ETW_THREAD_DELETE] = { WMI_LOG_TYPE_THREAD_DELETE, sizeof(WMI_EXTENDED_THREAD_INFORMATION) },
+    [ETW_CSWITCH] = { PERFINFO_LOG_TYPE_CONTEXTSWAP, sizeof(WMI_CONTEXTSWAP) },
+    [ETW_READY] = { PERFINFO_LOG_TYPE_READY_THREAD, sizeof(ETW_READY_THREAD_EVENT) },
+    [ETW_PROFILE] = { PERFINFO_LOG_TYPE_SAMPLED_PROFILE, sizeof(PERFINFO_SAMPLED_PROFILE_INFORMATION) },
+    [ETW_PMC] = { PERFINFO_LOG_TYPE_PMC_INTERRUPT, sizeof(PERFINFO_PMC_SAMPLE_INFORMATION) },
+    [ETW_SYSCALL_ENTER] = { PERFINFO_LOG_TYPE_SYSCALL_ENTER, sizeof(PERFINFO_SYSCALL_ENTER_DATA) },
+    [ETW_SYSCALL_EXIT] = { PERFINFO_LOG_TYPE_SYSCALL_EXIT, sizeof(PERFINFO_SYSCALL_EXIT_DATA) },
+    [ETW_INTERRUPT] = { PERFINFO_LOG_TYPE_INTERRUPT, sizeof(PERFINFO_INTERRUPT_INFORMATION) },
+    [ETW_SET_INTERVAL] = { PERFINFO_LOG_TYPE_SAMPLED_PROFILE_SET_INTERVAL, sizeof(PERFINFO_SAMPLED_PROFILE_CONFIG) },
+    [ETW_IPI] = { PERFINFO_LOG_TYPE_IPI, sizeof(PERFINFO_DPC_INFORMATION) },
+};
+
+uint32_t etw_hooks_of_id(ULONG id)
+{
+    uint32_t hooks = 0;
+    for (unsigned h = 0; h < ETW_HOOKS; h++)
+        hooks |= id && kinds[h].id == id ? 1u << h : 0;
+    return hooks;
+}
+
+/* --- Buffers. The first three run on the stream's processor, interrupts off, or before the
+ * stream is published. --- */
+
+static uint8_t *current(const struct etw_stream *s) { return s->buffers[s->head % s->count]; }
+
+static void begin(struct etw_stream *s)
+{
+    WMI_BUFFER_HEADER *header = (WMI_BUFFER_HEADER *)(void *)current(s);
+    *header = (WMI_BUFFER_HEADER){ .BufferSize = s->size, .TimeStamp.QuadPart = (LONGLONG)rdtsc(),
+                                   .SequenceNumber = s->head, .ClientContext = { s->cpu, s->logger },
+                                   .BufferFlag = ETW_BUFFER_FLAG_PROC_INDEX, .StartTime = s->start_ns / 100,
+                                   .StartPerfClock = s->start_tsc };
+    if (s->told != s->lost)
+        header->BufferFlag |= ETW_BUFFER_FLAG_EVENTS_LOST;
+    s->told = s->lost;
+    s->at = (uint8_t *)(header + 1);
+    s->end = (uint8_t *)header + s->size;
+}
+
+static void seal(struct etw_stream *s)
+{
+    WMI_BUFFER_HEADER *header = (WMI_BUFFER_HEADER *)(void *)current(s);
+    header->SavedOffset = header->CurrentOffset = header->Offset = (ULONG)(s->at - (uint8_t *)header);
+    header->NextBuffer = (PVOID)s->lost;
+    __atomic_store_n(&s->head, s->head + 1, __ATOMIC_RELEASE);
+}
+
+static bool next_buffer(struct etw_stream *s)
+{
+    if (s->head + 1 - __atomic_load_n(&s->tail, __ATOMIC_ACQUIRE) >= s->count)
+        return false;
+    seal(s);
+    begin(s);
+    return true;
+}
+
+static bool is_empty(const struct etw_stream *s) { return s->at == current(s) + sizeof(WMI_BUFFER_HEADER); }
+
+void etw_stream_flush(struct etw_stream *s)
+{
+    uint64_t flags = read_flags();
+    cli();
+    if (!is_empty(s))
+        next_buffer(s);
+    write_flags(flags);
+}
+
+void etw_stream_finish(struct etw_stream *s)
+{
+    if (!is_empty(s))
+        seal(s);
+}
+
+struct etw_stream *etw_stream_create(unsigned cpu, USHORT logger, uint32_t count, uint32_t size)
+{
+    _Static_assert(sizeof(struct etw_stream) <= PAGE_SIZE, "one page");
+    struct etw_stream *s = phys_alloc(1);
+    ASSERT(count > 0);
+    if (!s)
+        return NULL;
+    *s = (struct etw_stream){ .count = count, .size = size, .start_ns = clock_ns(), .start_tsc = rdtsc(),
+                              .logger = logger, .cpu = (USHORT)cpu };
+    for (uint32_t i = 0; i < count; i++) {
+        s->buffers[i] = phys_alloc(size / PAGE_SIZE);
+        if (!s->buffers[i]) {
+            etw_stream_free(s);
+            return NULL;
+        }
+    }
+    etw_stream_form(s, 0, 0, NULL);
+    begin(s);
+    return s;
+}
+
+void etw_stream_form(struct etw_stream *s, uint32_t hooks, ULONG count, PMC_HANDLE pmc)
+{
+    uint64_t flags = read_flags();
+    cli();
+    s->counters = pmc ? pmc->counters : NULL;
+    for (unsigned h = 0; h < ETW_HOOKS; h++) {
+        ULONG n = hooks >> h & 1 ? count : 0;
+        uint64_t marker = PERFINFO_MARKER | n << TRACE_HEADER_PMC_COUNTERS_SHIFT,
+                 size = sizeof(PERFINFO_TRACE_HEADER) + n * sizeof(ULONG64) + kinds[h].size;
+        s->forms[h] = (struct etw_form){ marker | size << 32 | (uint64_t)kinds[h].id << 48, (uint32_t)(size + 7) & ~7u,
+                                         n };
+    }
+    write_flags(flags);
+}
+
+void etw_stream_free(struct etw_stream *s)
+{
+    for (uint32_t i = 0; i < s->count && s->buffers[i]; i++)
+        phys_free(s->buffers[i], s->size / PAGE_SIZE);
+    phys_free(s, 1);
+}
+
+/* --- The reader. --- */
+
+WMI_BUFFER_HEADER *etw_stream_peek(const struct etw_stream *s)
+{
+    if (s->tail == __atomic_load_n(&s->head, __ATOMIC_ACQUIRE))
+        return NULL;
+    return (WMI_BUFFER_HEADER *)(void *)s->buffers[s->tail % s->count];
+}
+
+void etw_stream_next(struct etw_stream *s) { __atomic_store_n(&s->tail, s->tail + 1, __ATOMIC_RELEASE); }
+
+unsigned etw_buffer_records(const WMI_BUFFER_HEADER *buffer)
+{
+    unsigned n = 0;
+    const uint8_t *at = (const uint8_t *)(buffer + 1), *end = (const uint8_t *)buffer + buffer->SavedOffset;
+    for (; at < end; n++)
+        at += (((const PERFINFO_TRACE_HEADER *)(const void *)at)->Size + 7u) & ~7u;
+    return n;
+}
+
+/* --- A record. --- */
+
+bool etw_next_buffer(struct etw_stream *s)
+{
+    if (next_buffer(s))
+        return true;
+    s->lost++;
+    return false;
+}
+
+void etw_log(enum etw_hook hook, const void *payload)
+{
+    const uint32_t *from = payload;
+    uint64_t flags = read_flags();
+    cli(); /* from here on this thread stays on its processor */
+    struct cpu *cpu = cpu_current();
+    for (unsigned who = __atomic_load_n(&etw_wanted[hook], __ATOMIC_ACQUIRE); who; who &= who - 1) {
+        uint32_t *to = etw_begin(cpu->streams[__builtin_ctz(who)], hook);
+        for (size_t i = 0; to && i < kinds[hook].size / sizeof *to; i++)
+            to[i] = from[i];
+    }
+    write_flags(flags);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* Trace sessions (ETW). Hooks elsewhere in the kernel test one word (etw_wants) and then call
+ * one of the functions here, which writes a record into the buffers of each session that has
+ * enabled it. */
+#pragma once
+#include "kernel/nt/nt_trace.h"
+
+struct object;
+struct thread;
+
+enum etw_hook {
+    ETW_THREAD_CREATE, ETW_THREAD_DELETE, ETW_CSWITCH, ETW_READY, ETW_PROFILE, ETW_PMC, ETW_SYSCALL_ENTER,
+    ETW_SYSCALL_EXIT, ETW_INTERRUPT, ETW_SET_INTERVAL, ETW_IPI,
+    ETW_SAMPLES, /* one of ETW_PROFILE and ETW_PMC; has no records */
+    ETW_HOOKS
+};
+
+/* A bit for each session that has enabled the hook. Atomic; written by etw_session.c. */
+extern uint16_t etw_wanted[ETW_HOOKS];
+
+/* The whole cost of a hook that no session has enabled. Any IRQL. */
+static inline bool etw_wants(enum etw_hook hook)
+{
+    return __builtin_expect(__atomic_load_n(&etw_wanted[hook], __ATOMIC_RELAXED) != 0, 0);
+}
+
+/* The hooks, in etw_hooks.c. Any IRQL, but not in an NMI handler, because the NMI may have
+ * interrupted the writing of a record: samples by NMI are recorded by the self-IPI that the NMI
+ * requests (hal_pmi_noted). */
+void etw_thread(enum etw_hook hook, const struct thread *thread);
+void etw_context_swap(const struct thread *from, const struct thread *to, KWAIT_REASON reason);
+void etw_ready_thread(const struct thread *thread);
+void etw_profile(PKTRAP_FRAME frame, KPROFILE_SOURCE source);
+void etw_syscall_enter(uint64_t address);
+void etw_syscall_exit(NTSTATUS status);
+void etw_interrupt(uint64_t entered, unsigned vector, uint64_t routine);
+void etw_ipi(uint64_t entered, void (*routine)(void *));
+void etw_set_interval(KPROFILE_SOURCE source, ULONG now, ULONG before);
+
+/* NtTraceControl (etw_control.c). Codes as in nt_trace.h, others STATUS_NOT_IMPLEMENTED. InBuffer, OutBuffer and
+ * ReturnLength are the caller's; ReturnLength may be NULL. STATUS_ACCESS_VIOLATION: one of them is not.
+ *
+ * STATUS_ACCESS_DENIED every code: a restricted caller STATUS_INFO_LENGTH_MISMATCH InLength or
+ * OutLength is too small, or Wnode.BufferSize Start: STATUS_INVALID_PARAMETER no
+ * WNODE_FLAG_TRACED_GUID, no EVENT_TRACE_REAL_TIME_MODE, a name that is empty, odd, or over 63
+ * characters, EnableFlags without EVENT_TRACE_SYSTEM_LOGGER_MODE STATUS_NOT_SUPPORTED a log
+ * file, other modes: NT: sessions are read as they run STATUS_PRIVILEGE_NOT_HELD
+ * EVENT_TRACE_FLAG_PROFILE without SeSystemProfilePrivilege STATUS_OBJECT_NAME_COLLISION it
+ * runs; STATUS_INSUFFICIENT_RESOURCES: eight others do; STATUS_NO_MEMORY: also if the buffers
+ * are over 16 MB Stop, query, update, flush, connect: STATUS_WMI_INSTANCE_NOT_FOUND; by
+ * HistoricalContext, if 0 by GUID or name Update: as start of EnableFlags Connect:
+ * STATUS_DEVICE_BUSY: somebody is; STATUS_INSUFFICIENT_RESOURCES: no handle Disconnect, read:
+ * handle errors. Read: STATUS_BUFFER_TOO_SMALL: OutLength is less than a buffer of the session;
+ * STATUS_WMI_INSTANCE_NOT_FOUND: the session has stopped and all was read
+ * EtwMaxPmcCounterQueryCode: how many counters a record can have. EtwPmcOwnersQueryCode:
+ * STATUS_BUFFER_TOO_SMALL, STATUS_INVALID_PARAMETER: no such processor. EtwPmcSessionQueryCode:
+ * STATUS_BUFFER_TOO_SMALL. *ReturnLength is what is needed. PASSIVE_LEVEL. Sources: as
+ * nt_trace.h; EVENT_TRACE_PROPERTIES; the status of a wrong length is our choice. */
+NTSTATUS NtTraceControl(ULONG FunctionCode, PVOID InBuffer, ULONG InBufferLen, PVOID OutBuffer, ULONG OutBufferLen,
+                        PULONG ReturnLength);
+
+/* Class 0x1F only; others STATUS_INVALID_INFO_CLASS (etw_class.c). PASSIVE_LEVEL. */
+NTSTATUS NtSetSystemInformation(ULONG SystemInformationClass, PVOID SystemInformation, ULONG SystemInformationLength);
+NTSTATUS NtQuerySystemInformation(ULONG SystemInformationClass, PVOID SystemInformation,
+                                  ULONG SystemInformationLength, PULONG ReturnLength);
+

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* The record of each hook. Any IRQL, no lock (etw.h).
+ *
+ * NT: there are no quanta, C-states or process ids: ring 3 is process 4; fields of what does not
+ * exist are 0. */
+#include "kernel/base/cpu.h"
+#include "kernel/base/vectors.h"
+#include "kernel/ke/etw_pmc.h"
+#include "kernel/ke/process.h"
+#include "kernel/ke/thread.h"
+
+_Static_assert((int)THREAD_READY == Ready && (int)THREAD_RUNNING == Running && (int)THREAD_WAITING == Waiting &&
+               (int)THREAD_DEAD == Terminated, "OldState is thread.state");
+
+void etw_thread(enum etw_hook hook, const struct thread *thread)
+{
+    WMI_EXTENDED_THREAD_INFORMATION info = {
+        .ThreadId = thread->id, .StackBase = thread->stack + KERNEL_STACK_SIZE, .StackLimit = thread->stack,
+        .Affinity = thread->affinity, .Win32StartAddr = (PVOID)(uint64_t)thread->start, .BasePriority = (UCHAR)thread->priority,
+    };
+    if (thread->process) {
+        info.ProcessId = PROCESS_ID;
+        info.UserStackBase = (PVOID)thread->user_stack_top;
+        info.UserStackLimit = (PVOID)thread->user_stack;
+        info.Win32StartAddr = (PVOID)thread->user_start;
+    }
+    etw_log(hook, &info);
+}
+
+void etw_context_swap(const struct thread *from, const struct thread *to, KWAIT_REASON reason)
+{
+    uint64_t flags = read_flags();
+    cli();
+    struct cpu *cpu = cpu_current();
+    for (uint64_t who = __atomic_load_n(&etw_wanted[ETW_CSWITCH], __ATOMIC_ACQUIRE); who; who &= who - 1) {
+        struct etw_stream *stream = cpu->streams[(uint32_t)__builtin_ctzl(who)];
+        WMI_CONTEXTSWAP *info = etw_begin(stream, ETW_CSWITCH);
+        if (!info)
+            continue;
+        info->NewThreadId = to->id;
+        info->OldThreadId = from->id;
+        /* One store for four fields, because etw_rate.cost limits the instructions of a record:
+         * OldPriority follows, PreviousCState and NewThreadPriorityDecrement stay 0. */
+        *(ULONG *)(void *)&info->NewPriority = (UCHAR)to->priority;
+        info->OldPriority = from->priority;
+        info->OldWaitReason = (CHAR)reason;
+        info->OldWaitMode = from->process != NULL;
+        info->OldState = (CHAR)from->state;
+        info->OldIdealProcessor = (UCHAR)stream->cpu;
+        info->NewWaitTime = 0;
+        info->OldRemainingQuantum = 0;
+    }
+    write_flags(flags);
+}
+
+void etw_ready_thread(const struct thread *thread)
+{
+    ETW_READY_THREAD_EVENT info = { .ThreadId = thread->id };
+    etw_log(ETW_READY, &info);
+}
+
+ULONG etw_sampled[ETW_MAX_PROFILING_SOURCES];
+
+static bool sampling_by(KPROFILE_SOURCE source)
+{
+    for (unsigned i = 0; i < ETW_MAX_PROFILING_SOURCES; i++)
+        if (source && __atomic_load_n(&etw_sampled[i], __ATOMIC_RELAXED) == (ULONG)source)
+            return true;
+    return false;
+}
+
+/* A sample of the timer, or of a source that sessions sample by; profile objects may sample by
+ * other sources. */
+void etw_profile(PKTRAP_FRAME frame, KPROFILE_SOURCE source)
+{
+    const struct thread *thread = thread_current();
+    if (source == ProfileTime) {
+        PERFINFO_SAMPLED_PROFILE_INFORMATION info = { (PVOID)frame->rip, thread->id, 1, 0, 0 };
+        /* Both bits are 0: there are no DPCs, and interrupts do not nest. */
+        info.Flags = (UCHAR)(thread->priority << PROFILE_PRIORITY_SHIFT);
+        etw_log(ETW_PROFILE, &info);
+    } else if (sampling_by(source)) {
+        PERFINFO_PMC_SAMPLE_INFORMATION info = { (PVOID)frame->rip, thread->id, (USHORT)source, 0 };
+        etw_log(ETW_PMC, &info);
+    }
+}
+
+void etw_syscall_enter(uint64_t address)
+{
+    PERFINFO_SYSCALL_ENTER_DATA info = { (PVOID)address };
+    etw_log(ETW_SYSCALL_ENTER, &info);
+}
+
+void etw_syscall_exit(NTSTATUS status)
+{
+    PERFINFO_SYSCALL_EXIT_DATA info = { status };
+    etw_log(ETW_SYSCALL_EXIT, &info);
+}
+
+void etw_interrupt(uint64_t entered, unsigned vector, uint64_t routine)
+{
+    PERFINFO_INTERRUPT_INFORMATION info = { entered, (PVOID)routine, TRUE, (USHORT)vector, 0 };
+    etw_log(ETW_INTERRUPT, &info);
+}
+
+void etw_ipi(uint64_t entered, void (*routine)(void *))
+{
+    PERFINFO_DPC_INFORMATION info = { entered, (PVOID)(uint64_t)routine };
+    etw_log(ETW_IPI, &info);
+}
+
+void etw_set_interval(KPROFILE_SOURCE source, ULONG now, ULONG before)
+{
+    PERFINFO_SAMPLED_PROFILE_CONFIG info = { (ULONG)source, now, before };
+    etw_log(ETW_SET_INTERVAL, &info);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* For the files kernel/etw*.c only: the structure of a session.
+ *
+ * Buffers: each processor has its own, a ring. Only that processor writes them, with interrupts
+ * off; the reader, under the guard, takes those before `head` and advances `tail`. Neither waits
+ * for the other. A record for which there is no room is lost, and counted. */
+#pragma once
+#include "hal/hal.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/etw.h"
+#include "kernel/ke/object.h"
+
+#define ETW_LOGGERS 9         /* the NT Kernel Logger, 0, and eight others */
+#define ETW_NAME_MAX 64       /* with its end */
+#define ETW_BUFFERS_MAX 64    /* of a processor */
+#define ETW_BUFFERS_DEFAULT 4
+#define ETW_BUFFER_KB 64      /* default */
+#define ETW_BUFFER_KB_MAX 1024
+#define ETW_MEMORY_MAX (16u << 20) /* bytes of a session */
+
+/* The layout of a hook's record in this stream: the header before the time stamp, its size, its
+ * number of counters. Changed on its processor. */
+struct etw_form {
+    uint64_t head;
+    uint32_t room, counters;
+};
+
+struct etw_stream {
+    uint8_t *at, *end;        /* in the buffer that is written */
+    uint32_t head;            /* atomic: buffers before it are full */
+    uint32_t tail;            /* atomic: those before it were read */
+    uint64_t lost;            /* events */
+    uint64_t told;            /* those of them that a buffer's flag has reported */
+    uint32_t count, size;     /* buffers, and bytes of one */
+    uint64_t start_ns, start_tsc;
+    USHORT logger, cpu;
+    struct hal_pmc_counter *counters; /* of the set that records collect */
+    struct etw_form forms[ETW_HOOKS];
+    uint8_t *buffers[ETW_BUFFERS_MAX];
+};
+
+struct etw_logger {
+    struct object object;     /* of the consumer's handle; L: guard */
+    bool connected;
+    bool stopped;             /* only the consumer still has a reference */
+    unsigned slot;
+    USHORT id;                /* KERNEL_LOGGER_ID, or the slot */
+    char name[ETW_NAME_MAX];
+    ULONG mode, flush_seconds;
+    uint64_t flushed_ns;
+    PERFINFO_GROUPMASK masks;
+    uint32_t wanted;          /* bit per enum etw_hook */
+    struct _ETW_PMC_SUPPORT *pmc;
+    ULONG read_count;         /* buffers */
+    unsigned next_cpu;        /* whose buffers are read first */
+    uint64_t unread;          /* events that were lost because nobody reads */
+    struct etw_stream *streams[64];
+};
+
+/* etw.c. */
+struct etw_stream *etw_stream_create(unsigned cpu, USHORT logger, uint32_t count, uint32_t size);
+void etw_stream_free(struct etw_stream *stream);
+/* Runs on its processor, or before the stream is published: gives the hooks of the mask `count`
+ * counters, others none. */
+void etw_stream_form(struct etw_stream *stream, uint32_t hooks, ULONG count, PMC_HANDLE pmc);
+/* Runs on its processor: completes a buffer that holds records, if another one is free. */
+void etw_stream_flush(struct etw_stream *stream);
+/* When nobody writes the stream any more: completes the last buffer. */
+void etw_stream_finish(struct etw_stream *stream);
+/* The oldest complete buffer, NULL: none; and its release. L: guard */
+WMI_BUFFER_HEADER *etw_stream_peek(const struct etw_stream *stream);
+void etw_stream_next(struct etw_stream *stream);
+/* Records in a full buffer. */
+unsigned etw_buffer_records(const WMI_BUFFER_HEADER *buffer);
+/* Writes a record for every session that has enabled the hook. The payload has the hook's size. */
+void etw_log(enum etw_hook hook, const void *payload);
+extern struct etw_logger *etw_loggers[ETW_LOGGERS]; /* atomic; L: guard to write */
+/* The hook with this id, as a mask; 0: there is none. */
+uint32_t etw_hooks_of_id(ULONG id);
+
+/* Advances to the next buffer; false: there is none, and the event is lost. */
+bool etw_next_buffer(struct etw_stream *stream);
+
+/* Begins a record of this processor; returns the address for its payload. NULL: there is no
+ * room, and the event is lost. Interrupts off. */
+static inline void *etw_begin(struct etw_stream *stream, enum etw_hook hook)
+{
+    const struct etw_form *form = &stream->forms[hook];
+    uint8_t *at = stream->at;
+    while (__builtin_expect(at + form->room > stream->end, 0)) {
+        if (!etw_next_buffer(stream))
+            return NULL;
+        at = stream->at;
+    }
+    ULONG64 *words = (ULONG64 *)(void *)at;
+    stream->at = at + form->room;
+    uint32_t counters = form->counters; /* the compiler cannot know that it does not change */
+    words[0] = form->head;
+    words[1] = rdtsc();
+    hal_pmc_collect(stream->counters, counters, words + 2);
+    return words + 2 + counters;
+}
+
+/* etw_session.c. The guard: held at PASSIVE_LEVEL and across IPIs; waiters yield. */
+void etw_enter(void);
+void etw_leave(void);
+/* L: guard, here and below. NULL: no such session runs. Only the low 16 bits of the handle are
+ * used. */
+struct etw_logger *etw_find(TRACEHANDLE handle);
+struct etw_logger *etw_find_name(const char *name);
+NTSTATUS etw_start(const char *name, const WMI_LOGGER_INFORMATION *info, struct etw_logger **started);
+void etw_stop(struct etw_logger *logger);
+void etw_flush(struct etw_logger *logger);
+/* STATUS_NOT_SUPPORTED, STATUS_DEVICE_BUSY: a source that the masks enable cannot be sampled;
+ * nothing has changed. */
+NTSTATUS etw_set_masks(struct etw_logger *logger, const PERFINFO_GROUPMASK *masks);
+/* The masks that EnableFlags stand for. */
+PERFINFO_GROUPMASK etw_masks_of_flags(ULONG flags);
+/* Statuses and buffers as of EtwRealtimeReadCode. */
+NTSTATUS etw_read(struct etw_logger *logger, uint8_t *out, ULONG length, ULONG *returned);
+uint64_t etw_lost(const struct etw_logger *logger);
+/* Frees a session that has stopped and has no consumer. */
+void etw_free(struct etw_logger *logger);
+
+bool etw_privileged(void);
+bool etw_restricted(void);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* Exceptions on their way to ring 3's dispatcher and back. PASSIVE_LEVEL. */
+#include "kernel/ke/exception.h"
+#include "kernel/base/print.h"
+#include "kernel/base/string.h"
+#include "kernel/base/vectors.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/context.h"
+#include "kernel/ke/process.h"
+#include "kernel/ke/thread.h"
+#include "kernel/mm/vm.h"
+
+__attribute__((noreturn)) static void end(const EXCEPTION_RECORD *record)
+{
+    struct thread *me = thread_current();
+    struct process *process = me->process;
+    bool has_address = record->NumberParameters >= 2;
+    me->fault_rip = (uint64_t)record->ExceptionAddress;
+    me->fault_address = has_address ? record->ExceptionInformation[1] : 0;
+    if (!process->fault_ends_all)
+        thread_exit(record->ExceptionCode);
+    process->fault_rip = me->fault_rip;
+    process->fault_address = me->fault_address;
+    process_end(record->ExceptionCode);
+}
+
+__attribute__((noreturn)) static void end_undelivered(const struct trap_frame *frame,
+                                                      const EXCEPTION_RECORD *record)
+{
+    if (thread_current()->process->fault_ends_all) {
+        print_fresh_line();
+        print("# exception 0x%08x at 0x%lx cannot be handled: no room for it on the stack, RSP 0x%lx\n",
+              (unsigned)record->ExceptionCode, frame->rip, frame->rsp);
+    }
+    end(record);
+}
+
+static void fill(struct exception_frame *e, const struct trap_frame *f, const EXCEPTION_RECORD *r)
+{
+    memset(e, 0, sizeof *e);
+    e->context.ContextFlags = CONTEXT_ALL;
+    context_get(f, &e->context);
+    e->context_ex.All = (CONTEXT_CHUNK){ -(LONG)sizeof(CONTEXT), sizeof(CONTEXT) + 24 };
+    e->context_ex.Legacy = (CONTEXT_CHUNK){ -(LONG)sizeof(CONTEXT), sizeof(CONTEXT) };
+    e->context_ex.XState = (CONTEXT_CHUNK){ 25, 0 };
+    e->record = *r;
+    e->rip = f->rip, e->cs = f->cs, e->eflags = f->rflags, e->rsp = f->rsp, e->ss = f->ss;
+}
+
+/* A stack that ends just here is an overflow, which has a page kept for it: hence twice. */
+static bool put(struct exception_frame *e, uint64_t to)
+{
+    if (NT_SUCCESS(copy_out((void *)to, e, sizeof *e)))
+        return true;
+    e->record.ExceptionCode = STATUS_STACK_OVERFLOW;
+    return NT_SUCCESS(copy_out((void *)to, e, sizeof *e));
+}
+
+void exception_deliver(struct trap_frame *frame, const EXCEPTION_RECORD *record)
+{
+    struct exception_frame e __attribute__((aligned(16)));
+    uint64_t entry = thread_current()->process->exception_entry;
+    uint64_t rsp = (frame->rsp & ~UINT64_C(15)) - sizeof e;
+    if (!entry)
+        end(record);
+    fill(&e, frame, record);
+    if (!put(&e, rsp))
+        end_undelivered(frame, record);
+    if (frame->vector == EXC_X87)
+        context_clear_x87(&e.context);
+    frame->rip = entry;
+    frame->rsp = rsp;
+    frame->rflags = RFLAGS_IF | 2;
+    frame->vector = TRAP_RESTORE;
+}
+
+/* One that ring 3 can go on with. */
+static NTSTATUS get_context(CONTEXT *context, const CONTEXT *user)
+{
+    NTSTATUS status = context_copy_in(context, user);
+    if (NT_SUCCESS(status) && (context->ContextFlags & CONTEXT_CONTROL) == CONTEXT_CONTROL &&
+        !context_canonical(context->Rip))
+        status = STATUS_ACCESS_VIOLATION;
+    return status;
+}
+
+NTSTATUS NtContinue(PCONTEXT ContextRecord, BOOLEAN TestAlert)
+{
+    CONTEXT context;
+    (void)TestAlert;
+    NTSTATUS status = get_context(&context, ContextRecord);
+    if (NT_SUCCESS(status))
+        context_set(context_frame(thread_current()), &context);
+    return status;
+}
+
+NTSTATUS NtRaiseException(PEXCEPTION_RECORD ExceptionRecord, PCONTEXT ContextRecord,
+                          BOOLEAN FirstChance)
+{
+    CONTEXT context;
+    EXCEPTION_RECORD record;
+    struct trap_frame *frame = context_frame(thread_current());
+    NTSTATUS status = FirstChance ? get_context(&context, ContextRecord) : STATUS_SUCCESS;
+    if (NT_SUCCESS(status))
+        status = copy_in(&record, ExceptionRecord, sizeof record);
+    if (!NT_SUCCESS(status))
+        return status;
+    if (record.NumberParameters > EXCEPTION_MAXIMUM_PARAMETERS)
+        return STATUS_INVALID_PARAMETER;
+    if (!FirstChance)
+        end(&record);
+    context_set(frame, &context);
+    exception_deliver(frame, &record);
+    return STATUS_SUCCESS;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/* Processes: their address space with an image, and their threads. process.lock is of
+ * DISPATCH_LEVEL. */
+#include "kernel/ke/process.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/string.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/mm/phys.h"
+#include "kernel/mm/vm.h"
+#include "kernel/nt/nt_process.h"
+
+extern void user_exception_entry(void);
+extern char user_load[], user_image_start[], user_text_end[], user_rodata_end[], user_data_end[],
+    user_image_end[];
+
+/* The linked ring-3 image: shared but for its data. */
+void (*process_ended)(const struct process *process);
+
+static bool map_image(struct process *process)
+{
+    uint64_t start = (uint64_t)user_image_start, end = (uint64_t)user_image_end, base = start;
+    uint64_t load = (uint64_t)user_load - KERNEL_VMA;
+    if (!NT_SUCCESS(
+            memory_reserve(process, &base, end - start, REGION_IMAGE, PAGE_EXECUTE_WRITECOPY)))
+        return false;
+    for (uint64_t a = start; a < end; a += PAGE_SIZE) {
+        uint64_t physical = load + (a - start), flags = PTE_USER;
+        if (a >= (uint64_t)user_text_end)
+            flags |= PTE_NX;
+        if (a >= (uint64_t)user_rodata_end) {
+            void *copy = phys_alloc(1);
+            if (!copy)
+                return false;
+            if (a < (uint64_t)user_data_end)
+                memcpy(copy, phys_to_virt(physical), PAGE_SIZE);
+            physical = virt_to_phys(copy);
+            flags |= PTE_WRITE;
+        }
+        if (!vm_map(process->pml4, a, physical, flags)) {
+            if (flags & PTE_WRITE)
+                phys_free(phys_to_virt(physical), 1);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void destroy(struct object *object)
+{
+    struct process *process = CONTAINING_RECORD(object, struct process, object);
+    handle_close_all(process);
+    if (process->pml4)
+        vm_destroy(process->pml4);
+    memory_destroy(process);
+    phys_free(process, 1);
+}
+
+const struct object_type process_type = {
+    .name = "Process", .destroy = destroy, .all = PROCESS_ALL_ACCESS,
+    .read = STANDARD_RIGHTS_READ | PROCESS_QUERY_INFORMATION,
+    .write = STANDARD_RIGHTS_READ,
+    .execute = STANDARD_RIGHTS_READ | SYNCHRONIZE,
+};
+
+struct process *process_create_empty(void)
+{
+    _Static_assert(sizeof(struct process) <= PAGE_SIZE, "one page");
+    struct process *process = phys_alloc(1);
+    if (!process)
+        return NULL;
+    object_init(&process->object, &process_type, ProcessObject, 1);
+    process->exit_status = STATUS_PENDING;
+    process->lock = (struct lock)LOCK("process", DISPATCH_LEVEL);
+    process->stack_reserve = process->stack_commit = PROCESS_STACK_SIZE;
+    process->pml4 = vm_create();
+    if (process->pml4 && memory_init(process))
+        return process;
+    object_release(&process->object);
+    return NULL;
+}
+
+struct process *process_create(void)
+{
+    struct process *process = process_create_empty();
+    if (process) {
+        process->exception_entry = (uint64_t)user_exception_entry;
+        process->stack_commit = PAGE_SIZE;
+    }
+    if (!process || map_image(process))
+        return process;
+    object_release(&process->object);
+    return NULL;
+}
+
+#define PROCESS_ID 4 /* NT: there is one program; traces and GetCurrentProcessId say the same */
+
+static bool make_teb(struct process *process, struct thread *thread)
+{
+    uint64_t at = thread->teb = memory_system(process, TEB_SIZE);
+    const struct {
+        size_t offset;
+        uint64_t value;
+    } fields[] = {
+        { offsetof(struct teb, stack_base), thread->user_stack_top },
+        { offsetof(struct teb, stack_limit), thread->user_stack_top - process->stack_commit },
+        { offsetof(struct teb, self), at },
+        { offsetof(struct teb, process_id), PROCESS_ID },
+        { offsetof(struct teb, thread_id), thread->id },
+        { offsetof(struct teb, peb), process->peb },
+        { offsetof(struct teb, stack_region), thread->user_stack },
+    };
+    bool done = at;
+    for (unsigned i = 0; done && i < sizeof fields / sizeof fields[0]; i++)
+        done = process_write(process, at + fields[i].offset, &fields[i].value, sizeof(uint64_t));
+    return done;
+}
+
+bool process_equip(struct process *process, struct thread *thread)
+{
+    thread->user_stack_top =
+        memory_stack(process, process->stack_reserve, process->stack_commit, &thread->user_stack);
+    if (!thread->user_stack_top)
+        return false;
+    if (!process->peb || make_teb(process, thread))
+        return true;
+    process_unequip(process, thread);
+    return false;
+}
+
+void process_unequip(struct process *process, struct thread *thread)
+{
+    if (thread->user_stack)
+        memory_release(process, thread->user_stack);
+    if (thread->teb)
+        memory_release(process, thread->teb);
+}
+
+bool process_join(struct process *process, struct thread *thread)
+{
+    uint8_t irql = lock_acquire(&process->lock);
+    bool open = !process->ending;
+    if (open) {
+        thread->sibling = process->first;
+        process->first = thread;
+        __atomic_fetch_add(&process->threads, 1, __ATOMIC_RELAXED);
+    }
+    lock_release(&process->lock, irql);
+    return open;
+}
+
+void (*process_notify_end)(struct process *process);
+
+void process_leave(struct process *process, struct thread *thread)
+{
+    uint8_t irql = lock_acquire(&process->lock);
+    struct thread **link = &process->first;
+    while (*link != thread)
+        link = &(*link)->sibling;
+    *link = thread->sibling;
+    lock_release(&process->lock, irql);
+    if (__atomic_load_n(&process->threads, __ATOMIC_RELAXED) >
+        1) /* with the last one goes all of its memory */
+        process_unequip(process, thread);
+    if (__atomic_fetch_sub(&process->threads, 1, __ATOMIC_ACQ_REL) == 1) {
+        process->exit_status = process->ending ? process->end_status : thread->exit_status;
+        if (process_notify_end)
+            process_notify_end(process);
+        if (process_ended)
+            process_ended(process);
+        handle_close_all(process); /* a process may have handles to itself */
+        wait_signal(&process->object);
+    }
+}
+
+void process_end(NTSTATUS status)
+{
+    struct thread *me = thread_current();
+    struct process *process = me->process;
+    uint8_t irql = lock_acquire(&process->lock);
+    if (!process->ending) {
+        process->ending = true;
+        process->end_status = status;
+    }
+    for (struct thread *t = process->first; t; t = t->sibling)
+        if (t != me)
+            thread_terminate(t, status);
+    lock_release(&process->lock, irql);
+    thread_exit(status);
+}
+
+NTSTATUS process_fault(uint64_t address)
+{
+    const struct thread *me = thread_current();
+    uint64_t limit;
+    NTSTATUS status = memory_fault(me->process, address, &limit);
+    if (limit && me->teb)
+        copy_out(&((struct teb *)me->teb)->stack_limit, &limit, sizeof limit);
+    return status;
+}
+
+/* The memory behind an address of the process, to the page's end at the most; NULL: none. */
+static uint8_t *reach(const struct process *process, uint64_t address, size_t *size)
+{
+    uint64_t entry = address < USER_END ? vm_entry(process->pml4, address) : 0;
+    size_t part = PAGE_SIZE - address % PAGE_SIZE;
+    if (*size > part)
+        *size = part;
+    return entry ? (uint8_t *)phys_to_virt(entry & PTE_ADDRESS) + address % PAGE_SIZE : NULL;
+}
+
+bool process_read(const struct process *process, void *to, uint64_t from, size_t size)
+{
+    for (size_t part = size; size;
+         size -= part, from += part, to = (uint8_t *)to + part, part = size) {
+        const uint8_t *at = reach(process, from, &part);
+        if (!at)
+            return false;
+        memcpy(to, at, part);
+    }
+    return true;
+}
+
+bool process_write(struct process *process, uint64_t to, const void *from, size_t size)
+{
+    for (size_t part = size; size;
+         size -= part, to += part, from = (const uint8_t *)from + part, part = size) {
+        uint8_t *at = reach(process, to, &part);
+        if (!at)
+            return false;
+        memcpy(at, from, part);
+    }
+    return true;
+}

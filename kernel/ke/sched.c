@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+/* The scheduler: queues of 32 priorities per CPU, round robin in each, pre-emption at each timer
+ * tick and at once by a thread of higher priority. A CPU with nothing to do takes what waits for
+ * another one. One lock, the dispatcher lock, at IPI_LEVEL because the timer takes it and no IPI
+ * may see half a switch; it is held across switch_stacks and released by the thread that arrives.
+ * Nothing is allocated or freed under it. */
+#include "kernel/ke/sched.h"
+#include "hal/apic.h"
+#include "hal/smp.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/list.h"
+#include "kernel/base/lock.h"
+#include "kernel/base/msr.h"
+#include "kernel/base/vectors.h"
+#include "kernel/ke/etw.h"
+#include "kernel/ke/fpu.h"
+#include "kernel/ke/process.h"
+#include "kernel/ke/thread.h"
+#include "kernel/mm/phys.h"
+#include "kernel/mm/vm.h"
+
+#define TICK_NS 1000000u
+/* At least, under a hypervisor: an emulator runs the CPUs one after the other. */
+#define TICK_NS_PER_CPU 250000u
+
+struct queue {
+    LIST_ENTRY ready[SCHED_PRIORITIES]; /* of struct thread.ready */
+    unsigned count[SCHED_PRIORITIES];
+    uint32_t used;           /* bit per priority */
+    struct thread *previous; /* whom the running thread was switched from */
+};
+
+static struct lock dispatcher_lock = LOCK("dispatcher", IPI_LEVEL);
+static struct queue queues[MAX_CPUS]; /* L: dispatcher_lock */
+static uint64_t tick_ns = TICK_NS;    /* const once timers run */
+
+extern void switch_stacks(struct thread *from, struct thread *to, KWAIT_REASON reason);
+
+/* --- The lock. --- */
+
+KIRQL sched_lock(void) { return lock_acquire(&dispatcher_lock); }
+
+static bool must_choose(void)
+{
+    return __atomic_load_n(&cpu_current()->reschedule, __ATOMIC_RELAXED);
+}
+
+void sched_unlock(KIRQL irql)
+{
+    lock_release(&dispatcher_lock, irql);
+    if (must_choose())
+        sched_preempt(irql, WrPreempted);
+}
+
+/* From DISPATCH_LEVEL on the switch must wait: an interrupt of that level comes when IRQL falls
+ * below. Above, an interrupt handler runs, and its end looks again. */
+void sched_preempt(KIRQL irql, KWAIT_REASON reason)
+{
+    if (irql < DISPATCH_LEVEL)
+        sched_switch(reason);
+    else if (irql < CLOCK_LEVEL)
+        apic_send_self(VECTOR_RESCHEDULE);
+}
+
+void sched_reschedule(unsigned cpu)
+{
+    __atomic_store_n(&cpus[cpu]->reschedule, 1, __ATOMIC_RELAXED);
+    if (cpu != cpu_number())
+        apic_send(cpus[cpu]->apic_id, VECTOR_RESCHEDULE);
+}
+
+/* --- Queues. All under the lock. --- */
+
+static bool allowed(const struct thread *thread, unsigned cpu)
+{
+    return thread->affinity >> cpu & 1;
+}
+static bool is_idle(unsigned cpu) { return cpus[cpu]->thread == cpus[cpu]->idle; }
+
+static void enqueue(struct thread *thread, bool first)
+{
+    struct queue *q = &queues[thread->cpu];
+    unsigned p = (unsigned)thread->priority;
+    thread->state = THREAD_READY;
+    if (first)
+        InsertHeadList(&q->ready[p], &thread->ready);
+    else
+        InsertTailList(&q->ready[p], &thread->ready);
+    q->count[p]++;
+    q->used |= 1u << p;
+}
+
+void sched_remove_ready(struct thread *thread)
+{
+    struct queue *q = &queues[thread->cpu];
+    unsigned p = (unsigned)thread->priority;
+    q->count[p]--;
+    if (RemoveEntryList(&thread->ready))
+        q->used &= ~(1u << p);
+}
+
+static struct thread *first_of(const struct queue *q, unsigned priority)
+{
+    return CONTAINING_RECORD(q->ready[priority].Flink, struct thread, ready);
+}
+
+/* The next one of at least this priority. */
+static struct thread *take_ready(unsigned cpu, unsigned least)
+{
+    struct queue *q = &queues[cpu];
+    unsigned highest = q->used ? 31 - (unsigned)__builtin_clz(q->used) : 0;
+    if (!q->used || highest < least)
+        return NULL;
+    struct thread *thread = first_of(q, highest);
+    sched_remove_ready(thread);
+    return thread;
+}
+
+/* The best of another CPU's queue that may run here and is better than `best`. */
+static struct thread *better_of(const struct queue *q, unsigned cpu, struct thread *best)
+{
+    for (uint32_t left = q->used; left; left &= ~(1u << (31 - __builtin_clz(left)))) {
+        unsigned p = 31 - (unsigned)__builtin_clz(left);
+        if (best && best->priority >= (int)p)
+            return best;
+        for (const LIST_ENTRY *e = q->ready[p].Flink; e != &q->ready[p]; e = e->Flink)
+            if (allowed(CONTAINING_RECORD(e, struct thread, ready), cpu))
+                return CONTAINING_RECORD(e, struct thread, ready);
+    }
+    return best;
+}
+
+static struct thread *take_of_others(unsigned cpu)
+{
+    struct thread *best = NULL;
+    for (unsigned i = 1; i < cpu_count; i++)
+        best = better_of(&queues[(cpu + i) % cpu_count], cpu, best);
+    if (best)
+        sched_remove_ready(best);
+    return best;
+}
+
+/* How many come before a thread of this priority on a CPU; then whether anybody is there at all. */
+static unsigned load(unsigned cpu, unsigned priority)
+{
+    const struct queue *q = &queues[cpu];
+    unsigned n = (unsigned)cpus[cpu]->thread->priority >= priority;
+    for (uint32_t left = q->used >> priority << priority; left; left &= left - 1)
+        n += q->count[__builtin_ctz(left)];
+    return 2 * n + (q->used || !is_idle(cpu));
+}
+
+/* The CPU it was on last, unless another one allowed has less to do. */
+static unsigned choose_cpu(const struct thread *thread)
+{
+    unsigned best = thread->cpu, best_load = ~0u;
+    for (unsigned i = 0; i < cpu_count; i++) {
+        unsigned c = (thread->cpu + i) % cpu_count;
+        unsigned its = allowed(thread, c) ? load(c, (unsigned)thread->priority) : ~0u;
+        if (its < best_load) {
+            best = c;
+            best_load = its;
+        }
+    }
+    return best;
+}
+
+/* A ready thread waits for the tick of one of its own priority, and for none of a lower one. */
+void sched_make_ready(struct thread *thread)
+{
+    thread->cpu = choose_cpu(thread);
+    enqueue(thread, false);
+    if (etw_wants(ETW_READY))
+        etw_ready_thread(thread);
+    if (cpus[thread->cpu]->thread->priority < thread->priority)
+        sched_reschedule(thread->cpu);
+}
+
+/* --- The switch. --- */
+
+static void switch_to(struct cpu *cpu, struct thread *from, struct thread *to, KWAIT_REASON reason)
+{
+    if (*(uint64_t *)from->stack != SCHED_STACK_MAGIC)
+        panic("thread %s has overflowed its kernel stack", from->name);
+    to->state = THREAD_RUNNING;
+    to->cpu = cpu->number;
+    queues[cpu->number].previous = from;
+    cpu->kernel_rsp = (uint64_t)to->stack + KERNEL_STACK_SIZE;
+    cpu->tss.rsp0 = cpu->kernel_rsp;
+    /* Never a borrowed table: the process may be gone before the next switch. */
+    vm_switch(to->process ? to->process->pml4 : vm_kernel_pml4);
+    if (from->fpu)
+        fpu_save(from->fpu);
+    if (to->fpu)
+        fpu_restore(to->fpu);
+    if (to->teb)
+        wrmsr(MSR_KERNEL_GS_BASE, to->teb); /* SWAPGS makes it ring 3's */
+    cpu->thread = to;
+    cpu->kthread = &to->object.header;
+    if (etw_wants(ETW_CSWITCH))
+        etw_context_swap(from, to, reason);
+    switch_stacks(from, to, reason);
+}
+
+/* After a switch, or before a new thread's first instruction: lets go of the lock, then of a dead
+ * predecessor. */
+static void finish_switch(KIRQL irql)
+{
+    struct queue *q = &queues[cpu_number()];
+    struct thread *dead = q->previous && q->previous->state == THREAD_DEAD ? q->previous : NULL;
+    q->previous = NULL;
+    lock_release(&dispatcher_lock, irql);
+    if (dead)
+        object_release(&dead->object);
+}
+
+/* One that is pre-empted by a better one keeps its turn. */
+static void put_back(struct cpu *cpu, struct thread *me, const struct thread *to,
+                     KWAIT_REASON reason)
+{
+    if (allowed(me, cpu->number))
+        enqueue(me, reason == WrPreempted && to->priority > me->priority);
+    else
+        sched_make_ready(me);
+}
+
+static struct thread *choose(struct cpu *cpu, struct thread *me, KWAIT_REASON reason)
+{
+    bool runs = me->state == THREAD_RUNNING && me != cpu->idle,
+         stays = runs && allowed(me, cpu->number);
+    bool forced = reason == WrQuantumEnd || reason == WrPreempted;
+    unsigned least = stays && forced ? (unsigned)me->priority : 0;
+    struct thread *to = take_ready(cpu->number, least);
+    if (!to && !stays)
+        to = take_of_others(cpu->number);
+    if (!to)
+        to = stays ? me : cpu->idle;
+    if (runs && to != me)
+        put_back(cpu, me, to, reason);
+    return to;
+}
+
+bool sched_switch_locked(KIRQL irql, KWAIT_REASON reason)
+{
+    struct cpu *cpu = cpu_current();
+    struct thread *me = cpu->thread;
+    __atomic_store_n(&cpu->reschedule, 0, __ATOMIC_RELAXED);
+    struct thread *to = choose(cpu, me, reason);
+    if (to != me)
+        switch_to(cpu, me, to, reason);
+    else
+        me->state = THREAD_RUNNING;
+    finish_switch(irql);
+    return to != me;
+}
+
+bool sched_switch(KWAIT_REASON reason) { return sched_switch_locked(sched_lock(), reason); }
+
+void sched_begin(void) { finish_switch(PASSIVE_LEVEL); }
+
+/* --- What others ask for. --- */
+
+NTSTATUS sched_set_affinity(struct thread *thread, uint64_t affinity)
+{
+    affinity &= cpu_count == 64 ? ~0ul : (1ul << cpu_count) - 1;
+    if (!affinity)
+        return STATUS_INVALID_PARAMETER;
+    KIRQL irql = sched_lock();
+    thread->affinity = affinity;
+    bool wrong = !allowed(thread, thread->cpu);
+    if (thread->state == THREAD_READY && wrong) {
+        sched_remove_ready(thread);
+        sched_make_ready(thread);
+    } else if (thread->state == THREAD_RUNNING && wrong) {
+        sched_reschedule(thread->cpu);
+    }
+    sched_unlock(irql);
+    return STATUS_SUCCESS;
+}
+
+void sched_set_priority(struct thread *thread, KPRIORITY priority)
+{
+    KIRQL irql = sched_lock();
+    bool ready = thread->state == THREAD_READY;
+    if (ready)
+        sched_remove_ready(thread);
+    thread->priority = (CHAR)priority;
+    if (ready)
+        sched_make_ready(thread);
+    else if (thread->state == THREAD_RUNNING && queues[thread->cpu].used >> priority > 1)
+        sched_reschedule(thread->cpu);
+    sched_unlock(irql);
+}
+
+static uint32_t used(unsigned cpu) { return __atomic_load_n(&queues[cpu].used, __ATOMIC_RELAXED); }
+
+/* Whether somebody has a turn now that the running thread's is over. Without the lock: the next
+ * tick looks again. */
+static bool somebody_waits(const struct cpu *cpu)
+{
+    if (cpu->thread != cpu->idle)
+        return used(cpu->number) >> cpu->thread->priority;
+    for (unsigned c = 0; c < cpu_count; c++)
+        if (used(c))
+            return true;
+    return false;
+}
+
+void sched_tick(void)
+{
+    struct cpu *cpu = cpu_current();
+    cpu->ticks++;
+    if (somebody_waits(cpu))
+        __atomic_store_n(&cpu->reschedule, 1, __ATOMIC_RELAXED);
+    /* QEMU with -icount changes the CPU only at PAUSE, HLT or a deadline, and then begins with the
+     * first one. So each tick of the first one it is another CPU's turn, and the others let it
+     * pass. */
+    if (cpus[0]->ticks % cpu_count != cpu->number)
+        pause();
+}
+
+/* --- CPUs. --- */
+
+uint64_t sched_tick_ns(void) { return tick_ns; }
+
+static uint64_t usual_tick(void)
+{
+    uint64_t ns = cpu_features.hypervisor ? (uint64_t)cpu_count * TICK_NS_PER_CPU : 0;
+    return ns > TICK_NS ? ns : TICK_NS;
+}
+
+void sched_init(void)
+{
+    for (unsigned c = 0; c < MAX_CPUS; c++)
+        for (unsigned p = 0; p < SCHED_PRIORITIES; p++)
+            InitializeListHead(&queues[c].ready[p]);
+}
+
+static void restart_timer(void *unused)
+{
+    (void)unused;
+    apic_timer_start(VECTOR_TIMER, sched_tick_ns());
+}
+
+void sched_start_timers(uint64_t ns)
+{
+    tick_ns = ns ? ns : usual_tick();
+    smp_call(SMP_ALL, restart_timer, NULL);
+}
+
+void sched_idle(void)
+{
+    for (;;) {
+        cli();
+        if (must_choose()) {
+            sched_switch(WrPreempted);
+        } else if (cpu_current()->halt_stops_timer) {
+            sti();
+            pause();
+        } else {
+            sti_hlt();
+        }
+    }
+}

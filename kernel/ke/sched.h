@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* Which thread runs where. What they wait for: wait.h. */
+#pragma once
+#include "kernel/nt/nt_dispatcher.h"
+#include "kernel/ke/wait.h"
+
+struct cpu;
+struct thread;
+
+#define SCHED_FOREVER WAIT_FOREVER
+#define SCHED_STACK_MAGIC 0x6e74706d75737461ul
+#define SCHED_PRIORITIES 32
+
+/* Boot CPU: empty queues. */
+void sched_init(void);
+/* Becomes this CPU's idle thread. */
+__attribute__((noreturn)) void sched_idle(void);
+/* Once all CPUs run: starts every CPU's timer, with this period or, for 0, the usual one. */
+void sched_start_timers(uint64_t tick_ns);
+
+/* Length of the timer's period, which is a thread's quantum. */
+uint64_t sched_tick_ns(void);
+
+/* Lets another ready thread run; the current one stays ready. WrQuantumEnd and WrPreempted: one of
+ * at least the same priority, else any, until the next tick. False: there was none. IRQL <
+ * DISPATCH_LEVEL. */
+bool sched_switch(KWAIT_REASON reason);
+/* Moves a thread: it runs only on CPUs of this mask from the next switch on, which is asked for at
+ * once. STATUS_INVALID_PARAMETER if none of them exists. */
+NTSTATUS sched_set_affinity(struct thread *thread, uint64_t affinity);
+/* From 1 to 31. A thread runs before all of lower priority, and in turn with those of its own.
+ * NT: nothing raises the priority of one that waited or starves. */
+void sched_set_priority(struct thread *thread, KPRIORITY priority);
+
+/* The dispatcher lock, at IPI_LEVEL; letting go of it may switch. For wait.c and thread.c, as all
+ * that follows. */
+KIRQL sched_lock(void);
+void sched_unlock(KIRQL irql);
+
+/* Under the lock, these. */
+void sched_make_ready(struct thread *thread);
+void sched_remove_ready(struct thread *thread);
+/* Asks a CPU to choose again. */
+void sched_reschedule(unsigned cpu);
+/* The current thread, unless it still is THREAD_RUNNING, is not chosen again before it is made
+ * ready. True: another one ran. The lock is free on return. */
+bool sched_switch_locked(KIRQL irql, KWAIT_REASON reason);
+
+/* A new thread's first call. */
+void sched_begin(void);
+/* For trap.c, from the timer interrupt. */
+void sched_tick(void);
+/* For trap.c: cpu.reschedule was found set on the way back to `irql`. */
+void sched_preempt(KIRQL irql, KWAIT_REASON reason);

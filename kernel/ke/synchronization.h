@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* Services for events, semaphores, mutants and waits. Callers are ring-3 threads through the
+ * service table, or kernel threads, whose pointers are not checked. PASSIVE_LEVEL. Statuses in the
+ * order of their checks; sources: the Windows driver documentation, winternl.h, and where it is
+ * silent, as marked, our choice.
+ *
+ * All: STATUS_ACCESS_VIOLATION for pointers, then of each handle STATUS_INVALID_HANDLE,
+ * STATUS_OBJECT_TYPE_MISMATCH, STATUS_ACCESS_DENIED. Pointers to a previous state may be NULL. NT:
+ * objects have no names: STATUS_NOT_SUPPORTED for an ObjectName. */
+#pragma once
+#include "kernel/nt/nt_dispatcher.h"
+
+/* STATUS_ACCESS_VIOLATION (handle, attributes); STATUS_INVALID_PARAMETER: ObjectAttributes->Length
+ * is not 48; STATUS_NOT_SUPPORTED; STATUS_INVALID_PARAMETER: EventType, or the counts below;
+ * STATUS_INSUFFICIENT_RESOURCES. */
+NTSTATUS NtCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
+                       POBJECT_ATTRIBUTES ObjectAttributes, EVENT_TYPE EventType,
+                       BOOLEAN InitialState);
+/* InitialCount from 0 to MaximumCount, MaximumCount from 1. */
+NTSTATUS NtCreateSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
+                           POBJECT_ATTRIBUTES ObjectAttributes, LONG InitialCount,
+                           LONG MaximumCount);
+NTSTATUS NtCreateMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
+                        POBJECT_ATTRIBUTES ObjectAttributes, BOOLEAN InitialOwner);
+
+/* EVENT_MODIFY_STATE. */
+NTSTATUS NtSetEvent(HANDLE EventHandle, PLONG PreviousState);
+NTSTATUS NtResetEvent(HANDLE EventHandle, PLONG PreviousState);
+NTSTATUS NtPulseEvent(HANDLE EventHandle, PLONG PreviousState);
+NTSTATUS NtClearEvent(HANDLE EventHandle);
+/* STATUS_INVALID_PARAMETER: ReleaseCount below 1. SEMAPHORE_MODIFY_STATE.
+ * STATUS_SEMAPHORE_LIMIT_EXCEEDED: nothing was added. */
+NTSTATUS NtReleaseSemaphore(HANDLE SemaphoreHandle, LONG ReleaseCount, PLONG PreviousCount);
+/* No right is needed: SYNCHRONIZE alone is enough to use a mutex. STATUS_MUTANT_NOT_OWNED. */
+NTSTATUS NtReleaseMutant(HANDLE MutantHandle, PLONG PreviousCount);
+
+/* STATUS_INVALID_INFO_CLASS, STATUS_INFO_LENGTH_MISMATCH; the right to query. ReturnLength may be
+ * NULL. */
+NTSTATUS NtQueryEvent(HANDLE EventHandle, EVENT_INFORMATION_CLASS EventInformationClass,
+                      PVOID EventInformation, ULONG EventInformationLength, PULONG ReturnLength);
+NTSTATUS NtQuerySemaphore(HANDLE SemaphoreHandle,
+                          SEMAPHORE_INFORMATION_CLASS SemaphoreInformationClass,
+                          PVOID SemaphoreInformation, ULONG SemaphoreInformationLength,
+                          PULONG ReturnLength);
+NTSTATUS NtQueryMutant(HANDLE MutantHandle, MUTANT_INFORMATION_CLASS MutantInformationClass,
+                       PVOID MutantInformation, ULONG MutantInformationLength, PULONG ReturnLength);
+
+/* SYNCHRONIZE for what is waited for. Then the statuses of wait_for (wait.h). Timeout as of
+ * KeWaitForSingleObject. */
+NTSTATUS NtWaitForSingleObject(HANDLE Handle, BOOLEAN Alertable, PLARGE_INTEGER Timeout);
+/* STATUS_INVALID_PARAMETER_1: Count is 0 or above 64; STATUS_INVALID_PARAMETER_3: WaitType; after
+ * the handles, each in turn, STATUS_INVALID_PARAMETER_MIX: WaitAll, and an object that is there
+ * twice. */
+NTSTATUS NtWaitForMultipleObjects(ULONG Count, const HANDLE Handles[], WAIT_TYPE WaitType,
+                                  BOOLEAN Alertable, PLARGE_INTEGER Timeout);
+/* Signals one, an event, a semaphore or a mutant, and waits for the other, with nothing in between.
+ * The one to signal may be a wrong one only when both handles are found; of a semaphore and a
+ * mutant the statuses as above. */
+NTSTATUS NtSignalAndWaitForSingleObject(HANDLE SignalHandle, HANDLE WaitHandle, BOOLEAN Alertable,
+                                        PLARGE_INTEGER Timeout);
+/* An interval of 0 yields: STATUS_NO_YIELD_PERFORMED if nobody else is ready. */
+NTSTATUS NtDelayExecution(BOOLEAN Alertable, PLARGE_INTEGER DelayInterval);
+NTSTATUS NtYieldExecution(void);

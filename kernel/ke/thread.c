@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT */
+/* Thread life: made here, switched by sched.c, ended here, freed by the last reference. */
+#include "kernel/ke/thread.h"
+#include "hal/apic.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/print.h"
+#include "kernel/base/vectors.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/etw.h"
+#include "kernel/ke/fpu.h"
+#include "kernel/ke/mutex.h"
+#include "kernel/ke/process.h"
+#include "kernel/ke/sched.h"
+#include "kernel/mm/phys.h"
+#include "kernel/nt/nt_context.h"
+
+#define STACK_PAGES (KERNEL_STACK_SIZE / PAGE_SIZE)
+#define STACK_TO_END 6144 /* what a thread's end may need */
+#define FPU_OFFSET 1024   /* of the area for fpu.c in the thread's page */
+
+extern void user_thread_start(void), user_process_start(void);
+extern void trap_return(void);
+
+void (*thread_ended)(struct thread *thread);
+static uint32_t count, next_id; /* atomic */
+static struct lock living_lock = LOCK("threads", DISPATCH_LEVEL);
+static struct thread *newest; /* L: living_lock; of all that live, idle threads excluded, by id */
+
+unsigned thread_count(void) { return __atomic_load_n(&count, __ATOMIC_RELAXED); }
+
+static void link_living(struct thread *thread)
+{
+    struct thread **link = &newest, *newer = NULL;
+    KIRQL irql = lock_acquire(&living_lock);
+    for (; *link && (*link)->id > thread->id; link = &newer->older)
+        newer = *link;
+    thread->older = *link;
+    thread->newer = newer;
+    if (*link)
+        (*link)->newer = thread;
+    *link = thread;
+    lock_release(&living_lock, irql);
+}
+
+static void unlink_living(struct thread *thread)
+{
+    KIRQL irql = lock_acquire(&living_lock);
+    *(thread->newer ? &thread->newer->older : &newest) = thread->older;
+    if (thread->older)
+        thread->older->newer = thread->newer;
+    lock_release(&living_lock, irql);
+}
+
+struct thread *thread_after(unsigned id)
+{
+    struct thread *found = NULL;
+    KIRQL irql = lock_acquire(&living_lock);
+    for (struct thread *t = newest; t && t->id > id; t = t->older)
+        found = t;
+    if (found)
+        object_hold(&found->object);
+    lock_release(&living_lock, irql);
+    return found;
+}
+
+CLIENT_ID thread_client_id(const struct thread *thread)
+{
+    return (CLIENT_ID){ (HANDLE)(uint64_t)(thread->process ? PROCESS_ID : 0), (HANDLE)(uint64_t)thread->id };
+}
+
+/* Where a kernel thread begins, and a ring-3 thread's way down: with sched_lock held by the switch. */
+static void begin(void)
+{
+    sched_begin();
+    struct thread *me = thread_current();
+    if (me->start)
+        me->start(me->argument);
+    thread_exit(STATUS_SUCCESS);
+}
+
+static void enter_user(void *unused)
+{
+    struct thread *me = thread_current();
+    (void)unused;
+    thread_check_terminated();
+    cli();
+    struct trap_frame *frame = (struct trap_frame *)(me->stack + KERNEL_STACK_SIZE) - 1;
+    *frame = (struct trap_frame){ .rip = me->user_entry, .cs = SEL_USER_CS, .rflags = RFLAGS_IF | 2,
+                                  .rsp = me->user_rsp, .ss = SEL_USER_SS, .rdi = me->user_start,
+                                  .rsi = me->user_argument, .rcx = me->user_start,
+                                  .rdx = me->user_argument };
+    asm volatile("mov %0,%%rsp\njmp trap_return" : : "r"(frame) : "memory");
+    __builtin_unreachable();
+}
+
+extern void thread_trampoline(void);
+
+/* The stack as switch_stacks leaves one: r15 r14 r13 r12 rbp rbx rflags, return address. */
+static void prepare_stack(struct thread *thread, uint64_t top, void (*first)(void))
+{
+    uint64_t *sp = (uint64_t *)top - 32;
+    *--sp = (uint64_t)thread_trampoline;
+    *--sp = RFLAGS_IF | 2;
+    *--sp = (uint64_t)first;
+    for (unsigned i = 0; i < 5; i++)
+        *--sp = 0;
+    thread->rsp = (uint64_t)sp;
+}
+
+static void destroy(struct object *object)
+{
+    struct thread *thread = CONTAINING_RECORD(object, struct thread, object);
+    struct process *process = thread->process;
+    phys_free(thread->stack, STACK_PAGES);
+    phys_free(thread, 1);
+    if (process)
+        object_release(&process->object);
+}
+
+const struct object_type thread_type = {
+    .name = "Thread", .destroy = destroy, .all = THREAD_ALL_ACCESS,
+    .read = STANDARD_RIGHTS_READ | THREAD_GET_CONTEXT | THREAD_QUERY_INFORMATION,
+    .write = STANDARD_RIGHTS_READ | THREAD_TERMINATE | THREAD_SUSPEND_RESUME | THREAD_ALERT | THREAD_SET_INFORMATION |
+             THREAD_SET_CONTEXT,
+    .execute = STANDARD_RIGHTS_READ | SYNCHRONIZE,
+};
+
+/* Two references: the caller's, and its own life. */
+static struct thread *allocate(const char *name)
+{
+    _Static_assert(sizeof(struct thread) <= FPU_OFFSET && FPU_OFFSET + FPU_AREA_MAX <= PAGE_SIZE, "one page");
+    struct thread *thread = phys_alloc(1);
+    if (!thread)
+        return NULL;
+    thread->stack = phys_alloc(STACK_PAGES);
+    if (!thread->stack) {
+        phys_free(thread, 1);
+        return NULL;
+    }
+    object_init(&thread->object, &thread_type, ThreadObject, 2);
+    InitializeListHead(&thread->mutants);
+    thread->name = name;
+    thread->id = 4 * (__atomic_fetch_add(&next_id, 1, __ATOMIC_RELAXED) + 1);
+    thread->priority = THREAD_PRIORITY;
+    thread->exit_status = STATUS_PENDING;
+    *(uint64_t *)thread->stack = SCHED_STACK_MAGIC;
+    prepare_stack(thread, (uint64_t)thread->stack + KERNEL_STACK_SIZE, begin);
+    return thread;
+}
+
+void (*thread_notify)(struct thread *thread, bool create);
+
+static struct thread *run(struct thread *thread, uint64_t affinity, bool suspended)
+{
+    if (thread_notify)
+        thread_notify(thread, true);
+    __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
+    thread->affinity = affinity;
+    link_living(thread);
+    if (etw_wants(ETW_THREAD_CREATE))
+        etw_thread(ETW_THREAD_CREATE, thread);
+    KIRQL irql = sched_lock();
+    thread->cpu = cpu_number();
+    if (suspended && !__atomic_load_n(&thread->terminate, __ATOMIC_ACQUIRE))
+        thread->state = THREAD_SUSPENDED;
+    else
+        sched_make_ready(thread);
+    sched_unlock(irql);
+    return thread;
+}
+
+uint64_t thread_create_idle(struct cpu *cpu)
+{
+    struct thread *idle = allocate("idle");
+    if (!idle)
+        panic("no memory for an idle thread");
+    idle->id = 0;
+    idle->priority = 0;
+    idle->state = THREAD_RUNNING;
+    idle->cpu = cpu->number;
+    idle->affinity = 1ul << cpu->number;
+    cpu->idle = idle;
+    cpu->thread = idle;
+    cpu->kthread = &idle->object.header;
+    return (uint64_t)idle->stack + KERNEL_STACK_SIZE;
+}
+
+static bool possible(uint64_t affinity)
+{
+    return affinity & (cpu_count == 64 ? ~0ul : (1ul << cpu_count) - 1);
+}
+
+static void init_fpu(struct thread *thread)
+{
+    thread->fpu = (uint8_t *)thread + FPU_OFFSET;
+    fpu_reset(thread->fpu);
+}
+
+struct thread *thread_create(const char *name, void (*start)(void *), void *argument, uint64_t affinity)
+{
+    struct thread *thread = possible(affinity) ? allocate(name) : NULL;
+    if (!thread)
+        return NULL;
+    thread->start = start;
+    thread->argument = argument;
+    return run(thread, affinity, false);
+}
+
+void thread_use_fpu(void)
+{
+    struct thread *me = thread_current();
+    if (!me->fpu)
+        init_fpu(me);
+}
+
+struct thread *thread_create_system(const char *name, void (*start)(void *), void *argument, uint64_t affinity)
+{
+    struct thread *thread = possible(affinity) ? allocate(name) : NULL;
+    if (!thread)
+        return NULL;
+    thread->start = start;
+    thread->argument = argument;
+    init_fpu(thread);
+    return run(thread, affinity, false);
+}
+
+static struct thread *create_user(const char *name, struct process *process, void (*entry)(void), uint64_t start,
+                                  uint64_t argument, uint64_t affinity, bool suspended)
+{
+    struct thread *thread = possible(affinity) ? allocate(name) : NULL;
+    if (!thread)
+        return NULL;
+    bool equipped = process_equip(process, thread);
+    if (!equipped || !process_join(process, thread)) {
+        if (equipped)
+            process_unequip(process, thread);
+        thread->object.refs = 1;
+        object_release(&thread->object);
+        return NULL;
+    }
+    object_hold(&process->object);
+    thread->process = process;
+    thread->start = enter_user;
+    /* As after a CALL, with room for four arguments; above, unwinding may read Windows' CONTEXT. */
+    thread->user_rsp = thread->user_stack_top - 40 - (process->thread_entry ? sizeof(CONTEXT) : 0);
+    thread->user_entry = process->thread_entry ? process->thread_entry : (uint64_t)entry;
+    thread->user_start = start;
+    thread->user_argument = argument;
+    init_fpu(thread);
+    return run(thread, affinity, suspended);
+}
+
+struct thread *thread_create_user(const char *name, struct process *process, uint64_t start, uint64_t argument,
+                                  uint64_t affinity)
+{
+    return create_user(name, process, user_process_start, start, argument, affinity, false);
+}
+
+/* Not the creator's affinity: a thread that pinned itself must not pin its children. */
+struct thread *thread_create_another(struct process *process, uint64_t start, uint64_t argument,
+                                     bool suspended)
+{
+    return create_user(thread_current()->name, process, user_thread_start, start, argument, ~0ul,
+                       suspended);
+}
+
+bool thread_resume(struct thread *thread)
+{
+    KIRQL irql = sched_lock();
+    bool was = thread->state == THREAD_SUSPENDED;
+    if (was)
+        sched_make_ready(thread);
+    sched_unlock(irql);
+    return was;
+}
+
+void thread_exit(NTSTATUS status)
+{
+    struct thread *me = thread_current();
+    me->exiting = true;
+    if (thread_notify)
+        thread_notify(me, false);
+    mutex_abandon();
+    if (thread_ended)
+        thread_ended(me);
+    if (etw_wants(ETW_THREAD_DELETE))
+        etw_thread(ETW_THREAD_DELETE, me);
+    me->exit_status = status;
+    if (me->process)
+        process_leave(me->process, me);
+    __atomic_fetch_sub(&count, 1, __ATOMIC_RELAXED);
+    unlink_living(me);
+    wait_die();
+}
+
+void thread_terminate(struct thread *thread, NTSTATUS status)
+{
+    thread->terminate_status = status;
+    __atomic_store_n(&thread->terminate, 1, __ATOMIC_RELEASE);
+    wait_interrupt(thread);
+}
+
+void thread_check_terminated(void)
+{
+    struct thread *me = thread_current();
+    if (!__atomic_load_n(&me->terminate, __ATOMIC_ACQUIRE))
+        return;
+    sti();
+    thread_exit(me->terminate_status);
+}
+
+/* --- Ending others: what the thread does next, wherever it is, is to end. --- */
+
+static bool any_forced; /* atomic; where it is false an NMI handler need not know which CPU it is on */
+
+bool thread_must_end(const struct thread *thread)
+{
+    return thread->killed && !thread->exiting && (!thread->held || thread->forced);
+}
+
+__attribute__((noreturn)) static void end_here(void)
+{
+    const struct thread *me = thread_current();
+    write_cr8(PASSIVE_LEVEL);
+    sti();
+    thread_exit(me->terminate ? me->terminate_status : STATUS_TIMEOUT);
+}
+
+static void begin_to_end(void)
+{
+    sched_begin();
+    end_here();
+}
+
+/* Its CPU may have other interrupt handlers than the kernel's, and be inside one. */
+static void end_after_nmi(void)
+{
+    cpu_load_idt();
+    apic_finish_interrupts();
+    end_here();
+}
+
+void thread_check_killed(void)
+{
+    if (thread_must_end(thread_current()))
+        end_here();
+}
+
+/* A place on the stack below what is in use, as far as there is room: others may have been given pointers to it. */
+static uint64_t free_stack(const struct thread *thread, uint64_t rsp)
+{
+    uint64_t low = (uint64_t)thread->stack;
+    bool room = rsp > low + STACK_TO_END && rsp <= low + KERNEL_STACK_SIZE;
+    return (room ? rsp : low + KERNEL_STACK_SIZE) & ~15ul;
+}
+
+/* The CPU that it runs on; ~0: none, and if it must end it does so next. */
+static unsigned kill(struct thread *thread, bool by_force)
+{
+    unsigned cpu = ~0u;
+    KIRQL irql = sched_lock();
+    thread->killed = true;
+    thread->forced |= by_force;
+    if (thread->state == THREAD_RUNNING) {
+        cpu = thread->cpu;
+        sched_reschedule(cpu);
+    } else if (thread->state != THREAD_DEAD && thread_must_end(thread)) {
+        if (thread->state == THREAD_WAITING) /* its wait is on its stack */
+            wait_end(thread, STATUS_THREAD_IS_TERMINATING);
+        else if (thread->state == THREAD_SUSPENDED)
+            sched_make_ready(thread);
+        prepare_stack(thread, free_stack(thread, thread->rsp), begin_to_end);
+    }
+    sched_unlock(irql);
+    return cpu;
+}
+
+void thread_kill(struct thread *thread) { kill(thread, false); }
+
+void thread_kill_by_force(struct thread *thread)
+{
+    __atomic_store_n(&any_forced, true, __ATOMIC_RELEASE);
+    unsigned cpu = kill(thread, true);
+    if (cpu < cpu_count && cpu != cpu_number() && !thread->process)
+        apic_send_nmi(cpus[cpu]->apic_id);
+}
+
+void thread_nmi(struct interrupted *at)
+{
+    if (!__atomic_load_n(&any_forced, __ATOMIC_ACQUIRE) || (at->cs & 3))
+        return;
+    const struct cpu *cpu = cpu_current();
+    const struct thread *me = cpu->thread;
+    if (!me->forced || me->process || !thread_must_end(me) || cpu->locks || print_busy())
+        return;
+    at->rip = (uint64_t)end_after_nmi;
+    at->rsp = free_stack(me, at->rsp) - 8; /* as after a CALL */
+    at->rflags = 2;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads: kernel threads, and ring-3 threads, which belong to a process. */
+#pragma once
+#include "kernel/base/cpu.h"
+#include "kernel/ke/object.h"
+#include "kernel/nt/nt.h"
+
+struct mutex;
+struct process;
+struct thread_profiling;
+struct wait;
+
+/* A KTHREAD_STATE, but for the last, which is ours: made suspended, and not yet resumed. */
+enum thread_state {
+    THREAD_READY = 1,
+    THREAD_RUNNING = 2,
+    THREAD_DEAD = 4,
+    THREAD_WAITING = 5,
+    THREAD_SUSPENDED = 8
+};
+
+#define THREAD_PRIORITY 8
+#define PROCESS_ID 4 /* NT: there is one program */
+
+struct thread {
+    struct object object; /* signaled when the thread is dead */
+    uint64_t rsp;         /* saved by switch.asm */
+    uint8_t *stack;       /* KERNEL_STACK_SIZE; a magic number at its low end */
+    struct process *process; /* NULL: kernel thread */
+    const char *name;
+    unsigned id;          /* 0: an idle thread */
+    CHAR priority;        /* L: dispatcher lock to write; 0 of idle threads, 1 to 31 of others */
+    void *fpu;            /* an area for fpu.c; ring-3 threads and drivers' */
+    struct thread_profiling *profiling; /* NULL: not profiled; set by the thread itself */
+
+    /* L: dispatcher lock (sched.h), all of these */
+    enum thread_state state;
+    uint64_t affinity;       /* CPUs it may run on */
+    unsigned cpu;            /* where it runs, or ran last */
+    LIST_ENTRY ready;        /* run queue */
+    const struct wait *wait; /* while THREAD_WAITING; on its stack */
+    LIST_ENTRY sleep;        /* others with a deadline */
+    NTSTATUS wait_status;
+    LIST_ENTRY mutants;      /* that it owns */
+    bool killed;             /* ends as soon as it has no mutex */
+    bool forced;             /* the same, whatever it has */
+    struct mutex *held;      /* the mutex taken last */
+
+    bool exiting;         /* its own: it is in thread_exit */
+    struct thread *older, *newer; /* L: living_lock in thread.c; all that live */
+    uint32_t terminate;   /* atomic: end at the next return to ring 3, with terminate_status */
+    NTSTATUS terminate_status;
+    NTSTATUS exit_status; /* final once signaled; STATUS_PENDING before */
+    uint64_t fault_rip, fault_address; /* of the exception that ended it */
+    void (*start)(void *);
+    void *argument;
+    uint64_t user_rsp, user_entry, user_start, user_argument;
+    uint64_t user_stack, user_stack_top; /* the region, and where it ends */
+    uint64_t teb; /* at GS in ring 3; 0: none */
+    struct thread *sibling; /* L: process.lock */
+    uint64_t user_affinity; /* its own, while a driver has it elsewhere; 0: none has */
+    unsigned trusted;       /* its own: in a service that a driver called, whose pointers are the kernel's */
+};
+_Static_assert(offsetof(struct thread, rsp) == THREAD_RSP, "layout.h");
+_Static_assert(offsetof(struct thread, profiling) == THREAD_PROFILING, "layout.h");
+
+/* NT: the kernel's own threads are of process 0, all of ring 3 of process 4. */
+CLIENT_ID thread_client_id(const struct thread *thread);
+
+/* One instruction: between two the thread may have gone to another CPU, and the first CPU runs another thread. */
+static inline struct thread *thread_current(void)
+{
+    struct thread *thread;
+    asm volatile("mov %%gs:%c1,%0" : "=r"(thread) : "i"(__builtin_offsetof(struct cpu, thread)));
+    return thread;
+}
+
+/* Makes a kernel thread that may run on the CPUs of `affinity`, ready to run, with a reference for the caller;
+ * NULL without memory or if no CPU of `affinity` exists. IRQL < DISPATCH_LEVEL. */
+struct thread *thread_create(const char *name, void (*start)(void *), void *argument, uint64_t affinity);
+/* For driver's code, which uses SSE registers: from here on they are the current thread's own. */
+void thread_use_fpu(void);
+/* For who wants to know of threads: one begins, in the thread that made it, or ends, in itself. NULL: nobody. */
+extern void (*thread_notify)(struct thread *thread, bool create);
+/* Makes a kernel thread for a driver's code. */
+struct thread *thread_create_system(const char *name, void (*start)(void *), void *argument, uint64_t affinity);
+/* The same in ring 3: a process's first thread runs `void start(argument)` and ends with STATUS_SUCCESS; what
+ * start(argument) returns is the exit status of the others. */
+struct thread *thread_create_user(const char *name, struct process *process, uint64_t start, uint64_t argument,
+                                  uint64_t affinity);
+struct thread *thread_create_another(struct process *process, uint64_t start, uint64_t argument,
+                                     bool suspended);
+/* Lets a thread that was made suspended run. False: it was not. */
+bool thread_resume(struct thread *thread);
+/* The idle thread of a CPU, which is its current one; returns the top of its stack. Before the CPU starts. */
+uint64_t thread_create_idle(struct cpu *cpu);
+
+__attribute__((noreturn)) void thread_exit(NTSTATUS status);
+/* Asks a ring-3 thread to end at its next return to ring 3; wakes it from a wait. */
+void thread_terminate(struct thread *thread, NTSTATUS status);
+/* Ends a kernel thread where it stands, unless it has a mutex: then when it gives that up. Only tests and their
+ * watchdog do this: what else the thread took stays taken. The thread has ended once its object is signaled. It cannot
+ * end at DISPATCH_LEVEL or above. IRQL < DISPATCH_LEVEL. */
+void thread_kill(struct thread *thread);
+/* The same of any thread, mutexes or not, for one that did not end otherwise. A kernel thread that runs on another CPU
+ * gets an NMI: it ends at any IRQL, with interrupts off too, but not while its CPU holds a spin lock or prints. To be
+ * called again while it lives. */
+void thread_kill_by_force(struct thread *thread);
+/* Whether it is to end now. L: dispatcher lock, or the thread itself. */
+bool thread_must_end(const struct thread *thread);
+/* On the way to ring 3. */
+void thread_check_terminated(void);
+/* Ends the current thread if that was asked for: for trap.c, wait.c, mutex.c. IRQL < DISPATCH_LEVEL. */
+void thread_check_killed(void);
+/* For NMI handlers, with what the processor pushed: the return goes to the end of the current thread if that was
+ * forced. */
+struct interrupted {
+    uint64_t rip, cs, rflags, rsp, ss;
+};
+void thread_nmi(struct interrupted *at);
+/* Threads that exist, idle threads excluded. */
+unsigned thread_count(void);
+/* The living thread with the smallest id above this one, with a reference; NULL: none. */
+struct thread *thread_after(unsigned id);
+
+/* At boot: who is told of a thread that ends, by the thread itself, PASSIVE_LEVEL. */
+extern void (*thread_ended)(struct thread *thread);

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* Counting per thread: what a switch does. Two policies (`counters=`): accumulate the counters
+ * run for ever, and a switch samples them: one RDPMC per counter ends the old thread's time
+ * slice and begins the new one's; nothing is written to the PMU. As far as is known NT does the
+ * same. isolate the counters hold the running thread's own counts and nobody else's (isolate.c).
+ *
+ * A thread's own totals live in its struct thread_profiling and are never read back from the
+ * block, which is ring-3 memory: its pages are held and written through a window. Only the
+ * thread itself changes its profiling (profiling_enable.c) and, at IPI_LEVEL on the CPU where it
+ * runs, thread_profiling_refresh. */
+#include "kernel/ke/thread_profiling.h"
+#include "kernel/base/string.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/isolate.h"
+#include "kernel/ke/thread.h"
+#include "kernel/ke/thread_counters.h"
+
+/* Its instructions are counted by tests/tp_cost.c. What ring 3 sees is written when a thread arrives:
+ * only the thread itself reads its block. */
+
+/* These take an element and its counterpart in the block by one `offset`, so that one register
+ * indexes all arrays. */
+static inline void end(struct reading *readings, size_t offset, uint64_t value, uint64_t width)
+{
+    struct reading *r = (struct reading *)((char *)readings + offset);
+    r->total += (value - r->start) & width;
+}
+
+static inline void begin(struct reading *readings, block_at_4 *block, size_t offset, uint64_t value)
+{
+    struct reading *r = (struct reading *)((char *)readings + offset);
+    reading_at_4 *shown = (reading_at_4 *)((char *)block->HwCounters + offset);
+    r->start = value;
+    shown->Start = value;
+    shown->Total = r->total;
+}
+
+static inline uint64_t now(const struct reading *readings, size_t offset)
+{
+    return rdpmc(((const struct reading *)((const char *)readings + offset))->selector);
+}
+
+/* Any elements, each counter read once. */
+static void sample_any(struct thread_profiling *out, struct thread_profiling *in)
+{
+    uint64_t ends = out ? out->active : 0, begins = in ? in->active : 0;
+    for (uint64_t left = ends | begins; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctzl(left);
+        uint64_t value = rdpmc(counter_config[i].selector);
+        if (ends >> i & 1)
+            end(out->readings, i * sizeof(struct reading), value, counter_config_width(i));
+        if (begins >> i & 1)
+            begin(in->readings, in->block, i * sizeof(struct reading), value);
+    }
+}
+
+static inline bool stale(const struct thread_profiling *p)
+{
+    return p->generation != __atomic_load_n(&counter_config_generation, __ATOMIC_ACQUIRE);
+}
+
+/* An emptied configuration ends sampling for good: another one cannot come while the thread is enabled. */
+static void drop_stale(struct thread_profiling *p)
+{
+    if (!stale(p))
+        return;
+    p->generation = __atomic_load_n(&counter_config_generation, __ATOMIC_ACQUIRE);
+    p->active = 0;
+    p->plain = 0;
+    p->counters = 0;
+    p->block->HwCountersCount = 0;
+    p->block->UpdateCount++;
+}
+
+/* Ring 3 may read counters only while a thread runs that enabled them. */
+static void allow_rdpmc(bool allow)
+{
+    uint64_t cr4 = read_cr4();
+    write_cr4(allow ? cr4 | CR4_PCE : cr4 & ~(uint64_t)CR4_PCE);
+}
+
+__attribute__((noinline)) void thread_profiling_sample(struct thread_profiling *out, struct thread_profiling *in)
+{
+    if (in)
+        drop_stale(in);
+    if (in && counter_config_uneven)
+        in->block->CycleTime.Index = thread_profiling_unused_bits();
+    if (isolate_on)
+        isolate_switch(out, in);
+    else
+        sample_any(out, in);
+    allow_rdpmc(in && in->mask);
+}
+
+/* The usual cases are plain: under accumulate, the first n elements, of one width, of one thread
+ * or the same of both. They call the general one as a tail call only, so no register needs to be
+ * saved around it. */
+static inline void sample_end(struct thread_profiling *p)
+{
+    size_t o = 0, last = p->plain, width = p->width;
+    if (!last)
+        return thread_profiling_sample(p, NULL);
+    do
+        end(p->readings, o, now(p->readings, o), width);
+    while ((o += sizeof(struct reading)) != last);
+    allow_rdpmc(false);
+}
+
+static inline void sample_begin(struct thread_profiling *p)
+{
+    size_t o = 0, last = p->plain;
+    if (!last || stale(p))
+        return thread_profiling_sample(NULL, p);
+    block_at_4 *block = p->block;
+    do
+        begin(p->readings, block, o, now(p->readings, o));
+    while ((o += sizeof(struct reading)) != last);
+    allow_rdpmc(true);
+}
+
+static inline void sample_both(struct thread_profiling *out, struct thread_profiling *in)
+{
+    size_t o = 0, last = out->plain, width = out->width;
+    if (!last || last != in->plain || stale(in))
+        return thread_profiling_sample(out, in);
+    block_at_4 *block = in->block;
+    do {
+        uint64_t value = now(out->readings, o);
+        end(out->readings, o, value, width);
+        begin(in->readings, block, o, value);
+    } while ((o += sizeof(struct reading)) != last);
+}
+
+static inline void leave(struct thread_profiling *p, uint64_t tsc, KWAIT_REASON reason)
+{
+    block_at_4 *block = p->block;
+    p->cycle_total += tsc - p->cycle_start;
+    block->CycleTime.Total = p->cycle_total;
+    p->switches++;
+    block->WaitReasonBitMap |= 1ul << reason; /* the reader, who exchanges it, is the thread itself */
+}
+
+static inline void arrive(struct thread_profiling *p, unsigned cpu, uint64_t tsc)
+{
+    block_at_4 *block = p->block;
+    p->cycle_start = tsc;
+    block->CycleTime.Start = tsc;
+    block->ContextSwitches = p->switches;
+    block->ProcessorNumber.Number = (UCHAR)cpu;
+    block->UpdateCount++; /* if ring 3 writes it, only ring 3's own reads are affected */
+}
+
+bool thread_profiling_policy(const char *name)
+{
+    isolate_on = strcmp(name, "isolate") == 0;
+    return isolate_on || strcmp(name, "accumulate") == 0;
+}
+
+void thread_profiling_switch(struct thread *from, struct thread *to, KWAIT_REASON reason)
+{
+    struct thread_profiling *out = from->profiling, *in = to->profiling;
+    uint64_t tsc = rdtsc();
+    if (!in) {
+        leave(out, tsc, reason);
+        sample_end(out);
+    } else if (!out) {
+        arrive(in, to->cpu, tsc);
+        sample_begin(in);
+    } else {
+        leave(out, tsc, reason);
+        arrive(in, to->cpu, tsc);
+        sample_both(out, in);
+    }
+}
+
+void thread_profiling_begin(struct thread_profiling *p, unsigned cpu)
+{
+    arrive(p, cpu, rdtsc());
+    thread_profiling_sample(NULL, p);
+}
+
+void thread_profiling_exclude(struct thread *thread, uint64_t ticks)
+{
+    struct thread_profiling *p = thread->profiling;
+    p->cycle_start += ticks;
+    p->block->CycleTime.Start = p->cycle_start;
+    p->block->UpdateCount++;
+}
+
+/* The counter may contain what the trap adds already, or only when ring 3 continues. The
+ * kernel's total is right modulo 2^64 in both cases. In the block Start is moved, so that Total
+ * remains that of the last switch. NT: Windows reports what the counter counts. */
+void thread_profiling_trapped(struct thread_profiling *p, enum hal_trap trap)
+{
+    for (uint64_t left = p->active; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctzl(left);
+        uint64_t added = (uint64_t)hal_trap_adds(p->readings[i].counter, trap);
+        p->readings[i].total -= added;
+        p->taken_off[i] += added;
+        p->block->HwCounters[i].Start += added;
+    }
+    p->block->UpdateCount++;
+}
+
+void thread_profiling_refresh(void *unused)
+{
+    struct thread_profiling *p = thread_current()->profiling;
+    (void)unused;
+    if (!p)
+        return;
+    if (isolate_on)
+        isolate_switch(p, NULL);
+    drop_stale(p);
+}

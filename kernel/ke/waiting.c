@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* The services that wait. Statuses: synchronization.h. */
+#include "kernel/ke/caller.h"
+#include "kernel/base/irql.h"
+#include "kernel/ke/dispatcher.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/synchronization.h"
+
+static NTSTATUS get_deadline(const LARGE_INTEGER *timeout, uint64_t *wake_ns)
+{
+    LARGE_INTEGER interval;
+    NTSTATUS status = timeout ? caller_get(&interval, timeout, sizeof interval) : STATUS_SUCCESS;
+    *wake_ns = dispatcher_deadline(timeout && NT_SUCCESS(status) ? &interval : NULL);
+    return status;
+}
+
+static NTSTATUS wait_for_objects(struct object *const *objects, unsigned count, WAIT_TYPE type,
+                                 uint64_t wake_ns)
+{
+    PVOID headers[MAXIMUM_WAIT_OBJECTS];
+    KWAIT_BLOCK blocks[MAXIMUM_WAIT_OBJECTS];
+    for (unsigned i = 0; i < count; i++)
+        headers[i] = &objects[i]->header;
+    const struct wait wait = { headers, count, type, UserRequest, UserMode, wake_ns, blocks };
+    return wait_for(&wait);
+}
+
+NTSTATUS NtWaitForSingleObject(HANDLE Handle, BOOLEAN Alertable, PLARGE_INTEGER Timeout)
+{
+    struct object *object;
+    uint64_t wake_ns;
+    (void)Alertable;
+    NTSTATUS status = get_deadline(Timeout, &wake_ns);
+    if (NT_SUCCESS(status))
+        status = handle_lookup(Handle, NULL, SYNCHRONIZE, &object);
+    if (!NT_SUCCESS(status))
+        return status;
+    status = wait_for_objects(&object, 1, WaitAny, wake_ns);
+    object_release(object);
+    return status;
+}
+
+static void release(struct object *const *objects, unsigned count)
+{
+    while (count--)
+        object_release(objects[count]);
+}
+
+static bool has_twins(struct object *const *objects, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        for (unsigned j = 0; j < i; j++)
+            if (objects[i] == objects[j])
+                return true;
+    return false;
+}
+
+/* All or none. */
+static NTSTATUS look_up(const HANDLE *handles, unsigned count, WAIT_TYPE type,
+                        struct object **objects)
+{
+    for (unsigned i = 0; i < count; i++) {
+        NTSTATUS status = handle_lookup(handles[i], NULL, SYNCHRONIZE, &objects[i]);
+        if (!NT_SUCCESS(status)) {
+            release(objects, i);
+            return status;
+        }
+    }
+    if (type == WaitAny || !has_twins(objects, count))
+        return STATUS_SUCCESS;
+    release(objects, count);
+    return STATUS_INVALID_PARAMETER_MIX;
+}
+
+NTSTATUS NtWaitForMultipleObjects(ULONG Count, const HANDLE Handles[], WAIT_TYPE WaitType,
+                                  BOOLEAN Alertable, PLARGE_INTEGER Timeout)
+{
+    HANDLE handles[MAXIMUM_WAIT_OBJECTS];
+    struct object *objects[MAXIMUM_WAIT_OBJECTS];
+    uint64_t wake_ns;
+    (void)Alertable;
+    if (!Count || Count > MAXIMUM_WAIT_OBJECTS)
+        return STATUS_INVALID_PARAMETER_1;
+    if (WaitType != WaitAll && WaitType != WaitAny)
+        return STATUS_INVALID_PARAMETER_3;
+    NTSTATUS status = get_deadline(Timeout, &wake_ns);
+    if (NT_SUCCESS(status))
+        status = caller_get(handles, Handles, Count * sizeof handles[0]);
+    if (NT_SUCCESS(status))
+        status = look_up(handles, Count, WaitType, objects);
+    if (!NT_SUCCESS(status))
+        return status;
+    status = wait_for_objects(objects, Count, WaitType, wake_ns);
+    release(objects, Count);
+    return status;
+}
+
+/* Under the dispatcher lock. */
+static NTSTATUS signal(struct object *object)
+{
+    LONG before;
+    if (object->type == &mutant_type)
+        return dispatcher_release_mutant((KMUTANT *)&object->header, &before);
+    if (object->type == &semaphore_type)
+        return dispatcher_release_semaphore((KSEMAPHORE *)&object->header, 1, &before);
+    dispatcher_signal(&object->header);
+    return STATUS_SUCCESS;
+}
+
+static NTSTATUS check_signal(const struct object *object, ACCESS_MASK access)
+{
+    if (object->type == &mutant_type)
+        return STATUS_SUCCESS;
+    if (object->type != &event_type && object->type != &semaphore_type)
+        return STATUS_OBJECT_TYPE_MISMATCH;
+    return access & EVENT_MODIFY_STATE ? STATUS_SUCCESS : STATUS_ACCESS_DENIED;
+}
+_Static_assert(EVENT_MODIFY_STATE == SEMAPHORE_MODIFY_STATE, "one right");
+
+static NTSTATUS signal_and_wait(struct object *to_signal, struct object *object, uint64_t wake_ns)
+{
+    PVOID header = &object->header;
+    KWAIT_BLOCK block;
+    const struct wait wait = { &header, 1, WaitAny, UserRequest, UserMode, wake_ns, &block };
+    KIRQL irql = sched_lock();
+    NTSTATUS status = signal(to_signal);
+    if (NT_SUCCESS(status))
+        return wait_locked(&wait, irql);
+    sched_unlock(irql);
+    return status;
+}
+
+NTSTATUS NtSignalAndWaitForSingleObject(HANDLE SignalHandle, HANDLE WaitHandle, BOOLEAN Alertable,
+                                        PLARGE_INTEGER Timeout)
+{
+    struct object *objects[2];
+    ACCESS_MASK access;
+    uint64_t wake_ns;
+    (void)Alertable;
+    NTSTATUS status = get_deadline(Timeout, &wake_ns);
+    if (NT_SUCCESS(status))
+        status = handle_lookup_access(SignalHandle, NULL, 0, &objects[0], &access);
+    if (!NT_SUCCESS(status))
+        return status;
+    status = handle_lookup(WaitHandle, NULL, SYNCHRONIZE, &objects[1]);
+    if (NT_SUCCESS(status)) {
+        status = check_signal(objects[0], access);
+        if (NT_SUCCESS(status))
+            status = signal_and_wait(objects[0], objects[1], wake_ns);
+        object_release(objects[1]);
+    }
+    object_release(objects[0]);
+    return status;
+}
+
+NTSTATUS NtYieldExecution(void)
+{
+    return sched_switch(WrYieldExecution) ? STATUS_SUCCESS : STATUS_NO_YIELD_PERFORMED;
+}
+
+NTSTATUS NtDelayExecution(BOOLEAN Alertable, PLARGE_INTEGER DelayInterval)
+{
+    LARGE_INTEGER interval;
+    (void)Alertable;
+    NTSTATUS status = caller_get(&interval, DelayInterval, sizeof interval);
+    if (!NT_SUCCESS(status))
+        return status;
+    if (interval.QuadPart == 0)
+        return NtYieldExecution();
+    const struct wait wait = {
+        NULL, 0, WaitAny, DelayExecution, UserMode, dispatcher_deadline(&interval), NULL
+    };
+    return wait_for(&wait);
+}

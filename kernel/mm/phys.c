@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* One 16-bit count of users per page frame, 0 = free, searched from a hint. phys_lock, DISPATCH_LEVEL. */
+#include "kernel/mm/phys.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/boot_info.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/lock.h"
+#include "kernel/base/string.h"
+
+#define NOT_RAM 0xffff
+#define LOWEST (1ul << 20)  /* firmware, trampoline */
+#define HIGHEST (1ul << 32) /* what boot.asm maps */
+
+static struct lock phys_lock = LOCK("phys", DISPATCH_LEVEL);
+static uint16_t *users;             /* L: phys_lock; [0, frames) */
+static size_t frames, total, free_count, hint; /* L: phys_lock */
+
+extern char image_start[], image_end[];
+
+static uint64_t page_up(uint64_t address) { return (address + PAGE_SIZE - 1) & ~(uint64_t)(PAGE_SIZE - 1); }
+static uint64_t clip(uint64_t address) { return address > HIGHEST ? HIGHEST : address; }
+
+/* Where [start, start + bytes) is free of modules: `start` or above. */
+static uint64_t behind_modules(const struct boot_info *info, uint64_t start, size_t bytes)
+{
+    for (unsigned i = 0; i < info->module_count; i++)
+        if (start < info->modules[i].end && info->modules[i].start < start + bytes)
+            return behind_modules(info, page_up(info->modules[i].end), bytes);
+    return start;
+}
+
+/* The array stands behind the image in the first region with room for it. */
+static uint64_t place_array(const struct boot_info *info, size_t bytes)
+{
+    uint64_t image_end_phys = (uint64_t)image_end - KERNEL_VMA;
+    for (unsigned i = 0; i < info->memory_count; i++) {
+        uint64_t start = info->memory[i].start, end = clip(start + info->memory[i].size);
+        if (start < image_end_phys)
+            start = image_end_phys;
+        start = behind_modules(info, page_up(start), bytes);
+        if (start < end && end - start >= bytes)
+            return start;
+    }
+    panic("no room for the page array (%lu bytes) in the loader's memory map", bytes);
+}
+
+static void mark(uint64_t start, uint64_t end, uint16_t value)
+{
+    for (uint64_t f = start / PAGE_SIZE; f < end / PAGE_SIZE && f < frames; f++)
+        users[f] = value;
+}
+
+void phys_init(const struct boot_info *info)
+{
+    uint64_t top = 0;
+    for (unsigned i = 0; i < info->memory_count; i++)
+        if (info->memory[i].start < HIGHEST) {
+            uint64_t end = clip(info->memory[i].start + info->memory[i].size);
+            top = end > top ? end : top;
+        }
+    frames = top / PAGE_SIZE;
+    size_t bytes = (frames * sizeof *users + PAGE_SIZE - 1) & ~(size_t)(PAGE_SIZE - 1);
+    uint64_t array = place_array(info, bytes);
+    users = phys_to_virt(array);
+    mark(0, top, NOT_RAM);
+    for (unsigned i = 0; i < info->memory_count; i++) {
+        uint64_t start = (info->memory[i].start + PAGE_SIZE - 1) & ~(uint64_t)(PAGE_SIZE - 1);
+        if (start < HIGHEST)
+            mark(start, clip(info->memory[i].start + info->memory[i].size), 0);
+    }
+    mark(0, LOWEST, NOT_RAM);
+    mark((uint64_t)image_start - KERNEL_VMA, (uint64_t)image_end - KERNEL_VMA, NOT_RAM);
+    mark(array, array + bytes, NOT_RAM);
+    for (unsigned i = 0; i < info->module_count; i++)
+        mark(info->modules[i].start, page_up(info->modules[i].end), NOT_RAM);
+    for (size_t f = 0; f < frames; f++)
+        total += users[f] == 0;
+    free_count = total;
+}
+
+static bool run_is_free(size_t first, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (first + i >= frames || users[first + i])
+            return false;
+    return true;
+}
+
+/* First fit from the hint, then from the start; `frames` if there is none. */
+static size_t find_run(unsigned count)
+{
+    for (size_t tried = 0, f = hint; tried < frames; tried++, f++) {
+        if (f >= frames)
+            f = 0;
+        if (!users[f] && run_is_free(f, count))
+            return f;
+    }
+    return frames;
+}
+
+void *phys_alloc(unsigned count)
+{
+    uint8_t irql = lock_acquire(&phys_lock);
+    size_t first = free_count >= count ? find_run(count) : frames;
+    if (first < frames) {
+        for (unsigned i = 0; i < count; i++)
+            users[first + i] = 1;
+        free_count -= count;
+        hint = first + count;
+    }
+    lock_release(&phys_lock, irql);
+    if (first == frames)
+        return NULL;
+    return memset(phys_to_virt(first * PAGE_SIZE), 0, (size_t)count * PAGE_SIZE);
+}
+
+void phys_free(void *pages, unsigned count)
+{
+    size_t first = virt_to_phys(pages) / PAGE_SIZE;
+    uint8_t irql = lock_acquire(&phys_lock);
+    for (unsigned i = 0; i < count; i++) {
+        ASSERT(first + i < frames && users[first + i] && users[first + i] != NOT_RAM);
+        if (--users[first + i] == 0)
+            free_count++;
+    }
+    lock_release(&phys_lock, irql);
+}
+
+void phys_hold(uint64_t physical)
+{
+    uint8_t irql = lock_acquire(&phys_lock);
+    ASSERT(users[physical / PAGE_SIZE] && users[physical / PAGE_SIZE] < NOT_RAM - 1);
+    users[physical / PAGE_SIZE]++;
+    lock_release(&phys_lock, irql);
+}
+
+size_t phys_free_pages(void) { return __atomic_load_n(&free_count, __ATOMIC_RELAXED); }
+size_t phys_total_pages(void) { return total; }

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/* Page tables. vm_lock guards every process's lower half and the windows; tables of the kernel's half are made
+ * once at boot, so that all processes share them. Source: Intel SDM vol. 3 "4-level paging". */
+#include "kernel/mm/vm.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/lock.h"
+#include "kernel/base/msr.h"
+#include "kernel/base/x86.h"
+#include "kernel/mm/phys.h"
+
+#define LARGE_PAGE (2ul << 20)
+#define DIRECT_SIZE (4ul << 30)
+
+extern char text_start[], text_end[], rodata_end[], image_start[], image_end[];
+
+static struct lock vm_lock = LOCK("vm", DISPATCH_LEVEL);
+uint64_t *vm_kernel_pml4;
+static void (*call_cpus)(uint64_t cpu_mask, void (*function)(void *), void *argument); /* written at boot */
+static uint64_t nx = PTE_NX; /* 0 on a CPU without it */
+
+void vm_call_by(void (*call)(uint64_t cpu_mask, void (*function)(void *), void *argument))
+{
+    call_cpus = call;
+}
+
+static void on_all_cpus(void (*function)(void *), void *argument)
+{
+    if (call_cpus)
+        call_cpus(~0ul, function, argument);
+    else
+        function(argument);
+}
+
+static unsigned index_of(uint64_t address, unsigned level) { return address >> (12 + 9 * level) & 511; }
+
+/* The entry for `address` at `level` (0: pages of 4 KB), making tables on the way if `make` says with which flags. */
+static uint64_t *walk(uint64_t *table, uint64_t address, unsigned level, uint64_t make)
+{
+    for (unsigned l = 3; l > level; l--) {
+        uint64_t *entry = &table[index_of(address, l)];
+        if (!(*entry & PTE_PRESENT)) {
+            void *page = make ? phys_alloc(1) : NULL;
+            if (!page)
+                return NULL;
+            *entry = virt_to_phys(page) | make;
+        }
+        if (*entry & PTE_LARGE)
+            return NULL;
+        table = phys_to_virt(*entry & PTE_ADDRESS);
+    }
+    return &table[index_of(address, level)];
+}
+
+static void map_kernel(uint64_t address, uint64_t physical, unsigned level, uint64_t flags)
+{
+    uint64_t *entry = walk(vm_kernel_pml4, address, level, PTE_PRESENT | PTE_WRITE);
+    if (!entry)
+        panic("no memory for the kernel's page tables");
+    *entry = physical | flags | PTE_PRESENT | (level ? PTE_LARGE : 0);
+}
+
+/* W^X holds for both views of the image: text and constants are not writable through the direct map either. */
+static uint64_t image_flags(uint64_t address)
+{
+    if (address >= (uint64_t)text_start && address < (uint64_t)text_end)
+        return 0;
+    return nx | (address >= (uint64_t)text_end && address < (uint64_t)rodata_end ? 0 : PTE_WRITE);
+}
+
+static void map_direct(void)
+{
+    uint64_t first = ((uint64_t)image_start - KERNEL_VMA) & ~(LARGE_PAGE - 1);
+    uint64_t last = (uint64_t)image_end - KERNEL_VMA;
+    for (uint64_t p = 0; p < DIRECT_SIZE; p += LARGE_PAGE) {
+        if (p < first || p >= last) {
+            map_kernel(DIRECT_MAP + p, p, 1, PTE_WRITE | nx | (p >= VM_DEVICES ? PTE_UNCACHED : 0));
+            continue;
+        }
+        for (uint64_t q = p; q < p + LARGE_PAGE; q += PAGE_SIZE)
+            map_kernel(DIRECT_MAP + q, q, 0, nx | (image_flags(KERNEL_VMA + q) & PTE_WRITE));
+    }
+}
+
+void vm_init(void)
+{
+    nx = cpu_features.nx ? PTE_NX : 0;
+    vm_kernel_pml4 = phys_alloc(1);
+    if (!vm_kernel_pml4)
+        panic("no memory for the kernel's page tables");
+    map_direct();
+    for (uint64_t a = (uint64_t)text_start; a < (uint64_t)image_end; a += PAGE_SIZE)
+        map_kernel(a, a - KERNEL_VMA, 0, image_flags(a));
+    walk(vm_kernel_pml4, VM_WINDOW, 0, PTE_PRESENT | PTE_WRITE); /* 512 pages: 256 slots */
+    vm_init_cpu();
+}
+
+bool vm_map_physical(uint64_t physical, uint64_t size, uint64_t flags)
+{
+    uint64_t end, last = UINT64_C(1) << cpu_features.physical_bits;
+    if (__builtin_add_overflow(physical, size, &end) || end > last || end > VM_WINDOW - DIRECT_MAP)
+        return false;
+    uint64_t first = physical & ~(LARGE_PAGE - 1);
+    for (uint64_t p = first > DIRECT_SIZE ? first : DIRECT_SIZE; p < end; p += LARGE_PAGE) {
+        uint64_t *entry = walk(vm_kernel_pml4, DIRECT_MAP + p, 1, PTE_PRESENT | PTE_WRITE);
+        if (!entry)
+            return false;
+        *entry |= p | nx | flags | PTE_PRESENT | PTE_LARGE; /* a second user takes nothing from the first */
+        invlpg(DIRECT_MAP + p);
+    }
+    return true;
+}
+
+void vm_init_cpu(void)
+{
+    if (nx)
+        wrmsr(MSR_EFER, rdmsr(MSR_EFER) | EFER_NXE);
+    write_cr3(virt_to_phys(vm_kernel_pml4));
+}
+
+void vm_switch(const uint64_t *pml4)
+{
+    uint64_t physical = virt_to_phys(pml4);
+    if (read_cr3() != physical)
+        write_cr3(physical);
+}
+
+uint64_t *vm_create(void)
+{
+    uint64_t *pml4 = phys_alloc(1);
+    for (unsigned i = 256; pml4 && i < 512; i++)
+        pml4[i] = vm_kernel_pml4[i];
+    return pml4;
+}
+
+static void destroy_level(uint64_t *table, unsigned level, unsigned entries)
+{
+    for (unsigned i = 0; i < entries; i++)
+        if (table[i] & PTE_ADDRESS) {
+            uint64_t *below = phys_to_virt(table[i] & PTE_ADDRESS);
+            if (level)
+                destroy_level(below, level - 1, 512);
+            else if ((uint64_t)below - DIRECT_MAP >= (uint64_t)image_end - KERNEL_VMA ||
+                     (uint64_t)below - DIRECT_MAP < (uint64_t)image_start - KERNEL_VMA)
+                phys_free(below, 1); /* pages of the image are shared and stay */
+        }
+    phys_free(table, 1);
+}
+
+void vm_destroy(uint64_t *pml4) { destroy_level(pml4, 3, 256); }
+
+bool vm_map(uint64_t *pml4, uint64_t address, uint64_t physical, uint64_t flags)
+{
+    uint8_t irql = lock_acquire(&vm_lock);
+    uint64_t *entry = walk(pml4, address, 0, PTE_PRESENT | PTE_WRITE | PTE_USER);
+    if (entry)
+        *entry = physical | (flags & ~PTE_NX) | (flags & nx) | PTE_PRESENT;
+    lock_release(&vm_lock, irql);
+    return entry;
+}
+
+static void flush_page(void *address) { invlpg((uint64_t)address); }
+
+uint64_t vm_unmap(uint64_t *pml4, uint64_t address)
+{
+    uint8_t irql = lock_acquire(&vm_lock);
+    uint64_t *entry = walk(pml4, address, 0, 0);
+    uint64_t old = entry ? *entry : 0;
+    if (entry)
+        *entry = 0;
+    lock_release(&vm_lock, irql);
+    if (!(old & PTE_PRESENT))
+        return 0;
+    on_all_cpus(flush_page, (void *)address);
+    return old & PTE_ADDRESS;
+}
+
+uint64_t vm_entry(const uint64_t *pml4, uint64_t address)
+{
+    uint8_t irql = lock_acquire(&vm_lock);
+    const uint64_t *entry = walk((uint64_t *)pml4, address, 0, 0);
+    uint64_t value = entry ? *entry : 0;
+    lock_release(&vm_lock, irql);
+    return value & PTE_PRESENT ? value : 0;
+}
+
+uint64_t vm_raw(const uint64_t *pml4, uint64_t address)
+{
+    uint8_t irql = lock_acquire(&vm_lock);
+    const uint64_t *entry = walk((uint64_t *)pml4, address, 0, 0);
+    uint64_t value = entry ? *entry : 0;
+    lock_release(&vm_lock, irql);
+    return value;
+}
+
+bool vm_put(uint64_t *pml4, uint64_t address, uint64_t value)
+{
+    uint8_t irql = lock_acquire(&vm_lock);
+    uint64_t *entry = walk(pml4, address, 0, PTE_PRESENT | PTE_WRITE | PTE_USER);
+    if (entry)
+        *entry = (value & ~PTE_NX) | (value & nx);
+    lock_release(&vm_lock, irql);
+    return entry;
+}
+
+uint64_t vm_next(const uint64_t *pml4, uint64_t from, uint64_t end, uint64_t *entry)
+{
+    uint8_t irql = lock_acquire(&vm_lock);
+    while (from < end) {
+        const uint64_t *table = pml4;
+        unsigned level = 3;
+        for (*entry = table[index_of(from, level)]; level && (*entry & PTE_PRESENT); *entry = table[index_of(from, level)]) {
+            table = phys_to_virt(*entry & PTE_ADDRESS);
+            level--;
+        }
+        if (*entry)
+            break;
+        uint64_t covered = (uint64_t)PAGE_SIZE << 9 * level;
+        from = (from & ~(covered - 1)) + covered;
+    }
+    lock_release(&vm_lock, irql);
+    return from < end ? from : end;
+}
+
+static void flush_all(void *unused)
+{
+    (void)unused;
+    write_cr3(read_cr3());
+}
+
+void vm_flush(void) { on_all_cpus(flush_all, NULL); }
+
+static bool is_writable(uint64_t entry)
+{
+    const uint64_t wanted = PTE_PRESENT | PTE_USER | PTE_WRITE;
+    return (entry & wanted) == wanted;
+}
+
+uint64_t vm_hold_writable(const uint64_t *pml4, uint64_t address)
+{
+    uint8_t irql = lock_acquire(&vm_lock);
+    const uint64_t *entry = walk((uint64_t *)pml4, address, 0, 0);
+    uint64_t physical = entry && is_writable(*entry) ? *entry & PTE_ADDRESS : 0;
+    if (physical)
+        phys_hold(physical);
+    lock_release(&vm_lock, irql);
+    return physical;
+}
+
+bool vm_user_writable(const uint64_t *pml4, uint64_t address, size_t size)
+{
+    if (!user_range((const void *)address, size))
+        return false;
+    for (uint64_t a = address & ~(uint64_t)(PAGE_SIZE - 1); a < address + size; a += PAGE_SIZE)
+        if (!is_writable(vm_entry(pml4, a)))
+            return false;
+    return true;
+}
+
+static uint64_t window_address(unsigned slot) { return VM_WINDOW + (uint64_t)slot * VM_WINDOW_PAGES * PAGE_SIZE; }
+
+void *vm_window_map(unsigned slot, uint64_t physical1, uint64_t physical2)
+{
+    uint64_t address = window_address(slot);
+    vm_map(vm_kernel_pml4, address, physical1, PTE_WRITE | PTE_NX);
+    if (physical2)
+        vm_map(vm_kernel_pml4, address + PAGE_SIZE, physical2, PTE_WRITE | PTE_NX);
+    return (void *)address;
+}
+
+void vm_window_unmap(unsigned slot)
+{
+    uint64_t address = window_address(slot);
+    for (unsigned i = 0; i < VM_WINDOW_PAGES; i++) {
+        uint64_t physical = vm_unmap(vm_kernel_pml4, address + i * PAGE_SIZE);
+        if (physical)
+            phys_free(phys_to_virt(physical), 1);
+    }
+}
+
+bool user_range(const void *user, size_t size)
+{
+    uint64_t start = (uint64_t)user;
+    return start < USER_END && size <= USER_END - start;
+}

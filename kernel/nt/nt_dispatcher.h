@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* What threads wait for: structures, rights and information classes, spelled and laid out as in
+ * wdm.h and winternl.h. Shared by the kernel and ring 3. KOBJECTS is from phnt's headers. */
+#pragma once
+#include "kernel/nt/nt.h"
+
+#define STATUS_WAIT_0 ((NTSTATUS)0x00000000)
+#define STATUS_ABANDONED ((NTSTATUS)0x00000080)
+#define STATUS_ABANDONED_WAIT_0 ((NTSTATUS)0x00000080)
+#define STATUS_INVALID_PARAMETER_MIX ((NTSTATUS)0xC0000030)
+#define STATUS_MUTANT_NOT_OWNED ((NTSTATUS)0xC0000046)
+#define STATUS_SEMAPHORE_LIMIT_EXCEEDED ((NTSTATUS)0xC0000047)
+#define STATUS_MUTANT_LIMIT_EXCEEDED ((NTSTATUS)0xC0000191)
+
+#define MAXIMUM_WAIT_OBJECTS 64
+
+#define GENERIC_READ 0x80000000u
+#define GENERIC_WRITE 0x40000000u
+#define GENERIC_EXECUTE 0x20000000u
+#define GENERIC_ALL 0x10000000u
+#define MAXIMUM_ALLOWED 0x02000000u
+#define STANDARD_RIGHTS_READ 0x00020000
+#define STANDARD_RIGHTS_REQUIRED 0x000F0000
+#define EVENT_QUERY_STATE 0x0001
+#define EVENT_MODIFY_STATE 0x0002
+#define EVENT_ALL_ACCESS 0x001F0003
+#define SEMAPHORE_QUERY_STATE 0x0001
+#define SEMAPHORE_MODIFY_STATE 0x0002
+#define SEMAPHORE_ALL_ACCESS 0x001F0003
+#define MUTANT_QUERY_STATE 0x0001
+#define MUTANT_ALL_ACCESS 0x001F0001
+
+typedef struct _LIST_ENTRY {
+    struct _LIST_ENTRY *Flink, *Blink;
+} LIST_ENTRY, *PLIST_ENTRY;
+
+typedef LONG KPRIORITY;
+typedef CHAR KPROCESSOR_MODE;
+typedef enum _MODE { KernelMode, UserMode, MaximumMode } MODE;
+typedef enum _EVENT_TYPE { NotificationEvent, SynchronizationEvent } EVENT_TYPE;
+typedef enum _WAIT_TYPE { WaitAll, WaitAny } WAIT_TYPE;
+typedef enum _KOBJECTS {
+    EventNotificationObject = 0,
+    EventSynchronizationObject = 1,
+    MutantObject = 2,
+    ProcessObject = 3,
+    SemaphoreObject = 5,
+    ThreadObject = 6
+} KOBJECTS;
+
+/* SignalState above 0: signaled. */
+typedef struct _DISPATCHER_HEADER {
+    UCHAR Type; /* a KOBJECTS */
+    UCHAR Signalling;
+    UCHAR Size; /* in ULONGs */
+    UCHAR Reserved1;
+    LONG SignalState;
+    LIST_ENTRY WaitListHead; /* of KWAIT_BLOCK.WaitListEntry, who came first in front */
+} DISPATCHER_HEADER;
+ABI_SIZE(DISPATCHER_HEADER, 0x18);
+ABI_FIELD(DISPATCHER_HEADER, SignalState, 4);
+ABI_FIELD(DISPATCHER_HEADER, WaitListHead, 8);
+
+typedef struct _KEVENT {
+    DISPATCHER_HEADER Header;
+} KEVENT, *PKEVENT, *PRKEVENT;
+ABI_SIZE(KEVENT, 0x18);
+
+typedef struct _KSEMAPHORE {
+    DISPATCHER_HEADER Header;
+    LONG Limit;
+} KSEMAPHORE, *PKSEMAPHORE, *PRKSEMAPHORE;
+ABI_SIZE(KSEMAPHORE, 0x20);
+
+/* SignalState is 1 while nobody owns it, 0 or less else. */
+typedef struct _KMUTANT {
+    DISPATCHER_HEADER Header;
+    LIST_ENTRY MutantListEntry; /* of those that the owner has */
+    struct thread *OwnerThread;
+    BOOLEAN Abandoned;
+    UCHAR ApcDisable; /* 1: a kernel mutex, whose owner may not end */
+} KMUTANT, *PKMUTANT, *PRKMUTANT, KMUTEX, *PKMUTEX, *PRKMUTEX;
+ABI_SIZE(KMUTANT, 0x38);
+ABI_FIELD(KMUTANT, OwnerThread, 0x28);
+ABI_FIELD(KMUTANT, Abandoned, 0x30);
+
+/* One of a wait's objects; the caller of KeWaitForMultipleObjects supplies them. */
+typedef struct _KWAIT_BLOCK {
+    LIST_ENTRY WaitListEntry;
+    UCHAR WaitType;
+    UCHAR BlockState;
+    USHORT WaitKey;
+    ULONG SpareLong;
+    struct thread *Thread;
+    PVOID Object;
+    PVOID SparePtr;
+} KWAIT_BLOCK, *PKWAIT_BLOCK;
+ABI_SIZE(KWAIT_BLOCK, 0x30);
+ABI_FIELD(KWAIT_BLOCK, Object, 0x20);
+
+typedef struct _OBJECT_ATTRIBUTES {
+    ULONG Length;
+    HANDLE RootDirectory;
+    PUNICODE_STRING ObjectName;
+    ULONG Attributes;
+    PVOID SecurityDescriptor, SecurityQualityOfService;
+} OBJECT_ATTRIBUTES, *POBJECT_ATTRIBUTES;
+ABI_SIZE(OBJECT_ATTRIBUTES, 0x30);
+
+typedef enum _EVENT_INFORMATION_CLASS { EventBasicInformation } EVENT_INFORMATION_CLASS;
+typedef struct _EVENT_BASIC_INFORMATION {
+    EVENT_TYPE EventType;
+    LONG EventState;
+} EVENT_BASIC_INFORMATION;
+ABI_SIZE(EVENT_BASIC_INFORMATION, 8);
+
+typedef enum _SEMAPHORE_INFORMATION_CLASS { SemaphoreBasicInformation } SEMAPHORE_INFORMATION_CLASS;
+typedef struct _SEMAPHORE_BASIC_INFORMATION {
+    LONG CurrentCount, MaximumCount;
+} SEMAPHORE_BASIC_INFORMATION;
+ABI_SIZE(SEMAPHORE_BASIC_INFORMATION, 8);
+
+typedef enum _MUTANT_INFORMATION_CLASS {
+    MutantBasicInformation,
+    MutantOwnerInformation
+} MUTANT_INFORMATION_CLASS;
+typedef struct _MUTANT_BASIC_INFORMATION {
+    LONG CurrentCount;
+    BOOLEAN OwnedByCaller, AbandonedState;
+} MUTANT_BASIC_INFORMATION;
+ABI_SIZE(MUTANT_BASIC_INFORMATION, 8);
+typedef struct _MUTANT_OWNER_INFORMATION {
+    CLIENT_ID ClientId;
+} MUTANT_OWNER_INFORMATION;
+ABI_SIZE(MUTANT_OWNER_INFORMATION, 0x10);

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* Profile objects while they run: NtStartProfile, NtStopProfile, KeProfileInterruptWithSource.
+ * They are created in profile_object.c.
+ *
+ * `guard`, held at PASSIVE_LEVEL and across IPIs, serialises start and stop. The interrupt takes
+ * no lock: it walks the list of started objects, whose links change by single stores. An object
+ * that is removed stays valid until every CPU has answered an IPI (of hal_profile_stop), which
+ * is not possible inside the interrupt.
+ *
+ * The pages of a buffer are referenced and written through the direct map, so that the owner may
+ * unmap them meanwhile.
+ *
+ * Sources: Geoff Chappell's studies of the undocumented services. */
+#include "kernel/profiling/profile.h"
+#include "hal/hal.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/string.h"
+#include "kernel/base/vectors.h"
+#include "kernel/ke/etw.h"
+#include "kernel/ke/mutex.h"
+#include "kernel/ke/object.h"
+#include "kernel/ke/process.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/mm/phys.h"
+#include "kernel/mm/vm.h"
+
+static struct mutex guard = MUTEX("profiles");
+static struct profile *started; /* atomic; L: guard to write */
+static unsigned started_count;  /* L: guard */
+
+/* --- The interrupt. --- */
+
+static void count(const struct profile *p, uint64_t offset)
+{
+    uint64_t byte = ((uint64_t)p->buffer & (PAGE_SIZE - 1)) + (offset >> p->log2) * sizeof(ULONG);
+    ULONG *bucket = (ULONG *)(void *)(p->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE);
+    ULONG old = __atomic_load_n(bucket, __ATOMIC_RELAXED);
+    /* NT: saturates; no source says what Windows does. */
+    while (old != UINT32_MAX &&
+           !__atomic_compare_exchange_n(bucket, &old, old + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+VOID KeProfileInterruptWithSource(PKTRAP_FRAME TrapFrame, KPROFILE_SOURCE Source)
+{
+    const struct cpu *cpu = cpu_current();
+    for (const struct profile *p = __atomic_load_n(&started, __ATOMIC_ACQUIRE); p;
+         p = __atomic_load_n(&p->next, __ATOMIC_ACQUIRE)) {
+        uint64_t offset = TrapFrame->rip - p->base;
+        if (p->source != Source || !(p->cpus >> cpu->number & 1))
+            continue;
+        if (offset < p->size && (!p->process || p->process == cpu->thread->process))
+            count(p, offset);
+    }
+    if (etw_wants(ETW_SAMPLES))
+        etw_profile(TrapFrame, Source);
+}
+
+/* --- Starting and stopping. All under guard. --- */
+
+static void unlock_buffer(struct profile *p)
+{
+    for (uint64_t i = 0; p->user_buffer && i < p->page_count && p->pages[i]; i++)
+        phys_free(p->pages[i], 1);
+    phys_free(p->pages, (unsigned)(p->page_count * sizeof *p->pages / PAGE_SIZE + 1));
+    p->pages = NULL;
+}
+
+static NTSTATUS lock_buffer(struct profile *p)
+{
+    uint64_t first = (uint64_t)p->buffer & ~(uint64_t)(PAGE_SIZE - 1);
+    p->page_count = ((uint64_t)p->buffer + p->buffer_size - first + PAGE_SIZE - 1) / PAGE_SIZE;
+    p->pages = phys_alloc((unsigned)(p->page_count * sizeof *p->pages / PAGE_SIZE + 1));
+    if (!p->pages)
+        return STATUS_INSUFFICIENT_RESOURCES;
+    for (uint64_t i = 0; i < p->page_count; i++) {
+        uint64_t address = first + i * PAGE_SIZE;
+        uint64_t held = p->user_buffer ? vm_hold_writable(thread_current()->process->pml4, address) : 0;
+        if (p->user_buffer && !held) {
+            unlock_buffer(p);
+            return STATUS_ACCESS_VIOLATION;
+        }
+        p->pages[i] = p->user_buffer ? phys_to_virt(held) : (void *)address;
+    }
+    return STATUS_SUCCESS;
+}
+
+static NTSTATUS insert(struct profile *p)
+{
+    /* NT: Windows succeeds without a counter, and counts nothing. */
+    NTSTATUS status = hal_profile_reserve(p->source, p->cpus);
+    if (!NT_SUCCESS(status))
+        return status;
+    p->started = true;
+    p->next = started;
+    started_count++;
+    __atomic_store_n(&started, p, __ATOMIC_RELEASE);
+    hal_profile_start(p->source, p->cpus);
+    return STATUS_SUCCESS;
+}
+
+static NTSTATUS start(struct profile *p)
+{
+    if (p->started)
+        return STATUS_PROFILING_NOT_STOPPED;
+    if (started_count == PROFILES_STARTED_MAX)
+        return STATUS_PROFILING_AT_LIMIT;
+    NTSTATUS status = lock_buffer(p);
+    if (!NT_SUCCESS(status))
+        return status;
+    status = insert(p);
+    if (!NT_SUCCESS(status))
+        unlock_buffer(p);
+    return status;
+}
+
+static void remove(struct profile *p)
+{
+    struct profile **link = &started;
+    while (*link != p)
+        link = &(*link)->next;
+    __atomic_store_n(link, p->next, __ATOMIC_RELEASE);
+    hal_profile_stop(p->source, p->cpus); /* it also waits for CPUs that still see the object */
+    started_count--;
+    p->started = false;
+}
+
+static NTSTATUS stop(struct profile *p)
+{
+    if (!p->started)
+        return STATUS_PROFILING_NOT_STARTED;
+    remove(p);
+    unlock_buffer(p);
+    return STATUS_SUCCESS;
+}
+
+static NTSTATUS control(HANDLE handle, NTSTATUS (*action)(struct profile *))
+{
+    struct object *object;
+    NTSTATUS status = handle_lookup(handle, &profile_type, PROFILE_CONTROL, &object);
+    if (!NT_SUCCESS(status))
+        return status;
+    mutex_acquire(&guard);
+    status = action((struct profile *)object);
+    mutex_release(&guard);
+    object_release(object);
+    return status;
+}
+
+NTSTATUS NtStartProfile(HANDLE ProfileHandle) { return control(ProfileHandle, start); }
+NTSTATUS NtStopProfile(HANDLE ProfileHandle) { return control(ProfileHandle, stop); }
+
+static void destroy(struct object *object)
+{
+    struct profile *p = CONTAINING_RECORD(object, struct profile, object);
+    mutex_acquire(&guard);
+    stop(p);
+    mutex_release(&guard);
+    if (p->process)
+        object_release(&p->process->object);
+    phys_free(p, 1);
+}
+
+const struct object_type profile_type = {
+    .name = "Profile", .destroy = destroy, .all = PROFILE_ALL_ACCESS,
+    .read = STANDARD_RIGHTS_READ | PROFILE_CONTROL,
+    .write = STANDARD_RIGHTS_READ | PROFILE_CONTROL,
+    .execute = STANDARD_RIGHTS_READ | PROFILE_CONTROL,
+};
+
+unsigned profiles_started(void) { return __atomic_load_n(&started_count, __ATOMIC_RELAXED); }
+
+void profiles_stop_all(void)
+{
+    mutex_acquire(&guard);
+    while (started) {
+        struct profile *p = started;
+        remove(p);
+        unlock_buffer(p);
+    }
+    mutex_release(&guard);
+}

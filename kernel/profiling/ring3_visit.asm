@@ -1,0 +1,104 @@
+; SPDX-License-Identifier: MIT
+; A visit to ring 3: the way there, the code that runs there, and the ways back. One CPU at a time.
+%include "layout.inc"
+
+; Copied to a page of ring 3. Each entry executes a jump and 2 * RCX instructions, and returns by INT3. The instruction
+; that raises an exception has two bytes, and its handler resumes behind it.
+section .text
+global ring3_code, ring3_code_end, ring3_plain, ring3_undefined, ring3_page_fault
+ring3_code:
+ring3_page_fault:
+    mov al, [rsi]
+    jmp short ring3_loop
+ring3_undefined:
+    ud2
+    jmp short ring3_loop
+ring3_plain:
+    jmp short ring3_loop
+ring3_loop:
+    dec rcx
+    jnz ring3_loop
+    int3
+ring3_code_end:
+
+; void ring3_enter(uint64_t rip, uint64_t rflags, uint64_t turns, uint64_t *rsp0): returns when the code has executed INT3.
+; Traps use this stack, below what is saved here.
+global ring3_enter
+ring3_enter:
+    push rbx
+    push rbp
+    push r12
+    push r13
+    push r14
+    push r15
+    mov [rel back], rsp
+    mov rax, rsp
+    and rax, -16
+    mov [rcx], rax
+    mov rcx, rdx
+    xor eax, eax
+    push SEL_USER_SS
+    push rax
+    push rsi
+    push SEL_USER_CS
+    push rdi
+    xor esi, esi                        ; what ring3_page_fault reads: not mapped
+    swapgs
+    iretq
+
+global ring3_on_int3
+ring3_on_int3:
+    swapgs
+    mov rsp, [rel back]
+    pop r15
+    pop r14
+    pop r13
+    pop r12
+    pop rbp
+    pop rbx
+    ret
+
+global ring3_on_undefined, ring3_on_page_fault
+ring3_on_page_fault:
+    add rsp, 8                          ; the error code
+ring3_on_undefined:
+    add qword [rsp], 2
+    iretq
+
+; To ring3_interrupted(from ring 3, NMI), which must not use GS: it is ring 3's.
+extern ring3_interrupted
+%macro handler 2
+global %1
+%1:
+    push rdi
+    push rsi
+    mov esi, %2
+    jmp interrupted
+%endmacro
+handler ring3_on_interrupt, 0
+handler ring3_on_nmi, 1
+interrupted:
+    push rax
+    push rcx
+    push rdx
+    push r8
+    push r9
+    push r10
+    push r11
+    mov rdi, [rsp + 10 * 8]             ; CS
+    and edi, 3
+    cld
+    call ring3_interrupted
+    pop r11
+    pop r10
+    pop r9
+    pop r8
+    pop rdx
+    pop rcx
+    pop rax
+    pop rsi
+    pop rdi
+    iretq
+
+section .bss
+back: resq 1

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* Visits to ring 3 without a thread, for hal/measure.c: page tables with one page of code, and an IDT of their own. Each
+ * CPU when it starts, one after the other, interrupts off. */
+#include "kernel/base/boot_info.h"
+#include "hal/apic.h"
+#include "hal/hal.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/string.h"
+#include "kernel/base/vectors.h"
+#include "kernel/base/x86.h"
+#include "kernel/mm/phys.h"
+#include "kernel/mm/vm.h"
+#include "kernel/profiling/ring3_visit.h"
+
+#define CODE_AT 0x10000u
+#define LEVEL 14u /* the counters' vector alone comes through */
+
+extern const uint8_t ring3_code[], ring3_code_end[], ring3_plain[], ring3_undefined[], ring3_page_fault[];
+extern void ring3_enter(uint64_t rip, uint64_t rflags, uint64_t turns, uint64_t *rsp0);
+extern void ring3_on_int3(void), ring3_on_undefined(void), ring3_on_page_fault(void), ring3_on_interrupt(void),
+    ring3_on_nmi(void);
+
+static struct gate gates[256];
+static struct hal_visit *visiting;
+
+/* From ring3_visit.asm. */
+void ring3_interrupted(bool from_ring3, bool nmi);
+void ring3_interrupted(bool from_ring3, bool nmi)
+{
+    if (from_ring3) {
+        visiting->taken++;
+        visiting->value = rdpmc(visiting->selector);
+    }
+    if (!nmi)
+        apic_eoi();
+}
+
+static void visit(struct hal_visit *v)
+{
+    static const uint8_t *const entries[] = { [HAL_VISIT_PLAIN] = ring3_plain, [HAL_VISIT_UNDEFINED] = ring3_undefined,
+                                              [HAL_VISIT_PAGE_FAULT] = ring3_page_fault };
+    uint64_t *rsp0 = (uint64_t *)(void *)((char *)&cpu_current()->tss + offsetof(struct tss, rsp0)), before = *rsp0;
+    visiting = v;
+    v->taken = 0;
+    ring3_enter(CODE_AT + (uint64_t)(entries[v->what] - ring3_code), v->interrupts ? RFLAGS_IF : 0, v->turns, rsp0);
+    *rsp0 = before;
+}
+
+static void set_gates(const struct table_register *kernel)
+{
+    memcpy(gates, (const void *)kernel->base, sizeof gates);
+    gate_set(&gates[EXC_BREAKPOINT], (uint64_t)ring3_on_int3);
+    gate_set(&gates[EXC_INVALID_OPCODE], (uint64_t)ring3_on_undefined);
+    gate_set(&gates[EXC_PAGE_FAULT], (uint64_t)ring3_on_page_fault);
+    gate_set(&gates[EXC_NMI], (uint64_t)ring3_on_nmi);
+    gate_set(&gates[VECTOR_PMI], (uint64_t)ring3_on_interrupt);
+}
+
+static bool map_code(uint64_t *pml4)
+{
+    uint8_t *page = phys_alloc(1);
+    if (!page)
+        return false;
+    memcpy(page, ring3_code, (size_t)(ring3_code_end - ring3_code));
+    if (vm_map(pml4, CODE_AT, virt_to_phys(page), PTE_USER))
+        return true;
+    phys_free(page, 1);
+    return false;
+}
+
+static void measure(const uint64_t *pml4)
+{
+    struct table_register kernel, mine = { sizeof gates - 1, (uint64_t)gates };
+    uint64_t level = read_cr8();
+    sidt(&kernel);
+    set_gates(&kernel);
+    vm_switch(pml4);
+    write_cr8(LEVEL);
+    lidt(&mine);
+    hal_measure(visit, !boot_safe());
+    lidt(&kernel);
+    write_cr8(level);
+    vm_switch(vm_kernel_pml4);
+}
+
+void ring3_measure_cpu(void)
+{
+    if (!hal_unmeasured())
+        return;
+    uint64_t *pml4 = vm_create();
+    if (!pml4)
+        return;
+    if (map_code(pml4))
+        measure(pml4);
+    vm_destroy(pml4);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Windows programs: a process made of an image, with ntdll.dll beside it. */
+#pragma once
+#include "kernel/nt/nt.h"
+
+struct image;
+struct process;
+struct thread;
+
+/* Makes the process of a program and its first thread, which runs ntdll's loader first. `line`: its
+ * command line. NULL, or what is wrong, with the name of the image that it is wrong with in *who.
+ * The caller has a reference to the process. PASSIVE_LEVEL. */
+const char *program_start(struct image *image, const char *line, struct process **process,
+                          const char **who);
+/* The symbol or export below an address of a process's images. False: there is none. */
+bool program_symbol(const struct process *process, uint64_t address, char *text, size_t room);

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/* OpenTrace, ProcessTrace, CloseTrace: events of a running session, in the order of their time stamps on all processors.
+ *
+ * A processor's buffers come in their order; those of different processors are merged. That needs to know that no
+ * processor has older events than what was read: whatever happened before the session was flushed is there afterwards. So
+ * buffers are gathered as they fill; at each flush, every FlushTimer seconds or when they are many, the events up to
+ * then are handed on. */
+#include <string.h>
+#include <intrin.h>
+#include <trace.h>
+
+#define CONSUMERS 8
+#define PROCESSORS 64
+#define NAME_CHARS 64
+#define POLL_MS 5
+#define PMC_MAX 7 /* values of a record */
+
+enum state { FREE, OPEN, RUNNING, CLOSING };
+
+/* A buffer that was read, in `area`. */
+struct part {
+    const uint8_t *at, *end; /* its next record, its end */
+    const WMI_BUFFER_HEADER *header;
+};
+
+struct consumer {
+    uint32_t state;      /* atomic: enum state */
+    WCHAR name[NAME_CHARS];
+    EVENT_TRACE_LOGFILEW log;
+    TRACEHANDLE session; /* 0: not connected */
+    TRACE_CONSUMER from;
+    uint8_t *area;       /* what was read and not handed on */
+    SIZE_T size, filled;
+    ULONG buffer_size;
+};
+
+static struct consumer consumers[CONSUMERS];
+
+/* --- One event. --- */
+
+static LONGLONG time_of(const struct consumer *c, const WMI_BUFFER_HEADER *buffer, ULONG64 stamp)
+{
+    if (c->log.ProcessTraceMode & PROCESS_TRACE_MODE_RAW_TIMESTAMP)
+        return (LONGLONG)stamp;
+    ULONG64 ticks = stamp - buffer->StartPerfClock, hz = c->from.Frequency;
+    return (LONGLONG)(buffer->StartTime + ticks / hz * 10000000 + ticks % hz * 10000000 / hz);
+}
+
+/* NT: records of these hooks name no thread; Windows says 0xFFFFFFFF then, too. */
+static void hand_on(struct consumer *c, const WMI_BUFFER_HEADER *buffer, const PERFINFO_TRACE_HEADER *record)
+{
+    ULONG n = record->Marker >> TRACE_HEADER_PMC_COUNTERS_SHIFT & TRACE_HEADER_PMC_COUNTERS_MASK >> TRACE_HEADER_PMC_COUNTERS_SHIFT;
+    ULONG head = (ULONG)(sizeof *record + n * sizeof(ULONG64));
+    EVENT_HEADER_EXTENDED_DATA_ITEM counters = { .ExtType = EVENT_HEADER_EXT_TYPE_PMC_COUNTERS,
+                                                 .DataSize = (USHORT)(n * sizeof(ULONG64)),
+                                                 .DataPtr = (ULONG_PTR)(record + 1) };
+    EVENT_RECORD event = {
+        .EventHeader = {
+            .Size = sizeof(EVENT_HEADER), .Flags = EVENT_HEADER_FLAG_64_BIT_HEADER | EVENT_HEADER_FLAG_CLASSIC_HEADER |
+                                                   EVENT_HEADER_FLAG_NO_CPUTIME | (n ? EVENT_HEADER_FLAG_EXTENDED_INFO : 0),
+            .ThreadId = 0xffffffff, .ProcessId = 0xffffffff,
+            .TimeStamp.QuadPart = time_of(c, buffer, record->TimeStamp),
+            .EventDescriptor = { .Version = (UCHAR)record->Marker, .Opcode = (UCHAR)record->HookId },
+        },
+        .BufferContext = buffer->ClientContext, .ExtendedDataCount = n != 0, .ExtendedData = n ? &counters : NULL,
+        .UserDataLength = (USHORT)(record->Size - head), .UserData = (uint8_t *)(ULONG_PTR)record + head,
+        .UserContext = c->log.Context,
+    };
+    const GUID *group = trace_group(record->HookId);
+    if (group)
+        event.EventHeader.ProviderId = *group;
+    c->log.EventRecordCallback(&event);
+}
+
+/* --- Merging. --- */
+
+static const PERFINFO_TRACE_HEADER *record_of(const struct part *part)
+{
+    return (const PERFINFO_TRACE_HEADER *)(const void *)part->at;
+}
+
+/* Where the buffer at `from` in the area begins and ends; the next one's place. */
+static SIZE_T part_at(const struct consumer *c, SIZE_T from, struct part *part)
+{
+    part->header = (const WMI_BUFFER_HEADER *)(const void *)(c->area + from);
+    part->at = (const uint8_t *)part->header + part->header->Offset;
+    part->end = (const uint8_t *)part->header + part->header->SavedOffset;
+    return from + part->header->SavedOffset;
+}
+
+/* Begins with the first buffer at or behind `from` that has records of this processor left. */
+static bool next_part(const struct consumer *c, SIZE_T from, unsigned cpu, struct part *part)
+{
+    while (from < c->filled) {
+        from = part_at(c, from, part);
+        if (part->header->ClientContext.ProcessorIndex == cpu && part->at < part->end)
+            return true;
+    }
+    return false;
+}
+
+static void mark(const struct part *part)
+{
+    ((WMI_BUFFER_HEADER *)(ULONG_PTR)part->header)->Offset = (ULONG)(part->at - (const uint8_t *)part->header);
+}
+
+/* Hands on what is not later than `until`. False: the consumer wants no more. */
+static bool merge(struct consumer *c, ULONG64 until)
+{
+    struct part parts[PROCESSORS];
+    uint64_t left = 0; /* processors with records */
+    for (unsigned cpu = 0; cpu < PROCESSORS; cpu++)
+        left |= (uint64_t)next_part(c, 0, cpu, &parts[cpu]) << cpu;
+    while (left && __atomic_load_n(&c->state, __ATOMIC_ACQUIRE) == RUNNING) {
+        unsigned first = (unsigned)__builtin_ctzll(left);
+        for (uint64_t rest = left & (left - 1); rest; rest &= rest - 1) {
+            unsigned cpu = (unsigned)__builtin_ctzll(rest);
+            if (record_of(&parts[cpu])->TimeStamp < record_of(&parts[first])->TimeStamp)
+                first = cpu;
+        }
+        struct part *part = &parts[first];
+        const PERFINFO_TRACE_HEADER *record = record_of(part);
+        if (record->TimeStamp > until)
+            break;
+        part->at += (record->Size + 7u) & ~7u;
+        mark(part);
+        hand_on(c, part->header, record);
+        if (part->at == part->end && !next_part(c, (SIZE_T)(part->end - c->area), first, part))
+            left &= ~(1ull << first);
+    }
+    return __atomic_load_n(&c->state, __ATOMIC_ACQUIRE) == RUNNING;
+}
+
+/* Drops the buffers that are done; tells of each. False: the consumer wants no more. */
+static bool drop_done(struct consumer *c)
+{
+    struct part part;
+    SIZE_T kept = 0;
+    bool more = true;
+    for (SIZE_T at = 0, next; at < c->filled; at = next) {
+        next = part_at(c, at, &part);
+        if (part.at < part.end) {
+            memmove(c->area + kept, c->area + at, next - at);
+            kept += next - at;
+            continue;
+        }
+        c->log.BuffersRead++;
+        c->log.Filled = (ULONG)(next - at);
+        if (c->log.BufferCallback && more)
+            more = c->log.BufferCallback(&c->log);
+    }
+    c->filled = kept;
+    return more;
+}
+
+/* --- Reading. --- */
+
+static ULONG control(const struct consumer *c, ULONG code, WMI_LOGGER_INFORMATION *info)
+{
+    memset(info, 0, sizeof *info);
+    info->Wnode.BufferSize = sizeof *info;
+    return trace_control(code, c->session, c->session ? NULL : c->name, info);
+}
+
+static void give_back(PVOID area)
+{
+    SIZE_T size = 0;
+    if (area)
+        ZwFreeVirtualMemory(NtCurrentProcess(), &area, &size, MEM_RELEASE);
+}
+
+/* ERROR_WMI_INSTANCE_NOT_FOUND; ERROR_BUSY: it has a consumer; ERROR_NOT_ENOUGH_MEMORY. */
+static ULONG connect_session(struct consumer *c)
+{
+    ULONG returned;
+    WMI_LOGGER_INFORMATION info;
+    ULONG error = control(c, EtwQueryLoggerCode, &info);
+    if (error)
+        return error;
+    c->buffer_size = info.BufferSize * 1024;
+    c->size = (SIZE_T)2 * info.NumberOfBuffers * c->buffer_size;
+    c->session = info.Wnode.HistoricalContext;
+    PVOID area = NULL;
+    NTSTATUS status = ZwAllocateVirtualMemory(NtCurrentProcess(), &area, 0, &c->size, MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE);
+    if (NT_SUCCESS(status))
+        status = ZwTraceControl(EtwRealtimeConnectCode, &c->session, sizeof c->session, &c->from, sizeof c->from, &returned);
+    if (NT_SUCCESS(status)) {
+        SYSTEM_INFO system;
+        GetSystemInfo(&system);
+        c->area = area;
+        c->log.LogfileHeader.NumberOfProcessors = system.dwNumberOfProcessors;
+        c->log.LogfileHeader.BufferSize = c->log.BufferSize = c->buffer_size;
+        c->log.LogfileHeader.PerfFreq.QuadPart = (LONGLONG)c->from.Frequency;
+        c->log.LogfileHeader.PointerSize = sizeof(PVOID);
+        c->log.LogfileHeader.LogFileMode = info.LogFileMode;
+    } else {
+        c->session = 0;
+        give_back(area);
+    }
+    return RtlNtStatusToDosError(status);
+}
+
+/* Appends what there is, as far as there is room. */
+static NTSTATUS gather(struct consumer *c)
+{
+    NTSTATUS status = STATUS_SUCCESS;
+    ULONG n = 1;
+    while (n && NT_SUCCESS(status) && c->size - c->filled >= c->buffer_size) {
+        SIZE_T room = c->size - c->filled;
+        SIZE_T before = c->filled;
+        status = ZwTraceControl(EtwRealtimeReadCode, &c->from.Handle, sizeof c->from.Handle, c->area + before,
+                                (ULONG)(room < 1u << 30 ? room : 1u << 30), &n);
+        c->filled += NT_SUCCESS(status) ? n : 0;
+        while (before < c->filled) { /* from here on Offset says how far a buffer was handed on */
+            WMI_BUFFER_HEADER *header = (WMI_BUFFER_HEADER *)(void *)(c->area + before);
+            header->Offset = sizeof *header;
+            before += header->SavedOffset;
+        }
+    }
+    return status;
+}
+
+static void flush(struct consumer *c)
+{
+    WMI_LOGGER_INFORMATION info;
+    if (control(c, EtwFlushLoggerCode, &info) == ERROR_SUCCESS)
+        c->log.EventsLost = info.EventsLost;
+}
+
+/* Until the session has stopped or nobody wants more. */
+static ULONG run(struct consumer *c)
+{
+    WMI_LOGGER_INFORMATION info;
+    ULONG error = control(c, EtwQueryLoggerCode, &info);
+    ULONG64 period = (error ? 1 : info.FlushTimer) * c->from.Frequency, flushed = 0;
+    for (;;) {
+        NTSTATUS status = gather(c);
+        ULONG64 until = __rdtsc();
+        bool all = status == STATUS_WMI_INSTANCE_NOT_FOUND;
+        if (!NT_SUCCESS(status) && !all)
+            return RtlNtStatusToDosError(status);
+        if (!all && until - flushed < period && c->filled < c->size / 2) {
+            Sleep(POLL_MS);
+            if (__atomic_load_n(&c->state, __ATOMIC_ACQUIRE) != RUNNING)
+                return ERROR_SUCCESS;
+            continue;
+        }
+        if (!all) {
+            flushed = until = __rdtsc();
+            flush(c);
+            gather(c);
+        }
+        if (!merge(c, all ? ~0ull : until))
+            return ERROR_SUCCESS;
+        if (!drop_done(c))
+            return ERROR_CANCELLED;
+        if (all)
+            return ERROR_SUCCESS;
+    }
+}
+
+/* --- Handles: the consumer's number and 1. --- */
+
+static struct consumer *consumer_of(TRACEHANDLE handle)
+{
+    return handle - 1 < CONSUMERS && consumers[handle - 1].state != FREE ? &consumers[handle - 1] : NULL;
+}
+
+static struct consumer *allocate(void)
+{
+    for (unsigned i = 0; i < CONSUMERS; i++) {
+        uint32_t free = FREE;
+        if (__atomic_compare_exchange_n(&consumers[i].state, &free, OPEN, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            return &consumers[i];
+    }
+    return NULL;
+}
+
+static void release(struct consumer *c)
+{
+    if (c->session)
+        ZwClose(c->from.Handle);
+    give_back(c->area);
+    memset((uint8_t *)c + sizeof c->state, 0, sizeof *c - sizeof c->state);
+    __atomic_store_n(&c->state, FREE, __ATOMIC_RELEASE);
+}
+
+static TRACEHANDLE refuse(ULONG error)
+{
+    SetLastError(error);
+    return INVALID_PROCESSTRACE_HANDLE;
+}
+
+/* The structures differ in the type of pointers only. */
+static TRACEHANDLE open(PEVENT_TRACE_LOGFILEW log, bool narrow)
+{
+    ULONG mode = PROCESS_TRACE_MODE_REAL_TIME | PROCESS_TRACE_MODE_EVENT_RECORD;
+    if (!log || !log->LoggerName || !log->EventRecordCallback)
+        return refuse(ERROR_INVALID_PARAMETER);
+    if (log->LogFileName || (log->ProcessTraceMode & mode) != mode)
+        return refuse(ERROR_NOT_SUPPORTED);
+    struct consumer *c = allocate();
+    if (!c)
+        return refuse(ERROR_NO_SYSTEM_RESOURCES);
+    bool ended = false;
+    for (unsigned i = 0; i < NAME_CHARS && !ended; i++) {
+        c->name[i] = narrow ? (UCHAR)((const char *)log->LoggerName)[i] : log->LoggerName[i];
+        ended = !c->name[i];
+    }
+    memcpy(&c->log, log, sizeof *log);
+    ULONG error = ended ? connect_session(c) : ERROR_INVALID_PARAMETER;
+    if (error && error != ERROR_WMI_INSTANCE_NOT_FOUND) {
+        release(c);
+        return refuse(error);
+    }
+    memcpy(&log->LogfileHeader, &c->log.LogfileHeader, sizeof log->LogfileHeader);
+    log->BufferSize = c->log.BufferSize;
+    return (TRACEHANDLE)(c - consumers) + 1;
+}
+
+/* INVALID_PROCESSTRACE_HANDLE and the last error: ERROR_INVALID_PARAMETER: no structure, name or callback, a name over 63
+ * characters; ERROR_NOT_SUPPORTED: NT: a file, or other modes than real-time and event record; ERROR_BUSY: NT: it has a
+ * consumer; ERROR_NO_SYSTEM_RESOURCES: eight are open; ERROR_NOT_ENOUGH_MEMORY; ERROR_ACCESS_DENIED. Events are kept from
+ * here on, if the session runs. */
+TRACEHANDLE OpenTraceW(PEVENT_TRACE_LOGFILEW Logfile) { return open(Logfile, false); }
+TRACEHANDLE OpenTraceA(PEVENT_TRACE_LOGFILEA Logfile) { return open((PEVENT_TRACE_LOGFILEW)(void *)Logfile, true); }
+
+/* Calls back for each event until the session stops, the trace is closed, or a buffer callback says FALSE.
+ * ERROR_BAD_LENGTH: no handle, or over 64; ERROR_INVALID_PARAMETER: HandleArray NULL; ERROR_NOT_SUPPORTED: NT: more than one
+ * handle, or times; ERROR_INVALID_HANDLE; ERROR_BUSY: it is being processed; ERROR_WMI_INSTANCE_NOT_FOUND: the session
+ * does not run; ERROR_CANCELLED: a buffer callback said FALSE. */
+ULONG ProcessTrace(PTRACEHANDLE HandleArray, ULONG HandleCount, LPFILETIME StartTime, LPFILETIME EndTime)
+{
+    if (!HandleCount || HandleCount > 64)
+        return ERROR_BAD_LENGTH;
+    if (!HandleArray)
+        return ERROR_INVALID_PARAMETER;
+    if (HandleCount > 1 || StartTime || EndTime)
+        return ERROR_NOT_SUPPORTED;
+    struct consumer *c = consumer_of(HandleArray[0]);
+    uint32_t state = OPEN;
+    if (!c)
+        return ERROR_INVALID_HANDLE;
+    if (!__atomic_compare_exchange_n(&c->state, &state, RUNNING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return ERROR_BUSY;
+    ULONG error = c->session ? ERROR_SUCCESS : connect_session(c);
+    if (!error)
+        error = run(c);
+    state = RUNNING;
+    if (!__atomic_compare_exchange_n(&c->state, &state, OPEN, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        release(c); /* it was closed meanwhile */
+    return error;
+}
+
+/* ERROR_INVALID_HANDLE; ERROR_CTX_CLOSE_PENDING: it is being processed, and closed when that has ended. */
+ULONG CloseTrace(TRACEHANDLE TraceHandle)
+{
+    struct consumer *c = consumer_of(TraceHandle);
+    uint32_t open = OPEN, running = RUNNING;
+    if (!c)
+        return ERROR_INVALID_HANDLE;
+    if (__atomic_compare_exchange_n(&c->state, &running, CLOSING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return ERROR_CTX_CLOSE_PENDING;
+    if (!__atomic_compare_exchange_n(&c->state, &open, CLOSING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return ERROR_INVALID_HANDLE;
+    release(c);
+    return ERROR_SUCCESS;
+}

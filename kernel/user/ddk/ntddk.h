@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* ntddk.h for DRIVER=file.c: mingw-w64's, whose types of hardware counter resources are those of Windows 7, with those of
+ * Windows 10 in their place, and what else drivers for counters use of the newer kit. */
+#ifndef NTPMU_NTDDK_H
+#define NTPMU_NTDDK_H
+
+#define _PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE _OLD_RESOURCE_TYPE
+#define PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE OLD_RESOURCE_TYPE
+#define ResourceTypeSingle OldTypeSingle
+#define ResourceTypeRange OldTypeRange
+#define ResourceTypeExtendedCounterConfiguration OldTypeExtended
+#define ResourceTypeOverflow OldTypeOverflow
+#define ResourceTypeMax OldTypeMax
+#define _PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR _OLD_RESOURCE
+#define PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR OLD_RESOURCE
+#define PPHYSICAL_COUNTER_RESOURCE_DESCRIPTOR POLD_RESOURCE
+#define _PHYSICAL_COUNTER_RESOURCE_LIST _OLD_RESOURCES
+#define PHYSICAL_COUNTER_RESOURCE_LIST OLD_RESOURCES
+#define PPHYSICAL_COUNTER_RESOURCE_LIST POLD_RESOURCES
+#define HalAllocateHardwareCounters OldHalAllocateHardwareCounters
+#include_next <ntddk.h>
+#undef _PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE
+#undef PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE
+#undef ResourceTypeSingle
+#undef ResourceTypeRange
+#undef ResourceTypeExtendedCounterConfiguration
+#undef ResourceTypeOverflow
+#undef ResourceTypeMax
+#undef _PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR
+#undef PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR
+#undef PPHYSICAL_COUNTER_RESOURCE_DESCRIPTOR
+#undef _PHYSICAL_COUNTER_RESOURCE_LIST
+#undef PHYSICAL_COUNTER_RESOURCE_LIST
+#undef PPHYSICAL_COUNTER_RESOURCE_LIST
+#undef HalAllocateHardwareCounters
+
+typedef enum _PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE {
+    ResourceTypeSingle = 0,
+    ResourceTypeRange,
+    ResourceTypeExtendedCounterConfiguration,
+    ResourceTypeOverflow,
+    ResourceTypeEventBuffer,
+    ResourceTypeIdenitificationTag,
+    ResourceTypeMax
+} PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE;
+
+typedef VOID (NTAPI *PPHYSICAL_COUNTER_OVERFLOW_HANDLER)(ULONGLONG OverflowBits, HANDLE OwningHandle);
+typedef VOID (NTAPI *PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER)(PVOID EventBuffer, ULONGLONG EntrySize,
+                                                                      ULONGLONG NumberOfEntries, HANDLE OwningHandle);
+
+typedef struct _PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION {
+    PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER OverflowHandler;
+    ULONG CustomEventBufferEntrySize;
+    ULONG EventThreshold;
+} PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION, *PPHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION;
+
+typedef struct _PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR {
+    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE Type;
+    ULONG Flags;
+    union {
+        ULONG CounterIndex;
+        ULONG ExtendedRegisterAddress;
+        struct {
+            ULONG Begin;
+            ULONG End;
+        } Range;
+        PPHYSICAL_COUNTER_OVERFLOW_HANDLER OverflowHandler;
+        PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION EventBufferConfiguration;
+        ULONG IdentificationTag;
+    } u;
+} PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR, *PPHYSICAL_COUNTER_RESOURCE_DESCRIPTOR;
+
+typedef struct _PHYSICAL_COUNTER_RESOURCE_LIST {
+    ULONG Count;
+    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Descriptors[ANYSIZE_ARRAY];
+} PHYSICAL_COUNTER_RESOURCE_LIST, *PPHYSICAL_COUNTER_RESOURCE_LIST;
+
+NTSTATUS NTAPI HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCount,
+                                           PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList, PHANDLE CounterSetHandle);
+
+/* What MSVC has for RDPMC; mingw-w64 declares it and has none. */
+static __inline__ unsigned __int64 ntpmu_readpmc(unsigned long Counter)
+{
+    unsigned long low, high;
+    __asm__ volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(Counter) : "memory");
+    return (unsigned __int64)high << 32 | low;
+}
+#define __readpmc ntpmu_readpmc
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* The environment: a block of NAME=value strings. NT: it has a fixed size. */
+#include "kernel32.h"
+
+#define ROOM 4096 /* characters, with the NUL behind the last string */
+
+static WCHAR block[ROOM];
+
+static void begin(void)
+{
+    const WCHAR *from = *(WCHAR **)((uint8_t *)parameters() + 0x80);
+    if (block[0] || !from)
+        return;
+    for (unsigned i = 0; i < ROOM - 2 && (from[i] || from[i + 1]); i++)
+        block[i] = from[i];
+}
+
+static WCHAR upper(WCHAR c) { return c >= 'a' && c <= 'z' ? (WCHAR)(c + 'A' - 'a') : c; }
+
+/* The string of a name, or the end of the block. */
+static WCHAR *find(const WCHAR *name)
+{
+    WCHAR *at = block;
+    begin();
+    for (; *at; at += lstrlenW(at) + 1) {
+        unsigned i = 0;
+        while (name[i] && upper(name[i]) == upper(at[i]))
+            i++;
+        if (!name[i] && at[i] == '=')
+            break;
+    }
+    return at;
+}
+
+LPWCH WINAPI GetEnvironmentStringsW(void)
+{
+    begin();
+    return block;
+}
+
+BOOL WINAPI FreeEnvironmentStringsW(LPWCH penv)
+{
+    (void)penv;
+    return TRUE;
+}
+
+DWORD WINAPI GetEnvironmentVariableW(LPCWSTR lpName, LPWSTR lpBuffer, DWORD nSize)
+{
+    const WCHAR *value = find(lpName);
+    if (!*value)
+        return (DWORD)fail(ERROR_ENVVAR_NOT_FOUND);
+    value += lstrlenW(lpName) + 1;
+    DWORD length = (DWORD)lstrlenW(value);
+    if (length >= nSize)
+        return length + 1;
+    for (DWORD i = 0; i <= length; i++)
+        lpBuffer[i] = value[i];
+    return length;
+}
+
+DWORD WINAPI GetEnvironmentVariableA(LPCSTR lpName, LPSTR lpBuffer, DWORD nSize)
+{
+    WCHAR buffer[MAX_PATH];
+    UNICODE_STRING name;
+    if (!widen(lpName, &name, buffer))
+        return 0;
+    const WCHAR *value = find(buffer);
+    if (!*value)
+        return (DWORD)fail(ERROR_ENVVAR_NOT_FOUND);
+    value += lstrlenW(buffer) + 1;
+    return give_narrow(value, (DWORD)lstrlenW(value), lpBuffer, nSize);
+}
+
+BOOL WINAPI SetEnvironmentVariableW(LPCWSTR lpName, LPCWSTR lpValue)
+{
+    WCHAR *at = find(lpName), *end = at;
+    int name = lstrlenW(lpName), value = lpValue ? lstrlenW(lpValue) : 0;
+    if (*at) { /* out with the old one */
+        WCHAR *rest = at + lstrlenW(at) + 1;
+        while (*rest || rest[-1])
+            *end++ = *rest++;
+        *end = 0;
+    }
+    for (end = block; *end; end += lstrlenW(end) + 1)
+        ;
+    if (!lpValue)
+        return TRUE;
+    if (end - block + name + value + 3 > ROOM)
+        return fail(ERROR_NOT_ENOUGH_MEMORY);
+    for (int i = 0; i < name; i++)
+        *end++ = lpName[i];
+    *end++ = '=';
+    for (int i = 0; i <= value; i++)
+        *end++ = lpValue[i];
+    *end = 0;
+    return TRUE;
+}
+
+BOOL WINAPI SetEnvironmentVariableA(LPCSTR lpName, LPCSTR lpValue)
+{
+    WCHAR name_buffer[MAX_PATH], value_buffer[MAX_PATH];
+    UNICODE_STRING name, value;
+    if (!widen(lpName, &name, name_buffer) || (lpValue && !widen(lpValue, &value, value_buffer)))
+        return FALSE;
+    return SetEnvironmentVariableW(name_buffer, lpValue ? value_buffer : NULL);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of kernel32 share, and what they use of ntdll that mingw-w64 does not declare. */
+#pragma once
+#include <ntstatus.h>
+#define WIN32_NO_STATUS
+#include <windows.h>
+#include <winternl.h>
+#include <stdbool.h>
+#include "kernel/nt/nt_process.h"
+
+#define CURRENT_PROCESS ((HANDLE)(LONG_PTR)-1)
+#define CURRENT_THREAD ((HANDLE)(LONG_PTR)-2)
+
+static inline struct teb *teb(void)
+{
+    struct teb *self;
+    asm("mov %%gs:0x30, %0" : "=r"(self));
+    return self;
+}
+
+static inline PRTL_USER_PROCESS_PARAMETERS parameters(void) { return teb()->peb->parameters; }
+
+/* False, and the last error, if the status is a failure. */
+static inline BOOL succeeded(NTSTATUS status)
+{
+    if (!NT_SUCCESS(status))
+        teb()->last_error = RtlNtStatusToDosError(status);
+    return NT_SUCCESS(status);
+}
+
+static inline BOOL fail(DWORD error)
+{
+    teb()->last_error = error;
+    return FALSE;
+}
+
+/* text.c: a name of at most MAX_PATH characters, widened; false with the last error if it is
+ * longer. `string` points into `buffer`. */
+bool widen(const char *text, UNICODE_STRING *string, WCHAR *buffer);
+/* Copies text as Get...A functions do: its length, or the length needed with the NUL. */
+DWORD give_narrow(const WCHAR *text, DWORD length, char *buffer, DWORD room);
+
+/* ntdll */
+NTSTATUS write_console(const char *text, ULONG length);
+NTSTATUS NTAPI LdrLoadDll(PWSTR SearchPath, PULONG Flags, PUNICODE_STRING Name, PVOID *BaseAddress);
+NTSTATUS NTAPI LdrUnloadDll(PVOID BaseAddress);
+NTSTATUS NTAPI LdrGetDllHandle(PWSTR Path, PULONG Flags, PUNICODE_STRING Name, PVOID *BaseAddress);
+NTSTATUS NTAPI LdrGetProcedureAddress(PVOID BaseAddress, PANSI_STRING Name, ULONG Ordinal,
+                                      PVOID *Address);
+NTSTATUS NTAPI LdrDisableThreadCalloutsForDll(PVOID BaseAddress);
+NTSTATUS NTAPI LdrGetDllFullName(PVOID BaseAddress, PUNICODE_STRING Name);
+DECLSPEC_NORETURN VOID NTAPI RtlExitUserProcess(NTSTATUS ExitStatus);
+DECLSPEC_NORETURN VOID NTAPI RtlExitUserThread(NTSTATUS ExitStatus);
+NTSTATUS NTAPI RtlEnableThreadProfiling(HANDLE ThreadHandle, ULONG Flags, ULONG64 HardwareCounters,
+                                        PVOID *PerformanceDataHandle);
+NTSTATUS NTAPI RtlDisableThreadProfiling(PVOID PerformanceDataHandle);
+NTSTATUS NTAPI RtlQueryThreadProfiling(HANDLE ThreadHandle, PBOOLEAN Enabled);
+NTSTATUS NTAPI RtlReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
+                                          PPERFORMANCE_DATA PerformanceData);
+PVOID NTAPI RtlAllocateHeap(HANDLE HeapHandle, ULONG Flags, SIZE_T Size);
+BOOLEAN NTAPI RtlFreeHeap(HANDLE HeapHandle, ULONG Flags, PVOID BaseAddress);
+PVOID NTAPI RtlReAllocateHeap(HANDLE HeapHandle, ULONG Flags, PVOID BaseAddress, SIZE_T Size);
+SIZE_T NTAPI RtlSizeHeap(HANDLE HeapHandle, ULONG Flags, PVOID BaseAddress);
+NTSTATUS NTAPI NtAllocateVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, ULONG_PTR ZeroBits,
+                                       PSIZE_T RegionSize, ULONG AllocationType, ULONG Protect);
+NTSTATUS NTAPI NtFreeVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize,
+                                   ULONG FreeType);
+NTSTATUS NTAPI NtProtectVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize,
+                                      ULONG NewProtect, PULONG OldProtect);
+NTSTATUS NTAPI NtQueryVirtualMemory(HANDLE ProcessHandle, PVOID BaseAddress, ULONG Class,
+                                    PVOID Information, SIZE_T Length, PSIZE_T ReturnLength);
+NTSTATUS NTAPI NtYieldExecution(void);
+NTSTATUS NTAPI NtDelayExecution(BOOLEAN Alertable, PLARGE_INTEGER DelayInterval);
+NTSTATUS NTAPI NtTerminateProcess(HANDLE ProcessHandle, NTSTATUS ExitStatus);
+NTSTATUS NTAPI NtTerminateThread(HANDLE ThreadHandle, NTSTATUS ExitStatus);
+NTSTATUS NTAPI NtCreateThreadEx(PHANDLE ThreadHandle, ACCESS_MASK DesiredAccess,
+                                PVOID ObjectAttributes, HANDLE ProcessHandle, PVOID StartRoutine,
+                                PVOID Argument, ULONG CreateFlags, SIZE_T ZeroBits,
+                                SIZE_T StackSize, SIZE_T MaximumStackSize, PVOID AttributeList);
+NTSTATUS NTAPI NtQueryPerformanceCounter(PLARGE_INTEGER PerformanceCounter,
+                                         PLARGE_INTEGER PerformanceFrequency);
+NTSTATUS NTAPI NtDuplicateObject(HANDLE SourceProcessHandle, HANDLE SourceHandle,
+                                 HANDLE TargetProcessHandle, PHANDLE TargetHandle,
+                                 ACCESS_MASK DesiredAccess, ULONG HandleAttributes, ULONG Options);
+ULONG NTAPI NtGetCurrentProcessorNumber(void);
+NTSTATUS NTAPI NtSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
+                                      PVOID ThreadInformation, ULONG ThreadInformationLength);
+
+/* ThreadBasicInformation; winternl.h keeps it to itself. */
+struct thread_information {
+    NTSTATUS exit_status;
+    PVOID teb;
+    CLIENT_ID id;
+    ULONG_PTR affinity;
+    LONG priority, base_priority;
+};

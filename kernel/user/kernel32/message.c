@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* FormatMessage: texts of the errors that this system returns, or the caller's own, with strings
+ * for inserts. NT: one language, no message tables of modules. */
+#include "kernel32.h"
+
+#define LONGEST 1024u
+
+static const struct {
+    DWORD error;
+    const char *text;
+} messages[] = {
+    { ERROR_SUCCESS, "The operation completed successfully." },
+    { ERROR_INVALID_FUNCTION, "Incorrect function." },
+    { ERROR_FILE_NOT_FOUND, "The system cannot find the file specified." },
+    { ERROR_PATH_NOT_FOUND, "The system cannot find the path specified." },
+    { ERROR_ACCESS_DENIED, "Access is denied." },
+    { ERROR_INVALID_HANDLE, "The handle is invalid." },
+    { ERROR_NOT_ENOUGH_MEMORY, "Not enough memory resources are available to process this command." },
+    { ERROR_BAD_LENGTH, "The program issued a command but the command length is incorrect." },
+    { ERROR_GEN_FAILURE, "A device attached to the system is not functioning." },
+    { ERROR_NOT_SUPPORTED, "The request is not supported." },
+    { ERROR_INVALID_PARAMETER, "The parameter is incorrect." },
+    { ERROR_INSUFFICIENT_BUFFER, "The data area passed to a system call is too small." },
+    { ERROR_INVALID_NAME, "The filename, directory name, or volume label syntax is incorrect." },
+    { ERROR_MOD_NOT_FOUND, "The specified module could not be found." },
+    { ERROR_PROC_NOT_FOUND, "The specified procedure could not be found." },
+    { ERROR_BUSY, "The requested resource is in use." },
+    { ERROR_ALREADY_EXISTS, "Cannot create a file when that file already exists." },
+    { ERROR_BAD_EXE_FORMAT, "%1 is not a valid Win32 application." },
+    { ERROR_ENVVAR_NOT_FOUND, "The system could not find the environment option that was entered." },
+    { ERROR_MORE_DATA, "More data is available." },
+    { WAIT_TIMEOUT, "The wait operation timed out." },
+    { ERROR_NO_MORE_ITEMS, "No more data is available." },
+    { ERROR_NOT_OWNER, "Attempt to release mutex not owned by caller." },
+    { ERROR_TOO_MANY_POSTS, "Too many posts were made to a semaphore." },
+    { ERROR_INVALID_ADDRESS, "Attempt to access invalid address." },
+    { ERROR_NOACCESS, "Invalid access to memory location." },
+    { ERROR_NOT_ALL_ASSIGNED,
+      "Not all privileges or groups referenced are assigned to the caller." },
+    { ERROR_NO_SUCH_PRIVILEGE, "A specified privilege does not exist." },
+    { ERROR_PRIVILEGE_NOT_HELD, "A required privilege is not held by the client." },
+    { ERROR_NO_SYSTEM_RESOURCES,
+      "Insufficient system resources exist to complete the requested service." },
+    { ERROR_TIMEOUT, "This operation returned because the timeout period expired." },
+    { ERROR_WMI_INSTANCE_NOT_FOUND,
+      "The instance name passed was not recognized as valid by a WMI data provider." },
+};
+
+static const char *text_of(DWORD error)
+{
+    for (unsigned i = 0; i < ARRAYSIZE(messages); i++)
+        if (messages[i].error == error)
+            return messages[i].text;
+    return NULL;
+}
+
+struct output {
+    WCHAR text[LONGEST];
+    DWORD length;
+};
+
+static void put(struct output *out, WCHAR c)
+{
+    if (out->length < LONGEST)
+        out->text[out->length++] = c;
+}
+
+static void put_insert(struct output *out, const void *string, bool wide)
+{
+    const WCHAR *w = string;
+    const char *n = string;
+    while (string && (wide ? *w : (WCHAR)*n))
+        put(out, wide ? *w++ : (UCHAR)*n++);
+}
+
+/* One of %1 to %99, %n, %%, %0 and the like, from behind the percent sign; what comes behind it.
+ * False: the text ends here. */
+static bool expand(struct output *out, const WCHAR **at, const ULONG_PTR *arguments, bool wide)
+{
+    unsigned n = 0;
+    const WCHAR *p = *at;
+    if (*p == '0')
+        return false;
+    for (int digits = 0; digits < 2 && *p >= '0' && *p <= '9'; digits++)
+        n = n * 10 + *p++ - '0';
+    if (n && p[0] == '!' && p[1] == 's' && p[2] == '!')
+        p += 3;
+    if (n)
+        put_insert(out, (const void *)arguments[n - 1], wide);
+    else if (*p == 'n')
+        put(out, '\r'), put(out, '\n');
+    else if (*p)
+        put(out, *p);
+    *at = n || !*p ? p : p + 1;
+    return true;
+}
+
+static void format(struct output *out, const WCHAR *text, const ULONG_PTR *arguments, bool wide)
+{
+    while (*text) {
+        WCHAR c = *text++;
+        if (c != '%' || !arguments)
+            put(out, c);
+        else if (!expand(out, &text, arguments, wide))
+            return;
+    }
+}
+
+/* False with the last error: ERROR_MR_MID_NOT_FOUND there is no such text; ERROR_NOT_SUPPORTED. */
+static bool make(struct output *out, DWORD flags, LPCVOID source, DWORD id, va_list *arguments,
+                 bool wide)
+{
+    const ULONG_PTR *inserts = flags & FORMAT_MESSAGE_IGNORE_INSERTS ? NULL
+                               : flags & FORMAT_MESSAGE_ARGUMENT_ARRAY
+                                   ? (const ULONG_PTR *)arguments
+                               : arguments ? (const ULONG_PTR *)*arguments
+                                           : NULL;
+    static const WCHAR end[] = L"\r\n";
+    WCHAR copy[LONGEST];
+    const char *narrow = flags & FORMAT_MESSAGE_FROM_STRING ? source : text_of(id);
+    DWORD n = 0;
+    if (flags & FORMAT_MESSAGE_FROM_STRING && wide) {
+        format(out, source, inserts, true);
+        return true;
+    }
+    if (!(flags & (FORMAT_MESSAGE_FROM_STRING | FORMAT_MESSAGE_FROM_SYSTEM)))
+        return fail(ERROR_NOT_SUPPORTED);
+    if (!narrow)
+        return fail(ERROR_MR_MID_NOT_FOUND);
+    for (; n + 1 < LONGEST && narrow[n]; n++)
+        copy[n] = (UCHAR)narrow[n];
+    copy[n] = 0;
+    format(out, copy, inserts, wide);
+    if (!(flags & FORMAT_MESSAGE_FROM_STRING))
+        format(out, end, NULL, true);
+    return true;
+}
+
+static DWORD give(const struct output *out, DWORD flags, void *buffer, DWORD size, size_t character)
+{
+    DWORD room = size;
+    uint8_t *to = buffer;
+    if (flags & FORMAT_MESSAGE_ALLOCATE_BUFFER) {
+        room = out->length + 1 > size ? out->length + 1 : size;
+        to = *(void **)buffer = RtlAllocateHeap(NULL, 0, room * character);
+        if (!to)
+            return (DWORD)fail(ERROR_NOT_ENOUGH_MEMORY);
+    }
+    if (out->length >= room)
+        return (DWORD)fail(ERROR_INSUFFICIENT_BUFFER);
+    for (DWORD i = 0; i <= out->length; i++)
+        memcpy(to + i * character, i < out->length ? &out->text[i] : L"", character);
+    return out->length;
+}
+
+DWORD WINAPI FormatMessageW(DWORD dwFlags, LPCVOID lpSource, DWORD dwMessageId, DWORD dwLanguageId,
+                            LPWSTR lpBuffer, DWORD nSize, va_list *Arguments)
+{
+    struct output out = { .length = 0 };
+    (void)dwLanguageId;
+    return make(&out, dwFlags, lpSource, dwMessageId, Arguments, true)
+               ? give(&out, dwFlags, lpBuffer, nSize, sizeof(WCHAR))
+               : 0;
+}
+
+DWORD WINAPI FormatMessageA(DWORD dwFlags, LPCVOID lpSource, DWORD dwMessageId, DWORD dwLanguageId,
+                            LPSTR lpBuffer, DWORD nSize, va_list *Arguments)
+{
+    struct output out = { .length = 0 };
+    (void)dwLanguageId;
+    return make(&out, dwFlags, lpSource, dwMessageId, Arguments, false)
+               ? give(&out, dwFlags, lpBuffer, nSize, sizeof(char))
+               : 0;
+}

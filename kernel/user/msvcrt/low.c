@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* Files by number: 0, 1 and 2. */
+#include "msvcrt.h"
+#include <io.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#define OPEN 3
+
+static int bad(void)
+{
+    errno = EBADF;
+    return -1;
+}
+
+static int none(void)
+{
+    errno = ENOENT;
+    return -1;
+}
+
+int _write(int file, const void *from, unsigned size)
+{
+    if (file != 1 && file != 2)
+        return bad();
+    return (int)stream_write(&__iob_func()[file], from, size);
+}
+
+int _read(int file, void *to, unsigned size)
+{
+    (void)to, (void)size;
+    return file == 0 ? 0 : bad();
+}
+
+int _close(int file) { return file >= 0 && file < OPEN ? 0 : bad(); }
+int _isatty(int file) { return file >= 0 && file < OPEN; }
+int _setmode(int file, int mode)
+{
+    (void)mode;
+    return file >= 0 && file < OPEN ? _O_TEXT : bad();
+}
+int _commit(int file) { return file >= 0 && file < OPEN ? 0 : bad(); }
+int _dup(int file)
+{
+    (void)file;
+    return bad();
+}
+int _dup2(int from, int to)
+{
+    (void)from, (void)to;
+    return bad();
+}
+
+int _open(const char *name, int flags, ...)
+{
+    (void)name, (void)flags;
+    return none();
+}
+int _wopen(const wchar_t *name, int flags, ...)
+{
+    (void)name, (void)flags;
+    return none();
+}
+int _access(const char *name, int mode)
+{
+    (void)name, (void)mode;
+    return none();
+}
+int _unlink(const char *name)
+{
+    (void)name;
+    return none();
+}
+
+static int seek(int file)
+{
+    if (file < 0 || file >= OPEN)
+        return bad();
+    errno = ESPIPE;
+    return -1;
+}
+
+long _lseek(int file, long offset, int from)
+{
+    (void)offset, (void)from;
+    return seek(file);
+}
+long long _lseeki64(int file, long long offset, int from)
+{
+    (void)offset, (void)from;
+    return seek(file);
+}
+long long _telli64(int file) { return seek(file); }
+long _filelength(int file) { return file >= 0 && file < OPEN ? 0 : bad(); }
+long long _filelengthi64(int file) { return file >= 0 && file < OPEN ? 0 : bad(); }
+
+int _fstat64(int file, struct _stat64 *stat)
+{
+    if (file < 0 || file >= OPEN)
+        return bad();
+    *stat = (struct _stat64){ .st_mode = _S_IFCHR | _S_IREAD | _S_IWRITE, .st_nlink = 1 };
+    return 0;
+}
+
+int _stat64(const char *name, struct _stat64 *stat)
+{
+    (void)name, (void)stat;
+    return none();
+}
+
+intptr_t _get_osfhandle(int file)
+{
+    static const DWORD names[] = { STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, STD_ERROR_HANDLE };
+    return file >= 0 && file < OPEN ? (intptr_t)GetStdHandle(names[file]) : bad();
+}

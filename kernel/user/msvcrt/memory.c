@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* C's memory: the process's heap. */
+#include "msvcrt.h"
+#include <malloc.h>
+
+static void *check(void *block)
+{
+    if (!block)
+        errno = ENOMEM;
+    return block;
+}
+
+void *malloc(size_t size) { return check(HeapAlloc(GetProcessHeap(), 0, size)); }
+void free(void *block) { HeapFree(GetProcessHeap(), 0, block); }
+
+void *calloc(size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes))
+        return check(NULL);
+    return check(HeapAlloc(GetProcessHeap(), HEAP_ZERO_MEMORY, bytes));
+}
+
+void *realloc(void *block, size_t size)
+{
+    if (!block)
+        return malloc(size);
+    if (!size) {
+        free(block);
+        return NULL;
+    }
+    return check(HeapReAlloc(GetProcessHeap(), 0, block, size));
+}
+
+size_t _msize(void *block) { return HeapSize(GetProcessHeap(), 0, block); }
+
+/* The block's own address stands before what is aligned. */
+void *_aligned_malloc(size_t size, size_t alignment)
+{
+    if (!alignment || alignment & (alignment - 1)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    char *block = malloc(size + alignment + sizeof(void *));
+    if (!block)
+        return NULL;
+    uintptr_t at =
+        ((uintptr_t)block + sizeof(void *) + alignment - 1) & ~(uintptr_t)(alignment - 1);
+    ((void **)at)[-1] = block;
+    return (void *)at;
+}
+
+void _aligned_free(void *block)
+{
+    if (block)
+        free(((void **)block)[-1]);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of msvcrt share. Prototypes of what it exports come from mingw-w64's own headers.
+ */
+#pragma once
+#define __USE_MINGW_ANSI_STDIO 0
+#include <windows.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* thread.c: what C gives each thread for itself. */
+struct thread_data {
+    int error;
+    unsigned long dos_error;
+    unsigned random;
+    char *token; /* strtok */
+    wchar_t *wide_token;
+    wchar_t high;     /* fputwc: the first half of a pair */
+    char message[80]; /* strerror */
+    char time_text[32];
+    struct tm *time;
+};
+struct thread_data *thread_data(void);
+void thread_data_end(void);
+
+/* stdio.c */
+void streams_begin(void);
+void streams_end(void);
+void stream_lock(FILE *stream);
+void stream_unlock(FILE *stream);
+/* Between these two a stream without a buffer has one, so that a message is written at once. */
+void stream_hold(FILE *stream);
+void stream_let_go(FILE *stream);
+size_t stream_write(FILE *stream, const char *text, size_t size);
+
+/* startup.c. The headers reach these by pointers that importers have. */
+#undef _environ
+#undef _wenviron
+extern char **_environ;
+extern wchar_t **_wenviron;
+void startup_begin(void);
+void startup_end(void);
+
+/* locks.c */
+void locks_begin(void);
+void _lock(int number);
+void _unlock(int number);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* qsort, by heaps: no recursion, no bad cases. bsearch. */
+#include "msvcrt.h"
+
+typedef int(__cdecl *order)(const void *, const void *);
+
+static void swap(char *a, char *b, size_t size)
+{
+    for (; size; size--) {
+        char c = *a;
+        *a++ = *b;
+        *b++ = c;
+    }
+}
+
+static void sift(char *base, size_t at, size_t count, size_t size, order compare)
+{
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && compare(base + child * size, base + (child + 1) * size) < 0)
+            child++;
+        if (compare(base + at * size, base + child * size) >= 0)
+            return;
+        swap(base + at * size, base + child * size, size);
+    }
+}
+
+void qsort(void *base, size_t count, size_t size, order compare)
+{
+    for (size_t i = count / 2; i-- > 0;)
+        sift(base, i, count, size, compare);
+    for (size_t n = count; n-- > 1;) {
+        swap(base, (char *)base + n * size, size);
+        sift(base, 0, n, size, compare);
+    }
+}
+
+void *bsearch(const void *key, const void *base, size_t count, size_t size, order compare)
+{
+    const char *from = base;
+    while (count) {
+        const char *middle = from + count / 2 * size;
+        int result = compare(key, middle);
+        if (result == 0)
+            return (void *)middle;
+        if (result > 0) {
+            from = middle + size;
+            count--;
+        }
+        count /= 2;
+    }
+    return NULL;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/* From the process's start to main, and from exit to the process's end. */
+#include "msvcrt.h"
+#include <signal.h>
+
+/* The headers look at these through pointers. */
+#undef __argc
+#undef __argv
+#undef __wargv
+#undef _fmode
+#undef _commode
+int __argc;
+char **__argv;
+wchar_t **__wargv;
+char *_acmdln;
+wchar_t *_wcmdln;
+char **_environ;
+wchar_t **_wenviron;
+char **__initenv;
+wchar_t **__winitenv;
+int _fmode, _commode;
+
+typedef void(__cdecl *routine)(void);
+typedef struct {
+    int newmode;
+} _startupinfo;
+
+/* --- Arguments. --- */
+
+/* Cuts the line as Windows does: 2n backslashes and a quote are n and a quote that opens or closes,
+ * 2n + 1 and a quote are n and a quote itself. Returns how many there are; stores them where
+ * `words` is not NULL. */
+static int split(const wchar_t *line, wchar_t **words, wchar_t *to)
+{
+    int count = 0;
+    while (*line) {
+        while (*line == ' ' || *line == '\t')
+            line++;
+        if (!*line)
+            break;
+        if (words)
+            words[count] = to;
+        for (bool quoted = false; *line && (quoted || (*line != ' ' && *line != '\t'));) {
+            int slashes = 0;
+            for (; *line == '\\'; line++)
+                slashes++;
+            bool quote = *line == '"';
+            for (int i = 0; i < (quote ? slashes / 2 : slashes); i++)
+                *to++ = '\\';
+            if (quote && slashes % 2 == 0)
+                quoted = !quoted;
+            else if (*line && (quoted || quote || (*line != ' ' && *line != '\t')))
+                *to++ = *line;
+            else
+                continue;
+            line++;
+        }
+        *to++ = 0;
+        count++;
+    }
+    return count;
+}
+
+static char *narrow(const wchar_t *wide)
+{
+    int n = WideCharToMultiByte(CP_ACP, 0, wide, -1, NULL, 0, NULL, NULL);
+    char *text = malloc((size_t)n);
+    if (text)
+        WideCharToMultiByte(CP_ACP, 0, wide, -1, text, n, NULL, NULL);
+    return text;
+}
+
+static void make_arguments(void)
+{
+    size_t length = wcslen(_wcmdln);
+    wchar_t *text = calloc(2 * length + 2, sizeof *text);
+    wchar_t **wide = calloc(length + 2, sizeof *wide);
+    char **plain = calloc(length + 2, sizeof *plain);
+    if (!text || !wide || !plain)
+        return;
+    __argc = split(_wcmdln, wide, text);
+    for (int i = 0; i < __argc; i++)
+        plain[i] = narrow(wide[i]);
+    __wargv = wide;
+    __argv = plain;
+}
+
+static void make_environment(void)
+{
+    const wchar_t *block = GetEnvironmentStringsW();
+    size_t count = 0;
+    for (const wchar_t *p = block; *p; p += wcslen(p) + 1)
+        count++;
+    _wenviron = calloc(count + 1, sizeof *_wenviron);
+    _environ = calloc(count + 1, sizeof *_environ);
+    for (size_t i = 0; _wenviron && _environ && i < count; i++) {
+        _wenviron[i] = (wchar_t *)block;
+        _environ[i] = narrow(block);
+        block += wcslen(block) + 1;
+    }
+}
+
+void startup_begin(void)
+{
+    _wcmdln = GetCommandLineW();
+    _acmdln = GetCommandLineA();
+    make_environment();
+    make_arguments();
+}
+
+int __getmainargs(int *count, char ***arguments, char ***environment, int glob, _startupinfo *info)
+{
+    (void)glob, (void)info;
+    *count = __argc;
+    *arguments = __argv;
+    *environment = __initenv = _environ;
+    return __argv ? 0 : -1;
+}
+
+int __wgetmainargs(int *count, wchar_t ***arguments, wchar_t ***environment, int glob,
+                   _startupinfo *info)
+{
+    (void)glob, (void)info;
+    *count = __argc;
+    *arguments = __wargv;
+    *environment = __winitenv = _wenviron;
+    return __wargv ? 0 : -1;
+}
+
+void __set_app_type(int type) { (void)type; }
+
+void _initterm(routine *from, routine *end)
+{
+    for (; from < end; from++)
+        if (*from)
+            (*from)();
+}
+
+int _initterm_e(int(__cdecl **from)(void), int(__cdecl **end)(void))
+{
+    int result = 0;
+    for (; from < end && !result; from++)
+        if (*from)
+            result = (*from)();
+    return result;
+}
+
+/* --- The end. --- */
+
+static _onexit_t *at_exit;
+static size_t exit_count, exit_room;
+
+_onexit_t _onexit(_onexit_t function)
+{
+    _lock(0);
+    if (exit_count == exit_room) {
+        _onexit_t *more = realloc(at_exit, (2 * exit_room + 32) * sizeof *more);
+        if (!more)
+            function = NULL;
+        else
+            at_exit = more, exit_room = 2 * exit_room + 32;
+    }
+    if (function)
+        at_exit[exit_count++] = function;
+    _unlock(0);
+    return function;
+}
+
+int atexit(void (*function)(void)) { return _onexit((_onexit_t)(void *)function) ? 0 : -1; }
+
+/* A library's own list. */
+_onexit_t __dllonexit(_onexit_t function, _onexit_t **begin, _onexit_t **end)
+{
+    size_t count = (size_t)(*end - *begin);
+    _onexit_t *list = realloc(*begin, (count + 1) * sizeof *list);
+    if (!list)
+        return NULL;
+    list[count] = function;
+    *begin = list;
+    *end = list + count + 1;
+    return function;
+}
+
+/* The last one first; one that adds another is followed by that. */
+void _cexit(void)
+{
+    for (;;) {
+        _lock(0);
+        _onexit_t function = exit_count ? at_exit[--exit_count] : NULL;
+        _unlock(0);
+        if (!function)
+            break;
+        function();
+    }
+    streams_end();
+}
+
+void _c_exit(void) {}
+
+void exit(int code)
+{
+    _cexit();
+    ExitProcess((UINT)code);
+}
+
+void _exit(int code) { ExitProcess((UINT)code); }
+
+void startup_end(void) { streams_end(); }
+
+void abort(void)
+{
+    raise(SIGABRT);
+    streams_end();
+    _exit(3);
+}
+
+void _amsg_exit(int number)
+{
+    fprintf(stderr, "runtime error R60%02d\n", number);
+    _exit(255);
+}
+
+void _purecall(void)
+{
+    fputs("a pure virtual function was called\n", stderr);
+    abort();
+}
+
+void _assert(const char *message, const char *file, unsigned line)
+{
+    fprintf(stderr, "Assertion failed: %s, file %s, line %u\n", message, file, line);
+    abort();
+}
+
+void _wassert(const wchar_t *message, const wchar_t *file, unsigned line)
+{
+    fprintf(stderr, "Assertion failed: %ls, file %ls, line %u\n", message, file, line);
+    abort();
+}
+
+/* --- Signals. --- */
+
+static __p_sig_fn_t handlers[NSIG];
+
+static bool is_signal(int number)
+{
+    return number == SIGINT || number == SIGILL || number == SIGFPE || number == SIGSEGV ||
+           number == SIGTERM || number == SIGBREAK || number == SIGABRT || number == SIGABRT_COMPAT;
+}
+
+__p_sig_fn_t signal(int number, __p_sig_fn_t handler)
+{
+    if (!is_signal(number)) {
+        errno = EINVAL;
+        return SIG_ERR;
+    }
+    __p_sig_fn_t old = handlers[number];
+    handlers[number] = handler;
+    return old;
+}
+
+int raise(int number)
+{
+    if (!is_signal(number)) {
+        errno = EINVAL;
+        return -1;
+    }
+    __p_sig_fn_t handler = handlers[number];
+    if (handler == SIG_IGN)
+        return 0;
+    handlers[number] = SIG_DFL;
+    if (handler != SIG_DFL)
+        handler(number);
+    else if (number != SIGABRT && number != SIGABRT_COMPAT)
+        _exit(3);
+    return 0;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* Strings of bytes. memcpy, memset, memmove, memcmp, strlen and strcmp are ntdll's. */
+#include "msvcrt.h"
+#include <ctype.h>
+
+char *strcpy(char *to, const char *from)
+{
+    memcpy(to, from, strlen(from) + 1);
+    return to;
+}
+
+char *strncpy(char *to, const char *from, size_t size)
+{
+    size_t n = strnlen(from, size);
+    memcpy(to, from, n);
+    memset(to + n, 0, size - n);
+    return to;
+}
+
+char *strcat(char *to, const char *from)
+{
+    strcpy(to + strlen(to), from);
+    return to;
+}
+
+char *strncat(char *to, const char *from, size_t size)
+{
+    size_t n = strnlen(from, size);
+    char *end = to + strlen(to);
+    memcpy(end, from, n);
+    end[n] = 0;
+    return to;
+}
+
+int strncmp(const char *a, const char *b, size_t size)
+{
+    for (; size && *a && *a == *b; size--)
+        a++, b++;
+    return size ? (unsigned char)*a - (unsigned char)*b : 0;
+}
+
+int _strnicmp(const char *a, const char *b, size_t size)
+{
+    for (; size && *a && tolower((unsigned char)*a) == tolower((unsigned char)*b); size--)
+        a++, b++;
+    return size ? tolower((unsigned char)*a) - tolower((unsigned char)*b) : 0;
+}
+
+int _stricmp(const char *a, const char *b) { return _strnicmp(a, b, SIZE_MAX); }
+int strcoll(const char *a, const char *b) { return strcmp(a, b); }
+
+size_t strxfrm(char *to, const char *from, size_t size)
+{
+    size_t n = strlen(from);
+    if (n < size)
+        memcpy(to, from, n + 1);
+    return n;
+}
+
+void *memchr(const void *from, int value, size_t size)
+{
+    const unsigned char *p = from;
+    for (; size; size--, p++)
+        if (*p == (unsigned char)value)
+            return (void *)p;
+    return NULL;
+}
+
+char *strchr(const char *text, int c)
+{
+    for (;; text++)
+        if (*text == (char)c)
+            return (char *)text;
+        else if (!*text)
+            return NULL;
+}
+
+char *strrchr(const char *text, int c)
+{
+    const char *found = NULL;
+    for (;; text++) {
+        if (*text == (char)c)
+            found = text;
+        if (!*text)
+            return (char *)found;
+    }
+}
+
+char *strstr(const char *text, const char *part)
+{
+    size_t n = strlen(part);
+    for (; n; text++) {
+        text = strchr(text, *part);
+        if (!text || strncmp(text, part, n) == 0)
+            break;
+    }
+    return (char *)text;
+}
+
+size_t strspn(const char *text, const char *set)
+{
+    size_t n = 0;
+    while (text[n] && strchr(set, text[n]))
+        n++;
+    return n;
+}
+
+size_t strcspn(const char *text, const char *set)
+{
+    size_t n = 0;
+    while (text[n] && !strchr(set, text[n]))
+        n++;
+    return n;
+}
+
+char *strpbrk(const char *text, const char *set)
+{
+    text += strcspn(text, set);
+    return *text ? (char *)text : NULL;
+}
+
+char *strtok(char *text, const char *set)
+{
+    char **at = &thread_data()->token;
+    if (!text)
+        text = *at;
+    if (!text)
+        return NULL;
+    text += strspn(text, set);
+    char *end = text + strcspn(text, set);
+    *at = *end ? end + 1 : NULL;
+    *end = 0;
+    return *text ? text : NULL;
+}
+
+char *_strdup(const char *text)
+{
+    char *copy = malloc(strlen(text) + 1);
+    return copy ? strcpy(copy, text) : NULL;
+}
+
+char *_strlwr(char *text)
+{
+    for (char *p = text; *p; p++)
+        *p = (char)tolower((unsigned char)*p);
+    return text;
+}
+
+char *_strupr(char *text)
+{
+    for (char *p = text; *p; p++)
+        *p = (char)toupper((unsigned char)*p);
+    return text;
+}
+
+char *_strrev(char *text)
+{
+    for (size_t i = 0, n = strlen(text); i < n / 2; i++) {
+        char c = text[i];
+        text[i] = text[n - 1 - i];
+        text[n - 1 - i] = c;
+    }
+    return text;
+}
+
+/* The _s functions give a code where there is no room, and leave an empty string. */
+errno_t strcpy_s(char *to, rsize_t room, const char *from)
+{
+    if (!to || !room)
+        return EINVAL;
+    bool fits = from && strlen(from) < room;
+    if (!fits)
+        *to = 0;
+    else
+        strcpy(to, from);
+    return fits ? 0 : from ? ERANGE : EINVAL;
+}
+
+errno_t strcat_s(char *to, rsize_t room, const char *from)
+{
+    size_t used = to ? strnlen(to, room) : 0;
+    return used < room ? strcpy_s(to + used, room - used, from) : EINVAL;
+}
+
+errno_t strncpy_s(char *to, size_t room, const char *from, size_t size)
+{
+    size_t n = from ? strnlen(from, size) : 0;
+    if (!to || !room || !from)
+        return EINVAL;
+    bool fits = n < room;
+    if (!fits && size == _TRUNCATE)
+        n = room - 1;
+    to[0] = 0;
+    if (!fits && size != _TRUNCATE)
+        return ERANGE;
+    memcpy(to, from, n);
+    to[n] = 0;
+    return fits ? 0 : STRUNCATE;
+}
+
+static const char *message(int error)
+{
+    static const char *const texts[] = {
+        [0] = "No error",
+        [EPERM] = "Operation not permitted",
+        [ENOENT] = "No such file or directory",
+        [EINTR] = "Interrupted function call",
+        [EIO] = "Input/output error",
+        [EBADF] = "Bad file descriptor",
+        [EAGAIN] = "Resource temporarily unavailable",
+        [ENOMEM] = "Not enough space",
+        [EACCES] = "Permission denied",
+        [EFAULT] = "Bad address",
+        [EBUSY] = "Resource device",
+        [EEXIST] = "File exists",
+        [EINVAL] = "Invalid argument",
+        [ENOSPC] = "No space left on device",
+        [ESPIPE] = "Invalid seek",
+        [EDOM] = "Domain error",
+        [ERANGE] = "Result too large",
+        [EDEADLK] = "Resource deadlock avoided",
+        [ENOSYS] = "Function not implemented",
+        [EILSEQ] = "Illegal byte sequence",
+    };
+    bool known = error >= 0 && error < (int)(sizeof texts / sizeof texts[0]) && texts[error];
+    return known ? texts[error] : "Unknown error";
+}
+
+char *strerror(int error) { return strcpy(thread_data()->message, message(error)); }

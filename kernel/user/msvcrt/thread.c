@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* What each thread has for itself, and threads made by C's own functions. */
+#include "msvcrt.h"
+#include <process.h>
+
+static DWORD slot = TLS_OUT_OF_INDEXES;
+
+/* Without memory all threads that found none share one. */
+struct thread_data *thread_data(void)
+{
+    static struct thread_data last_resort;
+    DWORD error = GetLastError();
+    if (slot == TLS_OUT_OF_INDEXES)
+        slot = TlsAlloc();
+    struct thread_data *data = TlsGetValue(slot);
+    if (!data) {
+        data = calloc(1, sizeof *data);
+        if (data) {
+            data->random = 1;
+            TlsSetValue(slot, data);
+        }
+    }
+    SetLastError(error);
+    return data ? data : &last_resort;
+}
+
+void thread_data_end(void)
+{
+    struct thread_data *data = slot == TLS_OUT_OF_INDEXES ? NULL : TlsGetValue(slot);
+    if (data)
+        free(data->time);
+    free(data);
+    if (data)
+        TlsSetValue(slot, NULL);
+}
+
+int *_errno(void) { return &thread_data()->error; }
+unsigned long *__doserrno(void) { return &thread_data()->dos_error; }
+
+struct start {
+    unsigned(__stdcall *routine)(void *);
+    void(__cdecl *plain)(void *);
+    void *argument;
+};
+
+static DWORD WINAPI begin(LPVOID argument)
+{
+    struct start start = *(struct start *)argument;
+    free(argument);
+    if (start.routine)
+        _endthreadex(start.routine(start.argument));
+    start.plain(start.argument);
+    _endthreadex(0);
+    return 0;
+}
+
+static HANDLE make(struct start start, void *security, unsigned size, unsigned flags, unsigned *id)
+{
+    struct start *argument = malloc(sizeof *argument);
+    if (!argument)
+        return NULL;
+    *argument = start;
+    HANDLE thread = CreateThread(security, size, begin, argument, flags, (DWORD *)id);
+    if (!thread) {
+        free(argument);
+        errno = EAGAIN;
+    }
+    return thread;
+}
+
+uintptr_t _beginthreadex(void *security, unsigned size, unsigned(__stdcall *routine)(void *),
+                         void *argument, unsigned flags, unsigned *id)
+{
+    struct start start = { routine, NULL, argument };
+    return (uintptr_t)make(start, security, size, flags, id);
+}
+
+/* NT: the handle stays open; Windows closes it when the thread ends. */
+uintptr_t _beginthread(void(__cdecl *routine)(void *), unsigned size, void *argument)
+{
+    struct start start = { NULL, routine, argument };
+    HANDLE thread = make(start, NULL, size, 0, NULL);
+    return thread ? (uintptr_t)thread : (uintptr_t)-1;
+}
+
+void _endthreadex(unsigned code) { ExitThread(code); }
+void _endthread(void) { ExitThread(0); }

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/* Strings of wide characters, and their way from and to bytes: UTF-8, whatever the locale. */
+#include "msvcrt.h"
+#include <wchar.h>
+#include <wctype.h>
+
+size_t wcslen(const wchar_t *text)
+{
+    size_t n = 0;
+    while (text[n])
+        n++;
+    return n;
+}
+
+wchar_t *wcscpy(wchar_t *to, const wchar_t *from)
+{
+    memcpy(to, from, (wcslen(from) + 1) * sizeof *to);
+    return to;
+}
+
+wchar_t *wcsncpy(wchar_t *to, const wchar_t *from, size_t size)
+{
+    size_t i = 0;
+    for (; i < size && from[i]; i++)
+        to[i] = from[i];
+    for (; i < size; i++)
+        to[i] = 0;
+    return to;
+}
+
+wchar_t *wcscat(wchar_t *to, const wchar_t *from)
+{
+    wcscpy(to + wcslen(to), from);
+    return to;
+}
+
+wchar_t *wcsncat(wchar_t *to, const wchar_t *from, size_t size)
+{
+    wchar_t *end = to + wcslen(to);
+    for (; size && *from; size--)
+        *end++ = *from++;
+    *end = 0;
+    return to;
+}
+
+int wcsncmp(const wchar_t *a, const wchar_t *b, size_t size)
+{
+    for (; size && *a && *a == *b; size--)
+        a++, b++;
+    return size ? *a - *b : 0;
+}
+
+int wcscmp(const wchar_t *a, const wchar_t *b) { return wcsncmp(a, b, SIZE_MAX); }
+int wcscoll(const wchar_t *a, const wchar_t *b) { return wcscmp(a, b); }
+
+int _wcsnicmp(const wchar_t *a, const wchar_t *b, size_t size)
+{
+    for (; size && *a && towlower(*a) == towlower(*b); size--)
+        a++, b++;
+    return size ? towlower(*a) - towlower(*b) : 0;
+}
+
+int _wcsicmp(const wchar_t *a, const wchar_t *b) { return _wcsnicmp(a, b, SIZE_MAX); }
+
+size_t wcsxfrm(wchar_t *to, const wchar_t *from, size_t size)
+{
+    size_t n = wcslen(from);
+    if (n < size)
+        wcscpy(to, from);
+    return n;
+}
+
+wchar_t *wcschr(const wchar_t *text, wchar_t c)
+{
+    for (;; text++)
+        if (*text == c)
+            return (wchar_t *)text;
+        else if (!*text)
+            return NULL;
+}
+
+wchar_t *wcsrchr(const wchar_t *text, wchar_t c)
+{
+    const wchar_t *found = NULL;
+    for (;; text++) {
+        if (*text == c)
+            found = text;
+        if (!*text)
+            return (wchar_t *)found;
+    }
+}
+
+wchar_t *wcsstr(const wchar_t *text, const wchar_t *part)
+{
+    size_t n = wcslen(part);
+    for (; n; text++) {
+        text = wcschr(text, *part);
+        if (!text || wcsncmp(text, part, n) == 0)
+            break;
+    }
+    return (wchar_t *)text;
+}
+
+size_t wcsspn(const wchar_t *text, const wchar_t *set)
+{
+    size_t n = 0;
+    while (text[n] && wcschr(set, text[n]))
+        n++;
+    return n;
+}
+
+size_t wcscspn(const wchar_t *text, const wchar_t *set)
+{
+    size_t n = 0;
+    while (text[n] && !wcschr(set, text[n]))
+        n++;
+    return n;
+}
+
+wchar_t *wcspbrk(const wchar_t *text, const wchar_t *set)
+{
+    text += wcscspn(text, set);
+    return *text ? (wchar_t *)text : NULL;
+}
+
+wchar_t *wcstok(wchar_t *text, const wchar_t *set)
+{
+    wchar_t **at = &thread_data()->wide_token;
+    if (!text)
+        text = *at;
+    if (!text)
+        return NULL;
+    text += wcsspn(text, set);
+    wchar_t *end = text + wcscspn(text, set);
+    *at = *end ? end + 1 : NULL;
+    *end = 0;
+    return *text ? text : NULL;
+}
+
+wchar_t *_wcsdup(const wchar_t *text)
+{
+    wchar_t *copy = malloc((wcslen(text) + 1) * sizeof *copy);
+    return copy ? wcscpy(copy, text) : NULL;
+}
+
+/* --- From and to bytes. --- */
+
+size_t wcrtomb(char *to, wchar_t c, mbstate_t *state)
+{
+    char bytes[8];
+    (void)state;
+    if (!to)
+        return 1;
+    int n = WideCharToMultiByte(CP_UTF8, 0, &c, 1, bytes, sizeof bytes, NULL, NULL);
+    memcpy(to, bytes, (size_t)n);
+    return (size_t)n;
+}
+
+/* The length of the first character, whole or not. */
+static size_t length_of(unsigned char first)
+{
+    return first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+}
+
+/* NT: characters beyond 16 bits are illegal sequences here. */
+size_t mbrtowc(wchar_t *to, const char *from, size_t size, mbstate_t *state)
+{
+    wchar_t wide[2];
+    (void)state;
+    if (!from)
+        return 0;
+    size_t n = size ? length_of((unsigned char)*from) : 0;
+    if (n > size || !size)
+        return (size_t)-2;
+    if (MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, from, (int)n, wide, 2) != 1) {
+        errno = EILSEQ;
+        return (size_t)-1;
+    }
+    if (to)
+        *to = wide[0];
+    return wide[0] ? n : 0;
+}
+
+size_t mbrlen(const char *from, size_t size, mbstate_t *state)
+{
+    return mbrtowc(NULL, from, size, state);
+}
+
+int mbtowc(wchar_t *to, const char *from, size_t size)
+{
+    size_t n = mbrtowc(to, from, size, NULL);
+    return n == (size_t)-2 ? -1 : (int)n;
+}
+
+int wctomb(char *to, wchar_t c) { return to ? (int)wcrtomb(to, c, NULL) : 0; }
+int mblen(const char *from, size_t size) { return from ? mbtowc(NULL, from, size) : 0; }
+
+size_t mbstowcs(wchar_t *to, const char *from, size_t room)
+{
+    int n = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, from, -1, NULL, 0);
+    wchar_t *whole = n && to ? malloc((size_t)n * sizeof *whole) : NULL;
+    if (whole) {
+        MultiByteToWideChar(CP_UTF8, 0, from, -1, whole, n);
+        memcpy(to, whole, (room < (size_t)n ? room : (size_t)n) * sizeof *to);
+        free(whole);
+    }
+    if (!n)
+        errno = EILSEQ;
+    return !n ? (size_t)-1 : !to || room >= (size_t)n ? (size_t)n - 1 : room;
+}
+
+size_t wcstombs(char *to, const wchar_t *from, size_t room)
+{
+    int n = WideCharToMultiByte(CP_UTF8, 0, from, -1, NULL, 0, NULL, NULL);
+    char *whole = to ? malloc((size_t)n) : NULL;
+    if (whole) {
+        WideCharToMultiByte(CP_UTF8, 0, from, -1, whole, n, NULL, NULL);
+        memcpy(to, whole, room < (size_t)n ? room : (size_t)n);
+        free(whole);
+    }
+    return !to || room >= (size_t)n ? (size_t)n - 1 : room;
+}

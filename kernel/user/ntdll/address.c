@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* Waiting for a value to change: what critical sections, slim locks and condition variables are
+ * made of. A waiter stands in a list by its address and sleeps on its thread's own event, so that
+ * a wait is one context switch. */
+#include "ntdll.h"
+#include "wait.h"
+
+#define LISTS 64u
+
+struct waiter {
+    struct waiter *next;
+    const volatile void *address;
+    HANDLE event;
+};
+
+struct list {
+    LONG volatile taken;
+    struct waiter *first;
+};
+
+static struct list lists[LISTS];
+
+static struct list *list_of(const volatile void *address)
+{
+    ULONG_PTR key = (ULONG_PTR)address >> 3;
+    return &lists[(key ^ key >> 6 ^ key >> 12) % LISTS];
+}
+
+/* Held for a few instructions; its holder may lose the processor, so that who waits gives it up.
+ * While the process ends there is one thread. */
+static void lock(struct list *list)
+{
+    while (InterlockedExchange(&list->taken, 1) && !shutting_down) {
+        YieldProcessor();
+        NtYieldExecution();
+    }
+}
+
+static void unlock(struct list *list) { InterlockedExchange(&list->taken, 0); }
+
+static bool same(const volatile void *a, const void *b, SIZE_T size)
+{
+    switch (size) {
+    case 1:
+        return *(const volatile UCHAR *)a == *(const UCHAR *)b;
+    case 2:
+        return *(const volatile USHORT *)a == *(const USHORT *)b;
+    case 4:
+        return *(const volatile ULONG *)a == *(const ULONG *)b;
+    default:
+        return *(const volatile ULONG64 *)a == *(const ULONG64 *)b;
+    }
+}
+
+static HANDLE own_event(void)
+{
+    struct teb *me = teb();
+    if (!me->wait_event)
+        NtCreateEvent(&me->wait_event, EVENT_ALL_ACCESS, NULL, SynchronizationEvent, FALSE);
+    return me->wait_event;
+}
+
+/* False: somebody has taken it out to wake it. */
+static bool remove_waiter(struct list *list, const struct waiter *waiter)
+{
+    for (struct waiter **at = &list->first; *at; at = &(*at)->next)
+        if (*at == waiter) {
+            *at = waiter->next;
+            return true;
+        }
+    return false;
+}
+
+/* Waits while the value at Address is the one at CompareAddress. May end early.
+ * STATUS_INVALID_PARAMETER: AddressSize is not 1, 2, 4 or 8. STATUS_NO_MEMORY: no event.
+ * STATUS_TIMEOUT. */
+NTSTATUS NTAPI RtlWaitOnAddress(volatile VOID *Address, PVOID CompareAddress, SIZE_T AddressSize,
+                                PLARGE_INTEGER Timeout)
+{
+    struct list *list = list_of(Address);
+    struct waiter waiter = { NULL, Address, own_event() };
+    if (AddressSize - 1 > 7 || (AddressSize & (AddressSize - 1)))
+        return STATUS_INVALID_PARAMETER;
+    if (!waiter.event)
+        return STATUS_NO_MEMORY;
+    lock(list);
+    if (!same(Address, CompareAddress, AddressSize)) {
+        unlock(list);
+        return STATUS_SUCCESS;
+    }
+    struct waiter **last = &list->first;
+    while (*last)
+        last = &(*last)->next;
+    *last = &waiter;
+    unlock(list);
+    NTSTATUS status = NtWaitForSingleObject(waiter.event, FALSE, Timeout);
+    if (status == STATUS_SUCCESS)
+        return status;
+    lock(list);
+    bool waiting = remove_waiter(list, &waiter);
+    unlock(list);
+    if (!waiting) /* the event is about to be set, or is */
+        status = NtWaitForSingleObject(waiter.event, FALSE, NULL);
+    return status;
+}
+
+static bool wake_one(const volatile void *address)
+{
+    struct list *list = list_of(address);
+    HANDLE event = NULL;
+    lock(list);
+    for (struct waiter **at = &list->first; *at; at = &(*at)->next)
+        if ((*at)->address == address) {
+            event = (*at)->event;
+            *at = (*at)->next;
+            break;
+        }
+    unlock(list);
+    if (event)
+        NtSetEvent(event, NULL);
+    return event != NULL;
+}
+
+VOID NTAPI RtlWakeAddressSingle(PVOID Address) { wake_one(Address); }
+
+VOID NTAPI RtlWakeAddressAll(PVOID Address)
+{
+    while (wake_one(Address))
+        ;
+}

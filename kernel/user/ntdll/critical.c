@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* Critical sections. LockCount says how they stand; who finds one taken waits for it to change. A
+ * process that ends takes what threads held that are gone. */
+#include "ntdll.h"
+#include "wait.h"
+
+#define FREE -1
+#define TAKEN 0
+#define WAITED 1 /* taken, and somebody may wait */
+
+static HANDLE me(void) { return (HANDLE)teb()->thread_id; }
+
+NTSTATUS NTAPI RtlInitializeCriticalSectionEx(PRTL_CRITICAL_SECTION CriticalSection,
+                                              ULONG SpinCount, ULONG Flags)
+{
+    (void)Flags;
+    *CriticalSection = (RTL_CRITICAL_SECTION){ .LockCount = FREE, .SpinCount = SpinCount };
+    return STATUS_SUCCESS;
+}
+
+NTSTATUS NTAPI RtlInitializeCriticalSectionAndSpinCount(PRTL_CRITICAL_SECTION CriticalSection,
+                                                        ULONG SpinCount)
+{
+    return RtlInitializeCriticalSectionEx(CriticalSection, SpinCount, 0);
+}
+
+NTSTATUS NTAPI RtlInitializeCriticalSection(PRTL_CRITICAL_SECTION CriticalSection)
+{
+    return RtlInitializeCriticalSectionEx(CriticalSection, 0, 0);
+}
+
+ULONG NTAPI RtlSetCriticalSectionSpinCount(PRTL_CRITICAL_SECTION CriticalSection, ULONG SpinCount)
+{
+    ULONG old = (ULONG)CriticalSection->SpinCount;
+    CriticalSection->SpinCount = SpinCount;
+    return old;
+}
+
+NTSTATUS NTAPI RtlDeleteCriticalSection(PRTL_CRITICAL_SECTION CriticalSection)
+{
+    return RtlInitializeCriticalSection(CriticalSection);
+}
+
+static bool enter_again(PRTL_CRITICAL_SECTION section)
+{
+    if (section->OwningThread != me())
+        return false;
+    section->RecursionCount++;
+    return true;
+}
+
+static void own(PRTL_CRITICAL_SECTION section)
+{
+    section->OwningThread = me();
+    section->RecursionCount = 1;
+}
+
+ULONG NTAPI RtlTryEnterCriticalSection(PRTL_CRITICAL_SECTION CriticalSection)
+{
+    if (enter_again(CriticalSection))
+        return TRUE;
+    if (InterlockedCompareExchange(&CriticalSection->LockCount, TAKEN, FREE) != FREE &&
+        !shutting_down)
+        return FALSE;
+    own(CriticalSection);
+    return TRUE;
+}
+
+/* Looks as often as the section says, where another processor may be about to leave it. */
+static bool spin(PRTL_CRITICAL_SECTION section)
+{
+    ULONG_PTR turns = teb()->peb->processors > 1 ? section->SpinCount & 0xffffff : 0;
+    for (; turns; turns--) {
+        if (section->LockCount == FREE && RtlTryEnterCriticalSection(section))
+            return true;
+        YieldProcessor();
+    }
+    return false;
+}
+
+NTSTATUS NTAPI RtlEnterCriticalSection(PRTL_CRITICAL_SECTION CriticalSection)
+{
+    LONG waited = WAITED;
+    if (RtlTryEnterCriticalSection(CriticalSection) || spin(CriticalSection))
+        return STATUS_SUCCESS;
+    while (InterlockedExchange(&CriticalSection->LockCount, WAITED) != FREE && !shutting_down)
+        RtlWaitOnAddress(&CriticalSection->LockCount, &waited, sizeof waited, NULL);
+    own(CriticalSection);
+    return STATUS_SUCCESS;
+}
+
+NTSTATUS NTAPI RtlLeaveCriticalSection(PRTL_CRITICAL_SECTION CriticalSection)
+{
+    if (--CriticalSection->RecursionCount)
+        return STATUS_SUCCESS;
+    CriticalSection->OwningThread = NULL;
+    if (InterlockedExchange(&CriticalSection->LockCount, FREE) == WAITED)
+        RtlWakeAddressSingle(&CriticalSection->LockCount);
+    return STATUS_SUCCESS;
+}

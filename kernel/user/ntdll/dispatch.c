@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/* Exceptions: the search for a handler, frame by frame, and the unwinding to it. */
+#include "unwind.h"
+
+/* The frame that a dispatcher's context was at, seen from its caller's side. */
+struct walk {
+    CONTEXT context; /* inside the function */
+    CONTEXT caller;  /* the same, one frame back */
+    DISPATCHER_CONTEXT dispatcher;
+};
+
+/* Fills in the current frame. False: this is no frame of the thread's stack. */
+static bool look(struct walk *w, DWORD handlers)
+{
+    DISPATCHER_CONTEXT *d = &w->dispatcher;
+    w->caller = w->context;
+    *d = (DISPATCHER_CONTEXT){ .ControlPc = w->context.Rip, .ContextRecord = &w->context };
+    d->FunctionEntry = RtlLookupFunctionEntry(d->ControlPc, &d->ImageBase, NULL);
+    DWORD64 low = teb()->stack_limit, high = teb()->stack_base;
+    if (w->context.Rsp < low || w->context.Rsp + 8 > high || !w->context.Rip)
+        return false;
+    if (!d->FunctionEntry) {
+        d->EstablisherFrame = w->context.Rsp;
+        w->caller.Rip = *(DWORD64 *)w->caller.Rsp;
+        w->caller.Rsp += 8;
+        return true;
+    }
+    d->LanguageHandler = RtlVirtualUnwind(handlers, d->ImageBase, d->ControlPc, d->FunctionEntry,
+                                          &w->caller, &d->HandlerData, &d->EstablisherFrame, NULL);
+    return d->EstablisherFrame >= low && d->EstablisherFrame < high && !(d->EstablisherFrame & 7);
+}
+
+static void raise_status(NTSTATUS status, PEXCEPTION_RECORD because)
+{
+    EXCEPTION_RECORD record = { .ExceptionCode = (DWORD)status,
+                                .ExceptionFlags = EXCEPTION_NONCONTINUABLE,
+                                .ExceptionRecord = because };
+    RtlRaiseException(&record);
+}
+
+/* Calls d->LanguageHandler with its four arguments. While it runs its frame leads to `d`: an
+ * exception that it raises goes on from where `d` is, not through frames that were left before. */
+C_ASSERT(offsetof(DISPATCHER_CONTEXT, LanguageHandler) == 0x30);
+asm(".text\n"
+    ".globl call_unwind_handler\n"
+    ".seh_proc call_unwind_handler\n"
+    "call_unwind_handler:\n"
+    "    sub $0x28, %rsp\n"
+    "    .seh_stackalloc 0x28\n"
+    "    .seh_endprologue\n"
+    "    mov %r9, 0x20(%rsp)\n"
+    "    call *0x30(%r9)\n"
+    "    nop\n"
+    "    add $0x28, %rsp\n"
+    "    ret\n"
+    "    .seh_handler meet_unwinding, @unwind, @except\n"
+    "    .seh_endproc\n");
+EXCEPTION_DISPOSITION call_unwind_handler(PEXCEPTION_RECORD record, PVOID frame, PCONTEXT context,
+                                          PDISPATCHER_CONTEXT d);
+
+/* The handler of the frame above. */
+EXCEPTION_DISPOSITION meet_unwinding(PEXCEPTION_RECORD record, PVOID frame, PCONTEXT context,
+                                     PDISPATCHER_CONTEXT d);
+EXCEPTION_DISPOSITION meet_unwinding(PEXCEPTION_RECORD record, PVOID frame, PCONTEXT context,
+                                     PDISPATCHER_CONTEXT d)
+{
+    DWORD64 target = d->TargetIp;
+    (void)record, (void)context;
+    *d = **(PDISPATCHER_CONTEXT *)((uint8_t *)frame + 0x20);
+    d->TargetIp = target;
+    return ExceptionCollidedUnwind;
+}
+
+/* Goes on from the frame that another unwinding had reached. */
+static void collide(struct walk *w)
+{
+    PVOID data;
+    DWORD64 frame;
+    w->context = *w->dispatcher.ContextRecord;
+    w->dispatcher.ContextRecord = &w->context;
+    w->caller = w->context;
+    RtlVirtualUnwind(0, w->dispatcher.ImageBase, w->dispatcher.ControlPc,
+                     w->dispatcher.FunctionEntry, &w->caller, &data, &frame, NULL);
+}
+
+/* --- The search. --- */
+
+/* Whether a handler of this frame says that the program goes on where the exception was. */
+static bool ask_frame(struct walk *w, PEXCEPTION_RECORD record, PCONTEXT original)
+{
+    DISPATCHER_CONTEXT *d = &w->dispatcher;
+    while (d->LanguageHandler)
+        switch (d->LanguageHandler(record, (PVOID)d->EstablisherFrame, original, d)) {
+        case ExceptionContinueExecution:
+            if (record->ExceptionFlags & EXCEPTION_NONCONTINUABLE)
+                raise_status(STATUS_NONCONTINUABLE_EXCEPTION, record);
+            return true;
+        case ExceptionContinueSearch:
+        case ExceptionNestedException:
+            return false;
+        case ExceptionCollidedUnwind:
+            collide(w);
+            break;
+        default:
+            raise_status(STATUS_INVALID_DISPOSITION, record);
+        }
+    return false;
+}
+
+bool dispatch_exception(PEXCEPTION_RECORD record, PCONTEXT context)
+{
+    EXCEPTION_POINTERS pointers = { record, context };
+    struct walk w;
+    if (call_vectored(&pointers, false) == EXCEPTION_CONTINUE_EXECUTION)
+        return true;
+    for (w.context = *context; look(&w, UNW_FLAG_EHANDLER); w.context = w.caller)
+        if (ask_frame(&w, record, context)) {
+            call_vectored(&pointers, true);
+            return true;
+        }
+    return call_unhandled(&pointers) == EXCEPTION_CONTINUE_EXECUTION;
+}
+
+/* --- From the kernel. --- */
+
+/* Where the kernel goes on with an exception: a CONTEXT at RSP, an EXCEPTION_RECORD at 4F0h and at
+ * 590h what an interrupt would have pushed, so that unwinding leads through to the program. */
+asm(".text\n"
+    ".globl KiUserExceptionDispatcher\n"
+    ".seh_proc KiUserExceptionDispatcher\n"
+    "KiUserExceptionDispatcher:\n"
+    "    .seh_pushframe\n"
+    "    .seh_stackalloc 0x590\n"
+    "    sub $0x20, %rsp\n"
+    "    .seh_stackalloc 0x20\n"
+    "    .seh_savereg %rbx, 0xb0\n"
+    "    .seh_savereg %rbp, 0xc0\n"
+    "    .seh_savereg %rsi, 0xc8\n"
+    "    .seh_savereg %rdi, 0xd0\n"
+    "    .seh_savereg %r12, 0xf8\n"
+    "    .seh_savereg %r13, 0x100\n"
+    "    .seh_savereg %r14, 0x108\n"
+    "    .seh_savereg %r15, 0x110\n"
+    "    .seh_savexmm %xmm6, 0x220\n"
+    "    .seh_savexmm %xmm7, 0x230\n"
+    "    .seh_savexmm %xmm8, 0x240\n"
+    "    .seh_savexmm %xmm9, 0x250\n"
+    "    .seh_savexmm %xmm10, 0x260\n"
+    "    .seh_savexmm %xmm11, 0x270\n"
+    "    .seh_savexmm %xmm12, 0x280\n"
+    "    .seh_savexmm %xmm13, 0x290\n"
+    "    .seh_savexmm %xmm14, 0x2a0\n"
+    "    .seh_savexmm %xmm15, 0x2b0\n"
+    "    .seh_endprologue\n"
+    "    cld\n"
+    "    lea 0x510(%rsp), %rcx\n"
+    "    lea 0x20(%rsp), %rdx\n"
+    "    call take_exception\n"
+    "    int3\n"
+    "    .seh_endproc\n");
+C_ASSERT(offsetof(CONTEXT, Rbx) == 0x90 && offsetof(CONTEXT, R15) == 0xf0);
+C_ASSERT(offsetof(CONTEXT, Xmm6) == 0x200);
+
+DECLSPEC_NORETURN void take_exception(PEXCEPTION_RECORD record, PCONTEXT context);
+void take_exception(PEXCEPTION_RECORD record, PCONTEXT context)
+{
+    if (dispatch_exception(record, context))
+        NtContinue(context, FALSE);
+    NtRaiseException(record, context, FALSE);
+    __builtin_unreachable();
+}
+
+/* --- Raising. --- */
+
+/* Returns only if a handler says so. */
+VOID NTAPI RtlRaiseException(PEXCEPTION_RECORD ExceptionRecord)
+{
+    CONTEXT context;
+    RtlCaptureContext(&context);
+    /* As the caller sees it. */
+    DWORD64 base, frame;
+    PVOID data;
+    PRUNTIME_FUNCTION me = RtlLookupFunctionEntry(context.Rip, &base, NULL);
+    RtlVirtualUnwind(0, base, context.Rip, me, &context, &data, &frame, NULL);
+    ExceptionRecord->ExceptionAddress = (PVOID)context.Rip;
+    if (dispatch_exception(ExceptionRecord, &context))
+        RtlRestoreContext(&context, NULL);
+    NtRaiseException(ExceptionRecord, &context, FALSE);
+    __builtin_unreachable();
+}
+
+VOID NTAPI RtlRaiseStatus(NTSTATUS Status) { raise_status(Status, NULL); }
+
+/* --- Unwinding. --- */
+
+/* The handlers of one frame. */
+static void unwind_frame(struct walk *w, PEXCEPTION_RECORD record, PVOID target, PVOID target_ip,
+                         PVOID value)
+{
+    DISPATCHER_CONTEXT *d = &w->dispatcher;
+    for (bool again = d->LanguageHandler; again;) {
+        again = false;
+        d->TargetIp = (DWORD64)target_ip;
+        if ((PVOID)d->EstablisherFrame == target)
+            record->ExceptionFlags |= EXCEPTION_TARGET_UNWIND;
+        w->context.Rax = (DWORD64)value;
+        switch (call_unwind_handler(record, (PVOID)d->EstablisherFrame, &w->context, d)) {
+        case ExceptionContinueSearch:
+            break;
+        case ExceptionCollidedUnwind:
+            collide(w);
+            record->ExceptionFlags |= EXCEPTION_COLLIDED_UNWIND;
+            again = true;
+            break;
+        default:
+            raise_status(STATUS_INVALID_DISPOSITION, record);
+        }
+        record->ExceptionFlags &= ~(DWORD)(EXCEPTION_COLLIDED_UNWIND | EXCEPTION_TARGET_UNWIND);
+    }
+}
+
+VOID NTAPI RtlUnwindEx(PVOID TargetFrame, PVOID TargetIp, PEXCEPTION_RECORD ExceptionRecord,
+                       PVOID ReturnValue, PCONTEXT ContextRecord,
+                       PUNWIND_HISTORY_TABLE HistoryTable)
+{
+    EXCEPTION_RECORD own = { .ExceptionCode = (DWORD)STATUS_UNWIND };
+    PEXCEPTION_RECORD record = ExceptionRecord ? ExceptionRecord : &own;
+    struct walk w;
+    (void)ContextRecord, (void)HistoryTable;
+    RtlCaptureContext(&w.context);
+    own.ExceptionAddress = (PVOID)w.context.Rip;
+    record->ExceptionFlags |= EXCEPTION_UNWINDING;
+    if (!TargetFrame)
+        record->ExceptionFlags |= EXCEPTION_EXIT_UNWIND;
+    while (look(&w, UNW_FLAG_UHANDLER)) {
+        unwind_frame(&w, record, TargetFrame, TargetIp, ReturnValue);
+        if ((PVOID)w.dispatcher.EstablisherFrame == TargetFrame)
+            break;
+        if (TargetFrame && (PVOID)w.dispatcher.EstablisherFrame > TargetFrame)
+            raise_status(STATUS_INVALID_UNWIND_TARGET, record);
+        w.context = w.caller;
+    }
+    w.context.Rax = (DWORD64)ReturnValue;
+    w.context.Rip = (DWORD64)TargetIp;
+    RtlRestoreContext(&w.context, record);
+}
+
+VOID NTAPI RtlUnwind(PVOID TargetFrame, PVOID TargetIp, PEXCEPTION_RECORD ExceptionRecord,
+                     PVOID ReturnValue)
+{
+    RtlUnwindEx(TargetFrame, TargetIp, ExceptionRecord, ReturnValue, NULL, NULL);
+}

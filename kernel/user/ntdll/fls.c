@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* Fiber-local slots: as thread-local ones, since there are no fibers, but with a callback for what
+ * is left when a thread ends or the slot is freed. Guard: `slots_lock`. */
+#include "ntdll.h"
+
+#define SLOTS 128u
+
+/* Of a thread, at teb->fls_slots; all of them stand in a list. */
+struct block {
+    struct block *next;
+    PVOID values[SLOTS];
+};
+
+static RTL_SRWLOCK slots_lock;
+static struct block *blocks;
+static struct {
+    bool taken;
+    PFLS_CALLBACK_FUNCTION callback;
+} slots[SLOTS];
+
+VOID NTAPI RtlAcquireSRWLockExclusive(PRTL_SRWLOCK SRWLock);
+VOID NTAPI RtlReleaseSRWLockExclusive(PRTL_SRWLOCK SRWLock);
+
+static struct block *own_block(bool make)
+{
+    struct teb *me = teb();
+    struct block *block = (struct block *)me->fls_slots;
+    if (block || !make)
+        return block;
+    block = RtlAllocateHeap(NULL, HEAP_ZERO_MEMORY, sizeof *block);
+    if (!block)
+        return NULL;
+    RtlAcquireSRWLockExclusive(&slots_lock);
+    block->next = blocks;
+    blocks = block;
+    RtlReleaseSRWLockExclusive(&slots_lock);
+    me->fls_slots = (void **)block;
+    return block;
+}
+
+static void end_value(struct block *block, ULONG i)
+{
+    PVOID value = block->values[i];
+    block->values[i] = NULL;
+    if (value && slots[i].callback)
+        slots[i].callback(value);
+}
+
+/* STATUS_NO_MEMORY: all slots are taken, or there is no memory. */
+NTSTATUS NTAPI RtlFlsAlloc(PFLS_CALLBACK_FUNCTION Callback, PULONG Index)
+{
+    NTSTATUS status = STATUS_NO_MEMORY;
+    if (!own_block(true))
+        return status;
+    RtlAcquireSRWLockExclusive(&slots_lock);
+    for (ULONG i = 0; i < SLOTS && status; i++)
+        if (!slots[i].taken) {
+            slots[i].taken = true;
+            slots[i].callback = Callback;
+            *Index = i;
+            status = STATUS_SUCCESS;
+        }
+    RtlReleaseSRWLockExclusive(&slots_lock);
+    return status;
+}
+
+/* STATUS_INVALID_PARAMETER: no such slot. */
+NTSTATUS NTAPI RtlFlsFree(ULONG Index)
+{
+    if (Index >= SLOTS || !slots[Index].taken)
+        return STATUS_INVALID_PARAMETER;
+    RtlAcquireSRWLockExclusive(&slots_lock);
+    struct block *block = blocks;
+    RtlReleaseSRWLockExclusive(&slots_lock);
+    for (; block; block = block->next)
+        end_value(block, Index);
+    slots[Index].callback = NULL;
+    slots[Index].taken = false;
+    return STATUS_SUCCESS;
+}
+
+/* STATUS_INVALID_PARAMETER: no such slot. STATUS_NO_MEMORY. */
+NTSTATUS NTAPI RtlFlsSetValue(ULONG Index, PVOID Value)
+{
+    if (Index >= SLOTS || !slots[Index].taken)
+        return STATUS_INVALID_PARAMETER;
+    struct block *block = own_block(true);
+    if (!block)
+        return STATUS_NO_MEMORY;
+    block->values[Index] = Value;
+    return STATUS_SUCCESS;
+}
+
+NTSTATUS NTAPI RtlFlsGetValue(ULONG Index, PVOID *Value)
+{
+    struct block *block = own_block(false);
+    if (Index >= SLOTS || !slots[Index].taken)
+        return STATUS_INVALID_PARAMETER;
+    *Value = block ? block->values[Index] : NULL;
+    return STATUS_SUCCESS;
+}
+
+void fls_end_thread(void)
+{
+    struct block *block = own_block(false);
+    if (!block)
+        return;
+    for (ULONG i = 0; i < SLOTS; i++)
+        end_value(block, i);
+    RtlAcquireSRWLockExclusive(&slots_lock);
+    struct block **at = &blocks;
+    while (*at != block)
+        at = &(*at)->next;
+    *at = block->next;
+    RtlReleaseSRWLockExclusive(&slots_lock);
+    teb()->fls_slots = NULL;
+    RtlFreeHeap(NULL, 0, block);
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/* Modules: loading, imports, exports. loader_lock guards the lists. */
+#include "ntdll.h"
+
+struct loader loader;
+RTL_CRITICAL_SECTION loader_lock;
+
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c; }
+
+/* --- The lists. --- */
+
+static void init_list(LIST_ENTRY *list) { list->Flink = list->Blink = list; }
+
+static void append(LIST_ENTRY *list, LIST_ENTRY *entry)
+{
+    entry->Flink = list;
+    entry->Blink = list->Blink;
+    list->Blink->Flink = entry;
+    list->Blink = entry;
+}
+
+struct module *module_of(const LIST_ENTRY *load_order)
+{
+    return (struct module *)((uint8_t *)load_order - offsetof(struct module, load_order));
+}
+
+#define EACH_MODULE(module)                                                                        \
+    (LIST_ENTRY *e_ = loader.load_order.Flink;                                                     \
+     e_ != &loader.load_order && ((module) = module_of(e_)); e_ = e_->Flink)
+
+struct module *module_at(const void *address)
+{
+    struct module *m;
+    for
+        EACH_MODULE(m)
+    if ((const uint8_t *)address >= m->base && (const uint8_t *)address < m->base + m->size)
+        return m;
+    return NULL;
+}
+
+/* Without folders, in lower case, and with ".dll" where there is no point. False: too long. */
+static bool plain_name(const char *name, char *plain)
+{
+    unsigned n = 0;
+    bool point = false;
+    for (; *name; name++) {
+        if (*name == '\\' || *name == '/') {
+            n = 0;
+            point = false;
+            continue;
+        }
+        point |= *name == '.';
+        if (n == START_NAME_MAX - 5)
+            return false;
+        plain[n++] = lower(*name);
+    }
+    if (n && plain[n - 1] == '.')
+        n--;
+    for (const char *p = point ? "" : ".dll"; *p; p++)
+        plain[n++] = *p;
+    plain[n] = 0;
+    return true;
+}
+
+struct module *module_find(const char *name)
+{
+    char plain[START_NAME_MAX];
+    struct module *m;
+    if (plain_name(name, plain))
+        for
+            EACH_MODULE(m)
+    if (strcmp(m->short_name, plain) == 0)
+        return m;
+    return NULL;
+}
+
+/* C:\program.exe, C:\Windows\System32\library.dll; the name is the last part of it. */
+static void set_names(struct module *m)
+{
+    const char *folder = m->pe.flags & PE_DLL ? "C:\\Windows\\System32\\" : "C:\\";
+    USHORT n = 0, name;
+    while (*folder)
+        m->wide_name[n++] = (WCHAR)*folder++;
+    name = n;
+    for (const char *p = m->short_name; *p; p++)
+        m->wide_name[n++] = (unsigned char)*p;
+    m->full_name = (UNICODE_STRING){ (USHORT)(2 * n), (USHORT)(2 * n + 2), m->wide_name };
+    m->name = (UNICODE_STRING){ (USHORT)(2 * (n - name)), (USHORT)(2 * (n - name) + 2),
+                                m->wide_name + name };
+}
+
+NTSTATUS module_add(uint8_t *base, size_t size, const char *name, struct module **module)
+{
+    struct module *m = heap_get(sizeof *m);
+    *module = m;
+    if (!m)
+        return STATUS_NO_MEMORY;
+    if (pe_open_image(&m->pe, base, size))
+        return STATUS_INVALID_IMAGE_FORMAT;
+    for (unsigned i = 0; name[i] && i < START_NAME_MAX - 1; i++)
+        m->short_name[i] = lower(name[i]);
+    m->base = base;
+    m->size = (ULONG)size;
+    m->entry = m->pe.entry ? base + m->pe.entry : NULL;
+    m->load_count = 1;
+    set_names(m);
+    if (!loader.load_order.Flink) {
+        loader.length = sizeof loader;
+        init_list(&loader.load_order);
+        init_list(&loader.memory_order);
+        init_list(&loader.initialization_order);
+    }
+    append(&loader.load_order, &m->load_order);
+    append(&loader.memory_order, &m->memory_order);
+    return tls_add_module(m);
+}
+
+/* --- Exports. --- */
+
+static void *follow(const char *forward)
+{
+    char library[START_NAME_MAX];
+    struct module *m;
+    unsigned n = 0;
+    while (*forward && *forward != '.' && n < sizeof library - 1)
+        library[n++] = *forward++;
+    library[n] = 0;
+    if (*forward++ != '.' || !NT_SUCCESS(module_load(library, &m)))
+        return NULL;
+    ULONG ordinal = 0;
+    if (*forward != '#')
+        return module_export(m, forward, 0);
+    for (forward++; *forward >= '0' && *forward <= '9'; forward++)
+        ordinal = 10 * ordinal + (ULONG)(*forward - '0');
+    return module_export(m, NULL, ordinal);
+}
+
+void *module_export(struct module *m, const char *name, ULONG ordinal)
+{
+    static unsigned depth; /* forwarders may lead in circles */
+    const char *forward;
+    uint32_t rva;
+    void *address = NULL;
+    if (depth == 8 || !pe_export(&m->pe, m->base, name, ordinal, &rva, &forward))
+        return NULL;
+    depth++;
+    address = forward ? follow(forward) : m->base + rva;
+    depth--;
+    return address;
+}
+
+/* --- Imports. --- */
+
+/* Slots may lie where a program only reads. */
+static bool write_slot(struct module *m, uint32_t slot, void *value)
+{
+    void *base = m->base + slot;
+    SIZE_T size = sizeof value;
+    ULONG old, unused;
+    bool opened = false;
+    for (unsigned i = 0; i < m->pe.sections; i++) {
+        struct pe_section s = pe_section(&m->pe, m->base, i);
+        opened |= !s.writable && slot >= s.rva && slot - s.rva < s.size;
+    }
+    if (opened &&
+        !NT_SUCCESS(NtProtectVirtualMemory(CURRENT_PROCESS, &base, &size, PAGE_READWRITE, &old)))
+        return false;
+    *(void **)(m->base + slot) = value;
+    if (opened)
+        NtProtectVirtualMemory(CURRENT_PROCESS, &base, &size, old, &unused);
+    return true;
+}
+
+static void add_number(struct text *text, ULONG n)
+{
+    char digits[12];
+    unsigned i = sizeof digits;
+    digits[--i] = 0;
+    do
+        digits[--i] = (char)('0' + n % 10);
+    while (n /= 10);
+    text_add(text, digits + i);
+}
+
+/* One line for all that a library lacks. */
+static void name_missing(struct text *text, const struct module *m, const struct pe_import *import,
+                         const char **library)
+{
+    size_t length = import->name ? strlen(import->name) : 8;
+    if (*library != import->library || text->length + length > sizeof text->bytes - 4) {
+        if (text->length)
+            text_print(text);
+        text_add(text, "# ");
+        text_add(text, m->short_name);
+        text_add(text, " needs of ");
+        text_add(text, import->library);
+        text_add(text, " what it does not have:");
+        *library = import->library;
+    }
+    text_add(text, " ");
+    if (import->name)
+        text_add(text, import->name);
+    else
+        add_number(text, import->ordinal);
+}
+
+static NTSTATUS load_needed(const struct module *m, const char *name, struct module **library)
+{
+    struct text text = { 0 };
+    NTSTATUS status = module_load(name, library);
+    if (status == STATUS_DLL_NOT_FOUND) {
+        text_add(&text, "# ");
+        text_add(&text, m->short_name);
+        text_add(&text, " needs ");
+        text_add(&text, name);
+        text_add(&text, ", which is not here");
+        text_print(&text);
+    }
+    return status;
+}
+
+NTSTATUS module_resolve(struct module *m)
+{
+    struct pe_imports at = { 0 };
+    struct pe_import import;
+    struct text missing = { 0 };
+    struct module *library = NULL;
+    const char *name = NULL, *named = NULL;
+    NTSTATUS status = STATUS_SUCCESS;
+    enum pe_step step;
+    while ((step = pe_next_import(&m->pe, m->base, &at, &import)) == PE_FOUND) {
+        if (import.library != name) {
+            name = import.library;
+            NTSTATUS loaded = load_needed(m, name, &library);
+            if (!NT_SUCCESS(loaded))
+                return loaded;
+        }
+        if (!import.slot)
+            continue;
+        void *address = module_export(library, import.name, import.ordinal);
+        if (!address) {
+            name_missing(&missing, m, &import, &named);
+            status = import.name ? STATUS_ENTRYPOINT_NOT_FOUND : STATUS_ORDINAL_NOT_FOUND;
+        } else if (!write_slot(m, import.slot, address)) {
+            return STATUS_NO_MEMORY;
+        }
+    }
+    if (missing.length)
+        text_print(&missing);
+    if (step == PE_BROKEN)
+        status = STATUS_INVALID_IMAGE_FORMAT;
+    if (NT_SUCCESS(status))
+        append(&loader.initialization_order, &m->initialization_order);
+    return status;
+}
+
+/* A library in which something was missing is of no use; what it wanted stays. */
+static void forget(struct module *m)
+{
+    m->load_order.Flink->Blink = m->load_order.Blink;
+    m->load_order.Blink->Flink = m->load_order.Flink;
+    m->memory_order.Flink->Blink = m->memory_order.Blink;
+    m->memory_order.Blink->Flink = m->memory_order.Flink;
+}
+
+NTSTATUS module_load(const char *name, struct module **module)
+{
+    char plain[START_NAME_MAX];
+    void *base;
+    SIZE_T size;
+    if (!plain_name(name, plain))
+        return STATUS_DLL_NOT_FOUND;
+    *module = module_find(plain);
+    if (*module)
+        return STATUS_SUCCESS;
+    NTSTATUS status = load_image(plain, strlen(plain), &base, &size);
+    if (NT_SUCCESS(status))
+        status = module_add(base, size, plain, module);
+    if (NT_SUCCESS(status))
+        status = module_resolve(*module);
+    if (!NT_SUCCESS(status) && *module)
+        forget(*module);
+    return status;
+}
+
+/* --- Entry points. --- */
+
+typedef BOOL(WINAPI *entry_point)(PVOID, DWORD, PVOID);
+
+static BOOL call_entry(struct module *m, DWORD reason)
+{
+    bool at_start = reason == DLL_PROCESS_ATTACH, library = m->pe.flags & PE_DLL;
+    bool threads = reason == DLL_THREAD_ATTACH || reason == DLL_THREAD_DETACH;
+    if (threads && m->no_thread_calls)
+        return TRUE;
+    tls_call(m, reason);
+    if (!library || !m->entry)
+        return TRUE;
+    return ((entry_point)m->entry)(m->base, reason, NULL) || !at_start;
+}
+
+static struct module *module_of_initialization(LIST_ENTRY *entry)
+{
+    return (struct module *)((uint8_t *)entry - offsetof(struct module, initialization_order));
+}
+
+NTSTATUS initialize_modules(void)
+{
+    for (LIST_ENTRY *e = loader.initialization_order.Flink; e != &loader.initialization_order;
+         e = e->Flink) {
+        struct module *m = module_of_initialization(e);
+        if (m->initialized)
+            continue;
+        m->initialized = true;
+        if (!call_entry(m, DLL_PROCESS_ATTACH))
+            return STATUS_DLL_INIT_FAILED;
+    }
+    return STATUS_SUCCESS;
+}
+
+/* Ends are the other way round. */
+void call_modules(DWORD reason)
+{
+    bool forward = reason == DLL_THREAD_ATTACH;
+    LIST_ENTRY *all = &loader.initialization_order;
+    for (LIST_ENTRY *e = forward ? all->Flink : all->Blink; e != all;
+         e = forward ? e->Flink : e->Blink) {
+        struct module *m = module_of_initialization(e);
+        if (m->initialized)
+            call_entry(m, reason);
+    }
+}

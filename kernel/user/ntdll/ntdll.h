@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of ntdll share. Functions that Windows exports have the names and types that it
+ * gives them; what mingw-w64's headers do not declare is declared here. */
+#pragma once
+#include <ntstatus.h>
+#define WIN32_NO_STATUS
+#include <windows.h>
+#include <winternl.h>
+#include <stdbool.h>
+#include <string.h>
+#include "kernel/nt/nt_process.h"
+#include "kernel/pe.h"
+
+#define CURRENT_PROCESS ((HANDLE)(LONG_PTR)-1)
+#define CURRENT_THREAD ((HANDLE)(LONG_PTR)-2)
+
+static inline struct teb *teb(void)
+{
+    struct teb *self;
+    asm("mov %%gs:0x30, %0" : "=r"(self));
+    return self;
+}
+
+/* Services: kernel/nt/service_list.h */
+NTSTATUS NTAPI NtYieldExecution(void);
+NTSTATUS NTAPI NtTerminateProcess(HANDLE ProcessHandle, NTSTATUS ExitStatus);
+NTSTATUS NTAPI NtTerminateThread(HANDLE ThreadHandle, NTSTATUS ExitStatus);
+NTSTATUS NTAPI NtAllocateVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, ULONG_PTR ZeroBits,
+                                       PSIZE_T RegionSize, ULONG AllocationType, ULONG Protect);
+NTSTATUS NTAPI NtFreeVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize,
+                                   ULONG FreeType);
+NTSTATUS NTAPI NtProtectVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize,
+                                      ULONG NewProtect, PULONG OldProtect);
+NTSTATUS NTAPI NtSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
+                                      PVOID ThreadInformation, ULONG ThreadInformationLength);
+NTSTATUS load_image(const char *name, SIZE_T length, void **base, SIZE_T *size);
+NTSTATUS write_console(const char *text, ULONG length);
+
+/* loader.c. A module is what Windows calls LDR_DATA_TABLE_ENTRY, and more behind it. */
+struct module {
+    LIST_ENTRY load_order, memory_order, initialization_order;
+    uint8_t *base;
+    void *entry;
+    ULONG size;
+    UNICODE_STRING full_name, name;
+    ULONG flags;
+    USHORT load_count, tls_index;
+    LIST_ENTRY hash;
+    ULONG time_stamp;
+    /* ours */
+    struct pe pe;
+    bool initialized, no_thread_calls;
+    char short_name[START_NAME_MAX]; /* lower case */
+    WCHAR wide_name[32 + START_NAME_MAX];
+};
+
+struct loader {
+    ULONG length;
+    BOOLEAN initialized;
+    void *handle;
+    LIST_ENTRY load_order, memory_order, initialization_order;
+};
+
+extern struct loader loader;
+extern RTL_CRITICAL_SECTION loader_lock;
+extern bool shutting_down;
+
+/* The module around an address, or NULL. */
+struct module *module_at(const void *address);
+struct module *module_of(const LIST_ENTRY *load_order);
+/* Loads a library and what it imports; nothing of it has run yet. */
+NTSTATUS module_load(const char *name, struct module **module);
+NTSTATUS module_add(uint8_t *base, size_t size, const char *name, struct module **module);
+NTSTATUS module_resolve(struct module *module);
+struct module *module_find(const char *name);
+/* Calls the entry points of what was loaded since. */
+NTSTATUS initialize_modules(void);
+void call_modules(DWORD reason);
+/* The address of an export, forwarders followed; NULL: none. */
+void *module_export(struct module *module, const char *name, ULONG ordinal);
+
+/* tls.c, with the loader's lock taken */
+NTSTATUS tls_add_module(struct module *module);
+NTSTATUS tls_begin_thread(void);
+void tls_end_thread(void);
+void tls_call(struct module *module, DWORD reason);
+
+/* heap.c */
+NTSTATUS heap_begin(void);
+void *heap_get(size_t size);
+void heap_put(void *block);
+
+/* text.c */
+/* What a message is made of: lines of at most 200 characters. */
+struct text {
+    unsigned length;
+    char bytes[200];
+};
+void text_add(struct text *text, const char *what);
+void text_print(struct text *text);
+
+/* start.c */
+DECLSPEC_NORETURN VOID NTAPI RtlExitUserProcess(NTSTATUS ExitStatus);
+DECLSPEC_NORETURN VOID NTAPI RtlExitUserThread(NTSTATUS ExitStatus);
+VOID NTAPI RtlUserThreadStart(PTHREAD_START_ROUTINE start, PVOID argument);
+
+/* parameters.c: the command line and what else a process is started with */
+NTSTATUS parameters_begin(const char *name, const char *line);
+
+/* critical.c */
+NTSTATUS NTAPI RtlInitializeCriticalSection(PRTL_CRITICAL_SECTION CriticalSection);
+NTSTATUS NTAPI RtlEnterCriticalSection(PRTL_CRITICAL_SECTION CriticalSection);
+NTSTATUS NTAPI RtlLeaveCriticalSection(PRTL_CRITICAL_SECTION CriticalSection);
+NTSTATUS NTAPI RtlDeleteCriticalSection(PRTL_CRITICAL_SECTION CriticalSection);
+ULONG NTAPI RtlTryEnterCriticalSection(PRTL_CRITICAL_SECTION CriticalSection);
+
+/* heap.c */
+PVOID NTAPI RtlAllocateHeap(HANDLE HeapHandle, ULONG Flags, SIZE_T Size);
+BOOLEAN NTAPI RtlFreeHeap(HANDLE HeapHandle, ULONG Flags, PVOID BaseAddress);
+
+/* fls.c: calls back for the values of a thread that ends. */
+void fls_end_thread(void);

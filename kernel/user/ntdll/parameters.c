@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* What a process is started with: its command line, its name, an environment. */
+#include "ntdll.h"
+
+/* RTL_USER_PROCESS_PARAMETERS, whose other fields nobody here uses. */
+struct parameters {
+    ULONG maximum_length, length, flags, debug_flags;
+    HANDLE console;
+    ULONG console_flags;
+    HANDLE input, output, error;
+    UNICODE_STRING folder;
+    HANDLE folder_handle;
+    UNICODE_STRING library_path, image, line;
+    WCHAR *environment;
+};
+C_ASSERT(offsetof(struct parameters, line) == offsetof(RTL_USER_PROCESS_PARAMETERS, CommandLine));
+C_ASSERT(offsetof(struct parameters, environment) == 0x80);
+
+static UNICODE_STRING wide(const char *a, const char *b)
+{
+    SIZE_T n = strlen(a) + strlen(b), i = 0;
+    WCHAR *buffer = heap_get(2 * n + 2);
+    UNICODE_STRING string = { (USHORT)(2 * n), (USHORT)(2 * n + 2), buffer };
+    for (; buffer && *a; a++)
+        buffer[i++] = (unsigned char)*a;
+    for (; buffer && *b; b++)
+        buffer[i++] = (unsigned char)*b;
+    return string;
+}
+
+NTSTATUS parameters_begin(const char *name, const char *line)
+{
+    static struct parameters parameters = { .length = sizeof parameters, .flags = 1 };
+    static WCHAR environment[] = L"OS=Windows_NT\0SystemDrive=C:\0SystemRoot=C:\\Windows\0"
+                                 L"TEMP=C:\\Temp\0";
+    parameters.maximum_length = sizeof parameters;
+    parameters.folder = wide("C:\\", "");
+    parameters.image = wide("C:\\", name);
+    parameters.line = wide(line, "");
+    parameters.environment = environment;
+    parameters.input = (HANDLE)3;
+    parameters.output = (HANDLE)7;
+    parameters.error = (HANDLE)11;
+    teb()->peb->parameters = &parameters;
+    return parameters.image.Buffer && parameters.line.Buffer ? STATUS_SUCCESS : STATUS_NO_MEMORY;
+}

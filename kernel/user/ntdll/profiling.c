@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/* The Rtl half of thread profiling. Reading is done here, in ring 3: RDPMC against the block that
+ * the kernel's context switch keeps, no system call. Sources: Microsoft's pages for the Win32
+ * functions; the order of the checks from published listings of ntdll. */
+#include "ntdll.h"
+#include <x86intrin.h>
+#define ABI_SIZE(type, size) C_ASSERT(sizeof(type) == (size))
+#define ABI_FIELD(type, field, offset) C_ASSERT(offsetof(type, field) == (offset))
+#include "kernel/nt/nt_thread_profiling.h"
+
+#define ALL_ELEMENTS ((1u << MAX_HW_COUNTERS) - 1)
+#define THREAD_COUNTER_PROFILING (THREADINFOCLASS)32
+#define FIXED_SELECTOR (1u << 30) /* of RDPMC: Intel's fixed counters */
+
+/* Where the blocks come from: pages of eight, so that none straddles two; the kernel holds a
+ * block's page. */
+#define PER_PAGE 8u
+#define PAGES 128u
+
+union room {
+    THREAD_PERFORMANCE_DATA block;
+    struct {
+        uint8_t padding[504];
+        LONG used;
+    } mark;
+};
+C_ASSERT(sizeof(union room) * PER_PAGE == 4096);
+
+static union room *volatile pages[PAGES];
+
+static union room *page_of(unsigned i)
+{
+    PVOID page = NULL;
+    SIZE_T size = 4096;
+    if (!pages[i] &&
+        NT_SUCCESS(NtAllocateVirtualMemory(CURRENT_PROCESS, &page, 0, &size,
+                                           MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE)) &&
+        InterlockedCompareExchangePointer((PVOID volatile *)&pages[i], page, NULL)) {
+        size = 0;
+        NtFreeVirtualMemory(CURRENT_PROCESS, &page, &size, MEM_RELEASE);
+    }
+    return pages[i];
+}
+
+static PTHREAD_PERFORMANCE_DATA allocate_block(void)
+{
+    for (unsigned i = 0; i < PAGES && page_of(i); i++)
+        for (union room *r = pages[i]; r < pages[i] + PER_PAGE; r++)
+            if (!InterlockedExchange(&r->mark.used, 1))
+                return &r->block;
+    return NULL;
+}
+
+/* What is no block of ours is left alone: a program may have had its own. */
+static void free_block(PVOID block)
+{
+    for (unsigned i = 0; i < PAGES && pages[i]; i++)
+        if ((ULONG_PTR)block - (ULONG_PTR)pages[i] < 4096)
+            InterlockedExchange(&((union room *)block)->mark.used, 0);
+}
+
+/* STATUS_INVALID_PARAMETER_2: Flags. STATUS_INVALID_PARAMETER_3: mask. STATUS_NO_MEMORY. Then
+ * NtSetInformationThread's. A failure leaves *PerformanceDataHandle alone (our choice). */
+NTSTATUS RtlEnableThreadProfiling(HANDLE ThreadHandle, ULONG Flags, ULONG64 HardwareCounters,
+                                  PVOID *PerformanceDataHandle)
+{
+    if (Flags & ~THREAD_PROFILING_FLAG_DISPATCH)
+        return STATUS_INVALID_PARAMETER_2;
+    if (HardwareCounters & ~(ULONG64)ALL_ELEMENTS)
+        return STATUS_INVALID_PARAMETER_3;
+    PTHREAD_PERFORMANCE_DATA block = allocate_block();
+    if (!block)
+        return STATUS_NO_MEMORY;
+    memset(block, 0, sizeof *block);
+    block->Size = sizeof *block;
+    block->Version = THREAD_PERFORMANCE_DATA_VERSION;
+    block->HardwareCounters = HardwareCounters;
+    THREAD_PROFILING_INFORMATION info = { HardwareCounters, Flags, TRUE, block };
+    NTSTATUS status =
+        NtSetInformationThread(ThreadHandle, THREAD_COUNTER_PROFILING, &info, sizeof info);
+    if (NT_SUCCESS(status))
+        *PerformanceDataHandle = block;
+    else
+        free_block(block);
+    return status;
+}
+
+NTSTATUS RtlDisableThreadProfiling(PVOID PerformanceDataHandle)
+{
+    THREAD_PROFILING_INFORMATION info = { 0, 0, FALSE, PerformanceDataHandle };
+    NTSTATUS status =
+        NtSetInformationThread(CURRENT_THREAD, THREAD_COUNTER_PROFILING, &info, sizeof info);
+    if (NT_SUCCESS(status))
+        free_block(PerformanceDataHandle);
+    return status;
+}
+
+NTSTATUS RtlQueryThreadProfiling(HANDLE ThreadHandle, PBOOLEAN Enabled)
+{
+    return NtQueryInformationThread(ThreadHandle, THREAD_COUNTER_PROFILING, Enabled,
+                                    sizeof *Enabled, NULL);
+}
+
+static inline uint64_t read_counter(ULONG selector)
+{
+    uint64_t low, high;
+    asm volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(selector));
+    return low | high << 32;
+}
+
+/* A counter is narrower than 64 bits, and its wrap must not show. NT: the kernel leaves in
+ * CycleTime.Index, which Windows does not use, how many bits counters lack to 64: bits 7:0, or, if
+ * fixed ones (15:8) lack others, only general-purpose ones. */
+static inline uint64_t width_of(ULONG lack, bool fixed)
+{
+    return ~UINT64_C(0) >> (lack >> (fixed && lack > 0xff ? 8 : 0) & 63);
+}
+
+static inline uint64_t count_of(const COUNTER_READING *c, uint64_t width)
+{
+    return c->Total + ((read_counter(c->Index) - c->Start) & width);
+}
+
+static void read_counters(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DATA data)
+{
+    ULONG filled = 0, configured = block->HwCountersCount, lack = block->CycleTime.Index;
+    for (uint64_t left = block->HardwareCounters & ALL_ELEMENTS; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctzl(left);
+        const COUNTER_READING *c = &block->HwCounters[i];
+        uint64_t value = 0;
+        if (i < configured) {
+            value = count_of(c, width_of(lack, c->Index & FIXED_SELECTOR));
+            filled++;
+        }
+        data->HwCounters[i] = (HARDWARE_COUNTER_DATA){ PMCCounter, 0, value };
+    }
+    data->HwCountersCount = (BYTE)filled;
+}
+
+/* The same of the first elements, all configured and of one width; false if it is not so. */
+static inline bool read_plain(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DATA data)
+{
+    uint64_t left = block->HardwareCounters & ALL_ELEMENTS;
+    ULONG lack = block->CycleTime.Index;
+    if (!left || left & (left + 1) || left >> (block->HwCountersCount & 31) || lack > 0xff)
+        return false;
+    const COUNTER_READING *c = block->HwCounters;
+    HARDWARE_COUNTER_DATA *d = data->HwCounters;
+    uint64_t width = ~UINT64_C(0) >> (lack & 63);
+    do {
+        *d++ = (HARDWARE_COUNTER_DATA){ PMCCounter, 0, count_of(c, width) };
+        c++;
+    } while (left >>= 1);
+    data->HwCountersCount = (BYTE)(d - data->HwCounters);
+    return true;
+}
+
+/* What is not a counter; the end of an attempt. Reasons are added up: what one attempt took must
+ * not be lost by the next. False if a switch or a migration came in between. */
+static inline bool finish(PTHREAD_PERFORMANCE_DATA block, ULONG flags, PPERFORMANCE_DATA data,
+                          uint64_t update)
+{
+    data->CycleTime = block->CycleTime.Total + __rdtsc() - block->CycleTime.Start;
+    if (flags & READ_THREAD_PROFILING_FLAG_DISPATCHING) {
+        data->ContextSwitchCount = block->ContextSwitches;
+        data->WaitReasonBitMap |=
+            __atomic_exchange_n(&block->WaitReasonBitMap, 0, __ATOMIC_ACQ_REL);
+    }
+    return __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE) == update;
+}
+
+/* The general case: any elements. */
+static __attribute__((noinline)) NTSTATUS read_general(PTHREAD_PERFORMANCE_DATA block, ULONG flags,
+                                                       PPERFORMANCE_DATA data)
+{
+    for (;; data->RetryCount++) {
+        uint64_t update = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
+        if (flags & READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
+            read_counters(block, data);
+        if (finish(block, flags, data, update))
+            return STATUS_SUCCESS;
+    }
+}
+
+#define FLAG_MASK                                                                                  \
+    (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
+
+/* Reads the calling thread's own data. Time stamp and counters lie inside the attempt and
+ * UpdateCount is compared last. STATUS_INVALID_BUFFER_SIZE, STATUS_INVALID_PARAMETER_3 (version),
+ * STATUS_INVALID_PARAMETER_2 (flags). NT: Windows takes differences in 32 bits and loses what is
+ * more; it reads counters after its last comparison. */
+NTSTATUS RtlReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
+                                    PPERFORMANCE_DATA PerformanceData)
+{
+    if (PerformanceData->Size != sizeof *PerformanceData)
+        return STATUS_INVALID_BUFFER_SIZE;
+    if (PerformanceData->Version != PERFORMANCE_DATA_VERSION)
+        return STATUS_INVALID_PARAMETER_3;
+    if (Flags & ~FLAG_MASK)
+        return STATUS_INVALID_PARAMETER_2;
+
+    PTHREAD_PERFORMANCE_DATA block = PerformanceDataHandle;
+    PerformanceData->RetryCount = PerformanceData->Reserved = 0;
+    if (Flags & READ_THREAD_PROFILING_FLAG_DISPATCHING)
+        PerformanceData->WaitReasonBitMap = 0;
+    for (;; PerformanceData->RetryCount++) {
+        uint64_t update = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
+        if (Flags & READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS &&
+            !read_plain(block, PerformanceData))
+            return read_general(block, Flags, PerformanceData);
+        if (finish(block, Flags, PerformanceData, update))
+            return STATUS_SUCCESS;
+        asm volatile(""
+                     : "+r"(Flags), "+r"(PerformanceData),
+                       "+r"(block)); /* repeats are rare: nothing to prepare */
+    }
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* Thread-local storage: of modules with a TLS directory (`thread_local`), by a block for each
+ * thread and module. All threads are in a list, for modules that come later. */
+#include "ntdll.h"
+
+static struct module *with_tls[TLS_SLOTS];
+static unsigned count;
+static struct teb *threads;
+
+static const IMAGE_TLS_DIRECTORY *directory(const struct module *m)
+{
+    const struct pe_directory *d = &m->pe.directories[PE_TLS];
+    return d->size >= sizeof(IMAGE_TLS_DIRECTORY) ? (const void *)(m->base + d->rva) : NULL;
+}
+
+/* The template, and zeros behind it. The directory is the program's: it is believed as far as its
+ * image goes. */
+static bool make_block(struct teb *thread, const struct module *m)
+{
+    const IMAGE_TLS_DIRECTORY *tls = directory(m);
+    const uint8_t *start = (const uint8_t *)tls->StartAddressOfRawData;
+    SIZE_T raw = tls->EndAddressOfRawData - tls->StartAddressOfRawData;
+    if (raw &&
+        (start < m->base || start > m->base + m->size || raw > (SIZE_T)(m->base + m->size - start)))
+        return false;
+    uint8_t *block = heap_get(raw + tls->SizeOfZeroFill + 64);
+    if (!block)
+        return false;
+    uint8_t *aligned = (uint8_t *)(((ULONG_PTR)block + 63) & ~(ULONG_PTR)63);
+    memcpy(aligned, start, raw);
+    void **vector = thread->tls_vector;
+    vector[m->tls_index] = aligned;
+    thread->tls_blocks[m->tls_index] = block;
+    return true;
+}
+
+NTSTATUS tls_add_module(struct module *m)
+{
+    const IMAGE_TLS_DIRECTORY *tls = directory(m);
+    if (!tls)
+        return STATUS_SUCCESS;
+    ULONG *index = (ULONG *)tls->AddressOfIndex;
+    if (count == TLS_SLOTS)
+        return STATUS_NO_MEMORY;
+    if ((uint8_t *)index < m->base || (uint8_t *)(index + 1) > m->base + m->size)
+        return STATUS_INVALID_IMAGE_FORMAT;
+    m->tls_index = (USHORT)count;
+    with_tls[count++] = m;
+    *index = m->tls_index;
+    for (struct teb *t = threads; t; t = t->next)
+        if (!make_block(t, m))
+            return STATUS_INVALID_IMAGE_FORMAT;
+    return STATUS_SUCCESS;
+}
+
+NTSTATUS tls_begin_thread(void)
+{
+    struct teb *me = teb();
+    me->tls_vector = heap_get(TLS_SLOTS * sizeof(void *));
+    if (!me->tls_vector)
+        return STATUS_NO_MEMORY;
+    for (unsigned i = 0; i < count; i++)
+        if (!make_block(me, with_tls[i]))
+            return STATUS_NO_MEMORY;
+    me->next = threads;
+    threads = me;
+    return STATUS_SUCCESS;
+}
+
+void tls_end_thread(void)
+{
+    struct teb *me = teb();
+    struct teb **link = &threads;
+    while (*link && *link != me)
+        link = &(*link)->next;
+    if (*link)
+        *link = me->next;
+    for (unsigned i = 0; i < count; i++)
+        heap_put(me->tls_blocks[i]);
+    heap_put(me->tls_vector);
+    heap_put(me->tls_expansion);
+    me->tls_vector = NULL;
+    me->tls_expansion = NULL;
+}
+
+void tls_call(struct module *m, DWORD reason)
+{
+    const IMAGE_TLS_DIRECTORY *tls = directory(m);
+    PIMAGE_TLS_CALLBACK *callback = tls ? (PIMAGE_TLS_CALLBACK *)tls->AddressOfCallBacks : NULL;
+    for (; callback && *callback; callback++)
+        (*callback)(m->base, reason, NULL);
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/* One frame back, by the tables that compilers leave in .pdata and .xdata. Source: Microsoft's "x64
+ * exception handling". The tables are the program's own: what is wrong in them is its own fault. */
+#include "unwind.h"
+
+struct unwind_info {
+    uint8_t version_flags, prologue, codes,
+        frame; /* frame: register, offset / 16 in the upper half */
+    struct unwind_code {
+        uint8_t offset, op_info;
+    } code[];
+};
+
+enum operation {
+    PUSH_REGISTER = 0,
+    ALLOCATE_LARGE = 1,
+    ALLOCATE_SMALL = 2,
+    SET_FRAME = 3,
+    SAVE_REGISTER = 4,
+    SAVE_REGISTER_FAR = 5,
+    EPILOGUE = 6,
+    SPARE = 7,
+    SAVE_XMM = 8,
+    SAVE_XMM_FAR = 9,
+    MACHINE_FRAME = 10
+};
+
+/* --- Which function. --- */
+
+static PRUNTIME_FUNCTION search(PRUNTIME_FUNCTION table, size_t count, ULONG rva)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (rva < table[middle].BeginAddress)
+            high = middle;
+        else if (rva >= table[middle].EndAddress)
+            low = middle + 1;
+        else
+            return &table[middle];
+    }
+    return NULL;
+}
+
+#define DYNAMIC_TABLES 64
+
+/* Of code that programs make. A callback answers where there is no table. */
+static struct dynamic_table {
+    PRUNTIME_FUNCTION table;
+    ULONG count;
+    ULONG64 base, length, identifier;
+    PGET_RUNTIME_FUNCTION_CALLBACK callback;
+    PVOID context;
+} dynamic[DYNAMIC_TABLES];
+
+static BOOLEAN add_dynamic(struct dynamic_table entry)
+{
+    BOOLEAN added = FALSE;
+    RtlEnterCriticalSection(&loader_lock);
+    for (unsigned i = 0; i < DYNAMIC_TABLES && !added; i++)
+        if (!dynamic[i].identifier) {
+            dynamic[i] = entry;
+            added = TRUE;
+        }
+    RtlLeaveCriticalSection(&loader_lock);
+    return added;
+}
+
+BOOLEAN __cdecl RtlAddFunctionTable(PRUNTIME_FUNCTION FunctionTable, DWORD EntryCount,
+                                    DWORD64 BaseAddress)
+{
+    return add_dynamic((struct dynamic_table){ .table = FunctionTable,
+                                               .count = EntryCount,
+                                               .base = BaseAddress,
+                                               .length = 1ull << 32,
+                                               .identifier = (ULONG64)FunctionTable });
+}
+
+BOOLEAN __cdecl RtlInstallFunctionTableCallback(DWORD64 TableIdentifier, DWORD64 BaseAddress,
+                                                DWORD Length,
+                                                PGET_RUNTIME_FUNCTION_CALLBACK Callback,
+                                                PVOID Context, PCWSTR OutOfProcessCallbackDll)
+{
+    (void)OutOfProcessCallbackDll;
+    return add_dynamic((struct dynamic_table){ .base = BaseAddress,
+                                               .length = Length,
+                                               .identifier = TableIdentifier,
+                                               .callback = Callback,
+                                               .context = Context });
+}
+
+BOOLEAN __cdecl RtlDeleteFunctionTable(PRUNTIME_FUNCTION FunctionTable)
+{
+    BOOLEAN found = FALSE;
+    RtlEnterCriticalSection(&loader_lock);
+    for (unsigned i = 0; i < DYNAMIC_TABLES; i++)
+        if (dynamic[i].identifier && dynamic[i].identifier == (ULONG64)FunctionTable) {
+            dynamic[i] = (struct dynamic_table){ 0 };
+            found = TRUE;
+        }
+    RtlLeaveCriticalSection(&loader_lock);
+    return found;
+}
+
+static PRUNTIME_FUNCTION look_in_dynamic(DWORD64 pc, PDWORD64 base)
+{
+    PRUNTIME_FUNCTION found = NULL;
+    for (unsigned i = 0; i < DYNAMIC_TABLES && !found; i++) {
+        const struct dynamic_table *d = &dynamic[i];
+        if (!d->identifier || pc - d->base >= d->length)
+            continue;
+        *base = d->base;
+        found = d->callback ? d->callback(pc, d->context)
+                            : search(d->table, d->count, (ULONG)(pc - d->base));
+    }
+    return found;
+}
+
+/* NULL: the function at ControlPc calls nothing and saves nothing. */
+PRUNTIME_FUNCTION NTAPI RtlLookupFunctionEntry(DWORD64 ControlPc, PDWORD64 ImageBase,
+                                               PUNWIND_HISTORY_TABLE HistoryTable)
+{
+    const struct module *m = module_at((const void *)ControlPc);
+    (void)HistoryTable;
+    if (!m)
+        return look_in_dynamic(ControlPc, ImageBase);
+    const struct pe_directory *d = &m->pe.directories[PE_EXCEPTIONS];
+    *ImageBase = (DWORD64)m->base;
+    return search((PRUNTIME_FUNCTION)(m->base + d->rva), d->size / sizeof(RUNTIME_FUNCTION),
+                  (ULONG)(ControlPc - *ImageBase));
+}
+
+/* --- What its prologue did, undone. --- */
+
+static DWORD64 *register_of(CONTEXT *context, unsigned n) { return &context->Rax + n; }
+
+struct unwinding {
+    CONTEXT *context;
+    DWORD64 frame; /* what offsets count from */
+    bool machine_frame;
+};
+
+/* How many slots an operation takes. */
+static unsigned slots(struct unwind_code code)
+{
+    switch (code.op_info & 15) {
+    case ALLOCATE_LARGE:
+        return code.op_info >> 4 ? 3 : 2;
+    case SAVE_REGISTER:
+    case SAVE_XMM:
+        return 2;
+    case SAVE_REGISTER_FAR:
+    case SAVE_XMM_FAR:
+    case SPARE:
+        return 3;
+    default:
+        return 1;
+    }
+}
+
+static ULONG operand(const struct unwind_code *code, unsigned scale, bool wide)
+{
+    const USHORT *next = (const USHORT *)(code + 1);
+    return wide ? next[0] | (ULONG)next[1] << 16 : next[0] * scale;
+}
+
+static void unwind_machine_frame(struct unwinding *u, bool error_code)
+{
+    const DWORD64 *at = (const DWORD64 *)u->context->Rsp + error_code;
+    u->context->Rip = at[0];
+    u->context->Rsp = at[3];
+    u->machine_frame = true;
+}
+
+static void undo(struct unwinding *u, const struct unwind_info *info,
+                 const struct unwind_code *code)
+{
+    CONTEXT *c = u->context;
+    unsigned n = code->op_info >> 4;
+    switch (code->op_info & 15) {
+    case PUSH_REGISTER:
+        *register_of(c, n) = *(DWORD64 *)c->Rsp;
+        c->Rsp += 8;
+        break;
+    case ALLOCATE_LARGE:
+        c->Rsp += operand(code, 8, n);
+        break;
+    case ALLOCATE_SMALL:
+        c->Rsp += 8 * n + 8;
+        break;
+    case SET_FRAME:
+        c->Rsp = *register_of(c, info->frame & 15) - 16 * (info->frame >> 4);
+        break;
+    case SAVE_REGISTER:
+    case SAVE_REGISTER_FAR:
+        *register_of(c, n) =
+            *(DWORD64 *)(u->frame + operand(code, 8, (code->op_info & 15) == SAVE_REGISTER_FAR));
+        break;
+    case SAVE_XMM:
+    case SAVE_XMM_FAR:
+        (&c->Xmm0)[n] =
+            *(M128A *)(u->frame + operand(code, 16, (code->op_info & 15) == SAVE_XMM_FAR));
+        break;
+    case MACHINE_FRAME:
+        unwind_machine_frame(u, n);
+        break;
+    }
+}
+
+/* Undoes what was done before `offset` of the prologue. */
+static void undo_codes(struct unwinding *u, const struct unwind_info *info, ULONG offset)
+{
+    for (unsigned i = 0; i < info->codes; i += slots(info->code[i]))
+        if (info->code[i].offset <= offset)
+            undo(u, info, &info->code[i]);
+}
+
+/* --- Epilogues, which have no codes: the instructions themselves say what is left to do. --- */
+
+static bool is_rex(uint8_t b) { return (b & 0xf0) == 0x40; }
+
+/* ADD RSP, n or LEA RSP, [frame + n]. */
+static const uint8_t *step_over_release(const uint8_t *p, CONTEXT *c,
+                                        const struct unwind_info *info)
+{
+    unsigned frame = info->frame & 15;
+    int n;
+    if (p[0] == 0x48 && p[1] == 0x83 && p[2] == 0xc4) {
+        c->Rsp += (DWORD64)(int8_t)p[3];
+        return p + 4;
+    }
+    if (p[0] == 0x48 && p[1] == 0x81 && p[2] == 0xc4) {
+        memcpy(&n, p + 3, sizeof n);
+        c->Rsp += (DWORD64)(LONG64)n;
+        return p + 7;
+    }
+    if (frame && (p[0] & 0xfe) == 0x48 && p[1] == 0x8d && (p[2] & 0x38) == 0x20 &&
+        ((p[2] & 7u) | (p[0] & 1u) << 3) == frame && (p[2] & 7) != 4) {
+        unsigned mode = p[2] >> 6;
+        if (mode == 1)
+            n = (int8_t)p[3];
+        else if (mode == 2)
+            memcpy(&n, p + 3, sizeof n);
+        else
+            return p;
+        c->Rsp = *register_of(c, frame) + (DWORD64)(LONG64)n;
+        return p + (mode == 1 ? 4 : 7);
+    }
+    return p;
+}
+
+static const uint8_t *step_over_pops(const uint8_t *p, CONTEXT *c)
+{
+    for (;;) {
+        unsigned high = is_rex(*p) ? (*p & 1u) << 3 : 0;
+        const uint8_t *pop = p + is_rex(*p);
+        if ((*pop & 0xf8) != 0x58)
+            return p;
+        *register_of(c, (*pop & 7u) | high) = *(DWORD64 *)c->Rsp;
+        c->Rsp += 8;
+        p = pop + 1;
+    }
+}
+
+/* Whether a jump there is a call at the end: into the middle of a function only a part of the same
+ * one jumps that the compiler has put elsewhere. */
+static bool leaves(DWORD64 target, const RUNTIME_FUNCTION *function, DWORD64 base)
+{
+    DWORD64 its_base, rva = target - base;
+    if (rva >= function->BeginAddress && rva < function->EndAddress)
+        return false;
+    const RUNTIME_FUNCTION *other = RtlLookupFunctionEntry(target, &its_base, NULL);
+    return !other || its_base + other->BeginAddress == target;
+}
+
+/* A return, or a jump that is a call at the end: by memory, or by register with REX.W, which tells
+ * it from the jump of a switch. */
+static bool ends_function(const uint8_t *p, const RUNTIME_FUNCTION *function, DWORD64 base)
+{
+    int32_t distance;
+    if (*p == 0xc3 || *p == 0xc2 || (*p == 0xf3 && p[1] == 0xc3))
+        return true;
+    if (*p == 0xff)
+        return p[1] == 0x25;
+    if ((*p & 0xf8) == 0x48 && p[1] == 0xff)
+        return (p[2] & 0x38) == 0x20;
+    if (*p != 0xe9 && *p != 0xeb)
+        return false;
+    if (*p == 0xe9)
+        memcpy(&distance, p + 1, sizeof distance);
+    else
+        distance = (int8_t)p[1];
+    return leaves((DWORD64)(p + (*p == 0xe9 ? 5 : 2)) + (DWORD64)(LONG64)distance, function, base);
+}
+
+/* If the rest of the function is an epilogue, does it, up to the return. */
+static bool finish_epilogue(DWORD64 pc, CONTEXT *context, const struct unwind_info *info,
+                            const RUNTIME_FUNCTION *function, DWORD64 base)
+{
+    CONTEXT after = *context;
+    const uint8_t *p = step_over_release((const uint8_t *)pc, &after, info);
+    p = step_over_pops(p, &after);
+    if (!ends_function(p, function, base))
+        return false;
+    *context = after;
+    return true;
+}
+
+/* --- The whole. --- */
+
+static const struct unwind_info *info_of(DWORD64 base, const RUNTIME_FUNCTION *function)
+{
+    if (function->UnwindData & 1) /* another function's */
+        function = (const RUNTIME_FUNCTION *)(base + (function->UnwindData & ~1u));
+    return (const struct unwind_info *)(base + function->UnwindData);
+}
+
+static const void *behind_codes(const struct unwind_info *info)
+{
+    return &info->code[(info->codes + 1u) & ~1u];
+}
+
+static bool has_frame(const struct unwind_info *info, ULONG offset)
+{
+    if (!(info->frame & 15))
+        return false;
+    if (offset >= info->prologue || info->version_flags >> 3 & UNW_FLAG_CHAININFO)
+        return true;
+    for (unsigned i = 0; i < info->codes; i += slots(info->code[i]))
+        if ((info->code[i].op_info & 15) == SET_FRAME)
+            return info->code[i].offset <= offset;
+    return false;
+}
+
+static void return_from(CONTEXT *context)
+{
+    context->Rip = *(DWORD64 *)context->Rsp;
+    context->Rsp += 8;
+}
+
+PEXCEPTION_ROUTINE NTAPI RtlVirtualUnwind(DWORD HandlerType, DWORD64 ImageBase, DWORD64 ControlPc,
+                                          PRUNTIME_FUNCTION FunctionEntry, PCONTEXT ContextRecord,
+                                          PVOID *HandlerData, PDWORD64 EstablisherFrame,
+                                          PKNONVOLATILE_CONTEXT_POINTERS ContextPointers)
+{
+    const struct unwind_info *info = info_of(ImageBase, FunctionEntry);
+    ULONG offset = (ULONG)(ControlPc - ImageBase - FunctionEntry->BeginAddress);
+    bool in_body = offset >= info->prologue;
+    struct unwinding u = { ContextRecord, ContextRecord->Rsp, false };
+    (void)ContextPointers;
+    if (has_frame(info, offset))
+        u.frame = *register_of(ContextRecord, info->frame & 15) - 16 * (info->frame >> 4);
+    *EstablisherFrame = u.frame;
+    *HandlerData = NULL;
+    if (in_body && finish_epilogue(ControlPc, ContextRecord, info, FunctionEntry, ImageBase)) {
+        return_from(ContextRecord);
+        return NULL;
+    }
+    const struct unwind_info *first = info;
+    undo_codes(&u, info, offset);
+    while (info->version_flags >> 3 & UNW_FLAG_CHAININFO) {
+        info = info_of(ImageBase, behind_codes(info));
+        undo_codes(&u, info, ~0u);
+    }
+    if (!u.machine_frame)
+        return_from(ContextRecord);
+    if (!in_body || !(first->version_flags >> 3 & HandlerType) || first != info)
+        return NULL;
+    const ULONG *handler = behind_codes(first);
+    *HandlerData = (PVOID)(handler + 1);
+    return (PEXCEPTION_ROUTINE)(ImageBase + *handler);
+}

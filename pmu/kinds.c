@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/* Which kinds of CPUs this machine has, and what is true of several CPUs. CPUs start one after
+ * the other, and each is assigned its kind here before its PMU is used: no lock.
+ *
+ * Sources: Intel SDM vol. 2 "CPUID", leaves 0Ah and 1Ah; AMD APM vol. 3 "CPUID". */
+#include "kernel/base/assert.h"
+#include "kernel/base/print.h"
+#include "kernel/base/string.h"
+#include "kernel/base/x86.h"
+#include "pmu/selftest.h"
+
+static bool (*const probes[])(struct pmu_kind *) = { intel_probe, amd_probe };
+static struct pmu_kind kinds[PMU_KINDS_MAX];
+static struct pmu_cpu states[MAX_CPUS]; /* each its CPU's own */
+const struct pmu_kind *const pmu_kinds = kinds;
+unsigned pmu_kind_count;
+
+/* --- Detection. --- */
+
+static void detect(struct pmu_kind *kind)
+{
+    struct cpuid r = cpuid(1, 0);
+    memset(kind, 0, sizeof *kind);
+    kind->stepping = r.eax & 0xf;
+    kind->family = (r.eax >> 8 & 0xf) + ((r.eax >> 8 & 0xf) == 0xf ? r.eax >> 20 & 0xff : 0);
+    kind->model = (r.eax >> 4 & 0xf) | (r.eax >> 12 & 0xf0);
+    for (unsigned i = 0; i < sizeof probes / sizeof *probes && !kind->driver; i++)
+        probes[i](kind);
+}
+
+static uint64_t find_left_running(const struct pmu_kind *kind)
+{
+    uint64_t found = 0;
+    for (uint64_t rest = kind->reported; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        uint64_t value = 0;
+        if (rdmsr_fault(pmu_select_msr(kind, ctr), &value))
+            continue;
+        if (ctr < PMU_FIXED ? value & PMU_ENABLE : value >> 4 * (ctr - PMU_FIXED) & 3)
+            found |= PMU_BIT(ctr);
+    }
+    return found;
+}
+
+struct pmu_kind *pmu_place_kind(struct pmu_kind *list, unsigned *count, const struct pmu_kind *mine,
+                                const struct pmu_access *access)
+{
+    struct pmu_kind *kind = list, *last = list + PMU_KINDS_MAX - 1;
+    for (; kind < list + *count; kind++)
+        if (memcmp(kind, mine, offsetof(struct pmu_kind, counters)) == 0 && pmu_answers(kind, access, kind->counters))
+            return kind;
+    if (kind >= last) {
+        *count = PMU_KINDS_MAX;
+        *last = (struct pmu_kind){ .verdict = PMU_TOO_MANY_KINDS };
+        return last;
+    }
+    struct pmu_finding found = pmu_diagnose(mine, access);
+    ++*count;
+    *kind = *mine;
+    kind->counters = kind->reported & ~found.bad;
+    kind->exact = found.exact;
+    kind->offset = found.offset;
+    kind->verdict = found.verdict;
+    return kind;
+}
+
+static void set_kind(struct pmu_cpu *cpu, const struct pmu_kind *kind)
+{
+    cpu->kind = kind;
+    cpu->global_control = kind->msr.global_control;
+    cpu->global_status = kind->msr.global_status;
+    cpu->gp_mask = pmu_mask(kind, 0);
+    cpu->fixed_mask = pmu_mask(kind, PMU_FIXED);
+}
+
+void pmu_init_cpu(void)
+{
+    static struct pmu_kind mine; /* of the CPU that starts */
+    struct pmu_cpu *cpu = &states[cpu_number()];
+    cpu_current()->pmu = cpu;
+    detect(&mine);
+    set_kind(cpu, &mine);
+    uint64_t left_running = find_left_running(&mine);
+    pmu_reset();
+    unsigned known = pmu_kind_count;
+    struct pmu_kind *kind = pmu_place_kind(kinds, &pmu_kind_count, &mine, &pmu_hardware);
+    kind->left_running |= left_running;
+    set_kind(cpu, kind);
+    pmu_reset();
+    if (pmu_kind_count > known && kind->counters)
+        pmu_measure(kind);
+    pmu_reset();
+}
+
+struct pmu_measured *pmu_unmeasured(void)
+{
+    struct pmu_measured *measured = &kinds[pmu_kind_number(pmu_here())].measured;
+    return measured->done ? NULL : measured;
+}
+
+/* --- Several CPUs. --- */
+
+uint32_t pmu_kinds_of(uint64_t cpu_mask)
+{
+    uint32_t found = 0;
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        if (cpu_mask >> cpu & 1)
+            found |= 1u << pmu_kind_number(pmu_of(cpu));
+    return found;
+}
+
+#define FOR_EACH_KIND(kind, cpu_mask)                                                          \
+    for (const struct pmu_kind *kind = kinds; kind < kinds + pmu_kind_count; kind++)           \
+        if (pmu_kinds_of(cpu_mask) >> pmu_kind_number(kind) & 1)
+
+static uint64_t all_if_any(uint64_t cpu_mask) { return pmu_kinds_of(cpu_mask) ? ~UINT64_C(0) : 0; }
+
+uint64_t pmu_common_counters(uint64_t cpu_mask)
+{
+    uint64_t common = all_if_any(cpu_mask);
+    FOR_EACH_KIND(kind, cpu_mask)
+        common &= kind->counters;
+    return common;
+}
+
+uint64_t pmu_some_counters(uint64_t cpu_mask)
+{
+    uint64_t some = 0;
+    FOR_EACH_KIND(kind, cpu_mask)
+        some |= kind->counters;
+    return some;
+}
+
+uint64_t pmu_common_mask(uint64_t cpu_mask, unsigned ctr)
+{
+    uint64_t common = all_if_any(cpu_mask);
+    FOR_EACH_KIND(kind, cpu_mask)
+        common &= pmu_mask(kind, ctr);
+    return common;
+}
+
+uint64_t pmu_common_counters_for(uint64_t cpu_mask, enum pmu_event event)
+{
+    uint64_t common = all_if_any(cpu_mask);
+    FOR_EACH_KIND(kind, cpu_mask)
+        common &= pmu_counters_for(kind, event);
+    return common;
+}
+
+/* --- Printing. --- */
+
+static bool is_of(unsigned cpu, const struct pmu_kind *kind) { return cpu < cpu_count && pmu_of(cpu) == kind; }
+
+/* "0,2,4-7" */
+static void print_cpus(const struct pmu_kind *kind)
+{
+    const char *separator = "";
+    for (unsigned first = 0, last; first < cpu_count; first = last + 1) {
+        last = first;
+        if (!is_of(first, kind))
+            continue;
+        while (is_of(last + 1, kind))
+            last++;
+        print(last > first ? "%s%u-%u" : "%s%u", separator, first, last);
+        separator = ",";
+    }
+}
+
+static void describe(const struct pmu_kind *kind)
+{
+    print("%s version %u, %u counters of %u bits", kind->driver, kind->version, kind->gp_reported,
+          kind->gp_width);
+    if (kind->reported >> PMU_FIXED)
+        print(", %u fixed of %u", pmu_count(kind->reported >> PMU_FIXED), kind->fixed_width);
+    print("%s%s", kind->msr.global_control ? ", global control" : "",
+          kind->gp_write_width < kind->gp_width ? ", 32-bit writes" : "");
+    if (kind->left_running)
+        print(", firmware had left %lx enabled", kind->left_running);
+    if (kind->known)
+        print("; %s", kind->table->name);
+    else
+        print("; model unknown (family %x, model %x): %s events", kind->family, kind->model, kind->table->name);
+}
+
+static void report(const struct pmu_kind *kind)
+{
+    uint64_t bad = kind->reported & ~kind->counters;
+    if (kind->verdict == PMU_OK) {
+        describe(kind);
+        print(": %s", pmu_verdict_text(PMU_OK));
+        if (kind->exact && !kind->offset)
+            print(", instructions exactly");
+        else if (kind->exact)
+            print(", every count of instructions %d too %s", kind->offset < 0 ? -kind->offset : kind->offset,
+                  kind->offset < 0 ? "low" : "high");
+        print("\n");
+        return;
+    }
+    print("%s", pmu_verdict_text(kind->verdict));
+    if (bad && kind->counters)
+        print("; left out: counters %lx of %lx", bad, kind->reported);
+    if (kind->driver) {
+        print(" (");
+        describe(kind);
+        print(")");
+    }
+    print("\n");
+}
+
+void pmu_report(void)
+{
+    for (const struct pmu_kind *kind = kinds; kind < kinds + pmu_kind_count; kind++) {
+        print("# pmu: ");
+        if (pmu_kind_count > 1) {
+            print("CPUs ");
+            print_cpus(kind);
+            print(": ");
+        }
+        report(kind);
+        pmu_report_measured(kind);
+    }
+}
+
+enum pmu_verdict pmu_verdict(void)
+{
+    for (const struct pmu_kind *kind = kinds; kind < kinds + pmu_kind_count; kind++)
+        if (kind->verdict != PMU_OK)
+            return kind->verdict;
+    return PMU_OK;
+}
+
+void pmu_complain(const struct pmu_kind *pmu, enum pmu_verdict verdict, uint64_t counters)
+{
+    struct pmu_kind *kind = &kinds[pmu_kind_number(pmu)];
+    if (kind->verdict == PMU_OK)
+        kind->verdict = verdict;
+    print("# pmu: %s (counters %lx of %lx)\n", pmu_verdict_text(verdict), counters, kind->reported);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* What can be measured of a PMU in ring 0, between the WRMSR that enables a counter and the one
+ * that disables it, and the line that prints all that was measured. The CPU has the PMU to
+ * itself, interrupts are off. */
+#include "kernel/base/print.h"
+#include "kernel/base/x86.h"
+#include "pmu/selftest.h"
+
+#define TRIES 8u
+#define FEW 10u            /* turns of a loop */
+#define LONG 100000u       /* turns, or so many as take LONG_TICKS of the TSC */
+#define LONG_TICKS 1000000u
+#define LOOP_AT_ONCE 10000u /* turns, many reference cycles */
+#define EXIT_TURN 5        /* instructions of a turn that exits, the one that does among them */
+
+void pmu_spread_add(struct pmu_spread *s, int64_t value)
+{
+    s->low = !s->tries || value < s->low ? value : s->low;
+    s->high = !s->tries || value > s->high ? value : s->high;
+    s->tries++;
+}
+
+typedef unsigned run_function(const struct pmu_gate *gate, uint64_t loops);
+
+/* What the counter shows after the loops, with the instructions around them. */
+static int64_t count(unsigned ctr, uint64_t select, run_function *run, uint64_t loops)
+{
+    pmu_program(ctr, select, 0);
+    struct pmu_gate gate = pmu_gate(ctr);
+    run(&gate, loops);
+    return (int64_t)pmu_read(ctr);
+}
+
+static void measure_instructions(struct pmu_measured *m, unsigned ctr, uint64_t select)
+{
+    const struct pmu_access *to = &pmu_hardware;
+    for (unsigned i = 0; i < TRIES; i++) {
+        int64_t turns = FEW + i;
+        pmu_spread_add(&m->enabling, count(ctr, select, to->run, FEW + i) - 2 * turns - (int64_t)PMU_RUN_AROUND + 1);
+        for (unsigned at_255 = 0; at_255 < 2; at_255++) {
+            uint64_t s = at_255 ? select | PMU_THRESHOLD(255) : select;
+            int64_t one_more = count(ctr, s, to->run_exits, FEW + i + 1) - count(ctr, s, to->run_exits, FEW + i);
+            pmu_spread_add(at_255 ? &m->exit_at_255 : &m->exit, at_255 ? one_more : one_more - (EXIT_TURN - 1));
+        }
+    }
+}
+
+/* Turns of a long measurement, fewer where each instruction is single-stepped. */
+static uint64_t long_stretch(unsigned ctr, uint64_t select)
+{
+    uint64_t turns = FEW;
+    for (; turns < LONG; turns *= 4) {
+        uint64_t begin = rdtsc();
+        count(ctr, select, pmu_hardware.run, turns);
+        if (rdtsc() - begin > LONG_TICKS)
+            break;
+    }
+    return turns;
+}
+
+static bool find(const struct pmu_kind *kind, enum pmu_event event, unsigned *ctr, uint64_t *select)
+{
+    uint64_t able = pmu_counters_for(kind, event);
+    if (!able)
+        return false;
+    *ctr = (unsigned)__builtin_ctzll(able);
+    *select = pmu_select(kind, event, PMU_KERNEL);
+    return true;
+}
+
+static void measure_cycles(const struct pmu_kind *kind, struct pmu_measured *m)
+{
+    unsigned ctr, bus_ctr;
+    uint64_t select, bus_select;
+    if (!find(kind, PMU_CYCLES, &ctr, &select))
+        return;
+    bool bus = find(kind, PMU_BUS_CYCLES, &bus_ctr, &bus_select);
+    uint64_t turns = long_stretch(ctr, select);
+    for (unsigned i = 0; i < TRIES; i++) {
+        int64_t cycles = count(ctr, select, pmu_hardware.run, turns);
+        pmu_spread_add(&m->cycles, cycles * 1000 / (int64_t)(2 * turns));
+        int64_t ticks = bus ? count(bus_ctr, bus_select, pmu_hardware.run, turns) : 0;
+        if (ticks > 0)
+            pmu_spread_add(&m->bus_cycle, cycles * 1000 / ticks);
+    }
+}
+
+/* An event that must happen, on this counter; PMU_EVENT_COUNT: none. */
+static enum pmu_event certain_event(const struct pmu_kind *kind, unsigned ctr)
+{
+    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_CYCLES, PMU_REF_CYCLES };
+    for (unsigned i = 0; i < sizeof events / sizeof *events; i++)
+        if (pmu_counters_for(kind, events[i]) >> ctr & 1)
+            return events[i];
+    return PMU_EVENT_COUNT;
+}
+
+static void measure_at_once(const struct pmu_kind *kind, struct pmu_measured *m)
+{
+    uint64_t all = 0;
+    for (uint64_t rest = kind->counters; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        enum pmu_event event = certain_event(kind, ctr);
+        if (event == PMU_EVENT_COUNT)
+            continue;
+        pmu_program(ctr, pmu_select(kind, event, PMU_KERNEL), 0);
+        all |= PMU_BIT(ctr);
+    }
+    pmu_start(all);
+    for (unsigned i = 0; i < LOOP_AT_ONCE; i++)
+        asm volatile("");
+    pmu_stop(all);
+    for (uint64_t rest = all; rest; rest &= rest - 1) {
+        m->wanted++;
+        m->at_once += pmu_read((unsigned)__builtin_ctzll(rest)) != 0;
+    }
+}
+
+static void measure_tsc(struct pmu_measured *m)
+{
+    for (unsigned i = 0; i < TRIES; i++) {
+        uint64_t first = rdtsc(), next;
+        while ((next = rdtsc()) == first)
+            pause();
+        pmu_spread_add(&m->tsc, (int64_t)(next - first));
+    }
+}
+
+void pmu_measure(struct pmu_kind *kind)
+{
+    unsigned ctr;
+    uint64_t select;
+    measure_tsc(&kind->measured);
+    if (find(kind, PMU_INSTRUCTIONS, &ctr, &select))
+        measure_instructions(&kind->measured, ctr, select);
+    measure_cycles(kind, &kind->measured);
+    measure_at_once(kind, &kind->measured);
+}
+
+/* --- Printing. --- */
+
+/* "1", "0 to 2" */
+static void print_spread(const char *before, const struct pmu_spread *s, const char *after)
+{
+    if (!s->tries)
+        return;
+    print("%s%ld", before, s->low);
+    if (s->low != s->high)
+        print(" to %ld", s->high);
+    print("%s", after);
+}
+
+/* Prints 250 as "0.250"; the average of both ends is exact enough. */
+static void print_thousandths(const char *before, const struct pmu_spread *s, const char *after)
+{
+    int64_t mean = (s->low + s->high) / 2;
+    if (s->tries)
+        print("%s%ld.%03ld%s", before, mean / 1000, mean % 1000, after);
+}
+
+static void print_traps(const struct pmu_measured *m)
+{
+    static const char *const names[PMU_TRAPS] = { "an interrupt adds ", ", an exception ", ", an NMI " };
+    bool any = false;
+    for (unsigned t = 0; t < PMU_TRAPS; t++)
+        for (unsigned e = 0; e < PMU_RETIRED; e++)
+            any |= m->trap[t][e].low || m->trap[t][e].high;
+    if (!any)
+        print("traps add nothing to ring 3");
+    for (unsigned t = 0; t < PMU_TRAPS && any; t++) {
+        print_spread(names[t], &m->trap[t][PMU_RETIRED_INSTRUCTIONS], "");
+        print_spread(" + ", &m->trap[t][PMU_RETIRED_BRANCHES], "");
+    }
+    if (any)
+        print(" instructions + branches to ring 3");
+}
+
+const char *pmu_ring3_inexact(const struct pmu_kind *kind)
+{
+    const struct pmu_measured *m = &kind->measured;
+    if (!m->quiet[PMU_RETIRED_INSTRUCTIONS].tries)
+        return "what traps add to ring 3's counts was not measured";
+    if (m->quiet[PMU_RETIRED_INSTRUCTIONS].high)
+        return "ring 3's counts differ where nothing happens";
+    for (unsigned t = 0; t < PMU_TRAPS; t++)
+        if (m->trap[t][PMU_RETIRED_INSTRUCTIONS].tries && !pmu_stable(&m->trap[t][PMU_RETIRED_INSTRUCTIONS]))
+            return "traps add to ring 3's counts, and not the same each time";
+    return NULL;
+}
+
+void pmu_report_measured(const struct pmu_kind *kind)
+{
+    const struct pmu_measured *m = &kind->measured;
+    const char *inexact = pmu_ring3_inexact(kind);
+    if (!kind->counters)
+        return;
+    print("# measured: ");
+    print_traps(m);
+    print("%s%s", inexact ? ": " : m->traps_add ? ", taken off" : "", inexact ? inexact : "");
+    print_spread("; PMI ", &m->skid, " late");
+    print_spread("; enabling counts ", &m->enabling, "");
+    print_spread(", an exit ", &m->exit, "");
+    print_spread(", at threshold 255 ", &m->exit_at_255, "");
+    print_thousandths("; cycles per instruction ", &m->cycles, "");
+    print_thousandths(", per bus cycle ", &m->bus_cycle, "");
+    print_spread("; TSC step ", &m->tsc, "");
+    if (m->at_once < m->wanted)
+        print("; only %u of %u counters count at the same time: the host has the others", m->at_once, m->wanted);
+    print("\n");
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* Quirks by which firmware and the host's kernel change counters, at the start or from time to
+ * time, whatever the guest runs. Per CPU. */
+#include "kernel/base/x86.h"
+#include "pmu/virt/quirk.h"
+#include "pmu/virt/svm.h"
+
+#define OWNER_US 10000u  /* the period at which firmware enables its counters again */
+#define WINDOW_US 1000u  /* the host's tick */
+#define DEBUGCTL_SMM (1u << 14) /* freeze while in SMM; Intel */
+#define FIRMWARES_SELECT (0xc0u | SELECT_USER | SELECT_KERNEL)
+
+static bool is_due(uint64_t *at, uint64_t now, uint64_t us)
+{
+    if (now < *at)
+        return false;
+    *at = now + us * clock_us;
+    return true;
+}
+
+static void enable(struct pmu *p, uint64_t counters)
+{
+    for (unsigned n = 0; n < GP_MAX; n++)
+        if (counters & p->model->gp_map & 1ull << n)
+            p->counters[n].select |= SELECT_ENABLE;
+    for (unsigned n = 0; n < FIXED_MAX; n++)
+        if (counters >> 32 & p->model->fixed_map & 1u << n)
+            p->fixed_control |= 3ull << 4 * n;
+}
+
+void firmware_start(struct vcpu *v)
+{
+    uint64_t counters = virt_quirks.left | virt_quirks.owned;
+    struct pmu *p = &v->pmu;
+    for (unsigned n = 0; n < GP_MAX; n++)
+        if (counters & p->model->gp_map & 1ull << n)
+            p->counters[n].select = FIRMWARES_SELECT;
+    enable(p, counters);
+    if (p->model->version >= 2)
+        p->global_control |= counters & (p->model->gp_map | (uint64_t)p->model->fixed_map << 32);
+    v->random = virt_quirks.seed + v->number;
+    count_refresh(v);
+}
+
+static void smi(struct vcpu *v)
+{
+    v->pmu.smis++;
+    if (!(v->pmu.debugctl & DEBUGCTL_SMM))
+        count_unseen(v, virt_quirks.smi3, virt_quirks.smi_length);
+}
+
+static void let_go_on(struct pmu *p)
+{
+    for (unsigned i = 0; i < COUNTER_MAX; i++) {
+        p->counters[i].overflows = 0;
+        p->counters[i].throttled = false;
+    }
+}
+
+void firmware_run(struct vcpu *v)
+{
+    uint64_t now;
+    if (!virt_quirks.smi && !virt_quirks.owned && !virt_quirks.throttle)
+        return;
+    now = rdtsc();
+    if (virt_quirks.smi && is_due(&v->smi_at, now, virt_quirks.smi))
+        smi(v);
+    bool owner = virt_quirks.owned && is_due(&v->owner_at, now, OWNER_US);
+    bool tick = virt_quirks.throttle && is_due(&v->tick_at, now, WINDOW_US);
+    if (owner)
+        enable(&v->pmu, virt_quirks.owned);
+    if (tick)
+        let_go_on(&v->pmu);
+    if (owner || tick)
+        count_refresh(v);
+}
+
+uint64_t firmware_next(const struct vcpu *v)
+{
+    uint64_t next = virt_quirks.smi ? v->smi_at : UINT64_MAX;
+    if (virt_quirks.owned && v->owner_at < next)
+        next = v->owner_at;
+    if (virt_quirks.throttle && v->tick_at < next)
+        next = v->tick_at;
+    return next;
+}

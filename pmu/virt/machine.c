@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* What the word vpmu= names: a machine, or a model and its quirks. A quirk that is a fact of the processor changes
+ * a copy of the model. Boot CPU, before the guest starts; const from then on. */
+#include "kernel/base/print.h"
+#include "kernel/base/string.h"
+#include "pmu/virt/quirk.h"
+#include "pmu/virt/svm.h"
+
+enum { LEAF_CORE_TYPE = 0x1a, LEAF_PMU_EXTENDED = 0x23 };
+static struct model kinds[2]; /* of CPUs with even and odd numbers */
+static const struct machine *machine; /* NULL: none was named */
+static char words[512], text[600]; /* the whole command line has fewer than 512 characters */
+
+static bool is_name(const char *name, const char *from, size_t length)
+{
+    return strlen(name) == length && !memcmp(name, from, length);
+}
+
+static const struct model *find_model(const char *from, size_t length)
+{
+    for (unsigned i = 0; all_models[i]; i++)
+        if (is_name(all_models[i]->name, from, length))
+            return all_models[i];
+    return NULL;
+}
+
+static const struct machine *find_machine(const char *from, size_t length)
+{
+    for (const struct machine *m = all_machines; m->name; m++)
+        if (is_name(m->name, from, length))
+            return m;
+    return NULL;
+}
+
+static void list_all(const char *wrong)
+{
+    print("# vpmu: no model \"%s\"; there are", wrong);
+    for (unsigned i = 0; all_models[i]; i++)
+        print(" %s", all_models[i]->name);
+    print("; machines");
+    for (const struct machine *m = all_machines; m->name; m++)
+        print(" %s", m->name);
+    print("; each also with quirks: ,irq3=1,ipc=4 and so on\n");
+}
+
+static size_t first_word(const char *from)
+{
+    size_t length = 0;
+    while (from[length] && from[length] != ',')
+        length++;
+    return length;
+}
+
+static uint16_t ones(unsigned n) { return (uint16_t)((1u << n) - 1); }
+
+static void apply_quirks(struct model *m, const struct quirks *q)
+{
+    if (q->gp) {
+        m->gp = (uint8_t)q->gp;
+        m->gp_map = 0;
+    }
+    m->gp_map = m->gp_map ? m->gp_map : ones(m->gp);
+    m->fixed_map = m->fixed_map ? m->fixed_map : ones(m->fixed);
+    m->any_thread |= q->anythread;
+    m->metrics |= q->metrics;
+    m->select_extra |= q->sticky;
+    m->core_type = q->hybrid ? LARGE_CORE : 0;
+    m->max_leaf = m->version >= 6 ? LEAF_PMU_EXTENDED : q->hybrid ? LEAF_CORE_TYPE : m->max_leaf;
+}
+
+static void apply_machine(struct model *m)
+{
+    m->brand = machine->brand;
+    m->signature = machine->signature ? machine->signature : m->signature;
+    m->events = machine->events ? machine->events : m->events;
+    m->full_width |= machine->full_width;
+}
+
+bool machine_choose(const char *wanted)
+{
+    size_t length = first_word(wanted);
+    machine = find_machine(wanted, length);
+    print_to(words, sizeof words, "%s%s", machine ? machine->words : "", wanted + (machine ? length : 0));
+    print_to(text, sizeof text, "%s%s%s", machine_name(), machine ? " = " : "", words);
+    length = first_word(words);
+    const struct model *model = find_model(words, length);
+    if (!model) {
+        list_all(wanted);
+        return false;
+    }
+    if (!quirk_parse(words + length + (words[length] == ','), model->ops->vendor))
+        return false;
+    kinds[0] = *model;
+    if (machine)
+        apply_machine(&kinds[0]);
+    apply_quirks(&kinds[0], &virt_quirks);
+    kinds[1] = kinds[0];
+    if (virt_quirks.hybrid)
+        model_small_core(&kinds[1]);
+    return true;
+}
+
+const struct model *machine_model(unsigned cpu)
+{
+    return &kinds[cpu % 2];
+}
+
+const char *machine_text(void) { return text; }
+const char *machine_name(void) { return machine ? machine->name : ""; }

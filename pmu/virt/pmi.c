@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* From an overflow to the guest's interrupt: status, PMI, freezing, and delays by quirks. Delays
+ * are counted in instructions of both rings. */
+#include "pmu/virt/quirk.h"
+#include "pmu/virt/svm.h"
+
+#define TWICE_AFTER 8u /* instructions: by then the handler of the first PMI runs */
+
+uint64_t virt_random(struct vcpu *v)
+{
+    v->random = v->random * 6364136223846793005u + 1442695040888963407u;
+    return v->random >> 33;
+}
+
+static bool is_lost(struct vcpu *v)
+{
+    unsigned running = 0;
+    for (unsigned i = 0; i < COUNTER_MAX; i++)
+        running += v->pmu.counters[i].event != EVENT_NONE;
+    return virt_quirks.lostpmi && running >= 2 && virt_random(v) % virt_quirks.lostpmi == 0;
+}
+
+static uint64_t skid(struct vcpu *v)
+{
+    uint64_t spread = virt_quirks.skid_spread, n = virt_quirks.skid;
+    if (spread)
+        n += virt_random(v) % (2 * spread + 1);
+    return n > spread ? n - spread : 0;
+}
+
+static void pmi_after(struct pmu *p, uint64_t n)
+{
+    if (!n)
+        p->pmi = true;
+    else if (!p->due[DUE_PMI] || n < p->due[DUE_PMI])
+        p->due[DUE_PMI] = n;
+}
+
+/* The host stops a counter that overflows too often; firmware_run starts it again. */
+static void throttle(struct counter *c)
+{
+    if (!virt_quirks.throttle || ++c->overflows <= virt_quirks.throttle)
+        return;
+    c->throttled = true;
+    c->event = EVENT_NONE;
+}
+
+void pmi_overflow(struct vcpu *v, unsigned counter)
+{
+    struct counter *c = &v->pmu.counters[counter];
+    v->pmu.status |= counter < FIXED_FIRST ? 1ull << counter : 1ull << (32 + counter - FIXED_FIRST);
+    if (c->pmi && !is_lost(v))
+        pmi_after(&v->pmu, skid(v));
+    throttle(c);
+}
+
+uint64_t pmi_left(const struct pmu *p)
+{
+    uint64_t least = UINT64_MAX;
+    for (unsigned i = 0; i < DUES; i++)
+        if (p->due[i] && p->due[i] < least)
+            least = p->due[i];
+    return least;
+}
+
+unsigned pmi_pass(struct pmu *p, uint64_t n)
+{
+    unsigned now = 0;
+    for (unsigned i = 0; i < DUES; i++) {
+        now |= p->due[i] && p->due[i] <= n ? 1u << i : 0;
+        p->due[i] -= p->due[i] < n ? p->due[i] : n;
+    }
+    return now;
+}
+
+void pmi_now(struct vcpu *v, unsigned dues)
+{
+    struct pmu *p = &v->pmu;
+    p->pmi |= dues & (1u << DUE_PMI | 1u << DUE_AGAIN);
+    p->again |= dues & 1u << DUE_AGAIN;
+    if (dues & 1u << DUE_FREEZE) {
+        p->model->ops->on_pmi(p);
+        count_refresh(v);
+    }
+}
+
+void pmi_hasten(struct vcpu *v) { pmi_now(v, pmi_pass(&v->pmu, UINT64_MAX)); }
+
+void pmi_deliver(struct vcpu *v)
+{
+    struct pmu *p = &v->pmu;
+    bool mask = virt_quirks.lvtmask ? virt_quirks.lvtmask == LVTMASK_ALWAYS : p->model->auto_mask;
+    p->pmi = false;
+    if (virt_quirks.twice && !p->again)
+        p->due[DUE_AGAIN] = TWICE_AFTER;
+    if (virt_quirks.freeze_lag)
+        p->due[DUE_FREEZE] = virt_quirks.freeze_lag;
+    else
+        p->model->ops->on_pmi(p);
+    p->again = false;
+    host_apic_pmi(v, mask);
+    count_refresh(v);
+}

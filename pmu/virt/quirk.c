@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of quirks, and the reading of the words that switch them on. Boot CPU, before the guest
+ * starts. */
+#include "pmu/virt/quirk.h"
+#include <stddef.h>
+#include "kernel/base/print.h"
+#include "kernel/base/string.h"
+
+/* BITS: numbers of bits with + between, stored as a mask. CHOICE: the n-th of the words behind = is
+ * stored as n. SPREAD and PAIR have a second value, which follows the first in the struct. */
+enum kind { FLAG, NUMBER, SIGNED, BITS, CHOICE, SPREAD, PAIR };
+enum { BOTH = 0, INTEL = 'G', AMD = 'A' };
+#define AT(field) offsetof(struct quirks, field)
+
+/* The name ends at = or [; least and most are the value's; standard is the value of a word without
+ * one. */
+static const struct quirk {
+    const char *form;
+    enum kind kind;
+    uint16_t at;
+    char vendor;
+    uint64_t least, most, standard;
+} table[] = {
+    { "step", FLAG, AT(step), BOTH, 1, 1, 1 },
+    { "seed=N", NUMBER, AT(seed), BOTH, 0, UINT64_MAX, 0 },
+    { "irq3[=N]", NUMBER, AT(irq3), BOTH, 1, 100, 1 },
+    { "ipc=N", NUMBER, AT(ipc), BOTH, 1, 16, 0 },
+    { "ref=N", NUMBER, AT(ref), INTEL, 1, 1000, 0 },
+    { "hybrid", FLAG, AT(hybrid), INTEL, 1, 1, 1 },
+    { "vmrun", FLAG, AT(vmrun), BOTH, 1, 1, 1 },
+    { "noemul", FLAG, AT(noemul), BOTH, 1, 1, 1 },
+    { "emulraw", FLAG, AT(emulraw), BOTH, 1, 1, 1 },
+    { "wrmsr=+1|-1", SIGNED, AT(wrmsr), BOTH, 0, 1, 0 },
+    { "anythread", FLAG, AT(anythread), INTEL, 1, 1, 1 },
+    { "metrics", FLAG, AT(metrics), INTEL, 1, 1, 1 },
+    { "gp=N", NUMBER, AT(gp), INTEL, 1, 12, 0 },
+    { "sticky=B+B..", BITS, AT(sticky), AMD, 0, 63, 0 },
+    { "noset", FLAG, AT(noset), AMD, 1, 1, 1 },
+    { "v2alias", FLAG, AT(v2alias), AMD, 1, 1, 1 },
+    { "misc=V", NUMBER, AT(misc), INTEL, 1, UINT64_MAX, 0 },
+    { "ignoremsrs", FLAG, AT(ignoremsrs), BOTH, 1, 1, 1 },
+    { "hyperv", FLAG, AT(hyperv), BOTH, 1, 1, 1 },
+    { "kvm", FLAG, AT(kvm), BOTH, 1, 1, 1 },
+    { "lvtmask=never|always", CHOICE, AT(lvtmask), BOTH, 1, 2, 0 },
+    { "skid[=N[+-M]]", SPREAD, AT(skid), BOTH, 0, 100000, 60 },
+    { "twice", FLAG, AT(twice), BOTH, 1, 1, 1 },
+    { "lostpmi[=P]", NUMBER, AT(lostpmi), BOTH, 1, 1000, 4 },
+    { "contend[=K]", NUMBER, AT(contend), BOTH, 1, 16, 3 },
+    { "throttle=P", NUMBER, AT(throttle), BOTH, 1, 1000, 0 },
+    { "left=M", NUMBER, AT(left), BOTH, 1, UINT64_MAX, 0 },
+    { "owned=N+N..", BITS, AT(owned), BOTH, 0, 63, 0 },
+    { "dead=N+N..", BITS, AT(dead), BOTH, 0, 63, 0 },
+    { "far[=N]", NUMBER, AT(far), BOTH, 1, 100, 1 },
+    { "wrap0", FLAG, AT(wrap0), BOTH, 1, 1, 1 },
+    { "freeze-lag=N", NUMBER, AT(freeze_lag), BOTH, 1, 100000, 0 },
+    { "smi=T:L", PAIR, AT(smi), BOTH, 50, 1000000, 0 },
+    { "smi3", FLAG, AT(smi3), BOTH, 1, 1, 1 },
+    { "exitcost=N", NUMBER, AT(exitcost), BOTH, 1, 1000000, 0 },
+    { "pit=dead", CHOICE, AT(pit), BOTH, 1, 1, 0 },
+    { "pitjitter", FLAG, AT(pitjitter), BOTH, 1, 1, 1 },
+    { "c1e", FLAG, AT(c1e), BOTH, 1, 1, 1 },
+    { "debugctl=ignore", CHOICE, AT(debugctl), BOTH, 1, 1, 0 },
+};
+#define ROWS (sizeof table / sizeof *table)
+
+struct quirks virt_quirks = { .ipc = 1, .ref = 1 };
+static uint64_t given; /* a bit for each row */
+_Static_assert(ROWS <= 64, "given");
+
+static uint64_t *value_of(const struct quirk *q) { return (uint64_t *)(void *)((char *)&virt_quirks + q->at); }
+
+static size_t name_length(const char *text)
+{
+    size_t n = 0;
+    while (text[n] && text[n] != '=' && text[n] != '[' && text[n] != ',')
+        n++;
+    return n;
+}
+
+/* A decimal or hexadecimal number; where it ends, or NULL. */
+static const char *read_number(const char *text, uint64_t *value)
+{
+    unsigned base = text[0] == '0' && text[1] == 'x' ? 16 : 10;
+    const char *from = base == 16 ? text + 2 : text, *at = from;
+    for (*value = 0;; at++) {
+        unsigned lower = (unsigned char)*at | 0x20u;
+        unsigned digit = *at >= '0' && *at <= '9' ? (unsigned)(*at - '0') : lower - 'a' < 6 ? lower - 'a' + 10 : 16;
+        if (digit >= base)
+            return at > from ? at : NULL;
+        if (__builtin_mul_overflow(*value, base, value) || __builtin_add_overflow(*value, digit, value))
+            return NULL;
+    }
+}
+
+static const char *read_signed(const char *text, uint64_t *value)
+{
+    bool minus = *text == '-';
+    const char *end = read_number(text + (minus || *text == '+'), value);
+    *value = minus ? -*value : *value;
+    return end;
+}
+
+static const char *read_bits(const char *text, uint64_t *value)
+{
+    uint64_t bit;
+    for (*value = 0;; text++) {
+        text = read_number(text, &bit);
+        if (!text || bit > 63)
+            return NULL;
+        *value |= 1ull << bit;
+        if (*text != '+')
+            return text;
+    }
+}
+
+/* Which of the words "one|two" begins here and ends at , or the end. */
+static const char *read_choice(const char *words, const char *text, uint64_t *value)
+{
+    for (*value = 1;; ++*value) {
+        size_t n = 0;
+        while (words[n] && words[n] != '|')
+            n++;
+        if (!memcmp(text, words, n))
+            return text + n;
+        if (!words[n])
+            return NULL;
+        words += n + 1;
+    }
+}
+
+/* N+-M, where M may be missing, or T:L. */
+static const char *read_two(enum kind kind, const char *text, uint64_t value[2])
+{
+    const char *end = read_number(text, value);
+    value[1] = 0;
+    if (kind == PAIR)
+        return end && *end == ':' ? read_number(end + 1, &value[1]) : NULL;
+    return end && end[0] == '+' && end[1] == '-' ? read_number(end + 2, &value[1]) : end;
+}
+
+/* Where the value ends; NULL: it is none. */
+static const char *read_value(const struct quirk *q, const char *text)
+{
+    uint64_t *value = value_of(q);
+    const char *end = NULL;
+    switch (q->kind) {
+    case FLAG:
+        return NULL;
+    case NUMBER:
+        end = read_number(text, value);
+        break;
+    case SIGNED:
+        end = read_signed(text, value);
+        return end && *value + q->most <= 2 * q->most ? end : NULL;
+    case BITS:
+        return read_bits(text, value);
+    case CHOICE:
+        end = read_choice(q->form + name_length(q->form) + 1, text, value);
+        break;
+    case SPREAD:
+    case PAIR:
+        end = read_two(q->kind, text, value);
+        if (end && value[1] > q->most)
+            return NULL;
+        break;
+    }
+    return end && *value >= q->least && *value <= q->most ? end : NULL;
+}
+
+static const struct quirk *find(const char *word, size_t length)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (name_length(table[i].form) == length && !memcmp(table[i].form, word, length))
+            return &table[i];
+    return NULL;
+}
+
+/* One word; where it ends, or NULL. */
+static const char *read_word(const struct quirk *q, const char *word)
+{
+    const char *end = word + name_length(word);
+    if (*end == '=')
+        end = read_value(q, end + 1);
+    else if (q->standard)
+        *value_of(q) = q->standard;
+    else
+        end = NULL;
+    return end && (*end == ',' || !*end) ? end : NULL;
+}
+
+static void print_forms(const char *wrong)
+{
+    print("# vpmu: no quirk \"%s\"; there are", wrong);
+    for (size_t i = 0; i < ROWS; i++)
+        print(" %s", table[i].form);
+    print("\n");
+}
+
+bool quirk_parse(const char *words, const char *vendor)
+{
+    for (const char *word = words; *word; word += *word == ',') {
+        const struct quirk *q = find(word, name_length(word));
+        if (!q) {
+            print_forms(word);
+            return false;
+        }
+        if (q->vendor && q->vendor != vendor[0]) {
+            print("# vpmu: %s is no quirk of %s\n", q->form, vendor);
+            return false;
+        }
+        const char *end = read_word(q, word);
+        if (!end) {
+            print("# vpmu: \"%s\" does not begin with %s", word, q->form);
+            if (q->most > 1 && q->kind != BITS && q->kind != CHOICE)
+                print(" from %lu to %lu", q->least, q->most);
+            print("\n");
+            return false;
+        }
+        given |= 1ull << (q - table);
+        word = end;
+    }
+    return true;
+}
+
+bool quirk_tell(unsigned n, bool *on, char name[12], uint64_t value[2])
+{
+    if (n >= ROWS)
+        return false;
+    memset(name, 0, 12);
+    memcpy(name, table[n].form, name_length(table[n].form));
+    *on = given >> n & 1;
+    value[0] = *value_of(&table[n]);
+    value[1] = table[n].kind >= SPREAD ? value_of(&table[n])[1] : 0;
+    return true;
+}

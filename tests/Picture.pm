@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+# Pictures for tests/report: SVG in the page, of numbers that the logs have and of nothing else.
+# Colours are classes, one for each log.
+package Picture;
+use strict;
+use warnings;
+use List::Util qw(max min sum);
+
+use constant { WIDTH => 840, LABEL => 380, BAR => 14, GAP => 6, BINS => 24, COLOURS => 10 };
+
+my %entity = ('&' => '&amp;', '<' => '&lt;', '>' => '&gt;', '"' => '&quot;', "'" => '&#39;');
+
+# Text for a page. A log is hostile.
+sub escape
+{
+    my ($text) = @_;
+    $text =~ s/([&<>"'])/$entity{$1}/g;
+    return $text;
+}
+
+sub svg
+{
+    my ($height, @inside) = @_;
+    return sprintf qq(<svg width="%d" height="%d" role="img">\n%s</svg>\n), WIDTH, $height,
+        join '', @inside;
+}
+
+sub text
+{
+    my ($x, $y, $anchor, $text) = @_;
+    return sprintf qq(<text x="%d" y="%d" text-anchor="%s">%s</text>\n), $x, $y, $anchor,
+        escape($text);
+}
+
+sub rect
+{
+    my ($x, $y, $width, $height, $class, $title) = @_;
+    return sprintf qq(<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" class="%s">)
+        . "<title>%s</title></rect>\n", $x, $y, $width, $height, $class, escape($title);
+}
+
+sub colour { return 'c' . $_[0] % COLOURS }
+
+sub mark
+{
+    my $rect = '<rect x="0" y="0" width="12" height="12" class="' . colour($_[0]) . '"></rect>';
+    return qq(<svg width="12" height="12">$rect</svg>);
+}
+
+# Lines of bars. A line is [label, bars]; a bar [class, from, to, what stands behind it].
+sub bars
+{
+    my @lines = @_;
+    my @ends = map { @$_[1, 2] } map { @{ $_->[1] } } @lines;
+    my ($low, $high) = (min(0, @ends), max(1, @ends));
+    my $scale = (WIDTH - LABEL - 110) / ($high - $low);
+    my ($y, @inside) = (GAP);
+    for (@lines) {
+        my ($label, $bars) = @$_;
+        push @inside, text(LABEL - 8, $y + BAR - 3, 'end', $label);
+        for (@$bars) {
+            my ($class, $from, $to, $says) = @$_;
+            my ($x, $wide) = (LABEL + ($from - $low) * $scale, ($to - $from) * $scale);
+            push @inside, rect($x, $y, max($wide, 1.5), BAR - 2, $class, "$label: $says"),
+                text($x + $wide + 5, $y + BAR - 3, 'start', $says);
+            $y += BAR;
+        }
+        $y += GAP;
+    }
+    return svg($y, @inside);
+}
+
+# Passed, failed and skipped of each log, in one bar each.
+sub verdicts
+{
+    my @logs = @_;
+    my $most = max(1, map { $_->{passed} + $_->{failed} + $_->{skipped} } @logs);
+    my ($y, @inside) = (GAP);
+    for my $log (@logs) {
+        my $x = LABEL;
+        push @inside, text($x - 8, $y + BAR - 3, 'end', $log->{label});
+        for my $result (qw(passed failed skipped)) {
+            my $wide = $log->{$result} / $most * (WIDTH - LABEL - 10) or next;
+            push @inside, rect($x, $y, max($wide, 2), BAR - 2, $result, "$log->{$result} $result");
+            $x += max($wide, 2);
+        }
+        $y += BAR + GAP;
+    }
+    return svg($y, @inside);
+}
+
+# What an operation costs on each machine.
+sub costs
+{
+    my @logs = @_;
+    my (%bars, @order);
+    for my $i (0 .. $#logs) {
+        for (@{ $logs[$i]{measured}{cost} }) {
+            my $key = "$_->{test}\n$_->{name}";
+            my $says = $_->{least} == $_->{most} ? $_->{most} : "$_->{least} to $_->{most}";
+            push @order, [$key, $_->{test} =~ s/\..*//r . ": $_->{name}"] if !$bars{$key};
+            push @{ $bars{$key} }, [colour($i), 0, $_->{most}, $says];
+        }
+    }
+    return @order ? bars(map { [$_->[1], $bars{ $_->[0] }] } @order) : ();
+}
+
+# Functions by their share of the samples; a name may be too long for the picture.
+sub samples
+{
+    my ($i, @pictures) = @_;
+    return map {
+        my @lines = map {
+            my $bar = [colour($i), 0, $_->{percent}, "$_->{percent} %"];
+            [substr($_->{name}, 0, 40), [$bar]];
+        } @{ $_->{bars} };
+        { title => $_->{title}, svg => bars(@lines) };
+    } @pictures;
+}
+
+sub overcounts
+{
+    my ($i, @all) = @_;
+    return if !@all;
+    my @lines = map {
+        my $says = "$_->{least} to $_->{most}; $_->{exact} of $_->{regions} exact";
+        [$_->{test}, [[colour($i), $_->{least}, $_->{most}, $says]]]
+    } @all;
+    return bars(@lines);
+}
+
+# How often each value came; those that only say "at least" in grey on top.
+sub distribution
+{
+    my ($i, $sure, $beyond) = @_;
+    my @all = (@$sure, @$beyond);
+    return if !@all;
+    my ($low, $high) = (min(@all), max(@all));
+    my $step = max(1, int(($high - $low) / BINS) + 1);
+    my (@sure, @beyond);
+    $sure[int(($_ - $low) / $step)]++ for @$sure;
+    $beyond[int(($_ - $low) / $step)]++ for @$beyond;
+    my $most = max(map { ($sure[$_] // 0) + ($beyond[$_] // 0) } 0 .. BINS);
+    my ($tall, $wide, @inside) = (120, (WIDTH - 80) / (BINS + 1));
+    for my $bin (0 .. BINS) {
+        my ($x, $y) = (40 + $bin * $wide, $tall + GAP);
+        my $from = $low + $bin * $step;
+        my $range = $step == 1 ? $from : "$from to " . ($from + $step - 1);
+        for ([$sure[$bin], colour($i), ''], [$beyond[$bin], 'beyond', 'at least ']) {
+            my ($n, $class, $word) = @$_;
+            next if !$n;
+            my $height = $n / $most * $tall;
+            $y -= $height;
+            push @inside, rect($x, $y, $wide - 2, $height, $class, "$word$range: $n times");
+        }
+    }
+    push @inside, text(40, $tall + 22, 'start', $low), text(34, GAP + 10, 'end', $most),
+        text(WIDTH - 40, $tall + 22, 'end', $low + (BINS + 1) * $step - 1);
+    return svg($tall + 28, @inside);
+}
+
+1;

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: MIT
+# A log of a run, read for tests/report and tests/compare: machine, PMU, results and what was
+# measured. A log that did not come whole, or that contradicts itself, is refused with the reason.
+# tests/report-schema.json describes the result.
+package RunLog;
+use strict;
+use warnings;
+use JSON::PP ();
+use Stream;
+
+use constant SIZE_MAX => 16 << 20;
+use constant { NUMBER => qr/\d{1,15}/, SIGNED => qr/-?\d{1,15}/ };
+
+# What tests/judge adds below the kernel's last line.
+my $judged = qr/^# (PASS|FAIL|NONE|CRASH|HANG|BROKEN)\b(?!.* \[\d+ bytes, crc32)/;
+
+# The lines of a file, fit to be shown; or nothing and why not.
+sub lines_of
+{
+    my ($file) = @_;
+    open my $in, '<:raw', $file or return (undef, "$!");
+    -f $in or return (undef, 'not a file');
+    read($in, my $text, SIZE_MAX + 1) // return (undef, "$!");
+    return (undef, 'longer than any log') if length $text > SIZE_MAX;
+    return [split /\n/, Stream::printable($text)];
+}
+
+# Why this is no log to rely on; nothing if it is one.
+sub refusal
+{
+    my ($stream, @words) = @_;
+    my @broken = @{ $stream->{broken} };
+    return 'there is no line "# ntpmu: begin"' if !$stream->{summed};
+    push @broken, map { /^# BROKEN (.*)/ } @words;
+    my $unfinished = grep { /^# (?:CRASH|HANG)\b/ } @words;
+    return $broken[0] if @broken || ($unfinished && !$stream->{verdict});
+    return 'there is no plan: no tests were run' if !defined $stream->{plan};
+    $stream->ending($stream->{verdict} // '');
+    return $stream->{broken}[0] if @{ $stream->{broken} };
+    return $stream->{checked} ? undef : 'its verdict has no length and checksum';
+}
+
+# --- The machine.
+
+# A line of pmu/kinds.c; only its text, where it is none that says what counters there are.
+sub kind_of
+{
+    my ($text) = @_;
+    my %kind = (pmu => $text);
+    $kind{cpus} = $1 if $text =~ s/^CPUs ([\d,-]+): //;
+    if ($text =~ /\b(intel|amd) version (\d{1,3}), (\d{1,3}) counters of (\d{1,3}) bits/) {
+        @kind{qw(vendor version counters width)} = ($1, map { $_ + 0 } $2, $3, $4);
+    }
+    @kind{qw(fixed fixed_width)} = ($1 + 0, $2 + 0) if $text =~ /, (\d{1,3}) fixed of (\d{1,3})\b/;
+    $kind{events} = $1 if $text =~ /; ([^;:]+): /;
+    return \%kind;
+}
+
+# Lines "# name: text" before the plan; of a PMU and what was measured of it, kind by kind.
+sub machine
+{
+    my @lines = @_;
+    my (@facts, @kinds, @remarks);
+    for (@lines) {
+        if (/^# pmu: (.*)/) {
+            push @kinds, kind_of($1);
+        } elsif (/^# measured: (.*)/ && @kinds) {
+            $kinds[-1]{measured} = $1;
+        } elsif (/^# ([a-z][a-z ]{0,30}): (.*)/) {
+            push @facts, { name => $1, text => $2 } if $_ ne '# ntpmu: begin';
+        } elsif (/^# /) {
+            push @remarks, $_;
+        }
+    }
+    return (facts => \@facts, kinds => \@kinds, remarks => \@remarks);
+}
+
+# --- What was measured.
+
+# Instructions that something costs: [a line that says so, what it is the cost of if other words]
+my @costs = (
+    [qr/^# (\w[^:]*): (?:[^:;]*, )?(${\NUMBER}) instructions\b/],
+    [qr/; (a context switch record): (${\NUMBER}), /],
+    [qr/; (a context switch record): .*, (with ${\NUMBER} counters) (${\NUMBER})$/],
+    [qr/^# (reading ${\NUMBER} counters): .*; one raw: (${\NUMBER})$/, 'one raw read'],
+);
+
+sub costs
+{
+    my ($test, @lines) = @_;
+    my (%cost, @order);
+    for my $line (grep { !/^# skid: / } @lines) {
+        for (@costs) {
+            my @words = $line =~ $_->[0] or next;
+            my $n = pop @words;
+            my $name = $_->[1] // "@words";
+            push @order, $name if !$cost{$name};
+            push @{ $cost{$name} }, $n + 0;
+        }
+    }
+    return map {
+        my @n = sort { $a <=> $b } @{ $cost{$_} };
+        { test => $test, name => $_, least => $n[0], most => $n[-1] }
+    } @order;
+}
+
+# Instructions by which an interrupt was late; beyond: it was later than could be seen.
+sub skid
+{
+    my ($test, @lines) = @_;
+    my @all = map { /^# skid: (${\SIGNED}) instructions( or more)?/ ? [$1 + 0, $2] : () } @lines;
+    return if !@all;
+    return {
+        test => $test,
+        instructions => [map { $_->[0] } grep { !$_->[1] } @all],
+        beyond => [map { $_->[0] } grep { $_->[1] } @all],
+    };
+}
+
+sub overcounts
+{
+    my ($test, @lines) = @_;
+    my $n = NUMBER;
+    my $regex = qr/^# ($n) regions, ($n) of them exact; instructions too many: (-?$n) to (-?$n)$/;
+    return map {
+        my %found = (test => $test);
+        @found{qw(regions exact least most)} = map { $_ + 0 } /$regex/;
+        exists $found{most} && defined $found{most} ? \%found : ();
+    } @lines;
+}
+
+# A title that says how many samples, then a bar for each function.
+sub samples
+{
+    my ($test, @lines) = @_;
+    my @pictures;
+    for (@lines) {
+        if (/^# (by \w.*, \d+ samples)$/) {
+            push @pictures, { test => $test, title => $1, bars => [] };
+        } elsif (@pictures && /^#   (\S+) +#* +(\d{1,3}) %$/) {
+            push @{ $pictures[-1]{bars} }, { name => $1, percent => $2 > 100 ? 100 : $2 + 0 };
+        }
+    }
+    return grep { @{ $_->{bars} } } @pictures;
+}
+
+sub measured
+{
+    my %found = (cost => [], skid => [], overcount => [], samples => []);
+    for my $test (@_) {
+        my @args = ($test->{name}, @{ $test->{lines} });
+        push @{ $found{cost} }, costs(@args);
+        push @{ $found{skid} }, skid(@args);
+        push @{ $found{overcount} }, overcounts(@args);
+        push @{ $found{samples} }, samples(@args);
+    }
+    return \%found;
+}
+
+# --- All of it.
+
+sub result
+{
+    my ($r) = @_;
+    my %test = (name => $r->{name}, result => $r->{result}, lines => $r->{lines});
+    $test{reason} = $r->{reason} if $r->{result} eq 'skipped';
+    return \%test;
+}
+
+# The log of this file, shown by this name, as a structure; or nothing and why it is refused.
+sub load
+{
+    my ($file, $name) = @_;
+    my ($lines, $why) = lines_of($file);
+    return (undef, $why) if !$lines;
+    my (@words, $begun);
+    unshift @words, pop @$lines while @$lines && ($lines->[-1] eq '' || $lines->[-1] =~ $judged);
+    @words = grep { $_ ne '' } @words;
+    my $stream = Stream->new;
+    $stream->line($_) for @$lines;
+    $why = refusal($stream, @words);
+    return (undef, $why) if $why;
+    my @head = grep { ($begun ||= /^# ntpmu: begin$/) || /^# (?:machine|host): / }
+        @{ $stream->{head} };
+    my ($word) = map { /^# ([A-Z]+)/ } $words[-1] // $stream->{verdict_line};
+    my @tests = map { result($_) } @{ $stream->{results} };
+    return {
+        file => Stream::printable($name // $file) =~ tr/\n/?/r, verdict => $word,
+        says => [grep { defined } $stream->{verdict_line}, @words],
+        whole => $stream->{checked} ? JSON::PP::true : JSON::PP::false,
+        planned => ($stream->{plan} // 0) + 0, %{ $stream->{count} },
+        checks => ($stream->{checks} // 0) + 0, unfinished => $stream->{lines},
+        machine(@head), tests => \@tests, measured => measured(@tests),
+    };
+}
+
+1;

@@ -1,0 +1,72 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# Windows kernel drivers: the samples, what a driver may rely on, and what becomes of drivers that do something wrong.
+use strict;
+use warnings;
+use Test::More;
+
+my $build = ($ENV{BUILD} // 'build') . '/drivers';
+delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS ICOUNT MIPS FIRMWARE PROGRAM DRIVER)};
+$ENV{TIMEOUT} = 60;
+
+sub run
+{
+    my ($words) = @_;
+    my $made = `make -s BUILD=$build $words 2>&1 </dev/null`;
+    return (-1, $made) if $?;
+    my $all = `$words BUILD=$build tests/run 2>&1 </dev/null`;
+    my $status = $? >> 8;
+    $all =~ s/.*?^# running: [^\n]*\n//ms;
+    return ($status, $all);
+}
+
+sub check
+{
+    my ($words, $want, @patterns) = @_;
+    my ($status, $output) = run($words);
+    my @missing = grep { $output !~ $_ } @patterns;
+    ok($status == $want && !@missing, $words)
+        or diag("status $status, want $want\n", map({ "must match $_\n" } @missing), $output);
+    return $output;
+}
+
+# Beside the loop a reading by the system call is counted: some 150 instructions, some branches.
+check("DRIVER=tests/samples/counters.c PROGRAM=tests/samples/client.cpp $_", 0,
+      qr/^instructions: 20[01]\d\d\n/m, qr/^branches: 100\d\d\n/m, qr/^processor \d shows [1-9]\d* instructions/m, qr/^# PASS/m)
+    for 'PMU=amd-v2 SMP=4', 'PMU=intel-v5';
+# The one with a status register, and one without.
+check("DRIVER=tests/samples/overflow.c PMU=$_ SMP=2", 0, qr/^2000000 instructions, 20 overflows, some DPCs, 0 wrong\n# PASS/m)
+    for qw(intel-v5 amd-ext);
+check('DRIVER=tests/samples/hello_driver.c PMU=none SMP=2', 0, qr/, IRQL 0, 2 processors\nall at IRQL 14: 0x3\n.*hello_driver goes\n# PASS/);
+check('DRIVER=tests/programs/driver_checks.c PMU=amd-v2 SMP=2', 0, qr/^[1-9]\d checks, 0 wrong\n# PASS/m);
+
+# Each under a name of its own.
+system "mkdir -p $build";
+sub bad
+{
+    my ($name, $want, @patterns) = @_;
+    system "cp tests/programs/bad_driver.c $build/$name.c";
+    check("DRIVER=$build/$name.c PMU=" . ($name eq 'leave' ? 'amd-v2' : 'none'), $want, @patterns);
+}
+my %bug = (
+    wait    => qr/0x0000000a IRQL_NOT_LESS_OR_EQUAL .* in wait\.sys\+0x\w+: KeWaitForSingleObject waits at DISPATCH_LEVEL$/m,
+    service => qr/0x0000000a IRQL_NOT_LESS_OR_EQUAL .* in service\.sys\+0x\w+: ZwClose at IRQL 1, its highest is 0$/m,
+    read    => qr/0x0000007e SYSTEM_THREAD_EXCEPTION_NOT_HANDLED \(0xc0000005, .* in read\.sys\+0x\w+: .* address 0x10,/m,
+    dpc     => qr/0x000000d1 DRIVER_IRQL_NOT_LESS_OR_EQUAL \(0x10, 0x2, 0x0, .* in dpc\.sys\+0x/m,
+    lock    => qr/0x0000000f SPIN_LOCK_ALREADY_OWNED .* in lock\.sys\+0x/m,
+    free    => qr/0x000000c2 BAD_POOL_CALLER \(0x46, .* in free\.sys\+0x/m,
+    write   => qr/0x000000be ATTEMPTED_WRITE_TO_READONLY_MEMORY .* in write\.sys\+0x/m,
+    irql    => qr/0x000000c8 IRQL_UNEXPECTED_VALUE \(0x2, 0x0, .* in irql\.sys\+0x/m,
+);
+bad($_, 99, $bug{$_}, qr/^# CRASH the kernel panicked/m) for sort keys %bug;
+bad('refuse', 1, qr/^# FAIL refuse\.sys: DriverEntry returned 0x80000011$/m);
+bad('leave', 1, map { qr/^# leave\.sys left $_/m } qr/1 timer/, qr/a thread notify routine, leave\.sys\+0x/, 'hardware counters',
+    'device \\\\Device\\\\Left', 'symbolic link Left', qr/thread \d+, which still runs/, "pool 'Left', 5000 bytes");
+
+# Files that are no drivers: one line, and nothing is started.
+system "head -c 3000 $build/program/leave.sys > $build/short.sys";
+check("DRIVER=$build/short.sys PMU=none", 1, qr/^# FAIL short\.sys is truncated/m);
+system "echo 'long IoGetDeviceProperty(void); long DriverEntry(void) { return IoGetDeviceProperty(); }' > $build/missing.c";
+check("DRIVER=$build/missing.c PMU=none", 1,
+      qr/^# missing\.sys imports IoGetDeviceProperty of ntoskrnl\.exe, which is missing here\n# FAIL missing\.sys cannot be loaded/m);
+done_testing;

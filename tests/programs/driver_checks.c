@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* What a driver may rely on: statuses of each routine's refusals, waits, timers, DPCs, affinity, services. */
+#include <ntddk.h>
+#include <intrin.h>
+
+static ULONG checks, wrong;
+
+#define CHECK(condition)                                          \
+    do {                                                          \
+        checks++;                                                 \
+        if (!(condition)) {                                       \
+            wrong++;                                              \
+            DbgPrint("line %d: %s\n", __LINE__, #condition);      \
+        }                                                         \
+    } while (0)
+
+static VOID NTAPI overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle)
+{
+    UNREFERENCED_PARAMETER(OverflowBits);
+    UNREFERENCED_PARAMETER(OwningHandle);
+}
+
+/* A counter, or another resource, or both. */
+static NTSTATUS allocate(PPHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Resource, GROUP_AFFINITY *Affinity, HANDLE *Handle)
+{
+    struct {
+        PHYSICAL_COUNTER_RESOURCE_LIST List;
+        PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Another;
+    } resources = { { 1, { { ResourceTypeSingle, 0, { 0 } } } }, { ResourceTypeSingle, 0, { 0 } } };
+    if (Resource) {
+        resources.List.Count = 2;
+        resources.Another = *Resource;
+    }
+    return HalAllocateHardwareCounters(Affinity, Affinity != NULL, &resources.List, Handle);
+}
+
+static VOID check_counters(VOID)
+{
+    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR bad = { ResourceTypeMax, 0, { 0 } };
+    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR extended = { ResourceTypeExtendedCounterConfiguration, 0, { 0 } };
+    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR handler = { ResourceTypeOverflow, 0, { .OverflowHandler = overflowed } };
+    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR no_handler = { ResourceTypeOverflow, 0, { .OverflowHandler = NULL } };
+    GROUP_AFFINITY group = { 1, 1, { 0 } };
+    HARDWARE_COUNTER counter = { PMCCounter, 0, 0 }, many[17] = { { PMCCounter, 0, 0 } }, got[16];
+    HANDLE handle, second;
+    ULONG count;
+    CHECK(allocate(&bad, NULL, &handle) == STATUS_INVALID_PARAMETER && !handle);
+    CHECK(allocate(NULL, &group, &handle) == STATUS_INVALID_PARAMETER);
+    CHECK(allocate(&extended, NULL, &handle) == STATUS_NOT_SUPPORTED);
+    CHECK(allocate(&no_handler, NULL, &handle) == STATUS_INVALID_PARAMETER);
+    CHECK(allocate(&handler, NULL, &handle) == STATUS_SUCCESS);
+    CHECK(HalFreeHardwareCounters(handle) == STATUS_SUCCESS);
+    CHECK(allocate(NULL, NULL, &handle) == STATUS_SUCCESS);
+    CHECK(allocate(NULL, NULL, &second) == STATUS_INSUFFICIENT_RESOURCES && !second);
+    CHECK(KeSetHardwareCounterConfiguration(&counter, 1) == STATUS_SUCCESS);
+    CHECK(KeSetHardwareCounterConfiguration(many, 17) == STATUS_INVALID_PARAMETER);
+    CHECK(KeQueryHardwareCounterConfiguration(got, 16, &count) == STATUS_SUCCESS && count == 1 && got[0].Index == 0);
+    CHECK(KeSetHardwareCounterConfiguration(NULL, 0) == STATUS_SUCCESS);
+    CHECK(HalFreeHardwareCounters(handle) == STATUS_SUCCESS);
+    CHECK(HalFreeHardwareCounters(handle) == STATUS_INVALID_PARAMETER);
+}
+
+static VOID check_hal(VOID)
+{
+    struct {
+        ULONG Source;
+        BOOLEAN Supported;
+        ULONG Interval;
+    } information = { 2, 0, 0 };
+    ULONG returned;
+    CHECK(HalQuerySystemInformation(1, sizeof information, &information, &returned) == STATUS_SUCCESS);
+    CHECK(information.Supported && information.Interval);
+    CHECK(HalQuerySystemInformation(1, 1, &information, &returned) == STATUS_INFO_LENGTH_MISMATCH);
+    CHECK(HalQuerySystemInformation(99, 1, &information, &returned) == STATUS_INVALID_INFO_CLASS);
+    CHECK(HalSetSystemInformation(99, 1, &information) == STATUS_INVALID_INFO_CLASS);
+}
+
+static VOID check_names(PDRIVER_OBJECT DriverObject)
+{
+    UNICODE_STRING name = RTL_CONSTANT_STRING(L"\\Device\\Checks"), link = RTL_CONSTANT_STRING(L"\\DosDevices\\Checks");
+    UNICODE_STRING same = RTL_CONSTANT_STRING(L"\\??\\CHECKS"), nowhere = RTL_CONSTANT_STRING(L"\\Nowhere\\Checks");
+    PDEVICE_OBJECT device, other;
+    CHECK(IoCreateDevice(DriverObject, 16, &name, FILE_DEVICE_UNKNOWN, 0, FALSE, &device) == STATUS_SUCCESS);
+    CHECK(device->DeviceExtension && DriverObject->DeviceObject == device);
+    CHECK(IoCreateDevice(DriverObject, 0, &name, FILE_DEVICE_UNKNOWN, 0, FALSE, &other) == STATUS_OBJECT_NAME_COLLISION);
+    CHECK(IoCreateDevice(DriverObject, 0, &nowhere, FILE_DEVICE_UNKNOWN, 0, FALSE, &other) == STATUS_OBJECT_NAME_INVALID);
+    CHECK(IoCreateSymbolicLink(&link, &name) == STATUS_SUCCESS);
+    CHECK(IoCreateSymbolicLink(&same, &name) == STATUS_OBJECT_NAME_COLLISION);
+    CHECK(IoCreateSymbolicLink(&nowhere, &name) == STATUS_OBJECT_NAME_INVALID);
+    CHECK(IoDeleteSymbolicLink(&link) == STATUS_SUCCESS);
+    CHECK(IoDeleteSymbolicLink(&link) == STATUS_OBJECT_NAME_NOT_FOUND);
+    IoDeleteDevice(device);
+    CHECK(!DriverObject->DeviceObject);
+}
+
+static volatile LONG begun, ended, in_dpc;
+
+static VOID NTAPI on_thread(HANDLE ProcessId, HANDLE ThreadId, BOOLEAN Create)
+{
+    if (!ProcessId && ThreadId)
+        InterlockedIncrement(Create ? &begun : &ended);
+}
+
+static VOID NTAPI on_process(HANDLE ParentId, HANDLE ProcessId, BOOLEAN Create)
+{
+    UNREFERENCED_PARAMETER(ParentId);
+    UNREFERENCED_PARAMETER(ProcessId);
+    UNREFERENCED_PARAMETER(Create);
+}
+
+static VOID NTAPI set_event(PVOID Context) { KeSetEvent(Context, IO_NO_INCREMENT, FALSE); }
+
+static VOID check_threads(VOID)
+{
+    KEVENT event;
+    HANDLE handle;
+    PVOID thread;
+    KeInitializeEvent(&event, NotificationEvent, FALSE);
+    CHECK(PsSetCreateThreadNotifyRoutine(on_thread) == STATUS_SUCCESS);
+    CHECK(PsCreateSystemThread(&handle, THREAD_ALL_ACCESS, NULL, NULL, NULL, set_event, &event) == STATUS_SUCCESS);
+    CHECK(ObReferenceObjectByHandle(handle, SYNCHRONIZE, NULL, KernelMode, &thread, NULL) == STATUS_SUCCESS);
+    CHECK(KeWaitForSingleObject(thread, Executive, KernelMode, FALSE, NULL) == STATUS_SUCCESS);
+    CHECK(KeReadStateEvent(&event) == 1 && begun == 1 && ended == 1);
+    CHECK(PsGetThreadId(thread) && thread != KeGetCurrentThread() && PsGetCurrentThreadId() != PsGetThreadId(thread));
+    ObDereferenceObject(thread);
+    CHECK(ZwClose(handle) == STATUS_SUCCESS);
+    CHECK(PsRemoveCreateThreadNotifyRoutine(on_thread) == STATUS_SUCCESS);
+    CHECK(PsRemoveCreateThreadNotifyRoutine(on_thread) == STATUS_PROCEDURE_NOT_FOUND);
+    CHECK(PsSetCreateProcessNotifyRoutine(on_process, FALSE) == STATUS_SUCCESS);
+    CHECK(PsSetCreateProcessNotifyRoutine(on_process, FALSE) == STATUS_INVALID_PARAMETER);
+    CHECK(PsSetCreateProcessNotifyRoutine(on_process, TRUE) == STATUS_SUCCESS);
+    CHECK(PsSetCreateProcessNotifyRoutine(on_process, TRUE) == STATUS_INVALID_PARAMETER);
+}
+
+static VOID NTAPI on_dpc(PKDPC Dpc, PVOID Context, PVOID Argument1, PVOID Argument2)
+{
+    UNREFERENCED_PARAMETER(Argument1);
+    UNREFERENCED_PARAMETER(Argument2);
+    if (Dpc == Context && KeGetCurrentIrql() == DISPATCH_LEVEL)
+        InterlockedIncrement(&in_dpc);
+}
+
+static VOID check_time(VOID)
+{
+    KDPC dpc;
+    KTIMER timer;
+    LARGE_INTEGER soon, before, zero;
+    KIRQL irql;
+    soon.QuadPart = -30000; /* 3 ms */
+    zero.QuadPart = 0;
+    KeInitializeDpc(&dpc, on_dpc, &dpc);
+    KeInitializeTimer(&timer);
+    before = KeQueryPerformanceCounter(NULL);
+    CHECK(!KeSetTimer(&timer, soon, &dpc));
+    CHECK(KeWaitForSingleObject(&timer, Executive, KernelMode, FALSE, &zero) == STATUS_TIMEOUT);
+    CHECK(KeWaitForSingleObject(&timer, Executive, KernelMode, FALSE, NULL) == STATUS_SUCCESS);
+    CHECK(KeQueryPerformanceCounter(NULL).QuadPart - before.QuadPart >= 30000);
+    KeFlushQueuedDpcs();
+    CHECK(in_dpc == 1 && KeReadStateTimer(&timer) && !KeCancelTimer(&timer));
+    KeRaiseIrql(DISPATCH_LEVEL, &irql);
+    CHECK(KeInsertQueueDpc(&dpc, NULL, NULL) && !KeInsertQueueDpc(&dpc, NULL, NULL) && in_dpc == 1);
+    KeLowerIrql(irql);
+    KeFlushQueuedDpcs();
+    CHECK(in_dpc == 2);
+    CHECK(KeDelayExecutionThread(KernelMode, FALSE, &soon) == STATUS_SUCCESS);
+}
+
+static VOID check_processors(VOID)
+{
+    GROUP_AFFINITY last = { 0, 0, { 0 } }, none = { 0, 0, { 0 } }, before;
+    PROCESSOR_NUMBER number;
+    ULONG count = KeQueryActiveProcessorCountEx(ALL_PROCESSOR_GROUPS);
+    last.Mask = (KAFFINITY)1 << (count - 1);
+    KeSetSystemGroupAffinityThread(&last, &before);
+    CHECK(KeGetCurrentProcessorNumberEx(&number) == count - 1 && number.Number == count - 1);
+    CHECK(KeGetCurrentProcessorNumber() == count - 1);
+    CHECK(KeGetProcessorNumberFromIndex(count, &number) == STATUS_INVALID_PARAMETER);
+    KeRevertToUserGroupAffinityThread(&before);
+    KeSetSystemGroupAffinityThread(&none, &before);
+    CHECK(before.Mask == 0);
+}
+
+typedef PVOID NTAPI ALLOCATE_POOL2(ULONG64 Flags, SIZE_T NumberOfBytes, ULONG Tag);
+
+static VOID check_memory(VOID)
+{
+    UNICODE_STRING pool2 = RTL_CONSTANT_STRING(L"ExAllocatePool2"), none = RTL_CONSTANT_STRING(L"ExNothing");
+    ALLOCATE_POOL2 *allocate_pool = (ALLOCATE_POOL2 *)(ULONG_PTR)MmGetSystemRoutineAddress(&pool2);
+    UCHAR *p;
+    CHECK(!MmGetSystemRoutineAddress(&none) && allocate_pool);
+    CHECK(!allocate_pool(0x40, 10, 0) && !allocate_pool(0, 10, 'kehC') && !allocate_pool(0xc0, 10, 'kehC'));
+    p = allocate_pool(0x40, 3000, 'kehC');
+    CHECK(p && !((ULONG_PTR)p & 4095) && !p[0] && !p[2999] && MmIsAddressValid(p));
+    ExFreePoolWithTag(p, 'kehC');
+    CHECK(!MmIsAddressValid((PVOID)(ULONG_PTR)0x10));
+}
+
+/* SSE registers are the thread's own, waits or not. */
+static VOID check_sse(VOID)
+{
+    LARGE_INTEGER soon;
+    double sum = 0;
+    volatile double part = 0.5;
+    soon.QuadPart = -10000;
+    for (int i = 0; i < 10; i++) {
+        sum += part * i;
+        KeDelayExecutionThread(KernelMode, FALSE, &soon);
+    }
+    CHECK(sum == 22.5);
+}
+
+static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) { UNREFERENCED_PARAMETER(DriverObject); }
+
+DRIVER_INITIALIZE DriverEntry;
+
+NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
+{
+    UNREFERENCED_PARAMETER(RegistryPath);
+    DriverObject->DriverUnload = unload;
+    check_counters();
+    check_hal();
+    check_names(DriverObject);
+    check_threads();
+    check_time();
+    check_processors();
+    check_memory();
+    check_sse();
+    DbgPrint("%lu checks, %lu wrong\n", checks, wrong);
+    return wrong ? STATUS_UNSUCCESSFUL : STATUS_SUCCESS;
+}

@@ -1,0 +1,353 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# tests/report and tests/compare: pages and JSON of logs made here, hostile ones among them, and of
+# a real run. A page is read tag by tag, without a browser: what one shows is not tested.
+use strict;
+use warnings;
+use Test::More;
+use Compress::Raw::Zlib 'crc32';
+use Cwd 'abs_path';
+use File::Temp 'tempdir';
+use JSON::PP;
+use lib 'tests';
+use RunLog;
+
+my $dir = tempdir(CLEANUP => 1);
+my $build = $ENV{BUILD} // 'build';
+delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST
+    QEMU_ARGS ICOUNT MIPS FIRMWARE PROGRAM DRIVER PAYLOAD TAP LOG)};
+$ENV{BUILD} = $dir;
+
+sub file
+{
+    my ($name, $text, $mode) = @_;
+    open my $out, '>:raw', "$dir/$name" or die "$name: $!";
+    print $out $text;
+    close $out;
+    chmod $mode, "$dir/$name" if $mode;
+    return "$dir/$name";
+}
+
+sub text_of
+{
+    local $/;
+    open my $in, '<:raw', "$dir/$_[0]" or return '';
+    return <$in> // '';
+}
+
+sub run_it
+{
+    my ($command) = @_;
+    my $output = `$command 2>&1 </dev/null`;
+    return ($? >> 8, $output);
+}
+
+# --- Logs. What the kernel counts lies between its first line and its last.
+
+sub log_of
+{
+    my ($facts, $tests, $verdict, $after) = @_;
+    my ($n, %n) = (0, passed => 0, failed => 0, skipped => 0);
+    my $body = $facts . "TAP version 13\n1.." . (() = $tests =~ /^(?:not )?ok /mg) . "\n";
+    for (split /^/, $tests) {
+        $n{$1 ? 'failed' : $3 ? 'skipped' : 'passed'}++ if /^(not )?(ok )(?:.*( # SKIP))?/;
+        $body .= s/^((?:not )?ok) /"$1 " . ++$n . ' - '/er;
+    }
+    $body .= "# $n{passed} passed, $n{failed} failed, $n{skipped} skipped, 9 checks\n";
+    my $sum = sprintf '[%d bytes, crc32 %08x]', length $body, crc32($body);
+    return "# machine: QEMU tcg\n\n# ntpmu: begin\n$body# $verdict $sum\n" . ($after // '');
+}
+
+my $facts = <<'END';
+# cpu: 12th Gen <b>Core</b> (GenuineIntel family 6h)
+# pmu: CPUs 0,2: intel version 5, 8 counters of 48 bits, 4 fixed of 48; Golden Cove: all count
+# measured: traps add nothing to ring 3
+# pmu: CPUs 1,3: intel version 5, 6 counters of 48 bits, 3 fixed of 48; Gracemont: all count
+# measured: traps add 1
+END
+my $tests = <<'END';
+# 3 counters: 47 instructions
+# a hook nobody wants: 3 instructions; a context switch record: 76, with 4 counters 120
+ok hal_pmc_sets.cost
+# skid: 3 instructions
+# skid: 900 instructions or more: behind the sled
+ok pmu_cpuid.vendor
+# 40 regions, 38 of them exact; instructions too many: -1 to 2
+ok exact.regions # SKIP traps add to ring 3's counts
+# by time, every 122 us, 287 samples
+#   hot_mix    ##############################                      60 %
+#   hot_add    ############                                        24 %
+ok profile_picture.by_time
+# tests/test.c:7: x = 1, want 2
+not ok tp_config.full
+END
+my $hostile = <<'END';
+# cpu: </td></table><script>alert(1)</script>" onload='x'
+# <img src=x onerror=alert(1)>: <&>
+ok <script>alert(2)</script>.a"b'c
+# by <svg/onload=alert(3)>, 999999999999999999999 samples
+#   "><script> ######## 999 %
+# 99999999999999999999999 counters: 999999999999999999999999999 instructions
+# 7 counters: 999999999999999 instructions
+# skid: -999999999999999 instructions
+# skid: 999999999999999 instructions
+ok x.]]>-->&lt;</style> # SKIP </summary><iframe src="http://example.com">
+END
+my $good = file('good.log', log_of($facts, $tests, 'FAIL 1 of 5 tests'));
+my $bad = file('hostile.log', log_of((split /^(?=ok )/m, $hostile, 2), "PASS </title><script>"));
+
+# --- Refusals. Nothing is made of a log that is not whole.
+
+sub refused
+{
+    my ($name, $text, $says) = @_;
+    my $log = file('refused.log', $text);
+    file('report.html', 'old');
+    my ($status, $output) = run_it("tests/report $good $log");
+    ok($status == 99 && $output =~ /refused.log is refused: $says/ && !-e "$dir/report.html",
+       "refused: $name") or diag("$status: $output");
+    ($status, $output) = run_it("tests/compare $good $log");
+    ok($status == 99 && $output =~ /refused.log is refused: $says/, "not compared: $name")
+        or diag("$status: $output");
+}
+
+my $whole = text_of('good.log');
+refused('a lost byte', $whole =~ s/Golden/Goldn/r, qr/the kernel sent \d+ bytes.*; here came/);
+refused('a changed byte', $whole =~ s/Golden/Silver/r, qr/the kernel sent/);
+refused('a lost line', $whole =~ s/# skid: 3.*\n//r, qr/the kernel sent/);
+refused('a lost result', $whole =~ s/ok 2.*\n//r, qr/test 3 comes after test 1/);
+refused('a torn end', $whole =~ s/ bytes, crc.*//sr, qr/the verdict line is missing/);
+refused('no checksum', $whole =~ s/ \[\d+ bytes.*\]//r, qr/the verdict line is missing/);
+refused('an end without a verdict', $whole =~ s/# FAIL.*//sr, qr/the verdict line is missing/);
+refused('a lost begin', $whole =~ s/# ntpmu: begin\n//r, qr/there is no line "# ntpmu: begin"/);
+refused('two runs', $whole . $whole, qr/output after the verdict/);
+refused('what the runner found broken', "$whole# BROKEN no such end\n", qr/no such end/);
+refused('a program', "# ntpmu: begin\n# PASS the program ended with 0\n", qr/there is no plan/);
+refused('nothing', '', qr/there is no line/);
+refused('no log', join('', map { chr } 0 .. 255) x 1000, qr/there is no line/);
+
+# Every byte that the kernel counted, lost or changed; each seventh stands for all.
+{
+    my ($first, $last) = (index($whole, "begin\n") + 6, index($whole, '# FAIL'));
+    my @taken;
+    for (my $at = $first; $at < $last; $at += 7) {
+        my ($lost, $changed) = ($whole) x 2;
+        substr $lost, $at, 1, '';
+        substr $changed, $at, 1, substr($changed, $at, 1) ^ "\x01";
+        push @taken, $at if grep { (RunLog::load(file('byte.log', $_)))[0] } $lost, $changed;
+    }
+    is("@taken", '', 'no byte between the first line and the last can be lost or changed');
+}
+
+for (['tests/report /nowhere.log', 2], ['tests/report /', 2], ['tests/compare', 2],
+     ["tests/compare $good", 2], ["tests/compare $good /nowhere", 2],
+     ["tests/compare $good ''", 2]) {
+    my ($status, $output) = run_it($_->[0]);
+    ok($status == $_->[1] && $output =~ /^(?:usage|tests)[^\n]*\n\z/, "wrong use: $_->[0]")
+        or diag("$status: $output");
+}
+
+# --- The page: every tag and attribute is one of ours, all are closed, text has no other.
+
+my %attributes = (
+    html => 'lang', meta => 'charset http-equiv content', td => 'class', p => 'class',
+    details => 'open', svg => 'width height role', rect => 'x y width height class',
+    text => 'x y text-anchor',
+    map { $_ => '' } qw(head title style body h1 h2 h3 table tr th pre b br small summary div),
+);
+
+sub page_faults
+{
+    my ($page) = @_;
+    my (@open, @wrong);
+    $page =~ s/^<!DOCTYPE html>\n// or push @wrong, 'no doctype';
+    push @wrong, 'not ASCII' if $page =~ /[^\n\x20-\x7e]/;
+    push @wrong, 'a script or an address'
+        if $page =~ m{<script|<[^>]*(?:https?:|src=|href=)|url\(|\x40import}i;
+    while ($page =~ m{\G([^<]*)<(/?)([a-z0-9]+)((?: [a-z-]+(?:="[^"<>]*")?)*)>}gc) {
+        my ($text, $close, $tag, $rest) = ($1, $2, $3, $4);
+        push @wrong, "text: $text" if $text =~ />|&(?!amp;|lt;|gt;|quot;|#39;|#160;)/;
+        my $known = $attributes{$tag};
+        push @wrong, "<$tag>" if !defined $known;
+        push @wrong, map { "<$tag $_>" } grep { (" $known ") !~ / $_ / } $rest =~ / ([a-z-]+)/g
+            if defined $known && $tag ne 'meta';
+        next if $tag =~ /^(?:meta|br)$/;
+        push @open, $tag if !$close;
+        push @wrong, "</$tag>" if $close && (pop @open // '') ne $tag;
+    }
+    my $left = substr $page, pos $page // 0;
+    push @wrong, 'from here on: ' . substr $left, 0, 80 if $left ne "\n";
+    push @wrong, "open: @open" if @open;
+    return @wrong > 5 ? @wrong[0 .. 4] : @wrong;
+}
+
+# --- The schema: as much of JSON Schema as ours uses.
+
+open my $in, '<', 'tests/report-schema.json' or die "tests/report-schema.json: $!";
+my $schema = decode_json(join '', <$in>);
+
+sub type_of
+{
+    my ($value) = @_;
+    return 'boolean' if JSON::PP::is_bool($value);
+    return ref $value eq 'HASH' ? 'object' : 'array' if ref $value;
+    return JSON::PP->new->allow_nonref->encode($value) =~ /^-?\d+\z/ ? 'integer' : 'string';
+}
+
+sub object_faults
+{
+    my ($value, $rule, $at) = @_;
+    my ($known, $other) = ($rule->{properties} // {}, $rule->{additionalProperties});
+    my @wrong = map { "$at has no $_" } grep { !exists $value->{$_} } @{ $rule->{required} // [] };
+    for (sort keys %$value) {
+        my $next = $known->{$_} // (ref $other eq 'HASH' ? $other : undef);
+        push @wrong, $next ? faults($value->{$_}, $next, "$at.$_") : "$at.$_ is unknown";
+    }
+    return @wrong;
+}
+
+sub faults
+{
+    my ($value, $rule, $at) = @_;
+    $rule = $schema->{'$defs'}{$1} if ($rule->{'$ref'} // '') =~ m{^#/\$defs/(\w+)$};
+    my @wrong;
+    push @wrong, "$at is no $rule->{type}" if $rule->{type} && type_of($value) ne $rule->{type};
+    return @wrong if @wrong;
+    push @wrong, "$at is $value" if $rule->{enum} && !grep { $_ eq $value } @{ $rule->{enum} };
+    push @wrong, "$at is $value" if exists $rule->{const} && $rule->{const} ne $value;
+    push @wrong, "$at is too small" if exists $rule->{minimum} && $value < $rule->{minimum};
+    push @wrong, "$at is too large" if exists $rule->{maximum} && $value > $rule->{maximum};
+    push @wrong, object_faults($value, $rule, $at) if ref $value eq 'HASH';
+    push @wrong, map { faults($value->[$_], $rule->{items}, "$at\[$_]") } 0 .. $#$value
+        if ref $value eq 'ARRAY';
+    return @wrong > 5 ? @wrong[0 .. 4] : @wrong;
+}
+
+# A page is too long to be shown where it lacks something.
+sub has
+{
+    my ($page, $what, $name) = @_;
+    ok($page =~ $what, $name) or diag("nowhere: $what");
+}
+
+# Both files are sound; returns page and data.
+sub report
+{
+    my ($name, @logs) = @_;
+    my ($status, $output) = run_it("tests/report @logs");
+    is("$status $output", "0 $dir/report.html, $dir/report.json\n", "$name: made");
+    my ($page, $data) = (text_of('report.html'), decode_json(text_of('report.json') || '{}'));
+    is_deeply([page_faults($page)], [], "$name: the page is closed and has only our tags");
+    is_deeply([faults($data, $schema, 'report')], [], "$name: the JSON keeps to its schema");
+    return ($page, $data);
+}
+
+{
+    my ($page, $data) = report('hostile log', $bad);
+    has($page, qr/&lt;script&gt;alert\(1\)/, 'a hostile log is shown as it is');
+    is($data->{logs}[0]{tests}[0]{name}, q(<script>alert(2)</script>.a"b'c), 'and is in the JSON');
+    ok(scalar(page_faults("$page<b>")), 'a page that is not closed is found');
+    ok(scalar(page_faults($page =~ s/&lt;/</r)), 'a tag that came through is found');
+    $data->{logs}[0]{verdict} = 'MAYBE';
+    ok(scalar(faults($data, $schema, 'report')), 'JSON against the schema is found');
+}
+{
+    file('ntpmu.bin', 'kernel');
+    my $list = 'tp_config.full - the <last> counter [TP-04]\r\npmu_x.gp0 - each counts\r\n';
+    $ENV{QEMU} = file('qemu', "#!/bin/sh\nprintf '$list'\nexit 33\n", 0755);
+    my ($page, $data) = report('two logs', $good, $bad);
+    my $log = $data->{logs}[0];
+    is("@$log{qw(verdict passed failed skipped planned label)}", 'FAIL 3 1 1 5 good.log', 'totals');
+    my @fields = qw(cpus vendor version counters width fixed events);
+    is_deeply([map { "@$_{@fields}" } @{ $log->{kinds} }],
+              ['0,2 intel 5 8 48 4 Golden Cove', '1,3 intel 5 6 48 3 Gracemont'], 'each kind');
+    has($page, qr{<h3>tp_config\.full</h3>\n<div>the &lt;last&gt; counter<p class="id">TP-04: \w},
+         'a failure has what the test proves and its contract');
+    has($page, qr{</div>\n<pre># tests/test\.c:7: x = 1, want 2</pre>}, 'and its lines');
+    has($page, qr{<th>traps add to ring 3&#39;s counts</th><td><details><summary>1<},
+        'skips stand by reason');
+    is_deeply([map { "$_->{name} $_->{most}" } @{ $log->{measured}{cost} }],
+              ['3 counters 47', 'a hook nobody wants 3', 'a context switch record 76',
+               'a context switch record with 4 counters 120'], 'costs');
+    has($page, qr{<rect[^>]*><title>hal_pmc_sets: 3 counters: 47</title>}, 'costs are bars');
+    has($page, qr{<title>hot_mix: 60 %</title>}, 'samples are bars');
+    has($page, qr{<title>3 to \d+: 1 times</title>}, 'skid is a distribution');
+    has($page, qr{"beyond"><title>at least \d+ to \d+: 1 times</title>}, 'with what is not exact');
+    has($page, qr{<title>exact\.regions: -1 to 2; 38 of 40 exact</title>}, 'overcount is a bar');
+    has($page, qr{<td class="absent">-</td>}, 'a test that only one log has');
+    unlink "$dir/ntpmu.bin";
+}
+{
+    my $torn = $whole =~ s/^ok 4.*//smr . "# HANG no verdict after 9 s; test 3\n";
+    my ($page, $data) = report('a run that hung', file('hang.log', $torn));
+    is($data->{logs}[0]{verdict}, 'HANG', 'its verdict');
+    ok(!$data->{logs}[0]{whole}, 'nothing proves its bytes');
+    has($page, qr{What the machine said last</h3>\n<pre># by time}, 'its last lines');
+}
+{
+    my $serial = "\e[2JGRUB\r\n" . $whole =~ s/# machine.*\n//r =~ s/\n/\r\n/gr;
+    my ($page) = report('carriage returns and what came before', file('serial.log', $serial));
+    ok($page !~ /GRUB/, 'are not in the page');
+}
+{
+    my @ten = map { file("$_.log", $whole) } 0 .. 9;
+    my ($page, $data) = report('ten machines', @ten);
+    is_deeply([map { $_->{label} } @{ $data->{logs} }], [map { "$_.log" } 0 .. 9], 'side by side');
+}
+
+# --- compare
+
+sub compared
+{
+    my ($name, $a, $b, $want, @says) = @_;
+    my ($status, $output) = run_it('tests/compare ' . file('a.log', $a) . ' ' . file('b.log', $b));
+    is($status, $want, "$name: $want");
+    like($output, $_, "$name: says so") for @says;
+    return $output;
+}
+
+my $other = log_of($facts =~ s/Golden/Raptor/r, $tests =~ s/: 47/: 48/r, 'FAIL 1 of 5 tests');
+my $output = compared('the same log', $whole, $whole, 0,
+                      qr/# SAME: the same verdict; 0 tests changed, 0 gone, 0 new\n\z/);
+unlike($output, qr/^(?:Machine|Tests|Measured)/m, 'nothing differs');
+compared('other numbers', $whole, $other, 0, qr/^  PMU, kind 1:\n    A .*Golden.*\n    B .*Raptor/m,
+         qr/^Measured\n  hal_pmc_sets.cost:\n    A 3 counters: 47 .*\n    B 3 counters: 48 /m,
+         qr/^# SAME/m);
+my $fixed = log_of($facts, $tests =~ s/^not ok/ok/mr, 'PASS 5 tests');
+my $more = log_of($facts, "ok new.one\nok new.two\n$tests", 'FAIL 1 of 7 tests');
+my $less = log_of($facts, $tests =~ s/^ok profile.*\n//mr, 'FAIL 1 of 4 tests');
+my $rain = log_of($facts, $tests =~ s/SKIP traps/SKIP rain/r, 'FAIL 1 of 5 tests');
+compared('a test that passes now', $whole, $fixed, 1,
+         qr/^Tests: failed in A, passed in B\n  tp_config: full\n/m,
+         qr/not the same verdict; 1 tests changed/);
+compared('a test more', $whole, $more, 1,
+         qr/^Tests: only in B\n  new: one two\n/m, qr/0 gone, 2 new/);
+compared('a test less', $whole, $less, 1,
+         qr/^Tests: only in A\n  profile_picture: by_time\n/m, qr/1 gone, 0 new/);
+compared('another reason', $whole, $rain, 0,
+         qr/^Tests: skipped for another reason\n  1 tests: traps .* -> rain /m);
+compared('a hostile log', $whole, text_of('hostile.log'), 1, qr/^[\n\x20-\x7e]*\z/);
+
+# --- What the kernel really prints is understood.
+
+SKIP: {
+    skip 'there is no image', 9 if !-f "$build/ntpmu.bin";
+    delete $ENV{QEMU};
+    symlink abs_path("$build/ntpmu.bin"), "$dir/ntpmu.bin" or die;
+    my $groups = 'profile_picture*,tp_cost*,pmu_pmi*,hal_pmc_sets.cost,etw_rate.cost';
+    my ($status, $text) = run_it("PMU=zen3 SMP=2 TESTS='$groups' tests/run");
+    is($status, 0, 'a run on zen3');
+    my ($page, $data) = report('that run');
+    my $log = $data->{logs}[0];
+    my $m = $log->{measured};
+    my %cost = map { $_->{name} => 1 } @{ $m->{cost} };
+    is_deeply([grep { !$cost{$_} } '6 counters', 'a hook nobody wants', 'a context switch record',
+               'a context switch record with 4 counters', 'reading 4 counters', 'one raw read',
+               'a thread with 4 counters arrives, another leaves'], [], 'its costs are found');
+    ok(@{ $m->{skid} } && @{ $m->{samples} } == 2, 'skid and samples');
+    is(scalar @{ $m->{samples}[0]{bars} }, 3, 'three functions have samples');
+    is("@{ $log->{kinds}[0] }{qw(vendor version counters events)}", 'amd 1 6 Zen 3', 'its PMU');
+    my @mute = grep { !defined $data->{tests}{$_}{proves} } keys %{ $data->{tests} };
+    is("@mute", '', 'what its tests prove');
+}
+done_testing;

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* Ring 3's half of tests/fpu.c; its argument is XCR0, 0 without XSAVE. */
+#pragma once
+#include <stdint.h>
+
+void user_fpu_features(uint64_t xcr0);
+void user_fpu_survives(uint64_t xcr0);
+void user_fpu_new_threads(uint64_t xcr0);
+void user_fpu_entries(uint64_t unused);

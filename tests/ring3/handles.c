@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of handles: how many there are, and what happens when threads open, use and close the
+ * same one. */
+#include "tests/ring3/helpers.h"
+
+#define LIMIT 4096 /* HANDLES_MAX of kernel/ke/object.h */
+#define TURNS 3000
+
+static uint64_t shared; /* atomic; a handle, perhaps closed already */
+static uint64_t done;   /* atomic */
+
+TEST_USER(handles, limit,
+          "a process has 4096 handles, numbered 4 to 16384 in steps of 4; one more is refused, and "
+          "so is the number behind")
+{
+    HANDLE first = CreateEvent(NULL, TRUE, TRUE, NULL), made = NULL, last = first;
+    LARGE_INTEGER now = { .QuadPart = 0 };
+    NTSTATUS status = STATUS_SUCCESS;
+    unsigned count = 0;
+    REQUIRE(first != NULL);
+    while (count <= LIMIT &&
+           NT_SUCCESS(status = ZwDuplicateObject(NtCurrentProcess(), first, NtCurrentProcess(),
+                                                 &made, EVENT_ALL_ACCESS, 0, 0))) {
+        CHECK(made > last);
+        last = made;
+        count++;
+    }
+    CHECK_STATUS(status, STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_EQ((uint64_t)first, 4);
+    CHECK_EQ((uint64_t)last, LIMIT * 4);
+    CHECK_EQ(count, LIMIT - 1);
+    CHECK_STATUS(ZwWaitForSingleObject(last, FALSE, &now), STATUS_SUCCESS);
+    for (uint64_t wrong = 1; wrong < 8; wrong++)
+        CHECK_STATUS(ZwWaitForSingleObject((HANDLE)((uint64_t)last + wrong), FALSE, &now),
+                     STATUS_INVALID_HANDLE);
+    CHECK(CreateEvent(NULL, TRUE, TRUE, NULL) == NULL);
+    CHECK_EQ(GetLastError(), ERROR_NO_SYSTEM_RESOURCES);
+    CHECK(CloseHandle((HANDLE)2400));
+    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), first, NtCurrentProcess(), &made,
+                                   EVENT_ALL_ACCESS, 0, 0),
+                 STATUS_SUCCESS);
+    CHECK_EQ((uint64_t)made, 2400);
+}
+
+static DWORD use(PVOID unused)
+{
+    DWORD good = 0;
+    (void)unused;
+    while (!__atomic_load_n(&done, __ATOMIC_ACQUIRE)) {
+        NTSTATUS status = ZwSetEvent((HANDLE)__atomic_load_n(&shared, __ATOMIC_ACQUIRE), NULL);
+        if (status != STATUS_SUCCESS && status != STATUS_INVALID_HANDLE)
+            return 0;
+        good += status == STATUS_SUCCESS;
+    }
+    return good;
+}
+
+TEST_USER(handles, race,
+          "threads that use a handle while another one closes it find the object or no handle, "
+          "never what is freed")
+{
+    HANDLE users[3];
+    for (unsigned i = 0; i < 3; i++)
+        REQUIRE((users[i] = CreateThread(NULL, 0, use, NULL, 0, NULL)) != NULL);
+    for (unsigned i = 0; i < (test_long() ? TURNS : TURNS / 8); i++) {
+        EVENT_BASIC_INFORMATION info = { 9, 9 };
+        HANDLE handle = CreateEvent(NULL, TRUE, FALSE, NULL);
+        __atomic_store_n(&shared, (uint64_t)handle, __ATOMIC_RELEASE);
+        if (i % 64 == 0)
+            Sleep(1);
+        CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, NULL),
+                     STATUS_SUCCESS);
+        CHECK_EQ(info.EventType, NotificationEvent);
+        CHECK(CloseHandle(handle));
+    }
+    __atomic_store_n(&done, 1, __ATOMIC_RELEASE);
+    CHECK_EQ(WaitForMultipleObjects(3, users, TRUE, INFINITE), WAIT_OBJECT_0);
+    for (unsigned i = 0; i < 3; i++) {
+        DWORD good = 0;
+        CHECK(GetExitCodeThread(users[i], &good));
+        CHECK(good > 0);
+        CHECK(CloseHandle(users[i]));
+    }
+}

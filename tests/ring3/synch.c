@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+/* Events, semaphores, mutexes and waits as ring 3 has them: each status of each service. */
+#include "tests/ring3/helpers.h"
+
+#define KERNEL_ADDRESS ((PVOID)0xffffffff81000000)
+#define UNMAPPED ((PVOID)0x12345678)
+#define HUGE_NAME ((PUNICODE_STRING)0x1000)
+
+static const PVOID nowhere[] = { UNMAPPED, KERNEL_ADDRESS, (PVOID)0x8000000000000000, (PVOID)~0ul };
+#define EACH(i, array) (unsigned i = 0; i < sizeof(array) / sizeof(array)[0]; i++)
+
+static HANDLE event(EVENT_TYPE type, BOOLEAN state)
+{
+    HANDLE handle = NULL;
+    CHECK_STATUS(ZwCreateEvent(&handle, EVENT_ALL_ACCESS, NULL, type, state), STATUS_SUCCESS);
+    return handle;
+}
+
+static HANDLE limited(HANDLE of, ACCESS_MASK access)
+{
+    HANDLE handle = NULL;
+    CHECK_STATUS(
+        ZwDuplicateObject(NtCurrentProcess(), of, NtCurrentProcess(), &handle, access, 0, 0),
+        STATUS_SUCCESS);
+    return handle;
+}
+
+static NTSTATUS try_one(HANDLE handle)
+{
+    LARGE_INTEGER now = { .QuadPart = 0 };
+    return ZwWaitForSingleObject(handle, FALSE, &now);
+}
+
+static void close(HANDLE handle) { CHECK_STATUS(ZwClose(handle), STATUS_SUCCESS); }
+
+/* --- Making them. --- */
+
+static NTSTATUS make_event(PHANDLE h, POBJECT_ATTRIBUTES a)
+{
+    return ZwCreateEvent(h, EVENT_ALL_ACCESS, a, NotificationEvent, FALSE);
+}
+static NTSTATUS make_semaphore(PHANDLE h, POBJECT_ATTRIBUTES a)
+{
+    return ZwCreateSemaphore(h, SEMAPHORE_ALL_ACCESS, a, 0, 1);
+}
+static NTSTATUS make_mutant(PHANDLE h, POBJECT_ATTRIBUTES a)
+{
+    return ZwCreateMutant(h, MUTANT_ALL_ACCESS, a, FALSE);
+}
+static NTSTATUS (*const makers[])(PHANDLE, POBJECT_ATTRIBUTES) = { make_event, make_semaphore,
+                                                                   make_mutant };
+
+TEST_USER(synch, create,
+          "objects are made with and without attributes; wrong pointers, lengths and names are "
+          "refused, and nothing is left")
+{
+    for
+        EACH (k, makers) {
+            OBJECT_ATTRIBUTES a = { .Length = sizeof a };
+            HANDLE handle = NULL;
+            CHECK_STATUS(makers[k](&handle, NULL), STATUS_SUCCESS);
+            close(handle);
+            CHECK_STATUS(makers[k](&handle, &a), STATUS_SUCCESS);
+            close(handle);
+            handle = UNMAPPED;
+            CHECK_STATUS(makers[k](NULL, NULL), STATUS_ACCESS_VIOLATION);
+        for
+            EACH (i, nowhere) {
+                CHECK_STATUS(makers[k](nowhere[i], NULL), STATUS_ACCESS_VIOLATION);
+                CHECK_STATUS(makers[k](&handle, nowhere[i]), STATUS_ACCESS_VIOLATION);
+            }
+        a.Length--;
+        a.ObjectName = HUGE_NAME;
+        CHECK_STATUS(makers[k](&handle, &a), STATUS_INVALID_PARAMETER);
+        a.Length++;
+        CHECK_STATUS(makers[k](&handle, &a), STATUS_NOT_SUPPORTED);
+        CHECK(handle == UNMAPPED);
+        }
+}
+
+TEST_USER(synch, create_values,
+          "types of events and counts of semaphores that there are not are refused")
+{
+    static const LONG bad[][2] = {
+        { 0, 0 }, { 0, -1 }, { -1, 1 }, { 2, 1 }, { INT32_MIN, INT32_MAX }, { 0, INT32_MIN }
+    };
+    HANDLE handle = NULL;
+    SEMAPHORE_BASIC_INFORMATION info;
+    CHECK_STATUS(ZwCreateEvent(&handle, EVENT_ALL_ACCESS, NULL, (EVENT_TYPE)2, FALSE),
+                 STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(ZwCreateEvent(&handle, EVENT_ALL_ACCESS, NULL, (EVENT_TYPE)-1, FALSE),
+                 STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(ZwCreateEvent(UNMAPPED, EVENT_ALL_ACCESS, NULL, (EVENT_TYPE)2, FALSE),
+                 STATUS_ACCESS_VIOLATION);
+    for
+        EACH (i, bad)
+            CHECK_STATUS(
+                ZwCreateSemaphore(&handle, SEMAPHORE_ALL_ACCESS, NULL, bad[i][0], bad[i][1]),
+                STATUS_INVALID_PARAMETER);
+    CHECK(handle == NULL);
+    REQUIRE_STATUS(ZwCreateSemaphore(&handle, SEMAPHORE_ALL_ACCESS, NULL, INT32_MAX, INT32_MAX),
+                   STATUS_SUCCESS);
+    CHECK_STATUS(ZwQuerySemaphore(handle, SemaphoreBasicInformation, &info, sizeof info, NULL),
+                 STATUS_SUCCESS);
+    CHECK_EQ(info.CurrentCount, INT32_MAX);
+    CHECK_EQ(info.MaximumCount, INT32_MAX);
+    CHECK_STATUS(ZwReleaseSemaphore(handle, 1, NULL), STATUS_SEMAPHORE_LIMIT_EXCEEDED);
+    close(handle);
+}
+
+/* --- Events. --- */
+
+static NTSTATUS clear(HANDLE handle, PLONG previous)
+{
+    if (previous)
+        *previous = FILL;
+    return ZwClearEvent(handle);
+}
+
+static NTSTATUS (*const changers[])(HANDLE, PLONG) = { ZwSetEvent, ZwResetEvent, ZwPulseEvent,
+                                                       clear };
+
+TEST_USER(synch, events,
+          "set, reset, pulse and clear do what they say and tell the state before, which nobody "
+          "need ask for")
+{
+    static const struct {
+        unsigned what;
+        LONG before, after;
+    } steps[] = {
+        { 0, 0, 1 }, { 0, 1, 1 }, { 1, 1, 0 }, { 1, 0, 0 },    { 2, 0, 0 },
+        { 0, 0, 1 }, { 2, 1, 0 }, { 0, 0, 1 }, { 3, FILL, 0 },
+    };
+    for (unsigned type = 0; type < 2; type++) {
+        HANDLE handle = event((EVENT_TYPE)type, FALSE);
+        for
+            EACH (i, steps) {
+                LONG previous = 99;
+                EVENT_BASIC_INFORMATION info = { 9, 9 };
+                CHECK_STATUS(changers[steps[i].what](handle, i % 2 ? &previous : NULL),
+                             STATUS_SUCCESS);
+                CHECK_EQ(previous, i % 2 ? steps[i].before : 99);
+                CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, NULL),
+                             STATUS_SUCCESS);
+                CHECK_EQ(info.EventType, type);
+                CHECK_EQ(info.EventState, steps[i].after);
+            }
+        CHECK_STATUS(ZwSetEvent(handle, NULL), STATUS_SUCCESS);
+        CHECK_STATUS(try_one(handle), STATUS_SUCCESS);
+        CHECK_STATUS(try_one(handle), type == NotificationEvent ? STATUS_SUCCESS : STATUS_TIMEOUT);
+        close(handle);
+    }
+}
+
+TEST_USER(synch, event_rights,
+          "to change an event needs EVENT_MODIFY_STATE, to ask EVENT_QUERY_STATE, to wait "
+          "SYNCHRONIZE, and nothing else")
+{
+    HANDLE all = event(NotificationEvent, TRUE), semaphore = NULL;
+    EVENT_BASIC_INFORMATION info;
+    CHECK_STATUS(ZwCreateSemaphore(&semaphore, SEMAPHORE_ALL_ACCESS, NULL, 0, 1), STATUS_SUCCESS);
+    for (ACCESS_MASK bits = 0; bits < 8; bits++) {
+        ACCESS_MASK access = (bits & 1 ? EVENT_MODIFY_STATE : 0) |
+                             (bits & 2 ? EVENT_QUERY_STATE : 0) | (bits & 4 ? SYNCHRONIZE : 0);
+        HANDLE handle = limited(all, access);
+        for
+            EACH (i, changers)
+                CHECK_STATUS(changers[i](handle, NULL),
+                             bits & 1 ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
+        CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, NULL),
+                     bits & 2 ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
+        CHECK_STATUS(ZwSetEvent(all, NULL), STATUS_SUCCESS);
+        CHECK_STATUS(try_one(handle), bits & 4 ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
+        close(handle);
+    }
+    for
+        EACH (i, changers) {
+            CHECK_STATUS(changers[i](semaphore, NULL), STATUS_OBJECT_TYPE_MISMATCH);
+            CHECK_STATUS(changers[i](NULL, NULL), STATUS_INVALID_HANDLE);
+            CHECK_STATUS(changers[i](NtCurrentThread(), NULL), STATUS_OBJECT_TYPE_MISMATCH);
+        }
+    for
+        EACH (i, nowhere)
+            CHECK_STATUS(ZwSetEvent(all, nowhere[i]), STATUS_ACCESS_VIOLATION);
+    close(all);
+    close(semaphore);
+}
+
+TEST_USER(synch, generic_rights,
+          "generic rights are those of the type, and MAXIMUM_ALLOWED is all of them")
+{
+    static const struct {
+        ACCESS_MASK asked;
+        bool modify, query, wait;
+    } rows[] = {
+        { GENERIC_READ, false, true, false },
+        { GENERIC_WRITE, true, false, false },
+        { GENERIC_EXECUTE, false, false, true },
+        { GENERIC_ALL, true, true, true },
+        { MAXIMUM_ALLOWED, true, true, true },
+        { GENERIC_READ | GENERIC_EXECUTE, false, true, true },
+    };
+    EVENT_BASIC_INFORMATION info;
+    for
+        EACH (i, rows) {
+            HANDLE handle = NULL;
+            REQUIRE_STATUS(ZwCreateEvent(&handle, rows[i].asked, NULL, NotificationEvent, TRUE),
+                           STATUS_SUCCESS);
+            CHECK_STATUS(ZwSetEvent(handle, NULL),
+                         rows[i].modify ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
+            CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, NULL),
+                         rows[i].query ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
+            CHECK_STATUS(try_one(handle), rows[i].wait ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
+            close(handle);
+        }
+}
+
+/* --- Semaphores and mutexes. --- */
+
+TEST_USER(synch, semaphores, "a semaphore counts up to its maximum; the order of refusals")
+{
+    HANDLE handle = NULL, other = event(NotificationEvent, FALSE);
+    LONG previous = 99;
+    REQUIRE_STATUS(ZwCreateSemaphore(&handle, SEMAPHORE_ALL_ACCESS, NULL, 1, 5), STATUS_SUCCESS);
+    CHECK_STATUS(ZwReleaseSemaphore(handle, 3, &previous), STATUS_SUCCESS);
+    CHECK_EQ(previous, 1);
+    CHECK_STATUS(ZwReleaseSemaphore(handle, 2, &previous), STATUS_SEMAPHORE_LIMIT_EXCEEDED);
+    CHECK_STATUS(ZwReleaseSemaphore(handle, INT32_MAX, &previous), STATUS_SEMAPHORE_LIMIT_EXCEEDED);
+    CHECK_EQ(previous, 1);
+    for (unsigned i = 0; i < 4; i++)
+        CHECK_STATUS(try_one(handle), STATUS_SUCCESS);
+    CHECK_STATUS(try_one(handle), STATUS_TIMEOUT);
+    CHECK_STATUS(ZwReleaseSemaphore(NULL, 0, NULL), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(ZwReleaseSemaphore(handle, -1, NULL), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(ZwReleaseSemaphore(NULL, 1, NULL), STATUS_INVALID_HANDLE);
+    CHECK_STATUS(ZwReleaseSemaphore(other, 1, NULL), STATUS_OBJECT_TYPE_MISMATCH);
+    HANDLE weak = limited(handle, SYNCHRONIZE | SEMAPHORE_QUERY_STATE);
+    CHECK_STATUS(ZwReleaseSemaphore(weak, 1, UNMAPPED), STATUS_ACCESS_DENIED);
+    CHECK_STATUS(ZwReleaseSemaphore(handle, 1, UNMAPPED), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(try_one(weak), STATUS_SUCCESS); /* it was released all the same */
+    close(weak);
+    close(handle);
+    close(other);
+}
+
+static HANDLE mutex;
+
+static DWORD release_mutex(PVOID unused)
+{
+    (void)unused;
+    return (DWORD)ZwReleaseMutant(mutex, NULL);
+}
+
+static DWORD take_and_end(PVOID unused)
+{
+    (void)unused;
+    return (DWORD)ZwWaitForSingleObject(mutex, FALSE, NULL);
+}
+
+TEST_USER(
+    synch, mutexes,
+    "a mutex is released by its owner only, as often as it was taken; SYNCHRONIZE is enough for it")
+{
+    MUTANT_BASIC_INFORMATION info;
+    MUTANT_OWNER_INFORMATION owner;
+    LONG previous = 99;
+    REQUIRE_STATUS(ZwCreateMutant(&mutex, MUTANT_ALL_ACCESS, NULL, TRUE), STATUS_SUCCESS);
+    CHECK_STATUS((NTSTATUS)ring3_run(release_mutex, NULL), STATUS_MUTANT_NOT_OWNED);
+    HANDLE weak = limited(mutex, SYNCHRONIZE);
+    CHECK_STATUS(try_one(weak), STATUS_SUCCESS);
+    CHECK_STATUS(ZwQueryMutant(mutex, MutantBasicInformation, &info, sizeof info, NULL),
+                 STATUS_SUCCESS);
+    CHECK_EQ(info.CurrentCount, -1);
+    CHECK(info.OwnedByCaller == TRUE && info.AbandonedState == FALSE);
+    CHECK_STATUS(ZwQueryMutant(mutex, MutantOwnerInformation, &owner, sizeof owner, NULL),
+                 STATUS_SUCCESS);
+    CHECK_EQ((uint64_t)owner.ClientId.UniqueThread, GetCurrentThreadId());
+    CHECK_EQ((uint64_t)owner.ClientId.UniqueProcess, GetCurrentProcessId());
+    CHECK_STATUS(ZwQueryMutant(weak, MutantBasicInformation, &info, sizeof info, NULL),
+                 STATUS_ACCESS_DENIED);
+    CHECK_STATUS(ZwReleaseMutant(weak, &previous), STATUS_SUCCESS);
+    CHECK_EQ(previous, -1);
+    CHECK_STATUS(ZwReleaseMutant(weak, &previous), STATUS_SUCCESS);
+    CHECK_EQ(previous, 0);
+    CHECK_STATUS(ZwReleaseMutant(weak, &previous), STATUS_MUTANT_NOT_OWNED);
+    CHECK_EQ(previous, 0);
+    CHECK_STATUS(ZwQueryMutant(mutex, MutantOwnerInformation, &owner, sizeof owner, NULL),
+                 STATUS_SUCCESS);
+    CHECK(owner.ClientId.UniqueThread == NULL);
+    CHECK_STATUS(ZwReleaseMutant(NULL, NULL), STATUS_INVALID_HANDLE);
+    CHECK_STATUS(ZwReleaseMutant(NtCurrentThread(), NULL), STATUS_OBJECT_TYPE_MISMATCH);
+    close(weak);
+    close(mutex);
+}
+
+TEST_USER(
+    synch, abandoned_mutexes,
+    "a mutex whose owner ended says so once, to WaitForSingleObject and WaitForMultipleObjects")
+{
+    MUTANT_BASIC_INFORMATION info;
+    HANDLE handles[2] = { event(NotificationEvent, FALSE), NULL };
+    REQUIRE_STATUS(ZwCreateMutant(&mutex, MUTANT_ALL_ACCESS, NULL, FALSE), STATUS_SUCCESS);
+    handles[1] = mutex;
+    CHECK_STATUS((NTSTATUS)ring3_run(take_and_end, NULL), STATUS_SUCCESS);
+    CHECK_STATUS(ZwQueryMutant(mutex, MutantBasicInformation, &info, sizeof info, NULL),
+                 STATUS_SUCCESS);
+    CHECK(info.AbandonedState == TRUE && info.CurrentCount == 1 && info.OwnedByCaller == FALSE);
+    CHECK_EQ(WaitForMultipleObjects(2, handles, FALSE, 0), WAIT_ABANDONED_0 + 1);
+    CHECK_STATUS((NTSTATUS)ring3_run(release_mutex, NULL), STATUS_MUTANT_NOT_OWNED);
+    CHECK(ReleaseMutex(mutex));
+    CHECK(!ReleaseMutex(mutex));
+    CHECK_EQ(GetLastError(), ERROR_NOT_OWNER);
+    CHECK_STATUS((NTSTATUS)ring3_run(take_and_end, NULL), STATUS_SUCCESS);
+    CHECK_EQ(WaitForSingleObject(mutex, INFINITE), WAIT_ABANDONED_0);
+    CHECK_EQ(WaitForSingleObject(mutex, INFINITE), WAIT_OBJECT_0);
+    close(mutex); /* while this thread owns it */
+    close(handles[0]);
+}
+
+TEST_USER(synch, queries,
+          "queries refuse classes, then lengths, then handles, then pointers; the length returned "
+          "is the structure's")
+{
+    HANDLE handle = event(NotificationEvent, TRUE);
+    EVENT_BASIC_INFORMATION info;
+    ULONG returned = 0;
+    CHECK_STATUS(ZwQueryEvent(NULL, 1, &info, 0, NULL), STATUS_INVALID_INFO_CLASS);
+    CHECK_STATUS(ZwQuerySemaphore(NULL, 1, &info, 0, NULL), STATUS_INVALID_INFO_CLASS);
+    CHECK_STATUS(ZwQueryMutant(NULL, 2, &info, 0, NULL), STATUS_INVALID_INFO_CLASS);
+    CHECK_STATUS(ZwQueryEvent(NULL, EventBasicInformation, &info, sizeof info - 1, NULL),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(ZwQuerySemaphore(NULL, 0, &info, sizeof info + 1, NULL),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(ZwQueryMutant(NULL, MutantOwnerInformation, &info, 8, NULL),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(ZwQueryEvent(NULL, EventBasicInformation, &info, sizeof info, NULL),
+                 STATUS_INVALID_HANDLE);
+    CHECK_STATUS(ZwQuerySemaphore(handle, 0, &info, sizeof info, NULL),
+                 STATUS_OBJECT_TYPE_MISMATCH);
+    CHECK_STATUS(ZwQueryMutant(handle, 0, &info, sizeof info, NULL), STATUS_OBJECT_TYPE_MISMATCH);
+    CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, UNMAPPED, sizeof info, NULL),
+                 STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, UNMAPPED),
+                 STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, &returned),
+                 STATUS_SUCCESS);
+    CHECK_EQ(returned, sizeof info);
+    close(handle);
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/* Waits of ring 3: statuses, several objects at once, signal and wait, what a wait costs in context
+ * switches. */
+#include "tests/ring3/helpers.h"
+
+#define KERNEL_ADDRESS ((PVOID)0xffffffff81000000)
+#define UNMAPPED ((PVOID)0x12345678)
+#define ROUNDS 20
+
+static HANDLE handles[MAXIMUM_WAIT_OBJECTS + 1];
+static const LARGE_INTEGER now;
+#define NOW ((PLARGE_INTEGER)&now)
+
+static HANDLE event(BOOL manual, BOOL state)
+{
+    HANDLE handle = CreateEvent(NULL, manual, state, NULL);
+    CHECK(handle != NULL);
+    return handle;
+}
+
+static void make_events(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        handles[i] = event(FALSE, FALSE);
+}
+
+static void close_all(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        CHECK(CloseHandle(handles[i]));
+}
+
+TEST_USER(synch_waits, many,
+          "a wait for 1, 2, 63 and 64 objects ends with the number of the one that is signaled, or "
+          "with all")
+{
+    static const unsigned counts[] = { 1, 2, 63, 64 };
+    make_events(MAXIMUM_WAIT_OBJECTS);
+    for (unsigned k = 0; k < sizeof counts / sizeof counts[0]; k++) {
+        unsigned n = counts[k];
+        for (unsigned i = 0; i < n; i++) {
+            CHECK(SetEvent(handles[i]));
+            CHECK_EQ(WaitForMultipleObjects(n, handles, FALSE, INFINITE), WAIT_OBJECT_0 + i);
+        }
+        CHECK_EQ(WaitForMultipleObjects(n, handles, FALSE, 2), WAIT_TIMEOUT);
+        for (unsigned i = 0; i < n; i++) {
+            CHECK_EQ(WaitForMultipleObjects(n, handles, TRUE, 0), WAIT_TIMEOUT);
+            CHECK(SetEvent(handles[i]));
+        }
+        CHECK_EQ(WaitForMultipleObjects(n, handles, TRUE, INFINITE), WAIT_OBJECT_0);
+        CHECK_EQ(WaitForMultipleObjects(n, handles, TRUE, 0), WAIT_TIMEOUT);
+    }
+    close_all(MAXIMUM_WAIT_OBJECTS);
+}
+
+TEST_USER(synch_waits, refusals,
+          "waits refuse counts, types, pointers, handles, rights, and one object twice for all")
+{
+    make_events(4);
+    CHECK_STATUS(ZwWaitForMultipleObjects(0, UNMAPPED, 7, FALSE, UNMAPPED),
+                 STATUS_INVALID_PARAMETER_1);
+    CHECK_STATUS(ZwWaitForMultipleObjects(65, handles, WaitAny, FALSE, NOW),
+                 STATUS_INVALID_PARAMETER_1);
+    CHECK_STATUS(ZwWaitForMultipleObjects(2, UNMAPPED, 2, FALSE, UNMAPPED),
+                 STATUS_INVALID_PARAMETER_3);
+    CHECK_STATUS(ZwWaitForMultipleObjects(2, handles, WaitAny, FALSE, UNMAPPED),
+                 STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwWaitForMultipleObjects(2, UNMAPPED, WaitAny, FALSE, NOW),
+                 STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwWaitForMultipleObjects(2, KERNEL_ADDRESS, WaitAny, FALSE, NOW),
+                 STATUS_ACCESS_VIOLATION);
+    HANDLE whole = handles[2], weak = NULL;
+    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), whole, NtCurrentProcess(), &weak,
+                                   EVENT_MODIFY_STATE, 0, 0),
+                 STATUS_SUCCESS);
+    handles[2] = NULL;
+    CHECK_STATUS(ZwWaitForMultipleObjects(3, handles, WaitAny, FALSE, NOW), STATUS_INVALID_HANDLE);
+    CHECK_STATUS(ZwWaitForMultipleObjects(2, handles, WaitAny, FALSE, NOW), STATUS_TIMEOUT);
+    handles[2] = weak;
+    CHECK_STATUS(ZwWaitForMultipleObjects(4, handles, WaitAll, FALSE, NOW), STATUS_ACCESS_DENIED);
+    CHECK_STATUS(ZwWaitForSingleObject(weak, FALSE, NOW), STATUS_ACCESS_DENIED);
+    handles[2] = handles[0];
+    CHECK_STATUS(ZwWaitForMultipleObjects(4, handles, WaitAll, FALSE, NOW),
+                 STATUS_INVALID_PARAMETER_MIX);
+    CHECK_STATUS(ZwWaitForMultipleObjects(4, handles, WaitAny, FALSE, NOW), STATUS_TIMEOUT);
+    CHECK_EQ(WaitForMultipleObjects(4, handles, TRUE, 0), WAIT_FAILED);
+    CHECK_EQ(GetLastError(), ERROR_INVALID_PARAMETER);
+    CHECK_STATUS(ZwWaitForSingleObject(NULL, FALSE, UNMAPPED), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwWaitForSingleObject(NULL, FALSE, NOW), STATUS_INVALID_HANDLE);
+    CHECK_STATUS(ZwWaitForSingleObject(NtCurrentThread(), FALSE, NOW), STATUS_TIMEOUT);
+    CHECK_STATUS(ZwWaitForSingleObject(NtCurrentProcess(), FALSE, NOW), STATUS_TIMEOUT);
+    CHECK_STATUS(ZwDelayExecution(FALSE, UNMAPPED), STATUS_ACCESS_VIOLATION);
+    handles[2] = whole;
+    CHECK(CloseHandle(weak));
+    close_all(4);
+}
+
+TEST_USER(synch_waits, signal_and_wait,
+          "one object is signaled and another one waited for; what cannot be signaled is refused "
+          "and nothing waited for")
+{
+    HANDLE semaphore = CreateSemaphore(NULL, 0, 1, NULL), mutex = CreateMutex(NULL, TRUE, NULL),
+           weak = NULL;
+    make_events(2);
+    CHECK_STATUS(ZwSignalAndWaitForSingleObject(handles[0], handles[0], FALSE, NOW),
+                 STATUS_SUCCESS);
+    CHECK_STATUS(ZwSignalAndWaitForSingleObject(handles[0], handles[1], FALSE, NOW),
+                 STATUS_TIMEOUT);
+    CHECK_STATUS(ZwWaitForSingleObject(handles[0], FALSE, NOW), STATUS_SUCCESS);
+    CHECK_STATUS(ZwSignalAndWaitForSingleObject(semaphore, semaphore, FALSE, NULL), STATUS_SUCCESS);
+    CHECK_EQ(SignalObjectAndWait(semaphore, handles[1], 1, FALSE), WAIT_TIMEOUT);
+    CHECK_STATUS(ZwSignalAndWaitForSingleObject(semaphore, handles[1], FALSE, NULL),
+                 STATUS_SEMAPHORE_LIMIT_EXCEEDED);
+    CHECK_STATUS(ZwSignalAndWaitForSingleObject(mutex, semaphore, FALSE, NULL), STATUS_SUCCESS);
+    CHECK_STATUS(ZwSignalAndWaitForSingleObject(mutex, semaphore, FALSE, NULL),
+                 STATUS_MUTANT_NOT_OWNED);
+    CHECK_STATUS(ZwSignalAndWaitForSingleObject(NULL, NULL, FALSE, UNMAPPED),
+                 STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwSignalAndWaitForSingleObject(NULL, handles[1], FALSE, NOW),
+                 STATUS_INVALID_HANDLE);
+    CHECK_STATUS(ZwSignalAndWaitForSingleObject(NtCurrentThread(), NULL, FALSE, NOW),
+                 STATUS_INVALID_HANDLE);
+    CHECK_STATUS(ZwSignalAndWaitForSingleObject(NtCurrentThread(), handles[1], FALSE, NOW),
+                 STATUS_OBJECT_TYPE_MISMATCH);
+    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), handles[0], NtCurrentProcess(), &weak,
+                                   EVENT_QUERY_STATE, 0, 0),
+                 STATUS_SUCCESS);
+    CHECK_STATUS(ZwSignalAndWaitForSingleObject(weak, handles[1], FALSE, NOW),
+                 STATUS_ACCESS_DENIED);
+    CHECK_STATUS(ZwSignalAndWaitForSingleObject(handles[0], weak, FALSE, NOW),
+                 STATUS_ACCESS_DENIED);
+    CHECK_STATUS(ZwWaitForSingleObject(handles[0], FALSE, NOW),
+                 STATUS_TIMEOUT); /* so it was not signaled */
+    CHECK(CloseHandle(weak) && CloseHandle(semaphore) && CloseHandle(mutex));
+    close_all(2);
+}
+
+/* --- What a wait costs. --- */
+
+static HANDLE ready;
+
+static DWORD set_last(PVOID which)
+{
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        CHECK_EQ(WaitForSingleObject(ready, INFINITE), WAIT_OBJECT_0);
+        Sleep(5); /* a wait that polls has looked several times by then */
+        CHECK(SetEvent(which));
+    }
+    return 0;
+}
+
+struct cost {
+    DWORD switches;
+    DWORD64 reasons;
+};
+
+static struct cost cost_of(HANDLE profile, bool all)
+{
+    PERFORMANCE_DATA before, after;
+    ring3_data(&before);
+    ring3_data(&after);
+    for (unsigned i = 0; all && i + 1 < MAXIMUM_WAIT_OBJECTS; i++)
+        SetEvent(handles[i]);
+    SetEvent(ready);
+    CHECK_EQ(ReadThreadProfilingData(profile, READ_THREAD_PROFILING_FLAG_DISPATCHING, &before),
+             ERROR_SUCCESS);
+    DWORD found = WaitForMultipleObjects(MAXIMUM_WAIT_OBJECTS, handles, all, INFINITE);
+    CHECK_EQ(ReadThreadProfilingData(profile, READ_THREAD_PROFILING_FLAG_DISPATCHING, &after),
+             ERROR_SUCCESS);
+    CHECK_EQ(found, WAIT_OBJECT_0 + (all ? 0 : MAXIMUM_WAIT_OBJECTS - 1));
+    return (struct cost){ after.ContextSwitchCount - before.ContextSwitchCount,
+                          after.WaitReasonBitMap };
+}
+
+TEST_USER(synch_waits, one_switch,
+          "a wait for 64 objects, any or all, is one context switch with one reason, UserRequest, "
+          "however long it lasts")
+{
+    HANDLE profile;
+    make_events(MAXIMUM_WAIT_OBJECTS);
+    ready = event(FALSE, FALSE);
+    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), THREAD_PROFILING_FLAG_DISPATCH, 0, &profile),
+             ERROR_SUCCESS);
+    for (unsigned all = 0; all < 2; all++) {
+        struct cost least = { ~0u, 0 };
+        HANDLE other = CreateThread(NULL, 0, set_last, handles[MAXIMUM_WAIT_OBJECTS - 1], 0, NULL);
+        REQUIRE(other != NULL);
+        for (unsigned i = 0; i < ROUNDS; i++) {
+            struct cost cost = cost_of(profile, all);
+            CHECK(cost.switches >= 1 && cost.reasons & 1ull << UserRequest);
+            if (cost.switches < least.switches)
+                least = cost;
+        }
+        CHECK_EQ(least.switches, 1); /* others were pre-empted too, between the readings */
+        CHECK_EQ(least.reasons, 1ull << UserRequest);
+        CHECK_EQ(WaitForSingleObject(other, INFINITE), WAIT_OBJECT_0);
+        CHECK(CloseHandle(other));
+    }
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    CHECK(CloseHandle(ready));
+    close_all(MAXIMUM_WAIT_OBJECTS);
+}
+
+/* --- The end of a waiter. --- */
+
+static DWORD wait_for_ever(PVOID all)
+{
+    WaitForMultipleObjects(MAXIMUM_WAIT_OBJECTS, handles, all != NULL, INFINITE);
+    return 1;
+}
+
+TEST_USER(synch_waits, terminated,
+          "a thread that is ended while it waits for 64 objects takes none of them and leaves no "
+          "trace in them")
+{
+    make_events(MAXIMUM_WAIT_OBJECTS);
+    for (uint64_t all = 0; all < 2; all++) {
+        DWORD code = 0;
+        HANDLE thread = CreateThread(NULL, 0, wait_for_ever, (PVOID)all, 0, NULL);
+        REQUIRE(thread != NULL);
+        Sleep(2);
+        CHECK_STATUS(ZwTerminateThread(thread, 77), STATUS_SUCCESS);
+        CHECK_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
+        CHECK(GetExitCodeThread(thread, &code));
+        CHECK_EQ(code, 77);
+        CHECK(CloseHandle(thread));
+        for (unsigned i = 0; i < MAXIMUM_WAIT_OBJECTS; i++) {
+            CHECK(SetEvent(handles[i]));
+            CHECK_STATUS(ZwWaitForSingleObject(handles[i], FALSE, NOW), STATUS_SUCCESS);
+        }
+    }
+    close_all(MAXIMUM_WAIT_OBJECTS);
+}
+
+/* --- Many at once. --- */
+
+static LONG counter;
+
+static DWORD take_turns(PVOID mutex)
+{
+    for (unsigned i = 0; i < 200; i++) {
+        if (WaitForSingleObject(mutex, INFINITE) != WAIT_OBJECT_0)
+            return 1;
+        LONG seen = counter;
+        ring3_work(20);
+        counter = seen + 1;
+        if (!ReleaseMutex(mutex))
+            return 2;
+    }
+    return 0;
+}
+
+TEST_USER(synch_waits, mutex_excludes,
+          "a mutex excludes eight threads on all CPUs; all of them are waited for at once")
+{
+    HANDLE threads[8], mutex = CreateMutex(NULL, TRUE, NULL);
+    counter = 0;
+    for (unsigned i = 0; i < 8; i++)
+        REQUIRE((threads[i] = CreateThread(NULL, 0, take_turns, mutex, 0, NULL)) != NULL);
+    Sleep(1);
+    CHECK(ReleaseMutex(mutex));
+    CHECK_EQ(WaitForMultipleObjects(8, threads, TRUE, INFINITE), WAIT_OBJECT_0);
+    CHECK_EQ(counter, 8 * 200);
+    for (unsigned i = 0; i < 8; i++) {
+        DWORD code = 9;
+        CHECK(GetExitCodeThread(threads[i], &code));
+        CHECK_EQ(code, 0);
+        CHECK(CloseHandle(threads[i]));
+    }
+    CHECK(CloseHandle(mutex));
+}

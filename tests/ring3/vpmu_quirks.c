@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* For tests/vpmu_quirks_count.c. */
+#include "tests/ring3/helpers.h"
+#include "tests/ring3/ring3.h"
+#include "tests/ring3/work.h"
+
+#define USER_QUIRK_TRIES 20u
+#define FLAG_TF 0x100u
+
+extern uint64_t user_quirk_counts[2];
+uint64_t user_quirk_counts[2];
+void user_quirk_traps(uint64_t selector);
+
+/* The same instructions whatever the flags. */
+static __attribute__((noinline)) uint64_t stretch(uint32_t selector, uint64_t flags)
+{
+    uint64_t start = __readpmc(selector);
+    asm volatile("pushfq\norq %0,(%%rsp)\npopfq\ncall work_10\npushfq\nandq $~0x100,(%%rsp)\npopfq"
+                 : : "r"(flags) : "rax", "rcx", "rdx", "memory", "cc");
+    return __readpmc(selector) - start;
+}
+
+void user_quirk_traps(uint64_t selector)
+{
+    HANDLE profile = NULL;
+    if (!CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 0, 1, &profile), ERROR_SUCCESS))
+        return;
+    for (unsigned with = 0; with < 2; with++) {
+        user_quirk_counts[with] = ~UINT64_C(0);
+        for (unsigned i = 0; i < USER_QUIRK_TRIES; i++) {
+            uint64_t found = stretch((uint32_t)selector, with ? FLAG_TF : 0);
+            user_quirk_counts[with] = found < user_quirk_counts[with] ? found : user_quirk_counts[with];
+        }
+    }
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+/* Ring-3 half of tests/vpmu_quirks_count.c, as ring 0 knows it. Argument: an RDPMC selector. */
+#pragma once
+#include <stdint.h>
+
+#define USER_QUIRK_TRIES 20u
+extern uint64_t user_quirk_counts[2]; /* of work_10 and a CALL: plain, with TF set; the least of the tries */
+extern void user_quirk_traps(void);

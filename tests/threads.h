@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Kernel threads of a test, started together. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+struct thread;
+
+#define TEAM_MAX 16
+
+/* Runs function((void *)0), function((void *)1), ... each in a thread of its own, number i on CPU i
+ * % cpu_count, and waits for all. They begin when all are there. */
+void team_run(void (*function)(void *), unsigned count);
+/* Starts one that may run on the CPUs of `affinity`, at a priority; it is let go of. NULL: a check
+ * failed. */
+struct thread *team_start(void (*function)(void *), void *argument, uint64_t affinity,
+                          int priority);
+/* Waits for its end, and lets go of it. */
+void team_end(struct thread *thread);
+/* Waits until the thread waits (true), or has ended (false). */
+bool team_until_waits(const struct thread *thread);
+/* Waits until *where has at least the value; false and a failed check after some seconds. */
+bool team_until(const uint64_t *where, uint64_t value);
