@@ -140,6 +140,7 @@ void kernel_main(void)
     sti();
     vm_call_by(smp_call);
     smp_call_ended(etw_ipi);
+    wait_killed = thread_check_killed;
     thread_ended = thread_profiling_end;
     process_ended = counter_driver_end;
     start_cpus(&acpi);

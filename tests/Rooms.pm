@@ -25,9 +25,7 @@ our @CIRCLES = (
     [qw(kernel/syscall kernel/trap kernel/entry), 'code in assembly and its C'],
     [qw(kernel/profiling/ring3_visit), 'the same'],
     [qw(boot/ap boot/boot), 'the same'],
-    [qw(kernel/ke/memory kernel/ke/mutex kernel/ke/process kernel/ke/thread kernel/ke/wait), 'a wait ends a killed thread, whose end signals its waiters'],
     [qr{^pmu/virt/}, 'exits are handled by what may cause exits: to be cut'],
-    [qr{^kernel/driver/}, 'a bug check names the driver, whose loading may be one: to be cut'],
 );
 
 # Of a path; pmu/virt is told by its folder, ring 3 is no room.

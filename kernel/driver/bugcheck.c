@@ -76,7 +76,7 @@ void bug_check_trap(const struct trap_frame *f, uint64_t address)
 {
     char words[96];
     const uint64_t status = (uint32_t)status_of(f->vector);
-    if (!driver_owns(f->rip))
+    if (!driver_at(f->rip))
         return;
     print_to(words, sizeof words, "exception %lu, address 0x%lx, IRQL %lu", f->vector, address, read_cr8());
     if (f->vector == EXC_PAGE_FAULT)

@@ -31,9 +31,11 @@ NTSTATUS driver_start(struct driver *driver);
  * unloads it. False: it left something, and stays in memory. */
 bool driver_stop(struct driver *driver, bool started);
 
+/* A place in the table that no driver has; NULL: all are taken. It is taken once the driver has its range of addresses. */
+struct driver *driver_free_slot(void);
+void driver_take_slot(struct driver *driver);
 /* The driver around an address; NULL: none. Any IRQL. */
 struct driver *driver_at(uint64_t address);
-bool driver_owns(uint64_t address);
 /* "name.sys+0x123", or nothing. Any IRQL. */
 void driver_place(uint64_t address, char *text, size_t room);
 

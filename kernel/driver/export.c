@@ -154,3 +154,15 @@ static bool same(const char *a, const char *b)
 }
 
 bool export_library(const char *name) { return same(name, "ntoskrnl.exe") || same(name, "hal.dll"); }
+
+PVOID MmGetSystemRoutineAddress(PUNICODE_STRING SystemRoutineName)
+{
+    char name[80];
+    unsigned n = SystemRoutineName->Length / 2u;
+    if (n >= sizeof name)
+        return NULL;
+    for (unsigned i = 0; i < n; i++)
+        name[i] = (char)SystemRoutineName->Buffer[i];
+    name[n] = 0;
+    return export_find(name);
+}

@@ -3,9 +3,12 @@
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
+#include "kernel/driver/nt_driver.h"
 
 /* The address that an import by this name is bound to; NULL: there is none. NT: names of ntoskrnl.exe and hal.dll are
  * one table, as hal.dll's forward to the kernel since Windows 10 2004. */
 void *export_find(const char *name);
 /* Whether it is a library that drivers import from, in any case. */
 bool export_library(const char *name);
+/* Of ntoskrnl.exe and hal.dll, by name; NULL: there is none. PASSIVE_LEVEL. */
+PVOID MmGetSystemRoutineAddress(PUNICODE_STRING SystemRoutineName);

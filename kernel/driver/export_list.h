@@ -101,7 +101,7 @@ CALLED(DISPATCH_LEVEL, MmMapLockedPagesSpecifyCache, 1)
 CALLED(DISPATCH_LEVEL, MmUnmapLockedPages, 0)
 CALLED(HIGH_LEVEL, MmGetPhysicalAddress, 1)
 CALLED(HIGH_LEVEL, MmIsAddressValid, 1)
-CALLED(PASSIVE_LEVEL, MmGetSystemRoutineAddress, 1)
+ROUTINE(PASSIVE_LEVEL, MmGetSystemRoutineAddress, 1)
 
 /* Threads and processes. */
 CALLED(PASSIVE_LEVEL, PsCreateSystemThread, 7)

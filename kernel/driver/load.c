@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Drivers come and go at PASSIVE_LEVEL, one at a time, by one thread; the table is read at any IRQL. A driver's pages are
- * the kernel's in a range of their own: code is not writable there, data not executable. */
+/* Drivers come and go at PASSIVE_LEVEL, one at a time, by one thread. A driver's pages are the kernel's in a range of
+ * their own: code is not writable there, data not executable. */
 #include "kernel/base/assert.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/panic.h"
@@ -15,28 +15,6 @@
 #include "kernel/ke/thread.h"
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
-
-#define SLOT_SIZE ((uint64_t)PE_SIZE_MAX * 2) /* what follows an image is not mapped */
-
-static struct driver drivers[DRIVERS_MAX];
-
-struct driver *driver_at(uint64_t address)
-{
-    for (unsigned i = 0; i < DRIVERS_MAX; i++)
-        if (drivers[i].base && address - drivers[i].base < drivers[i].pe.size)
-            return &drivers[i];
-    return NULL;
-}
-
-bool driver_owns(uint64_t address) { return driver_at(address); }
-
-void driver_place(uint64_t address, char *text, size_t room)
-{
-    const struct driver *driver = driver_at(address);
-    *text = 0;
-    if (driver)
-        print_to(text, room, "%s+0x%lx", driver->name, address - driver->base);
-}
 
 bool driver_is(const struct image *image)
 {
@@ -154,12 +132,9 @@ static void make_object(struct driver *driver)
 
 const char *driver_load(const struct image *image, struct driver **made)
 {
-    unsigned slot = 0;
-    while (slot < DRIVERS_MAX && drivers[slot].base)
-        slot++;
-    if (slot == DRIVERS_MAX)
+    struct driver *driver = driver_free_slot();
+    if (!driver)
         return "is one too many: there are 8 drivers";
-    struct driver *driver = &drivers[slot];
     driver->name = image->name;
     const char *wrong = check(driver, image);
     if (wrong)
@@ -167,7 +142,7 @@ const char *driver_load(const struct image *image, struct driver **made)
     driver->pages = phys_alloc(driver->pe.size / PAGE_SIZE);
     if (!driver->pages)
         return "is larger than the memory";
-    driver->base = VM_DRIVERS + slot * SLOT_SIZE;
+    driver_take_slot(driver);
     panic_owner = driver_place;
     panic_first = bug_check_trap;
     wrong = fill(driver, image);
@@ -181,24 +156,6 @@ const char *driver_load(const struct image *image, struct driver **made)
 }
 
 /* --- Calls. --- */
-
-void driver_enter(struct driver_visit *visit, const void *routine)
-{
-    visit->routine = (uint64_t)routine;
-    visit->irql = irql_current();
-    if (visit->irql < DISPATCH_LEVEL)
-        thread_use_fpu();
-    fxsave(visit->fpu);
-}
-
-void driver_leave(struct driver_visit *visit)
-{
-    uint64_t irql = irql_current();
-    if (irql != visit->irql)
-        bug_check(IRQL_UNEXPECTED_VALUE, (uint64_t[]){ irql, visit->irql, visit->routine, 0 }, visit->routine,
-                  "it returns at another IRQL than it was called at");
-    fxrstor(visit->fpu);
-}
 
 struct run {
     struct driver *driver;

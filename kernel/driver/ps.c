@@ -5,7 +5,6 @@
 #include "kernel/base/print.h"
 #include "kernel/driver/bugcheck.h"
 #include "kernel/driver/driver.h"
-#include "kernel/driver/export.h"
 #include "kernel/driver/pool.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/thread.h"
@@ -209,18 +208,4 @@ BOOLEAN driver_MmIsAddressValid(uint64_t where, PVOID VirtualAddress)
     uint64_t physical = physical_of((uint64_t)VirtualAddress);
     (void)where;
     return physical && physical < 4ul << 30;
-}
-
-/* Of ntoskrnl.exe and hal.dll; NULL: there is none. */
-PVOID driver_MmGetSystemRoutineAddress(uint64_t where, PUNICODE_STRING SystemRoutineName)
-{
-    char name[80];
-    unsigned n = SystemRoutineName->Length / 2u;
-    (void)where;
-    if (n >= sizeof name)
-        return NULL;
-    for (unsigned i = 0; i < n; i++)
-        name[i] = (char)SystemRoutineName->Buffer[i];
-    name[n] = 0;
-    return export_find(name);
 }

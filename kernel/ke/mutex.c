@@ -68,7 +68,8 @@ void mutex_release(struct mutex *mutex)
     struct thread *me = thread_current();
     ASSERT(mutex->owner == me && me->held == mutex);
     give_up(me);
-    thread_check_killed();
+    if (thread_must_end(me))
+        wait_killed();
 }
 
 void mutex_abandon(void)

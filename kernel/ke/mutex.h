@@ -23,7 +23,7 @@ struct mutex {
 void mutex_acquire(struct mutex *mutex);
 /* Gives up what was taken last. A thread that was to end ends here. */
 void mutex_release(struct mutex *mutex);
-/* For thread.c: the current thread, which ends, gives up whatever it has, and prints what that was. */
+/* For ending.c: the current thread, which ends, gives up whatever it has, and prints what that was. */
 void mutex_abandon(void);
 /* How often that happened: what such a mutex guards may be changed by half. */
 unsigned mutex_abandoned(void);

@@ -173,22 +173,6 @@ void process_leave(struct process *process, struct thread *thread)
     }
 }
 
-void process_end(NTSTATUS status)
-{
-    struct thread *me = thread_current();
-    struct process *process = me->process;
-    uint8_t irql = lock_acquire(&process->lock);
-    if (!process->ending) {
-        process->ending = true;
-        process->end_status = status;
-    }
-    for (struct thread *t = process->first; t; t = t->sibling)
-        if (t != me)
-            thread_terminate(t, status);
-    lock_release(&process->lock, irql);
-    thread_exit(status);
-}
-
 NTSTATUS process_fault(uint64_t address)
 {
     const struct thread *me = thread_current();

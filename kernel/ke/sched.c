@@ -35,6 +35,7 @@ static struct queue queues[MAX_CPUS]; /* L: dispatcher_lock */
 static uint64_t tick_ns = TICK_NS;    /* const once timers run */
 
 extern void switch_stacks(struct thread *from, struct thread *to, KWAIT_REASON reason);
+extern void thread_trampoline(void);
 
 /* --- The lock. --- */
 
@@ -257,6 +258,18 @@ bool sched_switch_locked(KIRQL irql, KWAIT_REASON reason)
 bool sched_switch(KWAIT_REASON reason) { return sched_switch_locked(sched_lock(), reason); }
 
 void sched_begin(void) { finish_switch(PASSIVE_LEVEL); }
+
+/* The stack as switch_stacks leaves one: r15 r14 r13 r12 rbp rbx rflags, return address. */
+void sched_prepare_stack(struct thread *thread, uint64_t top, void (*first)(void))
+{
+    uint64_t *sp = (uint64_t *)top - 32;
+    *--sp = (uint64_t)thread_trampoline;
+    *--sp = RFLAGS_IF | 2;
+    *--sp = (uint64_t)first;
+    for (unsigned i = 0; i < 5; i++)
+        *--sp = 0;
+    thread->rsp = (uint64_t)sp;
+}
 
 /* --- What others ask for. --- */
 

@@ -32,7 +32,7 @@ NTSTATUS sched_set_affinity(struct thread *thread, uint64_t affinity);
  * NT: nothing raises the priority of one that waited or starves. */
 void sched_set_priority(struct thread *thread, KPRIORITY priority);
 
-/* The dispatcher lock, at IPI_LEVEL; letting go of it may switch. For wait.c and thread.c, as all
+/* The dispatcher lock, at IPI_LEVEL; letting go of it may switch. For wait.c, thread.c, ending.c, as all
  * that follows. */
 KIRQL sched_lock(void);
 void sched_unlock(KIRQL irql);
@@ -46,6 +46,8 @@ void sched_reschedule(unsigned cpu);
  * ready. True: another one ran. The lock is free on return. */
 bool sched_switch_locked(KIRQL irql, KWAIT_REASON reason);
 
+/* Prepares the stack of a thread that does not run: when it is chosen it begins at `first`, which calls sched_begin. */
+void sched_prepare_stack(struct thread *thread, uint64_t top, void (*first)(void));
 /* A new thread's first call. */
 void sched_begin(void);
 /* For trap.c, from the timer interrupt. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Thread life: made here, switched by sched.c, ended here, freed by the last reference. */
+/* Makes threads. sched.c switches them, ending.c ends them, the last reference frees them. */
 #include "kernel/ke/thread.h"
 #include "hal/apic.h"
 #include "kernel/base/irql.h"
@@ -15,53 +15,12 @@
 #include "kernel/nt/nt_context.h"
 
 #define STACK_PAGES (KERNEL_STACK_SIZE / PAGE_SIZE)
-#define STACK_TO_END 6144 /* what a thread's end may need */
 #define FPU_OFFSET 1024   /* of the area for fpu.c in the thread's page */
 
 extern void user_thread_start(void), user_process_start(void);
 extern void trap_return(void);
 
-void (*thread_ended)(struct thread *thread);
-static uint32_t count, next_id; /* atomic */
-static struct lock living_lock = LOCK("threads", DISPATCH_LEVEL);
-static struct thread *newest; /* L: living_lock; of all that live, idle threads excluded, by id */
-
-unsigned thread_count(void) { return __atomic_load_n(&count, __ATOMIC_RELAXED); }
-
-static void link_living(struct thread *thread)
-{
-    struct thread **link = &newest, *newer = NULL;
-    KIRQL irql = lock_acquire(&living_lock);
-    for (; *link && (*link)->id > thread->id; link = &newer->older)
-        newer = *link;
-    thread->older = *link;
-    thread->newer = newer;
-    if (*link)
-        (*link)->newer = thread;
-    *link = thread;
-    lock_release(&living_lock, irql);
-}
-
-static void unlink_living(struct thread *thread)
-{
-    KIRQL irql = lock_acquire(&living_lock);
-    *(thread->newer ? &thread->newer->older : &newest) = thread->older;
-    if (thread->older)
-        thread->older->newer = thread->newer;
-    lock_release(&living_lock, irql);
-}
-
-struct thread *thread_after(unsigned id)
-{
-    struct thread *found = NULL;
-    KIRQL irql = lock_acquire(&living_lock);
-    for (struct thread *t = newest; t && t->id > id; t = t->older)
-        found = t;
-    if (found)
-        object_hold(&found->object);
-    lock_release(&living_lock, irql);
-    return found;
-}
+static uint32_t next_id; /* atomic */
 
 CLIENT_ID thread_client_id(const struct thread *thread)
 {
@@ -91,20 +50,6 @@ static void enter_user(void *unused)
                                   .rdx = me->user_argument };
     asm volatile("mov %0,%%rsp\njmp trap_return" : : "r"(frame) : "memory");
     __builtin_unreachable();
-}
-
-extern void thread_trampoline(void);
-
-/* The stack as switch_stacks leaves one: r15 r14 r13 r12 rbp rbx rflags, return address. */
-static void prepare_stack(struct thread *thread, uint64_t top, void (*first)(void))
-{
-    uint64_t *sp = (uint64_t *)top - 32;
-    *--sp = (uint64_t)thread_trampoline;
-    *--sp = RFLAGS_IF | 2;
-    *--sp = (uint64_t)first;
-    for (unsigned i = 0; i < 5; i++)
-        *--sp = 0;
-    thread->rsp = (uint64_t)sp;
 }
 
 static void destroy(struct object *object)
@@ -144,19 +89,16 @@ static struct thread *allocate(const char *name)
     thread->priority = THREAD_PRIORITY;
     thread->exit_status = STATUS_PENDING;
     *(uint64_t *)thread->stack = SCHED_STACK_MAGIC;
-    prepare_stack(thread, (uint64_t)thread->stack + KERNEL_STACK_SIZE, begin);
+    sched_prepare_stack(thread, (uint64_t)thread->stack + KERNEL_STACK_SIZE, begin);
     return thread;
 }
-
-void (*thread_notify)(struct thread *thread, bool create);
 
 static struct thread *run(struct thread *thread, uint64_t affinity, bool suspended)
 {
     if (thread_notify)
         thread_notify(thread, true);
-    __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
     thread->affinity = affinity;
-    link_living(thread);
+    living_add(thread);
     if (etw_wants(ETW_THREAD_CREATE))
         etw_thread(ETW_THREAD_CREATE, thread);
     KIRQL irql = sched_lock();
@@ -272,128 +214,4 @@ bool thread_resume(struct thread *thread)
         sched_make_ready(thread);
     sched_unlock(irql);
     return was;
-}
-
-void thread_exit(NTSTATUS status)
-{
-    struct thread *me = thread_current();
-    me->exiting = true;
-    if (thread_notify)
-        thread_notify(me, false);
-    mutex_abandon();
-    if (thread_ended)
-        thread_ended(me);
-    if (etw_wants(ETW_THREAD_DELETE))
-        etw_thread(ETW_THREAD_DELETE, me);
-    me->exit_status = status;
-    if (me->process)
-        process_leave(me->process, me);
-    __atomic_fetch_sub(&count, 1, __ATOMIC_RELAXED);
-    unlink_living(me);
-    wait_die();
-}
-
-void thread_terminate(struct thread *thread, NTSTATUS status)
-{
-    thread->terminate_status = status;
-    __atomic_store_n(&thread->terminate, 1, __ATOMIC_RELEASE);
-    wait_interrupt(thread);
-}
-
-void thread_check_terminated(void)
-{
-    struct thread *me = thread_current();
-    if (!__atomic_load_n(&me->terminate, __ATOMIC_ACQUIRE))
-        return;
-    sti();
-    thread_exit(me->terminate_status);
-}
-
-/* --- Ending others: what the thread does next, wherever it is, is to end. --- */
-
-static bool any_forced; /* atomic; where it is false an NMI handler need not know which CPU it is on */
-
-bool thread_must_end(const struct thread *thread)
-{
-    return thread->killed && !thread->exiting && (!thread->held || thread->forced);
-}
-
-__attribute__((noreturn)) static void end_here(void)
-{
-    const struct thread *me = thread_current();
-    write_cr8(PASSIVE_LEVEL);
-    sti();
-    thread_exit(me->terminate ? me->terminate_status : STATUS_TIMEOUT);
-}
-
-static void begin_to_end(void)
-{
-    sched_begin();
-    end_here();
-}
-
-/* Its CPU may have other interrupt handlers than the kernel's, and be inside one. */
-static void end_after_nmi(void)
-{
-    cpu_load_idt();
-    apic_finish_interrupts();
-    end_here();
-}
-
-void thread_check_killed(void)
-{
-    if (thread_must_end(thread_current()))
-        end_here();
-}
-
-/* A place on the stack below what is in use, as far as there is room: others may have been given pointers to it. */
-static uint64_t free_stack(const struct thread *thread, uint64_t rsp)
-{
-    uint64_t low = (uint64_t)thread->stack;
-    bool room = rsp > low + STACK_TO_END && rsp <= low + KERNEL_STACK_SIZE;
-    return (room ? rsp : low + KERNEL_STACK_SIZE) & ~15ul;
-}
-
-/* The CPU that it runs on; ~0: none, and if it must end it does so next. */
-static unsigned kill(struct thread *thread, bool by_force)
-{
-    unsigned cpu = ~0u;
-    KIRQL irql = sched_lock();
-    thread->killed = true;
-    thread->forced |= by_force;
-    if (thread->state == THREAD_RUNNING) {
-        cpu = thread->cpu;
-        sched_reschedule(cpu);
-    } else if (thread->state != THREAD_DEAD && thread_must_end(thread)) {
-        if (thread->state == THREAD_WAITING) /* its wait is on its stack */
-            wait_end(thread, STATUS_THREAD_IS_TERMINATING);
-        else if (thread->state == THREAD_SUSPENDED)
-            sched_make_ready(thread);
-        prepare_stack(thread, free_stack(thread, thread->rsp), begin_to_end);
-    }
-    sched_unlock(irql);
-    return cpu;
-}
-
-void thread_kill(struct thread *thread) { kill(thread, false); }
-
-void thread_kill_by_force(struct thread *thread)
-{
-    __atomic_store_n(&any_forced, true, __ATOMIC_RELEASE);
-    unsigned cpu = kill(thread, true);
-    if (cpu < cpu_count && cpu != cpu_number() && !thread->process)
-        apic_send_nmi(cpus[cpu]->apic_id);
-}
-
-void thread_nmi(struct interrupted *at)
-{
-    if (!__atomic_load_n(&any_forced, __ATOMIC_ACQUIRE) || (at->cs & 3))
-        return;
-    const struct cpu *cpu = cpu_current();
-    const struct thread *me = cpu->thread;
-    if (!me->forced || me->process || !thread_must_end(me) || cpu->locks || print_busy())
-        return;
-    at->rip = (uint64_t)end_after_nmi;
-    at->rsp = free_stack(me, at->rsp) - 8; /* as after a CALL */
-    at->rflags = 2;
 }

@@ -47,7 +47,7 @@ struct thread {
     struct mutex *held;      /* the mutex taken last */
 
     bool exiting;         /* its own: it is in thread_exit */
-    struct thread *older, *newer; /* L: living_lock in thread.c; all that live */
+    struct thread *older, *newer; /* L: living_lock in living.c */
     uint32_t terminate;   /* atomic: end at the next return to ring 3, with terminate_status */
     NTSTATUS terminate_status;
     NTSTATUS exit_status; /* final once signaled; STATUS_PENDING before */
@@ -107,10 +107,14 @@ void thread_kill(struct thread *thread);
  * called again while it lives. */
 void thread_kill_by_force(struct thread *thread);
 /* Whether it is to end now. L: dispatcher lock, or the thread itself. */
-bool thread_must_end(const struct thread *thread);
+static inline bool thread_must_end(const struct thread *thread)
+{
+    return thread->killed && !thread->exiting && (!thread->held || thread->forced);
+}
+
 /* On the way to ring 3. */
 void thread_check_terminated(void);
-/* Ends the current thread if that was asked for: for trap.c, wait.c, mutex.c. IRQL < DISPATCH_LEVEL. */
+/* Ends the current thread if it must end. IRQL < DISPATCH_LEVEL. */
 void thread_check_killed(void);
 /* For NMI handlers, with what the processor pushed: the return goes to the end of the current thread if that was
  * forced. */
@@ -118,7 +122,10 @@ struct interrupted {
     uint64_t rip, cs, rflags, rsp, ss;
 };
 void thread_nmi(struct interrupted *at);
-/* Threads that exist, idle threads excluded. */
+/* For thread.c and ending.c: puts a thread on the list of living ones, and takes it off. */
+void living_add(struct thread *thread);
+void living_remove(struct thread *thread);
+/* Threads that live, idle threads excluded. */
 unsigned thread_count(void);
 /* The living thread with the smallest id above this one, with a reference; NULL: none. */
 struct thread *thread_after(unsigned id);

@@ -14,6 +14,8 @@ static LIST_ENTRY sleepers = { &sleepers, &sleepers };
 static uint64_t first_wake_ns =
     WAIT_FOREVER; /* L: dispatcher lock to write, atomic; of the first sleeper */
 
+void (*wait_killed)(void);
+
 /* --- What a wait takes. --- */
 
 static bool can_take(const DISPATCHER_HEADER *h, const struct thread *thread)
@@ -241,7 +243,7 @@ NTSTATUS wait_locked(const struct wait *w, KIRQL irql)
     struct thread *me = thread_current();
     if (irql < DISPATCH_LEVEL && thread_must_end(me)) {
         sched_unlock(irql);
-        thread_check_killed();
+        wait_killed();
     }
     NTSTATUS status = try_now(me, w);
     if (status != STATUS_PENDING) {

@@ -47,6 +47,9 @@ void wait_expire(void);
 /* Ends the wait of a thread that has been asked to end, or sees to it that it notices. */
 void wait_interrupt(struct thread *thread);
 
+/* At boot: ends the current thread if it must end (thread_must_end). Called before a wait and after a mutex. */
+extern void (*wait_killed)(void);
+
 /* Waits until the object is signaled or clock_ns reaches wake_ns. NULL: only the time. For kernel
  * threads. */
 NTSTATUS sched_wait(struct object *object, uint64_t wake_ns, KWAIT_REASON reason);
