@@ -5,12 +5,18 @@
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
+#include "kernel/base/print.h"
+#include "kernel/base/string.h"
+#include "kernel/base/x86.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 #include "tests/test.h"
+#include "tests/threads.h"
+#include "tests/vpmu.h"
 
 #define THREADS 8
 #define TURNS 2000
+#define MOVES 1500
 
 static struct lock shared_lock = LOCK("test", DISPATCH_LEVEL);
 static uint64_t shared; /* L: shared_lock */
@@ -220,4 +226,70 @@ TEST(sched, halts, "idle CPUs halt only where the APIC timer runs in HLT")
     CHECK(!cpu_halt_is_safe(false, false, 0));
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         CHECK(!(cpu_features.arat && cpus[cpu]->halt_stops_timer));
+}
+
+/* With a PAUSE at each look it would be a thousand exits in a millisecond, an hour for what a timer lets pass in a minute. */
+TEST(sched, idles_cheaply, "a CPU with nothing to do leaves its virtual machine at most 200 times in a millisecond")
+{
+    SKIP_WITHOUT_VPMU();
+    test_run_on(0);
+    uint64_t start = clock_ns();
+    uint32_t before = cpuid(vpmu_leaf(1), 1).eax;
+    sched_wait(NULL, start + 20 * sched_tick_ns(), DelayExecution);
+    uint64_t exits = cpuid(vpmu_leaf(1), 1).eax - before, ms = (clock_ns() - start) / 1000000;
+    CHECK_BECAUSE(exits, 1, 200 * ms, "this CPUID exits; 4000 looks take 20 us");
+    test_run_anywhere();
+}
+
+/* --- A thread that is moved all the time knows itself. --- */
+
+static struct {
+    struct thread *me;            /* who looks; atomic, NULL until it has begun */
+    uint64_t looks, wrong, moves; /* atomic */
+    uint64_t before;              /* looks at the last move; atomic */
+} self;
+
+static uint64_t now(const uint64_t *number) { return __atomic_load_n(number, __ATOMIC_ACQUIRE); }
+
+static void look_at_itself(void *unused)
+{
+    (void)unused;
+    KIRQL irql = irql_raise(DISPATCH_LEVEL); /* nobody moves it here */
+    struct thread *me = thread_current();
+    irql_lower(irql);
+    __atomic_store_n(&self.me, me, __ATOMIC_RELEASE);
+    while (now(&self.moves) < MOVES) {
+        if (thread_current() != me)
+            __atomic_fetch_add(&self.wrong, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&self.looks, 1, __ATOMIC_RELEASE);
+    }
+}
+
+/* On each of two CPUs one fetches it from the other, once it has looked there, and gives way to it. */
+static void fetch_it(void *cpu)
+{
+    uint64_t here = 1ul << (uint64_t)cpu, looks;
+    while (now(&self.moves) < MOVES) {
+        struct thread *thread = __atomic_load_n(&self.me, __ATOMIC_ACQUIRE);
+        if (thread && now(&thread->affinity) != here && (looks = now(&self.looks)) > now(&self.before)) {
+            __atomic_store_n(&self.before, looks, __ATOMIC_RELEASE);
+            sched_set_affinity(thread, here);
+            __atomic_fetch_add(&self.moves, 1, __ATOMIC_RELEASE);
+        }
+        sched_switch(WrYieldExecution);
+        pause();
+    }
+}
+
+TEST(sched, knows_itself, "thread_current is right in a thread that is moved from CPU to CPU")
+{
+    SKIP_WITH_ONE_CPU();
+    memset(&self, 0, sizeof self);
+    struct thread *thread = team_start(look_at_itself, NULL, 1, THREAD_PRIORITY);
+    REQUIRE(thread != NULL);
+    run_threads(fetch_it, 2);
+    team_end(thread);
+    CHECK_EQ(self.moves, MOVES);
+    CHECK(self.looks > MOVES);
+    CHECK_EQ(self.wrong, 0);
 }

@@ -22,6 +22,7 @@
 #define TICK_NS 1000000u
 /* At least, under a hypervisor: an emulator runs the CPUs one after the other. */
 #define TICK_NS_PER_CPU 250000u
+#define LOOKS 4000u /* between two PAUSEs of an idle CPU that may not halt */
 
 struct queue {
     LIST_ENTRY ready[SCHED_PRIORITIES]; /* of struct thread.ready */
@@ -361,6 +362,16 @@ void sched_start_timers(uint64_t ns)
     smp_call(SMP_ALL, restart_timer, NULL);
 }
 
+/* Where HLT would stop the timer that ends it. A virtual machine may be left at each PAUSE, which takes ten thousand times
+ * as long as a look: few of them, yet some, for whom they make room. */
+static void wait_awake(void)
+{
+    sti();
+    for (unsigned i = 0; i < LOOKS && !must_choose(); i++)
+        asm volatile("");
+    pause();
+}
+
 void sched_idle(void)
 {
     for (;;) {
@@ -368,8 +379,7 @@ void sched_idle(void)
         if (must_choose()) {
             sched_switch(WrPreempted);
         } else if (cpu_current()->halt_stops_timer) {
-            sti();
-            pause();
+            wait_awake();
         } else {
             sti_hlt();
         }
