@@ -220,7 +220,7 @@ ISO := $(BUILD)/$(if $(PROGRAM)$(DRIVER)$(SNIPPET),program/)ntpmu.iso
 
 # What the targets below need on Debian and Ubuntu.
 PACKAGES := qemu-system-x86 grub-pc-bin grub-efi-amd64-bin grub-common xorriso mtools ovmf seabios nasm gcc g++ binutils make clang clang-tools \
-            cppcheck perl g++-mingw-w64-x86-64-posix libtap-formatter-junit-perl libpfm4-dev bochs bochs-term gdb babeltrace2
+            cppcheck perl g++-mingw-w64-x86-64-posix libtap-formatter-junit-perl libpfm4-dev bochs bochs-term gdb babeltrace2 zbar-tools
 
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile

@@ -29,6 +29,7 @@ END
 use constant {
     WHOLE => 'all came, by length and checksum',
     TORN  => 'not proven: the run did not end',
+    CODE  => 'none: this is what the QR code on its last page says',
     GREY  => "<p>Grey: at least so many; the interrupt came behind the watched code.</p>\n",
     UNLISTED => "<p>No image was here to say what each test proves.</p>\n",
 };
@@ -97,7 +98,7 @@ sub machines
             row('log', map { cell($_->{file}) } @$logs),
             row('verdict', map { cell($_->{verdict}, $_->{verdict}) } @$logs),
             row('last lines', map { cell(join ' ', @{ $_->{says} }) } @$logs),
-            row('bytes', map { cell($_->{whole} ? WHOLE : TORN) } @$logs),
+            row('bytes', map { cell($_->{whole} ? WHOLE : $_->{code} ? CODE : TORN) } @$logs),
             map({ my $n = $_; row($n, map { cell($_->{$n}) } @$logs) } @numbers),
             map({ my $n = $_; row($n, map { cell(fact($_, $n)) } @$logs) } @names),
             kind_rows($logs),
@@ -124,7 +125,7 @@ sub failures
     my @failed = grep { $_->{result} eq 'failed' } @{ $log->{tests} };
     my @parts = map {
         ('<h3>' . e($_->{name}) . "</h3>\n", '<div>' . proves($report, $_->{name}) . "</div>\n",
-         '<pre>' . e(join "\n", @{ $_->{lines} }) . "</pre>\n")
+         @{ $_->{lines} } ? '<pre>' . e(join "\n", @{ $_->{lines} }) . "</pre>\n" : ())
     } @failed;
     my @last = $log->{whole} ? () : @{ $log->{unfinished} };
     push @parts, "<h3>What the machine said last</h3>\n", '<pre>' . e(join "\n", @last) . "</pre>\n"

@@ -194,4 +194,43 @@ sub load
     };
 }
 
+# --- What a photograph of the last page has instead of a log: tests/summary.c makes it.
+
+my $code = qr{\A\s*ntpmu1\ (?<verdict>PASS|FAIL|NONE)\ (?<passed>\d{1,12})/(?<failed>\d{1,12})/(?<skipped>\d{1,12})
+    \ (?<checks>\d{1,12})\ (?<bytes>\d{1,12}):(?<crc>[0-9a-f]{8})\s+
+    (?<build>[0-9a-f]{8})\ (?<firmware>UEFI|BIOS)\ (?<memory>\d{1,12})M\ (?<cpus>\d{1,12})\ (?<host>[^\n]+?)\s+
+    (?<family>[0-9a-f]+)\.(?<model>[0-9a-f]+)\.(?<stepping>[0-9a-f]+)
+    \ (?<pmu>none|intel|amd)(?<version>\d{1,12})\ (?<n>\d{1,12})x(?<width>\d{1,12})\+(?<fixed>\d{1,12})x(?<fixed_width>\d{1,12})
+    (?<names>(?:\ [\w.]+)*)(?:\ \+(?<more>\d{1,12}))?(?:\n(?<name>.*))?\s*\z}x;
+
+# The text of a QR code as a structure; or nothing and why it is refused.
+sub of_code
+{
+    my ($text, $name) = @_;
+    $text = Stream::printable($text);
+    return (undef, 'this is not the text of one of our QR codes') if length $text > 400 || $text !~ $code;
+    my %c = %+;
+    my @names = split ' ', $c{names};
+    return (undef, 'it names other failures than it counts') if @names + ($c{more} // 0) != $c{failed};
+    return (undef, 'its verdict contradicts its totals') if ($c{verdict} eq 'FAIL') != ($c{failed} > 0);
+    my $counters = "$c{pmu} version $c{version}, $c{n} counters of $c{width} bits";
+    $counters .= ", $c{fixed} fixed of $c{fixed_width}" if $c{fixed};
+    my @facts = (
+        cpu => ($c{name} || 'no name') . " (family $c{family}h model $c{model}h stepping $c{stepping}h)",
+        hypervisor => $c{host} eq '-' ? 'none' : $c{host}, firmware => $c{firmware},
+        running => "$c{cpus} CPUs, $c{memory} MB", build => $c{build},
+    );
+    my @all = map { $_ + 0 } @c{qw(passed failed skipped)};
+    return {
+        file => $name, verdict => $c{verdict}, code => JSON::PP::true, whole => JSON::PP::false,
+        says => ["# $c{verdict} [$c{bytes} bytes, crc32 $c{crc}]"],
+        planned => $all[0] + $all[1] + $all[2], passed => $all[0], failed => $all[1], skipped => $all[2],
+        checks => $c{checks} + 0, unfinished => [], measured => measured(),
+        facts => [map { { name => $facts[2 * $_], text => $facts[2 * $_ + 1] } } 0 .. @facts / 2 - 1],
+        kinds => [$c{pmu} eq 'none' ? { pmu => 'none' } : kind_of($counters)],
+        remarks => [$c{more} ? "$c{more} more tests failed, for whose names there was no room" : ()],
+        tests => [map { { name => $_, result => 'failed', lines => [] } } @names],
+    };
+}
+
 1;

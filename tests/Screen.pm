@@ -4,7 +4,7 @@ package Screen;
 use strict;
 use warnings FATAL => 'all';
 use Exporter 'import';
-our @EXPORT = qw(screen_text pixels_text);
+our @EXPORT = qw(screen_text screen_code pixels_text);
 
 sub read_font
 {
@@ -35,17 +35,37 @@ sub cell_dots
     return (join(' ', @lines), unpack 'H*', $ink);
 }
 
+# The picture with a QR code beside the text painted over; letters have no line of white as its margin.
+sub without_code
+{
+    my ($pixels, $width) = @_;
+    my $at = index $pixels, "\xff" x 180;
+    return $pixels if $at < 0;
+    my ($x, $y) = (int(($at + 2) / 3) % $width, int($at / 3 / $width));
+    my $side = $width - $x;
+    substr $pixels, 3 * ($_ * $width + $x), 3 * $side, "\0" x (3 * $side) for $y .. $y + $side - 1;
+    return $pixels;
+}
+
+# What zbarimg reads in the last screen dump of this name; its lines.
+sub screen_code
+{
+    my ($machine, $name) = @_;
+    return split /\n/, `zbarimg --nodbus -q --raw '$machine->{dir}/$name.ppm' 2>&1`;
+}
+
 # Reads a framebuffer: [text, colour of its first letter] of each line.
 sub pixels_text
 {
     my ($pixels, $width, $height) = @_;
     my $letter_of = read_font();
+    my $plain = without_code($$pixels, $width);
     my $sx = int($width / 480) || 1;
     my $sy = $sx == 1 && $height >= 480 ? 2 : $sx;
     return map {
         my ($row, $text, $colour) = ($_, '', '');
         for my $column (0 .. int($width / (6 * $sx)) - 1) {
-            my ($dots, $ink) = cell_dots($pixels, $width, $column * 6 * $sx, $row * 10 * $sy, $sx, $sy);
+            my ($dots, $ink) = cell_dots(\$plain, $width, $column * 6 * $sx, $row * 10 * $sy, $sx, $sy);
             $text .= $letter_of->{$dots} // "\x7f";
             $colour ||= $ink;
         }
@@ -63,6 +83,7 @@ sub read_vga
         my ($row, $text, $colour) = ($_, '', '');
         for my $column (0 .. 79) {
             my ($letter, $attribute) = unpack 'CC', substr $memory, 2 * (80 * $row + $column), 2;
+            $text .= ' ', next if chr($letter) =~ /[\xdb\xdc\xdf]/;    # of a QR code
             my @lines = map { substr $$pixels, 3 * (($row * 16 + $_) * $width + $column * 9), 27 } 0 .. 15;
             my $paper = substr $lines[0], -3;
             my $look = join '', map { my $line = $_; map { substr($line, 3 * $_, 3) eq $paper ? 0 : 1 } 0 .. 8 } @lines;

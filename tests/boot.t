@@ -90,6 +90,38 @@ sub stream_faults
 
 my $rest = qr/\d+ of \d+   \d+%   \d+ s   \d+ failed, \d+ skipped/;
 
+# The build's number, as tests/summary.c makes it of the code.
+sub build_id
+{
+    my ($id, $code) = (0, scalar `objcopy -O binary -j .text $build/ntpmu.elf /dev/stdout`);
+    $code .= "\0" x (-length($code) % 4096);
+    use integer;
+    $id = ($id ^ $_) * -7_046_029_254_386_353_131 for unpack 'q<*', $code;
+    return sprintf '%08x', $id >> 32 & 0xffffffff;
+}
+
+# What is wrong with the QR code in the dump of the last page: it must say what the log says.
+sub code_faults
+{
+    my ($machine, $failed) = @_;
+    my @lines = screen_code($machine, 'end');
+    my $log = $machine->serial;
+    my ($totals) = $log =~ /^# (\d+ passed, \d+ failed, \d+ skipped, \d+ checks)$/m or return 'no totals';
+    my ($word, $bytes, $crc) = $log =~ /^# (PASS|FAIL|NONE) .*\[(\d+) bytes, crc32 (\w+)\]$/m or return 'no verdict';
+    my ($efi, $cpus, $mb) = ($log =~ /^# board: .*; UEFI /m ? 'UEFI' : 'BIOS', $log =~ /^# running: (\d+) CPU.* (\d+) MB/m);
+    my @numbers = $totals =~ /\d+/g;
+    my $first = "ntpmu1 $word " . join('/', @numbers[0 .. 2]) . " $numbers[3] $bytes:$crc";
+    my $second = join ' ', build_id(), $efi, qr/\d+M/, $cpus, $log =~ /^# vpmu: /m ? 'ntpmu-vpmu' : 'TCGTCGTCGTCG';
+    my @wrong = ($lines[0] // '') eq $first ? () : "line 1 is not '$first'";
+    push @wrong, "line 2 is not '$second'" if ($lines[1] // '') !~ /^$second$/;
+    push @wrong, 'line 3 is not the PMU' if ($lines[2] // '') !~ /^\w+\.\w+\.\w+ [a-z]+\d+ \d+x\d+\+\d+x\d+\Q$failed\E$/;
+    push @wrong, 'line 4 is not the CPU' if ($lines[3] // '-') !~ /^QEMU TCG CPU/;
+    return @wrong ? ('the QR code:', @wrong, @lines) : ();
+}
+
+# Text that lines may have ended in anywhere.
+sub flat { return $_[0] =~ s/\s+//gr }
+
 # Looks at the screen at the start, in the middle and at the end.
 sub shows
 {
@@ -115,7 +147,9 @@ sub shows
     my ($totals) = $machine->serial =~ /^# (\d+ passed, \d+ failed, \d+ skipped, \d+ checks)$/m;
     push @wrong, 'end: no status line' if ${ $look->('end') } !~ /Any key restarts the machine\.\z/;
     push @wrong, "end: no $_" for grep { $text{end} !~ /^$_/m } 'Machine  (BIOS|UEFI), \d+ MB', 'CPU      \w', 'PMU      \w',
-        $totals // 'totals', '# (PASS|NONE) ';
+        '# (PASS|NONE) ';
+    push @wrong, 'end: no totals' if !$totals || index(flat($text{end}), flat($totals)) < 0;
+    push @wrong, code_faults($machine, '');
     push @wrong, "not $kind" if $machine->serial !~ /^# screen: \d+ x \d+ $kind at /m;
     my %colour = map { ($_->[0] =~ /# SKIP/ ? 'skip' : $_->[0] =~ /^ok \d/ ? 'ok' : '') => $_->[1] } @{ $lines{middle} };
     push @wrong, 'ok and SKIP look the same' if ($colour{ok} // 1) eq ($colour{skip} // 2);
@@ -129,8 +163,9 @@ sub ends_with_key
     my $machine = Machine->new($dir, LONGEST, @qemu, kernel('tests=selfcheck.fail,selfcheck.pass'));
     $machine->run_to($address{serial_received}) or return ('no end', $machine->serial);
     my $text = join "\n", map { $_->[0] } screen_text($machine, 'end');
-    my @wrong = $text =~ m{^1 passed, 1 failed.*\n# FAIL 1 of 2 tests\n\n# tests/selfcheck\.c:\d+: .*want 3.*\nnot ok 1 - selfcheck\.fail\n\n+ The end}m
+    my @wrong = flat($text) =~ m{1passed,1failed,.*?\#FAIL1of2tests.*\#tests/selfcheck\.c:\d+:.*want3.*notok1-selfcheck\.failTheend}
         ? () : ('the last page does not name what failed', $text);
+    push @wrong, code_faults($machine, ' selfcheck.fail');
     my %colour = map { $_->[0] => $_->[1] } screen_text($machine, 'end');
     push @wrong, 'what failed is not red' if ($colour{'not ok 1 - selfcheck.fail'} // 0) != 0x0c;
     $machine->go;
@@ -183,7 +218,11 @@ sub high_framebuffer
     $machine->monitor(sprintf 'pmemsave 0x%x %d "%s"', $address, 4 * $width * $height, "$dir/pixels");
     my $pixels = Machine::read_file("$dir/pixels") =~ s/(.)(.)(.)./$3$2$1/gsr;
     my $text = join "\n", map { $_->[0] } pixels_text(\$pixels, $width, $height);
-    return $text =~ /^\d+ passed, 0 failed.*\n# $verdict .*restarts/ms ? () : $text;
+    open my $out, '>:raw', "$dir/end.ppm" or die "$dir/end.ppm: $!";
+    print $out "P6\n$width $height\n255\n$pixels";
+    close $out;
+    my @wrong = $text =~ /^\d+ passed, 0 failed.*\n# $verdict .*restarts/ms ? () : $text;
+    return (@wrong, code_faults($machine, ''));
 }
 
 sub useless_framebuffer
@@ -252,7 +291,7 @@ my @jobs = (
     ['no UART: the screen is enough, SeaBIOS', sub { no_uart(@cd) }],
     ['no UART: the screen is enough, OVMF', sub { no_uart(@uefi, @stick) }],
     ['no VGA: no screen, the serial line is enough', sub { degraded($few, ['^# screen: none'], qw(-vga none)) }],
-    ['a framebuffer above 4 GB', sub { high_framebuffer('', 'NONE', @qemu) }],
+    ['a framebuffer above 4 GB, 800 x 600', sub { high_framebuffer('', 'NONE', @qemu) }],
     ['a framebuffer above 4 GB, with the virtual PMU', sub { high_framebuffer('vpmu=amd-v2', 'PASS', @by_ns) }],
     ['a framebuffer that is too small', sub { useless_framebuffer(0xe0000000, 100, qr/^# screen: none: 100 x 600 is too small$/m) }],
     ['a framebuffer that is too high', sub { useless_framebuffer(1 << 50, 800, qr/^# screen: .* higher than can be mapped: none$/m) }],

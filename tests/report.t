@@ -295,6 +295,54 @@ sub report
     is_deeply([map { $_->{label} } @{ $data->{logs} }], [map { "$_.log" } 0 .. 9], 'side by side');
 }
 
+# --- QR codes. What the encoder makes is read by zbarimg: of each version the shortest text and the longest.
+
+{
+    my $made = system("gcc -O1 -Wall -Wextra -Werror -fsanitize=undefined -fno-sanitize-recover -I. "
+        . "-o $dir/picture tests/qr/picture.c kernel/console/qr.c");
+    is($made, 0, 'the encoder for the host');
+    my @ends = (17, 32, 53, 78, 106, 134, 154, 192, 230);
+    my @texts = map { substr join('', map { chr 33 + $_ * $_ % 89 } 1 .. 300), $_ % 7, $_ }
+        map { ($_ ? $ends[$_ - 1] + 1 : 1, $ends[$_]) } 0 .. $#ends;
+    for my $n (0 .. $#texts) {
+        open my $picture, '-|', "$dir/picture", $texts[$n] or die;
+        local $/;
+        file(sprintf('%02d.pbm', $n), <$picture>);
+    }
+    my ($status, $read) = run_it("zbarimg --nodbus -q --raw $dir/??.pbm");
+    is_deeply([split /\n/, $read], \@texts, 'texts of every length that needs another version are read back');
+    is(system("$dir/picture", 'x' x 231) >> 8, 1, 'a longer one is refused');
+}
+
+sub of_code
+{
+    my ($text) = @_;
+    open my $report, '-|', "tests/report --qr '$text' 2>&1" or die;
+    my $output = do { local $/; <$report> // '' };
+    close $report;
+    return ($? >> 8, $output);
+}
+{
+    my $text = "ntpmu1 FAIL 900/5/75 301693 38209:393a05e5\n0f556219 UEFI 8192M 16 Microsoft Hv\n"
+        . "6.97.2 intel5 8x48+4x48 tp_config.full a.b +3\n12th Gen <Core>";
+    my ($status, $output) = of_code($text);
+    is($status, 0, 'a report of a QR code') or diag($output);
+    my ($page, $data) = (text_of('report.html'), decode_json(text_of('report.json') || '{}'));
+    is_deeply([page_faults($page)], [], 'its page is sound');
+    is_deeply([faults($data, $schema, 'report')], [], 'its JSON too');
+    my $log = $data->{logs}[0];
+    is("@$log{qw(verdict passed failed skipped planned checks)}", 'FAIL 900 5 75 980 301693', 'its totals');
+    is("@{$log->{kinds}[0]}{qw(vendor version counters width fixed)}", 'intel 5 8 48 4', 'its PMU');
+    is(join(' ', map { $_->{name} } @{ $log->{tests} }), 'tp_config.full a.b', 'what failed');
+    has($page, qr{3 more tests failed}, 'and what has no room');
+    has($page, qr{<td>none: this is what the QR code}, 'that no log proves it');
+    has($page, qr{12th Gen &lt;Core&gt; \(family 6h model 97h stepping 2h\)}, 'its CPU');
+    is((of_code($_))[0], 99, 'refused: ' . substr $_, 0, 50)
+        for $text =~ s/\+3/+2/r, $text =~ s/FAIL/PASS/r, $text =~ s/ntpmu1/ntpmu2/r,
+        $text =~ s/38209:/38209/r, $text =~ s/ Microsoft Hv.*//sr, '', 'x' x 1000;
+    is((run_it('tests/report --qr'))[0], 2, 'no text');
+}
+
 # --- compare
 
 sub compared

@@ -159,7 +159,7 @@ static unsigned conclude(void)
     uint64_t bytes;
     uint32_t crc = print_checksum(&bytes);
     print("%s [%lu bytes, crc32 %08x]\n", verdict, bytes, crc);
-    summary_show(&sum, verdict);
+    summary_show(&sum, verdict, bytes, crc);
     return end;
 }
 

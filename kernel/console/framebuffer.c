@@ -25,6 +25,8 @@ static void make_palette(void)
     }
 }
 
+unsigned framebuffer_columns(unsigned width) { return width / (CELL_WIDTH * sx); }
+
 void framebuffer_init(const struct screen *screen, unsigned *columns, unsigned *rows)
 {
     to = *screen;
@@ -33,7 +35,7 @@ void framebuffer_init(const struct screen *screen, unsigned *columns, unsigned *
     if (sx == 0)
         sx = 1;
     sy = sx == 1 && to.height >= 2 * 24 * CELL_HEIGHT ? 2 : sx;
-    *columns = to.width / (CELL_WIDTH * sx);
+    *columns = framebuffer_columns(to.width);
     *rows = to.height / (CELL_HEIGHT * sy);
 }
 
@@ -56,4 +58,13 @@ void framebuffer_draw(unsigned column, unsigned row, uint16_t cell)
     for (unsigned y = 0; y < CELL_HEIGHT * sy; y++)
         draw_line((uint32_t *)(at + (uint64_t)y * to.pitch), glyph_line(c, y / sy), palette[cell >> 8 & 15],
                   palette[cell >> 12]);
+}
+
+void framebuffer_square(unsigned x, unsigned y, unsigned side, unsigned colour)
+{
+    for (unsigned line = 0; line < side; line++) {
+        uint32_t *p = (uint32_t *)(DIRECT_MAP + to.address + (uint64_t)(y + line) * to.pitch) + x;
+        for (unsigned i = 0; i < side; i++)
+            p[i] = palette[colour & 15];
+    }
 }

@@ -7,6 +7,7 @@
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
+#include "kernel/console/qr.h"
 #include "kernel/mm/vm.h"
 
 #define COLUMNS_MAX 160
@@ -17,6 +18,7 @@ static struct screen device;
 static bool mapped;               /* the kernel's page tables reach it */
 static uint64_t boot_tables;      /* CR3 at boot; the virtual PMU's host side stays there */
 static unsigned columns, rows;    /* of scrolling text; the status line is row `rows` */
+static unsigned wide;             /* of the columns, those that text fills; a picture has the others */
 static unsigned column, row, line_row; /* next cell; where the current line began */
 static uint16_t wanted[ROWS_MAX][COLUMNS_MAX], shown[ROWS_MAX][COLUMNS_MAX];
 static unsigned dirty_from = ROWS_MAX, dirty_to;
@@ -86,7 +88,7 @@ static void line_text(char *text, unsigned size)
 {
     unsigned n = 0;
     for (unsigned r = line_row; r <= row; r++)
-        for (unsigned c = 0; c < (r < row ? columns : column) && n < size - 1; c++)
+        for (unsigned c = 0; c < (r < row ? wide : column) && n < size - 1; c++)
             text[n++] = (char)wanted[r][c];
     text[n] = 0;
 }
@@ -98,7 +100,7 @@ static void end_line(void)
     uint8_t (*color_of)(const char *) = __atomic_load_n(&line_color, __ATOMIC_RELAXED);
     uint8_t attribute = color_of ? color_of(text) : SCREEN_GREY;
     for (unsigned r = line_row; r <= row; r++)
-        for (unsigned c = 0; c < (r < row ? columns : column); c++)
+        for (unsigned c = 0; c < (r < row ? wide : column); c++)
             wanted[r][c] = (uint16_t)(attribute << 8 | (wanted[r][c] & 0xff));
     row++;
     column = 0;
@@ -110,7 +112,7 @@ static void put(char c)
 {
     if (device.kind == SCREEN_NONE)
         return;
-    if (c != '\n' && column == columns) {
+    if (c != '\n' && column == wide) {
         row++;
         column = 0;
     }
@@ -141,7 +143,86 @@ void screen_clear(void)
         return;
     clear_rows(0, rows, SCREEN_GREY);
     row = column = line_row = 0;
+    wide = columns;
     flush();
+}
+
+/* --- A picture beside the text: a QR code as large as the screen is high, at its right edge. --- */
+
+#define TEXT_COLUMNS_MIN 30u /* beside it */
+#define MARGIN_TEXT 2u       /* modules around it; characters leave no room for the standard's four */
+#define MARGIN_PIXELS 4u
+#define MODULE_MIN 3u        /* pixels */
+
+/* Pixels that a module may have; where the screen shows characters, 1 if it fits. */
+static unsigned module_size(unsigned version)
+{
+    unsigned size = QR_SIZE(version);
+    if (device.kind == SCREEN_TEXT)
+        return size + 2 * MARGIN_TEXT < 2 * rows && size + 2 * MARGIN_TEXT + TEXT_COLUMNS_MIN < columns;
+    unsigned high = device.height / 2, across = device.width * 3 / 8;
+    unsigned module = (high < across ? high : across) / (size + 2 * MARGIN_PIXELS);
+    return module >= MODULE_MIN ? module : 0;
+}
+
+size_t screen_qr_capacity(void)
+{
+    unsigned version = device.kind == SCREEN_NONE ? 0 : QR_VERSION_MAX;
+    while (version && !module_size(version))
+        version--;
+    return qr_capacity(version);
+}
+
+/* Two modules in a character: what is light has the letter's colour. */
+static void qr_characters(const uint64_t *code, unsigned side)
+{
+    static const uint8_t halves[] = { 0xdb, 0xdc, 0xdf, ' ' }; /* of code page 437; bit 0: the upper is dark */
+    for (unsigned y = 0; y < side; y += 2)
+        for (unsigned x = 0; x < side; x++) {
+            unsigned dark = 0;
+            for (unsigned half = 0; half < 2; half++) {
+                unsigned at_x = x - MARGIN_TEXT, at_y = y + half - MARGIN_TEXT;
+                if (at_x < QR_SIZE_MAX && at_y < QR_SIZE_MAX)
+                    dark |= (unsigned)(code[at_y] >> at_x & 1) << half;
+            }
+            wanted[y / 2][columns - side + x] = (uint16_t)(SCREEN_GREY << 8 | halves[dark]);
+            touch(y / 2);
+        }
+    flush();
+}
+
+static void qr_pixels(const uint64_t *code, unsigned side, unsigned module)
+{
+    for (unsigned y = 0; y < side; y++)
+        for (unsigned x = 0; x < side; x++) {
+            unsigned at_x = x - MARGIN_PIXELS, at_y = y - MARGIN_PIXELS;
+            bool dark = at_x < QR_SIZE_MAX && at_y < QR_SIZE_MAX && code[at_y] >> at_x & 1;
+            framebuffer_square(device.width - (side - x) * module, y * module, module, dark ? 0 : 15);
+        }
+}
+
+void screen_qr(const char *text)
+{
+    uint64_t code[QR_SIZE_MAX];
+    unsigned version = device.kind == SCREEN_NONE ? 0 : qr_encode(text, code);
+    unsigned module = version ? module_size(version) : 0;
+    if (!module || !reachable())
+        return;
+    if (device.kind == SCREEN_TEXT) {
+        unsigned side = QR_SIZE(version) + 2 * MARGIN_TEXT;
+        qr_characters(code, side);
+        wide = columns - side - 1;
+    } else {
+        unsigned side = QR_SIZE(version) + 2 * MARGIN_PIXELS;
+        qr_pixels(code, side, module);
+        unsigned left = framebuffer_columns(device.width - side * module) - 1;
+        wide = left < columns ? left : columns;
+    }
+}
+
+bool screen_has_room(size_t length)
+{
+    return device.kind != SCREEN_NONE && row + (length + wide - 1) / wide < rows;
 }
 
 void screen_color_by(uint8_t (*color_of)(const char *line))
@@ -177,6 +258,7 @@ bool screen_init(const struct screen *screen)
         return false;
     }
     rows--;
+    wide = columns;
     clear_rows(0, rows + 1, SCREEN_GREY); /* `shown` is 0: everything is drawn */
     flush();
     print_add_console(&console);

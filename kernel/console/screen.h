@@ -3,6 +3,7 @@
  * happens where there is no screen. Callers hold print's lock. */
 #pragma once
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include "kernel/base/boot_info.h"
 
@@ -18,8 +19,15 @@ bool screen_init(const struct screen *screen);
 void screen_print(const struct screen *screen, const char *none);
 /* Once vm.c works: maps a framebuffer that lies above what the boot page tables reach. */
 void screen_map(void);
-/* Clears the screen. */
+/* Clears the screen; text fills it from edge to edge again. */
 void screen_clear(void);
+/* Beside text a QR code of so many bytes can stand here; 0: none. */
+size_t screen_qr_capacity(void);
+/* Draws one at the right edge; lines end before it until screen_clear. They may not scroll. Nothing happens if the text is
+ * longer than screen_qr_capacity. */
+void screen_qr(const char *text);
+/* Whether a line of so many characters, and one more below it, can be printed without scrolling. */
+bool screen_has_room(size_t length);
 /* Who decides the colour of a line; it is told each one when it is complete, cut to SCREEN_LINE_MAX. It may not print. At
  * first, and with NULL, all are grey. */
 #define SCREEN_LINE_MAX 120
@@ -28,5 +36,8 @@ void screen_color_by(uint8_t (*color_of)(const char *line));
 /* framebuffer.c. How many characters fit, and one of them. */
 void framebuffer_init(const struct screen *screen, unsigned *columns, unsigned *rows);
 void framebuffer_draw(unsigned column, unsigned row, uint16_t cell);
+/* How many characters fit into so many pixels; a square of one of VGA's colours. */
+unsigned framebuffer_columns(unsigned width);
+void framebuffer_square(unsigned x, unsigned y, unsigned side, unsigned colour);
 /* font.c */
 extern const uint8_t screen_font[95][8];
