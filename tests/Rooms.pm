@@ -25,7 +25,6 @@ our @CIRCLES = (
     [qw(kernel/syscall kernel/trap kernel/entry), 'code in assembly and its C'],
     [qw(kernel/profiling/ring3_visit), 'the same'],
     [qw(boot/ap boot/boot), 'the same'],
-    [qr{^pmu/virt/}, 'exits are handled by what may cause exits: to be cut'],
 );
 
 # Of a path; pmu/virt is told by its folder, ring 3 is no room.

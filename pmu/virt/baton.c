@@ -138,7 +138,7 @@ void baton_pause(struct vcpu *v)
 static bool wakes(struct vcpu *v, uint32_t vector)
 {
     if (vector)
-        v->vmcb.event = vector | EVENT_INTERRUPT | EVENT_VALID;
+        v->vmcb.inject = vector | INJECT_INTERRUPT | INJECT_VALID;
     baton_collect_nmis(v);
     return vector || (v->nmi_pending && !v->nmi_blocked);
 }

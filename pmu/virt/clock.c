@@ -9,12 +9,13 @@
 #define TRIES 8
 
 uint64_t clock_cost, clock_soft_int, clock_undefined;
-bool clock_dr6_stays;
+bool clock_dr6_stays, virt_step;
 
-/* The clock over a guest stretch of 2 * loops instructions. */
+/* The clock over a run of 2 * loops instructions. */
 static uint64_t measure_with(struct vcpu *v, uint64_t flags, void (*code)(void), uint64_t loops)
 {
-    virt_prepare_vmcb(v);
+    vmcb_enable_svm(v);
+    vmcb_make(v);
     v->vmcb.intercept_misc = CATCH_SHUTDOWN | CATCH_SOFT_INT;
     v->vmcb.intercept_exceptions = CATCH_EXCEPTIONS;
     v->vmcb.rflags |= flags;
@@ -22,7 +23,7 @@ static uint64_t measure_with(struct vcpu *v, uint64_t flags, void (*code)(void),
     v->r.rcx = loops;
     uint64_t clock = svm_run(virt_physical(&v->vmcb), &v->r, &v->stack.nmis, v->stack.nmis);
     if (v->r.rcx)
-        virt_die(v, "the first guest stretch failed");
+        virt_die(v, "the first run of guest code failed");
     return clock;
 }
 
@@ -35,20 +36,20 @@ static bool calibrate(struct vcpu *v)
 {
     static const uint64_t loops[TRIES] = { 1, 1, 2, 10, 100, 1000, 10000, 1 };
     for (unsigned i = 0; i < TRIES; i++) {
-        uint64_t cost = measure(v, svm_stretch_call, loops[i]) - 2 * loops[i];
+        uint64_t cost = measure(v, svm_run_call, loops[i]) - 2 * loops[i];
         if (i > 0 && cost != clock_cost)
             return false;
         clock_cost = cost;
     }
-    clock_soft_int = measure(v, svm_stretch_int, 1) - 2 - clock_cost;
-    clock_undefined = measure(v, svm_stretch_undefined, 1) - 2 - clock_cost;
+    clock_soft_int = measure(v, svm_run_int, 1) - 2 - clock_cost;
+    clock_undefined = measure(v, svm_run_undefined, 1) - 2 - clock_cost;
     return clock_cost < 1000 && clock_soft_int <= 1 && clock_undefined <= 1;
 }
 
 /* Bochs leaves DR6 alone when #DB is intercepted. */
 static bool dr6_stays(struct vcpu *v)
 {
-    measure_with(v, RFLAGS_TF, svm_stretch_call, 1); /* its first instruction */
+    measure_with(v, RFLAGS_TF, svm_run_call, 1); /* its first instruction */
     return !(v->vmcb.dr6 & DR6_SINGLE_STEP);
 }
 
@@ -74,5 +75,5 @@ void clock_start(struct vcpu *v)
     if (virt_step)
         print("# vpmu: %s, every counted instruction stepped\n", machine_text());
     else
-        print("# vpmu: %s, instruction clock, a stretch costs %lu\n", machine_text(), clock_cost);
+        print("# vpmu: %s, instruction clock, an exit costs %lu\n", machine_text(), clock_cost);
 }

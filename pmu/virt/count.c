@@ -29,26 +29,6 @@ bool count_owns(uint32_t msr)
     return false;
 }
 
-static enum event find_event(const struct model *m, uint16_t number, uint64_t select)
-{
-    for (const struct event_code *e = m->events; e->event; e++)
-        if (e->select == number && e->mask == (uint8_t)(select >> 8))
-            return e->event;
-    return EVENT_NONE;
-}
-
-void model_refresh(const struct model *m, struct counter *c, uint16_t number, bool enabled)
-{
-    c->user = c->select & SELECT_USER;
-    c->kernel = c->select & SELECT_KERNEL;
-    c->pmi = c->select & SELECT_PMI;
-    c->edge = c->select & SELECT_EDGE;
-    c->invert = c->select & SELECT_INVERT;
-    c->threshold = (uint8_t)(c->select >> 24);
-    enabled = enabled && c->select & SELECT_ENABLE && (c->user || c->kernel);
-    c->event = enabled ? find_event(m, number, c->select) : EVENT_NONE;
-}
-
 static bool runs(const struct counter *c, bool user) { return c->event && (user ? c->user : c->kernel); }
 
 /* With the quirk wrap0 a counter that wraps to exactly 0 reports the overflow at its next event
@@ -163,6 +143,12 @@ void count_extra(struct vcpu *v, bool user, uint64_t n)
     }
 }
 
+void count_taken_in_ring3(struct vcpu *v, uint64_t inject)
+{
+    if ((inject & INJECT_TYPE) != INJECT_SOFT_INT) /* an instruction, which retires once */
+        count_extra(v, true, virt_quirks.irq3);
+}
+
 /* The events of an instruction that the host executed: as of any other, unless a quirk changes
  * it. */
 static uint64_t emulated(const struct vcpu *v, struct counter *c)
@@ -227,62 +213,6 @@ uint64_t count_left(const struct vcpu *v, bool user)
         least = left < least ? left : least;
     }
     return least;
-}
-
-/* --- Quirks that keep counters from counting, whatever their registers say. --- */
-
-static void swallow(struct pmu *p)
-{
-    for (unsigned i = 0; i < COUNTER_MAX; i++) {
-        unsigned bit = i < FIXED_FIRST ? i : 32 + i - FIXED_FIRST;
-        if (virt_quirks.dead >> bit & 1)
-            p->counters[i].select = p->counters[i].value = 0;
-        if (virt_quirks.dead >> bit & 1 && i >= FIXED_FIRST)
-            p->fixed_control &= ~(0xfull << 4 * (i - FIXED_FIRST));
-    }
-}
-
-/* The host's counters are given out in the order of requests. A counter that got none does not
- * count until it is programmed again. */
-static void contend(struct pmu *p)
-{
-    unsigned given = 0;
-    for (unsigned i = 0; i < COUNTER_MAX; i++) {
-        struct counter *c = &p->counters[i];
-        c->has_host &= c->event != EVENT_NONE;
-        c->denied &= c->event != EVENT_NONE;
-        given += c->has_host;
-    }
-    for (unsigned i = 0; i < COUNTER_MAX; i++) {
-        struct counter *c = &p->counters[i];
-        if (c->event && !c->has_host && !c->denied) {
-            c->has_host = given < virt_quirks.contend;
-            c->denied = !c->has_host;
-            given += c->has_host;
-        }
-        c->event = c->denied ? EVENT_NONE : c->event;
-    }
-}
-
-void count_refresh(struct vcpu *v)
-{
-    struct pmu *p = &v->pmu;
-    if (virt_quirks.dead)
-        swallow(p);
-    p->model->ops->refresh(p);
-    if (virt_quirks.contend)
-        contend(p);
-    p->counting = pmi_left(p) != UINT64_MAX;
-    p->decoding[0] = p->decoding[1] = false;
-    for (unsigned i = 0; i < COUNTER_MAX; i++) {
-        struct counter *c = &p->counters[i];
-        c->event = c->throttled ? EVENT_NONE : c->event;
-        p->counting |= c->event != EVENT_NONE;
-        p->decoding[0] |= c->event >= EVENT_BRANCHES && c->kernel;
-        p->decoding[1] |= c->event >= EVENT_BRANCHES && c->user;
-        c->held &= c->event != EVENT_NONE;
-        c->in_cycle = c->event ? c->in_cycle : 0;
-    }
 }
 
 static bool is_absent(struct vcpu *v, uint32_t msr)

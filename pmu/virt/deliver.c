@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Delivers an event to the guest in software. Delivery by the processor clears TF, so the first
+/* Delivers an interrupt or exception to the guest in software. Delivery by the processor clears TF, so the first
  * instruction of the handler could not be single-stepped; and QEMU has a defect with interrupts
- * (event.c). Unusual cases are left to the processor. Source: AMD64 APM volume 2, "Long-Mode
+ * (entry.c). Unusual cases are left to the processor. Source: AMD64 APM volume 2, "Long-Mode
  * Interrupt Control Transfers". */
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
@@ -22,16 +22,16 @@ struct gate {
     uint32_t high, reserved;
 };
 
-/* The gate, if it is one to 64-bit ring 0 code that this event may use. */
+/* The gate, if it is one to 64-bit ring 0 code that the interrupt or exception may use. */
 static bool read_gate(const struct vcpu *v, struct gate *g)
 {
-    unsigned vector = v->vmcb.event & 0xff, dpl;
+    unsigned vector = v->vmcb.inject & 0xff, dpl;
     if (!(v->vmcb.efer & EFER_LMA) || 16 * vector + 15 > v->vmcb.idtr.limit)
         return false;
     if (guest_read(v, v->vmcb.idtr.base + 16 * vector, g, sizeof *g) != sizeof *g)
         return false;
     dpl = g->type >> 5 & 3;
-    if ((v->vmcb.event & EVENT_TYPE) == EVENT_SOFT_INT && dpl < v->vmcb.cpl)
+    if ((v->vmcb.inject & INJECT_TYPE) == INJECT_SOFT_INT && dpl < v->vmcb.cpl)
         return false;
     unsigned kind = g->type & 0x9f;
     return (kind == (GATE_PRESENT | GATE_INTERRUPT) || kind == (GATE_PRESENT | GATE_TRAP)) && g->selector >= 4 &&
@@ -55,16 +55,16 @@ static bool find_stack(struct vcpu *v, const struct gate *g, uint64_t *rsp)
 
 static uint64_t pushed_flags(const struct vcpu *v)
 {
-    unsigned vector = v->vmcb.event & 0xff;
-    bool fault = (v->vmcb.event & EVENT_TYPE) == EVENT_EXCEPTION && vector != VECTOR_DB && vector != VECTOR_BP;
+    unsigned vector = v->vmcb.inject & 0xff;
+    bool fault = (v->vmcb.inject & INJECT_TYPE) == INJECT_EXCEPTION && vector != VECTOR_DB && vector != VECTOR_BP;
     return v->vmcb.rflags | (fault ? RFLAGS_RF : 0);
 }
 
 static bool push_frame(const struct vcpu *v, uint64_t *rsp)
 {
     uint64_t frame[] = { v->vmcb.ss.selector, v->vmcb.rsp, pushed_flags(v), v->vmcb.cs.selector, v->vmcb.rip,
-                         v->vmcb.event >> 32 };
-    unsigned n = v->vmcb.event & EVENT_HAS_CODE ? 6 : 5;
+                         v->vmcb.inject >> 32 };
+    unsigned n = v->vmcb.inject & INJECT_HAS_CODE ? 6 : 5;
     for (unsigned i = 0; i < n; i++) {
         *rsp -= 8;
         if (!guest_write64(v, *rsp, frame[i]))
@@ -73,7 +73,7 @@ static bool push_frame(const struct vcpu *v, uint64_t *rsp)
     return true;
 }
 
-bool event_deliver(struct vcpu *v)
+bool deliver_in_software(struct vcpu *v)
 {
     struct gate g;
     uint64_t rsp;
@@ -82,16 +82,16 @@ bool event_deliver(struct vcpu *v)
 
     struct segment ss = v->vmcb.ss;
     bool same_stack = !v->vmcb.cpl && !(g.stack & 7);
-    if ((v->vmcb.event & EVENT_TYPE) == EVENT_SOFT_INT)
+    if ((v->vmcb.inject & INJECT_TYPE) == INJECT_SOFT_INT)
         count_one(v, v->soft_user, EFFECTS_SOFT_INT);
     if (v->vmcb.cpl == 3)
-        event_taken_in_ring3(v, v->vmcb.event);
+        count_taken_in_ring3(v, v->vmcb.inject);
     virt_set_cpl(v, g.selector, 0);
     v->vmcb.ss = same_stack ? ss : (struct segment){ 0, 0, 0, 0 };
     v->vmcb.rsp = rsp;
     v->vmcb.rip = g.low | (uint64_t)g.middle << 16 | (uint64_t)g.high << 32;
     v->vmcb.rflags &= ~(uint64_t)(RFLAGS_TF | RFLAGS_NT | RFLAGS_RF | (g.type & 1 ? 0 : RFLAGS_IF));
     v->vmcb.shadow = 0;
-    v->vmcb.event = 0;
+    v->vmcb.inject = 0;
     return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles each exit. The stretch before it is already accounted (event.c). An instruction that
+/* Handles each exit. What the guest executed before it is counted already (entry.c). An instruction that
  * is executed here is not part of it: it counts 1 after its effect; one that faults counts
  * nothing. */
 #include "kernel/base/msr.h"
@@ -9,14 +9,6 @@
 #define CR0_PG (1u << 31)
 #define CODE_64 (1u << 9) /* L of a code segment */
 #define EFER_GUEST (EFER_SCE | EFER_LME | EFER_LMA | EFER_NXE)
-
-void virt_raise(struct vcpu *v, unsigned vector, uint32_t code)
-{
-    bool has_code = vector == VECTOR_DF || (vector >= 10 && vector <= 14) || vector == 17;
-    v->vmcb.event = vector | EVENT_EXCEPTION | EVENT_VALID;
-    if (has_code)
-        v->vmcb.event |= EVENT_HAS_CODE | (uint64_t)code << 32;
-}
 
 /* The intercepted instruction is complete: RIP moves behind it. */
 static void go_behind(struct vcpu *v, unsigned length)
@@ -33,14 +25,6 @@ static void skip(struct vcpu *v, unsigned length)
     go_behind(v, length);
     count_emulated(v, v->vmcb.cpl == 3);
     virt_trap(v);
-}
-
-void virt_trap(struct vcpu *v)
-{
-    if (!(v->vmcb.rflags & RFLAGS_TF))
-        return;
-    v->vmcb.dr6 |= DR6_SINGLE_STEP;
-    virt_raise(v, VECTOR_DB, 0);
 }
 
 /* Length of an instruction whose opcode has two bytes, behind any prefixes. */
@@ -113,9 +97,9 @@ static void exit_soft_int(struct vcpu *v)
     unsigned vector = op[0] == 0xcd ? op[1] : op[0] == 0xcc ? VECTOR_BP : 4;
     v->soft_length = prefixes + (op[0] == 0xcd ? 2 : 1);
     v->soft_user = v->vmcb.cpl == 3;
-    v->vmcb.rip += v->soft_length; /* event_account counts it if it is delivered */
+    v->vmcb.rip += v->soft_length; /* entry_account counts it if it is delivered */
     v->vmcb.shadow = 0;
-    v->vmcb.event = vector | EVENT_SOFT_INT | EVENT_VALID;
+    v->vmcb.inject = vector | INJECT_SOFT_INT | INJECT_VALID;
 }
 
 /* Two exceptions at once: page faults and these make a double fault. */
@@ -132,17 +116,17 @@ static unsigned combine(struct vcpu *v, unsigned first, unsigned second)
 
 static void exit_exception(struct vcpu *v, unsigned vector)
 {
-    if (vector == VECTOR_UD && !v->event_failed && guest_syscall(v))
+    if (vector == VECTOR_UD && !v->inject_failed && emulate_syscall(v))
         return;
-    if (vector == VECTOR_DB && !event_take_debug(v))
+    if (vector == VECTOR_DB && !entry_take_debug(v))
         return;
     if (vector == VECTOR_PF) {
         v->vmcb.cr2 = v->vmcb.exit_info2;
         write_cr2(v->vmcb.cr2); /* Bochs' VMRUN does not load it */
     }
-    if (v->event_failed && (v->entry_event & EVENT_TYPE) == EVENT_EXCEPTION)
-        vector = combine(v, v->entry_event & 0xff, vector);
-    if (v->event_failed && (v->entry_event & EVENT_TYPE) == EVENT_SOFT_INT)
+    if (v->inject_failed && (v->injected & INJECT_TYPE) == INJECT_EXCEPTION)
+        vector = combine(v, v->injected & 0xff, vector);
+    if (v->inject_failed && (v->injected & INJECT_TYPE) == INJECT_SOFT_INT)
         v->vmcb.rip -= v->soft_length;
     virt_raise(v, vector, vector == VECTOR_DF ? 0 : (uint32_t)v->vmcb.exit_info1);
 }
@@ -153,7 +137,7 @@ static void exit_interrupt(struct vcpu *v)
     if (!vector)
         return;
     platform_interrupt(v, vector);
-    v->vmcb.event = vector | EVENT_INTERRUPT | EVENT_VALID;
+    v->vmcb.inject = vector | INJECT_INTERRUPT | INJECT_VALID;
 }
 
 void exit_handle(struct vcpu *v)
@@ -165,7 +149,7 @@ void exit_handle(struct vcpu *v)
         exit_exception(v, (unsigned)(code - EXIT_EXCEPTION));
     else switch (code) {
     case EXIT_INTR: exit_interrupt(v); break;
-    case EXIT_NMI: break; /* svm_nmi has counted it, event_prepare handles it */
+    case EXIT_NMI: break; /* svm_nmi has counted it, entry_prepare handles it */
     case EXIT_IRET: v->step_iret = true; break;
     case EXIT_MSR: exit_msr(v); break;
     case EXIT_RDPMC: exit_rdpmc(v); break;
@@ -187,7 +171,7 @@ void exit_handle(struct vcpu *v)
         break;
     case EXIT_HLT:
         skip(v, length_of(v, 1));
-        if (!(v->vmcb.event & EVENT_VALID)) /* the guest's own single-step trap ends the halt at once */
+        if (!(v->vmcb.inject & INJECT_VALID)) /* the guest's own single-step trap ends the halt at once */
             baton_halt(v);
         break;
     case EXIT_INVLPGA:

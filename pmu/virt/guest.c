@@ -18,7 +18,6 @@
 #define CR4_PSE (1u << 4)
 #define CR4_PAE (1u << 5)
 #define CR4_LA57 (1u << 12)
-#define SYSRET_FLAGS 0x3c7fd7u /* what SYSRET loads of R11: all flags but RF and VM */
 
 static void *mapped(uint64_t physical, unsigned size)
 {
@@ -89,7 +88,7 @@ bool guest_write64(const struct vcpu *v, uint64_t address, uint64_t value)
     return true;
 }
 
-static bool in_long_mode(const struct vcpu *v) { return v->vmcb.cs.attributes & 1u << 9; }
+bool guest_in_long_mode(const struct vcpu *v) { return v->vmcb.cs.attributes & 1u << 9; }
 
 static bool is_prefix(const struct vcpu *v, uint8_t b)
 {
@@ -97,62 +96,17 @@ static bool is_prefix(const struct vcpu *v, uint8_t b)
     for (unsigned i = 0; i < sizeof prefixes; i++)
         if (b == prefixes[i])
             return true;
-    return (b & 0xf0) == 0x40 && in_long_mode(v); /* REX */
+    return (b & 0xf0) == 0x40 && guest_in_long_mode(v); /* REX */
 }
 
 unsigned guest_code(const struct vcpu *v, uint8_t op[3])
 {
     uint8_t code[15];
-    uint64_t rip = in_long_mode(v) ? v->vmcb.rip : (uint32_t)(v->vmcb.cs.base + v->vmcb.rip);
+    uint64_t rip = guest_in_long_mode(v) ? v->vmcb.rip : (uint32_t)(v->vmcb.cs.base + v->vmcb.rip);
     unsigned n = guest_read(v, rip, code, sizeof code), at = 0;
     while (at < n && is_prefix(v, code[at]))
         at++;
     for (unsigned i = 0; i < 3; i++)
         op[i] = at + i < n ? code[at + i] : 0;
     return at;
-}
-
-static void do_syscall(struct vcpu *v, unsigned length)
-{
-    uint64_t star = rdmsr(MSR_STAR);
-    v->r.rcx = v->vmcb.rip + length;
-    v->r.r11 = v->vmcb.rflags;
-    v->vmcb.rip = rdmsr(MSR_LSTAR);
-    v->vmcb.rflags &= ~(rdmsr(MSR_SFMASK) | 1u << 16); /* and RF */
-    v->vmcb.rflags |= 2;
-    uint16_t cs = (uint16_t)(star >> 32) & 0xfffc;
-    virt_set_cpl(v, cs, cs + 8);
-}
-
-/* SYSRET to 64-bit code; a 32-bit target gets a compatibility segment. */
-static void do_sysret(struct vcpu *v, bool wide)
-{
-    uint16_t base = (uint16_t)(rdmsr(MSR_STAR) >> 48);
-    v->vmcb.rip = wide ? v->r.rcx : (uint32_t)v->r.rcx;
-    v->vmcb.rflags = (v->r.r11 & SYSRET_FLAGS) | 2;
-    virt_set_cpl(v, (uint16_t)(base + (wide ? 16 : 0)) | 3, (uint16_t)(base + 8) | 3);
-    if (!wide)
-        v->vmcb.cs.attributes = SEGMENT_CODE32 | SEGMENT_RING3;
-}
-
-bool guest_syscall(struct vcpu *v)
-{
-    uint8_t op[3], rex = 0;
-    unsigned prefixes = guest_code(v, op);
-    if (!v->sce || !in_long_mode(v) || op[0] != 0x0f)
-        return false;
-    bool user = v->vmcb.cpl == 3;
-    if (prefixes)
-        guest_read(v, v->vmcb.rip + prefixes - 1, &rex, 1);
-    if (op[1] == 0x05) {
-        do_syscall(v, prefixes + 2);
-    } else if (op[1] == 0x07 && v->vmcb.cpl == 0) {
-        do_sysret(v, (rex & 0xf8) == 0x48);
-    } else {
-        return false;
-    }
-    v->vmcb.shadow = 0;
-    count_one(v, user, EFFECT(EVENT_BRANCHES) | EFFECT(EVENT_FAR));
-    virt_trap(v); /* the trap depends on the new flags: SYSCALL may have cleared TF, and SYSRET restores it */
-    return true;
 }

@@ -111,8 +111,13 @@ enum { SMALL_CORE = 0x20, LARGE_CORE = 0x40 }; /* core_type */
 #define SELECT_PMI (1u << 20)
 #define SELECT_ENABLE (1u << 22)
 #define SELECT_INVERT (1u << 23)
+/* refresh.c */
 /* Sets the derived fields from the event select, whose event number is `number`. */
 void model_refresh(const struct model *m, struct counter *c, uint16_t number, bool enabled);
+/* Works out what counts, after a change of the registers. */
+void count_refresh(struct vcpu *v);
+/* Instructions until something is due; UINT64_MAX: nothing is. */
+uint64_t pmi_left(const struct pmu *p);
 
 /* count.c */
 /* Adds `n` retired instructions at this CPL to what runs. */
@@ -121,12 +126,12 @@ void count_add(struct vcpu *v, bool user, uint64_t n);
 void count_one(struct vcpu *v, bool user, uint32_t effects);
 /* Adds events to the counters of instructions and of branches that no instruction caused. */
 void count_extra(struct vcpu *v, bool user, uint64_t n);
+/* The guest took this interrupt, exception or NMI in ring 3. */
+void count_taken_in_ring3(struct vcpu *v, uint64_t inject);
 /* Counts an instruction that the host executed for the guest. */
 void count_emulated(struct vcpu *v, bool user);
 /* Instructions at this CPL until a counter that raises a PMI wraps; UINT64_MAX: never. */
 uint64_t count_left(const struct vcpu *v, bool user);
-/* Works out what counts, after a change of the registers. */
-void count_refresh(struct vcpu *v);
 /* The three instructions; false: #GP. */
 bool count_rdmsr(struct vcpu *v, uint32_t msr, uint64_t *value);
 bool count_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value);
@@ -140,14 +145,10 @@ void count_unseen(struct vcpu *v, bool user, uint64_t n);
 
 /* pmi.c */
 void pmi_overflow(struct vcpu *v, unsigned counter);
-/* Instructions until something is due; what becomes due within n instructions, as bits; and its
- * effect. */
-uint64_t pmi_left(const struct pmu *p);
+/* What becomes due within n instructions, as bits; and its effect. */
 unsigned pmi_pass(struct pmu *p, uint64_t n);
 void pmi_now(struct vcpu *v, unsigned dues);
 /* Called when the guest halts: all pending effects happen now. */
 void pmi_hasten(struct vcpu *v);
 /* Sends the PMI that pmu.pmi requests, as the guest's LVT entry says. */
 void pmi_deliver(struct vcpu *v);
-/* A number below 2^31, by the seed. */
-uint64_t virt_random(struct vcpu *v);

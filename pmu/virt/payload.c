@@ -23,7 +23,8 @@ void virt_boot_payload(const char *model, uint32_t entry, uint32_t info)
         return;
     struct vmcb *b = &v->vmcb;
     load_flat_fs_gs();
-    virt_prepare_vmcb(v);
+    vmcb_enable_svm(v);
+    vmcb_make(v);
     b->efer = EFER_SVME;
     b->cr0 = CR0_PROTECTED;
     b->cr3 = 0;

@@ -6,12 +6,6 @@
 
 #define TWICE_AFTER 8u /* instructions: by then the handler of the first PMI runs */
 
-uint64_t virt_random(struct vcpu *v)
-{
-    v->random = v->random * 6364136223846793005u + 1442695040888963407u;
-    return v->random >> 33;
-}
-
 static bool is_lost(struct vcpu *v)
 {
     unsigned running = 0;
@@ -52,15 +46,6 @@ void pmi_overflow(struct vcpu *v, unsigned counter)
     if (c->pmi && !is_lost(v))
         pmi_after(&v->pmu, skid(v));
     throttle(c);
-}
-
-uint64_t pmi_left(const struct pmu *p)
-{
-    uint64_t least = UINT64_MAX;
-    for (unsigned i = 0; i < DUES; i++)
-        if (p->due[i] && p->due[i] < least)
-            least = p->due[i];
-    return least;
 }
 
 unsigned pmi_pass(struct pmu *p, uint64_t n)

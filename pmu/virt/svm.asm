@@ -17,7 +17,7 @@ HOST_STACK_SIZE equ 16384               ; svm.h
 section .text
 ; uint64_t svm_run(uint64_t vmcb, struct registers *r, const uint32_t *nmis, uint32_t seen)
 ; Runs the guest until its next exit; returns the clock's advance. GIF is set again on return, IF is clear.
-; If an NMI came since `seen`, does not run it and returns -1: it may have been the alarm for this stretch.
+; If an NMI came since `seen`, does not run it and returns -1: it may have been the alarm for this run.
 global svm_run
 svm_run:
     push rbx
@@ -77,17 +77,16 @@ svm_run:
     pop r12
     pop rbp
     pop rbx
-    stgi                                ; an NMI that ended the stretch is taken here
+    stgi                                ; an NMI that ended the run is taken here
     ret
 .not_now:
     pop rsi
     mov rax, -1
     jmp .out
 
-; bool svm_launch(struct vcpu *v, void *host_stack_top, uint64_t *rsp, uint64_t *rip)
-; Comes back as the guest; the host goes on in virt_host(v) on its own stack.
+; void svm_launch(struct vcpu *v, void *host_stack_top, uint64_t *rsp, uint64_t *rip, void (*host)(struct vcpu *))
+; Comes back as the guest; the host goes on in host(v), which does not return, on its own stack.
 global svm_launch
-extern virt_host
 svm_launch:
     push rbx
     push rbp
@@ -100,7 +99,7 @@ svm_launch:
     mov [rcx], rax
     mov rsp, rsi
     xor ebp, ebp
-    call virt_host                      ; does not return
+    call r8
     ud2
 .guest:
     pop r15
@@ -118,19 +117,19 @@ svm_save:
     vmsave
     ret
 
-; Guest stretches of known length, 2 * RCX instructions, each with another end.
-global svm_stretch_call, svm_stretch_int, svm_stretch_undefined
-svm_stretch_call:
+; Guest code of known length, 2 * RCX instructions, each with another end.
+global svm_run_call, svm_run_int, svm_run_undefined
+svm_run_call:
     dec rcx
-    jnz svm_stretch_call
+    jnz svm_run_call
     vmmcall
-svm_stretch_int:
+svm_run_int:
     dec rcx
-    jnz svm_stretch_int
+    jnz svm_run_int
     int3
-svm_stretch_undefined:
+svm_run_undefined:
     dec rcx
-    jnz svm_stretch_undefined
+    jnz svm_run_undefined
     ud2
 
 ; uint32_t svm_take_interrupt(void): lets one pending interrupt in; its vector, or 0.

@@ -33,7 +33,7 @@ struct vmcb {
     uint64_t exit_code, exit_info1, exit_info2, exit_int_info;
     uint64_t nested_paging;
     uint8_t unused1[0x10];
-    uint64_t event;
+    uint64_t inject;
     uint8_t unused2[0x400 - 0xb0];
     struct segment es, cs, ss, ds, fs, gs, gdtr, ldtr, idtr, tr;
     uint8_t unused3[0x2b], cpl;
@@ -52,7 +52,7 @@ struct vmcb {
 _Static_assert(offsetof(struct vmcb, io_map) == 0x40, "APM");
 _Static_assert(offsetof(struct vmcb, msr_map) == 0x48, "APM");
 _Static_assert(offsetof(struct vmcb, exit_code) == 0x70, "APM");
-_Static_assert(offsetof(struct vmcb, event) == 0xa8, "APM");
+_Static_assert(offsetof(struct vmcb, inject) == 0xa8, "APM");
 _Static_assert(offsetof(struct vmcb, es) == 0x400, "APM");
 _Static_assert(offsetof(struct vmcb, cpl) == 0x4cb, "APM");
 _Static_assert(offsetof(struct vmcb, efer) == 0x4d0, "APM");
@@ -85,14 +85,14 @@ enum {
 #define CATCH_SVM 0x7fu                 /* intercept_svm: VMRUN to SKINIT */
 #define CATCH_EXCEPTIONS 0xfffffffbu    /* all but vector 2 */
 
-/* event, exit_int_info */
-#define EVENT_INTERRUPT (0ull << 8)
-#define EVENT_NMI (2ull << 8)
-#define EVENT_EXCEPTION (3ull << 8)
-#define EVENT_SOFT_INT (4ull << 8)
-#define EVENT_TYPE (7ull << 8)
-#define EVENT_HAS_CODE (1ull << 11)
-#define EVENT_VALID (1ull << 31)
+/* inject, exit_int_info */
+#define INJECT_INTERRUPT (0ull << 8)
+#define INJECT_NMI (2ull << 8)
+#define INJECT_EXCEPTION (3ull << 8)
+#define INJECT_SOFT_INT (4ull << 8)
+#define INJECT_TYPE (7ull << 8)
+#define INJECT_HAS_CODE (1ull << 11)
+#define INJECT_VALID (1ull << 31)
 
 enum { VECTOR_DB = 1, VECTOR_BP = 3, VECTOR_UD = 6, VECTOR_DF = 8, VECTOR_GP = 13, VECTOR_PF = 14 };
 #define DR6_SINGLE_STEP (1u << 14)
@@ -148,9 +148,10 @@ struct vcpu {
     uint8_t step_op[3];                 /* opcode of the instruction stepped */
     struct instruction step_code;       /* ... decoded, if some counter needs it */
     bool step_done;                     /* ... which was completed */
-    bool entry_user, event_failed;      /* CPL 3 at entry; an exception came in the event's delivery */
-    uint64_t entry_rip, entry_dr6, entry_event;
-    uint64_t stretch;                   /* instructions the guest retired before the exit */
+    bool entry_user;                    /* CPL 3 at entry */
+    bool inject_failed;                 /* the delivery of `injected` raised an exception */
+    uint64_t entry_rip, entry_dr6, injected; /* injected: vmcb.inject at entry */
+    uint64_t run_length;                /* instructions the guest retired from its entry to the exit */
     unsigned soft_length;               /* of the INT n whose injection was entered with */
     bool reentry;                       /* another hypervisor's guest would have had this exit, too */
     bool soft_user;                     /* ... and its CPL */
@@ -169,7 +170,7 @@ struct vcpu {
 
     /* alarm.c */
     uint64_t alarm_at;                  /* when its NMI comes, by the clock; 0: none is coming */
-    bool alarm_rang;                    /* it ended the last stretch */
+    bool alarm_rang;                    /* it ended the last run of the guest */
     bool aimed;                         /* set for this entry */
     uint64_t aimed_at, way_in;          /* the clock then; the least it ever advanced from there to the guest */
 
@@ -183,10 +184,10 @@ struct vcpu {
 /* svm.asm */
 #define SVM_NOT_RUN UINT64_MAX
 uint64_t svm_run(uint64_t vmcb, struct registers *r, const uint32_t *nmis, uint32_t seen);
-void svm_launch(struct vcpu *v, void *host_stack_top, uint64_t *rsp, uint64_t *rip);
-void svm_stretch_call(void);
-void svm_stretch_int(void);
-void svm_stretch_undefined(void);
+void svm_launch(struct vcpu *v, void *host_stack_top, uint64_t *rsp, uint64_t *rip, void (*host)(struct vcpu *v));
+void svm_run_call(void);
+void svm_run_int(void);
+void svm_run_undefined(void);
 uint32_t svm_take_interrupt(void);
 uint32_t svm_halt(void);
 void svm_wait(uint32_t *halted, const uint32_t *nmis, uint32_t seen);
@@ -195,15 +196,35 @@ void svm_nmi(void);
 void svm_save(uint64_t vmcb);
 extern char svm_stubs[];
 
-/* svm.c */
-extern bool virt_step;                  /* no instruction clock: step while something counts */
-__attribute__((noreturn)) void virt_host(struct vcpu *v);
-__attribute__((noreturn)) void virt_host_fault(unsigned vector, const uint64_t *frame);
-__attribute__((noreturn)) void virt_die(const struct vcpu *v, const char *why);
-uint64_t virt_physical(const void *p);
-void virt_prepare_vmcb(struct vcpu *v);
+/* host.c */
 /* The first CPU, once the model is known and SVM is there; else NULL after one line. */
 struct vcpu *virt_start(const char *text);
+
+/* Runs the guest whose whole state is in the VMCB. */
+__attribute__((noreturn)) void virt_enter(struct vcpu *v);
+
+/* vcpu.c */
+uint64_t virt_physical(const void *p);
+/* A number below 2^31, by the seed. */
+uint64_t virt_random(struct vcpu *v);
+/* End the machine with a line: of the guest, of the host. */
+__attribute__((noreturn)) void virt_die(const struct vcpu *v, const char *why);
+__attribute__((noreturn)) void virt_host_fault(unsigned vector, const uint64_t *frame);
+/* Long mode segments by their selectors; CS decides the CPL. */
+void virt_set_segment(struct segment *s, uint16_t selector, uint16_t attributes);
+void virt_set_cpl(struct vcpu *v, uint16_t cs, uint16_t ss);
+/* The guest's next instruction raises this instead. */
+void virt_raise(struct vcpu *v, unsigned vector, uint32_t code);
+/* An intercepted instruction is done: the guest's own TF has its trap. */
+void virt_trap(struct vcpu *v);
+
+/* vmcb.c */
+bool vmcb_has_svm(void);
+/* Makes the tables that all CPUs share. Once, before the two below. */
+void vmcb_init(void);
+void vmcb_enable_svm(struct vcpu *v);
+/* The guest starts with the state that this CPU has now. */
+void vmcb_make(struct vcpu *v);
 
 /* machine.c */
 /* Reads what vpmu= says: a model, then quirks. False after one line that says what is wrong. */
@@ -212,34 +233,24 @@ bool machine_choose(const char *text);
 const struct model *machine_model(unsigned cpu);
 const char *machine_text(void);
 const char *machine_name(void);
-/* Runs the guest whose whole state is in the VMCB. */
-__attribute__((noreturn)) void virt_enter(struct vcpu *v);
-/* Long mode segments by their selectors; CS decides the CPL. */
-void virt_set_cpl(struct vcpu *v, uint16_t cs, uint16_t ss);
-/* The guest's next instruction raises this instead. */
-void virt_raise(struct vcpu *v, unsigned vector, uint32_t code);
-/* An intercepted instruction is done: the guest's own TF has its trap. */
-void virt_trap(struct vcpu *v);
-
 /* clock.c */
-extern uint64_t clock_cost;             /* what svm_run returns for a guest stretch of 0 instructions */
+extern bool virt_step;                  /* no instruction clock: step while something counts */
+extern uint64_t clock_cost;             /* what svm_run returns for a run of 0 instructions */
 /* What the clock counts although the exit came before it: INT n and undefined opcodes, each 0 or 1. */
 extern uint64_t clock_soft_int, clock_undefined;
 extern bool clock_dr6_stays;            /* an intercepted #DB does not tell its cause */
 /* Measures them with v's VMCB, which is unchanged afterwards; decides virt_step and prints it. */
 void clock_start(struct vcpu *v);
 
-/* event.c: from exit to entry. */
-void event_prepare(struct vcpu *v);
-void event_account(struct vcpu *v, uint64_t clock);
-/* Called when the entry that event_prepare prepared did not take place. */
-void event_cancel(struct vcpu *v);
+/* entry.c: from an exit to the next entry. */
+void entry_prepare(struct vcpu *v);
+void entry_account(struct vcpu *v, uint64_t clock);
+/* Called when the entry that entry_prepare prepared did not take place. */
+void entry_cancel(struct vcpu *v);
 /* Whether a PMI that is due comes before the exit. */
-bool event_comes_first(const struct vcpu *v);
-/* The guest takes this interrupt, exception or NMI in ring 3. */
-void event_taken_in_ring3(struct vcpu *v, uint64_t event);
+bool entry_pmi_first(const struct vcpu *v);
 /* After a #DB exit: whether the guest has to see it. */
-bool event_take_debug(struct vcpu *v);
+bool entry_take_debug(struct vcpu *v);
 
 /* INT n and INT3. */
 #define EFFECTS_SOFT_INT (EFFECT(EVENT_BRANCHES) | EFFECT(EVENT_FAR) | EFFECT(EVENT_STORES))
@@ -250,8 +261,8 @@ void instruction_decode(const struct vcpu *v, struct instruction *i);
 /* predict.c: all effects of the instruction that was decoded at entry_rip and is done. */
 uint32_t instruction_effects(struct vcpu *v, const struct instruction *i);
 
-/* deliver.c: vmcb.event, at once, in software; false: could not, nothing has changed. */
-bool event_deliver(struct vcpu *v);
+/* deliver.c: what vmcb.inject holds, at once. False: that is left to the processor, nothing has changed. */
+bool deliver_in_software(struct vcpu *v);
 
 /* exit.c */
 void exit_handle(struct vcpu *v);
@@ -260,10 +271,13 @@ void exit_handle(struct vcpu *v);
 /* Copies from the guest's address space; how many bytes could be read. */
 unsigned guest_read(const struct vcpu *v, uint64_t address, void *to, unsigned size);
 bool guest_write64(const struct vcpu *v, uint64_t address, uint64_t value);
-/* Emulates SYSCALL or SYSRET at RIP, if that is what raised #UD. */
-bool guest_syscall(struct vcpu *v);
+bool guest_in_long_mode(const struct vcpu *v);
 /* The opcode at RIP behind prefixes, zeros where it cannot be read; how many prefixes. */
 unsigned guest_code(const struct vcpu *v, uint8_t op[3]);
+
+/* emulate.c */
+/* Emulates SYSCALL or SYSRET at RIP, if that is what raised #UD. */
+bool emulate_syscall(struct vcpu *v);
 
 /* cpuid.c */
 void virt_cpuid(struct vcpu *v);
@@ -311,8 +325,8 @@ bool alarm_is_near(const struct vcpu *v);
  * to be set. */
 bool alarm_want(struct vcpu *v, uint64_t at);
 /* The same, if the alarm is still directed to another CPU. It would wake that CPU, and the
- * clock, which all CPUs share, would add its instructions to the guest's stretch here. For
- * stretches that need no alarm of their own. */
+ * clock, which all CPUs share, would add its instructions to those of the guest here. For
+ * runs that need no alarm of their own. */
 void alarm_claim(struct vcpu *v, uint64_t at);
 /* Whether an NMI may be the alarm's; true at most once for each alarm. */
 bool alarm_due(struct vcpu *v);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* From an exit to the next entry. A stretch is what the guest executes between an entry and the
- * next exit. Its instructions are accounted to a ring (a far return or a gate to another ring
- * causes no exit: what follows it in the stretch counts for the ring that was left); then the
- * guest's next event is chosen, and whether to single-step. There is one slot for an event
- * (vmcb.event); an NMI waits for a free one. QEMU copies the event to exit_int_info even when it
- * was delivered, so that field is not used. */
+/* From an exit to the next entry. First what the guest executed since its last entry is counted
+ * for one ring. A far return or a gate to another ring causes no exit: what follows it in the same
+ * run counts for the ring that was left. Then the guest's next interrupt or exception is chosen,
+ * and whether to single-step. The VMCB injects one at a time; an NMI waits. QEMU copies what was
+ * injected to exit_int_info even when it was delivered, so that field is not used. */
 #include "kernel/base/x86.h"
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/svm.h"
@@ -54,7 +53,7 @@ static bool end_step(struct vcpu *v)
     return done;
 }
 
-bool event_take_debug(struct vcpu *v)
+bool entry_take_debug(struct vcpu *v)
 {
     if (!v->step_done)
         return true;
@@ -64,15 +63,15 @@ bool event_take_debug(struct vcpu *v)
     return (v->vmcb.dr6 & 15) != (v->entry_dr6 & 15); /* a breakpoint of the guest occurred at the same time */
 }
 
-/* The event of the last entry was not delivered: its delivery raised an exception. */
-static bool event_failed(const struct vcpu *v)
+/* The delivery of what was injected raised an exception. */
+static bool inject_failed(const struct vcpu *v)
 {
     bool exception = v->vmcb.exit_code >= EXIT_EXCEPTION && v->vmcb.exit_code < EXIT_EXCEPTION + 32;
-    return v->entry_event & EVENT_VALID && exception && !v->stretch && v->vmcb.rip == v->entry_rip;
+    return v->injected & INJECT_VALID && exception && !v->run_length && v->vmcb.rip == v->entry_rip;
 }
 
-/* Instructions of the stretch, by the clock, less those that the clock counts although the exit
- * came before them. */
+/* Instructions that the guest completed, by the clock: it counts some although the exit came before
+ * them. */
 static uint64_t by_clock(struct vcpu *v, uint64_t clock)
 {
     uint64_t n = clock - clock_cost;
@@ -98,45 +97,39 @@ static uint64_t by_step(const struct vcpu *v)
     return v->step_done && !(is_string(v->step_op[0]) && v->vmcb.rip == v->entry_rip);
 }
 
-void event_taken_in_ring3(struct vcpu *v, uint64_t event)
+void entry_account(struct vcpu *v, uint64_t clock)
 {
-    if ((event & EVENT_TYPE) != EVENT_SOFT_INT) /* an instruction, which retires once */
-        count_extra(v, true, virt_quirks.irq3);
-}
-
-void event_account(struct vcpu *v, uint64_t clock)
-{
-    uint64_t event = v->entry_event;
+    uint64_t inject = v->injected;
     bool step = v->stepping;
     v->step_done = step && end_step(v);
     if (v->aimed && v->r.start - v->aimed_at < v->way_in)
         v->way_in = v->r.start - v->aimed_at;
     v->aimed = false;
     bool counted = step && (is_string(v->step_op[0]) || (clock_dr6_stays && !v->step_done)); /* svm.asm, host_debug */
-    v->stretch = virt_step || counted ? by_step(v) : by_clock(v, clock);
-    v->event_failed = event_failed(v);
-    if (event & EVENT_VALID && (event & EVENT_TYPE) == EVENT_SOFT_INT && !v->event_failed)
+    v->run_length = virt_step || counted ? by_step(v) : by_clock(v, clock);
+    v->inject_failed = inject_failed(v);
+    if (inject & INJECT_VALID && (inject & INJECT_TYPE) == INJECT_SOFT_INT && !v->inject_failed)
         count_one(v, v->soft_user, EFFECTS_SOFT_INT);
-    if (event & EVENT_VALID && v->entry_user && !v->event_failed)
-        event_taken_in_ring3(v, event);
-    bool user = event & EVENT_VALID ? false : v->entry_user;
-    if (v->step_done && v->stretch) {
+    if (inject & INJECT_VALID && v->entry_user && !v->inject_failed)
+        count_taken_in_ring3(v, inject);
+    bool user = !(inject & INJECT_VALID) && v->entry_user;
+    if (v->step_done && v->run_length) {
         count_one(v, user, instruction_effects(v, &v->step_code));
-        count_add(v, user, v->stretch - 1); /* MOV SS delays the trap by one instruction */
+        count_add(v, user, v->run_length - 1); /* MOV SS delays the trap by one instruction */
     } else {
-        count_add(v, user, v->stretch);
+        count_add(v, user, v->run_length);
     }
     if (v->vmcb.exit_code == EXIT_HLT)
         pmi_hasten(v);
 }
 
-/* Sets the alarm so that the next stretch ends with the slice, or just before a counter wraps;
+/* Sets the alarm so that the next run ends with the slice, or just before a counter wraps;
  * the rest is single-stepped. The alarm is never late: the shortest time seen from here to the
  * guest is subtracted, and twice the comparator's granularity. Returns whether to single-step. */
 static bool aim(struct vcpu *v, bool user, uint64_t slice_end)
 {
     uint64_t left = count_left(v, user), at = slice_end;
-    if (left <= STEP_TICKS * alarm_tick || (left != UINT64_MAX && v->alarm_rang && !v->stretch))
+    if (left <= STEP_TICKS * alarm_tick || (left != UINT64_MAX && v->alarm_rang && !v->run_length))
         return true;
     v->aimed_at = rdtsc();
     if (left != UINT64_MAX) {
@@ -150,37 +143,37 @@ static bool aim(struct vcpu *v, bool user, uint64_t slice_end)
     return false;
 }
 
-static bool must_step(struct vcpu *v, bool event, uint64_t slice_end)
+static bool must_step(struct vcpu *v, bool injects, uint64_t slice_end)
 {
-    bool user = !event && v->vmcb.cpl == 3; /* an event is taken in ring 0 */
+    bool user = !injects && v->vmcb.cpl == 3; /* an interrupt is taken in ring 0 */
     return virt_step ? v->pmu.counting : v->pmu.decoding[user] || aim(v, user, slice_end);
 }
 
 static void inject_nmi(struct vcpu *v)
 {
-    if (!v->nmi_pending || v->nmi_blocked || v->vmcb.event & EVENT_VALID)
+    if (!v->nmi_pending || v->nmi_blocked || v->vmcb.inject & INJECT_VALID)
         return;
-    v->vmcb.event = 2 | EVENT_NMI | EVENT_VALID;
+    v->vmcb.inject = 2 | INJECT_NMI | INJECT_VALID;
     v->nmi_pending = false;
     v->nmi_blocked = true;
 }
 
 /* QEMU 7.2 leaves an injected external interrupt in its exception_index. If a timer's deadline
  * stops the guest before that is reset, the interrupt is delivered twice, even with IF clear. */
-static bool is_interrupt(const struct vcpu *v) { return (v->vmcb.event & EVENT_TYPE) == EVENT_INTERRUPT; }
+static bool is_interrupt(const struct vcpu *v) { return (v->vmcb.inject & INJECT_TYPE) == INJECT_INTERRUPT; }
 
-void event_cancel(struct vcpu *v)
+void entry_cancel(struct vcpu *v)
 {
     bool iret = v->step_iret;
     v->vmcb.exit_code = EXIT_NMI;
     v->aimed = false;
-    v->stretch = 0; /* no progress: if it was the alarm, aim() takes a step */
+    v->run_length = 0; /* no progress: if it was the alarm, aim() takes a step */
     if (v->stepping)
         end_step(v);
     v->step_iret = iret;
 }
 
-void event_prepare(struct vcpu *v)
+void entry_prepare(struct vcpu *v)
 {
     baton_collect_nmis(v);
     if (v->reentry && virt_quirks.vmrun)
@@ -190,21 +183,21 @@ void event_prepare(struct vcpu *v)
     firmware_run(v);
     if (firmware_next(v) < slice_end)
         slice_end = firmware_next(v);
-    bool event, step;
+    bool injects, step;
     do {
         if (v->pmu.pmi)
             pmi_deliver(v);
         inject_nmi(v);
-        event = v->vmcb.event & EVENT_VALID;
-        if (v->step_iret && !event)
+        injects = v->vmcb.inject & INJECT_VALID;
+        if (v->step_iret && !injects)
             step = true; /* one instruction needs no alarm */
         else
-            step = must_step(v, event, slice_end);
-    } while (event && (step || is_interrupt(v)) && event_deliver(v));
-    v->entry_event = v->vmcb.event;
+            step = must_step(v, injects, slice_end);
+    } while (injects && (step || is_interrupt(v)) && deliver_in_software(v));
+    v->injected = v->vmcb.inject;
     v->entry_rip = v->vmcb.rip;
     v->entry_user = v->vmcb.cpl == 3;
-    if (event)
+    if (injects)
         v->step_iret = false;
     else if (step) {
         if (slice_end != UINT64_MAX)
@@ -213,10 +206,10 @@ void event_prepare(struct vcpu *v)
     }
 }
 
-/* A PMI that is due at the end of the stretch is delivered before the instruction that caused
+/* A PMI that is due at the end of the run is delivered before the instruction that caused
  * the exit, which is executed again afterwards. This is not possible for exits with side
  * effects. */
-bool event_comes_first(const struct vcpu *v)
+bool entry_pmi_first(const struct vcpu *v)
 {
-    return v->pmu.pmi && v->vmcb.exit_code != EXIT_EXCEPTION + VECTOR_DB && !v->event_failed;
+    return v->pmu.pmi && v->vmcb.exit_code != EXIT_EXCEPTION + VECTOR_DB && !v->inject_failed;
 }

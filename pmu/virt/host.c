@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* Makes each CPU the guest of its own hypervisor: the loop of entries and exits. Host code runs with IF clear,
+ * on the boot page tables, on its own stack; a struct vcpu belongs to its CPU. Exits cost about
+ * 10 us under TCG. Source: AMD64 APM volume 2, "Secure Virtual Machine". */
+#include "pmu/virt/svm.h"
+#include "kernel/base/exit.h"
+#include "kernel/base/layout.h"
+#include "kernel/base/msr.h"
+#include "kernel/base/print.h"
+#include "kernel/base/string.h"
+#include "kernel/base/x86.h"
+#include "pmu/virt/quirk.h"
+#include "pmu/virt/virt.h"
+
+static struct vcpu vcpus[MAX_CPUS] __attribute__((aligned(HOST_STACK_SIZE)));
+static unsigned vcpu_count; /* atomic */
+
+static bool started;
+
+/* Sets the intercepts for the next run. See svm.h on the fields. */
+static void set_intercepts(struct vcpu *v)
+{
+    bool counting = v->pmu.counting || v->stepping;
+    uint32_t misc = CATCH_RDPMC | CATCH_CPUID | CATCH_INVLPGA | CATCH_MSR | CATCH_SHUTDOWN;
+    if (counting)
+        misc |= CATCH_INTR | CATCH_NMI | CATCH_IRET | CATCH_SOFT_INT | CATCH_HLT;
+    if (!virt_step)
+        misc |= CATCH_NMI | CATCH_PAUSE; /* alarms; a CPU that starts needs the holder's attention */
+    if (baton_needed())
+        misc |= CATCH_HLT;
+    if (v->vmcb.io_map)
+        misc |= CATCH_IO;
+    if (virt_quirks.c1e)
+        misc |= CATCH_HLT | CATCH_INTR;
+    if (v->nmi_blocked)
+        misc |= CATCH_IRET | CATCH_NMI;
+    if (v->step_iret)
+        misc &= ~CATCH_IRET;
+    v->vmcb.intercept_misc = misc;
+    v->vmcb.intercept_exceptions = counting || v->step_iret ? CATCH_EXCEPTIONS : 0;
+    v->vmcb.efer &= ~(uint64_t)EFER_SCE;
+    if (v->sce && !counting)
+        v->vmcb.efer |= EFER_SCE;
+}
+
+/* The bits that the kernel sets, too. An emulator forgets its translations at each change of them: where guest and host
+ * have the same, an exit takes half the time. */
+static void set_control_registers(void)
+{
+    uint32_t features = cpuid(0, 0).eax >= 7 ? cpuid(7, 0).ebx : 0;
+    write_cr0(read_cr0() | CR0_WP);
+    write_cr4(read_cr4() | (features >> 7 & 1 ? CR4_SMEP : 0) | (features >> 20 & 1 ? CR4_SMAP : 0));
+}
+
+/* The host of one CPU, on its own stack. */
+static __attribute__((noreturn)) void host(struct vcpu *v)
+{
+    set_control_registers();
+    v->host_apic_id = host_apic_id();
+    v->way_in = UINT64_MAX;
+    if (v->number == 0)
+        clock_start(v);
+    baton_join(v);
+    for (;;) {
+        entry_prepare(v);
+        set_intercepts(v);
+        uint64_t clock = svm_run(virt_physical(&v->vmcb), &v->r, &v->stack.nmis, v->nmis_seen);
+        if (clock == SVM_NOT_RUN) {
+            entry_cancel(v);
+            continue;
+        }
+        v->statistics.exits++;
+        entry_account(v, clock);
+        if (!entry_pmi_first(v))
+            exit_handle(v);
+    }
+}
+
+/* Comes back as the guest. */
+static void launch(struct vcpu *v)
+{
+    struct table_register guest_idt;
+    sidt(&guest_idt);
+    vmcb_enable_svm(v);
+    vmcb_make(v);
+    v->vmcb.idtr = (struct segment){ 0, 0, guest_idt.limit, guest_idt.base };
+    svm_launch(v, v->stack.bytes + sizeof v->stack.bytes, &v->vmcb.rsp, &v->vmcb.rip, host);
+}
+
+void virt_enter(struct vcpu *v)
+{
+    uint64_t unused;
+    svm_launch(v, v->stack.bytes + sizeof v->stack.bytes, &unused, &unused, host);
+    __builtin_unreachable();
+}
+
+static struct vcpu *next_vcpu(void)
+{
+    unsigned n = __atomic_fetch_add(&vcpu_count, 1, __ATOMIC_SEQ_CST);
+    if (n >= MAX_CPUS)
+        return NULL;
+    vcpus[n].number = n;
+    const struct model *m = vcpus[n].pmu.model = machine_model(n);
+    /* Global control comes out of reset with the general-purpose counters enabled, all else is 0. */
+    if (m->version >= 2)
+        vcpus[n].pmu.global_control = m->gp_map;
+    firmware_start(&vcpus[n]);
+    return &vcpus[n];
+}
+
+struct vcpu *virt_start(const char *text)
+{
+    if (!machine_choose(text))
+        return NULL;
+    if (!vmcb_has_svm()) {
+        print("# vpmu: %s not started: this processor has no SVM\n", machine_text());
+        return NULL;
+    }
+    started = true;
+    vmcb_init();
+    virt_step = virt_quirks.step;
+    return next_vcpu();
+}
+
+void virt_boot(const char *name)
+{
+    struct vcpu *v = virt_start(name);
+    if (v)
+        launch(v);
+}
+
+void virt_ap(void)
+{
+    struct vcpu *v = started ? next_vcpu() : NULL;
+    if (!v)
+        return;
+    launch(v);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* Works out what counts, after a change of the registers: by event selects, by quirks that keep counters from counting
+ * whatever their registers say, and by what is due. */
+#include "pmu/virt/quirk.h"
+#include "pmu/virt/svm.h"
+
+static enum event find_event(const struct model *m, uint16_t number, uint64_t select)
+{
+    for (const struct event_code *e = m->events; e->event; e++)
+        if (e->select == number && e->mask == (uint8_t)(select >> 8))
+            return e->event;
+    return EVENT_NONE;
+}
+
+void model_refresh(const struct model *m, struct counter *c, uint16_t number, bool enabled)
+{
+    c->user = c->select & SELECT_USER;
+    c->kernel = c->select & SELECT_KERNEL;
+    c->pmi = c->select & SELECT_PMI;
+    c->edge = c->select & SELECT_EDGE;
+    c->invert = c->select & SELECT_INVERT;
+    c->threshold = (uint8_t)(c->select >> 24);
+    enabled = enabled && c->select & SELECT_ENABLE && (c->user || c->kernel);
+    c->event = enabled ? find_event(m, number, c->select) : EVENT_NONE;
+}
+
+static void swallow(struct pmu *p)
+{
+    for (unsigned i = 0; i < COUNTER_MAX; i++) {
+        unsigned bit = i < FIXED_FIRST ? i : 32 + i - FIXED_FIRST;
+        if (virt_quirks.dead >> bit & 1)
+            p->counters[i].select = p->counters[i].value = 0;
+        if (virt_quirks.dead >> bit & 1 && i >= FIXED_FIRST)
+            p->fixed_control &= ~(0xfull << 4 * (i - FIXED_FIRST));
+    }
+}
+
+/* The host's counters are given out in the order of requests. A counter that got none does not
+ * count until it is programmed again. */
+static void contend(struct pmu *p)
+{
+    unsigned given = 0;
+    for (unsigned i = 0; i < COUNTER_MAX; i++) {
+        struct counter *c = &p->counters[i];
+        c->has_host &= c->event != EVENT_NONE;
+        c->denied &= c->event != EVENT_NONE;
+        given += c->has_host;
+    }
+    for (unsigned i = 0; i < COUNTER_MAX; i++) {
+        struct counter *c = &p->counters[i];
+        if (c->event && !c->has_host && !c->denied) {
+            c->has_host = given < virt_quirks.contend;
+            c->denied = !c->has_host;
+            given += c->has_host;
+        }
+        c->event = c->denied ? EVENT_NONE : c->event;
+    }
+}
+
+uint64_t pmi_left(const struct pmu *p)
+{
+    uint64_t least = UINT64_MAX;
+    for (unsigned i = 0; i < DUES; i++)
+        if (p->due[i] && p->due[i] < least)
+            least = p->due[i];
+    return least;
+}
+
+void count_refresh(struct vcpu *v)
+{
+    struct pmu *p = &v->pmu;
+    if (virt_quirks.dead)
+        swallow(p);
+    p->model->ops->refresh(p);
+    if (virt_quirks.contend)
+        contend(p);
+    p->counting = pmi_left(p) != UINT64_MAX;
+    p->decoding[0] = p->decoding[1] = false;
+    for (unsigned i = 0; i < COUNTER_MAX; i++) {
+        struct counter *c = &p->counters[i];
+        c->event = c->throttled ? EVENT_NONE : c->event;
+        p->counting |= c->event != EVENT_NONE;
+        p->decoding[0] |= c->event >= EVENT_BRANCHES && c->kernel;
+        p->decoding[1] |= c->event >= EVENT_BRANCHES && c->user;
+        c->held &= c->event != EVENT_NONE;
+        c->in_cycle = c->event ? c->in_cycle : 0;
+    }
+}
