@@ -40,6 +40,9 @@ check("DRIVER=tests/samples/overflow.c PMU=$_ SMP=2", 0, qr/^2000000 instruction
 check('DRIVER=tests/samples/hello_driver.c PMU=none SMP=2', 0, qr/, IRQL 0, 2 processors\nall at IRQL 14: 0x3\n.*hello_driver goes\n# PASS/);
 check('DRIVER=tests/programs/driver_checks.c PMU=amd-v2 SMP=2', 0, qr/^[1-9]\d checks, 0 wrong\n# PASS/m);
 
+check("DRIVER=tests/programs/device_driver.c PROGRAM=tests/programs/device.c PMU=none SMP=$_", 0,
+      qr/^2\d\d checks, 0 wrong\n# PASS[^\n]*\n1 still waited$/m) for 1, 2;
+
 # Each under a name of its own.
 system "mkdir -p $build";
 sub bad
@@ -57,9 +60,15 @@ my %bug = (
     free    => qr/0x000000c2 BAD_POOL_CALLER \(0x46, .* in free\.sys\+0x/m,
     write   => qr/0x000000be ATTEMPTED_WRITE_TO_READONLY_MEMORY .* in write\.sys\+0x/m,
     irql    => qr/0x000000c8 IRQL_UNEXPECTED_VALUE \(0x2, 0x0, .* in irql\.sys\+0x/m,
+    forget  => qr/0x000000c9 DRIVER_VERIFIER_IOMANAGER_VIOLATION \(0x210, .* in forget\.sys\+0x\w+: .*did not complete/m,
+    twice   => qr/0x00000044 MULTIPLE_IRP_COMPLETE_REQUESTS .* in twice\.sys\+0x/m,
+    status  => qr/0x000000c9 DRIVER_VERIFIER_IOMANAGER_VIOLATION \(0x6, .* in status\.sys\+0x\w+: .*STATUS_PENDING/m,
+    deep    => qr/0x00000035 NO_MORE_IRP_STACK_LOCATIONS .* in deep\.sys\+0x/m,
 );
 bad($_, 99, $bug{$_}, qr/^# CRASH the kernel panicked/m) for sort keys %bug;
 bad('refuse', 1, qr/^# FAIL refuse\.sys: DriverEntry returned 0x80000011$/m);
+system "cp tests/programs/bad_driver.c $build/keep.c";
+check("DRIVER=$build/keep.c PROGRAM=tests/programs/keep.c PMU=none", 1, qr/^# PASS the program ended with 0\n# keep\.sys left a request, IRP_MJ 0e,/m);
 bad('leave', 1, map { qr/^# leave\.sys left $_/m } qr/1 timer/, qr/a thread notify routine, leave\.sys\+0x/, 'hardware counters',
     'device \\\\Device\\\\Left', 'symbolic link Left', qr/thread \d+, which still runs/, "pool 'Left', 5000 bytes");
 

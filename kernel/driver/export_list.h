@@ -129,6 +129,12 @@ CALLED(APC_LEVEL, IoDeleteDevice, 1)
 CALLED(PASSIVE_LEVEL, IoCreateSymbolicLink, 2)
 CALLED(PASSIVE_LEVEL, IoDeleteSymbolicLink, 1)
 CALLED(DISPATCH_LEVEL, IofCompleteRequest, 2)
+CALLED(DISPATCH_LEVEL, IofCallDriver, 2)
+CALLED(DISPATCH_LEVEL, IoAttachDeviceToDeviceStack, 2)
+CALLED(PASSIVE_LEVEL, IoDetachDevice, 1)
+CALLED(DISPATCH_LEVEL, IoCancelIrp, 1)
+CALLED(DISPATCH_LEVEL, IoAcquireCancelSpinLock, 1)
+CALLED(DISPATCH_LEVEL, IoReleaseCancelSpinLock, 1)
 
 /* Text. */
 AS_IS(DbgPrint)

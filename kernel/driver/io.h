@@ -17,22 +17,33 @@ NTSTATUS NtCreateFile(PHANDLE FileHandle, ACCESS_MASK DesiredAccess, POBJECT_ATT
                       PIO_STATUS_BLOCK IoStatusBlock, PLARGE_INTEGER AllocationSize, ULONG FileAttributes,
                       ULONG ShareAccess, ULONG CreateDisposition, ULONG CreateOptions, PVOID EaBuffer, ULONG EaLength);
 
-/* Sends IRP_MJ_DEVICE_CONTROL and waits for its end. Buffers by the code's method: buffered, copied in and out; direct,
- * a copy that an MDL describes; neither, the caller's own addresses.
+/* transfer.c. The three below send a request and wait for its end. NT: every handle is synchronous. Buffers by the code's
+ * method, or the device's flags: buffered, copied in and out; direct, a copy that an MDL describes; neither, the caller's
+ * own addresses.
  *
- * STATUS_NOT_SUPPORTED: ApcRoutine; STATUS_INVALID_HANDLE, STATUS_OBJECT_TYPE_MISMATCH, STATUS_ACCESS_DENIED: the access
- * that the code asks for; STATUS_ACCESS_VIOLATION; STATUS_INSUFFICIENT_RESOURCES; what the driver completes with. Event
- * may be NULL. */
+ * STATUS_NOT_SUPPORTED: ApcRoutine; STATUS_ACCESS_VIOLATION: IoStatusBlock; STATUS_INVALID_HANDLE,
+ * STATUS_OBJECT_TYPE_MISMATCH, STATUS_ACCESS_DENIED: of the file (the access that the code asks for; FILE_READ_DATA;
+ * FILE_WRITE_DATA or FILE_APPEND_DATA), then of the event; STATUS_ACCESS_VIOLATION, STATUS_INVALID_PARAMETER: ByteOffset;
+ * STATUS_INSUFFICIENT_RESOURCES, also for a buffer above 16 MiB; STATUS_ACCESS_VIOLATION: a buffer, before the driver is
+ * asked; STATUS_THREAD_IS_TERMINATING, which nobody sees; else what the driver completes with. Event may be NULL; it is
+ * reset first and set at the end. */
 NTSTATUS NtDeviceIoControlFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext,
                                PIO_STATUS_BLOCK IoStatusBlock, ULONG IoControlCode, PVOID InputBuffer,
                                ULONG InputBufferLength, PVOID OutputBuffer, ULONG OutputBufferLength);
+/* ByteOffset NULL, or -2: where the last transfer ended. Below 0: STATUS_INVALID_PARAMETER, but for -1 (at the end) when
+ * writing. NT: Key means nothing. */
+NTSTATUS NtReadFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext, PIO_STATUS_BLOCK IoStatusBlock,
+                    PVOID Buffer, ULONG Length, PLARGE_INTEGER ByteOffset, PULONG Key);
+NTSTATUS NtWriteFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext, PIO_STATUS_BLOCK IoStatusBlock,
+                     PVOID Buffer, ULONG Length, PLARGE_INTEGER ByteOffset, PULONG Key);
 
-/* What MajorFunction holds before the driver writes there: STATUS_INVALID_DEVICE_REQUEST. */
-NTAPI NTSTATUS driver_default_dispatch(PDEVICE_OBJECT DeviceObject, PIRP Irp);
+extern const struct object_type file_type;
 
 /* names.c: the device and, behind its name, the rest; NULL: there is none. A reference to the device comes with it. */
 PDEVICE_OBJECT device_open(const UNICODE_STRING *name, UNICODE_STRING *rest, NTSTATUS *status);
 void device_close(PDEVICE_OBJECT device);
+/* The highest device that is attached above it, or itself. */
+PDEVICE_OBJECT device_top(PDEVICE_OBJECT device);
 /* After DriverEntry: its devices can be opened. */
 void devices_initialized(struct driver *driver);
 unsigned devices_left(const struct driver *driver);

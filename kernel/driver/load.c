@@ -11,6 +11,7 @@
 #include "kernel/driver/driver.h"
 #include "kernel/driver/export.h"
 #include "kernel/driver/io.h"
+#include "kernel/driver/request.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/phys.h"
@@ -202,9 +203,11 @@ bool driver_stop(struct driver *driver, bool started)
         print("# driver: %s has no DriverUnload and stays\n", driver->name);
         return true;
     }
+    requests_reap();
     if (started)
         run_in_thread(driver, true);
-    unsigned left = timers_left(driver) + routines_left(driver) + counters_left(driver) + devices_left(driver) +
+    requests_reap();
+    unsigned left = requests_left(driver) + timers_left(driver) + routines_left(driver) + counters_left(driver) + devices_left(driver) +
                     threads_left(driver) + pool_left(driver);
     if (!left)
         unmap(driver);

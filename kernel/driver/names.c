@@ -149,6 +149,33 @@ void device_close(PDEVICE_OBJECT object)
     mutex_release(&names_mutex);
 }
 
+PDEVICE_OBJECT device_top(PDEVICE_OBJECT device)
+{
+    PDEVICE_OBJECT above;
+    while ((above = __atomic_load_n(&device->AttachedDevice, __ATOMIC_ACQUIRE)))
+        device = above;
+    return device;
+}
+
+/* The device that was the highest until now, to which requests are passed on. NT: requests that are under way lengthen
+ * nothing; who attaches does it before its programs come. */
+PDEVICE_OBJECT driver_IoAttachDeviceToDeviceStack(uint64_t where, PDEVICE_OBJECT SourceDevice, PDEVICE_OBJECT TargetDevice)
+{
+    (void)where;
+    PDEVICE_OBJECT lower = device_top(TargetDevice);
+    SourceDevice->StackSize = (CHAR)(lower->StackSize + 1);
+    SourceDevice->AlignmentRequirement = lower->AlignmentRequirement;
+    __atomic_store_n(&lower->AttachedDevice, SourceDevice, __ATOMIC_RELEASE);
+    return lower;
+}
+
+/* TargetDevice: what attaching returned. */
+VOID driver_IoDetachDevice(uint64_t where, PDEVICE_OBJECT TargetDevice)
+{
+    (void)where;
+    __atomic_store_n(&TargetDevice->AttachedDevice, NULL, __ATOMIC_RELEASE);
+}
+
 static struct device *make(uint64_t where, PDRIVER_OBJECT driver, ULONG extension, ULONG type, ULONG characteristics,
                            bool exclusive)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A driver that does one thing wrong, which its file's name says: tests/programs.t builds it under each of them. */
+/* A driver that does one thing wrong, which its file's name says: tests/drivers.t builds it under each of them. */
 #include <ntddk.h>
 
 static KSPIN_LOCK lock;
@@ -68,6 +68,67 @@ static VOID bad_irql(VOID)
 
 static VOID bad_write(VOID) { *(volatile UCHAR *)(ULONG_PTR)nothing = 0xc3; }
 
+/* --- Requests, which it sends to itself. --- */
+
+enum { FORGET, COMPLETE_TWICE, COMPLETE_PENDING, CALL_TOO_DEEP, KEEP };
+static PDRIVER_OBJECT self;
+static ULONG what;
+
+static NTSTATUS NTAPI dispatch(PDEVICE_OBJECT DeviceObject, PIRP Irp)
+{
+    BOOLEAN control = IoGetCurrentIrpStackLocation(Irp)->MajorFunction == IRP_MJ_DEVICE_CONTROL;
+    Irp->IoStatus.Information = 0;
+    Irp->IoStatus.Status = control && what == COMPLETE_PENDING ? STATUS_PENDING : STATUS_SUCCESS;
+    if (control && what == FORGET)
+        return STATUS_SUCCESS;
+    if (control && what == KEEP) {
+        IoMarkIrpPending(Irp);
+        return STATUS_PENDING;
+    }
+    if (control && what == CALL_TOO_DEEP)
+        IoCallDriver(DeviceObject, Irp);
+    IoCompleteRequest(Irp, IO_NO_INCREMENT);
+    if (control)
+        IoCompleteRequest(Irp, IO_NO_INCREMENT);
+    return STATUS_SUCCESS;
+}
+
+static VOID make_device(VOID)
+{
+    UNICODE_STRING name = RTL_CONSTANT_STRING(L"\\Device\\Bad"), link = RTL_CONSTANT_STRING(L"\\??\\Bad");
+    PDEVICE_OBJECT device;
+    for (ULONG i = 0; i <= IRP_MJ_MAXIMUM_FUNCTION; i++)
+        self->MajorFunction[i] = dispatch;
+    IoCreateDevice(self, 0, &name, FILE_DEVICE_UNKNOWN, 0, FALSE, &device);
+    IoCreateSymbolicLink(&link, &name);
+    device->Flags &= ~DO_DEVICE_INITIALIZING;
+}
+
+static VOID send_request(ULONG What)
+{
+    UNICODE_STRING name = RTL_CONSTANT_STRING(L"\\Device\\Bad");
+    OBJECT_ATTRIBUTES attributes;
+    IO_STATUS_BLOCK block;
+    HANDLE handle;
+    what = What;
+    make_device();
+    InitializeObjectAttributes(&attributes, &name, 0, NULL, NULL);
+    ZwCreateFile(&handle, GENERIC_READ, &attributes, &block, NULL, 0, 0, FILE_OPEN, 0, NULL, 0);
+    ZwDeviceIoControlFile(handle, NULL, NULL, NULL, &block, 0, NULL, 0, NULL, 0);
+}
+
+static VOID bad_forget(VOID) { send_request(FORGET); }
+static VOID bad_twice(VOID) { send_request(COMPLETE_TWICE); }
+static VOID bad_status(VOID) { send_request(COMPLETE_PENDING); }
+static VOID bad_deep(VOID) { send_request(CALL_TOO_DEEP); }
+
+/* For a program that ends while it is kept. */
+static VOID bad_keep(VOID)
+{
+    what = KEEP;
+    make_device();
+}
+
 /* Leaves one of each kind. */
 static VOID leave(PDRIVER_OBJECT DriverObject)
 {
@@ -98,6 +159,8 @@ static const struct {
 } cases[] = {
     { L"wait", bad_wait }, { L"service", bad_service }, { L"read", bad_read }, { L"dpc", bad_dpc }, { L"lock", bad_lock },
     { L"free", bad_free }, { L"write", bad_write }, { L"irql", bad_irql },
+    { L"forget", bad_forget }, { L"twice", bad_twice }, { L"status", bad_status }, { L"deep", bad_deep },
+    { L"keep", bad_keep },
 };
 
 static BOOLEAN ends_with(PUNICODE_STRING String, const WCHAR *End)
@@ -117,11 +180,12 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
 {
     BOOLEAN refuses = ends_with(RegistryPath, L"refuse");
     DriverObject->DriverUnload = unload;
+    self = DriverObject;
     KeInitializeEvent(&never, NotificationEvent, FALSE);
     if (ends_with(RegistryPath, L"leave"))
         leave(DriverObject);
     for (ULONG i = 0; i < sizeof cases / sizeof cases[0]; i++)
         if (ends_with(RegistryPath, cases[i].Name))
-            cases[i].Do();
+            return cases[i].Do(), STATUS_SUCCESS; /* at its IRQL */
     return refuses ? STATUS_DEVICE_BUSY : STATUS_SUCCESS;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Standard handles and the console. NT: there are no files. */
+/* Standard handles and the console; reading and writing devices. NT: there are no files. */
 #include "kernel32.h"
 
 #define INPUT ((HANDLE)3)
@@ -8,6 +8,13 @@
 #define PART 256u /* of write_console */
 
 static HANDLE standard[] = { INPUT, OUTPUT, ERROR_OUTPUT };
+
+NTSTATUS NTAPI NtReadFile(HANDLE FileHandle, HANDLE Event, PIO_APC_ROUTINE ApcRoutine, PVOID ApcContext,
+                          PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer, ULONG Length, PLARGE_INTEGER ByteOffset,
+                          PULONG Key);
+NTSTATUS NTAPI NtWriteFile(HANDLE FileHandle, HANDLE Event, PIO_APC_ROUTINE ApcRoutine, PVOID ApcContext,
+                           PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer, ULONG Length, PLARGE_INTEGER ByteOffset,
+                           PULONG Key);
 
 static bool is_output(HANDLE handle) { return handle == OUTPUT || handle == ERROR_OUTPUT; }
 
@@ -37,34 +44,64 @@ DWORD WINAPI GetFileType(HANDLE hFile)
     return FILE_TYPE_UNKNOWN;
 }
 
-BOOL WINAPI WriteFile(HANDLE hFile, LPCVOID lpBuffer, DWORD nNumberOfBytesToWrite,
-                      LPDWORD lpNumberOfBytesWritten, LPOVERLAPPED lpOverlapped)
+static BOOL write_standard(const char *text, DWORD length, LPDWORD written)
 {
     DWORD done = 0;
-    (void)lpOverlapped;
-    if (!is_output(hFile))
-        return fail(ERROR_INVALID_HANDLE);
-    while (done < nNumberOfBytesToWrite) {
-        DWORD left = nNumberOfBytesToWrite - done, part = left < PART ? left : PART;
-        if (!succeeded(write_console((const char *)lpBuffer + done, part)))
+    while (done < length) {
+        DWORD left = length - done, part = left < PART ? left : PART;
+        if (!succeeded(write_console(text + done, part)))
             return FALSE;
         done += part;
     }
-    if (lpNumberOfBytesWritten)
-        *lpNumberOfBytesWritten = done;
+    if (written)
+        *written = done;
     return TRUE;
 }
 
-/* Nobody types: the end of the file, at once. */
+typedef NTSTATUS NTAPI transfer_function(HANDLE file, HANDLE event, PIO_APC_ROUTINE routine, PVOID context,
+                                         PIO_STATUS_BLOCK block, PVOID buffer, ULONG length,
+                                         PLARGE_INTEGER offset, PULONG key);
+
+/* Waits, whatever lpOverlapped says; its event is signaled. */
+static NTSTATUS transfer(transfer_function *function, HANDLE file, PVOID buffer, DWORD length, LPDWORD done,
+                         LPOVERLAPPED overlapped)
+{
+    IO_STATUS_BLOCK block = { .Information = 0 };
+    LARGE_INTEGER at;
+    if (overlapped)
+        at.QuadPart = (LONGLONG)((ULONG64)overlapped->OffsetHigh << 32 | overlapped->Offset);
+    NTSTATUS status = function(file, overlapped ? overlapped->hEvent : NULL, NULL, NULL, &block, buffer, length,
+                               overlapped ? &at : NULL, NULL);
+    if (done)
+        *done = (DWORD)block.Information;
+    if (overlapped) {
+        overlapped->Internal = (ULONG_PTR)status;
+        overlapped->InternalHigh = block.Information;
+    }
+    return status;
+}
+
+BOOL WINAPI WriteFile(HANDLE hFile, LPCVOID lpBuffer, DWORD nNumberOfBytesToWrite,
+                      LPDWORD lpNumberOfBytesWritten, LPOVERLAPPED lpOverlapped)
+{
+    if (is_output(hFile))
+        return write_standard(lpBuffer, nNumberOfBytesToWrite, lpNumberOfBytesWritten);
+    return succeeded(transfer(NtWriteFile, hFile, (PVOID)lpBuffer, nNumberOfBytesToWrite, lpNumberOfBytesWritten,
+                              lpOverlapped));
+}
+
+/* Of the console: nobody types, the end of the file comes at once. At the end of a device the number is 0, and with
+ * lpOverlapped it is an error. */
 BOOL WINAPI ReadFile(HANDLE hFile, LPVOID lpBuffer, DWORD nNumberOfBytesToRead,
                      LPDWORD lpNumberOfBytesRead, LPOVERLAPPED lpOverlapped)
 {
-    (void)lpBuffer, (void)nNumberOfBytesToRead, (void)lpOverlapped;
-    if (hFile != INPUT)
-        return fail(ERROR_INVALID_HANDLE);
-    if (lpNumberOfBytesRead)
-        *lpNumberOfBytesRead = 0;
-    return TRUE;
+    if (hFile == INPUT) {
+        if (lpNumberOfBytesRead)
+            *lpNumberOfBytesRead = 0;
+        return TRUE;
+    }
+    NTSTATUS status = transfer(NtReadFile, hFile, lpBuffer, nNumberOfBytesToRead, lpNumberOfBytesRead, lpOverlapped);
+    return (status == STATUS_END_OF_FILE && !lpOverlapped) || succeeded(status);
 }
 
 BOOL WINAPI FlushFileBuffers(HANDLE hFile)

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* The way of a request down a stack of devices and back. It belongs to its thread; one whose thread has gone belongs to
+ * requests_lock, DISPATCH_LEVEL, and is freed by whoever comes next. */
+#include "kernel/driver/request.h"
+#include "hal/clock.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/lock.h"
+#include "kernel/base/print.h"
+#include "kernel/driver/bugcheck.h"
+#include "kernel/driver/driver.h"
+#include "kernel/driver/io.h"
+#include "kernel/driver/pool.h"
+#include "kernel/ke/dispatcher.h"
+#include "kernel/ke/thread.h"
+
+#define CANCEL_WAIT_NS 200000000u
+#define STACK_MAX 32
+
+static struct lock requests_lock = LOCK("requests", DISPATCH_LEVEL);
+static LIST_ENTRY abandoned = { &abandoned, &abandoned }; /* L: requests_lock */
+static KSPIN_LOCK cancel_lock;                            /* the drivers' own */
+
+static struct request *request_of(PIRP irp) { return CONTAINING_RECORD(irp, struct request, irp); }
+
+/* --- Their life. --- */
+
+static KPROCESSOR_MODE mode_of(const struct thread *me) { return me->process && !me->trusted ? UserMode : KernelMode; }
+
+struct request *request_make(struct file *file, UCHAR major, bool holds)
+{
+    if (holds)
+        requests_reap();
+    PDEVICE_OBJECT device = device_top(file->file.DeviceObject);
+    CHAR depth = device->StackSize < 1 ? 1 : device->StackSize > STACK_MAX ? STACK_MAX : device->StackSize;
+    struct request *r = pool_allocate(sizeof *r + (size_t)depth * sizeof r->stack[0]);
+    if (!r)
+        return NULL;
+    KeInitializeEvent(&r->done, NotificationEvent, FALSE);
+    r->file = file;
+    r->holds = holds;
+    if (holds)
+        object_hold(&file->object);
+    r->irp = (IRP){ .Type = 6, .Size = (USHORT)(sizeof r->irp + (size_t)depth * sizeof r->stack[0]), .StackCount = depth,
+                    .CurrentLocation = (CHAR)(depth + 1), .RequestorMode = (CHAR)mode_of(thread_current()) };
+    r->irp.Tail.Overlay.Thread = &thread_current()->object.header;
+    r->irp.Tail.Overlay.CurrentStackLocation = r->stack + depth;
+    r->irp.Tail.Overlay.OriginalFileObject = &file->file;
+    *request_first(r) = (IO_STACK_LOCATION){ .MajorFunction = major, .DeviceObject = device, .FileObject = &file->file };
+    return r;
+}
+
+PIO_STACK_LOCATION request_first(struct request *request) { return &request->stack[request->irp.StackCount - 1]; }
+
+void request_free(struct request *request)
+{
+    struct file *file = request->holds ? request->file : NULL;
+    if (request->buffer)
+        pool_free(request->buffer);
+    if (request->direct)
+        pool_free(request->direct);
+    pool_free(request);
+    if (file)
+        object_release(&file->object);
+}
+
+static struct request *next_completed(void)
+{
+    for (const LIST_ENTRY *e = abandoned.Flink; e != &abandoned; e = e->Flink)
+        if (CONTAINING_RECORD(e, struct request, list)->completed)
+            return CONTAINING_RECORD(e, struct request, list);
+    return NULL;
+}
+
+static struct request *take_completed(void)
+{
+    KIRQL irql = lock_acquire(&requests_lock);
+    struct request *r = next_completed();
+    if (r)
+        RemoveEntryList(&r->list);
+    lock_release(&requests_lock, irql);
+    return r;
+}
+
+void requests_reap(void)
+{
+    struct request *r;
+    while ((r = take_completed()))
+        request_free(r);
+}
+
+unsigned requests_left(const struct driver *driver)
+{
+    unsigned count = 0;
+    KIRQL irql = lock_acquire(&requests_lock);
+    for (const LIST_ENTRY *e = abandoned.Flink; e != &abandoned; e = e->Flink) {
+        struct request *r = CONTAINING_RECORD(e, struct request, list);
+        if (request_first(r)->DeviceObject->DriverObject != &driver->object)
+            continue;
+        print("# %s left a request, IRP_MJ %02x, that it never completed\n", driver->name, request_first(r)->MajorFunction);
+        count++;
+    }
+    lock_release(&requests_lock, irql);
+    return count;
+}
+
+/* --- Down. --- */
+
+NTSTATUS driver_IofCallDriver(uint64_t where, PDEVICE_OBJECT DeviceObject, PIRP Irp)
+{
+    if (Irp->CurrentLocation <= 1)
+        bug_check(NO_MORE_IRP_STACK_LOCATIONS, (uint64_t[]){ (uint64_t)Irp, 0, 0, 0 }, where, "");
+    Irp->CurrentLocation--;
+    PIO_STACK_LOCATION stack = --Irp->Tail.Overlay.CurrentStackLocation;
+    stack->DeviceObject = DeviceObject;
+    PDRIVER_DISPATCH dispatch = stack->MajorFunction <= IRP_MJ_MAXIMUM_FUNCTION
+                                    ? DeviceObject->DriverObject->MajorFunction[stack->MajorFunction]
+                                    : driver_default_dispatch;
+    struct driver_visit visit;
+    driver_enter(&visit, dispatch);
+    NTSTATUS status = dispatch(DeviceObject, Irp);
+    driver_leave(&visit);
+    return status;
+}
+
+/* --- Up. --- */
+
+static bool wants_call(const IO_STACK_LOCATION *stack, const IRP *irp)
+{
+    UCHAR when = irp->Cancel ? SL_INVOKE_ON_CANCEL : 0;
+    when |= NT_SUCCESS(irp->IoStatus.Status) ? SL_INVOKE_ON_SUCCESS : SL_INVOKE_ON_ERROR;
+    return stack->CompletionRoutine && (stack->Control & when);
+}
+
+/* False: the driver above has taken the request back. */
+static bool climb(PIRP irp)
+{
+    const IO_STACK_LOCATION stack = *irp->Tail.Overlay.CurrentStackLocation;
+    bool last = irp->CurrentLocation == irp->StackCount;
+    PIO_STACK_LOCATION above = ++irp->Tail.Overlay.CurrentStackLocation;
+    irp->CurrentLocation++;
+    irp->PendingReturned = stack.Control & SL_PENDING_RETURNED;
+    if (wants_call(&stack, irp)) {
+        struct driver_visit visit;
+        driver_enter(&visit, stack.CompletionRoutine);
+        NTSTATUS status = stack.CompletionRoutine(last ? NULL : above->DeviceObject, irp, stack.Context);
+        driver_leave(&visit);
+        return status != STATUS_MORE_PROCESSING_REQUIRED;
+    }
+    if (irp->PendingReturned && !last)
+        above->Control |= SL_PENDING_RETURNED;
+    return true;
+}
+
+static void complete(struct request *r, uint64_t where)
+{
+    KIRQL irql = lock_acquire(&requests_lock);
+    bool twice = r->completed, alone = r->abandoned;
+    r->completed = true;
+    lock_release(&requests_lock, irql);
+    if (twice)
+        bug_check(MULTIPLE_IRP_COMPLETE_REQUESTS, (uint64_t[]){ (uint64_t)&r->irp, 0, 0, 0 }, where, "");
+    if (!alone)
+        KeSetEvent(&r->done, 0, FALSE); /* its thread frees it */
+}
+
+VOID driver_IofCompleteRequest(uint64_t where, PIRP Irp, CHAR PriorityBoost)
+{
+    (void)PriorityBoost;
+    if (Irp->CurrentLocation > Irp->StackCount + 1)
+        bug_check(MULTIPLE_IRP_COMPLETE_REQUESTS, (uint64_t[]){ (uint64_t)Irp, 0, 0, 0 }, where, "");
+    if (Irp->IoStatus.Status == STATUS_PENDING)
+        bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION, (uint64_t[]){ 0x06, (uint64_t)Irp, 0x103, 0 }, where,
+                  "an IRP completed with STATUS_PENDING");
+    while (Irp->CurrentLocation <= Irp->StackCount)
+        if (!climb(Irp))
+            return;
+    complete(request_of(Irp), where);
+}
+
+NTAPI NTSTATUS driver_default_dispatch(PDEVICE_OBJECT DeviceObject, PIRP Irp)
+{
+    (void)DeviceObject;
+    Irp->IoStatus = (IO_STATUS_BLOCK){ .Status = STATUS_INVALID_DEVICE_REQUEST };
+    driver_IofCompleteRequest(0, Irp, 0);
+    return STATUS_INVALID_DEVICE_REQUEST;
+}
+
+/* --- Cancelling. --- */
+
+KIRQL driver_KeAcquireSpinLockRaiseToDpc(uint64_t where, PKSPIN_LOCK SpinLock);
+VOID driver_KeReleaseSpinLock(uint64_t where, PKSPIN_LOCK SpinLock, KIRQL NewIrql);
+
+VOID driver_IoAcquireCancelSpinLock(uint64_t where, PKIRQL Irql)
+{
+    *Irql = driver_KeAcquireSpinLockRaiseToDpc(where, &cancel_lock);
+}
+
+VOID driver_IoReleaseCancelSpinLock(uint64_t where, KIRQL Irql) { driver_KeReleaseSpinLock(where, &cancel_lock, Irql); }
+
+/* The cancel routine lets go of the lock, to Irp->CancelIrql. FALSE: there is none. */
+BOOLEAN driver_IoCancelIrp(uint64_t where, PIRP Irp)
+{
+    KIRQL irql;
+    driver_IoAcquireCancelSpinLock(where, &irql);
+    Irp->Cancel = TRUE;
+    PDRIVER_CANCEL routine = __atomic_exchange_n(&Irp->CancelRoutine, NULL, __ATOMIC_ACQ_REL);
+    if (!routine) {
+        driver_IoReleaseCancelSpinLock(where, irql);
+        return FALSE;
+    }
+    Irp->CancelIrql = irql;
+    struct driver_visit visit;
+    driver_enter(&visit, routine);
+    visit.irql = irql;
+    routine(Irp->Tail.Overlay.CurrentStackLocation->DeviceObject, Irp);
+    driver_leave(&visit);
+    return TRUE;
+}
+
+/* --- Waiting. --- */
+
+static bool is_completed(struct request *r)
+{
+    KIRQL irql = lock_acquire(&requests_lock);
+    bool is = r->completed;
+    lock_release(&requests_lock, irql);
+    return is;
+}
+
+/* Whether the driver had completed it after all. */
+static bool give_up(struct request *r)
+{
+    KIRQL irql = lock_acquire(&requests_lock);
+    r->abandoned = !r->completed && r->holds;
+    if (r->abandoned)
+        InsertTailList(&abandoned, &r->list);
+    lock_release(&requests_lock, irql);
+    return !r->abandoned;
+}
+
+/* False: its thread must not wait any longer. */
+static bool await(struct request *r)
+{
+    LARGE_INTEGER limit = { .QuadPart = -(LONGLONG)(CANCEL_WAIT_NS / 100) };
+    KPROCESSOR_MODE mode = r->holds && !is_completed(r) ? mode_of(thread_current()) : KernelMode;
+    if (KeWaitForSingleObject(&r->done, Executive, mode, FALSE, NULL) != STATUS_THREAD_IS_TERMINATING)
+        return true;
+    driver_IoCancelIrp(0, &r->irp);
+    if (KeWaitForSingleObject(&r->done, Executive, KernelMode, FALSE, &limit) == STATUS_TIMEOUT && !give_up(r))
+        return false;
+    KeWaitForSingleObject(&r->done, Executive, KernelMode, FALSE, NULL);
+    return true;
+}
+
+bool request_send(struct request *request, IO_STATUS_BLOCK *result)
+{
+    PDEVICE_OBJECT device = request_first(request)->DeviceObject;
+    PDRIVER_DISPATCH dispatch = device->DriverObject->MajorFunction[request_first(request)->MajorFunction];
+    NTSTATUS status = driver_IofCallDriver(0, device, &request->irp);
+    if (status != STATUS_PENDING && !is_completed(request))
+        bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION, (uint64_t[]){ 0x210, (uint64_t)&request->irp, (uint32_t)status, 0 },
+                  (uint64_t)dispatch, "it returned a status, not STATUS_PENDING, and did not complete the IRP");
+    if (!await(request))
+        return false;
+    *result = request->irp.IoStatus;
+    return true;
+}

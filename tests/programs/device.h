@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* What device.c, a program, and device_driver.c say to each other. */
+#pragma once
+
+#define CODE(n, method, access) ((0x8000u << 16) | ((access) << 14) | ((n) << 2) | (method))
+#define BUFFERED 0
+#define IN_DIRECT 1
+#define OUT_DIRECT 2
+#define NEITHER 3
+
+enum {
+    ECHO = CODE(0x801, BUFFERED, 0),         /* the input backwards */
+    SUM = CODE(0x802, IN_DIRECT, 0),         /* bytes of input and MDL, as Information */
+    FILL = CODE(0x803, OUT_DIRECT, 0),       /* the input's first byte added to each of the MDL's */
+    COPY = CODE(0x804, NEITHER, 0),          /* input to output */
+    END_WITH = CODE(0x805, BUFFERED, 0),     /* struct end */
+    PEND = CODE(0x806, BUFFERED, 0),         /* until it is cancelled, or FINISH */
+    PEND_DEAF = CODE(0x807, BUFFERED, 0),    /* until FINISH */
+    FINISH = CODE(0x808, BUFFERED, 0),       /* completes what is pending */
+    LATER = CODE(0x809, BUFFERED, 0),        /* pending, completed by a timer's DPC */
+    TELL = CODE(0x80a, BUFFERED, 0),         /* struct told */
+    WANTS_READ = CODE(0x80b, BUFFERED, 1),
+    WANTS_WRITE = CODE(0x80c, BUFFERED, 2),
+    PENDS = CODE(0x80d, BUFFERED, 0),        /* how many are pending */
+    TWICE = CODE(0x80e, BUFFERED, 0),        /* completed below, taken back by the driver above, completed again */
+};
+
+struct end {
+    long status;
+    unsigned long information;
+};
+
+struct told {
+    unsigned long opened, cleaned, closed, cancelled, above;
+};
+
+#define STORE_SIZE 64
