@@ -11,6 +11,7 @@
 #include "tests/etw.h"
 #include "tests/lab.h"
 #include "tests/threads.h"
+#include "tests/vpmu.h"
 
 #define INSTRUCTIONS ProfileTotalIssues
 #define CYCLES ProfileTotalCycles
@@ -80,6 +81,7 @@ TEST(etw_samples, counters,
     uint8_t *bytes;
     ULONG n = hal_source_supported(CYCLES) ? 2 : 1;
     SKIP_WITHOUT_PMU();
+    SKIP_IF_STEPPED();
     REQUIRE(session_begin(&s, &bytes));
     for (ULONG i = 0; i < n; i++) {
         before[i] = hal_source_interval((KPROFILE_SOURCE)sources[i]);
@@ -119,6 +121,7 @@ TEST(etw_samples, with_counters,
     struct session s;
     uint8_t *bytes;
     SKIP_WITHOUT_PMU();
+    SKIP_IF_STEPPED();
     REQUIRE(session_begin(&s, &bytes));
     before = hal_source_interval(INSTRUCTIONS);
     hal_source_set_interval(INSTRUCTIONS, PERIOD);

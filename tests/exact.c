@@ -12,6 +12,7 @@
 #include "tests/exactness.h"
 #include "tests/ring3/exact.h"
 #include "tests/user.h"
+#include "tests/vpmu.h"
 
 #define SPINNERS 2
 #define THREADS_MAX 8
@@ -89,6 +90,7 @@ TEST(exact, known_regions,
     unsigned ctr;
     struct company company = { 0 };
     SKIP_WITHOUT_PMU();
+    SKIP_IF_STEPPED();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     if (company_start(&company, SMP_ALL))
         exactness_run(user_exact_known, 0);
@@ -101,6 +103,7 @@ TEST(exact, switched_regions, "20 switches inside measured regions on one CPU ch
     unsigned ctr;
     struct company company = { 0 };
     SKIP_WITHOUT_PMU();
+    SKIP_IF_STEPPED();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     if (company_start(&company, SMP_ALL)) {
         struct process *process = process_create();
@@ -127,6 +130,7 @@ TEST(exact, migrated_regions,
     unsigned ctr;
     struct company company = { 0 };
     SKIP_WITHOUT_PMU();
+    SKIP_IF_STEPPED();
     SKIP_BELOW_CPUS(2);
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     if (company_start(&company, SMP_ALL)) {
@@ -144,6 +148,7 @@ TEST(exact, all_at_once,
     struct process *processes[THREADS_MAX] = { 0 };
     struct thread *threads[THREADS_MAX] = { 0 };
     SKIP_WITHOUT_PMU();
+    SKIP_IF_STEPPED();
     SKIP_BELOW_CPUS(2);
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     for (unsigned i = 0; i < cpu_count && i < THREADS_MAX; i++) {

@@ -9,6 +9,7 @@
 #include "kernel/trap.h"
 #include "tests/counting.h"
 #include "tests/exactness.h"
+#include "tests/vpmu.h"
 
 #define STACK_RESERVE 0x200000u
 
@@ -16,6 +17,7 @@ TEST(exact, page_faults, "instructions that fault and are resumed count once, as
 {
     unsigned ctr;
     SKIP_WITHOUT_PMU();
+    SKIP_IF_STEPPED();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     struct process *process = process_create();
     if (CHECK(process != NULL)) {
@@ -54,6 +56,7 @@ TEST(exact, nmis, "regions are counted exactly while NMIs fall into them [TP-79 
     unsigned ctr;
     struct sender s = { 0 };
     SKIP_WITHOUT_PMU();
+    SKIP_IF_STEPPED();
     SKIP_BELOW_CPUS(2);
     if (boot_safe())
         SKIP("safe: no NMI");

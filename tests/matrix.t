@@ -120,6 +120,22 @@ my @machines = (
     ['no such quirk: there is no PMU, and all quirks are named', "PMU=intel-v5,irq4 TESTS='vpmu_quirks*'", 77,
      qr/^# vpmu: no quirk "irq4"; there are .*irq3\[=N\]/m],
     ['64 MiB', 'MEMORY=64', 0],
+    # Machines that once broke it, by what broke there; each ran whole by hand.
+    ['24 MiB', "MEMORY=24 TESTS='phys*,tp_threads*,user*'", 0],
+    ['a processor with SSE3 only', "QEMU_ARGS='-cpu qemu64' TESTS='vpmu.instructions,vpmu_quirks.c1e,traps*'", 0,
+     qr/^# this processor lacks popcnt rax, /m],
+    ['XSAVE without XSAVEOPT', "PMU=none QEMU_ARGS='-cpu Opteron_G5' TESTS='fpu*,sched*,traps*'", 77, qr/^# fpu: x87 SSE, 512 bytes by FXSAVE$/m],
+    ['XSAVE without XSAVEOPT, below a virtual PMU', "PMU=amd-v2 QEMU_ARGS='-cpu Opteron_G5' TESTS='fpu*,exact*,traps*'", 0],
+    ['EPYC-Milan', "PMU=amd-v2 QEMU_ARGS='-cpu EPYC-Milan' TESTS='exact*,fpu*,hal_overflow*'", 0],
+    ['phenom', "PMU=amd-ext QEMU_ARGS='-cpu phenom' TESTS='vpmu.instructions,exact*,fpu*'", 0],
+    ['q35', "QEMU_ARGS='-M q35' TESTS='acpi*,clock*,exact*'", 0],
+    ['no HPET: the virtual PMU steps', "QEMU_ARGS='-machine hpet=off' TESTS='exact*,pmu_rep.*,clock*'", 0, qr/^# vpmu: intel-v5: no HPET for the alarm: stepping/m],
+    ['microvm', "PMU=none QEMU_ARGS='-M microvm' TESTS='acpi*,clock*,sched*,smp*'", 77],
+    ['microvm, virtual PMU', "QEMU_ARGS='-M microvm' TESTS='acpi*,exact*,pmu_rep.*'", 0],
+    ['3 CPU', "SMP=3 TESTS='smp*,sched*,exact*,tp_switch*'", 0],
+    ['64 CPU, virtual PMU', "SMP=64 TIMEOUT=400 TESTS='smp*,exact.raw*,pmu_detect*'", 0, qr/^# running: 64 CPUs,/m],
+    ['two NUMA nodes', "SMP=2 QEMU_ARGS='-object memory-backend-ram,id=a,size=128M -object memory-backend-ram,id=b,size=128M " .
+     "-numa node,memdev=a,cpus=0 -numa node,memdev=b,cpus=1' TESTS='smp*,acpi*,phys*,exact*'", 0, qr/^# running: 2 CPUs,/m],
     (map { ["firmware that leaves $_->[0]", "PMU=$_->[1] SMP=$_->[2] MEMORY=5000 FIRMWARE='$_->[3]' TESTS='sched*,time*,traps*,clock*,smp*,exact*'",
             $_->[1] eq 'none' ? 77 : 0, @$_[4 .. $#$_]] }
         ['control registers with every bit set', 'none', 2, 'registers'],

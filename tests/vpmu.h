@@ -24,6 +24,12 @@ uint64_t vpmu_quirk_second(const char *name);
 struct vpmu_accesses vpmu_accesses(void);
 /* Instructions that this CPU retired in ring 0 since start, whether or not a counter counts. */
 uint64_t vpmu_retired(void);
+/* A million instructions one by one, and the ticks meanwhile, outlast what a test may take. */
+#define SKIP_IF_STEPPED()                                                                      \
+    do {                                                                                       \
+        if (vpmu_present() && vpmu_steps())                                                    \
+            SKIP("the virtual PMU steps: this takes minutes");                                 \
+    } while (0)
 #define SKIP_WITHOUT_VPMU()                                                                    \
     do {                                                                                       \
         if (!vpmu_present())                                                                   \

@@ -9,6 +9,7 @@
 %define CO (1 << 24)
 %define TK (1 << 32)
 %define FA (1 << 40)
+%define NEED(bit) ((bit) << 48)         ; this bit of ECX of CPUID leaf 1 (bit 0 is not used so)
 %define RW (LD + ST)
 %define JUMP (BR + TK)
 %define CC (BR + CO)
@@ -66,14 +67,14 @@ vpmu_ops:
     op LD, mul qword [rdi]
     op LD, cmovz rax, [rdi]
     op LD, bt dword [rdi], 1
-    op LD, popcnt rax, [rdi]
+    op LD + NEED(23), popcnt rax, [rdi]
     op LD, bsf rax, [rdi]
     op LD, lodsb
     op LD, scasq
     op LD, cmpsw
     op LD, movups xmm0, [rdi]
     op LD, movq xmm0, [rdi]
-    op LD, pshufb xmm0, [rdi]
+    op LD + NEED(9), pshufb xmm0, [rdi]
     op LD, fld qword [rdi]
     op LD, ldmxcsr [rel mxcsr]
     op ST, mov [rdi], rax

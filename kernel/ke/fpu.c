@@ -5,6 +5,7 @@
  *
  * CPUID is not believed. A KVM that emulates ring 0 was seen that promises XSAVE, does not know it
  * and stops the virtual machine at it, where no handler of ours helps: it is known by its slowness.
+ * QEMU's TCG promises XSAVE to a processor without XSAVEOPT (Opteron_G5), and breaks at CR4.OSXSAVE.
  * Source: Intel SDM vol. 1 "Managing state using the XSAVE feature set"; for the initial values
  * Microsoft's "x64 calling convention". */
 #include "kernel/ke/fpu.h"
@@ -51,7 +52,8 @@ static bool ring0_is_emulated(void)
 
 static bool has_xsave(void)
 {
-    return cpuid(1, 0).ecx >> 26 & 1 && cpu_features.max_leaf >= LEAF_XSAVE && !ring0_is_emulated();
+    return cpuid(1, 0).ecx >> 26 & 1 && cpu_features.max_leaf >= LEAF_XSAVE &&
+           (!cpu_features.hypervisor || cpuid(LEAF_XSAVE, 1).eax) && !ring0_is_emulated();
 }
 
 /* Of what CPUID offers: what we know, and what stands in a thread's area. */
