@@ -203,7 +203,7 @@ static void reset_here(void *unused)
     (void)unused;
     cpu_load_idt();
     KIRQL old = irql_raise(PROFILE_LEVEL);
-    pmu_init_cpu();
+    pmu_reset(); /* which counters there are was found out at boot */
     hal_pmi_init_cpu();
     irql_lower(old);
 }

@@ -13,8 +13,9 @@
 
 #define PERIOD 1000u
 #define LOOPS 2000u          /* of two instructions or more: some periods */
-#define WAIT_PAUSES 1000000u /* for what must come */
-#define QUIET_PAUSES 1000u   /* for what must not come */
+#define WAIT_PAUSES 5000u  /* for what must come */
+#define LOOKS 200u         /* between two of those, each of which leaves a virtual machine */
+#define QUIET_PAUSES 1000u /* for what must not come */
 
 #define SKIP_WITHOUT_INSTRUCTIONS() \
     do { \
@@ -54,8 +55,9 @@ static uint32_t calls(unsigned owner) { return __atomic_load_n(&seen[owner].call
 
 static void wait_for(unsigned owner, uint32_t wanted)
 {
-    for (unsigned i = 0; i < WAIT_PAUSES && calls(owner) < wanted; i++)
-        pause();
+    for (unsigned i = 0; i < WAIT_PAUSES * LOOKS && calls(owner) < wanted; i++)
+        if (i % LOOKS == 0)
+            pause();
 }
 
 static void wait_quietly(void)

@@ -15,7 +15,8 @@
 
 #define NO_EVENT "no event that must happen on this counter"
 #define SAFE "safe: no NMI"
-#define WAIT_PAUSES 100000u
+#define WAIT_PAUSES 5000u
+#define LOOKS 200u /* between two PAUSEs, each of which leaves a virtual machine */
 #define REARMED 500u
 #define ACCESSES 1000u /* at most, to find that no interrupt comes */
 #define LONGEST 990u /* events to an overflow in the sled */
@@ -40,8 +41,9 @@ static void run_sled(unsigned ctr)
 /* An interrupt in flight may come a little after the counter has stopped. */
 static void wait(const unsigned *count, unsigned wanted)
 {
-    for (unsigned i = 0; i < WAIT_PAUSES && __atomic_load_n(count, __ATOMIC_RELAXED) < wanted; i++)
-        pause();
+    for (unsigned i = 0; i < WAIT_PAUSES * LOOKS && __atomic_load_n(count, __ATOMIC_RELAXED) < wanted; i++)
+        if (i % LOOKS == 0)
+            pause();
 }
 
 /* Silicon's rule: Intel masks the entry when it delivers, AMD does not. KVM's: on Intel it masks since Linux 6.6, and from

@@ -38,6 +38,15 @@ static void check_interrupt_table(void)
     CHECK_EQ(r.base, base);
 }
 
+/* Which kinds of CPUs there are was found out at boot. */
+static void check_kinds(void)
+{
+    static unsigned kinds;
+    if (!kinds)
+        kinds = pmu_kind_count;
+    CHECK_EQ(pmu_kind_count, kinds);
+}
+
 static void check_processor(unsigned cpu)
 {
     test_run_on(cpu);
@@ -46,6 +55,7 @@ static void check_processor(unsigned cpu)
     CHECK_EQ(irql_current(), PASSIVE_LEVEL);
     CHECK(read_flags() & RFLAGS_IF);
     check_interrupt_table();
+    check_kinds();
 }
 
 static void check_counters(void)
