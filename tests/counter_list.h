@@ -53,6 +53,12 @@ static inline unsigned nth_counter(unsigned n)
     return (unsigned)__builtin_ctzll(rest);
 }
 
+static inline bool is_owned_by(unsigned ctr, unsigned cpu, const char *name)
+{
+    const char *owner = hal_counter_owner_name(ctr, cpu);
+    return owner && strcmp(owner, name) == 0;
+}
+
 static inline NTSTATUS take_on(uint64_t cpu_mask, struct list *list, HANDLE *handle)
 {
     GROUP_AFFINITY where = { .Mask = cpu_mask };

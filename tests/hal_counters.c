@@ -248,7 +248,7 @@ TEST(hal_counters, claim,
     unsigned ctr = nth_counter(0);
     HANDLE claimed = NULL, handle = NO_HANDLE;
     CHECK_STATUS(hal_counters_claim("a test", 1, PMU_BIT(ctr), NULL, &claimed), STATUS_SUCCESS);
-    CHECK(strcmp(hal_counter_owner_name(ctr, 0), "a test") == 0);
+    CHECK(is_owned_by(ctr, 0, "a test"));
     CHECK_STATUS(take_on(0, NULL, &handle), STATUS_INSUFFICIENT_RESOURCES);
     CHECK(handle == NULL);
     CHECK_STATUS(hal_counters_claim("another", 1, PMU_BIT(ctr), NULL, &handle),

@@ -8,6 +8,7 @@
 #include "kernel/ke/thread.h"
 #include "kernel/services.h"
 #include "pmu/pmu.h"
+#include "tests/counter_list.h"
 #include "tests/lab.h"
 #include "tests/printed.h"
 #include "tests/profile.h"
@@ -40,7 +41,7 @@ TEST(profile_counters, busy,
     CHECK_STATUS(NtStartProfile(profile), STATUS_DEVICE_BUSY);
     CHECK_STATUS(NtStopProfile(profile), STATUS_PROFILING_NOT_STARTED);
     CHECK_EQ(profiles_started(), 0);
-    CHECK(strcmp(hal_counter_owner_name(0, 0), "HalAllocateHardwareCounters") == 0);
+    CHECK(is_owned_by(nth_counter(0), 0, "HalAllocateHardwareCounters"));
     CHECK_STATUS(HalFreeHardwareCounters(everything), STATUS_SUCCESS);
     profile_start(profile);
     CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &everything), STATUS_INSUFFICIENT_RESOURCES);
