@@ -13,7 +13,7 @@
 #define HEADER_UNKNOWN 0xfff8u /* required features that we lack: all but alignment, memory, video (ignored) */
 #define ELF_MAGIC 0x464c457fu
 #define PT_LOAD 1
-#define HIGHEST (1ull << 32) /* the virtual PMU reads its guest's memory up to here */
+#define HIGHEST (1ul << 32) /* the virtual PMU reads its guest's memory up to here */
 #define PAYLOAD_MAP_MAX (BOOT_MEMORY_MAX + 2)
 
 struct header {

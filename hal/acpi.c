@@ -4,6 +4,7 @@
  * Source: ACPI 6.4 "Root System Description Pointer", "Multiple APIC Description Table", "Fixed ACPI Description
  * Table"; IA-PC HPET 1.0a "The ACPI 2.0 HPET Description Table". */
 #include "hal/acpi.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
@@ -162,7 +163,7 @@ static const struct {
 static void read_table(uint64_t physical, struct acpi_info *info)
 {
     const struct table *t = table_at(physical);
-    for (unsigned i = 0; t && i < sizeof parsers / sizeof *parsers; i++)
+    for (unsigned i = 0; t && i < ARRAY_SIZE(parsers); i++)
         if (memcmp(t->signature, parsers[i].signature, 4) == 0)
             parsers[i].parse(t, t->length, info);
 }

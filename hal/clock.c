@@ -4,12 +4,13 @@
  * 16h; the leaf 4000_0010h that VMware defined and KVM has. */
 #include "hal/clock.h"
 #include "hal/apic.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 
-#define MHZ UINT64_C(1000000)
+#define MHZ 1000000ul
 #define BELIEVED_MIN MHZ
 #define BELIEVED_MAX (20000 * MHZ)
 #define TOLERANCE 100 /* two rates agree if they differ by less than this fraction */
@@ -162,7 +163,7 @@ static void print_names(const struct clock_reading *r, unsigned count, uint64_t 
 static void print_choice(const char *what, const struct clock_reading *r, unsigned count,
                          const struct clock_choice *choice)
 {
-    uint64_t taken = UINT64_C(1) << (choice->taken - r), disagree = 0, silent = 0;
+    uint64_t taken = 1ul << (choice->taken - r), disagree = 0, silent = 0;
     for (unsigned i = 0; i < count; i++) {
         disagree |= (uint64_t)(r[i].hz && !(choice->agree >> i & 1)) << i;
         silent |= (uint64_t)(!r[i].hz && r[i].measured) << i;
@@ -211,12 +212,12 @@ static uint64_t find_timer(const struct cpuid *timing, const struct cpuid *leaf_
         { "CPUID 15h", leaf_15h->eax && leaf_15h->ebx ? leaf_15h->ecx : 0, false, false },
         { "the TSC", clock_measure_timer(clock_tsc_hz), true, false },
     };
-    struct clock_choice choice = clock_choose(r, sizeof r / sizeof *r);
+    struct clock_choice choice = clock_choose(r, ARRAY_SIZE(r));
     if (!choice.taken || !r[2].hz) {
         print("the APIC timer stands still: its rate is a guess\n");
         return choice.taken ? choice.taken->hz : LAST_RESORT;
     }
-    print_choice("APIC timer", r, sizeof r / sizeof *r, &choice);
+    print_choice("APIC timer", r, ARRAY_SIZE(r), &choice);
     print("\n");
     return choice.taken->hz;
 }

@@ -10,7 +10,7 @@
 #include "kernel/base/layout.h"
 #include "kernel/base/x86.h"
 
-#define FEMTOSECONDS UINT64_C(1000000000000000)
+#define FEMTOSECONDS 1000000000000000ul
 #define HPET_USUAL 0xfed00000u
 #define HPET_PERIOD 4
 #define HPET_CONFIG 0x10
@@ -90,7 +90,7 @@ struct end {
 /* The reading that took least. */
 static struct end read_end(uint64_t (*read)(void))
 {
-    struct end best = { 0, 0, ~UINT64_C(0) };
+    struct end best = { 0, 0, ~0ul };
     for (unsigned i = 0; i < TRIES; i++) {
         uint64_t before = rdtsc(), value = read(), took = rdtsc() - before;
         if (took < best.took)
@@ -144,14 +144,14 @@ struct window {
  * wrapped makes the rate larger. */
 static uint64_t least_disturbed(const struct window windows[WINDOWS])
 {
-    uint64_t fastest = ~UINT64_C(0), smallest = ~UINT64_C(0);
+    uint64_t fastest = ~0ul, smallest = ~0ul;
     for (unsigned i = 0; i < WINDOWS; i++)
         if (windows[i].hz && windows[i].took < fastest)
             fastest = windows[i].took;
     for (unsigned i = 0; i < WINDOWS; i++)
         if (windows[i].hz && windows[i].took / 2 <= fastest && windows[i].hz < smallest)
             smallest = windows[i].hz;
-    return smallest == ~UINT64_C(0) ? 0 : smallest;
+    return smallest == ~0ul ? 0 : smallest;
 }
 
 uint64_t clock_measure_tsc(const struct clock_counter *c)
@@ -176,7 +176,7 @@ uint64_t clock_measure_timer(uint64_t tsc_hz)
     for (unsigned i = 0; i < WINDOWS; i++) {
         apic_timer_count();
         struct end from = read_end(apic_timer_elapsed);
-        if (!wait_for(rdtsc, ~UINT64_C(0), from.tsc, tsc_hz / WINDOWS_PER_SECOND))
+        if (!wait_for(rdtsc, ~0ul, from.tsc, tsc_hz / WINDOWS_PER_SECOND))
             return 0;
         struct end to = read_end(apic_timer_elapsed);
         windows[i] = (struct window){ rate(to.value - from.value, tsc_hz, to.tsc - from.tsc), from.took + to.took };

@@ -14,6 +14,7 @@
 #include "hal/hal.h"
 #include "hal/smp.h"
 #include "kernel/base/assert.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
@@ -23,7 +24,7 @@
 #define OWNERS_MAX HAL_OWNERS_MAX
 #define COUNTERS 64 /* bits of a mask */
 #define RDPMC_FIXED 0x40000000u
-#define ALL (~UINT64_C(0))
+#define ALL (~0ul)
 #define EXCLUSIVE ALL /* overlaps with everything */
 
 struct owner {
@@ -169,7 +170,7 @@ static struct owner *add_owner(const char *name, const struct request *request)
 static NTSTATUS take(const char *name, const struct request *request, PHANDLE handle)
 {
     const struct owner *owner = NULL;
-    uint8_t irql = lock_acquire(&counters_lock);
+    KIRQL irql = lock_acquire(&counters_lock);
     if (is_free(request))
         owner = add_owner(name, request);
     *handle = owner ? owner->handle : NULL;
@@ -220,10 +221,10 @@ NTSTATUS hal_counters_claim_others(const char *name, uint64_t counters, PHANDLE 
 
 void hal_counters_check(uint64_t counters)
 {
-    for (uint64_t found = pmu_rewritten() & counters; found; found &= found - 1) {
-        uint8_t slot = owner_of[cpu_number()][__builtin_ctzll(found)];
+    for_each_bit(ctr, pmu_rewritten() & counters) {
+        uint8_t slot = owner_of[cpu_number()][ctr];
         if (slot)
-            __atomic_fetch_or(&owners[slot - 1].rewritten, found & -found, __ATOMIC_RELAXED);
+            __atomic_fetch_or(&owners[slot - 1].rewritten, PMU_BIT(ctr), __ATOMIC_RELAXED);
     }
 }
 
@@ -254,8 +255,8 @@ static void release_here(void *argument)
     KIRQL old = irql_raise(PROFILE_LEVEL);
     hal_counters_check(counters);
     pmu_clear(counters);
-    for (; counters; counters &= counters - 1)
-        owner_of[cpu_number()][__builtin_ctzll(counters)] = 0;
+    for_each_bit(ctr, counters)
+        owner_of[cpu_number()][ctr] = 0;
     irql_lower(old);
 }
 
@@ -264,7 +265,7 @@ static void release_here(void *argument)
 static struct owner *begin_free(HANDLE handle)
 {
     struct owner *owner = &owners[(uint64_t)handle >> 2 & (OWNERS_MAX - 1)];
-    uint8_t irql = lock_acquire(&counters_lock);
+    KIRQL irql = lock_acquire(&counters_lock);
     if (!handle || !owner->name || owner->handle != handle || owner->freeing)
         owner = NULL;
     else
@@ -278,7 +279,7 @@ static void finish_free(struct owner *owner)
     smp_call(owner->cpus, release_here, owner);
     if (owner->rewritten)
         print("# counters: %s: somebody else has changed its counters %lx\n", owner->name, owner->rewritten);
-    uint8_t irql = lock_acquire(&counters_lock);
+    KIRQL irql = lock_acquire(&counters_lock);
     *owner = (struct owner){ .name = NULL };
     lock_release(&counters_lock, irql);
 }
@@ -304,7 +305,7 @@ void hal_counters_overflowed(uint64_t counters)
 {
     const uint8_t *slots = owner_of[cpu_number()];
     while (counters) {
-        uint8_t slot = slots[__builtin_ctzll(counters)];
+        uint8_t slot = slots[bit_lowest(counters)];
         if (!slot) {
             counters &= counters - 1;
             continue;
@@ -320,7 +321,7 @@ void hal_counters_overflowed(uint64_t counters)
 uint64_t hal_counters_available(uint64_t cpu_mask)
 {
     uint64_t available = pmu_common_counters(cpu_mask);
-    uint8_t irql = lock_acquire(&counters_lock);
+    KIRQL irql = lock_acquire(&counters_lock);
     for (const struct owner *o = owners; o < owners + OWNERS_MAX; o++)
         if (o->name && (o->cpus & cpu_mask))
             available &= ~o->counters;
@@ -331,7 +332,7 @@ uint64_t hal_counters_available(uint64_t cpu_mask)
 static struct owner owner_at(unsigned ctr, unsigned cpu)
 {
     struct owner found = { .name = NULL };
-    uint8_t irql = lock_acquire(&counters_lock);
+    KIRQL irql = lock_acquire(&counters_lock);
     for (const struct owner *o = owners; o < owners + OWNERS_MAX; o++)
         if (o->name && cpu < MAX_CPUS && ctr < COUNTERS && (o->cpus >> cpu & 1) &&
             (o->counters >> ctr & 1))
@@ -360,7 +361,7 @@ uint64_t hal_counters_rewritten(unsigned cpu)
 unsigned hal_counters_owned(void)
 {
     unsigned n = 0;
-    uint8_t irql = lock_acquire(&counters_lock);
+    KIRQL irql = lock_acquire(&counters_lock);
     for (const struct owner *o = owners; o < owners + OWNERS_MAX; o++)
         n += o->name != NULL;
     lock_release(&counters_lock, irql);
@@ -374,7 +375,7 @@ bool hal_counter_selector(uint64_t selector, uint64_t *mask, bool *uneven)
     uint64_t counter = hal_counter_bit(selector) & pmu_common_counters(ALL);
     if (!counter)
         return false;
-    unsigned ctr = (unsigned)__builtin_ctzll(counter);
+    unsigned ctr = bit_lowest(counter);
     *mask = pmu_common_mask(ALL, ctr);
     *uneven = false;
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)

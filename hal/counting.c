@@ -4,6 +4,7 @@
 #include "hal/hal.h"
 #include "hal/smp.h"
 #include "hal/source.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
 #include "pmu/pmu.h"
 
@@ -23,7 +24,7 @@ static bool place(struct matching *m, ULONG i, uint64_t *tried)
         uint64_t rest = m->able[i] & m->available & ~*tried;
         if (!rest)
             return false;
-        unsigned ctr = (unsigned)__builtin_ctzll(rest & ~PMU_ANY_GP ? rest & ~PMU_ANY_GP : rest);
+        unsigned ctr = bit_lowest(rest & ~PMU_ANY_GP ? rest & ~PMU_ANY_GP : rest);
         *tried |= PMU_BIT(ctr);
         if (!m->source_of[ctr] || place(m, m->source_of[ctr] - 1u, tried)) {
             m->source_of[ctr] = (uint8_t)(i + 1);
@@ -48,11 +49,9 @@ static bool place_all(struct matching *m, ULONG count, uint64_t available)
 /* Counters that can count it on every CPU of the mask, and its selects by kind. */
 static uint64_t able_on(KPROFILE_SOURCE source, uint64_t cpu_mask, uint64_t selects[PMU_KINDS_MAX])
 {
-    uint64_t able = hal_source_supported_on(source, cpu_mask) ? ~UINT64_C(0) : 0;
-    for (uint32_t kinds = pmu_kinds_of(cpu_mask); able && kinds; kinds &= kinds - 1) {
-        unsigned kind = (unsigned)__builtin_ctz(kinds);
+    uint64_t able = hal_source_supported_on(source, cpu_mask) ? ~0ul : 0;
+    for_each_bit(kind, able ? pmu_kinds_of(cpu_mask) : 0)
         able &= source_counting(&pmu_kinds[kind], source, &selects[kind]);
-    }
     return able;
 }
 

@@ -3,6 +3,7 @@
  * Sources: Linux Documentation/virt/kvm/x86/cpuid.rst; Hypervisor Top Level Functional Specification (Hyper-V) 2.4;
  * Xen's public/arch-x86/cpuid.h. */
 #include "hal/hypervisor.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
@@ -55,7 +56,7 @@ static void signature_of(hypervisor_cpuid *ask, uint32_t leaf, char text[13])
 
 static const char *name_of(const char *signature)
 {
-    for (unsigned i = 0; i < sizeof known / sizeof *known; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(known); i++)
         if (strcmp(known[i].signature, signature) == 0)
             return known[i].name;
     return NULL;
@@ -65,7 +66,7 @@ static void describe_kvm(hypervisor_cpuid *ask, uint32_t leaf, struct writer *w)
 {
     uint32_t features = ask(leaf + 1).eax;
     add(w, ", features %x", features);
-    for (unsigned i = 0; i < sizeof kvm_features / sizeof *kvm_features; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(kvm_features); i++)
         if (features >> kvm_features[i].bit & 1) {
             add(w, " (Linux %s or later)", kvm_features[i].since);
             return;

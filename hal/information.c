@@ -9,6 +9,7 @@
  * handlers are still called. */
 #include "hal/hal.h"
 #include "kernel/base/assert.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/string.h"
@@ -87,7 +88,7 @@ static ETW_PMC_COUNTER_OWNER owner_of_counter(unsigned ctr, unsigned cpu)
 static uint64_t counters_asked(ULONG size, const ETW_PMC_COUNTER_OWNERSHIP_STATUS *status)
 {
     bool says = size >= sizeof status->ProcessorNumber && status->ProcessorNumber < cpu_count;
-    return says ? pmu_of(status->ProcessorNumber)->counters : pmu_some_counters(~UINT64_C(0));
+    return says ? pmu_of(status->ProcessorNumber)->counters : pmu_some_counters(~0ul);
 }
 
 static NTSTATUS query_ownership(ULONG size, PVOID buffer, PULONG returned)
@@ -101,9 +102,8 @@ static NTSTATUS query_ownership(ULONG size, PVOID buffer, PULONG returned)
     if (status->ProcessorNumber >= cpu_count)
         return STATUS_INVALID_PARAMETER;
     status->NumberOfCounters = count;
-    for (uint64_t rest = counters; rest; rest &= rest - 1)
-        status->CounterOwners[n++] =
-            owner_of_counter((unsigned)__builtin_ctzll(rest), status->ProcessorNumber);
+    for_each_bit(ctr, counters)
+        status->CounterOwners[n++] = owner_of_counter((unsigned)ctr, status->ProcessorNumber);
     return STATUS_SUCCESS;
 }
 
@@ -170,7 +170,7 @@ static NTSTATUS set_interval(ULONG size, const HAL_PROFILE_SOURCE_INTERVAL *inte
 static NTSTATUS add_source(ULONG size, HAL_PROFILE_SOURCE_ADD *source)
 {
     char name[HAL_SOURCE_NAME_MAX];
-    unsigned i = 0, room = sizeof source->Description / sizeof source->Description[0];
+    unsigned i = 0, room = ARRAY_SIZE(source->Description);
     if (size < sizeof *source)
         return STATUS_INFO_LENGTH_MISMATCH;
     for (; i < room && source->Description[i]; i++) {

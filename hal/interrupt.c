@@ -14,6 +14,7 @@
 #include "hal/smp.h"
 #include "hal/source.h"
 #include "kernel/base/assert.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/x86.h"
@@ -169,7 +170,7 @@ bool hal_pmi_prove(void)
 
     if (!able)
         return true;
-    unsigned ctr = (unsigned)__builtin_ctzll(able);
+    unsigned ctr = bit_lowest(able);
     NTSTATUS status =
         hal_counters_claim("hal_pmi_prove", PMU_BIT(cpu_number()), PMU_BIT(ctr), prove_handler, &handle);
     if (!NT_SUCCESS(status))

@@ -4,6 +4,7 @@
  * the counters' interrupt, which pauses all of them, is kept out. */
 #include "hal/hal.h"
 #include "hal/smp.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
 #include "pmu/pmu.h"
 
@@ -35,8 +36,8 @@ struct selected {
 static void read_selects(void *argument)
 {
     struct selected *s = argument;
-    for (uint64_t rest = s->counters; rest; rest &= rest - 1)
-        s->selects[__builtin_ctzll(rest)] = pmu_selected((unsigned)__builtin_ctzll(rest));
+    for_each_bit(ctr, s->counters)
+        s->selects[ctr] = pmu_selected((unsigned)ctr);
 }
 
 static bool agree(unsigned ctr, const struct pmu_kind *a, uint64_t select_a, const struct pmu_kind *b, uint64_t select_b)
@@ -61,8 +62,8 @@ bool hal_counters_agree(uint64_t cpu_mask, uint64_t counters, unsigned *ctr)
         if (!(cpu_mask >> cpu & 1))
             continue;
         smp_call(PMU_BIT(cpu), read_selects, &other);
-        for (uint64_t rest = counters; rest; rest &= rest - 1) {
-            *ctr = (unsigned)__builtin_ctzll(rest);
+        for_each_bit(i, counters) {
+            *ctr = (unsigned)i;
             if (!agree(*ctr, pmu, first.selects[*ctr], pmu_of(cpu), other.selects[*ctr]))
                 return false;
         }
@@ -83,7 +84,7 @@ void hal_counters_run(uint64_t counters, uint64_t run)
 
 uint64_t hal_counter_write(uint64_t counter, uint64_t value)
 {
-    unsigned ctr = (unsigned)__builtin_ctzll(counter);
+    unsigned ctr = bit_lowest(counter);
     value &= pmu_max_period(pmu_here(), ctr);
     KIRQL old = irql_raise(PROFILE_LEVEL);
     pmu_write(ctr, value);

@@ -9,6 +9,7 @@
 #include "hal/apic.h"
 #include "hal/clock.h"
 #include "hal/hal.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/x86.h"
 #include "pmu/pmu.h"
 
@@ -155,7 +156,7 @@ void hal_measure(void (*visit)(struct hal_visit *), bool nmi)
         if (!able)
             continue;
         b.what = (enum pmu_retired)e;
-        b.ctr = (unsigned)__builtin_ctzll(able);
+        b.ctr = bit_lowest(able);
         b.select = pmu_select(pmu, events[e], PMU_USER);
         b.each = e == PMU_RETIRED_INSTRUCTIONS ? 2 : 1;
         measure_retired(&b, nmi);

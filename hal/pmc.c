@@ -58,7 +58,7 @@ static PMC_HANDLE make_set(HANDLE owner, ULONG processor, const ULONG *sources, 
 {
     PMC_HANDLE set = sets;
     const struct pmu_kind *pmu = pmu_of(processor);
-    uint8_t irql = lock_acquire(&sets_lock);
+    KIRQL irql = lock_acquire(&sets_lock);
     while (set->used)
         set++;
     set->used = true;
@@ -102,7 +102,7 @@ NTSTATUS HalAllocatePmcCounterSet(ULONG Processor, KPROFILE_SOURCE *Sources, ULO
 /* Its counters are free. */
 static void clear(PMC_HANDLE set)
 {
-    uint8_t irql = lock_acquire(&sets_lock);
+    KIRQL irql = lock_acquire(&sets_lock);
     __atomic_store_n(&set->owner, NULL, __ATOMIC_RELAXED);
     set->used = false;
     lock_release(&sets_lock, irql);
@@ -136,7 +136,7 @@ void hal_pmc_release_all(void)
 KPROFILE_SOURCE hal_pmc_source(unsigned ctr, unsigned cpu)
 {
     ULONG source = ProfileTime;
-    uint8_t irql = lock_acquire(&sets_lock);
+    KIRQL irql = lock_acquire(&sets_lock);
     for (const struct _HAL_PMC_COUNTERS *set = sets; set < sets + HAL_OWNERS_MAX; set++)
         for (ULONG i = 0; set->used && set->processor == cpu && i < set->count; i++)
             if (set->counters[i].ctr == ctr)
@@ -148,7 +148,7 @@ KPROFILE_SOURCE hal_pmc_source(unsigned ctr, unsigned cpu)
 bool pmc_in_use(KPROFILE_SOURCE source)
 {
     bool found = false;
-    uint8_t irql = lock_acquire(&sets_lock);
+    KIRQL irql = lock_acquire(&sets_lock);
     for (const struct _HAL_PMC_COUNTERS *set = sets; set < sets + HAL_OWNERS_MAX; set++)
         for (ULONG i = 0; set->used && i < set->count; i++)
             found = found || set->counters[i].source == (ULONG)source;

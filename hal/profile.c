@@ -12,6 +12,7 @@
 #include "hal/smp.h"
 #include "hal/source.h"
 #include "kernel/base/assert.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/ke/mutex.h"
@@ -48,7 +49,7 @@ static void leave(void) { mutex_release(&guard); }
 /* The overflow handler of every grant, which has one counter. */
 static void overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle)
 {
-    unsigned ctr = (unsigned)__builtin_ctzll(OverflowBits);
+    unsigned ctr = bit_lowest(OverflowBits);
     KPROFILE_SOURCE source = (KPROFILE_SOURCE)source_of[cpu_number()][ctr];
     (void)OwningHandle;
     if (!source)
@@ -61,17 +62,15 @@ static void overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle)
 static void rearm(uint64_t counters)
 {
     const uint8_t *sources = source_of[cpu_number()];
-    for (; counters; counters &= counters - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(counters);
+    for_each_bit(ctr, counters)
         if (sources[ctr])
-            pmu_rearm(ctr, source_interval((KPROFILE_SOURCE)sources[ctr]));
-    }
+            pmu_rearm((unsigned)ctr, source_interval((KPROFILE_SOURCE)sources[ctr]));
 }
 
 void hal_profile_tick(struct trap_frame *frame)
 {
     unsigned cpu = cpu_number();
-    uint64_t interval_ns = hal_source_interval(ProfileTime) * UINT64_C(100);
+    uint64_t interval_ns = hal_source_interval(ProfileTime) * 100ul;
     if (!timer[cpu].period_ns)
         return;
     timer[cpu].due_ns += timer[cpu].period_ns;
@@ -90,7 +89,7 @@ static void set_timer(bool sample)
 {
     unsigned cpu = cpu_number();
     uint64_t base = apic_timer_period();
-    uint64_t interval_ns = hal_source_interval(ProfileTime) * UINT64_C(100);
+    uint64_t interval_ns = hal_source_interval(ProfileTime) * 100ul;
     uint64_t was = timer[cpu].period_ns ? timer[cpu].period_ns : base;
     uint64_t now = sample && interval_ns < base ? interval_ns : base;
     if (sample && !timer[cpu].period_ns)
@@ -168,14 +167,14 @@ static void retime_here(void *unused)
 
 /* --- All processors. --- */
 
-static uint64_t active_cpus(void) { return ~UINT64_C(0) >> (64 - cpu_count); }
+static uint64_t active_cpus(void) { return ~0ul >> (64 - cpu_count); }
 
 /* L: guard. The processors of `cpu_mask` where nobody samples by the source. */
 static uint64_t unused_on(KPROFILE_SOURCE source, uint64_t cpu_mask)
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         if (users[source][cpu])
-            cpu_mask &= ~(UINT64_C(1) << cpu);
+            cpu_mask &= ~(1ul << cpu);
     return cpu_mask;
 }
 
@@ -201,15 +200,15 @@ static uint64_t able_on(unsigned cpu, KPROFILE_SOURCE source, uint64_t selects[P
 static NTSTATUS grant(KPROFILE_SOURCE source, uint64_t cpu_mask, uint64_t *granted)
 {
     struct grant new = { .source = source }, *g = grants;
-    uint64_t able = able_on((unsigned)__builtin_ctzll(cpu_mask), source, new.selects);
+    uint64_t able = able_on(bit_lowest(cpu_mask), source, new.selects);
     while (g < grants + GRANTS_MAX && g->handle)
         g++;
     if (!able || g == grants + GRANTS_MAX)
         return STATUS_DEVICE_BUSY;
-    new.ctr = (unsigned)__builtin_ctzll(able);
-    for (uint64_t rest = cpu_mask; rest; rest &= rest - 1)
-        if (able_on((unsigned)__builtin_ctzll(rest), source, new.selects) >> new.ctr & 1)
-            new.cpus |= rest & -rest;
+    new.ctr = bit_lowest(able);
+    for_each_bit(cpu, cpu_mask)
+        if (able_on((unsigned)cpu, source, new.selects) >> new.ctr & 1)
+            new.cpus |= PMU_BIT(cpu);
     *g = new;
     NTSTATUS status =
         hal_counters_claim("profile", g->cpus, PMU_BIT(g->ctr), overflowed, &g->handle);
@@ -299,7 +298,7 @@ void hal_profile_release_all(void)
     for (unsigned source = 0; source < SOURCE_IDS; source++)
         for (unsigned cpu = 0; cpu < cpu_count; cpu++)
             while (users[source][cpu])
-                hal_profile_stop((KPROFILE_SOURCE)source, UINT64_C(1) << cpu);
+                hal_profile_stop((KPROFILE_SOURCE)source, 1ul << cpu);
 }
 
 void profile_time_changed(void) { smp_call(SMP_ALL, retime_here, NULL); }

@@ -3,6 +3,7 @@
  * Source: DMTF DSP0134, SMBIOS 3.6, "Accessing SMBIOS information", "BIOS Information (Type 0)", "System Information
  * (Type 1)", "Baseboard Information (Type 2)"; UEFI 2.10 "EFI System Table". */
 #include "hal/smbios.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/string.h"
 #include "kernel/mm/phys.h"
@@ -86,7 +87,7 @@ static size_t length_within(const char *text, const char *end)
 /* The first structure of a type counts. */
 static void take_names(const struct header *h, const char *strings, const char *end, struct smbios *to)
 {
-    for (unsigned i = 0; i < sizeof fields / sizeof *fields; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(fields); i++) {
         char *name = to->name[fields[i].name];
         if (fields[i].type != h->type || fields[i].at >= h->length || *name)
             continue;

@@ -140,9 +140,9 @@ void smp_start(const struct acpi_info *info, unsigned first, unsigned last, cons
 void smp_call(uint64_t cpu_mask, void (*function)(void *), void *argument)
 {
     ASSERT(irql_current() < DISPATCH_LEVEL);
-    uint8_t irql = lock_acquire(&call_lock);
+    KIRQL irql = lock_acquire(&call_lock);
     unsigned me = cpu_number();
-    uint64_t others = cpu_mask & (cpu_count == 64 ? ~0ul : (1ul << cpu_count) - 1) & ~(1ul << me);
+    uint64_t others = cpu_mask & cpu_all() & ~(1ul << me);
 
     call_function = function;
     call_argument = argument;

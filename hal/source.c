@@ -9,6 +9,7 @@
 #include "hal/source.h"
 #include "hal/hal.h"
 #include "kernel/base/assert.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/string.h"
 #include "pmu/pmu.h"
@@ -18,7 +19,7 @@
 #define EVENTS_MIN 4096u
 #define EVENTS_MAX 2147483647u
 #define SAMPLING (PMU_USER | PMU_KERNEL | PMU_INTERRUPT)
-#define ALL_CPUS (~UINT64_C(0))
+#define ALL_CPUS (~0ul)
 
 struct lock source_added_lock = LOCK("profile sources", DISPATCH_LEVEL);
 struct source_row source_added[SOURCES_ADDED_MAX];
@@ -51,7 +52,7 @@ static const struct source_row *row_of(const struct pmu_kind *pmu, KPROFILE_SOUR
     for (const struct source_row *row = set ? set->rows : &none; row->name; row++)
         if (row->id == (uint32_t)source && row_counters(pmu, row, PMU_ANY_GP))
             return row;
-    uint8_t irql = lock_acquire(&source_added_lock);
+    KIRQL irql = lock_acquire(&source_added_lock);
     const struct source_row *found = NULL;
     for (const struct source_row *row = source_added; row < source_added + SOURCES_ADDED_MAX; row++)
         if (row->name && row->id == (uint32_t)source && set && row_counters(pmu, row, PMU_ANY_GP)) {
@@ -81,7 +82,7 @@ uint64_t source_counters(const struct pmu_kind *pmu, KPROFILE_SOURCE source, uin
 
 uint64_t source_counting(const struct pmu_kind *pmu, KPROFILE_SOURCE source, uint64_t *select)
 {
-    return counters_of(pmu, source, ~UINT64_C(0), select);
+    return counters_of(pmu, source, ~0ul, select);
 }
 
 bool hal_source_supported_on(KPROFILE_SOURCE source, uint64_t cpu_mask)
@@ -90,8 +91,8 @@ bool hal_source_supported_on(KPROFILE_SOURCE source, uint64_t cpu_mask)
     uint64_t of_first = 0, select;
     if (source == ProfileTime)
         return true;
-    for (uint32_t kinds = pmu_kinds_of(cpu_mask); kinds; kinds &= kinds - 1) {
-        const struct pmu_kind *pmu = pmu_kinds + __builtin_ctz(kinds);
+    for_each_bit(kind, pmu_kinds_of(cpu_mask)) {
+        const struct pmu_kind *pmu = &pmu_kinds[kind];
         if (!source_counters(pmu, source, &select))
             return false;
         if (first && !pmu_same_meaning(first, of_first, pmu, select))

@@ -87,7 +87,7 @@ NTSTATUS hal_source_add(const char *name, unsigned code, uint8_t umask, uint32_t
         return STATUS_NOT_SUPPORTED;
     if (is_built_in(name))
         return status;
-    uint8_t irql = lock_acquire(&source_added_lock);
+    KIRQL irql = lock_acquire(&source_added_lock);
     struct source_row *row = place_for(name, set->next_id);
     if (row) {
         char *text = added_names[row - source_added];
@@ -106,7 +106,7 @@ NTSTATUS hal_source_add(const char *name, unsigned code, uint8_t umask, uint32_t
 NTSTATUS hal_source_remove(KPROFILE_SOURCE source)
 {
     NTSTATUS status = STATUS_INVALID_PARAMETER;
-    uint8_t irql = lock_acquire(&source_added_lock);
+    KIRQL irql = lock_acquire(&source_added_lock);
     for (struct source_row *row = source_added; row < source_added + SOURCES_ADDED_MAX; row++)
         if (row->name && row->id == (uint32_t)source) {
             status = profile_in_use(source) || pmc_in_use(source) ? STATUS_DEVICE_BUSY : STATUS_SUCCESS;

@@ -3,6 +3,7 @@
  *
  * Source: EVENT_TRACE_PROFILE_ADD_INFORMATION in the community's phnt headers. */
 #include "hal/hal.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/string.h"
 #include "pmu/pmu.h"
 
@@ -37,7 +38,7 @@ NTSTATUS hal_source_event(UCHAR version, const UCHAR event[8], const ULONG hiera
         return STATUS_INVALID_PARAMETER;
     if (!is_this_processor(hierarchy))
         return STATUS_NOT_SUPPORTED;
-    for (const struct layout *l = layouts; l < layouts + sizeof layouts / sizeof layouts[0]; l++)
+    for (const struct layout *l = layouts; l < layouts + ARRAY_SIZE(layouts); l++)
         if (pmu_kinds->driver && strcmp(l->driver, pmu_kinds->driver) == 0 && l->version == version) {
             add->EventSelect = (USHORT)(event[0] | (l->event_bytes == 2 ? event[1] << 8 : 0));
             add->UnitSelect = event[l->unit];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Nt*VirtualMemory, for the calling process. What ring 3 passes is copied before the mutex is
  * taken, and results after it is released. */
+#include "kernel/base/bits.h"
 #include "kernel/ke/memory.h"
 #include "kernel/base/string.h"
 #include "kernel/ke/process.h"
@@ -9,7 +10,7 @@
 #include "kernel/mm/vm.h"
 
 #define ALLOCATION_TYPES (MEM_COMMIT | MEM_RESERVE | MEM_RESET | MEM_TOP_DOWN)
-#define PAGES 0xfffull
+#define PAGES 0xffful
 
 /* NT: no PAGE_NOCACHE and PAGE_WRITECOMBINE. What may be executed may be read. */
 static bool flags_of(ULONG protect, uint64_t *flags)
@@ -27,7 +28,7 @@ static bool flags_of(ULONG protect, uint64_t *flags)
         { PAGE_EXECUTE_READWRITE, PTE_PRESENT | PTE_WRITE },
         { PAGE_EXECUTE_WRITECOPY, PTE_PRESENT | PTE_WRITE },
     };
-    for (unsigned i = 0; i < sizeof known / sizeof known[0]; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(known); i++)
         if (known[i].protect == (protect & ~(ULONG)PAGE_GUARD)) {
             *flags = known[i].flags;
             if (protect & PAGE_GUARD)

@@ -2,6 +2,7 @@
 /* The service table, and nothing else: each service checks its own arguments. The linked ring-3 image passes
  * the first six in registers, the rest on its stack; Windows programs do it their own way (SYS_WINDOWS). */
 #include "kernel/syscall.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
@@ -35,7 +36,7 @@ struct service {
 static const struct service services[] = {
 #include "kernel/nt/service_list.h"
 };
-#define SERVICES (sizeof services / sizeof services[0])
+#define SERVICES ARRAY_SIZE(services)
 
 /* A Windows program's: four registers, and the stack above the room for them. */
 static NTSTATUS windows_arguments(uint64_t *a, unsigned count, const struct trap_frame *f)

@@ -5,6 +5,7 @@
  * Sources: Intel SDM vol. 3 "Architectural performance monitoring"; AMD APM vol. 2 "Performance
  * monitoring counters". */
 #include "kernel/base/assert.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/x86.h"
 #include "pmu/pmu.h"
@@ -43,7 +44,7 @@ uint32_t pmu_select_msr(const struct pmu_kind *pmu, unsigned ctr)
 
 static uint64_t width_mask(unsigned width)
 {
-    return ~UINT64_C(0) >> (-width & 63);
+    return ~0ul >> (-width & 63);
 }
 
 uint64_t pmu_mask(const struct pmu_kind *pmu, unsigned ctr)
@@ -105,7 +106,7 @@ static uint64_t fixed_bits(unsigned ctr, uint64_t select)
     return mine << 4 * (ctr - PMU_FIXED);
 }
 
-static uint64_t fixed_mask(unsigned ctr) { return UINT64_C(0xf) << 4 * (ctr - PMU_FIXED); }
+static uint64_t fixed_mask(unsigned ctr) { return 0xful << 4 * (ctr - PMU_FIXED); }
 
 static void program_fixed(uint32_t control, unsigned ctr, uint64_t select)
 {
@@ -182,8 +183,7 @@ static void run(const struct pmu_cpu *cpu, uint64_t before, uint64_t now)
         wrmsr(pmu->msr.global_control, now | lent_running(cpu));
         return;
     }
-    for (uint64_t change = before ^ now; change; change &= change - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(change);
+    for_each_bit(ctr, before ^ now) {
         uint64_t select = rdmsr(pmu_select_msr(pmu, ctr)) & ~(uint64_t)PMU_ENABLE;
         wrmsr(pmu_select_msr(pmu, ctr), now >> ctr & 1 ? select | PMU_ENABLE : select);
     }
@@ -209,8 +209,8 @@ void pmu_clear(uint64_t counters)
 {
     pmu_this_cpu()->lent &= ~counters;
     pmu_stop(counters);
-    for (; counters; counters &= counters - 1)
-        pmu_program((unsigned)__builtin_ctzll(counters), 0, 0);
+    for_each_bit(ctr, counters)
+        pmu_program((unsigned)ctr, 0, 0);
 }
 
 /* Every sample calls these two, so the usual case comes first. */
@@ -240,8 +240,7 @@ static uint64_t lent_armed(const struct pmu_cpu *cpu)
 {
     const uint64_t wanted = PMU_ENABLE | PMU_INTERRUPT;
     uint64_t armed = 0;
-    for (uint64_t rest = cpu->lent; rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, cpu->lent) {
         if ((rdmsr(pmu_select_msr(cpu->kind, ctr)) & wanted) == wanted)
             armed |= PMU_BIT(ctr);
     }
@@ -252,8 +251,7 @@ static uint64_t lent_armed(const struct pmu_cpu *cpu)
 __attribute__((noinline)) static uint64_t take_wrapped(struct pmu_cpu *cpu)
 {
     uint64_t overflowed = 0;
-    for (uint64_t rest = cpu->armed | lent_armed(cpu); rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, cpu->armed | lent_armed(cpu)) {
         if (!(pmu_read(ctr) & ~(pmu_mask(cpu->kind, ctr) >> 1)))
             overflowed |= PMU_BIT(ctr);
     }
@@ -289,8 +287,7 @@ uint64_t pmu_rewritten(void)
     uint64_t found = 0, running = cpu->running;
     if (pmu->msr.global_control && running)
         found = running & ~rdmsr(pmu->msr.global_control);
-    for (uint64_t rest = running; rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, running) {
         uint64_t want = cpu->selects[ctr], is = rdmsr(pmu_select_msr(pmu, ctr));
         if (ctr < PMU_FIXED ? is != (want | PMU_ENABLE) : (is & fixed_mask(ctr)) != fixed_bits(ctr, want))
             found |= PMU_BIT(ctr);
@@ -322,8 +319,7 @@ void pmu_reset(void)
         return;
     if (msr->global_control)
         wrmsr_fault(msr->global_control, 0);
-    for (uint64_t rest = cpu->kind->reported; rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, cpu->kind->reported) {
         wrmsr_fault(pmu_select_msr(cpu->kind, ctr), 0);
         wrmsr_fault(pmu_write_msr(cpu->kind, ctr), 0);
     }

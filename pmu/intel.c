@@ -34,7 +34,7 @@ static const struct pmu_msrs v6_msrs = {
     .global_status = 0x38e, .global_control = 0x38f, .global_clear = 0x390,
 };
 
-static uint64_t first(unsigned count) { return count >= 64 ? ~UINT64_C(0) : PMU_BIT(count) - 1; }
+static uint64_t first(unsigned count) { return count >= 64 ? ~0ul : PMU_BIT(count) - 1; }
 
 static bool has_bitmaps(const struct intel_leaves *leaves) { return leaves->extended[0].eax & 2; }
 static bool has_event_bitmap(const struct intel_leaves *leaves) { return leaves->extended[0].eax & 8; }

@@ -4,6 +4,7 @@
  *
  * Sources: Intel SDM vol. 2 "CPUID", leaves 0Ah and 1Ah; AMD APM vol. 3 "CPUID". */
 #include "kernel/base/assert.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
@@ -24,15 +25,14 @@ static void detect(struct pmu_kind *kind)
     kind->stepping = r.eax & 0xf;
     kind->family = (r.eax >> 8 & 0xf) + ((r.eax >> 8 & 0xf) == 0xf ? r.eax >> 20 & 0xff : 0);
     kind->model = (r.eax >> 4 & 0xf) | (r.eax >> 12 & 0xf0);
-    for (unsigned i = 0; i < sizeof probes / sizeof *probes && !kind->driver; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(probes) && !kind->driver; i++)
         probes[i](kind);
 }
 
 static uint64_t find_left_running(const struct pmu_kind *kind)
 {
     uint64_t found = 0;
-    for (uint64_t rest = kind->reported; rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, kind->reported) {
         uint64_t value = 0;
         if (rdmsr_fault(pmu_select_msr(kind, ctr), &value))
             continue;
@@ -113,7 +113,7 @@ uint32_t pmu_kinds_of(uint64_t cpu_mask)
     for (const struct pmu_kind *kind = kinds; kind < kinds + pmu_kind_count; kind++)           \
         if (pmu_kinds_of(cpu_mask) >> pmu_kind_number(kind) & 1)
 
-static uint64_t all_if_any(uint64_t cpu_mask) { return pmu_kinds_of(cpu_mask) ? ~UINT64_C(0) : 0; }
+static uint64_t all_if_any(uint64_t cpu_mask) { return pmu_kinds_of(cpu_mask) ? ~0ul : 0; }
 
 uint64_t pmu_common_counters(uint64_t cpu_mask)
 {

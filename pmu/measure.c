@@ -2,6 +2,7 @@
 /* What can be measured of a PMU in ring 0, between the WRMSR that enables a counter and the one
  * that disables it, and the line that prints all that was measured. The CPU has the PMU to
  * itself, interrupts are off. */
+#include "kernel/base/bits.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"
 #include "pmu/selftest.h"
@@ -63,7 +64,7 @@ static bool find(const struct pmu_kind *kind, enum pmu_event event, unsigned *ct
     uint64_t able = pmu_counters_for(kind, event);
     if (!able)
         return false;
-    *ctr = (unsigned)__builtin_ctzll(able);
+    *ctr = bit_lowest(able);
     *select = pmu_select(kind, event, PMU_KERNEL);
     return true;
 }
@@ -89,7 +90,7 @@ static void measure_cycles(const struct pmu_kind *kind, struct pmu_measured *m)
 static enum pmu_event certain_event(const struct pmu_kind *kind, unsigned ctr)
 {
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_CYCLES, PMU_REF_CYCLES };
-    for (unsigned i = 0; i < sizeof events / sizeof *events; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(events); i++)
         if (pmu_counters_for(kind, events[i]) >> ctr & 1)
             return events[i];
     return PMU_EVENT_COUNT;
@@ -98,8 +99,7 @@ static enum pmu_event certain_event(const struct pmu_kind *kind, unsigned ctr)
 static void measure_at_once(const struct pmu_kind *kind, struct pmu_measured *m)
 {
     uint64_t all = 0;
-    for (uint64_t rest = kind->counters; rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, kind->counters) {
         enum pmu_event event = certain_event(kind, ctr);
         if (event == PMU_EVENT_COUNT)
             continue;
@@ -110,9 +110,9 @@ static void measure_at_once(const struct pmu_kind *kind, struct pmu_measured *m)
     for (unsigned i = 0; i < LOOP_AT_ONCE; i++)
         asm volatile("");
     pmu_stop(all);
-    for (uint64_t rest = all; rest; rest &= rest - 1) {
+    for_each_bit(ctr, all) {
         m->wanted++;
-        m->at_once += pmu_read((unsigned)__builtin_ctzll(rest)) != 0;
+        m->at_once += pmu_read((unsigned)ctr) != 0;
     }
 }
 

@@ -16,11 +16,11 @@
 
 #define PMU_FIXED 32 /* the number of fixed counter 0 */
 #define PMU_FIXED_MAX 16
-#define PMU_BIT(ctr) (UINT64_C(1) << (ctr))
+#define PMU_BIT(ctr) (1ul << (ctr))
 #define PMU_GP(n) PMU_BIT(n)
 #define PMU_FIX(n) PMU_BIT(PMU_FIXED + (n))
 #define PMU_FIRST(n) (PMU_BIT(n) - 1)
-#define PMU_ANY_GP UINT64_C(0xffffffff)
+#define PMU_ANY_GP 0xfffffffful
 
 static inline unsigned pmu_count(uint64_t counters)
 {

@@ -5,6 +5,7 @@
  * Sources: Intel SDM vol. 3 "Performance monitoring"; AMD APM vol. 2 "Performance monitoring
  * counters". */
 #include "pmu/selftest.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/x86.h"
 
 #define PATTERN 0x12345678u /* bit 31 is clear: a 32-bit write does not sign-extend it */
@@ -17,8 +18,8 @@
 #define EXITS_DIFFERENCE (5 * MORE_EXITS)
 #define TRIES 3
 #define VECTOR_UD 6 /* the other that RDPMC raises is #GP */
-#define FIXED_KERNEL UINT64_C(1) /* in the fixed control register */
-#define FIXED_INTERRUPT UINT64_C(8)
+#define FIXED_KERNEL 1ul /* in the fixed control register */
+#define FIXED_INTERRUPT 8ul
 
 const char *pmu_verdict_text(enum pmu_verdict v)
 {
@@ -98,7 +99,7 @@ static enum pmu_event event_to_prove(const struct pmu_kind *pmu, unsigned ctr)
 {
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_CYCLES, PMU_REF_CYCLES,
                                              PMU_SLOTS };
-    for (unsigned i = 0; i < sizeof events / sizeof *events; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(events); i++)
         if (pmu_counters_for(pmu, events[i]) >> ctr & 1)
             return events[i];
     return PMU_EVENT_COUNT;
@@ -306,14 +307,14 @@ static enum pmu_verdict prove_all(struct proof *p, struct pmu_finding *found)
 
     enum pmu_verdict first = PMU_OK;
     found->exact = true;
-    for (uint64_t rest = reported; rest; rest &= rest - 1) {
+    for_each_bit(ctr, reported) {
         p->exact = true;
         p->offset = 0;
-        enum pmu_verdict v = prove(p, (unsigned)__builtin_ctzll(rest));
+        enum pmu_verdict v = prove(p, (unsigned)ctr);
         if (is_good(first) && v != PMU_OK)
             first = v;
         if (!is_good(v)) {
-            found->bad |= rest & -rest;
+            found->bad |= PMU_BIT(ctr);
             continue;
         }
         found->exact &= p->exact;
@@ -337,8 +338,8 @@ struct pmu_finding pmu_diagnose(const struct pmu_kind *pmu, const struct pmu_acc
 bool pmu_answers(const struct pmu_kind *pmu, const struct pmu_access *access, uint64_t counters)
 {
     const struct proof p = { .pmu = pmu, .to = access };
-    for (; counters; counters &= counters - 1)
-        if (prove_all_registers(&p, (unsigned)__builtin_ctzll(counters)) != PMU_OK)
+    for_each_bit(ctr, counters)
+        if (prove_all_registers(&p, (unsigned)ctr) != PMU_OK)
             return false;
     return true;
 }

@@ -5,6 +5,7 @@
 #include "hal/clock.h"
 #include "hal/hal.h"
 #include "hal/hypervisor.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/exit.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
@@ -28,7 +29,7 @@ static const char *exception_name(uint64_t vector)
         "vector 15",           "#MF, x87 error",          "#AC, alignment check",
         "#MC, machine check",  "#XM, SIMD error",
     };
-    return vector < sizeof exceptions / sizeof *exceptions ? exceptions[vector] : "exception";
+    return vector < ARRAY_SIZE(exceptions) ? exceptions[vector] : "exception";
 }
 
 static void tell_end(const struct bench *b, unsigned half, const struct bench_end *end)

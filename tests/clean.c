@@ -4,6 +4,7 @@
 #include "hal/hal.h"
 #include "hal/smp.h"
 #include "hal/source.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
@@ -153,7 +154,7 @@ static const struct kind {
     { "intervals", intervals, reset_intervals },
     { "pages", pages, NULL },
 };
-#define KINDS (sizeof kinds / sizeof kinds[0])
+#define KINDS ARRAY_SIZE(kinds)
 
 static uint64_t before[KINDS], after[KINDS];
 

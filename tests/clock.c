@@ -3,6 +3,7 @@
  * whether the rates of this machine are right by every counter that it has. */
 #include "hal/clock.h"
 #include "hal/apic.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/x86.h"
@@ -58,7 +59,7 @@ TEST(clock, choice,
      "a measured rate is preferred to a reported one, a majority to a single one, and implausible "
      "rates are ignored")
 {
-    for (unsigned i = 0; i < sizeof choices / sizeof *choices; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(choices); i++) {
         const struct choice_case *c = &choices[i];
         struct clock_choice found = clock_choose(c->readings, READINGS);
         bool ok = CHECK_EQ(found.taken ? found.taken - c->readings : -1, c->taken);
@@ -81,7 +82,7 @@ TEST(clock, leaf_15h, "CPUID 15h gives a rate only if crystal, numerator and den
         { { 0, 0, 0, 0 }, 0 },
         { { 1, ~0u, ~0u, 0 }, UINT64_C(0xfffffffe00000001) },
     };
-    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(cases); i++)
         CHECK_EQ(clock_tsc_by_15h(&cases[i].leaf), cases[i].hz);
 }
 
@@ -104,7 +105,7 @@ TEST(clock, brand, "the rate in a processor's brand string is read if the string
         { "2kHz", 0 },
         { "", 0 },
     };
-    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(cases); i++)
         CHECK_EQ(clock_by_brand(cases[i].brand), cases[i].hz);
     CHECK(clock_by_brand("99999999999999999999999999.9999999999999999GHz") > 20000 * MHZ); /* whatever it is */
 }

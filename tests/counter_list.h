@@ -2,6 +2,7 @@
 /* For the tests of counter allocation: lists and their descriptors, and the calls made short. */
 #pragma once
 #include "hal/hal.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/string.h"
 #include "tests/kinds.h"
 #include "tests/test.h"
@@ -90,7 +91,7 @@ static inline void refused(struct list list, NTSTATUS status)
 #define REFUSED(status, ...) \
     do { \
         PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR list_[] = { __VA_ARGS__ }; \
-        struct list whole_ = { sizeof list_ / sizeof *list_, { { 0 } } }; \
+        struct list whole_ = { ARRAY_SIZE(list_), { { 0 } } }; \
         memcpy(whole_.Descriptors, list_, sizeof list_); \
         refused(whole_, status); \
     } while (0)

@@ -3,6 +3,7 @@
  * every machine, with a PMU and without. */
 #include "hal/clock.h"
 #include "hal/hal.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
@@ -139,7 +140,7 @@ TEST(diagnosis, any_fault,
 TEST(diagnosis, oddities, "any version, holes among the counters: one that is dead is left out alone [C-1a]")
 {
     static const unsigned versions[] = { 1, 2, 3, 4, 5, 6, 7, 255 };
-    for (unsigned i = 0; i < sizeof versions / sizeof *versions; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(versions); i++) {
         struct pmu_kind kind = fake_facts;
         kind.version = versions[i];
         CHECK_EQ(diagnose(&kind, GOOD, 0).verdict, PMU_OK);

@@ -2,6 +2,7 @@
 /* Events, semaphores, mutants and waits, from ring 0; what ring 3 adds is in ring3/synch*.c. */
 #include "kernel/ke/dispatcher.h"
 #include "hal/clock.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/list.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
@@ -317,7 +318,7 @@ TEST(dispatcher, counts,
     static const unsigned numbers[] = {
         0, 1, 3, 4, MAXIMUM_WAIT_OBJECTS, MAXIMUM_WAIT_OBJECTS + 1
     };
-    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(numbers); i++) {
         unsigned count = numbers[i];
         bool few = count >= 1 && count <= 3, some = count >= 1 && count <= MAXIMUM_WAIT_OBJECTS;
         CHECK_STATUS(KeWaitForMultipleObjects(count, objects, WaitAny, Executive, KernelMode, FALSE,

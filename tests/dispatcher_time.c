@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Waits: how long they last, at which IRQL what happens, and processors that collide. */
 #include "hal/clock.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/ke/dispatcher.h"
@@ -64,11 +65,11 @@ TEST(dispatcher_time, many_sleepers,
      "sleepers wake in the order of their times, whoever began first")
 {
     static const uint64_t ticks[] = { 9, 3, 12, 1, 6, 1, 3 };
-    struct thread *threads[sizeof ticks / sizeof ticks[0]];
+    struct thread *threads[ARRAY_SIZE(ticks)];
     gone = 0;
-    for (unsigned i = 0; i < sizeof ticks / sizeof ticks[0]; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(ticks); i++)
         threads[i] = team_start(sleep_for, (void *)ticks[i], ~0ul, THREAD_PRIORITY);
-    for (unsigned i = 0; i < sizeof ticks / sizeof ticks[0]; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(ticks); i++)
         team_end(threads[i]);
     CHECK_EQ(gone, 35);
 }

@@ -2,6 +2,7 @@
 /* Class 0x1F without the lists: its sub-classes, group masks, intervals; sources listed, added
  * and removed. */
 #include "hal/hal.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/string.h"
 #include "kernel/profiling/profile.h"
@@ -176,7 +177,7 @@ TEST(etw_class, source_list,
     CHECK_EQ(source, ProfileTime);
     CHECK_EQ(n, at);
     const ULONG lengths[] = { 4, 7, 8, 0x20, 0x27, 0x28, n / 2, n - 8, n - 1 };
-    for (unsigned i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(lengths); i++) {
         needed = 0;
         memset((uint8_t *)list_room + 8, 0xa5, 0x28);
         CHECK_STATUS(query(list_room, lengths[i], &needed), STATUS_INFO_LENGTH_MISMATCH);

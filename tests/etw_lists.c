@@ -3,6 +3,7 @@
  * refusal, in order, and the state after it. */
 #include "kernel/base/cpu.h"
 #include "hal/smp.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/string.h"
 #include "kernel/ke/etw_pmc.h"
 #include "tests/etw.h"
@@ -50,7 +51,7 @@ TEST(etw_lists, tails,
     struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
     static const ULONG classes[] = { EventTraceProfileCounterListInformation, EventTraceProfileEventListInformation,
                                      EventTraceProfileConfigInformation, EventTracePebsTracingInformation };
-    for (unsigned i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(classes); i++) {
         for (ULONG length = 4; length < 0x10; length++)
             CHECK_STATUS(set_bytes(classes[i], s.trace, length), STATUS_INFO_LENGTH_MISMATCH);
         for (ULONG length = 0x11; length < 0x18; length++)

@@ -3,6 +3,7 @@
  * ready threads is called directly, so that only known work lies between two events. */
 #include "kernel/base/cpu.h"
 #include "hal/smp.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
 #include "kernel/ke/etw_pmc.h"
 #include "kernel/ke/thread.h"
@@ -24,7 +25,7 @@ static unsigned other_a_turn; /* the second one, in a turn of the loop */
 
 /* In turns: first three times the least, for the caches of a real machine, then some and many. */
 static uint64_t turns[] = { 1, 1, 1, 101, 0, 1 };
-#define MARKS (sizeof turns / sizeof turns[0])
+#define MARKS ARRAY_SIZE(turns)
 #define MANY 4
 
 static bool begin(struct session *s, uint8_t **bytes)

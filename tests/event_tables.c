@@ -2,6 +2,7 @@
 /* The event tables in pmu/events: each family gets its own, and what the manuals say of single rows holds. The tables are
  * tested on every machine; on one with a PMU its own table is also programmed, row by row. */
 #include "kernel/base/string.h"
+#include "kernel/base/bits.h"
 #include "tests/lab.h"
 
 struct processor {
@@ -37,7 +38,7 @@ static const struct processor processors[] = {
     { 0x19, 0x11, false, "Zen 4" },     { 0x19, 0x61, false, "Zen 4" }, { 0x19, 0x78, false, "Zen 4" },
     { 0x19, 0xa0, false, "Zen 4" },     { 0x1a, 0x02, false, "Zen 5" },
 };
-#define COUNT (sizeof processors / sizeof *processors)
+#define COUNT ARRAY_SIZE(processors)
 
 static bool is_intel(const struct processor *p) { return p->family == 0x06 || p->family == 0x13; }
 
@@ -177,7 +178,7 @@ TEST(event_tables, constraints,
      "events that only some counters count are marked so, and absent events are marked absent "
      "[S-4.4 S-4.5 S-4.6]")
 {
-    for (unsigned i = 0; i < sizeof facts / sizeof *facts; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(facts); i++) {
         const struct pmu_table *table = table_named(facts[i].name);
         const struct pmu_event_row *row = pmu_row(table, facts[i].event);
         CHECK_EQ(row ? pmu_row_counters(table, row) : 0, facts[i].counters);

@@ -5,6 +5,7 @@
  * Source: ntddk.h and its pages; what they leave open is as in the HC lines of tests/contract.md. */
 #include "hal/hal.h"
 #include "hal/smp.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/string.h"
@@ -59,7 +60,7 @@ TEST(hal_counters, free_of_nonsense,
 {
     static const uint64_t values[] = { 0, 1, 4, 0x400, 0x404, 0x1000, 0xfffffffffffffffc,
                                        0x8000000000000000, 0xffffffff80000000, 0xdead0000 };
-    for (unsigned i = 0; i < sizeof values / sizeof *values; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(values); i++)
         CHECK_STATUS(HalFreeHardwareCounters((HANDLE)values[i]), STATUS_INVALID_PARAMETER);
 }
 
@@ -368,7 +369,7 @@ static void random_step(struct held *held, unsigned n, uint64_t *state)
         h->handle = NULL;
         return;
     }
-    uint64_t all_cpus = cpu_count == 64 ? ~UINT64_C(0) : PMU_BIT(cpu_count) - 1;
+    uint64_t all_cpus = cpu_all();
     h->cpu_mask = next_random(state) & all_cpus;
     h->counters = next_random(state) & next_random(state) & common_counters();
     struct list list = { 0, { { 0 } } };

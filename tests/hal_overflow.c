@@ -66,8 +66,6 @@ static void wait_quietly(void)
         pause();
 }
 
-static uint64_t all_cpus(void) { return cpu_count == 64 ? ~UINT64_C(0) : PMU_BIT(cpu_count) - 1; }
-
 /* Arms the counters, together, and lets them overflow. */
 static void overflow_here(void *argument)
 {
@@ -225,8 +223,8 @@ TEST(hal_overflow, rearmed, "a handler that re-arms its counter is called again 
     lowest &= -lowest;
     forget();
     seen[0].rearm = PERIOD;
-    HANDLE handle = own(all_cpus(), lowest, first_handler);
-    smp_call(all_cpus(), overflow_here, &lowest);
+    HANDLE handle = own(cpu_all(), lowest, first_handler);
+    smp_call(cpu_all(), overflow_here, &lowest);
     wait_for(0, 20);
     CHECK(calls(0) >= 20);
     release(handle);
@@ -240,8 +238,8 @@ TEST(hal_overflow, none_after_free,
     for (unsigned i = 0; i < (test_long() ? 10 : 3); i++) {
         forget();
         seen[0].rearm = PERIOD;
-        HANDLE handle = own(all_cpus(), counters, first_handler);
-        smp_call(all_cpus(), overflow_here, &counters);
+        HANDLE handle = own(cpu_all(), counters, first_handler);
+        smp_call(cpu_all(), overflow_here, &counters);
         wait_for(0, 1);
         CHECK(calls(0) > 0);
         release(handle);
@@ -268,7 +266,7 @@ static void read_registers(void *unused)
 
 static void check_registers_zero(void)
 {
-    smp_call(all_cpus(), read_registers, NULL);
+    smp_call(cpu_all(), read_registers, NULL);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         CHECK_EQ(registers[cpu].running, 0);
         for (uint64_t rest = pmu_of(cpu)->counters; rest; rest &= rest - 1)
@@ -291,8 +289,8 @@ TEST(hal_overflow, free_leaves_nothing,
     SKIP_WITHOUT_INSTRUCTIONS();
     uint64_t counters = common_instructions();
     forget();
-    HANDLE handle = own(all_cpus(), counters, first_handler);
-    smp_call(all_cpus(), overflow_here, &counters);
+    HANDLE handle = own(cpu_all(), counters, first_handler);
+    smp_call(cpu_all(), overflow_here, &counters);
     smp_call(1, read_registers, NULL);
     CHECK_EQ(registers[0].running, counters);
     CHECK(registers[0].selects[__builtin_ctzll(counters)] != 0);

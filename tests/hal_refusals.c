@@ -6,6 +6,7 @@
  * Source: ntddk.h and its pages; what they leave open is as in the HC lines of tests/contract.md. */
 #include "hal/hal.h"
 #include "hal/source.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "pmu/pmu.h"
 #include "tests/counter_list.h"
@@ -226,7 +227,7 @@ TEST(hal_pmc_sets, refusals,
     not_had(0xffffffff, sources, 1, STATUS_INVALID_PARAMETER);
     const KPROFILE_SOURCE unsupported[] = { ProfileTime, ProfileAlignmentFixup, ProfileMaximum, (KPROFILE_SOURCE)0x7fffffff,
                                             (KPROFILE_SOURCE)0xffffffff };
-    for (unsigned i = 0; i < sizeof unsupported / sizeof *unsupported; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(unsupported); i++) {
         sources[1] = unsupported[i];
         not_had(0, sources, 2, STATUS_NOT_SUPPORTED);
     }

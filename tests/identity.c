@@ -3,6 +3,7 @@
 #include "kernel/base/cpu.h"
 #include "hal/hypervisor.h"
 #include "hal/smbios.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "kernel/mm/phys.h"
@@ -132,7 +133,7 @@ TEST(hypervisor, names,
 {
     char text[120];
     otherwise = (struct cpuid){ 0 };
-    for (unsigned i = 0; i < sizeof hypervisors / sizeof *hypervisors; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(hypervisors); i++) {
         answers = hypervisors[i].answers;
         hypervisor_describe(ask, text, sizeof text);
         if (!CHECK(strcmp(text, hypervisors[i].text) == 0))

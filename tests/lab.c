@@ -4,6 +4,7 @@
 #include "hal/apic.h"
 #include "hal/hal.h"
 #include "hal/smp.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/string.h"
@@ -70,7 +71,7 @@ uint64_t lab_count(unsigned ctr, uint64_t select, uint64_t start, void (*work)(u
 enum pmu_event lab_event(unsigned ctr)
 {
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_CYCLES, PMU_REF_CYCLES, PMU_SLOTS };
-    for (unsigned i = 0; i < sizeof events / sizeof *events; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(events); i++)
         if (pmu_counters_for(pmu_here(), events[i]) >> ctr & 1)
             return events[i];
     return PMU_EVENT_COUNT;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What CPUID may say, and what is made of it: leaves of processors that no machine here has, and of none. */
 #include "kernel/base/string.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/x86.h"
 #include "tests/fake_pmu.h"
 #include "tests/test.h"
@@ -34,7 +35,7 @@ TEST(diagnosis, strange_leaves,
      "leaves with any number of counters, holes, version, width and length give the right verdict "
      "[S-1.1 C-1a]")
 {
-    for (unsigned i = 0; i < sizeof strange / sizeof *strange; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(strange); i++) {
         struct pmu_kind kind = { .table = &intel_architectural };
         CHECK(intel_facts(&kind, &(struct intel_leaves){ .pmu = strange[i].leaf, .hypervisor = true }));
         CHECK_EQ(kind.reported, strange[i].counters);
@@ -82,7 +83,7 @@ TEST(diagnosis, bitmaps,
      "leaf 23h reports counters and events by bitmaps, with holes; without it leaf 0Ah does "
      "[S-1.1 C-1a]")
 {
-    for (unsigned i = 0; i < sizeof extended / sizeof *extended; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(extended); i++) {
         struct pmu_kind kind = { .table = &intel_architectural };
         struct intel_leaves leaves = {
             .pmu = { LEAF(6, 8, 48, 7), 0, 7, 48 << 5 | 3 }, .full_width_writes = true, .v6_registers = extended[i].v6_registers,

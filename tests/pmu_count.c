@@ -2,6 +2,7 @@
 /* Conformance: every counter counts every event that its processor has. Instructions, branches, loads and stores have
  * exact numbers; the others a range with its reason. */
 #include "tests/lab.h"
+#include "kernel/base/bits.h"
 #include "tests/rules.h"
 #include "tests/vpmu.h"
 
@@ -33,7 +34,7 @@ static void exact(unsigned ctr, enum lab_kind kind)
         CHECK_BECAUSE(found, all, all * 4, "this family counts micro-operations, or speculation");
         return;
     }
-    for (unsigned i = 0; i < sizeof works / sizeof *works; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(works); i++) {
         uint64_t n = works[i] == &lab_exits_work ? 10 : turns() + i;
         uint64_t found = run(ctr, works[i], n);
         LAB_CHECK_COUNT(found, lab_expected(works[i], kind, n));

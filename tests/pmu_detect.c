@@ -2,6 +2,7 @@
 /* Conformance: what CPUID promises agrees with itself and with the registers that there are; what it does not promise
  * faults. */
 #include "kernel/base/cpu.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/string.h"
 #include "tests/lab.h"
 #include "tests/rules.h"
@@ -238,10 +239,10 @@ BODY(pmu_absent, other_vendor, "the other vendor's counters fault, but for those
     static const uint32_t amd_msrs[] = { 0xc0010200, 0xc0010201, 0xc001020a, 0xc0000300, 0xc0000301, 0xc0000302 };
     static const uint32_t intel_msrs[] = { 0x309, 0x30a, 0x345, 0x38d, 0x38e, 0x38f, 0x390, 0x391, 0x392, 0x4c1 };
     if (lab_is_intel())
-        for (unsigned i = 0; i < sizeof amd_msrs / sizeof *amd_msrs; i++)
+        for (unsigned i = 0; i < ARRAY_SIZE(amd_msrs); i++)
             lab_absent(amd_msrs[i]);
     else
-        for (unsigned i = 0; i < sizeof intel_msrs / sizeof *intel_msrs; i++)
+        for (unsigned i = 0; i < ARRAY_SIZE(intel_msrs); i++)
             if (!is_alias(intel_msrs[i]))
                 lab_absent(intel_msrs[i]);
 }

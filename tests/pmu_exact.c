@@ -3,6 +3,7 @@
  * to a count of ring 3: measured, reported, and subtracted by the number measured. */
 #include "hal/hal.h"
 #include "hal/smp.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/ke/process.h"
@@ -25,7 +26,7 @@ static void oracle(unsigned ctr)
                                                     &lab_exits_work };
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
         SKIP("the processor does not count the event there");
-    for (unsigned i = 0; i < sizeof works / sizeof *works; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(works); i++)
         for (unsigned n = 1; n < 30; n += 9) {
             lab_catch();
             lab_steps(works[i]->code, n);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Conformance: what a select lets through: privilege, threshold, inversion, edges; and writes to a running counter. */
 #include "tests/lab.h"
+#include "kernel/base/bits.h"
 #include "tests/vpmu.h"
 
 #define TURNS 200u
@@ -84,7 +85,7 @@ static void write_running(unsigned ctr)
         SKIP("the processor does not count the event there");
     static const uint32_t values[] = { 0, 1, 1000, 0x7fffff00 };
     uint64_t select = lab_select(ctr, PMU_KERNEL);
-    for (unsigned i = 0; i < sizeof values / sizeof *values; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(values); i++) {
         lab_write_msr = pmu_write_msr(pmu_here(), ctr);
         LAB_CHECK_COUNT(lab_count(ctr, select, 0, lab_write_inside, values[i]),
                         values[i] + LAB_INSIDE_AFTER + 1 + LAB_AFTER);

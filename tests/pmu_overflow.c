@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Conformance: counters that wrap: value, status bit, and that nothing interrupts unless it was asked for. */
 #include "hal/apic.h"
+#include "kernel/base/bits.h"
 #include "tests/lab.h"
 #include "tests/vpmu.h"
 
@@ -22,7 +23,7 @@ static void wraps(unsigned ctr)
     static const int32_t ends[] = { -2, -1, 0, 1, 2, 50 };
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
         SKIP("the processor does not count the event there");
-    for (unsigned i = 0; i < sizeof ends / sizeof *ends; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(ends); i++) {
         uint64_t start = ((uint64_t)(int64_t)ends[i] - expected()) & pmu_mask(pmu_here(), ctr);
         uint64_t found = lab_count(ctr, lab_select(ctr, PMU_KERNEL), start, lab_loop, TURNS);
         if (pmu_here()->exact) {

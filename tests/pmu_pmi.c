@@ -4,6 +4,7 @@
 #include "hal/apic.h"
 #include "hal/clock.h"
 #include "hal/hal.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
@@ -81,7 +82,7 @@ static void as_vector(unsigned ctr)
     if (lab_event(ctr) == PMU_EVENT_COUNT)
         SKIP(NO_EVENT);
     lab_catch();
-    for (unsigned i = 0; i < sizeof periods / sizeof *periods; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(periods); i++) {
         unsigned before = lab_caught.pmis;
         apic_write_pmi_lvt(VECTOR_PMI);
         arm(ctr, periods[i]);

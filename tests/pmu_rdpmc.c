@@ -2,6 +2,7 @@
 /* Conformance: RDPMC: every form of the index, in ring 0, and in ring 3 with CR4.PCE set and clear. */
 #include "hal/hal.h"
 #include "hal/smp.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/ke/isolate.h"
@@ -201,7 +202,7 @@ TEST(pmu_rdpmc_ring3, msrs, "RDMSR and WRMSR of the PMU's registers raise #GP in
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         const struct pmu_kind *pmu = pmu_of(cpu);
         const uint32_t msrs[] = { pmu_counter_msr(pmu, 0), pmu_select_msr(pmu, 0), pmu->msr.global_control };
-        for (unsigned i = 0; i < sizeof msrs / sizeof *msrs && msrs[i]; i++) {
+        for (unsigned i = 0; i < ARRAY_SIZE(msrs) && msrs[i]; i++) {
             CHECK_STATUS(in_ring3(user_rdmsr, msrs[i], cpu, &value), STATUS_PRIVILEGED_INSTRUCTION);
             CHECK_STATUS(in_ring3(user_wrmsr, msrs[i], cpu, &value), STATUS_PRIVILEGED_INSTRUCTION);
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Conformance: what the registers of a counter take, refuse and give back. */
 #include "kernel/base/cpu.h"
+#include "kernel/base/bits.h"
 #include "tests/lab.h"
 #include "tests/rules.h"
 #include "tests/vpmu.h"
@@ -131,7 +132,7 @@ static void counter_bits(unsigned ctr)
         reads_everywhere(ctr, rest & -rest);
     }
     static const uint64_t patterns[] = { 0, 1, 0xffff, 0x12345678, ODD_ONES, ~ODD_ONES };
-    for (unsigned i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(patterns); i++) {
         lab_wrmsr(pmu_write_msr(pmu_here(), ctr), patterns[i] & writable);
         reads_everywhere(ctr, patterns[i] & writable);
     }

@@ -6,6 +6,7 @@
  * Source: PO-50 to PO-60 of tests/contract.md. */
 #include "kernel/ke/object.h"
 #include "hal/smp.h"
+#include "kernel/base/bits.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
@@ -64,7 +65,7 @@ TEST(profile_interrupt, buckets,
     CHECK_EQ(sum(), 4);
     static const uint64_t outside[] = { BASE - 1, BASE + 16 * BUCKETS, BASE + 16 * BUCKETS + 16, 0, ~0ul, BASE - 4096,
                                         BASE ^ 1ul << 63, BASE + (1ul << 36) };
-    for (unsigned i = 0; i < sizeof outside / sizeof *outside; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(outside); i++)
         sample_at(outside[i], ProfileTime);
     CHECK_EQ(sum(), 4);
     profile_stop(profile);

@@ -3,6 +3,7 @@
  * With trace=EVENTS pmc=COUNTERS a trace of its run is exported. */
 #include "tests/program.h"
 #include "hal/hal.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/exit.h"
 #include "kernel/base/print.h"
@@ -29,7 +30,7 @@ static const struct name names[] = {
 
 static const char *name_of(NTSTATUS status)
 {
-    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(names); i++)
         if (names[i].status == status)
             return names[i].text;
     return "status";

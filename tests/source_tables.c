@@ -6,6 +6,7 @@
 #include "kernel/base/crc32.h"
 #include "hal/smp.h"
 #include "hal/source.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/x86.h"
 #include "tests/profile.h"
 
@@ -80,7 +81,7 @@ TEST(source_tables, time,
     static const uint32_t bad[] = { 0x18, 0xc8, 0xff, 0x100, 0x119, 0xffff, 0x7fffffff, 0x80000000, 0xffffff02, 0xffffffff };
     CHECK_EQ(query(ProfileTime).Supported, TRUE);
     CHECK_EQ(query(ProfileTime).Interval, 10000);
-    for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
         HAL_PROFILE_SOURCE_INFORMATION info = query((KPROFILE_SOURCE)bad[i]);
         CHECK_EQ(info.Supported, FALSE);
         CHECK_EQ(info.Interval, 0);
@@ -116,7 +117,7 @@ TEST(source_tables, intel,
     };
     static const uint8_t lacking[] = { 0x08, 0x09, 0x0d, 0x0e, 0x14, 0x15, 0x16, 0x20, 0x24 };
     SKIP_UNLESS(is("intel") && (pmu_here()->events & PMU_BIT(PMU_CYCLES)), "not an Intel PMU");
-    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
         bool has = pmu_here()->events >> rows[i].event & 1;
         CHECK_EQ(query((KPROFILE_SOURCE)rows[i].id).Supported, has);
         CHECK_EQ(selected((KPROFILE_SOURCE)rows[i].id), has ? rows[i].select | BOTH_RINGS : UNSUPPORTED);
@@ -138,7 +139,7 @@ static void check_general(const struct pmu_table *table)
         { 0x13, PMU_CYCLES }, { 0x17, PMU_LOCKED },
     };
     kind.table = table;
-    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
         const struct pmu_event_row *row = pmu_row(table, (enum pmu_event)rows[i].event);
         uint64_t counters = row && (kind.events >> rows[i].event & 1) ? pmu_row_counters(table, row) & kind.counters : 0;
         CHECK_EQ(source_counters(&kind, (KPROFILE_SOURCE)rows[i].id, &select), counters & PMU_ANY_GP);
@@ -226,7 +227,7 @@ TEST(source_tables, amd_families,
      "KP-15 KP-16]")
 {
     struct pmu_kind kind = { .driver = "amd", .events = ~0u, .counters = PMU_FIRST(6), .select_flags = ~0u };
-    for (unsigned i = 0; i < sizeof family_facts / sizeof *family_facts; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(family_facts); i++) {
         const struct family_fact *fact = &family_facts[i];
         uint64_t select = UNSUPPORTED;
         kind.table = amd_table(fact->family, fact->model);
@@ -249,7 +250,7 @@ TEST(source_tables, amd_supported, "each family supports the right number of AMD
     };
     struct pmu_kind kind = { .driver = "amd", .events = ~0u, .counters = PMU_FIRST(6),
                              .select_flags = ~0u, .code_max = 0xfff };
-    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
         unsigned supported = 0;
         uint64_t select;
         kind.table = amd_table(rows[i].family, rows[i].model);
@@ -293,7 +294,7 @@ static const char *const source_names[] = {
     "LLCReference", "LLCMisses", "BranchInstructionRetired", "BranchMispredictsRetired", NULL,
     "InstructionsRetiredFixed", "UnhaltedCoreCyclesFixed", "UnhaltedReferenceCyclesFixed",
 };
-#define SOURCE_NAMES (sizeof source_names / sizeof *source_names)
+#define SOURCE_NAMES ARRAY_SIZE(source_names)
 
 static bool named(KPROFILE_SOURCE source, const char *name)
 {
@@ -388,7 +389,7 @@ TEST(source_tables, intervals,
     SKIP_UNLESS(hal_source_supported(ProfileTotalIssues), "no counter counts instructions");
     KPROFILE_SOURCE alias = (KPROFILE_SOURCE)(is("intel") ? 0x1a : 0x68);
     CHECK_EQ(query(ProfileTotalIssues).Interval, 65536);
-    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
         CHECK_STATUS(set(ProfileTotalIssues, rows[i].set), STATUS_SUCCESS);
         CHECK_EQ(query(ProfileTotalIssues).Interval, rows[i].found);
         CHECK_EQ(query(alias).Interval, 65536);

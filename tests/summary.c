@@ -3,6 +3,7 @@
 #include "tests/summary.h"
 #include "hal/clock.h"
 #include "hal/hal.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/print.h"
@@ -42,7 +43,7 @@ static uint8_t color_of(const char *text)
         { "# left behind", SCREEN_RED }, { "# lost", SCREEN_RED }, { "# PASS", SCREEN_ON_GREEN },
         { "# FAIL", SCREEN_ON_RED }, { "# NONE", SCREEN_YELLOW }, { "# PANIC", SCREEN_ON_RED },
     };
-    for (unsigned i = 0; i < sizeof table / sizeof table[0]; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(table); i++)
         if (strlen(text) >= strlen(table[i].start) && memcmp(text, table[i].start, strlen(table[i].start)) == 0)
             return table[i].color == SCREEN_GREEN && has(text, " # SKIP ") ? SCREEN_YELLOW : table[i].color;
     return SCREEN_GREY;

@@ -5,6 +5,7 @@
  *
  * Source: ntddk.h and its pages; what they leave open is as in TP-01 to TP-32 of tests/contract.md. */
 #include "hal/hal.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/string.h"
@@ -88,7 +89,7 @@ TEST(tp_config, rejects_more_than_max,
         CHECK_STATUS(set_one(before), STATUS_SUCCESS);
     }
     CHECK_STATUS(KeSetHardwareCounterConfiguration(c, MAX_HW_COUNTERS + 1), STATUS_INVALID_PARAMETER);
-    for (unsigned i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(counts); i++) {
         CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, counts[i]), STATUS_INVALID_PARAMETER);
         CHECK_STATUS(KeSetHardwareCounterConfiguration(UNMAPPED, counts[i]), STATUS_INVALID_PARAMETER);
         CHECK_STATUS(KeSetHardwareCounterConfiguration(NON_CANONICAL, counts[i]), STATUS_INVALID_PARAMETER);
@@ -235,7 +236,7 @@ TEST(tp_config, bad_type, "types other than PMCCounter are refused [TP-24]")
 {
     SKIP_WITHOUT_PMU();
     static const ULONG types[] = { MaxHardwareCounterType, 2, 0x100, 0x7fffffff, 0x80000000, 0xffffffff };
-    for (unsigned i = 0; i < sizeof types / sizeof types[0]; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
         HARDWARE_COUNTER bad = element(0);
         bad.Type = (HARDWARE_COUNTER_TYPE)types[i];
         refused(bad);
@@ -256,7 +257,7 @@ TEST(tp_config, bad_index, "an Index for which the processor has no counter is r
 {
     SKIP_WITHOUT_PMU();
     static const ULONG64 never[] = { 0x40000020, 0x80000000, 0xc0000000, 0xffffffff, 0x100000000, ~UINT64_C(0) };
-    for (unsigned i = 0; i < sizeof never / sizeof never[0]; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(never); i++)
         refused((HARDWARE_COUNTER){ PMCCounter, 0, never[i] });
     for (unsigned bit = 32; bit < 64; bit++) { /* high bits above a good selector */
         HARDWARE_COUNTER bad = element(0);

@@ -4,6 +4,7 @@
 #include "hal/clock.h"
 #include "hal/hal.h"
 #include "hal/smp.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
@@ -56,7 +57,7 @@ TEST(tp_counts, elements,
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     same[0] = same[1] = same[2] = ctr;
     counting_configure(same, 3);
-    for (unsigned m = 0; m < sizeof masks / sizeof masks[0]; m++) {
+    for (unsigned m = 0; m < ARRAY_SIZE(masks); m++) {
         if (!measure(masks[m], &data))
             continue;
         CHECK_EQ(data.HwCountersCount, (masks[m] & 1) + (masks[m] >> 1 & 1) + (masks[m] >> 2 & 1));

@@ -7,6 +7,7 @@
 #include "kernel/ke/thread_profiling.h"
 #include "hal/hal.h"
 #include "hal/smp.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/profiling/counter_config.h"
 #include "pmu/pmu.h"
@@ -170,7 +171,7 @@ TEST(tp_threads, one_configuration, "threads of every CPU see the one configurat
 
 /* Selectors that exist, and some that never do. */
 static const uint64_t selectors[] = { 0, 1, 0x40000000, 0x3f, 0xffffffff };
-#define SELECTORS (sizeof selectors / sizeof selectors[0])
+#define SELECTORS ARRAY_SIZE(selectors)
 
 static void not_allowed(uint64_t affinity)
 {

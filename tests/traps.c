@@ -2,6 +2,7 @@
 /* Exceptions, NMI, page protection and copies, from ring 0. Ring 3's exceptions are in exceptions.c. */
 #include "hal/clock.h"
 #include "hal/apic.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
@@ -84,7 +85,7 @@ TEST(copy, refuses, "copy_in and copy_out refuse memory that does not belong to 
     static const uint64_t bad[] = { 0,          8,           0x1000,         USER_END - 8, USER_END,   USER_END + 8,
                                     DIRECT_MAP, KERNEL_VMA,  NON_CANONICAL,  ~0ul,         ~0ul - 7,   0x7fffffffffff };
     uint64_t word = 0x1234;
-    for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
         CHECK_STATUS(copy_in(&word, (const void *)bad[i], sizeof word), STATUS_ACCESS_VIOLATION);
         CHECK_STATUS(copy_out((void *)bad[i], &word, sizeof word), STATUS_ACCESS_VIOLATION);
         CHECK_STATUS(copy_in(&word, (const void *)bad[i], 3), STATUS_ACCESS_VIOLATION);

@@ -3,6 +3,7 @@
  * of instruction, its models of prediction and caches, thresholds and edges of events that are not in every cycle. */
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
+#include "kernel/base/bits.h"
 #include "tests/lab.h"
 #include "tests/vpmu.h"
 
@@ -50,7 +51,7 @@ static void (*body)(const struct events *events);
 
 static const struct events *events_of(const char *name)
 {
-    for (unsigned i = 0; i < sizeof all_events / sizeof *all_events; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(all_events); i++)
         if (!strcmp(name, all_events[i].model))
             return &all_events[i];
     return NULL;

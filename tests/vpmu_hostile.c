@@ -3,6 +3,7 @@
  * of all kinds while it counts; and it hides what it does not have. Not to be seen from inside: VP-47 (RDPMC in real
  * mode: the guest starts in long mode). */
 #include "kernel/base/msr.h"
+#include "kernel/base/bits.h"
 #include "tests/lab.h"
 #include "tests/vpmu.h"
 
@@ -49,9 +50,9 @@ static void noisy_registers(unsigned unused)
     static const uint64_t values[] = { 0, UINT64_MAX, 1ull << 63, UINT32_MAX, 1ull << 32, 0xffff00000000 };
     uint64_t seed = 1;
     lab_catch(); /* PMIs that the noise brings about are ours */
-    for (unsigned i = 0; i < sizeof ranges / sizeof *ranges; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(ranges); i++)
         for (uint32_t msr = ranges[i].first; msr <= ranges[i].last; msr++) {
-            for (unsigned n = 0; n < sizeof values / sizeof *values; n++)
+            for (unsigned n = 0; n < ARRAY_SIZE(values); n++)
                 write_noise(msr, values[n]);
             for (unsigned n = 0; n < (test_long() ? 8 : 2); n++)
                 write_noise(msr, noise(&seed));

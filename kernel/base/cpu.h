@@ -56,6 +56,8 @@ struct cpu_features {
 
 extern struct cpu *cpus[MAX_CPUS]; /* [0, cpu_count); written while CPUs start, then const */
 extern unsigned cpu_count;         /* CPUs running */
+/* The mask of all of them. */
+static inline uint64_t cpu_all(void) { return ~0ul >> (64 - cpu_count); }
 extern struct cpu_features cpu_features;
 
 static inline struct cpu *cpu_current(void)

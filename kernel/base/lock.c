@@ -3,7 +3,7 @@
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 
-uint8_t lock_acquire(struct lock *lock)
+KIRQL lock_acquire(struct lock *lock)
 {
     KIRQL old = irql_current();
     if (old > lock->irql)
@@ -21,7 +21,7 @@ uint8_t lock_acquire(struct lock *lock)
     return old;
 }
 
-void lock_release(struct lock *lock, uint8_t irql)
+void lock_release(struct lock *lock, KIRQL irql)
 {
     struct cpu *cpu = cpu_current();
     ASSERT(lock->owner == cpu->number + 1);

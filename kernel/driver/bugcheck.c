@@ -2,6 +2,7 @@
 /* Any IRQL, no lock. Sources: bugcodes.h; "Bug Check Code Reference" for the parameters. */
 #include "kernel/driver/bugcheck.h"
 #include "kernel/base/assert.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"
 #include "kernel/driver/driver.h"
@@ -25,7 +26,7 @@ static const struct {
 
 static const char *name_of(unsigned code)
 {
-    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(names); i++)
         if (names[i].code == code)
             return names[i].name;
     return "a driver's own";

@@ -36,7 +36,7 @@ static VOID overflowed(ULONGLONG bits, HANDLE handle)
 
 static void remember(HANDLE handle, uint64_t where, overflow_handler handler)
 {
-    uint8_t irql = lock_acquire(&sets_lock);
+    KIRQL irql = lock_acquire(&sets_lock);
     struct set *s = sets;
     while (s->handle)
         s++; /* there are as many as owners */
@@ -88,7 +88,7 @@ NTSTATUS driver_HalFreeHardwareCounters(uint64_t where, HANDLE CounterSetHandle)
 {
     (void)where;
     NTSTATUS status = HalFreeHardwareCounters(CounterSetHandle);
-    uint8_t irql = lock_acquire(&sets_lock);
+    KIRQL irql = lock_acquire(&sets_lock);
     for (unsigned i = 0; NT_SUCCESS(status) && i < HAL_OWNERS_MAX; i++)
         if (sets[i].handle == CounterSetHandle)
             __atomic_store_n(&sets[i].handle, NULL, __ATOMIC_RELEASE);

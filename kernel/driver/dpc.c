@@ -31,7 +31,7 @@ static LIST_ENTRY timers = { &timers, &timers };
 static KDPC *take(struct queue *q)
 {
     KDPC *dpc = NULL;
-    uint8_t irql = lock_acquire(&queue_lock);
+    KIRQL irql = lock_acquire(&queue_lock);
     q->runs = !IsListEmpty(&q->list);
     if (q->runs) {
         dpc = CONTAINING_RECORD(q->list.Flink, KDPC, DpcListEntry);
@@ -85,7 +85,7 @@ static bool queue(KDPC *dpc, PVOID argument1, PVOID argument2)
 {
     unsigned target = dpc->Number - (unsigned)MAXIMUM_PROC; /* huge if none was set */
     unsigned cpu = target < cpu_count ? target : cpu_number();
-    uint8_t irql = lock_acquire(&queue_lock);
+    KIRQL irql = lock_acquire(&queue_lock);
     bool done = !dpc->DpcData;
     if (done) {
         dpc->DpcData = &queues[cpu];
@@ -119,7 +119,7 @@ BOOLEAN driver_KeInsertQueueDpc(uint64_t where, PRKDPC Dpc, PVOID SystemArgument
 BOOLEAN driver_KeRemoveQueueDpc(uint64_t where, PRKDPC Dpc)
 {
     (void)where;
-    uint8_t irql = lock_acquire(&queue_lock);
+    KIRQL irql = lock_acquire(&queue_lock);
     bool queued = Dpc->DpcData;
     if (queued) {
         RemoveEntryList(&Dpc->DpcListEntry);
@@ -153,7 +153,7 @@ NTSTATUS driver_KeSetTargetProcessorDpcEx(uint64_t where, PRKDPC Dpc, PPROCESSOR
 static bool any_queued(void)
 {
     bool any = false;
-    uint8_t irql = lock_acquire(&queue_lock);
+    KIRQL irql = lock_acquire(&queue_lock);
     for (unsigned i = 0; i < cpu_count; i++)
         any |= queues[i].runs || !IsListEmpty(&queues[i].list);
     lock_release(&queue_lock, irql);

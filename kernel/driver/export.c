@@ -4,6 +4,7 @@
  * IRQL, the routine's highest and the caller. NT: Windows notices that later or not at all; Driver Verifier does it here. */
 #include "kernel/driver/export.h"
 #include "hal/hal.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
@@ -139,7 +140,7 @@ static const struct export {
 
 void *export_find(const char *name)
 {
-    for (unsigned i = 0; i < sizeof exports / sizeof exports[0]; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(exports); i++)
         if (!strcmp(exports[i].name, name))
             return exports[i].address;
     return NULL;

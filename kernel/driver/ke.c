@@ -14,7 +14,7 @@
 
 #define SPIN_LIMIT 400000000u /* PAUSEs: seconds */
 #define ALL_PROCESSOR_GROUPS 0xffff
-#define NS_TO_1601 UINT64_C(11644473600000000000) /* from 1601 to 1970, as if the machine was started then */
+#define NS_TO_1601 11644473600000000000ul /* from 1601 to 1970, as if the machine was started then */
 
 /* --- IRQL. NT: in wdm.h these are inline; drivers of other headers import them. --- */
 
@@ -112,7 +112,6 @@ BOOLEAN driver_KeTestSpinLock(uint64_t where, PKSPIN_LOCK SpinLock)
 
 /* --- Processors: all are of group 0. --- */
 
-static uint64_t all_processors(void) { return cpu_count == 64 ? ~0ul : (1ul << cpu_count) - 1; }
 
 ULONG driver_KeQueryActiveProcessorCountEx(uint64_t where, USHORT GroupNumber)
 {
@@ -129,7 +128,7 @@ ULONG driver_KeQueryActiveProcessorCount(uint64_t where, PKAFFINITY ActiveProces
 {
     (void)where;
     if (ActiveProcessors)
-        *ActiveProcessors = all_processors();
+        *ActiveProcessors = cpu_all();
     return cpu_count;
 }
 
@@ -148,13 +147,13 @@ USHORT driver_KeQueryMaximumGroupCount(uint64_t where)
 KAFFINITY driver_KeQueryActiveProcessors(uint64_t where)
 {
     (void)where;
-    return all_processors();
+    return cpu_all();
 }
 
 KAFFINITY driver_KeQueryGroupAffinity(uint64_t where, USHORT GroupNumber)
 {
     (void)where;
-    return GroupNumber ? 0 : all_processors();
+    return GroupNumber ? 0 : cpu_all();
 }
 
 ULONG driver_KeGetCurrentProcessorNumberEx(uint64_t where, PPROCESSOR_NUMBER ProcNumber)

@@ -2,6 +2,7 @@
 /* Devices and symbolic links. names_mutex guards both lists. NT: there are two folders, \Device and \?? (which
  * \DosDevices and \GLOBAL?? mean, too), and letters are compared in any case. */
 #include "kernel/base/assert.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "kernel/driver/bugcheck.h"
@@ -52,7 +53,7 @@ static UNICODE_STRING without(UNICODE_STRING name, USHORT length)
 /* The name of a link without its folder; Length 0: it is in none of those. */
 static UNICODE_STRING link_name(const UNICODE_STRING *name)
 {
-    for (unsigned i = 0; i < sizeof folders / sizeof folders[0]; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(folders); i++)
         if (begins(name, &folders[i]))
             return without(*name, folders[i].Length);
     return (UNICODE_STRING){ 0, 0, NULL };

@@ -65,7 +65,7 @@ static notify_routine *find(struct kind *kind, notify_routine routine)
 /* False: there are too many. */
 static bool add(struct kind *kind, notify_routine routine)
 {
-    uint8_t irql = lock_acquire(&notify_lock);
+    KIRQL irql = lock_acquire(&notify_lock);
     notify_routine *slot = find(kind, NULL);
     if (slot)
         __atomic_store_n(slot, routine, __ATOMIC_RELEASE);
@@ -77,7 +77,7 @@ static bool add(struct kind *kind, notify_routine routine)
 
 static bool drop(struct kind *kind, notify_routine routine)
 {
-    uint8_t irql = lock_acquire(&notify_lock);
+    KIRQL irql = lock_acquire(&notify_lock);
     notify_routine *slot = routine ? find(kind, routine) : NULL;
     if (slot)
         __atomic_store_n(slot, NULL, __ATOMIC_RELEASE);

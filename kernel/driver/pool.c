@@ -15,9 +15,9 @@
 #define MAGIC 0x4c4f4f50u
 #define SMALLEST 64u
 #define CLASSES 6u /* 64 to 2048 bytes, header and all */
-#define POOL_FLAG_NON_PAGED 0x40ull
-#define POOL_FLAG_NON_PAGED_EXECUTE 0x80ull
-#define POOL_FLAG_PAGED 0x100ull
+#define POOL_FLAG_NON_PAGED 0x40ul
+#define POOL_FLAG_NON_PAGED_EXECUTE 0x80ul
+#define POOL_FLAG_PAGED 0x100ul
 
 struct block {
     LIST_ENTRY list; /* of those in use, or of the free ones of a class */
@@ -73,7 +73,7 @@ static void *allocate(uint64_t where, uint64_t size, uint32_t tag)
     uint32_t class = 0;
     while (class < CLASSES && size > (SMALLEST << class) - sizeof(struct block))
         class++;
-    uint8_t irql = lock_acquire(&pool_lock);
+    KIRQL irql = lock_acquire(&pool_lock);
     struct block *b = class < CLASSES ? take_small(class) : take_pages(size);
     if (b) {
         b->where = where;
@@ -97,7 +97,7 @@ static bool is_used(const struct block *block)
 static void release(uint64_t where, void *p, uint32_t tag, const char *name)
 {
     struct block *b = (struct block *)p - 1;
-    uint8_t irql = lock_acquire(&pool_lock);
+    KIRQL irql = lock_acquire(&pool_lock);
     if (!is_used(b))
         bug_check(BAD_POOL_CALLER, (uint64_t[]){ 0x46, (uint64_t)p, 0, 0 }, where, name);
     if (tag && tag != b->tag)

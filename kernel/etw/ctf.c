@@ -9,6 +9,7 @@
 #include "hal/hal.h"
 #include "hal/smp.h"
 #include "kernel/base/assert.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/crc32.h"
 #include "kernel/base/print.h"
@@ -182,7 +183,7 @@ static KPROFILE_SOURCE source_of(const char *name)
         { "branches", ProfileBranchInstructions }, { "branch_misses", ProfileBranchMispredictions },
         { "cache_misses", ProfileCacheMisses },
     };
-    for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(words); i++)
         if (same_word(words[i].name, name))
             return hal_source_supported(words[i].source) ? words[i].source : ProfileTime;
     KPROFILE_SOURCE source = ProfileTime;

@@ -7,6 +7,7 @@
  * freed. */
 #include "hal/clock.h"
 #include "hal/smp.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/string.h"
 #include "kernel/ke/caller.h"
@@ -65,7 +66,7 @@ bool etw_restricted(void)
 PERFINFO_GROUPMASK etw_masks_of_flags(ULONG flags)
 {
     PERFINFO_GROUPMASK masks = { { flags } };
-    for (size_t i = 0; i < sizeof flags_of_old / sizeof flags_of_old[0]; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(flags_of_old); i++)
         if (flags & flags_of_old[i].flag)
             masks.Masks[PERF_MASK_INDEX(flags_of_old[i].mask)] |= PERF_MASK_BITS(flags_of_old[i].mask);
     return masks;
@@ -74,7 +75,7 @@ PERFINFO_GROUPMASK etw_masks_of_flags(ULONG flags)
 static uint32_t hooks_of(const PERFINFO_GROUPMASK *masks)
 {
     uint32_t hooks = 0;
-    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
         if (masks->Masks[PERF_MASK_INDEX(groups[i].mask)] & PERF_MASK_BITS(groups[i].mask))
             hooks |= groups[i].hooks;
     return hooks;

@@ -53,7 +53,7 @@ void process_end(NTSTATUS status)
 {
     struct thread *me = thread_current();
     struct process *process = me->process;
-    uint8_t irql = lock_acquire(&process->lock);
+    KIRQL irql = lock_acquire(&process->lock);
     if (!process->ending) {
         process->ending = true;
         process->end_status = status;

@@ -9,6 +9,7 @@
  * Sources: PERFINFO_TRACE_HEADER and WMI_BUFFER_HEADER as in nt_trace.h. */
 #include "hal/clock.h"
 #include "kernel/base/assert.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/etw_pmc.h"
@@ -174,8 +175,8 @@ void etw_log(enum etw_hook hook, const void *payload)
     uint64_t flags = read_flags();
     cli(); /* from here on this thread stays on its processor */
     struct cpu *cpu = cpu_current();
-    for (unsigned who = __atomic_load_n(&etw_wanted[hook], __ATOMIC_ACQUIRE); who; who &= who - 1) {
-        uint32_t *to = etw_begin(cpu->streams[__builtin_ctz(who)], hook);
+    for_each_bit(who, __atomic_load_n(&etw_wanted[hook], __ATOMIC_ACQUIRE)) {
+        uint32_t *to = etw_begin(cpu->streams[who], hook);
         for (size_t i = 0; to && i < kinds[hook].size / sizeof *to; i++)
             to[i] = from[i];
     }

@@ -3,6 +3,7 @@
  *
  * NT: there are no quanta, C-states or process ids: ring 3 is process 4; fields of what does not
  * exist are 0. */
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/vectors.h"
 #include "kernel/ke/etw_pmc.h"
@@ -32,8 +33,8 @@ void etw_context_swap(const struct thread *from, const struct thread *to, KWAIT_
     uint64_t flags = read_flags();
     cli();
     struct cpu *cpu = cpu_current();
-    for (uint64_t who = __atomic_load_n(&etw_wanted[ETW_CSWITCH], __ATOMIC_ACQUIRE); who; who &= who - 1) {
-        struct etw_stream *stream = cpu->streams[(uint32_t)__builtin_ctzl(who)];
+    for_each_bit(who, __atomic_load_n(&etw_wanted[ETW_CSWITCH], __ATOMIC_ACQUIRE)) {
+        struct etw_stream *stream = cpu->streams[who];
         WMI_CONTEXTSWAP *info = etw_begin(stream, ETW_CSWITCH);
         if (!info)
             continue;

@@ -60,7 +60,7 @@ void exception_deliver(struct trap_frame *frame, const EXCEPTION_RECORD *record)
 {
     struct exception_frame e __attribute__((aligned(16)));
     uint64_t entry = thread_current()->process->exception_entry;
-    uint64_t rsp = (frame->rsp & ~UINT64_C(15)) - sizeof e;
+    uint64_t rsp = (frame->rsp & ~15ul) - sizeof e;
     if (!entry)
         end(record);
     fill(&e, frame, record);

@@ -177,7 +177,7 @@ static void general_protection(const struct trap_frame *frame, EXCEPTION_RECORD 
     if (is_privileged(&i))
         r->ExceptionCode = STATUS_PRIVILEGED_INSTRUCTION;
     else
-        access_violation(r, EXCEPTION_READ_FAULT, ~UINT64_C(0));
+        access_violation(r, EXCEPTION_READ_FAULT, ~0ul);
 }
 
 static void breakpoint(struct trap_frame *frame, EXCEPTION_RECORD *r)
@@ -231,7 +231,7 @@ void exception_record(struct trap_frame *frame, uint64_t fault_address, NTSTATUS
         r->ExceptionCode = simd_status(&r->ExceptionInformation[1]);
         break;
     default: /* stack, segments */
-        access_violation(r, EXCEPTION_READ_FAULT, ~UINT64_C(0));
+        access_violation(r, EXCEPTION_READ_FAULT, ~0ul);
         break;
     }
 }

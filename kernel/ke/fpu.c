@@ -31,7 +31,7 @@
 #define TURNS 100
 #define CYCLES_TOO_MANY 200
 
-struct fpu_facts fpu_facts = { ~UINT64_C(0), 0, true };
+struct fpu_facts fpu_facts = { ~0ul, 0, true };
 
 static uint64_t *header(void *area) { return (uint64_t *)((char *)area + LEGACY_SIZE); }
 
@@ -39,7 +39,7 @@ static uint64_t *header(void *area) { return (uint64_t *)((char *)area + LEGACY_
  * The best of some tries: a hypervisor may let others run meanwhile. */
 static bool ring0_is_emulated(void)
 {
-    uint64_t best = ~UINT64_C(0);
+    uint64_t best = ~0ul;
     for (unsigned try = 0; cpu_features.hypervisor && try < TRIES; try++) {
         uint64_t start = rdtsc();
         for (unsigned i = 0; i < TURNS; i++)

@@ -2,6 +2,7 @@
 /* Processes: their address space with an image, and their threads. process.lock is of
  * DISPATCH_LEVEL. */
 #include "kernel/ke/process.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/string.h"
 #include "kernel/ke/sched.h"
@@ -111,7 +112,7 @@ static bool make_teb(struct process *process, struct thread *thread)
         { offsetof(struct teb, stack_region), thread->user_stack },
     };
     bool done = at;
-    for (unsigned i = 0; done && i < sizeof fields / sizeof fields[0]; i++)
+    for (unsigned i = 0; done && i < ARRAY_SIZE(fields); i++)
         done = process_write(process, at + fields[i].offset, &fields[i].value, sizeof(uint64_t));
     return done;
 }
@@ -138,7 +139,7 @@ void process_unequip(struct process *process, struct thread *thread)
 
 bool process_join(struct process *process, struct thread *thread)
 {
-    uint8_t irql = lock_acquire(&process->lock);
+    KIRQL irql = lock_acquire(&process->lock);
     bool open = !process->ending;
     if (open) {
         thread->sibling = process->first;
@@ -153,7 +154,7 @@ void (*process_notify_end)(struct process *process);
 
 void process_leave(struct process *process, struct thread *thread)
 {
-    uint8_t irql = lock_acquire(&process->lock);
+    KIRQL irql = lock_acquire(&process->lock);
     struct thread **link = &process->first;
     while (*link != thread)
         link = &(*link)->sibling;

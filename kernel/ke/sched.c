@@ -7,6 +7,7 @@
 #include "kernel/ke/sched.h"
 #include "hal/apic.h"
 #include "hal/smp.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/list.h"
 #include "kernel/base/lock.h"
@@ -147,8 +148,8 @@ static unsigned load(unsigned cpu, unsigned priority)
 {
     const struct queue *q = &queues[cpu];
     unsigned n = (unsigned)cpus[cpu]->thread->priority >= priority;
-    for (uint32_t left = q->used >> priority << priority; left; left &= left - 1)
-        n += q->count[__builtin_ctz(left)];
+    for_each_bit(p, q->used >> priority << priority)
+        n += q->count[p];
     return 2 * n + (q->used || !is_idle(cpu));
 }
 
@@ -276,7 +277,7 @@ void sched_prepare_stack(struct thread *thread, uint64_t top, void (*first)(void
 
 NTSTATUS sched_set_affinity(struct thread *thread, uint64_t affinity)
 {
-    affinity &= cpu_count == 64 ? ~0ul : (1ul << cpu_count) - 1;
+    affinity &= cpu_all();
     if (!affinity)
         return STATUS_INVALID_PARAMETER;
     KIRQL irql = sched_lock();

@@ -129,7 +129,7 @@ uint64_t thread_create_idle(struct cpu *cpu)
 
 static bool possible(uint64_t affinity)
 {
-    return affinity & (cpu_count == 64 ? ~0ul : (1ul << cpu_count) - 1);
+    return affinity & cpu_all();
 }
 
 static void init_fpu(struct thread *thread)

@@ -3,6 +3,7 @@
  * themselves, which hold the running thread's own counts. Written by counter_config.c and isolate.c. IPI_LEVEL. */
 #include "kernel/ke/thread_counters.h"
 #include "hal/hal.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/isolate.h"
@@ -36,8 +37,7 @@ ULONG thread_profiling_unused_bits(void)
 
 static void save(struct thread_profiling *p)
 {
-    for (uint64_t left = p->active; left; left &= left - 1) {
-        unsigned i = (unsigned)__builtin_ctzl(left);
+    for_each_bit(i, p->active) {
         struct reading *r = &p->readings[i];
         uint64_t value = rdpmc(r->selector);
         r->total += (value - r->start) & counter_config_width(i);
@@ -49,10 +49,9 @@ static void save(struct thread_profiling *p)
 
 static void load(struct thread_profiling *p)
 {
-    for (uint64_t rest = isolate_configured & ~p->counters; rest; rest &= rest - 1)
-        hal_counter_write(rest & -rest, 0);
-    for (uint64_t left = p->active; left; left &= left - 1) {
-        unsigned i = (unsigned)__builtin_ctzl(left);
+    for_each_bit(ctr, isolate_configured & ~p->counters)
+        hal_counter_write(1ul << ctr, 0);
+    for_each_bit(i, p->active) {
         struct reading *r = &p->readings[i];
         r->start = hal_counter_write(hal_counter_bit(r->selector), r->total);
         p->block->HwCounters[i].Start = r->start;

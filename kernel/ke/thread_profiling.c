@@ -9,6 +9,7 @@
  * thread itself changes its profiling (profiling_enable.c) and, at IPI_LEVEL on the CPU where it
  * runs, thread_profiling_refresh. */
 #include "kernel/ke/thread_profiling.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/isolate.h"
@@ -44,8 +45,7 @@ static inline uint64_t now(const struct reading *readings, size_t offset)
 static void sample_any(struct thread_profiling *out, struct thread_profiling *in)
 {
     uint64_t ends = out ? out->active : 0, begins = in ? in->active : 0;
-    for (uint64_t left = ends | begins; left; left &= left - 1) {
-        unsigned i = (unsigned)__builtin_ctzl(left);
+    for_each_bit(i, ends | begins) {
         uint64_t value = rdpmc(counter_config[i].selector);
         if (ends >> i & 1)
             end(out->readings, i * sizeof(struct reading), value, counter_config_width(i));
@@ -192,8 +192,7 @@ void thread_profiling_exclude(struct thread *thread, uint64_t ticks)
  * remains that of the last switch. NT: Windows reports what the counter counts. */
 void thread_profiling_trapped(struct thread_profiling *p, enum hal_trap trap)
 {
-    for (uint64_t left = p->active; left; left &= left - 1) {
-        unsigned i = (unsigned)__builtin_ctzl(left);
+    for_each_bit(i, p->active) {
         uint64_t added = (uint64_t)hal_trap_adds(p->readings[i].counter, trap);
         p->readings[i].total -= added;
         p->taken_off[i] += added;

@@ -100,7 +100,7 @@ static size_t find_run(unsigned count)
 
 void *phys_alloc(unsigned count)
 {
-    uint8_t irql = lock_acquire(&phys_lock);
+    KIRQL irql = lock_acquire(&phys_lock);
     size_t first = free_count >= count ? find_run(count) : frames;
     if (first < frames) {
         for (unsigned i = 0; i < count; i++)
@@ -117,7 +117,7 @@ void *phys_alloc(unsigned count)
 void phys_free(void *pages, unsigned count)
 {
     size_t first = virt_to_phys(pages) / PAGE_SIZE;
-    uint8_t irql = lock_acquire(&phys_lock);
+    KIRQL irql = lock_acquire(&phys_lock);
     for (unsigned i = 0; i < count; i++) {
         ASSERT(first + i < frames && users[first + i] && users[first + i] != NOT_RAM);
         if (--users[first + i] == 0)
@@ -128,7 +128,7 @@ void phys_free(void *pages, unsigned count)
 
 void phys_hold(uint64_t physical)
 {
-    uint8_t irql = lock_acquire(&phys_lock);
+    KIRQL irql = lock_acquire(&phys_lock);
     ASSERT(users[physical / PAGE_SIZE] && users[physical / PAGE_SIZE] < NOT_RAM - 1);
     users[physical / PAGE_SIZE]++;
     lock_release(&phys_lock, irql);

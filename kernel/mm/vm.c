@@ -97,7 +97,7 @@ void vm_init(void)
 
 bool vm_map_physical(uint64_t physical, uint64_t size, uint64_t flags)
 {
-    uint64_t end, last = UINT64_C(1) << cpu_features.physical_bits;
+    uint64_t end, last = 1ul << cpu_features.physical_bits;
     if (__builtin_add_overflow(physical, size, &end) || end > last || end > VM_WINDOW - DIRECT_MAP)
         return false;
     uint64_t first = physical & ~(LARGE_PAGE - 1);
@@ -151,7 +151,7 @@ void vm_destroy(uint64_t *pml4) { destroy_level(pml4, 3, 256); }
 
 bool vm_map(uint64_t *pml4, uint64_t address, uint64_t physical, uint64_t flags)
 {
-    uint8_t irql = lock_acquire(&vm_lock);
+    KIRQL irql = lock_acquire(&vm_lock);
     uint64_t *entry = walk(pml4, address, 0, PTE_PRESENT | PTE_WRITE | PTE_USER);
     if (entry)
         *entry = physical | (flags & ~PTE_NX) | (flags & nx) | PTE_PRESENT;
@@ -163,7 +163,7 @@ static void flush_page(void *address) { invlpg((uint64_t)address); }
 
 uint64_t vm_unmap(uint64_t *pml4, uint64_t address)
 {
-    uint8_t irql = lock_acquire(&vm_lock);
+    KIRQL irql = lock_acquire(&vm_lock);
     uint64_t *entry = walk(pml4, address, 0, 0);
     uint64_t old = entry ? *entry : 0;
     if (entry)
@@ -177,7 +177,7 @@ uint64_t vm_unmap(uint64_t *pml4, uint64_t address)
 
 uint64_t vm_entry(const uint64_t *pml4, uint64_t address)
 {
-    uint8_t irql = lock_acquire(&vm_lock);
+    KIRQL irql = lock_acquire(&vm_lock);
     const uint64_t *entry = walk((uint64_t *)pml4, address, 0, 0);
     uint64_t value = entry ? *entry : 0;
     lock_release(&vm_lock, irql);
@@ -186,7 +186,7 @@ uint64_t vm_entry(const uint64_t *pml4, uint64_t address)
 
 uint64_t vm_raw(const uint64_t *pml4, uint64_t address)
 {
-    uint8_t irql = lock_acquire(&vm_lock);
+    KIRQL irql = lock_acquire(&vm_lock);
     const uint64_t *entry = walk((uint64_t *)pml4, address, 0, 0);
     uint64_t value = entry ? *entry : 0;
     lock_release(&vm_lock, irql);
@@ -195,7 +195,7 @@ uint64_t vm_raw(const uint64_t *pml4, uint64_t address)
 
 bool vm_put(uint64_t *pml4, uint64_t address, uint64_t value)
 {
-    uint8_t irql = lock_acquire(&vm_lock);
+    KIRQL irql = lock_acquire(&vm_lock);
     uint64_t *entry = walk(pml4, address, 0, PTE_PRESENT | PTE_WRITE | PTE_USER);
     if (entry)
         *entry = (value & ~PTE_NX) | (value & nx);
@@ -205,7 +205,7 @@ bool vm_put(uint64_t *pml4, uint64_t address, uint64_t value)
 
 uint64_t vm_next(const uint64_t *pml4, uint64_t from, uint64_t end, uint64_t *entry)
 {
-    uint8_t irql = lock_acquire(&vm_lock);
+    KIRQL irql = lock_acquire(&vm_lock);
     while (from < end) {
         const uint64_t *table = pml4;
         unsigned level = 3;
@@ -238,7 +238,7 @@ static bool is_writable(uint64_t entry)
 
 uint64_t vm_hold_writable(const uint64_t *pml4, uint64_t address)
 {
-    uint8_t irql = lock_acquire(&vm_lock);
+    KIRQL irql = lock_acquire(&vm_lock);
     const uint64_t *entry = walk((uint64_t *)pml4, address, 0, 0);
     uint64_t physical = entry && is_writable(*entry) ? *entry & PTE_ADDRESS : 0;
     if (physical)

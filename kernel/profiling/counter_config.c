@@ -45,7 +45,7 @@ NTSTATUS counter_config_set(const struct process *owner, PHARDWARE_COUNTER array
     NTSTATUS status = check_array(array, count, elements, &uneven);
     if (!NT_SUCCESS(status))
         return status;
-    uint8_t irql = lock_acquire(&config_lock);
+    KIRQL irql = lock_acquire(&config_lock);
     bool in_use = users > 0;
     if (may_set(owner, count)) {
         if (count)
@@ -65,7 +65,7 @@ NTSTATUS counter_config_set(const struct process *owner, PHARDWARE_COUNTER array
 
 void counter_config_end(const struct process *owner)
 {
-    uint8_t irql = lock_acquire(&config_lock);
+    KIRQL irql = lock_acquire(&config_lock);
     bool ours = owner_process == owner && counter_config_count, in_use = users > 0;
     if (ours) {
         counter_config_count = 0;
@@ -96,7 +96,7 @@ NTSTATUS KeQueryHardwareCounterConfiguration(PHARDWARE_COUNTER CounterArray, ULO
     NTSTATUS status = STATUS_SUCCESS;
     if (!Count)
         return STATUS_INVALID_PARAMETER;
-    uint8_t irql = lock_acquire(&config_lock);
+    KIRQL irql = lock_acquire(&config_lock);
     *Count = counter_config_count;
     if (MaximumCount < counter_config_count)
         status = STATUS_BUFFER_TOO_SMALL;
@@ -111,7 +111,7 @@ NTSTATUS KeQueryHardwareCounterConfiguration(PHARDWARE_COUNTER CounterArray, ULO
 
 ULONG counter_config_join(uint32_t *generation)
 {
-    uint8_t irql = lock_acquire(&config_lock);
+    KIRQL irql = lock_acquire(&config_lock);
     users++;
     *generation = counter_config_generation;
     ULONG count = counter_config_count;
@@ -121,7 +121,7 @@ ULONG counter_config_join(uint32_t *generation)
 
 bool counter_config_leave(void)
 {
-    uint8_t irql = lock_acquire(&config_lock);
+    KIRQL irql = lock_acquire(&config_lock);
     bool last = --users == 0;
     lock_release(&config_lock, irql);
     return last;

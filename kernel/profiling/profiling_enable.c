@@ -2,6 +2,7 @@
 /* How a thread enables and disables its profiling: class ThreadCounterProfiling of
  * NtSetInformationThread and NtQueryInformationThread. What each switch then does is in
  * thread_profiling.c. slots_lock: DISPATCH_LEVEL. */
+#include "kernel/base/bits.h"
 #include "kernel/profiling/counter_config.h"
 #include "hal/hal.h"
 #include "kernel/base/irql.h"
@@ -28,7 +29,7 @@ static uint64_t slots_used[SLOTS / 64]; /* L: slots_lock */
 static bool take_slot(struct thread_profiling *p)
 {
     bool found = false;
-    uint8_t irql = lock_acquire(&slots_lock);
+    KIRQL irql = lock_acquire(&slots_lock);
     for (unsigned i = 0; i < SLOTS && !found; i++)
         if (!(slots_used[i / 64] >> i % 64 & 1)) {
             slots_used[i / 64] |= 1ul << i % 64;
@@ -41,7 +42,7 @@ static bool take_slot(struct thread_profiling *p)
 
 static void free_slot(const struct thread_profiling *p)
 {
-    uint8_t irql = lock_acquire(&slots_lock);
+    KIRQL irql = lock_acquire(&slots_lock);
     slots_used[p->slot / 64] &= ~(1ul << p->slot % 64);
     lock_release(&slots_lock, irql);
 }
@@ -74,8 +75,7 @@ static void write_block(const struct thread_profiling *p, ULONG configured)
     block->CycleTime = (COUNTER_READING){ .Index = thread_profiling_unused_bits() };
     for (unsigned i = 0; i < MAX_HW_COUNTERS; i++)
         block->HwCounters[i] = (COUNTER_READING){ PMCCounter, 0, 0, 0 };
-    for (uint64_t left = p->active; left; left &= left - 1) {
-        unsigned e = (unsigned)__builtin_ctzl(left);
+    for_each_bit(e, p->active) {
         block->HwCounters[e].Index = p->readings[e].selector;
     }
 }
@@ -84,12 +84,11 @@ static void add_readings(struct thread_profiling *p)
 {
     bool plain = true;
     unsigned n = 0;
-    for (uint64_t left = p->active; left; left &= left - 1, n++) {
-        unsigned i = (unsigned)__builtin_ctzl(left);
+    for_each_bit(i, p->active) {
         p->readings[i].selector = counter_config[i].selector;
         p->counters |= hal_counter_bit(counter_config[i].selector);
-        p->readings[i].counter = (uint32_t)__builtin_ctzl(hal_counter_bit(counter_config[i].selector));
-        plain = plain && i == n && counter_config[i].width == counter_config[0].width;
+        p->readings[i].counter = bit_lowest(hal_counter_bit(counter_config[i].selector));
+        plain = plain && i == n++ && counter_config[i].width == counter_config[0].width;
     }
     p->plain = plain && !isolate_on && !counter_config_uneven ? n * sizeof(struct reading) : 0;
     p->width = counter_config[0].width;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads a thread's counts in ring 0, as rtl.c does in ring 3. There are no retries, because at
  * IPI_LEVEL no switch can intervene. From ring 3 it costs a system call and needs no RDPMC. */
+#include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/isolate.h"
@@ -22,11 +23,11 @@ static NTSTATUS check(ULONG flags, const PERFORMANCE_DATA *data)
 
 static void read_counters(const struct thread_profiling *p, PPERFORMANCE_DATA data)
 {
-    for (uint64_t left = p->mask & ALL_ELEMENTS; left; left &= left - 1)
-        data->HwCounters[__builtin_ctzl(left)] = (HARDWARE_COUNTER_DATA){ PMCCounter, 0, 0 };
+    for_each_bit(i, p->mask & ALL_ELEMENTS)
+        data->HwCounters[i] = (HARDWARE_COUNTER_DATA){ PMCCounter, 0, 0 };
     data->HwCountersCount = 0;
-    for (uint64_t left = p->active; left; left &= left - 1, data->HwCountersCount++) {
-        unsigned i = (unsigned)__builtin_ctzl(left);
+    for_each_bit(i, p->active) {
+        data->HwCountersCount++;
         const struct reading *r = &p->readings[i];
         data->HwCounters[i].Value = r->total + ((rdpmc(r->selector) - r->start) & counter_config_width(i));
     }

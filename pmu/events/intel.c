@@ -4,6 +4,7 @@
  *
  * Sources: Intel SDM vol. 3 "Pre-defined architectural performance events", "Fixed-function performance counters"; Intel's
  * event files (github.com/intel/perfmon; Linux has them in tools/perf/pmu-events/arch/x86), named at each family. */
+#include "kernel/base/bits.h"
 #include "pmu/events/events.h"
 
 /* Every processor since Core may have these; CPUID 0Ah.EBX says which are missing. */
@@ -254,7 +255,7 @@ static const struct pmu_table *of_core(const struct pmu_table *table) { return t
 
 const struct pmu_table *intel_table(unsigned family, unsigned model, enum intel_core core)
 {
-    for (unsigned i = 0; family == 6 && i < sizeof processors / sizeof *processors; i++)
+    for (unsigned i = 0; family == 6 && i < ARRAY_SIZE(processors); i++)
         for (unsigned m = 0; m < sizeof processors->models && processors[i].models[m]; m++)
             if (processors[i].models[m] == model)
                 return of_core(processors[i].cores[core]);

@@ -2,6 +2,7 @@
 /* Common to all models: adds retired instructions to the running counters; overflow; PMI; which
  * MSRs belong to a PMU. Cycles follow a simple model: one per instruction (or per ipc=
  * instructions), none in HLT, each with as many slots as the core has. */
+#include "kernel/base/bits.h"
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/svm.h"
 
@@ -23,7 +24,7 @@ bool count_owns(uint32_t msr)
         return virt_quirks.smi;
     if (msr == INT_PENDING)
         return virt_quirks.c1e;
-    for (unsigned i = 0; i < sizeof pmu_msrs / sizeof *pmu_msrs; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(pmu_msrs); i++)
         if (msr >= pmu_msrs[i].first && msr <= pmu_msrs[i].last)
             return true;
     return false;

@@ -6,6 +6,7 @@
  * RIP-relative one leaves out an immediate that follows it, and data segments other than FS and
  * GS have base 0. Exact for 64-bit and flat 32-bit code. EVEX is taken for a load. Source: SDM
  * volume 2, "Opcode Map"; AMD64 APM volume 3, "Opcode and Operand Encodings". */
+#include "kernel/base/bits.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
@@ -232,7 +233,7 @@ void instruction_decode(const struct vcpu *v, struct instruction *i)
         conditional(v, &c, i);
         return;
     }
-    for (unsigned n = 0; n < sizeof simple / sizeof *simple; n++) {
+    for (unsigned n = 0; n < ARRAY_SIZE(simple); n++) {
         if (simple[n].kind != kind)
             continue;
         i->effects = simple[n].effects;

@@ -49,7 +49,7 @@ static bool find_stack(struct vcpu *v, const struct gate *g, uint64_t *rsp)
         if (guest_read(v, at, rsp, sizeof *rsp) != sizeof *rsp)
             return false;
     }
-    *rsp &= ~15ull;
+    *rsp &= ~15ul;
     return true;
 }
 

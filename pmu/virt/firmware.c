@@ -21,11 +21,11 @@ static bool is_due(uint64_t *at, uint64_t now, uint64_t us)
 static void enable(struct pmu *p, uint64_t counters)
 {
     for (unsigned n = 0; n < GP_MAX; n++)
-        if (counters & p->model->gp_map & 1ull << n)
+        if (counters & p->model->gp_map & 1ul << n)
             p->counters[n].select |= SELECT_ENABLE;
     for (unsigned n = 0; n < FIXED_MAX; n++)
         if (counters >> 32 & p->model->fixed_map & 1u << n)
-            p->fixed_control |= 3ull << 4 * n;
+            p->fixed_control |= 3ul << 4 * n;
 }
 
 void firmware_start(struct vcpu *v)
@@ -33,7 +33,7 @@ void firmware_start(struct vcpu *v)
     uint64_t counters = virt_quirks.left | virt_quirks.owned;
     struct pmu *p = &v->pmu;
     for (unsigned n = 0; n < GP_MAX; n++)
-        if (counters & p->model->gp_map & 1ull << n)
+        if (counters & p->model->gp_map & 1ul << n)
             p->counters[n].select = FIRMWARES_SELECT;
     enable(p, counters);
     if (p->model->version >= 2)

@@ -9,10 +9,10 @@
 #include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
 
-#define MAPPED_END (1ull << 32) /* by the boot page tables at DIRECT_MAP */
-#define PTE_PRESENT 1ull
-#define PTE_WRITABLE 2ull
-#define PTE_LARGE (1ull << 7)
+#define MAPPED_END (1ul << 32) /* by the boot page tables at DIRECT_MAP */
+#define PTE_PRESENT 1ul
+#define PTE_WRITABLE 2ul
+#define PTE_LARGE (1ul << 7)
 #define PTE_ADDRESS 0x000ffffffffff000
 #define CR0_PG (1u << 31)
 #define CR4_PSE (1u << 4)
@@ -57,7 +57,7 @@ static void *translate(const struct vcpu *v, uint64_t address, bool write)
         bool pdpt = pae && shift == 30; /* has no writable bit */
         if (!entry || (*entry & needed) != (pdpt ? PTE_PRESENT : needed))
             return NULL;
-        uint64_t low = (1ull << shift) - 1;
+        uint64_t low = (1ul << shift) - 1;
         if (shift == 12 || (shift < 39 && *entry & PTE_LARGE))
             return mapped((*entry & PTE_ADDRESS & ~low) | (address & low), 1);
         table = *entry & PTE_ADDRESS;

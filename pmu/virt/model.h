@@ -99,10 +99,10 @@ extern const struct machine all_machines[]; /* ends with a name NULL */
 /* Makes of a hybrid processor's large core its small one. */
 void model_small_core(struct model *m);
 
-static inline uint64_t counter_mask(const struct model *m) { return (1ull << m->width) - 1; }
+static inline uint64_t counter_mask(const struct model *m) { return (1ul << m->width) - 1; }
 /* Legal beside the bits of version 1, where there are such things. */
-#define SELECT_EQUAL (1ull << 36)
-#define SELECT_UMASK2 (0xffull << 40)
+#define SELECT_EQUAL (1ul << 36)
+#define SELECT_UMASK2 (0xfful << 40)
 enum { SMALL_CORE = 0x20, LARGE_CORE = 0x40 }; /* core_type */
 /* Event select bits that both vendors have. */
 #define SELECT_USER (1u << 16)

@@ -11,10 +11,10 @@ enum {
 };
 #define K7_COUNTERS 4u
 #define C1E_ON_HALT (1u << 28)
-#define STATUS_FROZEN (1ull << 59)
+#define STATUS_FROZEN (1ul << 59)
 #define DEBUGCTL_FREEZE_LBR (1u << 11)
 #define DEBUGCTL_FREEZE (1u << 12)
-#define SELECT_LEGAL 0x0000000fffd7ffffull /* 63:36, 21 and 19 are dropped without a fault */
+#define SELECT_LEGAL 0x0000000fffd7fffful /* 63:36, 21 and 19 are dropped without a fault */
 
 /* Which counter, and whether its select, an MSR is: K7's alias the first four extended ones. */
 static struct counter *find(struct pmu *p, uint32_t msr, bool *select)

@@ -15,15 +15,15 @@ enum { RDPMC_METRICS = 0x2000, RDPMC_FIXED = 0x4000 }; /* ECX[31:16] */
 #define DEBUGCTL_FREEZE_LBR (1u << 11)
 #define DEBUGCTL_FREEZE (1u << 12)
 #define DEBUGCTL_SMM (1u << 14)
-#define STATUS_FROZEN (1ull << 59)
-#define STATUS_ELSEWHERE (3ull << 62) /* buffer, condition changed: legal to clear, never set */
-#define SELECT_LEGAL 0xffdfffffull    /* all but ANY and 63:32 */
+#define STATUS_FROZEN (1ul << 59)
+#define STATUS_ELSEWHERE (3ul << 62) /* buffer, condition changed: legal to clear, never set */
+#define SELECT_LEGAL 0xffdffffful    /* all but ANY and 63:32 */
 #define SELECT_ANY_THREAD (1u << 21)
 #define SELECT_PIN (1u << 19)
 #define FREEZES_IN_SMM (1u << 12)
 #define FW_WRITE (1u << 13)
 #define HAS_METRICS (1u << 15)
-#define GLOBAL_METRICS (1ull << 48)
+#define GLOBAL_METRICS (1ul << 48)
 
 /* The bits of the model's counters, as 38Eh and 38Fh number them. */
 static uint64_t global_mask(const struct pmu *p)
@@ -73,12 +73,12 @@ static uint64_t inuse(const struct pmu *p)
 {
     uint64_t bits = 0;
     for (unsigned n = 0; n < GP_MAX; n++) {
-        bits |= (p->counters[n].select & 0xff ? 1ull : 0) << n;
-        bits |= p->counters[n].select & SELECT_PMI ? 1ull << 63 : 0;
+        bits |= (p->counters[n].select & 0xff ? 1ul : 0) << n;
+        bits |= p->counters[n].select & SELECT_PMI ? 1ul << 63 : 0;
     }
     for (unsigned n = 0; n < FIXED_MAX; n++) {
-        bits |= (p->fixed_control >> 4 * n & 3 ? 1ull : 0) << (32 + n);
-        bits |= p->fixed_control >> 4 * n & 8 ? 1ull << 63 : 0;
+        bits |= (p->fixed_control >> 4 * n & 3 ? 1ul : 0) << (32 + n);
+        bits |= p->fixed_control >> 4 * n & 8 ? 1ul << 63 : 0;
     }
     return bits;
 }
@@ -130,7 +130,7 @@ static bool write_fixed_control(struct pmu *p, uint64_t value)
     uint64_t legal = 0;
     for (unsigned n = 0; n < FIXED_MAX; n++)
         if (p->model->fixed_map >> n & 1)
-            legal |= (p->model->any_thread ? 0xfull : 0xbull) << 4 * n;
+            legal |= (p->model->any_thread ? 0xful : 0xbul) << 4 * n;
     if (value & ~legal)
         return false;
     p->fixed_control = value;

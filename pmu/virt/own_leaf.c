@@ -13,6 +13,7 @@
  *
  * Source of its leaves: Hypervisor Top Level Functional Specification, "Feature and interface
  * discovery"; Linux, Documentation/virt/kvm/x86/cpuid.rst, and for leaf 4000_0010h QEMU. */
+#include "kernel/base/bits.h"
 #include "kernel/base/string.h"
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/svm.h"
@@ -36,7 +37,7 @@ static void statistics_leaf(const struct vcpu *v, uint32_t subleaf, uint32_t r[4
           (uint32_t)(v->retired[1] >> 32) },
         { virt_step },
     };
-    if (subleaf < sizeof told / sizeof *told)
+    if (subleaf < ARRAY_SIZE(told))
         memcpy(r, told[subleaf], sizeof *told);
 }
 

@@ -76,7 +76,7 @@ void platform_io(struct vcpu *v)
     if (info & IO_STRING)
         return;
     if (info & IO_IN)
-        v->vmcb.rax = (v->vmcb.rax & ~0xffull) | port_in(v, port);
+        v->vmcb.rax = (v->vmcb.rax & ~0xfful) | port_in(v, port);
     else
         port_out(v, port, (uint8_t)v->vmcb.rax);
 }

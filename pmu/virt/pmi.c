@@ -42,7 +42,7 @@ static void throttle(struct counter *c)
 void pmi_overflow(struct vcpu *v, unsigned counter)
 {
     struct counter *c = &v->pmu.counters[counter];
-    v->pmu.status |= counter < FIXED_FIRST ? 1ull << counter : 1ull << (32 + counter - FIXED_FIRST);
+    v->pmu.status |= counter < FIXED_FIRST ? 1ul << counter : 1ul << (32 + counter - FIXED_FIRST);
     if (c->pmi && !is_lost(v))
         pmi_after(&v->pmu, skid(v));
     throttle(c);

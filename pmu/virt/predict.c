@@ -34,7 +34,7 @@ static void flush(uint64_t *lines, unsigned count, uint64_t line)
 
 static uint32_t access(struct caches *c, uint64_t address)
 {
-    uint64_t line = address >> LINE_SHIFT | 1ull << 63; /* 0 is an empty line */
+    uint64_t line = address >> LINE_SHIFT | 1ul << 63; /* 0 is an empty line */
     if (!missed(c->first, FIRST_LINES, line))
         return 0;
     return EFFECT(EVENT_REFERENCES) | (missed(c->last, LAST_LINES, line) ? EFFECT(EVENT_MISSES) : 0);
@@ -51,7 +51,7 @@ uint32_t instruction_effects(struct vcpu *v, const struct instruction *i)
     if (effects & (EFFECT(EVENT_LOADS) | EFFECT(EVENT_STORES)))
         effects |= access(&v->caches, i->address);
     if (i->flush) {
-        uint64_t line = i->address >> LINE_SHIFT | 1ull << 63;
+        uint64_t line = i->address >> LINE_SHIFT | 1ul << 63;
         flush(v->caches.first, FIRST_LINES, line);
         flush(v->caches.last, LAST_LINES, line);
     }

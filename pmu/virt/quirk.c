@@ -3,6 +3,7 @@
  * starts. */
 #include "pmu/virt/quirk.h"
 #include <stddef.h>
+#include "kernel/base/bits.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 
@@ -61,7 +62,7 @@ static const struct quirk {
     { "c1e", FLAG, AT(c1e), BOTH, 1, 1, 1 },
     { "debugctl=ignore", CHOICE, AT(debugctl), BOTH, 1, 1, 0 },
 };
-#define ROWS (sizeof table / sizeof *table)
+#define ROWS ARRAY_SIZE(table)
 
 struct quirks virt_quirks = { .ipc = 1, .ref = 1 };
 static uint64_t given; /* a bit for each row */
@@ -107,7 +108,7 @@ static const char *read_bits(const char *text, uint64_t *value)
         text = read_number(text, &bit);
         if (!text || bit > 63)
             return NULL;
-        *value |= 1ull << bit;
+        *value |= 1ul << bit;
         if (*text != '+')
             return text;
     }
@@ -216,7 +217,7 @@ bool quirk_parse(const char *words, const char *vendor)
             print("\n");
             return false;
         }
-        given |= 1ull << (q - table);
+        given |= 1ul << (q - table);
         word = end;
     }
     return true;

@@ -52,7 +52,7 @@ struct quirks {
 };
 
 extern struct quirks virt_quirks;
-#define DEBUGCTL_IGNORED (0xfull << 11)
+#define DEBUGCTL_IGNORED (0xful << 11)
 
 /* Reads "word,word=value,..." behind a model's name for a processor of this vendor. False after one
  * line that says what is wrong, and what there is. */

@@ -31,7 +31,7 @@ static void swallow(struct pmu *p)
         if (virt_quirks.dead >> bit & 1)
             p->counters[i].select = p->counters[i].value = 0;
         if (virt_quirks.dead >> bit & 1 && i >= FIXED_FIRST)
-            p->fixed_control &= ~(0xfull << 4 * (i - FIXED_FIRST));
+            p->fixed_control &= ~(0xful << 4 * (i - FIXED_FIRST));
     }
 }
 

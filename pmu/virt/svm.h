@@ -86,13 +86,13 @@ enum {
 #define CATCH_EXCEPTIONS 0xfffffffbu    /* all but vector 2 */
 
 /* inject, exit_int_info */
-#define INJECT_INTERRUPT (0ull << 8)
-#define INJECT_NMI (2ull << 8)
-#define INJECT_EXCEPTION (3ull << 8)
-#define INJECT_SOFT_INT (4ull << 8)
-#define INJECT_TYPE (7ull << 8)
-#define INJECT_HAS_CODE (1ull << 11)
-#define INJECT_VALID (1ull << 31)
+#define INJECT_INTERRUPT (0ul << 8)
+#define INJECT_NMI (2ul << 8)
+#define INJECT_EXCEPTION (3ul << 8)
+#define INJECT_SOFT_INT (4ul << 8)
+#define INJECT_TYPE (7ul << 8)
+#define INJECT_HAS_CODE (1ul << 11)
+#define INJECT_VALID (1ul << 31)
 
 enum { VECTOR_DB = 1, VECTOR_BP = 3, VECTOR_UD = 6, VECTOR_DF = 8, VECTOR_GP = 13, VECTOR_PF = 14 };
 #define DR6_SINGLE_STEP (1u << 14)

@@ -3,6 +3,7 @@
  * spelling of them, so only a list of numbers shows that the spelling means what it means on Windows.
  *
  * Source: ntstatus.h, winerror.h, winnt.h, wdm.h. */
+#include "kernel/base/bits.h"
 #include "tests/ring3/helpers.h"
 
 static const struct {
@@ -45,7 +46,7 @@ TEST_USER(codes, statuses,
           "statuses have Windows' numbers, and the Win32 codes that Windows makes of them "
           "[TP-35 TP-36 TP-37 TP-39 TP-47 TP-49 TP-54]")
 {
-    for (unsigned i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(statuses); i++) {
         CHECK_EQ(statuses[i].status, statuses[i].number);
         if (statuses[i].win32 != ~0u)
             CHECK_EQ(RtlNtStatusToDosError((NTSTATUS)statuses[i].number), statuses[i].win32);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* OpenTrace, ProcessTrace, CloseTrace: what a consumer gets, and every code that they return. */
+#include "kernel/base/bits.h"
 #include "tests/ring3/etw_win32.h"
 
 #define MODE (PROCESS_TRACE_MODE_REAL_TIME | PROCESS_TRACE_MODE_EVENT_RECORD)
@@ -310,7 +311,7 @@ TEST_USER(etw_win32, process_refuses, "ProcessTrace and CloseTrace: numbers, tim
     CHECK_EQ(ProcessTrace(two, 2, NULL, NULL), ERROR_NOT_SUPPORTED);
     CHECK_EQ(ProcessTrace(&trace, 1, &time, NULL), ERROR_NOT_SUPPORTED);
     CHECK_EQ(ProcessTrace(&trace, 1, NULL, &time), ERROR_NOT_SUPPORTED);
-    for (unsigned i = 0; i < sizeof none / sizeof none[0]; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(none); i++) {
         CHECK_EQ(ProcessTrace(&none[i], 1, NULL, NULL), ERROR_INVALID_HANDLE);
         CHECK_EQ(CloseTrace(none[i]), ERROR_INVALID_HANDLE);
     }

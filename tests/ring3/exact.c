@@ -3,6 +3,7 @@
  * A reading that a switch fell into was repeated inside (RetryCount), which costs instructions: such a measurement
  * is made again, and how often is reported. */
 #include "tests/ring3/exact.h"
+#include "kernel/base/bits.h"
 #include "tests/ring3/work.h"
 #include "tests/test.h"
 #include "windows.h"
@@ -98,7 +99,7 @@ void user_exact_known(uint64_t how)
     loose = how & USER_EXACT_LOOSE;
     if (!begin(&profile, &empty))
         return;
-    for (unsigned i = 0; i < sizeof all_known / sizeof all_known[0]; i++)
+    for (unsigned i = 0; i < ARRAY_SIZE(all_known); i++)
         run_known(profile, &all_known[i], empty, &switches);
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }

@@ -2,6 +2,7 @@
 /* NtContinue and NtRaiseException with anything in them; exceptions that cannot be delivered; many
  * at once. */
 #include "tests/ring3/helpers.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/string.h"
 
 #define UNMAPPED 0x12345678
@@ -67,7 +68,7 @@ TEST_USER(
                  STATUS_DATATYPE_MISALIGNMENT);
     CHECK_STATUS(ZwRaiseException(&record, (PCONTEXT)((uint64_t)&context + 1), TRUE),
                  STATUS_DATATYPE_MISALIGNMENT);
-    for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
         CHECK_STATUS(ZwContinue((PCONTEXT)bad[i], FALSE), STATUS_ACCESS_VIOLATION);
         CHECK_STATUS(ZwRaiseException(&record, (PCONTEXT)bad[i], TRUE), STATUS_ACCESS_VIOLATION);
         CHECK_STATUS(ZwRaiseException((PEXCEPTION_RECORD)bad[i], &context, TRUE),

@@ -3,6 +3,7 @@
  *
  * Source: statuses as in PO-01 to PO-48 of tests/contract.md. */
 #include "kernel/base/string.h"
+#include "kernel/base/bits.h"
 #include "tests/ring3/helpers.h"
 #include "tests/ring3/ring3.h"
 
@@ -117,7 +118,7 @@ TEST_USER(profile_input, source,
 {
     static const uint32_t bad[] = { ProfileMaximum, ProfileAlignmentFixup, ProfileIntegerInstructions, 0xc8, 0xff, 0x100, 0x102,
                                     0x10000, 0x7fffffff, 0x80000000, 0x80000002, 0xffffffff };
-    for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
         ULONG interval = 1;
         CHECK_STATUS(CREATE(.source = (KPROFILE_SOURCE)bad[i]), STATUS_NOT_SUPPORTED);
         CHECK_STATUS(ZwQueryIntervalProfile((KPROFILE_SOURCE)bad[i], &interval), STATUS_SUCCESS);
@@ -365,7 +366,7 @@ TEST_USER(profile_input, intervals,
     CHECK_EQ(interval_of(ProfileTime), 10000);
     CHECK_EQ(interval_of(ProfileAlignmentFixup), 0);
     privilege(true);
-    for (unsigned i = 0; i < sizeof any / sizeof *any; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(any); i++) {
         CHECK_STATUS(ZwSetIntervalProfile(any[i], NO_SOURCE), STATUS_SUCCESS);
         CHECK_STATUS(ZwSetIntervalProfile(any[i], (KPROFILE_SOURCE)0xffffffff), STATUS_SUCCESS);
         CHECK_STATUS(ZwSetIntervalProfile(any[i], ProfileAlignmentFixup), STATUS_SUCCESS);

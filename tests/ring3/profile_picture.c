@@ -2,6 +2,7 @@
 /* Where a program spends its time, by a histogram of its own code: what a user of profile objects wants, and looks
  * at. Three loops run for known shares of it. */
 #include "kernel/base/print.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/string.h"
 #include "tests/ring3/helpers.h"
 
@@ -18,7 +19,7 @@ static const struct {
     uint64_t (*start)(uint64_t);
     unsigned share; /* of seven */
 } loops[] = { { "hot_mix", hot_mix, 4 }, { "hot_add", hot_add, 2 }, { "hot_turn", hot_turn, 1 } };
-#define LOOPS (sizeof loops / sizeof *loops)
+#define LOOPS ARRAY_SIZE(loops)
 
 static ULONG buckets[BUCKETS];
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Waits of ring 3: statuses, several objects at once, signal and wait, what a wait costs in context
  * switches. */
+#include "kernel/base/bits.h"
 #include "tests/ring3/helpers.h"
 
 #define KERNEL_ADDRESS ((PVOID)0xffffffff81000000)
@@ -36,7 +37,7 @@ TEST_USER(synch_waits, many,
 {
     static const unsigned counts[] = { 1, 2, 63, 64 };
     make_events(MAXIMUM_WAIT_OBJECTS);
-    for (unsigned k = 0; k < sizeof counts / sizeof counts[0]; k++) {
+    for (unsigned k = 0; k < ARRAY_SIZE(counts); k++) {
         unsigned n = counts[k];
         for (unsigned i = 0; i < n; i++) {
             CHECK(SetEvent(handles[i]));

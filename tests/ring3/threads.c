@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads, handles, system calls and registers as ring 3 sees them. */
 #include "tests/ring3/work.h"
+#include "kernel/base/bits.h"
 #include "tests/test.h"
 #include "windows.h"
 
@@ -34,7 +35,7 @@ static DWORD sleep_long(PVOID milliseconds)
 TEST_USER(ring3, thread_starts, "a thread cannot start where ring 3 has no addresses")
 {
     static const uint64_t nowhere[] = { 0x7ffffffff000, 0x800000000000, 0xffff800000000000, 0xffffffff81000000, ~UINT64_C(0) };
-    for (unsigned i = 0; i < sizeof nowhere / sizeof nowhere[0]; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(nowhere); i++) {
         HANDLE thread = NULL;
         CHECK_STATUS(ZwCreateThreadEx(&thread, THREAD_ALL_ACCESS, NULL, NtCurrentProcess(), (PVOID)nowhere[i], NULL, 0, 0, 0, 0,
                                       NULL),
@@ -97,7 +98,7 @@ TEST_USER(ring3, no_such_service, "a service number that does not exist is refus
 TEST_USER(ring3, bad_pointers, "services refuse pointers to nowhere and to the kernel")
 {
     static const PVOID bad[] = { NULL, UNMAPPED, KERNEL_ADDRESS, (PVOID)0x8000000000000000, (PVOID)~0ul };
-    for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
         CHECK_STATUS(ZwDelayExecution(FALSE, bad[i]), STATUS_ACCESS_VIOLATION);
         CHECK_STATUS(ZwQueryPerformanceCounter(bad[i], NULL), STATUS_ACCESS_VIOLATION);
         CHECK_STATUS(write_console(bad[i], 8), STATUS_ACCESS_VIOLATION);
@@ -231,7 +232,7 @@ TEST_USER(ring3, base_priority, "a thread's priority is its process' 8 and what 
     static const LONG legal[][2] = { { 2, 10 }, { 1, 9 }, { -1, 7 }, { -2, 6 }, { 15, 15 }, { -15, 1 }, { 0, 8 } };
     THREAD_BASIC_INFORMATION info;
     LONG wrong = 3;
-    for (unsigned i = 0; i < sizeof legal / sizeof legal[0]; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(legal); i++) {
         LONG above = legal[i][0];
         CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), ThreadBasePriority, &above, sizeof above),
                      STATUS_SUCCESS);

@@ -2,6 +2,7 @@
 /* Blocks that lie across two pages, that go away while the kernel writes them, and the pointers that only ring 3
  * follows. Ring 0 runs the user_* ones again with counters that count. */
 #include "tests/ring3/helpers.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/string.h"
 #include "tests/ring3/ring3.h"
 
@@ -259,7 +260,7 @@ TEST_USER(tp_block, ring3_pointers,
     PERFORMANCE_DATA good;
     ring3_data(&good);
     REQUIRE(pages != NULL);
-    for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
         faults(enable_to, bad[i]);
         faults(read_from, bad[i]);
         faults(read_to, bad[i]);

@@ -3,6 +3,7 @@
  * it gets the status of TP-86 to TP-93 of tests/contract.md, and nothing changes. What the Rtl functions do with a bad
  * pointer they do in ring 3: the thread ends by an access violation, and that is all. Handles: tp_handles.c. */
 #include "tests/ring3/helpers.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/string.h"
 #include "tests/ring3/ring3.h"
 
@@ -19,7 +20,7 @@ static const uint64_t bad[] = {
     0xffff800000100000, 0xffffff0000000000, 0xffffffff80000000, 0xffffffff81000000, 0xfffffffffffffe40,
     0xfffffffffffffff8, 0xfffffffffffffffc,
 };
-#define BAD_COUNT (sizeof bad / sizeof bad[0])
+#define BAD_COUNT ARRAY_SIZE(bad)
 
 static const uint8_t read_only[512] __attribute__((aligned(16))) = { 1 };
 
@@ -47,7 +48,7 @@ TEST_USER(tp_input, set_class, "neighbours of class 32 are no classes here")
     THREAD_PERFORMANCE_DATA block;
     THREAD_PROFILING_INFORMATION info = { 0, 0, TRUE, &block };
     static const unsigned classes[] = { 1, 31, 33, 64, 0x20000020, 0x7fffffff, 0xffffffff };
-    for (unsigned i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(classes); i++) {
         CHECK_STATUS(ZwSetInformationThread(ME, (THREADINFOCLASS)classes[i], &info, sizeof info),
                      STATUS_INVALID_INFO_CLASS);
         CHECK_STATUS(ZwQueryInformationThread(ME, (THREADINFOCLASS)classes[i], &info, 1, NULL),

@@ -2,6 +2,7 @@
 /* ReadThreadProfilingData: its refusals, what it writes and what it leaves alone, switches, wait reasons and cycles.
  * Without configured counters. Sources as in tp_enable.c. */
 #include "tests/ring3/helpers.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/string.h"
 
 #define DISPATCHING READ_THREAD_PROFILING_FLAG_DISPATCHING
@@ -56,7 +57,7 @@ TEST_USER(tp_read, refused,
 {
     HANDLE profile = enabled(1, 1);
     static const WORD sizes[] = { 0, 1, 24, 256, 287, 289, 0x1c0, 0x2001, 0xffff };
-    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(sizes); i++) {
         refused(profile, sizes[i], 1, DISPATCHING, STATUS_INVALID_BUFFER_SIZE);
         refused(profile, sizes[i], 2, DISPATCHING, STATUS_INVALID_BUFFER_SIZE);
         refused(profile, sizes[i], 0, 4, STATUS_INVALID_BUFFER_SIZE);
@@ -128,7 +129,7 @@ TEST_USER(tp_read, unconfigured,
           "selected elements without a counter are 0, others untouched [TP-74 TP-75 TP-78]")
 {
     static const DWORD64 masks[] = { 1, 5, 0x8000, 0xaaaa, 0xffff };
-    for (unsigned m = 0; m < sizeof masks / sizeof masks[0]; m++) {
+    for (unsigned m = 0; m < ARRAY_SIZE(masks); m++) {
         HANDLE profile = enabled(0, masks[m]);
         PERFORMANCE_DATA data;
         read(profile, COUNTERS, &data);
