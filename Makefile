@@ -114,12 +114,13 @@ $(BUILD)/dll/hal.dll: kernel/user/hal/hal.def
 
 $(BUILD)/kernel/images.asm.o: $(DLLS)
 
-# A guest that is not this kernel, for PAYLOAD=: QEMU-style multiboot 1, hence ELF32.
-$(BUILD)/payload.elf: tests/payload/payload.ld tests/payload/main.c tests/payload/start.asm
+# Guests that are not this kernel, for PAYLOAD=: QEMU-style multiboot 1, hence ELF32.
+PAYLOADS := $(BUILD)/payload.elf $(BUILD)/transparent.elf
+$(PAYLOADS): $(BUILD)/%.elf: tests/payload/%.asm tests/payload/%.c tests/payload/payload.ld
 	@mkdir -p $(@D)/tests/payload
-	$(call SAY,AS)nasm -f elf64 -w+all -Werror -o $(BUILD)/tests/payload/start.o tests/payload/start.asm
-	$(call SAY,CC)$(CC) $(COMMON) -mno-red-zone -mgeneral-regs-only -c -o $(BUILD)/tests/payload/main.o tests/payload/main.c
-	$(Q)ld -n -T $< --build-id=none -z noexecstack -o $@.64 $(BUILD)/tests/payload/start.o $(BUILD)/tests/payload/main.o
+	$(call SAY,AS)nasm -f elf64 -w+all -Werror -o $(BUILD)/tests/payload/$*.asm.o tests/payload/$*.asm
+	$(call SAY,CC)$(CC) $(COMMON) -mno-red-zone -mgeneral-regs-only -c -o $(BUILD)/tests/payload/$*.o tests/payload/$*.c
+	$(Q)ld -n -T tests/payload/payload.ld --build-id=none -z noexecstack -o $@.64 $(BUILD)/tests/payload/$*.asm.o $(BUILD)/tests/payload/$*.o
 	$(Q)objcopy -O elf32-i386 --strip-debug $@.64 $@
 
 # Firmware as bad as it can be, for FIRMWARE=; it starts the kernel.
@@ -269,7 +270,7 @@ iso: $(ISO)
 usb: iso
 	@boot/mkusb $(ISO) '$(DEV)'
 
-run: all $(filter $(BUILD)/payload.elf,$(PAYLOAD)) $(if $(FIRMWARE),$(BUILD)/firmware.elf)
+run: all $(filter $(PAYLOADS),$(PAYLOAD)) $(if $(FIRMWARE),$(BUILD)/firmware.elf)
 	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' tests/run
 
 trace: all
@@ -298,8 +299,8 @@ debug: all
 PROVE := prove $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit)
 
 # Two at a time, where nothing looks at the time that passes and a machine may run beside another.
-TOGETHER := $(wildcard $(foreach t,libpfm programs drivers trace quirks usb report bench,tests/$(t).t))
-test: all iso $(BUILD)/payload.elf $(BUILD)/firmware.elf
+TOGETHER := $(wildcard $(foreach t,transparent libpfm programs drivers trace quirks usb report bench,tests/$(t).t))
+test: all iso $(PAYLOADS) $(BUILD)/firmware.elf
 	@status=0; $(if $(JUNIT),,prove -j2 $(TOGETHER) || status=1;) \
 	SAMPLE=5 $(PROVE) $(if $(JUNIT),$(TOGETHER)) tests/runner.t tests/speed.t tests/boot.t tests/matrix.t tests/mutants.t \
 	    $(if $(JUNIT),> $(JUNIT)) || status=1; \

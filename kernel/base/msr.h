@@ -10,6 +10,9 @@
 #define PAT_AT_RESET 0x0007040600070406
 #define MSR_AMD_INTERRUPT_PENDING 0xc0010055
 #define AMD_C1E (3u << 27) /* SmiOnCmpHalt, C1eOnCmpHalt */
+#define MSR_SYSENTER_CS 0x174
+#define MSR_SYSENTER_ESP 0x175
+#define MSR_SYSENTER_EIP 0x176
 #define MSR_EFER 0xc0000080
 #define EFER_SCE (1u << 0)
 #define EFER_LME (1u << 8)
@@ -18,6 +21,7 @@
 #define EFER_SVME (1u << 12)
 #define MSR_STAR 0xc0000081
 #define MSR_LSTAR 0xc0000082
+#define MSR_CSTAR 0xc0000083
 #define MSR_SFMASK 0xc0000084
 #define MSR_FS_BASE 0xc0000100
 #define MSR_GS_BASE 0xc0000101

@@ -21,8 +21,10 @@
 #define CR4_OSXSAVE (1u << 18)
 #define CR4_SMEP (1u << 20)
 #define CR4_SMAP (1u << 21)
+#define CR4_PKE (1u << 22)
 #define RFLAGS_TF (1u << 8)
 #define RFLAGS_IF (1u << 9)
+#define RFLAGS_RF (1u << 16)
 #define RFLAGS_USER 0x40dd5u /* what ring 3 may set: arithmetic flags, TF, DF, AC */
 #define RFLAGS_AC (1u << 18)
 
@@ -146,6 +148,7 @@ CR_ACCESSORS(3)
 CR_ACCESSORS(4)
 CR_ACCESSORS(8)
 #undef CR_ACCESSORS
+static inline void write_dr7(uint64_t v) { asm volatile("mov %0,%%dr7" : : "r"(v) : "memory"); }
 
 static inline void xsetbv(uint32_t reg, uint64_t value)
 {

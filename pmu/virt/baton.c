@@ -135,46 +135,46 @@ void baton_pause(struct vcpu *v)
 }
 
 /* Whether the halted guest goes on. */
-static bool wakes(struct vcpu *v, uint32_t vector)
+static bool wakes(struct vcpu *v, uint32_t taken)
 {
-    if (vector)
-        v->vmcb.inject = vector | INJECT_INTERRUPT | INJECT_VALID;
+    if (taken)
+        v->vmcb.inject = (taken - TAKEN) | INJECT_INTERRUPT | INJECT_VALID;
     baton_collect_nmis(v);
-    return vector || (v->nmi_pending && !v->nmi_blocked);
+    return taken || (v->nmi_pending && !v->nmi_blocked);
 }
 
 /* All guests sleep: this CPU halts too, for a limited time if it has other CPUs to poll. */
 static uint32_t nap(struct vcpu *v)
 {
-    uint32_t seen = v->nmis_seen, vector = 0;
+    uint32_t seen = v->nmis_seen, taken = 0;
     idle_passes = 0;
     if (baton_needed())
         alarm_want(v, rdtsc() + NAP);
     if (v->vmcb.rflags & RFLAGS_IF)
-        vector = svm_halt();
+        taken = svm_halt();
     else
         svm_wait(&v->halted, &v->stack.nmis, seen);
-    return vector;
+    return taken;
 }
 
 void baton_halt(struct vcpu *v)
 {
-    uint32_t vector = 0;
+    uint32_t taken = 0;
     platform_timer_stop(v);
     for (;;) {
         if (v->vmcb.rflags & RFLAGS_IF)
-            vector = svm_take_interrupt();
-        if (wakes(v, vector))
+            taken = svm_take_interrupt();
+        if (wakes(v, taken))
             break;
         if (baton_needed() && idle_passes < count()) {
             idle_passes++;
             pass(v);
-        } else if (wakes(v, vector = nap(v))) {
+        } else if (wakes(v, taken = nap(v))) {
             break;
         }
     }
     platform_timer_go_on(v);
-    if (vector)
-        platform_interrupt(v, vector);
+    if (taken)
+        platform_interrupt(v, taken - TAKEN);
     run_on(v);
 }

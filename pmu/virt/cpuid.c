@@ -113,7 +113,10 @@ void virt_cpuid(struct vcpu *v)
             basic_leaf(m, leaf, subleaf, r);
         m->ops->leaf(m, leaf, subleaf, r);
     }
-    if (leaf == 1) /* OSXSAVE: the guest's CR4, not the host's */
+    /* OSXSAVE and OSPKE: the guest's CR4, not the host's. */
+    if (leaf == 7 && subleaf == 0)
+        r[C] = (r[C] & ~(1u << 4)) | (v->vmcb.cr4 & CR4_PKE ? 1u << 4 : 0);
+    if (leaf == 1)
         r[C] = (r[C] & ~(1u << 27)) | (v->vmcb.cr4 & CR4_OSXSAVE ? 1u << 27 : 0);
     v->vmcb.rax = r[A];
     v->r.rbx = r[B];

@@ -10,10 +10,12 @@
 #define GATE_INTERRUPT 0x0e
 #define GATE_TRAP 0x0f
 #define GATE_PRESENT 0x80
+/* Of a descriptor: present, DPL, S, type without accessed and readable; L and D. */
+#define CODE_MASK 0x0060fc0000000000u
+#define CODE_RING0 0x0020980000000000u
 #define TSS_RSP0 4
 #define TSS_IST1 36
 #define RFLAGS_NT (1u << 14)
-#define RFLAGS_RF (1u << 16)
 
 struct gate {
     uint16_t low, selector;
@@ -21,6 +23,15 @@ struct gate {
     uint16_t middle;
     uint32_t high, reserved;
 };
+
+/* Whether the gate's selector is present 64-bit code of ring 0, not conforming. */
+static bool is_handler_code(const struct vcpu *v, uint16_t selector)
+{
+    uint64_t d, at = selector & ~7u;
+    if (selector & 4 || at + 7 > v->vmcb.gdtr.limit || guest_read(v, v->vmcb.gdtr.base + at, &d, sizeof d) != sizeof d)
+        return false;
+    return (d & CODE_MASK) == CODE_RING0;
+}
 
 /* The gate, if it is one to 64-bit ring 0 code that the interrupt or exception may use. */
 static bool read_gate(const struct vcpu *v, struct gate *g)
@@ -35,7 +46,7 @@ static bool read_gate(const struct vcpu *v, struct gate *g)
         return false;
     unsigned kind = g->type & 0x9f;
     return (kind == (GATE_PRESENT | GATE_INTERRUPT) || kind == (GATE_PRESENT | GATE_TRAP)) && g->selector >= 4 &&
-           !(g->selector & 3);
+           is_handler_code(v, g->selector);
 }
 
 /* The top of the handler's stack, aligned. */

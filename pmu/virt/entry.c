@@ -17,8 +17,8 @@ static void begin_step(struct vcpu *v)
 {
     v->stepping = true;
     v->guest_tf = v->vmcb.rflags & RFLAGS_TF;
-    v->entry_dr6 = v->vmcb.dr6;
-    guest_code(v, v->step_op);
+    v->step_prefixes = (uint8_t)guest_code(v, v->step_op);
+    debug_begin_step(v);
     if (v->pmu.decoding[0] || v->pmu.decoding[1] || virt_quirks.far)
         instruction_decode(v, &v->step_code);
     else
@@ -37,10 +37,7 @@ static void clear_pushed_tf(struct vcpu *v)
 /* Restores the guest's flags. Returns whether the instruction was completed. */
 static bool end_step(struct vcpu *v)
 {
-    bool trapped = v->vmcb.exit_code == EXIT_EXCEPTION + VECTOR_DB;
-    if (trapped && clock_dr6_stays)
-        v->vmcb.dr6 |= DR6_SINGLE_STEP;
-    bool done = trapped && v->vmcb.dr6 & DR6_SINGLE_STEP;
+    bool done = debug_end_step(v);
     bool popped = done && (v->step_op[0] == OP_POPF || v->step_op[0] == OP_IRET);
     v->stepping = false;
     if (!popped && !v->guest_tf)
@@ -51,16 +48,6 @@ static bool end_step(struct vcpu *v)
         v->nmi_blocked = false;
     v->step_iret = false;
     return done;
-}
-
-bool entry_take_debug(struct vcpu *v)
-{
-    if (!v->step_done)
-        return true;
-    if (v->guest_tf)
-        return true;
-    v->vmcb.dr6 = (v->vmcb.dr6 & ~(uint64_t)DR6_SINGLE_STEP) | (v->entry_dr6 & DR6_SINGLE_STEP);
-    return (v->vmcb.dr6 & 15) != (v->entry_dr6 & 15); /* a breakpoint of the guest occurred at the same time */
 }
 
 /* The delivery of what was injected raised an exception. */

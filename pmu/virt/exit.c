@@ -7,14 +7,14 @@
 #include "pmu/virt/svm.h"
 
 #define CR0_PG (1u << 31)
-#define CODE_64 (1u << 9) /* L of a code segment */
 #define EFER_GUEST (EFER_SCE | EFER_LME | EFER_LMA | EFER_NXE)
 
 /* The intercepted instruction is complete: RIP moves behind it. */
 static void go_behind(struct vcpu *v, unsigned length)
 {
     v->vmcb.rip += length;
-    if (!(v->vmcb.cs.attributes & CODE_64))
+    v->vmcb.rflags &= ~(uint64_t)RFLAGS_RF;
+    if (!(v->vmcb.cs.attributes & SEGMENT_LONG))
         v->vmcb.rip = (uint32_t)v->vmcb.rip;
     v->vmcb.shadow = 0;
 }
@@ -65,6 +65,11 @@ static void exit_msr(struct vcpu *v)
     if (msr == MSR_EFER) {
         value = (v->vmcb.efer & EFER_GUEST & ~(uint64_t)EFER_SCE) | (v->sce ? EFER_SCE : 0);
         done = true;
+    } else if (msr == MSR_SYSENTER_CS) {
+        if (write)
+            emulate_set_sysenter_cs(v, value);
+        value = v->sysenter_cs;
+        done = true;
     } else if (count_owns(msr)) {
         done = write ? count_wrmsr(v, msr, value) : count_rdmsr(v, msr, &value);
     }
@@ -108,7 +113,7 @@ static bool contributory(unsigned vector) { return vector == 0 || (vector >= 10 
 static unsigned combine(struct vcpu *v, unsigned first, unsigned second)
 {
     if (first == VECTOR_DF)
-        virt_die(v, "triple fault");
+        virt_end_guest(v, "triple fault");
     bool both = contributory(first) && contributory(second);
     bool paging = first == VECTOR_PF && (second == VECTOR_PF || contributory(second));
     return both || paging ? VECTOR_DF : second;
@@ -116,9 +121,9 @@ static unsigned combine(struct vcpu *v, unsigned first, unsigned second)
 
 static void exit_exception(struct vcpu *v, unsigned vector)
 {
-    if (vector == VECTOR_UD && !v->inject_failed && emulate_syscall(v))
+    if ((vector == VECTOR_UD || vector == VECTOR_GP) && !v->inject_failed && emulate_syscall(v, vector))
         return;
-    if (vector == VECTOR_DB && !entry_take_debug(v))
+    if (vector == VECTOR_DB && !debug_is_guests(v))
         return;
     if (vector == VECTOR_PF) {
         v->vmcb.cr2 = v->vmcb.exit_info2;
@@ -133,8 +138,8 @@ static void exit_exception(struct vcpu *v, unsigned vector)
 
 static void exit_interrupt(struct vcpu *v)
 {
-    uint32_t vector = svm_take_interrupt();
-    if (!vector)
+    uint32_t taken = svm_take_interrupt(), vector = taken - TAKEN;
+    if (!taken)
         return;
     platform_interrupt(v, vector);
     v->vmcb.inject = vector | INJECT_INTERRUPT | INJECT_VALID;
@@ -162,6 +167,11 @@ void exit_handle(struct vcpu *v)
         platform_io(v);
         skip(v, (unsigned)(v->vmcb.exit_info2 - v->vmcb.rip));
         break;
+    case EXIT_WRITE_DR5:
+    case EXIT_WRITE_DR7:
+        if (debug_write_dr7(v, (unsigned)code & 7))
+            skip(v, length_of(v, 3));
+        break;
     case EXIT_PAUSE:
         /* F3 is a prefix of 90. Other hypervisors do not intercept PAUSE: it is not emulated. */
         go_behind(v, length_of(v, 1));
@@ -180,7 +190,11 @@ void exit_handle(struct vcpu *v)
     default:
         if (code >= EXIT_VMRUN && code <= EXIT_SKINIT)
             virt_raise(v, VECTOR_UD, 0);
+        else if (code == EXIT_SHUTDOWN)
+            virt_end_guest(v, "triple fault");
+        else if ((uint32_t)code == EXIT_INVALID)
+            virt_end_guest(v, "the guest's control registers are none that this processor enters");
         else
-            virt_die(v, code == EXIT_SHUTDOWN ? "triple fault" : "unexpected exit");
+            virt_die(v, "unexpected exit");
     }
 }

@@ -2,7 +2,7 @@
 /* Access to the guest's memory and code. Only physical addresses below 4 GB can be reached
  * (payloads are told of no others); the rest is taken as not present. No contents of the guest's
  * page tables or code can make the host fault. Sources: AMD64 APM volume 2, "Long-Mode Page
- * Translation"; volume 3, "SYSCALL", "SYSRET", instruction prefixes. */
+ * Translation"; volume 3, instruction prefixes. */
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/string.h"

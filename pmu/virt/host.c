@@ -38,9 +38,7 @@ static void set_intercepts(struct vcpu *v)
         misc &= ~CATCH_IRET;
     v->vmcb.intercept_misc = misc;
     v->vmcb.intercept_exceptions = counting || v->step_iret ? CATCH_EXCEPTIONS : 0;
-    v->vmcb.efer &= ~(uint64_t)EFER_SCE;
-    if (v->sce && !counting)
-        v->vmcb.efer |= EFER_SCE;
+    emulate_hide_syscalls(v, counting);
 }
 
 /* The bits that the kernel sets, too. An emulator forgets its translations at each change of them: where guest and host
@@ -64,7 +62,11 @@ static __attribute__((noreturn)) void host(struct vcpu *v)
     for (;;) {
         entry_prepare(v);
         set_intercepts(v);
+        if (v->vmcb.cs.attributes & SEGMENT_LONG) /* QEMU's SYSENTER sets D too, with which VMRUN refuses */
+            v->vmcb.cs.attributes &= (uint16_t)~SEGMENT_BIG;
+        debug_enter(v);
         uint64_t clock = svm_run(virt_physical(&v->vmcb), &v->r, &v->stack.nmis, v->nmis_seen);
+        debug_leave(v);
         if (clock == SVM_NOT_RUN) {
             entry_cancel(v);
             continue;
@@ -104,6 +106,7 @@ static struct vcpu *next_vcpu(void)
     /* Global control comes out of reset with the general-purpose counters enabled, all else is 0. */
     if (m->version >= 2)
         vcpus[n].pmu.global_control = m->gp_map;
+    vcpus[n].sysenter_cs = (uint16_t)rdmsr(MSR_SYSENTER_CS);
     firmware_start(&vcpus[n]);
     return &vcpus[n];
 }

@@ -22,6 +22,7 @@ void virt_boot_payload(const char *model, uint32_t entry, uint32_t info)
     if (!v)
         return;
     struct vmcb *b = &v->vmcb;
+    virt_foreign = true;
     load_flat_fs_gs();
     vmcb_enable_svm(v);
     vmcb_make(v);

@@ -132,23 +132,26 @@ svm_run_undefined:
     jnz svm_run_undefined
     ud2
 
-; uint32_t svm_take_interrupt(void): lets one pending interrupt in; its vector, or 0.
+; uint32_t svm_take_interrupt(void): lets one pending interrupt in; its vector + TAKEN, or 0.
+TAKEN equ 256                           ; svm.h
 global svm_take_interrupt
 svm_take_interrupt:
     xor eax, eax
+taking:
     sti
     nop
     nop
     cli
     ret
 
-; uint32_t svm_halt(void): halts until an interrupt or NMI; the interrupt's vector, or 0.
+; uint32_t svm_halt(void): halts until an interrupt or NMI; the interrupt's vector + TAKEN, or 0.
 global svm_halt
 svm_halt:
     xor eax, eax
     sti
     hlt
     cli
+taken:
     ret
 
 ; void svm_wait(uint32_t *halted, const uint32_t *nmis, uint32_t seen)
@@ -183,7 +186,8 @@ svm_nmi:
     iretq
 
 ; One stub for each vector, 16 bytes apart. Exceptions are our own mistakes; the others leave their
-; vector in EAX, which svm_take_interrupt and svm_halt return, and no second one comes in.
+; vector in EAX, which svm_take_interrupt and svm_halt return, and no second one comes in. What comes there is no
+; exception, whatever its vector: the guest may have given its interrupts any.
 global svm_stubs
 extern virt_host_fault
 align 16
@@ -195,23 +199,36 @@ svm_stubs:
     jmp host_debug
   %elif vector < 32
     mov edi, vector
-    jmp host_fault
+    jmp host_low
   %else
-    mov eax, vector
+    mov eax, vector + TAKEN
     and dword [rsp + 16], ~0x200
     iretq
   %endif
   %assign vector vector + 1
 %endrep
 
-; On Bochs, a step whose instruction was intercepted still has its #DB: it comes here, behind VMRUN, where the
-; registers are the guest's.
-host_debug:
-    cmp qword [rsp], svm_run.exited
-    jne .fault
+host_low:
+    push rax
+    mov rax, taking
+    cmp [rsp + 8], rax
+    jb .fault
+    mov rax, taken
+    cmp [rsp + 8], rax
+    ja .fault
+    pop rax
+    lea eax, [rdi + TAKEN]
+    and dword [rsp + 16], ~0x200
     iretq
 .fault:
-    mov edi, 1
+    pop rax
+    jmp host_fault
+
+; The guest's breakpoints are on a few instructions before it runs and after: the host passes them (RF). And on Bochs a
+; step whose instruction was intercepted still has its #DB, here, behind VMRUN, where the registers are the guest's.
+host_debug:
+    or dword [rsp + 16], 0x10000
+    iretq
 host_fault:
     mov rsi, rsp
     and rsp, -16

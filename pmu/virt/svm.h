@@ -13,6 +13,8 @@
 #define SEGMENT_CODE64 0xa9bu
 #define SEGMENT_CODE32 0xc9bu
 #define SEGMENT_DATA 0xc93u
+#define SEGMENT_LONG (1u << 9)
+#define SEGMENT_BIG (1u << 10)
 #define SEGMENT_RING3 0x60u /* DPL 3 */
 
 struct segment {
@@ -64,10 +66,13 @@ _Static_assert(offsetof(struct vmcb, cr2) == 0x640, "APM");
 _Static_assert(sizeof(struct vmcb) == 4096, "APM");
 
 enum {
+    EXIT_WRITE_DR5 = 0x35, EXIT_WRITE_DR7 = 0x37,
     EXIT_EXCEPTION = 0x40, EXIT_INTR = 0x60, EXIT_NMI = 0x61, EXIT_RDPMC = 0x6f, EXIT_CPUID = 0x72,
     EXIT_IRET = 0x74, EXIT_SOFT_INT = 0x75, EXIT_PAUSE = 0x77, EXIT_HLT = 0x78, EXIT_INVLPGA = 0x7a,
     EXIT_IO = 0x7b, EXIT_MSR = 0x7c, EXIT_SHUTDOWN = 0x7f, EXIT_VMRUN = 0x80, EXIT_VMMCALL = 0x81, EXIT_SKINIT = 0x86,
 };
+
+#define EXIT_INVALID 0xffffffffu        /* VMRUN refused the guest's state; the upper half may be 0 */
 
 /* intercept_misc */
 #define CATCH_INTR (1u << 0)
@@ -82,6 +87,7 @@ enum {
 #define CATCH_IO (1u << 27)
 #define CATCH_MSR (1u << 28)
 #define CATCH_SHUTDOWN (1u << 31)
+#define CATCH_DR7 (1u << 21 | 1u << 23)  /* intercept_dr: writes of DR5 and DR7 */
 #define CATCH_SVM 0x7fu                 /* intercept_svm: VMRUN to SKINIT */
 #define CATCH_EXCEPTIONS 0xfffffffbu    /* all but vector 2 */
 
@@ -135,6 +141,8 @@ struct vcpu {
 
     /* What the guest believes. */
     bool sce;                           /* the guest's EFER.SCE; the real one is clear while something counts */
+    uint16_t sysenter_cs;               /* the guest's; the real one is 0 while something counts */
+    bool sysenter_hidden;               /* ... which is now */
     bool nmi_blocked;                   /* an injected NMI has not reached its IRET */
     bool nmi_pending;
     struct pmu pmu;
@@ -145,12 +153,12 @@ struct vcpu {
     bool stepping;                      /* TF is ours */
     bool guest_tf;                      /* ... and this is the guest's */
     bool step_iret;                     /* the step is over the guest's IRET */
-    uint8_t step_op[3];                 /* opcode of the instruction stepped */
+    uint8_t step_op[3], step_prefixes;  /* opcode of the instruction stepped, bytes before it */
     struct instruction step_code;       /* ... decoded, if some counter needs it */
     bool step_done;                     /* ... which was completed */
     bool entry_user;                    /* CPL 3 at entry */
     bool inject_failed;                 /* the delivery of `injected` raised an exception */
-    uint64_t entry_rip, entry_dr6, injected; /* injected: vmcb.inject at entry */
+    uint64_t entry_rip, entry_dr6, injected; /* injected: vmcb.inject at entry; entry_dr6: what the guest shall find */
     uint64_t run_length;                /* instructions the guest retired from its entry to the exit */
     unsigned soft_length;               /* of the INT n whose injection was entered with */
     bool reentry;                       /* another hypervisor's guest would have had this exit, too */
@@ -188,6 +196,7 @@ void svm_launch(struct vcpu *v, void *host_stack_top, uint64_t *rsp, uint64_t *r
 void svm_run_call(void);
 void svm_run_int(void);
 void svm_run_undefined(void);
+#define TAKEN 256u                      /* added to a vector */
 uint32_t svm_take_interrupt(void);
 uint32_t svm_halt(void);
 void svm_wait(uint32_t *halted, const uint32_t *nmis, uint32_t seen);
@@ -209,6 +218,9 @@ uint64_t virt_physical(const void *p);
 uint64_t virt_random(struct vcpu *v);
 /* End the machine with a line: of the guest, of the host. */
 __attribute__((noreturn)) void virt_die(const struct vcpu *v, const char *why);
+/* The guest did what resets a processor. */
+__attribute__((noreturn)) void virt_end_guest(const struct vcpu *v, const char *why);
+extern bool virt_foreign;               /* the guest is not this kernel */
 __attribute__((noreturn)) void virt_host_fault(unsigned vector, const uint64_t *frame);
 /* Long mode segments by their selectors; CS decides the CPL. */
 void virt_set_segment(struct segment *s, uint16_t selector, uint16_t attributes);
@@ -249,8 +261,6 @@ void entry_account(struct vcpu *v, uint64_t clock);
 void entry_cancel(struct vcpu *v);
 /* Whether a PMI that is due comes before the exit. */
 bool entry_pmi_first(const struct vcpu *v);
-/* After a #DB exit: whether the guest has to see it. */
-bool entry_take_debug(struct vcpu *v);
 
 /* INT n and INT3. */
 #define EFFECTS_SOFT_INT (EFFECT(EVENT_BRANCHES) | EFFECT(EVENT_FAR) | EFFECT(EVENT_STORES))
@@ -275,9 +285,25 @@ bool guest_in_long_mode(const struct vcpu *v);
 /* The opcode at RIP behind prefixes, zeros where it cannot be read; how many prefixes. */
 unsigned guest_code(const struct vcpu *v, uint8_t op[3]);
 
+/* debug.c */
+/* Around each entry: the guest's breakpoints on, and off. */
+void debug_enter(const struct vcpu *v);
+void debug_leave(const struct vcpu *v);
+/* Executes the guest's MOV to DR5 or DR7; false: it raised an exception. */
+bool debug_write_dr7(struct vcpu *v, unsigned number);
+/* Around a step: DR6. Whether the instruction was completed. */
+void debug_begin_step(struct vcpu *v);
+bool debug_end_step(struct vcpu *v);
+/* After a #DB exit: whether the guest has to see it. */
+bool debug_is_guests(struct vcpu *v);
+
 /* emulate.c */
-/* Emulates SYSCALL or SYSRET at RIP, if that is what raised #UD. */
-bool emulate_syscall(struct vcpu *v);
+/* Executes the SYSCALL, SYSRET (#UD), SYSENTER or SYSEXIT (#GP) at RIP, if that is what raised this exception. */
+bool emulate_syscall(struct vcpu *v, unsigned vector);
+/* Makes them fault, or not. */
+void emulate_hide_syscalls(struct vcpu *v, bool hide);
+/* The guest's WRMSR of SYSENTER_CS. */
+void emulate_set_sysenter_cs(struct vcpu *v, uint64_t value);
 
 /* cpuid.c */
 void virt_cpuid(struct vcpu *v);

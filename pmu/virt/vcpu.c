@@ -6,6 +6,8 @@
 #include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
 
+bool virt_foreign;
+
 uint64_t virt_physical(const void *p) { return (uint64_t)p - KERNEL_VMA; }
 
 __attribute__((noreturn)) static void end_machine(void)
@@ -15,12 +17,30 @@ __attribute__((noreturn)) static void end_machine(void)
         cli_hlt();
 }
 
-void virt_die(const struct vcpu *v, const char *why)
+static void say_exit(const struct vcpu *v, const char *why)
 {
     print_break_lock();
     print("\n# vpmu: CPU %u: %s: exit %lx info %lx %lx, RIP %lx RSP %lx CR3 %lx, injected %lx\n", v->number, why,
           v->vmcb.exit_code, v->vmcb.exit_info1, v->vmcb.exit_info2, v->vmcb.rip, v->vmcb.rsp, v->vmcb.cr3,
           v->vmcb.exit_int_info);
+}
+
+void virt_die(const struct vcpu *v, const char *why)
+{
+    say_exit(v, why);
+    end_machine();
+}
+
+/* A foreign guest has its reset, as without us: by a triple fault. */
+void virt_end_guest(const struct vcpu *v, const char *why)
+{
+    static const struct table_register none = { 0, 0 };
+    say_exit(v, why);
+    if (!virt_foreign)
+        end_machine();
+    print_drain();
+    lidt(&none);
+    asm volatile("int3");
     end_machine();
 }
 

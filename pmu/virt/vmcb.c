@@ -52,6 +52,7 @@ static void make_msr_map(void)
             if (count_owns(bases[i] + n))
                 catch_msr(bases[i] + n);
     catch_msr(MSR_EFER);
+    catch_msr(MSR_SYSENTER_CS);
     catch_msr(MSR_VM_HSAVE_PA);
     catch_msr(MSR_VM_CR);
 }
@@ -67,6 +68,7 @@ void vmcb_make(struct vcpu *v)
     struct vmcb *b = &v->vmcb;
     struct table_register table;
     b->intercept_svm = CATCH_SVM;
+    b->intercept_dr = CATCH_DR7;
     b->msr_map = virt_physical(msr_map);
     b->io_map = platform_io_map();
     b->asid = 1;

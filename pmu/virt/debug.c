@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* The guest's debug registers. DR0 to DR3 are its own at all times; its breakpoints are on only from entry to exit, so that
+ * host code meets none. QEMU's VMRUN loads DR7 but sets no breakpoint by it: the host's MOV does, just before, and the
+ * guest's MOV to DR7 is executed here. Source: AMD64 APM volume 2, "Debug Registers". */
+#include "kernel/base/x86.h"
+#include "pmu/virt/svm.h"
+
+enum { OP_MOV_FROM_DR = 0x21, OP_MOV_TO_DR = 0x23 }; /* behind 0F */
+#define CR4_DE (1u << 3)
+#define DR7_OFF 0x400u
+#define DR7_ANY 0xffu /* some breakpoint is enabled */
+#define DR6_BREAKPOINTS 15u
+#define DR6_WRITABLE 0xe00fu
+#define DR6_FIXED 0xffff0ff0u
+
+void debug_enter(const struct vcpu *v)
+{
+    if (v->vmcb.dr7 & DR7_ANY)
+        write_dr7(v->vmcb.dr7);
+}
+
+void debug_leave(const struct vcpu *v)
+{
+    if (v->vmcb.dr7 & DR7_ANY)
+        write_dr7(DR7_OFF);
+}
+
+/* Data breakpoints that the guest has enabled, as bits of DR6. */
+static unsigned data_breakpoints(uint64_t dr7)
+{
+    unsigned mask = 0;
+    for (unsigned i = 0; i < 4; i++)
+        if (dr7 >> 2 * i & 3 && dr7 >> (16 + 4 * i) & 1) /* R/W 1 and 3; 0 is execution, 2 is I/O */
+            mask |= 1u << i;
+    return mask;
+}
+
+/* Whether the opcode with ModRM is this MOV with DR6, or DR4, its other name. */
+static bool moves_dr6(const struct vcpu *v, unsigned op)
+{
+    return v->step_op[0] == 0x0f && v->step_op[1] == op && (v->step_op[2] >> 3 & 5) == 4;
+}
+
+/* The register on the other side of a MOV with a debug register at RIP `at`. */
+static uint64_t general_register(const struct vcpu *v, uint64_t at, unsigned prefixes, const uint8_t op[3])
+{
+    unsigned n = op[2] & 7;
+    uint8_t rex = 0;
+    if (prefixes && guest_in_long_mode(v))
+        guest_read(v, at + prefixes - 1, &rex, 1);
+    n |= (rex & 0xf1) == 0x41 ? 8 : 0;
+    return n == 0 ? v->vmcb.rax : n == 4 ? v->vmcb.rsp : ((const uint64_t *)&v->r)[n];
+}
+
+bool debug_write_dr7(struct vcpu *v, unsigned number)
+{
+    uint8_t op[3];
+    unsigned prefixes = guest_code(v, op);
+    uint64_t value = general_register(v, v->vmcb.rip, prefixes, op);
+    if (number == 5 && v->vmcb.cr4 & CR4_DE) {
+        virt_raise(v, VECTOR_UD, 0);
+        return false;
+    }
+    if (!guest_in_long_mode(v))
+        value = (uint32_t)value;
+    if (value >> 32) {
+        virt_raise(v, VECTOR_GP, 0);
+        return false;
+    }
+    v->vmcb.dr7 = value | DR7_OFF;
+    return true;
+}
+
+void debug_begin_step(struct vcpu *v)
+{
+    v->entry_dr6 = v->vmcb.dr6;
+    if (!moves_dr6(v, OP_MOV_FROM_DR))
+        v->vmcb.dr6 &= ~(uint64_t)DR6_SINGLE_STEP; /* the guest's own would look like the step's */
+}
+
+bool debug_end_step(struct vcpu *v)
+{
+    bool trapped = v->vmcb.exit_code == EXIT_EXCEPTION + VECTOR_DB;
+    if (trapped && clock_dr6_stays)
+        v->vmcb.dr6 |= DR6_SINGLE_STEP;
+    bool done = trapped && v->vmcb.dr6 & DR6_SINGLE_STEP;
+    if (moves_dr6(v, OP_MOV_FROM_DR))
+        done = done && v->vmcb.rip != v->entry_rip;
+    if (done && moves_dr6(v, OP_MOV_TO_DR))
+        v->entry_dr6 = (general_register(v, v->entry_rip, v->step_prefixes, v->step_op) & DR6_WRITABLE) | DR6_FIXED;
+    if (!done) /* a breakpoint before it, or another exit */
+        v->vmcb.dr6 = trapped ? v->vmcb.dr6 | (v->entry_dr6 & DR6_SINGLE_STEP) : v->entry_dr6;
+    return done;
+}
+
+bool debug_is_guests(struct vcpu *v)
+{
+    if (!v->step_done || v->guest_tf)
+        return true;
+    /* A step tells of each breakpoint that matches, also of those for execution at the next RIP. */
+    uint64_t found = v->vmcb.dr6 & DR6_BREAKPOINTS;
+    bool hit = found & data_breakpoints(v->vmcb.dr7);
+    v->vmcb.dr6 = v->entry_dr6;
+    if (hit)
+        v->vmcb.dr6 = (v->entry_dr6 & ~(uint64_t)DR6_BREAKPOINTS) | found;
+    return hit;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs each probe of transparent.asm three times: with nothing counting, while an event counts that the virtual PMU
+ * takes from its clock, and while one does for which it steps. Says of each trap what the processor told: tests/transparent
+ * compares that with what the same image says on plain QEMU, where those registers of a PMU do nothing. */
+#include <stdbool.h>
+#include <stdint.h>
+
+struct frame {
+    uint64_t rax, rcx, rdx, rbx, rsi, rdi, r8, r9, r10, r11;
+    uint64_t vector, error, rip, cs, rflags, rsp, ss;
+};
+struct gate {
+    uint16_t low, selector;
+    uint8_t ist, type;
+    uint16_t middle;
+    uint32_t high, zero;
+};
+struct probe {
+    const char *name;
+    uint64_t code, cs, flags;
+};
+struct note {
+    const struct probe *probe;
+    uint64_t cr2, dr6, cr8;
+    struct frame frame;
+};
+
+extern struct gate idt[256];
+extern const uint8_t stubs[256][16], probe_stack_top[];
+extern const struct probe probes[], probes_end[];
+uint64_t try_wrmsr(uint32_t msr, uint64_t value);
+uint64_t try_rdmsr(uint32_t msr, uint64_t *value);
+void run(const struct probe *p);
+void lstar_entry(void);
+void cstar_entry(void);
+void sysenter_entry(void);
+
+enum { DONE = 0x81, NOTES = 400, TRAPS = 30 };
+#define APIC(offset) (*(volatile uint32_t *)(uint64_t)(0xfee00000 + (offset)))
+
+uint64_t fault_resume, fault_vector;
+static struct note notes[NOTES];
+static unsigned count, traps;
+static const struct probe *current;
+
+static void out8(uint16_t port, uint8_t v) { asm volatile("outb %0,%1" : : "a"(v), "Nd"(port)); }
+static uint8_t in8(uint16_t port)
+{
+    uint8_t v;
+    asm volatile("inb %1,%0" : "=a"(v) : "Nd"(port));
+    return v;
+}
+
+static void put(char c)
+{
+    for (unsigned i = 0; i < 100000 && !(in8(0x3fd) & 0x20); i++)
+        ;
+    out8(0x3f8, (uint8_t)c);
+}
+
+static void say(const char *s)
+{
+    while (*s)
+        put(*s++);
+}
+
+static void say_number(const char *name, uint64_t v)
+{
+    say(name);
+    for (int shift = 60; shift >= 0; shift -= 4)
+        if (v >> shift || !shift)
+            put("0123456789abcdef"[v >> shift & 15]);
+}
+
+static void end(unsigned code)
+{
+    asm volatile("outl %0,%1" : : "a"(code), "Nd"((uint16_t)0xf4));
+    for (;;)
+        asm volatile("cli\nhlt");
+}
+
+/* Whether the probe is over. */
+bool trap_handler(struct frame *f);
+bool trap_handler(struct frame *f)
+{
+    struct note *n = &notes[count];
+    if (fault_resume) {
+        fault_vector = f->vector;
+        f->rip = fault_resume;
+        return false;
+    }
+    asm volatile("mov %%cr2,%0\nmov %%dr6,%1\nmov %%cr8,%2" : "=r"(n->cr2), "=r"(n->dr6), "=r"(n->cr8));
+    n->frame = *f;
+    n->probe = current;
+    if (count < NOTES - 1)
+        count++;
+    bool trap = f->vector == 1 || f->vector == 2 || f->vector == 3 || f->vector == 4 || f->vector == 0x1e || f->vector == 0x88 ||
+                (f->vector >= 0x20 && f->vector < 0x80);
+    if (f->vector == 0x1e || (f->vector >= 0x20 && f->vector < 0x80))
+        APIC(0xb0) = 0;
+    /* An execute breakpoint is a fault: RF, so that it is passed. */
+    if (f->vector == 1 && n->dr6 & 1 && !(n->dr6 & 0x4000))
+        f->rflags |= 1u << 16;
+    if (f->vector == 1) {
+        uint64_t clear = 0xffff0ff0 | (n->dr6 & 0x4000);
+        asm volatile("mov %0,%%dr6" : : "r"(clear));
+    }
+    return !trap || ++traps > TRAPS;
+}
+
+static void say_note(const char *mode, const struct note *n)
+{
+    const struct frame *f = &n->frame;
+    say(mode);
+    say(n->probe->name);
+    say_number(": vector ", f->vector);
+    say_number(" error ", f->error);
+    say_number(" at ", f->rip - n->probe->code);
+    say_number(" cs ", f->cs);
+    say_number(" flags ", f->rflags & ~(1ul << 16)); /* a fault pushes RF, which QEMU does not do */
+    say_number(" rsp ", f->rsp - (uint64_t)probe_stack_top);
+    say_number(" ss ", f->ss);
+    say_number(" ax ", f->rax);
+    say_number(" bx ", f->rbx);
+    say_number(" cx ", f->rcx);
+    say_number(" dx ", f->rdx);
+    say_number(" si ", f->rsi);
+    say_number(" di ", f->rdi);
+    if (f->vector >= 0x100)
+        say_number(" r11 ", f->r11);
+    if (f->vector == 14)
+        say_number(" cr2 ", n->cr2);
+    if (f->vector == 1 || f->vector == DONE)
+        say_number(" dr6 ", n->dr6);
+    say_number(" cr8 ", n->cr8);
+    say("\n");
+}
+
+/* One event on counter 0: instructions, or the vendor's branches. */
+static bool intel;
+static void start(unsigned mode)
+{
+    uint64_t events[2][3] = { { 0, 0x4300c0, 0x4300c2 }, { 0, 0x4300c0, 0x4300c4 } };
+    try_wrmsr(intel ? 0x38f : 0xc0000301, mode ? 1 : 0);
+    try_wrmsr(intel ? 0x186 : 0xc0010000, events[intel][mode]);
+}
+
+static void run_all(unsigned mode)
+{
+    static const char *const names[] = { "idle: ", "counting: ", "stepping: " };
+    for (const struct probe *p = probes; p < probes_end; p++) {
+        current = p;
+        count = traps = 0;
+        start(mode);
+        run(p);
+        start(0);
+        asm volatile("mov %0,%%dr7\nmov %1,%%dr6" : : "r"(0x400ul), "r"(0xffff0ff0ul));
+        asm volatile("mov %0,%%cr8" : : "r"(0ul));
+        for (unsigned i = 0; i < count; i++)
+            say_note(names[mode], &notes[i]);
+    }
+}
+
+/* Registers whose values stay: name and number. */
+static void say_msrs(const char *mode)
+{
+    static const uint32_t msrs[] = { 0x1b, 0xfe, 0x277, 0x2ff, 0x174, 0x175, 0x176, 0xc0000080, 0xc0000081, 0xc0000082, 0xc0000083,
+                                     0xc0000084, 0xc0000100, 0xc0000102, 0xc0000103 };
+    for (unsigned i = 0; i < sizeof msrs / sizeof *msrs; i++) {
+        uint64_t value = 0, fault = try_rdmsr(msrs[i], &value);
+        say(mode);
+        say_number("MSR ", msrs[i]);
+        say_number(" fault ", fault);
+        say_number(" value ", value);
+        say("\n");
+    }
+}
+
+static void set_gate(unsigned v, const uint8_t *to, uint16_t selector, uint8_t ist, uint8_t type)
+{
+    uint64_t at = (uint64_t)to;
+    idt[v] = (struct gate){ (uint16_t)at, selector, ist, type, (uint16_t)(at >> 16), (uint32_t)(at >> 32), 0 };
+}
+
+void payload_main(uint32_t magic, uint32_t info);
+void payload_main(uint32_t magic, uint32_t info)
+{
+    uint32_t b, unused;
+    (void)magic, (void)info;
+    for (unsigned v = 0; v < 0xf0; v++)
+        set_gate(v, stubs[v], 8, v == 2, v == 3 || v == 4 || v == 5 || v == DONE || v == 0x88 ? 0xee : 0x8e);
+    set_gate(0x83, stubs[0x83], 0x48, 0, 0xee);
+    set_gate(0x84, stubs[0x84], 0, 0, 0xee);
+    set_gate(0x85, stubs[0x85], 8, 0, 0x6e);
+    set_gate(0x86, stubs[0x86], 0x4b, 0, 0xee);
+    out8(0x21, 0xff);
+    out8(0xa1, 0xff);
+    APIC(0xf0) = 0x1ff;
+    try_wrmsr(0xc0000081, 0x1bull << 48 | 8ull << 32);
+    try_wrmsr(0xc0000082, (uint64_t)lstar_entry);
+    try_wrmsr(0xc0000083, (uint64_t)cstar_entry);
+    try_wrmsr(0xc0000084, 0xbd5); /* also what QEMU clears unasked: the arithmetic flags */
+    try_wrmsr(0x174, 8);
+    try_wrmsr(0x175, (uint64_t)probe_stack_top - 256);
+    try_wrmsr(0x176, (uint64_t)sysenter_entry);
+    asm volatile("cpuid" : "=b"(b), "=a"(unused) : "a"(0), "c"(0) : "edx");
+    intel = b == 0x756e6547;
+    for (unsigned mode = 0; mode < 3; mode++)
+        run_all(mode);
+    say_msrs("");
+    say("end\n");
+    end(0x10);
+}
