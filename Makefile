@@ -209,7 +209,7 @@ ISO := $(BUILD)/$(if $(PROGRAM)$(DRIVER)$(SNIPPET),program/)ntpmu.iso
 #: make run ACCEL=kvm            on the host's own PMU through KVM
 #: make run ARGS=long            every test as often as the contract wants
 #: make trace PROGRAM=file.c     a program with a trace of what happened, left in build/trace
-#: make bench CODE='imul rax, rbx' INIT='mov rbx, 3'    what instructions cost; EVENTS=, RING=3
+#: make bench CODE='imul rax, rbx' INIT='mov rbx, 3'    what instructions cost; without CODE, ours
 #: make usb DEV=/dev/sdX         writes the image to a stick, after asking
 #: make debug                    gdb, stopped at the start of the kernel
 #: make test                     every machine we know, the tests of the host side, the image
@@ -239,7 +239,7 @@ help-all: help
 	@sed -n 's/^    { "\([^"]*\)", [A-Z]*, AT(.*/\1/p' pmu/virt/quirk.c | paste -sd' ' | fold -sw 100 | sed 's/^/                     /'
 	@echo 'make trace      run PROGRAM= with a trace of EVENTS= with COUNTERS=, left in $(BUILD)/trace. Variables, beside those:'
 	@sed -n 's/^#   \([A-Z]*=.*\)/                   \1/p' tests/trace
-	@echo 'make bench      measure CODE= or FILE=, instructions in nasm syntax. Variables, beside those of run:'
+	@echo 'make bench      what each operation of ours costs; with CODE=, OP= or FILE= instructions, in nasm syntax. Variables:'
 	@sed -n 's/^#   \([A-Z]*=.*\)/                   \1/p' tests/bench
 	@echo 'make list       every test with its meaning'
 	@echo 'make report     LOG="files" as one page, build/report.html, and for programs build/report.json; default: the last run'

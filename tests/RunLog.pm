@@ -77,31 +77,25 @@ sub machine
 
 # --- What was measured.
 
-# Instructions that something costs: [a line that says so, what it is the cost of if other words]
-my @costs = (
-    [qr/^# (\w[^:]*): (?:[^:;]*, )?(${\NUMBER}) instructions\b/],
-    [qr/; (a context switch record): (${\NUMBER}), /],
-    [qr/; (a context switch record): .*, (with ${\NUMBER} counters) (${\NUMBER})$/],
-    [qr/^# (reading ${\NUMBER} counters): .*; one raw: (${\NUMBER})$/, 'one raw read'],
-);
+# What an operation costs, as tests/cost.c tells it; on several kinds of CPU the least and the most.
+my $cost = qr/^\#\ cost:\ ([^:]+):\ (${\NUMBER})\ instructions
+    (?:,\ (${\NUMBER})\ RDPMC,\ (${\NUMBER})\ RDMSR,\ (${\NUMBER})\ WRMSR)?(?:;\ cycles\ (${\NUMBER}),\ (${\NUMBER}),\ (${\NUMBER}))?$/x;
 
 sub costs
 {
     my ($test, @lines) = @_;
-    my (%cost, @order);
-    for my $line (grep { !/^# skid: / } @lines) {
-        for (@costs) {
-            my @words = $line =~ $_->[0] or next;
-            my $n = pop @words;
-            my $name = $_->[1] // "@words";
-            push @order, $name if !$cost{$name};
-            push @{ $cost{$name} }, $n + 0;
-        }
+    my (%of, @order);
+    for (@lines) {
+        my ($name, $n, @rest) = /$cost/ or next;
+        @rest = map { defined $_ ? $_ + 0 : undef } @rest;
+        my $c = $of{$name};
+        push @order, $c = $of{$name} = { test => $test, name => $name, least => $n + 0, most => $n + 0 } if !$c;
+        $c->{least} = $n + 0 if $n < $c->{least};
+        $c->{most} = $n + 0 if $n > $c->{most};
+        @$c{qw(rdpmc rdmsr wrmsr)} = @rest[0 .. 2] if defined $rest[0];
+        $c->{cycles} = [@rest[3 .. 5]] if defined $rest[3];
     }
-    return map {
-        my @n = sort { $a <=> $b } @{ $cost{$_} };
-        { test => $test, name => $_, least => $n[0], most => $n[-1] }
-    } @order;
+    return @order;
 }
 
 # Instructions by which an interrupt was late; beyond: it was later than could be seen.

@@ -4,7 +4,7 @@ package Screen;
 use strict;
 use warnings FATAL => 'all';
 use Exporter 'import';
-our @EXPORT = qw(screen_text screen_code pixels_text);
+our @EXPORT = qw(screen_text code_faults pixels_text);
 
 sub read_font
 {
@@ -105,5 +105,35 @@ sub screen_text
     $machine->monitor("pmemsave 0xb8000 4000 \"$memory\"");    # without quotes a division
     my ($width, $height, $pixels) = Machine::read_file($dump) =~ /^P6\n(\d+) (\d+)\n255\n(.*)\z/s or return;
     return $width == 720 ? read_vga(\$pixels, $width, Machine::read_file($memory)) : pixels_text(\$pixels, $width, $height);
+}
+
+# The build's number, as tests/summary.c makes it of the code.
+sub build_id
+{
+    my ($build) = @_;
+    my ($id, $code) = (0, scalar `objcopy -O binary -j .text $build/ntpmu.elf /dev/stdout`);
+    $code .= "\0" x (-length($code) % 4096);
+    use integer;
+    $id = ($id ^ $_) * -7_046_029_254_386_353_131 for unpack 'q<*', $code;
+    return sprintf '%08x', $id >> 32 & 0xffffffff;
+}
+
+# What is wrong with the QR code in the dump of the last page: it must say what the log says.
+sub code_faults
+{
+    my ($machine, $build, $failed) = @_;
+    my @lines = screen_code($machine, 'end');
+    my $log = $machine->serial;
+    my ($totals) = $log =~ /^# (\d+ passed, \d+ failed, \d+ skipped, \d+ checks)$/m or return 'no totals';
+    my ($word, $bytes, $crc) = $log =~ /^# (PASS|FAIL|NONE) .*\[(\d+) bytes, crc32 (\w+)\]$/m or return 'no verdict';
+    my ($efi, $cpus, $mb) = ($log =~ /^# board: .*; UEFI /m ? 'UEFI' : 'BIOS', $log =~ /^# running: (\d+) CPU.* (\d+) MB/m);
+    my @numbers = $totals =~ /\d+/g;
+    my $first = "ntpmu1 $word " . join('/', @numbers[0 .. 2]) . " $numbers[3] $bytes:$crc";
+    my $second = join ' ', build_id($build), $efi, qr/\d+M/, $cpus, $log =~ /^# vpmu: /m ? 'ntpmu-vpmu' : 'TCGTCGTCGTCG';
+    my @wrong = ($lines[0] // '') eq $first ? () : "line 1 is not '$first'";
+    push @wrong, "line 2 is not '$second'" if ($lines[1] // '') !~ /^$second$/;
+    push @wrong, 'line 3 is not the PMU' if ($lines[2] // '') !~ /^\w+\.\w+\.\w+ [a-z]+\d+ \d+x\d+\+\d+x\d+\Q$failed\E$/;
+    push @wrong, 'line 4 is not the CPU' if ($lines[3] // '-') !~ /^QEMU TCG CPU/;
+    return @wrong ? ('the QR code:', @wrong, @lines) : ();
 }
 1;

@@ -5,6 +5,8 @@
 use strict;
 use warnings;
 use Test::More;
+use File::Temp 'tempdir';
+use JSON::PP;
 
 delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY GDB LIST QEMU_ARGS ICOUNT
     MIPS FIRMWARE PROGRAM DRIVER OP CODE INIT FILE EVENTS RING UNROLL LOOP RUNS WARMUP FENCE)};
@@ -109,9 +111,54 @@ refused('', qr/^CODE:2: error: /m, 'nop; bogus rax');
 refused('', qr/^CODE:1: error: label alone/m, 'nopp');
 refused('RING=1', qr/RING='1' is not one of: 0 3/, 'nop');
 refused('UNROLL=0', qr/UNROLL='0' is not one of: 1 to/, 'nop');
-refused('', qr/says what to measure/);
+refused('ASSEMBLE=1', qr/says what to measure/);
 refused('ACCEL=x OP="shl r32, cl"', qr/ACCEL='x' is not one of/);
 is(scalar `ASSEMBLE=1 CODE=nop tests/bench`, "$build/bench/snippet0.bench\n", 'ASSEMBLE: its name only');
 like(`cat $build/bench/snippet1.once.asm`, qr/^shl eax, cl\nshl edx, cl\nshl ebx, cl\nshl r8d, cl\n/m,
      'OP: registers of their own, and not that of another operand');
+
+# --- Without a snippet: operations of ours. Nothing costs more than in the baseline; what does is named.
+
+sub costs
+{
+    my ($words) = @_;
+    my $said = `$words tests/bench 2>&1 </dev/null`;
+    return ($? >> 8, $said);
+}
+
+sub json { open my $in, '<', $_[0] or return {}; local $/; return decode_json(<$in>) }
+
+my $baseline = json('tests/baseline.json');
+for my $model (qw(intel-v5 amd-v2)) {
+    my ($status, $said) = costs("PMU=$model");
+    ok($status == 0 && $said =~ /^# nothing costs more than in tests.baseline.json$/m, "costs, $model: no growth")
+        or diag(grep { /^(?:# |not ok)/ } split /^/, $said);
+    my $found = json("$build/bench.json");
+    my %of = map { $_->{name} => $_ } @{ $found->{costs} };
+    is_deeply([sort keys %of], [sort keys %{ $baseline->{$model} }], "costs, $model: the same operations");
+    my $switch = $of{'a thread with 4 counters arrives'};
+    is("@$switch{qw(rdpmc rdmsr wrmsr)}", '4 0 0', "costs, $model: accesses of a switch");
+    ok($switch->{cycles}[0] >= $switch->{most}, "costs, $model: cycles, by the model at least one each");
+    like($said, qr/^a thread with 4 counters arrives +\d+ +4 +0 +0  \d+, \d+, \d+\n.*^a thread with 4 counters arrives +#+ \d+$/ms,
+         "costs, $model: a table and bars");
+}
+my $other = tempdir(CLEANUP => 1) . '/baseline.json';
+sub against
+{
+    my ($name, $status, $says, $change) = @_;
+    my $data = decode_json(JSON::PP->new->encode($baseline));
+    $change->($data, $data->{'amd-v2'});
+    open my $out, '>', $other or die "$other: $!";
+    print $out JSON::PP->new->encode($data);
+    close $out;
+    my ($found, $said) = costs("PMU=amd-v2 BASELINE=$other");
+    ok($found == $status && $said =~ $says, "costs: $name") or diag("status $found\n$said");
+}
+my $sample = 'one raw read';
+against('an instruction more', 1, qr/^# GROWN $sample: 2 instructions before, now 3$/m, sub { $_[1]{$sample}[0]-- });
+against('an access more', 1, qr/^# GROWN $sample: 0 RDPMC before, now 1$/m, sub { $_[1]{$sample}[1]-- });
+against('an operation less', 1, qr/^# GROWN gone: not measured$/m, sub { $_[1]{gone} = [1, 0, 0, 0] });
+against('one that is new', 1, qr/^# GROWN $sample: not in /m, sub { delete $_[1]{$sample} });
+against('by another compiler', 0, qr/^# \S+ is of another compiler, cc 1: /m,
+        sub { $_[0]{compiler} = 'cc 1'; $_[1]{'a counter freed'}[0] -= 40 });
 done_testing;

@@ -90,35 +90,6 @@ sub stream_faults
 
 my $rest = qr/\d+ of \d+   \d+%   \d+ s   \d+ failed, \d+ skipped/;
 
-# The build's number, as tests/summary.c makes it of the code.
-sub build_id
-{
-    my ($id, $code) = (0, scalar `objcopy -O binary -j .text $build/ntpmu.elf /dev/stdout`);
-    $code .= "\0" x (-length($code) % 4096);
-    use integer;
-    $id = ($id ^ $_) * -7_046_029_254_386_353_131 for unpack 'q<*', $code;
-    return sprintf '%08x', $id >> 32 & 0xffffffff;
-}
-
-# What is wrong with the QR code in the dump of the last page: it must say what the log says.
-sub code_faults
-{
-    my ($machine, $failed) = @_;
-    my @lines = screen_code($machine, 'end');
-    my $log = $machine->serial;
-    my ($totals) = $log =~ /^# (\d+ passed, \d+ failed, \d+ skipped, \d+ checks)$/m or return 'no totals';
-    my ($word, $bytes, $crc) = $log =~ /^# (PASS|FAIL|NONE) .*\[(\d+) bytes, crc32 (\w+)\]$/m or return 'no verdict';
-    my ($efi, $cpus, $mb) = ($log =~ /^# board: .*; UEFI /m ? 'UEFI' : 'BIOS', $log =~ /^# running: (\d+) CPU.* (\d+) MB/m);
-    my @numbers = $totals =~ /\d+/g;
-    my $first = "ntpmu1 $word " . join('/', @numbers[0 .. 2]) . " $numbers[3] $bytes:$crc";
-    my $second = join ' ', build_id(), $efi, qr/\d+M/, $cpus, $log =~ /^# vpmu: /m ? 'ntpmu-vpmu' : 'TCGTCGTCGTCG';
-    my @wrong = ($lines[0] // '') eq $first ? () : "line 1 is not '$first'";
-    push @wrong, "line 2 is not '$second'" if ($lines[1] // '') !~ /^$second$/;
-    push @wrong, 'line 3 is not the PMU' if ($lines[2] // '') !~ /^\w+\.\w+\.\w+ [a-z]+\d+ \d+x\d+\+\d+x\d+\Q$failed\E$/;
-    push @wrong, 'line 4 is not the CPU' if ($lines[3] // '-') !~ /^QEMU TCG CPU/;
-    return @wrong ? ('the QR code:', @wrong, @lines) : ();
-}
-
 # Text that lines may have ended in anywhere.
 sub flat { return $_[0] =~ s/\s+//gr }
 
@@ -149,7 +120,7 @@ sub shows
     push @wrong, "end: no $_" for grep { $text{end} !~ /^$_/m } 'Machine  (BIOS|UEFI), \d+ MB', 'CPU      \w', 'PMU      \w',
         '# (PASS|NONE) ';
     push @wrong, 'end: no totals' if !$totals || index(flat($text{end}), flat($totals)) < 0;
-    push @wrong, code_faults($machine, '');
+    push @wrong, code_faults($machine, $build, '');
     push @wrong, "not $kind" if $machine->serial !~ /^# screen: \d+ x \d+ $kind at /m;
     my %colour = map { ($_->[0] =~ /# SKIP/ ? 'skip' : $_->[0] =~ /^ok \d/ ? 'ok' : '') => $_->[1] } @{ $lines{middle} };
     push @wrong, 'ok and SKIP look the same' if ($colour{ok} // 1) eq ($colour{skip} // 2);
@@ -165,7 +136,7 @@ sub ends_with_key
     my $text = join "\n", map { $_->[0] } screen_text($machine, 'end');
     my @wrong = flat($text) =~ m{1passed,1failed,.*?\#FAIL1of2tests.*\#tests/selfcheck\.c:\d+:.*want3.*notok1-selfcheck\.failTheend}
         ? () : ('the last page does not name what failed', $text);
-    push @wrong, code_faults($machine, ' selfcheck.fail');
+    push @wrong, code_faults($machine, $build, ' selfcheck.fail');
     my %colour = map { $_->[0] => $_->[1] } screen_text($machine, 'end');
     push @wrong, 'what failed is not red' if ($colour{'not ok 1 - selfcheck.fail'} // 0) != 0x0c;
     $machine->go;
@@ -222,7 +193,7 @@ sub high_framebuffer
     print $out "P6\n$width $height\n255\n$pixels";
     close $out;
     my @wrong = $text =~ /^\d+ passed, 0 failed.*\n# $verdict .*restarts/ms ? () : $text;
-    return (@wrong, code_faults($machine, ''));
+    return (@wrong, code_faults($machine, $build, ''));
 }
 
 sub useless_framebuffer

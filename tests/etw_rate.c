@@ -10,8 +10,8 @@
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/phys.h"
+#include "tests/cost.h"
 #include "tests/etw.h"
-#include "tests/vpmu.h"
 
 #define EVENTS 20000u /* of each processor */
 #define AHEAD 1000u   /* events that a writer may be ahead of the reader */
@@ -288,6 +288,16 @@ static uint64_t cost_of(void (*function)(void), unsigned times)
     return cost;
 }
 
+static struct vpmu_accesses accesses_of(void (*function)(void))
+{
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    struct vpmu_accesses a = vpmu_accesses();
+    function();
+    struct vpmu_accesses b = vpmu_accesses();
+    irql_lower(old);
+    return (struct vpmu_accesses){ b.rdpmc - a.rdpmc, b.rdmsr - a.rdmsr, b.wrmsr - a.wrmsr, b.interrupts - a.interrupts };
+}
+
 static void nothing(void) { asm volatile(""); }
 
 static void unwanted(void)
@@ -316,6 +326,7 @@ TEST(etw_rate, cost,
     CHECK_RANGE(hook_cost, 1, UNWANTED_MAX);
     REQUIRE(session_start(&s, 16, 2));
     uint64_t swap_cost[2]; /* without counters, with them */
+    struct vpmu_accesses accesses[2];
     for (unsigned with = 0; with < 2; with++) {
         if (with) {
             NTSTATUS status; /* the processor may have fewer that count it */
@@ -326,10 +337,12 @@ TEST(etw_rate, cost,
         }
         CHECK_STATUS(session_mask(&s, PERF_CONTEXT_SWITCH, 0), STATUS_SUCCESS);
         swap_cost[with] = cost_of(swap, 1) - cost_of(nothing, 1);
+        accesses[with] = accesses_of(swap);
         CHECK_STATUS(session_mask(&s, 0, 0), STATUS_SUCCESS);
     }
-    test_note("a hook nobody wants: %lu instructions; a context switch record: %lu, with %u counters %lu", hook_cost,
-              swap_cost[0], counters, swap_cost[1]);
+    cost_tell(hook_cost, (struct vpmu_accesses){ 0 }, "a hook nobody wants");
+    cost_tell(swap_cost[0], accesses[0], "a context switch record");
+    cost_tell(swap_cost[1], accesses[1], "a context switch record with %u counters", counters);
     CHECK_RANGE(swap_cost[0], 20, RECORD_MAX); /* 48 bytes are written */
     CHECK_RANGE(swap_cost[1], swap_cost[0] + 4 * counters, RECORD_MAX);
     CHECK_EQ(session_stop(&s), 0);

@@ -9,10 +9,10 @@
 #include "kernel/base/irql.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
+#include "tests/cost.h"
 #include "tests/counter_list.h"
 #include "tests/lab.h"
 #include "tests/profile.h"
-#include "tests/vpmu.h"
 
 #define LOOPS 1000u
 #define CANARY 0x5a5a5a5a5a5a5a5aull
@@ -374,7 +374,7 @@ static void cost(unsigned cpu)
         KIRQL old = irql_raise(PROFILE_LEVEL);
         struct vpmu_accesses accesses = accesses_of(set, values, &instructions);
         irql_lower(old);
-        test_note("%u counters: %lu instructions", n, instructions);
+        cost_tell(instructions, accesses, "a set of %u counters read", n);
         CHECK_EQ(accesses.rdpmc, n);
         CHECK_EQ(accesses.rdmsr, 0);
         CHECK_EQ(accesses.wrmsr, 0);

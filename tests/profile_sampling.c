@@ -9,8 +9,8 @@
 #include "kernel/ke/thread.h"
 #include "kernel/services.h"
 #include "pmu/pmu.h"
+#include "tests/cost.h"
 #include "tests/profile.h"
-#include "tests/vpmu.h"
 
 #define PERIOD 10000u
 #define SAMPLES 1000u
@@ -152,13 +152,14 @@ TEST(profile_sampling, interrupts_off,
 
 /* --- What an interrupt costs. --- */
 
-struct cost {
-    uint64_t accesses, instructions; /* from the vector to IRET */
+struct interrupt_cost {
+    uint64_t instructions; /* from the vector to IRET */
+    struct vpmu_accesses accesses;
 };
 
 /* Measures one sample, with a loop of one and a half periods. False if a timer tick intervened,
  * or a sample may be outside the loop. */
-static bool measure(const struct sampling *s, unsigned try, struct cost *cost)
+static bool measure(const struct sampling *s, unsigned try, struct interrupt_cost *cost)
 {
     const uint64_t turns = PERIOD * 3 / 2 / LOOP_INSTRUCTIONS;
     KIRQL old = irql_raise(DISPATCH_LEVEL);
@@ -172,7 +173,7 @@ static bool measure(const struct sampling *s, unsigned try, struct cost *cost)
         profile_loop(turns);
     cost->instructions = vpmu_retired() - retired - LOOP_INSTRUCTIONS * turns;
     struct vpmu_accesses b = vpmu_accesses();
-    cost->accesses = (uint64_t)(b.rdmsr - a.rdmsr) + (b.wrmsr - a.wrmsr);
+    cost->accesses = (struct vpmu_accesses){ .rdmsr = b.rdmsr - a.rdmsr, .wrmsr = b.wrmsr - a.wrmsr };
     uint64_t samples = sum(loop_counts, LOOP_BYTES / 4) - before;
     irql_lower(old);
     bool just_one = samples == 1 && left > PERIOD * 6 / 10 && left < PERIOD * 9 / 10;
@@ -183,7 +184,7 @@ TEST(profile_sampling, cost,
      "an interrupt that samples costs at most 5 accesses to PMU MSRs and 370 instructions, from its vector to IRET")
 {
     struct sampling s;
-    struct cost cost;
+    struct interrupt_cost cost;
     bool measured = false;
     SKIP_WITHOUT_SOURCE();
     SKIP_WITHOUT_VPMU();
@@ -193,9 +194,9 @@ TEST(profile_sampling, cost,
         measured = measure(&s, i, &cost);
     sampling_end(&s);
     REQUIRE(measured);
-    test_note("one sample: %lu PMU MSR accesses, %lu instructions", cost.accesses, cost.instructions);
+    cost_tell(cost.instructions, cost.accesses, "one sample");
     if (pmu_here()->msr.global_control && !hal_pmi_is_nmi()) {
-        CHECK_RANGE(cost.accesses, 1, ACCESSES_MAX);
+        CHECK_RANGE(cost.accesses.rdmsr + cost.accesses.wrmsr, 1, ACCESSES_MAX);
         CHECK_RANGE(cost.instructions, 100, COST_MAX); /* the entry alone is 100 */
     }
 }

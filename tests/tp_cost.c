@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* The cost of thread profiling, in instructions and in accesses to the PMU, as the virtual PMU
- * counts them. Two profiled threads sleep; the test, at IPI_LEVEL, calls for them repeatedly
+/* The cost of thread profiling, in instructions and in accesses to the PMU, which the virtual
+ * PMU counts. Two profiled threads sleep; the test, at IPI_LEVEL, calls for them repeatedly
  * what a switch calls. */
 #include "hal/clock.h"
 #include "hal/hal.h"
 #include "kernel/base/irql.h"
-#include "kernel/base/x86.h"
+#include "kernel/base/string.h"
 #include "kernel/ke/isolate.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 #include "kernel/ke/thread_profiling.h"
 #include "kernel/mm/phys.h"
+#include "tests/cost.h"
 #include "tests/counting.h"
 #include "tests/test.h"
 #include "tests/user.h"
-#include "tests/vpmu.h"
 
 extern void user_cost_idle(uint64_t mask);
 extern void user_cost_read(uint64_t mask_and_leaf);
@@ -24,11 +24,6 @@ extern uint64_t user_cost[];
 struct sleeper {
     struct process *process;
     struct thread *thread;
-};
-
-struct cost {
-    uint64_t instructions;
-    struct vpmu_accesses accesses;
 };
 
 static struct sleeper sleep_profiled(uint64_t mask)
@@ -59,28 +54,31 @@ static void no_switch(struct thread *from, struct thread *to, KWAIT_REASON reaso
     (void)from, (void)to, (void)reason;
 }
 
-typedef void switch_function(struct thread *from, struct thread *to, KWAIT_REASON reason);
+/* What a switch calls, and the same call of nothing. */
+struct switching {
+    struct thread *from, *to;
+    void (*function)(struct thread *from, struct thread *to, KWAIT_REASON reason);
+    void (*nothing)(struct thread *from, struct thread *to, KWAIT_REASON reason);
+};
 
-/* At IPI_LEVEL on this CPU. */
-static struct cost cost_of(unsigned ctr, struct thread *from, struct thread *to, switch_function *function)
+static void make_switch(void *argument)
 {
-    switch_function *volatile call = function;
-    struct vpmu_accesses before = vpmu_accesses();
-    uint32_t selector = pmu_rdpmc_index(ctr);
-    uint64_t start = rdpmc(selector);
-    call(from, to, WrYieldExecution);
-    uint64_t instructions = rdpmc(selector) - start;
-    struct vpmu_accesses after = vpmu_accesses();
-    return (struct cost){ instructions, { after.rdpmc - before.rdpmc - 2, after.rdmsr - before.rdmsr,
-                                          after.wrmsr - before.wrmsr, after.interrupts - before.interrupts } };
+    const struct switching *s = argument;
+    s->function(s->from, s->to, WrYieldExecution);
 }
 
-/* All that thread_profiling_switch executes but its RET: counters, cycles, switches, reasons, leave for RDPMC. */
-static struct cost net_cost(unsigned ctr, struct thread *from, struct thread *to)
+static void make_no_switch(void *argument)
 {
-    struct cost cost = cost_of(ctr, from, to, thread_profiling_switch);
-    cost.instructions -= cost_of(ctr, from, to, no_switch).instructions;
-    return cost;
+    const struct switching *s = argument;
+    s->nothing(s->from, s->to, WrYieldExecution);
+}
+
+/* At IPI_LEVEL. All that thread_profiling_switch executes but its RET: counters, cycles, switches, reasons, leave for
+ * RDPMC. */
+static void switch_once(struct cost *cost, struct thread *from, struct thread *to)
+{
+    struct switching s = { from, to, thread_profiling_switch, no_switch };
+    cost_run(cost, make_switch, make_no_switch, &s);
 }
 
 enum { ARRIVES, LEAVES, BOTH, KINDS };
@@ -93,29 +91,30 @@ static uint64_t most(unsigned kind, unsigned n)
     return kind == BOTH ? 20 + 16 * n + 28 : 20 + 16 * (n < 3 ? 3 : n);
 }
 
-static void check_accumulate(unsigned kind, unsigned n, struct cost cost, struct cost one_less)
+static void check_accumulate(unsigned kind, unsigned n, const struct cost *cost, const struct cost *one_less)
 {
-    CHECK_EQ(cost.accesses.rdpmc, n);
-    CHECK_EQ(cost.accesses.rdmsr, 0);
-    CHECK_EQ(cost.accesses.wrmsr, 0);
-    CHECK_RANGE(cost.instructions, 9 * n, most(kind, n)); /* RDPMC alone takes four, adding up four, the loop one */
+    if (vpmu_present()) {
+        CHECK_EQ(cost->accesses.rdpmc, n);
+        CHECK_EQ(cost->accesses.rdmsr, 0);
+        CHECK_EQ(cost->accesses.wrmsr, 0);
+    }
+    CHECK_RANGE(cost_least(cost), 9 * n, most(kind, n)); /* RDPMC alone takes four, adding up four, the loop one */
     if (n > 1)
-        CHECK_RANGE(cost.instructions - one_less.instructions, 9, 16);
-    if (n == 1 || n == 4)
-        test_note("a thread with %u counters %s: %lu instructions", n, kind_names[kind], cost.instructions);
+        CHECK_RANGE(cost_least(cost) - cost_least(one_less), 9, 16);
+    cost_print(cost, n == 1 || n == 4, "a thread with %u counters %s", n, kind_names[kind]);
 }
 
 /* Between a profiled thread and an unprofiled one, both ways, and between two profiled ones. */
-static bool switches(unsigned n, unsigned ctr, struct cost cost[KINDS])
+static bool switches(unsigned n, struct cost cost[KINDS])
 {
     struct sleeper a = sleep_profiled((1ul << n) - 1), b = sleep_profiled((1ul << n) - 1);
     struct thread *me = thread_current();
     bool ok = a.thread && b.thread && a.thread->profiling && b.thread->profiling;
-    if (ok) {
+    for (unsigned i = 0; ok && i < COST_RUNS; i++) {
         KIRQL old = irql_raise(IPI_LEVEL);
-        cost[ARRIVES] = net_cost(ctr, me, a.thread);
-        cost[BOTH] = net_cost(ctr, a.thread, b.thread);
-        cost[LEAVES] = net_cost(ctr, b.thread, me);
+        switch_once(&cost[ARRIVES], me, a.thread);
+        switch_once(&cost[BOTH], a.thread, b.thread);
+        switch_once(&cost[LEAVES], b.thread, me);
         irql_lower(old);
     }
     end(&a);
@@ -128,18 +127,20 @@ TEST(tp_cost, accumulate,
 {
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_CYCLES,
                                              PMU_INSTRUCTIONS, PMU_INSTRUCTIONS };
-    struct cost cost[2][KINDS] = { 0 };
+    static struct cost cost[2][KINDS];
     unsigned ctrs[6];
     SKIP_WITHOUT_PMU();
-    SKIP_WITHOUT_VPMU();
     if (isolate_on)
         SKIP("the policy is isolate");
     test_run_on(0);
     for (unsigned n = 1; n <= 6 && counting_possible(events, n); n++) {
         REQUIRE(counting_start_many(events, n, PMU_KERNEL, ctrs));
-        if (switches(n, ctrs[0], cost[n % 2]))
+        cost_begin(ctrs[0]);
+        memset(cost[n % 2], 0, sizeof cost[0]);
+        if (switches(n, cost[n % 2]))
             for (unsigned kind = 0; kind < KINDS; kind++)
-                check_accumulate(kind, n, cost[n % 2][kind], cost[1 - n % 2][kind]);
+                check_accumulate(kind, n, &cost[n % 2][kind], &cost[1 - n % 2][kind]);
+        cost_end();
         counting_stop();
     }
     test_run_anywhere();
@@ -167,7 +168,9 @@ TEST(tp_cost, read,
             CHECK_RANGE(found[3], 1, 5);
             CHECK_EQ(found[4], 1);
             CHECK_EQ(found[5], 0);
-            test_note("reading %u counters: %lu instructions, %lu RDPMC; one raw: %lu", n, found[0], found[1], found[3]);
+            cost_tell(found[0], (struct vpmu_accesses){ .rdpmc = (uint32_t)found[1] }, "reading %u counters", n);
+            if (n == 1)
+                cost_tell(found[3], (struct vpmu_accesses){ .rdpmc = (uint32_t)found[4] }, "one raw read");
         }
         user_finish(process, thread);
         counting_stop();

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* A system call and readings as their caller sees them, for tests/cost.c: with counters of both rings. */
+#include "tests/ring3/helpers.h"
+
+#define RUNS 11 /* COST_RUNS */
+
+/* Of each function and run: instructions, cycles. */
+uint64_t user_call_cost[3][2][RUNS];
+
+/* The selector of the counter of cycles; 0 in the upper half: there is none. */
+void user_cost_call(uint64_t cycles);
+
+static HANDLE profile;
+static uint32_t selector;
+
+static void nothing(void) { asm volatile(""); }
+static void call(void) { ZwGetCurrentProcessorNumber(); }
+
+static void read_data(void)
+{
+    static PERFORMANCE_DATA data = { .Size = sizeof data, .Version = PERFORMANCE_DATA_VERSION };
+    RtlReadThreadProfilingData(profile, READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, &data);
+}
+
+static void read_raw(void)
+{
+    uint64_t value = __readpmc(selector);
+    asm volatile("" : : "r"(value));
+}
+
+struct reading {
+    uint64_t instructions, cycles;
+};
+
+static struct reading measure(void (*function)(void), uint64_t cycles)
+{
+    void (*volatile to)(void) = function;
+    uint64_t cycles_before = cycles >> 32 ? __readpmc((uint32_t)cycles) : 0;
+    uint64_t before = __readpmc(selector);
+    to();
+    uint64_t after = __readpmc(selector);
+    uint64_t cycles_after = cycles >> 32 ? __readpmc((uint32_t)cycles) : 0;
+    return (struct reading){ after - before, cycles_after - cycles_before };
+}
+
+void user_cost_call(uint64_t cycles)
+{
+    static void (*const functions[3])(void) = { call, read_data, read_raw };
+    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 1, &profile), ERROR_SUCCESS);
+    selector = ((const THREAD_PERFORMANCE_DATA *)profile)->HwCounters[0].Index;
+    for (unsigned i = 0; i < 3 * RUNS; i++) {
+        struct reading without = measure(nothing, cycles);
+        struct reading with = measure(functions[i / RUNS], cycles);
+        user_call_cost[i / RUNS][0][i % RUNS] = with.instructions - without.instructions;
+        user_call_cost[i / RUNS][1][i % RUNS] = with.cycles > without.cycles ? with.cycles - without.cycles : 0;
+    }
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}
