@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the loader leaves, both multiboot versions; boot.c reads it once into struct boot_info.
+/* What the loader leaves, both multiboot versions; loader.c reads it once into struct boot_info.
  * Sources: Multiboot Specification 0.6.96 "Boot information format"; Multiboot2 2.0, same title. */
 #pragma once
 #include <stdint.h>

@@ -115,6 +115,7 @@ my @machines = (
     ['conformance, amd-v2: no test was lost', "PMU=amd-v2 TESTS='pmu_*'", 0, at_least(300, 7000)],
     ['what became of every id of the virtual PMU', "PMU=intel-v4 SMP=2 TESTS='vpmu*'", 0, qr/^# PASS of the ids VP /m],
     # SMIs come between whatever else is counted.
+    ['the first counters are left out', "PMU=zen4,dead=0+1+3 TESTS='hal_*,profile_counters*'", 0],
     (map { ["quirks: $_", "PMU=$_ SMP=2 TESTS=" . (/smi/ ? 'vpmu_quirks.smi' : 'vpmu_quirks\*'), 0, shown($_)] } @quirks),
     ['intel-v6: its own registers', "PMU=intel-v6 TESTS='vpmu_v6*'", 0, at_least(6, 300)],
     ['no such quirk: there is no PMU, and all quirks are named', "PMU=intel-v5,irq4 TESTS='vpmu_quirks*'", 77,

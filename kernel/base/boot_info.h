@@ -43,7 +43,7 @@ struct boot_info {
     size_t ap_size;
 };
 
-/* Of this boot; written by boot.c. */
+/* Of this boot; written by loader.c. */
 extern struct boot_info boot_info;
 
 /* The value of name=value in the command line, copied to `value`; false if it is not there. The last
