@@ -8,6 +8,7 @@
 #include "kernel/ke/thread.h"
 #include "kernel/mm/phys.h"
 #include "kernel/profiling/profile.h"
+#include "kernel/trap.h"
 #include "tests/etw.h"
 #include "tests/lab.h"
 #include "tests/threads.h"
@@ -281,5 +282,34 @@ TEST(etw_samples, set_interval,
         found++;
     }
     CHECK_EQ(found, 2);
+    end(&s, bytes);
+}
+
+/* An object of profiling samples by cycles while the session samples by instructions. */
+TEST(etw_samples, of_others, "samples by a source that no session asked for are not recorded")
+{
+    static const ULONG source = INSTRUCTIONS;
+    struct trap_frame frame = { .rip = (uint64_t)profile_loop_start, .cs = SEL_KERNEL_CS };
+    struct session s;
+    uint8_t *bytes;
+    unsigned found[2] = { 0 };
+    SKIP_WITHOUT_PMU();
+    if (!hal_source_supported(INSTRUCTIONS))
+        SKIP("no counter counts instructions");
+    REQUIRE(session_begin(&s, &bytes));
+    CHECK_STATUS(configure(&source, 1), STATUS_SUCCESS);
+    CHECK_STATUS(session_mask(&s, PERF_PMC_PROFILE, 0), STATUS_SUCCESS);
+    for (unsigned i = 0; i < 4; i++) {
+        KIRQL old = irql_raise(PROFILE_LEVEL);
+        KeProfileInterruptWithSource(&frame, i ? CYCLES : INSTRUCTIONS);
+        irql_lower(old);
+    }
+    struct records all = session_drain(&s, bytes);
+    for (struct record r; (r = next_record(&all)).header;) {
+        const PERFINFO_PMC_SAMPLE_INFORMATION *sample = r.payload;
+        found[sample->ProfileSource == CYCLES]++;
+    }
+    CHECK_RANGE(found[0], 1, 2); /* the one, and perhaps one of the counter */
+    CHECK_EQ(found[1], 0);
     end(&s, bytes);
 }
