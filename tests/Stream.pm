@@ -117,6 +117,8 @@ sub ending
     $self->broken("passed, failed, skipped are $seen; the kernel says $told")
         if $told ne '' && $seen ne $told;
     return $self->broken('the verdict line is missing') if !$verdict;
+    $self->broken('the verdict line is cut: it has no length and checksum')
+        if $self->{summed} && $self->{verdict_line} !~ /\[\d+ bytes, crc32 [0-9a-f]{8}\]$/;
     $self->broken("the verdict is $verdict, the exit status says $word") if $verdict ne $word;
     $self->broken("the verdict is $verdict with $count->{failed} failed tests")
         if ($verdict eq 'FAIL') != !!$count->{failed};

@@ -224,6 +224,8 @@ for (['intel-v5', 0], ['amd-v2', 1], ['none', 1]) {
 judged('0: a skip that the list of machines without PMU names', "$skip# PASS\n", 'exit 33', 0, qr/# PASS\n\z/, 'ACCEL=tcg PMU=none');
 judged('99: a log whose begin is lost', $good =~ s/# PASS/# PASS 3 tests [0 bytes, crc32 00000000]/r, 'exit 33', 99,
        qr/# BROKEN the kernel sent 0 bytes, crc32 00000000; here came/);
+judged('99: a verdict whose end is lost', "# ntpmu: begin\n$good" =~ s/# PASS/# PASS [24 bytes, crc32 816/r, 'exit 33', 99,
+       qr/# BROKEN the verdict line is cut/);
 chosen(host(1, 'Y', 1, 1) . ' ACCEL=kvm PMU=none', 'QEMU kvm.*PMU: none', qr/-cpu host,migratable=no,pmu=off -accel kvm/);
 
 # Payloads.
