@@ -108,23 +108,6 @@ NTSTATUS NtCreateThreadEx(PHANDLE ThreadHandle, ACCESS_MASK DesiredAccess, PVOID
     return status;
 }
 
-/* Starts a thread that was made suspended. *PreviousSuspendCount, unless that is NULL, is 1, or 0 of a thread that was
- * not. NT: nothing else suspends a thread. STATUS_INVALID_HANDLE, STATUS_OBJECT_TYPE_MISMATCH;
- * STATUS_ACCESS_DENIED without THREAD_SUSPEND_RESUME; STATUS_ACCESS_VIOLATION. */
-NTSTATUS NtResumeThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount)
-{
-    struct object *object;
-    ULONG count = 0;
-    NTSTATUS status = PreviousSuspendCount ? copy_out(PreviousSuspendCount, &count, sizeof count) : STATUS_SUCCESS;
-    if (NT_SUCCESS(status))
-        status = handle_lookup(ThreadHandle, &thread_type, THREAD_SUSPEND_RESUME, &object);
-    if (!NT_SUCCESS(status))
-        return status;
-    count = thread_resume((struct thread *)object);
-    object_release(object);
-    return PreviousSuspendCount ? copy_out(PreviousSuspendCount, &count, sizeof count) : STATUS_SUCCESS;
-}
-
 static NTSTATUS set_affinity(HANDLE handle, PVOID buffer, ULONG length)
 {
     KAFFINITY mask;

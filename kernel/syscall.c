@@ -11,6 +11,7 @@
 #include "kernel/ke/etw.h"
 #include "kernel/ke/exception.h"
 #include "kernel/ke/process.h"
+#include "kernel/ke/suspend.h"
 #include "kernel/ke/synchronization.h"
 #include "kernel/ke/thread.h"
 #include "kernel/ke/thread_profiling.h"
@@ -80,7 +81,9 @@ void syscall_dispatch(struct trap_frame *frame)
         frame->rax = result;
     if (etw_wants(ETW_SYSCALL_EXIT))
         etw_syscall_exit((NTSTATUS)result);
-    thread_check_terminated();
+    thread_way_out();
+    if (thread_current()->apc_due)
+        apc_deliver(frame);
 }
 
 extern void syscall_entry(void);

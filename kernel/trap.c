@@ -15,6 +15,7 @@
 #include "kernel/ke/exception.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/sched.h"
+#include "kernel/ke/suspend.h"
 #include "kernel/ke/thread.h"
 #include "kernel/ke/thread_profiling.h"
 #include "kernel/mm/vm.h"
@@ -194,7 +195,7 @@ void trap_dispatch(struct trap_frame *frame)
         }
     }
     if (trap_from_user(frame))
-        thread_check_terminated();
+        thread_way_out();
 }
 
 /* NMI or double fault: any stack, any moment, so no lock and no list. */

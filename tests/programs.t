@@ -86,6 +86,8 @@ check('tests/programs/library.cpp', "PMU=none SMP=$_", 0,
 check('tests/programs/fault.c', 'PMU=none', 1, qr/\Abefore\n# FAIL .* STATUS_ACCESS_VIOLATION 0xc0000005 .*, address 0x123\n/);
 check('tests/programs/refused.c', "PMU=$_", 0, qr/\A\d+ checks\n# PASS/) for qw(intel-v2 amd-v2);
 check('tests/programs/first.cpp', 'PMU=amd-v2', 0, qr/\Acapital small\nwprintf 7\n41 checks\n# PASS/);
+check('tests/programs/waits.c', "PMU=none SMP=$_", 0, qr/\A109 checks, 0 wrong\n# PASS/) for 1, 4;
+check('tests/programs/names.c', 'PMU=none', 0, qr/\A56 checks, 0 wrong\n# PASS/);
 check('tests/samples/benchmark.cpp', 'PMU=intel-v5', 0, qr/^array +5000050000, \d+ us, [1-9]\d{5,} instructions, [1-9]\d{5,} cycles$/m,
       qr/^list .*\ndivide /m);
 check('tests/samples/benchmark.cpp', 'PMU=none', 1, qr/\Ano counters here\n/);

@@ -16,6 +16,7 @@
 #include "kernel/ke/etw.h"
 #include "kernel/ke/exception.h"
 #include "kernel/ke/process.h"
+#include "kernel/ke/suspend.h"
 #include "kernel/ke/synchronization.h"
 #include "kernel/ke/thread.h"
 #include "kernel/ke/thread_profiling.h"

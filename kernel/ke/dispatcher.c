@@ -171,7 +171,6 @@ NTSTATUS KeWaitForMultipleObjects(ULONG Count, PVOID Object[], WAIT_TYPE WaitTyp
                                   PKWAIT_BLOCK WaitBlockArray)
 {
     KWAIT_BLOCK own[THREAD_WAIT_OBJECTS];
-    (void)Alertable;
     if (!Count || Count > (WaitBlockArray ? MAXIMUM_WAIT_OBJECTS : THREAD_WAIT_OBJECTS))
         return STATUS_INVALID_PARAMETER_1;
     const struct wait wait = { Object,
@@ -180,7 +179,8 @@ NTSTATUS KeWaitForMultipleObjects(ULONG Count, PVOID Object[], WAIT_TYPE WaitTyp
                                WaitReason,
                                WaitMode,
                                dispatcher_deadline(Timeout),
-                               WaitBlockArray ? WaitBlockArray : own };
+                               WaitBlockArray ? WaitBlockArray : own,
+                               Alertable != 0 };
     return wait_for(&wait);
 }
 
@@ -195,8 +195,7 @@ NTSTATUS KeDelayExecutionThread(KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
                                 PLARGE_INTEGER Interval)
 {
     const struct wait wait = {
-        NULL, 0, WaitAny, DelayExecution, WaitMode, dispatcher_deadline(Interval), NULL
+        NULL, 0, WaitAny, DelayExecution, WaitMode, dispatcher_deadline(Interval), NULL, Alertable != 0
     };
-    (void)Alertable;
     return wait_for(&wait);
 }

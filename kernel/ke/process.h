@@ -18,6 +18,7 @@ struct process {
     bool announced;       /* atomic: who wants to know of processes was told */
     bool fault_ends_all;  /* an exception ends the process, as in Windows; else only its thread, as tests want it */
     uint64_t stack_reserve, stack_commit; /* of its threads, in bytes: whole pages; before the first thread */
+    uint64_t apc_entry;       /* KiUserApcDispatcher; 0: none */
     uint64_t peb, thread_entry; /* of a Windows program; ntdll's routine where its threads begin */
     uint64_t fault_rip, fault_address; /* of the exception that ended it; for a message */
     struct lock lock;     /* guards what follows */

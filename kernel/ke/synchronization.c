@@ -4,6 +4,7 @@
 #include "kernel/base/irql.h"
 #include "kernel/ke/caller.h"
 #include "kernel/ke/dispatcher.h"
+#include "kernel/ke/object_name.h"
 #include "kernel/ke/sched.h"
 #include "kernel/mm/phys.h"
 
@@ -11,7 +12,9 @@
 struct waitable {
     struct object object;
     char own[sizeof(KMUTANT) - sizeof(DISPATCHER_HEADER)];
+    struct object_name name;
 };
+_Static_assert(sizeof(struct waitable) <= PAGE_SIZE, "one page");
 _Static_assert(offsetof(struct waitable, own) ==
                    offsetof(struct waitable, object.header) + sizeof(DISPATCHER_HEADER),
                "nothing between header and own");
@@ -20,7 +23,11 @@ static KEVENT *event_of(struct object *object) { return (KEVENT *)&object->heade
 static KSEMAPHORE *semaphore_of(struct object *object) { return (KSEMAPHORE *)&object->header; }
 static KMUTANT *mutant_of(struct object *object) { return (KMUTANT *)&object->header; }
 
-static void destroy(struct object *object) { phys_free(object, 1); }
+static void destroy(struct object *object)
+{
+    object_name_leave(&((struct waitable *)object)->name);
+    phys_free(object, 1);
+}
 
 /* It may still have an owner, who has lost it. */
 static void destroy_mutant(struct object *object)
@@ -47,17 +54,11 @@ TYPE(mutant_type, "Mutant", destroy_mutant, MUTANT_QUERY_STATE, 0);
 
 /* --- Making them. --- */
 
-static NTSTATUS check_arguments(PHANDLE handle, const OBJECT_ATTRIBUTES *attributes)
+static NTSTATUS check_arguments(PHANDLE handle, const OBJECT_ATTRIBUTES *attributes, struct object_name *name, ULONG *flags)
 {
-    OBJECT_ATTRIBUTES a = { .Length = sizeof a };
     NTSTATUS status = caller_probe_handle(handle);
-    if (NT_SUCCESS(status) && attributes)
-        status = caller_get(&a, attributes, sizeof a);
-    if (!NT_SUCCESS(status))
-        return status;
-    if (a.Length != sizeof a)
-        return STATUS_INVALID_PARAMETER;
-    return a.ObjectName ? STATUS_NOT_SUPPORTED : STATUS_SUCCESS;
+    *flags = 0;
+    return NT_SUCCESS(status) ? object_name_get(attributes, name, flags) : status;
 }
 
 static struct object *make(const struct object_type *type)
@@ -83,11 +84,35 @@ static NTSTATUS give(struct object *object, ACCESS_MASK access, PHANDLE handle)
     return status;
 }
 
+/* The new one, or, by OBJ_OPENIF, one that has the name. */
+static NTSTATUS publish(struct object *object, const struct object_name *name, ULONG flags, ACCESS_MASK access,
+                        PHANDLE handle)
+{
+    struct waitable *w = (struct waitable *)object;
+    if (!name->length)
+        return give(object, access, handle);
+    w->name.length = name->length;
+    memcpy(w->name.text, name->text, name->length);
+    struct object *found = object_name_enter(&w->name, object);
+    if (!found)
+        return give(object, access, handle);
+    bool same = found->type == object->type, open = flags & OBJ_OPENIF;
+    object_release(object);
+    if (!same || !open) {
+        object_release(found);
+        return same ? STATUS_OBJECT_NAME_COLLISION : STATUS_OBJECT_TYPE_MISMATCH;
+    }
+    NTSTATUS status = give(found, access, handle);
+    return NT_SUCCESS(status) ? STATUS_OBJECT_NAME_EXISTS : status;
+}
+
 NTSTATUS NtCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
                        POBJECT_ATTRIBUTES ObjectAttributes, EVENT_TYPE EventType,
                        BOOLEAN InitialState)
 {
-    NTSTATUS status = check_arguments(EventHandle, ObjectAttributes);
+    struct object_name name;
+    ULONG flags;
+    NTSTATUS status = check_arguments(EventHandle, ObjectAttributes, &name, &flags);
     if (!NT_SUCCESS(status))
         return status;
     if (EventType != NotificationEvent && EventType != SynchronizationEvent)
@@ -96,14 +121,16 @@ NTSTATUS NtCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
     if (!object)
         return STATUS_INSUFFICIENT_RESOURCES;
     KeInitializeEvent(event_of(object), EventType, InitialState);
-    return give(object, DesiredAccess, EventHandle);
+    return publish(object, &name, flags, DesiredAccess, EventHandle);
 }
 
 NTSTATUS NtCreateSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
                            POBJECT_ATTRIBUTES ObjectAttributes, LONG InitialCount,
                            LONG MaximumCount)
 {
-    NTSTATUS status = check_arguments(SemaphoreHandle, ObjectAttributes);
+    struct object_name name;
+    ULONG flags;
+    NTSTATUS status = check_arguments(SemaphoreHandle, ObjectAttributes, &name, &flags);
     if (!NT_SUCCESS(status))
         return status;
     if (MaximumCount < 1 || InitialCount < 0 || InitialCount > MaximumCount)
@@ -112,18 +139,56 @@ NTSTATUS NtCreateSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
     if (!object)
         return STATUS_INSUFFICIENT_RESOURCES;
     KeInitializeSemaphore(semaphore_of(object), InitialCount, MaximumCount);
-    return give(object, DesiredAccess, SemaphoreHandle);
+    return publish(object, &name, flags, DesiredAccess, SemaphoreHandle);
 }
 
 NTSTATUS NtCreateMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
                         POBJECT_ATTRIBUTES ObjectAttributes, BOOLEAN InitialOwner)
 {
-    NTSTATUS status = check_arguments(MutantHandle, ObjectAttributes);
+    struct object_name name;
+    ULONG flags;
+    NTSTATUS status = check_arguments(MutantHandle, ObjectAttributes, &name, &flags);
     struct object *object = NT_SUCCESS(status) ? make(&mutant_type) : NULL;
     if (!object)
         return NT_SUCCESS(status) ? STATUS_INSUFFICIENT_RESOURCES : status;
     KeInitializeMutant(mutant_of(object), InitialOwner);
-    return give(object, DesiredAccess, MutantHandle);
+    return publish(object, &name, flags, DesiredAccess, MutantHandle);
+}
+
+/* --- Opening them. --- */
+
+static NTSTATUS open_named(const struct object_type *type, PHANDLE handle, ACCESS_MASK access,
+                           const OBJECT_ATTRIBUTES *attributes)
+{
+    struct object_name name;
+    ULONG flags;
+    NTSTATUS status = check_arguments(handle, attributes, &name, &flags);
+    if (!NT_SUCCESS(status))
+        return status;
+    if (!attributes || !name.length)
+        return attributes ? STATUS_OBJECT_PATH_SYNTAX_BAD : STATUS_INVALID_PARAMETER;
+    struct object *found = object_name_find(&name);
+    if (!found)
+        return STATUS_OBJECT_NAME_NOT_FOUND;
+    if (found->type == type)
+        return give(found, access, handle);
+    object_release(found);
+    return STATUS_OBJECT_TYPE_MISMATCH;
+}
+
+NTSTATUS NtOpenEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess, POBJECT_ATTRIBUTES ObjectAttributes)
+{
+    return open_named(&event_type, EventHandle, DesiredAccess, ObjectAttributes);
+}
+
+NTSTATUS NtOpenSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess, POBJECT_ATTRIBUTES ObjectAttributes)
+{
+    return open_named(&semaphore_type, SemaphoreHandle, DesiredAccess, ObjectAttributes);
+}
+
+NTSTATUS NtOpenMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess, POBJECT_ATTRIBUTES ObjectAttributes)
+{
+    return open_named(&mutant_type, MutantHandle, DesiredAccess, ObjectAttributes);
 }
 
 /* --- Changing and asking. --- */

@@ -5,14 +5,15 @@
  * silent, as marked, our choice.
  *
  * All: STATUS_ACCESS_VIOLATION for pointers, then of each handle STATUS_INVALID_HANDLE,
- * STATUS_OBJECT_TYPE_MISMATCH, STATUS_ACCESS_DENIED. Pointers to a previous state may be NULL. NT:
- * objects have no names: STATUS_NOT_SUPPORTED for an ObjectName. */
+ * STATUS_OBJECT_TYPE_MISMATCH, STATUS_ACCESS_DENIED. Pointers to a previous state may be NULL.
+ * Names: object_name.h. */
 #pragma once
 #include "kernel/nt/nt_dispatcher.h"
 
-/* STATUS_ACCESS_VIOLATION (handle, attributes); STATUS_INVALID_PARAMETER: ObjectAttributes->Length
- * is not 48; STATUS_NOT_SUPPORTED; STATUS_INVALID_PARAMETER: EventType, or the counts below;
- * STATUS_INSUFFICIENT_RESOURCES. */
+/* STATUS_ACCESS_VIOLATION (handle, attributes), then those of object_name_get;
+ * STATUS_INVALID_PARAMETER: EventType, or the counts below; STATUS_INSUFFICIENT_RESOURCES;
+ * STATUS_OBJECT_TYPE_MISMATCH: another kind of object has the name; STATUS_OBJECT_NAME_COLLISION:
+ * one of this kind has it; with OBJ_OPENIF that is opened: STATUS_OBJECT_NAME_EXISTS. */
 NTSTATUS NtCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
                        POBJECT_ATTRIBUTES ObjectAttributes, EVENT_TYPE EventType,
                        BOOLEAN InitialState);
@@ -22,6 +23,14 @@ NTSTATUS NtCreateSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
                            LONG MaximumCount);
 NTSTATUS NtCreateMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
                         POBJECT_ATTRIBUTES ObjectAttributes, BOOLEAN InitialOwner);
+/* STATUS_INVALID_PARAMETER: ObjectAttributes is NULL; STATUS_OBJECT_PATH_SYNTAX_BAD: no name;
+ * STATUS_OBJECT_NAME_NOT_FOUND; STATUS_OBJECT_TYPE_MISMATCH. */
+NTSTATUS NtOpenEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
+                     POBJECT_ATTRIBUTES ObjectAttributes);
+NTSTATUS NtOpenSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
+                         POBJECT_ATTRIBUTES ObjectAttributes);
+NTSTATUS NtOpenMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
+                      POBJECT_ATTRIBUTES ObjectAttributes);
 
 /* EVENT_MODIFY_STATE. */
 NTSTATUS NtSetEvent(HANDLE EventHandle, PLONG PreviousState);

@@ -57,6 +57,8 @@ static void destroy(struct object *object)
     struct thread *thread = CONTAINING_RECORD(object, struct thread, object);
     struct process *process = thread->process;
     phys_free(thread->stack, STACK_PAGES);
+    if (thread->apcs)
+        phys_free(thread->apcs, 1);
     phys_free(thread, 1);
     if (process)
         object_release(&process->object);
@@ -103,6 +105,7 @@ static struct thread *run(struct thread *thread, uint64_t affinity, bool suspend
         etw_thread(ETW_THREAD_CREATE, thread);
     KIRQL irql = sched_lock();
     thread->cpu = cpu_number();
+    thread->suspended = suspended;
     if (suspended && !__atomic_load_n(&thread->terminate, __ATOMIC_ACQUIRE))
         thread->state = THREAD_SUSPENDED;
     else
@@ -204,14 +207,4 @@ struct thread *thread_create_another(struct process *process, uint64_t start, ui
 {
     return create_user(thread_current()->name, process, user_thread_start, start, argument, ~0ul,
                        suspended);
-}
-
-bool thread_resume(struct thread *thread)
-{
-    KIRQL irql = sched_lock();
-    bool was = thread->state == THREAD_SUSPENDED;
-    if (was)
-        sched_make_ready(thread);
-    sched_unlock(irql);
-    return was;
 }

@@ -5,12 +5,13 @@
 #include "kernel/ke/object.h"
 #include "kernel/nt/nt.h"
 
+struct apc_queue;
 struct mutex;
 struct process;
 struct thread_profiling;
 struct wait;
 
-/* A KTHREAD_STATE, but for the last, which is ours: made suspended, and not yet resumed. */
+/* A KTHREAD_STATE, but for the last, which is ours: suspended, and stopped by it (NT: it waits). */
 enum thread_state {
     THREAD_READY = 1,
     THREAD_RUNNING = 2,
@@ -42,6 +43,10 @@ struct thread {
     LIST_ENTRY sleep;        /* others with a deadline */
     NTSTATUS wait_status;
     LIST_ENTRY mutants;      /* that it owns */
+    uint32_t suspended;      /* atomic to read: how often */
+    unsigned apc_count;      /* calls that wait in apcs */
+    struct apc_queue *apcs;  /* NULL: it never had one */
+    bool apc_due;            /* its next return from a system call is a call from apcs */
     bool killed;             /* ends as soon as it has no mutex */
     bool forced;             /* the same, whatever it has */
     struct mutex *held;      /* the mutex taken last */
@@ -90,8 +95,6 @@ struct thread *thread_create_user(const char *name, struct process *process, uin
                                   uint64_t affinity);
 struct thread *thread_create_another(struct process *process, uint64_t start, uint64_t argument,
                                      bool suspended);
-/* Lets a thread that was made suspended run. False: it was not. */
-bool thread_resume(struct thread *thread);
 /* The idle thread of a CPU, which is its current one; returns the top of its stack. Before the CPU starts. */
 uint64_t thread_create_idle(struct cpu *cpu);
 

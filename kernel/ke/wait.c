@@ -200,15 +200,20 @@ void wait_expire(void)
     sched_unlock(irql);
 }
 
-void wait_interrupt(struct thread *thread)
+void wait_notice(struct thread *thread, NTSTATUS status)
 {
-    KIRQL irql = sched_lock();
     if (thread->state == THREAD_WAITING && thread->wait->mode == UserMode)
-        wait_end(thread, STATUS_THREAD_IS_TERMINATING);
+        wait_end(thread, status);
     else if (thread->state == THREAD_SUSPENDED)
         sched_make_ready(thread);
     else if (thread->state == THREAD_RUNNING)
         sched_reschedule(thread->cpu);
+}
+
+void wait_interrupt(struct thread *thread)
+{
+    KIRQL irql = sched_lock();
+    wait_notice(thread, STATUS_THREAD_IS_TERMINATING);
     sched_unlock(irql);
 }
 
@@ -233,9 +238,25 @@ static NTSTATUS try_now(struct thread *me, const struct wait *w)
     if (at_limit(w, me))
         return STATUS_MUTANT_LIMIT_EXCEEDED;
     NTSTATUS status = take_needed(w, me);
+    if (status == STATUS_PENDING && w->alertable && w->mode == UserMode && me->apc_count) {
+        me->apc_due = true;
+        return STATUS_USER_APC;
+    }
     if (status == STATUS_PENDING && w->wake_ns != WAIT_FOREVER && w->wake_ns <= clock_ns())
         status = w->count ? STATUS_TIMEOUT : STATUS_SUCCESS;
     return status;
+}
+
+void wait_while_suspended(void)
+{
+    struct thread *me = thread_current();
+    KIRQL irql = sched_lock();
+    while (me->suspended && !__atomic_load_n(&me->terminate, __ATOMIC_ACQUIRE) && !thread_must_end(me)) {
+        me->state = THREAD_SUSPENDED;
+        sched_switch_locked(irql, Suspended);
+        irql = sched_lock();
+    }
+    sched_unlock(irql);
 }
 
 NTSTATUS wait_locked(const struct wait *w, KIRQL irql)
@@ -253,7 +274,10 @@ NTSTATUS wait_locked(const struct wait *w, KIRQL irql)
     link(me, w);
     me->state = THREAD_WAITING;
     sched_switch_locked(irql, w->reason);
-    return me->wait_status;
+    if (me->wait_status != STATUS_KERNEL_APC)
+        return me->wait_status;
+    wait_while_suspended(); /* and then once more */
+    return wait_locked(w, sched_lock());
 }
 
 NTSTATUS wait_for(const struct wait *w)
@@ -266,6 +290,6 @@ NTSTATUS sched_wait(struct object *object, uint64_t wake_ns, KWAIT_REASON reason
 {
     KWAIT_BLOCK block;
     PVOID header = object ? &object->header : NULL;
-    const struct wait w = { &header, object ? 1 : 0, WaitAny, reason, KernelMode, wake_ns, &block };
+    const struct wait w = { &header, object ? 1 : 0, WaitAny, reason, KernelMode, wake_ns, &block, false };
     return wait_for(&w);
 }

@@ -16,12 +16,13 @@ struct wait {
     KPROCESSOR_MODE mode; /* UserMode: the end of the thread ends the wait too */
     uint64_t wake_ns;     /* by clock_ns; past: nothing is waited for; WAIT_FOREVER */
     KWAIT_BLOCK *blocks;  /* `count` of them */
+    bool alertable;       /* UserMode: a call that is queued to the thread (suspend.h) ends it */
 };
 
 /* STATUS_WAIT_0 + which one it was (WaitAll: STATUS_WAIT_0), STATUS_ABANDONED_WAIT_0 + which one if
  * that was a mutant whose owner ended (WaitAll: STATUS_ABANDONED_WAIT_0 if one of them),
  * STATUS_TIMEOUT (0 objects: STATUS_SUCCESS), STATUS_MUTANT_LIMIT_EXCEEDED,
- * STATUS_THREAD_IS_TERMINATING. IRQL < DISPATCH_LEVEL. */
+ * STATUS_THREAD_IS_TERMINATING, STATUS_USER_APC. IRQL < DISPATCH_LEVEL. */
 NTSTATUS wait_for(const struct wait *wait);
 
 /* The rest under the dispatcher lock (sched.h). */
@@ -33,6 +34,8 @@ NTSTATUS wait_locked(const struct wait *wait, KIRQL irql);
 void wait_signaled(DISPATCHER_HEADER *header);
 /* Ends a thread's wait with a status. */
 void wait_end(struct thread *thread, NTSTATUS status);
+/* The same of a UserMode wait; a thread that runs is made to look at what is asked of it, one that is suspended goes on. */
+void wait_notice(struct thread *thread, NTSTATUS status);
 /* A thread's wait that is never to go on. */
 void wait_unlink(struct thread *thread);
 /* The thread has ended: its mutants are abandoned, and who waits for it goes on. */
@@ -44,6 +47,8 @@ __attribute__((noreturn)) void wait_die(void);
 void wait_signal(struct object *object);
 /* Ends waits whose time has come. From the timer interrupt. */
 void wait_expire(void);
+/* Stops the current thread while it is suspended and need not end. */
+void wait_while_suspended(void);
 /* Ends the wait of a thread that has been asked to end, or sees to it that it notices. */
 void wait_interrupt(struct thread *thread);
 

@@ -3,10 +3,10 @@
  * NtWriteFile say by themselves, each way of passing buffers, threads that end while the driver has their request. */
 #include <ntstatus.h>
 #define WIN32_NO_STATUS
-#include <stdio.h>
 #include <string.h>
 #include <windows.h>
 #include <winternl.h>
+#include "check.h"
 #include "device.h"
 
 #define KERNEL_ADDRESS ((PVOID)0xffff800000000000)
@@ -14,18 +14,6 @@
 
 NTSTATUS NTAPI NtReadFile(HANDLE, HANDLE, PIO_APC_ROUTINE, PVOID, PIO_STATUS_BLOCK, PVOID, ULONG, PLARGE_INTEGER, PULONG);
 NTSTATUS NTAPI NtWriteFile(HANDLE, HANDLE, PIO_APC_ROUTINE, PVOID, PIO_STATUS_BLOCK, PVOID, ULONG, PLARGE_INTEGER, PULONG);
-
-static int checks, failures;
-
-static void check(int line, const char *what, long long found, long long wanted)
-{
-    checks++;
-    if (found == wanted)
-        return;
-    failures++;
-    printf("line %d: %s: 0x%llx, want 0x%llx\n", line, what, found, wanted);
-}
-#define IS(expression, wanted) check(__LINE__, #expression, (long long)(expression), (long long)(wanted))
 
 static HANDLE open_it(const char *name, DWORD access)
 {

@@ -73,7 +73,7 @@ TEST_USER(synch, create,
         a.ObjectName = HUGE_NAME;
         CHECK_STATUS(makers[k](&handle, &a), STATUS_INVALID_PARAMETER);
         a.Length++;
-        CHECK_STATUS(makers[k](&handle, &a), STATUS_NOT_SUPPORTED);
+        CHECK_STATUS(makers[k](&handle, &a), STATUS_ACCESS_VIOLATION);
         CHECK(handle == UNMAPPED);
         }
 }

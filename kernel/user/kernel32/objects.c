@@ -1,39 +1,127 @@
 /* SPDX-License-Identifier: MIT */
-/* Events, semaphores and mutexes. NT: they have no names; one with a name is refused, because
- * another would not find it. */
+/* Events, semaphores and mutexes. Their names are in the kernel's folder \\BaseNamedObjects, whether they begin with Local\\,
+ * Global\\ or neither. NT: each session has a folder of its own. */
 #include "kernel32.h"
 
-NTSTATUS NTAPI NtCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess, PVOID ObjectAttributes,
+NTSTATUS NTAPI NtCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess, POBJECT_ATTRIBUTES ObjectAttributes,
                              ULONG EventType, BOOLEAN InitialState);
+NTSTATUS NTAPI NtOpenEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess, POBJECT_ATTRIBUTES ObjectAttributes);
 NTSTATUS NTAPI NtSetEvent(HANDLE EventHandle, PLONG PreviousState);
 NTSTATUS NTAPI NtResetEvent(HANDLE EventHandle, PLONG PreviousState);
 NTSTATUS NTAPI NtPulseEvent(HANDLE EventHandle, PLONG PreviousState);
 NTSTATUS NTAPI NtCreateSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
-                                 PVOID ObjectAttributes, LONG InitialCount, LONG MaximumCount);
+                                 POBJECT_ATTRIBUTES ObjectAttributes, LONG InitialCount, LONG MaximumCount);
+NTSTATUS NTAPI NtOpenSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
+                               POBJECT_ATTRIBUTES ObjectAttributes);
 NTSTATUS NTAPI NtReleaseSemaphore(HANDLE SemaphoreHandle, LONG ReleaseCount, PLONG PreviousCount);
 NTSTATUS NTAPI NtCreateMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
-                              PVOID ObjectAttributes, BOOLEAN InitialOwner);
+                              POBJECT_ATTRIBUTES ObjectAttributes, BOOLEAN InitialOwner);
+NTSTATUS NTAPI NtOpenMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess, POBJECT_ATTRIBUTES ObjectAttributes);
 NTSTATUS NTAPI NtReleaseMutant(HANDLE MutantHandle, PLONG PreviousCount);
 
-static HANDLE result(const void *name, NTSTATUS status, HANDLE *handle)
+/* --- Names. --- */
+
+static const WCHAR folder[] = L"\\BaseNamedObjects\\";
+#define FOLDER (ARRAYSIZE(folder) - 1)
+
+struct name {
+    OBJECT_ATTRIBUTES attributes;
+    UNICODE_STRING string;
+    WCHAR text[FOLDER + MAX_PATH];
+};
+
+static const WCHAR *without_scope(const WCHAR *name)
+{
+    static const WCHAR *const scopes[] = { L"Local\\", L"Global\\" };
+    for (unsigned i = 0; i < ARRAYSIZE(scopes); i++) {
+        unsigned n = 0;
+        while (scopes[i][n] && name[n] == scopes[i][n])
+            n++;
+        if (!scopes[i][n])
+            return name + n;
+    }
+    return name;
+}
+
+/* False, and the last error: it is too long. NULL: without a name. */
+static bool set_name(struct name *n, const WCHAR *name)
+{
+    unsigned length = 0;
+    InitializeObjectAttributes(&n->attributes, NULL, OBJ_OPENIF, NULL, NULL);
+    if (!name)
+        return true;
+    memcpy(n->text, folder, sizeof folder);
+    for (name = without_scope(name); name[length]; length++) {
+        if (length == MAX_PATH - 1)
+            return fail(ERROR_FILENAME_EXCED_RANGE);
+        n->text[FOLDER + length] = name[length];
+    }
+    n->string.Length = n->string.MaximumLength = (USHORT)((FOLDER + length) * sizeof(WCHAR));
+    n->string.Buffer = n->text;
+    n->attributes.ObjectName = length ? &n->string : NULL;
+    return true;
+}
+
+/* The same of a narrow one: what it is in wide characters, NULL of NULL. */
+static bool widen_name(const char *name, WCHAR *buffer, const WCHAR **wide)
+{
+    UNICODE_STRING string;
+    *wide = name ? buffer : NULL;
+    return !name || widen(name, &string, buffer) || fail(ERROR_FILENAME_EXCED_RANGE);
+}
+
+/* The last error is ERROR_ALREADY_EXISTS if it was there before. */
+static HANDLE result(NTSTATUS status, const HANDLE *handle)
 {
     if (!succeeded(status))
         return NULL;
-    if (!name) {
-        teb()->last_error = ERROR_SUCCESS; /* not ERROR_ALREADY_EXISTS */
-        return *handle;
-    }
-    NtClose(*handle);
-    fail(ERROR_NOT_SUPPORTED);
-    return NULL;
+    teb()->last_error = status == STATUS_OBJECT_NAME_EXISTS ? ERROR_ALREADY_EXISTS : ERROR_SUCCESS;
+    return *handle;
 }
 
-static HANDLE event(const void *name, DWORD flags, DWORD access)
+typedef NTSTATUS NTAPI open_function(PHANDLE handle, ACCESS_MASK access, POBJECT_ATTRIBUTES attributes);
+
+static HANDLE open_wide(open_function *function, DWORD access, const WCHAR *name)
 {
-    HANDLE handle;
-    ULONG type = flags & CREATE_EVENT_MANUAL_RESET ? 0 : 1;
-    BOOLEAN set = (flags & CREATE_EVENT_INITIAL_SET) != 0;
-    return result(name, NtCreateEvent(&handle, access, NULL, type, set), &handle);
+    struct name n;
+    HANDLE handle = NULL;
+    if (!name || !set_name(&n, name)) {
+        if (!name)
+            fail(ERROR_INVALID_PARAMETER);
+        return NULL;
+    }
+    return succeeded(function(&handle, access, &n.attributes)) ? handle : NULL;
+}
+
+static HANDLE open_narrow(open_function *function, DWORD access, const char *name)
+{
+    WCHAR buffer[MAX_PATH];
+    const WCHAR *wide;
+    return widen_name(name, buffer, &wide) ? open_wide(function, access, wide) : NULL;
+}
+
+/* --- Events. --- */
+
+HANDLE WINAPI CreateEventExW(LPSECURITY_ATTRIBUTES lpEventAttributes, LPCWSTR lpName, DWORD dwFlags,
+                             DWORD dwDesiredAccess)
+{
+    struct name n;
+    HANDLE handle = NULL;
+    (void)lpEventAttributes;
+    return set_name(&n, lpName) ? result(NtCreateEvent(&handle, dwDesiredAccess, &n.attributes,
+                                                       dwFlags & CREATE_EVENT_MANUAL_RESET ? 0 : 1,
+                                                       (dwFlags & CREATE_EVENT_INITIAL_SET) != 0),
+                                         &handle)
+                                : NULL;
+}
+
+HANDLE WINAPI CreateEventExA(LPSECURITY_ATTRIBUTES lpEventAttributes, LPCSTR lpName, DWORD dwFlags,
+                             DWORD dwDesiredAccess)
+{
+    WCHAR buffer[MAX_PATH];
+    const WCHAR *wide;
+    return widen_name(lpName, buffer, &wide) ? CreateEventExW(lpEventAttributes, wide, dwFlags, dwDesiredAccess)
+                                             : NULL;
 }
 
 static DWORD event_flags(BOOL manual, BOOL set)
@@ -44,55 +132,76 @@ static DWORD event_flags(BOOL manual, BOOL set)
 HANDLE WINAPI CreateEventW(LPSECURITY_ATTRIBUTES lpEventAttributes, WINBOOL bManualReset,
                            WINBOOL bInitialState, LPCWSTR lpName)
 {
-    (void)lpEventAttributes;
-    return event(lpName, event_flags(bManualReset, bInitialState), EVENT_ALL_ACCESS);
+    return CreateEventExW(lpEventAttributes, lpName, event_flags(bManualReset, bInitialState), EVENT_ALL_ACCESS);
 }
 
 HANDLE WINAPI CreateEventA(LPSECURITY_ATTRIBUTES lpEventAttributes, WINBOOL bManualReset,
                            WINBOOL bInitialState, LPCSTR lpName)
 {
-    (void)lpEventAttributes;
-    return event(lpName, event_flags(bManualReset, bInitialState), EVENT_ALL_ACCESS);
+    return CreateEventExA(lpEventAttributes, lpName, event_flags(bManualReset, bInitialState), EVENT_ALL_ACCESS);
 }
 
-HANDLE WINAPI CreateEventExW(LPSECURITY_ATTRIBUTES lpEventAttributes, LPCWSTR lpName, DWORD dwFlags,
-                             DWORD dwDesiredAccess)
+HANDLE WINAPI OpenEventW(DWORD dwDesiredAccess, WINBOOL bInheritHandle, LPCWSTR lpName)
 {
-    (void)lpEventAttributes;
-    return event(lpName, dwFlags, dwDesiredAccess);
+    (void)bInheritHandle;
+    return open_wide(NtOpenEvent, dwDesiredAccess, lpName);
 }
 
-HANDLE WINAPI CreateEventExA(LPSECURITY_ATTRIBUTES lpEventAttributes, LPCSTR lpName, DWORD dwFlags,
-                             DWORD dwDesiredAccess)
+HANDLE WINAPI OpenEventA(DWORD dwDesiredAccess, WINBOOL bInheritHandle, LPCSTR lpName)
 {
-    (void)lpEventAttributes;
-    return event(lpName, dwFlags, dwDesiredAccess);
+    (void)bInheritHandle;
+    return open_narrow(NtOpenEvent, dwDesiredAccess, lpName);
 }
 
 WINBOOL WINAPI SetEvent(HANDLE hEvent) { return succeeded(NtSetEvent(hEvent, NULL)); }
 WINBOOL WINAPI ResetEvent(HANDLE hEvent) { return succeeded(NtResetEvent(hEvent, NULL)); }
 WINBOOL WINAPI PulseEvent(HANDLE hEvent) { return succeeded(NtPulseEvent(hEvent, NULL)); }
 
-static HANDLE semaphore(const void *name, LONG initial, LONG maximum)
+/* --- Semaphores. --- */
+
+HANDLE WINAPI CreateSemaphoreExW(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LONG lInitialCount, LONG lMaximumCount,
+                                 LPCWSTR lpName, DWORD dwFlags, DWORD dwDesiredAccess)
 {
-    HANDLE handle;
-    return result(name,
-                  NtCreateSemaphore(&handle, SEMAPHORE_ALL_ACCESS, NULL, initial, maximum),
-                  &handle);
+    struct name n;
+    HANDLE handle = NULL;
+    (void)lpSemaphoreAttributes, (void)dwFlags;
+    return set_name(&n, lpName)
+               ? result(NtCreateSemaphore(&handle, dwDesiredAccess, &n.attributes, lInitialCount, lMaximumCount), &handle)
+               : NULL;
+}
+
+HANDLE WINAPI CreateSemaphoreExA(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LONG lInitialCount, LONG lMaximumCount,
+                                 LPCSTR lpName, DWORD dwFlags, DWORD dwDesiredAccess)
+{
+    WCHAR buffer[MAX_PATH];
+    const WCHAR *wide;
+    return widen_name(lpName, buffer, &wide) ? CreateSemaphoreExW(lpSemaphoreAttributes, lInitialCount, lMaximumCount,
+                                                                  wide, dwFlags, dwDesiredAccess)
+                                             : NULL;
 }
 
 HANDLE WINAPI CreateSemaphoreW(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LONG lInitialCount,
                                LONG lMaximumCount, LPCWSTR lpName)
 {
-    (void)lpSemaphoreAttributes;
-    return semaphore(lpName, lInitialCount, lMaximumCount);
+    return CreateSemaphoreExW(lpSemaphoreAttributes, lInitialCount, lMaximumCount, lpName, 0, SEMAPHORE_ALL_ACCESS);
 }
 
 HANDLE WINAPI CreateSemaphoreA(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LONG lInitialCount,
                                LONG lMaximumCount, LPCSTR lpName)
 {
-    (void)lpSemaphoreAttributes;
-    return semaphore(lpName, lInitialCount, lMaximumCount);
+    return CreateSemaphoreExA(lpSemaphoreAttributes, lInitialCount, lMaximumCount, lpName, 0, SEMAPHORE_ALL_ACCESS);
+}
+
+HANDLE WINAPI OpenSemaphoreW(DWORD dwDesiredAccess, WINBOOL bInheritHandle, LPCWSTR lpName)
+{
+    (void)bInheritHandle;
+    return open_wide(NtOpenSemaphore, dwDesiredAccess, lpName);
+}
+
+HANDLE WINAPI OpenSemaphoreA(DWORD dwDesiredAccess, WINBOOL bInheritHandle, LPCSTR lpName)
+{
+    (void)bInheritHandle;
+    return open_narrow(NtOpenSemaphore, dwDesiredAccess, lpName);
 }
 
 WINBOOL WINAPI ReleaseSemaphore(HANDLE hSemaphore, LONG lReleaseCount, LPLONG lpPreviousCount)
@@ -100,24 +209,48 @@ WINBOOL WINAPI ReleaseSemaphore(HANDLE hSemaphore, LONG lReleaseCount, LPLONG lp
     return succeeded(NtReleaseSemaphore(hSemaphore, lReleaseCount, lpPreviousCount));
 }
 
-static HANDLE mutex(const void *name, BOOL owned)
+/* --- Mutexes. --- */
+
+HANDLE WINAPI CreateMutexExW(LPSECURITY_ATTRIBUTES lpMutexAttributes, LPCWSTR lpName, DWORD dwFlags,
+                             DWORD dwDesiredAccess)
 {
-    HANDLE handle;
-    return result(name, NtCreateMutant(&handle, MUTANT_ALL_ACCESS, NULL, owned != 0), &handle);
+    struct name n;
+    HANDLE handle = NULL;
+    (void)lpMutexAttributes;
+    return set_name(&n, lpName) ? result(NtCreateMutant(&handle, dwDesiredAccess, &n.attributes,
+                                                        (dwFlags & CREATE_MUTEX_INITIAL_OWNER) != 0),
+                                         &handle)
+                                : NULL;
 }
 
-HANDLE WINAPI CreateMutexW(LPSECURITY_ATTRIBUTES lpMutexAttributes, WINBOOL bInitialOwner,
-                           LPCWSTR lpName)
+HANDLE WINAPI CreateMutexExA(LPSECURITY_ATTRIBUTES lpMutexAttributes, LPCSTR lpName, DWORD dwFlags,
+                             DWORD dwDesiredAccess)
 {
-    (void)lpMutexAttributes;
-    return mutex(lpName, bInitialOwner);
+    WCHAR buffer[MAX_PATH];
+    const WCHAR *wide;
+    return widen_name(lpName, buffer, &wide) ? CreateMutexExW(lpMutexAttributes, wide, dwFlags, dwDesiredAccess) : NULL;
 }
 
-HANDLE WINAPI CreateMutexA(LPSECURITY_ATTRIBUTES lpMutexAttributes, WINBOOL bInitialOwner,
-                           LPCSTR lpName)
+HANDLE WINAPI CreateMutexW(LPSECURITY_ATTRIBUTES lpMutexAttributes, WINBOOL bInitialOwner, LPCWSTR lpName)
 {
-    (void)lpMutexAttributes;
-    return mutex(lpName, bInitialOwner);
+    return CreateMutexExW(lpMutexAttributes, lpName, bInitialOwner ? CREATE_MUTEX_INITIAL_OWNER : 0, MUTANT_ALL_ACCESS);
+}
+
+HANDLE WINAPI CreateMutexA(LPSECURITY_ATTRIBUTES lpMutexAttributes, WINBOOL bInitialOwner, LPCSTR lpName)
+{
+    return CreateMutexExA(lpMutexAttributes, lpName, bInitialOwner ? CREATE_MUTEX_INITIAL_OWNER : 0, MUTANT_ALL_ACCESS);
+}
+
+HANDLE WINAPI OpenMutexW(DWORD dwDesiredAccess, WINBOOL bInheritHandle, LPCWSTR lpName)
+{
+    (void)bInheritHandle;
+    return open_wide(NtOpenMutant, dwDesiredAccess, lpName);
+}
+
+HANDLE WINAPI OpenMutexA(DWORD dwDesiredAccess, WINBOOL bInheritHandle, LPCSTR lpName)
+{
+    (void)bInheritHandle;
+    return open_narrow(NtOpenMutant, dwDesiredAccess, lpName);
 }
 
 WINBOOL WINAPI ReleaseMutex(HANDLE hMutex) { return succeeded(NtReleaseMutant(hMutex, NULL)); }

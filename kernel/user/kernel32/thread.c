@@ -105,6 +105,9 @@ WINBOOL WINAPI SetPriorityClass(HANDLE hProcess, DWORD dwPriorityClass)
 }
 
 NTSTATUS NTAPI NtResumeThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
+NTSTATUS NTAPI NtSuspendThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
+NTSTATUS NTAPI NtQueueApcThread(HANDLE ThreadHandle, PVOID ApcRoutine, PVOID ApcArgument1, PVOID ApcArgument2,
+                                PVOID ApcArgument3);
 
 DWORD WINAPI ResumeThread(HANDLE hThread)
 {
@@ -112,13 +115,24 @@ DWORD WINAPI ResumeThread(HANDLE hThread)
     return succeeded(NtResumeThread(hThread, &count)) ? count : (DWORD)-1;
 }
 
-/* NT: a thread is suspended only if it is made so; its registers cannot be had or changed. */
 DWORD WINAPI SuspendThread(HANDLE hThread)
 {
-    (void)hThread;
-    fail(ERROR_NOT_SUPPORTED);
-    return (DWORD)-1;
+    ULONG count;
+    return succeeded(NtSuspendThread(hThread, &count)) ? count : (DWORD)-1;
 }
+
+static VOID NTAPI call_function(PVOID function, PVOID data, PVOID unused)
+{
+    (void)unused;
+    ((PAPCFUNC)function)((ULONG_PTR)data);
+}
+
+DWORD WINAPI QueueUserAPC(PAPCFUNC pfnAPC, HANDLE hThread, ULONG_PTR dwData)
+{
+    return (DWORD)succeeded(NtQueueApcThread(hThread, (PVOID)call_function, (PVOID)pfnAPC, (PVOID)dwData, NULL));
+}
+
+/* NT: registers of other threads cannot be had or changed. */
 
 WINBOOL WINAPI GetThreadContext(HANDLE hThread, LPCONTEXT lpContext)
 {

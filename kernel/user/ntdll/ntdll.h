@@ -23,6 +23,7 @@ static inline struct teb *teb(void)
 
 /* Services: kernel/nt/service_list.h */
 NTSTATUS NTAPI NtYieldExecution(void);
+NTSTATUS NTAPI NtTestAlert(void);
 NTSTATUS NTAPI NtTerminateProcess(HANDLE ProcessHandle, NTSTATUS ExitStatus);
 NTSTATUS NTAPI NtTerminateThread(HANDLE ThreadHandle, NTSTATUS ExitStatus);
 NTSTATUS NTAPI NtAllocateVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, ULONG_PTR ZeroBits,

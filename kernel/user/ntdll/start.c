@@ -86,6 +86,7 @@ VOID NTAPI LdrInitializeThunk(PTHREAD_START_ROUTINE start, PVOID argument)
     NTSTATUS status = first ? begin_process() : begin_thread();
     if (!NT_SUCCESS(status))
         NtTerminateProcess(CURRENT_PROCESS, status);
+    NtTestAlert(); /* what was queued before the thread ran comes first */
     RtlUserThreadStart(start, first ? teb()->peb : argument);
 }
 

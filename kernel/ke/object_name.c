@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* One list, names_lock, DISPATCH_LEVEL. An object on it may be about to be destroyed: who finds it takes a reference only
+ * if there is one left. */
+#include "kernel/ke/object_name.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/list.h"
+#include "kernel/base/lock.h"
+#include "kernel/ke/caller.h"
+
+static struct lock names_lock = LOCK("object names", DISPATCH_LEVEL);
+static LIST_ENTRY names = { &names, &names }; /* L: names_lock */
+
+static const WCHAR folder[] = u"\\BaseNamedObjects\\";
+#define FOLDER (sizeof folder / sizeof(WCHAR) - 1)
+
+static NTSTATUS check(const WCHAR *text, unsigned length)
+{
+    if (length && text[0] != '\\')
+        return STATUS_OBJECT_PATH_SYNTAX_BAD;
+    if (length <= FOLDER || memcmp(text, folder, FOLDER * sizeof(WCHAR)))
+        return STATUS_OBJECT_PATH_NOT_FOUND;
+    for (unsigned i = FOLDER; i < length; i++)
+        if (text[i] == '\\')
+            return STATUS_OBJECT_PATH_NOT_FOUND;
+    return STATUS_SUCCESS;
+}
+
+static NTSTATUS get_text(PUNICODE_STRING from, struct object_name *name)
+{
+    UNICODE_STRING string;
+    WCHAR text[FOLDER + OBJECT_NAME_LENGTH];
+    NTSTATUS status = caller_get(&string, from, sizeof string);
+    if (!NT_SUCCESS(status) || !string.Length)
+        return status;
+    if (string.Length % sizeof(WCHAR) || string.Length > sizeof text)
+        return STATUS_OBJECT_NAME_INVALID;
+    status = caller_get(text, string.Buffer, string.Length);
+    if (NT_SUCCESS(status))
+        status = check(text, string.Length / sizeof(WCHAR));
+    if (!NT_SUCCESS(status))
+        return status;
+    name->length = (USHORT)(string.Length - FOLDER * sizeof(WCHAR));
+    memcpy(name->text, text + FOLDER, name->length);
+    return STATUS_SUCCESS;
+}
+
+NTSTATUS object_name_get(const OBJECT_ATTRIBUTES *attributes, struct object_name *name, ULONG *flags)
+{
+    OBJECT_ATTRIBUTES a = { .Length = sizeof a };
+    name->length = 0;
+    NTSTATUS status = attributes ? caller_get(&a, attributes, sizeof a) : STATUS_SUCCESS;
+    if (!NT_SUCCESS(status))
+        return status;
+    *flags = a.Attributes;
+    if (a.Length != sizeof a)
+        return STATUS_INVALID_PARAMETER;
+    if (a.RootDirectory)
+        return STATUS_INVALID_HANDLE;
+    return a.ObjectName ? get_text(a.ObjectName, name) : STATUS_SUCCESS;
+}
+
+static bool try_hold(struct object *object)
+{
+    uint32_t refs = __atomic_load_n(&object->refs, __ATOMIC_RELAXED);
+    while (refs)
+        if (__atomic_compare_exchange_n(&object->refs, &refs, refs + 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return true;
+    return false;
+}
+
+/* Under the lock. */
+static struct object *find(const struct object_name *name)
+{
+    for (const LIST_ENTRY *e = names.Flink; e != &names; e = e->Flink) {
+        const struct object_name *n = CONTAINING_RECORD(e, struct object_name, list);
+        if (n->length == name->length && !memcmp(n->text, name->text, n->length) && try_hold(n->object))
+            return n->object;
+    }
+    return NULL;
+}
+
+struct object *object_name_find(const struct object_name *name)
+{
+    KIRQL irql = lock_acquire(&names_lock);
+    struct object *found = find(name);
+    lock_release(&names_lock, irql);
+    return found;
+}
+
+struct object *object_name_enter(struct object_name *name, struct object *object)
+{
+    KIRQL irql = lock_acquire(&names_lock);
+    struct object *found = find(name);
+    if (!found) {
+        name->object = object;
+        InsertTailList(&names, &name->list);
+    }
+    lock_release(&names_lock, irql);
+    return found;
+}
+
+void object_name_leave(struct object_name *name)
+{
+    if (!name->object)
+        return;
+    KIRQL irql = lock_acquire(&names_lock);
+    RemoveEntryList(&name->list);
+    lock_release(&names_lock, irql);
+}
