@@ -46,7 +46,7 @@ void etw_context_swap(const struct thread *from, const struct thread *to, KWAIT_
         info->OldPriority = from->priority;
         info->OldWaitReason = (CHAR)reason;
         info->OldWaitMode = from->process != NULL;
-        info->OldState = (CHAR)(from->state == THREAD_SUSPENDED ? THREAD_WAITING : from->state);
+        info->OldState = (CHAR)from->state;
         info->OldIdealProcessor = (UCHAR)stream->cpu;
         info->NewWaitTime = 0;
         info->OldRemainingQuantum = 0;

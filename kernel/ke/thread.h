@@ -11,13 +11,13 @@ struct process;
 struct thread_profiling;
 struct wait;
 
-/* A KTHREAD_STATE, but for the last, which is ours: suspended, and stopped by it (NT: it waits). */
+/* The low byte is a KTHREAD_STATE, which trace records have. The last one: stopped because it is suspended; it has no wait. */
 enum thread_state {
     THREAD_READY = 1,
     THREAD_RUNNING = 2,
     THREAD_DEAD = 4,
     THREAD_WAITING = 5,
-    THREAD_SUSPENDED = 8
+    THREAD_SUSPENDED = 0x100 | THREAD_WAITING
 };
 
 #define THREAD_PRIORITY 8
