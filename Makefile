@@ -123,6 +123,11 @@ $(PAYLOADS): $(BUILD)/%.elf: tests/payload/%.asm tests/payload/%.c tests/payload
 	$(Q)ld -n -T tests/payload/payload.ld --build-id=none -z noexecstack -o $@.64 $(BUILD)/tests/payload/$*.asm.o $(BUILD)/tests/payload/$*.o
 	$(Q)objcopy -O elf32-i386 --strip-debug $@.64 $@
 
+# What a loader takes for a Linux kernel, for LINUX=.
+$(BUILD)/linux.bin: tests/payload/linux.asm
+	@mkdir -p $(@D)
+	$(call SAY,AS)nasm -f bin -w+all -Werror -o $@ $<
+
 # Firmware as bad as it can be, for FIRMWARE=; it starts the kernel.
 $(BUILD)/firmware.elf: tests/firmware/firmware.ld tests/firmware/main.c tests/firmware/start.asm
 	@mkdir -p $(@D)/tests/firmware
@@ -270,7 +275,7 @@ iso: $(ISO)
 usb: iso
 	@boot/mkusb $(ISO) '$(DEV)'
 
-run: all $(filter $(PAYLOADS),$(PAYLOAD)) $(if $(FIRMWARE),$(BUILD)/firmware.elf)
+run: all $(filter $(PAYLOADS) $(BUILD)/linux.bin,$(PAYLOAD) $(LINUX)) $(if $(FIRMWARE),$(BUILD)/firmware.elf)
 	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' tests/run
 
 trace: all
@@ -299,8 +304,8 @@ debug: all
 PROVE := prove $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit)
 
 # Two at a time, where nothing looks at the time that passes and a machine may run beside another.
-TOGETHER := $(wildcard $(foreach t,transparent libpfm programs drivers trace quirks usb report bench,tests/$(t).t))
-test: all iso $(PAYLOADS) $(BUILD)/firmware.elf
+TOGETHER := $(wildcard $(foreach t,transparent linux libpfm programs drivers trace quirks usb report bench,tests/$(t).t))
+test: all iso $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
 	@status=0; $(if $(JUNIT),,prove -j2 $(TOGETHER) || status=1;) \
 	SAMPLE=5 $(PROVE) $(if $(JUNIT),$(TOGETHER)) tests/runner.t tests/speed.t tests/boot.t tests/matrix.t tests/mutants.t \
 	    $(if $(JUNIT),> $(JUNIT)) || status=1; \

@@ -74,9 +74,9 @@ void boot_main(uint32_t magic, uint32_t info_address)
     if (virtual && boot_word("safe"))
         step_always(model);
     if (boot_word("payload")) {
-        struct payload payload;
+        struct virt_payload payload;
         if (virtual && payload_load(&boot_info, &payload))
-            virt_boot_payload(model, payload.entry, payload.info);
+            virt_boot_payload(model, &payload);
         else if (!virtual)
             print("# payload: needs vpmu=MODEL beside it\n");
         machine_exit(EXIT_NOTHING);

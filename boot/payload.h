@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* A multiboot 1 image of somebody else's, loaded to be the virtual PMU's guest instead of the kernel. */
+/* A guest that is not this kernel, loaded for the virtual PMU: a multiboot 1 image, or a Linux kernel (bzImage). */
 #pragma once
 #include <stdbool.h>
-#include <stdint.h>
+#include "pmu/virt/virt.h"
 
 struct boot_info;
 
-struct payload {
-    uint32_t entry; /* physical; 32-bit protected mode, paging off, EAX and EBX as multiboot 1 says */
-    uint32_t info;  /* physical address of its multiboot information */
-};
+/* Loads the first module; the others are the guest's own modules, or Linux' initrd. Moves us out of its way first. False,
+ * with one line that says why: no module, no image of these kinds, segments that overlap us, a module or what is no
+ * memory. */
+bool payload_load(struct boot_info *boot, struct virt_payload *payload);
 
-/* Loads the first module. False, with one line that says why: no module, no multiboot header, segments that
- * overlap our image, the module itself or what is no memory. */
-bool payload_load(const struct boot_info *boot, struct payload *payload);
+/* payload_linux.c: the same for Linux. Whether the first module is one. */
+bool linux_is(const struct boot_info *boot);
+bool linux_load(const struct boot_info *boot, struct virt_payload *payload);

@@ -108,7 +108,7 @@ my @machines = (
     (map { ["payload on $_", "PMU=$_ PAYLOAD=$build/payload.elf", 0, qr/^# PASS payload$/m] } qw(intel-v4 amd-v2)),
     ['payload with memory above 4 GB', "MEMORY=5120 PAYLOAD=$build/payload.elf", 0, qr/^# PASS payload$/m],
     ['a payload that is none', "PAYLOAD=Makefile", 77, qr/^# payload: .*no multiboot/m],
-    ['a payload on top of us', "PAYLOAD=$build/ntpmu.bin", 77, qr/^# payload: .*overlaps ntpmu/m],
+    ['this kernel as its own payload', "PMU=intel-v4 PAYLOAD=$build/ntpmu.bin PAYLOAD_ARGS='tests=exact*'", 0, qr/^# PASS payload: it ended with debug-exit value 16$/m],
     ['conformance, intel-v5: no test was lost', "PMU=intel-v5 TESTS='pmu_*'", 0, at_least(550, 15000)],
     ['conformance, intel-v5 that steps: REP counts once', "PMU=intel-v5,step TESTS='pmu_rep*,pmu_instr*,pmu_oracle*,pmu_branches*'",
      0, at_least(30, 500)],

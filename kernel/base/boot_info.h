@@ -33,6 +33,7 @@ struct boot_info {
     unsigned memory_count;
     struct boot_module modules[BOOT_MODULES_MAX];
     unsigned module_count;
+    uint64_t moved;   /* by so much the image lies above where it was loaded */
     bool efi;         /* started by UEFI */
     uint64_t efi_table; /* its system table, physical; 0: not told */
     struct screen screen;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A guest that is not this kernel: one CPU in the state that multiboot 1 promises.
- * Source: Multiboot Specification 0.6.96, "I386 machine state". */
+ * or that Linux' 64-bit boot protocol does. Source: Multiboot Specification 0.6.96, "I386 machine state"; Linux documentation,
+ * "The Linux/x86 Boot Protocol". */
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
@@ -8,6 +9,8 @@
 #include "pmu/virt/virt.h"
 
 #define BOOT_MAGIC 0x2badb002
+#define LINUX_CS 0x10
+#define LINUX_SS 0x18
 #define CR0_PROTECTED 0x11 /* PE, ET */
 
 /* VMRUN does not switch FS and GS: they are the guest's from here. */
@@ -16,16 +19,10 @@ static void load_flat_fs_gs(void)
     asm volatile("mov %0,%%fs\nmov %0,%%gs" : : "r"(SEL_KERNEL_SS));
 }
 
-void virt_boot_payload(const char *model, uint32_t entry, uint32_t info)
+/* Multiboot 1: 32-bit protected mode without paging. */
+static void start_multiboot(struct vcpu *v, const struct virt_payload *p)
 {
-    struct vcpu *v = virt_start(model);
-    if (!v)
-        return;
     struct vmcb *b = &v->vmcb;
-    virt_foreign = true;
-    load_flat_fs_gs();
-    vmcb_enable_svm(v);
-    vmcb_make(v);
     b->efer = EFER_SVME;
     b->cr0 = CR0_PROTECTED;
     b->cr3 = 0;
@@ -33,7 +30,36 @@ void virt_boot_payload(const char *model, uint32_t entry, uint32_t info)
     b->cs = (struct segment){ SEL_KERNEL_CS, SEGMENT_CODE32, 0xffffffff, 0 };
     b->ss = b->ds = b->es = (struct segment){ SEL_KERNEL_SS, SEGMENT_DATA, 0xffffffff, 0 };
     b->rax = BOOT_MAGIC;
-    v->r.rbx = info;
-    b->rip = entry;
+    v->r.rbx = p->info;
+}
+
+/* Linux: long mode on the loader's tables. */
+static void start_linux(struct vcpu *v, const struct virt_payload *p)
+{
+    struct vmcb *b = &v->vmcb;
+    b->efer = EFER_SVME | EFER_LME | EFER_LMA;
+    b->cr0 = CR0_PROTECTED | CR0_PG;
+    b->cr3 = p->tables;
+    b->cr4 = CR4_PAE;
+    b->gdtr = (struct segment){ 0, 0, p->gdt_limit, p->gdt };
+    b->cs = (struct segment){ LINUX_CS, SEGMENT_CODE64, 0xffffffff, 0 };
+    b->ss = b->ds = b->es = (struct segment){ LINUX_SS, SEGMENT_DATA, 0xffffffff, 0 };
+    v->r.rsi = p->info;
+}
+
+void virt_boot_payload(const char *model, const struct virt_payload *payload)
+{
+    struct vcpu *v = virt_start(model);
+    if (!v)
+        return;
+    virt_foreign = true;
+    load_flat_fs_gs();
+    vmcb_enable_svm(v);
+    vmcb_make(v);
+    if (payload->tables)
+        start_linux(v, payload);
+    else
+        start_multiboot(v, payload);
+    v->vmcb.rip = payload->entry;
     virt_enter(v);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What every part of the virtual PMU may do with a CPU: raise an exception in its guest, or end it. */
+#include "kernel/base/boot_info.h"
 #include "kernel/base/exit.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/print.h"
@@ -8,7 +9,7 @@
 
 bool virt_foreign;
 
-uint64_t virt_physical(const void *p) { return (uint64_t)p - KERNEL_VMA; }
+uint64_t virt_physical(const void *p) { return (uint64_t)p - KERNEL_VMA + boot_info.moved; }
 
 __attribute__((noreturn)) static void end_machine(void)
 {

@@ -8,8 +8,13 @@
  * the name: "intel-v2", "amd-v2,step,irq3=1". Without SVM, or for an unknown word, it prints one
  * line and changes nothing. */
 void virt_boot(const char *model);
-/* Starts a guest of another kind, a multiboot 1 image already loaded: entry and information are
- * physical addresses. Returns only if that fails, after one line with the reason. */
-void virt_boot_payload(const char *model, uint32_t entry, uint32_t info);
+/* A guest of another kind, already loaded; all addresses are physical. */
+struct virt_payload {
+    uint64_t entry, info; /* info: what the loader tells it */
+    uint64_t tables, gdt; /* of a Linux kernel, which starts in long mode; 0: a multiboot 1 image */
+    uint16_t gdt_limit;
+};
+/* Starts it. Returns only if that fails, after one line with the reason. */
+void virt_boot_payload(const char *model, const struct virt_payload *payload);
 /* The same for another CPU, from its trampoline; nothing if there is no virtual PMU. */
 void virt_ap(void);

@@ -182,11 +182,37 @@ static void set_gate(unsigned v, const uint8_t *to, uint16_t selector, uint8_t i
     idt[v] = (struct gate){ (uint16_t)at, selector, ist, type, (uint16_t)(at >> 16), (uint32_t)(at >> 32), 0 };
 }
 
+/* With the word "info": what the loader handed on. */
+static bool wants_info(const char *line)
+{
+    for (; *line; line++)
+        if (line[0] == 'i' && line[1] == 'n' && line[2] == 'f' && line[3] == 'o')
+            return true;
+    return false;
+}
+
+static void say_modules(const uint32_t *info)
+{
+    const uint32_t *module = (const uint32_t *)(uint64_t)info[6];
+    for (unsigned i = 0; i < info[5]; i++, module += 4) {
+        say_number("module ", i);
+        say(" <");
+        say((const char *)(uint64_t)module[0]);
+        say("> line <");
+        say((const char *)(uint64_t)module[2]);
+        say(">\n");
+    }
+}
+
 void payload_main(uint32_t magic, uint32_t info);
 void payload_main(uint32_t magic, uint32_t info)
 {
     uint32_t b, unused;
-    (void)magic, (void)info;
+    const uint32_t *words = (const uint32_t *)(uint64_t)info;
+    if (magic == 0x2badb002 && wants_info((const char *)(uint64_t)words[4])) {
+        say_modules(words);
+        end(0x10);
+    }
     for (unsigned v = 0; v < 0xf0; v++)
         set_gate(v, stubs[v], 8, v == 2, v == 3 || v == 4 || v == 5 || v == DONE || v == 0x88 ? 0xee : 0x8e);
     set_gate(0x83, stubs[0x83], 0x48, 0, 0xee);

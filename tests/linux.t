@@ -1,0 +1,77 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# A Linux kernel as the virtual PMU's guest: what the loader gives it (tests/payload/linux.asm says what it got), what it
+# refuses; where other payloads may not be. A real Linux: make linux.
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use Test::More;
+
+delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY GDB LIST QEMU_ARGS ICOUNT
+    MIPS FIRMWARE PROGRAM DRIVER BENCH PAYLOAD PAYLOAD_ARGS PAYLOAD_MODULES LINUX INITRD CMDLINE)};
+$ENV{TIMEOUT} = 60;
+my $build = $ENV{BUILD} // 'build';
+my $dir = tempdir(CLEANUP => 1);
+my $linux = "$build/linux.bin";
+
+sub file
+{
+    my ($name, $bytes) = @_;
+    open my $out, '>:raw', "$dir/$name" or die;
+    print $out $bytes;
+    close $out;
+    return "$dir/$name";
+}
+
+sub contents
+{
+    open my $in, '<:raw', $_[0] or die "$_[0]: $!";
+    local $/;
+    return <$in>;
+}
+
+sub run_is
+{
+    my ($words, $status, $pattern, $name) = @_;
+    my $said = `$words tests/run 2>&1 </dev/null`;
+    is($? >> 8, $status, "$name: status $status") or diag $said;
+    like($said, $pattern, $name);
+}
+
+my $initrd = file('initrd', "070701 what an archive begins with\0");
+my $state = 'linux: cs ss flags cr0 efer 10 18 0 80000011 500 ';
+for my $model (qw(intel-v4 amd-v2)) {
+    run_is("PMU=$model LINUX=$linux INITRD=$initrd CMDLINE='a,b c=d'", 0,
+        qr/^linux: command line <a,b c=d>\nlinux: initrd of 23 bytes <070701 what an archive begins with>\n/m, "$model: command line and initrd");
+}
+# 256 MiB less us and the modules' pages above us: at least 240.
+run_is("PMU=intel-v4 LINUX=$linux INITRD=$initrd", 0, qr/^linux: MiB of memory f[0-9a-f] \nlinux: loaded at 1000000 \n\Q$state\E\n/m,
+    'memory, place and state of the processor');
+run_is("PMU=intel-v4 LINUX=$linux MEMORY=5000", 0, qr/^linux: command line <>\nlinux: initrd of 0 bytes.*\nlinux: MiB of memory [b-f]f[0-9a-f] \n/m,
+    'memory above 4 GB is not offered');
+
+my $bad = contents($linux);
+my $old = $bad;
+substr($old, 0x236, 2) = "\0\0";
+my $large = $bad;
+substr($large, 0x260, 4) = pack 'V', 300 << 20;
+my $short = substr $bad, 0, 0x300;
+run_is("PMU=intel-v4 LINUX=$dir/none", 2, qr/^tests\/run: LINUX='\S+' is not a file\n\z/, 'no file');
+run_is("PMU=intel-v4 LINUX=Makefile", 2, qr/^tests\/run: LINUX='Makefile' is no Linux kernel \(bzImage\)\n\z/, 'no kernel');
+run_is('PMU=intel-v4 LINUX=' . file('old', $old), 2, qr/^tests\/run: LINUX='\S+' has no 64-bit entry\n\z/, 'no 64-bit entry');
+run_is('PMU=intel-v4 LINUX=' . file('large', $large), 2, qr/^tests\/run: LINUX and INITRD need more than MEMORY=256 MiB: at least 324\n\z/,
+    'larger than memory');
+run_is("PMU=intel-v4 LINUX=$linux INITRD=Makefile", 2, qr/^tests\/run: INITRD='Makefile' is no cpio archive, nor .*\n\z/, 'no initrd');
+run_is("PMU=intel-v4 LINUX=$linux SMP=2", 2, qr/^tests\/run: SMP='2' is not one of: 1 \(with PAYLOAD or LINUX: .*\)\n\z/, 'several CPUs');
+run_is("PMU=intel-v4 PAYLOAD=$build/payload.elf SMP=2", 2, qr/^tests\/run: SMP='2' is not one of: 1 /, 'several CPUs and a payload');
+run_is('PMU=intel-v4 LINUX=' . file('short', $short), 77, qr/^# payload: this Linux is shorter than its header says\s*$/m, 'the loader itself: short');
+run_is('PMU=intel-v4 PAYLOAD=' . file('payload', $large), 77, qr/^# payload: Linux wants 300 MiB from 1000000 on, where no such room is\s*$/m,
+    'the loader itself: large');
+
+# Multiboot images: one MiB below the end of memory we are; and modules are handed on.
+my @header = (0x1badb002, 0x10000, -(0x1badb002 + 0x10000) & 0xffffffff, 0xff00000, 0xff00000, 0, 0, 0xff00000);
+run_is('PMU=intel-v4 PAYLOAD=' . file('top', pack 'V8', @header), 77, qr/^# payload: wants \S+, which overlaps ntpmu at /m, 'on top of us');
+run_is("PMU=intel-v4 PAYLOAD=$build/transparent.elf PAYLOAD_ARGS=info PAYLOAD_MODULES='$initrd $initrd'", 0,
+    qr/^module 0 <070701 what an archive begins with> line <\Q$initrd\E>\nmodule 1 <070701/m, 'modules of a multiboot image');
+
+done_testing;
