@@ -58,6 +58,19 @@ my @nowhere = do {
 # On those that do not run whole.
 my $sampled = 'exact*,tp_exact*,pmu_absent*,pmu_cpuid*,pmu_pmi*,pmu_auto*,pmu_together*,pmu_thres*,hal_overflow*,etw_samples*,profile_sampling*';
 
+# With verbose: no test takes longer than so many seconds by the machine's clock.
+sub none_longer_than
+{
+    my ($most) = @_;
+    return sub {
+        my ($n, @wrong) = (0);
+        for (my $log = $_[0]; $log =~ /^# (\w+\.\w+): .*\n(?:.*\n)*?# took (\d+) us$/mg; $n++) {
+            push @wrong, "$1 took $2 us" if $2 > 1e6 * $most;
+        }
+        return $n >= 1000 ? @wrong : "$n tests told how long they took";
+    };
+}
+
 # What shows that the tests of these quirks ran.
 sub shown
 {
@@ -84,7 +97,7 @@ sub wrong_leaves
 
 # Name, variables of tests/run, exit status, what the log must match; a pattern with ! must not; or a sub that says what is wrong.
 my @machines = (
-    ['a period of 6 ms', 'ARGS=tick=6000', 0],
+    (map { ["a period of 6 ms, $_ CPU", "SMP=$_ ARGS='tick=6000 verbose'", 0, none_longer_than(2)] } 1, 4),
     ['the machine chosen without being told', '', 0, qr/^# machine: .*\(.+\)$/m],
     (map {
         my $model = $_;

@@ -47,7 +47,10 @@ sub word_of
     return "$name=" . bits($name eq 'sticky' ? @reserved : (0 .. 7, $vendor eq 'i' ? 32 .. 35 : ())) if $kind eq 'BITS';
     my $value = between($least || 1, $most);
     return "$name=$value+-" . int rand $value + 1 if $kind eq 'SPREAD';
-    return "$name=$value:" . between(1, 100 * $value) if $kind eq 'PAIR';    # a tenth of the time, at 1000 MHz
+    if ($kind eq 'PAIR') {
+        my $tenth = 100 * $value;    # of the time, at 1000 MHz
+        return "$name=$value:" . between(1, $tenth < $most ? $tenth : $most);
+    }
     return "$name=$value";
 }
 
