@@ -254,6 +254,7 @@ help-all: help
 	@echo 'make machines   every named machine, 1 and 4 CPUs, all tests: verdict, tests run, share of its ideal model'
 	@echo 'make quirks     N=1000 machines with random quirks, of SEED=1; FIRST=7 N=1 for the seventh: no panic, no test killed'
 	@echo 'make fuzz-images  COUNT=100 mutated copies of a program by SEED=1, each in a machine'
+	@echo 'make fuzz       a million calls of services at random, on 4 CPUs, by SEED=1: each answer is what a model says'
 	@echo 'make check      include rules, gcc and clang without warnings, static analysis, same bytes twice'
 	@echo 'make iso        $(BUILD)/ntpmu.iso: BIOS and UEFI, CD and USB stick; with PROGRAM=, DRIVER= or CODE= one that runs them'
 	@echo 'make usb        writes it to the stick DEV=/dev/sdX, after asking'
@@ -319,6 +320,10 @@ fuzz-images:
 	@$(MAKE) -s PROGRAM=tests/programs/events.c
 	@BUILD=$(BUILD) tests/fuzz-images
 
+# A million calls of services from ring 3, by SEED.
+fuzz: all
+	@BUILD=$(BUILD) tests/fuzz-services
+
 mutants:
 	prove -v tests/mutants.t
 
@@ -337,4 +342,4 @@ ifneq ($(filter deps,$(MAKECMDGOALS)),)
 endif
 
 -include $(OBJ:.o=.d) $(UOBJ:.o=.d) $(NTDLL_OBJ:.o=.d) $(KERNEL32_OBJ:.o=.d) $(MSVCRT_OBJ:.o=.d) $(ADVAPI32_OBJ:.o=.d)
-.PHONY: FORCE all help help-all deps iso usb run report compare trace bench list debug test fuzz-images quirks mutants machines check clean
+.PHONY: FORCE all help help-all deps iso usb run report compare trace bench list debug test fuzz fuzz-images quirks mutants machines check clean

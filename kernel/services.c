@@ -173,7 +173,7 @@ static NTSTATUS query_basic(HANDLE handle, PVOID buffer, ULONG length, PULONG re
     struct thread *thread = (struct thread *)object;
     info.ExitStatus = object_signaled(&thread->object) ? thread->exit_status : STATUS_PENDING;
     info.ClientId = thread_client_id(thread);
-    info.AffinityMask = thread->affinity;
+    info.AffinityMask = thread->affinity & (~0ul >> (64 - cpu_count));
     info.Priority = thread->priority;
     info.BasePriority = thread->priority - THREAD_PRIORITY;
     object_release(object);

@@ -67,6 +67,11 @@ void user_profile_buffer(uint64_t base);
 /* tests/ring3/etw_win32_control.c */
 void user_trace_restricted(uint64_t unused); /* of a restricted process */
 
+/* tests/ring3/fuzz.c: the seed, and above it how many calls, and whether there is a PMU. */
+#define USER_FUZZ_CALLS 40
+#define USER_FUZZ_PMU 63
+void user_fuzz(uint64_t what);
+
 /* tests/ring3/exceptions.c: each ends by what its name says. */
 void user_exception(uint64_t number);
 extern uint64_t user_exception_count;
