@@ -38,7 +38,7 @@ static NTSTATUS suspend(struct thread *thread, ULONG *before)
 static NTSTATUS resume(struct thread *thread, ULONG *before)
 {
     KIRQL irql = sched_lock();
-    *before = thread->suspended;
+    *before = ends(thread) ? 0 : thread->suspended;
     if (thread->suspended && !--thread->suspended && thread->state == THREAD_SUSPENDED)
         sched_make_ready(thread);
     sched_unlock(irql);

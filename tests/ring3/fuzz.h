@@ -12,7 +12,7 @@ enum fuzz_kind { FUZZ_NONE, FUZZ_EVENT, FUZZ_SEMAPHORE, FUZZ_MUTANT, FUZZ_THREAD
 struct fuzz_thing {
     enum fuzz_kind kind;
     unsigned handles;   /* of the model; 0: free */
-    LONG state, limit;  /* as the dispatcher has them; a profile: 1 started, limit 1: not to be; a thread: 1 ended */
+    LONG state, limit;  /* as the dispatcher has them; a profile: 1 started, limit 1: not to be; a thread's limit: how often it is suspended; a thread: 1 ended */
     bool manual;        /* an event that stays signaled */
     HANDLE own;         /* a thread's: a handle with all rights that no call gets */
     NTSTATUS exit_status;

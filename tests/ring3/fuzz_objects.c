@@ -72,7 +72,7 @@ static POBJECT_ATTRIBUTES some_attributes(void)
         fuzz_refuse(STATUS_INVALID_PARAMETER);
     } else if (fuzz_one_in(4)) {
         a.ObjectName = &name;
-        fuzz_refuse(STATUS_NOT_SUPPORTED);
+        fuzz_refuse(STATUS_OBJECT_PATH_SYNTAX_BAD); /* no backslash, no root */
     }
     const void *p = fuzz_in(&a, sizeof a);
     return (POBJECT_ATTRIBUTES)(p ? (uint64_t)p : 8); /* NULL would be none */

@@ -2,7 +2,10 @@
 /* The service fuzz: waits, threads, and calls that can do nothing. */
 #include "tests/ring3/fuzz.h"
 
+NTSTATUS ZwSuspendThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
+
 #define WAITED_MAX 6
+#define SUSPENDED_MAX 127
 
 /* --- Waits. --- */
 
@@ -146,11 +149,11 @@ static void create_thread(void)
     struct fuzz_thing *thing = fuzz_thing(FUZZ_THREAD);
     if (!CHECK(thing != NULL))
         return;
-    *thing = (struct fuzz_thing){ .kind = FUZZ_THREAD, .exit_status = (NTSTATUS)argument, .affinity = ~0ull >> (64 - fuzz_cpus) };
+    *thing = (struct fuzz_thing){ .kind = FUZZ_THREAD, .limit = 1, .exit_status = (NTSTATUS)argument, .affinity = ~0ull >> (64 - fuzz_cpus) };
     fuzz_given(*to, thing, access);
 }
 
-/* A call for it comes later: until then there is no handle that could wait for the end. */
+/* Its end can be seen by a handle that cannot wait. */
 static void wait_for_end(HANDLE h, struct fuzz_thing *t)
 {
     THREAD_BASIC_INFORMATION info = { .ExitStatus = STATUS_PENDING };
@@ -162,28 +165,57 @@ static void wait_for_end(HANDLE h, struct fuzz_thing *t)
     t->state = 1;
 }
 
-static void end_thread(void)
+/* Not one of which the model could not see the end, or ourselves. */
+static struct fuzz_slot *other_thread(ACCESS_MASK access, HANDLE *h)
 {
-    HANDLE h;
-    bool resume = fuzz_one_in(2);
-    ACCESS_MASK wanted = resume ? THREAD_SUSPEND_RESUME : THREAD_TERMINATE;
-    NTSTATUS status = (NTSTATUS)(fuzz_random() & 0x7fffffff);
-    struct fuzz_slot *slot = fuzz_handle(FUZZ_THREAD, wanted, &h);
-    if ((slot && (slot->thing == &fuzz_me || !(slot->access & THREAD_QUERY_INFORMATION))) || (!resume && !h)) {
-        h = (HANDLE)2; /* it would be ourselves, or one whose end could not be seen */
+    struct fuzz_slot *slot = fuzz_handle(FUZZ_THREAD, access, h);
+    bool known = slot && slot->thing != &fuzz_me && slot->access & THREAD_QUERY_INFORMATION;
+    if ((slot && !known) || !*h || *h == NtCurrentThread()) {
+        *h = (HANDLE)2;
         fuzz_refuse(STATUS_INVALID_HANDLE);
     }
-    ULONG *count = resume ? fuzz_out_optional(sizeof *count) : NULL;
-    if (!FUZZ_ANSWER(resume ? ZwResumeThread(h, count) : ZwTerminateThread(h, status)))
+    return slot;
+}
+
+static void terminate_thread(void)
+{
+    HANDLE h;
+    NTSTATUS status = (NTSTATUS)(fuzz_random() & 0x7fffffff);
+    struct fuzz_slot *slot = other_thread(THREAD_TERMINATE, &h);
+    if (!FUZZ_ANSWER(ZwTerminateThread(h, status)) || slot->thing->state)
+        return;
+    slot->thing->exit_status = status;
+    wait_for_end(h, slot->thing);
+}
+
+static void resume_thread(void)
+{
+    HANDLE h;
+    struct fuzz_slot *slot = other_thread(THREAD_SUSPEND_RESUME, &h);
+    ULONG *count = fuzz_out_optional(sizeof *count);
+    if (!FUZZ_ANSWER(ZwResumeThread(h, count)))
         return;
     struct fuzz_thing *t = slot->thing;
     if (count)
-        CHECK_EQ(*count, t->state ? 0 : 1);
-    if (t->state)
+        CHECK_EQ(*count, (ULONG)(t->state ? 0 : t->limit));
+    if (!t->state && !--t->limit)
+        wait_for_end(h, t);
+}
+
+static void suspend_thread(void)
+{
+    HANDLE h;
+    struct fuzz_slot *slot = other_thread(THREAD_SUSPEND_RESUME, &h);
+    ULONG *count = fuzz_out_optional(sizeof *count);
+    if (slot && slot->thing->state)
+        fuzz_refuse(STATUS_THREAD_IS_TERMINATING);
+    if (slot && slot->thing->limit == SUSPENDED_MAX)
+        fuzz_refuse(STATUS_SUSPEND_COUNT_EXCEEDED);
+    if (!FUZZ_ANSWER(ZwSuspendThread(h, count)))
         return;
-    if (!resume)
-        t->exit_status = status;
-    wait_for_end(h, t);
+    if (count)
+        CHECK_EQ(*count, (ULONG)slot->thing->limit);
+    slot->thing->limit++;
 }
 
 static void query_thread(void)
@@ -271,7 +303,8 @@ static void no_handle(void)
         number_of_StartProfile, number_of_StopProfile, number_of_QueryVirtualMemory, number_of_SignalAndWaitForSingleObject,
         number_of_SetEvent, number_of_ResetEvent, number_of_PulseEvent, number_of_ClearEvent, number_of_QueryEvent,
         number_of_ReleaseSemaphore, number_of_QuerySemaphore, number_of_ReleaseMutant, number_of_QueryMutant,
-        number_of_ResumeThread, number_of_DeviceIoControlFile,
+        number_of_ResumeThread, number_of_DeviceIoControlFile, number_of_ReadFile, number_of_WriteFile, number_of_SuspendThread,
+        number_of_QueueApcThread,
     };
     uint64_t a[5], number = FUZZ_ONE_OF(numbers);
     for (unsigned i = 0; i < ARRAYSIZE(a); i++)
@@ -281,6 +314,7 @@ static void no_handle(void)
 }
 
 const struct fuzz_op fuzz_wait_ops[] = {
-    { wait_one, 8 }, { wait_many, 8 },    { signal_and_wait, 6 }, { create_thread, 2 }, { end_thread, 3 },
+    { wait_one, 8 }, { wait_many, 8 },    { signal_and_wait, 6 }, { create_thread, 2 }, { terminate_thread, 1 },
+    { resume_thread, 4 }, { suspend_thread, 2 },
     { query_thread, 4 }, { set_thread, 3 }, { nothing, 3 },       { no_handle, 8 },     { NULL, 0 },
 };
