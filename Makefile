@@ -225,7 +225,7 @@ ISO := $(BUILD)/$(if $(PROGRAM)$(DRIVER)$(SNIPPET),program/)ntpmu.iso
 #: build/run.log. Its last line is the verdict: PASS, FAIL, NONE (no PMU), CRASH, BROKEN, HANG.
 
 # What the targets below need on Debian and Ubuntu.
-PACKAGES := qemu-system-x86 grub-pc-bin grub-efi-amd64-bin grub-common xorriso mtools ovmf seabios nasm gcc g++ binutils make clang clang-tools \
+PACKAGES := qemu-system-x86 grub-pc-bin grub-efi-amd64-bin grub-common xorriso mtools ovmf seabios nasm gcc g++ binutils make clang \
             cppcheck perl g++-mingw-w64-x86-64-posix libtap-formatter-junit-perl libpfm4-dev bochs bochs-term gdb babeltrace2 zbar-tools
 
 help:
