@@ -7,10 +7,11 @@
 
 #define COST_RUNS 11u
 
-/* Runs of one operation; what calling nothing the same way costs is taken off. */
+/* Runs of one operation; the least that calling nothing the same way costs is taken off when they are told. */
 struct cost {
     unsigned runs;
     uint64_t instructions[COST_RUNS], cycles[COST_RUNS];
+    uint64_t nothing, nothing_cycles;
     struct vpmu_accesses accesses; /* the fewest of a run; only on the virtual PMU */
 };
 

@@ -5,7 +5,7 @@
 #define RUNS 11 /* COST_RUNS */
 
 /* Of each function and run: instructions, cycles. */
-uint64_t user_call_cost[3][2][RUNS];
+uint64_t user_call_cost[4][2][RUNS];
 
 /* The selector of the counter of cycles; 0 in the upper half: there is none. */
 void user_cost_call(uint64_t cycles);
@@ -45,14 +45,13 @@ static struct reading measure(void (*function)(void), uint64_t cycles)
 
 void user_cost_call(uint64_t cycles)
 {
-    static void (*const functions[3])(void) = { call, read_data, read_raw };
+    static void (*const functions[4])(void) = { nothing, call, read_data, read_raw };
     CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 1, &profile), ERROR_SUCCESS);
     selector = ((const THREAD_PERFORMANCE_DATA *)profile)->HwCounters[0].Index;
-    for (unsigned i = 0; i < 3 * RUNS; i++) {
-        struct reading without = measure(nothing, cycles);
-        struct reading with = measure(functions[i / RUNS], cycles);
-        user_call_cost[i / RUNS][0][i % RUNS] = with.instructions - without.instructions;
-        user_call_cost[i / RUNS][1][i % RUNS] = with.cycles > without.cycles ? with.cycles - without.cycles : 0;
+    for (unsigned i = 0; i < 4 * RUNS; i++) {
+        struct reading r = measure(functions[i / RUNS], cycles);
+        user_call_cost[i / RUNS][0][i % RUNS] = r.instructions;
+        user_call_cost[i / RUNS][1][i % RUNS] = r.cycles;
     }
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
