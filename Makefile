@@ -26,7 +26,8 @@ WIN_CC := x86_64-w64-mingw32-gcc-posix
 WIN_CXX := x86_64-w64-mingw32-g++-posix
 WIN_FLAGS := -std=gnu11 -O2 -g -fno-builtin -fno-stack-protector -fno-tree-loop-distribute-patterns -fno-ident \
           -ffile-prefix-map=$(CURDIR)=. -I. -Wall -Wextra -Werror -Wshadow
-DLLS   := $(addprefix $(BUILD)/dll/,ntdll.dll kernel32.dll msvcrt.dll advapi32.dll ntoskrnl.exe hal.dll)
+DLLS   := $(addprefix $(BUILD)/dll/,ntdll.dll kernel32.dll msvcrt.dll advapi32.dll ntoskrnl.exe hal.dll handlers.sys)
+COMMA  := ,
 
 OBJ    := $(ASM:%.asm=$(BUILD)/%.asm.o) $(C:%.c=$(BUILD)/%.o)
 # Two pure kernel files and the checks are built a second time for ring 3.
@@ -111,6 +112,18 @@ $(BUILD)/dll/ntoskrnl.exe: kernel/user/ntoskrnl/ntoskrnl.def
 
 $(BUILD)/dll/hal.dll: kernel/user/hal/hal.def
 	$(call library,0,0x7ffb40000000)
+
+# Loaded into ring 0: how drivers handle exceptions, by ntdll's own code.
+HANDLERS_OBJ := $(call WIN_OBJ,handlers) $(patsubst %,$(BUILD)/dll/kernel/user/ntdll/%.o,unwind dispatch seh context) \
+          $(BUILD)/dll/kernel/base/string.o
+$(call WIN_OBJ,handlers): WIN_DEFINES := -D_NTSYSTEM_ -D_CRTIMP=
+
+$(BUILD)/dll/imports.a: kernel/user/handlers/imports.def
+	@mkdir -p $(@D)
+	$(call SAY,LIB)x86_64-w64-mingw32-dlltool -D ntoskrnl.exe -d $< -l $@
+
+$(BUILD)/dll/handlers.sys: kernel/user/handlers/handlers.def $(HANDLERS_OBJ) $(BUILD)/dll/imports.a
+	$(call library,KiUserExceptionDispatcher,0x10000,-Wl$(COMMA)--subsystem$(COMMA)native $(BUILD)/dll/imports.a)
 
 $(BUILD)/kernel/images.asm.o: $(DLLS)
 

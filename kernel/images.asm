@@ -21,4 +21,5 @@ linked_images:
     library "advapi32.dll"
     library "ntoskrnl.exe"
     library "hal.dll"
+    library "handlers.sys"
     dq 0, 0, 0

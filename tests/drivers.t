@@ -43,6 +43,8 @@ check('DRIVER=tests/programs/driver_checks.c PMU=amd-v2 SMP=2', 0, qr/^[1-9]\d c
 check("DRIVER=tests/programs/device_driver.c PROGRAM=tests/programs/device.c PMU=none SMP=$_", 0,
       qr/^2\d\d checks, 0 wrong\n# PASS[^\n]*\n1 still waited$/m) for 1, 2;
 
+check('DRIVER=tests/programs/driver_try.c PMU=none SMP=2', 0, qr/^40 checks, 0 wrong\n# PASS/m);
+
 # Each under a name of its own.
 system "mkdir -p $build";
 sub bad
@@ -63,6 +65,7 @@ my %bug = (
     forget  => qr/0x000000c9 DRIVER_VERIFIER_IOMANAGER_VIOLATION \(0x210, .* in forget\.sys\+0x\w+: .*did not complete/m,
     twice   => qr/0x00000044 MULTIPLE_IRP_COMPLETE_REQUESTS .* in twice\.sys\+0x/m,
     status  => qr/0x000000c9 DRIVER_VERIFIER_IOMANAGER_VIOLATION \(0x6, .* in status\.sys\+0x\w+: .*STATUS_PENDING/m,
+    raise   => qr/0x0000007e SYSTEM_THREAD_EXCEPTION_NOT_HANDLED \(0xc0000123, .* in raise\.sys\+0x\w+: raised, IRQL 0$/m,
     deep    => qr/0x00000035 NO_MORE_IRP_STACK_LOCATIONS .* in deep\.sys\+0x/m,
 );
 bad($_, 99, $bug{$_}, qr/^# CRASH the kernel panicked/m) for sort keys %bug;

@@ -24,6 +24,10 @@ enum bug_code {
     CLOCK_WATCHDOG_TIMEOUT = 0x101,
 };
 
+struct trap_frame;
+
+/* An exception that no handler of the driver's wanted. Of one that was raised by itself the frame has only RIP. */
+__attribute__((noreturn)) void bug_check_exception(uint64_t status, const struct trap_frame *frame, uint64_t address);
 /* Prints the code with its name, four parameters, what is wrong in words and whose instruction `where` is; then the
  * machine ends as of a panic. Any IRQL. */
 __attribute__((noreturn)) void bug_check(unsigned code, const uint64_t parameters[4], uint64_t where, const char *words);

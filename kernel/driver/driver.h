@@ -7,7 +7,7 @@
 #include "kernel/driver/nt_driver.h"
 #include "kernel/image.h"
 
-#define DRIVERS_MAX 8
+#define DRIVERS_MAX 9 /* one is handlers.sys */
 
 struct driver {
     const char *name; /* of its image */
@@ -50,8 +50,12 @@ void driver_enter(struct driver_visit *visit, const void *routine);
 void driver_leave(struct driver_visit *visit);
 
 struct trap_frame;
-/* A bug check if the exception is a driver's; returns if not. */
-void bug_check_trap(const struct trap_frame *frame, uint64_t address);
+/* exceptions.c. From here on handlers.sys is asked for a driver's handlers, and exports what it has for drivers. */
+void exceptions_go_to(struct driver *driver);
+/* What drivers import of it; NULL: it does not have that. */
+void *exceptions_export(const char *name);
+/* Goes on in a handler of the driver whose exception it is; else a bug check. Returns if it is no driver's. */
+void exception_trap(const struct trap_frame *frame, uint64_t address);
 
 /* What a driver still has: a line for each if it is to be said; how many. Each knows its own kind. */
 unsigned pool_left(const struct driver *driver);

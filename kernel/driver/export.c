@@ -9,6 +9,7 @@
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "kernel/driver/bugcheck.h"
+#include "kernel/driver/driver.h"
 #include "kernel/driver/io.h"
 #include "kernel/driver/nt_driver.h"
 #include "kernel/image.h"
@@ -144,7 +145,7 @@ void *export_find(const char *name)
     for (unsigned i = 0; i < ARRAY_SIZE(exports); i++)
         if (!strcmp(exports[i].name, name))
             return exports[i].address;
-    return NULL;
+    return exceptions_export(name);
 }
 
 static bool same(const char *a, const char *b)

@@ -25,6 +25,8 @@ bool driver_is(const struct image *image)
 
 /* --- Imports. --- */
 
+#define HANDLERS "handlers.sys"
+
 static bool bind(struct driver *driver, const struct pe_import *import)
 {
     void *address = NULL;
@@ -131,8 +133,24 @@ static void make_object(struct driver *driver)
     driver->extension.ServiceKeyName = driver->registry;
 }
 
+/* With the first driver comes what handles drivers' exceptions. */
+static const char *load_handlers(const struct image *first)
+{
+    static struct driver *handlers;
+    const struct image *image = image_find(HANDLERS, strlen(HANDLERS));
+    if (handlers || first == image)
+        return NULL;
+    const char *wrong = driver_load(image, &handlers);
+    if (!wrong)
+        exceptions_go_to(handlers);
+    return wrong;
+}
+
 const char *driver_load(const struct image *image, struct driver **made)
 {
+    const char *none = load_handlers(image);
+    if (none)
+        return none;
     struct driver *driver = driver_free_slot();
     if (!driver)
         return "is one too many: there are 8 drivers";
@@ -145,7 +163,7 @@ const char *driver_load(const struct image *image, struct driver **made)
         return "is larger than the memory";
     driver_take_slot(driver);
     panic_owner = driver_place;
-    panic_first = bug_check_trap;
+    panic_first = exception_trap;
     wrong = fill(driver, image);
     if (wrong) {
         unmap(driver);

@@ -66,6 +66,8 @@ static VOID bad_irql(VOID)
     KeRaiseIrql(DISPATCH_LEVEL, &irql);
 }
 
+static VOID bad_raise(VOID) { ExRaiseStatus((NTSTATUS)0xc0000123); }
+
 static VOID bad_write(VOID) { *(volatile UCHAR *)(ULONG_PTR)nothing = 0xc3; }
 
 /* --- Requests, which it sends to itself. --- */
@@ -160,7 +162,7 @@ static const struct {
     { L"wait", bad_wait }, { L"service", bad_service }, { L"read", bad_read }, { L"dpc", bad_dpc }, { L"lock", bad_lock },
     { L"free", bad_free }, { L"write", bad_write }, { L"irql", bad_irql },
     { L"forget", bad_forget }, { L"twice", bad_twice }, { L"status", bad_status }, { L"deep", bad_deep },
-    { L"keep", bad_keep },
+    { L"keep", bad_keep }, { L"raise", bad_raise },
 };
 
 static BOOLEAN ends_with(PUNICODE_STRING String, const WCHAR *End)

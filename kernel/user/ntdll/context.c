@@ -79,9 +79,8 @@ asm(".text\n"
     "    mov 0xe0(%rcx), %r13\n"
     "    mov 0xe8(%rcx), %r14\n"
     "    mov 0xf0(%rcx), %r15\n"
-    "    mov 0x98(%rcx), %rsp\n"
+    "    lea -24(%r8), %rsp\n" /* at once: in ring 0 interrupts use what is below */
     "    mov 0xb8(%rcx), %r8\n"
-    "    lea -24(%rsp), %rsp\n"
     "    pop %rcx\n"
     "    popfq\n"
     "    ret\n");

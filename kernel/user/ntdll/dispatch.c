@@ -16,10 +16,12 @@ static bool look(struct walk *w, DWORD handlers)
     w->caller = w->context;
     *d = (DISPATCHER_CONTEXT){ .ControlPc = w->context.Rip, .ContextRecord = &w->context };
     d->FunctionEntry = RtlLookupFunctionEntry(d->ControlPc, &d->ImageBase, NULL);
-    DWORD64 low = teb()->stack_limit, high = teb()->stack_base;
-    if (w->context.Rsp < low || w->context.Rsp + 8 > high || !w->context.Rip)
+    struct stack s = current_stack();
+    if (w->context.Rsp < s.low || w->context.Rsp + 8 > s.high || !w->context.Rip)
         return false;
     if (!d->FunctionEntry) {
+        if (!can_look_through(w->context.Rip))
+            return false;
         d->EstablisherFrame = w->context.Rsp;
         w->caller.Rip = *(DWORD64 *)w->caller.Rsp;
         w->caller.Rsp += 8;
@@ -27,7 +29,7 @@ static bool look(struct walk *w, DWORD handlers)
     }
     d->LanguageHandler = RtlVirtualUnwind(handlers, d->ImageBase, d->ControlPc, d->FunctionEntry,
                                           &w->caller, &d->HandlerData, &d->EstablisherFrame, NULL);
-    return d->EstablisherFrame >= low && d->EstablisherFrame < high && !(d->EstablisherFrame & 7);
+    return d->EstablisherFrame >= s.low && d->EstablisherFrame < s.high && !(d->EstablisherFrame & 7);
 }
 
 static void raise_status(NTSTATUS status, PEXCEPTION_RECORD because)

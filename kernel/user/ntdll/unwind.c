@@ -27,7 +27,7 @@ enum operation {
 
 /* --- Which function. --- */
 
-static PRUNTIME_FUNCTION search(PRUNTIME_FUNCTION table, size_t count, ULONG rva)
+PRUNTIME_FUNCTION search_functions(PRUNTIME_FUNCTION table, size_t count, ULONG rva)
 {
     size_t low = 0, high = count;
     while (low < high) {
@@ -40,94 +40,6 @@ static PRUNTIME_FUNCTION search(PRUNTIME_FUNCTION table, size_t count, ULONG rva
             return &table[middle];
     }
     return NULL;
-}
-
-#define DYNAMIC_TABLES 64
-
-/* Of code that programs make. A callback answers where there is no table. */
-static struct dynamic_table {
-    PRUNTIME_FUNCTION table;
-    ULONG count;
-    ULONG64 base, length, identifier;
-    PGET_RUNTIME_FUNCTION_CALLBACK callback;
-    PVOID context;
-} dynamic[DYNAMIC_TABLES];
-
-static BOOLEAN add_dynamic(struct dynamic_table entry)
-{
-    BOOLEAN added = FALSE;
-    RtlEnterCriticalSection(&loader_lock);
-    for (unsigned i = 0; i < DYNAMIC_TABLES && !added; i++)
-        if (!dynamic[i].identifier) {
-            dynamic[i] = entry;
-            added = TRUE;
-        }
-    RtlLeaveCriticalSection(&loader_lock);
-    return added;
-}
-
-BOOLEAN __cdecl RtlAddFunctionTable(PRUNTIME_FUNCTION FunctionTable, DWORD EntryCount,
-                                    DWORD64 BaseAddress)
-{
-    return add_dynamic((struct dynamic_table){ .table = FunctionTable,
-                                               .count = EntryCount,
-                                               .base = BaseAddress,
-                                               .length = 1ull << 32,
-                                               .identifier = (ULONG64)FunctionTable });
-}
-
-BOOLEAN __cdecl RtlInstallFunctionTableCallback(DWORD64 TableIdentifier, DWORD64 BaseAddress,
-                                                DWORD Length,
-                                                PGET_RUNTIME_FUNCTION_CALLBACK Callback,
-                                                PVOID Context, PCWSTR OutOfProcessCallbackDll)
-{
-    (void)OutOfProcessCallbackDll;
-    return add_dynamic((struct dynamic_table){ .base = BaseAddress,
-                                               .length = Length,
-                                               .identifier = TableIdentifier,
-                                               .callback = Callback,
-                                               .context = Context });
-}
-
-BOOLEAN __cdecl RtlDeleteFunctionTable(PRUNTIME_FUNCTION FunctionTable)
-{
-    BOOLEAN found = FALSE;
-    RtlEnterCriticalSection(&loader_lock);
-    for (unsigned i = 0; i < DYNAMIC_TABLES; i++)
-        if (dynamic[i].identifier && dynamic[i].identifier == (ULONG64)FunctionTable) {
-            dynamic[i] = (struct dynamic_table){ 0 };
-            found = TRUE;
-        }
-    RtlLeaveCriticalSection(&loader_lock);
-    return found;
-}
-
-static PRUNTIME_FUNCTION look_in_dynamic(DWORD64 pc, PDWORD64 base)
-{
-    PRUNTIME_FUNCTION found = NULL;
-    for (unsigned i = 0; i < DYNAMIC_TABLES && !found; i++) {
-        const struct dynamic_table *d = &dynamic[i];
-        if (!d->identifier || pc - d->base >= d->length)
-            continue;
-        *base = d->base;
-        found = d->callback ? d->callback(pc, d->context)
-                            : search(d->table, d->count, (ULONG)(pc - d->base));
-    }
-    return found;
-}
-
-/* NULL: the function at ControlPc calls nothing and saves nothing. */
-PRUNTIME_FUNCTION NTAPI RtlLookupFunctionEntry(DWORD64 ControlPc, PDWORD64 ImageBase,
-                                               PUNWIND_HISTORY_TABLE HistoryTable)
-{
-    const struct module *m = module_at((const void *)ControlPc);
-    (void)HistoryTable;
-    if (!m)
-        return look_in_dynamic(ControlPc, ImageBase);
-    const struct pe_directory *d = &m->pe.directories[PE_EXCEPTIONS];
-    *ImageBase = (DWORD64)m->base;
-    return search((PRUNTIME_FUNCTION)(m->base + d->rva), d->size / sizeof(RUNTIME_FUNCTION),
-                  (ULONG)(ControlPc - *ImageBase));
 }
 
 /* --- What its prologue did, undone. --- */

@@ -9,6 +9,20 @@ PEXCEPTION_ROUTINE NTAPI RtlVirtualUnwind(DWORD HandlerType, DWORD64 ImageBase, 
                                           PVOID *HandlerData, PDWORD64 EstablisherFrame,
                                           PKNONVOLATILE_CONTEXT_POINTERS ContextPointers);
 
+/* The function around an address, in a table; NULL: none. */
+PRUNTIME_FUNCTION search_functions(PRUNTIME_FUNCTION table, size_t count, ULONG rva);
+
+/* functions.c, and for drivers handlers/handlers.c. */
+PRUNTIME_FUNCTION NTAPI RtlLookupFunctionEntry(DWORD64 ControlPc, PDWORD64 ImageBase,
+                                               PUNWIND_HISTORY_TABLE HistoryTable);
+struct stack {
+    DWORD64 low, high;
+};
+/* Where frames can be. */
+struct stack current_stack(void);
+/* Whether code at pc that no table has is a function that calls nothing and saves nothing. */
+bool can_look_through(DWORD64 pc);
+
 /* Services. */
 NTSTATUS NTAPI NtRaiseException(PEXCEPTION_RECORD ExceptionRecord, PCONTEXT ContextRecord,
                                 BOOLEAN FirstChance);

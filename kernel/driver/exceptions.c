@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* Exceptions of drivers, on their way to handlers.sys (kernel/user/handlers), which finds their __try blocks. It is loaded with
+ * the first driver and stays. NT: what the kernel does with a driver's bad pointer is no exception of the driver's; kernel
+ * stacks of 16 KB have room for one exception inside another, hardly for three. */
+#include "kernel/base/layout.h"
+#include "kernel/base/print.h"
+#include "kernel/base/string.h"
+#include "kernel/base/vectors.h"
+#include "kernel/base/x86.h"
+#include "kernel/driver/bugcheck.h"
+#include "kernel/driver/driver.h"
+#include "kernel/ke/context.h"
+#include "kernel/ke/exception.h"
+#include "kernel/ke/thread.h"
+#include "kernel/trap.h"
+
+static struct driver *handlers;
+
+void exceptions_go_to(struct driver *driver) { handlers = driver; }
+
+void *exceptions_export(const char *name)
+{
+    uint32_t rva;
+    const char *elsewhere;
+    return handlers && pe_export(&handlers->pe, handlers->pages, name, 0, &rva, &elsewhere) && !elsewhere
+               ? (void *)(handlers->base + rva)
+               : NULL;
+}
+
+/* --- From the processor. --- */
+
+/* At RSP when the dispatcher begins. */
+struct fault {
+    struct exception_frame e;
+    const struct trap_frame *frame; /* of the processor, and what it said */
+    uint64_t address;
+};
+
+static void fill(struct fault *fault, const struct trap_frame *f, uint64_t address)
+{
+    struct exception_frame *e = &fault->e;
+    struct trap_frame at = *f;
+    memset(fault, 0, sizeof *fault);
+    e->context.ContextFlags = CONTEXT_ALL;
+    context_get(f, &e->context);
+    exception_record(&at, address, STATUS_ACCESS_VIOLATION, &e->record);
+    e->rip = f->rip, e->cs = f->cs, e->eflags = f->rflags, e->rsp = f->rsp, e->ss = f->ss;
+    fault->frame = f;
+    fault->address = address;
+}
+
+/* Returns if there is no handlers.sys. */
+static void dispatch(const struct trap_frame *frame, uint64_t address)
+{
+    struct fault fault __attribute__((aligned(16)));
+    void *dispatcher = exceptions_export("KiUserExceptionDispatcher");
+    if (!dispatcher)
+        return;
+    fill(&fault, frame, address);
+    asm volatile("mov %0,%%rsp\n"
+                 "push %1\n"
+                 "popfq\n"
+                 "jmp *%2"
+                 :
+                 : "r"(&fault), "r"(frame->rflags), "r"(dispatcher)
+                 : "memory");
+    __builtin_unreachable();
+}
+
+/* The status that Windows gives an exception. */
+static NTSTATUS status_of(uint64_t vector)
+{
+    switch (vector) {
+    case EXC_DIVIDE:
+        return STATUS_INTEGER_DIVIDE_BY_ZERO;
+    case EXC_DEBUG:
+        return STATUS_SINGLE_STEP;
+    case EXC_BREAKPOINT:
+        return STATUS_BREAKPOINT;
+    case EXC_INVALID_OPCODE:
+        return STATUS_ILLEGAL_INSTRUCTION;
+    case EXC_SIMD:
+        return STATUS_FLOAT_MULTIPLE_TRAPS;
+    default:
+        return STATUS_ACCESS_VIOLATION;
+    }
+}
+
+/* A page fault: of memory that nobody has, or at an IRQL where no page can be brought. */
+static void page_fault(const struct trap_frame *f, uint64_t address, const char *words)
+{
+    uint64_t irql = read_cr8(), access = f->error >> 1 & 1;
+    if (irql >= DISPATCH_LEVEL || !(f->rflags & RFLAGS_IF))
+        bug_check(DRIVER_IRQL_NOT_LESS_OR_EQUAL, (uint64_t[]){ address, irql, access, f->rip }, f->rip, words);
+    if (address >= DIRECT_MAP && (f->error & 1) && access)
+        bug_check(ATTEMPTED_WRITE_TO_READONLY_MEMORY, (uint64_t[]){ address, f->error, (uint64_t)f, 0 }, f->rip, words);
+    if (address >= DIRECT_MAP)
+        bug_check(PAGE_FAULT_IN_NONPAGED_AREA, (uint64_t[]){ address, access, f->rip, 0 }, f->rip, words);
+}
+
+void exception_trap(const struct trap_frame *f, uint64_t address)
+{
+    char words[96];
+    if (!driver_at(f->rip))
+        return;
+    print_to(words, sizeof words, "exception %lu, address 0x%lx, IRQL %lu", f->vector, address, read_cr8());
+    if (f->vector == EXC_PAGE_FAULT)
+        page_fault(f, address, words);
+    dispatch(f, address);
+    bug_check_exception((uint32_t)status_of(f->vector), f, address);
+}
+
+/* --- For handlers.sys. --- */
+
+/* NULL: no driver has the address. */
+PVOID driver_exception_table(uint64_t where, uint64_t pc, uint64_t *base, ULONG *count)
+{
+    struct driver *driver = driver_at(pc);
+    (void)where;
+    if (!driver)
+        return NULL;
+    const struct pe_directory *d = &driver->pe.directories[PE_EXCEPTIONS];
+    *base = driver->base;
+    *count = d->size / 12; /* RUNTIME_FUNCTION */
+    return (PVOID)(driver->base + d->rva);
+}
+
+VOID driver_exception_stack(uint64_t where, uint64_t *low, uint64_t *high)
+{
+    (void)where;
+    *low = (uint64_t)thread_current()->stack;
+    *high = *low + KERNEL_STACK_SIZE;
+}
+
+VOID driver_exception_unhandled(uint64_t where, const EXCEPTION_RECORD *record, const CONTEXT *context)
+{
+    const struct fault *fault = (const struct fault *)context;
+    (void)where;
+    if (record == &fault->e.record)
+        bug_check_exception((uint32_t)record->ExceptionCode, fault->frame, fault->address);
+    struct trap_frame raised = { .rip = (uint64_t)record->ExceptionAddress };
+    bug_check_exception((uint32_t)record->ExceptionCode, &raised, 0);
+}
