@@ -238,7 +238,7 @@ ISO := $(BUILD)/$(if $(PROGRAM)$(DRIVER)$(SNIPPET),program/)ntpmu.iso
 #: build/run.log. Its last line is the verdict: PASS, FAIL, NONE (no PMU), CRASH, BROKEN, HANG.
 
 # What the targets below need on Debian and Ubuntu.
-PACKAGES := qemu-system-x86 grub-pc-bin grub-efi-amd64-bin grub-common xorriso mtools ovmf seabios nasm gcc g++ binutils make clang \
+PACKAGES := qemu-system-x86 grub-pc-bin grub-efi-amd64-bin grub-common xorriso mtools ovmf seabios nasm gcc g++ binutils make clang clang-format \
             cppcheck perl g++-mingw-w64-x86-64-posix libtap-formatter-junit-perl libpfm4-dev bochs bochs-term gdb babeltrace2 zbar-tools
 
 help:
@@ -269,6 +269,7 @@ help-all: help
 	@echo 'make fuzz-images  COUNT=100 mutated copies of a program by SEED=1, each in a machine'
 	@echo 'make fuzz       a million calls of services at random, on 4 CPUs, by SEED=1: each answer is what a model says'
 	@echo 'make check      include rules, gcc and clang without warnings, static analysis, same bytes twice'
+	@echo 'make format     lays out all C by .clang-format'
 	@echo 'make iso        $(BUILD)/ntpmu.iso: BIOS and UEFI, CD and USB stick; with PROGRAM=, DRIVER= or CODE= one that runs them'
 	@echo 'make usb        writes it to the stick DEV=/dev/sdX, after asking'
 	@echo 'make debug      QEMU waits for gdb; symbols of the kernel and of ring 3 loaded; GDB_PORT=1234, GDB_ARGS=more'
@@ -346,6 +347,9 @@ machines: all
 check:
 	prove -v tests/check.t
 
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h' '*.cpp')
+
 clean:
 	rm -rf $(BUILD)
 
@@ -355,4 +359,4 @@ ifneq ($(filter deps,$(MAKECMDGOALS)),)
 endif
 
 -include $(OBJ:.o=.d) $(UOBJ:.o=.d) $(NTDLL_OBJ:.o=.d) $(KERNEL32_OBJ:.o=.d) $(MSVCRT_OBJ:.o=.d) $(ADVAPI32_OBJ:.o=.d)
-.PHONY: FORCE all help help-all deps iso usb run report compare trace bench list debug test fuzz fuzz-images quirks mutants machines check clean
+.PHONY: FORCE all help help-all deps iso usb run report compare trace bench list debug test fuzz fuzz-images quirks mutants machines check format clean

@@ -6,11 +6,13 @@
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
 
+/* clang-format off */
 enum {
     ID = 0x20, TPR = 0x80, EOI = 0xb0, SPURIOUS = 0xf0, ICR = 0x300, ICR_HIGH = 0x310, LVT_TIMER = 0x320,
     LVT_CMCI = 0x2f0, LVT_THERMAL = 0x330, LVT_PMI = 0x340, LVT_LINT0 = 0x350, LVT_LINT1 = 0x360, LVT_ERROR = 0x370,
     TIMER_INITIAL = 0x380, TIMER_CURRENT = 0x390, TIMER_DIVIDE = 0x3e0, VERSION = 0x30, IN_SERVICE = 0x100, REQUESTED = 0x200
 };
+/* clang-format on */
 #define APIC_PHYSICAL 0xfee00000ul
 #define ICR_BUSY (1u << 12)
 #define ICR_ASSERT (1u << 14) /* the level, as for all but the end of an INIT */

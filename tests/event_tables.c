@@ -11,6 +11,7 @@ struct processor {
     const char *name;
 };
 
+/* clang-format off */
 static const struct processor processors[] = {
     { 0x06, 0x1a, false, "Nehalem" },         { 0x06, 0x2c, false, "Westmere" },
     { 0x06, 0x2a, false, "Sandy Bridge" },    { 0x06, 0x3a, false, "Sandy Bridge" },
@@ -38,6 +39,7 @@ static const struct processor processors[] = {
     { 0x19, 0x11, false, "Zen 4" },     { 0x19, 0x61, false, "Zen 4" }, { 0x19, 0x78, false, "Zen 4" },
     { 0x19, 0xa0, false, "Zen 4" },     { 0x1a, 0x02, false, "Zen 5" },
 };
+/* clang-format on */
 #define COUNT ARRAY_SIZE(processors)
 
 static bool is_intel(const struct processor *p) { return p->family == 0x06 || p->family == 0x13; }

@@ -11,6 +11,7 @@
 
 /* --- SMBIOS --- */
 
+/* clang-format off */
 static const char good[] =
     "\x00\x18\x00\x00" "\x01\x02\x00\xf0\x03" "0123456789abcdf" "Maker of BIOS\0" "1.2\0" "today\0" "\0" /* type 0 */
     "\x04\x06\x00\x00" "ab" "\0\0"                                     /* no strings */
@@ -19,6 +20,7 @@ static const char good[] =
     "\x01\x08\x03\x00" "\x01\x01\x00\x00" "A second system\0" "\0"
     "\x7f\x04\x04\x00" "\0\0"
     "\x02\x08\x05\x00" "\x01\x01\x00\x00" "Behind the end\0" "\0";
+/* clang-format on */
 
 static bool says(const struct smbios *s, enum smbios_name which, const char *text)
 {
@@ -105,10 +107,12 @@ static struct cpuid ask(uint32_t leaf)
     return otherwise;
 }
 
+/* clang-format off */
 #define SIGN(leaf, last, text)                                                                 \
     { leaf, { last, (text)[0] | (text)[1] << 8 | (text)[2] << 16 | (text)[3] << 24,              \
               (text)[4] | (text)[5] << 8 | (text)[6] << 16 | (text)[7] << 24,                    \
               (text)[8] | (text)[9] << 8 | (text)[10] << 16 | (text)[11] << 24 } }
+/* clang-format on */
 #define KVM_SIGN "KVMKVMKVM\0\0\0"
 
 static const struct {

@@ -9,6 +9,7 @@
 #define LEAF(version, gp, width, length) ((version) | (gp) << 8 | (width) << 16 | (uint32_t)(length) << 24)
 
 /* Leaves 0Ah that no processor has yet, or should have: EAX, EBX, ECX, EDX, and the counters found in them. */
+/* clang-format off */
 static const struct {
     struct cpuid leaf;
     uint64_t counters;
@@ -30,6 +31,7 @@ static const struct {
     { { LEAF(3, 4, 200, 7), 0, 0, 0 }, PMU_FIRST(4), PMU_WIDTH_LIES },
     { { LEAF(3, 4, 48, 0), 0, 0, 0 }, PMU_FIRST(4), PMU_OK }, /* no event at all: registers are what is proved */
 };
+/* clang-format on */
 
 TEST(diagnosis, strange_leaves,
      "leaves with any number of counters, holes, version, width and length give the right verdict "

@@ -16,6 +16,7 @@ use Test::More;
 use File::Path 'make_path';
 use lib 'tests';
 use Contract;
+use Mutants;
 $| = 1;
 
 my $build = $ENV{BUILD} // 'build';
@@ -87,9 +88,10 @@ sub try_one
     my ($model, @variables) = split ' ', $its_machine;
     my $path = "$folder/$file";
     my $whole = text($path);
-    my $at = index $whole, $from;
-    return 'BROKEN the text is not there, or twice' if $at < 0 || index($whole, $from, $at + 1) >= 0;
-    text($path, substr($whole, 0, $at) . $to . substr $whole, $at + length $from);
+    my $pattern = Mutants::pattern($from);
+    return 'BROKEN the text is not there, or twice' if 1 != (() = $whole =~ /$pattern/g);
+    $whole =~ s/$pattern/$to/;
+    text($path, $whole);
     # It need not be good style.
     my $broken = system("cd $folder && make -s TEXT_FLAGS=-w >build.log 2>&1 </dev/null");
     my $said = $broken ? 'BROKEN build' : ask($folder, $mutant, $machine // $model, @variables);

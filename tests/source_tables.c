@@ -58,6 +58,7 @@ TEST(source_tables, numbers,
      "sources have the numbers of the enumeration, and its structures their sizes [KP-01 KP-02 "
      "KP-32]")
 {
+    /* clang-format off */
     static const KPROFILE_SOURCE in_order[] = {
         ProfileTime, ProfileAlignmentFixup, ProfileTotalIssues, ProfilePipelineDry, ProfileLoadInstructions,
         ProfilePipelineFrozen, ProfileBranchInstructions, ProfileTotalNonissues, ProfileDcacheMisses,
@@ -66,6 +67,7 @@ TEST(source_tables, numbers,
         ProfileSpecialInstructions, ProfileTotalCycles, ProfileIcacheIssues, ProfileDcacheAccesses,
         ProfileMemoryBarrierCycles, ProfileLoadLinkedIssues, ProfileMaximum
     };
+    /* clang-format on */
     for (unsigned i = 0; i <= ProfileMaximum; i++)
         CHECK_EQ(in_order[i], i);
     CHECK_EQ(ProfileMaximum, 0x18);
@@ -109,12 +111,14 @@ TEST(source_tables, intel,
     static const struct {
         uint8_t id, event;
         uint32_t select;
+    /* clang-format off */
     } rows[] = {
         { 0x02, PMU_INSTRUCTIONS, 0x00c0 }, { 0x06, PMU_BRANCHES, 0x00c4 }, { 0x0a, PMU_LLC_MISSES, 0x412e },
         { 0x0b, PMU_BRANCH_MISSES, 0x00c5 }, { 0x13, PMU_CYCLES, 0x003c }, { 0x19, PMU_CYCLES, 0x003c },
         { 0x1a, PMU_INSTRUCTIONS, 0x00c0 }, { 0x1b, PMU_BUS_CYCLES, 0x013c }, { 0x1c, PMU_LLC_REFERENCES, 0x4f2e },
         { 0x1d, PMU_LLC_MISSES, 0x412e }, { 0x1e, PMU_BRANCHES, 0x00c4 }, { 0x1f, PMU_BRANCH_MISSES, 0x00c5 },
     };
+    /* clang-format on */
     static const uint8_t lacking[] = { 0x08, 0x09, 0x0d, 0x0e, 0x14, 0x15, 0x16, 0x20, 0x24 };
     SKIP_UNLESS(is("intel") && (pmu_here()->events & PMU_BIT(PMU_CYCLES)), "not an Intel PMU");
     for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -133,11 +137,13 @@ static void check_general(const struct pmu_table *table)
     uint64_t select = UNSUPPORTED;
     static const struct {
         uint8_t id, event;
+    /* clang-format off */
     } rows[] = {
         { 0x03, PMU_PIPELINE_DRY }, { 0x04, PMU_LOADS }, { 0x05, PMU_PIPELINE_FROZEN }, { 0x07, PMU_NONISSUES },
         { 0x0a, PMU_LLC_MISSES }, { 0x0c, PMU_STORES }, { 0x0f, PMU_ISSUE_2 }, { 0x10, PMU_ISSUE_3 }, { 0x11, PMU_ISSUE_4 },
         { 0x13, PMU_CYCLES }, { 0x17, PMU_LOCKED },
     };
+    /* clang-format on */
     kind.table = table;
     for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
         const struct pmu_event_row *row = pmu_row(table, (enum pmu_event)rows[i].event);
@@ -204,6 +210,7 @@ TEST(source_tables, amd,
 static const struct family_fact {
     uint8_t family, model, id;
     uint64_t select;
+/* clang-format off */
 } family_facts[] = {
     { 0x0f, 0x05, 0x2e, 0x0025 }, { 0x0f, 0x05, 0x98, 0x00e2 }, { 0x0f, 0x05, 0xa9, 0x40eb },
     { 0x0f, 0x05, 0xbf, 0x2063 }, { 0x0f, 0x05, 0x11, UNSUPPORTED }, { 0x10, 0x04, 0x4a, 0x0f4a },
@@ -221,6 +228,7 @@ static const struct family_fact {
     { 0x19, 0x11, 0x08, 0xdf44 }, { 0x19, 0x11, 0x31, UNSUPPORTED }, { 0x19, 0x11, 0x2d, UNSUPPORTED },
     { 0x1a, 0x02, 0x2d, 0x1f25 }, { 0x1a, 0x02, 0x7e, 0x002c }, { 0x1a, 0x02, 0x19, UNSUPPORTED },
 };
+/* clang-format on */
 
 TEST(source_tables, amd_families,
      "a source has each family's own code and unit mask for its meaning, or is unsupported [KP-14 "
@@ -243,11 +251,13 @@ TEST(source_tables, amd_supported, "each family supports the right number of AMD
 {
     static const struct {
         uint8_t family, model, count;
+    /* clang-format off */
     } rows[] = {
         { 0x0f, 0x05, 167 }, { 0x10, 0x04, 159 }, { 0x11, 0x03, 147 }, { 0x12, 0x01, 131 },
         { 0x14, 0x01, 97 },  { 0x15, 0x02, 75 },  { 0x16, 0x30, 69 },  { 0x17, 0x01, 31 },
         { 0x17, 0x31, 32 },  { 0x19, 0x01, 28 },  { 0x19, 0x11, 26 },  { 0x1a, 0x02, 27 },
     };
+    /* clang-format on */
     struct pmu_kind kind = { .driver = "amd", .events = ~0u, .counters = PMU_FIRST(6),
                              .select_flags = ~0u, .code_max = 0xfff };
     for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -286,6 +296,7 @@ TEST(source_tables, amd_names, "AMD's sources have their names, the same on all 
     CHECK(strcmp(amd_name(0xad, AMD_K8), "NBProbeResultHitDirtyWithoutMemoryCanceL") == 0);
 }
 
+/* clang-format off */
 static const char *const source_names[] = {
     "Timer", NULL, "TotalIssues", "PipelineDry", "LoadInstructions", "PipelineFrozen", "BranchInstructions",
     "TotalNonissues", "DcacheMisses", "IcacheMisses", "CacheMisses", "BranchMispredictions", "StoreInstructions",
@@ -294,6 +305,7 @@ static const char *const source_names[] = {
     "LLCReference", "LLCMisses", "BranchInstructionRetired", "BranchMispredictsRetired", NULL,
     "InstructionsRetiredFixed", "UnhaltedCoreCyclesFixed", "UnhaltedReferenceCyclesFixed",
 };
+/* clang-format on */
 #define SOURCE_NAMES ARRAY_SIZE(source_names)
 
 static bool named(KPROFILE_SOURCE source, const char *name)
@@ -378,6 +390,7 @@ TEST(source_tables, intervals,
     static const struct {
         ULONG_PTR set;
         ULONG found;
+    /* clang-format off */
     } rows[] = { { 4095, 4096 }, { 0, 4096 }, { 4096, 4096 }, { 2147483648, 2147483647 }, { 0xffffffff, 2147483647 },
                  { 1ul << 40, 2147483647 }, { 100000, 100000 }, { 65536, 65536 } };
     CHECK_STATUS(set(ProfileMaximum, 5000), STATUS_NOT_SUPPORTED);

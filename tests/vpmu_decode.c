@@ -13,6 +13,7 @@ enum kind { LOADS, STORES, BRANCHES, CONDITIONAL, TAKEN, FAR, MISPREDICTED, REFE
 static const struct events {
     const char *model; /* or machine, which counts more than its model */
     uint64_t code[KINDS]; /* 0: the model has no such event */
+/* clang-format off */
 } all_events[] = {
     { "intel-v1", { [BRANCHES] = 0xc4, [MISPREDICTED] = 0xc5, [REFERENCES] = CODE(0x2e, 0x4f),
                     [MISSES] = CODE(0x2e, 0x41) } },
@@ -35,6 +36,7 @@ static const struct events {
     { "amd-v2", { CODE(0x29, 5), CODE(0x29, 6), 0xc2, 0xd1, 0xc4, 0xc6, 0xc3, CODE(0x60, 0xff), CODE(0x64, 9), 0 } },
     { "amd-zen5", { CODE(0x29, 5), CODE(0x29, 6), 0xc2, 0xd1, 0xc4, 0xc6, 0xc3, CODE(0x60, 0xff), CODE(0x64, 9), 0 } },
 };
+/* clang-format on */
 
 #define INVERT (1u << 23)
 #define EDGE (1u << 18)

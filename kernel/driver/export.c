@@ -128,7 +128,7 @@ static inline untyped hide(untyped f)
 #include "kernel/nt/service_list.h"
 #undef NT_SERVICE
 
-static const struct export {
+static const struct exported {
     const char *name;
     void *address;
 } exports[] = {

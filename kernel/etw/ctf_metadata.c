@@ -6,11 +6,13 @@
 #include "kernel/base/assert.h"
 #include "kernel/base/print.h"
 
+/* clang-format off */
 #define FIELD(structure, type, field)                                                          \
     { #type, #field, offsetof(structure, field),                                               \
       sizeof(char[__builtin_types_compatible_p(type, __typeof__(((structure *)0)->field)) ? sizeof(type) : -1]) }
 /* A number that means a name. */
 #define ENUM_FIELD(structure, name, field) { name, #field, offsetof(structure, field), sizeof(((structure *)0)->field) }
+/* clang-format on */
 #define END { NULL, NULL, 0, 0 }
 
 typedef uint64_t tsc_t;

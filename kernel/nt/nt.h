@@ -101,6 +101,7 @@ ABI_SIZE(UNICODE_STRING, 0x10);
 #define PROFILE_LEVEL 15
 #define HIGH_LEVEL 15
 
+/* clang-format off */
 typedef enum _KWAIT_REASON {
     Executive, FreePage, PageIn, PoolAllocation, DelayExecution, Suspended, UserRequest,
     WrExecutive, WrFreePage, WrPageIn, WrPoolAllocation, WrDelayExecution, WrSuspended, WrUserRequest,
@@ -110,6 +111,7 @@ typedef enum _KWAIT_REASON {
     WrGuardedMutex, WrRundown, WrAlertByThreadId, WrDeferredPreempt, WrPhysicalFault, WrIoRing,
     WrMdlCache, WrRcu, MaximumWaitReason
 } KWAIT_REASON;
+/* clang-format on */
 
 typedef struct _GROUP_AFFINITY {
     KAFFINITY Mask;

@@ -5,6 +5,7 @@
 #include "kernel/nt/nt.h"
 
 /* What makes the profile interrupt. From ProfileMaximum + 1 on the numbers are the vendor's. */
+/* clang-format off */
 typedef enum _KPROFILE_SOURCE {
     ProfileTime, ProfileAlignmentFixup, ProfileTotalIssues, ProfilePipelineDry, ProfileLoadInstructions,
     ProfilePipelineFrozen, ProfileBranchInstructions, ProfileTotalNonissues, ProfileDcacheMisses,
@@ -13,6 +14,7 @@ typedef enum _KPROFILE_SOURCE {
     ProfileSpecialInstructions, ProfileTotalCycles, ProfileIcacheIssues, ProfileDcacheAccesses,
     ProfileMemoryBarrierCycles, ProfileLoadLinkedIssues, ProfileMaximum
 } KPROFILE_SOURCE, *PKPROFILE_SOURCE;
+/* clang-format on */
 ABI_SIZE(KPROFILE_SOURCE, 4);
 _Static_assert(ProfileTotalCycles == 0x13 && ProfileMaximum == 0x18, "KPROFILE_SOURCE");
 

@@ -6,6 +6,7 @@
 
 #define SystemPerformanceTraceInformation 0x1F
 
+/* clang-format off */
 typedef enum _EVENT_TRACE_INFORMATION_CLASS {
     EventTraceKernelVersionInformation, EventTraceGroupMaskInformation, EventTracePerformanceInformation,
     EventTraceTimeProfileInformation, EventTraceSessionSecurityInformation, EventTraceSpinlockInformation,
@@ -20,6 +21,7 @@ typedef enum _EVENT_TRACE_INFORMATION_CLASS {
     EventTraceCoverageSamplerInformation, EventTraceUnifiedStackCachingInformation,
     EventTraceContextRegisterTraceInformation, MaxEventTraceInfoClass
 } EVENT_TRACE_INFORMATION_CLASS;
+/* clang-format on */
 _Static_assert(EventTraceProfileCounterListInformation == 0x0F && EventTraceProfileSourceAddInformation == 0x15 &&
                MaxEventTraceInfoClass == 0x1C, "EVENT_TRACE_INFORMATION_CLASS");
 

@@ -174,6 +174,7 @@ ABI_SIZE(EVENT_TRACE_LOGFILEA, 0x1C0);
 
 /* --- TraceSetInformation and TraceQueryInformation. --- */
 
+/* clang-format off */
 typedef enum _TRACE_QUERY_INFO_CLASS {
     TraceGuidQueryList, TraceGuidQueryInfo, TraceGuidQueryProcess, TraceStackTracingInfo,
     TraceSystemTraceEnableFlagsInfo, TraceSampledProfileIntervalInfo, TraceProfileSourceConfigInfo,
@@ -184,6 +185,7 @@ typedef enum _TRACE_QUERY_INFO_CLASS {
     TraceStreamCount, TraceStackCachingInfo, TracePmcCounterOwners, TraceUnifiedStackCachingInfo,
     TracePmcSessionInformation, TraceContextRegisterInfo, MaxTraceSetInfoClass
 } TRACE_QUERY_INFO_CLASS, TRACE_INFO_CLASS;
+/* clang-format on */
 _Static_assert(TracePmcCounterListInfo == 9 && MaxTraceSetInfoClass == 29, "TRACE_QUERY_INFO_CLASS");
 
 typedef struct _CLASSIC_EVENT_ID {

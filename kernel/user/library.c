@@ -11,7 +11,7 @@ struct library {
     bool kernel; /* has what drivers call, and no Win32 */
 };
 
-struct export {
+struct exported {
     const char *name;
     void (*address)(void);
     bool kernel;
@@ -22,12 +22,13 @@ static const struct library libraries[] = {
     { "kernelbase.dll", false }, { "advapi32.dll", false }, { "sechost.dll", false },
 };
 
+/* clang-format off */
 #define OF_KERNEL(name) { #name, (void (*)(void))(name), true }
 #define OF_USER(name) { #name, (void (*)(void))(name), false }
 /* Both names of a service. */
 #define SERVICE(name)                                                                          \
     { "Nt" #name, (void (*)(void))Zw##name, false }, { "Zw" #name, (void (*)(void))Zw##name, false }
-static const struct export exports[] = {
+static const struct exported exports[] = {
     OF_KERNEL(KeSetHardwareCounterConfiguration), OF_KERNEL(KeQueryHardwareCounterConfiguration),
     SERVICE(Close), SERVICE(TerminateThread), SERVICE(TerminateProcess), SERVICE(DelayExecution),
     SERVICE(WaitForSingleObject), SERVICE(YieldExecution), SERVICE(CreateThreadEx), SERVICE(SetInformationThread),
@@ -52,6 +53,7 @@ static const struct export exports[] = {
     OF_USER(OpenTraceA), OF_USER(ProcessTrace), OF_USER(CloseTrace), OF_USER(TraceSetInformation),
     OF_USER(TraceQueryInformation),
 };
+/* clang-format on */
 
 /* Whether `name` is the library's, in any case, with or without what stands behind the point. */
 static bool is_named(const char *library, const char *name)

@@ -9,6 +9,7 @@
 /* Every register of a PMU, of any vendor or version. Those that the model lacks fault. */
 static const struct {
     uint32_t first, last;
+/* clang-format off */
 } pmu_msrs[] = {
     { 0xc1, 0xcc }, { 0xe7, 0xe8 }, { 0x186, 0x191 }, { 0x1a0, 0x1a0 }, { 0x1d9, 0x1d9 }, { 0x309, 0x30f },
     { 0x329, 0x329 }, { 0x345, 0x345 }, { 0x38d, 0x392 }, { 0x3f1, 0x3f2 }, { 0x4c1, 0x4cc },
@@ -17,6 +18,7 @@ static const struct {
     { 0xc0010200, 0xc001020f }, { 0xc0010230, 0xc001023b }, { 0xc0010240, 0xc0010247 },
     { 0xc0010280, 0xc0010280 }, { 0xc0010300, 0xc001031f },
 };
+/* clang-format on */
 
 bool count_owns(uint32_t msr)
 {

@@ -11,6 +11,7 @@
 #include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
 
+/* clang-format off */
 /* . nothing (of memory)    r w m  ModRM operand: read, written, both      others  see group()
  * S P  push, pop           a A    accumulator and offset: read, written   I D i  string: read RSI, write RDI, read RDI
  * B  string: both          j Jcc, LOOP, JCXZ   J jmp   C call   R ret     F Q far call, far jmp
@@ -25,6 +26,7 @@ static const char two_bytes[] =
     "rrrrrrrrrrrrrrrr" "rrrrrrrrrrrrrrrr" "rrrrrrrrrrrrrrrr" "rrrrrrr...rrrrzw"
     "jjjjjjjjjjjjjjjj" "wwwwwwwwwwwwwwww" "SP.rmm..SP.mmmyr" "mmrmrrrrr.bmrrrr"
     "mmrwrrrm........" "rrrrrrwrrrrrrrrr" "rrrrrrrwrrrrrrrr" "rrrrrrrrrrrrrrr.";
+/* clang-format on */
 _Static_assert(sizeof one_byte == 257 && sizeof two_bytes == 257, "one letter each");
 
 enum { MAP_ONE, MAP_0F, MAP_0F38, MAP_0F3A };

@@ -4,11 +4,13 @@
 #include "pmu/virt/model.h"
 #include "pmu/virt/quirk.h"
 
+/* clang-format off */
 enum {
     K7_SELECT = 0xc0010000, K7_COUNTER = 0xc0010004, EXTENDED = 0xc0010200, DEBUGCTL = 0x1d9,
     GLOBAL_STATUS = 0xc0000300, GLOBAL_CONTROL = 0xc0000301, STATUS_CLEAR = 0xc0000302, STATUS_SET = 0xc0000303,
     INTEL_STATUS = 0x38e, INTEL_STATUS_RESET = 0x390,
 };
+/* clang-format on */
 #define K7_COUNTERS 4u
 #define C1E_ON_HALT (1u << 28)
 #define STATUS_FROZEN (1ul << 59)

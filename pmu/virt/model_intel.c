@@ -4,12 +4,14 @@
 #include "pmu/virt/model.h"
 #include "pmu/virt/quirk.h"
 
+/* clang-format off */
 enum {
     PMC = 0xc1, PERFEVTSEL = 0x186, MISC_ENABLE = 0x1a0, DEBUGCTL = 0x1d9, FIXED_CTR = 0x309,
     PERF_CAPABILITIES = 0x345, FIXED_CTR_CTRL = 0x38d, GLOBAL_STATUS = 0x38e, GLOBAL_CTRL = 0x38f,
     GLOBAL_OVF_CTRL = 0x390, GLOBAL_STATUS_SET = 0x391, GLOBAL_INUSE = 0x392, A_PMC = 0x4c1, PERF_METRICS = 0x329,
     V6_GP = 0x1900, V6_FIXED = 0x1980,
 };
+/* clang-format on */
 enum { RDPMC_METRICS = 0x2000, RDPMC_FIXED = 0x4000 }; /* ECX[31:16] */
 #define MISC_ENABLE_VALUE (1u | 1u << 7 | 1u << 11 | 1u << 12) /* PMU there, BTS and PEBS not */
 #define DEBUGCTL_FREEZE_LBR (1u << 11)

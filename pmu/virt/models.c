@@ -3,6 +3,7 @@
 #include "pmu/virt/model.h"
 
 /* Numbers and unit masks that all models have; reference cycles have the same clock as the others. */
+/* clang-format off */
 #define ARCHITECTURAL                                                                            \
     { 0xc0, 0x00, EVENT_INSTRUCTIONS }, { 0x3c, 0x00, EVENT_CYCLES }, { 0x3c, 0x01, EVENT_BUS_CYCLES }, \
     { 0x2e, 0x4f, EVENT_REFERENCES }, { 0x2e, 0x41, EVENT_MISSES },                              \
@@ -50,14 +51,17 @@ static const struct event_code zen_events[] = {
 
 #define INTEL .ops = &intel_ops, .max_leaf = 0xd, .max_extended_leaf = 0x80000008, .auto_mask = true
 #define AMD .ops = &amd_ops, .max_leaf = 0xd, .width = 48
+/* clang-format on */
 
 /* Gracemont's events; counters as on Alder Lake. */
 void model_small_core(struct model *m)
 {
+    /* clang-format off */
     static const struct event_code small_events[] = {
         ARCHITECTURAL, { 0xd0, 0x81, EVENT_LOADS }, { 0xd0, 0x82, EVENT_STORES },
         { 0xc4, 0x7e, EVENT_CONDITIONAL }, { 0xc4, 0xc0, EVENT_TAKEN }, { 0xc4, 0xbf, EVENT_FAR }, END,
     };
+    /* clang-format on */
     m->name = "intel-small";
     m->core_type = SMALL_CORE;
     m->gp = 6;
@@ -69,6 +73,7 @@ void model_small_core(struct model *m)
     m->events = small_events;
 }
 
+/* clang-format off */
 static const struct model v1 = {
     INTEL, .name = "intel-v1", .signature = 0x6e8, /* Core Duo */
     .version = 1, .gp = 2, .fixed = 0, .width = 40, .events = core_events,
@@ -143,3 +148,4 @@ const struct machine all_machines[] = {
     { "kvm-mediated", "intel-kvm,kvm,emulraw,irq3", ON_XEON, 0, 0, false },
     { 0, 0, 0, 0, 0, false },
 };
+/* clang-format on */

@@ -65,12 +65,14 @@ _Static_assert(offsetof(struct vmcb, rax) == 0x5f8, "APM");
 _Static_assert(offsetof(struct vmcb, cr2) == 0x640, "APM");
 _Static_assert(sizeof(struct vmcb) == 4096, "APM");
 
+/* clang-format off */
 enum {
     EXIT_WRITE_DR5 = 0x35, EXIT_WRITE_DR7 = 0x37,
     EXIT_EXCEPTION = 0x40, EXIT_INTR = 0x60, EXIT_NMI = 0x61, EXIT_RDPMC = 0x6f, EXIT_CPUID = 0x72,
     EXIT_IRET = 0x74, EXIT_SOFT_INT = 0x75, EXIT_PAUSE = 0x77, EXIT_HLT = 0x78, EXIT_INVLPGA = 0x7a,
     EXIT_IO = 0x7b, EXIT_MSR = 0x7c, EXIT_SHUTDOWN = 0x7f, EXIT_VMRUN = 0x80, EXIT_VMMCALL = 0x81, EXIT_SKINIT = 0x86,
 };
+/* clang-format on */
 
 #define EXIT_INVALID 0xffffffffu        /* VMRUN refused the guest's state; the upper half may be 0 */
 

@@ -21,6 +21,7 @@ void panic(const char *format, ...)
 }
 
 #define NAME(event) [PMU_##event] = #event
+/* clang-format off */
 static const char *const events[PMU_EVENT_COUNT] = {
     NAME(CYCLES), NAME(INSTRUCTIONS), NAME(BUS_CYCLES), NAME(LLC_REFERENCES), NAME(LLC_MISSES),
     NAME(BRANCHES), NAME(BRANCH_MISSES), NAME(SLOTS), NAME(REF_CYCLES), NAME(LOADS), NAME(STORES),
@@ -29,6 +30,7 @@ static const char *const events[PMU_EVENT_COUNT] = {
     NAME(FP_INSTRUCTIONS), NAME(INTEGER_INSTRUCTIONS), NAME(SPECIAL), NAME(BARRIER_CYCLES),
     NAME(LOCKED), NAME(MISALIGNED), NAME(CONDITIONAL_BRANCHES), NAME(INTERRUPTS),
 };
+/* clang-format on */
 
 static void event_line(const struct pmu_table *table, const struct pmu_event_row *row)
 {

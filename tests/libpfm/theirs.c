@@ -39,10 +39,12 @@ struct pmu {
     const int *models;
 };
 
+/* clang-format off */
 #define INTEL(X) \
     X(core) X(atom) X(nhm) X(nhm_ex) X(wsm_sp) X(wsm_dp) X(snb) X(snb_ep) X(ivb) X(ivb_ep) X(hsw) \
     X(hsw_ep) X(bdw) X(bdw_ep) X(skl) X(skx) X(clx) X(icl) X(icx) X(spr) X(slm) X(glm) X(tmt) \
     X(knl) X(knm)
+/* clang-format on */
 #define DECLARE(name) extern const struct pmu intel_##name##_support;
 #define ADDRESS(name) &intel_##name##_support,
 INTEL(DECLARE)

@@ -8,6 +8,7 @@
 #define OUT_DIRECT 2
 #define NEITHER 3
 
+/* clang-format off */
 enum {
     ECHO = CODE(0x801, BUFFERED, 0),         /* the input backwards */
     SUM = CODE(0x802, IN_DIRECT, 0),         /* bytes of input and MDL, as Information */
@@ -24,6 +25,7 @@ enum {
     PENDS = CODE(0x80d, BUFFERED, 0),        /* how many are pending */
     TWICE = CODE(0x80e, BUFFERED, 0),        /* completed below, taken back by the driver above, completed again */
 };
+/* clang-format on */
 
 struct end {
     long status;
