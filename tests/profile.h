@@ -27,6 +27,17 @@ static inline void sample_at(uint64_t address, KPROFILE_SOURCE source)
     irql_lower(old);
 }
 
+/* What the HAL says of a source. */
+static inline HAL_PROFILE_SOURCE_INFORMATION profile_source(KPROFILE_SOURCE source)
+{
+    HAL_PROFILE_SOURCE_INFORMATION info = { .Source = source, .Supported = 0xa5, .Interval = 0xa5a5a5a5 };
+    ULONG returned = 0;
+    CHECK_STATUS(HalQuerySystemInformation(HalProfileSourceInformation, sizeof info, &info, &returned), STATUS_SUCCESS);
+    CHECK_EQ(returned, sizeof info);
+    CHECK(info.Supported == TRUE || info.Supported == FALSE);
+    return info;
+}
+
 /* An object for all processes on the processors of the mask; NULL: a check failed. */
 static inline HANDLE profile_made(uint64_t base, uint64_t size, ULONG log2, void *buffer, ULONG buffer_size,
                                   KPROFILE_SOURCE source, KAFFINITY cpu_mask)

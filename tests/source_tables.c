@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What KPROFILE_SOURCE numbers mean on this machine: which are supported, what they program, their intervals, and the
- * HAL's information classes.
+/* What KPROFILE_SOURCE numbers mean on this machine: which are supported and what they
+ * program.
  *
  * Source: the KP lines of tests/contract.md. */
 #include "kernel/base/crc32.h"
@@ -44,16 +44,6 @@ static uint64_t selected(KPROFILE_SOURCE source)
     return value & ~(uint64_t)(PMU_INTERRUPT | PMU_ENABLE);
 }
 
-static HAL_PROFILE_SOURCE_INFORMATION query(KPROFILE_SOURCE source)
-{
-    HAL_PROFILE_SOURCE_INFORMATION info = { .Source = source, .Supported = 0xa5, .Interval = 0xa5a5a5a5 };
-    ULONG returned = 0;
-    CHECK_STATUS(HalQuerySystemInformation(HalProfileSourceInformation, sizeof info, &info, &returned), STATUS_SUCCESS);
-    CHECK_EQ(returned, sizeof info);
-    CHECK(info.Supported == TRUE || info.Supported == FALSE);
-    return info;
-}
-
 TEST(source_tables, numbers,
      "sources have the numbers of the enumeration, and its structures their sizes [KP-01 KP-02 "
      "KP-32]")
@@ -81,10 +71,10 @@ TEST(source_tables, time,
      "KP-18 KP-19]")
 {
     static const uint32_t bad[] = { 0x18, 0xc8, 0xff, 0x100, 0x119, 0xffff, 0x7fffffff, 0x80000000, 0xffffff02, 0xffffffff };
-    CHECK_EQ(query(ProfileTime).Supported, TRUE);
-    CHECK_EQ(query(ProfileTime).Interval, 10000);
+    CHECK_EQ(profile_source(ProfileTime).Supported, TRUE);
+    CHECK_EQ(profile_source(ProfileTime).Interval, 10000);
     for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
-        HAL_PROFILE_SOURCE_INFORMATION info = query((KPROFILE_SOURCE)bad[i]);
+        HAL_PROFILE_SOURCE_INFORMATION info = profile_source((KPROFILE_SOURCE)bad[i]);
         CHECK_EQ(info.Supported, FALSE);
         CHECK_EQ(info.Interval, 0);
         CHECK(hal_source_name((KPROFILE_SOURCE)bad[i]) == NULL);
@@ -123,7 +113,7 @@ TEST(source_tables, intel,
     SKIP_UNLESS(is("intel") && (pmu_here()->events & PMU_BIT(PMU_CYCLES)), "not an Intel PMU");
     for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
         bool has = pmu_here()->events >> rows[i].event & 1;
-        CHECK_EQ(query((KPROFILE_SOURCE)rows[i].id).Supported, has);
+        CHECK_EQ(profile_source((KPROFILE_SOURCE)rows[i].id).Supported, has);
         CHECK_EQ(selected((KPROFILE_SOURCE)rows[i].id), has ? rows[i].select | BOTH_RINGS : UNSUPPORTED);
     }
     for (unsigned i = 0; i < sizeof lacking; i++)
@@ -322,89 +312,4 @@ TEST(source_tables, names, "sources have the names that tools print [KP-26]")
     for (KPROFILE_SOURCE source = hal_source_next(ProfileTime); source && source <= ProfileMaximum;
          source = hal_source_next(source))
         CHECK(named(source, hal_source_name(source)));
-}
-
-TEST(source_tables, list,
-     "the list has each supported source once, in order, with its name [KP-27]")
-{
-    static HAL_PROFILE_SOURCE_LIST list[1000];
-    ULONG size = 0, again = 0;
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileSourceList, 0, NULL, &size), STATUS_INFO_LENGTH_MISMATCH);
-    REQUIRE(size && size <= sizeof list);
-    memset(list, 0xa5, sizeof list);
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileSourceList, size - 1, list, &again), STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_EQ(again, size);
-    CHECK_EQ((uint32_t)list[0].Source, 0xa5a5a5a5);
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileSourceList, size, list, NULL), STATUS_SUCCESS);
-    CHECK_EQ(list[0].Source, ProfileTime);
-    KPROFILE_SOURCE source = ProfileTime;
-    unsigned n = 0;
-    do {
-        const char *name = hal_source_name(source);
-        CHECK_EQ(list[n].Source, source);
-        CHECK_EQ(query(source).Supported, TRUE);
-        for (unsigned i = 0; i <= strlen(name); i++)
-            if (list[n].Description[i] != (WCHAR)name[i])
-                CHECK_EQ(list[n].Description[i], name[i]);
-        n++;
-        source = hal_source_next(source);
-    } while (source != ProfileTime);
-    CHECK_EQ(((uint8_t *)list)[size], 0xa5);
-    test_note("%u sources", n);
-}
-
-TEST(source_tables, information_sizes, "a wrong size or class is refused and changes nothing [KP-20]")
-{
-    HAL_PROFILE_SOURCE_INFORMATION info;
-    HAL_PROFILE_SOURCE_INFORMATION_EX ex = { .Source = ProfileTime };
-    ULONG returned;
-    memset(&info, 0xa5, sizeof info);
-    info.Source = ProfileTime;
-    for (ULONG size = 0; size < sizeof info; size++) {
-        CHECK_STATUS(HalQuerySystemInformation(HalProfileSourceInformation, size, &info, &returned),
-                     STATUS_INFO_LENGTH_MISMATCH);
-        CHECK(info.Supported == 0xa5 && info.Interval == 0xa5a5a5a5);
-    }
-    CHECK_STATUS(HalQuerySystemInformation(HalProfileSourceInformation, sizeof ex, &ex, &returned), STATUS_SUCCESS);
-    CHECK_EQ(returned, sizeof ex);
-    CHECK(ex.Supported && ex.Interval == 10000 && ex.DefInterval == 10000);
-    CHECK(ex.MinInterval == 1221 && ex.MaxInterval == 1000000);
-    CHECK_STATUS(HalQuerySystemInformation((HAL_QUERY_INFORMATION_CLASS)999, 100, &info, &returned),
-                 STATUS_INVALID_INFO_CLASS);
-    CHECK_STATUS(HalSetSystemInformation((HAL_SET_INFORMATION_CLASS)999, 100, &info), STATUS_INVALID_INFO_CLASS);
-    CHECK_STATUS(HalSetSystemInformation(HalProfileSourceInterval, 15, &info), STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(HalSetSystemInformation(HalProfileSourceAdd, 15, &info), STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(HalSetSystemInformation(HalProfileSourceRemove, 3, &info), STATUS_INFO_LENGTH_MISMATCH);
-}
-
-static NTSTATUS set(KPROFILE_SOURCE source, ULONG_PTR interval)
-{
-    HAL_PROFILE_SOURCE_INTERVAL new = { source, interval };
-    return HalSetSystemInformation(HalProfileSourceInterval, sizeof new, &new);
-}
-
-TEST(source_tables, intervals,
-     "intervals have defaults and limits, and each source its own [KP-21 KP-22 KP-23 KP-24 KP-25 "
-     "PO-69 PO-70]")
-{
-    static const struct {
-        ULONG_PTR set;
-        ULONG found;
-    /* clang-format off */
-    } rows[] = { { 4095, 4096 }, { 0, 4096 }, { 4096, 4096 }, { 2147483648, 2147483647 }, { 0xffffffff, 2147483647 },
-                 { 1ul << 40, 2147483647 }, { 100000, 100000 }, { 65536, 65536 } };
-    CHECK_STATUS(set(ProfileMaximum, 5000), STATUS_NOT_SUPPORTED);
-    CHECK_EQ(HalSetProfileInterval(0), 1221);
-    CHECK_EQ(HalSetProfileInterval(5000), 5000);
-    CHECK_EQ(query(ProfileTime).Interval, 5000);
-    CHECK_EQ(HalSetProfileInterval(~0ul), 1000000);
-    CHECK_EQ(HalSetProfileInterval(10000), 10000);
-    SKIP_UNLESS(hal_source_supported(ProfileTotalIssues), "no counter counts instructions");
-    KPROFILE_SOURCE alias = (KPROFILE_SOURCE)(is("intel") ? 0x1a : 0x68);
-    CHECK_EQ(query(ProfileTotalIssues).Interval, 65536);
-    for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
-        CHECK_STATUS(set(ProfileTotalIssues, rows[i].set), STATUS_SUCCESS);
-        CHECK_EQ(query(ProfileTotalIssues).Interval, rows[i].found);
-        CHECK_EQ(query(alias).Interval, 65536);
-    }
 }
