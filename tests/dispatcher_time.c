@@ -52,6 +52,31 @@ TEST(dispatcher_time, timeouts,
     CHECK_RANGE(clock_ns() - start, 2 * sched_tick_ns(), 62 * sched_tick_ns());
 }
 
+static void run_and_count(void *unused)
+{
+    (void)unused;
+    __atomic_fetch_add(&gone, 1, __ATOMIC_RELEASE);
+}
+
+TEST(dispatcher_time, past_gives_nothing_away,
+     "a wait until a time that is past does not let a worse thread run")
+{
+    test_run_on(0);
+    KeInitializeEvent(&event, NotificationEvent, FALSE);
+    gone = 0;
+    LARGE_INTEGER past = { .QuadPart = 1 };
+    struct thread *worse = team_start(run_and_count, NULL, 1, THREAD_PRIORITY - 1);
+    REQUIRE(worse != NULL);
+    for (unsigned i = 0; i < 10; i++) {
+        CHECK_STATUS(wait_for_event(1), STATUS_TIMEOUT);
+        CHECK_STATUS(KeDelayExecutionThread(KernelMode, FALSE, &past), STATUS_SUCCESS);
+        CHECK_EQ(gone, 0);
+    }
+    team_end(worse);
+    CHECK_EQ(gone, 1);
+    test_run_anywhere();
+}
+
 static void sleep_for(void *ticks)
 {
     uint64_t n = (uint64_t)ticks;

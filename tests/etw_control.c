@@ -40,7 +40,7 @@ TEST(etw_control, start_refusals, "each reason for which a start is refused leav
     CHECK_STATUS(control(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
     session_describe(&d, "");
     CHECK_STATUS(control(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
-    session_describe(&d, "a name of sixty-four characters, one more than there may be: 1234");
+    session_describe(&d, "a name of sixty-four characters, one more than there may be: 123");
     CHECK_STATUS(control(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
     session_describe(&d, SESSION_NAME);
     d.info.LoggerName.Length--;

@@ -51,6 +51,12 @@ TEST(tp_driver, second_process,
     }
 }
 
+TEST(tp_driver, wide_sources, "a source is a number of 32 bits: with any bit above it is refused, and nothing configured")
+{
+    CHECK_STATUS(user_run(USER(user_driver_wide), 0), STATUS_SUCCESS);
+    nothing_configured();
+}
+
 TEST(tp_driver, dies_while_others_count,
      "a configuration ends with its process, but its counters are free only when no thread uses "
      "them [TP-22 TP-78]")

@@ -6,6 +6,8 @@
 #define MODE (PROCESS_TRACE_MODE_REAL_TIME | PROCESS_TRACE_MODE_EVENT_RECORD)
 #define WORKERS 4
 #define YIELDS 100
+#define ROUNDS 80
+#define ROUND 100 /* calls, then a sleep */
 
 /* What the callbacks see. */
 static struct {
@@ -164,6 +166,45 @@ TEST_USER(etw_win32, consumes_counters, "context switches come with counters as 
     if (!most)
         SKIP("no PMU");
     read_along(2, sources);
+}
+
+static DWORD call_often(PVOID cpu)
+{
+    SetThreadAffinityMask(GetCurrentThread(), 1ul << (uint64_t)cpu);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        for (unsigned n = 0; n < ROUND; n++)
+            ZwGetCurrentProcessorNumber();
+        Sleep(1);
+    }
+    return 0;
+}
+
+TEST_USER(etw_win32, in_order,
+     "events of all processors come in the order of time stamps also while buffers are handed out: what is later waits")
+{
+    TRACEHANDLE session = 0, trace;
+    HANDLE workers[WORKERS];
+    struct properties q;
+    SYSTEM_INFO system;
+    GetSystemInfo(&system);
+    describe(&q);
+    q.p.BufferSize = 4;
+    q.p.MinimumBuffers = 4 * system.dwNumberOfProcessors;
+    REQUIRE(StartTraceW(&session, NAME, &q.p) == ERROR_SUCCESS);
+    trace = open_trace();
+    begin(session, 0, PERF_MASK_BITS(PERF_SYSCALL));
+    HANDLE reader = CreateThread(NULL, 0, process, &trace, 0, NULL);
+    for (uint64_t i = 0; i < WORKERS; i++)
+        workers[i] = CreateThread(NULL, 0, call_often, (PVOID)(i % system.dwNumberOfProcessors), 0, NULL);
+    CHECK_EQ(WaitForMultipleObjects(WORKERS, workers, TRUE, INFINITE), WAIT_OBJECT_0);
+    for (unsigned i = 0; i < WORKERS; i++)
+        CloseHandle(workers[i]);
+    CHECK_EQ(stop(session), ERROR_SUCCESS);
+    CHECK_EQ(end_of(reader), ERROR_SUCCESS);
+    test_note("%u buffers, %u calls", got.buffers, got.calls);
+    CHECK_EQ(got.wrong, 0);
+    CHECK(got.calls > ROUNDS * ROUND / 2); /* some may be lost, more of them on one processor */
+    CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
 }
 
 TEST_USER(etw_win32, times, "time stamps are the TSC if asked for, else 100 ns since boot; OpenTraceA opens by a narrow name")

@@ -137,6 +137,57 @@ TEST_USER(tp_block, freed,
     user_block_freed(3);
 }
 
+TEST_USER(tp_block, processor, "the block names the processor on which the thread runs, wherever it goes")
+{
+    static THREAD_PERFORMANCE_DATA block;
+    SYSTEM_INFO system;
+    GetSystemInfo(&system);
+    enable_with(&block, 0);
+    for (unsigned turn = 0; turn < 2; turn++)
+        for (unsigned cpu = 0; cpu < system.dwNumberOfProcessors; cpu++) {
+            CHECK(SetThreadAffinityMask(NtCurrentThread(), 1ul << cpu) != 0);
+            Sleep(1); /* the move is made at the next switch */
+            CHECK_EQ(block.ProcessorNumber.Number, cpu);
+            CHECK_EQ(block.ProcessorNumber.Group, 0);
+        }
+    CHECK_STATUS(ring3_set(0, 0, FALSE, &block), STATUS_SUCCESS);
+}
+
+static uint64_t protecting; /* atomic; 1: go on */
+
+static DWORD protect_second(PVOID page)
+{
+    while (__atomic_load_n(&protecting, __ATOMIC_ACQUIRE)) {
+        ring3_protect(page, PAGE_READONLY);
+        ring3_protect(page, PAGE_READWRITE);
+    }
+    return 0;
+}
+
+TEST_USER(tp_block, protected_meanwhile,
+     "a block whose second page becomes read-only while it is taken: enabling says so, and gives the first page back")
+{
+    uint8_t *pages = ring3_pages(2), *address = pages + RING3_PAGE - 64;
+    unsigned refused = 0;
+    REQUIRE(pages != NULL);
+    __atomic_store_n(&protecting, 1, __ATOMIC_RELEASE);
+    HANDLE other = CreateThread(NULL, 0, protect_second, pages + RING3_PAGE, 0, NULL);
+    for (unsigned i = 0; i < (test_long() ? 10000 : 1000); i++) {
+        NTSTATUS status = ring3_set(0, 0, TRUE, address);
+        refused += status == STATUS_ACCESS_VIOLATION;
+        if (status != STATUS_ACCESS_VIOLATION) {
+            CHECK_STATUS(status, STATUS_SUCCESS);
+            while (ring3_set(0, 0, FALSE, address) == STATUS_ACCESS_VIOLATION)
+                refused++;
+        }
+    }
+    __atomic_store_n(&protecting, 0, __ATOMIC_RELEASE);
+    CHECK_EQ(WaitForSingleObject(other, INFINITE), WAIT_OBJECT_0);
+    CloseHandle(other);
+    test_note("%u refused", refused);
+    CHECK(!ring3_profiled());
+}
+
 TEST_USER(tp_block, same_block, "another thread's block, and one on the stack, are accepted")
 {
     THREAD_PERFORMANCE_DATA block;

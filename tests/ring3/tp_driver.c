@@ -35,6 +35,15 @@ void user_driver_set(uint64_t wanted)
     CHECK_STATUS(set(1), (NTSTATUS)wanted);
 }
 
+void user_driver_wide(uint64_t unused)
+{
+    (void)unused;
+    for (unsigned bit = 32; bit < 64; bit++) {
+        HARDWARE_COUNTER counter = { PMCCounter, 0, INSTRUCTIONS | UINT64_C(1) << bit };
+        CHECK_STATUS(KeSetHardwareCounterConfiguration(&counter, 1), STATUS_INVALID_PARAMETER);
+    }
+}
+
 void user_driver_second(uint64_t selector)
 {
     ULONG64 found;

@@ -178,7 +178,9 @@ static ULONG connect_session(struct consumer *c)
     if (error)
         return error;
     c->buffer_size = info.BufferSize * 1024;
-    c->size = (SIZE_T)2 * info.NumberOfBuffers * c->buffer_size;
+    /* For what waited, what came while this thread slept, what a flush gives, and what comes meanwhile: if something of
+     * before the flush had no room, what is later would be handed on first. */
+    c->size = (SIZE_T)4 * info.NumberOfBuffers * c->buffer_size;
     c->session = info.Wnode.HistoricalContext;
     PVOID area = NULL;
     NTSTATUS status = ZwAllocateVirtualMemory(NtCurrentProcess(), &area, 0, &c->size, MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE);
@@ -239,7 +241,7 @@ static ULONG run(struct consumer *c)
         bool all = status == STATUS_WMI_INSTANCE_NOT_FOUND;
         if (!NT_SUCCESS(status) && !all)
             return RtlNtStatusToDosError(status);
-        if (!all && until - flushed < period && c->filled < c->size / 2) {
+        if (!all && until - flushed < period && c->filled < c->size / 4) {
             Sleep(POLL_MS);
             if (__atomic_load_n(&c->state, __ATOMIC_ACQUIRE) != RUNNING)
                 return ERROR_SUCCESS;
