@@ -60,7 +60,8 @@ sub text_faults
     my @lines = lines($file) or return "$file: missing or empty";
     my @wrong;
     push @wrong, "$file: no SPDX line" if $file !~ /README/ && !grep { /SPDX-License-Identifier: MIT/ } @lines[0 .. (@lines > 1)];
-    push @wrong, "$file: " . @lines . ' lines, 399 are allowed' if @lines >= 400;
+    my $allowed = $file =~ m{^tests/} ? 449 : 399;
+    push @wrong, "$file: " . @lines . " lines, $allowed are allowed" if @lines > $allowed;
     my $n = 0;
     for (@lines) {
         $n++;
@@ -115,6 +116,26 @@ sub check_journeys
     holds("kernel/README.md: its $found functions are where it says", $found ? @wrong : 'none found');
 }
 
+# Lines between the braces of each function of ring 0.
+sub check_functions
+{
+    my (@lengths, $begin);
+    for my $file (grep { m{^(boot|hal|kernel|pmu)/.*\.c$} && !m{^kernel/user/} } @sources) {
+        my $n = 0;
+        for (lines($file)) {
+            $n++;
+            push @lengths, 1 if /^\w.*\) \{.*\}$/;
+            $begin = $n if /^\{$/;
+            push @lengths, $n - $begin - 1 if /^\}$/ && $begin;
+            $begin = 0 if /^\}/;
+        }
+    }
+    @lengths = sort { $a <=> $b } @lengths;
+    my $median = $lengths[@lengths / 2] // 99;
+    holds(@lengths . " functions of ring 0: half of them have at most $median lines, 12 are allowed; none has more than 60",
+          $median > 12 ? "median $median" : (), $lengths[-1] > 60 ? "one has $lengths[-1]" : ());
+}
+
 # What a table may be: between "clang-format off" and "on", or in a folder of its own.
 sub too_long
 {
@@ -136,7 +157,7 @@ sub check_format
           failure("clang-format --dry-run -Werror @formatted"), map { too_long($_) } @formatted);
 }
 
-sub check_text { holds(@texts . ' files: SPDX, under 400 lines, ASCII, nothing unfinished, no #if', map { text_faults($_) } @texts) }
+sub check_text { holds(@texts . ' files: SPDX, not too long, ASCII, nothing unfinished, no #if', map { text_faults($_) } @texts) }
 
 # --- rooms: Rooms.pm has the order
 
@@ -385,7 +406,7 @@ sub check_repro
     holds('two builds in two folders give the same bytes', @wrong, $same || @wrong ? () : 'ntpmu.bin differs');
 }
 
-my @names = @ARGV ? @ARGV : qw(text citations journeys includes layouts headers gcc symbols rep fences size contract mutants clang cppcheck scan repro);
+my @names = @ARGV ? @ARGV : qw(text functions citations journeys includes layouts headers gcc symbols rep fences size contract mutants clang cppcheck scan repro);
 system "rm -rf $out; mkdir -p $out";
 for (@names) {
     no strict 'refs';

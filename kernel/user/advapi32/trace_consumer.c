@@ -54,16 +54,21 @@ static void hand_on(struct consumer *c, const WMI_BUFFER_HEADER *buffer, const P
     EVENT_HEADER_EXTENDED_DATA_ITEM counters = { .ExtType = EVENT_HEADER_EXT_TYPE_PMC_COUNTERS,
                                                  .DataSize = (USHORT)(n * sizeof(ULONG64)),
                                                  .DataPtr = (ULONG_PTR)(record + 1) };
+    USHORT flags = EVENT_HEADER_FLAG_64_BIT_HEADER | EVENT_HEADER_FLAG_CLASSIC_HEADER |
+                   EVENT_HEADER_FLAG_NO_CPUTIME | (n ? EVENT_HEADER_FLAG_EXTENDED_INFO : 0);
     EVENT_RECORD event = {
-        .EventHeader = {
-            .Size = sizeof(EVENT_HEADER), .Flags = EVENT_HEADER_FLAG_64_BIT_HEADER | EVENT_HEADER_FLAG_CLASSIC_HEADER |
-                                                   EVENT_HEADER_FLAG_NO_CPUTIME | (n ? EVENT_HEADER_FLAG_EXTENDED_INFO : 0),
-            .ThreadId = 0xffffffff, .ProcessId = 0xffffffff,
-            .TimeStamp.QuadPart = time_of(c, buffer, record->TimeStamp),
-            .EventDescriptor = { .Version = (UCHAR)record->Marker, .Opcode = (UCHAR)record->HookId },
-        },
-        .BufferContext = buffer->ClientContext, .ExtendedDataCount = n != 0, .ExtendedData = n ? &counters : NULL,
-        .UserDataLength = (USHORT)(record->Size - head), .UserData = (uint8_t *)(ULONG_PTR)record + head,
+        .EventHeader = { .Size = sizeof(EVENT_HEADER),
+                         .Flags = flags,
+                         .ThreadId = 0xffffffff,
+                         .ProcessId = 0xffffffff,
+                         .TimeStamp.QuadPart = time_of(c, buffer, record->TimeStamp),
+                         .EventDescriptor = { .Version = (UCHAR)record->Marker,
+                                              .Opcode = (UCHAR)record->HookId } },
+        .BufferContext = buffer->ClientContext,
+        .ExtendedDataCount = n != 0,
+        .ExtendedData = n ? &counters : NULL,
+        .UserDataLength = (USHORT)(record->Size - head),
+        .UserData = (uint8_t *)(ULONG_PTR)record + head,
         .UserContext = c->log.Context,
     };
     const GUID *group = trace_group(record->HookId);
