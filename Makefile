@@ -266,7 +266,7 @@ help-all: help
 	@echo 'make mutants    breaks every part in hundreds of ways; some test must notice each; PMU=haswell SAMPLE=20 SEED=1'
 	@echo 'make machines   every named machine, 1 and 4 CPUs, all tests: verdict, tests run, share of its ideal model'
 	@echo 'make quirks     N=1000 machines with random quirks, of SEED=1; FIRST=7 N=1 for the seventh: no panic, no test killed'
-	@echo 'make fuzz-images  COUNT=100 mutated copies of a program by SEED=1, each in a machine'
+	@echo 'make fuzz-images  COUNT=100 mutated copies of a program and of a driver by SEED=1, each in a machine'
 	@echo 'make fuzz       a million calls of services at random, on 4 CPUs, by SEED=1: each answer is what a model says'
 	@echo 'make check      include rules, gcc and clang without warnings, static analysis, same bytes twice'
 	@echo 'make format     lays out all C by .clang-format'
@@ -329,10 +329,11 @@ test: all iso $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
 quirks: all
 	N=$(or $(N),1000) tests/quirks.t
 
-# COUNT mutated copies of a program, by SEED: the loader of images refuses or runs them.
+# COUNT mutated copies of a program, and as many of a driver, by SEED: the loader of images refuses or runs them.
 fuzz-images:
-	@$(MAKE) -s PROGRAM=tests/programs/events.c
+	@$(MAKE) -s PROGRAM=tests/programs/events.c DRIVER=tests/programs/driver_try.c
 	@BUILD=$(BUILD) tests/fuzz-images
+	@BUILD=$(BUILD) tests/fuzz-images $(BUILD)/program/driver_try.sys
 
 # A million calls of services from ring 3, by SEED.
 fuzz: all

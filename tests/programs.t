@@ -126,4 +126,7 @@ bad('a library that nobody has', qr/^# .*ERNEL33/m, index($good, "KERNEL32.dll\0
 system "make -s BUILD=$build PROGRAM=tests/programs/events.c >/dev/null 2>&1 </dev/null";
 my $fuzzed = `SEED=1 COUNT=20 BUILD=$build tests/fuzz-images 2>&1 </dev/null`;
 ok(!$? && $fuzzed =~ /^20 images, seed 1: (?=.*FAIL)(?=.*PASS)/m, '20 mutated images are refused, run or end by themselves') or diag($fuzzed);
+system "make -s BUILD=$build DRIVER=tests/programs/driver_try.c >/dev/null 2>&1 </dev/null";
+$fuzzed = `SEED=1 COUNT=10 BUILD=$build tests/fuzz-images $build/program/driver_try.sys 2>&1 </dev/null`;
+ok(!$? && $fuzzed =~ /^10 images, seed 1: (?=.*FAIL)(?=.*loaded)/m, '10 mutated drivers are refused or loaded') or diag($fuzzed);
 done_testing;

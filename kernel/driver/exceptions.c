@@ -14,6 +14,8 @@
 #include "kernel/ke/thread.h"
 #include "kernel/trap.h"
 
+#define STACK_FOR_HANDLERS 8192 /* search and unwinding use 7 KB, five CONTEXTs among it */
+
 static struct driver *handlers;
 
 void exceptions_go_to(struct driver *driver) { handlers = driver; }
@@ -49,12 +51,12 @@ static void fill(struct fault *fault, const struct trap_frame *f, uint64_t addre
     fault->address = address;
 }
 
-/* Returns if there is no handlers.sys. */
+/* Returns if there is no handlers.sys, or no room for it: bad tables make it fault itself. */
 static void dispatch(const struct trap_frame *frame, uint64_t address)
 {
     struct fault fault __attribute__((aligned(16)));
     void *dispatcher = exceptions_export("KiUserExceptionDispatcher");
-    if (!dispatcher)
+    if (!dispatcher || (uint64_t)&fault - (uint64_t)thread_current()->stack < STACK_FOR_HANDLERS)
         return;
     fill(&fault, frame, address);
     asm volatile("mov %0,%%rsp\n"
