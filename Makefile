@@ -259,6 +259,7 @@ help-all: help
 	@sed -n 's/^#   \([A-Z]*=.*\)/                   \1/p' tests/trace
 	@echo 'make bench      what each operation of ours costs; with CODE=, OP= or FILE= instructions, in nasm syntax. Variables:'
 	@sed -n 's/^#   \([A-Z]*=.*\)/                   \1/p' tests/bench
+	@echo 'make linux      Debian'\''s Linux and its perf on the virtual PMU PMU=intel-v4, beside the truth; RUNS=20, ASK=1 for a shell'
 	@echo 'make list       every test with its meaning'
 	@echo 'make report     LOG="files" as one page, build/report.html, and for programs build/report.json; default: the last run'
 	@echo 'make compare    A=log B=log: what differs between two runs; fails if a verdict does'
@@ -301,6 +302,10 @@ bench: all
 
 list: all
 	@LIST=1 tests/run
+
+# Debian's Linux and perf on the virtual PMU: packages are fetched, none installed.
+linux: all
+	@tests/linux
 
 # Of logs of runs; LOG and A, B are files.
 report: all
@@ -360,4 +365,4 @@ ifneq ($(filter deps,$(MAKECMDGOALS)),)
 endif
 
 -include $(OBJ:.o=.d) $(UOBJ:.o=.d) $(NTDLL_OBJ:.o=.d) $(KERNEL32_OBJ:.o=.d) $(MSVCRT_OBJ:.o=.d) $(ADVAPI32_OBJ:.o=.d)
-.PHONY: FORCE all help help-all deps iso usb run report compare trace bench list debug test fuzz fuzz-images quirks mutants machines check format clean
+.PHONY: FORCE all help help-all deps iso usb linux run report compare trace bench list debug test fuzz fuzz-images quirks mutants machines check format clean

@@ -21,14 +21,17 @@ enum { APIC_ID = 0x20, APIC_ICR = 0x300, APIC_ICR2 = 0x310, APIC_LVT_PMI = 0x340
 enum { IO_INDEX = 0, IO_DATA = 0x10, IO_REDIRECTION = 0x10 };
 #define REDIRECT_NMI 0x400u
 #define REDIRECT_MASKED 0x10000u
+#define REDIRECT_MASK 0x18f00u /* masked, level, to a logical address, kind */
 #define IO_PINS 24
 
 #define HPET 0xfed00000
 enum { HPET_PERIOD = 4, HPET_CONFIG = 0x10, HPET_COUNTER = 0xf0, HPET_TIMERS = 0x100 };
 #define HPET_ENABLE 1u
 #define TIMER_ENABLE (1u << 2)
+#define TIMER_MASK 0x7f4cu /* route, enabled, periodic, 32 bits; to an address instead */
 #define PERIOD_MAX 100000000u /* fs, by the specification */
 #define FS_IN_US 1000000000u
+#define LATE 200 /* ticks after its time: no alarm will come */
 #define NEAR 20 /* ticks: longer than it takes to set the comparator */
 #define MEASURE_TICKS 1000
 #define PROOF 20000 /* clock units */
@@ -96,10 +99,32 @@ static void take_over(struct vcpu *v)
 
 bool alarm_is_near(const struct vcpu *v) { return v->alarm_at && v->alarm_at < rdtsc() + NEAR * alarm_tick; }
 
+/* A foreign guest masks pins that it knows nothing of, and stops and sets back the HPET: what the alarm needs is set
+ * again, if it was. First a time far ahead, for the last one may have passed without an NMI. The guest may be between its
+ * two accesses to the IO-APIC: its index stays. */
+static void take_back(const struct vcpu *v)
+{
+    uint32_t index = *reg(IO_APIC, IO_INDEX), config = *reg(HPET, HPET_TIMERS + 32 * timer);
+    *reg(IO_APIC, IO_INDEX) = IO_REDIRECTION + 2 * pin;
+    bool ours = (*reg(IO_APIC, IO_DATA) & REDIRECT_MASK) == REDIRECT_NMI && (config & TIMER_MASK) == (pin << 9 | TIMER_ENABLE);
+    if (!ours) {
+        *reg64(HPET, HPET_TIMERS + 32 * timer + 8) = *reg64(HPET, HPET_COUNTER) + (1u << 30);
+        *reg(HPET, HPET_TIMERS + 32 * timer) = pin << 9 | TIMER_ENABLE;
+        redirect(1, v->host_apic_id << 24);
+        redirect(0, REDIRECT_NMI);
+    }
+    if (!(*reg(HPET, HPET_CONFIG) & HPET_ENABLE))
+        *reg(HPET, HPET_CONFIG) |= HPET_ENABLE;
+    *reg(IO_APIC, IO_INDEX) = index;
+}
+
 bool alarm_want(struct vcpu *v, uint64_t at)
 {
-    if (v->alarm_at && v->alarm_at <= at)
+    bool lost = virt_foreign && v->alarm_at && rdtsc() > v->alarm_at + LATE * alarm_tick;
+    if (v->alarm_at && v->alarm_at <= at && !lost)
         return false;
+    if (virt_foreign)
+        take_back(v);
     uint64_t counter = *reg64(HPET, HPET_COUNTER), now = rdtsc();
     uint64_t ticks = at > now + alarm_tick ? (at - now) / alarm_tick : 1;
     *reg64(HPET, HPET_TIMERS + 32 * timer + 8) = counter + ticks;
