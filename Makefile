@@ -9,22 +9,28 @@ TEXT_FLAGS := -Wall -Wextra -Werror -Wshadow -Wundef -Wvla -Wstrict-prototypes -
 TRAP_UB := -fsanitize=undefined -fsanitize-undefined-trap-on-error
 # Only gcc turns loops into calls of memset, and only gcc knows how to be told not to.
 NO_LOOP_CALLS := $(shell f=-fno-tree-loop-distribute-patterns; $(CC) -Werror $$f -E -x c /dev/null >/dev/null 2>&1 && echo $$f)
+# Rules of addresses by gcc and kernel/base/kasan.c, for the kernel and its tests. Two files run before there is shadow, or
+# make it; strings are built for ring 3, too, and ask for themselves.
+KASAN_FLAGS := -fsanitize=kernel-address -fasan-shadow-offset=0xdffffc0000000000 --param asan-stack=1 --param asan-globals=1 \
+          --param asan-instrumentation-with-call-threshold=0
+SANITIZE = $(if $(filter-out boot/boot.c kernel/base/kasan.c kernel/base/string.c,$<),$(KASAN:1=$(KASAN_FLAGS)))
 COMMON := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-common -fno-stack-protector -fno-omit-frame-pointer \
           -fno-strict-aliasing -fno-asynchronous-unwind-tables $(NO_LOOP_CALLS) \
           -ffile-prefix-map=$(CURDIR)=. -I. $(TEXT_FLAGS) -MMD -MP $(UBSAN:1=$(TRAP_UB))
-CFLAGS := $(COMMON) -mcmodel=kernel -mno-red-zone -mgeneral-regs-only
-UFLAGS := $(COMMON) -fshort-wchar -mcmodel=small -mno-red-zone -Ikernel/user
+CFLAGS := $(COMMON) -DKASAN_ON=$(if $(KASAN),1,0) -mcmodel=kernel -mno-red-zone -mgeneral-regs-only
+UFLAGS := $(COMMON) -DKASAN_ON=0 -fshort-wchar -mcmodel=small -mno-red-zone -Ikernel/user
 
 ROOMS  := base mm console ke profiling etw driver
 ASM    := $(sort $(wildcard boot/*.asm kernel/*.asm kernel/ke/*.asm kernel/profiling/*.asm pmu/virt/*.asm tests/*.asm))
 C      := $(sort $(wildcard boot/*.c kernel/*.c $(ROOMS:%=kernel/%/*.c) hal/*.c pmu/*.c pmu/events/*.c pmu/virt/*.c tests/*.c))
+C      := $(if $(KASAN),$(C),$(filter-out kernel/base/kasan.c tests/kasan.c,$(C)))
 UASM   := $(sort $(wildcard kernel/user/*.asm tests/ring3/*.asm))
 RUNTIME := $(sort $(wildcard kernel/user/*.c) $(wildcard kernel/user/advapi32/trace_co*.c kernel/user/advapi32/trace_in*.c))
 UC     := $(RUNTIME) $(sort $(wildcard tests/ring3/*.c))
 # The libraries of Windows programs, PE images that mingw-w64 makes of kernel/user/NAME/ and NAME.def.
 WIN_CC := x86_64-w64-mingw32-gcc-posix
 WIN_CXX := x86_64-w64-mingw32-g++-posix
-WIN_FLAGS := -std=gnu11 -O2 -g -fno-builtin -fno-stack-protector -fno-tree-loop-distribute-patterns -fno-ident \
+WIN_FLAGS := -DKASAN_ON=0 -std=gnu11 -O2 -g -fno-builtin -fno-stack-protector -fno-tree-loop-distribute-patterns -fno-ident \
           -ffile-prefix-map=$(CURDIR)=. -I. -Wall -Wextra -Werror -Wshadow
 DLLS   := $(addprefix $(BUILD)/dll/,ntdll.dll kernel32.dll msvcrt.dll advapi32.dll ntoskrnl.exe hal.dll handlers.sys)
 COMMA  := ,
@@ -180,7 +186,7 @@ $(BUILD)/services.inc: kernel/nt/service_list.h
 
 $(BUILD)/%.asm.o: %.asm $(BUILD)/layout.inc $(BUILD)/services.inc
 	@mkdir -p $(@D)
-	$(call SAY,AS)nasm -f elf64 -g -F dwarf -i$(BUILD)/ -i$(BUILD)/dll/ -w+all -Werror -MD $(@:.o=.d) -o $@ $<
+	$(call SAY,AS)nasm -dKASAN_ON=$(if $(KASAN),1,0) -f elf64 -g -F dwarf -i$(BUILD)/ -i$(BUILD)/dll/ -w+all -Werror -MD $(@:.o=.d) -o $@ $<
 
 $(BUILD)/kernel/user/%.o: kernel/user/%.c
 	@mkdir -p $(@D)
@@ -203,7 +209,7 @@ $(BUILD)/kernel/driver/%.o: CFLAGS += -Wno-missing-prototypes
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(call SAY,CC)$(CC) $(CFLAGS) -c -o $@ $<
+	$(call SAY,CC)$(CC) $(CFLAGS) $(SANITIZE) -c -o $@ $<
 
 $(BUILD)/ntpmu.iso: $(BUILD)/ntpmu.bin boot/mkiso boot/grub.cfg
 	$(call SAY,ISO)boot/mkiso $< $@
@@ -274,6 +280,7 @@ help-all: help
 	@echo 'make iso        $(BUILD)/ntpmu.iso: BIOS and UEFI, CD and USB stick; with PROGRAM=, DRIVER= or CODE= one that runs them'
 	@echo 'make usb        writes it to the stick DEV=/dev/sdX, after asking'
 	@echo 'make debug      QEMU waits for gdb; symbols of the kernel and of ring 3 loaded; GDB_PORT=1234, GDB_ARGS=more'
+	@echo 'make run UBSAN=1 BUILD=build/ub  KASAN=1 BUILD=build/kasan   undefined behaviour, or a wrong address, ends the run'
 	@echo 'make clean'
 
 deps:
@@ -285,6 +292,10 @@ deps:
 	root=; [ "$$(id -u)" = 0 ] || root=sudo; \
 	[ -z "$$root" ] || command -v sudo >/dev/null || { echo "As root: apt-get install$$missing"; exit 1; }; \
 	$$root apt-get -q update && $$root env DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends $$missing
+
+# What something costs, and how often it is sampled, is promised for the build that ships: left out elsewhere.
+NOT_SHIPPED := *,-*cost*,-profile_*,-pmu_exact*,-pmu_faults*,-pmu_pmi_lost*,-vpmu*,-etw_samples.with_counters,-etw_counts.equal_profiling,-kinds.journey
+run: export TESTS := $(or $(TESTS),$(if $(KASAN)$(UBSAN),$(NOT_SHIPPED)))
 
 iso: $(ISO)
 

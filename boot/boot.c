@@ -6,6 +6,7 @@
 #include "boot/payload.h"
 #include "hal/reboot.h"
 #include "kernel/base/exit.h"
+#include "kernel/base/kasan.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
@@ -60,6 +61,7 @@ void boot_main(uint32_t magic, uint32_t info_address)
 {
     char model[256];
 
+    kasan_early();
     serial_init();
     print("\n"); /* the first byte, at once: what comes next may draw a whole screen */
     boot_info.ap_code = ap_start;

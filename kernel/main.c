@@ -12,6 +12,7 @@
 #include "kernel/base/boot_info.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
+#include "kernel/base/kasan.h"
 #include "kernel/base/panic.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"
@@ -124,6 +125,7 @@ void kernel_main(void)
     cpu_detect();
     boot_cpu();
     trap_init();
+    kasan_init(&boot_info);
     phys_init(&boot_info);
     vm_init();
     image_init(&boot_info);

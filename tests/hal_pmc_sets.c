@@ -7,6 +7,7 @@
 #include "hal/source.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
+#include "kernel/base/kasan.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "tests/cost.h"
@@ -15,6 +16,7 @@
 #include "tests/profile.h"
 
 #define LOOPS 1000u
+#define PERIOD (KASAN_ON ? 20001u : 701u) /* a handler is shorter */
 #define CANARY 0x5a5a5a5a5a5a5a5aull
 
 /* The counters of a processor that count the source for a set. */
@@ -253,7 +255,7 @@ static void collect_inside(ULONGLONG OverflowBits, HANDLE OwningHandle)
     unsigned ctr = (unsigned)__builtin_ctzll(OverflowBits);
     /* Not a multiple of the loop's length, so that the interrupt hits a different instruction
      * each time. */
-    pmu_write(ctr, -(uint64_t)(701 + inside.calls % 37) & pmu_mask(pmu_here(), ctr));
+    pmu_write(ctr, -(uint64_t)(PERIOD + inside.calls % 37) & pmu_mask(pmu_here(), ctr));
 }
 
 static void nested(unsigned cpu)
@@ -271,7 +273,7 @@ static void nested(unsigned cpu)
     REQUIRE_STATUS(hal_counters_claim("test", PMU_BIT(cpu), PMU_BIT(ctr), collect_inside, &sampler), STATUS_SUCCESS);
     test_run_on(cpu);
     KIRQL old = irql_raise(PROFILE_LEVEL);
-    pmu_program(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL | PMU_INTERRUPT), -(uint64_t)701 & pmu_mask(pmu_here(), ctr));
+    pmu_program(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL | PMU_INTERRUPT), -(uint64_t)PERIOD & pmu_mask(pmu_here(), ctr));
     pmu_start(PMU_BIT(ctr));
     irql_lower(old);
     for (unsigned i = 0; i < calls * LOOPS / 5; i++) {

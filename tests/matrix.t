@@ -111,6 +111,8 @@ my @machines = (
     (map { ["$_->[0], 4 CPU", "BUILD=$build/$_->[1] SMP=4 TESTS='*,-*cost*,-profile_*,-pmu_exact*,-pmu_faults*,-pmu_pmi_lost*,-vpmu*$_->[2]'", 0] }
         ['undefined behaviour traps', 'ubsan', ',-etw_samples.with_counters,-kinds.journey'], # its tests are longer code
         ['built by clang', 'clang', '']),
+    ['wrong addresses are found, and there are none', "BUILD=$build/kasan SMP=2 TESTS='kasan*,tp_threads*,object*,etw_win32*,-*cost*,user*,hal_overflow*'",
+     0, qr/^ok \d+ - kasan\.stack$/m],
     (map { ["$_, 1 CPU", "PMU=$_", 0] } qw(intel-v1 intel-v4 amd-k7 amd-ext)),
     ['intel-v5, 1 CPU, everything as often as the contract wants', 'PMU=intel-v5 ARGS=long TIMEOUT=400', 0, at_least(1070, 370000)],
     (map {
@@ -257,9 +259,10 @@ sub judge
 }
 
 $SIG{INT} = $SIG{TERM} = sub { kill TERM => keys %running; exit 1 };
-plan tests => 3 + @machines;
+plan tests => 4 + @machines;
 ok(!@nowhere, 'each quirk is on a machine') or diag("@nowhere");
 ok(!system("make -s BUILD=$build/ubsan UBSAN=1 </dev/null"), 'builds with UBSAN=1');
+ok(!system("make -s BUILD=$build/kasan KASAN=1 </dev/null"), 'builds with KASAN=1');
 ok(!system("make -s BUILD=$build/clang CC=clang </dev/null"), 'builds with clang');
 my @waiting = @machines;
 for my $machine (@machines) {

@@ -2,12 +2,13 @@
 #include "tests/watchdog.h"
 #include "hal/clock.h"
 #include "kernel/base/boot_info.h"
+#include "kernel/base/kasan.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 
-#define LIMIT_NS 2000000000u /* of a test, unless the machine is slow */
+#define LIMIT_NS (KASAN_ON ? UINT64_C(8000000000) : UINT64_C(2000000000)) /* of a test, unless the machine is slow */
 #define LOOPS 4000000u       /* or the time for so many turns of a loop, whatever is more */
 #define SECONDS_MAX 60 /* by the clock on the wall: an emulator's time may creep in a wait loop */
 #define WATCH_NS 10000000u /* from look to look */

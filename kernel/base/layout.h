@@ -8,7 +8,8 @@
 #define DIRECT_MAP 0xffff800000000000
 #define USER_END 0x00007fffffff0000
 #define MAX_CPUS 64
-#define KERNEL_STACK_SIZE 16384
+/* The Makefile says KASAN_ON, 0 or 1: then frames have red zones. */
+#define KERNEL_STACK_SIZE (16384 << KASAN_ON)
 
 /* Segment selectors. SYSRET wants user SS and CS behind each other. */
 #define SEL_KERNEL_CS 0x08

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The four routines that compilers call on their own, and the two that we do. No REP: measured paths use them. */
 #include "kernel/base/string.h"
+#include "kernel/base/kasan.h"
 
 struct word {
     uint64_t v;
@@ -8,6 +9,8 @@ struct word {
 
 void *memcpy(void *to, const void *from, size_t size)
 {
+    kasan_check(from, size, false);
+    kasan_check(to, size, true);
     char *t = to;
     const char *f = from;
     for (; size >= 8; size -= 8, t += 8, f += 8)
@@ -19,6 +22,8 @@ void *memcpy(void *to, const void *from, size_t size)
 
 void *memmove(void *to, const void *from, size_t size)
 {
+    kasan_check(from, size, false);
+    kasan_check(to, size, true);
     char *t = to;
     const char *f = from;
     if (t < f || t >= f + size)
@@ -30,6 +35,7 @@ void *memmove(void *to, const void *from, size_t size)
 
 void *memset(void *to, int value, size_t size)
 {
+    kasan_check(to, size, true);
     char *t = to;
     uint64_t v = 0x0101010101010101ul * (uint8_t)value;
     for (; size >= 8; size -= 8, t += 8)
@@ -53,6 +59,7 @@ size_t strlen(const char *s)
     size_t n = 0;
     while (s[n])
         n++;
+    kasan_check(s, n + 1, false);
     return n;
 }
 

@@ -3,6 +3,7 @@
  * pages with a page for the header in front; all of it is as nonpaged as memory here is. Each allocation knows who made
  * it. NT: paged pool is nonpaged pool. */
 #include "kernel/base/assert.h"
+#include "kernel/base/kasan.h"
 #include "kernel/base/list.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/print.h"
@@ -50,6 +51,7 @@ static struct block *take_small(uint32_t class)
         return NULL;
     struct block *b = free_blocks[class];
     free_blocks[class] = (struct block *)b->list.Flink;
+    kasan_unpoison(b, SMALLEST << class);
     memset(b, 0, SMALLEST << class);
     b->class = class;
     return b;
@@ -67,6 +69,12 @@ static struct block *take_pages(uint64_t size)
     return b;
 }
 
+/* Bytes behind the header. */
+static size_t room_of(const struct block *b)
+{
+    return b->class < CLASSES ? (SMALLEST << b->class) - sizeof *b : (size_t)(b->pages - 1) * PAGE_SIZE;
+}
+
 /* Zeroed, as all pool here. */
 static void *allocate(uint64_t where, uint64_t size, uint32_t tag)
 {
@@ -80,6 +88,8 @@ static void *allocate(uint64_t where, uint64_t size, uint32_t tag)
         b->size = size;
         b->tag = tag;
         b->magic = MAGIC;
+        kasan_poison(b + 1, room_of(b), KASAN_BEHIND);
+        kasan_unpoison(b + 1, size);
         InsertTailList(&used, &b->list);
     }
     lock_release(&pool_lock, irql);
@@ -104,7 +114,9 @@ static void release(uint64_t where, void *p, uint32_t tag, const char *name)
         bug_check(BAD_POOL_CALLER, (uint64_t[]){ 0x0a, (uint64_t)p, b->tag, tag }, where, name);
     RemoveEntryList(&b->list);
     if (b->class < CLASSES) {
-        memset(b + 1, 0xdd, (SMALLEST << b->class) - sizeof *b);
+        kasan_unpoison(b + 1, room_of(b));
+        memset(b + 1, 0xdd, room_of(b));
+        kasan_poison(b + 1, room_of(b), KASAN_FREED);
         b->list.Flink = (LIST_ENTRY *)free_blocks[b->class];
         free_blocks[b->class] = b;
     } else {

@@ -2,6 +2,7 @@
 /* copy_in and copy_out. Page faults on the user's side end the copy through the fault table; SMAP is open only
  * around the accesses. */
 #include "kernel/base/cpu.h"
+#include "kernel/base/kasan.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/vm.h"
@@ -44,10 +45,12 @@ static bool allowed(const void *user, size_t size)
 
 NTSTATUS copy_in(void *to, const void *user, size_t size)
 {
+    kasan_check(to, size, true);
     return allowed(user, size) ? copy_user(to, user, size) : STATUS_ACCESS_VIOLATION;
 }
 
 NTSTATUS copy_out(void *user, const void *from, size_t size)
 {
+    kasan_check(from, size, false);
     return allowed(user, size) ? copy_user(user, from, size) : STATUS_ACCESS_VIOLATION;
 }

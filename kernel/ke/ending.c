@@ -71,7 +71,8 @@ static bool any_forced; /* atomic; where it is false an NMI handler need not kno
 
 __attribute__((noreturn)) static void end_here(void)
 {
-    const struct thread *me = thread_current();
+    struct thread *me = thread_current();
+    me->exiting = true; /* at once: the end of each interrupt that waits would come here again, and deeper */
     write_cr8(PASSIVE_LEVEL);
     sti();
     thread_exit(me->terminate ? me->terminate_status : STATUS_TIMEOUT);

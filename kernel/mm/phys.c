@@ -4,12 +4,14 @@
 #include "kernel/base/assert.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/irql.h"
+#include "kernel/base/kasan.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/string.h"
 
 #define NOT_RAM 0xffff
 #define LOWEST (1ul << 20)  /* firmware, trampoline */
 #define HIGHEST (1ul << 32) /* what boot.asm maps */
+#define APART KASAN_ON       /* pages that stay free between allocations: who oversteps is noticed */
 
 static struct lock phys_lock = LOCK("phys", DISPATCH_LEVEL);
 static uint16_t *users;             /* L: phys_lock; [0, frames) */
@@ -74,7 +76,10 @@ void phys_init(const struct boot_info *info)
     for (unsigned i = 0; i < info->module_count; i++)
         mark(info->modules[i].start, page_up(info->modules[i].end), NOT_RAM);
     for (size_t f = 0; f < frames; f++)
-        total += users[f] == 0;
+        if (users[f] == 0) {
+            total++;
+            kasan_poison(phys_to_virt(f * PAGE_SIZE), PAGE_SIZE, KASAN_PAGE);
+        }
     free_count = total;
 }
 
@@ -92,8 +97,8 @@ static size_t find_run(unsigned count)
     for (size_t tried = 0, f = hint; tried < frames; tried++, f++) {
         if (f >= frames)
             f = 0;
-        if (!users[f] && run_is_free(f, count))
-            return f;
+        if (!users[f] && run_is_free(f, count + 2 * APART))
+            return f + APART;
     }
     return frames;
 }
@@ -107,6 +112,7 @@ void *phys_alloc(unsigned count)
             users[first + i] = 1;
         free_count -= count;
         hint = first + count;
+        kasan_unpoison(phys_to_virt(first * PAGE_SIZE), (size_t)count * PAGE_SIZE);
     }
     lock_release(&phys_lock, irql);
     if (first == frames)
@@ -120,8 +126,10 @@ void phys_free(void *pages, unsigned count)
     KIRQL irql = lock_acquire(&phys_lock);
     for (unsigned i = 0; i < count; i++) {
         ASSERT(first + i < frames && users[first + i] && users[first + i] != NOT_RAM);
-        if (--users[first + i] == 0)
+        if (--users[first + i] == 0) {
             free_count++;
+            kasan_poison(phys_to_virt((first + i) * PAGE_SIZE), PAGE_SIZE, KASAN_PAGE);
+        }
     }
     lock_release(&phys_lock, irql);
 }

@@ -4,6 +4,7 @@
 #include "kernel/mm/vm.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
+#include "kernel/base/kasan.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
@@ -88,6 +89,7 @@ void vm_init(void)
     vm_kernel_pml4 = phys_alloc(1);
     if (!vm_kernel_pml4)
         panic("no memory for the kernel's page tables");
+    kasan_share(vm_kernel_pml4, nx);
     map_direct();
     for (uint64_t a = (uint64_t)text_start; a < (uint64_t)image_end; a += PAGE_SIZE)
         map_kernel(a, a - KERNEL_VMA, 0, image_flags(a));
