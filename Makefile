@@ -246,13 +246,15 @@ ISO := $(BUILD)/$(if $(PROGRAM)$(DRIVER)$(SNIPPET),program/)ntpmu.iso
 # What the targets below need on Debian and Ubuntu.
 PACKAGES := qemu-system-x86 grub-pc-bin grub-efi-amd64-bin grub-common xorriso mtools ovmf seabios nasm gcc g++ binutils make clang clang-format \
             cppcheck perl g++-mingw-w64-x86-64-posix libtap-formatter-junit-perl libpfm4-dev bochs bochs-term gdb babeltrace2 zbar-tools
+# Beside these only make test wants 115 MB of browser: `make deps test` or `make deps WITH=test`.
+PACKAGES += $(if $(filter test,$(MAKECMDGOALS) $(WITH)),chromium)
 
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
 help-all: help
 	@echo 'make            build $(BUILD)/ntpmu.bin'
-	@echo 'make deps       install what is needed (Debian, Ubuntu; elsewhere: print it)'
+	@echo 'make deps       install what is needed (Debian, Ubuntu; elsewhere: print it); WITH=test: what make test wants, too'
 	@echo 'make run        boot and run every test; the exit status says pass or fail. Variables:'
 	@sed -n 's/^#   \([A-Z]*=.*\)/                   \1/p' tests/run
 	@echo '                   MODEL is one of:'
@@ -267,7 +269,7 @@ help-all: help
 	@sed -n 's/^#   \([A-Z]*=.*\)/                   \1/p' tests/bench
 	@echo 'make linux      Debian'\''s Linux and its perf on the virtual PMU PMU=intel-v4, beside the truth; RUNS=20, ASK=1 for a shell'
 	@echo 'make list       every test with its meaning'
-	@echo 'make report     LOG="files" as one page, build/report.html, and for programs build/report.json; default: the last run'
+	@echo 'make report     LOG="files, folders of traces" as one page, build/report.html, and for programs build/report.json; default: the last run'
 	@echo 'make compare    A=log B=log: what differs between two runs; fails if a verdict does'
 	@echo 'make test       the whole matrix of machines through prove; JUNIT=file writes JUnit XML'
 	@echo 'make mutants    breaks every part in hundreds of ways; some test must notice each; PMU=haswell SAMPLE=20 SEED=1'

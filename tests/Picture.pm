@@ -159,4 +159,30 @@ sub distribution
     return svg($tall + 28, @inside);
 }
 
+# What ran when: a line for each CPU, a colour for each thread, the busiest first; below it marks of other events.
+sub time_line
+{
+    my ($trace) = @_;
+    my (%busy, @inside);
+    $busy{ $_->[0] } += $_->[2] - $_->[1] for map { @{ $_->{spans} } } @{ $trace->{cpus} };
+    my @threads = sort { $busy{$b} <=> $busy{$a} || $a <=> $b } keys %busy;
+    my %rank = map { $threads[$_] => $_ } 0 .. $#threads;
+    my ($left, $y) = (60, GAP);
+    my $scale = (WIDTH - $left - 10) / ($trace->{seconds} || 1);
+    for my $cpu (@{ $trace->{cpus} }) {
+        push @inside, text($left - 8, $y + 15, 'end', "CPU $cpu->{cpu}");
+        for (@{ $cpu->{spans} }) {
+            my ($thread, $from, $to) = @$_;
+            push @inside, rect($left + $from * $scale, $y, max(($to - $from) * $scale, 0.3), 20, colour($rank{$thread}),
+                sprintf 'thread %d: %.6f s to %.6f s', $thread, $from, $to);
+        }
+        push @inside, sprintf '<rect x="%.1f" y="%d" width="0.5" height="5" class="beyond"></rect>', $left + $_ * $scale, $y + 22
+            for @{ $cpu->{marks} };
+        $y += 32;
+    }
+    push @inside, text($left, $y + 12, 'start', '0 s'), text(WIDTH - 10, $y + 12, 'end', sprintf '%.6f s', $trace->{seconds});
+    my @legend = map { mark($rank{$_}) . sprintf ' thread %d: %.3f ms', $_, 1000 * $busy{$_} } splice @threads, 0, COLOURS;
+    return { svg => svg($y + 20, @inside), legend => '<p>' . join(' &#160; ', @legend) . "</p>\n" };
+}
+
 1;

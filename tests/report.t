@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # tests/report and tests/compare: pages and JSON of logs made here, hostile ones among them, and of
-# a real run. A page is read tag by tag, without a browser: what one shows is not tested.
+# a real run. A page is read tag by tag, and seen by Chromium.
 use strict;
 use warnings;
 use Test::More;
@@ -174,6 +174,7 @@ sub report
 {
     my ($page, $data) = report('hostile log', $bad);
     has($page, qr/&lt;script&gt;alert\(1\)/, 'a hostile log is shown as it is');
+    is_deeply([browser_faults("$dir/report.html")], [], 'a hostile log in Chromium');
     is($data->{logs}[0]{tests}[0]{name}, q(<script>alert(2)</script>.a"b'c), 'and is in the JSON');
     ok(scalar(page_faults("$page<b>")), 'a page that is not closed is found');
     ok(scalar(page_faults($page =~ s/&lt;/</r)), 'a tag that came through is found');
@@ -220,8 +221,43 @@ sub report
 }
 {
     my @ten = map { file("$_.log", $whole) } 0 .. 9;
-    my ($page, $data) = report('ten machines', @ten);
+    my (undef, $data) = report('ten machines', @ten);
     is_deeply([map { $_->{label} } @{ $data->{logs} }], [map { "$_.log" } 0 .. 9], 'side by side');
+    is_deeply([browser_faults("$dir/report.html")], [], 'ten machines in Chromium');
+    my $page = text_of('report.html') =~ s{<h1>}{<script>x(</script><p>a<p>b<h1>}r;
+    is(scalar(my @faults = browser_faults(file('bad.html', $page))), 3, 'a page with a script and one more, both found');
+}
+
+# --- Traces: this one is made by hand, a tick a millisecond.
+
+{
+    my $u64 = 'typealias integer { size = 64; align = 8; signed = false;';
+    mkdir "$dir/trace";
+    file('trace/metadata', <<"END");
+/* CTF 1.8 */
+$u64 } := u64;
+clock { name = tsc; freq = 1000; };
+$u64 map = clock.tsc.value; } := tsc_t;
+trace { major = 1; minor = 8; byte_order = le; };
+stream {
+    packet.context := struct { tsc_t timestamp_begin; tsc_t timestamp_end; u64 content_size; u64 packet_size; u64 cpu_id; };
+    event.header := struct { u64 id; tsc_t timestamp; } align(64);
+};
+event { name = "CONTEXTSWAP"; id = 1; fields := struct { u64 NewThreadId; u64 OldThreadId; }; };
+event { name = "IPI"; id = 2; fields := struct { u64 from; u64 to; }; };
+END
+    my @events = ([1, 100, 5, 0], [2, 110, 0, 1], [1, 120, 6, 5], [1, 140, 0, 6], [2, 150, 1, 0]);
+    my $bits = 8 * 8 * (5 + 4 * @events);
+    file('trace/cpu0', pack 'Q<*', 100, 150, $bits, $bits, 3, map { @$_ } @events);
+    my ($page, $data) = report('a trace', "$dir/trace");
+    my $trace = $data->{traces}[0];
+    is_deeply($trace->{events}, { CONTEXTSWAP => 3, IPI => 2 }, 'its events');
+    is_deeply($trace->{cpus}, [{ cpu => 3, spans => [[5, 0, 0.02], [6, 0.02, 0.04]], marks => [0.01, 0.05] }], 'what ran when');
+    has($page, qr{<rect x="60\.0" [^>]*class="c[01]"><title>thread 5: 0\.000000 s to 0\.020000 s</title>}, 'a picture of it');
+    has($page, qr{>CPU 3</text>}, 'for each CPU');
+    is_deeply([browser_faults("$dir/report.html")], [], 'a trace in Chromium');
+    file('trace/cpu0', 'no trace');
+    is((run_it("tests/report $dir/trace"))[0], 99, 'one that cannot be read is refused');
 }
 
 # --- QR codes. What the encoder makes is read by zbarimg: of each version the shortest text and the longest.
