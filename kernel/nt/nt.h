@@ -242,46 +242,9 @@ ABI_FIELD(PERFORMANCE_DATA, HwCounters, 0x20);
 #include "kernel/nt/nt_thread_profiling.h"
 
 /* HAL counter resources. */
-typedef enum _PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE {
-    ResourceTypeSingle = 0,
-    ResourceTypeRange,
-    ResourceTypeExtendedCounterConfiguration,
-    ResourceTypeOverflow,
-    ResourceTypeEventBuffer,
-    ResourceTypeIdenitificationTag,
-    ResourceTypeMax
-} PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE;
-
-typedef VOID (*PPHYSICAL_COUNTER_OVERFLOW_HANDLER)(ULONGLONG OverflowBits, HANDLE OwningHandle);
-typedef VOID (*PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER)(PVOID EventBuffer, ULONGLONG EntrySize,
-                                                                ULONGLONG NumberOfEntries, HANDLE OwningHandle);
-
-typedef struct _PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION {
-    PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER OverflowHandler;
-    ULONG CustomEventBufferEntrySize;
-    ULONG EventThreshold;
-} PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION, *PPHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION;
+#define COUNTER_CALLBACK
+#include "kernel/nt/nt_counter_resource.h"
 ABI_SIZE(PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION, 0x10);
-
-typedef struct _PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR {
-    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE Type;
-    ULONG Flags;
-    union {
-        ULONG CounterIndex;
-        struct {
-            ULONG Begin;
-            ULONG End;
-        } Range;
-        PPHYSICAL_COUNTER_OVERFLOW_HANDLER OverflowHandler;
-        PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION EventBufferConfiguration;
-        ULONG IdentificationTag;
-    } u;
-} PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR, *PPHYSICAL_COUNTER_RESOURCE_DESCRIPTOR;
 ABI_SIZE(PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR, 0x18);
-
-typedef struct _PHYSICAL_COUNTER_RESOURCE_LIST {
-    ULONG Count;
-    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Descriptors[1];
-} PHYSICAL_COUNTER_RESOURCE_LIST, *PPHYSICAL_COUNTER_RESOURCE_LIST;
 ABI_SIZE(PHYSICAL_COUNTER_RESOURCE_LIST, 0x20);
 ABI_FIELD(PHYSICAL_COUNTER_RESOURCE_LIST, Descriptors, 8);

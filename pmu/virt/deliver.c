@@ -4,6 +4,7 @@
  * (entry.c). Unusual cases are left to the processor. Source: AMD64 APM volume 2, "Long-Mode
  * Interrupt Control Transfers". */
 #include "kernel/base/msr.h"
+#include "kernel/base/vectors.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
 
@@ -16,13 +17,6 @@
 #define TSS_RSP0 4
 #define TSS_IST1 36
 #define RFLAGS_NT (1u << 14)
-
-struct gate {
-    uint16_t low, selector;
-    uint8_t stack, type;
-    uint16_t middle;
-    uint32_t high, reserved;
-};
 
 /* Whether the gate's selector is present 64-bit code of ring 0, not conforming. */
 static bool is_handler_code(const struct vcpu *v, uint16_t selector)
@@ -52,7 +46,7 @@ static bool read_gate(const struct vcpu *v, struct gate *g)
 /* The top of the handler's stack, aligned. */
 static bool find_stack(struct vcpu *v, const struct gate *g, uint64_t *rsp)
 {
-    unsigned ist = g->stack & 7;
+    unsigned ist = g->ist & 7;
     *rsp = v->vmcb.rsp;
     if (ist || v->vmcb.cpl) {
         svm_save(virt_physical(&v->vmcb)); /* VMRUN does not switch TR */
@@ -92,7 +86,7 @@ bool deliver_in_software(struct vcpu *v)
         return false;
 
     struct segment ss = v->vmcb.ss;
-    bool same_stack = !v->vmcb.cpl && !(g.stack & 7);
+    bool same_stack = !v->vmcb.cpl && !(g.ist & 7);
     if ((v->vmcb.inject & INJECT_TYPE) == INJECT_SOFT_INT)
         count_one(v, v->soft_user, EFFECTS_SOFT_INT);
     if (v->vmcb.cpl == 3)
@@ -100,7 +94,7 @@ bool deliver_in_software(struct vcpu *v)
     virt_set_cpl(v, g.selector, 0);
     v->vmcb.ss = same_stack ? ss : (struct segment){ 0, 0, 0, 0 };
     v->vmcb.rsp = rsp;
-    v->vmcb.rip = g.low | (uint64_t)g.middle << 16 | (uint64_t)g.high << 32;
+    v->vmcb.rip = g.offset_low | (uint64_t)g.offset_middle << 16 | (uint64_t)g.offset_high << 32;
     v->vmcb.rflags &= ~(uint64_t)(RFLAGS_TF | RFLAGS_NT | RFLAGS_RF | (g.type & 1 ? 0 : RFLAGS_IF));
     v->vmcb.shadow = 0;
     v->vmcb.inject = 0;

@@ -3,6 +3,7 @@
  * from then on. Source: AMD64 APM volume 2, "Secure Virtual Machine". */
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
+#include "kernel/base/vectors.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
 
@@ -11,12 +12,7 @@
 #define VM_CR_SVMDIS (1u << 4)
 
 static uint8_t msr_map[2 * PAGE_SIZE] __attribute__((aligned(PAGE_SIZE)));
-static struct {
-    uint16_t low, selector;
-    uint8_t stack, type;
-    uint16_t middle;
-    uint32_t high, reserved;
-} host_idt[256] __attribute__((aligned(16)));
+static struct gate host_idt[256] __attribute__((aligned(16)));
 
 bool vmcb_has_svm(void)
 {
@@ -29,11 +25,8 @@ static void make_idt(void)
 {
     for (unsigned i = 0; i < 256; i++) {
         uint64_t at = i == 2 ? (uint64_t)svm_nmi : (uint64_t)svm_stubs + 16 * i;
-        host_idt[i].low = (uint16_t)at;
-        host_idt[i].selector = SEL_KERNEL_CS;
-        host_idt[i].type = 0x8e;
-        host_idt[i].middle = (uint16_t)(at >> 16);
-        host_idt[i].high = (uint32_t)(at >> 32);
+        host_idt[i] = (struct gate){ .selector = SEL_KERNEL_CS, .type = GATE_RING0 };
+        gate_set(&host_idt[i], at);
     }
 }
 

@@ -34,46 +34,8 @@
 #undef PPHYSICAL_COUNTER_RESOURCE_LIST
 #undef HalAllocateHardwareCounters
 
-typedef enum _PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE {
-    ResourceTypeSingle = 0,
-    ResourceTypeRange,
-    ResourceTypeExtendedCounterConfiguration,
-    ResourceTypeOverflow,
-    ResourceTypeEventBuffer,
-    ResourceTypeIdenitificationTag,
-    ResourceTypeMax
-} PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE;
-
-typedef VOID (NTAPI *PPHYSICAL_COUNTER_OVERFLOW_HANDLER)(ULONGLONG OverflowBits, HANDLE OwningHandle);
-typedef VOID (NTAPI *PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER)(PVOID EventBuffer, ULONGLONG EntrySize,
-                                                                      ULONGLONG NumberOfEntries, HANDLE OwningHandle);
-
-typedef struct _PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION {
-    PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER OverflowHandler;
-    ULONG CustomEventBufferEntrySize;
-    ULONG EventThreshold;
-} PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION, *PPHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION;
-
-typedef struct _PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR {
-    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE Type;
-    ULONG Flags;
-    union {
-        ULONG CounterIndex;
-        ULONG ExtendedRegisterAddress;
-        struct {
-            ULONG Begin;
-            ULONG End;
-        } Range;
-        PPHYSICAL_COUNTER_OVERFLOW_HANDLER OverflowHandler;
-        PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION EventBufferConfiguration;
-        ULONG IdentificationTag;
-    } u;
-} PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR, *PPHYSICAL_COUNTER_RESOURCE_DESCRIPTOR;
-
-typedef struct _PHYSICAL_COUNTER_RESOURCE_LIST {
-    ULONG Count;
-    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Descriptors[ANYSIZE_ARRAY];
-} PHYSICAL_COUNTER_RESOURCE_LIST, *PPHYSICAL_COUNTER_RESOURCE_LIST;
+#define COUNTER_CALLBACK NTAPI
+#include "../../nt/nt_counter_resource.h"
 
 NTSTATUS NTAPI HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCount,
                                            PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList, PHANDLE CounterSetHandle);
