@@ -49,7 +49,7 @@ sub failure
 {
     my ($command) = @_;
     my @output = split /\n/, `($command) 2>&1 </dev/null`;
-    return $? ? ("failed: $command", @output > 25 ? @output[-25 .. -1] : @output) : ();
+    return $? ? ('failed: ' . substr($command, 0, 200), @output > 25 ? @output[-25 .. -1] : @output) : ();
 }
 
 # --- text
@@ -395,7 +395,7 @@ sub check_scan
     my @objects = map { s{^$gcc/}{$out/scan/}r } grep { !/\.asm\.o$/ } objects(qw(boot hal kernel pmu tests));
     my $clang = 'clang --analyze --analyzer-output text -Xclang -analyzer-werror';
     holds('the clang analyser finds nothing in ' . @objects . ' files', @objects ? () : 'none',
-          failure("$make -k BUILD=$out/scan CC='$clang' @objects"));
+          failure("$make -k BUILD=$out/scan CC='$clang' @objects >$out/scan.log 2>&1 || { grep ' error: ' $out/scan.log; false; }"));
 }
 
 sub check_repro

@@ -66,7 +66,7 @@ static void fill(const char *text, size_t length, uint8_t *data, unsigned n)
 /* All codewords in their order: of blocks of the same length, in turns. Returns how many. */
 static unsigned codewords(const struct layout *l, const uint8_t *data, uint8_t *all)
 {
-    uint8_t checks[2][CHECKS_MAX];
+    uint8_t checks[2][CHECKS_MAX] = { 0 };
     unsigned each = l->data / l->blocks, n = 0;
     for (unsigned block = 0; block < l->blocks; block++)
         check(data + block * each, each, checks[block], l->checks);
@@ -164,7 +164,7 @@ static void place(unsigned version, const uint8_t *all, unsigned n, uint64_t *ro
 
 unsigned qr_encode(const char *text, uint64_t rows[QR_SIZE_MAX])
 {
-    uint8_t data[CODEWORDS_MAX], all[CODEWORDS_MAX];
+    uint8_t data[CODEWORDS_MAX] = { 0 }, all[CODEWORDS_MAX];
     size_t length = strlen(text);
     unsigned version = 1;
     while (version <= QR_VERSION_MAX && length > qr_capacity(version))

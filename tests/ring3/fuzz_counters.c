@@ -103,7 +103,7 @@ static void start_profile(void)
         fuzz_allow(STATUS_DEVICE_BUSY);
         fuzz_allow(STATUS_INSUFFICIENT_RESOURCES);
     }
-    if (FUZZ_ANSWER(start ? ZwStartProfile(h) : ZwStopProfile(h)))
+    if (FUZZ_ANSWER(start ? ZwStartProfile(h) : ZwStopProfile(h)) && slot)
         slot->thing->state = start;
 }
 

@@ -179,7 +179,7 @@ static void release_semaphore(void)
     if (slot && n > slot->thing->limit - slot->thing->state)
         fuzz_refuse(STATUS_SEMAPHORE_LIMIT_EXCEEDED);
     LONG *before = previous(&bad);
-    if (!FUZZ_ANSWER(ZwReleaseSemaphore(h, n, before)))
+    if (!FUZZ_ANSWER(ZwReleaseSemaphore(h, n, before)) || !slot)
         return;
     check_previous(before, bad, slot->thing->state);
     slot->thing->state += n;
@@ -193,7 +193,7 @@ static void release_mutant(void)
     if (slot && slot->thing->state == 1)
         fuzz_refuse(STATUS_MUTANT_NOT_OWNED);
     LONG *before = previous(&bad);
-    if (!FUZZ_ANSWER(ZwReleaseMutant(h, before)))
+    if (!FUZZ_ANSWER(ZwReleaseMutant(h, before)) || !slot)
         return;
     check_previous(before, bad, slot->thing->state);
     slot->thing->state++;

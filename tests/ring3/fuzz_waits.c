@@ -35,7 +35,7 @@ static void wait_one(void)
     PLARGE_INTEGER time = no_time();
     if (slot && !signaled(slot->thing))
         fuzz_expect(STATUS_TIMEOUT);
-    if (FUZZ_ANSWER(ZwWaitForSingleObject(h, (BOOLEAN)fuzz_below(2), time)) && signaled(slot->thing))
+    if (FUZZ_ANSWER(ZwWaitForSingleObject(h, (BOOLEAN)fuzz_below(2), time)) && slot && signaled(slot->thing))
         take(slot->thing);
 }
 
@@ -106,10 +106,10 @@ static void signal_and_wait(void)
     PLARGE_INTEGER time = no_time();
     if (!NT_SUCCESS(not))
         fuzz_refuse(not);
-    bool there = !fuzz_refused() && (signaled(waited->thing) || (waited->thing == slot->thing));
+    bool there = !fuzz_refused() && slot && waited && (signaled(waited->thing) || (waited->thing == slot->thing));
     if (!fuzz_refused() && !there)
         fuzz_expect(STATUS_TIMEOUT);
-    if (!FUZZ_ANSWER(ZwSignalAndWaitForSingleObject(h, h2, FALSE, time)))
+    if (!FUZZ_ANSWER(ZwSignalAndWaitForSingleObject(h, h2, FALSE, time)) || !slot || !waited)
         return;
     slot->thing->state = slot->thing->kind == FUZZ_EVENT ? 1 : slot->thing->state + 1;
     if (there)

@@ -1,0 +1,242 @@
+; SPDX-License-Identifier: MIT
+; Probes of transparent.asm: interrupts, FPU, segments, what every guest asks its machine.
+; Interrupts, by the APIC's shorthand for itself.
+probe "interrupt by the APIC", K64, 2
+    mov rsi, 0xfee00300
+    mov dword [rsi], 0x44040
+    nop
+    sti
+    nop
+    nop
+    done
+probe "interrupt, vector below 32", K64, 2
+    mov rsi, 0xfee00300
+    mov dword [rsi], 0x4401e
+    nop
+    sti
+    nop
+    nop
+    done
+probe "interrupts, two in order of priority", K64, 2
+    mov rsi, 0xfee00300
+    mov dword [rsi], 0x44041
+    mov dword [rsi], 0x44060
+    sti
+    nop
+    nop
+    done
+probe "interrupt behind STI; CLI", K64, 2
+    mov rsi, 0xfee00300
+    mov dword [rsi], 0x44040
+    sti
+    cli
+    nop
+    mov ebx, 9
+    sti
+    nop
+    nop
+    done
+probe "interrupt, HLT", K64, 2
+    mov rsi, 0xfee00300
+    mov dword [rsi], 0x44040
+    sti
+    hlt
+    done
+probe "interrupt held by TPR", K64, 2
+    mov eax, 5
+    mov cr8, rax
+    mov rsi, 0xfee00300
+    mov dword [rsi], 0x44041
+    sti
+    nop
+    mov ebx, 8
+    xor eax, eax
+    mov cr8, rax
+    nop
+    nop
+    done
+probe "interrupt in ring 3", K64, 2
+    mov rsi, 0xfee00300
+    mov dword [rsi], 0x44042
+    push UDATA
+    push probe_stack_top
+    push 2 + IF
+    push U64
+    push .there
+    iretq
+.there:
+    nop
+    done
+probe "interrupt in ring 3, TF", K64, 2
+    mov rsi, 0xfee00300
+    mov dword [rsi], 0x44042
+    push UDATA
+    push probe_stack_top
+    push 2 + IF + TF
+    push U64
+    push .there
+    iretq
+.there:
+    nop
+    done
+probe "interrupt in compatibility mode", K64, 2
+    mov rsi, 0xfee00300
+    mov dword [rsi], 0x44042
+    push UDATA
+    push probe_stack_top
+    push 2 + IF
+    push U32
+    push .there
+    iretq
+bits 32
+.there:
+    nop
+    done
+probe "NMI", K64, 2
+    mov rsi, 0xfee00300
+    mov dword [rsi], 0x44400
+    nop
+    nop
+    mov ebx, 3
+    done
+probe "NMI in ring 3", U64, 2
+    mov ebx, 3
+    mov rsi, 0xfee00300
+    mov dword [rsi], 0x44400
+    nop
+    nop
+    done
+probe "timer's interrupt, HLT", K64, 2
+    mov rsi, 0xfee00320
+    mov dword [rsi], 0x50
+    mov dword [rsi + 0x60], 100000
+    sti
+    hlt
+    done
+
+; The FPU, XSAVE, segments.
+probe "SSE", U64, 2
+    mov eax, 0x3f800000
+    movd xmm3, eax
+    addss xmm3, xmm3
+    mov eax, 0xd
+    xor ecx, ecx
+    cpuid
+    movd eax, xmm3
+    int 0x88
+    movd ebx, xmm3
+    xor ecx, ecx
+    xor edx, edx
+    done
+probe "CR4.OSXSAVE in CPUID", K64, 2
+    mov eax, 1
+    cpuid
+    mov esi, ecx
+    mov rax, cr4
+    or eax, 0x40000
+    mov cr4, rax
+    mov eax, 1
+    cpuid
+    mov edi, ecx
+    shr esi, 27
+    and esi, 1
+    shr edi, 27
+    and edi, 1
+    xor eax, eax
+    xor ebx, ebx
+    xor ecx, ecx
+    xor edx, edx
+    done
+probe "XSETBV, XGETBV, XSAVE", K64, 2
+    xor ecx, ecx
+    xgetbv
+    mov eax, 7
+    xsetbv
+    xgetbv
+    mov ebx, eax
+    mov rdi, scratch + 1024
+    mov edx, 0
+    xsave [rdi]
+    xrstor [rdi]
+    mov esi, [rdi + 512]
+    xor edi, edi
+    done
+probe "size of XSAVE's area in CPUID", K64, 2
+    mov eax, 0xd
+    xor ecx, ecx
+    cpuid
+    done
+probe "CR4.PKE in CPUID", K64, 2
+    mov eax, 7
+    xor ecx, ecx
+    cpuid
+    mov esi, ecx
+    mov rax, cr4
+    or eax, 0x400000
+    mov cr4, rax
+    mov eax, 7
+    xor ecx, ecx
+    cpuid
+    mov edi, ecx
+    mov rax, cr4
+    and eax, ~0x400000
+    mov cr4, rax
+    shr esi, 4
+    and esi, 1
+    shr edi, 4
+    and edi, 1
+    xor eax, eax
+    xor ebx, ebx
+    xor ecx, ecx
+    xor edx, edx
+    done
+probe "SWAPGS, GS base", K64, 2
+    mov ecx, 0xc0000101
+    mov eax, scratch
+    xor edx, edx
+    wrmsr
+    mov ecx, 0xc0000102
+    mov eax, scratch + 64
+    wrmsr
+    mov dword [scratch + 16], 0x11
+    mov dword [scratch + 80], 0x22
+    mov ebx, [gs:16]
+    swapgs
+    int3
+    mov esi, [gs:16]
+    swapgs
+    mov edi, [gs:16]
+    done
+probe "FS base survives exits", K64, 2
+    mov ecx, 0xc0000100
+    mov eax, scratch + 64
+    xor edx, edx
+    wrmsr
+    mov ebx, [fs:16]
+    int 0x88
+    rdmsr
+    mov esi, [fs:16]
+    done
+probe "REP MOVSB", U64, 2
+    mov esi, scratch
+    mov edi, scratch + 512
+    mov ecx, 100
+    cld
+    rep movsb
+    mov eax, ecx
+    done
+probe "CMPXCHG16B, LOCK", U64, 2
+    lock inc dword [scratch + 32]
+    xor eax, eax
+    xor edx, edx
+    done
+probe "RDPMC in ring 3, CR4.PCE clear; TSC goes on", U64, 2
+    rdtsc
+    mov ebx, eax
+    rdtsc
+    sub eax, ebx
+    cmp eax, 0
+    seta al
+    movzx eax, al
+    xor ebx, ebx
+    xor edx, edx

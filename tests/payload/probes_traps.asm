@@ -1,0 +1,229 @@
+; SPDX-License-Identifier: MIT
+; Probes of transparent.asm: exceptions, flags, breakpoints.
+; Exceptions.
+probe "#DE", K64, 2
+    xor edx, edx
+    mov ecx, edx
+    div ecx
+probe "#DE, ring 3", U64, 2
+    xor ecx, ecx
+    div ecx
+probe "INT3", K64, 2
+    int3
+    done
+probe "INT3, ring 3", U64, 2
+    nop
+    int3
+    done
+probe "#UD", K64, 2
+    ud2
+probe "#UD, ring 3", U64, 2
+    nop
+    ud2
+probe "#PF, read", K64, 2
+    mov eax, [abs qword 0x123456789a]
+probe "#PF, write", U64, 2
+    mov rax, 0x12345678f0
+    inc dword [rax]
+probe "#PF, fetch", K64, 2
+    mov rax, 0x1234567000
+    jmp rax
+probe "#GP, not canonical", K64, 2
+    mov rax, 0x8000000000000000
+    mov rax, [rax]
+probe "#SS, not canonical", K64, 2
+    mov rbp, 0x8000000000000000
+    mov rax, [rbp]
+probe "#GP, RDMSR in ring 3", U64, 2
+    rdmsr
+probe "#GP, HLT in ring 3", U64, 2
+    hlt
+probe "#GP, CLI in ring 3", U64, 2
+    cli
+probe "#NP, segment load", K64, 2
+    mov eax, ABSENT_DATA
+    mov gs, eax
+probe "#NP, gate's segment", K64, 2
+    int 0x83
+probe "#NP, gate's segment, exception", U64, 2
+    mov eax, 1
+    int 0x86
+probe "#NP, gate", U64, 2
+    int 0x85
+probe "#GP, INT n of ring 0's gate", U64, 2
+    int 0x82
+probe "#GP, gate without segment", K64, 2
+    int 0x84
+probe "#GP, beyond the IDT's entries of use", U64, 2
+    int 0xf0
+probe "INT n, ring 0", K64, 2
+    int 0x88
+    done
+probe "INT n, ring 3", U64, 0x3202 & ~0x3000
+    int 0x88
+    done
+probe "INT n behind prefixes", U64, 2
+    db 0x66, 0x48
+    int 0x88
+    done
+probe "ICEBP", K64, 2
+    db 0xf1
+    done
+
+; Flags, TF.
+probe "TF in ring 0", K64, 2 + TF
+    nop
+    pushfq
+    pop rbx
+    done
+probe "TF in ring 3", U64, 2 + TF
+    mov eax, 0xd
+    xor ecx, ecx
+    cpuid
+    nop
+    done
+probe "TF by POPF", K64, 2
+    pushfq
+    or dword [rsp], TF
+    popfq
+    nop
+    and dword [rsp - 8], ~TF
+    sub rsp, 8
+    popfq
+    nop
+    done
+probe "TF over MOV SS", K64, 2
+    mov ebx, ss
+    pushfq
+    or dword [rsp], TF
+    popfq
+    mov ss, ebx
+    nop
+    nop
+    done
+probe "TF over a fault", U64, 2 + TF
+    nop
+    ud2
+probe "TF over REP", U64, 2 + TF
+    mov rdi, scratch
+    mov ecx, 3
+    cld
+    rep stosb
+    done
+probe "TF over CPUID, RDMSR, INT3", K64, 2 + TF
+    mov eax, 0xd
+    xor ecx, ecx
+    cpuid
+    mov ecx, 0x1b
+    rdmsr
+    int3
+    done
+probe "PUSHF", U64, 0x246
+    pushfq
+    pop rax
+    done
+probe "IRET to ring 3 with TF", K64, 2
+    push UDATA
+    push probe_stack_top
+    push 2 + TF
+    push U64
+    push .there
+    iretq
+.there:
+    nop
+    done
+
+; Breakpoints. 701h: DR0's, local and global, LE.
+probe "breakpoint, execute", K64, 2
+    mov rax, .here
+    mov dr0, rax
+    mov eax, 0x403
+    mov dr7, rax
+    nop
+.here:
+    inc ebx
+    inc ebx
+    mov eax, 0x400
+    mov dr7, rax
+    mov rax, dr6
+    done
+probe "breakpoint, execute, in a loop", K64, 2
+    mov rax, .here
+    mov dr0, rax
+    mov eax, 0x403
+    mov dr7, rax
+    mov ecx, 3
+.again:
+    nop
+.here:
+    dec ecx
+    jnz .again
+    mov eax, 0x400
+    mov dr7, rax
+    done
+probe "breakpoint, write", K64, 2
+    mov rax, scratch
+    mov dr1, rax
+    mov eax, 0xd0040c
+    mov dr7, rax
+    mov ecx, [scratch]
+    mov [scratch], ecx
+    inc dword [scratch + 4]
+    nop
+    inc dword [scratch]
+    nop
+    nop
+    mov eax, 0x400
+    mov dr7, rax
+    done
+probe "breakpoint, access", K64, 2
+    mov rax, scratch + 8
+    mov dr2, rax
+    mov eax, 0x0f000430
+    mov dr7, rax
+    mov ecx, [scratch + 8]
+    nop
+    nop
+    mov eax, 0x400
+    mov dr7, rax
+    done
+probe "breakpoint matched, not enabled", K64, 2
+    mov rax, .here
+    mov dr0, rax
+    mov eax, 0x400
+    mov dr7, rax
+    nop
+.here:
+    inc ebx
+    mov rax, dr6
+    done
+probe "breakpoint, execute, ring 3, TF", U64, 2 + TF
+    nop
+    nop
+    done
+probe "DR6 as written", K64, 2
+    mov eax, 0xffff4ff1
+    mov dr6, rax
+    nop
+    mov rax, dr6
+    xor ecx, ecx
+    mov dr6, rcx
+    nop
+    mov rdx, dr6
+    done
+probe "DR7 as written", K64, 2
+    mov eax, 0x10400
+    mov dr7, rax
+    nop
+    mov rcx, dr7
+    mov eax, 0x400
+    mov dr7, rax
+    mov rdx, dr7
+    done
+probe "BS stays in DR6 until written", K64, 2 + TF
+    nop
+    pushfq
+    and dword [rsp], ~TF
+    popfq
+    mov rax, dr6
+    done
