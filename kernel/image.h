@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The executable images that this machine has: the libraries that are linked into the kernel, and
- * what the boot loader brought. Each is laid out once; processes share what is not writable. */
+/* The executable images of this machine: libraries linked into the kernel, and modules of the
+ * boot loader. Each is laid out once; processes share its read-only pages. */
 #pragma once
 #include "kernel/nt/nt.h"
 #include "kernel/pe.h"
@@ -17,14 +17,14 @@ struct image {
     const char *wrong; /* why it cannot be used; NULL: it can, or was not tried yet */
     struct pe pe;
     uint8_t *pages; /* laid out and relocated to `base`; NULL: not yet */
-    uint64_t base;  /* where processes have it, if nothing of theirs is there */
+    uint64_t base;  /* its address in processes, if that range is free there */
 };
 
-/* Names what there is; before there are processes. */
+/* Makes the list of images. At boot, before there are processes. */
 void image_init(const struct boot_info *info);
 /* By its name, in any case; NULL: there is none. */
 struct image *image_find(const char *name, size_t length);
-/* The n-th that the boot loader brought; NULL: there are fewer. */
+/* The n-th image that the boot loader brought; NULL: there are fewer. */
 struct image *image_module(unsigned n);
 /* Checks it and lays it out. NULL, or what is wrong with it. PASSIVE_LEVEL. */
 const char *image_prepare(struct image *image);

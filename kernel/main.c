@@ -44,7 +44,7 @@ void kernel_init_cpu(void)
     ring3_measure_cpu();
 }
 
-/* The boot CPU has its block before there is memory to allocate: locks want to know who takes them. */
+/* The boot CPU has its block before memory can be allocated, because locks record their CPU. */
 static void boot_cpu(void)
 {
     static struct cpu cpu;

@@ -48,7 +48,7 @@ static ULONG protect_of(uint64_t entry)
     return entry & PTE_GUARD ? protect | PAGE_GUARD : protect;
 }
 
-/* The current process behind a handle: memory of others is nobody's business here. */
+/* Checks that the handle is of the current process; memory of other processes is not supported. */
 static NTSTATUS own_process(HANDLE handle)
 {
     struct object *object;
@@ -280,7 +280,7 @@ NTSTATUS NtFreeVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T R
 
 /* --- Query. --- */
 
-/* Where the run of pages ends whose state and protection are those of `from`. */
+/* The end of the pages behind `from` that have the same state and protection. */
 static uint64_t run_end(const struct process *process, uint64_t from, uint64_t end, uint64_t first)
 {
     uint64_t entry, at = vm_next(process->pml4, from, end, &entry);

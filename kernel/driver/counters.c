@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The HAL's part for drivers: whose counters are whose, and their handlers, which follow the drivers' calling convention
- * and may use SSE registers that belong to whom the interrupt came to. */
+/* The HAL routines for drivers: which driver owns which counters, and their handlers. A handler
+ * follows the drivers' calling convention and may use SSE registers, which belong to the
+ * interrupted code. */
 #include "hal/hal.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
@@ -21,7 +22,8 @@ static struct set {
 } sets[HAL_OWNERS_MAX]; /* handlers are read at PROFILE_LEVEL; slots are taken and given back under sets_lock */
 static struct lock sets_lock = LOCK("drivers' counters", DISPATCH_LEVEL);
 
-/* At PROFILE_LEVEL. An overflow of before the driver knows its handle is of a counter that it has not programmed. */
+/* At PROFILE_LEVEL. An overflow that comes before the driver has its handle is of a counter that
+ * it has not programmed. */
 static VOID overflowed(ULONGLONG bits, HANDLE handle)
 {
     struct driver_visit visit;
@@ -46,7 +48,8 @@ static void remember(HANDLE handle, uint64_t where, overflow_handler handler)
     lock_release(&sets_lock, irql);
 }
 
-/* The list with our handler in the place of the driver's, which is the first: two are refused. */
+/* Copies the list with our handler in place of the driver's. There is at most one: two are
+ * refused. */
 static overflow_handler replace(PPHYSICAL_COUNTER_RESOURCE_LIST list)
 {
     overflow_handler theirs = NULL;
@@ -114,7 +117,7 @@ static NTAPI NTSTATUS query_system_information(HAL_QUERY_INFORMATION_CLASS class
     return HalQuerySystemInformation(class, size, buffer, returned);
 }
 
-/* STATUS_DEVICE_BUSY: the handler of the interrupt is somebody else's. */
+/* STATUS_DEVICE_BUSY: another driver has set a handler for the interrupt. */
 static NTSTATUS set_handler(ULONG size, const PVOID *buffer)
 {
     PMIHANDLER ours = interrupted;

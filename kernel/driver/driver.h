@@ -39,8 +39,8 @@ struct driver *driver_at(uint64_t address);
 /* "name.sys+0x123", or nothing. Any IRQL. */
 void driver_place(uint64_t address, char *text, size_t room);
 
-/* Around each call of a driver's routine: the registers of SSE may be anybody's, and the IRQL has to come back as it
- * was (bug check C8h). */
+/* Around each call of a driver's routine: saves and restores the SSE registers, which may belong
+ * to the interrupted code, and checks that the routine returns at the same IRQL (bug check C8h). */
 struct driver_visit {
     uint8_t fpu[512] __attribute__((aligned(16)));
     KIRQL irql;
@@ -57,7 +57,8 @@ void *exceptions_export(const char *name);
 /* Goes on in a handler of the driver whose exception it is; else a bug check. Returns if it is no driver's. */
 void exception_trap(const struct trap_frame *frame, uint64_t address);
 
-/* What a driver still has: a line for each if it is to be said; how many. Each knows its own kind. */
+/* The resources that a driver has not freed: prints a line for each, returns how many. Each file
+ * counts its own kind. */
 unsigned pool_left(const struct driver *driver);
 unsigned counters_left(const struct driver *driver);
 unsigned threads_left(const struct driver *driver);

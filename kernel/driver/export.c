@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Between drivers, which call as Microsoft's x64 convention says, and the kernel, which is System V: one thunk for each
- * line of export_list.h. A thunk checks the IRQL first: a routine called above its highest is bug check 0Ah, with the
- * IRQL, the routine's highest and the caller. NT: Windows notices that later or not at all; Driver Verifier does it here. */
+/* Drivers use Microsoft's x64 calling convention, the kernel that of System V: each line of
+ * export_list.h becomes one thunk between them. A thunk checks the IRQL first: a routine called
+ * above its highest is bug check 0Ah, with the IRQL, the routine's highest and the caller. NT:
+ * Windows notices that later or not at all; Driver Verifier does it here. */
 #include "kernel/driver/export.h"
 #include "hal/hal.h"
 #include "kernel/base/bits.h"

@@ -39,7 +39,8 @@ NTSTATUS NtWriteFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID Ap
 
 extern const struct object_type file_type;
 
-/* names.c: the device and, behind its name, the rest; NULL: there is none. A reference to the device comes with it. */
+/* names.c: finds the device with this name and stores what follows the name in `rest`. Takes a
+ * reference to the device. NULL: there is none. */
 PDEVICE_OBJECT device_open(const UNICODE_STRING *name, UNICODE_STRING *rest, NTSTATUS *status);
 void device_close(PDEVICE_OBJECT device);
 /* The highest device that is attached above it, or itself. */

@@ -181,7 +181,8 @@ ULONG driver_KeGetProcessorIndexFromNumber(uint64_t where, PPROCESSOR_NUMBER Pro
     return ProcNumber->Group || ProcNumber->Reserved || ProcNumber->Number >= cpu_count ? ~0u : ProcNumber->Number;
 }
 
-/* Moves the current thread there before it returns; what it was. 0, and nothing happened: no such processor. */
+/* Moves the current thread to these processors before it returns. Returns the affinity before;
+ * 0: there is no such processor, and nothing changed. */
 static KAFFINITY set_affinity(KAFFINITY mask)
 {
     struct thread *me = thread_current();
@@ -193,7 +194,7 @@ static KAFFINITY set_affinity(KAFFINITY mask)
     return old;
 }
 
-/* The affinity of before the first of these calls is the thread's own, to which 0 reverts. */
+/* The first of these calls saves the thread's own affinity, to which a call with 0 reverts. */
 static KAFFINITY set_system(KAFFINITY mask)
 {
     struct thread *me = thread_current();

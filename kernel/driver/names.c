@@ -50,7 +50,7 @@ static UNICODE_STRING without(UNICODE_STRING name, USHORT length)
                              name.Buffer + length / sizeof(WCHAR) };
 }
 
-/* The name of a link without its folder; Length 0: it is in none of those. */
+/* The name of a link without its folder; Length 0: it is in no folder for links. */
 static UNICODE_STRING link_name(const UNICODE_STRING *name)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(folders); i++)

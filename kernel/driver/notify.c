@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Routines that drivers have called when threads and processes begin and end. Slots are written under notify_lock and
- * read without; a routine is removed when it runs nowhere any more. Source: the Windows driver documentation. */
+/* Routines that drivers have called when threads and processes begin and end. Slots are written
+ * under notify_lock and read without it; the removal of a routine waits until no processor runs
+ * it. Source: the Windows driver documentation. */
 #include "kernel/base/assert.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/lock.h"

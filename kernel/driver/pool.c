@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Pool for drivers. pool_lock guards all. Up to a page's half from lists of blocks of a power of 2, larger ones as whole
- * pages with a page for the header in front; all of it is as nonpaged as memory here is. Each allocation knows who made
- * it. NT: paged pool is nonpaged pool. */
+/* Pool for drivers. pool_lock guards all. Blocks of at most half a page come from lists by
+ * powers of 2; larger ones are whole pages behind a page for the header. Each allocation stores
+ * the address of its caller. NT: paged pool is nonpaged, too. */
 #include "kernel/base/assert.h"
 #include "kernel/base/kasan.h"
 #include "kernel/base/list.h"

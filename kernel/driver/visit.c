@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls of drivers' routines. Any IRQL; the state of a call is on the caller's stack. */
+/* Entry to and return from drivers' routines. Any IRQL; what is saved lies on the caller's
+ * stack. */
 #include "kernel/base/irql.h"
 #include "kernel/base/x86.h"
 #include "kernel/driver/bugcheck.h"

@@ -172,7 +172,7 @@ static bool same_word(const char *a, const char *b)
     return *a == *b;
 }
 
-/* By a word that means the same everywhere, or the HAL's own name. ProfileTime: none. */
+/* The source by one of these words or by the HAL's name; ProfileTime: there is none. */
 static KPROFILE_SOURCE source_of(const char *name)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A trace session out of the machine: its buffers as they are, through the second serial port, for the host to keep as a
- * Common Trace Format trace (tests/trace). */
+/* Sends the buffers of a trace session through the second serial port. The host (tests/trace)
+ * stores them as a Common Trace Format trace. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
  * names of sources, ":u" behind one for ring 3 alone, "" for none: each event's records carry all of them. NULL, or why not,
  * in words; then nothing runs. */
 const char *ctf_start(const char *events, const char *counters);
-/* Ends the session and waits until all was sent. False: the port took it no more. */
+/* Ends the session and waits until all was sent. False: the port stopped accepting bytes. */
 bool ctf_stop(void);
 
 /* --- Between ctf.c and ctf_metadata.c only. --- */
@@ -36,7 +36,7 @@ struct ctf_hook {
 
 extern const struct ctf_hook ctf_hooks[]; /* up to one without name */
 
-/* What stands before a buffer's records instead of its WMI_BUFFER_HEADER: a packet in CTF's words. */
+/* The header of a CTF packet, which replaces the WMI_BUFFER_HEADER of a buffer. */
 struct ctf_packet {
     uint32_t magic, stream_id;
     uint64_t timestamp_begin, timestamp_end; /* TSC */

@@ -28,7 +28,7 @@ static inline NTSTATUS caller_put_optional(void *to, const void *from, size_t si
     return to ? caller_put(to, from, size) : STATUS_SUCCESS;
 }
 
-/* Whether a handle can be written there later; it stays what it is. */
+/* Whether a handle can be written there later; writes the present value back. */
 static inline NTSTATUS caller_probe_handle(PHANDLE handle)
 {
     HANDLE value;

@@ -7,7 +7,7 @@
 struct thread;
 struct trap_frame;
 
-/* RSP in ring 3 and RIP that a return to it can have at all. */
+/* Whether a return to ring 3 can have this RSP and RIP. */
 static inline bool context_canonical(uint64_t address)
 {
     return (uint64_t)((int64_t)(address << 16) >> 16) == address;

@@ -37,7 +37,7 @@ static NTSTATUS copy_user(void *to, const void *from, size_t size)
     return done ? STATUS_SUCCESS : STATUS_ACCESS_VIOLATION;
 }
 
-/* A driver that calls a service has arguments of its own. */
+/* A driver that calls a service passes kernel addresses. */
 static bool allowed(const void *user, size_t size)
 {
     return user_range(user, size) || thread_current()->trusted;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The Ke half of what threads wait for; wait.c has the waits. The dispatcher lock guards all. */
+/* The Ke routines of dispatcher objects: events, semaphores, mutants. The waits are in wait.c.
+ * The dispatcher lock guards all. */
 #include "kernel/ke/dispatcher.h"
 #include "hal/clock.h"
 #include "kernel/base/assert.h"
@@ -8,7 +9,7 @@
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 
-#define THREAD_WAIT_OBJECTS 3 /* as many need no WaitBlockArray */
+#define THREAD_WAIT_OBJECTS 3 /* more need a WaitBlockArray */
 
 static void initialize(DISPATCHER_HEADER *header, KOBJECTS type, size_t size, LONG state)
 {

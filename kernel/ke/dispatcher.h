@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-/* Events, semaphores, mutants and waits as drivers have them. The structures are the caller's
- * memory, of the kernel's half. IRQL <= DISPATCH_LEVEL but where said; sources: the Windows driver
- * documentation.
+/* Events, semaphores, mutants and waits, as drivers call them. The structures lie in the
+ * caller's memory, in kernel space. IRQL <= DISPATCH_LEVEL unless a comment says otherwise.
+ * Sources: the Windows driver documentation.
  *
  * NT: Increment raises no priority; Wait has no effect: the next wait takes the lock again. */
 #pragma once
 #include "kernel/nt/nt_dispatcher.h"
 
 VOID KeInitializeEvent(PRKEVENT Event, EVENT_TYPE Type, BOOLEAN State);
-/* Signals it; the state before, 0 or 1, here and below. A notification event stays signaled and
- * lets all waiters go, a synchronization event lets one go, or stays signaled until somebody waits.
- */
+/* Signals the event. Returns its state before, 0 or 1, as do the next two. A notification event
+ * stays signaled and ends the waits of all threads; a synchronization event ends one wait, or
+ * stays signaled until a thread waits. */
 LONG KeSetEvent(PRKEVENT Event, KPRIORITY Increment, BOOLEAN Wait);
 LONG KeResetEvent(PRKEVENT Event);
 VOID KeClearEvent(PRKEVENT Event);
 LONG KeReadStateEvent(PRKEVENT Event);
-/* Lets those go who wait just now (of a synchronization event one), and leaves it not signaled. */
+/* Ends the waits of all threads that wait now (of one, if it is a synchronization event) and
+ * leaves the event not signaled. */
 LONG KePulseEvent(PRKEVENT Event, KPRIORITY Increment, BOOLEAN Wait);
 
 VOID KeInitializeSemaphore(PRKSEMAPHORE Semaphore, LONG Count, LONG Limit);
-/* Adds to the count; the count before. NT: an Adjustment below 1, or that leads above the limit,
- * raises STATUS_SEMAPHORE_LIMIT_EXCEEDED; here the bug check of an exception that nobody handles
- * comes at once. */
+/* Adds to the count and returns the count before. NT: for an Adjustment below 1, or one that
+ * exceeds the limit, Windows raises STATUS_SEMAPHORE_LIMIT_EXCEEDED; here that is a bug check at
+ * once, as if nobody handled the exception. */
 LONG KeReleaseSemaphore(PRKSEMAPHORE Semaphore, KPRIORITY Increment, LONG Adjustment, BOOLEAN Wait);
 LONG KeReadStateSemaphore(PRKSEMAPHORE Semaphore);
 
-/* A mutex of the kernel's: who ends and has it stops the system (THREAD_TERMINATE_HELD_MUTEX).
- * Level has no meaning. */
+/* A kernel mutex. A thread that ends while it owns one stops the system
+ * (THREAD_TERMINATE_HELD_MUTEX). Level has no effect. */
 VOID KeInitializeMutex(PRKMUTEX Mutex, ULONG Level);
-/* A mutant, which is ring 3's mutex: one whose owner ends becomes free, and the next wait says so.
- */
+/* A mutant, which is the mutex of ring 3. When its owner ends it becomes free, and the next wait
+ * returns STATUS_ABANDONED. */
 VOID KeInitializeMutant(PRKMUTANT Mutant, BOOLEAN InitialOwner);
 /* One step: it is free when it was released as often as it was waited for. 0: it still was owned
  * more than once, or this was the last time. NT: of a thread that does not own it, raises
@@ -51,7 +52,7 @@ NTSTATUS KeWaitForMultipleObjects(ULONG Count, PVOID Object[], WAIT_TYPE WaitTyp
 NTSTATUS KeDelayExecutionThread(KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
                                 PLARGE_INTEGER Interval);
 
-/* For the services: the same with a status. Under the dispatcher lock. */
+/* The same for the services, with a status. The caller holds the dispatcher lock. */
 NTSTATUS dispatcher_release_mutant(KMUTANT *mutant, LONG *previous);
 NTSTATUS dispatcher_release_semaphore(KSEMAPHORE *semaphore, LONG adjustment, LONG *previous);
 LONG dispatcher_signal(DISPATCHER_HEADER *header);

@@ -65,7 +65,7 @@ void process_end(NTSTATUS status)
     thread_exit(status);
 }
 
-/* --- Ending others: what the thread does next, wherever it is, is to end. --- */
+/* --- Ending other threads: a thread that must end does so as soon as it runs. --- */
 
 static bool any_forced; /* atomic; where it is false an NMI handler need not know which CPU it is on */
 
@@ -98,7 +98,8 @@ void thread_check_killed(void)
         end_here();
 }
 
-/* A place on the stack below what is in use, as far as there is room: others may have been given pointers to it. */
+/* An address on the stack below the part in use, if there is room: other threads may have
+ * pointers into that part. */
 static uint64_t free_stack(const struct thread *thread, uint64_t rsp)
 {
     uint64_t low = (uint64_t)thread->stack;
@@ -106,7 +107,8 @@ static uint64_t free_stack(const struct thread *thread, uint64_t rsp)
     return (room ? rsp : low + KERNEL_STACK_SIZE) & ~15ul;
 }
 
-/* The CPU that it runs on; ~0: none, and if it must end it does so next. */
+/* Returns the CPU that the thread runs on; ~0: none. A thread that does not run is made to end
+ * when it runs next. */
 static unsigned kill(struct thread *thread, bool by_force)
 {
     unsigned cpu = ~0u;

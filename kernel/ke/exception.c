@@ -47,7 +47,8 @@ static void fill(struct exception_frame *e, const struct trap_frame *f, const EX
     e->rip = f->rip, e->cs = f->cs, e->eflags = f->rflags, e->rsp = f->rsp, e->ss = f->ss;
 }
 
-/* A stack that ends just here is an overflow, which has a page kept for it: hence twice. */
+/* Tried twice, because the first fault may be the stack's overflow, for whose handler a page is
+ * reserved. */
 static bool put(struct exception_frame *e, uint64_t to)
 {
     if (NT_SUCCESS(copy_out((void *)to, e, sizeof *e)))

@@ -199,7 +199,7 @@ void exception_record(struct trap_frame *frame, uint64_t fault_address, NTSTATUS
         break;
     case EXC_DEBUG:
         r->ExceptionCode = STATUS_SINGLE_STEP;
-        frame->rflags &= ~(uint64_t)RFLAGS_TF; /* as Windows: who wants the next step says so */
+        frame->rflags &= ~(uint64_t)RFLAGS_TF; /* as Windows does: one step */
         break;
     case EXC_BREAKPOINT:
         breakpoint(frame, r);

@@ -56,7 +56,7 @@ static bool has_xsave(void)
            (!cpu_features.hypervisor || cpuid(LEAF_XSAVE, 1).eax) && !ring0_is_emulated();
 }
 
-/* Of what CPUID offers: what we know, and what stands in a thread's area. */
+/* The components that CPUID offers, that this kernel knows, and that fit into a thread's area. */
 static uint64_t offered(uint32_t *size)
 {
     uint64_t mask = cpuid(LEAF_XSAVE, 0).eax & (X87 | SSE | AVX | AVX512);
@@ -75,7 +75,7 @@ static uint64_t offered(uint32_t *size)
     return mask;
 }
 
-/* The CPU stores what it said, and no byte more. With OSXSAVE and XCR0 set. */
+/* Tests that XSAVE stores as many bytes as CPUID says. OSXSAVE and XCR0 are set. */
 static bool keeps_its_size(uint64_t mask, uint32_t size, bool optimized)
 {
     static uint8_t area[FPU_AREA_MAX + 64] __attribute__((aligned(64)));

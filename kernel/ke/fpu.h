@@ -15,8 +15,8 @@ struct fpu_facts {
 };
 extern struct fpu_facts fpu_facts;
 
-/* Asks this processor by CPUID, and whether that is true by trying, which leaves no trace: what it
- * lacks, nobody uses. It can take exceptions. */
+/* Reads what CPUID says of this processor and tests whether it is true. What one processor lacks
+ * is not used on any. Needs exception handlers. */
 void fpu_probe_cpu(void);
 /* Once all processors were asked, on each: CR4.OSXSAVE and XCR0. */
 void fpu_init_cpu(void *unused);

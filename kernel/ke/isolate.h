@@ -37,7 +37,8 @@ struct thread_profiling {
 /* thread_counters.c. For the reader in ring 3 (rtl.c): bits 7:0 how many bits counters lack to 64 on this CPU; bits 15:8
  * the same of fixed ones, if they differ. */
 ULONG thread_profiling_unused_bits(void);
-/* thread_profiling.c, both at IPI_LEVEL: ends out's stretch and begins in's; either may be NULL. And: begins the first. */
+/* thread_profiling.c, both at IPI_LEVEL. Ends the time slice of `out` and begins that of `in`;
+ * either may be NULL. And: begins a thread's first time slice. */
 void thread_profiling_sample(struct thread_profiling *out, struct thread_profiling *in);
 void thread_profiling_begin(struct thread_profiling *p, unsigned cpu);
 
@@ -52,5 +53,6 @@ extern uint64_t isolate_configured, isolate_ran[MAX_CPUS];
  * owner has one. */
 NTSTATUS isolate_join(struct thread_profiling *p);
 void isolate_leave(void);
-/* Ends out's stretch and begins in's on this CPU, IPI_LEVEL. Either may be NULL. */
+/* Ends the time slice of `out` on this CPU and begins that of `in`, at IPI_LEVEL. Either may be
+ * NULL. */
 void isolate_switch(struct thread_profiling *out, struct thread_profiling *in);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Regions are a sorted array; what is committed in them stands in the page tables. NT: what is
- * committed has its pages at once. All of it at PASSIVE_LEVEL, under the mutex of the process's
- * memory. */
+/* Regions are a sorted array; the page tables show which of their pages are committed. NT: a
+ * page is allocated when it is committed, not when it is touched. PASSIVE_LEVEL, under the mutex
+ * of the process's memory. */
 #include "kernel/ke/memory.h"
 #include "kernel/base/string.h"
 #include "kernel/ke/process.h"
@@ -12,7 +12,7 @@
     0x10000000ul /* images with small addresses of their own have the room below                   \
                   */
 #define ARRAY_PAGES_MAX 16u
-#define SPARE_PAGES 128u /* physical ones that ring 3 does not get: the kernel's */
+#define SPARE_PAGES 128u /* physical pages that are reserved for the kernel */
 #define LAST_PAGES 4u    /* of a stack, for the handler of its overflow */
 
 static uint64_t page_of(uint64_t address) { return address & ~(uint64_t)(PAGE_SIZE - 1); }
@@ -168,7 +168,7 @@ NTSTATUS memory_commit_locked(struct process *process, uint64_t from, uint64_t e
     return STATUS_SUCCESS;
 }
 
-/* First nobody may touch the pages any more, on any CPU; then they are free. */
+/* Unmaps the pages on every CPU before it frees them. */
 void memory_decommit_locked(struct process *process, uint64_t from, uint64_t end)
 {
     uint64_t entry, a;

@@ -6,7 +6,7 @@
 
 struct process;
 
-#define MEMORY_LOWEST 0x10000ul      /* below, nothing is ever mapped: NULL and what is near it */
+#define MEMORY_LOWEST 0x10000ul      /* nothing is mapped below: NULL and its neighbours fault */
 #define MEMORY_GRANULARITY 0x10000ul /* of addresses; sizes are of whole pages */
 
 enum region_kind { REGION_PRIVATE, REGION_SYSTEM, REGION_STACK, REGION_IMAGE };
@@ -32,7 +32,7 @@ void memory_destroy(struct process *process);
  * pages. STATUS_CONFLICTING_ADDRESSES: not free, or not ring 3's; STATUS_NO_MEMORY. */
 NTSTATUS memory_reserve(struct process *process, uint64_t *base, uint64_t size,
                         enum region_kind kind, ULONG protect);
-/* Gives the region that begins there back, with its pages. False if none does. */
+/* Frees the region that begins there, with its pages. False: no region begins there. */
 bool memory_release(struct process *process, uint64_t base);
 /* Whole pages to read and write that ring 3 cannot free: where they are, or 0. */
 uint64_t memory_system(struct process *process, uint64_t size);

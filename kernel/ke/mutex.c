@@ -42,7 +42,8 @@ void mutex_acquire(struct mutex *mutex)
     }
 }
 
-/* L: dispatcher lock. The next one has it before it runs: it may be ended before that. */
+/* L: dispatcher lock. The next thread owns the mutex before it runs, because it may be ended
+ * before it runs. */
 static void hand_over(struct mutex *mutex)
 {
     const LIST_ENTRY *waiters = &mutex->header.WaitListHead;

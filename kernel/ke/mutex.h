@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A lock of a thread, for what is done at PASSIVE_LEVEL and across IPIs and switches. Who waits
- * sleeps, and gets it in the order of coming. A thread is not ended while it has one (thread_kill),
- * unless by force: then it gives up all that it has. */
+/* A lock that a thread owns at PASSIVE_LEVEL, across IPIs and context switches. Threads that
+ * wait for it sleep, and get it in the order of their requests. thread_kill does not end a
+ * thread while it owns a mutex; thread_kill_by_force does, and the thread then releases all its
+ * mutexes. */
 #pragma once
 #include "kernel/nt/nt_dispatcher.h"
 
@@ -19,11 +20,12 @@ struct mutex {
         .name = (mutex_name)                                                                       \
     }
 
-/* Waits for it and takes it; panics if the thread has it already. IRQL < DISPATCH_LEVEL. */
+/* Waits for the mutex and takes it; panics if the thread owns it already. IRQL < DISPATCH_LEVEL. */
 void mutex_acquire(struct mutex *mutex);
-/* Gives up what was taken last. A thread that was to end ends here. */
+/* Releases the mutex, which must be the one taken last. A thread that has been asked to end
+ * meanwhile ends here. */
 void mutex_release(struct mutex *mutex);
-/* For ending.c: the current thread, which ends, gives up whatever it has, and prints what that was. */
+/* For ending.c: releases every mutex of the current thread, which ends, and prints their names. */
 void mutex_abandon(void);
-/* How often that happened: what such a mutex guards may be changed by half. */
+/* How many mutexes were released so: the data that they guard may be inconsistent. */
 unsigned mutex_abandoned(void);

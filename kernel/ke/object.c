@@ -67,7 +67,7 @@ static struct handle_entry *free_entry(struct handle_table *t, uint64_t *index)
     return NULL;
 }
 
-/* What of the generic rights is asked for, in the type's own. */
+/* Replaces generic rights by those of the type. */
 static ACCESS_MASK map_generic(const struct object_type *type, ACCESS_MASK access)
 {
     const ACCESS_MASK generic =

@@ -15,7 +15,7 @@ struct process {
     bool restricted;      /* of low integrity; constant */
     uint32_t threads;     /* atomic: not ended yet */
     uint64_t exception_entry; /* where ring 3 handles exceptions (KiUserExceptionDispatcher); 0: nowhere */
-    bool announced;       /* atomic: who wants to know of processes was told */
+    bool announced;       /* atomic: process creation has been reported */
     bool fault_ends_all;  /* an exception ends the process, as in Windows; else only its thread, as tests want it */
     uint64_t stack_reserve, stack_commit; /* of its threads, in bytes: whole pages; before the first thread */
     uint64_t apc_entry;       /* KiUserApcDispatcher; 0: none */
@@ -33,9 +33,10 @@ struct process {
 struct process *process_create(void);
 /* The same without an image. */
 struct process *process_create_empty(void);
-/* Who wants to know of the end of processes: when the last thread ends, in that. NULL: nobody. */
+/* Called by the last thread of a process when it ends. NULL: no call. */
 extern void (*process_notify_end)(struct process *process);
-/* What a new thread needs of its process's memory; false: there is none. And back, for a thread that ends. */
+/* Allocates the stack and TEB of a new thread in its process; false: no memory. And frees them
+ * when the thread ends. */
 bool process_equip(struct process *process, struct thread *thread);
 void process_unequip(struct process *process, struct thread *thread);
 /* A thread begins (false: the process is ending), a thread ends. */
@@ -50,5 +51,5 @@ bool process_read(const struct process *process, void *to, uint64_t from, size_t
 /* Writes memory of a process of which no thread runs yet, or that none of them uses. */
 bool process_write(struct process *process, uint64_t to, const void *from, size_t size);
 
-/* At boot: who is told of a process whose last thread ends, by that thread, PASSIVE_LEVEL. */
+/* Set at boot: called by the last thread of a process when it ends, at PASSIVE_LEVEL. */
 extern void (*process_ended)(const struct process *process);

@@ -21,7 +21,7 @@
 #include "kernel/mm/vm.h"
 
 #define TICK_NS 1000000u
-/* At least, under a hypervisor: an emulator runs the CPUs one after the other. */
+/* The minimum under a hypervisor: an emulator runs the CPUs one after the other. */
 #define TICK_NS_PER_CPU 250000u
 #define LOOKS 4000u /* between two PAUSEs of an idle CPU that may not halt */
 
@@ -55,8 +55,8 @@ void sched_unlock(KIRQL irql)
         sched_preempt(irql, WrPreempted);
 }
 
-/* From DISPATCH_LEVEL on the switch must wait: an interrupt of that level comes when IRQL falls
- * below. Above, an interrupt handler runs, and its end looks again. */
+/* At DISPATCH_LEVEL the switch must wait: a self-IPI of that level arrives when IRQL falls below
+ * it. Above, an interrupt handler runs, and trap.c tests again at its end. */
 void sched_preempt(KIRQL irql, KWAIT_REASON reason)
 {
     if (irql < DISPATCH_LEVEL)
@@ -143,7 +143,8 @@ static struct thread *take_of_others(unsigned cpu)
     return best;
 }
 
-/* How many come before a thread of this priority on a CPU; then whether anybody is there at all. */
+/* Twice the number of threads that would run before a thread of this priority on the CPU, plus 1
+ * if the CPU has any thread to run. */
 static unsigned load(unsigned cpu, unsigned priority)
 {
     const struct queue *q = &queues[cpu];
@@ -309,8 +310,8 @@ void sched_set_priority(struct thread *thread, KPRIORITY priority)
 
 static uint32_t used(unsigned cpu) { return __atomic_load_n(&queues[cpu].used, __ATOMIC_RELAXED); }
 
-/* Whether somebody has a turn now that the running thread's is over. Without the lock: the next
- * tick looks again. */
+/* Whether another thread may run now that the quantum of the running one is over. Read without
+ * the lock, because the next tick tests again. */
 static bool somebody_waits(const struct cpu *cpu)
 {
     if (cpu->thread != cpu->idle)
@@ -363,8 +364,9 @@ void sched_start_timers(uint64_t ns)
     smp_call(SMP_ALL, restart_timer, NULL);
 }
 
-/* Where HLT would stop the timer that ends it. A virtual machine may be left at each PAUSE, which takes ten thousand times
- * as long as a look: few of them, yet some, for whom they make room. */
+/* The idle loop where HLT would stop the timer that must end it. A hypervisor may intercept each
+ * PAUSE, which then takes ten thousand times as long as one test; so there are few of them, but
+ * some, because other virtual CPUs may need this one. */
 static void wait_awake(void)
 {
     sti();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which thread runs where. What they wait for: wait.h. */
+/* The scheduler: which thread runs on which CPU. Waits are in wait.h. */
 #pragma once
 #include "kernel/nt/nt_dispatcher.h"
 #include "kernel/ke/wait.h"
@@ -15,7 +15,7 @@ struct thread;
 void sched_init(void);
 /* Becomes this CPU's idle thread. */
 __attribute__((noreturn)) void sched_idle(void);
-/* Once all CPUs run: starts every CPU's timer, with this period or, for 0, the usual one. */
+/* Called when all CPUs run: starts the timer of every CPU with this period; 0: the default. */
 void sched_start_timers(uint64_t tick_ns);
 
 /* Length of the timer's period, which is a thread's quantum. */
@@ -25,15 +25,15 @@ uint64_t sched_tick_ns(void);
  * at least the same priority, else any, until the next tick. False: there was none. IRQL <
  * DISPATCH_LEVEL. */
 bool sched_switch(KWAIT_REASON reason);
-/* Moves a thread: it runs only on CPUs of this mask from the next switch on, which is asked for at
- * once. STATUS_INVALID_PARAMETER if none of them exists. */
+/* Sets the CPUs that a thread may run on, from the next switch on, which is requested at once.
+ * STATUS_INVALID_PARAMETER if none of them exists. */
 NTSTATUS sched_set_affinity(struct thread *thread, uint64_t affinity);
 /* From 1 to 31. A thread runs before all of lower priority, and in turn with those of its own.
  * NT: nothing raises the priority of one that waited or starves. */
 void sched_set_priority(struct thread *thread, KPRIORITY priority);
 
-/* The dispatcher lock, at IPI_LEVEL; letting go of it may switch. For wait.c, thread.c, ending.c, as all
- * that follows. */
+/* The dispatcher lock, at IPI_LEVEL; its release may switch threads. This and what follows is
+ * for the files of kernel/ke that change thread states. */
 KIRQL sched_lock(void);
 void sched_unlock(KIRQL irql);
 

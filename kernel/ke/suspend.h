@@ -24,7 +24,7 @@ NTSTATUS NtResumeThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
  * thread of a Windows program; STATUS_NO_MEMORY: also if THREAD_APCS are queued. */
 NTSTATUS NtQueueApcThread(HANDLE ThreadHandle, PVOID ApcRoutine, PVOID ApcArgument1, PVOID ApcArgument2,
                           PVOID ApcArgument3);
-/* What is queued is called as of an alertable wait. STATUS_SUCCESS. */
+/* Runs the queued calls, as an alertable wait does. STATUS_SUCCESS. */
 NTSTATUS NtTestAlert(void);
 
 /* For the kernel. */

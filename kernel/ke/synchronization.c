@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The services for what threads wait for. Statuses: synchronization.h. */
+/* The services for events, semaphores and mutants. Statuses: synchronization.h. */
 #include "kernel/ke/synchronization.h"
 #include "kernel/base/irql.h"
 #include "kernel/ke/caller.h"
@@ -29,7 +29,7 @@ static void destroy(struct object *object)
     phys_free(object, 1);
 }
 
-/* It may still have an owner, who has lost it. */
+/* It may still have an owner, which then no longer owns it. */
 static void destroy_mutant(struct object *object)
 {
     KIRQL irql = sched_lock();

@@ -27,7 +27,7 @@ CLIENT_ID thread_client_id(const struct thread *thread)
     return (CLIENT_ID){ (HANDLE)(uint64_t)(thread->process ? PROCESS_ID : 0), (HANDLE)(uint64_t)thread->id };
 }
 
-/* Where a kernel thread begins, and a ring-3 thread's way down: with sched_lock held by the switch. */
+/* The first function of every thread; the switch to it holds the dispatcher lock. */
 static void begin(void)
 {
     sched_begin();

@@ -83,9 +83,10 @@ static inline struct thread *thread_current(void)
 /* Makes a kernel thread that may run on the CPUs of `affinity`, ready to run, with a reference for the caller;
  * NULL without memory or if no CPU of `affinity` exists. IRQL < DISPATCH_LEVEL. */
 struct thread *thread_create(const char *name, void (*start)(void *), void *argument, uint64_t affinity);
-/* For driver's code, which uses SSE registers: from here on they are the current thread's own. */
+/* From here on the current thread has SSE registers of its own, as drivers' code needs them. */
 void thread_use_fpu(void);
-/* For who wants to know of threads: one begins, in the thread that made it, or ends, in itself. NULL: nobody. */
+/* Called when a thread begins, by the thread that made it, and when it ends, by itself. NULL: no
+ * call. */
 extern void (*thread_notify)(struct thread *thread, bool create);
 /* Makes a kernel thread for a driver's code. */
 struct thread *thread_create_system(const char *name, void (*start)(void *), void *argument, uint64_t affinity);
@@ -101,9 +102,10 @@ uint64_t thread_create_idle(struct cpu *cpu);
 __attribute__((noreturn)) void thread_exit(NTSTATUS status);
 /* Asks a ring-3 thread to end at its next return to ring 3; wakes it from a wait. */
 void thread_terminate(struct thread *thread, NTSTATUS status);
-/* Ends a kernel thread where it stands, unless it has a mutex: then when it gives that up. Only tests and their
- * watchdog do this: what else the thread took stays taken. The thread has ended once its object is signaled. It cannot
- * end at DISPATCH_LEVEL or above. IRQL < DISPATCH_LEVEL. */
+/* Ends a kernel thread where it is, or, if it owns a mutex, when it releases that. Only tests
+ * and their watchdog call this: other resources of the thread are not released. The thread has
+ * ended once its object is signaled. It cannot end at DISPATCH_LEVEL or above. IRQL <
+ * DISPATCH_LEVEL. */
 void thread_kill(struct thread *thread);
 /* The same of any thread, mutexes or not, for one that did not end otherwise. A kernel thread that runs on another CPU
  * gets an NMI: it ends at any IRQL, with interrupts off too, but not while its CPU holds a spin lock or prints. To be
@@ -119,8 +121,8 @@ static inline bool thread_must_end(const struct thread *thread)
 void thread_check_terminated(void);
 /* Ends the current thread if it must end. IRQL < DISPATCH_LEVEL. */
 void thread_check_killed(void);
-/* For NMI handlers, with what the processor pushed: the return goes to the end of the current thread if that was
- * forced. */
+/* For NMI handlers, with what the processor pushed: if the current thread must end by force,
+ * makes the handler return to code that ends it. */
 struct interrupted {
     uint64_t rip, cs, rflags, rsp, ss;
 };
@@ -133,5 +135,5 @@ unsigned thread_count(void);
 /* The living thread with the smallest id above this one, with a reference; NULL: none. */
 struct thread *thread_after(unsigned id);
 
-/* At boot: who is told of a thread that ends, by the thread itself, PASSIVE_LEVEL. */
+/* Set at boot: called by each thread that ends, at PASSIVE_LEVEL. */
 extern void (*thread_ended)(struct thread *thread);

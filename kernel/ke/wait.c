@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Waits. The dispatcher lock of sched.h guards every DISPATCHER_HEADER, the lists of waiters and
- * the list of those with a deadline; it is held from the look at the objects until the waiter is
- * off its processor. */
+ * the list of those with a deadline; a wait holds it from the test of the objects until the
+ * thread has been switched out. */
 #include "kernel/ke/wait.h"
 #include "hal/clock.h"
 #include "kernel/base/assert.h"
@@ -9,7 +9,7 @@
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 
-/* L: dispatcher lock; of struct thread.sleep, who wakes first in front */
+/* L: dispatcher lock; links are struct thread.sleep; in the order of their wake-up times */
 static LIST_ENTRY sleepers = { &sleepers, &sleepers };
 static uint64_t first_wake_ns =
     WAIT_FOREVER; /* L: dispatcher lock to write, atomic; of the first sleeper */
@@ -185,8 +185,8 @@ __attribute__((noreturn)) static void die_locked(KIRQL irql)
 
 void wait_die(void) { die_locked(sched_lock()); }
 
-/* Most ticks find nothing, and take no lock: where each instruction is stepped, a tick must not
- * last longer than until the next one. */
+/* Most ticks find nothing to do and take no lock: where each instruction is single-stepped, a
+ * tick must be over before the next one comes. */
 void wait_expire(void)
 {
     uint64_t now = clock_ns();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting: for one object, for several, for any or all of them, for a time. What is waited for
- * begins with a DISPATCHER_HEADER. One wait is one switch, and none if it need not wait. */
+/* Waits: for one object, for any or all of several, for a time. Each object begins with a
+ * DISPATCHER_HEADER. A wait costs one context switch, or none if it is satisfied at once. */
 #pragma once
 #include "kernel/nt/nt_dispatcher.h"
 #include "kernel/ke/object.h"
@@ -14,7 +14,7 @@ struct wait {
     WAIT_TYPE type; /* WaitAny for 0 */
     KWAIT_REASON reason;
     KPROCESSOR_MODE mode; /* UserMode: the end of the thread ends the wait too */
-    uint64_t wake_ns;     /* by clock_ns; past: nothing is waited for; WAIT_FOREVER */
+    uint64_t wake_ns;     /* by clock_ns; a time that is past: do not wait; or WAIT_FOREVER */
     KWAIT_BLOCK *blocks;  /* `count` of them */
     bool alertable;       /* UserMode: a call that is queued to the thread (suspend.h) ends it */
 };
@@ -27,10 +27,10 @@ NTSTATUS wait_for(const struct wait *wait);
 
 /* The rest under the dispatcher lock (sched.h). */
 
-/* The same, and lets go of the lock, which the caller took. */
+/* The same, for a caller that holds the lock; it is released. */
 NTSTATUS wait_locked(const struct wait *wait, KIRQL irql);
-/* Wakes who waits for an object that was just signaled, those who came first first, as many as it
- * lasts for. */
+/* Wakes the threads that wait for an object that was just signaled, in the order of their waits,
+ * until it is no longer signaled. */
 void wait_signaled(DISPATCHER_HEADER *header);
 /* Ends a thread's wait with a status. */
 void wait_end(struct thread *thread, NTSTATUS status);
@@ -38,23 +38,24 @@ void wait_end(struct thread *thread, NTSTATUS status);
 void wait_notice(struct thread *thread, NTSTATUS status);
 /* A thread's wait that is never to go on. */
 void wait_unlink(struct thread *thread);
-/* The thread has ended: its mutants are abandoned, and who waits for it goes on. */
+/* The thread has ended: abandons its mutants and wakes the threads that wait for it. */
 void wait_mark_dead(struct thread *thread);
 
 /* Ends the current thread at once. Without the lock. */
 __attribute__((noreturn)) void wait_die(void);
 /* Signals an object for good. */
 void wait_signal(struct object *object);
-/* Ends waits whose time has come. From the timer interrupt. */
+/* Ends the waits whose time is over. Called by the timer interrupt. */
 void wait_expire(void);
 /* Stops the current thread while it is suspended and need not end. */
 void wait_while_suspended(void);
-/* Ends the wait of a thread that has been asked to end, or sees to it that it notices. */
+/* Ends the wait of a thread that has been asked to end; if the thread does not wait, makes it
+ * check that soon. */
 void wait_interrupt(struct thread *thread);
 
 /* At boot: ends the current thread if it must end (thread_must_end). Called before a wait and after a mutex. */
 extern void (*wait_killed)(void);
 
-/* Waits until the object is signaled or clock_ns reaches wake_ns. NULL: only the time. For kernel
- * threads. */
+/* Waits until the object is signaled or clock_ns reaches wake_ns. NULL: waits for the time only.
+ * For kernel threads. */
 NTSTATUS sched_wait(struct object *object, uint64_t wake_ns, KWAIT_REASON reason);
