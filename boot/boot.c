@@ -10,11 +10,13 @@
 #include "kernel/base/layout.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
+#include "kernel/base/x86.h"
 #include "kernel/console/screen.h"
 #include "kernel/console/serial.h"
 #include "kernel/main.h"
 #include "pmu/virt/virt.h"
 
+enum { PIC1_MASK = 0x21, PIC2_MASK = 0xa1 };
 extern const uint8_t ap_start[], ap_end[];
 
 static bool is_path(const char *word, unsigned length)
@@ -60,6 +62,7 @@ void boot_main(uint32_t magic, uint32_t info_address);
 void boot_main(uint32_t magic, uint32_t info_address)
 {
     char model[256];
+    uint8_t pics[2] = { in8(PIC1_MASK), in8(PIC2_MASK) };
 
     kasan_early();
     serial_init();
@@ -77,9 +80,11 @@ void boot_main(uint32_t magic, uint32_t info_address)
         step_always(model);
     if (boot_word("payload")) {
         struct virt_payload payload;
-        if (virtual && payload_load(&boot_info, &payload))
+        if (virtual && payload_load(&boot_info, &payload)) {
+            out8(PIC1_MASK, pics[0]); /* as firmware left them: serial_init masks all */
+            out8(PIC2_MASK, pics[1]);
             virt_boot_payload(model, &payload);
-        else if (!virtual)
+        } else if (!virtual)
             print("# payload: needs vpmu=MODEL beside it\n");
         machine_exit(EXIT_NOTHING);
     }

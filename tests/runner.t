@@ -232,7 +232,7 @@ chosen(host(1, 'Y', 1, 1) . ' ACCEL=kvm PMU=none', 'QEMU kvm.*PMU: none', qr/-cp
 file("$dir/payload", 'payload');
 for (['exit 33', 0, 'PASS payload'], ['exit 1', 0, 'PASS payload'], ['exit 37', 77, 'NONE'], ['exit 35', 1, 'FAIL payload'],
      ['exit 77', 77, 'NONE payload'], ['exit 0', 99, 'CRASH the payload reset'],
-     ["echo qemu_system_shutdown_request reason=6 > $dir/payload.log; exit 0", 0, 'PASS payload: it switched the machine off'], ['exit 39', 99, 'CRASH below'], ['exit 255', 99, 'CRASH below'],
+     ['for last; do :; done; echo qemu_system_shutdown_request reason=6 > "$last"; exit 0', 0, 'PASS payload: it switched the machine off'], ['exit 39', 99, 'CRASH below'], ['exit 255', 99, 'CRASH below'],
      ['exec sleep 60', 124, 'HANG the payload']) {
     my ($end, $status, $word) = @$_;
     judged("$status: a payload, $end", "payload\n", $end, $status, qr/^# machine: .*\n(?:.*\n)*# $word.*\n\z/, "PAYLOAD=$dir/payload PMU=intel-v5 TIMEOUT=1");

@@ -27,11 +27,19 @@ static void begin_step(struct vcpu *v)
     v->statistics.steps++;
 }
 
+static uint64_t stack_address(const struct vcpu *v)
+{
+    if (guest_in_long_mode(v))
+        return v->vmcb.rsp;
+    uint64_t sp = v->vmcb.ss.attributes & SEGMENT_BIG ? v->vmcb.rsp : (uint16_t)v->vmcb.rsp;
+    return (uint32_t)(v->vmcb.ss.base + sp);
+}
+
 static void clear_pushed_tf(struct vcpu *v)
 {
-    uint64_t flags;
-    if (guest_read(v, v->vmcb.rsp, &flags, sizeof flags) == sizeof flags)
-        guest_write64(v, v->vmcb.rsp, flags & ~(uint64_t)RFLAGS_TF);
+    uint64_t flags, at = stack_address(v);
+    if (guest_read(v, at, &flags, sizeof flags) == sizeof flags)
+        guest_write64(v, at, flags & ~(uint64_t)RFLAGS_TF);
 }
 
 /* Restores the guest's flags. Returns whether the instruction was completed. */

@@ -31,6 +31,8 @@ extern const struct probe probes[], probes_end[];
 uint64_t try_wrmsr(uint32_t msr, uint64_t value);
 uint64_t try_rdmsr(uint32_t msr, uint64_t *value);
 void run(const struct probe *p);
+void real_mode(void);
+extern const uint16_t real_result[];
 void lstar_entry(void);
 void cstar_entry(void);
 void sysenter_entry(void);
@@ -145,6 +147,19 @@ static void start(unsigned mode)
     try_wrmsr(intel ? 0x186 : 0xc0010000, events[intel][mode]);
 }
 
+/* Memory by INT 12h, the screen by INT 10h, our own INT 60h: registers, IP and flags. */
+static void say_real_mode(unsigned mode, const char *name)
+{
+    start(mode);
+    real_mode();
+    start(0);
+    say(name);
+    say("real mode:");
+    for (unsigned i = 0; i < 7; i++)
+        say_number(" ", real_result[i]);
+    say("\n");
+}
+
 static void run_all(unsigned mode)
 {
     static const char *const names[] = { "idle: ", "counting: ", "stepping: " };
@@ -159,6 +174,7 @@ static void run_all(unsigned mode)
         for (unsigned i = 0; i < count; i++)
             say_note(names[mode], &notes[i]);
     }
+    say_real_mode(mode, names[mode]);
 }
 
 /* Registers whose values stay: name and number. */
@@ -172,6 +188,28 @@ static void say_msrs(const char *mode)
         say_number("MSR ", msrs[i]);
         say_number(" fault ", fault);
         say_number(" value ", value);
+        say("\n");
+    }
+}
+
+/* What firmware leaves: the PICs' masks, port 61h, registers of the APIC, the IO-APIC and the HPET. */
+static void say_board(void)
+{
+    static const uint32_t apic[] = { 0x20, 0x30, 0x80, 0xd0, 0xe0, 0xf0, 0x320, 0x340, 0x350, 0x360, 0x370, 0x3e0 };
+    volatile uint32_t *io_apic = (volatile uint32_t *)0xfec00000ul;
+    say_number("PICs ", in8(0x21));
+    say_number(" ", in8(0xa1));
+    say_number(" port 61h ", in8(0x61) & 3);
+    say("\n");
+    for (unsigned i = 0; i < sizeof apic / sizeof *apic; i++) {
+        say_number("APIC ", apic[i]);
+        say_number(" is ", APIC(apic[i]));
+        say("\n");
+    }
+    for (unsigned pin = 0; pin < 23; pin++) { /* the last one is the virtual PMU's alarm */
+        io_apic[0] = 0x10 + 2 * pin;
+        say_number("IO-APIC ", pin);
+        say_number(" is ", io_apic[4]);
         say("\n");
     }
 }
@@ -219,6 +257,7 @@ void payload_main(uint32_t magic, uint32_t info)
     set_gate(0x84, stubs[0x84], 0, 0, 0xee);
     set_gate(0x85, stubs[0x85], 8, 0, 0x6e);
     set_gate(0x86, stubs[0x86], 0x4b, 0, 0xee);
+    say_board();
     out8(0x21, 0xff);
     out8(0xa1, 0xff);
     APIC(0xf0) = 0x1ff;
