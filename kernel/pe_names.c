@@ -109,7 +109,7 @@ bool pe_export_at(const struct pe *pe, const uint8_t *image, uint32_t n, const c
     if (!*name || index >= e.addresses)
         return false;
     *rva = u32(e.address + 4 * (size_t)index);
-    return true;
+    return *rva < pe->size;
 }
 
 /* --- Imports. --- */
