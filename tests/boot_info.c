@@ -193,7 +193,7 @@ TEST(boot_info, tags, "a tag that reaches beyond the end, or is shorter than its
     CHECK(strcmp(info.line, "first") == 0);
     begin();
     put_line("first");
-    put(MB2_TAG_END, NULL, 0, 0);
+    put(MB2_TAG_END, "", 0, 0);
     put_line("second");
     read_tags();
     CHECK(strcmp(info.line, "first") == 0);
