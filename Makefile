@@ -225,24 +225,26 @@ SNIPPET := $(CODE)$(OP)$(FILE)
 ISO := $(BUILD)/$(if $(PROGRAM)$(DRIVER)$(SNIPPET),program/)ntpmu.iso
 
 # Printed by make help.
-#: make deps run                 install what is needed, build, boot, run every test here
-#: make run TESTS='exact*'       only these; make list shows every test with its meaning
-#: make run PMU=amd-v2 SMP=4     another machine: PMU=haswell, PMU=intel-v4,irq3=1, PMU=none
-#: make run PROGRAM=file.c       a program of yours in ring 3 instead of the tests (.c, .cpp, .exe)
-#: make iso                      build/ntpmu.iso, a stick for a machine of its own: BIOS and UEFI
+#: make deps run              install what is needed, build, boot, run every test
+#: make run TESTS='exact*'    only these; make list shows all with their meaning
+#: make run PMU=amd-v2 SMP=4  another machine: PMU=haswell, intel-v4,irq3=1, none
+#: make run PROGRAM=file.c    a program of yours in ring 3 instead (.c .cpp .exe)
+#: make iso                   build/ntpmu.iso, a stick for a machine of its own
 #:
-#: make run ACCEL=kvm            on the host's own PMU through KVM
-#: make run ARGS=long            every test as often as the contract wants
-#: make trace PROGRAM=file.c     a program with a trace of what happened, left in build/trace
-#: make bench CODE='imul rax, rbx' INIT='mov rbx, 3'    what instructions cost; without CODE, ours
-#: make usb DEV=/dev/sdX         writes the image to a stick, after asking
-#: make debug                    gdb, stopped at the start of the kernel
-#: make test                     every machine we know, the tests of the host side, the image
-#: make check                    what can be proved without running
-#: make help-all                 all variables, machines, quirks and targets
+#: make run ACCEL=kvm         on the host's own PMU through KVM
+#: make run ARGS=long         every test as often as the contract wants
+#: make trace PROGRAM=file.c  a program and what happened, left in build/trace
+#: make bench CODE='imul rax, rbx'   what instructions cost; without CODE, ours
+#: make report                the last run as a page; LOG='files': those
+#: make usb DEV=/dev/sdX      writes the image to a stick, after asking
+#: make debug                 gdb, stopped at the start of the kernel
+#: make test                  every machine we know, the host side, the image
+#: make check                 what can be proved without running
+#: make help-all              all variables, machines, quirks and targets
 #:
-#: A run shows progress on a terminal and TAP in a pipe or with TAP=1; the whole log is in
-#: build/run.log. Its last line is the verdict: PASS, FAIL, NONE (no PMU), CRASH, BROKEN, HANG.
+#: A run shows progress on a terminal, TAP in a pipe or with TAP=1; the log is in
+#: build/run.log. Last comes the verdict: PASS, FAIL, NONE (no PMU), CRASH,
+#: BROKEN, HANG.
 
 # What the targets below need on Debian and Ubuntu.
 PACKAGES := qemu-system-x86 grub-pc-bin grub-efi-amd64-bin grub-common xorriso mtools ovmf seabios nasm gcc g++ binutils make clang clang-format \

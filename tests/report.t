@@ -205,6 +205,8 @@ sub report
     has($page, qr{"beyond"><title>at least \d+ to \d+: 1 times</title>}, 'with what is not exact');
     has($page, qr{<title>exact\.regions: -1 to 2; 38 of 40 exact</title>}, 'overcount is a bar');
     has($page, qr{<td class="absent">-</td>}, 'a test that only one log has');
+    my $xml = text_of('report.xml');
+    is(join(' ', map { scalar(() = $xml =~ /$_/g) } '<testsuite\s', '<testcase ', '<failure '), '2 7 1', 'JUnit: tests and failures');
     unlink "$dir/ntpmu.bin";
 }
 {

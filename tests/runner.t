@@ -322,7 +322,7 @@ for (['INT', "ACCEL=tcg exec tests/run"], ['TERM', "ACCEL=tcg exec tests/run"], 
     gone("after SIG$signal to: $command" =~ s/\Q$dir\///r);
 }
 my @help = split /\n/, `make -s help`;
-ok(@help > 10 && @help <= 24 && !grep({ length > 100 } @help), 'make help fits a screen of 24 lines of 100 columns') or diag("@help");
+ok(@help > 10 && @help <= 24 && !grep({ length > 80 } @help), 'make help fits a screen of 24 lines of 80 columns') or diag("@help");
 like($help[$_], qr/^make /, "its line $_ is a command") for 0 .. 4;
 my $all = `make -s help-all`;
 like($all, qr/$_/, "make help-all tells of $_") for 'TIMEOUT=120', 'amd-zen5', 'lostpmi', 'haswell', 'make mutants';
