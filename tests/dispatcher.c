@@ -57,7 +57,7 @@ static void end_all(struct thread **threads)
 static void settle(void) { sched_wait(NULL, clock_ns() + 3 * sched_tick_ns(), DelayExecution); }
 
 TEST(dispatcher, notification_events,
-     "a notification event lets all waiters go and stays signaled; each routine tells the state "
+     "a notification event wakes all waiters and stays signaled; each routine returns the state "
      "before")
 {
     struct thread *threads[WAITERS];
@@ -78,7 +78,7 @@ TEST(dispatcher, notification_events,
 }
 
 TEST(dispatcher, synchronization_events,
-     "a synchronization event lets one waiter go each time it is set, or the next one that comes")
+     "a synchronization event wakes one waiter each time it is set, or satisfies the next wait")
 {
     struct thread *threads[WAITERS];
     KeInitializeEvent(&event, SynchronizationEvent, FALSE);
@@ -98,8 +98,8 @@ TEST(dispatcher, synchronization_events,
 }
 
 TEST(dispatcher, pulses,
-     "a pulse lets those go who wait just now, of a synchronization event one, and leaves nothing "
-     "behind")
+     "a pulse wakes the threads that wait now (one of them, if it is a synchronization event) and "
+     "leaves the event not signaled")
 {
     struct thread *threads[WAITERS];
     KeInitializeEvent(&event, NotificationEvent, FALSE);
@@ -125,7 +125,7 @@ TEST(dispatcher, pulses,
 }
 
 TEST(dispatcher, semaphores,
-     "a semaphore lets as many go as it was released for, and counts the rest")
+     "a semaphore wakes as many threads as it was released for, and counts further releases")
 {
     struct thread *threads[WAITERS];
     KeInitializeSemaphore(&semaphore, 0, WAITERS + 1);
@@ -145,8 +145,7 @@ TEST(dispatcher, semaphores,
 }
 
 TEST(dispatcher, mutexes,
-     "a mutex is its owner's as often as it waited, and nobody else's until it was released as "
-     "often")
+     "a mutex belongs to its owner until it was released as often as it was acquired")
 {
     KeInitializeMutex(&mutants[0], 0);
     CHECK_EQ(KeReadStateMutex(&mutants[0]), 1);
@@ -184,7 +183,7 @@ static void wait_for_abandoned(void *mutant)
 }
 
 TEST(dispatcher, abandoned,
-     "a mutant whose owner ends is free, and the first wait for it, and only that, says "
+     "a mutant becomes free when its owner ends; the first wait for it, and no later one, returns "
      "STATUS_ABANDONED")
 {
     KeInitializeMutant(&mutants[0], TRUE);
@@ -243,7 +242,8 @@ static void wait_any_of_all(void *unused)
 }
 
 TEST(dispatcher, any_of_64,
-     "a wait for any of 64 ends with the number of the one that was signaled, and takes no other")
+     "a wait for any of 64 objects returns the number of the one that was signaled, and takes no "
+     "other")
 {
     const int64_t now = 0;
     initialize_events(SynchronizationEvent, MAXIMUM_WAIT_OBJECTS);
@@ -268,7 +268,7 @@ static void wait_all_of_three(void *unused)
     __atomic_fetch_add(&gone, 1, __ATOMIC_RELEASE);
 }
 
-TEST(dispatcher, all_or_none, "a wait for all takes nothing until it can take all")
+TEST(dispatcher, all_or_none, "a wait for all objects takes none of them before it can take all")
 {
     initialize_events(SynchronizationEvent, 3);
     gone = 0;
@@ -290,7 +290,7 @@ TEST(dispatcher, all_or_none, "a wait for all takes nothing until it can take al
 }
 
 TEST(dispatcher, all_of_abandoned,
-     "a wait for all of them, one of which was abandoned, says STATUS_ABANDONED")
+     "a wait for all objects returns STATUS_ABANDONED if one of them is an abandoned mutant")
 {
     const int64_t now = 0;
     initialize_events(NotificationEvent, 3);
@@ -311,7 +311,8 @@ TEST(dispatcher, all_of_abandoned,
 }
 
 TEST(dispatcher, counts,
-     "a wait for none, for more than 64, or for more than three without blocks is refused")
+     "a wait for no object, for more than 64, or for more than three without wait blocks is "
+     "refused")
 {
     LARGE_INTEGER now = { .QuadPart = 0 };
     initialize_events(NotificationEvent, MAXIMUM_WAIT_OBJECTS);
@@ -338,7 +339,8 @@ static void wait_any_of_three(void *unused)
 }
 
 TEST(dispatcher, twice_the_same,
-     "a wait for any that names an event twice ends once, and takes the other waiters' turn once")
+     "a wait for any that names an event twice ends once, and does not consume the turn of other "
+     "waiters")
 {
     initialize_events(SynchronizationEvent, 2);
     objects[2] = &events[0];
@@ -366,7 +368,8 @@ static void note_order(void *number)
     order[__atomic_fetch_add(&gone, 1, __ATOMIC_ACQ_REL)] = (uint64_t)number;
 }
 
-TEST(dispatcher, first_come, "of those who wait, the one that came first is let go first")
+TEST(dispatcher, first_come,
+     "of the threads that wait for an event, the one that waited first is woken first")
 {
     struct thread *threads[8];
     KeInitializeEvent(&event, SynchronizationEvent, FALSE);

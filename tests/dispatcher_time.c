@@ -59,7 +59,7 @@ static void run_and_count(void *unused)
 }
 
 TEST(dispatcher_time, past_gives_nothing_away,
-     "a wait until a time that is past does not let a worse thread run")
+     "a wait until a time that is past does not let a thread of lower priority run")
 {
     test_run_on(0);
     KeInitializeEvent(&event, NotificationEvent, FALSE);
@@ -87,7 +87,8 @@ static void sleep_for(void *ticks)
 }
 
 TEST(dispatcher_time, many_sleepers,
-     "sleepers wake in the order of their times, whoever began first")
+     "sleeping threads wake in the order of their wake-up times, whatever the order in which they "
+     "began")
 {
     static const uint64_t ticks[] = { 9, 3, 12, 1, 6, 1, 3 };
     struct thread *threads[ARRAY_SIZE(ticks)];
@@ -109,7 +110,8 @@ static void wait_and_count(void *unused)
 }
 
 TEST(dispatcher_time, at_dispatch_level,
-     "a better thread that is let go at DISPATCH_LEVEL runs when IRQL falls, on every CPU")
+     "a thread of higher priority that is woken at DISPATCH_LEVEL runs when IRQL falls, on every "
+     "CPU")
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         test_run_on(cpu);
@@ -130,7 +132,7 @@ TEST(dispatcher_time, at_dispatch_level,
 }
 
 TEST(dispatcher_time, at_passive_level,
-     "a better thread that is let go runs at once, one of the same priority later")
+     "a thread of higher priority that is woken runs at once, one of the same priority later")
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         test_run_on(cpu);
@@ -150,8 +152,8 @@ TEST(dispatcher_time, at_passive_level,
 }
 
 TEST(dispatcher_time, idle_cpus_are_told,
-     "a CPU that idles is told by an interrupt that a thread is ready for it, and does not wait "
-     "for its tick")
+     "an idle CPU runs a thread that becomes ready because of an interrupt, before its next timer "
+     "tick")
 {
     SKIP_WITH_ONE_CPU();
     test_run_on(0);
@@ -229,7 +231,7 @@ static void sit_down(void *unused)
 }
 
 TEST(dispatcher_time, semaphores_collide,
-     "a semaphore of three never lets four in, whatever the CPUs do")
+     "a semaphore with a count of three never admits four threads, whatever the CPUs do")
 {
     KeInitializeSemaphore(&seats, 3, 3);
     team_run(sit_down, TEAM);
@@ -249,8 +251,8 @@ static void hand_over(void *number)
 }
 
 TEST(dispatcher_time, timeouts_collide,
-     "events that are set while waits for them time out on all CPUs leave no waiter and let nobody "
-     "go twice")
+     "when events are set while waits for them time out on all CPUs, no thread waits for ever and "
+     "none is woken twice")
 {
     KeInitializeEvent(&event, SynchronizationEvent, FALSE);
     gone = 0;

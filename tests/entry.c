@@ -57,8 +57,8 @@ TEST(entry, syscalls, "SYSCALL clears TF, IF, DF, IOPL, NT and AC, on every CPU"
 }
 
 TEST(entry, half_syscalls,
-     "who jumps to the kernel's entry of system calls makes one, with no flag that ring 3 may not "
-     "set")
+     "a jump of ring 3 to the kernel's SYSCALL entry is one system call, and sets no flag that "
+     "ring 3 may not set")
 {
     CHECK_STATUS(user_run((void (*)(void))user_half_syscall, (uint64_t)syscall_entry),
                  STATUS_SUCCESS);

@@ -48,7 +48,8 @@ static void check_rows(const struct row *rows, uint64_t affinity)
         check_row(rows, affinity);
 }
 
-TEST(exceptions, arithmetic, "division by zero, and x87's") { check_rows(ROWS(ARITHMETIC), SMP_ALL); }
+TEST(exceptions, arithmetic,
+     "division by zero, and the exceptions of x87 arithmetic") { check_rows(ROWS(ARITHMETIC), SMP_ALL); }
 static NTSTATUS status_of_kind(enum exception_kind kind)
 {
     NTSTATUS status = STATUS_UNSUCCESSFUL;
@@ -65,14 +66,14 @@ static NTSTATUS status_of_kind(enum exception_kind kind)
     return status;
 }
 
-TEST(exceptions, floating_point, "stack faults of x87 and exceptions of SSE have each its status")
+TEST(exceptions, floating_point, "stack faults of x87 and exceptions of SSE each have their status")
 {
     if (status_of_kind(KIND_sse_divide) == STATUS_SUCCESS)
         SKIP("this CPU raises no exceptions of SSE");
     check_rows(ROWS(EMULATED), SMP_ALL);
 }
 
-TEST(exceptions, illegal, "instructions that are none, whatever the stack pointer")
+TEST(exceptions, illegal, "undefined instructions, whatever the stack pointer")
 {
     check_rows(ROWS(ILLEGAL), SMP_ALL);
 }
@@ -80,7 +81,7 @@ TEST(exceptions, illegal, "instructions that are none, whatever the stack pointe
 
 TEST(exceptions, debugging, "breakpoints and single steps") { check_rows(ROWS(DEBUGGING), SMP_ALL); }
 
-TEST(exceptions, memory, "reads, writes, jumps and interrupts that ring 3 may not make")
+TEST(exceptions, memory, "reads, writes, jumps and software interrupts that ring 3 may not make")
 {
     check_rows(ROWS(MEMORY), SMP_ALL);
 }
@@ -90,7 +91,7 @@ TEST(exceptions, privileged, "ring 0's instructions are STATUS_PRIVILEGED_INSTRU
     check_rows(ROWS(PRIVILEGED), SMP_ALL);
 }
 
-TEST(exceptions, every_cpu, "all of them on every CPU change nothing of the CPU")
+TEST(exceptions, every_cpu, "all of these exceptions, on every CPU, change no state of the CPU")
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         test_run_on(cpu);

@@ -12,8 +12,7 @@
 static uint8_t area[FPU_AREA_MAX] __attribute__((aligned(64)));
 
 TEST(fpu, every_cpu,
-     "every CPU saves the same: CR4.OSXSAVE and XCR0 are what was found at boot, and CPUID's size "
-     "too")
+     "every CPU has the CR4.OSXSAVE, XCR0 and size by CPUID that were determined at boot")
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         test_run_on(cpu);

@@ -89,7 +89,8 @@ static void free_and_read(const struct victim *v, uint64_t changed)
 }
 
 TEST(hal_rewritten, each,
-     "a select, a fixed counter's bits or an enable that somebody else has changed: which counter it is [ET-58]")
+     "a select, a fixed counter's bits or an enable bit that somebody else has changed is found, "
+     "with its counter [ET-58]")
 {
     struct victim v;
     SKIP_WITHOUT_PMU();

@@ -38,7 +38,9 @@ TEST(kinds, own_facts, "each CPU has the facts of its own CPUID, and the kinds a
     CHECK_EQ(pmu_kinds_of(EVERYWHERE), used);
 }
 
-TEST(kinds, places, "a kind is found again by its facts, proved once, and added where a register does not answer")
+TEST(kinds, places,
+     "a CPU whose facts are known joins that kind without a new self-test, or becomes a new kind "
+     "if a register does not answer")
 {
     static struct pmu_kind list[PMU_KINDS_MAX];
     unsigned count = 0;
@@ -65,7 +67,8 @@ TEST(kinds, places, "a kind is found again by its facts, proved once, and added 
     }
 }
 
-TEST(kinds, several, "what is common to CPUs is what each of them has; of no CPU nothing is")
+TEST(kinds, several,
+     "a set of CPUs has the counters and widths that all its CPUs have; an empty set has none")
 {
     uint64_t all = cpu_count < 6 ? PMU_BIT(cpu_count) - 1 : 63;
     for (uint64_t mask = 0; mask <= all; mask++) {
@@ -92,7 +95,9 @@ static struct pmu_kind of_table(const struct pmu_table *table, unsigned gp)
                               .code_max = 0xff, .select_flags = ~0u, .counters = PMU_FIRST(gp) | PMU_FIRST(3) << PMU_FIXED };
 }
 
-TEST(kinds, meaning, "two selects mean the same if both tables know them as one event in the same rings; else nobody knows")
+TEST(kinds, meaning,
+     "two selects mean the same if both tables map them to one event in the same rings; unknown "
+     "codes cannot be compared")
 {
     const struct pmu_kind large = of_table(intel_table(6, 0x97, INTEL_LARGE_CORE), 8);
     const struct pmu_kind small = of_table(intel_table(6, 0x97, INTEL_SMALL_CORE), 6);
@@ -117,7 +122,9 @@ TEST(kinds, meaning, "two selects mean the same if both tables know them as one 
     CHECK(pmu_same_meaning(&large, 0, &small, 0)); /* neither counts */
 }
 
-TEST(kinds, own_codes, "a source is programmed by each kind's own table, and left alone where it has none")
+TEST(kinds, own_codes,
+     "a source is programmed with the code of each CPU's own table, and not on CPUs whose table "
+     "lacks it")
 {
     const struct pmu_kind large = of_table(intel_table(6, 0x97, INTEL_LARGE_CORE), 8);
     const struct pmu_kind small = of_table(intel_table(6, 0x97, INTEL_SMALL_CORE), 6);
@@ -218,7 +225,9 @@ static void sample_on(KPROFILE_SOURCE source, uint64_t cpu_mask, bool supported)
     handle_close(profile);
 }
 
-TEST(kinds, source_of_some, "a source that some processors lack is supported on the others, and nowhere without saying where")
+TEST(kinds, source_of_some,
+     "a source that some processors lack is supported where the affinity names the others, and "
+     "refused where it names none")
 {
     ULONG selector, as_number;
     HANDLE handle;
@@ -264,7 +273,9 @@ TEST(kinds, session, "a session's counters are those that every processor has; o
     CHECK_EQ(hal_counters_owned(), 0);
 }
 
-TEST(kinds, code_of_nobody, "a source by a code that tables do not know is one for each kind by itself, and never for several")
+TEST(kinds, code_of_nobody,
+     "a source with an event code that no table knows can be used on one kind of CPU at a time, "
+     "never on several")
 {
     KPROFILE_SOURCE source;
     SKIP_UNLESS_SEVERAL();
@@ -296,7 +307,9 @@ static void program_instructions(void *ctr)
     irql_lower(old);
 }
 
-TEST(kinds, mixed, "a counter that a driver programmed on one kind only: no thread counts with it that may go to another")
+TEST(kinds, mixed,
+     "a counter that a driver programmed on one kind of CPU only is not used for a thread that may"
+     " run on another kind")
 {
     HANDLE handle;
     uint64_t of_first = 0, everywhere = PMU_BIT(cpu_count) - 1;
@@ -326,7 +339,9 @@ static void journey(bool uneven)
     counting_stop();
 }
 
-TEST(kinds, journey, "a thread that goes from CPU to CPU counts what it counts when it stays, also where widths differ")
+TEST(kinds, journey,
+     "a thread that moves between CPUs of all kinds gets the same counts as one that stays, also "
+     "where widths differ")
 {
     SKIP_WITHOUT_PMU();
     if (!pmu_kinds->exact)

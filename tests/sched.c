@@ -229,7 +229,8 @@ TEST(sched, halts, "idle CPUs halt only where the APIC timer runs in HLT")
 }
 
 /* With a PAUSE at each look it would be a thousand exits in a millisecond, an hour for what a timer lets pass in a minute. */
-TEST(sched, idles_cheaply, "a CPU with nothing to do leaves its virtual machine at most 200 times in a millisecond")
+TEST(sched, idles_cheaply,
+     "an idle CPU executes at most 200 instructions in a millisecond that exit to its hypervisor")
 {
     SKIP_WITHOUT_VPMU();
     test_run_on(0);
@@ -281,7 +282,8 @@ static void fetch_it(void *cpu)
     }
 }
 
-TEST(sched, knows_itself, "thread_current is right in a thread that is moved from CPU to CPU")
+TEST(sched, knows_itself,
+     "thread_current returns the running thread while that is moved from CPU to CPU")
 {
     SKIP_WITH_ONE_CPU();
     memset(&self, 0, sizeof self);

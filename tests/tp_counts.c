@@ -98,7 +98,7 @@ TEST(tp_counts, elements_in_order,
 }
 
 TEST(tp_counts, counts_start_again,
-     "each enable counts from zero, also the second one of a thread [TP-52]")
+     "each enable counts from zero, also the second enable of a thread [TP-52]")
 {
     unsigned ctr;
     PERFORMANCE_DATA data;

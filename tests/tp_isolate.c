@@ -80,7 +80,8 @@ static void seek(bool moved)
 }
 
 TEST(tp_isolate, nothing_foreign,
-     "through 20,000 switches among others who count, a thread's RDPMC shows its own count, of every other counter 0")
+     "through 20,000 switches among other threads that count, RDPMC returns the thread's own "
+     "counts and 0 for every other counter")
 {
     seek(false);
 }
@@ -92,7 +93,8 @@ TEST(tp_isolate, nothing_foreign_moved, "the same while all of them are moved fr
 }
 
 TEST(tp_isolate, refused_beside_others,
-     "enabling fails while another owner holds a counter that is not configured, and nobody gets one meanwhile")
+     "enabling fails while another owner has a counter that is not configured, and nobody can "
+     "allocate one while a thread is profiled")
 {
     unsigned ctr;
     HANDLE foreign = NULL;

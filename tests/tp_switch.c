@@ -66,7 +66,8 @@ static void switch_stepped(uint64_t unused)
 }
 
 TEST(tp_switch, unprofiled_instructions,
-     "what a switch between unprofiled threads executes for profiling, between two labels: 1 to 4 instructions, by single steps")
+     "a switch between unprofiled threads executes 1 to 4 instructions for profiling, by single "
+     "steps between two labels")
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         test_run_on(cpu);

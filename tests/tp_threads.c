@@ -60,7 +60,7 @@ static void configured(unsigned ctr)
 }
 
 TEST(tp_threads, configuration_in_use,
-     "while a thread counts, no list replaces the list; Count 0 ends its counting "
+     "while a thread counts, the configuration cannot be replaced; a Count of 0 ends its counting "
      "[TP-19 TP-20 TP-21 TP-22 TP-75 TP-78]")
 {
     unsigned ctr;
@@ -84,7 +84,8 @@ TEST(tp_threads, configuration_in_use,
     counting_stop();
 }
 
-TEST(tp_threads, refused_arguments_first, "bad arguments are told before the use of counters")
+TEST(tp_threads, refused_arguments_first,
+     "wrong arguments are reported before counters that are in use")
 {
     SKIP_WITHOUT_PMU();
     HARDWARE_COUNTER bad = { PMCCounter, 1, 0 };
@@ -95,7 +96,8 @@ TEST(tp_threads, refused_arguments_first, "bad arguments are told before the use
     end(&r);
 }
 
-TEST(tp_threads, configuration_not_in_use, "a thread profiled with mask 0 holds up nobody [TP-23]")
+TEST(tp_threads, configuration_not_in_use,
+     "a thread that is profiled with mask 0 does not prevent a change of the configuration [TP-23]")
 {
     SKIP_WITHOUT_PMU();
     uint64_t ctr = (uint64_t)__builtin_ctzll(common_counters());
@@ -121,7 +123,8 @@ static void ended(NTSTATUS found, NTSTATUS wanted)
 }
 
 TEST(tp_threads, ends_enabled,
-     "a thread that returns, faults, or is terminated while profiled is so no more [TP-53]")
+     "a thread that returns, faults or is terminated while it is profiled is no longer profiled "
+     "[TP-53]")
 {
     CHECK_EQ(counter_config_users(), 0);
     ended(user_run(USER(user_end_profiled), 0xffff), STATUS_SUCCESS);
@@ -145,7 +148,7 @@ static void query(void *argument)
     *(uint64_t *)argument = status == STATUS_SUCCESS && count == 1 ? array[0].Index : ~UINT64_C(0);
 }
 
-TEST(tp_threads, one_configuration, "threads of every CPU see the one configuration [TP-31 TP-32]")
+TEST(tp_threads, one_configuration, "threads on every CPU use the same configuration [TP-31 TP-32]")
 {
     SKIP_WITHOUT_PMU();
     unsigned ctr = (unsigned)__builtin_ctzll(common_counters());
@@ -182,7 +185,8 @@ static void not_allowed(uint64_t affinity)
 }
 
 TEST(tp_threads, rdpmc_without_leave,
-     "RDPMC of a thread that never asked, or asked for no counter, or disabled, is privileged [TP-98]")
+     "RDPMC is a privileged instruction for a thread that did not enable counters, enabled none, "
+     "or disabled them [TP-98]")
 {
     not_allowed(SMP_ALL);
     for (unsigned i = 0; i < SELECTORS; i++) {
@@ -211,13 +215,14 @@ static void not_allowed_beside_others(void)
 }
 
 TEST(tp_threads, rdpmc_beside_profiled,
-     "the same while others are profiled, running or asleep, on this CPU and on others [TP-98]")
+     "the same while other threads are profiled, running or asleep, on this CPU and on others "
+     "[TP-98]")
 {
     not_allowed_beside_others();
 }
 
 TEST(tp_threads, rdpmc_beside_counting,
-     "the same while they count, where the switch goes its short way [TP-98]")
+     "the same while the other threads count, where the switch takes its short path [TP-98]")
 {
     SKIP_WITHOUT_PMU();
     CHECK_STATUS(set_one((unsigned)__builtin_ctzll(pmu_common_counters(SMP_ALL))), STATUS_SUCCESS);
@@ -226,7 +231,8 @@ TEST(tp_threads, rdpmc_beside_counting,
 }
 
 TEST(tp_threads, rdpmc_after_profiled,
-     "leave ends with its thread: who comes next on the CPU has none [TP-98]")
+     "permission for RDPMC ends with its thread: the next thread on the CPU does not have it "
+     "[TP-98]")
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         struct runner r = start_on(user_end_profiled, 1, 1ul << cpu);
@@ -236,7 +242,8 @@ TEST(tp_threads, rdpmc_after_profiled,
 }
 
 TEST(tp_threads, rdpmc_allowed,
-     "with leave RDPMC works, on each CPU in turn, and reads go on [TP-31 TP-81 TP-97]")
+     "a thread with hardware counters may execute RDPMC, on each CPU in turn, also between reads "
+     "[TP-31 TP-81 TP-97]")
 {
     unsigned ctr;
     SKIP_WITHOUT_PMU();
@@ -252,7 +259,7 @@ TEST(tp_threads, rdpmc_allowed,
 
 /* --- Processes side by side. --- */
 
-TEST(tp_threads, foreign_handle, "a handle of another process is none in this one [TP-39]")
+TEST(tp_threads, foreign_handle, "a handle of another process is not valid in this one [TP-39]")
 {
     struct runner r = start_on(user_own_handle, 40, SMP_ALL);
     if (r.thread && peek_wait(r.process, &user_handle, 4)) {

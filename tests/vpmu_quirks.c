@@ -222,7 +222,9 @@ TEST(vpmu_quirks, ignoremsrs, "absent MSRs read 0 and ignore writes where the qu
 {
     on_each_cpu(ignore_msrs);
 }
-TEST(vpmu_quirks, kvm, "KVM stands before the virtual PMU where the quirk says so, and tells the TSC's rate")
+TEST(vpmu_quirks, kvm,
+     "with the quirk the leaves of KVM stand before those of the virtual PMU, and tell the TSC's "
+     "rate")
 {
     SKIP_WITHOUT_VPMU();
     struct cpuid front = cpuid(0x40000000, 0), clocks = cpuid(0x40000010, 0);
@@ -235,7 +237,7 @@ TEST(vpmu_quirks, kvm, "KVM stands before the virtual PMU where the quirk says s
                       "the kernel's own opinion, to 1 %");
 }
 TEST(vpmu_quirks, hyperv,
-     "a hypervisor's word that there are no counters is not believed where they count [KP-31]")
+     "a hypervisor that reports no counters is not believed if the counters count [KP-31]")
 {
     SKIP_WITHOUT_VPMU();
     bool on = vpmu_quirk("hyperv");

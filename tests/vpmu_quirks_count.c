@@ -134,9 +134,13 @@ TEST(vpmu_quirks, irq3, "an exception in ring 3 adds what the quirk says to its 
     if (pmu_common_counters_for(SMP_ALL, PMU_CONDITIONAL_BRANCHES))
         check_traps(PMU_CONDITIONAL_BRANCHES, 0);
 }
-TEST(vpmu_quirks, ipc, "a cycle is as many instructions as the quirk says, else one") { on_each_cpu(cycles); }
-TEST(vpmu_quirks, ref, "a tick of event 3C/01 is as many cycles as the quirk says, else one") { on_each_cpu(bus_cycles); }
+TEST(vpmu_quirks, ipc,
+     "a cycle has as many instructions as the quirk says, else one") { on_each_cpu(cycles); }
+TEST(vpmu_quirks, ref,
+     "a tick of event 3C/01 has as many cycles as the quirk says, else one") { on_each_cpu(bus_cycles); }
 TEST(vpmu_quirks, noemul, "an instruction that exits counts nothing where the quirk says so, else once") { on_each_cpu(exits); }
-TEST(vpmu_quirks, vmrun, "entering the guest again is a branch where the quirk says so") { on_each_cpu(branches_of_exits); }
+TEST(vpmu_quirks, vmrun,
+     "with the quirk each entry into the guest counts as a branch") { on_each_cpu(branches_of_exits); }
 TEST(vpmu_quirks, emulraw, "an instruction that exits ignores a threshold where the quirk says so") { on_each_cpu(raw); }
-TEST(vpmu_quirks, wrmsr, "the WRMSR that enables counts as often as the quirk says, else once") { on_each_cpu(enabling); }
+TEST(vpmu_quirks, wrmsr,
+     "the WRMSR that enables a counter counts as often as the quirk says, else once") { on_each_cpu(enabling); }

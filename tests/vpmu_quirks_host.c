@@ -288,7 +288,8 @@ TEST(vpmu_quirks, far, "a far transfer adds what the quirk says, else nothing") 
 TEST(vpmu_quirks, smi, "instructions of SMIs are counted as the quirk says, else none") { on_each_cpu(smi); }
 TEST(vpmu_quirks, exitcost, "an access to the PMU takes as long as the quirk says") { on_each_cpu(exit_cost); }
 TEST(vpmu_quirks, pit, "the PIT is dead where the quirk says so, else it counts") { on_each_cpu(pit); }
-TEST(vpmu_quirks, pitjitter, "the CPU is away when the PIT's output rises where the quirk says so") { on_each_cpu(pit_jitter); }
+TEST(vpmu_quirks, pitjitter,
+     "with the quirk the CPU is sometimes away when the PIT's output rises") { on_each_cpu(pit_jitter); }
 TEST(vpmu_quirks, debugctl, "DEBUGCTL ignores bits 14:11 where the quirk says so") { on_each_cpu(debugctl); }
 TEST(vpmu_quirks, c1e, "the APIC timer stands still in HLT where the quirk says so, and CPUID tells it")
 {

@@ -191,15 +191,18 @@ static void throttle(void)
     CHECK_EQ(missed(1), 0);
 }
 
-TEST(vpmu_quirks, skid, "a PMI comes so many instructions after its overflow as the quirk says, else at once")
+TEST(vpmu_quirks, skid,
+     "a PMI comes as many instructions after its overflow as the quirk says, else at once")
 {
     on_each_cpu(skid);
 }
 TEST(vpmu_quirks, twice, "an overflow gives two PMIs where the quirk says so, else one") { on_each_cpu(twice); }
 TEST(vpmu_quirks, lvtmask, "a PMI masks its LVT entry as the quirk says, else as the vendor does") { on_each_cpu(lvt_mask); }
 TEST(vpmu_quirks, lostpmi, "PMIs are lost as often as the quirk says while two counters run, else none") { on_each_cpu(lost); }
-TEST(vpmu_quirks, wrap0, "a counter at exactly 0 has not overflowed yet where the quirk says so") { on_each_cpu(wrap0); }
-TEST(vpmu_quirks, freeze_lag, "counters freeze so many instructions after a PMI as the quirk says, else at once")
+TEST(vpmu_quirks, wrap0,
+     "with the quirk a counter that wraps to exactly 0 reports its overflow at the next event") { on_each_cpu(wrap0); }
+TEST(vpmu_quirks, freeze_lag,
+     "counters freeze as many instructions after a PMI as the quirk says, else at once")
 {
     on_each_cpu(freeze_lag);
 }

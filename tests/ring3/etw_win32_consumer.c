@@ -180,7 +180,8 @@ static DWORD call_often(PVOID cpu)
 }
 
 TEST_USER(etw_win32, in_order,
-     "events of all processors come in the order of time stamps also while buffers are handed out: what is later waits")
+          "events of all processors come in the order of their time stamps, also while buffers are"
+          " being delivered")
 {
     TRACEHANDLE session = 0, trace;
     HANDLE workers[WORKERS];

@@ -104,7 +104,8 @@ TEST_USER(etw_win32, intervals, "class 5 sets and tells the time between samples
     }
 }
 
-TEST_USER(etw_win32, event_intervals, "class 5 of a source that counts")
+TEST_USER(etw_win32, event_intervals,
+          "class 5 sets and returns the interval of a source that counts events")
 {
     TRACE_PROFILE_INTERVAL events = { SOURCE, 0 }, before;
     if (!most_counters())
@@ -120,7 +121,9 @@ TEST_USER(etw_win32, event_intervals, "class 5 of a source that counts")
     CHECK_EQ(TraceSetInformation(0, TraceSampledProfileIntervalInfo, &before, sizeof before), ERROR_SUCCESS);
 }
 
-TEST_USER(etw_win32, source_list, "class 7 lists the sources, Timer first; too small a buffer is told how much it takes")
+TEST_USER(etw_win32, source_list,
+          "class 7 lists the sources, Timer first; for a buffer that is too small it returns the "
+          "size")
 {
     uint8_t *bytes = ring3_pages(LIST_BYTES / RING3_PAGE);
     const PROFILE_SOURCE_INFO *info = (const PROFILE_SOURCE_INFO *)(const void *)bytes;
@@ -195,7 +198,9 @@ static unsigned take_all(TRACEHANDLE *sessions)
     return 8;
 }
 
-TEST_USER(etw_win32, counters, "classes 6 and 9: sources that there are not, a second time, no free counter")
+TEST_USER(etw_win32, counters,
+          "classes 6 and 9: unknown sources, a second list and counters that are in use are "
+          "refused")
 {
     PERFINFO_GROUPMASK masks = { { 0, PERF_MASK_BITS(PERF_PMC_PROFILE) } };
     ULONG good = SOURCE, bad = 0xfe; /* a number that no family has */
@@ -217,7 +222,9 @@ TEST_USER(etw_win32, counters, "classes 6 and 9: sources that there are not, a s
     CHECK_EQ(stop(sessions[0]), ERROR_SUCCESS);
 }
 
-TEST_USER(etw_win32, owners, "classes 22, 25 and 27: how many counters, whose they are, which sessions have them")
+TEST_USER(etw_win32, owners,
+          "classes 22, 25 and 27 return the number of counters, their owners and the sessions that"
+          " use them")
 {
     static uint32_t room[512];
     ETW_PMC_COUNTER_OWNERSHIP_STATUS *status = (ETW_PMC_COUNTER_OWNERSHIP_STATUS *)(void *)room;

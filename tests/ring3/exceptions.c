@@ -44,7 +44,8 @@ static DWORD bystander(PVOID unused)
 }
 
 TEST_USER(exceptions, creator_sees,
-          "a thread that dies of an exception leaves its status to its creator, and the process goes on")
+          "a thread that ends by an exception passes its status to its creator, and the process "
+          "goes on")
 {
     DWORD code = 0;
     HANDLE other = CreateThread(NULL, 0, bystander, NULL, 0, NULL);

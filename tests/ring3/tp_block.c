@@ -130,8 +130,8 @@ void user_block_freed(uint64_t mask)
 }
 
 TEST_USER(tp_block, freed,
-     "a block that is freed or made read-only during profiling does no harm, then its thread ends "
-     "[TP-96]")
+          "a block that is freed or made read-only while its thread is profiled does no harm, also"
+          " when the thread ends [TP-96]")
 {
     user_block_freed(0);
     user_block_freed(3);
@@ -165,7 +165,8 @@ static DWORD protect_second(PVOID page)
 }
 
 TEST_USER(tp_block, protected_meanwhile,
-     "a block whose second page becomes read-only while it is taken: enabling says so, and gives the first page back")
+          "enabling is refused, and the first page released, if the second page of the block "
+          "becomes read-only meanwhile")
 {
     uint8_t *pages = ring3_pages(2), *address = pages + RING3_PAGE - 64;
     unsigned refused = 0;
@@ -302,7 +303,8 @@ static void faults(LPTHREAD_START_ROUTINE function, uint64_t address)
 }
 
 TEST_USER(tp_block, ring3_pointers,
-          "out pointers and handles that only ring 3 follows end the thread, profiled as it is [TP-53]")
+          "a bad out pointer or handle that only ring 3 uses ends the thread, also while it is "
+          "profiled [TP-53]")
 {
     static const uint64_t bad[] = { 0, 1, 0xfff, 0x1000, 0x0000f00000000000, 0x00007fffffff0000, 0x0000800000000000,
                                     0xfedcba9876543210, 0xffff800000000000, 0xffffff0000000000, 0xffffffff80000000,

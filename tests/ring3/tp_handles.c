@@ -50,7 +50,7 @@ TEST_USER(tp_handles, closed,
             invalid((HANDLE)i);
 }
 
-TEST_USER(tp_handles, wrong_type, "a process is no thread")
+TEST_USER(tp_handles, wrong_type, "the handle of a process is refused")
 {
     refused(NtCurrentProcess(), STATUS_OBJECT_TYPE_MISMATCH, STATUS_OBJECT_TYPE_MISMATCH);
     CHECK_EQ(RtlNtStatusToDosError(STATUS_OBJECT_TYPE_MISMATCH), ERROR_INVALID_HANDLE);

@@ -26,7 +26,7 @@ static const uint8_t read_only[512] __attribute__((aligned(16))) = { 1 };
 
 static PVOID pointer(uint64_t address) { return (PVOID)address; }
 
-TEST_USER(tp_input, set_length, "set takes 24 bytes and nothing else [TP-86]")
+TEST_USER(tp_input, set_length, "a set of any length but 24 bytes is refused [TP-86]")
 {
     THREAD_PERFORMANCE_DATA block;
     struct {
@@ -43,7 +43,7 @@ TEST_USER(tp_input, set_length, "set takes 24 bytes and nothing else [TP-86]")
     CHECK(!ring3_profiled());
 }
 
-TEST_USER(tp_input, set_class, "neighbours of class 32 are no classes here")
+TEST_USER(tp_input, set_class, "the classes next to 32 are refused")
 {
     THREAD_PERFORMANCE_DATA block;
     THREAD_PROFILING_INFORMATION info = { 0, 0, TRUE, &block };
@@ -57,7 +57,7 @@ TEST_USER(tp_input, set_class, "neighbours of class 32 are no classes here")
     CHECK(!ring3_profiled());
 }
 
-TEST_USER(tp_input, set_information, "information that the caller may not read")
+TEST_USER(tp_input, set_information, "information that the caller cannot read is refused")
 {
     uint8_t *page = ring3_pages(1), *end = page + RING3_PAGE;
     THREAD_PERFORMANCE_DATA block;
@@ -108,7 +108,7 @@ static void block_refused(void *block, NTSTATUS status)
     CHECK_STATUS(ring3_set(0, 0, FALSE, &good), STATUS_SUCCESS);
 }
 
-TEST_USER(tp_input, block_bad, "a block that is not the caller's to write [TP-88 TP-89]")
+TEST_USER(tp_input, block_bad, "a block that the caller cannot write is refused [TP-88 TP-89]")
 {
     for (unsigned i = 0; i < BAD_COUNT; i++)
         block_refused(pointer(bad[i]), STATUS_ACCESS_VIOLATION);
@@ -116,7 +116,9 @@ TEST_USER(tp_input, block_bad, "a block that is not the caller's to write [TP-88
     block_refused(pointer((uint64_t)block_refused & ~UINT64_C(3)), STATUS_ACCESS_VIOLATION);
 }
 
-TEST_USER(tp_input, block_unaligned, "a block not on a multiple of 4, good or bad [TP-87]")
+TEST_USER(tp_input, block_unaligned,
+          "a block whose address is not a multiple of 4 is refused, whether or not it is mapped "
+          "[TP-87]")
 {
     static uint8_t room[2 * sizeof(THREAD_PERFORMANCE_DATA)] __attribute__((aligned(16)));
     for (unsigned i = 1; i < 16; i++)
@@ -126,7 +128,9 @@ TEST_USER(tp_input, block_unaligned, "a block not on a multiple of 4, good or ba
         block_refused(pointer(bad[i] + 1), STATUS_DATATYPE_MISALIGNMENT);
 }
 
-TEST_USER(tp_input, block_half, "a block that begins or ends in a page not writable or not there [TP-89]")
+TEST_USER(tp_input, block_half,
+          "a block that begins or ends in a page that is read-only or not mapped is refused "
+          "[TP-89]")
 {
     uint8_t *pages = ring3_pages(2), *middle = pages + RING3_PAGE, *end = middle + RING3_PAGE;
     REQUIRE(pages != NULL);
@@ -147,8 +151,9 @@ TEST_USER(tp_input, block_half, "a block that begins or ends in a page not writa
     CHECK_STATUS(ring3_set(0, 0, FALSE, middle), STATUS_SUCCESS);
 }
 
-TEST_USER(tp_input, set_values, "flags and mask are checked by the kernel too; Enable is any number "
-                                              "but 0 [TP-90 TP-91]")
+TEST_USER(tp_input, set_values,
+          "the kernel checks flags and mask, too; Enable is true for any number but 0 [TP-90 "
+          "TP-91]")
 {
     THREAD_PERFORMANCE_DATA block, other;
     for (unsigned bit = 1; bit < 32; bit++)
@@ -165,7 +170,7 @@ TEST_USER(tp_input, set_values, "flags and mask are checked by the kernel too; E
     CHECK_STATUS(ring3_set(0, 0, FALSE, &block), STATUS_SUCCESS);
 }
 
-TEST_USER(tp_input, query_length, "query takes 1 byte and nothing else [TP-92 TP-93]")
+TEST_USER(tp_input, query_length, "a query of any length but 1 byte is refused [TP-92 TP-93]")
 {
     uint8_t buffer[300];
     ULONG returned = 1234;
@@ -182,7 +187,7 @@ TEST_USER(tp_input, query_length, "query takes 1 byte and nothing else [TP-92 TP
     CHECK(ring3_all(buffer + 1, sizeof buffer - 1, FILL));
 }
 
-TEST_USER(tp_input, query_pointers, "query writes only what the caller may write")
+TEST_USER(tp_input, query_pointers, "a query writes only to memory that the caller may write")
 {
     uint8_t *pages = ring3_pages(2), *middle = pages + RING3_PAGE, *end = middle + RING3_PAGE;
     BOOLEAN on;

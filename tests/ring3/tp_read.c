@@ -76,7 +76,8 @@ TEST_USER(tp_read, refused,
 }
 
 TEST_USER(tp_read, dispatching,
-          "DISPATCHING gives switches, reasons, cycles, retries, and no counters [TP-58 TP-71]")
+          "DISPATCHING returns switches, reasons, cycles and retries, and no counters [TP-58 "
+          "TP-71]")
 {
     HANDLE profile = enabled(1, 0xffff);
     PERFORMANCE_DATA data;
@@ -93,7 +94,7 @@ TEST_USER(tp_read, dispatching,
     disabled(profile);
 }
 
-TEST_USER(tp_read, nothing, "flags 0: cycles and retries all the same [TP-43 TP-59 TP-71]")
+TEST_USER(tp_read, nothing, "flags 0 return cycles and retries [TP-43 TP-59 TP-71]")
 {
     HANDLE profile = enabled(0, 0);
     PERFORMANCE_DATA data;
@@ -109,7 +110,8 @@ TEST_USER(tp_read, nothing, "flags 0: cycles and retries all the same [TP-43 TP-
 }
 
 TEST_USER(tp_read, counters_only,
-          "HARDWARE_COUNTERS alone leaves switches and reasons alone, also those to come [TP-60 TP-77]")
+          "with HARDWARE_COUNTERS alone switches and reasons are not written, and later ones are "
+          "still reported [TP-60 TP-77]")
 {
     HANDLE profile = enabled(1, 0);
     reasons(profile);
@@ -141,7 +143,8 @@ TEST_USER(tp_read, unconfigured,
 }
 
 TEST_USER(tp_read, switches_counted,
-          "each wait is a switch at least, and DelayExecution a reason [TP-61 TP-62 TP-64]")
+          "each wait counts at least one switch and sets the reason DelayExecution [TP-61 TP-62 "
+          "TP-64]")
 {
     HANDLE profile = enabled(1, 0);
     ULONG last = 0;
@@ -188,7 +191,7 @@ TEST_USER(tp_read, quiet,
 }
 
 TEST_USER(tp_read, alone,
-          "ticks alone switch nobody, however long a thread computes [TP-63 TP-66]")
+          "timer ticks alone count no switch, however long a thread computes [TP-63 TP-66]")
 {
     PERFORMANCE_DATA first, second;
     CHECK(SetThreadAffinityMask(GetCurrentThread(), 1) != 0);
@@ -218,7 +221,8 @@ static DWORD spin(PVOID unused)
     return 0;
 }
 
-TEST_USER(tp_read, quantum_end, "losing the CPU at the end of a quantum is a reason [TP-65]")
+TEST_USER(tp_read, quantum_end,
+          "the loss of the CPU at the end of a quantum sets a wait reason [TP-65]")
 {
     CHECK(SetThreadAffinityMask(GetCurrentThread(), 1) != 0);
     HANDLE profile = enabled(1, 0), other = CreateThread(NULL, 0, spin, NULL, 0, NULL);
