@@ -47,7 +47,7 @@ static void *translate(const struct vcpu *v, uint64_t address, bool write)
     bool pae = !(v->vmcb.efer & EFER_LMA);
     uint64_t table = v->vmcb.cr3 & PTE_ADDRESS, needed = PTE_PRESENT | (write ? PTE_WRITABLE : 0);
     if (v->vmcb.cr4 & CR4_LA57)
-        virt_die(v, "the guest has page tables of five levels, which CPUID did not offer");
+        virt_end_guest(v, "the guest has page tables of five levels, which CPUID did not offer");
     if ((uint64_t)((int64_t)(address << 16) >> 16) != address)
         return NULL;
     if (pae)
