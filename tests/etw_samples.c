@@ -9,6 +9,8 @@
 #include "kernel/mm/phys.h"
 #include "kernel/profiling/profile.h"
 #include "kernel/trap.h"
+#include "hal/smp.h"
+#include "kernel/ke/etw_pmc.h"
 #include "tests/etw.h"
 #include "tests/lab.h"
 #include "tests/threads.h"
@@ -177,6 +179,28 @@ TEST(etw_samples, refusals,
     CHECK_STATUS(HalFreeHardwareCounters(all), STATUS_SUCCESS);
     CHECK_STATUS(session_mask(&s, PERF_PROFILING, 0), STATUS_SUCCESS);
     CHECK(etw_wants(ETW_PROFILE) && etw_wants(ETW_PMC));
+    end(&s, bytes);
+}
+
+TEST(etw_samples, refused_list, "a list of sources for which counters are missing is refused: the old one samples on")
+{
+    static const ULONG two[] = { INSTRUCTIONS, CYCLES };
+    struct session s;
+    uint8_t *bytes;
+    HANDLE others = NULL;
+    SKIP_WITHOUT_PMU();
+    REQUIRE(session_begin(&s, &bytes));
+    CHECK_STATUS(configure(two, 1), STATUS_SUCCESS);
+    CHECK_STATUS(session_mask(&s, PERF_PMC_PROFILE, 0), STATUS_SUCCESS);
+    CHECK_STATUS(hal_counters_claim_others("test", ~hal_counters_available(SMP_ALL), &others), STATUS_SUCCESS);
+    CHECK(!NT_SUCCESS(configure(two, 2)));
+    CHECK_EQ(etw_sampled[0], INSTRUCTIONS);
+    CHECK_EQ(etw_sampled[1], 0);
+    profile_loop(lab_instructions(PMU_INSTRUCTIONS, PERIOD * SAMPLES) / 10);
+    struct records all = session_drain(&s, bytes);
+    CHECK_RANGE(count_samples(all, INSTRUCTIONS), 8, 31); /* a million by 65,536, half and twice as many */
+    if (others)
+        CHECK_STATUS(HalFreeHardwareCounters(others), STATUS_SUCCESS);
     end(&s, bytes);
 }
 

@@ -8,8 +8,8 @@
 # the machine is made of means nothing there; of the others four in five must be noticed.
 #
 # A line: what is broken; its clause in tests/contract.md (own: a rule of this kernel without an id); the machine: a model, then
-# variables of tests/run; the file; the text, which stands there once; what it becomes; which tests (if not said the clause's,
-# and the PMU's where those do not notice it); 'crash' where no test can outlive it, as with any mutant of pmu/.
+# variables of tests/run; the file; the text, which stands there once; what it becomes; which tests, or a script of them (if not said
+# the clause's, and the PMU's where those do not notice it); 'crash' where no test can outlive it, as with any mutant of pmu/.
 use strict;
 use warnings;
 use Test::More;
@@ -68,10 +68,21 @@ sub ask_tests
     return $any ? "noticed: $last" : "no test says what is broken: $last";
 }
 
+# The same of a script of tests on the host.
+sub ask_script
+{
+    my ($folder, $script) = @_;
+    my $log = `cd $folder && perl tests/$script 2>/dev/null </dev/null`;
+    text("$folder.log", $log);
+    my ($first) = $log =~ /^not ok \d+ - (.*)/m;
+    return defined $first ? "noticed: $script: $first" : $log =~ /^1\.\.\d/m ? "$script: all good" : 'BROKEN no plan';
+}
+
 sub ask
 {
     my ($folder, $mutant, $model, @variables) = @_;
     my (undef, $clause, undef, $file, undef, undef, $which, $crash) = @$mutant;
+    return ask_script($folder, $which) if ($which // '') =~ /\.t$/;
     push @variables, "PMU=$model" if $model;
     my $said = '';
     $said = ask_tests($folder, $tests_of{$clause}, 0, @variables, 'TIMEOUT=60') if !$which && $tests_of{$clause};
@@ -90,8 +101,7 @@ sub try_one
     my $whole = text($path);
     my $pattern = Mutants::pattern($from);
     return 'BROKEN the text is not there, or twice' if 1 != (() = $whole =~ /$pattern/g);
-    $whole =~ s/$pattern/$to/;
-    text($path, $whole);
+    text($path, $whole =~ s/$pattern/$to/r);
     # It need not be good style.
     my $broken = system("cd $folder && make -s TEXT_FLAGS=-w >build.log 2>&1 </dev/null");
     my $said = $broken ? 'BROKEN build' : ask($folder, $mutant, $machine // $model, @variables);

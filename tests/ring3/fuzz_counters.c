@@ -60,6 +60,7 @@ static void create_profile(void)
             fuzz_refuse(STATUS_PRIVILEGE_NOT_HELD);
     } else {
         fuzz_handle(FUZZ_PROCESS, PROCESS_QUERY_INFORMATION, &process);
+        process = process ? process : (HANDLE)2; /* NULL would be all of them */
     }
     switch (fuzz_below(16)) {
     case 0: size = fuzz_random() >> fuzz_below(50); break;
