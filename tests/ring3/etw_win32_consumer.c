@@ -268,6 +268,7 @@ TEST_USER(etw_win32, closes, "CloseTrace ends ProcessTrace, from a callback and 
 TEST_USER(etw_win32, cancels, "a buffer callback that says FALSE ends ProcessTrace; the trace can be processed again")
 {
     TRACEHANDLE session = 0, trace;
+    ULONG begun = GetTickCount();
     REQUIRE(start(&session));
     trace = open_trace();
     begin(session, 0, PERF_MASK_BITS(PERF_SYSCALL));
@@ -277,6 +278,7 @@ TEST_USER(etw_win32, cancels, "a buffer callback that says FALSE ends ProcessTra
     CHECK_EQ(stop(session), ERROR_SUCCESS);
     CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_CANCELLED);
     CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
+    CHECK_RANGE(GetTickCount() - begun + 1, 1, 1500); /* one FlushTimer of a second, not two, also soon after boot */
 }
 
 static void refused(EVENT_TRACE_LOGFILEW *log, ULONG error)

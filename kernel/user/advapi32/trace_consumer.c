@@ -234,26 +234,27 @@ static void flush(struct consumer *c)
         c->log.EventsLost = info.EventsLost;
 }
 
-/* Until the session has stopped or nobody wants more. */
+/* Until the session has stopped or nobody wants more. The first flush is at once: there may be events already. */
 static ULONG run(struct consumer *c)
 {
     WMI_LOGGER_INFORMATION info;
     ULONG error = control(c, EtwQueryLoggerCode, &info);
-    ULONG64 period = (error ? 1 : info.FlushTimer) * c->from.Frequency, flushed = 0;
+    ULONG64 period = (error ? 1 : info.FlushTimer) * c->from.Frequency, next = 0;
     for (;;) {
         NTSTATUS status = gather(c);
         ULONG64 until = __rdtsc();
         bool all = status == STATUS_WMI_INSTANCE_NOT_FOUND;
         if (!NT_SUCCESS(status) && !all)
             return RtlNtStatusToDosError(status);
-        if (!all && until - flushed < period && c->filled < c->size / 4) {
+        if (!all && until < next && c->filled < c->size / 4) {
             Sleep(POLL_MS);
             if (__atomic_load_n(&c->state, __ATOMIC_ACQUIRE) != RUNNING)
                 return ERROR_SUCCESS;
             continue;
         }
         if (!all) {
-            flushed = until = __rdtsc();
+            until = __rdtsc();
+            next = until + period;
             flush(c);
             gather(c);
         }
