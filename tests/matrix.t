@@ -150,6 +150,8 @@ my @machines = (
     ['microvm, virtual PMU', "QEMU_ARGS='-M microvm' TESTS='acpi*,exact*,pmu_rep.*'", 0],
     ['3 CPU', "SMP=3 TESTS='smp*,sched*,exact*,tp_switch*'", 0],
     ['64 CPU, virtual PMU', "SMP=64 TIMEOUT=400 TESTS='smp*,exact.raw*,pmu_detect*'", 0, qr/^# running: 64 CPUs,/m],
+    # Emulated by a thread of the host for each, without an instruction clock: in the middle of what takes a few instructions.
+    ['4 CPU at once: they collide', "PMU=none SMP=4 ICOUNT=off ARGS='long watchdog=60000' TESTS='collide*'", 77, qr/^# 4 passed, 0 failed, /m],
     ['two NUMA nodes', "SMP=2 QEMU_ARGS='-object memory-backend-ram,id=a,size=128M -object memory-backend-ram,id=b,size=128M " .
      "-numa node,memdev=a,cpus=0 -numa node,memdev=b,cpus=1' TESTS='smp*,acpi*,phys*,exact*'", 0, qr/^# running: 2 CPUs,/m],
     (map { ["firmware that leaves $_->[0]", "PMU=$_->[1] SMP=$_->[2] MEMORY=5000 FIRMWARE='$_->[3]' TESTS='sched*,time*,traps*,clock*,smp*,exact*'",
