@@ -147,6 +147,16 @@ sub ends_with_key
     return (@wrong, $status == 0 ? () : "exit status $status after the key");
 }
 
+# More tests fail than a QR code on a text screen, and the page, have room for: the rest is counted.
+sub many_failures
+{
+    my $machine = Machine->new($dir, LONGEST, @qemu, kernel('tests=selfcheck.fail,selfcheck.empty,selfcheck.leak_irql,selfcheck_leaves.f*'));
+    $machine->run_to($address{serial_received}) or return ('no end', $machine->serial);
+    my $text = join "\n", map { $_->[0] } screen_text($machine, 'end');
+    my @wrong = $text =~ /^and \d+ lines more, by serial$/m ? () : ('the last page does not count what it leaves out', $text);
+    return (@wrong, code_faults($machine, $build, ' selfcheck.fail selfcheck.leak_irql +4'));
+}
+
 # No serial port: the screen is all there is. GRUB must not wait for the port either.
 sub no_uart
 {
@@ -253,6 +263,7 @@ my @jobs = (
     ['SeaBIOS, CD: VGA text shows all', sub { shows('characters', ['ret'], @cd) }],
     ['SeaBIOS, CD: graphics by the menu show all', sub { shows('pixels', ['g'], @cd) }],
     ['the last page names what failed; a key restarts the machine', sub { ends_with_key('spc') }],
+    ['more failures than there is room for are counted', \&many_failures],
     ['a byte by serial line does so too', sub { ends_with_key('serial q') }],
     ['a panic shows registers and names functions', sub {
         panics('panic', qr/^# PANIC .*on purpose\n# rsp .*\n# backtrace:\n#   \w+ test_selfcheck_panic\+0x\w+\n#   \w+ run_body\+/m) }],
