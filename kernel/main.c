@@ -32,7 +32,8 @@
 #include "kernel/trap.h"
 #include "pmu/pmu.h"
 
-void kernel_init_cpu(void)
+/* Each CPU, once it has its block and can take exceptions. */
+static void init_cpu(void)
 {
     apic_init_cpu();
     cpu_init_idle();
@@ -98,7 +99,7 @@ static uint64_t choose_tick(void)
     return 0;
 }
 
-static const struct smp_plan plan = { thread_create_idle, kernel_init_cpu, sched_idle };
+static const struct smp_plan plan = { thread_create_idle, init_cpu, sched_idle };
 
 static void start_cpus(const struct acpi_info *acpi)
 {
@@ -137,7 +138,7 @@ void kernel_main(void)
     sched_init();
     thread_create_idle(cpu_current()); /* its stack stays unused: the boot stack is this thread's */
     choose_pmi();
-    kernel_init_cpu();
+    init_cpu();
     io_apic_mask(acpi.io_apics, acpi.io_apic_count);
     sti();
     vm_call_by(smp_call);

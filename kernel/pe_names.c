@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What images export, import and name. */
 #include "kernel/pe.h"
+#include "kernel/base/string.h"
 
 #define EXPORT_HEADER 40
 #define IMPORT_HEADER 20
@@ -51,13 +52,6 @@ static bool open_exports(const struct pe *pe, const uint8_t *image, struct expor
     return e->address && e->name && e->ordinal;
 }
 
-static int compare(const char *a, const char *b)
-{
-    while (*a && *a == *b)
-        a++, b++;
-    return (unsigned char)*a - (unsigned char)*b;
-}
-
 /* Names are sorted. The index into the addresses, or `addresses` if there is none. */
 static uint32_t find_name(const struct pe *pe, const uint8_t *image, const struct exports *e,
                           const char *name)
@@ -66,7 +60,7 @@ static uint32_t find_name(const struct pe *pe, const uint8_t *image, const struc
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         const char *other = string(pe, image, u32(e->name + 4 * (size_t)middle));
-        int order = other ? compare(name, other) : 1;
+        int order = other ? strcmp(name, other) : 1;
         if (order == 0)
             return u16(e->ordinal + 2 * (size_t)middle);
         if (order < 0)

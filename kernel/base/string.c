@@ -69,3 +69,12 @@ int strcmp(const char *a, const char *b)
         a++, b++;
     return (uint8_t)*a - (uint8_t)*b;
 }
+
+static int lower(char c) { return c >= 'A' && c <= 'Z' ? c + 'a' - 'A' : c; }
+
+bool string_same(const char *a, const char *b)
+{
+    while (*a && lower(*a) == lower(*b))
+        a++, b++;
+    return *a == *b;
+}

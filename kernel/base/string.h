@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -9,3 +10,5 @@ void *memset(void *to, int value, size_t size);
 int memcmp(const void *a, const void *b, size_t size);
 size_t strlen(const char *s);
 int strcmp(const char *a, const char *b);
+/* Whether two ASCII strings are equal but for capitals. */
+bool string_same(const char *a, const char *b);

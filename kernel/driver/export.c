@@ -149,15 +149,10 @@ void *export_find(const char *name)
     return exceptions_export(name);
 }
 
-static bool same(const char *a, const char *b)
+bool export_library(const char *name)
 {
-    for (; *a && *b; a++, b++)
-        if ((*a | (*a >= 'A' && *a <= 'Z' ? 0x20 : 0)) != *b)
-            return false;
-    return *a == *b;
+    return string_same(name, "ntoskrnl.exe") || string_same(name, "hal.dll");
 }
-
-bool export_library(const char *name) { return same(name, "ntoskrnl.exe") || same(name, "hal.dll"); }
 
 PVOID MmGetSystemRoutineAddress(PUNICODE_STRING SystemRoutineName)
 {

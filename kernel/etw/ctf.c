@@ -165,13 +165,6 @@ static const char *choose_events(const char *events, PERFINFO_GROUPMASK *masks, 
     return counters->hook_count ? NULL : "no events are asked for";
 }
 
-static bool same_word(const char *a, const char *b)
-{
-    while (*a && (*a | 0x20) == (*b | 0x20))
-        a++, b++;
-    return *a == *b;
-}
-
 /* The source by one of these words or by the HAL's name; ProfileTime: there is none. */
 static KPROFILE_SOURCE source_of(const char *name)
 {
@@ -184,11 +177,11 @@ static KPROFILE_SOURCE source_of(const char *name)
         { "cache_misses", ProfileCacheMisses },
     };
     for (unsigned i = 0; i < ARRAY_SIZE(words); i++)
-        if (same_word(words[i].name, name))
+        if (string_same(words[i].name, name))
             return hal_source_supported(words[i].source) ? words[i].source : ProfileTime;
     KPROFILE_SOURCE source = ProfileTime;
     while ((source = hal_source_next(source)) != ProfileTime)
-        if (same_word(hal_source_name(source), name))
+        if (string_same(hal_source_name(source), name))
             return source;
     return ProfileTime;
 }
@@ -196,7 +189,7 @@ static KPROFILE_SOURCE source_of(const char *name)
 static bool is_twice(const struct ctf_counters *counters, const char *name)
 {
     for (unsigned i = 0; i < counters->count; i++)
-        if (same_word(counters->names[i], name))
+        if (string_same(counters->names[i], name))
             return true;
     return false;
 }

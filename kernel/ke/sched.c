@@ -93,7 +93,7 @@ static void enqueue(struct thread *thread, bool first)
     q->used |= 1u << p;
 }
 
-void sched_remove_ready(struct thread *thread)
+static void remove_ready(struct thread *thread)
 {
     struct queue *q = &queues[thread->cpu];
     unsigned p = (unsigned)thread->priority;
@@ -115,7 +115,7 @@ static struct thread *take_ready(unsigned cpu, unsigned least)
     if (!q->used || highest < least)
         return NULL;
     struct thread *thread = first_of(q, highest);
-    sched_remove_ready(thread);
+    remove_ready(thread);
     return thread;
 }
 
@@ -139,7 +139,7 @@ static struct thread *take_of_others(unsigned cpu)
     for (unsigned i = 1; i < cpu_count; i++)
         best = better_of(&queues[(cpu + i) % cpu_count], cpu, best);
     if (best)
-        sched_remove_ready(best);
+        remove_ready(best);
     return best;
 }
 
@@ -285,7 +285,7 @@ NTSTATUS sched_set_affinity(struct thread *thread, uint64_t affinity)
     thread->affinity = affinity;
     bool wrong = !allowed(thread, thread->cpu);
     if (thread->state == THREAD_READY && wrong) {
-        sched_remove_ready(thread);
+        remove_ready(thread);
         sched_make_ready(thread);
     } else if (thread->state == THREAD_RUNNING && wrong) {
         sched_reschedule(thread->cpu);
@@ -299,7 +299,7 @@ void sched_set_priority(struct thread *thread, KPRIORITY priority)
     KIRQL irql = sched_lock();
     bool ready = thread->state == THREAD_READY;
     if (ready)
-        sched_remove_ready(thread);
+        remove_ready(thread);
     thread->priority = (CHAR)priority;
     if (ready)
         sched_make_ready(thread);

@@ -39,7 +39,6 @@ void sched_unlock(KIRQL irql);
 
 /* Under the lock, these. */
 void sched_make_ready(struct thread *thread);
-void sched_remove_ready(struct thread *thread);
 /* Asks a CPU to choose again. */
 void sched_reschedule(unsigned cpu);
 /* The current thread, unless it still is THREAD_RUNNING, is not chosen again before it is made

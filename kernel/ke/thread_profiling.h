@@ -10,10 +10,9 @@ struct thread_profiling;
 /* Called once, at boot: "accumulate" or "isolate"; false: neither. */
 bool thread_profiling_policy(const char *name);
 
-/* profiling_read.c. Ours: the reading of RtlReadThreadProfilingData by the kernel, as a service for ring 3, and for
- * ring 0 of the current thread (STATUS_PROFILING_NOT_STARTED: it is not profiled). */
+/* profiling_read.c. Our own service: reads the calling thread's data as RtlReadThreadProfilingData does
+ * in ring 3. STATUS_PROFILING_NOT_STARTED: it is not profiled. */
 NTSTATUS NtReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags, PPERFORMANCE_DATA PerformanceData);
-NTSTATUS thread_profiling_read(ULONG flags, PPERFORMANCE_DATA data);
 
 /* NtSetInformationThread and NtQueryInformationThread, class ThreadCounterProfiling. */
 NTSTATUS thread_profiling_set(HANDLE ThreadHandle, PVOID ThreadInformation, ULONG ThreadInformationLength);

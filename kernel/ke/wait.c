@@ -111,7 +111,7 @@ static void link(struct thread *me, const struct wait *w)
         link_sleeper(me);
 }
 
-void wait_unlink(struct thread *thread)
+static void unlink(struct thread *thread)
 {
     const struct wait *w = thread->wait;
     for (unsigned i = 0; i < w->count; i++)
@@ -125,7 +125,7 @@ void wait_unlink(struct thread *thread)
 
 void wait_end(struct thread *thread, NTSTATUS status)
 {
-    wait_unlink(thread);
+    unlink(thread);
     thread->wait_status = status;
     sched_make_ready(thread);
 }
@@ -168,7 +168,7 @@ void wait_signal(struct object *object)
     sched_unlock(irql);
 }
 
-void wait_mark_dead(struct thread *thread)
+static void mark_dead(struct thread *thread)
 {
     thread->state = THREAD_DEAD;
     abandon(thread);
@@ -178,7 +178,7 @@ void wait_mark_dead(struct thread *thread)
 
 __attribute__((noreturn)) static void die_locked(KIRQL irql)
 {
-    wait_mark_dead(thread_current());
+    mark_dead(thread_current());
     sched_switch_locked(irql, WrTerminated);
     __builtin_unreachable();
 }

@@ -36,10 +36,6 @@ void wait_signaled(DISPATCHER_HEADER *header);
 void wait_end(struct thread *thread, NTSTATUS status);
 /* The same of a UserMode wait; a thread that runs is made to look at what is asked of it, one that is suspended goes on. */
 void wait_notice(struct thread *thread, NTSTATUS status);
-/* A thread's wait that is never to go on. */
-void wait_unlink(struct thread *thread);
-/* The thread has ended: abandons its mutants and wakes the threads that wait for it. */
-void wait_mark_dead(struct thread *thread);
 
 /* Ends the current thread at once. Without the lock. */
 __attribute__((noreturn)) void wait_die(void);

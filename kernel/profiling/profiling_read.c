@@ -34,7 +34,7 @@ static void read_counters(const struct thread_profiling *p, PPERFORMANCE_DATA da
 }
 
 /* Makes the checks of ReadThreadProfilingData and reads. IRQL <= IPI_LEVEL. */
-NTSTATUS thread_profiling_read(ULONG flags, PPERFORMANCE_DATA data)
+static NTSTATUS read(ULONG flags, PPERFORMANCE_DATA data)
 {
     NTSTATUS status = check(flags, data);
     if (!NT_SUCCESS(status))
@@ -70,6 +70,6 @@ NTSTATUS NtReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags, PP
         return status;
     if (p && p->user_address != (uint64_t)PerformanceDataHandle)
         return STATUS_INVALID_PARAMETER;
-    status = thread_profiling_read(Flags, &data);
+    status = read(Flags, &data);
     return NT_SUCCESS(status) ? copy_out(PerformanceData, &data, sizeof data) : status;
 }
