@@ -270,7 +270,7 @@ help-all: help
 	@sed -n 's/^#   \([A-Z]*=.*\)/                   \1/p' tests/trace
 	@echo 'make bench      what each operation of ours costs; with CODE=, OP= or FILE= instructions, in nasm syntax. Variables:'
 	@sed -n 's/^#   \([A-Z]*=.*\)/                   \1/p' tests/bench
-	@echo 'make linux      Debian'\''s Linux and its perf on the virtual PMU PMU=intel-v4, beside the truth; RUNS=20, ASK=1 for a shell'
+	@echo 'make linux      Debian'\''s Linux and its perf on the virtual PMU PMU=intel-v4, beside the truth; RUNS=20, ASK=1 for a shell; COMMANDS= FILES= instead'
 	@echo 'make list       every test with its meaning'
 	@echo 'make report     LOG="files, folders of traces" as one page, build/report.html, and for programs build/report.json; default: the last run'
 	@echo 'make compare    A=log B=log: what differs between two runs; fails if a verdict does'
