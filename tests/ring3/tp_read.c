@@ -276,3 +276,22 @@ TEST_USER(tp_read, cycles_asleep, "sleep is not in the cycles, work is [TP-68]")
     CHECK_RANGE(best, 50, 100);
     disabled(profile);
 }
+
+TEST_USER(tp_read, kernel_clears_reasons,
+          "a reading by system call clears the reasons that it gives, as one in ring 3 does")
+{
+    static THREAD_PERFORMANCE_DATA mine;
+    const ULONG flags = READ_THREAD_PROFILING_FLAG_DISPATCHING;
+    PERFORMANCE_DATA first, second;
+    CHECK_STATUS(ring3_set(0, 1, TRUE, &mine), STATUS_SUCCESS);
+    do { /* no switch in between */
+        Sleep(1);
+        ring3_data(&first);
+        ring3_data(&second);
+        CHECK_STATUS(ZwReadThreadProfilingData(&mine, flags, &first), STATUS_SUCCESS);
+        CHECK_STATUS(ZwReadThreadProfilingData(&mine, flags, &second), STATUS_SUCCESS);
+    } while (first.ContextSwitchCount != second.ContextSwitchCount);
+    CHECK(first.WaitReasonBitMap & UINT64_C(1) << DelayExecution);
+    CHECK_EQ(second.WaitReasonBitMap, 0);
+    CHECK_STATUS(ring3_set(0, 0, FALSE, &mine), STATUS_SUCCESS);
+}
