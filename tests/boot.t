@@ -154,7 +154,7 @@ sub many_failures
     $machine->run_to($address{serial_received}) or return ('no end', $machine->serial);
     my $text = join "\n", map { $_->[0] } screen_text($machine, 'end');
     my @wrong = $text =~ /^and \d+ lines more, by serial$/m ? () : ('the last page does not count what it leaves out', $text);
-    return (@wrong, code_faults($machine, $build, ' selfcheck.fail selfcheck.leak_irql +4'));
+    return (@wrong, code_faults($machine, $build, ' selfcheck.empty selfcheck.fail +5'));
 }
 
 # No serial port: the screen is all there is. GRUB must not wait for the port either.

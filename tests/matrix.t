@@ -188,6 +188,7 @@ my @machines = (
 
     ['0: a test passes', 'TESTS=selfcheck.pass', 0, qr/^ok 1 - selfcheck\.pass$/m],
     ['1: a test fails', 'TESTS=selfcheck.fail', 1, qr/^# tests\/\S+:\d+: .*\n# what does not hold: .+\nnot ok 1 - selfcheck\.fail\n/m],
+    ['1: a test checks nothing', 'TESTS=selfcheck.empty', 1, qr/^# nothing was checked\n# what does not hold: .+\nnot ok 1 - selfcheck\.empty\n/m],
     ['1: a skip that no list names', 'TESTS=selfcheck.skip', 1, qr/# FAIL skip.*selfcheck\.skip: /],
     ['1: a stuck thread is named, the run goes on', "TESTS='selfcheck.?a??' ARGS=watchdog=100", 1,
      qr/^not ok 2 - selfcheck\.hang\n(#.*\n)*ok 3 - selfcheck\.pass$/m],

@@ -25,6 +25,10 @@
 #include "tests/user.h"
 #include "tests/watchdog.h"
 
+/* The runner's own checks of each test: its thread started; how it came back, or its exit status. */
+#define CHECKS_AROUND 3u
+#define CHECKS_AROUND_RING3 2u
+
 static struct summary sum;
 static const struct test *running;
 static bool verbose, long_run;
@@ -129,7 +133,7 @@ static void run_one(const struct test *test, unsigned number)
         print("# took %lu us\n", (clock_ns() - begun) / 1000);
     if (!clean_end(r->failures))
         r->failures++;
-    if (!r->checks && !r->failures && !r->skip)
+    if (r->checks <= (test->ring3 ? CHECKS_AROUND_RING3 : CHECKS_AROUND) && !r->failures && !r->skip)
         complain("nothing was checked");
     if (r->failures)
         smi_tell();
