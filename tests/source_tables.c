@@ -142,7 +142,9 @@ static void check_general(const struct pmu_table *table)
         if (!(counters & PMU_ANY_GP))
             continue;
         CHECK_EQ(select, pmu_raw_select(row->code, row->umask, row->flags) | BOTH_RINGS | PMU_INTERRUPT);
-        if (table == pmu_of(0)->table)
+        /* With another kind of CPU beside it a source of this one may be none of the machine's. */
+        bool offered = pmu_kind_count == 1 || hal_source_supported((KPROFILE_SOURCE)rows[i].id);
+        if (table == pmu_of(0)->table && offered)
             CHECK_EQ(selected((KPROFILE_SOURCE)rows[i].id) | PMU_INTERRUPT, select);
     }
 }
