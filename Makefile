@@ -277,6 +277,7 @@ help-all: help
 	@echo 'make test       the whole matrix of machines through prove; JUNIT=file writes JUnit XML'
 	@echo 'make mutants    breaks every part in hundreds of ways; some test must notice each; PMU=haswell SAMPLE=20 SEED=1'
 	@echo 'make machines   every named machine, 1 and 4 CPUs, all tests: verdict, tests run, share of its ideal model'
+	@echo 'make soak       N=10 rounds of the same runs, 1 and 4 CPUs, beside LOAD=2 busy processes: every verdict the same'
 	@echo 'make quirks     N=1000 machines with random quirks, of SEED=1; FIRST=7 N=1 for the seventh: no panic, no test killed'
 	@echo 'make fuzz-images  COUNT=100 mutated copies of a program and of a driver by SEED=1, each in a machine'
 	@echo 'make fuzz       a million calls of services at random, on 4 CPUs, by SEED=1: each answer is what a model says'
@@ -366,6 +367,10 @@ fuzz: all
 mutants:
 	prove -v tests/mutants.t
 
+# Rounds of the same runs on a busy host: N=10 LOAD=2.
+soak: all
+	@N='$(or $(N),10)' LOAD='$(or $(LOAD),2)' BUILD='$(BUILD)' tests/soak
+
 machines: all
 	prove -v tests/machines.t
 
@@ -384,4 +389,4 @@ ifneq ($(filter deps,$(MAKECMDGOALS)),)
 endif
 
 -include $(OBJ:.o=.d) $(UOBJ:.o=.d) $(NTDLL_OBJ:.o=.d) $(KERNEL32_OBJ:.o=.d) $(MSVCRT_OBJ:.o=.d) $(ADVAPI32_OBJ:.o=.d)
-.PHONY: FORCE all help help-all deps iso usb linux run report compare trace bench list debug test fuzz fuzz-images quirks mutants machines check format clean
+.PHONY: FORCE all help help-all deps iso usb linux run report compare trace bench list debug test fuzz fuzz-images quirks mutants machines soak check format clean
