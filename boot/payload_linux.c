@@ -85,8 +85,8 @@ static void make_map(const struct boot_info *boot, uint8_t *parameters)
 static void make_parameters(const struct boot_info *boot, const uint8_t *image, struct block *b)
 {
     uint8_t *p = b->parameters;
-    unsigned end = MAGIC + image[HEADER_END];
-    memcpy(p + SETUP_SECTORS, image + SETUP_SECTORS, (end < E820 ? end : E820) - SETUP_SECTORS);
+    unsigned rest = image[HEADER_END] < E820 - MAGIC ? image[HEADER_END] : E820 - MAGIC;
+    memcpy(p + SETUP_SECTORS, image + SETUP_SECTORS, MAGIC - SETUP_SECTORS + rest);
     p[LOADER] = LOADER_UNKNOWN;
     put(p + LINE, (uint32_t)AT(line));
     put(p + INITRD, boot->module_count > 1 ? boot->modules[1].start : 0);
