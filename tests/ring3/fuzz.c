@@ -23,7 +23,7 @@ static uint64_t state, calls;
 static bool wrong;
 
 uint64_t fuzz_random(void) { return ring3_random(&state) >> 11; }
-unsigned fuzz_below(unsigned n) { return (unsigned)(fuzz_random() % n); }
+unsigned fuzz_below(unsigned n) { return n ? (unsigned)(fuzz_random() % n) : 0; }
 bool fuzz_one_in(unsigned n) { return fuzz_below(n) == 0; }
 
 /* --- Answers. --- */

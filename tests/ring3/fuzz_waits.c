@@ -285,8 +285,11 @@ enum {
 
 static uint32_t raw(uint64_t number, HANDLE handle, const uint64_t *a)
 {
-    register uint64_t r10 asm("r10") = a[2], r8 asm("r8") = a[3], r9 asm("r9") = a[4];
+    register uint64_t r10 asm("r10");
+    register uint64_t r8 asm("r8");
+    register uint64_t r9 asm("r9");
     uint64_t result = number;
+    r10 = a[2], r8 = a[3], r9 = a[4];
     asm volatile("syscall"
                  : "+a"(result), "+r"(r10), "+r"(r8), "+r"(r9)
                  : "D"(handle), "S"(a[0]), "d"(a[1])

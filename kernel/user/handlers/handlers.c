@@ -102,5 +102,5 @@ VOID NTAPI ProbeForWrite(volatile VOID *Address, SIZE_T Length, ULONG Alignment)
         return;
     check_range(at, Length, Alignment, CALLER);
     for (; at < end; at = (at | 0xfff) + 1)
-        *(volatile char *)at = *(volatile char *)at;
+        asm volatile("lock orb $0, %0" : "+m"(*(volatile char *)at));
 }
