@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* From boot.asm to kernel_main: reads the loader's information once, starts the virtual PMU if the
- * command line asks for one. One CPU, boot page tables, interrupts off, no handler for any exception. */
+ * command line asks for one. One CPU, boot page tables, interrupts off, no handler for any
+ * exception. */
 #include "boot/loader.h"
 #include "boot/multiboot.h"
 #include "boot/payload.h"
@@ -27,10 +28,12 @@ static bool is_path(const char *word, unsigned length)
     return false;
 }
 
-/* A word that nobody will ask for is a slip that somebody wants to know of. The first may be the file's name. */
+/* A word that nobody will ask for is a slip that somebody wants to know of. The first may be the
+ * file's name. */
 static void name_strange_words(const struct boot_info *info)
 {
-    static const char known[] = " vpmu= fault= counters= pmi= tests= seed= list long payload program trace= pmc= verbose safe tick= cpus= watchdog= ";
+    static const char known[] = " vpmu= fault= counters= pmi= tests= seed= list long payload "
+                                "program trace= pmc= verbose safe tick= cpus= watchdog= ";
     const char *word;
     char text[40];
     unsigned length, shown = 0;
@@ -41,7 +44,8 @@ static void name_strange_words(const struct boot_info *info)
         key += key < length;
         bool found = n == 0 && is_path(word, length);
         for (const char *k = known; *k && !found; k++)
-            found = *k == ' ' && strlen(k + 1) > key && memcmp(k + 1, word, key) == 0 && k[key + 1] == ' ';
+            found = *k == ' ' && strlen(k + 1) > key && memcmp(k + 1, word, key) == 0 &&
+                    k[key + 1] == ' ';
         if (found)
             continue;
         memcpy(text, word, length < sizeof text - 1 ? length : sizeof text - 1);
@@ -53,10 +57,7 @@ static void name_strange_words(const struct boot_info *info)
 }
 
 /* The virtual PMU's alarm is an NMI; whoever steps needs none. To say so twice does no harm. */
-static void step_always(char *model)
-{
-    memcpy(model + strlen(model), ",step", sizeof ",step");
-}
+static void step_always(char *model) { memcpy(model + strlen(model), ",step", sizeof ",step"); }
 
 void boot_main(uint32_t magic, uint32_t info_address);
 void boot_main(uint32_t magic, uint32_t info_address)
@@ -73,7 +74,10 @@ void boot_main(uint32_t magic, uint32_t info_address)
     screen_init(&boot_info.screen);
     print_begin();
     print("# ntpmu: boot by multiboot %s, command line \"%s\"\n",
-          magic == MB1_BOOT_MAGIC ? "1" : magic == MB2_BOOT_MAGIC ? "2" : "(unknown magic)", boot_info.line);
+          magic == MB1_BOOT_MAGIC   ? "1"
+          : magic == MB2_BOOT_MAGIC ? "2"
+                                    : "(unknown magic)",
+          boot_info.line);
     name_strange_words(&boot_info);
     bool virtual = boot_option("vpmu", model, sizeof model - sizeof ",step");
     if (virtual && boot_word("safe"))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the loader tells, by either version of multiboot, in the form that the kernel keeps. A tag of multiboot 2 that
- * reaches beyond the end of the tags ends them. */
+/* What the loader tells, by either version of multiboot, in the form that the kernel keeps. A tag
+ * of multiboot 2 that reaches beyond the end of the tags ends them. */
 #include "boot/loader.h"
 #include "boot/multiboot.h"
 #include "kernel/base/layout.h"
@@ -36,7 +36,8 @@ static void add_memory(struct boot_info *info, uint64_t start, uint64_t size, ui
         info->memory[info->memory_count++] = (struct boot_memory){ start, size };
 }
 
-/* Multiboot 1 says nothing of the screen; its loaders here are BIOS ones, whose data area knows the mode. */
+/* Multiboot 1 says nothing of the screen; its loaders here are BIOS ones, whose data area knows the
+ * mode. */
 static void read_bios_screen(struct screen *to)
 {
     const uint8_t *mode = at(0x449);
@@ -70,7 +71,8 @@ static void read_mb2_map(struct boot_info *info, const struct mb2_map *map)
     const uint8_t *end = (const uint8_t *)map + map->size;
     if (map->entry_size < sizeof(struct mb2_map_entry))
         return;
-    for (const uint8_t *p = (const uint8_t *)(map + 1); p + map->entry_size <= end; p += map->entry_size) {
+    for (const uint8_t *p = (const uint8_t *)(map + 1); p + map->entry_size <= end;
+         p += map->entry_size) {
         const struct mb2_map_entry *e = (const void *)p;
         add_memory(info, e->start, e->length, e->type);
     }
@@ -80,12 +82,19 @@ static void read_screen(struct boot_info *info, const struct mb2_screen *from)
 {
     struct screen *to = &info->screen;
     bool text = from->kind == MB2_SCREEN_TEXT;
-    if (from->size < sizeof *from - 6 || (!text && (from->kind != MB2_SCREEN_RGB || from->bits != 32))) {
+    if (from->size < sizeof *from - 6 ||
+        (!text && (from->kind != MB2_SCREEN_RGB || from->bits != 32))) {
         info->no_screen = "only text and pixels of 32 bits are used";
         return;
     }
-    *to = (struct screen){ from->address, from->pitch, from->width, from->height,
-                           text ? SCREEN_TEXT : SCREEN_PIXELS, 0, 0, 0 };
+    *to = (struct screen){ from->address,
+                           from->pitch,
+                           from->width,
+                           from->height,
+                           text ? SCREEN_TEXT : SCREEN_PIXELS,
+                           0,
+                           0,
+                           0 };
     if (!text) {
         to->red_at = from->red_at & 31;
         to->green_at = from->green_at & 31;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Moves the running image, stack and all, to where no guest wants to be. Its virtual addresses stay: new tables map
- * KERNEL_VMA's part to the new place. One CPU, boot page tables, interrupts off. */
+/* Moves the running image, stack and all, to where no guest wants to be. Its virtual addresses
+ * stay: new tables map KERNEL_VMA's part to the new place. One CPU, boot page tables, interrupts
+ * off. */
 #include "boot/move.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/layout.h"
@@ -14,8 +15,10 @@
 
 extern char image_start[], image_end[];
 extern uint64_t boot_pml4[ENTRIES];
-static uint64_t pml4[ENTRIES] __attribute__((aligned(PAGE_SIZE))), pdpt_low[ENTRIES] __attribute__((aligned(PAGE_SIZE)));
-static uint64_t pdpt_high[ENTRIES] __attribute__((aligned(PAGE_SIZE))), dirs[6][ENTRIES] __attribute__((aligned(PAGE_SIZE)));
+static uint64_t pml4[ENTRIES] __attribute__((aligned(PAGE_SIZE))),
+    pdpt_low[ENTRIES] __attribute__((aligned(PAGE_SIZE)));
+static uint64_t pdpt_high[ENTRIES] __attribute__((aligned(PAGE_SIZE))),
+    dirs[6][ENTRIES] __attribute__((aligned(PAGE_SIZE)));
 
 /* 2 GB at KERNEL_VMA, of which the image's own pages move; 4 GB at 0 and at DIRECT_MAP. */
 static void make_tables(uint64_t start, uint64_t end, uint64_t by)
@@ -41,14 +44,18 @@ uint64_t move_image(uint64_t top)
     uint64_t to = (top - (end - start)) & ~(LARGE_PAGE - 1);
     if (top < end || to < end)
         return 0;
-    uint64_t by = to - start, from = DIRECT_MAP + start, at = DIRECT_MAP + to, n = (end - start + 7) / 8;
+    uint64_t by = to - start, from = DIRECT_MAP + start, at = DIRECT_MAP + to,
+             n = (end - start + 7) / 8;
     struct table_register gdt;
     sgdt(&gdt);
     gdt.base += by;
     make_tables(start, end, by);
     boot_info.moved = by;
     /* Nothing between the copy and the switch uses the stack. */
-    asm volatile("rep movsq\nmov %3,%%cr3" : "+S"(from), "+D"(at), "+c"(n) : "r"((uint64_t)pml4 - KERNEL_VMA + by) : "memory");
+    asm volatile("rep movsq\nmov %3,%%cr3"
+                 : "+S"(from), "+D"(at), "+c"(n)
+                 : "r"((uint64_t)pml4 - KERNEL_VMA + by)
+                 : "memory");
     asm volatile("lgdt %0" : : "m"(gdt));
     return to;
 }

@@ -27,8 +27,16 @@ struct mb1_map_entry {
     uint32_t type;
 } __attribute__((packed));
 
-enum { MB2_TAG_END = 0, MB2_TAG_LINE = 1, MB2_TAG_MODULE = 3, MB2_TAG_MAP = 6, MB2_TAG_SCREEN = 8, MB2_TAG_EFI64 = 12,
-       MB2_TAG_RSDP1 = 14, MB2_TAG_RSDP2 = 15 };
+enum {
+    MB2_TAG_END = 0,
+    MB2_TAG_LINE = 1,
+    MB2_TAG_MODULE = 3,
+    MB2_TAG_MAP = 6,
+    MB2_TAG_SCREEN = 8,
+    MB2_TAG_EFI64 = 12,
+    MB2_TAG_RSDP1 = 14,
+    MB2_TAG_RSDP2 = 15
+};
 
 struct mb2_tag {
     uint32_t type, size;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Loads a module as a multiboot 1 loader would: by the header's addresses, or by its ELF program headers.
- * Source: Multiboot Specification 0.6.96 "The layout of Multiboot header", "Machine state". */
+/* Loads a module as a multiboot 1 loader would: by the header's addresses, or by its ELF program
+ * headers. Source: Multiboot Specification 0.6.96 "The layout of Multiboot header", "Machine
+ * state". */
 #include "boot/payload.h"
 #include "boot/multiboot.h"
 #include "boot/room.h"
@@ -9,14 +10,16 @@
 #define HEADER_MAGIC 0x1badb002u
 #define HEADER_SEARCH 8192
 #define HEADER_ADDRESSES (1u << 16)
-#define HEADER_UNKNOWN 0xfff8u /* required features that we lack: all but alignment, memory, video (ignored) */
+#define HEADER_UNKNOWN                                                                             \
+    0xfff8u /* required features that we lack: all but alignment, memory, video (ignored) */
 #define ELF_MAGIC 0x464c457fu
 #define PT_LOAD 1
 #define HIGHEST (1ul << 32) /* the virtual PMU reads its guest's memory up to here */
 #define PAYLOAD_MAP_MAX (BOOT_MEMORY_MAX + 1)
 
 struct header {
-    uint32_t magic, flags, checksum, header_addr, load_addr, load_end_addr, bss_end_addr, entry_addr;
+    uint32_t magic, flags, checksum, header_addr, load_addr, load_end_addr, bss_end_addr,
+        entry_addr;
 };
 
 struct elf32 {
@@ -51,11 +54,13 @@ static const struct header *find_header(const uint8_t *image, uint32_t size)
     return NULL;
 }
 
-static bool load_flat(const struct boot_info *boot, const uint8_t *image, uint32_t size, const struct header *h,
-                      uint32_t *entry)
+static bool load_flat(const struct boot_info *boot, const uint8_t *image, uint32_t size,
+                      const struct header *h, uint32_t *entry)
 {
-    uint64_t before = h->header_addr - h->load_addr, offset = (uint64_t)((const uint8_t *)h - image);
-    if (h->header_addr < h->load_addr || before > offset || (h->load_end_addr && h->load_end_addr < h->load_addr)) {
+    uint64_t before = h->header_addr - h->load_addr,
+             offset = (uint64_t)((const uint8_t *)h - image);
+    if (h->header_addr < h->load_addr || before > offset ||
+        (h->load_end_addr && h->load_end_addr < h->load_addr)) {
         print("# payload: its multiboot header's addresses make no sense\n");
         return false;
     }
@@ -64,12 +69,14 @@ static bool load_flat(const struct boot_info *boot, const uint8_t *image, uint32
         print("# payload: the file is shorter than its header says\n");
         return false;
     }
-    uint64_t whole = h->bss_end_addr > h->load_addr + bytes ? h->bss_end_addr - h->load_addr : bytes;
+    uint64_t whole =
+        h->bss_end_addr > h->load_addr + bytes ? h->bss_end_addr - h->load_addr : bytes;
     *entry = h->entry_addr;
     return room_place(boot, image + (offset - before), bytes, h->load_addr, whole, 0);
 }
 
-static bool load_elf(const struct boot_info *boot, const uint8_t *image, uint32_t size, uint32_t *entry)
+static bool load_elf(const struct boot_info *boot, const uint8_t *image, uint32_t size,
+                     uint32_t *entry)
 {
     const struct elf32 *elf = (const void *)image;
     if (size < sizeof *elf || elf->magic != ELF_MAGIC || elf->class != 1) {
@@ -79,11 +86,13 @@ static bool load_elf(const struct boot_info *boot, const uint8_t *image, uint32_
     for (unsigned i = 0; i < elf->phnum; i++) {
         uint64_t offset = elf->phoff + (uint64_t)i * elf->phentsize;
         const struct segment *s = (const void *)(image + offset);
-        if (offset + sizeof *s > size || (uint64_t)s->offset + s->filesz > size || s->memsz < s->filesz) {
+        if (offset + sizeof *s > size || (uint64_t)s->offset + s->filesz > size ||
+            s->memsz < s->filesz) {
             print("# payload: its ELF program headers lead out of the file\n");
             return false;
         }
-        if (s->type == PT_LOAD && s->memsz && !room_place(boot, image + s->offset, s->filesz, s->paddr, s->memsz, 0))
+        if (s->type == PT_LOAD && s->memsz &&
+            !room_place(boot, image + s->offset, s->filesz, s->paddr, s->memsz, 0))
             return false;
     }
     *entry = elf->entry;
@@ -95,21 +104,26 @@ static void add_map(const struct room_range *r)
     unsigned n = info.start.mmap_length / sizeof map[0];
     if (n == PAYLOAD_MAP_MAX)
         return;
-    map[n] = (struct mb1_map_entry){ sizeof map[0] - sizeof map[0].size, r->start, r->end - r->start, r->type };
+    map[n] = (struct mb1_map_entry){ sizeof map[0] - sizeof map[0].size, r->start,
+                                     r->end - r->start, r->type };
     info.start.mmap_length += sizeof map[0];
 }
 
-/* The loader's map, with ours as reserved: the host side goes on living there. Memory above 4 GB is not passed on. What
- * comes behind the first module is the guest's own. */
+/* The loader's map, with ours as reserved: the host side goes on living there. Memory above 4 GB is
+ * not passed on. What comes behind the first module is the guest's own. */
 static void make_info(const struct boot_info *boot)
 {
     struct room_range r;
-    info.start = (struct mb1_info){ .flags = MB1_HAS_MEMORY | MB1_HAS_LINE | MB1_HAS_MAP | MB1_HAS_MODULES | 1u << 9,
-                                    .cmdline = room_physical(boot->modules[0].line), .mmap_addr = room_physical(map),
-                                    .mods_count = boot->module_count - 1, .mods_addr = room_physical(modules) };
+    info.start = (struct mb1_info){ .flags = MB1_HAS_MEMORY | MB1_HAS_LINE | MB1_HAS_MAP |
+                                             MB1_HAS_MODULES | 1u << 9,
+                                    .cmdline = room_physical(boot->modules[0].line),
+                                    .mmap_addr = room_physical(map),
+                                    .mods_count = boot->module_count - 1,
+                                    .mods_addr = room_physical(modules) };
     info.loader_name = room_physical(loader_name);
     for (unsigned i = 1; i < boot->module_count; i++)
-        modules[i - 1] = (struct mb1_module){ boot->modules[i].start, boot->modules[i].end, room_physical(boot->modules[i].line), 0 };
+        modules[i - 1] = (struct mb1_module){ boot->modules[i].start, boot->modules[i].end,
+                                              room_physical(boot->modules[i].line), 0 };
     for (unsigned n = 0; room_range(boot, n, &r); n++) {
         if (r.type == 1 && r.start == 0)
             info.start.mem_lower = (uint32_t)(r.end >> 10);
@@ -132,7 +146,8 @@ static bool load_multiboot(const struct boot_info *boot, struct virt_payload *pa
     if (!h || (h->flags & HEADER_UNKNOWN))
         return false;
     make_info(boot);
-    if (!(h->flags & HEADER_ADDRESSES ? load_flat(boot, image, size, h, &entry) : load_elf(boot, image, size, &entry)))
+    if (!(h->flags & HEADER_ADDRESSES ? load_flat(boot, image, size, h, &entry)
+                                      : load_elf(boot, image, size, &entry)))
         return false;
     *payload = (struct virt_payload){ .entry = entry, .info = room_physical(&info) };
     return true;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Loads a Linux kernel by its 64-bit boot protocol: boot parameters, command line, page tables and GDT in a block of low
- * memory, the kernel where it wants to be, or higher; the initrd stays where its module is.
- * Source: Linux documentation, "The Linux/x86 Boot Protocol", "64-bit Boot Protocol", and "Zero Page". */
+/* Loads a Linux kernel by its 64-bit boot protocol: boot parameters, command line, page tables and
+ * GDT in a block of low memory, the kernel where it wants to be, or higher; the initrd stays where
+ * its module is. Source: Linux documentation, "The Linux/x86 Boot Protocol", "64-bit Boot
+ * Protocol", and "Zero Page". */
 #include "boot/payload.h"
 #include "boot/room.h"
 #include "kernel/base/boot_info.h"
@@ -10,9 +11,27 @@
 #include "kernel/base/string.h"
 
 /* Offsets in the file, and in the boot parameters, where the header goes to. */
-enum { RSDP = 0x70, E820_COUNT = 0x1e8, SETUP_SECTORS = 0x1f1, HEADER_END = 0x201, MAGIC = 0x202, VERSION = 0x206, LOADER = 0x210,
-       INITRD = 0x218, INITRD_SIZE = 0x21c, LINE = 0x228, INITRD_MAX = 0x22c, ALIGNMENT = 0x230, RELOCATABLE = 0x234,
-       FEATURES = 0x236, LINE_SIZE = 0x238, PREFERRED = 0x258, MEMORY_SIZE = 0x260, HEADER_SIZE = 0x268, E820 = 0x2d0 };
+enum {
+    RSDP = 0x70,
+    E820_COUNT = 0x1e8,
+    SETUP_SECTORS = 0x1f1,
+    HEADER_END = 0x201,
+    MAGIC = 0x202,
+    VERSION = 0x206,
+    LOADER = 0x210,
+    INITRD = 0x218,
+    INITRD_SIZE = 0x21c,
+    LINE = 0x228,
+    INITRD_MAX = 0x22c,
+    ALIGNMENT = 0x230,
+    RELOCATABLE = 0x234,
+    FEATURES = 0x236,
+    LINE_SIZE = 0x238,
+    PREFERRED = 0x258,
+    MEMORY_SIZE = 0x260,
+    HEADER_SIZE = 0x268,
+    E820 = 0x2d0
+};
 #define HEADER_MAGIC 0x53726448u /* HdrS */
 #define VERSION_64 0x20c
 #define FEATURE_64 1u /* the 64-bit entry, 512 bytes behind the start */
@@ -90,7 +109,8 @@ static void make_parameters(const struct boot_info *boot, const uint8_t *image, 
     p[LOADER] = LOADER_UNKNOWN;
     put(p + LINE, (uint32_t)AT(line));
     put(p + INITRD, boot->module_count > 1 ? boot->modules[1].start : 0);
-    put(p + INITRD_SIZE, boot->module_count > 1 ? boot->modules[1].end - boot->modules[1].start : 0);
+    put(p + INITRD_SIZE,
+        boot->module_count > 1 ? boot->modules[1].end - boot->modules[1].start : 0);
     memcpy(b->line, behind_name(boot->modules[0].line), strlen(behind_name(boot->modules[0].line)));
     if (boot->rsdp_given) {
         memcpy(b->rsdp, boot->rsdp, sizeof boot->rsdp);
@@ -108,12 +128,15 @@ static uint64_t find_place(const struct boot_info *boot, const uint8_t *image)
     for (unsigned n = 0; room_range(boot, n, &r) && align && !(align & (align - 1)); n++) {
         uint64_t end = r.end, from = r.start > wanted ? r.start : wanted;
         for (unsigned i = 0; i < boot->module_count; i++)
-            end = boot->modules[i].start >= r.start && boot->modules[i].start < end ? boot->modules[i].start : end;
+            end = boot->modules[i].start >= r.start && boot->modules[i].start < end
+                      ? boot->modules[i].start
+                      : end;
         from = image[RELOCATABLE] ? (from + align - 1) & ~(align - 1) : wanted;
         if (r.type == 1 && from >= r.start && from < end && end - from >= size)
             return from;
     }
-    print("# payload: Linux wants %lu MiB from %lx on, where no such room is\n", size >> 20, wanted);
+    print("# payload: Linux wants %lu MiB from %lx on, where no such room is\n", size >> 20,
+          wanted);
     return 0;
 }
 
@@ -122,7 +145,8 @@ bool linux_load(const struct boot_info *boot, struct virt_payload *payload)
     const struct boot_module *m = &boot->modules[0];
     const uint8_t *image = room_at(m->start);
     struct block *b = (struct block *)room_at(BLOCK);
-    uint32_t size = m->end - m->start, before = ((image[SETUP_SECTORS] ? image[SETUP_SECTORS] : 4u) + 1) * 512;
+    uint32_t size = m->end - m->start,
+             before = ((image[SETUP_SECTORS] ? image[SETUP_SECTORS] : 4u) + 1) * 512;
     if ((word(image + VERSION) & 0xffff) < VERSION_64 || !(word(image + FEATURES) & FEATURE_64)) {
         print("# payload: this Linux has no 64-bit entry\n");
         return false;
@@ -141,7 +165,10 @@ bool linux_load(const struct boot_info *boot, struct virt_payload *payload)
         return false;
     make_tables(b);
     make_parameters(boot, image, b);
-    *payload = (struct virt_payload){ .entry = to + ENTRY_64, .info = BLOCK, .tables = AT(pml4), .gdt = AT(gdt),
+    *payload = (struct virt_payload){ .entry = to + ENTRY_64,
+                                      .info = BLOCK,
+                                      .tables = AT(pml4),
+                                      .gdt = AT(gdt),
                                       .gdt_limit = sizeof b->gdt - 1 };
     return true;
 }

@@ -12,7 +12,10 @@
 
 static uint64_t ours; /* from here to the end of its range; const once room_make is done */
 
-uint32_t room_physical(const void *p) { return (uint32_t)((uint64_t)p - KERNEL_VMA + boot_info.moved); }
+uint32_t room_physical(const void *p)
+{
+    return (uint32_t)((uint64_t)p - KERNEL_VMA + boot_info.moved);
+}
 uint8_t *room_at(uint64_t physical) { return (uint8_t *)(DIRECT_MAP + physical); }
 
 /* The n-th range of memory, as far as it is below 4 GB. */
@@ -31,14 +34,19 @@ static uint64_t top_of_memory(const struct boot_info *boot)
 {
     uint64_t start, end, top = 0;
     for (unsigned n = 0; memory(boot, n, &start, &end); n++)
-        if (end > top && end - start > 16 << 20) /* not the few pages that firmware may leave behind holes */
+        if (end > top &&
+            end - start > 16 << 20) /* not the few pages that firmware may leave behind holes */
             top = end;
     return top;
 }
 
-static bool overlaps(uint64_t a, uint64_t a_end, uint64_t b, uint64_t b_end) { return a < b_end && b < a_end; }
+static bool overlaps(uint64_t a, uint64_t a_end, uint64_t b, uint64_t b_end)
+{
+    return a < b_end && b < a_end;
+}
 
-/* The last one first, as loaders put them behind each other. One that lies above where it would go stays. */
+/* The last one first, as loaders put them behind each other. One that lies above where it would go
+ * stays. */
 static bool move_modules(struct boot_info *boot)
 {
     uint64_t to = ours;
@@ -78,14 +86,15 @@ bool room_has(const struct boot_info *boot, uint64_t start, uint64_t end, unsign
     for (unsigned i = 0; i < boot->module_count; i++) {
         const struct boot_module *m = &boot->modules[i];
         if (overlaps(start, end, m->start, m->end)) {
-            print("# payload: wants %lx-%lx, which overlaps %s at %x-%x\n", start, end, i == file ? "its own file" : "a module",
-                  m->start, m->end);
+            print("# payload: wants %lx-%lx, which overlaps %s at %x-%x\n", start, end,
+                  i == file ? "its own file" : "a module", m->start, m->end);
             return false;
         }
     }
     for (unsigned n = 0; room_range(boot, n, &r); n++) {
         if (r.type != 1 && overlaps(start, end, r.start, r.end)) {
-            print("# payload: wants %lx-%lx, which overlaps ntpmu at %lx-%lx\n", start, end, r.start, r.end);
+            print("# payload: wants %lx-%lx, which overlaps ntpmu at %lx-%lx\n", start, end,
+                  r.start, r.end);
             return false;
         }
         if (r.type == 1 && start >= r.start && end <= r.end && start <= end)
@@ -95,7 +104,8 @@ bool room_has(const struct boot_info *boot, uint64_t start, uint64_t end, unsign
     return false;
 }
 
-bool room_place(const struct boot_info *boot, const void *from, uint64_t size, uint64_t to, uint64_t whole, unsigned file)
+bool room_place(const struct boot_info *boot, const void *from, uint64_t size, uint64_t to,
+                uint64_t whole, unsigned file)
 {
     if (!room_has(boot, to, to + whole, file))
         return false;

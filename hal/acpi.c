@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* RSDP -> XSDT or RSDT -> MADT, FADT, HPET. Every length and checksum is doubted: this is firmware. A table that does
- * not hold together is as good as absent.
- * Source: ACPI 6.4 "Root System Description Pointer", "Multiple APIC Description Table", "Fixed ACPI Description
- * Table"; IA-PC HPET 1.0a "The ACPI 2.0 HPET Description Table". */
+/* RSDP -> XSDT or RSDT -> MADT, FADT, HPET. Every length and checksum is doubted: this is firmware.
+ * A table that does not hold together is as good as absent. Source: ACPI 6.4 "Root System
+ * Description Pointer", "Multiple APIC Description Table", "Fixed ACPI Description Table"; IA-PC
+ * HPET 1.0a "The ACPI 2.0 HPET Description Table". */
 #include "hal/acpi.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/boot_info.h"
@@ -34,7 +34,8 @@ _Static_assert(sizeof(struct table) == 36, "ACPI");
 
 #define RSDP_SHORT 20 /* bytes of the first version */
 #define TABLE_MAX (1u << 20)
-#define ROOT_MAX 1024 /* entries of a root table that are looked at: each may cost a page of page tables */
+#define ROOT_MAX                                                                                   \
+    1024 /* entries of a root table that are looked at: each may cost a page of page tables */
 enum { MADT_LOCAL_APIC = 0, MADT_IO_APIC = 1, MADT_X2APIC = 9 };
 enum { MADT_ENTRIES = 44, MADT_ENABLED = 1 };
 enum { FADT_PM_TIMER = 76, FADT_PM_TIMER_LENGTH = 91, FADT_FLAGS = 112, FADT_PM_TIMER_32 = 1 << 8 };
@@ -79,7 +80,8 @@ static uint32_t word_at(const uint8_t *p)
 
 void acpi_parse_madt(const void *table, size_t length, struct acpi_info *info)
 {
-    const uint8_t *p = (const uint8_t *)table + MADT_ENTRIES, *end = (const uint8_t *)table + length;
+    const uint8_t *p = (const uint8_t *)table + MADT_ENTRIES,
+                  *end = (const uint8_t *)table + length;
     for (; length >= MADT_ENTRIES && end - p >= 2 && p[1] >= 2 && p[1] <= end - p; p += p[1]) {
         if (p[0] == MADT_LOCAL_APIC && p[1] >= 8)
             add_apic(info, p[3], word_at(p + 4), 0xff);
@@ -93,7 +95,8 @@ void acpi_parse_madt(const void *table, size_t length, struct acpi_info *info)
 void acpi_parse_fadt(const void *table, size_t length, struct acpi_info *info)
 {
     const uint8_t *p = table;
-    if (length < FADT_FLAGS + 4 || p[FADT_PM_TIMER_LENGTH] != 4 || word_at(p + FADT_PM_TIMER) > 0xfffc)
+    if (length < FADT_FLAGS + 4 || p[FADT_PM_TIMER_LENGTH] != 4 ||
+        word_at(p + FADT_PM_TIMER) > 0xfffc)
         return;
     info->clocks.pm_timer = (uint16_t)word_at(p + FADT_PM_TIMER);
     info->clocks.pm_timer_32 = word_at(p + FADT_FLAGS) & FADT_PM_TIMER_32;
@@ -137,7 +140,8 @@ static const struct rsdp *find_rsdp(const struct boot_info *boot)
 static const struct table *table_at(uint64_t physical)
 {
     const struct table *t = phys_to_virt(physical);
-    if (!physical || !vm_map_physical(physical, sizeof *t, 0) || t->length < sizeof *t || t->length > TABLE_MAX)
+    if (!physical || !vm_map_physical(physical, sizeof *t, 0) || t->length < sizeof *t ||
+        t->length > TABLE_MAX)
         return NULL;
     return vm_map_physical(physical, t->length, 0) && sums_to_zero(t, t->length) ? t : NULL;
 }
@@ -145,7 +149,8 @@ static const struct table *table_at(uint64_t physical)
 /* The root table, and how many bytes an entry of it has. */
 static const struct table *find_root(const struct rsdp *rsdp, unsigned *step)
 {
-    bool second = rsdp->revision >= 2 && rsdp->length >= sizeof *rsdp && sums_to_zero(rsdp, sizeof *rsdp);
+    bool second =
+        rsdp->revision >= 2 && rsdp->length >= sizeof *rsdp && sums_to_zero(rsdp, sizeof *rsdp);
     const struct table *root = second ? table_at(rsdp->xsdt) : NULL;
     *step = 8;
     if (root && memcmp(root->signature, "XSDT", 4) == 0)
@@ -158,7 +163,9 @@ static const struct table *find_root(const struct rsdp *rsdp, unsigned *step)
 static const struct {
     char signature[5];
     void (*parse)(const void *table, size_t length, struct acpi_info *info);
-} parsers[] = { { "APIC", acpi_parse_madt }, { "FACP", acpi_parse_fadt }, { "HPET", acpi_parse_hpet } };
+} parsers[] = { { "APIC", acpi_parse_madt },
+                { "FACP", acpi_parse_fadt },
+                { "HPET", acpi_parse_hpet } };
 
 static void read_table(uint64_t physical, struct acpi_info *info)
 {
@@ -175,13 +182,17 @@ void acpi_read(const struct boot_info *boot, struct acpi_info *info)
     const struct table *root = rsdp ? find_root(rsdp, &step) : NULL;
 
     *info = (struct acpi_info){ 0 };
-    for (uint32_t i = 0; root && i < ROOT_MAX && sizeof *root + (i + 1) * step <= root->length; i++) {
+    for (uint32_t i = 0; root && i < ROOT_MAX && sizeof *root + (i + 1) * step <= root->length;
+         i++) {
         uint64_t address = 0;
         memcpy(&address, (const uint8_t *)(root + 1) + i * step, step);
         read_table(address, info);
     }
-    if (info->clocks.hpet && !vm_map_physical(info->clocks.hpet, PAGE_SIZE, PTE_WRITE | PTE_UNCACHED))
+    if (info->clocks.hpet &&
+        !vm_map_physical(info->clocks.hpet, PAGE_SIZE, PTE_WRITE | PTE_UNCACHED))
         info->clocks.hpet = 0;
     if (!info->apic_count)
-        print("# acpi: no %s: one CPU only\n", !rsdp ? "RSDP" : !root ? "valid RSDT or XSDT" : "valid MADT");
+        print("# acpi: no %s: one CPU only\n", !rsdp   ? "RSDP"
+                                               : !root ? "valid RSDT or XSDT"
+                                                       : "valid MADT");
 }

@@ -10,7 +10,8 @@
 #define ACPI_IO_APICS_MAX 32
 
 struct acpi_info {
-    uint32_t apic_ids[ACPI_CPUS_MAX]; /* enabled CPUs in the order of the MADT, the boot CPU among them */
+    uint32_t apic_ids[ACPI_CPUS_MAX]; /* enabled CPUs in the order of the MADT, the boot CPU among
+                                         them */
     unsigned apic_count;              /* 0: no MADT */
     unsigned apics_dropped;           /* enabled CPUs for which there was no room above */
     uint32_t io_apics[ACPI_IO_APICS_MAX]; /* physical addresses of their registers */
@@ -20,12 +21,13 @@ struct acpi_info {
 
 struct boot_info;
 
-/* Looks for the RSDP in the loader's tags, then in BIOS memory; says in one line why there is no MADT. Once, on the boot
- * CPU, before there are processes: tables above 4 GB are added to the direct map. */
+/* Looks for the RSDP in the loader's tags, then in BIOS memory; says in one line why there is no
+ * MADT. Once, on the boot CPU, before there are processes: tables above 4 GB are added to the
+ * direct map. */
 void acpi_read(const struct boot_info *boot, struct acpi_info *info);
 
-/* What a table of this length adds to `info`; the rest of what it says is ignored. Any bytes are legal: nothing behind
- * `length` is read. For acpi_read, and for tests. */
+/* What a table of this length adds to `info`; the rest of what it says is ignored. Any bytes are
+ * legal: nothing behind `length` is read. For acpi_read, and for tests. */
 void acpi_parse_madt(const void *table, size_t length, struct acpi_info *info);
 void acpi_parse_fadt(const void *table, size_t length, struct acpi_info *info);
 void acpi_parse_hpet(const void *table, size_t length, struct acpi_info *info);

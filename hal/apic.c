@@ -29,9 +29,15 @@ enum {
 uint64_t apic_timer_hz;
 static bool x2apic;
 
-static volatile uint32_t *mmio(unsigned reg) { return (volatile uint32_t *)(DIRECT_MAP + APIC_PHYSICAL + reg); }
+static volatile uint32_t *mmio(unsigned reg)
+{
+    return (volatile uint32_t *)(DIRECT_MAP + APIC_PHYSICAL + reg);
+}
 
-static uint32_t read(unsigned reg) { return x2apic ? (uint32_t)rdmsr(MSR_X2APIC + (reg >> 4)) : *mmio(reg); }
+static uint32_t read(unsigned reg)
+{
+    return x2apic ? (uint32_t)rdmsr(MSR_X2APIC + (reg >> 4)) : *mmio(reg);
+}
 
 static void write(unsigned reg, uint32_t value)
 {
@@ -46,7 +52,8 @@ __attribute__((noinline)) static void write_icr(uint32_t id, uint32_t low)
     uint64_t flags = read_flags();
     cli();
     if (x2apic) {
-        fence(); /* this WRMSR is not serializing: the IPI might arrive before earlier stores are visible */
+        fence(); /* this WRMSR is not serializing: the IPI might arrive before earlier stores are
+                    visible */
         wrmsr(MSR_X2APIC + (ICR >> 4), (uint64_t)id << 32 | low);
     } else {
         for (unsigned i = 0; (*mmio(ICR) & ICR_BUSY) && i < BUSY_LIMIT; i++)
@@ -121,7 +128,10 @@ void apic_send_self(uint8_t vector)
 }
 
 bool apic_reaches(uint32_t id) { return x2apic ? id != 0xffffffff : id < 0xff; }
-bool apic_is_pending(uint8_t vector) { return read(REQUESTED + vector / 32 * 0x10) >> vector % 32 & 1; }
+bool apic_is_pending(uint8_t vector)
+{
+    return read(REQUESTED + vector / 32 * 0x10) >> vector % 32 & 1;
+}
 
 void apic_nmi_others(void) { write_icr(0, ICR_NMI | ICR_OTHERS); }
 void apic_send_nmi(uint32_t id) { write_icr(id, ICR_NMI); }

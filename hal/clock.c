@@ -18,7 +18,14 @@
 #define LEAF_TIMING 0x40000010u
 #define LAST_RESORT (1000 * MHZ)
 
-enum { SAID_BY_LEAF, SAID_BY_15H, MEASURED, SAID_BY_16H = MEASURED + CLOCK_COUNTERS, SAID_BY_BRAND, READINGS };
+enum {
+    SAID_BY_LEAF,
+    SAID_BY_15H,
+    MEASURED,
+    SAID_BY_16H = MEASURED + CLOCK_COUNTERS,
+    SAID_BY_BRAND,
+    READINGS
+};
 
 uint64_t clock_tsc_hz;
 static struct clock_sources known;
@@ -58,8 +65,8 @@ static uint64_t all_that_agree(const struct clock_reading *r, unsigned count, ui
 }
 
 /* The reading of this kind with which most others agree. */
-static const struct clock_reading *most_agreed(const struct clock_reading *r, unsigned count, bool measured,
-                                               bool rounded)
+static const struct clock_reading *most_agreed(const struct clock_reading *r, unsigned count,
+                                               bool measured, bool rounded)
 {
     const struct clock_reading *best = NULL;
     unsigned most = 0;
@@ -75,7 +82,8 @@ static const struct clock_reading *most_agreed(const struct clock_reading *r, un
     return best;
 }
 
-static const struct clock_reading *told_exactly(const struct clock_reading *r, unsigned count, uint64_t hz)
+static const struct clock_reading *told_exactly(const struct clock_reading *r, unsigned count,
+                                                uint64_t hz)
 {
     for (unsigned i = 0; i < count; i++)
         if (!r[i].measured && !r[i].rounded && r[i].hz && agree(hz, r[i].hz))
@@ -147,7 +155,8 @@ static struct cpuid timing_leaf(void)
 static void print_mhz(uint64_t hz) { print("%lu.%03lu MHz", hz / MHZ, hz % MHZ / 1000); }
 
 /* Appends the names of the readings in `which` and their rates, each after `before`. */
-static void print_names(const struct clock_reading *r, unsigned count, uint64_t which, const char *before, bool rates)
+static void print_names(const struct clock_reading *r, unsigned count, uint64_t which,
+                        const char *before, bool rates)
 {
     for (unsigned i = 0; i < count; i++)
         if (which >> i & 1) {
@@ -178,7 +187,8 @@ static void print_choice(const char *what, const struct clock_reading *r, unsign
 
 /* --- Finding the rates. --- */
 
-static uint64_t find_tsc(const struct clock_sources *sources, const struct cpuid *timing, const struct cpuid *leaf_15h)
+static uint64_t find_tsc(const struct clock_sources *sources, const struct cpuid *timing,
+                         const struct cpuid *leaf_15h)
 {
     struct clock_counter counters[CLOCK_COUNTERS];
     struct clock_reading r[READINGS] = {
@@ -189,10 +199,12 @@ static uint64_t find_tsc(const struct clock_sources *sources, const struct cpuid
     };
     clock_counters(sources, counters);
     for (unsigned i = 0; i < CLOCK_COUNTERS; i++)
-        r[MEASURED + i] = (struct clock_reading){ counters[i].name, clock_measure_tsc(&counters[i]), true, false };
+        r[MEASURED + i] = (struct clock_reading){ counters[i].name, clock_measure_tsc(&counters[i]),
+                                                  true, false };
     struct clock_choice choice = clock_choose(r, READINGS);
     if (!choice.taken) {
-        print("# clock: nothing here tells the TSC's rate: 1000 MHz is a guess, and so is every time below; ");
+        print("# clock: nothing here tells the TSC's rate: 1000 MHz is a guess, and so is every "
+              "time below; ");
         return LAST_RESORT;
     }
     print("# clock: ");

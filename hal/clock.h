@@ -8,9 +8,9 @@
 
 /* The clocks that the firmware's tables report; 0: there is none. */
 struct clock_sources {
-    uint64_t hpet;         /* physical address of its registers, mapped in the direct map */
-    uint16_t pm_timer;     /* I/O port of the ACPI power management timer */
-    bool pm_timer_32;      /* ... which has 32 bits, not 24 */
+    uint64_t hpet;     /* physical address of its registers, mapped in the direct map */
+    uint16_t pm_timer; /* I/O port of the ACPI power management timer */
+    bool pm_timer_32;  /* ... which has 32 bits, not 24 */
 };
 
 /* Boot CPU, APIC on, interrupts off, exception handlers in place: determines both rates, and
@@ -28,10 +28,10 @@ extern uint64_t clock_tsc_hz;
 
 /* The TSC's rate by one source. */
 struct clock_reading {
-    const char *source;    /* its name */
-    uint64_t hz;           /* 0: it does not answer */
-    bool measured;         /* by a counter of known rate; else reported by CPUID */
-    bool rounded;          /* reported, but rounded: never taken where something else is known */
+    const char *source; /* its name */
+    uint64_t hz;        /* 0: it does not answer */
+    bool measured;      /* by a counter of known rate; else reported by CPUID */
+    bool rounded;       /* reported, but rounded: never taken where something else is known */
 };
 
 struct clock_choice {
@@ -44,10 +44,12 @@ struct clock_choice {
  * measurement. Where nothing could be measured, a reported rate is taken, exact before rounded.
  * Rates outside 1 MHz to 20 GHz are never taken. */
 struct clock_choice clock_choose(const struct clock_reading *readings, unsigned count);
-/* The TSC's rate by CPUID leaf 15h, 0 if the leaf does not say it; and the crystal's, which is also the APIC timer's. */
+/* The TSC's rate by CPUID leaf 15h, 0 if the leaf does not say it; and the crystal's, which is also
+ * the APIC timer's. */
 struct cpuid;
 uint64_t clock_tsc_by_15h(const struct cpuid *leaf);
-/* The number before "GHz" or "MHz" at the end of a processor's brand string, in hertz; 0: there is none. */
+/* The number before "GHz" or "MHz" at the end of a processor's brand string, in hertz; 0: there is
+ * none. */
 uint64_t clock_by_brand(const char *brand);
 
 /* --- clock_sources.c --- */
@@ -55,14 +57,15 @@ uint64_t clock_by_brand(const char *brand);
 /* A counter of known rate that runs without the CPU. */
 struct clock_counter {
     const char *name;
-    uint64_t hz;           /* 0: it is not there */
-    uint64_t mask;         /* of the bits that count */
+    uint64_t hz;   /* 0: it is not there */
+    uint64_t mask; /* of the bits that count */
     uint64_t (*read)(void);
 };
 enum { CLOCK_HPET, CLOCK_PM_TIMER, CLOCK_PIT, CLOCK_COUNTERS };
 
 /* Starts the counters that do not run yet; fills all CLOCK_COUNTERS entries. */
-void clock_counters(const struct clock_sources *sources, struct clock_counter counters[CLOCK_COUNTERS]);
+void clock_counters(const struct clock_sources *sources,
+                    struct clock_counter counters[CLOCK_COUNTERS]);
 /* The TSC's rate by that counter, in counts a second; 0 if the counter stands still. Takes 8 ms
  * if it counts, a third of a millisecond if not. Interrupts off. */
 uint64_t clock_measure_tsc(const struct clock_counter *counter);

@@ -37,7 +37,10 @@
 static uint64_t hpet_base;
 static uint16_t pm_port;
 
-static volatile uint32_t *hpet(unsigned at) { return (volatile uint32_t *)(DIRECT_MAP + hpet_base + at); }
+static volatile uint32_t *hpet(unsigned at)
+{
+    return (volatile uint32_t *)(DIRECT_MAP + hpet_base + at);
+}
 
 static uint64_t read_hpet(void) { return *hpet(HPET_COUNTER); }
 static uint64_t read_pm_timer(void) { return in32(pm_port); }
@@ -71,20 +74,24 @@ static uint64_t start_hpet(uint64_t base)
     return FEMTOSECONDS / period;
 }
 
-void clock_counters(const struct clock_sources *sources, struct clock_counter counters[CLOCK_COUNTERS])
+void clock_counters(const struct clock_sources *sources,
+                    struct clock_counter counters[CLOCK_COUNTERS])
 {
     pm_port = sources->pm_timer;
     start_pit();
-    counters[CLOCK_HPET] = (struct clock_counter){ "HPET", start_hpet(sources->hpet), 0xffffffff, read_hpet };
-    counters[CLOCK_PM_TIMER] = (struct clock_counter){ "PM timer", pm_port ? PM_TIMER_HZ : 0,
-                                                       sources->pm_timer_32 ? 0xffffffff : 0xffffff, read_pm_timer };
+    counters[CLOCK_HPET] =
+        (struct clock_counter){ "HPET", start_hpet(sources->hpet), 0xffffffff, read_hpet };
+    counters[CLOCK_PM_TIMER] =
+        (struct clock_counter){ "PM timer", pm_port ? PM_TIMER_HZ : 0,
+                                sources->pm_timer_32 ? 0xffffffff : 0xffffff, read_pm_timer };
     counters[CLOCK_PIT] = (struct clock_counter){ "PIT", PIT_HZ, 0xffff, read_pit };
 }
 
 /* --- Windows. --- */
 
 struct end {
-    uint64_t value, tsc, took; /* the counter's value; the TSC in the middle of the read; the length of the read */
+    uint64_t value, tsc,
+        took; /* the counter's value; the TSC in the middle of the read; the length of the read */
 };
 
 /* The reading that took least. */
@@ -165,7 +172,8 @@ uint64_t clock_measure_tsc(const struct clock_counter *c)
             return 0;
         struct end to = read_end(c->read);
         uint64_t advanced = (to.value - from.value) & c->mask;
-        windows[i] = (struct window){ rate(to.tsc - from.tsc, c->hz, advanced), from.took + to.took };
+        windows[i] =
+            (struct window){ rate(to.tsc - from.tsc, c->hz, advanced), from.took + to.took };
     }
     return least_disturbed(windows);
 }
@@ -179,7 +187,8 @@ uint64_t clock_measure_timer(uint64_t tsc_hz)
         if (!wait_for(rdtsc, ~0ul, from.tsc, tsc_hz / WINDOWS_PER_SECOND))
             return 0;
         struct end to = read_end(apic_timer_elapsed);
-        windows[i] = (struct window){ rate(to.value - from.value, tsc_hz, to.tsc - from.tsc), from.took + to.took };
+        windows[i] = (struct window){ rate(to.value - from.value, tsc_hz, to.tsc - from.tsc),
+                                      from.took + to.took };
     }
     return least_disturbed(windows);
 }

@@ -95,27 +95,22 @@ static bool add_descriptor(struct request *request, const PHYSICAL_COUNTER_RESOU
     if (d->Flags)
         return false;
     switch (d->Type) {
-    case ResourceTypeSingle:
-        return add_counters(request, d->u.CounterIndex, d->u.CounterIndex);
-    case ResourceTypeRange:
-        return add_counters(request, d->u.Range.Begin, d->u.Range.End);
+    case ResourceTypeSingle: return add_counters(request, d->u.CounterIndex, d->u.CounterIndex);
+    case ResourceTypeRange: return add_counters(request, d->u.Range.Begin, d->u.Range.End);
     case ResourceTypeOverflow:
         if (request->handler || !d->u.OverflowHandler)
             return false;
         request->handler = d->u.OverflowHandler;
         return true;
     case ResourceTypeExtendedCounterConfiguration:
-    case ResourceTypeEventBuffer:
-        request->unsupported = true;
-        return true;
+    case ResourceTypeEventBuffer: request->unsupported = true; return true;
     case ResourceTypeIdenitificationTag:
         if (request->has_tag)
             return false;
         request->has_tag = true;
         request->tag = d->u.IdentificationTag;
         return true;
-    default:
-        return false;
+    default: return false;
     }
 }
 
@@ -158,8 +153,11 @@ static struct owner *add_owner(const char *name, const struct request *request)
     for (struct owner *o = owners; o < owners + OWNERS_MAX; o++) {
         if (o->name)
             continue;
-        *o = (struct owner){ .name = name, .cpus = request->cpus, .counters = request->counters,
-                             .handler = request->handler, .tag = request->tag };
+        *o = (struct owner){ .name = name,
+                             .cpus = request->cpus,
+                             .counters = request->counters,
+                             .handler = request->handler,
+                             .tag = request->tag };
         o->handle = (HANDLE)((++serial << 8 | (uint64_t)(o - owners)) << 2);
         install(o);
         return o;
@@ -198,7 +196,8 @@ NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCo
 NTSTATUS hal_counters_claim(const char *name, uint64_t cpu_mask, uint64_t counters,
                             PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler, PHANDLE handle)
 {
-    const struct request request = { .cpus = cpu_mask & active_cpus(), .counters = counters,
+    const struct request request = { .cpus = cpu_mask & active_cpus(),
+                                     .counters = counters,
                                      .handler = handler };
 
     ASSERT(irql_current() == PASSIVE_LEVEL);
@@ -278,7 +277,8 @@ static void finish_free(struct owner *owner)
 {
     smp_call(owner->cpus, release_here, owner);
     if (owner->rewritten)
-        print("# counters: %s: somebody else has changed its counters %lx\n", owner->name, owner->rewritten);
+        print("# counters: %s: somebody else has changed its counters %lx\n", owner->name,
+              owner->rewritten);
     KIRQL irql = lock_acquire(&counters_lock);
     *owner = (struct owner){ .name = NULL };
     lock_release(&counters_lock, irql);

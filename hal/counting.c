@@ -55,12 +55,14 @@ static uint64_t able_on(KPROFILE_SOURCE source, uint64_t cpu_mask, uint64_t sele
     return able;
 }
 
-NTSTATUS source_assign(const ULONG *sources, ULONG count, uint64_t cpu_mask, struct source_assignment *a)
+NTSTATUS source_assign(const ULONG *sources, ULONG count, uint64_t cpu_mask,
+                       struct source_assignment *a)
 {
     struct matching m;
     a->count = count;
     for (ULONG i = 0; i < count; i++) {
-        if (sources[i] == ProfileTime || !hal_source_supported_on((KPROFILE_SOURCE)sources[i], cpu_mask))
+        if (sources[i] == ProfileTime ||
+            !hal_source_supported_on((KPROFILE_SOURCE)sources[i], cpu_mask))
             return STATUS_NOT_SUPPORTED;
         m.able[i] = able_on((KPROFILE_SOURCE)sources[i], cpu_mask, a->selects[i]);
         a->without[i] = 0;
@@ -89,7 +91,8 @@ void source_start_assigned(void *assignment)
     irql_lower(old);
 }
 
-NTSTATUS hal_count_sources(const char *name, const ULONG *sources, ULONG count, ULONG *selectors, PHANDLE handle)
+NTSTATUS hal_count_sources(const char *name, const ULONG *sources, ULONG count, ULONG *selectors,
+                           PHANDLE handle)
 {
     struct source_assignment a;
     *handle = NULL;

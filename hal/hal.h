@@ -41,8 +41,8 @@ NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCo
  * no processor. STATUS_INVALID_PARAMETER: not a handle, or freed before. IRQL PASSIVE_LEVEL. */
 NTSTATUS HalFreeHardwareCounters(HANDLE CounterSetHandle);
 
-/* The owner programs its counters by their registers, as drivers do: what others start and stop changes nothing there.
- * STATUS_INVALID_PARAMETER: not a handle. IRQL PASSIVE_LEVEL. */
+/* The owner programs its counters by their registers, as drivers do: what others start and stop
+ * changes nothing there. STATUS_INVALID_PARAMETER: not a handle. IRQL PASSIVE_LEVEL. */
 NTSTATUS hal_counters_lend(HANDLE CounterSetHandle);
 
 /* The same for parts of the kernel, which have a name and know pmu/: counters on each CPU of a
@@ -56,16 +56,19 @@ NTSTATUS hal_counters_claim(const char *name, uint64_t cpu_mask, uint64_t counte
  * others. STATUS_INSUFFICIENT_RESOURCES as above. IRQL PASSIVE_LEVEL. */
 NTSTATUS hal_counters_claim_others(const char *name, uint64_t counters, PHANDLE handle);
 
-/* counting.c: claims a counter for each KPROFILE_SOURCE, fixed ones first, and lets it count ring 3, without interrupts,
- * on every CPU; its RDPMC selectors. Freed by HalFreeHardwareCounters. STATUS_NOT_SUPPORTED: a source that this processor lacks;
- * STATUS_INSUFFICIENT_RESOURCES: the free counters cannot count all of them; STATUS_INVALID_PARAMETER: none, or more
- * than MAX_HW_COUNTERS. IRQL PASSIVE_LEVEL. */
-NTSTATUS hal_count_sources(const char *name, const ULONG *sources, ULONG count, ULONG *selectors, PHANDLE handle);
+/* counting.c: claims a counter for each KPROFILE_SOURCE, fixed ones first, and lets it count ring
+ * 3, without interrupts, on every CPU; its RDPMC selectors. Freed by HalFreeHardwareCounters.
+ * STATUS_NOT_SUPPORTED: a source that this processor lacks; STATUS_INSUFFICIENT_RESOURCES: the free
+ * counters cannot count all of them; STATUS_INVALID_PARAMETER: none, or more than MAX_HW_COUNTERS.
+ * IRQL PASSIVE_LEVEL. */
+NTSTATUS hal_count_sources(const char *name, const ULONG *sources, ULONG count, ULONG *selectors,
+                           PHANDLE handle);
 
-/* pmc.c: counters of one processor for events to carry, as trace sessions want them; in HAL_PRIVATE_DISPATCH on Windows.
- * Claims a counter for each of Count sources, fixed ones first, clears them and lets them count both rings; element i of
- * what is collected will be Sources[i]; with PROFILE_SOURCE_RING3 it counts ring 3 only. The same source twice takes two
- * counters. *Handle: out; NULL after a failure.
+/* pmc.c: counters of one processor for events to carry, as trace sessions want them; in
+ * HAL_PRIVATE_DISPATCH on Windows. Claims a counter for each of Count sources, fixed ones first,
+ * clears them and lets them count both rings; element i of what is collected will be Sources[i];
+ * with PROFILE_SOURCE_RING3 it counts ring 3 only. The same source twice takes two counters.
+ * *Handle: out; NULL after a failure.
  *
  * STATUS_SUCCESS STATUS_INVALID_PARAMETER no such processor; Count is 0 or more than
  * MAX_HW_COUNTERS; Handle is NULL STATUS_NOT_SUPPORTED one of the sources is no event that this
@@ -74,7 +77,8 @@ NTSTATUS hal_count_sources(const char *name, const ULONG *sources, ULONG count, 
  * somebody has too many of them (hal_counter_owner_name) They are tested in this order. IRQL
  * PASSIVE_LEVEL. Source: Geoff Chappell's study of HAL_PRIVATE_DISPATCH. The statuses are our
  * choice: no source gives them. */
-NTSTATUS HalAllocatePmcCounterSet(ULONG Processor, KPROFILE_SOURCE *Sources, ULONG Count, PMC_HANDLE *Handle);
+NTSTATUS HalAllocatePmcCounterSet(ULONG Processor, KPROFILE_SOURCE *Sources, ULONG Count,
+                                  PMC_HANDLE *Handle);
 /* Writes a 64-bit value for each source. Wraps of a counter are added up if between two of them
  * there is one of these calls or the overflow's interrupt (which needs a status register).
  * Values begin near 0. On the processor of the set; any IRQL, NMI included; takes no lock. */
@@ -86,7 +90,8 @@ struct _HAL_PMC_COUNTERS {
     HANDLE owner; /* atomic; of the counters; NULL: none */
     ULONG processor, count;
     struct hal_pmc_counter {
-        uint64_t value; /* atomic; the value collected last; its low bits are what the counter showed then */
+        uint64_t value; /* atomic; the value collected last; its low bits are what the counter
+                           showed then */
         uint64_t mask;
         uint64_t taken_off; /* what traps added to the counter, as for hal_trap_adds */
         uint32_t selector;
@@ -109,26 +114,13 @@ static inline uint64_t hal_pmc_read(struct hal_pmc_counter *c)
 static inline void hal_pmc_collect(struct hal_pmc_counter *c, ULONG n, ULONG64 *values)
 {
     switch (n) {
-    case 7:
-        values[6] = hal_pmc_read(c + 6);
-        __attribute__((fallthrough));
-    case 6:
-        values[5] = hal_pmc_read(c + 5);
-        __attribute__((fallthrough));
-    case 5:
-        values[4] = hal_pmc_read(c + 4);
-        __attribute__((fallthrough));
-    case 4:
-        values[3] = hal_pmc_read(c + 3);
-        __attribute__((fallthrough));
-    case 3:
-        values[2] = hal_pmc_read(c + 2);
-        __attribute__((fallthrough));
-    case 2:
-        values[1] = hal_pmc_read(c + 1);
-        __attribute__((fallthrough));
-    case 1:
-        values[0] = hal_pmc_read(c + 0);
+    case 7: values[6] = hal_pmc_read(c + 6); __attribute__((fallthrough));
+    case 6: values[5] = hal_pmc_read(c + 5); __attribute__((fallthrough));
+    case 5: values[4] = hal_pmc_read(c + 4); __attribute__((fallthrough));
+    case 4: values[3] = hal_pmc_read(c + 3); __attribute__((fallthrough));
+    case 3: values[2] = hal_pmc_read(c + 2); __attribute__((fallthrough));
+    case 2: values[1] = hal_pmc_read(c + 1); __attribute__((fallthrough));
+    case 1: values[0] = hal_pmc_read(c + 0);
     }
 }
 /* Called by trap.c on the CPU that took a trap out of ring 3: subtracts what the trap added
@@ -159,7 +151,7 @@ unsigned hal_counters_owned(void);
 
 /* isolate.c, for thread profiling, which writes, starts and stops counters of other owners. On
  * this CPU, IRQL IPI_LEVEL; counters are bits. */
-uint64_t hal_counters(void); /* that work */
+uint64_t hal_counters(void);                 /* that work */
 uint64_t hal_counter_bit(uint64_t selector); /* 0: the selector names none */
 uint64_t hal_counters_running(void);
 /* Whether a single write starts or stops any number of counters. */
@@ -179,8 +171,8 @@ bool hal_counters_agree(uint64_t cpu_mask, uint64_t counters, unsigned *ctr);
 /* Counters that work on every processor; 0: no PMU. NT: no source says how many Windows reports
  * where processors differ. */
 unsigned hal_counter_count(void);
-/* Whether RDPMC with this selector reads a counter that works on every processor; *mask: the bits that it has on all;
- * *uneven: on some it has more. */
+/* Whether RDPMC with this selector reads a counter that works on every processor; *mask: the bits
+ * that it has on all; *uneven: on some it has more. */
 bool hal_counter_selector(uint64_t selector, uint64_t *mask, bool *uneven);
 /* The bits that it has on this processor. */
 uint64_t hal_counter_mask(uint64_t selector);
@@ -216,8 +208,8 @@ void hal_counters_overflowed(uint64_t counters);
 
 /* --- What ring 3's counters count too many (measure.c). --- */
 
-/* A visit to ring 3, which kernel/ makes: so many turns of two instructions there, after an exception if `what` says so,
- * with RFLAGS.IF as `interrupts`. */
+/* A visit to ring 3, which kernel/ makes: so many turns of two instructions there, after an
+ * exception if `what` says so, with RFLAGS.IF as `interrupts`. */
 struct hal_visit {
     enum { HAL_VISIT_PLAIN, HAL_VISIT_UNDEFINED, HAL_VISIT_PAGE_FAULT } what;
     bool interrupts;
@@ -226,8 +218,9 @@ struct hal_visit {
     unsigned taken;    /* out: interrupts and NMIs that ring 3 was left by */
     uint64_t value;    /* out: what the counter showed at the last of them */
 };
-/* Whether this CPU's kind is new. hal_measure finds out for it what is in struct pmu_measured: some ms; `nmi`: NMIs are
- * allowed. The visitor lets the counters' vector through and takes it, and NMIs. CPU start, interrupts off. */
+/* Whether this CPU's kind is new. hal_measure finds out for it what is in struct pmu_measured: some
+ * ms; `nmi`: NMIs are allowed. The visitor lets the counters' vector through and takes it, and
+ * NMIs. CPU start, interrupts off. */
 bool hal_unmeasured(void);
 void hal_measure(void (*visit)(struct hal_visit *), bool nmi);
 /* How many counts a trap out of ring 3 adds to a counter of this CPU (by number) beyond what
@@ -260,15 +253,17 @@ ULONG hal_source_set_interval(KPROFILE_SOURCE source, ULONG_PTR interval);
 /* The same for ProfileTime, in 100 ns. */
 ULONG_PTR HalSetProfileInterval(ULONG_PTR Interval);
 /* Adds a source for an event of the processor; flags as pmu_raw_select has them; interval 0: the
- * usual one. STATUS_NOT_SUPPORTED: no counters here, or their selects do not take the code or a flag;
- * STATUS_INVALID_PARAMETER: name or code; STATUS_INSUFFICIENT_RESOURCES: the name exists, or there
- * are too many. */
+ * usual one. STATUS_NOT_SUPPORTED: no counters here, or their selects do not take the code or a
+ * flag; STATUS_INVALID_PARAMETER: name or code; STATUS_INSUFFICIENT_RESOURCES: the name exists, or
+ * there are too many. */
 NTSTATUS hal_source_add(const char *name, unsigned code, uint8_t umask, uint32_t flags,
                         ULONG interval, KPROFILE_SOURCE *source);
-/* source_event.c: the event bytes of an EVENT_TRACE_PROFILE_ADD_INFORMATION, by whoever made this processor.
- * STATUS_INVALID_PARAMETER: version is not 2 or 3; STATUS_NOT_SUPPORTED: family, model or stepping in `hierarchy` are another
- * processor's (0xFFFFFFFF: any), or there are no counters. Any IRQL. */
-NTSTATUS hal_source_event(UCHAR version, const UCHAR event[8], const ULONG hierarchy[3], HAL_PROFILE_SOURCE_ADD *add);
+/* source_event.c: the event bytes of an EVENT_TRACE_PROFILE_ADD_INFORMATION, by whoever made this
+ * processor. STATUS_INVALID_PARAMETER: version is not 2 or 3; STATUS_NOT_SUPPORTED: family, model
+ * or stepping in `hierarchy` are another processor's (0xFFFFFFFF: any), or there are no counters.
+ * Any IRQL. */
+NTSTATUS hal_source_event(UCHAR version, const UCHAR event[8], const ULONG hierarchy[3],
+                          HAL_PROFILE_SOURCE_ADD *add);
 /* Removes an added source. STATUS_INVALID_PARAMETER: it was not added; STATUS_DEVICE_BUSY:
  * somebody samples or counts by it. */
 NTSTATUS hal_source_remove(KPROFILE_SOURCE source);
@@ -292,7 +287,8 @@ VOID HalStartProfileInterrupt(KPROFILE_SOURCE ProfileSource);
 VOID HalStopProfileInterrupt(KPROFILE_SOURCE ProfileSource);
 /* From trap.c, at each interrupt of the timer. */
 void hal_profile_tick(struct trap_frame *frame);
-/* The one call that goes up, to kernel/profiling/profile.c, at PROFILE_LEVEL: one interrupt of the source. */
+/* The one call that goes up, to kernel/profiling/profile.c, at PROFILE_LEVEL: one interrupt of the
+ * source. */
 VOID KeProfileInterruptWithSource(PKTRAP_FRAME TrapFrame, KPROFILE_SOURCE Source);
 
 /* --- For cleaning up after tests: how many resources are in use, and their release, whoever

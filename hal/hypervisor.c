@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Hypervisors by their leaf 4000_0000h, and what their other leaves tell of their version.
- * Sources: Linux Documentation/virt/kvm/x86/cpuid.rst; Hypervisor Top Level Functional Specification (Hyper-V) 2.4;
- * Xen's public/arch-x86/cpuid.h. */
+ * Sources: Linux Documentation/virt/kvm/x86/cpuid.rst; Hypervisor Top Level Functional
+ * Specification (Hyper-V) 2.4; Xen's public/arch-x86/cpuid.h. */
 #include "hal/hypervisor.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
@@ -17,10 +17,12 @@ static const struct {
     char signature[13];
     const char *name;
 } known[] = {
-    { "KVMKVMKVM", "KVM" },           { "Microsoft Hv", "Hyper-V" },    { "VMwareVMware", "VMware" },
-    { "XenVMMXenVMM", "Xen" },        { "TCGTCGTCGTCG", "QEMU TCG" },   { "VBoxVBoxVBox", "VirtualBox" },
-    { "bhyve bhyve ", "bhyve" },      { " lrpepyh  vr", "Parallels" },  { "prl hyperv  ", "Parallels" },
-    { "ACRNACRNACRN", "ACRN" },       { "OpenBSDVMM58", "OpenBSD" },    { "ntpmu-vpmu", "our virtual PMU" },
+    { "KVMKVMKVM", "KVM" },          { "Microsoft Hv", "Hyper-V" },
+    { "VMwareVMware", "VMware" },    { "XenVMMXenVMM", "Xen" },
+    { "TCGTCGTCGTCG", "QEMU TCG" },  { "VBoxVBoxVBox", "VirtualBox" },
+    { "bhyve bhyve ", "bhyve" },     { " lrpepyh  vr", "Parallels" },
+    { "prl hyperv  ", "Parallels" }, { "ACRNACRNACRN", "ACRN" },
+    { "OpenBSDVMM58", "OpenBSD" },   { "ntpmu-vpmu", "our virtual PMU" },
 };
 
 /* A feature, and the first Linux whose KVM has it. */
@@ -73,7 +75,8 @@ static void describe_kvm(hypervisor_cpuid *ask, uint32_t leaf, struct writer *w)
         }
 }
 
-static void describe_version(hypervisor_cpuid *ask, uint32_t leaf, const char *name, struct writer *w)
+static void describe_version(hypervisor_cpuid *ask, uint32_t leaf, const char *name,
+                             struct writer *w)
 {
     if (strcmp(name, "KVM") == 0)
         describe_kvm(ask, leaf, w);
@@ -97,7 +100,8 @@ void hypervisor_describe(hypervisor_cpuid *ask, char *text, size_t size)
         if (name)
             add(&w, "%s", name);
         else
-            add(&w, *signature ? "unknown, \"%s\"" : "one that does not tell its name%s", signature);
+            add(&w, *signature ? "unknown, \"%s\"" : "one that does not tell its name%s",
+                signature);
         if (name)
             describe_version(ask, leaf, name, &w);
     }

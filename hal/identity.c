@@ -29,7 +29,8 @@ static void print_machine(const struct boot_info *boot)
     print_pair("", s.name[SMBIOS_MAKER], s.name[SMBIOS_PRODUCT]);
     if (strcmp(s.name[SMBIOS_BOARD], s.name[SMBIOS_PRODUCT]) != 0)
         print_pair(", board ", s.name[SMBIOS_BOARD_MAKER], s.name[SMBIOS_BOARD]);
-    print_pair(boot->efi ? "; UEFI " : "; BIOS ", s.name[SMBIOS_FIRMWARE_VENDOR], s.name[SMBIOS_FIRMWARE_VERSION]);
+    print_pair(boot->efi ? "; UEFI " : "; BIOS ", s.name[SMBIOS_FIRMWARE_VENDOR],
+               s.name[SMBIOS_FIRMWARE_VERSION]);
     print("\n");
 }
 
@@ -48,8 +49,9 @@ static uint32_t microcode(void)
 
 static void print_cpu(void)
 {
-    print("# cpu: %s (%s family %xh model %xh stepping %xh", *cpu_features.name ? cpu_features.name : "no brand string",
-          cpu_features.vendor, cpu_features.family, cpu_features.model, cpu_features.stepping);
+    print("# cpu: %s (%s family %xh model %xh stepping %xh",
+          *cpu_features.name ? cpu_features.name : "no brand string", cpu_features.vendor,
+          cpu_features.family, cpu_features.model, cpu_features.stepping);
     uint32_t revision = microcode();
     if (revision)
         print(", microcode %xh", revision);

@@ -136,10 +136,8 @@ NTSTATUS HalQuerySystemInformation(HAL_QUERY_INFORMATION_CLASS InformationClass,
     ASSERT(irql_current() == PASSIVE_LEVEL);
     *returned = 0;
     switch (InformationClass) {
-    case HalProfileSourceInformation:
-        return query_source(BufferSize, Buffer, returned);
-    case HalQueryProfileSourceList:
-        return query_list(BufferSize, Buffer, returned);
+    case HalProfileSourceInformation: return query_source(BufferSize, Buffer, returned);
+    case HalQueryProfileSourceList: return query_list(BufferSize, Buffer, returned);
     case HalQueryProfileIsTimerBasedProfiling: /* a BOOLEAN: TRUE if there are no counters */
         if (BufferSize < sizeof(BOOLEAN))
             return STATUS_INFO_LENGTH_MISMATCH;
@@ -148,12 +146,9 @@ NTSTATUS HalQuerySystemInformation(HAL_QUERY_INFORMATION_CLASS InformationClass,
         return STATUS_SUCCESS;
     case HalQueryProfileNumberOfCounters:
         return query_number(hal_counter_count(), BufferSize, Buffer, returned);
-    case HalQueryProfileCorruptionStatus:
-        return query_corruption(BufferSize, Buffer, returned);
-    case HalQueryProfileCounterOwnership:
-        return query_ownership(BufferSize, Buffer, returned);
-    default:
-        return STATUS_INVALID_INFO_CLASS;
+    case HalQueryProfileCorruptionStatus: return query_corruption(BufferSize, Buffer, returned);
+    case HalQueryProfileCounterOwnership: return query_ownership(BufferSize, Buffer, returned);
+    default: return STATUS_INVALID_INFO_CLASS;
     }
 }
 
@@ -192,18 +187,15 @@ NTSTATUS HalSetSystemInformation(HAL_SET_INFORMATION_CLASS InformationClass, ULO
 {
     ASSERT(irql_current() == PASSIVE_LEVEL);
     switch (InformationClass) {
-    case HalProfileSourceInterval:
-        return set_interval(BufferSize, Buffer);
+    case HalProfileSourceInterval: return set_interval(BufferSize, Buffer);
     case HalProfileSourceInterruptHandler:
         return BufferSize < sizeof(PMIHANDLER) ? STATUS_INFO_LENGTH_MISMATCH
                                                : hal_pmi_set_driver(*(const PMIHANDLER *)Buffer);
-    case HalProfileSourceAdd:
-        return add_source(BufferSize, Buffer);
+    case HalProfileSourceAdd: return add_source(BufferSize, Buffer);
     case HalProfileSourceRemove:
         if (BufferSize < sizeof(KPROFILE_SOURCE))
             return STATUS_INFO_LENGTH_MISMATCH;
         return hal_source_remove(*(const KPROFILE_SOURCE *)Buffer);
-    default:
-        return STATUS_INVALID_INFO_CLASS;
+    default: return STATUS_INVALID_INFO_CLASS;
     }
 }

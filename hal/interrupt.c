@@ -25,7 +25,7 @@
 #define PROVE_LATENCY 2000u  /* PAUSEs from the overflow to its interrupt */
 
 static struct trap_frame *frames[MAX_CPUS]; /* each its CPU's own */
-static uint32_t proved; /* atomic: interrupts taken by hal_pmi_prove */
+static uint32_t proved;                     /* atomic: interrupts taken by hal_pmi_prove */
 
 /* A queue of samples from the NMI to the handler of the self-IPI. The NMI writes head, the
  * handler tail. */
@@ -132,7 +132,8 @@ NTSTATUS hal_pmi_set_driver(PMIHANDLER handler)
         smp_call(SMP_ALL, nothing, NULL); /* no processor is in it any more */
         return STATUS_SUCCESS;
     }
-    return __atomic_compare_exchange_n(&driver_handler, &none, handler, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)
+    return __atomic_compare_exchange_n(&driver_handler, &none, handler, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED)
                ? STATUS_SUCCESS
                : STATUS_DEVICE_BUSY;
 }
@@ -171,8 +172,8 @@ bool hal_pmi_prove(void)
     if (!able)
         return true;
     unsigned ctr = bit_lowest(able);
-    NTSTATUS status =
-        hal_counters_claim("hal_pmi_prove", PMU_BIT(cpu_number()), PMU_BIT(ctr), prove_handler, &handle);
+    NTSTATUS status = hal_counters_claim("hal_pmi_prove", PMU_BIT(cpu_number()), PMU_BIT(ctr),
+                                         prove_handler, &handle);
     if (!NT_SUCCESS(status))
         return true;
     proved = 0;

@@ -15,7 +15,10 @@ enum { INDEX = 0, DATA = 0x10, VERSION = 1, REDIRECTION = 0x10 };
 #define DELIVER_NMI 0x400u
 #define VERSION_RESERVED 0xff007f00u
 
-static volatile uint32_t *at(uint32_t base, unsigned reg) { return (volatile uint32_t *)(DIRECT_MAP + base + reg); }
+static volatile uint32_t *at(uint32_t base, unsigned reg)
+{
+    return (volatile uint32_t *)(DIRECT_MAP + base + reg);
+}
 
 static uint32_t read(uint32_t base, unsigned index)
 {

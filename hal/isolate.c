@@ -40,11 +40,13 @@ static void read_selects(void *argument)
         s->selects[ctr] = pmu_selected((unsigned)ctr);
 }
 
-static bool agree(unsigned ctr, const struct pmu_kind *a, uint64_t select_a, const struct pmu_kind *b, uint64_t select_b)
+static bool agree(unsigned ctr, const struct pmu_kind *a, uint64_t select_a,
+                  const struct pmu_kind *b, uint64_t select_b)
 {
     if (ctr < PMU_FIXED)
         return pmu_same_meaning(a, select_a, b, select_b);
-    return !((select_a ^ select_b) & (PMU_USER | PMU_KERNEL)); /* fixed counters count the same events on all kinds */
+    return !((select_a ^ select_b) &
+             (PMU_USER | PMU_KERNEL)); /* fixed counters count the same events on all kinds */
 }
 
 bool hal_counters_agree(uint64_t cpu_mask, uint64_t counters, unsigned *ctr)

@@ -14,14 +14,17 @@
 #include "pmu/pmu.h"
 
 #define TRIES 16u
-#define FEW 20u        /* turns of two instructions */
-#define LONG 100000u   /* turns, or as many as take LONG_US: few, where each instruction is single-stepped */
+#define FEW 20u /* turns of two instructions */
+#define LONG                                                                                       \
+    100000u /* turns, or as many as take LONG_US: few, where each instruction is single-stepped */
 #define LONG_US 500u
 #define LONG_TRIES 4u
-#define PERIOD 40u     /* counts to an overflow, at least */
+#define PERIOD 40u /* counts to an overflow, at least */
 #define PENDING_PAUSES 10000u
-_Static_assert((int)HAL_INTERRUPT == (int)PMU_TRAP_INTERRUPT && (int)HAL_EXCEPTION == (int)PMU_TRAP_EXCEPTION &&
-               (int)HAL_NMI == (int)PMU_TRAP_NMI, "the same order");
+_Static_assert((int)HAL_INTERRUPT == (int)PMU_TRAP_INTERRUPT &&
+                   (int)HAL_EXCEPTION == (int)PMU_TRAP_EXCEPTION &&
+                   (int)HAL_NMI == (int)PMU_TRAP_NMI,
+               "the same order");
 
 struct bench {
     void (*visit)(struct hal_visit *);
@@ -38,7 +41,10 @@ bool hal_unmeasured(void) { return pmu_here()->counters && pmu_unmeasured(); }
 
 bool hal_traps_add(void) { return pmu_here()->measured.traps_add; }
 
-int64_t hal_trap_adds(unsigned ctr, enum hal_trap trap) { return pmu_trap_adds(ctr, (enum pmu_trap)trap); }
+int64_t hal_trap_adds(unsigned ctr, enum hal_trap trap)
+{
+    return pmu_trap_adds(ctr, (enum pmu_trap)trap);
+}
 
 /* The count of the visit, less that of the loop's turns. */
 static int64_t count(const struct bench *b, struct hal_visit *v, uint64_t select, uint64_t start)
@@ -81,7 +87,8 @@ static void measure_exceptions(const struct bench *b)
     struct hal_visit v = { .turns = FEW };
     for (unsigned i = 0; i < TRIES; i++) {
         v.what = i % 2 ? HAL_VISIT_UNDEFINED : HAL_VISIT_PAGE_FAULT;
-        pmu_spread_add(&b->measured->trap[PMU_TRAP_EXCEPTION][b->what], count(b, &v, b->select, 0) - b->around);
+        pmu_spread_add(&b->measured->trap[PMU_TRAP_EXCEPTION][b->what],
+                       count(b, &v, b->select, 0) - b->around);
     }
 }
 
@@ -91,7 +98,8 @@ static void measure_interrupts(const struct bench *b)
     struct hal_visit v = { .what = HAL_VISIT_PLAIN, .turns = FEW, .interrupts = true };
     for (unsigned i = 0; i < TRIES; i++) {
         apic_send_self(APIC_PMI_VECTOR);
-        for (unsigned pauses = 0; !apic_is_pending(APIC_PMI_VECTOR) && pauses < PENDING_PAUSES; pauses++)
+        for (unsigned pauses = 0; !apic_is_pending(APIC_PMI_VECTOR) && pauses < PENDING_PAUSES;
+             pauses++)
             pause();
         int64_t added = count(b, &v, b->select, 0) - b->around;
         if (v.taken == 1)
@@ -101,13 +109,17 @@ static void measure_interrupts(const struct bench *b)
 
 /* Interrupts or NMIs by the counter's overflow in the middle of the loop; their delay is the
  * skid. */
-static void measure_overflows(const struct bench *b, enum pmu_trap trap, uint32_t lvt, struct pmu_spread *skid)
+static void measure_overflows(const struct bench *b, enum pmu_trap trap, uint32_t lvt,
+                              struct pmu_spread *skid)
 {
-    struct hal_visit v = { .what = HAL_VISIT_PLAIN, .turns = PERIOD + b->turns / 4, .interrupts = true };
+    struct hal_visit v = { .what = HAL_VISIT_PLAIN,
+                           .turns = PERIOD + b->turns / 4,
+                           .interrupts = true };
     struct pmu_spread *spread = &b->measured->trap[trap][b->what];
     for (unsigned i = 0; i < TRIES; i++) {
         apic_write_pmi_lvt(lvt);
-        int64_t added = count(b, &v, b->select | PMU_INTERRUPT, -(uint64_t)(PERIOD + i)) - b->around;
+        int64_t added =
+            count(b, &v, b->select | PMU_INTERRUPT, -(uint64_t)(PERIOD + i)) - b->around;
         pmu_take_overflow();
         if (v.taken != 1)
             continue;
@@ -124,7 +136,8 @@ static void measure_retired(struct bench *b, bool nmi)
     measure_quiet(b);
     measure_exceptions(b);
     measure_interrupts(b);
-    measure_overflows(b, PMU_TRAP_INTERRUPT, APIC_PMI_VECTOR, b->what == PMU_RETIRED_INSTRUCTIONS ? skid : NULL);
+    measure_overflows(b, PMU_TRAP_INTERRUPT, APIC_PMI_VECTOR,
+                      b->what == PMU_RETIRED_INSTRUCTIONS ? skid : NULL);
     if (nmi)
         measure_overflows(b, PMU_TRAP_NMI, APIC_LVT_NMI, NULL);
 }

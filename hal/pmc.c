@@ -54,7 +54,8 @@ void hal_pmc_trapped(enum hal_trap trap)
 }
 
 /* Once the counters are claimed: records what they count and starts them. */
-static PMC_HANDLE make_set(HANDLE owner, ULONG processor, const ULONG *sources, struct source_assignment *a)
+static PMC_HANDLE make_set(HANDLE owner, ULONG processor, const ULONG *sources,
+                           struct source_assignment *a)
 {
     PMC_HANDLE set = sets;
     const struct pmu_kind *pmu = pmu_of(processor);
@@ -66,15 +67,18 @@ static PMC_HANDLE make_set(HANDLE owner, ULONG processor, const ULONG *sources, 
     set->processor = processor;
     set->count = a->count;
     for (ULONG i = 0; i < a->count; i++)
-        set->counters[i] = (struct hal_pmc_counter){ .mask = pmu_mask(pmu, a->ctrs[i]), .ctr = a->ctrs[i],
-                                                     .source = sources[i], .selector = pmu_rdpmc_index(a->ctrs[i]) };
+        set->counters[i] = (struct hal_pmc_counter){ .mask = pmu_mask(pmu, a->ctrs[i]),
+                                                     .ctr = a->ctrs[i],
+                                                     .source = sources[i],
+                                                     .selector = pmu_rdpmc_index(a->ctrs[i]) };
     __atomic_store_n(&set->owner, owner, __ATOMIC_RELEASE);
     lock_release(&sets_lock, irql);
     smp_call(PMU_BIT(processor), source_start_assigned, a);
     return set;
 }
 
-NTSTATUS HalAllocatePmcCounterSet(ULONG Processor, KPROFILE_SOURCE *Sources, ULONG Count, PMC_HANDLE *Handle)
+NTSTATUS HalAllocatePmcCounterSet(ULONG Processor, KPROFILE_SOURCE *Sources, ULONG Count,
+                                  PMC_HANDLE *Handle)
 {
     struct source_assignment a;
     ULONG sources[MAX_HW_COUNTERS];

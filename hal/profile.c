@@ -31,10 +31,10 @@ struct grant {
 };
 
 static struct mutex guard = MUTEX("the profile interrupt");
-static struct grant grants[GRANTS_MAX];            /* L: guard */
-static uint16_t users[SOURCE_IDS][MAX_CPUS];       /* L: guard */
-static unsigned all_users;                         /* L: guard; their sum */
-static uint8_t source_of[MAX_CPUS][COUNTERS];      /* the source that a counter samples by; 0: none */
+static struct grant grants[GRANTS_MAX];       /* L: guard */
+static uint16_t users[SOURCE_IDS][MAX_CPUS];  /* L: guard */
+static unsigned all_users;                    /* L: guard; their sum */
+static uint8_t source_of[MAX_CPUS][COUNTERS]; /* the source that a counter samples by; 0: none */
 
 static struct {
     uint64_t period_ns; /* of the timer, while it samples; 0: it does not */
@@ -192,7 +192,8 @@ static uint64_t granted_on(KPROFILE_SOURCE source)
 static uint64_t able_on(unsigned cpu, KPROFILE_SOURCE source, uint64_t selects[PMU_KINDS_MAX])
 {
     const struct pmu_kind *pmu = pmu_of(cpu);
-    return source_counters(pmu, source, &selects[pmu_kind_number(pmu)]) & hal_counters_available(PMU_BIT(cpu));
+    return source_counters(pmu, source, &selects[pmu_kind_number(pmu)]) &
+           hal_counters_available(PMU_BIT(cpu));
 }
 
 /* L: guard. Claims a counter of the first processor, on all other processors too where it is

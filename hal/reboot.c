@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The end on a machine that nobody watches from outside: what the screen shows stays until a key is pressed.
- * Polled, and given up where there is no keyboard controller: USB keyboards work only where firmware emulates one.
- * Source: Intel 300 Series PCH data sheet, "Reset Control Register"; IBM PC/AT, "8042 Keyboard Controller". */
+/* The end on a machine that nobody watches from outside: what the screen shows stays until a key is
+ * pressed. Polled, and given up where there is no keyboard controller: USB keyboards work only
+ * where firmware emulates one. Source: Intel 300 Series PCH data sheet, "Reset Control Register";
+ * IBM PC/AT, "8042 Keyboard Controller". */
 #include "hal/reboot.h"
 #include "kernel/base/exit.h"
 #include "kernel/base/print.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Entry point -> table -> names. Every length and checksum is doubted: this is firmware.
- * Source: DMTF DSP0134, SMBIOS 3.6, "Accessing SMBIOS information", "BIOS Information (Type 0)", "System Information
- * (Type 1)", "Baseboard Information (Type 2)"; UEFI 2.10 "EFI System Table". */
+ * Source: DMTF DSP0134, SMBIOS 3.6, "Accessing SMBIOS information", "BIOS Information (Type 0)",
+ * "System Information (Type 1)", "Baseboard Information (Type 2)"; UEFI 2.10 "EFI System Table". */
 #include "hal/smbios.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/boot_info.h"
@@ -59,9 +59,12 @@ static const struct {
     uint8_t type, at;
     enum smbios_name name;
 } fields[] = {
-    { TYPE_FIRMWARE, 4, SMBIOS_FIRMWARE_VENDOR }, { TYPE_FIRMWARE, 5, SMBIOS_FIRMWARE_VERSION },
-    { TYPE_SYSTEM, 4, SMBIOS_MAKER }, { TYPE_SYSTEM, 5, SMBIOS_PRODUCT },
-    { TYPE_BOARD, 4, SMBIOS_BOARD_MAKER }, { TYPE_BOARD, 5, SMBIOS_BOARD },
+    { TYPE_FIRMWARE, 4, SMBIOS_FIRMWARE_VENDOR },
+    { TYPE_FIRMWARE, 5, SMBIOS_FIRMWARE_VERSION },
+    { TYPE_SYSTEM, 4, SMBIOS_MAKER },
+    { TYPE_SYSTEM, 5, SMBIOS_PRODUCT },
+    { TYPE_BOARD, 4, SMBIOS_BOARD_MAKER },
+    { TYPE_BOARD, 5, SMBIOS_BOARD },
 };
 
 /* Copies what can be printed; blanks at the ends are dropped. */
@@ -85,7 +88,8 @@ static size_t length_within(const char *text, const char *end)
 }
 
 /* The first structure of a type counts. */
-static void take_names(const struct header *h, const char *strings, const char *end, struct smbios *to)
+static void take_names(const struct header *h, const char *strings, const char *end,
+                       struct smbios *to)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(fields); i++) {
         char *name = to->name[fields[i].name];
@@ -147,10 +151,12 @@ static bool read_entry(const void *p, struct smbios *to)
 /* UEFI's list of tables has both kinds of entry points. */
 static bool read_efi(uint64_t physical, struct smbios *to)
 {
-    static const uint32_t guids[2][4] = { { 0xf2fd1544, 0x4a2c9794, 0xbbe52e99, 0x94e320cf }, /* 64 bits */
+    static const uint32_t guids[2][4] = { { 0xf2fd1544, 0x4a2c9794, 0xbbe52e99,
+                                            0x94e320cf }, /* 64 bits */
                                           { 0xeb9d2d31, 0x11d32d88, 0x9000169a, 0x4dc13f27 } };
     const struct efi_system_table *system = phys_to_virt(physical);
-    if (!vm_map_physical(physical, sizeof *system, 0) || memcmp(&system->signature, "IBI SYST", 8) != 0)
+    if (!vm_map_physical(physical, sizeof *system, 0) ||
+        memcmp(&system->signature, "IBI SYST", 8) != 0)
         return false;
     uint64_t count = system->count < CONFIGURATIONS_MAX ? system->count : CONFIGURATIONS_MAX;
     const struct efi_configuration *all = phys_to_virt(system->configurations);
@@ -159,7 +165,8 @@ static bool read_efi(uint64_t physical, struct smbios *to)
     for (unsigned i = 0; i < 2 * count; i++) {
         const struct efi_configuration *c = &all[i % count];
         if (memcmp(c->guid, guids[i / count], sizeof c->guid) == 0 &&
-            vm_map_physical(c->table, sizeof(struct entry_32), 0) && read_entry(phys_to_virt(c->table), to))
+            vm_map_physical(c->table, sizeof(struct entry_32), 0) &&
+            read_entry(phys_to_virt(c->table), to))
             return true;
     }
     return false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* AP start and IPIs. Under a hypervisor timeouts count PAUSEs and not time: an emulator's other CPUs may wait millions
- * of instructions for their turn. Source: Intel SDM vol. 3 "Multiple-processor management". */
+/* AP start and IPIs. Under a hypervisor timeouts count PAUSEs and not time: an emulator's other
+ * CPUs may wait millions of instructions for their turn. Source: Intel SDM vol. 3
+ * "Multiple-processor management". */
 #include "hal/smp.h"
 #include "hal/acpi.h"
 #include "hal/apic.h"
@@ -15,9 +16,10 @@
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
 
-#define START_NS 500000000u    /* a CPU comes within a few milliseconds, or never */
-#define START_PAUSES 2000000u  /* the same under a hypervisor; two are enough for QEMU, 150 for KVM */
-#define SILENT_MAX 4           /* CPUs that do not come, in a row, until the rest is not tried */
+#define START_NS 500000000u /* a CPU comes within a few milliseconds, or never */
+#define START_PAUSES                                                                               \
+    2000000u         /* the same under a hypervisor; two are enough for QEMU, 150 for KVM */
+#define SILENT_MAX 4 /* CPUs that do not come, in a row, until the rest is not tried */
 #define CALL_LIMIT 400000000u
 #define INIT_DELAY_NS 10000000u
 #define STARTUP_DELAY_NS 200000u
@@ -63,7 +65,8 @@ static void delay_ns(uint64_t ns)
         pause();
 }
 
-/* INIT, then STARTUP twice as the manual wants it; the last wait ends early where the CPU comes early. */
+/* INIT, then STARTUP twice as the manual wants it; the last wait ends early where the CPU comes
+ * early. */
 static bool start_one(uint32_t id)
 {
     apic_send_init(id);
@@ -101,14 +104,16 @@ static bool start_cpu(uint32_t id)
     __atomic_store_n(&starting, cpu, __ATOMIC_RELEASE);
     if (!start_one(id)) {
         apic_send_init(id); /* should it come yet, it waits for a start that never comes */
-        print("# smp: the CPU with APIC id %u does not start: left out\n", id); /* its stack stays its own */
+        print("# smp: the CPU with APIC id %u does not start: left out\n",
+              id); /* its stack stays its own */
         return false;
     }
     cpu_count++;
     return true;
 }
 
-void smp_start(const struct acpi_info *info, unsigned first, unsigned last, const struct smp_plan *how)
+void smp_start(const struct acpi_info *info, unsigned first, unsigned last,
+               const struct smp_plan *how)
 {
     unsigned beyond = info->apics_dropped, unreachable = 0, silent = 0, others = 0;
     plan = how;
@@ -127,14 +132,17 @@ void smp_start(const struct acpi_info *info, unsigned first, unsigned last, cons
             silent = start_cpu(id) ? 0 : silent + 1;
     }
     if (others)
-        print("# smp: %u of %u CPUs not among cpus=%u-%u: parked\n", others, info->apic_count, first, last);
+        print("# smp: %u of %u CPUs not among cpus=%u-%u: parked\n", others, info->apic_count,
+              first, last);
     if (unreachable)
-        print("# smp: %u CPUs have APIC ids above 254, and there is no x2APIC: parked\n", unreachable);
+        print("# smp: %u CPUs have APIC ids above 254, and there is no x2APIC: parked\n",
+              unreachable);
     if (silent == SILENT_MAX)
         print("# smp: %u in a row did not start: the rest is not tried\n", silent);
     if (beyond)
-        print("# smp: %u CPUs stay parked: %u run, a processor group of NT; cpus=FIRST-LAST chooses which\n", beyond,
-              MAX_CPUS);
+        print("# smp: %u CPUs stay parked: %u run, a processor group of NT; cpus=FIRST-LAST "
+              "chooses which\n",
+              beyond, MAX_CPUS);
 }
 
 void smp_call(uint64_t cpu_mask, void (*function)(void *), void *argument)

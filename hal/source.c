@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The event of each KPROFILE_SOURCE on this machine, and its interval.
  *
- * Locking: source_added_lock guards the sources added at run time. Intervals are single words that the
- * interrupt reads without a lock. IRQL <= DISPATCH_LEVEL, except hal_source_interval of a supported
- * source: any.
+ * Locking: source_added_lock guards the sources added at run time. Intervals are single words that
+ * the interrupt reads without a lock. IRQL <= DISPATCH_LEVEL, except hal_source_interval of a
+ * supported source: any.
  *
  * Sources: ntddk.h; intervals and limits as tools on Windows print them. */
 #include "hal/source.h"
@@ -35,7 +35,8 @@ const struct source_set *source_set_of(const struct pmu_kind *pmu)
 }
 
 /* Without a counter in the row, samples do not use fixed counters. */
-static uint64_t row_counters(const struct pmu_kind *pmu, const struct source_row *row, uint64_t unless_named)
+static uint64_t row_counters(const struct pmu_kind *pmu, const struct source_row *row,
+                             uint64_t unless_named)
 {
     if (!source_row_of(row, pmu->table))
         return 0;
@@ -46,7 +47,8 @@ static uint64_t row_counters(const struct pmu_kind *pmu, const struct source_row
 
 /* The source's row on that kind of CPU, if any. An added source, which may be removed, is copied
  * to *copy. */
-static const struct source_row *row_of(const struct pmu_kind *pmu, KPROFILE_SOURCE source, struct source_row *copy)
+static const struct source_row *row_of(const struct pmu_kind *pmu, KPROFILE_SOURCE source,
+                                       struct source_row *copy)
 {
     const struct source_set *set = source_set_of(pmu);
     for (const struct source_row *row = set ? set->rows : &none; row->name; row++)
@@ -63,7 +65,8 @@ static const struct source_row *row_of(const struct pmu_kind *pmu, KPROFILE_SOUR
     return found;
 }
 
-static uint64_t counters_of(const struct pmu_kind *pmu, KPROFILE_SOURCE source, uint64_t unless_named, uint64_t *select)
+static uint64_t counters_of(const struct pmu_kind *pmu, KPROFILE_SOURCE source,
+                            uint64_t unless_named, uint64_t *select)
 {
     struct source_row copy;
     const struct source_row *row = row_of(pmu, source, &copy);
@@ -103,7 +106,10 @@ bool hal_source_supported_on(KPROFILE_SOURCE source, uint64_t cpu_mask)
     return first != NULL;
 }
 
-bool hal_source_supported(KPROFILE_SOURCE source) { return hal_source_supported_on(source, ALL_CPUS); }
+bool hal_source_supported(KPROFILE_SOURCE source)
+{
+    return hal_source_supported_on(source, ALL_CPUS);
+}
 
 bool hal_source_known(KPROFILE_SOURCE source)
 {
@@ -139,4 +145,3 @@ void hal_source_limits(KPROFILE_SOURCE source, ULONG *lowest, ULONG *preset, ULO
 }
 
 ULONG hal_source_interval(KPROFILE_SOURCE source) { return source_interval(source); }
-

@@ -16,9 +16,9 @@ struct source_row {
     uint8_t umask;
     uint16_t code;
     uint16_t families; /* of pmu_table.family that count it so; 0: all */
-    uint32_t flags; /* of an added source: PMU_EDGE and so on */
-    uint64_t fixed; /* this counter only; 0: the general-purpose ones */
-    const char *name; /* the symbol without Profile */
+    uint32_t flags;    /* of an added source: PMU_EDGE and so on */
+    uint64_t fixed;    /* this counter only; 0: the general-purpose ones */
+    const char *name;  /* the symbol without Profile */
 };
 
 /* The sources of one driver in pmu/. */
@@ -34,18 +34,20 @@ extern const struct source_row amd_sources[];
 
 /* General sources that mean the same on every processor: supported where its family's table has the
  * event. */
-#define GENERAL_SOURCES \
-    { .id = 0x03, .name = "PipelineDry", .event = PMU_PIPELINE_DRY }, \
-    { .id = 0x04, .name = "LoadInstructions", .event = PMU_LOADS }, \
-    { .id = 0x05, .name = "PipelineFrozen", .event = PMU_PIPELINE_FROZEN }, \
-    { .id = 0x07, .name = "TotalNonissues", .event = PMU_NONISSUES }, \
-    { .id = 0x0a, .name = "CacheMisses", .event = PMU_LLC_MISSES }, \
-    { .id = 0x0c, .name = "StoreInstructions", .event = PMU_STORES }, \
-    { .id = 0x0f, .name = "2Issue", .event = PMU_ISSUE_2 }, \
-    { .id = 0x10, .name = "3Issue", .event = PMU_ISSUE_3 }, \
-    { .id = 0x11, .name = "4Issue", .event = PMU_ISSUE_4 }, \
-    { .id = 0x13, .name = "TotalCycles", .event = PMU_CYCLES }, \
-    { .id = 0x17, .name = "LoadLinkedIssues", .event = PMU_LOCKED }
+#define GENERAL_SOURCES                                                                            \
+    { .id = 0x03, .name = "PipelineDry", .event = PMU_PIPELINE_DRY },                              \
+        { .id = 0x04, .name = "LoadInstructions", .event = PMU_LOADS },                            \
+        { .id = 0x05, .name = "PipelineFrozen", .event = PMU_PIPELINE_FROZEN },                    \
+        { .id = 0x07, .name = "TotalNonissues", .event = PMU_NONISSUES },                          \
+        { .id = 0x0a, .name = "CacheMisses", .event = PMU_LLC_MISSES },                            \
+        { .id = 0x0c, .name = "StoreInstructions", .event = PMU_STORES },                          \
+        { .id = 0x0f, .name = "2Issue", .event = PMU_ISSUE_2 },                                    \
+        { .id = 0x10, .name = "3Issue", .event = PMU_ISSUE_3 },                                    \
+        { .id = 0x11, .name = "4Issue", .event = PMU_ISSUE_4 },                                    \
+        { .id = 0x13, .name = "TotalCycles", .event = PMU_CYCLES },                                \
+    {                                                                                              \
+        .id = 0x17, .name = "LoadLinkedIssues", .event = PMU_LOCKED                                \
+    }
 
 /* Whether a row is for processors of this table. */
 static inline bool source_row_of(const struct source_row *row, const struct pmu_table *table)
@@ -54,7 +56,7 @@ static inline bool source_row_of(const struct source_row *row, const struct pmu_
 }
 
 extern ULONG source_intervals[SOURCE_IDS]; /* atomic; 0: the default */
-#define SOURCE_TIME_DEFAULT 10000u /* 100 ns each */
+#define SOURCE_TIME_DEFAULT 10000u         /* 100 ns each */
 #define SOURCE_EVENTS_DEFAULT 65536u
 
 /* Inline for the interrupt. */
@@ -64,7 +66,8 @@ static inline ULONG source_interval(KPROFILE_SOURCE source)
     return set ? set : source == ProfileTime ? SOURCE_TIME_DEFAULT : SOURCE_EVENTS_DEFAULT;
 }
 
-/* Counters that can count it on CPUs of a kind, 0: unsupported; *select for pmu_program there: both rings, interrupt. */
+/* Counters that can count it on CPUs of a kind, 0: unsupported; *select for pmu_program there: both
+ * rings, interrupt. */
 uint64_t source_counters(const struct pmu_kind *pmu, KPROFILE_SOURCE source, uint64_t *select);
 /* The same for counting without samples, which fixed counters do too. */
 uint64_t source_counting(const struct pmu_kind *pmu, KPROFILE_SOURCE source, uint64_t *select);
@@ -81,11 +84,13 @@ struct source_assignment {
  * free on all of the processors. Claims nothing. STATUS_NOT_SUPPORTED: one is no source of all
  * these processors; STATUS_INSUFFICIENT_RESOURCES: they cannot count these together;
  * STATUS_DEVICE_BUSY: could, if all counters were free. */
-NTSTATUS source_assign(const ULONG *sources, ULONG count, uint64_t cpu_mask, struct source_assignment *a);
+NTSTATUS source_assign(const ULONG *sources, ULONG count, uint64_t cpu_mask,
+                       struct source_assignment *a);
 /* Runs on each of the processors, once the counters are claimed: starts them at 0. */
 void source_start_assigned(void *assignment);
 extern bool pmi_by_nmi; /* in interrupt.c; const once CPUs run */
-/* The same: re-arms those of the counters that sample, called by the NMI. Set by who samples first. */
+/* The same: re-arms those of the counters that sample, called by the NMI. Set by who samples first.
+ */
 extern void (*pmi_rearm)(uint64_t counters);
 /* In pmc.c: whether a set counts it. */
 bool pmc_in_use(KPROFILE_SOURCE source);

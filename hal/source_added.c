@@ -25,8 +25,8 @@ ULONG_PTR HalSetProfileInterval(ULONG_PTR Interval)
 {
     return hal_source_set_interval(ProfileTime, Interval);
 }
-/* L: source_added_lock. A free element for a source of that name; NULL: the name exists, or there is
- * no room. */
+/* L: source_added_lock. A free element for a source of that name; NULL: the name exists, or there
+ * is no room. */
 static struct source_row *place_for(const char *name, uint8_t first)
 {
     struct source_row *free = NULL;
@@ -38,7 +38,8 @@ static struct source_row *place_for(const char *name, uint8_t first)
             return NULL;
     }
     for (unsigned i = 0; i < SOURCES_ADDED_MAX; i++)
-        for (const struct source_row *row = source_added; row < source_added + SOURCES_ADDED_MAX; row++)
+        for (const struct source_row *row = source_added; row < source_added + SOURCES_ADDED_MAX;
+             row++)
             id += row->name && row->id == id;
     if (free)
         free->id = id;
@@ -92,8 +93,12 @@ NTSTATUS hal_source_add(const char *name, unsigned code, uint8_t umask, uint32_t
     if (row) {
         char *text = added_names[row - source_added];
         memcpy(text, name, strlen(name) + 1);
-        *row = (struct source_row){ .id = row->id, .event = PMU_EVENT_COUNT, .code = (uint16_t)code,
-                                    .umask = umask, .flags = flags, .name = text };
+        *row = (struct source_row){ .id = row->id,
+                                    .event = PMU_EVENT_COUNT,
+                                    .code = (uint16_t)code,
+                                    .umask = umask,
+                                    .flags = flags,
+                                    .name = text };
         *source = (KPROFILE_SOURCE)row->id;
         status = STATUS_SUCCESS;
     }
@@ -109,7 +114,8 @@ NTSTATUS hal_source_remove(KPROFILE_SOURCE source)
     KIRQL irql = lock_acquire(&source_added_lock);
     for (struct source_row *row = source_added; row < source_added + SOURCES_ADDED_MAX; row++)
         if (row->name && row->id == (uint32_t)source) {
-            status = profile_in_use(source) || pmc_in_use(source) ? STATUS_DEVICE_BUSY : STATUS_SUCCESS;
+            status =
+                profile_in_use(source) || pmc_in_use(source) ? STATUS_DEVICE_BUSY : STATUS_SUCCESS;
             if (NT_SUCCESS(status)) {
                 row->name = NULL;
                 __atomic_store_n(&source_intervals[(uint8_t)source], 0, __ATOMIC_RELAXED);

@@ -12,9 +12,11 @@
  * compares each row with libpfm4; tests/libpfm has the vendor's names. */
 #include "hal/source.h"
 
-#define RAW(number, text, code_, umask_, families_) \
-    { .id = (number), .name = (text), .event = PMU_EVENT_COUNT, .code = (code_), \
-      .umask = (umask_), .families = (families_) }
+#define RAW(number, text, code_, umask_, families_)                                                \
+    {                                                                                              \
+        .id = (number), .name = (text), .event = PMU_EVENT_COUNT, .code = (code_),                 \
+        .umask = (umask_), .families = (families_)                                                 \
+    }
 #define ALL 0
 #define K8_11H (AMD_K8 | AMD_11H)
 #define F10H_12H (AMD_10H | AMD_11H | AMD_12H)

@@ -32,14 +32,16 @@ static bool is_this_processor(const ULONG hierarchy[3])
            matches(hierarchy[2], pmu_kinds->stepping);
 }
 
-NTSTATUS hal_source_event(UCHAR version, const UCHAR event[8], const ULONG hierarchy[3], HAL_PROFILE_SOURCE_ADD *add)
+NTSTATUS hal_source_event(UCHAR version, const UCHAR event[8], const ULONG hierarchy[3],
+                          HAL_PROFILE_SOURCE_ADD *add)
 {
     if (version != 2 && version != 3)
         return STATUS_INVALID_PARAMETER;
     if (!is_this_processor(hierarchy))
         return STATUS_NOT_SUPPORTED;
     for (const struct layout *l = layouts; l < layouts + ARRAY_SIZE(layouts); l++)
-        if (pmu_kinds->driver && strcmp(l->driver, pmu_kinds->driver) == 0 && l->version == version) {
+        if (pmu_kinds->driver && strcmp(l->driver, pmu_kinds->driver) == 0 &&
+            l->version == version) {
             add->EventSelect = (USHORT)(event[0] | (l->event_bytes == 2 ? event[1] << 8 : 0));
             add->UnitSelect = event[l->unit];
             add->CMask = byte(event, l->threshold);

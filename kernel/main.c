@@ -73,7 +73,8 @@ static void choose_policy(void)
         print("# counters=%s is no policy: accumulate or isolate\n", policy);
 }
 
-/* The decimal number at *text, which is moved behind it; false if there is none, or if it has more than six digits. */
+/* The decimal number at *text, which is moved behind it; false if there is none, or if it has more
+ * than six digits. */
 static bool number(const char **text, unsigned *value)
 {
     const char *start = *text;
@@ -111,7 +112,8 @@ static void start_cpus(const struct acpi_info *acpi)
         return;
     }
     if (boot_option("cpus", word, sizeof word) &&
-        !(number(&text, &first) && *text++ == '-' && number(&text, &last) && !*text && first <= last)) {
+        !(number(&text, &first) && *text++ == '-' && number(&text, &last) && !*text &&
+          first <= last)) {
         print("# cpus=%s is no range: FIRST-LAST, of the list that firmware has\n", word);
         first = 0, last = ~0u;
     }
@@ -153,8 +155,8 @@ void kernel_main(void)
     sched_start_timers(choose_tick());
     choose_policy();
     screen_print(&boot_info.screen, boot_info.no_screen);
-    print("# running: %u CPU%s, %s, %lu MB, tick %lu us\n", cpu_count, cpu_count > 1 ? "s" : "", apic_mode(),
-          phys_total_pages() * PAGE_SIZE >> 20, sched_tick_ns() / 1000);
+    print("# running: %u CPU%s, %s, %lu MB, tick %lu us\n", cpu_count, cpu_count > 1 ? "s" : "",
+          apic_mode(), phys_total_pages() * PAGE_SIZE >> 20, sched_tick_ns() / 1000);
     object_release(&thread_create("init", init_thread, NULL, SMP_ALL)->object);
     sched_idle();
 }

@@ -295,10 +295,10 @@ static uint64_t run_end(const struct process *process, uint64_t from, uint64_t e
 
 static void query(const struct process *process, uint64_t page, MEMORY_BASIC_INFORMATION *info)
 {
-    static const ULONG types[] = {
-        [REGION_PRIVATE] = MEM_PRIVATE,
-                                   [REGION_SYSTEM] = MEM_PRIVATE, [REGION_STACK] = MEM_PRIVATE, [REGION_IMAGE] = MEM_IMAGE
-    };
+    static const ULONG types[] = { [REGION_PRIVATE] = MEM_PRIVATE,
+                                   [REGION_SYSTEM] = MEM_PRIVATE,
+                                   [REGION_STACK] = MEM_PRIVATE,
+                                   [REGION_IMAGE] = MEM_IMAGE };
     const struct region *region = memory_region(process, page);
     *info = (MEMORY_BASIC_INFORMATION){ .BaseAddress = (PVOID)page,
                                         .State = MEM_FREE,

@@ -28,17 +28,12 @@ static bool power_of_two(uint32_t n) { return n && !(n & (n - 1)); }
 static const char *machine_fault(uint16_t machine)
 {
     switch (machine) {
-    case MACHINE_AMD64:
-        return NULL;
-    case 0x14c:
-        return "is for 32-bit x86";
-    case 0xaa64:
-        return "is for ARM64";
+    case MACHINE_AMD64: return NULL;
+    case 0x14c: return "is for 32-bit x86";
+    case 0xaa64: return "is for ARM64";
     case 0x1c0:
-    case 0x1c4:
-        return "is for ARM";
-    default:
-        return "is for another processor";
+    case 0x1c4: return "is for ARM";
+    default: return "is for another processor";
     }
 }
 

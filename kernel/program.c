@@ -110,7 +110,8 @@ static bool nearest_export(const struct image *image, uint32_t rva, char *name, 
     const char *candidate;
     uint32_t at;
     bool found = false;
-    for (uint32_t n = 0; n < 0x10000 && pe_export_at(&image->pe, image->pages, n, &candidate, &at); n++)
+    for (uint32_t n = 0; n < 0x10000 && pe_export_at(&image->pe, image->pages, n, &candidate, &at);
+         n++)
         if (at <= rva && (!found || rva - at < *offset)) {
             print_to(name, room, "%s", candidate);
             *offset = rva - at;

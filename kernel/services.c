@@ -16,20 +16,24 @@
 /* STATUS_INVALID_HANDLE. */
 NTSTATUS NtClose(HANDLE Handle) { return handle_close(Handle); }
 
-/* NT: within the current process only (STATUS_NOT_SUPPORTED otherwise). STATUS_ACCESS_DENIED: more access than the
- * source has. Handle errors of all three handles; STATUS_ACCESS_VIOLATION; STATUS_INSUFFICIENT_RESOURCES. */
-NTSTATUS NtDuplicateObject(HANDLE SourceProcessHandle, HANDLE SourceHandle, HANDLE TargetProcessHandle,
-                           PHANDLE TargetHandle, ACCESS_MASK DesiredAccess, ULONG HandleAttributes, ULONG Options)
+/* NT: within the current process only (STATUS_NOT_SUPPORTED otherwise). STATUS_ACCESS_DENIED: more
+ * access than the source has. Handle errors of all three handles; STATUS_ACCESS_VIOLATION;
+ * STATUS_INSUFFICIENT_RESOURCES. */
+NTSTATUS NtDuplicateObject(HANDLE SourceProcessHandle, HANDLE SourceHandle,
+                           HANDLE TargetProcessHandle, PHANDLE TargetHandle,
+                           ACCESS_MASK DesiredAccess, ULONG HandleAttributes, ULONG Options)
 {
     struct object *object;
     HANDLE handle = NULL;
-    ACCESS_MASK access; /* of the handle at the time of the look-up: another thread may put another one in its place */
+    ACCESS_MASK access; /* of the handle at the time of the look-up: another thread may put another
+                           one in its place */
 
     (void)HandleAttributes;
     if (SourceProcessHandle != NtCurrentProcess() || TargetProcessHandle != NtCurrentProcess())
         return STATUS_NOT_SUPPORTED;
     bool same = Options & DUPLICATE_SAME_ACCESS;
-    NTSTATUS status = handle_lookup_access(SourceHandle, 0, same ? 0 : DesiredAccess, &object, &access);
+    NTSTATUS status =
+        handle_lookup_access(SourceHandle, 0, same ? 0 : DesiredAccess, &object, &access);
     if (!NT_SUCCESS(status))
         return status;
     status = handle_create(object, same ? access : DesiredAccess, &handle);
@@ -62,12 +66,13 @@ NTSTATUS NtTerminateThread(HANDLE ThreadHandle, NTSTATUS ExitStatus)
     return STATUS_SUCCESS;
 }
 
-/* NT: the current process only: STATUS_NOT_SUPPORTED otherwise. Its other threads end at their next return to
- * ring 3. */
+/* NT: the current process only: STATUS_NOT_SUPPORTED otherwise. Its other threads end at their next
+ * return to ring 3. */
 NTSTATUS NtTerminateProcess(HANDLE ProcessHandle, NTSTATUS ExitStatus)
 {
     struct object *object;
-    NTSTATUS status = handle_lookup(ProcessHandle ? ProcessHandle : NtCurrentProcess(), &process_type, 0, &object);
+    NTSTATUS status = handle_lookup(ProcessHandle ? ProcessHandle : NtCurrentProcess(),
+                                    &process_type, 0, &object);
     if (!NT_SUCCESS(status))
         return status;
     bool ours = object == &thread_current()->process->object;
@@ -78,10 +83,12 @@ NTSTATUS NtTerminateProcess(HANDLE ProcessHandle, NTSTATUS ExitStatus)
 }
 
 /* NT: in the current process, stack of our size: ZeroBits, AttributeList and all CreateFlags but
- * THREAD_CREATE_FLAGS_CREATE_SUSPENDED must be 0 (STATUS_NOT_SUPPORTED). STATUS_ACCESS_VIOLATION also for a StartRoutine outside ring 3. STATUS_NO_MEMORY. */
+ * THREAD_CREATE_FLAGS_CREATE_SUSPENDED must be 0 (STATUS_NOT_SUPPORTED). STATUS_ACCESS_VIOLATION
+ * also for a StartRoutine outside ring 3. STATUS_NO_MEMORY. */
 NTSTATUS NtCreateThreadEx(PHANDLE ThreadHandle, ACCESS_MASK DesiredAccess, PVOID ObjectAttributes,
-                          HANDLE ProcessHandle, PVOID StartRoutine, PVOID Argument, ULONG CreateFlags,
-                          SIZE_T ZeroBits, SIZE_T StackSize, SIZE_T MaximumStackSize, PVOID AttributeList)
+                          HANDLE ProcessHandle, PVOID StartRoutine, PVOID Argument,
+                          ULONG CreateFlags, SIZE_T ZeroBits, SIZE_T StackSize,
+                          SIZE_T MaximumStackSize, PVOID AttributeList)
 {
     struct thread *me = thread_current();
     HANDLE handle = NULL;
@@ -95,8 +102,8 @@ NTSTATUS NtCreateThreadEx(PHANDLE ThreadHandle, ACCESS_MASK DesiredAccess, PVOID
     NTSTATUS status = copy_out(ThreadHandle, &handle, sizeof handle);
     if (!NT_SUCCESS(status))
         return status;
-    struct thread *thread = thread_create_another(me->process, (uint64_t)StartRoutine, (uint64_t)Argument,
-                                                  CreateFlags);
+    struct thread *thread =
+        thread_create_another(me->process, (uint64_t)StartRoutine, (uint64_t)Argument, CreateFlags);
     if (!thread)
         return STATUS_NO_MEMORY;
     status = handle_create(&thread->object, DesiredAccess, &handle);
@@ -144,7 +151,8 @@ static NTSTATUS set_base_priority(HANDLE handle, PVOID buffer, ULONG length)
     return STATUS_SUCCESS;
 }
 
-/* ThreadBasePriority, ThreadAffinityMask and ThreadCounterProfiling (profiling_enable.c); others STATUS_INVALID_INFO_CLASS. */
+/* ThreadBasePriority, ThreadAffinityMask and ThreadCounterProfiling (profiling_enable.c); others
+ * STATUS_INVALID_INFO_CLASS. */
 NTSTATUS NtSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
                                 PVOID ThreadInformation, ULONG ThreadInformationLength)
 {
@@ -155,8 +163,7 @@ NTSTATUS NtSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInfor
         return set_affinity(ThreadHandle, ThreadInformation, ThreadInformationLength);
     case ThreadCounterProfiling:
         return thread_profiling_set(ThreadHandle, ThreadInformation, ThreadInformationLength);
-    default:
-        return STATUS_INVALID_INFO_CLASS;
+    default: return STATUS_INVALID_INFO_CLASS;
     }
 }
 
@@ -183,32 +190,36 @@ static NTSTATUS query_basic(HANDLE handle, PVOID buffer, ULONG length, PULONG re
 
 /* ThreadBasicInformation and ThreadCounterProfiling; others STATUS_INVALID_INFO_CLASS. */
 NTSTATUS NtQueryInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
-                                  PVOID ThreadInformation, ULONG ThreadInformationLength, PULONG ReturnLength)
+                                  PVOID ThreadInformation, ULONG ThreadInformationLength,
+                                  PULONG ReturnLength)
 {
     switch (ThreadInformationClass) {
     case ThreadBasicInformation:
         return query_basic(ThreadHandle, ThreadInformation, ThreadInformationLength, ReturnLength);
     case ThreadCounterProfiling:
-        return thread_profiling_query(ThreadHandle, ThreadInformation, ThreadInformationLength, ReturnLength);
-    default:
-        return STATUS_INVALID_INFO_CLASS;
+        return thread_profiling_query(ThreadHandle, ThreadInformation, ThreadInformationLength,
+                                      ReturnLength);
+    default: return STATUS_INVALID_INFO_CLASS;
     }
 }
 
 ULONG NtGetCurrentProcessorNumber(void) { return cpu_number(); }
 
 /* STATUS_ACCESS_VIOLATION. PerformanceFrequency may be NULL. */
-NTSTATUS NtQueryPerformanceCounter(PLARGE_INTEGER PerformanceCounter, PLARGE_INTEGER PerformanceFrequency)
+NTSTATUS NtQueryPerformanceCounter(PLARGE_INTEGER PerformanceCounter,
+                                   PLARGE_INTEGER PerformanceFrequency)
 {
     LARGE_INTEGER now = { .QuadPart = (LONGLONG)(clock_ns() / 100) };
     LARGE_INTEGER frequency = { .QuadPart = 10000000 };
     NTSTATUS status = copy_out(PerformanceCounter, &now, sizeof now);
-    return NT_SUCCESS(status) && PerformanceFrequency ? copy_out(PerformanceFrequency, &frequency, sizeof frequency)
-                                                      : status;
+    return NT_SUCCESS(status) && PerformanceFrequency
+               ? copy_out(PerformanceFrequency, &frequency, sizeof frequency)
+               : status;
 }
 
-/* RtlAdjustPrivilege. NT: there are no tokens. Every process holds SeSystemProfilePrivilege, disabled at first as an
- * administrator's is, and no other: STATUS_PRIVILEGE_NOT_HELD. STATUS_ACCESS_VIOLATION. */
+/* RtlAdjustPrivilege. NT: there are no tokens. Every process holds SeSystemProfilePrivilege,
+ * disabled at first as an administrator's is, and no other: STATUS_PRIVILEGE_NOT_HELD.
+ * STATUS_ACCESS_VIOLATION. */
 NTSTATUS adjust_privilege(ULONG Privilege, BOOLEAN Enable, BOOLEAN CurrentThread, PBOOLEAN Enabled)
 {
     struct process *process = thread_current()->process;

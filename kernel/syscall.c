@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The service table, and nothing else: each service checks its own arguments. The linked ring-3 image passes
- * the first six in registers, the rest on its stack; Windows programs do it their own way (SYS_WINDOWS). */
+/* The service table, and nothing else: each service checks its own arguments. The linked ring-3
+ * image passes the first six in registers, the rest on its stack; Windows programs do it their own
+ * way (SYS_WINDOWS). */
 #include "kernel/syscall.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/msr.h"
@@ -24,8 +25,8 @@
 #define ARGUMENTS_MAX 11
 #define IN_REGISTERS 6
 
-typedef uint64_t (*service_function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
-                                     uint64_t, uint64_t, uint64_t);
+typedef uint64_t (*service_function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+                                     uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
 struct service {
     void (*function)(void);
@@ -46,7 +47,8 @@ static NTSTATUS windows_arguments(uint64_t *a, unsigned count, const struct trap
     a[1] = f->rdx;
     a[2] = f->r8;
     a[3] = f->r9;
-    return count <= 4 ? STATUS_SUCCESS : copy_in(a + 4, (const void *)(f->rsp + 40), (count - 4) * sizeof a[0]);
+    return count <= 4 ? STATUS_SUCCESS
+                      : copy_in(a + 4, (const void *)(f->rsp + 40), (count - 4) * sizeof a[0]);
 }
 
 static NTSTATUS arguments(uint64_t *a, unsigned count, const struct trap_frame *f)
@@ -65,8 +67,8 @@ static uint64_t call(const struct service *service, const struct trap_frame *f)
                                            : arguments(a, service->arguments, f);
     if (!NT_SUCCESS(status))
         return (uint64_t)(int64_t)status;
-    return ((service_function)service->function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8],
-                                                 a[9], a[10]);
+    return ((service_function)service->function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7],
+                                                 a[8], a[9], a[10]);
 }
 
 void syscall_dispatch(struct trap_frame *frame)
@@ -76,7 +78,8 @@ void syscall_dispatch(struct trap_frame *frame)
     const struct service *service = &services[known ? number : 0];
     if (etw_wants(ETW_SYSCALL_ENTER))
         etw_syscall_enter(known ? (uint64_t)service->function : 0);
-    uint64_t result = known ? call(service, frame) : (uint64_t)(int64_t)STATUS_INVALID_SYSTEM_SERVICE;
+    uint64_t result =
+        known ? call(service, frame) : (uint64_t)(int64_t)STATUS_INVALID_SYSTEM_SERVICE;
     if (frame->vector != TRAP_RESTORE)
         frame->rax = result;
     if (etw_wants(ETW_SYSCALL_EXIT))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What to do with an exception or interrupt. Exceptions of ring 3 go to its dispatcher (exception.c); those of
- * ring 0 continue at a fix-up (x86.h, copy.c) or panic. Interrupts run at the IRQL of their vector.
- * Source: Intel SDM vol. 3 "Interrupt and exception handling". */
+/* What to do with an exception or interrupt. Exceptions of ring 3 go to its dispatcher
+ * (exception.c); those of ring 0 continue at a fix-up (x86.h, copy.c) or panic. Interrupts run at
+ * the IRQL of their vector. Source: Intel SDM vol. 3 "Interrupt and exception handling". */
 #include "kernel/trap.h"
 #include "hal/apic.h"
 #include "hal/hal.h"
@@ -58,8 +58,9 @@ static bool fix_up(struct trap_frame *frame)
     return false;
 }
 
-/* A KVM that emulates ring 0 was seen to do half of a SYSCALL: RIP, RCX, R11 and RFLAGS change, CPL stays 3, and
- * the entry's first fetch faults. The fault then is the system call. For a program that jumps there it is one too. */
+/* A KVM that emulates ring 0 was seen to do half of a SYSCALL: RIP, RCX, R11 and RFLAGS change, CPL
+ * stays 3, and the entry's first fetch faults. The fault then is the system call. For a program
+ * that jumps there it is one too. */
 static bool is_half_syscall(const struct trap_frame *frame)
 {
     return frame->vector == EXC_PAGE_FAULT && frame->rip == (uint64_t)syscall_entry &&
@@ -100,8 +101,8 @@ static void exception(struct trap_frame *frame)
         complete_syscall(frame);
         return;
     }
-    NTSTATUS status = frame->vector == EXC_PAGE_FAULT ? process_fault(fault_address)
-                                                      : STATUS_UNSUCCESSFUL;
+    NTSTATUS status =
+        frame->vector == EXC_PAGE_FAULT ? process_fault(fault_address) : STATUS_UNSUCCESSFUL;
     if (status == STATUS_SUCCESS)
         return;
     EXCEPTION_RECORD record;
@@ -128,23 +129,15 @@ static inline __attribute__((always_inline)) void interrupt(struct trap_frame *f
             trap_tick();
         sched_tick();
         break;
-    case VECTOR_CALL:
-        smp_call_interrupt();
-        break;
-    case VECTOR_RESCHEDULE:
-        break; /* the flag is set; the switch is below */
+    case VECTOR_CALL: smp_call_interrupt(); break;
+    case VECTOR_RESCHEDULE: break; /* the flag is set; the switch is below */
     case VECTOR_DPC:
         if (trap_dpc)
             trap_dpc();
         break;
-    case VECTOR_PMI:
-        hal_pmi(frame);
-        break;
-    case VECTOR_PMI_NOTED:
-        deliver_noted(frame);
-        break;
-    default:
-        break; /* spurious, or a stray line of a device that nobody drives */
+    case VECTOR_PMI: hal_pmi(frame); break;
+    case VECTOR_PMI_NOTED: deliver_noted(frame); break;
+    default: break; /* spurious, or a stray line of a device that nobody drives */
     }
     if (frame->vector != VECTOR_SPURIOUS)
         apic_eoi();

@@ -4,7 +4,8 @@
 #include <stdint.h>
 #include "kernel/base/vectors.h"
 
-/* Drivers' deferred calls, and their timers; NULL until one uses them. With interrupts off, at the vector's IRQL. */
+/* Drivers' deferred calls, and their timers; NULL until one uses them. With interrupts off, at the
+ * vector's IRQL. */
 extern void (*trap_dpc)(void);
 extern void (*trap_tick)(void);
 

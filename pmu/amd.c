@@ -15,10 +15,16 @@
 #define WIDTH 48 /* on every family; CPUID does not say */
 
 static const struct pmu_msrs k7_msrs = {
-    .select = 0xc0010000, .counter = 0xc0010004, .write = 0xc0010004, .stride = 1,
+    .select = 0xc0010000,
+    .counter = 0xc0010004,
+    .write = 0xc0010004,
+    .stride = 1,
 };
 static const struct pmu_msrs extended_msrs = {
-    .select = 0xc0010200, .counter = 0xc0010201, .write = 0xc0010201, .stride = 2,
+    .select = 0xc0010200,
+    .counter = 0xc0010201,
+    .write = 0xc0010201,
+    .stride = 2,
 };
 
 bool amd_facts(struct pmu_kind *kind, bool extended, const struct cpuid *v2)
@@ -49,7 +55,8 @@ bool amd_probe(struct pmu_kind *kind)
         return false;
 
     uint32_t max_leaf = cpuid(EXTENDED_LEAVES, 0).eax;
-    bool extended = max_leaf >= LEAF_FEATURES && (cpuid(LEAF_FEATURES, 0).ecx & ECX_EXTENDED_COUNTERS);
+    bool extended =
+        max_leaf >= LEAF_FEATURES && (cpuid(LEAF_FEATURES, 0).ecx & ECX_EXTENDED_COUNTERS);
     struct cpuid v2 = { 0 };
     if (max_leaf >= LEAF_PERFMON_V2)
         v2 = cpuid(LEAF_PERFMON_V2, 0);

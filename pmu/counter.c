@@ -42,10 +42,7 @@ uint32_t pmu_select_msr(const struct pmu_kind *pmu, unsigned ctr)
     return msr_of(pmu, ctr, pmu->msr.select, pmu->msr.fixed_control);
 }
 
-static uint64_t width_mask(unsigned width)
-{
-    return ~0ul >> (-width & 63);
-}
+static uint64_t width_mask(unsigned width) { return ~0ul >> (-width & 63); }
 
 uint64_t pmu_mask(const struct pmu_kind *pmu, unsigned ctr)
 {
@@ -92,7 +89,8 @@ void pmu_rearm(unsigned ctr, uint64_t period)
     uint64_t past = pmu_read(ctr); /* events since it wrapped */
     if (past >= period)
         past = period - 1; /* held up for longer than a period: those overflows are lost */
-    wrmsr(pmu_write_msr(cpu->kind, ctr), (past - period) & (ctr < PMU_FIXED ? cpu->gp_mask : cpu->fixed_mask));
+    wrmsr(pmu_write_msr(cpu->kind, ctr),
+          (past - period) & (ctr < PMU_FIXED ? cpu->gp_mask : cpu->fixed_mask));
     if (!cpu->global_status)
         cpu->armed |= PMU_BIT(ctr);
 }
@@ -124,7 +122,8 @@ static enum pmu_retired counts_in_ring3(const struct pmu_kind *pmu, unsigned ctr
     if (ctr >= PMU_FIXED)
         return ctr == PMU_FIXED ? PMU_RETIRED_INSTRUCTIONS : PMU_RETIRED;
     for (unsigned e = 0; e < PMU_RETIRED; e++)
-        if (pmu_row(pmu->table, events[e]) && (select & ~(uint64_t)PMU_INTERRUPT) == pmu_select(pmu, events[e], PMU_USER))
+        if (pmu_row(pmu->table, events[e]) &&
+            (select & ~(uint64_t)PMU_INTERRUPT) == pmu_select(pmu, events[e], PMU_USER))
             return (enum pmu_retired)e;
     return PMU_RETIRED;
 }
@@ -235,7 +234,8 @@ void pmu_resume(void)
         run(cpu, 0, cpu->running);
 }
 
-/* Without a status register: lent counters that may interrupt. One that wrapped is reported until it is written. */
+/* Without a status register: lent counters that may interrupt. One that wrapped is reported until
+ * it is written. */
 static uint64_t lent_armed(const struct pmu_cpu *cpu)
 {
     const uint64_t wanted = PMU_ENABLE | PMU_INTERRUPT;
@@ -289,7 +289,8 @@ uint64_t pmu_rewritten(void)
         found = running & ~rdmsr(pmu->msr.global_control);
     for_each_bit(ctr, running) {
         uint64_t want = cpu->selects[ctr], is = rdmsr(pmu_select_msr(pmu, ctr));
-        if (ctr < PMU_FIXED ? is != (want | PMU_ENABLE) : (is & fixed_mask(ctr)) != fixed_bits(ctr, want))
+        if (ctr < PMU_FIXED ? is != (want | PMU_ENABLE)
+                            : (is & fixed_mask(ctr)) != fixed_bits(ctr, want))
             found |= PMU_BIT(ctr);
     }
     return found;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What a processor counts, on which of its counters, and how its select says so. No lock: constants only. Any IRQL.
+/* What a processor counts, on which of its counters, and how its select says so. No lock: constants
+ * only. Any IRQL.
  *
- * Sources: Intel SDM vol. 3 "Layout of IA32_PERFEVTSELx MSRs"; AMD APM vol. 2 "Core performance event-select registers". */
+ * Sources: Intel SDM vol. 3 "Layout of IA32_PERFEVTSELx MSRs"; AMD APM vol. 2 "Core performance
+ * event-select registers". */
 #include "kernel/base/assert.h"
 #include "pmu/pmu.h"
 
@@ -24,9 +26,9 @@ static uint64_t unconstrained(const struct pmu_table *table, unsigned code)
 
 uint64_t pmu_row_counters(const struct pmu_table *table, const struct pmu_event_row *row)
 {
-    return row->counters ? row->counters
-         : table->counters ? table->counters
-                            : unconstrained(table, row->code);
+    return row->counters     ? row->counters
+           : table->counters ? table->counters
+                             : unconstrained(table, row->code);
 }
 
 uint64_t pmu_counters_for(const struct pmu_kind *pmu, enum pmu_event event)
@@ -56,20 +58,23 @@ static bool is_row(const struct pmu_event_row *row, uint64_t select)
     return row && pmu_raw_select(row->code, row->umask, row->flags) == event;
 }
 
-bool pmu_same_meaning(const struct pmu_kind *a, uint64_t select_a, const struct pmu_kind *b, uint64_t select_b)
+bool pmu_same_meaning(const struct pmu_kind *a, uint64_t select_a, const struct pmu_kind *b,
+                      uint64_t select_b)
 {
     uint64_t differing = (select_a ^ select_b) & ~(uint64_t)(PMU_INTERRUPT | PMU_ENABLE);
     if (!differing && (a->table == b->table || !(select_a & RINGS)))
         return true;
     for (unsigned e = 0; !(differing & RINGS) && e < PMU_EVENT_COUNT; e++)
-        if (is_row(pmu_row(a->table, (enum pmu_event)e), select_a) && is_row(pmu_row(b->table, (enum pmu_event)e), select_b))
+        if (is_row(pmu_row(a->table, (enum pmu_event)e), select_a) &&
+            is_row(pmu_row(b->table, (enum pmu_event)e), select_b))
             return true;
     return false;
 }
 
 uint64_t pmu_raw_counters(const struct pmu_kind *pmu, unsigned code, uint32_t flags)
 {
-    if (!pmu->table || code > pmu->code_max || (flags & ~(pmu->select_flags | RINGS | PMU_INTERRUPT)))
+    if (!pmu->table || code > pmu->code_max ||
+        (flags & ~(pmu->select_flags | RINGS | PMU_INTERRUPT)))
         return 0;
     uint64_t able = unconstrained(pmu->table, code);
     for (unsigned e = 0; e < PMU_EVENT_COUNT; e++) {

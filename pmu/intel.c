@@ -2,7 +2,8 @@
 /* What an architectural PMU has, by CPUID 0Ah and, from version 6, 23h. Only features are asked
  * for: an unknown newer version has at least what version 5 has.
  *
- * Sources: Intel SDM vol. 3 "Architectural performance monitoring"; vol. 2 "CPUID", leaves 0Ah, 1Ah and 23h. */
+ * Sources: Intel SDM vol. 3 "Architectural performance monitoring"; vol. 2 "CPUID", leaves 0Ah, 1Ah
+ * and 23h. */
 #include "kernel/base/cpu.h"
 #include "kernel/base/x86.h"
 #include "pmu/pmu.h"
@@ -23,25 +24,44 @@
 #define SELECT_FLAGS (PMU_EDGE | PMU_INVERT | PMU_THRESHOLD(0xff))
 
 static const struct pmu_msrs old_msrs = {
-    .select = 0x186, .counter = 0xc1, .write = 0xc1, .stride = 1,
-    .fixed_counter = 0x309, .fixed_stride = 1, .fixed_control = 0x38d,
-    .global_status = 0x38e, .global_control = 0x38f, .global_clear = 0x390,
+    .select = 0x186,
+    .counter = 0xc1,
+    .write = 0xc1,
+    .stride = 1,
+    .fixed_counter = 0x309,
+    .fixed_stride = 1,
+    .fixed_control = 0x38d,
+    .global_status = 0x38e,
+    .global_control = 0x38f,
+    .global_clear = 0x390,
 };
-/* From version 6 all registers of a counter stand together, with room for 32, and take the whole width. */
+/* From version 6 all registers of a counter stand together, with room for 32, and take the whole
+ * width. */
 static const struct pmu_msrs v6_msrs = {
-    .select = 0x1901, .counter = MSR_V6_PMC0, .write = MSR_V6_PMC0, .stride = 4,
-    .fixed_counter = 0x1980, .fixed_stride = 4, .fixed_control = 0x38d,
-    .global_status = 0x38e, .global_control = 0x38f, .global_clear = 0x390,
+    .select = 0x1901,
+    .counter = MSR_V6_PMC0,
+    .write = MSR_V6_PMC0,
+    .stride = 4,
+    .fixed_counter = 0x1980,
+    .fixed_stride = 4,
+    .fixed_control = 0x38d,
+    .global_status = 0x38e,
+    .global_control = 0x38f,
+    .global_clear = 0x390,
 };
 
 static uint64_t first(unsigned count) { return count >= 64 ? ~0ul : PMU_BIT(count) - 1; }
 
 static bool has_bitmaps(const struct intel_leaves *leaves) { return leaves->extended[0].eax & 2; }
-static bool has_event_bitmap(const struct intel_leaves *leaves) { return leaves->extended[0].eax & 8; }
+static bool has_event_bitmap(const struct intel_leaves *leaves)
+{
+    return leaves->extended[0].eax & 8;
+}
 
 static uint64_t general_counters(const struct intel_leaves *leaves)
 {
-    uint64_t general = has_bitmaps(leaves) ? leaves->extended[1].eax : first(leaves->pmu.eax >> 8 & 0xff);
+    uint64_t general =
+        has_bitmaps(leaves) ? leaves->extended[1].eax : first(leaves->pmu.eax >> 8 & 0xff);
     return general & first(leaves->v6_registers ? PMU_FIXED : OLD_MAX);
 }
 
@@ -86,7 +106,8 @@ bool intel_facts(struct pmu_kind *kind, const struct intel_leaves *leaves)
     kind->fixed_width = leaves->pmu.edx >> 5 & 0xff;
     if (!kind->fixed_width)
         kind->fixed_width = kind->gp_width;
-    kind->events = architectural_events(leaves) | (uint32_t)(first(PMU_EVENT_COUNT) & ~first(PMU_REF_CYCLES));
+    kind->events =
+        architectural_events(leaves) | (uint32_t)(first(PMU_EVENT_COUNT) & ~first(PMU_REF_CYCLES));
     kind->code_max = 0xff;
     kind->select_flags = SELECT_FLAGS;
     if (version >= 3 && !(leaves->pmu.edx & EDX_NO_ANY_THREAD))
@@ -120,14 +141,15 @@ static void read_extended(struct intel_leaves *leaves, uint32_t max_leaf)
     leaves->v6_registers = (leaves->pmu.eax & 0xff) >= 6 && !rdmsr_fault(MSR_V6_PMC0, &value);
 }
 
-/* Hybrid processors: CPUID 1Ah.EAX[31:24] is 20h on small cores. Arrow Lake H has two kinds of these; below are their
- * numbers, 3 is Skymont, 2 the Crestmont of the low-power island. */
+/* Hybrid processors: CPUID 1Ah.EAX[31:24] is 20h on small cores. Arrow Lake H has two kinds of
+ * these; below are their numbers, 3 is Skymont, 2 the Crestmont of the low-power island. */
 static enum intel_core this_core(uint32_t max_leaf, unsigned model)
 {
     uint32_t type = max_leaf >= LEAF_HYBRID ? cpuid(LEAF_HYBRID, 0).eax : 0;
     if (type >> 24 != 0x20)
         return INTEL_LARGE_CORE;
-    return model == INTEL_MODEL_ARROW_LAKE_H && (type & 0xffffff) == 2 ? INTEL_TINY_CORE : INTEL_SMALL_CORE;
+    return model == INTEL_MODEL_ARROW_LAKE_H && (type & 0xffffff) == 2 ? INTEL_TINY_CORE
+                                                                       : INTEL_SMALL_CORE;
 }
 
 bool intel_probe(struct pmu_kind *kind)
@@ -135,7 +157,8 @@ bool intel_probe(struct pmu_kind *kind)
     uint32_t max_leaf = cpuid(0, 0).eax;
     if (max_leaf < LEAF_PMU)
         return false;
-    struct intel_leaves leaves = { .pmu = cpuid(LEAF_PMU, 0), .hypervisor = cpu_features.hypervisor,
+    struct intel_leaves leaves = { .pmu = cpuid(LEAF_PMU, 0),
+                                   .hypervisor = cpu_features.hypervisor,
                                    .full_width_writes = has_full_width_writes() };
     read_extended(&leaves, max_leaf);
     kind->table = intel_table(kind->family, kind->model, this_core(max_leaf, kind->model));

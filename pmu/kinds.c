@@ -47,7 +47,8 @@ struct pmu_kind *pmu_place_kind(struct pmu_kind *list, unsigned *count, const st
 {
     struct pmu_kind *kind = list, *last = list + PMU_KINDS_MAX - 1;
     for (; kind < list + *count; kind++)
-        if (memcmp(kind, mine, offsetof(struct pmu_kind, counters)) == 0 && pmu_answers(kind, access, kind->counters))
+        if (memcmp(kind, mine, offsetof(struct pmu_kind, counters)) == 0 &&
+            pmu_answers(kind, access, kind->counters))
             return kind;
     if (kind >= last) {
         *count = PMU_KINDS_MAX;
@@ -109,8 +110,8 @@ uint32_t pmu_kinds_of(uint64_t cpu_mask)
     return found;
 }
 
-#define FOR_EACH_KIND(kind, cpu_mask)                                                          \
-    for (const struct pmu_kind *kind = kinds; kind < kinds + pmu_kind_count; kind++)           \
+#define FOR_EACH_KIND(kind, cpu_mask)                                                              \
+    for (const struct pmu_kind *kind = kinds; kind < kinds + pmu_kind_count; kind++)               \
         if (pmu_kinds_of(cpu_mask) >> pmu_kind_number(kind) & 1)
 
 static uint64_t all_if_any(uint64_t cpu_mask) { return pmu_kinds_of(cpu_mask) ? ~0ul : 0; }
@@ -149,7 +150,10 @@ uint64_t pmu_common_counters_for(uint64_t cpu_mask, enum pmu_event event)
 
 /* --- Printing. --- */
 
-static bool is_of(unsigned cpu, const struct pmu_kind *kind) { return cpu < cpu_count && pmu_of(cpu) == kind; }
+static bool is_of(unsigned cpu, const struct pmu_kind *kind)
+{
+    return cpu < cpu_count && pmu_of(cpu) == kind;
+}
 
 /* "0,2,4-7" */
 static void print_cpus(const struct pmu_kind *kind)
@@ -179,7 +183,8 @@ static void describe(const struct pmu_kind *kind)
     if (kind->known)
         print("; %s", kind->table->name);
     else
-        print("; model unknown (family %x, model %x): %s events", kind->family, kind->model, kind->table->name);
+        print("; model unknown (family %x, model %x): %s events", kind->family, kind->model,
+              kind->table->name);
 }
 
 static void report(const struct pmu_kind *kind)
@@ -191,7 +196,8 @@ static void report(const struct pmu_kind *kind)
         if (kind->exact && !kind->offset)
             print(", instructions exactly");
         else if (kind->exact)
-            print(", every count of instructions %d too %s", kind->offset < 0 ? -kind->offset : kind->offset,
+            print(", every count of instructions %d too %s",
+                  kind->offset < 0 ? -kind->offset : kind->offset,
                   kind->offset < 0 ? "low" : "high");
         print("\n");
         return;

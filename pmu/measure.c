@@ -8,11 +8,11 @@
 #include "pmu/selftest.h"
 
 #define TRIES 8u
-#define FEW 10u            /* turns of a loop */
-#define LONG 100000u       /* turns, or so many as take LONG_TICKS of the TSC */
+#define FEW 10u      /* turns of a loop */
+#define LONG 100000u /* turns, or so many as take LONG_TICKS of the TSC */
 #define LONG_TICKS 1000000u
 #define LOOP_AT_ONCE 10000u /* turns, many reference cycles */
-#define EXIT_TURN 5        /* instructions of a turn that exits, the one that does among them */
+#define EXIT_TURN 5         /* instructions of a turn that exits, the one that does among them */
 
 void pmu_spread_add(struct pmu_spread *s, int64_t value)
 {
@@ -37,11 +37,14 @@ static void measure_instructions(struct pmu_measured *m, unsigned ctr, uint64_t 
     const struct pmu_access *to = &pmu_hardware;
     for (unsigned i = 0; i < TRIES; i++) {
         int64_t turns = FEW + i;
-        pmu_spread_add(&m->enabling, count(ctr, select, to->run, FEW + i) - 2 * turns - (int64_t)PMU_RUN_AROUND + 1);
+        pmu_spread_add(&m->enabling, count(ctr, select, to->run, FEW + i) - 2 * turns -
+                                         (int64_t)PMU_RUN_AROUND + 1);
         for (unsigned at_255 = 0; at_255 < 2; at_255++) {
             uint64_t s = at_255 ? select | PMU_THRESHOLD(255) : select;
-            int64_t one_more = count(ctr, s, to->run_exits, FEW + i + 1) - count(ctr, s, to->run_exits, FEW + i);
-            pmu_spread_add(at_255 ? &m->exit_at_255 : &m->exit, at_255 ? one_more : one_more - (EXIT_TURN - 1));
+            int64_t one_more =
+                count(ctr, s, to->run_exits, FEW + i + 1) - count(ctr, s, to->run_exits, FEW + i);
+            pmu_spread_add(at_255 ? &m->exit_at_255 : &m->exit,
+                           at_255 ? one_more : one_more - (EXIT_TURN - 1));
         }
     }
 }
@@ -160,7 +163,8 @@ static void print_thousandths(const char *before, const struct pmu_spread *s, co
 
 static void print_traps(const struct pmu_measured *m)
 {
-    static const char *const names[PMU_TRAPS] = { "an interrupt adds ", ", an exception ", ", an NMI " };
+    static const char *const names[PMU_TRAPS] = { "an interrupt adds ", ", an exception ",
+                                                  ", an NMI " };
     bool any = false;
     for (unsigned t = 0; t < PMU_TRAPS; t++)
         for (unsigned e = 0; e < PMU_RETIRED; e++)
@@ -183,7 +187,8 @@ const char *pmu_ring3_inexact(const struct pmu_kind *kind)
     if (m->quiet[PMU_RETIRED_INSTRUCTIONS].high)
         return "ring 3's counts differ where nothing happens";
     for (unsigned t = 0; t < PMU_TRAPS; t++)
-        if (m->trap[t][PMU_RETIRED_INSTRUCTIONS].tries && !pmu_stable(&m->trap[t][PMU_RETIRED_INSTRUCTIONS]))
+        if (m->trap[t][PMU_RETIRED_INSTRUCTIONS].tries &&
+            !pmu_stable(&m->trap[t][PMU_RETIRED_INSTRUCTIONS]))
             return "traps add to ring 3's counts, and not the same each time";
     return NULL;
 }
@@ -205,6 +210,7 @@ void pmu_report_measured(const struct pmu_kind *kind)
     print_thousandths(", per bus cycle ", &m->bus_cycle, "");
     print_spread("; TSC step ", &m->tsc, "");
     if (m->at_once < m->wanted)
-        print("; only %u of %u counters count at the same time: the host has the others", m->at_once, m->wanted);
+        print("; only %u of %u counters count at the same time: the host has the others",
+              m->at_once, m->wanted);
     print("\n");
 }

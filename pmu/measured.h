@@ -33,7 +33,7 @@ struct pmu_measured {
     bool done;
     struct pmu_spread quiet[PMU_RETIRED]; /* counted too many in ring 3 while no trap comes */
     struct pmu_spread trap[PMU_TRAPS][PMU_RETIRED]; /* counted too many for each trap */
-    bool traps_add; /* one of these is known, and not 0 */
+    bool traps_add;                                 /* one of these is known, and not 0 */
     struct pmu_spread skid; /* instructions of ring 3 from an overflow to its interrupt */
 };
 

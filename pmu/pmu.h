@@ -72,8 +72,9 @@ struct pmu_event_row {
     uint8_t umask;
     uint32_t flags;    /* PMU_EDGE, PMU_INVERT, PMU_THRESHOLD(n) */
     uint64_t counters; /* that can count it; 0: those of the table */
-    bool near;         /* differs somewhat from what enum pmu_event says: micro-operations, speculation, lines */
-    const char *name;  /* the vendor's; NULL: the family lacks the event, whatever its base has */
+    bool near; /* differs somewhat from what enum pmu_event says: micro-operations, speculation,
+                  lines */
+    const char *name; /* the vendor's; NULL: the family lacks the event, whatever its base has */
 };
 
 /* Which counters can count a code: the first line with (code & mask) == its code decides; the
@@ -102,11 +103,12 @@ enum amd_family {
 /* The events of a family, as far as they differ from those of its base. */
 struct pmu_table {
     const char *name;
-    uint16_t family; /* enum amd_family; 0: not AMD's */
-    const struct pmu_table *base;            /* the table for events without a row; NULL: they are absent */
-    const struct pmu_event_row *rows;         /* the last is PMU_EVENT_COUNT */
-    uint64_t counters;                        /* for rows that name none; 0: by the constraints */
-    const struct pmu_constraint *constraints; /* NULL: every general-purpose counter counts every code */
+    uint16_t family;              /* enum amd_family; 0: not AMD's */
+    const struct pmu_table *base; /* the table for events without a row; NULL: they are absent */
+    const struct pmu_event_row *rows; /* the last is PMU_EVENT_COUNT */
+    uint64_t counters;                /* for rows that name none; 0: by the constraints */
+    const struct pmu_constraint
+        *constraints; /* NULL: every general-purpose counter counts every code */
 };
 
 /* The result of the self-test; pmu_verdict_text has a sentence for each. */
@@ -138,14 +140,15 @@ struct pmu_kind {
     const char *driver; /* "intel", "amd"; NULL: no PMU that we know */
     unsigned version;   /* Intel: of CPUID 0Ah; AMD: 2 with PerfMonV2, else 1 */
     unsigned family, model, stepping;
-    uint64_t reported;    /* counters that CPUID promises */
-    unsigned gp_reported; /* general-purpose, as CPUID says; we may drive fewer */
+    uint64_t reported;              /* counters that CPUID promises */
+    unsigned gp_reported;           /* general-purpose, as CPUID says; we may drive fewer */
     unsigned gp_width, fixed_width; /* bits */
-    unsigned gp_write_width; /* bits that a write can set; the bits above are copies of the highest of them */
+    unsigned gp_write_width; /* bits that a write can set; the bits above are copies of the highest
+                                of them */
     uint32_t events;         /* PMU_BIT(enum pmu_event) that the processor says it counts */
-    uint32_t select_flags; /* of PMU_EDGE to PMU_THRESHOLD: those that a select takes */
-    uint16_t code_max;     /* of an event */
-    bool known;            /* the table is this processor's own, not the generic one of unknown processors */
+    uint32_t select_flags;   /* of PMU_EDGE to PMU_THRESHOLD: those that a select takes */
+    uint16_t code_max;       /* of an event */
+    bool known; /* the table is this processor's own, not the generic one of unknown processors */
     const struct pmu_table *table; /* what it counts, by which code */
     struct pmu_msrs {
         uint32_t select, counter, write, stride; /* general-purpose; write: where written */
@@ -153,10 +156,10 @@ struct pmu_kind {
         uint32_t global_control, global_status, global_clear; /* 0: there is none */
     } msr;
     /* What the self-test found on the first CPU of the kind. */
-    uint64_t counters; /* those reported that passed the self-test */
+    uint64_t counters;     /* those reported that passed the self-test */
     uint64_t left_running; /* those that firmware had left enabled on a CPU of the kind */
-    bool exact;            /* every instruction count of the self-test was exact, but for this offset: */
-    int offset;            /* instructions that each had too many, or too few */
+    bool exact; /* every instruction count of the self-test was exact, but for this offset: */
+    int offset; /* instructions that each had too many, or too few */
     enum pmu_verdict verdict; /* of the first counter that failed */
     struct pmu_measured measured;
 };
@@ -170,14 +173,17 @@ extern unsigned pmu_kind_count;
 /* What counter.c knows of a CPU. */
 struct pmu_cpu {
     const struct pmu_kind *kind;
-    uint32_t global_control, global_status; /* copied from its kind, as the next two, because each sample needs them */
+    uint32_t global_control,
+        global_status; /* copied from its kind, as the next two, because each sample needs them */
     uint64_t gp_mask, fixed_mask;
-    uint64_t running; /* the value of the global control, or the selects with EN, while not paused */
-    uint64_t armed;   /* without a status register: written with the top bit set */
-    uint64_t lent;    /* counters whose registers somebody else writes, and of these, while paused, those that ran */
+    uint64_t
+        running;    /* the value of the global control, or the selects with EN, while not paused */
+    uint64_t armed; /* without a status register: written with the top bit set */
+    uint64_t lent;  /* counters whose registers somebody else writes, and of these, while paused,
+                       those that ran */
     uint64_t lent_ran;
-    bool paused;      /* nothing runs until pmu_resume */
-    uint64_t selects[64]; /* the select that pmu_program gave each counter, without EN */
+    bool paused;                 /* nothing runs until pmu_resume */
+    uint64_t selects[64];        /* the select that pmu_program gave each counter, without EN */
     uint64_t ring3[PMU_RETIRED]; /* counters that count this event in ring 3 only */
 };
 
@@ -226,7 +232,8 @@ const char *pmu_verdict_text(enum pmu_verdict verdict);
  * that was PMU_OK. */
 void pmu_complain(const struct pmu_kind *pmu, enum pmu_verdict verdict, uint64_t counters);
 
-/* The row of an event, its own or its base's, and the counters of a row; NULL if the family lacks the event. */
+/* The row of an event, its own or its base's, and the counters of a row; NULL if the family lacks
+ * the event. */
 const struct pmu_event_row *pmu_row(const struct pmu_table *table, enum pmu_event event);
 uint64_t pmu_row_counters(const struct pmu_table *table, const struct pmu_event_row *row);
 /* The counters that can count the event, 0 if the processor lacks it. */
@@ -239,8 +246,8 @@ uint64_t pmu_counters_for(const struct pmu_kind *pmu, enum pmu_event event);
 /* The value for pmu_program. The event must be one that pmu_counters_for has counters for. */
 uint64_t pmu_select(const struct pmu_kind *pmu, enum pmu_event event, uint32_t flags);
 
-/* The same for an event by its code and unit mask, whether or not the table knows it. Flags may also
- * be PMU_EDGE, PMU_ANY_THREAD, PMU_INVERT and PMU_THRESHOLD(n). */
+/* The same for an event by its code and unit mask, whether or not the table knows it. Flags may
+ * also be PMU_EDGE, PMU_ANY_THREAD, PMU_INVERT and PMU_THRESHOLD(n). */
 #define PMU_EDGE (1u << 18)
 #define PMU_ANY_THREAD (1u << 21)
 #define PMU_INVERT (1u << 23)
@@ -249,7 +256,8 @@ uint64_t pmu_raw_select(unsigned code, uint8_t umask, uint32_t flags);
 /* Whether two selects, each on its kind of CPU, count the same: the same event in the same rings
  * by both tables, or the same code where both kinds have one table. A code that is in no table
  * cannot be compared between kinds. */
-bool pmu_same_meaning(const struct pmu_kind *a, uint64_t select_a, const struct pmu_kind *b, uint64_t select_b);
+bool pmu_same_meaning(const struct pmu_kind *a, uint64_t select_a, const struct pmu_kind *b,
+                      uint64_t select_b);
 /* The general-purpose counters that can count the select by the table's rows and constraints; 0
  * if the processor's selects do not have the code or a flag. */
 uint64_t pmu_raw_counters(const struct pmu_kind *pmu, unsigned code, uint32_t flags);

@@ -17,7 +17,7 @@
 #define MORE_EXITS 10u
 #define EXITS_DIFFERENCE (5 * MORE_EXITS)
 #define TRIES 3
-#define VECTOR_UD 6 /* the other that RDPMC raises is #GP */
+#define VECTOR_UD 6      /* the other that RDPMC raises is #GP */
 #define FIXED_KERNEL 1ul /* in the fixed control register */
 #define FIXED_INTERRUPT 8ul
 
@@ -50,20 +50,24 @@ const char *pmu_verdict_text(enum pmu_verdict v)
 
 static unsigned read_msr(uint32_t msr, uint64_t *value) { return rdmsr_fault(msr, value); }
 static unsigned write_msr(uint32_t msr, uint64_t value) { return wrmsr_fault(msr, value); }
-static unsigned read_pmc(uint32_t selector, uint64_t *value) { return rdpmc_fault(selector, value); }
+static unsigned read_pmc(uint32_t selector, uint64_t *value)
+{
+    return rdpmc_fault(selector, value);
+}
 
 static unsigned run(const struct pmu_gate *gate, uint64_t loops)
 {
     uint32_t low = (uint32_t)gate->on, high = (uint32_t)(gate->on >> 32), ok;
-    asm volatile("xor %[ok],%[ok]\n"
-                 "1: wrmsr\n"
-                 "2: dec %[loops]\njnz 2b\n"
-                 "mov %[low],%%eax\nmov %[high],%%edx\n"
-                 "3: wrmsr\n"
-                 "inc %[ok]\n4:\n" FIXUP("1b", "4b") FIXUP("3b", "4b")
-                 : "+&a"(low), "+&d"(high), [ok] "=&r"(ok), [loops] "+&r"(loops)
-                 : "c"(gate->msr), [low] "r"((uint32_t)gate->off), [high] "r"((uint32_t)(gate->off >> 32))
-                 : "memory", "cc");
+    asm volatile(
+        "xor %[ok],%[ok]\n"
+        "1: wrmsr\n"
+        "2: dec %[loops]\njnz 2b\n"
+        "mov %[low],%%eax\nmov %[high],%%edx\n"
+        "3: wrmsr\n"
+        "inc %[ok]\n4:\n" FIXUP("1b", "4b") FIXUP("3b", "4b")
+        : "+&a"(low), "+&d"(high), [ok] "=&r"(ok), [loops] "+&r"(loops)
+        : "c"(gate->msr), [low] "r"((uint32_t)gate->off), [high] "r"((uint32_t)(gate->off >> 32))
+        : "memory", "cc");
     return ok ? 0 : low;
 }
 
@@ -77,7 +81,8 @@ static unsigned run_exits(const struct pmu_gate *gate, uint64_t loops)
                  "3: wrmsr\n"
                  "inc %[ok]\n4:\n" FIXUP("1b", "4b") FIXUP("3b", "4b")
                  : "+&a"(low), "+&d"(high), "+&c"(msr), [ok] "=&r"(ok), [loops] "+&r"(loops)
-                 : [msr] "r"(gate->msr), [low] "r"((uint32_t)gate->off), [high] "r"((uint32_t)(gate->off >> 32))
+                 : [msr] "r"(gate->msr), [low] "r"((uint32_t)gate->off),
+                   [high] "r"((uint32_t)(gate->off >> 32))
                  : "rbx", "memory", "cc");
     return ok ? 0 : low;
 }
@@ -126,7 +131,8 @@ static enum pmu_verdict prove_registers(const struct proof *p, unsigned ctr)
     if (by_rdpmc != value)
         return PMU_RDPMC_DIFFERS;
     /* A value with all bits set; a 32-bit write makes it by extension of bit 31. */
-    if (mask < UINT32_MAX || p->to->wrmsr(write, mask) || p->to->rdmsr(read, &value) || value != mask)
+    if (mask < UINT32_MAX || p->to->wrmsr(write, mask) || p->to->rdmsr(read, &value) ||
+        value != mask)
         return PMU_WIDTH_LIES;
     return p->to->wrmsr(write, 0) ? PMU_MSR_FAULTS : PMU_OK;
 }
@@ -183,12 +189,14 @@ static enum pmu_verdict prove_all_registers(const struct proof *p, unsigned ctr)
 }
 
 /* Programs the counter so that the enabling WRMSR alone starts it; true: an access faulted. */
-static bool program(const struct proof *p, unsigned ctr, enum pmu_event event, uint64_t start, struct pmu_gate *gate)
+static bool program(const struct proof *p, unsigned ctr, enum pmu_event event, uint64_t start,
+                    struct pmu_gate *gate)
 {
     const struct pmu_msrs *msr = &p->pmu->msr;
     uint32_t control = pmu_select_msr(p->pmu, ctr);
     bool fixed = ctr >= PMU_FIXED;
-    uint64_t select = fixed ? FIXED_KERNEL << fixed_shift(ctr) : pmu_select(p->pmu, event, PMU_KERNEL);
+    uint64_t select =
+        fixed ? FIXED_KERNEL << fixed_shift(ctr) : pmu_select(p->pmu, event, PMU_KERNEL);
     uint64_t enabled = fixed ? select : select | PMU_ENABLE;
     *gate = msr->global_control ? (struct pmu_gate){ msr->global_control, PMU_BIT(ctr), 0 }
                                 : (struct pmu_gate){ control, enabled, select };
@@ -198,8 +206,8 @@ static bool program(const struct proof *p, unsigned ctr, enum pmu_event event, u
 }
 
 /* What the counter shows after the loops, beginning at `start`; true: an access faulted. */
-static bool count(const struct proof *p, unsigned ctr, enum pmu_event event, uint64_t start, uint64_t loops,
-                  uint64_t *value)
+static bool count(const struct proof *p, unsigned ctr, enum pmu_event event, uint64_t start,
+                  uint64_t loops, uint64_t *value)
 {
     struct pmu_gate gate;
     return program(p, ctr, event, start, &gate) || p->to->run(&gate, loops) ||
@@ -219,11 +227,14 @@ static enum pmu_verdict prove_exits(struct proof *p, unsigned ctr)
 {
     uint64_t few = 0, more = 0;
     for (unsigned i = 0; i < TRIES && more - few != EXITS_DIFFERENCE; i++)
-        if (count_exits(p, ctr, FEW_EXITS, &few) || count_exits(p, ctr, FEW_EXITS + MORE_EXITS, &more))
+        if (count_exits(p, ctr, FEW_EXITS, &few) ||
+            count_exits(p, ctr, FEW_EXITS + MORE_EXITS, &more))
             return PMU_MSR_FAULTS;
     p->exact &= more - few == EXITS_DIFFERENCE;
-    /* Off by one or two is noise; an instruction of each exit that is lost or counted twice is not. */
-    bool each = more - few < EXITS_DIFFERENCE - MORE_EXITS / 2 || more - few > EXITS_DIFFERENCE + MORE_EXITS / 2;
+    /* Off by one or two is noise; an instruction of each exit that is lost or counted twice is not.
+     */
+    bool each = more - few < EXITS_DIFFERENCE - MORE_EXITS / 2 ||
+                more - few > EXITS_DIFFERENCE + MORE_EXITS / 2;
     return each ? PMU_EXITS_MISCOUNTED : PMU_OK;
 }
 
@@ -246,7 +257,8 @@ static enum pmu_verdict prove_instructions(struct proof *p, unsigned ctr)
     p->offset = difference == LOOP_DIFFERENCE ? offset : 0;
     /* The tolerance is an eighth, because some processors and hypervisors count extra events at
      * each exit to the host. */
-    if (difference < LOOP_DIFFERENCE - LOOP_DIFFERENCE / 8 || difference > LOOP_DIFFERENCE + LOOP_DIFFERENCE / 8)
+    if (difference < LOOP_DIFFERENCE - LOOP_DIFFERENCE / 8 ||
+        difference > LOOP_DIFFERENCE + LOOP_DIFFERENCE / 8)
         return PMU_WRONG_RATE;
     return prove_exits(p, ctr);
 }
@@ -269,7 +281,8 @@ static enum pmu_verdict prove_counting(struct proof *p, unsigned ctr)
     uint64_t n = 0;
     if (event == PMU_EVENT_COUNT)
         return PMU_OK; /* the event need not occur, so only the registers can be tested */
-    /* Nehalem's erratum AAK100: counters may stand still when they are started for the first time. */
+    /* Nehalem's erratum AAK100: counters may stand still when they are started for the first time.
+     */
     for (unsigned i = 0; i < TRIES && !n; i++)
         if (count(p, ctr, event, 0, LONG_LOOP, &n))
             return PMU_MSR_FAULTS;

@@ -22,8 +22,8 @@ extern const struct pmu_access pmu_hardware; /* of this CPU */
 struct pmu_finding {
     enum pmu_verdict verdict; /* of the first counter that is not good */
     uint64_t bad;             /* the counters that fail; the others can be used */
-    bool exact; /* but for the offset */
-    int offset; /* instructions too many, or too few, in every count, however long */
+    bool exact;               /* but for the offset */
+    int offset;               /* instructions too many, or too few, in every count, however long */
 };
 
 /* The defect of the PMU that these facts describe, accessed by these functions. Writes the

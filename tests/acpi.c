@@ -64,7 +64,7 @@ TEST(acpi, madt,
     put_apic(b, 2, 2); /* only pluggable */
     put_apic(b, 3, 3);
     put_apic(b, 0xff, 1); /* to all: no CPU's */
-    put_x2apic(b, 0, 1); /* the same again */
+    put_x2apic(b, 0, 1);  /* the same again */
     put_x2apic(b, 300, 1);
     put_x2apic(b, 301, 0);
     put_x2apic(b, ~0u, 1);
@@ -143,7 +143,8 @@ TEST(acpi, any_length,
         unsigned entries = b->length > HEADER ? b->length - HEADER : 0, rest = entries % 36;
         parse(b);
         /* Eight times entries of 8, 16 and 12 bytes. */
-        if (!CHECK(!stranger_seen()) || !CHECK_EQ(info.apic_count, entries / 36 * 2 + (rest >= 8) + (rest >= 24)) ||
+        if (!CHECK(!stranger_seen()) ||
+            !CHECK_EQ(info.apic_count, entries / 36 * 2 + (rest >= 8) + (rest >= 24)) ||
             !CHECK_EQ(info.io_apic_count, entries / 36))
             break;
     }
@@ -162,7 +163,8 @@ TEST(acpi, garbage, "tables with random bytes are read to their end and not beyo
         uint8_t saved[SIZE / 8];
         memcpy(saved, b->bytes, b->length);
         for (unsigned n = random(&state) >> 24 & 7; n < 8; n++)
-            b->bytes[HEADER + (random(&state) >> 8) % (b->length - HEADER)] = (uint8_t)(random(&state) >> 24);
+            b->bytes[HEADER + (random(&state) >> 8) % (b->length - HEADER)] =
+                (uint8_t)(random(&state) >> 24);
         parse(b);
         memcpy(b->bytes, saved, b->length);
         /* 36, 24: so many of 8 and of 12 bytes have room. */

@@ -28,7 +28,8 @@ static void words(void)
 {
     char value[16];
     CHECK(boot_word("a") && boot_word("verboser") && boot_word("long"));
-    CHECK(!boot_word("verbose") && !boot_word("lon") && !boot_word("longer") && !boot_word("tests"));
+    CHECK(!boot_word("verbose") && !boot_word("lon") && !boot_word("longer") &&
+          !boot_word("tests"));
     CHECK(option_is("tests", "yy") && option_is("verbose", "1") && option_is("none", ""));
     CHECK(!boot_option("a", value, sizeof value) && !boot_option("test", value, sizeof value));
     CHECK(!boot_option("testsx", value, sizeof value) && !boot_option("long", value, sizeof value));
@@ -39,11 +40,14 @@ static void words(void)
     CHECK_EQ(value[1], 'b');
 }
 
-TEST(boot_info, words, "words and options of the command line are found whole, the last of equals; a value keeps to its room")
+TEST(boot_info, words,
+     "words and options of the command line are found whole, the last of equals; a value keeps to "
+     "its room")
 {
     static char kept[BOOT_LINE_MAX];
     memcpy(kept, boot_info.line, sizeof kept);
-    print_to(boot_info.line, BOOT_LINE_MAX, "  a tests=x vpmu=abcdefgh  verbose=1 verboser none= long  tests=yy");
+    print_to(boot_info.line, BOOT_LINE_MAX,
+             "  a tests=x vpmu=abcdefgh  verbose=1 verboser none= long  tests=yy");
     words();
     memcpy(boot_info.line, kept, sizeof kept);
 }
@@ -128,11 +132,14 @@ static void put_map(unsigned count, uint32_t entry_size, uint32_t less)
     } map;
     map.size = entry_size;
     for (unsigned i = 0; i < count; i++)
-        map.entries[i] = (struct long_entry){ { 0x100000ull * i, 0x1000, i % 4 == 3 ? 2 : 1, 0 }, ~0ull };
+        map.entries[i] =
+            (struct long_entry){ { 0x100000ull * i, 0x1000, i % 4 == 3 ? 2 : 1, 0 }, ~0ull };
     put(MB2_TAG_MAP, &map, 8 + count * (uint32_t)sizeof *map.entries - less, 0);
 }
 
-TEST(boot_info, memory, "of the map the usable memory is taken, as much as there is room for, entry by entry as long as it says")
+TEST(boot_info, memory,
+     "of the map the usable memory is taken, as much as there is room for, entry by entry as long "
+     "as it says")
 {
     begin();
     put_map(8, sizeof(struct long_entry), 0);
@@ -156,7 +163,8 @@ TEST(boot_info, memory, "of the map the usable memory is taken, as much as there
     CHECK_EQ(info.module_count, 0);
 }
 
-TEST(boot_info, rsdp, "the RSDP of ACPI 2 is kept, whichever comes first; a short one is filled up with zeros")
+TEST(boot_info, rsdp,
+     "the RSDP of ACPI 2 is kept, whichever comes first; a short one is filled up with zeros")
 {
     const uint8_t old[20] = { 1 }, new[36] = { 2, [35] = 3 };
     for (unsigned first = 0; first < 2; first++) {
@@ -176,7 +184,8 @@ TEST(boot_info, rsdp, "the RSDP of ACPI 2 is kept, whichever comes first; a shor
     CHECK_EQ(info.rsdp[20] | info.rsdp[35], 0);
 }
 
-TEST(boot_info, tags, "a tag that reaches beyond the end, or is shorter than its head, ends the tags")
+TEST(boot_info, tags,
+     "a tag that reaches beyond the end, or is shorter than its head, ends the tags")
 {
     const uint32_t shorter[2] = { MB2_TAG_LINE, 7 };
     begin();
@@ -201,8 +210,14 @@ TEST(boot_info, tags, "a tag that reaches beyond the end, or is shorter than its
 
 TEST(boot_info, screens, "a screen of 32 bits or of text is taken; another is named")
 {
-    struct mb2_screen screen = { .address = 0xe0000000, .pitch = 3200, .width = 800, .height = 600, .bits = 32,
-                                 .kind = MB2_SCREEN_RGB, .red_at = 16, .green_at = 8 };
+    struct mb2_screen screen = { .address = 0xe0000000,
+                                 .pitch = 3200,
+                                 .width = 800,
+                                 .height = 600,
+                                 .bits = 32,
+                                 .kind = MB2_SCREEN_RGB,
+                                 .red_at = 16,
+                                 .green_at = 8 };
     for (unsigned bits = 24; bits <= 32; bits += 8) {
         begin();
         screen.bits = (uint8_t)bits;

@@ -406,7 +406,7 @@ sub check_repro
     holds('two builds in two folders give the same bytes', @wrong, $same || @wrong ? () : 'ntpmu.bin differs');
 }
 
-my @names = @ARGV ? @ARGV : qw(text functions citations journeys includes layouts headers gcc symbols rep fences size contract mutants clang cppcheck scan repro);
+my @names = @ARGV ? @ARGV : qw(text format functions citations journeys includes layouts headers gcc symbols rep fences size contract mutants clang cppcheck scan repro);
 system "rm -rf $out; mkdir -p $out";
 for (@names) {
     no strict 'refs';

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The clock: which of many readings is taken, what is made of counters that lie, stand still or are disturbed, and
- * whether the rates of this machine are right by every counter that it has. */
+/* The clock: which of many readings is taken, what is made of counters that lie, stand still or are
+ * disturbed, and whether the rates of this machine are right by every counter that it has. */
 #include "hal/clock.h"
 #include "hal/apic.h"
 #include "kernel/base/bits.h"
@@ -11,10 +11,22 @@
 #include "tests/test.h"
 
 #define MHZ UINT64_C(1000000)
-#define TOLD(mhz) { "told", (mhz) * MHZ, false, false }
-#define ROUGH(mhz) { "rough", (mhz) * MHZ, false, true }
-#define MEASURED(mhz) { "measured", (mhz) * MHZ, true, false }
-#define SILENT { "silent", 0, true, false }
+#define TOLD(mhz)                                                                                  \
+    {                                                                                              \
+        "told", (mhz)*MHZ, false, false                                                            \
+    }
+#define ROUGH(mhz)                                                                                 \
+    {                                                                                              \
+        "rough", (mhz)*MHZ, false, true                                                            \
+    }
+#define MEASURED(mhz)                                                                              \
+    {                                                                                              \
+        "measured", (mhz)*MHZ, true, false                                                         \
+    }
+#define SILENT                                                                                     \
+    {                                                                                              \
+        "silent", 0, true, false                                                                   \
+    }
 #define READINGS 6
 
 static const struct choice_case {
@@ -107,7 +119,8 @@ TEST(clock, brand, "the rate in a processor's brand string is read if the string
     };
     for (unsigned i = 0; i < ARRAY_SIZE(cases); i++)
         CHECK_EQ(clock_by_brand(cases[i].brand), cases[i].hz);
-    CHECK(clock_by_brand("99999999999999999999999999.9999999999999999GHz") > 20000 * MHZ); /* whatever it is */
+    CHECK(clock_by_brand("99999999999999999999999999.9999999999999999GHz") >
+          20000 * MHZ); /* whatever it is */
 }
 
 /* --- Counters that do not exist, told by the TSC. --- */
@@ -128,7 +141,8 @@ static void waste(void)
         asm volatile("");
 }
 
-/* Something takes the processor away in two of three readings, before the counter is read or behind it. */
+/* Something takes the processor away in two of three readings, before the counter is read or behind
+ * it. */
 static uint64_t read_disturbed(void)
 {
     reads++;
@@ -175,7 +189,8 @@ TEST(clock, bad_counters,
     CHECK_EQ(measured(read_stopping, 1000000), 0);
     CHECK_EQ(measured(read_slow, 3579545), 0);
     CHECK_EQ(measured(read_good, ~UINT64_C(0)), 0);
-    measured(read_backwards, 3579545); /* its differences are those of another rate: any answer, which the choice judges */
+    measured(read_backwards, 3579545); /* its differences are those of another rate: any answer,
+                                          which the choice judges */
     /* Three of them wait for 20,000 looks of 500 turns each. */
     CHECK_RANGE(clock_ns() - start, 1, 500000000);
 }
@@ -208,7 +223,8 @@ TEST(clock, right, "each counter of known rate on this machine confirms the TSC'
     end_quiet(flags);
     for (unsigned i = 0; i < CLOCK_COUNTERS; i++) {
         answered += hz[i] != 0;
-        if (hz[i] && !CHECK_RANGE(hz[i], clock_tsc_hz - clock_tsc_hz / 100, clock_tsc_hz + clock_tsc_hz / 100))
+        if (hz[i] && !CHECK_RANGE(hz[i], clock_tsc_hz - clock_tsc_hz / 100,
+                                  clock_tsc_hz + clock_tsc_hz / 100))
             test_note("%s", counters[i].name);
     }
     if (!answered)
@@ -230,8 +246,10 @@ TEST(clock, ticks, "the number of ticks is at most what the time allows")
     uint64_t start = clock_ns(), first = cpu_current()->ticks;
     sched_wait(NULL, start + 8 * sched_tick_ns(), DelayExecution);
     uint64_t ticks = cpu_current()->ticks - first;
-    uint64_t fit = (clock_ns() - start) / sched_tick_ns() + 1; /* 1: the first may have been due at once */
+    uint64_t fit =
+        (clock_ns() - start) / sched_tick_ns() + 1; /* 1: the first may have been due at once */
     test_run_anywhere();
-    /* Fewer: an emulator that runs other CPUs meanwhile, or whose host runs others, merges ticks. */
+    /* Fewer: an emulator that runs other CPUs meanwhile, or whose host runs others, merges ticks.
+     */
     CHECK_RANGE(ticks, 1, fit);
 }

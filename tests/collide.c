@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Processors that do the same at the same moment: for a machine whose CPUs run at once (ICOUNT=off), where they collide in
- * the middle of what takes a few instructions. Threads begin together, each on a processor of its own. */
+/* Processors that do the same at the same moment: for a machine whose CPUs run at once
+ * (ICOUNT=off), where they collide in the middle of what takes a few instructions. Threads begin
+ * together, each on a processor of its own. */
 #include "hal/clock.h"
 #include "kernel/base/cpu.h"
 #include "kernel/ke/process.h"
@@ -29,7 +30,8 @@ static void sample_often(void *unused)
         sample_at(BASE, ProfileTime);
 }
 
-TEST(collide, bucket, "samples of all processors in one bucket: with 10^6 of them none is lost [PO-59]")
+TEST(collide, bucket,
+     "samples of all processors in one bucket: with 10^6 of them none is lost [PO-59]")
 {
     ULONG bucket[2] = { 0 };
     SKIP_BELOW_CPUS(2);
@@ -50,7 +52,8 @@ static uint64_t duplicated; /* atomic */
 static void close_if(HANDLE handle)
 {
     NTSTATUS status = handle ? NtClose(handle) : STATUS_SUCCESS;
-    CHECK(status == STATUS_SUCCESS || status == STATUS_INVALID_HANDLE); /* another has closed what it named before */
+    CHECK(status == STATUS_SUCCESS ||
+          status == STATUS_INVALID_HANDLE); /* another has closed what it named before */
 }
 
 static void open_and_close(void *argument)
@@ -58,11 +61,13 @@ static void open_and_close(void *argument)
     uint64_t n = (uint64_t)argument;
     for (unsigned i = 0; i < turns(20000); i++, n++) {
         HANDLE made = NULL, again = NULL;
-        CHECK_STATUS(NtCreateEvent(&made, EVENT_ALL_ACCESS, NULL, NotificationEvent, FALSE), STATUS_SUCCESS);
+        CHECK_STATUS(NtCreateEvent(&made, EVENT_ALL_ACCESS, NULL, NotificationEvent, FALSE),
+                     STATUS_SUCCESS);
         close_if(__atomic_exchange_n(&slots[n % SLOTS], made, __ATOMIC_ACQ_REL));
         HANDLE other = __atomic_load_n(&slots[(n + 1) % SLOTS], __ATOMIC_ACQUIRE);
         thread_current()->trusted++; /* its result goes to an address of the kernel */
-        NTSTATUS status = NtDuplicateObject(NtCurrentProcess(), other, NtCurrentProcess(), &again, 0, 0, DUPLICATE_SAME_ACCESS);
+        NTSTATUS status = NtDuplicateObject(NtCurrentProcess(), other, NtCurrentProcess(), &again,
+                                            0, 0, DUPLICATE_SAME_ACCESS);
         thread_current()->trusted--;
         if (status == STATUS_SUCCESS) {
             __atomic_fetch_add(&duplicated, 1, __ATOMIC_RELAXED);
@@ -73,7 +78,9 @@ static void open_and_close(void *argument)
     }
 }
 
-TEST(collide, handles, "four threads open, duplicate and close each other's handles: every one is closed once, none is left")
+TEST(collide, handles,
+     "four threads open, duplicate and close each other's handles: every one is closed once, none "
+     "is left")
 {
     SKIP_BELOW_CPUS(2);
     unsigned before = handle_count();
@@ -82,7 +89,8 @@ TEST(collide, handles, "four threads open, duplicate and close each other's hand
     for (unsigned i = 0; i < SLOTS; i++)
         close_if(__atomic_exchange_n(&slots[i], NULL, __ATOMIC_ACQ_REL));
     CHECK_EQ(handle_count(), before);
-    CHECK(duplicated >= turns(20000)); /* of four times as many; the rest met a handle that was closed */
+    CHECK(duplicated >=
+          turns(20000)); /* of four times as many; the rest met a handle that was closed */
 }
 
 /* --- Sessions that come and go while others log. --- */
@@ -120,7 +128,9 @@ static void start_or_log(void *argument)
         sched_wait(NULL, clock_ns() + 1000, DelayExecution);
 }
 
-TEST(collide, sessions, "sessions start and stop on two processors while others log: none is left, and no page [ET-31]")
+TEST(
+    collide, sessions,
+    "sessions start and stop on two processors while others log: none is left, and no page [ET-31]")
 {
     SKIP_BELOW_CPUS(2);
     at_work = 2;
@@ -137,9 +147,13 @@ static void live_and_die(void *argument)
         struct process *process = process_create();
         if (!CHECK(process != NULL))
             return;
-        struct thread *thread = thread_create_user("dying", process, (uint64_t)user_exact_spin, 0, 1ul << (i + (uint64_t)argument) % cpu_count);
-        CHECK_STATUS(handle_create(&process->object, PROCESS_QUERY_INFORMATION, &handle), STATUS_SUCCESS);
-        CHECK_STATUS(NtCreateProfile(&profile, handle, (PVOID)BASE, 8, 2, counts, sizeof counts, ProfileTime, ~0ul), STATUS_SUCCESS);
+        struct thread *thread = thread_create_user("dying", process, (uint64_t)user_exact_spin, 0,
+                                                   1ul << (i + (uint64_t)argument) % cpu_count);
+        CHECK_STATUS(handle_create(&process->object, PROCESS_QUERY_INFORMATION, &handle),
+                     STATUS_SUCCESS);
+        CHECK_STATUS(NtCreateProfile(&profile, handle, (PVOID)BASE, 8, 2, counts, sizeof counts,
+                                     ProfileTime, ~0ul),
+                     STATUS_SUCCESS);
         CHECK_STATUS(NtStartProfile(profile), STATUS_SUCCESS);
         if (CHECK(thread != NULL)) {
             thread_terminate(thread, STATUS_SUCCESS);
@@ -155,7 +169,9 @@ static void live_and_die(void *argument)
     CHECK_EQ(counts[0], 0); /* a kernel thread's sample is not the process's */
 }
 
-TEST(collide, dying, "processes die on every processor while profile objects of theirs are started and sampled: nothing is left")
+TEST(collide, dying,
+     "processes die on every processor while profile objects of theirs are started and sampled: "
+     "nothing is left")
 {
     SKIP_BELOW_CPUS(2);
     team_run(live_and_die, COLLIDING);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How costs are measured and told; and those of operations that no other test measures: counters allocated and freed,
- * a system call, an interrupt, an IPI. */
+/* How costs are measured and told; and those of operations that no other test measures: counters
+ * allocated and freed, a system call, an interrupt, an IPI. */
 #include "tests/cost.h"
 #include "hal/apic.h"
 #include "hal/hal.h"
@@ -46,7 +46,8 @@ void cost_begin(unsigned ctr)
     list.Descriptors[0].Type = ResourceTypeSingle;
     list.Descriptors[0].u.CounterIndex = last;
     cycles_index = pmu_rdpmc_index(last);
-    has_cycles = CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, &list, &cycles_owner), STATUS_SUCCESS);
+    has_cycles =
+        CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, &list, &cycles_owner), STATUS_SUCCESS);
     if (has_cycles)
         smp_call(SMP_ALL, start_cycles, &last);
 }
@@ -78,9 +79,10 @@ static struct figures measure(void (*function)(void *), void *argument)
     uint64_t end = rdpmc(instructions_index);
     cycles = has_cycles ? rdpmc(cycles_index) - cycles : 0;
     struct vpmu_accesses after = accesses_now();
-    return (struct figures){ end - start, cycles,
-                             { after.rdpmc - before.rdpmc, after.rdmsr - before.rdmsr, after.wrmsr - before.wrmsr,
-                               after.interrupts - before.interrupts } };
+    return (struct figures){ end - start,
+                             cycles,
+                             { after.rdpmc - before.rdpmc, after.rdmsr - before.rdmsr,
+                               after.wrmsr - before.wrmsr, after.interrupts - before.interrupts } };
 }
 
 static void nothing_at_all(void *unused) { (void)unused; }
@@ -126,7 +128,8 @@ static void tell(char *line, size_t size, uint64_t instructions, const struct vp
 {
     size_t n = print_to(line, size, "%lu instructions", instructions);
     if (vpmu_present())
-        print_to(line + n, size - n, ", %u RDPMC, %u RDMSR, %u WRMSR", a->rdpmc, a->rdmsr, a->wrmsr);
+        print_to(line + n, size - n, ", %u RDPMC, %u RDMSR, %u WRMSR", a->rdpmc, a->rdmsr,
+                 a->wrmsr);
 }
 
 void cost_print(const struct cost *cost, bool always, const char *format, ...)
@@ -141,11 +144,12 @@ void cost_print(const struct cost *cost, bool always, const char *format, ...)
     va_end(args);
     tell(line, sizeof line, cost_least(cost), &cost->accesses);
     for (unsigned i = 0; i < cost->runs; i++)
-        cycles[i] = cost->cycles[i] > cost->nothing_cycles ? cost->cycles[i] - cost->nothing_cycles : 0;
+        cycles[i] =
+            cost->cycles[i] > cost->nothing_cycles ? cost->cycles[i] - cost->nothing_cycles : 0;
     sort(cycles, cost->runs);
     if (has_cycles && boot_word("verbose"))
-        test_note("cost: %s: %s; cycles %lu, %lu, %lu", name, line, cycles[0], cycles[cost->runs / 2],
-                  cycles[cost->runs - 1]);
+        test_note("cost: %s: %s; cycles %lu, %lu, %lu", name, line, cycles[0],
+                  cycles[cost->runs / 2], cycles[cost->runs - 1]);
     else
         test_note("cost: %s: %s", name, line);
 }
@@ -163,10 +167,10 @@ void cost_tell(uint64_t instructions, struct vpmu_accesses accesses, const char 
 
 /* --- Operations that no other test measures. --- */
 
-#define SKIP_WHERE_IT_STEPS()                                                                  \
-    do {                                                                                       \
-        if (vpmu_present() && vpmu_steps())                                                    \
-            SKIP("the virtual PMU steps: this takes minutes");                                 \
+#define SKIP_WHERE_IT_STEPS()                                                                      \
+    do {                                                                                           \
+        if (vpmu_present() && vpmu_steps())                                                        \
+            SKIP("the virtual PMU steps: this takes minutes");                                     \
     } while (0)
 
 static bool begin(uint32_t flags)
@@ -198,7 +202,8 @@ static void open_gate(void *unused)
 }
 
 TEST(cost, interrupt,
-     "an IPI is sent with at most 100 instructions; an interrupt that finds nothing to do takes at most 300")
+     "an IPI is sent with at most 100 instructions; an interrupt that finds nothing to do takes at "
+     "most 300")
 {
     struct cost sent = { 0 }, taken = { 0 };
     uint32_t id;
@@ -243,7 +248,8 @@ static void release(void *argument)
     a->status = HalFreeHardwareCounters(a->handle);
 }
 
-TEST(cost, allocation, "a counter is allocated by at most 3000 instructions on one CPU, and freed by at most 3000")
+TEST(cost, allocation,
+     "a counter is allocated by at most 3000 instructions on one CPU, and freed by at most 3000")
 {
     struct cost taken = { 0 }, freed = { 0 };
     struct allocation a = { .list = { .Count = 1 } };
@@ -266,7 +272,8 @@ TEST(cost, allocation, "a counter is allocated by at most 3000 instructions on o
     }
     cost_print(&taken, true, "a counter allocated");
     cost_print(&freed, true, "a counter freed");
-    /* Below: a CALL to each CPU's PMU. Above: with others their answers are waited for, as long as that takes. */
+    /* Below: a CALL to each CPU's PMU. Above: with others their answers are waited for, as long as
+     * that takes. */
     CHECK_RANGE(cost_least(&taken), 50, cpu_count > 1 ? ~0u : 3000);
     CHECK_RANGE(cost_least(&freed), 50, cpu_count > 1 ? ~0u : 3000);
     end();
@@ -274,10 +281,12 @@ TEST(cost, allocation, "a counter is allocated by at most 3000 instructions on o
 
 /* --- As ring 3 sees it: counters of both rings. --- */
 
-static const char *const calls[] = { "a system call that does next to nothing", "reading 1 counters", "one raw read" };
+static const char *const calls[] = { "a system call that does next to nothing",
+                                     "reading 1 counters", "one raw read" };
 #define CALLS 3u
 
-TEST(cost, system_call, "a system call that does next to nothing takes at most 250 instructions, both rings'")
+TEST(cost, system_call,
+     "a system call that does next to nothing takes at most 250 instructions, both rings'")
 {
     static uint64_t found[1 + CALLS][2][COST_RUNS]; /* of nothing first */
     SKIP_WITHOUT_PMU();
@@ -287,12 +296,16 @@ TEST(cost, system_call, "a system call that does next to nothing takes at most 2
     REQUIRE(begin(PMU_USER | PMU_KERNEL));
     struct process *process = process_create();
     uint64_t cycles = has_cycles ? 1ul << 32 | cycles_index : 0;
-    struct thread *thread = process ? user_start(process, (void (*)(void))user_cost_call, cycles) : NULL;
+    struct thread *thread =
+        process ? user_start(process, (void (*)(void))user_cost_call, cycles) : NULL;
     if (thread)
         sched_wait(&thread->object, SCHED_FOREVER, Executive);
-    bool read = CHECK(thread && process_read(process, found, (uint64_t)user_call_cost, sizeof found));
+    bool read =
+        CHECK(thread && process_read(process, found, (uint64_t)user_call_cost, sizeof found));
     for (unsigned i = 0; read && i < CALLS; i++) {
-        struct cost cost = { .runs = COST_RUNS, .nothing = found[0][0][0], .nothing_cycles = found[0][1][0] };
+        struct cost cost = { .runs = COST_RUNS,
+                             .nothing = found[0][0][0],
+                             .nothing_cycles = found[0][1][0] };
         for (unsigned run = 0; run < COST_RUNS; run++) {
             cost.nothing = lesser(false, cost.nothing, found[0][0][run]);
             cost.nothing_cycles = lesser(false, cost.nothing_cycles, found[0][1][run]);

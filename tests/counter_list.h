@@ -88,10 +88,10 @@ static inline void refused(struct list list, NTSTATUS status)
     CHECK_EQ(hal_counters_owned(), owned);
 }
 
-#define REFUSED(status, ...) \
-    do { \
-        PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR list_[] = { __VA_ARGS__ }; \
-        struct list whole_ = { ARRAY_SIZE(list_), { { 0 } } }; \
-        memcpy(whole_.Descriptors, list_, sizeof list_); \
-        refused(whole_, status); \
+#define REFUSED(status, ...)                                                                       \
+    do {                                                                                           \
+        PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR list_[] = { __VA_ARGS__ };                            \
+        struct list whole_ = { ARRAY_SIZE(list_), { { 0 } } };                                     \
+        memcpy(whole_.Descriptors, list_, sizeof list_);                                           \
+        refused(whole_, status);                                                                   \
     } while (0)

@@ -39,7 +39,8 @@ static bool choose(const enum pmu_event *events, unsigned n, uint64_t available,
 {
     if (!n)
         return true;
-    for (uint64_t rest = available & pmu_common_counters_for(SMP_ALL, events[0]); rest; rest &= rest - 1) {
+    for (uint64_t rest = available & pmu_common_counters_for(SMP_ALL, events[0]); rest;
+         rest &= rest - 1) {
         ctrs[0] = (unsigned)__builtin_ctzll(rest);
         if (choose(events + 1, n - 1, available & ~PMU_BIT(ctrs[0]), ctrs + 1))
             return true;
@@ -96,7 +97,8 @@ static bool take(const unsigned *ctrs, unsigned n)
         list.Descriptors[i].Type = ResourceTypeSingle;
         list.Descriptors[i].u.CounterIndex = ctrs[i];
     }
-    return CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, (PPHYSICAL_COUNTER_RESOURCE_LIST)(void *)&list, &owner),
+    return CHECK_STATUS(HalAllocateHardwareCounters(
+                            NULL, 0, (PPHYSICAL_COUNTER_RESOURCE_LIST)(void *)&list, &owner),
                         STATUS_SUCCESS);
 }
 

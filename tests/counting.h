@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Free counters that count an event on every CPU and are the machine's hardware counter configuration. A test has one
- * such set at a time. PASSIVE_LEVEL. */
+/* Free counters that count an event on every CPU and are the machine's hardware counter
+ * configuration. A test has one such set at a time. PASSIVE_LEVEL. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 #include "pmu/pmu.h"
 
-/* Takes a free counter of every CPU for the event, programs and starts it everywhere, and makes its RDPMC selector
- * the configuration. flags: PMU_USER, PMU_KERNEL. False if a check failed; nothing is kept then. */
+/* Takes a free counter of every CPU for the event, programs and starts it everywhere, and makes its
+ * RDPMC selector the configuration. flags: PMU_USER, PMU_KERNEL. False if a check failed; nothing
+ * is kept then. */
 bool counting_start(enum pmu_event event, uint32_t flags, unsigned *ctr);
-/* The same for n events: element i of the configuration counts events[i] on counter ctrs[i]. False without a failed
- * check, and nothing kept, if the free counters do not suffice; counting_possible tells beforehand. */
+/* The same for n events: element i of the configuration counts events[i] on counter ctrs[i]. False
+ * without a failed check, and nothing kept, if the free counters do not suffice; counting_possible
+ * tells beforehand. */
 bool counting_start_many(const enum pmu_event *events, unsigned n, uint32_t flags, unsigned *ctrs);
 bool counting_possible(const enum pmu_event *events, unsigned n);
 /* Empties the configuration and gives the counters back, which stops them. */

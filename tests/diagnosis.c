@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The self-test is tested: a PMU in software, broken in one way after the other, and the verdict that must come. Runs on
- * every machine, with a PMU and without. */
+/* The self-test is tested: a PMU in software, broken in one way after the other, and the verdict
+ * that must come. Runs on every machine, with a PMU and without. */
 #include "hal/clock.h"
 #include "hal/hal.h"
 #include "kernel/base/bits.h"
@@ -28,9 +28,10 @@ static struct pmu_finding diagnose(const struct pmu_kind *kind, enum defect defe
     return found;
 }
 
-/* The defect on each set of counters of those that can have it: the verdict, exactly those left out, and whether counts
- * of the others are called exact. */
-static void provoke(enum defect defect, enum pmu_verdict wanted, bool left_out, bool exact, uint64_t able)
+/* The defect on each set of counters of those that can have it: the verdict, exactly those left
+ * out, and whether counts of the others are called exact. */
+static void provoke(enum defect defect, enum pmu_verdict wanted, bool left_out, bool exact,
+                    uint64_t able)
 {
     for (uint64_t broken = able; broken; broken = (broken - 1) & able) {
         struct pmu_finding found = diagnose(&fake_facts, defect, broken);
@@ -54,30 +55,43 @@ static void provoke_absent(enum defect defect, enum pmu_verdict wanted)
     CHECK_EQ(found.bad, 0);
 }
 
-#define VERDICT(name, defect, verdict, able, meaning) \
+#define VERDICT(name, defect, verdict, able, meaning)                                              \
     TEST(diagnosis, name, meaning) { provoke(defect, verdict, true, true, able); }
 
 TEST(diagnosis, good, "a PMU without a defect passes, and its counts are exact [S-6.3]")
 {
     provoke(GOOD, PMU_OK, false, true, FAKE_ALL);
 }
-TEST(diagnosis, absent_ud, "RDPMC raises #UD: absent, as on QEMU's TCG [S-1.6]") { provoke_absent(RDPMC_UD, PMU_ABSENT_UD); }
+TEST(diagnosis, absent_ud, "RDPMC raises #UD: absent, as on QEMU's TCG [S-1.6]")
+{
+    provoke_absent(RDPMC_UD, PMU_ABSENT_UD);
+}
 TEST(diagnosis, absent_gp, "RDPMC raises #GP: absent, as on KVM without a PMU [S-1.6 C-1a]")
 {
     provoke_absent(RDPMC_GP, PMU_ABSENT_GP);
 }
-VERDICT(swallowed, SWALLOWED, PMU_WRITES_SWALLOWED, FAKE_ALL, "writes are swallowed [VP-36 S-1.6 C-2e]")
-VERDICT(select_swallowed, SELECT_STUCK, PMU_WRITES_SWALLOWED, FAKE_ALL, "the event select does not keep what is written [VP-29]")
-VERDICT(msr_faults, MSR_FAULT, PMU_MSR_FAULTS, FAKE_ALL, "RDMSR of a promised counter faults [VP-13 C-3.3]")
-VERDICT(rdpmc_disabled, PCE_LIKE, PMU_RDPMC_DISABLED, FAKE_ALL, "RDPMC faults on a counter that RDMSR reads [VP-88]")
+VERDICT(swallowed, SWALLOWED, PMU_WRITES_SWALLOWED, FAKE_ALL,
+        "writes are swallowed [VP-36 S-1.6 C-2e]")
+VERDICT(select_swallowed, SELECT_STUCK, PMU_WRITES_SWALLOWED, FAKE_ALL,
+        "the event select does not keep what is written [VP-29]")
+VERDICT(msr_faults, MSR_FAULT, PMU_MSR_FAULTS, FAKE_ALL,
+        "RDMSR of a promised counter faults [VP-13 C-3.3]")
+VERDICT(rdpmc_disabled, PCE_LIKE, PMU_RDPMC_DISABLED, FAKE_ALL,
+        "RDPMC faults on a counter that RDMSR reads [VP-88]")
 VERDICT(rdpmc_differs, RDPMC_OTHER, PMU_RDPMC_DIFFERS, FAKE_ALL, "RDPMC and RDMSR differ [VP-41]")
 VERDICT(narrow, NARROW, PMU_WIDTH_LIES, FAKE_ALL, "the counter is narrower than promised [VP-31]")
-VERDICT(does_not_wrap, WIDE, PMU_WIDTH_LIES, FAKE_ALL, "the counter goes on where it should wrap [VP-38]")
-VERDICT(firmware, FIRMWARE, PMU_FIRMWARE_OWNS, FAKE_ALL, "firmware keeps a counter enabled [VP-37 C-3.2]")
-VERDICT(dead, DEAD, PMU_COUNTERS_DEAD, FAKE_ALL, "the counter takes writes and counts nothing [C-1a]")
-VERDICT(too_slow, SLOW, PMU_WRONG_RATE, FAKE_ALL, "the counter counts a sixteenth of what happens [C-3.4]")
-VERDICT(too_fast, FAST, PMU_WRONG_RATE, FAKE_INSTRUCTIONS, "the counter counts everything twice [C-3.4 C-3.19]")
-VERDICT(overflow_lost, NO_STATUS, PMU_OVERFLOW_LOST, FAKE_ALL, "the counter wraps without a status bit [VP-65]")
+VERDICT(does_not_wrap, WIDE, PMU_WIDTH_LIES, FAKE_ALL,
+        "the counter goes on where it should wrap [VP-38]")
+VERDICT(firmware, FIRMWARE, PMU_FIRMWARE_OWNS, FAKE_ALL,
+        "firmware keeps a counter enabled [VP-37 C-3.2]")
+VERDICT(dead, DEAD, PMU_COUNTERS_DEAD, FAKE_ALL,
+        "the counter takes writes and counts nothing [C-1a]")
+VERDICT(too_slow, SLOW, PMU_WRONG_RATE, FAKE_ALL,
+        "the counter counts a sixteenth of what happens [C-3.4]")
+VERDICT(too_fast, FAST, PMU_WRONG_RATE, FAKE_INSTRUCTIONS,
+        "the counter counts everything twice [C-3.4 C-3.19]")
+VERDICT(overflow_lost, NO_STATUS, PMU_OVERFLOW_LOST, FAKE_ALL,
+        "the counter wraps without a status bit [VP-65]")
 TEST(diagnosis, exits_twice,
      "exits that add a count: the defect is named, the counter is used [VP-62 C-3.14 C-3.15]")
 {
@@ -137,7 +151,8 @@ TEST(diagnosis, any_fault,
     CHECK_RANGE(named, 50, 1000); /* a counter takes a dozen accesses at the least */
 }
 
-TEST(diagnosis, oddities, "any version, holes among the counters: one that is dead is left out alone [C-1a]")
+TEST(diagnosis, oddities,
+     "any version, holes among the counters: one that is dead is left out alone [C-1a]")
 {
     static const unsigned versions[] = { 1, 2, 3, 4, 5, 6, 7, 255 };
     for (unsigned i = 0; i < ARRAY_SIZE(versions); i++) {
@@ -168,7 +183,8 @@ TEST(diagnosis, in_time,
         CHECK_EQ(found.verdict, pmu_here()->verdict);
         CHECK_EQ(found.bad, pmu_here()->reported & ~pmu_here()->counters);
         CHECK_EQ(found.exact, pmu_here()->exact);
-        CHECK_BECAUSE(end - start, 1, BUDGET_NS + rules_access_ns(ACCESSES), "with what a hypervisor takes for each access");
+        CHECK_BECAUSE(end - start, 1, BUDGET_NS + rules_access_ns(ACCESSES),
+                      "with what a hypervisor takes for each access");
     }
     test_run_anywhere();
     if (handle)
@@ -180,6 +196,7 @@ TEST(diagnosis, sentences, "every verdict has a sentence of its own")
     for (unsigned v = 0; v < PMU_VERDICT_COUNT; v++) {
         CHECK(strlen(pmu_verdict_text((enum pmu_verdict)v)) > 10);
         for (unsigned other = 0; other < v; other++)
-            CHECK(strcmp(pmu_verdict_text((enum pmu_verdict)v), pmu_verdict_text((enum pmu_verdict)other)) != 0);
+            CHECK(strcmp(pmu_verdict_text((enum pmu_verdict)v),
+                         pmu_verdict_text((enum pmu_verdict)other)) != 0);
     }
 }

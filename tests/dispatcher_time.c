@@ -194,9 +194,9 @@ static void take_two(void *number)
     uint64_t n = (uint64_t)number;
     PVOID two[2] = { &locks[n % 3], &locks[(n + 1) % 3] };
     for (unsigned i = 0; i < TURNS; i++) {
-        CHECK_STATUS(
-            KeWaitForMultipleObjects(2, two, WaitAll, Executive, KernelMode, FALSE, NULL, NULL),
-            STATUS_SUCCESS);
+        CHECK_STATUS(KeWaitForMultipleObjects(2, two, WaitAll, Executive, KernelMode, FALSE, NULL,
+                                              NULL),
+                     STATUS_SUCCESS);
         add_one(); /* any two of three sets of two have one in common */
         KeReleaseMutex(two[i % 2], FALSE);
         KeReleaseMutex(two[1 - i % 2], FALSE);

@@ -17,7 +17,8 @@ bool test_next(struct test_walk *walk, struct test *test)
         walk->left = walk->left ? walk->left : test->counters();
         test->ctr = (unsigned)__builtin_ctzll(walk->left);
         walk->left &= walk->left - 1;
-        print_to(walk->name, sizeof walk->name, "%s%u", test->ctr < PMU_FIXED ? "gp" : "fixed", test->ctr % PMU_FIXED);
+        print_to(walk->name, sizeof walk->name, "%s%u", test->ctr < PMU_FIXED ? "gp" : "fixed",
+                 test->ctr % PMU_FIXED);
         test->name = walk->name;
     }
     if (!walk->left)

@@ -10,8 +10,8 @@
 
 #define SESSION_PAGES (SESSION_BYTES / PAGE_SIZE)
 
-/* A session with SESSION_BYTES to read into, for a test that runs on processor 0; and its end, with nothing lost and no
- * counter left owned. */
+/* A session with SESSION_BYTES to read into, for a test that runs on processor 0; and its end, with
+ * nothing lost and no counter left owned. */
 static inline bool session_begin(struct session *s, uint8_t **bytes)
 {
     *bytes = phys_alloc(SESSION_PAGES);

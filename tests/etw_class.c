@@ -10,11 +10,15 @@
 #include "tests/lab.h"
 
 #define NO_LOGGER 0x1234
-#define ANY { 0xffffffff, 0xffffffff, 0xffffffff }
+#define ANY                                                                                        \
+    {                                                                                              \
+        0xffffffff, 0xffffffff, 0xffffffff                                                         \
+    }
 
 static NTSTATUS set(const void *buffer, ULONG length)
 {
-    return NtSetSystemInformation(SystemPerformanceTraceInformation, (PVOID)(uint64_t)buffer, length);
+    return NtSetSystemInformation(SystemPerformanceTraceInformation, (PVOID)(uint64_t)buffer,
+                                  length);
 }
 
 static NTSTATUS query(void *buffer, ULONG length, ULONG *returned)
@@ -37,7 +41,8 @@ TEST(etw_class, sub_classes,
             can_query = can_query || queryable[i] == sub_class;
         words[0] = sub_class; /* the length of no sub-class */
         CHECK_STATUS(set(words, 5), can_set ? STATUS_INFO_LENGTH_MISMATCH : STATUS_NOT_IMPLEMENTED);
-        CHECK_STATUS(query(words, 5, &n), can_query ? STATUS_INFO_LENGTH_MISMATCH : STATUS_NOT_IMPLEMENTED);
+        CHECK_STATUS(query(words, 5, &n),
+                     can_query ? STATUS_INFO_LENGTH_MISMATCH : STATUS_NOT_IMPLEMENTED);
         for (unsigned bit = 6; bit < 32; bit++) {
             words[0] = sub_class | 1u << bit;
             CHECK_STATUS(set(words, 5), STATUS_NOT_IMPLEMENTED);
@@ -46,7 +51,8 @@ TEST(etw_class, sub_classes,
     }
     words[0] = 0xffffffff;
     CHECK_STATUS(set(words, sizeof words), STATUS_NOT_IMPLEMENTED);
-    for (ULONG length = 0; length < 4; length++) { /* which would be another status, if it were read */
+    for (ULONG length = 0; length < 4;
+         length++) { /* which would be another status, if it were read */
         CHECK_STATUS(set(words, length), STATUS_INFO_LENGTH_MISMATCH);
         CHECK_STATUS(query(words, length, &n), STATUS_INFO_LENGTH_MISMATCH);
     }
@@ -79,7 +85,9 @@ TEST(etw_class, time_profile,
 TEST(etw_class, group_mask,
      "only system loggers accept group masks, and a query returns the masks that were set [ET-45]")
 {
-    EVENT_TRACE_GROUPMASK_INFORMATION info = { EventTraceGroupMaskInformation, NO_LOGGER, { { 0 } } };
+    EVENT_TRACE_GROUPMASK_INFORMATION info = { EventTraceGroupMaskInformation,
+                                               NO_LOGGER,
+                                               { { 0 } } };
     struct session_info plain, kernel;
     ULONG n;
     CHECK_STATUS(set(&info, sizeof info - 1), STATUS_INFO_LENGTH_MISMATCH);
@@ -151,7 +159,8 @@ static KPROFILE_SOURCE find_source(const char *name)
             found = (KPROFILE_SOURCE)info->Source;
         if (!info->NextEntryOffset)
             return found;
-        info = (const PROFILE_SOURCE_INFO *)(const void *)((const uint8_t *)info + info->NextEntryOffset);
+        info = (const PROFILE_SOURCE_INFO *)(const void *)((const uint8_t *)info +
+                                                           info->NextEntryOffset);
     }
 }
 
@@ -196,8 +205,11 @@ struct add {
 /* Retired instructions of the processor at hand: by Intel's code, or by AMD's. */
 static struct add describe(const char *name, UCHAR version)
 {
-    struct add add = { .info = { .EventTraceInformationClass = EventTraceProfileSourceAddInformation,
-                                 .Version = version, .Event = { 0xC0, 0 }, .CpuInfoHierarchy = ANY,
+    struct add add = { .info = { .EventTraceInformationClass =
+                                     EventTraceProfileSourceAddInformation,
+                                 .Version = version,
+                                 .Event = { 0xC0, 0 },
+                                 .CpuInfoHierarchy = ANY,
                                  .InitialInterval = 100000 } };
     uint8_t *text = (uint8_t *)&add + ADD_HEAD;
     for (size_t i = 0; name[i]; i++)
@@ -208,7 +220,8 @@ static struct add describe(const char *name, UCHAR version)
 /* Checks the counts of a set of one source for 1,000 turns of two instructions, and for 3,000. */
 static void check_counts_instructions(PMC_HANDLE set_of_one)
 {
-    static const uint64_t turns[4] = { 1000, 1000, 1000, 3000 }; /* the first for a real machine's caches */
+    static const uint64_t turns[4] = { 1000, 1000, 1000,
+                                       3000 }; /* the first for a real machine's caches */
     ULONG64 values[4];
     KIRQL old = irql_raise(PROFILE_LEVEL);
     for (unsigned i = 0; i < 4; i++) {
@@ -235,9 +248,12 @@ TEST(etw_class, add_source,
         CHECK_RANGE((unsigned)id, 0x19, 0xff);
         CHECK_EQ(hal_source_interval(id), 100000);
         CHECK_STATUS(set(&add, sizeof add), STATUS_INSUFFICIENT_RESOURCES);
-        REQUIRE_STATUS(NtCreateProfile(&profile, NULL, NULL, 64, 4, bucket, sizeof bucket, id, ~0ul), STATUS_SUCCESS);
+        REQUIRE_STATUS(NtCreateProfile(&profile, NULL, NULL, 64, 4, bucket, sizeof bucket, id,
+                                       ~0ul),
+                       STATUS_SUCCESS);
         REQUIRE_STATUS(NtStartProfile(profile), STATUS_SUCCESS);
-        EVENT_TRACE_PROFILE_REMOVE_INFORMATION remove = { EventTraceProfileSourceRemoveInformation, id, ANY };
+        EVENT_TRACE_PROFILE_REMOVE_INFORMATION remove = { EventTraceProfileSourceRemoveInformation,
+                                                          id, ANY };
         CHECK_STATUS(set(&remove, sizeof remove), STATUS_DEVICE_BUSY);
         CHECK_STATUS(NtStopProfile(profile), STATUS_SUCCESS);
         handle_close(profile);
@@ -259,7 +275,8 @@ TEST(etw_class, add_refusals,
      "adding a source is refused for wrong versions, processors, descriptions and events; a "
      "built-in source cannot be removed [ET-49 ET-52]")
 {
-    EVENT_TRACE_PROFILE_REMOVE_INFORMATION remove = { EventTraceProfileSourceRemoveInformation, ProfileTotalIssues, ANY };
+    EVENT_TRACE_PROFILE_REMOVE_INFORMATION remove = { EventTraceProfileSourceRemoveInformation,
+                                                      ProfileTotalIssues, ANY };
     ULONG before = get_list();
     SKIP_WITHOUT_PMU();
     for (unsigned version = 0; version < 256; version++)
@@ -269,7 +286,8 @@ TEST(etw_class, add_refusals,
         }
     struct add add = describe("TestRetired", 2);
     CHECK_STATUS(set(&add, sizeof add.info - 1), STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(set(&add, sizeof add.info), STATUS_INVALID_PARAMETER); /* no end within the length */
+    CHECK_STATUS(set(&add, sizeof add.info),
+                 STATUS_INVALID_PARAMETER); /* no end within the length */
     CHECK_STATUS(set(&add, ADD_HEAD + 2 * 11), STATUS_INVALID_PARAMETER);
     for (unsigned i = 0; i < 3; i++) {
         add = describe("TestRetired", 2);

@@ -77,7 +77,8 @@ TEST(etw_control, many,
         name[8] = (char)('0' + i);
         session_describe(&d[i], name);
         d[i].info.BufferSize = 4;
-        CHECK_STATUS(session_control(EtwStartLoggerCode, &d[i]), i < 8 ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES);
+        CHECK_STATUS(session_control(EtwStartLoggerCode, &d[i]),
+                     i < 8 ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES);
         for (unsigned j = 0; i < 8 && j < i; j++)
             CHECK(d[i].info.Wnode.HistoricalContext != d[j].info.Wnode.HistoricalContext);
     }
@@ -101,14 +102,16 @@ TEST(etw_control, find,
      "query, update, flush and stop find a session by handle, name or GUID, and refuse sessions "
      "that do not run")
 {
-    static const ULONG codes[] = { EtwQueryLoggerCode, EtwUpdateLoggerCode, EtwFlushLoggerCode, EtwStopLoggerCode };
+    static const ULONG codes[] = { EtwQueryLoggerCode, EtwUpdateLoggerCode, EtwFlushLoggerCode,
+                                   EtwStopLoggerCode };
     WMI_LOGGER_INFORMATION info;
     struct session_info d;
     for (unsigned i = 0; i < 4; i++) {
         CHECK_STATUS(session_by_handle(codes[i], 5, &info), STATUS_WMI_INSTANCE_NOT_FOUND);
         session_describe(&d, "not there");
         CHECK_STATUS(session_control(codes[i], &d), STATUS_WMI_INSTANCE_NOT_FOUND);
-        CHECK_STATUS(control(codes[i], &d, sizeof d.info - 1, sizeof d.info), STATUS_INFO_LENGTH_MISMATCH);
+        CHECK_STATUS(control(codes[i], &d, sizeof d.info - 1, sizeof d.info),
+                     STATUS_INFO_LENGTH_MISMATCH);
     }
     session_describe(&d, SESSION_NAME);
     d.info.BufferSize = 5; /* whole pages */
@@ -148,10 +151,14 @@ TEST(etw_control, consumers,
     uint8_t *bytes = phys_alloc(SESSION_PAGES);
     TRACE_CONSUMER consumer;
     REQUIRE(bytes && session_start(&s, 8, 8));
-    CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &s.trace, 8, &consumer, sizeof consumer, &n), STATUS_DEVICE_BUSY);
-    CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &s.trace, 7, &consumer, sizeof consumer, &n),
+    CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &s.trace, 8, &consumer, sizeof consumer,
+                                &n),
+                 STATUS_DEVICE_BUSY);
+    CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &s.trace, 7, &consumer, sizeof consumer,
+                                &n),
                  STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &s.trace, 8, &consumer, sizeof consumer - 1, &n),
+    CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &s.trace, 8, &consumer, sizeof consumer - 1,
+                                &n),
                  STATUS_INFO_LENGTH_MISMATCH);
     TRACEHANDLE none = 77;
     CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &none, 8, &consumer, sizeof consumer, &n),
@@ -159,21 +166,24 @@ TEST(etw_control, consumers,
     CHECK_STATUS(session_read(&s, bytes, 8191, &n), STATUS_BUFFER_TOO_SMALL);
     CHECK_STATUS(session_read(&s, bytes, 8192, &n), STATUS_SUCCESS);
     CHECK_EQ(n, 0);
-    CHECK_STATUS(NtTraceControl(EtwRealtimeReadCode, &s.consumer, 7, bytes, 8192, &n), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(NtTraceControl(EtwRealtimeReadCode, &s.consumer, 7, bytes, 8192, &n),
+                 STATUS_INFO_LENGTH_MISMATCH);
     other = s;
     other.consumer = (HANDLE)0x1f0;
     CHECK_STATUS(session_read(&other, bytes, 8192, &n), STATUS_INVALID_HANDLE);
     other.consumer = NtCurrentThread();
     CHECK_STATUS(session_read(&other, bytes, 8192, &n), STATUS_OBJECT_TYPE_MISMATCH);
     thread = NtCurrentThread();
-    CHECK_STATUS(NtTraceControl(EtwRealtimeDisconnectCode, &thread, 8, NULL, 0, NULL), STATUS_OBJECT_TYPE_MISMATCH);
+    CHECK_STATUS(NtTraceControl(EtwRealtimeDisconnectCode, &thread, 8, NULL, 0, NULL),
+                 STATUS_OBJECT_TYPE_MISMATCH);
     session_close(&s);
     CHECK(session_connect(&s));
     CHECK_EQ(s.frequency, clock_tsc_hz);
     CHECK_STATUS(session_mask(&s, PERF_THREAD, 0), STATUS_SUCCESS);
     etw_thread(ETW_THREAD_CREATE, thread_current());
     session_stop(&s);
-    session_describe(&d, SESSION_NAME); /* the name is free, the old session still exists for its consumer */
+    session_describe(
+        &d, SESSION_NAME); /* the name is free, the old session still exists for its consumer */
     CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_SUCCESS);
     CHECK_STATUS(session_read(&s, bytes, SESSION_BYTES, &n), STATUS_SUCCESS);
     struct records all = records_of(bytes, n);
@@ -190,15 +200,21 @@ TEST(etw_control, queries,
     uint32_t room[200];
     ULONG n = 0, cpu = 0, none = cpu_count;
     for (ULONG code = 0; code < 0x200; code++)
-        if (code > 5 && code != 11 && code != 14 && code != 43 && code != 45 && code != 46 && code != EtwRealtimeReadCode)
-            CHECK_STATUS(NtTraceControl(code, room, sizeof room, room, sizeof room, &n), STATUS_NOT_IMPLEMENTED);
-    CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 3, room, sizeof room, &n), STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &none, 4, room, sizeof room, &n), STATUS_INVALID_PARAMETER);
+        if (code > 5 && code != 11 && code != 14 && code != 43 && code != 45 && code != 46 &&
+            code != EtwRealtimeReadCode)
+            CHECK_STATUS(NtTraceControl(code, room, sizeof room, room, sizeof room, &n),
+                         STATUS_NOT_IMPLEMENTED);
+    CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 3, room, sizeof room, &n),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &none, 4, room, sizeof room, &n),
+                 STATUS_INVALID_PARAMETER);
     for (cpu = 0; cpu < cpu_count; cpu++) {
         ULONG count = pmu_count(pmu_of(cpu)->counters), size = 8 + 12 * count;
-        CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 4, room, size - 1, &n), STATUS_BUFFER_TOO_SMALL);
+        CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 4, room, size - 1, &n),
+                     STATUS_BUFFER_TOO_SMALL);
         CHECK_EQ(n, size);
-        CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 4, room, size, &n), STATUS_SUCCESS);
+        CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 4, room, size, &n),
+                     STATUS_SUCCESS);
         CHECK_EQ(n, size);
         CHECK_EQ(room[1], count);
     }

@@ -12,8 +12,8 @@
 #define INSTRUCTIONS ProfileTotalIssues
 #define UNSUPPORTED 0xFE /* no source of any processor */
 
-static const ULONG instructions[] = { INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS,
-                                      INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS };
+static const ULONG instructions[] = { INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS,
+                                      INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS };
 static const ULONG swaps[] = { PERFINFO_LOG_TYPE_CONTEXTSWAP, PERFINFO_LOG_TYPE_READY_THREAD,
                                PERFINFO_LOG_TYPE_SYSCALL_ENTER, PERFINFO_LOG_TYPE_SYSCALL_EXIT,
                                PERFINFO_LOG_TYPE_IPI };
@@ -49,8 +49,10 @@ TEST(etw_lists, tails,
      "[ET-05 ET-20]")
 {
     struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
-    static const ULONG classes[] = { EventTraceProfileCounterListInformation, EventTraceProfileEventListInformation,
-                                     EventTraceProfileConfigInformation, EventTracePebsTracingInformation };
+    static const ULONG classes[] = { EventTraceProfileCounterListInformation,
+                                     EventTraceProfileEventListInformation,
+                                     EventTraceProfileConfigInformation,
+                                     EventTracePebsTracingInformation };
     for (unsigned i = 0; i < ARRAY_SIZE(classes); i++) {
         for (ULONG length = 4; length < 0x10; length++)
             CHECK_STATUS(set_bytes(classes[i], s.trace, length), STATUS_INFO_LENGTH_MISMATCH);
@@ -67,8 +69,10 @@ TEST(etw_lists, numbers,
      "lists of no source or too many, of no event, five events or unknown events are refused "
      "[ET-06 ET-07 ET-09 ET-21 ET-22]")
 {
-    struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 }, none = { NO_LOGGER, NULL, 0 };
-    ULONG max = hal_counter_count() && hal_counter_count() < 7 ? hal_counter_count() : 7, unknown = 0x0525;
+    struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 },
+                   none = { NO_LOGGER, NULL, 0 };
+    ULONG max = hal_counter_count() && hal_counter_count() < 7 ? hal_counter_count() : 7,
+          unknown = 0x0525;
     CHECK_STATUS(counter_list(&none, instructions, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
     CHECK_STATUS(counter_list(&none, instructions, 0), STATUS_WMI_INSTANCE_NOT_FOUND);
     CHECK_STATUS(event_list(&none, swaps, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
@@ -85,7 +89,8 @@ TEST(etw_lists, numbers,
     CHECK_EQ(hal_counters_owned(), 0);
 }
 
-/* As many sources as the processor counts together, at most `max`: all counters that a source can use. */
+/* As many sources as the processor counts together, at most `max`: all counters that a source can
+ * use. */
 static ULONG fill(ULONG *sources, ULONG max)
 {
     ULONG n = 0;
@@ -107,13 +112,15 @@ TEST(etw_lists, maximum,
 {
     struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
     ULONG max = 99, n = 0, most[8];
-    CHECK_STATUS(NtTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &max, sizeof max, &n), STATUS_SUCCESS);
+    CHECK_STATUS(NtTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &max, sizeof max, &n),
+                 STATUS_SUCCESS);
     CHECK_EQ(n, sizeof max);
     CHECK_EQ(max, hal_counter_count() < 7 ? hal_counter_count() : 7);
     CHECK_STATUS(NtTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &max, sizeof max - 1, &n),
                  STATUS_INFO_LENGTH_MISMATCH);
     ULONG together = fill(most, max);
-    test_note("%u of %u counters can be in one record, %u by sources", max, hal_counter_count(), together);
+    test_note("%u of %u counters can be in one record, %u by sources", max, hal_counter_count(),
+              together);
     if (max) {
         CHECK_EQ(together, max);
         CHECK_STATUS(counter_list(&s, most, together), STATUS_SUCCESS);
@@ -140,12 +147,14 @@ TEST(etw_lists, once,
         CHECK_STATUS(counter_list(&s, instructions, 1), STATUS_WMI_ALREADY_ENABLED);
         CHECK_STATUS(counter_list(&s, odd, 2), STATUS_WMI_ALREADY_ENABLED);
         CHECK_STATUS(counter_list(&s, odd, 0), STATUS_INVALID_PARAMETER); /* comes first */
-        CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &all), STATUS_INSUFFICIENT_RESOURCES);
+        CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &all),
+                     STATUS_INSUFFICIENT_RESOURCES);
         stop(s.trace);
         REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &all), STATUS_SUCCESS);
         CHECK_STATUS(HalFreeHardwareCounters(all), STATUS_SUCCESS);
     }
-    struct session paged = { start(SESSION_NAME, SESSION_MODE | EVENT_TRACE_USE_PAGED_MEMORY), NULL, 0 };
+    struct session paged = { start(SESSION_NAME, SESSION_MODE | EVENT_TRACE_USE_PAGED_MEMORY), NULL,
+                             0 };
     CHECK_STATUS(counter_list(&paged, instructions, 1), STATUS_INVALID_PARAMETER);
     CHECK_STATUS(event_list(&paged, swaps, 1), STATUS_INVALID_PARAMETER);
     stop(paged.trace);
@@ -161,7 +170,8 @@ TEST(etw_lists, owned,
         bool one = cpu < cpu_count;
         GROUP_AFFINITY where = { one ? 1ul << cpu : 0, 0, { 0, 0, 0 } };
         HANDLE owner = NULL;
-        REQUIRE_STATUS(HalAllocateHardwareCounters(one ? &where : NULL, one, NULL, &owner), STATUS_SUCCESS);
+        REQUIRE_STATUS(HalAllocateHardwareCounters(one ? &where : NULL, one, NULL, &owner),
+                       STATUS_SUCCESS);
         CHECK_STATUS(counter_list(&s, instructions, 1), STATUS_DEVICE_BUSY);
         CHECK_EQ(hal_counters_owned(), 1);
         CHECK_STATUS(HalFreeHardwareCounters(owner), STATUS_SUCCESS);
@@ -183,7 +193,8 @@ TEST(etw_lists, kernel_logger,
     CHECK_STATUS(counter_list(&s, instructions, 1), counts ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
     CHECK_STATUS(event_list(&s, swaps, 1), STATUS_SUCCESS);
     s.trace = 0xFFFF;
-    CHECK_STATUS(counter_list(&s, instructions, 1), counts ? STATUS_WMI_ALREADY_ENABLED : STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(counter_list(&s, instructions, 1),
+                 counts ? STATUS_WMI_ALREADY_ENABLED : STATUS_NOT_SUPPORTED);
     CHECK_STATUS(event_list(&s, swaps, 1), STATUS_WMI_ALREADY_ENABLED);
     s.trace = 0xFFFF0000;
     CHECK_STATUS(counter_list(&s, instructions, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
@@ -196,11 +207,16 @@ TEST(etw_lists, pebs,
      "PEBS [ET-32]")
 {
     struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
-    CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps, 2), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps + 1, 1), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(session_list(EventTracePebsTracingInformation, NO_LOGGER, swaps, 2), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(session_list(EventTracePebsTracingInformation, NO_LOGGER, swaps, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
-    CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps, 1), STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps, 2),
+                 STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps + 1, 1),
+                 STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(session_list(EventTracePebsTracingInformation, NO_LOGGER, swaps, 2),
+                 STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(session_list(EventTracePebsTracingInformation, NO_LOGGER, swaps, 1),
+                 STATUS_WMI_INSTANCE_NOT_FOUND);
+    CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps, 1),
+                 STATUS_NOT_SUPPORTED);
     CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps, 0), STATUS_SUCCESS);
     stop(s.trace);
 }
@@ -212,10 +228,12 @@ TEST(etw_lists, sessions,
     uint64_t room[8] = { 0 };
     ETW_PMC_SESSION_INFO *info = (ETW_PMC_SESSION_INFO *)(void *)room;
     ULONG n = 99;
-    CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, room, sizeof room, &n), STATUS_SUCCESS);
+    CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, room, sizeof room, &n),
+                 STATUS_SUCCESS);
     CHECK_EQ(n, 0);
     CHECK_STATUS(event_list(&s, swaps, 3), STATUS_SUCCESS);
-    CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, NULL, 0, &n), STATUS_BUFFER_TOO_SMALL);
+    CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, NULL, 0, &n),
+                 STATUS_BUFFER_TOO_SMALL);
     CHECK_EQ(n, sizeof *info + 8);
     CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, room, n, &n), STATUS_SUCCESS);
     CHECK_EQ(info->NextEntryOffset, 0);
@@ -226,10 +244,12 @@ TEST(etw_lists, sessions,
         CHECK_EQ(((USHORT *)(info + 1))[i], swaps[i]);
     struct session other = { start("another", SESSION_MODE), NULL, 0 };
     CHECK_STATUS(event_list(&other, swaps, 1), STATUS_SUCCESS);
-    CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, room, sizeof room, &n), STATUS_SUCCESS);
+    CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, room, sizeof room, &n),
+                 STATUS_SUCCESS);
     CHECK_EQ(n, 2 * sizeof *info + 8 + 4);
     CHECK_EQ(info->NextEntryOffset, sizeof *info + 8);
-    CHECK_EQ(((ETW_PMC_SESSION_INFO *)(void *)((uint8_t *)room + info->NextEntryOffset))->LoggerId, other.trace);
+    CHECK_EQ(((ETW_PMC_SESSION_INFO *)(void *)((uint8_t *)room + info->NextEntryOffset))->LoggerId,
+             other.trace);
     stop(s.trace);
     stop(other.trace);
 }

@@ -18,8 +18,8 @@ extern void profile_loop(uint64_t turns);
 
 static const ULONG ready[] = { PERFINFO_LOG_TYPE_READY_THREAD };
 
-/* Two sources that differ. The virtual PMU decodes what it counts as branches, which takes long, and minutes with several
- * CPUs: else ring 3's instructions, of which there are none, must do. */
+/* Two sources that differ. The virtual PMU decodes what it counts as branches, which takes long,
+ * and minutes with several CPUs: else ring 3's instructions, of which there are none, must do. */
 static ULONG both[] = { INSTRUCTIONS, BRANCHES };
 static unsigned other_a_turn; /* the second one, in a turn of the loop */
 
@@ -55,7 +55,8 @@ static void mark(unsigned n)
 static struct record next_mark(struct records *all)
 {
     struct record r;
-    while ((r = next_record(all)).header && ((const ETW_READY_THREAD_EVENT *)r.payload)->ThreadId != thread_current()->id)
+    while ((r = next_record(all)).header &&
+           ((const ETW_READY_THREAD_EVENT *)r.payload)->ThreadId != thread_current()->id)
         ;
     CHECK(r.header != NULL);
     return r;
@@ -97,8 +98,10 @@ static void either_order(bool events_first)
     struct record first = next_mark(&again);
     REQUIRE(first.header && first.count == 2);
     uint64_t waits = cpu_count > 1 ? 1000000 : 0;
-    CHECK_BECAUSE(first.counters[0], EARLY * LOOP_INSTRUCTIONS, EARLY * LOOP_INSTRUCTIONS + 50000 + waits,
-                  "the loop, at most two calls that set the session up, which wait for other CPUs, and interrupts");
+    CHECK_BECAUSE(first.counters[0], EARLY * LOOP_INSTRUCTIONS,
+                  EARLY * LOOP_INSTRUCTIONS + 50000 + waits,
+                  "the loop, at most two calls that set the session up, which wait for other CPUs, "
+                  "and interrupts");
     check_marks(all, 2, 0, LOOP_INSTRUCTIONS);
     check_marks(all, 2, 1, other_a_turn);
     session_end(&s, bytes);
@@ -151,11 +154,13 @@ TEST(etw_pmc, four_hooks,
     REQUIRE(begin(&s, &bytes));
     CHECK_STATUS(counter_list(&s, both, 2), STATUS_SUCCESS);
     CHECK_STATUS(event_list(&s, hooks, 4), STATUS_SUCCESS);
-    EVENT_TRACE_GROUPMASK_INFORMATION info = {
-        EventTraceGroupMaskInformation, s.trace,
-        { { PERF_THREAD, PERF_MASK_BITS(PERF_DISPATCHER), PERF_MASK_BITS(PERF_SYSCALL) | PERF_MASK_BITS(PERF_IPI) } }
-    };
-    CHECK_STATUS(NtSetSystemInformation(SystemPerformanceTraceInformation, &info, sizeof info), STATUS_SUCCESS);
+    EVENT_TRACE_GROUPMASK_INFORMATION info = { EventTraceGroupMaskInformation,
+                                               s.trace,
+                                               { { PERF_THREAD, PERF_MASK_BITS(PERF_DISPATCHER),
+                                                   PERF_MASK_BITS(PERF_SYSCALL) |
+                                                       PERF_MASK_BITS(PERF_IPI) } } };
+    CHECK_STATUS(NtSetSystemInformation(SystemPerformanceTraceInformation, &info, sizeof info),
+                 STATUS_SUCCESS);
     KIRQL old = irql_raise(PROFILE_LEVEL);
     etw_thread(ETW_THREAD_CREATE, thread_current());
     etw_thread(ETW_THREAD_DELETE, thread_current());
@@ -205,7 +210,8 @@ TEST(etw_pmc, processors,
             seen |= 1ul << cpu;
     }
     CHECK_EQ(seen, ~0ul >> (64 - cpu_count));
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) /* 5 times the turns of all but the last mark, at the least */
+    for (unsigned cpu = 0; cpu < cpu_count;
+         cpu++) /* 5 times the turns of all but the last mark, at the least */
         CHECK(last[cpu] > 5 * (104 + turns[MANY]) * LOOP_INSTRUCTIONS);
     session_end(&s, bytes);
 }

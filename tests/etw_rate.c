@@ -20,10 +20,10 @@
 
 static struct writer {
     struct thread *thread;
-    unsigned ahead;   /* 0: as fast as it can */
-    uint64_t written; /* atomic */
+    unsigned ahead;               /* 0: as fast as it can */
+    uint64_t written;             /* atomic */
     uint64_t read, missing, next; /* the reader's */
-    unsigned told;    /* of losses: buffers with the flag */
+    unsigned told;                /* of losses: buffers with the flag */
 } writers[MAX_CPUS];
 static uint32_t go; /* atomic: 1 write, 2 end */
 
@@ -295,7 +295,8 @@ static struct vpmu_accesses accesses_of(void (*function)(void))
     function();
     struct vpmu_accesses b = vpmu_accesses();
     irql_lower(old);
-    return (struct vpmu_accesses){ b.rdpmc - a.rdpmc, b.rdmsr - a.rdmsr, b.wrmsr - a.wrmsr, b.interrupts - a.interrupts };
+    return (struct vpmu_accesses){ b.rdpmc - a.rdpmc, b.rdmsr - a.rdmsr, b.wrmsr - a.wrmsr,
+                                   b.interrupts - a.interrupts };
 }
 
 static void nothing(void) { asm volatile(""); }
@@ -319,7 +320,8 @@ TEST(etw_rate, just_fits, "a reader whose memory just holds two buffers gets bot
     session_close(&s);
     REQUIRE(session_start(&s, 4, 4 * cpu_count));
     CHECK_STATUS(session_mask(&s, PERF_THREAD, 0), STATUS_SUCCESS);
-    for (unsigned i = 0; i < 4096 / 16 * 3; i++) /* no record is as short: more than three buffers */
+    for (unsigned i = 0; i < 4096 / 16 * 3;
+         i++) /* no record is as short: more than three buffers */
         record(i);
     CHECK_STATUS(session_read(&s, bytes, 4096, &first), STATUS_SUCCESS);
     CHECK_RANGE(first, 2049, 4096); /* one, because two do not fit */
@@ -338,7 +340,8 @@ TEST(etw_rate, cost,
     static const ULONG hook = PERFINFO_LOG_TYPE_CONTEXTSWAP;
     /* Three counters of some machines count instructions. */
     const ULONG sources[] = { ProfileTotalIssues, ProfileTotalIssues, ProfileTotalIssues,
-                              hal_source_supported(ProfileTotalCycles) ? ProfileTotalCycles : ProfileTotalIssues };
+                              hal_source_supported(ProfileTotalCycles) ? ProfileTotalCycles
+                                                                       : ProfileTotalIssues };
     struct session s;
     ULONG counters = hal_counter_count() < 4 ? hal_counter_count() : 4;
     SKIP_WITHOUT_PMU();
@@ -352,7 +355,9 @@ TEST(etw_rate, cost,
     for (unsigned with = 0; with < 2; with++) {
         if (with) {
             NTSTATUS status; /* the processor may have fewer that count it */
-            while ((status = counter_list(&s, sources, counters)) == STATUS_INSUFFICIENT_RESOURCES && counters > 1)
+            while ((status = counter_list(&s, sources, counters)) ==
+                       STATUS_INSUFFICIENT_RESOURCES &&
+                   counters > 1)
                 counters--;
             CHECK_STATUS(status, STATUS_SUCCESS);
             CHECK_STATUS(event_list(&s, &hook, 1), STATUS_SUCCESS);

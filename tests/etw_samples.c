@@ -64,12 +64,14 @@ static void sample_by(struct session *s, uint8_t *bytes, KPROFILE_SOURCE source)
     unsigned samples = test_long() ? SAMPLES : SAMPLES / 2;
     CHECK_STATUS(session_mask(s, PERF_PMC_PROFILE, 0), STATUS_SUCCESS);
     CHECK_EQ(hal_counters_owned(), 1);
-    uint64_t turns = lab_instructions(source == CYCLES ? PMU_CYCLES : PMU_INSTRUCTIONS, PERIOD * samples) / 10;
+    uint64_t turns =
+        lab_instructions(source == CYCLES ? PMU_CYCLES : PMU_INSTRUCTIONS, PERIOD * samples) / 10;
     profile_loop(turns);
     struct records all = session_drain(s, bytes);
     CHECK_EQ(hal_counters_owned(), 0);
-    /* Instructions, and cycles, of which there are so many by what was measured. A tenth may hit elsewhere: interrupts,
-     * which NMIs sample too, and what the session itself does; a real processor's cycles may be twice as many. */
+    /* Instructions, and cycles, of which there are so many by what was measured. A tenth may hit
+     * elsewhere: interrupts, which NMIs sample too, and what the session itself does; a real
+     * processor's cycles may be twice as many. */
     ULONG n = count_samples(all, source);
     CHECK_RANGE(n, samples * 9 / 10, 2 * samples * turns / (PERIOD * samples / 10));
 }
@@ -104,21 +106,22 @@ TEST(etw_samples, counters,
     end(&s, bytes);
 }
 
-/* By how many events a sample may be nearer to the last: handlers, and the differences of what an overflow's interrupt is late. */
+/* By how many events a sample may be nearer to the last: handlers, and the differences of what an
+ * overflow's interrupt is late. */
 static uint64_t late(unsigned cpu)
 {
     int64_t latest = pmu_of(cpu)->measured.skid.high;
     return 1000 + (latest > 0 ? 2 * (uint64_t)latest : 0);
 }
 
-/* At each sample the counter of the list says how many events there were since the one before: the period, more if the
- * interrupt was kept off for a while, and after that less. */
+/* At each sample the counter of the list says how many events there were since the one before: the
+ * period, more if the interrupt was kept off for a while, and after that less. */
 TEST(etw_samples, with_counters,
      "records of samples carry counters, as those of context switches do, on all processors at "
      "once")
 {
-    static const ULONG source = INSTRUCTIONS, hooks[] = { PERFINFO_LOG_TYPE_PMC_INTERRUPT,
-                                                          PERFINFO_LOG_TYPE_CONTEXTSWAP };
+    static const ULONG source = INSTRUCTIONS,
+                       hooks[] = { PERFINFO_LOG_TYPE_PMC_INTERRUPT, PERFINFO_LOG_TYPE_CONTEXTSWAP };
     ULONG before, samples[MAX_CPUS] = { 0 }, swaps = 0;
     uint64_t last[MAX_CPUS] = { 0 };
     struct session s;
@@ -144,7 +147,8 @@ TEST(etw_samples, with_counters,
         if (r.header->HookId != PERFINFO_LOG_TYPE_PMC_INTERRUPT)
             continue;
         if (samples[cpu]++)
-            CHECK_RANGE(r.counters[0] - last[cpu], PERIOD > late(cpu) ? PERIOD - late(cpu) : 1, PERIOD + late(cpu));
+            CHECK_RANGE(r.counters[0] - last[cpu], PERIOD > late(cpu) ? PERIOD - late(cpu) : 1,
+                        PERIOD + late(cpu));
         last[cpu] = r.counters[0];
     }
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
@@ -157,7 +161,8 @@ TEST(etw_samples, with_counters,
 TEST(etw_samples, refusals,
      "five sources, unknown sources, time, and counters that are in use are refused [ET-41]")
 {
-    static const ULONG five[9] = { INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS },
+    static const ULONG five[9] = { INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS,
+                                   INSTRUCTIONS },
                        time = ProfileTime, unknown = 0xFE, large = 0x10002;
     struct session s;
     uint8_t *bytes;
@@ -182,7 +187,8 @@ TEST(etw_samples, refusals,
     end(&s, bytes);
 }
 
-TEST(etw_samples, refused_list, "a list of sources for which counters are missing is refused: the old one samples on")
+TEST(etw_samples, refused_list,
+     "a list of sources for which counters are missing is refused: the old one samples on")
 {
     static const ULONG two[] = { INSTRUCTIONS, CYCLES };
     struct session s;
@@ -192,19 +198,22 @@ TEST(etw_samples, refused_list, "a list of sources for which counters are missin
     REQUIRE(session_begin(&s, &bytes));
     CHECK_STATUS(configure(two, 1), STATUS_SUCCESS);
     CHECK_STATUS(session_mask(&s, PERF_PMC_PROFILE, 0), STATUS_SUCCESS);
-    CHECK_STATUS(hal_counters_claim_others("test", ~hal_counters_available(SMP_ALL), &others), STATUS_SUCCESS);
+    CHECK_STATUS(hal_counters_claim_others("test", ~hal_counters_available(SMP_ALL), &others),
+                 STATUS_SUCCESS);
     CHECK(!NT_SUCCESS(configure(two, 2)));
     CHECK_EQ(etw_sampled[0], INSTRUCTIONS);
     CHECK_EQ(etw_sampled[1], 0);
     profile_loop(lab_instructions(PMU_INSTRUCTIONS, PERIOD * SAMPLES) / 10);
     struct records all = session_drain(&s, bytes);
-    CHECK_RANGE(count_samples(all, INSTRUCTIONS), 8, 31); /* a million by 65,536, half and twice as many */
+    CHECK_RANGE(count_samples(all, INSTRUCTIONS), 8,
+                31); /* a million by 65,536, half and twice as many */
     if (others)
         CHECK_STATUS(HalFreeHardwareCounters(others), STATUS_SUCCESS);
     end(&s, bytes);
 }
 
-/* --- Samples of time, of two threads that take turns on one processor, each in code of its own. --- */
+/* --- Samples of time, of two threads that take turns on one processor, each in code of its own.
+ * --- */
 
 static uint64_t ended; /* atomic */
 
@@ -275,7 +284,8 @@ TEST(etw_samples, time,
         check_sample(&met, &r, other->id);
     team_end(other);
     test_note("%u samples in one loop, %u in the other", met.loop, met.other_loop);
-    /* A sample a millisecond, or as often as the timer's turn comes; the other has half of the time, or one turn. */
+    /* A sample a millisecond, or as often as the timer's turn comes; the other has half of the
+     * time, or one turn. */
     CHECK_RANGE(met.loop, 15, 80);
     CHECK_RANGE(met.other_loop, 5, 80);
     CHECK(met.elsewhere < met.loop);

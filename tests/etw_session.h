@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A trace session as the tests use it, in both rings: tests/etw.h and tests/ring3/etw.h say which. */
+/* A trace session as the tests use it, in both rings: tests/etw.h and tests/ring3/etw.h say which.
+ */
 #pragma once
 #include "kernel/nt/nt_trace.h"
 #include "tests/test.h"
@@ -46,7 +47,8 @@ static inline bool session_connect(struct session *s)
 {
     TRACE_CONSUMER consumer = { NULL, 0 };
     ULONG n = 0;
-    if (!CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &s->trace, sizeof s->trace, &consumer, sizeof consumer, &n),
+    if (!CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &s->trace, sizeof s->trace, &consumer,
+                                     sizeof consumer, &n),
                       STATUS_SUCCESS))
         return false;
     s->consumer = consumer.Handle;
@@ -68,7 +70,8 @@ static inline bool session_start(struct session *s, ULONG buffer_kb, ULONG buffe
     return session_connect(s);
 }
 
-static inline NTSTATUS session_by_handle(ULONG code, TRACEHANDLE trace, WMI_LOGGER_INFORMATION *info)
+static inline NTSTATUS session_by_handle(ULONG code, TRACEHANDLE trace,
+                                         WMI_LOGGER_INFORMATION *info)
 {
     struct session_info d;
     session_describe(&d, "");
@@ -88,7 +91,8 @@ static inline ULONG session_stop(struct session *s)
 
 static inline void session_close(struct session *s)
 {
-    CHECK_STATUS(NtTraceControl(EtwRealtimeDisconnectCode, &s->consumer, sizeof s->consumer, NULL, 0, NULL),
+    CHECK_STATUS(NtTraceControl(EtwRealtimeDisconnectCode, &s->consumer, sizeof s->consumer, NULL,
+                                0, NULL),
                  STATUS_SUCCESS);
 }
 
@@ -107,14 +111,17 @@ static inline NTSTATUS session_flush(struct session *s)
 /* PERF_ constants with one index, or united below; 0: none. */
 static inline NTSTATUS session_mask(const struct session *s, ULONG mask1, ULONG mask2)
 {
-    EVENT_TRACE_GROUPMASK_INFORMATION info = { EventTraceGroupMaskInformation, s->trace, { { 0 } } };
+    EVENT_TRACE_GROUPMASK_INFORMATION info = { EventTraceGroupMaskInformation,
+                                               s->trace,
+                                               { { 0 } } };
     info.EventTraceGroupMasks.Masks[PERF_MASK_INDEX(mask1)] |= PERF_MASK_BITS(mask1);
     info.EventTraceGroupMasks.Masks[PERF_MASK_INDEX(mask2)] |= PERF_MASK_BITS(mask2);
     return NtSetSystemInformation(SystemPerformanceTraceInformation, &info, sizeof info);
 }
 
 /* Sub-classes 0x0C, 0x0E, 0x0F and 0x0B. */
-static inline NTSTATUS session_list(ULONG sub_class, TRACEHANDLE trace, const ULONG *items, ULONG count)
+static inline NTSTATUS session_list(ULONG sub_class, TRACEHANDLE trace, const ULONG *items,
+                                    ULONG count)
 {
     struct {
         ULONG sub_class, spare;
@@ -123,7 +130,8 @@ static inline NTSTATUS session_list(ULONG sub_class, TRACEHANDLE trace, const UL
     } list = { sub_class, 0, trace, { 0 } };
     for (ULONG i = 0; i < count; i++)
         list.items[i] = items[i];
-    return NtSetSystemInformation(SystemPerformanceTraceInformation, &list, 0x10 + count * (ULONG)sizeof *items);
+    return NtSetSystemInformation(SystemPerformanceTraceInformation, &list,
+                                  0x10 + count * (ULONG)sizeof *items);
 }
 
 /* --- What was read. --- */

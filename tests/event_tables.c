@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The event tables in pmu/events: each family gets its own, and what the manuals say of single rows holds. The tables are
- * tested on every machine; on one with a PMU its own table is also programmed, row by row. */
+/* The event tables in pmu/events: each family gets its own, and what the manuals say of single rows
+ * holds. The tables are tested on every machine; on one with a PMU its own table is also
+ * programmed, row by row. */
 #include "kernel/base/string.h"
 #include "kernel/base/bits.h"
 #include "tests/lab.h"
@@ -46,7 +47,9 @@ static bool is_intel(const struct processor *p) { return p->family == 0x06 || p-
 
 static const struct pmu_table *table_of(const struct processor *p)
 {
-    return is_intel(p) ? intel_table(p->family, p->model, p->small_core ? INTEL_SMALL_CORE : INTEL_LARGE_CORE) : amd_table(p->family, p->model);
+    return is_intel(p) ? intel_table(p->family, p->model,
+                                     p->small_core ? INTEL_SMALL_CORE : INTEL_LARGE_CORE)
+                       : amd_table(p->family, p->model);
 }
 
 static const struct pmu_table *table_named(const char *name)
@@ -79,7 +82,8 @@ TEST(event_tables, rows,
             CHECK(counters != 0);
             CHECK(!(row->flags & ~(PMU_EDGE | PMU_INVERT | PMU_THRESHOLD(255))));
             CHECK(!(row->flags & PMU_INVERT) || row->flags >> 24);
-            CHECK(row->code ? row->code <= (is_intel(&processors[i]) ? 0xff : 0xfff) : counters >> PMU_FIXED);
+            CHECK(row->code ? row->code <= (is_intel(&processors[i]) ? 0xff : 0xfff)
+                            : counters >> PMU_FIXED);
         }
 }
 
@@ -88,10 +92,12 @@ TEST(event_tables, differences, "a table has only the rows that differ from its 
 {
     for (unsigned i = 0; i < COUNT; i++)
         for (const struct pmu_table *table = table_of(&processors[i]); table; table = table->base)
-            for (const struct pmu_event_row *row = table->rows; row->event != PMU_EVENT_COUNT; row++) {
+            for (const struct pmu_event_row *row = table->rows; row->event != PMU_EVENT_COUNT;
+                 row++) {
                 const struct pmu_event_row *old = pmu_row(table->base, row->event);
-                bool same = old && row->name && row->code == old->code && row->umask == old->umask &&
-                            row->flags == old->flags && row->counters == old->counters && row->near == old->near;
+                bool same = old && row->name && row->code == old->code &&
+                            row->umask == old->umask && row->flags == old->flags &&
+                            row->counters == old->counters && row->near == old->near;
                 if (same || (!old && !row->name))
                     test_note("%s repeats event %u", table->name, row->event);
                 CHECK(!same && (old || row->name));
@@ -112,11 +118,13 @@ TEST(event_tables, general,
         bool no_l2 = strcmp(table->name, "Jaguar") == 0; /* which has counters of its own */
         CHECK_EQ(!pmu_row(table, PMU_LLC_REFERENCES), no_l2);
         CHECK_EQ(!pmu_row(table, PMU_LLC_MISSES), no_l2);
-        CHECK(!pmu_row(table, PMU_INTEGER_INSTRUCTIONS)); /* nobody counts these: absent, not guessed */
+        CHECK(!pmu_row(table,
+                       PMU_INTEGER_INSTRUCTIONS)); /* nobody counts these: absent, not guessed */
     }
 }
 
-/* Spot checks of the facts, and of what a table takes from its base: 0 counters, the event is absent. */
+/* Spot checks of the facts, and of what a table takes from its base: 0 counters, the event is
+ * absent. */
 static const struct fact {
     const char *name;
     enum pmu_event event;
@@ -192,7 +200,8 @@ static void program_each_row(unsigned unused)
 {
     (void)unused;
     for (unsigned event = 0; event < PMU_EVENT_COUNT; event++)
-        for (uint64_t rest = pmu_counters_for(pmu_here(), (enum pmu_event)event) & PMU_ANY_GP; rest; rest &= rest - 1) {
+        for (uint64_t rest = pmu_counters_for(pmu_here(), (enum pmu_event)event) & PMU_ANY_GP; rest;
+             rest &= rest - 1) {
             unsigned ctr = (unsigned)__builtin_ctzll(rest);
             uint64_t select = pmu_select(pmu_here(), (enum pmu_event)event, PMU_KERNEL);
             lab_count(ctr, select, 0, lab_loop, 10);
@@ -201,7 +210,8 @@ static void program_each_row(unsigned unused)
         }
 }
 
-TEST(pmu_table, programmed, "each row of this processor's table is taken by each counter that it names [VP-29 VP-61]")
+TEST(pmu_table, programmed,
+     "each row of this processor's table is taken by each counter that it names [VP-29 VP-61]")
 {
     lab_run(program_each_row, LAB_ANY);
 }
@@ -212,7 +222,8 @@ static void conditional(unsigned unused)
     (void)unused;
     if (!pmu_counters_for(pmu_here(), PMU_CONDITIONAL_BRANCHES))
         SKIP("the processor does not count the event there");
-    for (uint64_t rest = pmu_counters_for(pmu_here(), PMU_CONDITIONAL_BRANCHES); rest; rest &= rest - 1) {
+    for (uint64_t rest = pmu_counters_for(pmu_here(), PMU_CONDITIONAL_BRANCHES); rest;
+         rest &= rest - 1) {
         unsigned ctr = (unsigned)__builtin_ctzll(rest);
         uint64_t select = pmu_select(pmu_here(), PMU_CONDITIONAL_BRANCHES, PMU_KERNEL);
         for (unsigned i = 0, n = 1; i < (test_long() ? 4 : 2); i++, n += step) {
@@ -223,7 +234,8 @@ static void conditional(unsigned unused)
     }
 }
 
-TEST(pmu_table, conditional_branches, "conditional branches, the event that no interrupt disturbs, exactly [C-2g VP-53]")
+TEST(pmu_table, conditional_branches,
+     "conditional branches, the event that no interrupt disturbs, exactly [C-2g VP-53]")
 {
     lab_run(conditional, LAB_ANY);
 }

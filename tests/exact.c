@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The point of it all: the instructions of a ring-3 region, as ReadThreadProfilingData gives them, equal the number
- * that the region executes, whatever interrupts, other threads and other CPUs do meanwhile. Only ring 3 is counted,
- * so the kernel's own instructions are not in it. */
+/* The point of it all: the instructions of a ring-3 region, as ReadThreadProfilingData gives them,
+ * equal the number that the region executes, whatever interrupts, other threads and other CPUs do
+ * meanwhile. Only ring 3 is counted, so the kernel's own instructions are not in it. */
 #include "hal/clock.h"
 #include "hal/smp.h"
 #include "kernel/base/cpu.h"
@@ -29,7 +29,8 @@ static bool company_start(struct company *company, uint64_t affinity)
         return false;
     bool complete = true;
     for (unsigned i = 0; i < SPINNERS; i++) {
-        company->threads[i] = thread_create_user("company", company->process, (uint64_t)user_exact_spin, 0, affinity);
+        company->threads[i] =
+            thread_create_user("company", company->process, (uint64_t)user_exact_spin, 0, affinity);
         complete &= CHECK(company->threads[i] != NULL);
     }
     return complete;
@@ -68,7 +69,9 @@ static void migrate(void *argument)
 static unsigned run_migrated(void (*function)(uint64_t), uint64_t argument)
 {
     struct process *process = process_create();
-    struct migrator m = { .target = process ? user_start(process, (void (*)(void))function, argument | exactness()) : NULL };
+    struct migrator m = { .target = process ? user_start(process, (void (*)(void))function,
+                                                         argument | exactness())
+                                            : NULL };
     if (!CHECK(m.target != NULL))
         return 0;
     struct thread *mover = thread_create("migrator", migrate, &m, SMP_ALL);
@@ -85,7 +88,8 @@ static unsigned run_migrated(void (*function)(uint64_t), uint64_t argument)
 }
 
 TEST(exact, known_regions,
-     "regions of 1, 10, 1,000 and 100,000 ring-3 instructions are counted exactly, among other threads [TP-79 TP-80]")
+     "regions of 1, 10, 1,000 and 100,000 ring-3 instructions are counted exactly, among other "
+     "threads [TP-79 TP-80]")
 {
     unsigned ctr;
     struct company company = { 0 };
@@ -98,7 +102,8 @@ TEST(exact, known_regions,
     counting_stop();
 }
 
-TEST(exact, switched_regions, "20 switches inside measured regions on one CPU change no count [TP-79 TP-80 TP-82]")
+TEST(exact, switched_regions,
+     "20 switches inside measured regions on one CPU change no count [TP-79 TP-80 TP-82]")
 {
     unsigned ctr;
     struct company company = { 0 };
@@ -107,9 +112,10 @@ TEST(exact, switched_regions, "20 switches inside measured regions on one CPU ch
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     if (company_start(&company, SMP_ALL)) {
         struct process *process = process_create();
-        struct thread *thread = process ? thread_create_user("measured", process, (uint64_t)user_exact_switched,
-                                                             20 | exactness(), 1ul << company.threads[0]->cpu)
-                                        : NULL;
+        struct thread *thread =
+            process ? thread_create_user("measured", process, (uint64_t)user_exact_switched,
+                                         20 | exactness(), 1ul << company.threads[0]->cpu)
+                    : NULL;
         CHECK(thread != NULL);
         for (unsigned i = 0; thread && i < SPINNERS; i++)
             sched_set_affinity(company.threads[i], thread->affinity);
@@ -125,7 +131,8 @@ TEST(exact, switched_regions, "20 switches inside measured regions on one CPU ch
 }
 
 TEST(exact, migrated_regions,
-     "regions are counted exactly while the thread is moved between CPUs in the middle [TP-79 TP-81]")
+     "regions are counted exactly while the thread is moved between CPUs in the middle [TP-79 "
+     "TP-81]")
 {
     unsigned ctr;
     struct company company = { 0 };
@@ -135,7 +142,8 @@ TEST(exact, migrated_regions,
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     if (company_start(&company, SMP_ALL)) {
         CHECK(run_migrated(user_exact_known, 0) > 0);
-        CHECK(run_migrated(user_exact_switched, 20) >= 5); /* a move is a switch, but not every switch a move */
+        CHECK(run_migrated(user_exact_switched, 20) >=
+              5); /* a move is a switch, but not every switch a move */
     }
     company_end(&company);
     counting_stop();
@@ -153,9 +161,10 @@ TEST(exact, all_at_once,
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     for (unsigned i = 0; i < cpu_count && i < THREADS_MAX; i++) {
         processes[i] = process_create();
-        threads[i] = processes[i] ? thread_create_user("measured", processes[i], (uint64_t)user_exact_known, exactness(),
-                                                       1ul << i)
-                                  : NULL;
+        threads[i] = processes[i]
+                         ? thread_create_user("measured", processes[i], (uint64_t)user_exact_known,
+                                              exactness(), 1ul << i)
+                         : NULL;
         started += threads[i] != NULL;
     }
     CHECK(started == (cpu_count < THREADS_MAX ? cpu_count : THREADS_MAX));
@@ -170,8 +179,9 @@ TEST(exact, all_at_once,
     counting_stop();
 }
 
-/* Silicon's rule: RDPMC retires once. A hypervisor's: where it intercepts RDPMC that counts as its exits do. Nobody can take
- * off what a trap adds between the two, so ring 3 takes the least of many. */
+/* Silicon's rule: RDPMC retires once. A hypervisor's: where it intercepts RDPMC that counts as its
+ * exits do. Nobody can take off what a trap adds between the two, so ring 3 takes the least of
+ * many. */
 static uint64_t expected_raw(unsigned cpu)
 {
     const struct pmu_spread *exit = &pmu_of(cpu)->measured.exit;
@@ -186,8 +196,10 @@ TEST(exact, raw_rdpmc, "two ring-3 RDPMCs with two moves between differ by 3, on
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         struct process *process = process_create();
         uint64_t argument = pmu_rdpmc_index(ctr) | expected_raw(cpu) << 32;
-        struct thread *thread = process ? thread_create_user("raw", process, (uint64_t)user_exact_raw, argument, 1ul << cpu)
-                                        : NULL;
+        struct thread *thread =
+            process
+                ? thread_create_user("raw", process, (uint64_t)user_exact_raw, argument, 1ul << cpu)
+                : NULL;
         CHECK(thread != NULL);
         if (thread)
             sched_wait(&thread->object, SCHED_FOREVER, Executive);

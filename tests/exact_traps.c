@@ -13,7 +13,8 @@
 
 #define STACK_RESERVE 0x200000u
 
-TEST(exact, page_faults, "instructions that fault and are resumed count once, as if they had not faulted [TP-80]")
+TEST(exact, page_faults,
+     "instructions that fault and are resumed count once, as if they had not faulted [TP-80]")
 {
     unsigned ctr;
     SKIP_WITHOUT_PMU();
@@ -69,7 +70,9 @@ TEST(exact, nmis, "regions are counted exactly while NMIs fall into them [TP-79 
     do { /* on many processors a tick is long */
         if (thread)
             object_release(&thread->object);
-        thread = process ? thread_create_user("measured", process, (uint64_t)user_exact_known, exactness(), 1) : NULL;
+        thread = process ? thread_create_user("measured", process, (uint64_t)user_exact_known,
+                                              exactness(), 1)
+                         : NULL;
         if (CHECK(thread != NULL))
             sched_wait(&thread->object, SCHED_FOREVER, Executive);
     } while (thread && clock_ns() < end && __atomic_load_n(&s.sent, __ATOMIC_RELAXED) < 2);

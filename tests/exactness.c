@@ -21,14 +21,16 @@ void exactness_tell(const struct process *process)
     const char *reason = inexact();
     if (!reason || !CHECK(process_read(process, &s, (uint64_t)&user_exact_spread, sizeof s)))
         return;
-    test_note("%lu regions, %lu of them exact; instructions too many: %ld to %ld", s.regions, s.exact, s.least, s.most);
+    test_note("%lu regions, %lu of them exact; instructions too many: %ld to %ld", s.regions,
+              s.exact, s.least, s.most);
     test_skip(reason);
 }
 
 void exactness_run(void (*function)(uint64_t), uint64_t argument)
 {
     struct process *process = process_create();
-    struct thread *thread = process ? user_start(process, (void (*)(void))function, argument | exactness()) : NULL;
+    struct thread *thread =
+        process ? user_start(process, (void (*)(void))function, argument | exactness()) : NULL;
     CHECK(thread != NULL);
     if (!process)
         return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests that want exact counts of ring 3, on processors that do not give them. Where what traps add is not a stable
- * number nobody can take it off: then ring 3 finds out how far off counts are, and the test says that instead. */
+/* Tests that want exact counts of ring 3, on processors that do not give them. Where what traps add
+ * is not a stable number nobody can take it off: then ring 3 finds out how far off counts are, and
+ * the test says that instead. */
 #pragma once
 #include "tests/ring3/exact.h"
 #include "tests/user.h"

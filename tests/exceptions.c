@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Exceptions of ring 3 become the exit status of the thread, with the place and the address for ring 0 to see. The
- * statuses are those of Windows' exception records. The code that dies: tests/ring3/exceptions.h. */
+/* Exceptions of ring 3 become the exit status of the thread, with the place and the address for
+ * ring 0 to see. The statuses are those of Windows' exception records. The code that dies:
+ * tests/ring3/exceptions.h. */
 #include "tests/ring3/exceptions.h"
 #include "hal/smp.h"
 #include "kernel/base/cpu.h"
@@ -17,22 +18,31 @@ struct row {
 };
 
 #define ROW(name, code, status, address) { KIND_##name, #name, status, address },
-#define ROWS(list) (const struct row[]){ list(ROW) { KIND_COUNT, NULL, 0, 0 } }
+#define ROWS(list)                                                                                 \
+    (const struct row[])                                                                           \
+    {                                                                                              \
+        list(ROW) { KIND_COUNT, NULL, 0, 0 }                                                       \
+    }
 
 static void check_row(const struct row *row, uint64_t affinity)
 {
     struct process *process = process_create();
     struct thread *thread =
-        process ? thread_create_user(row->name, process, (uint64_t)user_exception, row->kind, affinity) : NULL;
+        process
+            ? thread_create_user(row->name, process, (uint64_t)user_exception, row->kind, affinity)
+            : NULL;
     if (CHECK(thread != NULL)) {
         sched_wait(&thread->object, SCHED_FOREVER, Executive);
         bool ok = CHECK_STATUS(thread->exit_status, row->status);
         if (row->address != ANY)
             ok &= CHECK_EQ(thread->fault_address, row->address);
-        bool in_text = thread->fault_rip >= (uint64_t)user_image_start && thread->fault_rip < (uint64_t)user_text_end;
-        /* A jump to nowhere faults there; if the address is not canonical, on Intel's CPUs at the jump. */
+        bool in_text = thread->fault_rip >= (uint64_t)user_image_start &&
+                       thread->fault_rip < (uint64_t)user_text_end;
+        /* A jump to nowhere faults there; if the address is not canonical, on Intel's CPUs at the
+         * jump. */
         ok &= CHECK(in_text || thread->fault_rip == thread->fault_address ||
-                    (row->kind == KIND_execute_non_canonical && thread->fault_rip == UINT64_C(0x0000800000000000)));
+                    (row->kind == KIND_execute_non_canonical &&
+                     thread->fault_rip == UINT64_C(0x0000800000000000)));
         ok &= CHECK_EQ(peek(process, &user_exception_count), 0);
         if (!ok)
             test_note("exception %s", row->name);
@@ -48,14 +58,17 @@ static void check_rows(const struct row *rows, uint64_t affinity)
         check_row(rows, affinity);
 }
 
-TEST(exceptions, arithmetic,
-     "division by zero, and the exceptions of x87 arithmetic") { check_rows(ROWS(ARITHMETIC), SMP_ALL); }
+TEST(exceptions, arithmetic, "division by zero, and the exceptions of x87 arithmetic")
+{
+    check_rows(ROWS(ARITHMETIC), SMP_ALL);
+}
 static NTSTATUS status_of_kind(enum exception_kind kind)
 {
     NTSTATUS status = STATUS_UNSUCCESSFUL;
     struct process *process = process_create();
-    struct thread *thread = process ? thread_create_user("kind", process, (uint64_t)user_exception,
-                                                         kind, SMP_ALL) : NULL;
+    struct thread *thread =
+        process ? thread_create_user("kind", process, (uint64_t)user_exception, kind, SMP_ALL)
+                : NULL;
     if (CHECK(thread != NULL)) {
         sched_wait(&thread->object, SCHED_FOREVER, Executive);
         status = thread->exit_status;
@@ -78,15 +91,18 @@ TEST(exceptions, illegal, "undefined instructions, whatever the stack pointer")
     check_rows(ROWS(ILLEGAL), SMP_ALL);
 }
 
-
-TEST(exceptions, debugging, "breakpoints and single steps") { check_rows(ROWS(DEBUGGING), SMP_ALL); }
+TEST(exceptions, debugging, "breakpoints and single steps")
+{
+    check_rows(ROWS(DEBUGGING), SMP_ALL);
+}
 
 TEST(exceptions, memory, "reads, writes, jumps and software interrupts that ring 3 may not make")
 {
     check_rows(ROWS(MEMORY), SMP_ALL);
 }
 
-TEST(exceptions, privileged, "ring 0's instructions are STATUS_PRIVILEGED_INSTRUCTION in ring 3 [TP-98]")
+TEST(exceptions, privileged,
+     "ring 0's instructions are STATUS_PRIVILEGED_INSTRUCTION in ring 3 [TP-98]")
 {
     check_rows(ROWS(PRIVILEGED), SMP_ALL);
 }

@@ -26,10 +26,26 @@ static struct {
 } fake;
 
 const struct pmu_kind fake_facts = {
-    .driver = "intel", .version = 4, .reported = FAKE_ALL, .counters = FAKE_ALL, .gp_reported = FAKE_GP, .gp_width = WIDTH,
-    .fixed_width = WIDTH, .gp_write_width = WIDTH, .events = ~0u, .table = &intel_architectural,
-    .msr = { .select = SELECT, .counter = COUNTER, .write = COUNTER, .stride = 1, .fixed_counter = FIXED_COUNTER, .fixed_stride = 1,
-             .fixed_control = FIXED_CONTROL, .global_control = CONTROL, .global_status = STATUS, .global_clear = CLEAR },
+    .driver = "intel",
+    .version = 4,
+    .reported = FAKE_ALL,
+    .counters = FAKE_ALL,
+    .gp_reported = FAKE_GP,
+    .gp_width = WIDTH,
+    .fixed_width = WIDTH,
+    .gp_write_width = WIDTH,
+    .events = ~0u,
+    .table = &intel_architectural,
+    .msr = { .select = SELECT,
+             .counter = COUNTER,
+             .write = COUNTER,
+             .stride = 1,
+             .fixed_counter = FIXED_COUNTER,
+             .fixed_stride = 1,
+             .fixed_control = FIXED_CONTROL,
+             .global_control = CONTROL,
+             .global_status = STATUS,
+             .global_clear = CLEAR },
 };
 
 void fake_make(const struct pmu_kind *facts, enum defect defect, uint64_t broken)
@@ -44,15 +60,19 @@ void fake_make(const struct pmu_kind *facts, enum defect defect, uint64_t broken
 void fake_fault_at(unsigned access) { fake.fault_at = access; }
 unsigned fake_accesses(void) { return fake.accesses; }
 
-static bool has(enum defect defect, unsigned ctr) { return fake.defect == defect && fake.broken >> ctr & 1; }
+static bool has(enum defect defect, unsigned ctr)
+{
+    return fake.defect == defect && fake.broken >> ctr & 1;
+}
 static bool faults(void) { return fake.accesses++ == fake.fault_at; }
 
 /* The counter behind an MSR; 64: none. */
 static unsigned counter_at(uint32_t msr)
 {
-    return msr >= COUNTER && msr < COUNTER + GP_MSRS                   ? msr - COUNTER
-         : msr >= FIXED_COUNTER && msr < FIXED_COUNTER + PMU_FIXED_MAX ? PMU_FIXED + msr - FIXED_COUNTER
-                                                                       : 64;
+    return msr >= COUNTER && msr < COUNTER + GP_MSRS ? msr - COUNTER
+           : msr >= FIXED_COUNTER && msr < FIXED_COUNTER + PMU_FIXED_MAX
+               ? PMU_FIXED + msr - FIXED_COUNTER
+               : 64;
 }
 
 /* The four bits of each broken fixed counter in the register that they share. */
@@ -70,7 +90,9 @@ static unsigned fake_rdmsr(uint32_t msr, uint64_t *value)
     if (faults() || (ctr < 64 && has(MSR_FAULT, ctr)))
         return VECTOR_GP;
     if (ctr < 64)
-        *value = has(SWALLOWED, ctr) || fake.defect == RDPMC_UD || fake.defect == RDPMC_GP ? 0 : fake.value[ctr];
+        *value = has(SWALLOWED, ctr) || fake.defect == RDPMC_UD || fake.defect == RDPMC_GP
+                     ? 0
+                     : fake.value[ctr];
     else if (msr >= SELECT && msr < SELECT + GP_MSRS)
         *value = fake.select[msr - SELECT] | (has(FIRMWARE, msr - SELECT) ? PMU_ENABLE : 0);
     else if (msr == FIXED_CONTROL)
@@ -113,7 +135,8 @@ static bool is_enabled(unsigned ctr)
 {
     unsigned fixed = ctr - PMU_FIXED;
     bool own = ctr >= PMU_FIXED ? fixed < PMU_FIXED_MAX && fake.fixed_control >> 4 * fixed & 1
-                                : ctr < GP_MSRS && (fake.select[ctr] & PMU_ENABLE) && (fake.select[ctr] & PMU_KERNEL);
+                                : ctr < GP_MSRS && (fake.select[ctr] & PMU_ENABLE) &&
+                                      (fake.select[ctr] & PMU_KERNEL);
     return own && (!fake.global || fake.control >> ctr & 1);
 }
 
@@ -142,7 +165,8 @@ static unsigned between(const struct pmu_gate *gate, uint64_t n, uint64_t exits)
         return VECTOR_GP;
     for (unsigned ctr = 0; ctr < 64; ctr++)
         if (is_enabled(ctr))
-            add(ctr, counted(ctr, n) + (has(EXITS_TWICE, ctr) ? exits : 0) - (has(EXITS_LOST, ctr) ? exits : 0));
+            add(ctr, counted(ctr, n) + (has(EXITS_TWICE, ctr) ? exits : 0) -
+                         (has(EXITS_LOST, ctr) ? exits : 0));
     return fake_wrmsr(gate->msr, gate->off);
 }
 
@@ -156,4 +180,5 @@ static unsigned fake_run_exits(const struct pmu_gate *gate, uint64_t loops)
     return between(gate, 5 * loops + PMU_RUN_EXITS_AROUND, loops);
 }
 
-const struct pmu_access fake_access = { fake_rdmsr, fake_wrmsr, fake_rdpmc, fake_run, fake_run_exits };
+const struct pmu_access fake_access = { fake_rdmsr, fake_wrmsr, fake_rdpmc, fake_run,
+                                        fake_run_exits };

@@ -2,7 +2,8 @@
 /* HalAllocateHardwareCounters and HalFreeHardwareCounters: ownership of counters. Refused
  * parameters are in hal_refusals.c, overflow is in hal_overflow.c.
  *
- * Source: ntddk.h and its pages; what they leave open is as in the HC lines of tests/contract.md. */
+ * Source: ntddk.h and its pages; what they leave open is as in the HC lines of tests/contract.md.
+ */
 #include "hal/hal.h"
 #include "hal/smp.h"
 #include "kernel/base/bits.h"
@@ -58,8 +59,16 @@ TEST(hal_counters, exclusive,
 TEST(hal_counters, free_of_nonsense,
      "a free of a value that is not a handle is refused without access to memory [HC-05 HC-06]")
 {
-    static const uint64_t values[] = { 0, 1, 4, 0x400, 0x404, 0x1000, 0xfffffffffffffffc,
-                                       0x8000000000000000, 0xffffffff80000000, 0xdead0000 };
+    static const uint64_t values[] = { 0,
+                                       1,
+                                       4,
+                                       0x400,
+                                       0x404,
+                                       0x1000,
+                                       0xfffffffffffffffc,
+                                       0x8000000000000000,
+                                       0xffffffff80000000,
+                                       0xdead0000 };
     for (unsigned i = 0; i < ARRAY_SIZE(values); i++)
         CHECK_STATUS(HalFreeHardwareCounters((HANDLE)values[i]), STATUS_INVALID_PARAMETER);
 }

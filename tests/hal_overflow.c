@@ -13,16 +13,16 @@
 #include "tests/vpmu.h"
 
 #define PERIOD (KASAN_ON ? 20000u : 1000u) /* a handler is shorter */
-#define LOOPS (2 * PERIOD) /* of two instructions or more: some periods */
-#define WAIT_PAUSES 5000u  /* for what must come */
+#define LOOPS (2 * PERIOD)                 /* of two instructions or more: some periods */
+#define WAIT_PAUSES 5000u                  /* for what must come */
 #define LOOKS 200u         /* between two of those, each of which leaves a virtual machine */
 #define QUIET_PAUSES 1000u /* for what must not come */
 
-#define SKIP_WITHOUT_INSTRUCTIONS() \
-    do { \
-        SKIP_WITHOUT_PMU(); \
-        if (!common_instructions()) \
-            SKIP("no counter counts instructions"); \
+#define SKIP_WITHOUT_INSTRUCTIONS()                                                                \
+    do {                                                                                           \
+        SKIP_WITHOUT_PMU();                                                                        \
+        if (!common_instructions())                                                                \
+            SKIP("no counter counts instructions");                                                \
     } while (0)
 
 /* Records of two owners' handlers, which run on one CPU at a time. */
@@ -52,7 +52,10 @@ static void first_handler(ULONGLONG bits, HANDLE handle) { note(&seen[0], bits, 
 
 static void second_handler(ULONGLONG bits, HANDLE handle) { note(&seen[1], bits, handle); }
 
-static uint32_t calls(unsigned owner) { return __atomic_load_n(&seen[owner].calls, __ATOMIC_ACQUIRE); }
+static uint32_t calls(unsigned owner)
+{
+    return __atomic_load_n(&seen[owner].calls, __ATOMIC_ACQUIRE);
+}
 
 static void wait_for(unsigned owner, uint32_t wanted)
 {
@@ -74,7 +77,8 @@ static void overflow_here(void *argument)
     KIRQL old = irql_raise(PROFILE_LEVEL);
     for (uint64_t rest = counters; rest; rest &= rest - 1) {
         unsigned ctr = (unsigned)__builtin_ctzll(rest);
-        pmu_program(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL | PMU_USER | PMU_INTERRUPT),
+        pmu_program(ctr,
+                    pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL | PMU_USER | PMU_INTERRUPT),
                     -(uint64_t)PERIOD & pmu_mask(pmu_here(), ctr));
     }
     pmu_start(counters);
@@ -112,7 +116,10 @@ static HANDLE own(uint64_t cpu_mask, uint64_t counters, PPHYSICAL_COUNTER_OVERFL
     return handle;
 }
 
-static void release(HANDLE handle) { CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS); }
+static void release(HANDLE handle)
+{
+    CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
+}
 
 static void forget(void) { seen[0] = seen[1] = (struct seen){ 0 }; }
 
@@ -143,7 +150,8 @@ TEST(hal_overflow, handler,
 {
     SKIP_WITHOUT_INSTRUCTIONS();
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        for (uint64_t rest = pmu_counters_for(pmu_of(cpu), PMU_INSTRUCTIONS); rest; rest &= rest - 1)
+        for (uint64_t rest = pmu_counters_for(pmu_of(cpu), PMU_INSTRUCTIONS); rest;
+             rest &= rest - 1)
             check_one(cpu, (unsigned)__builtin_ctzll(rest));
 }
 
@@ -364,7 +372,8 @@ TEST(hal_overflow, driver_handler,
         return;
     }
     unsigned ctr = (unsigned)__builtin_ctzll(common_instructions());
-    CHECK_STATUS(HalSetSystemInformation(HalProfileSourceInterruptHandler, sizeof handler - 1, &handler),
+    CHECK_STATUS(HalSetSystemInformation(HalProfileSourceInterruptHandler, sizeof handler - 1,
+                                         &handler),
                  STATUS_INFO_LENGTH_MISMATCH);
     REQUIRE_STATUS(set_driver(driver_pmi), STATUS_SUCCESS);
     CHECK_STATUS(set_driver(driver_pmi), STATUS_DEVICE_BUSY);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Counter sets: HalAllocatePmcCounterSet, HalCollectPmcCounters, HalFreePmcCounterSet.
  *
- * Source: ET-54 to ET-57 of tests/contract.md. No page documents these routines; the statuses are our choice. */
+ * Source: ET-54 to ET-57 of tests/contract.md. No page documents these routines; the statuses are
+ * our choice. */
 #include "hal/hal.h"
 #include "hal/smp.h"
 #include "hal/source.h"
@@ -90,7 +91,8 @@ static ETW_PMC_COUNTER_OWNER owner_of(unsigned cpu, unsigned nth)
         ULONG ProcessorNumber, NumberOfCounters;
         ETW_PMC_COUNTER_OWNER CounterOwners[64];
     } status = { .ProcessorNumber = cpu };
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCounterOwnership, sizeof status, &status, NULL),
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCounterOwnership, sizeof status, &status,
+                                           NULL),
                  STATUS_SUCCESS);
     return status.CounterOwners[nth];
 }
@@ -172,7 +174,8 @@ static void wraps(unsigned cpu)
     unsigned ctr = counter_of(cpu);
     uint64_t far = jump(set, ctr);
     /* The value has advanced by the instructions of the call at most. */
-    CHECK_BECAUSE(far, pmu_mask(pmu_here(), ctr) - BEFORE_WRAP + 1, pmu_mask(pmu_here(), ctr), "written to, and a call away");
+    CHECK_BECAUSE(far, pmu_mask(pmu_here(), ctr) - BEFORE_WRAP + 1, pmu_mask(pmu_here(), ctr),
+                  "written to, and a call away");
     uint64_t few = across_loop(set, LOOPS);
     HalCollectPmcCounters(set, &value);
     CHECK(value > pmu_mask(pmu_here(), ctr));
@@ -197,7 +200,7 @@ static void wraps_unread(unsigned cpu)
     test_run_on(cpu);
     unsigned ctr = counter_of(cpu);
     jump(set, ctr);
-    lab_loop(LOOPS + lab_late(1)); /* past the wrap, at an IRQL at which the interrupt comes */
+    lab_loop(LOOPS + lab_late(1));   /* past the wrap, at an IRQL at which the interrupt comes */
     uint64_t value = jump(set, ctr); /* the same place a second time */
     HalFreePmcCounterSet(set);
     test_run_anywhere();
@@ -270,10 +273,12 @@ static void nested(unsigned cpu)
     unsigned ctr = (unsigned)__builtin_ctzll(rest);
     inside.set = set;
     inside.last = inside.calls = inside.backwards = 0;
-    REQUIRE_STATUS(hal_counters_claim("test", PMU_BIT(cpu), PMU_BIT(ctr), collect_inside, &sampler), STATUS_SUCCESS);
+    REQUIRE_STATUS(hal_counters_claim("test", PMU_BIT(cpu), PMU_BIT(ctr), collect_inside, &sampler),
+                   STATUS_SUCCESS);
     test_run_on(cpu);
     KIRQL old = irql_raise(PROFILE_LEVEL);
-    pmu_program(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL | PMU_INTERRUPT), -(uint64_t)PERIOD & pmu_mask(pmu_here(), ctr));
+    pmu_program(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL | PMU_INTERRUPT),
+                -(uint64_t)PERIOD & pmu_mask(pmu_here(), ctr));
     pmu_start(PMU_BIT(ctr));
     irql_lower(old);
     for (unsigned i = 0; i < calls * LOOPS / 5; i++) {
@@ -359,7 +364,8 @@ static struct vpmu_accesses accesses_of(PMC_HANDLE set, ULONG64 *values, uint64_
     struct vpmu_accesses before = vpmu_accesses();
     HalCollectPmcCounters(set, values);
     struct vpmu_accesses after = vpmu_accesses();
-    return (struct vpmu_accesses){ after.rdpmc - before.rdpmc, after.rdmsr - before.rdmsr, after.wrmsr - before.wrmsr,
+    return (struct vpmu_accesses){ after.rdpmc - before.rdpmc, after.rdmsr - before.rdmsr,
+                                   after.wrmsr - before.wrmsr,
                                    after.interrupts - before.interrupts };
 }
 

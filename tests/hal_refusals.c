@@ -3,7 +3,8 @@
  * they must refuse, the status, and the order of the checks. Afterwards nothing is owned and the
  * handle is NULL.
  *
- * Source: ntddk.h and its pages; what they leave open is as in the HC lines of tests/contract.md. */
+ * Source: ntddk.h and its pages; what they leave open is as in the HC lines of tests/contract.md.
+ */
 #include "hal/hal.h"
 #include "hal/source.h"
 #include "kernel/base/bits.h"
@@ -199,7 +200,10 @@ static uint64_t able(unsigned cpu, KPROFILE_SOURCE source)
     return source_counting(pmu_of(cpu), source, &select);
 }
 
-static unsigned counting(unsigned cpu, KPROFILE_SOURCE source) { return pmu_count(able(cpu, source)); }
+static unsigned counting(unsigned cpu, KPROFILE_SOURCE source)
+{
+    return pmu_count(able(cpu, source));
+}
 
 static void not_had(unsigned cpu, KPROFILE_SOURCE *sources, ULONG count, NTSTATUS status)
 {
@@ -225,7 +229,8 @@ TEST(hal_pmc_sets, refusals,
     not_had(0, sources, MAX_HW_COUNTERS + 1, STATUS_INVALID_PARAMETER);
     not_had(cpu_count, sources, 1, STATUS_INVALID_PARAMETER);
     not_had(0xffffffff, sources, 1, STATUS_INVALID_PARAMETER);
-    const KPROFILE_SOURCE unsupported[] = { ProfileTime, ProfileAlignmentFixup, ProfileMaximum, (KPROFILE_SOURCE)0x7fffffff,
+    const KPROFILE_SOURCE unsupported[] = { ProfileTime, ProfileAlignmentFixup, ProfileMaximum,
+                                            (KPROFILE_SOURCE)0x7fffffff,
                                             (KPROFILE_SOURCE)0xffffffff };
     for (unsigned i = 0; i < ARRAY_SIZE(unsupported); i++) {
         sources[1] = unsupported[i];
@@ -258,7 +263,8 @@ TEST(hal_pmc_sets, busy,
     not_had(0, sources, 1, STATUS_DEVICE_BUSY);
     CHECK(is_owned_by((unsigned)__builtin_ctzll(able(0, SOURCE)), 0, "counter set"));
     if (cpu_count > 1) {
-        REQUIRE_STATUS(HalAllocatePmcCounterSet(1, sources, counting(1, SOURCE), &other), STATUS_SUCCESS);
+        REQUIRE_STATUS(HalAllocatePmcCounterSet(1, sources, counting(1, SOURCE), &other),
+                       STATUS_SUCCESS);
         HalFreePmcCounterSet(other);
     }
     HalFreePmcCounterSet(all);

@@ -81,8 +81,8 @@ static void free_and_read(const struct victim *v, uint64_t changed)
 {
     char line[100] = "";
     if (changed)
-        print_to(line, sizeof line, "# counters: victim: somebody else has changed its counters %lx\n",
-                 changed);
+        print_to(line, sizeof line,
+                 "# counters: victim: somebody else has changed its counters %lx\n", changed);
     struct printed before = printed_now();
     CHECK_STATUS(HalFreeHardwareCounters(v->handle), STATUS_SUCCESS);
     check_printed(before, line);

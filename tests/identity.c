@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The names of machine and hypervisor: from invented tables and answers of CPUID, good ones and garbage. */
+/* The names of machine and hypervisor: from invented tables and answers of CPUID, good ones and
+ * garbage. */
 #include "kernel/base/cpu.h"
 #include "hal/hypervisor.h"
 #include "hal/smbios.h"
@@ -32,19 +33,28 @@ TEST(smbios, names,
 {
     struct smbios s = { 0 };
     smbios_parse(good, sizeof good, &s);
-    CHECK(says(&s, SMBIOS_FIRMWARE_VENDOR, "Maker of BIOS") && says(&s, SMBIOS_FIRMWARE_VERSION, "1.2"));
+    CHECK(says(&s, SMBIOS_FIRMWARE_VENDOR, "Maker of BIOS") &&
+          says(&s, SMBIOS_FIRMWARE_VERSION, "1.2"));
     CHECK(says(&s, SMBIOS_MAKER, "Maker") && says(&s, SMBIOS_PRODUCT, "Product"));
     CHECK(says(&s, SMBIOS_BOARD_MAKER, "Board maker") && says(&s, SMBIOS_BOARD, "Board"));
 }
 
 TEST(smbios, no_such_string, "a string number that does not exist gives no name")
 {
-    static const char table[] = "\x01\x08\x00\x00" "\x03\xff\x00\x00" "one\0" "two\0" "\0"
-                                "\x02\x05\x00\x00" "\x01" "short\0" "\0";
+    static const char table[] = "\x01\x08\x00\x00"
+                                "\x03\xff\x00\x00"
+                                "one\0"
+                                "two\0"
+                                "\0"
+                                "\x02\x05\x00\x00"
+                                "\x01"
+                                "short\0"
+                                "\0";
     struct smbios s = { 0 };
     smbios_parse(table, sizeof table, &s);
     CHECK(says(&s, SMBIOS_MAKER, "") && says(&s, SMBIOS_PRODUCT, ""));
-    CHECK(says(&s, SMBIOS_BOARD_MAKER, "short") && says(&s, SMBIOS_BOARD, "")); /* its structure ends before */
+    CHECK(says(&s, SMBIOS_BOARD_MAKER, "short") &&
+          says(&s, SMBIOS_BOARD, "")); /* its structure ends before */
 }
 
 /* Letters that no table of ours has, behind its end. */
@@ -122,11 +132,14 @@ static const struct {
     { { SIGN(0x40000000, 0x40000001, KVM_SIGN), { 0x40000001, { 0x01007efb, 0, 0, 0 } } },
       "KVM, features 1007efb (Linux 5.8 or later)" },
     { { SIGN(0x40000000, 0, KVM_SIGN), { 0x40000001, { 0x3b, 0, 0, 0 } } }, "KVM, features 3b" },
-    { { SIGN(0x40000000, 0x40000005, "Microsoft Hv"), { 0x40000002, { 20348, 10 << 16, 0, 0 } },
-        SIGN(0x40000100, 0x40000101, KVM_SIGN), { 0x40000101, { 1 << 11, 0, 0, 0 } } },
+    { { SIGN(0x40000000, 0x40000005, "Microsoft Hv"),
+        { 0x40000002, { 20348, 10 << 16, 0, 0 } },
+        SIGN(0x40000100, 0x40000101, KVM_SIGN),
+        { 0x40000101, { 1 << 11, 0, 0, 0 } } },
       "Hyper-V 10.0.20348, also KVM, features 800 (Linux 4.19 or later)" },
     { { SIGN(0x40000000, 0x40000001, "Microsoft Hv") }, "Hyper-V" },
-    { { SIGN(0x40000000, 0x40000002, "XenVMMXenVMM"), { 0x40000001, { 4 << 16 | 17, 0, 0, 0 } } }, "Xen 4.17" },
+    { { SIGN(0x40000000, 0x40000002, "XenVMMXenVMM"), { 0x40000001, { 4 << 16 | 17, 0, 0, 0 } } },
+      "Xen 4.17" },
     { { SIGN(0x40000000, 0x40000010, "VMwareVMware") }, "VMware" },
     { { SIGN(0x40000000, 0x40000001, "Some\x1b[2J or ") }, "unknown, \"Some?[2J or \"" },
     { { { 0 } }, "one that does not tell its name" },

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* That a build with KASAN=1 notices what it is for: each kind of wrong access, planted, at its address. */
+/* That a build with KASAN=1 notices what it is for: each kind of wrong access, planted, at its
+ * address. */
 #include "kernel/base/kasan.h"
 #include "kernel/base/string.h"
 #include "kernel/driver/pool.h"

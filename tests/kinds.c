@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* CPUs of several kinds: each has its own facts, and what is done on several of them is done by each one's own table. What
- * this machine cannot show is asked of invented kinds. */
+/* CPUs of several kinds: each has its own facts, and what is done on several of them is done by
+ * each one's own table. What this machine cannot show is asked of invented kinds. */
 #include "hal/hal.h"
 #include "hal/smp.h"
 #include "hal/source.h"
@@ -18,7 +18,8 @@
 
 /* --- Facts. --- */
 
-TEST(kinds, own_facts, "each CPU has the facts of its own CPUID, and the kinds are those of its CPUs [S-1.3]")
+TEST(kinds, own_facts,
+     "each CPU has the facts of its own CPUID, and the kinds are those of its CPUs [S-1.3]")
 {
     uint32_t used = 0;
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
@@ -91,8 +92,15 @@ TEST(kinds, several,
 
 static struct pmu_kind of_table(const struct pmu_table *table, unsigned gp)
 {
-    return (struct pmu_kind){ .driver = "intel", .version = 5, .family = 6, .model = 0x97, .table = table, .events = ~0u,
-                              .code_max = 0xff, .select_flags = ~0u, .counters = PMU_FIRST(gp) | PMU_FIRST(3) << PMU_FIXED };
+    return (struct pmu_kind){ .driver = "intel",
+                              .version = 5,
+                              .family = 6,
+                              .model = 0x97,
+                              .table = table,
+                              .events = ~0u,
+                              .code_max = 0xff,
+                              .select_flags = ~0u,
+                              .counters = PMU_FIRST(gp) | PMU_FIRST(3) << PMU_FIXED };
 }
 
 TEST(kinds, meaning,
@@ -106,7 +114,8 @@ TEST(kinds, meaning,
         enum pmu_event event = (enum pmu_event)e;
         if (!pmu_row(large.table, event) || !pmu_row(small.table, event))
             continue;
-        uint64_t here = pmu_select(&large, event, PMU_USER), there = pmu_select(&small, event, PMU_USER);
+        uint64_t here = pmu_select(&large, event, PMU_USER),
+                 there = pmu_select(&small, event, PMU_USER);
         CHECK(pmu_same_meaning(&large, here, &small, there));
         CHECK(pmu_same_meaning(&large, here | PMU_INTERRUPT | PMU_ENABLE, &small, there));
         CHECK(!pmu_same_meaning(&large, here, &small, there | PMU_KERNEL));
@@ -133,7 +142,8 @@ TEST(kinds, own_codes,
     CHECK_EQ(source_counters(&small, ProfilePipelineDry, &there) & PMU_ANY_GP, PMU_FIRST(6));
     CHECK(here != there);
     CHECK(pmu_same_meaning(&large, here, &small, there));
-    CHECK(source_counters(&large, Profile4Issue, &here) && source_counters(&small, ProfileLoadInstructions, &there));
+    CHECK(source_counters(&large, Profile4Issue, &here) &&
+          source_counters(&small, ProfileLoadInstructions, &there));
     const struct pmu_kind unknown = of_table(&intel_architectural, 6);
     CHECK_EQ(source_counters(&unknown, ProfilePipelineDry, &there), 0);
     CHECK_EQ(source_counters(&unknown, ProfileTotalIssues, &there), PMU_FIRST(6));
@@ -141,11 +151,11 @@ TEST(kinds, own_codes,
 
 /* --- This machine. --- */
 
-#define SKIP_UNLESS_SEVERAL()                                                                  \
-    do {                                                                                       \
-        SKIP_WITHOUT_PMU();                                                                    \
-        if (pmu_kind_count == 1)                                                               \
-            SKIP("all CPUs are of one kind");                                                  \
+#define SKIP_UNLESS_SEVERAL()                                                                      \
+    do {                                                                                           \
+        SKIP_WITHOUT_PMU();                                                                        \
+        if (pmu_kind_count == 1)                                                                   \
+            SKIP("all CPUs are of one kind");                                                      \
     } while (0)
 
 static uint64_t cpus_with(unsigned ctr)
@@ -156,20 +166,24 @@ static uint64_t cpus_with(unsigned ctr)
     return found;
 }
 
-TEST(kinds, allocate, "an index must exist on every processor of the affinity; NULL takes what each has")
+TEST(kinds, allocate,
+     "an index must exist on every processor of the affinity; NULL takes what each has")
 {
     HANDLE handle;
     SKIP_UNLESS_SEVERAL();
-    for (uint64_t rest = pmu_some_counters(EVERYWHERE) & ~common_counters(); rest; rest &= rest - 1) {
+    for (uint64_t rest = pmu_some_counters(EVERYWHERE) & ~common_counters(); rest;
+         rest &= rest - 1) {
         unsigned ctr = (unsigned)__builtin_ctzll(rest);
         uint64_t with = cpus_with(ctr);
         CHECK_STATUS(take_one(0, ctr, &handle), STATUS_INVALID_PARAMETER);
         for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
             bool has = with >> cpu & 1;
-            CHECK_STATUS(take_one(PMU_BIT(cpu), ctr, &handle), has ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER);
+            CHECK_STATUS(take_one(PMU_BIT(cpu), ctr, &handle),
+                         has ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER);
             if (has)
                 free_and_check(handle);
-            CHECK_STATUS(take_one(with | PMU_BIT(cpu), ctr, &handle), has ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER);
+            CHECK_STATUS(take_one(with | PMU_BIT(cpu), ctr, &handle),
+                         has ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER);
             if (has)
                 free_and_check(handle);
         }
@@ -182,14 +196,16 @@ TEST(kinds, allocate, "an index must exist on every processor of the affinity; N
         CHECK_EQ(hal_counters_available(PMU_BIT(cpu)), pmu_of(cpu)->counters);
 }
 
-TEST(kinds, configuration, "a selector that some processor has no counter for cannot be configured [TP-26]")
+TEST(kinds, configuration,
+     "a selector that some processor has no counter for cannot be configured [TP-26]")
 {
     SKIP_UNLESS_SEVERAL();
     for (uint64_t rest = pmu_some_counters(EVERYWHERE); rest; rest &= rest - 1) {
         unsigned ctr = (unsigned)__builtin_ctzll(rest);
         HARDWARE_COUNTER c = { PMCCounter, 0, pmu_rdpmc_index(ctr) };
         bool common = common_counters() >> ctr & 1;
-        CHECK_STATUS(KeSetHardwareCounterConfiguration(&c, 1), common ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER);
+        CHECK_STATUS(KeSetHardwareCounterConfiguration(&c, 1),
+                     common ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER);
         CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
     }
 }
@@ -208,9 +224,11 @@ static void sample_on(KPROFILE_SOURCE source, uint64_t cpu_mask, bool supported)
     static ULONG bucket;
     HANDLE profile = NULL;
     CHECK_EQ(hal_source_supported_on(source, cpu_mask), supported);
-    CHECK_STATUS(NtCreateProfile(&profile, NULL, (PVOID)0x1000, 0x1000, 12, &bucket, sizeof bucket, source, cpu_mask),
+    CHECK_STATUS(NtCreateProfile(&profile, NULL, (PVOID)0x1000, 0x1000, 12, &bucket, sizeof bucket,
+                                 source, cpu_mask),
                  supported ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
-    CHECK_STATUS(hal_profile_reserve(source, cpu_mask), supported ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(hal_profile_reserve(source, cpu_mask),
+                 supported ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
     if (!supported)
         return;
     hal_profile_stop(source, cpu_mask);
@@ -245,18 +263,22 @@ TEST(kinds, source_of_some,
         bool has = source_counters(pmu_of(cpu), source, &select);
         with |= has ? PMU_BIT(cpu) : 0;
         sample_on(source, PMU_BIT(cpu), has);
-        CHECK_STATUS(HalAllocatePmcCounterSet(cpu, &source, 1, &set), has ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
+        CHECK_STATUS(HalAllocatePmcCounterSet(cpu, &source, 1, &set),
+                     has ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
         if (has)
             HalFreePmcCounterSet(set);
     }
     sample_on(source, with, true);
     sample_on(source, PMU_BIT(cpu_count) - 1, false);
     as_number = (ULONG)source;
-    CHECK_STATUS(hal_count_sources("kinds", &as_number, 1, &selector, &handle), STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(hal_count_sources("kinds", &as_number, 1, &selector, &handle),
+                 STATUS_NOT_SUPPORTED);
     CHECK_EQ(hal_counters_owned(), 0);
 }
 
-TEST(kinds, session, "a session's counters are those that every processor has; others are refused and nothing is kept [ET-55]")
+TEST(kinds, session,
+     "a session's counters are those that every processor has; others are refused and nothing is "
+     "kept [ET-55]")
 {
     struct session s;
     SKIP_UNLESS_SEVERAL();
@@ -320,7 +342,8 @@ TEST(kinds, mixed,
     REQUIRE_STATUS(take_one(0, ctr, &handle), STATUS_SUCCESS);
     smp_call(of_first, program_instructions, &ctr);
     REQUIRE(counting_configure(&ctr, 1));
-    run_there(user_kinds_refused, (uint64_t)(uint32_t)STATUS_DEVICE_CONFIGURATION_ERROR << 32, everywhere);
+    run_there(user_kinds_refused, (uint64_t)(uint32_t)STATUS_DEVICE_CONFIGURATION_ERROR << 32,
+              everywhere);
     run_there(user_kinds_refused, (uint64_t)STATUS_SUCCESS << 32 | everywhere, of_first);
     CHECK_EQ(counter_config_users(), 0);
     smp_call(everywhere & ~of_first, program_instructions, &ctr);

@@ -8,7 +8,10 @@
 static inline uint64_t common_counters(void) { return pmu_common_counters(EVERYWHERE); }
 
 /* Counters that count instructions on every CPU. */
-static inline uint64_t common_instructions(void) { return pmu_common_counters_for(EVERYWHERE, PMU_INSTRUCTIONS); }
+static inline uint64_t common_instructions(void)
+{
+    return pmu_common_counters_for(EVERYWHERE, PMU_INSTRUCTIONS);
+}
 
 static inline bool first_of_kind(unsigned cpu)
 {
@@ -19,4 +22,6 @@ static inline bool first_of_kind(unsigned cpu)
 }
 
 /* One CPU of each kind. */
-#define EACH_KIND(cpu) for (unsigned cpu = 0; cpu < cpu_count; cpu++) if (first_of_kind(cpu))
+#define EACH_KIND(cpu)                                                                             \
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)                                                 \
+        if (first_of_kind(cpu))

@@ -21,11 +21,14 @@
 #define PROMPT_TURNS 100u
 #define RR_SKID 10000
 
-/*                                                                  instructions, branches, loads, stores */
-const struct lab_work lab_loop_work     = { NAMED(lab_loop),     { 2, 1, 0, 0 }, { 1, 1, 1, 0 }, 0 };
-const struct lab_work lab_memory_work   = { NAMED(lab_memory),   { 4, 1, 1, 1 }, { 1, 1, 1, 0 }, 0 };
-const struct lab_work lab_branches_work = { NAMED(lab_branches), { 7, 5, 1, 1 }, { 1, 1, 1, 0 }, 0 };
-const struct lab_work lab_exits_work    = { NAMED(lab_exits),    { 5, 1, 0, 0 }, { 3, 1, 2, 1 }, 1 };
+/*                                                                  instructions, branches, loads,
+ * stores */
+const struct lab_work lab_loop_work = { NAMED(lab_loop), { 2, 1, 0, 0 }, { 1, 1, 1, 0 }, 0 };
+const struct lab_work lab_memory_work = { NAMED(lab_memory), { 4, 1, 1, 1 }, { 1, 1, 1, 0 }, 0 };
+const struct lab_work lab_branches_work = {
+    NAMED(lab_branches), { 7, 5, 1, 1 }, { 1, 1, 1, 0 }, 0
+};
+const struct lab_work lab_exits_work = { NAMED(lab_exits), { 5, 1, 0, 0 }, { 3, 1, 2, 1 }, 1 };
 static const uint8_t around[LAB_KINDS] = { LAB_AFTER, 1, 3, 1 };
 
 struct lab_caught lab_caught;
@@ -46,7 +49,8 @@ uint64_t lab_of_exits(const struct lab_work *work, enum lab_kind kind, uint64_t 
 
 uint64_t lab_expected(const struct lab_work *work, enum lab_kind kind, uint64_t n)
 {
-    uint64_t expected = work->each[kind] * n + work->once[kind] + around[kind] + lab_of_exits(work, kind, n);
+    uint64_t expected =
+        work->each[kind] * n + work->once[kind] + around[kind] + lab_of_exits(work, kind, n);
     return kind == LAB_INSTRUCTIONS ? expected + lab_before() : expected;
 }
 
@@ -56,11 +60,13 @@ struct lab_range lab_range(uint64_t wanted)
     if (pmu_here()->exact)
         return (struct lab_range){ wanted, wanted, "exact" };
     if (pmu_here()->measured.exit.low < 1)
-        return (struct lab_range){ wanted > slack ? wanted - slack : 1, wanted, "instructions that exit are not counted" };
+        return (struct lab_range){ wanted > slack ? wanted - slack : 1, wanted,
+                                   "instructions that exit are not counted" };
     return (struct lab_range){ wanted, wanted + slack, "exits add to counts" };
 }
 
-uint64_t lab_count(unsigned ctr, uint64_t select, uint64_t start, void (*work)(uint64_t), uint64_t n)
+uint64_t lab_count(unsigned ctr, uint64_t select, uint64_t start, void (*work)(uint64_t),
+                   uint64_t n)
 {
     pmu_program(ctr, select, start);
     struct pmu_gate gate = pmu_gate(ctr);
@@ -70,7 +76,8 @@ uint64_t lab_count(unsigned ctr, uint64_t select, uint64_t start, void (*work)(u
 
 enum pmu_event lab_event(unsigned ctr)
 {
-    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_CYCLES, PMU_REF_CYCLES, PMU_SLOTS };
+    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_CYCLES, PMU_REF_CYCLES,
+                                             PMU_SLOTS };
     for (unsigned i = 0; i < ARRAY_SIZE(events); i++)
         if (pmu_counters_for(pmu_here(), events[i]) >> ctr & 1)
             return events[i];
@@ -88,7 +95,8 @@ uint64_t lab_instructions(enum pmu_event event, uint64_t events)
 {
     const struct pmu_measured *m = &pmu_here()->measured;
     const struct pmu_spread *cycles = &m->cycles;
-    uint64_t per_thousand = cycles->low > 0 ? (uint64_t)cycles->low : 1, margin = pmu_stable(cycles) ? 1 : MARGIN;
+    uint64_t per_thousand = cycles->low > 0 ? (uint64_t)cycles->low : 1,
+             margin = pmu_stable(cycles) ? 1 : MARGIN;
     if (event != PMU_CYCLES && event != PMU_REF_CYCLES && event != PMU_BUS_CYCLES)
         return events;
     if (event == PMU_BUS_CYCLES && m->bus_cycle.tries)
@@ -96,7 +104,10 @@ uint64_t lab_instructions(enum pmu_event event, uint64_t events)
     return (events * 1000 + per_thousand - 1) / per_thousand * margin;
 }
 
-uint64_t lab_turns(unsigned ctr, uint64_t events) { return lab_instructions(lab_event(ctr), events) / 2 + 1; }
+uint64_t lab_turns(unsigned ctr, uint64_t events)
+{
+    return lab_instructions(lab_event(ctr), events) / 2 + 1;
+}
 
 uint64_t lab_late(unsigned pmis)
 {
@@ -130,8 +141,8 @@ void lab_absent(uint32_t msr)
     CHECK_EQ(wrmsr_fault(msr, 0), LAB_GP_FAULT);
 }
 
-/* After the first failed check of a body, what a report of it needs: the processor, the PMU, and by their MSRs the
- * registers that matter. */
+/* After the first failed check of a body, what a report of it needs: the processor, the PMU, and by
+ * their MSRs the registers that matter. */
 static unsigned shown;
 static bool told;
 
@@ -150,15 +161,17 @@ static void show_registers(void)
     if (told)
         return;
     told = true;
-    test_note("%s family %x model %x stepping %x, CPU %u; %s version %u, %u counters; events of %s", cpu_features.vendor,
-              pmu_here()->family, pmu_here()->model, pmu_here()->stepping, cpu_number(), pmu_here()->driver, pmu_here()->version,
-              pmu_here()->gp_reported, pmu_here()->table->name);
+    test_note("%s family %x model %x stepping %x, CPU %u; %s version %u, %u counters; events of %s",
+              cpu_features.vendor, pmu_here()->family, pmu_here()->model, pmu_here()->stepping,
+              cpu_number(), pmu_here()->driver, pmu_here()->version, pmu_here()->gp_reported,
+              pmu_here()->table->name);
     test_note("  LVT of the counters (APIC 340) = %x", apic_read_pmi_lvt());
     show_msr("global control", pmu_here()->msr.global_control);
     show_msr("global status", pmu_here()->msr.global_status);
     if (shown == LAB_ANY)
         return;
-    show_msr(lab_is_fixed(shown) ? "fixed control" : "event select", pmu_select_msr(pmu_here(), shown));
+    show_msr(lab_is_fixed(shown) ? "fixed control" : "event select",
+             pmu_select_msr(pmu_here(), shown));
     show_msr(lab_is_fixed(shown) ? "fixed counter" : "counter", pmu_counter_msr(pmu_here(), shown));
 }
 
@@ -197,7 +210,8 @@ static uint64_t reported_somewhere(void)
     return reported;
 }
 
-/* The self-test found it wanting on this kind of CPU: one failure says so; all other tests of it do without. */
+/* The self-test found it wanting on this kind of CPU: one failure says so; all other tests of it do
+ * without. */
 static void left_out(const struct pmu_kind *pmu, unsigned ctr)
 {
     static uint64_t named[PMU_KINDS_MAX];
@@ -205,8 +219,9 @@ static void left_out(const struct pmu_kind *pmu, unsigned ctr)
     if (*mine >> ctr & 1)
         return;
     *mine |= PMU_BIT(ctr);
-    test_note("%s counter %u of kind %u is left out: %s", lab_is_fixed(ctr) ? "fixed" : "general-purpose",
-              ctr % PMU_FIXED, pmu_kind_number(pmu), pmu_verdict_text(pmu->verdict));
+    test_note("%s counter %u of kind %u is left out: %s",
+              lab_is_fixed(ctr) ? "fixed" : "general-purpose", ctr % PMU_FIXED,
+              pmu_kind_number(pmu), pmu_verdict_text(pmu->verdict));
     CHECK(pmu->counters >> ctr & 1);
 }
 
@@ -294,7 +309,10 @@ void lab_interrupt(struct lab_frame *frame, unsigned vector)
         apic_eoi();
 }
 
-static void set_gate(unsigned vector, void (*handler)(void)) { gate_set(&gates[vector], (uint64_t)handler); }
+static void set_gate(unsigned vector, void (*handler)(void))
+{
+    gate_set(&gates[vector], (uint64_t)handler);
+}
 
 void lab_catch(void)
 {

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* What CPUID may say, and what is made of it: leaves of processors that no machine here has, and of none. */
+/* What CPUID may say, and what is made of it: leaves of processors that no machine here has, and of
+ * none. */
 #include "kernel/base/string.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/x86.h"
 #include "tests/fake_pmu.h"
 #include "tests/test.h"
 
-#define LEAF(version, gp, width, length) ((version) | (gp) << 8 | (width) << 16 | (uint32_t)(length) << 24)
+#define LEAF(version, gp, width, length)                                                           \
+    ((version) | (gp) << 8 | (width) << 16 | (uint32_t)(length) << 24)
 
-/* Leaves 0Ah that no processor has yet, or should have: EAX, EBX, ECX, EDX, and the counters found in them. */
+/* Leaves 0Ah that no processor has yet, or should have: EAX, EBX, ECX, EDX, and the counters found
+ * in them. */
 /* clang-format off */
 static const struct {
     struct cpuid leaf;
@@ -39,7 +42,8 @@ TEST(diagnosis, strange_leaves,
 {
     for (unsigned i = 0; i < ARRAY_SIZE(strange); i++) {
         struct pmu_kind kind = { .table = &intel_architectural };
-        CHECK(intel_facts(&kind, &(struct intel_leaves){ .pmu = strange[i].leaf, .hypervisor = true }));
+        CHECK(intel_facts(&kind,
+                          &(struct intel_leaves){ .pmu = strange[i].leaf, .hypervisor = true }));
         CHECK_EQ(kind.reported, strange[i].counters);
         fake_make(&kind, GOOD, 0);
         struct pmu_finding found = pmu_diagnose(&kind, &fake_access);
@@ -65,7 +69,8 @@ TEST(diagnosis, strange_amd_leaves,
     }
 }
 
-/* What Intel says with leaf 23h: its first subleaf, counters, fixed ones, events; registers at 1900h or not. */
+/* What Intel says with leaf 23h: its first subleaf, counters, fixed ones, events; registers at
+ * 1900h or not. */
 static const struct {
     uint32_t subleaves, gp, fixed, events;
     bool v6_registers;
@@ -77,7 +82,8 @@ static const struct {
     { 0xb, ~0u, 0, 0, false, PMU_FIRST(18) }, /* the old registers have no room for more */
     { 0xb, 0, 7, 3, true, UINT64_C(7) << PMU_FIXED },
     { 0xb, 0x80000001, 0x80000001, 3, true, UINT64_C(0x80000001) | UINT64_C(1) << PMU_FIXED },
-    { 0x1, 0x3ff, 0xf, 0xff, true, PMU_FIRST(8) | PMU_FIRST(3) << PMU_FIXED }, /* subleaf 1 does not count */
+    { 0x1, 0x3ff, 0xf, 0xff, true,
+      PMU_FIRST(8) | PMU_FIRST(3) << PMU_FIXED }, /* subleaf 1 does not count */
     { 0x0, 0x3ff, 0xf, 0xff, false, PMU_FIRST(8) | PMU_FIRST(3) << PMU_FIXED },
 };
 
@@ -88,8 +94,12 @@ TEST(diagnosis, bitmaps,
     for (unsigned i = 0; i < ARRAY_SIZE(extended); i++) {
         struct pmu_kind kind = { .table = &intel_architectural };
         struct intel_leaves leaves = {
-            .pmu = { LEAF(6, 8, 48, 7), 0, 7, 48 << 5 | 3 }, .full_width_writes = true, .v6_registers = extended[i].v6_registers,
-            .extended = { { .eax = extended[i].subleaves }, { extended[i].gp, extended[i].fixed, 0, 0 }, { 0 },
+            .pmu = { LEAF(6, 8, 48, 7), 0, 7, 48 << 5 | 3 },
+            .full_width_writes = true,
+            .v6_registers = extended[i].v6_registers,
+            .extended = { { .eax = extended[i].subleaves },
+                          { extended[i].gp, extended[i].fixed, 0, 0 },
+                          { 0 },
                           { .eax = extended[i].events } },
         };
         CHECK(intel_facts(&kind, &leaves));
@@ -104,17 +114,21 @@ TEST(diagnosis, bitmaps,
     }
 }
 
-TEST(diagnosis, any_thread, "AnyThread is a flag of versions 3 and later whose 0Ah.EDX[15] is clear [VP-07 VP-22]")
+TEST(diagnosis, any_thread,
+     "AnyThread is a flag of versions 3 and later whose 0Ah.EDX[15] is clear [VP-07 VP-22]")
 {
     for (unsigned version = 1; version < 8; version++)
         for (unsigned none = 0; none < 2; none++) {
             struct pmu_kind kind = { .table = &intel_architectural };
-            CHECK(intel_facts(&kind, &(struct intel_leaves){ .pmu = { LEAF(version, 4, 48, 7), 0, 0, 48 << 5 | none << 15 } }));
+            CHECK(intel_facts(&kind, &(struct intel_leaves){ .pmu = { LEAF(version, 4, 48, 7), 0, 0,
+                                                                      48 << 5 | none << 15 } }));
             kind.counters = kind.reported;
             bool has = version >= 3 && !none;
             CHECK_EQ(kind.select_flags & PMU_ANY_THREAD, has ? PMU_ANY_THREAD : 0);
-            CHECK_EQ(pmu_raw_counters(&kind, 0xc0, PMU_ANY_THREAD) & PMU_ANY_GP, has ? PMU_FIRST(4) : 0);
-            CHECK_EQ(pmu_raw_counters(&kind, 0xc0, PMU_EDGE | PMU_INVERT | PMU_THRESHOLD(7)), PMU_FIRST(4));
+            CHECK_EQ(pmu_raw_counters(&kind, 0xc0, PMU_ANY_THREAD) & PMU_ANY_GP,
+                     has ? PMU_FIRST(4) : 0);
+            CHECK_EQ(pmu_raw_counters(&kind, 0xc0, PMU_EDGE | PMU_INVERT | PMU_THRESHOLD(7)),
+                     PMU_FIRST(4));
         }
 }
 
@@ -123,7 +137,8 @@ TEST(diagnosis, codes,
      "[S-4.5]")
 {
     struct pmu_kind intel = { .table = &intel_architectural };
-    CHECK(intel_facts(&intel, &(struct intel_leaves){ .pmu = { LEAF(4, 4, 48, 7), 0, 0, 48 << 5 } }));
+    CHECK(
+        intel_facts(&intel, &(struct intel_leaves){ .pmu = { LEAF(4, 4, 48, 7), 0, 0, 48 << 5 } }));
     intel.counters = intel.reported;
     CHECK_EQ(pmu_raw_counters(&intel, 0xff, 0), PMU_FIRST(4));
     CHECK_EQ(pmu_raw_counters(&intel, 0x100, 0), 0);
@@ -140,12 +155,15 @@ TEST(diagnosis, codes,
 TEST(diagnosis, unknown_models,
      "an unknown model, and an unexpected kind of core, is reported as such [S-4.4]")
 {
-    static const uint8_t hybrid[] = { 0x97, 0x9a, 0xb7, 0xba, 0xbf, 0xaa, 0xac, 0xb5, 0xbd, 0xc6, 0xc5 };
+    static const uint8_t hybrid[] = { 0x97, 0x9a, 0xb7, 0xba, 0xbf, 0xaa,
+                                      0xac, 0xb5, 0xbd, 0xc6, 0xc5 };
     for (unsigned i = 0; i < sizeof hybrid; i++) {
-        CHECK(intel_table(6, hybrid[i], INTEL_LARGE_CORE) != intel_table(6, hybrid[i], INTEL_SMALL_CORE));
+        CHECK(intel_table(6, hybrid[i], INTEL_LARGE_CORE) !=
+              intel_table(6, hybrid[i], INTEL_SMALL_CORE));
         CHECK(intel_table(6, hybrid[i], INTEL_SMALL_CORE) != &intel_architectural);
     }
-    CHECK(strcmp(intel_table(6, INTEL_MODEL_ARROW_LAKE_H, INTEL_TINY_CORE)->name, "Crestmont") == 0);
+    CHECK(strcmp(intel_table(6, INTEL_MODEL_ARROW_LAKE_H, INTEL_TINY_CORE)->name, "Crestmont") ==
+          0);
     CHECK(intel_table(6, 0x5e, INTEL_LARGE_CORE) != &intel_architectural);
     CHECK(intel_table(6, 0x5e, INTEL_SMALL_CORE) == &intel_architectural); /* Skylake has none */
     CHECK(intel_table(6, 0xfe, INTEL_LARGE_CORE) == &intel_architectural);

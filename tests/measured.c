@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What was measured at boot is what the virtual PMU was told to do; on other machines, that it can be. */
+/* What was measured at boot is what the virtual PMU was told to do; on other machines, that it can
+ * be. */
 #include "kernel/base/boot_info.h"
 #include "kernel/base/cpu.h"
 #include "pmu/pmu.h"
@@ -25,7 +26,8 @@ TEST(measured, traps,
         const struct pmu_measured *m = &pmu_of(cpu)->measured;
         for (unsigned e = 0; e < PMU_RETIRED; e++) {
             check(&m->quiet[e], 0);
-            check(&m->trap[PMU_TRAP_INTERRUPT][e], each + exit); /* an interrupt is an exit by itself */
+            check(&m->trap[PMU_TRAP_INTERRUPT][e],
+                  each + exit); /* an interrupt is an exit by itself */
             check(&m->trap[PMU_TRAP_EXCEPTION][e], each);
         }
         if (!boot_safe())
@@ -50,7 +52,9 @@ TEST(measured, exits,
     }
 }
 
-TEST(measured, at_once, "how many counters count at the same time is measured as it is, fewer where the host lends fewer")
+TEST(measured, at_once,
+     "how many counters count at the same time is measured as it is, fewer where the host lends "
+     "fewer")
 {
     SKIP_WITHOUT_PMU();
     SKIP_WITHOUT_VPMU();
@@ -66,14 +70,18 @@ TEST(measured, cycles, "cycles per instruction and per bus cycle are measured co
 {
     SKIP_WITHOUT_PMU();
     SKIP_WITHOUT_VPMU();
-    uint64_t ipc = vpmu_quirk("ipc") ? vpmu_quirk("ipc") : 1, ref = vpmu_quirk("ref") ? vpmu_quirk("ref") : 1;
+    uint64_t ipc = vpmu_quirk("ipc") ? vpmu_quirk("ipc") : 1,
+             ref = vpmu_quirk("ref") ? vpmu_quirk("ref") : 1;
     EACH_KIND(cpu) {
         const struct pmu_measured *m = &pmu_of(cpu)->measured;
         if (!pmu_counters_for(pmu_of(cpu), PMU_CYCLES))
             continue;
-        CHECK_BECAUSE(m->cycles.low, 999 / ipc, 1001 / ipc + 2, "the enabling instruction and a cycle at the end");
-        CHECK_BECAUSE(m->cycles.high, 999 / ipc, 1001 / ipc + 2, "the enabling instruction and a cycle at the end");
+        CHECK_BECAUSE(m->cycles.low, 999 / ipc, 1001 / ipc + 2,
+                      "the enabling instruction and a cycle at the end");
+        CHECK_BECAUSE(m->cycles.high, 999 / ipc, 1001 / ipc + 2,
+                      "the enabling instruction and a cycle at the end");
         if (pmu_counters_for(pmu_of(cpu), PMU_BUS_CYCLES))
-            CHECK_BECAUSE(m->bus_cycle.low, ref * 990, ref * 1010, "a tick at the end may not be over");
+            CHECK_BECAUSE(m->bus_cycle.low, ref * 990, ref * 1010,
+                          "a tick at the end may not be over");
     }
 }

@@ -47,11 +47,13 @@ struct runner {
     struct thread *thread;
 };
 
-static inline struct runner start_on(void (*function)(uint64_t), uint64_t argument, uint64_t affinity)
+static inline struct runner start_on(void (*function)(uint64_t), uint64_t argument,
+                                     uint64_t affinity)
 {
     struct runner r = { process_create(), NULL };
     if (r.process)
-        r.thread = thread_create_user("profiled", r.process, (uint64_t)function, argument, affinity);
+        r.thread =
+            thread_create_user("profiled", r.process, (uint64_t)function, argument, affinity);
     CHECK(r.thread != NULL);
     return r;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Conformance: every counter counts every event that its processor has. Instructions, branches, loads and stores have
- * exact numbers; the others a range with its reason. */
+/* Conformance: every counter counts every event that its processor has. Instructions, branches,
+ * loads and stores have exact numbers; the others a range with its reason. */
 #include "tests/lab.h"
 #include "kernel/base/bits.h"
 #include "tests/rules.h"
@@ -25,8 +25,8 @@ static unsigned turns(void)
 
 static void exact(unsigned ctr, enum lab_kind kind)
 {
-    static const struct lab_work *const works[] = { &lab_loop_work, &lab_memory_work, &lab_branches_work,
-                                                    &lab_exits_work };
+    static const struct lab_work *const works[] = { &lab_loop_work, &lab_memory_work,
+                                                    &lab_branches_work, &lab_exits_work };
     bool near = pmu_row(pmu_here()->table, wanted)->near && !vpmu_present();
     if (near) {
         uint64_t found = run(ctr, &lab_memory_work, turns());
@@ -48,7 +48,8 @@ static void in_range(unsigned ctr)
     for (unsigned i = 0; i < WARM; i++)
         run(ctr, &lab_loop_work, turns);
     uint64_t small = run(ctr, &lab_loop_work, turns), large = run(ctr, &lab_loop_work, 20 * turns);
-    CHECK_BECAUSE(small, TURNS / 4, turns * 10000, "so often as was measured at boot, or at a quarter of that speed");
+    CHECK_BECAUSE(small, TURNS / 4, turns * 10000,
+                  "so often as was measured at boot, or at a quarter of that speed");
     CHECK_BECAUSE(large, small, small * 400, "twenty times the work");
 }
 
@@ -74,7 +75,8 @@ static void mispredicts(unsigned ctr)
         asm volatile("test %0,%0\njs 1f\nnop\n1:" : : "r"(random) : "cc");
     }
     pmu_stop(PMU_BIT(ctr));
-    CHECK_BECAUSE(pmu_read(ctr), 1, 2 * branches, "random branches cannot all be foreseen; the loop's can be missed");
+    CHECK_BECAUSE(pmu_read(ctr), 1, 2 * branches,
+                  "random branches cannot all be foreseen; the loop's can be missed");
 }
 
 static void event_body(unsigned ctr)
@@ -88,18 +90,11 @@ static void event_body(unsigned ctr)
     case PMU_INSTRUCTIONS:
     case PMU_BRANCHES:
     case PMU_LOADS:
-    case PMU_STORES:
-        exact(ctr, kind_of[wanted]);
-        break;
+    case PMU_STORES: exact(ctr, kind_of[wanted]); break;
     case PMU_LLC_REFERENCES:
-    case PMU_LLC_MISSES:
-        cache(ctr);
-        break;
-    case PMU_BRANCH_MISSES:
-        mispredicts(ctr);
-        break;
-    default:
-        in_range(ctr);
+    case PMU_LLC_MISSES: cache(ctr); break;
+    case PMU_BRANCH_MISSES: mispredicts(ctr); break;
+    default: in_range(ctr);
     }
 }
 
@@ -118,12 +113,13 @@ static uint64_t counting(enum pmu_event event)
     return counters ? counters : 1;
 }
 
-#define EVENT(group, event, meaning)                                                           \
-    static uint64_t counting_##group(void) { return counting(event); }                         \
+#define EVENT(group, event, meaning)                                                               \
+    static uint64_t counting_##group(void) { return counting(event); }                             \
     TEST_EACH(group, counting_##group, meaning) { count_event(ctr, event); }
 
 EVENT(pmu_instructions, PMU_INSTRUCTIONS,
-      "retired instructions of four kinds of code, exactly [VP-49 VP-52 VP-58 VP-62 C-2a.5 C-2a.6 C-2e]")
+      "retired instructions of four kinds of code, exactly [VP-49 VP-52 VP-58 VP-62 C-2a.5 C-2a.6 "
+      "C-2e]")
 EVENT(pmu_cycles, PMU_CYCLES, "core cycles, in range [VP-55 VP-58 C-2a.5 C-2a.6 C-2e]")
 EVENT(pmu_bus_cycles, PMU_BUS_CYCLES, "cycles at constant rate [VP-56 C-2a.5 C-2e]")
 EVENT(pmu_reference_cycles, PMU_REF_CYCLES, "cycles at the TSC's rate [VP-58 C-2a.6 C-2e]")
@@ -135,8 +131,9 @@ EVENT(pmu_loads, PMU_LOADS, "retired loads, exactly [C-2e]")
 EVENT(pmu_stores, PMU_STORES, "retired stores, exactly [C-2e]")
 EVENT(pmu_slots, PMU_SLOTS, "issue slots [C-2e]")
 
-/* KVM's rule: a host whose own profiler or NMI watchdog has counters gives the guest fewer at once than it reports; those
- * beyond count nothing meanwhile. One that gives no half of them is none to count on. */
+/* KVM's rule: a host whose own profiler or NMI watchdog has counters gives the guest fewer at once
+ * than it reports; those beyond count nothing meanwhile. One that gives no half of them is none to
+ * count on. */
 static bool is_starved(unsigned ctr) { return rules_kvm() && pmu_read(ctr) == 0; }
 
 static void tell_starved(unsigned starved)
@@ -144,11 +141,13 @@ static void tell_starved(unsigned starved)
     unsigned all = pmu_count(pmu_here()->counters);
     if (!starved)
         return;
-    test_note("the host is contended: it gives %u of %u counters at once, the others count nothing", all - starved, all);
+    test_note("the host is contended: it gives %u of %u counters at once, the others count nothing",
+              all - starved, all);
     CHECK_BECAUSE(starved, 1, all / 2, "half of them at least");
 }
 
-/* Every counter at once, started and stopped by one WRMSR where there is global control: alike ones agree. */
+/* Every counter at once, started and stopped by one WRMSR where there is global control: alike ones
+ * agree. */
 static void all_at_once(unsigned unused)
 {
     (void)unused;
@@ -176,7 +175,8 @@ static void all_at_once(unsigned unused)
         else if (event == PMU_INSTRUCTIONS && gate.msr)
             LAB_CHECK_COUNT(pmu_read(ctr), lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, TURNS));
         else if (event != PMU_EVENT_COUNT)
-            CHECK_BECAUSE(pmu_read(ctr), TURNS / 16, TURNS * 10000, "cycles, or started one after another");
+            CHECK_BECAUSE(pmu_read(ctr), TURNS / 16, TURNS * 10000,
+                          "cycles, or started one after another");
     }
     tell_starved(starved);
 }
@@ -201,4 +201,5 @@ static void pairs(unsigned ctr)
     }
 }
 
-LAB_EACH(pmu_together, each_counter, pairs, "runs beside every other counter that stands still [VP-59]")
+LAB_EACH(pmu_together, each_counter, pairs,
+         "runs beside every other counter that stands still [VP-59]")

@@ -27,7 +27,8 @@ static void write_own(void *unused)
 {
     (void)unused;
     unsigned cpu = cpu_number();
-    uint64_t select = pmu_select(pmu_here(), PMU_INSTRUCTIONS, is_even(cpu) ? PMU_USER : PMU_KERNEL);
+    uint64_t select =
+        pmu_select(pmu_here(), PMU_INSTRUCTIONS, is_even(cpu) ? PMU_USER : PMU_KERNEL);
     pmu_program(the_ctr, select, 1000 + cpu);
 }
 
@@ -66,11 +67,13 @@ static bool begin(unsigned ctr, HANDLE *handle)
         if (pmu_counters_for(pmu_of(cpu), PMU_INSTRUCTIONS) >> ctr & 1)
             members |= PMU_BIT(cpu);
     if (pmu_count(members) < 2) {
-        test_skip(members ? "needs 2 CPUs" : "no such counter, or does not count instructions on it");
+        test_skip(members ? "needs 2 CPUs"
+                          : "no such counter, or does not count instructions on it");
         return false;
     }
     the_ctr = ctr;
-    return CHECK_STATUS(hal_counters_claim("isolation", members, PMU_BIT(ctr), count_overflow, handle),
+    return CHECK_STATUS(hal_counters_claim("isolation", members, PMU_BIT(ctr), count_overflow,
+                                           handle),
                         STATUS_SUCCESS);
 }
 
@@ -109,7 +112,8 @@ static void counts_alone(unsigned ctr)
         smp_call(members, write_own, NULL);
         test_run_on(cpu);
         KIRQL old = irql_raise(IPI_LEVEL);
-        uint64_t found = lab_count(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL), 0, lab_loop, TURNS);
+        uint64_t found = lab_count(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL), 0,
+                                   lab_loop, TURNS);
         irql_lower(old);
         LAB_CHECK_COUNT(found, lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, TURNS));
         smp_call(members, look, NULL);
@@ -135,8 +139,8 @@ static void overflows_alone(unsigned ctr)
             before[i] = __atomic_load_n(&overflows[i], __ATOMIC_RELAXED);
         test_run_on(cpu);
         KIRQL old = irql_raise(IPI_LEVEL);
-        lab_count(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL | PMU_INTERRUPT), -UINT64_C(50) & pmu_mask(pmu_here(), ctr),
-                  lab_loop, 20 * TURNS);
+        lab_count(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL | PMU_INTERRUPT),
+                  -UINT64_C(50) & pmu_mask(pmu_here(), ctr), lab_loop, 20 * TURNS);
         for (unsigned i = 0; i < 1000 && overflows[cpu] == before[cpu]; i++)
             pause();
         irql_lower(old);
@@ -151,9 +155,16 @@ static void overflows_alone(unsigned ctr)
     end(handle);
 }
 
-TEST_EACH(pmu_own_registers, each_gp, "every CPU has its own registers of it [VP-89 C-1.4]") { own_registers(ctr); }
-TEST_EACH(pmu_counts_alone, each_gp, "counts what its CPU executes, the others' stand still [VP-89 C-1.4]")
+TEST_EACH(pmu_own_registers, each_gp, "every CPU has its own registers of it [VP-89 C-1.4]")
+{
+    own_registers(ctr);
+}
+TEST_EACH(pmu_counts_alone, each_gp,
+          "counts what its CPU executes, the others' stand still [VP-89 C-1.4]")
 {
     counts_alone(ctr);
 }
-TEST_EACH(pmu_overflows_alone, each_gp, "its overflow reaches its own CPU only [VP-89 C-1.4]") { overflows_alone(ctr); }
+TEST_EACH(pmu_overflows_alone, each_gp, "its overflow reaches its own CPU only [VP-89 C-1.4]")
+{
+    overflows_alone(ctr);
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Conformance: what CPUID promises agrees with itself and with the registers that there are; what it does not promise
- * faults. */
+/* Conformance: what CPUID promises agrees with itself and with the registers that there are; what
+ * it does not promise faults. */
 #include "kernel/base/cpu.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/string.h"
@@ -20,25 +20,26 @@ static unsigned gp(void) { return pmu_here()->gp_reported; }
 static bool is_reported(unsigned n) { return pmu_here()->reported >> n & 1; }
 static bool has_bitmaps(void)
 {
-    return cpuid(0, 0).eax >= LEAF_EXTENDED && cpuid(7, 1).eax & 1u << 8 && cpuid(LEAF_EXTENDED, 0).eax & 2;
+    return cpuid(0, 0).eax >= LEAF_EXTENDED && cpuid(7, 1).eax & 1u << 8 &&
+           cpuid(LEAF_EXTENDED, 0).eax & 2;
 }
 static bool has_capabilities(void) { return cpuid(1, 0).ecx & 1u << 15; }
 
-#define INTEL_ONLY()                                                                           \
-    do {                                                                                       \
-        if (!lab_is_intel())                                                                   \
-            SKIP("Intel only");                                                                \
+#define INTEL_ONLY()                                                                               \
+    do {                                                                                           \
+        if (!lab_is_intel())                                                                       \
+            SKIP("Intel only");                                                                    \
     } while (0)
-#define AMD_ONLY()                                                                             \
-    do {                                                                                       \
-        if (lab_is_intel())                                                                    \
-            SKIP("AMD only");                                                                  \
+#define AMD_ONLY()                                                                                 \
+    do {                                                                                           \
+        if (lab_is_intel())                                                                        \
+            SKIP("AMD only");                                                                      \
     } while (0)
 
 /* BODY(name, ids and meaning) { ... } is a test whose body runs on each CPU. */
-#define BODY(group, name, meaning)                                                             \
-    static void body_##group##_##name(unsigned);                                               \
-    TEST(group, name, meaning) { lab_run(body_##group##_##name, LAB_ANY); }                    \
+#define BODY(group, name, meaning)                                                                 \
+    static void body_##group##_##name(unsigned);                                                   \
+    TEST(group, name, meaning) { lab_run(body_##group##_##name, LAB_ANY); }                        \
     static void body_##group##_##name(unsigned unused __attribute__((unused)))
 
 BODY(pmu_cpuid, vendor, "a PMU has a vendor, and CPUID a leaf for it [VP-01 S-1.0]")
@@ -49,7 +50,8 @@ BODY(pmu_cpuid, vendor, "a PMU has a vendor, and CPUID a leaf for it [VP-01 S-1.
     CHECK_BECAUSE(cpuid(0x80000000, 0).eax, 0x80000001, 0x8fffffff, "extended leaves");
 }
 
-BODY(pmu_cpuid, intel_leaf, "0Ah: version, counters, width and length are sane [VP-02 VP-03 C-2a.3]")
+BODY(pmu_cpuid, intel_leaf,
+     "0Ah: version, counters, width and length are sane [VP-02 VP-03 C-2a.3]")
 {
     INTEL_ONLY();
     CHECK_BECAUSE(leaf().eax & 0xff, 1, 0xff, "version 0 is no PMU");
@@ -59,7 +61,8 @@ BODY(pmu_cpuid, intel_leaf, "0Ah: version, counters, width and length are sane [
     CHECK_EQ(pmu_here()->version, leaf().eax & 0xff);
 }
 
-BODY(pmu_cpuid, events, "0Ah.EBX: bits beyond the length say nothing; cycles and instructions are there [VP-04 C-2e]")
+BODY(pmu_cpuid, events,
+     "0Ah.EBX: bits beyond the length say nothing; cycles and instructions are there [VP-04 C-2e]")
 {
     INTEL_ONLY();
     unsigned length = leaf().eax >> 24;
@@ -71,7 +74,8 @@ BODY(pmu_cpuid, events, "0Ah.EBX: bits beyond the length say nothing; cycles and
     }
 }
 
-BODY(pmu_cpuid, fixed, "0Ah: fixed counters by EDX and, from version 5, the bitmap in ECX [VP-05 VP-06 C-2e]")
+BODY(pmu_cpuid, fixed,
+     "0Ah: fixed counters by EDX and, from version 5, the bitmap in ECX [VP-05 VP-06 C-2e]")
 {
     INTEL_ONLY();
     uint64_t edx = (UINT64_C(1) << (leaf().edx & 0x1f)) - 1, ecx = leaf().ecx;
@@ -82,9 +86,12 @@ BODY(pmu_cpuid, fixed, "0Ah: fixed counters by EDX and, from version 5, the bitm
     else
         CHECK_EQ(ecx & edx, edx);
     if (cpu_features.hypervisor && pmu_here()->version >= 2)
-        CHECK_EQ(pmu_here()->reported >> PMU_FIXED, has_bitmaps() ? cpuid(LEAF_EXTENDED, 1).ebx : edx | ecx);
-    uint64_t below = (UINT64_C(1) << (leaf().eax >> 8 & 0xff)) - 1; /* with bitmaps: before the first gap */
-    CHECK_EQ(pmu_here()->reported & PMU_ANY_GP, has_bitmaps() ? cpuid(LEAF_EXTENDED, 1).eax : below);
+        CHECK_EQ(pmu_here()->reported >> PMU_FIXED,
+                 has_bitmaps() ? cpuid(LEAF_EXTENDED, 1).ebx : edx | ecx);
+    uint64_t below =
+        (UINT64_C(1) << (leaf().eax >> 8 & 0xff)) - 1; /* with bitmaps: before the first gap */
+    CHECK_EQ(pmu_here()->reported & PMU_ANY_GP,
+             has_bitmaps() ? cpuid(LEAF_EXTENDED, 1).eax : below);
     CHECK_EQ(pmu_here()->reported & below, below);
 }
 
@@ -98,7 +105,8 @@ BODY(pmu_cpuid, any_thread, "0Ah.EDX[15] is set when bit 21 of a select is refus
         CHECK_EQ(leaf().edx >> 15 & 1, refused);
 }
 
-BODY(pmu_cpuid, capabilities, "1.ECX[15] exactly when MSR 345h can be read; it is read-only [VP-08 VP-21 C-2e]")
+BODY(pmu_cpuid, capabilities,
+     "1.ECX[15] exactly when MSR 345h can be read; it is read-only [VP-08 VP-21 C-2e]")
 {
     uint64_t value = 0;
     INTEL_ONLY();
@@ -124,7 +132,8 @@ BODY(pmu_cpuid, amd_extended, "8000_0001.ECX[23] exactly when C001_0200h can be 
     CHECK_EQ(gp() >= 6, extended);
 }
 
-BODY(pmu_cpuid, amd_v2, "8000_0022 announces PerfMonV2 with its counters, or is not there [VP-10 C-2e]")
+BODY(pmu_cpuid, amd_v2,
+     "8000_0022 announces PerfMonV2 with its counters, or is not there [VP-10 C-2e]")
 {
     AMD_ONLY();
     uint32_t max = cpuid(0x80000000, 0).eax;
@@ -157,8 +166,8 @@ BODY(pmu_cpuid, own_kind, "every CPU is of the kind that its own CPUID says [S-1
         CHECK_EQ(leaf().eax >> 16 & 0xff, pmu_here()->gp_width);
 }
 
-/* Eight of Intel's, or AMD's extended ones, which an older processor has none of. KVM swallows the selects and counters 0
- * and 1 of the P6, which a PMU always has. */
+/* Eight of Intel's, or AMD's extended ones, which an older processor has none of. KVM swallows the
+ * selects and counters 0 and 1 of the P6, which a PMU always has. */
 static void absent_unless_reported(uint32_t intel, uint32_t amd)
 {
     bool none = !lab_is_intel() && gp() < 6;
@@ -179,12 +188,14 @@ BODY(pmu_absent, counters, "counters that CPUID does not report fault [VP-14 C-2
     absent_unless_reported(0xc1, 0xc0010201);
 }
 
-BODY(pmu_absent, full_width, "4C1h faults where there is no counter, and altogether without 345h[13] [VP-20]")
+BODY(pmu_absent, full_width,
+     "4C1h faults where there is no counter, and altogether without 345h[13] [VP-20]")
 {
     uint64_t value = 0;
     INTEL_ONLY();
     CHECK(pmu_here()->reported != 0);
-    bool full = has_capabilities() && !rdmsr_fault(PERF_CAPABILITIES, &value) && (value & FULL_WIDTH);
+    bool full =
+        has_capabilities() && !rdmsr_fault(PERF_CAPABILITIES, &value) && (value & FULL_WIDTH);
     for (unsigned n = 0; n < 8; n++)
         if (!full || !is_reported(n))
             lab_absent(0x4c1 + n);
@@ -199,15 +210,17 @@ BODY(pmu_absent, fixed_counters, "fixed counters that CPUID does not report faul
             lab_absent(0x309 + n);
 }
 
-BODY(pmu_absent, global_registers, "38Dh to 390h fault on version 1, 391h and 392h below 4, C000_0300h below PerfMonV2 "
-                                   "[VP-15 VP-16 VP-19]")
+BODY(pmu_absent, global_registers,
+     "38Dh to 390h fault on version 1, 391h and 392h below 4, C000_0300h below PerfMonV2 "
+     "[VP-15 VP-16 VP-19]")
 {
     uint64_t value;
     if (!lab_is_intel()) {
         for (uint32_t msr = 0xc0000300; msr < 0xc0000304; msr++)
             if (pmu_here()->version < 2)
                 lab_absent(msr);
-            else if (msr != 0xc0000303 || !rules_kvm() || !rdmsr_fault(msr, &value)) /* KVM has it since Linux 6.18 */
+            else if (msr != 0xc0000303 || !rules_kvm() ||
+                     !rdmsr_fault(msr, &value)) /* KVM has it since Linux 6.18 */
                 CHECK_EQ(rdmsr_fault(msr, &value), 0);
             else
                 lab_absent(msr);
@@ -222,11 +235,13 @@ BODY(pmu_absent, global_registers, "38Dh to 390h fault on version 1, 391h and 39
     }
 }
 
-/* KVM's rule: to a guest with PerfMonV2 Intel's three global registers are other names of its own. */
+/* KVM's rule: to a guest with PerfMonV2 Intel's three global registers are other names of its own.
+ */
 static bool is_alias(uint32_t msr)
 {
     uint64_t value = 0, mine = pmu_here()->reported & ~UINT64_C(1);
-    if (!rules_kvm() || pmu_here()->version < 2 || msr < 0x38e || msr > 0x390 || rdmsr_fault(msr, &value))
+    if (!rules_kvm() || pmu_here()->version < 2 || msr < 0x38e || msr > 0x390 ||
+        rdmsr_fault(msr, &value))
         return false;
     lab_wrmsr(pmu_here()->msr.global_control, mine);
     CHECK_EQ(lab_rdmsr(msr), msr == 0x38f ? mine : 0);
@@ -234,10 +249,13 @@ static bool is_alias(uint32_t msr)
     return true;
 }
 
-BODY(pmu_absent, other_vendor, "the other vendor's counters fault, but for those that KVM swallows [VP-14 S-1.6]")
+BODY(pmu_absent, other_vendor,
+     "the other vendor's counters fault, but for those that KVM swallows [VP-14 S-1.6]")
 {
-    static const uint32_t amd_msrs[] = { 0xc0010200, 0xc0010201, 0xc001020a, 0xc0000300, 0xc0000301, 0xc0000302 };
-    static const uint32_t intel_msrs[] = { 0x309, 0x30a, 0x345, 0x38d, 0x38e, 0x38f, 0x390, 0x391, 0x392, 0x4c1 };
+    static const uint32_t amd_msrs[] = { 0xc0010200, 0xc0010201, 0xc001020a,
+                                         0xc0000300, 0xc0000301, 0xc0000302 };
+    static const uint32_t intel_msrs[] = { 0x309, 0x30a, 0x345, 0x38d, 0x38e,
+                                           0x38f, 0x390, 0x391, 0x392, 0x4c1 };
     if (lab_is_intel())
         for (unsigned i = 0; i < ARRAY_SIZE(amd_msrs); i++)
             lab_absent(amd_msrs[i]);
@@ -262,7 +280,8 @@ BODY(pmu_absent, pebs, "without PEBS its registers fault and MISC_ENABLE says so
         CHECK_EQ(lab_rdmsr(MISC_ENABLE) >> 11 & 3, 3);
 }
 
-BODY(pmu_absent, uncore, "counters of a northbridge or L3 that CPUID does not announce fault [S-1.4]")
+BODY(pmu_absent, uncore,
+     "counters of a northbridge or L3 that CPUID does not announce fault [S-1.4]")
 {
     AMD_ONLY();
     uint32_t ecx = cpuid(0x80000001, 0).ecx;
@@ -284,7 +303,8 @@ BODY(pmu_cpuid, misc_enable, "MISC_ENABLE[7] is set, and a write cannot clear it
     CHECK_EQ(lab_rdmsr(MISC_ENABLE), value);
 }
 
-BODY(pmu_cpuid, debugctl, "DEBUGCTL reads 0 and takes 0; a bit that it takes reads back, or is ignored [VP-76 VP-77]")
+BODY(pmu_cpuid, debugctl,
+     "DEBUGCTL reads 0 and takes 0; a bit that it takes reads back, or is ignored [VP-76 VP-77]")
 {
     CHECK_EQ(lab_rdmsr(DEBUGCTL), 0);
     lab_wrmsr(DEBUGCTL, 0);
@@ -298,7 +318,8 @@ BODY(pmu_cpuid, debugctl, "DEBUGCTL reads 0 and takes 0; a bit that it takes rea
     }
 }
 
-BODY(pmu_cpuid, after_reset, "after pmu_init_cpu every register of the PMU reads 0 [VP-37 VP-40 VP-87]")
+BODY(pmu_cpuid, after_reset,
+     "after pmu_init_cpu every register of the PMU reads 0 [VP-37 VP-40 VP-87]")
 {
     for (uint64_t rest = pmu_here()->reported; rest; rest &= rest - 1) {
         unsigned ctr = (unsigned)__builtin_ctzll(rest);

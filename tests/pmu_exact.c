@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Exactness: the single-step trap as an oracle that shares nothing with the counters, and what interrupts and faults add
- * to a count of ring 3: measured, reported, and subtracted by the number measured. */
+/* Exactness: the single-step trap as an oracle that shares nothing with the counters, and what
+ * interrupts and faults add to a count of ring 3: measured, reported, and subtracted by the number
+ * measured. */
 #include "hal/hal.h"
 #include "hal/smp.h"
 #include "kernel/base/bits.h"
@@ -22,8 +23,8 @@
 /* The traps of a stretch run with TF, less those around, against its table and its count. */
 static void oracle(unsigned ctr)
 {
-    static const struct lab_work *const works[] = { &lab_loop_work, &lab_memory_work, &lab_branches_work,
-                                                    &lab_exits_work };
+    static const struct lab_work *const works[] = { &lab_loop_work, &lab_memory_work,
+                                                    &lab_branches_work, &lab_exits_work };
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
         SKIP("the processor does not count the event there");
     for (unsigned i = 0; i < ARRAY_SIZE(works); i++)
@@ -32,9 +33,11 @@ static void oracle(unsigned ctr)
             lab_steps(works[i]->code, n);
             uint64_t steps = lab_caught.steps - LAB_STEPS_AROUND;
             lab_release();
-            CHECK_EQ(steps, (uint64_t)works[i]->each[LAB_INSTRUCTIONS] * n + works[i]->once[LAB_INSTRUCTIONS]);
+            CHECK_EQ(steps, (uint64_t)works[i]->each[LAB_INSTRUCTIONS] * n +
+                                works[i]->once[LAB_INSTRUCTIONS]);
             LAB_CHECK_COUNT(lab_count(ctr, lab_select(ctr, PMU_KERNEL), 0, works[i]->code, n),
-                            steps + lab_before() + LAB_AFTER + lab_of_exits(works[i], LAB_INSTRUCTIONS, n));
+                            steps + lab_before() + LAB_AFTER +
+                                lab_of_exits(works[i], LAB_INSTRUCTIONS, n));
         }
 }
 
@@ -45,8 +48,10 @@ static uint64_t user_value(const struct process *process, const uint64_t *where)
     return value;
 }
 
-/* One CPU's gates are ours while the thread runs there: its #DB traps are counted, whatever ring they come from. */
-TEST(pmu_exact, ring3_oracle, "ring 3 under TF takes as many traps as the counter counts instructions [VP-52 C-1.10]")
+/* One CPU's gates are ours while the thread runs there: its #DB traps are counted, whatever ring
+ * they come from. */
+TEST(pmu_exact, ring3_oracle,
+     "ring 3 under TF takes as many traps as the counter counts instructions [VP-52 C-1.10]")
 {
     unsigned ctr;
     SKIP_WITHOUT_PMU();
@@ -59,8 +64,8 @@ TEST(pmu_exact, ring3_oracle, "ring 3 under TF takes as many traps as the counte
         lab_catch();
         irql_lower(old);
         if (process)
-            thread = thread_create_user("oracle", process, (uint64_t)user_exact_steps, pmu_rdpmc_index(ctr),
-                                        1ul << cpu);
+            thread = thread_create_user("oracle", process, (uint64_t)user_exact_steps,
+                                        pmu_rdpmc_index(ctr), 1ul << cpu);
         if (CHECK(thread != NULL))
             sched_wait(&thread->object, SCHED_FOREVER, Executive);
         unsigned steps = lab_caught.steps;
@@ -84,8 +89,8 @@ static void count_interrupted(unsigned ctr, unsigned cpu, uint64_t *counted, uin
     struct process *process = process_create();
     REQUIRE(process != NULL);
     uint64_t before = trap_counts[VECTOR_TIMER];
-    struct thread *thread =
-        thread_create_user("interrupted", process, (uint64_t)user_exact_long, pmu_rdpmc_index(ctr), 1ul << cpu);
+    struct thread *thread = thread_create_user("interrupted", process, (uint64_t)user_exact_long,
+                                               pmu_rdpmc_index(ctr), 1ul << cpu);
     if (CHECK(thread != NULL))
         sched_wait(&thread->object, SCHED_FOREVER, Executive);
     *ticks += trap_counts[VECTOR_TIMER] - before;
@@ -93,11 +98,14 @@ static void count_interrupted(unsigned ctr, unsigned cpu, uint64_t *counted, uin
     user_finish(process, thread);
 }
 
-/* Ring 3 computes while ticks interrupt it. The first half measures what one interrupt adds, the second must be exact
- * when that is taken off. */
-TEST(pmu_exact, interrupts, "what an interrupt adds to ring 3's count is measured, and taken off is exact [VP-52 C-3.20 C-3.21]")
+/* Ring 3 computes while ticks interrupt it. The first half measures what one interrupt adds, the
+ * second must be exact when that is taken off. */
+TEST(pmu_exact, interrupts,
+     "what an interrupt adds to ring 3's count is measured, and taken off is exact [VP-52 C-3.20 "
+     "C-3.21]")
 {
-    uint64_t half[2], ticks[2], stretches = 1 + sched_tick_ns() / 2000000, all = stretches * USER_LONG;
+    uint64_t half[2], ticks[2], stretches = 1 + sched_tick_ns() / 2000000,
+                                all = stretches * USER_LONG;
     unsigned ctr;
     SKIP_WITHOUT_PMU();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
@@ -110,18 +118,21 @@ TEST(pmu_exact, interrupts, "what an interrupt adds to ring 3's count is measure
         REQUIRE(ticks[0] > 0); /* a half without interrupts measures nothing */
         CHECK_BECAUSE(half[0], all, all + 2 * ticks[0], "at most two for each interrupt");
         uint64_t added = half[0] - all;
-        test_note("CPU %u: %lu interrupts added %lu to %lu instructions of ring 3", cpu, ticks[0], added, all);
+        test_note("CPU %u: %lu interrupts added %lu to %lu instructions of ring 3", cpu, ticks[0],
+                  added, all);
         uint64_t corrected = half[1] - (added * ticks[1] + ticks[0] / 2) / ticks[0];
         if (added)
-            CHECK_BECAUSE(corrected, all - ticks[1] / 4 - 1, all + ticks[1] / 4 + 1,
-                          "less the overcount of the other half, a quarter of an interrupt's either way");
+            CHECK_BECAUSE(
+                corrected, all - ticks[1] / 4 - 1, all + ticks[1] / 4 + 1,
+                "less the overcount of the other half, a quarter of an interrupt's either way");
         else
             CHECK_EQ(corrected, all);
     }
     counting_stop();
 }
 
-/* --- Page faults of ring 3, resolved by a handler of ours: the page is there, only its entry says that it is not. --- */
+/* --- Page faults of ring 3, resolved by a handler of ours: the page is there, only its entry says
+ * that it is not. --- */
 
 static uint64_t *entries[2 * USER_PAGES];
 
@@ -147,30 +158,38 @@ static struct process *process_that_faults(void)
     struct process *process = process_create();
     for (unsigned i = 0; process && i < 2 * USER_PAGES; i++) {
         void *page = phys_alloc(1);
-        CHECK(page && vm_map(process->pml4, USER_PAGES_AT + i * PAGE_SIZE, virt_to_phys(page), PTE_USER | PTE_NX));
+        CHECK(page && vm_map(process->pml4, USER_PAGES_AT + i * PAGE_SIZE, virt_to_phys(page),
+                             PTE_USER | PTE_NX));
         entries[i] = entry_of(process->pml4, USER_PAGES_AT + i * PAGE_SIZE);
         *entries[i] &= ~PTE_PRESENT;
     }
     return process;
 }
 
-/* The first stretch of faults measures what one adds, the second must be exact when that is taken off. */
+/* The first stretch of faults measures what one adds, the second must be exact when that is taken
+ * off. */
 static void check_faults(const uint64_t *counts, uint64_t ticks, unsigned faults)
 {
     uint64_t faulting = counts[0], again = counts[1], added = faulting - again;
     CHECK_EQ(faults, 2 * USER_PAGES);
     CHECK_BECAUSE(again, 2 * USER_PAGES, 20 * USER_PAGES, "a few instructions a page");
-    CHECK_BECAUSE(faulting, again, again + 2 * (USER_PAGES + ticks),
-                  "a load retires once however often it faults; at most two for each fault and interrupt");
-    test_note("CPU %u: %u page faults of ring 3 added %lu to %lu instructions", cpu_number(), USER_PAGES, added, again);
+    CHECK_BECAUSE(
+        faulting, again, again + 2 * (USER_PAGES + ticks),
+        "a load retires once however often it faults; at most two for each fault and interrupt");
+    test_note("CPU %u: %u page faults of ring 3 added %lu to %lu instructions", cpu_number(),
+              USER_PAGES, added, again);
     if (added)
-        CHECK_BECAUSE(counts[2] - added, again - 2 * ticks - USER_PAGES / 4, again + 2 * ticks + USER_PAGES / 4,
-                      "less what the first faults added, a quarter of a fault's either way, and interrupts");
+        CHECK_BECAUSE(
+            counts[2] - added, again - 2 * ticks - USER_PAGES / 4,
+            again + 2 * ticks + USER_PAGES / 4,
+            "less what the first faults added, a quarter of a fault's either way, and interrupts");
     else
-        CHECK_BECAUSE(counts[2], again, again + 2 * ticks, "the same; more only by interrupts, two for each");
+        CHECK_BECAUSE(counts[2], again, again + 2 * ticks,
+                      "the same; more only by interrupts, two for each");
 }
 
-TEST(pmu_exact, page_faults, "what a page fault adds to ring 3's count is measured, and taken off is exact [VP-52 C-3.20]")
+TEST(pmu_exact, page_faults,
+     "what a page fault adds to ring 3's count is measured, and taken off is exact [VP-52 C-3.20]")
 {
     unsigned ctr;
     SKIP_WITHOUT_PMU();
@@ -184,8 +203,10 @@ TEST(pmu_exact, page_faults, "what a page fault adds to ring 3's count is measur
         lab_resolve(resolve);
         irql_lower(old);
         uint64_t ticks = trap_counts[VECTOR_TIMER];
-        struct thread *thread = process ? thread_create_user("faults", process, (uint64_t)user_exact_touch,
-                                                             pmu_rdpmc_index(ctr), 1ul << cpu) : NULL;
+        struct thread *thread =
+            process ? thread_create_user("faults", process, (uint64_t)user_exact_touch,
+                                         pmu_rdpmc_index(ctr), 1ul << cpu)
+                    : NULL;
         if (CHECK(thread != NULL))
             sched_wait(&thread->object, SCHED_FOREVER, Executive);
         lab_release();

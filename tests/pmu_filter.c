@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Conformance: what a select lets through: privilege, threshold, inversion, edges; and writes to a running counter. */
+/* Conformance: what a select lets through: privilege, threshold, inversion, edges; and writes to a
+ * running counter. */
 #include "tests/lab.h"
 #include "kernel/base/bits.h"
 #include "tests/vpmu.h"
@@ -34,19 +35,22 @@ static uint64_t with(unsigned ctr, uint64_t bits)
     return lab_count(ctr, lab_select(ctr, PMU_KERNEL) | bits, 0, lab_loop, TURNS);
 }
 
-/* The enabling WRMSR, where a hypervisor counts what it emulates and looks at no threshold: KVM's rule since Linux 5.17. */
+/* The enabling WRMSR, where a hypervisor counts what it emulates and looks at no threshold: KVM's
+ * rule since Linux 5.17. */
 static uint64_t emulated(void)
 {
     const struct pmu_measured *m = &pmu_here()->measured;
     return m->exit_at_255.low > 0 ? (uint64_t)m->enabling.low : 0;
 }
 
-/* A threshold of n counts the cycles with n or more: fewer the higher n is, none that no processor reaches. */
+/* A threshold of n counts the cycles with n or more: fewer the higher n is, none that no processor
+ * reaches. */
 static void threshold(unsigned ctr)
 {
     uint64_t plain = with(ctr, 0), one = with(ctr, THRESHOLD(1)), two = with(ctr, THRESHOLD(2));
     LAB_CHECK_COUNT(plain, expected());
-    CHECK_BECAUSE(one, expected() / 16, expected(), "cycles in which something retires, 16 at most in each");
+    CHECK_BECAUSE(one, expected() / 16, expected(),
+                  "cycles in which something retires, 16 at most in each");
     CHECK(two < plain);
     CHECK(two <= one + one / 8);
     CHECK_EQ(with(ctr, THRESHOLD(255)), emulated());
@@ -56,10 +60,13 @@ static void threshold(unsigned ctr)
 /* Inverted, a threshold counts the other cycles: with one that is never reached, all of them. */
 static void inverted(unsigned ctr)
 {
-    uint64_t cycles = lab_count(ctr, pmu_select(pmu_here(), PMU_CYCLES, PMU_KERNEL), 0, lab_loop, 10 * TURNS);
-    uint64_t others = lab_count(ctr, lab_select(ctr, PMU_KERNEL) | THRESHOLD(255) | INVERT, 0, lab_loop, 10 * TURNS);
+    uint64_t cycles =
+        lab_count(ctr, pmu_select(pmu_here(), PMU_CYCLES, PMU_KERNEL), 0, lab_loop, 10 * TURNS);
+    uint64_t others = lab_count(ctr, lab_select(ctr, PMU_KERNEL) | THRESHOLD(255) | INVERT, 0,
+                                lab_loop, 10 * TURNS);
     CHECK_BECAUSE(cycles, TURNS, TURNS * 100000, "a taken branch a cycle");
-    CHECK_BECAUSE(others, cycles / 4, cycles * 4, "every cycle, and two runs of one loop take about the same time");
+    CHECK_BECAUSE(others, cycles / 4, cycles * 4,
+                  "every cycle, and two runs of one loop take about the same time");
 }
 
 /* Edges: how often the condition begins to hold; once at least where it holds at all. */
@@ -72,10 +79,12 @@ static void edges(unsigned ctr)
     uint64_t select = pmu_select(pmu_here(), PMU_BRANCHES, PMU_KERNEL) | THRESHOLD(1) | EDGE;
     unsigned turns = test_long() ? TURNS : TURNS / 10; /* each of their instructions is decoded */
     uint64_t runs = lab_count(ctr, select, 0, lab_branches, turns);
-    /* CALL, RET, JMP follow each other, and JNZ before them: with JZ two runs of branches a turn, and the first. */
+    /* CALL, RET, JMP follow each other, and JNZ before them: with JZ two runs of branches a turn,
+     * and the first. */
     uint64_t by_instructions = 2 * turns + 1;
     bool by_one = vpmu_present() && !vpmu_quirk("ipc");
-    CHECK_BECAUSE(runs, by_one ? by_instructions : 1, by_instructions, "at most as many as if a cycle were one instruction");
+    CHECK_BECAUSE(runs, by_one ? by_instructions : 1, by_instructions,
+                  "at most as many as if a cycle were one instruction");
 }
 
 /* A write while the counter runs acts at once and leaves it running; on Intel by either address. */
@@ -97,7 +106,8 @@ static void write_running(unsigned ctr)
     }
     /* To all ones: the next event overflows. */
     lab_write_msr = pmu_write_msr(pmu_here(), ctr);
-    LAB_CHECK_COUNT(lab_count(ctr, select, 0, lab_write_inside, pmu_mask(pmu_here(), ctr)), LAB_INSIDE_AFTER + LAB_AFTER);
+    LAB_CHECK_COUNT(lab_count(ctr, select, 0, lab_write_inside, pmu_mask(pmu_here(), ctr)),
+                    LAB_INSIDE_AFTER + LAB_AFTER);
     if (pmu_here()->msr.global_status)
         CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), PMU_BIT(ctr));
 }

@@ -8,15 +8,15 @@
 #define FROZEN (UINT64_C(1) << 59)
 #define TURNS 100u
 
-#define SKIP_WITHOUT_GLOBAL()                                                                  \
-    do {                                                                                       \
-        if (!pmu_here()->msr.global_control)                                                      \
-            SKIP("no global control");                                                         \
+#define SKIP_WITHOUT_GLOBAL()                                                                      \
+    do {                                                                                           \
+        if (!pmu_here()->msr.global_control)                                                       \
+            SKIP("no global control");                                                             \
     } while (0)
-#define SKIP_WITHOUT_SET()                                                                     \
-    do {                                                                                       \
-        if (!can_set())                                                                        \
-            SKIP("no register that sets status");                                              \
+#define SKIP_WITHOUT_SET()                                                                         \
+    do {                                                                                           \
+        if (!can_set())                                                                            \
+            SKIP("no register that sets status");                                                  \
     } while (0)
 
 /* KVM on AMD has the register since Linux 6.18. */
@@ -41,7 +41,8 @@ static void control_bit(unsigned ctr)
     lab_wrmsr(pmu_here()->msr.global_control, 0);
 }
 
-/* Bits of counters that are absent: Intel refuses them, AMD drops them. Bit 48 may be PERF_METRICS. */
+/* Bits of counters that are absent: Intel refuses them, AMD drops them. Bit 48 may be PERF_METRICS.
+ */
 static void control_absent(unsigned unused)
 {
     (void)unused;
@@ -63,17 +64,20 @@ static void status_read_only(unsigned unused)
     (void)unused;
     SKIP_WITHOUT_GLOBAL();
     for (unsigned bit = 0; bit < 64; bit++) {
-        CHECK_EQ(wrmsr_fault(pmu_here()->msr.global_status, PMU_BIT(bit)), lab_is_intel() ? LAB_GP_FAULT : 0);
+        CHECK_EQ(wrmsr_fault(pmu_here()->msr.global_status, PMU_BIT(bit)),
+                 lab_is_intel() ? LAB_GP_FAULT : 0);
         CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), 0);
     }
 }
 
-/* The register that clears: counters' bits and what else is legal there; the rest faults on Intel. Reads 0. */
+/* The register that clears: counters' bits and what else is legal there; the rest faults on Intel.
+ * Reads 0. */
 static void clear_legal(unsigned unused)
 {
     (void)unused;
     SKIP_WITHOUT_GLOBAL();
-    uint64_t legal = all() | UINT64_C(3) << 62, maybe = UINT64_C(0x1f) << 58 | UINT64_C(3) << 54 | UINT64_C(1) << 48;
+    uint64_t legal = all() | UINT64_C(3) << 62,
+             maybe = UINT64_C(0x1f) << 58 | UINT64_C(3) << 54 | UINT64_C(1) << 48;
     for (unsigned bit = 0; bit < 64; bit++) {
         unsigned fault = wrmsr_fault(pmu_here()->msr.global_clear, PMU_BIT(bit));
         if (!lab_is_intel() || legal >> bit & 1)
@@ -112,7 +116,8 @@ static void gates(unsigned ctr)
             CHECK_EQ(pmu_read(ctr), 0);
         }
     }
-    CHECK_BECAUSE(lab_count(ctr, select, 0, lab_loop, TURNS), TURNS / 16, TURNS * 10000, "both are set");
+    CHECK_BECAUSE(lab_count(ctr, select, 0, lab_loop, TURNS), TURNS / 16, TURNS * 10000,
+                  "both are set");
     uint64_t stopped = pmu_read(ctr);
     lab_loop(TURNS);
     CHECK_EQ(pmu_read(ctr), stopped);
@@ -188,7 +193,8 @@ static void frozen(unsigned ctr)
     CHECK_BECAUSE(pmu_read(ctr), 5 + TURNS / 16, TURNS * 10000, "it runs again");
 }
 
-/* INUSE: bit n when EVENTSELn has an event, 32 + n when fixed counter n is enabled, 63 when one may interrupt. */
+/* INUSE: bit n when EVENTSELn has an event, 32 + n when fixed counter n is enabled, 63 when one may
+ * interrupt. */
 static void inuse(unsigned ctr)
 {
     if (!lab_is_intel() || pmu_here()->version < 4)
@@ -211,18 +217,25 @@ LAB_EACH(pmu_adds_up, each_gp, adds_up, "five stretches count five times as much
 LAB_EACH(pmu_status_set, each_counter, set_and_reset,
          "STATUS_SET and RESET act on one bit [VP-28 VP-66 VP-75 C-1.3]")
 LAB_EACH(pmu_frozen, each_counter, frozen, "CTR_FRZ stops it, clearing lets it run [VP-75 C-1.3]")
-LAB_EACH(pmu_inuse, each_counter, inuse, "GLOBAL_INUSE shows the counter and its interrupt [VP-16 C-1.3]")
+LAB_EACH(pmu_inuse, each_counter, inuse,
+         "GLOBAL_INUSE shows the counter and its interrupt [VP-16 C-1.3]")
 
-TEST(pmu_global, control_absent, "bits of absent counters: refused by Intel, dropped by AMD [VP-25 VP-26 C-2e]")
+TEST(pmu_global, control_absent,
+     "bits of absent counters: refused by Intel, dropped by AMD [VP-25 VP-26 C-2e]")
 {
     lab_run(control_absent, LAB_ANY);
 }
-TEST(pmu_global, status_read_only, "a write to the status faults on Intel, is ignored on AMD [VP-17 VP-18]")
+TEST(pmu_global, status_read_only,
+     "a write to the status faults on Intel, is ignored on AMD [VP-17 VP-18]")
 {
     lab_run(status_read_only, LAB_ANY);
 }
-TEST(pmu_global, clear_legal, "the clearing register takes its legal bits and reads 0 [VP-27 VP-28]")
+TEST(pmu_global, clear_legal,
+     "the clearing register takes its legal bits and reads 0 [VP-27 VP-28]")
 {
     lab_run(clear_legal, LAB_ANY);
 }
-TEST(pmu_global, set_absent, "STATUS_SET has no bit of an absent counter [VP-28 VP-75]") { lab_run(set_absent, LAB_ANY); }
+TEST(pmu_global, set_absent, "STATUS_SET has no bit of an absent counter [VP-28 VP-75]")
+{
+    lab_run(set_absent, LAB_ANY);
+}

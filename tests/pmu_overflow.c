@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Conformance: counters that wrap: value, status bit, and that nothing interrupts unless it was asked for. */
+/* Conformance: counters that wrap: value, status bit, and that nothing interrupts unless it was
+ * asked for. */
 #include "hal/apic.h"
 #include "kernel/base/bits.h"
 #include "tests/lab.h"
@@ -10,11 +11,18 @@
 
 static uint64_t expected(void) { return lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, TURNS); }
 
-static uint64_t status(void) { return pmu_here()->msr.global_status ? lab_rdmsr(pmu_here()->msr.global_status) : 0; }
+static uint64_t status(void)
+{
+    return pmu_here()->msr.global_status ? lab_rdmsr(pmu_here()->msr.global_status) : 0;
+}
 
-static uint64_t preset(unsigned ctr, uint64_t events) { return -events & pmu_mask(pmu_here(), ctr); }
+static uint64_t preset(unsigned ctr, uint64_t events)
+{
+    return -events & pmu_mask(pmu_here(), ctr);
+}
 
-/* Silicon's rule: a counter that stops at exactly 0 may not have told yet; kvm-unit-tests, too, look at 1. The manual's: it has. */
+/* Silicon's rule: a counter that stops at exactly 0 may not have told yet; kvm-unit-tests, too,
+ * look at 1. The manual's: it has. */
 static bool tells_zero(void) { return vpmu_present() && !vpmu_quirk("wrap0"); }
 
 /* Presets that end just below 0, at 0 and just above. */
@@ -35,7 +43,8 @@ static void wraps(unsigned ctr)
             if (ends[i] || tells_zero())
                 CHECK_EQ(pmu_take_overflow(), ends[i] >= 0 ? PMU_BIT(ctr) : 0);
         } else {
-            CHECK_BECAUSE((found - start) & pmu_mask(pmu_here(), ctr), expected(), expected() * 9 / 8 + 8, "overcounts at exits");
+            CHECK_BECAUSE((found - start) & pmu_mask(pmu_here(), ctr), expected(),
+                          expected() * 9 / 8 + 8, "overcounts at exits");
         }
         pmu_clear(PMU_BIT(ctr));
     }
@@ -59,7 +68,8 @@ static void status_without_interrupt(unsigned ctr)
     lab_release();
 }
 
-/* The status bit stays through stop, clear and reads until it is written, and only its own write clears it. */
+/* The status bit stays through stop, clear and reads until it is written, and only its own write
+ * clears it. */
 static void sticky(unsigned ctr)
 {
     if (!pmu_here()->msr.global_status)
@@ -106,7 +116,8 @@ static void armed_is_negative(unsigned ctr)
     uint64_t top = pmu_mask(pmu_here(), ctr) / 2 + 1, longest = pmu_max_period(pmu_here(), ctr);
     CHECK(lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, longest), lab_loop, TURNS) & top);
     CHECK_EQ(pmu_take_overflow(), 0);
-    CHECK(lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 1u << 30), lab_loop, TURNS) & top);
+    CHECK(lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 1u << 30), lab_loop, TURNS) &
+          top);
     CHECK_EQ(pmu_take_overflow(), 0);
     CHECK(!(lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 20), lab_loop, TURNS) & top));
     CHECK_EQ(pmu_take_overflow(), PMU_BIT(ctr));
@@ -136,7 +147,8 @@ static void two(unsigned ctr)
     }
 }
 
-/* The counter preset to 1 - count ends at exactly 1: two runs of one loop agree to the instruction. */
+/* The counter preset to 1 - count ends at exactly 1: two runs of one loop agree to the instruction.
+ */
 static void deterministic(unsigned ctr)
 {
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
@@ -147,10 +159,12 @@ static void deterministic(unsigned ctr)
         least = found < least ? found : least;
         most = found > most ? found : most;
     }
-    CHECK_BECAUSE(most, least, pmu_here()->exact ? least : least * 9 / 8, "no run differs but by what exits add");
+    CHECK_BECAUSE(most, least, pmu_here()->exact ? least : least * 9 / 8,
+                  "no run differs but by what exits add");
     LAB_CHECK_COUNT(least, lab_expected(&lab_branches_work, LAB_INSTRUCTIONS, TURNS));
     if (pmu_here()->exact)
-        CHECK_EQ(lab_count(ctr, select, (1 - most) & pmu_mask(pmu_here(), ctr), lab_branches, TURNS), 1);
+        CHECK_EQ(
+            lab_count(ctr, select, (1 - most) & pmu_mask(pmu_here(), ctr), lab_branches, TURNS), 1);
 }
 
 LAB_EACH(pmu_wraps, each_counting_instructions, wraps,
@@ -161,7 +175,8 @@ LAB_EACH(pmu_sticky, each_counter, sticky,
          "its status bit, and no other, stays until it is cleared [VP-66 VP-80 VP-81 C-2a.9]")
 LAB_EACH(pmu_again, each_counter, again,
          "overflows again and again, told each time, and once [VP-65 VP-82]")
-LAB_EACH(pmu_armed, each_counter, armed_is_negative, "armed it reads negative, overflowed not [VP-82]")
+LAB_EACH(pmu_armed, each_counter, armed_is_negative,
+         "armed it reads negative, overflowed not [VP-82]")
 LAB_EACH(pmu_two_overflows, each_counter, two, "overflow together with each other counter [VP-66]")
 LAB_EACH(pmu_deterministic, each_counting_instructions, deterministic,
          "20 runs count the same, preset to end at 1 [VP-73 C-1.10]")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Conformance: the interrupt of an overflow: as a vector and as an NMI, masked, delayed, nested, and where it hits.
- * The code between the two WRMSRs is a sled of one-byte instructions, so that the RIP found is a count. */
+/* Conformance: the interrupt of an overflow: as a vector and as an NMI, masked, delayed, nested,
+ * and where it hits. The code between the two WRMSRs is a sled of one-byte instructions, so that
+ * the RIP found is a count. */
 #include "hal/apic.h"
 #include "hal/clock.h"
 #include "hal/hal.h"
@@ -20,17 +21,19 @@
 #define LOOKS 200u /* between two PAUSEs, each of which leaves a virtual machine */
 #define REARMED 500u
 #define ACCESSES 1000u /* at most, to find that no interrupt comes */
-#define LONGEST 990u /* events to an overflow in the sled */
+#define LONGEST 990u   /* events to an overflow in the sled */
 
 static unsigned the_ctr; /* of the running test, for actions in handlers */
 
 static void arm(unsigned ctr, uint64_t period)
 {
     the_ctr = ctr;
-    pmu_program(ctr, lab_select(ctr, PMU_KERNEL | PMU_INTERRUPT), -period & pmu_mask(pmu_here(), ctr));
+    pmu_program(ctr, lab_select(ctr, PMU_KERNEL | PMU_INTERRUPT),
+                -period & pmu_mask(pmu_here(), ctr));
 }
 
-/* Turns behind the sled: for events that are fewer than instructions, and for interrupts that are late. */
+/* Turns behind the sled: for events that are fewer than instructions, and for interrupts that are
+ * late. */
 static uint64_t behind(unsigned ctr) { return lab_turns(ctr, LONGEST) + lab_late(1); }
 
 static void run_sled(unsigned ctr)
@@ -42,13 +45,14 @@ static void run_sled(unsigned ctr)
 /* An interrupt in flight may come a little after the counter has stopped. */
 static void wait(const unsigned *count, unsigned wanted)
 {
-    for (unsigned i = 0; i < WAIT_PAUSES * LOOKS && __atomic_load_n(count, __ATOMIC_RELAXED) < wanted; i++)
+    for (unsigned i = 0;
+         i < WAIT_PAUSES * LOOKS && __atomic_load_n(count, __ATOMIC_RELAXED) < wanted; i++)
         if (i % LOOKS == 0)
             pause();
 }
 
-/* Silicon's rule: Intel masks the entry when it delivers, AMD does not. KVM's: on Intel it masks since Linux 6.6, and from
- * there to 6.8 on AMD, too. */
+/* Silicon's rule: Intel masks the entry when it delivers, AMD does not. KVM's: on Intel it masks
+ * since Linux 6.6, and from there to 6.8 on AMD, too. */
 static bool masks_at_delivery(void)
 {
     return rules_kvm() ? (lab_caught.lvt & APIC_LVT_MASKED) != 0 : lab_is_intel();
@@ -64,7 +68,8 @@ static void check_skid(unsigned ctr, uint64_t period)
 {
     uint64_t before = lab_before(), into_sled = lab_caught.rip - (uint64_t)lab_sled;
     uint64_t due = period - before;
-    if (lab_event(ctr) != PMU_INSTRUCTIONS || period < before) /* where enabling counts twice two events are ahead of the sled */
+    if (lab_event(ctr) != PMU_INSTRUCTIONS ||
+        period < before) /* where enabling counts twice two events are ahead of the sled */
         return;
     if (vpmu_present() && !vpmu_quirk("skid")) {
         CHECK_EQ(into_sled, due);
@@ -72,8 +77,10 @@ static void check_skid(unsigned ctr, uint64_t period)
     }
     bool inside = into_sled < LAB_SLED;
     if (inside)
-        CHECK_BECAUSE(into_sled + 1, due + 1, LAB_SLED, "place in the sled, from 1; not before the event");
-    test_note("skid: %ld instructions%s", (int64_t)(into_sled - due), inside ? "" : " or more: behind the sled");
+        CHECK_BECAUSE(into_sled + 1, due + 1, LAB_SLED,
+                      "place in the sled, from 1; not before the event");
+    test_note("skid: %ld instructions%s", (int64_t)(into_sled - due),
+              inside ? "" : " or more: behind the sled");
 }
 
 static void as_vector(unsigned ctr)
@@ -152,7 +159,8 @@ static void rearm(void)
     pmu_write(the_ctr, -(uint64_t)REARMED & pmu_mask(pmu_here(), the_ctr));
 }
 
-/* Where the entry is masked at delivery the next overflow is not heard until the handler unmasks. */
+/* Where the entry is masked at delivery the next overflow is not heard until the handler unmasks.
+ */
 static void second_before_unmask(unsigned ctr)
 {
     if (lab_event(ctr) == PMU_EVENT_COUNT)
@@ -223,7 +231,8 @@ static void delayed(unsigned ctr)
 
 static unsigned depth, deepest;
 
-/* In the first handler, let the second in: five hundred instructions later it must come, before this one ends. */
+/* In the first handler, let the second in: five hundred instructions later it must come, before
+ * this one ends. */
 static void overflow_inside(void)
 {
     depth++;
@@ -234,8 +243,10 @@ static void overflow_inside(void)
         apic_eoi(); /* the handler's own finds nothing in service */
         pmu_write(the_ctr, -(uint64_t)REARMED & pmu_mask(pmu_here(), the_ctr));
         sti();
-        uint64_t turns = lab_turns(the_ctr, REARMED) + lab_late(1); /* a turn has two instructions or more */
-        for (uint64_t i = 0; i < turns && deepest < 2; i++) /* each PAUSE hands the machine to another CPU */
+        uint64_t turns =
+            lab_turns(the_ctr, REARMED) + lab_late(1); /* a turn has two instructions or more */
+        for (uint64_t i = 0; i < turns && deepest < 2;
+             i++) /* each PAUSE hands the machine to another CPU */
             pause();
         cli();
     }
@@ -289,7 +300,8 @@ static void nmi_in_nmi(unsigned ctr)
     lab_release();
 }
 
-/* Both run over the sled. One WRMSR starts both where there is global control; else one has a head start. */
+/* Both run over the sled. One WRMSR starts both where there is global control; else one has a head
+ * start. */
 static void run_both(unsigned ctr, unsigned other)
 {
     if (pmu_here()->msr.global_control) {
@@ -302,8 +314,8 @@ static void run_both(unsigned ctr, unsigned other)
     pmu_stop(PMU_BIT(other));
 }
 
-/* The head start in events: how much later `ctr` interrupts than `other` does, each alone and with the same period. Where
- * interrupts are late, which differs each time, nobody can tell. */
+/* The head start in events: how much later `ctr` interrupts than `other` does, each alone and with
+ * the same period. Where interrupts are late, which differs each time, nobody can tell. */
 static uint64_t head_start(unsigned ctr, unsigned other)
 {
     uint64_t at[2] = { 0 };
@@ -311,8 +323,10 @@ static uint64_t head_start(unsigned ctr, unsigned other)
         return 0;
     for (unsigned i = 0; i < 2 && !pmu_here()->msr.global_control; i++) {
         lab_catch();
-        pmu_program(other, lab_select(other, PMU_KERNEL | (i ? 0 : PMU_INTERRUPT)), -UINT64_C(500) & pmu_mask(pmu_here(), other));
-        pmu_program(ctr, lab_select(ctr, PMU_KERNEL | (i ? PMU_INTERRUPT : 0)), -UINT64_C(500) & pmu_mask(pmu_here(), ctr));
+        pmu_program(other, lab_select(other, PMU_KERNEL | (i ? 0 : PMU_INTERRUPT)),
+                    -UINT64_C(500) & pmu_mask(pmu_here(), other));
+        pmu_program(ctr, lab_select(ctr, PMU_KERNEL | (i ? PMU_INTERRUPT : 0)),
+                    -UINT64_C(500) & pmu_mask(pmu_here(), ctr));
         run_both(ctr, other);
         wait(&lab_caught.pmis, 1);
         at[i] = lab_caught.rip;
@@ -322,7 +336,8 @@ static uint64_t head_start(unsigned ctr, unsigned other)
     return at[1] - at[0];
 }
 
-/* Two counters overflow at the same instruction: one interrupt or two, but both are told, and none is lost. */
+/* Two counters overflow at the same instruction: one interrupt or two, but both are told, and none
+ * is lost. */
 static void two_at_once(unsigned ctr)
 {
     if (lab_event(ctr) == PMU_EVENT_COUNT)
@@ -338,7 +353,8 @@ static void two_at_once(unsigned ctr)
         run_both(ctr, other);
         wait(&lab_caught.pmis, 1);
         CHECK_BECAUSE(lab_caught.pmis, 1, 2, "two close together may be taken at once");
-        if (lab_event(other) == lab_event(ctr) && !pmu_here()->measured.skid.high) /* else it may be the other's */
+        if (lab_event(other) == lab_event(ctr) &&
+            !pmu_here()->measured.skid.high) /* else it may be the other's */
             check_skid(ctr, 200);
         CHECK_EQ(pmu_take_overflow(), PMU_BIT(ctr) | PMU_BIT(other));
         lab_release();
@@ -347,19 +363,26 @@ static void two_at_once(unsigned ctr)
 }
 
 LAB_EACH(pmu_pmi, each_counter, as_vector,
-         "overflow as a vector, after 2 to 990 events; skid [VP-67 VP-68 VP-69 VP-70 VP-71 C-1.2 C-2a.9 C-2g]")
+         "overflow as a vector, after 2 to 990 events; skid [VP-67 VP-68 VP-69 VP-70 VP-71 C-1.2 "
+         "C-2a.9 C-2g]")
 LAB_EACH(pmu_nmi, each_counter, as_nmi, "overflow as NMI, with interrupts off [VP-68 VP-79 C-1.2]")
-LAB_EACH(pmu_masked, each_counter, masked, "masked: status only, and nothing is kept for later [VP-68]")
+LAB_EACH(pmu_masked, each_counter, masked,
+         "masked: status only, and nothing is kept for later [VP-68]")
 LAB_EACH(pmu_auto_mask, each_counter, second_before_unmask,
          "Intel masks at delivery, AMD does not [VP-69 VP-70 C-2a.9]")
-LAB_EACH(pmu_ten_pmis, each_counter, ten_in_a_row, "ten overflows re-armed by the handler [VP-71 C-2g]")
-LAB_EACH(pmu_delayed, each_counter, delayed, "waits for IF and for the priority, comes once [VP-68]")
-LAB_EACH(pmu_nested, each_counter, nested, "an overflow in the handler nests if that lets it [VP-71]")
+LAB_EACH(pmu_ten_pmis, each_counter, ten_in_a_row,
+         "ten overflows re-armed by the handler [VP-71 C-2g]")
+LAB_EACH(pmu_delayed, each_counter, delayed,
+         "waits for IF and for the priority, comes once [VP-68]")
+LAB_EACH(pmu_nested, each_counter, nested,
+         "an overflow in the handler nests if that lets it [VP-71]")
 LAB_EACH(pmu_nmi_held, each_counter, nmi_in_nmi, "an NMI in an NMI is held until IRET [VP-78]")
-LAB_EACH(pmu_two_pmis, each_counter, two_at_once, "overflow in the same instruction as each other [VP-67]")
+LAB_EACH(pmu_two_pmis, each_counter, two_at_once,
+         "overflow in the same instruction as each other [VP-67]")
 
 /* What boots do to find a PMU whose interrupts do not come: with the entry masked, that is so. */
-TEST(pmu_pmi_lost, told, "a PMU whose interrupt does not come is found out within 10 ms, on every CPU [VP-68 C-1a]")
+TEST(pmu_pmi_lost, told,
+     "a PMU whose interrupt does not come is found out within 10 ms, on every CPU [VP-68 C-1a]")
 {
     SKIP_WITHOUT_PMU();
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {

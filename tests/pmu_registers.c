@@ -8,14 +8,19 @@
 
 #define ODD_ONES 0x5555555555555555u
 
-/* What the select register keeps: on Intel all but ANY and 63:32; AMD has 35:32 as bits of the event. */
+/* What the select register keeps: on Intel all but ANY and 63:32; AMD has 35:32 as bits of the
+ * event. */
 static uint64_t select_legal(void) { return lab_is_intel() ? 0xffdfffff : 0xfffd7ffff; }
 
-/* Bits above 31 that this processor may have a use for: transactions, PEBS, and what version 6 brought. */
+/* Bits above 31 that this processor may have a use for: transactions, PEBS, and what version 6
+ * brought. */
 static bool may_have_a_use(unsigned bit)
 {
     bool rtm = cpuid(7, 0).ebx & 1u << 11, pebs = cpuid(1, 0).edx & 1u << 21;
-    return !lab_is_intel() ? bit < 42 : bit < 34 ? rtm : bit < 36 ? pebs : pmu_here()->version >= 6 && bit < 48;
+    return !lab_is_intel() ? bit < 42
+           : bit < 34      ? rtm
+           : bit < 36      ? pebs
+                           : pmu_here()->version >= 6 && bit < 48;
 }
 
 static void fixed_reads_back(unsigned ctr)
@@ -79,15 +84,16 @@ static void keeps_or_drops(uint32_t msr, uint64_t value, uint64_t old)
     CHECK_EQ(lab_rdmsr(msr), old);
 }
 
-/* AMD's manual: reserved bits are ignored, MBZ. KVM's rule and ours: dropped. Silicon's: some are kept, such as 19 and 42 of
- * Zen 3 (Linux 9b026073db2f). */
+/* AMD's manual: reserved bits are ignored, MBZ. KVM's rule and ours: dropped. Silicon's: some are
+ * kept, such as 19 and 42 of Zen 3 (Linux 9b026073db2f). */
 static bool drops_all(void) { return vpmu_present() ? !vpmu_quirk("sticky") : rules_kvm(); }
 
 /* A reserved bit: Intel faults and keeps the old value, AMD ignores the bit. */
 static void select_reserved(unsigned ctr)
 {
     uint32_t msr = pmu_select_msr(pmu_here(), ctr);
-    uint64_t old = lab_is_fixed(ctr) ? UINT64_C(3) << 4 * (ctr - PMU_FIXED) : pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_USER);
+    uint64_t old = lab_is_fixed(ctr) ? UINT64_C(3) << 4 * (ctr - PMU_FIXED)
+                                     : pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_USER);
     /* AnyThread: versions 3 and 4; from 5 on CPUID 0Ah.EDX[15] says that there is none. */
     bool any_thread = pmu_here()->select_flags & PMU_ANY_THREAD;
     lab_wrmsr(msr, old);
@@ -97,7 +103,9 @@ static void select_reserved(unsigned ctr)
             refuses(msr, old | UINT64_C(1) << bit, old);
         return;
     }
-    void (*reserved)(uint32_t, uint64_t, uint64_t) = lab_is_intel() ? refuses : drops_all() ? drops : keeps_or_drops;
+    void (*reserved)(uint32_t, uint64_t, uint64_t) = lab_is_intel() ? refuses
+                                                     : drops_all()  ? drops
+                                                                    : keeps_or_drops;
     (any_thread ? keeps : reserved)(msr, old | PMU_ANY_THREAD, old);
     for (unsigned bit = 32; bit < 64; bit++)
         if (!may_have_a_use(bit))
@@ -126,7 +134,8 @@ static void reads_everywhere(unsigned ctr, uint64_t wanted)
 /* Every bit of a stopped counter by itself, both ways of reading. */
 static void counter_bits(unsigned ctr)
 {
-    uint64_t writable = ctr < PMU_FIXED ? pmu_max_period(pmu_here(), ctr) : pmu_mask(pmu_here(), ctr);
+    uint64_t writable =
+        ctr < PMU_FIXED ? pmu_max_period(pmu_here(), ctr) : pmu_mask(pmu_here(), ctr);
     for (uint64_t rest = writable; rest; rest &= rest - 1) {
         lab_wrmsr(pmu_write_msr(pmu_here(), ctr), rest & -rest);
         reads_everywhere(ctr, rest & -rest);
@@ -142,7 +151,8 @@ static void counter_bits(unsigned ctr)
     reads_everywhere(ctr, pmu_mask(pmu_here(), ctr) ^ 0xffff);
 }
 
-/* What a write of bits beyond the width does: each register has its own way (VP-31, VP-32, VP-35). */
+/* What a write of bits beyond the width does: each register has its own way (VP-31, VP-32, VP-35).
+ */
 static void counter_high_bits(unsigned ctr)
 {
     uint64_t value = 0xffffff0123456789, mask = pmu_mask(pmu_here(), ctr);
@@ -171,7 +181,8 @@ static void counter_high_bits(unsigned ctr)
     }
 }
 
-/* 4C1h+n, or 1900h+4n: what does not fit faults, bit for bit, and changes nothing; both addresses show one counter. */
+/* 4C1h+n, or 1900h+4n: what does not fit faults, bit for bit, and changes nothing; both addresses
+ * show one counter. */
 static void full_width(unsigned ctr)
 {
     if (!lab_is_intel() || pmu_here()->gp_write_width == 32)
@@ -196,7 +207,8 @@ static void k7_alias(unsigned ctr)
     if (lab_is_intel())
         SKIP("AMD only");
     for (unsigned i = 0; i < 4; i++) {
-        uint64_t event = pmu_select(pmu_here(), PMU_INSTRUCTIONS, i << 16), value = 0xff0123456789 + i;
+        uint64_t event = pmu_select(pmu_here(), PMU_INSTRUCTIONS, i << 16),
+                 value = 0xff0123456789 + i;
         lab_wrmsr(select, event);
         CHECK_EQ(lab_rdmsr(pmu_select_msr(pmu_here(), ctr)), event);
         lab_wrmsr(counter, value);
@@ -226,7 +238,10 @@ static void distinct(unsigned unused)
     }
 }
 
-TEST(pmu_registers, distinct, "no two counters share a register [VP-29 VP-36]") { lab_run(distinct, LAB_ANY); }
+TEST(pmu_registers, distinct, "no two counters share a register [VP-29 VP-36]")
+{
+    lab_run(distinct, LAB_ANY);
+}
 
 /* Where there are none the first counter says so. */
 static uint64_t each_full_width(void)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests of what the kernel prints: it must be this text, and nothing else was printed meanwhile. */
+/* For tests of what the kernel prints: it must be this text, and nothing else was printed
+ * meanwhile. */
 #pragma once
 #include "kernel/base/crc32.h"
 #include "kernel/base/print.h"

@@ -17,14 +17,16 @@
 #define LOOP_INSTRUCTIONS 10u /* profile_loop.asm */
 #define LOOP_BYTES 64u
 #define ROUNDS 250u /* of 1,000, with `long`; else 10 of 40 */
-#define ROUND_INTERVAL 32768u /* a sample costs the virtual PMU a millisecond: it steps to the overflow */
+#define ROUND_INTERVAL                                                                             \
+    32768u /* a sample costs the virtual PMU a millisecond: it steps to the overflow */
 
 extern void profile_loop(uint64_t turns);
 extern const uint8_t profile_loop_start[], profile_loop_end[];
 
 static HANDLE of_loop(ULONG *counts, KPROFILE_SOURCE source)
 {
-    return profile_made((uint64_t)profile_loop_start, LOOP_BYTES, 6, counts, sizeof *counts, source, ~0ul);
+    return profile_made((uint64_t)profile_loop_start, LOOP_BYTES, 6, counts, sizeof *counts, source,
+                        ~0ul);
 }
 
 static void close(HANDLE handle) { CHECK_STATUS(NtClose(handle), STATUS_SUCCESS); }
@@ -44,7 +46,8 @@ TEST(profile_counters, busy,
     CHECK(is_owned_by(nth_counter(0), 0, "HalAllocateHardwareCounters"));
     CHECK_STATUS(HalFreeHardwareCounters(everything), STATUS_SUCCESS);
     profile_start(profile);
-    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &everything), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &everything),
+                 STATUS_INSUFFICIENT_RESOURCES);
     profile_stop(profile);
     CHECK_EQ(hal_counters_owned(), 0);
     close(profile);
@@ -111,11 +114,13 @@ TEST(profile_counters, rate,
         test_run_on(cpu);
         ULONG before = counts;
         profile_loop(40 * PERIOD / LOOP_INSTRUCTIONS);
-        CHECK_RANGE(counts - before, 19 - elsewhere, 21 + 2); /* interrupts and ticks are instructions too */
+        CHECK_RANGE(counts - before, 19 - elsewhere,
+                    21 + 2); /* interrupts and ticks are instructions too */
         CHECK_STATUS(NtSetIntervalProfile(PERIOD, SOURCE), STATUS_SUCCESS);
         before = counts;
         profile_loop(40 * PERIOD / LOOP_INSTRUCTIONS);
-        CHECK_RANGE(counts - before, 38 - elsewhere, 41 + 4); /* the first one still has the old interval */
+        CHECK_RANGE(counts - before, 38 - elsewhere,
+                    41 + 4); /* the first one still has the old interval */
         CHECK_STATUS(NtSetIntervalProfile(2 * PERIOD, SOURCE), STATUS_SUCCESS);
     }
     test_run_anywhere();
@@ -193,17 +198,24 @@ TEST(profile_counters, ownership, "the HAL reports the number of counters and th
     } status = { 0 };
     BOOLEAN timer_only = 0xa5;
     ULONG count = 0, returned = 0, sources = 0;
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileNumberOfCounters, 4, &count, NULL), STATUS_SUCCESS);
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileNumberOfCounters, 4, &count, NULL),
+                 STATUS_SUCCESS);
     CHECK_EQ(count, hal_counter_count());
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileNumberOfCounters, 3, &count, NULL), STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileIsTimerBasedProfiling, 1, &timer_only, NULL), STATUS_SUCCESS);
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileNumberOfCounters, 3, &count, NULL),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileIsTimerBasedProfiling, 1, &timer_only,
+                                           NULL),
+                 STATUS_SUCCESS);
     CHECK_EQ(timer_only, !count);
     SKIP_WITHOUT_SOURCE();
     HANDLE profile = of_loop(&count, SOURCE);
     profile_start(profile);
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCounterOwnership, 8, &status, &returned), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCounterOwnership, 8, &status, &returned),
+                 STATUS_INFO_LENGTH_MISMATCH);
     CHECK_EQ(returned, 8 + 12 * pmu_count(pmu_of(0)->counters));
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCounterOwnership, sizeof status, &status, NULL), STATUS_SUCCESS);
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCounterOwnership, sizeof status, &status,
+                                           NULL),
+                 STATUS_SUCCESS);
     CHECK_EQ(status.count, pmu_count(pmu_of(0)->counters));
     for (ULONG i = 0; i < status.count; i++) {
         bool ours = status.owners[i].OwnerType == EtwPmcOwnerTaggedWithSource;
@@ -213,7 +225,8 @@ TEST(profile_counters, ownership, "the HAL reports the number of counters and th
     }
     CHECK_EQ(sources, 1);
     status.processor = cpu_count;
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCounterOwnership, sizeof status, &status, NULL),
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCounterOwnership, sizeof status, &status,
+                                           NULL),
                  STATUS_INVALID_PARAMETER);
     close(profile);
 }
@@ -221,7 +234,9 @@ TEST(profile_counters, ownership, "the HAL reports the number of counters and th
 static uint64_t rewritten_on(ULONG cpu)
 {
     HAL_PROFILE_CORRUPTION_STATUS status = { .ProcessorNumber = cpu };
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCorruptionStatus, sizeof status, &status, NULL), STATUS_SUCCESS);
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCorruptionStatus, sizeof status, &status,
+                                           NULL),
+                 STATUS_SUCCESS);
     return status.Counters;
 }
 
@@ -229,7 +244,8 @@ static uint64_t rewritten_on(ULONG cpu)
 static void rewrite_here(void *value)
 {
     KIRQL old = irql_raise(PROFILE_LEVEL);
-    wrmsr(pmu_select_msr(pmu_here(), (unsigned)__builtin_ctzll(pmu_running())), *(const uint64_t *)value);
+    wrmsr(pmu_select_msr(pmu_here(), (unsigned)__builtin_ctzll(pmu_running())),
+          *(const uint64_t *)value);
     irql_lower(old);
 }
 
@@ -250,13 +266,16 @@ TEST(profile_counters, corruption,
     HAL_PROFILE_CORRUPTION_STATUS status = { .ProcessorNumber = cpu_count };
     ULONG counts = 0;
     SKIP_WITHOUT_SOURCE();
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCorruptionStatus, sizeof status, &status, NULL),
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCorruptionStatus, sizeof status, &status,
+                                           NULL),
                  STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCorruptionStatus, sizeof status - 1, &status, NULL),
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCorruptionStatus, sizeof status - 1,
+                                           &status, NULL),
                  STATUS_INFO_LENGTH_MISMATCH);
     HANDLE profile = of_loop(&counts, SOURCE);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        uint64_t changes[] = { 0, pmu_raw_select(0xff, 0, PMU_KERNEL | PMU_USER | PMU_INTERRUPT) | PMU_ENABLE };
+        uint64_t changes[] = { 0, pmu_raw_select(0xff, 0, PMU_KERNEL | PMU_USER | PMU_INTERRUPT) |
+                                      PMU_ENABLE };
         for (unsigned i = 0; i < 2; i++) {
             profile_start(profile);
             CHECK_EQ(rewritten_on(cpu), 0);
@@ -317,7 +336,10 @@ static void many_rounds(void)
         threads[cpu] = thread_create("spinner", spin, NULL, 1ul << cpu);
     unsigned late = 0, rounds = test_long() ? ROUNDS : ROUNDS / 25;
     for (unsigned i = 0; i < rounds; i++)
-        late += round_of(profiles, counts, i % 10 ? 100 : lab_instructions(PMU_CYCLES, 2 * ROUND_INTERVAL) / LOOP_INSTRUCTIONS);
+        late +=
+            round_of(profiles, counts,
+                     i % 10 ? 100
+                            : lab_instructions(PMU_CYCLES, 2 * ROUND_INTERVAL) / LOOP_INSTRUCTIONS);
     __atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         if (CHECK(threads[cpu] != NULL)) {
@@ -326,7 +348,8 @@ static void many_rounds(void)
         }
     CHECK_EQ(late, 0);
     for (unsigned i = 0; i < 2; i++)
-        CHECK_RANGE(counts[i], rounds / 10, ~0u); /* every tenth round runs for two intervals and more */
+        CHECK_RANGE(counts[i], rounds / 10,
+                    ~0u); /* every tenth round runs for two intervals and more */
     CHECK_EQ(hal_counters_owned(), 0);
     CHECK_EQ(profiles_started(), 0);
     hal_source_set_interval(SOURCE, 65536);
@@ -336,12 +359,13 @@ static void many_rounds(void)
 }
 
 /* 1,000 in all; in parts, because the runner's patience is for one test. */
-#define MANY_ROUNDS(part)                                                                      \
-    TEST(profile_counters, many_rounds_##part,                                                 \
-         "two objects of different sources on all CPUs, started and stopped while sampling, 1,000 times with `long`: " \
-         "nothing leaks, nothing is counted after stop [PO-46]")                               \
-    {                                                                                          \
-        many_rounds();                                                                         \
+#define MANY_ROUNDS(part)                                                                          \
+    TEST(profile_counters, many_rounds_##part,                                                     \
+         "two objects of different sources on all CPUs, started and stopped while sampling, "      \
+         "1,000 times with `long`: "                                                               \
+         "nothing leaks, nothing is counted after stop [PO-46]")                                   \
+    {                                                                                              \
+        many_rounds();                                                                             \
     }
 MANY_ROUNDS(a)
 MANY_ROUNDS(b)

@@ -38,7 +38,8 @@ static uint64_t sum(void)
     uint64_t total = 0;
     for (unsigned i = 0; i < BUCKETS; i++)
         total += buffer[i];
-    CHECK(memory[0] == CANARY && memory[1] == CANARY && buffer[BUCKETS] == CANARY && buffer[BUCKETS + 1] == CANARY);
+    CHECK(memory[0] == CANARY && memory[1] == CANARY && buffer[BUCKETS] == CANARY &&
+          buffer[BUCKETS + 1] == CANARY);
     return total;
 }
 
@@ -46,7 +47,8 @@ static uint64_t sum(void)
 static HANDLE usual(void)
 {
     fill();
-    return profile_made(BASE, 16 * BUCKETS, 4, buffer, sizeof memory - 2 * sizeof *memory, ProfileTime, ~0ul);
+    return profile_made(BASE, 16 * BUCKETS, 4, buffer, sizeof memory - 2 * sizeof *memory,
+                        ProfileTime, ~0ul);
 }
 
 TEST(profile_interrupt, buckets,
@@ -64,8 +66,10 @@ TEST(profile_interrupt, buckets,
     sample_at(BASE + 16 * BUCKETS - 1, ProfileTime);
     CHECK_EQ(buffer[BUCKETS - 1], 1);
     CHECK_EQ(sum(), 4);
-    static const uint64_t outside[] = { BASE - 1, BASE + 16 * BUCKETS, BASE + 16 * BUCKETS + 16, 0, ~0ul, BASE - 4096,
-                                        BASE ^ 1ul << 63, BASE + (1ul << 36) };
+    static const uint64_t outside[] = {
+        BASE - 1, BASE + 16 * BUCKETS, BASE + 16 * BUCKETS + 16, 0,
+        ~0ul,     BASE - 4096,         BASE ^ 1ul << 63,         BASE + (1ul << 36)
+    };
     for (unsigned i = 0; i < ARRAY_SIZE(outside); i++)
         sample_at(outside[i], ProfileTime);
     CHECK_EQ(sum(), 4);
@@ -156,8 +160,9 @@ TEST(profile_interrupt, inside_handler,
 
     /* Real samples: the timer interrupts the loop, not its own handler. */
     test_run_on(0);
-    profile = profile_made((uint64_t)profile_loop_start, (uint64_t)(profile_loop_end - profile_loop_start), 6, &loop,
-                           sizeof loop, ProfileTime, 1);
+    profile = profile_made((uint64_t)profile_loop_start,
+                           (uint64_t)(profile_loop_end - profile_loop_start), 6, &loop, sizeof loop,
+                           ProfileTime, 1);
     HANDLE kernel = profile_made(KERNEL_VMA, 0x7fffffff, 31, &all, sizeof all, ProfileTime, 1);
     profile_start(profile);
     profile_start(kernel);
@@ -174,7 +179,8 @@ TEST(profile_interrupt, inside_handler,
     CHECK(outside <= 2); /* the test's own few instructions around the loop */
 }
 
-TEST(profile_interrupt, affinity, "a sample on a processor outside the affinity changes nothing [PO-56]")
+TEST(profile_interrupt, affinity,
+     "a sample on a processor outside the affinity changes nothing [PO-56]")
 {
     SKIP_WITH_ONE_CPU();
     fill();
@@ -239,7 +245,8 @@ TEST(profile_interrupt, process,
     ULONG counts[1] = { 0 };
     REQUIRE(a && b);
     CHECK_STATUS(handle_create(&a->object, PROCESS_QUERY_INFORMATION, &of_a), STATUS_SUCCESS);
-    CHECK_STATUS(NtCreateProfile(&profile, of_a, (PVOID)BASE, 16, 4, counts, sizeof counts, ProfileTime, ~0ul),
+    CHECK_STATUS(NtCreateProfile(&profile, of_a, (PVOID)BASE, 16, 4, counts, sizeof counts,
+                                 ProfileTime, ~0ul),
                  STATUS_SUCCESS);
     profile_start(profile);
     profile_start(all);
@@ -258,7 +265,8 @@ TEST(profile_interrupt, process,
     CHECK_STATUS(NtClose(all), STATUS_SUCCESS);
 }
 
-TEST(profile_interrupt, process_ends, "the end of the process that owns the handle stops the object [PO-49]")
+TEST(profile_interrupt, process_ends,
+     "the end of the process that owns the handle stops the object [PO-49]")
 {
     CHECK_STATUS(user_run((void (*)(void))user_profile_left, 0), STATUS_SUCCESS);
     CHECK_EQ(profiles_started(), 0);
@@ -277,7 +285,8 @@ TEST(profile_interrupt, restricted, "a restricted process cannot profile kernel 
 
 /* --- All small combinations, between guard pages. --- */
 
-#define GUARDED (VM_WINDOW + 510 * PAGE_SIZE) /* the window's last pages, which no thread uses in this test */
+#define GUARDED                                                                                    \
+    (VM_WINDOW + 510 * PAGE_SIZE) /* the window's last pages, which no thread uses in this test */
 #define SIZES 24
 #define SIZES_BUFFER 28
 
@@ -298,7 +307,8 @@ static void sample_around(const struct combination *c)
         sample_at(a, ProfileTime);
 }
 
-static bool expected(const struct combination *c, const ULONG *counts, const uint8_t *page, unsigned offset)
+static bool expected(const struct combination *c, const ULONG *counts, const uint8_t *page,
+                     unsigned offset)
 {
     uint64_t buckets = buckets_of(c);
     for (uint64_t i = 0; i < buckets; i++) {
@@ -318,13 +328,14 @@ static void try(uint8_t *page, const struct combination *c)
     HANDLE profile = NULL;
     unsigned offset = (PAGE_SIZE - c->buffer_size) & ~3u;
     bool fits = c->buffer_size / 4 >= buckets_of(c);
-    NTSTATUS wanted = !c->buffer_size            ? STATUS_INVALID_PARAMETER_7
+    NTSTATUS wanted = !c->buffer_size               ? STATUS_INVALID_PARAMETER_7
                       : c->log2 < 2 || c->log2 > 31 ? STATUS_INVALID_PARAMETER
                       : !fits                       ? STATUS_BUFFER_TOO_SMALL
                                                     : STATUS_SUCCESS;
     memset(page, 0xc5, PAGE_SIZE);
-    NTSTATUS status = NtCreateProfile(&profile, NULL, (PVOID)c->base, c->size, c->log2, (PULONG)(void *)(page + offset),
-                                      c->buffer_size, ProfileTime, ~0ul);
+    NTSTATUS status =
+        NtCreateProfile(&profile, NULL, (PVOID)c->base, c->size, c->log2,
+                        (PULONG)(void *)(page + offset), c->buffer_size, ProfileTime, ~0ul);
     if (status != wanted)
         CHECK_STATUS(status, wanted);
     if (!NT_SUCCESS(status))
@@ -377,19 +388,23 @@ TEST(profile_interrupt, random_combinations,
 }
 
 TEST(profile_interrupt, between_ticks,
-     "an interval of one and a half ticks gives two samples in three ticks: what is left of one is not lost")
+     "an interval of one and a half ticks gives two samples in three ticks: what is left of one is "
+     "not lost")
 {
     ULONG counts = 0;
     uint64_t tick = sched_tick_ns();
     ULONG before = hal_source_interval(ProfileTime);
     test_run_on(0);
     hal_source_set_interval(ProfileTime, (ULONG)(tick * 3 / 2 / 100));
-    HANDLE profile = profile_made(0xffffffff80000000, 0x40000000, 30, &counts, sizeof counts, ProfileTime, 1);
+    HANDLE profile =
+        profile_made(0xffffffff80000000, 0x40000000, 30, &counts, sizeof counts, ProfileTime, 1);
     profile_start(profile);
     for (uint64_t until = clock_ns() + 60 * tick; clock_ns() < until;)
         asm volatile("pause");
     CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
-    CHECK_RANGE(counts, 33, 44); /* 40; an emulator may lose a tick in ten; 30 would be a sample at every second tick */
+    CHECK_RANGE(
+        counts, 33,
+        44); /* 40; an emulator may lose a tick in ten; 30 would be a sample at every second tick */
     hal_source_set_interval(ProfileTime, before);
     test_run_anywhere();
 }

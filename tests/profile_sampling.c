@@ -45,8 +45,9 @@ static bool sampling_start(struct sampling *s, ULONG period)
     memset(loop_counts, 0, sizeof loop_counts);
     all_counts[0] = 0;
     *s = (struct sampling){ .unarmed = 63u - (unsigned)__builtin_clzll(able | 1) };
-    if (!CHECK(able != 0) || !CHECK_STATUS(hal_counters_claim("unarmed", 1, PMU_BIT(s->unarmed), NULL, &s->owner),
-                                                   STATUS_SUCCESS))
+    if (!CHECK(able != 0) ||
+        !CHECK_STATUS(hal_counters_claim("unarmed", 1, PMU_BIT(s->unarmed), NULL, &s->owner),
+                      STATUS_SUCCESS))
         return false;
     test_run_on(0);
     KIRQL old = irql_raise(PROFILE_LEVEL);
@@ -54,8 +55,9 @@ static bool sampling_start(struct sampling *s, ULONG period)
     pmu_start(PMU_BIT(s->unarmed));
     irql_lower(old);
     CHECK_EQ(hal_source_set_interval(SOURCE, period), period);
-    s->loop = profile_made((uint64_t)profile_loop_start, (uint64_t)(profile_loop_end - profile_loop_start), 2,
-                           loop_counts, sizeof loop_counts, SOURCE, 1);
+    s->loop = profile_made((uint64_t)profile_loop_start,
+                           (uint64_t)(profile_loop_end - profile_loop_start), 2, loop_counts,
+                           sizeof loop_counts, SOURCE, 1);
     s->all = profile_made(KERNEL_VMA, 0x7fffffff, 31, all_counts, sizeof all_counts, SOURCE, 1);
     profile_start(s->loop);
     profile_start(s->all);
@@ -82,12 +84,12 @@ static struct moment now(const struct sampling *s, ULONG period)
     struct moment m;
     KIRQL old = irql_raise(PROFILE_LEVEL);
     m.samples = all_counts[0];
-    m.armed = (pmu_read(s->armed) + period) & pmu_mask(pmu_here(), s->armed); /* events since the last sample */
+    m.armed = (pmu_read(s->armed) + period) &
+              pmu_mask(pmu_here(), s->armed); /* events since the last sample */
     m.unarmed = pmu_read(s->unarmed);
     irql_lower(old);
     return m;
 }
-
 
 static uint64_t sum(const ULONG *counts, unsigned n)
 {
@@ -97,11 +99,13 @@ static uint64_t sum(const ULONG *counts, unsigned n)
     return total;
 }
 
-/* What was measured to count too much or too little, in events: a rule of silicon, where enabling counts otherwise than once. */
+/* What was measured to count too much or too little, in events: a rule of silicon, where enabling
+ * counts otherwise than once. */
 static uint64_t late_and_enabling(uint64_t samples)
 {
     int64_t offset = pmu_here()->offset, late = pmu_here()->measured.skid.high;
-    return samples * (uint64_t)(offset < 0 ? -offset : offset) + 2 * (late > 0 ? (uint64_t)late : 0);
+    return samples * (uint64_t)(offset < 0 ? -offset : offset) +
+           2 * (late > 0 ? (uint64_t)late : 0);
 }
 
 TEST(profile_sampling, exact,
@@ -120,7 +124,8 @@ TEST(profile_sampling, exact,
     uint64_t events = (after.unarmed - before.unarmed) & pmu_mask(pmu_here(), s.unarmed);
     uint64_t samples = after.samples - before.samples;
     CHECK_RANGE(samples, wanted, wanted + wanted / 4); /* with the interrupts' own instructions */
-    /* At most one sample is due at either end, and late; each counts once more the write that enables. */
+    /* At most one sample is due at either end, and late; each counts once more the write that
+     * enables. */
     uint64_t around = PERIOD + late_and_enabling(samples);
     CHECK_RANGE(samples * PERIOD, events - around, events + around);
     /* Where a single write stops both counters, no event is lost between samples. */
@@ -128,7 +133,8 @@ TEST(profile_sampling, exact,
         CHECK_EQ(samples * PERIOD + after.armed - before.armed, events);
     /* Interrupt handlers run with interrupts off: a sample that is due there comes after their
      * return, in the loop. Samples outside the loop are in this test's own instructions. */
-    CHECK_RANGE(sum(loop_counts, LOOP_BYTES / 4), hal_pmi_is_nmi() ? samples * 9 / 10 : samples - 2, samples);
+    CHECK_RANGE(sum(loop_counts, LOOP_BYTES / 4), hal_pmi_is_nmi() ? samples * 9 / 10 : samples - 2,
+                samples);
     sampling_end(&s);
 }
 
@@ -168,12 +174,14 @@ static bool measure(const struct sampling *s, unsigned try, struct interrupt_cos
     uint64_t before = sum(loop_counts, LOOP_BYTES / 4), ticks = trap_counts[VECTOR_TIMER];
     struct vpmu_accesses a = vpmu_accesses();
     uint64_t retired = vpmu_retired();
-    uint64_t left = -pmu_read(s->armed) & pmu_mask(pmu_here(), s->armed); /* read later, so too small by some */
+    uint64_t left =
+        -pmu_read(s->armed) & pmu_mask(pmu_here(), s->armed); /* read later, so too small by some */
     if (left < PERIOD)
         profile_loop(turns);
     cost->instructions = vpmu_retired() - retired - LOOP_INSTRUCTIONS * turns;
     struct vpmu_accesses b = vpmu_accesses();
-    cost->accesses = (struct vpmu_accesses){ .rdmsr = b.rdmsr - a.rdmsr, .wrmsr = b.wrmsr - a.wrmsr };
+    cost->accesses =
+        (struct vpmu_accesses){ .rdmsr = b.rdmsr - a.rdmsr, .wrmsr = b.wrmsr - a.wrmsr };
     uint64_t samples = sum(loop_counts, LOOP_BYTES / 4) - before;
     irql_lower(old);
     bool just_one = samples == 1 && left > PERIOD * 6 / 10 && left < PERIOD * 9 / 10;
@@ -181,7 +189,8 @@ static bool measure(const struct sampling *s, unsigned try, struct interrupt_cos
 }
 
 TEST(profile_sampling, cost,
-     "an interrupt that samples costs at most 5 accesses to PMU MSRs and 370 instructions, from its vector to IRET")
+     "an interrupt that samples costs at most 5 accesses to PMU MSRs and 370 instructions, from "
+     "its vector to IRET")
 {
     struct sampling s;
     struct interrupt_cost cost;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A user's program instead of the tests: the command line says `program`, and the loader brought it.
- * With trace=EVENTS pmc=COUNTERS a trace of its run is exported. */
+/* A user's program instead of the tests: the command line says `program`, and the loader brought
+ * it. With trace=EVENTS pmc=COUNTERS a trace of its run is exported. */
 #include "tests/program.h"
 #include "hal/hal.h"
 #include "kernel/base/bits.h"
@@ -20,12 +20,20 @@ struct name {
     const char *text;
 };
 
-#define NAME(status) { status, #status }
+#define NAME(status)                                                                               \
+    {                                                                                              \
+        status, #status                                                                            \
+    }
 /* How a program may end that did not mean to. */
 static const struct name names[] = {
-    NAME(STATUS_ACCESS_VIOLATION), NAME(STATUS_ILLEGAL_INSTRUCTION), NAME(STATUS_PRIVILEGED_INSTRUCTION),
-    NAME(STATUS_INTEGER_DIVIDE_BY_ZERO), NAME(STATUS_BREAKPOINT), NAME(STATUS_SINGLE_STEP),
-    NAME(STATUS_FLOAT_MULTIPLE_TRAPS), NAME(STATUS_NO_MEMORY),
+    NAME(STATUS_ACCESS_VIOLATION),
+    NAME(STATUS_ILLEGAL_INSTRUCTION),
+    NAME(STATUS_PRIVILEGED_INSTRUCTION),
+    NAME(STATUS_INTEGER_DIVIDE_BY_ZERO),
+    NAME(STATUS_BREAKPOINT),
+    NAME(STATUS_SINGLE_STEP),
+    NAME(STATUS_FLOAT_MULTIPLE_TRAPS),
+    NAME(STATUS_NO_MEMORY),
 };
 
 static const char *name_of(NTSTATUS status)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sources: Linux Documentation/virt/kvm/x86/cpuid.rst and, for what ignore_msrs does, kernel-parameters.txt. */
+/* Sources: Linux Documentation/virt/kvm/x86/cpuid.rst and, for what ignore_msrs does,
+ * kernel-parameters.txt. */
 #include "tests/rules.h"
 #include "hal/clock.h"
 #include "kernel/base/cpu.h"
@@ -31,7 +32,9 @@ bool rules_absent_ignored(void)
     uint64_t value = 0;
     bool ignored = rdmsr_fault(NOBODYS_MSR, &value) == 0 && wrmsr_fault(NOBODYS_MSR, 0) == 0;
     if (ignored && !told)
-        test_note("MSRs that do not exist read %lx and take writes: kvm.ignore_msrs=Y, or what does the same", value);
+        test_note("MSRs that do not exist read %lx and take writes: kvm.ignore_msrs=Y, or what "
+                  "does the same",
+                  value);
     told |= ignored;
     return ignored;
 }

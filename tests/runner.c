@@ -25,7 +25,8 @@
 #include "tests/user.h"
 #include "tests/watchdog.h"
 
-/* The runner's own checks of each test: its thread started; how it came back, or its exit status. */
+/* The runner's own checks of each test: its thread started; how it came back, or its exit status.
+ */
 #define CHECKS_AROUND 3u
 #define CHECKS_AROUND_RING3 2u
 
@@ -133,7 +134,8 @@ static void run_one(const struct test *test, unsigned number)
         print("# took %lu us\n", (clock_ns() - begun) / 1000);
     if (!clean_end(r->failures))
         r->failures++;
-    if (r->checks <= (test->ring3 ? CHECKS_AROUND_RING3 : CHECKS_AROUND) && !r->failures && !r->skip)
+    if (r->checks <= (test->ring3 ? CHECKS_AROUND_RING3 : CHECKS_AROUND) && !r->failures &&
+        !r->skip)
         complain("nothing was checked");
     if (r->failures)
         smi_tell();
@@ -172,9 +174,9 @@ static void calibrate(bool chosen_by_name)
     uint64_t ms = watchdog_calibrate();
     only_verdict = ms && !hal_counter_count() && !chosen_by_name;
     if (only_verdict)
-        print(
-            "# slow: %lu ms for a short loop, and no PMU: only the verdict, unless tests= is given\n",
-            ms);
+        print("# slow: %lu ms for a short loop, and no PMU: only the verdict, unless tests= is "
+              "given\n",
+              ms);
 }
 
 static void run_all(const char *patterns, bool only_list)

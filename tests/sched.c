@@ -101,7 +101,8 @@ TEST(sched, preempts, "threads that do not yield share a CPU")
         threads[i] = thread_create("spinner", spin_until_preempted, NULL, 1);
     for (unsigned i = 0; i < 2; i++) {
         /* The one that finishes last has nobody to be pre-empted by. */
-        if (sched_wait(&threads[i]->object, clock_ns() + 20 * sched_tick_ns(), Executive) == STATUS_TIMEOUT)
+        if (sched_wait(&threads[i]->object, clock_ns() + 20 * sched_tick_ns(), Executive) ==
+            STATUS_TIMEOUT)
             thread_kill(threads[i]);
         sched_wait(&threads[i]->object, SCHED_FOREVER, Executive);
         object_release(&threads[i]->object);
@@ -118,7 +119,10 @@ static void note_cpu(void *argument)
     }
 }
 
-TEST(sched, affinity, "a thread runs only where its affinity lets it") { run_threads(note_cpu, THREADS); }
+TEST(sched, affinity, "a thread runs only where its affinity lets it")
+{
+    run_threads(note_cpu, THREADS);
+}
 
 TEST(sched, no_such_cpu, "an affinity without any CPU is refused")
 {
@@ -158,7 +162,8 @@ TEST(sched, waits, "a wait for a thread times out, then succeeds, then succeeds 
 {
     struct thread *thread = thread_create("sleeper", sleep_long, NULL, SMP_ALL);
     REQUIRE(thread != NULL);
-    CHECK_STATUS(sched_wait(&thread->object, clock_ns() + sched_tick_ns(), Executive), STATUS_TIMEOUT);
+    CHECK_STATUS(sched_wait(&thread->object, clock_ns() + sched_tick_ns(), Executive),
+                 STATUS_TIMEOUT);
     CHECK_STATUS(sched_wait(&thread->object, SCHED_FOREVER, Executive), STATUS_SUCCESS);
     CHECK_STATUS(sched_wait(&thread->object, 0, Executive), STATUS_SUCCESS);
     CHECK_STATUS(thread->exit_status, STATUS_SUCCESS);
@@ -213,10 +218,7 @@ static void call_all(void *unused)
     }
 }
 
-TEST(smp, calls_cross, "all CPUs call all CPUs at once")
-{
-    run_threads(call_all, THREADS);
-}
+TEST(smp, calls_cross, "all CPUs call all CPUs at once") { run_threads(call_all, THREADS); }
 
 TEST(sched, halts, "idle CPUs halt only where the APIC timer runs in HLT")
 {
@@ -228,7 +230,8 @@ TEST(sched, halts, "idle CPUs halt only where the APIC timer runs in HLT")
         CHECK(!(cpu_features.arat && cpus[cpu]->halt_stops_timer));
 }
 
-/* With a PAUSE at each look it would be a thousand exits in a millisecond, an hour for what a timer lets pass in a minute. */
+/* With a PAUSE at each look it would be a thousand exits in a millisecond, an hour for what a timer
+ * lets pass in a minute. */
 TEST(sched, idles_cheaply,
      "an idle CPU executes at most 200 instructions in a millisecond that exit to its hypervisor")
 {
@@ -266,13 +269,15 @@ static void look_at_itself(void *unused)
     }
 }
 
-/* On each of two CPUs one fetches it from the other, once it has looked there, and gives way to it. */
+/* On each of two CPUs one fetches it from the other, once it has looked there, and gives way to it.
+ */
 static void fetch_it(void *cpu)
 {
     uint64_t here = 1ul << (uint64_t)cpu, looks;
     while (now(&self.moves) < MOVES) {
         struct thread *thread = __atomic_load_n(&self.me, __ATOMIC_ACQUIRE);
-        if (thread && now(&thread->affinity) != here && (looks = now(&self.looks)) > now(&self.before)) {
+        if (thread && now(&thread->affinity) != here &&
+            (looks = now(&self.looks)) > now(&self.before)) {
             __atomic_store_n(&self.before, looks, __ATOMIC_RELEASE);
             sched_set_affinity(thread, here);
             __atomic_fetch_add(&self.moves, 1, __ATOMIC_RELEASE);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of the runner, on both sides: most fail on purpose, so they run only when asked for by name. */
+/* Tests of the runner, on both sides: most fail on purpose, so they run only when asked for by
+ * name. */
 #include "kernel/base/assert.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/layout.h"
@@ -13,7 +14,10 @@ TEST(selfcheck, skip, "skips for a reason that no list has") { SKIP("no reason")
 TEST(selfcheck, empty, "checks nothing, which is a failure") {}
 TEST(selfcheck, panic, "panics") { panic("selfcheck.panic does this on purpose"); }
 
-TEST(selfcheck, exception, "writes where nothing is, in ring 0") { *(volatile uint64_t *)(KERNEL_VMA + 16) = 1; }
+TEST(selfcheck, exception, "writes where nothing is, in ring 0")
+{
+    *(volatile uint64_t *)(KERNEL_VMA + 16) = 1;
+}
 
 TEST(selfcheck, triple_fault, "resets the machine")
 {

@@ -101,11 +101,11 @@ static void everything_is_there(void)
     check_session();
 }
 
-#define LEAVES(name, meaning)                                                 \
-    TEST(selfcheck_leaves, name##_then, "after it everything is there again") \
-    {                                                                         \
-        everything_is_there();                                                \
-    }                                                                         \
+#define LEAVES(name, meaning)                                                                      \
+    TEST(selfcheck_leaves, name##_then, "after it everything is there again")                      \
+    {                                                                                              \
+        everything_is_there();                                                                     \
+    }                                                                                              \
     TEST(selfcheck_leaves, name, meaning)
 
 TEST(selfcheck_leaves, a_first, "everything is there at the beginning") { everything_is_there(); }
@@ -240,7 +240,8 @@ LEAVES(guard, "hangs with the guard of the trace sessions")
     hang();
 }
 
-LEAVES(kernel_mutex, "hangs with a mutex of KeInitializeMutex, which a thread may not take to its end")
+LEAVES(kernel_mutex,
+       "hangs with a mutex of KeInitializeMutex, which a thread may not take to its end")
 {
     static KMUTEX mutex;
     KeInitializeMutex(&mutex, 0);
@@ -301,9 +302,8 @@ LEAVES(session, "leaves a trace session recording samples and switches")
     CHECK_STATUS(session_mask(&s, PERF_PROFILE | PERF_CONTEXT_SWITCH, 0), STATUS_SUCCESS);
 }
 
-LEAVES(
-    threads,
-    "leaves a thread that runs, one that waits, and one that has a spin lock most of the time")
+LEAVES(threads,
+       "leaves a thread that runs, one that waits, and one that has a spin lock most of the time")
 {
     worker(hang_in_thread, NULL);
     worker(wait_for_ever, NULL);

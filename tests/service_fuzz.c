@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Services called at random from ring 3, with a model of what each must answer (tests/ring3/fuzz.h): four processes at
- * once, while kernel and processes are sampled and traced. Meanwhile, one after the other, innocent threads count the
- * instructions of known regions, exactly. The word fuzz=N chooses another course: make fuzz. */
+/* Services called at random from ring 3, with a model of what each must answer
+ * (tests/ring3/fuzz.h): four processes at once, while kernel and processes are sampled and traced.
+ * Meanwhile, one after the other, innocent threads count the instructions of known regions,
+ * exactly. The word fuzz=N chooses another course: make fuzz. */
 #include "hal/hal.h"
 #include "hal/source.h"
 #include "kernel/base/boot_info.h"
@@ -40,7 +41,8 @@ struct company {
 
 static HANDLE sampled(KPROFILE_SOURCE source)
 {
-    HANDLE h = profile_made(0xffffffff80000000, 0x1000000, 16, kernel_buckets, sizeof kernel_buckets, source, ~0ul);
+    HANDLE h = profile_made(0xffffffff80000000, 0x1000000, 16, kernel_buckets,
+                            sizeof kernel_buckets, source, ~0ul);
     if (h)
         profile_start(h);
     return h;
@@ -92,7 +94,8 @@ static void count_meanwhile(struct thread *const *threads, bool pmu)
 }
 
 TEST(service_fuzz, model,
-     "services called at random by four processes answer what a model of their handles, objects and memory says, among "
+     "services called at random by four processes answer what a model of their handles, objects "
+     "and memory says, among "
      "samples and traces; innocent threads count exactly")
 {
     struct process *processes[CALLERS];
@@ -108,7 +111,8 @@ TEST(service_fuzz, model,
         processes[i] = process_create();
         if (CHECK(processes[i] != NULL))
             threads[i] = user_start(processes[i], (void (*)(void))user_fuzz,
-                                    (first + i) | (uint64_t)CALLS << USER_FUZZ_CALLS | (uint64_t)pmu << USER_FUZZ_PMU);
+                                    (first + i) | (uint64_t)CALLS << USER_FUZZ_CALLS |
+                                        (uint64_t)pmu << USER_FUZZ_PMU);
         CHECK(threads[i] != NULL);
     }
     count_meanwhile(threads, pmu);

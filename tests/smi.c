@@ -9,7 +9,7 @@
 
 #define MSR_SMI_COUNT 0x34u
 
-static bool counted; /* on some CPU */
+static bool counted;                               /* on some CPU */
 static uint64_t at_begin[MAX_CPUS], now[MAX_CPUS]; /* each written by its CPU */
 
 static void read_here(void *counts)
@@ -40,6 +40,7 @@ void smi_tell(void)
     smp_call(SMP_ALL, read_here, now);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         if (now[cpu] != at_begin[cpu])
-            print("# %lu SMIs came on CPU %u meanwhile: firmware's instructions may be in the counts\n",
+            print("# %lu SMIs came on CPU %u meanwhile: firmware's instructions may be in the "
+                  "counts\n",
                   now[cpu] - at_begin[cpu], cpu);
 }

@@ -11,13 +11,16 @@ TEST(source_information, list,
 {
     static HAL_PROFILE_SOURCE_LIST list[1000];
     ULONG size = 0, again = 0;
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileSourceList, 0, NULL, &size), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileSourceList, 0, NULL, &size),
+                 STATUS_INFO_LENGTH_MISMATCH);
     REQUIRE(size && size <= sizeof list);
     memset(list, 0xa5, sizeof list);
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileSourceList, size - 1, list, &again), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileSourceList, size - 1, list, &again),
+                 STATUS_INFO_LENGTH_MISMATCH);
     CHECK_EQ(again, size);
     CHECK_EQ((uint32_t)list[0].Source, 0xa5a5a5a5);
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileSourceList, size, list, NULL), STATUS_SUCCESS);
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileSourceList, size, list, NULL),
+                 STATUS_SUCCESS);
     CHECK_EQ(list[0].Source, ProfileTime);
     KPROFILE_SOURCE source = ProfileTime;
     unsigned n = 0;
@@ -35,7 +38,8 @@ TEST(source_information, list,
     test_note("%u sources", n);
 }
 
-TEST(source_information, information_sizes, "a wrong size or class is refused and changes nothing [KP-20]")
+TEST(source_information, information_sizes,
+     "a wrong size or class is refused and changes nothing [KP-20]")
 {
     HAL_PROFILE_SOURCE_INFORMATION info;
     HAL_PROFILE_SOURCE_INFORMATION_EX ex = { .Source = ProfileTime };
@@ -47,16 +51,21 @@ TEST(source_information, information_sizes, "a wrong size or class is refused an
                      STATUS_INFO_LENGTH_MISMATCH);
         CHECK(info.Supported == 0xa5 && info.Interval == 0xa5a5a5a5);
     }
-    CHECK_STATUS(HalQuerySystemInformation(HalProfileSourceInformation, sizeof ex, &ex, &returned), STATUS_SUCCESS);
+    CHECK_STATUS(HalQuerySystemInformation(HalProfileSourceInformation, sizeof ex, &ex, &returned),
+                 STATUS_SUCCESS);
     CHECK_EQ(returned, sizeof ex);
     CHECK(ex.Supported && ex.Interval == 10000 && ex.DefInterval == 10000);
     CHECK(ex.MinInterval == 1221 && ex.MaxInterval == 1000000);
     CHECK_STATUS(HalQuerySystemInformation((HAL_QUERY_INFORMATION_CLASS)999, 100, &info, &returned),
                  STATUS_INVALID_INFO_CLASS);
-    CHECK_STATUS(HalSetSystemInformation((HAL_SET_INFORMATION_CLASS)999, 100, &info), STATUS_INVALID_INFO_CLASS);
-    CHECK_STATUS(HalSetSystemInformation(HalProfileSourceInterval, 15, &info), STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(HalSetSystemInformation(HalProfileSourceAdd, 15, &info), STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(HalSetSystemInformation(HalProfileSourceRemove, 3, &info), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(HalSetSystemInformation((HAL_SET_INFORMATION_CLASS)999, 100, &info),
+                 STATUS_INVALID_INFO_CLASS);
+    CHECK_STATUS(HalSetSystemInformation(HalProfileSourceInterval, 15, &info),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(HalSetSystemInformation(HalProfileSourceAdd, 15, &info),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(HalSetSystemInformation(HalProfileSourceRemove, 3, &info),
+                 STATUS_INFO_LENGTH_MISMATCH);
 }
 
 static NTSTATUS set(KPROFILE_SOURCE source, ULONG_PTR interval)
@@ -72,7 +81,7 @@ TEST(source_information, intervals,
     static const struct {
         ULONG_PTR set;
         ULONG found;
-    /* clang-format off */
+        /* clang-format off */
     } rows[] = { { 4095, 4096 }, { 0, 4096 }, { 4096, 4096 }, { 2147483648, 2147483647 }, { 0xffffffff, 2147483647 },
                  { 1ul << 40, 2147483647 }, { 100000, 100000 }, { 65536, 65536 } };
     CHECK_STATUS(set(ProfileMaximum, 5000), STATUS_NOT_SUPPORTED);

@@ -13,14 +13,17 @@
 #define BOTH_RINGS (PMU_USER | PMU_KERNEL)
 #define UNSUPPORTED 0 /* no select is 0 */
 
-static bool is(const char *driver) { return pmu_here()->driver && strcmp(pmu_here()->driver, driver) == 0; }
+static bool is(const char *driver)
+{
+    return pmu_here()->driver && strcmp(pmu_here()->driver, driver) == 0;
+}
 static bool is_zen(void) { return is("amd") && pmu_here()->family >= 0x17; }
 
-#define SKIP_UNLESS(condition, reason) \
-    do { \
-        SKIP_WITHOUT_PMU(); \
-        if (!(condition)) \
-            SKIP(reason); \
+#define SKIP_UNLESS(condition, reason)                                                             \
+    do {                                                                                           \
+        SKIP_WITHOUT_PMU();                                                                        \
+        if (!(condition))                                                                          \
+            SKIP(reason);                                                                          \
     } while (0)
 
 /* What the source programs on CPU 0, without the enable and interrupt bits. */
@@ -28,9 +31,11 @@ static uint64_t selected(KPROFILE_SOURCE source)
 {
     uint64_t value = UNSUPPORTED;
     test_run_on(0);
-    if (!hal_source_supported(source) || !CHECK_STATUS(hal_profile_reserve(source, 1), STATUS_SUCCESS))
+    if (!hal_source_supported(source) ||
+        !CHECK_STATUS(hal_profile_reserve(source, 1), STATUS_SUCCESS))
         return value;
-    /* No tick in between: it would be stepped through where the virtual PMU decodes the event, and the next be due. */
+    /* No tick in between: it would be stepped through where the virtual PMU decodes the event, and
+     * the next be due. */
     KIRQL old = irql_raise(PROFILE_LEVEL);
     HalStartProfileInterrupt(source);
     for (uint64_t rest = pmu_here()->counters; rest; rest &= rest - 1)
@@ -70,7 +75,8 @@ TEST(source_tables, time,
      "ProfileTime is supported everywhere, 18h and numbers beyond the tables nowhere [KP-03 KP-17 "
      "KP-18 KP-19]")
 {
-    static const uint32_t bad[] = { 0x18, 0xc8, 0xff, 0x100, 0x119, 0xffff, 0x7fffffff, 0x80000000, 0xffffff02, 0xffffffff };
+    static const uint32_t bad[] = { 0x18,   0xc8,       0xff,       0x100,      0x119,
+                                    0xffff, 0x7fffffff, 0x80000000, 0xffffff02, 0xffffffff };
     CHECK_EQ(profile_source(ProfileTime).Supported, TRUE);
     CHECK_EQ(profile_source(ProfileTime).Interval, 10000);
     for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
@@ -101,7 +107,7 @@ TEST(source_tables, intel,
     static const struct {
         uint8_t id, event;
         uint32_t select;
-    /* clang-format off */
+        /* clang-format off */
     } rows[] = {
         { 0x02, PMU_INSTRUCTIONS, 0x00c0 }, { 0x06, PMU_BRANCHES, 0x00c4 }, { 0x0a, PMU_LLC_MISSES, 0x412e },
         { 0x0b, PMU_BRANCH_MISSES, 0x00c5 }, { 0x13, PMU_CYCLES, 0x003c }, { 0x19, PMU_CYCLES, 0x003c },
@@ -114,7 +120,8 @@ TEST(source_tables, intel,
     for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
         bool has = pmu_here()->events >> rows[i].event & 1;
         CHECK_EQ(profile_source((KPROFILE_SOURCE)rows[i].id).Supported, has);
-        CHECK_EQ(selected((KPROFILE_SOURCE)rows[i].id), has ? rows[i].select | BOTH_RINGS : UNSUPPORTED);
+        CHECK_EQ(selected((KPROFILE_SOURCE)rows[i].id),
+                 has ? rows[i].select | BOTH_RINGS : UNSUPPORTED);
     }
     for (unsigned i = 0; i < sizeof lacking; i++)
         CHECK(!hal_source_supported((KPROFILE_SOURCE)lacking[i]));
@@ -127,7 +134,7 @@ static void check_general(const struct pmu_table *table)
     uint64_t select = UNSUPPORTED;
     static const struct {
         uint8_t id, event;
-    /* clang-format off */
+        /* clang-format off */
     } rows[] = {
         { 0x03, PMU_PIPELINE_DRY }, { 0x04, PMU_LOADS }, { 0x05, PMU_PIPELINE_FROZEN }, { 0x07, PMU_NONISSUES },
         { 0x0a, PMU_LLC_MISSES }, { 0x0c, PMU_STORES }, { 0x0f, PMU_ISSUE_2 }, { 0x10, PMU_ISSUE_3 }, { 0x11, PMU_ISSUE_4 },
@@ -137,11 +144,15 @@ static void check_general(const struct pmu_table *table)
     kind.table = table;
     for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
         const struct pmu_event_row *row = pmu_row(table, (enum pmu_event)rows[i].event);
-        uint64_t counters = row && (kind.events >> rows[i].event & 1) ? pmu_row_counters(table, row) & kind.counters : 0;
-        CHECK_EQ(source_counters(&kind, (KPROFILE_SOURCE)rows[i].id, &select), counters & PMU_ANY_GP);
+        uint64_t counters = row && (kind.events >> rows[i].event & 1)
+                                ? pmu_row_counters(table, row) & kind.counters
+                                : 0;
+        CHECK_EQ(source_counters(&kind, (KPROFILE_SOURCE)rows[i].id, &select),
+                 counters & PMU_ANY_GP);
         if (!(counters & PMU_ANY_GP))
             continue;
-        CHECK_EQ(select, pmu_raw_select(row->code, row->umask, row->flags) | BOTH_RINGS | PMU_INTERRUPT);
+        CHECK_EQ(select,
+                 pmu_raw_select(row->code, row->umask, row->flags) | BOTH_RINGS | PMU_INTERRUPT);
         /* With another kind of CPU beside it a source of this one may be none of the machine's. */
         bool offered = pmu_kind_count == 1 || hal_source_supported((KPROFILE_SOURCE)rows[i].id);
         if (table == pmu_of(0)->table && offered)
@@ -153,13 +164,15 @@ TEST(source_tables, general,
      "general sources are the events of the family's table, and unsupported where it has none "
      "[S-4.4 S-4.5]")
 {
-    SKIP_UNLESS(hal_counter_count() && (!is("intel") || (pmu_of(0)->events & PMU_BIT(PMU_CYCLES))), "no PMU");
+    SKIP_UNLESS(hal_counter_count() && (!is("intel") || (pmu_of(0)->events & PMU_BIT(PMU_CYCLES))),
+                "no PMU");
     check_general(pmu_of(0)->table);
     if (is("amd")) {
         check_general(amd_table(0x0f, 5));
         check_general(amd_table(0x15, 2));
         check_general(amd_table(0x1a, 2));
-        CHECK(!hal_source_supported((KPROFILE_SOURCE)0x16) && !hal_source_supported((KPROFILE_SOURCE)0x0e));
+        CHECK(!hal_source_supported((KPROFILE_SOURCE)0x16) &&
+              !hal_source_supported((KPROFILE_SOURCE)0x0e));
     } else {
         check_general(intel_table(6, 0x1a, INTEL_LARGE_CORE));
         check_general(intel_table(6, 0x8f, INTEL_LARGE_CORE));
@@ -177,7 +190,8 @@ TEST(source_tables, intel_events_denied,
     kind.events = pmu_here()->events & ~(uint32_t)PMU_BIT(PMU_INSTRUCTIONS);
     CHECK_EQ(source_counters(&kind, ProfileTotalIssues, &select), 0);
     CHECK_EQ(source_counters(&kind, (KPROFILE_SOURCE)0x1a, &select), 0);
-    CHECK_EQ(source_counters(&kind, ProfileTotalCycles, &select) != 0, kind.events >> PMU_CYCLES & 1);
+    CHECK_EQ(source_counters(&kind, ProfileTotalCycles, &select) != 0,
+             kind.events >> PMU_CYCLES & 1);
     kind.events = pmu_here()->events & ~(uint32_t)PMU_BIT(PMU_CYCLES);
     for (unsigned id = 0; id < SOURCE_IDS; id++)
         CHECK_EQ(source_counters(&kind, (KPROFILE_SOURCE)id, &select), 0);
@@ -202,7 +216,7 @@ TEST(source_tables, amd,
 static const struct family_fact {
     uint8_t family, model, id;
     uint64_t select;
-/* clang-format off */
+    /* clang-format off */
 } family_facts[] = {
     { 0x0f, 0x05, 0x2e, 0x0025 }, { 0x0f, 0x05, 0x98, 0x00e2 }, { 0x0f, 0x05, 0xa9, 0x40eb },
     { 0x0f, 0x05, 0xbf, 0x2063 }, { 0x0f, 0x05, 0x11, UNSUPPORTED }, { 0x10, 0x04, 0x4a, 0x0f4a },
@@ -226,7 +240,9 @@ TEST(source_tables, amd_families,
      "a source has each family's own code and unit mask for its meaning, or is unsupported [KP-14 "
      "KP-15 KP-16]")
 {
-    struct pmu_kind kind = { .driver = "amd", .events = ~0u, .counters = PMU_FIRST(6), .select_flags = ~0u };
+    struct pmu_kind kind = {
+        .driver = "amd", .events = ~0u, .counters = PMU_FIRST(6), .select_flags = ~0u
+    };
     for (unsigned i = 0; i < ARRAY_SIZE(family_facts); i++) {
         const struct family_fact *fact = &family_facts[i];
         uint64_t select = UNSUPPORTED;
@@ -234,24 +250,29 @@ TEST(source_tables, amd_families,
         kind.code_max = fact->family == 0x0f ? 0xff : 0xfff;
         uint64_t counters = source_counters(&kind, (KPROFILE_SOURCE)fact->id, &select);
         CHECK_EQ(counters != 0, fact->select != UNSUPPORTED);
-        CHECK_EQ(select, fact->select == UNSUPPORTED ? UNSUPPORTED : fact->select | BOTH_RINGS | PMU_INTERRUPT);
+        CHECK_EQ(select, fact->select == UNSUPPORTED ? UNSUPPORTED
+                                                     : fact->select | BOTH_RINGS | PMU_INTERRUPT);
     }
 }
 
-/* tests/libpfm.t says of each code whether it is right; that none is missing or too much, it cannot on Zen 5. */
+/* tests/libpfm.t says of each code whether it is right; that none is missing or too much, it cannot
+ * on Zen 5. */
 TEST(source_tables, amd_supported, "each family supports the right number of AMD's sources [KP-14]")
 {
     static const struct {
         uint8_t family, model, count;
-    /* clang-format off */
+        /* clang-format off */
     } rows[] = {
         { 0x0f, 0x05, 167 }, { 0x10, 0x04, 159 }, { 0x11, 0x03, 147 }, { 0x12, 0x01, 131 },
         { 0x14, 0x01, 97 },  { 0x15, 0x02, 75 },  { 0x16, 0x30, 69 },  { 0x17, 0x01, 31 },
         { 0x17, 0x31, 32 },  { 0x19, 0x01, 28 },  { 0x19, 0x11, 26 },  { 0x1a, 0x02, 27 },
     };
     /* clang-format on */
-    struct pmu_kind kind = { .driver = "amd", .events = ~0u, .counters = PMU_FIRST(6),
-                             .select_flags = ~0u, .code_max = 0xfff };
+    struct pmu_kind kind = { .driver = "amd",
+                             .events = ~0u,
+                             .counters = PMU_FIRST(6),
+                             .select_flags = ~0u,
+                             .code_max = 0xfff };
     for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
         unsigned supported = 0;
         uint64_t select;
@@ -270,7 +291,8 @@ static const char *amd_name(unsigned id, enum amd_family family)
     return "";
 }
 
-/* Of the names of 19h to BFh with their ends. On a difference see tests/libpfm/sources, which has them all. */
+/* Of the names of 19h to BFh with their ends. On a difference see tests/libpfm/sources, which has
+ * them all. */
 #define AMD_NAMES_CRC 0x457ecebc
 
 TEST(source_tables, amd_names, "AMD's sources have their names, the same on all families [KP-13]")
@@ -302,14 +324,16 @@ static const char *const source_names[] = {
 
 static bool named(KPROFILE_SOURCE source, const char *name)
 {
-    return (unsigned)source < SOURCE_NAMES && source_names[source] && strcmp(name, source_names[source]) == 0;
+    return (unsigned)source < SOURCE_NAMES && source_names[source] &&
+           strcmp(name, source_names[source]) == 0;
 }
 
 TEST(source_tables, names, "sources have the names that tools print [KP-26]")
 {
     for (const struct source_set *set = source_sets; set->driver; set++)
         for (const struct source_row *row = set->rows; row->name; row++)
-            CHECK((row->id > 0x18 && set->rows == amd_sources) || named((KPROFILE_SOURCE)row->id, row->name));
+            CHECK((row->id > 0x18 && set->rows == amd_sources) ||
+                  named((KPROFILE_SOURCE)row->id, row->name));
     CHECK(named(ProfileTime, hal_source_name(ProfileTime)));
     for (KPROFILE_SOURCE source = hal_source_next(ProfileTime); source && source <= ProfileMaximum;
          source = hal_source_next(source))

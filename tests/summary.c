@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a person at the screen sees: progress in the bottom line, and at the end one page that stays. */
+/* What a person at the screen sees: progress in the bottom line, and at the end one page that
+ * stays. */
 #include "tests/summary.h"
 #include "hal/clock.h"
 #include "hal/hal.h"
@@ -20,7 +21,8 @@ extern char text_start[], text_end[]; /* linker.ld */
 
 /* L: print's lock, these */
 static char kept[KEPT_MAX][SCREEN_LINE_MAX];
-static char names[256]; /* of tests that failed, each with a blank before it; as many as have room */
+static char
+    names[256]; /* of tests that failed, each with a blank before it; as many as have room */
 static unsigned failures;
 static bool last_page; /* it repeats failures: they are not new ones */
 
@@ -39,13 +41,16 @@ static uint8_t color_of(const char *text)
         const char *start;
         uint8_t color;
     } table[] = {
-        { "ok ", SCREEN_GREEN }, { "not ok ", SCREEN_RED }, { "# tests/", SCREEN_RED }, { "# watchdog", SCREEN_RED },
-        { "# left behind", SCREEN_RED }, { "# lost", SCREEN_RED }, { "# PASS", SCREEN_ON_GREEN },
-        { "# FAIL", SCREEN_ON_RED }, { "# NONE", SCREEN_YELLOW }, { "# PANIC", SCREEN_ON_RED },
+        { "ok ", SCREEN_GREEN },       { "not ok ", SCREEN_RED },       { "# tests/", SCREEN_RED },
+        { "# watchdog", SCREEN_RED },  { "# left behind", SCREEN_RED }, { "# lost", SCREEN_RED },
+        { "# PASS", SCREEN_ON_GREEN }, { "# FAIL", SCREEN_ON_RED },     { "# NONE", SCREEN_YELLOW },
+        { "# PANIC", SCREEN_ON_RED },
     };
     for (unsigned i = 0; i < ARRAY_SIZE(table); i++)
-        if (strlen(text) >= strlen(table[i].start) && memcmp(text, table[i].start, strlen(table[i].start)) == 0)
-            return table[i].color == SCREEN_GREEN && has(text, " # SKIP ") ? SCREEN_YELLOW : table[i].color;
+        if (strlen(text) >= strlen(table[i].start) &&
+            memcmp(text, table[i].start, strlen(table[i].start)) == 0)
+            return table[i].color == SCREEN_GREEN && has(text, " # SKIP ") ? SCREEN_YELLOW
+                                                                           : table[i].color;
     return SCREEN_GREY;
 }
 
@@ -79,7 +84,8 @@ void summary_progress(const struct test *test, const struct summary *s)
 {
     unsigned done = s->passed + s->failed + s->skipped;
     print_status(" %u of %u   %u%%   %u s   %u failed, %u skipped   %s.%s", done + 1, s->planned,
-                 done * 100 / s->planned, seconds(), s->failed, s->skipped, test->group, test->name);
+                 done * 100 / s->planned, seconds(), s->failed, s->skipped, test->group,
+                 test->name);
 }
 
 /* The maker of the hypervisor, by CPUID; at most 12 letters. */
@@ -105,7 +111,8 @@ static void machine(void)
                  cpu_features.hypervisor ? "a guest of " : "no hypervisor", host);
     print_screen("CPU      %s %s, %u running\n", cpu_features.vendor, cpu_features.name, cpu_count);
     if (hal_counter_count())
-        print_screen("PMU      %u counters: %s\n\n", hal_counter_count(), pmu_verdict_text(pmu_verdict()));
+        print_screen("PMU      %u counters: %s\n\n", hal_counter_count(),
+                     pmu_verdict_text(pmu_verdict()));
     else
         print_screen("PMU      %s\n\n", pmu_verdict_text(pmu_verdict()));
 }
@@ -116,13 +123,15 @@ static void machine(void)
 static uint32_t build_id(void)
 {
     uint64_t id = 0;
-    for (const uint64_t *word = (const uint64_t *)text_start; word < (const uint64_t *)text_end; word++)
+    for (const uint64_t *word = (const uint64_t *)text_start; word < (const uint64_t *)text_end;
+         word++)
         id = (id ^ *word) * 0x9e3779b97f4a7c15;
     return (uint32_t)(id >> 32);
 }
 
 /* Appends to the text, of which `size` is the room. */
-__attribute__((format(printf, 3, 4))) static void add(char *text, size_t size, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void add(char *text, size_t size, const char *format,
+                                                      ...)
 {
     size_t at = strlen(text);
     va_list args;
@@ -131,7 +140,8 @@ __attribute__((format(printf, 3, 4))) static void add(char *text, size_t size, c
     va_end(args);
 }
 
-/* Bytes of the first so many names that have room, each with a blank before it; *count: how many. */
+/* Bytes of the first so many names that have room, each with a blank before it; *count: how many.
+ */
 static size_t names_in(size_t room, unsigned *count)
 {
     size_t end = 0;
@@ -157,7 +167,8 @@ static void add_failed(char *text, size_t size, unsigned failed)
         add(text, size, " +%u", failed - count);
 }
 
-static void code_text(const struct summary *s, const char *verdict, uint64_t bytes, uint32_t crc, char *text, size_t size)
+static void code_text(const struct summary *s, const char *verdict, uint64_t bytes, uint32_t crc,
+                      char *text, size_t size)
 {
     const struct pmu_kind *pmu = pmu_of(0);
     char host[13] = "-";
@@ -165,12 +176,13 @@ static void code_text(const struct summary *s, const char *verdict, uint64_t byt
         host_name(host);
     *text = 0;
     const char word[5] = { verdict[2], verdict[3], verdict[4], verdict[5], 0 };
-    add(text, size, "ntpmu1 %s %u/%u/%u %lu %lu:%08x\n", word, s->passed, s->failed, s->skipped, s->checks, bytes, crc);
+    add(text, size, "ntpmu1 %s %u/%u/%u %lu %lu:%08x\n", word, s->passed, s->failed, s->skipped,
+        s->checks, bytes, crc);
     add(text, size, "%08x %s %uM %u %s\n", build_id(), boot_info.efi ? "UEFI" : "BIOS",
         (unsigned)(phys_total_pages() * PAGE_SIZE >> 20), cpu_count, host);
-    add(text, size, "%x.%x.%x %s%u %ux%u+%ux%u", cpu_features.family, cpu_features.model, cpu_features.stepping,
-        pmu->driver ? pmu->driver : "none", pmu->version, pmu->gp_reported, pmu->gp_width,
-        pmu_count(pmu->reported & ~PMU_ANY_GP), pmu->fixed_width);
+    add(text, size, "%x.%x.%x %s%u %ux%u+%ux%u", cpu_features.family, cpu_features.model,
+        cpu_features.stepping, pmu->driver ? pmu->driver : "none", pmu->version, pmu->gp_reported,
+        pmu->gp_width, pmu_count(pmu->reported & ~PMU_ANY_GP), pmu->fixed_width);
     add_failed(text, size, s->failed);
     add(text, size, "\n%s", cpu_features.name);
 }
@@ -202,7 +214,8 @@ void summary_show(const struct summary *s, const char *verdict, uint64_t bytes, 
     show_code(s, verdict, bytes, crc);
     print_screen("ntpmu: the tests have ended after %u s\n\n", seconds());
     machine();
-    print_screen("%u passed, %u failed, %u skipped, %lu checks\n", s->passed, s->failed, s->skipped, s->checks);
+    print_screen("%u passed, %u failed, %u skipped, %lu checks\n", s->passed, s->failed, s->skipped,
+                 s->checks);
     print_screen("%s\n\n", verdict);
     show_failures();
 }

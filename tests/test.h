@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* How a test is written, in both rings. TEST makes a test of the function that follows; there is no list to edit.
- * The meaning is one line for `make list`, with the ids of what it proves in brackets. In tests/ring3 use TEST_USER:
- * the body runs in ring 3, in a process of its own. */
+/* How a test is written, in both rings. TEST makes a test of the function that follows; there is no
+ * list to edit. The meaning is one line for `make list`, with the ids of what it proves in
+ * brackets. In tests/ring3 use TEST_USER: the body runs in ring 3, in a process of its own. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,41 +20,49 @@ struct test {
 /* What a test found; each process in ring 3 has its own, which the runner fetches. */
 struct test_report {
     uint64_t checks, failures; /* atomic */
-    const char *skip; /* reason, or NULL */
-    uint32_t lines;   /* atomic; of the failed test, TEST_LINES_MAX of them printed */
-    uint32_t lines_before; /* ring 3: of them, before the process */
+    const char *skip;          /* reason, or NULL */
+    uint32_t lines;            /* atomic; of the failed test, TEST_LINES_MAX of them printed */
+    uint32_t lines_before;     /* ring 3: of them, before the process */
     bool long_run;
 };
 #define TEST_LINES_MAX 10u
 
-#define TEST_RECORD(test_group, test_name, test_meaning, is_ring3)                             \
-    static void test_##test_group##_##test_name(void);                                         \
-    static const struct test test_record_##test_group##_##test_name = {                        \
-        .group = #test_group, .name = #test_name, .meaning = test_meaning,                     \
-        .function = test_##test_group##_##test_name, .ring3 = is_ring3                         \
-    };                                                                                         \
-    static const struct test *const test_pointer_##test_group##_##test_name                    \
-        __attribute__((section(".tests." #test_group "." #test_name), used)) =                 \
-            &test_record_##test_group##_##test_name;                                           \
+#define TEST_RECORD(test_group, test_name, test_meaning, is_ring3)                                 \
+    static void test_##test_group##_##test_name(void);                                             \
+    static const struct test test_record_##test_group##_##test_name = {                            \
+        .group = #test_group,                                                                      \
+        .name = #test_name,                                                                        \
+        .meaning = test_meaning,                                                                   \
+        .function = test_##test_group##_##test_name,                                               \
+        .ring3 = is_ring3                                                                          \
+    };                                                                                             \
+    static const struct test *const test_pointer_##test_group##_##test_name                        \
+        __attribute__((section(".tests." #test_group "." #test_name), used)) =                     \
+            &test_record_##test_group##_##test_name;                                               \
     static void test_##test_group##_##test_name(void)
 /* In ring 0: of each counter that the function names; the body has `ctr`. */
-#define TEST_EACH(test_group, which, test_meaning)                                             \
-    static void each_##test_group(unsigned ctr);                                               \
-    static const struct test test_record_##test_group##_each = {                               \
-        .group = #test_group, .name = "each", .meaning = test_meaning, .each = each_##test_group, .counters = which \
-    };                                                                                         \
-    static const struct test *const test_pointer_##test_group##_each                           \
-        __attribute__((section(".tests." #test_group ".each"), used)) = &test_record_##test_group##_each; \
+#define TEST_EACH(test_group, which, test_meaning)                                                 \
+    static void each_##test_group(unsigned ctr);                                                   \
+    static const struct test test_record_##test_group##_each = { .group = #test_group,             \
+                                                                 .name = "each",                   \
+                                                                 .meaning = test_meaning,          \
+                                                                 .each = each_##test_group,        \
+                                                                 .counters = which };              \
+    static const struct test *const test_pointer_##test_group##_each                               \
+        __attribute__((section(".tests." #test_group ".each"), used)) =                            \
+            &test_record_##test_group##_each;                                                      \
     static void each_##test_group(unsigned ctr)
 #define TEST(group, name, meaning) TEST_RECORD(group, name, meaning, false)
 #define TEST_USER(group, name, meaning) TEST_RECORD(group, name, meaning, true)
 
 /* Each check counts. A failed one prints and the test goes on, unless it is a REQUIRE. */
 bool test_check(bool ok, const char *file, int line, const char *text);
-bool test_check_number(uint64_t found, uint64_t low, uint64_t high, const char *file, int line, const char *text);
-bool test_check_status(NTSTATUS found, NTSTATUS wanted, const char *file, int line, const char *text);
-bool test_check_range(uint64_t found, uint64_t low, uint64_t high, const char *why, const char *file, int line,
-                      const char *text);
+bool test_check_number(uint64_t found, uint64_t low, uint64_t high, const char *file, int line,
+                       const char *text);
+bool test_check_status(NTSTATUS found, NTSTATUS wanted, const char *file, int line,
+                       const char *text);
+bool test_check_range(uint64_t found, uint64_t low, uint64_t high, const char *why,
+                      const char *file, int line, const char *text);
 /* Whether the command line says `long`: everything as often as the contract wants, which takes
  * minutes; else often enough to find what is plainly wrong. Both rings. */
 bool test_long(void);
@@ -73,48 +81,49 @@ static inline bool test_checked(bool ok, const char *file, int line, const char 
     return ok;
 }
 #define CHECK(condition) test_checked(condition, __FILE__, __LINE__, #condition)
-#define CHECK_EQ(found, wanted)                                                                \
-    __extension__({                                                                            \
-        uint64_t check_wanted = (uint64_t)(wanted);                                            \
-        test_check_number((uint64_t)(found), check_wanted, check_wanted, __FILE__, __LINE__, #found); \
+#define CHECK_EQ(found, wanted)                                                                    \
+    __extension__({                                                                                \
+        uint64_t check_wanted = (uint64_t)(wanted);                                                \
+        test_check_number((uint64_t)(found), check_wanted, check_wanted, __FILE__, __LINE__,       \
+                          #found);                                                                 \
     })
 /* A range needs its reason in a comment; a lower bound of 0 fails, because it proves nothing. */
-#define CHECK_RANGE(found, low, high)                                                          \
+#define CHECK_RANGE(found, low, high)                                                              \
     test_check_number((uint64_t)(found), low, high, __FILE__, __LINE__, #found)
 /* The same with the reason in the line that a failure prints. */
-#define CHECK_BECAUSE(found, low, high, why)                                                   \
+#define CHECK_BECAUSE(found, low, high, why)                                                       \
     test_check_range((uint64_t)(found), low, high, why, __FILE__, __LINE__, #found)
 #define CHECK_STATUS(call, wanted) test_check_status(call, wanted, __FILE__, __LINE__, #call)
-#define REQUIRE(condition)                                                                     \
-    do {                                                                                       \
-        if (!CHECK(condition))                                                                 \
-            return;                                                                            \
+#define REQUIRE(condition)                                                                         \
+    do {                                                                                           \
+        if (!CHECK(condition))                                                                     \
+            return;                                                                                \
     } while (0)
-#define REQUIRE_STATUS(call, wanted)                                                           \
-    do {                                                                                       \
-        if (!CHECK_STATUS(call, wanted))                                                       \
-            return;                                                                            \
+#define REQUIRE_STATUS(call, wanted)                                                               \
+    do {                                                                                           \
+        if (!CHECK_STATUS(call, wanted))                                                           \
+            return;                                                                                \
     } while (0)
-#define SKIP(reason)                                                                           \
-    do {                                                                                       \
-        test_skip(reason);                                                                     \
-        return;                                                                                \
+#define SKIP(reason)                                                                               \
+    do {                                                                                           \
+        test_skip(reason);                                                                         \
+        return;                                                                                    \
     } while (0)
 /* Ring 0 only. */
-#define SKIP_WITHOUT_PMU()                                                                     \
-    do {                                                                                       \
-        if (test_skip_without_pmu())                                                           \
-            return;                                                                            \
+#define SKIP_WITHOUT_PMU()                                                                         \
+    do {                                                                                           \
+        if (test_skip_without_pmu())                                                               \
+            return;                                                                                \
     } while (0)
-#define SKIP_BELOW_CPUS(n)                                                                     \
-    do {                                                                                       \
-        if (test_skip_below_cpus(n))                                                           \
-            return;                                                                            \
+#define SKIP_BELOW_CPUS(n)                                                                         \
+    do {                                                                                           \
+        if (test_skip_below_cpus(n))                                                               \
+            return;                                                                                \
     } while (0)
-#define SKIP_WITH_PMU()                                                                        \
-    do {                                                                                       \
-        if (test_has_pmu())                                                                    \
-            SKIP("there is a PMU");                                                            \
+#define SKIP_WITH_PMU()                                                                            \
+    do {                                                                                           \
+        if (test_has_pmu())                                                                        \
+            SKIP("there is a PMU");                                                                \
     } while (0)
 #define SKIP_WITH_ONE_CPU() SKIP_BELOW_CPUS(2)
 bool test_has_pmu(void);

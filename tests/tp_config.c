@@ -3,7 +3,8 @@
  * driver in ring 0. Their effect on threads is in tp_threads.c and tp_counts.c. No test here
  * needs a counter that counts.
  *
- * Source: ntddk.h and its pages; what they leave open is as in TP-01 to TP-32 of tests/contract.md. */
+ * Source: ntddk.h and its pages; what they leave open is as in TP-01 to TP-32 of tests/contract.md.
+ */
 #include "hal/hal.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
@@ -36,7 +37,10 @@ static NTSTATUS set_one(HARDWARE_COUNTER element_)
     return KeSetHardwareCounterConfiguration(&element_, 1);
 }
 
-static void empty(void) { CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS); }
+static void empty(void)
+{
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
+}
 
 /* Checks that the configuration consists of these elements in this order, and that the query
  * writes nothing else. */
@@ -45,7 +49,8 @@ static void configured(const HARDWARE_COUNTER *wanted, ULONG n)
     HARDWARE_COUNTER array[MAX_HW_COUNTERS + 1];
     ULONG count = 1234;
     memset(array, FILL, sizeof array);
-    CHECK_STATUS(KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &count), STATUS_SUCCESS);
+    CHECK_STATUS(KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &count),
+                 STATUS_SUCCESS);
     CHECK_EQ(count, n);
     for (ULONG i = 0; i < n; i++) {
         CHECK_EQ(array[i].Type, PMCCounter);
@@ -81,18 +86,24 @@ TEST(tp_config, rejects_more_than_max,
      "a Count of 17 or more is refused, the array is not read, and nothing changes [TP-01 TP-02 "
      "TP-03]")
 {
-    HARDWARE_COUNTER c[MAX_HW_COUNTERS + 1] = { { PMCCounter, 0, 0 } }, before = { PMCCounter, 0, 0 };
-    static const ULONG counts[] = { MAX_HW_COUNTERS + 1, 18, 32, 0x7fffffff, 0x80000000, 0xffffffff };
+    HARDWARE_COUNTER c[MAX_HW_COUNTERS + 1] = { { PMCCounter, 0, 0 } },
+                                         before = { PMCCounter, 0, 0 };
+    static const ULONG counts[] = {
+        MAX_HW_COUNTERS + 1, 18, 32, 0x7fffffff, 0x80000000, 0xffffffff
+    };
     bool some = test_has_pmu();
     if (some) {
         before = element(0);
         CHECK_STATUS(set_one(before), STATUS_SUCCESS);
     }
-    CHECK_STATUS(KeSetHardwareCounterConfiguration(c, MAX_HW_COUNTERS + 1), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(c, MAX_HW_COUNTERS + 1),
+                 STATUS_INVALID_PARAMETER);
     for (unsigned i = 0; i < ARRAY_SIZE(counts); i++) {
         CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, counts[i]), STATUS_INVALID_PARAMETER);
-        CHECK_STATUS(KeSetHardwareCounterConfiguration(UNMAPPED, counts[i]), STATUS_INVALID_PARAMETER);
-        CHECK_STATUS(KeSetHardwareCounterConfiguration(NON_CANONICAL, counts[i]), STATUS_INVALID_PARAMETER);
+        CHECK_STATUS(KeSetHardwareCounterConfiguration(UNMAPPED, counts[i]),
+                     STATUS_INVALID_PARAMETER);
+        CHECK_STATUS(KeSetHardwareCounterConfiguration(NON_CANONICAL, counts[i]),
+                     STATUS_INVALID_PARAMETER);
     }
     configured(&before, some);
     empty();
@@ -124,7 +135,8 @@ TEST(tp_config, without_counters,
     configured(NULL, 0);
 }
 
-TEST(tp_config, full, "1 to 16 elements are kept in order, duplicates too [TP-04 TP-09 TP-10 TP-28]")
+TEST(tp_config, full,
+     "1 to 16 elements are kept in order, duplicates too [TP-04 TP-09 TP-10 TP-28]")
 {
     SKIP_WITHOUT_PMU();
     HARDWARE_COUNTER c[MAX_HW_COUNTERS];
@@ -201,7 +213,8 @@ TEST(tp_config, query_null, "a query without an array returns the number of elem
     ULONG count = 1234;
     CHECK_STATUS(KeQueryHardwareCounterConfiguration(NULL, 0, &count), STATUS_SUCCESS);
     CHECK_EQ(count, 0);
-    CHECK_STATUS(KeQueryHardwareCounterConfiguration(NULL, MAX_HW_COUNTERS, &count), STATUS_SUCCESS);
+    CHECK_STATUS(KeQueryHardwareCounterConfiguration(NULL, MAX_HW_COUNTERS, &count),
+                 STATUS_SUCCESS);
     CHECK_EQ(count, 0);
     CHECK_STATUS(KeQueryHardwareCounterConfiguration(NULL, 0, NULL), STATUS_INVALID_PARAMETER);
     SKIP_WITHOUT_PMU();
@@ -225,7 +238,8 @@ static void refused(HARDWARE_COUNTER bad)
     CHECK_STATUS(KeSetHardwareCounterConfiguration(before, 2), STATUS_SUCCESS);
     CHECK_STATUS(set_one(bad), STATUS_INVALID_PARAMETER);
     CHECK_STATUS(KeSetHardwareCounterConfiguration(first, 2), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(KeSetHardwareCounterConfiguration(last, MAX_HW_COUNTERS), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(last, MAX_HW_COUNTERS),
+                 STATUS_INVALID_PARAMETER);
     configured(before, 2);
     empty();
     CHECK_STATUS(set_one(bad), STATUS_INVALID_PARAMETER);
@@ -235,7 +249,9 @@ static void refused(HARDWARE_COUNTER bad)
 TEST(tp_config, bad_type, "types other than PMCCounter are refused [TP-24]")
 {
     SKIP_WITHOUT_PMU();
-    static const ULONG types[] = { MaxHardwareCounterType, 2, 0x100, 0x7fffffff, 0x80000000, 0xffffffff };
+    static const ULONG types[] = {
+        MaxHardwareCounterType, 2, 0x100, 0x7fffffff, 0x80000000, 0xffffffff
+    };
     for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
         HARDWARE_COUNTER bad = element(0);
         bad.Type = (HARDWARE_COUNTER_TYPE)types[i];
@@ -256,7 +272,8 @@ TEST(tp_config, bad_reserved, "each bit of Reserved is refused [TP-25]")
 TEST(tp_config, bad_index, "an Index for which the processor has no counter is refused [TP-26]")
 {
     SKIP_WITHOUT_PMU();
-    static const ULONG64 never[] = { 0x40000020, 0x80000000, 0xc0000000, 0xffffffff, 0x100000000, ~UINT64_C(0) };
+    static const ULONG64 never[] = { 0x40000020, 0x80000000,  0xc0000000,
+                                     0xffffffff, 0x100000000, ~UINT64_C(0) };
     for (unsigned i = 0; i < ARRAY_SIZE(never); i++)
         refused((HARDWARE_COUNTER){ PMCCounter, 0, never[i] });
     for (unsigned bit = 32; bit < 64; bit++) { /* high bits above a good selector */

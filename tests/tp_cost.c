@@ -32,7 +32,8 @@ static struct sleeper sleep_profiled(uint64_t mask)
     uint64_t ready = 0;
     if (s.process)
         s.thread = user_start(s.process, (void (*)(void))user_cost_idle, mask);
-    for (unsigned i = 0; s.thread && i < 1000 && !(ready && s.thread->state == THREAD_WAITING); i++) {
+    for (unsigned i = 0; s.thread && i < 1000 && !(ready && s.thread->state == THREAD_WAITING);
+         i++) {
         sched_wait(NULL, clock_ns() + 1000000, DelayExecution);
         process_read(s.process, &ready, (uint64_t)user_cost, sizeof ready);
     }
@@ -73,8 +74,8 @@ static void make_no_switch(void *argument)
     s->nothing(s->from, s->to, WrYieldExecution);
 }
 
-/* At IPI_LEVEL. All that thread_profiling_switch executes but its RET: counters, cycles, switches, reasons, leave for
- * RDPMC. */
+/* At IPI_LEVEL. All that thread_profiling_switch executes but its RET: counters, cycles, switches,
+ * reasons, leave for RDPMC. */
 static void switch_once(struct cost *cost, struct thread *from, struct thread *to)
 {
     struct switching s = { from, to, thread_profiling_switch, no_switch };
@@ -91,14 +92,16 @@ static uint64_t most(unsigned kind, unsigned n)
     return kind == BOTH ? 20 + 16 * n + 28 : 20 + 16 * (n < 3 ? 3 : n);
 }
 
-static void check_accumulate(unsigned kind, unsigned n, const struct cost *cost, const struct cost *one_less)
+static void check_accumulate(unsigned kind, unsigned n, const struct cost *cost,
+                             const struct cost *one_less)
 {
     if (vpmu_present()) {
         CHECK_EQ(cost->accesses.rdpmc, n);
         CHECK_EQ(cost->accesses.rdmsr, 0);
         CHECK_EQ(cost->accesses.wrmsr, 0);
     }
-    CHECK_RANGE(cost_least(cost), 9 * n, most(kind, n)); /* RDPMC alone takes four, adding up four, the loop one */
+    CHECK_RANGE(cost_least(cost), 9 * n,
+                most(kind, n)); /* RDPMC alone takes four, adding up four, the loop one */
     if (n > 1)
         CHECK_RANGE(cost_least(cost) - cost_least(one_less), 9, 16);
     cost_print(cost, n == 1 || n == 4, "a thread with %u counters %s", n, kind_names[kind]);
@@ -123,10 +126,11 @@ static bool switches(unsigned n, struct cost cost[KINDS])
 }
 
 TEST(tp_cost, accumulate,
-     "a switch with N counters: N RDPMC, no WRMSR; one thread's, three counters or more: at most 20 + 16 N instructions in all")
+     "a switch with N counters: N RDPMC, no WRMSR; one thread's, three counters or more: at most "
+     "20 + 16 N instructions in all")
 {
-    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_CYCLES,
-                                             PMU_INSTRUCTIONS, PMU_INSTRUCTIONS };
+    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS,
+                                             PMU_CYCLES,       PMU_INSTRUCTIONS, PMU_INSTRUCTIONS };
     static struct cost cost[2][KINDS];
     unsigned ctrs[6];
     SKIP_WITHOUT_PMU();
@@ -147,9 +151,11 @@ TEST(tp_cost, accumulate,
 }
 
 TEST(tp_cost, read,
-     "ReadThreadProfilingData of N counters: N RDPMC, no kernel entry, of four at most 150 instructions; a raw reading: 1 and 5")
+     "ReadThreadProfilingData of N counters: N RDPMC, no kernel entry, of four at most 150 "
+     "instructions; a raw reading: 1 and 5")
 {
-    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_CYCLES };
+    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS,
+                                             PMU_CYCLES };
     unsigned ctrs[4];
     uint64_t found[6];
     SKIP_WITHOUT_PMU();
@@ -168,9 +174,11 @@ TEST(tp_cost, read,
             CHECK_RANGE(found[3], 1, 5);
             CHECK_EQ(found[4], 1);
             CHECK_EQ(found[5], 0);
-            cost_tell(found[0], (struct vpmu_accesses){ .rdpmc = (uint32_t)found[1] }, "reading %u counters", n);
+            cost_tell(found[0], (struct vpmu_accesses){ .rdpmc = (uint32_t)found[1] },
+                      "reading %u counters", n);
             if (n == 1)
-                cost_tell(found[3], (struct vpmu_accesses){ .rdpmc = (uint32_t)found[4] }, "one raw read");
+                cost_tell(found[3], (struct vpmu_accesses){ .rdpmc = (uint32_t)found[4] },
+                          "one raw read");
         }
         user_finish(process, thread);
         counting_stop();

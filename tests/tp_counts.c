@@ -15,7 +15,8 @@
 
 #define FILL 0xa5
 #define WORK 100000 /* turns of two or more instructions in user_measure */
-#define READ_MAX 20000 /* instructions around it: the read, and the calls; an emulator's margin included */
+#define READ_MAX                                                                                   \
+    20000 /* instructions around it: the read, and the calls; an emulator's margin included */
 
 /* Runs user_measure with this mask; what it read. */
 static bool measure(uint64_t mask, PERFORMANCE_DATA *data)
@@ -112,7 +113,8 @@ TEST(tp_counts, counts_start_again,
 
 TEST(tp_counts, events, "two events at once are read in the order of the configuration [TP-73]")
 {
-    static const enum pmu_event events[2][2] = { { PMU_INSTRUCTIONS, PMU_CYCLES }, { PMU_CYCLES, PMU_INSTRUCTIONS } };
+    static const enum pmu_event events[2][2] = { { PMU_INSTRUCTIONS, PMU_CYCLES },
+                                                 { PMU_CYCLES, PMU_INSTRUCTIONS } };
     unsigned ctrs[2];
     PERFORMANCE_DATA data;
     SKIP_WITHOUT_PMU();
@@ -123,7 +125,8 @@ TEST(tp_counts, events, "two events at once are read in the order of the configu
         if (measure(0xffff, &data)) {
             CHECK_EQ(data.HwCountersCount, 2);
             counted(&data.HwCounters[turn]);
-            CHECK_RANGE(data.HwCounters[1 - turn].Value, WORK / 100, 1000000000); /* several a cycle; slow hosts */
+            CHECK_RANGE(data.HwCounters[1 - turn].Value, WORK / 100,
+                        1000000000); /* several a cycle; slow hosts */
         }
         counting_stop();
     }

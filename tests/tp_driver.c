@@ -28,7 +28,8 @@ static void nothing_configured(void)
 {
     HARDWARE_COUNTER array[MAX_HW_COUNTERS];
     ULONG count = ~0u;
-    CHECK_STATUS(KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &count), STATUS_SUCCESS);
+    CHECK_STATUS(KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &count),
+                 STATUS_SUCCESS);
     CHECK_EQ(count, 0);
 }
 
@@ -42,7 +43,8 @@ TEST(tp_driver, second_process,
         struct runner holder = start_holder();
         REQUIRE(holder.thread != NULL);
         CHECK(hal_counters_available(SMP_ALL) != before);
-        CHECK_STATUS(user_run(USER(user_driver_second), peek(holder.process, &user_handle)), STATUS_SUCCESS);
+        CHECK_STATUS(user_run(USER(user_driver_second), peek(holder.process, &user_handle)),
+                     STATUS_SUCCESS);
         end_by_force(holder.process, holder.thread);
         nothing_configured();
         CHECK_EQ(hal_counters_available(SMP_ALL), before);
@@ -51,7 +53,8 @@ TEST(tp_driver, second_process,
     }
 }
 
-TEST(tp_driver, wide_sources, "a source is a number of 32 bits: with any bit above it is refused, and nothing configured")
+TEST(tp_driver, wide_sources,
+     "a source is a number of 32 bits: with any bit above it is refused, and nothing configured")
 {
     CHECK_STATUS(user_run(USER(user_driver_wide), 0), STATUS_SUCCESS);
     nothing_configured();
@@ -65,14 +68,16 @@ TEST(tp_driver, dies_while_others_count,
     uint64_t before = hal_counters_available(SMP_ALL);
     struct runner holder = start_holder();
     REQUIRE(holder.thread != NULL);
-    struct runner reader = start_profiled(user_run_until_emptied), sleeper = start_profiled(user_sleep_profiled);
+    struct runner reader = start_profiled(user_run_until_emptied),
+                  sleeper = start_profiled(user_sleep_profiled);
     end_by_force(holder.process, holder.thread);
     if (reader.thread)
         sched_wait(&reader.thread->object, SCHED_FOREVER, Executive);
     user_finish(reader.process, reader.thread);
     nothing_configured();
     CHECK(hal_counters_available(SMP_ALL) != before);
-    CHECK_STATUS(user_run(USER(user_driver_set), (uint64_t)STATUS_WMI_ALREADY_ENABLED), STATUS_SUCCESS);
+    CHECK_STATUS(user_run(USER(user_driver_set), (uint64_t)STATUS_WMI_ALREADY_ENABLED),
+                 STATUS_SUCCESS);
     end_by_force(sleeper.process, sleeper.thread);
     CHECK_EQ(hal_counters_available(SMP_ALL), before);
     CHECK_STATUS(user_run(USER(user_driver_set), STATUS_SUCCESS), STATUS_SUCCESS);
@@ -86,13 +91,16 @@ TEST(tp_driver, beside_a_driver,
     HARDWARE_COUNTER array[MAX_HW_COUNTERS];
     SKIP_WITHOUT_PMU();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    CHECK_STATUS(user_run(USER(user_driver_set), (uint64_t)STATUS_WMI_ALREADY_ENABLED), STATUS_SUCCESS);
+    CHECK_STATUS(user_run(USER(user_driver_set), (uint64_t)STATUS_WMI_ALREADY_ENABLED),
+                 STATUS_SUCCESS);
     counting_stop();
     struct runner holder = start_holder();
     REQUIRE(holder.thread != NULL);
-    if (counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr)) { /* a driver may replace what a process configured */
+    if (counting_start(PMU_INSTRUCTIONS, PMU_USER,
+                       &ctr)) { /* a driver may replace what a process configured */
         end_by_force(holder.process, holder.thread);
-        CHECK_STATUS(KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &count), STATUS_SUCCESS);
+        CHECK_STATUS(KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &count),
+                     STATUS_SUCCESS);
         CHECK_EQ(count, 1);
         CHECK_EQ(array[0].Index, pmu_rdpmc_index(ctr));
         counting_stop();

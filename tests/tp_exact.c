@@ -16,7 +16,7 @@
 
 #define COMPANY 2
 #define THREADS 6
-#define ROUNDS 40 /* of 100,000 instructions */
+#define ROUNDS 40              /* of 100,000 instructions */
 enum { ONE = 0, MILLION = 4 }; /* numbers of known regions in ring 3 */
 
 static void runs(uint64_t region, uint64_t number)
@@ -41,12 +41,16 @@ static void runs(uint64_t region, uint64_t number)
     counting_stop();
 }
 
-TEST(tp_exact, one_instruction, "1,000 runs of one instruction count one each, among other threads; 10,000 if `long` [TP-79 TP-80]")
+TEST(tp_exact, one_instruction,
+     "1,000 runs of one instruction count one each, among other threads; 10,000 if `long` [TP-79 "
+     "TP-80]")
 {
     runs(ONE, 10000);
 }
 
-TEST(tp_exact, a_million, "10 runs of a million instructions count a million each, among other threads; 100 if `long` [TP-79 TP-80]")
+TEST(tp_exact, a_million,
+     "10 runs of a million instructions count a million each, among other threads; 100 if `long` "
+     "[TP-79 TP-80]")
 {
     runs(MILLION, 100);
 }
@@ -63,7 +67,8 @@ struct totals {
 static void read_totals(void *argument)
 {
     struct totals *t = argument;
-    uint64_t first = rdpmc(t->selectors[0]), second = rdpmc(t->selectors[1]), third = rdpmc(t->selectors[2]);
+    uint64_t first = rdpmc(t->selectors[0]), second = rdpmc(t->selectors[1]),
+             third = rdpmc(t->selectors[2]);
     uint64_t *values = t->values[cpu_number()];
     values[0] = first;
     values[1] = second;
@@ -118,7 +123,8 @@ static uint64_t totals_asleep(const struct party *p, unsigned what, struct total
         if (ready == THREADS && sum && counted(p) == sum)
             return sum;
         if (what == 1 && ready < THREADS)
-            sched_set_affinity(p->threads[tries % THREADS], 1ul << (tries / THREADS + tries) % cpu_count);
+            sched_set_affinity(p->threads[tries % THREADS],
+                               1ul << (tries / THREADS + tries) % cpu_count);
     }
     CHECK(!"all threads asleep");
     return 0;
@@ -140,20 +146,24 @@ static void check_sum(const struct party *p, unsigned kinds, const unsigned *ctr
     if (kinds == KINDS) {
         CHECK(grown[2] > 0);
         CHECK_EQ(sums[1] - sums[0], grown[1] - grown[2]);
-        test_note("%u threads counted %lu, %u CPUs %lu, of which the kernel %lu", THREADS, sums[1] - sums[0], cpu_count,
-                  grown[1], grown[2]);
+        test_note("%u threads counted %lu, %u CPUs %lu, of which the kernel %lu", THREADS,
+                  sums[1] - sums[0], cpu_count, grown[1], grown[2]);
     }
 }
 
-TEST(tp_exact, sum, "what threads count, moved about, adds up to the CPUs' totals less the kernel's share [TP-80 TP-81 TP-82]")
+TEST(tp_exact, sum,
+     "what threads count, moved about, adds up to the CPUs' totals less the kernel's share [TP-80 "
+     "TP-81 TP-82]")
 {
-    static const enum pmu_event events[KINDS] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS };
+    static const enum pmu_event events[KINDS] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS,
+                                                  PMU_INSTRUCTIONS };
     unsigned ctrs[KINDS];
     struct party p = { 0 };
     SKIP_WITHOUT_PMU();
     if (isolate_on)
         SKIP("the policy is isolate");
-    unsigned kinds = counting_possible(events, KINDS) ? KINDS : 1; /* with one: what ring 3 executes */
+    unsigned kinds =
+        counting_possible(events, KINDS) ? KINDS : 1; /* with one: what ring 3 executes */
     REQUIRE(counting_start_many(events, kinds, PMU_USER, ctrs));
     if (kinds == KINDS) {
         uint64_t counters = PMU_BIT(ctrs[0]) | PMU_BIT(ctrs[1]) | PMU_BIT(ctrs[2]);
@@ -164,7 +174,8 @@ TEST(tp_exact, sum, "what threads count, moved about, adds up to the CPUs' total
     p.process = process_create();
     bool complete = p.process != NULL;
     for (unsigned i = 0; p.process && i < THREADS; i++)
-        complete &= (p.threads[i] = user_start(p.process, (void (*)(void))user_exact_rounds, ROUNDS)) != NULL;
+        complete &= (p.threads[i] =
+                         user_start(p.process, (void (*)(void))user_exact_rounds, ROUNDS)) != NULL;
     if (CHECK(complete))
         check_sum(&p, kinds, ctrs);
     for (unsigned i = 0; i < THREADS; i++) {
@@ -198,7 +209,8 @@ TEST(tp_exact, wide,
     SKIP_WITHOUT_PMU();
     SKIP_BELOW_CPUS(2); /* the thread runs while another CPU advances its counter */
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    uint64_t most = pmu_mask(pmu_here(), ctr) - TO_WRAP, started = UINT64_C(1) << 31; /* what it may have counted before */
+    uint64_t most = pmu_mask(pmu_here(), ctr) - TO_WRAP,
+             started = UINT64_C(1) << 31; /* what it may have counted before */
     test_run_on(0);
     struct runner r = start_on(user_exact_jump, (most - started) | exactness(), 1ul << 1);
     if (r.thread && peek_wait(r.process, &user_exact_ready[0], 1)) {

@@ -17,10 +17,10 @@
 extern void user_seek(uint64_t counters), user_noise(uint64_t mask), user_cost_idle(uint64_t mask);
 extern uint64_t user_cost[];
 
-#define SKIP_UNLESS_ISOLATE()                                                                  \
-    do {                                                                                       \
-        if (!isolate_on)                                                                       \
-            SKIP("the policy is accumulate");                                                  \
+#define SKIP_UNLESS_ISOLATE()                                                                      \
+    do {                                                                                           \
+        if (!isolate_on)                                                                           \
+            SKIP("the policy is accumulate");                                                      \
     } while (0)
 
 struct noise {
@@ -109,7 +109,8 @@ TEST(tp_isolate, refused_beside_others,
     CHECK_STATUS(HalFreeHardwareCounters(foreign), STATUS_SUCCESS);
     CHECK_STATUS(isolate_join(&p), STATUS_SUCCESS);
     CHECK_EQ(hal_counters_available(~UINT64_C(0)), 0);
-    CHECK_STATUS(hal_counters_claim("test", ~UINT64_C(0), one, NULL, &foreign), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(hal_counters_claim("test", ~UINT64_C(0), one, NULL, &foreign),
+                 STATUS_INSUFFICIENT_RESOURCES);
     isolate_leave();
     CHECK_EQ(hal_counters_available(~UINT64_C(0)), rest);
     CHECK(hal_counters_running() & PMU_BIT(ctr)); /* as their driver had them */
@@ -123,14 +124,16 @@ static struct vpmu_accesses accesses_of(struct thread *from, struct thread *to)
     thread_profiling_switch(from, to, WrYieldExecution);
     struct vpmu_accesses after = vpmu_accesses();
     return (struct vpmu_accesses){ after.rdpmc - before.rdpmc, after.rdmsr - before.rdmsr,
-                                   after.wrmsr - before.wrmsr, after.interrupts - before.interrupts };
+                                   after.wrmsr - before.wrmsr,
+                                   after.interrupts - before.interrupts };
 }
 
 static struct noise asleep(uint64_t mask)
 {
     struct noise s = start(user_cost_idle, mask);
     uint64_t ready = 0;
-    for (unsigned i = 0; s.thread && i < 1000 && !(ready && s.thread->state == THREAD_WAITING); i++) {
+    for (unsigned i = 0; s.thread && i < 1000 && !(ready && s.thread->state == THREAD_WAITING);
+         i++) {
         sched_wait(NULL, clock_ns() + 1000000, DelayExecution);
         process_read(s.process, &ready, (uint64_t)user_cost, sizeof ready);
     }
@@ -145,7 +148,8 @@ static void check_costs(unsigned n)
     if (a.thread && b.thread && a.thread->profiling && b.thread->profiling) {
         KIRQL old = irql_raise(IPI_LEVEL);
         thread_profiling_switch(me, a.thread, WrYieldExecution);
-        struct vpmu_accesses both = accesses_of(a.thread, b.thread), leaves = accesses_of(b.thread, me);
+        struct vpmu_accesses both = accesses_of(a.thread, b.thread),
+                             leaves = accesses_of(b.thread, me);
         struct vpmu_accesses back = accesses_of(me, b.thread), again = accesses_of(b.thread, me);
         irql_lower(old);
         CHECK_EQ(both.rdpmc, n);
@@ -165,9 +169,11 @@ static void check_costs(unsigned n)
 }
 
 TEST(tp_isolate, switch_cost,
-     "a switch with N counters: N RDPMC, at most N + 2 WRMSR; no counter is written when the same thread comes back")
+     "a switch with N counters: N RDPMC, at most N + 2 WRMSR; no counter is written when the same "
+     "thread comes back")
 {
-    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS };
+    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS,
+                                             PMU_INSTRUCTIONS };
     unsigned ctrs[4];
     SKIP_WITHOUT_PMU();
     SKIP_WITHOUT_VPMU();

@@ -34,11 +34,13 @@ static struct vpmu_accesses accesses_of_switches(void)
     }
     struct vpmu_accesses after = vpmu_accesses();
     return (struct vpmu_accesses){ after.rdpmc - before.rdpmc, after.rdmsr - before.rdmsr,
-                                   after.wrmsr - before.wrmsr, after.interrupts - before.interrupts };
+                                   after.wrmsr - before.wrmsr,
+                                   after.interrupts - before.interrupts };
 }
 
 TEST(tp_switch, unprofiled_is_free,
-     "switches between threads without profiling execute no RDPMC and touch no PMU MSR, on every CPU, counters running")
+     "switches between threads without profiling execute no RDPMC and touch no PMU MSR, on every "
+     "CPU, counters running")
 {
     unsigned ctr;
     SKIP_WITHOUT_PMU();
@@ -84,7 +86,8 @@ TEST(tp_switch, unprofiled_instructions,
         sched_wait(&other->object, SCHED_FOREVER, Executive);
         object_release(&other->object);
         if (cpu == 0)
-            test_note("a switch between unprofiled threads: %u instructions for profiling", lab_caught.watched / STEPPED);
+            test_note("a switch between unprofiled threads: %u instructions for profiling",
+                      lab_caught.watched / STEPPED);
     }
     test_run_anywhere();
 }

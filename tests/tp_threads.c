@@ -54,7 +54,8 @@ static void configured(unsigned ctr)
 {
     HARDWARE_COUNTER array[MAX_HW_COUNTERS];
     ULONG count = 0;
-    CHECK_STATUS(KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &count), STATUS_SUCCESS);
+    CHECK_STATUS(KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &count),
+                 STATUS_SUCCESS);
     CHECK_EQ(count, 1);
     CHECK_EQ(array[0].Index, pmu_rdpmc_index(ctr));
 }
@@ -92,7 +93,8 @@ TEST(tp_threads, refused_arguments_first,
     struct runner r = start_ready(user_sleep_profiled, 1, SMP_ALL);
     CHECK_STATUS(KeSetHardwareCounterConfiguration(&bad, 1), STATUS_INVALID_PARAMETER);
     CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 1), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(KeSetHardwareCounterConfiguration(&bad, MAX_HW_COUNTERS + 1), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(&bad, MAX_HW_COUNTERS + 1),
+                 STATUS_INVALID_PARAMETER);
     end(&r);
 }
 
@@ -133,7 +135,8 @@ TEST(tp_threads, ends_enabled,
         struct runner r = start_ready(i ? user_sleep_profiled : user_spin_profiled, 1, SMP_ALL);
         CHECK_EQ(counter_config_users(), 1);
         if (test_has_pmu())
-            CHECK_STATUS(set_one((uint64_t)__builtin_ctzll(common_counters())), STATUS_WMI_ALREADY_ENABLED);
+            CHECK_STATUS(set_one((uint64_t)__builtin_ctzll(common_counters())),
+                         STATUS_WMI_ALREADY_ENABLED);
         if (r.thread)
             thread_terminate(r.thread, STATUS_TIMEOUT);
         ended(finish(&r), STATUS_TIMEOUT);
@@ -152,7 +155,7 @@ TEST(tp_threads, one_configuration, "threads on every CPU use the same configura
 {
     SKIP_WITHOUT_PMU();
     unsigned ctr = (unsigned)__builtin_ctzll(common_counters());
-    for (unsigned setter = 0; setter < cpu_count; setter += cpu_count > 1 ? cpu_count - 1 : 1) {
+    for (unsigned setter = 0; setter<cpu_count; setter += cpu_count> 1 ? cpu_count - 1 : 1) {
         test_run_on(setter);
         CHECK_STATUS(set_one(ctr), STATUS_SUCCESS);
         for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
@@ -190,8 +193,10 @@ TEST(tp_threads, rdpmc_without_leave,
 {
     not_allowed(SMP_ALL);
     for (unsigned i = 0; i < SELECTORS; i++) {
-        CHECK_STATUS(user_run(USER(user_rdpmc_mask_0), selectors[i]), STATUS_PRIVILEGED_INSTRUCTION);
-        CHECK_STATUS(user_run(USER(user_rdpmc_disabled), selectors[i]), STATUS_PRIVILEGED_INSTRUCTION);
+        CHECK_STATUS(user_run(USER(user_rdpmc_mask_0), selectors[i]),
+                     STATUS_PRIVILEGED_INSTRUCTION);
+        CHECK_STATUS(user_run(USER(user_rdpmc_disabled), selectors[i]),
+                     STATUS_PRIVILEGED_INSTRUCTION);
     }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Exceptions, NMI, page protection and copies, from ring 0. Ring 3's exceptions are in exceptions.c. */
+/* Exceptions, NMI, page protection and copies, from ring 0. Ring 3's exceptions are in
+ * exceptions.c. */
 #include "hal/clock.h"
 #include "hal/apic.h"
 #include "kernel/base/bits.h"
@@ -26,7 +27,8 @@ TEST(traps, fixup,
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         test_run_on(cpu);
         uint64_t before = trap_counts[6] + trap_counts[13];
-        unsigned vector = rdpmc_fault(64, &value); /* nowhere a counter: #GP, or #UD where there is no RDPMC */
+        unsigned vector =
+            rdpmc_fault(64, &value); /* nowhere a counter: #GP, or #UD where there is no RDPMC */
         CHECK(vector == 6 || vector == 13);
         CHECK_EQ(trap_counts[6] + trap_counts[13], before + 1);
         CHECK_EQ(rdmsr_fault(MSR_EFER, &value), 0);
@@ -54,13 +56,15 @@ TEST(traps, nmi, "an NMI reaches every CPU and is counted")
     test_run_anywhere();
 }
 
-TEST(vm, write_xor_execute, "no kernel page is both writable and executable, in the image and its direct map")
+TEST(vm, write_xor_execute,
+     "no kernel page is both writable and executable, in the image and its direct map")
 {
     if (!cpu_features.nx)
         SKIP("the CPU has no NX");
     unsigned wrong = 0, executable = 0;
     for (uint64_t a = (uint64_t)text_start; a < (uint64_t)image_end; a += PAGE_SIZE) {
-        uint64_t image = vm_entry(vm_kernel_pml4, a), direct = vm_entry(vm_kernel_pml4, a - KERNEL_VMA + DIRECT_MAP);
+        uint64_t image = vm_entry(vm_kernel_pml4, a),
+                 direct = vm_entry(vm_kernel_pml4, a - KERNEL_VMA + DIRECT_MAP);
         bool is_text = a < (uint64_t)text_end;
         wrong += !image || !direct || !(direct & PTE_NX) || !!(image & PTE_NX) == is_text;
         wrong += (a < (uint64_t)rodata_end) == !!((image | direct) & PTE_WRITE);
@@ -70,7 +74,8 @@ TEST(vm, write_xor_execute, "no kernel page is both writable and executable, in 
     CHECK_EQ(executable, (uint64_t)(text_end - text_start) / PAGE_SIZE);
 }
 
-TEST(vm, protections_on, "write protection, NX, SMEP and SMAP are on where the CPU has them, on every CPU")
+TEST(vm, protections_on,
+     "write protection, NX, SMEP and SMAP are on where the CPU has them, on every CPU")
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         test_run_on(cpu);
@@ -108,7 +113,8 @@ static void read_twice(void *unused)
     irql_lower(old);
 }
 
-TEST(vm, unmapped_everywhere, "a page that one CPU maps anew is the new one on another that had read the old one")
+TEST(vm, unmapped_everywhere,
+     "a page that one CPU maps anew is the new one on another that had read the old one")
 {
     SKIP_WITH_ONE_CPU();
     uint64_t *pages[2] = { phys_alloc(1), phys_alloc(1) }, *pml4 = vm_create();
@@ -135,8 +141,10 @@ TEST(vm, unmapped_everywhere, "a page that one CPU maps anew is the new one on a
 
 TEST(copy, refuses, "copy_in and copy_out refuse memory that does not belong to ring 3")
 {
-    static const uint64_t bad[] = { 0,          8,           0x1000,         USER_END - 8, USER_END,   USER_END + 8,
-                                    DIRECT_MAP, KERNEL_VMA,  NON_CANONICAL,  ~0ul,         ~0ul - 7,   0x7fffffffffff };
+    static const uint64_t bad[] = {
+        0,          8,          0x1000,        USER_END - 8, USER_END, USER_END + 8,
+        DIRECT_MAP, KERNEL_VMA, NON_CANONICAL, ~0ul,         ~0ul - 7, 0x7fffffffffff
+    };
     uint64_t word = 0x1234;
     for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
         CHECK_STATUS(copy_in(&word, (const void *)bad[i], sizeof word), STATUS_ACCESS_VIOLATION);
@@ -198,8 +206,8 @@ TEST(time, goes_on, "time moves forward on every CPU, and together with the othe
 
 static bool is_ours(unsigned vector)
 {
-    return vector == VECTOR_TIMER || vector == VECTOR_CALL || vector == VECTOR_RESCHEDULE || vector == VECTOR_PMI ||
-           vector == VECTOR_PMI_NOTED || vector == VECTOR_SPURIOUS;
+    return vector == VECTOR_TIMER || vector == VECTOR_CALL || vector == VECTOR_RESCHEDULE ||
+           vector == VECTOR_PMI || vector == VECTOR_PMI_NOTED || vector == VECTOR_SPURIOUS;
 }
 
 static uint64_t strays(void)

@@ -33,7 +33,8 @@ struct test user_test(const struct test *record)
 static void pass_lines(const struct process *process)
 {
     uint64_t address = (uint64_t)&user_test_report, entry = vm_entry(process->pml4, address);
-    struct test_report *theirs = (void *)((uint8_t *)phys_to_virt(entry & PTE_ADDRESS) + address % PAGE_SIZE);
+    struct test_report *theirs =
+        (void *)((uint8_t *)phys_to_virt(entry & PTE_ADDRESS) + address % PAGE_SIZE);
     theirs->long_run = test_long();
     if (!process->threads)
         theirs->lines = theirs->lines_before = test_report()->lines;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* What the virtual PMU counts of its guest: its own CPUID leaves (pmu/virt/own_leaf.c) are for tests only; the kernel
- * does not know them. */
+/* What the virtual PMU counts of its guest: its own CPUID leaves (pmu/virt/own_leaf.c) are for
+ * tests only; the kernel does not know them. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
 struct vpmu_accesses {
-    uint32_t rdpmc, rdmsr, wrmsr, interrupts; /* RDPMCs, PMU MSRs read and written, PMIs; this CPU, since start */
+    uint32_t rdpmc, rdmsr, wrmsr,
+        interrupts; /* RDPMCs, PMU MSRs read and written, PMIs; this CPU, since start */
 };
 
 bool vpmu_present(void);
-/* Once vpmu_present has said so. Its own leaf n, which need not be 4000_000n: another hypervisor's may come first. */
+/* Once vpmu_present has said so. Its own leaf n, which need not be 4000_000n: another hypervisor's
+ * may come first. */
 uint32_t vpmu_leaf(unsigned n);
 /* The name of its model; 16 characters and a NUL. */
 void vpmu_model(char name[17]);
@@ -18,20 +20,21 @@ void vpmu_model(char name[17]);
 void vpmu_machine(char name[17]);
 /* Whether it has no instruction clock and steps. */
 bool vpmu_steps(void);
-/* The value of a quirk that is on (1 if it has none); 0: it is off. The second value of one that has two. */
+/* The value of a quirk that is on (1 if it has none); 0: it is off. The second value of one that
+ * has two. */
 uint64_t vpmu_quirk(const char *name);
 uint64_t vpmu_quirk_second(const char *name);
 struct vpmu_accesses vpmu_accesses(void);
 /* Instructions that this CPU retired in ring 0 since start, whether or not a counter counts. */
 uint64_t vpmu_retired(void);
 /* A million instructions one by one, and the ticks meanwhile, outlast what a test may take. */
-#define SKIP_IF_STEPPED()                                                                      \
-    do {                                                                                       \
-        if (vpmu_present() && vpmu_steps())                                                    \
-            SKIP("the virtual PMU steps: this takes minutes");                                 \
+#define SKIP_IF_STEPPED()                                                                          \
+    do {                                                                                           \
+        if (vpmu_present() && vpmu_steps())                                                        \
+            SKIP("the virtual PMU steps: this takes minutes");                                     \
     } while (0)
-#define SKIP_WITHOUT_VPMU()                                                                    \
-    do {                                                                                       \
-        if (!vpmu_present())                                                                   \
-            SKIP("needs the virtual PMU, which counts accesses");                              \
+#define SKIP_WITHOUT_VPMU()                                                                        \
+    do {                                                                                           \
+        if (!vpmu_present())                                                                       \
+            SKIP("needs the virtual PMU, which counts accesses");                                  \
     } while (0)

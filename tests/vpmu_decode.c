@@ -1,19 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* The virtual PMU's own events, by the codes of the processor that each model is: what its decoder says of every kind
- * of instruction, its models of prediction and caches, thresholds and edges of events that are not in every cycle. */
+/* The virtual PMU's own events, by the codes of the processor that each model is: what its decoder
+ * says of every kind of instruction, its models of prediction and caches, thresholds and edges of
+ * events that are not in every cycle. */
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "kernel/base/bits.h"
 #include "tests/lab.h"
 #include "tests/vpmu.h"
 
-enum kind { LOADS, STORES, BRANCHES, CONDITIONAL, TAKEN, FAR, MISPREDICTED, REFERENCES, MISSES, SLOTS, KINDS };
+enum kind {
+    LOADS,
+    STORES,
+    BRANCHES,
+    CONDITIONAL,
+    TAKEN,
+    FAR,
+    MISPREDICTED,
+    REFERENCES,
+    MISSES,
+    SLOTS,
+    KINDS
+};
 #define CODE(number, mask) ((mask) << 8 | (number))
 #define UMASK2(mask) ((uint64_t)(mask) << 40)
 static const struct events {
-    const char *model; /* or machine, which counts more than its model */
+    const char *model;    /* or machine, which counts more than its model */
     uint64_t code[KINDS]; /* 0: the model has no such event */
-/* clang-format off */
+    /* clang-format off */
 } all_events[] = {
     { "intel-v1", { [BRANCHES] = 0xc4, [MISPREDICTED] = 0xc5, [REFERENCES] = CODE(0x2e, 0x4f),
                     [MISSES] = CODE(0x2e, 0x41) } },
@@ -44,7 +57,8 @@ static const struct events {
 
 extern const struct vpmu_op {
     void (*code)(uint64_t buffer);
-    uint64_t effects; /* a byte for each kind; above, which bit of ECX of CPUID leaf 1 must be 1, 0: none */
+    uint64_t effects; /* a byte for each kind; above, which bit of ECX of CPUID leaf 1 must be 1, 0:
+                         none */
     const char *name;
 } vpmu_ops[], vpmu_ops_end[];
 
@@ -89,10 +103,10 @@ static uint64_t count(uint64_t code, uint64_t bits, void (*work)(uint64_t), uint
 }
 
 /* Its own test (vpmu_quirks.vmrun) says how. */
-#define SKIP_IF_ENTRIES_COUNT()                                                                \
-    do {                                                                                       \
-        if (vpmu_quirk("vmrun"))                                                               \
-            SKIP("entries into the guest count as branches");                                  \
+#define SKIP_IF_ENTRIES_COUNT()                                                                    \
+    do {                                                                                           \
+        if (vpmu_quirk("vmrun"))                                                                   \
+            SKIP("entries into the guest count as branches");                                      \
     } while (0)
 
 static bool has(const struct vpmu_op *op)
@@ -115,7 +129,8 @@ static void each_instruction(const struct events *events)
         for (const struct vpmu_op *op = vpmu_ops; op < vpmu_ops_end; op++) {
             if (!has(op))
                 continue;
-            uint64_t found = count(events->code[kind], 0, op->code, at) - none, wanted = op->effects >> 8 * kind & 0xff;
+            uint64_t found = count(events->code[kind], 0, op->code, at) - none,
+                     wanted = op->effects >> 8 * kind & 0xff;
             if (!CHECK_EQ(found, wanted) && failed++ < 20)
                 test_note("%s: kind %u", op->name, kind);
         }
@@ -161,8 +176,10 @@ static void thresholds(const struct events *events)
         SKIP("instructions share cycles");
     SKIP_IF_ENTRIES_COUNT();
     /* What enabling counts too much (quirk wrmsr) is no cycle. */
-    uint64_t n = test_long() ? 500 : 50, offset = vpmu_quirk("wrmsr"), branches = events->code[BRANCHES];
-    uint64_t all = lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, n) - offset, some = lab_expected(&lab_loop_work, LAB_BRANCHES, n);
+    uint64_t n = test_long() ? 500 : 50, offset = vpmu_quirk("wrmsr"),
+             branches = events->code[BRANCHES];
+    uint64_t all = lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, n) - offset,
+             some = lab_expected(&lab_loop_work, LAB_BRANCHES, n);
     CHECK_EQ(count(branches, 0, lab_loop, n), some);
     CHECK_EQ(count(branches, THRESHOLD(1), lab_loop, n), some);
     CHECK_EQ(count(branches, THRESHOLD(2), lab_loop, n), 0);
@@ -170,7 +187,8 @@ static void thresholds(const struct events *events)
     CHECK_EQ(count(branches, THRESHOLD(2) | INVERT, lab_loop, n), all);
     /* CALL; each JNZ behind its DEC; RET directly behind the last JNZ. */
     CHECK_EQ(count(branches, EDGE, lab_loop, n), 1 + n);
-    CHECK_EQ(count(0xc0, EDGE, lab_loop, n), 1 + vpmu_quirk("emulraw")); /* the WRMSR beside the loop */
+    CHECK_EQ(count(0xc0, EDGE, lab_loop, n),
+             1 + vpmu_quirk("emulraw")); /* the WRMSR beside the loop */
     CHECK_EQ(count(0xc0, THRESHOLD(2) | INVERT, lab_loop, n), all + offset);
     if (!events->code[SLOTS])
         return;
@@ -202,11 +220,21 @@ static void overflow(const struct events *events)
     CHECK_EQ(pmis(events->code[BRANCHES], -1ull, n), 1);
 }
 
-TEST(vpmu, instructions, "every kind of instruction loads, stores and branches as its manual says [VP-53]")
+TEST(vpmu, instructions,
+     "every kind of instruction loads, stores and branches as its manual says [VP-53]")
 {
     run(each_instruction);
 }
-TEST(vpmu, prediction, "a loop has two mispredictions, as the model says [VP-54]") { run(prediction); }
+TEST(vpmu, prediction, "a loop has two mispredictions, as the model says [VP-54]")
+{
+    run(prediction);
+}
 TEST(vpmu, caches, "a load after CLFLUSH misses, the next one hits [VP-57]") { run(caches); }
-TEST(vpmu, thresholds, "thresholds, their inverse and edges of events, and slots, exactly [VP-60]") { run(thresholds); }
-TEST(vpmu, overflow, "a counter of branches overflows at exactly the right branch [VP-65 VP-67]") { run(overflow); }
+TEST(vpmu, thresholds, "thresholds, their inverse and edges of events, and slots, exactly [VP-60]")
+{
+    run(thresholds);
+}
+TEST(vpmu, overflow, "a counter of branches overflows at exactly the right branch [VP-65 VP-67]")
+{
+    run(overflow);
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The virtual PMU survives its guest: any value to any PMU register, any RDPMC selector, SVM instructions, exceptions
- * of all kinds while it counts; and it hides what it does not have. Not to be seen from inside: VP-47 (RDPMC in real
- * mode: the guest starts in long mode). */
+/* The virtual PMU survives its guest: any value to any PMU register, any RDPMC selector, SVM
+ * instructions, exceptions of all kinds while it counts; and it hides what it does not have. Not to
+ * be seen from inside: VP-47 (RDPMC in real mode: the guest starts in long mode). */
 #include "kernel/base/msr.h"
 #include "kernel/base/bits.h"
 #include "tests/lab.h"
@@ -19,9 +19,21 @@ static void on_each_cpu(void (*body)(unsigned))
 static const struct {
     uint32_t first, last;
 } ranges[] = {
-    { 0xbf, 0xcb }, { 0x184, 0x190 }, { 0x1a0, 0x1a0 }, { 0x1d9, 0x1d9 }, { 0x309, 0x311 }, { 0x329, 0x329 },
-    { 0x345, 0x345 }, { 0x38d, 0x393 }, { 0x3f1, 0x3f2 }, { 0x4c1, 0x4ca }, { 0x1900, 0x1910 },
-    { 0xc0000300, 0xc0000303 }, { 0xc0010000, 0xc0010007 }, { 0xc0010200, 0xc0010210 }, { 0xc0010230, 0xc001023b },
+    { 0xbf, 0xcb },
+    { 0x184, 0x190 },
+    { 0x1a0, 0x1a0 },
+    { 0x1d9, 0x1d9 },
+    { 0x309, 0x311 },
+    { 0x329, 0x329 },
+    { 0x345, 0x345 },
+    { 0x38d, 0x393 },
+    { 0x3f1, 0x3f2 },
+    { 0x4c1, 0x4ca },
+    { 0x1900, 0x1910 },
+    { 0xc0000300, 0xc0000303 },
+    { 0xc0010000, 0xc0010007 },
+    { 0xc0010200, 0xc0010210 },
+    { 0xc0010230, 0xc001023b },
     { 0xc0010114, 0xc0010117 },
 };
 
@@ -47,7 +59,8 @@ static void write_noise(uint32_t msr, uint64_t value)
 static void noisy_registers(unsigned unused)
 {
     (void)unused;
-    static const uint64_t values[] = { 0, UINT64_MAX, 1ull << 63, UINT32_MAX, 1ull << 32, 0xffff00000000 };
+    static const uint64_t values[] = { 0,          UINT64_MAX, 1ull << 63,
+                                       UINT32_MAX, 1ull << 32, 0xffff00000000 };
     uint64_t seed = 1;
     lab_catch(); /* PMIs that the noise brings about are ours */
     for (unsigned i = 0; i < ARRAY_SIZE(ranges); i++)
@@ -82,12 +95,14 @@ static void any_selector(unsigned unused)
 }
 
 /* The exception's vector, 0 if there was none. */
-#define FAULT_OF(instruction)                                                                  \
-    __extension__({                                                                            \
-        uint64_t vector_ = 0x1000;                                                             \
-        asm volatile("1: " instruction "\n\txor %%eax, %%eax\n2:\n"                            \
-                     FIXUP("1b", "2b") : "+a"(vector_) : "c"(0) : "memory", "cc");        \
-        vector_;                                                                               \
+#define FAULT_OF(instruction)                                                                      \
+    __extension__({                                                                                \
+        uint64_t vector_ = 0x1000;                                                                 \
+        asm volatile("1: " instruction "\n\txor %%eax, %%eax\n2:\n" FIXUP("1b", "2b")              \
+                     : "+a"(vector_)                                                               \
+                     : "c"(0)                                                                      \
+                     : "memory", "cc");                                                            \
+        vector_;                                                                                   \
     })
 
 static void svm_instructions(unsigned unused)
@@ -117,21 +132,21 @@ static void hidden(unsigned unused)
 {
     (void)unused;
     uint64_t value = 0;
-    CHECK_EQ(cpuid(7, 0).ebx >> 11 & 1, 0);          /* RTM */
-    CHECK_EQ(cpuid(7, 0).edx >> 26 & 1, 0);          /* IBPB */
-    CHECK_EQ(cpuid(7, 0).edx >> 19 & 1, 0);          /* LBR */
-    CHECK_EQ(cpuid(7, 0).ecx >> 16 & 1, 0);          /* LA57, which it could not read */
-    CHECK_EQ(cpuid(0x80000001, 0).ecx >> 2 & 1, 0);  /* SVM */
-    CHECK_EQ(cpuid(1, 0).edx >> 21 & 1, 0);          /* DS */
-    CHECK_EQ(rdmsr(MSR_EFER) >> 12 & 1, 0);          /* SVME */
+    CHECK_EQ(cpuid(7, 0).ebx >> 11 & 1, 0);         /* RTM */
+    CHECK_EQ(cpuid(7, 0).edx >> 26 & 1, 0);         /* IBPB */
+    CHECK_EQ(cpuid(7, 0).edx >> 19 & 1, 0);         /* LBR */
+    CHECK_EQ(cpuid(7, 0).ecx >> 16 & 1, 0);         /* LA57, which it could not read */
+    CHECK_EQ(cpuid(0x80000001, 0).ecx >> 2 & 1, 0); /* SVM */
+    CHECK_EQ(cpuid(1, 0).edx >> 21 & 1, 0);         /* DS */
+    CHECK_EQ(rdmsr(MSR_EFER) >> 12 & 1, 0);         /* SVME */
     CHECK_EQ(wrmsr_fault(MSR_EFER, rdmsr(MSR_EFER) | 1u << 12), LAB_GP_FAULT);
-    lab_absent(0x3f1);                               /* PEBS */
+    lab_absent(0x3f1); /* PEBS */
     if (!rdmsr_fault(0x345, &value))
-        CHECK_EQ(value & 0xf3f, 0);                  /* neither LBR nor PEBS format */
+        CHECK_EQ(value & 0xf3f, 0); /* neither LBR nor PEBS format */
     if (pmu_here()->msr.global_status && !lab_is_intel())
         CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), 0);
     CHECK_EQ(rdmsr_fault(0x1d9, &value), 0);
-    CHECK_EQ(value & 1, 0);                          /* no LBR is running */
+    CHECK_EQ(value & 1, 0); /* no LBR is running */
 }
 
 TEST(vpmu, any_value, "a write of any value to any PMU register succeeds or raises #GP")
@@ -139,8 +154,14 @@ TEST(vpmu, any_value, "a write of any value to any PMU register succeeds or rais
     on_each_cpu(noisy_registers);
 }
 TEST(vpmu, any_selector,
-     "RDPMC accepts the selectors of the model's counters and no others [VP-43 VP-45]") { on_each_cpu(any_selector); }
-TEST(vpmu, svm_instructions, "SVM instructions raise #UD, as on a processor without SVM") { on_each_cpu(svm_instructions); }
+     "RDPMC accepts the selectors of the model's counters and no others [VP-43 VP-45]")
+{
+    on_each_cpu(any_selector);
+}
+TEST(vpmu, svm_instructions, "SVM instructions raise #UD, as on a processor without SVM")
+{
+    on_each_cpu(svm_instructions);
+}
 TEST(vpmu, svm_while_counting, "the same while a counter runs") { on_each_cpu(svm_while_counting); }
 TEST(vpmu, hidden,
      "features that the model lacks are not reported: RTM, IBPB, SVM, LBR, PEBS [VP-63 VP-81 "

@@ -10,9 +10,19 @@
 #include "tests/vpmu.h"
 
 enum {
-    MISC_ENABLE = 0x1a0, PERF_METRICS = 0x329, PERF_CAPABILITIES = 0x345, GLOBAL_CTRL = 0x38f, FIXED_CTR_CTRL = 0x38d, PERFCTR = 0xc1,
-    PERFEVTSEL = 0x186, PMC_PAST_ALL = 0xcc, STATUS_SET = 0xc0000303, INTEL_STATUS = 0x38e,
-    AMD_STATUS = 0xc0000300, AMD_CONTROL = 0xc0000301, AMD_CLEAR = 0xc0000302
+    MISC_ENABLE = 0x1a0,
+    PERF_METRICS = 0x329,
+    PERF_CAPABILITIES = 0x345,
+    GLOBAL_CTRL = 0x38f,
+    FIXED_CTR_CTRL = 0x38d,
+    PERFCTR = 0xc1,
+    PERFEVTSEL = 0x186,
+    PMC_PAST_ALL = 0xcc,
+    STATUS_SET = 0xc0000303,
+    INTEL_STATUS = 0x38e,
+    AMD_STATUS = 0xc0000300,
+    AMD_CONTROL = 0xc0000301,
+    AMD_CLEAR = 0xc0000302
 };
 #define METRICS_SELECTOR 0x20000000u
 #define ANY_THREAD (1u << 21)
@@ -48,7 +58,9 @@ static void any_thread(void)
     bool legal = vpmu_quirk("anythread") || version == 3;
     if (version >= 2)
         CHECK_EQ(leaf.edx >> 15 & 1, !legal);
-    CHECK_EQ(wrmsr_fault(PERFEVTSEL, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL) | ANY_THREAD), fault_unless(legal));
+    CHECK_EQ(wrmsr_fault(PERFEVTSEL,
+                         pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL) | ANY_THREAD),
+             fault_unless(legal));
     if (pmu_here()->reported >> PMU_FIXED & 1)
         CHECK_EQ(wrmsr_fault(pmu_here()->msr.fixed_control, 7), fault_unless(legal));
 }
@@ -74,7 +86,8 @@ static void metrics(void)
     lab_wrmsr(GLOBAL_CTRL, 0);
     CHECK_EQ(rdpmc_fault(METRICS_SELECTOR, &value), 0);
     CHECK_EQ(lab_rdmsr(PERF_METRICS), value);
-    CHECK_EQ((value & 0xff) + (value >> 8 & 0xff) + (value >> 16 & 0xff) + (value >> 24 & 0xff), 0xff);
+    CHECK_EQ((value & 0xff) + (value >> 8 & 0xff) + (value >> 16 & 0xff) + (value >> 24 & 0xff),
+             0xff);
 }
 
 /* As many as the word says, in windows without a hole, and not one more. */
@@ -96,7 +109,8 @@ static void gp(void)
             CHECK_EQ(wrmsr_fault(GLOBAL_CTRL, 1ull << n), fault_unless(n < wanted));
     }
     lab_loop(1);
-    uint64_t last = lab_count((unsigned)wanted - 1, pmu_select(pmu_here(), PMU_CYCLES, PMU_KERNEL), 0, lab_loop, 1000);
+    uint64_t last = lab_count((unsigned)wanted - 1, pmu_select(pmu_here(), PMU_CYCLES, PMU_KERNEL),
+                              0, lab_loop, 1000);
     CHECK_BECAUSE(last, 2000 / 16, 2 * 2000, "cycles of 2,000 instructions");
 }
 
@@ -130,7 +144,8 @@ static void v2_alias(void)
     if (lab_is_intel() || !pmu_here()->msr.global_control)
         SKIP(ABSENT);
     for (unsigned n = 0; n < 3; n++)
-        CHECK_EQ(rdmsr_fault(INTEL_STATUS + n, &value), fault_unless(there || vpmu_quirk("ignoremsrs")));
+        CHECK_EQ(rdmsr_fault(INTEL_STATUS + n, &value),
+                 fault_unless(there || vpmu_quirk("ignoremsrs")));
     lab_wrmsr(AMD_CONTROL, 1);
     if (!there)
         return;
@@ -174,7 +189,8 @@ static void ignore_msrs(void)
 }
 
 /* Not in the laboratory, which takes all CPUs for alike. */
-TEST(vpmu_quirks, hybrid, "CPUs with odd numbers are small cores where the quirk says so, with fewer counters")
+TEST(vpmu_quirks, hybrid,
+     "CPUs with odd numbers are small cores where the quirk says so, with fewer counters")
 {
     uint64_t value = 0;
     SKIP_WITHOUT_VPMU();
@@ -202,23 +218,36 @@ TEST(vpmu_quirks, hybrid, "CPUs with odd numbers are small cores where the quirk
     }
     test_run_anywhere();
 }
-TEST(vpmu_quirks, anythread, "the AnyThread bits are legal where the quirk says so, else they fault")
+TEST(vpmu_quirks, anythread,
+     "the AnyThread bits are legal where the quirk says so, else they fault")
 {
     on_each_cpu(any_thread);
 }
-TEST(vpmu_quirks, metrics, "PERF_METRICS is there where the quirk says so, by RDPMC too") { on_each_cpu(metrics); }
-TEST(vpmu_quirks, gp, "there are as many general-purpose counters as the quirk says") { on_each_cpu(gp); }
-TEST(vpmu_quirks, sticky, "reserved bits of an AMD select are dropped but for those that the quirk names")
+TEST(vpmu_quirks, metrics, "PERF_METRICS is there where the quirk says so, by RDPMC too")
+{
+    on_each_cpu(metrics);
+}
+TEST(vpmu_quirks, gp, "there are as many general-purpose counters as the quirk says")
+{
+    on_each_cpu(gp);
+}
+TEST(vpmu_quirks, sticky,
+     "reserved bits of an AMD select are dropped but for those that the quirk names")
 {
     on_each_cpu(sticky);
 }
-TEST(vpmu_quirks, noset, "the register that sets status is gone where the quirk says so") { on_each_cpu(no_set); }
-TEST(vpmu_quirks, v2alias, "AMD's global registers have Intel's numbers too where the quirk says so")
+TEST(vpmu_quirks, noset, "the register that sets status is gone where the quirk says so")
+{
+    on_each_cpu(no_set);
+}
+TEST(vpmu_quirks, v2alias,
+     "AMD's global registers have Intel's numbers too where the quirk says so")
 {
     on_each_cpu(v2_alias);
 }
 TEST(vpmu_quirks, misc, "MISC_ENABLE reads what the quirk says") { on_each_cpu(misc); }
-TEST(vpmu_quirks, ignoremsrs, "absent MSRs read 0 and ignore writes where the quirk says so, else they fault")
+TEST(vpmu_quirks, ignoremsrs,
+     "absent MSRs read 0 and ignore writes where the quirk says so, else they fault")
 {
     on_each_cpu(ignore_msrs);
 }
@@ -247,8 +276,10 @@ TEST(vpmu_quirks, hyperv,
     CHECK_EQ(strcmp(signature, "Microsoft Hv") == 0, on);
     if (!on)
         return;
-    CHECK(front.eax >= 0x40000003 && memcmp(&(uint32_t){ cpuid(0x40000001, 0).eax }, "Hv#1", 4) == 0);
+    CHECK(front.eax >= 0x40000003 &&
+          memcmp(&(uint32_t){ cpuid(0x40000001, 0).eax }, "Hv#1", 4) == 0);
     CHECK_EQ(cpuid(0x40000003, 0).edx & 4, 0); /* PerformanceMonitorsAvailable */
     CHECK(test_has_pmu());
-    CHECK(hal_source_supported(ProfileTotalIssues) && hal_source_supported(ProfileBranchInstructions));
+    CHECK(hal_source_supported(ProfileTotalIssues) &&
+          hal_source_supported(ProfileBranchInstructions));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The quirks of the virtual PMU that change counts: exactly by so much if the word is on, and not at
- * all if it is off. What several quirks add is added up here too. */
+/* The quirks of the virtual PMU that change counts: exactly by so much if the word is on, and not
+ * at all if it is off. What several quirks add is added up here too. */
 #include "kernel/base/cpu.h"
 #include "hal/smp.h"
 #include "kernel/base/irql.h"
@@ -39,8 +39,8 @@ static uint64_t added(uint64_t select, void (*work)(uint64_t), uint64_t n)
 static void cycles(void)
 {
     uint64_t ipc = vpmu_quirk("ipc"), want = 2 * TURNS / (ipc ? ipc : 1);
-    CHECK_BECAUSE(added(pmu_select(pmu_here(), PMU_CYCLES, PMU_KERNEL), lab_loop, TURNS), want - 1, want + 2,
-                  "a cycle more or less at either end");
+    CHECK_BECAUSE(added(pmu_select(pmu_here(), PMU_CYCLES, PMU_KERNEL), lab_loop, TURNS), want - 1,
+                  want + 2, "a cycle more or less at either end");
 }
 
 static void bus_cycles(void)
@@ -49,8 +49,8 @@ static void bus_cycles(void)
     if (!(pmu_counters_for(pmu_here(), PMU_BUS_CYCLES) & 1))
         SKIP("not a register of this vendor's PMU");
     uint64_t want = 2 * 10 * TURNS / ((ipc ? ipc : 1) * (ref ? ref : 1));
-    CHECK_BECAUSE(added(pmu_select(pmu_here(), PMU_BUS_CYCLES, PMU_KERNEL), lab_loop, 10 * TURNS), want - 1, want + 2,
-                  "a tick more or less at either end");
+    CHECK_BECAUSE(added(pmu_select(pmu_here(), PMU_BUS_CYCLES, PMU_KERNEL), lab_loop, 10 * TURNS),
+                  want - 1, want + 2, "a tick more or less at either end");
 }
 
 /* CPUID exits: each turn has five instructions, one of them a branch. */
@@ -65,7 +65,8 @@ static void exits(void)
 static void branches_of_exits(void)
 {
     uint64_t turns = 10;
-    CHECK_EQ(added(pmu_select(pmu_here(), PMU_BRANCHES, PMU_KERNEL), lab_exits, turns), turns * (1 + vpmu_quirk("vmrun")));
+    CHECK_EQ(added(pmu_select(pmu_here(), PMU_BRANCHES, PMU_KERNEL), lab_exits, turns),
+             turns * (1 + vpmu_quirk("vmrun")));
 }
 
 /* No cycle has 255 instructions. */
@@ -80,7 +81,8 @@ static void raw(void)
 /* The enabling WRMSR counts once; it exits. What the kernel measured of it is not asked. */
 static void enabling(void)
 {
-    uint64_t select = pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL), want = lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, 1);
+    uint64_t select = pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL),
+             want = lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, 1);
     int64_t wrmsr = 1 - (int64_t)vpmu_quirk("noemul") + (int64_t)vpmu_quirk("wrmsr");
     want = want - lab_before() + 1 + (wrmsr > 0 ? (uint64_t)wrmsr : 0) + vpmu_quirk("vmrun");
     CHECK_EQ(lab_count(0, select, 0, lab_loop, 1), want);
@@ -88,7 +90,8 @@ static void enabling(void)
 
 /* --- Ring 3, and the traps that interrupt it. --- */
 
-/* The thread's counts of the same code without and with TF set; the traps are ours while it runs. */
+/* The thread's counts of the same code without and with TF set; the traps are ours while it runs.
+ */
 static void count_traps(unsigned ctr, unsigned cpu, uint64_t counts[2], unsigned *traps)
 {
     struct process *process = process_create();
@@ -98,14 +101,16 @@ static void count_traps(unsigned ctr, unsigned cpu, uint64_t counts[2], unsigned
     lab_catch();
     irql_lower(old);
     if (process)
-        thread = thread_create_user("quirk", process, (uint64_t)user_quirk_traps, pmu_rdpmc_index(ctr), 1ul << cpu);
+        thread = thread_create_user("quirk", process, (uint64_t)user_quirk_traps,
+                                    pmu_rdpmc_index(ctr), 1ul << cpu);
     if (CHECK(thread != NULL))
         sched_wait(&thread->object, SCHED_FOREVER, Executive);
     *traps = lab_caught.steps;
     lab_release();
     if (thread)
         for (unsigned i = 0; i < 2; i++)
-            CHECK(process_read(process, &counts[i], (uint64_t)&user_quirk_counts[i], sizeof *counts));
+            CHECK(
+                process_read(process, &counts[i], (uint64_t)&user_quirk_counts[i], sizeof *counts));
     user_finish(process, thread);
 }
 
@@ -116,14 +121,17 @@ static void check_traps(enum pmu_event event, uint64_t each)
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         uint64_t counts[2] = { 0 };
         count_traps(ctr, cpu, counts, &traps);
-        CHECK_BECAUSE(traps, USER_QUIRK_TRIES * 10, USER_QUIRK_TRIES * 20, "ten instructions and the call");
+        CHECK_BECAUSE(traps, USER_QUIRK_TRIES * 10, USER_QUIRK_TRIES * 20,
+                      "ten instructions and the call");
         CHECK_EQ(counts[1] - counts[0], traps / USER_QUIRK_TRIES * each);
     }
     test_run_anywhere();
     counting_stop();
 }
 
-TEST(vpmu_quirks, irq3, "an exception in ring 3 adds what the quirk says to its instructions and branches, and else nothing")
+TEST(vpmu_quirks, irq3,
+     "an exception in ring 3 adds what the quirk says to its instructions and branches, and else "
+     "nothing")
 {
     SKIP_WITHOUT_PMU();
     SKIP_WITHOUT_VPMU();
@@ -134,13 +142,29 @@ TEST(vpmu_quirks, irq3, "an exception in ring 3 adds what the quirk says to its 
     if (pmu_common_counters_for(SMP_ALL, PMU_CONDITIONAL_BRANCHES))
         check_traps(PMU_CONDITIONAL_BRANCHES, 0);
 }
-TEST(vpmu_quirks, ipc,
-     "a cycle has as many instructions as the quirk says, else one") { on_each_cpu(cycles); }
-TEST(vpmu_quirks, ref,
-     "a tick of event 3C/01 has as many cycles as the quirk says, else one") { on_each_cpu(bus_cycles); }
-TEST(vpmu_quirks, noemul, "an instruction that exits counts nothing where the quirk says so, else once") { on_each_cpu(exits); }
-TEST(vpmu_quirks, vmrun,
-     "with the quirk each entry into the guest counts as a branch") { on_each_cpu(branches_of_exits); }
-TEST(vpmu_quirks, emulraw, "an instruction that exits ignores a threshold where the quirk says so") { on_each_cpu(raw); }
+TEST(vpmu_quirks, ipc, "a cycle has as many instructions as the quirk says, else one")
+{
+    on_each_cpu(cycles);
+}
+TEST(vpmu_quirks, ref, "a tick of event 3C/01 has as many cycles as the quirk says, else one")
+{
+    on_each_cpu(bus_cycles);
+}
+TEST(vpmu_quirks, noemul,
+     "an instruction that exits counts nothing where the quirk says so, else once")
+{
+    on_each_cpu(exits);
+}
+TEST(vpmu_quirks, vmrun, "with the quirk each entry into the guest counts as a branch")
+{
+    on_each_cpu(branches_of_exits);
+}
+TEST(vpmu_quirks, emulraw, "an instruction that exits ignores a threshold where the quirk says so")
+{
+    on_each_cpu(raw);
+}
 TEST(vpmu_quirks, wrmsr,
-     "the WRMSR that enables a counter counts as often as the quirk says, else once") { on_each_cpu(enabling); }
+     "the WRMSR that enables a counter counts as often as the quirk says, else once")
+{
+    on_each_cpu(enabling);
+}

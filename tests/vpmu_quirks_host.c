@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The quirks of the virtual PMU that stand for the host, firmware and the board: there if their words
- * are on, and not if they are off. */
+/* The quirks of the virtual PMU that stand for the host, firmware and the board: there if their
+ * words are on, and not if they are off. */
 #include "hal/apic.h"
 #include "hal/clock.h"
 #include "hal/hal.h"
@@ -153,7 +153,8 @@ static void smi(void)
     CHECK_EQ(fault, 0);
     after = lab_rdmsr(SMI_COUNT);
     CHECK_BECAUSE(after - before, 16, 60, "ten periods twice, and the short runs");
-    if (pmu_here()->version < 2 || wrmsr_fault(DEBUGCTL, DEBUGCTL_SMM) || lab_rdmsr(DEBUGCTL) != DEBUGCTL_SMM)
+    if (pmu_here()->version < 2 || wrmsr_fault(DEBUGCTL, DEBUGCTL_SMM) ||
+        lab_rdmsr(DEBUGCTL) != DEBUGCTL_SMM)
         return;
     check_smis(PMU_KERNEL, false, turns);
     CHECK_BECAUSE(lab_rdmsr(SMI_COUNT) - after, 8, 60, "they come all the same");
@@ -222,8 +223,9 @@ static void waker(void *unused)
     apic_send(sleeper, VECTOR_PMI);
 }
 
-/* What the timer counted down while this CPU halted, and the time that passed; both in nanoseconds by the rate that the
- * timer has while it runs. The period is a second: no interrupt of it comes between. */
+/* What the timer counted down while this CPU halted, and the time that passed; both in nanoseconds
+ * by the rate that the timer has while it runs. The period is a second: no interrupt of it comes
+ * between. */
 static void halted(void)
 {
     uint64_t time = clock_ns();
@@ -238,7 +240,8 @@ static void halted(void)
         asm volatile("sti\n\thlt" : : : "memory");
     uint64_t passed = (clock_ns() - time) * rate / 1000, counted = from - timer_current();
     lab_release();
-    CHECK_BECAUSE(passed, 1000000 * rate / 1000, 100000000 * rate / 1000, "the other CPU waits for 3 ms");
+    CHECK_BECAUSE(passed, 1000000 * rate / 1000, 100000000 * rate / 1000,
+                  "the other CPU waits for 3 ms");
     if (vpmu_quirk("c1e"))
         CHECK(counted < passed / 4);
     else
@@ -280,18 +283,48 @@ static void debugctl(void)
     }
 }
 
-TEST(vpmu_quirks, contend, "no more counters count than the quirk gives, else all") { on_each_cpu(contend); }
-TEST(vpmu_quirks, left, "firmware leaves the counters of the quirk enabled, else none") { on_each_cpu(left); }
-TEST(vpmu_quirks, owned, "firmware enables the counters of the quirk again, else none") { on_each_cpu(owned); }
-TEST(vpmu_quirks, dead, "the counters of the quirk swallow writes, and no others") { on_each_cpu(dead); }
-TEST(vpmu_quirks, far, "a far transfer adds what the quirk says, else nothing") { on_each_cpu(far); }
-TEST(vpmu_quirks, smi, "instructions of SMIs are counted as the quirk says, else none") { on_each_cpu(smi); }
-TEST(vpmu_quirks, exitcost, "an access to the PMU takes as long as the quirk says") { on_each_cpu(exit_cost); }
-TEST(vpmu_quirks, pit, "the PIT is dead where the quirk says so, else it counts") { on_each_cpu(pit); }
-TEST(vpmu_quirks, pitjitter,
-     "with the quirk the CPU is sometimes away when the PIT's output rises") { on_each_cpu(pit_jitter); }
-TEST(vpmu_quirks, debugctl, "DEBUGCTL ignores bits 14:11 where the quirk says so") { on_each_cpu(debugctl); }
-TEST(vpmu_quirks, c1e, "the APIC timer stands still in HLT where the quirk says so, and CPUID tells it")
+TEST(vpmu_quirks, contend, "no more counters count than the quirk gives, else all")
+{
+    on_each_cpu(contend);
+}
+TEST(vpmu_quirks, left, "firmware leaves the counters of the quirk enabled, else none")
+{
+    on_each_cpu(left);
+}
+TEST(vpmu_quirks, owned, "firmware enables the counters of the quirk again, else none")
+{
+    on_each_cpu(owned);
+}
+TEST(vpmu_quirks, dead, "the counters of the quirk swallow writes, and no others")
+{
+    on_each_cpu(dead);
+}
+TEST(vpmu_quirks, far, "a far transfer adds what the quirk says, else nothing")
+{
+    on_each_cpu(far);
+}
+TEST(vpmu_quirks, smi, "instructions of SMIs are counted as the quirk says, else none")
+{
+    on_each_cpu(smi);
+}
+TEST(vpmu_quirks, exitcost, "an access to the PMU takes as long as the quirk says")
+{
+    on_each_cpu(exit_cost);
+}
+TEST(vpmu_quirks, pit, "the PIT is dead where the quirk says so, else it counts")
+{
+    on_each_cpu(pit);
+}
+TEST(vpmu_quirks, pitjitter, "with the quirk the CPU is sometimes away when the PIT's output rises")
+{
+    on_each_cpu(pit_jitter);
+}
+TEST(vpmu_quirks, debugctl, "DEBUGCTL ignores bits 14:11 where the quirk says so")
+{
+    on_each_cpu(debugctl);
+}
+TEST(vpmu_quirks, c1e,
+     "the APIC timer stands still in HLT where the quirk says so, and CPUID tells it")
 {
     SKIP_WITHOUT_VPMU();
     on_each_cpu(c1e);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The quirks of the virtual PMU between an overflow and its interrupt: there if their words are on, and
- * not if they are off. */
+/* The quirks of the virtual PMU between an overflow and its interrupt: there if their words are on,
+ * and not if they are off. */
 #include "hal/apic.h"
 #include "hal/clock.h"
 #include "hal/hal.h"
@@ -34,10 +34,16 @@ static void on_each_cpu(void (*function)(void))
     lab_run(call_body, LAB_ANY);
 }
 
-static uint64_t select_on(unsigned ctr, uint32_t flags) { return lab_select(ctr, PMU_KERNEL | flags); }
+static uint64_t select_on(unsigned ctr, uint32_t flags)
+{
+    return lab_select(ctr, PMU_KERNEL | flags);
+}
 
 /* 1 never, 2 always */
-static bool masks(void) { return vpmu_quirk("lvtmask") ? vpmu_quirk("lvtmask") == 2 : lab_is_intel(); }
+static bool masks(void)
+{
+    return vpmu_quirk("lvtmask") ? vpmu_quirk("lvtmask") == 2 : lab_is_intel();
+}
 
 /* A masked entry lets the second one through no more than any. */
 static unsigned pmis_of_one(void) { return vpmu_quirk("twice") && !masks() ? 2 : 1; }
@@ -53,7 +59,8 @@ static void overflow_once(uint64_t turns)
     unsigned before = lab_caught.pmis;
     apic_write_pmi_lvt(VECTOR_PMI);
     in_handler = 0;
-    lab_count(0, select_on(0, PMU_INTERRUPT), -(uint64_t)PERIOD & pmu_mask(pmu_here(), 0), lab_loop, turns);
+    lab_count(0, select_on(0, PMU_INTERRUPT), -(uint64_t)PERIOD & pmu_mask(pmu_here(), 0), lab_loop,
+              turns);
     for (unsigned i = 0; i < WAIT_PAUSES && lab_caught.pmis == before; i++)
         pause();
 }
@@ -70,7 +77,8 @@ static void skid(void)
     for (unsigned i = 0; i < TRIES; i++) {
         overflow_once(n + spread + PERIOD);
         CHECK_EQ(lab_caught.pmis, (i + 1) * pmis_of_one());
-        CHECK_BECAUSE(in_handler, least + 1, n + spread + HANDLER, "the skid, and the handler until it looks");
+        CHECK_BECAUSE(in_handler, least + 1, n + spread + HANDLER,
+                      "the skid, and the handler until it looks");
         differ |= i > 0 && in_handler != first;
         first = i > 0 ? first : in_handler;
     }
@@ -131,7 +139,8 @@ static void lost(void)
     else if (p == 1)
         CHECK_EQ(found, 0);
     else
-        CHECK_BECAUSE(OVERFLOWS - found, OVERFLOWS / p / 4 + 1, 3 * OVERFLOWS / p + 5, "one of so many, at random");
+        CHECK_BECAUSE(OVERFLOWS - found, OVERFLOWS / p / 4 + 1, 3 * OVERFLOWS / p + 5,
+                      "one of so many, at random");
 }
 
 /* Ends at 0, and then at 1. */
@@ -153,8 +162,8 @@ static void freeze_lag(void)
     if (wrmsr_fault(DEBUGCTL, DEBUGCTL_FREEZE) || lab_rdmsr(DEBUGCTL) != DEBUGCTL_FREEZE)
         SKIP(NO_FREEZE);
     lab_catch();
-    uint64_t found = lab_count(0, select_on(0, PMU_INTERRUPT), -(uint64_t)PERIOD & pmu_mask(pmu_here(), 0), lab_loop,
-                               1000 + lag);
+    uint64_t found = lab_count(0, select_on(0, PMU_INTERRUPT),
+                               -(uint64_t)PERIOD & pmu_mask(pmu_here(), 0), lab_loop, 1000 + lag);
     lab_wrmsr(DEBUGCTL, 0);
     CHECK_EQ(lab_caught.pmis, pmis_of_one());
     if (vpmu_quirk("skid") || vpmu_quirk("noemul") || vpmu_quirk("vmrun"))
@@ -196,17 +205,31 @@ TEST(vpmu_quirks, skid,
 {
     on_each_cpu(skid);
 }
-TEST(vpmu_quirks, twice, "an overflow gives two PMIs where the quirk says so, else one") { on_each_cpu(twice); }
-TEST(vpmu_quirks, lvtmask, "a PMI masks its LVT entry as the quirk says, else as the vendor does") { on_each_cpu(lvt_mask); }
-TEST(vpmu_quirks, lostpmi, "PMIs are lost as often as the quirk says while two counters run, else none") { on_each_cpu(lost); }
+TEST(vpmu_quirks, twice, "an overflow gives two PMIs where the quirk says so, else one")
+{
+    on_each_cpu(twice);
+}
+TEST(vpmu_quirks, lvtmask, "a PMI masks its LVT entry as the quirk says, else as the vendor does")
+{
+    on_each_cpu(lvt_mask);
+}
+TEST(vpmu_quirks, lostpmi,
+     "PMIs are lost as often as the quirk says while two counters run, else none")
+{
+    on_each_cpu(lost);
+}
 TEST(vpmu_quirks, wrap0,
-     "with the quirk a counter that wraps to exactly 0 reports its overflow at the next event") { on_each_cpu(wrap0); }
+     "with the quirk a counter that wraps to exactly 0 reports its overflow at the next event")
+{
+    on_each_cpu(wrap0);
+}
 TEST(vpmu_quirks, freeze_lag,
      "counters freeze as many instructions after a PMI as the quirk says, else at once")
 {
     on_each_cpu(freeze_lag);
 }
-TEST(vpmu_quirks, throttle, "a counter that overflows more often than the quirk says stops until the tick")
+TEST(vpmu_quirks, throttle,
+     "a counter that overflows more often than the quirk says stops until the tick")
 {
     on_each_cpu(throttle);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the virtual PMU costs code that counts its instructions: exits and steps, which are exact where the time that
- * they take is not. tests/speed.t measures the time. */
+/* What the virtual PMU costs code that counts its instructions: exits and steps, which are exact
+ * where the time that they take is not. tests/speed.t measures the time. */
 #include "hal/clock.h"
 #include "hal/smp.h"
 #include "kernel/base/cpu.h"
@@ -46,7 +46,8 @@ TEST(vpmu, free_running,
     smp_call(SMP_ALL, add, &after);
     counting_stop();
     CHECK_RANGE(after.counted - before.counted, 2 * TURNS, 2 * TURNS + AROUND);
-    /* A tick makes three exits and a step; where CPUs take turns, each turn has an alarm and makes two exits. */
+    /* A tick makes three exits and a step; where CPUs take turns, each turn has an alarm and makes
+     * two exits. */
     CHECK_RANGE(after.exits - before.exits, 2 * ticks, 5 * ticks + 200 * cpu_count);
     CHECK_RANGE(after.steps - before.steps, ticks / 2, 2 * ticks + 20 * cpu_count);
 }

@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Version 6 of the architectural PMU, as the virtual PMU has it: counters with gaps between, told by
- * leaf 23h; registers at 1900h; the second unit mask and EQ of a select. */
+/* Version 6 of the architectural PMU, as the virtual PMU has it: counters with gaps between, told
+ * by leaf 23h; registers at 1900h; the second unit mask and EQ of a select. */
 #include "tests/lab.h"
 #include "tests/vpmu.h"
 
 #define NOT_V6 "not version 6"
 #define RDPMC_FIXED 0x40000000u
-enum { PERFCTR = 0xc1, PERFEVTSEL = 0x186, FIXED_CTR = 0x309, FIXED_CTR_CTRL = 0x38d, GLOBAL_CTRL = 0x38f,
-       FULL_WIDTH = 0x4c1, V6_GP = 0x1900, V6_FIXED = 0x1980 };
+enum {
+    PERFCTR = 0xc1,
+    PERFEVTSEL = 0x186,
+    FIXED_CTR = 0x309,
+    FIXED_CTR_CTRL = 0x38d,
+    GLOBAL_CTRL = 0x38f,
+    FULL_WIDTH = 0x4c1,
+    V6_GP = 0x1900,
+    V6_FIXED = 0x1980
+};
 #define ENABLED_INSTRUCTIONS 0x4200c0u
 #define CONDITIONAL (0x4211c4u)
 #define UMASK2(n) ((uint64_t)(n) << 40)
@@ -37,7 +45,8 @@ static unsigned fault_unless(bool there) { return there ? 0 : LAB_GP_FAULT; }
 /* Leaf 0Ah tells the counters before the first gap, and all fixed ones in ECX. */
 static void leaves(void)
 {
-    struct cpuid old = cpuid(0x0a, 0), first = cpuid(0x23, 0), counters = cpuid(0x23, 1), events = cpuid(0x23, 3);
+    struct cpuid old = cpuid(0x0a, 0), first = cpuid(0x23, 0), counters = cpuid(0x23, 1),
+                 events = cpuid(0x23, 3);
     CHECK_EQ(cpuid(7, 1).eax >> 8 & 1, 1);
     CHECK_EQ(first.eax & 0xb, 0xb);
     CHECK_EQ(first.ebx & 3, 3);
@@ -64,7 +73,8 @@ static void gaps(void)
         CHECK_EQ(rdmsr_fault(V6_FIXED + 4 * n + 1, &value), LAB_GP_FAULT);
         CHECK_EQ(wrmsr_fault(GLOBAL_CTRL, 1ull << n), fault_unless(gp));
         CHECK_EQ(wrmsr_fault(GLOBAL_CTRL, 1ull << (32 + n)), fault_unless(fixed));
-        CHECK_EQ(wrmsr_fault(FIXED_CTR_CTRL, n < 8 ? 3ull << 4 * n : 0), fault_unless(fixed || n >= 8));
+        CHECK_EQ(wrmsr_fault(FIXED_CTR_CTRL, n < 8 ? 3ull << 4 * n : 0),
+                 fault_unless(fixed || n >= 8));
         lab_wrmsr(GLOBAL_CTRL, 0);
         lab_wrmsr(FIXED_CTR_CTRL, 0);
     }
@@ -112,8 +122,8 @@ static void counts(void)
             CHECK_EQ(count(n, ENABLED_INSTRUCTIONS, &lab_loop_work), all);
 }
 
-/* Another second unit mask is another event: only with 01 this one counts conditional branches, and on the small cores
- * of a hybrid processor no mask does. */
+/* Another second unit mask is another event: only with 01 this one counts conditional branches, and
+ * on the small cores of a hybrid processor no mask does. */
 static void umask2(void)
 {
     bool small = cpuid(7, 0).edx >> 15 & 1 && cpuid(0x1a, 0).eax >> 24 == 0x20;
@@ -141,9 +151,24 @@ static void equal(void)
     CHECK_EQ(count(0, slots | THRESHOLD(8) | EQ, &lab_loop_work), cycles);
 }
 
-TEST(vpmu_v6, leaves, "leaf 23h tells counters and events, leaf 0Ah those before the first gap") { on_each_cpu(leaves); }
-TEST(vpmu_v6, gaps, "registers, RDPMC and control bits are those of the bitmaps") { on_each_cpu(gaps); }
-TEST(vpmu_v6, aliases, "the registers at 1900h are the same as the old ones") { on_each_cpu(aliases); }
-TEST(vpmu_v6, counts, "each counter counts, driven by the registers at 1900h") { on_each_cpu(counts); }
+TEST(vpmu_v6, leaves, "leaf 23h tells counters and events, leaf 0Ah those before the first gap")
+{
+    on_each_cpu(leaves);
+}
+TEST(vpmu_v6, gaps, "registers, RDPMC and control bits are those of the bitmaps")
+{
+    on_each_cpu(gaps);
+}
+TEST(vpmu_v6, aliases, "the registers at 1900h are the same as the old ones")
+{
+    on_each_cpu(aliases);
+}
+TEST(vpmu_v6, counts, "each counter counts, driven by the registers at 1900h")
+{
+    on_each_cpu(counts);
+}
 TEST(vpmu_v6, umask2, "the second unit mask is a part of the event") { on_each_cpu(umask2); }
-TEST(vpmu_v6, equal, "EQ wants as many occurrences as the threshold, not more") { on_each_cpu(equal); }
+TEST(vpmu_v6, equal, "EQ wants as many occurrences as the threshold, not more")
+{
+    on_each_cpu(equal);
+}

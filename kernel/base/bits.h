@@ -7,8 +7,8 @@
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof *(array))
 
 /* A loop in which `n` is the number of each bit of the mask in turn, lowest first. */
-#define for_each_bit(n, mask)                                                                   \
-    for (uint64_t n##_rest = (mask), n;                                                         \
+#define for_each_bit(n, mask)                                                                      \
+    for (uint64_t n##_rest = (mask), n;                                                            \
          n##_rest && (n = (uint64_t)__builtin_ctzll(n##_rest), true); n##_rest &= n##_rest - 1)
 
 /* The number of the lowest bit; the mask is not 0. */

@@ -33,13 +33,13 @@ struct boot_info {
     unsigned memory_count;
     struct boot_module modules[BOOT_MODULES_MAX];
     unsigned module_count;
-    uint64_t moved;   /* by so much the image lies above where it was loaded */
-    bool efi;         /* started by UEFI */
+    uint64_t moved;     /* by so much the image lies above where it was loaded */
+    bool efi;           /* started by UEFI */
     uint64_t efi_table; /* its system table, physical; 0: not told */
     struct screen screen;
-    const char *no_screen; /* why there is none */
-    bool rsdp_given;  /* multiboot 2 tag 14 or 15 */
-    uint8_t rsdp[36]; /* its copy of the RSDP */
+    const char *no_screen;  /* why there is none */
+    bool rsdp_given;        /* multiboot 2 tag 14 or 15 */
+    uint8_t rsdp[36];       /* its copy of the RSDP */
     const uint8_t *ap_code; /* what another CPU begins with, to be copied to AP_PAGE */
     size_t ap_size;
 };
@@ -47,8 +47,8 @@ struct boot_info {
 /* Of this boot; written by loader.c. */
 extern struct boot_info boot_info;
 
-/* The value of name=value in the command line, copied to `value`; false if it is not there. The last
- * one counts. */
+/* The value of name=value in the command line, copied to `value`; false if it is not there. The
+ * last one counts. */
 bool boot_option(const char *name, char *value, unsigned size);
 /* Whether the word stands in the command line. */
 bool boot_word(const char *word);

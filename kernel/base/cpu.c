@@ -55,8 +55,10 @@ void cpu_detect(void)
         cpu_features.smep = r.ebx >> 7 & 1;
         cpu_features.smap = r.ebx >> 20 & 1;
     }
-    unsigned bits = cpu_features.max_extended_leaf >= 0x80000008 ? cpuid(0x80000008, 0).eax & 0xff : 0;
-    cpu_features.physical_bits = bits < 32 || bits > 52 ? 36 : bits; /* 36: every processor with long mode */
+    unsigned bits =
+        cpu_features.max_extended_leaf >= 0x80000008 ? cpuid(0x80000008, 0).eax & 0xff : 0;
+    cpu_features.physical_bits =
+        bits < 32 || bits > 52 ? 36 : bits; /* 36: every processor with long mode */
     if (cpu_features.max_extended_leaf >= 0x80000001)
         cpu_features.nx = cpuid(0x80000001, 0).edx >> 20 & 1;
 }
@@ -66,10 +68,12 @@ static void load_segments(struct cpu *cpu)
     uint64_t tss = (uint64_t)&cpu->tss;
     cpu->gdt[SEL_KERNEL_CS / 8] = 0x00af9a000000ffff;
     cpu->gdt[SEL_KERNEL_SS / 8] = 0x00cf92000000ffff;
-    cpu->gdt[SEL_USER_SS / 8 - 1] = 0x00cffa000000ffff; /* 32-bit user code: SYSRET's base, unused */
+    cpu->gdt[SEL_USER_SS / 8 - 1] =
+        0x00cffa000000ffff; /* 32-bit user code: SYSRET's base, unused */
     cpu->gdt[SEL_USER_SS / 8] = 0x00cff2000000ffff;
     cpu->gdt[SEL_USER_CS / 8] = 0x00affa000000ffff;
-    cpu->gdt[SEL_TSS / 8] = (sizeof cpu->tss - 1) | (tss & 0xffffff) << 16 | 0x89ul << 40 | (tss >> 24 & 0xff) << 56;
+    cpu->gdt[SEL_TSS / 8] =
+        (sizeof cpu->tss - 1) | (tss & 0xffffff) << 16 | 0x89ul << 40 | (tss >> 24 & 0xff) << 56;
     cpu->gdt[SEL_TSS / 8 + 1] = tss >> 32;
     cpu->tss.io_map = sizeof cpu->tss;
     cpu->tss.ist[0] = (uint64_t)cpu->fault_stacks + PAGE_SIZE;     /* NMI */
@@ -80,7 +84,8 @@ static void load_segments(struct cpu *cpu)
     ltr(SEL_TSS);
 }
 
-/* Written whole: firmware may have left anything in them. MCE, so that a machine check has a name and is no reset. */
+/* Written whole: firmware may have left anything in them. MCE, so that a machine check has a name
+ * and is no reset. */
 static void set_control_registers(void)
 {
     write_cr0(CR0_PG | CR0_AM | CR0_WP | CR0_NE | CR0_ET | CR0_MP | CR0_PE);
@@ -104,13 +109,15 @@ static uint64_t interrupt_pending(bool amd)
 void cpu_init_idle(void)
 {
     static bool announced;
-    bool amd = strcmp(cpu_features.vendor, "AuthenticAMD") == 0 || strcmp(cpu_features.vendor, "HygonGenuine") == 0;
+    bool amd = strcmp(cpu_features.vendor, "AuthenticAMD") == 0 ||
+               strcmp(cpu_features.vendor, "HygonGenuine") == 0;
     uint64_t value = interrupt_pending(amd);
     if (cpu_halt_is_safe(cpu_features.arat, amd, value))
         return;
     if (amd)
         wrmsr_fault(MSR_AMD_INTERRUPT_PENDING, value & ~(uint64_t)AMD_C1E);
-    cpu_current()->halt_stops_timer = !cpu_halt_is_safe(cpu_features.arat, amd, interrupt_pending(amd));
+    cpu_current()->halt_stops_timer =
+        !cpu_halt_is_safe(cpu_features.arat, amd, interrupt_pending(amd));
     if (!__atomic_exchange_n(&announced, true, __ATOMIC_RELAXED))
         print("# idle: HLT may stop the APIC timer (%s): %s\n", amd ? "C1E" : "no ARAT",
               cpu_current()->halt_stops_timer ? "CPUs wait without it" : "turned off");

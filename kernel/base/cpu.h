@@ -18,24 +18,25 @@ struct tss {
 
 struct cpu {
     struct cpu *self;
-    uint64_t kernel_rsp;    /* top of the current thread's kernel stack */
-    uint64_t user_rsp;      /* scratch of the SYSCALL entry */
-    struct cpu *pcr;        /* itself: KPCR.Self, for drivers */
-    struct thread *thread;  /* running here; this CPU writes it */
+    uint64_t kernel_rsp;   /* top of the current thread's kernel stack */
+    uint64_t user_rsp;     /* scratch of the SYSCALL entry */
+    struct cpu *pcr;       /* itself: KPCR.Self, for drivers */
+    struct thread *thread; /* running here; this CPU writes it */
     struct thread *idle;
     uint32_t apic_id;
-    bool halt_stops_timer;  /* idle must not halt */
-    uint32_t reschedule;    /* atomic: switch at the next return to below DISPATCH_LEVEL */
-    uint64_t ticks;         /* timer interrupts taken */
-    uint32_t locks;         /* spin locks that this CPU holds or waits for, and IPIs' functions that it runs; its own */
+    bool halt_stops_timer; /* idle must not halt */
+    uint32_t reschedule;   /* atomic: switch at the next return to below DISPATCH_LEVEL */
+    uint64_t ticks;        /* timer interrupts taken */
+    uint32_t locks; /* spin locks that this CPU holds or waits for, and IPIs' functions that it
+                       runs; its own */
     struct tss tss;
     uint64_t gdt[10];
-    struct pmu_cpu *pmu;    /* its counters; pmu_init_cpu writes it */
-    void *fault_stacks;     /* pages of the NMI and double fault stacks */
+    struct pmu_cpu *pmu; /* its counters; pmu_init_cpu writes it */
+    void *fault_stacks;  /* pages of the NMI and double fault stacks */
     uint8_t gap[0x184 - 0x118];
     /* Where the inline routines of wdm.h and ntddk.h look: KPCR.Prcb's Number and CurrentThread. */
     uint32_t number;
-    void *kthread;          /* the header of `thread`, which is what drivers call a PKTHREAD */
+    void *kthread; /* the header of `thread`, which is what drivers call a PKTHREAD */
     struct etw_stream *streams[16]; /* of the trace sessions; L: see etw_session.c */
 };
 _Static_assert(offsetof(struct cpu, pcr) == 0x18 && offsetof(struct cpu, number) == 0x184, "KPCR");
@@ -76,8 +77,8 @@ void cpu_load_idt(void);
 void cpu_detect(void);
 /* Gives this CPU its block, GDT, TSS and the control registers that every CPU of ours has. */
 void cpu_init(struct cpu *cpu, unsigned number);
-/* Whether the local APIC's timer goes on in HLT: with ARAT (CPUID 6) it does; on AMD without it unless C1E is on, by
- * MSR C001_0055h (erratum 400); on Intel without it nobody promises that. */
+/* Whether the local APIC's timer goes on in HLT: with ARAT (CPUID 6) it does; on AMD without it
+ * unless C1E is on, by MSR C001_0055h (erratum 400); on Intel without it nobody promises that. */
 bool cpu_halt_is_safe(bool arat, bool amd, uint64_t interrupt_pending);
 /* Finds out how this CPU may idle; turns C1E off where it can. The CPU can take exceptions. */
 void cpu_init_idle(void);

@@ -15,7 +15,8 @@ struct spec {
     bool left, zero, is_long;
 };
 
-static void put_padded(const struct sink *sink, const struct spec *spec, const char *text, unsigned length)
+static void put_padded(const struct sink *sink, const struct spec *spec, const char *text,
+                       unsigned length)
 {
     unsigned pad = spec->width > length ? spec->width - length : 0;
     if (!spec->left)
@@ -29,7 +30,8 @@ static void put_padded(const struct sink *sink, const struct spec *spec, const c
         put(sink, ' ');
 }
 
-static void put_number(const struct sink *sink, const struct spec *spec, uint64_t v, unsigned base, bool minus)
+static void put_number(const struct sink *sink, const struct spec *spec, uint64_t v, unsigned base,
+                       bool minus)
 {
     char digits[24];
     unsigned n = sizeof digits;
@@ -84,9 +86,7 @@ static void format_one(const struct sink *sink, const char **format, va_list *ar
         put_padded(sink, &spec, text, length);
         break;
     }
-    case 'c':
-        put(sink, (char)va_arg(*args, int));
-        break;
+    case 'c': put(sink, (char)va_arg(*args, int)); break;
     default:
         put(sink, *f ? *f : '%');
         if (!*f)
@@ -95,7 +95,8 @@ static void format_one(const struct sink *sink, const char **format, va_list *ar
     *format = f + 1;
 }
 
-void format_to(void (*put_char)(void *context, char c), void *context, const char *format, va_list args)
+void format_to(void (*put_char)(void *context, char c), void *context, const char *format,
+               va_list args)
 {
     const struct sink sink = { put_char, context };
     va_list copy;

@@ -15,5 +15,6 @@ static inline KIRQL irql_raise(KIRQL level)
     return old;
 }
 
-/* Back to `old`. A switch that became due meanwhile is an interrupt of DISPATCH_LEVEL, which comes now (sched.c). */
+/* Back to `old`. A switch that became due meanwhile is an interrupt of DISPATCH_LEVEL, which comes
+ * now (sched.c). */
 void irql_lower(KIRQL old);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What gcc's -fsanitize=kernel-address calls. Here and not in mm because locks, strings and print are instrumented, too.
- * This file and boot.c are not: they run before there is shadow, or make it. Shadow is at SHADOW(address) in every address
- * space. That of the image is there at once, because the boot stack is in it and gcc writes a frame's red zones without
- * asking; that of the direct map when memory is known. What has no shadow (devices, ring 3, windows, drivers) is not judged.
- * Source: gcc's manual (-fsanitize=kernel-address); LLVM's "AddressSanitizer algorithm"; the offset is that of Linux. */
+/* What gcc's -fsanitize=kernel-address calls. Here and not in mm because locks, strings and print
+ * are instrumented, too. This file and boot.c are not: they run before there is shadow, or make it.
+ * Shadow is at SHADOW(address) in every address space. That of the image is there at once, because
+ * the boot stack is in it and gcc writes a frame's red zones without asking; that of the direct map
+ * when memory is known. What has no shadow (devices, ring 3, windows, drivers) is not judged.
+ * Source: gcc's manual (-fsanitize=kernel-address); LLVM's "AddressSanitizer algorithm"; the offset
+ * is that of Linux. */
 #include "kernel/base/kasan.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/boot_info.h"
@@ -17,7 +19,8 @@
 #define LARGE (2ul << 20)
 #define ENTRY 3ul /* present, writable */
 #define ENTRY_LARGE 0x83ul
-#define IMAGE_MAX (TABLE * PAGE_SIZE * 8ul) /* one table of pages is enough for the image's shadow */
+#define IMAGE_MAX                                                                                  \
+    (TABLE * PAGE_SIZE * 8ul) /* one table of pages is enough for the image's shadow */
 #define DIRECT_MAX (1ul << 32)
 #define STACK_MAX (2 * KERNEL_STACK_SIZE)
 
@@ -35,8 +38,14 @@ static uint64_t direct_size; /* bytes of the direct map that have shadow */
 static bool off;             /* somebody panics */
 
 static uint64_t physical(const void *p) { return (uint64_t)p - KERNEL_VMA; }
-static unsigned index_of(const void *p, unsigned level) { return (uint64_t)p >> (12 + 9 * level) & 511; }
-static uint64_t *top_table(void) { return (uint64_t *)(DIRECT_MAP + (read_cr3() & ~(PAGE_SIZE - 1ul))); }
+static unsigned index_of(const void *p, unsigned level)
+{
+    return (uint64_t)p >> (12 + 9 * level) & 511;
+}
+static uint64_t *top_table(void)
+{
+    return (uint64_t *)(DIRECT_MAP + (read_cr3() & ~(PAGE_SIZE - 1ul)));
+}
 
 void shadow_early(void)
 {
@@ -78,7 +87,8 @@ void shadow_init(struct boot_info *info)
     }
     uint64_t bytes = (top / 8 + LARGE - 1) & ~(LARGE - 1), at = take(info, bytes);
     if (!at || (uint64_t)(image_end - image_start) > IMAGE_MAX)
-        panic("KASAN: no room for %lu bytes of shadow, or an image of more than %lu", bytes, IMAGE_MAX);
+        panic("KASAN: no room for %lu bytes of shadow, or an image of more than %lu", bytes,
+              IMAGE_MAX);
     for (uint64_t i = 0; i < bytes / 8; i++)
         ((uint64_t *)(DIRECT_MAP + at))[i] = 0;
     const uint8_t *shadow = SHADOW(DIRECT_MAP);
@@ -98,7 +108,8 @@ void shadow_share(uint64_t *pml4, uint64_t flags)
 
 static inline bool has_shadow(uint64_t address)
 {
-    return address - DIRECT_MAP < direct_size || address - (uint64_t)image_start < (uint64_t)(image_end - image_start);
+    return address - DIRECT_MAP < direct_size ||
+           address - (uint64_t)image_start < (uint64_t)(image_end - image_start);
 }
 
 void shadow_poison(const void *start, size_t size, uint8_t why)
@@ -134,7 +145,9 @@ static const char *name_of(uint8_t shadow)
     case KASAN_PAGE: return "a page that nobody has";
     case KASAN_FREED: return "freed pool";
     case KASAN_BEHIND: return "behind an allocation";
-    case 0xf1: case 0xf2: case 0xf3: return "beside a variable on the stack";
+    case 0xf1:
+    case 0xf2:
+    case 0xf3: return "beside a variable on the stack";
     case 0xf8: return "a variable out of scope";
     case 0xf9: return "beside a global variable";
     }
@@ -154,8 +167,8 @@ static void found(uint64_t address, size_t size, bool write, uint64_t caller)
         return;
     if (shadow < 8)
         shadow = SHADOW(address)[1];
-    panic("KASAN: %s of %lu bytes at %lx: %s (%x), by %lx", write ? "a write" : "a read", size, address, name_of(shadow), shadow,
-          caller);
+    panic("KASAN: %s of %lu bytes at %lx: %s (%x), by %lx", write ? "a write" : "a read", size,
+          address, name_of(shadow), shadow, caller);
 }
 
 static void look(uint64_t address, size_t size, bool write, uint64_t caller)
@@ -178,7 +191,8 @@ static inline bool is_suspect(uint64_t address, size_t size)
     return end > 8 || (shadow && (int8_t)end > shadow);
 }
 
-static inline __attribute__((always_inline)) void check(uint64_t address, size_t size, bool write, uint64_t caller)
+static inline __attribute__((always_inline)) void check(uint64_t address, size_t size, bool write,
+                                                        uint64_t caller)
 {
     if (size && has_shadow(address) && is_suspect(address, size))
         look(address, size, write, caller);
@@ -191,11 +205,11 @@ void shadow_check(const void *start, size_t size, bool write)
 
 /* --- What gcc calls. --- */
 
-#define ACCESS(name, bytes, write)                                                             \
-    void __asan_##name##_noabort(uint64_t address);                                            \
-    void __asan_##name##_noabort(uint64_t address)                                             \
-    {                                                                                          \
-        check(address, bytes, write, (uint64_t)__builtin_return_address(0));                   \
+#define ACCESS(name, bytes, write)                                                                 \
+    void __asan_##name##_noabort(uint64_t address);                                                \
+    void __asan_##name##_noabort(uint64_t address)                                                 \
+    {                                                                                              \
+        check(address, bytes, write, (uint64_t)__builtin_return_address(0));                       \
     }
 ACCESS(load1, 1, false)
 ACCESS(load2, 2, false)
@@ -220,8 +234,8 @@ void __asan_storeN_noabort(uint64_t address, size_t size)
     check(address, size, true, (uint64_t)__builtin_return_address(0));
 }
 
-/* Frames above are left for good, and their red zones stay: all up to the end of the stack is clean again. Where that is
- * nobody need know: a stack ends at a page. */
+/* Frames above are left for good, and their red zones stay: all up to the end of the stack is clean
+ * again. Where that is nobody need know: a stack ends at a page. */
 void __asan_handle_no_return(void);
 void __asan_handle_no_return(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel's side of gcc's -fsanitize=kernel-address: a build with KASAN=1. In other builds nothing of this is left.
- * One byte of shadow tells of 8 bytes of memory: 0 all may be touched, 1 to 7 so many of them, else none and why. */
+/* The kernel's side of gcc's -fsanitize=kernel-address: a build with KASAN=1. In other builds
+ * nothing of this is left. One byte of shadow tells of 8 bytes of memory: 0 all may be touched, 1
+ * to 7 so many of them, else none and why. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,13 +11,17 @@ struct boot_info;
 
 enum { KASAN_PAGE = 0xff, KASAN_FREED = 0xfb, KASAN_BEHIND = 0xfc };
 
-/* First of all, on the loader's stack: shadow of the image, in the tables that CR3 has. No shadow before, no code of ours. */
+/* First of all, on the loader's stack: shadow of the image, in the tables that CR3 has. No shadow
+ * before, no code of ours. */
 void shadow_early(void);
-/* Shadow of the direct map, taken out of the loader's map of memory; before phys_init and on the boot CPU. */
+/* Shadow of the direct map, taken out of the loader's map of memory; before phys_init and on the
+ * boot CPU. */
 void shadow_init(struct boot_info *info);
-/* Copies what maps shadow from CR3's table of the highest level to another, with these flags beside. */
+/* Copies what maps shadow from CR3's table of the highest level to another, with these flags
+ * beside. */
 void shadow_share(uint64_t *pml4, uint64_t flags);
-/* Nobody may touch [start, start + size), `why` is KASAN_...; start is a multiple of 8, the end is rounded up. */
+/* Nobody may touch [start, start + size), `why` is KASAN_...; start is a multiple of 8, the end is
+ * rounded up. */
 void shadow_poison(const void *start, size_t size, uint8_t why);
 /* Everybody may; start is a multiple of 8, the end is exact. */
 void shadow_unpoison(const void *start, size_t size);
@@ -24,21 +29,21 @@ void shadow_unpoison(const void *start, size_t size);
 void shadow_check(const void *start, size_t size, bool write);
 
 /* The same, and nothing in other builds. */
-#define KASAN_CALL(name, parameters, arguments)                                                \
-    static inline void kasan_##name parameters                                                 \
-    {                                                                                          \
-        if (KASAN_ON)                                                                          \
-            shadow_##name arguments;                                                           \
+#define KASAN_CALL(name, parameters, arguments)                                                    \
+    static inline void kasan_##name parameters                                                     \
+    {                                                                                              \
+        if (KASAN_ON)                                                                              \
+            shadow_##name arguments;                                                               \
     }
 KASAN_CALL(early, (void), ())
-KASAN_CALL(init, (struct boot_info *info), (info))
-KASAN_CALL(share, (uint64_t *pml4, uint64_t flags), (pml4, flags))
+KASAN_CALL(init, (struct boot_info * info), (info))
+KASAN_CALL(share, (uint64_t * pml4, uint64_t flags), (pml4, flags))
 KASAN_CALL(poison, (const void *start, size_t size, uint8_t why), (start, size, why))
 KASAN_CALL(unpoison, (const void *start, size_t size), (start, size))
 KASAN_CALL(check, (const void *start, size_t size, bool write), (start, size, write))
 
-/* For the test of it: finds are counted here and the access takes place, while `wanted`. Of one CPU. Volatile: gcc does not know that an access
- * may change it. */
+/* For the test of it: finds are counted here and the access takes place, while `wanted`. Of one
+ * CPU. Volatile: gcc does not know that an access may change it. */
 extern volatile struct kasan_caught {
     bool wanted;
     unsigned count;

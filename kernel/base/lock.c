@@ -14,7 +14,8 @@ KIRQL lock_acquire(struct lock *lock)
     cpu->locks++;
     if (__atomic_load_n(&lock->owner, __ATOMIC_RELAXED) == me)
         panic("lock %s taken twice by CPU %u", lock->name, me - 1);
-    while (!__atomic_compare_exchange_n(&lock->owner, &expected, me, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+    while (!__atomic_compare_exchange_n(&lock->owner, &expected, me, false, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_RELAXED)) {
         expected = 0;
         pause();
     }

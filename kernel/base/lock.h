@@ -10,8 +10,12 @@ struct lock {
     uint32_t owner; /* CPU number + 1, 0 free */
 };
 
-#define LOCK(lock_name, lock_irql) { .name = (lock_name), .irql = (lock_irql) }
+#define LOCK(lock_name, lock_irql)                                                                 \
+    {                                                                                              \
+        .name = (lock_name), .irql = (lock_irql)                                                   \
+    }
 
-/* Raises to the lock's IRQL, takes it, returns the IRQL before. Panics if this CPU has it already. */
+/* Raises to the lock's IRQL, takes it, returns the IRQL before. Panics if this CPU has it already.
+ */
 KIRQL lock_acquire(struct lock *lock);
 void lock_release(struct lock *lock, KIRQL irql);

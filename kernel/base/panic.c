@@ -10,17 +10,19 @@
 #include "kernel/base/x86.h"
 
 static uint32_t dying;
-static void (*stop_others)(void);           /* written at boot, as the next */
+static void (*stop_others)(void); /* written at boot, as the next */
 static void (*end_machine)(unsigned exit_code) = exit_to_host;
 void (*panic_owner)(uint64_t address, char *text, size_t room);
 void (*panic_first)(const struct trap_frame *frame, uint64_t fault_address);
 
 extern char text_start[], text_end[];
 
-/* Whether a frame pointer can be followed: the direct map or the image, where all our stacks are. */
+/* Whether a frame pointer can be followed: the direct map or the image, where all our stacks are.
+ */
 static bool plausible(uint64_t rbp)
 {
-    return (rbp & 7) == 0 && ((rbp >= DIRECT_MAP && rbp < DIRECT_MAP + (1ul << 32) - 16) || rbp >= KERNEL_VMA);
+    return (rbp & 7) == 0 &&
+           ((rbp >= DIRECT_MAP && rbp < DIRECT_MAP + (1ul << 32) - 16) || rbp >= KERNEL_VMA);
 }
 
 /* Entries of 32 bits of an address and a name with its NUL, sorted; the Makefile makes them. */
@@ -30,7 +32,8 @@ static void print_place(uint64_t address)
 {
     const char *name = "?";
     uint32_t start = (uint32_t)address, low;
-    for (const char *s = symbols_start; s < symbols_end; s += sizeof low + strlen(s + sizeof low) + 1) {
+    for (const char *s = symbols_start; s < symbols_end;
+         s += sizeof low + strlen(s + sizeof low) + 1) {
         memcpy(&low, s, sizeof low);
         if (low > (uint32_t)address)
             break;
@@ -102,8 +105,9 @@ void panic(const char *format, ...)
     va_start(args, format);
     print_va(format, args);
     va_end(args);
-    print("\n# rsp %lx rflags %lx cr0 %lx cr2 %lx cr3 %lx cr4 %lx cr8 %lx\n", (uint64_t)__builtin_frame_address(0),
-          read_flags(), read_cr0(), read_cr2(), read_cr3(), read_cr4(), read_cr8());
+    print("\n# rsp %lx rflags %lx cr0 %lx cr2 %lx cr3 %lx cr4 %lx cr8 %lx\n",
+          (uint64_t)__builtin_frame_address(0), read_flags(), read_cr0(), read_cr2(), read_cr3(),
+          read_cr4(), read_cr8());
     backtrace((uint64_t)__builtin_frame_address(0));
     end();
 }
@@ -113,14 +117,14 @@ void panic_trap(const struct trap_frame *f, uint64_t fault_address)
     if (panic_first)
         panic_first(f, fault_address);
     begin();
-    print("\n# PANIC on CPU %u: exception %lu, error %lx, address %lx\n", cpu_count ? cpu_number() : 0, f->vector,
-          f->error, fault_address);
-    print("# rip %lx cs %lx rflags %lx rsp %lx cr3 %lx cr8 %lx\n", f->rip, f->cs, f->rflags, f->rsp, read_cr3(),
-          read_cr8());
-    print("# rax %lx rbx %lx rcx %lx rdx %lx rsi %lx rdi %lx rbp %lx\n", f->rax, f->rbx, f->rcx, f->rdx, f->rsi,
-          f->rdi, f->rbp);
-    print("# r8 %lx r9 %lx r10 %lx r11 %lx r12 %lx r13 %lx r14 %lx r15 %lx\n", f->r8, f->r9, f->r10, f->r11,
-          f->r12, f->r13, f->r14, f->r15);
+    print("\n# PANIC on CPU %u: exception %lu, error %lx, address %lx\n",
+          cpu_count ? cpu_number() : 0, f->vector, f->error, fault_address);
+    print("# rip %lx cs %lx rflags %lx rsp %lx cr3 %lx cr8 %lx\n", f->rip, f->cs, f->rflags, f->rsp,
+          read_cr3(), read_cr8());
+    print("# rax %lx rbx %lx rcx %lx rdx %lx rsi %lx rdi %lx rbp %lx\n", f->rax, f->rbx, f->rcx,
+          f->rdx, f->rsi, f->rdi, f->rbp);
+    print("# r8 %lx r9 %lx r10 %lx r11 %lx r12 %lx r13 %lx r14 %lx r15 %lx\n", f->r8, f->r9, f->r10,
+          f->r11, f->r12, f->r13, f->r14, f->r15);
     if (f->rip >= (uint64_t)text_start && f->rip < (uint64_t)text_end)
         print_place(f->rip);
     else

@@ -5,12 +5,13 @@
 #include "kernel/base/crc32.h"
 #include "kernel/base/x86.h"
 
-static uint32_t print_lock; /* 1 while a CPU prints; not a struct lock, which prints when it fails */
+static uint32_t
+    print_lock; /* 1 while a CPU prints; not a struct lock, which prints when it fails */
 static bool lock_broken;
 static char last = '\n'; /* L: print_lock */
 
-static uint32_t crc;        /* L: print_lock; CRC-32 of all bytes since print_begin */
-static uint64_t crc_bytes;  /* L: print_lock */
+static uint32_t crc;          /* L: print_lock; CRC-32 of all bytes since print_begin */
+static uint64_t crc_bytes;    /* L: print_lock */
 static uint64_t since, ticks; /* L: print_lock; ticks atomic */
 
 static const struct console *consoles[CONSOLES_MAX]; /* written at boot */

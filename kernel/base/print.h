@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A small printf to every console. Knows %s %c %d %u %x %p %%, '-', '0', a width, and l or ll for 64 bits. */
+/* A small printf to every console. Knows %s %c %d %u %x %p %%, '-', '0', a width, and l or ll for
+ * 64 bits. */
 #pragma once
 #include <stdarg.h>
 #include <stdbool.h>
@@ -9,7 +10,8 @@
 __attribute__((format(printf, 1, 2))) void print(const char *format, ...);
 void print_va(const char *format, va_list args);
 /* Writes at most size - 1 characters and a NUL; returns how many it wrote. */
-__attribute__((format(printf, 3, 4))) size_t print_to(char *buffer, size_t size, const char *format, ...);
+__attribute__((format(printf, 3, 4))) size_t print_to(char *buffer, size_t size, const char *format,
+                                                      ...);
 size_t print_to_va(char *buffer, size_t size, const char *format, va_list args);
 /* The same, character by character. */
 void format_to(void (*put)(void *context, char c), void *context, const char *format, va_list args);
@@ -25,17 +27,18 @@ void print_break_lock(void);
 /* A line for the screen only; the bottom line of the screen. */
 __attribute__((format(printf, 1, 2))) void print_screen(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void print_status(const char *format, ...);
-/* Prints the line where the stream begins; from here on its bytes are counted and summed up (CRC-32). */
+/* Prints the line where the stream begins; from here on its bytes are counted and summed up
+ * (CRC-32). */
 void print_begin(void);
 uint32_t print_checksum(uint64_t *bytes);
 
 /* Where text appears. All are called under print's lock; NULL: the console does not do that. */
 struct console {
     void (*put)(char c);
-    void (*show)(char c);              /* the same for what print_screen prints */
-    void (*status)(const char *text);  /* shows the text in a line of its own */
-    void (*alarm)(void);               /* what comes next tells of a panic */
-    void (*drain)(void);               /* waits until all that was put is on its way */
+    void (*show)(char c);             /* the same for what print_screen prints */
+    void (*status)(const char *text); /* shows the text in a line of its own */
+    void (*alarm)(void);              /* what comes next tells of a panic */
+    void (*drain)(void);              /* waits until all that was put is on its way */
 };
 
 /* At boot, one CPU. A console is never removed. */

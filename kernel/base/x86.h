@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One inline wrapper per instruction, no policy. The *_fault forms survive a fault: they return 0, or
- * the vector that the instruction raised (6 or 13) through the table that trap.c searches. */
+/* One inline wrapper per instruction, no policy. The *_fault forms survive a fault: they return 0,
+ * or the vector that the instruction raised (6 or 13) through the table that trap.c searches. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +28,8 @@
 #define RFLAGS_USER 0x40dd5u /* what ring 3 may set: arithmetic flags, TF, DF, AC */
 #define RFLAGS_AC (1u << 18)
 
-/* An entry of the fault table: a fault at the first address continues at the second, RAX = vector. */
+/* An entry of the fault table: a fault at the first address continues at the second, RAX = vector.
+ */
 #define FIXUP(from, to) ".pushsection .extable,\"a\"\n.quad " from "," to "\n.popsection\n"
 
 struct cpuid {
@@ -38,7 +39,9 @@ struct cpuid {
 static inline struct cpuid cpuid(uint32_t leaf, uint32_t subleaf)
 {
     struct cpuid r;
-    asm volatile("cpuid" : "=a"(r.eax), "=b"(r.ebx), "=c"(r.ecx), "=d"(r.edx) : "a"(leaf), "c"(subleaf));
+    asm volatile("cpuid"
+                 : "=a"(r.eax), "=b"(r.ebx), "=c"(r.ecx), "=d"(r.edx)
+                 : "a"(leaf), "c"(subleaf));
     return r;
 }
 
@@ -51,7 +54,10 @@ static inline uint64_t rdmsr(uint32_t msr)
 
 static inline void wrmsr(uint32_t msr, uint64_t value)
 {
-    asm volatile("wrmsr" : : "c"(msr), "a"((uint32_t)value), "d"((uint32_t)(value >> 32)) : "memory");
+    asm volatile("wrmsr"
+                 :
+                 : "c"(msr), "a"((uint32_t)value), "d"((uint32_t)(value >> 32))
+                 : "memory");
 }
 
 static inline uint64_t rdpmc(uint32_t selector)
@@ -65,7 +71,9 @@ static inline unsigned rdmsr_fault(uint32_t msr, uint64_t *value)
 {
     uint32_t low = 0, high = 0, ok;
     asm volatile("xor %2,%2\n1: rdmsr\ninc %2\n2:\n" FIXUP("1b", "2b")
-                 : "+a"(low), "+d"(high), "=&r"(ok) : "c"(msr) : "memory", "cc");
+                 : "+a"(low), "+d"(high), "=&r"(ok)
+                 : "c"(msr)
+                 : "memory", "cc");
     if (!ok)
         return low;
     *value = (uint64_t)high << 32 | low;
@@ -76,7 +84,9 @@ static inline unsigned wrmsr_fault(uint32_t msr, uint64_t value)
 {
     uint32_t low = (uint32_t)value, ok;
     asm volatile("xor %1,%1\n1: wrmsr\ninc %1\n2:\n" FIXUP("1b", "2b")
-                 : "+a"(low), "=&r"(ok) : "c"(msr), "d"((uint32_t)(value >> 32)) : "memory", "cc");
+                 : "+a"(low), "=&r"(ok)
+                 : "c"(msr), "d"((uint32_t)(value >> 32))
+                 : "memory", "cc");
     return ok ? 0 : low;
 }
 
@@ -84,7 +94,9 @@ static inline unsigned rdpmc_fault(uint32_t selector, uint64_t *value)
 {
     uint32_t low = 0, high = 0, ok;
     asm volatile("xor %2,%2\n1: rdpmc\ninc %2\n2:\n" FIXUP("1b", "2b")
-                 : "+a"(low), "+d"(high), "=&r"(ok) : "c"(selector) : "memory", "cc");
+                 : "+a"(low), "+d"(high), "=&r"(ok)
+                 : "c"(selector)
+                 : "memory", "cc");
     if (!ok)
         return low;
     *value = (uint64_t)high << 32 | low;
@@ -98,12 +110,18 @@ static inline uint64_t rdtsc(void)
     return high << 32 | low;
 }
 
-static inline void out8(uint16_t port, uint8_t v) { asm volatile("outb %0,%1" : : "a"(v), "Nd"(port)); }
+static inline void out8(uint16_t port, uint8_t v)
+{
+    asm volatile("outb %0,%1" : : "a"(v), "Nd"(port));
+}
 static inline void outs8(uint16_t port, const void *bytes, size_t count)
 {
     asm volatile("rep outsb" : "+S"(bytes), "+c"(count) : "d"(port) : "memory");
 }
-static inline void out32(uint16_t port, uint32_t v) { asm volatile("outl %0,%1" : : "a"(v), "Nd"(port)); }
+static inline void out32(uint16_t port, uint32_t v)
+{
+    asm volatile("outl %0,%1" : : "a"(v), "Nd"(port));
+}
 static inline uint32_t in32(uint16_t port)
 {
     uint32_t v;
@@ -132,16 +150,22 @@ static inline uint64_t read_flags(void)
     return v;
 }
 
-static inline void write_flags(uint64_t v) { asm volatile("push %0\npopfq" : : "r"(v) : "memory", "cc"); }
+static inline void write_flags(uint64_t v)
+{
+    asm volatile("push %0\npopfq" : : "r"(v) : "memory", "cc");
+}
 
-#define CR_ACCESSORS(n)                                                                        \
-    static inline uint64_t read_cr##n(void)                                                    \
-    {                                                                                          \
-        uint64_t v;                                                                            \
-        asm volatile("mov %%cr" #n ",%0" : "=r"(v) : : "memory");                              \
-        return v;                                                                              \
-    }                                                                                          \
-    static inline void write_cr##n(uint64_t v) { asm volatile("mov %0,%%cr" #n : : "r"(v) : "memory"); }
+#define CR_ACCESSORS(n)                                                                            \
+    static inline uint64_t read_cr##n(void)                                                        \
+    {                                                                                              \
+        uint64_t v;                                                                                \
+        asm volatile("mov %%cr" #n ",%0" : "=r"(v) : : "memory");                                  \
+        return v;                                                                                  \
+    }                                                                                              \
+    static inline void write_cr##n(uint64_t v)                                                     \
+    {                                                                                              \
+        asm volatile("mov %0,%%cr" #n : : "r"(v) : "memory");                                      \
+    }
 CR_ACCESSORS(0)
 CR_ACCESSORS(2)
 CR_ACCESSORS(3)
@@ -152,7 +176,10 @@ static inline void write_dr7(uint64_t v) { asm volatile("mov %0,%%dr7" : : "r"(v
 
 static inline void xsetbv(uint32_t reg, uint64_t value)
 {
-    asm volatile("xsetbv" : : "c"(reg), "a"((uint32_t)value), "d"((uint32_t)(value >> 32)) : "memory");
+    asm volatile("xsetbv"
+                 :
+                 : "c"(reg), "a"((uint32_t)value), "d"((uint32_t)(value >> 32))
+                 : "memory");
 }
 
 static inline uint64_t xgetbv(uint32_t reg)
@@ -183,7 +210,10 @@ static inline unsigned write_cr4_fault(uint64_t value)
     return ok ? 0 : (unsigned)rax;
 }
 
-static inline void invlpg(uint64_t address) { asm volatile("invlpg (%0)" : : "r"(address) : "memory"); }
+static inline void invlpg(uint64_t address)
+{
+    asm volatile("invlpg (%0)" : : "r"(address) : "memory");
+}
 #define XSAVE_LIKE(name)                                                                           \
     static inline void name(void *area, uint64_t mask)                                             \
     {                                                                                              \
@@ -207,7 +237,10 @@ XSAVE_LIKE(xrstor)
 #undef XSAVE_LIKE
 
 static inline void fxsave(void *area) { asm volatile("fxsave64 (%0)" : : "r"(area) : "memory"); }
-static inline void fxrstor(const void *area) { asm volatile("fxrstor64 (%0)" : : "r"(area) : "memory"); }
+static inline void fxrstor(const void *area)
+{
+    asm volatile("fxrstor64 (%0)" : : "r"(area) : "memory");
+}
 
 struct table_register {
     uint16_t limit;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The letters of the framebuffer console: 5 x 8 pixels in cells of 6 x 8. The tests read screens back with them. */
+/* The letters of the framebuffer console: 5 x 8 pixels in cells of 6 x 8. The tests read screens
+ * back with them. */
 #include "kernel/console/screen.h"
 
 /* From ' ' to '~'; eight lines each, bit 4 is the leftmost pixel. */

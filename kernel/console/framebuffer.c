@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Characters as pixels of 32 bits. Each dot of the font is sx by sy pixels, as large as leaves 80 columns.
- * Writes only: reading a framebuffer is slow. */
+/* Characters as pixels of 32 bits. Each dot of the font is sx by sy pixels, as large as leaves 80
+ * columns. Writes only: reading a framebuffer is slow. */
 #include "kernel/base/layout.h"
 #include "kernel/console/screen.h"
 
@@ -54,10 +54,11 @@ static uint8_t glyph_line(uint8_t c, unsigned line)
 void framebuffer_draw(unsigned column, unsigned row, uint16_t cell)
 {
     uint8_t c = (uint8_t)cell;
-    uint64_t at = DIRECT_MAP + to.address + (uint64_t)row * CELL_HEIGHT * sy * to.pitch + column * CELL_WIDTH * sx * 4;
+    uint64_t at = DIRECT_MAP + to.address + (uint64_t)row * CELL_HEIGHT * sy * to.pitch +
+                  column * CELL_WIDTH * sx * 4;
     for (unsigned y = 0; y < CELL_HEIGHT * sy; y++)
-        draw_line((uint32_t *)(at + (uint64_t)y * to.pitch), glyph_line(c, y / sy), palette[cell >> 8 & 15],
-                  palette[cell >> 12]);
+        draw_line((uint32_t *)(at + (uint64_t)y * to.pitch), glyph_line(c, y / sy),
+                  palette[cell >> 8 & 15], palette[cell >> 12]);
 }
 
 void framebuffer_square(unsigned x, unsigned y, unsigned side, unsigned colour)

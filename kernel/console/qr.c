@@ -12,7 +12,7 @@
 /* Of versions 1 to 9 at level L: codewords of data and, for each block of them, of checks. */
 static const struct layout {
     uint8_t data, checks, blocks;
-} layouts[] = { { 19, 7, 1 },  { 34, 10, 1 }, { 55, 15, 1 }, { 80, 20, 1 },  { 108, 26, 1 },
+} layouts[] = { { 19, 7, 1 },   { 34, 10, 1 },  { 55, 15, 1 },  { 80, 20, 1 }, { 108, 26, 1 },
                 { 136, 18, 2 }, { 156, 20, 2 }, { 194, 24, 2 }, { 232, 30, 2 } };
 /* What versions 7 to 9 say of themselves, with its BCH code. */
 static const uint32_t version_bits[] = { 0x07c94, 0x085bc, 0x09a99 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A grid of characters with colours, and what of it the device shows. A line gets its colour when it is complete;
- * only cells that changed are drawn. When the grid is full it moves up by a quarter: seldom, because devices are slow.
- * Everything here is guarded by print's lock. */
+/* A grid of characters with colours, and what of it the device shows. A line gets its colour when
+ * it is complete; only cells that changed are drawn. When the grid is full it moves up by a
+ * quarter: seldom, because devices are slow. Everything here is guarded by print's lock. */
 #include "kernel/console/screen.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/print.h"
@@ -15,21 +15,25 @@
 #define REACHED (1ul << 32) /* by the boot page tables */
 
 static struct screen device;
-static bool mapped;               /* the kernel's page tables reach it */
-static uint64_t boot_tables;      /* CR3 at boot; the virtual PMU's host side stays there */
-static unsigned columns, rows;    /* of scrolling text; the status line is row `rows` */
-static unsigned wide;             /* of the columns, those that text fills; a picture has the others */
+static bool mapped;            /* the kernel's page tables reach it */
+static uint64_t boot_tables;   /* CR3 at boot; the virtual PMU's host side stays there */
+static unsigned columns, rows; /* of scrolling text; the status line is row `rows` */
+static unsigned wide;          /* of the columns, those that text fills; a picture has the others */
 static unsigned column, row, line_row; /* next cell; where the current line began */
 static uint16_t wanted[ROWS_MAX][COLUMNS_MAX], shown[ROWS_MAX][COLUMNS_MAX];
 static unsigned dirty_from = ROWS_MAX, dirty_to;
 static uint8_t (*line_color)(const char *line); /* atomic */
 
-static bool reachable(void) { return device.address < REACHED || (mapped && read_cr3() != boot_tables); }
+static bool reachable(void)
+{
+    return device.address < REACHED || (mapped && read_cr3() != boot_tables);
+}
 
 static void draw(unsigned r, unsigned c)
 {
     if (device.kind == SCREEN_TEXT)
-        *(volatile uint16_t *)(DIRECT_MAP + device.address + r * device.pitch + c * 2) = wanted[r][c];
+        *(volatile uint16_t *)(DIRECT_MAP + device.address + r * device.pitch + c * 2) =
+            wanted[r][c];
     else
         framebuffer_draw(c, r, wanted[r][c]);
     shown[r][c] = wanted[r][c];
@@ -66,7 +70,8 @@ void screen_map(void)
 {
     if (device.kind == SCREEN_NONE || device.address < REACHED)
         return;
-    mapped = vm_map_physical(device.address, (uint64_t)device.pitch * device.height, PTE_WRITE | PTE_UNCACHED);
+    mapped = vm_map_physical(device.address, (uint64_t)device.pitch * device.height,
+                             PTE_WRITE | PTE_UNCACHED);
     if (!mapped)
         print("# screen: it lies higher than can be mapped: none\n");
     flush();
@@ -147,19 +152,21 @@ void screen_clear(void)
     flush();
 }
 
-/* --- A picture beside the text: a QR code as large as the screen is high, at its right edge. --- */
+/* --- A picture beside the text: a QR code as large as the screen is high, at its right edge. ---
+ */
 
 #define TEXT_COLUMNS_MIN 30u /* beside it */
-#define MARGIN_TEXT 2u       /* modules around it; characters leave no room for the standard's four */
+#define MARGIN_TEXT 2u /* modules around it; characters leave no room for the standard's four */
 #define MARGIN_PIXELS 4u
-#define MODULE_MIN 3u        /* pixels */
+#define MODULE_MIN 3u /* pixels */
 
 /* Pixels that a module may have; where the screen shows characters, 1 if it fits. */
 static unsigned module_size(unsigned version)
 {
     unsigned size = QR_SIZE(version);
     if (device.kind == SCREEN_TEXT)
-        return size + 2 * MARGIN_TEXT < 2 * rows && size + 2 * MARGIN_TEXT + TEXT_COLUMNS_MIN < columns;
+        return size + 2 * MARGIN_TEXT < 2 * rows &&
+               size + 2 * MARGIN_TEXT + TEXT_COLUMNS_MIN < columns;
     unsigned high = device.height / 2, across = device.width * 3 / 8;
     unsigned module = (high < across ? high : across) / (size + 2 * MARGIN_PIXELS);
     return module >= MODULE_MIN ? module : 0;
@@ -176,7 +183,8 @@ size_t screen_qr_capacity(void)
 /* Two modules in a character: what is light has the letter's colour. */
 static void qr_characters(const uint64_t *code, unsigned side)
 {
-    static const uint8_t halves[] = { 0xdb, 0xdc, 0xdf, ' ' }; /* of code page 437; bit 0: the upper is dark */
+    static const uint8_t halves[] = { 0xdb, 0xdc, 0xdf,
+                                      ' ' }; /* of code page 437; bit 0: the upper is dark */
     for (unsigned y = 0; y < side; y += 2)
         for (unsigned x = 0; x < side; x++) {
             unsigned dark = 0;
@@ -197,7 +205,8 @@ static void qr_pixels(const uint64_t *code, unsigned side, unsigned module)
         for (unsigned x = 0; x < side; x++) {
             unsigned at_x = x - MARGIN_PIXELS, at_y = y - MARGIN_PIXELS;
             bool dark = at_x < QR_SIZE_MAX && at_y < QR_SIZE_MAX && code[at_y] >> at_x & 1;
-            framebuffer_square(device.width - (side - x) * module, y * module, module, dark ? 0 : 15);
+            framebuffer_square(device.width - (side - x) * module, y * module, module,
+                               dark ? 0 : 15);
         }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The console that people look at: VGA text or a linear framebuffer, whatever the loader left. Output only; nothing
- * happens where there is no screen. Callers hold print's lock. */
+/* The console that people look at: VGA text or a linear framebuffer, whatever the loader left.
+ * Output only; nothing happens where there is no screen. Callers hold print's lock. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,11 +9,17 @@
 
 /* Colours of characters, as VGA has them. */
 enum {
-    SCREEN_GREY = 0x07, SCREEN_GREEN = 0x0a, SCREEN_RED = 0x0c, SCREEN_YELLOW = 0x0e, SCREEN_BAR = 0x1f,
-    SCREEN_ON_GREEN = 0x2f, SCREEN_ON_RED = 0x4f
+    SCREEN_GREY = 0x07,
+    SCREEN_GREEN = 0x0a,
+    SCREEN_RED = 0x0c,
+    SCREEN_YELLOW = 0x0e,
+    SCREEN_BAR = 0x1f,
+    SCREEN_ON_GREEN = 0x2f,
+    SCREEN_ON_RED = 0x4f
 };
 
-/* What is there; drawn at once if the boot page tables reach it. False if it is nothing, or too small. */
+/* What is there; drawn at once if the boot page tables reach it. False if it is nothing, or too
+ * small. */
 bool screen_init(const struct screen *screen);
 /* Prints which screen there is, or why none; `none` is why the loader has none. */
 void screen_print(const struct screen *screen, const char *none);
@@ -23,13 +29,13 @@ void screen_map(void);
 void screen_clear(void);
 /* Beside text a QR code of so many bytes can stand here; 0: none. */
 size_t screen_qr_capacity(void);
-/* Draws one at the right edge; lines end before it until screen_clear. They may not scroll. Nothing happens if the text is
- * longer than screen_qr_capacity. */
+/* Draws one at the right edge; lines end before it until screen_clear. They may not scroll. Nothing
+ * happens if the text is longer than screen_qr_capacity. */
 void screen_qr(const char *text);
 /* Whether a line of so many characters, and one more below it, can be printed without scrolling. */
 bool screen_has_room(size_t length);
-/* Who decides the colour of a line; it is told each one when it is complete, cut to SCREEN_LINE_MAX. It may not print. At
- * first, and with NULL, all are grey. */
+/* Who decides the colour of a line; it is told each one when it is complete, cut to
+ * SCREEN_LINE_MAX. It may not print. At first, and with NULL, all are grey. */
 #define SCREEN_LINE_MAX 120
 void screen_color_by(uint8_t (*color_of)(const char *line));
 

@@ -9,7 +9,8 @@ enum { DATA = 0, IER = 1, FCR = 2, LCR = 3, MCR = 4, LSR = 5, SCRATCH = 7 };
 #define LSR_RECEIVED 0x01
 #define LSR_EMPTY 0x20
 #define LSR_SENT 0x40
-#define POLL_LIMIT 1000000 /* port reads, far more than the 1.4 ms of 16 bytes, where a read is quick too */
+#define POLL_LIMIT                                                                                 \
+    1000000 /* port reads, far more than the 1.4 ms of 16 bytes, where a read is quick too */
 
 static struct serial console;
 
@@ -26,7 +27,8 @@ bool serial_open(struct serial *serial, uint16_t port)
     out8(port + LCR, 0x03); /* 8N1 */
     out8(port + FCR, 0x07);
     out8(port + MCR, 0x03);
-    serial->fifo = (in8(port + FCR) & 0xc0) == 0xc0 ? 16 : 1; /* as the interrupt identification says */
+    serial->fifo =
+        (in8(port + FCR) & 0xc0) == 0xc0 ? 16 : 1; /* as the interrupt identification says */
     return serial->present = true;
 }
 
@@ -54,14 +56,12 @@ bool serial_write(struct serial *serial, const void *bytes, size_t count)
     return serial->present;
 }
 
-static void put(char c)
-{
-    serial_write(&console, c == '\n' ? "\r\n" : &c, c == '\n' ? 2 : 1);
-}
+static void put(char c) { serial_write(&console, c == '\n' ? "\r\n" : &c, c == '\n' ? 2 : 1); }
 
 static void drain(void)
 {
-    for (unsigned polls = 0; console.present && polls < POLL_LIMIT && !(in8(COM1 + LSR) & LSR_SENT); polls++)
+    for (unsigned polls = 0; console.present && polls < POLL_LIMIT && !(in8(COM1 + LSR) & LSR_SENT);
+         polls++)
         pause();
 }
 

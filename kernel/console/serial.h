@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Serial ports, 115200 8N1, output only, polled with a bound. Nothing blocks where no UART answers. */
+/* Serial ports, 115200 8N1, output only, polled with a bound. Nothing blocks where no UART answers.
+ */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

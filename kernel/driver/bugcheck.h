@@ -26,8 +26,11 @@ enum bug_code {
 
 struct trap_frame;
 
-/* An exception that no handler of the driver's wanted. Of one that was raised by itself the frame has only RIP. */
-__attribute__((noreturn)) void bug_check_exception(uint64_t status, const struct trap_frame *frame, uint64_t address);
+/* An exception that no handler of the driver's wanted. Of one that was raised by itself the frame
+ * has only RIP. */
+__attribute__((noreturn)) void bug_check_exception(uint64_t status, const struct trap_frame *frame,
+                                                   uint64_t address);
 /* Prints the code with its name, four parameters, what is wrong in words and the driver that
  * `where` is in; then ends the machine as a panic does. Any IRQL. */
-__attribute__((noreturn)) void bug_check(unsigned code, const uint64_t parameters[4], uint64_t where, const char *words);
+__attribute__((noreturn)) void bug_check(unsigned code, const uint64_t parameters[4],
+                                         uint64_t where, const char *words);

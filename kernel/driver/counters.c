@@ -19,7 +19,8 @@ static struct set {
     HANDLE handle; /* atomic; NULL: the slot is free */
     uint64_t where;
     overflow_handler handler;
-} sets[HAL_OWNERS_MAX]; /* handlers are read at PROFILE_LEVEL; slots are taken and given back under sets_lock */
+} sets[HAL_OWNERS_MAX]; /* handlers are read at PROFILE_LEVEL; slots are taken and given back under
+                           sets_lock */
 static struct lock sets_lock = LOCK("drivers' counters", DISPATCH_LEVEL);
 
 /* At PROFILE_LEVEL. An overflow that comes before the driver has its handle is of a counter that
@@ -63,8 +64,10 @@ static overflow_handler replace(PPHYSICAL_COUNTER_RESOURCE_LIST list)
     return theirs;
 }
 
-NTSTATUS driver_HalAllocateHardwareCounters(uint64_t where, PGROUP_AFFINITY GroupAffinty, ULONG GroupCount,
-                                            PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList, PHANDLE CounterSetHandle)
+NTSTATUS driver_HalAllocateHardwareCounters(uint64_t where, PGROUP_AFFINITY GroupAffinty,
+                                            ULONG GroupCount,
+                                            PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList,
+                                            PHANDLE CounterSetHandle)
 {
     PPHYSICAL_COUNTER_RESOURCE_LIST list = NULL;
     overflow_handler handler = NULL;
@@ -77,7 +80,8 @@ NTSTATUS driver_HalAllocateHardwareCounters(uint64_t where, PGROUP_AFFINITY Grou
         memcpy(list, ResourceList, size);
         handler = replace(list);
     }
-    NTSTATUS status = HalAllocateHardwareCounters(GroupAffinty, GroupCount, list ? list : ResourceList, CounterSetHandle);
+    NTSTATUS status = HalAllocateHardwareCounters(GroupAffinty, GroupCount,
+                                                  list ? list : ResourceList, CounterSetHandle);
     if (NT_SUCCESS(status)) {
         remember(*CounterSetHandle, where, handler);
         hal_counters_lend(*CounterSetHandle);
@@ -111,8 +115,8 @@ static VOID interrupted(PKTRAP_FRAME frame)
     driver_leave(&visit);
 }
 
-static NTAPI NTSTATUS query_system_information(HAL_QUERY_INFORMATION_CLASS class, ULONG size, PVOID buffer,
-                                               PULONG returned)
+static NTAPI NTSTATUS query_system_information(HAL_QUERY_INFORMATION_CLASS class, ULONG size,
+                                               PVOID buffer, PULONG returned)
 {
     return HalQuerySystemInformation(class, size, buffer, returned);
 }
@@ -123,18 +127,20 @@ static NTSTATUS set_handler(ULONG size, const PVOID *buffer)
     PMIHANDLER ours = interrupted;
     if (size == sizeof ours && *buffer && !hal_pmi_has_driver())
         interrupt_handler = (pmi_handler)*buffer;
-    return HalSetSystemInformation(HalProfileSourceInterruptHandler, size, size == sizeof ours && *buffer ? &ours
-                                                                                                       : (PVOID)buffer);
+    return HalSetSystemInformation(HalProfileSourceInterruptHandler, size,
+                                   size == sizeof ours && *buffer ? &ours : (PVOID)buffer);
 }
 
-static NTAPI NTSTATUS set_system_information(HAL_SET_INFORMATION_CLASS class, ULONG size, PVOID buffer)
+static NTAPI NTSTATUS set_system_information(HAL_SET_INFORMATION_CLASS class, ULONG size,
+                                             PVOID buffer)
 {
     return class == HalProfileSourceInterruptHandler ? set_handler(size, buffer)
                                                      : HalSetSystemInformation(class, size, buffer);
 }
 
 /* Version 4: members up to HalMirrorVerify; those that nothing is behind are NULL. */
-HAL_DISPATCH HalDispatchTable = { .Version = 4, .HalQuerySystemInformation = (PVOID)query_system_information,
+HAL_DISPATCH HalDispatchTable = { .Version = 4,
+                                  .HalQuerySystemInformation = (PVOID)query_system_information,
                                   .HalSetSystemInformation = (PVOID)set_system_information };
 
 unsigned counters_left(const struct driver *driver)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Deferred procedure calls and timers. A DPC runs from an interrupt of DISPATCH_LEVEL, with interrupts on. queue_lock
- * guards the queues; timers are the dispatcher lock's. Sources: the Windows driver documentation. */
+/* Deferred procedure calls and timers. A DPC runs from an interrupt of DISPATCH_LEVEL, with
+ * interrupts on. queue_lock guards the queues; timers are the dispatcher lock's. Sources: the
+ * Windows driver documentation. */
 #include "hal/apic.h"
 #include "hal/clock.h"
 #include "kernel/base/assert.h"
@@ -73,10 +74,13 @@ static void prepare(void)
     __atomic_store_n(&trap_dpc, run_queue, __ATOMIC_RELEASE);
 }
 
-VOID driver_KeInitializeDpc(uint64_t where, PRKDPC Dpc, PKDEFERRED_ROUTINE DeferredRoutine, PVOID DeferredContext)
+VOID driver_KeInitializeDpc(uint64_t where, PRKDPC Dpc, PKDEFERRED_ROUTINE DeferredRoutine,
+                            PVOID DeferredContext)
 {
     (void)where;
-    *Dpc = (KDPC){ .Type = DPC_TYPE, .Importance = 1, .DeferredRoutine = DeferredRoutine,
+    *Dpc = (KDPC){ .Type = DPC_TYPE,
+                   .Importance = 1,
+                   .DeferredRoutine = DeferredRoutine,
                    .DeferredContext = DeferredContext };
 }
 
@@ -104,10 +108,12 @@ static bool queue(KDPC *dpc, PVOID argument1, PVOID argument2)
     return done;
 }
 
-BOOLEAN driver_KeInsertQueueDpc(uint64_t where, PRKDPC Dpc, PVOID SystemArgument1, PVOID SystemArgument2)
+BOOLEAN driver_KeInsertQueueDpc(uint64_t where, PRKDPC Dpc, PVOID SystemArgument1,
+                                PVOID SystemArgument2)
 {
     if (Dpc->Type != DPC_TYPE)
-        bug_check(TIMER_OR_DPC_INVALID, (uint64_t[]){ 0, (uint64_t)Dpc, 0, where }, where, "a DPC not initialized");
+        bug_check(TIMER_OR_DPC_INVALID, (uint64_t[]){ 0, (uint64_t)Dpc, 0, where }, where,
+                  "a DPC not initialized");
     prepare();
     KIRQL old = irql_raise(PROFILE_LEVEL); /* on this processor */
     bool done = queue(Dpc, SystemArgument1, SystemArgument2);
@@ -207,7 +213,8 @@ static void tick(void)
     if (IsListEmpty(&timers))
         return;
     KIRQL irql = sched_lock();
-    while (!IsListEmpty(&timers) && CONTAINING_RECORD(timers.Flink, KTIMER, TimerListEntry)->DueTime <= now)
+    while (!IsListEmpty(&timers) &&
+           CONTAINING_RECORD(timers.Flink, KTIMER, TimerListEntry)->DueTime <= now)
         expire(CONTAINING_RECORD(timers.Flink, KTIMER, TimerListEntry));
     sched_unlock(irql);
 }
@@ -225,7 +232,8 @@ VOID driver_KeInitializeTimer(uint64_t where, PKTIMER Timer)
 }
 
 /* TRUE: it was set already. */
-BOOLEAN driver_KeSetTimerEx(uint64_t where, PKTIMER Timer, LARGE_INTEGER DueTime, LONG Period, PKDPC Dpc)
+BOOLEAN driver_KeSetTimerEx(uint64_t where, PKTIMER Timer, LARGE_INTEGER DueTime, LONG Period,
+                            PKDPC Dpc)
 {
     (void)where;
     prepare();

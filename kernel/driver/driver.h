@@ -22,16 +22,17 @@ struct driver {
 
 /* Whether an image says that it is a driver. */
 bool driver_is(const struct image *image);
-/* Loads one: lays it out, relocates it, binds its imports, protects its sections. NULL, or what is wrong with it, after
- * a line for each import that is missing. PASSIVE_LEVEL, as the two below. */
+/* Loads one: lays it out, relocates it, binds its imports, protects its sections. NULL, or what is
+ * wrong with it, after a line for each import that is missing. PASSIVE_LEVEL, as the two below. */
 const char *driver_load(const struct image *image, struct driver **driver);
 /* Calls DriverEntry in a system thread; what it returned. */
 NTSTATUS driver_start(struct driver *driver);
-/* Calls DriverUnload in a system thread if `started`, names on one line each what the driver leaves behind, and
- * unloads it. False: it left something, and stays in memory. */
+/* Calls DriverUnload in a system thread if `started`, names on one line each what the driver leaves
+ * behind, and unloads it. False: it left something, and stays in memory. */
 bool driver_stop(struct driver *driver, bool started);
 
-/* A place in the table that no driver has; NULL: all are taken. It is taken once the driver has its range of addresses. */
+/* A place in the table that no driver has; NULL: all are taken. It is taken once the driver has its
+ * range of addresses. */
 struct driver *driver_free_slot(void);
 void driver_take_slot(struct driver *driver);
 /* The driver around an address; NULL: none. Any IRQL. */
@@ -50,11 +51,13 @@ void driver_enter(struct driver_visit *visit, const void *routine);
 void driver_leave(struct driver_visit *visit);
 
 struct trap_frame;
-/* exceptions.c. From here on handlers.sys is asked for a driver's handlers, and exports what it has for drivers. */
+/* exceptions.c. From here on handlers.sys is asked for a driver's handlers, and exports what it has
+ * for drivers. */
 void exceptions_go_to(struct driver *driver);
 /* What drivers import of it; NULL: it does not have that. */
 void *exceptions_export(const char *name);
-/* Goes on in a handler of the driver whose exception it is; else a bug check. Returns if it is no driver's. */
+/* Goes on in a handler of the driver whose exception it is; else a bug check. Returns if it is no
+ * driver's. */
 void exception_trap(const struct trap_frame *frame, uint64_t address);
 
 /* The resources that a driver has not freed: prints a line for each, returns how many. Each file

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Exceptions of drivers, on their way to handlers.sys (kernel/user/handlers), which finds their __try blocks. It is loaded with
- * the first driver and stays. NT: what the kernel does with a driver's bad pointer is no exception of the driver's; kernel
- * stacks of 16 KB have room for one exception inside another, hardly for three. */
+/* Exceptions of drivers, on their way to handlers.sys (kernel/user/handlers), which finds their
+ * __try blocks. It is loaded with the first driver and stays. NT: what the kernel does with a
+ * driver's bad pointer is no exception of the driver's; kernel stacks of 16 KB have room for one
+ * exception inside another, hardly for three. */
 #include "kernel/base/layout.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
@@ -24,7 +25,8 @@ void *exceptions_export(const char *name)
 {
     uint32_t rva;
     const char *elsewhere;
-    return handlers && pe_export(&handlers->pe, handlers->pages, name, 0, &rva, &elsewhere) && !elsewhere
+    return handlers && pe_export(&handlers->pe, handlers->pages, name, 0, &rva, &elsewhere) &&
+                   !elsewhere
                ? (void *)(handlers->base + rva)
                : NULL;
 }
@@ -73,18 +75,12 @@ static void dispatch(const struct trap_frame *frame, uint64_t address)
 static NTSTATUS status_of(uint64_t vector)
 {
     switch (vector) {
-    case EXC_DIVIDE:
-        return STATUS_INTEGER_DIVIDE_BY_ZERO;
-    case EXC_DEBUG:
-        return STATUS_SINGLE_STEP;
-    case EXC_BREAKPOINT:
-        return STATUS_BREAKPOINT;
-    case EXC_INVALID_OPCODE:
-        return STATUS_ILLEGAL_INSTRUCTION;
-    case EXC_SIMD:
-        return STATUS_FLOAT_MULTIPLE_TRAPS;
-    default:
-        return STATUS_ACCESS_VIOLATION;
+    case EXC_DIVIDE: return STATUS_INTEGER_DIVIDE_BY_ZERO;
+    case EXC_DEBUG: return STATUS_SINGLE_STEP;
+    case EXC_BREAKPOINT: return STATUS_BREAKPOINT;
+    case EXC_INVALID_OPCODE: return STATUS_ILLEGAL_INSTRUCTION;
+    case EXC_SIMD: return STATUS_FLOAT_MULTIPLE_TRAPS;
+    default: return STATUS_ACCESS_VIOLATION;
     }
 }
 
@@ -93,11 +89,14 @@ static void page_fault(const struct trap_frame *f, uint64_t address, const char 
 {
     uint64_t irql = read_cr8(), access = f->error >> 1 & 1;
     if (irql >= DISPATCH_LEVEL || !(f->rflags & RFLAGS_IF))
-        bug_check(DRIVER_IRQL_NOT_LESS_OR_EQUAL, (uint64_t[]){ address, irql, access, f->rip }, f->rip, words);
+        bug_check(DRIVER_IRQL_NOT_LESS_OR_EQUAL, (uint64_t[]){ address, irql, access, f->rip },
+                  f->rip, words);
     if (address >= DIRECT_MAP && (f->error & 1) && access)
-        bug_check(ATTEMPTED_WRITE_TO_READONLY_MEMORY, (uint64_t[]){ address, f->error, (uint64_t)f, 0 }, f->rip, words);
+        bug_check(ATTEMPTED_WRITE_TO_READONLY_MEMORY,
+                  (uint64_t[]){ address, f->error, (uint64_t)f, 0 }, f->rip, words);
     if (address >= DIRECT_MAP)
-        bug_check(PAGE_FAULT_IN_NONPAGED_AREA, (uint64_t[]){ address, access, f->rip, 0 }, f->rip, words);
+        bug_check(PAGE_FAULT_IN_NONPAGED_AREA, (uint64_t[]){ address, access, f->rip, 0 }, f->rip,
+                  words);
 }
 
 void exception_trap(const struct trap_frame *f, uint64_t address)
@@ -105,7 +104,8 @@ void exception_trap(const struct trap_frame *f, uint64_t address)
     char words[96];
     if (!driver_at(f->rip))
         return;
-    print_to(words, sizeof words, "exception %lu, address 0x%lx, IRQL %lu", f->vector, address, read_cr8());
+    print_to(words, sizeof words, "exception %lu, address 0x%lx, IRQL %lu", f->vector, address,
+             read_cr8());
     if (f->vector == EXC_PAGE_FAULT)
         page_fault(f, address, words);
     dispatch(f, address);
@@ -134,7 +134,8 @@ VOID driver_exception_stack(uint64_t where, uint64_t *low, uint64_t *high)
     *high = *low + KERNEL_STACK_SIZE;
 }
 
-VOID driver_exception_unhandled(uint64_t where, const EXCEPTION_RECORD *record, const CONTEXT *context)
+VOID driver_exception_unhandled(uint64_t where, const EXCEPTION_RECORD *record,
+                                const CONTEXT *context)
 {
     const struct fault *fault = (const struct fault *)context;
     (void)where;

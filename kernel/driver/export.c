@@ -72,7 +72,8 @@
 
 #define WHERE ((uint64_t)__builtin_return_address(0))
 
-__attribute__((noinline, cold)) static void wrong_irql(const char *name, KIRQL highest, uint64_t where)
+__attribute__((noinline, cold)) static void wrong_irql(const char *name, KIRQL highest,
+                                                       uint64_t where)
 {
     char words[96];
     uint64_t irql = irql_current();
@@ -95,18 +96,18 @@ static inline untyped hide(untyped f)
     return f;
 }
 
-#define ROUTINE(irql, name, n)                               \
-    static NTAPI uint64_t thunk_##name(P_##n)                \
-    {                                                        \
-        check_irql(#name, irql, WHERE);                      \
-        return ((uint64_t(*)(P_##n))hide((untyped)name))(A_##n);   \
+#define ROUTINE(irql, name, n)                                                                     \
+    static NTAPI uint64_t thunk_##name(P_##n)                                                      \
+    {                                                                                              \
+        check_irql(#name, irql, WHERE);                                                            \
+        return ((uint64_t(*)(P_##n))hide((untyped)name))(A_##n);                                   \
     }
-#define CALLED(irql, name, n)                                     \
-    void driver_##name(void);                                     \
-    static NTAPI uint64_t thunk_##name(P_##n)                     \
-    {                                                             \
-        check_irql(#name, irql, WHERE);                           \
-        return ((uint64_t(*)(T_##n))hide(driver_##name))(WHERE C_##n);  \
+#define CALLED(irql, name, n)                                                                      \
+    void driver_##name(void);                                                                      \
+    static NTAPI uint64_t thunk_##name(P_##n)                                                      \
+    {                                                                                              \
+        check_irql(#name, irql, WHERE);                                                            \
+        return ((uint64_t(*)(T_##n))hide(driver_##name))(WHERE C_##n);                             \
     }
 #define AS_IS(name) extern char name[];
 #include "kernel/driver/export_list.h"
@@ -115,15 +116,15 @@ static inline untyped hide(untyped f)
 #undef AS_IS
 
 /* Services: a driver's pointers are the kernel's own, whoever's thread it is in. */
-#define NT_SERVICE(number, name, n)                                         \
-    static NTAPI uint64_t service_##name(P_##n)                             \
-    {                                                                       \
-        check_irql("Zw" #name, PASSIVE_LEVEL, WHERE);                       \
-        struct thread *me = thread_current();                               \
-        me->trusted++;                                                      \
-        uint64_t result = ((uint64_t(*)(P_##n))hide((untyped)Nt##name))(A_##n); \
-        me->trusted--;                                                      \
-        return result;                                                      \
+#define NT_SERVICE(number, name, n)                                                                \
+    static NTAPI uint64_t service_##name(P_##n)                                                    \
+    {                                                                                              \
+        check_irql("Zw" #name, PASSIVE_LEVEL, WHERE);                                              \
+        struct thread *me = thread_current();                                                      \
+        me->trusted++;                                                                             \
+        uint64_t result = ((uint64_t(*)(P_##n))hide((untyped)Nt##name))(A_##n);                    \
+        me->trusted--;                                                                             \
+        return result;                                                                             \
     }
 #define OWN_SERVICE(number, stub, routine, n)
 #include "kernel/nt/service_list.h"
@@ -137,7 +138,8 @@ static const struct exported {
 #define CALLED(irql, name, n) { #name, (void *)thunk_##name },
 #define AS_IS(name) { #name, name },
 #include "kernel/driver/export_list.h"
-#define NT_SERVICE(number, name, n) { "Nt" #name, (void *)service_##name }, { "Zw" #name, (void *)service_##name },
+#define NT_SERVICE(number, name, n)                                                                \
+    { "Nt" #name, (void *)service_##name }, { "Zw" #name, (void *)service_##name },
 #include "kernel/nt/service_list.h"
 };
 

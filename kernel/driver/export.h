@@ -5,8 +5,9 @@
 #include <stddef.h>
 #include "kernel/driver/nt_driver.h"
 
-/* The address that an import by this name is bound to; NULL: there is none. NT: names of ntoskrnl.exe and hal.dll are
- * one table, as hal.dll's forward to the kernel since Windows 10 2004. */
+/* The address that an import by this name is bound to; NULL: there is none. NT: names of
+ * ntoskrnl.exe and hal.dll are one table, as hal.dll's forward to the kernel since Windows 10 2004.
+ */
 void *export_find(const char *name);
 /* Whether it is a library that drivers import from, in any case. */
 bool export_library(const char *name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What drivers import from ntoskrnl.exe and hal.dll, without an include guard: who includes it defines what a line
- * means. ROUTINE(highest IRQL, name, arguments): the routine of that name. CALLED: driver_NAME, which is told first who
- * calls. AS_IS(name): a routine of the drivers' calling convention, or data. The services of service_list.h, as Nt and
- * Zw, come beside these. */
+/* What drivers import from ntoskrnl.exe and hal.dll, without an include guard: who includes it
+ * defines what a line means. ROUTINE(highest IRQL, name, arguments): the routine of that name.
+ * CALLED: driver_NAME, which is told first who calls. AS_IS(name): a routine of the drivers'
+ * calling convention, or data. The services of service_list.h, as Nt and Zw, come beside these. */
 
 /* Hardware counters and profiling. */
 CALLED(PASSIVE_LEVEL, HalAllocateHardwareCounters, 4)
@@ -151,7 +151,8 @@ CALLED(HIGH_LEVEL, RtlCompareMemory, 3)
 CALLED(HIGH_LEVEL, KeBugCheck, 1)
 CALLED(HIGH_LEVEL, KeBugCheckEx, 5)
 
-/* For handlers.sys, which has __C_specific_handler, ProbeForRead, memcpy and their like (kernel/user/handlers). */
+/* For handlers.sys, which has __C_specific_handler, ProbeForRead, memcpy and their like
+ * (kernel/user/handlers). */
 CALLED(HIGH_LEVEL, exception_table, 3)
 CALLED(HIGH_LEVEL, exception_stack, 2)
 CALLED(HIGH_LEVEL, exception_unhandled, 2)

@@ -24,12 +24,14 @@ static NTSTATUS simple(struct file *file, UCHAR major, bool holds)
     return block.Status;
 }
 
-/* NT: cleanup comes with the last handle, close with the last reference; here both with the latter. */
+/* NT: cleanup comes with the last handle, close with the last reference; here both with the latter.
+ */
 static void destroy(struct object *object)
 {
     struct file *file = CONTAINING_RECORD(object, struct file, object);
     if (file->opened) {
-        if (file->file.DeviceObject->DriverObject->MajorFunction[IRP_MJ_CLEANUP] != driver_default_dispatch)
+        if (file->file.DeviceObject->DriverObject->MajorFunction[IRP_MJ_CLEANUP] !=
+            driver_default_dispatch)
             simple(file, IRP_MJ_CLEANUP, false);
         simple(file, IRP_MJ_CLOSE, false);
     }
@@ -39,9 +41,12 @@ static void destroy(struct object *object)
     pool_free(file);
 }
 
-const struct object_type file_type = {
-    .name = "File", .destroy = destroy, .read = 0x120089, .write = 0x120116, .execute = 0x1200a0, .all = 0x1f01ff
-};
+const struct object_type file_type = { .name = "File",
+                                       .destroy = destroy,
+                                       .read = 0x120089,
+                                       .write = 0x120116,
+                                       .execute = 0x1200a0,
+                                       .all = 0x1f01ff };
 
 static NTSTATUS get_name(POBJECT_ATTRIBUTES attributes, UNICODE_STRING *name, WCHAR *buffer)
 {
@@ -53,7 +58,8 @@ static NTSTATUS get_name(POBJECT_ATTRIBUTES attributes, UNICODE_STRING *name, WC
         status = STATUS_OBJECT_NAME_INVALID;
     if (NT_SUCCESS(status))
         status = caller_get(name, a.ObjectName, sizeof *name);
-    if (NT_SUCCESS(status) && (!name->Length || name->Length % 2 || name->Length > NAME_MAX * sizeof(WCHAR)))
+    if (NT_SUCCESS(status) &&
+        (!name->Length || name->Length % 2 || name->Length > NAME_MAX * sizeof(WCHAR)))
         status = STATUS_OBJECT_NAME_INVALID;
     if (NT_SUCCESS(status))
         status = caller_get(buffer, name->Buffer, name->Length);
@@ -80,7 +86,8 @@ static struct file *make_file(PDEVICE_OBJECT device, const UNICODE_STRING *rest)
     return file;
 }
 
-static NTSTATUS open_device(PDEVICE_OBJECT device, const UNICODE_STRING *rest, ACCESS_MASK access, PHANDLE result)
+static NTSTATUS open_device(PDEVICE_OBJECT device, const UNICODE_STRING *rest, ACCESS_MASK access,
+                            PHANDLE result)
 {
     HANDLE handle = NULL;
     struct file *file = make_file(device, rest);
@@ -101,14 +108,16 @@ static NTSTATUS open_device(PDEVICE_OBJECT device, const UNICODE_STRING *rest, A
     return status;
 }
 
-NTSTATUS NtCreateFile(PHANDLE FileHandle, ACCESS_MASK DesiredAccess, POBJECT_ATTRIBUTES ObjectAttributes,
-                      PIO_STATUS_BLOCK IoStatusBlock, PLARGE_INTEGER AllocationSize, ULONG FileAttributes,
-                      ULONG ShareAccess, ULONG CreateDisposition, ULONG CreateOptions, PVOID EaBuffer, ULONG EaLength)
+NTSTATUS NtCreateFile(PHANDLE FileHandle, ACCESS_MASK DesiredAccess,
+                      POBJECT_ATTRIBUTES ObjectAttributes, PIO_STATUS_BLOCK IoStatusBlock,
+                      PLARGE_INTEGER AllocationSize, ULONG FileAttributes, ULONG ShareAccess,
+                      ULONG CreateDisposition, ULONG CreateOptions, PVOID EaBuffer, ULONG EaLength)
 {
     WCHAR buffer[NAME_MAX];
     UNICODE_STRING name, rest;
     IO_STATUS_BLOCK block = { .Information = 1 }; /* FILE_OPENED */
-    (void)AllocationSize, (void)FileAttributes, (void)ShareAccess, (void)CreateDisposition, (void)CreateOptions;
+    (void)AllocationSize, (void)FileAttributes, (void)ShareAccess, (void)CreateDisposition,
+        (void)CreateOptions;
     (void)EaBuffer, (void)EaLength;
     NTSTATUS status = caller_probe_handle(FileHandle);
     if (NT_SUCCESS(status))

@@ -1,41 +1,47 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices of drivers: names, and requests of programs. The services are for ring-3 threads through the service table,
- * and for drivers. PASSIVE_LEVEL. */
+/* Devices of drivers: names, and requests of programs. The services are for ring-3 threads through
+ * the service table, and for drivers. PASSIVE_LEVEL. */
 #pragma once
 #include "kernel/driver/nt_driver.h"
 
 struct driver;
 
-/* Opens a device by \Device\NAME, \??\NAME or \DosDevices\NAME; links are followed. Only ObjectAttributes and
- * DesiredAccess say something: a device is opened, whatever the rest asks for. NT: the driver is asked at once, and a
- * request that it keeps is waited for.
+/* Opens a device by \Device\NAME, \??\NAME or \DosDevices\NAME; links are followed. Only
+ * ObjectAttributes and DesiredAccess say something: a device is opened, whatever the rest asks for.
+ * NT: the driver is asked at once, and a request that it keeps is waited for.
  *
- * STATUS_ACCESS_VIOLATION; STATUS_INVALID_PARAMETER: Length is not 48; STATUS_OBJECT_NAME_INVALID: no name, or one of
- * more than 255 characters; STATUS_OBJECT_NAME_NOT_FOUND; STATUS_ACCESS_DENIED: an exclusive device is open;
- * STATUS_INSUFFICIENT_RESOURCES; what the driver says to IRP_MJ_CREATE. */
-NTSTATUS NtCreateFile(PHANDLE FileHandle, ACCESS_MASK DesiredAccess, POBJECT_ATTRIBUTES ObjectAttributes,
-                      PIO_STATUS_BLOCK IoStatusBlock, PLARGE_INTEGER AllocationSize, ULONG FileAttributes,
-                      ULONG ShareAccess, ULONG CreateDisposition, ULONG CreateOptions, PVOID EaBuffer, ULONG EaLength);
+ * STATUS_ACCESS_VIOLATION; STATUS_INVALID_PARAMETER: Length is not 48; STATUS_OBJECT_NAME_INVALID:
+ * no name, or one of more than 255 characters; STATUS_OBJECT_NAME_NOT_FOUND; STATUS_ACCESS_DENIED:
+ * an exclusive device is open; STATUS_INSUFFICIENT_RESOURCES; what the driver says to
+ * IRP_MJ_CREATE. */
+NTSTATUS NtCreateFile(PHANDLE FileHandle, ACCESS_MASK DesiredAccess,
+                      POBJECT_ATTRIBUTES ObjectAttributes, PIO_STATUS_BLOCK IoStatusBlock,
+                      PLARGE_INTEGER AllocationSize, ULONG FileAttributes, ULONG ShareAccess,
+                      ULONG CreateDisposition, ULONG CreateOptions, PVOID EaBuffer, ULONG EaLength);
 
-/* transfer.c. The three below send a request and wait for its end. NT: every handle is synchronous. Buffers by the code's
- * method, or the device's flags: buffered, copied in and out; direct, a copy that an MDL describes; neither, the caller's
- * own addresses.
+/* transfer.c. The three below send a request and wait for its end. NT: every handle is synchronous.
+ * Buffers by the code's method, or the device's flags: buffered, copied in and out; direct, a copy
+ * that an MDL describes; neither, the caller's own addresses.
  *
  * STATUS_NOT_SUPPORTED: ApcRoutine; STATUS_ACCESS_VIOLATION: IoStatusBlock; STATUS_INVALID_HANDLE,
- * STATUS_OBJECT_TYPE_MISMATCH, STATUS_ACCESS_DENIED: of the file (the access that the code asks for; FILE_READ_DATA;
- * FILE_WRITE_DATA or FILE_APPEND_DATA), then of the event; STATUS_ACCESS_VIOLATION, STATUS_INVALID_PARAMETER: ByteOffset;
- * STATUS_INSUFFICIENT_RESOURCES, also for a buffer above 16 MiB; STATUS_ACCESS_VIOLATION: a buffer, before the driver is
- * asked; STATUS_THREAD_IS_TERMINATING, which nobody sees; else what the driver completes with. Event may be NULL; it is
- * reset first and set at the end. */
+ * STATUS_OBJECT_TYPE_MISMATCH, STATUS_ACCESS_DENIED: of the file (the access that the code asks
+ * for; FILE_READ_DATA; FILE_WRITE_DATA or FILE_APPEND_DATA), then of the event;
+ * STATUS_ACCESS_VIOLATION, STATUS_INVALID_PARAMETER: ByteOffset; STATUS_INSUFFICIENT_RESOURCES,
+ * also for a buffer above 16 MiB; STATUS_ACCESS_VIOLATION: a buffer, before the driver is asked;
+ * STATUS_THREAD_IS_TERMINATING, which nobody sees; else what the driver completes with. Event may
+ * be NULL; it is reset first and set at the end. */
 NTSTATUS NtDeviceIoControlFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext,
-                               PIO_STATUS_BLOCK IoStatusBlock, ULONG IoControlCode, PVOID InputBuffer,
-                               ULONG InputBufferLength, PVOID OutputBuffer, ULONG OutputBufferLength);
-/* ByteOffset NULL, or -2: where the last transfer ended. Below 0: STATUS_INVALID_PARAMETER, but for -1 (at the end) when
- * writing. NT: Key means nothing. */
-NTSTATUS NtReadFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext, PIO_STATUS_BLOCK IoStatusBlock,
-                    PVOID Buffer, ULONG Length, PLARGE_INTEGER ByteOffset, PULONG Key);
-NTSTATUS NtWriteFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext, PIO_STATUS_BLOCK IoStatusBlock,
-                     PVOID Buffer, ULONG Length, PLARGE_INTEGER ByteOffset, PULONG Key);
+                               PIO_STATUS_BLOCK IoStatusBlock, ULONG IoControlCode,
+                               PVOID InputBuffer, ULONG InputBufferLength, PVOID OutputBuffer,
+                               ULONG OutputBufferLength);
+/* ByteOffset NULL, or -2: where the last transfer ended. Below 0: STATUS_INVALID_PARAMETER, but for
+ * -1 (at the end) when writing. NT: Key means nothing. */
+NTSTATUS NtReadFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext,
+                    PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer, ULONG Length,
+                    PLARGE_INTEGER ByteOffset, PULONG Key);
+NTSTATUS NtWriteFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext,
+                     PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer, ULONG Length,
+                     PLARGE_INTEGER ByteOffset, PULONG Key);
 
 extern const struct object_type file_type;
 

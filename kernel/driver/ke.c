@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* IRQL, spin locks, processors, time. `where` is who called. Sources: the Windows driver documentation. */
+/* IRQL, spin locks, processors, time. `where` is who called. Sources: the Windows driver
+ * documentation. */
 #include "hal/clock.h"
 #include "hal/smp.h"
 #include "kernel/base/assert.h"
@@ -14,7 +15,8 @@
 
 #define SPIN_LIMIT 400000000u /* PAUSEs: seconds */
 #define ALL_PROCESSOR_GROUPS 0xffff
-#define NS_TO_1601 11644473600000000000ul /* from 1601 to 1970, as if the machine was started then */
+#define NS_TO_1601                                                                                 \
+    11644473600000000000ul /* from 1601 to 1970, as if the machine was started then */
 
 /* --- IRQL. NT: in wdm.h these are inline; drivers of other headers import them. --- */
 
@@ -59,7 +61,8 @@ VOID driver_KeInitializeSpinLock(uint64_t where, PKSPIN_LOCK SpinLock)
 static bool take(PKSPIN_LOCK lock)
 {
     KSPIN_LOCK free = 0;
-    return __atomic_compare_exchange_n(lock, &free, cpu_number() + 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(lock, &free, cpu_number() + 1, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
 }
 
 VOID driver_KeAcquireSpinLockAtDpcLevel(uint64_t where, PKSPIN_LOCK SpinLock)
@@ -70,9 +73,11 @@ VOID driver_KeAcquireSpinLockAtDpcLevel(uint64_t where, PKSPIN_LOCK SpinLock)
                   "KeAcquireSpinLockAtDpcLevel below DISPATCH_LEVEL");
     for (unsigned pauses = 0; !take(SpinLock); pauses++) {
         if (__atomic_load_n(SpinLock, __ATOMIC_RELAXED) == me)
-            bug_check(SPIN_LOCK_ALREADY_OWNED, (uint64_t[]){ (uint64_t)SpinLock, 0, 0, 0 }, where, "");
+            bug_check(SPIN_LOCK_ALREADY_OWNED, (uint64_t[]){ (uint64_t)SpinLock, 0, 0, 0 }, where,
+                      "");
         if (pauses == SPIN_LIMIT)
-            bug_check(CLOCK_WATCHDOG_TIMEOUT, (uint64_t[]){ (uint64_t)SpinLock, *SpinLock - 1, 0, 0 }, where,
+            bug_check(CLOCK_WATCHDOG_TIMEOUT,
+                      (uint64_t[]){ (uint64_t)SpinLock, *SpinLock - 1, 0, 0 }, where,
                       "a spin lock is not released");
         pause();
     }
@@ -111,7 +116,6 @@ BOOLEAN driver_KeTestSpinLock(uint64_t where, PKSPIN_LOCK SpinLock)
 }
 
 /* --- Processors: all are of group 0. --- */
-
 
 ULONG driver_KeQueryActiveProcessorCountEx(uint64_t where, USHORT GroupNumber)
 {
@@ -166,7 +170,8 @@ ULONG driver_KeGetCurrentProcessorNumberEx(uint64_t where, PPROCESSOR_NUMBER Pro
 }
 
 /* STATUS_INVALID_PARAMETER: there is none of that index. */
-NTSTATUS driver_KeGetProcessorNumberFromIndex(uint64_t where, ULONG ProcIndex, PPROCESSOR_NUMBER ProcNumber)
+NTSTATUS driver_KeGetProcessorNumberFromIndex(uint64_t where, ULONG ProcIndex,
+                                              PPROCESSOR_NUMBER ProcNumber)
 {
     (void)where;
     if (ProcIndex >= cpu_count)
@@ -178,7 +183,9 @@ NTSTATUS driver_KeGetProcessorNumberFromIndex(uint64_t where, ULONG ProcIndex, P
 ULONG driver_KeGetProcessorIndexFromNumber(uint64_t where, PPROCESSOR_NUMBER ProcNumber)
 {
     (void)where;
-    return ProcNumber->Group || ProcNumber->Reserved || ProcNumber->Number >= cpu_count ? ~0u : ProcNumber->Number;
+    return ProcNumber->Group || ProcNumber->Reserved || ProcNumber->Number >= cpu_count
+               ? ~0u
+               : ProcNumber->Number;
 }
 
 /* Moves the current thread to these processors before it returns. Returns the affinity before;
@@ -238,8 +245,10 @@ VOID driver_KeRevertToUserAffinityThreadEx(uint64_t where, KAFFINITY Affinity)
     revert(Affinity);
 }
 
-/* A group but 0, reserved fields not 0 or no such processor: nothing happens, as documented; *PreviousAffinity is 0. */
-VOID driver_KeSetSystemGroupAffinityThread(uint64_t where, PGROUP_AFFINITY Affinity, PGROUP_AFFINITY PreviousAffinity)
+/* A group but 0, reserved fields not 0 or no such processor: nothing happens, as documented;
+ * *PreviousAffinity is 0. */
+VOID driver_KeSetSystemGroupAffinityThread(uint64_t where, PGROUP_AFFINITY Affinity,
+                                           PGROUP_AFFINITY PreviousAffinity)
 {
     const GROUP_AFFINITY a = *Affinity;
     KAFFINITY old = 0;
@@ -269,7 +278,8 @@ static void broadcast(void *argument)
     struct broadcast *b = argument;
     struct driver_visit visit;
     __atomic_fetch_add(&b->arrived, 1, __ATOMIC_ACQ_REL);
-    for (unsigned pauses = 0; __atomic_load_n(&b->arrived, __ATOMIC_ACQUIRE) < cpu_count; pauses++) {
+    for (unsigned pauses = 0; __atomic_load_n(&b->arrived, __ATOMIC_ACQUIRE) < cpu_count;
+         pauses++) {
         if (pauses == SPIN_LIMIT)
             bug_check(CLOCK_WATCHDOG_TIMEOUT, (uint64_t[]){ 0, 0, 0, 0 }, (uint64_t)b->function,
                       "a processor does not come to KeIpiGenericCall");
@@ -286,7 +296,9 @@ static void broadcast(void *argument)
 ULONG_PTR driver_KeIpiGenericCall(uint64_t where, PVOID BroadcastFunction, ULONG_PTR Context)
 {
     (void)where;
-    struct broadcast b = { .function = BroadcastFunction, .argument = Context, .caller = thread_current() };
+    struct broadcast b = { .function = BroadcastFunction,
+                           .argument = Context,
+                           .caller = thread_current() };
     smp_call(SMP_ALL, broadcast, &b);
     return b.result;
 }
@@ -337,26 +349,30 @@ static void check_wait(uint64_t where, const char *name, const LARGE_INTEGER *ti
         bug_check(IRQL_NOT_LESS_OR_EQUAL, (uint64_t[]){ where, irql, 0, where }, where, name);
 }
 
-NTSTATUS driver_KeWaitForSingleObject(uint64_t where, PVOID Object, KWAIT_REASON WaitReason, KPROCESSOR_MODE WaitMode,
-                                      BOOLEAN Alertable, PLARGE_INTEGER Timeout)
+NTSTATUS driver_KeWaitForSingleObject(uint64_t where, PVOID Object, KWAIT_REASON WaitReason,
+                                      KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
+                                      PLARGE_INTEGER Timeout)
 {
     check_wait(where, "KeWaitForSingleObject waits at DISPATCH_LEVEL", Timeout);
     return KeWaitForSingleObject(Object, WaitReason, WaitMode, Alertable, Timeout);
 }
 
-NTSTATUS driver_KeWaitForMultipleObjects(uint64_t where, ULONG Count, PVOID Object[], WAIT_TYPE WaitType,
-                                         KWAIT_REASON WaitReason, KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
+NTSTATUS driver_KeWaitForMultipleObjects(uint64_t where, ULONG Count, PVOID Object[],
+                                         WAIT_TYPE WaitType, KWAIT_REASON WaitReason,
+                                         KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
                                          PLARGE_INTEGER Timeout, PKWAIT_BLOCK WaitBlockArray)
 {
     check_wait(where, "KeWaitForMultipleObjects waits at DISPATCH_LEVEL", Timeout);
-    return KeWaitForMultipleObjects(Count, Object, WaitType, WaitReason, WaitMode, Alertable, Timeout, WaitBlockArray);
+    return KeWaitForMultipleObjects(Count, Object, WaitType, WaitReason, WaitMode, Alertable,
+                                    Timeout, WaitBlockArray);
 }
 
 /* There are no APCs to hold back. */
 VOID driver_KeEnterCriticalRegion(uint64_t where) { (void)where; }
 VOID driver_KeLeaveCriticalRegion(uint64_t where) { (void)where; }
 
-VOID driver_KeBugCheckEx(uint64_t where, ULONG BugCheckCode, ULONG_PTR P1, ULONG_PTR P2, ULONG_PTR P3, ULONG_PTR P4)
+VOID driver_KeBugCheckEx(uint64_t where, ULONG BugCheckCode, ULONG_PTR P1, ULONG_PTR P2,
+                         ULONG_PTR P3, ULONG_PTR P4)
 {
     bug_check(BugCheckCode, (uint64_t[]){ P1, P2, P3, P4 }, where, "KeBugCheckEx");
 }

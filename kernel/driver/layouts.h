@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Sizes and offsets of the structures that drivers see, without an include guard: who includes it defines SIZE and
- * FIELD. The kernel proves its own structures by it, and make check those of mingw-w64's headers. */
+/* Sizes and offsets of the structures that drivers see, without an include guard: who includes it
+ * defines SIZE and FIELD. The kernel proves its own structures by it, and make check those of
+ * mingw-w64's headers. */
 SIZE(DRIVER_OBJECT, 0x150)
 FIELD(DRIVER_OBJECT, DeviceObject, 0x08)
 FIELD(DRIVER_OBJECT, DriverStart, 0x18)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Drivers come and go at PASSIVE_LEVEL, one at a time, by one thread. A driver's pages are the kernel's in a range of
- * their own: code is not writable there, data not executable. */
+/* Drivers come and go at PASSIVE_LEVEL, one at a time, by one thread. A driver's pages are the
+ * kernel's in a range of their own: code is not writable there, data not executable. */
 #include "kernel/base/assert.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/panic.h"
@@ -33,11 +33,15 @@ static bool bind(struct driver *driver, const struct pe_import *import)
     if (!import->slot)
         return true;
     if (!export_library(import->library))
-        print("# %s imports from %s: drivers have ntoskrnl.exe and hal.dll\n", driver->name, import->library);
-    else if (!import->name) /* NT: which routine a number means, each build of Windows decides anew */
-        print("# %s imports number %u of %s, which has names only\n", driver->name, import->ordinal, import->library);
+        print("# %s imports from %s: drivers have ntoskrnl.exe and hal.dll\n", driver->name,
+              import->library);
+    else if (!import
+                  ->name) /* NT: which routine a number means, each build of Windows decides anew */
+        print("# %s imports number %u of %s, which has names only\n", driver->name, import->ordinal,
+              import->library);
     else if (!(address = export_find(import->name)))
-        print("# %s imports %s of %s, which is missing here\n", driver->name, import->name, import->library);
+        print("# %s imports %s of %s, which is missing here\n", driver->name, import->name,
+              import->library);
     memcpy(driver->pages + import->slot, &address, sizeof address);
     return address;
 }
@@ -120,15 +124,19 @@ static void make_object(struct driver *driver)
     print_to(service, sizeof service, "%s", driver->name);
     for (char *p = service; *p; p++)
         *p = *p == '.' ? 0 : *p;
-    *o = (DRIVER_OBJECT){ .Type = 4, .Size = sizeof *o, .DriverStart = (PVOID)driver->base,
-                          .DriverSize = driver->pe.size, .DriverExtension = &driver->extension,
+    *o = (DRIVER_OBJECT){ .Type = 4,
+                          .Size = sizeof *o,
+                          .DriverStart = (PVOID)driver->base,
+                          .DriverSize = driver->pe.size,
+                          .DriverExtension = &driver->extension,
                           .DriverInit = (PDRIVER_INITIALIZE)(driver->base + driver->pe.entry) };
     driver->extension = (DRIVER_EXTENSION){ .DriverObject = o };
     for (unsigned i = 0; i <= IRP_MJ_MAXIMUM_FUNCTION; i++)
         o->MajorFunction[i] = driver_default_dispatch;
     print_to(text, sizeof text, "\\Driver\\%s", service);
     set_text(&o->DriverName, driver->object_name, 80, text);
-    print_to(text, sizeof text, "\\Registry\\Machine\\System\\CurrentControlSet\\Services\\%s", service);
+    print_to(text, sizeof text, "\\Registry\\Machine\\System\\CurrentControlSet\\Services\\%s",
+             service);
     set_text(&driver->registry, driver->path, 80, text);
     driver->extension.ServiceKeyName = driver->registry;
 }
@@ -225,8 +233,9 @@ bool driver_stop(struct driver *driver, bool started)
     if (started)
         run_in_thread(driver, true);
     requests_reap();
-    unsigned left = requests_left(driver) + timers_left(driver) + routines_left(driver) + counters_left(driver) + devices_left(driver) +
-                    threads_left(driver) + pool_left(driver);
+    unsigned left = requests_left(driver) + timers_left(driver) + routines_left(driver) +
+                    counters_left(driver) + devices_left(driver) + threads_left(driver) +
+                    pool_left(driver);
     if (!left)
         unmap(driver);
     return !left;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices and symbolic links. names_mutex guards both lists. NT: there are two folders, \Device and \?? (which
- * \DosDevices and \GLOBAL?? mean, too), and letters are compared in any case. */
+/* Devices and symbolic links. names_mutex guards both lists. NT: there are two folders, \Device and
+ * \?? (which \DosDevices and \GLOBAL?? mean, too), and letters are compared in any case. */
 #include "kernel/base/assert.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/print.h"
@@ -30,13 +30,23 @@ struct link {
 static struct mutex names_mutex = MUTEX("device names");
 static LIST_ENTRY devices = { &devices, &devices }, links = { &links, &links };
 
-static struct device *of_list(const LIST_ENTRY *e) { return CONTAINING_RECORD(e, struct device, list); }
-static struct device *of_object(PDEVICE_OBJECT o) { return CONTAINING_RECORD(o, struct device, object); }
+static struct device *of_list(const LIST_ENTRY *e)
+{
+    return CONTAINING_RECORD(e, struct device, list);
+}
+static struct device *of_object(PDEVICE_OBJECT o)
+{
+    return CONTAINING_RECORD(o, struct device, object);
+}
 
 /* --- Names. --- */
 
-#define TEXT(s) { sizeof(s) - sizeof(WCHAR), sizeof(s), (WCHAR *)(s) }
-static const UNICODE_STRING folders[] = { TEXT(u"\\??\\"), TEXT(u"\\DosDevices\\"), TEXT(u"\\GLOBAL??\\") };
+#define TEXT(s)                                                                                    \
+    {                                                                                              \
+        sizeof(s) - sizeof(WCHAR), sizeof(s), (WCHAR *)(s)                                         \
+    }
+static const UNICODE_STRING folders[] = { TEXT(u"\\??\\"), TEXT(u"\\DosDevices\\"),
+                                          TEXT(u"\\GLOBAL??\\") };
 
 static bool begins(const UNICODE_STRING *name, const UNICODE_STRING *folder)
 {
@@ -158,9 +168,10 @@ PDEVICE_OBJECT device_top(PDEVICE_OBJECT device)
     return device;
 }
 
-/* The device that was the highest until now, to which requests are passed on. NT: requests that are under way lengthen
- * nothing; who attaches does it before its programs come. */
-PDEVICE_OBJECT driver_IoAttachDeviceToDeviceStack(uint64_t where, PDEVICE_OBJECT SourceDevice, PDEVICE_OBJECT TargetDevice)
+/* The device that was the highest until now, to which requests are passed on. NT: requests that are
+ * under way lengthen nothing; who attaches does it before its programs come. */
+PDEVICE_OBJECT driver_IoAttachDeviceToDeviceStack(uint64_t where, PDEVICE_OBJECT SourceDevice,
+                                                  PDEVICE_OBJECT TargetDevice)
 {
     (void)where;
     PDEVICE_OBJECT lower = device_top(TargetDevice);
@@ -177,31 +188,36 @@ VOID driver_IoDetachDevice(uint64_t where, PDEVICE_OBJECT TargetDevice)
     __atomic_store_n(&TargetDevice->AttachedDevice, NULL, __ATOMIC_RELEASE);
 }
 
-static struct device *make(uint64_t where, PDRIVER_OBJECT driver, ULONG extension, ULONG type, ULONG characteristics,
-                           bool exclusive)
+static struct device *make(uint64_t where, PDRIVER_OBJECT driver, ULONG extension, ULONG type,
+                           ULONG characteristics, bool exclusive)
 {
     struct device *d = pool_allocate(sizeof *d + extension);
     if (!d)
         return NULL;
     d->where = where;
-    d->object = (DEVICE_OBJECT){ .Type = 3, .Size = (USHORT)(sizeof d->object + extension), .DriverObject = driver,
+    d->object = (DEVICE_OBJECT){ .Type = 3,
+                                 .Size = (USHORT)(sizeof d->object + extension),
+                                 .DriverObject = driver,
                                  .Flags = DO_DEVICE_INITIALIZING | (exclusive ? DO_EXCLUSIVE : 0),
-                                 .Characteristics = characteristics, .DeviceExtension = extension ? d + 1 : NULL,
-                                 .DeviceType = type, .StackSize = 1 };
+                                 .Characteristics = characteristics,
+                                 .DeviceExtension = extension ? d + 1 : NULL,
+                                 .DeviceType = type,
+                                 .StackSize = 1 };
     return d;
 }
 
-/* STATUS_OBJECT_NAME_INVALID: not in \Device; STATUS_OBJECT_NAME_COLLISION; STATUS_INSUFFICIENT_RESOURCES. DeviceName
- * may be NULL. */
-NTSTATUS driver_IoCreateDevice(uint64_t where, PDRIVER_OBJECT DriverObject, ULONG DeviceExtensionSize,
-                               PUNICODE_STRING DeviceName, ULONG DeviceType, ULONG DeviceCharacteristics,
-                               BOOLEAN Exclusive, PDEVICE_OBJECT *DeviceObject)
+/* STATUS_OBJECT_NAME_INVALID: not in \Device; STATUS_OBJECT_NAME_COLLISION;
+ * STATUS_INSUFFICIENT_RESOURCES. DeviceName may be NULL. */
+NTSTATUS driver_IoCreateDevice(uint64_t where, PDRIVER_OBJECT DriverObject,
+                               ULONG DeviceExtensionSize, PUNICODE_STRING DeviceName,
+                               ULONG DeviceType, ULONG DeviceCharacteristics, BOOLEAN Exclusive,
+                               PDEVICE_OBJECT *DeviceObject)
 {
     static const UNICODE_STRING folder = TEXT(u"\\Device\\");
     if (DeviceName && (!begins(DeviceName, &folder) || DeviceName->Length == folder.Length))
         return STATUS_OBJECT_NAME_INVALID;
-    struct device *device =
-        make(where, DriverObject, DeviceExtensionSize, DeviceType, DeviceCharacteristics, Exclusive);
+    struct device *device = make(where, DriverObject, DeviceExtensionSize, DeviceType,
+                                 DeviceCharacteristics, Exclusive);
     if (!device)
         return STATUS_INSUFFICIENT_RESOURCES;
     NTSTATUS status = STATUS_SUCCESS;
@@ -257,8 +273,10 @@ static void free_link(struct link *link)
     pool_free(link);
 }
 
-/* STATUS_OBJECT_NAME_INVALID: in no folder for links; STATUS_OBJECT_NAME_COLLISION; STATUS_INSUFFICIENT_RESOURCES. */
-NTSTATUS driver_IoCreateSymbolicLink(uint64_t where, PUNICODE_STRING SymbolicLinkName, PUNICODE_STRING DeviceName)
+/* STATUS_OBJECT_NAME_INVALID: in no folder for links; STATUS_OBJECT_NAME_COLLISION;
+ * STATUS_INSUFFICIENT_RESOURCES. */
+NTSTATUS driver_IoCreateSymbolicLink(uint64_t where, PUNICODE_STRING SymbolicLinkName,
+                                     PUNICODE_STRING DeviceName)
 {
     UNICODE_STRING bare = link_name(SymbolicLinkName);
     if (!bare.Length)
@@ -274,7 +292,9 @@ NTSTATUS driver_IoCreateSymbolicLink(uint64_t where, PUNICODE_STRING SymbolicLin
     if (!made)
         free_link(link);
     mutex_release(&names_mutex);
-    return made ? STATUS_SUCCESS : taken ? STATUS_OBJECT_NAME_COLLISION : STATUS_INSUFFICIENT_RESOURCES;
+    return made    ? STATUS_SUCCESS
+           : taken ? STATUS_OBJECT_NAME_COLLISION
+                   : STATUS_INSUFFICIENT_RESOURCES;
 }
 
 /* STATUS_OBJECT_NAME_NOT_FOUND. */

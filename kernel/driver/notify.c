@@ -102,8 +102,10 @@ NTSTATUS driver_PsRemoveCreateThreadNotifyRoutine(uint64_t where, notify_routine
     return drop(&of_threads, NotifyRoutine) ? STATUS_SUCCESS : STATUS_PROCEDURE_NOT_FOUND;
 }
 
-/* STATUS_INVALID_PARAMETER: it is there already, there are 64, or there is none to remove; all as documented. */
-NTSTATUS driver_PsSetCreateProcessNotifyRoutine(uint64_t where, notify_routine NotifyRoutine, BOOLEAN Remove)
+/* STATUS_INVALID_PARAMETER: it is there already, there are 64, or there is none to remove; all as
+ * documented. */
+NTSTATUS driver_PsSetCreateProcessNotifyRoutine(uint64_t where, notify_routine NotifyRoutine,
+                                                BOOLEAN Remove)
 {
     (void)where;
     if (Remove)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The structures that drivers see, spelled as in wdm.h and ntddk.h; layouts.h has their offsets. Members that nothing
- * here uses are gaps. */
+/* The structures that drivers see, spelled as in wdm.h and ntddk.h; layouts.h has their offsets.
+ * Members that nothing here uses are gaps. */
 #pragma once
 #include "kernel/base/list.h"
 #include "kernel/nt/nt_profile.h"

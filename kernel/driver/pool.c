@@ -72,7 +72,8 @@ static struct block *take_pages(uint64_t size)
 /* Bytes behind the header. */
 static size_t room_of(const struct block *b)
 {
-    return b->class < CLASSES ? (SMALLEST << b->class) - sizeof *b : (size_t)(b->pages - 1) * PAGE_SIZE;
+    return b->class < CLASSES ? (SMALLEST << b->class) - sizeof *b
+                              : (size_t)(b->pages - 1) * PAGE_SIZE;
 }
 
 /* Zeroed, as all pool here. */
@@ -80,7 +81,7 @@ static void *allocate(uint64_t where, uint64_t size, uint32_t tag)
 {
     uint32_t class = 0;
     while (class < CLASSES && size > (SMALLEST << class) - sizeof(struct block))
-        class++;
+        class ++;
     KIRQL irql = lock_acquire(&pool_lock);
     struct block *b = class < CLASSES ? take_small(class) : take_pages(size);
     if (b) {
@@ -139,7 +140,8 @@ PVOID driver_ExAllocatePoolWithTag(uint64_t where, ULONG PoolType, SIZE_T Number
 {
     (void)PoolType;
     if (!Tag)
-        bug_check(BAD_POOL_CALLER, (uint64_t[]){ 0x9b, PoolType, NumberOfBytes, where }, where, "a tag of 0");
+        bug_check(BAD_POOL_CALLER, (uint64_t[]){ 0x9b, PoolType, NumberOfBytes, where }, where,
+                  "a tag of 0");
     return allocate(where, NumberOfBytes, Tag);
 }
 
@@ -149,7 +151,10 @@ PVOID driver_ExAllocatePool(uint64_t where, ULONG PoolType, SIZE_T NumberOfBytes
     return allocate(where, NumberOfBytes, 'e' << 24 | 'n' << 16 | 'o' << 8 | 'N');
 }
 
-VOID driver_ExFreePool(uint64_t where, PVOID P) { release(where, P, 0, "ExFreePool of what is none"); }
+VOID driver_ExFreePool(uint64_t where, PVOID P)
+{
+    release(where, P, 0, "ExFreePool of what is none");
+}
 
 VOID driver_ExFreePoolWithTag(uint64_t where, PVOID P, ULONG Tag)
 {
@@ -180,8 +185,8 @@ unsigned pool_left(const struct driver *driver)
         if (driver_at(b->where) != driver)
             continue;
         driver_place(b->where, place, sizeof place);
-        print("# %s left pool '%c%c%c%c', %lu bytes, from %s\n", driver->name, tag_char(b->tag, 0), tag_char(b->tag, 1),
-              tag_char(b->tag, 2), tag_char(b->tag, 3), b->size, place);
+        print("# %s left pool '%c%c%c%c', %lu bytes, from %s\n", driver->name, tag_char(b->tag, 0),
+              tag_char(b->tag, 1), tag_char(b->tag, 2), tag_char(b->tag, 3), b->size, place);
         count++;
     }
     return count;

@@ -3,6 +3,7 @@
 #pragma once
 #include <stdint.h>
 
-/* Zeroed memory, 16-byte aligned, from a page on page-aligned; NULL: there is none. IRQL <= DISPATCH_LEVEL. */
+/* Zeroed memory, 16-byte aligned, from a page on page-aligned; NULL: there is none. IRQL <=
+ * DISPATCH_LEVEL. */
 void *pool_allocate(uint64_t size);
 void pool_free(void *p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads, processes, objects, addresses. `where` is who called. A driver's pointer to a thread, a process or another object
- * is to its dispatcher header. */
+/* Threads, processes, objects, addresses. `where` is who called. A driver's pointer to a thread, a
+ * process or another object is to its dispatcher header. */
 #include "kernel/base/assert.h"
 #include "kernel/base/print.h"
 #include "kernel/driver/bugcheck.h"
@@ -11,7 +11,10 @@
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
 
-static struct object *object_of(PVOID header) { return CONTAINING_RECORD(header, struct object, header); }
+static struct object *object_of(PVOID header)
+{
+    return CONTAINING_RECORD(header, struct object, header);
+}
 
 struct start {
     PKSTART_ROUTINE routine;
@@ -29,8 +32,9 @@ static void begin(void *argument)
 }
 
 /* ProcessHandle, ClientId and ObjectAttributes have no effect. STATUS_INSUFFICIENT_RESOURCES. */
-NTSTATUS driver_PsCreateSystemThread(uint64_t where, PHANDLE ThreadHandle, ULONG DesiredAccess, PVOID ObjectAttributes,
-                                     HANDLE ProcessHandle, PVOID ClientId, PVOID StartRoutine, PVOID StartContext)
+NTSTATUS driver_PsCreateSystemThread(uint64_t where, PHANDLE ThreadHandle, ULONG DesiredAccess,
+                                     PVOID ObjectAttributes, HANDLE ProcessHandle, PVOID ClientId,
+                                     PVOID StartRoutine, PVOID StartContext)
 {
     const struct driver *driver = driver_at(where);
     struct start *start = pool_allocate(sizeof *start);
@@ -38,7 +42,8 @@ NTSTATUS driver_PsCreateSystemThread(uint64_t where, PHANDLE ThreadHandle, ULONG
     if (!start)
         return STATUS_INSUFFICIENT_RESOURCES;
     *start = (struct start){ StartRoutine, StartContext };
-    struct thread *thread = thread_create_system(driver ? driver->name : "driver", begin, start, ~0ul);
+    struct thread *thread =
+        thread_create_system(driver ? driver->name : "driver", begin, start, ~0ul);
     if (!thread) {
         pool_free(start);
         return STATUS_INSUFFICIENT_RESOURCES;
@@ -111,8 +116,14 @@ HANDLE driver_PsGetProcessId(uint64_t where, const void *Process)
     return (HANDLE)(uint64_t)(Process ? PROCESS_ID : 0);
 }
 
-HANDLE driver_PsGetCurrentThreadId(uint64_t where) { return driver_PsGetThreadId(where, driver_PsGetCurrentThread(where)); }
-HANDLE driver_PsGetCurrentProcessId(uint64_t where) { return driver_PsGetThreadProcessId(where, driver_PsGetCurrentThread(where)); }
+HANDLE driver_PsGetCurrentThreadId(uint64_t where)
+{
+    return driver_PsGetThreadId(where, driver_PsGetCurrentThread(where));
+}
+HANDLE driver_PsGetCurrentProcessId(uint64_t where)
+{
+    return driver_PsGetThreadProcessId(where, driver_PsGetCurrentThread(where));
+}
 
 /* STATUS_INVALID_PARAMETER: there is none. */
 NTSTATUS driver_PsLookupThreadByThreadId(uint64_t where, HANDLE ThreadId, PVOID *Thread)
@@ -132,12 +143,14 @@ NTSTATUS driver_PsLookupThreadByThreadId(uint64_t where, HANDLE ThreadId, PVOID 
 /* --- Objects. --- */
 
 /* ObjectType has no effect. STATUS_INVALID_HANDLE; STATUS_ACCESS_DENIED for UserMode. */
-NTSTATUS driver_ObReferenceObjectByHandle(uint64_t where, HANDLE Handle, ACCESS_MASK DesiredAccess, PVOID ObjectType,
-                                          KPROCESSOR_MODE AccessMode, PVOID *Object, PVOID HandleInformation)
+NTSTATUS driver_ObReferenceObjectByHandle(uint64_t where, HANDLE Handle, ACCESS_MASK DesiredAccess,
+                                          PVOID ObjectType, KPROCESSOR_MODE AccessMode,
+                                          PVOID *Object, PVOID HandleInformation)
 {
     struct object *object;
     (void)where, (void)ObjectType, (void)HandleInformation;
-    NTSTATUS status = handle_lookup(Handle, NULL, AccessMode == KernelMode ? 0 : DesiredAccess, &object);
+    NTSTATUS status =
+        handle_lookup(Handle, NULL, AccessMode == KernelMode ? 0 : DesiredAccess, &object);
     if (NT_SUCCESS(status))
         *Object = &object->header;
     return status;
@@ -160,16 +173,20 @@ int64_t driver_ObfDereferenceObject(uint64_t where, PVOID Object)
 
 /* --- Addresses. --- */
 
-/* NT: what is memory here is mapped as it is, cached, whatever CacheType says; a device uncached. NULL: nobody has the
- * address, or there is no memory. */
-PVOID driver_MmMapIoSpace(uint64_t where, LARGE_INTEGER PhysicalAddress, SIZE_T NumberOfBytes, ULONG CacheType)
+/* NT: what is memory here is mapped as it is, cached, whatever CacheType says; a device uncached.
+ * NULL: nobody has the address, or there is no memory. */
+PVOID driver_MmMapIoSpace(uint64_t where, LARGE_INTEGER PhysicalAddress, SIZE_T NumberOfBytes,
+                          ULONG CacheType)
 {
     uint64_t at = (uint64_t)PhysicalAddress.QuadPart;
     (void)where, (void)CacheType;
-    return NumberOfBytes && vm_map_physical(at, NumberOfBytes, PTE_WRITE | PTE_UNCACHED) ? phys_to_virt(at) : NULL;
+    return NumberOfBytes && vm_map_physical(at, NumberOfBytes, PTE_WRITE | PTE_UNCACHED)
+               ? phys_to_virt(at)
+               : NULL;
 }
 
-PVOID driver_MmMapIoSpaceEx(uint64_t where, LARGE_INTEGER PhysicalAddress, SIZE_T NumberOfBytes, ULONG Protect)
+PVOID driver_MmMapIoSpaceEx(uint64_t where, LARGE_INTEGER PhysicalAddress, SIZE_T NumberOfBytes,
+                            ULONG Protect)
 {
     return driver_MmMapIoSpace(where, PhysicalAddress, NumberOfBytes, Protect);
 }

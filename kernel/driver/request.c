@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The way of a request down a stack of devices and back. It belongs to its thread; one whose thread has gone belongs to
- * requests_lock, DISPATCH_LEVEL, and is freed by whoever comes next. */
+/* The way of a request down a stack of devices and back. It belongs to its thread; one whose thread
+ * has gone belongs to requests_lock, DISPATCH_LEVEL, and is freed by whoever comes next. */
 #include "kernel/driver/request.h"
 #include "hal/clock.h"
 #include "kernel/base/irql.h"
@@ -24,14 +24,19 @@ static struct request *request_of(PIRP irp) { return CONTAINING_RECORD(irp, stru
 
 /* --- Their life. --- */
 
-static KPROCESSOR_MODE mode_of(const struct thread *me) { return me->process && !me->trusted ? UserMode : KernelMode; }
+static KPROCESSOR_MODE mode_of(const struct thread *me)
+{
+    return me->process && !me->trusted ? UserMode : KernelMode;
+}
 
 struct request *request_make(struct file *file, UCHAR major, bool holds)
 {
     if (holds)
         requests_reap();
     PDEVICE_OBJECT device = device_top(file->file.DeviceObject);
-    CHAR depth = device->StackSize < 1 ? 1 : device->StackSize > STACK_MAX ? STACK_MAX : device->StackSize;
+    CHAR depth = device->StackSize < 1           ? 1
+                 : device->StackSize > STACK_MAX ? STACK_MAX
+                                                 : device->StackSize;
     struct request *r = pool_allocate(sizeof *r + (size_t)depth * sizeof r->stack[0]);
     if (!r)
         return NULL;
@@ -40,16 +45,24 @@ struct request *request_make(struct file *file, UCHAR major, bool holds)
     r->holds = holds;
     if (holds)
         object_hold(&file->object);
-    r->irp = (IRP){ .Type = 6, .Size = (USHORT)(sizeof r->irp + (size_t)depth * sizeof r->stack[0]), .StackCount = depth,
-                    .CurrentLocation = (CHAR)(depth + 1), .RequestorMode = (CHAR)mode_of(thread_current()) };
+    r->irp = (IRP){ .Type = 6,
+                    .Size = (USHORT)(sizeof r->irp + (size_t)depth * sizeof r->stack[0]),
+                    .StackCount = depth,
+                    .CurrentLocation = (CHAR)(depth + 1),
+                    .RequestorMode = (CHAR)mode_of(thread_current()) };
     r->irp.Tail.Overlay.Thread = &thread_current()->object.header;
     r->irp.Tail.Overlay.CurrentStackLocation = r->stack + depth;
     r->irp.Tail.Overlay.OriginalFileObject = &file->file;
-    *request_first(r) = (IO_STACK_LOCATION){ .MajorFunction = major, .DeviceObject = device, .FileObject = &file->file };
+    *request_first(r) = (IO_STACK_LOCATION){ .MajorFunction = major,
+                                             .DeviceObject = device,
+                                             .FileObject = &file->file };
     return r;
 }
 
-PIO_STACK_LOCATION request_first(struct request *request) { return &request->stack[request->irp.StackCount - 1]; }
+PIO_STACK_LOCATION request_first(struct request *request)
+{
+    return &request->stack[request->irp.StackCount - 1];
+}
 
 void request_free(struct request *request)
 {
@@ -96,7 +109,8 @@ unsigned requests_left(const struct driver *driver)
         struct request *r = CONTAINING_RECORD(e, struct request, list);
         if (request_first(r)->DeviceObject->DriverObject != &driver->object)
             continue;
-        print("# %s left a request, IRP_MJ %02x, that it never completed\n", driver->name, request_first(r)->MajorFunction);
+        print("# %s left a request, IRP_MJ %02x, that it never completed\n", driver->name,
+              request_first(r)->MajorFunction);
         count++;
     }
     lock_release(&requests_lock, irql);
@@ -112,9 +126,10 @@ NTSTATUS driver_IofCallDriver(uint64_t where, PDEVICE_OBJECT DeviceObject, PIRP 
     Irp->CurrentLocation--;
     PIO_STACK_LOCATION stack = --Irp->Tail.Overlay.CurrentStackLocation;
     stack->DeviceObject = DeviceObject;
-    PDRIVER_DISPATCH dispatch = stack->MajorFunction <= IRP_MJ_MAXIMUM_FUNCTION
-                                    ? DeviceObject->DriverObject->MajorFunction[stack->MajorFunction]
-                                    : driver_default_dispatch;
+    PDRIVER_DISPATCH dispatch =
+        stack->MajorFunction <= IRP_MJ_MAXIMUM_FUNCTION
+            ? DeviceObject->DriverObject->MajorFunction[stack->MajorFunction]
+            : driver_default_dispatch;
     struct driver_visit visit;
     driver_enter(&visit, dispatch);
     NTSTATUS status = dispatch(DeviceObject, Irp);
@@ -142,7 +157,8 @@ static bool climb(PIRP irp)
     if (wants_call(&stack, irp)) {
         struct driver_visit visit;
         driver_enter(&visit, stack.CompletionRoutine);
-        NTSTATUS status = stack.CompletionRoutine(last ? NULL : above->DeviceObject, irp, stack.Context);
+        NTSTATUS status =
+            stack.CompletionRoutine(last ? NULL : above->DeviceObject, irp, stack.Context);
         driver_leave(&visit);
         return status != STATUS_MORE_PROCESSING_REQUIRED;
     }
@@ -158,7 +174,8 @@ static void complete(struct request *r, uint64_t where)
     r->completed = true;
     lock_release(&requests_lock, irql);
     if (twice)
-        bug_check(MULTIPLE_IRP_COMPLETE_REQUESTS, (uint64_t[]){ (uint64_t)&r->irp, 0, 0, 0 }, where, "");
+        bug_check(MULTIPLE_IRP_COMPLETE_REQUESTS, (uint64_t[]){ (uint64_t)&r->irp, 0, 0, 0 }, where,
+                  "");
     if (!alone)
         KeSetEvent(&r->done, 0, FALSE); /* its thread frees it */
 }
@@ -167,9 +184,11 @@ VOID driver_IofCompleteRequest(uint64_t where, PIRP Irp, CHAR PriorityBoost)
 {
     (void)PriorityBoost;
     if (Irp->CurrentLocation > Irp->StackCount + 1)
-        bug_check(MULTIPLE_IRP_COMPLETE_REQUESTS, (uint64_t[]){ (uint64_t)Irp, 0, 0, 0 }, where, "");
+        bug_check(MULTIPLE_IRP_COMPLETE_REQUESTS, (uint64_t[]){ (uint64_t)Irp, 0, 0, 0 }, where,
+                  "");
     if (Irp->IoStatus.Status == STATUS_PENDING)
-        bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION, (uint64_t[]){ 0x06, (uint64_t)Irp, 0x103, 0 }, where,
+        bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION,
+                  (uint64_t[]){ 0x06, (uint64_t)Irp, 0x103, 0 }, where,
                   "an IRP completed with STATUS_PENDING");
     while (Irp->CurrentLocation <= Irp->StackCount)
         if (!climb(Irp))
@@ -195,7 +214,10 @@ VOID driver_IoAcquireCancelSpinLock(uint64_t where, PKIRQL Irql)
     *Irql = driver_KeAcquireSpinLockRaiseToDpc(where, &cancel_lock);
 }
 
-VOID driver_IoReleaseCancelSpinLock(uint64_t where, KIRQL Irql) { driver_KeReleaseSpinLock(where, &cancel_lock, Irql); }
+VOID driver_IoReleaseCancelSpinLock(uint64_t where, KIRQL Irql)
+{
+    driver_KeReleaseSpinLock(where, &cancel_lock, Irql);
+}
 
 /* The cancel routine lets go of the lock, to Irp->CancelIrql. FALSE: there is none. */
 BOOLEAN driver_IoCancelIrp(uint64_t where, PIRP Irp)
@@ -243,10 +265,12 @@ static bool await(struct request *r)
 {
     LARGE_INTEGER limit = { .QuadPart = -(LONGLONG)(CANCEL_WAIT_NS / 100) };
     KPROCESSOR_MODE mode = r->holds && !is_completed(r) ? mode_of(thread_current()) : KernelMode;
-    if (KeWaitForSingleObject(&r->done, Executive, mode, FALSE, NULL) != STATUS_THREAD_IS_TERMINATING)
+    if (KeWaitForSingleObject(&r->done, Executive, mode, FALSE, NULL) !=
+        STATUS_THREAD_IS_TERMINATING)
         return true;
     driver_IoCancelIrp(0, &r->irp);
-    if (KeWaitForSingleObject(&r->done, Executive, KernelMode, FALSE, &limit) == STATUS_TIMEOUT && !give_up(r))
+    if (KeWaitForSingleObject(&r->done, Executive, KernelMode, FALSE, &limit) == STATUS_TIMEOUT &&
+        !give_up(r))
         return false;
     KeWaitForSingleObject(&r->done, Executive, KernelMode, FALSE, NULL);
     return true;
@@ -255,11 +279,14 @@ static bool await(struct request *r)
 bool request_send(struct request *request, IO_STATUS_BLOCK *result)
 {
     PDEVICE_OBJECT device = request_first(request)->DeviceObject;
-    PDRIVER_DISPATCH dispatch = device->DriverObject->MajorFunction[request_first(request)->MajorFunction];
+    PDRIVER_DISPATCH dispatch =
+        device->DriverObject->MajorFunction[request_first(request)->MajorFunction];
     NTSTATUS status = driver_IofCallDriver(0, device, &request->irp);
     if (status != STATUS_PENDING && !is_completed(request))
-        bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION, (uint64_t[]){ 0x210, (uint64_t)&request->irp, (uint32_t)status, 0 },
-                  (uint64_t)dispatch, "it returned a status, not STATUS_PENDING, and did not complete the IRP");
+        bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION,
+                  (uint64_t[]){ 0x210, (uint64_t)&request->irp, (uint32_t)status, 0 },
+                  (uint64_t)dispatch,
+                  "it returned a status, not STATUS_PENDING, and did not complete the IRP");
     if (!await(request))
         return false;
     *result = request->irp.IoStatus;

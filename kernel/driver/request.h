@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests (IRPs): made here for a file, sent down a stack of devices, completed by the driver that has them, freed once.
- * PASSIVE_LEVEL but where said. Source: the Windows driver documentation of IRPs, completion routines and cancellation. */
+/* Requests (IRPs): made here for a file, sent down a stack of devices, completed by the driver that
+ * has them, freed once. PASSIVE_LEVEL but where said. Source: the Windows driver documentation of
+ * IRPs, completion routines and cancellation. */
 #pragma once
 #include "kernel/driver/nt_driver.h"
 #include "kernel/ke/object.h"
@@ -15,10 +16,11 @@ struct file {
 
 struct request {
     KEVENT done;
-    LIST_ENTRY list;     /* L: requests_lock; of those that nobody waits for */
-    bool completed;      /* L: requests_lock */
-    bool abandoned;      /* L: requests_lock; its thread has ended: who completes it leaves it to be freed */
-    bool holds;          /* a reference to the file */
+    LIST_ENTRY list; /* L: requests_lock; of those that nobody waits for */
+    bool completed;  /* L: requests_lock */
+    bool abandoned;  /* L: requests_lock; its thread has ended: who completes it leaves it to be
+                        freed */
+    bool holds;      /* a reference to the file */
     struct file *file;
     PVOID buffer, direct; /* pool, or NULL; freed with it */
     MDL mdl;
@@ -26,13 +28,14 @@ struct request {
     IO_STACK_LOCATION stack[];
 };
 
-/* One with room for each device of the file's stack, for the current thread; NULL: no memory. `holds`: it keeps the file,
- * and may then outlive its thread. */
+/* One with room for each device of the file's stack, for the current thread; NULL: no memory.
+ * `holds`: it keeps the file, and may then outlive its thread. */
 struct request *request_make(struct file *file, UCHAR major, bool holds);
 /* Where what the first driver sees is written. */
 PIO_STACK_LOCATION request_first(struct request *request);
-/* Sends it and waits for its end; what it was completed with. A ring-3 thread that is to end meanwhile cancels it, waits
- * CANCEL_WAIT_NS more, and then leaves it to the driver (NT: after five minutes). False: so it was, and `request` is gone. */
+/* Sends it and waits for its end; what it was completed with. A ring-3 thread that is to end
+ * meanwhile cancels it, waits CANCEL_WAIT_NS more, and then leaves it to the driver (NT: after five
+ * minutes). False: so it was, and `request` is gone. */
 bool request_send(struct request *request, IO_STATUS_BLOCK *result);
 void request_free(struct request *request);
 /* Frees those that were completed after their threads had gone. */

@@ -34,7 +34,8 @@ static void put_padded(struct output *o, const struct spec *s, const char *text,
         put(o, ' ');
 }
 
-static void put_number(struct output *o, struct spec *s, uint64_t v, unsigned base, const char *sign, bool capital)
+static void put_number(struct output *o, struct spec *s, uint64_t v, unsigned base,
+                       const char *sign, bool capital)
 {
     char digits[64];
     unsigned n = sizeof digits;
@@ -130,36 +131,29 @@ static void convert(struct output *o, struct spec *s, char c, __builtin_ms_va_li
     switch (c) {
     case 'd':
     case 'i':
-        put_number(o, s, value < 0 ? -(uint64_t)value : (uint64_t)value, 10, value < 0 ? "-" : s->plus ? "+" : "", false);
+        put_number(o, s, value < 0 ? -(uint64_t)value : (uint64_t)value, 10,
+                   value < 0 ? "-"
+                   : s->plus ? "+"
+                             : "",
+                   false);
         break;
-    case 'u':
-        put_number(o, s, unsigned_value, 10, "", false);
-        break;
-    case 'o':
-        put_number(o, s, unsigned_value, 8, "", false);
-        break;
+    case 'u': put_number(o, s, unsigned_value, 10, "", false); break;
+    case 'o': put_number(o, s, unsigned_value, 8, "", false); break;
     case 'x':
-    case 'X':
-        put_number(o, s, unsigned_value, 16, s->hash ? "0x" : "", c == 'X');
-        break;
+    case 'X': put_number(o, s, unsigned_value, 16, s->hash ? "0x" : "", c == 'X'); break;
     case 'p':
         s->precision = 16;
         put_number(o, s, v, 16, "", true);
         break;
     case 'c':
-    case 'C':
-        put_padded(o, s, (const char[]){ (char)v }, 1);
-        break;
+    case 'C': put_padded(o, s, (const char[]){ (char)v }, 1); break;
     case 's':
     case 'S':
         s->wide |= c == 'S';
         put_text(o, s, (const void *)v, LINE_MAX);
         break;
-    case 'Z':
-        put_counted(o, s, (const UNICODE_STRING *)v);
-        break;
-    default:
-        put(o, (unsigned char)c);
+    case 'Z': put_counted(o, s, (const UNICODE_STRING *)v); break;
+    default: put(o, (unsigned char)c);
     }
 }
 
@@ -203,13 +197,15 @@ NTAPI ULONG DbgPrintEx(ULONG ComponentId, ULONG Level, PCSTR Format, ...)
 
 /* --- Strings and memory. --- */
 
-VOID driver_RtlInitUnicodeString(uint64_t where, PUNICODE_STRING DestinationString, PWSTR SourceString)
+VOID driver_RtlInitUnicodeString(uint64_t where, PUNICODE_STRING DestinationString,
+                                 PWSTR SourceString)
 {
     size_t n = 0;
     (void)where;
     while (SourceString && SourceString[n] && n < 0x7ffe)
         n++;
-    *DestinationString = (UNICODE_STRING){ (USHORT)(2 * n), (USHORT)(SourceString ? 2 * n + 2 : 0), SourceString };
+    *DestinationString =
+        (UNICODE_STRING){ (USHORT)(2 * n), (USHORT)(SourceString ? 2 * n + 2 : 0), SourceString };
 }
 
 static WCHAR upper(WCHAR c) { return c >= 'a' && c <= 'z' ? (WCHAR)(c - 0x20) : c; }
@@ -222,8 +218,8 @@ bool text_equal(const UNICODE_STRING *a, const UNICODE_STRING *b, bool any_case)
     return same;
 }
 
-BOOLEAN driver_RtlEqualUnicodeString(uint64_t where, PUNICODE_STRING String1, PUNICODE_STRING String2,
-                                     BOOLEAN CaseInSensitive)
+BOOLEAN driver_RtlEqualUnicodeString(uint64_t where, PUNICODE_STRING String1,
+                                     PUNICODE_STRING String2, BOOLEAN CaseInSensitive)
 {
     (void)where;
     return text_equal(String1, String2, CaseInSensitive);

@@ -35,7 +35,8 @@ static NTSTATUS probe(PVOID to, uint64_t size)
 {
     UCHAR byte;
     NTSTATUS status = STATUS_SUCCESS;
-    for (uint64_t at = 0; at < size && NT_SUCCESS(status); at = ((uint64_t)to + at) / PAGE_SIZE * PAGE_SIZE + PAGE_SIZE - (uint64_t)to) {
+    for (uint64_t at = 0; at < size && NT_SUCCESS(status);
+         at = ((uint64_t)to + at) / PAGE_SIZE * PAGE_SIZE + PAGE_SIZE - (uint64_t)to) {
         status = caller_get(&byte, (UCHAR *)to + at, 1);
         if (NT_SUCCESS(status))
             status = caller_put((UCHAR *)to + at, &byte, 1);
@@ -55,9 +56,12 @@ static NTSTATUS describe(struct request *r, const void *from, ULONG size)
 {
     NTSTATUS status = copy_buffer(&r->direct, from, size, size);
     uint64_t at = (uint64_t)r->direct;
-    r->mdl = (MDL){ .Size = sizeof r->mdl, .MdlFlags = MDL_MAPPED_TO_SYSTEM_VA | MDL_PAGES_LOCKED,
-                    .MappedSystemVa = r->direct, .StartVa = (PVOID)(at & ~(uint64_t)(PAGE_SIZE - 1)),
-                    .ByteCount = size, .ByteOffset = (ULONG)(at % PAGE_SIZE) };
+    r->mdl = (MDL){ .Size = sizeof r->mdl,
+                    .MdlFlags = MDL_MAPPED_TO_SYSTEM_VA | MDL_PAGES_LOCKED,
+                    .MappedSystemVa = r->direct,
+                    .StartVa = (PVOID)(at & ~(uint64_t)(PAGE_SIZE - 1)),
+                    .ByteCount = size,
+                    .ByteOffset = (ULONG)(at % PAGE_SIZE) };
     r->irp.MdlAddress = size ? &r->mdl : NULL;
     return status;
 }
@@ -76,14 +80,16 @@ static NTSTATUS get_buffers(const struct transfer *t, struct request *r)
     bool reads = t->major == IRP_MJ_WRITE && t->method == METHOD_IN_DIRECT;
     if (!reads)
         status = copy_buffer(&r->buffer, t->in, t->input,
-                             t->method == METHOD_BUFFERED && t->output > t->input ? t->output : t->input);
+                             t->method == METHOD_BUFFERED && t->output > t->input ? t->output
+                                                                                  : t->input);
     r->irp.AssociatedIrp.SystemBuffer = r->buffer;
     if (NT_SUCCESS(status) && t->method != METHOD_BUFFERED)
         status = describe(r, reads ? t->in : t->out, reads ? t->input : t->output);
     return status;
 }
 
-static NTSTATUS put_buffers(const struct transfer *t, const struct request *r, const IO_STATUS_BLOCK *block)
+static NTSTATUS put_buffers(const struct transfer *t, const struct request *r,
+                            const IO_STATUS_BLOCK *block)
 {
     uint64_t size = block->Information < t->output ? block->Information : t->output;
     if (t->method == METHOD_OUT_DIRECT && r->direct)
@@ -120,7 +126,8 @@ static bool send(const struct transfer *t, struct request *r, IO_STATUS_BLOCK *b
     return ended;
 }
 
-static NTSTATUS finish(const struct transfer *t, const struct request *r, const IO_STATUS_BLOCK *block)
+static NTSTATUS finish(const struct transfer *t, const struct request *r,
+                       const IO_STATUS_BLOCK *block)
 {
     NTSTATUS status = put_buffers(t, r, block);
     if (NT_SUCCESS(status))
@@ -158,7 +165,8 @@ static NTSTATUS transfer(const struct transfer *t)
 /* --- What all three begin with. --- */
 
 /* The file, if the handle has one of the rights or none is needed, then the event. */
-static NTSTATUS look_up(HANDLE handle, ACCESS_MASK all, ACCESS_MASK one, HANDLE event, struct transfer *t)
+static NTSTATUS look_up(HANDLE handle, ACCESS_MASK all, ACCESS_MASK one, HANDLE event,
+                        struct transfer *t)
 {
     struct object *object;
     ACCESS_MASK access;
@@ -190,12 +198,18 @@ static NTSTATUS run(struct transfer *t)
 }
 
 NTSTATUS NtDeviceIoControlFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext,
-                               PIO_STATUS_BLOCK IoStatusBlock, ULONG IoControlCode, PVOID InputBuffer,
-                               ULONG InputBufferLength, PVOID OutputBuffer, ULONG OutputBufferLength)
+                               PIO_STATUS_BLOCK IoStatusBlock, ULONG IoControlCode,
+                               PVOID InputBuffer, ULONG InputBufferLength, PVOID OutputBuffer,
+                               ULONG OutputBufferLength)
 {
-    struct transfer t = { .major = IRP_MJ_DEVICE_CONTROL, .method = IoControlCode & 3, .code = IoControlCode,
-                          .input = InputBufferLength, .output = OutputBufferLength, .in = InputBuffer,
-                          .out = OutputBuffer, .result = IoStatusBlock };
+    struct transfer t = { .major = IRP_MJ_DEVICE_CONTROL,
+                          .method = IoControlCode & 3,
+                          .code = IoControlCode,
+                          .input = InputBufferLength,
+                          .output = OutputBufferLength,
+                          .in = InputBuffer,
+                          .out = OutputBuffer,
+                          .result = IoStatusBlock };
     const ACCESS_MASK wanted = (IoControlCode >> 14 & 1 ? FILE_READ_DATA : 0) |
                                (IoControlCode >> 15 & 1 ? FILE_WRITE_DATA : 0);
     (void)ApcContext;
@@ -229,11 +243,13 @@ static NTSTATUS get_offset(struct transfer *t, const LARGE_INTEGER *offset)
     if (at.QuadPart == AT_POINTER)
         at = t->file->file.CurrentByteOffset;
     t->offset = (uint64_t)at.QuadPart;
-    return at.QuadPart >= 0 || (at.QuadPart == AT_END && t->major == IRP_MJ_WRITE) ? STATUS_SUCCESS
-                                                                                   : STATUS_INVALID_PARAMETER;
+    return at.QuadPart >= 0 || (at.QuadPart == AT_END && t->major == IRP_MJ_WRITE)
+               ? STATUS_SUCCESS
+               : STATUS_INVALID_PARAMETER;
 }
 
-static NTSTATUS read_or_write(struct transfer *t, HANDLE handle, HANDLE event, const LARGE_INTEGER *offset, ACCESS_MASK rights)
+static NTSTATUS read_or_write(struct transfer *t, HANDLE handle, HANDLE event,
+                              const LARGE_INTEGER *offset, ACCESS_MASK rights)
 {
     NTSTATUS status = look_up(handle, 0, rights, event, t);
     if (!NT_SUCCESS(status))
@@ -248,19 +264,27 @@ static NTSTATUS read_or_write(struct transfer *t, HANDLE handle, HANDLE event, c
     return status;
 }
 
-NTSTATUS NtReadFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext, PIO_STATUS_BLOCK IoStatusBlock,
-                    PVOID Buffer, ULONG Length, PLARGE_INTEGER ByteOffset, PULONG Key)
+NTSTATUS NtReadFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext,
+                    PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer, ULONG Length,
+                    PLARGE_INTEGER ByteOffset, PULONG Key)
 {
-    struct transfer t = { .major = IRP_MJ_READ, .output = Length, .out = Buffer, .result = IoStatusBlock };
-    (void)ApcContext, (void)Key;
-    return ApcRoutine ? STATUS_NOT_SUPPORTED : read_or_write(&t, FileHandle, Event, ByteOffset, FILE_READ_DATA);
-}
-
-NTSTATUS NtWriteFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext, PIO_STATUS_BLOCK IoStatusBlock,
-                     PVOID Buffer, ULONG Length, PLARGE_INTEGER ByteOffset, PULONG Key)
-{
-    struct transfer t = { .major = IRP_MJ_WRITE, .input = Length, .in = Buffer, .result = IoStatusBlock };
+    struct transfer t = {
+        .major = IRP_MJ_READ, .output = Length, .out = Buffer, .result = IoStatusBlock
+    };
     (void)ApcContext, (void)Key;
     return ApcRoutine ? STATUS_NOT_SUPPORTED
-                      : read_or_write(&t, FileHandle, Event, ByteOffset, FILE_WRITE_DATA | FILE_APPEND_DATA);
+                      : read_or_write(&t, FileHandle, Event, ByteOffset, FILE_READ_DATA);
+}
+
+NTSTATUS NtWriteFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext,
+                     PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer, ULONG Length,
+                     PLARGE_INTEGER ByteOffset, PULONG Key)
+{
+    struct transfer t = {
+        .major = IRP_MJ_WRITE, .input = Length, .in = Buffer, .result = IoStatusBlock
+    };
+    (void)ApcContext, (void)Key;
+    return ApcRoutine ? STATUS_NOT_SUPPORTED
+                      : read_or_write(&t, FileHandle, Event, ByteOffset,
+                                      FILE_WRITE_DATA | FILE_APPEND_DATA);
 }

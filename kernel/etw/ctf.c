@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The session that is exported, and the thread that sends it: an ordinary consumer, through the same calls as ring 3.
+/* The session that is exported, and the thread that sends it: an ordinary consumer, through the
+ * same calls as ring 3.
  *
- * On the wire: chunks, each a struct chunk and `length` bytes. Numbers count from 0, so that the host sees what is missing;
- * the first is the metadata, the last says how much there was. Started and stopped by one thread at a time, at
- * PASSIVE_LEVEL. Source: Common Trace Format 1.8.3. */
+ * On the wire: chunks, each a struct chunk and `length` bytes. Numbers count from 0, so that the
+ * host sees what is missing; the first is the metadata, the last says how much there was. Started
+ * and stopped by one thread at a time, at PASSIVE_LEVEL. Source: Common Trace Format 1.8.3. */
 #include "kernel/etw/ctf.h"
 #include "hal/clock.h"
 #include "hal/hal.h"
@@ -22,8 +23,8 @@
 #include "kernel/mm/phys.h"
 
 #define BUFFER_KB 128
-#define BUFFERS 64          /* of all processors together: 8 MB, half of what a session may have */
-#define FLUSH_SECONDS 3600  /* full buffers only: a flush would be an IPI in the picture */
+#define BUFFERS 64         /* of all processors together: 8 MB, half of what a session may have */
+#define FLUSH_SECONDS 3600 /* full buffers only: a flush would be an IPI in the picture */
 #define AREA_PAGES (2 * BUFFER_KB / 4)
 #define POLL_NS 2000000u
 #define SESSION_NAME u"ntpmu export"
@@ -60,9 +61,12 @@ static char reason[160];
 /* --- Sending. --- */
 
 /* Two parts, because a packet's header does not lie before its buffer. */
-static void send(uint32_t kind, uint32_t cpu, const void *head, size_t head_size, const void *body, size_t body_size)
+static void send(uint32_t kind, uint32_t cpu, const void *head, size_t head_size, const void *body,
+                 size_t body_size)
 {
-    struct chunk chunk = { CHUNK_MAGIC, export.chunks++, kind, cpu, (uint32_t)(head_size + body_size), 0 };
+    struct chunk chunk = {
+        CHUNK_MAGIC, export.chunks++, kind, cpu, (uint32_t)(head_size + body_size), 0
+    };
     chunk.crc = crc32(0, &chunk, offsetof(struct chunk, crc));
     chunk.crc = crc32(crc32(chunk.crc, head, head_size), body, body_size);
     serial_write(&export.port, &chunk, sizeof chunk);
@@ -70,16 +74,20 @@ static void send(uint32_t kind, uint32_t cpu, const void *head, size_t head_size
     serial_write(&export.port, body, body_size);
 }
 
-/* The buffer is this thread's own copy. babeltrace2 warns of what in an event's header means nothing to it, so the 8
- * bytes before the time stamp become the hook's id alone: marker and size are the same in all records of a hook. */
+/* The buffer is this thread's own copy. babeltrace2 warns of what in an event's header means
+ * nothing to it, so the 8 bytes before the time stamp become the hook's id alone: marker and size
+ * are the same in all records of a hook. */
 static void send_buffer(WMI_BUFFER_HEADER *buffer)
 {
     uint8_t *records = (uint8_t *)(buffer + 1), *at = records, *content_end = at;
     const uint8_t *end = (const uint8_t *)buffer + buffer->SavedOffset;
     struct ctf_packet packet = {
-        .magic = CTF_MAGIC, .timestamp_begin = (uint64_t)buffer->TimeStamp.QuadPart,
-        .timestamp_end = (uint64_t)buffer->TimeStamp.QuadPart, .packet_seq_num = (uint64_t)buffer->SequenceNumber,
-        .events_discarded = (uint64_t)buffer->NextBuffer, .cpu_id = buffer->ClientContext.ProcessorIndex,
+        .magic = CTF_MAGIC,
+        .timestamp_begin = (uint64_t)buffer->TimeStamp.QuadPart,
+        .timestamp_end = (uint64_t)buffer->TimeStamp.QuadPart,
+        .packet_seq_num = (uint64_t)buffer->SequenceNumber,
+        .events_discarded = (uint64_t)buffer->NextBuffer,
+        .cpu_id = buffer->ClientContext.ProcessorIndex,
     };
     while (at < end) {
         union ctf_event *event = (union ctf_event *)(void *)at;
@@ -93,7 +101,8 @@ static void send_buffer(WMI_BUFFER_HEADER *buffer)
     }
     packet.content_size = 8 * (sizeof packet + (uint64_t)(content_end - records));
     packet.packet_size = 8 * (sizeof packet + (uint64_t)(end - records));
-    send(CHUNK_PACKET, (uint32_t)packet.cpu_id, &packet, sizeof packet, records, (size_t)(end - records));
+    send(CHUNK_PACKET, (uint32_t)packet.cpu_id, &packet, sizeof packet, records,
+         (size_t)(end - records));
 }
 
 static void send_buffers(uint8_t *at, const uint8_t *end)
@@ -109,7 +118,8 @@ static void send_metadata(void)
 {
     char *text = (char *)export.area;
     _Static_assert(CTF_METADATA_MAX <= AREA_PAGES * PAGE_SIZE, "it fits");
-    size_t length = ctf_metadata(text, CTF_METADATA_MAX, export.consumer.Frequency, &export.counters);
+    size_t length =
+        ctf_metadata(text, CTF_METADATA_MAX, export.consumer.Frequency, &export.counters);
     send(CHUNK_METADATA, 0, text, length, NULL, 0);
 }
 
@@ -119,8 +129,9 @@ static void run(void *unused)
     ULONG n;
     (void)unused;
     send_metadata();
-    while (NT_SUCCESS(NtTraceControl(EtwRealtimeReadCode, &export.consumer.Handle, sizeof export.consumer.Handle,
-                                     export.area, AREA_PAGES * PAGE_SIZE, &n))) {
+    while (NT_SUCCESS(NtTraceControl(EtwRealtimeReadCode, &export.consumer.Handle,
+                                     sizeof export.consumer.Handle, export.area,
+                                     AREA_PAGES * PAGE_SIZE, &n))) {
         if (n)
             send_buffers(export.area, export.area + n);
         else
@@ -142,7 +153,8 @@ static bool next_word(const char **list, char *word)
     return n > 0;
 }
 
-static const char *choose_events(const char *events, PERFINFO_GROUPMASK *masks, struct ctf_counters *counters)
+static const char *choose_events(const char *events, PERFINFO_GROUPMASK *masks,
+                                 struct ctf_counters *counters)
 {
     char word[CTF_NAME_MAX];
     while (next_word(&events, word)) {
@@ -157,8 +169,10 @@ static const char *choose_events(const char *events, PERFINFO_GROUPMASK *masks, 
             counters->hook_count++;
         }
         if (!found) {
-            print_to(reason, sizeof reason, "no event is called %s: thread, cswitch, ready, profile, pmc, syscall, "
-                                            "interrupt, ipi", word);
+            print_to(reason, sizeof reason,
+                     "no event is called %s: thread, cswitch, ready, profile, pmc, syscall, "
+                     "interrupt, ipi",
+                     word);
             return reason;
         }
     }
@@ -172,7 +186,7 @@ static KPROFILE_SOURCE source_of(const char *name)
         const char *name;
         KPROFILE_SOURCE source;
     } words[] = {
-        { "instructions", ProfileTotalIssues }, { "cycles", ProfileTotalCycles },
+        { "instructions", ProfileTotalIssues },    { "cycles", ProfileTotalCycles },
         { "branches", ProfileBranchInstructions }, { "branch_misses", ProfileBranchMispredictions },
         { "cache_misses", ProfileCacheMisses },
     };
@@ -215,8 +229,10 @@ static const char *choose_counters(const char *names, struct ctf_counters *count
         if (!hal_counter_count())
             return "there is no PMU that could count";
         if (source == ProfileTime) {
-            print_to(reason, sizeof reason, "this processor has no counter called %s: instructions, cycles, branches, "
-                                            "branch_misses, cache_misses, or a profile source's name", word);
+            print_to(reason, sizeof reason,
+                     "this processor has no counter called %s: instructions, cycles, branches, "
+                     "branch_misses, cache_misses, or a profile source's name",
+                     word);
             return reason;
         }
         if (counters->count == most || counters->count == CTF_COUNTERS_MAX) {
@@ -242,8 +258,12 @@ static NTSTATUS control(ULONG code, WMI_LOGGER_INFORMATION *info)
     static WCHAR name[] = SESSION_NAME;
     ULONG n;
     *info = (WMI_LOGGER_INFORMATION){
-        .Wnode = { .BufferSize = sizeof *info, .Flags = WNODE_FLAG_TRACED_GUID, .HistoricalContext = export.session },
-        .BufferSize = BUFFER_KB, .MaximumBuffers = BUFFERS, .FlushTimer = FLUSH_SECONDS,
+        .Wnode = { .BufferSize = sizeof *info,
+                   .Flags = WNODE_FLAG_TRACED_GUID,
+                   .HistoricalContext = export.session },
+        .BufferSize = BUFFER_KB,
+        .MaximumBuffers = BUFFERS,
+        .FlushTimer = FLUSH_SECONDS,
         .LogFileMode = EVENT_TRACE_REAL_TIME_MODE | EVENT_TRACE_SYSTEM_LOGGER_MODE,
         .LoggerName = { sizeof name - sizeof name[0], sizeof name, name },
     };
@@ -261,7 +281,8 @@ static NTSTATUS set_list(EVENT_TRACE_INFORMATION_CLASS which, const ULONG *list,
     } info = { which, 0, export.session, { 0 } };
     memcpy(info.list, list, count * sizeof list[0]);
     return NtSetSystemInformation(SystemPerformanceTraceInformation, &info,
-                                  (ULONG)(offsetof(__typeof__(info), list) + count * sizeof list[0]));
+                                  (ULONG)(offsetof(__typeof__(info), list) +
+                                          count * sizeof list[0]));
 }
 
 static NTSTATUS set_counters(bool samples)
@@ -270,9 +291,11 @@ static NTSTATUS set_counters(bool samples)
     ULONG by[CTF_COUNTERS_MAX];
     NTSTATUS status = STATUS_SUCCESS;
     if (counters->count)
-        status = set_list(EventTraceProfileEventListInformation, counters->hooks, counters->hook_count);
+        status =
+            set_list(EventTraceProfileEventListInformation, counters->hooks, counters->hook_count);
     if (counters->count && NT_SUCCESS(status))
-        status = set_list(EventTraceProfileCounterListInformation, counters->sources, counters->count);
+        status =
+            set_list(EventTraceProfileCounterListInformation, counters->sources, counters->count);
     if (!samples || !NT_SUCCESS(status))
         return status;
     for (unsigned i = 0; i < counters->count; i++)
@@ -282,7 +305,8 @@ static NTSTATUS set_counters(bool samples)
 
 static NTSTATUS set_masks(const PERFINFO_GROUPMASK *masks)
 {
-    EVENT_TRACE_GROUPMASK_INFORMATION info = { EventTraceGroupMaskInformation, export.session, *masks };
+    EVENT_TRACE_GROUPMASK_INFORMATION info = { EventTraceGroupMaskInformation, export.session,
+                                               *masks };
     return NtSetSystemInformation(SystemPerformanceTraceInformation, &info, sizeof info);
 }
 
@@ -308,8 +332,8 @@ static NTSTATUS start_session(const PERFINFO_GROUPMASK *masks, bool samples)
     export.session = info.Wnode.HistoricalContext;
     status = set_counters(samples);
     if (NT_SUCCESS(status))
-        status = NtTraceControl(EtwRealtimeConnectCode, &export.session, sizeof export.session, &export.consumer,
-                                sizeof export.consumer, &n);
+        status = NtTraceControl(EtwRealtimeConnectCode, &export.session, sizeof export.session,
+                                &export.consumer, sizeof export.consumer, &n);
     if (NT_SUCCESS(status))
         status = set_masks(masks);
     if (!NT_SUCCESS(status))
@@ -330,7 +354,8 @@ const char *ctf_start(const char *events, const char *names)
         wrong = choose_counters(names, &counters);
     if (wrong)
         return wrong;
-    bool samples = masks.Masks[PERF_MASK_INDEX(PERF_PMC_PROFILE)] & PERF_MASK_BITS(PERF_PMC_PROFILE);
+    bool samples =
+        masks.Masks[PERF_MASK_INDEX(PERF_PMC_PROFILE)] & PERF_MASK_BITS(PERF_PMC_PROFILE);
     if (samples && (!counters.count || counters.count > ETW_MAX_PROFILING_SOURCES))
         return "pmc samples by the counters: one to four of them";
     if (counters.count && counters.hook_count > ETW_MAX_PMC_EVENTS)
@@ -348,8 +373,11 @@ const char *ctf_start(const char *events, const char *names)
     if (NT_SUCCESS(status))
         return NULL;
     undo();
-    print_to(reason, sizeof reason, status == STATUS_DEVICE_BUSY ? "the counters that are free cannot count all of these "
-                                                                   "at once" : "the session was refused: 0x%08x", status);
+    print_to(reason, sizeof reason,
+             status == STATUS_DEVICE_BUSY ? "the counters that are free cannot count all of these "
+                                            "at once"
+                                          : "the session was refused: 0x%08x",
+             status);
     return reason;
 }
 

@@ -9,9 +9,9 @@
 #define CTF_COUNTERS_MAX 7 /* what a record can have */
 #define CTF_NAME_MAX 64
 
-/* Starts a session and the thread that sends it. `events`: words of ctf_hooks, with commas between; `counters`: likewise,
- * names of sources, ":u" behind one for ring 3 alone, "" for none: each event's records carry all of them. NULL, or why not,
- * in words; then nothing runs. */
+/* Starts a session and the thread that sends it. `events`: words of ctf_hooks, with commas between;
+ * `counters`: likewise, names of sources, ":u" behind one for ring 3 alone, "" for none: each
+ * event's records carry all of them. NULL, or why not, in words; then nothing runs. */
 const char *ctf_start(const char *events, const char *counters);
 /* Ends the session and waits until all was sent. False: the port stopped accepting bytes. */
 bool ctf_stop(void);
@@ -42,7 +42,7 @@ struct ctf_packet {
     uint64_t timestamp_begin, timestamp_end; /* TSC */
     uint64_t content_size, packet_size;      /* bits */
     uint64_t packet_seq_num;
-    uint64_t events_discarded;               /* of this processor, so far */
+    uint64_t events_discarded; /* of this processor, so far */
     uint64_t cpu_id;
 };
 ABI_SIZE(struct ctf_packet, 0x40);
@@ -70,4 +70,5 @@ struct ctf_counters {
 #define CTF_METADATA_MAX 12288
 
 /* The trace's description, with a NUL behind it; returns its length. */
-size_t ctf_metadata(char *buffer, size_t size, uint64_t frequency, const struct ctf_counters *counters);
+size_t ctf_metadata(char *buffer, size_t size, uint64_t frequency,
+                    const struct ctf_counters *counters);

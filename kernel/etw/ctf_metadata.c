@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The description of a trace in the Trace Stream Description Language. Records stay as they lie in a session's buffers, so
- * it is made from their C structures: FIELD takes offset and size from them and does not compile with a wrong type; a
- * field that is left out is an ASSERT. Source: Common Trace Format 1.8.3. */
+/* The description of a trace in the Trace Stream Description Language. Records stay as they lie in
+ * a session's buffers, so it is made from their C structures: FIELD takes offset and size from them
+ * and does not compile with a wrong type; a field that is left out is an ASSERT. Source: Common
+ * Trace Format 1.8.3. */
 #include "kernel/etw/ctf.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/print.h"
@@ -13,7 +14,10 @@
 /* A number that means a name. */
 #define ENUM_FIELD(structure, name, field) { name, #field, offsetof(structure, field), sizeof(((structure *)0)->field) }
 /* clang-format on */
-#define END { NULL, NULL, 0, 0 }
+#define END                                                                                        \
+    {                                                                                              \
+        NULL, NULL, 0, 0                                                                           \
+    }
 
 typedef uint64_t tsc_t;
 
@@ -132,19 +136,26 @@ static const struct ctf_field dpc[] = {
     END,
 };
 
-#define HOOK(word, mask, group, name, fields, structure)                                       \
-    { word, mask, group##_LOG_TYPE_##name, #name, fields, #structure, sizeof(structure) }
+#define HOOK(word, mask, group, name, fields, structure)                                           \
+    {                                                                                              \
+        word, mask, group##_LOG_TYPE_##name, #name, fields, #structure, sizeof(structure)          \
+    }
 const struct ctf_hook ctf_hooks[] = {
     HOOK("thread", PERF_THREAD, WMI, THREAD_CREATE, thread, WMI_EXTENDED_THREAD_INFORMATION),
     HOOK("thread", PERF_THREAD, WMI, THREAD_DELETE, thread, WMI_EXTENDED_THREAD_INFORMATION),
     HOOK("cswitch", PERF_CONTEXT_SWITCH, PERFINFO, CONTEXTSWAP, context_swap, WMI_CONTEXTSWAP),
     HOOK("ready", PERF_DISPATCHER, PERFINFO, READY_THREAD, ready_thread, ETW_READY_THREAD_EVENT),
-    HOOK("profile", PERF_PROFILE, PERFINFO, SAMPLED_PROFILE, sampled_profile, PERFINFO_SAMPLED_PROFILE_INFORMATION),
-    HOOK("pmc", PERF_PMC_PROFILE, PERFINFO, PMC_INTERRUPT, pmc_sample, PERFINFO_PMC_SAMPLE_INFORMATION),
-    HOOK("syscall", PERF_SYSCALL, PERFINFO, SYSCALL_ENTER, syscall_enter, PERFINFO_SYSCALL_ENTER_DATA),
+    HOOK("profile", PERF_PROFILE, PERFINFO, SAMPLED_PROFILE, sampled_profile,
+         PERFINFO_SAMPLED_PROFILE_INFORMATION),
+    HOOK("pmc", PERF_PMC_PROFILE, PERFINFO, PMC_INTERRUPT, pmc_sample,
+         PERFINFO_PMC_SAMPLE_INFORMATION),
+    HOOK("syscall", PERF_SYSCALL, PERFINFO, SYSCALL_ENTER, syscall_enter,
+         PERFINFO_SYSCALL_ENTER_DATA),
     HOOK("syscall", PERF_SYSCALL, PERFINFO, SYSCALL_EXIT, syscall_exit, PERFINFO_SYSCALL_EXIT_DATA),
-    HOOK("interrupt", PERF_INTERRUPT, PERFINFO, INTERRUPT, interrupt, PERFINFO_INTERRUPT_INFORMATION),
-    HOOK("", 0, PERFINFO, SAMPLED_PROFILE_SET_INTERVAL, set_interval, PERFINFO_SAMPLED_PROFILE_CONFIG),
+    HOOK("interrupt", PERF_INTERRUPT, PERFINFO, INTERRUPT, interrupt,
+         PERFINFO_INTERRUPT_INFORMATION),
+    HOOK("", 0, PERFINFO, SAMPLED_PROFILE_SET_INTERVAL, set_interval,
+         PERFINFO_SAMPLED_PROFILE_CONFIG),
     HOOK("ipi", PERF_IPI, PERFINFO, IPI, dpc, PERFINFO_DPC_INFORMATION),
     { NULL, 0, 0, NULL, NULL, NULL, 0 },
 };
@@ -164,12 +175,18 @@ static const char types[] =
     "typealias integer { size = 64; align = 8; signed = false; map = clock.tsc.value; } := tsc_t;\n"
     "enum MODE : UCHAR { KernelMode, UserMode };\n"
     "enum KTHREAD_STATE : UCHAR { Initialized, Ready, Running, Standby, Terminated, Waiting };\n"
-    "enum KWAIT_REASON : UCHAR { Executive, FreePage, PageIn, PoolAllocation, DelayExecution, Suspended,\n"
-    "    UserRequest, WrExecutive, WrFreePage, WrPageIn, WrPoolAllocation, WrDelayExecution, WrSuspended,\n"
-    "    WrUserRequest, WrEventPair, WrQueue, WrLpcReceive, WrLpcReply, WrVirtualMemory, WrPageOut, WrRendezvous,\n"
-    "    WrKeyedEvent, WrTerminated, WrProcessInSwap, WrCpuRateControl, WrCalloutStack, WrKernel, WrResource,\n"
-    "    WrPushLock, WrMutex, WrQuantumEnd, WrDispatchInt, WrPreempted, WrYieldExecution, WrFastMutex,\n"
-    "    WrGuardedMutex, WrRundown, WrAlertByThreadId, WrDeferredPreempt, WrPhysicalFault, WrIoRing, WrMdlCache,\n"
+    "enum KWAIT_REASON : UCHAR { Executive, FreePage, PageIn, PoolAllocation, DelayExecution, "
+    "Suspended,\n"
+    "    UserRequest, WrExecutive, WrFreePage, WrPageIn, WrPoolAllocation, WrDelayExecution, "
+    "WrSuspended,\n"
+    "    WrUserRequest, WrEventPair, WrQueue, WrLpcReceive, WrLpcReply, WrVirtualMemory, "
+    "WrPageOut, WrRendezvous,\n"
+    "    WrKeyedEvent, WrTerminated, WrProcessInSwap, WrCpuRateControl, WrCalloutStack, WrKernel, "
+    "WrResource,\n"
+    "    WrPushLock, WrMutex, WrQuantumEnd, WrDispatchInt, WrPreempted, WrYieldExecution, "
+    "WrFastMutex,\n"
+    "    WrGuardedMutex, WrRundown, WrAlertByThreadId, WrDeferredPreempt, WrPhysicalFault, "
+    "WrIoRing, WrMdlCache,\n"
     "    WrRcu };\n";
 
 struct text {
@@ -206,10 +223,12 @@ static unsigned counters_in(USHORT hook, const struct ctf_counters *counters)
     return 0;
 }
 
-static void put_event(struct text *text, const struct ctf_hook *hook, const struct ctf_counters *counters)
+static void put_event(struct text *text, const struct ctf_hook *hook,
+                      const struct ctf_counters *counters)
 {
     unsigned n = counters_in(hook->id, counters);
-    put(text, "event {\n    name = \"%s\";\n    id = 0x%x;\n    stream_id = 0;\n", hook->name, hook->id);
+    put(text, "event {\n    name = \"%s\";\n    id = 0x%x;\n    stream_id = 0;\n", hook->name,
+        hook->id);
     if (n)
         put(text, "    context := struct {\n");
     for (unsigned i = 0; i < n; i++)
@@ -219,16 +238,23 @@ static void put_event(struct text *text, const struct ctf_hook *hook, const stru
     put(text, "    };\n};\n\n");
 }
 
-size_t ctf_metadata(char *buffer, size_t size, uint64_t frequency, const struct ctf_counters *counters)
+size_t ctf_metadata(char *buffer, size_t size, uint64_t frequency,
+                    const struct ctf_counters *counters)
 {
     struct text text = { buffer, size };
-    put(&text, "/* CTF 1.8 */\n\nclock { name = \"tsc\"; description = \"time stamp counter\"; freq = %lu; };\n\n",
+    put(&text,
+        "/* CTF 1.8 */\n\nclock { name = \"tsc\"; description = \"time stamp counter\"; freq = "
+        "%lu; };\n\n",
         frequency);
-    put(&text, "%s\ntrace {\n    major = 1;\n    minor = 8;\n    byte_order = le;\n    packet.header := struct {\n", types);
+    put(&text,
+        "%s\ntrace {\n    major = 1;\n    minor = 8;\n    byte_order = le;\n    packet.header := "
+        "struct {\n",
+        types);
     put_fields(&text, packet_header, 0, offsetof(struct ctf_packet, timestamp_begin));
     put(&text, "    };\n};\n\nenv { domain = \"kernel\"; tracer_name = \"ntpmu\"; };\n\n"
                "stream {\n    id = 0;\n    packet.context := struct {\n");
-    put_fields(&text, packet_context, offsetof(struct ctf_packet, timestamp_begin), sizeof(struct ctf_packet));
+    put_fields(&text, packet_context, offsetof(struct ctf_packet, timestamp_begin),
+               sizeof(struct ctf_packet));
     put(&text, "    };\n    event.header := struct {\n");
     put_fields(&text, event_header, 0, sizeof(union ctf_event));
     put(&text, "    } align(64);\n};\n\n");

@@ -34,10 +34,12 @@ static NTSTATUS get_list(const void *buffer, ULONG length, struct list *list)
     list->count = (length - fixed) / sizeof(ULONG);
     ULONG n = list->count < LIST_MAX ? list->count : LIST_MAX;
     NTSTATUS status = caller_get(&list->trace, &from->TraceHandle, sizeof list->trace);
-    return NT_SUCCESS(status) ? caller_get(list->items, from->ProfileSource, n * sizeof(ULONG)) : status;
+    return NT_SUCCESS(status) ? caller_get(list->items, from->ProfileSource, n * sizeof(ULONG))
+                              : status;
 }
 
-/* L: guard. STATUS_WMI_INSTANCE_NOT_FOUND; STATUS_ACCESS_DENIED: no TRACELOG_GUID_ENABLE, as restricted callers have. */
+/* L: guard. STATUS_WMI_INSTANCE_NOT_FOUND; STATUS_ACCESS_DENIED: no TRACELOG_GUID_ENABLE, as
+ * restricted callers have. */
 static NTSTATUS find(TRACEHANDLE trace, struct etw_logger **logger)
 {
     *logger = etw_find(trace);
@@ -70,7 +72,10 @@ static NTSTATUS set_counter_list(const void *buffer, ULONG length)
     return set_list(buffer, length, etw_pmc_set_sources);
 }
 
-static NTSTATUS set_event_list(const void *buffer, ULONG length) { return set_list(buffer, length, etw_pmc_set_hooks); }
+static NTSTATUS set_event_list(const void *buffer, ULONG length)
+{
+    return set_list(buffer, length, etw_pmc_set_hooks);
+}
 
 /* The trace handle is ignored: the sources to sample are system-wide. STATUS_PRIVILEGE_NOT_HELD;
  * etw_sampling_configure. */
@@ -88,8 +93,8 @@ static NTSTATUS set_config(const void *buffer, ULONG length)
     return status;
 }
 
-/* STATUS_INVALID_PARAMETER: two hooks, or another than context switches; STATUS_PRIVILEGE_NOT_HELD; find;
- * STATUS_NOT_SUPPORTED: NT: there is no PEBS. */
+/* STATUS_INVALID_PARAMETER: two hooks, or another than context switches; STATUS_PRIVILEGE_NOT_HELD;
+ * find; STATUS_NOT_SUPPORTED: NT: there is no PEBS. */
 static NTSTATUS set_pebs(const void *buffer, ULONG length)
 {
     struct etw_logger *logger;
@@ -107,7 +112,8 @@ static NTSTATUS set_pebs(const void *buffer, ULONG length)
     return NT_SUCCESS(status) && list.count ? STATUS_NOT_SUPPORTED : status;
 }
 
-/* find; STATUS_INVALID_PARAMETER: no system logger; STATUS_PRIVILEGE_NOT_HELD: samples; etw_set_masks. */
+/* find; STATUS_INVALID_PARAMETER: no system logger; STATUS_PRIVILEGE_NOT_HELD: samples;
+ * etw_set_masks. */
 static NTSTATUS set_group_mask(const void *buffer, ULONG length)
 {
     struct etw_logger *logger;
@@ -117,7 +123,8 @@ static NTSTATUS set_group_mask(const void *buffer, ULONG length)
     NTSTATUS status = caller_get(&info, buffer, sizeof info);
     if (!NT_SUCCESS(status))
         return status;
-    bool samples = info.EventTraceGroupMasks.Masks[PERF_MASK_INDEX(PERF_PROFILING)] & PERF_MASK_BITS(PERF_PROFILING);
+    bool samples = info.EventTraceGroupMasks.Masks[PERF_MASK_INDEX(PERF_PROFILING)] &
+                   PERF_MASK_BITS(PERF_PROFILING);
     etw_enter();
     status = find(info.TraceHandle, &logger);
     if (NT_SUCCESS(status) && !(logger->mode & EVENT_TRACE_SYSTEM_LOGGER_MODE))
@@ -162,24 +169,28 @@ static NTSTATUS add_source(const void *buffer, ULONG length)
     NTSTATUS status = get_privileged(&info, sizeof info, buffer, length);
     if (!NT_SUCCESS(status))
         return status;
-    ULONG units = (length - fixed) / sizeof(WCHAR) < NAME_UNITS ? (length - fixed) / sizeof(WCHAR) : NAME_UNITS;
+    ULONG units = (length - fixed) / sizeof(WCHAR) < NAME_UNITS ? (length - fixed) / sizeof(WCHAR)
+                                                                : NAME_UNITS;
     for (ULONG i = 0; i < NAME_UNITS; i++)
         add.Description[i] = i < units ? 0 : '?'; /* no end: refused below */
     status = caller_get(add.Description, (const uint8_t *)buffer + fixed, units * sizeof(WCHAR));
     if (NT_SUCCESS(status))
         status = hal_source_event(info.Version, info.Event, info.CpuInfoHierarchy, &add);
     add.InitialInterval = info.InitialInterval;
-    return NT_SUCCESS(status) ? HalSetSystemInformation(HalProfileSourceAdd, sizeof add, &add) : status;
+    return NT_SUCCESS(status) ? HalSetSystemInformation(HalProfileSourceAdd, sizeof add, &add)
+                              : status;
 }
 
-/* STATUS_PRIVILEGE_NOT_HELD; STATUS_INVALID_PARAMETER: was not added; STATUS_DEVICE_BUSY: somebody counts or samples by it. */
+/* STATUS_PRIVILEGE_NOT_HELD; STATUS_INVALID_PARAMETER: was not added; STATUS_DEVICE_BUSY: somebody
+ * counts or samples by it. */
 static NTSTATUS remove_source(const void *buffer, ULONG length)
 {
     EVENT_TRACE_PROFILE_REMOVE_INFORMATION info;
     NTSTATUS status = get_privileged(&info, sizeof info, buffer, length);
     if (!NT_SUCCESS(status))
         return status;
-    return HalSetSystemInformation(HalProfileSourceRemove, sizeof info.ProfileSource, &info.ProfileSource);
+    return HalSetSystemInformation(HalProfileSourceRemove, sizeof info.ProfileSource,
+                                   &info.ProfileSource);
 }
 
 /* --- Query. --- */
@@ -205,7 +216,8 @@ static NTSTATUS query_group_mask(void *buffer, ULONG length, ULONG *returned)
 
 static NTSTATUS query_time_profile(void *buffer, ULONG length, ULONG *returned)
 {
-    EVENT_TRACE_TIME_PROFILE_INFORMATION info = { EventTraceTimeProfileInformation, hal_source_interval(ProfileTime) };
+    EVENT_TRACE_TIME_PROFILE_INFORMATION info = { EventTraceTimeProfileInformation,
+                                                  hal_source_interval(ProfileTime) };
     if (length != sizeof info)
         return STATUS_INFO_LENGTH_MISMATCH;
     *returned = sizeof info;
@@ -256,7 +268,8 @@ static NTSTATUS get_sub_class(const void *buffer, ULONG length, ULONG *sub_class
     return caller_get(sub_class, buffer, sizeof *sub_class);
 }
 
-NTSTATUS NtSetSystemInformation(ULONG SystemInformationClass, PVOID SystemInformation, ULONG SystemInformationLength)
+NTSTATUS NtSetSystemInformation(ULONG SystemInformationClass, PVOID SystemInformation,
+                                ULONG SystemInformationLength)
 {
     static NTSTATUS (*const setters[MaxEventTraceInfoClass])(const void *, ULONG) = {
         [EventTraceGroupMaskInformation] = set_group_mask,

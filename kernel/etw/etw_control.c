@@ -9,7 +9,8 @@
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 
-#define MODES (EVENT_TRACE_REAL_TIME_MODE | EVENT_TRACE_USE_PAGED_MEMORY | EVENT_TRACE_SYSTEM_LOGGER_MODE)
+#define MODES                                                                                      \
+    (EVENT_TRACE_REAL_TIME_MODE | EVENT_TRACE_USE_PAGED_MEMORY | EVENT_TRACE_SYSTEM_LOGGER_MODE)
 #define CLOCK_TSC 3 /* ClientContext */
 
 struct request {
@@ -70,7 +71,8 @@ static NTSTATUS put_information(struct request *r, const WMI_LOGGER_INFORMATION 
     info.BuffersWritten = logger->read_count;
     info.FreeBuffers = info.NumberOfBuffers;
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        info.FreeBuffers -= __atomic_load_n(&logger->streams[cpu]->head, __ATOMIC_RELAXED) - logger->streams[cpu]->tail;
+        info.FreeBuffers -= __atomic_load_n(&logger->streams[cpu]->head, __ATOMIC_RELAXED) -
+                            logger->streams[cpu]->tail;
     info.LogBuffersLost = info.RealTimeBuffersLost = 0; /* a buffer is never lost, events are */
     info.RealTimeConsumerCount = logger->connected;
     r->returned = sizeof info;
@@ -81,7 +83,8 @@ static NTSTATUS check_flags(ULONG flags, ULONG mode)
 {
     if (flags && !(mode & EVENT_TRACE_SYSTEM_LOGGER_MODE))
         return STATUS_INVALID_PARAMETER;
-    return flags & EVENT_TRACE_FLAG_PROFILE && !etw_privileged() ? STATUS_PRIVILEGE_NOT_HELD : STATUS_SUCCESS;
+    return flags & EVENT_TRACE_FLAG_PROFILE && !etw_privileged() ? STATUS_PRIVILEGE_NOT_HELD
+                                                                 : STATUS_SUCCESS;
 }
 
 static NTSTATUS check_start(const WMI_LOGGER_INFORMATION *info, const char *name)
@@ -93,7 +96,8 @@ static NTSTATUS check_start(const WMI_LOGGER_INFORMATION *info, const char *name
         return STATUS_NOT_SUPPORTED;
     if (!(info->LogFileMode & EVENT_TRACE_REAL_TIME_MODE))
         return STATUS_INVALID_PARAMETER;
-    return check_flags(info->EnableFlags, kernel ? EVENT_TRACE_SYSTEM_LOGGER_MODE : info->LogFileMode);
+    return check_flags(info->EnableFlags,
+                       kernel ? EVENT_TRACE_SYSTEM_LOGGER_MODE : info->LogFileMode);
 }
 
 /* The output was written once before, so that no session is started whose handle cannot be
@@ -126,7 +130,8 @@ static NTSTATUS start(struct request *r)
 /* L: guard */
 static struct etw_logger *find(const WMI_LOGGER_INFORMATION *info, const char *name)
 {
-    return (USHORT)info->Wnode.HistoricalContext ? etw_find(info->Wnode.HistoricalContext) : etw_find_name(name);
+    return (USHORT)info->Wnode.HistoricalContext ? etw_find(info->Wnode.HistoricalContext)
+                                                 : etw_find_name(name);
 }
 
 /* L: guard, these four: what is done with a session that runs. */
@@ -157,7 +162,8 @@ static NTSTATUS stop(struct etw_logger *logger, const WMI_LOGGER_INFORMATION *in
     return STATUS_SUCCESS;
 }
 
-static NTSTATUS with_session(struct request *r, NTSTATUS (*action)(struct etw_logger *, const WMI_LOGGER_INFORMATION *))
+static NTSTATUS with_session(struct request *r, NTSTATUS (*action)(struct etw_logger *,
+                                                                   const WMI_LOGGER_INFORMATION *))
 {
     WMI_LOGGER_INFORMATION info;
     char name[ETW_NAME_MAX];
@@ -251,19 +257,22 @@ static NTSTATUS max_counters(struct request *r)
 {
     ULONG n = etw_pmc_max();
     r->returned = sizeof n;
-    return r->out_length < sizeof n ? STATUS_INFO_LENGTH_MISMATCH : caller_put(r->out, &n, sizeof n);
+    return r->out_length < sizeof n ? STATUS_INFO_LENGTH_MISMATCH
+                                    : caller_put(r->out, &n, sizeof n);
 }
 
 static NTSTATUS owners(struct request *r)
 {
     /* As many as counters have numbers. */
-    uint32_t room[(sizeof(ETW_PMC_COUNTER_OWNERSHIP_STATUS) + 63 * sizeof(ETW_PMC_COUNTER_OWNER)) / sizeof(uint32_t)];
+    uint32_t room[(sizeof(ETW_PMC_COUNTER_OWNERSHIP_STATUS) + 63 * sizeof(ETW_PMC_COUNTER_OWNER)) /
+                  sizeof(uint32_t)];
     ETW_PMC_COUNTER_OWNERSHIP_STATUS *found = (ETW_PMC_COUNTER_OWNERSHIP_STATUS *)(void *)room;
     if (r->in_length < sizeof found->ProcessorNumber)
         return STATUS_INFO_LENGTH_MISMATCH;
     NTSTATUS status = caller_get(&found->ProcessorNumber, r->in, sizeof found->ProcessorNumber);
     if (NT_SUCCESS(status))
-        status = HalQuerySystemInformation(HalQueryProfileCounterOwnership, sizeof room, found, &r->returned);
+        status = HalQuerySystemInformation(HalQueryProfileCounterOwnership, sizeof room, found,
+                                           &r->returned);
     if (NT_SUCCESS(status) && r->out_length < r->returned)
         status = STATUS_BUFFER_TOO_SMALL;
     return NT_SUCCESS(status) ? caller_put(r->out, found, r->returned) : status;
@@ -278,7 +287,8 @@ static NTSTATUS put_session(const struct etw_logger *logger, uint8_t *out, ULONG
     NTSTATUS status = caller_put(out, &info, sizeof info);
     if (NT_SUCCESS(status))
         status = caller_put(out + sizeof info, pmc->Source, sources);
-    return NT_SUCCESS(status) ? caller_put(out + sizeof info + sources, pmc->HookId, hooks) : status;
+    return NT_SUCCESS(status) ? caller_put(out + sizeof info + sources, pmc->HookId, hooks)
+                              : status;
 }
 
 static ULONG session_size(const struct etw_logger *logger)
@@ -286,7 +296,8 @@ static ULONG session_size(const struct etw_logger *logger)
     if (!logger || !logger->pmc)
         return 0;
     return (ULONG)(sizeof(ETW_PMC_SESSION_INFO) + logger->pmc->CountersCount * sizeof(ULONG) +
-                   logger->pmc->HookIdCount * sizeof(USHORT) + 3) & ~3u;
+                   logger->pmc->HookIdCount * sizeof(USHORT) + 3) &
+           ~3u;
 }
 
 static NTSTATUS sessions(struct request *r)
@@ -301,7 +312,8 @@ static NTSTATUS sessions(struct request *r)
     for (unsigned i = 0; i < ETW_LOGGERS && NT_SUCCESS(status); i++) {
         ULONG size = session_size(etw_loggers[i]);
         if (size)
-            status = put_session(etw_loggers[i], (uint8_t *)r->out + at, at + size < r->returned ? size : 0);
+            status = put_session(etw_loggers[i], (uint8_t *)r->out + at,
+                                 at + size < r->returned ? size : 0);
         at += size;
     }
     etw_leave();
@@ -315,35 +327,23 @@ static NTSTATUS dispatch(ULONG code, struct request *r)
     if (etw_restricted())
         return STATUS_ACCESS_DENIED;
     switch (code) {
-    case EtwStartLoggerCode:
-        return start(r);
-    case EtwStopLoggerCode:
-        return with_session(r, stop);
-    case EtwQueryLoggerCode:
-        return with_session(r, query);
-    case EtwUpdateLoggerCode:
-        return with_session(r, update);
-    case EtwFlushLoggerCode:
-        return with_session(r, flush);
-    case EtwRealtimeConnectCode:
-        return connect(r);
-    case EtwRealtimeDisconnectCode:
-        return disconnect(r);
-    case EtwRealtimeReadCode:
-        return read(r);
-    case EtwMaxPmcCounterQueryCode:
-        return max_counters(r);
-    case EtwPmcOwnersQueryCode:
-        return owners(r);
-    case EtwPmcSessionQueryCode:
-        return sessions(r);
-    default:
-        return STATUS_NOT_IMPLEMENTED;
+    case EtwStartLoggerCode: return start(r);
+    case EtwStopLoggerCode: return with_session(r, stop);
+    case EtwQueryLoggerCode: return with_session(r, query);
+    case EtwUpdateLoggerCode: return with_session(r, update);
+    case EtwFlushLoggerCode: return with_session(r, flush);
+    case EtwRealtimeConnectCode: return connect(r);
+    case EtwRealtimeDisconnectCode: return disconnect(r);
+    case EtwRealtimeReadCode: return read(r);
+    case EtwMaxPmcCounterQueryCode: return max_counters(r);
+    case EtwPmcOwnersQueryCode: return owners(r);
+    case EtwPmcSessionQueryCode: return sessions(r);
+    default: return STATUS_NOT_IMPLEMENTED;
     }
 }
 
-NTSTATUS NtTraceControl(ULONG FunctionCode, PVOID InBuffer, ULONG InBufferLen, PVOID OutBuffer, ULONG OutBufferLen,
-                        PULONG ReturnLength)
+NTSTATUS NtTraceControl(ULONG FunctionCode, PVOID InBuffer, ULONG InBufferLen, PVOID OutBuffer,
+                        ULONG OutBufferLen, PULONG ReturnLength)
 {
     struct request r = { InBuffer, OutBuffer, InBufferLen, OutBufferLen, 0 };
     NTSTATUS status = dispatch(FunctionCode, &r);

@@ -11,7 +11,7 @@
 
 #define ALL_CPUS (~0ul)
 
-static bool samples_time, samples_events;            /* L: guard */
+static bool samples_time, samples_events; /* L: guard */
 
 ULONG etw_pmc_max(void)
 {
@@ -24,7 +24,9 @@ ULONG etw_pmc_max(void)
 static PETW_PMC_SUPPORT support(struct etw_logger *logger)
 {
     size_t end = offsetof(ETW_PMC_SUPPORT, ProcessorCtrs) + MAX_CPUS * sizeof(PMC_HANDLE);
-    _Static_assert(sizeof(ETW_PMC_SUPPORT) + MAX_CPUS * sizeof(PMC_HANDLE) + ETW_PMC_COUNTERS_MAX * 4 <= PAGE_SIZE,
+    _Static_assert(sizeof(ETW_PMC_SUPPORT) + MAX_CPUS * sizeof(PMC_HANDLE) +
+                           ETW_PMC_COUNTERS_MAX * 4 <=
+                       PAGE_SIZE,
                    "one page");
     if (!logger->pmc) {
         logger->pmc = phys_alloc(1);
@@ -142,7 +144,8 @@ static void stop_sources(unsigned count)
 static NTSTATUS start_sources(void)
 {
     for (unsigned i = 0; i < ETW_MAX_PROFILING_SOURCES; i++) {
-        NTSTATUS status = etw_sampled[i] ? begin_sampling((KPROFILE_SOURCE)etw_sampled[i]) : STATUS_SUCCESS;
+        NTSTATUS status =
+            etw_sampled[i] ? begin_sampling((KPROFILE_SOURCE)etw_sampled[i]) : STATUS_SUCCESS;
         if (!NT_SUCCESS(status)) {
             stop_sources(i);
             return status;

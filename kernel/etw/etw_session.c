@@ -41,9 +41,12 @@ static const struct {
 static const struct {
     ULONG flag, mask;
 } flags_of_old[] = {
-    { EVENT_TRACE_FLAG_CSWITCH, PERF_CONTEXT_SWITCH }, { EVENT_TRACE_FLAG_DISPATCHER, PERF_DISPATCHER },
-    { EVENT_TRACE_FLAG_INTERRUPT, PERF_INTERRUPT },    { EVENT_TRACE_FLAG_SYSTEMCALL, PERF_SYSCALL },
-    { EVENT_TRACE_FLAG_PROFILE, PERF_PROFILE },        { EVENT_TRACE_FLAG_DPC, PERF_DPC },
+    { EVENT_TRACE_FLAG_CSWITCH, PERF_CONTEXT_SWITCH },
+    { EVENT_TRACE_FLAG_DISPATCHER, PERF_DISPATCHER },
+    { EVENT_TRACE_FLAG_INTERRUPT, PERF_INTERRUPT },
+    { EVENT_TRACE_FLAG_SYSTEMCALL, PERF_SYSCALL },
+    { EVENT_TRACE_FLAG_PROFILE, PERF_PROFILE },
+    { EVENT_TRACE_FLAG_DPC, PERF_DPC },
 };
 
 void etw_enter(void) { mutex_acquire(&guard); }
@@ -68,7 +71,8 @@ PERFINFO_GROUPMASK etw_masks_of_flags(ULONG flags)
     PERFINFO_GROUPMASK masks = { { flags } };
     for (size_t i = 0; i < ARRAY_SIZE(flags_of_old); i++)
         if (flags & flags_of_old[i].flag)
-            masks.Masks[PERF_MASK_INDEX(flags_of_old[i].mask)] |= PERF_MASK_BITS(flags_of_old[i].mask);
+            masks.Masks[PERF_MASK_INDEX(flags_of_old[i].mask)] |=
+                PERF_MASK_BITS(flags_of_old[i].mask);
     return masks;
 }
 
@@ -140,7 +144,8 @@ static bool make_streams(struct etw_logger *logger, const WMI_LOGGER_INFORMATION
 {
     uint32_t kb = info->BufferSize ? info->BufferSize : ETW_BUFFER_KB;
     uint32_t size = (kb > ETW_BUFFER_KB_MAX ? ETW_BUFFER_KB_MAX : kb) * 1024;
-    uint32_t wanted = info->MaximumBuffers > info->MinimumBuffers ? info->MaximumBuffers : info->MinimumBuffers;
+    uint32_t wanted =
+        info->MaximumBuffers > info->MinimumBuffers ? info->MaximumBuffers : info->MinimumBuffers;
     uint32_t count = wanted ? wanted / cpu_count + (wanted % cpu_count != 0) : ETW_BUFFERS_DEFAULT;
     count = count < 2 ? 2 : count > ETW_BUFFERS_MAX ? ETW_BUFFERS_MAX : count;
     size = (size + PAGE_SIZE - 1) & ~(PAGE_SIZE - 1u);
@@ -163,7 +168,8 @@ void etw_free(struct etw_logger *logger)
     phys_free(logger, 1);
 }
 
-NTSTATUS etw_start(const char *name, const WMI_LOGGER_INFORMATION *info, struct etw_logger **started)
+NTSTATUS etw_start(const char *name, const WMI_LOGGER_INFORMATION *info,
+                   struct etw_logger **started)
 {
     _Static_assert(sizeof(struct etw_logger) <= PAGE_SIZE, "one page");
     bool kernel = strcmp(name, KERNEL_LOGGER_NAME) == 0;
@@ -231,7 +237,10 @@ uint64_t etw_lost(const struct etw_logger *logger)
 
 /* --- Reading. --- */
 
-static void flush_here(void *logger) { etw_stream_flush(((struct etw_logger *)logger)->streams[cpu_number()]); }
+static void flush_here(void *logger)
+{
+    etw_stream_flush(((struct etw_logger *)logger)->streams[cpu_number()]);
+}
 
 void etw_flush(struct etw_logger *logger)
 {
@@ -242,7 +251,8 @@ void etw_flush(struct etw_logger *logger)
 static NTSTATUS read_full(struct etw_logger *logger, uint8_t *out, ULONG length, ULONG *returned)
 {
     for (unsigned i = 0; i < cpu_count; i++) {
-        struct etw_stream *s = logger->streams[logger->next_cpu++ % cpu_count]; /* each is the first one in turn */
+        struct etw_stream *s =
+            logger->streams[logger->next_cpu++ % cpu_count]; /* each is the first one in turn */
         const WMI_BUFFER_HEADER *b;
         while ((b = etw_stream_peek(s)) != NULL && b->SavedOffset <= length - *returned) {
             NTSTATUS status = caller_put(out + *returned, b, b->SavedOffset);
@@ -285,4 +295,6 @@ static void disconnect(struct object *object)
         etw_free(logger);
 }
 
-const struct object_type trace_type = { .name = "EtwConsumer", .destroy = disconnect, .all = TRACELOG_GUID_ENABLE };
+const struct object_type trace_type = { .name = "EtwConsumer",
+                                        .destroy = disconnect,
+                                        .all = TRACELOG_GUID_ENABLE };

@@ -10,10 +10,7 @@
 
 #define FSW_EXCEPTIONS 0x80ffu /* and the busy bit */
 
-static bool wants(const CONTEXT *c, ULONG part)
-{
-    return (c->ContextFlags & part) == part;
-}
+static bool wants(const CONTEXT *c, ULONG part) { return (c->ContextFlags & part) == part; }
 
 static void get_integer(const struct trap_frame *f, CONTEXT *c)
 {

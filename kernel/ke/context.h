@@ -20,10 +20,12 @@ void context_get(const struct trap_frame *frame, CONTEXT *context);
 void context_set(struct trap_frame *frame, const CONTEXT *context);
 
 /* x87 without the exceptions that this context of the current thread has pending: else the next
- * x87 instruction would raise them again. Not FNCLEX, which an emulated ring 0 was seen not to know. */
+ * x87 instruction would raise them again. Not FNCLEX, which an emulated ring 0 was seen not to
+ * know. */
 void context_clear_x87(const CONTEXT *context);
 
-/* Where the way out of the kernel finds the ring-3 registers of a thread that has been in ring 3. */
+/* Where the way out of the kernel finds the ring-3 registers of a thread that has been in ring 3.
+ */
 struct trap_frame *context_frame(const struct thread *thread);
 /* A CONTEXT of ring 3's, which must be 16-aligned. STATUS_DATATYPE_MISALIGNMENT,
  * STATUS_ACCESS_VIOLATION. */

@@ -195,8 +195,9 @@ NTSTATUS KeWaitForSingleObject(PVOID Object, KWAIT_REASON WaitReason, KPROCESSOR
 NTSTATUS KeDelayExecutionThread(KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
                                 PLARGE_INTEGER Interval)
 {
-    const struct wait wait = {
-        NULL, 0, WaitAny, DelayExecution, WaitMode, dispatcher_deadline(Interval), NULL, Alertable != 0
-    };
+    const struct wait wait = { NULL,     0,
+                               WaitAny,  DelayExecution,
+                               WaitMode, dispatcher_deadline(Interval),
+                               NULL,     Alertable != 0 };
     return wait_for(&wait);
 }

@@ -67,12 +67,14 @@ void process_end(NTSTATUS status)
 
 /* --- Ending other threads: a thread that must end does so as soon as it runs. --- */
 
-static bool any_forced; /* atomic; where it is false an NMI handler need not know which CPU it is on */
+static bool
+    any_forced; /* atomic; where it is false an NMI handler need not know which CPU it is on */
 
 __attribute__((noreturn)) static void end_here(void)
 {
     struct thread *me = thread_current();
-    me->exiting = true; /* at once: the end of each interrupt that waits would come here again, and deeper */
+    me->exiting =
+        true; /* at once: the end of each interrupt that waits would come here again, and deeper */
     write_cr8(PASSIVE_LEVEL);
     sti();
     thread_exit(me->terminate ? me->terminate_status : STATUS_TIMEOUT);

@@ -26,12 +26,14 @@ static const struct {
     [ETW_THREAD_DELETE] = { WMI_LOG_TYPE_THREAD_DELETE, sizeof(WMI_EXTENDED_THREAD_INFORMATION) },
     [ETW_CSWITCH] = { PERFINFO_LOG_TYPE_CONTEXTSWAP, sizeof(WMI_CONTEXTSWAP) },
     [ETW_READY] = { PERFINFO_LOG_TYPE_READY_THREAD, sizeof(ETW_READY_THREAD_EVENT) },
-    [ETW_PROFILE] = { PERFINFO_LOG_TYPE_SAMPLED_PROFILE, sizeof(PERFINFO_SAMPLED_PROFILE_INFORMATION) },
+    [ETW_PROFILE] = { PERFINFO_LOG_TYPE_SAMPLED_PROFILE,
+                      sizeof(PERFINFO_SAMPLED_PROFILE_INFORMATION) },
     [ETW_PMC] = { PERFINFO_LOG_TYPE_PMC_INTERRUPT, sizeof(PERFINFO_PMC_SAMPLE_INFORMATION) },
     [ETW_SYSCALL_ENTER] = { PERFINFO_LOG_TYPE_SYSCALL_ENTER, sizeof(PERFINFO_SYSCALL_ENTER_DATA) },
     [ETW_SYSCALL_EXIT] = { PERFINFO_LOG_TYPE_SYSCALL_EXIT, sizeof(PERFINFO_SYSCALL_EXIT_DATA) },
     [ETW_INTERRUPT] = { PERFINFO_LOG_TYPE_INTERRUPT, sizeof(PERFINFO_INTERRUPT_INFORMATION) },
-    [ETW_SET_INTERVAL] = { PERFINFO_LOG_TYPE_SAMPLED_PROFILE_SET_INTERVAL, sizeof(PERFINFO_SAMPLED_PROFILE_CONFIG) },
+    [ETW_SET_INTERVAL] = { PERFINFO_LOG_TYPE_SAMPLED_PROFILE_SET_INTERVAL,
+                           sizeof(PERFINFO_SAMPLED_PROFILE_CONFIG) },
     [ETW_IPI] = { PERFINFO_LOG_TYPE_IPI, sizeof(PERFINFO_DPC_INFORMATION) },
 };
 
@@ -51,9 +53,12 @@ static uint8_t *current(const struct etw_stream *s) { return s->buffers[s->head 
 static void begin(struct etw_stream *s)
 {
     WMI_BUFFER_HEADER *header = (WMI_BUFFER_HEADER *)(void *)current(s);
-    *header = (WMI_BUFFER_HEADER){ .BufferSize = s->size, .TimeStamp.QuadPart = (LONGLONG)rdtsc(),
-                                   .SequenceNumber = s->head, .ClientContext = { s->cpu, s->logger },
-                                   .BufferFlag = ETW_BUFFER_FLAG_PROC_INDEX, .StartTime = s->start_ns / 100,
+    *header = (WMI_BUFFER_HEADER){ .BufferSize = s->size,
+                                   .TimeStamp.QuadPart = (LONGLONG)rdtsc(),
+                                   .SequenceNumber = s->head,
+                                   .ClientContext = { s->cpu, s->logger },
+                                   .BufferFlag = ETW_BUFFER_FLAG_PROC_INDEX,
+                                   .StartTime = s->start_ns / 100,
                                    .StartPerfClock = s->start_tsc };
     if (s->told != s->lost)
         header->BufferFlag |= ETW_BUFFER_FLAG_EVENTS_LOST;
@@ -65,7 +70,8 @@ static void begin(struct etw_stream *s)
 static void seal(struct etw_stream *s)
 {
     WMI_BUFFER_HEADER *header = (WMI_BUFFER_HEADER *)(void *)current(s);
-    header->SavedOffset = header->CurrentOffset = header->Offset = (ULONG)(s->at - (uint8_t *)header);
+    header->SavedOffset = header->CurrentOffset = header->Offset =
+        (ULONG)(s->at - (uint8_t *)header);
     header->NextBuffer = (PVOID)s->lost;
     __atomic_store_n(&s->head, s->head + 1, __ATOMIC_RELEASE);
 }
@@ -79,7 +85,10 @@ static bool next_buffer(struct etw_stream *s)
     return true;
 }
 
-static bool is_empty(const struct etw_stream *s) { return s->at == current(s) + sizeof(WMI_BUFFER_HEADER); }
+static bool is_empty(const struct etw_stream *s)
+{
+    return s->at == current(s) + sizeof(WMI_BUFFER_HEADER);
+}
 
 void etw_stream_flush(struct etw_stream *s)
 {
@@ -103,8 +112,12 @@ struct etw_stream *etw_stream_create(unsigned cpu, USHORT logger, uint32_t count
     ASSERT(count > 0);
     if (!s)
         return NULL;
-    *s = (struct etw_stream){ .count = count, .size = size, .start_ns = clock_ns(), .start_tsc = rdtsc(),
-                              .logger = logger, .cpu = (USHORT)cpu };
+    *s = (struct etw_stream){ .count = count,
+                              .size = size,
+                              .start_ns = clock_ns(),
+                              .start_tsc = rdtsc(),
+                              .logger = logger,
+                              .cpu = (USHORT)cpu };
     for (uint32_t i = 0; i < count; i++) {
         s->buffers[i] = phys_alloc(size / PAGE_SIZE);
         if (!s->buffers[i]) {
@@ -126,8 +139,8 @@ void etw_stream_form(struct etw_stream *s, uint32_t hooks, ULONG count, PMC_HAND
         ULONG n = hooks >> h & 1 ? count : 0;
         uint64_t marker = PERFINFO_MARKER | n << TRACE_HEADER_PMC_COUNTERS_SHIFT,
                  size = sizeof(PERFINFO_TRACE_HEADER) + n * sizeof(ULONG64) + kinds[h].size;
-        s->forms[h] = (struct etw_form){ marker | size << 32 | (uint64_t)kinds[h].id << 48, (uint32_t)(size + 7) & ~7u,
-                                         n };
+        s->forms[h] = (struct etw_form){ marker | size << 32 | (uint64_t)kinds[h].id << 48,
+                                         (uint32_t)(size + 7) & ~7u, n };
     }
     write_flags(flags);
 }
@@ -148,12 +161,16 @@ WMI_BUFFER_HEADER *etw_stream_peek(const struct etw_stream *s)
     return (WMI_BUFFER_HEADER *)(void *)s->buffers[s->tail % s->count];
 }
 
-void etw_stream_next(struct etw_stream *s) { __atomic_store_n(&s->tail, s->tail + 1, __ATOMIC_RELEASE); }
+void etw_stream_next(struct etw_stream *s)
+{
+    __atomic_store_n(&s->tail, s->tail + 1, __ATOMIC_RELEASE);
+}
 
 unsigned etw_buffer_records(const WMI_BUFFER_HEADER *buffer)
 {
     unsigned n = 0;
-    const uint8_t *at = (const uint8_t *)(buffer + 1), *end = (const uint8_t *)buffer + buffer->SavedOffset;
+    const uint8_t *at = (const uint8_t *)(buffer + 1),
+                  *end = (const uint8_t *)buffer + buffer->SavedOffset;
     for (; at < end; n++)
         at += (((const PERFINFO_TRACE_HEADER *)(const void *)at)->Size + 7u) & ~7u;
     return n;

@@ -9,8 +9,17 @@ struct object;
 struct thread;
 
 enum etw_hook {
-    ETW_THREAD_CREATE, ETW_THREAD_DELETE, ETW_CSWITCH, ETW_READY, ETW_PROFILE, ETW_PMC, ETW_SYSCALL_ENTER,
-    ETW_SYSCALL_EXIT, ETW_INTERRUPT, ETW_SET_INTERVAL, ETW_IPI,
+    ETW_THREAD_CREATE,
+    ETW_THREAD_DELETE,
+    ETW_CSWITCH,
+    ETW_READY,
+    ETW_PROFILE,
+    ETW_PMC,
+    ETW_SYSCALL_ENTER,
+    ETW_SYSCALL_EXIT,
+    ETW_INTERRUPT,
+    ETW_SET_INTERVAL,
+    ETW_IPI,
     ETW_SAMPLES, /* one of ETW_PROFILE and ETW_PMC; has no records */
     ETW_HOOKS
 };
@@ -37,8 +46,9 @@ void etw_interrupt(uint64_t entered, unsigned vector, uint64_t routine);
 void etw_ipi(uint64_t entered, void (*routine)(void *));
 void etw_set_interval(KPROFILE_SOURCE source, ULONG now, ULONG before);
 
-/* NtTraceControl (etw_control.c). Codes as in nt_trace.h, others STATUS_NOT_IMPLEMENTED. InBuffer, OutBuffer and
- * ReturnLength are the caller's; ReturnLength may be NULL. STATUS_ACCESS_VIOLATION: one of them is not.
+/* NtTraceControl (etw_control.c). Codes as in nt_trace.h, others STATUS_NOT_IMPLEMENTED. InBuffer,
+ * OutBuffer and ReturnLength are the caller's; ReturnLength may be NULL. STATUS_ACCESS_VIOLATION:
+ * one of them is not.
  *
  * STATUS_ACCESS_DENIED every code: a restricted caller STATUS_INFO_LENGTH_MISMATCH InLength or
  * OutLength is too small, or Wnode.BufferSize Start: STATUS_INVALID_PARAMETER no
@@ -56,11 +66,11 @@ void etw_set_interval(KPROFILE_SOURCE source, ULONG now, ULONG before);
  * STATUS_BUFFER_TOO_SMALL, STATUS_INVALID_PARAMETER: no such processor. EtwPmcSessionQueryCode:
  * STATUS_BUFFER_TOO_SMALL. *ReturnLength is what is needed. PASSIVE_LEVEL. Sources: as
  * nt_trace.h; EVENT_TRACE_PROPERTIES; the status of a wrong length is our choice. */
-NTSTATUS NtTraceControl(ULONG FunctionCode, PVOID InBuffer, ULONG InBufferLen, PVOID OutBuffer, ULONG OutBufferLen,
-                        PULONG ReturnLength);
+NTSTATUS NtTraceControl(ULONG FunctionCode, PVOID InBuffer, ULONG InBufferLen, PVOID OutBuffer,
+                        ULONG OutBufferLen, PULONG ReturnLength);
 
 /* Class 0x1F only; others STATUS_INVALID_INFO_CLASS (etw_class.c). PASSIVE_LEVEL. */
-NTSTATUS NtSetSystemInformation(ULONG SystemInformationClass, PVOID SystemInformation, ULONG SystemInformationLength);
+NTSTATUS NtSetSystemInformation(ULONG SystemInformationClass, PVOID SystemInformation,
+                                ULONG SystemInformationLength);
 NTSTATUS NtQuerySystemInformation(ULONG SystemInformationClass, PVOID SystemInformation,
                                   ULONG SystemInformationLength, PULONG ReturnLength);
-

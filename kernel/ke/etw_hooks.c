@@ -10,14 +10,19 @@
 #include "kernel/ke/process.h"
 #include "kernel/ke/thread.h"
 
-_Static_assert((int)THREAD_READY == Ready && (int)THREAD_RUNNING == Running && (int)THREAD_WAITING == Waiting &&
-               (int)THREAD_DEAD == Terminated, "OldState is thread.state");
+_Static_assert((int)THREAD_READY == Ready && (int)THREAD_RUNNING == Running &&
+                   (int)THREAD_WAITING == Waiting && (int)THREAD_DEAD == Terminated,
+               "OldState is thread.state");
 
 void etw_thread(enum etw_hook hook, const struct thread *thread)
 {
     WMI_EXTENDED_THREAD_INFORMATION info = {
-        .ThreadId = thread->id, .StackBase = thread->stack + KERNEL_STACK_SIZE, .StackLimit = thread->stack,
-        .Affinity = thread->affinity, .Win32StartAddr = (PVOID)(uint64_t)thread->start, .BasePriority = (UCHAR)thread->priority,
+        .ThreadId = thread->id,
+        .StackBase = thread->stack + KERNEL_STACK_SIZE,
+        .StackLimit = thread->stack,
+        .Affinity = thread->affinity,
+        .Win32StartAddr = (PVOID)(uint64_t)thread->start,
+        .BasePriority = (UCHAR)thread->priority,
     };
     if (thread->process) {
         info.ProcessId = PROCESS_ID;

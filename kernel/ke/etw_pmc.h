@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Between the files of kernel/etw*.c only: counters at events (ETW_PMC_SUPPORT), and sampling by counters. */
+/* Between the files of kernel/etw*.c only: counters at events (ETW_PMC_SUPPORT), and sampling by
+ * counters. */
 #pragma once
 #include "hal/hal.h"
 #include "kernel/ke/etw_session.h"
 
 #define ETW_PMC_COUNTERS_MAX 7 /* of TRACE_HEADER_PMC_COUNTERS_MASK, three bits */
 
-/* As Windows 10 1903 has it; ProcessorCtrs has an element for each processor. Made by the first of the two lists. */
+/* As Windows 10 1903 has it; ProcessorCtrs has an element for each processor. Made by the first of
+ * the two lists. */
 typedef struct _ETW_PMC_SUPPORT {
     PKPROFILE_SOURCE Source;
     ULONG HookIdCount; /* 0: not given yet */
@@ -45,9 +47,10 @@ ABI_FIELD(ETW_PMC_SUPPORT_1809, CountersCount, 0x2C);
 
 /* Counters that a record can have on this machine, 0 without a PMU. */
 ULONG etw_pmc_max(void);
-/* The two lists, each once a session (L: guard): STATUS_INVALID_PARAMETER: none, too many (counters: more than
- * etw_pmc_max), paged memory; STATUS_NO_MEMORY; STATUS_WMI_ALREADY_ENABLED; what the HAL refuses a source with:
- * STATUS_NOT_SUPPORTED, STATUS_DEVICE_BUSY: the counters that are free cannot count them all, on some processor. */
+/* The two lists, each once a session (L: guard): STATUS_INVALID_PARAMETER: none, too many
+ * (counters: more than etw_pmc_max), paged memory; STATUS_NO_MEMORY; STATUS_WMI_ALREADY_ENABLED;
+ * what the HAL refuses a source with: STATUS_NOT_SUPPORTED, STATUS_DEVICE_BUSY: the counters that
+ * are free cannot count them all, on some processor. */
 NTSTATUS etw_pmc_set_sources(struct etw_logger *logger, const ULONG *sources, ULONG count);
 NTSTATUS etw_pmc_set_hooks(struct etw_logger *logger, const ULONG *hooks, ULONG count);
 /* Ends the counters in the session's records, on every processor. L: guard */

@@ -10,11 +10,11 @@
 #include "kernel/ke/etw.h"
 #include "kernel/ke/object.h"
 
-#define ETW_LOGGERS 9         /* the NT Kernel Logger, 0, and eight others */
-#define ETW_NAME_MAX 64       /* with its end */
-#define ETW_BUFFERS_MAX 64    /* of a processor */
+#define ETW_LOGGERS 9      /* the NT Kernel Logger, 0, and eight others */
+#define ETW_NAME_MAX 64    /* with its end */
+#define ETW_BUFFERS_MAX 64 /* of a processor */
 #define ETW_BUFFERS_DEFAULT 4
-#define ETW_BUFFER_KB 64      /* default */
+#define ETW_BUFFER_KB 64 /* default */
 #define ETW_BUFFER_KB_MAX 1024
 #define ETW_MEMORY_MAX (16u << 20) /* bytes of a session */
 
@@ -26,12 +26,12 @@ struct etw_form {
 };
 
 struct etw_stream {
-    uint8_t *at, *end;        /* in the buffer that is written */
-    uint32_t head;            /* atomic: buffers before it are full */
-    uint32_t tail;            /* atomic: those before it were read */
-    uint64_t lost;            /* events */
-    uint64_t told;            /* those of them that a buffer's flag has reported */
-    uint32_t count, size;     /* buffers, and bytes of one */
+    uint8_t *at, *end;    /* in the buffer that is written */
+    uint32_t head;        /* atomic: buffers before it are full */
+    uint32_t tail;        /* atomic: those before it were read */
+    uint64_t lost;        /* events */
+    uint64_t told;        /* those of them that a buffer's flag has reported */
+    uint32_t count, size; /* buffers, and bytes of one */
     uint64_t start_ns, start_tsc;
     USHORT logger, cpu;
     struct hal_pmc_counter *counters; /* of the set that records collect */
@@ -40,20 +40,20 @@ struct etw_stream {
 };
 
 struct etw_logger {
-    struct object object;     /* of the consumer's handle; L: guard */
+    struct object object; /* of the consumer's handle; L: guard */
     bool connected;
-    bool stopped;             /* only the consumer still has a reference */
+    bool stopped; /* only the consumer still has a reference */
     unsigned slot;
-    USHORT id;                /* KERNEL_LOGGER_ID, or the slot */
+    USHORT id; /* KERNEL_LOGGER_ID, or the slot */
     char name[ETW_NAME_MAX];
     ULONG mode, flush_seconds;
     uint64_t flushed_ns;
     PERFINFO_GROUPMASK masks;
-    uint32_t wanted;          /* bit per enum etw_hook */
+    uint32_t wanted; /* bit per enum etw_hook */
     struct _ETW_PMC_SUPPORT *pmc;
-    ULONG read_count;         /* buffers */
-    unsigned next_cpu;        /* whose buffers are read first */
-    uint64_t unread;          /* events that were lost because nobody reads */
+    ULONG read_count;  /* buffers */
+    unsigned next_cpu; /* whose buffers are read first */
+    uint64_t unread;   /* events that were lost because nobody reads */
     struct etw_stream *streams[64];
 };
 
@@ -108,7 +108,8 @@ void etw_leave(void);
  * used. */
 struct etw_logger *etw_find(TRACEHANDLE handle);
 struct etw_logger *etw_find_name(const char *name);
-NTSTATUS etw_start(const char *name, const WMI_LOGGER_INFORMATION *info, struct etw_logger **started);
+NTSTATUS etw_start(const char *name, const WMI_LOGGER_INFORMATION *info,
+                   struct etw_logger **started);
 void etw_stop(struct etw_logger *logger);
 void etw_flush(struct etw_logger *logger);
 /* STATUS_NOT_SUPPORTED, STATUS_DEVICE_BUSY: a source that the masks enable cannot be sampled;

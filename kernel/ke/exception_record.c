@@ -194,44 +194,34 @@ void exception_record(struct trap_frame *frame, uint64_t fault_address, NTSTATUS
     *r = (EXCEPTION_RECORD){ .ExceptionAddress = (PVOID)frame->rip };
     switch (frame->vector) {
     case EXC_DIVIDE:
-        r->ExceptionCode = divisor_of(frame) ? STATUS_INTEGER_OVERFLOW
-                                             : STATUS_INTEGER_DIVIDE_BY_ZERO;
+        r->ExceptionCode =
+            divisor_of(frame) ? STATUS_INTEGER_OVERFLOW : STATUS_INTEGER_DIVIDE_BY_ZERO;
         break;
     case EXC_DEBUG:
         r->ExceptionCode = STATUS_SINGLE_STEP;
         frame->rflags &= ~(uint64_t)RFLAGS_TF; /* as Windows does: one step */
         break;
-    case EXC_BREAKPOINT:
-        breakpoint(frame, r);
-        break;
-    case EXC_BOUND:
-        r->ExceptionCode = STATUS_ARRAY_BOUNDS_EXCEEDED;
-        break;
-    case EXC_INVALID_OPCODE:
-        r->ExceptionCode = STATUS_ILLEGAL_INSTRUCTION;
-        break;
-    case EXC_GENERAL_PROTECTION:
-        general_protection(frame, r);
-        break;
+    case EXC_BREAKPOINT: breakpoint(frame, r); break;
+    case EXC_BOUND: r->ExceptionCode = STATUS_ARRAY_BOUNDS_EXCEEDED; break;
+    case EXC_INVALID_OPCODE: r->ExceptionCode = STATUS_ILLEGAL_INSTRUCTION; break;
+    case EXC_GENERAL_PROTECTION: general_protection(frame, r); break;
     case EXC_PAGE_FAULT:
-        access_violation(r, frame->error & PF_FETCH   ? EXCEPTION_EXECUTE_FAULT
-                            : frame->error & PF_WRITE ? EXCEPTION_WRITE_FAULT
-                                                      : EXCEPTION_READ_FAULT, fault_address);
+        access_violation(r,
+                         frame->error & PF_FETCH   ? EXCEPTION_EXECUTE_FAULT
+                         : frame->error & PF_WRITE ? EXCEPTION_WRITE_FAULT
+                                                   : EXCEPTION_READ_FAULT,
+                         fault_address);
         r->ExceptionCode = status;
         break;
     case EXC_X87:
         r->ExceptionCode = x87_status();
         r->NumberParameters = 1;
         break;
-    case EXC_ALIGNMENT:
-        r->ExceptionCode = STATUS_DATATYPE_MISALIGNMENT;
-        break;
+    case EXC_ALIGNMENT: r->ExceptionCode = STATUS_DATATYPE_MISALIGNMENT; break;
     case EXC_SIMD:
         r->NumberParameters = 2;
         r->ExceptionCode = simd_status(&r->ExceptionInformation[1]);
         break;
-    default: /* stack, segments */
-        access_violation(r, EXCEPTION_READ_FAULT, ~0ul);
-        break;
+    default: /* stack, segments */ access_violation(r, EXCEPTION_READ_FAULT, ~0ul); break;
     }
 }

@@ -5,9 +5,9 @@
  *
  * CPUID is not believed. A KVM that emulates ring 0 was seen that promises XSAVE, does not know it
  * and stops the virtual machine at it, where no handler of ours helps: it is known by its slowness.
- * QEMU's TCG promises XSAVE to a processor without XSAVEOPT (Opteron_G5), and breaks at CR4.OSXSAVE.
- * Source: Intel SDM vol. 1 "Managing state using the XSAVE feature set"; for the initial values
- * Microsoft's "x64 calling convention". */
+ * QEMU's TCG promises XSAVE to a processor without XSAVEOPT (Opteron_G5), and breaks at
+ * CR4.OSXSAVE. Source: Intel SDM vol. 1 "Managing state using the XSAVE feature set"; for the
+ * initial values Microsoft's "x64 calling convention". */
 #include "kernel/ke/fpu.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/layout.h"
@@ -130,7 +130,9 @@ void fpu_report(void)
 {
     print("# fpu: x87 SSE%s%s, %u bytes by %s\n", fpu_facts.xcr0 & AVX ? " AVX" : "",
           fpu_facts.xcr0 & AVX512 ? " AVX-512" : "", fpu_facts.size,
-          fpu_facts.optimized ? "XSAVEOPT" : fpu_facts.xcr0 ? "XSAVE" : "FXSAVE");
+          fpu_facts.optimized ? "XSAVEOPT"
+          : fpu_facts.xcr0    ? "XSAVE"
+                              : "FXSAVE");
 }
 
 uint32_t fpu_mxcsr_mask(void)

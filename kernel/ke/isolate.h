@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Between thread_profiling.c, profiling_enable.c and isolate.c: what a profiled thread has, and the policy `isolate`. */
+/* Between thread_profiling.c, profiling_enable.c and isolate.c: what a profiled thread has, and the
+ * policy `isolate`. */
 #pragma once
 #include "hal/hal.h"
 #include "kernel/base/cpu.h"
@@ -18,24 +19,27 @@ struct reading {
 _Static_assert(sizeof(struct reading) == sizeof(COUNTER_READING), "one index");
 
 struct thread_profiling {
-    block_at_4 *block;     /* the ring-3 block, through the window of `slot` */
+    block_at_4 *block; /* the ring-3 block, through the window of `slot` */
     uint64_t cycle_start, cycle_total;
     uint32_t switches;
-    uint32_t generation;   /* of the configuration that `active` belongs to */
-    uint64_t mask;         /* as asked for */
-    uint64_t active;       /* of these, configured: the elements that are sampled */
-    size_t plain;          /* bytes of the readings if `active` is the first n, their counters `width`; else 0 */
+    uint32_t generation; /* of the configuration that `active` belongs to */
+    uint64_t mask;       /* as asked for */
+    uint64_t active;     /* of these, configured: the elements that are sampled */
+    size_t plain; /* bytes of the readings if `active` is the first n, their counters `width`; else
+                     0 */
     unsigned slot;
     uint64_t width;        /* mask of a counter's bits */
     uint64_t user_address; /* what ring 3 calls the block: the handle */
-    unsigned loaded_on;    /* isolate: the CPU whose counters hold its counts, if nobody came after it; or ISOLATE_NONE */
-    uint64_t counters;     /* bit per counter that it counts with */
-    uint64_t taken_off[MAX_HW_COUNTERS]; /* by element: what traps added to the counter, and the total has not */
+    unsigned loaded_on; /* isolate: the CPU whose counters hold its counts, if nobody came after it;
+                           or ISOLATE_NONE */
+    uint64_t counters;  /* bit per counter that it counts with */
+    uint64_t taken_off[MAX_HW_COUNTERS]; /* by element: what traps added to the counter, and the
+                                            total has not */
     struct reading readings[MAX_HW_COUNTERS]; /* by element */
 };
 
-/* thread_counters.c. For the reader in ring 3 (rtl.c): bits 7:0 how many bits counters lack to 64 on this CPU; bits 15:8
- * the same of fixed ones, if they differ. */
+/* thread_counters.c. For the reader in ring 3 (rtl.c): bits 7:0 how many bits counters lack to 64
+ * on this CPU; bits 15:8 the same of fixed ones, if they differ. */
 ULONG thread_profiling_unused_bits(void);
 /* thread_profiling.c, both at IPI_LEVEL. Ends the time slice of `out` and begins that of `in`;
  * either may be NULL. And: begins a thread's first time slice. */
@@ -45,12 +49,12 @@ void thread_profiling_begin(struct thread_profiling *p, unsigned cpu);
 #define ISOLATE_NONE 0xffffffffu
 
 extern bool isolate_on;
-/* Constant while a thread with a mask is profiled: the configured counters, and which of them their driver had running
- * before. No other counter runs. */
+/* Constant while a thread with a mask is profiled: the configured counters, and which of them their
+ * driver had running before. No other counter runs. */
 extern uint64_t isolate_configured, isolate_ran[MAX_CPUS];
-/* A thread with a mask enables (PASSIVE_LEVEL), or has disabled. The first one takes every counter that is not
- * configured, so that ring 3's RDPMC, which opens all, shows nobody else's: STATUS_INSUFFICIENT_RESOURCES if another
- * owner has one. */
+/* A thread with a mask enables (PASSIVE_LEVEL), or has disabled. The first one takes every counter
+ * that is not configured, so that ring 3's RDPMC, which opens all, shows nobody else's:
+ * STATUS_INSUFFICIENT_RESOURCES if another owner has one. */
 NTSTATUS isolate_join(struct thread_profiling *p);
 void isolate_leave(void);
 /* Ends the time slice of `out` on this CPU and begins that of `in`, at IPI_LEVEL. Either may be

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One list, names_lock, DISPATCH_LEVEL. An object on it may be about to be destroyed: who finds it takes a reference only
- * if there is one left. */
+/* One list, names_lock, DISPATCH_LEVEL. An object on it may be about to be destroyed: who finds it
+ * takes a reference only if there is one left. */
 #include "kernel/ke/object_name.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/list.h"
@@ -44,7 +44,8 @@ static NTSTATUS get_text(PUNICODE_STRING from, struct object_name *name)
     return STATUS_SUCCESS;
 }
 
-NTSTATUS object_name_get(const OBJECT_ATTRIBUTES *attributes, struct object_name *name, ULONG *flags)
+NTSTATUS object_name_get(const OBJECT_ATTRIBUTES *attributes, struct object_name *name,
+                         ULONG *flags)
 {
     OBJECT_ATTRIBUTES a = { .Length = sizeof a };
     name->length = 0;
@@ -63,7 +64,8 @@ static bool try_hold(struct object *object)
 {
     uint32_t refs = __atomic_load_n(&object->refs, __ATOMIC_RELAXED);
     while (refs)
-        if (__atomic_compare_exchange_n(&object->refs, &refs, refs + 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        if (__atomic_compare_exchange_n(&object->refs, &refs, refs + 1, false, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_RELAXED))
             return true;
     return false;
 }
@@ -73,7 +75,8 @@ static struct object *find(const struct object_name *name)
 {
     for (const LIST_ENTRY *e = names.Flink; e != &names; e = e->Flink) {
         const struct object_name *n = CONTAINING_RECORD(e, struct object_name, list);
-        if (n->length == name->length && !memcmp(n->text, name->text, n->length) && try_hold(n->object))
+        if (n->length == name->length && !memcmp(n->text, name->text, n->length) &&
+            try_hold(n->object))
             return n->object;
     }
     return NULL;

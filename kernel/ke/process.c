@@ -58,7 +58,9 @@ static void destroy(struct object *object)
 }
 
 const struct object_type process_type = {
-    .name = "Process", .destroy = destroy, .all = PROCESS_ALL_ACCESS,
+    .name = "Process",
+    .destroy = destroy,
+    .all = PROCESS_ALL_ACCESS,
     .read = STANDARD_RIGHTS_READ | PROCESS_QUERY_INFORMATION,
     .write = STANDARD_RIGHTS_READ,
     .execute = STANDARD_RIGHTS_READ | SYNCHRONIZE,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A process: an address space, handles, threads. Every process runs the one ring-3 image (linker.ld). */
+/* A process: an address space, handles, threads. Every process runs the one ring-3 image
+ * (linker.ld). */
 #pragma once
 #include "kernel/base/lock.h"
 #include "kernel/ke/memory.h"
@@ -11,25 +12,29 @@ struct process {
     struct object object; /* signaled when the last thread has ended */
     uint64_t *pml4;
     NTSTATUS exit_status;
-    bool profile_privilege; /* atomic: SeSystemProfilePrivilege is enabled */
-    bool restricted;      /* of low integrity; constant */
-    uint32_t threads;     /* atomic: not ended yet */
-    uint64_t exception_entry; /* where ring 3 handles exceptions (KiUserExceptionDispatcher); 0: nowhere */
-    bool announced;       /* atomic: process creation has been reported */
-    bool fault_ends_all;  /* an exception ends the process, as in Windows; else only its thread, as tests want it */
-    uint64_t stack_reserve, stack_commit; /* of its threads, in bytes: whole pages; before the first thread */
-    uint64_t apc_entry;       /* KiUserApcDispatcher; 0: none */
+    bool profile_privilege;   /* atomic: SeSystemProfilePrivilege is enabled */
+    bool restricted;          /* of low integrity; constant */
+    uint32_t threads;         /* atomic: not ended yet */
+    uint64_t exception_entry; /* where ring 3 handles exceptions (KiUserExceptionDispatcher); 0:
+                                 nowhere */
+    bool announced;           /* atomic: process creation has been reported */
+    bool fault_ends_all; /* an exception ends the process, as in Windows; else only its thread, as
+                            tests want it */
+    uint64_t stack_reserve,
+        stack_commit;           /* of its threads, in bytes: whole pages; before the first thread */
+    uint64_t apc_entry;         /* KiUserApcDispatcher; 0: none */
     uint64_t peb, thread_entry; /* of a Windows program; ntdll's routine where its threads begin */
     uint64_t fault_rip, fault_address; /* of the exception that ended it; for a message */
-    struct lock lock;     /* guards what follows */
-    bool ending;          /* process_end was called: no thread begins any more */
+    struct lock lock;                  /* guards what follows */
+    bool ending;                       /* process_end was called: no thread begins any more */
     NTSTATUS end_status;
     struct thread *first; /* not ended yet, by sibling */
     struct handle_table handles;
     struct memory memory; /* L: its own mutex */
 };
 
-/* A process with the ring-3 image mapped and no thread; one reference for the caller. NULL without memory. */
+/* A process with the ring-3 image mapped and no thread; one reference for the caller. NULL without
+ * memory. */
 struct process *process_create(void);
 /* The same without an image. */
 struct process *process_create_empty(void);
@@ -42,7 +47,8 @@ void process_unequip(struct process *process, struct thread *thread);
 /* A thread begins (false: the process is ending), a thread ends. */
 bool process_join(struct process *process, struct thread *thread);
 void process_leave(struct process *process, struct thread *thread);
-/* Ends the process of the current thread: this one now, the others at their next return to ring 3. */
+/* Ends the process of the current thread: this one now, the others at their next return to ring 3.
+ */
 __attribute__((noreturn)) void process_end(NTSTATUS status);
 /* memory_fault for the current thread, whose stack may grow by it. */
 NTSTATUS process_fault(uint64_t address);

@@ -45,7 +45,8 @@ void sched_reschedule(unsigned cpu);
  * ready. True: another one ran. The lock is free on return. */
 bool sched_switch_locked(KIRQL irql, KWAIT_REASON reason);
 
-/* Prepares the stack of a thread that does not run: when it is chosen it begins at `first`, which calls sched_begin. */
+/* Prepares the stack of a thread that does not run: when it is chosen it begins at `first`, which
+ * calls sched_begin. */
 void sched_prepare_stack(struct thread *thread, uint64_t top, void (*first)(void));
 /* A new thread's first call. */
 void sched_begin(void);

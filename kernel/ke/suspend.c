@@ -17,7 +17,8 @@
 
 static bool ends(const struct thread *thread)
 {
-    return thread->state == THREAD_DEAD || thread->exiting || __atomic_load_n(&thread->terminate, __ATOMIC_ACQUIRE);
+    return thread->state == THREAD_DEAD || thread->exiting ||
+           __atomic_load_n(&thread->terminate, __ATOMIC_ACQUIRE);
 }
 
 static NTSTATUS suspend(struct thread *thread, ULONG *before)
@@ -45,7 +46,8 @@ static NTSTATUS resume(struct thread *thread, ULONG *before)
     return STATUS_SUCCESS;
 }
 
-static NTSTATUS change(HANDLE handle, PULONG previous, NTSTATUS (*function)(struct thread *, ULONG *))
+static NTSTATUS change(HANDLE handle, PULONG previous,
+                       NTSTATUS (*function)(struct thread *, ULONG *))
 {
     struct object *object;
     ULONG count = 0;
@@ -91,12 +93,14 @@ struct apc_queue {
 };
 _Static_assert(sizeof(struct apc_queue) <= PAGE_SIZE, "one page");
 
-/* What the dispatcher finds on its stack; behind the context as an interrupt would have pushed it, for unwinding. */
+/* What the dispatcher finds on its stack; behind the context as an interrupt would have pushed it,
+ * for unwinding. */
 struct apc_frame {
     CONTEXT context;
     uint64_t rip, cs, eflags, rsp, ss, spare;
 };
-_Static_assert(offsetof(struct apc_frame, rip) == 0x4d0 && sizeof(struct apc_frame) % 16 == 0, "apc.c of ntdll");
+_Static_assert(offsetof(struct apc_frame, rip) == 0x4d0 && sizeof(struct apc_frame) % 16 == 0,
+               "apc.c of ntdll");
 
 static bool put(struct thread *thread, const struct apc *apc)
 {
@@ -104,7 +108,8 @@ static bool put(struct thread *thread, const struct apc *apc)
     if (thread->apc_count == THREAD_APCS)
         return false;
     q->apcs[(q->first + thread->apc_count++) % THREAD_APCS] = *apc;
-    if (thread->state == THREAD_WAITING && thread->wait->mode == UserMode && thread->wait->alertable) {
+    if (thread->state == THREAD_WAITING && thread->wait->mode == UserMode &&
+        thread->wait->alertable) {
         thread->apc_due = true;
         wait_end(thread, STATUS_USER_APC);
     }
@@ -130,14 +135,15 @@ static NTSTATUS queue(struct thread *thread, const struct apc *apc)
     return status;
 }
 
-bool apc_queue(struct thread *thread, PVOID routine, PVOID argument1, PVOID argument2, PVOID argument3)
+bool apc_queue(struct thread *thread, PVOID routine, PVOID argument1, PVOID argument2,
+               PVOID argument3)
 {
     const struct apc apc = { routine, { argument1, argument2, argument3 } };
     return thread->process && thread->process->apc_entry && NT_SUCCESS(queue(thread, &apc));
 }
 
-NTSTATUS NtQueueApcThread(HANDLE ThreadHandle, PVOID ApcRoutine, PVOID ApcArgument1, PVOID ApcArgument2,
-                          PVOID ApcArgument3)
+NTSTATUS NtQueueApcThread(HANDLE ThreadHandle, PVOID ApcRoutine, PVOID ApcArgument1,
+                          PVOID ApcArgument2, PVOID ApcArgument3)
 {
     const struct apc apc = { ApcRoutine, { ApcArgument1, ApcArgument2, ApcArgument3 } };
     struct object *object;
@@ -145,7 +151,8 @@ NTSTATUS NtQueueApcThread(HANDLE ThreadHandle, PVOID ApcRoutine, PVOID ApcArgume
     if (!NT_SUCCESS(status))
         return status;
     struct thread *thread = (struct thread *)object;
-    status = thread->process && thread->process->apc_entry ? queue(thread, &apc) : STATUS_INVALID_HANDLE;
+    status =
+        thread->process && thread->process->apc_entry ? queue(thread, &apc) : STATUS_INVALID_HANDLE;
     object_release(object);
     return status;
 }

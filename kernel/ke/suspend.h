@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Suspended threads, and calls that others queue to a thread (user APCs). Services are for ring-3 threads through the
- * service table, and for drivers. PASSIVE_LEVEL. Handles: STATUS_INVALID_HANDLE, STATUS_OBJECT_TYPE_MISMATCH,
- * STATUS_ACCESS_DENIED. Sources: the Win32 documentation of SuspendThread and QueueUserAPC; phnt's headers. */
+/* Suspended threads, and calls that others queue to a thread (user APCs). Services are for ring-3
+ * threads through the service table, and for drivers. PASSIVE_LEVEL. Handles:
+ * STATUS_INVALID_HANDLE, STATUS_OBJECT_TYPE_MISMATCH, STATUS_ACCESS_DENIED. Sources: the Win32
+ * documentation of SuspendThread and QueueUserAPC; phnt's headers. */
 #pragma once
 #include "kernel/nt/nt.h"
 
@@ -11,27 +12,32 @@ struct trap_frame;
 #define MAXIMUM_SUSPEND_COUNT 127
 #define THREAD_APCS 120 /* NT: as many as there is memory for */
 
-/* The thread stops at its next way to ring 3, or in its wait, which goes on when it is resumed; THREAD_SUSPEND_RESUME.
- * *PreviousSuspendCount, which may be NULL: how often it was suspended before. STATUS_ACCESS_VIOLATION;
- * STATUS_THREAD_IS_TERMINATING; STATUS_SUSPEND_COUNT_EXCEEDED. NT: a thread that waits for the kernel, or for a driver, is
- * stopped there too. */
+/* The thread stops at its next way to ring 3, or in its wait, which goes on when it is resumed;
+ * THREAD_SUSPEND_RESUME. *PreviousSuspendCount, which may be NULL: how often it was suspended
+ * before. STATUS_ACCESS_VIOLATION; STATUS_THREAD_IS_TERMINATING; STATUS_SUSPEND_COUNT_EXCEEDED. NT:
+ * a thread that waits for the kernel, or for a driver, is stopped there too. */
 NTSTATUS NtSuspendThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
-/* One suspension less; at none the thread goes on. *PreviousSuspendCount is 0 if it was not suspended. */
+/* One suspension less; at none the thread goes on. *PreviousSuspendCount is 0 if it was not
+ * suspended. */
 NTSTATUS NtResumeThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
 
-/* The thread calls ApcRoutine with three arguments at its next alertable wait, which ends by STATUS_USER_APC; all that were
- * queued, first come first. THREAD_SET_CONTEXT. STATUS_UNSUCCESSFUL: it has ended, or is to; STATUS_INVALID_HANDLE: not a
- * thread of a Windows program; STATUS_NO_MEMORY: also if THREAD_APCS are queued. */
-NTSTATUS NtQueueApcThread(HANDLE ThreadHandle, PVOID ApcRoutine, PVOID ApcArgument1, PVOID ApcArgument2,
-                          PVOID ApcArgument3);
+/* The thread calls ApcRoutine with three arguments at its next alertable wait, which ends by
+ * STATUS_USER_APC; all that were queued, first come first. THREAD_SET_CONTEXT. STATUS_UNSUCCESSFUL:
+ * it has ended, or is to; STATUS_INVALID_HANDLE: not a thread of a Windows program;
+ * STATUS_NO_MEMORY: also if THREAD_APCS are queued. */
+NTSTATUS NtQueueApcThread(HANDLE ThreadHandle, PVOID ApcRoutine, PVOID ApcArgument1,
+                          PVOID ApcArgument2, PVOID ApcArgument3);
 /* Runs the queued calls, as an alertable wait does. STATUS_SUCCESS. */
 NTSTATUS NtTestAlert(void);
 
 /* For the kernel. */
 
 /* The same of the current thread; false: there is no room. */
-bool apc_queue(struct thread *thread, PVOID routine, PVOID argument1, PVOID argument2, PVOID argument3);
-/* Before a system call returns, if apc_due: it returns to ntdll's KiUserApcDispatcher, with a struct apc_frame at RSP. */
+bool apc_queue(struct thread *thread, PVOID routine, PVOID argument1, PVOID argument2,
+               PVOID argument3);
+/* Before a system call returns, if apc_due: it returns to ntdll's KiUserApcDispatcher, with a
+ * struct apc_frame at RSP. */
 void apc_deliver(struct trap_frame *frame);
-/* On the way to ring 3: ends the current thread if that was asked for, and stops it while it is suspended. */
+/* On the way to ring 3: ends the current thread if that was asked for, and stops it while it is
+ * suspended. */
 void thread_way_out(void);

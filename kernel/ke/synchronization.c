@@ -54,7 +54,8 @@ TYPE(mutant_type, "Mutant", destroy_mutant, MUTANT_QUERY_STATE, 0);
 
 /* --- Making them. --- */
 
-static NTSTATUS check_arguments(PHANDLE handle, const OBJECT_ATTRIBUTES *attributes, struct object_name *name, ULONG *flags)
+static NTSTATUS check_arguments(PHANDLE handle, const OBJECT_ATTRIBUTES *attributes,
+                                struct object_name *name, ULONG *flags)
 {
     NTSTATUS status = caller_probe_handle(handle);
     *flags = 0;
@@ -85,8 +86,8 @@ static NTSTATUS give(struct object *object, ACCESS_MASK access, PHANDLE handle)
 }
 
 /* The new one, or, by OBJ_OPENIF, one that has the name. */
-static NTSTATUS publish(struct object *object, const struct object_name *name, ULONG flags, ACCESS_MASK access,
-                        PHANDLE handle)
+static NTSTATUS publish(struct object *object, const struct object_name *name, ULONG flags,
+                        ACCESS_MASK access, PHANDLE handle)
 {
     struct waitable *w = (struct waitable *)object;
     if (!name->length)
@@ -176,17 +177,20 @@ static NTSTATUS open_named(const struct object_type *type, PHANDLE handle, ACCES
     return STATUS_OBJECT_TYPE_MISMATCH;
 }
 
-NTSTATUS NtOpenEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess, POBJECT_ATTRIBUTES ObjectAttributes)
+NTSTATUS NtOpenEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
+                     POBJECT_ATTRIBUTES ObjectAttributes)
 {
     return open_named(&event_type, EventHandle, DesiredAccess, ObjectAttributes);
 }
 
-NTSTATUS NtOpenSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess, POBJECT_ATTRIBUTES ObjectAttributes)
+NTSTATUS NtOpenSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
+                         POBJECT_ATTRIBUTES ObjectAttributes)
 {
     return open_named(&semaphore_type, SemaphoreHandle, DesiredAccess, ObjectAttributes);
 }
 
-NTSTATUS NtOpenMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess, POBJECT_ATTRIBUTES ObjectAttributes)
+NTSTATUS NtOpenMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
+                      POBJECT_ATTRIBUTES ObjectAttributes)
 {
     return open_named(&mutant_type, MutantHandle, DesiredAccess, ObjectAttributes);
 }

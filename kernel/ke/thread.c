@@ -15,7 +15,7 @@
 #include "kernel/nt/nt_context.h"
 
 #define STACK_PAGES (KERNEL_STACK_SIZE / PAGE_SIZE)
-#define FPU_OFFSET 1024   /* of the area for fpu.c in the thread's page */
+#define FPU_OFFSET 1024 /* of the area for fpu.c in the thread's page */
 
 extern void user_thread_start(void), user_process_start(void);
 extern void trap_return(void);
@@ -24,7 +24,8 @@ static uint32_t next_id; /* atomic */
 
 CLIENT_ID thread_client_id(const struct thread *thread)
 {
-    return (CLIENT_ID){ (HANDLE)(uint64_t)(thread->process ? PROCESS_ID : 0), (HANDLE)(uint64_t)thread->id };
+    return (CLIENT_ID){ (HANDLE)(uint64_t)(thread->process ? PROCESS_ID : 0),
+                        (HANDLE)(uint64_t)thread->id };
 }
 
 /* The first function of every thread; the switch to it holds the dispatcher lock. */
@@ -44,9 +45,14 @@ static void enter_user(void *unused)
     thread_check_terminated();
     cli();
     struct trap_frame *frame = (struct trap_frame *)(me->stack + KERNEL_STACK_SIZE) - 1;
-    *frame = (struct trap_frame){ .rip = me->user_entry, .cs = SEL_USER_CS, .rflags = RFLAGS_IF | 2,
-                                  .rsp = me->user_rsp, .ss = SEL_USER_SS, .rdi = me->user_start,
-                                  .rsi = me->user_argument, .rcx = me->user_start,
+    *frame = (struct trap_frame){ .rip = me->user_entry,
+                                  .cs = SEL_USER_CS,
+                                  .rflags = RFLAGS_IF | 2,
+                                  .rsp = me->user_rsp,
+                                  .ss = SEL_USER_SS,
+                                  .rdi = me->user_start,
+                                  .rsi = me->user_argument,
+                                  .rcx = me->user_start,
                                   .rdx = me->user_argument };
     asm volatile("mov %0,%%rsp\njmp trap_return" : : "r"(frame) : "memory");
     __builtin_unreachable();
@@ -65,17 +71,20 @@ static void destroy(struct object *object)
 }
 
 const struct object_type thread_type = {
-    .name = "Thread", .destroy = destroy, .all = THREAD_ALL_ACCESS,
+    .name = "Thread",
+    .destroy = destroy,
+    .all = THREAD_ALL_ACCESS,
     .read = STANDARD_RIGHTS_READ | THREAD_GET_CONTEXT | THREAD_QUERY_INFORMATION,
-    .write = STANDARD_RIGHTS_READ | THREAD_TERMINATE | THREAD_SUSPEND_RESUME | THREAD_ALERT | THREAD_SET_INFORMATION |
-             THREAD_SET_CONTEXT,
+    .write = STANDARD_RIGHTS_READ | THREAD_TERMINATE | THREAD_SUSPEND_RESUME | THREAD_ALERT |
+             THREAD_SET_INFORMATION | THREAD_SET_CONTEXT,
     .execute = STANDARD_RIGHTS_READ | SYNCHRONIZE,
 };
 
 /* Two references: the caller's, and its own life. */
 static struct thread *allocate(const char *name)
 {
-    _Static_assert(sizeof(struct thread) <= FPU_OFFSET && FPU_OFFSET + FPU_AREA_MAX <= PAGE_SIZE, "one page");
+    _Static_assert(sizeof(struct thread) <= FPU_OFFSET && FPU_OFFSET + FPU_AREA_MAX <= PAGE_SIZE,
+                   "one page");
     struct thread *thread = phys_alloc(1);
     if (!thread)
         return NULL;
@@ -130,10 +139,7 @@ uint64_t thread_create_idle(struct cpu *cpu)
     return (uint64_t)idle->stack + KERNEL_STACK_SIZE;
 }
 
-static bool possible(uint64_t affinity)
-{
-    return affinity & cpu_all();
-}
+static bool possible(uint64_t affinity) { return affinity & cpu_all(); }
 
 static void init_fpu(struct thread *thread)
 {
@@ -141,7 +147,8 @@ static void init_fpu(struct thread *thread)
     fpu_reset(thread->fpu);
 }
 
-struct thread *thread_create(const char *name, void (*start)(void *), void *argument, uint64_t affinity)
+struct thread *thread_create(const char *name, void (*start)(void *), void *argument,
+                             uint64_t affinity)
 {
     struct thread *thread = possible(affinity) ? allocate(name) : NULL;
     if (!thread)
@@ -158,7 +165,8 @@ void thread_use_fpu(void)
         init_fpu(me);
 }
 
-struct thread *thread_create_system(const char *name, void (*start)(void *), void *argument, uint64_t affinity)
+struct thread *thread_create_system(const char *name, void (*start)(void *), void *argument,
+                                    uint64_t affinity)
 {
     struct thread *thread = possible(affinity) ? allocate(name) : NULL;
     if (!thread)
@@ -169,8 +177,9 @@ struct thread *thread_create_system(const char *name, void (*start)(void *), voi
     return run(thread, affinity, false);
 }
 
-static struct thread *create_user(const char *name, struct process *process, void (*entry)(void), uint64_t start,
-                                  uint64_t argument, uint64_t affinity, bool suspended)
+static struct thread *create_user(const char *name, struct process *process, void (*entry)(void),
+                                  uint64_t start, uint64_t argument, uint64_t affinity,
+                                  bool suspended)
 {
     struct thread *thread = possible(affinity) ? allocate(name) : NULL;
     if (!thread)
@@ -195,8 +204,8 @@ static struct thread *create_user(const char *name, struct process *process, voi
     return run(thread, affinity, suspended);
 }
 
-struct thread *thread_create_user(const char *name, struct process *process, uint64_t start, uint64_t argument,
-                                  uint64_t affinity)
+struct thread *thread_create_user(const char *name, struct process *process, uint64_t start,
+                                  uint64_t argument, uint64_t affinity)
 {
     return create_user(name, process, user_process_start, start, argument, affinity, false);
 }

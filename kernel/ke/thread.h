@@ -11,7 +11,8 @@ struct process;
 struct thread_profiling;
 struct wait;
 
-/* The low byte is a KTHREAD_STATE, which trace records have. The last one: stopped because it is suspended; it has no wait. */
+/* The low byte is a KTHREAD_STATE, which trace records have. The last one: stopped because it is
+ * suspended; it has no wait. */
 enum thread_state {
     THREAD_READY = 1,
     THREAD_RUNNING = 2,
@@ -24,14 +25,14 @@ enum thread_state {
 #define PROCESS_ID 4 /* NT: there is one program */
 
 struct thread {
-    struct object object; /* signaled when the thread is dead */
-    uint64_t rsp;         /* saved by switch.asm */
-    uint8_t *stack;       /* KERNEL_STACK_SIZE; a magic number at its low end */
+    struct object object;    /* signaled when the thread is dead */
+    uint64_t rsp;            /* saved by switch.asm */
+    uint8_t *stack;          /* KERNEL_STACK_SIZE; a magic number at its low end */
     struct process *process; /* NULL: kernel thread */
     const char *name;
-    unsigned id;          /* 0: an idle thread */
-    CHAR priority;        /* L: dispatcher lock to write; 0 of idle threads, 1 to 31 of others */
-    void *fpu;            /* an area for fpu.c; ring-3 threads and drivers' */
+    unsigned id;   /* 0: an idle thread */
+    CHAR priority; /* L: dispatcher lock to write; 0 of idle threads, 1 to 31 of others */
+    void *fpu;     /* an area for fpu.c; ring-3 threads and drivers' */
     struct thread_profiling *profiling; /* NULL: not profiled; set by the thread itself */
 
     /* L: dispatcher lock (sched.h), all of these */
@@ -42,29 +43,30 @@ struct thread {
     const struct wait *wait; /* while THREAD_WAITING; on its stack */
     LIST_ENTRY sleep;        /* others with a deadline */
     NTSTATUS wait_status;
-    LIST_ENTRY mutants;      /* that it owns */
-    uint32_t suspended;      /* atomic to read: how often */
-    unsigned apc_count;      /* calls that wait in apcs */
-    struct apc_queue *apcs;  /* NULL: it never had one */
-    bool apc_due;            /* its next return from a system call is a call from apcs */
-    bool killed;             /* ends as soon as it has no mutex */
-    bool forced;             /* the same, whatever it has */
-    struct mutex *held;      /* the mutex taken last */
+    LIST_ENTRY mutants;     /* that it owns */
+    uint32_t suspended;     /* atomic to read: how often */
+    unsigned apc_count;     /* calls that wait in apcs */
+    struct apc_queue *apcs; /* NULL: it never had one */
+    bool apc_due;           /* its next return from a system call is a call from apcs */
+    bool killed;            /* ends as soon as it has no mutex */
+    bool forced;            /* the same, whatever it has */
+    struct mutex *held;     /* the mutex taken last */
 
-    bool exiting;         /* its own: it is in thread_exit */
+    bool exiting;                 /* its own: it is in thread_exit */
     struct thread *older, *newer; /* L: living_lock in living.c */
-    uint32_t terminate;   /* atomic: end at the next return to ring 3, with terminate_status */
+    uint32_t terminate; /* atomic: end at the next return to ring 3, with terminate_status */
     NTSTATUS terminate_status;
-    NTSTATUS exit_status; /* final once signaled; STATUS_PENDING before */
+    NTSTATUS exit_status;              /* final once signaled; STATUS_PENDING before */
     uint64_t fault_rip, fault_address; /* of the exception that ended it */
     void (*start)(void *);
     void *argument;
     uint64_t user_rsp, user_entry, user_start, user_argument;
     uint64_t user_stack, user_stack_top; /* the region, and where it ends */
-    uint64_t teb; /* at GS in ring 3; 0: none */
-    struct thread *sibling; /* L: process.lock */
-    uint64_t user_affinity; /* its own, while a driver has it elsewhere; 0: none has */
-    unsigned trusted;       /* its own: in a service that a driver called, whose pointers are the kernel's */
+    uint64_t teb;                        /* at GS in ring 3; 0: none */
+    struct thread *sibling;              /* L: process.lock */
+    uint64_t user_affinity;              /* its own, while a driver has it elsewhere; 0: none has */
+    unsigned
+        trusted; /* its own: in a service that a driver called, whose pointers are the kernel's */
 };
 _Static_assert(offsetof(struct thread, rsp) == THREAD_RSP, "layout.h");
 _Static_assert(offsetof(struct thread, profiling) == THREAD_PROFILING, "layout.h");
@@ -72,7 +74,8 @@ _Static_assert(offsetof(struct thread, profiling) == THREAD_PROFILING, "layout.h
 /* NT: the kernel's own threads are of process 0, all of ring 3 of process 4. */
 CLIENT_ID thread_client_id(const struct thread *thread);
 
-/* One instruction: between two the thread may have gone to another CPU, and the first CPU runs another thread. */
+/* One instruction: between two the thread may have gone to another CPU, and the first CPU runs
+ * another thread. */
 static inline struct thread *thread_current(void)
 {
     struct thread *thread;
@@ -80,23 +83,26 @@ static inline struct thread *thread_current(void)
     return thread;
 }
 
-/* Makes a kernel thread that may run on the CPUs of `affinity`, ready to run, with a reference for the caller;
- * NULL without memory or if no CPU of `affinity` exists. IRQL < DISPATCH_LEVEL. */
-struct thread *thread_create(const char *name, void (*start)(void *), void *argument, uint64_t affinity);
+/* Makes a kernel thread that may run on the CPUs of `affinity`, ready to run, with a reference for
+ * the caller; NULL without memory or if no CPU of `affinity` exists. IRQL < DISPATCH_LEVEL. */
+struct thread *thread_create(const char *name, void (*start)(void *), void *argument,
+                             uint64_t affinity);
 /* From here on the current thread has SSE registers of its own, as drivers' code needs them. */
 void thread_use_fpu(void);
 /* Called when a thread begins, by the thread that made it, and when it ends, by itself. NULL: no
  * call. */
 extern void (*thread_notify)(struct thread *thread, bool create);
 /* Makes a kernel thread for a driver's code. */
-struct thread *thread_create_system(const char *name, void (*start)(void *), void *argument, uint64_t affinity);
-/* The same in ring 3: a process's first thread runs `void start(argument)` and ends with STATUS_SUCCESS; what
- * start(argument) returns is the exit status of the others. */
-struct thread *thread_create_user(const char *name, struct process *process, uint64_t start, uint64_t argument,
-                                  uint64_t affinity);
+struct thread *thread_create_system(const char *name, void (*start)(void *), void *argument,
+                                    uint64_t affinity);
+/* The same in ring 3: a process's first thread runs `void start(argument)` and ends with
+ * STATUS_SUCCESS; what start(argument) returns is the exit status of the others. */
+struct thread *thread_create_user(const char *name, struct process *process, uint64_t start,
+                                  uint64_t argument, uint64_t affinity);
 struct thread *thread_create_another(struct process *process, uint64_t start, uint64_t argument,
                                      bool suspended);
-/* The idle thread of a CPU, which is its current one; returns the top of its stack. Before the CPU starts. */
+/* The idle thread of a CPU, which is its current one; returns the top of its stack. Before the CPU
+ * starts. */
 uint64_t thread_create_idle(struct cpu *cpu);
 
 __attribute__((noreturn)) void thread_exit(NTSTATUS status);
@@ -107,9 +113,9 @@ void thread_terminate(struct thread *thread, NTSTATUS status);
  * ended once its object is signaled. It cannot end at DISPATCH_LEVEL or above. IRQL <
  * DISPATCH_LEVEL. */
 void thread_kill(struct thread *thread);
-/* The same of any thread, mutexes or not, for one that did not end otherwise. A kernel thread that runs on another CPU
- * gets an NMI: it ends at any IRQL, with interrupts off too, but not while its CPU holds a spin lock or prints. To be
- * called again while it lives. */
+/* The same of any thread, mutexes or not, for one that did not end otherwise. A kernel thread that
+ * runs on another CPU gets an NMI: it ends at any IRQL, with interrupts off too, but not while its
+ * CPU holds a spin lock or prints. To be called again while it lives. */
 void thread_kill_by_force(struct thread *thread);
 /* Whether it is to end now. L: dispatcher lock, or the thread itself. */
 static inline bool thread_must_end(const struct thread *thread)

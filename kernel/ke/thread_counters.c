@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a switch needs to know of the counters: the elements configured, and under `isolate` the counters
- * themselves, which hold the running thread's own counts. Written by counter_config.c and isolate.c. IPI_LEVEL. */
+/* What a switch needs to know of the counters: the elements configured, and under `isolate` the
+ * counters themselves, which hold the running thread's own counts. Written by counter_config.c and
+ * isolate.c. IPI_LEVEL. */
 #include "kernel/ke/thread_counters.h"
 #include "hal/hal.h"
 #include "kernel/base/bits.h"
@@ -18,18 +19,21 @@ uint32_t counter_config_generation;
 bool isolate_on; /* written once, at boot */
 uint64_t isolate_configured;
 uint64_t isolate_ran[MAX_CPUS];
-static const struct thread_profiling *loaded[MAX_CPUS]; /* each its CPU's own: whose counts are in the counters */
+static const struct thread_profiling
+    *loaded[MAX_CPUS]; /* each its CPU's own: whose counts are in the counters */
 
 uint64_t counter_config_width(unsigned element)
 {
-    return counter_config_uneven ? hal_counter_mask(counter_config[element].selector) : counter_config[element].width;
+    return counter_config_uneven ? hal_counter_mask(counter_config[element].selector)
+                                 : counter_config[element].width;
 }
 
 ULONG thread_profiling_unused_bits(void)
 {
     ULONG lack[2] = { 0, 0 };
     for (ULONG i = 0; i < counter_config_count; i++)
-        lack[(counter_config[i].selector & FIXED_SELECTOR) != 0] = (ULONG)__builtin_clzl(counter_config_width(i));
+        lack[(counter_config[i].selector & FIXED_SELECTOR) != 0] =
+            (ULONG)__builtin_clzl(counter_config_width(i));
     if (!lack[0] || lack[0] == lack[1])
         return lack[1];
     return lack[0] | lack[1] << 8;
@@ -69,7 +73,8 @@ void isolate_switch(struct thread_profiling *out, struct thread_profiling *in)
     }
     if (!in || !in->mask)
         return;
-    bool still_there = stops && loaded[cpu] == in && in->loaded_on == cpu && !(hal_counters_running() & isolate_configured);
+    bool still_there = stops && loaded[cpu] == in && in->loaded_on == cpu &&
+                       !(hal_counters_running() & isolate_configured);
     if (!still_there) {
         hal_counters_run(isolate_configured, stops ? 0 : in->counters & isolate_ran[cpu]);
         load(in);

@@ -16,8 +16,8 @@
 #include "kernel/ke/thread.h"
 #include "kernel/ke/thread_counters.h"
 
-/* Its instructions are counted by tests/tp_cost.c. What ring 3 sees is written when a thread arrives:
- * only the thread itself reads its block. */
+/* Its instructions are counted by tests/tp_cost.c. What ring 3 sees is written when a thread
+ * arrives: only the thread itself reads its block. */
 
 /* These take an element and its counterpart in the block by one `offset`, so that one register
  * indexes all arrays. */
@@ -59,7 +59,8 @@ static inline bool stale(const struct thread_profiling *p)
     return p->generation != __atomic_load_n(&counter_config_generation, __ATOMIC_ACQUIRE);
 }
 
-/* An emptied configuration ends sampling for good: another one cannot come while the thread is enabled. */
+/* An emptied configuration ends sampling for good: another one cannot come while the thread is
+ * enabled. */
 static void drop_stale(struct thread_profiling *p)
 {
     if (!stale(p))
@@ -79,7 +80,8 @@ static void allow_rdpmc(bool allow)
     write_cr4(allow ? cr4 | CR4_PCE : cr4 & ~(uint64_t)CR4_PCE);
 }
 
-__attribute__((noinline)) void thread_profiling_sample(struct thread_profiling *out, struct thread_profiling *in)
+__attribute__((noinline)) void thread_profiling_sample(struct thread_profiling *out,
+                                                       struct thread_profiling *in)
 {
     if (in)
         drop_stale(in);
@@ -137,7 +139,8 @@ static inline void leave(struct thread_profiling *p, uint64_t tsc, KWAIT_REASON 
     p->cycle_total += tsc - p->cycle_start;
     block->CycleTime.Total = p->cycle_total;
     p->switches++;
-    block->WaitReasonBitMap |= 1ul << reason; /* the reader, who exchanges it, is the thread itself */
+    block->WaitReasonBitMap |= 1ul
+                               << reason; /* the reader, who exchanges it, is the thread itself */
 }
 
 static inline void arrive(struct thread_profiling *p, unsigned cpu, uint64_t tsc)

@@ -10,14 +10,16 @@ struct thread_profiling;
 /* Called once, at boot: "accumulate" or "isolate"; false: neither. */
 bool thread_profiling_policy(const char *name);
 
-/* profiling_read.c. Our own service: reads the calling thread's data as RtlReadThreadProfilingData does
- * in ring 3. STATUS_PROFILING_NOT_STARTED: it is not profiled. */
-NTSTATUS NtReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags, PPERFORMANCE_DATA PerformanceData);
+/* profiling_read.c. Our own service: reads the calling thread's data as RtlReadThreadProfilingData
+ * does in ring 3. STATUS_PROFILING_NOT_STARTED: it is not profiled. */
+NTSTATUS NtReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
+                                   PPERFORMANCE_DATA PerformanceData);
 
 /* NtSetInformationThread and NtQueryInformationThread, class ThreadCounterProfiling. */
-NTSTATUS thread_profiling_set(HANDLE ThreadHandle, PVOID ThreadInformation, ULONG ThreadInformationLength);
-NTSTATUS thread_profiling_query(HANDLE ThreadHandle, PVOID ThreadInformation, ULONG ThreadInformationLength,
-                                PULONG ReturnLength);
+NTSTATUS thread_profiling_set(HANDLE ThreadHandle, PVOID ThreadInformation,
+                              ULONG ThreadInformationLength);
+NTSTATUS thread_profiling_query(HANDLE ThreadHandle, PVOID ThreadInformation,
+                                ULONG ThreadInformationLength, PULONG ReturnLength);
 
 /* From switch.asm, under the scheduler's lock, when either thread is profiled. */
 void thread_profiling_switch(struct thread *from, struct thread *to, KWAIT_REASON reason);

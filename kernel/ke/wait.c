@@ -251,7 +251,8 @@ void wait_while_suspended(void)
 {
     struct thread *me = thread_current();
     KIRQL irql = sched_lock();
-    while (me->suspended && !__atomic_load_n(&me->terminate, __ATOMIC_ACQUIRE) && !thread_must_end(me)) {
+    while (me->suspended && !__atomic_load_n(&me->terminate, __ATOMIC_ACQUIRE) &&
+           !thread_must_end(me)) {
         me->state = THREAD_SUSPENDED;
         sched_switch_locked(irql, Suspended);
         irql = sched_lock();
@@ -290,6 +291,7 @@ NTSTATUS sched_wait(struct object *object, uint64_t wake_ns, KWAIT_REASON reason
 {
     KWAIT_BLOCK block;
     PVOID header = object ? &object->header : NULL;
-    const struct wait w = { &header, object ? 1 : 0, WaitAny, reason, KernelMode, wake_ns, &block, false };
+    const struct wait w = { &header,    object ? 1 : 0, WaitAny, reason,
+                            KernelMode, wake_ns,        &block,  false };
     return wait_for(&w);
 }

@@ -34,7 +34,8 @@ NTSTATUS wait_locked(const struct wait *wait, KIRQL irql);
 void wait_signaled(DISPATCHER_HEADER *header);
 /* Ends a thread's wait with a status. */
 void wait_end(struct thread *thread, NTSTATUS status);
-/* The same of a UserMode wait; a thread that runs is made to look at what is asked of it, one that is suspended goes on. */
+/* The same of a UserMode wait; a thread that runs is made to look at what is asked of it, one that
+ * is suspended goes on. */
 void wait_notice(struct thread *thread, NTSTATUS status);
 
 /* Ends the current thread at once. Without the lock. */
@@ -49,7 +50,8 @@ void wait_while_suspended(void);
  * check that soon. */
 void wait_interrupt(struct thread *thread);
 
-/* At boot: ends the current thread if it must end (thread_must_end). Called before a wait and after a mutex. */
+/* At boot: ends the current thread if it must end (thread_must_end). Called before a wait and after
+ * a mutex. */
 extern void (*wait_killed)(void);
 
 /* Waits until the object is signaled or clock_ns reaches wake_ns. NULL: waits for the time only.

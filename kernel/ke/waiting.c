@@ -22,7 +22,8 @@ static NTSTATUS wait_for_objects(struct object *const *objects, unsigned count, 
     KWAIT_BLOCK blocks[MAXIMUM_WAIT_OBJECTS];
     for (unsigned i = 0; i < count; i++)
         headers[i] = &objects[i]->header;
-    const struct wait wait = { headers, count, type, UserRequest, UserMode, wake_ns, blocks, alertable != 0 };
+    const struct wait wait = { headers,  count,   type,   UserRequest,
+                               UserMode, wake_ns, blocks, alertable != 0 };
     return wait_for(&wait);
 }
 
@@ -116,11 +117,13 @@ static NTSTATUS check_signal(const struct object *object, ACCESS_MASK access)
 }
 _Static_assert(EVENT_MODIFY_STATE == SEMAPHORE_MODIFY_STATE, "one right");
 
-static NTSTATUS signal_and_wait(struct object *to_signal, struct object *object, uint64_t wake_ns, BOOLEAN alertable)
+static NTSTATUS signal_and_wait(struct object *to_signal, struct object *object, uint64_t wake_ns,
+                                BOOLEAN alertable)
 {
     PVOID header = &object->header;
     KWAIT_BLOCK block;
-    const struct wait wait = { &header, 1, WaitAny, UserRequest, UserMode, wake_ns, &block, alertable != 0 };
+    const struct wait wait = { &header,  1,       WaitAny, UserRequest,
+                               UserMode, wake_ns, &block,  alertable != 0 };
     KIRQL irql = sched_lock();
     NTSTATUS status = signal(to_signal);
     if (NT_SUCCESS(status))
@@ -162,7 +165,10 @@ NTSTATUS NtDelayExecution(BOOLEAN Alertable, PLARGE_INTEGER DelayInterval)
     NTSTATUS status = caller_get(&interval, DelayInterval, sizeof interval);
     if (!NT_SUCCESS(status))
         return status;
-    const struct wait wait = { NULL, 0, WaitAny, DelayExecution, UserMode, dispatcher_deadline(&interval), NULL, Alertable != 0 };
+    const struct wait wait = { NULL,     0,
+                               WaitAny,  DelayExecution,
+                               UserMode, dispatcher_deadline(&interval),
+                               NULL,     Alertable != 0 };
     if (interval.QuadPart == 0 && !(Alertable && thread_current()->apc_count))
         return NtYieldExecution();
     return wait_for(&wait);

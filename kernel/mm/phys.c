@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One 16-bit count of users per page frame, 0 = free, searched from a hint. phys_lock, DISPATCH_LEVEL. */
+/* One 16-bit count of users per page frame, 0 = free, searched from a hint. phys_lock,
+ * DISPATCH_LEVEL. */
 #include "kernel/mm/phys.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/boot_info.h"
@@ -11,15 +12,18 @@
 #define NOT_RAM 0xffff
 #define LOWEST (1ul << 20)  /* firmware, trampoline */
 #define HIGHEST (1ul << 32) /* what boot.asm maps */
-#define APART KASAN_ON       /* pages that stay free between allocations: who oversteps is noticed */
+#define APART KASAN_ON      /* pages that stay free between allocations: who oversteps is noticed */
 
 static struct lock phys_lock = LOCK("phys", DISPATCH_LEVEL);
-static uint16_t *users;             /* L: phys_lock; [0, frames) */
+static uint16_t *users;                        /* L: phys_lock; [0, frames) */
 static size_t frames, total, free_count, hint; /* L: phys_lock */
 
 extern char image_start[], image_end[];
 
-static uint64_t page_up(uint64_t address) { return (address + PAGE_SIZE - 1) & ~(uint64_t)(PAGE_SIZE - 1); }
+static uint64_t page_up(uint64_t address)
+{
+    return (address + PAGE_SIZE - 1) & ~(uint64_t)(PAGE_SIZE - 1);
+}
 static uint64_t clip(uint64_t address) { return address > HIGHEST ? HIGHEST : address; }
 
 /* Where [start, start + bytes) is free of modules: `start` or above. */

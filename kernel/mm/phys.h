@@ -12,7 +12,8 @@ static inline uint64_t virt_to_phys(const void *direct) { return (uint64_t)direc
 
 /* Takes the loader's map. Memory above 4 GB and below 1 MB is left alone. */
 void phys_init(const struct boot_info *info);
-/* `count` pages in a row, zeroed, one user each; NULL if there are none. Any IRQL up to DISPATCH_LEVEL. */
+/* `count` pages in a row, zeroed, one user each; NULL if there are none. Any IRQL up to
+ * DISPATCH_LEVEL. */
 void *phys_alloc(unsigned count);
 /* Drops one user of each page; pages without users are free. */
 void phys_free(void *pages, unsigned count);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Page tables. vm_lock guards every process's lower half and the windows; tables of the kernel's half are made
- * once at boot, so that all processes share them. Source: Intel SDM vol. 3 "4-level paging". */
+/* Page tables. vm_lock guards every process's lower half and the windows; tables of the kernel's
+ * half are made once at boot, so that all processes share them. Source: Intel SDM vol. 3 "4-level
+ * paging". */
 #include "kernel/mm/vm.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
@@ -17,8 +18,9 @@ extern char text_start[], text_end[], rodata_end[], image_start[], image_end[];
 
 static struct lock vm_lock = LOCK("vm", DISPATCH_LEVEL);
 uint64_t *vm_kernel_pml4;
-static void (*call_cpus)(uint64_t cpu_mask, void (*function)(void *), void *argument); /* written at boot */
-static uint64_t nx = PTE_NX; /* 0 on a CPU without it */
+static void (*call_cpus)(uint64_t cpu_mask, void (*function)(void *),
+                         void *argument); /* written at boot */
+static uint64_t nx = PTE_NX;              /* 0 on a CPU without it */
 
 void vm_call_by(void (*call)(uint64_t cpu_mask, void (*function)(void *), void *argument))
 {
@@ -33,9 +35,13 @@ static void on_all_cpus(void (*function)(void *), void *argument)
         function(argument);
 }
 
-static unsigned index_of(uint64_t address, unsigned level) { return address >> (12 + 9 * level) & 511; }
+static unsigned index_of(uint64_t address, unsigned level)
+{
+    return address >> (12 + 9 * level) & 511;
+}
 
-/* The entry for `address` at `level` (0: pages of 4 KB), making tables on the way if `make` says with which flags. */
+/* The entry for `address` at `level` (0: pages of 4 KB), making tables on the way if `make` says
+ * with which flags. */
 static uint64_t *walk(uint64_t *table, uint64_t address, unsigned level, uint64_t make)
 {
     for (unsigned l = 3; l > level; l--) {
@@ -61,7 +67,8 @@ static void map_kernel(uint64_t address, uint64_t physical, unsigned level, uint
     *entry = physical | flags | PTE_PRESENT | (level ? PTE_LARGE : 0);
 }
 
-/* W^X holds for both views of the image: text and constants are not writable through the direct map either. */
+/* W^X holds for both views of the image: text and constants are not writable through the direct map
+ * either. */
 static uint64_t image_flags(uint64_t address)
 {
     if (address >= (uint64_t)text_start && address < (uint64_t)text_end)
@@ -107,7 +114,8 @@ bool vm_map_physical(uint64_t physical, uint64_t size, uint64_t flags)
         uint64_t *entry = walk(vm_kernel_pml4, DIRECT_MAP + p, 1, PTE_PRESENT | PTE_WRITE);
         if (!entry)
             return false;
-        *entry |= p | nx | flags | PTE_PRESENT | PTE_LARGE; /* a second user takes nothing from the first */
+        *entry |= p | nx | flags | PTE_PRESENT |
+                  PTE_LARGE; /* a second user takes nothing from the first */
         invlpg(DIRECT_MAP + p);
     }
     return true;
@@ -211,7 +219,8 @@ uint64_t vm_next(const uint64_t *pml4, uint64_t from, uint64_t end, uint64_t *en
     while (from < end) {
         const uint64_t *table = pml4;
         unsigned level = 3;
-        for (*entry = table[index_of(from, level)]; level && (*entry & PTE_PRESENT); *entry = table[index_of(from, level)]) {
+        for (*entry = table[index_of(from, level)]; level && (*entry & PTE_PRESENT);
+             *entry = table[index_of(from, level)]) {
             table = phys_to_virt(*entry & PTE_ADDRESS);
             level--;
         }
@@ -259,7 +268,10 @@ bool vm_user_writable(const uint64_t *pml4, uint64_t address, size_t size)
     return true;
 }
 
-static uint64_t window_address(unsigned slot) { return VM_WINDOW + (uint64_t)slot * VM_WINDOW_PAGES * PAGE_SIZE; }
+static uint64_t window_address(unsigned slot)
+{
+    return VM_WINDOW + (uint64_t)slot * VM_WINDOW_PAGES * PAGE_SIZE;
+}
 
 void *vm_window_map(unsigned slot, uint64_t physical1, uint64_t physical2)
 {

@@ -10,32 +10,41 @@
 #define PTE_USER (1ul << 2)
 #define PTE_UNCACHED (3ul << 3)
 #define PTE_LARGE (1ul << 7)
-#define PTE_GUARD (1ul << 9)   /* ours; of an entry that is not present: the first access makes it so */
-#define PTE_SHARED (1ul << 10) /* ours: the page belongs to an image; whoever writes gets a copy */
+#define PTE_GUARD                                                                                  \
+    (1ul << 9) /* ours; of an entry that is not present: the first access makes it so */
+#define PTE_SHARED                                                                                 \
+    (1ul << 10) /* ours: the page belongs to an image; whoever writes gets a copy                  \
+                 */
 #define PTE_NX (1ul << 63)
 #define PTE_ADDRESS 0x000ffffffffff000ul
 
 /* From here to 4 GB there are devices; uncached in our tables, whatever the MTRRs say. */
 #define VM_DEVICES 0xc0000000ul
 
-/* Two pages of kernel address space per thread slot, for a block of ring 3 that the kernel writes. */
+/* Two pages of kernel address space per thread slot, for a block of ring 3 that the kernel writes.
+ */
 #define VM_WINDOW 0xffffff0000000000ul
 #define VM_WINDOW_PAGES 2
 
-/* Where drivers run, 4 GB; the table of the highest level is the windows', which all address spaces share. */
+/* Where drivers run, 4 GB; the table of the highest level is the windows', which all address spaces
+ * share. */
 #define VM_DRIVERS 0xffffff4000000000ul
 
-/* The kernel's tables: image W^X, direct map without execute. Loaded here and, by vm_init_cpu, on other CPUs. */
+/* The kernel's tables: image W^X, direct map without execute. Loaded here and, by vm_init_cpu, on
+ * other CPUs. */
 void vm_init(void);
 void vm_init_cpu(void);
-/* At boot: how a function runs on CPUs, for what their TLBs must forget. Until then there is one CPU. */
+/* At boot: how a function runs on CPUs, for what their TLBs must forget. Until then there is one
+ * CPU. */
 void vm_call_by(void (*call)(uint64_t cpu_mask, void (*function)(void *), void *argument));
 
-/* Adds physical memory above 4 GB to the direct map, in pages of 2 MB; what lies below is there already, as it is. Before
- * there are processes. `flags`: PTE_WRITE, PTE_UNCACHED. False: beyond what the CPU or we can address, or no memory. */
+/* Adds physical memory above 4 GB to the direct map, in pages of 2 MB; what lies below is there
+ * already, as it is. Before there are processes. `flags`: PTE_WRITE, PTE_UNCACHED. False: beyond
+ * what the CPU or we can address, or no memory. */
 bool vm_map_physical(uint64_t physical, uint64_t size, uint64_t flags);
 
-/* A top-level table with the kernel's half; NULL without memory. vm_destroy drops a user of each page mapped. */
+/* A top-level table with the kernel's half; NULL without memory. vm_destroy drops a user of each
+ * page mapped. */
 uint64_t *vm_create(void);
 void vm_destroy(uint64_t *pml4);
 /* Maps one page; the tables between are made as needed. False without memory. */
@@ -44,11 +53,13 @@ bool vm_map(uint64_t *pml4, uint64_t address, uint64_t physical, uint64_t flags)
 uint64_t vm_unmap(uint64_t *pml4, uint64_t address);
 /* The entry of a 4 KB page, 0 if there is none. */
 uint64_t vm_entry(const uint64_t *pml4, uint64_t address);
-/* The same whether it is present or not: an entry with an address and without PTE_PRESENT keeps a page that nobody may
- * touch. vm_put changes the entry of a page and no TLB; false without memory for tables. */
+/* The same whether it is present or not: an entry with an address and without PTE_PRESENT keeps a
+ * page that nobody may touch. vm_put changes the entry of a page and no TLB; false without memory
+ * for tables. */
 uint64_t vm_raw(const uint64_t *pml4, uint64_t address);
 bool vm_put(uint64_t *pml4, uint64_t address, uint64_t entry);
-/* The first page of [from, end) that has an entry, which is put in *entry; `end` if there is none. */
+/* The first page of [from, end) that has an entry, which is put in *entry; `end` if there is none.
+ */
 uint64_t vm_next(const uint64_t *pml4, uint64_t from, uint64_t end, uint64_t *entry);
 /* Empties every CPU's TLB, after present entries were changed. IRQL < DISPATCH_LEVEL. */
 void vm_flush(void);
@@ -63,8 +74,9 @@ extern uint64_t *vm_kernel_pml4;
 void *vm_window_map(unsigned slot, uint64_t physical1, uint64_t physical2);
 void vm_window_unmap(unsigned slot);
 
-/* copy.c: the only way to ring-3 memory. STATUS_ACCESS_VIOLATION if any byte is not the caller's to touch:
- * outside user space, unmapped, or read-only for copy_out. May have copied a part. IRQL < DISPATCH_LEVEL. */
+/* copy.c: the only way to ring-3 memory. STATUS_ACCESS_VIOLATION if any byte is not the caller's to
+ * touch: outside user space, unmapped, or read-only for copy_out. May have copied a part. IRQL <
+ * DISPATCH_LEVEL. */
 NTSTATUS copy_in(void *to, const void *user, size_t size);
 NTSTATUS copy_out(void *user, const void *from, size_t size);
 /* Whether [user, user + size) lies in user space at all. */

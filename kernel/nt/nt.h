@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Windows types, constants and public structures, spelled as Windows spells them, with their layouts proved.
- * Shared by the kernel and by ring-3 code. Sources: Windows driver and Win32 documentation; the undocumented
- * ones (THREAD_PROFILING_INFORMATION, THREAD_PERFORMANCE_DATA, class 32) from the community's phnt headers. */
+/* Windows types, constants and public structures, spelled as Windows spells them, with their
+ * layouts proved. Shared by the kernel and by ring-3 code. Sources: Windows driver and Win32
+ * documentation; the undocumented ones (THREAD_PROFILING_INFORMATION, THREAD_PERFORMANCE_DATA,
+ * class 32) from the community's phnt headers. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define ABI_SIZE(type, size) _Static_assert(sizeof(type) == (size), #type)
-#define ABI_FIELD(type, field, offset) _Static_assert(offsetof(type, field) == (offset), #type "." #field)
+#define ABI_FIELD(type, field, offset)                                                             \
+    _Static_assert(offsetof(type, field) == (offset), #type "." #field)
 
 typedef void VOID, *PVOID;
 typedef char CHAR;
@@ -18,7 +20,8 @@ typedef uint16_t USHORT, WORD, WCHAR, *PWSTR;
 typedef int32_t LONG, *PLONG, NTSTATUS, BOOL;
 typedef uint32_t ULONG, DWORD, *PULONG, ACCESS_MASK;
 typedef int64_t LONGLONG;
-typedef uint64_t ULONGLONG, ULONG64, DWORD64, ULONG_PTR, SIZE_T, KAFFINITY, *PKAFFINITY, *PULONG64, *PSIZE_T;
+typedef uint64_t ULONGLONG, ULONG64, DWORD64, ULONG_PTR, SIZE_T, KAFFINITY, *PKAFFINITY, *PULONG64,
+    *PSIZE_T;
 typedef PVOID HANDLE, *PHANDLE;
 typedef UCHAR KIRQL, *PKIRQL;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Hardware counter resources as in ntddk.h of Windows 10: for the kernel, and for drivers, whose kit has those of
- * Windows 7. Who includes this says how a callback is called: COUNTER_CALLBACK. */
+/* Hardware counter resources as in ntddk.h of Windows 10: for the kernel, and for drivers, whose
+ * kit has those of Windows 7. Who includes this says how a callback is called: COUNTER_CALLBACK. */
 #pragma once
 
 typedef enum _PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE {
@@ -13,9 +13,9 @@ typedef enum _PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE {
     ResourceTypeMax
 } PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE;
 
-typedef VOID (COUNTER_CALLBACK *PPHYSICAL_COUNTER_OVERFLOW_HANDLER)(ULONGLONG OverflowBits,
-                                                             HANDLE OwningHandle);
-typedef VOID (COUNTER_CALLBACK *PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER)(
+typedef VOID(COUNTER_CALLBACK *PPHYSICAL_COUNTER_OVERFLOW_HANDLER)(ULONGLONG OverflowBits,
+                                                                   HANDLE OwningHandle);
+typedef VOID(COUNTER_CALLBACK *PPHYSICAL_COUNTER_EVENT_BUFFER_OVERFLOW_HANDLER)(
     PVOID EventBuffer, ULONGLONG EntrySize, ULONGLONG NumberOfEntries, HANDLE OwningHandle);
 
 typedef struct _PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION {

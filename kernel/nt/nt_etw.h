@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* What NtTraceControl and class 0x1F of NtSetSystemInformation take, and what a session's buffers hold: what no header
- * of Windows has. Shared by the kernel and ring 3; who includes it has the types of nt_trace.h or Windows' own.
+/* What NtTraceControl and class 0x1F of NtSetSystemInformation take, and what a session's buffers
+ * hold: what no header of Windows has. Shared by the kernel and ring 3; who includes it has the
+ * types of nt_trace.h or Windows' own.
  *
  * How ring 3 runs a session:
- *   1. ZwTraceControl(EtwStartLoggerCode, info, sizeof *info, info, sizeof *info, &n) with a WMI_LOGGER_INFORMATION:
- *      Wnode.BufferSize its size, LoggerName, LogFileMode EVENT_TRACE_REAL_TIME_MODE | EVENT_TRACE_SYSTEM_LOGGER_MODE,
- *      BufferSize in KB and MaximumBuffers of all processors together (0: 64 KB, 4 each), EnableFlags. Wnode.HistoricalContext
- *      then is the TRACEHANDLE; of the NT Kernel Logger (its GUID or name) 0xFFFF.
- *   2. ZwTraceControl(EtwRealtimeConnectCode, &trace_handle, 8, &consumer, sizeof consumer, &n): a TRACE_CONSUMER.
- *   3. Class 0x1F sets the counters, the hooks that carry them, and the group mask, which lets events begin.
- *   4. ZwTraceControl(EtwRealtimeReadCode, &consumer.Handle, 8, bytes, size, &n), size at least the session's
- *      buffer: n bytes of full buffers, of one processor in their order, packed: a WMI_BUFFER_HEADER, then records from
- *      its end to SavedOffset, where the next header is. A record is a PERFINFO_TRACE_HEADER, its counters, its payload;
- *      the next one begins at its Size rounded up to 8. n = 0: nothing yet; sleep, or EtwFlushLoggerCode, which gives
- *      up buffers that are not full. Time stamps are the TSC; consumer.Frequency in Hz.
- *   5. EtwStopLoggerCode; reads go on until they say STATUS_WMI_INSTANCE_NOT_FOUND. EventsLost is exact.
+ *   1. ZwTraceControl(EtwStartLoggerCode, info, sizeof *info, info, sizeof *info, &n) with a
+ * WMI_LOGGER_INFORMATION: Wnode.BufferSize its size, LoggerName, LogFileMode
+ * EVENT_TRACE_REAL_TIME_MODE | EVENT_TRACE_SYSTEM_LOGGER_MODE, BufferSize in KB and MaximumBuffers
+ * of all processors together (0: 64 KB, 4 each), EnableFlags. Wnode.HistoricalContext then is the
+ * TRACEHANDLE; of the NT Kernel Logger (its GUID or name) 0xFFFF.
+ *   2. ZwTraceControl(EtwRealtimeConnectCode, &trace_handle, 8, &consumer, sizeof consumer, &n): a
+ * TRACE_CONSUMER.
+ *   3. Class 0x1F sets the counters, the hooks that carry them, and the group mask, which lets
+ * events begin.
+ *   4. ZwTraceControl(EtwRealtimeReadCode, &consumer.Handle, 8, bytes, size, &n), size at least the
+ * session's buffer: n bytes of full buffers, of one processor in their order, packed: a
+ * WMI_BUFFER_HEADER, then records from its end to SavedOffset, where the next header is. A record
+ * is a PERFINFO_TRACE_HEADER, its counters, its payload; the next one begins at its Size rounded up
+ * to 8. n = 0: nothing yet; sleep, or EtwFlushLoggerCode, which gives up buffers that are not full.
+ * Time stamps are the TSC; consumer.Frequency in Hz.
+ *   5. EtwStopLoggerCode; reads go on until they say STATUS_WMI_INSTANCE_NOT_FOUND. EventsLost is
+ * exact.
  *
- * Sources: Geoff Chappell's studies of the early Windows 10 kits' ntetw.h and ntwmi.h; the community's phnt headers;
- * evntrace.h. */
+ * Sources: Geoff Chappell's studies of the early Windows 10 kits' ntetw.h and ntwmi.h; the
+ * community's phnt headers; evntrace.h. */
 #pragma once
 
 #define KERNEL_LOGGER_ID 0xFFFF /* low half of its TRACEHANDLE */
@@ -25,7 +31,7 @@
 /* Group masks: the top three bits choose one of PERF_NUM_MASKS words. EnableFlags are word 0. */
 #define PERF_NUM_MASKS 8
 #define PERF_MASK_INDEX(mask) ((ULONG)(mask) >> 29)
-#define PERF_MASK_BITS(mask) ((ULONG)(mask) & 0x1fffffff)
+#define PERF_MASK_BITS(mask) ((ULONG)(mask)&0x1fffffff)
 #define PERF_THREAD 0x00000002
 #define PERF_PROFILE 0x20000002
 #define PERF_CONTEXT_SWITCH 0x20000004
@@ -53,9 +59,9 @@ typedef enum _ETWTRACECONTROLCODE {
     EtwRealtimeConnectCode = 11,    /* NT: in TRACEHANDLE, out TRACE_CONSUMER */
     EtwRealtimeDisconnectCode = 14, /* in HANDLE */
     EtwMaxPmcCounterQueryCode = 43, /* out ULONG */
-    EtwPmcOwnersQueryCode = 45,     /* in ULONG ProcessorNumber, out ETW_PMC_COUNTER_OWNERSHIP_STATUS */
-    EtwPmcSessionQueryCode = 46,    /* out ETW_PMC_SESSION_INFO list */
-    EtwRealtimeReadCode = 0x100,    /* ours: Windows maps the buffers into the consumer */
+    EtwPmcOwnersQueryCode = 45, /* in ULONG ProcessorNumber, out ETW_PMC_COUNTER_OWNERSHIP_STATUS */
+    EtwPmcSessionQueryCode = 46, /* out ETW_PMC_SESSION_INFO list */
+    EtwRealtimeReadCode = 0x100, /* ours: Windows maps the buffers into the consumer */
 } ETWTRACECONTROLCODE;
 
 typedef struct _WMI_LOGGER_INFORMATION {
@@ -113,13 +119,15 @@ typedef struct _WMI_BUFFER_HEADER {
     LONG ReferenceCount;
     LARGE_INTEGER TimeStamp; /* when it was begun */
     LONGLONG SequenceNumber; /* of the processor's buffers, from 0 on */
-    PVOID NextBuffer; /* NT: how many events of the processor were lost until the buffer was given up */
+    PVOID NextBuffer; /* NT: how many events of the processor were lost until the buffer was given
+                         up */
     ETW_BUFFER_CONTEXT ClientContext;
     ULONG State;
     ULONG Offset; /* as SavedOffset */
     USHORT BufferFlag;
     USHORT BufferType;
-    ULONG64 StartTime, StartPerfClock; /* 100 ns since boot, and the TSC, when the session started */
+    ULONG64 StartTime,
+        StartPerfClock; /* 100 ns since boot, and the TSC, when the session started */
 } WMI_BUFFER_HEADER, *PWMI_BUFFER_HEADER;
 ABI_SIZE(WMI_BUFFER_HEADER, 0x48);
 ABI_FIELD(WMI_BUFFER_HEADER, ClientContext, 0x28);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose a processor's counters are, as NtTraceControl tells it. Shared by the kernel and ring 3; who
- * includes it has Windows' types. Source: the community's phnt headers. */
+/* Whose a processor's counters are, as NtTraceControl tells it. Shared by the kernel and ring 3;
+ * who includes it has Windows' types. Source: the community's phnt headers. */
 #pragma once
 
 typedef enum _ETW_PMC_COUNTER_OWNER_TYPE {
-    EtwPmcOwnerFree, EtwPmcOwnerUntagged, EtwPmcOwnerTagged, EtwPmcOwnerTaggedWithSource
+    EtwPmcOwnerFree,
+    EtwPmcOwnerUntagged,
+    EtwPmcOwnerTagged,
+    EtwPmcOwnerTaggedWithSource
 } ETW_PMC_COUNTER_OWNER_TYPE;
 
 typedef struct _ETW_PMC_COUNTER_OWNER {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The part of nt.h that concerns profiling by interrupts: KPROFILE_SOURCE and the HAL's information classes.
- * Sources: the published enumerations; structures as known from ReactOS and Geoff Chappell's studies. */
+/* The part of nt.h that concerns profiling by interrupts: KPROFILE_SOURCE and the HAL's information
+ * classes. Sources: the published enumerations; structures as known from ReactOS and Geoff
+ * Chappell's studies. */
 #pragma once
 #include "kernel/nt/nt.h"
 
@@ -20,8 +21,8 @@ _Static_assert(ProfileTotalCycles == 0x13 && ProfileMaximum == 0x18, "KPROFILE_S
 
 typedef struct trap_frame *PKTRAP_FRAME; /* NT: the layout of kernel/trap.h */
 
-/* Ours, for sources whose counters events carry: with this bit they count ring 3 only. Otherwise, as on Windows, both
- * rings. */
+/* Ours, for sources whose counters events carry: with this bit they count ring 3 only. Otherwise,
+ * as on Windows, both rings. */
 #define PROFILE_SOURCE_RING3 0x80000000u
 /* A driver's own handler of the counters' interrupt, as drivers call the type. */
 typedef VOID (*PMIHANDLER)(PKTRAP_FRAME TrapFrame);
@@ -85,8 +86,8 @@ typedef struct _HAL_PROFILE_SOURCE_ADD {
     WCHAR Description[33];
 } HAL_PROFILE_SOURCE_ADD, *PHAL_PROFILE_SOURCE_ADD;
 
-/* NT: as above. Which counters of a processor somebody else has changed while they counted for us: bit n, bit 32 + n
- * for fixed ones. */
+/* NT: as above. Which counters of a processor somebody else has changed while they counted for us:
+ * bit n, bit 32 + n for fixed ones. */
 typedef struct _HAL_PROFILE_CORRUPTION_STATUS {
     ULONG ProcessorNumber; /* in */
     ULONG Reserved;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The structures of thread profiling that Windows does not document: what ring 3 tells the kernel, and the block that
- * both share. Behind nt.h, or behind windows.h; source: the community's phnt headers. */
+/* The structures of thread profiling that Windows does not document: what ring 3 tells the kernel,
+ * and the block that both share. Behind nt.h, or behind windows.h; source: the community's phnt
+ * headers. */
 #pragma once
 
 #define THREAD_PERFORMANCE_DATA_VERSION 1

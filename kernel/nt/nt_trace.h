@@ -17,7 +17,10 @@ typedef ULONG64 TRACEHANDLE, *PTRACEHANDLE;
 
 #define KERNEL_LOGGER_NAME "NT Kernel Logger"
 /* SystemTraceControlGuid */
-#define SYSTEM_TRACE_CONTROL_GUID { 0x9e814aad, 0x3204, 0x11d2, { 0x9a, 0x82, 0x00, 0x60, 0x08, 0xa8, 0x69, 0x39 } }
+#define SYSTEM_TRACE_CONTROL_GUID                                                                  \
+    {                                                                                              \
+        0x9e814aad, 0x3204, 0x11d2, { 0x9a, 0x82, 0x00, 0x60, 0x08, 0xa8, 0x69, 0x39 }             \
+    }
 #define TRACELOG_GUID_ENABLE 0x0080
 #define WNODE_FLAG_TRACED_GUID 0x00020000
 
@@ -33,7 +36,14 @@ typedef ULONG64 TRACEHANDLE, *PTRACEHANDLE;
 #define EVENT_TRACE_FLAG_DISPATCHER 0x00000800
 #define EVENT_TRACE_FLAG_PROFILE 0x01000000
 
-typedef enum _KTHREAD_STATE { Initialized, Ready, Running, Standby, Terminated, Waiting } KTHREAD_STATE;
+typedef enum _KTHREAD_STATE {
+    Initialized,
+    Ready,
+    Running,
+    Standby,
+    Terminated,
+    Waiting
+} KTHREAD_STATE;
 
 typedef struct _WNODE_HEADER {
     ULONG BufferSize; /* of the whole structure */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Class 0x1F of NtSetSystemInformation and NtQuerySystemInformation, whose first ULONG picks a sub-class, and
- * ETW_PMC_SUPPORT. Sources: as nt_trace.h. */
+/* Class 0x1F of NtSetSystemInformation and NtQuerySystemInformation, whose first ULONG picks a
+ * sub-class, and ETW_PMC_SUPPORT. Sources: as nt_trace.h. */
 #pragma once
 #include "kernel/nt/nt_etw.h"
 
@@ -22,8 +22,9 @@ typedef enum _EVENT_TRACE_INFORMATION_CLASS {
     EventTraceContextRegisterTraceInformation, MaxEventTraceInfoClass
 } EVENT_TRACE_INFORMATION_CLASS;
 /* clang-format on */
-_Static_assert(EventTraceProfileCounterListInformation == 0x0F && EventTraceProfileSourceAddInformation == 0x15 &&
-               MaxEventTraceInfoClass == 0x1C, "EVENT_TRACE_INFORMATION_CLASS");
+_Static_assert(EventTraceProfileCounterListInformation == 0x0F &&
+                   EventTraceProfileSourceAddInformation == 0x15 && MaxEventTraceInfoClass == 0x1C,
+               "EVENT_TRACE_INFORMATION_CLASS");
 
 #define ETW_MAX_PROFILING_SOURCES 4
 #define ETW_MAX_PMC_EVENTS 4
@@ -41,7 +42,8 @@ typedef struct _EVENT_TRACE_SYSTEM_EVENT_INFORMATION {
     EVENT_TRACE_INFORMATION_CLASS EventTraceInformationClass;
     TRACEHANDLE TraceHandle;
     ULONG HookId[1];
-} EVENT_TRACE_SYSTEM_EVENT_INFORMATION, EVENT_TRACE_PROFILE_EVENT_INFORMATION, EVENT_TRACE_PEBS_TRACING_INFORMATION;
+} EVENT_TRACE_SYSTEM_EVENT_INFORMATION, EVENT_TRACE_PROFILE_EVENT_INFORMATION,
+    EVENT_TRACE_PEBS_TRACING_INFORMATION;
 ABI_SIZE(EVENT_TRACE_SYSTEM_EVENT_INFORMATION, 0x18);
 ABI_FIELD(EVENT_TRACE_SYSTEM_EVENT_INFORMATION, HookId, 0x10);
 
@@ -66,9 +68,9 @@ typedef struct _EVENT_TRACE_GROUPMASK_INFORMATION {
 ABI_SIZE(EVENT_TRACE_GROUPMASK_INFORMATION, 0x30);
 ABI_FIELD(EVENT_TRACE_GROUPMASK_INFORMATION, EventTraceGroupMasks, 0x10);
 
-/* The bytes at 8 are a processor maker's: Intel's EventSelect, UnitSelect, CMask, CInv, AnyThread, EdgeDetect; AMD's
- * EventSelect, UnitSelect in version 2; in version 3 a USHORT EventSelect, UnitSelect, CMask, CInv, EdgeDetect,
- * HostGuest, PmuType. */
+/* The bytes at 8 are a processor maker's: Intel's EventSelect, UnitSelect, CMask, CInv, AnyThread,
+ * EdgeDetect; AMD's EventSelect, UnitSelect in version 2; in version 3 a USHORT EventSelect,
+ * UnitSelect, CMask, CInv, EdgeDetect, HostGuest, PmuType. */
 typedef struct __attribute__((packed, aligned(4))) _EVENT_TRACE_PROFILE_ADD_INFORMATION {
     EVENT_TRACE_INFORMATION_CLASS EventTraceInformationClass;
     UCHAR Version;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What in Windows only drivers get, from ntddk.h. Apart from nt.h, because a program that includes windows.h may
- * declare these for itself, and known ones do. */
+/* What in Windows only drivers get, from ntddk.h. Apart from nt.h, because a program that includes
+ * windows.h may declare these for itself, and known ones do. */
 #pragma once
 #include "kernel/nt/nt.h"
 

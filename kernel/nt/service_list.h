@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The one list of services, without an include guard: who includes it defines what a line means. The Makefile makes
- * ring 3's stubs from it. NT_SERVICE(number, name without Nt, arguments): the kernel's Nt routine, Nt and Zw in ring 3.
- * OWN_SERVICE(number, name in ring 3, routine, arguments). */
+/* The one list of services, without an include guard: who includes it defines what a line means.
+ * The Makefile makes ring 3's stubs from it. NT_SERVICE(number, name without Nt, arguments): the
+ * kernel's Nt routine, Nt and Zw in ring 3. OWN_SERVICE(number, name in ring 3, routine,
+ * arguments). */
 NT_SERVICE(0, Close, 1)
 NT_SERVICE(1, TerminateThread, 2)
 NT_SERVICE(2, TerminateProcess, 2)

@@ -8,7 +8,8 @@
 struct process;
 
 NTSTATUS KeSetHardwareCounterConfiguration(PHARDWARE_COUNTER CounterArray, ULONG Count);
-NTSTATUS KeQueryHardwareCounterConfiguration(PHARDWARE_COUNTER CounterArray, ULONG MaximumCount, PULONG Count);
+NTSTATUS KeQueryHardwareCounterConfiguration(PHARDWARE_COUNTER CounterArray, ULONG MaximumCount,
+                                             PULONG Count);
 
 /* Adds a user, a thread with hardware counters (returns how many elements are configured, and
  * their generation), or removes one. While there are users the configuration can only be
@@ -19,8 +20,8 @@ bool counter_config_leave(void);
 /* Threads that have hardware counters enabled. */
 unsigned counter_config_users(void);
 
-/* The set for a process, NULL for a driver. STATUS_WMI_ALREADY_ENABLED: a thread has hardware counters enabled, or
- * somebody else than the process configured. */
+/* The set for a process, NULL for a driver. STATUS_WMI_ALREADY_ENABLED: a thread has hardware
+ * counters enabled, or somebody else than the process configured. */
 NTSTATUS counter_config_set(const struct process *owner, PHARDWARE_COUNTER array, ULONG count);
 /* Empties the configuration of this process, even if threads use it. */
 void counter_config_end(const struct process *owner);

@@ -21,7 +21,10 @@ static const struct process *process; /* atomic; L: guard to write; who configur
 static bool orphaned;                 /* L: guard; the process has ended, its counters are in use */
 static HANDLE counters;               /* L: guard; its counters */
 
-static void set_owner(const struct process *owner) { __atomic_store_n(&process, owner, __ATOMIC_RELAXED); }
+static void set_owner(const struct process *owner)
+{
+    __atomic_store_n(&process, owner, __ATOMIC_RELAXED);
+}
 
 static void give_back(void)
 {
@@ -46,7 +49,8 @@ static NTSTATUS take(const struct process *me, const HARDWARE_COUNTER *sources, 
     ULONG source[MAX_HW_COUNTERS], selector[MAX_HW_COUNTERS];
     for (ULONG i = 0; i < count; i++)
         source[i] = (ULONG)sources[i].Index;
-    NTSTATUS status = hal_count_sources("ring-3 counter driver", source, count, selector, &counters);
+    NTSTATUS status =
+        hal_count_sources("ring-3 counter driver", source, count, selector, &counters);
     if (!NT_SUCCESS(status))
         return status;
     for (ULONG i = 0; i < count; i++)
@@ -80,11 +84,12 @@ static NTSTATUS set(const struct process *me, const HARDWARE_COUNTER *sources, U
     return status;
 }
 
-/* STATUS_INVALID_PARAMETER: Count > MAX_HW_COUNTERS, Type, Reserved, Index above 32 bits. STATUS_ACCESS_VIOLATION: the
- * array is not the caller's. STATUS_NOT_IMPLEMENTED: no counters here. STATUS_WMI_ALREADY_ENABLED: a thread has
- * hardware counters enabled, or another process or a driver configured. STATUS_NOT_SUPPORTED: this processor lacks
- * a source. STATUS_INSUFFICIENT_RESOURCES: not enough counters for all of them. After a failure of the last two
- * kinds nothing is configured. Count 0 gives the counters back. */
+/* STATUS_INVALID_PARAMETER: Count > MAX_HW_COUNTERS, Type, Reserved, Index above 32 bits.
+ * STATUS_ACCESS_VIOLATION: the array is not the caller's. STATUS_NOT_IMPLEMENTED: no counters here.
+ * STATUS_WMI_ALREADY_ENABLED: a thread has hardware counters enabled, or another process or a
+ * driver configured. STATUS_NOT_SUPPORTED: this processor lacks a source.
+ * STATUS_INSUFFICIENT_RESOURCES: not enough counters for all of them. After a failure of the last
+ * two kinds nothing is configured. Count 0 gives the counters back. */
 NTSTATUS counter_driver_set(PHARDWARE_COUNTER CounterArray, ULONG Count)
 {
     HARDWARE_COUNTER sources[MAX_HW_COUNTERS];

@@ -18,8 +18,8 @@
 #include "kernel/profiling/counter_config.h"
 
 static struct mutex joining = MUTEX("isolate");
-static unsigned users;       /* L: joining */
-static HANDLE others;        /* L: joining; owner of the counters that are not configured, or NULL */
+static unsigned users; /* L: joining */
+static HANDLE others;  /* L: joining; owner of the counters that are not configured, or NULL */
 
 static void note_running(void *unused)
 {

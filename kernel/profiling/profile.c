@@ -38,8 +38,8 @@ static void count(const struct profile *p, uint64_t offset)
     ULONG *bucket = (ULONG *)(void *)(p->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE);
     ULONG old = __atomic_load_n(bucket, __ATOMIC_RELAXED);
     /* NT: saturates; no source says what Windows does. */
-    while (old != UINT32_MAX &&
-           !__atomic_compare_exchange_n(bucket, &old, old + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    while (old != UINT32_MAX && !__atomic_compare_exchange_n(bucket, &old, old + 1, false,
+                                                             __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
 }
 
@@ -77,7 +77,8 @@ static NTSTATUS lock_buffer(struct profile *p)
         return STATUS_INSUFFICIENT_RESOURCES;
     for (uint64_t i = 0; i < p->page_count; i++) {
         uint64_t address = first + i * PAGE_SIZE;
-        uint64_t held = p->user_buffer ? vm_hold_writable(thread_current()->process->pml4, address) : 0;
+        uint64_t held =
+            p->user_buffer ? vm_hold_writable(thread_current()->process->pml4, address) : 0;
         if (p->user_buffer && !held) {
             unlock_buffer(p);
             return STATUS_ACCESS_VIOLATION;
@@ -164,7 +165,9 @@ static void destroy(struct object *object)
 }
 
 const struct object_type profile_type = {
-    .name = "Profile", .destroy = destroy, .all = PROFILE_ALL_ACCESS,
+    .name = "Profile",
+    .destroy = destroy,
+    .all = PROFILE_ALL_ACCESS,
     .read = STANDARD_RIGHTS_READ | PROFILE_CONTROL,
     .write = STANDARD_RIGHTS_READ | PROFILE_CONTROL,
     .execute = STANDARD_RIGHTS_READ | PROFILE_CONTROL,

@@ -46,22 +46,24 @@ static NTSTATUS check_pointers(const HANDLE *handle, const ULONG *buffer, ULONG 
         return STATUS_ACCESS_VIOLATION;
     if (pml4 && groups && (uint64_t)affinity % 4)
         return STATUS_DATATYPE_MISALIGNMENT;
-    return pml4 && groups && !user_range(affinity, groups * sizeof *affinity) ? STATUS_ACCESS_VIOLATION
-                                                                                 : STATUS_SUCCESS;
+    return pml4 && groups && !user_range(affinity, groups * sizeof *affinity)
+               ? STATUS_ACCESS_VIOLATION
+               : STATUS_SUCCESS;
 }
 
 static uint64_t active_cpus(void) { return ~0ul >> (64 - cpu_count); }
 
 static NTSTATUS add_group(const GROUP_AFFINITY *group, uint64_t *cpu_mask)
 {
-    if (group->Group || !group->Mask || (group->Mask & ~active_cpus()) || group->Reserved[0] || group->Reserved[1] ||
-        group->Reserved[2])
+    if (group->Group || !group->Mask || (group->Mask & ~active_cpus()) || group->Reserved[0] ||
+        group->Reserved[1] || group->Reserved[2])
         return STATUS_INVALID_PARAMETER;
     *cpu_mask |= group->Mask;
     return STATUS_SUCCESS;
 }
 
-static NTSTATUS get_cpus(const GROUP_AFFINITY *affinity, USHORT groups, bool user, uint64_t *cpu_mask)
+static NTSTATUS get_cpus(const GROUP_AFFINITY *affinity, USHORT groups, bool user,
+                         uint64_t *cpu_mask)
 {
     GROUP_AFFINITY group;
     NTSTATUS status = STATUS_SUCCESS;
@@ -82,7 +84,8 @@ static NTSTATUS check_rights(const struct profile *p)
     const struct process *caller = thread_current()->process;
     if (!caller)
         return STATUS_SUCCESS;
-    if (!p->process && !caller->profile_privilege && (KERNEL_RANGES_NEED_PRIVILEGE || p->base < USER_END))
+    if (!p->process && !caller->profile_privilege &&
+        (KERNEL_RANGES_NEED_PRIVILEGE || p->base < USER_END))
         return STATUS_PRIVILEGE_NOT_HELD;
     if (caller->restricted && p->base + p->size > USER_END)
         return STATUS_ACCESS_DENIED;
@@ -131,8 +134,8 @@ static NTSTATUS create(const struct profile *wanted, HANDLE process, PHANDLE han
     return status;
 }
 
-static NTSTATUS check_and_create(PHANDLE handle, HANDLE process, struct profile *wanted, USHORT groups,
-                                 const GROUP_AFFINITY *affinity, bool user_affinity)
+static NTSTATUS check_and_create(PHANDLE handle, HANDLE process, struct profile *wanted,
+                                 USHORT groups, const GROUP_AFFINITY *affinity, bool user_affinity)
 {
     ULONG buffer_size = (ULONG)wanted->buffer_size;
     NTSTATUS status = check_region(wanted->base, wanted->size, wanted->log2, buffer_size);
@@ -140,7 +143,8 @@ static NTSTATUS check_and_create(PHANDLE handle, HANDLE process, struct profile 
         return status;
     if (!hal_source_known(wanted->source))
         return STATUS_NOT_SUPPORTED;
-    status = check_pointers(handle, wanted->buffer, buffer_size, affinity, user_affinity ? groups : 0);
+    status =
+        check_pointers(handle, wanted->buffer, buffer_size, affinity, user_affinity ? groups : 0);
     if (NT_SUCCESS(status))
         status = get_cpus(affinity, groups, user_affinity, &wanted->cpus);
     if (NT_SUCCESS(status) && !hal_source_supported_on(wanted->source, wanted->cpus))
@@ -148,21 +152,31 @@ static NTSTATUS check_and_create(PHANDLE handle, HANDLE process, struct profile 
     return NT_SUCCESS(status) ? create(wanted, process, handle) : status;
 }
 
-NTSTATUS NtCreateProfileEx(PHANDLE ProfileHandle, HANDLE Process, PVOID ProfileBase, SIZE_T ProfileSize,
-                           ULONG BucketSize, PULONG Buffer, ULONG BufferSize, KPROFILE_SOURCE ProfileSource,
-                           USHORT GroupCount, PGROUP_AFFINITY GroupAffinity)
+NTSTATUS NtCreateProfileEx(PHANDLE ProfileHandle, HANDLE Process, PVOID ProfileBase,
+                           SIZE_T ProfileSize, ULONG BucketSize, PULONG Buffer, ULONG BufferSize,
+                           KPROFILE_SOURCE ProfileSource, USHORT GroupCount,
+                           PGROUP_AFFINITY GroupAffinity)
 {
-    struct profile wanted = { .base = (uint64_t)ProfileBase, .size = ProfileSize, .log2 = BucketSize,
-                              .buffer = Buffer, .buffer_size = BufferSize, .source = ProfileSource };
-    return check_and_create(ProfileHandle, Process, &wanted, GroupCount, GroupAffinity, from_user());
+    struct profile wanted = { .base = (uint64_t)ProfileBase,
+                              .size = ProfileSize,
+                              .log2 = BucketSize,
+                              .buffer = Buffer,
+                              .buffer_size = BufferSize,
+                              .source = ProfileSource };
+    return check_and_create(ProfileHandle, Process, &wanted, GroupCount, GroupAffinity,
+                            from_user());
 }
 
-NTSTATUS NtCreateProfile(PHANDLE ProfileHandle, HANDLE Process, PVOID ProfileBase, SIZE_T ProfileSize,
-                         ULONG BucketSize, PULONG Buffer, ULONG BufferSize, KPROFILE_SOURCE ProfileSource,
-                         KAFFINITY Affinity)
+NTSTATUS NtCreateProfile(PHANDLE ProfileHandle, HANDLE Process, PVOID ProfileBase,
+                         SIZE_T ProfileSize, ULONG BucketSize, PULONG Buffer, ULONG BufferSize,
+                         KPROFILE_SOURCE ProfileSource, KAFFINITY Affinity)
 {
-    struct profile wanted = { .base = (uint64_t)ProfileBase, .size = ProfileSize, .log2 = BucketSize,
-                              .buffer = Buffer, .buffer_size = BufferSize, .source = ProfileSource };
+    struct profile wanted = { .base = (uint64_t)ProfileBase,
+                              .size = ProfileSize,
+                              .log2 = BucketSize,
+                              .buffer = Buffer,
+                              .buffer_size = BufferSize,
+                              .source = ProfileSource };
     GROUP_AFFINITY group = { .Mask = Affinity };
     return check_and_create(ProfileHandle, Process, &wanted, Affinity != ~0ul, &group, false);
 }
@@ -174,7 +188,8 @@ NTSTATUS NtQueryIntervalProfile(KPROFILE_SOURCE ProfileSource, PULONG Interval)
     ULONG interval = 0;
     if (from_user() && (uint64_t)Interval % sizeof *Interval)
         return STATUS_DATATYPE_MISALIGNMENT;
-    if (from_user() && !vm_user_writable(thread_current()->process->pml4, (uint64_t)Interval, sizeof *Interval))
+    if (from_user() &&
+        !vm_user_writable(thread_current()->process->pml4, (uint64_t)Interval, sizeof *Interval))
         return STATUS_ACCESS_VIOLATION;
     if (ProfileSource == ProfileAlignmentFixup)
         interval = __atomic_load_n(&alignment_interval, __ATOMIC_RELAXED);

@@ -100,7 +100,8 @@ static bool may_run_on(const struct thread_profiling *p, uint64_t cpu_mask)
     unsigned ctr;
     if (!p->counters || hal_counters_agree(cpu_mask, p->counters, &ctr))
         return true;
-    print("# thread profiling: refused: counter %u does not count the same on all CPUs of %lx\n", ctr, cpu_mask);
+    print("# thread profiling: refused: counter %u does not count the same on all CPUs of %lx\n",
+          ctr, cpu_mask);
     return false;
 }
 
@@ -210,13 +211,16 @@ void thread_profiling_end(struct thread *thread)
     mutex_release(&enabling);
 }
 
-/* Checks in the order of the (undocumented) contract. Besides the handle's errors: STATUS_INFO_LENGTH_MISMATCH,
- * STATUS_ACCESS_VIOLATION (information or block not the caller's memory), STATUS_DATATYPE_MISALIGNMENT (block not
- * 4-aligned), STATUS_NOT_SUPPORTED (another thread), STATUS_INVALID_PARAMETER (flags; our choice: mask bits above
- * 15; disable: another block), STATUS_WMI_ALREADY_ENABLED, STATUS_WMI_ALREADY_DISABLED, STATUS_NO_MEMORY;
- * STATUS_DEVICE_CONFIGURATION_ERROR: a counter does not count the same on all processors that the thread may run on; under
- * `isolate` STATUS_INSUFFICIENT_RESOURCES: another owner has a counter that is not configured. */
-NTSTATUS thread_profiling_set(HANDLE ThreadHandle, PVOID ThreadInformation, ULONG ThreadInformationLength)
+/* Checks in the order of the (undocumented) contract. Besides the handle's errors:
+ * STATUS_INFO_LENGTH_MISMATCH, STATUS_ACCESS_VIOLATION (information or block not the caller's
+ * memory), STATUS_DATATYPE_MISALIGNMENT (block not 4-aligned), STATUS_NOT_SUPPORTED (another
+ * thread), STATUS_INVALID_PARAMETER (flags; our choice: mask bits above 15; disable: another
+ * block), STATUS_WMI_ALREADY_ENABLED, STATUS_WMI_ALREADY_DISABLED, STATUS_NO_MEMORY;
+ * STATUS_DEVICE_CONFIGURATION_ERROR: a counter does not count the same on all processors that the
+ * thread may run on; under `isolate` STATUS_INSUFFICIENT_RESOURCES: another owner has a counter
+ * that is not configured. */
+NTSTATUS thread_profiling_set(HANDLE ThreadHandle, PVOID ThreadInformation,
+                              ULONG ThreadInformationLength)
 {
     THREAD_PROFILING_INFORMATION info;
     struct thread *me = thread_current();
@@ -229,7 +233,8 @@ NTSTATUS thread_profiling_set(HANDLE ThreadHandle, PVOID ThreadInformation, ULON
         return status;
     if ((uint64_t)info.PerformanceData % 4)
         return STATUS_DATATYPE_MISALIGNMENT;
-    if (!vm_user_writable(me->process->pml4, (uint64_t)info.PerformanceData, sizeof *info.PerformanceData))
+    if (!vm_user_writable(me->process->pml4, (uint64_t)info.PerformanceData,
+                          sizeof *info.PerformanceData))
         return STATUS_ACCESS_VIOLATION;
     status = handle_lookup(ThreadHandle, &thread_type, THREAD_SET_INFORMATION, &object);
     if (!NT_SUCCESS(status))
@@ -246,8 +251,8 @@ NTSTATUS thread_profiling_set(HANDLE ThreadHandle, PVOID ThreadInformation, ULON
 
 /* One byte: whether the thread is profiled. STATUS_INFO_LENGTH_MISMATCH; the handle's errors
  * (THREAD_QUERY_INFORMATION); STATUS_ACCESS_VIOLATION. */
-NTSTATUS thread_profiling_query(HANDLE ThreadHandle, PVOID ThreadInformation, ULONG ThreadInformationLength,
-                                PULONG ReturnLength)
+NTSTATUS thread_profiling_query(HANDLE ThreadHandle, PVOID ThreadInformation,
+                                ULONG ThreadInformationLength, PULONG ReturnLength)
 {
     struct object *object;
     BOOLEAN enabled;

@@ -9,7 +9,8 @@
 #include "kernel/ke/thread_profiling.h"
 #include "kernel/mm/vm.h"
 
-#define FLAGS (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
+#define FLAGS                                                                                      \
+    (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
 #define ALL_ELEMENTS ((1ul << MAX_HW_COUNTERS) - 1)
 
 static NTSTATUS check(ULONG flags, const PERFORMANCE_DATA *data)
@@ -29,7 +30,8 @@ static void read_counters(const struct thread_profiling *p, PPERFORMANCE_DATA da
     for_each_bit(i, p->active) {
         data->HwCountersCount++;
         const struct reading *r = &p->readings[i];
-        data->HwCounters[i].Value = r->total + ((rdpmc(r->selector) - r->start) & counter_config_width(i));
+        data->HwCounters[i].Value =
+            r->total + ((rdpmc(r->selector) - r->start) & counter_config_width(i));
     }
 }
 
@@ -58,8 +60,10 @@ static NTSTATUS read(ULONG flags, PPERFORMANCE_DATA data)
 }
 
 /* The calling thread's own data. STATUS_ACCESS_VIOLATION; the checks of ReadThreadProfilingData;
- * STATUS_PROFILING_NOT_STARTED: not enabled; STATUS_INVALID_PARAMETER: not the handle that enabling gave. */
-NTSTATUS NtReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags, PPERFORMANCE_DATA PerformanceData)
+ * STATUS_PROFILING_NOT_STARTED: not enabled; STATUS_INVALID_PARAMETER: not the handle that enabling
+ * gave. */
+NTSTATUS NtReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
+                                   PPERFORMANCE_DATA PerformanceData)
 {
     PERFORMANCE_DATA data;
     const struct thread_profiling *p = thread_current()->profiling;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Visits to ring 3 without a thread, for hal/measure.c: page tables with one page of code, and an IDT of their own. Each
- * CPU when it starts, one after the other, interrupts off. */
+/* Visits to ring 3 without a thread, for hal/measure.c: page tables with one page of code, and an
+ * IDT of their own. Each CPU when it starts, one after the other, interrupts off. */
 #include "kernel/base/boot_info.h"
 #include "hal/apic.h"
 #include "hal/hal.h"
@@ -15,10 +15,11 @@
 #define CODE_AT 0x10000u
 #define LEVEL 14u /* the counters' vector alone comes through */
 
-extern const uint8_t ring3_code[], ring3_code_end[], ring3_plain[], ring3_undefined[], ring3_page_fault[];
+extern const uint8_t ring3_code[], ring3_code_end[], ring3_plain[], ring3_undefined[],
+    ring3_page_fault[];
 extern void ring3_enter(uint64_t rip, uint64_t rflags, uint64_t turns, uint64_t *rsp0);
-extern void ring3_on_int3(void), ring3_on_undefined(void), ring3_on_page_fault(void), ring3_on_interrupt(void),
-    ring3_on_nmi(void);
+extern void ring3_on_int3(void), ring3_on_undefined(void), ring3_on_page_fault(void),
+    ring3_on_interrupt(void), ring3_on_nmi(void);
 
 static struct gate gates[256];
 static struct hal_visit *visiting;
@@ -37,12 +38,15 @@ void ring3_interrupted(bool from_ring3, bool nmi)
 
 static void visit(struct hal_visit *v)
 {
-    static const uint8_t *const entries[] = { [HAL_VISIT_PLAIN] = ring3_plain, [HAL_VISIT_UNDEFINED] = ring3_undefined,
+    static const uint8_t *const entries[] = { [HAL_VISIT_PLAIN] = ring3_plain,
+                                              [HAL_VISIT_UNDEFINED] = ring3_undefined,
                                               [HAL_VISIT_PAGE_FAULT] = ring3_page_fault };
-    uint64_t *rsp0 = (uint64_t *)(void *)((char *)&cpu_current()->tss + offsetof(struct tss, rsp0)), before = *rsp0;
+    uint64_t *rsp0 = (uint64_t *)(void *)((char *)&cpu_current()->tss + offsetof(struct tss, rsp0)),
+             before = *rsp0;
     visiting = v;
     v->taken = 0;
-    ring3_enter(CODE_AT + (uint64_t)(entries[v->what] - ring3_code), v->interrupts ? RFLAGS_IF : 0, v->turns, rsp0);
+    ring3_enter(CODE_AT + (uint64_t)(entries[v->what] - ring3_code), v->interrupts ? RFLAGS_IF : 0,
+                v->turns, rsp0);
     *rsp0 = before;
 }
 

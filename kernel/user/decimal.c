@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A double is m * 2^e. With e < 0 that is m * 5^-e / 10^-e, so its digits are those of a whole number, which is
- * multiplied out in words of nine digits. */
+/* A double is m * 2^e. With e < 0 that is m * 5^-e / 10^-e, so its digits are those of a whole
+ * number, which is multiplied out in words of nine digits. */
 #include "kernel/user/decimal.h"
 #include <stdint.h>
 #include "kernel/base/string.h"

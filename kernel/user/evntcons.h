@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a consumer of events sees. Layouts and names: evntcons.h and evntprov.h of the Windows SDK. */
+/* What a consumer of events sees. Layouts and names: evntcons.h and evntprov.h of the Windows SDK.
+ */
 #pragma once
 #include "evntrace.h"
 #ifdef __cplusplus

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Trace sessions as a Win32 program controls and reads them (sechost). Layouts and names: evntrace.h of the Windows SDK.
- * What a function may return stands above it in trace_control.c and trace_consumer.c. */
+/* Trace sessions as a Win32 program controls and reads them (sechost). Layouts and names:
+ * evntrace.h of the Windows SDK. What a function may return stands above it in trace_control.c and
+ * trace_consumer.c. */
 #pragma once
 #include "windows.h"
 #ifdef __cplusplus
@@ -25,12 +26,10 @@ extern "C" {
 #define INVALID_PROCESSTRACE_HANDLE ((TRACEHANDLE)-1)
 
 static const GUID __attribute__((unused)) SystemTraceControlGuid = SYSTEM_TRACE_CONTROL_GUID;
-static const GUID __attribute__((unused)) ThreadGuid = {
-    0x3d6fa8d1, 0xfe05, 0x11d0, { 0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c }
-};
-static const GUID __attribute__((unused)) PerfInfoGuid = {
-    0xce1dbfb4, 0x137e, 0x4da6, { 0x87, 0xb0, 0x3f, 0x59, 0xaa, 0x10, 0x2c, 0xbc }
-};
+static const GUID __attribute__((unused))
+ThreadGuid = { 0x3d6fa8d1, 0xfe05, 0x11d0, { 0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c } };
+static const GUID __attribute__((unused))
+PerfInfoGuid = { 0xce1dbfb4, 0x137e, 0x4da6, { 0x87, 0xb0, 0x3f, 0x59, 0xaa, 0x10, 0x2c, 0xbc } };
 
 typedef const WCHAR *LPCWSTR;
 typedef WCHAR *LPWSTR;
@@ -138,26 +137,26 @@ typedef ULONG (*PEVENT_TRACE_BUFFER_CALLBACKA)(struct _EVENT_TRACE_LOGFILEA *Log
 typedef VOID (*PEVENT_CALLBACK)(PEVENT_TRACE Event);
 typedef VOID (*PEVENT_RECORD_CALLBACK)(struct _EVENT_RECORD *EventRecord);
 
-#define EVENT_TRACE_LOGFILE_MEMBERS(STRING, CALLBACK_TYPE)                                     \
-    STRING LogFileName;                                                                        \
-    STRING LoggerName;                                                                         \
-    LONGLONG CurrentTime;                                                                      \
-    ULONG BuffersRead;                                                                         \
-    union {                                                                                    \
-        ULONG LogFileMode;                                                                     \
-        ULONG ProcessTraceMode;                                                                \
-    };                                                                                         \
-    EVENT_TRACE CurrentEvent;                                                                  \
-    TRACE_LOGFILE_HEADER LogfileHeader;                                                        \
-    CALLBACK_TYPE BufferCallback;                                                              \
-    ULONG BufferSize;                                                                          \
-    ULONG Filled;                                                                              \
-    ULONG EventsLost;                                                                          \
-    union {                                                                                    \
-        PEVENT_CALLBACK EventCallback;                                                         \
-        PEVENT_RECORD_CALLBACK EventRecordCallback;                                            \
-    };                                                                                         \
-    ULONG IsKernelTrace;                                                                       \
+#define EVENT_TRACE_LOGFILE_MEMBERS(STRING, CALLBACK_TYPE)                                         \
+    STRING LogFileName;                                                                            \
+    STRING LoggerName;                                                                             \
+    LONGLONG CurrentTime;                                                                          \
+    ULONG BuffersRead;                                                                             \
+    union {                                                                                        \
+        ULONG LogFileMode;                                                                         \
+        ULONG ProcessTraceMode;                                                                    \
+    };                                                                                             \
+    EVENT_TRACE CurrentEvent;                                                                      \
+    TRACE_LOGFILE_HEADER LogfileHeader;                                                            \
+    CALLBACK_TYPE BufferCallback;                                                                  \
+    ULONG BufferSize;                                                                              \
+    ULONG Filled;                                                                                  \
+    ULONG EventsLost;                                                                              \
+    union {                                                                                        \
+        PEVENT_CALLBACK EventCallback;                                                             \
+        PEVENT_RECORD_CALLBACK EventRecordCallback;                                                \
+    };                                                                                             \
+    ULONG IsKernelTrace;                                                                           \
     PVOID Context;
 
 typedef struct _EVENT_TRACE_LOGFILEW {
@@ -186,7 +185,8 @@ typedef enum _TRACE_QUERY_INFO_CLASS {
     TracePmcSessionInformation, TraceContextRegisterInfo, MaxTraceSetInfoClass
 } TRACE_QUERY_INFO_CLASS, TRACE_INFO_CLASS;
 /* clang-format on */
-_Static_assert(TracePmcCounterListInfo == 9 && MaxTraceSetInfoClass == 29, "TRACE_QUERY_INFO_CLASS");
+_Static_assert(TracePmcCounterListInfo == 9 && MaxTraceSetInfoClass == 29,
+               "TRACE_QUERY_INFO_CLASS");
 
 typedef struct _CLASSIC_EVENT_ID {
     GUID EventGuid;
@@ -201,19 +201,23 @@ typedef struct _TRACE_PROFILE_INTERVAL {
 } TRACE_PROFILE_INTERVAL, *PTRACE_PROFILE_INTERVAL;
 ABI_SIZE(TRACE_PROFILE_INTERVAL, 8);
 
-ULONG WMIAPI StartTraceW(PTRACEHANDLE TraceHandle, LPCWSTR InstanceName, PEVENT_TRACE_PROPERTIES Properties);
-ULONG WMIAPI StartTraceA(PTRACEHANDLE TraceHandle, LPCSTR InstanceName, PEVENT_TRACE_PROPERTIES Properties);
-ULONG WMIAPI ControlTraceW(TRACEHANDLE TraceHandle, LPCWSTR InstanceName, PEVENT_TRACE_PROPERTIES Properties,
-                           ULONG ControlCode);
-ULONG WMIAPI ControlTraceA(TRACEHANDLE TraceHandle, LPCSTR InstanceName, PEVENT_TRACE_PROPERTIES Properties,
-                           ULONG ControlCode);
-ULONG WMIAPI TraceSetInformation(TRACEHANDLE SessionHandle, TRACE_INFO_CLASS InformationClass, PVOID TraceInformation,
-                                 ULONG InformationLength);
-ULONG WMIAPI TraceQueryInformation(TRACEHANDLE SessionHandle, TRACE_QUERY_INFO_CLASS InformationClass,
-                                   PVOID TraceInformation, ULONG InformationLength, PULONG ReturnLength);
+ULONG WMIAPI StartTraceW(PTRACEHANDLE TraceHandle, LPCWSTR InstanceName,
+                         PEVENT_TRACE_PROPERTIES Properties);
+ULONG WMIAPI StartTraceA(PTRACEHANDLE TraceHandle, LPCSTR InstanceName,
+                         PEVENT_TRACE_PROPERTIES Properties);
+ULONG WMIAPI ControlTraceW(TRACEHANDLE TraceHandle, LPCWSTR InstanceName,
+                           PEVENT_TRACE_PROPERTIES Properties, ULONG ControlCode);
+ULONG WMIAPI ControlTraceA(TRACEHANDLE TraceHandle, LPCSTR InstanceName,
+                           PEVENT_TRACE_PROPERTIES Properties, ULONG ControlCode);
+ULONG WMIAPI TraceSetInformation(TRACEHANDLE SessionHandle, TRACE_INFO_CLASS InformationClass,
+                                 PVOID TraceInformation, ULONG InformationLength);
+ULONG WMIAPI TraceQueryInformation(TRACEHANDLE SessionHandle,
+                                   TRACE_QUERY_INFO_CLASS InformationClass, PVOID TraceInformation,
+                                   ULONG InformationLength, PULONG ReturnLength);
 TRACEHANDLE WMIAPI OpenTraceW(PEVENT_TRACE_LOGFILEW Logfile);
 TRACEHANDLE WMIAPI OpenTraceA(PEVENT_TRACE_LOGFILEA Logfile);
-ULONG WMIAPI ProcessTrace(PTRACEHANDLE HandleArray, ULONG HandleCount, LPFILETIME StartTime, LPFILETIME EndTime);
+ULONG WMIAPI ProcessTrace(PTRACEHANDLE HandleArray, ULONG HandleCount, LPFILETIME StartTime,
+                          LPFILETIME EndTime);
 ULONG WMIAPI CloseTrace(TRACEHANDLE TraceHandle);
 
 #define StartTrace StartTraceA

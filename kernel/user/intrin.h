@@ -17,7 +17,8 @@ static inline uint64_t __readpmc(uint32_t counter)
 static inline void __cpuidex(int registers[4], int leaf, int subleaf)
 {
     __asm__ __volatile__("cpuid"
-                         : "=a"(registers[0]), "=b"(registers[1]), "=c"(registers[2]), "=d"(registers[3])
+                         : "=a"(registers[0]), "=b"(registers[1]), "=c"(registers[2]),
+                           "=d"(registers[3])
                          : "0"(leaf), "2"(subleaf));
 }
 

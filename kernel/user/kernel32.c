@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The Win32 functions, thin over ntdll. Those of thread profiling return a Win32 code and set no last error. */
+/* The Win32 functions, thin over ntdll. Those of thread profiling return a Win32 code and set no
+ * last error. */
 #include "windows.h"
 
 static DWORD last_error; /* NT: one for the process, not for each thread */
@@ -70,9 +71,11 @@ DWORD QueryThreadProfiling(HANDLE ThreadHandle, PBOOLEAN Enabled)
     return RtlNtStatusToDosError(RtlQueryThreadProfiling(ThreadHandle, Enabled));
 }
 
-DWORD ReadThreadProfilingData(HANDLE PerformanceDataHandle, DWORD Flags, PPERFORMANCE_DATA PerformanceData)
+DWORD ReadThreadProfilingData(HANDLE PerformanceDataHandle, DWORD Flags,
+                              PPERFORMANCE_DATA PerformanceData)
 {
-    return RtlNtStatusToDosError(RtlReadThreadProfilingData(PerformanceDataHandle, Flags, PerformanceData));
+    return RtlNtStatusToDosError(
+        RtlReadThreadProfilingData(PerformanceDataHandle, Flags, PerformanceData));
 }
 
 static BOOL succeeded(NTSTATUS status)
@@ -85,15 +88,17 @@ static BOOL succeeded(NTSTATUS status)
 DWORD GetLastError(void) { return last_error; }
 void SetLastError(DWORD Error) { last_error = Error; }
 
-HANDLE CreateThread(PVOID ThreadAttributes, SIZE_T StackSize, LPTHREAD_START_ROUTINE StartAddress, PVOID Parameter,
-                    DWORD CreationFlags, DWORD *ThreadId)
+HANDLE CreateThread(PVOID ThreadAttributes, SIZE_T StackSize, LPTHREAD_START_ROUTINE StartAddress,
+                    PVOID Parameter, DWORD CreationFlags, DWORD *ThreadId)
 {
     HANDLE thread;
     THREAD_BASIC_INFORMATION info;
-    if (!succeeded(ZwCreateThreadEx(&thread, THREAD_ALL_ACCESS, ThreadAttributes, NtCurrentProcess(),
-                                    (PVOID)StartAddress, Parameter, CreationFlags, 0, StackSize, 0, NULL)))
+    if (!succeeded(ZwCreateThreadEx(&thread, THREAD_ALL_ACCESS, ThreadAttributes,
+                                    NtCurrentProcess(), (PVOID)StartAddress, Parameter,
+                                    CreationFlags, 0, StackSize, 0, NULL)))
         return NULL;
-    if (ThreadId && NT_SUCCESS(ZwQueryInformationThread(thread, ThreadBasicInformation, &info, sizeof info, NULL)))
+    if (ThreadId && NT_SUCCESS(ZwQueryInformationThread(thread, ThreadBasicInformation, &info,
+                                                        sizeof info, NULL)))
         *ThreadId = (DWORD)(uint64_t)info.ClientId.UniqueThread;
     return thread;
 }
@@ -113,14 +118,16 @@ DWORD WaitForSingleObject(HANDLE Handle, DWORD Milliseconds)
     return waited(ZwWaitForSingleObject(Handle, FALSE, interval(Milliseconds, &timeout)));
 }
 
-DWORD WaitForMultipleObjects(DWORD Count, const HANDLE *Handles, BOOL WaitForAll, DWORD Milliseconds)
+DWORD WaitForMultipleObjects(DWORD Count, const HANDLE *Handles, BOOL WaitForAll,
+                             DWORD Milliseconds)
 {
     LARGE_INTEGER timeout;
     return waited(ZwWaitForMultipleObjects(Count, Handles, WaitForAll ? WaitAll : WaitAny, FALSE,
                                            interval(Milliseconds, &timeout)));
 }
 
-DWORD SignalObjectAndWait(HANDLE ObjectToSignal, HANDLE ObjectToWaitOn, DWORD Milliseconds, BOOL Alertable)
+DWORD SignalObjectAndWait(HANDLE ObjectToSignal, HANDLE ObjectToWaitOn, DWORD Milliseconds,
+                          BOOL Alertable)
 {
     LARGE_INTEGER timeout;
     return waited(ZwSignalAndWaitForSingleObject(ObjectToSignal, ObjectToWaitOn, Alertable != FALSE,
@@ -137,22 +144,26 @@ static POBJECT_ATTRIBUTES named(LPCSTR name, OBJECT_ATTRIBUTES *attributes)
 
 static HANDLE made(NTSTATUS status, HANDLE handle) { return succeeded(status) ? handle : NULL; }
 
-HANDLE CreateEventA(LPSECURITY_ATTRIBUTES EventAttributes, BOOL ManualReset, BOOL InitialState, LPCSTR Name)
+HANDLE CreateEventA(LPSECURITY_ATTRIBUTES EventAttributes, BOOL ManualReset, BOOL InitialState,
+                    LPCSTR Name)
 {
     OBJECT_ATTRIBUTES attributes;
     HANDLE handle = NULL;
     (void)EventAttributes;
     NTSTATUS status = ZwCreateEvent(&handle, EVENT_ALL_ACCESS, named(Name, &attributes),
-                                    ManualReset ? NotificationEvent : SynchronizationEvent, InitialState != FALSE);
+                                    ManualReset ? NotificationEvent : SynchronizationEvent,
+                                    InitialState != FALSE);
     return made(status, handle);
 }
 
-HANDLE CreateSemaphoreA(LPSECURITY_ATTRIBUTES SemaphoreAttributes, LONG InitialCount, LONG MaximumCount, LPCSTR Name)
+HANDLE CreateSemaphoreA(LPSECURITY_ATTRIBUTES SemaphoreAttributes, LONG InitialCount,
+                        LONG MaximumCount, LPCSTR Name)
 {
     OBJECT_ATTRIBUTES attributes;
     HANDLE handle = NULL;
     (void)SemaphoreAttributes;
-    NTSTATUS status = ZwCreateSemaphore(&handle, SEMAPHORE_ALL_ACCESS, named(Name, &attributes), InitialCount, MaximumCount);
+    NTSTATUS status = ZwCreateSemaphore(&handle, SEMAPHORE_ALL_ACCESS, named(Name, &attributes),
+                                        InitialCount, MaximumCount);
     return made(status, handle);
 }
 
@@ -161,7 +172,8 @@ HANDLE CreateMutexA(LPSECURITY_ATTRIBUTES MutexAttributes, BOOL InitialOwner, LP
     OBJECT_ATTRIBUTES attributes;
     HANDLE handle = NULL;
     (void)MutexAttributes;
-    NTSTATUS status = ZwCreateMutant(&handle, MUTANT_ALL_ACCESS, named(Name, &attributes), InitialOwner != FALSE);
+    NTSTATUS status =
+        ZwCreateMutant(&handle, MUTANT_ALL_ACCESS, named(Name, &attributes), InitialOwner != FALSE);
     return made(status, handle);
 }
 
@@ -177,7 +189,8 @@ BOOL ReleaseSemaphore(HANDLE Semaphore, LONG ReleaseCount, PLONG PreviousCount)
 
 void Sleep(DWORD Milliseconds)
 {
-    LARGE_INTEGER delay = { .QuadPart = Milliseconds == INFINITE ? INT64_MIN : -10000ll * Milliseconds };
+    LARGE_INTEGER delay = { .QuadPart =
+                                Milliseconds == INFINITE ? INT64_MIN : -10000ll * Milliseconds };
     ZwDelayExecution(FALSE, &delay);
 }
 
@@ -215,7 +228,8 @@ DWORD GetTickCount(void) { return (DWORD)GetTickCount64(); }
 
 LPVOID VirtualAlloc(LPVOID Address, SIZE_T Size, DWORD AllocationType, DWORD Protect)
 {
-    return succeeded(ZwAllocateVirtualMemory(NtCurrentProcess(), &Address, 0, &Size, AllocationType, Protect))
+    return succeeded(ZwAllocateVirtualMemory(NtCurrentProcess(), &Address, 0, &Size, AllocationType,
+                                             Protect))
                ? Address
                : NULL;
 }
@@ -228,7 +242,8 @@ DWORD GetCurrentProcessorNumber(void) { return ZwGetCurrentProcessorNumber(); }
 
 static BOOL query(HANDLE thread, THREAD_BASIC_INFORMATION *info)
 {
-    return succeeded(ZwQueryInformationThread(thread, ThreadBasicInformation, info, sizeof *info, NULL));
+    return succeeded(
+        ZwQueryInformationThread(thread, ThreadBasicInformation, info, sizeof *info, NULL));
 }
 
 DWORD GetCurrentThreadId(void)
@@ -241,20 +256,25 @@ DWORD GetCurrentThreadId(void)
 KAFFINITY SetThreadAffinityMask(HANDLE hThread, KAFFINITY dwThreadAffinityMask)
 {
     THREAD_BASIC_INFORMATION info;
-    if (!query(hThread, &info) || !succeeded(ZwSetInformationThread(hThread, ThreadAffinityMask, &dwThreadAffinityMask,
-                                                                    sizeof dwThreadAffinityMask)))
+    if (!query(hThread, &info) ||
+        !succeeded(ZwSetInformationThread(hThread, ThreadAffinityMask, &dwThreadAffinityMask,
+                                          sizeof dwThreadAffinityMask)))
         return 0;
     return info.AffinityMask;
 }
 
 void GetSystemInfo(LPSYSTEM_INFO SystemInfo)
 {
-    KAFFINITY own = SetThreadAffinityMask(NtCurrentThread(), ~UINT64_C(0)); /* the kernel keeps the bits that mean one */
+    KAFFINITY own =
+        SetThreadAffinityMask(NtCurrentThread(),
+                              ~UINT64_C(0)); /* the kernel keeps the bits that mean one */
     THREAD_BASIC_INFORMATION info = { 0 };
     query(NtCurrentThread(), &info);
     SetThreadAffinityMask(NtCurrentThread(), own);
-    *SystemInfo = (SYSTEM_INFO){ .wProcessorArchitecture = PROCESSOR_ARCHITECTURE_AMD64, .dwPageSize = 4096,
-                                 .dwAllocationGranularity = 4096, .dwActiveProcessorMask = info.AffinityMask };
+    *SystemInfo = (SYSTEM_INFO){ .wProcessorArchitecture = PROCESSOR_ARCHITECTURE_AMD64,
+                                 .dwPageSize = 4096,
+                                 .dwAllocationGranularity = 4096,
+                                 .dwActiveProcessorMask = info.AffinityMask };
     for (KAFFINITY left = info.AffinityMask; left; left &= left - 1)
         SystemInfo->dwNumberOfProcessors++;
 }

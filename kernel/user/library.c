@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* LoadLibrary and GetProcAddress over one table of what there is. NT: a program that loads ntoskrnl.exe on Windows gets
- * a private copy whose calls reach nothing; here they are system calls. */
+/* LoadLibrary and GetProcAddress over one table of what there is. NT: a program that loads
+ * ntoskrnl.exe on Windows gets a private copy whose calls reach nothing; here they are system
+ * calls. */
 #include "kernel/user/stdlib.h"
 #include "kernel/user/string.h"
 #include "kernel/user/ntddk.h"
@@ -18,8 +19,9 @@ struct exported {
 };
 
 static const struct library libraries[] = {
-    { "ntoskrnl.exe", true }, { "hal.dll", true }, { "ntdll.dll", false }, { "kernel32.dll", false },
-    { "kernelbase.dll", false }, { "advapi32.dll", false }, { "sechost.dll", false },
+    { "ntoskrnl.exe", true },  { "hal.dll", true },         { "ntdll.dll", false },
+    { "kernel32.dll", false }, { "kernelbase.dll", false }, { "advapi32.dll", false },
+    { "sechost.dll", false },
 };
 
 /* clang-format off */
@@ -79,7 +81,10 @@ HMODULE LoadLibraryA(LPCSTR LibFileName)
 }
 
 /* NT: NULL, the program itself, is kernel32 here: what a program exports nobody knows. */
-HMODULE GetModuleHandleA(LPCSTR ModuleName) { return LoadLibraryA(ModuleName ? ModuleName : "kernel32"); }
+HMODULE GetModuleHandleA(LPCSTR ModuleName)
+{
+    return LoadLibraryA(ModuleName ? ModuleName : "kernel32");
+}
 
 /* ERROR_INVALID_HANDLE: not a library's; ERROR_PROC_NOT_FOUND. */
 FARPROC GetProcAddress(HMODULE Module, LPCSTR ProcName)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a program may include, too, where a driver on Windows would: the counter configuration. In ring 3 Index is a
- * KPROFILE_SOURCE for the set (kernel/profiling/counter_driver.c) and an RDPMC selector in what the query returns. */
+/* What a program may include, too, where a driver on Windows would: the counter configuration. In
+ * ring 3 Index is a KPROFILE_SOURCE for the set (kernel/profiling/counter_driver.c) and an RDPMC
+ * selector in what the query returns. */
 #pragma once
 #include "windows.h"
 #ifdef __cplusplus
@@ -10,7 +11,8 @@ extern "C" {
 #include "kernel/nt/ntddk.h"
 
 NTSTATUS KeSetHardwareCounterConfiguration(PHARDWARE_COUNTER CounterArray, ULONG Count);
-NTSTATUS KeQueryHardwareCounterConfiguration(PHARDWARE_COUNTER CounterArray, ULONG MaximumCount, PULONG Count);
+NTSTATUS KeQueryHardwareCounterConfiguration(PHARDWARE_COUNTER CounterArray, ULONG MaximumCount,
+                                             PULONG Count);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* printf as C99 and Windows have it: all flags, widths, precisions; d i u o x X c s p n-less; e E f F g G, exactly
- * rounded. Lengths: hh h l (32 bits, as in Windows) ll j z t I I32 I64 L. Not a, n, nor wide characters but %ls of
- * ASCII. Source: ISO C99 7.19.6.1. */
+/* printf as C99 and Windows have it: all flags, widths, precisions; d i u o x X c s p n-less; e E f
+ * F g G, exactly rounded. Lengths: hh h l (32 bits, as in Windows) ll j z t I I32 I64 L. Not a, n,
+ * nor wide characters but %ls of ASCII. Source: ISO C99 7.19.6.1. */
 #include "kernel/user/stdio.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,8 +39,8 @@ static void put_text(struct sink *sink, const char *text, int n)
 }
 
 /* prefix (sign, 0x), zeros, body, padded to the width. */
-static void put_field(struct sink *sink, const struct spec *spec, const char *prefix, int prefix_length, int zeros,
-                      const char *body, int length)
+static void put_field(struct sink *sink, const struct spec *spec, const char *prefix,
+                      int prefix_length, int zeros, const char *body, int length)
 {
     int pad = spec->width - prefix_length - zeros - length;
     if (!spec->left && !spec->zero)
@@ -66,7 +66,8 @@ static void put_integer(struct sink *sink, struct spec *spec, uint64_t v, bool m
     unsigned n = sizeof digits, base = 10;
     int prefix_length = 0;
     const char *set = spec->conversion == 'X' ? "0123456789ABCDEF" : "0123456789abcdef";
-    bool hex = spec->conversion == 'x' || spec->conversion == 'X', is_signed = spec->conversion == 'd';
+    bool hex = spec->conversion == 'x' || spec->conversion == 'X',
+         is_signed = spec->conversion == 'd';
     if (hex)
         base = 16;
     if (spec->conversion == 'o')
@@ -85,7 +86,8 @@ static void put_integer(struct sink *sink, struct spec *spec, uint64_t v, bool m
         least = length + 1;
     if (spec->precision >= 0)
         spec->zero = false;
-    put_field(sink, spec, prefix, prefix_length, least > length ? least - length : 0, digits + n, length);
+    put_field(sink, spec, prefix, prefix_length, least > length ? least - length : 0, digits + n,
+              length);
 }
 
 static void put_string(struct sink *sink, struct spec *spec, const char *text)
@@ -125,7 +127,8 @@ static int write_exponent(char *out, int exponent, char e)
 #define FLOAT_MAX (DECIMAL_DIGITS_MAX + PRECISION_MAX)
 
 /* The text of a finite number without its sign. style: 'e' or 'f'. */
-static int write_float(char *out, const struct spec *spec, const struct decimal *d, char style, int precision)
+static int write_float(char *out, const struct spec *spec, const struct decimal *d, char style,
+                       int precision)
 {
     bool exponential = style == 'e';
     int point = exponential ? 1 : d->point, n = 0; /* digits before the point */
@@ -134,7 +137,8 @@ static int write_float(char *out, const struct spec *spec, const struct decimal 
         out[n++] = '.';
     n += put_digits(out + n, d, point, point + precision);
     if (exponential)
-        n += write_exponent(out + n, d->count ? d->point - 1 : 0, spec->conversion & 0x20 ? 'e' : 'E');
+        n += write_exponent(out + n, d->count ? d->point - 1 : 0,
+                            spec->conversion & 0x20 ? 'e' : 'E');
     return n;
 }
 
@@ -167,7 +171,8 @@ static void put_float(struct sink *sink, struct spec *spec, double value)
     int prefix_length = sign_of(spec, decimal_from(&d, value), prefix);
     if (d.special) {
         spec->zero = false;
-        put_field(sink, spec, prefix, prefix_length, 0, d.special + (spec->conversion & 0x20 ? 0 : 4), 3);
+        put_field(sink, spec, prefix, prefix_length, 0,
+                  d.special + (spec->conversion & 0x20 ? 0 : 4), 3);
         return;
     }
     if (style == 'g') {
@@ -247,9 +252,12 @@ static void convert(struct sink *sink, struct spec *spec, bool is_long_double, v
 {
     char c;
     switch (spec->conversion) {
-    case 'd': case 'i': case 'u': case 'o': case 'x': case 'X':
-        convert_integer(sink, spec, args);
-        break;
+    case 'd':
+    case 'i':
+    case 'u':
+    case 'o':
+    case 'x':
+    case 'X': convert_integer(sink, spec, args); break;
     case 'p': /* Windows: sixteen capital digits */
         spec->conversion = 'X';
         spec->precision = 16;
@@ -260,18 +268,22 @@ static void convert(struct sink *sink, struct spec *spec, bool is_long_double, v
         spec->zero = false;
         put_field(sink, spec, "", 0, 0, &c, 1);
         break;
-    case 's':
-        put_string(sink, spec, va_arg(*args, const char *));
+    case 's': put_string(sink, spec, va_arg(*args, const char *)); break;
+    case 'e':
+    case 'E':
+    case 'f':
+    case 'F':
+    case 'g':
+    case 'G':
+        put_float(sink, spec,
+                  is_long_double ? (double)va_arg(*args, long double) : va_arg(*args, double));
         break;
-    case 'e': case 'E': case 'f': case 'F': case 'g': case 'G':
-        put_float(sink, spec, is_long_double ? (double)va_arg(*args, long double) : va_arg(*args, double));
-        break;
-    default:
-        put(sink, spec->conversion);
+    default: put(sink, spec->conversion);
     }
 }
 
-int format_text(void (*put_char)(void *context, char c), void *context, const char *format, va_list args)
+int format_text(void (*put_char)(void *context, char c), void *context, const char *format,
+                va_list args)
 {
     struct sink sink = { put_char, context, 0 };
     va_list copy;

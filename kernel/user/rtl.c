@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* The Rtl half of thread profiling. Reading is done here, in ring 3: RDPMC against the block that the kernel's
- * context switch keeps, no system call. Sources: Microsoft's pages for the Win32 functions; the order of the checks
- * from published listings of ntdll. */
+/* The Rtl half of thread profiling. Reading is done here, in ring 3: RDPMC against the block that
+ * the kernel's context switch keeps, no system call. Sources: Microsoft's pages for the Win32
+ * functions; the order of the checks from published listings of ntdll. */
 #include "windows.h"
 #include "kernel/user/intrin.h"
 #include "kernel/base/string.h"
 
 #define ALL_ELEMENTS ((1u << MAX_HW_COUNTERS) - 1)
 #define BLOCKS 64
-/* Follows pointers of the caller, which may be NULL or unaligned: a fault is the answer, not what UBSAN makes of it. */
+/* Follows pointers of the caller, which may be NULL or unaligned: a fault is the answer, not what
+ * UBSAN makes of it. */
 #define FOLLOWS_CALLER __attribute__((no_sanitize("undefined")))
 #define FIXED_SELECTOR (1u << 30) /* of RDPMC: Intel's fixed counters */
 
-/* Where the blocks come from: one per thread at most, so a small fixed pool. No block straddles a page. */
+/* Where the blocks come from: one per thread at most, so a small fixed pool. No block straddles a
+ * page. */
 static THREAD_PERFORMANCE_DATA blocks[BLOCKS] __attribute__((aligned(512)));
 static uint64_t blocks_used; /* atomic */
 
@@ -22,8 +24,8 @@ static PTHREAD_PERFORMANCE_DATA allocate_block(void)
     do {
         if (used == ~0ul)
             return NULL;
-    } while (!__atomic_compare_exchange_n(&blocks_used, &used, used | (used + 1), false, __ATOMIC_ACQUIRE,
-                                          __ATOMIC_RELAXED));
+    } while (!__atomic_compare_exchange_n(&blocks_used, &used, used | (used + 1), false,
+                                          __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
     return &blocks[__builtin_ctzl(~used)];
 }
 
@@ -52,7 +54,8 @@ NTSTATUS RtlEnableThreadProfiling(HANDLE ThreadHandle, ULONG Flags, ULONG64 Hard
     block->Version = THREAD_PERFORMANCE_DATA_VERSION;
     block->HardwareCounters = HardwareCounters;
     THREAD_PROFILING_INFORMATION info = { HardwareCounters, Flags, TRUE, block };
-    NTSTATUS status = ZwSetInformationThread(ThreadHandle, ThreadCounterProfiling, &info, sizeof info);
+    NTSTATUS status =
+        ZwSetInformationThread(ThreadHandle, ThreadCounterProfiling, &info, sizeof info);
     if (NT_SUCCESS(status))
         *PerformanceDataHandle = block;
     else
@@ -63,7 +66,8 @@ NTSTATUS RtlEnableThreadProfiling(HANDLE ThreadHandle, ULONG Flags, ULONG64 Hard
 NTSTATUS RtlDisableThreadProfiling(PVOID PerformanceDataHandle)
 {
     THREAD_PROFILING_INFORMATION info = { 0, 0, FALSE, PerformanceDataHandle };
-    NTSTATUS status = ZwSetInformationThread(NtCurrentThread(), ThreadCounterProfiling, &info, sizeof info);
+    NTSTATUS status =
+        ZwSetInformationThread(NtCurrentThread(), ThreadCounterProfiling, &info, sizeof info);
     if (NT_SUCCESS(status))
         free_block(PerformanceDataHandle);
     return status;
@@ -71,12 +75,13 @@ NTSTATUS RtlDisableThreadProfiling(PVOID PerformanceDataHandle)
 
 NTSTATUS RtlQueryThreadProfiling(HANDLE ThreadHandle, PBOOLEAN Enabled)
 {
-    return ZwQueryInformationThread(ThreadHandle, ThreadCounterProfiling, Enabled, sizeof *Enabled, NULL);
+    return ZwQueryInformationThread(ThreadHandle, ThreadCounterProfiling, Enabled, sizeof *Enabled,
+                                    NULL);
 }
 
-/* A counter is narrower than 64 bits, and its wrap must not show. NT: the kernel leaves in CycleTime.Index, which
- * Windows does not use, how many bits counters lack to 64: bits 7:0, or, if fixed ones (15:8) lack others, only
- * general-purpose ones. */
+/* A counter is narrower than 64 bits, and its wrap must not show. NT: the kernel leaves in
+ * CycleTime.Index, which Windows does not use, how many bits counters lack to 64: bits 7:0, or, if
+ * fixed ones (15:8) lack others, only general-purpose ones. */
 static inline uint64_t width_of(ULONG lack, bool fixed)
 {
     return ~UINT64_C(0) >> (lack >> (fixed && lack > 0xff ? 8 : 0) & 63);
@@ -121,22 +126,23 @@ FOLLOWS_CALLER static inline bool read_plain(PTHREAD_PERFORMANCE_DATA block, PPE
     return true;
 }
 
-/* What is not a counter; the end of an attempt. Reasons are added up: what one attempt took must not be lost by the
- * next. False if a switch or a migration came in between. */
-FOLLOWS_CALLER static inline bool finish(PTHREAD_PERFORMANCE_DATA block, ULONG flags, PPERFORMANCE_DATA data,
-                                         uint64_t update)
+/* What is not a counter; the end of an attempt. Reasons are added up: what one attempt took must
+ * not be lost by the next. False if a switch or a migration came in between. */
+FOLLOWS_CALLER static inline bool finish(PTHREAD_PERFORMANCE_DATA block, ULONG flags,
+                                         PPERFORMANCE_DATA data, uint64_t update)
 {
     data->CycleTime = block->CycleTime.Total + __rdtsc() - block->CycleTime.Start;
     if (flags & READ_THREAD_PROFILING_FLAG_DISPATCHING) {
         data->ContextSwitchCount = block->ContextSwitches;
-        data->WaitReasonBitMap |= __atomic_exchange_n(&block->WaitReasonBitMap, 0, __ATOMIC_ACQ_REL);
+        data->WaitReasonBitMap |=
+            __atomic_exchange_n(&block->WaitReasonBitMap, 0, __ATOMIC_ACQ_REL);
     }
     return __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE) == update;
 }
 
 /* The general case: any elements. */
-FOLLOWS_CALLER static __attribute__((noinline)) NTSTATUS read_general(PTHREAD_PERFORMANCE_DATA block, ULONG flags,
-                                                                      PPERFORMANCE_DATA data)
+FOLLOWS_CALLER static __attribute__((noinline)) NTSTATUS read_general(
+    PTHREAD_PERFORMANCE_DATA block, ULONG flags, PPERFORMANCE_DATA data)
 {
     for (;; data->RetryCount++) {
         uint64_t update = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
@@ -147,13 +153,16 @@ FOLLOWS_CALLER static __attribute__((noinline)) NTSTATUS read_general(PTHREAD_PE
     }
 }
 
-#define FLAG_MASK (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
+#define FLAG_MASK                                                                                  \
+    (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
 
-/* Reads the calling thread's own data. Time stamp and counters lie inside the attempt and UpdateCount is compared last.
- * STATUS_INVALID_BUFFER_SIZE, STATUS_INVALID_PARAMETER_3 (version), STATUS_INVALID_PARAMETER_2 (flags).
- * NT: Windows takes differences in 32 bits and loses what is more; it reads counters after its last comparison. */
+/* Reads the calling thread's own data. Time stamp and counters lie inside the attempt and
+ * UpdateCount is compared last. STATUS_INVALID_BUFFER_SIZE, STATUS_INVALID_PARAMETER_3 (version),
+ * STATUS_INVALID_PARAMETER_2 (flags). NT: Windows takes differences in 32 bits and loses what is
+ * more; it reads counters after its last comparison. */
 FOLLOWS_CALLER
-NTSTATUS RtlReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags, PPERFORMANCE_DATA PerformanceData)
+NTSTATUS RtlReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
+                                    PPERFORMANCE_DATA PerformanceData)
 {
     if (PerformanceData->Size != sizeof *PerformanceData)
         return STATUS_INVALID_BUFFER_SIZE;
@@ -168,10 +177,13 @@ NTSTATUS RtlReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags, P
         PerformanceData->WaitReasonBitMap = 0;
     for (;; PerformanceData->RetryCount++) {
         uint64_t update = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
-        if (Flags & READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS && !read_plain(block, PerformanceData))
+        if (Flags & READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS &&
+            !read_plain(block, PerformanceData))
             return read_general(block, Flags, PerformanceData);
         if (finish(block, Flags, PerformanceData, update))
             return STATUS_SUCCESS;
-        asm volatile("" : "+r"(Flags), "+r"(PerformanceData), "+r"(block)); /* repeats are rare: nothing to prepare */
+        asm volatile(""
+                     : "+r"(Flags), "+r"(PerformanceData),
+                       "+r"(block)); /* repeats are rare: nothing to prepare */
     }
 }

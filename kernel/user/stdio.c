@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* stdout and stderr. A line of stdout, or what one call writes to stderr, reaches the console in as few pieces as the
- * service allows; a lock per stream keeps the lines of threads apart. */
+/* stdout and stderr. A line of stdout, or what one call writes to stderr, reaches the console in as
+ * few pieces as the service allows; a lock per stream keeps the lines of threads apart. */
 #include "kernel/user/stdio.h"
 #include <stdbool.h>
 #include "kernel/base/string.h"
@@ -144,7 +144,10 @@ int snprintf(char *text, size_t size, const char *format, ...)
     return written;
 }
 
-int vsprintf(char *text, const char *format, va_list args) { return vsnprintf(text, SIZE_MAX, format, args); }
+int vsprintf(char *text, const char *format, va_list args)
+{
+    return vsnprintf(text, SIZE_MAX, format, args);
+}
 
 int sprintf(char *text, const char *format, ...)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Output for programs: stdout goes out by the line, stderr at once, both to the console. There are no files and no
- * input. NT: `long` has 64 bits here (the compiler's choice), but the l of a format means 32 bits as in Windows;
- * ll, I64, j, z and t mean 64. */
+/* Output for programs: stdout goes out by the line, stderr at once, both to the console. There are
+ * no files and no input. NT: `long` has 64 bits here (the compiler's choice), but the l of a format
+ * means 32 bits as in Windows; ll, I64, j, z and t mean 64. */
 #pragma once
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,8 @@ size_t fwrite(const void *data, size_t size, size_t count, FILE *file);
 int fflush(FILE *file);
 
 /* printf.c: the formatting alone. Returns the number of characters. */
-int format_text(void (*put)(void *context, char c), void *context, const char *format, va_list args);
+int format_text(void (*put)(void *context, char c), void *context, const char *format,
+                va_list args);
 
 #ifdef __cplusplus
 }

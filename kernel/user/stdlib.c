@@ -11,7 +11,8 @@
 #define LARGE (64u << 10) /* from here on a region of its own */
 #define AT_EXIT_MAX 64
 
-/* In front of each block; sizes include it. The arena's blocks lie one behind the other, the last one is free. */
+/* In front of each block; sizes include it. The arena's blocks lie one behind the other, the last
+ * one is free. */
 struct block {
     size_t size;
     bool used, large;
@@ -31,8 +32,8 @@ static void unlock(void) { __atomic_store_n(&heap_lock, 0, __ATOMIC_RELEASE); }
 static struct block *region(size_t size)
 {
     PVOID base = NULL;
-    bool ok = NT_SUCCESS(ZwAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size, MEM_COMMIT | MEM_RESERVE,
-                                                 PAGE_READWRITE));
+    bool ok = NT_SUCCESS(ZwAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size,
+                                                 MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE));
     return ok ? base : NULL;
 }
 
@@ -194,7 +195,9 @@ int abs(int n) { return n < 0 ? -n : n; }
 
 static unsigned digit(char c)
 {
-    return c >= '0' && c <= '9' ? (unsigned)(c - '0') : (c | 0x20) >= 'a' && (c | 0x20) <= 'z' ? (unsigned)((c | 0x20) - 'a' + 10) : 99;
+    return c >= '0' && c <= '9'                     ? (unsigned)(c - '0')
+           : (c | 0x20) >= 'a' && (c | 0x20) <= 'z' ? (unsigned)((c | 0x20) - 'a' + 10)
+                                                    : 99;
 }
 
 unsigned long long strtoull(const char *text, char **end, int base)

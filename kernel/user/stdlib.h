@@ -13,7 +13,8 @@ __attribute__((noreturn)) void exit(int status);
 __attribute__((noreturn)) void abort(void);
 int atexit(void (*function)(void));
 
-/* From one region of 1 MB; more than 64 KB at a time come from NtAllocateVirtualMemory. 16-byte aligned. */
+/* From one region of 1 MB; more than 64 KB at a time come from NtAllocateVirtualMemory. 16-byte
+ * aligned. */
 void *malloc(size_t size);
 void *calloc(size_t count, size_t size);
 void *realloc(void *block, size_t size);

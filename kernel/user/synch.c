@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Critical sections, without a kernel object: who finds one taken lets others run until it is free. */
+/* Critical sections, without a kernel object: who finds one taken lets others run until it is free.
+ */
 #include "windows.h"
 #include "kernel/user/intrin.h"
 
 static HANDLE me(void) { return (HANDLE)(ULONG_PTR)GetCurrentThreadId(); }
 
-void InitializeCriticalSection(LPCRITICAL_SECTION CriticalSection) { *CriticalSection = (CRITICAL_SECTION){ .LockCount = -1 }; }
+void InitializeCriticalSection(LPCRITICAL_SECTION CriticalSection)
+{
+    *CriticalSection = (CRITICAL_SECTION){ .LockCount = -1 };
+}
 
-void DeleteCriticalSection(LPCRITICAL_SECTION CriticalSection) { InitializeCriticalSection(CriticalSection); }
+void DeleteCriticalSection(LPCRITICAL_SECTION CriticalSection)
+{
+    InitializeCriticalSection(CriticalSection);
+}
 
 BOOL TryEnterCriticalSection(LPCRITICAL_SECTION CriticalSection)
 {
@@ -16,7 +23,8 @@ BOOL TryEnterCriticalSection(LPCRITICAL_SECTION CriticalSection)
         CriticalSection->RecursionCount++;
         return TRUE;
     }
-    if (!__atomic_compare_exchange_n(&CriticalSection->OwningThread, &owner, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    if (!__atomic_compare_exchange_n(&CriticalSection->OwningThread, &owner, mine, false,
+                                     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return FALSE;
     CriticalSection->RecursionCount = 1;
     return TRUE;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a ring-3 program includes: types and constants of nt.h, and the functions of ntdll and kernel32 that there
- * are. NT: services have their Zw names only, because the Nt names are the kernel's own in the same image. */
+/* What a ring-3 program includes: types and constants of nt.h, and the functions of ntdll and
+ * kernel32 that there are. NT: services have their Zw names only, because the Nt names are the
+ * kernel's own in the same image. */
 #pragma once
 #ifdef __cplusplus
 #define _Static_assert static_assert
@@ -94,71 +95,86 @@ NTSTATUS ZwTerminateProcess(HANDLE ProcessHandle, NTSTATUS ExitStatus);
 NTSTATUS ZwDelayExecution(BOOLEAN Alertable, PLARGE_INTEGER DelayInterval);
 NTSTATUS ZwWaitForSingleObject(HANDLE Handle, BOOLEAN Alertable, PLARGE_INTEGER Timeout);
 NTSTATUS ZwYieldExecution(void);
-NTSTATUS ZwWaitForMultipleObjects(ULONG Count, const HANDLE Handles[], WAIT_TYPE WaitType, BOOLEAN Alertable,
-                                  PLARGE_INTEGER Timeout);
+NTSTATUS ZwWaitForMultipleObjects(ULONG Count, const HANDLE Handles[], WAIT_TYPE WaitType,
+                                  BOOLEAN Alertable, PLARGE_INTEGER Timeout);
 NTSTATUS ZwSignalAndWaitForSingleObject(HANDLE SignalHandle, HANDLE WaitHandle, BOOLEAN Alertable,
                                         PLARGE_INTEGER Timeout);
-NTSTATUS ZwCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess, POBJECT_ATTRIBUTES ObjectAttributes,
-                       EVENT_TYPE EventType, BOOLEAN InitialState);
+NTSTATUS ZwCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
+                       POBJECT_ATTRIBUTES ObjectAttributes, EVENT_TYPE EventType,
+                       BOOLEAN InitialState);
 NTSTATUS ZwSetEvent(HANDLE EventHandle, PLONG PreviousState);
 NTSTATUS ZwResetEvent(HANDLE EventHandle, PLONG PreviousState);
 NTSTATUS ZwPulseEvent(HANDLE EventHandle, PLONG PreviousState);
 NTSTATUS ZwClearEvent(HANDLE EventHandle);
-NTSTATUS ZwQueryEvent(HANDLE EventHandle, EVENT_INFORMATION_CLASS EventInformationClass, PVOID EventInformation,
-                      ULONG EventInformationLength, PULONG ReturnLength);
-NTSTATUS ZwCreateSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess, POBJECT_ATTRIBUTES ObjectAttributes,
-                           LONG InitialCount, LONG MaximumCount);
+NTSTATUS ZwQueryEvent(HANDLE EventHandle, EVENT_INFORMATION_CLASS EventInformationClass,
+                      PVOID EventInformation, ULONG EventInformationLength, PULONG ReturnLength);
+NTSTATUS ZwCreateSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
+                           POBJECT_ATTRIBUTES ObjectAttributes, LONG InitialCount,
+                           LONG MaximumCount);
 NTSTATUS ZwReleaseSemaphore(HANDLE SemaphoreHandle, LONG ReleaseCount, PLONG PreviousCount);
-NTSTATUS ZwQuerySemaphore(HANDLE SemaphoreHandle, SEMAPHORE_INFORMATION_CLASS SemaphoreInformationClass,
-                          PVOID SemaphoreInformation, ULONG SemaphoreInformationLength, PULONG ReturnLength);
-NTSTATUS ZwCreateMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess, POBJECT_ATTRIBUTES ObjectAttributes,
-                        BOOLEAN InitialOwner);
+NTSTATUS ZwQuerySemaphore(HANDLE SemaphoreHandle,
+                          SEMAPHORE_INFORMATION_CLASS SemaphoreInformationClass,
+                          PVOID SemaphoreInformation, ULONG SemaphoreInformationLength,
+                          PULONG ReturnLength);
+NTSTATUS ZwCreateMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
+                        POBJECT_ATTRIBUTES ObjectAttributes, BOOLEAN InitialOwner);
 NTSTATUS ZwReleaseMutant(HANDLE MutantHandle, PLONG PreviousCount);
 NTSTATUS ZwQueryMutant(HANDLE MutantHandle, MUTANT_INFORMATION_CLASS MutantInformationClass,
                        PVOID MutantInformation, ULONG MutantInformationLength, PULONG ReturnLength);
 NTSTATUS ZwCreateThreadEx(PHANDLE ThreadHandle, ACCESS_MASK DesiredAccess, PVOID ObjectAttributes,
-                          HANDLE ProcessHandle, PVOID StartRoutine, PVOID Argument, ULONG CreateFlags,
-                          SIZE_T ZeroBits, SIZE_T StackSize, SIZE_T MaximumStackSize, PVOID AttributeList);
+                          HANDLE ProcessHandle, PVOID StartRoutine, PVOID Argument,
+                          ULONG CreateFlags, SIZE_T ZeroBits, SIZE_T StackSize,
+                          SIZE_T MaximumStackSize, PVOID AttributeList);
 NTSTATUS ZwResumeThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
 NTSTATUS ZwSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
                                 PVOID ThreadInformation, ULONG ThreadInformationLength);
 NTSTATUS ZwQueryInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
-                                  PVOID ThreadInformation, ULONG ThreadInformationLength, PULONG ReturnLength);
-NTSTATUS ZwAllocateVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, ULONG_PTR ZeroBits, PSIZE_T RegionSize,
-                                 ULONG AllocationType, ULONG Protect);
-NTSTATUS ZwFreeVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize, ULONG FreeType);
-NTSTATUS ZwProtectVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize, ULONG NewProtect,
-                                PULONG OldProtect);
-NTSTATUS ZwDuplicateObject(HANDLE SourceProcessHandle, HANDLE SourceHandle, HANDLE TargetProcessHandle,
-                           PHANDLE TargetHandle, ACCESS_MASK DesiredAccess, ULONG HandleAttributes, ULONG Options);
+                                  PVOID ThreadInformation, ULONG ThreadInformationLength,
+                                  PULONG ReturnLength);
+NTSTATUS ZwAllocateVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, ULONG_PTR ZeroBits,
+                                 PSIZE_T RegionSize, ULONG AllocationType, ULONG Protect);
+NTSTATUS ZwFreeVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize,
+                             ULONG FreeType);
+NTSTATUS ZwProtectVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize,
+                                ULONG NewProtect, PULONG OldProtect);
+NTSTATUS ZwDuplicateObject(HANDLE SourceProcessHandle, HANDLE SourceHandle,
+                           HANDLE TargetProcessHandle, PHANDLE TargetHandle,
+                           ACCESS_MASK DesiredAccess, ULONG HandleAttributes, ULONG Options);
 ULONG ZwGetCurrentProcessorNumber(void);
-NTSTATUS ZwQueryPerformanceCounter(PLARGE_INTEGER PerformanceCounter, PLARGE_INTEGER PerformanceFrequency);
+NTSTATUS ZwQueryPerformanceCounter(PLARGE_INTEGER PerformanceCounter,
+                                   PLARGE_INTEGER PerformanceFrequency);
 /* Ours: RtlReadThreadProfilingData by the kernel, for the calling thread, no RDPMC needed. */
-NTSTATUS ZwReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags, PPERFORMANCE_DATA PerformanceData);
+NTSTATUS ZwReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
+                                   PPERFORMANCE_DATA PerformanceData);
 NTSTATUS write_console(const char *text, ULONG length);
 NTSTATUS no_such_service(void);
 
-NTSTATUS ZwCreateProfile(PHANDLE ProfileHandle, HANDLE Process, PVOID ProfileBase, SIZE_T ProfileSize,
-                         ULONG BucketSize, PULONG Buffer, ULONG BufferSize, KPROFILE_SOURCE ProfileSource,
-                         KAFFINITY Affinity);
-NTSTATUS ZwCreateProfileEx(PHANDLE ProfileHandle, HANDLE Process, PVOID ProfileBase, SIZE_T ProfileSize,
-                           ULONG BucketSize, PULONG Buffer, ULONG BufferSize, KPROFILE_SOURCE ProfileSource,
-                           USHORT GroupCount, PGROUP_AFFINITY GroupAffinity);
+NTSTATUS ZwCreateProfile(PHANDLE ProfileHandle, HANDLE Process, PVOID ProfileBase,
+                         SIZE_T ProfileSize, ULONG BucketSize, PULONG Buffer, ULONG BufferSize,
+                         KPROFILE_SOURCE ProfileSource, KAFFINITY Affinity);
+NTSTATUS ZwCreateProfileEx(PHANDLE ProfileHandle, HANDLE Process, PVOID ProfileBase,
+                           SIZE_T ProfileSize, ULONG BucketSize, PULONG Buffer, ULONG BufferSize,
+                           KPROFILE_SOURCE ProfileSource, USHORT GroupCount,
+                           PGROUP_AFFINITY GroupAffinity);
 NTSTATUS ZwStartProfile(HANDLE ProfileHandle);
 NTSTATUS ZwStopProfile(HANDLE ProfileHandle);
 NTSTATUS ZwQueryIntervalProfile(KPROFILE_SOURCE ProfileSource, PULONG Interval);
 NTSTATUS ZwSetIntervalProfile(ULONG Interval, KPROFILE_SOURCE Source);
-NTSTATUS ZwTraceControl(ULONG FunctionCode, PVOID InBuffer, ULONG InBufferLen, PVOID OutBuffer, ULONG OutBufferLen,
+NTSTATUS ZwTraceControl(ULONG FunctionCode, PVOID InBuffer, ULONG InBufferLen, PVOID OutBuffer,
+                        ULONG OutBufferLen,
                         PULONG ReturnLength); /* codes and structures: kernel/nt/nt_trace.h */
-NTSTATUS ZwSetSystemInformation(ULONG SystemInformationClass, PVOID SystemInformation, ULONG SystemInformationLength);
+NTSTATUS ZwSetSystemInformation(ULONG SystemInformationClass, PVOID SystemInformation,
+                                ULONG SystemInformationLength);
 NTSTATUS ZwQuerySystemInformation(ULONG SystemInformationClass, PVOID SystemInformation,
                                   ULONG SystemInformationLength, PULONG ReturnLength);
-NTSTATUS RtlAdjustPrivilege(ULONG Privilege, BOOLEAN Enable, BOOLEAN CurrentThread, PBOOLEAN Enabled);
+NTSTATUS RtlAdjustPrivilege(ULONG Privilege, BOOLEAN Enable, BOOLEAN CurrentThread,
+                            PBOOLEAN Enabled);
 NTSTATUS RtlEnableThreadProfiling(HANDLE ThreadHandle, ULONG Flags, ULONG64 HardwareCounters,
                                   PVOID *PerformanceDataHandle);
 NTSTATUS RtlDisableThreadProfiling(PVOID PerformanceDataHandle);
 NTSTATUS RtlQueryThreadProfiling(HANDLE ThreadHandle, PBOOLEAN Enabled);
-NTSTATUS RtlReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags, PPERFORMANCE_DATA PerformanceData);
+NTSTATUS RtlReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
+                                    PPERFORMANCE_DATA PerformanceData);
 ULONG RtlNtStatusToDosError(NTSTATUS Status);
 
 /* kernel32 */
@@ -166,9 +182,10 @@ DWORD EnableThreadProfiling(HANDLE ThreadHandle, DWORD Flags, DWORD64 HardwareCo
                             HANDLE *PerformanceDataHandle);
 DWORD DisableThreadProfiling(HANDLE PerformanceDataHandle);
 DWORD QueryThreadProfiling(HANDLE ThreadHandle, PBOOLEAN Enabled);
-DWORD ReadThreadProfilingData(HANDLE PerformanceDataHandle, DWORD Flags, PPERFORMANCE_DATA PerformanceData);
-HANDLE CreateThread(PVOID ThreadAttributes, SIZE_T StackSize, LPTHREAD_START_ROUTINE StartAddress, PVOID Parameter,
-                    DWORD CreationFlags, DWORD *ThreadId);
+DWORD ReadThreadProfilingData(HANDLE PerformanceDataHandle, DWORD Flags,
+                              PPERFORMANCE_DATA PerformanceData);
+HANDLE CreateThread(PVOID ThreadAttributes, SIZE_T StackSize, LPTHREAD_START_ROUTINE StartAddress,
+                    PVOID Parameter, DWORD CreationFlags, DWORD *ThreadId);
 DWORD WaitForSingleObject(HANDLE Handle, DWORD Milliseconds);
 BOOL CloseHandle(HANDLE Object);
 void Sleep(DWORD Milliseconds);
@@ -179,7 +196,8 @@ DWORD GetCurrentProcessorNumber(void);
 BOOL GetExitCodeThread(HANDLE Thread, DWORD *ExitCode);
 DWORD GetLastError(void);
 void SetLastError(DWORD Error);
-DWORD WaitForMultipleObjects(DWORD Count, const HANDLE *Handles, BOOL WaitForAll, DWORD Milliseconds);
+DWORD WaitForMultipleObjects(DWORD Count, const HANDLE *Handles, BOOL WaitForAll,
+                             DWORD Milliseconds);
 HANDLE GetCurrentProcess(void);
 DWORD GetCurrentProcessId(void);
 BOOL SwitchToThread(void);
@@ -206,15 +224,18 @@ ABI_SIZE(SYSTEM_INFO, 48);
 void GetSystemInfo(LPSYSTEM_INFO SystemInfo);
 
 /* Events, semaphores, mutexes. NT: names must be NULL. */
-HANDLE CreateEventA(LPSECURITY_ATTRIBUTES EventAttributes, BOOL ManualReset, BOOL InitialState, LPCSTR Name);
+HANDLE CreateEventA(LPSECURITY_ATTRIBUTES EventAttributes, BOOL ManualReset, BOOL InitialState,
+                    LPCSTR Name);
 BOOL SetEvent(HANDLE Event);
 BOOL ResetEvent(HANDLE Event);
 BOOL PulseEvent(HANDLE Event);
-HANDLE CreateSemaphoreA(LPSECURITY_ATTRIBUTES SemaphoreAttributes, LONG InitialCount, LONG MaximumCount, LPCSTR Name);
+HANDLE CreateSemaphoreA(LPSECURITY_ATTRIBUTES SemaphoreAttributes, LONG InitialCount,
+                        LONG MaximumCount, LPCSTR Name);
 BOOL ReleaseSemaphore(HANDLE Semaphore, LONG ReleaseCount, PLONG PreviousCount);
 HANDLE CreateMutexA(LPSECURITY_ATTRIBUTES MutexAttributes, BOOL InitialOwner, LPCSTR Name);
 BOOL ReleaseMutex(HANDLE Mutex);
-DWORD SignalObjectAndWait(HANDLE ObjectToSignal, HANDLE ObjectToWaitOn, DWORD Milliseconds, BOOL Alertable);
+DWORD SignalObjectAndWait(HANDLE ObjectToSignal, HANDLE ObjectToWaitOn, DWORD Milliseconds,
+                          BOOL Alertable);
 #define CreateEvent CreateEventA
 #define CreateSemaphore CreateSemaphoreA
 #define CreateMutex CreateMutexA
@@ -226,7 +247,8 @@ typedef LONG (*PVECTORED_EXCEPTION_HANDLER)(PEXCEPTION_POINTERS ExceptionInfo);
 /* NT: at most eight; First goes in front of all that are not. */
 PVOID AddVectoredExceptionHandler(ULONG First, PVECTORED_EXCEPTION_HANDLER Handler);
 ULONG RemoveVectoredExceptionHandler(PVOID Handle);
-NTSTATUS ZwRaiseException(PEXCEPTION_RECORD ExceptionRecord, PCONTEXT ContextRecord, BOOLEAN FirstChance);
+NTSTATUS ZwRaiseException(PEXCEPTION_RECORD ExceptionRecord, PCONTEXT ContextRecord,
+                          BOOLEAN FirstChance);
 NTSTATUS ZwContinue(PCONTEXT ContextRecord, BOOLEAN TestAlert);
 
 /* synch.c */
@@ -244,32 +266,35 @@ BOOL TryEnterCriticalSection(LPCRITICAL_SECTION CriticalSection);
 void LeaveCriticalSection(LPCRITICAL_SECTION CriticalSection);
 
 /* Full barriers. Increment and Decrement return the new value, the others the old one. */
-#define INTERLOCKED(suffix, type)                                                              \
-    static inline type InterlockedIncrement##suffix(type volatile *Addend)                     \
-    {                                                                                          \
-        return __atomic_add_fetch(Addend, 1, __ATOMIC_SEQ_CST);                                \
-    }                                                                                          \
-    static inline type InterlockedDecrement##suffix(type volatile *Addend)                     \
-    {                                                                                          \
-        return __atomic_sub_fetch(Addend, 1, __ATOMIC_SEQ_CST);                                \
-    }                                                                                          \
-    static inline type InterlockedExchangeAdd##suffix(type volatile *Addend, type Value)       \
-    {                                                                                          \
-        return __atomic_fetch_add(Addend, Value, __ATOMIC_SEQ_CST);                            \
-    }                                                                                          \
-    static inline type InterlockedExchange##suffix(type volatile *Target, type Value)          \
-    {                                                                                          \
-        return __atomic_exchange_n(Target, Value, __ATOMIC_SEQ_CST);                           \
-    }                                                                                          \
-    static inline type InterlockedCompareExchange##suffix(type volatile *Destination, type Exchange, type Comparand) \
-    {                                                                                          \
-        __atomic_compare_exchange_n(Destination, &Comparand, Exchange, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
-        return Comparand;                                                                      \
+#define INTERLOCKED(suffix, type)                                                                  \
+    static inline type InterlockedIncrement##suffix(type volatile *Addend)                         \
+    {                                                                                              \
+        return __atomic_add_fetch(Addend, 1, __ATOMIC_SEQ_CST);                                    \
+    }                                                                                              \
+    static inline type InterlockedDecrement##suffix(type volatile *Addend)                         \
+    {                                                                                              \
+        return __atomic_sub_fetch(Addend, 1, __ATOMIC_SEQ_CST);                                    \
+    }                                                                                              \
+    static inline type InterlockedExchangeAdd##suffix(type volatile *Addend, type Value)           \
+    {                                                                                              \
+        return __atomic_fetch_add(Addend, Value, __ATOMIC_SEQ_CST);                                \
+    }                                                                                              \
+    static inline type InterlockedExchange##suffix(type volatile *Target, type Value)              \
+    {                                                                                              \
+        return __atomic_exchange_n(Target, Value, __ATOMIC_SEQ_CST);                               \
+    }                                                                                              \
+    static inline type InterlockedCompareExchange##suffix(type volatile *Destination,              \
+                                                          type Exchange, type Comparand)           \
+    {                                                                                              \
+        __atomic_compare_exchange_n(Destination, &Comparand, Exchange, 0, __ATOMIC_SEQ_CST,        \
+                                    __ATOMIC_SEQ_CST);                                             \
+        return Comparand;                                                                          \
     }
 INTERLOCKED(, LONG)
 INTERLOCKED(64, LONG64)
 
-/* library.c. The libraries there are: ntoskrnl.exe, hal.dll, ntdll.dll, kernel32.dll; ".dll" may be left out. */
+/* library.c. The libraries there are: ntoskrnl.exe, hal.dll, ntdll.dll, kernel32.dll; ".dll" may be
+ * left out. */
 HMODULE LoadLibraryA(LPCSTR LibFileName);
 HMODULE GetModuleHandleA(LPCSTR ModuleName);
 FARPROC GetProcAddress(HMODULE Module, LPCSTR ProcName);

@@ -28,17 +28,23 @@ enum { IO_INDEX = 0, IO_DATA = 0x10, IO_REDIRECTION = 0x10 };
 enum { HPET_PERIOD = 4, HPET_CONFIG = 0x10, HPET_COUNTER = 0xf0, HPET_TIMERS = 0x100 };
 #define HPET_ENABLE 1u
 #define TIMER_ENABLE (1u << 2)
-#define TIMER_MASK 0x7f4cu /* route, enabled, periodic, 32 bits; to an address instead */
+#define TIMER_MASK 0x7f4cu    /* route, enabled, periodic, 32 bits; to an address instead */
 #define PERIOD_MAX 100000000u /* fs, by the specification */
 #define FS_IN_US 1000000000u
 #define LATE 200 /* ticks after its time: no alarm will come */
-#define NEAR 20 /* ticks: longer than it takes to set the comparator */
+#define NEAR 20  /* ticks: longer than it takes to set the comparator */
 #define MEASURE_TICKS 1000
 #define PROOF 20000 /* clock units */
 
 /* MMIO is the one place for volatile: each access happens, once, as wide as written. */
-static volatile uint32_t *reg(uint64_t base, unsigned at) { return (volatile uint32_t *)(DIRECT_MAP + base + at); }
-static volatile uint64_t *reg64(uint64_t base, unsigned at) { return (volatile uint64_t *)(DIRECT_MAP + base + at); }
+static volatile uint32_t *reg(uint64_t base, unsigned at)
+{
+    return (volatile uint32_t *)(DIRECT_MAP + base + at);
+}
+static volatile uint64_t *reg64(uint64_t base, unsigned at)
+{
+    return (volatile uint64_t *)(DIRECT_MAP + base + at);
+}
 
 uint64_t alarm_tick, clock_us = 1000;
 static unsigned timer, pin;
@@ -97,16 +103,20 @@ static void take_over(struct vcpu *v)
     owner = v;
 }
 
-bool alarm_is_near(const struct vcpu *v) { return v->alarm_at && v->alarm_at < rdtsc() + NEAR * alarm_tick; }
+bool alarm_is_near(const struct vcpu *v)
+{
+    return v->alarm_at && v->alarm_at < rdtsc() + NEAR * alarm_tick;
+}
 
-/* A foreign guest masks pins that it knows nothing of, and stops and sets back the HPET: what the alarm needs is set
- * again, if it was. First a time far ahead, for the last one may have passed without an NMI. The guest may be between its
- * two accesses to the IO-APIC: its index stays. */
+/* A foreign guest masks pins that it knows nothing of, and stops and sets back the HPET: what the
+ * alarm needs is set again, if it was. First a time far ahead, for the last one may have passed
+ * without an NMI. The guest may be between its two accesses to the IO-APIC: its index stays. */
 static void take_back(const struct vcpu *v)
 {
     uint32_t index = *reg(IO_APIC, IO_INDEX), config = *reg(HPET, HPET_TIMERS + 32 * timer);
     *reg(IO_APIC, IO_INDEX) = IO_REDIRECTION + 2 * pin;
-    bool ours = (*reg(IO_APIC, IO_DATA) & REDIRECT_MASK) == REDIRECT_NMI && (config & TIMER_MASK) == (pin << 9 | TIMER_ENABLE);
+    bool ours = (*reg(IO_APIC, IO_DATA) & REDIRECT_MASK) == REDIRECT_NMI &&
+                (config & TIMER_MASK) == (pin << 9 | TIMER_ENABLE);
     if (!ours) {
         *reg64(HPET, HPET_TIMERS + 32 * timer + 8) = *reg64(HPET, HPET_COUNTER) + (1u << 30);
         *reg(HPET, HPET_TIMERS + 32 * timer) = pin << 9 | TIMER_ENABLE;

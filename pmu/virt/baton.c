@@ -8,17 +8,18 @@
 #include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
 
-/* Instructions, and up to JITTER more: otherwise a guest that samples itself would see the period. */
+/* Instructions, and up to JITTER more: otherwise a guest that samples itself would see the period.
+ */
 #define SLICE 170000
 #define JITTER 60000
-#define NAP 100000   /* by the clock: delay of an interrupt while all CPUs sleep */
+#define NAP 100000 /* by the clock: delay of an interrupt while all CPUs sleep */
 
 static struct vcpu *members[MAX_CPUS]; /* in the order they came; entries below member_count stay */
 static unsigned member_count;          /* atomic; grows under members_lock */
 static uint32_t members_lock;
-static struct vcpu *holder;            /* atomic; written by the holder only */
-static struct vcpu *giver;             /* L: the baton */
-static unsigned idle_passes;           /* passes in a row from one sleeping CPU to the next; L: the baton */
+static struct vcpu *holder;  /* atomic; written by the holder only */
+static struct vcpu *giver;   /* L: the baton */
+static unsigned idle_passes; /* passes in a row from one sleeping CPU to the next; L: the baton */
 
 static unsigned count(void) { return __atomic_load_n(&member_count, __ATOMIC_ACQUIRE); }
 static struct vcpu *current_holder(void) { return __atomic_load_n(&holder, __ATOMIC_ACQUIRE); }
@@ -100,7 +101,8 @@ void baton_join(struct vcpu *v)
     if (virt_step)
         return;
     struct vcpu *nobody = NULL;
-    bool first = __atomic_compare_exchange_n(&holder, &nobody, v, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    bool first =
+        __atomic_compare_exchange_n(&holder, &nobody, v, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     lock_members();
     v->member = member_count;
     members[v->member] = v;

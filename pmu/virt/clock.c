@@ -57,8 +57,9 @@ static void decide(struct vcpu *v)
 {
     clock_dr6_stays = dr6_stays(v);
     if (!virt_step && !calibrate(v)) {
-        print("# vpmu: %s: no instruction clock here (QEMU needs -icount shift=0): stepping, slow\n",
-              machine_text());
+        print(
+            "# vpmu: %s: no instruction clock here (QEMU needs -icount shift=0): stepping, slow\n",
+            machine_text());
         virt_step = true;
     }
     if (!virt_step && !alarm_init(v)) {

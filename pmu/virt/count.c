@@ -9,7 +9,7 @@
 /* Every register of a PMU, of any vendor or version. Those that the model lacks fault. */
 static const struct {
     uint32_t first, last;
-/* clang-format off */
+    /* clang-format off */
 } pmu_msrs[] = {
     { 0xc1, 0xcc }, { 0xe7, 0xe8 }, { 0x186, 0x191 }, { 0x1a0, 0x1a0 }, { 0x1d9, 0x1d9 }, { 0x309, 0x30f },
     { 0x329, 0x329 }, { 0x345, 0x345 }, { 0x38d, 0x392 }, { 0x3f1, 0x3f2 }, { 0x4c1, 0x4cc },
@@ -32,7 +32,10 @@ bool count_owns(uint32_t msr)
     return false;
 }
 
-static bool runs(const struct counter *c, bool user) { return c->event && (user ? c->user : c->kernel); }
+static bool runs(const struct counter *c, bool user)
+{
+    return c->event && (user ? c->user : c->kernel);
+}
 
 /* With the quirk wrap0 a counter that wraps to exactly 0 reports the overflow at its next event
  * only. */
@@ -48,11 +51,18 @@ static void add(struct vcpu *v, unsigned counter, uint64_t n)
     c->value &= mask;
 }
 
-/* Instructions of this CPU since its last cycle began, or since its last tick of `per` instructions. */
-static uint64_t phase(const struct vcpu *v, uint64_t per) { return (v->retired[0] + v->retired[1]) % per; }
+/* Instructions of this CPU since its last cycle began, or since its last tick of `per`
+ * instructions. */
+static uint64_t phase(const struct vcpu *v, uint64_t per)
+{
+    return (v->retired[0] + v->retired[1]) % per;
+}
 
 /* How many ticks of `per` instructions end within the next n. */
-static uint64_t ticks(const struct vcpu *v, uint64_t n, uint64_t per) { return (phase(v, per) + n) / per; }
+static uint64_t ticks(const struct vcpu *v, uint64_t n, uint64_t per)
+{
+    return (phase(v, per) + n) / per;
+}
 
 /* The events of an instruction with these effects; and those of each cycle. */
 static unsigned in_instruction(const struct counter *c, uint32_t effects)
@@ -62,10 +72,12 @@ static unsigned in_instruction(const struct counter *c, uint32_t effects)
 
 static unsigned in_cycle(const struct vcpu *v, const struct counter *c)
 {
-    return c->event == EVENT_SLOTS ? v->pmu.model->slots : c->event == EVENT_CYCLES || c->event == EVENT_BUS_CYCLES;
+    return c->event == EVENT_SLOTS ? v->pmu.model->slots
+                                   : c->event == EVENT_CYCLES || c->event == EVENT_BUS_CYCLES;
 }
 
-static uint64_t occurrences(const struct vcpu *v, const struct counter *c, uint64_t n, uint32_t effects)
+static uint64_t occurrences(const struct vcpu *v, const struct counter *c, uint64_t n,
+                            uint32_t effects)
 {
     if (c->event == EVENT_BUS_CYCLES)
         return ticks(v, n, virt_quirks.ipc * virt_quirks.ref);
@@ -112,7 +124,9 @@ static void count(struct vcpu *v, bool user, uint64_t n, uint32_t effects)
     for (unsigned i = 0; i < COUNTER_MAX; i++) {
         struct counter *c = &v->pmu.counters[i];
         if (runs(c, user))
-            add(v, i, c->threshold || c->edge ? in_cycles(v, c, n, effects) : occurrences(v, c, n, effects));
+            add(v, i,
+                c->threshold || c->edge ? in_cycles(v, c, n, effects)
+                                        : occurrences(v, c, n, effects));
     }
 }
 
@@ -164,7 +178,8 @@ static uint64_t emulated(const struct vcpu *v, struct counter *c)
         return 0;
     if (instructions && virt_quirks.emulraw)
         return (uint64_t)n;
-    return c->threshold || c->edge ? in_cycles(v, c, (uint64_t)n, 0) : occurrences(v, c, (uint64_t)n, 0);
+    return c->threshold || c->edge ? in_cycles(v, c, (uint64_t)n, 0)
+                                   : occurrences(v, c, (uint64_t)n, 0);
 }
 
 void count_emulated(struct vcpu *v, bool user)
@@ -194,7 +209,8 @@ static uint64_t instructions_left(const struct vcpu *v, const struct counter *c,
     uint64_t ipc = virt_quirks.ipc, each = in_cycle(v, c);
     if (c->edge || c->threshold) {
         bool all = condition(c, ipc * in_instruction(c, 0) + each);
-        bool never = c->edge ? left > 1 || (ipc == 1 && (c->held || !all)) : !all && (left > 1 || ipc == 1);
+        bool never =
+            c->edge ? left > 1 || (ipc == 1 && (c->held || !all)) : !all && (left > 1 || ipc == 1);
         return never ? UINT64_MAX : until(v, left, ipc);
     }
     if (c->event == EVENT_INSTRUCTIONS)
@@ -211,7 +227,8 @@ uint64_t count_left(const struct vcpu *v, bool user)
         const struct counter *c = &v->pmu.counters[i];
         if (!runs(c, user) || !c->pmi)
             continue;
-        uint64_t events = c->late ? 1 : counter_mask(v->pmu.model) - c->value + 1 + virt_quirks.wrap0;
+        uint64_t events =
+            c->late ? 1 : counter_mask(v->pmu.model) - c->value + 1 + virt_quirks.wrap0;
         uint64_t left = instructions_left(v, c, events);
         least = left < least ? left : least;
     }

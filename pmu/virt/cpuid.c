@@ -36,18 +36,16 @@ static void basic_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, u
         break;
     case 6:
         if (virt_quirks.c1e)
-            r[A] &= ~(1u << 2);                     /* ARAT: the APIC timer runs in every state */
+            r[A] &= ~(1u << 2); /* ARAT: the APIC timer runs in every state */
         break;
     case 7:
         if (subleaf == 0) {
-            r[B] &= ~(1u << 4 | 1u << 11);          /* HLE, RTM */
-            r[C] &= ~(1u << 16);                    /* LA57: guest.c knows four levels */
+            r[B] &= ~(1u << 4 | 1u << 11);             /* HLE, RTM */
+            r[C] &= ~(1u << 16);                       /* LA57: guest.c knows four levels */
             r[D] &= ~(1u << 26 | 1u << 15 | 1u << 19); /* IBPB, hybrid, LBR */
         }
         break;
-    case 0xa:
-        memset(r, 0, 16);
-        break;
+    case 0xa: memset(r, 0, 16); break;
     default:
         if (leaf > 0xd) /* none of these describes a feature of the model */
             memset(r, 0, 16);
@@ -87,9 +85,7 @@ static void extended_leaf(const struct model *m, uint32_t leaf, uint32_t r[4])
         break;
     case 0x8000000a:
     case 0x8000001b:
-    case 0x80000022:
-        memset(r, 0, 16);
-        break;
+    case 0x80000022: memset(r, 0, 16); break;
     }
 }
 

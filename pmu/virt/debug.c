@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The guest's debug registers. DR0 to DR3 are its own at all times; its breakpoints are on only from entry to exit, so that
- * host code meets none. QEMU's VMRUN loads DR7 but sets no breakpoint by it: the host's MOV does, just before, and the
- * guest's MOV to DR7 is executed here. Source: AMD64 APM volume 2, "Debug Registers". */
+/* The guest's debug registers. DR0 to DR3 are its own at all times; its breakpoints are on only
+ * from entry to exit, so that host code meets none. QEMU's VMRUN loads DR7 but sets no breakpoint
+ * by it: the host's MOV does, just before, and the guest's MOV to DR7 is executed here. Source:
+ * AMD64 APM volume 2, "Debug Registers". */
 #include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
 
@@ -42,7 +43,8 @@ static bool moves_dr6(const struct vcpu *v, unsigned op)
 }
 
 /* The register on the other side of a MOV with a debug register at RIP `at`. */
-static uint64_t general_register(const struct vcpu *v, uint64_t at, unsigned prefixes, const uint8_t op[3])
+static uint64_t general_register(const struct vcpu *v, uint64_t at, unsigned prefixes,
+                                 const uint8_t op[3])
 {
     unsigned n = op[2] & 7;
     uint8_t rex = 0;
@@ -87,7 +89,9 @@ bool debug_end_step(struct vcpu *v)
     if (moves_dr6(v, OP_MOV_FROM_DR))
         done = done && v->vmcb.rip != v->entry_rip;
     if (done && moves_dr6(v, OP_MOV_TO_DR))
-        v->entry_dr6 = (general_register(v, v->entry_rip, v->step_prefixes, v->step_op) & DR6_WRITABLE) | DR6_FIXED;
+        v->entry_dr6 =
+            (general_register(v, v->entry_rip, v->step_prefixes, v->step_op) & DR6_WRITABLE) |
+            DR6_FIXED;
     if (!done) /* a breakpoint before it, or another exit */
         v->vmcb.dr6 = trapped ? v->vmcb.dr6 | (v->entry_dr6 & DR6_SINGLE_STEP) : v->entry_dr6;
     return done;

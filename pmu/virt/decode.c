@@ -33,12 +33,12 @@ enum { MAP_ONE, MAP_0F, MAP_0F38, MAP_0F3A };
 
 struct code {
     uint8_t byte[15];
-    unsigned length, at;                /* end of the readable bytes; position of the decoder */
-    bool wide;                          /* 64-bit code */
-    bool repeat, repeat_not;            /* F3, F2 */
-    bool operand16, segment;            /* 66; FS or GS */
+    unsigned length, at;     /* end of the readable bytes; position of the decoder */
+    bool wide;               /* 64-bit code */
+    bool repeat, repeat_not; /* F3, F2 */
+    bool operand16, segment; /* 66; FS or GS */
     uint32_t segment_msr;
-    uint8_t rex, map, op, modrm;        /* rex: R X B of VEX too */
+    uint8_t rex, map, op, modrm; /* rex: R X B of VEX too */
     bool vex;
 };
 
@@ -51,15 +51,20 @@ static bool prefix(struct code *c)
 {
     uint8_t b = peek(c, 0);
     switch (b) {
-    case 0x64: case 0x65:
+    case 0x64:
+    case 0x65:
         c->segment = true;
         c->segment_msr = b == 0x64 ? MSR_FS_BASE : MSR_GS_BASE;
         return true;
     case 0x66: c->operand16 = true; return true;
     case 0xf3: c->repeat = true; return true;
     case 0xf2: c->repeat_not = true; return true;
-    case 0x26: case 0x2e: case 0x36: case 0x3e: case 0x67: case 0xf0:
-        return true;
+    case 0x26:
+    case 0x2e:
+    case 0x36:
+    case 0x3e:
+    case 0x67:
+    case 0xf0: return true;
     }
     return false;
 }
@@ -98,16 +103,16 @@ static char letter(const struct code *c)
 {
     uint8_t op = c->op;
     switch (c->map) {
-    case MAP_ONE:
-        return one_byte[op];
-    case MAP_0F:
-        return two_bytes[op];
+    case MAP_ONE: return one_byte[op];
+    case MAP_0F: return two_bytes[op];
     case MAP_0F38: /* masked stores of VEX; MOVBE */
         if (c->vex ? op == 0x2e || op == 0x2f || op == 0x8e : op == 0xf1 && !c->repeat_not)
             return 'w';
         return 'r';
     default: /* extractions */
-        return (op >= 0x14 && op <= 0x17) || (c->vex && (op == 0x19 || op == 0x1d || op == 0x39)) ? 'w' : 'r';
+        return (op >= 0x14 && op <= 0x17) || (c->vex && (op == 0x19 || op == 0x1d || op == 0x39))
+                   ? 'w'
+                   : 'r';
     }
 }
 
@@ -122,14 +127,16 @@ static char group(const struct code *c, char kind)
 {
     unsigned reg = c->modrm >> 3 & 7;
     switch (kind) {
-    case 'g': return reg == 7 ? 'r' : 'm';             /* arithmetic; CMP */
-    case 'h': return "rrmmrrrr"[reg];                  /* TEST NOT NEG MUL DIV */
-    case 'u': return "wwrrrrrr"[reg];                  /* SLDT STR */
-    case 'v': return "wwrrw.r."[reg];                  /* SGDT SIDT LGDT LIDT SMSW INVLPG */
-    case 'b': return "rrrrrmmm"[reg];                  /* BT; BTS BTR BTC */
-    case 'y': return (c->operand16 ? ".......c" : "wrrwwrwc")[reg]; /* FXSAVE.. XSAVEOPT, CLFLUSH; CLFLUSHOPT */
-    case 'z': return c->repeat ? 'r' : 'w';            /* MOVQ MOVD */
-    case 'x': {                                        /* x87 at D9, DB, DD, DF: stores by reg */
+    case 'g': return reg == 7 ? 'r' : 'm'; /* arithmetic; CMP */
+    case 'h': return "rrmmrrrr"[reg];      /* TEST NOT NEG MUL DIV */
+    case 'u': return "wwrrrrrr"[reg];      /* SLDT STR */
+    case 'v': return "wwrrw.r."[reg];      /* SGDT SIDT LGDT LIDT SMSW INVLPG */
+    case 'b': return "rrrrrmmm"[reg];      /* BT; BTS BTR BTC */
+    case 'y':
+        return (c->operand16 ? ".......c"
+                             : "wrrwwrwc")[reg]; /* FXSAVE.. XSAVEOPT, CLFLUSH; CLFLUSHOPT */
+    case 'z': return c->repeat ? 'r' : 'w';      /* MOVQ MOVD */
+    case 'x': {                                  /* x87 at D9, DB, DD, DF: stores by reg */
         static const uint8_t stores[4] = { 0xcc, 0x8e, 0xce, 0xce };
         return stores[(c->op - 0xd9) / 2] >> reg & 1 ? 'w' : 'r';
     }
@@ -149,11 +156,22 @@ static uint64_t displacement(const struct code *c, unsigned ahead, unsigned size
 static uint64_t get(const struct vcpu *v, unsigned number)
 {
     static const uint8_t places[16] = {
-        0, offsetof(struct registers, rcx), offsetof(struct registers, rdx), offsetof(struct registers, rbx),
-        0, offsetof(struct registers, rbp), offsetof(struct registers, rsi), offsetof(struct registers, rdi),
-        offsetof(struct registers, r8), offsetof(struct registers, r9), offsetof(struct registers, r10),
-        offsetof(struct registers, r11), offsetof(struct registers, r12), offsetof(struct registers, r13),
-        offsetof(struct registers, r14), offsetof(struct registers, r15),
+        0,
+        offsetof(struct registers, rcx),
+        offsetof(struct registers, rdx),
+        offsetof(struct registers, rbx),
+        0,
+        offsetof(struct registers, rbp),
+        offsetof(struct registers, rsi),
+        offsetof(struct registers, rdi),
+        offsetof(struct registers, r8),
+        offsetof(struct registers, r9),
+        offsetof(struct registers, r10),
+        offsetof(struct registers, r11),
+        offsetof(struct registers, r12),
+        offsetof(struct registers, r13),
+        offsetof(struct registers, r14),
+        offsetof(struct registers, r15),
     };
     if (number == 0 || number == 4)
         return number ? v->vmcb.rsp : v->vmcb.rax;
@@ -203,7 +221,8 @@ static void with_modrm(const struct vcpu *v, const struct code *c, char kind, st
     i->address = modrm_address(v, c);
     kind = group(c, kind);
     i->flush = kind == 'c';
-    i->effects |= (kind == 'r' || kind == 'm' ? LOAD : 0) | (kind == 'w' || kind == 'm' ? STORE : 0);
+    i->effects |=
+        (kind == 'r' || kind == 'm' ? LOAD : 0) | (kind == 'w' || kind == 'm' ? STORE : 0);
 }
 
 static void conditional(const struct vcpu *v, const struct code *c, struct instruction *i)
@@ -224,9 +243,11 @@ void instruction_decode(const struct vcpu *v, struct instruction *i)
         char kind;
         uint32_t effects;
     } simple[] = {
-        { 'S', STORE }, { 'P', LOAD }, { 'a', LOAD }, { 'A', STORE }, { 'I', LOAD }, { 'i', LOAD }, { 'D', STORE },
-        { 'B', LOAD | STORE }, { 'J', JUMP }, { 'C', JUMP | STORE }, { 'R', JUMP | LOAD }, { 'F', FAR | STORE },
-        { 'Q', FAR }, { 'N', FAR | LOAD }, { 'X', FAR | STORE }, { 'Y', FAR }, { 'L', LOAD }, { 't', LOAD },
+        { 'S', STORE }, { 'P', LOAD },         { 'a', LOAD },        { 'A', STORE },
+        { 'I', LOAD },  { 'i', LOAD },         { 'D', STORE },       { 'B', LOAD | STORE },
+        { 'J', JUMP },  { 'C', JUMP | STORE }, { 'R', JUMP | LOAD }, { 'F', FAR | STORE },
+        { 'Q', FAR },   { 'N', FAR | LOAD },   { 'X', FAR | STORE }, { 'Y', FAR },
+        { 'L', LOAD },  { 't', LOAD },
     };
     *i = (struct instruction){ 0 };
     if (kind == '.')
@@ -239,10 +260,13 @@ void instruction_decode(const struct vcpu *v, struct instruction *i)
         if (simple[n].kind != kind)
             continue;
         i->effects = simple[n].effects;
-        i->address = kind == 'I' || kind == 'B' ? v->r.rsi : kind == 'i' || kind == 'D' ? v->r.rdi :
-                     kind == 'a' || kind == 'A' ? displacement(&c, 0, c.wide ? 8 : 4) :
-                     kind == 'L' ? v->r.rbp : kind == 't' ? v->r.rbx :
-                     i->effects & STORE ? v->vmcb.rsp - 8 : v->vmcb.rsp;
+        i->address = kind == 'I' || kind == 'B'   ? v->r.rsi
+                     : kind == 'i' || kind == 'D' ? v->r.rdi
+                     : kind == 'a' || kind == 'A' ? displacement(&c, 0, c.wide ? 8 : 4)
+                     : kind == 'L'                ? v->r.rbp
+                     : kind == 't'                ? v->r.rbx
+                     : i->effects & STORE         ? v->vmcb.rsp - 8
+                                                  : v->vmcb.rsp;
         return;
     }
     with_modrm(v, &c, kind, i);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Delivers an interrupt or exception to the guest in software. Delivery by the processor clears TF, so the first
- * instruction of the handler could not be single-stepped; and QEMU has a defect with interrupts
- * (entry.c). Unusual cases are left to the processor. Source: AMD64 APM volume 2, "Long-Mode
- * Interrupt Control Transfers". */
+/* Delivers an interrupt or exception to the guest in software. Delivery by the processor clears TF,
+ * so the first instruction of the handler could not be single-stepped; and QEMU has a defect with
+ * interrupts (entry.c). Unusual cases are left to the processor. Source: AMD64 APM volume 2,
+ * "Long-Mode Interrupt Control Transfers". */
 #include "kernel/base/msr.h"
 #include "kernel/base/vectors.h"
 #include "kernel/base/x86.h"
@@ -22,7 +22,8 @@
 static bool is_handler_code(const struct vcpu *v, uint16_t selector)
 {
     uint64_t d, at = selector & ~7u;
-    if (selector & 4 || at + 7 > v->vmcb.gdtr.limit || guest_read(v, v->vmcb.gdtr.base + at, &d, sizeof d) != sizeof d)
+    if (selector & 4 || at + 7 > v->vmcb.gdtr.limit ||
+        guest_read(v, v->vmcb.gdtr.base + at, &d, sizeof d) != sizeof d)
         return false;
     return (d & CODE_MASK) == CODE_RING0;
 }
@@ -39,8 +40,8 @@ static bool read_gate(const struct vcpu *v, struct gate *g)
     if ((v->vmcb.inject & INJECT_TYPE) == INJECT_SOFT_INT && dpl < v->vmcb.cpl)
         return false;
     unsigned kind = g->type & 0x9f;
-    return (kind == (GATE_PRESENT | GATE_INTERRUPT) || kind == (GATE_PRESENT | GATE_TRAP)) && g->selector >= 4 &&
-           is_handler_code(v, g->selector);
+    return (kind == (GATE_PRESENT | GATE_INTERRUPT) || kind == (GATE_PRESENT | GATE_TRAP)) &&
+           g->selector >= 4 && is_handler_code(v, g->selector);
 }
 
 /* The top of the handler's stack, aligned. */
@@ -61,14 +62,15 @@ static bool find_stack(struct vcpu *v, const struct gate *g, uint64_t *rsp)
 static uint64_t pushed_flags(const struct vcpu *v)
 {
     unsigned vector = v->vmcb.inject & 0xff;
-    bool fault = (v->vmcb.inject & INJECT_TYPE) == INJECT_EXCEPTION && vector != VECTOR_DB && vector != VECTOR_BP;
+    bool fault = (v->vmcb.inject & INJECT_TYPE) == INJECT_EXCEPTION && vector != VECTOR_DB &&
+                 vector != VECTOR_BP;
     return v->vmcb.rflags | (fault ? RFLAGS_RF : 0);
 }
 
 static bool push_frame(const struct vcpu *v, uint64_t *rsp)
 {
-    uint64_t frame[] = { v->vmcb.ss.selector, v->vmcb.rsp, pushed_flags(v), v->vmcb.cs.selector, v->vmcb.rip,
-                         v->vmcb.inject >> 32 };
+    uint64_t frame[] = { v->vmcb.ss.selector, v->vmcb.rsp, pushed_flags(v),
+                         v->vmcb.cs.selector, v->vmcb.rip, v->vmcb.inject >> 32 };
     unsigned n = v->vmcb.inject & INJECT_HAS_CODE ? 6 : 5;
     for (unsigned i = 0; i < n; i++) {
         *rsp -= 8;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* SYSCALL, SYSRET, SYSENTER and SYSEXIT while something counts: they change the ring and cause no exit by themselves.
- * EFER.SCE and SYSENTER_CS are clear then, in the processor, so that they fault; here they are executed, in every mode of
- * the guest, as the emulator below executes them. Source: AMD64 APM volume 3, titles as the instructions. */
+/* SYSCALL, SYSRET, SYSENTER and SYSEXIT while something counts: they change the ring and cause no
+ * exit by themselves. EFER.SCE and SYSENTER_CS are clear then, in the processor, so that they
+ * fault; here they are executed, in every mode of the guest, as the emulator below executes them.
+ * Source: AMD64 APM volume 3, titles as the instructions. */
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
@@ -83,7 +84,8 @@ bool emulate_syscall(struct vcpu *v, unsigned vector)
     enum { SYSCALL = 0x05, SYSRET = 0x07, SYSENTER = 0x34, SYSEXIT = 0x35 };
     uint8_t op[3];
     unsigned prefixes = guest_code(v, op);
-    bool user = v->vmcb.cpl == 3, may = vector == VECTOR_UD ? v->sce : v->sysenter_cs && v->sysenter_hidden;
+    bool user = v->vmcb.cpl == 3,
+         may = vector == VECTOR_UD ? v->sce : v->sysenter_cs && v->sysenter_hidden;
     if (op[0] != 0x0f || !may || !(v->vmcb.cr0 & CR0_PE))
         return false;
     if (vector == VECTOR_UD && op[1] == SYSCALL) {
@@ -102,7 +104,8 @@ bool emulate_syscall(struct vcpu *v, unsigned vector)
     }
     v->vmcb.shadow = 0;
     count_one(v, user, EFFECT(EVENT_BRANCHES) | EFFECT(EVENT_FAR));
-    virt_trap(v); /* the trap depends on the new flags: SYSCALL may have cleared TF, and SYSRET restores it */
+    virt_trap(v); /* the trap depends on the new flags: SYSCALL may have cleared TF, and SYSRET
+                     restores it */
     return true;
 }
 

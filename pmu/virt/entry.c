@@ -75,7 +75,8 @@ static uint64_t by_clock(struct vcpu *v, uint64_t clock)
         return n - clock_soft_int;
     if (v->vmcb.exit_code == EXIT_EXCEPTION + VECTOR_UD && clock_undefined) {
         guest_code(v, op);
-        if (op[0] != 0x0f || (op[1] != 0x05 && op[1] != 0x07)) /* SYSCALL and SYSRET fault before the clock */
+        if (op[0] != 0x0f ||
+            (op[1] != 0x05 && op[1] != 0x07)) /* SYSCALL and SYSRET fault before the clock */
             return n - 1;
     }
     return n;
@@ -100,7 +101,8 @@ void entry_account(struct vcpu *v, uint64_t clock)
     if (v->aimed && v->r.start - v->aimed_at < v->way_in)
         v->way_in = v->r.start - v->aimed_at;
     v->aimed = false;
-    bool counted = step && (is_string(v->step_op[0]) || (clock_dr6_stays && !v->step_done)); /* svm.asm, host_debug */
+    bool counted = step && (is_string(v->step_op[0]) ||
+                            (clock_dr6_stays && !v->step_done)); /* svm.asm, host_debug */
     v->run_length = virt_step || counted ? by_step(v) : by_clock(v, clock);
     v->inject_failed = inject_failed(v);
     if (inject & INJECT_VALID && (inject & INJECT_TYPE) == INJECT_SOFT_INT && !v->inject_failed)
@@ -155,7 +157,10 @@ static void inject_nmi(struct vcpu *v)
 
 /* QEMU 7.2 leaves an injected external interrupt in its exception_index. If a timer's deadline
  * stops the guest before that is reset, the interrupt is delivered twice, even with IF clear. */
-static bool is_interrupt(const struct vcpu *v) { return (v->vmcb.inject & INJECT_TYPE) == INJECT_INTERRUPT; }
+static bool is_interrupt(const struct vcpu *v)
+{
+    return (v->vmcb.inject & INJECT_TYPE) == INJECT_INTERRUPT;
+}
 
 void entry_cancel(struct vcpu *v)
 {

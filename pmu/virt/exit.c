@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles each exit. What the guest executed before it is counted already (entry.c). An instruction that
- * is executed here is not part of it: it counts 1 after its effect; one that faults counts
+/* Handles each exit. What the guest executed before it is counted already (entry.c). An instruction
+ * that is executed here is not part of it: it counts 1 after its effect; one that faults counts
  * nothing. */
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
@@ -121,7 +121,8 @@ static unsigned combine(struct vcpu *v, unsigned first, unsigned second)
 
 static void exit_exception(struct vcpu *v, unsigned vector)
 {
-    if ((vector == VECTOR_UD || vector == VECTOR_GP) && !v->inject_failed && emulate_syscall(v, vector))
+    if ((vector == VECTOR_UD || vector == VECTOR_GP) && !v->inject_failed &&
+        emulate_syscall(v, vector))
         return;
     if (vector == VECTOR_DB && !debug_is_guests(v))
         return;
@@ -148,53 +149,55 @@ static void exit_interrupt(struct vcpu *v)
 void exit_handle(struct vcpu *v)
 {
     uint64_t code = v->vmcb.exit_code;
-    v->reentry = code == EXIT_INTR || code == EXIT_MSR || code == EXIT_RDPMC || code == EXIT_CPUID || code == EXIT_HLT ||
-                 code == EXIT_IO;
+    v->reentry = code == EXIT_INTR || code == EXIT_MSR || code == EXIT_RDPMC ||
+                 code == EXIT_CPUID || code == EXIT_HLT || code == EXIT_IO;
     if (code >= EXIT_EXCEPTION && code < EXIT_EXCEPTION + 32)
         exit_exception(v, (unsigned)(code - EXIT_EXCEPTION));
-    else switch (code) {
-    case EXIT_INTR: exit_interrupt(v); break;
-    case EXIT_NMI: break; /* svm_nmi has counted it, entry_prepare handles it */
-    case EXIT_IRET: v->step_iret = true; break;
-    case EXIT_MSR: exit_msr(v); break;
-    case EXIT_RDPMC: exit_rdpmc(v); break;
-    case EXIT_SOFT_INT: exit_soft_int(v); break;
-    case EXIT_CPUID:
-        virt_cpuid(v);
-        skip(v, length_of(v, 2));
-        break;
-    case EXIT_IO:
-        platform_io(v);
-        skip(v, (unsigned)(v->vmcb.exit_info2 - v->vmcb.rip));
-        break;
-    case EXIT_WRITE_DR5:
-    case EXIT_WRITE_DR7:
-        if (debug_write_dr7(v, (unsigned)code & 7))
-            skip(v, length_of(v, 3));
-        break;
-    case EXIT_PAUSE:
-        /* F3 is a prefix of 90. Other hypervisors do not intercept PAUSE: it is not emulated. */
-        go_behind(v, length_of(v, 1));
-        count_add(v, v->vmcb.cpl == 3, 1);
-        virt_trap(v);
-        baton_pause(v);
-        break;
-    case EXIT_HLT:
-        skip(v, length_of(v, 1));
-        if (!(v->vmcb.inject & INJECT_VALID)) /* the guest's own single-step trap ends the halt at once */
-            baton_halt(v);
-        break;
-    case EXIT_INVLPGA:
-        virt_raise(v, VECTOR_UD, 0);
-        break;
-    default:
-        if (code >= EXIT_VMRUN && code <= EXIT_SKINIT)
-            virt_raise(v, VECTOR_UD, 0);
-        else if (code == EXIT_SHUTDOWN)
-            virt_end_guest(v, "triple fault");
-        else if ((uint32_t)code == EXIT_INVALID)
-            virt_end_guest(v, "the guest's control registers are none that this processor enters");
-        else
-            virt_die(v, "unexpected exit");
-    }
+    else
+        switch (code) {
+        case EXIT_INTR: exit_interrupt(v); break;
+        case EXIT_NMI: break; /* svm_nmi has counted it, entry_prepare handles it */
+        case EXIT_IRET: v->step_iret = true; break;
+        case EXIT_MSR: exit_msr(v); break;
+        case EXIT_RDPMC: exit_rdpmc(v); break;
+        case EXIT_SOFT_INT: exit_soft_int(v); break;
+        case EXIT_CPUID:
+            virt_cpuid(v);
+            skip(v, length_of(v, 2));
+            break;
+        case EXIT_IO:
+            platform_io(v);
+            skip(v, (unsigned)(v->vmcb.exit_info2 - v->vmcb.rip));
+            break;
+        case EXIT_WRITE_DR5:
+        case EXIT_WRITE_DR7:
+            if (debug_write_dr7(v, (unsigned)code & 7))
+                skip(v, length_of(v, 3));
+            break;
+        case EXIT_PAUSE:
+            /* F3 is a prefix of 90. Other hypervisors do not intercept PAUSE: it is not emulated.
+             */
+            go_behind(v, length_of(v, 1));
+            count_add(v, v->vmcb.cpl == 3, 1);
+            virt_trap(v);
+            baton_pause(v);
+            break;
+        case EXIT_HLT:
+            skip(v, length_of(v, 1));
+            if (!(v->vmcb.inject &
+                  INJECT_VALID)) /* the guest's own single-step trap ends the halt at once */
+                baton_halt(v);
+            break;
+        case EXIT_INVLPGA: virt_raise(v, VECTOR_UD, 0); break;
+        default:
+            if (code >= EXIT_VMRUN && code <= EXIT_SKINIT)
+                virt_raise(v, VECTOR_UD, 0);
+            else if (code == EXIT_SHUTDOWN)
+                virt_end_guest(v, "triple fault");
+            else if ((uint32_t)code == EXIT_INVALID)
+                virt_end_guest(v,
+                               "the guest's control registers are none that this processor enters");
+            else
+                virt_die(v, "unexpected exit");
+        }
 }

@@ -34,7 +34,9 @@ static void *translate_legacy(const struct vcpu *v, uint32_t address, bool write
     if (*entry & PTE_LARGE && v->vmcb.cr4 & CR4_PSE)
         return mapped((*entry & 0xffc00000) | (address & 0x3fffff), 1);
     entry = mapped((*entry & 0xfffff000) + (address >> 12 & 1023) * 4, 4);
-    return entry && (*entry & needed) == needed ? mapped((*entry & 0xfffff000) | (address & 0xfff), 1) : NULL;
+    return entry && (*entry & needed) == needed
+               ? mapped((*entry & 0xfffff000) | (address & 0xfff), 1)
+               : NULL;
 }
 
 /* The host's address of the byte; NULL if it is not mapped, or out of reach. */
@@ -92,7 +94,8 @@ bool guest_in_long_mode(const struct vcpu *v) { return v->vmcb.cs.attributes & 1
 
 static bool is_prefix(const struct vcpu *v, uint8_t b)
 {
-    static const uint8_t prefixes[] = { 0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3 };
+    static const uint8_t prefixes[] = { 0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65,
+                                        0x66, 0x67, 0xf0, 0xf2, 0xf3 };
     for (unsigned i = 0; i < sizeof prefixes; i++)
         if (b == prefixes[i])
             return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes each CPU the guest of its own hypervisor: the loop of entries and exits. Host code runs with IF clear,
- * on the boot page tables, on its own stack; a struct vcpu belongs to its CPU. Exits cost about
- * 10 us under TCG. Source: AMD64 APM volume 2, "Secure Virtual Machine". */
+/* Makes each CPU the guest of its own hypervisor: the loop of entries and exits. Host code runs
+ * with IF clear, on the boot page tables, on its own stack; a struct vcpu belongs to its CPU. Exits
+ * cost about 10 us under TCG. Source: AMD64 APM volume 2, "Secure Virtual Machine". */
 #include "pmu/virt/svm.h"
 #include "kernel/base/exit.h"
 #include "kernel/base/layout.h"
@@ -25,7 +25,8 @@ static void set_intercepts(struct vcpu *v)
     if (counting)
         misc |= CATCH_INTR | CATCH_NMI | CATCH_IRET | CATCH_SOFT_INT | CATCH_HLT;
     if (!virt_step)
-        misc |= CATCH_NMI | CATCH_PAUSE; /* alarms; a CPU that starts needs the holder's attention */
+        misc |=
+            CATCH_NMI | CATCH_PAUSE; /* alarms; a CPU that starts needs the holder's attention */
     if (baton_needed())
         misc |= CATCH_HLT;
     if (v->vmcb.io_map)
@@ -41,13 +42,14 @@ static void set_intercepts(struct vcpu *v)
     emulate_hide_syscalls(v, counting);
 }
 
-/* The bits that the kernel sets, too. An emulator forgets its translations at each change of them: where guest and host
- * have the same, an exit takes half the time. */
+/* The bits that the kernel sets, too. An emulator forgets its translations at each change of them:
+ * where guest and host have the same, an exit takes half the time. */
 static void set_control_registers(void)
 {
     uint32_t features = cpuid(0, 0).eax >= 7 ? cpuid(7, 0).ebx : 0;
     write_cr0(read_cr0() | CR0_WP);
-    write_cr4(read_cr4() | (features >> 7 & 1 ? CR4_SMEP : 0) | (features >> 20 & 1 ? CR4_SMAP : 0));
+    write_cr4(read_cr4() | (features >> 7 & 1 ? CR4_SMEP : 0) |
+              (features >> 20 & 1 ? CR4_SMAP : 0));
 }
 
 /* The host of one CPU, on its own stack. */
@@ -62,7 +64,8 @@ static __attribute__((noreturn)) void host(struct vcpu *v)
     for (;;) {
         entry_prepare(v);
         set_intercepts(v);
-        if (v->vmcb.cs.attributes & SEGMENT_LONG) /* QEMU's SYSENTER sets D too, with which VMRUN refuses */
+        if (v->vmcb.cs.attributes &
+            SEGMENT_LONG) /* QEMU's SYSENTER sets D too, with which VMRUN refuses */
             v->vmcb.cs.attributes &= (uint16_t)~SEGMENT_BIG;
         debug_enter(v);
         uint64_t clock = svm_run(virt_physical(&v->vmcb), &v->r, &v->stack.nmis, v->nmis_seen);
@@ -103,7 +106,8 @@ static struct vcpu *next_vcpu(void)
         return NULL;
     vcpus[n].number = n;
     const struct model *m = vcpus[n].pmu.model = machine_model(n);
-    /* Global control comes out of reset with the general-purpose counters enabled, all else is 0. */
+    /* Global control comes out of reset with the general-purpose counters enabled, all else is 0.
+     */
     if (m->version >= 2)
         vcpus[n].pmu.global_control = m->gp_map;
     vcpus[n].sysenter_cs = (uint16_t)rdmsr(MSR_SYSENTER_CS);

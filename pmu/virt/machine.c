@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* What the word vpmu= names: a machine, or a model and its quirks. A quirk that is a fact of the processor changes
- * a copy of the model. Boot CPU, before the guest starts; const from then on. */
+/* What the word vpmu= names: a machine, or a model and its quirks. A quirk that is a fact of the
+ * processor changes a copy of the model. Boot CPU, before the guest starts; const from then on. */
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/svm.h"
 
 enum { LEAF_CORE_TYPE = 0x1a, LEAF_PMU_EXTENDED = 0x23 };
-static struct model kinds[2]; /* of CPUs with even and odd numbers */
+static struct model kinds[2];         /* of CPUs with even and odd numbers */
 static const struct machine *machine; /* NULL: none was named */
-static char words[512], text[600]; /* the whole command line has fewer than 512 characters */
+static char words[512], text[600];    /* the whole command line has fewer than 512 characters */
 
 static bool is_name(const char *name, const char *from, size_t length)
 {
@@ -80,7 +80,8 @@ bool machine_choose(const char *wanted)
 {
     size_t length = first_word(wanted);
     machine = find_machine(wanted, length);
-    print_to(words, sizeof words, "%s%s", machine ? machine->words : "", wanted + (machine ? length : 0));
+    print_to(words, sizeof words, "%s%s", machine ? machine->words : "",
+             wanted + (machine ? length : 0));
     print_to(text, sizeof text, "%s%s%s", machine_name(), machine ? " = " : "", words);
     length = first_word(words);
     const struct model *model = find_model(words, length);
@@ -100,10 +101,7 @@ bool machine_choose(const char *wanted)
     return true;
 }
 
-const struct model *machine_model(unsigned cpu)
-{
-    return &kinds[cpu % 2];
-}
+const struct model *machine_model(unsigned cpu) { return &kinds[cpu % 2]; }
 
 const char *machine_text(void) { return text; }
 const char *machine_name(void) { return machine ? machine->name : ""; }

@@ -7,21 +7,32 @@
 #define GP_MAX 12
 #define FIXED_MAX 4
 #define COUNTER_MAX (GP_MAX + FIXED_MAX)
-#define FIXED_FIRST GP_MAX              /* counters[GP_MAX + n] is fixed counter n */
+#define FIXED_FIRST GP_MAX /* counters[GP_MAX + n] is fixed counter n */
 
 struct vcpu;
 
 /* The events that the model counts; all others stay 0. Those from EVENT_BRANCHES on occur once
  * or not at all in an instruction, which must be decoded; the clock gives those before. */
 enum event {
-    EVENT_NONE, EVENT_INSTRUCTIONS, EVENT_CYCLES, EVENT_BUS_CYCLES, EVENT_SLOTS,
-    EVENT_BRANCHES, EVENT_CONDITIONAL, EVENT_TAKEN, EVENT_FAR, EVENT_MISPREDICTED,
-    EVENT_LOADS, EVENT_STORES, EVENT_REFERENCES, EVENT_MISSES,
+    EVENT_NONE,
+    EVENT_INSTRUCTIONS,
+    EVENT_CYCLES,
+    EVENT_BUS_CYCLES,
+    EVENT_SLOTS,
+    EVENT_BRANCHES,
+    EVENT_CONDITIONAL,
+    EVENT_TAKEN,
+    EVENT_FAR,
+    EVENT_MISPREDICTED,
+    EVENT_LOADS,
+    EVENT_STORES,
+    EVENT_REFERENCES,
+    EVENT_MISSES,
 };
 #define EFFECT(event) (1u << (event))
 
 struct event_code {
-    uint16_t select;                    /* Intel: the second unit mask from bit 8; AMD: 12 bits */
+    uint16_t select; /* Intel: the second unit mask from bit 8; AMD: 12 bits */
     uint8_t mask;
     enum event event;
 };
@@ -30,17 +41,17 @@ struct counter {
     uint64_t select;
     uint64_t value;
     /* Derived by the model's refresh. */
-    enum event event;                   /* EVENT_NONE: it stands still */
+    enum event event; /* EVENT_NONE: it stands still */
     bool user, kernel, pmi, edge, invert, equal;
     uint8_t threshold;
-    bool held;                          /* the condition, in the last cycle that it looked at */
-    uint64_t in_cycle;                  /* with a threshold or edges: events since the last cycle began */
-    bool enabled_now;                   /* by the WRMSR that is being executed */
+    bool held;         /* the condition, in the last cycle that it looked at */
+    uint64_t in_cycle; /* with a threshold or edges: events since the last cycle began */
+    bool enabled_now;  /* by the WRMSR that is being executed */
     /* Of quirks. */
-    bool late;                          /* it wrapped to 0 and will report that at the next event */
-    bool has_host, denied;              /* the host gave it a counter, or had none left when it asked */
+    bool late;             /* it wrapped to 0 and will report that at the next event */
+    bool has_host, denied; /* the host gave it a counter, or had none left when it asked */
     bool throttled;
-    uint64_t overflows;                 /* in this tick of the host */
+    uint64_t overflows; /* in this tick of the host */
 };
 
 /* Effects that come some instructions after their cause. */
@@ -50,11 +61,11 @@ struct pmu {
     const struct model *model;
     struct counter counters[COUNTER_MAX];
     uint64_t fixed_control, global_control, status, debugctl, metrics;
-    bool counting;                      /* some counter is not EVENT_NONE, or something is due */
-    bool decoding[2];                   /* kernel, user: some counter needs each instruction */
-    bool pmi;                           /* one is due at the next boundary */
-    bool again;                         /* ... and is the second of twice */
-    uint64_t due[DUES];                 /* instructions until then; 0: it is not under way */
+    bool counting;      /* some counter is not EVENT_NONE, or something is due */
+    bool decoding[2];   /* kernel, user: some counter needs each instruction */
+    bool pmi;           /* one is due at the next boundary */
+    bool again;         /* ... and is the second of twice */
+    uint64_t due[DUES]; /* instructions until then; 0: it is not under way */
     uint32_t smis;
 };
 
@@ -64,34 +75,36 @@ struct model_ops {
     bool (*read)(struct pmu *pmu, uint32_t msr, uint64_t *value);
     bool (*write)(struct pmu *pmu, uint32_t msr, uint64_t value);
     bool (*rdpmc)(struct pmu *pmu, uint32_t selector, uint64_t *value);
-    void (*refresh)(struct pmu *pmu);   /* sets the derived fields of all counters */
-    void (*on_pmi)(struct pmu *pmu);    /* freezes, if the model can */
-    void (*leaf)(const struct model *m, uint32_t leaf, uint32_t subleaf, uint32_t r[4]); /* changes what CPUID answers */
+    void (*refresh)(struct pmu *pmu); /* sets the derived fields of all counters */
+    void (*on_pmi)(struct pmu *pmu);  /* freezes, if the model can */
+    void (*leaf)(const struct model *m, uint32_t leaf, uint32_t subleaf,
+                 uint32_t r[4]); /* changes what CPUID answers */
 };
 extern const struct model_ops intel_ops, amd_ops;
 
 struct model {
-    const char *name, *brand;           /* brand: of CPUID 8000_0002h to 8000_0004h; NULL: the real one */
+    const char *name, *brand; /* brand: of CPUID 8000_0002h to 8000_0004h; NULL: the real one */
     const struct model_ops *ops;
-    uint32_t signature;                 /* CPUID 1 EAX */
-    uint8_t version, gp, fixed, width;  /* counters without a gap from 0, as legacy leaves tell them */
-    uint16_t gp_map, fixed_map;         /* all counters; virt_start derives those that are 0 */
-    uint8_t slots;                      /* issued in a cycle; 0: the model has no such event */
-    uint8_t core_type;                  /* CPUID 1Ah.EAX[31:24], of a hybrid processor; else 0 */
+    uint32_t signature; /* CPUID 1 EAX */
+    uint8_t version, gp, fixed,
+        width;                  /* counters without a gap from 0, as legacy leaves tell them */
+    uint16_t gp_map, fixed_map; /* all counters; virt_start derives those that are 0 */
+    uint8_t slots;              /* issued in a cycle; 0: the model has no such event */
+    uint8_t core_type;          /* CPUID 1Ah.EAX[31:24], of a hybrid processor; else 0 */
     uint32_t max_leaf, max_extended_leaf;
-    uint64_t select_extra;              /* Intel: legal beside those of version 1; AMD: kept, the same */
-    bool full_width;                    /* 4C1h; Intel */
-    bool freezes;                       /* DEBUGCTL can freeze counters on a PMI */
-    bool any_thread, metrics;           /* Intel: legal; PERF_METRICS is there */
-    bool auto_mask;                     /* of the LVT entry at a PMI */
-    const struct event_code *events;    /* ends with EVENT_NONE */
+    uint64_t select_extra;    /* Intel: legal beside those of version 1; AMD: kept, the same */
+    bool full_width;          /* 4C1h; Intel */
+    bool freezes;             /* DEBUGCTL can freeze counters on a PMI */
+    bool any_thread, metrics; /* Intel: legal; PERF_METRICS is there */
+    bool auto_mask;           /* of the LVT entry at a PMI */
+    const struct event_code *events; /* ends with EVENT_NONE */
 };
 
 extern const struct model *const all_models[]; /* ends with NULL */
 /* A name that stands for a model and quirks, and for what else is not the model's. */
 struct machine {
     const char *name, *words, *brand;
-    uint32_t signature;                 /* 0: the model's; events and full_width the same */
+    uint32_t signature; /* 0: the model's; events and full_width the same */
     const struct event_code *events;
     bool full_width;
 };

@@ -31,7 +31,8 @@ static struct counter *find(struct pmu *p, uint32_t msr, bool *select)
     return &p->counters[(msr - EXTENDED) / 2];
 }
 
-/* The global register that an MSR is, by AMD's number; 0: none. KVM has them at Intel's numbers too. */
+/* The global register that an MSR is, by AMD's number; 0: none. KVM has them at Intel's numbers
+ * too. */
 static uint32_t global(const struct pmu *p, uint32_t msr)
 {
     if (virt_quirks.v2alias && msr >= INTEL_STATUS && msr <= INTEL_STATUS_RESET)
@@ -48,7 +49,9 @@ static bool amd_read(struct pmu *p, uint32_t msr, uint64_t *value)
     if (c)
         *value = select ? c->select : c->value;
     else if (number)
-        *value = number == GLOBAL_STATUS ? p->status : number == GLOBAL_CONTROL ? p->global_control : 0;
+        *value = number == GLOBAL_STATUS    ? p->status
+                 : number == GLOBAL_CONTROL ? p->global_control
+                                            : 0;
     else if (msr == DEBUGCTL)
         *value = p->debugctl;
     else if (msr == INT_PENDING && virt_quirks.c1e)
@@ -113,7 +116,8 @@ static void amd_refresh(struct pmu *p)
         uint64_t select = p->counters[n].select;
         bool running = !(p->status & STATUS_FROZEN);
         bool enabled = running && (p->model->version < 2 || p->global_control >> n & 1);
-        model_refresh(p->model, &p->counters[n], (uint16_t)((select & 0xff) | (select >> 24 & 0xf00)), enabled);
+        model_refresh(p->model, &p->counters[n],
+                      (uint16_t)((select & 0xff) | (select >> 24 & 0xf00)), enabled);
     }
 }
 

@@ -12,7 +12,7 @@ enum {
     V6_GP = 0x1900, V6_FIXED = 0x1980,
 };
 /* clang-format on */
-enum { RDPMC_METRICS = 0x2000, RDPMC_FIXED = 0x4000 }; /* ECX[31:16] */
+enum { RDPMC_METRICS = 0x2000, RDPMC_FIXED = 0x4000 };         /* ECX[31:16] */
 #define MISC_ENABLE_VALUE (1u | 1u << 7 | 1u << 11 | 1u << 12) /* PMU there, BTS and PEBS not */
 #define DEBUGCTL_FREEZE_LBR (1u << 11)
 #define DEBUGCTL_FREEZE (1u << 12)
@@ -39,13 +39,17 @@ static bool is_counter(uint32_t msr, uint32_t base, uint32_t map)
     return msr >= base && msr - base < 32 && map >> (msr - base) & 1;
 }
 
-/* Version 6: four registers a counter, of which there are the first, and the second of general-purpose ones. */
-static bool is_v6_register(const struct model *m, uint32_t msr, uint32_t base, uint32_t map, unsigned which)
+/* Version 6: four registers a counter, of which there are the first, and the second of
+ * general-purpose ones. */
+static bool is_v6_register(const struct model *m, uint32_t msr, uint32_t base, uint32_t map,
+                           unsigned which)
 {
-    return m->version >= 6 && msr >= base && (msr - base) % 4 == which && is_counter(base + (msr - base) / 4, base, map);
+    return m->version >= 6 && msr >= base && (msr - base) % 4 == which &&
+           is_counter(base + (msr - base) / 4, base, map);
 }
 
-/* The general-purpose or fixed counter that this MSR is, or NULL; *full: all bits of a value are written. */
+/* The general-purpose or fixed counter that this MSR is, or NULL; *full: all bits of a value are
+ * written. */
 static struct counter *find_counter(struct pmu *p, uint32_t msr, bool *full)
 {
     *full = msr >= A_PMC;
@@ -87,7 +91,8 @@ static uint64_t inuse(const struct pmu *p)
 
 static uint64_t capabilities(const struct model *m)
 {
-    return (m->full_width ? FW_WRITE : 0) | (m->metrics ? HAS_METRICS : 0) | (virt_quirks.smi ? FREEZES_IN_SMM : 0);
+    return (m->full_width ? FW_WRITE : 0) | (m->metrics ? HAS_METRICS : 0) |
+           (virt_quirks.smi ? FREEZES_IN_SMM : 0);
 }
 
 static bool read_global(const struct pmu *p, uint32_t msr, uint64_t *value)
@@ -144,8 +149,7 @@ static bool write_global(struct pmu *p, uint32_t msr, uint64_t value)
     uint64_t frozen = p->model->version >= 4 ? STATUS_FROZEN : 0;
     uint64_t legal = global_mask(p) | (p->model->metrics ? GLOBAL_METRICS : 0);
     switch (msr) {
-    case FIXED_CTR_CTRL:
-        return write_fixed_control(p, value);
+    case FIXED_CTR_CTRL: return write_fixed_control(p, value);
     case GLOBAL_CTRL:
         if (value & ~legal)
             return false;
@@ -188,7 +192,8 @@ static bool write_counter(const struct pmu *p, struct counter *c, uint64_t value
 
 static bool write_select(const struct pmu *p, struct counter *c, uint64_t value)
 {
-    uint64_t legal = SELECT_LEGAL | p->model->select_extra | (p->model->any_thread ? SELECT_ANY_THREAD : 0);
+    uint64_t legal =
+        SELECT_LEGAL | p->model->select_extra | (p->model->any_thread ? SELECT_ANY_THREAD : 0);
     if (p->model->version >= 6)
         legal &= ~(uint64_t)SELECT_PIN;
     if (value & ~legal)
@@ -223,13 +228,15 @@ static bool intel_write(struct pmu *p, uint32_t msr, uint64_t value)
 
 static void refresh_fixed(struct pmu *p, unsigned n, bool running)
 {
-    static const enum event fixed_events[FIXED_MAX] = { EVENT_INSTRUCTIONS, EVENT_CYCLES, EVENT_CYCLES, EVENT_SLOTS };
+    static const enum event fixed_events[FIXED_MAX] = { EVENT_INSTRUCTIONS, EVENT_CYCLES,
+                                                        EVENT_CYCLES, EVENT_SLOTS };
     struct counter *c = &p->counters[FIXED_FIRST + n];
     unsigned nibble = p->fixed_control >> 4 * n & 15;
     c->kernel = nibble & 1;
     c->user = nibble & 2;
     c->pmi = nibble & 8;
-    c->event = running && nibble & 3 && p->global_control >> (32 + n) & 1 ? fixed_events[n] : EVENT_NONE;
+    c->event =
+        running && nibble & 3 && p->global_control >> (32 + n) & 1 ? fixed_events[n] : EVENT_NONE;
 }
 
 /* A simple model: one of a cycle's slots retires, the others wait for the back end. */
@@ -286,7 +293,8 @@ static bool intel_rdpmc(struct pmu *p, uint32_t ecx, uint64_t *value)
 static void extended_leaf(const struct model *m, uint32_t subleaf, uint32_t r[4])
 {
     const uint32_t told[4][4] = {
-        { 1u << 0 | 1u << 1 | 1u << 3, (m->select_extra & SELECT_UMASK2 ? 1 : 0) | (m->select_extra & SELECT_EQUAL ? 2 : 0) },
+        { 1u << 0 | 1u << 1 | 1u << 3,
+          (m->select_extra & SELECT_UMASK2 ? 1 : 0) | (m->select_extra & SELECT_EQUAL ? 2 : 0) },
         { m->gp_map, m->fixed_map },
         { 0 },
         { m->slots ? 0xff : 0x7f }, /* architectural events; a bit set: it is there */
@@ -309,10 +317,12 @@ static void intel_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, u
         extended_leaf(m, subleaf, r);
     if (leaf != 0xa)
         return;
-    r[0] = m->version | (uint32_t)m->gp << 8 | (uint32_t)m->width << 16 | (m->slots ? 8u : 7u) << 24;
+    r[0] =
+        m->version | (uint32_t)m->gp << 8 | (uint32_t)m->width << 16 | (m->slots ? 8u : 7u) << 24;
     r[1] = 0; /* none of these events is missing */
     r[2] = m->version >= 5 ? m->fixed_map : 0;
-    r[3] = m->version >= 2 ? m->fixed | (uint32_t)m->width << 5 | (m->any_thread ? 0 : 1u << 15) : 0;
+    r[3] =
+        m->version >= 2 ? m->fixed | (uint32_t)m->width << 5 | (m->any_thread ? 0 : 1u << 15) : 0;
 }
 
 const struct model_ops intel_ops = {

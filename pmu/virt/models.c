@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The models: facts of processors and the codes of their events; and the machines that are made of them. */
+/* The models: facts of processors and the codes of their events; and the machines that are made of
+ * them. */
 #include "pmu/virt/model.h"
 
-/* Numbers and unit masks that all models have; reference cycles have the same clock as the others. */
+/* Numbers and unit masks that all models have; reference cycles have the same clock as the others.
+ */
 /* clang-format off */
 #define ARCHITECTURAL                                                                            \
     { 0xc0, 0x00, EVENT_INSTRUCTIONS }, { 0x3c, 0x00, EVENT_CYCLES }, { 0x3c, 0x01, EVENT_BUS_CYCLES }, \

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* What the virtual PMU tells of itself, from CPUID leaf 4000_0000h up:
  *   +0     EAX last leaf; EBX ECX EDX "ntpmu-vpmu"
- *   +1.0   of this CPU since start: EAX RDPMCs, EBX and ECX PMU MSRs read and written, EDX PMIs sent
- *   +1.1   EAX exits, EBX steps, ECX alarms, EDX times that the CPU passed its turn on
- *   +1.2   instructions really retired: EBX:EAX in ring 0, EDX:ECX in ring 3
- *   +1.3   EAX 1: it steps what is counted, it has no instruction clock
- *   +2     EAX to EDX: the model's name
- *   +3.n   quirk n: EAX 1 if it is on; EBX ECX EDX its name. All are 0 behind the last
- *   +4.n   its values: EBX:EAX, EDX:ECX
- *   +5     EAX to EDX: the machine's name, zeros if it has none
- * With the quirks hyperv and kvm all this begins at 4000_0100h, behind another hypervisor.
+ *   +1.0   of this CPU since start: EAX RDPMCs, EBX and ECX PMU MSRs read and written, EDX PMIs
+ * sent +1.1   EAX exits, EBX steps, ECX alarms, EDX times that the CPU passed its turn on +1.2
+ * instructions really retired: EBX:EAX in ring 0, EDX:ECX in ring 3 +1.3   EAX 1: it steps what is
+ * counted, it has no instruction clock +2     EAX to EDX: the model's name +3.n   quirk n: EAX 1 if
+ * it is on; EBX ECX EDX its name. All are 0 behind the last +4.n   its values: EBX:EAX, EDX:ECX +5
+ * EAX to EDX: the machine's name, zeros if it has none With the quirks hyperv and kvm all this
+ * begins at 4000_0100h, behind another hypervisor.
  *
  * Source of its leaves: Hypervisor Top Level Functional Specification, "Feature and interface
  * discovery"; Linux, Documentation/virt/kvm/x86/cpuid.rst, and for leaf 4000_0010h QEMU. */
@@ -78,7 +76,8 @@ bool own_leaf(const struct vcpu *v, uint32_t leaf, uint32_t subleaf, uint32_t r[
 {
     static const char signature[12] = "ntpmu-vpmu";
     const char *model = v->pmu.model->name, *machine = machine_name();
-    bool behind = virt_quirks.hyperv || virt_quirks.kvm, in_front = behind && leaf - BASE <= front_last();
+    bool behind = virt_quirks.hyperv || virt_quirks.kvm,
+         in_front = behind && leaf - BASE <= front_last();
     uint32_t base = BASE + (behind ? BEHIND : 0);
     if (!in_front && leaf - base > LAST)
         return false;
@@ -92,17 +91,10 @@ bool own_leaf(const struct vcpu *v, uint32_t leaf, uint32_t subleaf, uint32_t r[
         r[A] = base + LAST;
         memcpy(r + B, signature, sizeof signature);
         break;
-    case 1:
-        statistics_leaf(v, subleaf, r);
-        break;
-    case 2:
-        memcpy(r, model, strlen(model));
-        break;
-    case 5:
-        memcpy(r, machine, strlen(machine));
-        break;
-    default:
-        quirk_leaf(leaf - base, subleaf, r);
+    case 1: statistics_leaf(v, subleaf, r); break;
+    case 2: memcpy(r, model, strlen(model)); break;
+    case 5: memcpy(r, machine, strlen(machine)); break;
+    default: quirk_leaf(leaf - base, subleaf, r);
     }
     return true;
 }

@@ -37,7 +37,8 @@ static uint32_t access(struct caches *c, uint64_t address)
     uint64_t line = address >> LINE_SHIFT | 1ul << 63; /* 0 is an empty line */
     if (!missed(c->first, FIRST_LINES, line))
         return 0;
-    return EFFECT(EVENT_REFERENCES) | (missed(c->last, LAST_LINES, line) ? EFFECT(EVENT_MISSES) : 0);
+    return EFFECT(EVENT_REFERENCES) |
+           (missed(c->last, LAST_LINES, line) ? EFFECT(EVENT_MISSES) : 0);
 }
 
 uint32_t instruction_effects(struct vcpu *v, const struct instruction *i)
@@ -46,7 +47,8 @@ uint32_t instruction_effects(struct vcpu *v, const struct instruction *i)
     if (effects & EFFECT(EVENT_CONDITIONAL)) {
         bool taken = v->vmcb.rip != i->next;
         effects |= taken ? EFFECT(EVENT_TAKEN) : 0;
-        effects |= mispredicted(&v->predictor, v->entry_rip, taken) ? EFFECT(EVENT_MISPREDICTED) : 0;
+        effects |=
+            mispredicted(&v->predictor, v->entry_rip, taken) ? EFFECT(EVENT_MISPREDICTED) : 0;
     }
     if (effects & (EFFECT(EVENT_LOADS) | EFFECT(EVENT_STORES)))
         effects |= access(&v->caches, i->address);

@@ -68,7 +68,10 @@ struct quirks virt_quirks = { .ipc = 1, .ref = 1 };
 static uint64_t given; /* a bit for each row */
 _Static_assert(ROWS <= 64, "given");
 
-static uint64_t *value_of(const struct quirk *q) { return (uint64_t *)(void *)((char *)&virt_quirks + q->at); }
+static uint64_t *value_of(const struct quirk *q)
+{
+    return (uint64_t *)(void *)((char *)&virt_quirks + q->at);
+}
 
 static size_t name_length(const char *text)
 {
@@ -85,10 +88,13 @@ static const char *read_number(const char *text, uint64_t *value)
     const char *from = base == 16 ? text + 2 : text, *at = from;
     for (*value = 0;; at++) {
         unsigned lower = (unsigned char)*at | 0x20u;
-        unsigned digit = *at >= '0' && *at <= '9' ? (unsigned)(*at - '0') : lower - 'a' < 6 ? lower - 'a' + 10 : 16;
+        unsigned digit = *at >= '0' && *at <= '9' ? (unsigned)(*at - '0')
+                         : lower - 'a' < 6        ? lower - 'a' + 10
+                                                  : 16;
         if (digit >= base)
             return at > from ? at : NULL;
-        if (__builtin_mul_overflow(*value, base, value) || __builtin_add_overflow(*value, digit, value))
+        if (__builtin_mul_overflow(*value, base, value) ||
+            __builtin_add_overflow(*value, digit, value))
             return NULL;
     }
 }
@@ -145,19 +151,13 @@ static const char *read_value(const struct quirk *q, const char *text)
     uint64_t *value = value_of(q);
     const char *end = NULL;
     switch (q->kind) {
-    case FLAG:
-        return NULL;
-    case NUMBER:
-        end = read_number(text, value);
-        break;
+    case FLAG: return NULL;
+    case NUMBER: end = read_number(text, value); break;
     case SIGNED:
         end = read_signed(text, value);
         return end && *value + q->most <= 2 * q->most ? end : NULL;
-    case BITS:
-        return read_bits(text, value);
-    case CHOICE:
-        end = read_choice(q->form + name_length(q->form) + 1, text, value);
-        break;
+    case BITS: return read_bits(text, value);
+    case CHOICE: end = read_choice(q->form + name_length(q->form) + 1, text, value); break;
     case SPREAD:
     case PAIR:
         end = read_two(q->kind, text, value);

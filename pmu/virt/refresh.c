@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Works out what counts, after a change of the registers: by event selects, by quirks that keep counters from counting
- * whatever their registers say, and by what is due. */
+/* Works out what counts, after a change of the registers: by event selects, by quirks that keep
+ * counters from counting whatever their registers say, and by what is due. */
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/svm.h"
 

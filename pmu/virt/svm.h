@@ -74,7 +74,7 @@ enum {
 };
 /* clang-format on */
 
-#define EXIT_INVALID 0xffffffffu        /* VMRUN refused the guest's state; the upper half may be 0 */
+#define EXIT_INVALID 0xffffffffu /* VMRUN refused the guest's state; the upper half may be 0 */
 
 /* intercept_misc */
 #define CATCH_INTR (1u << 0)
@@ -89,7 +89,7 @@ enum {
 #define CATCH_IO (1u << 27)
 #define CATCH_MSR (1u << 28)
 #define CATCH_SHUTDOWN (1u << 31)
-#define CATCH_DR7 (1u << 21 | 1u << 23)  /* intercept_dr: writes of DR5 and DR7 */
+#define CATCH_DR7 (1u << 21 | 1u << 23) /* intercept_dr: writes of DR5 and DR7 */
 #define CATCH_SVM 0x7fu                 /* intercept_svm: VMRUN to SKINIT */
 #define CATCH_EXCEPTIONS 0xfffffffbu    /* all but vector 2 */
 
@@ -114,10 +114,10 @@ _Static_assert(offsetof(struct registers, r11) == 88, "svm.asm");
 
 /* decode.c */
 struct instruction {
-    uint32_t effects;                   /* EFFECT(event), all but what predict.c adds */
-    uint64_t address;                   /* of its load or store */
-    uint64_t next;                      /* of a conditional branch: where RIP is if it is not taken */
-    bool flush;                         /* CLFLUSH of address */
+    uint32_t effects; /* EFFECT(event), all but what predict.c adds */
+    uint64_t address; /* of its load or store */
+    uint64_t next;    /* of a conditional branch: where RIP is if it is not taken */
+    bool flush;       /* CLFLUSH of address */
 };
 
 /* predict.c */
@@ -133,40 +133,41 @@ struct vcpu {
     struct vmcb vmcb;
     uint8_t host_save[4096];
     struct {
-        uint32_t nmis;                  /* NMIs that the host took; svm_nmi finds the count below its stack */
+        uint32_t nmis; /* NMIs that the host took; svm_nmi finds the count below its stack */
         uint8_t bytes[HOST_STACK_SIZE - sizeof(uint32_t)];
     } stack __attribute__((aligned(HOST_STACK_SIZE)));
     struct registers r;
     unsigned number;
     uint32_t host_apic_id;
-    uint32_t nmis_seen;                 /* of stack.nmis */
+    uint32_t nmis_seen; /* of stack.nmis */
 
     /* What the guest believes. */
-    bool sce;                           /* the guest's EFER.SCE; the real one is clear while something counts */
-    uint16_t sysenter_cs;               /* the guest's; the real one is 0 while something counts */
-    bool sysenter_hidden;               /* ... which is now */
-    bool nmi_blocked;                   /* an injected NMI has not reached its IRET */
+    bool sce;             /* the guest's EFER.SCE; the real one is clear while something counts */
+    uint16_t sysenter_cs; /* the guest's; the real one is 0 while something counts */
+    bool sysenter_hidden; /* ... which is now */
+    bool nmi_blocked;     /* an injected NMI has not reached its IRET */
     bool nmi_pending;
     struct pmu pmu;
     struct predictor predictor;
     struct caches caches;
 
     /* The exit being handled. */
-    bool stepping;                      /* TF is ours */
-    bool guest_tf;                      /* ... and this is the guest's */
-    bool step_iret;                     /* the step is over the guest's IRET */
-    uint8_t step_op[3], step_prefixes;  /* opcode of the instruction stepped, bytes before it */
-    struct instruction step_code;       /* ... decoded, if some counter needs it */
-    bool step_done;                     /* ... which was completed */
-    bool entry_user;                    /* CPL 3 at entry */
-    bool inject_failed;                 /* the delivery of `injected` raised an exception */
-    uint64_t entry_rip, entry_dr6, injected; /* injected: vmcb.inject at entry; entry_dr6: what the guest shall find */
-    uint64_t run_length;                /* instructions the guest retired from its entry to the exit */
-    unsigned soft_length;               /* of the INT n whose injection was entered with */
-    bool reentry;                       /* another hypervisor's guest would have had this exit, too */
-    bool soft_user;                     /* ... and its CPL */
+    bool stepping;                     /* TF is ours */
+    bool guest_tf;                     /* ... and this is the guest's */
+    bool step_iret;                    /* the step is over the guest's IRET */
+    uint8_t step_op[3], step_prefixes; /* opcode of the instruction stepped, bytes before it */
+    struct instruction step_code;      /* ... decoded, if some counter needs it */
+    bool step_done;                    /* ... which was completed */
+    bool entry_user;                   /* CPL 3 at entry */
+    bool inject_failed;                /* the delivery of `injected` raised an exception */
+    uint64_t entry_rip, entry_dr6,
+        injected;         /* injected: vmcb.inject at entry; entry_dr6: what the guest shall find */
+    uint64_t run_length;  /* instructions the guest retired from its entry to the exit */
+    unsigned soft_length; /* of the INT n whose injection was entered with */
+    bool reentry;         /* another hypervisor's guest would have had this exit, too */
+    bool soft_user;       /* ... and its CPL */
 
-    uint64_t retired[2];                /* kernel, user; while something counts or several CPUs run */
+    uint64_t retired[2]; /* kernel, user; while something counts or several CPUs run */
     struct statistics {
         uint64_t rdpmc, rdmsr, wrmsr, pmi, exits, steps, alarms, passes;
     } statistics;
@@ -174,31 +175,33 @@ struct vcpu {
     /* quirks: firmware.c by the clock, platform.c */
     uint64_t random;
     uint64_t smi_at, owner_at, tick_at; /* next */
-    bool pit_armed;                     /* channel 2 was written since its output was read as high */
+    bool pit_armed; /* channel 2 was written since its output was read as high */
     unsigned pit_windows;
-    uint32_t timer_left, timer_period;  /* of the timer that C1E stopped; 0: did not */
+    uint32_t timer_left, timer_period; /* of the timer that C1E stopped; 0: did not */
 
     /* alarm.c */
-    uint64_t alarm_at;                  /* when its NMI comes, by the clock; 0: none is coming */
-    bool alarm_rang;                    /* it ended the last run of the guest */
-    bool aimed;                         /* set for this entry */
-    uint64_t aimed_at, way_in;          /* the clock then; the least it ever advanced from there to the guest */
+    uint64_t alarm_at; /* when its NMI comes, by the clock; 0: none is coming */
+    bool alarm_rang;   /* it ended the last run of the guest */
+    bool aimed;        /* set for this entry */
+    uint64_t aimed_at,
+        way_in; /* the clock then; the least it ever advanced from there to the guest */
 
     /* baton.c; the atomic ones are seen by other CPUs */
     unsigned member;
     uint64_t slice_end;
-    uint32_t halted;                    /* atomic: in svm_wait */
-    uint32_t baton_nmi;                 /* atomic: an NMI was sent by another host */
+    uint32_t halted;    /* atomic: in svm_wait */
+    uint32_t baton_nmi; /* atomic: an NMI was sent by another host */
 };
 
 /* svm.asm */
 #define SVM_NOT_RUN UINT64_MAX
 uint64_t svm_run(uint64_t vmcb, struct registers *r, const uint32_t *nmis, uint32_t seen);
-void svm_launch(struct vcpu *v, void *host_stack_top, uint64_t *rsp, uint64_t *rip, void (*host)(struct vcpu *v));
+void svm_launch(struct vcpu *v, void *host_stack_top, uint64_t *rsp, uint64_t *rip,
+                void (*host)(struct vcpu *v));
 void svm_run_call(void);
 void svm_run_int(void);
 void svm_run_undefined(void);
-#define TAKEN 256u                      /* added to a vector */
+#define TAKEN 256u /* added to a vector */
 uint32_t svm_take_interrupt(void);
 uint32_t svm_halt(void);
 void svm_wait(uint32_t *halted, const uint32_t *nmis, uint32_t seen);
@@ -222,7 +225,7 @@ uint64_t virt_random(struct vcpu *v);
 __attribute__((noreturn)) void virt_die(const struct vcpu *v, const char *why);
 /* The guest did what resets a processor. */
 __attribute__((noreturn)) void virt_end_guest(const struct vcpu *v, const char *why);
-extern bool virt_foreign;               /* the guest is not this kernel */
+extern bool virt_foreign; /* the guest is not this kernel */
 __attribute__((noreturn)) void virt_host_fault(unsigned vector, const uint64_t *frame);
 /* Long mode segments by their selectors; CS decides the CPL. */
 void virt_set_segment(struct segment *s, uint16_t selector, uint16_t attributes);
@@ -248,11 +251,12 @@ const struct model *machine_model(unsigned cpu);
 const char *machine_text(void);
 const char *machine_name(void);
 /* clock.c */
-extern bool virt_step;                  /* no instruction clock: step while something counts */
-extern uint64_t clock_cost;             /* what svm_run returns for a run of 0 instructions */
-/* What the clock counts although the exit came before it: INT n and undefined opcodes, each 0 or 1. */
+extern bool virt_step;      /* no instruction clock: step while something counts */
+extern uint64_t clock_cost; /* what svm_run returns for a run of 0 instructions */
+/* What the clock counts although the exit came before it: INT n and undefined opcodes, each 0 or 1.
+ */
 extern uint64_t clock_soft_int, clock_undefined;
-extern bool clock_dr6_stays;            /* an intercepted #DB does not tell its cause */
+extern bool clock_dr6_stays; /* an intercepted #DB does not tell its cause */
 /* Measures them with v's VMCB, which is unchanged afterwards; decides virt_step and prints it. */
 void clock_start(struct vcpu *v);
 
@@ -273,7 +277,8 @@ void instruction_decode(const struct vcpu *v, struct instruction *i);
 /* predict.c: all effects of the instruction that was decoded at entry_rip and is done. */
 uint32_t instruction_effects(struct vcpu *v, const struct instruction *i);
 
-/* deliver.c: what vmcb.inject holds, at once. False: that is left to the processor, nothing has changed. */
+/* deliver.c: what vmcb.inject holds, at once. False: that is left to the processor, nothing has
+ * changed. */
 bool deliver_in_software(struct vcpu *v);
 
 /* exit.c */
@@ -300,7 +305,8 @@ bool debug_end_step(struct vcpu *v);
 bool debug_is_guests(struct vcpu *v);
 
 /* emulate.c */
-/* Executes the SYSCALL, SYSRET (#UD), SYSENTER or SYSEXIT (#GP) at RIP, if that is what raised this exception. */
+/* Executes the SYSCALL, SYSRET (#UD), SYSENTER or SYSEXIT (#GP) at RIP, if that is what raised this
+ * exception. */
 bool emulate_syscall(struct vcpu *v, unsigned vector);
 /* Makes them fault, or not. */
 void emulate_hide_syscalls(struct vcpu *v, bool hide);
@@ -337,13 +343,14 @@ void baton_join(struct vcpu *v);
 bool baton_needed(void);
 void baton_pause(struct vcpu *v);
 void baton_halt(struct vcpu *v);
-/* Before an entry: passes the baton on when the slice is over; when the next one is, by the clock. */
+/* Before an entry: passes the baton on when the slice is over; when the next one is, by the clock.
+ */
 uint64_t baton_slice(struct vcpu *v);
 void baton_collect_nmis(struct vcpu *v);
 
 /* alarm.c: one HPET comparator, through the IO-APIC, as an NMI to the CPU that runs its guest. */
-extern uint64_t alarm_tick;             /* clock units */
-extern uint64_t clock_us;               /* the same in a microsecond; a guess without HPET */
+extern uint64_t alarm_tick; /* clock units */
+extern uint64_t clock_us;   /* the same in a microsecond; a guess without HPET */
 /* Finds one that works; v is this CPU, on its host stack. */
 bool alarm_init(struct vcpu *v);
 /* Whether this CPU's alarm has gone off, or may go off before another one is set. Then there

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What every part of the virtual PMU may do with a CPU: raise an exception in its guest, or end it. */
+/* What every part of the virtual PMU may do with a CPU: raise an exception in its guest, or end it.
+ */
 #include "kernel/base/boot_info.h"
 #include "kernel/base/exit.h"
 #include "kernel/base/layout.h"
@@ -21,9 +22,9 @@ __attribute__((noreturn)) static void end_machine(void)
 static void say_exit(const struct vcpu *v, const char *why)
 {
     print_break_lock();
-    print("\n# vpmu: CPU %u: %s: exit %lx info %lx %lx, RIP %lx RSP %lx CR3 %lx, injected %lx\n", v->number, why,
-          v->vmcb.exit_code, v->vmcb.exit_info1, v->vmcb.exit_info2, v->vmcb.rip, v->vmcb.rsp, v->vmcb.cr3,
-          v->vmcb.exit_int_info);
+    print("\n# vpmu: CPU %u: %s: exit %lx info %lx %lx, RIP %lx RSP %lx CR3 %lx, injected %lx\n",
+          v->number, why, v->vmcb.exit_code, v->vmcb.exit_info1, v->vmcb.exit_info2, v->vmcb.rip,
+          v->vmcb.rsp, v->vmcb.cr3, v->vmcb.exit_int_info);
 }
 
 void virt_die(const struct vcpu *v, const char *why)
@@ -48,8 +49,8 @@ void virt_end_guest(const struct vcpu *v, const char *why)
 void virt_host_fault(unsigned vector, const uint64_t *frame)
 {
     print_break_lock();
-    print("\n# vpmu: exception %u in the host, stack %lx %lx %lx, CR2 %lx\n", vector, frame[0], frame[1], frame[2],
-          read_cr2());
+    print("\n# vpmu: exception %u in the host, stack %lx %lx %lx, CR2 %lx\n", vector, frame[0],
+          frame[1], frame[2], read_cr2());
     end_machine();
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Switches SVM on, and makes the VMCB of a guest that goes on where this CPU is. Boot CPU first; the tables are const
- * from then on. Source: AMD64 APM volume 2, "Secure Virtual Machine". */
+/* Switches SVM on, and makes the VMCB of a guest that goes on where this CPU is. Boot CPU first;
+ * the tables are const from then on. Source: AMD64 APM volume 2, "Secure Virtual Machine". */
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/vectors.h"
@@ -33,7 +33,9 @@ static void make_idt(void)
 /* Two bits per MSR, three ranges of 2,000h. */
 static void catch_msr(uint32_t msr)
 {
-    uint32_t bit = (msr & 0x1fff) * 2 + (msr >= 0xc0010000 ? 0x8000 : msr >= 0xc0000000 ? 0x4000 : 0);
+    uint32_t bit = (msr & 0x1fff) * 2 + (msr >= 0xc0010000   ? 0x8000
+                                         : msr >= 0xc0000000 ? 0x4000
+                                                             : 0);
     msr_map[bit / 8] |= (uint8_t)(3 << bit % 8);
 }
 

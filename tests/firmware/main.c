@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* What firmware and loaders were seen to leave behind, each by a word of the command line; the words behind "--" are
- * the kernel's. One CPU, no paging but where said, interrupts off but where said.
+/* What firmware and loaders were seen to leave behind, each by a word of the command line; the
+ * words behind "--" are the kernel's. One CPU, no paging but where said, interrupts off but where
+ * said.
  *
- *   registers   every bit that CR4 can have here (LA57, SMEP, TSD, ...), EFER.NXE and SCE, CR0.AM, a PAT of its own
- *   lines       an interrupt controller with open lines: the PIT's, and a level-triggered one that is never served
- *   service     an interrupt of the highest priority that was taken and never ended
- *   high        ACPI tables above 4 GB (needs memory there)
- *   sum         an XSDT whose checksum is wrong, beside a good RSDT
- *   many        an MADT of 1,000 CPUs, most of which do not exist and none of which an xAPIC can reach
- *   ghosts      two CPUs in the MADT that do not exist
+ *   registers   every bit that CR4 can have here (LA57, SMEP, TSD, ...), EFER.NXE and SCE, CR0.AM,
+ * a PAT of its own lines       an interrupt controller with open lines: the PIT's, and a
+ * level-triggered one that is never served service     an interrupt of the highest priority that
+ * was taken and never ended high        ACPI tables above 4 GB (needs memory there) sum         an
+ * XSDT whose checksum is wrong, beside a good RSDT many        an MADT of 1,000 CPUs, most of which
+ * do not exist and none of which an xAPIC can reach ghosts      two CPUs in the MADT that do not
+ * exist
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,7 +25,8 @@ struct module {
 };
 
 struct header {
-    uint32_t magic, flags, checksum, header_addr, load_addr, load_end_addr, bss_end_addr, entry_addr;
+    uint32_t magic, flags, checksum, header_addr, load_addr, load_end_addr, bss_end_addr,
+        entry_addr;
 };
 
 void firmware_main(uint32_t magic, struct info *info) __attribute__((noreturn));
@@ -106,10 +108,12 @@ static void wrmsr(uint32_t msr, uint32_t high, uint32_t low)
 
 static void leave_registers(void)
 {
-    uint32_t r[4], cr4 = 1u << 2 | 1u << 3 | 1u << 4 | 1u << 6 | 1u << 7 | 1u << 8; /* TSD DE PSE MCE PGE PCE */
+    uint32_t r[4], cr4 = 1u << 2 | 1u << 3 | 1u << 4 | 1u << 6 | 1u << 7 |
+                         1u << 8; /* TSD DE PSE MCE PGE PCE */
     cpuid(7, r);
-    cr4 |= (r[1] & 1) << 16 | (r[1] >> 7 & 1) << 20 | (r[1] >> 20 & 1) << 21; /* FSGSBASE SMEP SMAP */
-    cr4 |= (r[2] >> 16 & 1) << 12 | (r[2] >> 2 & 1) << 11;                    /* LA57 UMIP */
+    cr4 |=
+        (r[1] & 1) << 16 | (r[1] >> 7 & 1) << 20 | (r[1] >> 20 & 1) << 21; /* FSGSBASE SMEP SMAP */
+    cr4 |= (r[2] >> 16 & 1) << 12 | (r[2] >> 2 & 1) << 11;                 /* LA57 UMIP */
     if (!(r[2] >> 16 & 1))
         say("# firmware: this CPU has no LA57\n");
     asm volatile("mov %0,%%cr4" : : "r"(cr4));
@@ -132,7 +136,8 @@ static void redirect(unsigned line, uint32_t low)
     *reg(IO_APIC + 0x10) = low;
 }
 
-/* The PIT's line 2, edge, 1,000 times a second; the HPET's first timer on line 20, level, at once and never served. */
+/* The PIT's line 2, edge, 1,000 times a second; the HPET's first timer on line 20, level, at once
+ * and never served. */
 static void leave_lines(void)
 {
     out8(0x43, 0x34);
@@ -147,7 +152,7 @@ static void leave_lines(void)
     out8(0x21, 0);
     out8(0xa1, 0);
     *reg(LOCAL_APIC + 0xf0) = 0x1ff;
-    *reg(LOCAL_APIC + 0x350) = 0x700; /* the old controller, through LINT0 */
+    *reg(LOCAL_APIC + 0x350) = 0x700;           /* the old controller, through LINT0 */
     *reg(LOCAL_APIC + 0x320) = 1u << 17 | 0x43; /* and the local timer */
     *reg(LOCAL_APIC + 0x3e0) = 0xb;
     *reg(LOCAL_APIC + 0x380) = 1000000;
@@ -196,7 +201,7 @@ struct table {
     char rest[26];
 } __attribute__((packed));
 
-#define NEW_RSDP 0x9f000u /* named by the word at 40Eh */
+#define NEW_RSDP 0x9f000u  /* named by the word at 40Eh */
 #define WINDOW 0x40000000u /* here the pages of HIGH appear */
 #define HIGH UINT64_C(0x100000000)
 #define TABLES_LOW 0x800000u

@@ -40,14 +40,17 @@ static void event_line(const struct pmu_table *table, const struct pmu_event_row
 
 static void source_line(const struct pmu_table *table, const struct source_row *row)
 {
-    struct pmu_kind kind = { .table = table, .counters = ~UINT64_C(0), .select_flags = ~0u,
+    struct pmu_kind kind = { .table = table,
+                             .counters = ~UINT64_C(0),
+                             .select_flags = ~0u,
                              .code_max = table->family && table->family != AMD_K8 ? 0xfff : 0xff };
     const struct pmu_event_row *event = NULL;
     if (!source_row_of(row, table))
         return;
     if (row->event != PMU_EVENT_COUNT && !(event = pmu_row(table, (enum pmu_event)row->event)))
         return;
-    uint64_t counters = event ? pmu_row_counters(table, event) : pmu_raw_counters(&kind, row->code, row->flags);
+    uint64_t counters =
+        event ? pmu_row_counters(table, event) : pmu_raw_counters(&kind, row->code, row->flags);
     counters &= row->fixed ? row->fixed : PMU_ANY_GP;
     if (counters)
         printf("source\t%s\t%x\t%s\t%x\t%x\t%x\t%lx\t%s\n", table->name, row->id, row->name,

@@ -138,7 +138,8 @@ int main(void)
     if (pfm_initialize() != PFM_SUCCESS)
         return 1;
     int i;
-    pfm_for_all_pmus(i) {
+    pfm_for_all_pmus(i)
+    {
         pfm_pmu_info_t info = { .size = sizeof info };
         if (pfm_get_pmu_info(i, &info) == PFM_SUCCESS && info.type == PFM_PMU_TYPE_CORE &&
             (strncmp(info.name, "amd64_", 6) == 0 || intel_pmu(info.name)))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The virtual PMU as a foreign kernel sees it. Its own tables, handlers and drivers; nothing of ntpmu's. It reports
- * as TAP on COM1 and ends through isa-debug-exit. What the PMU is, it takes from CPUID. */
+/* The virtual PMU as a foreign kernel sees it. Its own tables, handlers and drivers; nothing of
+ * ntpmu's. It reports as TAP on COM1 and ends through isa-debug-exit. What the PMU is, it takes
+ * from CPUID. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -153,8 +154,17 @@ static void find_intel(void)
     uint32_t r[4];
     cpuid(0xa, r);
     bool global = (r[0] & 0xff) >= 2;
-    pmu = (struct pmu){ 0x186, 0xc1, 1, global ? 0x38f : 0, global ? 0x38e : 0, 0x390, 0xc0 | EN, r[0] >> 8 & 0xff,
-                        r[0] >> 16 & 0xff, global, true };
+    pmu = (struct pmu){ 0x186,
+                        0xc1,
+                        1,
+                        global ? 0x38f : 0,
+                        global ? 0x38e : 0,
+                        0x390,
+                        0xc0 | EN,
+                        r[0] >> 8 & 0xff,
+                        r[0] >> 16 & 0xff,
+                        global,
+                        true };
 }
 
 static void find_amd(void)
@@ -180,7 +190,8 @@ static uint32_t select_of(unsigned n) { return pmu.select + n * pmu.stride; }
 static uint32_t counter_of(unsigned n) { return pmu.counter + n * pmu.stride; }
 static uint64_t mask(void) { return (1ul << pmu.width) - 1; }
 
-/* The WRMSR that starts and stops counter n, programmed with `flags`; without global control its own select. */
+/* The WRMSR that starts and stops counter n, programmed with `flags`; without global control its
+ * own select. */
 static uint32_t arm(unsigned n, uint64_t flags, uint64_t start, uint64_t *on, uint64_t *off)
 {
     fault_wrmsr(select_of(n), pmu.gate ? pmu.instructions | flags : 0);
@@ -220,7 +231,8 @@ static void check_reset(void)
         check("a select after reset", rdmsr(select_of(n)), 0);
         check("a counter after reset", rdmsr(counter_of(n)), 0);
     }
-    check("global control after reset", pmu.gate ? rdmsr(pmu.gate) : 0, pmu.gate ? (1ul << pmu.counters) - 1 : 0);
+    check("global control after reset", pmu.gate ? rdmsr(pmu.gate) : 0,
+          pmu.gate ? (1ul << pmu.counters) - 1 : 0);
     check("global status after reset", pmu.status ? rdmsr(pmu.status) : 0, 0);
 }
 
@@ -228,11 +240,13 @@ static void check_access(void)
 {
     uint64_t value = 0;
     fault_wrmsr(select_of(0), 0);
-    check("a counter keeps what is written", fault_wrmsr(counter_of(0), 0x1234567) + rdmsr(counter_of(0)), 0x1234567);
+    check("a counter keeps what is written",
+          fault_wrmsr(counter_of(0), 0x1234567) + rdmsr(counter_of(0)), 0x1234567);
     check("RDPMC reads it", fault_rdpmc(0, &value) + value, 0x1234567);
     check("RDPMC of no counter faults", fault_rdpmc(64, &value), 13);
     check("RDPMC of the first absent counter faults", fault_rdpmc(pmu.counters, &value), 13);
-    check("a select reads back", fault_wrmsr(select_of(0), 0xc0 | USER) + rdmsr(select_of(0)), 0xc0 | USER);
+    check("a select reads back", fault_wrmsr(select_of(0), 0xc0 | USER) + rdmsr(select_of(0)),
+          0xc0 | USER);
     fault_wrmsr(select_of(0), 0);
     if (pmu.masks_lvt) {
         check("a reserved bit of a select faults", fault_wrmsr(select_of(0), 1ul << 40), 13);
@@ -341,14 +355,16 @@ static void check_halt(void)
     timer(true);
     gate_halt(msr, on, off);
     timer(false);
-    /* WRMSR, STI, HLT, CLI, three moves, and the handler's instructions: far from the halted time. */
+    /* WRMSR, STI, HLT, CLI, three moves, and the handler's instructions: far from the halted time.
+     */
     check("HLT was woken", ticks, 1);
     check("halted time does not count", rdmsr(counter_of(0)) < 1000, 1);
     disarm(0);
 }
 
-/* An operating system owns the board: it masks every pin of the IO-APIC, and stops the HPET, sets it to 0 and starts it.
- * What the virtual PMU has its alarm from must not be missed, and an access to the IO-APIC in two steps not be disturbed. */
+/* An operating system owns the board: it masks every pin of the IO-APIC, and stops the HPET, sets
+ * it to 0 and starts it. What the virtual PMU has its alarm from must not be missed, and an access
+ * to the IO-APIC in two steps not be disturbed. */
 #define IO_APIC(offset) (*(volatile uint32_t *)(uint64_t)(0xfec00000 + (offset)))
 #define HPET(offset) (*(volatile uint32_t *)(uint64_t)(0xfed00000 + (offset)))
 static void take_the_board(void)
@@ -371,7 +387,8 @@ static void set_up(void)
     uint32_t r[4];
     for (unsigned v = 0; v < 256; v++) {
         uint64_t stub = (uint64_t)stubs[v];
-        idt[v] = (struct gate){ (uint16_t)stub, 8, v == 2, 0x8e, (uint16_t)(stub >> 16), (uint32_t)(stub >> 32), 0 };
+        idt[v] = (struct gate){ (uint16_t)stub,         8, v == 2, 0x8e, (uint16_t)(stub >> 16),
+                                (uint32_t)(stub >> 32), 0 };
     }
     out8(0x21, 0xff);
     out8(0xa1, 0xff);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs each probe of transparent.asm three times: with nothing counting, while an event counts that the virtual PMU
- * takes from its clock, and while one does for which it steps. Says of each trap what the processor told: tests/transparent
- * compares that with what the same image says on plain QEMU, where those registers of a PMU do nothing. */
+/* Runs each probe of transparent.asm three times: with nothing counting, while an event counts that
+ * the virtual PMU takes from its clock, and while one does for which it steps. Says of each trap
+ * what the processor told: tests/transparent compares that with what the same image says on plain
+ * QEMU, where those registers of a PMU do nothing. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -91,13 +92,14 @@ bool trap_handler(struct frame *f)
         f->rip = fault_resume;
         return false;
     }
-    asm volatile("mov %%cr2,%0\nmov %%dr6,%1\nmov %%cr8,%2" : "=r"(n->cr2), "=r"(n->dr6), "=r"(n->cr8));
+    asm volatile("mov %%cr2,%0\nmov %%dr6,%1\nmov %%cr8,%2"
+                 : "=r"(n->cr2), "=r"(n->dr6), "=r"(n->cr8));
     n->frame = *f;
     n->probe = current;
     if (count < NOTES - 1)
         count++;
-    bool trap = f->vector == 1 || f->vector == 2 || f->vector == 3 || f->vector == 4 || f->vector == 0x1e || f->vector == 0x88 ||
-                (f->vector >= 0x20 && f->vector < 0x80);
+    bool trap = f->vector == 1 || f->vector == 2 || f->vector == 3 || f->vector == 4 ||
+                f->vector == 0x1e || f->vector == 0x88 || (f->vector >= 0x20 && f->vector < 0x80);
     if (f->vector == 0x1e || (f->vector >= 0x20 && f->vector < 0x80))
         APIC(0xb0) = 0;
     /* An execute breakpoint is a fault: RF, so that it is passed. */
@@ -180,8 +182,9 @@ static void run_all(unsigned mode)
 /* Registers whose values stay: name and number. */
 static void say_msrs(const char *mode)
 {
-    static const uint32_t msrs[] = { 0x1b, 0xfe, 0x277, 0x2ff, 0x174, 0x175, 0x176, 0xc0000080, 0xc0000081, 0xc0000082, 0xc0000083,
-                                     0xc0000084, 0xc0000100, 0xc0000102, 0xc0000103 };
+    static const uint32_t msrs[] = { 0x1b,       0xfe,       0x277,      0x2ff,      0x174,
+                                     0x175,      0x176,      0xc0000080, 0xc0000081, 0xc0000082,
+                                     0xc0000083, 0xc0000084, 0xc0000100, 0xc0000102, 0xc0000103 };
     for (unsigned i = 0; i < sizeof msrs / sizeof *msrs; i++) {
         uint64_t value = 0, fault = try_rdmsr(msrs[i], &value);
         say(mode);
@@ -192,10 +195,12 @@ static void say_msrs(const char *mode)
     }
 }
 
-/* What firmware leaves: the PICs' masks, port 61h, registers of the APIC, the IO-APIC and the HPET. */
+/* What firmware leaves: the PICs' masks, port 61h, registers of the APIC, the IO-APIC and the HPET.
+ */
 static void say_board(void)
 {
-    static const uint32_t apic[] = { 0x20, 0x30, 0x80, 0xd0, 0xe0, 0xf0, 0x320, 0x340, 0x350, 0x360, 0x370, 0x3e0 };
+    static const uint32_t apic[] = { 0x20,  0x30,  0x80,  0xd0,  0xe0,  0xf0,
+                                     0x320, 0x340, 0x350, 0x360, 0x370, 0x3e0 };
     volatile uint32_t *io_apic = (volatile uint32_t *)0xfec00000ul;
     say_number("PICs ", in8(0x21));
     say_number(" ", in8(0xa1));
@@ -217,7 +222,8 @@ static void say_board(void)
 static void set_gate(unsigned v, const uint8_t *to, uint16_t selector, uint8_t ist, uint8_t type)
 {
     uint64_t at = (uint64_t)to;
-    idt[v] = (struct gate){ (uint16_t)at, selector, ist, type, (uint16_t)(at >> 16), (uint32_t)(at >> 32), 0 };
+    idt[v] = (struct gate){ (uint16_t)at,         selector, ist, type, (uint16_t)(at >> 16),
+                            (uint32_t)(at >> 32), 0 };
 }
 
 /* With the word "info": what the loader handed on. */
@@ -252,7 +258,8 @@ void payload_main(uint32_t magic, uint32_t info)
         end(0x10);
     }
     for (unsigned v = 0; v < 0xf0; v++)
-        set_gate(v, stubs[v], 8, v == 2, v == 3 || v == 4 || v == 5 || v == DONE || v == 0x88 ? 0xee : 0x8e);
+        set_gate(v, stubs[v], 8, v == 2,
+                 v == 3 || v == 4 || v == 5 || v == DONE || v == 0x88 ? 0xee : 0x8e);
     set_gate(0x83, stubs[0x83], 0x48, 0, 0xee);
     set_gate(0x84, stubs[0x84], 0, 0, 0xee);
     set_gate(0x85, stubs[0x85], 8, 0, 0x6e);

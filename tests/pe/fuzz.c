@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* kernel/pe.c and pe_names.c on the host, built with sanitizers: fuzz SEED COUNT FILE... reads COUNT mutated copies of each
- * file as the kernel does, up to all imports, exports, symbols and relocations. What reads or writes outside the file, or the
- * image, ends the program. tests/fuzz-images does it with whole machines, far fewer. */
+/* kernel/pe.c and pe_names.c on the host, built with sanitizers: fuzz SEED COUNT FILE... reads
+ * COUNT mutated copies of each file as the kernel does, up to all imports, exports, symbols and
+ * relocations. What reads or writes outside the file, or the image, ends the program.
+ * tests/fuzz-images does it with whole machines, far fewer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +67,8 @@ static bool open_file(struct file *f, const char *name)
         struct pe_section s = pe_section(&pe, f->bytes, i);
         for (unsigned d = 0; d < PE_DIRECTORIES; d++)
             if (pe.directories[d].rva >= s.rva && pe.directories[d].rva - s.rva < s.file_size)
-                add_area(f, s.file_offset + (pe.directories[d].rva - s.rva), pe.directories[d].size);
+                add_area(f, s.file_offset + (pe.directories[d].rva - s.rva),
+                         pe.directories[d].size);
     }
     add_area(f, pe.symbol_table, 18ull * pe.symbols);
     return f->count > 3;
@@ -75,14 +77,17 @@ static bool open_file(struct file *f, const char *name)
 /* A copy of exactly its size, so that the byte behind it is noticed. */
 static uint8_t *mutate(const struct file *f, size_t *size)
 {
-    static const uint32_t edges[] = { 0, 1, 0xff, 0xffff, 0x7fffffff, 0x80000000, 0xfffffff0, 0xffffffff };
+    static const uint32_t edges[] = { 0,          1,          0xff,       0xffff,
+                                      0x7fffffff, 0x80000000, 0xfffffff0, 0xffffffff };
     *size = chance(10) ? f->size : 1 + chance((uint32_t)f->size);
     uint8_t *copy = get(*size, false);
     memcpy(copy, f->bytes, *size);
     for (unsigned n = 1 + chance(5); n--;) {
         const struct area *a = &f->areas[chance(f->count)];
         uint64_t at = a->at + chance((uint32_t)a->size);
-        uint32_t value = chance(2) ? edges[chance(8)] : chance(2) ? chance(0x200000) : chance(UINT32_MAX);
+        uint32_t value = chance(2)   ? edges[chance(8)]
+                         : chance(2) ? chance(0x200000)
+                                     : chance(UINT32_MAX);
         unsigned width = 1u << chance(3);
         if (chance(2))
             at &= ~3ull;
@@ -94,10 +99,7 @@ static uint8_t *mutate(const struct file *f, size_t *size)
 
 /* --- What the kernel does with one. --- */
 
-static unsigned use(const char *text)
-{
-    return text ? (unsigned)strlen(text) : 0;
-}
+static unsigned use(const char *text) { return text ? (unsigned)strlen(text) : 0; }
 
 static unsigned look_at_names(const struct pe *pe, const uint8_t *image)
 {
@@ -107,7 +109,8 @@ static unsigned look_at_names(const struct pe *pe, const uint8_t *image)
     uint32_t rva;
     unsigned sum = 0;
     for (unsigned n = 0; n < STEPS_MAX && pe_next_import(pe, image, &at, &import) == PE_FOUND; n++)
-        sum += use(import.library) + use(import.name) + (import.slot ? image[import.slot] + image[import.slot + 7] : 0);
+        sum += use(import.library) + use(import.name) +
+               (import.slot ? image[import.slot] + image[import.slot + 7] : 0);
     for (uint32_t n = 0; n < STEPS_MAX && pe_export_at(pe, image, n, &name, &rva); n++) {
         sum += use(name) + image[rva];
         if (n < 50 && pe_export(pe, image, name, 0, &rva, &forward))
@@ -144,7 +147,8 @@ static bool read_image(const uint8_t *copy, size_t size)
 
 int main(int argc, char *argv[])
 {
-    uint64_t seed = argc > 3 ? strtoull(argv[1], NULL, 0) : 0, count = argc > 3 ? strtoull(argv[2], NULL, 0) : 0;
+    uint64_t seed = argc > 3 ? strtoull(argv[1], NULL, 0) : 0,
+             count = argc > 3 ? strtoull(argv[2], NULL, 0) : 0;
     uint64_t opened = 0, all = 0;
     for (int i = 3; i < argc; i++) {
         struct file f;
@@ -161,7 +165,7 @@ int main(int argc, char *argv[])
         }
         free(f.bytes);
     }
-    printf("%llu images, seed %llu: %llu opened\n", (unsigned long long)all, (unsigned long long)seed,
-           (unsigned long long)opened);
+    printf("%llu images, seed %llu: %llu opened\n", (unsigned long long)all,
+           (unsigned long long)seed, (unsigned long long)opened);
     return all ? 0 : 2;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A driver that does one thing wrong, which its file's name says: tests/drivers.t builds it under each of them. */
+/* A driver that does one thing wrong, which its file's name says: tests/drivers.t builds it under
+ * each of them. */
 #include <ntddk.h>
 
 static KSPIN_LOCK lock;
@@ -97,7 +98,8 @@ static NTSTATUS NTAPI dispatch(PDEVICE_OBJECT DeviceObject, PIRP Irp)
 
 static VOID make_device(VOID)
 {
-    UNICODE_STRING name = RTL_CONSTANT_STRING(L"\\Device\\Bad"), link = RTL_CONSTANT_STRING(L"\\??\\Bad");
+    UNICODE_STRING name = RTL_CONSTANT_STRING(L"\\Device\\Bad"),
+                   link = RTL_CONSTANT_STRING(L"\\??\\Bad");
     PDEVICE_OBJECT device;
     for (ULONG i = 0; i <= IRP_MJ_MAXIMUM_FUNCTION; i++)
         self->MajorFunction[i] = dispatch;
@@ -134,7 +136,8 @@ static VOID bad_keep(VOID)
 /* Leaves one of each kind. */
 static VOID leave(PDRIVER_OBJECT DriverObject)
 {
-    UNICODE_STRING name = RTL_CONSTANT_STRING(L"\\Device\\Left"), link = RTL_CONSTANT_STRING(L"\\??\\Left");
+    UNICODE_STRING name = RTL_CONSTANT_STRING(L"\\Device\\Left"),
+                   link = RTL_CONSTANT_STRING(L"\\??\\Left");
     PDEVICE_OBJECT device;
     LARGE_INTEGER hour;
     HANDLE counters, thread;
@@ -159,10 +162,11 @@ static const struct {
     const WCHAR *Name;
     VOID (*Do)(VOID);
 } cases[] = {
-    { L"wait", bad_wait }, { L"service", bad_service }, { L"read", bad_read }, { L"dpc", bad_dpc }, { L"lock", bad_lock },
-    { L"free", bad_free }, { L"write", bad_write }, { L"irql", bad_irql },
-    { L"forget", bad_forget }, { L"twice", bad_twice }, { L"status", bad_status }, { L"deep", bad_deep },
-    { L"keep", bad_keep }, { L"raise", bad_raise },
+    { L"wait", bad_wait },   { L"service", bad_service }, { L"read", bad_read },
+    { L"dpc", bad_dpc },     { L"lock", bad_lock },       { L"free", bad_free },
+    { L"write", bad_write }, { L"irql", bad_irql },       { L"forget", bad_forget },
+    { L"twice", bad_twice }, { L"status", bad_status },   { L"deep", bad_deep },
+    { L"keep", bad_keep },   { L"raise", bad_raise },
 };
 
 static BOOLEAN ends_with(PUNICODE_STRING String, const WCHAR *End)

@@ -13,4 +13,5 @@ static void check(int line, const char *what, long long found, long long wanted)
     failures++;
     printf("line %d: %s: 0x%llx, want 0x%llx\n", line, what, found, wanted);
 }
-#define IS(expression, wanted) check(__LINE__, #expression, (long long)(expression), (long long)(wanted))
+#define IS(expression, wanted)                                                                     \
+    check(__LINE__, #expression, (long long)(expression), (long long)(wanted))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices of device_driver.c from ring 3: every status that NtCreateFile, NtDeviceIoControlFile, NtReadFile and
- * NtWriteFile say by themselves, each way of passing buffers, threads that end while the driver has their request. */
+/* Devices of device_driver.c from ring 3: every status that NtCreateFile, NtDeviceIoControlFile,
+ * NtReadFile and NtWriteFile say by themselves, each way of passing buffers, threads that end while
+ * the driver has their request. */
 #include <ntstatus.h>
 #define WIN32_NO_STATUS
 #include <string.h>
@@ -12,8 +13,10 @@
 #define KERNEL_ADDRESS ((PVOID)0xffff800000000000)
 #define NOWHERE ((PVOID)0x123456)
 
-NTSTATUS NTAPI NtReadFile(HANDLE, HANDLE, PIO_APC_ROUTINE, PVOID, PIO_STATUS_BLOCK, PVOID, ULONG, PLARGE_INTEGER, PULONG);
-NTSTATUS NTAPI NtWriteFile(HANDLE, HANDLE, PIO_APC_ROUTINE, PVOID, PIO_STATUS_BLOCK, PVOID, ULONG, PLARGE_INTEGER, PULONG);
+NTSTATUS NTAPI NtReadFile(HANDLE, HANDLE, PIO_APC_ROUTINE, PVOID, PIO_STATUS_BLOCK, PVOID, ULONG,
+                          PLARGE_INTEGER, PULONG);
+NTSTATUS NTAPI NtWriteFile(HANDLE, HANDLE, PIO_APC_ROUTINE, PVOID, PIO_STATUS_BLOCK, PVOID, ULONG,
+                           PLARGE_INTEGER, PULONG);
 
 static HANDLE open_it(const char *name, DWORD access)
 {
@@ -24,9 +27,11 @@ static HANDLE open_it(const char *name, DWORD access)
 static NTSTATUS create(const WCHAR *name, USHORT length, ULONG attributes_length, PHANDLE handle)
 {
     UNICODE_STRING string = { length, length, (WCHAR *)name };
-    OBJECT_ATTRIBUTES attributes = { .Length = attributes_length, .ObjectName = name ? &string : NULL };
+    OBJECT_ATTRIBUTES attributes = { .Length = attributes_length,
+                                     .ObjectName = name ? &string : NULL };
     IO_STATUS_BLOCK block;
-    return NtCreateFile(handle, GENERIC_READ, &attributes, &block, NULL, 0, 0, FILE_OPEN, 0, NULL, 0);
+    return NtCreateFile(handle, GENERIC_READ, &attributes, &block, NULL, 0, 0, FILE_OPEN, 0, NULL,
+                        0);
 }
 
 #define CREATE(name) create(name, sizeof(name) - sizeof(WCHAR), sizeof(OBJECT_ATTRIBUTES), &handle)
@@ -41,8 +46,10 @@ static void check_create(void)
     IS(CREATE(L"\\DosDevices\\pLAIN"), STATUS_SUCCESS);
     IS(NtClose(handle), STATUS_SUCCESS);
     IS(create(L"\\??\\Plain", 18, sizeof(OBJECT_ATTRIBUTES), NULL), STATUS_ACCESS_VIOLATION);
-    IS(create(L"\\??\\Plain", 18, sizeof(OBJECT_ATTRIBUTES), KERNEL_ADDRESS), STATUS_ACCESS_VIOLATION);
-    IS(NtCreateFile(&handle, GENERIC_READ, NULL, &block, NULL, 0, 0, FILE_OPEN, 0, NULL, 0), STATUS_ACCESS_VIOLATION);
+    IS(create(L"\\??\\Plain", 18, sizeof(OBJECT_ATTRIBUTES), KERNEL_ADDRESS),
+       STATUS_ACCESS_VIOLATION);
+    IS(NtCreateFile(&handle, GENERIC_READ, NULL, &block, NULL, 0, 0, FILE_OPEN, 0, NULL, 0),
+       STATUS_ACCESS_VIOLATION);
     IS(create(NOWHERE, 18, sizeof(OBJECT_ATTRIBUTES), &handle), STATUS_ACCESS_VIOLATION);
     IS(create(L"\\??\\Plain", 18, 47, &handle), STATUS_INVALID_PARAMETER);
     IS(create(NULL, 0, sizeof(OBJECT_ATTRIBUTES), &handle), STATUS_OBJECT_NAME_INVALID);
@@ -58,10 +65,12 @@ static void check_create(void)
     IS(NtClose(handle), STATUS_SUCCESS);
 }
 
-static NTSTATUS control(HANDLE file, ULONG code, PVOID in, ULONG input, PVOID out, ULONG output, ULONG_PTR *information)
+static NTSTATUS control(HANDLE file, ULONG code, PVOID in, ULONG input, PVOID out, ULONG output,
+                        ULONG_PTR *information)
 {
     IO_STATUS_BLOCK block = { .Information = 0 };
-    NTSTATUS status = NtDeviceIoControlFile(file, NULL, NULL, NULL, &block, code, in, input, out, output);
+    NTSTATUS status =
+        NtDeviceIoControlFile(file, NULL, NULL, NULL, &block, code, in, input, out, output);
     if (information)
         *information = block.Information;
     return status;
@@ -70,12 +79,17 @@ static NTSTATUS control(HANDLE file, ULONG code, PVOID in, ULONG input, PVOID ou
 static void check_control(HANDLE file)
 {
     HANDLE event = CreateEventA(NULL, TRUE, FALSE, NULL), no_right;
-    HANDLE reads = open_it("\\\\.\\Plain", GENERIC_READ), writes = open_it("\\\\.\\Plain", GENERIC_WRITE);
+    HANDLE reads = open_it("\\\\.\\Plain", GENERIC_READ),
+           writes = open_it("\\\\.\\Plain", GENERIC_WRITE);
     IO_STATUS_BLOCK block;
     char text[8] = "abcdefg";
-    IS(NtDeviceIoControlFile(file, NULL, (PIO_APC_ROUTINE)(ULONG_PTR)1, NULL, &block, ECHO, NULL, 0, NULL, 0), STATUS_NOT_SUPPORTED);
-    IS(NtDeviceIoControlFile(file, NULL, NULL, NULL, NULL, ECHO, NULL, 0, NULL, 0), STATUS_ACCESS_VIOLATION);
-    IS(NtDeviceIoControlFile(file, NULL, NULL, NULL, KERNEL_ADDRESS, ECHO, NULL, 0, NULL, 0), STATUS_ACCESS_VIOLATION);
+    IS(NtDeviceIoControlFile(file, NULL, (PIO_APC_ROUTINE)(ULONG_PTR)1, NULL, &block, ECHO, NULL, 0,
+                             NULL, 0),
+       STATUS_NOT_SUPPORTED);
+    IS(NtDeviceIoControlFile(file, NULL, NULL, NULL, NULL, ECHO, NULL, 0, NULL, 0),
+       STATUS_ACCESS_VIOLATION);
+    IS(NtDeviceIoControlFile(file, NULL, NULL, NULL, KERNEL_ADDRESS, ECHO, NULL, 0, NULL, 0),
+       STATUS_ACCESS_VIOLATION);
     IS(control(NULL, ECHO, NULL, 0, NULL, 0, NULL), STATUS_INVALID_HANDLE);
     IS(control(event, ECHO, NULL, 0, NULL, 0, NULL), STATUS_OBJECT_TYPE_MISMATCH);
     IS(control(writes, WANTS_READ, NULL, 0, NULL, 0, NULL), STATUS_ACCESS_DENIED);
@@ -85,14 +99,21 @@ static void check_control(HANDLE file)
     IS(control(file, ECHO, text, (16 << 20) + 1, NULL, 0, NULL), STATUS_INSUFFICIENT_RESOURCES);
     IS(control(file, ECHO, NULL, 0, text, (16 << 20) + 1, NULL), STATUS_INSUFFICIENT_RESOURCES);
     IS(control(file, 0x80002ffc, NULL, 0, NULL, 0, NULL), STATUS_INVALID_DEVICE_REQUEST);
-    IS(NtDeviceIoControlFile(file, file, NULL, NULL, &block, ECHO, NULL, 0, NULL, 0), STATUS_OBJECT_TYPE_MISMATCH);
-    IS(NtDeviceIoControlFile(file, (HANDLE)0x7ffc, NULL, NULL, &block, ECHO, NULL, 0, NULL, 0), STATUS_INVALID_HANDLE);
-    IS(DuplicateHandle(GetCurrentProcess(), event, GetCurrentProcess(), &no_right, SYNCHRONIZE, FALSE, 0), TRUE);
-    IS(NtDeviceIoControlFile(file, no_right, NULL, NULL, &block, ECHO, NULL, 0, NULL, 0), STATUS_ACCESS_DENIED);
-    IS(NtDeviceIoControlFile(file, event, NULL, NULL, &block, ECHO, text, 3, text, 3), STATUS_SUCCESS);
+    IS(NtDeviceIoControlFile(file, file, NULL, NULL, &block, ECHO, NULL, 0, NULL, 0),
+       STATUS_OBJECT_TYPE_MISMATCH);
+    IS(NtDeviceIoControlFile(file, (HANDLE)0x7ffc, NULL, NULL, &block, ECHO, NULL, 0, NULL, 0),
+       STATUS_INVALID_HANDLE);
+    IS(DuplicateHandle(GetCurrentProcess(), event, GetCurrentProcess(), &no_right, SYNCHRONIZE,
+                       FALSE, 0),
+       TRUE);
+    IS(NtDeviceIoControlFile(file, no_right, NULL, NULL, &block, ECHO, NULL, 0, NULL, 0),
+       STATUS_ACCESS_DENIED);
+    IS(NtDeviceIoControlFile(file, event, NULL, NULL, &block, ECHO, text, 3, text, 3),
+       STATUS_SUCCESS);
     IS(WaitForSingleObject(event, 0), WAIT_OBJECT_0);
     IS(memcmp(text, "cbadefg", 8), 0);
-    IS(CloseHandle(event) && CloseHandle(no_right) && CloseHandle(reads) && CloseHandle(writes), TRUE);
+    IS(CloseHandle(event) && CloseHandle(no_right) && CloseHandle(reads) && CloseHandle(writes),
+       TRUE);
 }
 
 static void check_buffered(HANDLE file)
@@ -105,7 +126,8 @@ static void check_buffered(HANDLE file)
     IS(control(file, ECHO, in, sizeof in, out, sizeof out, &n), STATUS_SUCCESS);
     IS(n, sizeof in);
     IS(out[sizeof out - 1], 'a');
-    IS(control(file, ECHO, in, 10, out, 5, &n), STATUS_BUFFER_OVERFLOW); /* a warning: as much as there is room for */
+    IS(control(file, ECHO, in, 10, out, 5, &n),
+       STATUS_BUFFER_OVERFLOW); /* a warning: as much as there is room for */
     IS(n, 10);
     IS(memcmp(out, "xxxxxxxxx", 5), 0);
     IS(control(file, ECHO, NULL, 0, NULL, 0, &n), STATUS_SUCCESS);
@@ -113,9 +135,10 @@ static void check_buffered(HANDLE file)
     IS(control(file, ECHO, KERNEL_ADDRESS, 4, NULL, 0, NULL), STATUS_ACCESS_VIOLATION);
     IS(control(file, ECHO, in, 4, NOWHERE, 4, NULL), STATUS_ACCESS_VIOLATION);
     IS(control(file, ECHO, in, 4, KERNEL_ADDRESS, 4, NULL), STATUS_ACCESS_VIOLATION);
-    IS(control(file, ECHO, in, 4, (PVOID)"constant", 4, NULL), STATUS_ACCESS_VIOLATION);
+    IS(control(file, ECHO, in, 4, (PVOID) "constant", 4, NULL), STATUS_ACCESS_VIOLATION);
     memset(out, 1, sizeof out);
-    IS(control(file, END_WITH, &given, sizeof given, out, sizeof out, &n), STATUS_INVALID_PARAMETER); /* nothing comes back */
+    IS(control(file, END_WITH, &given, sizeof given, out, sizeof out, &n),
+       STATUS_INVALID_PARAMETER); /* nothing comes back */
     IS(out[100], 1);
     given.status = STATUS_SUCCESS;
     given.information = 0x7fffffff; /* more than there is */
@@ -130,7 +153,8 @@ static void check_buffered(HANDLE file)
 
 static void check_direct(HANDLE file)
 {
-    unsigned char in[4] = { 1, 2, 3, 4 }, *out = VirtualAlloc(NULL, 0x4000, MEM_COMMIT, PAGE_READWRITE);
+    unsigned char in[4] = { 1, 2, 3, 4 },
+                  *out = VirtualAlloc(NULL, 0x4000, MEM_COMMIT, PAGE_READWRITE);
     DWORD old;
     ULONG_PTR n;
     memset(out, 1, 0x2000);
@@ -145,7 +169,8 @@ static void check_direct(HANDLE file)
     IS(out[0xfef] + 16 * out[0xff0] + 256 * out[0x100f] + 4096 * out[0x1010], 0x1221);
     IS(control(file, FILL, in, 1, KERNEL_ADDRESS, 4, NULL), STATUS_ACCESS_VIOLATION);
     IS(VirtualProtect(out + 0x1000, 0x1000, PAGE_READONLY, &old), TRUE);
-    IS(control(file, FILL, in, 1, out + 0xff0, 0x20, NULL), STATUS_ACCESS_VIOLATION); /* its second page */
+    IS(control(file, FILL, in, 1, out + 0xff0, 0x20, NULL),
+       STATUS_ACCESS_VIOLATION); /* its second page */
     IS(out[0xff0], 2);
     IS(control(file, SUM, in, 4, out + 0xff0, 0x20, &n), STATUS_SUCCESS); /* which is only read */
     IS(n, 10 + 0x40);
@@ -215,18 +240,21 @@ static void check_transfer(const char *name)
     IS(read_at(event, got, 1, 0, &n), STATUS_OBJECT_TYPE_MISMATCH);
     IS(read_at(NULL, got, 1, 0, &n), STATUS_INVALID_HANDLE);
     IS(read_at(file, got, (16 << 20) + 1, 0, &n), STATUS_INSUFFICIENT_RESOURCES);
-    IS(NtReadFile(file, NULL, NULL, NULL, &block, got, 1, KERNEL_ADDRESS, NULL), STATUS_ACCESS_VIOLATION);
+    IS(NtReadFile(file, NULL, NULL, NULL, &block, got, 1, KERNEL_ADDRESS, NULL),
+       STATUS_ACCESS_VIOLATION);
     IS(NtReadFile(file, NULL, NULL, NULL, NOWHERE, got, 1, NULL, NULL), STATUS_ACCESS_VIOLATION);
     IS(NtWriteFile(file, NULL, NULL, NULL, NULL, got, 1, NULL, NULL), STATUS_ACCESS_VIOLATION);
-    IS(NtReadFile(file, NULL, (PIO_APC_ROUTINE)(ULONG_PTR)1, NULL, &block, got, 1, NULL, NULL), STATUS_NOT_SUPPORTED);
-    IS(NtWriteFile(file, NULL, (PIO_APC_ROUTINE)(ULONG_PTR)1, NULL, &block, got, 1, NULL, NULL), STATUS_NOT_SUPPORTED);
+    IS(NtReadFile(file, NULL, (PIO_APC_ROUTINE)(ULONG_PTR)1, NULL, &block, got, 1, NULL, NULL),
+       STATUS_NOT_SUPPORTED);
+    IS(NtWriteFile(file, NULL, (PIO_APC_ROUTINE)(ULONG_PTR)1, NULL, &block, got, 1, NULL, NULL),
+       STATUS_NOT_SUPPORTED);
     if (!strstr(name, "Neither")) { /* there the driver would be hurt, as on Windows */
         IS(read_at(file, NOWHERE, 4, 0, &n), STATUS_ACCESS_VIOLATION);
         IS(read_at(file, KERNEL_ADDRESS, 4, 0, &n), STATUS_ACCESS_VIOLATION);
-        IS(read_at(file, (PVOID)"constant", 4, 0, &n), STATUS_ACCESS_VIOLATION);
+        IS(read_at(file, (PVOID) "constant", 4, 0, &n), STATUS_ACCESS_VIOLATION);
         IS(write_at(file, NOWHERE, 4, 0, &n), STATUS_ACCESS_VIOLATION);
         IS(write_at(file, KERNEL_ADDRESS, 4, 0, &n), STATUS_ACCESS_VIOLATION);
-        IS(write_at(file, (PVOID)"constant", 4, 0, &n), STATUS_SUCCESS);
+        IS(write_at(file, (PVOID) "constant", 4, 0, &n), STATUS_SUCCESS);
     }
     IS(CloseHandle(file) && CloseHandle(reads) && CloseHandle(writes) && CloseHandle(event), TRUE);
 }
@@ -246,7 +274,8 @@ static void check_stack(void)
     IS(control(file, TWICE, NULL, 0, NULL, 0, &n), STATUS_SUCCESS);
     IS(n, 5);
     IS(control(file, TELL, NULL, 0, &after, sizeof after, &n), STATUS_SUCCESS);
-    IS(after.above - before.above, 3); /* the first of the two, and what was between them without TWICE */
+    IS(after.above - before.above,
+       3); /* the first of the two, and what was between them without TWICE */
     IS(CloseHandle(file), TRUE);
 }
 
@@ -317,7 +346,8 @@ static void check_ends(HANDLE file, const char *name)
     IS(after.cancelled - before.cancelled, 1);
     IS(pending(file), 0);
 
-    thread = start(&deaf, file); /* the driver does not, and has it for longer than the thread lives */
+    thread =
+        start(&deaf, file); /* the driver does not, and has it for longer than the thread lives */
     IS(TerminateThread(thread, 10), TRUE);
     IS(end_of(thread), 10);
     IS(pending(file), 1);

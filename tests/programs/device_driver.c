@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices for device.c: each way of passing buffers, requests that stay, one driver above another. */
+/* Devices for device.c: each way of passing buffers, requests that stay, one driver above another.
+ */
 #include <ntddk.h>
 #include "device.h"
 
@@ -143,37 +144,28 @@ static NTSTATUS control(PIRP Irp, PIO_STACK_LOCATION Stack)
     ULONG output = Stack->Parameters.DeviceIoControl.OutputBufferLength;
     const struct end *given = Irp->AssociatedIrp.SystemBuffer;
     switch (Stack->Parameters.DeviceIoControl.IoControlCode) {
-    case ECHO:
-        return echo(Irp, input, output);
-    case SUM:
-        return sum(Irp, input);
-    case FILL:
-        return fill(Irp, output);
+    case ECHO: return echo(Irp, input, output);
+    case SUM: return sum(Irp, input);
+    case FILL: return fill(Irp, output);
     case COPY:
         RtlCopyMemory(Irp->UserBuffer, Stack->Parameters.DeviceIoControl.Type3InputBuffer, input);
         return end(Irp, STATUS_SUCCESS, input);
     case END_WITH:
-        RtlFillMemory((UCHAR *)Irp->AssociatedIrp.SystemBuffer + sizeof *given, output - sizeof *given, 0x5a);
+        RtlFillMemory((UCHAR *)Irp->AssociatedIrp.SystemBuffer + sizeof *given,
+                      output - sizeof *given, 0x5a);
         return end(Irp, given->status, given->information);
-    case PEND:
-        return pend(Irp, cancel);
-    case PEND_DEAF:
-        return pend(Irp, NULL);
-    case FINISH:
-        return end(Irp, STATUS_SUCCESS, finish());
-    case LATER:
-        return start_timer(Irp);
+    case PEND: return pend(Irp, cancel);
+    case PEND_DEAF: return pend(Irp, NULL);
+    case FINISH: return end(Irp, STATUS_SUCCESS, finish());
+    case LATER: return start_timer(Irp);
     case TELL:
         *(struct told *)Irp->AssociatedIrp.SystemBuffer = told;
         return end(Irp, STATUS_SUCCESS, sizeof told);
-    case PENDS:
-        return end(Irp, STATUS_SUCCESS, count());
+    case PENDS: return end(Irp, STATUS_SUCCESS, count());
     case TWICE:
     case WANTS_READ:
-    case WANTS_WRITE:
-        return end(Irp, STATUS_SUCCESS, 0);
-    default:
-        return end(Irp, STATUS_INVALID_DEVICE_REQUEST, 0);
+    case WANTS_WRITE: return end(Irp, STATUS_SUCCESS, 0);
+    default: return end(Irp, STATUS_INVALID_DEVICE_REQUEST, 0);
     }
 }
 
@@ -189,7 +181,8 @@ static UCHAR *memory_of(PDEVICE_OBJECT Device, PIRP Irp)
 static NTSTATUS transfer(PDEVICE_OBJECT Device, PIRP Irp, PIO_STACK_LOCATION Stack)
 {
     BOOLEAN reads = Stack->MajorFunction == IRP_MJ_READ;
-    LONGLONG at = reads ? Stack->Parameters.Read.ByteOffset.QuadPart : Stack->Parameters.Write.ByteOffset.QuadPart;
+    LONGLONG at = reads ? Stack->Parameters.Read.ByteOffset.QuadPart
+                        : Stack->Parameters.Write.ByteOffset.QuadPart;
     ULONG length = reads ? Stack->Parameters.Read.Length : Stack->Parameters.Write.Length;
     if (at < 0)
         at = STORE_SIZE; /* at the end */
@@ -255,16 +248,10 @@ static NTSTATUS NTAPI dispatch(PDEVICE_OBJECT DeviceObject, PIRP Irp)
             return end(Irp, STATUS_DEVICE_BUSY, 0);
         told.opened++;
         return end(Irp, STATUS_SUCCESS, 0);
-    case IRP_MJ_CLEANUP:
-        told.cleaned++;
-        return end(Irp, STATUS_SUCCESS, 0);
-    case IRP_MJ_CLOSE:
-        told.closed++;
-        return end(Irp, STATUS_SUCCESS, 0);
-    case IRP_MJ_DEVICE_CONTROL:
-        return control(Irp, stack);
-    default:
-        return transfer(DeviceObject, Irp, stack);
+    case IRP_MJ_CLEANUP: told.cleaned++; return end(Irp, STATUS_SUCCESS, 0);
+    case IRP_MJ_CLOSE: told.closed++; return end(Irp, STATUS_SUCCESS, 0);
+    case IRP_MJ_DEVICE_CONTROL: return control(Irp, stack);
+    default: return transfer(DeviceObject, Irp, stack);
     }
 }
 
@@ -312,8 +299,8 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
         DriverObject->MajorFunction[i] = dispatch;
     for (ULONG i = 0; i < DEVICES; i++) {
         RtlInitUnicodeString(&name, devices[i].Name);
-        NTSTATUS status =
-            IoCreateDevice(DriverObject, 0, &name, FILE_DEVICE_UNKNOWN, 0, devices[i].Exclusive, devices[i].Device);
+        NTSTATUS status = IoCreateDevice(DriverObject, 0, &name, FILE_DEVICE_UNKNOWN, 0,
+                                         devices[i].Exclusive, devices[i].Device);
         if (!NT_SUCCESS(status))
             return status;
         (*devices[i].Device)->Flags |= devices[i].Flags;
@@ -322,6 +309,7 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
         RtlInitUnicodeString(&link, devices[i].Link);
         IoCreateSymbolicLink(&link, &name);
     }
-    return IoAttachDeviceToDeviceStack(upper, lower) == lower && upper->StackSize == 2 ? STATUS_SUCCESS
-                                                                                       : STATUS_UNSUCCESSFUL;
+    return IoAttachDeviceToDeviceStack(upper, lower) == lower && upper->StackSize == 2
+               ? STATUS_SUCCESS
+               : STATUS_UNSUCCESSFUL;
 }

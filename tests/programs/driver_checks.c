@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* What a driver may rely on: statuses of each routine's refusals, waits, timers, DPCs, affinity, services. */
+/* What a driver may rely on: statuses of each routine's refusals, waits, timers, DPCs, affinity,
+ * services. */
 #include <ntddk.h>
 #include <intrin.h>
 
 static ULONG checks, wrong;
 
-#define CHECK(condition)                                          \
-    do {                                                          \
-        checks++;                                                 \
-        if (!(condition)) {                                       \
-            wrong++;                                              \
-            DbgPrint("line %d: %s\n", __LINE__, #condition);      \
-        }                                                         \
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        checks++;                                                                                  \
+        if (!(condition)) {                                                                        \
+            wrong++;                                                                               \
+            DbgPrint("line %d: %s\n", __LINE__, #condition);                                       \
+        }                                                                                          \
     } while (0)
 
 static VOID NTAPI overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle)
@@ -21,7 +22,8 @@ static VOID NTAPI overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle)
 }
 
 /* A counter, or another resource, or both. */
-static NTSTATUS allocate(PPHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Resource, GROUP_AFFINITY *Affinity, HANDLE *Handle)
+static NTSTATUS allocate(PPHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Resource, GROUP_AFFINITY *Affinity,
+                         HANDLE *Handle)
 {
     struct {
         PHYSICAL_COUNTER_RESOURCE_LIST List;
@@ -37,9 +39,15 @@ static NTSTATUS allocate(PPHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Resource, GROUP_A
 static VOID check_counters(VOID)
 {
     PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR bad = { ResourceTypeMax, 0, { 0 } };
-    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR extended = { ResourceTypeExtendedCounterConfiguration, 0, { 0 } };
-    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR handler = { ResourceTypeOverflow, 0, { .OverflowHandler = overflowed } };
-    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR no_handler = { ResourceTypeOverflow, 0, { .OverflowHandler = NULL } };
+    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR extended = { ResourceTypeExtendedCounterConfiguration,
+                                                      0,
+                                                      { 0 } };
+    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR handler = { ResourceTypeOverflow,
+                                                     0,
+                                                     { .OverflowHandler = overflowed } };
+    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR no_handler = { ResourceTypeOverflow,
+                                                        0,
+                                                        { .OverflowHandler = NULL } };
     GROUP_AFFINITY group = { 1, 1, { 0 } };
     HARDWARE_COUNTER counter = { PMCCounter, 0, 0 }, many[17] = { { PMCCounter, 0, 0 } }, got[16];
     HANDLE handle, second;
@@ -54,7 +62,8 @@ static VOID check_counters(VOID)
     CHECK(allocate(NULL, NULL, &second) == STATUS_INSUFFICIENT_RESOURCES && !second);
     CHECK(KeSetHardwareCounterConfiguration(&counter, 1) == STATUS_SUCCESS);
     CHECK(KeSetHardwareCounterConfiguration(many, 17) == STATUS_INVALID_PARAMETER);
-    CHECK(KeQueryHardwareCounterConfiguration(got, 16, &count) == STATUS_SUCCESS && count == 1 && got[0].Index == 0);
+    CHECK(KeQueryHardwareCounterConfiguration(got, 16, &count) == STATUS_SUCCESS && count == 1 &&
+          got[0].Index == 0);
     CHECK(KeSetHardwareCounterConfiguration(NULL, 0) == STATUS_SUCCESS);
     CHECK(HalFreeHardwareCounters(handle) == STATUS_SUCCESS);
     CHECK(HalFreeHardwareCounters(handle) == STATUS_INVALID_PARAMETER);
@@ -68,7 +77,8 @@ static VOID check_hal(VOID)
         ULONG Interval;
     } information = { 2, 0, 0 };
     ULONG returned;
-    CHECK(HalQuerySystemInformation(1, sizeof information, &information, &returned) == STATUS_SUCCESS);
+    CHECK(HalQuerySystemInformation(1, sizeof information, &information, &returned) ==
+          STATUS_SUCCESS);
     CHECK(information.Supported && information.Interval);
     CHECK(HalQuerySystemInformation(1, 1, &information, &returned) == STATUS_INFO_LENGTH_MISMATCH);
     CHECK(HalQuerySystemInformation(99, 1, &information, &returned) == STATUS_INVALID_INFO_CLASS);
@@ -77,13 +87,18 @@ static VOID check_hal(VOID)
 
 static VOID check_names(PDRIVER_OBJECT DriverObject)
 {
-    UNICODE_STRING name = RTL_CONSTANT_STRING(L"\\Device\\Checks"), link = RTL_CONSTANT_STRING(L"\\DosDevices\\Checks");
-    UNICODE_STRING same = RTL_CONSTANT_STRING(L"\\??\\CHECKS"), nowhere = RTL_CONSTANT_STRING(L"\\Nowhere\\Checks");
+    UNICODE_STRING name = RTL_CONSTANT_STRING(L"\\Device\\Checks"),
+                   link = RTL_CONSTANT_STRING(L"\\DosDevices\\Checks");
+    UNICODE_STRING same = RTL_CONSTANT_STRING(L"\\??\\CHECKS"),
+                   nowhere = RTL_CONSTANT_STRING(L"\\Nowhere\\Checks");
     PDEVICE_OBJECT device, other;
-    CHECK(IoCreateDevice(DriverObject, 16, &name, FILE_DEVICE_UNKNOWN, 0, FALSE, &device) == STATUS_SUCCESS);
+    CHECK(IoCreateDevice(DriverObject, 16, &name, FILE_DEVICE_UNKNOWN, 0, FALSE, &device) ==
+          STATUS_SUCCESS);
     CHECK(device->DeviceExtension && DriverObject->DeviceObject == device);
-    CHECK(IoCreateDevice(DriverObject, 0, &name, FILE_DEVICE_UNKNOWN, 0, FALSE, &other) == STATUS_OBJECT_NAME_COLLISION);
-    CHECK(IoCreateDevice(DriverObject, 0, &nowhere, FILE_DEVICE_UNKNOWN, 0, FALSE, &other) == STATUS_OBJECT_NAME_INVALID);
+    CHECK(IoCreateDevice(DriverObject, 0, &name, FILE_DEVICE_UNKNOWN, 0, FALSE, &other) ==
+          STATUS_OBJECT_NAME_COLLISION);
+    CHECK(IoCreateDevice(DriverObject, 0, &nowhere, FILE_DEVICE_UNKNOWN, 0, FALSE, &other) ==
+          STATUS_OBJECT_NAME_INVALID);
     CHECK(IoCreateSymbolicLink(&link, &name) == STATUS_SUCCESS);
     CHECK(IoCreateSymbolicLink(&same, &name) == STATUS_OBJECT_NAME_COLLISION);
     CHECK(IoCreateSymbolicLink(&nowhere, &name) == STATUS_OBJECT_NAME_INVALID);
@@ -117,11 +132,14 @@ static VOID check_threads(VOID)
     PVOID thread;
     KeInitializeEvent(&event, NotificationEvent, FALSE);
     CHECK(PsSetCreateThreadNotifyRoutine(on_thread) == STATUS_SUCCESS);
-    CHECK(PsCreateSystemThread(&handle, THREAD_ALL_ACCESS, NULL, NULL, NULL, set_event, &event) == STATUS_SUCCESS);
-    CHECK(ObReferenceObjectByHandle(handle, SYNCHRONIZE, NULL, KernelMode, &thread, NULL) == STATUS_SUCCESS);
+    CHECK(PsCreateSystemThread(&handle, THREAD_ALL_ACCESS, NULL, NULL, NULL, set_event, &event) ==
+          STATUS_SUCCESS);
+    CHECK(ObReferenceObjectByHandle(handle, SYNCHRONIZE, NULL, KernelMode, &thread, NULL) ==
+          STATUS_SUCCESS);
     CHECK(KeWaitForSingleObject(thread, Executive, KernelMode, FALSE, NULL) == STATUS_SUCCESS);
     CHECK(KeReadStateEvent(&event) == 1 && begun == 1 && ended == 1);
-    CHECK(PsGetThreadId(thread) && thread != KeGetCurrentThread() && PsGetCurrentThreadId() != PsGetThreadId(thread));
+    CHECK(PsGetThreadId(thread) && thread != KeGetCurrentThread() &&
+          PsGetCurrentThreadId() != PsGetThreadId(thread));
     ObDereferenceObject(thread);
     CHECK(ZwClose(handle) == STATUS_SUCCESS);
     CHECK(PsRemoveCreateThreadNotifyRoutine(on_thread) == STATUS_SUCCESS);
@@ -184,11 +202,13 @@ typedef PVOID NTAPI ALLOCATE_POOL2(ULONG64 Flags, SIZE_T NumberOfBytes, ULONG Ta
 
 static VOID check_memory(VOID)
 {
-    UNICODE_STRING pool2 = RTL_CONSTANT_STRING(L"ExAllocatePool2"), none = RTL_CONSTANT_STRING(L"ExNothing");
+    UNICODE_STRING pool2 = RTL_CONSTANT_STRING(L"ExAllocatePool2"),
+                   none = RTL_CONSTANT_STRING(L"ExNothing");
     ALLOCATE_POOL2 *allocate_pool = (ALLOCATE_POOL2 *)(ULONG_PTR)MmGetSystemRoutineAddress(&pool2);
     UCHAR *p;
     CHECK(!MmGetSystemRoutineAddress(&none) && allocate_pool);
-    CHECK(!allocate_pool(0x40, 10, 0) && !allocate_pool(0, 10, 'kehC') && !allocate_pool(0xc0, 10, 'kehC'));
+    CHECK(!allocate_pool(0x40, 10, 0) && !allocate_pool(0, 10, 'kehC') &&
+          !allocate_pool(0xc0, 10, 'kehC'));
     p = allocate_pool(0x40, 3000, 'kehC');
     CHECK(p && !((ULONG_PTR)p & 4095) && !p[0] && !p[2999] && MmIsAddressValid(p));
     ExFreePoolWithTag(p, 'kehC');

@@ -1,43 +1,44 @@
 /* SPDX-License-Identifier: MIT */
-/* Exceptions in a driver: what __try, __except and __finally compile to, which is a table for __C_specific_handler. gcc has no
- * such words, hence the functions in assembly that call another one between their labels. */
+/* Exceptions in a driver: what __try, __except and __finally compile to, which is a table for
+ * __C_specific_handler. gcc has no such words, hence the functions in assembly that call another
+ * one between their labels. */
 #include <ntddk.h>
 #include <intrin.h>
 
 static ULONG checks, wrong;
 
-#define IS(expression, wanted)                                                                                    \
-    do {                                                                                                          \
-        long long found = (long long)(expression), want = (long long)(wanted);                                    \
-        checks++;                                                                                                 \
-        if (found != want) {                                                                                      \
-            wrong++;                                                                                              \
-            DbgPrint("line %d: %s: 0x%llx, want 0x%llx\n", __LINE__, #expression, found, want);                   \
-        }                                                                                                         \
+#define IS(expression, wanted)                                                                     \
+    do {                                                                                           \
+        long long found = (long long)(expression), want = (long long)(wanted);                     \
+        checks++;                                                                                  \
+        if (found != want) {                                                                       \
+            wrong++;                                                                               \
+            DbgPrint("line %d: %s: 0x%llx, want 0x%llx\n", __LINE__, #expression, found, want);    \
+        }                                                                                          \
     } while (0)
 
 typedef VOID ACTION(PVOID Argument);
 
-#define GUARD(name, row)                          \
-    asm(".text\n"                                 \
-        ".globl " name "\n"                       \
-        ".seh_proc " name "\n" name ":\n"         \
-        "    sub $0x28, %rsp\n"                   \
-        "    .seh_stackalloc 0x28\n"              \
-        "    .seh_endprologue\n"                  \
-        "    mov %rcx, %rax\n"                    \
-        "    mov %rdx, %rcx\n"                    \
-        "1:  call *%rax\n"                        \
-        "    xor %eax, %eax\n"                    \
-        "2:  add $0x28, %rsp\n"                   \
-        "    ret\n"                               \
-        "    .seh_handler __C_specific_handler, @except, @unwind\n" \
-        "    .seh_handlerdata\n"                  \
-        "    .long 1\n" row                       \
-        "    .text\n"                             \
+#define GUARD(name, row)                                                                           \
+    asm(".text\n"                                                                                  \
+        ".globl " name "\n"                                                                        \
+        ".seh_proc " name "\n" name ":\n"                                                          \
+        "    sub $0x28, %rsp\n"                                                                    \
+        "    .seh_stackalloc 0x28\n"                                                               \
+        "    .seh_endprologue\n"                                                                   \
+        "    mov %rcx, %rax\n"                                                                     \
+        "    mov %rdx, %rcx\n"                                                                     \
+        "1:  call *%rax\n"                                                                         \
+        "    xor %eax, %eax\n"                                                                     \
+        "2:  add $0x28, %rsp\n"                                                                    \
+        "    ret\n"                                                                                \
+        "    .seh_handler __C_specific_handler, @except, @unwind\n"                                \
+        "    .seh_handlerdata\n"                                                                   \
+        "    .long 1\n" row "    .text\n"                                                          \
         "    .seh_endproc\n")
 
-/* __try { Action(Argument); return 0; } __except (EXCEPTION_EXECUTE_HANDLER) { return GetExceptionCode(); } */
+/* __try { Action(Argument); return 0; } __except (EXCEPTION_EXECUTE_HANDLER) { return
+ * GetExceptionCode(); } */
 NTSTATUS guarded(ACTION *Action, PVOID Argument);
 GUARD("guarded", "    .rva 1b, 2b\n    .long 1\n    .rva 2b\n");
 /* The same with __except (filter(GetExceptionInformation())). */
@@ -76,11 +77,29 @@ static VOID nothing(PVOID Argument) { UNREFERENCED_PARAMETER(Argument); }
 static VOID read_it(PVOID Argument) { (void)*(volatile LONG *)Argument; }
 static VOID write_it(PVOID Argument) { *(volatile LONG *)Argument = 1; }
 static VOID raise_it(PVOID Argument) { ExRaiseStatus((NTSTATUS)(ULONG_PTR)Argument); }
-static VOID raise_violation(PVOID Argument) { UNREFERENCED_PARAMETER(Argument); ExRaiseAccessViolation(); }
-static VOID raise_misaligned(PVOID Argument) { UNREFERENCED_PARAMETER(Argument); ExRaiseDatatypeMisalignment(); }
-static VOID divide(PVOID Argument) { *(volatile LONG *)Argument = 100 / *(volatile LONG *)Argument; }
-static VOID undefined(PVOID Argument) { asm volatile("ud2\n\tmovl $7, (%0)" : : "r"(Argument) : "memory"); }
-static VOID breakpoint(PVOID Argument) { UNREFERENCED_PARAMETER(Argument); asm volatile("int3"); }
+static VOID raise_violation(PVOID Argument)
+{
+    UNREFERENCED_PARAMETER(Argument);
+    ExRaiseAccessViolation();
+}
+static VOID raise_misaligned(PVOID Argument)
+{
+    UNREFERENCED_PARAMETER(Argument);
+    ExRaiseDatatypeMisalignment();
+}
+static VOID divide(PVOID Argument)
+{
+    *(volatile LONG *)Argument = 100 / *(volatile LONG *)Argument;
+}
+static VOID undefined(PVOID Argument)
+{
+    asm volatile("ud2\n\tmovl $7, (%0)" : : "r"(Argument) : "memory");
+}
+static VOID breakpoint(PVOID Argument)
+{
+    UNREFERENCED_PARAMETER(Argument);
+    asm volatile("int3");
+}
 
 static PVOID (*volatile copy)(PVOID, const VOID *, SIZE_T);
 static VOID copy_it(PVOID Argument)
@@ -136,8 +155,10 @@ static VOID check_kinds(VOID)
 
 static VOID check_probes(VOID)
 {
-    struct range kernel = { &checks, 4, 4 }, odd = { (PVOID)(ULONG_PTR)0x10001, 4, 4 }, none = { &checks, 0, 4 };
-    struct range wraps = { (PVOID)(ULONG_PTR)0x10000, ~(SIZE_T)0, 1 }, absent = { (PVOID)(ULONG_PTR)0x10000, 4, 4 };
+    struct range kernel = { &checks, 4, 4 }, odd = { (PVOID)(ULONG_PTR)0x10001, 4, 4 },
+                 none = { &checks, 0, 4 };
+    struct range wraps = { (PVOID)(ULONG_PTR)0x10000, ~(SIZE_T)0, 1 },
+                 absent = { (PVOID)(ULONG_PTR)0x10000, 4, 4 };
     IS(guarded(probe_read, &kernel), STATUS_ACCESS_VIOLATION);
     IS(guarded(probe_write, &kernel), STATUS_ACCESS_VIOLATION);
     IS(guarded(probe_read, &odd), STATUS_DATATYPE_MISALIGNMENT);
@@ -202,7 +223,7 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
 {
     UNREFERENCED_PARAMETER(RegistryPath);
     DriverObject->DriverUnload = unload;
-    copy = (PVOID (*)(PVOID, const VOID *, SIZE_T))memcpy;
+    copy = (PVOID(*)(PVOID, const VOID *, SIZE_T))memcpy;
     check_kinds();
     check_probes();
     check_filters();

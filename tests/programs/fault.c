@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A second thread writes where nothing is: that ends the process, with the status and the address. */
+/* A second thread writes where nothing is: that ends the process, with the status and the address.
+ */
 #include <stdio.h>
 #include <windows.h>
 

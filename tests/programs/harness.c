@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a benchmark for Windows commonly uses: threads, locks, timers, large stacks, counters around a piece of code. */
+/* What a benchmark for Windows commonly uses: threads, locks, timers, large stacks, counters around
+ * a piece of code. */
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 #include <assert.h>
@@ -83,7 +84,8 @@ int main(int argc, char *argv[])
     DeleteCriticalSection(&lock);
     QueryPerformanceCounter(&end);
     double ms = 1000.0 * (double)(end.QuadPart - start.QuadPart) / (double)frequency.QuadPart;
-    printf("%ld hits, total %" PRId64 ", plain %d, sum %.9f\n", hits, (int64_t)total, plain, jobs[3].sum);
+    printf("%ld hits, total %" PRId64 ", plain %d, sum %.9f\n", hits, (int64_t)total, plain,
+           jobs[3].sum);
     printf("time passed: %d, %d, %d\n", ms > 0.0, __rdtsc() > tsc, clock() < INT_MAX);
     LONG old = InterlockedExchange(&hits, 5), compared = InterlockedCompareExchange(&hits, 6, 5);
     printf("exchanged %ld, compared %ld, value %ld\n", old, compared, hits);

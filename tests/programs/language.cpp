@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a C++ program may expect: global constructors in order, destructors at the end, new, templates, doubles.
+// What a C++ program may expect: global constructors in order, destructors at the end, new,
+// templates, doubles.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +50,8 @@ int main()
     const WCHAR name[] = L"no session";
     EVENT_TRACE_PROPERTIES properties = {};
     properties.Wnode.BufferSize = sizeof properties;
-    printf("no session: error %u\n", ControlTraceW(0, name, &properties, EVENT_TRACE_CONTROL_QUERY));
+    printf("no session: error %u\n",
+           ControlTraceW(0, name, &properties, EVENT_TRACE_CONTROL_QUERY));
     static traced local("local");
     CreateThread(NULL, 0, spin, NULL, 0, NULL); // ends with the process
     Sleep(2);

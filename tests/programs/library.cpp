@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What C++17's library brings: threads, locks, exceptions, clocks, futures, streams; all of it static.
+// What C++17's library brings: threads, locks, exceptions, clocks, futures, streams; all of it
+// static.
 #include <Windows.h>
 #include <chrono>
 #include <condition_variable>

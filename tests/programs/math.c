@@ -5,8 +5,8 @@
 
 #define SHOW(call) printf(#call " %.13g\n", call)
 
-static const double values[] = { 0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, 0.1, 1e-10, 123.456, -123.456, 700.0, 1e6,
-                                 1e15, -1e15 };
+static const double values[] = { 0.0, 1.0,   -1.0,    0.5,      -0.5,  1.5, 2.5,  -2.5, 3.0,
+                                 0.1, 1e-10, 123.456, -123.456, 700.0, 1e6, 1e15, -1e15 };
 
 int main(void)
 {
@@ -52,6 +52,7 @@ int main(void)
     SHOW(pow(5.0, 0.0));
     SHOW(exp(800.0));
     SHOW(exp(-800.0));
-    printf("%d %d %d %d\n", !!isnan(sqrt(-1.0)), !!isnan(pow(-2.0, 0.5)), !!isnan(log(-1.0)), !!isinf(log(0.0)));
+    printf("%d %d %d %d\n", !!isnan(sqrt(-1.0)), !!isnan(pow(-2.0, 0.5)), !!isnan(log(-1.0)),
+           !!isinf(log(0.0)));
     return 0;
 }

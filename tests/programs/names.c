@@ -16,12 +16,15 @@ NTSTATUS NTAPI NtOpenMutant(PHANDLE, ACCESS_MASK, POBJECT_ATTRIBUTES);
 static NTSTATUS create(const WCHAR *name, int length, ULONG flags, PHANDLE handle)
 {
     UNICODE_STRING string = { (USHORT)length, (USHORT)length, (WCHAR *)name };
-    OBJECT_ATTRIBUTES attributes = { .Length = sizeof attributes, .ObjectName = &string, .Attributes = flags };
+    OBJECT_ATTRIBUTES attributes = { .Length = sizeof attributes,
+                                     .ObjectName = &string,
+                                     .Attributes = flags };
     return NtCreateEvent(handle, EVENT_ALL_ACCESS, &attributes, 0, FALSE);
 }
 #define CREATE(name, flags) create(name, sizeof(name) - sizeof(WCHAR), flags, &handle)
 
-static NTSTATUS open_by(NTSTATUS NTAPI function(PHANDLE, ACCESS_MASK, POBJECT_ATTRIBUTES), const WCHAR *name)
+static NTSTATUS open_by(NTSTATUS NTAPI function(PHANDLE, ACCESS_MASK, POBJECT_ATTRIBUTES),
+                        const WCHAR *name)
 {
     UNICODE_STRING string;
     OBJECT_ATTRIBUTES attributes = { .Length = sizeof attributes, .ObjectName = &string };

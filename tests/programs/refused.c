@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The refusals of the counter driver for ring 3; prints nothing but what is wrong, and how many checks it made. */
+/* The refusals of the counter driver for ring 3; prints nothing but what is wrong, and how many
+ * checks it made. */
 #include <ntstatus.h>
 #define WIN32_NO_STATUS
 #include <stdio.h>
@@ -51,15 +52,18 @@ int main(void)
     is(set(2), STATUS_SUCCESS, "and back");
     is(query_counters(got, 0, &count), STATUS_BUFFER_TOO_SMALL, "query without room");
     is((NTSTATUS)count, 1, "one is configured");
-    is((NTSTATUS)EnableThreadProfiling(GetCurrentThread(), 0, 1, &profile), ERROR_SUCCESS, "enable");
+    is((NTSTATUS)EnableThreadProfiling(GetCurrentThread(), 0, 1, &profile), ERROR_SUCCESS,
+       "enable");
     is(set(2), STATUS_WMI_ALREADY_ENABLED, "while profiled");
     is(set_counters(NULL, 0), STATUS_WMI_ALREADY_ENABLED, "emptied while profiled");
-    PERFORMANCE_DATA by_kernel = { .Size = sizeof by_kernel, .Version = PERFORMANCE_DATA_VERSION }, by_ring3 = by_kernel;
+    PERFORMANCE_DATA by_kernel = { .Size = sizeof by_kernel, .Version = PERFORMANCE_DATA_VERSION },
+                     by_ring3 = by_kernel;
     is(ReadThreadProfilingData(profile, 2, &by_ring3), ERROR_SUCCESS, "read");
     is(read(profile, 2, &by_kernel), STATUS_SUCCESS, "read by the kernel");
     is(by_kernel.HwCountersCount, 1, "its elements");
     ULONG64 apart = by_kernel.HwCounters[0].Value - by_ring3.HwCounters[0].Value;
-    is(apart > 0 && apart < 200, TRUE, "both read the same counter"); /* the instructions between the readings */
+    is(apart > 0 && apart < 200, TRUE,
+       "both read the same counter"); /* the instructions between the readings */
     is(read(&count, 2, &by_kernel), STATUS_INVALID_PARAMETER, "another handle");
     is(read(profile, 4, &by_kernel), STATUS_INVALID_PARAMETER_2, "flags");
     by_kernel.Version = 2;

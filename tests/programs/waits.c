@@ -80,7 +80,9 @@ static void check_counts(void)
     IS(moves(), FALSE);
     IS(NtResumeThread(thread, NULL), STATUS_SUCCESS);
     IS(moves(), TRUE);
-    IS(DuplicateHandle(GetCurrentProcess(), thread, GetCurrentProcess(), &weak, SYNCHRONIZE, FALSE, 0), TRUE);
+    IS(DuplicateHandle(GetCurrentProcess(), thread, GetCurrentProcess(), &weak, SYNCHRONIZE, FALSE,
+                       0),
+       TRUE);
     IS(NtSuspendThread(weak, NULL), STATUS_ACCESS_DENIED);
     IS(NtResumeThread(weak, NULL), STATUS_ACCESS_DENIED);
     CloseHandle(weak);
@@ -215,7 +217,8 @@ static void check_others(void)
     IS(called, 1);
     IS(caller, id);
     thread = CreateThread(NULL, 0, wait_once, (PVOID)1, CREATE_SUSPENDED, NULL);
-    IS(QueueUserAPC(note, thread, 2) != 0, TRUE); /* before it has begun: comes before its routine */
+    IS(QueueUserAPC(note, thread, 2) != 0,
+       TRUE); /* before it has begun: comes before its routine */
     IS(ResumeThread(thread), 1);
     let_it_stop();
     IS(called, 2);
@@ -230,11 +233,14 @@ static void check_others(void)
     IS(called, 3);
     thread = CreateThread(NULL, 0, wait_once, NULL, 0, NULL); /* its wait is not alertable */
     let_it_stop();
-    IS(DuplicateHandle(GetCurrentProcess(), thread, GetCurrentProcess(), &weak, SYNCHRONIZE, FALSE, 0), TRUE);
+    IS(DuplicateHandle(GetCurrentProcess(), thread, GetCurrentProcess(), &weak, SYNCHRONIZE, FALSE,
+                       0),
+       TRUE);
     IS(NtQueueApcThread(weak, NULL, NULL, NULL, NULL), STATUS_ACCESS_DENIED);
     IS(CloseHandle(weak), TRUE);
     for (int i = 0; i < 120; i++)
-        if (NtQueueApcThread(thread, KERNEL_ADDRESS, NULL, NULL, NULL) != STATUS_SUCCESS) /* never called */
+        if (NtQueueApcThread(thread, KERNEL_ADDRESS, NULL, NULL, NULL) !=
+            STATUS_SUCCESS) /* never called */
             failures++;
     IS(NtQueueApcThread(thread, KERNEL_ADDRESS, NULL, NULL, NULL), STATUS_NO_MEMORY);
     IS(SetEvent(event), TRUE);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers that programs and Windows' headers have in common. The kernel and its tests share one
- * spelling of them, so only a list of numbers shows that the spelling means what it means on Windows.
+ * spelling of them, so only a list of numbers shows that the spelling means what it means on
+ * Windows.
  *
  * Source: ntstatus.h, winerror.h, winnt.h, wdm.h. */
 #include "kernel/base/bits.h"

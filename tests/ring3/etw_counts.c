@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Two independent ways to one number: what threads have counted, by context switch records and by thread profiling. */
+/* Two independent ways to one number: what threads have counted, by context switch records and by
+ * thread profiling. */
 #include "tests/ring3/etw.h"
 #include "ntddk.h"
 #include "tests/ring3/ring3.h"
@@ -10,15 +11,16 @@
 #define BYTES (2 * BUFFER_KB * 1024)
 #define SOURCE ProfileTotalIssues /* instructions */
 
-/* A thread's total up to its last switch, as the kernel shows it at some moment after that switch and before the next. */
+/* A thread's total up to its last switch, as the kernel shows it at some moment after that switch
+ * and before the next. */
 struct moment {
     uint64_t total, tsc, switches;
 };
 
 static struct worker {
     uint64_t turns, yields;
-    ULONG id, n;      /* n: stretches of the thread between the moments */
-    uint64_t traced;  /* what they have counted, by the records */
+    ULONG id, n;     /* n: stretches of the thread between the moments */
+    uint64_t traced; /* what they have counted, by the records */
     struct moment first, last;
 } workers[THREADS];
 
@@ -45,7 +47,9 @@ static DWORD work(PVOID argument)
 {
     struct worker *w = argument;
     HANDLE profile = NULL;
-    if (!CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), THREAD_PROFILING_FLAG_DISPATCH, 1, &profile), 0))
+    if (!CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), THREAD_PROFILING_FLAG_DISPATCH, 1,
+                                        &profile),
+                  0))
         return 1;
     w->id = GetCurrentThreadId();
     Sleep(1);
@@ -94,8 +98,10 @@ static bool set_up(struct session *s)
     ULONG source = SOURCE | PROFILE_SOURCE_RING3, hook = PERFINFO_LOG_TYPE_CONTEXTSWAP;
     return CHECK_STATUS(KeSetHardwareCounterConfiguration(&counter, 1), STATUS_SUCCESS) &&
            session_start(s, BUFFER_KB, 64) &&
-           CHECK_STATUS(session_list(EventTraceProfileCounterListInformation, s->trace, &source, 1), STATUS_SUCCESS) &&
-           CHECK_STATUS(session_list(EventTraceProfileEventListInformation, s->trace, &hook, 1), STATUS_SUCCESS) &&
+           CHECK_STATUS(session_list(EventTraceProfileCounterListInformation, s->trace, &source, 1),
+                        STATUS_SUCCESS) &&
+           CHECK_STATUS(session_list(EventTraceProfileEventListInformation, s->trace, &hook, 1),
+                        STATUS_SUCCESS) &&
            CHECK_STATUS(session_mask(s, PERF_CONTEXT_SWITCH, 0), STATUS_SUCCESS);
 }
 

@@ -26,8 +26,8 @@ static struct records finish(struct session *s)
 }
 
 TEST_USER(etw_hooks, system_calls,
-     "each system call is recorded at entry with its service's address and at exit with its "
-     "status")
+          "each system call is recorded at entry with its service's address and at exit with its "
+          "status")
 {
     static const HANDLE none = (HANDLE)0x1000;
     struct session s;
@@ -70,14 +70,15 @@ static DWORD move_and_call(PVOID unused)
 {
     (void)unused;
     for (unsigned i = 0; i < MOVES; i++) {
-        SetThreadAffinityMask(GetCurrentThread(), i % 2 ? 1 : ~1ull); /* refused where there is one processor */
+        SetThreadAffinityMask(GetCurrentThread(),
+                              i % 2 ? 1 : ~1ull); /* refused where there is one processor */
         no_such_service();
     }
     return 0;
 }
 
 TEST_USER(etw_hooks, moving,
-     "system calls of threads that change processors are all recorded, complete and in order")
+          "system calls of threads that change processors are all recorded, complete and in order")
 {
     HANDLE movers[MOVERS];
     struct session s;
@@ -94,7 +95,8 @@ TEST_USER(etw_hooks, moving,
         struct records all = records_of(bytes, n);
         for (struct record r; (r = next_record(&all)).header;)
             unknown += r.header->HookId == PERFINFO_LOG_TYPE_SYSCALL_EXIT &&
-                       ((const PERFINFO_SYSCALL_EXIT_DATA *)r.payload)->ReturnValue == STATUS_INVALID_SYSTEM_SERVICE;
+                       ((const PERFINFO_SYSCALL_EXIT_DATA *)r.payload)->ReturnValue ==
+                           STATUS_INVALID_SYSTEM_SERVICE;
     }
     CHECK_EQ(unknown, MOVERS * MOVES);
     CHECK_EQ(session_stop(&s), 0);
@@ -110,11 +112,13 @@ static DWORD nothing(PVOID unused)
 }
 
 TEST_USER(etw_hooks, threads,
-     "creation, readiness, first switch and end of a thread are recorded in this order")
+          "creation, readiness, first switch and end of a thread are recorded in this order")
 {
     static const USHORT order[] = { WMI_LOG_TYPE_THREAD_CREATE, PERFINFO_LOG_TYPE_READY_THREAD,
                                     PERFINFO_LOG_TYPE_CONTEXTSWAP, WMI_LOG_TYPE_THREAD_DELETE };
-    EVENT_TRACE_GROUPMASK_INFORMATION info = { EventTraceGroupMaskInformation, 0, { { PERF_THREAD } } };
+    EVENT_TRACE_GROUPMASK_INFORMATION info = { EventTraceGroupMaskInformation,
+                                               0,
+                                               { { PERF_THREAD } } };
     struct session s;
     static struct {
         uint64_t time;
@@ -122,8 +126,10 @@ TEST_USER(etw_hooks, threads,
     } seen[4];
     REQUIRE(start(&s));
     info.TraceHandle = s.trace;
-    info.EventTraceGroupMasks.Masks[1] = PERF_MASK_BITS(PERF_CONTEXT_SWITCH) | PERF_MASK_BITS(PERF_DISPATCHER);
-    CHECK_STATUS(ZwSetSystemInformation(SystemPerformanceTraceInformation, &info, sizeof info), STATUS_SUCCESS);
+    info.EventTraceGroupMasks.Masks[1] =
+        PERF_MASK_BITS(PERF_CONTEXT_SWITCH) | PERF_MASK_BITS(PERF_DISPATCHER);
+    CHECK_STATUS(ZwSetSystemInformation(SystemPerformanceTraceInformation, &info, sizeof info),
+                 STATUS_SUCCESS);
     ULONG id = (ULONG)ring3_run(nothing, NULL);
     struct records all = finish(&s);
     for (struct record r; (r = next_record(&all)).header;)
@@ -148,7 +154,7 @@ TEST_USER(etw_hooks, threads,
 }
 
 TEST_USER(etw_hooks, interrupts,
-     "each interrupt of the timer is recorded with its vector and its start time")
+          "each interrupt of the timer is recorded with its vector and its start time")
 {
     struct session s;
     ULONG ticks = 0, here = 0;
@@ -175,6 +181,7 @@ TEST_USER(etw_hooks, interrupts,
         last = r.header->TimeStamp;
         here += i->Vector == 0xd1;
     }
-    CHECK_RANGE(ticks, 13, UINT32_MAX); /* as many as sleeps; the last one's record may not be written yet */
-    CHECK_RANGE(here, 1, 10 * ms);      /* no period is below 100 us */
+    CHECK_RANGE(ticks, 13,
+                UINT32_MAX); /* as many as sleeps; the last one's record may not be written yet */
+    CHECK_RANGE(here, 1, 10 * ms); /* no period is below 100 us */
 }

@@ -15,7 +15,8 @@ static void privilege(BOOLEAN on)
 
 static NTSTATUS set(const void *buffer, ULONG length)
 {
-    return ZwSetSystemInformation(SystemPerformanceTraceInformation, (PVOID)(uint64_t)buffer, length);
+    return ZwSetSystemInformation(SystemPerformanceTraceInformation, (PVOID)(uint64_t)buffer,
+                                  length);
 }
 
 static void check_privileged(const struct session *s, bool held)
@@ -24,7 +25,8 @@ static void check_privileged(const struct session *s, bool held)
     NTSTATUS wanted = held ? STATUS_SUCCESS : STATUS_PRIVILEGE_NOT_HELD;
     EVENT_TRACE_TIME_PROFILE_INFORMATION time = { EventTraceTimeProfileInformation, 10000 };
     EVENT_TRACE_PROFILE_REMOVE_INFORMATION remove = { EventTraceProfileSourceRemoveInformation,
-                                                      ProfileTotalIssues, { 0, 0, 0 } };
+                                                      ProfileTotalIssues,
+                                                      { 0, 0, 0 } };
     uint8_t add[0x40];
     struct session_info d;
     for (unsigned i = 0; i < sizeof add; i++)
@@ -55,7 +57,7 @@ static void check_privileged(const struct session *s, bool held)
 }
 
 TEST_USER(etw_input, privilege,
-     "samples, PEBS, sources and intervals need SeSystemProfilePrivilege [ET-33 ET-44 ET-50]")
+          "samples, PEBS, sources and intervals need SeSystemProfilePrivilege [ET-33 ET-44 ET-50]")
 {
     struct session s;
     REQUIRE(session_start(&s, 64, 16));
@@ -68,31 +70,38 @@ TEST_USER(etw_input, privilege,
 }
 
 /* No byte of the last page's end is missing, and one byte is. */
-TEST_USER(etw_input, pointers,
-     "pointers to memory that the caller does not own or cannot write are refused without effect")
+TEST_USER(
+    etw_input, pointers,
+    "pointers to memory that the caller does not own or cannot write are refused without effect")
 {
     struct session_info d;
     struct session s;
     ULONG n = 0;
     uint8_t *page = ring3_pages(1), *read_only = ring3_pages(1);
     REQUIRE(page && read_only);
-    PVOID bad[] = { NULL, UNMAPPED, KERNEL_ADDRESS, page + RING3_PAGE - sizeof d.info + 1, (PVOID)~0ull };
+    PVOID bad[] = { NULL, UNMAPPED, KERNEL_ADDRESS, page + RING3_PAGE - sizeof d.info + 1,
+                    (PVOID)~0ull };
     ring3_protect(read_only, PAGE_READONLY);
     session_describe(&d, SESSION_NAME);
     for (unsigned i = 0; i < ARRAYSIZE(bad); i++) {
         for (ULONG code = EtwStartLoggerCode; code <= EtwFlushLoggerCode; code++)
-            CHECK_STATUS(ZwTraceControl(code, bad[i], sizeof d.info, &d.info, sizeof d.info, &n), STATUS_ACCESS_VIOLATION);
-        CHECK_STATUS(ZwTraceControl(EtwStartLoggerCode, &d.info, sizeof d.info, bad[i], sizeof d.info, &n),
+            CHECK_STATUS(ZwTraceControl(code, bad[i], sizeof d.info, &d.info, sizeof d.info, &n),
+                         STATUS_ACCESS_VIOLATION);
+        CHECK_STATUS(ZwTraceControl(EtwStartLoggerCode, &d.info, sizeof d.info, bad[i],
+                                    sizeof d.info, &n),
                      STATUS_ACCESS_VIOLATION);
         CHECK_STATUS(set(bad[i], 4 + (i == 3 ? (ULONG)sizeof d.info : 0)),
                      i == 3 ? STATUS_NOT_IMPLEMENTED : STATUS_ACCESS_VIOLATION);
         struct session_info named;
         session_describe(&named, SESSION_NAME);
-        named.info.LoggerName.Buffer = i == 3 ? (PWSTR)(void *)(page + RING3_PAGE - 2) : (PWSTR)bad[i];
-        CHECK_STATUS(ZwTraceControl(EtwStartLoggerCode, &named.info, sizeof d.info, &d.info, sizeof d.info, &n),
+        named.info.LoggerName.Buffer =
+            i == 3 ? (PWSTR)(void *)(page + RING3_PAGE - 2) : (PWSTR)bad[i];
+        CHECK_STATUS(ZwTraceControl(EtwStartLoggerCode, &named.info, sizeof d.info, &d.info,
+                                    sizeof d.info, &n),
                      STATUS_ACCESS_VIOLATION);
     }
-    CHECK_STATUS(ZwTraceControl(EtwStartLoggerCode, &d.info, sizeof d.info, read_only, sizeof d.info, &n),
+    CHECK_STATUS(ZwTraceControl(EtwStartLoggerCode, &d.info, sizeof d.info, read_only,
+                                sizeof d.info, &n),
                  STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(session_control(EtwStopLoggerCode, &d), STATUS_WMI_INSTANCE_NOT_FOUND);
     REQUIRE(session_start(&s, 4, 16));
@@ -100,9 +109,11 @@ TEST_USER(etw_input, pointers,
     CHECK_STATUS(session_mask(&s, 0, 0), STATUS_SUCCESS);
     session_flush(&s);
     for (unsigned i = 0; i < ARRAYSIZE(bad); i++)
-        CHECK_STATUS(session_read(&s, i == 3 ? page + RING3_PAGE - 64 : bad[i], RING3_PAGE, &n), STATUS_ACCESS_VIOLATION);
+        CHECK_STATUS(session_read(&s, i == 3 ? page + RING3_PAGE - 64 : bad[i], RING3_PAGE, &n),
+                     STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(session_read(&s, read_only, RING3_PAGE, &n), STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(session_read(&s, page, RING3_PAGE, NULL), STATUS_SUCCESS); /* what was refused is still there */
+    CHECK_STATUS(session_read(&s, page, RING3_PAGE, NULL),
+                 STATUS_SUCCESS); /* what was refused is still there */
     struct records all = records_of(page, ((const WMI_BUFFER_HEADER *)(void *)page)->SavedOffset);
     CHECK_EQ(next_record(&all).header->HookId, PERFINFO_LOG_TYPE_SYSCALL_EXIT);
     CHECK_EQ(session_stop(&s), 0);
@@ -110,7 +121,7 @@ TEST_USER(etw_input, pointers,
 }
 
 TEST_USER(etw_input, queries,
-     "queries into memory that the caller does not own are refused, for output and length")
+          "queries into memory that the caller does not own are refused, for output and length")
 {
     ULONG n = 0, most = 0;
     uint8_t *page = ring3_pages(1), *read_only = ring3_pages(1);
@@ -118,27 +129,36 @@ TEST_USER(etw_input, queries,
     REQUIRE(page && read_only);
     *(ULONG *)(void *)read_only = EventTraceTimeProfileInformation;
     ring3_protect(read_only, PAGE_READONLY);
-    CHECK_STATUS(ZwQuerySystemInformation(SystemPerformanceTraceInformation, read_only, 8, &n), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwQuerySystemInformation(SystemPerformanceTraceInformation, read_only, 8, &n),
+                 STATUS_ACCESS_VIOLATION);
     PVOID bad[] = { UNMAPPED, KERNEL_ADDRESS, read_only, page + RING3_PAGE - 2, (PVOID)~0ull };
     for (unsigned i = 0; i < ARRAYSIZE(bad); i++) {
-        CHECK_STATUS(ZwQuerySystemInformation(SystemPerformanceTraceInformation, &time, 8, bad[i]), STATUS_ACCESS_VIOLATION);
-        CHECK_STATUS(ZwTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, bad[i], 4, &n), STATUS_ACCESS_VIOLATION);
-        CHECK_STATUS(ZwTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &most, 4, bad[i]), STATUS_ACCESS_VIOLATION);
-        CHECK_STATUS(ZwTraceControl(EtwPmcOwnersQueryCode, i == 2 ? bad[0] : bad[i], 4, page, RING3_PAGE, &n),
+        CHECK_STATUS(ZwQuerySystemInformation(SystemPerformanceTraceInformation, &time, 8, bad[i]),
                      STATUS_ACCESS_VIOLATION);
-        CHECK_STATUS(ZwTraceControl(EtwRealtimeConnectCode, i == 2 ? bad[0] : bad[i], 8, page, RING3_PAGE, &n),
+        CHECK_STATUS(ZwTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, bad[i], 4, &n),
+                     STATUS_ACCESS_VIOLATION);
+        CHECK_STATUS(ZwTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &most, 4, bad[i]),
+                     STATUS_ACCESS_VIOLATION);
+        CHECK_STATUS(ZwTraceControl(EtwPmcOwnersQueryCode, i == 2 ? bad[0] : bad[i], 4, page,
+                                    RING3_PAGE, &n),
+                     STATUS_ACCESS_VIOLATION);
+        CHECK_STATUS(ZwTraceControl(EtwRealtimeConnectCode, i == 2 ? bad[0] : bad[i], 8, page,
+                                    RING3_PAGE, &n),
                      STATUS_ACCESS_VIOLATION);
     }
     /* A list whose end is not there: as much as is was written, which no caller may rely on. */
     *(ULONG *)(void *)(page + RING3_PAGE - 32) = EventTraceProfileSourceListInformation;
-    CHECK_STATUS(ZwQuerySystemInformation(SystemPerformanceTraceInformation, page + RING3_PAGE - 32, 0x10000, &n),
+    CHECK_STATUS(ZwQuerySystemInformation(SystemPerformanceTraceInformation, page + RING3_PAGE - 32,
+                                          0x10000, &n),
                  STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwQuerySystemInformation(SystemPerformanceTraceInformation, &time, 8, NULL), STATUS_SUCCESS);
-    CHECK_STATUS(ZwTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &most, 4, NULL), STATUS_SUCCESS);
+    CHECK_STATUS(ZwQuerySystemInformation(SystemPerformanceTraceInformation, &time, 8, NULL),
+                 STATUS_SUCCESS);
+    CHECK_STATUS(ZwTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &most, 4, NULL),
+                 STATUS_SUCCESS);
 }
 
 TEST_USER(etw_input, noise,
-     "random codes, classes, lengths and bytes are refused, and no session runs afterwards")
+          "random codes, classes, lengths and bytes are refused, and no session runs afterwards")
 {
     uint64_t seed = 88172645463325252;
     uint32_t words[64];
@@ -146,7 +166,8 @@ TEST_USER(etw_input, noise,
     for (unsigned i = 0; i < NOISE; i++) {
         for (unsigned w = 0; w < ARRAYSIZE(words); w++)
             words[w] = (uint32_t)ring3_random(&seed) >> (w % 5 * 6);
-        ULONG n, in = (ULONG)ring3_random(&seed) % (sizeof words + 1), out = (ULONG)ring3_random(&seed) % (sizeof words + 1);
+        ULONG n, in = (ULONG)ring3_random(&seed) % (sizeof words + 1),
+                 out = (ULONG)ring3_random(&seed) % (sizeof words + 1);
         PVOID at = i % 7 ? (PVOID)words : (PVOID)ring3_random(&seed);
         ZwTraceControl((ULONG)ring3_random(&seed) % 0x110, at, in, words, out, &n);
         words[0] = (uint32_t)ring3_random(&seed) % 0x20;
@@ -167,12 +188,17 @@ void user_trace_denied(uint64_t trace)
     static uint64_t room[64];
     ULONG n;
     for (ULONG code = 1; code <= EtwRealtimeReadCode; code++)
-        CHECK_STATUS(ZwTraceControl(code, room, sizeof room, room, sizeof room, &n), STATUS_ACCESS_DENIED);
-    CHECK_STATUS(session_list(EventTraceProfileCounterListInformation, trace, &one, 1), STATUS_ACCESS_DENIED);
-    CHECK_STATUS(session_list(EventTraceProfileEventListInformation, trace, &swap, 1), STATUS_ACCESS_DENIED);
-    CHECK_STATUS(session_list(EventTraceProfileCounterListInformation, 0x777, &one, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
+        CHECK_STATUS(ZwTraceControl(code, room, sizeof room, room, sizeof room, &n),
+                     STATUS_ACCESS_DENIED);
+    CHECK_STATUS(session_list(EventTraceProfileCounterListInformation, trace, &one, 1),
+                 STATUS_ACCESS_DENIED);
+    CHECK_STATUS(session_list(EventTraceProfileEventListInformation, trace, &swap, 1),
+                 STATUS_ACCESS_DENIED);
+    CHECK_STATUS(session_list(EventTraceProfileCounterListInformation, 0x777, &one, 1),
+                 STATUS_WMI_INSTANCE_NOT_FOUND);
     CHECK_STATUS(session_mask(&s, PERF_CONTEXT_SWITCH, 0), STATUS_ACCESS_DENIED);
-    CHECK_STATUS(session_list(EventTraceProfileConfigInformation, 0, &one, 1), STATUS_PRIVILEGE_NOT_HELD);
+    CHECK_STATUS(session_list(EventTraceProfileConfigInformation, 0, &one, 1),
+                 STATUS_PRIVILEGE_NOT_HELD);
 }
 
 void user_trace_left(uint64_t trace)

@@ -11,7 +11,8 @@ static void yield_often(uint64_t times)
         ZwYieldExecution();
 }
 
-/* Moves to processor 0 by itself, and says so: the processor that it begins on might run it to its end. */
+/* Moves to processor 0 by itself, and says so: the processor that it begins on might run it to its
+ * end. */
 static DWORD partner(PVOID here)
 {
     SetThreadAffinityMask(GetCurrentThread(), 1);
@@ -21,8 +22,8 @@ static DWORD partner(PVOID here)
 }
 
 TEST_USER(etw_session, context_swaps,
-     "ring 3 starts a session and reads complete records of context switches, each from the "
-     "thread before to the next")
+          "ring 3 starts a session and reads complete records of context switches, each from the "
+          "thread before to the next")
 {
     struct session s;
     uint8_t *bytes = ring3_pages(BYTES / RING3_PAGE);
@@ -51,7 +52,8 @@ TEST_USER(etw_session, context_swaps,
         running = swap->NewThreadId;
         mine += running == me;
     }
-    CHECK_RANGE(mine, 25, 200); /* 50 yields; timer ticks and the partner's start add or take some */
+    CHECK_RANGE(mine, 25,
+                200); /* 50 yields; timer ticks and the partner's start add or take some */
     CHECK_EQ(session_stop(&s), 0);
     CHECK_STATUS(session_read(&s, bytes, BYTES, &n), STATUS_WMI_INSTANCE_NOT_FOUND);
     session_close(&s);

@@ -33,7 +33,8 @@ static void look_at_swap(const EVENT_RECORD *event, unsigned cpu)
         return;
     const EVENT_HEADER_EXTENDED_DATA_ITEM *item = event->ExtendedData;
     const EVENT_EXTENDED_ITEM_PMC_COUNTERS *now = (const void *)(ULONG_PTR)item->DataPtr;
-    got.wrong += item->ExtType != EVENT_HEADER_EXT_TYPE_PMC_COUNTERS || item->DataSize != got.counters * sizeof(ULONG64);
+    got.wrong += item->ExtType != EVENT_HEADER_EXT_TYPE_PMC_COUNTERS ||
+                 item->DataSize != got.counters * sizeof(ULONG64);
     got.wrong += !(event->EventHeader.Flags & EVENT_HEADER_FLAG_EXTENDED_INFO);
     for (ULONG i = 0; i < got.counters; i++) {
         got.wrong += now->Counter[i] <= got.previous[cpu][i]; /* a switch has some instructions */
@@ -53,7 +54,8 @@ static VOID on_event(PEVENT_RECORD event)
     if (thread && opcode == (PERFINFO_LOG_TYPE_CONTEXTSWAP & 0xff))
         look_at_swap(event, cpu);
     else if (perf && opcode == (PERFINFO_LOG_TYPE_SYSCALL_ENTER & 0xff))
-        got.calls += event->UserDataLength == sizeof(PERFINFO_SYSCALL_ENTER_DATA) && event->ExtendedDataCount == 0;
+        got.calls += event->UserDataLength == sizeof(PERFINFO_SYSCALL_ENTER_DATA) &&
+                     event->ExtendedDataCount == 0;
     else
         got.wrong += !perf || opcode != (PERFINFO_LOG_TYPE_SYSCALL_EXIT & 0xff);
     __atomic_store_n(&got.seen, 1, __ATOMIC_RELEASE);
@@ -91,7 +93,8 @@ static TRACEHANDLE open_trace(void)
 static void begin(TRACEHANDLE session, ULONG first, ULONG third)
 {
     PERFINFO_GROUPMASK masks = { { 0, first, third } };
-    CHECK_EQ(TraceSetInformation(session, TraceSystemTraceEnableFlagsInfo, &masks, sizeof masks), ERROR_SUCCESS);
+    CHECK_EQ(TraceSetInformation(session, TraceSystemTraceEnableFlagsInfo, &masks, sizeof masks),
+             ERROR_SUCCESS);
 }
 
 static DWORD process(PVOID trace) { return ProcessTrace(trace, 1, NULL, NULL); }
@@ -123,18 +126,24 @@ static DWORD end_of(HANDLE thread)
     return error;
 }
 
-/* Context switches and system calls of four threads, with so many counters, read while they happen. */
+/* Context switches and system calls of four threads, with so many counters, read while they happen.
+ */
 static void read_along(ULONG counters, ULONG *sources)
 {
     static const CLASSIC_EVENT_ID switches[] = {
-        { { 0x3d6fa8d1, 0xfe05, 0x11d0, { 0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c } }, 36, { 0 } },
+        { { 0x3d6fa8d1, 0xfe05, 0x11d0, { 0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c } },
+          36,
+          { 0 } },
     };
     TRACEHANDLE session = 0, trace;
     struct properties q;
     REQUIRE(start(&session));
     if (counters) {
-        CHECK_EQ(TraceSetInformation(session, TracePmcCounterListInfo, sources, counters * sizeof *sources), ERROR_SUCCESS);
-        CHECK_EQ(TraceSetInformation(session, TracePmcEventListInfo, (PVOID)(ULONG_PTR)switches, sizeof switches),
+        CHECK_EQ(TraceSetInformation(session, TracePmcCounterListInfo, sources,
+                                     counters * sizeof *sources),
+                 ERROR_SUCCESS);
+        CHECK_EQ(TraceSetInformation(session, TracePmcEventListInfo, (PVOID)(ULONG_PTR)switches,
+                                     sizeof switches),
                  ERROR_SUCCESS);
     }
     got.counters = counters;
@@ -148,18 +157,21 @@ static void read_along(ULONG counters, ULONG *sources)
     CHECK_EQ(q.p.EventsLost, 0);
     CHECK_EQ(got.wrong, 0);
     CHECK(got.buffers >= 1);
-    CHECK_RANGE(got.calls, WORKERS * YIELDS, WORKERS * YIELDS * 2); /* the yields, and what this thread and the reader call */
-    CHECK(got.swaps >= WORKERS); /* to each worker; away from it may be to the next */
+    CHECK_RANGE(got.calls, WORKERS * YIELDS,
+                WORKERS * YIELDS * 2); /* the yields, and what this thread and the reader call */
+    CHECK(got.swaps >= WORKERS);       /* to each worker; away from it may be to the next */
     CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
     CHECK_EQ(CloseTrace(trace), ERROR_INVALID_HANDLE);
 }
 
-TEST_USER(etw_win32, consumes, "ProcessTrace hands on every event, in the order of time stamps, until the session stops")
+TEST_USER(etw_win32, consumes,
+          "ProcessTrace hands on every event, in the order of time stamps, until the session stops")
 {
     read_along(0, NULL);
 }
 
-TEST_USER(etw_win32, consumes_counters, "context switches come with counters as extended data, which only grow on a processor")
+TEST_USER(etw_win32, consumes_counters,
+          "context switches come with counters as extended data, which only grow on a processor")
 {
     ULONG sources[2] = { ProfileTotalIssues, ProfileTotalIssues }, most = 0;
     TraceQueryInformation(0, TraceMaxPmcCounterQuery, &most, sizeof most, NULL);
@@ -196,7 +208,8 @@ TEST_USER(etw_win32, in_order,
     begin(session, 0, PERF_MASK_BITS(PERF_SYSCALL));
     HANDLE reader = CreateThread(NULL, 0, process, &trace, 0, NULL);
     for (uint64_t i = 0; i < WORKERS; i++)
-        workers[i] = CreateThread(NULL, 0, call_often, (PVOID)(i % system.dwNumberOfProcessors), 0, NULL);
+        workers[i] =
+            CreateThread(NULL, 0, call_often, (PVOID)(i % system.dwNumberOfProcessors), 0, NULL);
     CHECK_EQ(WaitForMultipleObjects(WORKERS, workers, TRUE, INFINITE), WAIT_OBJECT_0);
     for (unsigned i = 0; i < WORKERS; i++)
         CloseHandle(workers[i]);
@@ -208,7 +221,9 @@ TEST_USER(etw_win32, in_order,
     CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
 }
 
-TEST_USER(etw_win32, times, "time stamps are the TSC if asked for, else 100 ns since boot; OpenTraceA opens by a narrow name")
+TEST_USER(etw_win32, times,
+          "time stamps are the TSC if asked for, else 100 ns since boot; OpenTraceA opens by a "
+          "narrow name")
 {
     EVENT_TRACE_LOGFILEA log;
     TRACEHANDLE session = 0, trace;
@@ -228,7 +243,8 @@ TEST_USER(etw_win32, times, "time stamps are the TSC if asked for, else 100 ns s
     QueryPerformanceCounter(&after);
     CHECK_EQ(stop(session), ERROR_SUCCESS);
     CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_SUCCESS);
-    CHECK(got.last >= before.QuadPart && got.last <= after.QuadPart + 10000); /* until the stop: below a millisecond more */
+    CHECK(got.last >= before.QuadPart &&
+          got.last <= after.QuadPart + 10000); /* until the stop: below a millisecond more */
     CHECK_EQ(got.wrong, 0);
     CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
     got.last = 0;
@@ -242,7 +258,9 @@ TEST_USER(etw_win32, times, "time stamps are the TSC if asked for, else 100 ns s
     CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
 }
 
-TEST_USER(etw_win32, closes, "CloseTrace ends ProcessTrace, from a callback and from elsewhere; twice at a time it is busy")
+TEST_USER(
+    etw_win32, closes,
+    "CloseTrace ends ProcessTrace, from a callback and from elsewhere; twice at a time it is busy")
 {
     TRACEHANDLE session = 0, trace;
     REQUIRE(start(&session));
@@ -265,7 +283,8 @@ TEST_USER(etw_win32, closes, "CloseTrace ends ProcessTrace, from a callback and 
     CHECK_EQ(stop(session), ERROR_SUCCESS);
 }
 
-TEST_USER(etw_win32, cancels, "a buffer callback that says FALSE ends ProcessTrace; the trace can be processed again")
+TEST_USER(etw_win32, cancels,
+          "a buffer callback that says FALSE ends ProcessTrace; the trace can be processed again")
 {
     TRACEHANDLE session = 0, trace;
     ULONG begun = GetTickCount();
@@ -278,7 +297,8 @@ TEST_USER(etw_win32, cancels, "a buffer callback that says FALSE ends ProcessTra
     CHECK_EQ(stop(session), ERROR_SUCCESS);
     CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_CANCELLED);
     CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
-    CHECK_RANGE(GetTickCount() - begun + 1, 1, 1500); /* one FlushTimer of a second, not two, also soon after boot */
+    CHECK_RANGE(GetTickCount() - begun + 1, 1,
+                1500); /* one FlushTimer of a second, not two, also soon after boot */
 }
 
 static void refused(EVENT_TRACE_LOGFILEW *log, ULONG error)
@@ -288,7 +308,9 @@ static void refused(EVENT_TRACE_LOGFILEW *log, ULONG error)
     CHECK_EQ(GetLastError(), error);
 }
 
-TEST_USER(etw_win32, open_refuses, "OpenTrace: no structure, name or callback; files and other modes; a second consumer; a ninth")
+TEST_USER(
+    etw_win32, open_refuses,
+    "OpenTrace: no structure, name or callback; files and other modes; a second consumer; a ninth")
 {
     EVENT_TRACE_LOGFILEW log;
     TRACEHANDLE session = 0, traces[8];
@@ -326,14 +348,16 @@ TEST_USER(etw_win32, open_refuses, "OpenTrace: no structure, name or callback; f
         CHECK_EQ(CloseTrace(traces[i]), ERROR_SUCCESS);
 }
 
-TEST_USER(etw_win32, open_without_memory, "OpenTrace without memory for what it reads: says so and holds nothing")
+TEST_USER(etw_win32, open_without_memory,
+          "OpenTrace without memory for what it reads: says so and holds nothing")
 {
     EVENT_TRACE_LOGFILEW log;
     TRACEHANDLE session = 0, trace;
     static void *regions[4096];
     unsigned n = 0;
     REQUIRE(start(&session));
-    while (n < 4096 && (regions[n] = VirtualAlloc(NULL, RING3_PAGE, MEM_RESERVE, PAGE_READWRITE)) != NULL)
+    while (n < 4096 &&
+           (regions[n] = VirtualAlloc(NULL, RING3_PAGE, MEM_RESERVE, PAGE_READWRITE)) != NULL)
         n++;
     describe_log(&log);
     refused(&log, ERROR_NOT_ENOUGH_MEMORY);
@@ -344,9 +368,12 @@ TEST_USER(etw_win32, open_without_memory, "OpenTrace without memory for what it 
     CHECK_EQ(stop(session), ERROR_SUCCESS);
 }
 
-TEST_USER(etw_win32, process_refuses, "ProcessTrace and CloseTrace: numbers, times, handles that are none, a session that does not run")
+TEST_USER(etw_win32, process_refuses,
+          "ProcessTrace and CloseTrace: numbers, times, handles that are none, a session that does "
+          "not run")
 {
-    TRACEHANDLE trace = open_trace(), none[] = { 0, 9, trace + 1, INVALID_PROCESSTRACE_HANDLE, 1ull << 32 };
+    TRACEHANDLE trace = open_trace(),
+                none[] = { 0, 9, trace + 1, INVALID_PROCESSTRACE_HANDLE, 1ull << 32 };
     TRACEHANDLE two[2] = { trace, trace }, session = 0;
     FILETIME time = { 0, 0 };
     CHECK_EQ(ProcessTrace(&trace, 0, NULL, NULL), ERROR_BAD_LENGTH);

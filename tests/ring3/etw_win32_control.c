@@ -9,7 +9,8 @@ static ULONG start_by(const WCHAR *name, struct properties *q)
     return StartTraceW(&session, name, &q->p);
 }
 
-TEST_USER(etw_win32, start_refuses_arguments, "StartTrace: no handle, name, properties; sizes; a GUID without its name")
+TEST_USER(etw_win32, start_refuses_arguments,
+          "StartTrace: no handle, name, properties; sizes; a GUID without its name")
 {
     struct properties q;
     TRACEHANDLE session;
@@ -34,7 +35,8 @@ TEST_USER(etw_win32, start_refuses_arguments, "StartTrace: no handle, name, prop
     CHECK_EQ(start_by(NAME, &q), ERROR_INVALID_PARAMETER);
 }
 
-TEST_USER(etw_win32, start_refuses_names, "StartTrace: a name that is empty or has 64 characters; 63 are allowed")
+TEST_USER(etw_win32, start_refuses_names,
+          "StartTrace: a name that is empty or has 64 characters; 63 are allowed")
 {
     struct properties q;
     TRACEHANDLE session;
@@ -57,7 +59,8 @@ TEST_USER(etw_win32, start_refuses_names, "StartTrace: a name that is empty or h
     CHECK_EQ(strcmp((const char *)q.name, narrow), 0);
 }
 
-TEST_USER(etw_win32, start_refuses_modes, "StartTrace: not real-time, a log file, other modes, flags without system mode")
+TEST_USER(etw_win32, start_refuses_modes,
+          "StartTrace: not real-time, a log file, other modes, flags without system mode")
 {
     struct properties q;
     describe(&q);
@@ -90,7 +93,8 @@ TEST_USER(etw_win32, start_refuses_modes, "StartTrace: not real-time, a log file
     CHECK_EQ(stop(q.p.Wnode.HistoricalContext), ERROR_SUCCESS);
 }
 
-TEST_USER(etw_win32, eight_sessions, "StartTrace: a name once, eight sessions at a time, and the kernel's own beside them")
+TEST_USER(etw_win32, eight_sessions,
+          "StartTrace: a name once, eight sessions at a time, and the kernel's own beside them")
 {
     TRACEHANDLE sessions[8], one;
     struct properties q;
@@ -114,7 +118,8 @@ TEST_USER(etw_win32, eight_sessions, "StartTrace: a name once, eight sessions at
         CHECK_EQ(stop(sessions[i]), ERROR_SUCCESS);
 }
 
-TEST_USER(etw_win32, controls, "ControlTrace: query, flush, update, stop, by handle and by name, which counts more")
+TEST_USER(etw_win32, controls,
+          "ControlTrace: query, flush, update, stop, by handle and by name, which counts more")
 {
     struct properties q;
     TRACEHANDLE session = 0;
@@ -144,21 +149,24 @@ TEST_USER(etw_win32, controls, "ControlTrace: query, flush, update, stop, by han
     CHECK_EQ(q.p.EnableFlags, EVENT_TRACE_FLAG_CSWITCH);
     CHECK(q.p.FreeBuffers < q.p.NumberOfBuffers);
     describe(&q);
-    CHECK_EQ(ControlTraceW(session, L"another", &q.p, EVENT_TRACE_CONTROL_STOP), ERROR_WMI_INSTANCE_NOT_FOUND);
+    CHECK_EQ(ControlTraceW(session, L"another", &q.p, EVENT_TRACE_CONTROL_STOP),
+             ERROR_WMI_INSTANCE_NOT_FOUND);
     q.p.LoggerNameOffset = 0; /* the name is not wanted back */
     CHECK_EQ(ControlTraceW(0, L"controls", &q.p, EVENT_TRACE_CONTROL_STOP), ERROR_SUCCESS);
     CHECK(q.p.EventsLost >= 1); /* nobody read the switches */
     CHECK_EQ(stop(session), ERROR_WMI_INSTANCE_NOT_FOUND);
 }
 
-TEST_USER(etw_win32, control_refuses, "ControlTrace: no properties, neither name nor handle, codes, sizes, names, privilege")
+TEST_USER(etw_win32, control_refuses,
+          "ControlTrace: no properties, neither name nor handle, codes, sizes, names, privilege")
 {
     struct properties q;
     TRACEHANDLE session = 0;
     static WCHAR name[65];
     REQUIRE(start(&session));
     describe(&q);
-    CHECK_EQ(ControlTraceW(session, NULL, NULL, EVENT_TRACE_CONTROL_QUERY), ERROR_INVALID_PARAMETER);
+    CHECK_EQ(ControlTraceW(session, NULL, NULL, EVENT_TRACE_CONTROL_QUERY),
+             ERROR_INVALID_PARAMETER);
     CHECK_EQ(ControlTraceW(0, NULL, &q.p, EVENT_TRACE_CONTROL_QUERY), ERROR_INVALID_PARAMETER);
     CHECK_EQ(ControlTraceA(0, NULL, &q.p, EVENT_TRACE_CONTROL_QUERY), ERROR_INVALID_PARAMETER);
     CHECK_EQ(ControlTraceW(session, NULL, &q.p, 4), ERROR_INVALID_PARAMETER);
@@ -176,16 +184,21 @@ TEST_USER(etw_win32, control_refuses, "ControlTrace: no properties, neither name
     CHECK_EQ(ControlTraceW(0, NAME, &q.p, EVENT_TRACE_CONTROL_QUERY), ERROR_SUCCESS);
     describe(&q);
     q.p.EnableFlags = EVENT_TRACE_FLAG_PROFILE;
-    CHECK_EQ(ControlTraceW(session, NULL, &q.p, EVENT_TRACE_CONTROL_UPDATE), ERROR_PRIVILEGE_NOT_HELD);
+    CHECK_EQ(ControlTraceW(session, NULL, &q.p, EVENT_TRACE_CONTROL_UPDATE),
+             ERROR_PRIVILEGE_NOT_HELD);
     CHECK_EQ(stop(session), ERROR_SUCCESS);
     CHECK_EQ(stop(session), ERROR_WMI_INSTANCE_NOT_FOUND);
 }
 
-TEST_USER(etw_win32, by_name, "programs find the functions in advapi32 and sechost, NtTraceControl in ntdll")
+TEST_USER(etw_win32, by_name,
+          "programs find the functions in advapi32 and sechost, NtTraceControl in ntdll")
 {
-    CHECK_EQ((uint64_t)GetProcAddress(LoadLibraryA("advapi32.dll"), "StartTraceW"), (uint64_t)StartTraceW);
-    CHECK_EQ((uint64_t)GetProcAddress(LoadLibraryA("sechost"), "ProcessTrace"), (uint64_t)ProcessTrace);
-    CHECK_EQ((uint64_t)GetProcAddress(LoadLibraryA("ntdll"), "NtTraceControl"), (uint64_t)ZwTraceControl);
+    CHECK_EQ((uint64_t)GetProcAddress(LoadLibraryA("advapi32.dll"), "StartTraceW"),
+             (uint64_t)StartTraceW);
+    CHECK_EQ((uint64_t)GetProcAddress(LoadLibraryA("sechost"), "ProcessTrace"),
+             (uint64_t)ProcessTrace);
+    CHECK_EQ((uint64_t)GetProcAddress(LoadLibraryA("ntdll"), "NtTraceControl"),
+             (uint64_t)ZwTraceControl);
 }
 
 void user_trace_restricted(uint64_t unused)
@@ -196,9 +209,12 @@ void user_trace_restricted(uint64_t unused)
     (void)unused;
     describe(&q);
     CHECK_EQ(start_by(NAME, &q), ERROR_ACCESS_DENIED);
-    CHECK_EQ(ControlTraceW(KERNEL_LOGGER_ID, NULL, &q.p, EVENT_TRACE_CONTROL_QUERY), ERROR_ACCESS_DENIED);
-    CHECK_EQ(TraceQueryInformation(0, TraceMaxPmcCounterQuery, &most, sizeof most, NULL), ERROR_ACCESS_DENIED);
-    CHECK_EQ(TraceSetInformation(0, TraceProfileSourceConfigInfo, &source, sizeof source), ERROR_PRIVILEGE_NOT_HELD);
+    CHECK_EQ(ControlTraceW(KERNEL_LOGGER_ID, NULL, &q.p, EVENT_TRACE_CONTROL_QUERY),
+             ERROR_ACCESS_DENIED);
+    CHECK_EQ(TraceQueryInformation(0, TraceMaxPmcCounterQuery, &most, sizeof most, NULL),
+             ERROR_ACCESS_DENIED);
+    CHECK_EQ(TraceSetInformation(0, TraceProfileSourceConfigInfo, &source, sizeof source),
+             ERROR_PRIVILEGE_NOT_HELD);
     memset(&log, 0, sizeof log);
     log.LoggerName = (LPWSTR)NAME;
     log.EventRecordCallback = (PEVENT_RECORD_CALLBACK)(ULONG_PTR)user_trace_restricted;

@@ -6,13 +6,16 @@
 #define LIST_BYTES 65536
 
 static const CLASSIC_EVENT_ID switches[] = {
-    { { 0x3d6fa8d1, 0xfe05, 0x11d0, { 0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c } }, 36, { 0 } },
+    { { 0x3d6fa8d1, 0xfe05, 0x11d0, { 0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c } },
+      36,
+      { 0 } },
 };
 
 static ULONG most_counters(void)
 {
     ULONG most = 99, n = 0;
-    CHECK_EQ(TraceQueryInformation(0, TraceMaxPmcCounterQuery, &most, sizeof most, &n), ERROR_SUCCESS);
+    CHECK_EQ(TraceQueryInformation(0, TraceMaxPmcCounterQuery, &most, sizeof most, &n),
+             ERROR_SUCCESS);
     CHECK_EQ(n, sizeof most);
     return most;
 }
@@ -29,78 +32,103 @@ static ULONG event_list(TRACEHANDLE session, const CLASSIC_EVENT_ID *events, ULO
 
 static ULONG sampled(TRACEHANDLE session, const ULONG *sources, ULONG bytes)
 {
-    return TraceSetInformation(session, TraceProfileSourceConfigInfo, (PVOID)(ULONG_PTR)sources, bytes);
+    return TraceSetInformation(session, TraceProfileSourceConfigInfo, (PVOID)(ULONG_PTR)sources,
+                               bytes);
 }
 
-TEST_USER(etw_win32, other_classes, "classes that do not concern counters, or the other direction, are not supported")
+TEST_USER(etw_win32, other_classes,
+          "classes that do not concern counters, or the other direction, are not supported")
 {
     static const uint32_t set = 1u << 4 | 1u << 5 | 1u << 6 | 1u << 8 | 1u << 9;
     static const uint32_t query = 1u << 4 | 1u << 5 | 1u << 7 | 1u << 22 | 1u << 25 | 1u << 27;
     ULONG64 bytes[8] = { 0 };
-    for (unsigned class = 0; class <= MaxTraceSetInfoClass; class++) {
+    for (unsigned class = 0; class <= MaxTraceSetInfoClass; class ++) {
         if (!(set >> class & 1))
-            CHECK_EQ(TraceSetInformation(0, (TRACE_INFO_CLASS)class, bytes, sizeof bytes), ERROR_NOT_SUPPORTED);
+            CHECK_EQ(TraceSetInformation(0, (TRACE_INFO_CLASS) class, bytes, sizeof bytes),
+                     ERROR_NOT_SUPPORTED);
         if (!(query >> class & 1))
-            CHECK_EQ(TraceQueryInformation(0, (TRACE_QUERY_INFO_CLASS)class, bytes, sizeof bytes, NULL),
+            CHECK_EQ(TraceQueryInformation(0, (TRACE_QUERY_INFO_CLASS) class, bytes, sizeof bytes,
+                                           NULL),
                      ERROR_NOT_SUPPORTED);
     }
 }
 
-TEST_USER(etw_win32, masks, "class 4 sets and tells the groups of a system logger; samples need the privilege")
+TEST_USER(etw_win32, masks,
+          "class 4 sets and tells the groups of a system logger; samples need the privilege")
 {
     PERFINFO_GROUPMASK masks = { { EVENT_TRACE_FLAG_CSWITCH, 4 } }, found = { { 0 } };
     TRACEHANDLE session = 0, plain = 0;
     struct properties q;
     ULONG n = 0;
     REQUIRE(start(&session));
-    CHECK_EQ(TraceSetInformation(session, TraceSystemTraceEnableFlagsInfo, &masks, sizeof masks), ERROR_SUCCESS);
-    CHECK_EQ(TraceQueryInformation(session, TraceSystemTraceEnableFlagsInfo, &found, sizeof found, &n), ERROR_SUCCESS);
+    CHECK_EQ(TraceSetInformation(session, TraceSystemTraceEnableFlagsInfo, &masks, sizeof masks),
+             ERROR_SUCCESS);
+    CHECK_EQ(TraceQueryInformation(session, TraceSystemTraceEnableFlagsInfo, &found, sizeof found,
+                                   &n),
+             ERROR_SUCCESS);
     CHECK_EQ(n, sizeof found);
     CHECK_EQ(memcmp(&masks, &found, sizeof masks), 0);
-    CHECK_EQ(TraceSetInformation(session, TraceSystemTraceEnableFlagsInfo, &masks, sizeof masks - 1), ERROR_BAD_LENGTH);
-    CHECK_EQ(TraceSetInformation(session, TraceSystemTraceEnableFlagsInfo, &masks, sizeof masks + 1), ERROR_BAD_LENGTH);
-    CHECK_EQ(TraceQueryInformation(session, TraceSystemTraceEnableFlagsInfo, &found, sizeof found - 1, NULL),
+    CHECK_EQ(TraceSetInformation(session, TraceSystemTraceEnableFlagsInfo, &masks,
+                                 sizeof masks - 1),
+             ERROR_BAD_LENGTH);
+    CHECK_EQ(TraceSetInformation(session, TraceSystemTraceEnableFlagsInfo, &masks,
+                                 sizeof masks + 1),
+             ERROR_BAD_LENGTH);
+    CHECK_EQ(TraceQueryInformation(session, TraceSystemTraceEnableFlagsInfo, &found,
+                                   sizeof found - 1, NULL),
              ERROR_BAD_LENGTH);
     masks.Masks[1] = PERF_MASK_BITS(PERF_PROFILE);
     CHECK_EQ(TraceSetInformation(session, TraceSystemTraceEnableFlagsInfo, &masks, sizeof masks),
              ERROR_PRIVILEGE_NOT_HELD);
     privilege(true);
-    CHECK_EQ(TraceSetInformation(session, TraceSystemTraceEnableFlagsInfo, &masks, sizeof masks), ERROR_SUCCESS);
+    CHECK_EQ(TraceSetInformation(session, TraceSystemTraceEnableFlagsInfo, &masks, sizeof masks),
+             ERROR_SUCCESS);
     CHECK_EQ(stop(session), ERROR_SUCCESS);
     CHECK_EQ(TraceSetInformation(session, TraceSystemTraceEnableFlagsInfo, &masks, sizeof masks),
              ERROR_WMI_INSTANCE_NOT_FOUND);
-    CHECK_EQ(TraceQueryInformation(session, TraceSystemTraceEnableFlagsInfo, &found, sizeof found, NULL),
+    CHECK_EQ(TraceQueryInformation(session, TraceSystemTraceEnableFlagsInfo, &found, sizeof found,
+                                   NULL),
              ERROR_WMI_INSTANCE_NOT_FOUND);
     describe(&q);
     q.p.LogFileMode = EVENT_TRACE_REAL_TIME_MODE;
     CHECK_EQ(StartTraceW(&plain, NAME, &q.p), ERROR_SUCCESS);
-    CHECK_EQ(TraceSetInformation(plain, TraceSystemTraceEnableFlagsInfo, &masks, sizeof masks), ERROR_INVALID_PARAMETER);
+    CHECK_EQ(TraceSetInformation(plain, TraceSystemTraceEnableFlagsInfo, &masks, sizeof masks),
+             ERROR_INVALID_PARAMETER);
     CHECK_EQ(stop(plain), ERROR_SUCCESS);
 }
 
-TEST_USER(etw_win32, intervals, "class 5 sets and tells the time between samples; it takes no handle")
+TEST_USER(etw_win32, intervals,
+          "class 5 sets and tells the time between samples; it takes no handle")
 {
     TRACE_PROFILE_INTERVAL time = { ProfileTime, 0 }, before = { ProfileTime, 0 };
     ULONG n = 0;
-    CHECK_EQ(TraceQueryInformation(0, TraceSampledProfileIntervalInfo, &before, sizeof before, &n), ERROR_SUCCESS);
+    CHECK_EQ(TraceQueryInformation(0, TraceSampledProfileIntervalInfo, &before, sizeof before, &n),
+             ERROR_SUCCESS);
     CHECK_EQ(n, sizeof before);
     CHECK(before.Interval != 0);
     time.Interval = 20000;
-    CHECK_EQ(TraceSetInformation(0, TraceSampledProfileIntervalInfo, &time, sizeof time), ERROR_PRIVILEGE_NOT_HELD);
+    CHECK_EQ(TraceSetInformation(0, TraceSampledProfileIntervalInfo, &time, sizeof time),
+             ERROR_PRIVILEGE_NOT_HELD);
     privilege(true);
-    CHECK_EQ(TraceSetInformation(0, TraceSampledProfileIntervalInfo, &time, sizeof time), ERROR_SUCCESS);
+    CHECK_EQ(TraceSetInformation(0, TraceSampledProfileIntervalInfo, &time, sizeof time),
+             ERROR_SUCCESS);
     time.Interval = 0;
-    CHECK_EQ(TraceQueryInformation(0, TraceSampledProfileIntervalInfo, &time, sizeof time, NULL), ERROR_SUCCESS);
+    CHECK_EQ(TraceQueryInformation(0, TraceSampledProfileIntervalInfo, &time, sizeof time, NULL),
+             ERROR_SUCCESS);
     CHECK_EQ(time.Interval, 20000);
-    CHECK_EQ(TraceSetInformation(0, TraceSampledProfileIntervalInfo, &before, sizeof before), ERROR_SUCCESS);
-    CHECK_EQ(TraceSetInformation(1, TraceSampledProfileIntervalInfo, &time, sizeof time), ERROR_INVALID_PARAMETER);
+    CHECK_EQ(TraceSetInformation(0, TraceSampledProfileIntervalInfo, &before, sizeof before),
+             ERROR_SUCCESS);
+    CHECK_EQ(TraceSetInformation(1, TraceSampledProfileIntervalInfo, &time, sizeof time),
+             ERROR_INVALID_PARAMETER);
     CHECK_EQ(TraceQueryInformation(1, TraceSampledProfileIntervalInfo, &time, sizeof time, NULL),
              ERROR_INVALID_PARAMETER);
     for (ULONG length = 0; length <= sizeof time + 1; length++) {
         if (length == sizeof time)
             continue;
-        CHECK_EQ(TraceSetInformation(0, TraceSampledProfileIntervalInfo, &time, length), ERROR_BAD_LENGTH);
-        CHECK_EQ(TraceQueryInformation(0, TraceSampledProfileIntervalInfo, &time, length, NULL), ERROR_BAD_LENGTH);
+        CHECK_EQ(TraceSetInformation(0, TraceSampledProfileIntervalInfo, &time, length),
+                 ERROR_BAD_LENGTH);
+        CHECK_EQ(TraceQueryInformation(0, TraceSampledProfileIntervalInfo, &time, length, NULL),
+                 ERROR_BAD_LENGTH);
     }
 }
 
@@ -111,14 +139,20 @@ TEST_USER(etw_win32, event_intervals,
     if (!most_counters())
         SKIP("no PMU");
     privilege(true);
-    CHECK_EQ(TraceQueryInformation(0, TraceSampledProfileIntervalInfo, &events, sizeof events, NULL), ERROR_SUCCESS);
+    CHECK_EQ(TraceQueryInformation(0, TraceSampledProfileIntervalInfo, &events, sizeof events,
+                                   NULL),
+             ERROR_SUCCESS);
     before = events;
     events.Interval = 12345;
-    CHECK_EQ(TraceSetInformation(0, TraceSampledProfileIntervalInfo, &events, sizeof events), ERROR_SUCCESS);
+    CHECK_EQ(TraceSetInformation(0, TraceSampledProfileIntervalInfo, &events, sizeof events),
+             ERROR_SUCCESS);
     events.Interval = 0;
-    CHECK_EQ(TraceQueryInformation(0, TraceSampledProfileIntervalInfo, &events, sizeof events, NULL), ERROR_SUCCESS);
+    CHECK_EQ(TraceQueryInformation(0, TraceSampledProfileIntervalInfo, &events, sizeof events,
+                                   NULL),
+             ERROR_SUCCESS);
     CHECK_EQ(events.Interval, 12345);
-    CHECK_EQ(TraceSetInformation(0, TraceSampledProfileIntervalInfo, &before, sizeof before), ERROR_SUCCESS);
+    CHECK_EQ(TraceSetInformation(0, TraceSampledProfileIntervalInfo, &before, sizeof before),
+             ERROR_SUCCESS);
 }
 
 TEST_USER(etw_win32, source_list,
@@ -129,18 +163,24 @@ TEST_USER(etw_win32, source_list,
     const PROFILE_SOURCE_INFO *info = (const PROFILE_SOURCE_INFO *)(const void *)bytes;
     ULONG needed = 0, n = 0, entries = 1;
     REQUIRE(bytes);
-    CHECK_EQ(TraceQueryInformation(1, TraceProfileSourceListInfo, bytes, LIST_BYTES, &n), ERROR_INVALID_PARAMETER);
-    CHECK_EQ(TraceQueryInformation(0, TraceProfileSourceListInfo, NULL, LIST_BYTES, &needed), ERROR_BAD_LENGTH);
+    CHECK_EQ(TraceQueryInformation(1, TraceProfileSourceListInfo, bytes, LIST_BYTES, &n),
+             ERROR_INVALID_PARAMETER);
+    CHECK_EQ(TraceQueryInformation(0, TraceProfileSourceListInfo, NULL, LIST_BYTES, &needed),
+             ERROR_BAD_LENGTH);
     CHECK_RANGE(needed, sizeof *info, LIST_BYTES); /* one entry; the whole area */
-    CHECK_EQ(TraceQueryInformation(0, TraceProfileSourceListInfo, bytes, needed - 1, &n), ERROR_BAD_LENGTH);
+    CHECK_EQ(TraceQueryInformation(0, TraceProfileSourceListInfo, bytes, needed - 1, &n),
+             ERROR_BAD_LENGTH);
     CHECK_EQ(n, needed);
-    CHECK_EQ(TraceQueryInformation(0, TraceProfileSourceListInfo, bytes, needed, &n), ERROR_SUCCESS);
+    CHECK_EQ(TraceQueryInformation(0, TraceProfileSourceListInfo, bytes, needed, &n),
+             ERROR_SUCCESS);
     CHECK_EQ(n, needed);
     CHECK_EQ(info->Source, ProfileTime);
     const WCHAR *text = info->Description;
-    CHECK(text[0] == 'T' && text[1] == 'i' && text[2] == 'm' && text[3] == 'e' && text[4] == 'r' && !text[5]);
+    CHECK(text[0] == 'T' && text[1] == 'i' && text[2] == 'm' && text[3] == 'e' && text[4] == 'r' &&
+          !text[5]);
     for (; info->NextEntryOffset; entries++) {
-        info = (const PROFILE_SOURCE_INFO *)(const void *)((const uint8_t *)info + info->NextEntryOffset);
+        info = (const PROFILE_SOURCE_INFO *)(const void *)((const uint8_t *)info +
+                                                           info->NextEntryOffset);
         CHECK(info->MinInterval && info->MinInterval <= info->MaxInterval);
         CHECK(info->Description[0] != 0);
     }
@@ -148,7 +188,8 @@ TEST_USER(etw_win32, source_list,
     CHECK(most_counters() ? entries > 1 : entries == 1);
 }
 
-TEST_USER(etw_win32, list_sizes, "classes 6, 8 and 9: not whole entries, too many, none; a handle where none belongs")
+TEST_USER(etw_win32, list_sizes,
+          "classes 6, 8 and 9: not whole entries, too many, none; a handle where none belongs")
 {
     static const ULONG sources[16] = { SOURCE, SOURCE, SOURCE, SOURCE, SOURCE };
     static const CLASSIC_EVENT_ID events[5] = { { .Type = 36 } };
@@ -166,12 +207,14 @@ TEST_USER(etw_win32, list_sizes, "classes 6, 8 and 9: not whole entries, too man
     CHECK_EQ(counter_list(session, NULL, sizeof *sources), ERROR_INVALID_PARAMETER);
     CHECK_EQ(counter_list(session + 1, sources, sizeof *sources), ERROR_WMI_INSTANCE_NOT_FOUND);
     if (most)
-        CHECK_EQ(counter_list(session, sources, (most + 1) * sizeof *sources), ERROR_INCORRECT_SIZE);
+        CHECK_EQ(counter_list(session, sources, (most + 1) * sizeof *sources),
+                 ERROR_INCORRECT_SIZE);
     CHECK_EQ(event_list(session, events, sizeof *events - 1), ERROR_INCORRECT_SIZE);
     CHECK_EQ(event_list(session, events, sizeof events), ERROR_INCORRECT_SIZE);
     CHECK_EQ(event_list(session, events, 0), ERROR_INVALID_PARAMETER);
     CHECK_EQ(event_list(session, NULL, sizeof *events), ERROR_INVALID_PARAMETER);
-    CHECK_EQ(event_list(session, events, sizeof *events), ERROR_INVALID_PARAMETER); /* an unknown class is left out */
+    CHECK_EQ(event_list(session, events, sizeof *events),
+             ERROR_INVALID_PARAMETER); /* an unknown class is left out */
     CHECK_EQ(event_list(session + 1, switches, sizeof switches), ERROR_WMI_INSTANCE_NOT_FOUND);
     CHECK_EQ(event_list(session, switches, sizeof switches), ERROR_SUCCESS);
     CHECK_EQ(event_list(session, switches, sizeof switches), ERROR_WMI_ALREADY_ENABLED);
@@ -216,7 +259,9 @@ TEST_USER(etw_win32, counters,
     CHECK_EQ(counter_list(session, &good, sizeof good), ERROR_WMI_ALREADY_ENABLED);
     CHECK_EQ(stop(session), ERROR_SUCCESS);
     unsigned taken = take_all(sessions);
-    CHECK_EQ(TraceSetInformation(sessions[0], TraceSystemTraceEnableFlagsInfo, &masks, sizeof masks), ERROR_BUSY);
+    CHECK_EQ(TraceSetInformation(sessions[0], TraceSystemTraceEnableFlagsInfo, &masks,
+                                 sizeof masks),
+             ERROR_BUSY);
     for (unsigned i = 1; i < taken; i++)
         CHECK_EQ(stop(sessions[i]), ERROR_SUCCESS);
     CHECK_EQ(stop(sessions[0]), ERROR_SUCCESS);
@@ -238,8 +283,10 @@ TEST_USER(etw_win32, owners,
     CHECK_EQ(event_list(session, switches, sizeof switches), ERROR_SUCCESS);
     if (most)
         CHECK_EQ(counter_list(session, &source, sizeof source), ERROR_SUCCESS);
-    CHECK_EQ(TraceQueryInformation(0, TracePmcSessionInformation, room, sizeof *info, &n), ERROR_INSUFFICIENT_BUFFER);
-    CHECK_EQ(TraceQueryInformation(0, TracePmcSessionInformation, room, sizeof room, &n), ERROR_SUCCESS);
+    CHECK_EQ(TraceQueryInformation(0, TracePmcSessionInformation, room, sizeof *info, &n),
+             ERROR_INSUFFICIENT_BUFFER);
+    CHECK_EQ(TraceQueryInformation(0, TracePmcSessionInformation, room, sizeof room, &n),
+             ERROR_SUCCESS);
     CHECK_EQ(info->NextEntryOffset, 0);
     CHECK_EQ(info->LoggerId, session & 0xffff);
     CHECK_EQ(info->HookIdCount, 1);
@@ -248,7 +295,8 @@ TEST_USER(etw_win32, owners,
         CHECK_EQ(room[4], SOURCE);
     CHECK_EQ(*(const USHORT *)&room[4 + (most != 0)], PERFINFO_LOG_TYPE_CONTEXTSWAP);
     status->ProcessorNumber = 0;
-    CHECK_EQ(TraceQueryInformation(1, TracePmcCounterOwners, room, sizeof room, &n), ERROR_INVALID_PARAMETER);
+    CHECK_EQ(TraceQueryInformation(1, TracePmcCounterOwners, room, sizeof room, &n),
+             ERROR_INVALID_PARAMETER);
     CHECK_EQ(TraceQueryInformation(0, TracePmcCounterOwners, room, 7, &n), ERROR_BAD_LENGTH);
     CHECK_EQ(TraceQueryInformation(0, TracePmcCounterOwners, room, sizeof room, &n), ERROR_SUCCESS);
     CHECK_EQ(n, 8 + status->NumberOfCounters * sizeof *status->CounterOwners);
@@ -258,8 +306,10 @@ TEST_USER(etw_win32, owners,
                   status->CounterOwners[i].ProfileSource == SOURCE;
     CHECK_EQ(tagged, most != 0);
     if (most)
-        CHECK_EQ(TraceQueryInformation(0, TracePmcCounterOwners, room, 8, &n), ERROR_INSUFFICIENT_BUFFER);
+        CHECK_EQ(TraceQueryInformation(0, TracePmcCounterOwners, room, 8, &n),
+                 ERROR_INSUFFICIENT_BUFFER);
     status->ProcessorNumber = 64;
-    CHECK_EQ(TraceQueryInformation(0, TracePmcCounterOwners, room, sizeof room, &n), ERROR_INVALID_PARAMETER);
+    CHECK_EQ(TraceQueryInformation(0, TracePmcCounterOwners, room, sizeof room, &n),
+             ERROR_INVALID_PARAMETER);
     CHECK_EQ(stop(session), ERROR_SUCCESS);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Exact counts, ring-3 half. A region's count is the difference of two readings less that of an empty region.
- * A reading that a switch fell into was repeated inside (RetryCount), which costs instructions: such a measurement
- * is made again, and how often is reported. */
+/* Exact counts, ring-3 half. A region's count is the difference of two readings less that of an
+ * empty region. A reading that a switch fell into was repeated inside (RetryCount), which costs
+ * instructions: such a measurement is made again, and how often is reported. */
 #include "tests/ring3/exact.h"
 #include "kernel/base/bits.h"
 #include "tests/ring3/work.h"
 #include "tests/test.h"
 #include "windows.h"
 
-#define READ_ALL (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
+#define READ_ALL                                                                                   \
+    (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
 #define TRIES 100
 #define MORE 1000000 /* instructions of readings and calls: far more than there are */
 
@@ -49,8 +50,8 @@ struct known {
 };
 
 static const struct known all_known[] = {
-    { work_1, 1, 100 }, { work_10, 10, 100 }, { work_1000, 1000, 100 }, { work_100000, 100000, 10 },
-    { work_1000000, 1000000, 1 },
+    { work_1, 1, 100 },          { work_10, 10, 100 },         { work_1000, 1000, 100 },
+    { work_100000, 100000, 10 }, { work_1000000, 1000000, 1 },
 };
 
 struct user_exact_spread user_exact_spread;
@@ -84,7 +85,8 @@ static bool run_known(HANDLE profile, const struct known *known, uint64_t empty,
 static bool begin(HANDLE *profile, uint64_t *empty)
 {
     struct region region;
-    if (!CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), THREAD_PROFILING_FLAG_DISPATCH, 1, profile),
+    if (!CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), THREAD_PROFILING_FLAG_DISPATCH, 1,
+                                        profile),
                   ERROR_SUCCESS) ||
         !measure(*profile, work_0, &region))
         return false;
@@ -159,7 +161,8 @@ void user_exact_jump(uint64_t jump)
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 
-/* Profiled, sleeps, works with sleeps between, then sleeps until it is terminated: while it sleeps its counts stand. */
+/* Profiled, sleeps, works with sleeps between, then sleeps until it is terminated: while it sleeps
+ * its counts stand. */
 void user_exact_rounds(uint64_t rounds)
 {
     HANDLE profile;
@@ -194,8 +197,8 @@ void user_exact_switched(uint64_t wanted)
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 
-/* Two RDPMCs with two moves between: RDPMC and two moves retire from reading to reading, on this CPU. The selector, and in
- * the upper half how many instructions that is. */
+/* Two RDPMCs with two moves between: RDPMC and two moves retire from reading to reading, on this
+ * CPU. The selector, and in the upper half how many instructions that is. */
 void user_exact_raw(uint64_t what)
 {
     HANDLE profile;
@@ -222,7 +225,8 @@ static uint64_t touch(HANDLE profile, char *page)
     return after.HwCounters[0].Value - before.HwCounters[0].Value;
 }
 
-/* Pages of the stack, which grows where they are touched first: a page fault each, and not an instruction more. */
+/* Pages of the stack, which grows where they are touched first: a page fault each, and not an
+ * instruction more. */
 void user_exact_faults(uint64_t how)
 {
     HANDLE profile;
@@ -236,7 +240,8 @@ void user_exact_faults(uint64_t how)
         if (first && again)
             judge(first, again);
     }
-    CHECK_RANGE(user_exact_spread.regions, USER_EXACT_TOUCHES / 2, USER_EXACT_TOUCHES); /* few readings meet a tick */
+    CHECK_RANGE(user_exact_spread.regions, USER_EXACT_TOUCHES / 2,
+                USER_EXACT_TOUCHES); /* few readings meet a tick */
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Dying of an exception in ring 3, seen by the creator in the same process, and for tests/exceptions.c. */
+/* Dying of an exception in ring 3, seen by the creator in the same process, and for
+ * tests/exceptions.c. */
 #include "tests/ring3/exceptions.h"
 #include "tests/ring3/helpers.h"
 #include "tests/ring3/ring3.h"
 
-uint64_t user_exception_count; /* how often an instruction that must fault did not; data, not to be executed */
+uint64_t user_exception_count; /* how often an instruction that must fault did not; data, not to be
+                                  executed */
 
-#define FUNCTION(name, code, status, address)                                                                      \
-    static void exception_##name(void)                                                                             \
-    {                                                                                                              \
-        asm volatile(code : : : "rax", "rcx", "rdx", "rsi", "rdi", "memory", "cc");                                \
-        user_exception_count++;                                                                                    \
+#define FUNCTION(name, code, status, address)                                                      \
+    static void exception_##name(void)                                                             \
+    {                                                                                              \
+        asm volatile(code : : : "rax", "rcx", "rdx", "rsi", "rdi", "memory", "cc");                \
+        user_exception_count++;                                                                    \
     }
 EXCEPTIONS(FUNCTION)
 EMULATED(FUNCTION)
@@ -20,7 +22,7 @@ static const struct {
     const char *name;
     void (*function)(void);
     NTSTATUS status;
-} rows[] = { EXCEPTIONS(ROW) { NULL, NULL, 0 }, EMULATED(ROW) };
+} rows[] = { EXCEPTIONS(ROW){ NULL, NULL, 0 }, EMULATED(ROW) };
 
 void user_exception(uint64_t kind) { rows[kind].function(); }
 

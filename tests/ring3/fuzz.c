@@ -66,7 +66,8 @@ static void clear_rooms(void)
 static bool guards_whole(void)
 {
     for (unsigned i = 0; i < rooms_used; i++)
-        if (!ring3_all(rooms[i].bytes, rooms[i].from, FILL) || !ring3_all(rooms[i].bytes + rooms[i].end, ROOM - rooms[i].end, FILL))
+        if (!ring3_all(rooms[i].bytes, rooms[i].from, FILL) ||
+            !ring3_all(rooms[i].bytes + rooms[i].end, ROOM - rooms[i].end, FILL))
             return false;
     return true;
 }
@@ -83,12 +84,14 @@ static bool is_right(NTSTATUS status)
 
 bool fuzz_answered(NTSTATUS status, const char *file, int line, const char *text)
 {
-    bool right = is_right(status), whole = guards_whole(), did = right && !refused && status == wanted;
+    bool right = is_right(status), whole = guards_whole(),
+         did = right && !refused && status == wanted;
     test_check(right && whole, file, line, text);
     if (!right)
         test_check_status(status, refused ? may[0] : wanted, file, line, text);
     if (!whole)
-        test_check(false, file, line, "the bytes around what the service may write to are untouched");
+        test_check(false, file, line,
+                   "the bytes around what the service may write to are untouched");
     wrong = !right || !whole;
     wanted = STATUS_SUCCESS;
     may_count = 0;
@@ -100,13 +103,27 @@ bool fuzz_answered(NTSTATUS status, const char *file, int line, const char *text
 
 static uint8_t *read_only, *last_page; /* nothing behind the second */
 
-/* NULL and near it, a hole, the end of user space, non-canonical, the kernel's direct map, windows, image. */
+/* NULL and near it, a hole, the end of user space, non-canonical, the kernel's direct map, windows,
+ * image. */
 void *fuzz_bad_pointer(void)
 {
     static const uint64_t bad[] = {
-        0, 8, 0x1000, 0xf00000000, 0x7fffffff0000, 0x7ffffffffffc, 0x800000000000, 0x123456789abcdec, 0x8000000000000000,
-        0xffff7ffffffffffc, 0xffff800000000000, 0xffff800000100000, 0xffffff0000000000, 0xffffffff80000000,
-        0xfffffffffffffe40, 0xfffffffffffffff8,
+        0,
+        8,
+        0x1000,
+        0xf00000000,
+        0x7fffffff0000,
+        0x7ffffffffffc,
+        0x800000000000,
+        0x123456789abcdec,
+        0x8000000000000000,
+        0xffff7ffffffffffc,
+        0xffff800000000000,
+        0xffff800000100000,
+        0xffffff0000000000,
+        0xffffffff80000000,
+        0xfffffffffffffe40,
+        0xfffffffffffffff8,
     };
     return (void *)FUZZ_ONE_OF(bad);
 }
@@ -289,7 +306,8 @@ static void sweep(void)
 
 /* --- The loop. --- */
 
-static const struct fuzz_op *const all_ops[] = { fuzz_object_ops, fuzz_wait_ops, fuzz_memory_ops, fuzz_counter_ops };
+static const struct fuzz_op *const all_ops[] = { fuzz_object_ops, fuzz_wait_ops, fuzz_memory_ops,
+                                                 fuzz_counter_ops };
 
 static unsigned weight_of(const struct fuzz_op *op)
 {

@@ -1,20 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/* The service fuzz in ring 3: one thread in a process of its own calls services with arguments that are right, nearly
- * right or hostile, and knows of each call what it must answer: by a model of the objects, the handles and what they
- * may do. A call is written so: arguments are drawn by the functions here, each says what is wrong with what it drew,
- * and FUZZ_ANSWER compares. */
+/* The service fuzz in ring 3: one thread in a process of its own calls services with arguments that
+ * are right, nearly right or hostile, and knows of each call what it must answer: by a model of the
+ * objects, the handles and what they may do. A call is written so: arguments are drawn by the
+ * functions here, each says what is wrong with what it drew, and FUZZ_ANSWER compares. */
 #pragma once
 #include "tests/ring3/etw.h"
 
-enum fuzz_kind { FUZZ_NONE, FUZZ_EVENT, FUZZ_SEMAPHORE, FUZZ_MUTANT, FUZZ_THREAD, FUZZ_PROFILE, FUZZ_CONSUMER, FUZZ_PROCESS };
+enum fuzz_kind {
+    FUZZ_NONE,
+    FUZZ_EVENT,
+    FUZZ_SEMAPHORE,
+    FUZZ_MUTANT,
+    FUZZ_THREAD,
+    FUZZ_PROFILE,
+    FUZZ_CONSUMER,
+    FUZZ_PROCESS
+};
 
 /* An object. */
 struct fuzz_thing {
     enum fuzz_kind kind;
-    unsigned handles;   /* of the model; 0: free */
-    LONG state, limit;  /* as the dispatcher has them; a profile: 1 started, limit 1: not to be; a thread's limit: how often it is suspended; a thread: 1 ended */
-    bool manual;        /* an event that stays signaled */
-    HANDLE own;         /* a thread's: a handle with all rights that no call gets */
+    unsigned handles;  /* of the model; 0: free */
+    LONG state, limit; /* as the dispatcher has them; a profile: 1 started, limit 1: not to be; a
+                          thread's limit: how often it is suspended; a thread: 1 ended */
+    bool manual;       /* an event that stays signaled */
+    HANDLE own;        /* a thread's: a handle with all rights that no call gets */
     NTSTATUS exit_status;
     KAFFINITY affinity;
 };
@@ -29,7 +39,8 @@ struct fuzz_op {
     void (*call)(void);
     unsigned weight;
 };
-extern const struct fuzz_op fuzz_object_ops[], fuzz_wait_ops[], fuzz_memory_ops[], fuzz_counter_ops[];
+extern const struct fuzz_op fuzz_object_ops[], fuzz_wait_ops[], fuzz_memory_ops[],
+    fuzz_counter_ops[];
 
 uint64_t fuzz_random(void);
 unsigned fuzz_below(unsigned n);
@@ -37,7 +48,8 @@ bool fuzz_one_in(unsigned n);
 /* One of the array's. */
 #define FUZZ_ONE_OF(array) ((array)[fuzz_below(ARRAYSIZE(array))])
 
-/* What the call must answer: this, unless something is wrong with an argument. STATUS_SUCCESS if not said. */
+/* What the call must answer: this, unless something is wrong with an argument. STATUS_SUCCESS if
+ * not said. */
 void fuzz_expect(NTSTATUS status);
 /* The call must fail; this is a reason. With several, any of them may be told. */
 void fuzz_refuse(NTSTATUS status);
@@ -48,7 +60,8 @@ bool fuzz_refused(void);
 bool fuzz_answered(NTSTATUS status, const char *file, int line, const char *text);
 #define FUZZ_ANSWER(call) fuzz_answered(call, __FILE__, __LINE__, #call)
 
-/* Where to write so many bytes to: the caller's memory with guards around, seldom something bad, which is a reason. */
+/* Where to write so many bytes to: the caller's memory with guards around, seldom something bad,
+ * which is a reason. */
 void *fuzz_out(size_t size);
 /* The same; NULL is as good. */
 void *fuzz_out_optional(size_t size);
@@ -59,8 +72,8 @@ const void *fuzz_in(const void *bytes, size_t size);
 /* Not the caller's to read or write. */
 void *fuzz_bad_pointer(void);
 
-/* A handle: mostly to an object of the kind (FUZZ_NONE: any), which is returned if `wanted` access is there too. Else
- * NULL, and the reason is known. */
+/* A handle: mostly to an object of the kind (FUZZ_NONE: any), which is returned if `wanted` access
+ * is there too. Else NULL, and the reason is known. */
 struct fuzz_slot *fuzz_handle(enum fuzz_kind kind, ACCESS_MASK wanted, HANDLE *handle);
 /* A handle that there is not. */
 HANDLE fuzz_no_handle(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The service fuzz: profile objects, thread profiling, the configuration, trace sessions. What others do at the same time
- * can take a counter away, never change an answer otherwise. */
+/* The service fuzz: profile objects, thread profiling, the configuration, trace sessions. What
+ * others do at the same time can take a counter away, never change an answer otherwise. */
 #include "kernel/user/ntddk.h"
 #include "tests/ring3/fuzz.h"
 #include "kernel/base/string.h"
@@ -67,10 +67,20 @@ static void create_profile(void)
     case 1: log2 = fuzz_below(40); break;
     case 2: room = fuzz_below(sizeof buckets + 1) & ~3u; break;
     case 3: base = 0 - 4096 + (fuzz_one_in(2) ? 1 : 0); break;
-    case 4: buffer += 1 + fuzz_below(3); fuzz_refuse(STATUS_DATATYPE_MISALIGNMENT); room -= 4; break;
-    case 5: buffer = fuzz_bad_pointer(); fuzz_refuse(STATUS_ACCESS_VIOLATION); break;
+    case 4:
+        buffer += 1 + fuzz_below(3);
+        fuzz_refuse(STATUS_DATATYPE_MISALIGNMENT);
+        room -= 4;
+        break;
+    case 5:
+        buffer = fuzz_bad_pointer();
+        fuzz_refuse(STATUS_ACCESS_VIOLATION);
+        break;
     case 6: cpu_mask = 1ull << fuzz_below(fuzz_cpus); break;
-    case 7: cpu_mask = fuzz_one_in(2) ? 0 : 1ull << fuzz_cpus; fuzz_refuse(STATUS_INVALID_PARAMETER); break;
+    case 7:
+        cpu_mask = fuzz_one_in(2) ? 0 : 1ull << fuzz_cpus;
+        fuzz_refuse(STATUS_INVALID_PARAMETER);
+        break;
     }
     expect_region(base, size, log2, room);
     if (base >= 0x800000000000 && !process) /* kernel addresses need none */
@@ -78,13 +88,15 @@ static void create_profile(void)
     if (source != ProfileTime)
         fuzz_allow(STATUS_NOT_SUPPORTED);
     bool kernel = base >= 0x800000000000;
-    NTSTATUS status = ZwCreateProfile(to, process, (PVOID)base, size, log2, (PULONG)(void *)buffer, room, source, cpu_mask);
+    NTSTATUS status = ZwCreateProfile(to, process, (PVOID)base, size, log2, (PULONG)(void *)buffer,
+                                      room, source, cpu_mask);
     if (!FUZZ_ANSWER(status) && !(kernel && NT_SUCCESS(status)))
         return;
     struct fuzz_thing *thing = fuzz_thing(FUZZ_PROFILE);
     if (!CHECK(thing != NULL))
         return;
-    thing->limit = source != ProfileTime && source != ProfileTotalIssues && source != ProfileTotalCycles;
+    thing->limit =
+        source != ProfileTime && source != ProfileTotalIssues && source != ProfileTotalCycles;
     fuzz_given(*to, thing, PROFILE_ALL_ACCESS);
 }
 
@@ -135,15 +147,18 @@ static void set_profiling(void)
 {
     HANDLE h = NtCurrentThread();
     struct fuzz_slot *slot = NULL;
-    THREAD_PERFORMANCE_DATA *block = enabled && !fuzz_one_in(4) ? enabled : &blocks[fuzz_below(BLOCKS)];
+    THREAD_PERFORMANCE_DATA *block =
+        enabled && !fuzz_one_in(4) ? enabled : &blocks[fuzz_below(BLOCKS)];
     THREAD_PROFILING_INFORMATION info = { fuzz_below(4), fuzz_below(2), fuzz_below(2), block };
     ULONG length = sizeof info - (fuzz_one_in(16) ? 1 + fuzz_below(8) : 0);
-    if (fuzz_one_in(8) && (slot = fuzz_handle(FUZZ_THREAD, THREAD_SET_INFORMATION, &h)) != NULL && slot->thing != &fuzz_me)
+    if (fuzz_one_in(8) && (slot = fuzz_handle(FUZZ_THREAD, THREAD_SET_INFORMATION, &h)) != NULL &&
+        slot->thing != &fuzz_me)
         fuzz_refuse(STATUS_NOT_SUPPORTED);
     if (length != sizeof info)
         fuzz_refuse(STATUS_INFO_LENGTH_MISMATCH);
     if (fuzz_one_in(16)) {
-        info.PerformanceData = (PTHREAD_PERFORMANCE_DATA)(void *)((uint8_t *)block + 1 + fuzz_below(3));
+        info.PerformanceData =
+            (PTHREAD_PERFORMANCE_DATA)(void *)((uint8_t *)block + 1 + fuzz_below(3));
         fuzz_refuse(STATUS_DATATYPE_MISALIGNMENT);
     } else if (fuzz_one_in(16)) {
         info.PerformanceData = fuzz_bad_pointer();
@@ -165,7 +180,8 @@ static void set_profiling(void)
         fuzz_allow(STATUS_INSUFFICIENT_RESOURCES);
     }
     const void *from = fuzz_in(&info, sizeof info);
-    if (!FUZZ_ANSWER(ZwSetInformationThread(h, ThreadCounterProfiling, (PVOID)(uint64_t)from, length)))
+    if (!FUZZ_ANSWER(
+            ZwSetInformationThread(h, ThreadCounterProfiling, (PVOID)(uint64_t)from, length)))
         return;
     enabled = info.Enable ? block : NULL;
     enabled_mask = info.HardwareCounters;
@@ -222,14 +238,24 @@ static void configure(void)
 {
     if (!fuzz_pmu)
         return;
-    HARDWARE_COUNTER array[2] = { { PMCCounter, 0, ProfileTotalIssues }, { PMCCounter, 0, ProfileTotalIssues } };
+    HARDWARE_COUNTER array[2] = { { PMCCounter, 0, ProfileTotalIssues },
+                                  { PMCCounter, 0, ProfileTotalIssues } };
     ULONG count = fuzz_one_in(8) ? (ULONG)fuzz_random() | 1u << 31 : fuzz_below(3);
     fuzz_refuse(STATUS_WMI_ALREADY_ENABLED);
     fuzz_allow(STATUS_NOT_IMPLEMENTED);
     switch (fuzz_below(8)) {
-    case 0: array[0].Index |= fuzz_random() << 32; fuzz_refuse(STATUS_INVALID_PARAMETER); break;
-    case 1: array[0].Reserved = 1; fuzz_refuse(STATUS_INVALID_PARAMETER); break;
-    case 2: array[0].Type = (HARDWARE_COUNTER_TYPE)fuzz_below(9); fuzz_refuse(STATUS_INVALID_PARAMETER); break;
+    case 0:
+        array[0].Index |= fuzz_random() << 32;
+        fuzz_refuse(STATUS_INVALID_PARAMETER);
+        break;
+    case 1:
+        array[0].Reserved = 1;
+        fuzz_refuse(STATUS_INVALID_PARAMETER);
+        break;
+    case 2:
+        array[0].Type = (HARDWARE_COUNTER_TYPE)fuzz_below(9);
+        fuzz_refuse(STATUS_INVALID_PARAMETER);
+        break;
     }
     if (count > MAX_HW_COUNTERS)
         fuzz_refuse(STATUS_INVALID_PARAMETER);
@@ -258,7 +284,8 @@ static struct fuzz_thing *consumer;
 
 static bool connected(void)
 {
-    return consumer && consumer->handles && consumer->kind == FUZZ_CONSUMER && consumer->limit == session_number;
+    return consumer && consumer->handles && consumer->kind == FUZZ_CONSUMER &&
+           consumer->limit == session_number;
 }
 
 static void describe(struct session_info *d)
@@ -273,10 +300,12 @@ static void describe(struct session_info *d)
 static void control_session(void)
 {
     static struct session_info d;
-    ULONG code = EtwStartLoggerCode + fuzz_below(5), length = sizeof d.info - (fuzz_one_in(12) ? fuzz_below(100) + 1 : 0), n;
+    ULONG code = EtwStartLoggerCode + fuzz_below(5),
+          length = sizeof d.info - (fuzz_one_in(12) ? fuzz_below(100) + 1 : 0), n;
     bool bad;
     describe(&d);
-    d.info.EnableFlags = fuzz_one_in(2) ? 0 : EVENT_TRACE_FLAG_CSWITCH | EVENT_TRACE_FLAG_SYSTEMCALL;
+    d.info.EnableFlags =
+        fuzz_one_in(2) ? 0 : EVENT_TRACE_FLAG_CSWITCH | EVENT_TRACE_FLAG_SYSTEMCALL;
     if (fuzz_one_in(8)) {
         d.info.EnableFlags |= EVENT_TRACE_FLAG_PROFILE;
         if (!privileged && (code == EtwStartLoggerCode || code == EtwUpdateLoggerCode))
@@ -285,8 +314,10 @@ static void control_session(void)
     if (length != sizeof d.info)
         fuzz_refuse(STATUS_INFO_LENGTH_MISMATCH);
     if (code == EtwStartLoggerCode ? running : !running)
-        fuzz_refuse(code == EtwStartLoggerCode ? STATUS_OBJECT_NAME_COLLISION : STATUS_WMI_INSTANCE_NOT_FOUND);
-    if (code == EtwStartLoggerCode || code == EtwUpdateLoggerCode) { /* sessions, memory and counters may be others' */
+        fuzz_refuse(code == EtwStartLoggerCode ? STATUS_OBJECT_NAME_COLLISION
+                                               : STATUS_WMI_INSTANCE_NOT_FOUND);
+    if (code == EtwStartLoggerCode ||
+        code == EtwUpdateLoggerCode) { /* sessions, memory and counters may be others' */
         fuzz_allow(STATUS_INSUFFICIENT_RESOURCES);
         fuzz_allow(STATUS_NO_MEMORY);
     }
@@ -297,7 +328,8 @@ static void control_session(void)
         fuzz_refuse(STATUS_ACCESS_VIOLATION);
     else if (bad)
         fuzz_expect(STATUS_ACCESS_VIOLATION);
-    if (!FUZZ_ANSWER(ZwTraceControl(code, (PVOID)(uint64_t)in, length, out, length, fuzz_one_in(2) ? &n : NULL)))
+    if (!FUZZ_ANSWER(ZwTraceControl(code, (PVOID)(uint64_t)in, length, out, length,
+                                    fuzz_one_in(2) ? &n : NULL)))
         return;
     running = code != EtwStopLoggerCode;
     if (bad)
@@ -324,7 +356,8 @@ static void consume(void)
         else if (connected())
             fuzz_refuse(STATUS_DEVICE_BUSY);
         const void *from = fuzz_in(&which, sizeof which);
-        if (!FUZZ_ANSWER(ZwTraceControl(EtwRealtimeConnectCode, (PVOID)(uint64_t)from, sizeof which, to, sizeof *to, &n)))
+        if (!FUZZ_ANSWER(ZwTraceControl(EtwRealtimeConnectCode, (PVOID)(uint64_t)from, sizeof which,
+                                        to, sizeof *to, &n)))
             return;
         if (CHECK((consumer = fuzz_thing(FUZZ_CONSUMER)) != NULL)) {
             consumer->limit = session_number;
@@ -339,8 +372,9 @@ static void consume(void)
         fuzz_refuse(STATUS_INVALID_HANDLE);
     if (read)
         fuzz_allow(STATUS_WMI_INSTANCE_NOT_FOUND); /* the session ended, and all was read */
-    bool did = FUZZ_ANSWER(ZwTraceControl(read ? EtwRealtimeReadCode : EtwRealtimeDisconnectCode, (PVOID)(uint64_t)from,
-                                          sizeof h, bytes, sizeof bytes, &n));
+    bool did =
+        FUZZ_ANSWER(ZwTraceControl(read ? EtwRealtimeReadCode : EtwRealtimeDisconnectCode,
+                                   (PVOID)(uint64_t)from, sizeof h, bytes, sizeof bytes, &n));
     if (did && !read)
         fuzz_taken(slot);
     CHECK(n <= sizeof bytes);
@@ -351,7 +385,8 @@ void fuzz_end_session(void)
 {
     struct session_info d;
     describe(&d);
-    CHECK_STATUS(session_control(EtwStopLoggerCode, &d), running ? STATUS_SUCCESS : STATUS_WMI_INSTANCE_NOT_FOUND);
+    CHECK_STATUS(session_control(EtwStopLoggerCode, &d),
+                 running ? STATUS_SUCCESS : STATUS_WMI_INSTANCE_NOT_FOUND);
 }
 
 /* Any code, class and bytes; nothing may come of it without the privilege. */
@@ -366,9 +401,7 @@ static void noise(void)
     ULONG in = fuzz_below(sizeof words + 1), out = fuzz_below(sizeof words + 1);
     PVOID at = fuzz_one_in(4) ? fuzz_bad_pointer() : words;
     switch (fuzz_below(3)) {
-    case 0:
-        ZwTraceControl(12 + fuzz_below(0x100), at, in, words, out, &n);
-        break;
+    case 0: ZwTraceControl(12 + fuzz_below(0x100), at, in, words, out, &n); break;
     case 1:
         words[0] = fuzz_below(0x20);
         ZwSetSystemInformation(SystemPerformanceTraceInformation, at, in);
@@ -380,8 +413,17 @@ static void noise(void)
 }
 
 const struct fuzz_op fuzz_counter_ops[] = {
-    { adjust_privilege, 2 }, { create_profile, 5 },   { start_profile, 6 },       { interval, 4 },
-    { set_profiling, 6 },    { query_profiling, 3 },  { read_profiling, 6 },      { configure, 3 },
-    { query_configuration, 2 }, { control_session, 4 }, { consume, 5 },           { noise, 4 },
+    { adjust_privilege, 2 },
+    { create_profile, 5 },
+    { start_profile, 6 },
+    { interval, 4 },
+    { set_profiling, 6 },
+    { query_profiling, 3 },
+    { read_profiling, 6 },
+    { configure, 3 },
+    { query_configuration, 2 },
+    { control_session, 4 },
+    { consume, 5 },
+    { noise, 4 },
     { NULL, 0 },
 };

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* The service fuzz: memory. One region is reserved; what is committed in it, and how protected, the model knows by page.
- * Others come and go whole. */
+/* The service fuzz: memory. One region is reserved; what is committed in it, and how protected, the
+ * model knows by page. Others come and go whole. */
 #include "tests/ring3/fuzz.h"
 #include "kernel/base/string.h"
 
-NTSTATUS ZwQueryVirtualMemory(HANDLE ProcessHandle, PVOID BaseAddress, ULONG MemoryInformationClass, PVOID MemoryInformation,
-                              SIZE_T MemoryInformationLength, PSIZE_T ReturnLength);
+NTSTATUS ZwQueryVirtualMemory(HANDLE ProcessHandle, PVOID BaseAddress, ULONG MemoryInformationClass,
+                              PVOID MemoryInformation, SIZE_T MemoryInformationLength,
+                              PSIZE_T ReturnLength);
 
 #define PAGES 32u
 #define MORE 4u /* regions */
 
-static const ULONG kinds[] = { PAGE_NOACCESS, PAGE_READONLY, PAGE_READWRITE, PAGE_EXECUTE_READ, PAGE_EXECUTE_READWRITE,
-                               PAGE_READWRITE | PAGE_GUARD };
+static const ULONG kinds[] = { PAGE_NOACCESS,          PAGE_READONLY,
+                               PAGE_READWRITE,         PAGE_EXECUTE_READ,
+                               PAGE_EXECUTE_READWRITE, PAGE_READWRITE | PAGE_GUARD };
 static uint8_t *arena;
 static ULONG pages[PAGES]; /* protection; 0: not committed */
 static struct {
@@ -22,7 +24,8 @@ static bool there(void)
 {
     PVOID base = NULL;
     SIZE_T size = PAGES * RING3_PAGE;
-    if (!arena && CHECK_STATUS(ZwAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size, MEM_RESERVE, PAGE_READWRITE),
+    if (!arena && CHECK_STATUS(ZwAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size,
+                                                       MEM_RESERVE, PAGE_READWRITE),
                                STATUS_SUCCESS))
         arena = base;
     return arena != NULL;
@@ -59,7 +62,8 @@ static bool some_pages(struct span *s)
         memcpy(s->base, &base, sizeof base);
         memcpy(s->size, &size, sizeof size);
         if (fuzz_one_in(12)) { /* sizes that wrap, and the kernel's half */
-            static const uint64_t sizes[] = { ~0ull, 1ull << 63, 0x7fffffff0000, 0x800000000000, ~0ull - 0xfff };
+            static const uint64_t sizes[] = { ~0ull, 1ull << 63, 0x7fffffff0000, 0x800000000000,
+                                              ~0ull - 0xfff };
             *s->size = FUZZ_ONE_OF(sizes);
         } else if (fuzz_one_in(12)) {
             *s->base = (PVOID)(0xffff800000000000 + (fuzz_random() & 0xfffffff));
@@ -153,7 +157,8 @@ static void query(void)
     unsigned at = fuzz_below(PAGES), end = at;
     HANDLE h = process();
     MEMORY_BASIC_INFORMATION *info = fuzz_out(sizeof *info);
-    SIZE_T *returned = fuzz_out_optional(sizeof *returned), length = sizeof *info - (fuzz_one_in(16) ? 1 : 0);
+    SIZE_T *returned = fuzz_out_optional(sizeof *returned),
+           length = sizeof *info - (fuzz_one_in(16) ? 1 : 0);
     PVOID address = arena + at * RING3_PAGE + fuzz_below(RING3_PAGE);
     if (length != sizeof *info)
         fuzz_refuse(STATUS_INFO_LENGTH_MISMATCH);
@@ -161,7 +166,8 @@ static void query(void)
         address = (PVOID)(0x7fffffff0000 + fuzz_random());
         fuzz_refuse(STATUS_INVALID_PARAMETER);
     }
-    if (!FUZZ_ANSWER(ZwQueryVirtualMemory(h, address, MemoryBasicInformation, info, length, returned)))
+    if (!FUZZ_ANSWER(
+            ZwQueryVirtualMemory(h, address, MemoryBasicInformation, info, length, returned)))
         return;
     while (end < PAGES && pages[end] == pages[at])
         end++;
@@ -206,7 +212,8 @@ static void region(void)
         fuzz_refuse(STATUS_MEMORY_NOT_ALLOCATED);
     }
     if (!FUZZ_ANSWER(release ? ZwFreeVirtualMemory(NtCurrentProcess(), &base, &size, type)
-                             : ZwAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size, type, FUZZ_ONE_OF(kinds))))
+                             : ZwAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size, type,
+                                                       FUZZ_ONE_OF(kinds))))
         return;
     if (release)
         CHECK_EQ(size, more[i].size);
@@ -216,5 +223,6 @@ static void region(void)
 }
 
 const struct fuzz_op fuzz_memory_ops[] = {
-    { commit, 8 }, { decommit, 5 }, { protect, 8 }, { query, 8 }, { use, 6 }, { region, 4 }, { NULL, 0 },
+    { commit, 8 }, { decommit, 5 }, { protect, 8 }, { query, 8 },
+    { use, 6 },    { region, 4 },   { NULL, 0 },
 };

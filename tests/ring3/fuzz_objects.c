@@ -6,13 +6,17 @@
 #define LIMIT_MAX 5
 
 static const ACCESS_MASK all_of[] = {
-    [FUZZ_EVENT] = EVENT_ALL_ACCESS, [FUZZ_SEMAPHORE] = SEMAPHORE_ALL_ACCESS, [FUZZ_MUTANT] = MUTANT_ALL_ACCESS,
+    [FUZZ_EVENT] = EVENT_ALL_ACCESS,
+    [FUZZ_SEMAPHORE] = SEMAPHORE_ALL_ACCESS,
+    [FUZZ_MUTANT] = MUTANT_ALL_ACCESS,
 };
 
 /* What is asked for, and what it comes to. */
 static ACCESS_MASK some_access(enum fuzz_kind kind, ACCESS_MASK *asked)
 {
-    *asked = fuzz_one_in(3) ? MAXIMUM_ALLOWED : fuzz_one_in(4) ? (ACCESS_MASK)fuzz_random() & ALL_RIGHTS : all_of[kind];
+    *asked = fuzz_one_in(3)   ? MAXIMUM_ALLOWED
+             : fuzz_one_in(4) ? (ACCESS_MASK)fuzz_random() & ALL_RIGHTS
+                              : all_of[kind];
     return *asked == MAXIMUM_ALLOWED ? all_of[kind] : *asked;
 }
 
@@ -43,11 +47,14 @@ static void duplicate(void)
 {
     HANDLE h;
     ULONG options = fuzz_below(4);
-    ACCESS_MASK access = fuzz_one_in(2) ? 0 : (ACCESS_MASK)(fuzz_random() & fuzz_random()) & ALL_RIGHTS;
-    HANDLE from = fuzz_one_in(16) ? fuzz_no_handle() : NtCurrentProcess(), in = fuzz_one_in(16) ? NULL : NtCurrentProcess();
+    ACCESS_MASK access =
+        fuzz_one_in(2) ? 0 : (ACCESS_MASK)(fuzz_random() & fuzz_random()) & ALL_RIGHTS;
+    HANDLE from = fuzz_one_in(16) ? fuzz_no_handle() : NtCurrentProcess(),
+           in = fuzz_one_in(16) ? NULL : NtCurrentProcess();
     if (fuzz_full())
         return;
-    struct fuzz_slot *slot = fuzz_handle(FUZZ_NONE, options & DUPLICATE_SAME_ACCESS ? 0 : access, &h);
+    struct fuzz_slot *slot =
+        fuzz_handle(FUZZ_NONE, options & DUPLICATE_SAME_ACCESS ? 0 : access, &h);
     HANDLE *to = fuzz_out(sizeof *to);
     if (from != NtCurrentProcess() || in != NtCurrentProcess())
         fuzz_refuse(STATUS_NOT_SUPPORTED);
@@ -78,7 +85,8 @@ static POBJECT_ATTRIBUTES some_attributes(void)
     return (POBJECT_ATTRIBUTES)(p ? (uint64_t)p : 8); /* NULL would be none */
 }
 
-static void made(bool did, const HANDLE *handle, enum fuzz_kind kind, ACCESS_MASK access, const struct fuzz_thing *as)
+static void made(bool did, const HANDLE *handle, enum fuzz_kind kind, ACCESS_MASK access,
+                 const struct fuzz_thing *as)
 {
     struct fuzz_thing *thing = did ? fuzz_thing(kind) : NULL;
     if (!thing)
@@ -99,7 +107,8 @@ static void create_event(void)
     if (type > SynchronizationEvent)
         fuzz_refuse(STATUS_INVALID_PARAMETER);
     struct fuzz_thing as = { .state = on != 0, .manual = type == NotificationEvent };
-    made(FUZZ_ANSWER(ZwCreateEvent(to, asked, attributes, (EVENT_TYPE)type, (BOOLEAN)on)), to, FUZZ_EVENT, access, &as);
+    made(FUZZ_ANSWER(ZwCreateEvent(to, asked, attributes, (EVENT_TYPE)type, (BOOLEAN)on)), to,
+         FUZZ_EVENT, access, &as);
 }
 
 static void create_semaphore(void)
@@ -109,12 +118,14 @@ static void create_semaphore(void)
     ACCESS_MASK asked, access = some_access(FUZZ_SEMAPHORE, &asked);
     HANDLE *to = fuzz_out(sizeof *to);
     POBJECT_ATTRIBUTES attributes = some_attributes();
-    struct fuzz_thing as = { .state = (LONG)fuzz_below(LIMIT_MAX + 2) - 1, .limit = (LONG)fuzz_below(LIMIT_MAX) };
+    struct fuzz_thing as = { .state = (LONG)fuzz_below(LIMIT_MAX + 2) - 1,
+                             .limit = (LONG)fuzz_below(LIMIT_MAX) };
     if (fuzz_one_in(8))
         as.limit = INT32_MAX;
     if (as.limit < 1 || as.state < 0 || as.state > as.limit)
         fuzz_refuse(STATUS_INVALID_PARAMETER);
-    made(FUZZ_ANSWER(ZwCreateSemaphore(to, asked, attributes, as.state, as.limit)), to, FUZZ_SEMAPHORE, access, &as);
+    made(FUZZ_ANSWER(ZwCreateSemaphore(to, asked, attributes, as.state, as.limit)), to,
+         FUZZ_SEMAPHORE, access, &as);
 }
 
 static void create_mutant(void)
@@ -131,7 +142,8 @@ static void create_mutant(void)
 
 /* --- Changing them. --- */
 
-/* Where the previous state goes, which is told when all is done: a bad pointer keeps nothing from it. */
+/* Where the previous state goes, which is told when all is done: a bad pointer keeps nothing from
+ * it. */
 static LONG *previous(bool *bad)
 {
     LONG *p = fuzz_one_in(3) ? NULL : fuzz_late(sizeof *p, bad);
@@ -203,7 +215,8 @@ static void query(void)
 {
     enum fuzz_kind kind = (enum fuzz_kind)(FUZZ_EVENT + fuzz_below(3));
     HANDLE h;
-    ULONG *returned, length = fuzz_one_in(8) ? fuzz_below(20) : 8, info_class = fuzz_one_in(16) ? 2 + fuzz_below(9) : 0;
+    ULONG *returned, length = fuzz_one_in(8) ? fuzz_below(20) : 8,
+                     info_class = fuzz_one_in(16) ? 2 + fuzz_below(9) : 0;
     struct fuzz_slot *slot = fuzz_handle(kind, EVENT_QUERY_STATE, &h);
     LONG *info = fuzz_out(8);
     returned = fuzz_out_optional(sizeof *returned);
@@ -211,10 +224,12 @@ static void query(void)
         fuzz_refuse(STATUS_INFO_LENGTH_MISMATCH);
     if (info_class)
         fuzz_refuse(STATUS_INVALID_INFO_CLASS);
-    NTSTATUS status = kind == FUZZ_EVENT ? ZwQueryEvent(h, (EVENT_INFORMATION_CLASS)info_class, info, length, returned)
-                      : kind == FUZZ_SEMAPHORE
-                          ? ZwQuerySemaphore(h, (SEMAPHORE_INFORMATION_CLASS)info_class, info, length, returned)
-                          : ZwQueryMutant(h, (MUTANT_INFORMATION_CLASS)info_class, info, length, returned);
+    NTSTATUS status =
+        kind == FUZZ_EVENT
+            ? ZwQueryEvent(h, (EVENT_INFORMATION_CLASS)info_class, info, length, returned)
+        : kind == FUZZ_SEMAPHORE
+            ? ZwQuerySemaphore(h, (SEMAPHORE_INFORMATION_CLASS)info_class, info, length, returned)
+            : ZwQueryMutant(h, (MUTANT_INFORMATION_CLASS)info_class, info, length, returned);
     if (!FUZZ_ANSWER(status))
         return;
     const struct fuzz_thing *t = slot->thing;
@@ -224,12 +239,14 @@ static void query(void)
     else if (kind == FUZZ_SEMAPHORE)
         CHECK_EQ(info[1], t->limit);
     else
-        CHECK_EQ((uint32_t)info[1] & 0xffff, t->state < 1 ? 1 : 0); /* owned by the caller, not abandoned */
+        CHECK_EQ((uint32_t)info[1] & 0xffff,
+                 t->state < 1 ? 1 : 0); /* owned by the caller, not abandoned */
     if (returned)
         CHECK_EQ(*returned, 8);
 }
 
 const struct fuzz_op fuzz_object_ops[] = {
-    { close, 10 },         { duplicate, 8 },       { create_event, 4 },   { create_semaphore, 4 }, { create_mutant, 4 },
-    { change_event, 8 },   { release_semaphore, 6 }, { release_mutant, 6 }, { query, 8 },          { NULL, 0 },
+    { close, 10 },        { duplicate, 8 },    { create_event, 4 },      { create_semaphore, 4 },
+    { create_mutant, 4 }, { change_event, 8 }, { release_semaphore, 6 }, { release_mutant, 6 },
+    { query, 8 },         { NULL, 0 },
 };

@@ -35,7 +35,8 @@ static void wait_one(void)
     PLARGE_INTEGER time = no_time();
     if (slot && !signaled(slot->thing))
         fuzz_expect(STATUS_TIMEOUT);
-    if (FUZZ_ANSWER(ZwWaitForSingleObject(h, (BOOLEAN)fuzz_below(2), time)) && slot && signaled(slot->thing))
+    if (FUZZ_ANSWER(ZwWaitForSingleObject(h, (BOOLEAN)fuzz_below(2), time)) && slot &&
+        signaled(slot->thing))
         take(slot->thing);
 }
 
@@ -68,7 +69,8 @@ static void wait_many(void)
 {
     HANDLE handles[WAITED_MAX];
     struct fuzz_slot *waited[WAITED_MAX];
-    unsigned n = 1 + fuzz_below(WAITED_MAX), type = fuzz_one_in(16) ? 2 + fuzz_below(9) : fuzz_below(2), first = n;
+    unsigned n = 1 + fuzz_below(WAITED_MAX),
+             type = fuzz_one_in(16) ? 2 + fuzz_below(9) : fuzz_below(2), first = n;
     ULONG count = fuzz_one_in(16) ? (fuzz_one_in(2) ? 0 : 65 + fuzz_below(1000)) : n;
     for (unsigned i = 0; i < n; i++)
         waited[i] = fuzz_handle(FUZZ_NONE, SYNCHRONIZE, &handles[i]);
@@ -80,7 +82,8 @@ static void wait_many(void)
         expect_wait(waited, n, type, &first);
     const HANDLE *array = fuzz_in(handles, n * sizeof handles[0]);
     PLARGE_INTEGER time = no_time();
-    if (!FUZZ_ANSWER(ZwWaitForMultipleObjects(count, array, (WAIT_TYPE)type, FALSE, time)) || first == n)
+    if (!FUZZ_ANSWER(ZwWaitForMultipleObjects(count, array, (WAIT_TYPE)type, FALSE, time)) ||
+        first == n)
         return;
     for (unsigned i = type == WaitAll ? 0 : first; i < (type == WaitAll ? n : first + 1); i++)
         take(waited[i]->thing);
@@ -95,18 +98,21 @@ static NTSTATUS why_not_signaled(const struct fuzz_slot *slot)
         return STATUS_OBJECT_TYPE_MISMATCH;
     if (!(slot->access & EVENT_MODIFY_STATE))
         return STATUS_ACCESS_DENIED;
-    return t->kind == FUZZ_SEMAPHORE && t->state == t->limit ? STATUS_SEMAPHORE_LIMIT_EXCEEDED : STATUS_SUCCESS;
+    return t->kind == FUZZ_SEMAPHORE && t->state == t->limit ? STATUS_SEMAPHORE_LIMIT_EXCEEDED
+                                                             : STATUS_SUCCESS;
 }
 
 static void signal_and_wait(void)
 {
     HANDLE h, h2;
-    struct fuzz_slot *slot = fuzz_handle(FUZZ_NONE, 0, &h), *waited = fuzz_handle(FUZZ_NONE, SYNCHRONIZE, &h2);
+    struct fuzz_slot *slot = fuzz_handle(FUZZ_NONE, 0, &h),
+                     *waited = fuzz_handle(FUZZ_NONE, SYNCHRONIZE, &h2);
     NTSTATUS not = slot ? why_not_signaled(slot) : STATUS_SUCCESS;
     PLARGE_INTEGER time = no_time();
-    if (!NT_SUCCESS(not))
-        fuzz_refuse(not);
-    bool there = !fuzz_refused() && slot && waited && (signaled(waited->thing) || (waited->thing == slot->thing));
+    if (!NT_SUCCESS(not ))
+        fuzz_refuse(not );
+    bool there = !fuzz_refused() && slot && waited &&
+                 (signaled(waited->thing) || (waited->thing == slot->thing));
     if (!fuzz_refused() && !there)
         fuzz_expect(STATUS_TIMEOUT);
     if (!FUZZ_ANSWER(ZwSignalAndWaitForSingleObject(h, h2, FALSE, time)) || !slot || !waited)
@@ -124,7 +130,8 @@ static void create_thread(void)
 {
     if (fuzz_full())
         return;
-    ACCESS_MASK access = fuzz_one_in(4) ? (ACCESS_MASK)fuzz_random() & THREAD_ALL_ACCESS : THREAD_ALL_ACCESS;
+    ACCESS_MASK access =
+        fuzz_one_in(4) ? (ACCESS_MASK)fuzz_random() & THREAD_ALL_ACCESS : THREAD_ALL_ACCESS;
     ACCESS_MASK asked = access == THREAD_ALL_ACCESS && fuzz_one_in(2) ? MAXIMUM_ALLOWED : access;
     uint64_t argument = fuzz_random() & 0x7fffffff;
     HANDLE *to = fuzz_out(sizeof *to), process = NtCurrentProcess();
@@ -139,17 +146,21 @@ static void create_thread(void)
     case 4: process = fuzz_no_handle(); break;
     case 5: start = (PVOID)(fuzz_random() | 0x800000000000); break;
     }
-    if (attributes || list || flags != THREAD_CREATE_FLAGS_CREATE_SUSPENDED || zero || process != NtCurrentProcess())
+    if (attributes || list || flags != THREAD_CREATE_FLAGS_CREATE_SUSPENDED || zero ||
+        process != NtCurrentProcess())
         fuzz_refuse(STATUS_NOT_SUPPORTED);
     if ((uint64_t)start >> 47)
         fuzz_refuse(STATUS_ACCESS_VIOLATION);
-    if (!FUZZ_ANSWER(ZwCreateThreadEx(to, asked, attributes, process, start, (PVOID)argument, flags, zero, fuzz_random(),
-                                      fuzz_random(), list)))
+    if (!FUZZ_ANSWER(ZwCreateThreadEx(to, asked, attributes, process, start, (PVOID)argument, flags,
+                                      zero, fuzz_random(), fuzz_random(), list)))
         return;
     struct fuzz_thing *thing = fuzz_thing(FUZZ_THREAD);
     if (!CHECK(thing != NULL))
         return;
-    *thing = (struct fuzz_thing){ .kind = FUZZ_THREAD, .limit = 1, .exit_status = (NTSTATUS)argument, .affinity = ~0ull >> (64 - fuzz_cpus) };
+    *thing = (struct fuzz_thing){ .kind = FUZZ_THREAD,
+                                  .limit = 1,
+                                  .exit_status = (NTSTATUS)argument,
+                                  .affinity = ~0ull >> (64 - fuzz_cpus) };
     fuzz_given(*to, thing, access);
 }
 
@@ -159,8 +170,9 @@ static void wait_for_end(HANDLE h, struct fuzz_thing *t)
     THREAD_BASIC_INFORMATION info = { .ExitStatus = STATUS_PENDING };
     do
         ZwYieldExecution();
-    while (NT_SUCCESS(ZwQueryInformationThread(h, ThreadBasicInformation, &info, sizeof info, NULL)) &&
-           info.ExitStatus == STATUS_PENDING);
+    while (
+        NT_SUCCESS(ZwQueryInformationThread(h, ThreadBasicInformation, &info, sizeof info, NULL)) &&
+        info.ExitStatus == STATUS_PENDING);
     CHECK_STATUS(info.ExitStatus, t->exit_status);
     t->state = 1;
 }
@@ -260,20 +272,14 @@ static void nothing(void)
     LARGE_INTEGER now = { .QuadPart = 0 }, frequency = { .QuadPart = 0 };
     static LONGLONG last;
     switch (fuzz_below(4)) {
-    case 0:
-        FUZZ_ANSWER((fuzz_refuse(STATUS_INVALID_SYSTEM_SERVICE), no_such_service()));
-        break;
-    case 1:
-        CHECK(ZwGetCurrentProcessorNumber() < fuzz_cpus);
-        break;
+    case 0: FUZZ_ANSWER((fuzz_refuse(STATUS_INVALID_SYSTEM_SERVICE), no_such_service())); break;
+    case 1: CHECK(ZwGetCurrentProcessorNumber() < fuzz_cpus); break;
     case 2:
         FUZZ_ANSWER(ZwQueryPerformanceCounter(&now, &frequency));
         CHECK(now.QuadPart >= last && frequency.QuadPart > 0);
         last = now.QuadPart;
         break;
-    default:
-        fuzz_allow(STATUS_NO_YIELD_PERFORMED);
-        FUZZ_ANSWER(ZwYieldExecution());
+    default: fuzz_allow(STATUS_NO_YIELD_PERFORMED); FUZZ_ANSWER(ZwYieldExecution());
     }
 }
 
@@ -301,12 +307,32 @@ static uint32_t raw(uint64_t number, HANDLE handle, const uint64_t *a)
 static void no_handle(void)
 {
     static const uint8_t numbers[] = {
-        number_of_Close, number_of_WaitForSingleObject, number_of_SetInformationThread, number_of_QueryInformationThread,
-        number_of_AllocateVirtualMemory, number_of_FreeVirtualMemory, number_of_ProtectVirtualMemory, number_of_DuplicateObject,
-        number_of_StartProfile, number_of_StopProfile, number_of_QueryVirtualMemory, number_of_SignalAndWaitForSingleObject,
-        number_of_SetEvent, number_of_ResetEvent, number_of_PulseEvent, number_of_ClearEvent, number_of_QueryEvent,
-        number_of_ReleaseSemaphore, number_of_QuerySemaphore, number_of_ReleaseMutant, number_of_QueryMutant,
-        number_of_ResumeThread, number_of_DeviceIoControlFile, number_of_ReadFile, number_of_WriteFile, number_of_SuspendThread,
+        number_of_Close,
+        number_of_WaitForSingleObject,
+        number_of_SetInformationThread,
+        number_of_QueryInformationThread,
+        number_of_AllocateVirtualMemory,
+        number_of_FreeVirtualMemory,
+        number_of_ProtectVirtualMemory,
+        number_of_DuplicateObject,
+        number_of_StartProfile,
+        number_of_StopProfile,
+        number_of_QueryVirtualMemory,
+        number_of_SignalAndWaitForSingleObject,
+        number_of_SetEvent,
+        number_of_ResetEvent,
+        number_of_PulseEvent,
+        number_of_ClearEvent,
+        number_of_QueryEvent,
+        number_of_ReleaseSemaphore,
+        number_of_QuerySemaphore,
+        number_of_ReleaseMutant,
+        number_of_QueryMutant,
+        number_of_ResumeThread,
+        number_of_DeviceIoControlFile,
+        number_of_ReadFile,
+        number_of_WriteFile,
+        number_of_SuspendThread,
         number_of_QueueApcThread,
     };
     uint64_t a[5], number = FUZZ_ONE_OF(numbers);
@@ -317,7 +343,7 @@ static void no_handle(void)
 }
 
 const struct fuzz_op fuzz_wait_ops[] = {
-    { wait_one, 8 }, { wait_many, 8 },    { signal_and_wait, 6 }, { create_thread, 2 }, { terminate_thread, 1 },
-    { resume_thread, 4 }, { suspend_thread, 2 },
-    { query_thread, 4 }, { set_thread, 3 }, { nothing, 3 },       { no_handle, 8 },     { NULL, 0 },
+    { wait_one, 8 },         { wait_many, 8 },     { signal_and_wait, 6 }, { create_thread, 2 },
+    { terminate_thread, 1 }, { resume_thread, 4 }, { suspend_thread, 2 },  { query_thread, 4 },
+    { set_thread, 3 },       { nothing, 3 },       { no_handle, 8 },       { NULL, 0 },
 };

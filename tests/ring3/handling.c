@@ -66,7 +66,7 @@ TEST_USER(handling, registers,
     check_registers(before);
     for (unsigned i = 0; i < 15; i++)
         CHECK_EQ(values[i], before[i]);
-    CHECK_EQ(values[15] & 0x401, 0x401); /* DF and CF, which the code had set */
+    CHECK_EQ(values[15] & 0x401, 0x401);   /* DF and CF, which the code had set */
     CHECK_EQ(flags_of_handler & 0x400, 0); /* as the convention wants it */
     CHECK_STATUS(record.ExceptionCode, STATUS_ILLEGAL_INSTRUCTION);
     CHECK_EQ(record.ExceptionFlags, 0);

@@ -202,7 +202,8 @@ static DWORD fault_without_stack(PVOID unused)
     return 0;
 }
 
-/* Where the last of the stack goes: into the call of a handler, or nothing is left for the next exception. */
+/* Where the last of the stack goes: into the call of a handler, or nothing is left for the next
+ * exception. */
 static void check_full(NTSTATUS status)
 {
     if (status != STATUS_ILLEGAL_INSTRUCTION)

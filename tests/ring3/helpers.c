@@ -29,8 +29,8 @@ uint8_t *ring3_pages(unsigned n)
 {
     PVOID base = NULL;
     SIZE_T size = n * RING3_PAGE;
-    return CHECK_STATUS(ZwAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size, MEM_COMMIT | MEM_RESERVE,
-                                                PAGE_READWRITE),
+    return CHECK_STATUS(ZwAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size,
+                                                MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE),
                         STATUS_SUCCESS)
                ? base
                : NULL;
@@ -41,14 +41,16 @@ void ring3_protect(void *page, ULONG protect)
     PVOID base = page;
     SIZE_T size = 1;
     ULONG old;
-    CHECK_STATUS(ZwProtectVirtualMemory(NtCurrentProcess(), &base, &size, protect, &old), STATUS_SUCCESS);
+    CHECK_STATUS(ZwProtectVirtualMemory(NtCurrentProcess(), &base, &size, protect, &old),
+                 STATUS_SUCCESS);
 }
 
 void ring3_free(void *pages)
 {
     PVOID base = pages;
     SIZE_T size = 0;
-    CHECK_STATUS(ZwFreeVirtualMemory(NtCurrentProcess(), &base, &size, MEM_RELEASE), STATUS_SUCCESS);
+    CHECK_STATUS(ZwFreeVirtualMemory(NtCurrentProcess(), &base, &size, MEM_RELEASE),
+                 STATUS_SUCCESS);
 }
 
 uint64_t ring3_random(uint64_t *state)
@@ -62,7 +64,8 @@ uint64_t ring3_random(uint64_t *state)
 HANDLE ring3_handle(ACCESS_MASK access)
 {
     HANDLE handle = NULL;
-    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), NtCurrentThread(), NtCurrentProcess(), &handle, access, 0, 0),
+    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), NtCurrentThread(), NtCurrentProcess(),
+                                   &handle, access, 0, 0),
                  STATUS_SUCCESS);
     return handle;
 }

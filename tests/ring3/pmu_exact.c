@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What tests/pmu_exact.c has ring 3 do. A difference of two readings less that of an empty stretch is what the stretch
- * executed. */
+/* What tests/pmu_exact.c has ring 3 do. A difference of two readings less that of an empty stretch
+ * is what the stretch executed. */
 #include "tests/ring3/helpers.h"
 #include "tests/ring3/ring3.h"
 #include "tests/ring3/work.h"
@@ -41,8 +41,11 @@ void user_exact_steps(uint64_t selector)
     if (!begin(&profile))
         return;
     user_exact_counted = least((uint32_t)selector, work_1000) - least((uint32_t)selector, work_0);
-    asm volatile("pushfq\norq $0x100,(%%rsp)\npopfq\ncall work_1000\npushfq\nandq $~0x100,(%%rsp)\npopfq"
-                 : : : "rcx", "memory", "cc");
+    asm volatile(
+        "pushfq\norq $0x100,(%%rsp)\npopfq\ncall work_1000\npushfq\nandq $~0x100,(%%rsp)\npopfq"
+        :
+        :
+        : "rcx", "memory", "cc");
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* NtCreateProfile and its kin as a ring-3 program calls them: each refusal and their order, handles, intervals.
+/* NtCreateProfile and its kin as a ring-3 program calls them: each refusal and their order,
+ * handles, intervals.
  *
  * Source: statuses as in PO-01 to PO-48 of tests/contract.md. */
 #include "kernel/base/string.h"
@@ -31,8 +32,9 @@ struct arguments {
     void *affinity;
 };
 static HANDLE handle;
-#define GOOD .handle = &handle, .process = ME, .base = (uint64_t)REGION, .size = REGION_SIZE, .log2 = 4, \
-             .buffer = buffer, .buffer_size = 4 * BUCKETS, .source = ProfileTime
+#define GOOD                                                                                       \
+    .handle = &handle, .process = ME, .base = (uint64_t)REGION, .size = REGION_SIZE, .log2 = 4,    \
+    .buffer = buffer, .buffer_size = 4 * BUCKETS, .source = ProfileTime
 /* The call with good arguments but those named. */
 #define CREATE(...) create((struct arguments){ GOOD, __VA_ARGS__ })
 #pragma GCC diagnostic ignored "-Woverride-init"
@@ -40,8 +42,8 @@ static HANDLE handle;
 static NTSTATUS create(struct arguments a)
 {
     handle = MARK;
-    NTSTATUS status = ZwCreateProfileEx(a.handle, a.process, (PVOID)a.base, a.size, a.log2, a.buffer, a.buffer_size,
-                                        a.source, a.groups, a.affinity);
+    NTSTATUS status = ZwCreateProfileEx(a.handle, a.process, (PVOID)a.base, a.size, a.log2,
+                                        a.buffer, a.buffer_size, a.source, a.groups, a.affinity);
     if (NT_SUCCESS(status)) {
         CHECK_STATUS(ZwClose(handle), STATUS_SUCCESS);
         return status;
@@ -53,7 +55,8 @@ static NTSTATUS create(struct arguments a)
 static NTSTATUS create_on(KAFFINITY affinity)
 {
     handle = MARK;
-    NTSTATUS status = ZwCreateProfile(&handle, ME, REGION, REGION_SIZE, 4, buffer, 4 * BUCKETS, ProfileTime, affinity);
+    NTSTATUS status = ZwCreateProfile(&handle, ME, REGION, REGION_SIZE, 4, buffer, 4 * BUCKETS,
+                                      ProfileTime, affinity);
     if (NT_SUCCESS(status))
         CHECK_STATUS(ZwClose(handle), STATUS_SUCCESS);
     else
@@ -64,7 +67,8 @@ static NTSTATUS create_on(KAFFINITY affinity)
 static HANDLE made(void *where, ULONG size)
 {
     HANDLE profile = NULL;
-    CHECK_STATUS(ZwCreateProfileEx(&profile, ME, REGION, REGION_SIZE, 31, where, size, ProfileTime, 0, NULL),
+    CHECK_STATUS(ZwCreateProfileEx(&profile, ME, REGION, REGION_SIZE, 31, where, size, ProfileTime,
+                                   0, NULL),
                  STATUS_SUCCESS);
     return profile;
 }
@@ -78,8 +82,8 @@ static bool privilege(bool on)
 }
 
 TEST_USER(profile_input, sizes,
-     "wrong sizes of buffers and buckets are refused, in order, without overflow [PO-01 PO-02 "
-     "PO-03 PO-04 PO-05 PO-06 PO-07 PO-09]")
+          "wrong sizes of buffers and buckets are refused, in order, without overflow [PO-01 PO-02 "
+          "PO-03 PO-04 PO-05 PO-06 PO-07 PO-09]")
 {
     CHECK_STATUS(CREATE(.buffer_size = 0), STATUS_INVALID_PARAMETER_7);
     CHECK_STATUS(CREATE(.buffer_size = 0, .log2 = 1), STATUS_INVALID_PARAMETER_7);
@@ -102,22 +106,35 @@ TEST_USER(profile_input, sizes,
 }
 
 TEST_USER(profile_input, wrap,
-     "a region that wraps or ends at 2^64 is refused, after the checks of sizes [PO-08 PO-33]")
+          "a region that wraps or ends at 2^64 is refused, after the checks of sizes [PO-08 PO-33]")
 {
-    CHECK_STATUS(CREATE(.base = 0xfffffffffffff000, .size = 0x2000, .log2 = 12), STATUS_BUFFER_OVERFLOW);
-    CHECK_STATUS(CREATE(.base = 0xfffffffffffff000, .size = 0x1000, .log2 = 12), STATUS_BUFFER_OVERFLOW);
+    CHECK_STATUS(CREATE(.base = 0xfffffffffffff000, .size = 0x2000, .log2 = 12),
+                 STATUS_BUFFER_OVERFLOW);
+    CHECK_STATUS(CREATE(.base = 0xfffffffffffff000, .size = 0x1000, .log2 = 12),
+                 STATUS_BUFFER_OVERFLOW);
     CHECK_STATUS(CREATE(.base = 0xfffffffffffff000, .size = 0xfff, .log2 = 12), STATUS_SUCCESS);
-    CHECK_STATUS(CREATE(.base = 0xfffffffffffff000, .size = 0x2000, .buffer_size = 4), STATUS_BUFFER_TOO_SMALL);
+    CHECK_STATUS(CREATE(.base = 0xfffffffffffff000, .size = 0x2000, .buffer_size = 4),
+                 STATUS_BUFFER_TOO_SMALL);
     CHECK_STATUS(CREATE(.base = ~0ul, .size = 1, .log2 = 12), STATUS_BUFFER_OVERFLOW);
     CHECK_STATUS(CREATE(.base = ~0ul, .size = 0, .log2 = 12), STATUS_SUCCESS);
 }
 
 TEST_USER(profile_input, source,
-     "unsupported sources are refused, after the checks of sizes and wrap [PO-10 PO-11 KP-17 "
-     "KP-18 KP-19]")
+          "unsupported sources are refused, after the checks of sizes and wrap [PO-10 PO-11 KP-17 "
+          "KP-18 KP-19]")
 {
-    static const uint32_t bad[] = { ProfileMaximum, ProfileAlignmentFixup, ProfileIntegerInstructions, 0xc8, 0xff, 0x100, 0x102,
-                                    0x10000, 0x7fffffff, 0x80000000, 0x80000002, 0xffffffff };
+    static const uint32_t bad[] = { ProfileMaximum,
+                                    ProfileAlignmentFixup,
+                                    ProfileIntegerInstructions,
+                                    0xc8,
+                                    0xff,
+                                    0x100,
+                                    0x102,
+                                    0x10000,
+                                    0x7fffffff,
+                                    0x80000000,
+                                    0x80000002,
+                                    0xffffffff };
     for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
         ULONG interval = 1;
         CHECK_STATUS(CREATE(.source = (KPROFILE_SOURCE)bad[i]), STATUS_NOT_SUPPORTED);
@@ -132,8 +149,9 @@ TEST_USER(profile_input, source,
     CHECK_STATUS(CREATE(.source = NO_SOURCE, .handle = NULL), STATUS_NOT_SUPPORTED);
 }
 
-TEST_USER(profile_input, pointers,
-     "handle, buffer and affinity must lie in the caller's memory [PO-12 PO-13 PO-14 PO-15 PO-32]")
+TEST_USER(
+    profile_input, pointers,
+    "handle, buffer and affinity must lie in the caller's memory [PO-12 PO-13 PO-14 PO-15 PO-32]")
 {
     uint8_t *pages = ring3_pages(2);
     if (!pages)
@@ -141,7 +159,8 @@ TEST_USER(profile_input, pointers,
     CHECK_STATUS(CREATE(.handle = (PHANDLE)KERNEL_ADDRESS), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(CREATE(.handle = NULL), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(CREATE(.handle = (PHANDLE)(USER_END - 4)), STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(CREATE(.handle = (PHANDLE)(uint64_t)create), STATUS_ACCESS_VIOLATION); /* code: read-only */
+    CHECK_STATUS(CREATE(.handle = (PHANDLE)(uint64_t)create),
+                 STATUS_ACCESS_VIOLATION); /* code: read-only */
     for (unsigned i = 1; i < 4; i++)
         CHECK_STATUS(CREATE(.buffer = (uint8_t *)buffer + i), STATUS_DATATYPE_MISALIGNMENT);
     CHECK_STATUS(CREATE(.buffer = NULL), STATUS_ACCESS_VIOLATION);
@@ -151,7 +170,8 @@ TEST_USER(profile_input, pointers,
     CHECK_STATUS(CREATE(.buffer_size = 0xfffffffc), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(CREATE(.buffer = pages + RING3_PAGE), STATUS_SUCCESS);
     CHECK_STATUS(CREATE(.buffer = pages + RING3_PAGE, .buffer_size = RING3_PAGE), STATUS_SUCCESS);
-    CHECK_STATUS(CREATE(.buffer = pages + RING3_PAGE + 4, .buffer_size = RING3_PAGE), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(CREATE(.buffer = pages + RING3_PAGE + 4, .buffer_size = RING3_PAGE),
+                 STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(CREATE(.buffer = pages + RING3_PAGE - 512), STATUS_SUCCESS);
     ring3_protect(pages + RING3_PAGE, PAGE_READONLY);
     CHECK_STATUS(CREATE(.buffer = pages + RING3_PAGE - 512), STATUS_ACCESS_VIOLATION);
@@ -159,15 +179,17 @@ TEST_USER(profile_input, pointers,
     CHECK_STATUS(CREATE(.groups = 1, .affinity = NULL), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(CREATE(.groups = 1, .affinity = (void *)KERNEL_ADDRESS), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(CREATE(.groups = 1, .affinity = (void *)0x1002), STATUS_DATATYPE_MISALIGNMENT);
-    CHECK_STATUS(CREATE(.groups = 1, .affinity = pages + 2 * RING3_PAGE - 8), STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(CREATE(.groups = 0xffff, .affinity = (void *)(USER_END - 64)), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(CREATE(.groups = 1, .affinity = pages + 2 * RING3_PAGE - 8),
+                 STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(CREATE(.groups = 0xffff, .affinity = (void *)(USER_END - 64)),
+                 STATUS_ACCESS_VIOLATION);
 }
 
 static NTSTATUS with_group(GROUP_AFFINITY group) { return CREATE(.groups = 1, .affinity = &group); }
 
 TEST_USER(profile_input, processors,
-     "groups and masks of processors are checked [PO-16 PO-17 PO-18 PO-19 PO-20 PO-21 PO-22 "
-     "PO-23]")
+          "groups and masks of processors are checked [PO-16 PO-17 PO-18 PO-19 PO-20 PO-21 PO-22 "
+          "PO-23]")
 {
     CHECK_STATUS(CREATE(.groups = 0, .affinity = (void *)KERNEL_ADDRESS), STATUS_SUCCESS);
     CHECK_STATUS(CREATE(.groups = 0, .affinity = (void *)1), STATUS_SUCCESS);
@@ -177,7 +199,8 @@ TEST_USER(profile_input, processors,
     CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = 1ul << 63 | 1 }), STATUS_INVALID_PARAMETER);
     CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = ~0ul }), STATUS_INVALID_PARAMETER);
     CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = 1, .Group = 1 }), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = 1, .Group = 0xffff }), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = 1, .Group = 0xffff }),
+                 STATUS_INVALID_PARAMETER);
     for (unsigned i = 0; i < 3; i++) {
         GROUP_AFFINITY group = { .Mask = 1 };
         group.Reserved[i] = 1;
@@ -201,8 +224,9 @@ static HANDLE duplicate(HANDLE source, ACCESS_MASK access)
     return copy;
 }
 
-TEST_USER(profile_input, process,
-     "the process handle must be valid, of a process, and have query access [PO-24 PO-25 PO-26]")
+TEST_USER(
+    profile_input, process,
+    "the process handle must be valid, of a process, and have query access [PO-24 PO-25 PO-26]")
 {
     HANDLE good = duplicate(ME, PROCESS_QUERY_INFORMATION), poor = duplicate(ME, SYNCHRONIZE);
     CHECK_STATUS(CREATE(.process = (HANDLE)0x7777), STATUS_INVALID_HANDLE);
@@ -216,8 +240,8 @@ TEST_USER(profile_input, process,
 }
 
 TEST_USER(profile_input, privilege,
-     "to profile the user space of all processes needs SeSystemProfilePrivilege [PO-27 PO-28 "
-     "PO-30]")
+          "to profile the user space of all processes needs SeSystemProfilePrivilege [PO-27 PO-28 "
+          "PO-30]")
 {
     BOOLEAN was = FILL;
     CHECK_EQ(privilege(false), FALSE);
@@ -228,7 +252,8 @@ TEST_USER(profile_input, privilege,
     CHECK_EQ(privilege(false), TRUE);
     CHECK_STATUS(CREATE(.process = NULL), STATUS_PRIVILEGE_NOT_HELD);
     CHECK_STATUS(RtlAdjustPrivilege(20, TRUE, FALSE, &was), STATUS_PRIVILEGE_NOT_HELD);
-    CHECK_STATUS(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, TRUE, FALSE, NULL), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, TRUE, FALSE, NULL),
+                 STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(CREATE(.process = NULL), STATUS_PRIVILEGE_NOT_HELD);
 }
 
@@ -241,7 +266,8 @@ void user_profile_restricted(uint64_t unused)
     CHECK_STATUS(CREATE(.base = USER_END - 1, .size = 2), STATUS_ACCESS_DENIED);
     CHECK_STATUS(CREATE(.base = USER_END - 1, .size = 1), STATUS_SUCCESS);
     CHECK_STATUS(CREATE(.log2 = 4), STATUS_SUCCESS);
-    CHECK_STATUS(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, TRUE, FALSE, &was), STATUS_PRIVILEGE_NOT_HELD);
+    CHECK_STATUS(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, TRUE, FALSE, &was),
+                 STATUS_PRIVILEGE_NOT_HELD);
 }
 
 void user_profile_left(uint64_t unused)
@@ -250,9 +276,10 @@ void user_profile_left(uint64_t unused)
     CHECK_STATUS(ZwStartProfile(made(buffer, 4)), STATUS_SUCCESS);
 }
 
-TEST_USER(profile_input, start_stop,
-     "start and stop in every order and with every kind of handle; only the last close stops the "
-     "object [PO-35 PO-36 PO-37 PO-38 PO-39 PO-40 PO-48]")
+TEST_USER(
+    profile_input, start_stop,
+    "start and stop in every order and with every kind of handle; only the last close stops the "
+    "object [PO-35 PO-36 PO-37 PO-38 PO-39 PO-40 PO-48]")
 {
     HANDLE profile = made(buffer, 4), poor = duplicate(profile, 0x10000);
     CHECK_STATUS(ZwStopProfile(profile), STATUS_PROFILING_NOT_STARTED);
@@ -275,7 +302,8 @@ TEST_USER(profile_input, start_stop,
     CHECK_STATUS(ZwStartProfile(profile), STATUS_SUCCESS);
     CHECK_STATUS(ZwClose(profile), STATUS_SUCCESS);
     CHECK_STATUS(ZwStartProfile(profile), STATUS_INVALID_HANDLE);
-    CHECK_STATUS(ZwStartProfile(last), STATUS_PROFILING_NOT_STOPPED); /* it was not the last handle */
+    CHECK_STATUS(ZwStartProfile(last),
+                 STATUS_PROFILING_NOT_STOPPED); /* it was not the last handle */
     CHECK_STATUS(ZwStopProfile(last), STATUS_SUCCESS);
     CHECK_STATUS(ZwClose(last), STATUS_SUCCESS);
     CHECK_STATUS(ZwClose(poor), STATUS_SUCCESS);
@@ -283,9 +311,10 @@ TEST_USER(profile_input, start_stop,
 
 #define LIMIT 64 /* kernel/profiling/profile.h */
 
-TEST_USER(profile_input, limit,
-     "a start beyond the limit is refused until another object is stopped or closed [PO-41 PO-42 "
-     "PO-48]")
+TEST_USER(
+    profile_input, limit,
+    "a start beyond the limit is refused until another object is stopped or closed [PO-41 PO-42 "
+    "PO-48]")
 {
     HANDLE profiles[LIMIT + 1];
     for (unsigned i = 0; i <= LIMIT; i++)
@@ -301,9 +330,10 @@ TEST_USER(profile_input, limit,
     CHECK_STATUS(ZwStartProfile(profiles[7]), STATUS_SUCCESS);
 }
 
-TEST_USER(profile_input, buffer_gone,
-     "a start is refused if the buffer is unmapped or read-only; a buffer unmapped later is still "
-     "counted in [PO-43]")
+TEST_USER(
+    profile_input, buffer_gone,
+    "a start is refused if the buffer is unmapped or read-only; a buffer unmapped later is still "
+    "counted in [PO-43]")
 {
     uint8_t *pages = ring3_pages(1);
     HANDLE profile = pages ? made(pages, 4) : NULL;
@@ -330,7 +360,8 @@ void user_profile_buffer(uint64_t base)
 {
     uint8_t *page = ring3_pages(1);
     HANDLE profile = NULL;
-    CHECK_STATUS(ZwCreateProfileEx(&profile, ME, (PVOID)base, 16, 4, (PULONG)(void *)page, 4, ProfileTime, 0, NULL),
+    CHECK_STATUS(ZwCreateProfileEx(&profile, ME, (PVOID)base, 16, 4, (PULONG)(void *)page, 4,
+                                   ProfileTime, 0, NULL),
                  STATUS_SUCCESS);
     CHECK_STATUS(ZwStartProfile(profile), STATUS_SUCCESS);
     user_reads = 0; /* the page with it becomes this process's own */
@@ -348,9 +379,10 @@ static ULONG interval_of(KPROFILE_SOURCE source)
     return interval;
 }
 
-TEST_USER(profile_input, intervals,
-     "intervals can be queried without the privilege and set with it; bad pointers are refused "
-     "[PO-63 PO-64 PO-65 PO-66 PO-67 PO-68 PO-69 PO-70 KP-21 KP-25]")
+TEST_USER(
+    profile_input, intervals,
+    "intervals can be queried without the privilege and set with it; bad pointers are refused "
+    "[PO-63 PO-64 PO-65 PO-66 PO-67 PO-68 PO-69 PO-70 KP-21 KP-25]")
 {
     static const ULONG any[] = { 0, 1, 4096, 0xffffffff };
     CHECK_EQ(privilege(false), FALSE);
@@ -358,9 +390,12 @@ TEST_USER(profile_input, intervals,
     CHECK_EQ(interval_of(NO_SOURCE), 0);
     CHECK_EQ(interval_of(ProfileAlignmentFixup), 0);
     CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, NULL), STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, (PULONG)KERNEL_ADDRESS), STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, (PULONG)(uint64_t)create), STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, (PULONG)((uint64_t)buffer + 2)), STATUS_DATATYPE_MISALIGNMENT);
+    CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, (PULONG)KERNEL_ADDRESS),
+                 STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, (PULONG)(uint64_t)create),
+                 STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, (PULONG)((uint64_t)buffer + 2)),
+                 STATUS_DATATYPE_MISALIGNMENT);
     CHECK_STATUS(ZwSetIntervalProfile(20000, ProfileTime), STATUS_PRIVILEGE_NOT_HELD);
     CHECK_STATUS(ZwSetIntervalProfile(20000, ProfileAlignmentFixup), STATUS_PRIVILEGE_NOT_HELD);
     CHECK_EQ(interval_of(ProfileTime), 10000);

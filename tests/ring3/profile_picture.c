@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a program spends its time, by a histogram of its own code: what a user of profile objects wants, and looks
- * at. Three loops run for known shares of it. */
+/* Where a program spends its time, by a histogram of its own code: what a user of profile objects
+ * wants, and looks at. Three loops run for known shares of it. */
 #include "kernel/base/print.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/string.h"
@@ -12,7 +12,8 @@
 #define ROUNDS 6000
 #define TURNS 211u /* on average */
 
-uint64_t hot_mix(uint64_t turns), hot_add(uint64_t turns), hot_turn(uint64_t turns), hot_end(uint64_t turns);
+uint64_t hot_mix(uint64_t turns), hot_add(uint64_t turns), hot_turn(uint64_t turns),
+    hot_end(uint64_t turns);
 
 static const struct {
     const char *name;
@@ -25,7 +26,8 @@ static ULONG buckets[BUCKETS];
 
 static void work(unsigned rounds)
 {
-    /* No round is as long as the one before, or some interval would be a whole number of them and always hit one loop. */
+    /* No round is as long as the one before, or some interval would be a whole number of them and
+     * always hit one loop. */
     uint32_t random = 1;
     for (unsigned round = 0; round < rounds; round++) {
         random = random * 1664525 + 1013904223;
@@ -39,7 +41,9 @@ static void work(unsigned rounds)
 static uint64_t samples_of(unsigned loop)
 {
     uint64_t first = ((uint64_t)loops[loop].start - (uint64_t)hot_mix) >> LOG2, n = 0;
-    uint64_t last = ((uint64_t)(loop + 1 < LOOPS ? loops[loop + 1].start : hot_end) - (uint64_t)hot_mix) >> LOG2;
+    uint64_t last =
+        ((uint64_t)(loop + 1 < LOOPS ? loops[loop + 1].start : hot_end) - (uint64_t)hot_mix) >>
+        LOG2;
     for (uint64_t i = first; i < last; i++)
         n += buckets[i];
     return n;
@@ -63,12 +67,13 @@ static void take_picture(KPROFILE_SOURCE source, ULONG interval, unsigned rounds
     HANDLE profile;
     ULONG before;
     BOOLEAN was;
-    REQUIRE_STATUS(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, TRUE, FALSE, &was), STATUS_SUCCESS);
+    REQUIRE_STATUS(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, TRUE, FALSE, &was),
+                   STATUS_SUCCESS);
     REQUIRE_STATUS(ZwQueryIntervalProfile(source, &before), STATUS_SUCCESS);
     REQUIRE_STATUS(ZwSetIntervalProfile(interval, source), STATUS_SUCCESS);
     REQUIRE_STATUS(ZwCreateProfile(&profile, NtCurrentProcess(), (PVOID)(uint64_t)hot_mix,
-                                   (uint64_t)hot_end - (uint64_t)hot_mix, LOG2, buckets, sizeof buckets, source,
-                                   ~0ul),
+                                   (uint64_t)hot_end - (uint64_t)hot_mix, LOG2, buckets,
+                                   sizeof buckets, source, ~0ul),
                    STATUS_SUCCESS);
     CHECK_STATUS(ZwStartProfile(profile), STATUS_SUCCESS);
     work(rounds);
@@ -85,10 +90,12 @@ static void take_picture(KPROFILE_SOURCE source, ULONG interval, unsigned rounds
     while (slack * slack * total < 150 * 150)
         slack++;
     for (unsigned i = 0; i < LOOPS; i++)
-        CHECK_RANGE(samples_of(i) * 100 / total + slack, loops[i].share * 100 / 7, loops[i].share * 100 / 7 + 2 * slack);
+        CHECK_RANGE(samples_of(i) * 100 / total + slack, loops[i].share * 100 / 7,
+                    loops[i].share * 100 / 7 + 2 * slack);
 }
 
-TEST_USER(profile_picture, by_time, "a program's histogram by time, drawn: three loops have the shares that they run for")
+TEST_USER(profile_picture, by_time,
+          "a program's histogram by time, drawn: three loops have the shares that they run for")
 {
     take_picture(ProfileTime, 1221, ROUNDS, "by time, every 122 us");
 }
@@ -96,9 +103,10 @@ TEST_USER(profile_picture, by_time, "a program's histogram by time, drawn: three
 TEST_USER(profile_picture, by_instructions, "the same by retired instructions")
 {
     HANDLE profile = NULL;
-    if (ZwCreateProfile(&profile, NtCurrentProcess(), (PVOID)(uint64_t)hot_mix, 16, LOG2, buckets, sizeof buckets,
-                        ProfileTotalIssues, ~0ul) == STATUS_NOT_SUPPORTED)
+    if (ZwCreateProfile(&profile, NtCurrentProcess(), (PVOID)(uint64_t)hot_mix, 16, LOG2, buckets,
+                        sizeof buckets, ProfileTotalIssues, ~0ul) == STATUS_NOT_SUPPORTED)
         SKIP("no PMU");
     CHECK_STATUS(ZwClose(profile), STATUS_SUCCESS);
-    take_picture(ProfileTotalIssues, 10000, test_long() ? ROUNDS : ROUNDS / 24, "by instructions, every 10,000");
+    take_picture(ProfileTotalIssues, 10000, test_long() ? ROUNDS : ROUNDS / 24,
+                 "by instructions, every 10,000");
 }

@@ -19,9 +19,9 @@ static HANDLE event(EVENT_TYPE type, BOOLEAN state)
 static HANDLE limited(HANDLE of, ACCESS_MASK access)
 {
     HANDLE handle = NULL;
-    CHECK_STATUS(
-        ZwDuplicateObject(NtCurrentProcess(), of, NtCurrentProcess(), &handle, access, 0, 0),
-        STATUS_SUCCESS);
+    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), of, NtCurrentProcess(), &handle, access, 0,
+                                   0),
+                 STATUS_SUCCESS);
     return handle;
 }
 
@@ -55,7 +55,8 @@ TEST_USER(synch, create,
           "refused, and nothing is left")
 {
     for
-        EACH (k, makers) {
+        EACH(k, makers)
+        {
             OBJECT_ATTRIBUTES a = { .Length = sizeof a };
             HANDLE handle = NULL;
             CHECK_STATUS(makers[k](&handle, NULL), STATUS_SUCCESS);
@@ -65,7 +66,8 @@ TEST_USER(synch, create,
             handle = UNMAPPED;
             CHECK_STATUS(makers[k](NULL, NULL), STATUS_ACCESS_VIOLATION);
         for
-            EACH (i, nowhere) {
+            EACH(i, nowhere)
+            {
                 CHECK_STATUS(makers[k](nowhere[i], NULL), STATUS_ACCESS_VIOLATION);
                 CHECK_STATUS(makers[k](&handle, nowhere[i]), STATUS_ACCESS_VIOLATION);
             }
@@ -93,10 +95,9 @@ TEST_USER(synch, create_values,
     CHECK_STATUS(ZwCreateEvent(UNMAPPED, EVENT_ALL_ACCESS, NULL, (EVENT_TYPE)2, FALSE),
                  STATUS_ACCESS_VIOLATION);
     for
-        EACH (i, bad)
-            CHECK_STATUS(
-                ZwCreateSemaphore(&handle, SEMAPHORE_ALL_ACCESS, NULL, bad[i][0], bad[i][1]),
-                STATUS_INVALID_PARAMETER);
+        EACH(i, bad)
+    CHECK_STATUS(ZwCreateSemaphore(&handle, SEMAPHORE_ALL_ACCESS, NULL, bad[i][0], bad[i][1]),
+                 STATUS_INVALID_PARAMETER);
     CHECK(handle == NULL);
     REQUIRE_STATUS(ZwCreateSemaphore(&handle, SEMAPHORE_ALL_ACCESS, NULL, INT32_MAX, INT32_MAX),
                    STATUS_SUCCESS);
@@ -134,7 +135,8 @@ TEST_USER(synch, events,
     for (unsigned type = 0; type < 2; type++) {
         HANDLE handle = event((EVENT_TYPE)type, FALSE);
         for
-            EACH (i, steps) {
+            EACH(i, steps)
+            {
                 LONG previous = 99;
                 EVENT_BASIC_INFORMATION info = { 9, 9 };
                 CHECK_STATUS(changers[steps[i].what](handle, i % 2 ? &previous : NULL),
@@ -164,9 +166,8 @@ TEST_USER(synch, event_rights,
                              (bits & 2 ? EVENT_QUERY_STATE : 0) | (bits & 4 ? SYNCHRONIZE : 0);
         HANDLE handle = limited(all, access);
         for
-            EACH (i, changers)
-                CHECK_STATUS(changers[i](handle, NULL),
-                             bits & 1 ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
+            EACH(i, changers)
+        CHECK_STATUS(changers[i](handle, NULL), bits & 1 ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
         CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, NULL),
                      bits & 2 ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
         CHECK_STATUS(ZwSetEvent(all, NULL), STATUS_SUCCESS);
@@ -174,14 +175,15 @@ TEST_USER(synch, event_rights,
         close(handle);
     }
     for
-        EACH (i, changers) {
+        EACH(i, changers)
+        {
             CHECK_STATUS(changers[i](semaphore, NULL), STATUS_OBJECT_TYPE_MISMATCH);
             CHECK_STATUS(changers[i](NULL, NULL), STATUS_INVALID_HANDLE);
             CHECK_STATUS(changers[i](NtCurrentThread(), NULL), STATUS_OBJECT_TYPE_MISMATCH);
         }
     for
-        EACH (i, nowhere)
-            CHECK_STATUS(ZwSetEvent(all, nowhere[i]), STATUS_ACCESS_VIOLATION);
+        EACH(i, nowhere)
+    CHECK_STATUS(ZwSetEvent(all, nowhere[i]), STATUS_ACCESS_VIOLATION);
     close(all);
     close(semaphore);
 }
@@ -202,7 +204,8 @@ TEST_USER(synch, generic_rights,
     };
     EVENT_BASIC_INFORMATION info;
     for
-        EACH (i, rows) {
+        EACH(i, rows)
+        {
             HANDLE handle = NULL;
             REQUIRE_STATUS(ZwCreateEvent(&handle, rows[i].asked, NULL, NotificationEvent, TRUE),
                            STATUS_SUCCESS);

@@ -14,7 +14,8 @@ TEST_USER(ring3, threads, "threads start with their argument and end with their 
 {
     for (DWORD i = 0; i < 20; i++) {
         DWORD code = 0, id = 0;
-        HANDLE thread = CreateThread(NULL, 0, return_argument, (PVOID)(uint64_t)(i * 3 + 1), 0, &id);
+        HANDLE thread =
+            CreateThread(NULL, 0, return_argument, (PVOID)(uint64_t)(i * 3 + 1), 0, &id);
         REQUIRE(thread != NULL);
         CHECK_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
         CHECK(GetExitCodeThread(thread, &code));
@@ -34,11 +35,12 @@ static DWORD sleep_long(PVOID milliseconds)
 
 TEST_USER(ring3, thread_starts, "a thread cannot start where ring 3 has no addresses")
 {
-    static const uint64_t nowhere[] = { 0x7ffffffff000, 0x800000000000, 0xffff800000000000, 0xffffffff81000000, ~UINT64_C(0) };
+    static const uint64_t nowhere[] = { 0x7ffffffff000, 0x800000000000, 0xffff800000000000,
+                                        0xffffffff81000000, ~UINT64_C(0) };
     for (unsigned i = 0; i < ARRAY_SIZE(nowhere); i++) {
         HANDLE thread = NULL;
-        CHECK_STATUS(ZwCreateThreadEx(&thread, THREAD_ALL_ACCESS, NULL, NtCurrentProcess(), (PVOID)nowhere[i], NULL, 0, 0, 0, 0,
-                                      NULL),
+        CHECK_STATUS(ZwCreateThreadEx(&thread, THREAD_ALL_ACCESS, NULL, NtCurrentProcess(),
+                                      (PVOID)nowhere[i], NULL, 0, 0, 0, 0, NULL),
                      STATUS_ACCESS_VIOLATION);
         CHECK(thread == NULL);
     }
@@ -68,11 +70,13 @@ static DWORD keep_registers(PVOID seed)
     return 0;
 }
 
-TEST_USER(ring3, sse_survives, "four threads that fill the XMM registers never see each other's, while pre-empted")
+TEST_USER(ring3, sse_survives,
+          "four threads that fill the XMM registers never see each other's, while pre-empted")
 {
     HANDLE threads[4];
     for (unsigned i = 0; i < 4; i++)
-        threads[i] = CreateThread(NULL, 0, keep_registers, (PVOID)(uint64_t)(i * 0x1111 + 5), 0, NULL);
+        threads[i] =
+            CreateThread(NULL, 0, keep_registers, (PVOID)(uint64_t)(i * 0x1111 + 5), 0, NULL);
     for (unsigned i = 0; i < 4; i++) {
         DWORD code = ~0u;
         REQUIRE(threads[i] != NULL);
@@ -97,16 +101,18 @@ TEST_USER(ring3, no_such_service, "a service number that does not exist is refus
 
 TEST_USER(ring3, bad_pointers, "services refuse pointers to nowhere and to the kernel")
 {
-    static const PVOID bad[] = { NULL, UNMAPPED, KERNEL_ADDRESS, (PVOID)0x8000000000000000, (PVOID)~0ul };
+    static const PVOID bad[] = { NULL, UNMAPPED, KERNEL_ADDRESS, (PVOID)0x8000000000000000,
+                                 (PVOID)~0ul };
     for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
         CHECK_STATUS(ZwDelayExecution(FALSE, bad[i]), STATUS_ACCESS_VIOLATION);
         CHECK_STATUS(ZwQueryPerformanceCounter(bad[i], NULL), STATUS_ACCESS_VIOLATION);
         CHECK_STATUS(write_console(bad[i], 8), STATUS_ACCESS_VIOLATION);
-        CHECK_STATUS(ZwCreateThreadEx(bad[i], THREAD_ALL_ACCESS, NULL, NtCurrentProcess(), (PVOID)return_argument,
-                                      NULL, 0, 0, 0, 0, NULL),
+        CHECK_STATUS(ZwCreateThreadEx(bad[i], THREAD_ALL_ACCESS, NULL, NtCurrentProcess(),
+                                      (PVOID)return_argument, NULL, 0, 0, 0, 0, NULL),
                      STATUS_ACCESS_VIOLATION);
         if (bad[i])
-            CHECK_STATUS(ZwWaitForSingleObject(NtCurrentThread(), FALSE, bad[i]), STATUS_ACCESS_VIOLATION);
+            CHECK_STATUS(ZwWaitForSingleObject(NtCurrentThread(), FALSE, bad[i]),
+                         STATUS_ACCESS_VIOLATION);
     }
     CHECK_STATUS(write_console("x", 257), STATUS_INVALID_PARAMETER);
 }
@@ -124,17 +130,20 @@ TEST_USER(ring3, bad_handles, "handles that are closed, random or of the wrong k
     CHECK_STATUS(ZwClose(NULL), STATUS_INVALID_HANDLE);
     CHECK_STATUS(ZwClose((HANDLE)4), STATUS_INVALID_HANDLE);
     CHECK_STATUS(ZwWaitForSingleObject((HANDLE)6, FALSE, NULL), STATUS_INVALID_HANDLE);
-    CHECK_STATUS(ZwQueryInformationThread(NtCurrentProcess(), ThreadBasicInformation, &info, sizeof info, NULL),
+    CHECK_STATUS(ZwQueryInformationThread(NtCurrentProcess(), ThreadBasicInformation, &info,
+                                          sizeof info, NULL),
                  STATUS_OBJECT_TYPE_MISMATCH);
     CHECK_STATUS(ZwQueryInformationThread(NtCurrentThread(), 999, &info, sizeof info, NULL),
                  STATUS_INVALID_INFO_CLASS);
-    CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), 999, &info, sizeof info), STATUS_INVALID_INFO_CLASS);
+    CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), 999, &info, sizeof info),
+                 STATUS_INVALID_INFO_CLASS);
 }
 
 TEST_USER(ring3, affinity, "a thread that sets its affinity runs there")
 {
     THREAD_BASIC_INFORMATION info;
-    REQUIRE_STATUS(ZwQueryInformationThread(NtCurrentThread(), ThreadBasicInformation, &info, sizeof info, NULL),
+    REQUIRE_STATUS(ZwQueryInformationThread(NtCurrentThread(), ThreadBasicInformation, &info,
+                                            sizeof info, NULL),
                    STATUS_SUCCESS);
     for (unsigned cpu = 0; cpu < 64; cpu++) {
         KAFFINITY one = 1ul << cpu;
@@ -157,8 +166,8 @@ TEST_USER(ring3, memory, "memory can be had, protected and given back")
     PVOID base = NULL;
     SIZE_T size = 3 * 4096 - 5, none = 0;
     ULONG old = 0;
-    REQUIRE_STATUS(ZwAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size, MEM_COMMIT | MEM_RESERVE,
-                                           PAGE_READWRITE),
+    REQUIRE_STATUS(ZwAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size,
+                                           MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE),
                    STATUS_SUCCESS);
     CHECK_EQ(size, 3 * 4096);
     for (unsigned i = 0; i < size; i += 512) {
@@ -166,12 +175,15 @@ TEST_USER(ring3, memory, "memory can be had, protected and given back")
         ((uint8_t *)base)[i] = (uint8_t)i;
     }
     size = 4096;
-    CHECK_STATUS(ZwProtectVirtualMemory(NtCurrentProcess(), &base, &size, PAGE_READONLY, &old), STATUS_SUCCESS);
+    CHECK_STATUS(ZwProtectVirtualMemory(NtCurrentProcess(), &base, &size, PAGE_READONLY, &old),
+                 STATUS_SUCCESS);
     CHECK_EQ(old, PAGE_READWRITE);
     CHECK_STATUS(ZwQueryPerformanceCounter(base, NULL), STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwFreeVirtualMemory(NtCurrentProcess(), &base, &none, MEM_RELEASE), STATUS_SUCCESS);
+    CHECK_STATUS(ZwFreeVirtualMemory(NtCurrentProcess(), &base, &none, MEM_RELEASE),
+                 STATUS_SUCCESS);
     none = 0;
-    CHECK_STATUS(ZwFreeVirtualMemory(NtCurrentProcess(), &base, &none, MEM_RELEASE), STATUS_MEMORY_NOT_ALLOCATED);
+    CHECK_STATUS(ZwFreeVirtualMemory(NtCurrentProcess(), &base, &none, MEM_RELEASE),
+                 STATUS_MEMORY_NOT_ALLOCATED);
     CHECK_STATUS(ZwQueryPerformanceCounter(base, NULL), STATUS_ACCESS_VIOLATION);
 }
 
@@ -186,13 +198,15 @@ static ULONG note_resumed(PVOID argument)
 static HANDLE create_suspended(void)
 {
     HANDLE thread = NULL;
-    CHECK_STATUS(ZwCreateThreadEx(&thread, THREAD_ALL_ACCESS, NULL, NtCurrentProcess(), (PVOID)note_resumed,
-                                  (PVOID)7, THREAD_CREATE_FLAGS_CREATE_SUSPENDED, 0, 0, 0, NULL),
+    CHECK_STATUS(ZwCreateThreadEx(&thread, THREAD_ALL_ACCESS, NULL, NtCurrentProcess(),
+                                  (PVOID)note_resumed, (PVOID)7,
+                                  THREAD_CREATE_FLAGS_CREATE_SUSPENDED, 0, 0, 0, NULL),
                  STATUS_SUCCESS);
     return thread;
 }
 
-TEST_USER(ring3, suspended, "a thread that is made suspended runs when it is resumed, once; each status of that")
+TEST_USER(ring3, suspended,
+          "a thread that is made suspended runs when it is resumed, once; each status of that")
 {
     HANDLE other, thread = create_suspended();
     ULONG count = 99;
@@ -202,7 +216,8 @@ TEST_USER(ring3, suspended, "a thread that is made suspended runs when it is res
     CHECK_STATUS(ZwResumeThread(thread, (PULONG)UNMAPPED), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(ZwResumeThread((HANDLE)0x123450, &count), STATUS_INVALID_HANDLE);
     CHECK_STATUS(ZwResumeThread(NtCurrentProcess(), &count), STATUS_OBJECT_TYPE_MISMATCH);
-    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), thread, NtCurrentProcess(), &other, SYNCHRONIZE, 0, 0),
+    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), thread, NtCurrentProcess(), &other,
+                                   SYNCHRONIZE, 0, 0),
                  STATUS_SUCCESS);
     CHECK_STATUS(ZwResumeThread(other, &count), STATUS_ACCESS_DENIED);
     CHECK(!resumed);
@@ -227,25 +242,33 @@ TEST_USER(ring3, suspended_ends, "a thread that was never resumed ends when it i
     ZwClose(thread);
 }
 
-TEST_USER(ring3, base_priority, "a thread's priority is its process' 8 and what is set; each status of that")
+TEST_USER(ring3, base_priority,
+          "a thread's priority is its process' 8 and what is set; each status of that")
 {
-    static const LONG legal[][2] = { { 2, 10 }, { 1, 9 }, { -1, 7 }, { -2, 6 }, { 15, 15 }, { -15, 1 }, { 0, 8 } };
+    static const LONG legal[][2] = { { 2, 10 },  { 1, 9 },   { -1, 7 }, { -2, 6 },
+                                     { 15, 15 }, { -15, 1 }, { 0, 8 } };
     THREAD_BASIC_INFORMATION info;
     LONG wrong = 3;
     for (unsigned i = 0; i < ARRAY_SIZE(legal); i++) {
         LONG above = legal[i][0];
-        CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), ThreadBasePriority, &above, sizeof above),
+        CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), ThreadBasePriority, &above,
+                                            sizeof above),
                      STATUS_SUCCESS);
-        CHECK_STATUS(ZwQueryInformationThread(NtCurrentThread(), ThreadBasicInformation, &info, sizeof info, NULL),
+        CHECK_STATUS(ZwQueryInformationThread(NtCurrentThread(), ThreadBasicInformation, &info,
+                                              sizeof info, NULL),
                      STATUS_SUCCESS);
         CHECK_EQ(info.Priority, legal[i][1]);
     }
-    CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), ThreadBasePriority, &wrong, sizeof wrong),
+    CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), ThreadBasePriority, &wrong,
+                                        sizeof wrong),
                  STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), ThreadBasePriority, &wrong, 2), STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), ThreadBasePriority, UNMAPPED, sizeof wrong),
+    CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), ThreadBasePriority, &wrong, 2),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), ThreadBasePriority, UNMAPPED,
+                                        sizeof wrong),
                  STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwSetInformationThread((HANDLE)0x123450, ThreadBasePriority, &(LONG){ 0 }, sizeof wrong),
+    CHECK_STATUS(ZwSetInformationThread((HANDLE)0x123450, ThreadBasePriority, &(LONG){ 0 },
+                                        sizeof wrong),
                  STATUS_INVALID_HANDLE);
 }
 
@@ -255,23 +278,30 @@ static NTSTATUS protect(HANDLE process, PVOID base, SIZE_T size, ULONG how)
     return ZwProtectVirtualMemory(process, &base, &size, how, &old);
 }
 
-TEST_USER(ring3, protect_refusals, "each way in which NtProtectVirtualMemory refuses, which changes no protection")
+TEST_USER(ring3, protect_refusals,
+          "each way in which NtProtectVirtualMemory refuses, which changes no protection")
 {
     PVOID base = NULL;
     SIZE_T size = 4 * 4096, page = 4096, none = 0;
     HANDLE me = NtCurrentProcess();
-    REQUIRE_STATUS(ZwAllocateVirtualMemory(me, &base, 0, &size, MEM_RESERVE, PAGE_READWRITE), STATUS_SUCCESS);
-    REQUIRE_STATUS(ZwAllocateVirtualMemory(me, &base, 0, &page, MEM_COMMIT, PAGE_READWRITE), STATUS_SUCCESS);
+    REQUIRE_STATUS(ZwAllocateVirtualMemory(me, &base, 0, &size, MEM_RESERVE, PAGE_READWRITE),
+                   STATUS_SUCCESS);
+    REQUIRE_STATUS(ZwAllocateVirtualMemory(me, &base, 0, &page, MEM_COMMIT, PAGE_READWRITE),
+                   STATUS_SUCCESS);
     CHECK_STATUS(protect(me, base, 2 * 4096, PAGE_READONLY), STATUS_NOT_COMMITTED);
     CHECK_STATUS(protect(me, base, 5 * 4096, PAGE_READONLY), STATUS_CONFLICTING_ADDRESSES);
     CHECK_STATUS(protect(me, base, 0, PAGE_READONLY), STATUS_INVALID_PARAMETER);
     CHECK_STATUS(protect(me, base, ~(SIZE_T)0, PAGE_READONLY), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(protect(me, base, ~(SIZE_T)0 - (SIZE_T)base + 4097, PAGE_READONLY), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(protect(me, base, ~(SIZE_T)0 - (SIZE_T)base + 4097, PAGE_READONLY),
+                 STATUS_INVALID_PARAMETER);
     CHECK_STATUS(protect(me, base, 4096, 0x40000000), STATUS_INVALID_PAGE_PROTECTION);
     CHECK_STATUS(protect((HANDLE)3, base, 4096, PAGE_READONLY), STATUS_INVALID_HANDLE);
-    CHECK_STATUS(protect(NtCurrentThread(), base, 4096, PAGE_READONLY), STATUS_OBJECT_TYPE_MISMATCH);
-    CHECK_STATUS(ZwProtectVirtualMemory(me, &base, &page, PAGE_READONLY, NULL), STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwProtectVirtualMemory(me, NULL, &page, PAGE_READONLY, (PULONG)&none), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(protect(NtCurrentThread(), base, 4096, PAGE_READONLY),
+                 STATUS_OBJECT_TYPE_MISMATCH);
+    CHECK_STATUS(ZwProtectVirtualMemory(me, &base, &page, PAGE_READONLY, NULL),
+                 STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwProtectVirtualMemory(me, NULL, &page, PAGE_READONLY, (PULONG)&none),
+                 STATUS_ACCESS_VIOLATION);
     *(volatile uint8_t *)base = 1; /* still */
     none = 0;
     CHECK_STATUS(ZwFreeVirtualMemory(me, &base, &none, MEM_RELEASE), STATUS_SUCCESS);

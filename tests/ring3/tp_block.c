@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocks that lie across two pages, that go away while the kernel writes them, and the pointers that only ring 3
- * follows. Ring 0 runs the user_* ones again with counters that count. */
+/* Blocks that lie across two pages, that go away while the kernel writes them, and the pointers
+ * that only ring 3 follows. Ring 0 runs the user_* ones again with counters that count. */
 #include "tests/ring3/helpers.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/string.h"
@@ -51,13 +51,15 @@ void user_block_straddles(uint64_t mask)
     unsigned step = test_long() ? 8 : 40;
     for (unsigned inside = 8; inside < BLOCK_SIZE; inside += step)
         check_straddling(pages + RING3_PAGE - inside, mask);
-    for (unsigned inside = 4; inside < BLOCK_SIZE; inside += step) /* fields across the two pages, too */
+    for (unsigned inside = 4; inside < BLOCK_SIZE;
+         inside += step) /* fields across the two pages, too */
         check_straddling(pages + RING3_PAGE - inside, mask);
 }
 
 TEST_USER(tp_block, straddles, "a block may lie across two pages") { user_block_straddles(3); }
 
-/* The region stays mapped as long as it likes: the kernel must hold the page, or let go of the thread. */
+/* The region stays mapped as long as it likes: the kernel must hold the page, or let go of the
+ * thread. */
 static void go_on_without(uint64_t mask, unsigned pages, unsigned offset)
 {
     uint8_t *region = ring3_pages(pages);
@@ -97,7 +99,8 @@ static DWORD freed_and_disabled(PVOID mask)
     enable_with(region, (uint64_t)mask);
     ring3_free(region);
     Sleep(1);
-    /* The address is no good any more; a good one is not the one of the enable. Only the thread's end disables. */
+    /* The address is no good any more; a good one is not the one of the enable. Only the thread's
+     * end disables. */
     CHECK_STATUS(ring3_set(0, 0, FALSE, region), STATUS_ACCESS_VIOLATION);
     NTSTATUS status = ring3_set(0, 0, FALSE, &block);
     CHECK(status == STATUS_INVALID_PARAMETER || status == STATUS_WMI_ALREADY_DISABLED);
@@ -105,7 +108,8 @@ static DWORD freed_and_disabled(PVOID mask)
     return 0;
 }
 
-/* Read-only now: the reader faults in ring 3, the kernel writes on through its own mapping, or disables. */
+/* Read-only now: the reader faults in ring 3, the kernel writes on through its own mapping, or
+ * disables. */
 static DWORD made_read_only(PVOID mask)
 {
     uint8_t *region = ring3_pages(1);
@@ -137,7 +141,8 @@ TEST_USER(tp_block, freed,
     user_block_freed(3);
 }
 
-TEST_USER(tp_block, processor, "the block names the processor on which the thread runs, wherever it goes")
+TEST_USER(tp_block, processor,
+          "the block names the processor on which the thread runs, wherever it goes")
 {
     static THREAD_PERFORMANCE_DATA block;
     SYSTEM_INFO system;
@@ -201,8 +206,8 @@ TEST_USER(tp_block, same_block, "another thread's block, and one on the stack, a
 
 /* --- Blocks that others write. What the kernel itself reads does not come from the block. --- */
 
-static uint8_t *scribbled;     /* a block */
-static uint64_t scribbling;    /* atomic; 1: go on */
+static uint8_t *scribbled;  /* a block */
+static uint64_t scribbling; /* atomic; 1: go on */
 
 static DWORD scribble(PVOID unused)
 {
@@ -215,7 +220,8 @@ static DWORD scribble(PVOID unused)
     return 0;
 }
 
-/* Profiled with this block, among switches; the kernel's readings grow and are no more than was done. */
+/* Profiled with this block, among switches; the kernel's readings grow and are no more than was
+ * done. */
 static void read_by_kernel(void *block, ULONG64 mask)
 {
     PERFORMANCE_DATA both[2], *data = &both[0], *last = &both[1];
@@ -231,7 +237,8 @@ static void read_by_kernel(void *block, ULONG64 mask)
         CHECK_STATUS(ZwReadThreadProfilingData(block, BOTH, data), STATUS_SUCCESS);
         if (i > 0) {
             CHECK(data->CycleTime > last->CycleTime);
-            CHECK(data->ContextSwitchCount >= last->ContextSwitchCount && data->ContextSwitchCount < 10000);
+            CHECK(data->ContextSwitchCount >= last->ContextSwitchCount &&
+                  data->ContextSwitchCount < 10000);
             CHECK_EQ(data->HwCountersCount, last->HwCountersCount);
         }
         if (i > 0 && data->HwCountersCount)
@@ -272,7 +279,7 @@ void user_block_written(uint64_t mask)
 }
 
 TEST_USER(tp_block, written,
-     "a block that other threads write or use does not change what the kernel reads [C-3.29]")
+          "a block that other threads write or use does not change what the kernel reads [C-3.29]")
 {
     user_block_written(0);
     user_block_written(3);
@@ -280,7 +287,10 @@ TEST_USER(tp_block, written,
 
 /* --- Pointers that the Rtl functions follow in ring 3. --- */
 
-static DWORD enable_to(PVOID where) { return EnableThreadProfiling(GetCurrentThread(), 1, 1, where); }
+static DWORD enable_to(PVOID where)
+{
+    return EnableThreadProfiling(GetCurrentThread(), 1, 1, where);
+}
 
 static DWORD read_from(PVOID profile)
 {
@@ -306,8 +316,17 @@ TEST_USER(tp_block, ring3_pointers,
           "a bad out pointer or handle that only ring 3 uses ends the thread, also while it is "
           "profiled [TP-53]")
 {
-    static const uint64_t bad[] = { 0, 1, 0xfff, 0x1000, 0x0000f00000000000, 0x00007fffffff0000, 0x0000800000000000,
-                                    0xfedcba9876543210, 0xffff800000000000, 0xffffff0000000000, 0xffffffff80000000,
+    static const uint64_t bad[] = { 0,
+                                    1,
+                                    0xfff,
+                                    0x1000,
+                                    0x0000f00000000000,
+                                    0x00007fffffff0000,
+                                    0x0000800000000000,
+                                    0xfedcba9876543210,
+                                    0xffff800000000000,
+                                    0xffffff0000000000,
+                                    0xffffffff80000000,
                                     0xffffffff81000000 };
     uint8_t *pages = ring3_pages(2), *middle = pages + RING3_PAGE, *end = middle + RING3_PAGE;
     PERFORMANCE_DATA good;

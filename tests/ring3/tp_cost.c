@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What reading costs, ring-3 half: counted by a counter of ring 3's instructions, element 0, while nothing else
- * happens; a try that an interrupt fell into is more, so the least of some counts. */
+/* What reading costs, ring-3 half: counted by a counter of ring 3's instructions, element 0, while
+ * nothing else happens; a try that an interrupt fell into is more, so the least of some counts. */
 #include "tests/ring3/helpers.h"
 
 #define TRIES 20
@@ -59,7 +59,8 @@ static inline void read_once(enum what what, HANDLE profile, uint32_t selector)
 static inline void least(uint64_t *of, uint64_t value) { *of = value < *of ? value : *of; }
 
 /* Inlined, so that each kind is code of its own, and what is around the reading the same. */
-static inline __attribute__((always_inline)) struct reading_cost cost_of(enum what what, HANDLE profile,
+static inline __attribute__((always_inline)) struct reading_cost cost_of(enum what what,
+                                                                         HANDLE profile,
                                                                          uint32_t selector)
 {
     struct reading_cost cost = { ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0) };

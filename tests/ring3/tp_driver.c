@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes that configure counters by the driver for ring 3, or find them configured, for tests/tp_driver.c. */
+/* Processes that configure counters by the driver for ring 3, or find them configured, for
+ * tests/tp_driver.c. */
 #include "tests/ring3/helpers.h"
 #include "kernel/user/ntddk.h"
 #include "tests/ring3/ring3.h"
@@ -16,7 +17,8 @@ static ULONG configured(ULONG64 *selector)
 {
     HARDWARE_COUNTER found[MAX_HW_COUNTERS];
     ULONG count = FILL;
-    CHECK_STATUS(KeQueryHardwareCounterConfiguration(found, MAX_HW_COUNTERS, &count), STATUS_SUCCESS);
+    CHECK_STATUS(KeQueryHardwareCounterConfiguration(found, MAX_HW_COUNTERS, &count),
+                 STATUS_SUCCESS);
     *selector = count ? found[0].Index : FILL;
     return count;
 }
@@ -30,10 +32,7 @@ void user_driver_hold(uint64_t unused)
     Sleep(INFINITE);
 }
 
-void user_driver_set(uint64_t wanted)
-{
-    CHECK_STATUS(set(1), (NTSTATUS)wanted);
-}
+void user_driver_set(uint64_t wanted) { CHECK_STATUS(set(1), (NTSTATUS)wanted); }
 
 void user_driver_wide(uint64_t unused)
 {
@@ -56,7 +55,8 @@ void user_driver_second(uint64_t selector)
     REQUIRE(EnableThreadProfiling(GetCurrentThread(), 0, 1, &profile) == ERROR_SUCCESS);
     ring3_work(10000);
     ring3_data(&data);
-    CHECK_EQ(ReadThreadProfilingData(profile, READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, &data), ERROR_SUCCESS);
+    CHECK_EQ(ReadThreadProfilingData(profile, READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, &data),
+             ERROR_SUCCESS);
     CHECK_EQ(data.HwCountersCount, 1);
     CHECK(data.HwCounters[0].Value > 20000);
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);

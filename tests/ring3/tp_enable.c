@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Enable, disable and query as a ring-3 program sees them. Without a driver's configuration; reading is in
- * tp_read.c, what counters add in tp_run.c, bad pointers in tp_input.c.
+/* Enable, disable and query as a ring-3 program sees them. Without a driver's configuration;
+ * reading is in tp_read.c, what counters add in tp_run.c, bad pointers in tp_input.c.
  *
- * Sources: Microsoft's pages of the four Win32 functions; statuses as in TP-33 to TP-53 of tests/contract.md. */
+ * Sources: Microsoft's pages of the four Win32 functions; statuses as in TP-33 to TP-53 of
+ * tests/contract.md. */
 #include "tests/ring3/helpers.h"
 #include "kernel/base/string.h"
 #include "kernel/nt/ntddk.h"
@@ -30,9 +31,10 @@ TEST_USER(tp_enable, layout, "structures have Windows' sizes and offsets [TP-99 
     CHECK_EQ(offsetof(PERFORMANCE_DATA, HwCounters), 0x20);
 }
 
-TEST_USER(tp_enable, enable_disable,
-     "enable, query and disable agree; a second disable is refused; no privilege is needed [TP-33 "
-     "TP-41 TP-45 TP-48 TP-49]")
+TEST_USER(
+    tp_enable, enable_disable,
+    "enable, query and disable agree; a second disable is refused; no privilege is needed [TP-33 "
+    "TP-41 TP-45 TP-48 TP-49]")
 {
     BOOLEAN on = FILL, was;
     CHECK_STATUS(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, FALSE, FALSE, &was),
@@ -41,7 +43,8 @@ TEST_USER(tp_enable, enable_disable,
     CHECK_EQ(on, FALSE);
     for (unsigned i = 0; i < 3; i++) {
         HANDLE profile = NULL;
-        CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), THREAD_PROFILING_FLAG_DISPATCH, 0, &profile),
+        CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), THREAD_PROFILING_FLAG_DISPATCH, 0,
+                                       &profile),
                  ERROR_SUCCESS);
         CHECK(profile != NULL);
         CHECK_EQ(QueryThreadProfiling(GetCurrentThread(), &on), ERROR_SUCCESS);
@@ -55,7 +58,7 @@ TEST_USER(tp_enable, enable_disable,
 }
 
 TEST_USER(tp_enable, real_handle,
-     "a real handle of the calling thread works as the pseudo-handle does [TP-34]")
+          "a real handle of the calling thread works as the pseudo-handle does [TP-34]")
 {
     HANDLE profile = NULL, me = ring3_handle(THREAD_SET_INFORMATION | THREAD_QUERY_INFORMATION);
     BOOLEAN on = FILL;
@@ -82,13 +85,15 @@ static void refused(HANDLE thread, ULONG flags, ULONG64 mask, NTSTATUS status)
 }
 
 TEST_USER(tp_enable, bad_flags,
-     "every flag but THREAD_PROFILING_FLAG_DISPATCH is refused [TP-36 TP-42]")
+          "every flag but THREAD_PROFILING_FLAG_DISPATCH is refused [TP-36 TP-42]")
 {
     for (unsigned bit = 1; bit < 32; bit++) {
         refused(NtCurrentThread(), 1u << bit, 0, STATUS_INVALID_PARAMETER_2);
-        refused(NtCurrentThread(), 1u << bit | THREAD_PROFILING_FLAG_DISPATCH, 1, STATUS_INVALID_PARAMETER_2);
+        refused(NtCurrentThread(), 1u << bit | THREAD_PROFILING_FLAG_DISPATCH, 1,
+                STATUS_INVALID_PARAMETER_2);
     }
-    refused(NtCurrentThread(), THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, 0x10000, STATUS_INVALID_PARAMETER_2);
+    refused(NtCurrentThread(), THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, 0x10000,
+            STATUS_INVALID_PARAMETER_2);
     refused(NULL, THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, 0, STATUS_INVALID_PARAMETER_2);
 }
 
@@ -106,13 +111,14 @@ TEST_USER(tp_enable, any_mask, "mask bits without a configured counter are accep
     for (ULONG64 mask = 0; mask <= 0xffff; mask = mask * 2 + 1)
         for (DWORD flags = 0; flags <= THREAD_PROFILING_FLAG_DISPATCH; flags++) {
             HANDLE profile = NULL;
-            CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), flags, mask, &profile), ERROR_SUCCESS);
+            CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), flags, mask, &profile),
+                     ERROR_SUCCESS);
             CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
         }
 }
 
 TEST_USER(tp_enable, enabled_twice,
-     "a second enable is refused and does not disturb the first [TP-38 TP-42]")
+          "a second enable is refused and does not disturb the first [TP-38 TP-42]")
 {
     HANDLE profile = NULL;
     PERFORMANCE_DATA data;
@@ -218,8 +224,8 @@ static DWORD disable_others(PVOID profile)
 }
 
 TEST_USER(tp_enable, disable_another,
-     "another thread's profiling cannot be disabled, by an enabled thread or another [TP-50 "
-     "TP-51]")
+          "another thread's profiling cannot be disabled, by an enabled thread or another [TP-50 "
+          "TP-51]")
 {
     HANDLE profile = NULL;
     PERFORMANCE_DATA data;
@@ -233,7 +239,7 @@ TEST_USER(tp_enable, disable_another,
 }
 
 TEST_USER(tp_enable, starts_again,
-     "after disable and enable, switches and cycles start from zero [TP-52]")
+          "after disable and enable, switches and cycles start from zero [TP-52]")
 {
     HANDLE profile = NULL;
     PERFORMANCE_DATA first, second;
@@ -260,9 +266,10 @@ static DWORD end_enabled(PVOID unused)
     return EnableThreadProfiling(GetCurrentThread(), 1, 0, &profile);
 }
 
-TEST_USER(tp_enable, blocks_leak,
-     "a thread that ends enabled leaks its block until the process ends; without a block enable "
-     "is refused [TP-42 TP-53]")
+TEST_USER(
+    tp_enable, blocks_leak,
+    "a thread that ends enabled leaks its block until the process ends; without a block enable "
+    "is refused [TP-42 TP-53]")
 {
     PVOID profile = MARK;
     for (unsigned i = 0; i < 64; i++)
@@ -278,7 +285,7 @@ TEST_USER(tp_enable, blocks_leak,
 }
 
 TEST_USER(tp_enable, block,
-     "the block shows size, version and mask, and changes with each switch [TP-94 TP-95]")
+          "the block shows size, version and mask, and changes with each switch [TP-94 TP-95]")
 {
     PVOID profile = NULL;
     CHECK_STATUS(RtlEnableThreadProfiling(NtCurrentThread(), 1, 0x8421, &profile), STATUS_SUCCESS);

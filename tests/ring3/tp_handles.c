@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Thread profiling with handles that are closed, of the wrong kind, without the access, or random. Statuses as in
- * TP-39, TP-40 and TP-47 of tests/contract.md. Another process's handles: user_foreign_handle. */
+/* Thread profiling with handles that are closed, of the wrong kind, without the access, or random.
+ * Statuses as in TP-39, TP-40 and TP-47 of tests/contract.md. Another process's handles:
+ * user_foreign_handle. */
 #include "tests/ring3/helpers.h"
 #include "kernel/base/string.h"
 #include "tests/ring3/ring3.h"
@@ -30,10 +31,13 @@ static void refused(HANDLE handle, NTSTATUS set, NTSTATUS query)
     CHECK(!ring3_profiled());
 }
 
-static void invalid(HANDLE handle) { refused(handle, STATUS_INVALID_HANDLE, STATUS_INVALID_HANDLE); }
+static void invalid(HANDLE handle)
+{
+    refused(handle, STATUS_INVALID_HANDLE, STATUS_INVALID_HANDLE);
+}
 
 TEST_USER(tp_handles, closed,
-     "NULL, closed handles and values between handles are refused [TP-39 TP-42]")
+          "NULL, closed handles and values between handles are refused [TP-39 TP-42]")
 {
     HANDLE me = ring3_handle(THREAD_ALL_ACCESS);
     uint64_t value = (uint64_t)me;
@@ -57,12 +61,14 @@ TEST_USER(tp_handles, wrong_type, "the handle of a process is refused")
 }
 
 TEST_USER(tp_handles, access,
-     "enable needs THREAD_SET_INFORMATION and query THREAD_QUERY_INFORMATION; no other right "
-     "helps [TP-40 TP-47]")
+          "enable needs THREAD_SET_INFORMATION and query THREAD_QUERY_INFORMATION; no other right "
+          "helps [TP-40 TP-47]")
 {
     HANDLE none = ring3_handle(0);
-    HANDLE others = ring3_handle(THREAD_ALL_ACCESS & ~(ACCESS_MASK)(THREAD_SET_INFORMATION | THREAD_QUERY_INFORMATION));
-    HANDLE set = ring3_handle(THREAD_SET_INFORMATION), query = ring3_handle(THREAD_QUERY_INFORMATION);
+    HANDLE others = ring3_handle(THREAD_ALL_ACCESS &
+                                 ~(ACCESS_MASK)(THREAD_SET_INFORMATION | THREAD_QUERY_INFORMATION));
+    HANDLE set = ring3_handle(THREAD_SET_INFORMATION),
+           query = ring3_handle(THREAD_QUERY_INFORMATION);
     HANDLE profile = MARK;
     BOOLEAN enabled = FILL;
     refused(none, STATUS_ACCESS_DENIED, STATUS_ACCESS_DENIED);
@@ -79,23 +85,25 @@ TEST_USER(tp_handles, access,
 }
 
 TEST_USER(tp_handles, access_not_gained,
-     "a duplicate of a handle has no right that the handle lacked")
+          "a duplicate of a handle has no right that the handle lacked")
 {
     HANDLE poor = ring3_handle(SYNCHRONIZE), rich = MARK, same = NULL;
-    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), poor, NtCurrentProcess(), &rich, THREAD_SET_INFORMATION, 0, 0),
+    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), poor, NtCurrentProcess(), &rich,
+                                   THREAD_SET_INFORMATION, 0, 0),
                  STATUS_ACCESS_DENIED);
     CHECK(rich == MARK);
-    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), poor, NtCurrentProcess(), &same, THREAD_ALL_ACCESS, 0,
-                                   DUPLICATE_SAME_ACCESS),
+    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), poor, NtCurrentProcess(), &same,
+                                   THREAD_ALL_ACCESS, 0, DUPLICATE_SAME_ACCESS),
                  STATUS_SUCCESS);
     refused(same, STATUS_ACCESS_DENIED, STATUS_ACCESS_DENIED);
     CHECK(CloseHandle(poor) && CloseHandle(same));
 }
 
-static HANDLE swapped;            /* one number for two handles in turn */
-static uint64_t swapping;         /* atomic; 1: go on */
+static HANDLE swapped;    /* one number for two handles in turn */
+static uint64_t swapping; /* atomic; 1: go on */
 
-/* Where there was a handle to this thread that may only be waited for, there is one to its creator that may do all. */
+/* Where there was a handle to this thread that may only be waited for, there is one to its creator
+ * that may do all. */
 static DWORD swap(PVOID creator)
 {
     while (__atomic_load_n(&swapping, __ATOMIC_ACQUIRE)) {
@@ -115,21 +123,25 @@ static DWORD swap(PVOID creator)
 static uint64_t thread_of(HANDLE thread)
 {
     THREAD_BASIC_INFORMATION info;
-    NTSTATUS status = ZwQueryInformationThread(thread, ThreadBasicInformation, &info, sizeof info, NULL);
+    NTSTATUS status =
+        ZwQueryInformationThread(thread, ThreadBasicInformation, &info, sizeof info, NULL);
     return NT_SUCCESS(status) ? (uint64_t)info.ClientId.UniqueThread : 0;
 }
 
-TEST_USER(tp_handles, duplicated_while_replaced,
-     "a handle that another thread replaces during duplication gives no rights to the old object")
+TEST_USER(
+    tp_handles, duplicated_while_replaced,
+    "a handle that another thread replaces during duplication gives no rights to the old object")
 {
     HANDLE me = ring3_handle(THREAD_ALL_ACCESS), thread, copy;
     unsigned poor = 0, rich = 0;
     swapping = 1;
     thread = CreateThread(NULL, 0, swap, me, 0, NULL);
     REQUIRE(thread != NULL);
-    for (unsigned i = 0; i < (test_long() ? 50000u : 5000u) || ((!poor || !rich) && i < 1000000); i++) {
+    for (unsigned i = 0; i < (test_long() ? 50000u : 5000u) || ((!poor || !rich) && i < 1000000);
+         i++) {
         HANDLE source = __atomic_load_n(&swapped, __ATOMIC_ACQUIRE);
-        if (ZwDuplicateObject(NtCurrentProcess(), source, NtCurrentProcess(), &copy, 0, 0, DUPLICATE_SAME_ACCESS))
+        if (ZwDuplicateObject(NtCurrentProcess(), source, NtCurrentProcess(), &copy, 0, 0,
+                              DUPLICATE_SAME_ACCESS))
             continue;
         uint64_t found = thread_of(copy); /* 0: access denied */
         poor += !found;
@@ -148,14 +160,10 @@ static HANDLE random_handle(uint64_t *state)
 {
     uint64_t value = ring3_random(state);
     switch (ring3_random(state) % 4) {
-    case 0:
-        return (HANDLE)value;
-    case 1:
-        return (HANDLE)(value >> 32);
-    case 2:
-        return (HANDLE)(value % 2048);
-    default:
-        return (HANDLE)(-(value % 4096) - 3);
+    case 0: return (HANDLE)value;
+    case 1: return (HANDLE)(value >> 32);
+    case 2: return (HANDLE)(value % 2048);
+    default: return (HANDLE)(-(value % 4096) - 3);
     }
 }
 
@@ -174,7 +182,8 @@ TEST_USER(tp_handles, random, "4,000 random handles are refused, profiled or not
         if (i == RANDOM_HANDLES / 2)
             CHECK_STATUS(ring3_set(0, 1, TRUE, &block), STATUS_SUCCESS);
         CHECK_STATUS(ZwSetInformationThread(handle, CLASS, &on, sizeof on), STATUS_INVALID_HANDLE);
-        CHECK_STATUS(ZwSetInformationThread(handle, CLASS, &off, sizeof off), STATUS_INVALID_HANDLE);
+        CHECK_STATUS(ZwSetInformationThread(handle, CLASS, &off, sizeof off),
+                     STATUS_INVALID_HANDLE);
         CHECK_EQ(QueryThreadProfiling(handle, &enabled), ERROR_INVALID_HANDLE);
         CHECK_EQ(enabled, FILL);
         CHECK(ring3_profiled() == (i >= RANDOM_HANDLES / 2));

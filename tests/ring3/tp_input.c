@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Thread profiling with pointers and blocks that are not what they should be. Ring 3 can hand anything to a service:
- * it gets the status of TP-86 to TP-93 of tests/contract.md, and nothing changes. What the Rtl functions do with a bad
- * pointer they do in ring 3: the thread ends by an access violation, and that is all. Handles: tp_handles.c. */
+/* Thread profiling with pointers and blocks that are not what they should be. Ring 3 can hand
+ * anything to a service: it gets the status of TP-86 to TP-93 of tests/contract.md, and nothing
+ * changes. What the Rtl functions do with a bad pointer they do in ring 3: the thread ends by an
+ * access violation, and that is all. Handles: tp_handles.c. */
 #include "tests/ring3/helpers.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/string.h"
@@ -12,13 +13,30 @@
 #define BLOCK_SIZE sizeof(THREAD_PERFORMANCE_DATA)
 #define ME NtCurrentThread()
 
-/* Not ring 3's to write: NULL and near it, a hole, the end of user space, non-canonical, the kernel's direct map,
- * windows, image; ranges that wrap around. */
+/* Not ring 3's to write: NULL and near it, a hole, the end of user space, non-canonical, the
+ * kernel's direct map, windows, image; ranges that wrap around. */
 static const uint64_t bad[] = {
-    0, 4, 8, 0xffc, 0x1000, 0x0000000f00000000, 0x00007ffffffeff00, 0x00007fffffff0000, 0x00007ffffffffffc,
-    0x0000800000000000, 0x0123456789abcdec, 0x8000000000000000, 0xffff7ffffffffffc, 0xffff800000000000,
-    0xffff800000100000, 0xffffff0000000000, 0xffffffff80000000, 0xffffffff81000000, 0xfffffffffffffe40,
-    0xfffffffffffffff8, 0xfffffffffffffffc,
+    0,
+    4,
+    8,
+    0xffc,
+    0x1000,
+    0x0000000f00000000,
+    0x00007ffffffeff00,
+    0x00007fffffff0000,
+    0x00007ffffffffffc,
+    0x0000800000000000,
+    0x0123456789abcdec,
+    0x8000000000000000,
+    0xffff7ffffffffffc,
+    0xffff800000000000,
+    0xffff800000100000,
+    0xffffff0000000000,
+    0xffffffff80000000,
+    0xffffffff81000000,
+    0xfffffffffffffe40,
+    0xfffffffffffffff8,
+    0xfffffffffffffffc,
 };
 #define BAD_COUNT ARRAY_SIZE(bad)
 
@@ -35,11 +53,15 @@ TEST_USER(tp_input, set_length, "a set of any length but 24 bytes is refused [TP
     } buffer = { { 0, 0, TRUE, &block }, { 0 } };
     for (ULONG length = 0; length <= sizeof buffer; length++)
         if (length != INFO_SIZE)
-            CHECK_STATUS(ZwSetInformationThread(ME, CLASS, &buffer, length), STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(ZwSetInformationThread(ME, CLASS, &buffer, 0xffffffff), STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(ZwSetInformationThread(ME, CLASS, &buffer, 0x80000018), STATUS_INFO_LENGTH_MISMATCH);
+            CHECK_STATUS(ZwSetInformationThread(ME, CLASS, &buffer, length),
+                         STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(ZwSetInformationThread(ME, CLASS, &buffer, 0xffffffff),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(ZwSetInformationThread(ME, CLASS, &buffer, 0x80000018),
+                 STATUS_INFO_LENGTH_MISMATCH);
     for (unsigned i = 0; i < BAD_COUNT; i++)
-        CHECK_STATUS(ZwSetInformationThread(NULL, CLASS, pointer(bad[i]), 23), STATUS_INFO_LENGTH_MISMATCH);
+        CHECK_STATUS(ZwSetInformationThread(NULL, CLASS, pointer(bad[i]), 23),
+                     STATUS_INFO_LENGTH_MISMATCH);
     CHECK(!ring3_profiled());
 }
 
@@ -64,10 +86,13 @@ TEST_USER(tp_input, set_information, "information that the caller cannot read is
     THREAD_PROFILING_INFORMATION on = { 0, 0, TRUE, &block };
     REQUIRE(page != NULL);
     for (unsigned i = 0; i < BAD_COUNT; i++)
-        CHECK_STATUS(ZwSetInformationThread(ME, CLASS, pointer(bad[i]), INFO_SIZE), STATUS_ACCESS_VIOLATION);
-    for (unsigned inside = 1; inside < INFO_SIZE; inside++) { /* a part of it in the hole behind the page */
+        CHECK_STATUS(ZwSetInformationThread(ME, CLASS, pointer(bad[i]), INFO_SIZE),
+                     STATUS_ACCESS_VIOLATION);
+    for (unsigned inside = 1; inside < INFO_SIZE;
+         inside++) { /* a part of it in the hole behind the page */
         memcpy(end - inside, &on, inside);
-        CHECK_STATUS(ZwSetInformationThread(ME, CLASS, end - inside, INFO_SIZE), STATUS_ACCESS_VIOLATION);
+        CHECK_STATUS(ZwSetInformationThread(ME, CLASS, end - inside, INFO_SIZE),
+                     STATUS_ACCESS_VIOLATION);
     }
     CHECK(!ring3_profiled());
 }
@@ -177,9 +202,12 @@ TEST_USER(tp_input, query_length, "a query of any length but 1 byte is refused [
     memset(buffer, FILL, sizeof buffer);
     for (ULONG length = 0; length <= sizeof buffer; length++)
         if (length != 1)
-            CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, buffer, length, NULL), STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, buffer, 0x101, NULL), STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, buffer, 0xffffffff, NULL), STATUS_INFO_LENGTH_MISMATCH);
+            CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, buffer, length, NULL),
+                         STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, buffer, 0x101, NULL),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, buffer, 0xffffffff, NULL),
+                 STATUS_INFO_LENGTH_MISMATCH);
     CHECK(ring3_all(buffer, sizeof buffer, FILL));
     CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, buffer, 1, &returned), STATUS_SUCCESS);
     CHECK_EQ(returned, 1);
@@ -193,14 +221,17 @@ TEST_USER(tp_input, query_pointers, "a query writes only to memory that the call
     BOOLEAN on;
     REQUIRE(pages != NULL);
     for (unsigned i = 0; i < BAD_COUNT; i++) {
-        CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, pointer(bad[i]), 1, NULL), STATUS_ACCESS_VIOLATION);
+        CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, pointer(bad[i]), 1, NULL),
+                     STATUS_ACCESS_VIOLATION);
         CHECK_EQ(QueryThreadProfiling(ME, pointer(bad[i])), ERROR_NOACCESS);
         if (bad[i])
-            CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, &on, 1, pointer(bad[i])), STATUS_ACCESS_VIOLATION);
+            CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, &on, 1, pointer(bad[i])),
+                         STATUS_ACCESS_VIOLATION);
     }
     ring3_protect(middle, PAGE_READONLY);
     CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, middle, 1, NULL), STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, pointer((uint64_t)read_only), 1, NULL), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, pointer((uint64_t)read_only), 1, NULL),
+                 STATUS_ACCESS_VIOLATION);
     for (unsigned inside = 1; inside < sizeof(ULONG); inside++) {
         CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, &on, 1, (PULONG)(void *)(middle - inside)),
                      STATUS_ACCESS_VIOLATION);
@@ -209,5 +240,6 @@ TEST_USER(tp_input, query_pointers, "a query writes only to memory that the call
     }
     CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, middle - 1, 1, NULL), STATUS_SUCCESS);
     CHECK_EQ(middle[-1], FALSE);
-    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, &on, 1, (PULONG)(void *)(pages + 1)), STATUS_SUCCESS);
+    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, &on, 1, (PULONG)(void *)(pages + 1)),
+                 STATUS_SUCCESS);
 }

@@ -10,8 +10,9 @@ void user_noise(uint64_t mask);
 /* The RDPMC selector of a bit of the global status register. */
 static uint32_t selector_of(unsigned ctr) { return ctr < 32 ? ctr : 0x40000000 + ctr - 32; }
 
-/* Executes the same instructions in each turn, so its own counter grows by the same number in each; any other
- * counter stands at 0. Checks only what is wrong: a check is not the same instructions. */
+/* Executes the same instructions in each turn, so its own counter grows by the same number in each;
+ * any other counter stands at 0. Checks only what is wrong: a check is not the same instructions.
+ */
 void user_seek(uint64_t counters)
 {
     HANDLE profile;
@@ -31,7 +32,8 @@ void user_seek(uint64_t counters)
         last_grown = grown;
     }
     CHECK_EQ(foreign, 0);
-    CHECK_EQ(changes, 2); /* from 0, and after the first turn, which has the way into the loop in it */
+    CHECK_EQ(changes,
+             2); /* from 0, and after the first turn, which has the way into the loop in it */
     PERFORMANCE_DATA data;
     ring3_data(&data);
     CHECK_EQ(ReadThreadProfilingData(profile, 3, &data), ERROR_SUCCESS);
@@ -39,7 +41,8 @@ void user_seek(uint64_t counters)
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 
-/* Counts on all the elements of `mask`, a different number each time; 0: not profiled. Until it is terminated. */
+/* Counts on all the elements of `mask`, a different number each time; 0: not profiled. Until it is
+ * terminated. */
 void user_noise(uint64_t mask)
 {
     uint64_t state = 88172645463325252;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ReadThreadProfilingData: its refusals, what it writes and what it leaves alone, switches, wait reasons and cycles.
- * Without configured counters. Sources as in tp_enable.c. */
+/* ReadThreadProfilingData: its refusals, what it writes and what it leaves alone, switches, wait
+ * reasons and cycles. Without configured counters. Sources as in tp_enable.c. */
 #include "tests/ring3/helpers.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/string.h"
@@ -64,8 +64,10 @@ TEST_USER(tp_read, refused,
     }
     for (unsigned version = 0; version < 256; version++)
         if (version != PERFORMANCE_DATA_VERSION) {
-            refused(profile, sizeof(PERFORMANCE_DATA), (BYTE)version, DISPATCHING, STATUS_INVALID_PARAMETER_3);
-            refused(profile, sizeof(PERFORMANCE_DATA), (BYTE)version, 4, STATUS_INVALID_PARAMETER_3);
+            refused(profile, sizeof(PERFORMANCE_DATA), (BYTE)version, DISPATCHING,
+                    STATUS_INVALID_PARAMETER_3);
+            refused(profile, sizeof(PERFORMANCE_DATA), (BYTE)version, 4,
+                    STATUS_INVALID_PARAMETER_3);
         }
     for (unsigned bit = 2; bit < 32; bit++) {
         refused(profile, sizeof(PERFORMANCE_DATA), 1, 1u << bit, STATUS_INVALID_PARAMETER_2);
@@ -137,7 +139,8 @@ TEST_USER(tp_read, unconfigured,
         read(profile, COUNTERS, &data);
         CHECK_EQ(data.HwCountersCount, 0);
         for (unsigned i = 0; i < MAX_HW_COUNTERS; i++)
-            CHECK(ring3_all(&data.HwCounters[i], sizeof data.HwCounters[i], masks[m] >> i & 1 ? 0 : FILL));
+            CHECK(ring3_all(&data.HwCounters[i], sizeof data.HwCounters[i],
+                            masks[m] >> i & 1 ? 0 : FILL));
         disabled(profile);
     }
 }
@@ -161,8 +164,9 @@ TEST_USER(tp_read, switches_counted,
     disabled(profile);
 }
 
-TEST_USER(tp_read, quiet,
-          "two reads without a switch between give the same number and no reason [TP-63 TP-66 TP-70]")
+TEST_USER(
+    tp_read, quiet,
+    "two reads without a switch between give the same number and no reason [TP-63 TP-66 TP-70]")
 {
     HANDLE profile = enabled(1, 0);
     const THREAD_PERFORMANCE_DATA *block = profile;
@@ -185,7 +189,8 @@ TEST_USER(tp_read, quiet,
         CHECK_EQ(first.RetryCount, 0);
         CHECK_EQ(second.RetryCount, 0);
     }
-    /* A pair takes a few hundred instructions, a tick a million: few pairs meet one. Half is for slow emulators. */
+    /* A pair takes a few hundred instructions, a tick a million: few pairs meet one. Half is for
+     * slow emulators. */
     CHECK_RANGE(quiet, 50, 100);
     disabled(profile);
 }
@@ -260,8 +265,8 @@ TEST_USER(tp_read, cycles_asleep, "sleep is not in the cycles, work is [TP-68]")
     uint64_t tsc = __rdtsc(), before = cycles(profile);
     Sleep(50);
     uint64_t slept = __rdtsc() - tsc, after = cycles(profile);
-    /* 50 ms hold a few thousand instructions of the thread and of the kernel's way to sleep and back; a quarter is
-     * for emulators. */
+    /* 50 ms hold a few thousand instructions of the thread and of the kernel's way to sleep and
+     * back; a quarter is for emulators. */
     CHECK_RANGE(after - before, 1, slept / 4);
     /* Running. The least of three: other threads, and interrupts, take the rest. */
     uint64_t best = 0;

@@ -157,7 +157,8 @@ void user_visit_cpus(uint64_t selector)
     HANDLE profile = enable(1);
     uint64_t value = first_element(profile);
     unsigned visited = 0;
-    for (unsigned cpu = 0; cpu < 64 && SetThreadAffinityMask(GetCurrentThread(), UINT64_C(1) << cpu); cpu++) {
+    for (unsigned cpu = 0;
+         cpu < 64 && SetThreadAffinityMask(GetCurrentThread(), UINT64_C(1) << cpu); cpu++) {
         Sleep(0); /* the move */
         CHECK_EQ(GetCurrentProcessorNumber(), cpu);
         uint64_t before = __readpmc((uint32_t)selector);

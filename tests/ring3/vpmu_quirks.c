@@ -16,7 +16,9 @@ static __attribute__((noinline)) uint64_t stretch(uint32_t selector, uint64_t fl
 {
     uint64_t start = __readpmc(selector);
     asm volatile("pushfq\norq %0,(%%rsp)\npopfq\ncall work_10\npushfq\nandq $~0x100,(%%rsp)\npopfq"
-                 : : "r"(flags) : "rax", "rcx", "rdx", "memory", "cc");
+                 :
+                 : "r"(flags)
+                 : "rax", "rcx", "rdx", "memory", "cc");
     return __readpmc(selector) - start;
 }
 
@@ -29,7 +31,8 @@ void user_quirk_traps(uint64_t selector)
         user_quirk_counts[with] = ~UINT64_C(0);
         for (unsigned i = 0; i < USER_QUIRK_TRIES; i++) {
             uint64_t found = stretch((uint32_t)selector, with ? FLAG_TF : 0);
-            user_quirk_counts[with] = found < user_quirk_counts[with] ? found : user_quirk_counts[with];
+            user_quirk_counts[with] =
+                found < user_quirk_counts[with] ? found : user_quirk_counts[with];
         }
     }
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);

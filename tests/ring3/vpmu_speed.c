@@ -3,7 +3,4 @@
 #include "tests/ring3/ring3.h"
 
 /* Two instructions a turn. */
-void user_speed_loop(uint64_t turns)
-{
-    asm volatile("1: dec %0\njnz 1b" : "+r"(turns) : : "cc");
-}
+void user_speed_loop(uint64_t turns) { asm volatile("1: dec %0\njnz 1b" : "+r"(turns) : : "cc"); }

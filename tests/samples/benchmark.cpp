@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Three ways to add up numbers, each with its time by std::chrono and, beside it, what the processor's counters say:
- * why one is slower than the other. */
+/* Three ways to add up numbers, each with its time by std::chrono and, beside it, what the
+ * processor's counters say: why one is slower than the other. */
 #include <chrono>
 #include <cstdio>
 #include <list>
@@ -23,19 +23,22 @@ static const struct {
 } sources[] = { { "instructions", 2 }, { "cycles", 19 } };
 constexpr int COUNT = sizeof sources / sizeof sources[0];
 
-class Profile {
+class Profile
+{
     HANDLE handle_ = nullptr;
 
-public:
+  public:
     Profile()
     {
         HARDWARE_COUNTER counters[COUNT];
         for (int i = 0; i < COUNT; i++)
             counters[i] = { PMCCounter, 0, sources[i].source };
-        auto set = (SET *)(void *)GetProcAddress(LoadLibraryA("ntoskrnl.exe"), "KeSetHardwareCounterConfiguration");
+        auto set = (SET *)(void *)GetProcAddress(LoadLibraryA("ntoskrnl.exe"),
+                                                 "KeSetHardwareCounterConfiguration");
         if (!set || set(counters, COUNT))
             throw "no counters here";
-        if (EnableThreadProfiling(GetCurrentThread(), THREAD_PROFILING_FLAG_DISPATCH, (1 << COUNT) - 1, &handle_))
+        if (EnableThreadProfiling(GetCurrentThread(), THREAD_PROFILING_FLAG_DISPATCH,
+                                  (1 << COUNT) - 1, &handle_))
             throw "EnableThreadProfiling failed";
     }
     ~Profile() { DisableThreadProfiling(handle_); }
@@ -59,7 +62,8 @@ template <typename Work> static void measure(const Profile &profile, const char 
     std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - begin;
     std::printf("%-8s %lld, %.0f us", name, result, time.count());
     for (int i = 0; i < COUNT; i++)
-        std::printf(", %llu %s", after.HwCounters[i].Value - before.HwCounters[i].Value, sources[i].name);
+        std::printf(", %llu %s", after.HwCounters[i].Value - before.HwCounters[i].Value,
+                    sources[i].name);
     std::printf("\n");
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A driver for hardware counters, for Intel and AMD processors: takes four counters, programs them itself on every
- * processor while a program has the device open, and tells the kernel that threads which are profiled shall have them. client.cpp uses it. */
+/* A driver for hardware counters, for Intel and AMD processors: takes four counters, programs them
+ * itself on every processor while a program has the device open, and tells the kernel that threads
+ * which are profiled shall have them. client.cpp uses it. */
 #include <ntddk.h>
 #include <intrin.h>
 #include <x86intrin.h>
@@ -63,7 +64,8 @@ static ULONG_PTR NTAPI program(ULONG_PTR On)
 {
     const ULONG64 mask = (1 << COUNTERS_MAX) - 1;
     for (ULONG i = 0; i < COUNTERS_MAX; i++)
-        __writemsr(select_msr(i), On ? (amd ? events[i].Amd : events[i].Intel) | SELECT_USER | SELECT_ENABLE : 0);
+        __writemsr(select_msr(i),
+                   On ? (amd ? events[i].Amd : events[i].Intel) | SELECT_USER | SELECT_ENABLE : 0);
     if (global_control) {
         ULONG64 now = __readmsr(global_control);
         __writemsr(global_control, On ? now | mask : now & ~mask);
@@ -82,7 +84,8 @@ static NTSTATUS configure(VOID)
 static NTSTATUS take_counters(VOID)
 {
     COUNTER_RESOURCES resources = { 1, { { 1, 0, 0, COUNTERS_MAX - 1, 0 } } };
-    return HalAllocateHardwareCounters(NULL, 0, (PPHYSICAL_COUNTER_RESOURCE_LIST)&resources, &counter_set);
+    return HalAllocateHardwareCounters(NULL, 0, (PPHYSICAL_COUNTER_RESOURCE_LIST)&resources,
+                                       &counter_set);
 }
 
 /* --- Requests. --- */
@@ -141,12 +144,9 @@ static NTSTATUS NTAPI control(PDEVICE_OBJECT DeviceObject, PIRP Irp)
     ULONG room = stack->Parameters.DeviceIoControl.OutputBufferLength;
     UNREFERENCED_PARAMETER(DeviceObject);
     switch (stack->Parameters.DeviceIoControl.IoControlCode) {
-    case IOCTL_COUNTERS_LIST:
-        return list(Irp, room);
-    case IOCTL_COUNTERS_READ:
-        return read(Irp, room);
-    default:
-        return complete(Irp, STATUS_INVALID_DEVICE_REQUEST, 0);
+    case IOCTL_COUNTERS_LIST: return list(Irp, room);
+    case IOCTL_COUNTERS_READ: return read(Irp, room);
+    default: return complete(Irp, STATUS_INVALID_DEVICE_REQUEST, 0);
     }
 }
 
@@ -166,7 +166,8 @@ static VOID NTAPI unload(PDRIVER_OBJECT DriverObject)
 static NTSTATUS make_device(PDRIVER_OBJECT DriverObject)
 {
     PDEVICE_OBJECT device;
-    NTSTATUS status = IoCreateDevice(DriverObject, 0, &device_name, FILE_DEVICE_UNKNOWN, 0, TRUE, &device);
+    NTSTATUS status =
+        IoCreateDevice(DriverObject, 0, &device_name, FILE_DEVICE_UNKNOWN, 0, TRUE, &device);
     if (!NT_SUCCESS(status))
         return status;
     status = IoCreateSymbolicLink(&link_name, &device_name);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts the instructions of a few lines: read the counter, work, read again, subtract what the two readings cost.
- * No call, no system call in between, so one instruction more is one more in the result. */
+/* Counts the instructions of a few lines: read the counter, work, read again, subtract what the two
+ * readings cost. No call, no system call in between, so one instruction more is one more in the
+ * result. */
 #include <stdio.h>
 #include <windows.h>
 #include <winternl.h>
@@ -30,15 +31,15 @@ static inline ULONG64 read_counter(ULONG selector)
 }
 
 /* The least of some tries: a switch in between reads another CPU's counter. */
-#define COUNT(least, work)                                                                     \
-    do {                                                                                       \
-        (least) = ~0ull;                                                                       \
-        for (int try = 0; try < TRIES; try++) {                                                \
-            ULONG64 before = read_counter(selector);                                           \
-            work;                                                                              \
-            ULONG64 count = read_counter(selector) - before;                                   \
-            (least) = count < (least) ? count : (least);                                       \
-        }                                                                                      \
+#define COUNT(least, work)                                                                         \
+    do {                                                                                           \
+        (least) = ~0ull;                                                                           \
+        for (int try = 0; try < TRIES; try++) {                                                    \
+            ULONG64 before = read_counter(selector);                                               \
+            work;                                                                                  \
+            ULONG64 count = read_counter(selector) - before;                                       \
+            (least) = count < (least) ? count : (least);                                           \
+        }                                                                                          \
     } while (0)
 
 int main(void)

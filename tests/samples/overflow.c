@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A driver with an overflow handler, for Intel and AMD processors: a counter of ring 0's instructions interrupts every
- * 100,000, while a thread works; the handler starts it again and a DPC adds up. */
+/* A driver with an overflow handler, for Intel and AMD processors: a counter of ring 0's
+ * instructions interrupts every 100,000, while a thread works; the handler starts it again and a
+ * DPC adds up. */
 #include <ntddk.h>
 #include <intrin.h>
 
@@ -31,7 +32,10 @@ static volatile LONG overflows, wrong_irql, dpcs;
 
 static ULONG counter_msr(VOID) { return amd ? 0xc0010201 : 0xc1; }
 static ULONG select_msr(VOID) { return amd ? 0xc0010200 : 0x186; }
-static ULONG64 start_value(VOID) { return amd ? (0 - PERIOD) & 0xffffffffffffull : (ULONG64)(LONG)(0 - PERIOD); }
+static ULONG64 start_value(VOID)
+{
+    return amd ? (0 - PERIOD) & 0xffffffffffffull : (ULONG64)(LONG)(0 - PERIOD);
+}
 
 /* At PROFILE_LEVEL, on the processor that overflowed; its counters are paused. */
 static VOID NTAPI overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle)
@@ -120,7 +124,9 @@ DRIVER_INITIALIZE DriverEntry;
 
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
 {
-    COUNTER_RESOURCES resources = { 2, { { 0, 0, { 0 } }, { 3, 0, { .OverflowHandler = overflowed } } } };
+    COUNTER_RESOURCES resources = {
+        2, { { 0, 0, { 0 } }, { 3, 0, { .OverflowHandler = overflowed } } }
+    };
     int leaf[4];
     NTSTATUS status;
     UNREFERENCED_PARAMETER(RegistryPath);
@@ -128,7 +134,8 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     amd = leaf[1] == 'htuA'; /* "Auth" of AuthenticAMD */
     KeInitializeEvent(&worked, NotificationEvent, FALSE);
     KeInitializeDpc(&dpc, count_dpc, NULL);
-    status = HalAllocateHardwareCounters(NULL, 0, (PPHYSICAL_COUNTER_RESOURCE_LIST)&resources, &counter_set);
+    status = HalAllocateHardwareCounters(NULL, 0, (PPHYSICAL_COUNTER_RESOURCE_LIST)&resources,
+                                         &counter_set);
     if (!NT_SUCCESS(status)) {
         DbgPrint("HalAllocateHardwareCounters: 0x%08lx\n", status);
         return status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where does a program spend its time? A histogram of its own code, by the profile interrupt: NtCreateProfile and its
- * kin are in ntdll, but in no header of Windows. */
+/* Where does a program spend its time? A histogram of its own code, by the profile interrupt:
+ * NtCreateProfile and its kin are in ntdll, but in no header of Windows. */
 #include <stdio.h>
 #include <windows.h>
 
@@ -9,7 +9,8 @@
 #define BUCKET_LOG2 5
 #define BUCKETS 8192
 
-typedef NTSTATUS NTAPI CREATE(HANDLE *, HANDLE, PVOID, SIZE_T, ULONG, ULONG *, ULONG, int, ULONG_PTR);
+typedef NTSTATUS NTAPI CREATE(HANDLE *, HANDLE, PVOID, SIZE_T, ULONG, ULONG *, ULONG, int,
+                              ULONG_PTR);
 typedef NTSTATUS NTAPI CONTROL(HANDLE);
 typedef NTSTATUS NTAPI SET_INTERVAL(ULONG, int);
 typedef NTSTATUS NTAPI ADJUST_PRIVILEGE(ULONG, BOOLEAN, BOOLEAN, BOOLEAN *);
@@ -36,7 +37,10 @@ __attribute__((noinline, aligned(64))) static unsigned hash(unsigned length)
     return h;
 }
 
-static void *find(const char *name) { return (void *)GetProcAddress(LoadLibrary("ntdll.dll"), name); }
+static void *find(const char *name)
+{
+    return (void *)GetProcAddress(LoadLibrary("ntdll.dll"), name);
+}
 
 static void draw(ULONG_PTR base)
 {
@@ -48,9 +52,11 @@ static void draw(ULONG_PTR base)
         if (buckets[i] * 50ull < total)
             continue; /* less than 2 % */
         ULONG_PTR address = base + ((ULONG_PTR)i << BUCKET_LOG2);
-        const char *where = address >= (ULONG_PTR)hash && address < (ULONG_PTR)hash + 128                   ? "hash"
-                            : address >= (ULONG_PTR)count_primes && address < (ULONG_PTR)count_primes + 128 ? "count_primes"
-                                                                                                            : "?";
+        const char *where =
+            address >= (ULONG_PTR)hash && address < (ULONG_PTR)hash + 128 ? "hash"
+            : address >= (ULONG_PTR)count_primes && address < (ULONG_PTR)count_primes + 128
+                ? "count_primes"
+                : "?";
         printf("%8llx %-12s %5lu ", (unsigned long long)address, where, buckets[i]);
         for (ULONG n = buckets[i] * 50 / total; n; n--)
             putchar('#');
@@ -70,8 +76,8 @@ int main(void)
 
     adjust(11, TRUE, FALSE, &was); /* SeSystemProfilePrivilege, for the interval */
     set_interval(INTERVAL, INSTRUCTIONS);
-    NTSTATUS status = create(&profile, (HANDLE)-1, (PVOID)base, (SIZE_T)BUCKETS << BUCKET_LOG2, BUCKET_LOG2, buckets,
-                             sizeof buckets, INSTRUCTIONS, ~(ULONG_PTR)0);
+    NTSTATUS status = create(&profile, (HANDLE)-1, (PVOID)base, (SIZE_T)BUCKETS << BUCKET_LOG2,
+                             BUCKET_LOG2, buckets, sizeof buckets, INSTRUCTIONS, ~(ULONG_PTR)0);
     if (!status)
         status = start(profile);
     if (status) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Eight threads share the CPUs; each counts its own instructions, wherever it runs. Then the sum of all against the
- * running totals of the CPUs, which every profiled thread may read where it is (policy accumulate). */
+/* Eight threads share the CPUs; each counts its own instructions, wherever it runs. Then the sum of
+ * all against the running totals of the CPUs, which every profiled thread may read where it is
+ * (policy accumulate). */
 #include <stdio.h>
 #include <windows.h>
 #include <winternl.h>
@@ -39,8 +40,10 @@ static ULONG64 read_counter(ULONG selector)
 static PERFORMANCE_DATA read(HANDLE profile)
 {
     PERFORMANCE_DATA data = { .Size = sizeof data, .Version = PERFORMANCE_DATA_VERSION };
-    DWORD error = ReadThreadProfilingData(
-        profile, READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, &data);
+    DWORD error = ReadThreadProfilingData(profile,
+                                          READ_THREAD_PROFILING_FLAG_DISPATCHING |
+                                              READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS,
+                                          &data);
     if (error)
         fprintf(stderr, "ReadThreadProfilingData: error %lu\n", error);
     return data;
@@ -65,7 +68,8 @@ static DWORD WINAPI work(PVOID argument)
 static ULONG64 totals(ULONG selector, ULONG *cpus)
 {
     ULONG64 sum = 0;
-    for (*cpus = 0; *cpus < CPUS_MAX && SetThreadAffinityMask(GetCurrentThread(), 1ull << *cpus); ++*cpus)
+    for (*cpus = 0; *cpus < CPUS_MAX && SetThreadAffinityMask(GetCurrentThread(), 1ull << *cpus);
+         ++*cpus)
         sum += read_counter(selector);
     SetThreadAffinityMask(GetCurrentThread(), ~0ull);
     return sum;
@@ -98,10 +102,12 @@ int main(void)
     own = read(profile).HwCounters[0].Value - own;
     for (int i = 0; i < THREADS; i++) {
         printf("thread %d: %llu instructions, %llu beside its loop, %lu switches, %lu retries\n", i,
-               jobs[i].counted, jobs[i].counted - jobs[i].turns * TURN, jobs[i].switches, jobs[i].retries);
+               jobs[i].counted, jobs[i].counted - jobs[i].turns * TURN, jobs[i].switches,
+               jobs[i].retries);
         sum += jobs[i].counted;
     }
-    printf("%lu CPUs: %llu instructions; the threads %llu, this one %llu, outside of what was read %lld\n", cpus, all,
-           sum, own, (LONGLONG)(all - sum - own));
+    printf("%lu CPUs: %llu instructions; the threads %llu, this one %llu, outside of what was read "
+           "%lld\n",
+           cpus, all, sum, own, (LONGLONG)(all - sum - own));
     return (int)DisableThreadProfiling(profile);
 }

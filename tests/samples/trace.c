@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What does each thread cost, by the trace of context switches? A session of the kernel's events whose records carry
- * hardware counters, as a program on Windows starts, reads and adds it up. On Windows it needs an administrator. */
+/* What does each thread cost, by the trace of context switches? A session of the kernel's events
+ * whose records carry hardware counters, as a program on Windows starts, reads and adds it up. On
+ * Windows it needs an administrator. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <windows.h>
@@ -23,7 +24,7 @@ typedef struct {
     ULONG NewThreadWaitTime, Reserved;
 } CSWITCH_EVENT;
 #define MAX_PMC_COUNTERS (TRACE_INFO_CLASS)22 /* MAX_PMC_COUNTERS, which not every header has */
-#define PMC_COUNTERS 8                       /* EVENT_HEADER_EXT_TYPE_PMC_COUNTERS */
+#define PMC_COUNTERS 8                        /* EVENT_HEADER_EXT_TYPE_PMC_COUNTERS */
 
 static const WCHAR session_name[] = L"counts per thread";
 
@@ -66,7 +67,8 @@ static VOID WINAPI on_event(PEVENT_RECORD event)
     USHORT cpu = event->BufferContext.ProcessorIndex;
 
     totals.events++;
-    if (event->EventHeader.EventDescriptor.Opcode != CSWITCH || event->ExtendedDataCount != 1 || cpu >= CPUS_MAX)
+    if (event->EventHeader.EventDescriptor.Opcode != CSWITCH || event->ExtendedDataCount != 1 ||
+        cpu >= CPUS_MAX)
         return;
     const EVENT_HEADER_EXTENDED_DATA_ITEM *item = &event->ExtendedData[0];
     const EVENT_EXTENDED_ITEM_PMC_COUNTERS *now = (void *)(ULONG_PTR)item->DataPtr;
@@ -87,7 +89,8 @@ static ULONG find_source(const WCHAR *name)
     ULONG size = 0, source = 0;
     TraceQueryInformation(0, TraceProfileSourceListInfo, NULL, 0, &size);
     PROFILE_SOURCE_INFO *list = malloc(size), *info = list;
-    if (!list || TraceQueryInformation(0, TraceProfileSourceListInfo, list, size, &size) != ERROR_SUCCESS)
+    if (!list ||
+        TraceQueryInformation(0, TraceProfileSourceListInfo, list, size, &size) != ERROR_SUCCESS)
         return 0;
     for (;; info = (PROFILE_SOURCE_INFO *)((BYTE *)info + info->NextEntryOffset)) {
         int i = 0;
@@ -104,8 +107,11 @@ static ULONG find_source(const WCHAR *name)
 
 static ULONG start(TRACEHANDLE *session, const ULONG *sources)
 {
-    static const CLASSIC_EVENT_ID events[] = { { { 0x3d6fa8d1, 0xfe05, 0x11d0, { 0x9d, 0xda, 0, 0xc0, 0x4f, 0xd7, 0xba, 0x7c } },
-                                                 CSWITCH, { 0 } } };
+    static const CLASSIC_EVENT_ID events[] = {
+        { { 0x3d6fa8d1, 0xfe05, 0x11d0, { 0x9d, 0xda, 0, 0xc0, 0x4f, 0xd7, 0xba, 0x7c } },
+          CSWITCH,
+          { 0 } }
+    };
     ULONG masks[8] = { EVENT_TRACE_FLAG_CSWITCH, 4 }; /* the second word's way to say the same */
     struct properties session_properties = { 0 };
     EVENT_TRACE_PROPERTIES *p = &session_properties.p;
@@ -123,7 +129,8 @@ static ULONG start(TRACEHANDLE *session, const ULONG *sources)
     p->LoggerNameOffset = offsetof(struct properties, name);
     ULONG error = StartTraceW(session, session_name, p);
     if (!error)
-        error = TraceSetInformation(*session, TracePmcCounterListInfo, (PVOID)sources, SOURCES * sizeof *sources);
+        error = TraceSetInformation(*session, TracePmcCounterListInfo, (PVOID)sources,
+                                    SOURCES * sizeof *sources);
     if (!error)
         error = TraceSetInformation(*session, TracePmcEventListInfo, (PVOID)events, sizeof events);
     if (!error)
@@ -149,8 +156,10 @@ static DWORD WINAPI work(PVOID turns)
 
 int main(void)
 {
-    EVENT_TRACE_LOGFILEW log = { .LoggerName = (LPWSTR)session_name, .EventRecordCallback = on_event,
-                                 .ProcessTraceMode = PROCESS_TRACE_MODE_REAL_TIME | PROCESS_TRACE_MODE_EVENT_RECORD |
+    EVENT_TRACE_LOGFILEW log = { .LoggerName = (LPWSTR)session_name,
+                                 .EventRecordCallback = on_event,
+                                 .ProcessTraceMode = PROCESS_TRACE_MODE_REAL_TIME |
+                                                     PROCESS_TRACE_MODE_EVENT_RECORD |
                                                      PROCESS_TRACE_MODE_RAW_TIMESTAMP };
     ULONG sources[SOURCES] = { find_source(L"TotalIssues"), find_source(L"TotalCycles") };
     HANDLE threads[THREADS], reader;
@@ -182,8 +191,8 @@ int main(void)
         GetExitCodeThread(threads[i], &id);
         const struct row *row = row_of(id);
         if (row)
-            printf("thread %d: %llu instructions, %llu cycles, %lu switches\n", i, row->counts[0], row->counts[1],
-                   row->switches);
+            printf("thread %d: %llu instructions, %llu cycles, %lu switches\n", i, row->counts[0],
+                   row->counts[1], row->switches);
     }
     return (int)error;
 }

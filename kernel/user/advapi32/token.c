@@ -77,7 +77,8 @@ WINBOOL WINAPI AdjustTokenPrivileges(HANDLE TokenHandle, WINBOOL DisableAllPrivi
 {
     DWORD error = ERROR_SUCCESS;
     DWORD n = DisableAllPrivileges || !NewState ? 0 : NewState->PrivilegeCount;
-    DWORD needed = (DWORD)(offsetof(TOKEN_PRIVILEGES, Privileges) + n * sizeof(LUID_AND_ATTRIBUTES));
+    DWORD needed =
+        (DWORD)(offsetof(TOKEN_PRIVILEGES, Privileges) + n * sizeof(LUID_AND_ATTRIBUTES));
     (void)TokenHandle;
     if (!DisableAllPrivileges && !NewState)
         return fail(ERROR_INVALID_PARAMETER);
@@ -106,7 +107,8 @@ WINBOOL WINAPI AdjustTokenPrivileges(HANDLE TokenHandle, WINBOOL DisableAllPrivi
 }
 
 /* TokenElevation only: every program is an administrator's. ERROR_INVALID_PARAMETER for others. */
-WINBOOL WINAPI GetTokenInformation(HANDLE TokenHandle, TOKEN_INFORMATION_CLASS TokenInformationClass,
+WINBOOL WINAPI GetTokenInformation(HANDLE TokenHandle,
+                                   TOKEN_INFORMATION_CLASS TokenInformationClass,
                                    LPVOID TokenInformation, DWORD TokenInformationLength,
                                    PDWORD ReturnLength)
 {

@@ -28,12 +28,10 @@ typedef ULONG KPROFILE_SOURCE;
 #define TracePmcSessionInformation 27
 
 /* GUIDs that the documentation of the kernel's events gives, and no header. */
-static const GUID ThreadGuid __attribute__((unused)) = {
-    0x3d6fa8d1, 0xfe05, 0x11d0, { 0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c }
-};
-static const GUID PerfInfoGuid __attribute__((unused)) = {
-    0xce1dbfb4, 0x137e, 0x4da6, { 0x87, 0xb0, 0x3f, 0x59, 0xaa, 0x10, 0x2c, 0xbc }
-};
+static const GUID ThreadGuid __attribute__((
+    unused)) = { 0x3d6fa8d1, 0xfe05, 0x11d0, { 0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c } };
+static const GUID PerfInfoGuid __attribute__((
+    unused)) = { 0xce1dbfb4, 0x137e, 0x4da6, { 0x87, 0xb0, 0x3f, 0x59, 0xaa, 0x10, 0x2c, 0xbc } };
 
 #define NtCurrentProcess() ((HANDLE)(LONG_PTR)-1)
 NTSTATUS NTAPI ZwTraceControl(ULONG FunctionCode, PVOID InBuffer, ULONG InBufferLen,

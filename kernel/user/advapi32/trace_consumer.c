@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* OpenTrace, ProcessTrace, CloseTrace: events of a running session, in the order of their time stamps on all processors.
+/* OpenTrace, ProcessTrace, CloseTrace: events of a running session, in the order of their time
+ * stamps on all processors.
  *
- * A processor's buffers come in their order; those of different processors are merged. That needs to know that no
- * processor has older events than what was read: whatever happened before the session was flushed is there afterwards. So
- * buffers are gathered as they fill; at each flush, every FlushTimer seconds or when they are many, the events up to
- * then are handed on. */
+ * A processor's buffers come in their order; those of different processors are merged. That needs
+ * to know that no processor has older events than what was read: whatever happened before the
+ * session was flushed is there afterwards. So buffers are gathered as they fill; at each flush,
+ * every FlushTimer seconds or when they are many, the events up to then are handed on. */
 #include <string.h>
 #include <intrin.h>
 #include <trace.h>
@@ -24,12 +25,12 @@ struct part {
 };
 
 struct consumer {
-    uint32_t state;      /* atomic: enum state */
+    uint32_t state; /* atomic: enum state */
     WCHAR name[NAME_CHARS];
     EVENT_TRACE_LOGFILEW log;
     TRACEHANDLE session; /* 0: not connected */
     TRACE_CONSUMER from;
-    uint8_t *area;       /* what was read and not handed on */
+    uint8_t *area; /* what was read and not handed on */
     SIZE_T size, filled;
     ULONG buffer_size;
 };
@@ -47,9 +48,11 @@ static LONGLONG time_of(const struct consumer *c, const WMI_BUFFER_HEADER *buffe
 }
 
 /* NT: records of these hooks name no thread; Windows says 0xFFFFFFFF then, too. */
-static void hand_on(struct consumer *c, const WMI_BUFFER_HEADER *buffer, const PERFINFO_TRACE_HEADER *record)
+static void hand_on(struct consumer *c, const WMI_BUFFER_HEADER *buffer,
+                    const PERFINFO_TRACE_HEADER *record)
 {
-    ULONG n = record->Marker >> TRACE_HEADER_PMC_COUNTERS_SHIFT & TRACE_HEADER_PMC_COUNTERS_MASK >> TRACE_HEADER_PMC_COUNTERS_SHIFT;
+    ULONG n = record->Marker >> TRACE_HEADER_PMC_COUNTERS_SHIFT &
+              TRACE_HEADER_PMC_COUNTERS_MASK >> TRACE_HEADER_PMC_COUNTERS_SHIFT;
     ULONG head = (ULONG)(sizeof *record + n * sizeof(ULONG64));
     EVENT_HEADER_EXTENDED_DATA_ITEM counters = { .ExtType = EVENT_HEADER_EXT_TYPE_PMC_COUNTERS,
                                                  .DataSize = (USHORT)(n * sizeof(ULONG64)),
@@ -106,7 +109,8 @@ static bool next_part(const struct consumer *c, SIZE_T from, unsigned cpu, struc
 
 static void mark(const struct part *part)
 {
-    ((WMI_BUFFER_HEADER *)(ULONG_PTR)part->header)->Offset = (ULONG)(part->at - (const uint8_t *)part->header);
+    ((WMI_BUFFER_HEADER *)(ULONG_PTR)part->header)->Offset =
+        (ULONG)(part->at - (const uint8_t *)part->header);
 }
 
 /* Hands on what is not later than `until`. False: the consumer wants no more. */
@@ -183,14 +187,17 @@ static ULONG connect_session(struct consumer *c)
     if (error)
         return error;
     c->buffer_size = info.BufferSize * 1024;
-    /* For what waited, what came while this thread slept, what a flush gives, and what comes meanwhile: if something of
-     * before the flush had no room, what is later would be handed on first. */
+    /* For what waited, what came while this thread slept, what a flush gives, and what comes
+     * meanwhile: if something of before the flush had no room, what is later would be handed on
+     * first. */
     c->size = (SIZE_T)4 * info.NumberOfBuffers * c->buffer_size;
     c->session = info.Wnode.HistoricalContext;
     PVOID area = NULL;
-    NTSTATUS status = ZwAllocateVirtualMemory(NtCurrentProcess(), &area, 0, &c->size, MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE);
+    NTSTATUS status = ZwAllocateVirtualMemory(NtCurrentProcess(), &area, 0, &c->size,
+                                              MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE);
     if (NT_SUCCESS(status))
-        status = ZwTraceControl(EtwRealtimeConnectCode, &c->session, sizeof c->session, &c->from, sizeof c->from, &returned);
+        status = ZwTraceControl(EtwRealtimeConnectCode, &c->session, sizeof c->session, &c->from,
+                                sizeof c->from, &returned);
     if (NT_SUCCESS(status)) {
         SYSTEM_INFO system;
         GetSystemInfo(&system);
@@ -215,8 +222,8 @@ static NTSTATUS gather(struct consumer *c)
     while (n && NT_SUCCESS(status) && c->size - c->filled >= c->buffer_size) {
         SIZE_T room = c->size - c->filled;
         SIZE_T before = c->filled;
-        status = ZwTraceControl(EtwRealtimeReadCode, &c->from.Handle, sizeof c->from.Handle, c->area + before,
-                                (ULONG)(room < 1u << 30 ? room : 1u << 30), &n);
+        status = ZwTraceControl(EtwRealtimeReadCode, &c->from.Handle, sizeof c->from.Handle,
+                                c->area + before, (ULONG)(room < 1u << 30 ? room : 1u << 30), &n);
         c->filled += NT_SUCCESS(status) ? n : 0;
         while (before < c->filled) { /* from here on Offset says how far a buffer was handed on */
             WMI_BUFFER_HEADER *header = (WMI_BUFFER_HEADER *)(void *)(c->area + before);
@@ -234,7 +241,8 @@ static void flush(struct consumer *c)
         c->log.EventsLost = info.EventsLost;
 }
 
-/* Until the session has stopped or nobody wants more. The first flush is at once: there may be events already. */
+/* Until the session has stopped or nobody wants more. The first flush is at once: there may be
+ * events already. */
 static ULONG run(struct consumer *c)
 {
     WMI_LOGGER_INFORMATION info;
@@ -271,14 +279,16 @@ static ULONG run(struct consumer *c)
 
 static struct consumer *consumer_of(TRACEHANDLE handle)
 {
-    return handle - 1 < CONSUMERS && consumers[handle - 1].state != FREE ? &consumers[handle - 1] : NULL;
+    return handle - 1 < CONSUMERS && consumers[handle - 1].state != FREE ? &consumers[handle - 1]
+                                                                         : NULL;
 }
 
 static struct consumer *allocate(void)
 {
     for (unsigned i = 0; i < CONSUMERS; i++) {
         uint32_t free = FREE;
-        if (__atomic_compare_exchange_n(&consumers[i].state, &free, OPEN, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        if (__atomic_compare_exchange_n(&consumers[i].state, &free, OPEN, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED))
             return &consumers[i];
     }
     return NULL;
@@ -326,18 +336,24 @@ static TRACEHANDLE open(PEVENT_TRACE_LOGFILEW log, bool narrow)
     return (TRACEHANDLE)(c - consumers) + 1;
 }
 
-/* INVALID_PROCESSTRACE_HANDLE and the last error: ERROR_INVALID_PARAMETER: no structure, name or callback, a name over 63
- * characters; ERROR_NOT_SUPPORTED: NT: a file, or other modes than real-time and event record; ERROR_BUSY: NT: it has a
- * consumer; ERROR_NO_SYSTEM_RESOURCES: eight are open; ERROR_NOT_ENOUGH_MEMORY; ERROR_ACCESS_DENIED. Events are kept from
- * here on, if the session runs. */
+/* INVALID_PROCESSTRACE_HANDLE and the last error: ERROR_INVALID_PARAMETER: no structure, name or
+ * callback, a name over 63 characters; ERROR_NOT_SUPPORTED: NT: a file, or other modes than
+ * real-time and event record; ERROR_BUSY: NT: it has a consumer; ERROR_NO_SYSTEM_RESOURCES: eight
+ * are open; ERROR_NOT_ENOUGH_MEMORY; ERROR_ACCESS_DENIED. Events are kept from here on, if the
+ * session runs. */
 TRACEHANDLE OpenTraceW(PEVENT_TRACE_LOGFILEW Logfile) { return open(Logfile, false); }
-TRACEHANDLE OpenTraceA(PEVENT_TRACE_LOGFILEA Logfile) { return open((PEVENT_TRACE_LOGFILEW)(void *)Logfile, true); }
+TRACEHANDLE OpenTraceA(PEVENT_TRACE_LOGFILEA Logfile)
+{
+    return open((PEVENT_TRACE_LOGFILEW)(void *)Logfile, true);
+}
 
-/* Calls back for each event until the session stops, the trace is closed, or a buffer callback says FALSE.
- * ERROR_BAD_LENGTH: no handle, or over 64; ERROR_INVALID_PARAMETER: HandleArray NULL; ERROR_NOT_SUPPORTED: NT: more than one
- * handle, or times; ERROR_INVALID_HANDLE; ERROR_BUSY: it is being processed; ERROR_WMI_INSTANCE_NOT_FOUND: the session
- * does not run; ERROR_CANCELLED: a buffer callback said FALSE. */
-ULONG ProcessTrace(PTRACEHANDLE HandleArray, ULONG HandleCount, LPFILETIME StartTime, LPFILETIME EndTime)
+/* Calls back for each event until the session stops, the trace is closed, or a buffer callback says
+ * FALSE. ERROR_BAD_LENGTH: no handle, or over 64; ERROR_INVALID_PARAMETER: HandleArray NULL;
+ * ERROR_NOT_SUPPORTED: NT: more than one handle, or times; ERROR_INVALID_HANDLE; ERROR_BUSY: it is
+ * being processed; ERROR_WMI_INSTANCE_NOT_FOUND: the session does not run; ERROR_CANCELLED: a
+ * buffer callback said FALSE. */
+ULONG ProcessTrace(PTRACEHANDLE HandleArray, ULONG HandleCount, LPFILETIME StartTime,
+                   LPFILETIME EndTime)
 {
     if (!HandleCount || HandleCount > 64)
         return ERROR_BAD_LENGTH;
@@ -349,27 +365,32 @@ ULONG ProcessTrace(PTRACEHANDLE HandleArray, ULONG HandleCount, LPFILETIME Start
     uint32_t state = OPEN;
     if (!c)
         return ERROR_INVALID_HANDLE;
-    if (!__atomic_compare_exchange_n(&c->state, &state, RUNNING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    if (!__atomic_compare_exchange_n(&c->state, &state, RUNNING, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
         return ERROR_BUSY;
     ULONG error = c->session ? ERROR_SUCCESS : connect_session(c);
     if (!error)
         error = run(c);
     state = RUNNING;
-    if (!__atomic_compare_exchange_n(&c->state, &state, OPEN, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    if (!__atomic_compare_exchange_n(&c->state, &state, OPEN, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
         release(c); /* it was closed meanwhile */
     return error;
 }
 
-/* ERROR_INVALID_HANDLE; ERROR_CTX_CLOSE_PENDING: it is being processed, and closed when that has ended. */
+/* ERROR_INVALID_HANDLE; ERROR_CTX_CLOSE_PENDING: it is being processed, and closed when that has
+ * ended. */
 ULONG CloseTrace(TRACEHANDLE TraceHandle)
 {
     struct consumer *c = consumer_of(TraceHandle);
     uint32_t open = OPEN, running = RUNNING;
     if (!c)
         return ERROR_INVALID_HANDLE;
-    if (__atomic_compare_exchange_n(&c->state, &running, CLOSING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    if (__atomic_compare_exchange_n(&c->state, &running, CLOSING, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED))
         return ERROR_CTX_CLOSE_PENDING;
-    if (!__atomic_compare_exchange_n(&c->state, &open, CLOSING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    if (!__atomic_compare_exchange_n(&c->state, &open, CLOSING, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
         return ERROR_INVALID_HANDLE;
     release(c);
     return ERROR_SUCCESS;

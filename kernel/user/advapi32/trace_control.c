@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* StartTrace, ControlTrace, TraceSetInformation, TraceQueryInformation: thin over NtTraceControl and class 0x1F. All
- * return a Win32 code and set no last error. Sources: Microsoft's pages; for what they are silent about Geoff Chappell's
- * studies of Windows 10. */
+/* StartTrace, ControlTrace, TraceSetInformation, TraceQueryInformation: thin over NtTraceControl
+ * and class 0x1F. All return a Win32 code and set no last error. Sources: Microsoft's pages; for
+ * what they are silent about Geoff Chappell's studies of Windows 10. */
 #include <string.h>
 #include <trace.h>
 
@@ -29,9 +29,15 @@ static size_t length_of(const WCHAR *text)
 static WMI_LOGGER_INFORMATION logger_information(const EVENT_TRACE_PROPERTIES *p)
 {
     WMI_LOGGER_INFORMATION info = {
-        .Wnode = p->Wnode, .BufferSize = p->BufferSize, .MinimumBuffers = p->MinimumBuffers,
-        .MaximumBuffers = p->MaximumBuffers, .MaximumFileSize = p->MaximumFileSize, .LogFileMode = p->LogFileMode,
-        .FlushTimer = p->FlushTimer, .EnableFlags = p->EnableFlags, .AgeLimit = p->AgeLimit,
+        .Wnode = p->Wnode,
+        .BufferSize = p->BufferSize,
+        .MinimumBuffers = p->MinimumBuffers,
+        .MaximumBuffers = p->MaximumBuffers,
+        .MaximumFileSize = p->MaximumFileSize,
+        .LogFileMode = p->LogFileMode,
+        .FlushTimer = p->FlushTimer,
+        .EnableFlags = p->EnableFlags,
+        .AgeLimit = p->AgeLimit,
     };
     info.Wnode.BufferSize = sizeof info;
     return info;
@@ -59,7 +65,8 @@ static void tell(EVENT_TRACE_PROPERTIES *p, const WMI_LOGGER_INFORMATION *info)
     p->LoggerThreadId = info->LoggerThreadId;
 }
 
-ULONG trace_control(ULONG code, TRACEHANDLE session, const WCHAR *name, WMI_LOGGER_INFORMATION *info)
+ULONG trace_control(ULONG code, TRACEHANDLE session, const WCHAR *name,
+                    WMI_LOGGER_INFORMATION *info)
 {
     ULONG returned;
     info->Wnode.HistoricalContext = name ? 0 : session; /* the name counts, if there is one */
@@ -69,7 +76,8 @@ ULONG trace_control(ULONG code, TRACEHANDLE session, const WCHAR *name, WMI_LOGG
             return ERROR_INVALID_PARAMETER;
         info->LoggerName = (UNICODE_STRING){ (USHORT)bytes, (USHORT)bytes, (PWSTR)(ULONG_PTR)name };
     }
-    return RtlNtStatusToDosError(ZwTraceControl(code, info, sizeof *info, info, sizeof *info, &returned));
+    return RtlNtStatusToDosError(
+        ZwTraceControl(code, info, sizeof *info, info, sizeof *info, &returned));
 }
 
 /* Whether the name, in characters of this size, has room where the caller wants it; 0: nowhere. */
@@ -98,7 +106,8 @@ static void put_name(EVENT_TRACE_PROPERTIES *p, const WCHAR *name, size_t charac
         memcpy(to + i * character, &name[i], character);
 }
 
-static ULONG start(PTRACEHANDLE handle, const WCHAR *name, PEVENT_TRACE_PROPERTIES p, size_t character)
+static ULONG start(PTRACEHANDLE handle, const WCHAR *name, PEVENT_TRACE_PROPERTIES p,
+                   size_t character)
 {
     static const WCHAR kernel_logger[] = KERNEL_LOGGER_NAMEW;
     if (!handle || !name || !p)
@@ -124,12 +133,15 @@ static ULONG start(PTRACEHANDLE handle, const WCHAR *name, PEVENT_TRACE_PROPERTI
 }
 
 /* Starts a session that is read as it runs.
- * ERROR_INVALID_PARAMETER: no handle, name or properties; the kernel logger's GUID without its name; no real-time
- * mode; EnableFlags without system mode; a name that is empty or over 63 characters; LogFileNameOffset. ERROR_BAD_LENGTH: Wnode.BufferSize is too small for the structure and
- * the name at LoggerNameOffset. ERROR_ALREADY_EXISTS: it runs. ERROR_NO_SYSTEM_RESOURCES: eight others do.
- * ERROR_NOT_ENOUGH_MEMORY. ERROR_PRIVILEGE_NOT_HELD: EVENT_TRACE_FLAG_PROFILE without SeSystemProfilePrivilege.
- * ERROR_ACCESS_DENIED. ERROR_NOT_SUPPORTED: NT: a log file, or another mode. */
-ULONG StartTraceW(PTRACEHANDLE TraceHandle, LPCWSTR InstanceName, PEVENT_TRACE_PROPERTIES Properties)
+ * ERROR_INVALID_PARAMETER: no handle, name or properties; the kernel logger's GUID without its
+ * name; no real-time mode; EnableFlags without system mode; a name that is empty or over 63
+ * characters; LogFileNameOffset. ERROR_BAD_LENGTH: Wnode.BufferSize is too small for the structure
+ * and the name at LoggerNameOffset. ERROR_ALREADY_EXISTS: it runs. ERROR_NO_SYSTEM_RESOURCES: eight
+ * others do. ERROR_NOT_ENOUGH_MEMORY. ERROR_PRIVILEGE_NOT_HELD: EVENT_TRACE_FLAG_PROFILE without
+ * SeSystemProfilePrivilege. ERROR_ACCESS_DENIED. ERROR_NOT_SUPPORTED: NT: a log file, or another
+ * mode. */
+ULONG StartTraceW(PTRACEHANDLE TraceHandle, LPCWSTR InstanceName,
+                  PEVENT_TRACE_PROPERTIES Properties)
 {
     return start(TraceHandle, InstanceName, Properties, sizeof(WCHAR));
 }
@@ -142,9 +154,11 @@ ULONG StartTraceA(PTRACEHANDLE TraceHandle, LPCSTR InstanceName, PEVENT_TRACE_PR
     return start(TraceHandle, name, Properties, sizeof(CHAR));
 }
 
-static ULONG control(TRACEHANDLE session, const WCHAR *name, PEVENT_TRACE_PROPERTIES p, ULONG code, size_t character)
+static ULONG control(TRACEHANDLE session, const WCHAR *name, PEVENT_TRACE_PROPERTIES p, ULONG code,
+                     size_t character)
 {
-    static const ULONG codes[] = { EtwQueryLoggerCode, EtwStopLoggerCode, EtwUpdateLoggerCode, EtwFlushLoggerCode };
+    static const ULONG codes[] = { EtwQueryLoggerCode, EtwStopLoggerCode, EtwUpdateLoggerCode,
+                                   EtwFlushLoggerCode };
     if (!p || code >= sizeof codes / sizeof codes[0] || (!name && !session))
         return ERROR_INVALID_PARAMETER;
     if (p->Wnode.BufferSize < sizeof *p)
@@ -161,17 +175,19 @@ static ULONG control(TRACEHANDLE session, const WCHAR *name, PEVENT_TRACE_PROPER
     return ERROR_SUCCESS;
 }
 
-/* Queries, stops, flushes a session, or changes its EnableFlags. A name counts more than a handle. NT: the name comes back
- * only where it was given.
- * ERROR_INVALID_PARAMETER: no properties, neither name nor handle, an unknown code, a name over 63 characters.
- * ERROR_BAD_LENGTH: Wnode.BufferSize. ERROR_MORE_DATA: no room for the name at LoggerNameOffset, unless that is 0.
+/* Queries, stops, flushes a session, or changes its EnableFlags. A name counts more than a handle.
+ * NT: the name comes back only where it was given. ERROR_INVALID_PARAMETER: no properties, neither
+ * name nor handle, an unknown code, a name over 63 characters. ERROR_BAD_LENGTH: Wnode.BufferSize.
+ * ERROR_MORE_DATA: no room for the name at LoggerNameOffset, unless that is 0.
  * ERROR_WMI_INSTANCE_NOT_FOUND: it does not run. ERROR_ACCESS_DENIED; update as StartTrace. */
-ULONG ControlTraceW(TRACEHANDLE TraceHandle, LPCWSTR InstanceName, PEVENT_TRACE_PROPERTIES Properties, ULONG ControlCode)
+ULONG ControlTraceW(TRACEHANDLE TraceHandle, LPCWSTR InstanceName,
+                    PEVENT_TRACE_PROPERTIES Properties, ULONG ControlCode)
 {
     return control(TraceHandle, InstanceName, Properties, ControlCode, sizeof(WCHAR));
 }
 
-ULONG ControlTraceA(TRACEHANDLE TraceHandle, LPCSTR InstanceName, PEVENT_TRACE_PROPERTIES Properties, ULONG ControlCode)
+ULONG ControlTraceA(TRACEHANDLE TraceHandle, LPCSTR InstanceName,
+                    PEVENT_TRACE_PROPERTIES Properties, ULONG ControlCode)
 {
     WCHAR name[NAME_CHARS];
     if (InstanceName && !widen(name, InstanceName))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* TraceSetInformation and TraceQueryInformation: thin over class 0x1F of NtSetSystemInformation and over NtTraceControl.
- * Return a Win32 code and set no last error. Sources: Microsoft's pages; where they are silent, Geoff Chappell's studies of
- * Windows 10, which call the structures' layouts and the order of checks. */
+/* TraceSetInformation and TraceQueryInformation: thin over class 0x1F of NtSetSystemInformation and
+ * over NtTraceControl. Return a Win32 code and set no last error. Sources: Microsoft's pages; where
+ * they are silent, Geoff Chappell's studies of Windows 10, which call the structures' layouts and
+ * the order of checks. */
 #include <string.h>
 #include <trace.h>
 
@@ -23,11 +24,13 @@ const GUID *trace_group(USHORT hook)
 
 static ULONG set_system(PVOID buffer, size_t length)
 {
-    return RtlNtStatusToDosError(ZwSetSystemInformation(SystemPerformanceTraceInformation, buffer, (ULONG)length));
+    return RtlNtStatusToDosError(
+        ZwSetSystemInformation(SystemPerformanceTraceInformation, buffer, (ULONG)length));
 }
 
 /* A list of class 0x1F, whose entries are ULONGs behind the handle. */
-static ULONG set_list(EVENT_TRACE_INFORMATION_CLASS which, TRACEHANDLE session, const ULONG *list, ULONG count)
+static ULONG set_list(EVENT_TRACE_INFORMATION_CLASS which, TRACEHANDLE session, const ULONG *list,
+                      ULONG count)
 {
     struct {
         EVENT_TRACE_INFORMATION_CLASS which;
@@ -46,8 +49,8 @@ static ULONG most_counters(void)
     return most && most < LIST_MAX ? most : LIST_MAX;
 }
 
-static ULONG set_sources(EVENT_TRACE_INFORMATION_CLASS which, TRACEHANDLE session, const ULONG *sources, ULONG length,
-                         ULONG most)
+static ULONG set_sources(EVENT_TRACE_INFORMATION_CLASS which, TRACEHANDLE session,
+                         const ULONG *sources, ULONG length, ULONG most)
 {
     if (length % sizeof *sources || length / sizeof *sources > most)
         return ERROR_INCORRECT_SIZE;
@@ -86,25 +89,28 @@ static ULONG set_interval(TRACEHANDLE session, const TRACE_PROFILE_INTERVAL *int
     if (length != sizeof *interval)
         return ERROR_BAD_LENGTH;
     if (interval->Source != ProfileTime)
-        return RtlNtStatusToDosError(ZwSetIntervalProfile(interval->Interval, (KPROFILE_SOURCE)interval->Source));
-    EVENT_TRACE_TIME_PROFILE_INFORMATION info = { EventTraceTimeProfileInformation, interval->Interval };
+        return RtlNtStatusToDosError(
+            ZwSetIntervalProfile(interval->Interval, (KPROFILE_SOURCE)interval->Source));
+    EVENT_TRACE_TIME_PROFILE_INFORMATION info = { EventTraceTimeProfileInformation,
+                                                  interval->Interval };
     return set_system(&info, sizeof info);
 }
 
 /* Classes 4, 5, 6, 8, 9; others ERROR_NOT_SUPPORTED.
  *
- * 4  ERROR_BAD_LENGTH: not a PERFINFO_GROUPMASK; ERROR_WMI_INSTANCE_NOT_FOUND; ERROR_INVALID_PARAMETER: not a system
- *    logger; ERROR_PRIVILEGE_NOT_HELD: samples without SeSystemProfilePrivilege; ERROR_BUSY: no counter to sample by
- * 5  ERROR_INVALID_PARAMETER: a handle; ERROR_BAD_LENGTH; ERROR_PRIVILEGE_NOT_HELD
- * 6  ERROR_INVALID_PARAMETER: a handle, or no source; ERROR_INCORRECT_SIZE: not whole ULONGs, or more than four;
- *    ERROR_NOT_SUPPORTED: there is no such source; ERROR_BUSY: no counter is free; ERROR_PRIVILEGE_NOT_HELD
- * 8  ERROR_INCORRECT_SIZE: not whole CLASSIC_EVENT_IDs, or more than four; ERROR_INVALID_PARAMETER: none, or none that is
+ * 4  ERROR_BAD_LENGTH: not a PERFINFO_GROUPMASK; ERROR_WMI_INSTANCE_NOT_FOUND;
+ * ERROR_INVALID_PARAMETER: not a system logger; ERROR_PRIVILEGE_NOT_HELD: samples without
+ * SeSystemProfilePrivilege; ERROR_BUSY: no counter to sample by 5  ERROR_INVALID_PARAMETER: a
+ * handle; ERROR_BAD_LENGTH; ERROR_PRIVILEGE_NOT_HELD 6  ERROR_INVALID_PARAMETER: a handle, or no
+ * source; ERROR_INCORRECT_SIZE: not whole ULONGs, or more than four; ERROR_NOT_SUPPORTED: there is
+ * no such source; ERROR_BUSY: no counter is free; ERROR_PRIVILEGE_NOT_HELD 8  ERROR_INCORRECT_SIZE:
+ * not whole CLASSIC_EVENT_IDs, or more than four; ERROR_INVALID_PARAMETER: none, or none that is
  *    known; ERROR_WMI_INSTANCE_NOT_FOUND; ERROR_WMI_ALREADY_ENABLED: a second time
- * 9  ERROR_INCORRECT_SIZE: not whole ULONGs, or more than TraceMaxPmcCounterQuery says; ERROR_INVALID_PARAMETER: none; the
- *    others as of 6 and 8
- * Everywhere ERROR_ACCESS_DENIED; ERROR_NOACCESS: TraceInformation cannot be read, where the kernel does it. */
-ULONG TraceSetInformation(TRACEHANDLE SessionHandle, TRACE_INFO_CLASS InformationClass, PVOID TraceInformation,
-                          ULONG InformationLength)
+ * 9  ERROR_INCORRECT_SIZE: not whole ULONGs, or more than TraceMaxPmcCounterQuery says;
+ * ERROR_INVALID_PARAMETER: none; the others as of 6 and 8 Everywhere ERROR_ACCESS_DENIED;
+ * ERROR_NOACCESS: TraceInformation cannot be read, where the kernel does it. */
+ULONG TraceSetInformation(TRACEHANDLE SessionHandle, TRACE_INFO_CLASS InformationClass,
+                          PVOID TraceInformation, ULONG InformationLength)
 {
     switch ((int)InformationClass) {
     case TraceSystemTraceEnableFlagsInfo:
@@ -114,27 +120,28 @@ ULONG TraceSetInformation(TRACEHANDLE SessionHandle, TRACE_INFO_CLASS Informatio
     case TraceProfileSourceConfigInfo:
         if (SessionHandle)
             return ERROR_INVALID_PARAMETER;
-        return set_sources(EventTraceProfileConfigInformation, 0, TraceInformation, InformationLength,
-                           ETW_MAX_PROFILING_SOURCES);
+        return set_sources(EventTraceProfileConfigInformation, 0, TraceInformation,
+                           InformationLength, ETW_MAX_PROFILING_SOURCES);
     case TracePmcEventListInfo:
         return set_events(SessionHandle, TraceInformation, InformationLength);
     case TracePmcCounterListInfo:
-        return set_sources(EventTraceProfileCounterListInformation, SessionHandle, TraceInformation, InformationLength,
-                           most_counters());
-    default:
-        return ERROR_NOT_SUPPORTED;
+        return set_sources(EventTraceProfileCounterListInformation, SessionHandle, TraceInformation,
+                           InformationLength, most_counters());
+    default: return ERROR_NOT_SUPPORTED;
     }
 }
 
 /* --- Queries. --- */
 
-static ULONG query_masks(TRACEHANDLE session, PERFINFO_GROUPMASK *masks, ULONG length, PULONG returned)
+static ULONG query_masks(TRACEHANDLE session, PERFINFO_GROUPMASK *masks, ULONG length,
+                         PULONG returned)
 {
     ULONG n;
     if (length < sizeof *masks)
         return ERROR_BAD_LENGTH;
     EVENT_TRACE_GROUPMASK_INFORMATION info = { EventTraceGroupMaskInformation, session, { { 0 } } };
-    NTSTATUS status = ZwQuerySystemInformation(SystemPerformanceTraceInformation, &info, sizeof info, &n);
+    NTSTATUS status =
+        ZwQuerySystemInformation(SystemPerformanceTraceInformation, &info, sizeof info, &n);
     if (NT_SUCCESS(status)) {
         *masks = info.EventTraceGroupMasks;
         *returned = sizeof *masks;
@@ -142,7 +149,8 @@ static ULONG query_masks(TRACEHANDLE session, PERFINFO_GROUPMASK *masks, ULONG l
     return RtlNtStatusToDosError(status);
 }
 
-static ULONG query_interval(TRACEHANDLE session, TRACE_PROFILE_INTERVAL *interval, ULONG length, PULONG returned)
+static ULONG query_interval(TRACEHANDLE session, TRACE_PROFILE_INTERVAL *interval, ULONG length,
+                            PULONG returned)
 {
     ULONG n;
     NTSTATUS status;
@@ -152,7 +160,8 @@ static ULONG query_interval(TRACEHANDLE session, TRACE_PROFILE_INTERVAL *interva
         return ERROR_BAD_LENGTH;
     if (interval->Source == ProfileTime) {
         EVENT_TRACE_TIME_PROFILE_INFORMATION info = { EventTraceTimeProfileInformation, 0 };
-        status = ZwQuerySystemInformation(SystemPerformanceTraceInformation, &info, sizeof info, &n);
+        status =
+            ZwQuerySystemInformation(SystemPerformanceTraceInformation, &info, sizeof info, &n);
         interval->Interval = info.ProfileInterval;
     } else {
         status = ZwQueryIntervalProfile((KPROFILE_SOURCE)interval->Source, &interval->Interval);
@@ -161,20 +170,23 @@ static ULONG query_interval(TRACEHANDLE session, TRACE_PROFILE_INTERVAL *interva
     return RtlNtStatusToDosError(status);
 }
 
-/* The kernel's list has 8 bytes in front of the entries, the caller's has not: it is built behind them. */
+/* The kernel's list has 8 bytes in front of the entries, the caller's has not: it is built behind
+ * them. */
 static ULONG query_sources(TRACEHANDLE session, PVOID list, ULONG length, PULONG returned)
 {
     ULONG head = offsetof(EVENT_TRACE_PROFILE_LIST_INFORMATION, Profile), needed = 0;
     if (session)
         return ERROR_INVALID_PARAMETER;
-    EVENT_TRACE_PROFILE_LIST_INFORMATION first = { .EventTraceInformationClass = EventTraceProfileSourceListInformation };
+    EVENT_TRACE_PROFILE_LIST_INFORMATION first = { .EventTraceInformationClass =
+                                                       EventTraceProfileSourceListInformation };
     ZwQuerySystemInformation(SystemPerformanceTraceInformation, &first, head, &needed);
     *returned = needed > head ? needed - head : 0;
     if (!list || length < *returned)
         return ERROR_BAD_LENGTH;
     SIZE_T size = needed;
     PVOID copy = NULL;
-    NTSTATUS status = ZwAllocateVirtualMemory(NtCurrentProcess(), &copy, 0, &size, MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE);
+    NTSTATUS status = ZwAllocateVirtualMemory(NtCurrentProcess(), &copy, 0, &size,
+                                              MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE);
     if (!NT_SUCCESS(status))
         return RtlNtStatusToDosError(status);
     memcpy(copy, &first, head);
@@ -192,21 +204,21 @@ static ULONG query_owners(TRACEHANDLE session, PVOID status, ULONG length, PULON
         return ERROR_INVALID_PARAMETER;
     if (length < offsetof(ETW_PMC_COUNTER_OWNERSHIP_STATUS, CounterOwners))
         return ERROR_BAD_LENGTH;
-    return RtlNtStatusToDosError(ZwTraceControl(EtwPmcOwnersQueryCode, status, sizeof(ULONG), status, length, returned));
+    return RtlNtStatusToDosError(
+        ZwTraceControl(EtwPmcOwnersQueryCode, status, sizeof(ULONG), status, length, returned));
 }
 
 /* Classes 4, 5, 7, 22, 25, 27; others ERROR_NOT_SUPPORTED. ReturnLength may be NULL.
  *
  * 4  ERROR_BAD_LENGTH; ERROR_WMI_INSTANCE_NOT_FOUND
  * 5  ERROR_INVALID_PARAMETER: a handle; ERROR_BAD_LENGTH. Source is what the caller asks for
- * 7  ERROR_INVALID_PARAMETER: a handle; ERROR_BAD_LENGTH: NULL or too small, *ReturnLength says what is needed
- * 22 ERROR_BAD_LENGTH
- * 25 ERROR_INVALID_PARAMETER: a handle, or no such processor; ERROR_BAD_LENGTH: less than a header;
- *    ERROR_INSUFFICIENT_BUFFER: *ReturnLength says what is needed. ProcessorNumber is what the caller asks for
- * 27 ERROR_INSUFFICIENT_BUFFER: the same
+ * 7  ERROR_INVALID_PARAMETER: a handle; ERROR_BAD_LENGTH: NULL or too small, *ReturnLength says
+ * what is needed 22 ERROR_BAD_LENGTH 25 ERROR_INVALID_PARAMETER: a handle, or no such processor;
+ * ERROR_BAD_LENGTH: less than a header; ERROR_INSUFFICIENT_BUFFER: *ReturnLength says what is
+ * needed. ProcessorNumber is what the caller asks for 27 ERROR_INSUFFICIENT_BUFFER: the same
  * Everywhere ERROR_ACCESS_DENIED. */
-ULONG TraceQueryInformation(TRACEHANDLE SessionHandle, TRACE_QUERY_INFO_CLASS InformationClass, PVOID TraceInformation,
-                            ULONG InformationLength, PULONG ReturnLength)
+ULONG TraceQueryInformation(TRACEHANDLE SessionHandle, TRACE_QUERY_INFO_CLASS InformationClass,
+                            PVOID TraceInformation, ULONG InformationLength, PULONG ReturnLength)
 {
     ULONG ignored = 0;
     PULONG returned = ReturnLength ? ReturnLength : &ignored;
@@ -219,14 +231,13 @@ ULONG TraceQueryInformation(TRACEHANDLE SessionHandle, TRACE_QUERY_INFO_CLASS In
     case TraceProfileSourceListInfo:
         return query_sources(SessionHandle, TraceInformation, InformationLength, returned);
     case TraceMaxPmcCounterQuery:
-        return RtlNtStatusToDosError(
-            ZwTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, TraceInformation, InformationLength, returned));
+        return RtlNtStatusToDosError(ZwTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0,
+                                                    TraceInformation, InformationLength, returned));
     case TracePmcCounterOwners:
         return query_owners(SessionHandle, TraceInformation, InformationLength, returned);
     case TracePmcSessionInformation:
-        return RtlNtStatusToDosError(
-            ZwTraceControl(EtwPmcSessionQueryCode, NULL, 0, TraceInformation, InformationLength, returned));
-    default:
-        return ERROR_NOT_SUPPORTED;
+        return RtlNtStatusToDosError(ZwTraceControl(EtwPmcSessionQueryCode, NULL, 0,
+                                                    TraceInformation, InformationLength, returned));
+    default: return ERROR_NOT_SUPPORTED;
     }
 }

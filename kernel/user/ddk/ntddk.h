@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* ntddk.h for DRIVER=file.c: mingw-w64's, whose types of hardware counter resources are those of Windows 7, with those of
- * Windows 10 in their place, and what else drivers for counters use of the newer kit. */
+/* ntddk.h for DRIVER=file.c: mingw-w64's, whose types of hardware counter resources are those of
+ * Windows 7, with those of Windows 10 in their place, and what else drivers for counters use of the
+ * newer kit. */
 #ifndef NTPMU_NTDDK_H
 #define NTPMU_NTDDK_H
 
@@ -38,7 +39,8 @@
 #include "../../nt/nt_counter_resource.h"
 
 NTSTATUS NTAPI HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCount,
-                                           PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList, PHANDLE CounterSetHandle);
+                                           PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList,
+                                           PHANDLE CounterSetHandle);
 
 /* What MSVC has for RDPMC; mingw-w64 declares it and has none. */
 static __inline__ unsigned __int64 ntpmu_readpmc(unsigned long Counter)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Exceptions of drivers: ntdll's search for handlers and its unwinding, in ring 0. The image is loaded as a driver is, before the
- * first one, and drivers import it as ntoskrnl.exe. Memory routines are here because what they touch may be a program's:
- * an exception in them is seen by the driver that called them; one in the kernel's own routines is not. */
+/* Exceptions of drivers: ntdll's search for handlers and its unwinding, in ring 0. The image is
+ * loaded as a driver is, before the first one, and drivers import it as ntoskrnl.exe. Memory
+ * routines are here because what they touch may be a program's: an exception in them is seen by the
+ * driver that called them; one in the kernel's own routines is not. */
 #include "kernel/user/ntdll/unwind.h"
 
 #define PROBE_END 0x7fffffff0000ull /* MmUserProbeAddress */
@@ -28,7 +29,8 @@ bool can_look_through(DWORD64 pc)
     return exception_table(pc, &base, &count);
 }
 
-PRUNTIME_FUNCTION NTAPI RtlLookupFunctionEntry(DWORD64 ControlPc, PDWORD64 ImageBase, PUNWIND_HISTORY_TABLE HistoryTable)
+PRUNTIME_FUNCTION NTAPI RtlLookupFunctionEntry(DWORD64 ControlPc, PDWORD64 ImageBase,
+                                               PUNWIND_HISTORY_TABLE HistoryTable)
 {
     ULONG count;
     PRUNTIME_FUNCTION table = exception_table(ControlPc, ImageBase, &count);
@@ -55,7 +57,8 @@ NTSTATUS NTAPI NtContinue(PCONTEXT ContextRecord, BOOLEAN TestAlert)
     __builtin_unreachable();
 }
 
-NTSTATUS NTAPI NtRaiseException(PEXCEPTION_RECORD ExceptionRecord, PCONTEXT ContextRecord, BOOLEAN FirstChance)
+NTSTATUS NTAPI NtRaiseException(PEXCEPTION_RECORD ExceptionRecord, PCONTEXT ContextRecord,
+                                BOOLEAN FirstChance)
 {
     (void)FirstChance;
     exception_unhandled(ExceptionRecord, ContextRecord);
@@ -65,7 +68,8 @@ NTSTATUS NTAPI NtRaiseException(PEXCEPTION_RECORD ExceptionRecord, PCONTEXT Cont
 
 DECLSPEC_NORETURN static void raise(NTSTATUS status, PVOID where)
 {
-    EXCEPTION_RECORD record = { .ExceptionCode = (DWORD)status, .ExceptionFlags = EXCEPTION_NONCONTINUABLE,
+    EXCEPTION_RECORD record = { .ExceptionCode = (DWORD)status,
+                                .ExceptionFlags = EXCEPTION_NONCONTINUABLE,
                                 .ExceptionAddress = where };
     CONTEXT context;
     RtlCaptureContext(&context);
@@ -76,8 +80,14 @@ DECLSPEC_NORETURN static void raise(NTSTATUS status, PVOID where)
 #define CALLER __builtin_return_address(0)
 
 DECLSPEC_NORETURN VOID NTAPI ExRaiseStatus(NTSTATUS Status) { raise(Status, CALLER); }
-DECLSPEC_NORETURN VOID NTAPI ExRaiseAccessViolation(VOID) { raise(STATUS_ACCESS_VIOLATION, CALLER); }
-DECLSPEC_NORETURN VOID NTAPI ExRaiseDatatypeMisalignment(VOID) { raise(STATUS_DATATYPE_MISALIGNMENT, CALLER); }
+DECLSPEC_NORETURN VOID NTAPI ExRaiseAccessViolation(VOID)
+{
+    raise(STATUS_ACCESS_VIOLATION, CALLER);
+}
+DECLSPEC_NORETURN VOID NTAPI ExRaiseDatatypeMisalignment(VOID)
+{
+    raise(STATUS_DATATYPE_MISALIGNMENT, CALLER);
+}
 
 static void check_range(DWORD64 at, SIZE_T length, ULONG alignment, PVOID where)
 {

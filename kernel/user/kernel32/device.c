@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices of drivers: CreateFile by \\.\NAME, DeviceIoControl. NT: there are no files: other names are not found. */
+/* Devices of drivers: CreateFile by \\.\NAME, DeviceIoControl. NT: there are no files: other names
+ * are not found. */
 #include "kernel32.h"
 #include <winioctl.h>
 
@@ -11,8 +12,8 @@ static bool device_name(const WCHAR *name, UNICODE_STRING *string, WCHAR *buffer
     size_t n = 0;
     while (name[n])
         n++;
-    if (n <= PREFIX_LENGTH || n >= MAX_PATH || name[0] != '\\' || name[1] != '\\' || (name[2] != '.' && name[2] != '?') ||
-        name[3] != '\\')
+    if (n <= PREFIX_LENGTH || n >= MAX_PATH || name[0] != '\\' || name[1] != '\\' ||
+        (name[2] != '.' && name[2] != '?') || name[3] != '\\')
         return false;
     for (size_t i = 0; i <= n; i++)
         buffer[i] = name[i];
@@ -40,8 +41,8 @@ HANDLE WINAPI CreateFileW(LPCWSTR lpFileName, DWORD dwDesiredAccess, DWORD dwSha
         return INVALID_HANDLE_VALUE;
     }
     InitializeObjectAttributes(&attributes, &name, OBJ_CASE_INSENSITIVE, NULL, NULL);
-    return succeeded(NtCreateFile(&handle, dwDesiredAccess | SYNCHRONIZE | FILE_READ_ATTRIBUTES, &attributes, &block,
-                                  NULL, 0, 0, 1, 0, NULL, 0))
+    return succeeded(NtCreateFile(&handle, dwDesiredAccess | SYNCHRONIZE | FILE_READ_ATTRIBUTES,
+                                  &attributes, &block, NULL, 0, 0, 1, 0, NULL, 0))
                ? handle
                : INVALID_HANDLE_VALUE;
 }
@@ -56,18 +57,19 @@ HANDLE WINAPI CreateFileA(LPCSTR lpFileName, DWORD dwDesiredAccess, DWORD dwShar
         fail(ERROR_FILE_NOT_FOUND);
         return INVALID_HANDLE_VALUE;
     }
-    return CreateFileW(name.Buffer, dwDesiredAccess, dwShareMode, lpSecurityAttributes, dwCreationDisposition,
-                       dwFlagsAndAttributes, hTemplateFile);
+    return CreateFileW(name.Buffer, dwDesiredAccess, dwShareMode, lpSecurityAttributes,
+                       dwCreationDisposition, dwFlagsAndAttributes, hTemplateFile);
 }
 
 /* Waits, whatever lpOverlapped says; its event is signaled. */
-BOOL WINAPI DeviceIoControl(HANDLE hDevice, DWORD dwIoControlCode, LPVOID lpInBuffer, DWORD nInBufferSize,
-                            LPVOID lpOutBuffer, DWORD nOutBufferSize, LPDWORD lpBytesReturned, LPOVERLAPPED lpOverlapped)
+BOOL WINAPI DeviceIoControl(HANDLE hDevice, DWORD dwIoControlCode, LPVOID lpInBuffer,
+                            DWORD nInBufferSize, LPVOID lpOutBuffer, DWORD nOutBufferSize,
+                            LPDWORD lpBytesReturned, LPOVERLAPPED lpOverlapped)
 {
     IO_STATUS_BLOCK block = { .Information = 0 };
     HANDLE event = lpOverlapped ? lpOverlapped->hEvent : NULL;
-    NTSTATUS status = NtDeviceIoControlFile(hDevice, event, NULL, NULL, &block, dwIoControlCode, lpInBuffer,
-                                            nInBufferSize, lpOutBuffer, nOutBufferSize);
+    NTSTATUS status = NtDeviceIoControlFile(hDevice, event, NULL, NULL, &block, dwIoControlCode,
+                                            lpInBuffer, nInBufferSize, lpOutBuffer, nOutBufferSize);
     if (lpBytesReturned)
         *lpBytesReturned = (DWORD)block.Information;
     if (lpOverlapped) {

@@ -9,12 +9,12 @@
 
 static HANDLE standard[] = { INPUT, OUTPUT, ERROR_OUTPUT };
 
-NTSTATUS NTAPI NtReadFile(HANDLE FileHandle, HANDLE Event, PIO_APC_ROUTINE ApcRoutine, PVOID ApcContext,
-                          PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer, ULONG Length, PLARGE_INTEGER ByteOffset,
-                          PULONG Key);
-NTSTATUS NTAPI NtWriteFile(HANDLE FileHandle, HANDLE Event, PIO_APC_ROUTINE ApcRoutine, PVOID ApcContext,
-                           PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer, ULONG Length, PLARGE_INTEGER ByteOffset,
-                           PULONG Key);
+NTSTATUS NTAPI NtReadFile(HANDLE FileHandle, HANDLE Event, PIO_APC_ROUTINE ApcRoutine,
+                          PVOID ApcContext, PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer,
+                          ULONG Length, PLARGE_INTEGER ByteOffset, PULONG Key);
+NTSTATUS NTAPI NtWriteFile(HANDLE FileHandle, HANDLE Event, PIO_APC_ROUTINE ApcRoutine,
+                           PVOID ApcContext, PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer,
+                           ULONG Length, PLARGE_INTEGER ByteOffset, PULONG Key);
 
 static bool is_output(HANDLE handle) { return handle == OUTPUT || handle == ERROR_OUTPUT; }
 
@@ -58,20 +58,20 @@ static BOOL write_standard(const char *text, DWORD length, LPDWORD written)
     return TRUE;
 }
 
-typedef NTSTATUS NTAPI transfer_function(HANDLE file, HANDLE event, PIO_APC_ROUTINE routine, PVOID context,
-                                         PIO_STATUS_BLOCK block, PVOID buffer, ULONG length,
-                                         PLARGE_INTEGER offset, PULONG key);
+typedef NTSTATUS NTAPI transfer_function(HANDLE file, HANDLE event, PIO_APC_ROUTINE routine,
+                                         PVOID context, PIO_STATUS_BLOCK block, PVOID buffer,
+                                         ULONG length, PLARGE_INTEGER offset, PULONG key);
 
 /* Waits, whatever lpOverlapped says; its event is signaled. */
-static NTSTATUS transfer(transfer_function *function, HANDLE file, PVOID buffer, DWORD length, LPDWORD done,
-                         LPOVERLAPPED overlapped)
+static NTSTATUS transfer(transfer_function *function, HANDLE file, PVOID buffer, DWORD length,
+                         LPDWORD done, LPOVERLAPPED overlapped)
 {
     IO_STATUS_BLOCK block = { .Information = 0 };
     LARGE_INTEGER at;
     if (overlapped)
         at.QuadPart = (LONGLONG)((ULONG64)overlapped->OffsetHigh << 32 | overlapped->Offset);
-    NTSTATUS status = function(file, overlapped ? overlapped->hEvent : NULL, NULL, NULL, &block, buffer, length,
-                               overlapped ? &at : NULL, NULL);
+    NTSTATUS status = function(file, overlapped ? overlapped->hEvent : NULL, NULL, NULL, &block,
+                               buffer, length, overlapped ? &at : NULL, NULL);
     if (done)
         *done = (DWORD)block.Information;
     if (overlapped) {
@@ -86,12 +86,12 @@ BOOL WINAPI WriteFile(HANDLE hFile, LPCVOID lpBuffer, DWORD nNumberOfBytesToWrit
 {
     if (is_output(hFile))
         return write_standard(lpBuffer, nNumberOfBytesToWrite, lpNumberOfBytesWritten);
-    return succeeded(transfer(NtWriteFile, hFile, (PVOID)lpBuffer, nNumberOfBytesToWrite, lpNumberOfBytesWritten,
-                              lpOverlapped));
+    return succeeded(transfer(NtWriteFile, hFile, (PVOID)lpBuffer, nNumberOfBytesToWrite,
+                              lpNumberOfBytesWritten, lpOverlapped));
 }
 
-/* Of the console: nobody types, the end of the file comes at once. At the end of a device the number is 0, and with
- * lpOverlapped it is an error. */
+/* Of the console: nobody types, the end of the file comes at once. At the end of a device the
+ * number is 0, and with lpOverlapped it is an error. */
 BOOL WINAPI ReadFile(HANDLE hFile, LPVOID lpBuffer, DWORD nNumberOfBytesToRead,
                      LPDWORD lpNumberOfBytesRead, LPOVERLAPPED lpOverlapped)
 {
@@ -100,7 +100,8 @@ BOOL WINAPI ReadFile(HANDLE hFile, LPVOID lpBuffer, DWORD nNumberOfBytesToRead,
             *lpNumberOfBytesRead = 0;
         return TRUE;
     }
-    NTSTATUS status = transfer(NtReadFile, hFile, lpBuffer, nNumberOfBytesToRead, lpNumberOfBytesRead, lpOverlapped);
+    NTSTATUS status = transfer(NtReadFile, hFile, lpBuffer, nNumberOfBytesToRead,
+                               lpNumberOfBytesRead, lpOverlapped);
     return (status == STATUS_END_OF_FILE && !lpOverlapped) || succeeded(status);
 }
 

@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* Events, semaphores and mutexes. Their names are in the kernel's folder \\BaseNamedObjects, whether they begin with Local\\,
- * Global\\ or neither. NT: each session has a folder of its own. */
+/* Events, semaphores and mutexes. Their names are in the kernel's folder \\BaseNamedObjects,
+ * whether they begin with Local\\, Global\\ or neither. NT: each session has a folder of its own.
+ */
 #include "kernel32.h"
 
-NTSTATUS NTAPI NtCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess, POBJECT_ATTRIBUTES ObjectAttributes,
-                             ULONG EventType, BOOLEAN InitialState);
-NTSTATUS NTAPI NtOpenEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess, POBJECT_ATTRIBUTES ObjectAttributes);
+NTSTATUS NTAPI NtCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
+                             POBJECT_ATTRIBUTES ObjectAttributes, ULONG EventType,
+                             BOOLEAN InitialState);
+NTSTATUS NTAPI NtOpenEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
+                           POBJECT_ATTRIBUTES ObjectAttributes);
 NTSTATUS NTAPI NtSetEvent(HANDLE EventHandle, PLONG PreviousState);
 NTSTATUS NTAPI NtResetEvent(HANDLE EventHandle, PLONG PreviousState);
 NTSTATUS NTAPI NtPulseEvent(HANDLE EventHandle, PLONG PreviousState);
 NTSTATUS NTAPI NtCreateSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
-                                 POBJECT_ATTRIBUTES ObjectAttributes, LONG InitialCount, LONG MaximumCount);
+                                 POBJECT_ATTRIBUTES ObjectAttributes, LONG InitialCount,
+                                 LONG MaximumCount);
 NTSTATUS NTAPI NtOpenSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
                                POBJECT_ATTRIBUTES ObjectAttributes);
 NTSTATUS NTAPI NtReleaseSemaphore(HANDLE SemaphoreHandle, LONG ReleaseCount, PLONG PreviousCount);
 NTSTATUS NTAPI NtCreateMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
                               POBJECT_ATTRIBUTES ObjectAttributes, BOOLEAN InitialOwner);
-NTSTATUS NTAPI NtOpenMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess, POBJECT_ATTRIBUTES ObjectAttributes);
+NTSTATUS NTAPI NtOpenMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
+                            POBJECT_ATTRIBUTES ObjectAttributes);
 NTSTATUS NTAPI NtReleaseMutant(HANDLE MutantHandle, PLONG PreviousCount);
 
 /* --- Names. --- */
@@ -79,7 +84,8 @@ static HANDLE result(NTSTATUS status, const HANDLE *handle)
     return *handle;
 }
 
-typedef NTSTATUS NTAPI open_function(PHANDLE handle, ACCESS_MASK access, POBJECT_ATTRIBUTES attributes);
+typedef NTSTATUS NTAPI open_function(PHANDLE handle, ACCESS_MASK access,
+                                     POBJECT_ATTRIBUTES attributes);
 
 static HANDLE open_wide(open_function *function, DWORD access, const WCHAR *name)
 {
@@ -120,8 +126,9 @@ HANDLE WINAPI CreateEventExA(LPSECURITY_ATTRIBUTES lpEventAttributes, LPCSTR lpN
 {
     WCHAR buffer[MAX_PATH];
     const WCHAR *wide;
-    return widen_name(lpName, buffer, &wide) ? CreateEventExW(lpEventAttributes, wide, dwFlags, dwDesiredAccess)
-                                             : NULL;
+    return widen_name(lpName, buffer, &wide)
+               ? CreateEventExW(lpEventAttributes, wide, dwFlags, dwDesiredAccess)
+               : NULL;
 }
 
 static DWORD event_flags(BOOL manual, BOOL set)
@@ -132,13 +139,15 @@ static DWORD event_flags(BOOL manual, BOOL set)
 HANDLE WINAPI CreateEventW(LPSECURITY_ATTRIBUTES lpEventAttributes, WINBOOL bManualReset,
                            WINBOOL bInitialState, LPCWSTR lpName)
 {
-    return CreateEventExW(lpEventAttributes, lpName, event_flags(bManualReset, bInitialState), EVENT_ALL_ACCESS);
+    return CreateEventExW(lpEventAttributes, lpName, event_flags(bManualReset, bInitialState),
+                          EVENT_ALL_ACCESS);
 }
 
 HANDLE WINAPI CreateEventA(LPSECURITY_ATTRIBUTES lpEventAttributes, WINBOOL bManualReset,
                            WINBOOL bInitialState, LPCSTR lpName)
 {
-    return CreateEventExA(lpEventAttributes, lpName, event_flags(bManualReset, bInitialState), EVENT_ALL_ACCESS);
+    return CreateEventExA(lpEventAttributes, lpName, event_flags(bManualReset, bInitialState),
+                          EVENT_ALL_ACCESS);
 }
 
 HANDLE WINAPI OpenEventW(DWORD dwDesiredAccess, WINBOOL bInheritHandle, LPCWSTR lpName)
@@ -159,37 +168,43 @@ WINBOOL WINAPI PulseEvent(HANDLE hEvent) { return succeeded(NtPulseEvent(hEvent,
 
 /* --- Semaphores. --- */
 
-HANDLE WINAPI CreateSemaphoreExW(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LONG lInitialCount, LONG lMaximumCount,
-                                 LPCWSTR lpName, DWORD dwFlags, DWORD dwDesiredAccess)
+HANDLE WINAPI CreateSemaphoreExW(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LONG lInitialCount,
+                                 LONG lMaximumCount, LPCWSTR lpName, DWORD dwFlags,
+                                 DWORD dwDesiredAccess)
 {
     struct name n;
     HANDLE handle = NULL;
     (void)lpSemaphoreAttributes, (void)dwFlags;
-    return set_name(&n, lpName)
-               ? result(NtCreateSemaphore(&handle, dwDesiredAccess, &n.attributes, lInitialCount, lMaximumCount), &handle)
-               : NULL;
+    return set_name(&n, lpName) ? result(NtCreateSemaphore(&handle, dwDesiredAccess, &n.attributes,
+                                                           lInitialCount, lMaximumCount),
+                                         &handle)
+                                : NULL;
 }
 
-HANDLE WINAPI CreateSemaphoreExA(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LONG lInitialCount, LONG lMaximumCount,
-                                 LPCSTR lpName, DWORD dwFlags, DWORD dwDesiredAccess)
+HANDLE WINAPI CreateSemaphoreExA(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LONG lInitialCount,
+                                 LONG lMaximumCount, LPCSTR lpName, DWORD dwFlags,
+                                 DWORD dwDesiredAccess)
 {
     WCHAR buffer[MAX_PATH];
     const WCHAR *wide;
-    return widen_name(lpName, buffer, &wide) ? CreateSemaphoreExW(lpSemaphoreAttributes, lInitialCount, lMaximumCount,
-                                                                  wide, dwFlags, dwDesiredAccess)
-                                             : NULL;
+    return widen_name(lpName, buffer, &wide)
+               ? CreateSemaphoreExW(lpSemaphoreAttributes, lInitialCount, lMaximumCount, wide,
+                                    dwFlags, dwDesiredAccess)
+               : NULL;
 }
 
 HANDLE WINAPI CreateSemaphoreW(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LONG lInitialCount,
                                LONG lMaximumCount, LPCWSTR lpName)
 {
-    return CreateSemaphoreExW(lpSemaphoreAttributes, lInitialCount, lMaximumCount, lpName, 0, SEMAPHORE_ALL_ACCESS);
+    return CreateSemaphoreExW(lpSemaphoreAttributes, lInitialCount, lMaximumCount, lpName, 0,
+                              SEMAPHORE_ALL_ACCESS);
 }
 
 HANDLE WINAPI CreateSemaphoreA(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LONG lInitialCount,
                                LONG lMaximumCount, LPCSTR lpName)
 {
-    return CreateSemaphoreExA(lpSemaphoreAttributes, lInitialCount, lMaximumCount, lpName, 0, SEMAPHORE_ALL_ACCESS);
+    return CreateSemaphoreExA(lpSemaphoreAttributes, lInitialCount, lMaximumCount, lpName, 0,
+                              SEMAPHORE_ALL_ACCESS);
 }
 
 HANDLE WINAPI OpenSemaphoreW(DWORD dwDesiredAccess, WINBOOL bInheritHandle, LPCWSTR lpName)
@@ -217,10 +232,11 @@ HANDLE WINAPI CreateMutexExW(LPSECURITY_ATTRIBUTES lpMutexAttributes, LPCWSTR lp
     struct name n;
     HANDLE handle = NULL;
     (void)lpMutexAttributes;
-    return set_name(&n, lpName) ? result(NtCreateMutant(&handle, dwDesiredAccess, &n.attributes,
-                                                        (dwFlags & CREATE_MUTEX_INITIAL_OWNER) != 0),
-                                         &handle)
-                                : NULL;
+    return set_name(&n, lpName)
+               ? result(NtCreateMutant(&handle, dwDesiredAccess, &n.attributes,
+                                       (dwFlags & CREATE_MUTEX_INITIAL_OWNER) != 0),
+                        &handle)
+               : NULL;
 }
 
 HANDLE WINAPI CreateMutexExA(LPSECURITY_ATTRIBUTES lpMutexAttributes, LPCSTR lpName, DWORD dwFlags,
@@ -228,17 +244,23 @@ HANDLE WINAPI CreateMutexExA(LPSECURITY_ATTRIBUTES lpMutexAttributes, LPCSTR lpN
 {
     WCHAR buffer[MAX_PATH];
     const WCHAR *wide;
-    return widen_name(lpName, buffer, &wide) ? CreateMutexExW(lpMutexAttributes, wide, dwFlags, dwDesiredAccess) : NULL;
+    return widen_name(lpName, buffer, &wide)
+               ? CreateMutexExW(lpMutexAttributes, wide, dwFlags, dwDesiredAccess)
+               : NULL;
 }
 
-HANDLE WINAPI CreateMutexW(LPSECURITY_ATTRIBUTES lpMutexAttributes, WINBOOL bInitialOwner, LPCWSTR lpName)
+HANDLE WINAPI CreateMutexW(LPSECURITY_ATTRIBUTES lpMutexAttributes, WINBOOL bInitialOwner,
+                           LPCWSTR lpName)
 {
-    return CreateMutexExW(lpMutexAttributes, lpName, bInitialOwner ? CREATE_MUTEX_INITIAL_OWNER : 0, MUTANT_ALL_ACCESS);
+    return CreateMutexExW(lpMutexAttributes, lpName, bInitialOwner ? CREATE_MUTEX_INITIAL_OWNER : 0,
+                          MUTANT_ALL_ACCESS);
 }
 
-HANDLE WINAPI CreateMutexA(LPSECURITY_ATTRIBUTES lpMutexAttributes, WINBOOL bInitialOwner, LPCSTR lpName)
+HANDLE WINAPI CreateMutexA(LPSECURITY_ATTRIBUTES lpMutexAttributes, WINBOOL bInitialOwner,
+                           LPCSTR lpName)
 {
-    return CreateMutexExA(lpMutexAttributes, lpName, bInitialOwner ? CREATE_MUTEX_INITIAL_OWNER : 0, MUTANT_ALL_ACCESS);
+    return CreateMutexExA(lpMutexAttributes, lpName, bInitialOwner ? CREATE_MUTEX_INITIAL_OWNER : 0,
+                          MUTANT_ALL_ACCESS);
 }
 
 HANDLE WINAPI OpenMutexW(DWORD dwDesiredAccess, WINBOOL bInheritHandle, LPCWSTR lpName)

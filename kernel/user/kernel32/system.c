@@ -16,17 +16,18 @@ VOID WINAPI GetSystemInfo(LPSYSTEM_INFO lpSystemInfo)
 {
     unsigned a, b, c, d;
     __cpuid(1, a, b, c, d);
-    *lpSystemInfo = (SYSTEM_INFO){ .wProcessorArchitecture = PROCESSOR_ARCHITECTURE_AMD64,
-                                   .dwPageSize = 4096,
-                                   .lpMinimumApplicationAddress = (LPVOID)LOWEST,
-                                   .lpMaximumApplicationAddress = (LPVOID)HIGHEST,
-                                   .dwActiveProcessorMask = all_processors(),
-                                   .dwNumberOfProcessors = teb()->peb->processors,
-                                   .dwProcessorType = 8664, /* PROCESSOR_AMD_X8664 */
-                                   .dwAllocationGranularity = 0x10000,
-                                   .wProcessorLevel = (WORD)(a >> 8 & 0xf),
-                                   .wProcessorRevision = (WORD)(((a >> 12 & 0xf0) | (a >> 4 & 0xf))
-                                                                << 8 | (a & 0xf)) };
+    *lpSystemInfo =
+        (SYSTEM_INFO){ .wProcessorArchitecture = PROCESSOR_ARCHITECTURE_AMD64,
+                       .dwPageSize = 4096,
+                       .lpMinimumApplicationAddress = (LPVOID)LOWEST,
+                       .lpMaximumApplicationAddress = (LPVOID)HIGHEST,
+                       .dwActiveProcessorMask = all_processors(),
+                       .dwNumberOfProcessors = teb()->peb->processors,
+                       .dwProcessorType = 8664, /* PROCESSOR_AMD_X8664 */
+                       .dwAllocationGranularity = 0x10000,
+                       .wProcessorLevel = (WORD)(a >> 8 & 0xf),
+                       .wProcessorRevision =
+                           (WORD)(((a >> 12 & 0xf0) | (a >> 4 & 0xf)) << 8 | (a & 0xf)) };
 }
 
 VOID WINAPI GetNativeSystemInfo(LPSYSTEM_INFO lpSystemInfo) { GetSystemInfo(lpSystemInfo); }
@@ -50,10 +51,10 @@ static const struct {
     DWORD feature, leaf;
     unsigned reg, bit; /* EAX 0 to EDX 3 */
 } features[] = {
-    { PF_XMMI_INSTRUCTIONS_AVAILABLE, 1, 3, 25 },   { PF_XMMI64_INSTRUCTIONS_AVAILABLE, 1, 3, 26 },
-    { PF_RDTSC_INSTRUCTION_AVAILABLE, 1, 3, 4 },    { PF_SSE3_INSTRUCTIONS_AVAILABLE, 1, 2, 0 },
-    { PF_COMPARE_EXCHANGE128, 1, 2, 13 },           { PF_NX_ENABLED, 0x80000001, 3, 20 },
-    { PF_COMPARE_EXCHANGE_DOUBLE, 1, 3, 8 },        { PF_MMX_INSTRUCTIONS_AVAILABLE, 1, 3, 23 },
+    { PF_XMMI_INSTRUCTIONS_AVAILABLE, 1, 3, 25 }, { PF_XMMI64_INSTRUCTIONS_AVAILABLE, 1, 3, 26 },
+    { PF_RDTSC_INSTRUCTION_AVAILABLE, 1, 3, 4 },  { PF_SSE3_INSTRUCTIONS_AVAILABLE, 1, 2, 0 },
+    { PF_COMPARE_EXCHANGE128, 1, 2, 13 },         { PF_NX_ENABLED, 0x80000001, 3, 20 },
+    { PF_COMPARE_EXCHANGE_DOUBLE, 1, 3, 8 },      { PF_MMX_INSTRUCTIONS_AVAILABLE, 1, 3, 23 },
     { PF_XSAVE_ENABLED, 1, 2, 27 /* OSXSAVE */ },
 };
 
@@ -83,7 +84,8 @@ static WINBOOL version(OSVERSIONINFOEXW *info, size_t plain, size_t extended)
     info->dwMinorVersion = peb->minor;
     info->dwBuildNumber = peb->build;
     info->dwPlatformId = peb->platform;
-    memset(info->szCSDVersion, 0, info->dwOSVersionInfoSize - offsetof(OSVERSIONINFOEXW, szCSDVersion));
+    memset(info->szCSDVersion, 0,
+           info->dwOSVersionInfoSize - offsetof(OSVERSIONINFOEXW, szCSDVersion));
     return TRUE;
 }
 

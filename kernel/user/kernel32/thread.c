@@ -86,9 +86,7 @@ int WINAPI GetThreadPriority(HANDLE hThread)
     if (!query(hThread, &info))
         return THREAD_PRIORITY_ERROR_RETURN;
     LONG above = info.base_priority;
-    return above > 2    ? THREAD_PRIORITY_TIME_CRITICAL
-           : above < -2 ? THREAD_PRIORITY_IDLE
-                        : above;
+    return above > 2 ? THREAD_PRIORITY_TIME_CRITICAL : above < -2 ? THREAD_PRIORITY_IDLE : above;
 }
 
 /* NT: one priority class, normal. */
@@ -106,8 +104,8 @@ WINBOOL WINAPI SetPriorityClass(HANDLE hProcess, DWORD dwPriorityClass)
 
 NTSTATUS NTAPI NtResumeThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
 NTSTATUS NTAPI NtSuspendThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
-NTSTATUS NTAPI NtQueueApcThread(HANDLE ThreadHandle, PVOID ApcRoutine, PVOID ApcArgument1, PVOID ApcArgument2,
-                                PVOID ApcArgument3);
+NTSTATUS NTAPI NtQueueApcThread(HANDLE ThreadHandle, PVOID ApcRoutine, PVOID ApcArgument1,
+                                PVOID ApcArgument2, PVOID ApcArgument3);
 
 DWORD WINAPI ResumeThread(HANDLE hThread)
 {
@@ -129,7 +127,8 @@ static VOID NTAPI call_function(PVOID function, PVOID data, PVOID unused)
 
 DWORD WINAPI QueueUserAPC(PAPCFUNC pfnAPC, HANDLE hThread, ULONG_PTR dwData)
 {
-    return (DWORD)succeeded(NtQueueApcThread(hThread, (PVOID)call_function, (PVOID)pfnAPC, (PVOID)dwData, NULL));
+    return (DWORD)succeeded(
+        NtQueueApcThread(hThread, (PVOID)call_function, (PVOID)pfnAPC, (PVOID)dwData, NULL));
 }
 
 /* NT: registers of other threads cannot be had or changed. */

@@ -38,7 +38,8 @@ VOID WINAPI GetSystemTimePreciseAsFileTime(LPFILETIME lpSystemTimeAsFileTime)
     GetSystemTimeAsFileTime(lpSystemTimeAsFileTime);
 }
 
-/* --- Dates: days since 1601-01-01, by the algorithm of a 400-year era that begins on March 1st. --- */
+/* --- Dates: days since 1601-01-01, by the algorithm of a 400-year era that begins on March 1st.
+ * --- */
 
 #define DAY 864000000000ull /* 100 ns */
 #define ERA 146097u         /* days of 400 years */

@@ -88,8 +88,8 @@ WINBOOL WINAPI WaitOnAddress(volatile VOID *Address, PVOID CompareAddress, SIZE_
                              DWORD dwMilliseconds)
 {
     LARGE_INTEGER timeout;
-    return woken(RtlWaitOnAddress(Address, CompareAddress, AddressSize,
-                                  interval(dwMilliseconds, &timeout)));
+    return woken(
+        RtlWaitOnAddress(Address, CompareAddress, AddressSize, interval(dwMilliseconds, &timeout)));
 }
 
 WINBOOL WINAPI SleepConditionVariableCS(PCONDITION_VARIABLE ConditionVariable,

@@ -40,16 +40,11 @@ int _fpclass(double x)
 {
     bool minus = signbit(x);
     switch (fpclassify(x)) {
-    case FP_NAN:
-        return _FPCLASS_QNAN;
-    case FP_INFINITE:
-        return minus ? _FPCLASS_NINF : _FPCLASS_PINF;
-    case FP_ZERO:
-        return minus ? _FPCLASS_NZ : _FPCLASS_PZ;
-    case FP_SUBNORMAL:
-        return minus ? _FPCLASS_ND : _FPCLASS_PD;
-    default:
-        return minus ? _FPCLASS_NN : _FPCLASS_PN;
+    case FP_NAN: return _FPCLASS_QNAN;
+    case FP_INFINITE: return minus ? _FPCLASS_NINF : _FPCLASS_PINF;
+    case FP_ZERO: return minus ? _FPCLASS_NZ : _FPCLASS_PZ;
+    case FP_SUBNORMAL: return minus ? _FPCLASS_ND : _FPCLASS_PD;
+    default: return minus ? _FPCLASS_NN : _FPCLASS_PN;
     }
 }
 

@@ -10,14 +10,15 @@ __attribute__((naked)) int _setjmp(jmp_buf buffer, void *frame);
 int _setjmp(jmp_buf buffer, void *frame)
 {
     (void)buffer, (void)frame;
-    __asm__("movq %rdx, (%rcx)\n\tmovq %rbx, 8(%rcx)\n\tleaq 8(%rsp), %rax\n\tmovq %rax, 16(%rcx)\n\t"
-            "movq %rbp, 24(%rcx)\n\tmovq %rsi, 32(%rcx)\n\tmovq %rdi, 40(%rcx)\n\t"
-            "movq %r12, 48(%rcx)\n\tmovq %r13, 56(%rcx)\n\tmovq %r14, 64(%rcx)\n\t"
-            "movq %r15, 72(%rcx)\n\tmovq (%rsp), %rax\n\tmovq %rax, 80(%rcx)\n\t"
-            "stmxcsr 88(%rcx)\n\tmovaps %xmm6, 96(%rcx)\n\tmovaps %xmm7, 112(%rcx)\n\t"
-            "movaps %xmm8, 128(%rcx)\n\tmovaps %xmm9, 144(%rcx)\n\tmovaps %xmm10, 160(%rcx)\n\t"
-            "movaps %xmm11, 176(%rcx)\n\tmovaps %xmm12, 192(%rcx)\n\tmovaps %xmm13, 208(%rcx)\n\t"
-            "movaps %xmm14, 224(%rcx)\n\tmovaps %xmm15, 240(%rcx)\n\txorl %eax, %eax\n\tret");
+    __asm__(
+        "movq %rdx, (%rcx)\n\tmovq %rbx, 8(%rcx)\n\tleaq 8(%rsp), %rax\n\tmovq %rax, 16(%rcx)\n\t"
+        "movq %rbp, 24(%rcx)\n\tmovq %rsi, 32(%rcx)\n\tmovq %rdi, 40(%rcx)\n\t"
+        "movq %r12, 48(%rcx)\n\tmovq %r13, 56(%rcx)\n\tmovq %r14, 64(%rcx)\n\t"
+        "movq %r15, 72(%rcx)\n\tmovq (%rsp), %rax\n\tmovq %rax, 80(%rcx)\n\t"
+        "stmxcsr 88(%rcx)\n\tmovaps %xmm6, 96(%rcx)\n\tmovaps %xmm7, 112(%rcx)\n\t"
+        "movaps %xmm8, 128(%rcx)\n\tmovaps %xmm9, 144(%rcx)\n\tmovaps %xmm10, 160(%rcx)\n\t"
+        "movaps %xmm11, 176(%rcx)\n\tmovaps %xmm12, 192(%rcx)\n\tmovaps %xmm13, 208(%rcx)\n\t"
+        "movaps %xmm14, 224(%rcx)\n\tmovaps %xmm15, 240(%rcx)\n\txorl %eax, %eax\n\tret");
 }
 
 __attribute__((naked)) void longjmp(jmp_buf buffer, int value);

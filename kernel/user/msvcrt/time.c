@@ -152,70 +152,30 @@ static void field(char *to, char c, const struct tm *t)
     int hour = t->tm_hour % 12 ? t->tm_hour % 12 : 12, room = 40;
     int monday = (t->tm_wday + 6) % 7;
     switch (c) {
-    case 'a':
-        _snprintf(to, room, "%.3s", day_names[t->tm_wday % 7]);
-        break;
-    case 'A':
-        _snprintf(to, room, "%s", day_names[t->tm_wday % 7]);
-        break;
-    case 'b':
-        _snprintf(to, room, "%.3s", month_names[t->tm_mon % 12]);
-        break;
-    case 'B':
-        _snprintf(to, room, "%s", month_names[t->tm_mon % 12]);
-        break;
-    case 'd':
-        _snprintf(to, room, "%02d", t->tm_mday);
-        break;
-    case 'H':
-        _snprintf(to, room, "%02d", t->tm_hour);
-        break;
-    case 'I':
-        _snprintf(to, room, "%02d", hour);
-        break;
-    case 'j':
-        _snprintf(to, room, "%03d", t->tm_yday + 1);
-        break;
-    case 'm':
-        _snprintf(to, room, "%02d", t->tm_mon + 1);
-        break;
-    case 'M':
-        _snprintf(to, room, "%02d", t->tm_min);
-        break;
-    case 'p':
-        _snprintf(to, room, "%s", t->tm_hour < 12 ? "AM" : "PM");
-        break;
-    case 'S':
-        _snprintf(to, room, "%02d", t->tm_sec);
-        break;
-    case 'U':
-        _snprintf(to, room, "%02d", (t->tm_yday + 7 - t->tm_wday) / 7);
-        break;
-    case 'w':
-        _snprintf(to, room, "%d", t->tm_wday);
-        break;
-    case 'W':
-        _snprintf(to, room, "%02d", (t->tm_yday + 7 - monday) / 7);
-        break;
-    case 'y':
-        _snprintf(to, room, "%02d", t->tm_year % 100);
-        break;
-    case 'Y':
-        _snprintf(to, room, "%d", t->tm_year + 1900);
-        break;
-    case 'z':
-        _snprintf(to, room, "+0000");
-        break;
-    case 'Z':
-        _snprintf(to, room, "UTC");
-        break;
+    case 'a': _snprintf(to, room, "%.3s", day_names[t->tm_wday % 7]); break;
+    case 'A': _snprintf(to, room, "%s", day_names[t->tm_wday % 7]); break;
+    case 'b': _snprintf(to, room, "%.3s", month_names[t->tm_mon % 12]); break;
+    case 'B': _snprintf(to, room, "%s", month_names[t->tm_mon % 12]); break;
+    case 'd': _snprintf(to, room, "%02d", t->tm_mday); break;
+    case 'H': _snprintf(to, room, "%02d", t->tm_hour); break;
+    case 'I': _snprintf(to, room, "%02d", hour); break;
+    case 'j': _snprintf(to, room, "%03d", t->tm_yday + 1); break;
+    case 'm': _snprintf(to, room, "%02d", t->tm_mon + 1); break;
+    case 'M': _snprintf(to, room, "%02d", t->tm_min); break;
+    case 'p': _snprintf(to, room, "%s", t->tm_hour < 12 ? "AM" : "PM"); break;
+    case 'S': _snprintf(to, room, "%02d", t->tm_sec); break;
+    case 'U': _snprintf(to, room, "%02d", (t->tm_yday + 7 - t->tm_wday) / 7); break;
+    case 'w': _snprintf(to, room, "%d", t->tm_wday); break;
+    case 'W': _snprintf(to, room, "%02d", (t->tm_yday + 7 - monday) / 7); break;
+    case 'y': _snprintf(to, room, "%02d", t->tm_year % 100); break;
+    case 'Y': _snprintf(to, room, "%d", t->tm_year + 1900); break;
+    case 'z': _snprintf(to, room, "+0000"); break;
+    case 'Z': _snprintf(to, room, "UTC"); break;
     case 'F':
         _snprintf(to, room, "%d-%02d-%02d", t->tm_year + 1900, t->tm_mon + 1, t->tm_mday);
         break;
     case 'T':
-    case 'X':
-        _snprintf(to, room, "%02d:%02d:%02d", t->tm_hour, t->tm_min, t->tm_sec);
-        break;
+    case 'X': _snprintf(to, room, "%02d:%02d:%02d", t->tm_hour, t->tm_min, t->tm_sec); break;
     case 'D':
     case 'x':
         _snprintf(to, room, "%02d/%02d/%02d", t->tm_mon + 1, t->tm_mday, t->tm_year % 100);
@@ -224,9 +184,7 @@ static void field(char *to, char c, const struct tm *t)
         _snprintf(to, room, "%02d/%02d/%02d %02d:%02d:%02d", t->tm_mon + 1, t->tm_mday,
                   t->tm_year % 100, t->tm_hour, t->tm_min, t->tm_sec);
         break;
-    default:
-        _snprintf(to, room, "%c", c);
-        break;
+    default: _snprintf(to, room, "%c", c); break;
     }
 }
 

@@ -41,14 +41,10 @@ static void unlock(struct list *list) { InterlockedExchange(&list->taken, 0); }
 static bool same(const volatile void *a, const void *b, SIZE_T size)
 {
     switch (size) {
-    case 1:
-        return *(const volatile UCHAR *)a == *(const UCHAR *)b;
-    case 2:
-        return *(const volatile USHORT *)a == *(const USHORT *)b;
-    case 4:
-        return *(const volatile ULONG *)a == *(const ULONG *)b;
-    default:
-        return *(const volatile ULONG64 *)a == *(const ULONG64 *)b;
+    case 1: return *(const volatile UCHAR *)a == *(const UCHAR *)b;
+    case 2: return *(const volatile USHORT *)a == *(const USHORT *)b;
+    case 4: return *(const volatile ULONG *)a == *(const ULONG *)b;
+    default: return *(const volatile ULONG64 *)a == *(const ULONG64 *)b;
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the kernel goes on with a call that was queued to the thread: a CONTEXT at RSP, whose first four members are the
- * arguments and the routine, and behind it, at 4D0h, what an interrupt would have pushed. */
+/* Where the kernel goes on with a call that was queued to the thread: a CONTEXT at RSP, whose first
+ * four members are the arguments and the routine, and behind it, at 4D0h, what an interrupt would
+ * have pushed. */
 #include "ntdll.h"
 
 asm(".text\n"

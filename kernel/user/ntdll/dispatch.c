@@ -29,7 +29,8 @@ static bool look(struct walk *w, DWORD handlers)
     }
     d->LanguageHandler = RtlVirtualUnwind(handlers, d->ImageBase, d->ControlPc, d->FunctionEntry,
                                           &w->caller, &d->HandlerData, &d->EstablisherFrame, NULL);
-    return d->EstablisherFrame >= s.low && d->EstablisherFrame < s.high && !(d->EstablisherFrame & 7);
+    return d->EstablisherFrame >= s.low && d->EstablisherFrame < s.high &&
+           !(d->EstablisherFrame & 7);
 }
 
 static void raise_status(NTSTATUS status, PEXCEPTION_RECORD because)
@@ -98,13 +99,9 @@ static bool ask_frame(struct walk *w, PEXCEPTION_RECORD record, PCONTEXT origina
                 raise_status(STATUS_NONCONTINUABLE_EXCEPTION, record);
             return true;
         case ExceptionContinueSearch:
-        case ExceptionNestedException:
-            return false;
-        case ExceptionCollidedUnwind:
-            collide(w);
-            break;
-        default:
-            raise_status(STATUS_INVALID_DISPOSITION, record);
+        case ExceptionNestedException: return false;
+        case ExceptionCollidedUnwind: collide(w); break;
+        default: raise_status(STATUS_INVALID_DISPOSITION, record);
         }
     return false;
 }
@@ -207,15 +204,13 @@ static void unwind_frame(struct walk *w, PEXCEPTION_RECORD record, PVOID target,
             record->ExceptionFlags |= EXCEPTION_TARGET_UNWIND;
         w->context.Rax = (DWORD64)value;
         switch (call_unwind_handler(record, (PVOID)d->EstablisherFrame, &w->context, d)) {
-        case ExceptionContinueSearch:
-            break;
+        case ExceptionContinueSearch: break;
         case ExceptionCollidedUnwind:
             collide(w);
             record->ExceptionFlags |= EXCEPTION_COLLIDED_UNWIND;
             again = true;
             break;
-        default:
-            raise_status(STATUS_INVALID_DISPOSITION, record);
+        default: raise_status(STATUS_INVALID_DISPOSITION, record);
         }
         record->ExceptionFlags &= ~(DWORD)(EXCEPTION_COLLIDED_UNWIND | EXCEPTION_TARGET_UNWIND);
     }

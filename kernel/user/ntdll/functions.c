@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which function an address is in: by the tables of modules, and by those that programs add for code that they make. */
+/* Which function an address is in: by the tables of modules, and by those that programs add for
+ * code that they make. */
 #include "unwind.h"
 
 #define DYNAMIC_TABLES 64
@@ -86,8 +87,8 @@ PRUNTIME_FUNCTION NTAPI RtlLookupFunctionEntry(DWORD64 ControlPc, PDWORD64 Image
         return look_in_dynamic(ControlPc, ImageBase);
     const struct pe_directory *d = &m->pe.directories[PE_EXCEPTIONS];
     *ImageBase = (DWORD64)m->base;
-    return search_functions((PRUNTIME_FUNCTION)(m->base + d->rva), d->size / sizeof(RUNTIME_FUNCTION),
-                  (ULONG)(ControlPc - *ImageBase));
+    return search_functions((PRUNTIME_FUNCTION)(m->base + d->rva),
+                            d->size / sizeof(RUNTIME_FUNCTION), (ULONG)(ControlPc - *ImageBase));
 }
 
 /* --- The stack. --- */

@@ -33,8 +33,8 @@ struct module *module_at(const void *address)
     struct module *m;
     for
         EACH_MODULE(m)
-    if ((const uint8_t *)address >= m->base && (const uint8_t *)address < m->base + m->size)
-        return m;
+            if ((const uint8_t *)address >= m->base && (const uint8_t *)address < m->base + m->size)
+                return m;
     return NULL;
 }
 
@@ -69,8 +69,8 @@ struct module *module_find(const char *name)
     if (plain_name(name, plain))
         for
             EACH_MODULE(m)
-    if (strcmp(m->short_name, plain) == 0)
-        return m;
+                if (strcmp(m->short_name, plain) == 0)
+                    return m;
     return NULL;
 }
 

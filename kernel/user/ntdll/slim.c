@@ -3,7 +3,8 @@
 #include "ntdll.h"
 #include "wait.h"
 
-/* --- Slim locks: bit 0 one has it alone, bit 1 somebody may wait, above them how many share. --- */
+/* --- Slim locks: bit 0 one has it alone, bit 1 somebody may wait, above them how many share. ---
+ */
 
 #define ALONE 1ll
 #define WAITED 2ll

@@ -56,17 +56,13 @@ struct unwinding {
 static unsigned slots(struct unwind_code code)
 {
     switch (code.op_info & 15) {
-    case ALLOCATE_LARGE:
-        return code.op_info >> 4 ? 3 : 2;
+    case ALLOCATE_LARGE: return code.op_info >> 4 ? 3 : 2;
     case SAVE_REGISTER:
-    case SAVE_XMM:
-        return 2;
+    case SAVE_XMM: return 2;
     case SAVE_REGISTER_FAR:
     case SAVE_XMM_FAR:
-    case SPARE:
-        return 3;
-    default:
-        return 1;
+    case SPARE: return 3;
+    default: return 1;
     }
 }
 
@@ -94,15 +90,9 @@ static void undo(struct unwinding *u, const struct unwind_info *info,
         *register_of(c, n) = *(DWORD64 *)c->Rsp;
         c->Rsp += 8;
         break;
-    case ALLOCATE_LARGE:
-        c->Rsp += operand(code, 8, n);
-        break;
-    case ALLOCATE_SMALL:
-        c->Rsp += 8 * n + 8;
-        break;
-    case SET_FRAME:
-        c->Rsp = *register_of(c, info->frame & 15) - 16 * (info->frame >> 4);
-        break;
+    case ALLOCATE_LARGE: c->Rsp += operand(code, 8, n); break;
+    case ALLOCATE_SMALL: c->Rsp += 8 * n + 8; break;
+    case SET_FRAME: c->Rsp = *register_of(c, info->frame & 15) - 16 * (info->frame >> 4); break;
     case SAVE_REGISTER:
     case SAVE_REGISTER_FAR:
         *register_of(c, n) =
@@ -113,9 +103,7 @@ static void undo(struct unwinding *u, const struct unwind_info *info,
         (&c->Xmm0)[n] =
             *(M128A *)(u->frame + operand(code, 16, (code->op_info & 15) == SAVE_XMM_FAR));
         break;
-    case MACHINE_FRAME:
-        unwind_machine_frame(u, n);
-        break;
+    case MACHINE_FRAME: unwind_machine_frame(u, n); break;
     }
 }
 
