@@ -1,7 +1,7 @@
 ; SPDX-License-Identifier: MIT
 ; From the loader (multiboot 1 or 2, 32-bit protected mode, no paging) to boot_main in long mode.
-; The tables made here map the first 4 GB at 0, at DIRECT_MAP and at KERNEL_VMA (2 GB of it). The kernel
-; soon has its own; the virtual PMU's host side stays on these, and CPUs start on them.
+; The tables made here map the first 4 GB at 0 and at DIRECT_MAP, and 2 GB of it at KERNEL_VMA. The kernel
+; soon makes its own; the virtual PMU's host side keeps these, and CPUs start on them.
 %include "layout.inc"
 
 MB1_MAGIC equ 0x1badb002
@@ -13,13 +13,13 @@ section .multiboot align=8
 mb2:
     dd MB2_MAGIC, 0, mb2_end - mb2, -(MB2_MAGIC + (mb2_end - mb2))
     align 8
-    dw 2, 0                             ; where in memory: the file is flat
+    dw 2, 0                             ; load addresses: the file is flat
     dd 24, mb2, load_start, load_end, bss_end
     align 8
     dw 3, 0                             ; entry
     dd 12, _start
     align 8
-    dw 5, 1                             ; a linear framebuffer, if there can be one: any size, 32 bits
+    dw 5, 1                             ; a linear framebuffer if possible: any size, 32 bits
     dd 20, 0, 0, 32
     align 8
     dw 0, 0
@@ -114,8 +114,8 @@ section .text
 
 bits 32
 section .boot
-; Long mode on the tables above. Also for the other CPUs, from ap.asm. Changes EAX, ECX, EDX. Control registers are
-; written whole, because firmware may have left anything in them: with CR4.LA57, four levels of tables are no tables.
+; Enters long mode on the tables above. ap.asm calls it too. Changes EAX, ECX, EDX. Control registers are written whole,
+; because firmware may have left any bit set: with CR4.LA57 the processor would expect five levels of tables.
 global enter_paging
 enter_paging:
     mov eax, 0x20                       ; PAE

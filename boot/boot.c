@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From boot.asm to kernel_main: reads the loader's information once, starts the virtual PMU if the
- * command line asks for one. One CPU, boot page tables, interrupts off, no handler for any
+/* From boot.asm to kernel_main: reads the loader's information once, and starts the virtual PMU if
+ * the command line asks for it. One CPU, boot page tables, interrupts off, no handler for any
  * exception. */
 #include "boot/loader.h"
 #include "boot/multiboot.h"
@@ -28,7 +28,7 @@ static bool is_path(const char *word, unsigned length)
     return false;
 }
 
-/* A word that nobody will ask for is a slip that somebody wants to know of. The first may be the
+/* Names the words that no part of the kernel knows: they may be typing errors. The first may be the
  * file's name. */
 static void name_strange_words(const struct boot_info *info)
 {
@@ -56,7 +56,7 @@ static void name_strange_words(const struct boot_info *info)
         print("\n");
 }
 
-/* The virtual PMU's alarm is an NMI; whoever steps needs none. To say so twice does no harm. */
+/* The virtual PMU's alarm is an NMI; with `step` it needs none. A second `step` does no harm. */
 static void step_always(char *model) { memcpy(model + strlen(model), ",step", sizeof ",step"); }
 
 void boot_main(uint32_t magic, uint32_t info_address);
@@ -67,7 +67,7 @@ void boot_main(uint32_t magic, uint32_t info_address)
 
     kasan_early();
     serial_init();
-    print("\n"); /* the first byte, at once: what comes next may draw a whole screen */
+    print("\n"); /* a first byte at once: the next step may draw a whole screen */
     boot_info.ap_code = ap_start;
     boot_info.ap_size = (size_t)(ap_end - ap_start);
     loader_read(&boot_info, magic, info_address);

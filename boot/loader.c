@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the loader tells, by either version of multiboot, in the form that the kernel keeps. A tag
- * of multiboot 2 that reaches beyond the end of the tags ends them. */
+/* Brings what the loader tells, by either version of multiboot, into the kernel's form. A tag of
+ * multiboot 2 that reaches beyond the end of the tags is taken as their end. */
 #include "boot/loader.h"
 #include "boot/multiboot.h"
 #include "kernel/base/layout.h"
@@ -36,7 +36,7 @@ static void add_memory(struct boot_info *info, uint64_t start, uint64_t size, ui
         info->memory[info->memory_count++] = (struct boot_memory){ start, size };
 }
 
-/* Multiboot 1 says nothing of the screen; its loaders here are BIOS ones, whose data area knows the
+/* Multiboot 1 does not describe the screen. Its loaders run on BIOS, whose data area has the
  * mode. */
 static void read_bios_screen(struct screen *to)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Moves the running image, stack and all, to where no guest wants to be. Its virtual addresses
- * stay: new tables map KERNEL_VMA's part to the new place. One CPU, boot page tables, interrupts
- * off. */
+/* Moves the running image, with its stack, to where it is in no guest's way. Its virtual addresses
+ * stay: new tables map them to the new place. One CPU, boot page tables, interrupts off. */
 #include "boot/move.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/layout.h"

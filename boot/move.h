@@ -2,6 +2,6 @@
 #pragma once
 #include <stdint.h>
 
-/* Moves this image below `top` and goes on there; boot_info.moved says by how much. Its new
- * physical start, or 0: there is no room above where it is. */
+/* Moves this image to just below `top` and continues there; boot_info.moved is the distance.
+ * Returns its new physical start; 0: there is no room above its old place. */
 uint64_t move_image(uint64_t top);

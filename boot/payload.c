@@ -109,8 +109,8 @@ static void add_map(const struct room_range *r)
     info.start.mmap_length += sizeof map[0];
 }
 
-/* The loader's map, with ours as reserved: the host side goes on living there. Memory above 4 GB is
- * not passed on. What comes behind the first module is the guest's own. */
+/* The loader's map, with our memory reserved, because the host side stays there. Memory above 4 GB
+ * is not passed on. The modules after the first are the guest's. */
 static void make_info(const struct boot_info *boot)
 {
     struct room_range r;

@@ -7,11 +7,11 @@
 
 struct boot_info;
 
-/* Loads the first module; the others are the guest's own modules, or Linux' initrd. Moves us out of
- * its way first. False, with one line that says why: no module, no image of these kinds, segments
- * that overlap us, a module or what is no memory. */
+/* Moves us out of the guest's way, then loads the first module; the others are the guest's own
+ * modules, or Linux' initrd. False, after a line that says why: no module, no image of these kinds,
+ * segments that overlap us or a module, or are not in memory. */
 bool payload_load(struct boot_info *boot, struct virt_payload *payload);
 
-/* payload_linux.c: the same for Linux. Whether the first module is one. */
+/* payload_linux.c: whether the first module is a Linux kernel; the same as above for it. */
 bool linux_is(const struct boot_info *boot);
 bool linux_load(const struct boot_info *boot, struct virt_payload *payload);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Loads a Linux kernel by its 64-bit boot protocol: boot parameters, command line, page tables and
- * GDT in a block of low memory, the kernel where it wants to be, or higher; the initrd stays where
- * its module is. Source: Linux documentation, "The Linux/x86 Boot Protocol", "64-bit Boot
+ * GDT in a block of low memory, the kernel at its preferred address, or higher; the initrd stays
+ * where its module is. Source: Linux documentation, "The Linux/x86 Boot Protocol", "64-bit Boot
  * Protocol", and "Zero Page". */
 #include "boot/payload.h"
 #include "boot/room.h"
@@ -10,7 +10,7 @@
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 
-/* Offsets in the file, and in the boot parameters, where the header goes to. */
+/* Offsets in the file and in the boot parameters: the header is copied to the same offset. */
 enum {
     RSDP = 0x70,
     E820_COUNT = 0x1e8,
@@ -39,11 +39,11 @@ enum {
 #define LOADER_UNKNOWN 0xff
 #define LARGE_PAGE (2ull << 20)
 
-/* Selectors and their descriptors, as the protocol has them. */
+/* The descriptors that the protocol wants at selectors 10h and 18h. */
 #define LINUX_CODE 0x00af9b000000ffff
 #define LINUX_DATA 0x00cf93000000ffff
 
-/* What the kernel finds below its own memory. */
+/* What the kernel is given in low memory, at BLOCK. */
 struct block {
     uint8_t parameters[PAGE_SIZE];
     char line[PAGE_SIZE];
@@ -69,7 +69,7 @@ bool linux_is(const struct boot_info *boot)
     return m->end - m->start > HEADER_SIZE && word(room_at(m->start) + MAGIC) == HEADER_MAGIC;
 }
 
-/* The end of the last word that is the file's name. */
+/* What follows the first word, which is the file's name. */
 static const char *behind_name(const char *line)
 {
     while (*line && *line != ' ')
@@ -119,7 +119,7 @@ static void make_parameters(const struct boot_info *boot, const uint8_t *image, 
     make_map(boot, p);
 }
 
-/* Where the kernel goes; 0 after one line: nowhere. */
+/* Where the kernel goes; 0, after a message: there is no room. */
 static uint64_t find_place(const struct boot_info *boot, const uint8_t *image)
 {
     uint64_t wanted, align = word(image + ALIGNMENT), size = word(image + MEMORY_SIZE);

@@ -35,7 +35,7 @@ static uint64_t top_of_memory(const struct boot_info *boot)
     uint64_t start, end, top = 0;
     for (unsigned n = 0; memory(boot, n, &start, &end); n++)
         if (end > top &&
-            end - start > 16 << 20) /* not the few pages that firmware may leave behind holes */
+            end - start > 16 << 20) /* not the few pages that firmware may leave above holes */
             top = end;
     return top;
 }
@@ -45,8 +45,8 @@ static bool overlaps(uint64_t a, uint64_t a_end, uint64_t b, uint64_t b_end)
     return a < b_end && b < a_end;
 }
 
-/* The last one first, as loaders put them behind each other. One that lies above where it would go
- * stays. */
+/* Moves the last one first, because loaders put them one after the other. A module that already
+ * lies above its new place stays. */
 static bool move_modules(struct boot_info *boot)
 {
     uint64_t to = ours;
@@ -60,7 +60,7 @@ static bool move_modules(struct boot_info *boot)
             to = m->start & ~PAGE_MASK;
             continue;
         }
-        for (unsigned k = 0; k < i; k++) /* one that has not moved yet */
+        for (unsigned k = 0; k < i; k++) /* not over one that has not moved yet */
             if (overlaps(place, place + size, boot->modules[k].start, boot->modules[k].end))
                 return false;
         memmove(room_at(place), room_at(m->start), size);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* RSDP -> XSDT or RSDT -> MADT, FADT, HPET. Every length and checksum is doubted: this is firmware.
- * A table that does not hold together is as good as absent. Source: ACPI 6.4 "Root System
- * Description Pointer", "Multiple APIC Description Table", "Fixed ACPI Description Table"; IA-PC
- * HPET 1.0a "The ACPI 2.0 HPET Description Table". */
+ * An invalid table is treated as absent. Source: ACPI 6.4 "Root System Description Pointer",
+ * "Multiple APIC Description Table", "Fixed ACPI Description Table"; IA-PC HPET 1.0a "The ACPI 2.0
+ * HPET Description Table". */
 #include "hal/acpi.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/boot_info.h"
@@ -64,7 +64,7 @@ static void add_apic(struct acpi_info *info, uint32_t id, uint32_t flags, uint32
         info->apics_dropped++;
 }
 
-/* Below there may be memory, in which we do not write at firmware's word. */
+/* An address below VM_DEVICES may be memory, where firmware must not make us write. */
 static void add_io_apic(struct acpi_info *info, uint32_t address)
 {
     if (address >= VM_DEVICES && address % 16 == 0 && info->io_apic_count < ACPI_IO_APICS_MAX)
@@ -146,7 +146,7 @@ static const struct table *table_at(uint64_t physical)
     return vm_map_physical(physical, t->length, 0) && sums_to_zero(t, t->length) ? t : NULL;
 }
 
-/* The root table, and how many bytes an entry of it has. */
+/* The root table; *step: how many bytes each of its entries has. */
 static const struct table *find_root(const struct rsdp *rsdp, unsigned *step)
 {
     bool second =

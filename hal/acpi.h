@@ -21,13 +21,13 @@ struct acpi_info {
 
 struct boot_info;
 
-/* Looks for the RSDP in the loader's tags, then in BIOS memory; says in one line why there is no
- * MADT. Once, on the boot CPU, before there are processes: tables above 4 GB are added to the
- * direct map. */
+/* Takes the RSDP from the loader's tags, or if they have none from BIOS memory. Without a MADT it
+ * prints a line that says why. Once, on the boot CPU, before there are processes: tables above 4 GB
+ * are added to the direct map. */
 void acpi_read(const struct boot_info *boot, struct acpi_info *info);
 
-/* What a table of this length adds to `info`; the rest of what it says is ignored. Any bytes are
- * legal: nothing behind `length` is read. For acpi_read, and for tests. */
+/* Adds to `info` what a table of this length says, as far as `info` holds it. Any bytes are legal:
+ * nothing behind `length` is read. For acpi_read, and for tests. */
 void acpi_parse_madt(const void *table, size_t length, struct acpi_info *info);
 void acpi_parse_fadt(const void *table, size_t length, struct acpi_info *info);
 void acpi_parse_hpet(const void *table, size_t length, struct acpi_info *info);

@@ -15,7 +15,7 @@ enum {
 /* clang-format on */
 #define APIC_PHYSICAL 0xfee00000ul
 #define ICR_BUSY (1u << 12)
-#define ICR_ASSERT (1u << 14) /* the level, as for all but the end of an INIT */
+#define ICR_ASSERT (1u << 14) /* the level: 1, except to end an INIT */
 #define ICR_NMI (ICR_ASSERT | 4u << 8)
 #define ICR_INIT (ICR_ASSERT | 5u << 8)
 #define ICR_STARTUP (ICR_ASSERT | 6u << 8)
@@ -65,7 +65,7 @@ __attribute__((noinline)) static void write_icr(uint32_t id, uint32_t low)
         sti();
 }
 
-/* An interrupt that firmware accepted without an EOI blocks all of its priority and below. */
+/* An interrupt that firmware took without an EOI blocks its priority class and all below. */
 static void end_left_over(void)
 {
     for (unsigned i = 0; i < 256; i++) {
@@ -124,7 +124,7 @@ void apic_send_self(uint8_t vector)
     }
     for (unsigned i = 0; (*mmio(ICR) & ICR_BUSY) && i < BUSY_LIMIT; i++)
         pause();
-    *mmio(ICR) = ICR_SELF | vector; /* ICR_HIGH is not written, for an interrupted write_icr */
+    *mmio(ICR) = ICR_SELF | vector; /* ICR_HIGH stays: an interrupted write_icr may have set it */
 }
 
 bool apic_reaches(uint32_t id) { return x2apic ? id != 0xffffffff : id < 0xff; }

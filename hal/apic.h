@@ -5,11 +5,11 @@
 #include <stdint.h>
 
 #define APIC_PMI_VECTOR 0xfe
-#define APIC_NOTED_VECTOR 0xfd /* with NMIs: there are notes */
+#define APIC_NOTED_VECTOR 0xfd /* with pmi=nmi: the NMI has queued samples */
 #define APIC_LVT_MASKED (1u << 16)
 #define APIC_LVT_NMI (4u << 8)
 
-/* Turns this CPU's APIC on, everything masked. */
+/* Turns this CPU's APIC on, with every local interrupt masked but LINT1, the NMI. */
 void apic_init_cpu(void);
 const char *apic_mode(void);
 uint32_t apic_id(void);
@@ -17,10 +17,9 @@ void apic_eoi(void);
 /* The counter LVT. */
 void apic_write_pmi_lvt(uint32_t value);
 uint32_t apic_read_pmi_lvt(void);
-/* Interrupts to other CPUs, by APIC id. */
+/* Sends an interrupt to the CPU with this APIC id. */
 void apic_send(uint32_t id, uint8_t vector);
-/* To this CPU. An NMI handler may call it, even if the NMI interrupted another of these
- * functions. */
+/* To this CPU. An NMI handler may call it, even if the NMI interrupted one of these functions. */
 void apic_send_self(uint8_t vector);
 /* Whether an IPI can be sent to the id: without x2APIC only to ids below 255. */
 bool apic_reaches(uint32_t id);
@@ -28,19 +27,19 @@ bool apic_reaches(uint32_t id);
 bool apic_is_pending(uint8_t vector);
 void apic_nmi_others(void);
 void apic_send_nmi(uint32_t id);
-/* For a handler that never returns: an EOI for each interrupt in service on this CPU. */
+/* For a handler that never returns: writes an EOI for each interrupt in service on this CPU. */
 void apic_finish_interrupts(void);
 void apic_send_init(uint32_t id);
 void apic_send_startup(uint32_t id, uint8_t page);
-/* For clock.c: starts the timer from its highest value, once, without an interrupt; and reads
+/* For clock.c: starts the timer from its highest value, one-shot, without an interrupt; and reads
  * how far it has counted. */
 void apic_timer_count(void);
 uint64_t apic_timer_elapsed(void);
-/* Periodic interrupts on this CPU. */
+/* Starts periodic interrupts on this CPU. */
 void apic_timer_start(uint8_t vector, uint64_t period_ns);
-/* The period that apic_timer_start was given last; and a change of the period on this CPU alone. */
+/* Returns the last period given to apic_timer_start; changes the period on this CPU alone. */
 uint64_t apic_timer_period(void);
 void apic_timer_change(uint64_t period_ns);
 
-/* Counts of the timer a second, undivided; written by clock_init. */
+/* Counts of the timer per second, undivided; written by clock_init. */
 extern uint64_t apic_timer_hz;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel's clock, and the choice of its rate among several sources. Written once, by the
- * boot CPU before others start; then const. Sources: Intel SDM vol. 2 "CPUID" leaves 15h and
- * 16h; the leaf 4000_0010h that VMware defined and KVM has. */
+/* The kernel's clock, and the choice of its rate among several sources. Written once, by the boot
+ * CPU before others start; const afterwards. Sources: Intel SDM vol. 2 "CPUID" leaves 15h and 16h;
+ * the leaf 4000_0010h that VMware defined and KVM has. */
 #include "hal/clock.h"
 #include "hal/apic.h"
 #include "kernel/base/bits.h"
@@ -13,7 +13,7 @@
 #define MHZ 1000000ul
 #define BELIEVED_MIN MHZ
 #define BELIEVED_MAX (20000 * MHZ)
-#define TOLERANCE 100 /* two rates agree if they differ by less than this fraction */
+#define TOLERANCE 100 /* rates agree if they differ by less than 1/TOLERANCE */
 #define LEAF_HYPERVISOR 0x40000000u
 #define LEAF_TIMING 0x40000010u
 #define LAST_RESORT (1000 * MHZ)
@@ -29,7 +29,7 @@ enum {
 
 uint64_t clock_tsc_hz;
 static struct clock_sources known;
-static uint64_t begin, ns_per_count; /* fixed point, 32 bits behind */
+static uint64_t begin, ns_per_count; /* fixed point, 32 fraction bits */
 
 uint64_t clock_ns(void)
 {
@@ -113,7 +113,7 @@ uint64_t clock_tsc_by_15h(const struct cpuid *leaf)
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* "2.40" before the unit, in millionths. */
+/* The number that ends at `end`, such as "2.40", in millionths. */
 static uint64_t number_before(const char *text, const char *end)
 {
     uint64_t n = 0, scale = MHZ;
@@ -215,8 +215,8 @@ static uint64_t find_tsc(const struct clock_sources *sources, const struct cpuid
     return choice.taken->hz;
 }
 
-/* The timer's rate can always be measured by the TSC. The rate that CPUID reports is taken if it
- * agrees. */
+/* The TSC measures the timer's rate. The rate that CPUID reports is taken if it agrees, or if the
+ * timer stands still. */
 static uint64_t find_timer(const struct cpuid *timing, const struct cpuid *leaf_15h)
 {
     const struct clock_reading r[] = {

@@ -6,22 +6,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The clocks that the firmware's tables report; 0: there is none. */
+/* The clocks that the firmware's tables report; a field that is 0: there is none. */
 struct clock_sources {
     uint64_t hpet;     /* physical address of its registers, mapped in the direct map */
     uint16_t pm_timer; /* I/O port of the ACPI power management timer */
-    bool pm_timer_32;  /* ... which has 32 bits, not 24 */
+    bool pm_timer_32;  /* that timer has 32 bits, not 24 */
 };
 
-/* Boot CPU, APIC on, interrupts off, exception handlers in place: determines both rates, and
- * prints in one line which source was taken and which ones disagreed or did not answer. The
- * clock starts at 0 here. */
+/* Boot CPU, APIC on, interrupts off, exception handlers in place: determines both rates. Prints in
+ * one line which source was taken and which sources disagreed or did not answer. The clock starts
+ * at 0 here. */
 void clock_init(const struct clock_sources *sources);
 /* The argument of clock_init, for tests. */
 const struct clock_sources *clock_sources(void);
 /* Nanoseconds since clock_init. Any CPU, any IRQL. */
 uint64_t clock_ns(void);
-/* Counts a second; never 0 once clock_init has returned. */
+/* Counts per second; never 0 once clock_init has returned. */
 extern uint64_t clock_tsc_hz;
 
 /* --- The parts of clock_init, separate, so that tests can supply readings. --- */
@@ -30,8 +30,8 @@ extern uint64_t clock_tsc_hz;
 struct clock_reading {
     const char *source; /* its name */
     uint64_t hz;        /* 0: it does not answer */
-    bool measured;      /* by a counter of known rate; else reported by CPUID */
-    bool rounded;       /* reported, but rounded: never taken where something else is known */
+    bool measured;      /* by a counter of known rate; else CPUID reports it */
+    bool rounded;       /* reported, but rounded: taken only if nothing else is known */
 };
 
 struct clock_choice {
@@ -44,12 +44,10 @@ struct clock_choice {
  * measurement. Where nothing could be measured, a reported rate is taken, exact before rounded.
  * Rates outside 1 MHz to 20 GHz are never taken. */
 struct clock_choice clock_choose(const struct clock_reading *readings, unsigned count);
-/* The TSC's rate by CPUID leaf 15h, 0 if the leaf does not say it; and the crystal's, which is also
- * the APIC timer's. */
+/* The TSC's rate by CPUID leaf 15h; 0 if the leaf does not give it. */
 struct cpuid;
 uint64_t clock_tsc_by_15h(const struct cpuid *leaf);
-/* The number before "GHz" or "MHz" at the end of a processor's brand string, in hertz; 0: there is
- * none. */
+/* The rate in hertz at the end of a processor's brand string, before "GHz" or "MHz"; 0: none. */
 uint64_t clock_by_brand(const char *brand);
 
 /* --- clock_sources.c --- */
@@ -66,7 +64,7 @@ enum { CLOCK_HPET, CLOCK_PM_TIMER, CLOCK_PIT, CLOCK_COUNTERS };
 /* Starts the counters that do not run yet; fills all CLOCK_COUNTERS entries. */
 void clock_counters(const struct clock_sources *sources,
                     struct clock_counter counters[CLOCK_COUNTERS]);
-/* The TSC's rate by that counter, in counts a second; 0 if the counter stands still. Takes 8 ms
+/* The TSC's rate by that counter, in counts per second; 0 if the counter stands still. Takes 8 ms
  * if it counts, a third of a millisecond if not. Interrupts off. */
 uint64_t clock_measure_tsc(const struct clock_counter *counter);
 /* The rate of the APIC timer, which must be counting down, by a TSC of this rate; 0: it stands

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters of known rate, and how the TSC and the APIC timer are measured by them. Any of them
- * may be absent, gated by firmware, or late: each wait has a limit, and each value is read
- * between two readings of the TSC. Of several windows the one whose ends were read in the
- * shortest time is used, because no SMI and no host interrupted it. Boot CPU, interrupts off.
- * Sources: IA-PC HPET 1.0a; ACPI 6.4 "Power Management Timer"; 8254 data sheet; CPUID: Intel SDM
- * vol. 2. */
+/* Counters of known rate, and how the TSC and the APIC timer are measured by them. Any of them may
+ * be absent, gated by firmware, or late: each wait has a limit, and each value is read between two
+ * readings of the TSC. Of several windows one whose ends were read in a short time is used: no SMI
+ * and no host interrupted the reads. Boot CPU, interrupts off. Sources: IA-PC HPET 1.0a; ACPI 6.4
+ * "Power Management Timer"; 8254 data sheet; CPUID: Intel SDM vol. 2. */
 #include "hal/apic.h"
 #include "hal/clock.h"
 #include "kernel/base/layout.h"
@@ -28,8 +27,8 @@
 #define WINDOWS 4
 #define WINDOWS_PER_SECOND 500 /* each 2 ms long */
 #define TRIES 5                /* attempts to read one end of a window */
-#define LOOKS 20000            /* looks in a window: ten times as many as needed */
-#define LOOKS_STILL 200        /* looks after which an unchanged counter is taken to stand still */
+#define LOOKS 20000            /* limit of looks in a window: ten times the need */
+#define LOOKS_STILL 200        /* an unchanged counter stands still after so many looks */
 /* PAUSEs between two looks: in an emulator a read of a port or a device costs as much as a
  * thousand instructions. */
 #define SPIN 500
@@ -61,8 +60,8 @@ static void start_pit(void)
     out8(PIT_CHANNEL_2, 0xff);
 }
 
-/* The HPET's rate, 0 if there is none. One that runs already is not changed: the firmware or a
- * host may use it. */
+/* The HPET's rate, 0 if there is none. If it runs already it is not changed: the firmware or a host
+ * may use it. */
 static uint64_t start_hpet(uint64_t base)
 {
     hpet_base = base ? base : HPET_USUAL;
@@ -94,7 +93,7 @@ struct end {
         took; /* the counter's value; the TSC in the middle of the read; the length of the read */
 };
 
-/* The reading that took least. */
+/* The reading that took the shortest time. */
 static struct end read_end(uint64_t (*read)(void))
 {
     struct end best = { 0, 0, ~0ul };
@@ -123,8 +122,8 @@ static bool stands_still(const struct clock_counter *c)
     return true;
 }
 
-/* Waits until the counter has advanced so far; false if that takes more than ten times as long
- * as expected. */
+/* Waits until the counter has advanced by `advance`; false if that takes more than ten times as
+ * long as expected. */
 static bool wait_for(uint64_t (*read)(void), uint64_t mask, uint64_t from, uint64_t advance)
 {
     for (unsigned i = 0; i < LOOKS; i++) {
@@ -146,8 +145,8 @@ struct window {
     uint64_t hz, took;
 };
 
-/* The smallest rate of those windows whose ends were read nearly as fast as the fastest. A delay
- * between the counter and the TSC lengthens the read, and a delay so long that the counter
+/* The smallest rate of the windows whose ends were read in at most twice the time of the fastest. A
+ * delay between the counter and the TSC lengthens the read. A delay so long that the counter
  * wrapped makes the rate larger. */
 static uint64_t least_disturbed(const struct window windows[WINDOWS])
 {

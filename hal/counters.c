@@ -2,9 +2,9 @@
 /* The owners of counters, by processor. All are in this one list, by name: callers of the API,
  * profile objects, trace sessions, thread profiling.
  *
- * Locking: counters_lock guards the owners. The interrupt (PROFILE_LEVEL) cannot take it. It
- * reads only owner_of of its own CPU. That is set under the lock; a free clears it on that CPU,
- * with the interrupt masked, before the slot can be used again. IRQL PASSIVE_LEVEL, except
+ * Locking: counters_lock guards the owners. The interrupt (PROFILE_LEVEL) cannot take it. It reads
+ * only owner_of of its own CPU. An allocation sets that under the lock; a free clears it on that
+ * CPU, with the interrupt masked, before the slot can be used again. IRQL PASSIVE_LEVEL, except
  * hal_counters_overflowed.
  *
  * NT: Microsoft's page does not say whether counters of one processor can be taken while another
@@ -43,7 +43,7 @@ struct request {
     PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler;
     ULONG tag;
     bool has_tag;
-    bool unsupported; /* the request has a type that we know and do not support */
+    bool unsupported; /* it has a type that we know but do not support */
 };
 
 static struct lock counters_lock = LOCK("counters", DISPATCH_LEVEL);
@@ -123,8 +123,8 @@ static bool parse_list(struct request *request, const PHYSICAL_COUNTER_RESOURCE_
     for (ULONG i = 0; i < list->Count; i++)
         if (!add_descriptor(request, &list->Descriptors[i]))
             return false;
-    /* A list needs a counter. One that has only unsupported types is refused later, for these;
-     * but a handler without a counter is refused here. */
+    /* A list without a counter is refused here, unless it has unsupported types and no handler:
+     * then the caller refuses it for these types. */
     return request->counters || (request->unsupported && !request->handler);
 }
 
@@ -244,7 +244,7 @@ NTSTATUS hal_counters_lend(HANDLE CounterSetHandle)
     return STATUS_SUCCESS;
 }
 
-/* Runs on each CPU of the owner: from here on the interrupt finds no owner. One that is already
+/* Runs on each CPU of the owner. Afterwards the interrupt finds no owner; one that is already
  * pending in the APIC finds no overflow either. */
 static void release_here(void *argument)
 {
@@ -259,8 +259,7 @@ static void release_here(void *argument)
     irql_lower(old);
 }
 
-/* The owner, marked as being freed so that nobody else frees it; NULL if the value is not a
- * handle. */
+/* Marks the owner as being freed, so that nobody else frees it. NULL: the value is not a handle. */
 static struct owner *begin_free(HANDLE handle)
 {
     struct owner *owner = &owners[(uint64_t)handle >> 2 & (OWNERS_MAX - 1)];
@@ -297,7 +296,7 @@ NTSTATUS HalFreeHardwareCounters(HANDLE CounterSetHandle)
 void hal_counters_release_all(void)
 {
     for (struct owner *o = owners; o < owners + OWNERS_MAX; o++)
-        if (o->name) /* also one whose free was begun and not finished */
+        if (o->name) /* even if a free was begun and not finished */
             finish_free(o);
 }
 

@@ -12,12 +12,12 @@
 struct matching {
     uint64_t able[MAX_HW_COUNTERS]; /* counters that can count source i */
     uint64_t available;
-    uint8_t source_of[64]; /* plus 1; 0: the counter is free */
+    uint8_t source_of[64]; /* source + 1; 0: the counter is free */
 };
 
-/* Finds a counter for source i, if necessary by moving other sources to other counters
- * (bipartite matching). Fixed counters are tried first, because they count one event only and
- * the others are needed for the remaining events. */
+/* Finds a counter for source i, if necessary by moving other sources to other counters (bipartite
+ * matching). Fixed counters are tried first: each counts only one event, and other events need the
+ * rest. */
 static bool place(struct matching *m, ULONG i, uint64_t *tried)
 {
     for (;;) {
@@ -46,7 +46,7 @@ static bool place_all(struct matching *m, ULONG count, uint64_t available)
     return true;
 }
 
-/* Counters that can count it on every CPU of the mask, and its selects by kind. */
+/* Counters that can count the source on every CPU of the mask; stores its select for each kind. */
 static uint64_t able_on(KPROFILE_SOURCE source, uint64_t cpu_mask, uint64_t selects[PMU_KINDS_MAX])
 {
     uint64_t able = hal_source_supported_on(source, cpu_mask) ? ~0ul : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The interface of hal/, apart from apic.h and clock.h: owners of counters, profile sources, the
- * profile interrupt. Counters are numbered as in pmu/pmu.h, and masks of them are what
- * OverflowBits is: bit n general-purpose counter n, bit 32 + n fixed counter n. */
+ * profile interrupt. Counters are numbered as in pmu/pmu.h. A mask of counters is like
+ * OverflowBits: bit n is general-purpose counter n, bit 32 + n is fixed counter n. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,14 +11,15 @@
 /* Allocates hardware counters: all that are asked for, or none. It does not program or start
  * them.
  *
- * GroupAffinty (as Windows spells it): GroupCount elements, the processors wanted, united; NULL and
- * 0: all. ResourceList: the counters wanted, and at most one overflow handler and one tag; NULL:
- * the whole PMU of those processors, exclusively. A counter index is n, 32 + n for fixed counter n,
- * or its RDPMC selector; a range includes its end. CounterSetHandle: out; NULL after every failure.
+ * GroupAffinty (as Windows spells it): GroupCount elements, which together have the processors
+ * wanted; NULL and 0: all. ResourceList: the counters wanted, at most one overflow handler and one
+ * tag; NULL: the whole PMU of those processors, exclusively. A counter index is n, 32 + n for fixed
+ * counter n, or its RDPMC selector; a range includes its end. CounterSetHandle: out; NULL after
+ * every failure.
  *
  * STATUS_SUCCESS
  * STATUS_INVALID_PARAMETER       CounterSetHandle is NULL; only one of GroupAffinty and GroupCount
- *                                is given; a group but 0, an empty mask, a processor that is not
+ *                                is given; a group not 0, an empty mask, a processor that is not
  *                                active, reserved fields not 0; a list without counters; Flags not
  *                                0; an unknown Type; an index that the processor lacks; a counter
  *                                twice; Begin > End; a NULL handler; two handlers; two tags
@@ -29,9 +30,9 @@
  * They are tested in this order. IRQL PASSIVE_LEVEL. Source: ntddk.h and its pages, Windows 10 1903
  * and later.
  *
- * The handler runs at PROFILE_LEVEL on the processor that overflowed, with its owner's bits
- * only, overflow status cleared, every counter of the processor paused. A handler that wants
- * another overflow writes the counter (pmu_write). */
+ * The handler runs at PROFILE_LEVEL on the processor where the counter overflowed. It gets its
+ * owner's bits only; overflow status is cleared, and every counter of the processor is paused. A
+ * handler that wants another overflow writes the counter (pmu_write). */
 #define HAL_OWNERS_MAX 128
 NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCount,
                                      PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList,
@@ -41,59 +42,58 @@ NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCo
  * no processor. STATUS_INVALID_PARAMETER: not a handle, or freed before. IRQL PASSIVE_LEVEL. */
 NTSTATUS HalFreeHardwareCounters(HANDLE CounterSetHandle);
 
-/* The owner programs its counters by their registers, as drivers do: what others start and stop
- * changes nothing there. STATUS_INVALID_PARAMETER: not a handle. IRQL PASSIVE_LEVEL. */
+/* From now on the owner programs its counters by their registers, as drivers do. Starts and stops
+ * of other counters do not change them. STATUS_INVALID_PARAMETER: not a handle. IRQL
+ * PASSIVE_LEVEL. */
 NTSTATUS hal_counters_lend(HANDLE CounterSetHandle);
 
-/* The same for parts of the kernel, which have a name and know pmu/: counters on each CPU of a
- * mask, absent CPUs ignored. The name is kept, not copied. `handler` may be NULL. Freed by
- * HalFreeHardwareCounters. STATUS_INVALID_PARAMETER: no CPU or no counter, or one that does not
- * exist; else as above. IRQL PASSIVE_LEVEL. */
+/* Like HalAllocateHardwareCounters, for parts of the kernel, which have a name and know pmu/:
+ * claims counters on each CPU of a mask; absent CPUs are ignored. The name is kept, not copied.
+ * `handler` may be NULL. Freed by HalFreeHardwareCounters. STATUS_INVALID_PARAMETER: no CPU or no
+ * counter, or a counter that does not exist; else as above. IRQL PASSIVE_LEVEL. */
 NTSTATUS hal_counters_claim(const char *name, uint64_t cpu_mask, uint64_t counters,
                             PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler, PHANDLE handle);
 
-/* Claims all counters of every CPU but these. *handle is NULL, with success, if there are no
- * others. STATUS_INSUFFICIENT_RESOURCES as above. IRQL PASSIVE_LEVEL. */
+/* Claims all counters of every CPU except these. If there are no others, it succeeds and *handle is
+ * NULL. STATUS_INSUFFICIENT_RESOURCES as above. IRQL PASSIVE_LEVEL. */
 NTSTATUS hal_counters_claim_others(const char *name, uint64_t counters, PHANDLE handle);
 
 /* counting.c: claims a counter for each KPROFILE_SOURCE, fixed ones first, and lets it count ring
- * 3, without interrupts, on every CPU; its RDPMC selectors. Freed by HalFreeHardwareCounters.
+ * 3, without interrupts, on every CPU. selectors: out, for RDPMC. Freed by HalFreeHardwareCounters.
  * STATUS_NOT_SUPPORTED: a source that this processor lacks; STATUS_INSUFFICIENT_RESOURCES: the free
  * counters cannot count all of them; STATUS_INVALID_PARAMETER: none, or more than MAX_HW_COUNTERS.
  * IRQL PASSIVE_LEVEL. */
 NTSTATUS hal_count_sources(const char *name, const ULONG *sources, ULONG count, ULONG *selectors,
                            PHANDLE handle);
 
-/* pmc.c: counters of one processor for events to carry, as trace sessions want them; in
- * HAL_PRIVATE_DISPATCH on Windows. Claims a counter for each of Count sources, fixed ones first,
- * clears them and lets them count both rings; element i of what is collected will be Sources[i];
- * with PROFILE_SOURCE_RING3 it counts ring 3 only. The same source twice takes two counters.
- * *Handle: out; NULL after a failure.
+/* pmc.c: claims a counter of one processor for each of Count sources, fixed ones first, clears it
+ * and lets it count both rings, or with PROFILE_SOURCE_RING3 ring 3 only. Trace sessions read them
+ * at events. Element i of what is collected is Sources[i]; a source given twice takes two counters.
+ * On Windows in HAL_PRIVATE_DISPATCH. *Handle: out; NULL after a failure. STATUS_SUCCESS, or:
  *
- * STATUS_SUCCESS STATUS_INVALID_PARAMETER no such processor; Count is 0 or more than
- * MAX_HW_COUNTERS; Handle is NULL STATUS_NOT_SUPPORTED one of the sources is no event that this
- * processor counts; ProfileTime is none STATUS_INSUFFICIENT_RESOURCES not even all counters of
- * the processor could count these together, or all owner slots are used STATUS_DEVICE_BUSY
- * somebody has too many of them (hal_counter_owner_name) They are tested in this order. IRQL
- * PASSIVE_LEVEL. Source: Geoff Chappell's study of HAL_PRIVATE_DISPATCH. The statuses are our
- * choice: no source gives them. */
+ * STATUS_INVALID_PARAMETER       no such processor; Count 0 or over MAX_HW_COUNTERS; a NULL Handle
+ * STATUS_NOT_SUPPORTED           an event that this processor does not count, or ProfileTime
+ * STATUS_INSUFFICIENT_RESOURCES  all counters of the processor cannot count these together, or all
+ *                                owner slots are used
+ * STATUS_DEVICE_BUSY             somebody has too many of them (hal_counter_owner_name)
+ * They are tested in this order. IRQL PASSIVE_LEVEL. Source: Geoff Chappell's study of
+ * HAL_PRIVATE_DISPATCH. The statuses are our choice: no source gives them. */
 NTSTATUS HalAllocatePmcCounterSet(ULONG Processor, KPROFILE_SOURCE *Sources, ULONG Count,
                                   PMC_HANDLE *Handle);
-/* Writes a 64-bit value for each source. Wraps of a counter are added up if between two of them
- * there is one of these calls or the overflow's interrupt (which needs a status register).
- * Values begin near 0. On the processor of the set; any IRQL, NMI included; takes no lock. */
+/* Writes a 64-bit value for each source. No wrap of a counter is lost if one of these calls, or the
+ * overflow's interrupt (which needs a status register), comes between two wraps. Values begin near
+ * 0. On the processor of the set; any IRQL, NMI included; takes no lock. */
 VOID HalCollectPmcCounters(PMC_HANDLE PmcCounterSet, ULONG64 *Values);
-/* The same for one counter, inline, for records that must be quick. The structure of a set is
- * public for this only. */
+/* The same for one counter, inline, for records that must be quick. Only for this is the structure
+ * of a set public. */
 struct _HAL_PMC_COUNTERS {
     bool used;    /* L: sets_lock in pmc.c */
     HANDLE owner; /* atomic; of the counters; NULL: none */
     ULONG processor, count;
     struct hal_pmc_counter {
-        uint64_t value; /* atomic; the value collected last; its low bits are what the counter
-                           showed then */
+        uint64_t value; /* atomic; collected last; its low bits are what the counter showed then */
         uint64_t mask;
-        uint64_t taken_off; /* what traps added to the counter, as for hal_trap_adds */
+        uint64_t taken_off; /* what traps added to the counter, by hal_trap_adds */
         uint32_t selector;
         unsigned ctr;
         ULONG source;
@@ -102,14 +102,14 @@ struct _HAL_PMC_COUNTERS {
 static inline uint64_t hal_pmc_read(struct hal_pmc_counter *c)
 {
     /* The value is loaded before the counter is read. An interrupt in between may store a newer
-     * value; that one is overwritten by ours, which is as good a start for the next difference. */
+     * value. Ours overwrites it, and is as good a start for the next difference. */
     uint64_t value = __atomic_load_n(&c->value, __ATOMIC_RELAXED);
     value += (rdpmc(c->selector) - value) & c->mask;
     __atomic_store_n(&c->value, value, __ATOMIC_RELAXED);
     return value - c->taken_off;
 }
-/* Writes the first n counters of a set, at most HAL_PMC_QUICK. Unrolled, which takes a third of
- * the time of a loop. */
+/* Writes the first n counters of a set, at most HAL_PMC_QUICK. Unrolled: it takes a third of the
+ * time of a loop. */
 #define HAL_PMC_QUICK 7
 static inline void hal_pmc_collect(struct hal_pmc_counter *c, ULONG n, ULONG64 *values)
 {
@@ -139,9 +139,8 @@ uint64_t hal_counters_available(uint64_t cpu_mask);
 const char *hal_counter_owner_name(unsigned ctr, unsigned cpu);
 /* The owner's ResourceTypeIdenitificationTag, 0 if it gave none. */
 ULONG hal_counter_owner_tag(unsigned ctr, unsigned cpu);
-/* Counters of that active CPU which we started, and whose select or enable bit somebody else has
- * changed since: their counts are wrong. A free of such counters prints a message. IRQL <
- * DISPATCH_LEVEL. */
+/* Counters of that active CPU that we started and whose select or enable bit somebody else has
+ * changed since. Their counts are wrong; their free prints a message. IRQL < DISPATCH_LEVEL. */
 uint64_t hal_counters_rewritten(unsigned cpu);
 /* Called before counters of this CPU are stopped: records such counters for their owner, who
  * frees them later. IRQL PROFILE_LEVEL. */
@@ -151,28 +150,28 @@ unsigned hal_counters_owned(void);
 
 /* isolate.c, for thread profiling, which writes, starts and stops counters of other owners. On
  * this CPU, IRQL IPI_LEVEL; counters are bits. */
-uint64_t hal_counters(void);                 /* that work */
+uint64_t hal_counters(void);                 /* those that work */
 uint64_t hal_counter_bit(uint64_t selector); /* 0: the selector names none */
 uint64_t hal_counters_running(void);
 /* Whether a single write starts or stops any number of counters. */
 bool hal_counters_stop_at_once(void);
-/* Starts and stops `counters` so that exactly `run` of them run. Writes nothing if that is
- * already so. */
+/* Starts and stops `counters` so that exactly `run` of them run. Writes no register if that is so
+ * already. */
 void hal_counters_run(uint64_t counters, uint64_t run);
 /* Writes as many low bits of the value as the counter takes, and returns them. */
 uint64_t hal_counter_write(uint64_t counter, uint64_t value);
 
 /* Whether each of these counters counts the same event on all processors of the mask, so that a
- * thread's counts of several processors can be added; if not, *ctr is one that does not.
- * Processors of one kind are not compared with each other: a driver that programs only some of
- * them knows it. IRQL PASSIVE_LEVEL. */
+ * thread's counts of several processors can be added; if not, *ctr is a counter that does not. All
+ * processors are compared, unless all are of one kind: a driver that programs only some of those
+ * knows it. IRQL PASSIVE_LEVEL. */
 bool hal_counters_agree(uint64_t cpu_mask, uint64_t counters, unsigned *ctr);
 
 /* Counters that work on every processor; 0: no PMU. NT: no source says how many Windows reports
  * where processors differ. */
 unsigned hal_counter_count(void);
-/* Whether RDPMC with this selector reads a counter that works on every processor; *mask: the bits
- * that it has on all; *uneven: on some it has more. */
+/* Whether RDPMC with this selector reads a counter that works on every processor. *mask: the bits
+ * that it has on all of them; *uneven: on some it has more. */
 bool hal_counter_selector(uint64_t selector, uint64_t *mask, bool *uneven);
 /* The bits that it has on this processor. */
 uint64_t hal_counter_mask(uint64_t selector);
@@ -190,13 +189,13 @@ bool hal_pmi_is_nmi(void);
 void hal_pmi_nmi(uint64_t rip, uint64_t cs);
 bool hal_pmi_noted(uint64_t *rip, uint64_t *cs, uint64_t *counters);
 void hal_pmi_deliver(struct trap_frame *frame, uint64_t counters);
-/* Sets a driver's handler for the interrupt; NULL removes it, and it runs on no processor when
- * this returns. It is called at PROFILE_LEVEL, every counter of the processor paused, before the
- * overflow status is read and cleared and the owners of what overflowed get their call.
- * STATUS_NOT_SUPPORTED: no counter works here, or the interrupt is an NMI; STATUS_DEVICE_BUSY:
- * there is one. IRQL PASSIVE_LEVEL. */
+/* Sets a driver's handler for the interrupt. NULL removes it: when this returns it runs on no
+ * processor. It is called at PROFILE_LEVEL, with every counter of the processor paused, before the
+ * overflow status is read and cleared and the owners' handlers are called. STATUS_NOT_SUPPORTED: no
+ * counter works here, or the interrupt is an NMI; STATUS_DEVICE_BUSY: there is one. IRQL
+ * PASSIVE_LEVEL. */
 NTSTATUS hal_pmi_set_driver(PMIHANDLER handler);
-/* For overflow handlers: the frame of the interrupt that they are in. */
+/* For overflow handlers: the frame of the current interrupt. */
 struct trap_frame *hal_pmi_frame(void);
 /* Tests that an overflow interrupts this CPU, on which the caller must stay; false: the
  * interrupt does not come. True without a PMU, or if no counter is free. IRQL PASSIVE_LEVEL,
@@ -206,35 +205,35 @@ bool hal_pmi_prove(void);
 /* From interrupt.c to counters.c: calls the handlers of those who own these counters here. */
 void hal_counters_overflowed(uint64_t counters);
 
-/* --- What ring 3's counters count too many (measure.c). --- */
+/* --- What counters of ring 3 count too much (measure.c). --- */
 
-/* A visit to ring 3, which kernel/ makes: so many turns of two instructions there, after an
- * exception if `what` says so, with RFLAGS.IF as `interrupts`. */
+/* A visit to ring 3, which kernel/ makes: an exception if `what` says so, then `turns` turns of two
+ * instructions. RFLAGS.IF is `interrupts`. */
 struct hal_visit {
     enum { HAL_VISIT_PLAIN, HAL_VISIT_UNDEFINED, HAL_VISIT_PAGE_FAULT } what;
     bool interrupts;
     uint64_t turns;
     uint32_t selector; /* of RDPMC */
-    unsigned taken;    /* out: interrupts and NMIs that ring 3 was left by */
+    unsigned taken;    /* out: interrupts and NMIs that came in ring 3 */
     uint64_t value;    /* out: what the counter showed at the last of them */
 };
-/* Whether this CPU's kind is new. hal_measure finds out for it what is in struct pmu_measured: some
- * ms; `nmi`: NMIs are allowed. The visitor lets the counters' vector through and takes it, and
- * NMIs. CPU start, interrupts off. */
+/* Whether this CPU's kind is not measured yet. hal_measure does it (struct pmu_measured), in some
+ * ms; `nmi`: NMIs are allowed. The visitor takes the counters' interrupt and NMIs. CPU start,
+ * interrupts off. */
 bool hal_unmeasured(void);
 void hal_measure(void (*visit)(struct hal_visit *), bool nmi);
-/* How many counts a trap out of ring 3 adds to a counter of this CPU (by number) beyond what
- * ring 3 executed, if that is the same number each time; else 0. Any IRQL, NMI included. */
+/* How many counts a trap out of ring 3 adds to a counter of this CPU beyond what ring 3 executed; 0
+ * if that is not the same number each time. ctr: its number. Any IRQL, NMI included. */
 int64_t hal_trap_adds(unsigned ctr, enum hal_trap trap);
 bool hal_traps_add(void); /* whether any trap adds to any counter */
 
-/* --- Sources (source.c). ProfileTime always is one. IRQL <= DISPATCH_LEVEL. --- */
+/* --- Sources (source.c). ProfileTime is always supported. IRQL <= DISPATCH_LEVEL. --- */
 #define HAL_SOURCE_NAME_MAX 33 /* with its end */
 #define HAL_SOURCE_CODE_MAX 0xfff
 
-/* Whether every processor, or every one of the mask, can sample by the source, and counts the
- * same event for it. NT: Windows says nothing of processors that differ. Without a mask the
- * answer is for all processors; a source that only some have can be used on those. */
+/* Whether every processor, or each one in the mask, can sample by the source and counts the same
+ * event for it. NT: Windows says nothing of processors that differ. Without a mask the answer is
+ * for all processors; a source that only some have can be used on those. */
 bool hal_source_supported(KPROFILE_SOURCE source);
 bool hal_source_supported_on(KPROFILE_SOURCE source, uint64_t cpu_mask);
 /* Whether some processor can sample by it: then it has an interval. */
@@ -255,13 +254,13 @@ ULONG_PTR HalSetProfileInterval(ULONG_PTR Interval);
 /* Adds a source for an event of the processor; flags as pmu_raw_select has them; interval 0: the
  * usual one. STATUS_NOT_SUPPORTED: no counters here, or their selects do not take the code or a
  * flag; STATUS_INVALID_PARAMETER: name or code; STATUS_INSUFFICIENT_RESOURCES: the name exists, or
- * there are too many. */
+ * no place is free. */
 NTSTATUS hal_source_add(const char *name, unsigned code, uint8_t umask, uint32_t flags,
                         ULONG interval, KPROFILE_SOURCE *source);
-/* source_event.c: the event bytes of an EVENT_TRACE_PROFILE_ADD_INFORMATION, by whoever made this
- * processor. STATUS_INVALID_PARAMETER: version is not 2 or 3; STATUS_NOT_SUPPORTED: family, model
- * or stepping in `hierarchy` are another processor's (0xFFFFFFFF: any), or there are no counters.
- * Any IRQL. */
+/* source_event.c: decodes the event bytes of an EVENT_TRACE_PROFILE_ADD_INFORMATION, in the format
+ * of this processor's maker. STATUS_INVALID_PARAMETER: version is not 2 or 3; STATUS_NOT_SUPPORTED:
+ * family, model or stepping in `hierarchy` (0xFFFFFFFF: any) is not this processor's, or there are
+ * no counters. Any IRQL. */
 NTSTATUS hal_source_event(UCHAR version, const UCHAR event[8], const ULONG hierarchy[3],
                           HAL_PROFILE_SOURCE_ADD *add);
 /* Removes an added source. STATUS_INVALID_PARAMETER: it was not added; STATUS_DEVICE_BUSY:
@@ -270,9 +269,9 @@ NTSTATUS hal_source_remove(KPROFILE_SOURCE source);
 
 /* --- The profile interrupt (profile.c). --- */
 
-/* Reserves what sampling by the source needs on these processors, unless it is shared. Each
- * success needs a hal_profile_stop. STATUS_NOT_SUPPORTED; STATUS_DEVICE_BUSY: no counter is free
- * somewhere. PASSIVE_LEVEL, as the other two. */
+/* Reserves the counter that the source needs on these processors (ProfileTime: none), unless
+ * another user has done so. Each success needs a hal_profile_stop. STATUS_NOT_SUPPORTED;
+ * STATUS_DEVICE_BUSY: no counter is free somewhere. PASSIVE_LEVEL, as for the next two. */
 NTSTATUS hal_profile_reserve(KPROFILE_SOURCE source, uint64_t cpu_mask);
 /* Starts the interrupts. */
 void hal_profile_start(KPROFILE_SOURCE source, uint64_t cpu_mask);
@@ -281,8 +280,8 @@ void hal_profile_start(KPROFILE_SOURCE source, uint64_t cpu_mask);
 void hal_profile_stop(KPROFILE_SOURCE source, uint64_t cpu_mask);
 /* The source that a counter of a processor samples by at this moment; ProfileTime: none. */
 KPROFILE_SOURCE hal_profile_source(unsigned ctr, unsigned cpu);
-/* Starts and stops the interrupt of a source on this processor. Without effect if it was not
- * reserved, or is started or stopped already. IRQL <= PROFILE_LEVEL. */
+/* Starts and stops the interrupt of a source on this processor. No effect if it was not reserved,
+ * or is already started or stopped. IRQL <= PROFILE_LEVEL. */
 VOID HalStartProfileInterrupt(KPROFILE_SOURCE ProfileSource);
 VOID HalStopProfileInterrupt(KPROFILE_SOURCE ProfileSource);
 /* From trap.c, at each interrupt of the timer. */
@@ -291,8 +290,8 @@ void hal_profile_tick(struct trap_frame *frame);
  * source. */
 VOID KeProfileInterruptWithSource(PKTRAP_FRAME TrapFrame, KPROFILE_SOURCE Source);
 
-/* --- For cleaning up after tests: how many resources are in use, and their release, whoever
- * owns them. Release them in this order, while nobody else uses them. PASSIVE_LEVEL. --- */
+/* --- For cleaning up after tests: count the resources in use, and release them, whoever owns them.
+ * Release in this order, while nobody else uses them. PASSIVE_LEVEL. --- */
 unsigned hal_profile_users(void); /* each success of hal_profile_reserve, once a processor */
 void hal_profile_release_all(void);
 unsigned hal_pmc_sets(void);
@@ -302,9 +301,10 @@ bool hal_pmi_has_driver(void);
 unsigned hal_sources_added(void);
 void hal_sources_remove_all(void); /* those that nobody uses */
 
-/* information.c. Classes 1, 20, 44, 45, 52, 53; 0, 1, 20, 21. STATUS_INVALID_INFO_CLASS;
- * STATUS_INFO_LENGTH_MISMATCH: the buffer is too small and stays as it is, *ReturnedLength (may be
- * NULL) says the size where it depends; and those of what the class does. PASSIVE_LEVEL. */
+/* information.c. Query: classes 1, 20, 44, 45, 52, 53; set: 0, 1, 20, 21.
+ * STATUS_INVALID_INFO_CLASS; STATUS_INFO_LENGTH_MISMATCH: the buffer is too small and unchanged;
+ * *ReturnedLength (may be NULL) is the size needed, where that varies; else the status of the
+ * class's function. PASSIVE_LEVEL. */
 NTSTATUS HalQuerySystemInformation(HAL_QUERY_INFORMATION_CLASS InformationClass, ULONG BufferSize,
                                    PVOID Buffer, PULONG ReturnedLength);
 NTSTATUS HalSetSystemInformation(HAL_SET_INFORMATION_CLASS InformationClass, ULONG BufferSize,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Hypervisors by their leaf 4000_0000h, and what their other leaves tell of their version.
- * Sources: Linux Documentation/virt/kvm/x86/cpuid.rst; Hypervisor Top Level Functional
- * Specification (Hyper-V) 2.4; Xen's public/arch-x86/cpuid.h. */
+/* Names hypervisors by leaf 4000_0000h, and their versions by their other leaves. Sources: Linux
+ * Documentation/virt/kvm/x86/cpuid.rst; Hypervisor Top Level Functional Specification (Hyper-V)
+ * 2.4; Xen's public/arch-x86/cpuid.h. */
 #include "hal/hypervisor.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
@@ -10,7 +10,7 @@
 #include "kernel/base/x86.h"
 
 #define LEAF 0x40000000u
-#define LEAF_STEP 0x100u /* where more than one interface is offered */
+#define LEAF_STEP 0x100u /* to the leaves of a further interface */
 #define LEAF_LAST 0x40010000u
 
 static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which hypervisor there is, by what CPUID tells. For people: nothing depends on it. */
+/* Which hypervisor there is, by CPUID. Only for people to read: nothing depends on it. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -8,8 +8,7 @@
 struct cpuid;
 typedef struct cpuid hypervisor_cpuid(uint32_t leaf);
 
-/* Writes its name, version and features as far as they can be seen; any answers of CPUID are legal.
- */
+/* Writes its name, version and features, as far as CPUID tells; any answers of CPUID are legal. */
 void hypervisor_describe(hypervisor_cpuid *ask, char *text, size_t size);
-/* The same of this machine, where CPUID says that there is one; else "none". */
+/* The same for this machine; "none" if CPUID says that there is no hypervisor. */
 void hypervisor_name(char *text, size_t size);

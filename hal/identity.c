@@ -10,7 +10,7 @@
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 
-/* Two names as one, if there are any. */
+/* Prints both names, or the one that is not empty, or nothing. */
 static void print_pair(const char *before, const char *first, const char *second)
 {
     if (strcmp(first, second) == 0)
@@ -34,7 +34,7 @@ static void print_machine(const struct boot_info *boot)
     print("\n");
 }
 
-/* The revision of the microcode, 0 if it is not told. Intel wants CPUID to ask for it. */
+/* The revision of the microcode, 0 if unknown. On Intel CPUID loads it into the MSR. */
 static uint32_t microcode(void)
 {
     uint64_t value = 0;

@@ -83,8 +83,8 @@ static ETW_PMC_COUNTER_OWNER owner_of_counter(unsigned ctr, unsigned cpu)
     return owner;
 }
 
-/* The counters of the processor that the buffer names; without one the largest number that a
- * processor has. */
+/* The counters of the processor that the buffer names; if it names none, all that any processor
+ * has. */
 static uint64_t counters_asked(ULONG size, const ETW_PMC_COUNTER_OWNERSHIP_STATUS *status)
 {
     bool says = size >= sizeof status->ProcessorNumber && status->ProcessorNumber < cpu_count;

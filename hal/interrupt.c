@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The counters' interrupt (PMI). This file alone writes the counter LVT. No lock: PROFILE_LEVEL,
- * each CPU by itself.
+/* The counters' interrupt (PMI). Once a CPU has started, only this file writes its counter LVT. No
+ * lock: each CPU uses its own state, at PROFILE_LEVEL.
  *
- * Every counter of the CPU pauses, so that the handler is not counted and no overflow can come
- * between reading the status and clearing it; freezing by hardware is not used, because it is
- * not reliable on all processors. With a status register an interrupt costs five accesses to PMU
- * registers: pause, read status, clear it, one counter re-armed, resume.
+ * The handler pauses every counter of the CPU. So it is not counted, and no overflow can come
+ * between reading the status and clearing it. Freezing by hardware is not used: it is not reliable
+ * on all processors. With a status register an interrupt costs five MSR accesses and an RDPMC:
+ * pause, read status, clear it, read and re-arm one counter, resume.
  *
  * Sources: Intel SDM vol. 3 "Generating an interrupt on overflow"; AMD APM vol. 2 "Performance
  * monitoring counters". */
@@ -21,14 +21,14 @@
 #include "pmu/pmu.h"
 
 #define PROVE_PERIOD 1000u
-#define PROVE_PAUSES 100000u /* until it overflows; the self-test has excluded dead counters */
+#define PROVE_PAUSES 100000u /* limit until it overflows; dead counters were excluded before */
 #define PROVE_LATENCY 2000u  /* PAUSEs from the overflow to its interrupt */
 
 static struct trap_frame *frames[MAX_CPUS]; /* each its CPU's own */
 static uint32_t proved;                     /* atomic: interrupts taken by hal_pmi_prove */
 
-/* A queue of samples from the NMI to the handler of the self-IPI. The NMI writes head, the
- * handler tail. */
+/* A queue of samples from the NMI to the handler of the self-IPI. The NMI writes head, the handler
+ * writes tail. */
 #define NOTES 64
 static struct notes {
     uint32_t head, tail; /* atomic */
@@ -62,7 +62,7 @@ void hal_pmi_nmi(uint64_t rip, uint64_t cs)
     struct notes *n = &notes[cpu_number()];
     if (!pmi_by_nmi)
         return;
-    bool paused = pmu_paused(); /* inside hal_pmi_deliver */
+    bool paused = pmu_paused(); /* true: the NMI came inside hal_pmi_deliver */
     pmu_pause();
     uint64_t overflowed = pmu_take_overflow();
     if (pmi_rearm)
@@ -111,9 +111,9 @@ void hal_pmi(struct trap_frame *frame)
     /* May be 0: the interrupt before may have handled two overflows at once. */
     hal_counters_overflowed(pmu_take_overflow());
     /* Intel's APIC masked the entry when it delivered, AMD's did not. It is unmasked while the
-     * counters pause, because an overflow while the entry is masked raises no interrupt, ever.
-     * (Linux unmasks later on Haswell and newer, against spurious NMIs. Here they would be
-     * spurious vectors, which find no overflow and do nothing.) */
+     * counters pause, because an overflow while the entry is masked never raises an interrupt.
+     * (Linux unmasks later on Haswell and newer, to avoid spurious NMIs. Here a spurious interrupt
+     * finds no overflow and does nothing.) */
     apic_write_pmi_lvt(APIC_PMI_VECTOR);
     pmu_resume();
 }
@@ -129,7 +129,7 @@ NTSTATUS hal_pmi_set_driver(PMIHANDLER handler)
         return STATUS_NOT_SUPPORTED;
     if (!handler) {
         __atomic_store_n(&driver_handler, NULL, __ATOMIC_RELEASE);
-        smp_call(SMP_ALL, nothing, NULL); /* no processor is in it any more */
+        smp_call(SMP_ALL, nothing, NULL); /* after this no processor runs the old handler */
         return STATUS_SUCCESS;
     }
     return __atomic_compare_exchange_n(&driver_handler, &none, handler, false, __ATOMIC_ACQ_REL,

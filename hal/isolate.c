@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How thread profiling uses counters that drivers own: it reads them, and under the policy
- * `isolate` starts, stops and writes them. On this CPU, IPI_LEVEL, but for hal_counters_agree;
- * the counters' interrupt, which pauses all of them, is kept out. */
+ * `isolate` starts, stops and writes them. All but hal_counters_agree: this CPU, IPI_LEVEL; changes
+ * at PROFILE_LEVEL, because the interrupt pauses all counters. */
 #include "hal/hal.h"
 #include "hal/smp.h"
 #include "kernel/base/bits.h"
@@ -28,7 +28,7 @@ uint64_t hal_counter_bit(uint64_t selector)
 
 uint64_t hal_counter_mask(uint64_t selector) { return pmu_mask(pmu_here(), counter_of(selector)); }
 
-/* The selects of the counters of a CPU. */
+/* The selects of some counters of a CPU. */
 struct selected {
     uint64_t counters, selects[64];
 };

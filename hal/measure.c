@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Measures what counters of ring 3 count beyond what ring 3 executes, by visits to ring 3. Each
- * visit executes a known number of instructions and at most one trap, so the difference is what
- * the trap adds. It is used only if it is the same each time. First CPU of each kind, when it
- * starts: nobody else uses its PMU.
+ * visit executes a known number of instructions and at most one trap, so the difference is what the
+ * trap adds. It is used only if it is the same each time. Runs on the first CPU of each kind, when
+ * it starts: nobody else uses its PMU.
  *
  * Weaver et al. measured one instruction more for each hardware interrupt and page fault on all
  * x86 processors except the Pentium 4; no manual says so. */
@@ -14,12 +14,11 @@
 #include "pmu/pmu.h"
 
 #define TRIES 16u
-#define FEW 20u /* turns of two instructions */
-#define LONG                                                                                       \
-    100000u /* turns, or as many as take LONG_US: few, where each instruction is single-stepped */
+#define FEW 20u      /* turns of two instructions */
+#define LONG 100000u /* turns; fewer, where single-stepping makes them take longer than LONG_US */
 #define LONG_US 500u
 #define LONG_TRIES 4u
-#define PERIOD 40u /* counts to an overflow, at least */
+#define PERIOD 40u /* the least number of counts to an overflow */
 #define PENDING_PAUSES 10000u
 _Static_assert((int)HAL_INTERRUPT == (int)PMU_TRAP_INTERRUPT &&
                    (int)HAL_EXCEPTION == (int)PMU_TRAP_EXCEPTION &&
@@ -32,9 +31,9 @@ struct bench {
     enum pmu_retired what;
     unsigned ctr;
     uint64_t select;
-    unsigned each;  /* counted in a turn */
+    unsigned each;  /* counts of one turn */
     uint64_t turns; /* in a long stretch */
-    int64_t around; /* counts of the instructions around the loop, without traps */
+    int64_t around; /* counts outside the loop, without traps */
 };
 
 bool hal_unmeasured(void) { return pmu_here()->counters && pmu_unmeasured(); }
@@ -46,7 +45,7 @@ int64_t hal_trap_adds(unsigned ctr, enum hal_trap trap)
     return pmu_trap_adds(ctr, (enum pmu_trap)trap);
 }
 
-/* The count of the visit, less that of the loop's turns. */
+/* The count of the visit, without that of the loop's turns. */
 static int64_t count(const struct bench *b, struct hal_visit *v, uint64_t select, uint64_t start)
 {
     uint64_t mask = pmu_mask(pmu_here(), b->ctr);
@@ -107,8 +106,8 @@ static void measure_interrupts(const struct bench *b)
     }
 }
 
-/* Interrupts or NMIs by the counter's overflow in the middle of the loop; their delay is the
- * skid. */
+/* Interrupts or NMIs that the counter's overflow raises in the middle of the loop; their delay is
+ * the skid. */
 static void measure_overflows(const struct bench *b, enum pmu_trap trap, uint32_t lvt,
                               struct pmu_spread *skid)
 {
@@ -142,7 +141,7 @@ static void measure_retired(struct bench *b, bool nmi)
         measure_overflows(b, PMU_TRAP_NMI, APIC_LVT_NMI, NULL);
 }
 
-/* The interrupt of the overflow is counted, too. */
+/* The skid as measured contains what the interrupt itself adds. */
 static void take_off_interrupts(struct pmu_measured *m)
 {
     m->skid.low -= m->trap[PMU_TRAP_INTERRUPT][PMU_RETIRED_INSTRUCTIONS].low;

@@ -2,10 +2,9 @@
 /* Counter sets: counters of one processor that run all the time and are read by trace sessions
  * at events.
  *
- * Locking: sets_lock guards which sets are in use. The counters of a set belong to its
- * processor; collecting takes no lock and may be interrupted by collecting (see
- * HalCollectPmcCounters). Overflows interrupt only so that no wrap is missed where events are
- * rare.
+ * Locking: sets_lock guards which sets are in use. The counters of a set belong to its processor.
+ * Collecting takes no lock, and another collection may interrupt it (see hal_pmc_read). Overflows
+ * interrupt only so that no wrap is missed where trace events are rare.
  *
  * Source: HAL_PRIVATE_DISPATCH as Geoff Chappell describes it. NT: Windows has these three
  * functions in that table, without exporting them. The statuses of refusals are our choice: no
@@ -22,7 +21,7 @@
 
 static struct lock sets_lock = LOCK("counter sets", DISPATCH_LEVEL);
 static struct _HAL_PMC_COUNTERS sets[HAL_OWNERS_MAX]; /* each set needs an owner's slot */
-/* Atomic; L: sets_lock to write; sets beyond this number were never used. */
+/* Atomic; L: sets_lock to write; sets from here on were never used. */
 static struct _HAL_PMC_COUNTERS *sets_end = sets;
 
 VOID HalCollectPmcCounters(PMC_HANDLE PmcCounterSet, ULONG64 *Values)
@@ -53,7 +52,7 @@ void hal_pmc_trapped(enum hal_trap trap)
                 c->taken_off += (uint64_t)hal_trap_adds(c->ctr, trap);
 }
 
-/* Once the counters are claimed: records what they count and starts them. */
+/* The counters are claimed: records what they count and starts them. */
 static PMC_HANDLE make_set(HANDLE owner, ULONG processor, const ULONG *sources,
                            struct source_assignment *a)
 {
@@ -103,7 +102,7 @@ NTSTATUS HalAllocatePmcCounterSet(ULONG Processor, KPROFILE_SOURCE *Sources, ULO
     return STATUS_SUCCESS;
 }
 
-/* Its counters are free. */
+/* After its counters were freed. */
 static void clear(PMC_HANDLE set)
 {
     KIRQL irql = lock_acquire(&sets_lock);
@@ -132,7 +131,7 @@ void hal_pmc_release_all(void)
 {
     for (PMC_HANDLE set = sets; set < sets + HAL_OWNERS_MAX; set++)
         if (set->used) {
-            HalFreeHardwareCounters(set->owner); /* unless that was done before */
+            HalFreeHardwareCounters(set->owner); /* fails if they were freed before */
             clear(set);
         }
 }

@@ -3,8 +3,8 @@
  * where somebody samples by its source. Users of the same source share one counter on a
  * processor.
  *
- * Locking: `guard`, held across IPIs, guards grants and users. What the
- * interrupt reads (source_of, timer) belongs to its processor, which changes it at PROFILE_LEVEL.
+ * Locking: `guard` guards grants and users, and is held across IPIs. What the interrupt reads
+ * (source_of, timer) belongs to its processor, which changes it at PROFILE_LEVEL.
  *
  * Source: ntddk.h; Windows' HalStartProfileInterrupt as ReactOS describes it. */
 #include "hal/apic.h"
@@ -46,7 +46,7 @@ static void leave(void) { mutex_release(&guard); }
 
 /* --- The interrupt. --- */
 
-/* The overflow handler of every grant, which has one counter. */
+/* The overflow handler of every grant. A grant has one counter. */
 static void overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle)
 {
     unsigned ctr = bit_lowest(OverflowBits);
@@ -54,7 +54,7 @@ static void overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle)
     (void)OwningHandle;
     if (!source)
         return;
-    if (!pmi_by_nmi) /* else the NMI did it */
+    if (!pmi_by_nmi) /* else the NMI has done it */
         pmu_rearm(ctr, source_interval(source));
     KeProfileInterruptWithSource(hal_pmi_frame(), source);
 }
@@ -84,7 +84,7 @@ void hal_profile_tick(struct trap_frame *frame)
 
 /* --- This processor. --- */
 
-/* The timer interrupts as often as the scheduler wants, and more often if samples are closer. */
+/* The timer interrupts as often as the scheduler needs, or more often if samples need that. */
 static void set_timer(bool sample)
 {
     unsigned cpu = cpu_number();
@@ -196,8 +196,8 @@ static uint64_t able_on(unsigned cpu, KPROFILE_SOURCE source, uint64_t selects[P
            hal_counters_available(PMU_BIT(cpu));
 }
 
-/* L: guard. Claims a counter of the first processor, on all other processors too where it is
- * free and can count the source. */
+/* L: guard. Claims a counter of the first processor, and the same counter on each other processor
+ * where it is free and can count the source. */
 static NTSTATUS grant(KPROFILE_SOURCE source, uint64_t cpu_mask, uint64_t *granted)
 {
     struct grant new = { .source = source }, *g = grants;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The end on a machine that nobody watches from outside: what the screen shows stays until a key is
- * pressed. Polled, and given up where there is no keyboard controller: USB keyboards work only
- * where firmware emulates one. Source: Intel 300 Series PCH data sheet, "Reset Control Register";
- * IBM PC/AT, "8042 Keyboard Controller". */
+/* The end on a machine without a host that takes an exit code: the screen stays until a key is
+ * pressed or a character comes by the serial line. Both are polled. USB keyboards work only where
+ * firmware emulates a keyboard controller. Source: Intel 300 Series PCH data sheet, "Reset Control
+ * Register"; IBM PC/AT, "8042 Keyboard Controller". */
 #include "hal/reboot.h"
 #include "kernel/base/exit.h"
 #include "kernel/base/print.h"
@@ -38,7 +38,7 @@ static void reboot_on_key(void)
 {
     print_status(" The end. No disk was written to. Any key restarts the machine.");
     for (unsigned i = 0; i < 32; i++)
-        key_pressed(); /* what was typed before */
+        key_pressed(); /* drops what was typed before */
     while (!key_pressed() && !serial_received())
         pause();
     reboot();

@@ -54,7 +54,7 @@ struct efi_configuration {
 
 /* --- The table. --- */
 
-/* Which string of a structure is which name: byte `at` of the structure has its number. */
+/* The string that holds each name: byte `at` of a structure of that type is the string's number. */
 static const struct {
     uint8_t type, at;
     enum smbios_name name;
@@ -67,7 +67,7 @@ static const struct {
     { TYPE_BOARD, 5, SMBIOS_BOARD },
 };
 
-/* Copies what can be printed; blanks at the ends are dropped. */
+/* Copies the printable characters, without blanks at the ends. */
 static void copy_name(char *to, size_t size, const char *from, size_t length)
 {
     size_t n = 0;
@@ -87,7 +87,7 @@ static size_t length_within(const char *text, const char *end)
     return n;
 }
 
-/* The first structure of a type counts. */
+/* The first structure that has a name gives it. */
 static void take_names(const struct header *h, const char *strings, const char *end,
                        struct smbios *to)
 {
@@ -113,7 +113,7 @@ void smbios_parse(const void *table, size_t length, struct smbios *to)
             return;
         const char *strings = p + h->length;
         take_names(h, strings, end, to);
-        for (p = strings; p < end && *p;) /* strings end with an empty one */
+        for (p = strings; p < end && *p;) /* an empty string ends the strings */
             p += length_within(p, end) + 1;
         p += p == strings ? 2 : 1;
     }

@@ -21,8 +21,8 @@ struct smbios {
 
 struct boot_info;
 
-/* Finds the table, in BIOS memory or by the loader's tags, and reads it; names stay empty where
- * there is none. Once, on the boot CPU, before there are processes. */
+/* Finds the table by the loader's tags or in BIOS memory, and reads it. Without one the names stay
+ * empty. Once, on the boot CPU, before there are processes. */
 void smbios_read(const struct boot_info *boot, struct smbios *to);
 
 /* What a table of this length says. Any bytes are legal: nothing behind `length` is read. */

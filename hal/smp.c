@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* AP start and IPIs. Under a hypervisor timeouts count PAUSEs and not time: an emulator's other
- * CPUs may wait millions of instructions for their turn. Source: Intel SDM vol. 3
- * "Multiple-processor management". */
+/* AP start and IPIs. Under a hypervisor timeouts count PAUSEs, not time: an emulator's other CPUs
+ * may wait millions of instructions for their turn. Source: Intel SDM vol. 3 "Multiple-processor
+ * management". */
 #include "hal/smp.h"
 #include "hal/acpi.h"
 #include "hal/apic.h"
@@ -16,10 +16,10 @@
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
 
-#define START_NS 500000000u /* a CPU comes within a few milliseconds, or never */
+#define START_NS 500000000u /* a CPU starts within a few milliseconds, or never */
 #define START_PAUSES                                                                               \
     2000000u         /* the same under a hypervisor; two are enough for QEMU, 150 for KVM */
-#define SILENT_MAX 4 /* CPUs that do not come, in a row, until the rest is not tried */
+#define SILENT_MAX 4 /* after so many failures in a row the rest is not tried */
 #define CALL_LIMIT 400000000u
 #define INIT_DELAY_NS 10000000u
 #define STARTUP_DELAY_NS 200000u
@@ -65,8 +65,7 @@ static void delay_ns(uint64_t ns)
         pause();
 }
 
-/* INIT, then STARTUP twice as the manual wants it; the last wait ends early where the CPU comes
- * early. */
+/* INIT, then STARTUP twice, as the manual requires; the last wait ends when the CPU runs. */
 static bool start_one(uint32_t id)
 {
     apic_send_init(id);
@@ -103,9 +102,9 @@ static bool start_cpu(uint32_t id)
     __atomic_store_n(&started, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&starting, cpu, __ATOMIC_RELEASE);
     if (!start_one(id)) {
-        apic_send_init(id); /* should it come yet, it waits for a start that never comes */
+        apic_send_init(id); /* if it starts late, this makes it wait for a STARTUP */
         print("# smp: the CPU with APIC id %u does not start: left out\n",
-              id); /* its stack stays its own */
+              id); /* its stack is not reused */
         return false;
     }
     cpu_count++;
@@ -180,7 +179,7 @@ void smp_call_interrupt(void)
     cpu_current()->locks++;
     call_function(call_argument);
     if (call_ended)
-        call_ended(entered, call_function); /* before the answer: until then nothing goes away */
+        call_ended(entered, call_function); /* before the answer, while the caller waits */
     __atomic_fetch_and(&call_pending, ~me, __ATOMIC_RELEASE);
     cpu_current()->locks--;
 }

@@ -6,24 +6,24 @@
 struct acpi_info;
 struct cpu;
 
-/* What a CPU that starts needs of others. */
+/* What others provide for a CPU that starts. */
 struct smp_plan {
     uint64_t (*idle_stack)(
-        struct cpu *cpu); /* its idle thread's: the end, which the CPU begins on */
-    void (*init)(void);   /* on it, interrupts off: it can take exceptions */
-    void (*run)(void);    /* the same, interrupts on; does not return */
+        struct cpu *cpu); /* the top of its idle thread's stack, on which it begins */
+    void (*init)(void);   /* runs on it, interrupts off, exceptions allowed */
+    void (*run)(void);    /* runs on it, interrupts on; does not return */
 };
 
 #define SMP_ALL (~0ul)
 
-/* Starts, one by one, those CPUs of the MADT that are entry `first` to `last` of its list, until
- * MAX_CPUS run. A CPU that does not come is named and left out; how many stay parked is said. */
+/* Starts, one by one, the CPUs that are entries `first` to `last` of the MADT's list, until
+ * MAX_CPUS run. Prints which CPUs did not start, and are left out, and how many stay parked. */
 void smp_start(const struct acpi_info *info, unsigned first, unsigned last,
                const struct smp_plan *plan);
-/* Runs function(argument) at IPI_LEVEL on each CPU in cpu_mask (absent ones are ignored), this one
- * included, and returns when all have. IRQL < DISPATCH_LEVEL, interrupts on. */
+/* Runs function(argument) at IPI_LEVEL on each CPU in cpu_mask, which may include this one; absent
+ * ones are ignored. Returns when all have run it. IRQL < DISPATCH_LEVEL, interrupts on. */
 void smp_call(uint64_t cpu_mask, void (*function)(void *), void *argument);
 void smp_call_interrupt(void);
-/* At boot: who is told, on each other CPU, of a function that ran; `entered` is the TSC before it.
- */
+/* At boot: sets what each other CPU calls after a function of smp_call; `entered`: the TSC
+ * before. */
 void smp_call_ended(void (*notify)(uint64_t entered, void (*function)(void *)));

@@ -34,7 +34,7 @@ const struct source_set *source_set_of(const struct pmu_kind *pmu)
     return set->driver && (pmu->events & set->needs) == set->needs ? set : NULL;
 }
 
-/* Without a counter in the row, samples do not use fixed counters. */
+/* The counters that can count the row; `unless_named` limits them if the row names none. */
 static uint64_t row_counters(const struct pmu_kind *pmu, const struct source_row *row,
                              uint64_t unless_named)
 {
@@ -45,8 +45,8 @@ static uint64_t row_counters(const struct pmu_kind *pmu, const struct source_row
     return able & (row->fixed ? row->fixed : unless_named);
 }
 
-/* The source's row on that kind of CPU, if any. An added source, which may be removed, is copied
- * to *copy. */
+/* The source's row on that kind of CPU, or NULL. An added source is copied to *copy, because it may
+ * be removed. */
 static const struct source_row *row_of(const struct pmu_kind *pmu, KPROFILE_SOURCE source,
                                        struct source_row *copy)
 {

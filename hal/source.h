@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Between the files of hal/ that deal with sources. */
+/* What the files of hal/ that deal with sources share. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ struct source_row {
     uint8_t event; /* enum pmu_event; PMU_EVENT_COUNT: by code and unit mask */
     uint8_t umask;
     uint16_t code;
-    uint16_t families; /* of pmu_table.family that count it so; 0: all */
+    uint16_t families; /* bits of pmu_table.family that it is for; 0: all */
     uint32_t flags;    /* of an added source: PMU_EDGE and so on */
     uint64_t fixed;    /* this counter only; 0: the general-purpose ones */
     const char *name;  /* the symbol without Profile */
@@ -32,8 +32,8 @@ struct source_set {
 extern const struct source_set source_sets[];
 extern const struct source_row amd_sources[];
 
-/* General sources that mean the same on every processor: supported where its family's table has the
- * event. */
+/* General sources, with the same meaning on every processor: supported if its family's table has
+ * the event. */
 #define GENERAL_SOURCES                                                                            \
     { .id = 0x03, .name = "PipelineDry", .event = PMU_PIPELINE_DRY },                              \
         { .id = 0x04, .name = "LoadInstructions", .event = PMU_LOADS },                            \
@@ -66,10 +66,10 @@ static inline ULONG source_interval(KPROFILE_SOURCE source)
     return set ? set : source == ProfileTime ? SOURCE_TIME_DEFAULT : SOURCE_EVENTS_DEFAULT;
 }
 
-/* Counters that can count it on CPUs of a kind, 0: unsupported; *select for pmu_program there: both
- * rings, interrupt. */
+/* Counters that can count the source on CPUs of a kind; 0: unsupported. *select: for pmu_program
+ * there, with both rings and the interrupt. */
 uint64_t source_counters(const struct pmu_kind *pmu, KPROFILE_SOURCE source, uint64_t *select);
-/* The same for counting without samples, which fixed counters do too. */
+/* The same for counting without samples; this includes fixed counters. */
 uint64_t source_counting(const struct pmu_kind *pmu, KPROFILE_SOURCE source, uint64_t *select);
 
 /* In counting.c: the counter of each source, and its select on each kind of CPU. */
@@ -77,24 +77,24 @@ struct source_assignment {
     ULONG count;
     unsigned ctrs[MAX_HW_COUNTERS];
     uint64_t selects[MAX_HW_COUNTERS][PMU_KINDS_MAX];
-    uint32_t without[MAX_HW_COUNTERS]; /* bits that are left out of the select */
+    uint32_t without[MAX_HW_COUNTERS]; /* bits to leave out of the select */
     uint64_t mask;                     /* all of the counters */
 };
-/* Assigns a counter to each of `count` sources, at most MAX_HW_COUNTERS, from those that are
- * free on all of the processors. Claims nothing. STATUS_NOT_SUPPORTED: one is no source of all
- * these processors; STATUS_INSUFFICIENT_RESOURCES: they cannot count these together;
- * STATUS_DEVICE_BUSY: could, if all counters were free. */
+/* Assigns a counter to each of `count` sources, at most MAX_HW_COUNTERS, from those that are free
+ * on all of the processors. Claims nothing. STATUS_NOT_SUPPORTED: not all of the processors have
+ * one of them; STATUS_INSUFFICIENT_RESOURCES: the processors cannot count them together;
+ * STATUS_DEVICE_BUSY: they could, if all counters were free. */
 NTSTATUS source_assign(const ULONG *sources, ULONG count, uint64_t cpu_mask,
                        struct source_assignment *a);
 /* Runs on each of the processors, once the counters are claimed: starts them at 0. */
 void source_start_assigned(void *assignment);
 extern bool pmi_by_nmi; /* in interrupt.c; const once CPUs run */
-/* The same: re-arms those of the counters that sample, called by the NMI. Set by who samples first.
- */
+/* In interrupt.c: re-arms those of these counters that sample. The NMI calls it. Set by
+ * profile.c. */
 extern void (*pmi_rearm)(uint64_t counters);
-/* In pmc.c: whether a set counts it. */
+/* In pmc.c: whether a set counts the source. */
 bool pmc_in_use(KPROFILE_SOURCE source);
-/* In profile.c: whether somebody samples by it. */
+/* In profile.c: whether somebody samples by the source. */
 bool profile_in_use(KPROFILE_SOURCE source);
 /* In profile.c: the time between samples has changed. */
 void profile_time_changed(void);

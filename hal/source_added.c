@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What changes sources: intervals, and sources added at run time. IRQL <= DISPATCH_LEVEL. */
+/* Changes of sources: their intervals, and sources added at run time. IRQL <= DISPATCH_LEVEL. */
 #include "hal/hal.h"
 #include "hal/source.h"
 #include "kernel/base/lock.h"

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* KPROFILE_SOURCE on AMD's processors: numbers and names as in Windows' HALs, with their
- * spelling; the event of each by family. No lock: constants only. Any IRQL.
+/* KPROFILE_SOURCE on AMD's processors. Numbers and names are those of Windows' HALs, in their
+ * spelling; each has an event by family. No lock: constants only. Any IRQL.
  *
  * NT: Windows programs the codes of 2003, those of the K8, on every AMD processor. Here a number
- * keeps its meaning, which is what the K8 counts: a later family counts it by its own code and
- * unit mask, and where it counts nothing of that meaning the source is unsupported. From family
- * 15h on the northbridge has counters of its own.
+ * always means what the K8 counts. A later family counts that by its own code and unit mask; if it
+ * cannot, the source is unsupported. From family 15h on the northbridge has counters of its own.
  *
  * Sources: numbers and the K8's codes as studied in Windows 10; AMD BIOS and Kernel Developer's
  * Guides and Processor Programming References, "Core performance monitor counters". tests/libpfm.t

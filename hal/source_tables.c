@@ -37,7 +37,7 @@ static const struct source_row intel[] = {
     { .name = NULL },
 };
 
-/* Windows' HAL takes none of Intel's events where CPUID denies the first of them. */
+/* Windows' HAL uses no event of an Intel processor if CPUID says that it lacks the first one. */
 const struct source_set source_sets[] = {
     { "intel", intel, PMU_BIT(PMU_CYCLES), 0x25 },
     { "amd", amd_sources, 0, 0xc0 },

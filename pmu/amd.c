@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What an AMD processor has: PerfMonV2, or six extended counters, or the four of the K7, which no
- * CPUID bit announces. Source: AMD APM vol. 2 "Performance monitoring counters". */
+/* Which counters an AMD processor has: those of PerfMonV2, or six extended ones, or the four of the
+ * K7, which no CPUID bit reports. Source: AMD APM vol. 2 "Performance monitoring counters". */
 #include "kernel/base/cpu.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"

@@ -88,7 +88,7 @@ void pmu_rearm(unsigned ctr, uint64_t period)
     struct pmu_cpu *cpu = pmu_this_cpu();
     uint64_t past = pmu_read(ctr); /* events since it wrapped */
     if (past >= period)
-        past = period - 1; /* held up for longer than a period: those overflows are lost */
+        past = period - 1; /* delayed for more than a period: those overflows are lost */
     wrmsr(pmu_write_msr(cpu->kind, ctr),
           (past - period) & (ctr < PMU_FIXED ? cpu->gp_mask : cpu->fixed_mask));
     if (!cpu->global_status)
@@ -164,7 +164,7 @@ void pmu_program(unsigned ctr, uint64_t select, uint64_t start)
         wrmsr(pmu->msr.global_clear, PMU_BIT(ctr));
 }
 
-/* Those of the lent counters that the global control lets run. */
+/* The lent counters that the global control enables now. */
 static inline uint64_t lent_running(const struct pmu_cpu *cpu)
 {
     return cpu->lent ? rdmsr(cpu->global_control) & cpu->lent : 0;
@@ -172,7 +172,7 @@ static inline uint64_t lent_running(const struct pmu_cpu *cpu)
 
 void pmu_lend(uint64_t counters) { pmu_this_cpu()->lent |= counters; }
 
-/* Starts and stops counters so that exactly those of `now` run; `before` ran until now. */
+/* Makes the counters `now` run; until now `before` ran. Lent ones stay as they are. */
 static void run(const struct pmu_cpu *cpu, uint64_t before, uint64_t now)
 {
     const struct pmu_kind *pmu = cpu->kind;
@@ -234,8 +234,8 @@ void pmu_resume(void)
         run(cpu, 0, cpu->running);
 }
 
-/* Without a status register: lent counters that may interrupt. One that wrapped is reported until
- * it is written. */
+/* Without a status register: lent counters that may interrupt. A wrapped one is reported at each
+ * call until it is written. */
 static uint64_t lent_armed(const struct pmu_cpu *cpu)
 {
     const uint64_t wanted = PMU_ENABLE | PMU_INTERRUPT;
@@ -247,7 +247,7 @@ static uint64_t lent_armed(const struct pmu_cpu *cpu)
     return armed;
 }
 
-/* Without a status register: those armed that have wrapped. */
+/* Without a status register: the armed counters that have wrapped. */
 __attribute__((noinline)) static uint64_t take_wrapped(struct pmu_cpu *cpu)
 {
     uint64_t overflowed = 0;
@@ -307,7 +307,7 @@ struct pmu_gate pmu_gate(unsigned ctr)
     return (struct pmu_gate){ pmu_select_msr(pmu, ctr), select | PMU_ENABLE, select };
 }
 
-/* The self-test comes later, so no register can be relied on to exist. */
+/* The self-test comes later, so any register may be absent. */
 void pmu_reset(void)
 {
     struct pmu_cpu *cpu = pmu_this_cpu();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What an architectural PMU has, by CPUID 0Ah and, from version 6, 23h. Only features are asked
- * for: an unknown newer version has at least what version 5 has.
+/* What an architectural PMU has, by CPUID 0Ah and, if CPUID 7 reports that leaf, 23h. Versions are
+ * only compared for a minimum: an unknown newer version has at least what older ones have.
  *
  * Sources: Intel SDM vol. 3 "Architectural performance monitoring"; vol. 2 "CPUID", leaves 0Ah, 1Ah
  * and 23h. */
@@ -35,8 +35,8 @@ static const struct pmu_msrs old_msrs = {
     .global_control = 0x38f,
     .global_clear = 0x390,
 };
-/* From version 6 all registers of a counter stand together, with room for 32, and take the whole
- * width. */
+/* From version 6 the registers of a counter are adjacent, for up to 32 counters, and writes have
+ * the full width. */
 static const struct pmu_msrs v6_msrs = {
     .select = 0x1901,
     .counter = MSR_V6_PMC0,
@@ -82,8 +82,7 @@ static uint64_t fixed_counters(const struct intel_leaves *leaves)
     return fixed & first(PMU_FIXED_MAX);
 }
 
-/* A bit of 0Ah.EBX that is set, or that lies beyond the length in EAX, says that the event is
- * absent. */
+/* An event is absent if its bit of 0Ah.EBX is set, or lies beyond the length in EAX. */
 static uint32_t architectural_events(const struct intel_leaves *leaves)
 {
     uint64_t events = ~leaves->pmu.ebx & first(leaves->pmu.eax >> 24);
@@ -142,7 +141,7 @@ static void read_extended(struct intel_leaves *leaves, uint32_t max_leaf)
 }
 
 /* Hybrid processors: CPUID 1Ah.EAX[31:24] is 20h on small cores. Arrow Lake H has two kinds of
- * these; below are their numbers, 3 is Skymont, 2 the Crestmont of the low-power island. */
+ * these: EAX[23:0] is 3 on Skymont, 2 on the Crestmont of the low-power island. */
 static enum intel_core this_core(uint32_t max_leaf, unsigned model)
 {
     uint32_t type = max_leaf >= LEAF_HYBRID ? cpuid(LEAF_HYBRID, 0).eax : 0;

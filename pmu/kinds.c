@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which kinds of CPUs this machine has, and what is true of several CPUs. CPUs start one after
- * the other, and each is assigned its kind here before its PMU is used: no lock.
+/* Which kinds of CPUs this machine has, and properties of sets of CPUs. No lock: CPUs start one
+ * after the other, and each gets its kind here before its PMU is used.
  *
  * Sources: Intel SDM vol. 2 "CPUID", leaves 0Ah and 1Ah; AMD APM vol. 3 "CPUID". */
 #include "kernel/base/assert.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What can be measured of a PMU in ring 0, between the WRMSR that enables a counter and the one
- * that disables it, and the line that prints all that was measured. The CPU has the PMU to
- * itself, interrupts are off. */
+/* Measures what ring 0 can measure of a PMU, between the WRMSR that enables a counter and the one
+ * that disables it, and prints all measurements in one line. Nobody else uses the PMU; interrupts
+ * are off. */
 #include "kernel/base/bits.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"
@@ -9,10 +9,10 @@
 
 #define TRIES 8u
 #define FEW 10u      /* turns of a loop */
-#define LONG 100000u /* turns, or so many as take LONG_TICKS of the TSC */
+#define LONG 100000u /* turns, or fewer if they take over LONG_TICKS of the TSC */
 #define LONG_TICKS 1000000u
-#define LOOP_AT_ONCE 10000u /* turns, many reference cycles */
-#define EXIT_TURN 5         /* instructions of a turn that exits, the one that does among them */
+#define LOOP_AT_ONCE 10000u /* turns: they take many reference cycles */
+#define EXIT_TURN 5         /* instructions of a turn, one of which exits */
 
 void pmu_spread_add(struct pmu_spread *s, int64_t value)
 {
@@ -23,7 +23,7 @@ void pmu_spread_add(struct pmu_spread *s, int64_t value)
 
 typedef unsigned run_function(const struct pmu_gate *gate, uint64_t loops);
 
-/* What the counter shows after the loops, with the instructions around them. */
+/* What the counter shows after the loops, including the instructions around them. */
 static int64_t count(unsigned ctr, uint64_t select, run_function *run, uint64_t loops)
 {
     pmu_program(ctr, select, 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The performance monitoring unit: detection, self-test, driver. Vendors differ in facts only
- * (struct pmu_kind, filled by intel.c or amd.c, and an event table); all code that acts on
- * counters is counter.c. The CPUs of a hybrid processor are of several kinds.
+ * (struct pmu_kind, filled by intel.c or amd.c, and an event table); all code that acts on counters
+ * is counter.c. A hybrid processor has CPUs of several kinds.
  *
- * Counters have the same number everywhere, the bit of the global status register:
- * general-purpose n is n, fixed n is 32 + n. A function without a kind among its parameters acts
- * on this CPU: the caller stays on it and keeps away interrupts that use the PMU (interrupts
- * off, or IRQL PROFILE_LEVEL). No lock, any IRQL. */
+ * A counter has the same number everywhere, that of its bit in the global status register:
+ * general-purpose counter n is n, fixed counter n is 32 + n. A function without a kind among its
+ * parameters acts on this CPU: the caller stays on it and keeps away interrupts that use the PMU
+ * (interrupts off, or IRQL PROFILE_LEVEL). No lock, any IRQL. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -72,13 +72,12 @@ struct pmu_event_row {
     uint8_t umask;
     uint32_t flags;    /* PMU_EDGE, PMU_INVERT, PMU_THRESHOLD(n) */
     uint64_t counters; /* that can count it; 0: those of the table */
-    bool near; /* differs somewhat from what enum pmu_event says: micro-operations, speculation,
-                  lines */
-    const char *name; /* the vendor's; NULL: the family lacks the event, whatever its base has */
+    bool near;         /* not exactly the event: micro-operations, speculation, lines */
+    const char *name;  /* the vendor's; NULL: the family lacks the event, even if its base has it */
 };
 
-/* Which counters can count a code: the first line with (code & mask) == its code decides; the
- * last line has mask 0. */
+/* Which counters can count a code: the first line with (code & mask) == its code applies; the last
+ * line has mask 0. */
 struct pmu_constraint {
     uint16_t mask, code;
     uint64_t counters;
@@ -100,11 +99,11 @@ enum amd_family {
     AMD_ZEN5 = 1 << 11,
 };
 
-/* The events of a family, as far as they differ from those of its base. */
+/* The events of a family that differ from those of its base. */
 struct pmu_table {
     const char *name;
-    uint16_t family;              /* enum amd_family; 0: not AMD's */
-    const struct pmu_table *base; /* the table for events without a row; NULL: they are absent */
+    uint16_t family;                  /* enum amd_family; 0: not AMD's */
+    const struct pmu_table *base;     /* has the events without a row here; NULL: none has */
     const struct pmu_event_row *rows; /* the last is PMU_EVENT_COUNT */
     uint64_t counters;                /* for rows that name none; 0: by the constraints */
     const struct pmu_constraint
@@ -143,29 +142,28 @@ struct pmu_kind {
     uint64_t reported;              /* counters that CPUID promises */
     unsigned gp_reported;           /* general-purpose, as CPUID says; we may drive fewer */
     unsigned gp_width, fixed_width; /* bits */
-    unsigned gp_write_width; /* bits that a write can set; the bits above are copies of the highest
-                                of them */
+    unsigned gp_write_width; /* bits that a write sets; the higher bits copy the highest of these */
     uint32_t events;         /* PMU_BIT(enum pmu_event) that the processor says it counts */
-    uint32_t select_flags;   /* of PMU_EDGE to PMU_THRESHOLD: those that a select takes */
-    uint16_t code_max;       /* of an event */
+    uint32_t select_flags;   /* PMU_EDGE to PMU_THRESHOLD: those that a select has */
+    uint16_t code_max;       /* the highest event code */
     bool known; /* the table is this processor's own, not the generic one of unknown processors */
     const struct pmu_table *table; /* what it counts, by which code */
     struct pmu_msrs {
-        uint32_t select, counter, write, stride; /* general-purpose; write: where written */
+        uint32_t select, counter, write, stride; /* general-purpose; write: to write it */
         uint32_t fixed_counter, fixed_stride, fixed_control;
         uint32_t global_control, global_status, global_clear; /* 0: there is none */
     } msr;
     /* What the self-test found on the first CPU of the kind. */
-    uint64_t counters;     /* those reported that passed the self-test */
-    uint64_t left_running; /* those that firmware had left enabled on a CPU of the kind */
-    bool exact; /* every instruction count of the self-test was exact, but for this offset: */
-    int offset; /* instructions that each had too many, or too few */
+    uint64_t counters;     /* those of `reported` that passed */
+    uint64_t left_running; /* firmware had left these enabled on some CPU of the kind */
+    bool exact; /* each instruction count of the self-test was exact, apart from offset */
+    int offset; /* instructions too many (< 0: too few) in each of them */
     enum pmu_verdict verdict; /* of the first counter that failed */
     struct pmu_measured measured;
 };
 
-/* The kinds of this machine, the boot CPU's first. Written while CPUs start, then const. The
- * last element is for CPUs of further kinds than there is room for: they have no counters. */
+/* The kinds of this machine, the boot CPU's first. Written while CPUs start, then const. The last
+ * element is for CPUs of all kinds for which there is no room: they have no counters. */
 #define PMU_KINDS_MAX 8
 extern const struct pmu_kind *const pmu_kinds;
 extern unsigned pmu_kind_count;
@@ -174,20 +172,19 @@ extern unsigned pmu_kind_count;
 struct pmu_cpu {
     const struct pmu_kind *kind;
     uint32_t global_control,
-        global_status; /* copied from its kind, as the next two, because each sample needs them */
+        global_status; /* both and the next two are copied from its kind: each sample needs them */
     uint64_t gp_mask, fixed_mask;
-    uint64_t
-        running;    /* the value of the global control, or the selects with EN, while not paused */
-    uint64_t armed; /* without a status register: written with the top bit set */
-    uint64_t lent;  /* counters whose registers somebody else writes, and of these, while paused,
-                       those that ran */
+    uint64_t running; /* counters that pmu_start started: they run while not paused */
+    uint64_t armed;   /* without a status register: counters written with their top bit set */
+    uint64_t lent;    /* counters whose registers somebody else writes; lent_ran: those of them that
+                         ran before the pause */
     uint64_t lent_ran;
     bool paused;                 /* nothing runs until pmu_resume */
     uint64_t selects[64];        /* the select that pmu_program gave each counter, without EN */
     uint64_t ring3[PMU_RETIRED]; /* counters that count this event in ring 3 only */
 };
 
-/* The kind of this CPU, of another one, and its place among the kinds. */
+/* The state of this CPU; the kind of this CPU and of another one; the index of a kind. */
 static inline struct pmu_cpu *pmu_this_cpu(void)
 {
     struct pmu_cpu *cpu;
@@ -201,7 +198,7 @@ static inline unsigned pmu_kind_number(const struct pmu_kind *pmu)
     return (unsigned)(pmu - pmu_kinds);
 }
 
-/* Properties of a set of CPUs: those of the mask that run; 0 for an empty set. Their kinds, as
+/* Properties of the running CPUs of a mask; 0 if there are none. In this order: their kinds, as
  * bits of pmu_kind_number; the counters that work on all of them, or on some; the bits that a
  * counter has on all; the counters that can count the event on all, each CPU by its own table. */
 uint32_t pmu_kinds_of(uint64_t cpu_mask);
@@ -215,25 +212,24 @@ uint64_t pmu_common_counters_for(uint64_t cpu_mask, enum pmu_event event);
  * each counter. Counters that fail are not used. A CPU without a PMU is no error: its kind has
  * no counters. */
 void pmu_init_cpu(void);
-/* Stops and clears every counter of this CPU and its overflow status. Registers that do not
- * exist do no harm. */
+/* Stops and clears every counter of this CPU and its overflow status. Registers may be absent. */
 void pmu_reset(void);
-/* Where the measurements of this CPU's kind go; NULL: they are done. */
+/* Where to store the measurements of this CPU's kind; NULL: they are done. */
 struct pmu_measured *pmu_unmeasured(void);
 /* How many counts a trap of this kind adds to the counter, which runs on this CPU, beyond what
  * ring 3 executed; 0 if that is not known. */
 int64_t pmu_trap_adds(unsigned ctr, enum pmu_trap trap);
 /* When all CPUs run: prints a line for each kind. */
 void pmu_report(void);
-/* Of the first kind that is not PMU_OK. */
+/* The verdict of the first kind that is not PMU_OK; else PMU_OK. */
 enum pmu_verdict pmu_verdict(void);
 const char *pmu_verdict_text(enum pmu_verdict verdict);
-/* For defects that others detect later: prints the sentence, and makes it the kind's verdict if
- * that was PMU_OK. */
+/* For defects that others detect later: prints the verdict's sentence, and makes it the kind's
+ * verdict if that was PMU_OK. */
 void pmu_complain(const struct pmu_kind *pmu, enum pmu_verdict verdict, uint64_t counters);
 
-/* The row of an event, its own or its base's, and the counters of a row; NULL if the family lacks
- * the event. */
+/* The row of an event, in the table or its bases; NULL if the family lacks the event. The counters
+ * of a row. */
 const struct pmu_event_row *pmu_row(const struct pmu_table *table, enum pmu_event event);
 uint64_t pmu_row_counters(const struct pmu_table *table, const struct pmu_event_row *row);
 /* The counters that can count the event, 0 if the processor lacks it. */
@@ -242,8 +238,8 @@ uint64_t pmu_counters_for(const struct pmu_kind *pmu, enum pmu_event event);
 #define PMU_USER (1u << 16)
 #define PMU_KERNEL (1u << 17)
 #define PMU_INTERRUPT (1u << 20)
-#define PMU_ENABLE (1u << 22) /* as in the register; pmu_program and pmu_start set it */
-/* The value for pmu_program. The event must be one that pmu_counters_for has counters for. */
+#define PMU_ENABLE (1u << 22) /* in the register; set by pmu_program or pmu_start */
+/* The value for pmu_program. The event must be one for which pmu_counters_for returns counters. */
 uint64_t pmu_select(const struct pmu_kind *pmu, enum pmu_event event, uint32_t flags);
 
 /* The same for an event by its code and unit mask, whether or not the table knows it. Flags may
@@ -258,25 +254,26 @@ uint64_t pmu_raw_select(unsigned code, uint8_t umask, uint32_t flags);
  * cannot be compared between kinds. */
 bool pmu_same_meaning(const struct pmu_kind *a, uint64_t select_a, const struct pmu_kind *b,
                       uint64_t select_b);
-/* The general-purpose counters that can count the select by the table's rows and constraints; 0
- * if the processor's selects do not have the code or a flag. */
+/* The general-purpose counters that can count the code by the table's rows and constraints; 0 if
+ * the processor's selects do not have the code or a flag. */
 uint64_t pmu_raw_counters(const struct pmu_kind *pmu, unsigned code, uint32_t flags);
 
-/* Gives a stopped counter its event and its value, and forgets an overflow; pmu_start lets it run.
- * A fixed counter takes only PMU_USER, PMU_KERNEL and PMU_INTERRUPT from the select. Select 0
+/* Gives a stopped counter its event and its value, and clears its overflow status; pmu_start starts
+ * it. A fixed counter takes only PMU_USER, PMU_KERNEL and PMU_INTERRUPT from the select. Select 0
  * clears the counter. */
 void pmu_program(unsigned ctr, uint64_t select, uint64_t start);
 /* With a global control this is one WRMSR of the whole register: counters that somebody else
- * started stop. */
+ * started stop, unless lent. */
 void pmu_start(uint64_t counters);
 void pmu_stop(uint64_t counters);
-/* Somebody else programs these counters by their registers from now on: their bits of the global
- * control stay as he sets them, and a pause ends with what ran before it. Until pmu_clear. */
+/* From now on, until pmu_clear, somebody else programs these counters by their registers. Their
+ * bits of the global control stay as he sets them; pmu_resume restarts those that ran before the
+ * pause. */
 void pmu_lend(uint64_t counters);
 /* Stops and clears. */
 void pmu_clear(uint64_t counters);
-/* For the interrupt: stops all counters, and lets them go on. Meanwhile pmu_start and pmu_stop
- * decide which ones will go on. */
+/* For the interrupt: pause stops all counters, resume restarts them. In between, pmu_start and
+ * pmu_stop change which ones resume restarts. */
 void pmu_pause(void);
 void pmu_resume(void);
 bool pmu_paused(void);
@@ -284,8 +281,8 @@ uint64_t pmu_read(unsigned ctr);
 /* The counter may be running. Where gp_write_width is less than gp_width (no full-width writes)
  * only values that are sign-extended from gp_write_width can be written. */
 void pmu_write(unsigned ctr, uint64_t value);
-/* The select of a counter as its register shows it, without PMU_ENABLE; of a fixed counter its
- * three bits. */
+/* The select of a counter as its register shows it, without PMU_ENABLE; for a fixed counter
+ * PMU_USER, PMU_KERNEL and PMU_INTERRUPT. */
 uint64_t pmu_selected(unsigned ctr);
 /* For the interrupt, on a paused counter that wrapped: arms it so that it overflows `period`
  * events after its last overflow. It is short because every sample calls it. */
@@ -293,9 +290,9 @@ void pmu_rearm(unsigned ctr, uint64_t period);
 /* Returns the counters that overflowed, and clears their status. Without a status register:
  * those that were written with their top bit set and now have it clear. */
 uint64_t pmu_take_overflow(void);
-/* Counters that pmu_start has running on this CPU. */
+/* Counters of this CPU that pmu_start started. */
 uint64_t pmu_running(void);
-/* Those of them whose select or enable bit somebody else has changed since. Not while paused. */
+/* Those of them whose select or enable bit somebody else has changed. Not while paused. */
 uint64_t pmu_rewritten(void);
 
 uint32_t pmu_rdpmc_index(unsigned ctr);
@@ -316,20 +313,20 @@ struct pmu_gate {
 };
 struct pmu_gate pmu_gate(unsigned ctr);
 
-/* For kinds.c: whether the driver is for this CPU, and what the CPU has. */
+/* For kinds.c: whether the driver is for this CPU; fills in what the CPU has. */
 bool intel_probe(struct pmu_kind *kind);
 bool amd_probe(struct pmu_kind *kind);
 /* Conclusions from CPUID and some registers. Separate, so that tests can supply any values. */
 #define INTEL_EXTENDED 4
 struct intel_leaves {
     struct cpuid pmu;                      /* 0Ah */
-    struct cpuid extended[INTEL_EXTENDED]; /* 23h by subleaf; those that there are not: 0 */
+    struct cpuid extended[INTEL_EXTENDED]; /* 23h by subleaf; absent ones: 0 */
     bool hypervisor, full_width_writes, v6_registers;
 };
 bool intel_facts(struct pmu_kind *kind, const struct intel_leaves *leaves);
 bool amd_facts(struct pmu_kind *kind, bool extended, const struct cpuid *v2);
-/* The table of a processor; an unknown one gets that of the most similar. Tiny cores are the
- * smaller ones of two kinds of small cores. */
+/* The table of a processor; an unknown processor gets the table of the most similar one. Tiny
+ * cores: the smaller kind where there are two kinds of small cores. */
 enum intel_core { INTEL_LARGE_CORE, INTEL_SMALL_CORE, INTEL_TINY_CORE };
 #define INTEL_MODEL_ARROW_LAKE_H 0xc5
 const struct pmu_table *intel_table(unsigned family, unsigned model, enum intel_core core);

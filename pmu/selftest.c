@@ -17,7 +17,7 @@
 #define MORE_EXITS 10u
 #define EXITS_DIFFERENCE (5 * MORE_EXITS)
 #define TRIES 3
-#define VECTOR_UD 6      /* the other that RDPMC raises is #GP */
+#define VECTOR_UD 6      /* RDPMC raises this or #GP */
 #define FIXED_KERNEL 1ul /* in the fixed control register */
 #define FIXED_INTERRUPT 8ul
 
@@ -98,8 +98,7 @@ struct proof {
     int offset;
 };
 
-/* The event to test a counter with: instructions, whose count is known, if the counter can count
- * them. */
+/* The event to test a counter with: if possible instructions, because their number is known. */
 static enum pmu_event event_to_prove(const struct pmu_kind *pmu, unsigned ctr)
 {
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_CYCLES, PMU_REF_CYCLES,
@@ -130,14 +129,14 @@ static enum pmu_verdict prove_registers(const struct proof *p, unsigned ctr)
         return PMU_RDPMC_DISABLED;
     if (by_rdpmc != value)
         return PMU_RDPMC_DIFFERS;
-    /* A value with all bits set; a 32-bit write makes it by extension of bit 31. */
+    /* A value with all bits set: a 32-bit write makes it too, by sign extension of bit 31. */
     if (mask < UINT32_MAX || p->to->wrmsr(write, mask) || p->to->rdmsr(read, &value) ||
         value != mask)
         return PMU_WIDTH_LIES;
     return p->to->wrmsr(write, 0) ? PMU_MSR_FAULTS : PMU_OK;
 }
 
-/* A select without the enable bit: the counter does not run. */
+/* Writes a select without the enable bit, so the counter does not run. */
 static enum pmu_verdict prove_select(const struct proof *p, unsigned ctr)
 {
     uint32_t msr = pmu_select_msr(p->pmu, ctr);
@@ -153,8 +152,8 @@ static enum pmu_verdict prove_select(const struct proof *p, unsigned ctr)
     return p->to->wrmsr(msr, 0) ? PMU_MSR_FAULTS : PMU_OK;
 }
 
-/* Fixed counters share a control register, of which only the counter's own bits are compared.
- * Nothing counts while the global control is 0. */
+/* Fixed counters share a control register; only the counter's own bits of it are compared. Nothing
+ * counts while the global control is 0. */
 static enum pmu_verdict prove_fixed_control(const struct proof *p, unsigned ctr)
 {
     uint32_t msr = pmu_select_msr(p->pmu, ctr);
@@ -221,8 +220,8 @@ static bool count_exits(const struct proof *p, unsigned ctr, uint64_t loops, uin
            p->to->rdpmc(pmu_rdpmc_index(ctr), value);
 }
 
-/* One more exit must add the instructions around it and the one that exits, no more and no less.
- * A counter that fails this is used, but reported as not exact. */
+/* Each exit must add exactly the instructions of its turn, with the one that exits. A counter that
+ * fails this is used, but reported as not exact. */
 static enum pmu_verdict prove_exits(struct proof *p, unsigned ctr)
 {
     uint64_t few = 0, more = 0;
@@ -231,16 +230,15 @@ static enum pmu_verdict prove_exits(struct proof *p, unsigned ctr)
             count_exits(p, ctr, FEW_EXITS + MORE_EXITS, &more))
             return PMU_MSR_FAULTS;
     p->exact &= more - few == EXITS_DIFFERENCE;
-    /* Off by one or two is noise; an instruction of each exit that is lost or counted twice is not.
-     */
+    /* Off by one or two is noise; an instruction lost or counted twice at each exit is not. */
     bool each = more - few < EXITS_DIFFERENCE - MORE_EXITS / 2 ||
                 more - few > EXITS_DIFFERENCE + MORE_EXITS / 2;
     return each ? PMU_EXITS_MISCOUNTED : PMU_OK;
 }
 
-/* Two loops differ in length only, so their counts differ by a known number of instructions. A
- * constant offset of both does not show in the difference: it is reported separately, because
- * every count contains it. */
+/* Two loops differ only in length, so their counts differ by a known number of instructions. A
+ * constant offset does not show in the difference. It is reported, because every count contains
+ * it. */
 static enum pmu_verdict prove_instructions(struct proof *p, unsigned ctr)
 {
     uint64_t shorter = 0, longer = 0, difference = 0;
@@ -281,15 +279,14 @@ static enum pmu_verdict prove_counting(struct proof *p, unsigned ctr)
     uint64_t n = 0;
     if (event == PMU_EVENT_COUNT)
         return PMU_OK; /* the event need not occur, so only the registers can be tested */
-    /* Nehalem's erratum AAK100: counters may stand still when they are started for the first time.
-     */
+    /* Nehalem's erratum AAK100: counters may stand still when first started. */
     for (unsigned i = 0; i < TRIES && !n; i++)
         if (count(p, ctr, event, 0, LONG_LOOP, &n))
             return PMU_MSR_FAULTS;
     if (!n)
         return PMU_COUNTERS_DEAD;
     /* The lower bound allows a taken branch in each cycle and a TSC at a third of the clock. No
-     * machine is so slow as the upper bound. */
+     * machine is as slow as the upper bound. */
     if (n < LONG_LOOP / 4 || n > LONG_LOOP * 10000)
         return PMU_WRONG_RATE;
     enum pmu_verdict v = p->pmu->msr.global_status ? prove_overflow(p, ctr, event) : PMU_OK;

@@ -3,15 +3,15 @@
 #pragma once
 #include "pmu/pmu.h"
 
-/* How the self-test accesses a PMU. Each function returns the vector of the fault that it
- * raised; 0: none. */
+/* How the self-test accesses a PMU. Each function returns the vector of the fault that came; 0:
+ * none. */
 struct pmu_access {
     unsigned (*rdmsr)(uint32_t msr, uint64_t *value);
     unsigned (*wrmsr)(uint32_t msr, uint64_t value);
     unsigned (*rdpmc)(uint32_t selector, uint64_t *value);
-    /* Between the WRMSR that starts and the one that stops: `loops` times two instructions, or five
-     * with a CPUID among them. The counter has then counted so many, and PMU_RUN_AROUND: the first
-     * WRMSR and what loads the registers of the second. */
+    /* Between the WRMSR that starts and the one that stops they run `loops` turns of two
+     * instructions, or of five, one of them CPUID. The counter then shows these and PMU_RUN_AROUND
+     * more: the first WRMSR and what loads the registers of the second. */
     unsigned (*run)(const struct pmu_gate *gate, uint64_t loops);
     unsigned (*run_exits)(const struct pmu_gate *gate, uint64_t loops);
 };
@@ -22,17 +22,17 @@ extern const struct pmu_access pmu_hardware; /* of this CPU */
 struct pmu_finding {
     enum pmu_verdict verdict; /* of the first counter that is not good */
     uint64_t bad;             /* the counters that fail; the others can be used */
-    bool exact;               /* but for the offset */
-    int offset;               /* instructions too many, or too few, in every count, however long */
+    bool exact;               /* every count is, apart from the offset */
+    int offset;               /* instructions too many (< 0: too few) in a count of any length */
 };
 
-/* The defect of the PMU that these facts describe, accessed by these functions. Writes the
- * registers of the reported counters, which are 0 afterwards; nobody else may use the PMU
- * meanwhile. Interrupts off. */
+/* Finds the defect of the PMU that these facts describe, by these functions. Writes the registers
+ * of the reported counters and leaves them 0. Nobody else may use the PMU meanwhile. Interrupts
+ * off. */
 struct pmu_finding pmu_diagnose(const struct pmu_kind *pmu, const struct pmu_access *access);
-/* In kinds.c: the index of a CPU of these facts in the list of kinds, which has PMU_KINDS_MAX
- * elements. A kind that is not in the list, or whose registers do not answer on this CPU, is
- * tested and added; the last element is for those for which there is no room. */
+/* In kinds.c: the element for a CPU with these facts in the list of kinds, which has PMU_KINDS_MAX
+ * elements. If no kind in the list has these facts and answers on this CPU, a new one is tested and
+ * added. The last element is for CPUs for which there is no room. */
 struct pmu_kind *pmu_place_kind(struct pmu_kind *list, unsigned *count, const struct pmu_kind *mine,
                                 const struct pmu_access *access);
 /* Whether the registers of all these counters answer correctly: the quick part of the self-test. */
