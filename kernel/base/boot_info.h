@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the loader told, whatever the loader. */
+/* What the loader told, in one form for all loaders. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ struct boot_info {
     unsigned memory_count;
     struct boot_module modules[BOOT_MODULES_MAX];
     unsigned module_count;
-    uint64_t moved;     /* by so much the image lies above where it was loaded */
+    uint64_t moved;     /* how far the image lies above its load address */
     bool efi;           /* started by UEFI */
     uint64_t efi_table; /* its system table, physical; 0: not told */
     struct screen screen;

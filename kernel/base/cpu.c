@@ -10,7 +10,7 @@ struct cpu *cpus[MAX_CPUS];
 unsigned cpu_count;
 struct cpu_features cpu_features;
 
-/* Without what cannot be printed, and blanks at the ends. */
+/* Removes what cannot be printed, and blanks at both ends. */
 static void trim(char *text)
 {
     char *to = text;
@@ -84,8 +84,8 @@ static void load_segments(struct cpu *cpu)
     ltr(SEL_TSS);
 }
 
-/* Written whole: firmware may have left anything in them. MCE, so that a machine check has a name
- * and is no reset. */
+/* Written whole: firmware may have left anything in them. With MCE a machine check is a named
+ * exception, not a reset. */
 static void set_control_registers(void)
 {
     write_cr0(CR0_PG | CR0_AM | CR0_WP | CR0_NE | CR0_ET | CR0_MP | CR0_PE);
@@ -99,7 +99,7 @@ bool cpu_halt_is_safe(bool arat, bool amd, uint64_t interrupt_pending)
     return arat || (amd && !(interrupt_pending & AMD_C1E));
 }
 
-/* The MSR that says on AMD whether HLT becomes C1E; 0 where there is none. */
+/* AMD's MSR that says whether HLT becomes C1E; 0 where there is none. */
 static uint64_t interrupt_pending(bool amd)
 {
     uint64_t value = 0;

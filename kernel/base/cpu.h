@@ -27,8 +27,8 @@ struct cpu {
     bool halt_stops_timer; /* idle must not halt */
     uint32_t reschedule;   /* atomic: switch at the next return to below DISPATCH_LEVEL */
     uint64_t ticks;        /* timer interrupts taken */
-    uint32_t locks; /* spin locks that this CPU holds or waits for, and IPIs' functions that it
-                       runs; its own */
+    uint32_t locks; /* spin locks that this CPU holds or waits for, and functions of IPIs that it
+                       runs; this CPU writes it */
     struct tss tss;
     uint64_t gdt[10];
     struct pmu_cpu *pmu; /* its counters; pmu_init_cpu writes it */
@@ -70,15 +70,15 @@ static inline struct cpu *cpu_current(void)
 
 static inline unsigned cpu_number(void) { return cpu_current()->number; }
 
-/* The interrupt descriptor table of all CPUs, and this CPU's use of it. */
+/* Sets the interrupt descriptor table of all CPUs; loads it on this CPU. */
 void cpu_set_idt(const void *table, size_t size);
 void cpu_load_idt(void);
 /* Reads CPUID once, on the boot CPU. */
 void cpu_detect(void);
 /* Gives this CPU its block, GDT, TSS and the control registers that every CPU of ours has. */
 void cpu_init(struct cpu *cpu, unsigned number);
-/* Whether the local APIC's timer goes on in HLT: with ARAT (CPUID 6) it does; on AMD without it
- * unless C1E is on, by MSR C001_0055h (erratum 400); on Intel without it nobody promises that. */
+/* Whether the local APIC's timer goes on in HLT. With ARAT (CPUID 6) it does. Without ARAT, on AMD,
+ * it does unless MSR C001_0055h turns C1E on (erratum 400); on Intel nobody promises it. */
 bool cpu_halt_is_safe(bool arat, bool amd, uint64_t interrupt_pending);
 /* Finds out how this CPU may idle; turns C1E off where it can. The CPU can take exceptions. */
 void cpu_init_idle(void);

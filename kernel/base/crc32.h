@@ -3,5 +3,5 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* CRC-32 as of Ethernet. crc: 0 at first, then what the call for the bytes before returned. */
+/* CRC-32 as of Ethernet. crc: 0 at first, then the result for the bytes before. */
 uint32_t crc32(uint32_t crc, const void *bytes, size_t size);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What gcc's -fsanitize=kernel-address calls. Here and not in mm because locks, strings and print
  * are instrumented, too. This file and boot.c are not: they run before there is shadow, or make it.
- * Shadow is at SHADOW(address) in every address space. That of the image is there at once, because
- * the boot stack is in it and gcc writes a frame's red zones without asking; that of the direct map
- * when memory is known. What has no shadow (devices, ring 3, windows, drivers) is not judged.
- * Source: gcc's manual (-fsanitize=kernel-address); LLVM's "AddressSanitizer algorithm"; the offset
- * is that of Linux. */
+ * Shadow is at SHADOW(address) in every address space. The image has it at once, because it holds
+ * the boot stack and gcc writes a frame's red zones unchecked; the direct map when memory is known.
+ * Memory without shadow (devices, ring 3, windows, drivers) is not checked. Source: gcc's manual
+ * (-fsanitize=kernel-address); LLVM's "AddressSanitizer algorithm"; the offset is that of Linux. */
 #include "kernel/base/kasan.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/boot_info.h"
@@ -59,7 +58,7 @@ void shadow_early(void)
         (*c)();
 }
 
-/* Below 4 GB, at the end of the largest region, clear of modules; 0: there is no room. */
+/* Takes memory below 4 GB from the end of the largest region, clear of modules; 0: no room. */
 static uint64_t take(struct boot_info *info, uint64_t bytes)
 {
     struct boot_memory *best = NULL;
@@ -234,8 +233,8 @@ void __asan_storeN_noabort(uint64_t address, size_t size)
     check(address, size, true, (uint64_t)__builtin_return_address(0));
 }
 
-/* Frames above are left for good, and their red zones stay: all up to the end of the stack is clean
- * again. Where that is nobody need know: a stack ends at a page. */
+/* The frames above never return, so nobody clears their red zones: they are cleared here, up to a
+ * page without owner, where the stack has ended, or STACK_MAX. */
 void __asan_handle_no_return(void);
 void __asan_handle_no_return(void)
 {
@@ -268,6 +267,6 @@ void __asan_register_globals(struct global *globals, size_t count)
     }
 }
 
-/* The machine ends first. */
+/* Never needed: the machine ends first. */
 void __asan_unregister_globals(struct global *globals, size_t count);
 void __asan_unregister_globals(struct global *globals, size_t count) { (void)globals, (void)count; }

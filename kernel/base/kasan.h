@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernel's side of gcc's -fsanitize=kernel-address: a build with KASAN=1. In other builds
- * nothing of this is left. One byte of shadow tells of 8 bytes of memory: 0 all may be touched, 1
- * to 7 so many of them, else none and why. */
+ * nothing of this is left. One byte of shadow describes 8 bytes of memory: 0: all may be touched; 1
+ * to 7: only so many; else none, and the value says why. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,14 +11,13 @@ struct boot_info;
 
 enum { KASAN_PAGE = 0xff, KASAN_FREED = 0xfb, KASAN_BEHIND = 0xfc };
 
-/* First of all, on the loader's stack: shadow of the image, in the tables that CR3 has. No shadow
- * before, no code of ours. */
+/* First of all, on the boot stack: makes the image's shadow, in the tables that CR3 has. Before it
+ * no instrumented code may run. */
 void shadow_early(void);
-/* Shadow of the direct map, taken out of the loader's map of memory; before phys_init and on the
+/* Makes the direct map's shadow, in memory taken out of the loader's map; before phys_init, on the
  * boot CPU. */
 void shadow_init(struct boot_info *info);
-/* Copies what maps shadow from CR3's table of the highest level to another, with these flags
- * beside. */
+/* Copies the entries that map shadow from CR3's top-level table to another, and adds the flags. */
 void shadow_share(uint64_t *pml4, uint64_t flags);
 /* Nobody may touch [start, start + size), `why` is KASAN_...; start is a multiple of 8, the end is
  * rounded up. */
@@ -28,7 +27,7 @@ void shadow_unpoison(const void *start, size_t size);
 /* Panics unless all bytes may be touched. For code without instrumentation. */
 void shadow_check(const void *start, size_t size, bool write);
 
-/* The same, and nothing in other builds. */
+/* kasan_*: the same functions, which do nothing in other builds. */
 #define KASAN_CALL(name, parameters, arguments)                                                    \
     static inline void kasan_##name parameters                                                     \
     {                                                                                              \
@@ -42,8 +41,8 @@ KASAN_CALL(poison, (const void *start, size_t size, uint8_t why), (start, size, 
 KASAN_CALL(unpoison, (const void *start, size_t size), (start, size))
 KASAN_CALL(check, (const void *start, size_t size, bool write), (start, size, write))
 
-/* For the test of it: finds are counted here and the access takes place, while `wanted`. Of one
- * CPU. Volatile: gcc does not know that an access may change it. */
+/* For the test of KASAN, on one CPU: while `wanted`, finds are counted here and the access takes
+ * place. Volatile: gcc does not know that an access may change it. */
 extern volatile struct kasan_caught {
     bool wanted;
     unsigned count;

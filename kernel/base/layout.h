@@ -8,7 +8,7 @@
 #define DIRECT_MAP 0xffff800000000000
 #define USER_END 0x00007fffffff0000
 #define MAX_CPUS 64
-/* The Makefile says KASAN_ON, 0 or 1: then frames have red zones. */
+/* The Makefile sets KASAN_ON to 0 or 1; with 1, frames have red zones. */
 #define KERNEL_STACK_SIZE (16384 << KASAN_ON)
 
 /* Segment selectors. SYSRET wants user SS and CS behind each other. */
@@ -19,7 +19,7 @@
 #define SEL_USER_CS 0x33
 #define SEL_TSS 0x40
 
-/* trap_frame.vector of a system call; the registers of ring 3 were replaced. */
+/* trap_frame.vector: of a system call; once ring 3's registers were replaced. */
 #define TRAP_SYSCALL 0x100
 #define TRAP_RESTORE 0x101
 
@@ -37,6 +37,6 @@
 #define AP_PAGE 0x8000
 #define AP_STACK 0x8ff8
 
-/* In RAX beside a service's number: arguments come as a Windows program passes them, in R10 RDX R8
- * R9 and on the stack above the room for those four. */
+/* Set in RAX beside a service's number: arguments come as a Windows program passes them, in R10 RDX
+ * R8 R9 and on the stack above the room for those four. */
 #define SYS_WINDOWS 0x1000

@@ -15,7 +15,6 @@ struct lock {
         .name = (lock_name), .irql = (lock_irql)                                                   \
     }
 
-/* Raises to the lock's IRQL, takes it, returns the IRQL before. Panics if this CPU has it already.
- */
+/* Raises to the lock's IRQL, takes it, returns the old IRQL. Panics if this CPU has it already. */
 KIRQL lock_acquire(struct lock *lock);
 void lock_release(struct lock *lock, KIRQL irql);

@@ -17,15 +17,14 @@ void (*panic_first)(const struct trap_frame *frame, uint64_t fault_address);
 
 extern char text_start[], text_end[];
 
-/* Whether a frame pointer can be followed: the direct map or the image, where all our stacks are.
- */
+/* Whether a frame pointer can be followed: all our stacks are in the direct map or the image. */
 static bool plausible(uint64_t rbp)
 {
     return (rbp & 7) == 0 &&
            ((rbp >= DIRECT_MAP && rbp < DIRECT_MAP + (1ul << 32) - 16) || rbp >= KERNEL_VMA);
 }
 
-/* Entries of 32 bits of an address and a name with its NUL, sorted; the Makefile makes them. */
+/* Made by the Makefile, sorted: the low 32 bits of an address, then a name with its NUL. */
 extern const char symbols_start[], symbols_end[];
 
 static void print_place(uint64_t address)

@@ -5,12 +5,12 @@
 
 struct trap_frame;
 
-/* How the other CPUs are stopped (by an NMI), and how the machine ends. Until then: not at all. */
+/* Sets how an NMI stops the other CPUs, and what ends the machine (at first exit_to_host). */
 void panic_init(void (*stop_others)(void), void (*end)(unsigned exit_code));
 /* Prints registers and a backtrace, stops the other CPUs, ends the machine with EXIT_PANIC. */
 __attribute__((noreturn)) void panic_trap(const struct trap_frame *frame, uint64_t fault_address);
-/* For what runs in ring 0 and is not the kernel's; NULL until there is such. Whose an address is,
- * or nothing; and a look at an exception before it is a panic. */
+/* For ring-0 code that is not the kernel's; NULL until there is some. The first tells whose an
+ * address is, or nothing; the second sees an exception before it is a panic. */
 extern void (*panic_owner)(uint64_t address, char *text, size_t room);
 extern void (*panic_first)(const struct trap_frame *frame, uint64_t fault_address);
 /* From NMI: does not return once some CPU panicked. */

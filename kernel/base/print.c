@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* printf to every console, one call at a time: print_lock, interrupts off, callable at any IRQL but
- * from NMI. */
+/* printf to every console, one call at a time, with print_lock held and interrupts off. Any IRQL,
+ * but not from NMI. */
 #include "kernel/base/print.h"
 #include "kernel/base/crc32.h"
 #include "kernel/base/x86.h"

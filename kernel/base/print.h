@@ -21,7 +21,7 @@ void print_fresh_line(void);
 uint64_t print_ticks(void);
 /* Whether some CPU prints at this moment. */
 bool print_busy(void);
-/* From now on print takes no lock: the machine is dying. */
+/* From now on print takes no lock, and what it prints tells of a panic. */
 void print_break_lock(void);
 
 /* A line for the screen only; the bottom line of the screen. */
@@ -44,5 +44,5 @@ struct console {
 /* At boot, one CPU. A console is never removed. */
 #define CONSOLES_MAX 2
 void print_add_console(const struct console *console);
-/* Before the machine ends; after print_break_lock what is printed tells of a panic. */
+/* Before the machine ends: waits until all that was printed is on its way. */
 void print_drain(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The four routines that compilers call on their own, and the two that we do. No REP: measured
+/* The four routines that compilers call on their own, and three that only we call. No REP: measured
  * paths use them. */
 #include "kernel/base/string.h"
 #include "kernel/base/kasan.h"

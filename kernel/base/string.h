@@ -10,5 +10,5 @@ void *memset(void *to, int value, size_t size);
 int memcmp(const void *a, const void *b, size_t size);
 size_t strlen(const char *s);
 int strcmp(const char *a, const char *b);
-/* Whether two ASCII strings are equal but for capitals. */
+/* Whether two ASCII strings are equal, whatever the case of letters. */
 bool string_same(const char *a, const char *b);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Vectors of exceptions and interrupts, and what the CPU and entry.asm leave of them. */
+/* Vectors of exceptions and interrupts, the frame that the CPU and entry.asm push, IDT entries. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -28,8 +28,7 @@
 #define RFLAGS_USER 0x40dd5u /* what ring 3 may set: arithmetic flags, TF, DF, AC */
 #define RFLAGS_AC (1u << 18)
 
-/* An entry of the fault table: a fault at the first address continues at the second, RAX = vector.
- */
+/* An entry of the fault table: a fault at `from` continues at `to`, with RAX = vector. */
 #define FIXUP(from, to) ".pushsection .extable,\"a\"\n.quad " from "," to "\n.popsection\n"
 
 struct cpuid {
@@ -135,7 +134,7 @@ static inline uint8_t in8(uint16_t port)
     return v;
 }
 
-/* What was stored before is seen by others before what an MSR written behind this makes them do. */
+/* Others see the stores before this, before they see the effect of an MSR written after this. */
 static inline void fence(void) { asm volatile("mfence\nlfence" : : : "memory"); }
 static inline void pause(void) { asm volatile("pause" : : : "memory"); }
 static inline void cli(void) { asm volatile("cli" : : : "memory"); }

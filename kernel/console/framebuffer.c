@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Characters as pixels of 32 bits. Each dot of the font is sx by sy pixels, as large as leaves 80
- * columns. Writes only: reading a framebuffer is slow. */
+/* Characters as pixels of 32 bits. Each dot of the font is sx by sy pixels, as large as 80 columns
+ * allow. Writes only: reading a framebuffer is slow. */
 #include "kernel/base/layout.h"
 #include "kernel/console/screen.h"
 
@@ -16,7 +16,7 @@ static uint32_t colour(unsigned red, unsigned green, unsigned blue)
     return red << to.red_at | green << to.green_at | blue << to.blue_at;
 }
 
-/* VGA's sixteen, so that an attribute means the same in both kinds of screen. */
+/* VGA's sixteen colours: an attribute means the same in both kinds of screen. */
 static void make_palette(void)
 {
     for (unsigned i = 0; i < 16; i++) {

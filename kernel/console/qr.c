@@ -9,12 +9,12 @@
 #define FORMAT 0x77c4u     /* level L, mask 0, with its BCH code */
 #define FINDER 4u          /* from a finder's centre to the light ring around it */
 
-/* Of versions 1 to 9 at level L: codewords of data and, for each block of them, of checks. */
+/* Versions 1 to 9 at level L: codewords of data; codewords of checks in each block; blocks. */
 static const struct layout {
     uint8_t data, checks, blocks;
 } layouts[] = { { 19, 7, 1 },   { 34, 10, 1 },  { 55, 15, 1 },  { 80, 20, 1 }, { 108, 26, 1 },
                 { 136, 18, 2 }, { 156, 20, 2 }, { 194, 24, 2 }, { 232, 30, 2 } };
-/* What versions 7 to 9 say of themselves, with its BCH code. */
+/* The version information of versions 7 to 9, with its BCH code. */
 static const uint32_t version_bits[] = { 0x07c94, 0x085bc, 0x09a99 };
 
 size_t qr_capacity(unsigned version)
@@ -24,7 +24,7 @@ size_t qr_capacity(unsigned version)
 
 /* --- Codewords. --- */
 
-/* In the field of 256 elements, modulo x^8 + x^4 + x^3 + x^2 + 1. */
+/* Multiplies in the field of 256 elements, modulo x^8 + x^4 + x^3 + x^2 + 1. */
 static uint8_t times(uint8_t a, uint8_t b)
 {
     unsigned product = 0;
@@ -33,7 +33,7 @@ static uint8_t times(uint8_t a, uint8_t b)
     return (uint8_t)product;
 }
 
-/* The rest of the data divided by (x - 1)(x - 2)(x - 4)... */
+/* The remainder of the data divided by (x - 1)(x - 2)(x - 4)... */
 static void check(const uint8_t *data, unsigned n, uint8_t *rest, unsigned degree)
 {
     uint8_t divisor[CHECKS_MAX] = { 0 }, root = 1;
@@ -63,7 +63,7 @@ static void fill(const char *text, size_t length, uint8_t *data, unsigned n)
         data[i] = (uint8_t)pad;
 }
 
-/* All codewords in their order: of blocks of the same length, in turns. Returns how many. */
+/* All codewords in their order: one from each block in turn. Returns how many. */
 static unsigned codewords(const struct layout *l, const uint8_t *data, uint8_t *all)
 {
     uint8_t checks[2][CHECKS_MAX] = { 0 };
@@ -86,8 +86,8 @@ static unsigned distance(unsigned x, unsigned y, unsigned to_x, unsigned to_y)
     return dx > dy ? dx : dy;
 }
 
-/* Alignment patterns: their centres are 6, the middle (from version 7 on) and size - 7, each with
- * each, but not where a finder is. */
+/* Alignment patterns: their centres lie at 6, size - 7 and (from version 7 on) the middle, in all
+ * pairs except those in a finder. */
 static bool alignment(unsigned version, unsigned x, unsigned y, bool *dark)
 {
     unsigned size = QR_SIZE(version), last = size - 7;
@@ -111,7 +111,7 @@ static bool format_bit(unsigned size, unsigned y)
     return FORMAT >> bit & 1;
 }
 
-/* What does not depend on the data; false: this module does. */
+/* Sets a module that does not depend on the data; false: this one does. */
 static bool fixed(unsigned version, unsigned x, unsigned y, bool *dark)
 {
     unsigned size = QR_SIZE(version), far = size - 4;
@@ -137,7 +137,7 @@ static bool fixed(unsigned version, unsigned x, unsigned y, bool *dark)
     return true;
 }
 
-/* Bits go up and down in columns of two modules, from the right; the timing's column is none. */
+/* Bits go up and down in columns of two modules, from the right, and skip the timing's column. */
 static void place(unsigned version, const uint8_t *all, unsigned n, uint64_t *rows)
 {
     unsigned size = QR_SIZE(version), at = 0;

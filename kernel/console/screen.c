@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A grid of characters with colours, and what of it the device shows. A line gets its colour when
- * it is complete; only cells that changed are drawn. When the grid is full it moves up by a
+/* A grid of characters with colours, and a copy of what the device shows. A line gets its colour
+ * when it is complete; only cells that changed are drawn. When the grid is full it moves up by a
  * quarter: seldom, because devices are slow. Everything here is guarded by print's lock. */
 #include "kernel/console/screen.h"
 #include "kernel/base/cpu.h"
@@ -152,15 +152,14 @@ void screen_clear(void)
     flush();
 }
 
-/* --- A picture beside the text: a QR code as large as the screen is high, at its right edge. ---
- */
+/* --- A picture beside the text: a QR code at the screen's right edge. --- */
 
 #define TEXT_COLUMNS_MIN 30u /* beside it */
 #define MARGIN_TEXT 2u /* modules around it; characters leave no room for the standard's four */
 #define MARGIN_PIXELS 4u
 #define MODULE_MIN 3u /* pixels */
 
-/* Pixels that a module may have; where the screen shows characters, 1 if it fits. */
+/* The side of a module in pixels; on a screen of characters 1; 0: the code does not fit. */
 static unsigned module_size(unsigned version)
 {
     unsigned size = QR_SIZE(version);
@@ -180,7 +179,7 @@ size_t screen_qr_capacity(void)
     return qr_capacity(version);
 }
 
-/* Two modules in a character: what is light has the letter's colour. */
+/* Two modules in a character: light ones have the letter's colour. */
 static void qr_characters(const uint64_t *code, unsigned side)
 {
     static const uint8_t halves[] = { 0xdb, 0xdc, 0xdf,

@@ -18,8 +18,8 @@ enum {
     SCREEN_ON_RED = 0x4f
 };
 
-/* What is there; drawn at once if the boot page tables reach it. False if it is nothing, or too
- * small. */
+/* Takes this screen; draws at once if the boot page tables reach it. False: there is none, or it is
+ * too small. */
 bool screen_init(const struct screen *screen);
 /* Prints which screen there is, or why none; `none` is why the loader has none. */
 void screen_print(const struct screen *screen, const char *none);
@@ -27,22 +27,22 @@ void screen_print(const struct screen *screen, const char *none);
 void screen_map(void);
 /* Clears the screen; text fills it from edge to edge again. */
 void screen_clear(void);
-/* Beside text a QR code of so many bytes can stand here; 0: none. */
+/* How many bytes a QR code beside text can hold here; 0: there is no room for one. */
 size_t screen_qr_capacity(void);
-/* Draws one at the right edge; lines end before it until screen_clear. They may not scroll. Nothing
+/* Draws one at the right edge; until screen_clear, lines end before it and must not scroll. Nothing
  * happens if the text is longer than screen_qr_capacity. */
 void screen_qr(const char *text);
 /* Whether a line of so many characters, and one more below it, can be printed without scrolling. */
 bool screen_has_room(size_t length);
-/* Who decides the colour of a line; it is told each one when it is complete, cut to
- * SCREEN_LINE_MAX. It may not print. At first, and with NULL, all are grey. */
+/* Sets what decides the colour of a line: it gets each line when that is complete, cut to
+ * SCREEN_LINE_MAX, and must not print. At first, and with NULL, all are grey. */
 #define SCREEN_LINE_MAX 120
 void screen_color_by(uint8_t (*color_of)(const char *line));
 
-/* framebuffer.c. How many characters fit, and one of them. */
+/* framebuffer.c: tells how many characters fit; draws one. */
 void framebuffer_init(const struct screen *screen, unsigned *columns, unsigned *rows);
 void framebuffer_draw(unsigned column, unsigned row, uint16_t cell);
-/* How many characters fit into so many pixels; a square of one of VGA's colours. */
+/* How many characters fit into so many pixels; draws a square of one of VGA's colours. */
 unsigned framebuffer_columns(unsigned width);
 void framebuffer_square(unsigned x, unsigned y, unsigned side, unsigned colour);
 /* font.c */

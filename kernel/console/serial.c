@@ -10,7 +10,7 @@ enum { DATA = 0, IER = 1, FCR = 2, LCR = 3, MCR = 4, LSR = 5, SCRATCH = 7 };
 #define LSR_EMPTY 0x20
 #define LSR_SENT 0x40
 #define POLL_LIMIT                                                                                 \
-    1000000 /* port reads, far more than the 1.4 ms of 16 bytes, where a read is quick too */
+    1000000 /* port reads: far longer than the 1.4 ms of 16 bytes, even if reads are quick */
 
 static struct serial console;
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Serial ports, 115200 8N1, output only, polled with a bound. Nothing blocks where no UART answers.
- */
+/* Serial ports, 115200 8N1, output only, polled with a bound. Nothing blocks without a UART. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -12,7 +12,7 @@
 #define NOT_RAM 0xffff
 #define LOWEST (1ul << 20)  /* firmware, trampoline */
 #define HIGHEST (1ul << 32) /* what boot.asm maps */
-#define APART KASAN_ON      /* pages that stay free between allocations: who oversteps is noticed */
+#define APART KASAN_ON      /* pages left free between allocations, to notice an overrun */
 
 static struct lock phys_lock = LOCK("phys", DISPATCH_LEVEL);
 static uint16_t *users;                        /* L: phys_lock; [0, frames) */
@@ -26,7 +26,7 @@ static uint64_t page_up(uint64_t address)
 }
 static uint64_t clip(uint64_t address) { return address > HIGHEST ? HIGHEST : address; }
 
-/* Where [start, start + bytes) is free of modules: `start` or above. */
+/* The first address from `start` on where so many bytes are free of modules. */
 static uint64_t behind_modules(const struct boot_info *info, uint64_t start, size_t bytes)
 {
     for (unsigned i = 0; i < info->module_count; i++)

@@ -40,8 +40,8 @@ static unsigned index_of(uint64_t address, unsigned level)
     return address >> (12 + 9 * level) & 511;
 }
 
-/* The entry for `address` at `level` (0: pages of 4 KB), making tables on the way if `make` says
- * with which flags. */
+/* The entry for `address` at `level` (0: pages of 4 KB). Makes missing tables with the flags
+ * `make`; returns NULL if that is 0. */
 static uint64_t *walk(uint64_t *table, uint64_t address, unsigned level, uint64_t make)
 {
     for (unsigned l = 3; l > level; l--) {

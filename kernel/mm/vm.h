@@ -10,37 +10,32 @@
 #define PTE_USER (1ul << 2)
 #define PTE_UNCACHED (3ul << 3)
 #define PTE_LARGE (1ul << 7)
-#define PTE_GUARD                                                                                  \
-    (1ul << 9) /* ours; of an entry that is not present: the first access makes it so */
-#define PTE_SHARED                                                                                 \
-    (1ul << 10) /* ours: the page belongs to an image; whoever writes gets a copy                  \
-                 */
+#define PTE_GUARD (1ul << 9)   /* ours: the entry is not present until the first access */
+#define PTE_SHARED (1ul << 10) /* ours: the page belongs to an image; a writer gets a copy */
 #define PTE_NX (1ul << 63)
 #define PTE_ADDRESS 0x000ffffffffff000ul
 
 /* From here to 4 GB there are devices; uncached in our tables, whatever the MTRRs say. */
 #define VM_DEVICES 0xc0000000ul
 
-/* Two pages of kernel address space per thread slot, for a block of ring 3 that the kernel writes.
- */
+/* Two pages of kernel address space per thread slot, for a ring-3 block that the kernel writes. */
 #define VM_WINDOW 0xffffff0000000000ul
 #define VM_WINDOW_PAGES 2
 
-/* Where drivers run, 4 GB; the table of the highest level is the windows', which all address spaces
- * share. */
+/* Where drivers run, 4 GB. It shares the windows' entry of the top-level table, which all address
+ * spaces have. */
 #define VM_DRIVERS 0xffffff4000000000ul
 
 /* The kernel's tables: image W^X, direct map without execute. Loaded here and, by vm_init_cpu, on
  * other CPUs. */
 void vm_init(void);
 void vm_init_cpu(void);
-/* At boot: how a function runs on CPUs, for what their TLBs must forget. Until then there is one
- * CPU. */
+/* At boot: sets how a function runs on CPUs, to flush their TLBs. Until then there is one CPU. */
 void vm_call_by(void (*call)(uint64_t cpu_mask, void (*function)(void *), void *argument));
 
-/* Adds physical memory above 4 GB to the direct map, in pages of 2 MB; what lies below is there
- * already, as it is. Before there are processes. `flags`: PTE_WRITE, PTE_UNCACHED. False: beyond
- * what the CPU or we can address, or no memory. */
+/* Adds physical memory above 4 GB to the direct map, in pages of 2 MB; what lies below is mapped
+ * already and stays so. Before there are processes. `flags`: PTE_WRITE, PTE_UNCACHED. False: the
+ * CPU or the direct map cannot address it, or no memory. */
 bool vm_map_physical(uint64_t physical, uint64_t size, uint64_t flags);
 
 /* A top-level table with the kernel's half; NULL without memory. vm_destroy drops a user of each
@@ -53,24 +48,22 @@ bool vm_map(uint64_t *pml4, uint64_t address, uint64_t physical, uint64_t flags)
 uint64_t vm_unmap(uint64_t *pml4, uint64_t address);
 /* The entry of a 4 KB page, 0 if there is none. */
 uint64_t vm_entry(const uint64_t *pml4, uint64_t address);
-/* The same whether it is present or not: an entry with an address and without PTE_PRESENT keeps a
- * page that nobody may touch. vm_put changes the entry of a page and no TLB; false without memory
- * for tables. */
+/* The same, present or not: an entry with an address and without PTE_PRESENT keeps a page that
+ * nobody may touch. vm_put sets a page's entry and flushes no TLB; false: no memory for tables. */
 uint64_t vm_raw(const uint64_t *pml4, uint64_t address);
 bool vm_put(uint64_t *pml4, uint64_t address, uint64_t entry);
-/* The first page of [from, end) that has an entry, which is put in *entry; `end` if there is none.
- */
+/* The first page of [from, end) that has an entry, which goes to *entry; `end` if none has. */
 uint64_t vm_next(const uint64_t *pml4, uint64_t from, uint64_t end, uint64_t *entry);
 /* Empties every CPU's TLB, after present entries were changed. IRQL < DISPATCH_LEVEL. */
 void vm_flush(void);
 /* One more user of a page that ring 3 may write; its physical address, or 0. */
 uint64_t vm_hold_writable(const uint64_t *pml4, uint64_t address);
-/* Whether every page of [address, address + size) is ring 3's to write. */
+/* Whether ring 3 may write every page of [address, address + size). */
 bool vm_user_writable(const uint64_t *pml4, uint64_t address, size_t size);
 void vm_switch(const uint64_t *pml4);
 extern uint64_t *vm_kernel_pml4;
 
-/* The window of a slot onto two pages (physical2 may be 0); returns where it begins. */
+/* Maps two pages into a slot's window (physical2 may be 0); returns where the window begins. */
 void *vm_window_map(unsigned slot, uint64_t physical1, uint64_t physical2);
 void vm_window_unmap(unsigned slot);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The machine's interrupt hardware, as far as the virtual PMU uses it: the local APIC for PMIs
- * and baton NMIs, one HPET comparator through the IO-APIC as alarm. At physical addresses, which
- * the boot page tables map; under -icount such accesses are slow, so ordinary exits do not make
- * them. Callers hold the baton; APIC registers are their own CPU's. Sources: SDM volume 3,
- * "Advanced Programmable Interrupt Controller"; IA-PC HPET 1.0a; 82093AA. */
+/* The machine's interrupt hardware, as far as the virtual PMU uses it: the local APIC for PMIs and
+ * baton NMIs; one HPET comparator through the IO-APIC as the alarm. Registers are reached through
+ * the boot page tables' direct map. Under -icount such accesses are slow, so ordinary exits make
+ * none. Callers hold the baton; a CPU touches only its own APIC. Sources: SDM volume 3, "Advanced
+ * Programmable Interrupt Controller"; IA-PC HPET 1.0a; 82093AA. */
 #include "kernel/base/layout.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
@@ -28,10 +28,10 @@ enum { IO_INDEX = 0, IO_DATA = 0x10, IO_REDIRECTION = 0x10 };
 enum { HPET_PERIOD = 4, HPET_CONFIG = 0x10, HPET_COUNTER = 0xf0, HPET_TIMERS = 0x100 };
 #define HPET_ENABLE 1u
 #define TIMER_ENABLE (1u << 2)
-#define TIMER_MASK 0x7f4cu    /* route, enabled, periodic, 32 bits; to an address instead */
+#define TIMER_MASK 0x7f4cu    /* FSB delivery, route, 32 bits, value set, periodic, enabled */
 #define PERIOD_MAX 100000000u /* fs, by the specification */
 #define FS_IN_US 1000000000u
-#define LATE 200 /* ticks after its time: no alarm will come */
+#define LATE 200 /* ticks past its time: the alarm is lost */
 #define NEAR 20  /* ticks: longer than it takes to set the comparator */
 #define MEASURE_TICKS 1000
 #define PROOF 20000 /* clock units */
@@ -108,9 +108,9 @@ bool alarm_is_near(const struct vcpu *v)
     return v->alarm_at && v->alarm_at < rdtsc() + NEAR * alarm_tick;
 }
 
-/* A foreign guest masks pins that it knows nothing of, and stops and sets back the HPET: what the
- * alarm needs is set again, if it was. First a time far ahead, for the last one may have passed
- * without an NMI. The guest may be between its two accesses to the IO-APIC: its index stays. */
+/* A foreign guest masks pins that it does not know, and stops and resets the HPET: this restores
+ * what the alarm needs. The comparator first gets a time far ahead, as its last one may have passed
+ * without an NMI. The IO-APIC's index is kept: the guest may be between its two accesses. */
 static void take_back(const struct vcpu *v)
 {
     uint32_t index = *reg(IO_APIC, IO_INDEX), config = *reg(HPET, HPET_TIMERS + 32 * timer);
@@ -169,7 +169,7 @@ static bool try_route(struct vcpu *v, unsigned try_timer, unsigned try_pin)
     pin = try_pin;
     redirect(1, v->host_apic_id << 24);
     redirect(0, REDIRECT_NMI);
-    /* First a time far ahead: the comparator's value after reset has passed for an emulator, and
+    /* First a time far ahead: for an emulator the comparator's reset value is in the past, and
      * would fire at once. */
     *reg64(HPET, HPET_TIMERS + 32 * timer + 8) = *reg64(HPET, HPET_COUNTER) + (1u << 30);
     *reg(HPET, HPET_TIMERS + 32 * timer) = pin << 9 | TIMER_ENABLE;

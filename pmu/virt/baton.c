@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The clock is shared by all CPUs, so one at a time runs its guest: the holder of the baton. The
- * others wait in the host in CLI; HLT with GIF set, where only an NMI wakes them. The baton is
- * passed on at PAUSE, at HLT and at the end of a slice. All functions but wait() run on the
- * holder. Without an instruction clock there is no baton. QEMU changes the CPU only at PAUSE,
- * HLT or a timer's deadline: each wait loop has PAUSE. */
+/* All CPUs share the clock, so one at a time runs its guest: the holder of the baton. The others
+ * wait in the host by CLI and HLT with GIF set, where only an NMI wakes them. The holder passes the
+ * baton on at PAUSE, at HLT and at the end of its slice. All functions but wait() run on the
+ * holder. Without an instruction clock there is no baton. QEMU changes the CPU only at PAUSE, HLT
+ * or a timer's deadline: each wait loop has PAUSE. */
 #include "kernel/base/layout.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
 
-/* Instructions, and up to JITTER more: otherwise a guest that samples itself would see the period.
- */
+/* Instructions, plus up to JITTER: a guest that samples itself must not see a fixed period. */
 #define SLICE 170000
 #define JITTER 60000
-#define NAP 100000 /* by the clock: delay of an interrupt while all CPUs sleep */
+#define NAP 100000 /* clock units: how long an interrupt may wait while all CPUs sleep */
 
 static struct vcpu *members[MAX_CPUS]; /* in the order they came; entries below member_count stay */
 static unsigned member_count;          /* atomic; grows under members_lock */
@@ -54,7 +53,7 @@ static void wait(struct vcpu *v)
     __atomic_store_n(&v->halted, 0, __ATOMIC_RELAXED);
     while (giver && !is_halted(giver))
         pause();
-    pause(); /* from the flag to its HLT */
+    pause(); /* lets the giver get from its flag to its HLT */
 }
 
 static void wake(struct vcpu *v)
@@ -80,7 +79,7 @@ static void pass(struct vcpu *v)
     wait(v);
 }
 
-/* Begins a new slice, in which not all other CPUs sleep. */
+/* Begins a slice of this CPU, which is awake: idle passes are counted anew. */
 static void run_on(struct vcpu *v)
 {
     idle_passes = 0;

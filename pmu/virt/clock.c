@@ -11,7 +11,7 @@
 uint64_t clock_cost, clock_soft_int, clock_undefined;
 bool clock_dr6_stays, virt_step;
 
-/* The clock over a run of 2 * loops instructions. */
+/* The clock's advance over a run of 2 * loops instructions. */
 static uint64_t measure_with(struct vcpu *v, uint64_t flags, void (*code)(void), uint64_t loops)
 {
     vmcb_enable_svm(v);
@@ -49,7 +49,7 @@ static bool calibrate(struct vcpu *v)
 /* Bochs leaves DR6 alone when #DB is intercepted. */
 static bool dr6_stays(struct vcpu *v)
 {
-    measure_with(v, RFLAGS_TF, svm_run_call, 1); /* its first instruction */
+    measure_with(v, RFLAGS_TF, svm_run_call, 1); /* one instruction */
     return !(v->vmcb.dr6 & DR6_SINGLE_STEP);
 }
 

@@ -51,8 +51,7 @@ static void add(struct vcpu *v, unsigned counter, uint64_t n)
     c->value &= mask;
 }
 
-/* Instructions of this CPU since its last cycle began, or since its last tick of `per`
- * instructions. */
+/* Instructions of this CPU in its current tick of `per` instructions, such as a cycle. */
 static uint64_t phase(const struct vcpu *v, uint64_t per)
 {
     return (v->retired[0] + v->retired[1]) % per;
@@ -64,7 +63,7 @@ static uint64_t ticks(const struct vcpu *v, uint64_t n, uint64_t per)
     return (phase(v, per) + n) / per;
 }
 
-/* The events of an instruction with these effects; and those of each cycle. */
+/* How many of the counter's events an instruction with these effects has; below: a cycle. */
 static unsigned in_instruction(const struct counter *c, uint32_t effects)
 {
     return c->event >= EVENT_BRANCHES ? effects >> c->event & 1 : c->event == EVENT_INSTRUCTIONS;
@@ -92,8 +91,8 @@ static bool condition(const struct counter *c, uint64_t n)
     return (c->equal ? n == c->threshold : n >= c->threshold) != c->invert;
 }
 
-/* Counts a number of equal cycles. With edge detection only the beginning of the condition
- * counts. */
+/* Counts `cycles` cycles of n events each. With edge detection, only the cycle in which the
+ * condition begins counts. */
 static uint64_t look(struct counter *c, uint64_t n, uint64_t cycles)
 {
     bool holds = condition(c, n), held = c->held;
@@ -162,12 +161,12 @@ void count_extra(struct vcpu *v, bool user, uint64_t n)
 
 void count_taken_in_ring3(struct vcpu *v, uint64_t inject)
 {
-    if ((inject & INJECT_TYPE) != INJECT_SOFT_INT) /* an instruction, which retires once */
+    if ((inject & INJECT_TYPE) != INJECT_SOFT_INT) /* INT n retires, and counts once already */
         count_extra(v, true, virt_quirks.irq3);
 }
 
-/* The events of an instruction that the host executed: as of any other, unless a quirk changes
- * it. */
+/* The events of an instruction that the host executed: those of any other, unless a quirk changes
+ * them. */
 static uint64_t emulated(const struct vcpu *v, struct counter *c)
 {
     int64_t n = virt_quirks.noemul ? 0 : 1;
@@ -202,8 +201,8 @@ static uint64_t until(const struct vcpu *v, uint64_t k, uint64_t per)
     return __builtin_mul_overflow(k, per, &n) ? UINT64_MAX : n - phase(v, per);
 }
 
-/* Instructions until a counter has counted `left` more, or fewer. Not for counters of decoded
- * events, with which each instruction is single-stepped anyway. */
+/* A lower bound of the instructions until a counter has counted `left` more. Not for counters of
+ * decoded events: with those each instruction is single-stepped. */
 static uint64_t instructions_left(const struct vcpu *v, const struct counter *c, uint64_t left)
 {
     uint64_t ipc = virt_quirks.ipc, each = in_cycle(v, c);

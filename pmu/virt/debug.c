@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The guest's debug registers. DR0 to DR3 are its own at all times; its breakpoints are on only
- * from entry to exit, so that host code meets none. QEMU's VMRUN loads DR7 but sets no breakpoint
- * by it: the host's MOV does, just before, and the guest's MOV to DR7 is executed here. Source:
+ * from entry to exit, so that host code meets none. QEMU's VMRUN loads DR7 but arms no breakpoint.
+ * So the host writes DR7 just before it, and executes the guest's own MOV to DR7 here. Source:
  * AMD64 APM volume 2, "Debug Registers". */
 #include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
@@ -101,7 +101,7 @@ bool debug_is_guests(struct vcpu *v)
 {
     if (!v->step_done || v->guest_tf)
         return true;
-    /* A step tells of each breakpoint that matches, also of those for execution at the next RIP. */
+    /* A step sets DR6's bit of each breakpoint that matches, also of execution at the next RIP. */
     uint64_t found = v->vmcb.dr6 & DR6_BREAKPOINTS;
     bool hit = found & data_breakpoints(v->vmcb.dr7);
     v->vmcb.dr6 = v->entry_dr6;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Decodes the instruction at the guest's RIP as far as counters need it: the kind of branch;
- * whether it loads or stores, and where. One letter for each opcode; its length only where a
- * branch needs it. At most one load and one store each, whatever its size, REP or not; PUSH,
+ * whether it loads or stores, and where. Each opcode has a letter; its length matters only to
+ * branches. An instruction has at most one load and one store, whatever its size, REP or not; PUSH,
  * POP, CALL, RET and gates access the stack. Addresses serve the model of caches alone: a
- * RIP-relative one leaves out an immediate that follows it, and data segments other than FS and
- * GS have base 0. Exact for 64-bit and flat 32-bit code. EVEX is taken for a load. Source: SDM
- * volume 2, "Opcode Map"; AMD64 APM volume 3, "Opcode and Operand Encodings". */
+ * RIP-relative one ignores an immediate behind it, and data segments other than FS and GS have base
+ * 0. Exact for 64-bit and flat 32-bit code. EVEX is not decoded: most count as no access. Source:
+ * SDM volume 2, "Opcode Map"; AMD64 APM volume 3, "Opcode and Operand Encodings". */
 #include "kernel/base/bits.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
@@ -69,7 +69,7 @@ static bool prefix(struct code *c)
     return false;
 }
 
-/* VEX, if C4 or C5 is one here. */
+/* Reads a VEX prefix, if C4 or C5 begins one here. */
 static bool vex(struct code *c)
 {
     uint8_t b = peek(c, 0), next = peek(c, 1);
@@ -122,7 +122,7 @@ static char letter(const struct code *c)
 #define JUMP (BRANCH | EFFECT(EVENT_TAKEN))
 #define FAR (BRANCH | EFFECT(EVENT_FAR))
 
-/* Opcodes of which ModRM.reg selects the access to the memory operand; c: CLFLUSH. */
+/* Opcodes whose ModRM.reg selects the access to the memory operand; c: CLFLUSH. */
 static char group(const struct code *c, char kind)
 {
     unsigned reg = c->modrm >> 3 & 7;

@@ -28,7 +28,7 @@ static bool is_handler_code(const struct vcpu *v, uint16_t selector)
     return (d & CODE_MASK) == CODE_RING0;
 }
 
-/* The gate, if it is one to 64-bit ring 0 code that the interrupt or exception may use. */
+/* Reads the gate. False unless it leads to 64-bit ring 0 code and the event may use it. */
 static bool read_gate(const struct vcpu *v, struct gate *g)
 {
     unsigned vector = v->vmcb.inject & 0xff, dpl;

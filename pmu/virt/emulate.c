@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* SYSCALL, SYSRET, SYSENTER and SYSEXIT while something counts: they change the ring and cause no
- * exit by themselves. EFER.SCE and SYSENTER_CS are clear then, in the processor, so that they
- * fault; here they are executed, in every mode of the guest, as the emulator below executes them.
- * Source: AMD64 APM volume 3, titles as the instructions. */
+/* Executes SYSCALL, SYSRET, SYSENTER and SYSEXIT while something counts: they change the ring, but
+ * cause no exit. So the processor's EFER.SCE and SYSENTER_CS are clear then, and they fault. This
+ * file executes them, in every mode of the guest, as QEMU or Bochs would. Source: AMD64 APM volume
+ * 3, the sections of these instructions. */
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
@@ -14,7 +14,7 @@
 
 static bool in_long_mode(const struct vcpu *v) { return v->vmcb.efer & EFER_LMA; }
 
-/* Ring and width of the code: flat segments. */
+/* Loads flat segments: ring and width of the code. */
 static void set_code(struct vcpu *v, unsigned cs, unsigned ss, bool wide)
 {
     virt_set_cpl(v, (uint16_t)cs, (uint16_t)ss);

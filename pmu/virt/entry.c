@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* From an exit to the next entry. First what the guest executed since its last entry is counted
- * for one ring. A far return or a gate to another ring causes no exit: what follows it in the same
- * run counts for the ring that was left. Then the guest's next interrupt or exception is chosen,
- * and whether to single-step. The VMCB injects one at a time; an NMI waits. QEMU copies what was
- * injected to exit_int_info even when it was delivered, so that field is not used. */
+/* From an exit to the next entry. First this counts, for one ring, what the guest executed since
+ * its last entry. A far return or a gate to another ring causes no exit: what follows it in the
+ * same run counts for the ring that was left. Then it chooses the guest's next interrupt or
+ * exception, and whether to single-step. The VMCB injects one at a time; an NMI waits. QEMU copies
+ * what was injected to exit_int_info even when it was delivered, so that field is not used. */
 #include "kernel/base/x86.h"
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/svm.h"
@@ -58,15 +58,14 @@ static bool end_step(struct vcpu *v)
     return done;
 }
 
-/* The delivery of what was injected raised an exception. */
+/* Whether the delivery of the injected event raised an exception. */
 static bool inject_failed(const struct vcpu *v)
 {
     bool exception = v->vmcb.exit_code >= EXIT_EXCEPTION && v->vmcb.exit_code < EXIT_EXCEPTION + 32;
     return v->injected & INJECT_VALID && exception && !v->run_length && v->vmcb.rip == v->entry_rip;
 }
 
-/* Instructions that the guest completed, by the clock: it counts some although the exit came before
- * them. */
+/* Instructions that the guest completed; the clock also counts some that exited instead. */
 static uint64_t by_clock(struct vcpu *v, uint64_t clock)
 {
     uint64_t n = clock - clock_cost;
@@ -76,7 +75,7 @@ static uint64_t by_clock(struct vcpu *v, uint64_t clock)
     if (v->vmcb.exit_code == EXIT_EXCEPTION + VECTOR_UD && clock_undefined) {
         guest_code(v, op);
         if (op[0] != 0x0f ||
-            (op[1] != 0x05 && op[1] != 0x07)) /* SYSCALL and SYSRET fault before the clock */
+            (op[1] != 0x05 && op[1] != 0x07)) /* SYSCALL, SYSRET fault before the clock counts */
             return n - 1;
     }
     return n;
@@ -120,9 +119,9 @@ void entry_account(struct vcpu *v, uint64_t clock)
         pmi_hasten(v);
 }
 
-/* Sets the alarm so that the next run ends with the slice, or just before a counter wraps;
- * the rest is single-stepped. The alarm is never late: the shortest time seen from here to the
- * guest is subtracted, and twice the comparator's granularity. Returns whether to single-step. */
+/* Sets the alarm so that the next run ends with the slice, or just before a counter wraps; the rest
+ * is single-stepped. The alarm is never late: it assumes the shortest time seen from here to the
+ * guest, and comes two of the comparator's ticks early. Returns whether to single-step. */
 static bool aim(struct vcpu *v, bool user, uint64_t slice_end)
 {
     uint64_t left = count_left(v, user), at = slice_end;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Handles each exit. What the guest executed before it is counted already (entry.c). An instruction
- * that is executed here is not part of it: it counts 1 after its effect; one that faults counts
- * nothing. */
+ * that the host executes here counts 1 after its effect; one that faults counts nothing. */
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
@@ -19,7 +18,7 @@ static void go_behind(struct vcpu *v, unsigned length)
     v->vmcb.shadow = 0;
 }
 
-/* ... and it retired, in the host. */
+/* The same, and it retired in the host. */
 static void skip(struct vcpu *v, unsigned length)
 {
     go_behind(v, length);
@@ -27,7 +26,7 @@ static void skip(struct vcpu *v, unsigned length)
     virt_trap(v);
 }
 
-/* Length of an instruction whose opcode has two bytes, behind any prefixes. */
+/* Length of an instruction: its prefixes, and `opcode` bytes behind them. */
 static unsigned length_of(const struct vcpu *v, unsigned opcode)
 {
     uint8_t op[3];
@@ -107,7 +106,7 @@ static void exit_soft_int(struct vcpu *v)
     v->vmcb.inject = vector | INJECT_SOFT_INT | INJECT_VALID;
 }
 
-/* Two exceptions at once: page faults and these make a double fault. */
+/* Contributory exceptions: two of them, or a page fault and then one, make a double fault. */
 static bool contributory(unsigned vector) { return vector == 0 || (vector >= 10 && vector <= 13); }
 
 static unsigned combine(struct vcpu *v, unsigned first, unsigned second)
@@ -175,8 +174,7 @@ void exit_handle(struct vcpu *v)
                 skip(v, length_of(v, 3));
             break;
         case EXIT_PAUSE:
-            /* F3 is a prefix of 90. Other hypervisors do not intercept PAUSE: it is not emulated.
-             */
+            /* PAUSE is F3 90. No other hypervisor intercepts it: it does not count as emulated. */
             go_behind(v, length_of(v, 1));
             count_add(v, v->vmcb.cpl == 3, 1);
             virt_trap(v);

@@ -42,8 +42,8 @@ static void set_intercepts(struct vcpu *v)
     emulate_hide_syscalls(v, counting);
 }
 
-/* The bits that the kernel sets, too. An emulator forgets its translations at each change of them:
- * where guest and host have the same, an exit takes half the time. */
+/* Sets the bits that the kernel also sets. An emulator drops its translations at each change of
+ * them: while guest and host agree, an exit takes half the time. */
 static void set_control_registers(void)
 {
     uint32_t features = cpuid(0, 0).eax >= 7 ? cpuid(7, 0).ebx : 0;
@@ -65,7 +65,7 @@ static __attribute__((noreturn)) void host(struct vcpu *v)
         entry_prepare(v);
         set_intercepts(v);
         if (v->vmcb.cs.attributes &
-            SEGMENT_LONG) /* QEMU's SYSENTER sets D too, with which VMRUN refuses */
+            SEGMENT_LONG) /* QEMU's SYSENTER sets D too, and VMRUN refuses that */
             v->vmcb.cs.attributes &= (uint16_t)~SEGMENT_BIG;
         debug_enter(v);
         uint64_t clock = svm_run(virt_physical(&v->vmcb), &v->r, &v->stack.nmis, v->nmis_seen);
@@ -106,8 +106,7 @@ static struct vcpu *next_vcpu(void)
         return NULL;
     vcpus[n].number = n;
     const struct model *m = vcpus[n].pmu.model = machine_model(n);
-    /* Global control comes out of reset with the general-purpose counters enabled, all else is 0.
-     */
+    /* After reset, global control enables the general-purpose counters, and all else is 0. */
     if (m->version >= 2)
         vcpus[n].pmu.global_control = m->gp_map;
     vcpus[n].sysenter_cs = (uint16_t)rdmsr(MSR_SYSENTER_CS);

@@ -11,8 +11,8 @@
 
 struct vcpu;
 
-/* The events that the model counts; all others stay 0. Those from EVENT_BRANCHES on occur once
- * or not at all in an instruction, which must be decoded; the clock gives those before. */
+/* The events that the model counts; all others stay 0. From EVENT_BRANCHES on, an event occurs at
+ * most once in an instruction, which must be decoded; the clock gives the events before it. */
 enum event {
     EVENT_NONE,
     EVENT_INSTRUCTIONS,
@@ -44,7 +44,7 @@ struct counter {
     enum event event; /* EVENT_NONE: it stands still */
     bool user, kernel, pmi, edge, invert, equal;
     uint8_t threshold;
-    bool held;         /* the condition, in the last cycle that it looked at */
+    bool held;         /* whether the condition held in the last cycle counted */
     uint64_t in_cycle; /* with a threshold or edges: events since the last cycle began */
     bool enabled_now;  /* by the WRMSR that is being executed */
     /* Of quirks. */
@@ -64,12 +64,12 @@ struct pmu {
     bool counting;      /* some counter is not EVENT_NONE, or something is due */
     bool decoding[2];   /* kernel, user: some counter needs each instruction */
     bool pmi;           /* one is due at the next boundary */
-    bool again;         /* ... and is the second of twice */
-    uint64_t due[DUES]; /* instructions until then; 0: it is not under way */
+    bool again;         /* ... and repeats one, by the quirk twice */
+    uint64_t due[DUES]; /* instructions until it happens; 0: none is pending */
     uint32_t smis;
 };
 
-/* A vendor's registers. Acting on the registers only; false: #GP. */
+/* A vendor's registers. These functions change registers only; false: #GP. */
 struct model_ops {
     const char *vendor;
     bool (*read)(struct pmu *pmu, uint32_t msr, uint64_t *value);
@@ -87,21 +87,21 @@ struct model {
     const struct model_ops *ops;
     uint32_t signature; /* CPUID 1 EAX */
     uint8_t version, gp, fixed,
-        width;                  /* counters without a gap from 0, as legacy leaves tell them */
-    uint16_t gp_map, fixed_map; /* all counters; virt_start derives those that are 0 */
+        width;                  /* gp, fixed: counters below the first gap, as leaf 0Ah tells */
+    uint16_t gp_map, fixed_map; /* all counters; machine_choose derives those that are 0 */
     uint8_t slots;              /* issued in a cycle; 0: the model has no such event */
     uint8_t core_type;          /* CPUID 1Ah.EAX[31:24], of a hybrid processor; else 0 */
     uint32_t max_leaf, max_extended_leaf;
-    uint64_t select_extra;    /* Intel: legal beside those of version 1; AMD: kept, the same */
-    bool full_width;          /* 4C1h; Intel */
-    bool freezes;             /* DEBUGCTL can freeze counters on a PMI */
-    bool any_thread, metrics; /* Intel: legal; PERF_METRICS is there */
-    bool auto_mask;           /* of the LVT entry at a PMI */
+    uint64_t select_extra;           /* legal beyond version 1; AMD: reserved bits that are kept */
+    bool full_width;                 /* 4C1h; Intel */
+    bool freezes;                    /* DEBUGCTL can freeze counters on a PMI */
+    bool any_thread, metrics;        /* Intel: AnyThread is legal; PERF_METRICS is there */
+    bool auto_mask;                  /* a PMI masks its LVT entry */
     const struct event_code *events; /* ends with EVENT_NONE */
 };
 
 extern const struct model *const all_models[]; /* ends with NULL */
-/* A name that stands for a model and quirks, and for what else is not the model's. */
+/* A name for a model with quirks, and for facts in which the processor differs from the model. */
 struct machine {
     const char *name, *words, *brand;
     uint32_t signature; /* 0: the model's; events and full_width the same */
@@ -109,11 +109,11 @@ struct machine {
     bool full_width;
 };
 extern const struct machine all_machines[]; /* ends with a name NULL */
-/* Makes of a hybrid processor's large core its small one. */
+/* Turns a hybrid processor's large core into its small one. */
 void model_small_core(struct model *m);
 
 static inline uint64_t counter_mask(const struct model *m) { return (1ul << m->width) - 1; }
-/* Legal beside the bits of version 1, where there are such things. */
+/* Select bits beyond version 1, for select_extra. */
 #define SELECT_EQUAL (1ul << 36)
 #define SELECT_UMASK2 (0xfful << 40)
 enum { SMALL_CORE = 0x20, LARGE_CORE = 0x40 }; /* core_type */
@@ -133,11 +133,11 @@ void count_refresh(struct vcpu *v);
 uint64_t pmi_left(const struct pmu *p);
 
 /* count.c */
-/* Adds `n` retired instructions at this CPL to what runs. */
+/* Adds `n` retired instructions at this CPL to the counters that run. */
 void count_add(struct vcpu *v, bool user, uint64_t n);
 /* One that had these effects. */
 void count_one(struct vcpu *v, bool user, uint32_t effects);
-/* Adds events to the counters of instructions and of branches that no instruction caused. */
+/* Adds n events that no instruction caused to the counters of instructions and of branches. */
 void count_extra(struct vcpu *v, bool user, uint64_t n);
 /* The guest took this interrupt, exception or NMI in ring 3. */
 void count_taken_in_ring3(struct vcpu *v, uint64_t inject);
@@ -149,7 +149,7 @@ uint64_t count_left(const struct vcpu *v, bool user);
 bool count_rdmsr(struct vcpu *v, uint32_t msr, uint64_t *value);
 bool count_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value);
 bool count_rdpmc(struct vcpu *v, uint32_t selector, uint64_t *value);
-/* Where a quirk makes SMIs, on Intel; where one lets CPUs sleep, on AMD. */
+/* Intel's count of SMIs, with the quirk smi; AMD's interrupt pending message, with c1e. */
 enum { SMI_COUNT = 0x34, INT_PENDING = 0xc0010055 };
 /* Whether this MSR is the PMU's, on any model: absent ones fault. */
 bool count_owns(uint32_t msr);
@@ -158,7 +158,7 @@ void count_unseen(struct vcpu *v, bool user, uint64_t n);
 
 /* pmi.c */
 void pmi_overflow(struct vcpu *v, unsigned counter);
-/* What becomes due within n instructions, as bits; and its effect. */
+/* n instructions pass: returns what becomes due, as bits. pmi_now takes these, and does it. */
 unsigned pmi_pass(struct pmu *p, uint64_t n);
 void pmi_now(struct vcpu *v, unsigned dues);
 /* Called when the guest halts: all pending effects happen now. */

@@ -18,7 +18,7 @@ enum {
 #define DEBUGCTL_FREEZE (1u << 12)
 #define SELECT_LEGAL 0x0000000fffd7fffful /* 63:36, 21 and 19 are dropped without a fault */
 
-/* Which counter, and whether its select, an MSR is: K7's alias the first four extended ones. */
+/* The counter of this MSR; *select: its event select. K7's MSRs alias the first four. */
 static struct counter *find(struct pmu *p, uint32_t msr, bool *select)
 {
     if (msr - K7_SELECT < 2 * K7_COUNTERS) {

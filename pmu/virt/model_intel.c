@@ -39,8 +39,8 @@ static bool is_counter(uint32_t msr, uint32_t base, uint32_t map)
     return msr >= base && msr - base < 32 && map >> (msr - base) & 1;
 }
 
-/* Version 6: four registers a counter, of which there are the first, and the second of
- * general-purpose ones. */
+/* Version 6 has four registers for each counter. Present here: the first, and the second of
+ * general-purpose counters. */
 static bool is_v6_register(const struct model *m, uint32_t msr, uint32_t base, uint32_t map,
                            unsigned which)
 {
@@ -48,8 +48,8 @@ static bool is_v6_register(const struct model *m, uint32_t msr, uint32_t base, u
            is_counter(base + (msr - base) / 4, base, map);
 }
 
-/* The general-purpose or fixed counter that this MSR is, or NULL; *full: all bits of a value are
- * written. */
+/* The general-purpose or fixed counter that this MSR is, or NULL; *full: bits above its width
+ * fault. */
 static struct counter *find_counter(struct pmu *p, uint32_t msr, bool *full)
 {
     *full = msr >= A_PMC;
@@ -212,7 +212,7 @@ static bool intel_write(struct pmu *p, uint32_t msr, uint64_t value)
         return write_counter(p, c, value, full);
     if (selected)
         return write_select(p, selected, value);
-    if (msr == MISC_ENABLE) { /* others are read-only here */
+    if (msr == MISC_ENABLE) { /* no bit changes; #GP for the read-only bits 11 and 12 */
         uint64_t now = 0;
         intel_read(p, msr, &now);
         return !((value ^ now) & (1u << 11 | 1u << 12));
@@ -263,7 +263,7 @@ static void intel_refresh(struct pmu *p)
         refresh_metrics(p);
 }
 
-/* Freeze on PMI: the legacy form stops all counters, the streamlined one says so in the status. */
+/* Freeze on PMI: the legacy form clears global control, the streamlined one sets a status bit. */
 static void intel_pmi(struct pmu *p)
 {
     if (!(p->debugctl & DEBUGCTL_FREEZE))

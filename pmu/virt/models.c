@@ -3,8 +3,7 @@
  * them. */
 #include "pmu/virt/model.h"
 
-/* Numbers and unit masks that all models have; reference cycles have the same clock as the others.
- */
+/* Event numbers and unit masks of all Intel models. Event 3C/01 ticks once in ref= cycles. */
 /* clang-format off */
 #define ARCHITECTURAL                                                                            \
     { 0xc0, 0x00, EVENT_INSTRUCTIONS }, { 0x3c, 0x00, EVENT_CYCLES }, { 0x3c, 0x01, EVENT_BUS_CYCLES }, \
@@ -124,7 +123,7 @@ static const struct model zen5 = {
     .version = 2, .gp = 6, .max_extended_leaf = 0x80000022, .events = zen4_events,
 };
 
-/* What KVM gives a guest of an Ice Lake server: version 2, and freezing is not there. */
+/* What KVM gives a guest of an Ice Lake server: version 2, and no freezing. */
 static const struct model kvm = {
     INTEL, .name = "intel-kvm", .signature = 0x606a6,
     .version = 2, .gp = 8, .fixed = 3, .width = 48, .full_width = true, .events = ice_lake_events,

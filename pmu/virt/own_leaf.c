@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* What the virtual PMU tells of itself, from CPUID leaf 4000_0000h up:
- *   +0     EAX last leaf; EBX ECX EDX "ntpmu-vpmu"
- *   +1.0   of this CPU since start: EAX RDPMCs, EBX and ECX PMU MSRs read and written, EDX PMIs
- * sent +1.1   EAX exits, EBX steps, ECX alarms, EDX times that the CPU passed its turn on +1.2
- * instructions really retired: EBX:EAX in ring 0, EDX:ECX in ring 3 +1.3   EAX 1: it steps what is
- * counted, it has no instruction clock +2     EAX to EDX: the model's name +3.n   quirk n: EAX 1 if
- * it is on; EBX ECX EDX its name. All are 0 behind the last +4.n   its values: EBX:EAX, EDX:ECX +5
- * EAX to EDX: the machine's name, zeros if it has none With the quirks hyperv and kvm all this
- * begins at 4000_0100h, behind another hypervisor.
- *
+ *   +0    EAX last leaf; EBX ECX EDX "ntpmu-vpmu"
+ *   +1.0  of this CPU since start: EAX RDPMCs, EBX reads, ECX writes of PMU MSRs, EDX PMIs sent
+ *   +1.1  EAX exits, EBX steps, ECX alarms, EDX times that the CPU passed its turn on
+ *   +1.2  instructions really retired: EBX:EAX in ring 0, EDX:ECX in ring 3
+ *   +1.3  EAX 1: no instruction clock, it steps what is counted
+ *   +2    EAX to EDX: the model's name
+ *   +3.n  quirk n: EAX 1 if it is on; EBX ECX EDX its name; all 0 behind the last
+ *   +4.n  its values: EBX:EAX, EDX:ECX
+ *   +5    EAX to EDX: the machine's name, zeros if it has none
+ * With the quirks hyperv and kvm all this begins at 4000_0100h, behind another hypervisor's leaves.
  * Source of its leaves: Hypervisor Top Level Functional Specification, "Feature and interface
  * discovery"; Linux, Documentation/virt/kvm/x86/cpuid.rst, and for leaf 4000_0010h QEMU. */
 #include "kernel/base/bits.h"
@@ -56,8 +57,8 @@ static void quirk_leaf(uint32_t leaf, uint32_t n, uint32_t r[4])
 
 static uint32_t front_last(void) { return virt_quirks.hyperv ? HYPERV_LAST : KVM_CLOCKS; }
 
-/* The hypervisor that stands before us, by its leaf n. Microsoft's leaf 3 is 0: EDX bit 2,
- * PerformanceMonitorsAvailable, too. */
+/* Leaf n of the hypervisor that stands before us. Microsoft's leaf 3 is 0, and with it
+ * PerformanceMonitorsAvailable, EDX bit 2. */
 static void front_leaf(uint32_t n, uint32_t r[4])
 {
     static const char hyperv[12] = "Microsoft Hv", kvm[12] = "KVMKVMKVM";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A guest that is not this kernel: one CPU in the state that multiboot 1 promises.
- * or that Linux' 64-bit boot protocol does. Source: Multiboot Specification 0.6.96, "I386 machine
- * state"; Linux documentation, "The Linux/x86 Boot Protocol". */
+/* A guest that is not this kernel: one CPU in the state that multiboot 1 promises, or Linux' 64-bit
+ * boot protocol. Source: Multiboot Specification 0.6.96, "I386 machine state"; Linux documentation,
+ * "The Linux/x86 Boot Protocol". */
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"

@@ -8,7 +8,7 @@
 enum { PIT_FIRST = 0x40, PIT_CHANNEL2 = 0x42, PIT_LAST = 0x43, PORT_61 = 0x61 };
 #define PORT_61_OUTPUTS 0x30u /* of channels 2 and 1 */
 #define PORT_61_OUTPUT2 0x20u
-#define AWAY_US 4000u /* the delay by the quirk pitjitter is shorter */
+#define AWAY_US 4000u /* the longest delay by the quirk pitjitter */
 
 /* SVM's exit_info1 of an I/O instruction. */
 #define IO_IN 1u
@@ -20,7 +20,7 @@ enum { TIMER_LVT = 0x320, TIMER_INITIAL = 0x380, TIMER_CURRENT = 0x390 };
 
 static uint8_t io_map[3 * 4096] __attribute__((aligned(4096)));
 
-/* The ports that are intercepted; 0: none are. */
+/* The map of intercepted ports: its physical address; 0: none. */
 uint64_t platform_io_map(void)
 {
     if (!virt_quirks.pit && !virt_quirks.pitjitter)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Simple models of mispredictions and cache events. They do not imitate a real processor. Each
- * CPU has its own state. Prediction: a conditional branch goes where it last went, by a table of
- * 256 directions that its address selects; all other branches are predicted correctly. Caches:
- * two direct-mapped levels of 64-byte lines, 128 and 2,048, by linear address, for data only. A
- * miss of the first is a reference of the last level; a miss of both is its miss. CLFLUSH
- * empties the line in both. */
+/* Simple models of mispredictions and cache events. They do not imitate a real processor. Each CPU
+ * has its own state. Prediction: a conditional branch goes where it went last; its address selects
+ * one of 256 directions. All other branches are predicted correctly. Caches: two direct-mapped
+ * levels of 64-byte lines, 128 and 2,048, by linear address, for data only. A miss of the first is
+ * a reference of the last level; a miss of both is its miss. CLFLUSH empties the line in both. */
 #include "pmu/virt/svm.h"
 
 #define LINE_SHIFT 6

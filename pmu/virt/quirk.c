@@ -13,8 +13,7 @@ enum kind { FLAG, NUMBER, SIGNED, BITS, CHOICE, SPREAD, PAIR };
 enum { BOTH = 0, INTEL = 'G', AMD = 'A' };
 #define AT(field) offsetof(struct quirks, field)
 
-/* The name ends at = or [; least and most are the value's; standard is the value of a word without
- * one. */
+/* The name ends at = or [; least and most bound the value; a word without a value gets standard. */
 static const struct quirk {
     const char *form;
     enum kind kind;
@@ -120,7 +119,7 @@ static const char *read_bits(const char *text, uint64_t *value)
     }
 }
 
-/* Which of the words "one|two" begins here and ends at , or the end. */
+/* Which of the words "one|two" the text begins with, from 1; where that ends, or NULL. */
 static const char *read_choice(const char *words, const char *text, uint64_t *value)
 {
     for (*value = 1;; ++*value) {
@@ -145,7 +144,7 @@ static const char *read_two(enum kind kind, const char *text, uint64_t value[2])
     return end && end[0] == '+' && end[1] == '-' ? read_number(end + 2, &value[1]) : end;
 }
 
-/* Where the value ends; NULL: it is none. */
+/* Where the value ends; NULL: it is not valid. */
 static const char *read_value(const struct quirk *q, const char *text)
 {
     uint64_t *value = value_of(q);

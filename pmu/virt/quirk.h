@@ -18,7 +18,7 @@ struct quirks {
     uint64_t vmrun;    /* entering the guest again counts as one branch of its CPL */
     uint64_t noemul;   /* instructions that exit are not counted */
     uint64_t emulraw;  /* instructions that exit count 1, whatever CMASK, INV and EDGE say */
-    uint64_t wrmsr;    /* signed: counted more of the WRMSR that enables a counter */
+    uint64_t wrmsr;    /* signed: instructions added by the WRMSR that enables a counter */
     uint64_t anythread;  /* the AnyThread bits are legal */
     uint64_t metrics;    /* PERF_METRICS, by RDPMC 2000_0000h too */
     uint64_t gp;         /* general-purpose counters */
@@ -33,7 +33,7 @@ struct quirks {
     uint64_t lvtmask;           /* whether a PMI masks its LVT entry, against the vendor's rule */
     uint64_t skid, skid_spread; /* instructions from an overflow to its PMI, more or less */
     uint64_t twice;             /* each PMI comes again a few instructions later */
-    uint64_t lostpmi;           /* of so many PMIs one is lost, while two or more counters run */
+    uint64_t lostpmi;           /* one PMI in so many is lost, while two or more counters run */
     uint64_t contend;           /* counters that the host has to give; the others stand still */
     uint64_t throttle; /* overflows of a counter in a millisecond; one more, and it stops until the
                           next */
@@ -44,9 +44,9 @@ struct quirks {
     uint64_t wrap0;    /* a counter that is at 0 has not overflowed until the next event */
     uint64_t freeze_lag;      /* instructions from a PMI until counters freeze */
     uint64_t smi, smi_length; /* microseconds from SMI to SMI; instructions of its handler */
-    uint64_t smi3;            /* which count as ring 3's */
+    uint64_t smi3;            /* its handler counts as ring 3's */
     uint64_t exitcost;        /* what an access to the PMU takes, in units of the clock */
-    uint64_t pit;             /* its clock is gated */
+    uint64_t pit;             /* the PIT's clock is gated */
     uint64_t pitjitter;       /* the CPU is sometimes away when the PIT's output rises */
     uint64_t c1e;             /* the local APIC's timer stands still in HLT */
     uint64_t debugctl;        /* bits 14:11 are ignored */

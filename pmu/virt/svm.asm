@@ -117,7 +117,7 @@ svm_save:
     vmsave
     ret
 
-; Guest code of known length, 2 * RCX instructions, each with another end.
+; Guest code of known length: 2 * RCX instructions, then an exit by VMMCALL, INT3 or UD2.
 global svm_run_call, svm_run_int, svm_run_undefined
 svm_run_call:
     dec rcx
@@ -155,8 +155,8 @@ taken:
     ret
 
 ; void svm_wait(uint32_t *halted, const uint32_t *nmis, uint32_t seen)
-; Says that it halts, and does, unless an NMI came since `seen`. An NMI between the test and HLT would
-; be slept through: its stub moves the saved RIP behind the HLT.
+; Sets *halted and halts, unless an NMI came since `seen`. HLT would sleep through an NMI that comes between
+; the test and HLT: so svm_nmi moves the saved RIP behind the HLT.
 global svm_wait
 svm_wait:
     mov dword [rdi], 1
@@ -185,9 +185,9 @@ svm_nmi:
     pop rax
     iretq
 
-; One stub for each vector, 16 bytes apart. Exceptions are our own mistakes; the others leave their
-; vector in EAX, which svm_take_interrupt and svm_halt return, and no second one comes in. What comes there is no
-; exception, whatever its vector: the guest may have given its interrupts any.
+; One stub for each vector, 16 bytes apart. Exceptions are our own mistakes. Interrupts leave their vector in EAX, which
+; svm_take_interrupt and svm_halt return, and clear the saved IF, so that no second one comes in. Between `taking` and
+; `taken` any vector is an interrupt: the guest may have given its interrupts vectors below 32.
 global svm_stubs
 extern virt_host_fault
 align 16
@@ -224,8 +224,8 @@ host_low:
     pop rax
     jmp host_fault
 
-; The guest's breakpoints are on a few instructions before it runs and after: the host passes them (RF). And on Bochs a
-; step whose instruction was intercepted still has its #DB, here, behind VMRUN, where the registers are the guest's.
+; The guest's breakpoints are on for a few host instructions around VMRUN: RF lets the host pass them. On Bochs, a step
+; whose instruction was intercepted also has its #DB here, behind VMRUN, while the registers are still the guest's.
 host_debug:
     or dword [rsp + 16], 0x10000
     iretq

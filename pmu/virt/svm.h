@@ -144,7 +144,7 @@ struct vcpu {
     /* What the guest believes. */
     bool sce;             /* the guest's EFER.SCE; the real one is clear while something counts */
     uint16_t sysenter_cs; /* the guest's; the real one is 0 while something counts */
-    bool sysenter_hidden; /* ... which is now */
+    bool sysenter_hidden; /* the real SYSENTER_CS is 0 now */
     bool nmi_blocked;     /* an injected NMI has not reached its IRET */
     bool nmi_pending;
     struct pmu pmu;
@@ -157,15 +157,15 @@ struct vcpu {
     bool step_iret;                    /* the step is over the guest's IRET */
     uint8_t step_op[3], step_prefixes; /* opcode of the instruction stepped, bytes before it */
     struct instruction step_code;      /* ... decoded, if some counter needs it */
-    bool step_done;                    /* ... which was completed */
+    bool step_done;                    /* the instruction was completed */
     bool entry_user;                   /* CPL 3 at entry */
     bool inject_failed;                /* the delivery of `injected` raised an exception */
     uint64_t entry_rip, entry_dr6,
-        injected;         /* injected: vmcb.inject at entry; entry_dr6: what the guest shall find */
+        injected;         /* injected: vmcb.inject at entry; entry_dr6: the guest's */
     uint64_t run_length;  /* instructions the guest retired from its entry to the exit */
-    unsigned soft_length; /* of the INT n whose injection was entered with */
-    bool reentry;         /* another hypervisor's guest would have had this exit, too */
-    bool soft_user;       /* ... and its CPL */
+    unsigned soft_length; /* of the INT n that is injected */
+    bool reentry;         /* any hypervisor's guest would have had this exit */
+    bool soft_user;       /* the INT n came from ring 3 */
 
     uint64_t retired[2]; /* kernel, user; while something counts or several CPUs run */
     struct statistics {
@@ -177,14 +177,14 @@ struct vcpu {
     uint64_t smi_at, owner_at, tick_at; /* next */
     bool pit_armed; /* channel 2 was written since its output was read as high */
     unsigned pit_windows;
-    uint32_t timer_left, timer_period; /* of the timer that C1E stopped; 0: did not */
+    uint32_t timer_left, timer_period; /* of the timer that C1E stopped; 0: none */
 
     /* alarm.c */
     uint64_t alarm_at; /* when its NMI comes, by the clock; 0: none is coming */
     bool alarm_rang;   /* it ended the last run of the guest */
     bool aimed;        /* set for this entry */
     uint64_t aimed_at,
-        way_in; /* the clock then; the least it ever advanced from there to the guest */
+        way_in; /* the clock at that time; the least it ever advanced from there to the guest */
 
     /* baton.c; the atomic ones are seen by other CPUs */
     unsigned member;
@@ -211,7 +211,7 @@ void svm_save(uint64_t vmcb);
 extern char svm_stubs[];
 
 /* host.c */
-/* The first CPU, once the model is known and SVM is there; else NULL after one line. */
+/* Starts the virtual PMU; returns the first CPU, or NULL after one line: unknown model, no SVM. */
 struct vcpu *virt_start(const char *text);
 
 /* Runs the guest whose whole state is in the VMCB. */
@@ -221,7 +221,7 @@ __attribute__((noreturn)) void virt_enter(struct vcpu *v);
 uint64_t virt_physical(const void *p);
 /* A number below 2^31, by the seed. */
 uint64_t virt_random(struct vcpu *v);
-/* End the machine with a line: of the guest, of the host. */
+/* Ends the machine after a line about this CPU. */
 __attribute__((noreturn)) void virt_die(const struct vcpu *v, const char *why);
 /* The guest did what resets a processor. */
 __attribute__((noreturn)) void virt_end_guest(const struct vcpu *v, const char *why);
@@ -230,9 +230,9 @@ __attribute__((noreturn)) void virt_host_fault(unsigned vector, const uint64_t *
 /* Long mode segments by their selectors; CS decides the CPL. */
 void virt_set_segment(struct segment *s, uint16_t selector, uint16_t attributes);
 void virt_set_cpl(struct vcpu *v, uint16_t cs, uint16_t ss);
-/* The guest's next instruction raises this instead. */
+/* The guest raises this at its next entry. */
 void virt_raise(struct vcpu *v, unsigned vector, uint32_t code);
-/* An intercepted instruction is done: the guest's own TF has its trap. */
+/* Called when an intercepted instruction is done: raises #DB if the guest's own TF is set. */
 void virt_trap(struct vcpu *v);
 
 /* vmcb.c */
@@ -246,17 +246,16 @@ void vmcb_make(struct vcpu *v);
 /* machine.c */
 /* Reads what vpmu= says: a model, then quirks. False after one line that says what is wrong. */
 bool machine_choose(const char *text);
-/* The facts of this CPU; as printed: model and quirks; the name that stands for both, or "". */
+/* The model of this CPU; vpmu= as it is printed; the machine's name, or "". */
 const struct model *machine_model(unsigned cpu);
 const char *machine_text(void);
 const char *machine_name(void);
 /* clock.c */
 extern bool virt_step;      /* no instruction clock: step while something counts */
 extern uint64_t clock_cost; /* what svm_run returns for a run of 0 instructions */
-/* What the clock counts although the exit came before it: INT n and undefined opcodes, each 0 or 1.
- */
+/* 1 if the clock counts an INT n, or an undefined opcode, although the exit comes first; else 0. */
 extern uint64_t clock_soft_int, clock_undefined;
-extern bool clock_dr6_stays; /* an intercepted #DB does not tell its cause */
+extern bool clock_dr6_stays; /* an intercepted #DB does not set DR6 */
 /* Measures them with v's VMCB, which is unchanged afterwards; decides virt_step and prints it. */
 void clock_start(struct vcpu *v);
 
@@ -277,8 +276,7 @@ void instruction_decode(const struct vcpu *v, struct instruction *i);
 /* predict.c: all effects of the instruction that was decoded at entry_rip and is done. */
 uint32_t instruction_effects(struct vcpu *v, const struct instruction *i);
 
-/* deliver.c: what vmcb.inject holds, at once. False: that is left to the processor, nothing has
- * changed. */
+/* deliver.c: delivers what vmcb.inject holds. False: nothing changed, the processor must do it. */
 bool deliver_in_software(struct vcpu *v);
 
 /* exit.c */
@@ -289,16 +287,16 @@ void exit_handle(struct vcpu *v);
 unsigned guest_read(const struct vcpu *v, uint64_t address, void *to, unsigned size);
 bool guest_write64(const struct vcpu *v, uint64_t address, uint64_t value);
 bool guest_in_long_mode(const struct vcpu *v);
-/* The opcode at RIP behind prefixes, zeros where it cannot be read; how many prefixes. */
+/* Returns how many prefixes the opcode at RIP has; op: zeros where it cannot be read. */
 unsigned guest_code(const struct vcpu *v, uint8_t op[3]);
 
 /* debug.c */
-/* Around each entry: the guest's breakpoints on, and off. */
+/* Turn the guest's breakpoints on before each entry and off behind it. */
 void debug_enter(const struct vcpu *v);
 void debug_leave(const struct vcpu *v);
 /* Executes the guest's MOV to DR5 or DR7; false: it raised an exception. */
 bool debug_write_dr7(struct vcpu *v, unsigned number);
-/* Around a step: DR6. Whether the instruction was completed. */
+/* Keep DR6 right over a step. The second returns whether the instruction was completed. */
 void debug_begin_step(struct vcpu *v);
 bool debug_end_step(struct vcpu *v);
 /* After a #DB exit: whether the guest has to see it. */
@@ -323,7 +321,7 @@ bool own_leaf(const struct vcpu *v, uint32_t leaf, uint32_t subleaf, uint32_t r[
 /* firmware.c */
 /* Called after reset: what firmware leaves in the registers. */
 void firmware_start(struct vcpu *v);
-/* At each exit: what is due by the clock. When the next is. */
+/* Before each entry: does what is due by the clock. firmware_next: when the next is due. */
 void firmware_run(struct vcpu *v);
 uint64_t firmware_next(const struct vcpu *v);
 
@@ -343,15 +341,14 @@ void baton_join(struct vcpu *v);
 bool baton_needed(void);
 void baton_pause(struct vcpu *v);
 void baton_halt(struct vcpu *v);
-/* Before an entry: passes the baton on when the slice is over; when the next one is, by the clock.
- */
+/* Before an entry: passes the baton on if the slice is over. Returns when the next one is over. */
 uint64_t baton_slice(struct vcpu *v);
 void baton_collect_nmis(struct vcpu *v);
 
 /* alarm.c: one HPET comparator, through the IO-APIC, as an NMI to the CPU that runs its guest. */
 extern uint64_t alarm_tick; /* clock units */
-extern uint64_t clock_us;   /* the same in a microsecond; a guess without HPET */
-/* Finds one that works; v is this CPU, on its host stack. */
+extern uint64_t clock_us;   /* clock units in a microsecond; a guess without HPET */
+/* Finds a comparator and a pin that work; v is this CPU, on its host stack. */
 bool alarm_init(struct vcpu *v);
 /* Whether this CPU's alarm has gone off, or may go off before another one is set. Then there
  * would be two NMIs, and one of them would be taken for the guest's. */
@@ -365,7 +362,7 @@ bool alarm_want(struct vcpu *v, uint64_t at);
 void alarm_claim(struct vcpu *v, uint64_t at);
 /* Whether an NMI may be the alarm's; true at most once for each alarm. */
 bool alarm_due(struct vcpu *v);
-/* A PMI by the guest's LVT entry, which is masked then if `mask`. */
+/* Sends a PMI as the guest's LVT entry says, and masks the entry if `mask`. */
 void host_apic_pmi(struct vcpu *v, bool mask);
 void host_apic_nmi(uint32_t id);
 uint32_t host_apic_read(unsigned at);

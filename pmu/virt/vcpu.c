@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What every part of the virtual PMU may do with a CPU: raise an exception in its guest, or end it.
- */
+/* For every part of the virtual PMU: raises an exception in a CPU's guest, or ends the guest. */
 #include "kernel/base/boot_info.h"
 #include "kernel/base/exit.h"
 #include "kernel/base/layout.h"
@@ -33,7 +32,7 @@ void virt_die(const struct vcpu *v, const char *why)
     end_machine();
 }
 
-/* A foreign guest has its reset, as without us: by a triple fault. */
+/* A foreign guest gets the reset that it would have without us: the host triple-faults. */
 void virt_end_guest(const struct vcpu *v, const char *why)
 {
     static const struct table_register none = { 0, 0 };

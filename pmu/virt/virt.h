@@ -16,5 +16,5 @@ struct virt_payload {
 };
 /* Starts it. Returns only if that fails, after one line with the reason. */
 void virt_boot_payload(const char *model, const struct virt_payload *payload);
-/* The same for another CPU, from its trampoline; nothing if there is no virtual PMU. */
+/* virt_boot on another CPU, from its trampoline; nothing if there is no virtual PMU. */
 void virt_ap(void);
