@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The session that is exported, and the thread that sends it: an ordinary consumer, through the
- * same calls as ring 3.
+/* The exported session, and the thread that sends it. The thread is an ordinary consumer and uses
+ * the same calls as ring 3.
  *
  * On the wire: chunks, each a struct chunk and `length` bytes. Numbers count from 0, so that the
- * host sees what is missing; the first is the metadata, the last says how much there was. Started
- * and stopped by one thread at a time, at PASSIVE_LEVEL. Source: Common Trace Format 1.8.3. */
+ * host sees a gap. The first chunk is the metadata; the last holds the totals. One thread at a time
+ * starts and stops the export, at PASSIVE_LEVEL. Source: Common Trace Format 1.8.3. */
 #include "kernel/etw/ctf.h"
 #include "hal/clock.h"
 #include "hal/hal.h"
@@ -24,7 +24,7 @@
 
 #define BUFFER_KB 128
 #define BUFFERS 64         /* of all processors together: 8 MB, half of what a session may have */
-#define FLUSH_SECONDS 3600 /* full buffers only: a flush would be an IPI in the picture */
+#define FLUSH_SECONDS 3600 /* full buffers only: a flush is an IPI, which would be traced */
 #define AREA_PAGES (2 * BUFFER_KB / 4)
 #define POLL_NS 2000000u
 #define SESSION_NAME u"ntpmu export"
@@ -36,7 +36,7 @@ struct chunk {
     uint32_t magic, number;
     uint32_t kind, cpu;
     uint32_t length; /* of what follows */
-    uint32_t crc;    /* of this without `crc`, and of what follows */
+    uint32_t crc;    /* of the header without `crc`, and of what follows */
 };
 ABI_SIZE(struct chunk, 24);
 
@@ -60,7 +60,7 @@ static char reason[160];
 
 /* --- Sending. --- */
 
-/* Two parts, because a packet's header does not lie before its buffer. */
+/* In two parts, because a packet's header is not in memory before its buffer. */
 static void send(uint32_t kind, uint32_t cpu, const void *head, size_t head_size, const void *body,
                  size_t body_size)
 {
@@ -74,9 +74,9 @@ static void send(uint32_t kind, uint32_t cpu, const void *head, size_t head_size
     serial_write(&export.port, body, body_size);
 }
 
-/* The buffer is this thread's own copy. babeltrace2 warns of what in an event's header means
- * nothing to it, so the 8 bytes before the time stamp become the hook's id alone: marker and size
- * are the same in all records of a hook. */
+/* The buffer is this thread's own copy. babeltrace2 warns about fields of an event's header that it
+ * does not know, so the hook's id replaces the 8 bytes before the time stamp. Nothing is lost:
+ * marker and size are the same in all records of a hook. */
 static void send_buffer(WMI_BUFFER_HEADER *buffer)
 {
     uint8_t *records = (uint8_t *)(buffer + 1), *at = records, *content_end = at;
@@ -139,9 +139,9 @@ static void run(void *unused)
     }
 }
 
-/* --- What was asked for. --- */
+/* --- The request. --- */
 
-/* The next word of a list with commas, copied; false: there is none, or it is too long. */
+/* Copies the next word of a list with commas, at most CTF_NAME_MAX - 1 characters; false: none. */
 static bool next_word(const char **list, char *word)
 {
     unsigned n = 0;
@@ -179,7 +179,7 @@ static const char *choose_events(const char *events, PERFINFO_GROUPMASK *masks,
     return counters->hook_count ? NULL : "no events are asked for";
 }
 
-/* The source by one of these words or by the HAL's name; ProfileTime: there is none. */
+/* The source with one of these words or the HAL's name; ProfileTime: there is none. */
 static KPROFILE_SOURCE source_of(const char *name)
 {
     static const struct {
@@ -208,7 +208,7 @@ static bool is_twice(const struct ctf_counters *counters, const char *name)
     return false;
 }
 
-/* The name as a field of the trace; whether ":u" asked for ring 3 alone. */
+/* Removes ":u" from the end. Returns whether it was there: count ring 3 alone. */
 static bool take_suffix(char *word)
 {
     size_t n = strlen(word);
@@ -310,7 +310,7 @@ static NTSTATUS set_masks(const PERFINFO_GROUPMASK *masks)
     return NtSetSystemInformation(SystemPerformanceTraceInformation, &info, sizeof info);
 }
 
-/* What a start that failed got. */
+/* Gives back what a failed start acquired. */
 static void undo(void)
 {
     WMI_LOGGER_INFORMATION info;

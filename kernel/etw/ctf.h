@@ -6,14 +6,14 @@
 #include <stddef.h>
 #include "kernel/nt/nt_trace.h"
 
-#define CTF_COUNTERS_MAX 7 /* what a record can have */
+#define CTF_COUNTERS_MAX 7 /* values in a record */
 #define CTF_NAME_MAX 64
 
-/* Starts a session and the thread that sends it. `events`: words of ctf_hooks, with commas between;
- * `counters`: likewise, names of sources, ":u" behind one for ring 3 alone, "" for none: each
- * event's records carry all of them. NULL, or why not, in words; then nothing runs. */
+/* Starts a session and the thread that sends it. `events`: words of ctf_hooks, separated by commas.
+ * `counters`: names of sources likewise, "" for none; ":u" after a name counts ring 3 alone. Every
+ * record carries all of them. Returns NULL, or the reason of the failure; then nothing runs. */
 const char *ctf_start(const char *events, const char *counters);
-/* Ends the session and waits until all was sent. False: the port stopped accepting bytes. */
+/* Ends the session and waits until all is sent. False: the port stopped accepting bytes. */
 bool ctf_stop(void);
 
 /* --- Between ctf.c and ctf_metadata.c only. --- */
@@ -23,18 +23,18 @@ struct ctf_field {
     unsigned offset, size;
 };
 
-/* A kind of record: which events word asks for it, and what its payload is. */
+/* A kind of record: the word of `events` that selects it, and its payload. */
 struct ctf_hook {
     const char *word;
     ULONG mask; /* group mask */
     USHORT id;
     const char *name;
-    const struct ctf_field *fields; /* up to one without name */
+    const struct ctf_field *fields; /* the last one has no name */
     const char *structure;
     unsigned size;
 };
 
-extern const struct ctf_hook ctf_hooks[]; /* up to one without name */
+extern const struct ctf_hook ctf_hooks[]; /* the last one has no name */
 
 /* The header of a CTF packet, which replaces the WMI_BUFFER_HEADER of a buffer. */
 struct ctf_packet {
@@ -47,7 +47,7 @@ struct ctf_packet {
 };
 ABI_SIZE(struct ctf_packet, 0x40);
 
-/* What begins a record: a PERFINFO_TRACE_HEADER, and what it becomes. */
+/* The header of a record: a PERFINFO_TRACE_HEADER, and the CTF header that replaces it. */
 union ctf_event {
     PERFINFO_TRACE_HEADER record;
     struct {
@@ -59,7 +59,7 @@ ABI_FIELD(union ctf_event, timestamp, offsetof(PERFINFO_TRACE_HEADER, TimeStamp)
 
 #define CTF_MAGIC 0xc1fc1fc1
 
-/* Which values records carry, and which records. */
+/* The values that records carry, and the hooks whose records carry them. */
 struct ctf_counters {
     unsigned count, hook_count;
     char names[CTF_COUNTERS_MAX][CTF_NAME_MAX];

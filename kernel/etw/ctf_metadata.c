@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The description of a trace in the Trace Stream Description Language. Records stay as they lie in
- * a session's buffers, so it is made from their C structures: FIELD takes offset and size from them
- * and does not compile with a wrong type; a field that is left out is an ASSERT. Source: Common
- * Trace Format 1.8.3. */
+/* The description of a trace in the Trace Stream Description Language. Records stay as they are in
+ * a session's buffers, so their C structures give the description. FIELD takes offset and size from
+ * them and does not compile with a wrong type; a missing field is an ASSERT. Source: Common Trace
+ * Format 1.8.3. */
 #include "kernel/etw/ctf.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/print.h"
@@ -11,7 +11,7 @@
 #define FIELD(structure, type, field)                                                          \
     { #type, #field, offsetof(structure, field),                                               \
       sizeof(char[__builtin_types_compatible_p(type, __typeof__(((structure *)0)->field)) ? sizeof(type) : -1]) }
-/* A number that means a name. */
+/* A number that stands for a name. */
 #define ENUM_FIELD(structure, name, field) { name, #field, offsetof(structure, field), sizeof(((structure *)0)->field) }
 /* clang-format on */
 #define END                                                                                        \
@@ -160,7 +160,7 @@ const struct ctf_hook ctf_hooks[] = {
     { NULL, 0, 0, NULL, NULL, NULL, 0 },
 };
 
-/* Types by Windows' names; then the names that numbers mean. */
+/* Types by Windows' names, then the enumerations. */
 static const char types[] =
     "typealias integer { size = 8; align = 8; signed = true; } := CHAR;\n"
     "typealias integer { size = 8; align = 8; signed = false; } := UCHAR;\n"

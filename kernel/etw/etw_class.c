@@ -2,10 +2,10 @@
 /* Class 0x1F of NtSetSystemInformation and NtQuerySystemInformation: the sub-classes for
  * sessions and counters. The comment of each function lists its statuses in the order of the
  * checks. Before these come STATUS_INFO_LENGTH_MISMATCH (the length is less than the fixed part,
- * or differs from a fixed length) and STATUS_ACCESS_VIOLATION. PASSIVE_LEVEL.
- *
- * NT: sub-classes of Windows that have nothing to do with counters return
- * STATUS_NOT_IMPLEMENTED; so does a set of a query sub-class, and a query of a set sub-class.
+ * or differs from a fixed length) and STATUS_ACCESS_VIOLATION. A function's name in the list means
+ * its statuses. PASSIVE_LEVEL.
+ * NT: sub-classes of Windows that do not concern counters return STATUS_NOT_IMPLEMENTED; so does a
+ * set of a query sub-class, and a query of a set sub-class.
  * Sources: Geoff Chappell's studies; phnt. */
 #include "kernel/ke/caller.h"
 #include "kernel/base/cpu.h"
@@ -13,7 +13,7 @@
 #include "kernel/ke/etw_pmc.h"
 #include "kernel/profiling/profile.h"
 
-#define LIST_MAX 8 /* the most elements that are copied: more are too many for every sub-class */
+#define LIST_MAX 8 /* elements copied at most; every sub-class refuses more */
 #define NAME_UNITS (sizeof((HAL_PROFILE_SOURCE_ADD *)0)->Description / sizeof(WCHAR))
 
 struct list {
@@ -38,8 +38,8 @@ static NTSTATUS get_list(const void *buffer, ULONG length, struct list *list)
                               : status;
 }
 
-/* L: guard. STATUS_WMI_INSTANCE_NOT_FOUND; STATUS_ACCESS_DENIED: no TRACELOG_GUID_ENABLE, as
- * restricted callers have. */
+/* L: guard. STATUS_WMI_INSTANCE_NOT_FOUND; STATUS_ACCESS_DENIED: a restricted caller, which has no
+ * TRACELOG_GUID_ENABLE. */
 static NTSTATUS find(TRACEHANDLE trace, struct etw_logger **logger)
 {
     *logger = etw_find(trace);
@@ -50,7 +50,7 @@ static NTSTATUS find(TRACEHANDLE trace, struct etw_logger **logger)
 
 /* --- Set. --- */
 
-/* As get_list, find, and the function that takes the list (etw_pmc.h). */
+/* The statuses of get_list, find, and the function that takes the list (etw_pmc.h). */
 static NTSTATUS set_list(const void *buffer, ULONG length,
                          NTSTATUS (*take)(struct etw_logger *, const ULONG *items, ULONG count))
 {
@@ -93,8 +93,8 @@ static NTSTATUS set_config(const void *buffer, ULONG length)
     return status;
 }
 
-/* STATUS_INVALID_PARAMETER: two hooks, or another than context switches; STATUS_PRIVILEGE_NOT_HELD;
- * find; STATUS_NOT_SUPPORTED: NT: there is no PEBS. */
+/* STATUS_INVALID_PARAMETER: two hooks, or one that is not the context switch's;
+ * STATUS_PRIVILEGE_NOT_HELD; find; STATUS_NOT_SUPPORTED: NT: there is no PEBS. */
 static NTSTATUS set_pebs(const void *buffer, ULONG length)
 {
     struct etw_logger *logger;
@@ -112,7 +112,7 @@ static NTSTATUS set_pebs(const void *buffer, ULONG length)
     return NT_SUCCESS(status) && list.count ? STATUS_NOT_SUPPORTED : status;
 }
 
-/* find; STATUS_INVALID_PARAMETER: no system logger; STATUS_PRIVILEGE_NOT_HELD: samples;
+/* find; STATUS_INVALID_PARAMETER: not a system logger; STATUS_PRIVILEGE_NOT_HELD: samples;
  * etw_set_masks. */
 static NTSTATUS set_group_mask(const void *buffer, ULONG length)
 {
@@ -147,7 +147,7 @@ static NTSTATUS set_time_profile(const void *buffer, ULONG length)
     return NT_SUCCESS(status) ? NtSetIntervalProfile(info.ProfileInterval, ProfileTime) : status;
 }
 
-/* The fixed part of the sub-classes that need the privilege. STATUS_PRIVILEGE_NOT_HELD. */
+/* Copies the fixed part of a sub-class that needs the privilege. STATUS_PRIVILEGE_NOT_HELD. */
 static NTSTATUS get_privileged(void *info, ULONG size, const void *buffer, ULONG length)
 {
     if (length < size)
@@ -157,10 +157,10 @@ static NTSTATUS get_privileged(void *info, ULONG size, const void *buffer, ULONG
 }
 
 /* STATUS_PRIVILEGE_NOT_HELD; STATUS_INVALID_PARAMETER: the version, or a description that is
- * empty, odd, without its end or over 32 characters; STATUS_NOT_SUPPORTED: not for this
- * processor, or no counter counts it; STATUS_INSUFFICIENT_RESOURCES: the description is another
- * source's, or there are too many. NT: the statuses are our choice. An interval is clamped to
- * the limits. Persist has no effect, because there is no registry. */
+ * empty, odd, without its NUL or over 32 characters; STATUS_NOT_SUPPORTED: not for this processor,
+ * or no counter counts it; STATUS_INSUFFICIENT_RESOURCES: another source has the description, or
+ * there are too many. NT: the statuses are our choice. An interval is clamped to the limits.
+ * Persist has no effect, because there is no registry. */
 static NTSTATUS add_source(const void *buffer, ULONG length)
 {
     EVENT_TRACE_PROFILE_ADD_INFORMATION info;
@@ -172,7 +172,7 @@ static NTSTATUS add_source(const void *buffer, ULONG length)
     ULONG units = (length - fixed) / sizeof(WCHAR) < NAME_UNITS ? (length - fixed) / sizeof(WCHAR)
                                                                 : NAME_UNITS;
     for (ULONG i = 0; i < NAME_UNITS; i++)
-        add.Description[i] = i < units ? 0 : '?'; /* no end: refused below */
+        add.Description[i] = i < units ? 0 : '?'; /* no NUL: refused below */
     status = caller_get(add.Description, (const uint8_t *)buffer + fixed, units * sizeof(WCHAR));
     if (NT_SUCCESS(status))
         status = hal_source_event(info.Version, info.Event, info.CpuInfoHierarchy, &add);
@@ -181,8 +181,8 @@ static NTSTATUS add_source(const void *buffer, ULONG length)
                               : status;
 }
 
-/* STATUS_PRIVILEGE_NOT_HELD; STATUS_INVALID_PARAMETER: was not added; STATUS_DEVICE_BUSY: somebody
- * counts or samples by it. */
+/* STATUS_PRIVILEGE_NOT_HELD; STATUS_INVALID_PARAMETER: it was not added; STATUS_DEVICE_BUSY:
+ * somebody counts or samples by it. */
 static NTSTATUS remove_source(const void *buffer, ULONG length)
 {
     EVENT_TRACE_PROFILE_REMOVE_INFORMATION info;
@@ -195,7 +195,7 @@ static NTSTATUS remove_source(const void *buffer, ULONG length)
 
 /* --- Query. --- */
 
-/* find. The handle is taken from the buffer, and the masks are returned in it. */
+/* find. The buffer holds the handle and receives the masks. */
 static NTSTATUS query_group_mask(void *buffer, ULONG length, ULONG *returned)
 {
     EVENT_TRACE_GROUPMASK_INFORMATION info;
@@ -242,7 +242,7 @@ static NTSTATUS put_source(KPROFILE_SOURCE source, bool last, uint8_t *out, ULON
     return status;
 }
 
-/* STATUS_INFO_LENGTH_MISMATCH: *returned is the length that is needed. */
+/* STATUS_INFO_LENGTH_MISMATCH: *returned is the length needed. */
 static NTSTATUS query_source_list(void *buffer, ULONG length, ULONG *returned)
 {
     NTSTATUS status = STATUS_SUCCESS;
@@ -259,7 +259,7 @@ static NTSTATUS query_source_list(void *buffer, ULONG length, ULONG *returned)
     return NT_SUCCESS(status) && length < *returned ? STATUS_INFO_LENGTH_MISMATCH : status;
 }
 
-/* --- The doors. --- */
+/* --- Entry points. --- */
 
 static NTSTATUS get_sub_class(const void *buffer, ULONG length, ULONG *sub_class)
 {

@@ -22,7 +22,7 @@ struct request {
 
 /* --- Sessions. --- */
 
-/* An empty name means that none was given. Printable ASCII only. */
+/* Empty: no name was given. Printable ASCII only. */
 static NTSTATUS get_name(const UNICODE_STRING *from, char *name)
 {
     WCHAR text[ETW_NAME_MAX];
@@ -58,7 +58,7 @@ static NTSTATUS get_information(const struct request *r, WMI_LOGGER_INFORMATION 
 static NTSTATUS put_information(struct request *r, const WMI_LOGGER_INFORMATION *asked,
                                 const struct etw_logger *logger)
 {
-    WMI_LOGGER_INFORMATION info = *asked; /* names stay the caller's */
+    WMI_LOGGER_INFORMATION info = *asked; /* keeps the caller's names */
     const struct etw_stream *first = logger->streams[0];
     info.Wnode.HistoricalContext = logger->id;
     info.Wnode.ClientContext = CLOCK_TSC;
@@ -100,8 +100,7 @@ static NTSTATUS check_start(const WMI_LOGGER_INFORMATION *info, const char *name
                        kernel ? EVENT_TRACE_SYSTEM_LOGGER_MODE : info->LogFileMode);
 }
 
-/* The output was written once before, so that no session is started whose handle cannot be
- * returned. */
+/* Writes the output once before, so that no session starts whose handle cannot be returned. */
 static NTSTATUS start(struct request *r)
 {
     WMI_LOGGER_INFORMATION info;
@@ -134,10 +133,10 @@ static struct etw_logger *find(const WMI_LOGGER_INFORMATION *info, const char *n
                                                  : etw_find_name(name);
 }
 
-/* L: guard, these four: what is done with a session that runs. */
+/* L: guard, these four: the requests to a running session. */
 static NTSTATUS query(struct etw_logger *logger, const WMI_LOGGER_INFORMATION *info)
 {
-    (void)logger, (void)info; /* every code returns what the session is */
+    (void)logger, (void)info; /* every code returns the session's information */
     return STATUS_SUCCESS;
 }
 
@@ -213,7 +212,7 @@ static NTSTATUS connect(struct request *r)
     status = caller_put(r->out, &consumer, sizeof consumer);
     if (!NT_SUCCESS(status))
         handle_close(consumer.Handle);
-    object_release(&logger->object); /* the handle has its own */
+    object_release(&logger->object); /* the handle has its own reference */
     return status;
 }
 
@@ -263,7 +262,7 @@ static NTSTATUS max_counters(struct request *r)
 
 static NTSTATUS owners(struct request *r)
 {
-    /* As many as counters have numbers. */
+    /* Room for the owners of 64 counters, the most there can be. */
     uint32_t room[(sizeof(ETW_PMC_COUNTER_OWNERSHIP_STATUS) + 63 * sizeof(ETW_PMC_COUNTER_OWNER)) /
                   sizeof(uint32_t)];
     ETW_PMC_COUNTER_OWNERSHIP_STATUS *found = (ETW_PMC_COUNTER_OWNERSHIP_STATUS *)(void *)room;
@@ -278,7 +277,7 @@ static NTSTATUS owners(struct request *r)
     return NT_SUCCESS(status) ? caller_put(r->out, found, r->returned) : status;
 }
 
-/* L: guard. Writes one entry of the output at `at`; NULL: returns the size only. */
+/* L: guard. Writes one entry of the output; `next` is its NextEntryOffset. */
 static NTSTATUS put_session(const struct etw_logger *logger, uint8_t *out, ULONG next)
 {
     const ETW_PMC_SUPPORT *pmc = logger->pmc;
@@ -320,7 +319,7 @@ static NTSTATUS sessions(struct request *r)
     return status;
 }
 
-/* --- The door. --- */
+/* --- Entry point. --- */
 
 static NTSTATUS dispatch(ULONG code, struct request *r)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters at events: the two lists of a session; and the sources whose interrupts are events.
+/* Counters at events: the two lists of a session, and the sources whose interrupts are events.
  *
- * The lists are made under the guard; when both are set, each processor changes the layout of
- * its own records. The sources to sample are system-wide, in single words. Statuses in the order
- * of their checks: Geoff Chappell's studies. */
+ * The guard protects the lists. When both are set, each processor changes the layout of its own
+ * records. The sources to sample are system-wide; each is a single word. Order of the statuses:
+ * Geoff Chappell's studies. */
 #include "kernel/ke/etw_pmc.h"
 #include "hal/smp.h"
 #include "kernel/base/cpu.h"
@@ -140,7 +140,7 @@ static void stop_sources(unsigned count)
             hal_profile_stop((KPROFILE_SOURCE)etw_sampled[i], ALL_CPUS);
 }
 
-/* All of the list or none. */
+/* Starts all of the list or none. */
 static NTSTATUS start_sources(void)
 {
     for (unsigned i = 0; i < ETW_MAX_PROFILING_SOURCES; i++) {
@@ -176,7 +176,7 @@ NTSTATUS etw_sampling_configure(const ULONG *sources, ULONG count)
     NTSTATUS status = samples_events ? start_sources() : STATUS_SUCCESS;
     if (!NT_SUCCESS(status)) {
         set_list(before, ETW_MAX_PROFILING_SOURCES);
-        if (!NT_SUCCESS(start_sources())) /* somebody else was quicker */
+        if (!NT_SUCCESS(start_sources())) /* somebody else took a counter meanwhile */
             set_list(before, 0);
     }
     return status;
@@ -192,7 +192,7 @@ NTSTATUS etw_sampling_update(uint32_t hooks)
         stop_sources(ETW_MAX_PROFILING_SOURCES);
     samples_events = events;
     if (time && !samples_time)
-        status = begin_sampling(ProfileTime); /* which needs no counter */
+        status = begin_sampling(ProfileTime); /* it needs no counter */
     else if (!time && samples_time)
         hal_profile_stop(ProfileTime, ALL_CPUS);
     samples_time = time;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Trace sessions: their table, what they have enabled, and reading them.
+/* Trace sessions: their table, their masks, and reading them.
  *
  * `guard` is held at PASSIVE_LEVEL and across IPIs. It guards the table, the masks and the
- * readers. Hooks read without it: a session's bits in etw_wanted are set when the rest of the
- * session is ready; when they are cleared, every processor answers an IPI before the rest is
- * freed. */
+ * readers. Hooks read without it. A session's bits in etw_wanted are set last, when the session is
+ * ready. They are cleared first; every processor then answers an IPI before the rest is freed. */
 #include "hal/clock.h"
 #include "hal/smp.h"
 #include "kernel/base/bits.h"
@@ -203,7 +202,7 @@ NTSTATUS etw_start(const char *name, const WMI_LOGGER_INFORMATION *info,
 
 static void nothing(void *unused) { (void)unused; }
 
-/* What nobody will read is lost. */
+/* Counts as lost the records that nobody will read. */
 static void drop_unread(struct etw_logger *logger)
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
@@ -252,12 +251,12 @@ static NTSTATUS read_full(struct etw_logger *logger, uint8_t *out, ULONG length,
 {
     for (unsigned i = 0; i < cpu_count; i++) {
         struct etw_stream *s =
-            logger->streams[logger->next_cpu++ % cpu_count]; /* each is the first one in turn */
+            logger->streams[logger->next_cpu++ % cpu_count]; /* each is first in turn */
         const WMI_BUFFER_HEADER *b;
         while ((b = etw_stream_peek(s)) != NULL && b->SavedOffset <= length - *returned) {
             NTSTATUS status = caller_put(out + *returned, b, b->SavedOffset);
             if (!NT_SUCCESS(status))
-                return *returned ? STATUS_SUCCESS : status; /* what was taken must be told */
+                return *returned ? STATUS_SUCCESS : status; /* buffers already taken are reported */
             *returned += b->SavedOffset;
             logger->read_count++;
             etw_stream_next(s);

@@ -152,7 +152,7 @@ ABI_SIZE(PROCESSOR_NUMBER, 4);
 
 typedef enum _THREADINFOCLASS {
     ThreadBasicInformation = 0,
-    ThreadBasePriority = 3, /* LONG, above the process' 8: -2 to 2; -15, 15 are the ends */
+    ThreadBasePriority = 3, /* LONG, added to the process's 8: -2 to 2; -15, 15: the limits */
     ThreadAffinityMask = 4,
     ThreadCounterProfiling = 32,
 } THREADINFOCLASS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Exceptions and the registers of a thread, laid out as in winnt.h; what stands on ring 3's stack
- * when its dispatchers begin is as public debuggers show it. */
+/* Exceptions and the registers of a thread, laid out as in winnt.h. Ring 3's stack at the entry of
+ * its dispatchers is laid out as public debuggers show it. */
 #pragma once
 #include "kernel/nt/nt.h"
 
@@ -94,8 +94,8 @@ typedef struct _CONTEXT_EX {
 } CONTEXT_EX;
 ABI_SIZE(CONTEXT_EX, 0x20);
 
-/* What RSP points to when KiUserExceptionDispatcher begins. `frame`: as IRETQ would find it, so
- * that an unwinder goes on at the place of the exception. */
+/* RSP points to this when KiUserExceptionDispatcher begins. `rip` to `ss` are a frame for IRETQ, so
+ * that an unwinder continues at the place of the exception. */
 struct exception_frame {
     CONTEXT context;
     CONTEXT_EX context_ex;
@@ -108,7 +108,7 @@ ABI_SIZE(struct exception_frame, 0x5c0);
 ABI_FIELD(struct exception_frame, record, 0x4f0);
 ABI_FIELD(struct exception_frame, rip, 0x590);
 
-/* What an exception handler gets. */
+/* The argument of an exception handler. */
 typedef struct _EXCEPTION_POINTERS {
     PEXCEPTION_RECORD ExceptionRecord;
     PCONTEXT ContextRecord;

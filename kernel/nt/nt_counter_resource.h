@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Hardware counter resources as in ntddk.h of Windows 10: for the kernel, and for drivers, whose
- * kit has those of Windows 7. Who includes this says how a callback is called: COUNTER_CALLBACK. */
+ * kit has those of Windows 7. The includer defines COUNTER_CALLBACK, a callback's convention. */
 #pragma once
 
 typedef enum _PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR_TYPE {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What threads wait for: structures, rights and information classes, spelled and laid out as in
+/* Objects to wait for: structures, rights and information classes, spelled and laid out as in
  * wdm.h and winternl.h. Shared by the kernel and ring 3. KOBJECTS is from phnt's headers. */
 #pragma once
 #include "kernel/nt/nt.h"
@@ -64,7 +64,7 @@ typedef struct _DISPATCHER_HEADER {
     UCHAR Size; /* in ULONGs */
     UCHAR Reserved1;
     LONG SignalState;
-    LIST_ENTRY WaitListHead; /* of KWAIT_BLOCK.WaitListEntry, who came first in front */
+    LIST_ENTRY WaitListHead; /* of KWAIT_BLOCK.WaitListEntry, oldest first */
 } DISPATCHER_HEADER;
 ABI_SIZE(DISPATCHER_HEADER, 0x18);
 ABI_FIELD(DISPATCHER_HEADER, SignalState, 4);
@@ -81,10 +81,10 @@ typedef struct _KSEMAPHORE {
 } KSEMAPHORE, *PKSEMAPHORE, *PRKSEMAPHORE;
 ABI_SIZE(KSEMAPHORE, 0x20);
 
-/* SignalState is 1 while nobody owns it, 0 or less else. */
+/* SignalState is 1 while nobody owns it, otherwise 0 or less. */
 typedef struct _KMUTANT {
     DISPATCHER_HEADER Header;
-    LIST_ENTRY MutantListEntry; /* of those that the owner has */
+    LIST_ENTRY MutantListEntry; /* in the owner's list */
     struct thread *OwnerThread;
     BOOLEAN Abandoned;
     UCHAR ApcDisable; /* 1: a kernel mutex, whose owner may not end */

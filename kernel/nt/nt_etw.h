@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* What NtTraceControl and class 0x1F of NtSetSystemInformation take, and what a session's buffers
- * hold: what no header of Windows has. Shared by the kernel and ring 3; who includes it has the
- * types of nt_trace.h or Windows' own.
+ * hold. No header of Windows has it. Shared by the kernel and ring 3. Include nt_trace.h, or
+ * Windows' own headers, first.
  *
  * How ring 3 runs a session:
  *   1. ZwTraceControl(EtwStartLoggerCode, info, sizeof *info, info, sizeof *info, &n) with a
  * WMI_LOGGER_INFORMATION: Wnode.BufferSize its size, LoggerName, LogFileMode
  * EVENT_TRACE_REAL_TIME_MODE | EVENT_TRACE_SYSTEM_LOGGER_MODE, BufferSize in KB and MaximumBuffers
  * of all processors together (0: 64 KB, 4 each), EnableFlags. Wnode.HistoricalContext then is the
- * TRACEHANDLE; of the NT Kernel Logger (its GUID or name) 0xFFFF.
+ * TRACEHANDLE; for the NT Kernel Logger (its GUID or name) it is 0xFFFF.
  *   2. ZwTraceControl(EtwRealtimeConnectCode, &trace_handle, 8, &consumer, sizeof consumer, &n): a
  * TRACE_CONSUMER.
- *   3. Class 0x1F sets the counters, the hooks that carry them, and the group mask, which lets
- * events begin.
+ *   3. Class 0x1F sets the counters, the hooks that carry them, and the group mask, which
+ * starts the events.
  *   4. ZwTraceControl(EtwRealtimeReadCode, &consumer.Handle, 8, bytes, size, &n), size at least the
- * session's buffer: n bytes of full buffers, of one processor in their order, packed: a
+ * session's buffer: n bytes of full buffers, packed, those of one processor in order: a
  * WMI_BUFFER_HEADER, then records from its end to SavedOffset, where the next header is. A record
  * is a PERFINFO_TRACE_HEADER, its counters, its payload; the next one begins at its Size rounded up
- * to 8. n = 0: nothing yet; sleep, or EtwFlushLoggerCode, which gives up buffers that are not full.
+ * to 8. n = 0: nothing yet: sleep, or use EtwFlushLoggerCode, which closes buffers not yet full.
  * Time stamps are the TSC; consumer.Frequency in Hz.
- *   5. EtwStopLoggerCode; reads go on until they say STATUS_WMI_INSTANCE_NOT_FOUND. EventsLost is
+ *   5. EtwStopLoggerCode; read on until STATUS_WMI_INSTANCE_NOT_FOUND. EventsLost is
  * exact.
  *
  * Sources: Geoff Chappell's studies of the early Windows 10 kits' ntetw.h and ntwmi.h; the
@@ -117,10 +117,9 @@ typedef struct _WMI_BUFFER_HEADER {
     ULONG SavedOffset; /* end of the last record */
     ULONG CurrentOffset;
     LONG ReferenceCount;
-    LARGE_INTEGER TimeStamp; /* when it was begun */
+    LARGE_INTEGER TimeStamp; /* when the buffer began */
     LONGLONG SequenceNumber; /* of the processor's buffers, from 0 on */
-    PVOID NextBuffer; /* NT: how many events of the processor were lost until the buffer was given
-                         up */
+    PVOID NextBuffer;        /* NT: events of the processor lost until the buffer was closed */
     ETW_BUFFER_CONTEXT ClientContext;
     ULONG State;
     ULONG Offset; /* as SavedOffset */
@@ -217,7 +216,7 @@ ABI_SIZE(PERFINFO_SAMPLED_PROFILE_CONFIG, 0x0C);
 typedef struct _PERFINFO_DPC_INFORMATION {
     ULONG64 InitialTime;
     PVOID DpcRoutine;
-} PERFINFO_DPC_INFORMATION; /* NT: of IPIs too, whose layout is not known */
+} PERFINFO_DPC_INFORMATION; /* NT: for IPIs too; their layout is not known */
 ABI_SIZE(PERFINFO_DPC_INFORMATION, 0x10);
 
 typedef struct __attribute__((packed)) _PERFINFO_INTERRUPT_INFORMATION {

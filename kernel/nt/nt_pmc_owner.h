@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose a processor's counters are, as NtTraceControl tells it. Shared by the kernel and ring 3;
- * who includes it has Windows' types. Source: the community's phnt headers. */
+/* The owners of a processor's counters, as NtTraceControl reports them. Shared by the kernel and
+ * ring 3; include Windows' types first. Source: the community's phnt headers. */
 #pragma once
 
 typedef enum _ETW_PMC_COUNTER_OWNER_TYPE {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The blocks that each thread and process of ring 3 has at known places: TEB (at GS) and PEB. Only
- * what is used here has names. Shared by the kernel and ring 3; sources: winternl.h's public parts,
- * the community's phnt headers for the rest. */
+/* The TEB (at GS) of each thread of ring 3 and the PEB of its process. Only the fields used here
+ * have names. Shared by the kernel and ring 3. Sources: winternl.h's public parts, the community's
+ * phnt headers for the rest. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@
 #define TEB_SIZE 0x2000
 #define PEB_SIZE 0x1000
 #define TLS_SLOTS 64
-#define START_AT 0x800 /* of the PEB's page: struct start_information, ours */
+#define START_AT 0x800 /* in the PEB's page: struct start_information, ours */
 #define START_NAME_MAX 64
 #define START_LINE_MAX 512
 
@@ -50,7 +50,7 @@ struct peb {
     uint32_t platform, image_subsystem, image_major, image_minor;
 };
 
-/* What the kernel tells ntdll of the program that it starts. */
+/* What the kernel tells ntdll about the program it starts. */
 struct start_information {
     uint64_t image_size, ntdll_base, ntdll_size;
     char name[START_NAME_MAX];

@@ -5,7 +5,7 @@
 #pragma once
 #include "kernel/nt/nt.h"
 
-/* What makes the profile interrupt. From ProfileMaximum + 1 on the numbers are the vendor's. */
+/* Sources of the profile interrupt. Numbers above ProfileMaximum are the vendor's. */
 /* clang-format off */
 typedef enum _KPROFILE_SOURCE {
     ProfileTime, ProfileAlignmentFixup, ProfileTotalIssues, ProfilePipelineDry, ProfileLoadInstructions,
@@ -21,15 +21,15 @@ _Static_assert(ProfileTotalCycles == 0x13 && ProfileMaximum == 0x18, "KPROFILE_S
 
 typedef struct trap_frame *PKTRAP_FRAME; /* NT: the layout of kernel/trap.h */
 
-/* Ours, for sources whose counters events carry: with this bit they count ring 3 only. Otherwise,
- * as on Windows, both rings. */
+/* Ours, for sources whose counters events carry: with this bit they count ring 3 only, without it
+ * both rings, as on Windows. */
 #define PROFILE_SOURCE_RING3 0x80000000u
 /* A driver's own handler of the counters' interrupt, as drivers call the type. */
 typedef VOID (*PMIHANDLER)(PKTRAP_FRAME TrapFrame);
 
 typedef struct _HAL_PMC_COUNTERS *PMC_HANDLE; /* opaque, on Windows too */
 
-/* Of the newest kit, where 44 and up differ from those of Windows 10 1903. */
+/* As in the newest kit; from 44 on it differs from Windows 10 1903. */
 typedef enum _HAL_QUERY_INFORMATION_CLASS {
     HalProfileSourceInformation = 1,
     HalQueryProfileSourceList = 20,
@@ -77,7 +77,7 @@ typedef struct _HAL_PROFILE_SOURCE_LIST {
 } HAL_PROFILE_SOURCE_LIST, *PHAL_PROFILE_SOURCE_LIST;
 ABI_SIZE(HAL_PROFILE_SOURCE_LIST, 0x10);
 
-/* NT: the class is Windows', its structure is known to nobody and this one ours. */
+/* NT: Windows has the class; its structure is not published, and this one is ours. */
 typedef struct _HAL_PROFILE_SOURCE_ADD {
     KPROFILE_SOURCE Source; /* out */
     ULONG InitialInterval;
@@ -86,7 +86,7 @@ typedef struct _HAL_PROFILE_SOURCE_ADD {
     WCHAR Description[33];
 } HAL_PROFILE_SOURCE_ADD, *PHAL_PROFILE_SOURCE_ADD;
 
-/* NT: as above. Which counters of a processor somebody else has changed while they counted for us:
+/* NT: as above. The counters of a processor that somebody else changed while they counted for us:
  * bit n, bit 32 + n for fixed ones. */
 typedef struct _HAL_PROFILE_CORRUPTION_STATUS {
     ULONG ProcessorNumber; /* in */

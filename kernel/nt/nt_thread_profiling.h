@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The structures of thread profiling that Windows does not document: what ring 3 tells the kernel,
- * and the block that both share. Behind nt.h, or behind windows.h; source: the community's phnt
+ * and the block that both share. Include nt.h or windows.h first. Source: the community's phnt
  * headers. */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The part of nt.h that concerns trace sessions (ETW) and that evntrace.h, wmistr.h and ntddk.h of
- * Windows have too. The rest is nt_etw.h. */
+/* The part of nt.h about trace sessions (ETW) that evntrace.h, wmistr.h and ntddk.h of Windows have
+ * too. The rest is nt_etw.h. */
 #pragma once
 #include "kernel/nt/nt_profile.h"
 

@@ -68,9 +68,9 @@ typedef struct _EVENT_TRACE_GROUPMASK_INFORMATION {
 ABI_SIZE(EVENT_TRACE_GROUPMASK_INFORMATION, 0x30);
 ABI_FIELD(EVENT_TRACE_GROUPMASK_INFORMATION, EventTraceGroupMasks, 0x10);
 
-/* The bytes at 8 are a processor maker's: Intel's EventSelect, UnitSelect, CMask, CInv, AnyThread,
- * EdgeDetect; AMD's EventSelect, UnitSelect in version 2; in version 3 a USHORT EventSelect,
- * UnitSelect, CMask, CInv, EdgeDetect, HostGuest, PmuType. */
+/* The bytes at 8 depend on the vendor. Intel: EventSelect, UnitSelect, CMask, CInv, AnyThread,
+ * EdgeDetect. AMD, version 2: EventSelect, UnitSelect; version 3: a USHORT EventSelect, UnitSelect,
+ * CMask, CInv, EdgeDetect, HostGuest, PmuType. */
 typedef struct __attribute__((packed, aligned(4))) _EVENT_TRACE_PROFILE_ADD_INFORMATION {
     EVENT_TRACE_INFORMATION_CLASS EventTraceInformationClass;
     UCHAR Version;

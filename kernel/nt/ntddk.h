@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What in Windows only drivers get, from ntddk.h. Apart from nt.h, because a program that includes
- * windows.h may declare these for itself, and known ones do. */
+/* The part of ntddk.h that only drivers get in Windows. It is not in nt.h, because some known
+ * programs that include windows.h declare these types themselves. */
 #pragma once
 #include "kernel/nt/nt.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The one list of services, without an include guard: who includes it defines what a line means.
+/* The list of all services. It has no include guard: each includer defines the two macros.
  * The Makefile makes ring 3's stubs from it. NT_SERVICE(number, name without Nt, arguments): the
  * kernel's Nt routine, Nt and Zw in ring 3. OWN_SERVICE(number, name in ring 3, routine,
  * arguments). */

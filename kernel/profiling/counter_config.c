@@ -10,7 +10,7 @@
 
 static struct lock config_lock = LOCK("counter configuration", DISPATCH_LEVEL);
 static unsigned users;                      /* L: config_lock */
-static const struct process *owner_process; /* L: config_lock; who set it, NULL: a driver */
+static const struct process *owner_process; /* L: config_lock; its setter, NULL: a driver */
 
 static NTSTATUS check_array(PHARDWARE_COUNTER array, ULONG count, struct counter_element *elements,
                             bool *uneven)
@@ -82,16 +82,16 @@ void counter_config_end(const struct process *owner)
  * the RDPMC selector. STATUS_INVALID_PARAMETER: Count > MAX_HW_COUNTERS (the array is not read);
  * our choice: NULL array, Type, Reserved, or an Index that some processor has no counter for.
  * STATUS_NOT_IMPLEMENTED: no counters here. STATUS_WMI_ALREADY_ENABLED: a thread has hardware
- * counters enabled; our choice: whatever the array names. Count 0 always succeeds and ends their
- * sampling. IRQL <= APC_LEVEL. Documented where not said otherwise.
- * NT: Windows 10 was seen to refuse to replace a non-empty list even while nobody profiles, and
- * checks no element. */
+ * counters enabled; our choice: for any array. Count 0 always succeeds and ends their
+ * sampling. IRQL <= APC_LEVEL. Documented, except where marked.
+ * NT: Windows 10 was seen to refuse the change of a non-empty list even while nobody profiles, and
+ * to check no element. */
 NTSTATUS KeSetHardwareCounterConfiguration(PHARDWARE_COUNTER CounterArray, ULONG Count)
 {
     return counter_config_set(NULL, CounterArray, Count);
 }
 
-/* Writes the configured counters and, in every case, their number. STATUS_BUFFER_TOO_SMALL:
+/* Writes the configured counters, and always their number. STATUS_BUFFER_TOO_SMALL:
  * MaximumCount is less; the array is untouched. STATUS_INVALID_PARAMETER (our choice): Count NULL,
  * or CounterArray NULL with something to write. IRQL <= APC_LEVEL. Documented. */
 NTSTATUS KeQueryHardwareCounterConfiguration(PHARDWARE_COUNTER CounterArray, ULONG MaximumCount,

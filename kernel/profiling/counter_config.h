@@ -11,22 +11,21 @@ NTSTATUS KeSetHardwareCounterConfiguration(PHARDWARE_COUNTER CounterArray, ULONG
 NTSTATUS KeQueryHardwareCounterConfiguration(PHARDWARE_COUNTER CounterArray, ULONG MaximumCount,
                                              PULONG Count);
 
-/* Adds a user, a thread with hardware counters (returns how many elements are configured, and
- * their generation), or removes one. While there are users the configuration can only be
- * emptied. */
+/* Adds a user: a thread with hardware counters. Returns the number of configured elements and their
+ * generation. While there are users the configuration can only be emptied. */
 ULONG counter_config_join(uint32_t *generation);
-/* True: nobody counts any more, and counter_driver_unused is to be called. */
+/* Removes a user. True: it was the last one, and the caller calls counter_driver_unused. */
 bool counter_config_leave(void);
-/* Threads that have hardware counters enabled. */
+/* The number of threads that have hardware counters enabled. */
 unsigned counter_config_users(void);
 
-/* The set for a process, NULL for a driver. STATUS_WMI_ALREADY_ENABLED: a thread has hardware
- * counters enabled, or somebody else than the process configured. */
+/* Sets the configuration for a process, NULL: a driver. STATUS_WMI_ALREADY_ENABLED: a thread has
+ * hardware counters enabled, or the configuration is not the process's. */
 NTSTATUS counter_config_set(const struct process *owner, PHARDWARE_COUNTER array, ULONG count);
 /* Empties the configuration of this process, even if threads use it. */
 void counter_config_end(const struct process *owner);
 
-/* counter_driver.c: the counter driver for ring 3, behind the services of the Ke names. */
+/* counter_driver.c: the counter driver for ring 3; the services with the Ke names call it. */
 NTSTATUS counter_driver_set(PHARDWARE_COUNTER CounterArray, ULONG Count);
 NTSTATUS counter_driver_query(PHARDWARE_COUNTER CounterArray, ULONG MaximumCount, PULONG Count);
 /* The process's last thread ends. */

@@ -2,11 +2,11 @@
 /* The counter driver for ring 3. On Windows a driver must choose, program and start counters
  * before thread profiling counts anything, and Windows has no such driver. Here a program's
  * KeSetHardwareCounterConfiguration does that: each Index is a KPROFILE_SOURCE. The counters
- * count ring 3 only, on every CPU, all the time: so counts are exact and tell a program nothing
- * about the kernel. One process at a time can configure; its configuration ends with it, but its
- * counters are freed only when no thread uses them.
+ * count ring 3 only, on every CPU, all the time. So counts are exact and tell a program nothing
+ * about the kernel. One process at a time can configure. Its configuration ends with it; its
+ * counters are freed when no thread uses them any more.
  *
- * `guard` is held across the change of counters. NT: on Windows the routine is for ring 0 only
+ * `guard` is held while the counters change. NT: on Windows the routine is for ring 0 only
  * and Index is a counter. A program that loads ntoskrnl.exe and calls the routine there gets
  * STATUS_SUCCESS and reads zeros. */
 #include "hal/hal.h"
@@ -17,7 +17,7 @@
 #include "kernel/profiling/counter_config.h"
 
 static struct mutex guard = MUTEX("the counter driver");
-static const struct process *process; /* atomic; L: guard to write; who configured, or NULL */
+static const struct process *process; /* atomic; L: guard to write; the configurer or NULL */
 static bool orphaned;                 /* L: guard; the process has ended, its counters are in use */
 static HANDLE counters;               /* L: guard; its counters */
 

@@ -2,11 +2,11 @@
 /* The policy `isolate`: while a profiled thread runs, the counters hold its own counts, and all
  * other counters are zero. A switch stops the counters, saves them with RDPMC and loads the next
  * thread's counts; nothing is written if the same thread returns and no other profiled thread
- * ran in between. Without a global control register stopping costs a write for each counter:
- * there the counters are not stopped, and every switch to a profiled thread loads them.
+ * ran in between. Without a global control register, stopping would cost a write for each
+ * counter: there the counters run on, and every switch to a profiled thread loads them.
  *
- * The low bits of the total are written, as many as the counter takes (31 on the oldest
- * processors); the thread's 64-bit total is the sum of differences, as in the other policy.
+ * A counter is loaded with the low bits of the total, as many as it takes (31 on the oldest
+ * processors). The thread's 64-bit total is the sum of differences, as in the other policy.
  * IPI_LEVEL, except join and leave. */
 #include "kernel/ke/isolate.h"
 #include "hal/hal.h"
@@ -19,7 +19,7 @@
 
 static struct mutex joining = MUTEX("isolate");
 static unsigned users; /* L: joining */
-static HANDLE others;  /* L: joining; owner of the counters that are not configured, or NULL */
+static HANDLE others;  /* L: joining; claim on the counters not configured, or NULL */
 
 static void note_running(void *unused)
 {
@@ -49,7 +49,7 @@ NTSTATUS isolate_join(struct thread_profiling *p)
     return status;
 }
 
-/* Restarts the counters that their driver had running. */
+/* Restarts the counters that their driver had started. */
 static void run_again(void *unused)
 {
     (void)unused;

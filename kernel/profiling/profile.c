@@ -3,12 +3,12 @@
  * They are created in profile_object.c.
  *
  * `guard`, held at PASSIVE_LEVEL and across IPIs, serialises start and stop. The interrupt takes
- * no lock: it walks the list of started objects, whose links change by single stores. An object
- * that is removed stays valid until every CPU has answered an IPI (of hal_profile_stop), which
- * is not possible inside the interrupt.
+ * no lock: it walks the list of started objects, whose links change by single stores. A removed
+ * object stays valid until every CPU has answered the IPI of hal_profile_stop. No CPU answers it
+ * inside the interrupt.
  *
- * The pages of a buffer are referenced and written through the direct map, so that the owner may
- * unmap them meanwhile.
+ * An object holds references to the pages of its buffer and writes them through the direct map, so
+ * the owner may unmap them meanwhile.
  *
  * Sources: Geoff Chappell's studies of the undocumented services. */
 #include "kernel/profiling/profile.h"

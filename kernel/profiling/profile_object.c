@@ -14,8 +14,8 @@
 
 #define LOG2_MIN 2
 #define LOG2_MAX 31
-/* NT: Windows lets every caller that is not restricted sample kernel addresses of all processes;
- * so do we. True: the privilege is needed, as for user addresses. */
+/* NT: Windows lets every unrestricted caller sample kernel addresses of all processes; so do we.
+ * True would require the privilege, as for user addresses. */
 #define KERNEL_RANGES_NEED_PRIVILEGE false
 
 static ULONG alignment_interval; /* atomic */
@@ -148,7 +148,7 @@ static NTSTATUS check_and_create(PHANDLE handle, HANDLE process, struct profile 
     if (NT_SUCCESS(status))
         status = get_cpus(affinity, groups, user_affinity, &wanted->cpus);
     if (NT_SUCCESS(status) && !hal_source_supported_on(wanted->source, wanted->cpus))
-        status = STATUS_NOT_SUPPORTED; /* only other processors have it */
+        status = STATUS_NOT_SUPPORTED; /* not all of these processors have it */
     return NT_SUCCESS(status) ? create(wanted, process, handle) : status;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How a thread enables and disables its profiling: class ThreadCounterProfiling of
- * NtSetInformationThread and NtQueryInformationThread. What each switch then does is in
- * thread_profiling.c. slots_lock: DISPATCH_LEVEL. */
+ * NtSetInformationThread and NtQueryInformationThread. thread_profiling.c does the work of each
+ * switch. slots_lock: DISPATCH_LEVEL. */
 #include "kernel/base/bits.h"
 #include "kernel/profiling/counter_config.h"
 #include "hal/hal.h"
@@ -20,8 +20,7 @@
 #define SLOTS (512 / VM_WINDOW_PAGES)
 #define ALL_ELEMENTS ((1ul << MAX_HW_COUNTERS) - 1)
 
-/* While it is held no thread's profiling begins or ends, and no profiled thread's affinity
- * changes. */
+/* Held while a thread's profiling begins or ends, or a profiled thread's affinity changes. */
 static struct mutex enabling = MUTEX("thread profiling");
 static struct lock slots_lock = LOCK("profiling windows", DISPATCH_LEVEL);
 static uint64_t slots_used[SLOTS / 64]; /* L: slots_lock */
@@ -94,7 +93,7 @@ static void add_readings(struct thread_profiling *p)
     p->width = counter_config[0].width;
 }
 
-/* Needed because the thread's counts of several CPUs are added up. */
+/* Whether all CPUs count alike: the thread's counts of several CPUs are added up. */
 static bool may_run_on(const struct thread_profiling *p, uint64_t cpu_mask)
 {
     unsigned ctr;
@@ -129,7 +128,7 @@ static void forget(struct thread_profiling *p)
     free_slot(p);
 }
 
-/* All that enabling needs, or nothing. */
+/* Acquires all that enabling needs, or nothing. */
 static NTSTATUS prepare(struct thread_profiling *p, const uint64_t *pml4, uint64_t affinity)
 {
     if (!take_slot(p))
@@ -217,8 +216,8 @@ void thread_profiling_end(struct thread *thread)
  * thread), STATUS_INVALID_PARAMETER (flags; our choice: mask bits above 15; disable: another
  * block), STATUS_WMI_ALREADY_ENABLED, STATUS_WMI_ALREADY_DISABLED, STATUS_NO_MEMORY;
  * STATUS_DEVICE_CONFIGURATION_ERROR: a counter does not count the same on all processors that the
- * thread may run on; under `isolate` STATUS_INSUFFICIENT_RESOURCES: another owner has a counter
- * that is not configured. */
+ * thread may run on; under `isolate` STATUS_INSUFFICIENT_RESOURCES: a counter that is not
+ * configured has another owner. */
 NTSTATUS thread_profiling_set(HANDLE ThreadHandle, PVOID ThreadInformation,
                               ULONG ThreadInformationLength)
 {

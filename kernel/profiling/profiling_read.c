@@ -60,8 +60,8 @@ static NTSTATUS read(ULONG flags, PPERFORMANCE_DATA data)
 }
 
 /* The calling thread's own data. STATUS_ACCESS_VIOLATION; the checks of ReadThreadProfilingData;
- * STATUS_PROFILING_NOT_STARTED: not enabled; STATUS_INVALID_PARAMETER: not the handle that enabling
- * gave. */
+ * STATUS_PROFILING_NOT_STARTED: not enabled; STATUS_INVALID_PARAMETER: not the handle from
+ * enabling. */
 NTSTATUS NtReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
                                    PPERFORMANCE_DATA PerformanceData)
 {

@@ -1,9 +1,9 @@
 ; SPDX-License-Identifier: MIT
-; A visit to ring 3: the way there, the code that runs there, and the ways back. One CPU at a time.
+; A visit to ring 3: the entry, the code that runs there, and the returns. One CPU at a time.
 %include "layout.inc"
 
 ; Copied to a page of ring 3. Each entry executes a jump and 2 * RCX instructions, and returns by INT3. The instruction
-; that raises an exception has two bytes, and its handler resumes behind it.
+; that raises an exception has two bytes; its handler resumes at the next one.
 section .text
 global ring3_code, ring3_code_end, ring3_plain, ring3_undefined, ring3_page_fault
 ring3_code:
@@ -42,7 +42,7 @@ ring3_enter:
     push rsi
     push SEL_USER_CS
     push rdi
-    xor esi, esi                        ; what ring3_page_fault reads: not mapped
+    xor esi, esi                        ; the address that ring3_page_fault reads is not mapped
     swapgs
     iretq
 
@@ -65,7 +65,7 @@ ring3_on_undefined:
     add qword [rsp], 2
     iretq
 
-; To ring3_interrupted(from ring 3, NMI), which must not use GS: it is ring 3's.
+; They call ring3_interrupted(from ring 3, NMI), which must not use GS: it is ring 3's.
 extern ring3_interrupted
 %macro handler 2
 global %1

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Visits to ring 3 without a thread, for hal/measure.c: page tables with one page of code, and an
- * IDT of their own. Each CPU when it starts, one after the other, interrupts off. */
+/* Visits to ring 3 without a thread, for hal/measure.c. They have their own page tables, with one
+ * page of code, and their own IDT. Each CPU in turn, when it starts, with interrupts off. */
 #include "kernel/base/boot_info.h"
 #include "hal/apic.h"
 #include "hal/hal.h"
@@ -13,7 +13,7 @@
 #include "kernel/profiling/ring3_visit.h"
 
 #define CODE_AT 0x10000u
-#define LEVEL 14u /* the counters' vector alone comes through */
+#define LEVEL 14u /* admits the counters' vector alone */
 
 extern const uint8_t ring3_code[], ring3_code_end[], ring3_plain[], ring3_undefined[],
     ring3_page_fault[];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A double is m * 2^e. With e < 0 that is m * 5^-e / 10^-e, so its digits are those of a whole
- * number, which is multiplied out in words of nine digits. */
+ * number. It is computed in words of nine digits. */
 #include "kernel/user/decimal.h"
 #include <stdint.h>
 #include "kernel/base/string.h"
@@ -31,7 +31,7 @@ static void power(struct big *b, uint32_t base, unsigned exponent)
         multiply(b, base);
 }
 
-/* 28 twos and 12 fives at a time: what a factor of 32 bits holds. */
+/* Multiplies by 2^28, or 5^12, at a time: a factor has 32 bits. */
 static void scale(struct big *b, int e)
 {
     unsigned n = (unsigned)(e < 0 ? -e : e), step = e < 0 ? 12 : 28;

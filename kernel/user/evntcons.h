@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a consumer of events sees. Layouts and names: evntcons.h and evntprov.h of the Windows SDK.
- */
+/* What a consumer of events sees. Source: evntcons.h and evntprov.h of the Windows SDK. */
 #pragma once
 #include "evntrace.h"
 #ifdef __cplusplus

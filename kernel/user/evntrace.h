@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Trace sessions as a Win32 program controls and reads them (sechost). Layouts and names:
- * evntrace.h of the Windows SDK. What a function may return stands above it in trace_control.c and
- * trace_consumer.c. */
+ * evntrace.h of the Windows SDK. Each function's errors are listed in trace_control.c,
+ * trace_consumer.c or trace_information.c. */
 #pragma once
 #include "windows.h"
 #ifdef __cplusplus

@@ -5,7 +5,7 @@
 #define HANDLERS_MAX 8
 
 static PVECTORED_EXCEPTION_HANDLER
-    handlers[HANDLERS_MAX]; /* the first one first; written before there are threads */
+    handlers[HANDLERS_MAX]; /* in the order of calls; written before there are threads */
 
 int exception_handled(PEXCEPTION_RECORD record, PCONTEXT context);
 int exception_handled(PEXCEPTION_RECORD record, PCONTEXT context)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The compiler intrinsics of Windows programs that measure. */
+/* Compiler intrinsics that measuring programs of Windows use. */
 #pragma once
 #include <stdint.h>
-#include <x86intrin.h> /* __rdtsc, _mm_pause and all that the compiler itself has */
+#include <x86intrin.h> /* __rdtsc, _mm_pause and all others of the compiler */
 
-/* One counter of this CPU, by RDPMC selector. The caller must be profiled with counters, or it is
- * STATUS_PRIVILEGED_INSTRUCTION. */
+/* One counter of this CPU, by RDPMC selector. STATUS_PRIVILEGED_INSTRUCTION unless the caller is
+ * profiled with counters. */
 static inline uint64_t __readpmc(uint32_t counter)
 {
     uint64_t low, high; /* both instructions clear the upper halves */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* printf's formats are Windows': ll is 64 bits, nothing is 32. */
+/* The lengths in printf's formats are Windows': ll is 64 bits, no letter is 32. */
 #pragma once
 #include <stdint.h>
 

@@ -45,7 +45,7 @@ static const struct error_row errors[] = {
     { STATUS_WMI_ALREADY_ENABLED, ERROR_WMI_ALREADY_ENABLED },
 };
 
-/* What the table lacks is ERROR_MR_MID_NOT_FOUND, as in Windows. */
+/* ERROR_MR_MID_NOT_FOUND: not in the table, as in Windows. */
 ULONG RtlNtStatusToDosError(NTSTATUS Status)
 {
     for (unsigned i = 0; i < sizeof errors / sizeof errors[0]; i++)
@@ -103,7 +103,7 @@ HANDLE CreateThread(PVOID ThreadAttributes, SIZE_T StackSize, LPTHREAD_START_ROU
     return thread;
 }
 
-/* NULL: for ever. */
+/* NULL: INFINITE. */
 static PLARGE_INTEGER interval(DWORD milliseconds, LARGE_INTEGER *value)
 {
     value->QuadPart = -10000ll * milliseconds;
@@ -134,7 +134,7 @@ DWORD SignalObjectAndWait(HANDLE ObjectToSignal, HANDLE ObjectToWaitOn, DWORD Mi
                                                  interval(Milliseconds, &timeout)));
 }
 
-/* What a name would be, or nothing. */
+/* Attributes with some name, or NULL if there is none: names are not supported. */
 static POBJECT_ATTRIBUTES named(LPCSTR name, OBJECT_ATTRIBUTES *attributes)
 {
     static UNICODE_STRING any;
@@ -267,7 +267,7 @@ void GetSystemInfo(LPSYSTEM_INFO SystemInfo)
 {
     KAFFINITY own =
         SetThreadAffinityMask(NtCurrentThread(),
-                              ~UINT64_C(0)); /* the kernel keeps the bits that mean one */
+                              ~UINT64_C(0)); /* the kernel keeps the bits of real processors */
     THREAD_BASIC_INFORMATION info = { 0 };
     query(NtCurrentThread(), &info);
     SetThreadAffinityMask(NtCurrentThread(), own);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* LoadLibrary and GetProcAddress over one table of what there is. NT: a program that loads
- * ntoskrnl.exe on Windows gets a private copy whose calls reach nothing; here they are system
- * calls. */
+/* LoadLibrary and GetProcAddress over one table of exports. NT: a program that loads ntoskrnl.exe
+ * on Windows gets a private copy, whose calls have no effect; here they are system calls. */
 #include "kernel/user/stdlib.h"
 #include "kernel/user/string.h"
 #include "kernel/user/ntddk.h"
@@ -9,7 +8,7 @@
 
 struct library {
     const char *name;
-    bool kernel; /* has what drivers call, and no Win32 */
+    bool kernel; /* exports what drivers call, and no Win32 */
 };
 
 struct exported {
@@ -57,7 +56,7 @@ static const struct exported exports[] = {
 };
 /* clang-format on */
 
-/* Whether `name` is the library's, in any case, with or without what stands behind the point. */
+/* Whether `name` is the library's, in any case, with or without its extension. */
 static bool is_named(const char *library, const char *name)
 {
     char base[32];
@@ -69,7 +68,7 @@ static bool is_named(const char *library, const char *name)
     return _stricmp(base, name) == 0;
 }
 
-/* ERROR_MOD_NOT_FOUND. Folders in front of the name are ignored. */
+/* ERROR_MOD_NOT_FOUND. Folders before the name are ignored. */
 HMODULE LoadLibraryA(LPCSTR LibFileName)
 {
     const char *folder = strrchr(LibFileName, '\\'), *name = folder ? folder + 1 : LibFileName;
@@ -80,7 +79,7 @@ HMODULE LoadLibraryA(LPCSTR LibFileName)
     return NULL;
 }
 
-/* NT: NULL, the program itself, is kernel32 here: what a program exports nobody knows. */
+/* NT: NULL, the program itself, is kernel32 here: a program's exports are not known. */
 HMODULE GetModuleHandleA(LPCSTR ModuleName)
 {
     return LoadLibraryA(ModuleName ? ModuleName : "kernel32");

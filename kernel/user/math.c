@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* <math.h> for programs: one x87 instruction each where there is one. */
+/* <math.h> for programs, by single x87 instructions where they exist. */
 #include "kernel/user/math.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -124,7 +124,7 @@ double pow(double x, double y)
     return x < 0 && odd ? -size : size;
 }
 
-/* Whole turns less, so that FSIN and its kin take it. */
+/* Takes whole turns off a large angle: the range of FSIN is limited. */
 static extended angle(double x)
 {
     extended value = x, turn;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Doubles, by the x87: 64 bits of mantissa in between, so results are those of a good library but
- * for the last digit. No errno, no float or long double variants. Of large angles sin, cos and tan
- * know as many turns as pi has digits: beyond 10^9 they lose them. */
+/* Doubles, by the x87: intermediate results have 64 bits of mantissa, so results equal a good
+ * library's except for the last digit. No errno, no float or long double variants. sin, cos and tan
+ * lose precision for angles beyond 10^9, because pi has too few digits. */
 #pragma once
 #ifdef __cplusplus
 extern "C" {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a program may include, too, where a driver on Windows would: the counter configuration. In
- * ring 3 Index is a KPROFILE_SOURCE for the set (kernel/profiling/counter_driver.c) and an RDPMC
- * selector in what the query returns. */
+/* The counter configuration, which on Windows only drivers can set. In ring 3 Index is a
+ * KPROFILE_SOURCE in the set call (kernel/profiling/counter_driver.c) and an RDPMC selector in the
+ * query's result. */
 #pragma once
 #include "windows.h"
 #ifdef __cplusplus

@@ -1,12 +1,12 @@
 ; SPDX-License-Identifier: MIT
-; The ring-3 side of the services, under their Zw names (Nt names are the kernel's own), and where threads begin.
+; The ring-3 stubs of the services, under their Zw names (Nt names are the kernel's own), and the entries of threads.
 %include "layout.inc"
 
 %macro service 2
 global %1
 %1:
     mov eax, %2
-    mov r10, rcx                        ; SYSCALL takes RCX
+    mov r10, rcx                        ; SYSCALL overwrites RCX
     syscall
     ret
 %endmacro
@@ -15,7 +15,7 @@ section .text
 %include "services.inc"
 service no_such_service, 0x800
 
-; A thread's first instruction: RDI start routine, RSI its argument. What the routine returns is the exit status.
+; A thread's first instruction: RDI start routine, RSI its argument. The routine's result is the exit status.
 global user_thread_start
 user_thread_start:
     mov rax, rdi
@@ -40,7 +40,7 @@ user_process_start:
     xor esi, esi
     jmp user_thread_start.end
 
-; Where the kernel leaves an exception (KiUserExceptionDispatcher): a struct exception_frame at RSP, which is 16-aligned.
+; The kernel delivers an exception here (KiUserExceptionDispatcher): RSP, 16-aligned, points to a struct exception_frame.
 global user_exception_entry
 extern exception_handled
 user_exception_entry:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* printf as C99 and Windows have it: all flags, widths, precisions; d i u o x X c s p n-less; e E f
- * F g G, exactly rounded. Lengths: hh h l (32 bits, as in Windows) ll j z t I I32 I64 L. Not a, n,
- * nor wide characters but %ls of ASCII. Source: ISO C99 7.19.6.1. */
+/* printf of C99 and Windows: all flags, widths, precisions; d i u o x X c s p; e E f F g G, exactly
+ * rounded. Lengths: hh h l (32 bits, as in Windows) ll j z t I I32 I64 L. Not: a, n, wide
+ * characters. Source: ISO C99 7.19.6.1. */
 #include "kernel/user/stdio.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,7 +38,7 @@ static void put_text(struct sink *sink, const char *text, int n)
         put(sink, text[i]);
 }
 
-/* prefix (sign, 0x), zeros, body, padded to the width. */
+/* Writes prefix (sign, 0x), zeros and body, padded to the width. */
 static void put_field(struct sink *sink, const struct spec *spec, const char *prefix,
                       int prefix_length, int zeros, const char *body, int length)
 {
@@ -101,7 +101,7 @@ static void put_string(struct sink *sink, struct spec *spec, const char *text)
     put_field(sink, spec, "", 0, 0, text, length);
 }
 
-/* Digits of a number with the point where it belongs, zeros where there are no digits. */
+/* Digits `from` to `to` of a number; zeros where it has none. */
 static int put_digits(char *out, const struct decimal *d, int from, int to)
 {
     int n = 0;
@@ -126,7 +126,7 @@ static int write_exponent(char *out, int exponent, char e)
 #define PRECISION_MAX 400
 #define FLOAT_MAX (DECIMAL_DIGITS_MAX + PRECISION_MAX)
 
-/* The text of a finite number without its sign. style: 'e' or 'f'. */
+/* The text of a finite number without its sign; style 'e' or 'f'. */
 static int write_float(char *out, const struct spec *spec, const struct decimal *d, char style,
                        int precision)
 {
@@ -142,7 +142,7 @@ static int write_float(char *out, const struct spec *spec, const struct decimal 
     return n;
 }
 
-/* %g: as many significant digits as the precision says, without the zeros at the end. */
+/* %g: the precision counts significant digits; zeros at the end are left out. */
 static int write_general(char *out, const struct spec *spec, struct decimal *d, int precision)
 {
     if (precision == 0)

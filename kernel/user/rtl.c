@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The Rtl half of thread profiling. Reading is done here, in ring 3: RDPMC against the block that
- * the kernel's context switch keeps, no system call. Sources: Microsoft's pages for the Win32
+/* The Rtl half of thread profiling. Reading needs no system call: RDPMC in ring 3, and the block
+ * that the kernel's context switch updates. Sources: Microsoft's pages for the Win32
  * functions; the order of the checks from published listings of ntdll. */
 #include "windows.h"
 #include "kernel/user/intrin.h"
@@ -8,13 +8,12 @@
 
 #define ALL_ELEMENTS ((1u << MAX_HW_COUNTERS) - 1)
 #define BLOCKS 64
-/* Follows pointers of the caller, which may be NULL or unaligned: a fault is the answer, not what
- * UBSAN makes of it. */
+/* Functions that follow the caller's pointers, which may be NULL or unaligned: that must give a
+ * fault, not a UBSAN report. */
 #define FOLLOWS_CALLER __attribute__((no_sanitize("undefined")))
-#define FIXED_SELECTOR (1u << 30) /* of RDPMC: Intel's fixed counters */
+#define FIXED_SELECTOR (1u << 30) /* for RDPMC: Intel's fixed counters */
 
-/* Where the blocks come from: one per thread at most, so a small fixed pool. No block straddles a
- * page. */
+/* A thread has at most one block, so a small fixed pool is enough. No block crosses a page. */
 static THREAD_PERFORMANCE_DATA blocks[BLOCKS] __attribute__((aligned(512)));
 static uint64_t blocks_used; /* atomic */
 
@@ -37,7 +36,7 @@ static void free_block(PVOID block)
 }
 
 /* STATUS_INVALID_PARAMETER_2: Flags. STATUS_INVALID_PARAMETER_3: mask. STATUS_NO_MEMORY. Then
- * NtSetInformationThread's. A failure leaves *PerformanceDataHandle alone (our choice). */
+ * NtSetInformationThread's. A failure does not change *PerformanceDataHandle (our choice). */
 FOLLOWS_CALLER
 NTSTATUS RtlEnableThreadProfiling(HANDLE ThreadHandle, ULONG Flags, ULONG64 HardwareCounters,
                                   PVOID *PerformanceDataHandle)
@@ -79,9 +78,9 @@ NTSTATUS RtlQueryThreadProfiling(HANDLE ThreadHandle, PBOOLEAN Enabled)
                                     NULL);
 }
 
-/* A counter is narrower than 64 bits, and its wrap must not show. NT: the kernel leaves in
- * CycleTime.Index, which Windows does not use, how many bits counters lack to 64: bits 7:0, or, if
- * fixed ones (15:8) lack others, only general-purpose ones. */
+/* The mask of a counter's width: a wrap must not show. NT: CycleTime.Index, which Windows does not
+ * use, holds 64 minus the width: in bits 7:0 for all counters, or, if bits 15:8 are not 0, in 7:0
+ * for general-purpose and in 15:8 for fixed counters. */
 static inline uint64_t width_of(ULONG lack, bool fixed)
 {
     return ~UINT64_C(0) >> (lack >> (fixed && lack > 0xff ? 8 : 0) & 63);
@@ -108,7 +107,7 @@ FOLLOWS_CALLER static void read_counters(PTHREAD_PERFORMANCE_DATA block, PPERFOR
     data->HwCountersCount = (BYTE)filled;
 }
 
-/* The same of the first elements, all configured and of one width; false if it is not so. */
+/* The same for the usual case: the first elements, all configured, one width. False: it is not. */
 FOLLOWS_CALLER static inline bool read_plain(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DATA data)
 {
     uint64_t left = block->HardwareCounters & ALL_ELEMENTS;
@@ -126,8 +125,8 @@ FOLLOWS_CALLER static inline bool read_plain(PTHREAD_PERFORMANCE_DATA block, PPE
     return true;
 }
 
-/* What is not a counter; the end of an attempt. Reasons are added up: what one attempt took must
- * not be lost by the next. False if a switch or a migration came in between. */
+/* Reads what is not a counter and ends an attempt. Wait reasons accumulate, because reading clears
+ * them in the block. False: a switch or a migration interrupted the attempt. */
 FOLLOWS_CALLER static inline bool finish(PTHREAD_PERFORMANCE_DATA block, ULONG flags,
                                          PPERFORMANCE_DATA data, uint64_t update)
 {
@@ -156,10 +155,10 @@ FOLLOWS_CALLER static __attribute__((noinline)) NTSTATUS read_general(
 #define FLAG_MASK                                                                                  \
     (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
 
-/* Reads the calling thread's own data. Time stamp and counters lie inside the attempt and
+/* Reads the calling thread's own data. Time stamp and counters are read inside the attempt;
  * UpdateCount is compared last. STATUS_INVALID_BUFFER_SIZE, STATUS_INVALID_PARAMETER_3 (version),
- * STATUS_INVALID_PARAMETER_2 (flags). NT: Windows takes differences in 32 bits and loses what is
- * more; it reads counters after its last comparison. */
+ * STATUS_INVALID_PARAMETER_2 (flags). NT: Windows takes differences in 32 bits and loses the
+ * rest; it reads counters after its last comparison. */
 FOLLOWS_CALLER
 NTSTATUS RtlReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
                                     PPERFORMANCE_DATA PerformanceData)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* stdout and stderr. A line of stdout, or what one call writes to stderr, reaches the console in as
- * few pieces as the service allows; a lock per stream keeps the lines of threads apart. */
+/* stdout and stderr. A line of stdout, or the text of one call to stderr, goes to the console in as
+ * few pieces as the service allows. A lock per stream keeps the lines of threads apart. */
 #include "kernel/user/stdio.h"
 #include <stdbool.h>
 #include "kernel/base/string.h"
 #include "windows.h"
 
-#define CONSOLE_MAX 256 /* of one write_console */
+#define CONSOLE_MAX 256 /* characters in one write_console */
 
 struct user_file {
     uint32_t lock; /* atomic */
-    bool by_line;  /* else by the call */
+    bool by_line;  /* false: written after each call */
     unsigned used;
     char text[CONSOLE_MAX];
 };

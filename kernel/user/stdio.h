@@ -17,7 +17,7 @@ int printf(const char *format, ...);
 int vprintf(const char *format, va_list args);
 int fprintf(FILE *file, const char *format, ...);
 int vfprintf(FILE *file, const char *format, va_list args);
-/* What it would have written had there been room, as in C99. */
+/* Returns the length of the whole text, as in C99. */
 int snprintf(char *text, size_t size, const char *format, ...);
 int vsnprintf(char *text, size_t size, const char *format, va_list args);
 int sprintf(char *text, const char *format, ...);
@@ -30,7 +30,7 @@ int fputs(const char *text, FILE *file);
 size_t fwrite(const void *data, size_t size, size_t count, FILE *file);
 int fflush(FILE *file);
 
-/* printf.c: the formatting alone. Returns the number of characters. */
+/* printf.c: formats only. Returns the number of characters. */
 int format_text(void (*put)(void *context, char c), void *context, const char *format,
                 va_list args);
 

@@ -8,11 +8,10 @@
 #include "windows.h"
 
 #define ARENA (1u << 20)
-#define LARGE (64u << 10) /* from here on a region of its own */
+#define LARGE (64u << 10) /* from this size on a block is its own region */
 #define AT_EXIT_MAX 64
 
-/* In front of each block; sizes include it. The arena's blocks lie one behind the other, the last
- * one is free. */
+/* The header of each block; sizes include it. The arena's blocks follow each other. */
 struct block {
     size_t size;
     bool used, large;
@@ -39,7 +38,7 @@ static struct block *region(size_t size)
 
 static struct block *behind(struct block *b) { return (struct block *)((char *)b + b->size); }
 
-/* First fit; free neighbours become one on the way. */
+/* First fit; joins free neighbours on the way. */
 static struct block *take(size_t size)
 {
     if (!arena) {
@@ -173,7 +172,7 @@ void operator_delete_sized(void *memory, size_t size) __asm__("_ZdlPvm");
 void operator_delete_array_sized(void *memory, size_t size) __asm__("_ZdaPvm");
 void __cxa_pure_virtual(void);
 
-/* Without exceptions there is no other way to say that there is no memory. */
+/* Without exceptions this is the only way to report that there is no memory. */
 void *operator_new(size_t size)
 {
     void *memory = malloc(size);
@@ -244,7 +243,7 @@ static void swap(char *a, char *b, size_t size)
     }
 }
 
-/* By heap: never slow, no stack. */
+/* Heap sort: no recursion, no slow cases. */
 void qsort(void *base, size_t count, size_t size, int (*compare)(const void *, const void *))
 {
     char *a = base;

@@ -8,13 +8,12 @@ extern "C" {
 #define EXIT_SUCCESS 0
 #define EXIT_FAILURE 1
 
-/* Ends the process with all its threads, after what atexit was given. */
+/* Calls atexit's functions, then ends the process with all its threads. */
 __attribute__((noreturn)) void exit(int status);
 __attribute__((noreturn)) void abort(void);
 int atexit(void (*function)(void));
 
-/* From one region of 1 MB; more than 64 KB at a time come from NtAllocateVirtualMemory. 16-byte
- * aligned. */
+/* From one region of 1 MB; from 64 KB on from NtAllocateVirtualMemory. 16-byte aligned. */
 void *malloc(size_t size);
 void *calloc(size_t count, size_t size);
 void *realloc(void *block, size_t size);

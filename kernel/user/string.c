@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What kernel/base/string.c, also in the ring-3 image, lacks of <string.h>. */
+/* The rest of <string.h>: kernel/base/string.c is in the ring-3 image, too. */
 #include "kernel/user/string.h"
 
 int strncmp(const char *a, const char *b, size_t size)

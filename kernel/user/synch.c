@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Critical sections, without a kernel object: who finds one taken lets others run until it is free.
- */
+/* Critical sections without a kernel object: a thread yields until the section is free. */
 #include "windows.h"
 #include "kernel/user/intrin.h"
 

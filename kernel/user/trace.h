@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Between the files of kernel/user/advapi32 only: this one where they are linked with our tests, by
- * our own headers; advapi32/trace.h in the library, by those of mingw-w64. */
+/* For the files of kernel/user/advapi32 only. Linked with our tests they include this file, with
+ * our own headers; in the library they include advapi32/trace.h, with mingw-w64's. */
 #pragma once
 #include "evntcons.h"
 #include "kernel/user/advapi32/trace_control.h"

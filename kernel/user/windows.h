@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What a ring-3 program includes: types and constants of nt.h, and the functions of ntdll and
- * kernel32 that there are. NT: services have their Zw names only, because the Nt names are the
- * kernel's own in the same image. */
+/* For ring-3 programs: types and constants of nt.h, and the existing functions of ntdll and
+ * kernel32. NT: services have their Zw names only, because the Nt names are the kernel's own in the
+ * same image. */
 #pragma once
 #ifdef __cplusplus
 #define _Static_assert static_assert
 extern "C" {
-#define WCHAR nt_wchar /* in C++ L"text" has a type of its own, of the same 16 bits */
+#define WCHAR nt_wchar /* in C++ L"text" has its own type, also of 16 bits */
 #endif
 #include "kernel/nt/nt_context.h"
 #include "kernel/nt/nt_dispatcher.h"
@@ -143,7 +143,7 @@ NTSTATUS ZwDuplicateObject(HANDLE SourceProcessHandle, HANDLE SourceHandle,
 ULONG ZwGetCurrentProcessorNumber(void);
 NTSTATUS ZwQueryPerformanceCounter(PLARGE_INTEGER PerformanceCounter,
                                    PLARGE_INTEGER PerformanceFrequency);
-/* Ours: RtlReadThreadProfilingData by the kernel, for the calling thread, no RDPMC needed. */
+/* Ours: RtlReadThreadProfilingData in the kernel, for the calling thread; needs no RDPMC. */
 NTSTATUS ZwReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
                                    PPERFORMANCE_DATA PerformanceData);
 NTSTATUS write_console(const char *text, ULONG length);
@@ -220,7 +220,7 @@ typedef struct _SYSTEM_INFO {
 } SYSTEM_INFO, *LPSYSTEM_INFO;
 ABI_SIZE(SYSTEM_INFO, 48);
 #define PROCESSOR_ARCHITECTURE_AMD64 9
-/* Architecture, page size, granularity (NT: 64 KB) and processors; all else is 0. */
+/* Architecture, page size, granularity (NT: 4 KB, not 64) and processors; all else is 0. */
 void GetSystemInfo(LPSYSTEM_INFO SystemInfo);
 
 /* Events, semaphores, mutexes. NT: names must be NULL. */
@@ -244,7 +244,7 @@ DWORD SignalObjectAndWait(HANDLE ObjectToSignal, HANDLE ObjectToWaitOn, DWORD Mi
 #define EXCEPTION_CONTINUE_EXECUTION (-1)
 #define EXCEPTION_CONTINUE_SEARCH 0
 typedef LONG (*PVECTORED_EXCEPTION_HANDLER)(PEXCEPTION_POINTERS ExceptionInfo);
-/* NT: at most eight; First goes in front of all that are not. */
+/* NT: at most eight; those with First are called after the others. */
 PVOID AddVectoredExceptionHandler(ULONG First, PVECTORED_EXCEPTION_HANDLER Handler);
 ULONG RemoveVectoredExceptionHandler(PVOID Handle);
 NTSTATUS ZwRaiseException(PEXCEPTION_RECORD ExceptionRecord, PCONTEXT ContextRecord,
@@ -293,8 +293,8 @@ void LeaveCriticalSection(LPCRITICAL_SECTION CriticalSection);
 INTERLOCKED(, LONG)
 INTERLOCKED(64, LONG64)
 
-/* library.c. The libraries there are: ntoskrnl.exe, hal.dll, ntdll.dll, kernel32.dll; ".dll" may be
- * left out. */
+/* library.c: ntoskrnl.exe, hal.dll, ntdll.dll, kernel32.dll, kernelbase.dll, advapi32.dll and
+ * sechost.dll. The extension may be left out. */
 HMODULE LoadLibraryA(LPCSTR LibFileName);
 HMODULE GetModuleHandleA(LPCSTR ModuleName);
 FARPROC GetProcAddress(HMODULE Module, LPCSTR ProcName);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tokens, as far as a program needs them to switch a privilege on. NT: there is no security; a
- * process has one token, whose handle is one to the process, and the privileges that the kernel
- * looks at. */
+/* Tokens, as far as a program needs them to enable a privilege. NT: there is no security. A process
+ * has one token, with the privileges that the kernel checks; its handle is a handle to the
+ * process. */
 #include <trace.h>
 
 #define NOT_ALL_ASSIGNED 1300
@@ -34,7 +34,7 @@ WINBOOL WINAPI OpenProcessToken(HANDLE ProcessHandle, DWORD DesiredAccess, PHAND
     return NT_SUCCESS(status) || fail(RtlNtStatusToDosError(status));
 }
 
-/* ERROR_NO_TOKEN: no thread has one of its own. */
+/* ERROR_NO_TOKEN: no thread has a token of its own. */
 WINBOOL WINAPI OpenThreadToken(HANDLE ThreadHandle, DWORD DesiredAccess, WINBOOL OpenAsSelf,
                                PHANDLE TokenHandle)
 {
@@ -70,7 +70,7 @@ WINBOOL WINAPI LookupPrivilegeValueA(LPCSTR lpSystemName, LPCSTR lpName, PLUID l
 }
 
 /* Succeeds with the last error ERROR_NOT_ALL_ASSIGNED where there is no such privilege. NT:
- * PreviousState holds what all entries were before, not only those that changed. */
+ * PreviousState holds the old state of all entries, not only of those that changed. */
 WINBOOL WINAPI AdjustTokenPrivileges(HANDLE TokenHandle, WINBOOL DisableAllPrivileges,
                                      PTOKEN_PRIVILEGES NewState, DWORD BufferLength,
                                      PTOKEN_PRIVILEGES PreviousState, PDWORD ReturnLength)
@@ -106,7 +106,7 @@ WINBOOL WINAPI AdjustTokenPrivileges(HANDLE TokenHandle, WINBOOL DisableAllPrivi
     return TRUE;
 }
 
-/* TokenElevation only: every program is an administrator's. ERROR_INVALID_PARAMETER for others. */
+/* TokenElevation only: every program runs as administrator. Others: ERROR_INVALID_PARAMETER. */
 WINBOOL WINAPI GetTokenInformation(HANDLE TokenHandle,
                                    TOKEN_INFORMATION_CLASS TokenInformationClass,
                                    LPVOID TokenInformation, DWORD TokenInformationLength,

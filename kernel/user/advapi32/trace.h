@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of advapi32 share: mingw-w64's headers, and what those do not declare. */
+/* What the files of advapi32 share: mingw-w64's headers, and declarations that those lack. */
 #pragma once
 #define INITGUID
 #include <ntstatus.h>
@@ -27,7 +27,7 @@ typedef ULONG KPROFILE_SOURCE;
 #define TracePmcCounterOwners 25
 #define TracePmcSessionInformation 27
 
-/* GUIDs that the documentation of the kernel's events gives, and no header. */
+/* GUIDs from the documentation of the kernel's events. No header has them. */
 static const GUID ThreadGuid __attribute__((
     unused)) = { 0x3d6fa8d1, 0xfe05, 0x11d0, { 0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c } };
 static const GUID PerfInfoGuid __attribute__((

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ControlTrace by a name for each of its codes. */
+/* ControlTrace, under one name for each of its codes. */
 #include <trace.h>
 
 #define CALL(name, code)                                                                           \

@@ -2,10 +2,10 @@
 /* OpenTrace, ProcessTrace, CloseTrace: events of a running session, in the order of their time
  * stamps on all processors.
  *
- * A processor's buffers come in their order; those of different processors are merged. That needs
- * to know that no processor has older events than what was read: whatever happened before the
- * session was flushed is there afterwards. So buffers are gathered as they fill; at each flush,
- * every FlushTimer seconds or when they are many, the events up to then are handed on. */
+ * A processor's buffers come in order; those of different processors are merged. An event may be
+ * delivered only when no processor can have an older unread one. A flush ensures this: afterwards
+ * all earlier events can be read. So buffers are gathered as they fill. At each flush, every
+ * FlushTimer seconds or when there are many buffers, the events up to then are delivered. */
 #include <string.h>
 #include <intrin.h>
 #include <trace.h>
@@ -14,7 +14,7 @@
 #define PROCESSORS 64
 #define NAME_CHARS 64
 #define POLL_MS 5
-#define PMC_MAX 7 /* values of a record */
+#define PMC_MAX 7 /* counters in a record */
 
 enum state { FREE, OPEN, RUNNING, CLOSING };
 
@@ -30,7 +30,7 @@ struct consumer {
     EVENT_TRACE_LOGFILEW log;
     TRACEHANDLE session; /* 0: not connected */
     TRACE_CONSUMER from;
-    uint8_t *area; /* what was read and not handed on */
+    uint8_t *area; /* buffers read and not yet delivered */
     SIZE_T size, filled;
     ULONG buffer_size;
 };
@@ -47,7 +47,7 @@ static LONGLONG time_of(const struct consumer *c, const WMI_BUFFER_HEADER *buffe
     return (LONGLONG)(buffer->StartTime + ticks / hz * 10000000 + ticks % hz * 10000000 / hz);
 }
 
-/* NT: records of these hooks name no thread; Windows says 0xFFFFFFFF then, too. */
+/* NT: records of these hooks name no thread; ids are then 0xFFFFFFFF, as in Windows. */
 static void hand_on(struct consumer *c, const WMI_BUFFER_HEADER *buffer,
                     const PERFINFO_TRACE_HEADER *record)
 {
@@ -87,7 +87,7 @@ static const PERFINFO_TRACE_HEADER *record_of(const struct part *part)
     return (const PERFINFO_TRACE_HEADER *)(const void *)part->at;
 }
 
-/* Where the buffer at `from` in the area begins and ends; the next one's place. */
+/* Begin and end of the buffer at `from` in the area; returns the place of the next one. */
 static SIZE_T part_at(const struct consumer *c, SIZE_T from, struct part *part)
 {
     part->header = (const WMI_BUFFER_HEADER *)(const void *)(c->area + from);
@@ -96,7 +96,7 @@ static SIZE_T part_at(const struct consumer *c, SIZE_T from, struct part *part)
     return from + part->header->SavedOffset;
 }
 
-/* Begins with the first buffer at or behind `from` that has records of this processor left. */
+/* Finds the first buffer from `from` on that has records of this processor left. */
 static bool next_part(const struct consumer *c, SIZE_T from, unsigned cpu, struct part *part)
 {
     while (from < c->filled) {
@@ -113,7 +113,7 @@ static void mark(const struct part *part)
         (ULONG)(part->at - (const uint8_t *)part->header);
 }
 
-/* Hands on what is not later than `until`. False: the consumer wants no more. */
+/* Delivers the events up to `until`. False: the consumer wants no more. */
 static bool merge(struct consumer *c, ULONG64 until)
 {
     struct part parts[PROCESSORS];
@@ -140,7 +140,7 @@ static bool merge(struct consumer *c, ULONG64 until)
     return __atomic_load_n(&c->state, __ATOMIC_ACQUIRE) == RUNNING;
 }
 
-/* Drops the buffers that are done; tells of each. False: the consumer wants no more. */
+/* Drops the finished buffers, with a callback for each. False: the consumer wants no more. */
 static bool drop_done(struct consumer *c)
 {
     struct part part;
@@ -178,7 +178,7 @@ static void give_back(PVOID area)
         ZwFreeVirtualMemory(NtCurrentProcess(), &area, &size, MEM_RELEASE);
 }
 
-/* ERROR_WMI_INSTANCE_NOT_FOUND; ERROR_BUSY: it has a consumer; ERROR_NOT_ENOUGH_MEMORY. */
+/* ERROR_WMI_INSTANCE_NOT_FOUND; ERROR_BUSY: the session has a consumer; ERROR_NOT_ENOUGH_MEMORY. */
 static ULONG connect_session(struct consumer *c)
 {
     ULONG returned;
@@ -187,9 +187,9 @@ static ULONG connect_session(struct consumer *c)
     if (error)
         return error;
     c->buffer_size = info.BufferSize * 1024;
-    /* For what waited, what came while this thread slept, what a flush gives, and what comes
-     * meanwhile: if something of before the flush had no room, what is later would be handed on
-     * first. */
+    /* Room for buffers that waited, that filled while this thread slept, that a flush closes, and
+     * that fill meanwhile. Events from before a flush that found no room would be delivered after
+     * later ones. */
     c->size = (SIZE_T)4 * info.NumberOfBuffers * c->buffer_size;
     c->session = info.Wnode.HistoricalContext;
     PVOID area = NULL;
@@ -214,7 +214,7 @@ static ULONG connect_session(struct consumer *c)
     return RtlNtStatusToDosError(status);
 }
 
-/* Appends what there is, as far as there is room. */
+/* Appends the session's full buffers, as far as there is room. */
 static NTSTATUS gather(struct consumer *c)
 {
     NTSTATUS status = STATUS_SUCCESS;
@@ -225,7 +225,7 @@ static NTSTATUS gather(struct consumer *c)
         status = ZwTraceControl(EtwRealtimeReadCode, &c->from.Handle, sizeof c->from.Handle,
                                 c->area + before, (ULONG)(room < 1u << 30 ? room : 1u << 30), &n);
         c->filled += NT_SUCCESS(status) ? n : 0;
-        while (before < c->filled) { /* from here on Offset says how far a buffer was handed on */
+        while (before < c->filled) { /* from here on Offset is the next record to deliver */
             WMI_BUFFER_HEADER *header = (WMI_BUFFER_HEADER *)(void *)(c->area + before);
             header->Offset = sizeof *header;
             before += header->SavedOffset;
@@ -241,8 +241,8 @@ static void flush(struct consumer *c)
         c->log.EventsLost = info.EventsLost;
 }
 
-/* Until the session has stopped or nobody wants more. The first flush is at once: there may be
- * events already. */
+/* Runs until the session has stopped or the consumer wants no more. Flushes at once, because there
+ * may be events already. */
 static ULONG run(struct consumer *c)
 {
     WMI_LOGGER_INFORMATION info;
@@ -275,7 +275,7 @@ static ULONG run(struct consumer *c)
     }
 }
 
-/* --- Handles: the consumer's number and 1. --- */
+/* --- Handles: the consumer's number plus 1. --- */
 
 static struct consumer *consumer_of(TRACEHANDLE handle)
 {
@@ -309,7 +309,7 @@ static TRACEHANDLE refuse(ULONG error)
     return INVALID_PROCESSTRACE_HANDLE;
 }
 
-/* The structures differ in the type of pointers only. */
+/* The A and W structures differ only in the type of pointers. */
 static TRACEHANDLE open(PEVENT_TRACE_LOGFILEW log, bool narrow)
 {
     ULONG mode = PROCESS_TRACE_MODE_REAL_TIME | PROCESS_TRACE_MODE_EVENT_RECORD;
@@ -337,21 +337,21 @@ static TRACEHANDLE open(PEVENT_TRACE_LOGFILEW log, bool narrow)
 }
 
 /* INVALID_PROCESSTRACE_HANDLE and the last error: ERROR_INVALID_PARAMETER: no structure, name or
- * callback, a name over 63 characters; ERROR_NOT_SUPPORTED: NT: a file, or other modes than
- * real-time and event record; ERROR_BUSY: NT: it has a consumer; ERROR_NO_SYSTEM_RESOURCES: eight
- * are open; ERROR_NOT_ENOUGH_MEMORY; ERROR_ACCESS_DENIED. Events are kept from here on, if the
- * session runs. */
+ * callback, a name over 63 characters; ERROR_NOT_SUPPORTED: NT: a file, or a mode other than
+ * real-time and event record; ERROR_BUSY: NT: the session has a consumer;
+ * ERROR_NO_SYSTEM_RESOURCES: eight are open; ERROR_NOT_ENOUGH_MEMORY; ERROR_ACCESS_DENIED. From
+ * here on a running session keeps its events. */
 TRACEHANDLE OpenTraceW(PEVENT_TRACE_LOGFILEW Logfile) { return open(Logfile, false); }
 TRACEHANDLE OpenTraceA(PEVENT_TRACE_LOGFILEA Logfile)
 {
     return open((PEVENT_TRACE_LOGFILEW)(void *)Logfile, true);
 }
 
-/* Calls back for each event until the session stops, the trace is closed, or a buffer callback says
- * FALSE. ERROR_BAD_LENGTH: no handle, or over 64; ERROR_INVALID_PARAMETER: HandleArray NULL;
- * ERROR_NOT_SUPPORTED: NT: more than one handle, or times; ERROR_INVALID_HANDLE; ERROR_BUSY: it is
- * being processed; ERROR_WMI_INSTANCE_NOT_FOUND: the session does not run; ERROR_CANCELLED: a
- * buffer callback said FALSE. */
+/* Calls back for each event until the session stops, the trace is closed, or a buffer callback
+ * returns FALSE. ERROR_BAD_LENGTH: no handle, or over 64; ERROR_INVALID_PARAMETER: HandleArray
+ * NULL; ERROR_NOT_SUPPORTED: NT: more than one handle, or times; ERROR_INVALID_HANDLE; ERROR_BUSY:
+ * it is being processed; ERROR_WMI_INSTANCE_NOT_FOUND: the session does not run; ERROR_CANCELLED: a
+ * buffer callback returned FALSE. */
 ULONG ProcessTrace(PTRACEHANDLE HandleArray, ULONG HandleCount, LPFILETIME StartTime,
                    LPFILETIME EndTime)
 {
@@ -378,8 +378,7 @@ ULONG ProcessTrace(PTRACEHANDLE HandleArray, ULONG HandleCount, LPFILETIME Start
     return error;
 }
 
-/* ERROR_INVALID_HANDLE; ERROR_CTX_CLOSE_PENDING: it is being processed, and closed when that has
- * ended. */
+/* ERROR_INVALID_HANDLE; ERROR_CTX_CLOSE_PENDING: it is being processed, and closes afterwards. */
 ULONG CloseTrace(TRACEHANDLE TraceHandle)
 {
     struct consumer *c = consumer_of(TraceHandle);

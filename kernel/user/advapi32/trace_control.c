@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* StartTrace, ControlTrace, TraceSetInformation, TraceQueryInformation: thin over NtTraceControl
- * and class 0x1F. All return a Win32 code and set no last error. Sources: Microsoft's pages; for
- * what they are silent about Geoff Chappell's studies of Windows 10. */
+ * and class 0x1F. All return a Win32 code and set no last error. Sources: Microsoft's pages;
+ * where they are silent, Geoff Chappell's studies of Windows 10. */
 #include <string.h>
 #include <trace.h>
 
-#define NAME_CHARS 64 /* a session's name with its end */
+#define NAME_CHARS 64 /* a session's name with its NUL */
 
 /* --- Sessions. --- */
 
@@ -69,7 +69,7 @@ ULONG trace_control(ULONG code, TRACEHANDLE session, const WCHAR *name,
                     WMI_LOGGER_INFORMATION *info)
 {
     ULONG returned;
-    info->Wnode.HistoricalContext = name ? 0 : session; /* the name counts, if there is one */
+    info->Wnode.HistoricalContext = name ? 0 : session; /* a name takes precedence */
     if (name) {
         size_t bytes = length_of(name) * sizeof *name;
         if (bytes >= NAME_CHARS * sizeof *name)
@@ -80,7 +80,7 @@ ULONG trace_control(ULONG code, TRACEHANDLE session, const WCHAR *name,
         ZwTraceControl(code, info, sizeof *info, info, sizeof *info, &returned));
 }
 
-/* Whether the name, in characters of this size, has room where the caller wants it; 0: nowhere. */
+/* Whether the name, in characters of this size, fits at LoggerNameOffset. 0: it does not. */
 static bool has_room(const EVENT_TRACE_PROPERTIES *p, const WCHAR *name, size_t character)
 {
     ULONG offset = p->LoggerNameOffset;
@@ -88,7 +88,7 @@ static bool has_room(const EVENT_TRACE_PROPERTIES *p, const WCHAR *name, size_t 
            (length_of(name) + 1) * character <= p->Wnode.BufferSize - offset;
 }
 
-/* NT: sessions are read as they run and have no file. */
+/* NT: sessions are real-time only and have no file. */
 static ULONG check_file(const EVENT_TRACE_PROPERTIES *p)
 {
     ULONG offset = p->LogFileNameOffset;
@@ -132,12 +132,12 @@ static ULONG start(PTRACEHANDLE handle, const WCHAR *name, PEVENT_TRACE_PROPERTI
     return ERROR_SUCCESS;
 }
 
-/* Starts a session that is read as it runs.
+/* Starts a real-time session.
  * ERROR_INVALID_PARAMETER: no handle, name or properties; the kernel logger's GUID without its
  * name; no real-time mode; EnableFlags without system mode; a name that is empty or over 63
  * characters; LogFileNameOffset. ERROR_BAD_LENGTH: Wnode.BufferSize is too small for the structure
  * and the name at LoggerNameOffset. ERROR_ALREADY_EXISTS: it runs. ERROR_NO_SYSTEM_RESOURCES: eight
- * others do. ERROR_NOT_ENOUGH_MEMORY. ERROR_PRIVILEGE_NOT_HELD: EVENT_TRACE_FLAG_PROFILE without
+ * others run. ERROR_NOT_ENOUGH_MEMORY. ERROR_PRIVILEGE_NOT_HELD: EVENT_TRACE_FLAG_PROFILE without
  * SeSystemProfilePrivilege. ERROR_ACCESS_DENIED. ERROR_NOT_SUPPORTED: NT: a log file, or another
  * mode. */
 ULONG StartTraceW(PTRACEHANDLE TraceHandle, LPCWSTR InstanceName,
@@ -175,10 +175,10 @@ static ULONG control(TRACEHANDLE session, const WCHAR *name, PEVENT_TRACE_PROPER
     return ERROR_SUCCESS;
 }
 
-/* Queries, stops, flushes a session, or changes its EnableFlags. A name counts more than a handle.
- * NT: the name comes back only where it was given. ERROR_INVALID_PARAMETER: no properties, neither
- * name nor handle, an unknown code, a name over 63 characters. ERROR_BAD_LENGTH: Wnode.BufferSize.
- * ERROR_MORE_DATA: no room for the name at LoggerNameOffset, unless that is 0.
+/* Queries, stops or flushes a session, or changes its EnableFlags. A name takes precedence over a
+ * handle. NT: the name is returned only if it was given. ERROR_INVALID_PARAMETER: no properties,
+ * neither name nor handle, an unknown code, a name over 63 characters. ERROR_BAD_LENGTH:
+ * Wnode.BufferSize. ERROR_MORE_DATA: no room for the name at LoggerNameOffset, unless that is 0.
  * ERROR_WMI_INSTANCE_NOT_FOUND: it does not run. ERROR_ACCESS_DENIED; update as StartTrace. */
 ULONG ControlTraceW(TRACEHANDLE TraceHandle, LPCWSTR InstanceName,
                     PEVENT_TRACE_PROPERTIES Properties, ULONG ControlCode)

@@ -2,9 +2,8 @@
 /* Between the files of kernel/user/advapi32. */
 #pragma once
 
-/* NtTraceControl's codes 1 to 5, as a Win32 code. A session by name, or if that is NULL by handle.
- */
+/* Codes 1 to 5 of NtTraceControl; returns a Win32 code. Name NULL: the session of the handle. */
 ULONG trace_control(ULONG code, TRACEHANDLE session, const WCHAR *name,
                     WMI_LOGGER_INFORMATION *info);
-/* For which kind of event a hook stands in a CLASSIC_EVENT_ID: NULL, or the GUID of its group. */
+/* The GUID of a hook's group, as in a CLASSIC_EVENT_ID; NULL: it has none. */
 const GUID *trace_group(USHORT hook);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* TraceSetInformation and TraceQueryInformation: thin over class 0x1F of NtSetSystemInformation and
- * over NtTraceControl. Return a Win32 code and set no last error. Sources: Microsoft's pages; where
- * they are silent, Geoff Chappell's studies of Windows 10, which call the structures' layouts and
- * the order of checks. */
+ * over NtTraceControl. They return a Win32 code and set no last error. Sources: Microsoft's pages;
+ * where they are silent (layouts, order of checks), Geoff Chappell's studies of Windows 10. */
 #include <string.h>
 #include <trace.h>
 
 #define LIST_MAX 16 /* entries of a list, more than the kernel takes */
 
-/* The groups of hooks, their high byte, and the classes that classic events know them as. */
+/* The groups of hooks: the high byte of the hooks, and the class GUID of classic events. */
 static const struct {
     UCHAR group;
     const GUID *guid;
@@ -28,7 +27,7 @@ static ULONG set_system(PVOID buffer, size_t length)
         ZwSetSystemInformation(SystemPerformanceTraceInformation, buffer, (ULONG)length));
 }
 
-/* A list of class 0x1F, whose entries are ULONGs behind the handle. */
+/* Sets a list of class 0x1F; its entries are ULONGs after the handle. */
 static ULONG set_list(EVENT_TRACE_INFORMATION_CLASS which, TRACEHANDLE session, const ULONG *list,
                       ULONG count)
 {
@@ -59,7 +58,7 @@ static ULONG set_sources(EVENT_TRACE_INFORMATION_CLASS which, TRACEHANDLE sessio
     return set_list(which, session, sources, length / sizeof *sources);
 }
 
-/* Classes that nobody knows are left out, as in Windows. */
+/* Unknown event classes are left out, as in Windows. */
 static ULONG set_events(TRACEHANDLE session, const CLASSIC_EVENT_ID *events, ULONG length)
 {
     ULONG hooks[ETW_MAX_PMC_EVENTS], count = 0;
@@ -97,18 +96,18 @@ static ULONG set_interval(TRACEHANDLE session, const TRACE_PROFILE_INTERVAL *int
 }
 
 /* Classes 4, 5, 6, 8, 9; others ERROR_NOT_SUPPORTED.
- *
  * 4  ERROR_BAD_LENGTH: not a PERFINFO_GROUPMASK; ERROR_WMI_INSTANCE_NOT_FOUND;
- * ERROR_INVALID_PARAMETER: not a system logger; ERROR_PRIVILEGE_NOT_HELD: samples without
- * SeSystemProfilePrivilege; ERROR_BUSY: no counter to sample by 5  ERROR_INVALID_PARAMETER: a
- * handle; ERROR_BAD_LENGTH; ERROR_PRIVILEGE_NOT_HELD 6  ERROR_INVALID_PARAMETER: a handle, or no
- * source; ERROR_INCORRECT_SIZE: not whole ULONGs, or more than four; ERROR_NOT_SUPPORTED: there is
- * no such source; ERROR_BUSY: no counter is free; ERROR_PRIVILEGE_NOT_HELD 8  ERROR_INCORRECT_SIZE:
- * not whole CLASSIC_EVENT_IDs, or more than four; ERROR_INVALID_PARAMETER: none, or none that is
- *    known; ERROR_WMI_INSTANCE_NOT_FOUND; ERROR_WMI_ALREADY_ENABLED: a second time
- * 9  ERROR_INCORRECT_SIZE: not whole ULONGs, or more than TraceMaxPmcCounterQuery says;
- * ERROR_INVALID_PARAMETER: none; the others as of 6 and 8 Everywhere ERROR_ACCESS_DENIED;
- * ERROR_NOACCESS: TraceInformation cannot be read, where the kernel does it. */
+ *    ERROR_INVALID_PARAMETER: not a system logger; ERROR_PRIVILEGE_NOT_HELD: samples without
+ *    SeSystemProfilePrivilege; ERROR_BUSY: no counter to sample by
+ * 5  ERROR_INVALID_PARAMETER: a handle; ERROR_BAD_LENGTH; ERROR_PRIVILEGE_NOT_HELD
+ * 6  ERROR_INVALID_PARAMETER: a handle, or no source; ERROR_INCORRECT_SIZE: not whole ULONGs, or
+ *    more than four; ERROR_NOT_SUPPORTED: there is no such source; ERROR_BUSY: no counter is free;
+ *    ERROR_PRIVILEGE_NOT_HELD
+ * 8  ERROR_INCORRECT_SIZE: not whole CLASSIC_EVENT_IDs, or more than four; ERROR_INVALID_PARAMETER:
+ *    none, or none known; ERROR_WMI_INSTANCE_NOT_FOUND; ERROR_WMI_ALREADY_ENABLED: a second time
+ * 9  ERROR_INCORRECT_SIZE: not whole ULONGs, or more than TraceMaxPmcCounterQuery allows;
+ *    ERROR_INVALID_PARAMETER: none; the others as for 6 and 8
+ * All: ERROR_ACCESS_DENIED; ERROR_NOACCESS: the kernel cannot read TraceInformation. */
 ULONG TraceSetInformation(TRACEHANDLE SessionHandle, TRACE_INFO_CLASS InformationClass,
                           PVOID TraceInformation, ULONG InformationLength)
 {
@@ -170,8 +169,7 @@ static ULONG query_interval(TRACEHANDLE session, TRACE_PROFILE_INTERVAL *interva
     return RtlNtStatusToDosError(status);
 }
 
-/* The kernel's list has 8 bytes in front of the entries, the caller's has not: it is built behind
- * them. */
+/* The kernel's list has 8 bytes before the entries, the caller's does not: a copy is needed. */
 static ULONG query_sources(TRACEHANDLE session, PVOID list, ULONG length, PULONG returned)
 {
     ULONG head = offsetof(EVENT_TRACE_PROFILE_LIST_INFORMATION, Profile), needed = 0;
@@ -208,15 +206,15 @@ static ULONG query_owners(TRACEHANDLE session, PVOID status, ULONG length, PULON
         ZwTraceControl(EtwPmcOwnersQueryCode, status, sizeof(ULONG), status, length, returned));
 }
 
-/* Classes 4, 5, 7, 22, 25, 27; others ERROR_NOT_SUPPORTED. ReturnLength may be NULL.
- *
+/* Classes 4, 5, 7, 22, 25, 27; others ERROR_NOT_SUPPORTED. ReturnLength may be NULL. If the
+ * buffer is too small, classes 7, 25, 27 store the length needed there. All: ERROR_ACCESS_DENIED.
  * 4  ERROR_BAD_LENGTH; ERROR_WMI_INSTANCE_NOT_FOUND
- * 5  ERROR_INVALID_PARAMETER: a handle; ERROR_BAD_LENGTH. Source is what the caller asks for
- * 7  ERROR_INVALID_PARAMETER: a handle; ERROR_BAD_LENGTH: NULL or too small, *ReturnLength says
- * what is needed 22 ERROR_BAD_LENGTH 25 ERROR_INVALID_PARAMETER: a handle, or no such processor;
- * ERROR_BAD_LENGTH: less than a header; ERROR_INSUFFICIENT_BUFFER: *ReturnLength says what is
- * needed. ProcessorNumber is what the caller asks for 27 ERROR_INSUFFICIENT_BUFFER: the same
- * Everywhere ERROR_ACCESS_DENIED. */
+ * 5  ERROR_INVALID_PARAMETER: a handle; ERROR_BAD_LENGTH. The caller sets Source
+ * 7  ERROR_INVALID_PARAMETER: a handle; ERROR_BAD_LENGTH: NULL or too small
+ * 22 ERROR_BAD_LENGTH
+ * 25 ERROR_INVALID_PARAMETER: a handle, or no such processor; ERROR_BAD_LENGTH: less than a header;
+ *    ERROR_INSUFFICIENT_BUFFER. The caller sets ProcessorNumber
+ * 27 ERROR_INSUFFICIENT_BUFFER */
 ULONG TraceQueryInformation(TRACEHANDLE SessionHandle, TRACE_QUERY_INFO_CLASS InformationClass,
                             PVOID TraceInformation, ULONG InformationLength, PULONG ReturnLength)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ntddk.h for DRIVER=file.c: mingw-w64's, whose types of hardware counter resources are those of
- * Windows 7, with those of Windows 10 in their place, and what else drivers for counters use of the
- * newer kit. */
+/* ntddk.h for DRIVER=file.c: mingw-w64's, but with the hardware counter resources of Windows 10 in
+ * place of those of Windows 7, and with what else counter drivers use of the newer kit. */
 #ifndef NTPMU_NTDDK_H
 #define NTPMU_NTDDK_H
 
@@ -42,7 +41,7 @@ NTSTATUS NTAPI HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG G
                                            PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList,
                                            PHANDLE CounterSetHandle);
 
-/* What MSVC has for RDPMC; mingw-w64 declares it and has none. */
+/* MSVC's intrinsic for RDPMC. mingw-w64 only declares it. */
 static __inline__ unsigned __int64 ntpmu_readpmc(unsigned long Counter)
 {
     unsigned long low, high;

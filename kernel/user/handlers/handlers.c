@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Exceptions of drivers: ntdll's search for handlers and its unwinding, in ring 0. The image is
- * loaded as a driver is, before the first one, and drivers import it as ntoskrnl.exe. Memory
- * routines are here because what they touch may be a program's: an exception in them is seen by the
- * driver that called them; one in the kernel's own routines is not. */
+ * loaded like a driver, before the first one, and drivers import it as ntoskrnl.exe. It has memory
+ * routines of its own because they may touch a program's memory: the calling driver can handle an
+ * exception in them, but not one in the kernel's routines. */
 #include "kernel/user/ntdll/unwind.h"
 
 #define PROBE_END 0x7fffffff0000ull /* MmUserProbeAddress */
@@ -12,7 +12,7 @@ PRUNTIME_FUNCTION NTAPI exception_table(DWORD64 pc, DWORD64 *base, ULONG *count)
 VOID NTAPI exception_stack(DWORD64 *low, DWORD64 *high);
 DECLSPEC_NORETURN VOID NTAPI exception_unhandled(PEXCEPTION_RECORD record, PCONTEXT context);
 
-/* --- What ring 3 does in its own way. --- */
+/* --- What ring 3 does differently. --- */
 
 struct stack current_stack(void)
 {
@@ -97,14 +97,14 @@ static void check_range(DWORD64 at, SIZE_T length, ULONG alignment, PVOID where)
         raise(STATUS_ACCESS_VIOLATION, where);
 }
 
-/* Whether it is a program's memory at all. */
+/* Raises an exception if the range is misaligned or not a program's. */
 VOID NTAPI ProbeForRead(const volatile VOID *Address, SIZE_T Length, ULONG Alignment)
 {
     if (Length)
         check_range((DWORD64)Address, Length, Alignment, CALLER);
 }
 
-/* And whether it can be written. */
+/* Also touches each page, so that memory that is not writable faults. */
 VOID NTAPI ProbeForWrite(volatile VOID *Address, SIZE_T Length, ULONG Alignment)
 {
     DWORD64 at = (DWORD64)Address, end = at + Length;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices of drivers: CreateFile by \\.\NAME, DeviceIoControl. NT: there are no files: other names
+/* Devices of drivers: CreateFile of \\.\NAME, DeviceIoControl. NT: there are no files; other names
  * are not found. */
 #include "kernel32.h"
 #include <winioctl.h>
@@ -24,7 +24,7 @@ static bool device_name(const WCHAR *name, UNICODE_STRING *string, WCHAR *buffer
     return true;
 }
 
-/* NT: of the arguments behind the access only the handle's existence matters. */
+/* NT: only the name and the access have an effect. */
 HANDLE WINAPI CreateFileW(LPCWSTR lpFileName, DWORD dwDesiredAccess, DWORD dwShareMode,
                           LPSECURITY_ATTRIBUTES lpSecurityAttributes, DWORD dwCreationDisposition,
                           DWORD dwFlagsAndAttributes, HANDLE hTemplateFile)

@@ -2,7 +2,7 @@
 /* The environment: a block of NAME=value strings. NT: it has a fixed size. */
 #include "kernel32.h"
 
-#define ROOM 4096 /* characters, with the NUL behind the last string */
+#define ROOM 4096 /* characters, with the NUL after the last string */
 
 static WCHAR block[ROOM];
 
@@ -75,7 +75,7 @@ BOOL WINAPI SetEnvironmentVariableW(LPCWSTR lpName, LPCWSTR lpValue)
 {
     WCHAR *at = find(lpName), *end = at;
     int name = lstrlenW(lpName), value = lpValue ? lstrlenW(lpValue) : 0;
-    if (*at) { /* out with the old one */
+    if (*at) { /* remove the old string */
         WCHAR *rest = at + lstrlenW(at) + 1;
         while (*rest || rest[-1])
             *end++ = *rest++;

@@ -36,7 +36,7 @@ VOID WINAPI RaiseException(DWORD dwExceptionCode, DWORD dwExceptionFlags, DWORD 
 
 VOID WINAPI DebugBreak(void) { __asm__ volatile("int3"); }
 
-/* There is nothing that it could switch off. */
+/* No effect: there are no error dialogs. */
 UINT WINAPI SetErrorMode(UINT uMode)
 {
     static LONG mode;

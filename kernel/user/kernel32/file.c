@@ -5,7 +5,7 @@
 #define INPUT ((HANDLE)3)
 #define OUTPUT ((HANDLE)7)
 #define ERROR_OUTPUT ((HANDLE)11)
-#define PART 256u /* of write_console */
+#define PART 256u /* characters in one write_console */
 
 static HANDLE standard[] = { INPUT, OUTPUT, ERROR_OUTPUT };
 
@@ -90,8 +90,8 @@ BOOL WINAPI WriteFile(HANDLE hFile, LPCVOID lpBuffer, DWORD nNumberOfBytesToWrit
                               lpNumberOfBytesWritten, lpOverlapped));
 }
 
-/* Of the console: nobody types, the end of the file comes at once. At the end of a device the
- * number is 0, and with lpOverlapped it is an error. */
+/* The console has no input: it is at the end of file. At the end of a device the number read is 0;
+ * with lpOverlapped that is an error. */
 BOOL WINAPI ReadFile(HANDLE hFile, LPVOID lpBuffer, DWORD nNumberOfBytesToRead,
                      LPDWORD lpNumberOfBytesRead, LPOVERLAPPED lpOverlapped)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of kernel32 share, and what they use of ntdll that mingw-w64 does not declare. */
+/* What the files of kernel32 share, and functions of ntdll that mingw-w64 does not declare. */
 #pragma once
 #include <ntstatus.h>
 #define WIN32_NO_STATUS
@@ -20,7 +20,7 @@ static inline struct teb *teb(void)
 
 static inline PRTL_USER_PROCESS_PARAMETERS parameters(void) { return teb()->peb->parameters; }
 
-/* False, and the last error, if the status is a failure. */
+/* If the status is a failure: false, and sets the last error. */
 static inline BOOL succeeded(NTSTATUS status)
 {
     if (!NT_SUCCESS(status))
@@ -86,7 +86,7 @@ ULONG NTAPI NtGetCurrentProcessorNumber(void);
 NTSTATUS NTAPI NtSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
                                       PVOID ThreadInformation, ULONG ThreadInformationLength);
 
-/* ThreadBasicInformation; winternl.h keeps it to itself. */
+/* ThreadBasicInformation; winternl.h does not declare it. */
 struct thread_information {
     NTSTATUS exit_status;
     PVOID teb;

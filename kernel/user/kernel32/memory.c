@@ -54,7 +54,7 @@ SIZE_T WINAPI VirtualQuery(LPCVOID lpAddress, PMEMORY_BASIC_INFORMATION lpBuffer
     return VirtualQueryEx(CURRENT_PROCESS, lpAddress, lpBuffer, dwLength);
 }
 
-/* NT: everything is in memory, always. */
+/* NT: no effect: all pages stay in memory. */
 BOOL WINAPI VirtualLock(LPVOID lpAddress, SIZE_T dwSize)
 {
     (void)lpAddress, (void)dwSize;
@@ -93,7 +93,7 @@ BOOL WINAPI HeapValidate(HANDLE hHeap, DWORD dwFlags, LPCVOID lpMem)
     return TRUE;
 }
 
-/* Handles of movable memory are pointers: nothing is ever moved. */
+/* Handles of movable memory are pointers: nothing is moved. */
 HLOCAL WINAPI LocalAlloc(UINT uFlags, SIZE_T uBytes)
 {
     return RtlAllocateHeap(NULL, uFlags & LMEM_ZEROINIT ? HEAP_ZERO_MEMORY : 0, uBytes);

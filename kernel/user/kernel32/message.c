@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* FormatMessage: texts of the errors that this system returns, or the caller's own, with strings
- * for inserts. NT: one language, no message tables of modules. */
+/* FormatMessage: texts of the errors that this system returns, or the caller's own text. Inserts
+ * are strings. NT: one language, no message tables of modules. */
 #include "kernel32.h"
 
 #define LONGEST 1024u
@@ -75,8 +75,8 @@ static void put_insert(struct output *out, const void *string, bool wide)
         put(out, wide ? *w++ : (UCHAR)*n++);
 }
 
-/* One of %1 to %99, %n, %%, %0 and the like, from behind the percent sign; what comes behind it.
- * False: the text ends here. */
+/* Expands %1 to %99, %n, %%, %0 and the like. `at` points after the percent sign, then after the
+ * sequence. False: the text ends here. */
 static bool expand(struct output *out, const WCHAR **at, const ULONG_PTR *arguments, bool wide)
 {
     unsigned n = 0;
@@ -108,7 +108,7 @@ static void format(struct output *out, const WCHAR *text, const ULONG_PTR *argum
     }
 }
 
-/* False with the last error: ERROR_MR_MID_NOT_FOUND there is no such text; ERROR_NOT_SUPPORTED. */
+/* False with the last error: ERROR_MR_MID_NOT_FOUND: no such text; ERROR_NOT_SUPPORTED. */
 static bool make(struct output *out, DWORD flags, LPCVOID source, DWORD id, va_list *arguments,
                  bool wide)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Events, semaphores and mutexes. Their names are in the kernel's folder \\BaseNamedObjects,
- * whether they begin with Local\\, Global\\ or neither. NT: each session has a folder of its own.
- */
+/* Events, semaphores and mutexes. Their names are in the kernel's folder \BaseNamedObjects, with or
+ * without Local\ or Global\ in front. NT: in Windows each session has its own folder. */
 #include "kernel32.h"
 
 NTSTATUS NTAPI NtCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
@@ -48,7 +47,7 @@ static const WCHAR *without_scope(const WCHAR *name)
     return name;
 }
 
-/* False, and the last error: it is too long. NULL: without a name. */
+/* False with the last error: the name is too long. NULL: no name. */
 static bool set_name(struct name *n, const WCHAR *name)
 {
     unsigned length = 0;
@@ -67,7 +66,7 @@ static bool set_name(struct name *n, const WCHAR *name)
     return true;
 }
 
-/* The same of a narrow one: what it is in wide characters, NULL of NULL. */
+/* Converts a narrow name; NULL stays NULL. False as above. */
 static bool widen_name(const char *name, WCHAR *buffer, const WCHAR **wide)
 {
     UNICODE_STRING string;
@@ -75,7 +74,7 @@ static bool widen_name(const char *name, WCHAR *buffer, const WCHAR **wide)
     return !name || widen(name, &string, buffer) || fail(ERROR_FILENAME_EXCED_RANGE);
 }
 
-/* The last error is ERROR_ALREADY_EXISTS if it was there before. */
+/* The last error is ERROR_ALREADY_EXISTS if the object existed. */
 static HANDLE result(NTSTATUS status, const HANDLE *handle)
 {
     if (!succeeded(status))

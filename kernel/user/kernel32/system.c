@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a program asks of the machine and of Windows' version. */
+/* Information about the machine, and Windows' version. */
 #include "kernel32.h"
 #include <cpuid.h>
 
@@ -101,7 +101,7 @@ WINBOOL WINAPI GetVersionExA(LPOSVERSIONINFOA lpVersionInformation)
                    sizeof(OSVERSIONINFOEXA));
 }
 
-/* NT: a process may run everywhere; threads have affinities of their own. */
+/* NT: a process may run on all processors; only threads have affinities. */
 WINBOOL WINAPI SetProcessAffinityMask(HANDLE hProcess, DWORD_PTR dwProcessAffinityMask)
 {
     (void)hProcess;

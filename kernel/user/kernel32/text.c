@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Code pages. NT: there are UTF-8, which is the system's own, and US-ASCII. */
+/* Code pages. NT: only UTF-8, the system's own, and US-ASCII. */
 #include "kernel32.h"
 
 #define REPLACEMENT 0xfffd
@@ -9,7 +9,7 @@ static bool is_known(UINT page)
     return page <= CP_THREAD_ACP || page == CP_UTF8 || page == 20127;
 }
 
-/* The next character of UTF-8; -1: the bytes are none, and one of them is used up. */
+/* Reads one character of UTF-8. -1: not a character; one byte is skipped. */
 static int decode(const unsigned char **at, const unsigned char *end)
 {
     static const unsigned least[] = { 0, 0x80, 0x800, 0x10000 };

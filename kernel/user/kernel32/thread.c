@@ -131,7 +131,7 @@ DWORD WINAPI QueueUserAPC(PAPCFUNC pfnAPC, HANDLE hThread, ULONG_PTR dwData)
         NtQueueApcThread(hThread, (PVOID)call_function, (PVOID)pfnAPC, (PVOID)dwData, NULL));
 }
 
-/* NT: registers of other threads cannot be had or changed. */
+/* NT: registers of other threads cannot be read or changed. */
 
 WINBOOL WINAPI GetThreadContext(HANDLE hThread, LPCONTEXT lpContext)
 {

@@ -22,7 +22,7 @@ ULONGLONG WINAPI GetTickCount64(void)
 
 DWORD WINAPI GetTickCount(void) { return (DWORD)GetTickCount64(); }
 
-/* NT: time begins with the machine, at 2020-01-01; there is no time zone. */
+/* NT: the machine starts at 2020-01-01; there is no time zone. */
 #define BEGIN 132223104000000000ll /* 2020-01-01, in units of 100 ns since 1601 */
 
 VOID WINAPI GetSystemTimeAsFileTime(LPFILETIME lpSystemTimeAsFileTime)
@@ -38,8 +38,7 @@ VOID WINAPI GetSystemTimePreciseAsFileTime(LPFILETIME lpSystemTimeAsFileTime)
     GetSystemTimeAsFileTime(lpSystemTimeAsFileTime);
 }
 
-/* --- Dates: days since 1601-01-01, by the algorithm of a 400-year era that begins on March 1st.
- * --- */
+/* --- Dates: days since 1601-01-01, by 400-year eras that begin on March 1st. --- */
 
 #define DAY 864000000000ull /* 100 ns */
 #define ERA 146097u         /* days of 400 years */
@@ -97,7 +96,7 @@ WINBOOL WINAPI SetSystemTime(const SYSTEMTIME *lpSystemTime)
     return fail(ERROR_PRIVILEGE_NOT_HELD);
 }
 
-/* One tick of a millisecond, and no adjustment. */
+/* A tick is a millisecond; there is no adjustment. */
 WINBOOL WINAPI GetSystemTimeAdjustment(PDWORD lpTimeAdjustment, PDWORD lpTimeIncrement,
                                        PBOOL lpTimeAdjustmentDisabled)
 {
@@ -106,7 +105,7 @@ WINBOOL WINAPI GetSystemTimeAdjustment(PDWORD lpTimeAdjustment, PDWORD lpTimeInc
     return TRUE;
 }
 
-/* NT: no thread's time is accounted for unless it is profiled: ERROR_NOT_SUPPORTED. */
+/* NT: ERROR_NOT_SUPPORTED: the system keeps no times of threads, except of profiled ones. */
 WINBOOL WINAPI GetThreadTimes(HANDLE hThread, LPFILETIME lpCreationTime, LPFILETIME lpExitTime,
                               LPFILETIME lpKernelTime, LPFILETIME lpUserTime)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Thread-local slots: 64 in the TEB, 1,024 more in a block. One bit for each that is taken. */
+/* Thread-local slots: 64 in the TEB, 1,024 more in a block. One bit for each slot in use. */
 #include "kernel32.h"
 
 #define EXPANSION 1024u
@@ -18,7 +18,7 @@ DWORD WINAPI TlsAlloc(void)
     return TLS_OUT_OF_INDEXES;
 }
 
-/* NULL if the thread has no block yet, or the index is none. */
+/* NULL: the thread has no block and none is made, or there is no such slot. */
 static void **slot(DWORD i, bool make)
 {
     struct teb *me = teb();
@@ -57,7 +57,7 @@ BOOL WINAPI TlsSetValue(DWORD dwTlsIndex, LPVOID lpTlsValue)
     return TRUE;
 }
 
-/* --- Fiber-local slots: ntdll's, which calls back when a thread ends. --- */
+/* --- Fiber-local slots: ntdll has them and calls back when a thread ends. --- */
 
 NTSTATUS NTAPI RtlFlsAlloc(PFLS_CALLBACK_FUNCTION Callback, PULONG Index);
 NTSTATUS NTAPI RtlFlsFree(ULONG Index);

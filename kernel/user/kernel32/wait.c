@@ -77,7 +77,7 @@ DWORD WINAPI SignalObjectAndWait(HANDLE hObjectToSignal, HANDLE hObjectToWaitOn,
     return succeeded(status) ? (DWORD)status : WAIT_FAILED;
 }
 
-/* --- On addresses. A timeout is a failure here: ERROR_TIMEOUT. --- */
+/* --- On addresses. Here a timeout is a failure: ERROR_TIMEOUT. --- */
 
 static WINBOOL woken(NTSTATUS status)
 {

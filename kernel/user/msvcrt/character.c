@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Kinds of characters: those of ASCII. NT: no others are letters. */
+/* Classes of ASCII characters. NT: no other character is a letter. */
 #include "msvcrt.h"
 #include <ctype.h>
 #include <wctype.h>

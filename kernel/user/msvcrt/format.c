@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* printf and scanf: mingw-w64's own, behind the names and the few rules of Microsoft's. */
+/* printf and scanf: mingw-w64's own, under Microsoft's names and with a few of its rules. */
 #include "msvcrt.h"
 #include <stdarg.h>
 
@@ -10,7 +10,7 @@ int __mingw_vfscanf(FILE *stream, const char *format, va_list args);
 
 #define LOCAL 512
 
-/* %ws is %ls in Microsoft's formats, and %n does nothing. The copy stands in `room` if it fits. */
+/* Copies the format with %ls for Microsoft's %ws, to `room` if it fits, otherwise to the heap. */
 static char *translate(const char *format, char *room)
 {
     size_t size = strlen(format) + 1;
@@ -41,7 +41,7 @@ int vfprintf(FILE *stream, const char *format, va_list args)
     return n;
 }
 
-/* C99's: what it would have written. */
+/* C99's: returns the length of the whole text. */
 static int print_to(char *text, size_t size, const char *format, va_list args)
 {
     char room[LOCAL], *copy = translate(format, room);
@@ -56,7 +56,7 @@ int vsprintf(char *text, const char *format, va_list args)
     return print_to(text, INT_MAX, format, args);
 }
 
-/* Microsoft's: -1 for what does not fit, and no NUL where there is no room for it. */
+/* Microsoft's: -1 if the text does not fit, and no NUL if there is no room for it. */
 int _vsnprintf(char *text, size_t size, const char *format, va_list args)
 {
     va_list again;
@@ -84,7 +84,7 @@ int vfprintf_s(FILE *stream, const char *format, va_list args)
     return vfprintf(stream, format, args);
 }
 
-/* What does not fit ends the program on Windows; here it gives -1 and an empty text. */
+/* A text that does not fit ends the program on Windows; here it gives -1 and an empty text. */
 int vsprintf_s(char *text, size_t size, const char *format, va_list args)
 {
     int n = print_to(text, size, format, args);
@@ -96,7 +96,7 @@ int vsprintf_s(char *text, size_t size, const char *format, va_list args)
     return -1;
 }
 
-/* Functions with dots, over those with a va_list. */
+/* Functions with `...`, over those with a va_list. */
 #define OVER(type, name, parameters, last, call)                                                   \
     type name parameters                                                                           \
     {                                                                                              \

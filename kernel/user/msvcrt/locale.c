@@ -28,7 +28,7 @@ static struct lconv conventions = {
 
 struct lconv *localeconv(void) { return &conventions; }
 
-/* NULL, which says that there is no such locale, for all but the one. */
+/* NULL: no such locale, for all but "C". */
 char *setlocale(int category, const char *locale)
 {
     static char name[] = "C";

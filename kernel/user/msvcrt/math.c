@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions of doubles that mingw-w64 leaves to this library: its own of long doubles, rounded.
- */
+/* Functions of doubles that mingw-w64 leaves to this library: its long double ones, rounded. */
 #include "msvcrt.h"
 #include <float.h>
 #include <math.h>
@@ -48,7 +47,7 @@ int _fpclass(double x)
     }
 }
 
-/* What mingw-w64's own functions report goes nowhere else. */
+/* The reports of mingw-w64's own functions have no other use. */
 #undef __setusermatherr
 void __setusermatherr(int(__cdecl *handler)(struct _exception *)) { (void)handler; }
 void __mingw_raise_matherr(int type, const char *name, double a, double b, double result);

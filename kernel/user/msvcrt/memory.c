@@ -34,7 +34,7 @@ void *realloc(void *block, size_t size)
 
 size_t _msize(void *block) { return HeapSize(GetProcessHeap(), 0, block); }
 
-/* The block's own address stands before what is aligned. */
+/* The block's own address is stored before the aligned part. */
 void *_aligned_malloc(size_t size, size_t alignment)
 {
     if (!alignment || alignment & (alignment - 1)) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of msvcrt share. Prototypes of what it exports come from mingw-w64's own headers.
- */
+/* What the files of msvcrt share. Prototypes of its exports come from mingw-w64's headers. */
 #pragma once
 #define __USE_MINGW_ANSI_STDIO 0
 #include <windows.h>
@@ -10,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* thread.c: what C gives each thread for itself. */
+/* thread.c: C's data of each thread. */
 struct thread_data {
     int error;
     unsigned long dos_error;
@@ -30,12 +29,12 @@ void streams_begin(void);
 void streams_end(void);
 void stream_lock(FILE *stream);
 void stream_unlock(FILE *stream);
-/* Between these two a stream without a buffer has one, so that a message is written at once. */
+/* Between these two an unbuffered stream is buffered, so that a message is written at once. */
 void stream_hold(FILE *stream);
 void stream_let_go(FILE *stream);
 size_t stream_write(FILE *stream, const char *text, size_t size);
 
-/* startup.c. The headers reach these by pointers that importers have. */
+/* startup.c. The headers reach these through pointers in the importer. */
 #undef _environ
 #undef _wenviron
 extern char **_environ;

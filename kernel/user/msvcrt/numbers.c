@@ -20,7 +20,7 @@ static int digit_of(wchar_t c)
 
 static bool is_space(wchar_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-/* One parser for bytes and wide characters: `step` says how wide they are. */
+/* One parser for bytes and wide characters; `step` is their width. */
 struct reader {
     const void *at;
     unsigned step;
@@ -33,7 +33,7 @@ static wchar_t peek(const struct reader *r)
 
 static void skip(struct reader *r) { r->at = (const char *)r->at + r->step; }
 
-/* The magnitude, at most `limit`; ERANGE beyond it. */
+/* The magnitude, at most `positive` or `negative`; beyond that ERANGE and `over`. */
 static uint64_t parse(struct reader *r, int base, uint64_t positive, uint64_t negative, bool *minus,
                       bool *over)
 {
@@ -88,7 +88,7 @@ static uint64_t to_unsigned(struct reader *r, int base, uint64_t most)
     return over ? most : minus ? -value : value;
 }
 
-/* The four types of whole numbers, for both widths of characters. */
+/* The four integer types, for both widths of characters. */
 #define NUMBERS(type, narrow_name, wide_name, call)                                                \
     type narrow_name(const char *text, char **end, int base)                                       \
     {                                                                                              \
@@ -166,7 +166,7 @@ char *_ui64toa(unsigned long long value, char *text, int base)
 
 void srand(unsigned seed) { thread_data()->random = seed; }
 
-/* Microsoft's generator: programs print what it gives. */
+/* Microsoft's generator: the output of programs depends on it. */
 int rand(void)
 {
     unsigned *state = &thread_data()->random;

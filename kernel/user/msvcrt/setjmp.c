@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* setjmp and longjmp. NT: longjmp restores registers and no more; Windows unwinds on the way, which
- * runs __finally blocks. */
+/* setjmp and longjmp. NT: longjmp only restores registers; Windows also unwinds, which runs
+ * __finally blocks. */
 #include "msvcrt.h"
 #include <setjmp.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* qsort, by heaps: no recursion, no bad cases. bsearch. */
+/* qsort, a heap sort: no recursion, no slow cases. bsearch. */
 #include "msvcrt.h"
 
 typedef int(__cdecl *order)(const void *, const void *);

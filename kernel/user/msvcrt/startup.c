@@ -3,7 +3,7 @@
 #include "msvcrt.h"
 #include <signal.h>
 
-/* The headers look at these through pointers. */
+/* The headers access these through pointers. */
 #undef __argc
 #undef __argv
 #undef __wargv
@@ -27,9 +27,9 @@ typedef struct {
 
 /* --- Arguments. --- */
 
-/* Cuts the line as Windows does: 2n backslashes and a quote are n and a quote that opens or closes,
- * 2n + 1 and a quote are n and a quote itself. Returns how many there are; stores them where
- * `words` is not NULL. */
+/* Splits the line as Windows does. 2n backslashes before a quote are n backslashes, and the quote
+ * opens or closes; 2n + 1 are n backslashes and a literal quote. Returns the number of words, and
+ * stores them if `words` is not NULL. */
 static int split(const wchar_t *line, wchar_t **words, wchar_t *to)
 {
     int count = 0;
@@ -168,7 +168,7 @@ _onexit_t _onexit(_onexit_t function)
 
 int atexit(void (*function)(void)) { return _onexit((_onexit_t)(void *)function) ? 0 : -1; }
 
-/* A library's own list. */
+/* For a library's own list. */
 _onexit_t __dllonexit(_onexit_t function, _onexit_t **begin, _onexit_t **end)
 {
     size_t count = (size_t)(*end - *begin);
@@ -181,7 +181,7 @@ _onexit_t __dllonexit(_onexit_t function, _onexit_t **begin, _onexit_t **end)
     return function;
 }
 
-/* The last one first; one that adds another is followed by that. */
+/* The last function first; one that it adds is called next. */
 void _cexit(void)
 {
     for (;;) {

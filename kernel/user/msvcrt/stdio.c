@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Streams: standard input, output and error. NT: there are no files; what opens one fails with
- * ENOENT, and standard input is at its end. */
+/* Streams: standard input, output and error. NT: there are no files; opening one fails with ENOENT,
+ * and standard input is at its end. */
 #include "msvcrt.h"
 
 #define STREAMS 20 /* as many as Windows has at &__iob_func()[0]; three are open */

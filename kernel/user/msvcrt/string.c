@@ -163,7 +163,7 @@ char *_strrev(char *text)
     return text;
 }
 
-/* The _s functions give a code where there is no room, and leave an empty string. */
+/* Without room the _s functions return an error code and leave an empty string. */
 errno_t strcpy_s(char *to, rsize_t room, const char *from)
 {
     if (!to || !room)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What each thread has for itself, and threads made by C's own functions. */
+/* Data of each thread, and threads made by C's own functions. */
 #include "msvcrt.h"
 #include <process.h>
 
 static DWORD slot = TLS_OUT_OF_INDEXES;
 
-/* Without memory all threads that found none share one. */
+/* Threads that find no memory share one structure. */
 struct thread_data *thread_data(void)
 {
     static struct thread_data last_resort;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Strings of wide characters, and their way from and to bytes: UTF-8, whatever the locale. */
+/* Strings of wide characters, and their conversion from and to bytes: always UTF-8. */
 #include "msvcrt.h"
 #include <wchar.h>
 #include <wctype.h>
@@ -156,7 +156,7 @@ size_t wcrtomb(char *to, wchar_t c, mbstate_t *state)
     return (size_t)n;
 }
 
-/* The length of the first character, whole or not. */
+/* The length of the character that begins with this byte. */
 static size_t length_of(unsigned char first)
 {
     return first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wprintf and swscanf: as format.c. In a wide format %s and %c are wide, %S and %C are not. */
+/* wprintf and swscanf, as in format.c. In a wide format %s and %c are wide, %S and %C narrow. */
 #include "msvcrt.h"
 #include <stdarg.h>
 #include <wchar.h>
@@ -12,7 +12,7 @@ int __mingw_vsnwprintf(wchar_t *text, size_t size, const wchar_t *format, va_lis
 int __mingw_vswscanf(const wchar_t *text, const wchar_t *format, va_list args);
 int __mingw_vfwscanf(FILE *stream, const wchar_t *format, va_list args);
 
-/* Spells the width of strings and characters out, as C99 would read them; for free(). */
+/* Copies the format with C99's widths of strings and characters. The caller frees it. */
 static wchar_t *translate(const wchar_t *format)
 {
     wchar_t *copy = malloc((2 * wcslen(format) + 1) * sizeof *copy), *to = copy;
@@ -40,7 +40,7 @@ static wchar_t *translate(const wchar_t *format)
     return copy;
 }
 
-/* mingw-w64's own vfwprintf leaves the work to Microsoft's, which is this one. */
+/* mingw-w64's own vfwprintf calls Microsoft's, which is this one. */
 int vfwprintf(FILE *stream, const wchar_t *format, va_list args)
 {
     int n = _vscwprintf(format, args);
@@ -62,7 +62,7 @@ int __ms_fwprintf(FILE *stream, const wchar_t *format, ...)
 
 int vwprintf(const wchar_t *format, va_list args) { return vfwprintf(stdout, format, args); }
 
-/* -1 for what does not fit; then there is no NUL if `size` characters were written. */
+/* -1: the text is longer than `size`. After `size` characters there is no NUL. */
 int _vsnwprintf(wchar_t *text, size_t size, const wchar_t *format, va_list args)
 {
     wchar_t *copy = translate(format);

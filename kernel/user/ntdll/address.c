@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting for a value to change: what critical sections, slim locks and condition variables are
- * made of. A waiter stands in a list by its address and sleeps on its thread's own event, so that
- * a wait is one context switch. */
+/* Waiting for a value to change: the base of critical sections, slim locks and condition variables.
+ * A waiter is in the list of its address and sleeps on its thread's own event, so that a wait is
+ * one context switch. */
 #include "ntdll.h"
 #include "wait.h"
 
@@ -26,8 +26,8 @@ static struct list *list_of(const volatile void *address)
     return &lists[(key ^ key >> 6 ^ key >> 12) % LISTS];
 }
 
-/* Held for a few instructions; its holder may lose the processor, so that who waits gives it up.
- * While the process ends there is one thread. */
+/* Held for a few instructions. The holder may be preempted, so a waiter yields. While the process
+ * ends only one thread is left, and the lock is ignored. */
 static void lock(struct list *list)
 {
     while (InterlockedExchange(&list->taken, 1) && !shutting_down) {
@@ -56,7 +56,7 @@ static HANDLE own_event(void)
     return me->wait_event;
 }
 
-/* False: somebody has taken it out to wake it. */
+/* False: a waker has removed it already. */
 static bool remove_waiter(struct list *list, const struct waiter *waiter)
 {
     for (struct waiter **at = &list->first; *at; at = &(*at)->next)
@@ -95,7 +95,7 @@ NTSTATUS NTAPI RtlWaitOnAddress(volatile VOID *Address, PVOID CompareAddress, SI
     lock(list);
     bool waiting = remove_waiter(list, &waiter);
     unlock(list);
-    if (!waiting) /* the event is about to be set, or is */
+    if (!waiting) /* the event is set, or will be soon */
         status = NtWaitForSingleObject(waiter.event, FALSE, NULL);
     return status;
 }

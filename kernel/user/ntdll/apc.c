@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the kernel goes on with a call that was queued to the thread: a CONTEXT at RSP, whose first
- * four members are the arguments and the routine, and behind it, at 4D0h, what an interrupt would
- * have pushed. */
+/* The kernel enters here to deliver a call queued to the thread. At RSP is a CONTEXT, whose first
+ * four members are the arguments and the routine; after it, at 4D0h, is an interrupt's frame. */
 #include "ntdll.h"
 
 asm(".text\n"

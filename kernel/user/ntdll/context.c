@@ -14,7 +14,7 @@ AT(R15, 0xf0);
 AT(Rip, 0xf8);
 AT(FltSave, 0x100);
 
-/* void RtlCaptureContext(CONTEXT *): as it is behind the call. */
+/* void RtlCaptureContext(CONTEXT *): the state after the return of the call. */
 asm(".text\n"
     ".globl RtlCaptureContext\n"
     "RtlCaptureContext:\n"
@@ -52,7 +52,7 @@ asm(".text\n"
     "    mov 0x78(%rcx), %rax\n"
     "    ret\n");
 
-/* void restore(const CONTEXT *): RIP, flags and RCX go through the stack that it leads to. */
+/* void restore(const CONTEXT *): RIP, flags and RCX are popped from the new stack. */
 DECLSPEC_NORETURN void restore(const CONTEXT *context);
 asm(".text\n"
     ".globl restore\n"
@@ -109,7 +109,7 @@ static void take_jump(CONTEXT *c, const struct jump_buffer *from)
     memcpy(&c->Xmm6, from->xmm, sizeof from->xmm);
 }
 
-/* With a record of STATUS_LONGJUMP its first parameter is where a setjmp left its registers. */
+/* In a record of STATUS_LONGJUMP the first parameter points to setjmp's registers. */
 VOID __cdecl RtlRestoreContext(PCONTEXT ContextRecord, struct _EXCEPTION_RECORD *ExceptionRecord)
 {
     if (ExceptionRecord && ExceptionRecord->ExceptionCode == (DWORD)STATUS_LONGJUMP &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Critical sections. LockCount says how they stand; who finds one taken waits for it to change. A
- * process that ends takes what threads held that are gone. */
+/* Critical sections. LockCount is the state; a thread that finds one taken waits until it changes.
+ * An ending process enters sections that terminated threads still hold. */
 #include "ntdll.h"
 #include "wait.h"
 
@@ -66,7 +66,7 @@ ULONG NTAPI RtlTryEnterCriticalSection(PRTL_CRITICAL_SECTION CriticalSection)
     return TRUE;
 }
 
-/* Looks as often as the section says, where another processor may be about to leave it. */
+/* Tries SpinCount times, if a thread on another processor may leave it meanwhile. */
 static bool spin(PRTL_CRITICAL_SECTION section)
 {
     ULONG_PTR turns = teb()->peb->processors > 1 ? section->SpinCount & 0xffffff : 0;

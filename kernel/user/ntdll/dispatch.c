@@ -2,14 +2,14 @@
 /* Exceptions: the search for a handler, frame by frame, and the unwinding to it. */
 #include "unwind.h"
 
-/* The frame that a dispatcher's context was at, seen from its caller's side. */
+/* One frame of a walk up the stack, and the state of its caller. */
 struct walk {
     CONTEXT context; /* inside the function */
-    CONTEXT caller;  /* the same, one frame back */
+    CONTEXT caller;  /* after its return to the caller */
     DISPATCHER_CONTEXT dispatcher;
 };
 
-/* Fills in the current frame. False: this is no frame of the thread's stack. */
+/* Fills in the current frame. False: it is not on the thread's stack. */
 static bool look(struct walk *w, DWORD handlers)
 {
     DISPATCHER_CONTEXT *d = &w->dispatcher;
@@ -41,8 +41,8 @@ static void raise_status(NTSTATUS status, PEXCEPTION_RECORD because)
     RtlRaiseException(&record);
 }
 
-/* Calls d->LanguageHandler with its four arguments. While it runs its frame leads to `d`: an
- * exception that it raises goes on from where `d` is, not through frames that were left before. */
+/* Calls d->LanguageHandler with its four arguments and keeps `d` in its frame. If the handler
+ * raises an exception, that one continues from `d`, not through frames that were unwound before. */
 C_ASSERT(offsetof(DISPATCHER_CONTEXT, LanguageHandler) == 0x30);
 asm(".text\n"
     ".globl call_unwind_handler\n"
@@ -61,7 +61,7 @@ asm(".text\n"
 EXCEPTION_DISPOSITION call_unwind_handler(PEXCEPTION_RECORD record, PVOID frame, PCONTEXT context,
                                           PDISPATCHER_CONTEXT d);
 
-/* The handler of the frame above. */
+/* The handler of call_unwind_handler's frame. */
 EXCEPTION_DISPOSITION meet_unwinding(PEXCEPTION_RECORD record, PVOID frame, PCONTEXT context,
                                      PDISPATCHER_CONTEXT d);
 EXCEPTION_DISPOSITION meet_unwinding(PEXCEPTION_RECORD record, PVOID frame, PCONTEXT context,
@@ -74,7 +74,7 @@ EXCEPTION_DISPOSITION meet_unwinding(PEXCEPTION_RECORD record, PVOID frame, PCON
     return ExceptionCollidedUnwind;
 }
 
-/* Goes on from the frame that another unwinding had reached. */
+/* Continues from the frame that another unwinding had reached. */
 static void collide(struct walk *w)
 {
     PVOID data;
@@ -88,7 +88,7 @@ static void collide(struct walk *w)
 
 /* --- The search. --- */
 
-/* Whether a handler of this frame says that the program goes on where the exception was. */
+/* Whether a handler of this frame lets the program continue at the exception. */
 static bool ask_frame(struct walk *w, PEXCEPTION_RECORD record, PCONTEXT original)
 {
     DISPATCHER_CONTEXT *d = &w->dispatcher;
@@ -122,8 +122,8 @@ bool dispatch_exception(PEXCEPTION_RECORD record, PCONTEXT context)
 
 /* --- From the kernel. --- */
 
-/* Where the kernel goes on with an exception: a CONTEXT at RSP, an EXCEPTION_RECORD at 4F0h and at
- * 590h what an interrupt would have pushed, so that unwinding leads through to the program. */
+/* The kernel enters here to deliver an exception: a CONTEXT at RSP, an EXCEPTION_RECORD at 4F0h,
+ * an interrupt's frame at 590h. Through that frame unwinding reaches the program. */
 asm(".text\n"
     ".globl KiUserExceptionDispatcher\n"
     ".seh_proc KiUserExceptionDispatcher\n"
@@ -171,7 +171,7 @@ void take_exception(PEXCEPTION_RECORD record, PCONTEXT context)
 
 /* --- Raising. --- */
 
-/* Returns only if a handler says so. */
+/* Returns only if a handler continues the program. */
 VOID NTAPI RtlRaiseException(PEXCEPTION_RECORD ExceptionRecord)
 {
     CONTEXT context;
@@ -192,7 +192,7 @@ VOID NTAPI RtlRaiseStatus(NTSTATUS Status) { raise_status(Status, NULL); }
 
 /* --- Unwinding. --- */
 
-/* The handlers of one frame. */
+/* Calls the handlers of one frame. */
 static void unwind_frame(struct walk *w, PEXCEPTION_RECORD record, PVOID target, PVOID target_ip,
                          PVOID value)
 {

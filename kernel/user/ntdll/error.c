@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From NTSTATUS to Win32 codes: those that this system returns, and those that programs ask for.
+/* From NTSTATUS to Win32 codes: those that this system returns or programs ask for.
  * 550, 551 and 553 are ERROR_PROFILING_..., which not every header has. */
 #include "ntdll.h"
 
@@ -100,7 +100,7 @@ static const struct error_row errors[] = {
     { STATUS_WMI_ALREADY_ENABLED, ERROR_WMI_ALREADY_ENABLED },
 };
 
-/* What the table lacks is ERROR_MR_MID_NOT_FOUND, as in Windows. */
+/* ERROR_MR_MID_NOT_FOUND: not in the table, as in Windows. */
 ULONG NTAPI RtlNtStatusToDosError(NTSTATUS Status)
 {
     for (unsigned i = 0; i < ARRAYSIZE(errors); i++)

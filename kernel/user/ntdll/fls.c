@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Fiber-local slots: as thread-local ones, since there are no fibers, but with a callback for what
- * is left when a thread ends or the slot is freed. Guard: `slots_lock`. */
+/* Fiber-local slots. There are no fibers, so they are thread-local slots, with a callback for
+ * values left when a thread ends or the slot is freed. Guard: `slots_lock`. */
 #include "ntdll.h"
 
 #define SLOTS 128u
 
-/* Of a thread, at teb->fls_slots; all of them stand in a list. */
+/* A thread's slots, at teb->fls_slots. All blocks are in a list. */
 struct block {
     struct block *next;
     PVOID values[SLOTS];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Which function an address is in: by the tables of modules, and by those that programs add for
- * code that they make. */
+/* The function around an address: from the tables of modules, and from those that programs add for
+ * generated code. */
 #include "unwind.h"
 
 #define DYNAMIC_TABLES 64
 
-/* Of code that programs make. A callback answers where there is no table. */
+/* For generated code: a table, or a callback. */
 static struct dynamic_table {
     PRUNTIME_FUNCTION table;
     ULONG count;
@@ -77,7 +77,7 @@ static PRUNTIME_FUNCTION look_in_dynamic(DWORD64 pc, PDWORD64 base)
     return found;
 }
 
-/* NULL: the function at ControlPc calls nothing and saves nothing. */
+/* NULL: the function at ControlPc is a leaf: it calls and saves nothing. */
 PRUNTIME_FUNCTION NTAPI RtlLookupFunctionEntry(DWORD64 ControlPc, PDWORD64 ImageBase,
                                                PUNWIND_HISTORY_TABLE HistoryTable)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Heaps. Blocks of a few sizes each have a list of free ones; new ones are cut from arenas. Large
- * blocks are regions of their own. A block freed twice ends the process, as on Windows. */
+/* Heaps. Small blocks have fixed sizes, each with a list of free blocks; new blocks are cut from
+ * arenas. A large block is its own region. A double free ends the process, as on Windows. */
 #include "ntdll.h"
 
 #define HEADER 16u
@@ -11,9 +11,9 @@
 #define IN_USE 0x6b6c4275u
 #define FREED 0x65657246u
 
-struct block {          /* HEADER bytes before what the caller gets */
+struct block {          /* HEADER bytes before the caller's memory */
     ULONG state, class; /* CLASSES: a region */
-    SIZE_T size;        /* what was asked for */
+    SIZE_T size;        /* as requested */
 };
 
 struct free_block {
@@ -143,7 +143,7 @@ static struct block *get_large(struct heap *heap, SIZE_T size)
     return block;
 }
 
-/* --- What is exported. --- */
+/* --- Exports. --- */
 
 static struct heap *heap_of(HANDLE handle) { return handle ? handle : &process_heap; }
 
@@ -249,7 +249,7 @@ PVOID NTAPI RtlCreateHeap(ULONG Flags, PVOID HeapBase, SIZE_T ReserveSize, SIZE_
     return heap;
 }
 
-/* NULL, as Windows says success; the process's own heap stays and comes back. */
+/* NULL: success, as in Windows. The process's own heap stays and is returned. */
 PVOID NTAPI RtlDestroyHeap(PVOID HeapHandle)
 {
     struct heap *heap = HeapHandle;

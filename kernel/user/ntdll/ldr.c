@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The Ldr routines that kernel32 is made of. */
+/* The Ldr routines that kernel32 calls. */
 #include "ntdll.h"
 
-/* Names of images are ASCII here. False: another one. */
+/* Names of images are ASCII here. False: this one is not. */
 static bool narrow(const UNICODE_STRING *wide, char *name, unsigned room)
 {
     unsigned n = wide->Length / 2u;
@@ -23,8 +23,8 @@ static struct module *module_by_handle(PVOID handle)
     return m && m->base == handle ? m : NULL;
 }
 
-/* NT: there is no search path, and Flags have no effect. Statuses of module_load; what a library's
- * entry point refuses is STATUS_DLL_INIT_FAILED. */
+/* NT: there is no search path, and Flags have no effect. Statuses of module_load;
+ * STATUS_DLL_INIT_FAILED: a library's entry point refused. */
 NTSTATUS NTAPI LdrLoadDll(PWSTR SearchPath, PULONG Flags, PUNICODE_STRING Name, PVOID *BaseAddress)
 {
     char name[256];
@@ -44,7 +44,7 @@ NTSTATUS NTAPI LdrLoadDll(PWSTR SearchPath, PULONG Flags, PUNICODE_STRING Name, 
     return status;
 }
 
-/* NT: nothing is unloaded before the process ends. */
+/* NT: no module is unloaded before the process ends. */
 NTSTATUS NTAPI LdrUnloadDll(PVOID BaseAddress)
 {
     RtlEnterCriticalSection(&loader_lock);
@@ -99,7 +99,7 @@ NTSTATUS NTAPI LdrDisableThreadCalloutsForDll(PVOID BaseAddress)
     return STATUS_SUCCESS;
 }
 
-/* Ours, for kernel32: the full name of a module (NULL: the program's). */
+/* Ours, for kernel32: the full name of a module (NULL: of the program). */
 NTSTATUS NTAPI LdrGetDllFullName(PVOID BaseAddress, PUNICODE_STRING Name)
 {
     struct module *m = module_by_handle(BaseAddress ? BaseAddress : teb()->peb->image_base);

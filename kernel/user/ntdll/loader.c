@@ -38,7 +38,7 @@ struct module *module_at(const void *address)
     return NULL;
 }
 
-/* Without folders, in lower case, and with ".dll" where there is no point. False: too long. */
+/* Removes folders, converts to lower case, and adds ".dll" if there is no dot. False: too long. */
 static bool plain_name(const char *name, char *plain)
 {
     unsigned n = 0;
@@ -74,7 +74,7 @@ struct module *module_find(const char *name)
     return NULL;
 }
 
-/* C:\program.exe, C:\Windows\System32\library.dll; the name is the last part of it. */
+/* C:\program.exe, C:\Windows\System32\library.dll; the short name is the last part. */
 static void set_names(struct module *m)
 {
     const char *folder = m->pe.flags & PE_DLL ? "C:\\Windows\\System32\\" : "C:\\";
@@ -151,7 +151,7 @@ void *module_export(struct module *m, const char *name, ULONG ordinal)
 
 /* --- Imports. --- */
 
-/* Slots may lie where a program only reads. */
+/* A slot may be in a read-only section. */
 static bool write_slot(struct module *m, uint32_t slot, void *value)
 {
     void *base = m->base + slot;
@@ -182,7 +182,7 @@ static void add_number(struct text *text, ULONG n)
     text_add(text, digits + i);
 }
 
-/* One line for all that a library lacks. */
+/* One line for all names that a library lacks. */
 static void name_missing(struct text *text, const struct module *m, const struct pe_import *import,
                          const char **library)
 {
@@ -254,7 +254,7 @@ NTSTATUS module_resolve(struct module *m)
     return status;
 }
 
-/* A library in which something was missing is of no use; what it wanted stays. */
+/* Removes a library whose imports failed; libraries that it loaded stay. */
 static void forget(struct module *m)
 {
     m->load_order.Flink->Blink = m->load_order.Blink;
@@ -318,7 +318,7 @@ NTSTATUS initialize_modules(void)
     return STATUS_SUCCESS;
 }
 
-/* Ends are the other way round. */
+/* For an end, in reverse order. */
 void call_modules(DWORD reason)
 {
     bool forward = reason == DLL_THREAD_ATTACH;

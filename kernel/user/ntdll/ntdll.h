@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of ntdll share. Functions that Windows exports have the names and types that it
- * gives them; what mingw-w64's headers do not declare is declared here. */
+/* What the files of ntdll share. Functions that Windows exports have its names and types; those
+ * that mingw-w64's headers lack are declared here. */
 #pragma once
 #include <ntstatus.h>
 #define WIN32_NO_STATUS
@@ -37,7 +37,7 @@ NTSTATUS NTAPI NtSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS Threa
 NTSTATUS load_image(const char *name, SIZE_T length, void **base, SIZE_T *size);
 NTSTATUS write_console(const char *text, ULONG length);
 
-/* loader.c. A module is what Windows calls LDR_DATA_TABLE_ENTRY, and more behind it. */
+/* loader.c. A module begins with Windows' LDR_DATA_TABLE_ENTRY. */
 struct module {
     LIST_ENTRY load_order, memory_order, initialization_order;
     uint8_t *base;
@@ -69,12 +69,12 @@ extern bool shutting_down;
 /* The module around an address, or NULL. */
 struct module *module_at(const void *address);
 struct module *module_of(const LIST_ENTRY *load_order);
-/* Loads a library and what it imports; nothing of it has run yet. */
+/* Loads a library and its imports, but runs none of their code. */
 NTSTATUS module_load(const char *name, struct module **module);
 NTSTATUS module_add(uint8_t *base, size_t size, const char *name, struct module **module);
 NTSTATUS module_resolve(struct module *module);
 struct module *module_find(const char *name);
-/* Calls the entry points of what was loaded since. */
+/* Calls the entry points of newly loaded modules. */
 NTSTATUS initialize_modules(void);
 void call_modules(DWORD reason);
 /* The address of an export, forwarders followed; NULL: none. */
@@ -92,7 +92,7 @@ void *heap_get(size_t size);
 void heap_put(void *block);
 
 /* text.c */
-/* What a message is made of: lines of at most 200 characters. */
+/* A message line of at most 200 characters. */
 struct text {
     unsigned length;
     char bytes[200];
@@ -105,7 +105,7 @@ DECLSPEC_NORETURN VOID NTAPI RtlExitUserProcess(NTSTATUS ExitStatus);
 DECLSPEC_NORETURN VOID NTAPI RtlExitUserThread(NTSTATUS ExitStatus);
 VOID NTAPI RtlUserThreadStart(PTHREAD_START_ROUTINE start, PVOID argument);
 
-/* parameters.c: the command line and what else a process is started with */
+/* parameters.c: the command line and other parameters of a process */
 NTSTATUS parameters_begin(const char *name, const char *line);
 
 /* critical.c */
@@ -119,5 +119,5 @@ ULONG NTAPI RtlTryEnterCriticalSection(PRTL_CRITICAL_SECTION CriticalSection);
 PVOID NTAPI RtlAllocateHeap(HANDLE HeapHandle, ULONG Flags, SIZE_T Size);
 BOOLEAN NTAPI RtlFreeHeap(HANDLE HeapHandle, ULONG Flags, PVOID BaseAddress);
 
-/* fls.c: calls back for the values of a thread that ends. */
+/* fls.c: calls back for the values of an ending thread. */
 void fls_end_thread(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a process is started with: its command line, its name, an environment. */
+/* The parameters of a process: its command line, its name, an environment. */
 #include "ntdll.h"
 
-/* RTL_USER_PROCESS_PARAMETERS, whose other fields nobody here uses. */
+/* RTL_USER_PROCESS_PARAMETERS; only these fields are used here. */
 struct parameters {
     ULONG maximum_length, length, flags, debug_flags;
     HANDLE console;

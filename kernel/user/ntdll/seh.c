@@ -2,7 +2,7 @@
 /* __try, __except and __finally: the handler of functions that have them, by their scope tables. */
 #include "unwind.h"
 
-/* What stands behind the handler in .xdata. jump 0: a __finally, whose code `handler` is. */
+/* The data after the handler in .xdata. jump 0: `handler` is the code of a __finally. */
 struct scopes {
     ULONG count;
     struct scope {
@@ -53,7 +53,7 @@ static EXCEPTION_DISPOSITION unwind(PEXCEPTION_RECORD record, PVOID frame, PDISP
         if (pc < s->begin || pc >= s->end)
             continue;
         if (arrived && (s->jump ? s->jump == target : target >= s->begin && target < s->end))
-            break; /* the target is inside this one, or its handler */
+            break; /* the target is inside this scope, or is its handler */
         d->ScopeIndex = i + 1;
         if (!s->jump)
             ((finally_function)(d->ImageBase + s->handler))(TRUE, frame);

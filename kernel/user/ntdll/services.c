@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The way into the kernel: one stub for each service, under its Nt and its Zw name. */
+/* The stubs of the services, each under its Nt and its Zw name. */
 #define STUB "\n\tmov %rcx, %r10\n\tmov $0x1000 + "
 #define CALL ", %eax\n\tsyscall\n\tret\n"
 #define NT_SERVICE(number, name, count)                                                            \

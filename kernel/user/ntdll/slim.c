@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Slim reader/writer locks, condition variables, and what is done once. */
+/* Slim reader/writer locks, condition variables, one-time initialization. */
 #include "ntdll.h"
 #include "wait.h"
 
-/* --- Slim locks: bit 0 one has it alone, bit 1 somebody may wait, above them how many share. ---
- */
+/* --- Slim locks. Bit 0: exclusive; bit 1: somebody may wait; above: number of sharers. --- */
 
 #define ALONE 1ll
 #define WAITED 2ll
@@ -75,7 +74,7 @@ VOID NTAPI RtlReleaseSRWLockShared(PRTL_SRWLOCK SRWLock)
         RtlWakeAddressAll(SRWLock);
 }
 
-/* --- Condition variables: how often it was woken. --- */
+/* --- Condition variables: a count of wakes. --- */
 
 VOID NTAPI RtlWakeConditionVariable(PRTL_CONDITION_VARIABLE ConditionVariable)
 {
@@ -112,7 +111,7 @@ NTSTATUS NTAPI RtlSleepConditionVariableSRW(PRTL_CONDITION_VARIABLE ConditionVar
     return status;
 }
 
-/* --- Once. The low two bits say how far it is, the others are the context. --- */
+/* --- Once. The low two bits are the state, the others the context. --- */
 
 #define STATE 3ll
 #define NOT_BEGUN 0ll
@@ -120,8 +119,8 @@ NTSTATUS NTAPI RtlSleepConditionVariableSRW(PRTL_CONDITION_VARIABLE ConditionVar
 #define DONE 2ll
 #define BEGUN_BY_MANY 3ll
 
-/* STATUS_SUCCESS: it is done. STATUS_PENDING: the caller does it. STATUS_UNSUCCESSFUL: with
- * CHECK_ONLY it is not done. STATUS_INVALID_PARAMETER: flags that do not go together. */
+/* STATUS_SUCCESS: it is done. STATUS_PENDING: the caller must do it. STATUS_UNSUCCESSFUL:
+ * with CHECK_ONLY, not done. STATUS_INVALID_PARAMETER: flags that exclude each other. */
 NTSTATUS NTAPI RtlRunOnceBeginInitialize(PRTL_RUN_ONCE RunOnce, ULONG Flags, PVOID *Context)
 {
     LONG64 volatile *word = word_of(RunOnce);
@@ -147,8 +146,8 @@ NTSTATUS NTAPI RtlRunOnceBeginInitialize(PRTL_RUN_ONCE RunOnce, ULONG Flags, PVO
     }
 }
 
-/* STATUS_INVALID_PARAMETER: the context's low bits are not 0, or the flags; STATUS_UNSUCCESSFUL:
- * nobody began it, or another was quicker. */
+/* STATUS_INVALID_PARAMETER: the context's low bits are not 0, or bad flags; STATUS_UNSUCCESSFUL:
+ * nobody began it, or somebody else completed it first. */
 NTSTATUS NTAPI RtlRunOnceComplete(PRTL_RUN_ONCE RunOnce, ULONG Flags, PVOID Context)
 {
     LONG64 volatile *word = word_of(RunOnce);

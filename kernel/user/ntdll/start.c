@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where threads begin and end. The kernel starts every thread here. */
+/* Begin and end of threads. The kernel starts every thread here. */
 #include "ntdll.h"
 
 bool shutting_down;
@@ -76,8 +76,7 @@ VOID NTAPI RtlExitUserThread(NTSTATUS ExitStatus)
     __builtin_unreachable();
 }
 
-/* A thread's first routine of all. `start`: a process's first thread gets the PEB, as Windows does.
- */
+/* A thread's first routine. A process's first thread gets the PEB as argument, as in Windows. */
 VOID NTAPI LdrInitializeThunk(PTHREAD_START_ROUTINE start, PVOID argument);
 VOID NTAPI LdrInitializeThunk(PTHREAD_START_ROUTINE start, PVOID argument)
 {
@@ -86,7 +85,7 @@ VOID NTAPI LdrInitializeThunk(PTHREAD_START_ROUTINE start, PVOID argument)
     NTSTATUS status = first ? begin_process() : begin_thread();
     if (!NT_SUCCESS(status))
         NtTerminateProcess(CURRENT_PROCESS, status);
-    NtTestAlert(); /* what was queued before the thread ran comes first */
+    NtTestAlert(); /* calls queued before the thread ran come first */
     RtlUserThreadStart(start, first ? teb()->peb : argument);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Thread-local storage: of modules with a TLS directory (`thread_local`), by a block for each
- * thread and module. All threads are in a list, for modules that come later. */
+/* Thread-local storage of modules with a TLS directory (`thread_local`): a block for each thread
+ * and module. All threads are in a list, for modules loaded later. */
 #include "ntdll.h"
 
 static struct module *with_tls[TLS_SLOTS];
@@ -13,8 +13,7 @@ static const IMAGE_TLS_DIRECTORY *directory(const struct module *m)
     return d->size >= sizeof(IMAGE_TLS_DIRECTORY) ? (const void *)(m->base + d->rva) : NULL;
 }
 
-/* The template, and zeros behind it. The directory is the program's: it is believed as far as its
- * image goes. */
+/* A copy of the template, and zeros after it. The template must be inside the image. */
 static bool make_block(struct teb *thread, const struct module *m)
 {
     const IMAGE_TLS_DIRECTORY *tls = directory(m);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One frame back, by the tables that compilers leave in .pdata and .xdata. Source: Microsoft's "x64
- * exception handling". The tables are the program's own: what is wrong in them is its own fault. */
+/* Unwinds one frame, by the compiler's tables in .pdata and .xdata. Source: Microsoft's "x64
+ * exception handling". The tables are the program's own: errors in them harm only the program. */
 #include "unwind.h"
 
 struct unwind_info {
@@ -25,7 +25,7 @@ enum operation {
     MACHINE_FRAME = 10
 };
 
-/* --- Which function. --- */
+/* --- The function. --- */
 
 PRUNTIME_FUNCTION search_functions(PRUNTIME_FUNCTION table, size_t count, ULONG rva)
 {
@@ -42,17 +42,17 @@ PRUNTIME_FUNCTION search_functions(PRUNTIME_FUNCTION table, size_t count, ULONG 
     return NULL;
 }
 
-/* --- What its prologue did, undone. --- */
+/* --- Undoing its prologue. --- */
 
 static DWORD64 *register_of(CONTEXT *context, unsigned n) { return &context->Rax + n; }
 
 struct unwinding {
     CONTEXT *context;
-    DWORD64 frame; /* what offsets count from */
+    DWORD64 frame; /* base of offsets */
     bool machine_frame;
 };
 
-/* How many slots an operation takes. */
+/* The number of slots of an operation. */
 static unsigned slots(struct unwind_code code)
 {
     switch (code.op_info & 15) {
@@ -107,7 +107,7 @@ static void undo(struct unwinding *u, const struct unwind_info *info,
     }
 }
 
-/* Undoes what was done before `offset` of the prologue. */
+/* Undoes the part of the prologue before `offset`. */
 static void undo_codes(struct unwinding *u, const struct unwind_info *info, ULONG offset)
 {
     for (unsigned i = 0; i < info->codes; i += slots(info->code[i]))
@@ -115,7 +115,7 @@ static void undo_codes(struct unwinding *u, const struct unwind_info *info, ULON
             undo(u, info, &info->code[i]);
 }
 
-/* --- Epilogues, which have no codes: the instructions themselves say what is left to do. --- */
+/* --- Epilogues. They have no codes: the instructions show what is left to do. --- */
 
 static bool is_rex(uint8_t b) { return (b & 0xf0) == 0x40; }
 
@@ -162,8 +162,8 @@ static const uint8_t *step_over_pops(const uint8_t *p, CONTEXT *c)
     }
 }
 
-/* Whether a jump there is a call at the end: into the middle of a function only a part of the same
- * one jumps that the compiler has put elsewhere. */
+/* Whether a jump to `target` is a tail call. A jump into the middle of another function is not: it
+ * returns from a part that the compiler placed elsewhere. */
 static bool leaves(DWORD64 target, const RUNTIME_FUNCTION *function, DWORD64 base)
 {
     DWORD64 its_base, rva = target - base;
@@ -173,8 +173,8 @@ static bool leaves(DWORD64 target, const RUNTIME_FUNCTION *function, DWORD64 bas
     return !other || its_base + other->BeginAddress == target;
 }
 
-/* A return, or a jump that is a call at the end: by memory, or by register with REX.W, which tells
- * it from the jump of a switch. */
+/* A return or a tail call. An indirect tail call goes through memory, or through a register with
+ * REX.W; the jump of a switch has no REX.W. */
 static bool ends_function(const uint8_t *p, const RUNTIME_FUNCTION *function, DWORD64 base)
 {
     int32_t distance;
@@ -193,7 +193,7 @@ static bool ends_function(const uint8_t *p, const RUNTIME_FUNCTION *function, DW
     return leaves((DWORD64)(p + (*p == 0xe9 ? 5 : 2)) + (DWORD64)(LONG64)distance, function, base);
 }
 
-/* If the rest of the function is an epilogue, does it, up to the return. */
+/* If the rest of the function is an epilogue, executes it up to the return. */
 static bool finish_epilogue(DWORD64 pc, CONTEXT *context, const struct unwind_info *info,
                             const RUNTIME_FUNCTION *function, DWORD64 base)
 {
@@ -210,7 +210,7 @@ static bool finish_epilogue(DWORD64 pc, CONTEXT *context, const struct unwind_in
 
 static const struct unwind_info *info_of(DWORD64 base, const RUNTIME_FUNCTION *function)
 {
-    if (function->UnwindData & 1) /* another function's */
+    if (function->UnwindData & 1) /* shared with another function */
         function = (const RUNTIME_FUNCTION *)(base + (function->UnwindData & ~1u));
     return (const struct unwind_info *)(base + function->UnwindData);
 }

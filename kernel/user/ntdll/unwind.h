@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Exceptions in ring 3: what the files of ntdll that deal with them share. */
+/* What the files of ntdll about exceptions share. */
 #pragma once
 #include "ntdll.h"
 
@@ -18,9 +18,9 @@ PRUNTIME_FUNCTION NTAPI RtlLookupFunctionEntry(DWORD64 ControlPc, PDWORD64 Image
 struct stack {
     DWORD64 low, high;
 };
-/* Where frames can be. */
+/* The memory where frames can be. */
 struct stack current_stack(void);
-/* Whether code at pc that no table has is a function that calls nothing and saves nothing. */
+/* Whether code at pc that is in no table is a leaf: it calls and saves nothing. */
 bool can_look_through(DWORD64 pc);
 
 /* Services. */
@@ -36,5 +36,5 @@ LONG call_vectored(EXCEPTION_POINTERS *pointers, bool continue_handlers);
 /* The filter of last resort. */
 LONG call_unhandled(EXCEPTION_POINTERS *pointers);
 
-/* dispatch.c. True: a handler repaired it, and `context` says where to go on. */
+/* dispatch.c. True: a handler repaired it; continue at `context`. */
 bool dispatch_exception(PEXCEPTION_RECORD record, PCONTEXT context);

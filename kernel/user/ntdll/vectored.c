@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handlers that belong to no frame: those asked before all frames, and the filter behind them. */
+/* Handlers that belong to no frame: those asked before all frames, and the last filter. */
 #include "unwind.h"
 
 #define HANDLERS 64
@@ -11,7 +11,7 @@ struct list {
     } entry[HANDLERS];
 };
 
-static struct list lists[2]; /* before frames; after one said that the program goes on */
+static struct list lists[2]; /* 0: asked before frames; 1: after a handler continues */
 static ULONG_PTR first_order = (ULONG_PTR)1 << 62, last_order = (ULONG_PTR)1 << 62;
 static RTL_CRITICAL_SECTION lock = { .LockCount = -1 };
 static LPTOP_LEVEL_EXCEPTION_FILTER filter;
@@ -53,7 +53,7 @@ PVOID NTAPI RtlAddVectoredContinueHandler(ULONG First, PVECTORED_EXCEPTION_HANDL
 ULONG NTAPI RtlRemoveVectoredExceptionHandler(PVOID Handle) { return drop(&lists[0], Handle); }
 ULONG NTAPI RtlRemoveVectoredContinueHandler(PVOID Handle) { return drop(&lists[1], Handle); }
 
-/* The next in order behind `order`. */
+/* The next one after `order`. */
 static struct vectored *next(struct list *list, ULONG_PTR order)
 {
     struct vectored *best = NULL;
@@ -81,7 +81,7 @@ RtlSetUnhandledExceptionFilter(LPTOP_LEVEL_EXCEPTION_FILTER Filter)
                                                                     (PVOID)Filter);
 }
 
-/* A filter that wants the program's end gets it, with the exception's code. */
+/* EXCEPTION_EXECUTE_HANDLER ends the program with the exception's code. */
 LONG call_unhandled(EXCEPTION_POINTERS *pointers)
 {
     LPTOP_LEVEL_EXCEPTION_FILTER call = filter;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Between address.c and the locks that are made of it. */
+/* Between address.c and the locks that use it. */
 #pragma once
 
 #define SynchronizationEvent 1
