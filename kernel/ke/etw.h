@@ -46,26 +46,39 @@ void etw_interrupt(uint64_t entered, unsigned vector, uint64_t routine);
 void etw_ipi(uint64_t entered, void (*routine)(void *));
 void etw_set_interval(KPROFILE_SOURCE source, ULONG now, ULONG before);
 
-/* NtTraceControl (etw_control.c). Codes as in nt_trace.h, others STATUS_NOT_IMPLEMENTED. InBuffer,
- * OutBuffer and ReturnLength are the caller's; ReturnLength may be NULL. STATUS_ACCESS_VIOLATION:
- * one of them is not.
+/* NtTraceControl (etw_control.c). nt_trace.h has the codes; STATUS_NOT_IMPLEMENTED: another one.
+ * InBuffer, OutBuffer and ReturnLength are in the caller's memory; ReturnLength may be NULL.
  *
- * STATUS_ACCESS_DENIED every code: a restricted caller STATUS_INFO_LENGTH_MISMATCH InLength or
- * OutLength is too small, or Wnode.BufferSize Start: STATUS_INVALID_PARAMETER no
- * WNODE_FLAG_TRACED_GUID, no EVENT_TRACE_REAL_TIME_MODE, a name that is empty, odd, or over 63
- * characters, EnableFlags without EVENT_TRACE_SYSTEM_LOGGER_MODE STATUS_NOT_SUPPORTED a log
- * file, other modes: NT: sessions are read as they run STATUS_PRIVILEGE_NOT_HELD
- * EVENT_TRACE_FLAG_PROFILE without SeSystemProfilePrivilege STATUS_OBJECT_NAME_COLLISION it
- * runs; STATUS_INSUFFICIENT_RESOURCES: eight others do; STATUS_NO_MEMORY: also if the buffers
- * are over 16 MB Stop, query, update, flush, connect: STATUS_WMI_INSTANCE_NOT_FOUND; by
- * HistoricalContext, if 0 by GUID or name Update: as start of EnableFlags Connect:
- * STATUS_DEVICE_BUSY: somebody is; STATUS_INSUFFICIENT_RESOURCES: no handle Disconnect, read:
- * handle errors. Read: STATUS_BUFFER_TOO_SMALL: OutLength is less than a buffer of the session;
- * STATUS_WMI_INSTANCE_NOT_FOUND: the session has stopped and all was read
- * EtwMaxPmcCounterQueryCode: how many counters a record can have. EtwPmcOwnersQueryCode:
- * STATUS_BUFFER_TOO_SMALL, STATUS_INVALID_PARAMETER: no such processor. EtwPmcSessionQueryCode:
- * STATUS_BUFFER_TOO_SMALL. *ReturnLength is what is needed. PASSIVE_LEVEL. Sources: as
- * nt_trace.h; EVENT_TRACE_PROPERTIES; the status of a wrong length is our choice. */
+ * Every code:
+ * STATUS_ACCESS_VIOLATION         InBuffer, OutBuffer or ReturnLength is not the caller's
+ * STATUS_ACCESS_DENIED            a restricted caller
+ * STATUS_INFO_LENGTH_MISMATCH     InLength, OutLength or Wnode.BufferSize is too small
+ * Start:
+ * STATUS_INVALID_PARAMETER        no WNODE_FLAG_TRACED_GUID, no EVENT_TRACE_REAL_TIME_MODE, a name
+ *                                 that is empty, odd, or over 63 characters, EnableFlags without
+ *                                 EVENT_TRACE_SYSTEM_LOGGER_MODE
+ * STATUS_NOT_SUPPORTED            a log file, other modes. NT: sessions are read as they run
+ * STATUS_PRIVILEGE_NOT_HELD       EVENT_TRACE_FLAG_PROFILE without SeSystemProfilePrivilege
+ * STATUS_OBJECT_NAME_COLLISION    the session runs
+ * STATUS_INSUFFICIENT_RESOURCES   eight other sessions run
+ * STATUS_NO_MEMORY                no memory, or the buffers are over 16 MB
+ * Stop, query, update, flush, connect; by HistoricalContext, or if that is 0 by GUID or name:
+ * STATUS_WMI_INSTANCE_NOT_FOUND   no such session
+ * Update:                         for EnableFlags as start
+ * Connect:
+ * STATUS_DEVICE_BUSY              the session has a consumer
+ * STATUS_INSUFFICIENT_RESOURCES   no handle
+ * Disconnect, read:               the errors of a handle
+ * Read:
+ * STATUS_BUFFER_TOO_SMALL         OutLength is less than a buffer of the session
+ * STATUS_WMI_INSTANCE_NOT_FOUND   the session has stopped and all was read
+ * EtwMaxPmcCounterQueryCode: how many counters a record can have.
+ * EtwPmcOwnersQueryCode, EtwPmcSessionQueryCode; *ReturnLength is what is needed:
+ * STATUS_BUFFER_TOO_SMALL         OutLength is less
+ * STATUS_INVALID_PARAMETER        owners: no such processor
+ *
+ * PASSIVE_LEVEL. Sources: as nt_trace.h; EVENT_TRACE_PROPERTIES; the status of a wrong length is
+ * our choice. */
 NTSTATUS NtTraceControl(ULONG FunctionCode, PVOID InBuffer, ULONG InBufferLen, PVOID OutBuffer,
                         ULONG OutBufferLen, PULONG ReturnLength);
 

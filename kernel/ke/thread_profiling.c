@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Counting per thread: what a switch does. Two policies (`counters=`): accumulate the counters
- * run for ever, and a switch samples them: one RDPMC per counter ends the old thread's time
- * slice and begins the new one's; nothing is written to the PMU. As far as is known NT does the
- * same. isolate the counters hold the running thread's own counts and nobody else's (isolate.c).
+/* Counting per thread: what a switch does. There are two policies (`counters=`):
+ *
+ *   accumulate  The counters run for ever, and a switch samples them: one RDPMC for each counter
+ *               ends the old thread's time slice and begins the new one's. Nothing is written to
+ *               the PMU. As far as is known NT does the same.
+ *   isolate     The counters hold the running thread's own counts and nobody else's (isolate.c).
  *
  * A thread's own totals live in its struct thread_profiling and are never read back from the
  * block, which is ring-3 memory: its pages are held and written through a window. Only the

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* What firmware and loaders were seen to leave behind, each by a word of the command line; the
- * words behind "--" are the kernel's. One CPU, no paging but where said, interrupts off but where
- * said.
+ * words behind "--" are the kernel's. One CPU, paging and interrupts off except where said.
  *
  *   registers   every bit that CR4 can have here (LA57, SMEP, TSD, ...), EFER.NXE and SCE, CR0.AM,
- * a PAT of its own lines       an interrupt controller with open lines: the PIT's, and a
- * level-triggered one that is never served service     an interrupt of the highest priority that
- * was taken and never ended high        ACPI tables above 4 GB (needs memory there) sum         an
- * XSDT whose checksum is wrong, beside a good RSDT many        an MADT of 1,000 CPUs, most of which
- * do not exist and none of which an xAPIC can reach ghosts      two CPUs in the MADT that do not
- * exist
+ *               a PAT of its own
+ *   lines       an interrupt controller with open lines: the PIT's, and a level-triggered one that
+ *               is never served
+ *   service     an interrupt of the highest priority that was taken and never ended
+ *   high        ACPI tables above 4 GB (needs memory there)
+ *   sum         an XSDT whose checksum is wrong, beside a good RSDT
+ *   many        an MADT of 1,000 CPUs; most do not exist, and an xAPIC can reach none of them
+ *   ghosts      two CPUs in the MADT that do not exist
  */
 #include <stdbool.h>
 #include <stdint.h>
