@@ -18,6 +18,7 @@
 
 #define CALLERS 4
 #define CALLS 2600u
+#define CALLS_FEW 400u           /* where nothing says `long` or fuzz= */
 #define REGION_1000 (2ull << 32) /* of user_exact_runs */
 #define RUNS 50u
 
@@ -102,7 +103,7 @@ TEST(service_fuzz, model,
     struct thread *threads[CALLERS] = { NULL };
     struct company company;
     unsigned ctr;
-    uint64_t first = seed() * CALLERS;
+    uint64_t first = seed() * CALLERS, calls = test_long() || first ? CALLS : CALLS_FEW;
     bool pmu = test_has_pmu();
     if (pmu)
         REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
@@ -110,9 +111,9 @@ TEST(service_fuzz, model,
     for (unsigned i = 0; i < CALLERS; i++) {
         processes[i] = process_create();
         if (CHECK(processes[i] != NULL))
-            threads[i] = user_start(processes[i], (void (*)(void))user_fuzz,
-                                    (first + i) | (uint64_t)CALLS << USER_FUZZ_CALLS |
-                                        (uint64_t)pmu << USER_FUZZ_PMU);
+            threads[i] =
+                user_start(processes[i], (void (*)(void))user_fuzz,
+                           (first + i) | calls << USER_FUZZ_CALLS | (uint64_t)pmu << USER_FUZZ_PMU);
         CHECK(threads[i] != NULL);
     }
     count_meanwhile(threads, pmu);
