@@ -24,10 +24,10 @@ sub tree
     return @found;
 }
 
-# Objects of these folders' sources, but not of sources that are gone.
+# Objects of the image by these folders' sources: not of guests and firmware, not of sources that are gone.
 sub objects
 {
-    return grep { m{^$gcc/(.*)\.o$} && (-e $1 || -e "$1.c") } tree(map { "$gcc/$_" } @_);
+    return grep { m{^$gcc/(.*)\.o$} && (-e $1 || -e "$1.c") && !m{/(payload|firmware)/} } tree(map { "$gcc/$_" } @_);
 }
 
 sub lines
