@@ -116,6 +116,8 @@ static void svm_instructions(unsigned unused)
     CHECK_EQ(FAULT_OF("clgi"), VECTOR_UD);
     CHECK_EQ(FAULT_OF("skinit"), VECTOR_UD);
     CHECK_EQ(FAULT_OF("invlpga"), VECTOR_UD);
+    CHECK_EQ(FAULT_OF("monitor"), VECTOR_UD);
+    CHECK_EQ(FAULT_OF("mwait"), VECTOR_UD);
     CHECK_EQ(FAULT_OF("ud2"), VECTOR_UD);
 }
 
@@ -135,7 +137,7 @@ static void hidden(unsigned unused)
     CHECK_EQ(cpuid(7, 0).ebx >> 11 & 1, 0);         /* RTM */
     CHECK_EQ(cpuid(7, 0).edx >> 26 & 1, 0);         /* IBPB */
     CHECK_EQ(cpuid(7, 0).edx >> 19 & 1, 0);         /* LBR */
-    CHECK_EQ(cpuid(7, 0).ecx >> 16 & 1, 0);         /* LA57, which it could not read */
+    CHECK_EQ(cpuid(1, 0).ecx >> 3 & 1, 0);          /* MONITOR */
     CHECK_EQ(cpuid(0x80000001, 0).ecx >> 2 & 1, 0); /* SVM */
     CHECK_EQ(cpuid(1, 0).edx >> 21 & 1, 0);         /* DS */
     CHECK_EQ(rdmsr(MSR_EFER) >> 12 & 1, 0);         /* SVME */
@@ -158,13 +160,15 @@ TEST(vpmu, any_selector,
 {
     on_each_cpu(any_selector);
 }
-TEST(vpmu, svm_instructions, "SVM instructions raise #UD, as on a processor without SVM")
+TEST(vpmu, svm_instructions,
+     "SVM instructions raise #UD, as on a processor without SVM; so do MONITOR and MWAIT")
 {
     on_each_cpu(svm_instructions);
 }
 TEST(vpmu, svm_while_counting, "the same while a counter runs") { on_each_cpu(svm_while_counting); }
 TEST(vpmu, hidden,
-     "features that the model lacks are not reported: RTM, IBPB, SVM, LBR, PEBS [VP-63 VP-81 "
+     "features that the model lacks are not reported: RTM, IBPB, SVM, LBR, PEBS, MONITOR [VP-63 "
+     "VP-81 "
      "VP-83 VP-84 VP-85]")
 {
     on_each_cpu(hidden);

@@ -41,7 +41,6 @@ static void basic_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, u
     case 7:
         if (subleaf == 0) {
             r[B] &= ~(1u << 4 | 1u << 11);             /* HLE, RTM */
-            r[C] &= ~(1u << 16);                       /* LA57: guest.c knows four levels */
             r[D] &= ~(1u << 26 | 1u << 15 | 1u << 19); /* IBPB, hybrid, LBR */
         }
         break;

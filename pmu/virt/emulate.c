@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Executes SYSCALL, SYSRET, SYSENTER and SYSEXIT while something counts: they change the ring, but
  * cause no exit. So the processor's EFER.SCE and SYSENTER_CS are clear then, and they fault. This
- * file executes them, in every mode of the guest, as QEMU or Bochs would. Source: AMD64 APM volume
- * 3, the sections of these instructions. */
+ * file executes them in every mode in which the model's processor has them; for a foreign guest,
+ * those of which the two vendors differ, always. Sources: AMD64 APM volume 3 and SDM volume 2, the
+ * sections of these instructions. */
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
 
+enum { SYSCALL = 0x05, SYSRET = 0x07, SYSENTER = 0x34, SYSEXIT = 0x35 }; /* behind 0F */
 #define RFLAGS_VM (1u << 17)
 #define SYSRET_FLAGS 0x3c7fd7u /* what SYSRET loads of R11: all flags but RF and VM */
 #define SELECTOR 0xfffcu
@@ -79,28 +81,37 @@ static bool is_wide(const struct vcpu *v, unsigned prefixes)
     return (rex & 0xf8) == 0x48;
 }
 
-bool emulate_syscall(struct vcpu *v, unsigned vector)
+static bool is_intel(const struct vcpu *v) { return v->pmu.model->ops->vendor[0] == 'G'; }
+
+/* What the model's processor raises instead; 0: nothing. Intel's have SYSCALL in 64-bit mode only,
+ * AMD's no SYSENTER in long mode. */
+static unsigned refusal(const struct vcpu *v, unsigned op)
 {
-    enum { SYSCALL = 0x05, SYSRET = 0x07, SYSENTER = 0x34, SYSEXIT = 0x35 };
+    bool star = op == SYSCALL || op == SYSRET;
+    if (star ? !v->sce || (is_intel(v) && !guest_in_long_mode(v)) : !is_intel(v) && in_long_mode(v))
+        return VECTOR_UD;
+    if (!star && !(v->sysenter_cs & SELECTOR))
+        return VECTOR_GP;
+    return v->vmcb.cpl && (op == SYSRET || op == SYSEXIT) ? VECTOR_GP : 0;
+}
+
+bool emulate_syscall(struct vcpu *v)
+{
     uint8_t op[3];
-    unsigned prefixes = guest_code(v, op);
-    bool user = v->vmcb.cpl == 3,
-         may = vector == VECTOR_UD ? v->sce : v->sysenter_cs && v->sysenter_hidden;
-    if (op[0] != 0x0f || !may || !(v->vmcb.cr0 & CR0_PE))
+    unsigned prefixes = guest_code(v, op), refused = refusal(v, op[1]);
+    bool user = v->vmcb.cpl == 3;
+    if (op[0] != 0x0f || !(v->vmcb.cr0 & CR0_PE) ||
+        (op[1] != SYSCALL && op[1] != SYSRET && op[1] != SYSENTER && op[1] != SYSEXIT))
         return false;
-    if (vector == VECTOR_UD && op[1] == SYSCALL) {
-        do_syscall(v, prefixes + 2);
-    } else if (vector == VECTOR_UD && op[1] == SYSRET && v->vmcb.cpl) {
-        virt_raise(v, VECTOR_GP, 0);
+    if (refused) {
+        virt_raise(v, refused, 0);
         return true;
-    } else if (vector == VECTOR_UD && op[1] == SYSRET) {
-        do_sysret(v, is_wide(v, prefixes));
-    } else if (vector == VECTOR_GP && op[1] == SYSENTER) {
-        do_sysenter(v);
-    } else if (vector == VECTOR_GP && op[1] == SYSEXIT && !v->vmcb.cpl) {
-        do_sysexit(v, is_wide(v, prefixes));
-    } else {
-        return false;
+    }
+    switch (op[1]) {
+    case SYSCALL: do_syscall(v, prefixes + 2); break;
+    case SYSRET: do_sysret(v, is_wide(v, prefixes)); break;
+    case SYSENTER: do_sysenter(v); break;
+    case SYSEXIT: do_sysexit(v, is_wide(v, prefixes)); break;
     }
     v->vmcb.shadow = 0;
     count_one(v, user, EFFECT(EVENT_BRANCHES) | EFFECT(EVENT_FAR));
@@ -109,15 +120,17 @@ bool emulate_syscall(struct vcpu *v, unsigned vector)
     return true;
 }
 
-void emulate_hide_syscalls(struct vcpu *v, bool hide)
+uint32_t emulate_hide_syscalls(struct vcpu *v, bool hide)
 {
+    bool intel = is_intel(v), hide_sce = hide || (virt_foreign && intel);
+    bool hide_sysenter = hide || (virt_foreign && !intel);
     v->vmcb.efer &= ~(uint64_t)EFER_SCE;
-    if (v->sce && !hide)
+    if (v->sce && !hide_sce)
         v->vmcb.efer |= EFER_SCE;
-    if (v->sysenter_hidden == hide)
-        return;
-    v->sysenter_hidden = hide;
-    wrmsr(MSR_SYSENTER_CS, hide ? 0 : v->sysenter_cs);
+    if (v->sysenter_hidden != hide_sysenter)
+        wrmsr(MSR_SYSENTER_CS, hide_sysenter ? 0 : v->sysenter_cs);
+    v->sysenter_hidden = hide_sysenter;
+    return 1u << VECTOR_UD | 1u << VECTOR_GP;
 }
 
 void emulate_set_sysenter_cs(struct vcpu *v, uint64_t value)

@@ -120,8 +120,7 @@ static unsigned combine(struct vcpu *v, unsigned first, unsigned second)
 
 static void exit_exception(struct vcpu *v, unsigned vector)
 {
-    if ((vector == VECTOR_UD || vector == VECTOR_GP) && !v->inject_failed &&
-        emulate_syscall(v, vector))
+    if ((vector == VECTOR_UD || vector == VECTOR_GP) && !v->inject_failed && emulate_syscall(v))
         return;
     if (vector == VECTOR_DB && !debug_is_guests(v))
         return;
@@ -186,7 +185,9 @@ void exit_handle(struct vcpu *v)
                   INJECT_VALID)) /* the guest's own single-step trap ends the halt at once */
                 baton_halt(v);
             break;
-        case EXIT_INVLPGA: virt_raise(v, VECTOR_UD, 0); break;
+        case EXIT_INVLPGA:
+        case EXIT_MONITOR: /* CPUID does not offer them */
+        case EXIT_MWAIT: virt_raise(v, VECTOR_UD, 0); break;
         default:
             if (code >= EXIT_VMRUN && code <= EXIT_SKINIT)
                 virt_raise(v, VECTOR_UD, 0);

@@ -48,13 +48,12 @@ static void *translate(const struct vcpu *v, uint64_t address, bool write)
         return translate_legacy(v, (uint32_t)address, write);
     bool pae = !(v->vmcb.efer & EFER_LMA);
     uint64_t table = v->vmcb.cr3 & PTE_ADDRESS, needed = PTE_PRESENT | (write ? PTE_WRITABLE : 0);
-    if (v->vmcb.cr4 & CR4_LA57)
-        virt_end_guest(v, "the guest has page tables of five levels, which CPUID did not offer");
-    if ((uint64_t)((int64_t)(address << 16) >> 16) != address)
+    unsigned first = pae ? 30 : v->vmcb.cr4 & CR4_LA57 ? 48 : 39, unused = 55 - first;
+    if (!pae && (uint64_t)((int64_t)(address << unused) >> unused) != address)
         return NULL;
     if (pae)
         table = v->vmcb.cr3 & 0xffffffe0;
-    for (unsigned shift = pae ? 30 : 39;; shift -= 9) {
+    for (unsigned shift = first;; shift -= 9) {
         const uint64_t *entry = mapped(table + (address >> shift & 511) * 8, 8);
         bool pdpt = pae && shift == 30; /* has no writable bit */
         if (!entry || (*entry & needed) != (pdpt ? PTE_PRESENT : needed))

@@ -38,8 +38,10 @@ static void set_intercepts(struct vcpu *v)
     if (v->step_iret)
         misc &= ~CATCH_IRET;
     v->vmcb.intercept_misc = misc;
-    v->vmcb.intercept_exceptions = counting || v->step_iret ? CATCH_EXCEPTIONS : 0;
-    emulate_hide_syscalls(v, counting);
+    uint32_t faults = emulate_hide_syscalls(v, counting);
+    v->vmcb.intercept_exceptions = counting || v->step_iret ? CATCH_EXCEPTIONS
+                                   : virt_foreign           ? faults
+                                                            : 0;
 }
 
 /* Sets the bits that the kernel also sets. An emulator drops its translations at each change of

@@ -71,6 +71,7 @@ enum {
     EXIT_EXCEPTION = 0x40, EXIT_INTR = 0x60, EXIT_NMI = 0x61, EXIT_RDPMC = 0x6f, EXIT_CPUID = 0x72,
     EXIT_IRET = 0x74, EXIT_SOFT_INT = 0x75, EXIT_PAUSE = 0x77, EXIT_HLT = 0x78, EXIT_INVLPGA = 0x7a,
     EXIT_IO = 0x7b, EXIT_MSR = 0x7c, EXIT_SHUTDOWN = 0x7f, EXIT_VMRUN = 0x80, EXIT_VMMCALL = 0x81, EXIT_SKINIT = 0x86,
+    EXIT_MONITOR = 0x8a, EXIT_MWAIT = 0x8b,
 };
 /* clang-format on */
 
@@ -90,7 +91,7 @@ enum {
 #define CATCH_MSR (1u << 28)
 #define CATCH_SHUTDOWN (1u << 31)
 #define CATCH_DR7 (1u << 21 | 1u << 23) /* intercept_dr: writes of DR5 and DR7 */
-#define CATCH_SVM 0x7fu                 /* intercept_svm: VMRUN to SKINIT */
+#define CATCH_SVM 0xc7fu                /* intercept_svm: VMRUN to SKINIT, MONITOR, MWAIT */
 #define CATCH_EXCEPTIONS 0xfffffffbu    /* all but vector 2 */
 
 /* inject, exit_int_info */
@@ -303,11 +304,11 @@ bool debug_end_step(struct vcpu *v);
 bool debug_is_guests(struct vcpu *v);
 
 /* emulate.c */
-/* Executes the SYSCALL, SYSRET (#UD), SYSENTER or SYSEXIT (#GP) at RIP, if that is what raised this
- * exception. */
-bool emulate_syscall(struct vcpu *v, unsigned vector);
-/* Makes them fault, or not. */
-void emulate_hide_syscalls(struct vcpu *v, bool hide);
+/* Executes the SYSCALL, SYSRET, SYSENTER or SYSEXIT at RIP, or raises what the model's processor
+ * raises. False: there is none of them. */
+bool emulate_syscall(struct vcpu *v);
+/* Makes them fault, or not; returns the exceptions by which they do. */
+uint32_t emulate_hide_syscalls(struct vcpu *v, bool hide);
 /* The guest's WRMSR of SYSENTER_CS. */
 void emulate_set_sysenter_cs(struct vcpu *v, uint64_t value);
 

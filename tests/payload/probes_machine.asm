@@ -113,6 +113,65 @@ probe "timer's interrupt, HLT", K64, 2
     sti
     hlt
     done
+probe "timer's interrupt, periodic", K64, 2
+    mov rsi, 0xfee00320
+    mov dword [rsi], 0x20053
+    mov dword [rsi + 0x60], 2000000
+    sti
+    hlt
+    mov ebx, 1
+    hlt
+    mov dword [rsi], 0x10000
+    mov dword [rsi + 0x60], 0
+    done
+probe "PIT's interrupt by the IO-APIC", K64, 2
+    mov rsi, 0xfec00000
+    mov dword [rsi], 0x14               ; pin 2
+    mov dword [rsi + 0x10], 0x51
+    mov al, 0x30                        ; once
+    out 0x43, al
+    mov al, 0xff
+    out 0x40, al
+    xor eax, eax
+    out 0x40, al
+    sti
+    hlt
+    mov dword [rsi + 0x10], 0x10000
+    done
+probe "PIT's NMI by the IO-APIC", K64, 2
+    mov rsi, 0xfec00000
+    mov dword [rsi], 0x14
+    mov dword [rsi + 0x10], 0x400
+    mov al, 0x30
+    out 0x43, al
+    mov al, 0xff
+    out 0x40, al
+    xor eax, eax
+    out 0x40, al
+    hlt
+    mov dword [rsi + 0x10], 0x10000
+    mov al, 0x36                        ; the BIOS's, for real mode
+    out 0x43, al
+    xor eax, eax
+    out 0x40, al
+    out 0x40, al
+    done
+probe "HPET's interrupt by the IO-APIC", K64, 2
+    mov rsi, 0xfec00000
+    mov dword [rsi], 0x38               ; pin 20
+    mov rdi, 0xfed00000
+    mov dword [rdi + 0x10], 1
+    mov dword [rdi + 0x100], 0x2904     ; timer 0: pin 20, 32 bits
+    mov eax, [rdi + 0xf0]
+    add eax, 20000
+    mov [rdi + 0x108], eax
+    mov dword [rsi + 0x10], 0x52
+    sti
+    xor eax, eax
+    hlt
+    mov dword [rsi + 0x10], 0x10000
+    mov dword [rdi + 0x100], 0
+    done
 
 ; The FPU, XSAVE, segments.
 probe "SSE", U64, 2
@@ -160,6 +219,19 @@ probe "XSETBV, XGETBV, XSAVE", K64, 2
     xrstor [rdi]
     mov esi, [rdi + 512]
     xor edi, edi
+    done
+probe "AVX registers survive exits", U64, 2
+    mov eax, 0x1234567
+    vmovd xmm3, eax
+    vinsertf128 ymm3, ymm3, xmm3, 1
+    int 0x88
+    mov eax, 0xd
+    xor ecx, ecx
+    cpuid
+    vextractf128 xmm4, ymm3, 1
+    vmovd ebx, xmm4
+    xor ecx, ecx
+    xor edx, edx
     done
 probe "size of XSAVE's area in CPUID", K64, 2
     mov eax, 0xd

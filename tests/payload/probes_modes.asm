@@ -54,20 +54,6 @@ probe "EFER.SCE back", K64, 2
     wrmsr
     rdmsr
     done
-probe "SYSCALL, compatibility mode", U32, 0x246
-    mov ebp, 0x1234
-    syscall
-    done
-probe "SYSCALL, compatibility mode, TF", U32, 2 + TF
-    nop
-    syscall
-    done
-probe "SYSENTER, compatibility mode", U32, 0x246
-    mov ebp, esp
-    sysenter
-probe "SYSENTER, 64-bit mode", U64, 0x246
-    mov ebp, esp
-    sysenter
 probe "SYSENTER, no SYSENTER_CS", K64, 2
     mov ecx, 0x174
     rdmsr
@@ -80,17 +66,6 @@ probe "SYSENTER, no SYSENTER_CS", K64, 2
     wrmsr
     rdmsr
     done
-probe "SYSEXIT to 32-bit code", K32, 2
-    mov ecx, probe_stack_top
-    mov edx, .there
-    sysexit
-bits 32
-.there:
-    mov ecx, cs
-    mov edx, ss
-    done
-probe "SYSEXIT from ring 3", U32, 2
-    sysexit
 
 ; Compatibility mode.
 probe "INT 80h, compatibility mode", U32, 0x246

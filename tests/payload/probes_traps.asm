@@ -187,6 +187,24 @@ probe "breakpoint, access", K64, 2
     mov eax, 0x400
     mov dr7, rax
     done
+probe "breakpoint, I/O", K64, 2
+    mov rax, cr4
+    or eax, 8
+    mov cr4, rax
+    mov eax, 0x80
+    mov dr0, rax
+    mov eax, 0x20403
+    mov dr7, rax
+    out 0x80, al
+    nop
+    nop
+    mov eax, 0x400
+    mov dr7, rax
+    mov rax, cr4
+    and eax, ~8
+    mov cr4, rax
+    xor eax, eax
+    done
 probe "breakpoint matched, not enabled", K64, 2
     mov rax, .here
     mov dr0, rax

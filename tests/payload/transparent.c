@@ -28,7 +28,7 @@ struct note {
 
 extern struct gate idt[256];
 extern const uint8_t stubs[256][16], probe_stack_top[];
-extern const struct probe probes[], probes_end[];
+extern const struct probe probes[], probes_end[], silicon[], silicon_end[];
 uint64_t try_wrmsr(uint32_t msr, uint64_t value);
 uint64_t try_rdmsr(uint32_t msr, uint64_t *value);
 void run(const struct probe *p);
@@ -162,10 +162,10 @@ static void say_real_mode(unsigned mode, const char *name)
     say("\n");
 }
 
-static void run_all(unsigned mode)
+static void run_all(unsigned mode, const struct probe *from, const struct probe *to)
 {
     static const char *const names[] = { "idle: ", "counting: ", "stepping: " };
-    for (const struct probe *p = probes; p < probes_end; p++) {
+    for (const struct probe *p = from; p < to; p++) {
         current = p;
         count = traps = 0;
         start(mode);
@@ -176,7 +176,8 @@ static void run_all(unsigned mode)
         for (unsigned i = 0; i < count; i++)
             say_note(names[mode], &notes[i]);
     }
-    say_real_mode(mode, names[mode]);
+    if (from == probes)
+        say_real_mode(mode, names[mode]);
 }
 
 /* Registers whose values stay: name and number. */
@@ -226,13 +227,13 @@ static void set_gate(unsigned v, const uint8_t *to, uint16_t selector, uint8_t i
                             (uint32_t)(at >> 32), 0 };
 }
 
-/* With the word "info": what the loader handed on. */
-static bool wants_info(const char *line)
+/* Whether the command line has it: "info": what the loader handed on; "silicon": the other list. */
+static bool has_word(const char *line, const char *word)
 {
-    for (; *line; line++)
-        if (line[0] == 'i' && line[1] == 'n' && line[2] == 'f' && line[3] == 'o')
-            return true;
-    return false;
+    unsigned n = 0;
+    for (; *line && word[n]; line++)
+        n = *line == word[n] ? n + 1 : *line == *word;
+    return !word[n];
 }
 
 static void say_modules(const uint32_t *info)
@@ -253,7 +254,8 @@ void payload_main(uint32_t magic, uint32_t info)
 {
     uint32_t b, unused;
     const uint32_t *words = (const uint32_t *)(uint64_t)info;
-    if (magic == 0x2badb002 && wants_info((const char *)(uint64_t)words[4])) {
+    const char *line = magic == 0x2badb002 && *words & 4 ? (const char *)(uint64_t)words[4] : "";
+    if (has_word(line, "info")) {
         say_modules(words);
         end(0x10);
     }
@@ -277,8 +279,9 @@ void payload_main(uint32_t magic, uint32_t info)
     try_wrmsr(0x176, (uint64_t)sysenter_entry);
     asm volatile("cpuid" : "=b"(b), "=a"(unused) : "a"(0), "c"(0) : "edx");
     intel = b == 0x756e6547;
+    bool other = has_word(line, "silicon");
     for (unsigned mode = 0; mode < 3; mode++)
-        run_all(mode);
+        run_all(mode, other ? silicon : probes, other ? silicon_end : probes_end);
     say_msrs("");
     say("end\n");
     end(0x10);

@@ -1,0 +1,122 @@
+; SPDX-License-Identifier: MIT
+; Of transparent.asm: the way to real mode and back.
+; --- Real mode: the BIOS's interrupts, its timer, an INT n of our own. void real_mode(void): words in real_result. ---
+global real_mode, real_result
+%define R(label) (LOW + (label) - real_begin)
+real_mode:
+    push rbx
+    push rbp
+    push r12
+    push r13
+    push r14
+    push r15
+    pushfq
+    cli
+    mov [saved], rsp
+    mov rsi, real_begin
+    mov edi, LOW
+    mov ecx, real_end - real_begin
+    cld
+    rep movsb
+    push K32
+    push LOW
+    o64 retf
+real_begin:
+bits 32
+    mov eax, cr0
+    and eax, 0x7fffffff
+    mov cr0, eax
+    mov ecx, 0xc0000080
+    rdmsr
+    and eax, ~0x100
+    wrmsr
+    jmp CODE16:R(real_16)
+bits 16
+real_16:
+    mov ax, DATA16
+    mov ds, ax
+    mov es, ax
+    mov ss, ax
+    mov eax, cr0
+    and al, 0xfe
+    mov cr0, eax
+    jmp 0:R(real)
+real:
+    xor ax, ax
+    mov ds, ax
+    mov es, ax
+    mov ss, ax
+    mov sp, 0x7c00
+    lidt [R(real_idtr)]
+    mov al, 0xfe                        ; IRQ 0
+    out 0x21, al
+    mov eax, [0x46c]
+    sti
+.wait:
+    hlt
+    cmp eax, [0x46c]
+    je .wait
+    int 0x12
+    mov [R(real_words)], ax
+    mov ah, 0x0f
+    int 0x10
+    mov [R(real_words) + 2], ax
+    mov dword [0x60 * 4], R(real_handler)
+    mov ax, 0x1234
+    test ax, ax                         ; flags that do not depend on the time
+    int 0x60
+    mov [R(real_words) + 4], ax
+    pushf
+    pop word [R(real_words) + 6]
+    cli
+    mov al, 0xff
+    out 0x21, al
+    mov eax, cr0
+    or al, 1
+    mov cr0, eax
+    jmp dword K32:R(real_32)
+real_handler:
+    inc ax
+    mov bp, sp
+    mov bx, [bp]                        ; IP
+    mov [R(real_words) + 8], bx
+    mov bx, [bp + 4]                    ; flags
+    mov [R(real_words) + 10], bx
+    pushf
+    pop word [R(real_words) + 12]
+    stc
+    iret
+real_idtr: dw 0x3ff, 0, 0
+align 4
+real_words: times 8 dw 0
+bits 32
+real_32:
+    mov ax, KDATA
+    mov ds, ax
+    mov es, ax
+    mov ss, ax
+    mov ecx, 0xc0000080
+    rdmsr
+    or eax, 0x100
+    wrmsr
+    mov eax, cr0
+    or eax, 0x80000000
+    mov cr0, eax
+    jmp K64:real_back
+bits 64
+real_end:
+real_back:
+    mov rsp, [saved]
+    lidt [idtr]
+    mov rax, [R(real_words)]
+    mov [real_result], rax
+    mov rax, [R(real_words) + 8]
+    mov [real_result + 8], rax
+    popfq
+    pop r15
+    pop r14
+    pop r13
+    pop r12
+    pop rbp
+    pop rbx
+    ret
