@@ -31,7 +31,7 @@ struct owner {
     const char *name; /* NULL: this slot is free */
     HANDLE handle;
     bool freeing; /* the handle is no longer valid, the counters are not yet free */
-    uint64_t cpus;
+    struct cpu_set cpus;
     uint64_t counters; /* on each of cpus */
     PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler;
     ULONG tag;
@@ -39,7 +39,8 @@ struct owner {
 };
 
 struct request {
-    uint64_t cpus, counters;
+    struct cpu_set cpus;
+    uint64_t counters;
     PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler;
     ULONG tag;
     bool has_tag;
@@ -51,21 +52,20 @@ static struct owner owners[OWNERS_MAX];      /* L: counters_lock */
 static uint64_t serial;                      /* L: counters_lock; makes each handle unique */
 static uint8_t owner_of[MAX_CPUS][COUNTERS]; /* slot + 1; see above */
 
-static uint64_t active_cpus(void) { return ALL >> (64 - cpu_count); }
-
 static bool parse_affinity(struct request *request, const GROUP_AFFINITY *affinity, ULONG count)
 {
     if (!affinity || !count) {
-        request->cpus = active_cpus();
+        request->cpus = cpu_all();
         return !affinity && !count;
     }
     for (ULONG i = 0; i < count; i++) {
         const GROUP_AFFINITY *a = &affinity[i];
         if (a->Group || a->Reserved[0] || a->Reserved[1] || a->Reserved[2])
             return false;
-        if (!a->Mask || (a->Mask & ~active_cpus()))
+        struct cpu_set added = cpu_set_group(a->Group, a->Mask);
+        if (!a->Mask || !cpu_set_subset(added, cpu_all()))
             return false;
-        request->cpus |= a->Mask;
+        request->cpus = cpu_set_or(request->cpus, added);
     }
     return true;
 }
@@ -132,7 +132,7 @@ static bool parse_list(struct request *request, const PHYSICAL_COUNTER_RESOURCE_
 static bool is_free(const struct request *request)
 {
     for (const struct owner *o = owners; o < owners + OWNERS_MAX; o++)
-        if (o->name && (o->cpus & request->cpus) && (o->counters & request->counters))
+        if (o->name && cpu_set_meet(o->cpus, request->cpus) && (o->counters & request->counters))
             return false;
     return true;
 }
@@ -140,11 +140,8 @@ static bool is_free(const struct request *request)
 /* L: counters_lock */
 static void install(const struct owner *owner)
 {
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        for (unsigned ctr = 0; ctr < COUNTERS; ctr++)
-            if ((owner->cpus >> cpu & 1) && (owner->counters & pmu_of(cpu)->counters) >> ctr & 1)
-                __atomic_store_n(&owner_of[cpu][ctr], (uint8_t)(owner - owners + 1),
-                                 __ATOMIC_RELEASE);
+    for_each_cpu(cpu, &owner->cpus) for_each_bit(ctr, owner->counters & pmu_of(cpu)->counters)
+        __atomic_store_n(&owner_of[cpu][ctr], (uint8_t)(owner - owners + 1), __ATOMIC_RELEASE);
 }
 
 /* L: counters_lock. NULL: no slot is free. */
@@ -180,7 +177,7 @@ NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCo
                                      PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList,
                                      PHANDLE CounterSetHandle)
 {
-    struct request request = { .cpus = 0 };
+    struct request request = { .counters = 0 };
 
     ASSERT(irql_current() == PASSIVE_LEVEL);
     if (!CounterSetHandle)
@@ -193,29 +190,29 @@ NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCo
     return take("HalAllocateHardwareCounters", &request, CounterSetHandle);
 }
 
-NTSTATUS hal_counters_claim(const char *name, uint64_t cpu_mask, uint64_t counters,
+NTSTATUS hal_counters_claim(const char *name, struct cpu_set among, uint64_t counters,
                             PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler, PHANDLE handle)
 {
-    const struct request request = { .cpus = cpu_mask & active_cpus(),
+    const struct request request = { .cpus = cpu_set_and(among, cpu_all()),
                                      .counters = counters,
                                      .handler = handler };
 
     ASSERT(irql_current() == PASSIVE_LEVEL);
     *handle = NULL;
-    if (!pmu_some_counters(ALL))
+    if (!pmu_some_counters(cpu_all()))
         return STATUS_NOT_SUPPORTED;
-    if (!request.cpus || !counters || (counters & ~pmu_common_counters(request.cpus)))
+    if (cpu_set_empty(request.cpus) || !counters || (counters & ~pmu_common_counters(request.cpus)))
         return STATUS_INVALID_PARAMETER;
     return take(name, &request, handle);
 }
 
 NTSTATUS hal_counters_claim_others(const char *name, uint64_t counters, PHANDLE handle)
 {
-    const struct request request = { .cpus = active_cpus(), .counters = ~counters };
+    const struct request request = { .cpus = cpu_all(), .counters = ~counters };
 
     ASSERT(irql_current() == PASSIVE_LEVEL);
     *handle = NULL;
-    return pmu_some_counters(ALL) & ~counters ? take(name, &request, handle) : STATUS_SUCCESS;
+    return pmu_some_counters(cpu_all()) & ~counters ? take(name, &request, handle) : STATUS_SUCCESS;
 }
 
 void hal_counters_check(uint64_t counters)
@@ -317,12 +314,12 @@ void hal_counters_overflowed(uint64_t counters)
     }
 }
 
-uint64_t hal_counters_available(uint64_t cpu_mask)
+uint64_t hal_counters_available(struct cpu_set among)
 {
-    uint64_t available = pmu_common_counters(cpu_mask);
+    uint64_t available = pmu_common_counters(among);
     KIRQL irql = lock_acquire(&counters_lock);
     for (const struct owner *o = owners; o < owners + OWNERS_MAX; o++)
-        if (o->name && (o->cpus & cpu_mask))
+        if (o->name && cpu_set_meet(o->cpus, among))
             available &= ~o->counters;
     lock_release(&counters_lock, irql);
     return available;
@@ -333,7 +330,7 @@ static struct owner owner_at(unsigned ctr, unsigned cpu)
     struct owner found = { .name = NULL };
     KIRQL irql = lock_acquire(&counters_lock);
     for (const struct owner *o = owners; o < owners + OWNERS_MAX; o++)
-        if (o->name && cpu < MAX_CPUS && ctr < COUNTERS && (o->cpus >> cpu & 1) &&
+        if (o->name && cpu < MAX_CPUS && ctr < COUNTERS && cpu_set_has(&o->cpus, cpu) &&
             (o->counters >> ctr & 1))
             found = *o;
     lock_release(&counters_lock, irql);
@@ -353,7 +350,7 @@ static void rewritten_here(void *found)
 uint64_t hal_counters_rewritten(unsigned cpu)
 {
     uint64_t found = 0;
-    smp_call(PMU_BIT(cpu), rewritten_here, &found);
+    smp_call(cpu_set_one(cpu), rewritten_here, &found);
     return found;
 }
 
@@ -367,15 +364,15 @@ unsigned hal_counters_owned(void)
     return n;
 }
 
-unsigned hal_counter_count(void) { return pmu_count(pmu_common_counters(ALL)); }
+unsigned hal_counter_count(void) { return pmu_count(pmu_common_counters(cpu_all())); }
 
 bool hal_counter_selector(uint64_t selector, uint64_t *mask, bool *uneven)
 {
-    uint64_t counter = hal_counter_bit(selector) & pmu_common_counters(ALL);
+    uint64_t counter = hal_counter_bit(selector) & pmu_common_counters(cpu_all());
     if (!counter)
         return false;
     unsigned ctr = bit_lowest(counter);
-    *mask = pmu_common_mask(ALL, ctr);
+    *mask = pmu_common_mask(cpu_all(), ctr);
     *uneven = false;
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         *uneven |= pmu_mask(pmu_of(cpu), ctr) != *mask;

@@ -47,29 +47,30 @@ static bool place_all(struct matching *m, ULONG count, uint64_t available)
 }
 
 /* Counters that can count the source on every CPU of the mask; stores its select for each kind. */
-static uint64_t able_on(KPROFILE_SOURCE source, uint64_t cpu_mask, uint64_t selects[PMU_KINDS_MAX])
+static uint64_t able_on(KPROFILE_SOURCE source, struct cpu_set among,
+                        uint64_t selects[PMU_KINDS_MAX])
 {
-    uint64_t able = hal_source_supported_on(source, cpu_mask) ? ~0ul : 0;
-    for_each_bit(kind, able ? pmu_kinds_of(cpu_mask) : 0)
+    uint64_t able = hal_source_supported_on(source, among) ? ~0ul : 0;
+    for_each_bit(kind, able ? pmu_kinds_of(among) : 0)
         able &= source_counting(&pmu_kinds[kind], source, &selects[kind]);
     return able;
 }
 
-NTSTATUS source_assign(const ULONG *sources, ULONG count, uint64_t cpu_mask,
+NTSTATUS source_assign(const ULONG *sources, ULONG count, struct cpu_set among,
                        struct source_assignment *a)
 {
     struct matching m;
     a->count = count;
     for (ULONG i = 0; i < count; i++) {
         if (sources[i] == ProfileTime ||
-            !hal_source_supported_on((KPROFILE_SOURCE)sources[i], cpu_mask))
+            !hal_source_supported_on((KPROFILE_SOURCE)sources[i], among))
             return STATUS_NOT_SUPPORTED;
-        m.able[i] = able_on((KPROFILE_SOURCE)sources[i], cpu_mask, a->selects[i]);
+        m.able[i] = able_on((KPROFILE_SOURCE)sources[i], among, a->selects[i]);
         a->without[i] = 0;
     }
-    if (!place_all(&m, count, pmu_common_counters(cpu_mask)))
+    if (!place_all(&m, count, pmu_common_counters(among)))
         return STATUS_INSUFFICIENT_RESOURCES;
-    if (!place_all(&m, count, hal_counters_available(cpu_mask)))
+    if (!place_all(&m, count, hal_counters_available(among)))
         return STATUS_DEVICE_BUSY;
     a->mask = 0;
     for (unsigned ctr = 0; ctr < 64; ctr++)

@@ -5,6 +5,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include "kernel/base/cpu_set.h"
 #include "kernel/nt/nt_profile.h"
 #include "kernel/base/x86.h"
 
@@ -51,7 +52,7 @@ NTSTATUS hal_counters_lend(HANDLE CounterSetHandle);
  * claims counters on each CPU of a mask; absent CPUs are ignored. The name is kept, not copied.
  * `handler` may be NULL. Freed by HalFreeHardwareCounters. STATUS_INVALID_PARAMETER: no CPU or no
  * counter, or a counter that does not exist; else as above. IRQL PASSIVE_LEVEL. */
-NTSTATUS hal_counters_claim(const char *name, uint64_t cpu_mask, uint64_t counters,
+NTSTATUS hal_counters_claim(const char *name, struct cpu_set among, uint64_t counters,
                             PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler, PHANDLE handle);
 
 /* Claims all counters of every CPU except these. If there are no others, it succeeds and *handle is
@@ -134,7 +135,7 @@ KPROFILE_SOURCE hal_pmc_source(unsigned ctr, unsigned cpu);
 
 /* This and the functions below, up to the next section: IRQL <= DISPATCH_LEVEL; the answer may
  * change at once. Counters that nobody owns on any CPU of the mask. */
-uint64_t hal_counters_available(uint64_t cpu_mask);
+uint64_t hal_counters_available(struct cpu_set among);
 /* The name of the counter's owner on that CPU, for messages; NULL: nobody. */
 const char *hal_counter_owner_name(unsigned ctr, unsigned cpu);
 /* The owner's ResourceTypeIdenitificationTag, 0 if it gave none. */
@@ -165,7 +166,7 @@ uint64_t hal_counter_write(uint64_t counter, uint64_t value);
  * thread's counts of several processors can be added; if not, *ctr is a counter that does not. All
  * processors are compared, unless all are of one kind: a driver that programs only some of those
  * knows it. IRQL PASSIVE_LEVEL. */
-bool hal_counters_agree(uint64_t cpu_mask, uint64_t counters, unsigned *ctr);
+bool hal_counters_agree(struct cpu_set among, uint64_t counters, unsigned *ctr);
 
 /* Counters that work on every processor; 0: no PMU. NT: no source says how many Windows reports
  * where processors differ. */
@@ -235,7 +236,7 @@ bool hal_traps_add(void); /* whether any trap adds to any counter */
  * event for it. NT: Windows says nothing of processors that differ. Without a mask the answer is
  * for all processors; a source that only some have can be used on those. */
 bool hal_source_supported(KPROFILE_SOURCE source);
-bool hal_source_supported_on(KPROFILE_SOURCE source, uint64_t cpu_mask);
+bool hal_source_supported_on(KPROFILE_SOURCE source, struct cpu_set among);
 /* Whether some processor can sample by it: then it has an interval. */
 bool hal_source_known(KPROFILE_SOURCE source);
 /* The supported source with the next higher number; ProfileTime: there is none. */
@@ -272,12 +273,12 @@ NTSTATUS hal_source_remove(KPROFILE_SOURCE source);
 /* Reserves the counter that the source needs on these processors (ProfileTime: none), unless
  * another user has done so. Each success needs a hal_profile_stop. STATUS_NOT_SUPPORTED;
  * STATUS_DEVICE_BUSY: no counter is free somewhere. PASSIVE_LEVEL, as for the next two. */
-NTSTATUS hal_profile_reserve(KPROFILE_SOURCE source, uint64_t cpu_mask);
+NTSTATUS hal_profile_reserve(KPROFILE_SOURCE source, struct cpu_set among);
 /* Starts the interrupts. */
-void hal_profile_start(KPROFILE_SOURCE source, uint64_t cpu_mask);
+void hal_profile_start(KPROFILE_SOURCE source, struct cpu_set among);
 /* The last user's stop ends the interrupts and frees the counters. When this returns every
  * processor has answered an IPI, so none is still in an earlier interrupt. */
-void hal_profile_stop(KPROFILE_SOURCE source, uint64_t cpu_mask);
+void hal_profile_stop(KPROFILE_SOURCE source, struct cpu_set among);
 /* The source that a counter of a processor samples by at this moment; ProfileTime: none. */
 KPROFILE_SOURCE hal_profile_source(unsigned ctr, unsigned cpu);
 /* Starts and stops the interrupt of a source on this processor. No effect if it was not reserved,

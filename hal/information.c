@@ -88,7 +88,7 @@ static ETW_PMC_COUNTER_OWNER owner_of_counter(unsigned ctr, unsigned cpu)
 static uint64_t counters_asked(ULONG size, const ETW_PMC_COUNTER_OWNERSHIP_STATUS *status)
 {
     bool says = size >= sizeof status->ProcessorNumber && status->ProcessorNumber < cpu_count;
-    return says ? pmu_of(status->ProcessorNumber)->counters : pmu_some_counters(~0ul);
+    return says ? pmu_of(status->ProcessorNumber)->counters : pmu_some_counters(cpu_all());
 }
 
 static NTSTATUS query_ownership(ULONG size, PVOID buffer, PULONG returned)

@@ -172,7 +172,7 @@ bool hal_pmi_prove(void)
     if (!able)
         return true;
     unsigned ctr = bit_lowest(able);
-    NTSTATUS status = hal_counters_claim("hal_pmi_prove", PMU_BIT(cpu_number()), PMU_BIT(ctr),
+    NTSTATUS status = hal_counters_claim("hal_pmi_prove", cpu_set_one(cpu_number()), PMU_BIT(ctr),
                                          prove_handler, &handle);
     if (!NT_SUCCESS(status))
         return true;

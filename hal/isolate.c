@@ -49,21 +49,17 @@ static bool agree(unsigned ctr, const struct pmu_kind *a, uint64_t select_a,
              (PMU_USER | PMU_KERNEL)); /* fixed counters count the same events on all kinds */
 }
 
-bool hal_counters_agree(uint64_t cpu_mask, uint64_t counters, unsigned *ctr)
+bool hal_counters_agree(struct cpu_set among, uint64_t counters, unsigned *ctr)
 {
     struct selected first = { .counters = counters }, other = first;
-    uint32_t kinds = pmu_kinds_of(cpu_mask);
-    unsigned cpu = 0;
+    uint32_t kinds = pmu_kinds_of(among);
+    unsigned cpu = cpu_set_next(&among, 0);
     if (!(kinds & (kinds - 1)))
         return true;
-    while (!(cpu_mask >> cpu & 1))
-        cpu++;
     const struct pmu_kind *pmu = pmu_of(cpu);
-    smp_call(PMU_BIT(cpu), read_selects, &first);
-    while (++cpu < cpu_count) {
-        if (!(cpu_mask >> cpu & 1))
-            continue;
-        smp_call(PMU_BIT(cpu), read_selects, &other);
+    smp_call(cpu_set_one(cpu), read_selects, &first);
+    while ((cpu = cpu_set_next(&among, cpu + 1)) < cpu_count) {
+        smp_call(cpu_set_one(cpu), read_selects, &other);
         for_each_bit(i, counters) {
             *ctr = (unsigned)i;
             if (!agree(*ctr, pmu, first.selects[*ctr], pmu_of(cpu), other.selects[*ctr]))

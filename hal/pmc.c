@@ -72,7 +72,7 @@ static PMC_HANDLE make_set(HANDLE owner, ULONG processor, const ULONG *sources,
                                                      .selector = pmu_rdpmc_index(a->ctrs[i]) };
     __atomic_store_n(&set->owner, owner, __ATOMIC_RELEASE);
     lock_release(&sets_lock, irql);
-    smp_call(PMU_BIT(processor), source_start_assigned, a);
+    smp_call(cpu_set_one(processor), source_start_assigned, a);
     return set;
 }
 
@@ -91,9 +91,9 @@ NTSTATUS HalAllocatePmcCounterSet(ULONG Processor, KPROFILE_SOURCE *Sources, ULO
         return STATUS_INVALID_PARAMETER;
     for (ULONG i = 0; i < Count; i++)
         sources[i] = (ULONG)Sources[i] & ~PROFILE_SOURCE_RING3;
-    NTSTATUS status = source_assign(sources, Count, PMU_BIT(Processor), &a);
+    NTSTATUS status = source_assign(sources, Count, cpu_set_one(Processor), &a);
     if (NT_SUCCESS(status))
-        status = hal_counters_claim("counter set", PMU_BIT(Processor), a.mask, wrapped, &owner);
+        status = hal_counters_claim("counter set", cpu_set_one(Processor), a.mask, wrapped, &owner);
     if (!NT_SUCCESS(status))
         return status;
     for (ULONG i = 0; i < Count; i++)

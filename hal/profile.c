@@ -27,7 +27,7 @@ struct grant {
     KPROFILE_SOURCE source;
     unsigned ctr;
     uint64_t selects[PMU_KINDS_MAX]; /* by kind of CPU */
-    uint64_t cpus;
+    struct cpu_set cpus;
 };
 
 static struct mutex guard = MUTEX("the profile interrupt");
@@ -102,7 +102,7 @@ static void set_timer(bool sample)
 static const struct grant *grant_here(KPROFILE_SOURCE source)
 {
     for (const struct grant *g = grants; g < grants + GRANTS_MAX; g++)
-        if (g->handle && g->source == source && (g->cpus >> cpu_number() & 1))
+        if (g->handle && g->source == source && cpu_set_has(&g->cpus, cpu_number()))
             return g;
     return NULL;
 }
@@ -144,7 +144,7 @@ VOID HalStopProfileInterrupt(KPROFILE_SOURCE ProfileSource)
 /* For stop_here: the source, and the processors on which it stops. */
 struct change {
     KPROFILE_SOURCE source;
-    uint64_t cpus;
+    struct cpu_set cpus;
 };
 
 static void start_here(void *source) { HalStartProfileInterrupt(*(const KPROFILE_SOURCE *)source); }
@@ -152,7 +152,7 @@ static void start_here(void *source) { HalStartProfileInterrupt(*(const KPROFILE
 static void stop_here(void *argument)
 {
     const struct change *change = argument;
-    if (change->cpus >> cpu_number() & 1)
+    if (cpu_set_has(&change->cpus, cpu_number()))
         HalStopProfileInterrupt(change->source);
 }
 
@@ -167,24 +167,22 @@ static void retime_here(void *unused)
 
 /* --- All processors. --- */
 
-static uint64_t active_cpus(void) { return ~0ul >> (64 - cpu_count); }
-
-/* L: guard. The processors of `cpu_mask` where nobody samples by the source. */
-static uint64_t unused_on(KPROFILE_SOURCE source, uint64_t cpu_mask)
+/* L: guard. The processors of `among` where nobody samples by the source. */
+static struct cpu_set unused_on(KPROFILE_SOURCE source, struct cpu_set among)
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         if (users[source][cpu])
-            cpu_mask &= ~(1ul << cpu);
-    return cpu_mask;
+            cpu_set_remove(&among, cpu);
+    return among;
 }
 
-static uint64_t granted_on(KPROFILE_SOURCE source)
+static struct cpu_set granted_on(KPROFILE_SOURCE source)
 {
-    uint64_t cpu_mask = 0;
+    struct cpu_set among = cpu_set_none();
     for (const struct grant *g = grants; g < grants + GRANTS_MAX; g++)
         if (g->handle && g->source == source)
-            cpu_mask |= g->cpus;
-    return cpu_mask;
+            among = cpu_set_or(among, g->cpus);
+    return among;
 }
 
 /* L: guard. Free counters of a CPU that can sample by the source. Stores the select for the kind
@@ -193,23 +191,22 @@ static uint64_t able_on(unsigned cpu, KPROFILE_SOURCE source, uint64_t selects[P
 {
     const struct pmu_kind *pmu = pmu_of(cpu);
     return source_counters(pmu, source, &selects[pmu_kind_number(pmu)]) &
-           hal_counters_available(PMU_BIT(cpu));
+           hal_counters_available(cpu_set_one(cpu));
 }
 
 /* L: guard. Claims a counter of the first processor, and the same counter on each other processor
  * where it is free and can count the source. */
-static NTSTATUS grant(KPROFILE_SOURCE source, uint64_t cpu_mask, uint64_t *granted)
+static NTSTATUS grant(KPROFILE_SOURCE source, struct cpu_set among, struct cpu_set *granted)
 {
     struct grant new = { .source = source }, *g = grants;
-    uint64_t able = able_on(bit_lowest(cpu_mask), source, new.selects);
+    uint64_t able = able_on(cpu_set_next(&among, 0), source, new.selects);
     while (g < grants + GRANTS_MAX && g->handle)
         g++;
     if (!able || g == grants + GRANTS_MAX)
         return STATUS_DEVICE_BUSY;
     new.ctr = bit_lowest(able);
-    for_each_bit(cpu, cpu_mask)
-        if (able_on((unsigned)cpu, source, new.selects) >> new.ctr & 1)
-            new.cpus |= PMU_BIT(cpu);
+    for_each_cpu(cpu, &among) if (able_on(cpu, source, new.selects) >> new.ctr & 1)
+        cpu_set_add(&new.cpus, cpu);
     *g = new;
     NTSTATUS status =
         hal_counters_claim("profile", g->cpus, PMU_BIT(g->ctr), overflowed, &g->handle);
@@ -221,7 +218,8 @@ static NTSTATUS grant(KPROFILE_SOURCE source, uint64_t cpu_mask, uint64_t *grant
 static void return_unused(KPROFILE_SOURCE source)
 {
     for (struct grant *g = grants; g < grants + GRANTS_MAX; g++) {
-        if (!g->handle || g->source != source || unused_on(source, g->cpus) != g->cpus)
+        if (!g->handle || g->source != source ||
+            !cpu_set_equal(unused_on(source, g->cpus), g->cpus))
             continue;
         NTSTATUS status = HalFreeHardwareCounters(g->handle);
         ASSERT(NT_SUCCESS(status));
@@ -230,50 +228,51 @@ static void return_unused(KPROFILE_SOURCE source)
 }
 
 /* L: guard */
-static void add_users(KPROFILE_SOURCE source, uint64_t cpu_mask, int n)
+static void add_users(KPROFILE_SOURCE source, struct cpu_set among, int n)
 {
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        if (cpu_mask >> cpu & 1) {
-            users[source][cpu] = (uint16_t)(users[source][cpu] + n);
-            all_users += (unsigned)n;
-        }
+    for_each_cpu(cpu, &among)
+    {
+        users[source][cpu] = (uint16_t)(users[source][cpu] + n);
+        all_users += (unsigned)n;
+    }
 }
 
-NTSTATUS hal_profile_reserve(KPROFILE_SOURCE source, uint64_t cpu_mask)
+NTSTATUS hal_profile_reserve(KPROFILE_SOURCE source, struct cpu_set among)
 {
     NTSTATUS status = STATUS_SUCCESS;
-    cpu_mask &= active_cpus();
-    if (!hal_source_supported_on(source, cpu_mask))
+    among = cpu_set_and(among, cpu_all());
+    if (!hal_source_supported_on(source, among))
         return STATUS_NOT_SUPPORTED;
     enter();
     pmi_rearm = rearm;
-    uint64_t need = source == ProfileTime ? 0 : cpu_mask & ~granted_on(source);
-    while (need && NT_SUCCESS(status)) {
-        uint64_t granted = 0;
+    struct cpu_set need =
+        source == ProfileTime ? cpu_set_none() : cpu_set_minus(among, granted_on(source));
+    while (!cpu_set_empty(need) && NT_SUCCESS(status)) {
+        struct cpu_set granted = cpu_set_none();
         status = grant(source, need, &granted);
-        need &= ~granted;
+        need = cpu_set_minus(need, granted);
     }
     if (NT_SUCCESS(status))
-        add_users(source, cpu_mask, 1);
+        add_users(source, among, 1);
     else
         return_unused(source);
     leave();
     return status;
 }
 
-void hal_profile_start(KPROFILE_SOURCE source, uint64_t cpu_mask)
+void hal_profile_start(KPROFILE_SOURCE source, struct cpu_set among)
 {
     enter();
-    smp_call(cpu_mask, start_here, &source);
+    smp_call(among, start_here, &source);
     leave();
 }
 
-void hal_profile_stop(KPROFILE_SOURCE source, uint64_t cpu_mask)
+void hal_profile_stop(KPROFILE_SOURCE source, struct cpu_set among)
 {
     enter();
-    cpu_mask &= active_cpus();
-    add_users(source, cpu_mask, -1);
-    struct change stop = { source, unused_on(source, cpu_mask) };
+    among = cpu_set_and(among, cpu_all());
+    add_users(source, among, -1);
+    struct change stop = { source, unused_on(source, among) };
     smp_call(SMP_ALL, stop_here, &stop);
     return_unused(source);
     leave();
@@ -299,7 +298,7 @@ void hal_profile_release_all(void)
     for (unsigned source = 0; source < SOURCE_IDS; source++)
         for (unsigned cpu = 0; cpu < cpu_count; cpu++)
             while (users[source][cpu])
-                hal_profile_stop((KPROFILE_SOURCE)source, 1ul << cpu);
+                hal_profile_stop((KPROFILE_SOURCE)source, cpu_set_one(cpu));
 }
 
 void profile_time_changed(void) { smp_call(SMP_ALL, retime_here, NULL); }

@@ -27,7 +27,6 @@
 static struct lock call_lock = LOCK("smp_call", DISPATCH_LEVEL);
 static void (*call_function)(void *); /* L: call_lock */
 static void *call_argument;           /* L: call_lock */
-static uint64_t call_pending;         /* atomic: CPUs that have not run it yet */
 
 static void (*call_ended)(uint64_t entered, void (*function)(void *)); /* written at boot */
 static const struct smp_plan *plan;
@@ -107,7 +106,7 @@ static bool start_cpu(uint32_t id)
               id); /* its stack is not reused */
         return false;
     }
-    cpu_count++;
+    cpu_joins();
     return true;
 }
 
@@ -144,27 +143,31 @@ void smp_start(const struct acpi_info *info, unsigned first, unsigned last,
               beyond, MAX_CPUS);
 }
 
-void smp_call(uint64_t cpu_mask, void (*function)(void *), void *argument)
+void smp_call(struct cpu_set among, void (*function)(void *), void *argument)
 {
     ASSERT(irql_current() < DISPATCH_LEVEL);
     KIRQL irql = lock_acquire(&call_lock);
     unsigned me = cpu_number();
-    uint64_t others = cpu_mask & cpu_all() & ~(1ul << me);
+    struct cpu_set others = cpu_set_minus(cpu_set_and(among, cpu_all()), cpu_set_one(me));
 
     call_function = function;
     call_argument = argument;
-    __atomic_store_n(&call_pending, others, __ATOMIC_RELEASE);
-    for (unsigned i = 0; i < cpu_count; i++)
-        if (others >> i & 1)
-            apic_send(cpus[i]->apic_id, VECTOR_CALL);
-    if (cpu_mask >> me & 1) {
+    for_each_cpu(cpu, &others)
+    {
+        __atomic_store_n(&cpus[cpu]->called, true, __ATOMIC_RELEASE);
+        apic_send(cpus[cpu]->apic_id, VECTOR_CALL);
+    }
+    if (cpu_set_has(&among, me)) {
         KIRQL old = irql_raise(IPI_LEVEL);
         function(argument);
         irql_lower(old);
     }
-    for (unsigned pauses = 0; __atomic_load_n(&call_pending, __ATOMIC_ACQUIRE); pauses++) {
+    unsigned pauses = 0;
+    for_each_cpu(cpu, &others) for (; __atomic_load_n(&cpus[cpu]->called, __ATOMIC_ACQUIRE);
+                                    pauses++)
+    {
         if (pauses == CALL_LIMIT)
-            panic("CPUs %lx do not answer an IPI", call_pending);
+            panic("CPU %u does not answer an IPI", cpu);
         pause();
     }
     lock_release(&call_lock, irql);
@@ -172,16 +175,16 @@ void smp_call(uint64_t cpu_mask, void (*function)(void *), void *argument)
 
 void smp_call_interrupt(void)
 {
-    uint64_t me = 1ul << cpu_number();
-    if (!(__atomic_load_n(&call_pending, __ATOMIC_ACQUIRE) & me))
+    struct cpu *me = cpu_current();
+    if (!__atomic_load_n(&me->called, __ATOMIC_ACQUIRE))
         return;
     uint64_t entered = rdtsc();
-    cpu_current()->locks++;
+    me->locks++;
     call_function(call_argument);
     if (call_ended)
         call_ended(entered, call_function); /* before the answer, while the caller waits */
-    __atomic_fetch_and(&call_pending, ~me, __ATOMIC_RELEASE);
-    cpu_current()->locks--;
+    __atomic_store_n(&me->called, false, __ATOMIC_RELEASE);
+    me->locks--;
 }
 
 void smp_call_ended(void (*notify)(uint64_t entered, void (*function)(void *)))

@@ -2,6 +2,7 @@
 /* Other CPUs: starting them, running something on them. */
 #pragma once
 #include <stdint.h>
+#include "kernel/base/cpu_set.h"
 
 struct acpi_info;
 struct cpu;
@@ -14,15 +15,15 @@ struct smp_plan {
     void (*run)(void);    /* runs on it, interrupts on; does not return */
 };
 
-#define SMP_ALL (~0ul)
+#define SMP_ALL cpu_all()
 
 /* Starts, one by one, the CPUs that are entries `first` to `last` of the MADT's list, until
  * MAX_CPUS run. Prints which CPUs did not start, and are left out, and how many stay parked. */
 void smp_start(const struct acpi_info *info, unsigned first, unsigned last,
                const struct smp_plan *plan);
-/* Runs function(argument) at IPI_LEVEL on each CPU in cpu_mask, which may include this one; absent
- * ones are ignored. Returns when all have run it. IRQL < DISPATCH_LEVEL, interrupts on. */
-void smp_call(uint64_t cpu_mask, void (*function)(void *), void *argument);
+/* Runs function(argument) at IPI_LEVEL on the CPUs of `among` that run, which may include this one.
+ * Returns when all have run it. IRQL < DISPATCH_LEVEL, interrupts on. */
+void smp_call(struct cpu_set among, void (*function)(void *), void *argument);
 void smp_call_interrupt(void);
 /* At boot: sets what each other CPU calls after a function of smp_call; `entered`: the TSC
  * before. */

@@ -19,7 +19,6 @@
 #define EVENTS_MIN 4096u
 #define EVENTS_MAX 2147483647u
 #define SAMPLING (PMU_USER | PMU_KERNEL | PMU_INTERRUPT)
-#define ALL_CPUS (~0ul)
 
 struct lock source_added_lock = LOCK("profile sources", DISPATCH_LEVEL);
 struct source_row source_added[SOURCES_ADDED_MAX];
@@ -88,13 +87,13 @@ uint64_t source_counting(const struct pmu_kind *pmu, KPROFILE_SOURCE source, uin
     return counters_of(pmu, source, ~0ul, select);
 }
 
-bool hal_source_supported_on(KPROFILE_SOURCE source, uint64_t cpu_mask)
+bool hal_source_supported_on(KPROFILE_SOURCE source, struct cpu_set among)
 {
     const struct pmu_kind *first = NULL;
     uint64_t of_first = 0, select;
     if (source == ProfileTime)
         return true;
-    for_each_bit(kind, pmu_kinds_of(cpu_mask)) {
+    for_each_bit(kind, pmu_kinds_of(among)) {
         const struct pmu_kind *pmu = &pmu_kinds[kind];
         if (!source_counters(pmu, source, &select))
             return false;
@@ -108,7 +107,7 @@ bool hal_source_supported_on(KPROFILE_SOURCE source, uint64_t cpu_mask)
 
 bool hal_source_supported(KPROFILE_SOURCE source)
 {
-    return hal_source_supported_on(source, ALL_CPUS);
+    return hal_source_supported_on(source, cpu_all());
 }
 
 bool hal_source_known(KPROFILE_SOURCE source)

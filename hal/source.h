@@ -84,7 +84,7 @@ struct source_assignment {
  * on all of the processors. Claims nothing. STATUS_NOT_SUPPORTED: not all of the processors have
  * one of them; STATUS_INSUFFICIENT_RESOURCES: the processors cannot count them together;
  * STATUS_DEVICE_BUSY: they could, if all counters were free. */
-NTSTATUS source_assign(const ULONG *sources, ULONG count, uint64_t cpu_mask,
+NTSTATUS source_assign(const ULONG *sources, ULONG count, struct cpu_set among,
                        struct source_assignment *a);
 /* Runs on each of the processors, once the counters are claimed: starts them at 0. */
 void source_start_assigned(void *assignment);

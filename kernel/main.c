@@ -52,7 +52,7 @@ static void boot_cpu(void)
     static uint8_t fault_stacks[2 * PAGE_SIZE] __attribute__((aligned(16)));
     cpu.fault_stacks = fault_stacks;
     cpu_init(&cpu, 0);
-    cpu_count = 1;
+    cpu_joins();
 }
 
 static void choose_pmi(void)

@@ -61,7 +61,7 @@ static const char *fill(struct process *process, struct image *image, struct ima
     process->thread_entry = image_export(ntdll, "LdrInitializeThunk");
     process->exception_entry = image_export(ntdll, "KiUserExceptionDispatcher");
     process->apc_entry = image_export(ntdll, "KiUserApcDispatcher");
-    struct thread *thread = thread_create_user("program", process, base + pe->entry, 0, ~0ul);
+    struct thread *thread = thread_create_user("program", process, base + pe->entry, 0, cpu_all());
     if (!thread)
         return "gets no thread: no memory";
     object_release(&thread->object);

@@ -126,7 +126,7 @@ static NTSTATUS set_affinity(HANDLE handle, PVOID buffer, ULONG length)
         status = handle_lookup(handle, &thread_type, THREAD_SET_INFORMATION, &object);
     if (!NT_SUCCESS(status))
         return status;
-    status = thread_profiling_set_affinity((struct thread *)object, mask);
+    status = thread_profiling_set_affinity((struct thread *)object, cpu_set_group(0, mask));
     object_release(object);
     return status;
 }
@@ -180,7 +180,7 @@ static NTSTATUS query_basic(HANDLE handle, PVOID buffer, ULONG length, PULONG re
     struct thread *thread = (struct thread *)object;
     info.ExitStatus = object_signaled(&thread->object) ? thread->exit_status : STATUS_PENDING;
     info.ClientId = thread_client_id(thread);
-    info.AffinityMask = thread->affinity & (~0ul >> (64 - cpu_count));
+    info.AffinityMask = thread->affinity.bits[0];
     info.Priority = thread->priority;
     info.BasePriority = thread->priority - THREAD_PRIORITY;
     object_release(object);

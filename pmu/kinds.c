@@ -101,49 +101,48 @@ struct pmu_measured *pmu_unmeasured(void)
 
 /* --- Several CPUs. --- */
 
-uint32_t pmu_kinds_of(uint64_t cpu_mask)
+uint32_t pmu_kinds_of(struct cpu_set among)
 {
     uint32_t found = 0;
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        if (cpu_mask >> cpu & 1)
-            found |= 1u << pmu_kind_number(pmu_of(cpu));
+    struct cpu_set running = cpu_set_and(among, cpu_all());
+    for_each_cpu(cpu, &running) found |= 1u << pmu_kind_number(pmu_of(cpu));
     return found;
 }
 
-#define FOR_EACH_KIND(kind, cpu_mask)                                                              \
+#define FOR_EACH_KIND(kind, among)                                                                 \
     for (const struct pmu_kind *kind = kinds; kind < kinds + pmu_kind_count; kind++)               \
-        if (pmu_kinds_of(cpu_mask) >> pmu_kind_number(kind) & 1)
+        if (pmu_kinds_of(among) >> pmu_kind_number(kind) & 1)
 
-static uint64_t all_if_any(uint64_t cpu_mask) { return pmu_kinds_of(cpu_mask) ? ~0ul : 0; }
+static uint64_t all_if_any(struct cpu_set among) { return pmu_kinds_of(among) ? ~0ul : 0; }
 
-uint64_t pmu_common_counters(uint64_t cpu_mask)
+uint64_t pmu_common_counters(struct cpu_set among)
 {
-    uint64_t common = all_if_any(cpu_mask);
-    FOR_EACH_KIND(kind, cpu_mask)
+    uint64_t common = all_if_any(among);
+    FOR_EACH_KIND(kind, among)
         common &= kind->counters;
     return common;
 }
 
-uint64_t pmu_some_counters(uint64_t cpu_mask)
+uint64_t pmu_some_counters(struct cpu_set among)
 {
     uint64_t some = 0;
-    FOR_EACH_KIND(kind, cpu_mask)
+    FOR_EACH_KIND(kind, among)
         some |= kind->counters;
     return some;
 }
 
-uint64_t pmu_common_mask(uint64_t cpu_mask, unsigned ctr)
+uint64_t pmu_common_mask(struct cpu_set among, unsigned ctr)
 {
-    uint64_t common = all_if_any(cpu_mask);
-    FOR_EACH_KIND(kind, cpu_mask)
+    uint64_t common = all_if_any(among);
+    FOR_EACH_KIND(kind, among)
         common &= pmu_mask(kind, ctr);
     return common;
 }
 
-uint64_t pmu_common_counters_for(uint64_t cpu_mask, enum pmu_event event)
+uint64_t pmu_common_counters_for(struct cpu_set among, enum pmu_event event)
 {
-    uint64_t common = all_if_any(cpu_mask);
-    FOR_EACH_KIND(kind, cpu_mask)
+    uint64_t common = all_if_any(among);
+    FOR_EACH_KIND(kind, among)
         common &= pmu_counters_for(kind, event);
     return common;
 }

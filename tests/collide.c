@@ -147,8 +147,9 @@ static void live_and_die(void *argument)
         struct process *process = process_create();
         if (!CHECK(process != NULL))
             return;
-        struct thread *thread = thread_create_user("dying", process, (uint64_t)user_exact_spin, 0,
-                                                   1ul << (i + (uint64_t)argument) % cpu_count);
+        struct thread *thread =
+            thread_create_user("dying", process, (uint64_t)user_exact_spin, 0,
+                               cpu_set_one((i + (unsigned)(uint64_t)argument) % cpu_count));
         CHECK_STATUS(handle_create(&process->object, PROCESS_QUERY_INFORMATION, &handle),
                      STATUS_SUCCESS);
         CHECK_STATUS(NtCreateProfile(&profile, handle, (PVOID)BASE, 8, 2, counts, sizeof counts,

@@ -60,17 +60,20 @@ static inline bool is_owned_by(unsigned ctr, unsigned cpu, const char *name)
     return owner && strcmp(owner, name) == 0;
 }
 
-static inline NTSTATUS take_on(uint64_t cpu_mask, struct list *list, HANDLE *handle)
+#define BY_NULL cpu_set_none() /* for take_on: all CPUs, as the API says it */
+
+static inline NTSTATUS take_on(struct cpu_set where, struct list *list, HANDLE *handle)
 {
-    GROUP_AFFINITY where = { .Mask = cpu_mask };
-    return HalAllocateHardwareCounters(cpu_mask ? &where : NULL, cpu_mask != 0,
+    GROUP_AFFINITY groups[CPU_GROUPS_MAX];
+    ULONG count = groups_of(where, groups);
+    return HalAllocateHardwareCounters(count ? groups : NULL, count,
                                        (PPHYSICAL_COUNTER_RESOURCE_LIST)(void *)list, handle);
 }
 
-static inline NTSTATUS take_one(uint64_t cpu_mask, unsigned ctr, HANDLE *handle)
+static inline NTSTATUS take_one(struct cpu_set where, unsigned ctr, HANDLE *handle)
 {
     struct list list = { 1, { single(ctr) } };
-    return take_on(cpu_mask, &list, handle);
+    return take_on(where, &list, handle);
 }
 
 static inline void free_and_check(HANDLE handle)
@@ -83,7 +86,7 @@ static inline void refused(struct list list, NTSTATUS status)
 {
     HANDLE handle = NO_HANDLE;
     unsigned owned = hal_counters_owned();
-    CHECK_STATUS(take_on(0, &list, &handle), status);
+    CHECK_STATUS(take_on(BY_NULL, &list, &handle), status);
     CHECK(handle == NULL);
     CHECK_EQ(hal_counters_owned(), owned);
 }

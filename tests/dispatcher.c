@@ -41,7 +41,7 @@ static void start_waiters(struct thread **threads, void (*function)(void *), voi
 {
     gone = 0;
     for (unsigned i = 0; i < WAITERS; i++) {
-        threads[i] = team_start(function, argument, ~0ul, THREAD_PRIORITY);
+        threads[i] = team_start(function, argument, cpu_all(), THREAD_PRIORITY);
         if (threads[i])
             CHECK(team_until_waits(threads[i]));
     }
@@ -155,7 +155,7 @@ TEST(dispatcher, mutexes,
     }
     CHECK(mutants[0].OwnerThread == thread_current());
     gone = 0;
-    struct thread *other = team_start(wait_and_count, &mutants[0], ~0ul, THREAD_PRIORITY);
+    struct thread *other = team_start(wait_and_count, &mutants[0], cpu_all(), THREAD_PRIORITY);
     REQUIRE(other != NULL && team_until_waits(other));
     for (int i = -2; i < 0; i++) {
         CHECK_EQ(KeReleaseMutex(&mutants[0], FALSE), i);
@@ -188,16 +188,16 @@ TEST(dispatcher, abandoned,
 {
     KeInitializeMutant(&mutants[0], TRUE);
     CHECK_EQ(KeReadStateMutex(&mutants[0]), 0);
-    struct thread *waiter = team_start(wait_for_abandoned, &mutants[0], ~0ul, THREAD_PRIORITY);
+    struct thread *waiter = team_start(wait_for_abandoned, &mutants[0], cpu_all(), THREAD_PRIORITY);
     REQUIRE(waiter != NULL && team_until_waits(waiter));
     KeReleaseMutex(&mutants[0], FALSE);
     team_end(waiter);
     CHECK_STATUS(found, STATUS_SUCCESS);
 
-    team_end(team_start(own_and_end, &mutants[0], ~0ul, THREAD_PRIORITY));
+    team_end(team_start(own_and_end, &mutants[0], cpu_all(), THREAD_PRIORITY));
     CHECK_EQ(KeReadStateMutex(&mutants[0]), 1);
     CHECK(mutants[0].OwnerThread == NULL && mutants[0].Abandoned);
-    team_end(team_start(wait_for_abandoned, &mutants[0], ~0ul, THREAD_PRIORITY));
+    team_end(team_start(wait_for_abandoned, &mutants[0], cpu_all(), THREAD_PRIORITY));
     CHECK_STATUS(found, STATUS_ABANDONED);
     CHECK_STATUS(try_one(&mutants[0]), STATUS_SUCCESS);
     CHECK_EQ(KeReleaseMutex(&mutants[0], FALSE), 0);
@@ -248,7 +248,7 @@ TEST(dispatcher, any_of_64,
     const int64_t now = 0;
     initialize_events(SynchronizationEvent, MAXIMUM_WAIT_OBJECTS);
     for (unsigned i = 0; i < MAXIMUM_WAIT_OBJECTS; i++) {
-        struct thread *waiter = team_start(wait_any_of_all, NULL, ~0ul, THREAD_PRIORITY);
+        struct thread *waiter = team_start(wait_any_of_all, NULL, cpu_all(), THREAD_PRIORITY);
         REQUIRE(waiter != NULL && team_until_waits(waiter));
         KeSetEvent(&events[i], 0, FALSE);
         team_end(waiter);
@@ -272,7 +272,7 @@ TEST(dispatcher, all_or_none, "a wait for all objects takes none of them before 
 {
     initialize_events(SynchronizationEvent, 3);
     gone = 0;
-    struct thread *waiter = team_start(wait_all_of_three, NULL, ~0ul, THREAD_PRIORITY);
+    struct thread *waiter = team_start(wait_all_of_three, NULL, cpu_all(), THREAD_PRIORITY);
     REQUIRE(waiter != NULL && team_until_waits(waiter));
     KeSetEvent(&events[0], 0, FALSE);
     KeSetEvent(&events[2], 0, FALSE);
@@ -295,7 +295,7 @@ TEST(dispatcher, all_of_abandoned,
     const int64_t now = 0;
     initialize_events(NotificationEvent, 3);
     KeInitializeMutant(&mutants[0], FALSE);
-    team_end(team_start(own_and_end, &mutants[0], ~0ul, THREAD_PRIORITY));
+    team_end(team_start(own_and_end, &mutants[0], cpu_all(), THREAD_PRIORITY));
     objects[1] = &mutants[0];
     KeSetEvent(&events[0], 0, FALSE);
     CHECK_STATUS(wait_many(3, WaitAll, &now), STATUS_TIMEOUT);
@@ -304,7 +304,7 @@ TEST(dispatcher, all_of_abandoned,
     KeSetEvent(&events[2], 0, FALSE);
     CHECK_STATUS(wait_many(3, WaitAll, &now), STATUS_ABANDONED);
     KeReleaseMutex(&mutants[0], FALSE);
-    team_end(team_start(own_and_end, &mutants[0], ~0ul, THREAD_PRIORITY));
+    team_end(team_start(own_and_end, &mutants[0], cpu_all(), THREAD_PRIORITY));
     KeClearEvent(&events[0]);
     CHECK_STATUS(wait_many(3, WaitAny, &now), STATUS_ABANDONED_WAIT_0 + 1);
     KeReleaseMutex(&mutants[0], FALSE);
@@ -345,9 +345,9 @@ TEST(dispatcher, twice_the_same,
     initialize_events(SynchronizationEvent, 2);
     objects[2] = &events[0];
     gone = 0;
-    struct thread *twice = team_start(wait_any_of_three, NULL, ~0ul, THREAD_PRIORITY);
+    struct thread *twice = team_start(wait_any_of_three, NULL, cpu_all(), THREAD_PRIORITY);
     REQUIRE(twice != NULL && team_until_waits(twice));
-    struct thread *once = team_start(wait_and_count, &events[0], ~0ul, THREAD_PRIORITY);
+    struct thread *once = team_start(wait_and_count, &events[0], cpu_all(), THREAD_PRIORITY);
     REQUIRE(once != NULL && team_until_waits(once));
     KeSetEvent(&events[0], 0, FALSE);
     team_end(twice);
@@ -375,7 +375,7 @@ TEST(dispatcher, first_come,
     KeInitializeEvent(&event, SynchronizationEvent, FALSE);
     gone = 0;
     for (uint64_t i = 0; i < 8; i++) {
-        threads[i] = team_start(note_order, (void *)i, ~0ul, THREAD_PRIORITY);
+        threads[i] = team_start(note_order, (void *)i, cpu_all(), THREAD_PRIORITY);
         REQUIRE(threads[i] != NULL && team_until_waits(threads[i]));
     }
     for (uint64_t i = 0; i < 8; i++) {

@@ -65,7 +65,7 @@ TEST(dispatcher_time, past_gives_nothing_away,
     KeInitializeEvent(&event, NotificationEvent, FALSE);
     gone = 0;
     LARGE_INTEGER past = { .QuadPart = 1 };
-    struct thread *worse = team_start(run_and_count, NULL, 1, THREAD_PRIORITY - 1);
+    struct thread *worse = team_start(run_and_count, NULL, cpu_set_one(0), THREAD_PRIORITY - 1);
     REQUIRE(worse != NULL);
     for (unsigned i = 0; i < 10; i++) {
         CHECK_STATUS(wait_for_event(1), STATUS_TIMEOUT);
@@ -94,7 +94,7 @@ TEST(dispatcher_time, many_sleepers,
     struct thread *threads[ARRAY_SIZE(ticks)];
     gone = 0;
     for (unsigned i = 0; i < ARRAY_SIZE(ticks); i++)
-        threads[i] = team_start(sleep_for, (void *)ticks[i], ~0ul, THREAD_PRIORITY);
+        threads[i] = team_start(sleep_for, (void *)ticks[i], cpu_all(), THREAD_PRIORITY);
     for (unsigned i = 0; i < ARRAY_SIZE(ticks); i++)
         team_end(threads[i]);
     CHECK_EQ(gone, 35);
@@ -117,7 +117,8 @@ TEST(dispatcher_time, at_dispatch_level,
         test_run_on(cpu);
         KeInitializeEvent(&event, SynchronizationEvent, FALSE);
         gone = 0;
-        struct thread *better = team_start(wait_and_count, NULL, 1ul << cpu, THREAD_PRIORITY + 1);
+        struct thread *better =
+            team_start(wait_and_count, NULL, cpu_set_one(cpu), THREAD_PRIORITY + 1);
         REQUIRE(better != NULL && team_until_waits(better));
         KIRQL old = irql_raise(DISPATCH_LEVEL);
         KeSetEvent(&event, 0, FALSE);
@@ -140,7 +141,7 @@ TEST(dispatcher_time, at_passive_level,
         for (int more = 0; more < 2; more++) {
             gone = 0;
             struct thread *other =
-                team_start(wait_and_count, NULL, 1ul << cpu, THREAD_PRIORITY + more);
+                team_start(wait_and_count, NULL, cpu_set_one(cpu), THREAD_PRIORITY + more);
             REQUIRE(other != NULL && team_until_waits(other));
             sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution); /* a fresh quantum */
             KeSetEvent(&event, 0, FALSE);
@@ -160,7 +161,7 @@ TEST(dispatcher_time, idle_cpus_are_told,
     for (unsigned cpu = 1; cpu < cpu_count; cpu++) {
         KeInitializeEvent(&event, SynchronizationEvent, FALSE);
         gone = 0;
-        struct thread *other = team_start(wait_and_count, NULL, 1ul << cpu, THREAD_PRIORITY);
+        struct thread *other = team_start(wait_and_count, NULL, cpu_set_one(cpu), THREAD_PRIORITY);
         REQUIRE(other != NULL && team_until_waits(other));
         while (cpus[cpu]->thread != cpus[cpu]->idle)
             sched_switch(WrYieldExecution), pause();

@@ -30,12 +30,13 @@ TEST(entry, interrupts, "DF and AC that ring 3 set are clear in an interrupt fro
         struct process *process = process_create();
         REQUIRE(process != NULL);
         struct thread *thread =
-            thread_create_user("spinner", process, (uint64_t)user_spin_with_flags, 0, 1ul << cpu);
+            thread_create_user("spinner", process, (uint64_t)user_spin_with_flags, 0,
+                               cpu_set_one(cpu));
         if (CHECK(thread != NULL)) {
             while (!peek(process, &user_spinning))
                 sched_switch(WrYieldExecution), pause();
             for (unsigned i = 0; i < 20; i++) {
-                smp_call(1ul << cpu, note_flags, &flags);
+                smp_call(cpu_set_one(cpu), note_flags, &flags);
                 CHECK_EQ(flags & (FLAG_DF | RFLAGS_AC | FLAG_NT), 0);
             }
             thread_terminate(thread, STATUS_SUCCESS);

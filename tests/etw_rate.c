@@ -57,7 +57,7 @@ static bool start(struct session *s, ULONG buffer_kb, ULONG buffers, unsigned ah
     go = 0;
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         writers[cpu] = (struct writer){ .ahead = ahead };
-        writers[cpu].thread = thread_create("writer", write_all, &writers[cpu], 1ul << cpu);
+        writers[cpu].thread = thread_create("writer", write_all, &writers[cpu], cpu_set_one(cpu));
         if (!CHECK(writers[cpu].thread != NULL))
             return false;
     }
@@ -159,7 +159,7 @@ TEST(etw_rate, comes_and_goes,
     REQUIRE(bytes);
     go = 1;
     for (unsigned i = 0; i < 2 * cpu_count; i++) {
-        threads[i] = thread_create("gives way", give_way, NULL, 1ul << i / 2);
+        threads[i] = thread_create("gives way", give_way, NULL, cpu_set_one(i / 2));
         REQUIRE(threads[i]);
     }
     for (unsigned i = 0; i < rounds; i++) {

@@ -271,7 +271,7 @@ TEST(etw_samples, time,
     struct met met = { 0, 0, 0, 0 };
     REQUIRE(session_begin(&s, &bytes));
     __atomic_store_n(&ended, 0, __ATOMIC_RELEASE);
-    struct thread *other = team_start(other_loop, NULL, 1, 8);
+    struct thread *other = team_start(other_loop, NULL, cpu_set_one(0), 8);
     REQUIRE(other != NULL);
     CHECK_STATUS(session_mask(&s, PERF_PROFILE, 0), STATUS_SUCCESS);
     loop_for(50000000);

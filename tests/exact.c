@@ -22,7 +22,7 @@ struct company {
     struct thread *threads[SPINNERS];
 };
 
-static bool company_start(struct company *company, uint64_t affinity)
+static bool company_start(struct company *company, struct cpu_set affinity)
 {
     company->process = process_create();
     if (!CHECK(company->process != NULL))
@@ -60,7 +60,7 @@ static void migrate(void *argument)
 {
     struct migrator *m = argument;
     while (!__atomic_load_n(&m->stop, __ATOMIC_ACQUIRE)) {
-        sched_set_affinity(m->target, 1ul << m->moves++ % cpu_count);
+        sched_set_affinity(m->target, cpu_set_one(m->moves++ % cpu_count));
         sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution);
     }
 }
@@ -114,7 +114,7 @@ TEST(exact, switched_regions,
         struct process *process = process_create();
         struct thread *thread =
             process ? thread_create_user("measured", process, (uint64_t)user_exact_switched,
-                                         20 | exactness(), 1ul << company.threads[0]->cpu)
+                                         20 | exactness(), cpu_set_one(company.threads[0]->cpu))
                     : NULL;
         CHECK(thread != NULL);
         for (unsigned i = 0; thread && i < SPINNERS; i++)
@@ -163,7 +163,7 @@ TEST(exact, all_at_once,
         processes[i] = process_create();
         threads[i] = processes[i]
                          ? thread_create_user("measured", processes[i], (uint64_t)user_exact_known,
-                                              exactness(), 1ul << i)
+                                              exactness(), cpu_set_one(i))
                          : NULL;
         started += threads[i] != NULL;
     }
@@ -196,10 +196,10 @@ TEST(exact, raw_rdpmc, "two ring-3 RDPMCs with two moves between differ by 3, on
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         struct process *process = process_create();
         uint64_t argument = pmu_rdpmc_index(ctr) | expected_raw(cpu) << 32;
-        struct thread *thread =
-            process
-                ? thread_create_user("raw", process, (uint64_t)user_exact_raw, argument, 1ul << cpu)
-                : NULL;
+        struct thread *thread = process
+                                    ? thread_create_user("raw", process, (uint64_t)user_exact_raw,
+                                                         argument, cpu_set_one(cpu))
+                                    : NULL;
         CHECK(thread != NULL);
         if (thread)
             sched_wait(&thread->object, SCHED_FOREVER, Executive);

@@ -63,7 +63,7 @@ TEST(exact, nmis, "regions are counted exactly while NMIs fall into them [TP-79 
         SKIP("safe: no NMI");
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     struct process *process = process_create();
-    struct thread *sender = thread_create("sender", send, &s, 1ul << 1);
+    struct thread *sender = thread_create("sender", send, &s, cpu_set_one(1));
     struct thread *thread = NULL;
     uint64_t before = trap_counts[EXC_NMI];
     uint64_t end = clock_ns() + TICKS_MAX * sched_tick_ns();
@@ -71,7 +71,7 @@ TEST(exact, nmis, "regions are counted exactly while NMIs fall into them [TP-79 
         if (thread)
             object_release(&thread->object);
         thread = process ? thread_create_user("measured", process, (uint64_t)user_exact_known,
-                                              exactness(), 1)
+                                              exactness(), cpu_set_one(0))
                          : NULL;
         if (CHECK(thread != NULL))
             sched_wait(&thread->object, SCHED_FOREVER, Executive);

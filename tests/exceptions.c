@@ -24,7 +24,7 @@ struct row {
         list(ROW) { KIND_COUNT, NULL, 0, 0 }                                                       \
     }
 
-static void check_row(const struct row *row, uint64_t affinity)
+static void check_row(const struct row *row, struct cpu_set affinity)
 {
     struct process *process = process_create();
     struct thread *thread =
@@ -52,7 +52,7 @@ static void check_row(const struct row *row, uint64_t affinity)
         object_release(&process->object);
 }
 
-static void check_rows(const struct row *rows, uint64_t affinity)
+static void check_rows(const struct row *rows, struct cpu_set affinity)
 {
     for (; rows->name; rows++)
         check_row(rows, affinity);
@@ -112,7 +112,7 @@ TEST(exceptions, every_cpu, "all of these exceptions, on every CPU, change no st
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         test_run_on(cpu);
         uint64_t cr0 = read_cr0(), cr4 = read_cr4();
-        check_rows(ROWS(EXCEPTIONS), 1ul << cpu);
+        check_rows(ROWS(EXCEPTIONS), cpu_set_one(cpu));
         CHECK_EQ(read_cr0(), cr0);
         CHECK_EQ(read_cr4(), cr4);
         CHECK(read_flags() & RFLAGS_IF);

@@ -119,9 +119,9 @@ TEST(hal_counters, single, "each counter can be allocated alone, by one owner on
     for (uint64_t rest = common_counters(); rest; rest &= rest - 1) {
         unsigned ctr = (unsigned)__builtin_ctzll(rest);
         HANDLE handle = NULL, other = NO_HANDLE;
-        CHECK_STATUS(take_one(0, ctr, &handle), STATUS_SUCCESS);
+        CHECK_STATUS(take_one(BY_NULL, ctr, &handle), STATUS_SUCCESS);
         CHECK(handle != NULL);
-        CHECK_STATUS(take_one(0, ctr, &other), STATUS_INSUFFICIENT_RESOURCES);
+        CHECK_STATUS(take_one(BY_NULL, ctr, &other), STATUS_INSUFFICIENT_RESOURCES);
         CHECK(other == NULL);
         CHECK_EQ(hal_counters_available(EVERYWHERE), common_counters() & ~PMU_BIT(ctr));
         free_and_check(handle);
@@ -135,7 +135,8 @@ TEST(hal_counters, all_singles,
     HANDLE handles[64] = { NULL };
     unsigned n = 0;
     for (uint64_t rest = common_counters(); rest; rest &= rest - 1)
-        CHECK_STATUS(take_one(0, (unsigned)__builtin_ctzll(rest), &handles[n++]), STATUS_SUCCESS);
+        CHECK_STATUS(take_one(BY_NULL, (unsigned)__builtin_ctzll(rest), &handles[n++]),
+                     STATUS_SUCCESS);
     CHECK_EQ(hal_counters_owned(), n);
     CHECK_EQ(hal_counters_available(EVERYWHERE), 0);
     for (unsigned i = 0; i < n; i++)
@@ -150,10 +151,10 @@ TEST(hal_counters, all_or_nothing, "a list with one taken counter takes none of 
     SKIP_WITHOUT_PMU();
     unsigned free_ctr = nth_counter(0), taken_ctr = nth_counter(1);
     HANDLE taken = NULL, handle = NULL;
-    CHECK_STATUS(take_one(0, taken_ctr, &taken), STATUS_SUCCESS);
+    CHECK_STATUS(take_one(BY_NULL, taken_ctr, &taken), STATUS_SUCCESS);
     REFUSED(STATUS_INSUFFICIENT_RESOURCES, single(free_ctr), single(taken_ctr));
     REFUSED(STATUS_INSUFFICIENT_RESOURCES, single(taken_ctr), single(free_ctr));
-    CHECK_STATUS(take_one(0, free_ctr, &handle), STATUS_SUCCESS);
+    CHECK_STATUS(take_one(BY_NULL, free_ctr, &handle), STATUS_SUCCESS);
     free_and_check(handle);
     free_and_check(taken);
 }
@@ -165,13 +166,13 @@ TEST(hal_counters, disjoint_processors,
     SKIP_BELOW_CPUS(2);
     HANDLE here = NULL, there = NULL, all = NO_HANDLE;
     unsigned ctr = nth_counter(0);
-    CHECK_STATUS(take_one(1, ctr, &here), STATUS_SUCCESS);
-    CHECK_STATUS(take_one(2, ctr, &there), STATUS_SUCCESS);
-    CHECK_STATUS(take_one(0, ctr, &all), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(take_one(cpu_set_one(0), ctr, &here), STATUS_SUCCESS);
+    CHECK_STATUS(take_one(cpu_set_one(1), ctr, &there), STATUS_SUCCESS);
+    CHECK_STATUS(take_one(BY_NULL, ctr, &all), STATUS_INSUFFICIENT_RESOURCES);
     free_and_check(there);
     /* The whole PMU of processor 1, while processor 0 has an owner. */
-    CHECK_STATUS(take_on(2, NULL, &there), STATUS_SUCCESS);
-    CHECK_STATUS(take_on(1, NULL, &all), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(take_on(cpu_set_one(1), NULL, &there), STATUS_SUCCESS);
+    CHECK_STATUS(take_on(cpu_set_one(0), NULL, &all), STATUS_INSUFFICIENT_RESOURCES);
     free_and_check(there);
     free_and_check(here);
 }
@@ -181,13 +182,13 @@ TEST(hal_counters, exclusive_against_single,
 {
     SKIP_WITHOUT_PMU();
     HANDLE one = NULL, all = NO_HANDLE;
-    CHECK_STATUS(take_one(0, nth_counter(1), &one), STATUS_SUCCESS);
-    CHECK_STATUS(take_on(0, NULL, &all), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(take_one(BY_NULL, nth_counter(1), &one), STATUS_SUCCESS);
+    CHECK_STATUS(take_on(BY_NULL, NULL, &all), STATUS_INSUFFICIENT_RESOURCES);
     CHECK(all == NULL);
     free_and_check(one);
-    CHECK_STATUS(take_on(0, NULL, &all), STATUS_SUCCESS);
+    CHECK_STATUS(take_on(BY_NULL, NULL, &all), STATUS_SUCCESS);
     for (uint64_t rest = common_counters(); rest; rest &= rest - 1)
-        CHECK_STATUS(take_one(0, (unsigned)__builtin_ctzll(rest), &one),
+        CHECK_STATUS(take_one(BY_NULL, (unsigned)__builtin_ctzll(rest), &one),
                      STATUS_INSUFFICIENT_RESOURCES);
     free_and_check(all);
 }
@@ -203,12 +204,12 @@ TEST(hal_counters, range, "a range includes both its ends, and nothing else [HC-
     uint64_t others = common_counters() & ~(UINT64_C(3) << begin);
     HANDLE pair = NULL, handle = NULL;
     struct list list = { 1, { range(begin, begin + 1) } };
-    CHECK_STATUS(take_on(0, &list, &pair), STATUS_SUCCESS);
-    CHECK_STATUS(take_one(0, begin, &handle), STATUS_INSUFFICIENT_RESOURCES);
-    CHECK_STATUS(take_one(0, begin + 1, &handle), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(take_on(BY_NULL, &list, &pair), STATUS_SUCCESS);
+    CHECK_STATUS(take_one(BY_NULL, begin, &handle), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(take_one(BY_NULL, begin + 1, &handle), STATUS_INSUFFICIENT_RESOURCES);
     CHECK_EQ(hal_counters_available(EVERYWHERE), others);
     if (others) {
-        CHECK_STATUS(take_one(0, (unsigned)__builtin_ctzll(others), &handle), STATUS_SUCCESS);
+        CHECK_STATUS(take_one(BY_NULL, (unsigned)__builtin_ctzll(others), &handle), STATUS_SUCCESS);
         free_and_check(handle);
     }
     free_and_check(pair);
@@ -220,7 +221,7 @@ TEST(hal_counters, range_of_one, "a range with Begin = End is one counter")
     unsigned ctr = nth_counter(0);
     HANDLE handle = NULL;
     struct list list = { 1, { range(ctr, ctr) } };
-    CHECK_STATUS(take_on(0, &list, &handle), STATUS_SUCCESS);
+    CHECK_STATUS(take_on(BY_NULL, &list, &handle), STATUS_SUCCESS);
     CHECK_EQ(hal_counters_available(EVERYWHERE), common_counters() & ~PMU_BIT(ctr));
     free_and_check(handle);
 }
@@ -233,8 +234,8 @@ TEST(hal_counters, fixed_by_selector, "a fixed counter has the index 32 + n, or 
     for (uint64_t rest = common_counters() & ~PMU_ANY_GP; rest; rest &= rest - 1) {
         unsigned ctr = (unsigned)__builtin_ctzll(rest);
         HANDLE handle = NULL, other = NULL;
-        CHECK_STATUS(take_one(0, 0x40000000 + ctr - PMU_FIXED, &handle), STATUS_SUCCESS);
-        CHECK_STATUS(take_one(0, ctr, &other), STATUS_INSUFFICIENT_RESOURCES);
+        CHECK_STATUS(take_one(BY_NULL, 0x40000000 + ctr - PMU_FIXED, &handle), STATUS_SUCCESS);
+        CHECK_STATUS(take_one(BY_NULL, ctr, &other), STATUS_INSUFFICIENT_RESOURCES);
         free_and_check(handle);
     }
 }
@@ -245,7 +246,7 @@ TEST(hal_counters, tag, "an owner's tag can be queried until its counters are fr
     unsigned ctr = nth_counter(0);
     HANDLE handle = NULL;
     struct list list = { 3, { tag(0x6c616d41), single(ctr), overflow(no_handler) } };
-    CHECK_STATUS(take_on(0, &list, &handle), STATUS_SUCCESS);
+    CHECK_STATUS(take_on(BY_NULL, &list, &handle), STATUS_SUCCESS);
     CHECK_EQ(hal_counter_owner_tag(ctr, 0), 0x6c616d41);
     free_and_check(handle);
     CHECK_EQ(hal_counter_owner_tag(ctr, 0), 0);
@@ -257,18 +258,20 @@ TEST(hal_counters, claim,
     SKIP_WITHOUT_PMU();
     unsigned ctr = nth_counter(0);
     HANDLE claimed = NULL, handle = NO_HANDLE;
-    CHECK_STATUS(hal_counters_claim("a test", 1, PMU_BIT(ctr), NULL, &claimed), STATUS_SUCCESS);
+    CHECK_STATUS(hal_counters_claim("a test", cpu_set_one(0), PMU_BIT(ctr), NULL, &claimed),
+                 STATUS_SUCCESS);
     CHECK(is_owned_by(ctr, 0, "a test"));
-    CHECK_STATUS(take_on(0, NULL, &handle), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(take_on(BY_NULL, NULL, &handle), STATUS_INSUFFICIENT_RESOURCES);
     CHECK(handle == NULL);
-    CHECK_STATUS(hal_counters_claim("another", 1, PMU_BIT(ctr), NULL, &handle),
+    CHECK_STATUS(hal_counters_claim("another", cpu_set_one(0), PMU_BIT(ctr), NULL, &handle),
                  STATUS_INSUFFICIENT_RESOURCES);
     free_and_check(claimed);
     CHECK(hal_counter_owner_name(ctr, 0) == NULL);
-    CHECK_STATUS(hal_counters_claim("no CPU", 0, PMU_BIT(ctr), NULL, &handle),
+    CHECK_STATUS(hal_counters_claim("no CPU", cpu_set_none(), PMU_BIT(ctr), NULL, &handle),
                  STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(hal_counters_claim("no counter", 1, 0, NULL, &handle), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(hal_counters_claim("absent", 1, PMU_BIT(63), NULL, &handle),
+    CHECK_STATUS(hal_counters_claim("no counter", cpu_set_one(0), 0, NULL, &handle),
+                 STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(hal_counters_claim("absent", cpu_set_one(0), PMU_BIT(63), NULL, &handle),
                  STATUS_INVALID_PARAMETER);
 }
 
@@ -339,12 +342,12 @@ TEST(hal_counters, free_of_one_processor,
         SKIP("no counter counts instructions");
     HANDLE here = NULL, there = NULL;
     unsigned ctr = (unsigned)__builtin_ctzll(common_instructions() & UINT64_C(0x5555555555555555));
-    CHECK_STATUS(take_one(1, ctr, &here), STATUS_SUCCESS);
-    CHECK_STATUS(take_one(2, ctr, &there), STATUS_SUCCESS);
-    smp_call(2, disturb, NULL);
-    smp_call(2, look, registers[0]);
+    CHECK_STATUS(take_one(cpu_set_one(0), ctr, &here), STATUS_SUCCESS);
+    CHECK_STATUS(take_one(cpu_set_one(1), ctr, &there), STATUS_SUCCESS);
+    smp_call(cpu_set_one(1), disturb, NULL);
+    smp_call(cpu_set_one(1), look, registers[0]);
     CHECK_STATUS(HalFreeHardwareCounters(here), STATUS_SUCCESS);
-    smp_call(2, look, registers[1]);
+    smp_call(cpu_set_one(1), look, registers[1]);
     CHECK(registers[0][1].running >> ctr & 1);
     CHECK_EQ(registers[1][1].running, registers[0][1].running);
     CHECK_EQ(registers[1][1].selects[ctr], registers[0][1].selects[ctr]);
@@ -376,7 +379,8 @@ TEST(hal_counters, selectors, "the selectors that are accepted are those that RD
 
 struct held {
     HANDLE handle;
-    uint64_t cpu_mask, counters;
+    struct cpu_set cpus;
+    uint64_t counters;
 };
 
 static uint64_t next_random(uint64_t *state)
@@ -387,10 +391,11 @@ static uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-static bool model_allows(const struct held *held, unsigned n, uint64_t cpu_mask, uint64_t counters)
+static bool model_allows(const struct held *held, unsigned n, const struct held *wanted)
 {
     for (unsigned i = 0; i < n; i++)
-        if (held[i].handle && (held[i].cpu_mask & cpu_mask) && (held[i].counters & counters))
+        if (held[i].handle && cpu_set_meet(held[i].cpus, wanted->cpus) &&
+            (held[i].counters & wanted->counters))
             return false;
     return true;
 }
@@ -403,26 +408,26 @@ static void random_step(struct held *held, unsigned n, uint64_t *state)
         h->handle = NULL;
         return;
     }
-    uint64_t all_cpus = cpu_all();
-    h->cpu_mask = next_random(state) & all_cpus;
+    for (unsigned i = 0; i < CPU_GROUPS_MAX; i++)
+        h->cpus.bits[i] = cpu_all().bits[i] ? next_random(state) & cpu_all().bits[i] : 0;
     h->counters = next_random(state) & next_random(state) & common_counters();
     struct list list = { 0, { { 0 } } };
     for (uint64_t rest = h->counters; rest && list.Count < LIST_MAX; rest &= rest - 1)
         list.Descriptors[list.Count++] = single((ULONG)__builtin_ctzll(rest));
-    if (!h->cpu_mask || !list.Count)
+    if (cpu_set_empty(h->cpus) || !list.Count)
         return;
     bool exclusive = next_random(state) % 8 == 0;
     if (exclusive)
         h->counters = ~UINT64_C(0);
-    bool allowed = model_allows(held, n, h->cpu_mask, h->counters);
-    CHECK_STATUS(take_on(h->cpu_mask, exclusive ? NULL : &list, &h->handle),
+    bool allowed = model_allows(held, n, h);
+    CHECK_STATUS(take_on(h->cpus, exclusive ? NULL : &list, &h->handle),
                  allowed ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES);
 }
 
 TEST(hal_counters, random, "1,000 random requests and frees agree with a model [HC-17 HC-18 HC-20]")
 {
     SKIP_WITHOUT_PMU();
-    struct held held[6] = { { NULL, 0, 0 } };
+    struct held held[6] = { { .handle = NULL } };
     uint64_t state = 0x9e3779b97f4a7c15;
     for (unsigned i = 0; i < 1000; i++)
         random_step(held, 6, &state);

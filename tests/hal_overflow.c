@@ -90,7 +90,7 @@ static void overflow_here(void *argument)
 /* Counters that stay where they are after an overflow. */
 static void overflow_on(unsigned cpu, uint64_t counters)
 {
-    smp_call(PMU_BIT(cpu), overflow_here, &counters);
+    smp_call(cpu_set_one(cpu), overflow_here, &counters);
 }
 
 static void stop_here(void *argument)
@@ -100,19 +100,22 @@ static void stop_here(void *argument)
     irql_lower(old);
 }
 
-static HANDLE own(uint64_t cpu_mask, uint64_t counters, PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler)
+static HANDLE own(struct cpu_set where, uint64_t counters,
+                  PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler)
 {
     struct {
         ULONG Count;
         PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Descriptors[40];
     } list = { 1, { { .Type = ResourceTypeOverflow, .u.OverflowHandler = handler } } };
-    GROUP_AFFINITY where = { .Mask = cpu_mask };
+    GROUP_AFFINITY groups[CPU_GROUPS_MAX];
+    USHORT group_count = groups_of(where, groups);
     HANDLE handle = NULL;
     for (uint64_t rest = counters; rest; rest &= rest - 1) {
         list.Descriptors[list.Count].Type = ResourceTypeSingle;
         list.Descriptors[list.Count++].u.CounterIndex = (ULONG)__builtin_ctzll(rest);
     }
-    CHECK_STATUS(HalAllocateHardwareCounters(&where, 1, (void *)&list, &handle), STATUS_SUCCESS);
+    CHECK_STATUS(HalAllocateHardwareCounters(groups, group_count, (void *)&list, &handle),
+                 STATUS_SUCCESS);
     return handle;
 }
 
@@ -130,7 +133,7 @@ static void check_one(unsigned cpu, unsigned ctr)
 {
     forget();
     uint64_t before = interrupts();
-    HANDLE handle = own(PMU_BIT(cpu), PMU_BIT(ctr), first_handler);
+    HANDLE handle = own(cpu_set_one(cpu), PMU_BIT(ctr), first_handler);
     overflow_on(cpu, PMU_BIT(ctr));
     wait_for(0, 1);
     wait_quietly();
@@ -162,7 +165,7 @@ TEST(hal_overflow, all_counters_of_one_owner,
     EACH_KIND(cpu) {
         uint64_t counters = pmu_counters_for(pmu_of(cpu), PMU_INSTRUCTIONS);
         forget();
-        HANDLE handle = own(PMU_BIT(cpu), counters, first_handler);
+        HANDLE handle = own(cpu_set_one(cpu), counters, first_handler);
         overflow_on(cpu, counters);
         wait_for(0, 1);
         wait_quietly();
@@ -182,8 +185,8 @@ TEST(hal_overflow, two_owners,
         SKIP("only one counter counts instructions");
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         forget();
-        HANDLE one = own(PMU_BIT(cpu), lowest, first_handler);
-        HANDLE rest = own(PMU_BIT(cpu), counters & ~lowest, second_handler);
+        HANDLE one = own(cpu_set_one(cpu), lowest, first_handler);
+        HANDLE rest = own(cpu_set_one(cpu), counters & ~lowest, second_handler);
         overflow_on(cpu, counters);
         wait_for(0, 1);
         wait_for(1, 1);
@@ -207,14 +210,15 @@ TEST(hal_overflow, without_handler,
     uint64_t counters = common_instructions(), lowest = counters & -counters;
     HANDLE quiet = NULL;
     forget();
-    CHECK_STATUS(hal_counters_claim("quiet", 1, lowest, NULL, &quiet), STATUS_SUCCESS);
-    HANDLE other = counters == lowest ? NULL : own(1, counters & ~lowest, first_handler);
+    CHECK_STATUS(hal_counters_claim("quiet", cpu_set_one(0), lowest, NULL, &quiet), STATUS_SUCCESS);
+    HANDLE other =
+        counters == lowest ? NULL : own(cpu_set_one(0), counters & ~lowest, first_handler);
     uint64_t before = interrupts();
     overflow_on(0, lowest);
     wait_quietly();
     CHECK(interrupts() != before); /* it did overflow */
     CHECK_EQ(calls(0), 0);
-    smp_call(1, stop_here, &lowest);
+    smp_call(cpu_set_one(0), stop_here, &lowest);
     overflow_on(0, counters);
     wait_for(0, other != NULL);
     wait_quietly();
@@ -300,13 +304,13 @@ TEST(hal_overflow, free_leaves_nothing,
     forget();
     HANDLE handle = own(cpu_all(), counters, first_handler);
     smp_call(cpu_all(), overflow_here, &counters);
-    smp_call(1, read_registers, NULL);
+    smp_call(cpu_set_one(0), read_registers, NULL);
     CHECK_EQ(registers[0].running, counters);
     CHECK(registers[0].selects[__builtin_ctzll(counters)] != 0);
     release(handle);
     check_registers_zero();
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        smp_call(PMU_BIT(cpu), read_counters, NULL);
+        smp_call(cpu_set_one(cpu), read_counters, NULL);
         for (uint64_t rest = counters; rest; rest &= rest - 1)
             CHECK_EQ(values[__builtin_ctzll(rest)], 0);
     }
@@ -319,10 +323,11 @@ TEST(hal_overflow, free_spares_others, "a free leaves the counters of other owne
     if (counters == lowest)
         SKIP("only one counter counts instructions");
     forget();
-    HANDLE one = own(1, lowest, first_handler), rest = own(1, counters & ~lowest, second_handler);
+    HANDLE one = own(cpu_set_one(0), lowest, first_handler),
+           rest = own(cpu_set_one(0), counters & ~lowest, second_handler);
     overflow_on(0, counters);
     release(one);
-    smp_call(1, read_registers, NULL);
+    smp_call(cpu_set_one(0), read_registers, NULL);
     CHECK_EQ(registers[0].running, counters & ~lowest);
     release(rest);
     check_registers_zero();
@@ -380,7 +385,7 @@ TEST(hal_overflow, driver_handler,
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         forget();
         driver.calls = 0;
-        HANDLE handle = own(PMU_BIT(cpu), PMU_BIT(ctr), first_handler);
+        HANDLE handle = own(cpu_set_one(cpu), PMU_BIT(ctr), first_handler);
         overflow_on(cpu, PMU_BIT(ctr));
         wait_for(0, 1);
         wait_quietly();
@@ -393,7 +398,7 @@ TEST(hal_overflow, driver_handler,
         release(handle);
     }
     CHECK_STATUS(set_driver(NULL), STATUS_SUCCESS);
-    HANDLE handle = own(1, PMU_BIT(ctr), first_handler);
+    HANDLE handle = own(cpu_set_one(0), PMU_BIT(ctr), first_handler);
     forget();
     overflow_on(0, PMU_BIT(ctr));
     wait_for(0, 1);

@@ -117,7 +117,7 @@ static void every_counter(unsigned cpu)
         CHECK_EQ(values[i] == CANARY, i == count);
         CHECK_EQ(later[i] == CANARY, i == count);
     }
-    CHECK_EQ(hal_counters_available(PMU_BIT(cpu)), pmu_of(cpu)->counters & ~counters);
+    CHECK_EQ(hal_counters_available(cpu_set_one(cpu)), pmu_of(cpu)->counters & ~counters);
     for (ULONG i = 0; i < count; i++)
         if (sources[i] == SOURCE)
             CHECK(later[i] - values[i] >= LOOPS);
@@ -129,7 +129,7 @@ static void every_counter(unsigned cpu)
         CHECK(!taken || owner.ProfileSource != 0);
     }
     HalFreePmcCounterSet(set);
-    CHECK_EQ(hal_counters_available(PMU_BIT(cpu)), pmu_of(cpu)->counters);
+    CHECK_EQ(hal_counters_available(cpu_set_one(cpu)), pmu_of(cpu)->counters);
     CHECK_EQ(hal_counters_owned(), 0);
 }
 
@@ -268,12 +268,13 @@ static void nested(unsigned cpu)
     unsigned calls = test_long() ? 100 : 5;
     PMC_HANDLE set = set_of_instructions(cpu);
     REQUIRE(set != NULL);
-    uint64_t rest = hal_counters_available(PMU_BIT(cpu)) & able(cpu, SOURCE) & PMU_ANY_GP;
+    uint64_t rest = hal_counters_available(cpu_set_one(cpu)) & able(cpu, SOURCE) & PMU_ANY_GP;
     REQUIRE(rest != 0);
     unsigned ctr = (unsigned)__builtin_ctzll(rest);
     inside.set = set;
     inside.last = inside.calls = inside.backwards = 0;
-    REQUIRE_STATUS(hal_counters_claim("test", PMU_BIT(cpu), PMU_BIT(ctr), collect_inside, &sampler),
+    REQUIRE_STATUS(hal_counters_claim("test", cpu_set_one(cpu), PMU_BIT(ctr), collect_inside,
+                                      &sampler),
                    STATUS_SUCCESS);
     test_run_on(cpu);
     KIRQL old = irql_raise(PROFILE_LEVEL);
@@ -345,9 +346,9 @@ TEST(hal_pmc_sets, given_back,
         uint64_t programmed = 0, left = 0;
         PMC_HANDLE set = set_of_instructions(cpu);
         REQUIRE(set != NULL);
-        smp_call(PMU_BIT(cpu), read_selects, &programmed);
+        smp_call(cpu_set_one(cpu), read_selects, &programmed);
         HalFreePmcCounterSet(set);
-        smp_call(PMU_BIT(cpu), read_selects, &left);
+        smp_call(cpu_set_one(cpu), read_selects, &left);
         CHECK(programmed != 0);
         CHECK_EQ(left, 0);
     }

@@ -30,10 +30,10 @@ static void run_all(void *argument)
 static bool begin(struct victim *v, unsigned cpu)
 {
     *v = (struct victim){ NULL, cpu, pmu_of(cpu)->counters };
-    if (!CHECK_STATUS(hal_counters_claim("victim", PMU_BIT(cpu), v->counters, NULL, &v->handle),
+    if (!CHECK_STATUS(hal_counters_claim("victim", cpu_set_one(cpu), v->counters, NULL, &v->handle),
                       STATUS_SUCCESS))
         return false;
-    smp_call(PMU_BIT(cpu), run_all, v);
+    smp_call(cpu_set_one(cpu), run_all, v);
     return CHECK_EQ(hal_counters_rewritten(cpu), 0);
 }
 
@@ -53,10 +53,10 @@ static void flip_here(void *argument)
 
 static void check_flip(const struct victim *v, struct flip flip, uint64_t wanted)
 {
-    smp_call(PMU_BIT(v->cpu), flip_here, &flip);
+    smp_call(cpu_set_one(v->cpu), flip_here, &flip);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         CHECK_EQ(hal_counters_rewritten(cpu), cpu == v->cpu ? wanted : 0);
-    smp_call(PMU_BIT(v->cpu), flip_here, &flip);
+    smp_call(cpu_set_one(v->cpu), flip_here, &flip);
     CHECK_EQ(hal_counters_rewritten(v->cpu), 0);
 }
 
@@ -111,7 +111,7 @@ TEST(hal_rewritten, printed,
         unsigned last = 63 - (unsigned)__builtin_clzll(v.counters);
         struct flip flip = { pmu_select_msr(pmu_of(cpu), last),
                              UINT64_C(2) << (lab_is_fixed(last) ? 4 * (last - PMU_FIXED) : 16) };
-        smp_call(PMU_BIT(cpu), flip_here, &flip);
+        smp_call(cpu_set_one(cpu), flip_here, &flip);
         free_and_read(&v, PMU_BIT(last));
     }
 }

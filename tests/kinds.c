@@ -71,7 +71,7 @@ TEST(kinds, places,
 TEST(kinds, several,
      "a set of CPUs has the counters and widths that all its CPUs have; an empty set has none")
 {
-    uint64_t all = cpu_count < 6 ? PMU_BIT(cpu_count) - 1 : 63;
+    uint64_t all = cpu_count < 6 ? PMU_BIT(cpu_count) - 1 : 63; /* of group 0 */
     for (uint64_t mask = 0; mask <= all; mask++) {
         uint64_t common = mask ? ~UINT64_C(0) : 0, some = 0, bits = common, cycles = common;
         for (uint64_t rest = mask; rest; rest &= rest - 1) {
@@ -81,12 +81,13 @@ TEST(kinds, several,
             bits &= pmu_mask(pmu, 0);
             cycles &= pmu_counters_for(pmu, PMU_CYCLES);
         }
-        CHECK_EQ(pmu_common_counters(mask), common);
-        CHECK_EQ(pmu_some_counters(mask), some);
-        CHECK_EQ(pmu_common_mask(mask, 0), bits);
-        CHECK_EQ(pmu_common_counters_for(mask, PMU_CYCLES), cycles);
+        const struct cpu_set set = cpu_set_group(0, mask);
+        CHECK_EQ(pmu_common_counters(set), common);
+        CHECK_EQ(pmu_some_counters(set), some);
+        CHECK_EQ(pmu_common_mask(set, 0), bits);
+        CHECK_EQ(pmu_common_counters_for(set, PMU_CYCLES), cycles);
         if (mask && test_has_pmu())
-            CHECK_EQ(hal_counters_available(mask), common);
+            CHECK_EQ(hal_counters_available(set), common);
     }
 }
 
@@ -158,11 +159,12 @@ TEST(kinds, own_codes,
             SKIP("all CPUs are of one kind");                                                      \
     } while (0)
 
-static uint64_t cpus_with(unsigned ctr)
+static struct cpu_set cpus_with(unsigned ctr)
 {
-    uint64_t found = 0;
+    struct cpu_set found = cpu_set_none();
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        found |= pmu_of(cpu)->counters >> ctr & 1 ? PMU_BIT(cpu) : 0;
+        if (pmu_of(cpu)->counters >> ctr & 1)
+            cpu_set_add(&found, cpu);
     return found;
 }
 
@@ -174,15 +176,15 @@ TEST(kinds, allocate,
     for (uint64_t rest = pmu_some_counters(EVERYWHERE) & ~common_counters(); rest;
          rest &= rest - 1) {
         unsigned ctr = (unsigned)__builtin_ctzll(rest);
-        uint64_t with = cpus_with(ctr);
-        CHECK_STATUS(take_one(0, ctr, &handle), STATUS_INVALID_PARAMETER);
+        struct cpu_set with = cpus_with(ctr);
+        CHECK_STATUS(take_one(BY_NULL, ctr, &handle), STATUS_INVALID_PARAMETER);
         for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-            bool has = with >> cpu & 1;
-            CHECK_STATUS(take_one(PMU_BIT(cpu), ctr, &handle),
+            bool has = cpu_set_has(&with, cpu);
+            CHECK_STATUS(take_one(cpu_set_one(cpu), ctr, &handle),
                          has ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER);
             if (has)
                 free_and_check(handle);
-            CHECK_STATUS(take_one(with | PMU_BIT(cpu), ctr, &handle),
+            CHECK_STATUS(take_one(cpu_set_or(with, cpu_set_one(cpu)), ctr, &handle),
                          has ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER);
             if (has)
                 free_and_check(handle);
@@ -190,10 +192,10 @@ TEST(kinds, allocate,
     }
     CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &handle), STATUS_SUCCESS);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        CHECK_EQ(hal_counters_available(PMU_BIT(cpu)), 0);
+        CHECK_EQ(hal_counters_available(cpu_set_one(cpu)), 0);
     free_and_check(handle);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        CHECK_EQ(hal_counters_available(PMU_BIT(cpu)), pmu_of(cpu)->counters);
+        CHECK_EQ(hal_counters_available(cpu_set_one(cpu)), pmu_of(cpu)->counters);
 }
 
 TEST(kinds, configuration,
@@ -219,25 +221,27 @@ static KPROFILE_SOURCE uncommon_source(void)
     return ProfileTime;
 }
 
-static void sample_on(KPROFILE_SOURCE source, uint64_t cpu_mask, bool supported)
+static void sample_on(KPROFILE_SOURCE source, struct cpu_set where, bool supported)
 {
+    GROUP_AFFINITY groups[CPU_GROUPS_MAX];
+    USHORT group_count = groups_of(where, groups);
     static ULONG bucket;
     HANDLE profile = NULL;
-    CHECK_EQ(hal_source_supported_on(source, cpu_mask), supported);
-    CHECK_STATUS(NtCreateProfile(&profile, NULL, (PVOID)0x1000, 0x1000, 12, &bucket, sizeof bucket,
-                                 source, cpu_mask),
+    CHECK_EQ(hal_source_supported_on(source, where), supported);
+    CHECK_STATUS(NtCreateProfileEx(&profile, NULL, (PVOID)0x1000, 0x1000, 12, &bucket,
+                                   sizeof bucket, source, group_count, groups),
                  supported ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
-    CHECK_STATUS(hal_profile_reserve(source, cpu_mask),
+    CHECK_STATUS(hal_profile_reserve(source, where),
                  supported ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
     if (!supported)
         return;
-    hal_profile_stop(source, cpu_mask);
+    hal_profile_stop(source, where);
     profile_start(profile);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         bool samples = false;
         for (unsigned ctr = 0; ctr < 64; ctr++)
             samples |= hal_profile_source(ctr, cpu) == source;
-        CHECK_EQ(samples, cpu_mask >> cpu & 1);
+        CHECK_EQ(samples, cpu_set_has(&where, cpu));
     }
     profile_stop(profile);
     handle_close(profile);
@@ -257,19 +261,20 @@ TEST(kinds, source_of_some,
     CHECK(!hal_source_supported(source) && !hal_source_name(source));
     CHECK_EQ(hal_source_set_interval(source, 100000), 100000);
     CHECK_EQ(hal_source_set_interval(source, 65536), 65536);
-    uint64_t with = 0;
+    struct cpu_set with = cpu_set_none();
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         uint64_t select;
         bool has = source_counters(pmu_of(cpu), source, &select);
-        with |= has ? PMU_BIT(cpu) : 0;
-        sample_on(source, PMU_BIT(cpu), has);
+        if (has)
+            cpu_set_add(&with, cpu);
+        sample_on(source, cpu_set_one(cpu), has);
         CHECK_STATUS(HalAllocatePmcCounterSet(cpu, &source, 1, &set),
                      has ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
         if (has)
             HalFreePmcCounterSet(set);
     }
     sample_on(source, with, true);
-    sample_on(source, PMU_BIT(cpu_count) - 1, false);
+    sample_on(source, cpu_all(), false);
     as_number = (ULONG)source;
     CHECK_STATUS(hal_count_sources("kinds", &as_number, 1, &selector, &handle),
                  STATUS_NOT_SUPPORTED);
@@ -304,7 +309,7 @@ TEST(kinds, code_of_nobody,
     REQUIRE_STATUS(hal_source_add("Nobody's", 0xfe, 0xfe, 0, 0, &source), STATUS_SUCCESS);
     CHECK(!hal_source_supported(source));
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        CHECK(hal_source_supported_on(source, PMU_BIT(cpu)));
+        CHECK(hal_source_supported_on(source, cpu_set_one(cpu)));
     CHECK_STATUS(hal_profile_reserve(source, EVERYWHERE), STATUS_NOT_SUPPORTED);
     CHECK_STATUS(hal_source_remove(source), STATUS_SUCCESS);
 }
@@ -313,7 +318,7 @@ TEST(kinds, code_of_nobody,
 
 static void finish(struct runner r) { user_finish(r.process, r.thread); }
 
-static void run_there(void (*function)(uint64_t), uint64_t argument, uint64_t affinity)
+static void run_there(void (*function)(uint64_t), uint64_t argument, struct cpu_set affinity)
 {
     struct runner r = start_on(function, argument, affinity);
     if (r.thread)
@@ -334,20 +339,21 @@ TEST(kinds, mixed,
      " run on another kind")
 {
     HANDLE handle;
-    uint64_t of_first = 0, everywhere = PMU_BIT(cpu_count) - 1;
+    struct cpu_set of_first = cpu_set_none();
     SKIP_UNLESS_SEVERAL();
     unsigned ctr = (unsigned)__builtin_ctzll(common_instructions());
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        of_first |= pmu_of(cpu) == pmu_kinds ? PMU_BIT(cpu) : 0;
-    REQUIRE_STATUS(take_one(0, ctr, &handle), STATUS_SUCCESS);
+        if (pmu_of(cpu) == pmu_kinds)
+            cpu_set_add(&of_first, cpu);
+    REQUIRE_STATUS(take_one(BY_NULL, ctr, &handle), STATUS_SUCCESS);
     smp_call(of_first, program_instructions, &ctr);
     REQUIRE(counting_configure(&ctr, 1));
     run_there(user_kinds_refused, (uint64_t)(uint32_t)STATUS_DEVICE_CONFIGURATION_ERROR << 32,
-              everywhere);
-    run_there(user_kinds_refused, (uint64_t)STATUS_SUCCESS << 32 | everywhere, of_first);
+              cpu_all());
+    run_there(user_kinds_refused, (uint64_t)STATUS_SUCCESS << 32 | cpu_all().bits[0], of_first);
     CHECK_EQ(counter_config_users(), 0);
-    smp_call(everywhere & ~of_first, program_instructions, &ctr);
-    run_there(user_kinds_journey, cpu_count, everywhere);
+    smp_call(cpu_set_minus(cpu_all(), of_first), program_instructions, &ctr);
+    run_there(user_kinds_journey, cpu_count, cpu_all());
     CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
     free_and_check(handle);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* For tests on machines whose CPUs are of several kinds. */
 #pragma once
+#include "kernel/nt/nt.h"
 #include "pmu/pmu.h"
 
-#define EVERYWHERE (~UINT64_C(0)) /* all CPUs */
+#define EVERYWHERE cpu_all()
 
 static inline uint64_t common_counters(void) { return pmu_common_counters(EVERYWHERE); }
 
@@ -19,6 +20,16 @@ static inline bool first_of_kind(unsigned cpu)
         if (pmu_of(other) == pmu_of(cpu))
             return false;
     return true;
+}
+
+/* The set as the API has it: an element for each group that is not empty. Returns how many. */
+static inline USHORT groups_of(struct cpu_set set, GROUP_AFFINITY groups[CPU_GROUPS_MAX])
+{
+    USHORT count = 0;
+    for (USHORT i = 0; i < CPU_GROUPS_MAX; i++)
+        if (set.bits[i])
+            groups[count++] = (GROUP_AFFINITY){ .Mask = set.bits[i], .Group = i };
+    return count;
 }
 
 /* One CPU of each kind. */

@@ -48,7 +48,7 @@ struct runner {
 };
 
 static inline struct runner start_on(void (*function)(uint64_t), uint64_t argument,
-                                     uint64_t affinity)
+                                     struct cpu_set affinity)
 {
     struct runner r = { process_create(), NULL };
     if (r.process)

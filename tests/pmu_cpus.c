@@ -14,14 +14,21 @@ struct seen {
 };
 
 static unsigned the_ctr;
-static uint64_t members; /* CPUs that count instructions on it */
+static struct cpu_set members; /* CPUs that count instructions on it */
 static struct seen seen[MAX_CPUS];
 static uint32_t overflows[MAX_CPUS]; /* atomic */
 
-static bool is_member(unsigned cpu) { return members >> cpu & 1; }
+static bool is_member(unsigned cpu) { return cpu_set_has(&members, cpu); }
+
+static unsigned members_below(unsigned cpu)
+{
+    unsigned n = 0;
+    for_each_cpu(member, &members) n += member < cpu;
+    return n;
+}
 
 /* Every other one counts another ring. */
-static bool is_even(unsigned cpu) { return pmu_count(members & (PMU_BIT(cpu) - 1)) % 2 == 0; }
+static bool is_even(unsigned cpu) { return members_below(cpu) % 2 == 0; }
 
 static void write_own(void *unused)
 {
@@ -62,13 +69,14 @@ static bool begin(unsigned ctr, HANDLE *handle)
 {
     if (test_skip_without_pmu() || test_skip_below_cpus(2))
         return false;
-    members = 0;
+    members = cpu_set_none();
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         if (pmu_counters_for(pmu_of(cpu), PMU_INSTRUCTIONS) >> ctr & 1)
-            members |= PMU_BIT(cpu);
-    if (pmu_count(members) < 2) {
-        test_skip(members ? "needs 2 CPUs"
-                          : "no such counter, or does not count instructions on it");
+            cpu_set_add(&members, cpu);
+    if (members_below(MAX_CPUS) < 2) {
+        test_skip(!cpu_set_empty(members)
+                      ? "needs 2 CPUs"
+                      : "no such counter, or does not count instructions on it");
         return false;
     }
     the_ctr = ctr;
@@ -90,7 +98,7 @@ static void own_registers(unsigned ctr)
         return;
     smp_call(members, write_own, NULL);
     smp_call(members, look, NULL);
-    unsigned first = (unsigned)__builtin_ctzll(members);
+    unsigned first = cpu_set_next(&members, 0);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         if (!is_member(cpu))
             continue;

@@ -65,7 +65,7 @@ TEST(pmu_exact, ring3_oracle,
         irql_lower(old);
         if (process)
             thread = thread_create_user("oracle", process, (uint64_t)user_exact_steps,
-                                        pmu_rdpmc_index(ctr), 1ul << cpu);
+                                        pmu_rdpmc_index(ctr), cpu_set_one(cpu));
         if (CHECK(thread != NULL))
             sched_wait(&thread->object, SCHED_FOREVER, Executive);
         unsigned steps = lab_caught.steps;
@@ -90,7 +90,7 @@ static void count_interrupted(unsigned ctr, unsigned cpu, uint64_t *counted, uin
     REQUIRE(process != NULL);
     uint64_t before = trap_counts[VECTOR_TIMER];
     struct thread *thread = thread_create_user("interrupted", process, (uint64_t)user_exact_long,
-                                               pmu_rdpmc_index(ctr), 1ul << cpu);
+                                               pmu_rdpmc_index(ctr), cpu_set_one(cpu));
     if (CHECK(thread != NULL))
         sched_wait(&thread->object, SCHED_FOREVER, Executive);
     *ticks += trap_counts[VECTOR_TIMER] - before;
@@ -205,7 +205,7 @@ TEST(pmu_exact, page_faults,
         uint64_t ticks = trap_counts[VECTOR_TIMER];
         struct thread *thread =
             process ? thread_create_user("faults", process, (uint64_t)user_exact_touch,
-                                         pmu_rdpmc_index(ctr), 1ul << cpu)
+                                         pmu_rdpmc_index(ctr), cpu_set_one(cpu))
                     : NULL;
         if (CHECK(thread != NULL))
             sched_wait(&thread->object, SCHED_FOREVER, Executive);

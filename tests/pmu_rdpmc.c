@@ -125,9 +125,9 @@ static void fast(unsigned ctr)
 static NTSTATUS in_ring3(void (*function)(void), uint64_t argument, unsigned cpu, uint64_t *value)
 {
     struct process *process = process_create();
-    struct thread *thread =
-        process ? thread_create_user("rdpmc", process, (uint64_t)function, argument, 1ul << cpu)
-                : NULL;
+    struct thread *thread = process ? thread_create_user("rdpmc", process, (uint64_t)function,
+                                                         argument, cpu_set_one(cpu))
+                                    : NULL;
     NTSTATUS status = STATUS_NO_MEMORY;
     if (CHECK(thread != NULL)) {
         sched_wait(&thread->object, SCHED_FOREVER, Executive);
@@ -182,7 +182,7 @@ TEST(pmu_rdpmc_ring3, bad_indices,
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         bool metrics = false;
-        smp_call(PMU_BIT(cpu), has_metrics, &metrics);
+        smp_call(cpu_set_one(cpu), has_metrics, &metrics);
         unsigned n = bad_indices(pmu_of(cpu), metrics, bad);
         for (unsigned i = cpu; i < n; i += 9) {
             CHECK_STATUS(in_ring3(user_rdpmc_allowed, bad[i], cpu, &value),

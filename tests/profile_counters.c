@@ -279,7 +279,7 @@ TEST(profile_counters, corruption,
         for (unsigned i = 0; i < 2; i++) {
             profile_start(profile);
             CHECK_EQ(rewritten_on(cpu), 0);
-            smp_call(PMU_BIT(cpu), rewrite_here, &changes[i]);
+            smp_call(cpu_set_one(cpu), rewrite_here, &changes[i]);
             CHECK(rewritten_on(cpu) != 0);
             CHECK_EQ(rewritten_on(cpu) & ~pmu_of(cpu)->counters, 0);
             CHECK_EQ(rewritten_on((cpu + 1) % cpu_count) != 0, cpu_count == 1);
@@ -333,7 +333,7 @@ static void many_rounds(void)
     hal_source_set_interval(second, ROUND_INTERVAL);
     __atomic_store_n(&ended, 0, __ATOMIC_RELEASE);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        threads[cpu] = thread_create("spinner", spin, NULL, 1ul << cpu);
+        threads[cpu] = thread_create("spinner", spin, NULL, cpu_set_one(cpu));
     unsigned late = 0, rounds = test_long() ? ROUNDS : ROUNDS / 25;
     for (unsigned i = 0; i < rounds; i++)
         late +=

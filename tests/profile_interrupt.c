@@ -213,7 +213,7 @@ TEST(profile_interrupt, atomic,
     struct thread *threads[MAX_CPUS] = { NULL };
     profile_start(profile);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        threads[cpu] = thread_create("sampler", sample_often, NULL, 1ul << cpu);
+        threads[cpu] = thread_create("sampler", sample_often, NULL, cpu_set_one(cpu));
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         REQUIRE(threads[cpu] != NULL);
         sched_wait(&threads[cpu]->object, SCHED_FOREVER, Executive);

@@ -41,13 +41,14 @@ static unsigned sampling_counter(KPROFILE_SOURCE source)
 /* On CPU 0: a counter that only counts, and two objects, of the loop and of all kernel code. */
 static bool sampling_start(struct sampling *s, ULONG period)
 {
-    uint64_t able = pmu_counters_for(pmu_of(0), PMU_INSTRUCTIONS) & hal_counters_available(1);
+    uint64_t able =
+        pmu_counters_for(pmu_of(0), PMU_INSTRUCTIONS) & hal_counters_available(cpu_set_one(0));
     memset(loop_counts, 0, sizeof loop_counts);
     all_counts[0] = 0;
     *s = (struct sampling){ .unarmed = 63u - (unsigned)__builtin_clzll(able | 1) };
-    if (!CHECK(able != 0) ||
-        !CHECK_STATUS(hal_counters_claim("unarmed", 1, PMU_BIT(s->unarmed), NULL, &s->owner),
-                      STATUS_SUCCESS))
+    if (!CHECK(able != 0) || !CHECK_STATUS(hal_counters_claim("unarmed", cpu_set_one(0),
+                                                              PMU_BIT(s->unarmed), NULL, &s->owner),
+                                           STATUS_SUCCESS))
         return false;
     test_run_on(0);
     KIRQL old = irql_raise(PROFILE_LEVEL);

@@ -41,7 +41,8 @@ static void run_threads(void (*function)(void *), unsigned count)
 {
     struct thread *threads[THREADS];
     for (unsigned i = 0; i < count; i++)
-        threads[i] = thread_create("worker", function, (void *)(uint64_t)i, 1ul << i % cpu_count);
+        threads[i] =
+            thread_create("worker", function, (void *)(uint64_t)i, cpu_set_one(i % cpu_count));
     for (unsigned i = 0; i < count; i++)
         if (CHECK(threads[i] != NULL)) {
             CHECK_STATUS(sched_wait(&threads[i]->object, SCHED_FOREVER, Executive), STATUS_SUCCESS);
@@ -100,7 +101,7 @@ TEST(sched, preempts, "threads that do not yield share a CPU")
     struct thread *threads[2];
     shared = 0;
     for (unsigned i = 0; i < 2; i++)
-        threads[i] = thread_create("spinner", spin_until_preempted, NULL, 1);
+        threads[i] = thread_create("spinner", spin_until_preempted, NULL, cpu_set_one(0));
     for (unsigned i = 0; i < 2; i++) {
         /* The one that finishes last has nobody to be pre-empted by. */
         if (sched_wait(&threads[i]->object, clock_ns() + 20 * sched_tick_ns(), Executive) ==
@@ -128,10 +129,11 @@ TEST(sched, affinity, "a thread runs only where its affinity lets it")
 
 TEST(sched, no_such_cpu, "an affinity without any CPU is refused")
 {
-    CHECK(thread_create("nowhere", note_cpu, NULL, 0) == NULL);
-    CHECK_STATUS(sched_set_affinity(thread_current(), 0), STATUS_INVALID_PARAMETER);
-    if (cpu_count < 64)
-        CHECK_STATUS(sched_set_affinity(thread_current(), 1ul << 63), STATUS_INVALID_PARAMETER);
+    CHECK(thread_create("nowhere", note_cpu, NULL, cpu_set_none()) == NULL);
+    CHECK_STATUS(sched_set_affinity(thread_current(), cpu_set_none()), STATUS_INVALID_PARAMETER);
+    if (cpu_count < MAX_CPUS)
+        CHECK_STATUS(sched_set_affinity(thread_current(), cpu_set_one(MAX_CPUS - 1)),
+                     STATUS_INVALID_PARAMETER);
 }
 
 TEST(sched, migrates, "a running thread moves to every CPU in turn")
@@ -179,14 +181,15 @@ TEST(sched, many_threads, "200 threads start and end, and leave nothing behind")
 }
 
 struct called {
-    uint64_t cpus; /* atomic */
+    struct cpu_set cpus; /* atomic */
     bool wrong_level;
 };
 
 static void note_call(void *argument)
 {
     struct called *called = argument;
-    __atomic_fetch_or(&called->cpus, 1ul << cpu_number(), __ATOMIC_RELAXED);
+    unsigned cpu = cpu_number();
+    __atomic_fetch_or(&called->cpus.bits[cpu / 64], 1ul << cpu % 64, __ATOMIC_RELAXED);
     if (irql_current() != IPI_LEVEL)
         called->wrong_level = true;
 }
@@ -194,9 +197,9 @@ static void note_call(void *argument)
 TEST(smp, call_all, "smp_call runs on every CPU, at IPI_LEVEL, and waits for all")
 {
     for (unsigned i = 0; i < 50; i++) {
-        struct called called = { 0 };
+        struct called called = { .wrong_level = false };
         smp_call(SMP_ALL, note_call, &called);
-        CHECK_EQ(called.cpus, cpu_all());
+        CHECK(cpu_set_equal(called.cpus, cpu_all()));
         CHECK(!called.wrong_level);
     }
 }
@@ -204,9 +207,9 @@ TEST(smp, call_all, "smp_call runs on every CPU, at IPI_LEVEL, and waits for all
 TEST(smp, call_one, "smp_call of one CPU runs there and nowhere else")
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        struct called called = { 0 };
-        smp_call(1ul << cpu, note_call, &called);
-        CHECK_EQ(called.cpus, 1ul << cpu);
+        struct called called = { .wrong_level = false };
+        smp_call(cpu_set_one(cpu), note_call, &called);
+        CHECK(cpu_set_equal(called.cpus, cpu_set_one(cpu)));
     }
 }
 
@@ -214,9 +217,9 @@ static void call_all(void *unused)
 {
     (void)unused;
     for (unsigned i = 0; i < 20; i++) {
-        struct called called = { 0 };
+        struct called called = { .wrong_level = false };
         smp_call(SMP_ALL, note_call, &called);
-        CHECK(called.cpus == cpu_all());
+        CHECK(cpu_set_equal(called.cpus, cpu_all()));
     }
 }
 
@@ -280,10 +283,10 @@ static void fetch_it(void *cpu)
     uint64_t here = 1ul << (uint64_t)cpu, looks, end = clock_ns() + MOVES_NS;
     while (!now(&self.over)) {
         struct thread *thread = __atomic_load_n(&self.me, __ATOMIC_ACQUIRE);
-        if (thread && now(&thread->affinity) != here &&
+        if (thread && now(&thread->affinity.bits[0]) != here &&
             (looks = now(&self.looks)) > now(&self.before)) {
             __atomic_store_n(&self.before, looks, __ATOMIC_RELEASE);
-            sched_set_affinity(thread, here);
+            sched_set_affinity(thread, cpu_set_group(0, here));
             __atomic_fetch_add(&self.moves, 1, __ATOMIC_RELEASE);
         }
         if (now(&self.moves) >= MOVES || clock_ns() >= end)
@@ -298,7 +301,7 @@ TEST(sched, knows_itself,
 {
     SKIP_WITH_ONE_CPU();
     memset(&self, 0, sizeof self);
-    struct thread *thread = team_start(look_at_itself, NULL, 1, THREAD_PRIORITY);
+    struct thread *thread = team_start(look_at_itself, NULL, cpu_set_one(0), THREAD_PRIORITY);
     REQUIRE(thread != NULL);
     run_threads(fetch_it, 2);
     team_end(thread);

@@ -282,7 +282,7 @@ LEAVES(process,
 LEAVES(profile, "leaves a profile object started, and its interrupt's counters reserved")
 {
     profile_start(profile_made(KERNEL_VMA, 4096, 6, buckets, sizeof buckets, SOURCE, ~0ul));
-    CHECK_STATUS(hal_profile_reserve(ProfileTime, 1), STATUS_SUCCESS);
+    CHECK_STATUS(hal_profile_reserve(ProfileTime, cpu_set_one(0)), STATUS_SUCCESS);
 }
 
 LEAVES(registers, "leaves a counter running that nobody owns")

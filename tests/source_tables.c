@@ -32,7 +32,7 @@ static uint64_t selected(KPROFILE_SOURCE source)
     uint64_t value = UNSUPPORTED;
     test_run_on(0);
     if (!hal_source_supported(source) ||
-        !CHECK_STATUS(hal_profile_reserve(source, 1), STATUS_SUCCESS))
+        !CHECK_STATUS(hal_profile_reserve(source, cpu_set_one(0)), STATUS_SUCCESS))
         return value;
     /* No tick in between: it would be stepped through where the virtual PMU decodes the event, and
      * the next be due. */
@@ -43,7 +43,7 @@ static uint64_t selected(KPROFILE_SOURCE source)
             value = rdmsr(pmu_select_msr(pmu_here(), (unsigned)__builtin_ctzll(rest)));
     HalStopProfileInterrupt(source);
     irql_lower(old);
-    hal_profile_stop(source, 1);
+    hal_profile_stop(source, cpu_set_one(0));
     test_run_anywhere();
     CHECK(value & PMU_INTERRUPT);
     return value & ~(uint64_t)(PMU_INTERRUPT | PMU_ENABLE);

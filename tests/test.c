@@ -54,9 +54,9 @@ bool test_skip_below_cpus(unsigned count)
 
 void test_run_on(unsigned cpu)
 {
-    sched_set_affinity(thread_current(), 1ul << cpu);
+    sched_set_affinity(thread_current(), cpu_set_one(cpu));
     while (cpu_number() != cpu)
         sched_switch(WrYieldExecution);
 }
 
-void test_run_anywhere(void) { sched_set_affinity(thread_current(), ~0ul); }
+void test_run_anywhere(void) { sched_set_affinity(thread_current(), cpu_all()); }

@@ -28,7 +28,8 @@ void team_run(void (*function)(void *), unsigned count)
     team.function = function;
     team.waiting_for = count;
     for (unsigned i = 0; i < count; i++)
-        threads[i] = thread_create("worker", begin, (void *)(uint64_t)i, 1ul << i % cpu_count);
+        threads[i] =
+            thread_create("worker", begin, (void *)(uint64_t)i, cpu_set_one(i % cpu_count));
     for (unsigned i = 0; i < count; i++) {
         if (!CHECK(threads[i] != NULL))
             __atomic_fetch_sub(&team.waiting_for, 1, __ATOMIC_ACQ_REL);
@@ -36,7 +37,8 @@ void team_run(void (*function)(void *), unsigned count)
     }
 }
 
-struct thread *team_start(void (*function)(void *), void *argument, uint64_t affinity, int priority)
+struct thread *team_start(void (*function)(void *), void *argument, struct cpu_set affinity,
+                          int priority)
 {
     struct thread *thread = thread_create("worker", function, argument, affinity);
     if (CHECK(thread != NULL))

@@ -3,6 +3,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include "kernel/base/cpu_set.h"
 
 struct thread;
 
@@ -13,7 +14,7 @@ struct thread;
 void team_run(void (*function)(void *), unsigned count);
 /* Starts one that may run on the CPUs of `affinity`, at a priority; it is let go of. NULL: a check
  * failed. */
-struct thread *team_start(void (*function)(void *), void *argument, uint64_t affinity,
+struct thread *team_start(void (*function)(void *), void *argument, struct cpu_set affinity,
                           int priority);
 /* Waits for its end, and lets go of it. */
 void team_end(struct thread *thread);

@@ -139,10 +139,10 @@ TEST(tp_counts, others_not_counted,
     SKIP_WITHOUT_PMU();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        struct runner spinner = start_on(user_spin, 0, 1ul << cpu);
+        struct runner spinner = start_on(user_spin, 0, cpu_set_one(cpu));
         if (spinner.thread)
             peek_wait(spinner.process, &user_state, 1);
-        struct runner sleeper = start_on(user_sleep_measured, 1, 1ul << cpu);
+        struct runner sleeper = start_on(user_sleep_measured, 1, cpu_set_one(cpu));
         if (sleeper.thread) {
             sched_wait(&sleeper.thread->object, SCHED_FOREVER, Executive);
             /* Two reads and the call of Sleep. 20 ms of the other thread would be millions. */
@@ -169,7 +169,7 @@ TEST(tp_counts, counts_grow,
     struct thread *thread = process ? user_start(process, USER(user_grows), n == 2 ? 3 : 1) : NULL;
     CHECK(thread != NULL);
     for (unsigned i = 0; thread && !object_signaled(&thread->object) && i < 1000; i++) {
-        sched_set_affinity(thread, 1ul << i % cpu_count);
+        sched_set_affinity(thread, cpu_set_one(i % cpu_count));
         nap();
     }
     if (thread)
@@ -215,10 +215,10 @@ TEST(tp_counts, interrupts_not_in_cycles,
     uint64_t ticks = clock_tsc_hz / 20, taken = 0;
     unsigned there = cpu_count - 1, burns = 0;
     test_run_on(0);
-    struct runner r = start_on(user_interrupted, ticks, 1ul << there);
+    struct runner r = start_on(user_interrupted, ticks, cpu_set_one(there));
     if (r.thread && peek_wait(r.process, &user_state, 1))
         for (unsigned i = 0; i < BURNS; i++) {
-            smp_call(1ul << there, burn, NULL);
+            smp_call(cpu_set_one(there), burn, NULL);
             if (peek(r.process, &user_state) != 1)
                 break; /* it has measured: this burn may have come too late */
             taken += burned;

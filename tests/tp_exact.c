@@ -124,7 +124,7 @@ static uint64_t totals_asleep(const struct party *p, unsigned what, struct total
             return sum;
         if (what == 1 && ready < THREADS)
             sched_set_affinity(p->threads[tries % THREADS],
-                               1ul << (tries / THREADS + tries) % cpu_count);
+                               cpu_set_one((tries / THREADS + tries) % cpu_count));
     }
     CHECK(!"all threads asleep");
     return 0;
@@ -212,9 +212,9 @@ TEST(tp_exact, wide,
     uint64_t most = pmu_mask(pmu_here(), ctr) - TO_WRAP,
              started = UINT64_C(1) << 31; /* what it may have counted before */
     test_run_on(0);
-    struct runner r = start_on(user_exact_jump, (most - started) | exactness(), 1ul << 1);
+    struct runner r = start_on(user_exact_jump, (most - started) | exactness(), cpu_set_one(1));
     if (r.thread && peek_wait(r.process, &user_exact_ready[0], 1)) {
-        smp_call(1ul << 1, jump, &ctr);
+        smp_call(cpu_set_one(1), jump, &ctr);
         sched_wait(&r.thread->object, SCHED_FOREVER, Executive);
     }
     if (r.process)

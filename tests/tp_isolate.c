@@ -61,12 +61,12 @@ static void seek(bool moved)
     struct noise *seeker = &all[3];
     for (unsigned i = 0; i < 4; i++)
         if (all[i].thread && !moved)
-            sched_set_affinity(all[i].thread, 1);
+            sched_set_affinity(all[i].thread, cpu_set_one(0));
     while (moved && seeker->thread && seeker->thread->state != THREAD_DEAD) {
         moves++;
         for (unsigned i = 0; i < 4; i++)
             if (all[i].thread)
-                sched_set_affinity(all[i].thread, 1ul << moves % cpu_count);
+                sched_set_affinity(all[i].thread, cpu_set_one(moves % cpu_count));
         sched_wait(NULL, clock_ns() + 4 * sched_tick_ns(), DelayExecution);
     }
     if (seeker->thread)
@@ -101,18 +101,18 @@ TEST(tp_isolate, refused_beside_others,
     SKIP_WITHOUT_PMU();
     SKIP_UNLESS_ISOLATE();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    uint64_t rest = hal_counters_available(~UINT64_C(0));
+    uint64_t rest = hal_counters_available(cpu_all());
     uint64_t one = rest & -rest;
     struct thread_profiling p = { .mask = 1 };
-    CHECK_STATUS(hal_counters_claim("test", ~UINT64_C(0), one, NULL, &foreign), STATUS_SUCCESS);
+    CHECK_STATUS(hal_counters_claim("test", cpu_all(), one, NULL, &foreign), STATUS_SUCCESS);
     CHECK_STATUS(isolate_join(&p), STATUS_INSUFFICIENT_RESOURCES);
     CHECK_STATUS(HalFreeHardwareCounters(foreign), STATUS_SUCCESS);
     CHECK_STATUS(isolate_join(&p), STATUS_SUCCESS);
-    CHECK_EQ(hal_counters_available(~UINT64_C(0)), 0);
-    CHECK_STATUS(hal_counters_claim("test", ~UINT64_C(0), one, NULL, &foreign),
+    CHECK_EQ(hal_counters_available(cpu_all()), 0);
+    CHECK_STATUS(hal_counters_claim("test", cpu_all(), one, NULL, &foreign),
                  STATUS_INSUFFICIENT_RESOURCES);
     isolate_leave();
-    CHECK_EQ(hal_counters_available(~UINT64_C(0)), rest);
+    CHECK_EQ(hal_counters_available(cpu_all()), rest);
     CHECK(hal_counters_running() & PMU_BIT(ctr)); /* as their driver had them */
     counting_stop();
 }

@@ -26,7 +26,7 @@ static struct vpmu_accesses accesses_of_switches(void)
 {
     unsigned cpu = cpu_number();
     struct vpmu_accesses before = vpmu_accesses();
-    struct thread *other = thread_create("partner", yield_often, NULL, 1ul << cpu);
+    struct thread *other = thread_create("partner", yield_often, NULL, cpu_set_one(cpu));
     if (CHECK(other != NULL)) {
         yield_often(NULL);
         sched_wait(&other->object, SCHED_FOREVER, Executive);
@@ -73,7 +73,7 @@ TEST(tp_switch, unprofiled_instructions,
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         test_run_on(cpu);
-        struct thread *other = thread_create("partner", yield_often, NULL, 1ul << cpu);
+        struct thread *other = thread_create("partner", yield_often, NULL, cpu_set_one(cpu));
         REQUIRE(other != NULL);
         lab_catch();
         lab_caught.watch[0] = (uint64_t)switch_stacks;

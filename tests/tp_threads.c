@@ -16,7 +16,8 @@
 #include "tests/peek.h"
 
 /* start_on, once it is profiled. */
-static struct runner start_ready(void (*function)(uint64_t), uint64_t argument, uint64_t affinity)
+static struct runner start_ready(void (*function)(uint64_t), uint64_t argument,
+                                 struct cpu_set affinity)
 {
     struct runner r = start_on(function, argument, affinity);
     if (r.thread)
@@ -160,7 +161,7 @@ TEST(tp_threads, one_configuration, "threads on every CPU use the same configura
         CHECK_STATUS(set_one(ctr), STATUS_SUCCESS);
         for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
             uint64_t index = 0;
-            struct thread *thread = thread_create("query", query, &index, 1ul << cpu);
+            struct thread *thread = thread_create("query", query, &index, cpu_set_one(cpu));
             if (!CHECK(thread != NULL))
                 continue;
             sched_wait(&thread->object, SCHED_FOREVER, Executive);
@@ -179,7 +180,7 @@ TEST(tp_threads, one_configuration, "threads on every CPU use the same configura
 static const uint64_t selectors[] = { 0, 1, 0x40000000, 0x3f, 0xffffffff };
 #define SELECTORS ARRAY_SIZE(selectors)
 
-static void not_allowed(uint64_t affinity)
+static void not_allowed(struct cpu_set affinity)
 {
     for (unsigned i = 0; i < SELECTORS; i++) {
         struct runner r = start_on(user_rdpmc, selectors[i], affinity);
@@ -206,15 +207,15 @@ static void not_allowed_beside_others(void)
     struct runner spinning[MAX_CPUS], sleeping[MAX_CPUS];
     unsigned n = cpu_count < 4 ? cpu_count : 4;
     for (unsigned cpu = 0; cpu < n; cpu++) {
-        spinning[cpu] = start_ready(user_spin_profiled, 1, 1ul << cpu);
-        sleeping[cpu] = start_ready(user_sleep_profiled, 1, 1ul << cpu);
+        spinning[cpu] = start_ready(user_spin_profiled, 1, cpu_set_one(cpu));
+        sleeping[cpu] = start_ready(user_sleep_profiled, 1, cpu_set_one(cpu));
     }
     CHECK_EQ(counter_config_users(), 2 * n);
     for (unsigned cpu = 0; cpu < n; cpu++)
-        not_allowed(1ul << cpu);
+        not_allowed(cpu_set_one(cpu));
     for (unsigned cpu = 0; cpu < n; cpu++) {
         end(&spinning[cpu]);
-        not_allowed(1ul << cpu);
+        not_allowed(cpu_set_one(cpu));
         end(&sleeping[cpu]);
     }
 }
@@ -240,9 +241,9 @@ TEST(tp_threads, rdpmc_after_profiled,
      "[TP-98]")
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        struct runner r = start_on(user_end_profiled, 1, 1ul << cpu);
+        struct runner r = start_on(user_end_profiled, 1, cpu_set_one(cpu));
         CHECK_STATUS(finish(&r), STATUS_SUCCESS);
-        not_allowed(1ul << cpu);
+        not_allowed(cpu_set_one(cpu));
     }
 }
 

@@ -125,7 +125,7 @@ TEST(vm, unmapped_everywhere,
     mapped.first = mapped.second = mapped.changed = 0;
     REQUIRE(vm_map(pml4, SOMEWHERE, virt_to_phys(pages[0]), 0));
     test_run_on(0);
-    struct thread *reader = team_start(read_twice, NULL, 2, THREAD_PRIORITY);
+    struct thread *reader = team_start(read_twice, NULL, cpu_set_one(1), THREAD_PRIORITY);
     REQUIRE(reader != NULL);
     CHECK(team_until(&mapped.first, 1));
     CHECK_EQ(vm_unmap(pml4, SOMEWHERE), virt_to_phys(pages[0]));

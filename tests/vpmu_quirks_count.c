@@ -102,7 +102,7 @@ static void count_traps(unsigned ctr, unsigned cpu, uint64_t counts[2], unsigned
     irql_lower(old);
     if (process)
         thread = thread_create_user("quirk", process, (uint64_t)user_quirk_traps,
-                                    pmu_rdpmc_index(ctr), 1ul << cpu);
+                                    pmu_rdpmc_index(ctr), cpu_set_one(cpu));
     if (CHECK(thread != NULL))
         sched_wait(&thread->object, SCHED_FOREVER, Executive);
     *traps = lab_caught.steps;

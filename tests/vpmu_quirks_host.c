@@ -332,7 +332,7 @@ TEST(vpmu_quirks, c1e,
     test_run_on(0);
     sleeper = apic_id();
     go = 0;
-    struct thread *thread = thread_create("waker", waker, NULL, 2);
+    struct thread *thread = thread_create("waker", waker, NULL, cpu_set_one(1));
     if (CHECK(thread != NULL)) {
         lab_run(halted_alone, LAB_ANY);
         sched_wait(&thread->object, SCHED_FOREVER, Executive);

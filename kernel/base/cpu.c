@@ -8,6 +8,7 @@
 
 struct cpu *cpus[MAX_CPUS];
 unsigned cpu_count;
+struct cpu_set cpu_running;
 struct cpu_features cpu_features;
 
 /* Removes what cannot be printed, and blanks at both ends. */
@@ -131,6 +132,8 @@ void cpu_set_idt(const void *table, size_t size)
 }
 
 void cpu_load_idt(void) { lidt(&idt); }
+
+void cpu_joins(void) { cpu_set_add(&cpu_running, cpu_count++); }
 
 void cpu_init(struct cpu *cpu, unsigned number)
 {

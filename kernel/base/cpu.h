@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "kernel/base/cpu_set.h"
 #include "kernel/base/layout.h"
 
 struct etw_stream;
@@ -25,6 +26,7 @@ struct cpu {
     struct thread *idle;
     uint32_t apic_id;
     bool halt_stops_timer; /* idle must not halt */
+    bool called;           /* atomic: has yet to run the function of smp_call */
     uint32_t reschedule;   /* atomic: switch at the next return to below DISPATCH_LEVEL */
     uint64_t ticks;        /* timer interrupts taken */
     uint32_t locks; /* spin locks that this CPU holds or waits for, and functions of IPIs that it
@@ -57,8 +59,6 @@ struct cpu_features {
 
 extern struct cpu *cpus[MAX_CPUS]; /* [0, cpu_count); written while CPUs start, then const */
 extern unsigned cpu_count;         /* CPUs running */
-/* The mask of all of them. */
-static inline uint64_t cpu_all(void) { return ~0ul >> (64 - cpu_count); }
 extern struct cpu_features cpu_features;
 
 static inline struct cpu *cpu_current(void)
@@ -80,5 +80,7 @@ void cpu_init(struct cpu *cpu, unsigned number);
 /* Whether the local APIC's timer goes on in HLT. With ARAT (CPUID 6) it does. Without ARAT, on AMD,
  * it does unless MSR C001_0055h turns C1E on (erratum 400); on Intel nobody promises it. */
 bool cpu_halt_is_safe(bool arat, bool amd, uint64_t interrupt_pending);
+/* Counts one CPU more as running: the one with number cpu_count. */
+void cpu_joins(void);
 /* Finds out how this CPU may idle; turns C1E off where it can. The CPU can take exceptions. */
 void cpu_init_idle(void);

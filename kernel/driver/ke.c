@@ -132,7 +132,7 @@ ULONG driver_KeQueryActiveProcessorCount(uint64_t where, PKAFFINITY ActiveProces
 {
     (void)where;
     if (ActiveProcessors)
-        *ActiveProcessors = cpu_all();
+        *ActiveProcessors = cpu_all().bits[0];
     return cpu_count;
 }
 
@@ -151,13 +151,13 @@ USHORT driver_KeQueryMaximumGroupCount(uint64_t where)
 KAFFINITY driver_KeQueryActiveProcessors(uint64_t where)
 {
     (void)where;
-    return cpu_all();
+    return cpu_all().bits[0];
 }
 
 KAFFINITY driver_KeQueryGroupAffinity(uint64_t where, USHORT GroupNumber)
 {
     (void)where;
-    return GroupNumber ? 0 : cpu_all();
+    return GroupNumber ? 0 : cpu_all().bits[0];
 }
 
 ULONG driver_KeGetCurrentProcessorNumberEx(uint64_t where, PPROCESSOR_NUMBER ProcNumber)
@@ -193,8 +193,8 @@ ULONG driver_KeGetProcessorIndexFromNumber(uint64_t where, PPROCESSOR_NUMBER Pro
 static KAFFINITY set_affinity(KAFFINITY mask)
 {
     struct thread *me = thread_current();
-    KAFFINITY old = me->affinity;
-    if (!NT_SUCCESS(sched_set_affinity(me, mask)))
+    KAFFINITY old = me->affinity.bits[0];
+    if (!NT_SUCCESS(sched_set_affinity(me, cpu_set_group(0, mask))))
         return 0;
     while (!(mask >> cpu_number() & 1))
         sched_switch(WrYieldExecution);
@@ -205,20 +205,21 @@ static KAFFINITY set_affinity(KAFFINITY mask)
 static KAFFINITY set_system(KAFFINITY mask)
 {
     struct thread *me = thread_current();
-    KAFFINITY old = me->user_affinity ? me->affinity : 0, was = set_affinity(mask);
-    if (was && !me->user_affinity)
-        me->user_affinity = was;
+    KAFFINITY old = !cpu_set_empty(me->user_affinity) ? me->affinity.bits[0] : 0,
+              was = set_affinity(mask);
+    if (was && cpu_set_empty(me->user_affinity))
+        me->user_affinity = cpu_set_group(0, was);
     return old;
 }
 
 static void revert(KAFFINITY to)
 {
     struct thread *me = thread_current();
-    if (!me->user_affinity)
+    if (cpu_set_empty(me->user_affinity))
         return;
-    set_affinity(to ? to : me->user_affinity);
+    set_affinity(to ? to : me->user_affinity.bits[0]);
     if (!to)
-        me->user_affinity = 0;
+        me->user_affinity = cpu_set_none();
 }
 
 KAFFINITY driver_KeSetSystemAffinityThreadEx(uint64_t where, KAFFINITY Affinity)

@@ -206,7 +206,7 @@ static void run(void *argument)
 static NTSTATUS run_in_thread(struct driver *driver, bool unload)
 {
     struct run r = { driver, unload, STATUS_SUCCESS };
-    struct thread *thread = thread_create_system(driver->name, run, &r, ~0ul);
+    struct thread *thread = thread_create_system(driver->name, run, &r, cpu_all());
     if (!thread)
         return STATUS_NO_MEMORY;
     sched_wait(&thread->object, SCHED_FOREVER, Executive);

@@ -43,7 +43,7 @@ NTSTATUS driver_PsCreateSystemThread(uint64_t where, PHANDLE ThreadHandle, ULONG
         return STATUS_INSUFFICIENT_RESOURCES;
     *start = (struct start){ StartRoutine, StartContext };
     struct thread *thread =
-        thread_create_system(driver ? driver->name : "driver", begin, start, ~0ul);
+        thread_create_system(driver ? driver->name : "driver", begin, start, cpu_all());
     if (!thread) {
         pool_free(start);
         return STATUS_INSUFFICIENT_RESOURCES;

@@ -9,8 +9,6 @@
 #include "kernel/base/cpu.h"
 #include "kernel/mm/phys.h"
 
-#define ALL_CPUS (~0ul)
-
 static bool samples_time, samples_events; /* L: guard */
 
 ULONG etw_pmc_max(void)
@@ -127,9 +125,9 @@ void etw_pmc_free(struct etw_logger *logger)
 
 static NTSTATUS begin_sampling(KPROFILE_SOURCE source)
 {
-    NTSTATUS status = hal_profile_reserve(source, ALL_CPUS);
+    NTSTATUS status = hal_profile_reserve(source, cpu_all());
     if (NT_SUCCESS(status))
-        hal_profile_start(source, ALL_CPUS);
+        hal_profile_start(source, cpu_all());
     return status;
 }
 
@@ -137,7 +135,7 @@ static void stop_sources(unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
         if (etw_sampled[i])
-            hal_profile_stop((KPROFILE_SOURCE)etw_sampled[i], ALL_CPUS);
+            hal_profile_stop((KPROFILE_SOURCE)etw_sampled[i], cpu_all());
 }
 
 /* Starts all of the list or none. */
@@ -194,7 +192,7 @@ NTSTATUS etw_sampling_update(uint32_t hooks)
     if (time && !samples_time)
         status = begin_sampling(ProfileTime); /* it needs no counter */
     else if (!time && samples_time)
-        hal_profile_stop(ProfileTime, ALL_CPUS);
+        hal_profile_stop(ProfileTime, cpu_all());
     samples_time = time;
     return status;
 }

@@ -76,7 +76,7 @@ void sched_reschedule(unsigned cpu)
 
 static bool allowed(const struct thread *thread, unsigned cpu)
 {
-    return thread->affinity >> cpu & 1;
+    return cpu_set_has(&thread->affinity, cpu);
 }
 static bool is_idle(unsigned cpu) { return cpus[cpu]->thread == cpus[cpu]->idle; }
 
@@ -276,10 +276,10 @@ void sched_prepare_stack(struct thread *thread, uint64_t top, void (*first)(void
 
 /* --- What others ask for. --- */
 
-NTSTATUS sched_set_affinity(struct thread *thread, uint64_t affinity)
+NTSTATUS sched_set_affinity(struct thread *thread, struct cpu_set affinity)
 {
-    affinity &= cpu_all();
-    if (!affinity)
+    affinity = cpu_set_and(affinity, cpu_all());
+    if (cpu_set_empty(affinity))
         return STATUS_INVALID_PARAMETER;
     KIRQL irql = sched_lock();
     thread->affinity = affinity;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The scheduler: which thread runs on which CPU. Waits are in wait.h. */
 #pragma once
+#include "kernel/base/cpu_set.h"
 #include "kernel/nt/nt_dispatcher.h"
 #include "kernel/ke/wait.h"
 
@@ -27,7 +28,7 @@ uint64_t sched_tick_ns(void);
 bool sched_switch(KWAIT_REASON reason);
 /* Sets the CPUs that a thread may run on, from the next switch on, which is requested at once.
  * STATUS_INVALID_PARAMETER if none of them exists. */
-NTSTATUS sched_set_affinity(struct thread *thread, uint64_t affinity);
+NTSTATUS sched_set_affinity(struct thread *thread, struct cpu_set affinity);
 /* From 1 to 31. A thread runs before all of lower priority, and in turn with those of its own.
  * NT: nothing raises the priority of one that waited or starves. */
 void sched_set_priority(struct thread *thread, KPRIORITY priority);

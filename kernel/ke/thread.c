@@ -104,7 +104,7 @@ static struct thread *allocate(const char *name)
     return thread;
 }
 
-static struct thread *run(struct thread *thread, uint64_t affinity, bool suspended)
+static struct thread *run(struct thread *thread, struct cpu_set affinity, bool suspended)
 {
     if (thread_notify)
         thread_notify(thread, true);
@@ -132,14 +132,14 @@ uint64_t thread_create_idle(struct cpu *cpu)
     idle->priority = 0;
     idle->state = THREAD_RUNNING;
     idle->cpu = cpu->number;
-    idle->affinity = 1ul << cpu->number;
+    idle->affinity = cpu_set_one(cpu->number);
     cpu->idle = idle;
     cpu->thread = idle;
     cpu->kthread = &idle->object.header;
     return (uint64_t)idle->stack + KERNEL_STACK_SIZE;
 }
 
-static bool possible(uint64_t affinity) { return affinity & cpu_all(); }
+static bool possible(struct cpu_set affinity) { return cpu_set_meet(affinity, cpu_all()); }
 
 static void init_fpu(struct thread *thread)
 {
@@ -148,7 +148,7 @@ static void init_fpu(struct thread *thread)
 }
 
 struct thread *thread_create(const char *name, void (*start)(void *), void *argument,
-                             uint64_t affinity)
+                             struct cpu_set affinity)
 {
     struct thread *thread = possible(affinity) ? allocate(name) : NULL;
     if (!thread)
@@ -166,7 +166,7 @@ void thread_use_fpu(void)
 }
 
 struct thread *thread_create_system(const char *name, void (*start)(void *), void *argument,
-                                    uint64_t affinity)
+                                    struct cpu_set affinity)
 {
     struct thread *thread = possible(affinity) ? allocate(name) : NULL;
     if (!thread)
@@ -178,7 +178,7 @@ struct thread *thread_create_system(const char *name, void (*start)(void *), voi
 }
 
 static struct thread *create_user(const char *name, struct process *process, void (*entry)(void),
-                                  uint64_t start, uint64_t argument, uint64_t affinity,
+                                  uint64_t start, uint64_t argument, struct cpu_set affinity,
                                   bool suspended)
 {
     struct thread *thread = possible(affinity) ? allocate(name) : NULL;
@@ -205,7 +205,7 @@ static struct thread *create_user(const char *name, struct process *process, voi
 }
 
 struct thread *thread_create_user(const char *name, struct process *process, uint64_t start,
-                                  uint64_t argument, uint64_t affinity)
+                                  uint64_t argument, struct cpu_set affinity)
 {
     return create_user(name, process, user_process_start, start, argument, affinity, false);
 }
@@ -214,6 +214,6 @@ struct thread *thread_create_user(const char *name, struct process *process, uin
 struct thread *thread_create_another(struct process *process, uint64_t start, uint64_t argument,
                                      bool suspended)
 {
-    return create_user(thread_current()->name, process, user_thread_start, start, argument, ~0ul,
-                       suspended);
+    return create_user(thread_current()->name, process, user_thread_start, start, argument,
+                       cpu_all(), suspended);
 }

@@ -37,7 +37,7 @@ struct thread {
 
     /* L: dispatcher lock (sched.h), all of these */
     enum thread_state state;
-    uint64_t affinity;       /* CPUs it may run on */
+    struct cpu_set affinity; /* CPUs it may run on */
     unsigned cpu;            /* where it runs, or ran last */
     LIST_ENTRY ready;        /* run queue */
     const struct wait *wait; /* while THREAD_WAITING; on its stack */
@@ -64,7 +64,7 @@ struct thread {
     uint64_t user_stack, user_stack_top; /* the region, and where it ends */
     uint64_t teb;                        /* at GS in ring 3; 0: none */
     struct thread *sibling;              /* L: process.lock */
-    uint64_t user_affinity;              /* its own, while a driver has it elsewhere; 0: none has */
+    struct cpu_set user_affinity; /* its own, while a driver has it elsewhere; empty: none has */
     unsigned
         trusted; /* its own: in a service that a driver called, whose pointers are the kernel's */
 };
@@ -86,7 +86,7 @@ static inline struct thread *thread_current(void)
 /* Makes a kernel thread that may run on the CPUs of `affinity`, ready to run, with a reference for
  * the caller; NULL without memory or if no CPU of `affinity` exists. IRQL < DISPATCH_LEVEL. */
 struct thread *thread_create(const char *name, void (*start)(void *), void *argument,
-                             uint64_t affinity);
+                             struct cpu_set affinity);
 /* From here on the current thread has SSE registers of its own, as drivers' code needs them. */
 void thread_use_fpu(void);
 /* Called when a thread begins, by the thread that made it, and when it ends, by itself. NULL: no
@@ -94,11 +94,11 @@ void thread_use_fpu(void);
 extern void (*thread_notify)(struct thread *thread, bool create);
 /* Makes a kernel thread for a driver's code. */
 struct thread *thread_create_system(const char *name, void (*start)(void *), void *argument,
-                                    uint64_t affinity);
+                                    struct cpu_set affinity);
 /* The same in ring 3: a process's first thread runs `void start(argument)` and ends with
  * STATUS_SUCCESS; what start(argument) returns is the exit status of the others. */
 struct thread *thread_create_user(const char *name, struct process *process, uint64_t start,
-                                  uint64_t argument, uint64_t affinity);
+                                  uint64_t argument, struct cpu_set affinity);
 struct thread *thread_create_another(struct process *process, uint64_t start, uint64_t argument,
                                      bool suspended);
 /* The idle thread of a CPU, which is its current one; returns the top of its stack. Before the CPU

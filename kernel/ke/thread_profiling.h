@@ -28,7 +28,7 @@ void thread_profiling_exclude(struct thread *thread, uint64_t ticks);
 /* Changes a thread's affinity. Beside sched_set_affinity's STATUS_DEVICE_CONFIGURATION_ERROR: it
  * is profiled, and a counter does not count the same on all of them. NT: Windows has no such
  * check. PASSIVE_LEVEL. */
-NTSTATUS thread_profiling_set_affinity(struct thread *thread, uint64_t cpu_mask);
+NTSTATUS thread_profiling_set_affinity(struct thread *thread, struct cpu_set among);
 /* Called by trap.c when a trap takes the current thread out of ring 3: subtracts what the trap
  * adds to its counters. Any IRQL, NMI included. */
 void thread_profiling_trapped(struct thread_profiling *p, enum hal_trap trap);

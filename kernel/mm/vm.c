@@ -18,11 +18,11 @@ extern char text_start[], text_end[], rodata_end[], image_start[], image_end[];
 
 static struct lock vm_lock = LOCK("vm", DISPATCH_LEVEL);
 uint64_t *vm_kernel_pml4;
-static void (*call_cpus)(uint64_t cpu_mask, void (*function)(void *),
+static void (*call_cpus)(struct cpu_set among, void (*function)(void *),
                          void *argument); /* written at boot */
 static uint64_t nx = PTE_NX;              /* 0 on a CPU without it */
 
-void vm_call_by(void (*call)(uint64_t cpu_mask, void (*function)(void *), void *argument))
+void vm_call_by(void (*call)(struct cpu_set among, void (*function)(void *), void *argument))
 {
     call_cpus = call;
 }
@@ -30,7 +30,7 @@ void vm_call_by(void (*call)(uint64_t cpu_mask, void (*function)(void *), void *
 static void on_all_cpus(void (*function)(void *), void *argument)
 {
     if (call_cpus)
-        call_cpus(~0ul, function, argument);
+        call_cpus(cpu_all(), function, argument);
     else
         function(argument);
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include "kernel/base/cpu_set.h"
 #include "kernel/nt/nt.h"
 
 #define PTE_PRESENT (1ul << 0)
@@ -31,7 +32,7 @@
 void vm_init(void);
 void vm_init_cpu(void);
 /* At boot: sets how a function runs on CPUs, to flush their TLBs. Until then there is one CPU. */
-void vm_call_by(void (*call)(uint64_t cpu_mask, void (*function)(void *), void *argument));
+void vm_call_by(void (*call)(struct cpu_set among, void (*function)(void *), void *argument));
 
 /* Adds physical memory above 4 GB to the direct map, in pages of 2 MB; what lies below is mapped
  * already and stays so. Before there are processes. `flags`: PTE_WRITE, PTE_UNCACHED. False: the

@@ -49,7 +49,7 @@ VOID KeProfileInterruptWithSource(PKTRAP_FRAME TrapFrame, KPROFILE_SOURCE Source
     for (const struct profile *p = __atomic_load_n(&started, __ATOMIC_ACQUIRE); p;
          p = __atomic_load_n(&p->next, __ATOMIC_ACQUIRE)) {
         uint64_t offset = TrapFrame->rip - p->base;
-        if (p->source != Source || !(p->cpus >> cpu->number & 1))
+        if (p->source != Source || !cpu_set_has(&p->cpus, cpu->number))
             continue;
         if (offset < p->size && (!p->process || p->process == cpu->thread->process))
             count(p, offset);

@@ -3,6 +3,7 @@
  * ring-3 threads through the service table, or kernel threads, whose pointers and rights are not
  * checked. PASSIVE_LEVEL. */
 #pragma once
+#include "kernel/base/cpu_set.h"
 #include "kernel/nt/nt_profile.h"
 #include "kernel/ke/object.h"
 
@@ -15,7 +16,7 @@ struct profile {
     struct profile *next;    /* in the list of started ones; atomic */
     struct process *process; /* with a reference; NULL: all */
     uint64_t base, size;     /* the region */
-    uint64_t cpus;
+    struct cpu_set cpus;
     KPROFILE_SOURCE source;
     unsigned log2;
     ULONG *buffer; /* the creator's address of it */

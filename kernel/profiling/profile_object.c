@@ -51,30 +51,31 @@ static NTSTATUS check_pointers(const HANDLE *handle, const ULONG *buffer, ULONG 
                : STATUS_SUCCESS;
 }
 
-static uint64_t active_cpus(void) { return ~0ul >> (64 - cpu_count); }
-
-static NTSTATUS add_group(const GROUP_AFFINITY *group, uint64_t *cpu_mask)
+static NTSTATUS add_group(const GROUP_AFFINITY *group, struct cpu_set *among)
 {
-    if (group->Group || !group->Mask || (group->Mask & ~active_cpus()) || group->Reserved[0] ||
-        group->Reserved[1] || group->Reserved[2])
+    if (group->Group || !group->Mask || group->Reserved[0] || group->Reserved[1] ||
+        group->Reserved[2])
         return STATUS_INVALID_PARAMETER;
-    *cpu_mask |= group->Mask;
+    struct cpu_set added = cpu_set_group(group->Group, group->Mask);
+    if (!cpu_set_subset(added, cpu_all()))
+        return STATUS_INVALID_PARAMETER;
+    *among = cpu_set_or(*among, added);
     return STATUS_SUCCESS;
 }
 
 static NTSTATUS get_cpus(const GROUP_AFFINITY *affinity, USHORT groups, bool user,
-                         uint64_t *cpu_mask)
+                         struct cpu_set *among)
 {
     GROUP_AFFINITY group;
     NTSTATUS status = STATUS_SUCCESS;
-    *cpu_mask = groups ? 0 : active_cpus();
+    *among = groups ? cpu_set_none() : cpu_all();
     for (USHORT i = 0; i < groups && NT_SUCCESS(status); i++) {
         if (user)
             status = copy_in(&group, &affinity[i], sizeof group);
         else
             group = affinity[i];
         if (NT_SUCCESS(status))
-            status = add_group(&group, cpu_mask);
+            status = add_group(&group, among);
     }
     return status;
 }

@@ -94,22 +94,21 @@ static void add_readings(struct thread_profiling *p)
 }
 
 /* Whether all CPUs count alike: the thread's counts of several CPUs are added up. */
-static bool may_run_on(const struct thread_profiling *p, uint64_t cpu_mask)
+static bool may_run_on(const struct thread_profiling *p, struct cpu_set among)
 {
     unsigned ctr;
-    if (!p->counters || hal_counters_agree(cpu_mask, p->counters, &ctr))
+    if (!p->counters || hal_counters_agree(among, p->counters, &ctr))
         return true;
-    print("# thread profiling: refused: counter %u does not count the same on all CPUs of %lx\n",
-          ctr, cpu_mask);
+    print("# thread profiling: refused: counter %u does not count the same on all its CPUs\n", ctr);
     return false;
 }
 
-NTSTATUS thread_profiling_set_affinity(struct thread *thread, uint64_t cpu_mask)
+NTSTATUS thread_profiling_set_affinity(struct thread *thread, struct cpu_set among)
 {
     NTSTATUS status = STATUS_DEVICE_CONFIGURATION_ERROR;
     mutex_acquire(&enabling);
-    if (!thread->profiling || may_run_on(thread->profiling, cpu_mask))
-        status = sched_set_affinity(thread, cpu_mask);
+    if (!thread->profiling || may_run_on(thread->profiling, among))
+        status = sched_set_affinity(thread, among);
     mutex_release(&enabling);
     return status;
 }
@@ -129,7 +128,7 @@ static void forget(struct thread_profiling *p)
 }
 
 /* Acquires all that enabling needs, or nothing. */
-static NTSTATUS prepare(struct thread_profiling *p, const uint64_t *pml4, uint64_t affinity)
+static NTSTATUS prepare(struct thread_profiling *p, const uint64_t *pml4, struct cpu_set affinity)
 {
     if (!take_slot(p))
         return STATUS_NO_MEMORY;
