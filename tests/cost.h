@@ -20,6 +20,8 @@ struct cost {
  * one is free, until cost_end. PASSIVE_LEVEL. */
 void cost_begin(unsigned ctr);
 void cost_end(void);
+/* Bit 32 and the index of its counter of cycles, or 0: for code in ring 3 that reads it. */
+uint64_t cost_cycles(void);
 /* One run more, on this CPU. What may not be interrupted is run at IPI_LEVEL; else the least of the
  * runs counts. nothing(argument): the same call without the operation; NULL: an empty function. */
 void cost_run(struct cost *cost, void (*operation)(void *), void (*nothing)(void *),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A trace session as the tests use it, in both rings: tests/etw.h and tests/ring3/etw.h say which.
- */
+/* A trace session as the tests use it, in both rings: tests/etw.h and tests/ring3/etw.h say
+ * which. */
 #pragma once
 #include "kernel/nt/nt_trace.h"
 #include "tests/test.h"
