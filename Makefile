@@ -134,7 +134,7 @@ $(BUILD)/dll/handlers.sys: kernel/user/handlers/handlers.def $(HANDLERS_OBJ) $(B
 $(BUILD)/kernel/images.asm.o: $(DLLS)
 
 # Guests that are not this kernel, for PAYLOAD=: QEMU-style multiboot 1, hence ELF32.
-PAYLOADS := $(BUILD)/payload.elf $(BUILD)/transparent.elf
+PAYLOADS := $(BUILD)/payload.elf $(BUILD)/transparent.elf $(BUILD)/suite.elf
 $(BUILD)/transparent.elf: $(wildcard tests/payload/probes_*.asm)
 $(PAYLOADS): $(BUILD)/%.elf: tests/payload/%.asm tests/payload/%.c tests/payload/payload.ld
 	@mkdir -p $(@D)/tests/payload

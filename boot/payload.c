@@ -22,16 +22,32 @@ struct header {
         entry_addr;
 };
 
-struct elf32 {
+/* 32 or 64 bits: class 1 or 2. */
+struct elf {
     uint32_t magic;
     uint8_t class, rest[11];
     uint16_t type, machine;
-    uint32_t version, entry, phoff, shoff, flags;
-    uint16_t ehsize, phentsize, phnum;
+    uint32_t version;
+    union {
+        struct {
+            uint32_t entry, phoff, shoff, flags;
+            uint16_t ehsize, phentsize, phnum;
+        } narrow;
+        struct {
+            uint64_t entry, phoff, shoff;
+            uint32_t flags;
+            uint16_t ehsize, phentsize, phnum;
+        } wide;
+    };
 };
 
-struct segment {
+struct segment32 {
     uint32_t type, offset, vaddr, paddr, filesz, memsz, flags, align;
+};
+
+struct segment64 {
+    uint32_t type, flags;
+    uint64_t offset, vaddr, paddr, filesz, memsz, align;
 };
 
 struct mb1_full_info {
@@ -75,27 +91,47 @@ static bool load_flat(const struct boot_info *boot, const uint8_t *image, uint32
     return room_place(boot, image + (offset - before), bytes, h->load_addr, whole, 0);
 }
 
+/* One program header of either kind; loads what it says. */
+static bool load_segment(const struct boot_info *boot, const uint8_t *image, uint32_t size,
+                         const void *at, bool wide)
+{
+    const struct segment32 *s = at;
+    struct segment64 t = *(const struct segment64 *)at;
+    if (!wide)
+        t = (struct segment64){ s->type, 0, s->offset, 0, s->paddr, s->filesz, s->memsz, 0 };
+    if (t.filesz > size || t.offset > size - t.filesz || t.memsz < t.filesz) {
+        print("# payload: its ELF program headers lead out of the file\n");
+        return false;
+    }
+    if (t.paddr >= HIGHEST || t.memsz >= HIGHEST) {
+        print("# payload: wants memory above 4 GB\n");
+        return false;
+    }
+    return t.type != PT_LOAD || !t.memsz ||
+           room_place(boot, image + t.offset, t.filesz, t.paddr, t.memsz, 0);
+}
+
 static bool load_elf(const struct boot_info *boot, const uint8_t *image, uint32_t size,
                      uint32_t *entry)
 {
-    const struct elf32 *elf = (const void *)image;
-    if (size < sizeof *elf || elf->magic != ELF_MAGIC || elf->class != 1) {
-        print("# payload: neither a 32-bit ELF file nor a multiboot header with addresses\n");
+    const struct elf *elf = (const void *)image;
+    if (size < sizeof *elf || elf->magic != ELF_MAGIC || (elf->class != 1 && elf->class != 2)) {
+        print("# payload: neither an ELF file nor a multiboot header with addresses\n");
         return false;
     }
-    for (unsigned i = 0; i < elf->phnum; i++) {
-        uint64_t offset = elf->phoff + (uint64_t)i * elf->phentsize;
-        const struct segment *s = (const void *)(image + offset);
-        if (offset + sizeof *s > size || (uint64_t)s->offset + s->filesz > size ||
-            s->memsz < s->filesz) {
+    bool wide = elf->class == 2;
+    uint64_t offset = wide ? elf->wide.phoff : elf->narrow.phoff;
+    unsigned n = wide ? elf->wide.phnum : elf->narrow.phnum;
+    unsigned step = wide ? elf->wide.phentsize : elf->narrow.phentsize;
+    for (; n--; offset += step) {
+        if (offset > size || sizeof(struct segment64) > size - offset) {
             print("# payload: its ELF program headers lead out of the file\n");
             return false;
         }
-        if (s->type == PT_LOAD && s->memsz &&
-            !room_place(boot, image + s->offset, s->filesz, s->paddr, s->memsz, 0))
+        if (!load_segment(boot, image, size, image + offset, wide))
             return false;
     }
-    *entry = elf->entry;
+    *entry = (uint32_t)(wide ? elf->wide.entry : elf->narrow.entry);
     return true;
 }
 

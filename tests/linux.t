@@ -62,6 +62,16 @@ run_is('PMU=intel-v4 LINUX=' . file('old', $old), 2, qr/^tests\/run: LINUX='\S+'
 run_is('PMU=intel-v4 LINUX=' . file('large', $large), 2, qr/^tests\/run: LINUX and INITRD need more than MEMORY=256 MiB: at least 324\n\z/,
     'larger than memory');
 run_is("PMU=intel-v4 LINUX=$linux INITRD=Makefile", 2, qr/^tests\/run: INITRD='Makefile' is no cpio archive, nor .*\n\z/, 'no initrd');
+run_is("PMU=intel-v4 LINUX=$linux INITRD=" . file('zip', "PK\3\4" . "\0" x 60), 2, qr/^tests\/run: INITRD='\S+' is no cpio archive, nor compressed .*\n\z/,
+    'an initrd compressed in a way that Linux does not know');
+run_is("PMU=intel-v4 LINUX=" . file('gzip', "\x1f\x8b\x08" . "\0" x 2000), 2, qr/^tests\/run: LINUX='\S+' is no Linux kernel \(bzImage\)\n\z/,
+    'a kernel compressed by itself');
+run_is("PMU=intel-v4 LINUX=" . file('elf', "\x7fELF" . "\0" x 2000), 2, qr/^tests\/run: LINUX='\S+' is no Linux kernel \(bzImage\)\n\z/, 'a vmlinux');
+my $huge = file('huge', '070701');
+truncate $huge, 300 << 20;
+run_is("PMU=intel-v4 LINUX=$linux INITRD=$huge", 2, qr/^tests\/run: LINUX and INITRD need more than MEMORY=256 MiB: at least 332\n\z/,
+    'an initrd larger than memory');
+run_is("PMU=intel-v4 PAYLOAD=Makefile", 2, qr/^tests\/run: PAYLOAD='Makefile' is no multiboot 1 image\n\z/, 'no multiboot image');
 run_is("PMU=intel-v4 LINUX=$linux SMP=2", 2, qr/^tests\/run: SMP='2' is not one of: 1 \(with PAYLOAD or LINUX: .*\)\n\z/, 'several CPUs');
 run_is("PMU=intel-v4 PAYLOAD=$build/payload.elf SMP=2", 2, qr/^tests\/run: SMP='2' is not one of: 1 /, 'several CPUs and a payload');
 run_is('PMU=intel-v4 LINUX=' . file('short', $short), 77, qr/^# payload: this Linux is shorter than its header says\s*$/m, 'the loader itself: short');
@@ -73,6 +83,17 @@ my @header = (0x1badb002, 0x10000, -(0x1badb002 + 0x10000) & 0xffffffff, 0xff000
 run_is('PMU=intel-v4 PAYLOAD=' . file('top', pack 'V8', @header), 77, qr/^# payload: wants \S+, which overlaps ntpmu at /m, 'on top of us');
 run_is("PMU=intel-v4 PAYLOAD=$build/transparent.elf PAYLOAD_ARGS=info PAYLOAD_MODULES='$initrd $initrd'", 0,
     qr/^module 0 <070701 what an archive begins with> line <\Q$initrd\E>\nmodule 1 <070701/m, 'modules of a multiboot image');
+
+# As suites of unit tests for hypervisors are built and started: the status of isa-debug-exit is the run's.
+my $name = qr/^suite: $build\/suite\.elf 0 1 \d+\s*\n(?:PASS: .*\n){5}PASS: two million and two instructions, and WRMSR\s*$/m;
+for (['0', 0, 'PASS payload: it ended with debug-exit value 0'], ['1', 1, 'FAIL payload: .* 3 of QEMU'], ['77', 77, 'NONE payload: .* 77']) {
+    my ($exit, $status, $verdict) = @$_;
+    for my $model (qw(intel-v1 intel-v4 amd-k7)) {
+        run_is("PMU=$model PAYLOAD=$build/suite.elf PAYLOAD_ARGS='$exit'", $status, qr/^# $verdict\b/m, "$model: an image that ends with $exit");
+    }
+}
+run_is("PMU=intel-v4 PAYLOAD=$build/suite.elf PAYLOAD_ARGS='0 1 5'", 1, $name, 'its command line, and what it finds');
+run_is("PMU=amd-v2 PAYLOAD=$build/suite.elf.64", 0, qr/^# PASS/m, 'the same image, ELF64');
 
 # What a guest does that ends its processor ends the guest, by name: code at 2 MiB.
 sub flat
