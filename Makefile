@@ -136,7 +136,7 @@ $(BUILD)/kernel/images.asm.o: $(DLLS)
 # Guests that are not this kernel, for PAYLOAD=: QEMU-style multiboot 1, hence ELF32.
 PAYLOADS := $(BUILD)/payload.elf $(BUILD)/transparent.elf $(BUILD)/suite.elf
 $(BUILD)/transparent.elf: $(wildcard tests/payload/probes_*.asm)
-$(PAYLOADS): $(BUILD)/%.elf: tests/payload/%.asm tests/payload/%.c tests/payload/payload.ld
+$(PAYLOADS): $(BUILD)/%.elf: tests/payload/%.asm tests/payload/%.c $(addprefix tests/payload/,guest.inc guest.h payload.ld) kernel/base/registers.inc
 	@mkdir -p $(@D)/tests/payload
 	$(call SAY,AS)nasm -f elf64 -w+all -Werror -o $(BUILD)/tests/payload/$*.asm.o tests/payload/$*.asm
 	$(call SAY,CC)$(CC) $(COMMON) -mno-red-zone -mgeneral-regs-only -c -o $(BUILD)/tests/payload/$*.o tests/payload/$*.c

@@ -2,45 +2,11 @@
 ; Every way into ring 0: 256 vector stubs, NMI and double fault on their own stacks, SYSCALL.
 ; The pushes make a struct trap_frame (trap.h).
 %include "layout.inc"
+%include "kernel/base/registers.inc"
 extern trap_dispatch, trap_nmi, syscall_dispatch
 
-%define ERROR_VECTORS(v) (v == 8 || (v >= 10 && v <= 14) || v == 17 || v == 21 || v == 29 || v == 30)
-
-%macro push_registers 0
-    push rax
-    push rcx
-    push rdx
-    push rbx
-    push rbp
-    push rsi
-    push rdi
-    push r8
-    push r9
-    push r10
-    push r11
-    push r12
-    push r13
-    push r14
-    push r15
-%endmacro
-
-%macro pop_registers 0
-    pop r15
-    pop r14
-    pop r13
-    pop r12
-    pop r11
-    pop r10
-    pop r9
-    pop r8
-    pop rdi
-    pop rsi
-    pop rbp
-    pop rbx
-    pop rdx
-    pop rcx
-    pop rax
-%endmacro
+; A struct trap_frame's, from its end.
+%define FRAME rax, rcx, rdx, rbx, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15
 
 ; The AC that ring 3 set must not open user memory to us. Not CLAC: CPUs without SMAP lack it, and a KVM that
 ; emulates ring 0 was seen to fail at it.
@@ -57,26 +23,17 @@ align 16
 trap_stubs:
 %assign vector 0
 %rep 256
-    align 16
 %if vector == 2 || vector == 8
-    %if vector == 2
-    push 0
-    %endif
-    push vector
-    jmp paranoid
+    vector_stub vector, paranoid
 %else
-    %if !ERROR_VECTORS(vector)
-    push 0
-    %endif
-    push vector
-    jmp trap_common
+    vector_stub vector, trap_common
 %endif
 %assign vector vector + 1
 %endrep
 
 align 16
 trap_common:
-    push_registers
+    push_all FRAME
     test byte [rsp + 17 * 8 + 8], 3     ; CS
     jz .kernel
     swapgs
@@ -94,7 +51,7 @@ trap_return:
     jz .kernel
     swapgs
 .kernel:
-    pop_registers
+    pop_all FRAME
     add rsp, 16                         ; vector, error code
     iretq
 
@@ -102,7 +59,7 @@ trap_return:
 ; only the GS base itself tells. Ours is in the upper half.
 align 16
 paranoid:
-    push_registers
+    push_all FRAME
     close_user_memory
     cld
     xor ebx, ebx
@@ -120,7 +77,7 @@ paranoid:
     jz .out
     swapgs
 .out:
-    pop_registers
+    pop_all FRAME
     add rsp, 16
     iretq
 
@@ -139,7 +96,7 @@ syscall_entry:
     push rcx
     push 0
     push TRAP_SYSCALL
-    push_registers
+    push_all FRAME
     xor ebp, ebp
     sti
     mov rdi, rsp
@@ -148,7 +105,7 @@ syscall_entry:
     cmp qword [rsp + 15 * 8], TRAP_SYSCALL
     jne trap_return                     ; SYSRET does not restore RCX and R11
     swapgs
-    pop_registers
+    pop_all FRAME
     add rsp, 16
     pop rcx                             ; RIP: below USER_END, checked when mapped
     add rsp, 8

@@ -2,8 +2,7 @@
 ; The way to a measured snippet, and the ways back: exceptions, and the timer or a counter when the
 ; time is over. One CPU at a time. Every handler has a stack of its own by IST: the snippet's may be anywhere.
 %include "layout.inc"
-%define ERROR_VECTORS(v) (v == 8 || (v >= 10 && v <= 14) || v == 17 || v == 21 || v == 29 \
-    || v == 30)
+%include "kernel/base/registers.inc"
 %define HANG 256
 section .text
 
@@ -11,12 +10,7 @@ section .text
 ; IRETQ takes. Returns when an exception has come; bench_ended says which.
 global bench_enter
 bench_enter:
-    push rbx
-    push rbp
-    push r12
-    push r13
-    push r14
-    push r15
+    push_all CALLEE_SAVED
     pushfq
     mov [rel back], rsp
     mov rsp, rdi
@@ -24,21 +18,7 @@ bench_enter:
     jz .stay
     swapgs
 .stay:
-    pop rax
-    pop rbx
-    pop rcx
-    pop rdx
-    pop rsi
-    pop rdi
-    pop rbp
-    pop r8
-    pop r9
-    pop r10
-    pop r11
-    pop r12
-    pop r13
-    pop r14
-    pop r15
+    pop_all r15, r14, r13, r12, r11, r10, r9, r8, rbp, rdi, rsi, rdx, rcx, rbx, rax
     iretq
 
 ; extern const uint8_t bench_stubs[32][16]
@@ -47,12 +27,7 @@ align 16
 bench_stubs:
 %assign vector 0
 %rep 32
-    align 16
-%if !ERROR_VECTORS(vector)
-    push 0
-%endif
-    push vector
-    jmp leave_snippet
+    vector_stub vector, leave_snippet
 %assign vector vector + 1
 %endrep
 
@@ -81,39 +56,18 @@ leave_snippet:
     iretq
 .kernel_again:
     popfq
-    pop r15
-    pop r14
-    pop r13
-    pop r12
-    pop rbp
-    pop rbx
+    pop_all CALLEE_SAVED
     ret
 
 ; Any interrupt. bool bench_tick(void) says whether the time is over; it must not use GS.
 extern bench_tick
 global bench_on_interrupt
 bench_on_interrupt:
-    push rax
-    push rcx
-    push rdx
-    push rsi
-    push rdi
-    push r8
-    push r9
-    push r10
-    push r11
+    push_all CALLER_SAVED
     cld
     call bench_tick
     test al, al
-    pop r11
-    pop r10
-    pop r9
-    pop r8
-    pop rdi
-    pop rsi
-    pop rdx
-    pop rcx
-    pop rax
+    pop_all CALLER_SAVED
     jnz over
     iretq
 ; The counters' NMI: a trial whose time is over has one. In the kernel, whose addresses are high, it

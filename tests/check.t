@@ -14,7 +14,7 @@ use Rooms;
 # The build that ships is looked at; the matrix runs the one by clang.
 my ($gcc, $out) = ('build', 'build/check');
 delete @ENV{qw(MAKEFLAGS MFLAGS BUILD CC UBSAN)};
-my @sources = sort grep { -f && m{\.(c|h|asm|cpp|def)$} } tree(qw(boot kernel hal pmu tests));
+my @sources = sort grep { -f && m{\.(c|h|asm|inc|cpp|def)$} } tree(qw(boot kernel hal pmu tests));
 my @texts = (@sources, qw(Makefile linker.ld .ci/run README.md kernel/README.md tests/README.md), qw(boot/mkiso boot/mkusb boot/grub.cfg), grep { -f && m{/(run|judge|report|compare|trace|[^/]*\.(t|pm))$|/skips/|/libpfm/[a-z]+$} } tree('tests'));
 
 sub tree

@@ -1,5 +1,6 @@
 ; SPDX-License-Identifier: MIT
 ; Measured code of the conformance tests, ring 0. What each routine executes is in the table of lab.c; no REP.
+%include "kernel/base/registers.inc"
 section .text
 
 ; void lab_measure(const struct pmu_gate *gate, void (*work)(uint64_t), uint64_t argument)
@@ -139,27 +140,12 @@ handler lab_on_step, 1
 handler lab_on_nmi, 2
 handler lab_on_pmi, 0xfe
 interrupt:
-    push rcx
-    push rdx
-    push rsi
-    push rdi
-    push r8
-    push r9
-    push r10
-    push r11
+    push_all rcx, rdx, rsi, rdi, r8, r9, r10, r11 ; with RAX above them CALLER_SAVED
     cld
     lea rdi, [rsp + 9 * 8]
     mov esi, eax
     call lab_interrupt
-    pop r11
-    pop r10
-    pop r9
-    pop r8
-    pop rdi
-    pop rsi
-    pop rdx
-    pop rcx
-    pop rax
+    pop_all CALLER_SAVED
     iretq
 
 section .bss

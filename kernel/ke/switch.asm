@@ -1,6 +1,7 @@
 ; SPDX-License-Identifier: MIT
 ; The switch of kernel stacks. Caller-saved registers are the caller's business; RFLAGS carries IF.
 %include "layout.inc"
+%include "kernel/base/registers.inc"
 section .text
 
 ; void switch_stacks(struct thread *from, struct thread *to, KWAIT_REASON reason)
@@ -12,20 +13,10 @@ switch_stacks:                          ; up to switch_profiling_end: what a swi
     jnz profiled
 switch_profiling_end:
     pushfq
-    push rbx
-    push rbp
-    push r12
-    push r13
-    push r14
-    push r15
+    push_all CALLEE_SAVED
     mov [rdi + THREAD_RSP], rsp
     mov rsp, [rsi + THREAD_RSP]
-    pop r15
-    pop r14
-    pop r13
-    pop r12
-    pop rbp
-    pop rbx
+    pop_all CALLEE_SAVED
     popfq
     ret
 profiled:

@@ -1,6 +1,7 @@
 ; SPDX-License-Identifier: MIT
 ; A visit to ring 3: the entry, the code that runs there, and the returns. One CPU at a time.
 %include "layout.inc"
+%include "kernel/base/registers.inc"
 
 ; Copied to a page of ring 3. Each entry executes a jump and 2 * RCX instructions, and returns by INT3. The instruction
 ; that raises an exception has two bytes; its handler resumes at the next one.
@@ -25,12 +26,7 @@ ring3_code_end:
 ; Traps use this stack, below what is saved here.
 global ring3_enter
 ring3_enter:
-    push rbx
-    push rbp
-    push r12
-    push r13
-    push r14
-    push r15
+    push_all CALLEE_SAVED
     mov [rel back], rsp
     mov rax, rsp
     and rax, -16
@@ -50,12 +46,7 @@ global ring3_on_int3
 ring3_on_int3:
     swapgs
     mov rsp, [rel back]
-    pop r15
-    pop r14
-    pop r13
-    pop r12
-    pop rbp
-    pop rbx
+    pop_all CALLEE_SAVED
     ret
 
 global ring3_on_undefined, ring3_on_page_fault
@@ -70,34 +61,18 @@ extern ring3_interrupted
 %macro handler 2
 global %1
 %1:
-    push rdi
-    push rsi
+    push_all CALLER_SAVED
     mov esi, %2
     jmp interrupted
 %endmacro
 handler ring3_on_interrupt, 0
 handler ring3_on_nmi, 1
 interrupted:
-    push rax
-    push rcx
-    push rdx
-    push r8
-    push r9
-    push r10
-    push r11
     mov rdi, [rsp + 10 * 8]             ; CS
     and edi, 3
     cld
     call ring3_interrupted
-    pop r11
-    pop r10
-    pop r9
-    pop r8
-    pop rdx
-    pop rcx
-    pop rax
-    pop rsi
-    pop rdi
+    pop_all CALLER_SAVED
     iretq
 
 section .bss

@@ -3,6 +3,7 @@
 ; readings of the instruction clock; the host's interrupt stubs; the wait for the baton.
 ; Source: AMD64 APM volume 2, "Secure Virtual Machine".
 %include "layout.inc"
+%include "kernel/base/registers.inc"
 
 %define RCX_AT 8
 %define RDX_AT 16
@@ -20,12 +21,7 @@ section .text
 ; If an NMI came since `seen`, does not run it and returns -1: it may have been the alarm for this run.
 global svm_run
 svm_run:
-    push rbx
-    push rbp
-    push r12
-    push r13
-    push r14
-    push r15
+    push_all CALLEE_SAVED
     push rsi
     clgi
     cmp [rdx], ecx
@@ -71,12 +67,7 @@ svm_run:
     mov [rsi + 120], r15
     pop qword [rsi + RSI_AT]
 .out:
-    pop r15
-    pop r14
-    pop r13
-    pop r12
-    pop rbp
-    pop rbx
+    pop_all CALLEE_SAVED
     stgi                                ; an NMI that ended the run is taken here
     ret
 .not_now:
@@ -88,12 +79,7 @@ svm_run:
 ; Comes back as the guest; the host goes on in host(v), which does not return, on its own stack.
 global svm_launch
 svm_launch:
-    push rbx
-    push rbp
-    push r12
-    push r13
-    push r14
-    push r15
+    push_all CALLEE_SAVED
     mov [rdx], rsp
     mov rax, .guest
     mov [rcx], rax
@@ -102,12 +88,7 @@ svm_launch:
     call r8
     ud2
 .guest:
-    pop r15
-    pop r14
-    pop r13
-    pop r12
-    pop rbp
-    pop rbx
+    pop_all CALLEE_SAVED
     ret
 
 ; void svm_save(uint64_t vmcb)

@@ -2,19 +2,7 @@
 /* The virtual PMU as a foreign kernel sees it. Its own tables, handlers and drivers; nothing of
  * ntpmu's. It reports as TAP on COM1 and ends through isa-debug-exit. What the PMU is, it takes
  * from CPUID. */
-#include <stdbool.h>
-#include <stdint.h>
-
-struct frame {
-    uint64_t vector, error, rip, cs, rflags, rsp, ss;
-};
-
-struct gate {
-    uint16_t low, selector;
-    uint8_t ist, type;
-    uint16_t middle;
-    uint32_t high, zero;
-};
+#include "tests/payload/guest.h"
 
 /* What one vendor calls things. */
 struct pmu {
@@ -24,16 +12,12 @@ struct pmu {
     bool fixed, masks_lvt;
 };
 
-extern struct gate idt[256];
-extern const uint8_t stubs[256][16];
-uint64_t fault_rdmsr(uint32_t msr, uint64_t *value);
-uint64_t fault_wrmsr(uint32_t msr, uint64_t value);
-uint64_t fault_rdpmc(uint32_t selector, uint64_t *value);
+uint64_t try_rdpmc(uint32_t selector, uint64_t *value);
 void gate_loop(uint32_t msr, uint64_t on, uint64_t off, uint64_t loops);
 void gate_halt(uint32_t msr, uint64_t on, uint64_t off);
 void run_user(uint64_t loops);
 extern const uint8_t user_loop[];
-void syscall_return(void);
+void recover(void);
 
 #define USER (1u << 16)
 #define KERNEL (1u << 17)
@@ -41,36 +25,13 @@ void syscall_return(void);
 #define EN (1u << 22)
 #define PMI_VECTOR 0x60
 #define TIMER_VECTOR 0x40
-#define APIC(offset) (*(volatile uint32_t *)(uint64_t)(0xfee00000 + (offset)))
 
-uint64_t fault_resume, fault_vector;
 static struct pmu pmu;
 static volatile unsigned interrupts, ticks;
 static volatile uint64_t hit_rip;
 static unsigned number, failures;
 
 /* --- Output. --- */
-
-static void out8(uint16_t port, uint8_t v) { asm volatile("outb %0,%1" : : "a"(v), "Nd"(port)); }
-static uint8_t in8(uint16_t port)
-{
-    uint8_t v;
-    asm volatile("inb %1,%0" : "=a"(v) : "Nd"(port));
-    return v;
-}
-
-static void put(char c)
-{
-    for (unsigned i = 0; i < 100000 && !(in8(0x3fd) & 0x20); i++)
-        ;
-    out8(0x3f8, (uint8_t)c);
-}
-
-static void say(const char *s)
-{
-    while (*s)
-        put(*s++);
-}
 
 static void say_number(uint64_t v)
 {
@@ -101,51 +62,41 @@ static void check(const char *name, uint64_t found, uint64_t wanted)
     say("\n");
 }
 
-static void end(void)
+static void finish(void)
 {
     say("1..");
     say_number(number);
     say(failures ? "\n# FAIL payload\n" : "\n# PASS payload\n");
-    asm volatile("outl %0,%1" : : "a"(failures ? 0x11 : 0x10), "Nd"((uint16_t)0xf4));
-    for (;;)
-        asm volatile("cli\nhlt");
+    end(failures ? 0x11 : 0x10);
 }
 
 /* --- The machine. --- */
 
-void trap_handler(struct frame *frame);
-void trap_handler(struct frame *frame)
+bool trap_handler(struct frame *frame)
 {
     if (frame->vector == 2 || frame->vector == PMI_VECTOR) {
         interrupts++;
         hit_rip = frame->rip;
     } else if (frame->vector == TIMER_VECTOR) {
         ticks++;
-    } else if (fault_resume) {
-        fault_vector = frame->vector;
-        frame->rip = fault_resume;
-    } else {
+    } else if (!expected_fault(frame)) {
         say("# unexpected exception ");
         say_number(frame->vector);
         say(" at ");
         say_number(frame->rip);
         say("\n");
         failures++;
-        end();
+        finish();
     }
     if (frame->vector >= 32)
         APIC(0xb0) = 0;
-}
-
-static void cpuid(uint32_t leaf, uint32_t r[4])
-{
-    asm volatile("cpuid" : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3]) : "a"(leaf), "c"(0));
+    return false;
 }
 
 static uint64_t rdmsr(uint32_t msr)
 {
     uint64_t value = 0;
-    fault_rdmsr(msr, &value);
+    try_rdmsr(msr, &value);
     return value;
 }
 
@@ -194,8 +145,8 @@ static uint64_t mask(void) { return (1ul << pmu.width) - 1; }
  * own select. */
 static uint32_t arm(unsigned n, uint64_t flags, uint64_t start, uint64_t *on, uint64_t *off)
 {
-    fault_wrmsr(select_of(n), pmu.gate ? pmu.instructions | flags : 0);
-    fault_wrmsr(counter_of(n), start);
+    try_wrmsr(select_of(n), pmu.gate ? pmu.instructions | flags : 0);
+    try_wrmsr(counter_of(n), start);
     *on = pmu.gate ? 1ul << n : pmu.instructions | flags;
     *off = 0;
     return pmu.gate ? pmu.gate : select_of(n);
@@ -203,11 +154,11 @@ static uint32_t arm(unsigned n, uint64_t flags, uint64_t start, uint64_t *on, ui
 
 static void disarm(unsigned n)
 {
-    fault_wrmsr(select_of(n), 0);
+    try_wrmsr(select_of(n), 0);
     if (pmu.gate)
-        fault_wrmsr(pmu.gate, 0);
+        try_wrmsr(pmu.gate, 0);
     if (pmu.clear)
-        fault_wrmsr(pmu.clear, 1ul << n);
+        try_wrmsr(pmu.clear, 1ul << n);
 }
 
 /* --- Checks. --- */
@@ -239,22 +190,22 @@ static void check_reset(void)
 static void check_access(void)
 {
     uint64_t value = 0;
-    fault_wrmsr(select_of(0), 0);
+    try_wrmsr(select_of(0), 0);
     check("a counter keeps what is written",
-          fault_wrmsr(counter_of(0), 0x1234567) + rdmsr(counter_of(0)), 0x1234567);
-    check("RDPMC reads it", fault_rdpmc(0, &value) + value, 0x1234567);
-    check("RDPMC of no counter faults", fault_rdpmc(64, &value), 13);
-    check("RDPMC of the first absent counter faults", fault_rdpmc(pmu.counters, &value), 13);
-    check("a select reads back", fault_wrmsr(select_of(0), 0xc0 | USER) + rdmsr(select_of(0)),
+          try_wrmsr(counter_of(0), 0x1234567) + rdmsr(counter_of(0)), 0x1234567);
+    check("RDPMC reads it", try_rdpmc(0, &value) + value, 0x1234567);
+    check("RDPMC of no counter faults", try_rdpmc(64, &value), 13);
+    check("RDPMC of the first absent counter faults", try_rdpmc(pmu.counters, &value), 13);
+    check("a select reads back", try_wrmsr(select_of(0), 0xc0 | USER) + rdmsr(select_of(0)),
           0xc0 | USER);
-    fault_wrmsr(select_of(0), 0);
+    try_wrmsr(select_of(0), 0);
     if (pmu.masks_lvt) {
-        check("a reserved bit of a select faults", fault_wrmsr(select_of(0), 1ul << 40), 13);
-        check("the capabilities cannot be written", fault_wrmsr(0x345, 0), 13);
+        check("a reserved bit of a select faults", try_wrmsr(select_of(0), 1ul << 40), 13);
+        check("the capabilities cannot be written", try_wrmsr(0x345, 0), 13);
     } else {
-        fault_wrmsr(select_of(0), 1ul << 40 | 0xc0);
+        try_wrmsr(select_of(0), 1ul << 40 | 0xc0);
         check("a reserved bit of a select is dropped", rdmsr(select_of(0)), 0xc0);
-        fault_wrmsr(select_of(0), 0);
+        try_wrmsr(select_of(0), 0);
     }
 }
 
@@ -274,9 +225,9 @@ static void check_counts(void)
         }
     for (unsigned i = 0; i < sizeof loops / sizeof loops[0]; i++) {
         uint32_t msr = arm(0, USER, 0, &on, &off);
-        fault_wrmsr(msr, on);
+        try_wrmsr(msr, on);
         run_user(loops[i]);
-        fault_wrmsr(msr, off);
+        try_wrmsr(msr, off);
         check("ring-3 loop", rdmsr(counter_of(0)), 2 * loops[i] + 1);
         disarm(0);
     }
@@ -295,9 +246,9 @@ static void check_interrupted(void)
     uint32_t msr = arm(0, USER, 0, &on, &off);
     ticks = 0;
     timer(true);
-    fault_wrmsr(msr, on);
+    try_wrmsr(msr, on);
     run_user(3000000);
-    fault_wrmsr(msr, off);
+    try_wrmsr(msr, off);
     timer(false);
     check("ring-3 loop among interrupts", rdmsr(counter_of(0)), 6000001);
     check("there were interrupts", ticks > 10, 1);
@@ -312,15 +263,15 @@ static void check_overflow(uint32_t lvt, uint64_t after)
     interrupts = 0;
     hit_rip = 0;
     APIC(0x340) = lvt;
-    fault_wrmsr(msr, on);
+    try_wrmsr(msr, on);
     run_user(after);
-    fault_wrmsr(msr, off);
+    try_wrmsr(msr, off);
     check("one PMI", interrupts, 1);
     check("at the very instruction", hit_rip, (uint64_t)user_loop + (after & 1 ? 3 : 0));
     check("the counter went on", rdmsr(counter_of(0)), after + 1);
     if (pmu.status) {
         check("status bit", rdmsr(pmu.status), 1);
-        fault_wrmsr(pmu.clear, 1);
+        try_wrmsr(pmu.clear, 1);
         check("status cleared", rdmsr(pmu.status), 0);
     }
     check("LVT masked as the vendor does", APIC(0x340) >> 16 & 1, pmu.masks_lvt);
@@ -333,16 +284,16 @@ static void check_masked(void)
     uint32_t msr = arm(0, USER | INT, -100ul & mask(), &on, &off);
     interrupts = 0;
     APIC(0x340) = 0x10000 | PMI_VECTOR;
-    fault_wrmsr(msr, on);
+    try_wrmsr(msr, on);
     run_user(1000);
-    fault_wrmsr(msr, off);
+    try_wrmsr(msr, off);
     APIC(0x340) = PMI_VECTOR;
     check("a masked PMI is not delivered, nor later", interrupts, 0);
     disarm(0);
     msr = arm(0, USER, -100ul & mask(), &on, &off);
-    fault_wrmsr(msr, on);
+    try_wrmsr(msr, on);
     run_user(1000);
-    fault_wrmsr(msr, off);
+    try_wrmsr(msr, off);
     check("an overflow without INT interrupts nobody", interrupts, 0);
     disarm(0);
 }
@@ -384,27 +335,19 @@ static void take_the_board(void)
 
 static void set_up(void)
 {
-    uint32_t r[4];
-    for (unsigned v = 0; v < 256; v++) {
-        uint64_t stub = (uint64_t)stubs[v];
-        idt[v] = (struct gate){ (uint16_t)stub,         8, v == 2, 0x8e, (uint16_t)(stub >> 16),
-                                (uint32_t)(stub >> 32), 0 };
-    }
-    out8(0x21, 0xff);
-    out8(0xa1, 0xff);
+    for (unsigned v = 0; v < 256; v++)
+        set_gate(v, stubs[v], 8, v == 2, 0x8e);
+    mask_pics();
     out8(0x3fb, 0x03);
-    APIC(0xf0) = 0x1ff;
-    fault_wrmsr(0xc0000081, (uint64_t)0x13 << 48 | 8ul << 32);
-    fault_wrmsr(0xc0000082, (uint64_t)syscall_return);
-    fault_wrmsr(0xc0000084, 0x200);
-    cpuid(0, r);
-    if (r[1] == 0x756e6547)
+    try_wrmsr(0xc0000081, 8ul << 32);
+    try_wrmsr(0xc0000082, (uint64_t)recover);
+    try_wrmsr(0xc0000084, 0x200);
+    if (is_intel())
         find_intel();
     else
         find_amd();
 }
 
-void payload_main(uint32_t magic, uint32_t info);
 void payload_main(uint32_t magic, uint32_t info)
 {
     static const uint64_t periods[] = { 77, 300, 301, 5000, 50001, 1000000 };
@@ -416,7 +359,7 @@ void payload_main(uint32_t magic, uint32_t info)
     check("counters", pmu.counters > 0, 1);
     check_reset();
     if (pmu.gate)
-        fault_wrmsr(pmu.gate, 0);
+        try_wrmsr(pmu.gate, 0);
     check_access();
     check_counts();
     check_interrupted();
@@ -433,5 +376,5 @@ void payload_main(uint32_t magic, uint32_t info)
         check("the IO-APIC's register that was chosen", IO_APIC(0x10), version);
         check_overflow(PMI_VECTOR, periods[i]);
     }
-    end();
+    finish();
 }

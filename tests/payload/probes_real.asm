@@ -4,15 +4,8 @@
 global real_mode, real_result
 %define R(label) (LOW + (label) - real_begin)
 real_mode:
-    push rbx
-    push rbp
-    push r12
-    push r13
-    push r14
-    push r15
-    pushfq
+    enter
     cli
-    mov [saved], rsp
     mov rsi, real_begin
     mov edi, LOW
     mov ecx, real_end - real_begin
@@ -106,17 +99,9 @@ real_32:
 bits 64
 real_end:
 real_back:
-    mov rsp, [saved]
     lidt [idtr]
     mov rax, [R(real_words)]
     mov [real_result], rax
     mov rax, [R(real_words) + 8]
     mov [real_result + 8], rax
-    popfq
-    pop r15
-    pop r14
-    pop r13
-    pop r12
-    pop rbp
-    pop rbx
-    ret
+    jmp recover

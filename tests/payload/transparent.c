@@ -3,19 +3,8 @@
  * the virtual PMU takes from its clock, and while one does for which it steps. Says of each trap
  * what the processor told: tests/transparent compares that with what the same image says on plain
  * QEMU, where those registers of a PMU do nothing. */
-#include <stdbool.h>
-#include <stdint.h>
+#include "tests/payload/guest.h"
 
-struct frame {
-    uint64_t rax, rcx, rdx, rbx, rsi, rdi, r8, r9, r10, r11;
-    uint64_t vector, error, rip, cs, rflags, rsp, ss;
-};
-struct gate {
-    uint16_t low, selector;
-    uint8_t ist, type;
-    uint16_t middle;
-    uint32_t high, zero;
-};
 struct probe {
     const char *name;
     uint64_t code, cs, flags;
@@ -26,11 +15,8 @@ struct note {
     struct frame frame;
 };
 
-extern struct gate idt[256];
-extern const uint8_t stubs[256][16], probe_stack_top[];
+extern uint64_t pml4[];
 extern const struct probe probes[], probes_end[], silicon[], silicon_end[];
-uint64_t try_wrmsr(uint32_t msr, uint64_t value);
-uint64_t try_rdmsr(uint32_t msr, uint64_t *value);
 void run(const struct probe *p);
 void real_mode(void);
 extern const uint16_t real_result[];
@@ -39,33 +25,11 @@ void cstar_entry(void);
 void sysenter_entry(void);
 
 enum { DONE = 0x81, NOTES = 400, TRAPS = 30 };
-#define APIC(offset) (*(volatile uint32_t *)(uint64_t)(0xfee00000 + (offset)))
-
-uint64_t fault_resume, fault_vector;
+uint8_t scratch[4096] __attribute__((aligned(4096)));
+static uint64_t pdpt_far[512] __attribute__((aligned(4096)));
 static struct note notes[NOTES];
 static unsigned count, traps;
 static const struct probe *current;
-
-static void out8(uint16_t port, uint8_t v) { asm volatile("outb %0,%1" : : "a"(v), "Nd"(port)); }
-static uint8_t in8(uint16_t port)
-{
-    uint8_t v;
-    asm volatile("inb %1,%0" : "=a"(v) : "Nd"(port));
-    return v;
-}
-
-static void put(char c)
-{
-    for (unsigned i = 0; i < 100000 && !(in8(0x3fd) & 0x20); i++)
-        ;
-    out8(0x3f8, (uint8_t)c);
-}
-
-static void say(const char *s)
-{
-    while (*s)
-        put(*s++);
-}
 
 static void say_number(const char *name, uint64_t v)
 {
@@ -75,23 +39,12 @@ static void say_number(const char *name, uint64_t v)
             put("0123456789abcdef"[v >> shift & 15]);
 }
 
-static void end(unsigned code)
-{
-    asm volatile("outl %0,%1" : : "a"(code), "Nd"((uint16_t)0xf4));
-    for (;;)
-        asm volatile("cli\nhlt");
-}
-
 /* Whether the probe is over. */
-bool trap_handler(struct frame *f);
 bool trap_handler(struct frame *f)
 {
     struct note *n = &notes[count];
-    if (fault_resume) {
-        fault_vector = f->vector;
-        f->rip = fault_resume;
+    if (expected_fault(f))
         return false;
-    }
     asm volatile("mov %%cr2,%0\nmov %%dr6,%1\nmov %%cr8,%2"
                  : "=r"(n->cr2), "=r"(n->dr6), "=r"(n->cr8));
     n->frame = *f;
@@ -220,13 +173,6 @@ static void say_board(void)
     }
 }
 
-static void set_gate(unsigned v, const uint8_t *to, uint16_t selector, uint8_t ist, uint8_t type)
-{
-    uint64_t at = (uint64_t)to;
-    idt[v] = (struct gate){ (uint16_t)at,         selector, ist, type, (uint16_t)(at >> 16),
-                            (uint32_t)(at >> 32), 0 };
-}
-
 /* Whether the command line has it: "info": what the loader handed on; "silicon": the other list. */
 static bool has_word(const char *line, const char *word)
 {
@@ -249,10 +195,8 @@ static void say_modules(const uint32_t *info)
     }
 }
 
-void payload_main(uint32_t magic, uint32_t info);
 void payload_main(uint32_t magic, uint32_t info)
 {
-    uint32_t b, unused;
     const uint32_t *words = (const uint32_t *)(uint64_t)info;
     const char *line = magic == 0x2badb002 && *words & 4 ? (const char *)(uint64_t)words[4] : "";
     if (has_word(line, "info")) {
@@ -266,10 +210,10 @@ void payload_main(uint32_t magic, uint32_t info)
     set_gate(0x84, stubs[0x84], 0, 0, 0xee);
     set_gate(0x85, stubs[0x85], 8, 0, 0x6e);
     set_gate(0x86, stubs[0x86], 0x4b, 0, 0xee);
+    pdpt_far[0] = 0x87;
+    pml4[1] = (uint64_t)pdpt_far | 7;
     say_board();
-    out8(0x21, 0xff);
-    out8(0xa1, 0xff);
-    APIC(0xf0) = 0x1ff;
+    mask_pics();
     try_wrmsr(0xc0000081, 0x1bull << 48 | 8ull << 32);
     try_wrmsr(0xc0000082, (uint64_t)lstar_entry);
     try_wrmsr(0xc0000083, (uint64_t)cstar_entry);
@@ -277,8 +221,7 @@ void payload_main(uint32_t magic, uint32_t info)
     try_wrmsr(0x174, 8);
     try_wrmsr(0x175, (uint64_t)probe_stack_top - 256);
     try_wrmsr(0x176, (uint64_t)sysenter_entry);
-    asm volatile("cpuid" : "=b"(b), "=a"(unused) : "a"(0), "c"(0) : "edx");
-    intel = b == 0x756e6547;
+    intel = is_intel();
     bool other = has_word(line, "silicon");
     for (unsigned mode = 0; mode < 3; mode++)
         run_all(mode, other ? silicon : probes, other ? silicon_end : probes_end);

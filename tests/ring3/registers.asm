@@ -2,17 +2,13 @@
 ; An exception with every register known: RDI points to 15 values, of RAX RCX RDX RBX RBP RSI RDI
 ; R8 to R15, which are loaded, and replaced by what they are behind the exception; a sixteenth becomes
 ; RFLAGS.
+%include "kernel/base/registers.inc"
 section .text
 
 ; void registers_ud2(uint64_t values[16])
 global registers_ud2, registers_ud2_here
 registers_ud2:
-    push rbx
-    push rbp
-    push r12
-    push r13
-    push r14
-    push r15
+    push_all CALLEE_SAVED
     push rdi
     mov rax, [rdi]
     mov rcx, [rdi + 8]
@@ -54,12 +50,7 @@ registers_ud2_here:
     mov [rdi + 112], r15
     pop rax
     mov [rdi + 48], rax
-    pop r15
-    pop r14
-    pop r13
-    pop r12
-    pop rbp
-    pop rbx
+    pop_all CALLEE_SAVED
     ret
 
 ; void registers_steps(void): five instructions with TF set

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* What guests of the virtual PMU begin with, beside guest.inc: traps, COM1, the APIC, the end. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+struct frame {
+    uint64_t rax, rcx, rdx, rbx, rsi, rdi, r8, r9, r10, r11;
+    uint64_t vector, error, rip, cs, rflags, rsp, ss;
+};
+
+struct gate {
+    uint16_t low, selector;
+    uint8_t ist, type;
+    uint16_t middle;
+    uint32_t high, zero;
+};
+
+extern struct gate idt[256];
+extern const uint8_t stubs[256][16], probe_stack_top[];
+uint64_t try_wrmsr(uint32_t msr, uint64_t value);
+uint64_t try_rdmsr(uint32_t msr, uint64_t *value);
+bool trap_handler(struct frame *frame);
+void payload_main(uint32_t magic, uint32_t info);
+
+#define APIC(offset) (*(volatile uint32_t *)(uint64_t)(0xfee00000 + (offset)))
+
+uint64_t fault_resume, fault_vector;
+
+static inline void out8(uint16_t port, uint8_t v)
+{
+    asm volatile("outb %0,%1" : : "a"(v), "Nd"(port));
+}
+
+static inline uint8_t in8(uint16_t port)
+{
+    uint8_t v;
+    asm volatile("inb %1,%0" : "=a"(v) : "Nd"(port));
+    return v;
+}
+
+static inline void cpuid(uint32_t leaf, uint32_t r[4])
+{
+    asm volatile("cpuid" : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3]) : "a"(leaf), "c"(0));
+}
+
+static inline bool is_intel(void)
+{
+    uint32_t r[4];
+    cpuid(0, r);
+    return r[1] == 0x756e6547;
+}
+
+static inline void put(char c)
+{
+    for (unsigned i = 0; i < 100000 && !(in8(0x3fd) & 0x20); i++)
+        ;
+    out8(0x3f8, (uint8_t)c);
+}
+
+static inline void say(const char *s)
+{
+    while (*s)
+        put(*s++);
+}
+
+/* Status for isa-debug-exit. */
+static inline void end(unsigned code)
+{
+    asm volatile("outl %0,%1" : : "a"(code), "Nd"((uint16_t)0xf4));
+    for (;;)
+        asm volatile("cli\nhlt");
+}
+
+/* A fault that try_... expects goes on behind it. */
+static inline bool expected_fault(struct frame *f)
+{
+    if (!fault_resume)
+        return false;
+    fault_vector = f->vector;
+    f->rip = fault_resume;
+    return true;
+}
+
+static inline void set_gate(unsigned v, const uint8_t *to, uint16_t selector, uint8_t ist,
+                            uint8_t type)
+{
+    uint64_t at = (uint64_t)to;
+    idt[v] = (struct gate){ (uint16_t)at,         selector, ist, type, (uint16_t)(at >> 16),
+                            (uint32_t)(at >> 32), 0 };
+}
+
+/* No interrupt of the PICs; the APIC is on. */
+static inline void mask_pics(void)
+{
+    out8(0x21, 0xff);
+    out8(0xa1, 0xff);
+    APIC(0xf0) = 0x1ff;
+}
