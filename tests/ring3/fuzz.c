@@ -266,6 +266,14 @@ struct fuzz_thing *fuzz_thing(enum fuzz_kind kind)
     return NULL;
 }
 
+struct fuzz_thing *fuzz_named(unsigned name)
+{
+    for (unsigned i = 0; i < THINGS; i++)
+        if (things[i].handles && things[i].name == name)
+            return &things[i];
+    return NULL;
+}
+
 void fuzz_given(HANDLE handle, struct fuzz_thing *thing, ACCESS_MASK access)
 {
     uint64_t h = (uint64_t)handle;
@@ -307,7 +315,7 @@ static void sweep(void)
 /* --- The loop. --- */
 
 static const struct fuzz_op *const all_ops[] = { fuzz_object_ops, fuzz_wait_ops, fuzz_memory_ops,
-                                                 fuzz_counter_ops };
+                                                 fuzz_counter_ops, fuzz_other_ops };
 
 static unsigned weight_of(const struct fuzz_op *op)
 {

@@ -27,6 +27,7 @@ struct fuzz_thing {
     HANDLE own;        /* a thread's: a handle with all rights that no call gets */
     NTSTATUS exit_status;
     KAFFINITY affinity;
+    unsigned name; /* a number; 0: none */
 };
 
 struct fuzz_slot {
@@ -40,7 +41,7 @@ struct fuzz_op {
     unsigned weight;
 };
 extern const struct fuzz_op fuzz_object_ops[], fuzz_wait_ops[], fuzz_memory_ops[],
-    fuzz_counter_ops[];
+    fuzz_counter_ops[], fuzz_other_ops[];
 
 uint64_t fuzz_random(void);
 unsigned fuzz_below(unsigned n);
@@ -78,6 +79,7 @@ struct fuzz_slot *fuzz_handle(enum fuzz_kind kind, ACCESS_MASK wanted, HANDLE *h
 /* A handle that there is not. */
 HANDLE fuzz_no_handle(void);
 struct fuzz_thing *fuzz_thing(enum fuzz_kind kind); /* a free one, NULL: none */
+struct fuzz_thing *fuzz_named(unsigned name);       /* NULL: nothing has it */
 bool fuzz_full(void);
 /* The kernel gave this handle. */
 void fuzz_given(HANDLE handle, struct fuzz_thing *thing, ACCESS_MASK access);
@@ -87,3 +89,6 @@ extern struct fuzz_thing fuzz_me;
 extern unsigned fuzz_cpus, fuzz_number; /* the second: of this process among those that fuzz */
 extern bool fuzz_pmu;
 void fuzz_end_session(void);
+/* By one of the two services; what is wrong with groups is known then. */
+NTSTATUS fuzz_create_profile(HANDLE *to, HANDLE process, uint64_t base, uint64_t size, ULONG log2,
+                             void *buffer, ULONG room, KPROFILE_SOURCE source, KAFFINITY cpu_mask);

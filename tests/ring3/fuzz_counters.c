@@ -88,8 +88,8 @@ static void create_profile(void)
     if (source != ProfileTime)
         fuzz_allow(STATUS_NOT_SUPPORTED);
     bool kernel = base >= 0x800000000000;
-    NTSTATUS status = ZwCreateProfile(to, process, (PVOID)base, size, log2, (PULONG)(void *)buffer,
-                                      room, source, cpu_mask);
+    NTSTATUS status =
+        fuzz_create_profile(to, process, base, size, log2, buffer, room, source, cpu_mask);
     if (!FUZZ_ANSWER(status) && !(kernel && NT_SUCCESS(status)))
         return;
     struct fuzz_thing *thing = fuzz_thing(FUZZ_PROFILE);

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/* The service fuzz: names, and services that make nothing: delays, calls queued to threads,
+ * contexts and exceptions, files and images that there are not, the console. */
+#include "kernel/user/ntddk.h"
+#include "tests/ring3/fuzz.h"
+
+#define OPEN_IF 0x80u /* OBJ_OPENIF */
+#define NAMES 4u
+#define CONSOLE_MAX 256u
+
+NTSTATUS ZwOpenEvent(PHANDLE, ACCESS_MASK, POBJECT_ATTRIBUTES);
+NTSTATUS ZwOpenSemaphore(PHANDLE, ACCESS_MASK, POBJECT_ATTRIBUTES);
+NTSTATUS ZwOpenMutant(PHANDLE, ACCESS_MASK, POBJECT_ATTRIBUTES);
+NTSTATUS ZwCreateFile(PHANDLE, ACCESS_MASK, POBJECT_ATTRIBUTES, PVOID, PLARGE_INTEGER, ULONG, ULONG,
+                      ULONG, ULONG, PVOID, ULONG);
+NTSTATUS ZwQueueApcThread(HANDLE, PVOID, PVOID, PVOID, PVOID);
+NTSTATUS ZwTestAlert(void);
+NTSTATUS load_image(PCSTR, SIZE_T, PVOID *, SIZE_T *);
+
+/* --- Names: each process has some of its own. --- */
+
+/* A name's attributes, which stay until the next call. */
+static POBJECT_ATTRIBUTES attributes_of(unsigned number, ULONG flags)
+{
+    static WCHAR text[] = u"\\BaseNamedObjects\\fuzz00";
+    static UNICODE_STRING name = { sizeof text - sizeof text[0], sizeof text, text };
+    text[ARRAYSIZE(text) - 3] = (WCHAR)('0' + fuzz_number);
+    text[ARRAYSIZE(text) - 2] = (WCHAR)('0' + number);
+    OBJECT_ATTRIBUTES a = { .Length = sizeof a, .ObjectName = &name, .Attributes = flags };
+    const void *p = fuzz_in(&a, sizeof a);
+    return (POBJECT_ATTRIBUTES)(p ? (uint64_t)p : 8); /* NULL would be none */
+}
+
+static NTSTATUS create(enum fuzz_kind kind, HANDLE *to, ACCESS_MASK access, POBJECT_ATTRIBUTES a)
+{
+    return kind == FUZZ_EVENT       ? ZwCreateEvent(to, access, a, NotificationEvent, FALSE)
+           : kind == FUZZ_SEMAPHORE ? ZwCreateSemaphore(to, access, a, 0, 1)
+                                    : ZwCreateMutant(to, access, a, TRUE);
+}
+
+static NTSTATUS open(enum fuzz_kind kind, HANDLE *to, ACCESS_MASK access, POBJECT_ATTRIBUTES a)
+{
+    return kind == FUZZ_EVENT       ? ZwOpenEvent(to, access, a)
+           : kind == FUZZ_SEMAPHORE ? ZwOpenSemaphore(to, access, a)
+                                    : ZwOpenMutant(to, access, a);
+}
+
+static void named(void)
+{
+    static const enum fuzz_kind kinds[] = { FUZZ_EVENT, FUZZ_SEMAPHORE, FUZZ_MUTANT };
+    if (fuzz_full())
+        return;
+    enum fuzz_kind kind = FUZZ_ONE_OF(kinds);
+    unsigned number = 1 + fuzz_below(NAMES);
+    ULONG flags = fuzz_one_in(2) ? OPEN_IF : 0;
+    bool creates = fuzz_one_in(2);
+    ACCESS_MASK access = fuzz_one_in(2) ? 0x1f0003 & (ACCESS_MASK)fuzz_random() : 0x1f0001;
+    struct fuzz_thing *thing = fuzz_named(number);
+    HANDLE *to = fuzz_out(sizeof *to);
+    POBJECT_ATTRIBUTES a = attributes_of(number, flags);
+    if (!thing && !creates)
+        fuzz_refuse(STATUS_OBJECT_NAME_NOT_FOUND);
+    else if (thing && thing->kind != kind)
+        fuzz_refuse(STATUS_OBJECT_TYPE_MISMATCH);
+    else if (thing && creates && !flags)
+        fuzz_refuse(STATUS_OBJECT_NAME_COLLISION);
+    else if (thing && creates)
+        fuzz_expect(STATUS_OBJECT_NAME_EXISTS);
+    if (!FUZZ_ANSWER(creates ? create(kind, to, access, a) : open(kind, to, access, a)))
+        return;
+    if (!thing && (thing = fuzz_thing(kind)) != NULL)
+        *thing = (struct fuzz_thing){ .kind = kind,
+                                      .limit = kind == FUZZ_SEMAPHORE,
+                                      .manual = kind == FUZZ_EVENT,
+                                      .name = number };
+    if (CHECK(thing != NULL))
+        fuzz_given(*to, thing, access);
+}
+
+/* --- Groups. --- */
+
+NTSTATUS fuzz_create_profile(HANDLE *to, HANDLE process, uint64_t base, uint64_t size, ULONG log2,
+                             void *buffer, ULONG room, KPROFILE_SOURCE source, KAFFINITY cpu_mask)
+{
+    if (fuzz_one_in(2))
+        return ZwCreateProfile(to, process, (PVOID)base, size, log2, buffer, room, source,
+                               cpu_mask);
+    GROUP_AFFINITY groups[2] = { { .Mask = cpu_mask }, { .Mask = cpu_mask } };
+    USHORT n = cpu_mask == ~0ull ? 0 : (USHORT)(1 + fuzz_below(2));
+    if (n && fuzz_one_in(8)) {
+        groups[n - 1].Reserved[fuzz_below(3)] = 1;
+        fuzz_refuse(STATUS_INVALID_PARAMETER);
+    } else if (n && fuzz_one_in(8)) {
+        groups[n - 1].Group = (USHORT)(1 + fuzz_below(0xffff));
+        fuzz_refuse(STATUS_INVALID_PARAMETER);
+    }
+    const void *from = n ? fuzz_in(groups, n * sizeof groups[0]) : fuzz_bad_pointer();
+    if (!n && (uint64_t)from % 4 == 0)
+        from = (const uint8_t *)from + 1; /* nobody looks at it */
+    return ZwCreateProfileEx(to, process, (PVOID)base, size, log2, buffer, room, source, n,
+                             (PGROUP_AFFINITY)(uint64_t)from);
+}
+
+/* --- Contexts and exceptions. --- */
+
+static CONTEXT context __attribute__((aligned(16)));
+static EXCEPTION_RECORD record;
+
+static CONTEXT *some_context(ULONG flags)
+{
+    for (unsigned i = 0; i < sizeof context / 4; i++)
+        ((uint32_t *)&context)[i] = (uint32_t)fuzz_random();
+    context.ContextFlags = flags;
+    unsigned how = fuzz_below(8);
+    if (how == 0) {
+        fuzz_refuse(STATUS_DATATYPE_MISALIGNMENT);
+        return (CONTEXT *)(void *)((uint8_t *)&context + 1 + fuzz_below(15));
+    }
+    if (how > 2)
+        return &context;
+    void *bad = fuzz_bad_pointer();
+    fuzz_refuse((uint64_t)bad % 16 ? STATUS_DATATYPE_MISALIGNMENT : STATUS_ACCESS_VIOLATION);
+    return bad;
+}
+
+/* Ring 3 goes on behind the call: what noise may change is put right. */
+static void put_right(void)
+{
+    static const uint32_t mxcsr = 0x1f80;
+    asm volatile("fninit\nldmxcsr %0" : : "m"(mxcsr) : "memory");
+}
+
+static void go_on(void)
+{
+    static const ULONG harmless[] = { CONTEXT_AMD64, CONTEXT_SEGMENTS, CONTEXT_DEBUG_REGISTERS,
+                                      CONTEXT_FLOATING_POINT };
+    bool bad = fuzz_one_in(2);
+    CONTEXT *c = some_context(bad ? CONTEXT_CONTROL : FUZZ_ONE_OF(harmless));
+    if (bad) {
+        context.Rip = 0x800000000000 + (fuzz_random() >> fuzz_below(24)) % 0xffff000000000000;
+        fuzz_refuse(STATUS_ACCESS_VIOLATION);
+    }
+    NTSTATUS status = ZwContinue(c, (BOOLEAN)fuzz_below(2));
+    put_right();
+    FUZZ_ANSWER(fuzz_refused() ? status : STATUS_SUCCESS); /* else RAX is the context's */
+}
+
+static void raise(void)
+{
+    bool first = fuzz_one_in(2);
+    CONTEXT *c = first ? some_context(CONTEXT_AMD64) : fuzz_bad_pointer();
+    record.NumberParameters = 16 + ((ULONG)fuzz_random() >> fuzz_below(28)) / 2;
+    fuzz_refuse(STATUS_INVALID_PARAMETER);
+    const void *from = fuzz_one_in(3) ? fuzz_bad_pointer() : &record;
+    if (from != &record)
+        fuzz_refuse(STATUS_ACCESS_VIOLATION);
+    FUZZ_ANSWER(ZwRaiseException((PEXCEPTION_RECORD)(uint64_t)from, c, first));
+}
+
+/* --- What is not there. --- */
+
+static void create_file(void)
+{
+    static WCHAR text[] = u"\\Device\\fuzz";
+    UNICODE_STRING name = { sizeof text - sizeof text[0], sizeof text, text };
+    OBJECT_ATTRIBUTES a = { .Length = sizeof a, .ObjectName = &name };
+    HANDLE *to = fuzz_out(sizeof *to);
+    fuzz_refuse(STATUS_OBJECT_NAME_NOT_FOUND);
+    switch (fuzz_below(8)) {
+    case 0:
+        name.Length = (USHORT)(2 * fuzz_below(0x8000) + 1);
+        fuzz_refuse(STATUS_OBJECT_NAME_INVALID);
+        break;
+    case 1:
+        name.Buffer = fuzz_bad_pointer();
+        fuzz_refuse(STATUS_ACCESS_VIOLATION);
+        break;
+    case 2:
+        a.ObjectName = NULL;
+        fuzz_refuse(STATUS_OBJECT_NAME_INVALID);
+        break;
+    case 3:
+        a.Length = fuzz_below(sizeof a);
+        fuzz_refuse(STATUS_INVALID_PARAMETER);
+        break;
+    }
+    const void *from = fuzz_in(&a, sizeof a);
+    FUZZ_ANSWER(ZwCreateFile(to, (ACCESS_MASK)fuzz_random(), (POBJECT_ATTRIBUTES)(uint64_t)from,
+                             fuzz_bad_pointer(), fuzz_bad_pointer(), 0, 0, 1, 0, fuzz_bad_pointer(),
+                             (ULONG)fuzz_random()));
+}
+
+static void load(void)
+{
+    static const char name[] = "\x01no.dll";
+    PVOID *base = fuzz_out(sizeof *base);
+    const char *from = fuzz_in(name, sizeof name);
+    SIZE_T length = fuzz_one_in(4) ? fuzz_random() >> fuzz_below(53) : sizeof name - 1;
+    if (length > sizeof name)
+        fuzz_allow(STATUS_ACCESS_VIOLATION);
+    fuzz_refuse(STATUS_DLL_NOT_FOUND);
+    FUZZ_ANSWER(load_image(from, length, base, fuzz_bad_pointer()));
+}
+
+static void console(void)
+{
+    bool too_long = fuzz_one_in(2);
+    ULONG length = too_long ? CONSOLE_MAX + 1 + (ULONG)(fuzz_random() >> 22) : 8 + fuzz_below(200);
+    fuzz_refuse(too_long ? STATUS_INVALID_PARAMETER : STATUS_ACCESS_VIOLATION);
+    FUZZ_ANSWER(write_console(fuzz_bad_pointer(), length));
+}
+
+/* --- Waiting for nothing. --- */
+
+static void delay(void)
+{
+    LARGE_INTEGER time = { .QuadPart = fuzz_one_in(2) ? 1 : -(LONGLONG)fuzz_below(50) };
+    const void *from = fuzz_in(&time, sizeof time);
+    BOOLEAN alertable = (BOOLEAN)fuzz_below(2);
+    fuzz_allow(STATUS_NO_YIELD_PERFORMED);
+    FUZZ_ANSWER(ZwDelayExecution(alertable, (PLARGE_INTEGER)(uint64_t)from));
+    FUZZ_ANSWER(ZwTestAlert());
+}
+
+/* Never with success: the thread would call any address. */
+static void queue_call(void)
+{
+    HANDLE h;
+    if (fuzz_handle(FUZZ_THREAD, THREAD_SET_CONTEXT, &h)) {
+        h = fuzz_no_handle();
+        fuzz_refuse(STATUS_INVALID_HANDLE);
+    }
+    FUZZ_ANSWER(ZwQueueApcThread(h, fuzz_bad_pointer(), NULL, fuzz_bad_pointer(), NULL));
+}
+
+const struct fuzz_op fuzz_other_ops[] = {
+    { named, 8 },   { go_on, 4 }, { raise, 2 },      { create_file, 2 }, { load, 2 },
+    { console, 2 }, { delay, 3 }, { queue_call, 3 }, { NULL, 0 },
+};
