@@ -140,8 +140,9 @@ static bool is_free(const struct request *request)
 /* L: counters_lock */
 static void install(const struct owner *owner)
 {
-    for_each_cpu(cpu, &owner->cpus) for_each_bit(ctr, owner->counters & pmu_of(cpu)->counters)
-        __atomic_store_n(&owner_of[cpu][ctr], (uint8_t)(owner - owners + 1), __ATOMIC_RELEASE);
+    for_each_cpu(cpu, &owner->cpus)
+        for_each_bit(ctr, owner->counters & pmu_of(cpu)->counters)
+            __atomic_store_n(&owner_of[cpu][ctr], (uint8_t)(owner - owners + 1), __ATOMIC_RELEASE);
 }
 
 /* L: counters_lock. NULL: no slot is free. */

@@ -205,8 +205,9 @@ static NTSTATUS grant(KPROFILE_SOURCE source, struct cpu_set among, struct cpu_s
     if (!able || g == grants + GRANTS_MAX)
         return STATUS_DEVICE_BUSY;
     new.ctr = bit_lowest(able);
-    for_each_cpu(cpu, &among) if (able_on(cpu, source, new.selects) >> new.ctr & 1)
-        cpu_set_add(&new.cpus, cpu);
+    for_each_cpu(cpu, &among)
+        if (able_on(cpu, source, new.selects) >> new.ctr & 1)
+            cpu_set_add(&new.cpus, cpu);
     *g = new;
     NTSTATUS status =
         hal_counters_claim("profile", g->cpus, PMU_BIT(g->ctr), overflowed, &g->handle);
@@ -230,8 +231,7 @@ static void return_unused(KPROFILE_SOURCE source)
 /* L: guard */
 static void add_users(KPROFILE_SOURCE source, struct cpu_set among, int n)
 {
-    for_each_cpu(cpu, &among)
-    {
+    for_each_cpu(cpu, &among) {
         users[source][cpu] = (uint16_t)(users[source][cpu] + n);
         all_users += (unsigned)n;
     }

@@ -152,8 +152,7 @@ void smp_call(struct cpu_set among, void (*function)(void *), void *argument)
 
     call_function = function;
     call_argument = argument;
-    for_each_cpu(cpu, &others)
-    {
+    for_each_cpu(cpu, &others) {
         __atomic_store_n(&cpus[cpu]->called, true, __ATOMIC_RELEASE);
         apic_send(cpus[cpu]->apic_id, VECTOR_CALL);
     }
@@ -163,13 +162,12 @@ void smp_call(struct cpu_set among, void (*function)(void *), void *argument)
         irql_lower(old);
     }
     unsigned pauses = 0;
-    for_each_cpu(cpu, &others) for (; __atomic_load_n(&cpus[cpu]->called, __ATOMIC_ACQUIRE);
-                                    pauses++)
-    {
-        if (pauses == CALL_LIMIT)
-            panic("CPU %u does not answer an IPI", cpu);
-        pause();
-    }
+    for_each_cpu(cpu, &others)
+        for (; __atomic_load_n(&cpus[cpu]->called, __ATOMIC_ACQUIRE); pauses++) {
+            if (pauses == CALL_LIMIT)
+                panic("CPU %u does not answer an IPI", cpu);
+            pause();
+        }
     lock_release(&call_lock, irql);
 }
 

@@ -105,7 +105,8 @@ uint32_t pmu_kinds_of(struct cpu_set among)
 {
     uint32_t found = 0;
     struct cpu_set running = cpu_set_and(among, cpu_all());
-    for_each_cpu(cpu, &running) found |= 1u << pmu_kind_number(pmu_of(cpu));
+    for_each_cpu(cpu, &running)
+        found |= 1u << pmu_kind_number(pmu_of(cpu));
     return found;
 }
 

@@ -196,9 +196,9 @@ TEST(event_tables, constraints,
     }
 }
 
-static void program_each_row(unsigned unused)
+LAB_TEST(pmu_table, programmed,
+         "each row of this processor's table is taken by each counter that it names [VP-29 VP-61]")
 {
-    (void)unused;
     for (unsigned event = 0; event < PMU_EVENT_COUNT; event++)
         for (uint64_t rest = pmu_counters_for(pmu_here(), (enum pmu_event)event) & PMU_ANY_GP; rest;
              rest &= rest - 1) {
@@ -210,16 +210,10 @@ static void program_each_row(unsigned unused)
         }
 }
 
-TEST(pmu_table, programmed,
-     "each row of this processor's table is taken by each counter that it names [VP-29 VP-61]")
-{
-    lab_run(program_each_row, LAB_ANY);
-}
-
-static void conditional(unsigned unused)
+LAB_TEST(pmu_table, conditional_branches,
+         "conditional branches, the event that no interrupt disturbs, exactly [C-2g VP-53]")
 {
     unsigned step = test_long() ? 199 : 19;
-    (void)unused;
     if (!pmu_counters_for(pmu_here(), PMU_CONDITIONAL_BRANCHES))
         SKIP("the processor does not count the event there");
     for (uint64_t rest = pmu_counters_for(pmu_here(), PMU_CONDITIONAL_BRANCHES); rest;
@@ -232,10 +226,4 @@ static void conditional(unsigned unused)
         }
         pmu_clear(PMU_BIT(ctr));
     }
-}
-
-TEST(pmu_table, conditional_branches,
-     "conditional branches, the event that no interrupt disturbs, exactly [C-2g VP-53]")
-{
-    lab_run(conditional, LAB_ANY);
 }

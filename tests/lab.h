@@ -18,10 +18,17 @@ void lab_run(void (*body)(unsigned ctr), unsigned ctr);
 void lab_prove_interrupts(void);
 /* After a test that was ended. */
 void lab_forget(void);
-/* A test of each counter; which counters: those that some CPU reports, the general-purpose ones of
- * them, those that count instructions. Without any it is a test of counter 0, which says so. */
-#define LAB_EACH(group, which, body, meaning)                                                      \
-    TEST_EACH(group, which, meaning) { lab_run(body, ctr); }
+/* Tests whose body lab_run runs. LAB_EACH: of each counter, `ctr`; which: those that some CPU
+ * reports, the general-purpose ones of them, those that count instructions. Without any it is a
+ * test of counter 0, which says so. */
+#define LAB_TEST(group, name, meaning)                                                             \
+    static void lab_##group##_##name(unsigned);                                                    \
+    TEST(group, name, meaning) { lab_run(lab_##group##_##name, LAB_ANY); }                         \
+    static void lab_##group##_##name(unsigned unused __attribute__((unused)))
+#define LAB_EACH(group, which, meaning)                                                            \
+    static void lab_each_##group(unsigned ctr);                                                    \
+    TEST_EACH(group, which, meaning) { lab_run(lab_each_##group, ctr); }                           \
+    static void lab_each_##group(unsigned ctr)
 uint64_t each_counter(void);
 uint64_t each_gp(void);
 uint64_t each_counting_instructions(void);
@@ -59,6 +66,11 @@ uint64_t lab_count(unsigned ctr, uint64_t select, uint64_t start, void (*work)(u
 /* The event to use on a counter: instructions if it can count them. PMU_EVENT_COUNT: none that must
  * happen. */
 enum pmu_event lab_event(unsigned ctr);
+#define SKIP_WITHOUT_EVENT(ctr)                                                                    \
+    do {                                                                                           \
+        if (lab_event(ctr) == PMU_EVENT_COUNT)                                                     \
+            SKIP("no event that must happen on this counter");                                     \
+    } while (0)
 uint64_t lab_select(unsigned ctr, uint32_t flags);
 /* Instructions in which the event happens so often at least: cycles by what was measured of a loop
  * of two, times eight where that was not the same each time. lab_turns: the same of what lab_event

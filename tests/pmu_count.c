@@ -148,9 +148,8 @@ static void tell_starved(unsigned starved)
 
 /* Every counter at once, started and stopped by one WRMSR where there is global control: alike ones
  * agree. */
-static void all_at_once(unsigned unused)
+LAB_TEST(pmu_together, all, "every counter counts at the same time, each by itself [VP-59 C-2a.8]")
 {
-    (void)unused;
     if (pmu_here()->measured.at_once < pmu_here()->measured.wanted)
         SKIP("the host has some of the counters");
     struct pmu_gate gate = { 0 };
@@ -181,13 +180,8 @@ static void all_at_once(unsigned unused)
     tell_starved(starved);
 }
 
-TEST(pmu_together, all, "every counter counts at the same time, each by itself [VP-59 C-2a.8]")
-{
-    lab_run(all_at_once, LAB_ANY);
-}
-
 /* Each counter with each other one: the second's start does not disturb the first. */
-static void pairs(unsigned ctr)
+LAB_EACH(pmu_together, each_counter, "runs beside every other counter that stands still [VP-59]")
 {
     for (uint64_t rest = pmu_here()->counters & ~PMU_BIT(ctr); rest; rest &= rest - 1) {
         unsigned other = (unsigned)__builtin_ctzll(rest);
@@ -200,6 +194,3 @@ static void pairs(unsigned ctr)
         pmu_clear(PMU_BIT(other));
     }
 }
-
-LAB_EACH(pmu_together, each_counter, pairs,
-         "runs beside every other counter that stands still [VP-59]")

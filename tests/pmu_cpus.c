@@ -23,7 +23,8 @@ static bool is_member(unsigned cpu) { return cpu_set_has(&members, cpu); }
 static unsigned members_below(unsigned cpu)
 {
     unsigned n = 0;
-    for_each_cpu(member, &members) n += member < cpu;
+    for_each_cpu(member, &members)
+        n += member < cpu;
     return n;
 }
 
@@ -91,7 +92,7 @@ static void end(HANDLE handle)
     CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
 }
 
-static void own_registers(unsigned ctr)
+TEST_EACH(pmu_own_registers, each_gp, "every CPU has its own registers of it [VP-89 C-1.4]")
 {
     HANDLE handle;
     if (!begin(ctr, &handle))
@@ -99,9 +100,7 @@ static void own_registers(unsigned ctr)
     smp_call(members, write_own, NULL);
     smp_call(members, look, NULL);
     unsigned first = cpu_set_next(&members, 0);
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        if (!is_member(cpu))
-            continue;
+    for_each_cpu(cpu, &members) {
         CHECK_EQ(seen[cpu].value, 1000 + cpu);
         CHECK_EQ(seen[cpu].select == seen[first].select, is_even(cpu));
     }
@@ -109,14 +108,13 @@ static void own_registers(unsigned ctr)
 }
 
 /* It counts on one CPU; the others', programmed alike but not started, stand still. */
-static void counts_alone(unsigned ctr)
+TEST_EACH(pmu_counts_alone, each_gp,
+          "counts what its CPU executes, the others' stand still [VP-89 C-1.4]")
 {
     HANDLE handle;
     if (!begin(ctr, &handle))
         return;
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        if (!is_member(cpu))
-            continue;
+    for_each_cpu(cpu, &members) {
         smp_call(members, write_own, NULL);
         test_run_on(cpu);
         KIRQL old = irql_raise(IPI_LEVEL);
@@ -125,23 +123,20 @@ static void counts_alone(unsigned ctr)
         irql_lower(old);
         LAB_CHECK_COUNT(found, lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, TURNS));
         smp_call(members, look, NULL);
-        for (unsigned other = 0; other < cpu_count; other++)
-            if (is_member(other))
-                CHECK_EQ(seen[other].value, other == cpu ? found : 1000 + other);
+        for_each_cpu(other, &members)
+            CHECK_EQ(seen[other].value, other == cpu ? found : 1000 + other);
     }
     test_run_anywhere();
     end(handle);
 }
 
 /* The overflow of one CPU interrupts that CPU only, and leaves the others' status alone. */
-static void overflows_alone(unsigned ctr)
+TEST_EACH(pmu_overflows_alone, each_gp, "its overflow reaches its own CPU only [VP-89 C-1.4]")
 {
     HANDLE handle;
     if (!begin(ctr, &handle))
         return;
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        if (!is_member(cpu))
-            continue;
+    for_each_cpu(cpu, &members) {
         uint32_t before[MAX_CPUS] = { 0 };
         for (unsigned i = 0; i < cpu_count; i++)
             before[i] = __atomic_load_n(&overflows[i], __ATOMIC_RELAXED);
@@ -161,18 +156,4 @@ static void overflows_alone(unsigned ctr)
     }
     test_run_anywhere();
     end(handle);
-}
-
-TEST_EACH(pmu_own_registers, each_gp, "every CPU has its own registers of it [VP-89 C-1.4]")
-{
-    own_registers(ctr);
-}
-TEST_EACH(pmu_counts_alone, each_gp,
-          "counts what its CPU executes, the others' stand still [VP-89 C-1.4]")
-{
-    counts_alone(ctr);
-}
-TEST_EACH(pmu_overflows_alone, each_gp, "its overflow reaches its own CPU only [VP-89 C-1.4]")
-{
-    overflows_alone(ctr);
 }

@@ -36,13 +36,7 @@ static bool has_capabilities(void) { return cpuid(1, 0).ecx & 1u << 15; }
             SKIP("AMD only");                                                                      \
     } while (0)
 
-/* BODY(name, ids and meaning) { ... } is a test whose body runs on each CPU. */
-#define BODY(group, name, meaning)                                                                 \
-    static void body_##group##_##name(unsigned);                                                   \
-    TEST(group, name, meaning) { lab_run(body_##group##_##name, LAB_ANY); }                        \
-    static void body_##group##_##name(unsigned unused __attribute__((unused)))
-
-BODY(pmu_cpuid, vendor, "a PMU has a vendor, and CPUID a leaf for it [VP-01 S-1.0]")
+LAB_TEST(pmu_cpuid, vendor, "a PMU has a vendor, and CPUID a leaf for it [VP-01 S-1.0]")
 {
     bool intel = strcmp(cpu_features.vendor, "GenuineIntel") == 0;
     CHECK_EQ(intel, lab_is_intel());
@@ -50,8 +44,8 @@ BODY(pmu_cpuid, vendor, "a PMU has a vendor, and CPUID a leaf for it [VP-01 S-1.
     CHECK_BECAUSE(cpuid(0x80000000, 0).eax, 0x80000001, 0x8fffffff, "extended leaves");
 }
 
-BODY(pmu_cpuid, intel_leaf,
-     "0Ah: version, counters, width and length are sane [VP-02 VP-03 C-2a.3]")
+LAB_TEST(pmu_cpuid, intel_leaf,
+         "0Ah: version, counters, width and length are sane [VP-02 VP-03 C-2a.3]")
 {
     INTEL_ONLY();
     CHECK_BECAUSE(leaf().eax & 0xff, 1, 0xff, "version 0 is no PMU");
@@ -61,8 +55,9 @@ BODY(pmu_cpuid, intel_leaf,
     CHECK_EQ(pmu_here()->version, leaf().eax & 0xff);
 }
 
-BODY(pmu_cpuid, events,
-     "0Ah.EBX: bits beyond the length say nothing; cycles and instructions are there [VP-04 C-2e]")
+LAB_TEST(
+    pmu_cpuid, events,
+    "0Ah.EBX: bits beyond the length say nothing; cycles and instructions are there [VP-04 C-2e]")
 {
     INTEL_ONLY();
     unsigned length = leaf().eax >> 24;
@@ -74,8 +69,8 @@ BODY(pmu_cpuid, events,
     }
 }
 
-BODY(pmu_cpuid, fixed,
-     "0Ah: fixed counters by EDX and, from version 5, the bitmap in ECX [VP-05 VP-06 C-2e]")
+LAB_TEST(pmu_cpuid, fixed,
+         "0Ah: fixed counters by EDX and, from version 5, the bitmap in ECX [VP-05 VP-06 C-2e]")
 {
     INTEL_ONLY();
     uint64_t edx = (UINT64_C(1) << (leaf().edx & 0x1f)) - 1, ecx = leaf().ecx;
@@ -95,7 +90,8 @@ BODY(pmu_cpuid, fixed,
     CHECK_EQ(pmu_here()->reported & below, below);
 }
 
-BODY(pmu_cpuid, any_thread, "0Ah.EDX[15] is set when bit 21 of a select is refused [VP-07 VP-22]")
+LAB_TEST(pmu_cpuid, any_thread,
+         "0Ah.EDX[15] is set when bit 21 of a select is refused [VP-07 VP-22]")
 {
     INTEL_ONLY();
     bool refused = wrmsr_fault(pmu_select_msr(pmu_here(), 0), 1u << 21) == LAB_GP_FAULT;
@@ -105,8 +101,8 @@ BODY(pmu_cpuid, any_thread, "0Ah.EDX[15] is set when bit 21 of a select is refus
         CHECK_EQ(leaf().edx >> 15 & 1, refused);
 }
 
-BODY(pmu_cpuid, capabilities,
-     "1.ECX[15] exactly when MSR 345h can be read; it is read-only [VP-08 VP-21 C-2e]")
+LAB_TEST(pmu_cpuid, capabilities,
+         "1.ECX[15] exactly when MSR 345h can be read; it is read-only [VP-08 VP-21 C-2e]")
 {
     uint64_t value = 0;
     INTEL_ONLY();
@@ -118,7 +114,8 @@ BODY(pmu_cpuid, capabilities,
     CHECK_EQ(pmu_here()->gp_write_width, value & FULL_WIDTH ? pmu_here()->gp_width : 32);
 }
 
-BODY(pmu_cpuid, amd_extended, "8000_0001.ECX[23] exactly when C001_0200h can be read [VP-09 VP-12]")
+LAB_TEST(pmu_cpuid, amd_extended,
+         "8000_0001.ECX[23] exactly when C001_0200h can be read [VP-09 VP-12]")
 {
     uint64_t value;
     AMD_ONLY();
@@ -132,8 +129,8 @@ BODY(pmu_cpuid, amd_extended, "8000_0001.ECX[23] exactly when C001_0200h can be 
     CHECK_EQ(gp() >= 6, extended);
 }
 
-BODY(pmu_cpuid, amd_v2,
-     "8000_0022 announces PerfMonV2 with its counters, or is not there [VP-10 C-2e]")
+LAB_TEST(pmu_cpuid, amd_v2,
+         "8000_0022 announces PerfMonV2 with its counters, or is not there [VP-10 C-2e]")
 {
     AMD_ONLY();
     uint32_t max = cpuid(0x80000000, 0).eax;
@@ -143,7 +140,7 @@ BODY(pmu_cpuid, amd_v2,
     CHECK_BECAUSE(gp(), 4, 15, "four since the K7");
 }
 
-BODY(pmu_cpuid, amd_no_leaf, "leaf 0Ah reads zero on AMD [VP-11]")
+LAB_TEST(pmu_cpuid, amd_no_leaf, "leaf 0Ah reads zero on AMD [VP-11]")
 {
     AMD_ONLY();
     CHECK_EQ(leaf().eax, 0);
@@ -153,7 +150,7 @@ BODY(pmu_cpuid, amd_no_leaf, "leaf 0Ah reads zero on AMD [VP-11]")
 }
 
 /* What tells one kind of CPU from another, asked of each CPU by itself. */
-BODY(pmu_cpuid, own_kind, "every CPU is of the kind that its own CPUID says [S-1.3]")
+LAB_TEST(pmu_cpuid, own_kind, "every CPU is of the kind that its own CPUID says [S-1.3]")
 {
     struct cpuid r = cpuid(1, 0);
     CHECK_EQ(r.eax >> 4 & 0xf, pmu_here()->model & 0xf);
@@ -176,20 +173,20 @@ static void absent_unless_reported(uint32_t intel, uint32_t amd)
             lab_absent(lab_is_intel() ? intel + n : amd + 2 * n);
 }
 
-BODY(pmu_absent, selects, "event selects of counters that there are not fault [VP-14 C-2e]")
+LAB_TEST(pmu_absent, selects, "event selects of counters that there are not fault [VP-14 C-2e]")
 {
     CHECK(pmu_here()->reported != 0);
     absent_unless_reported(0x186, 0xc0010200);
 }
 
-BODY(pmu_absent, counters, "counters that CPUID does not report fault [VP-14 C-2e]")
+LAB_TEST(pmu_absent, counters, "counters that CPUID does not report fault [VP-14 C-2e]")
 {
     CHECK(pmu_here()->reported != 0);
     absent_unless_reported(0xc1, 0xc0010201);
 }
 
-BODY(pmu_absent, full_width,
-     "4C1h faults where there is no counter, and altogether without 345h[13] [VP-20]")
+LAB_TEST(pmu_absent, full_width,
+         "4C1h faults where there is no counter, and altogether without 345h[13] [VP-20]")
 {
     uint64_t value = 0;
     INTEL_ONLY();
@@ -201,7 +198,7 @@ BODY(pmu_absent, full_width,
             lab_absent(0x4c1 + n);
 }
 
-BODY(pmu_absent, fixed_counters, "fixed counters that CPUID does not report fault [VP-14 C-2e]")
+LAB_TEST(pmu_absent, fixed_counters, "fixed counters that CPUID does not report fault [VP-14 C-2e]")
 {
     INTEL_ONLY();
     CHECK(pmu_here()->driver != NULL);
@@ -210,9 +207,9 @@ BODY(pmu_absent, fixed_counters, "fixed counters that CPUID does not report faul
             lab_absent(0x309 + n);
 }
 
-BODY(pmu_absent, global_registers,
-     "38Dh to 390h fault on version 1, 391h and 392h below 4, C000_0300h below PerfMonV2 "
-     "[VP-15 VP-16 VP-19]")
+LAB_TEST(pmu_absent, global_registers,
+         "38Dh to 390h fault on version 1, 391h and 392h below 4, C000_0300h below PerfMonV2 "
+         "[VP-15 VP-16 VP-19]")
 {
     uint64_t value;
     if (!lab_is_intel()) {
@@ -249,8 +246,8 @@ static bool is_alias(uint32_t msr)
     return true;
 }
 
-BODY(pmu_absent, other_vendor,
-     "the other vendor's counters fault, but for those that KVM swallows [VP-14 S-1.6]")
+LAB_TEST(pmu_absent, other_vendor,
+         "the other vendor's counters fault, but for those that KVM swallows [VP-14 S-1.6]")
 {
     static const uint32_t amd_msrs[] = { 0xc0010200, 0xc0010201, 0xc001020a,
                                          0xc0000300, 0xc0000301, 0xc0000302 };
@@ -268,7 +265,7 @@ BODY(pmu_absent, other_vendor,
 /* KVM sets bits 7, 11 and 12 for a guest, QEMU's reset leaves bit 0 alone. */
 static bool qemu_reset_misc_enable(void) { return rules_kvm() && lab_rdmsr(MISC_ENABLE) == 1; }
 
-BODY(pmu_absent, pebs, "without PEBS its registers fault and MISC_ENABLE says so [VP-84]")
+LAB_TEST(pmu_absent, pebs, "without PEBS its registers fault and MISC_ENABLE says so [VP-84]")
 {
     INTEL_ONLY();
     uint64_t capabilities = has_capabilities() ? lab_rdmsr(PERF_CAPABILITIES) : 0;
@@ -280,8 +277,8 @@ BODY(pmu_absent, pebs, "without PEBS its registers fault and MISC_ENABLE says so
         CHECK_EQ(lab_rdmsr(MISC_ENABLE) >> 11 & 3, 3);
 }
 
-BODY(pmu_absent, uncore,
-     "counters of a northbridge or L3 that CPUID does not announce fault [S-1.4]")
+LAB_TEST(pmu_absent, uncore,
+         "counters of a northbridge or L3 that CPUID does not announce fault [S-1.4]")
 {
     AMD_ONLY();
     uint32_t ecx = cpuid(0x80000001, 0).ecx;
@@ -294,7 +291,7 @@ BODY(pmu_absent, uncore,
         lab_absent(0xc0010280);
 }
 
-BODY(pmu_cpuid, misc_enable, "MISC_ENABLE[7] is set, and a write cannot clear it [VP-86]")
+LAB_TEST(pmu_cpuid, misc_enable, "MISC_ENABLE[7] is set, and a write cannot clear it [VP-86]")
 {
     INTEL_ONLY();
     uint64_t value = lab_rdmsr(MISC_ENABLE);
@@ -303,8 +300,9 @@ BODY(pmu_cpuid, misc_enable, "MISC_ENABLE[7] is set, and a write cannot clear it
     CHECK_EQ(lab_rdmsr(MISC_ENABLE), value);
 }
 
-BODY(pmu_cpuid, debugctl,
-     "DEBUGCTL reads 0 and takes 0; a bit that it takes reads back, or is ignored [VP-76 VP-77]")
+LAB_TEST(
+    pmu_cpuid, debugctl,
+    "DEBUGCTL reads 0 and takes 0; a bit that it takes reads back, or is ignored [VP-76 VP-77]")
 {
     CHECK_EQ(lab_rdmsr(DEBUGCTL), 0);
     lab_wrmsr(DEBUGCTL, 0);
@@ -318,8 +316,8 @@ BODY(pmu_cpuid, debugctl,
     }
 }
 
-BODY(pmu_cpuid, after_reset,
-     "after pmu_init_cpu every register of the PMU reads 0 [VP-37 VP-40 VP-87]")
+LAB_TEST(pmu_cpuid, after_reset,
+         "after pmu_init_cpu every register of the PMU reads 0 [VP-37 VP-40 VP-87]")
 {
     for (uint64_t rest = pmu_here()->reported; rest; rest &= rest - 1) {
         unsigned ctr = (unsigned)__builtin_ctzll(rest);

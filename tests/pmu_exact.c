@@ -21,7 +21,8 @@
 #include "tests/vpmu.h"
 
 /* The traps of a stretch run with TF, less those around, against its table and its count. */
-static void oracle(unsigned ctr)
+LAB_EACH(pmu_oracle, each_counting_instructions,
+         "the single-step trap counts the same [VP-52 C-1.10]")
 {
     static const struct lab_work *const works[] = { &lab_loop_work, &lab_memory_work,
                                                     &lab_branches_work, &lab_exits_work };
@@ -236,7 +237,8 @@ static uint64_t fault_cost(unsigned ctr, unsigned faults)
     return pmu_read(ctr);
 }
 
-static void faults(unsigned ctr)
+LAB_EACH(pmu_faults, each_counting_instructions,
+         "a fault in ring 0 adds nothing to ring 3, and always the same to ring 0 [VP-52 C-3.20]")
 {
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
         SKIP("the processor does not count the event there");
@@ -267,7 +269,8 @@ static void repeat(uint64_t n)
     asm volatile("rep stosb" : "+D"(to), "+c"(n) : "a"(0) : "memory");
 }
 
-static void repeats_once(unsigned ctr)
+LAB_EACH(pmu_rep, each_counting_instructions,
+         "a string instruction counts once, however often it repeats [VP-52]")
 {
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
         SKIP("the processor does not count the event there");
@@ -278,10 +281,3 @@ static void repeats_once(unsigned ctr)
     for (unsigned n = 0; n < 1000; n += 333)
         LAB_CHECK_COUNT(lab_count(ctr, select, 0, repeat, n), once);
 }
-
-LAB_EACH(pmu_rep, each_counting_instructions, repeats_once,
-         "a string instruction counts once, however often it repeats [VP-52]")
-LAB_EACH(pmu_oracle, each_counting_instructions, oracle,
-         "the single-step trap counts the same [VP-52 C-1.10]")
-LAB_EACH(pmu_faults, each_counting_instructions, faults,
-         "a fault in ring 0 adds nothing to ring 3, and always the same to ring 0 [VP-52 C-3.20]")

@@ -13,10 +13,10 @@
 static uint64_t expected(void) { return lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, TURNS); }
 
 /* Here in ring 0; pmu_rings has the other ring. */
-static void ring0(unsigned ctr)
+LAB_EACH(pmu_filter, each_counter,
+         "in ring 0 counts with OS, not with USR alone, not with neither [VP-51]")
 {
-    if (lab_event(ctr) == PMU_EVENT_COUNT)
-        SKIP("no event that must happen on this counter");
+    SKIP_WITHOUT_EVENT(ctr);
     uint64_t kernel = lab_count(ctr, lab_select(ctr, PMU_KERNEL), 0, lab_loop, TURNS);
     uint64_t both = lab_count(ctr, lab_select(ctr, PMU_KERNEL | PMU_USER), 0, lab_loop, TURNS);
     CHECK_EQ(lab_count(ctr, lab_select(ctr, PMU_USER), 0, lab_loop, TURNS), 0);
@@ -45,7 +45,7 @@ static uint64_t emulated(void)
 
 /* A threshold of n counts the cycles with n or more: fewer the higher n is, none that no processor
  * reaches. */
-static void threshold(unsigned ctr)
+LAB_EACH(pmu_cmask, each_gp, "a higher threshold counts less, 255 nothing [VP-60 C-2a.10]")
 {
     uint64_t plain = with(ctr, 0), one = with(ctr, THRESHOLD(1)), two = with(ctr, THRESHOLD(2));
     LAB_CHECK_COUNT(plain, expected());
@@ -58,7 +58,7 @@ static void threshold(unsigned ctr)
 }
 
 /* Inverted, a threshold counts the other cycles: with one that is never reached, all of them. */
-static void inverted(unsigned ctr)
+LAB_EACH(pmu_inverted, each_gp, "the inverse of a threshold never reached is every cycle [S-2.3]")
 {
     uint64_t cycles =
         lab_count(ctr, pmu_select(pmu_here(), PMU_CYCLES, PMU_KERNEL), 0, lab_loop, 10 * TURNS);
@@ -70,7 +70,7 @@ static void inverted(unsigned ctr)
 }
 
 /* Edges: how often the condition begins to hold; once at least where it holds at all. */
-static void edges(unsigned ctr)
+LAB_EACH(pmu_edge, each_gp, "edges are fewer than cycles, and there is one [S-2.3]")
 {
     uint64_t cycles = with(ctr, THRESHOLD(1)), begins = with(ctr, THRESHOLD(1) | EDGE);
     CHECK_BECAUSE(begins, 1, cycles, "at least the first, at most every cycle");
@@ -88,7 +88,8 @@ static void edges(unsigned ctr)
 }
 
 /* A write while the counter runs acts at once and leaves it running; on Intel by either address. */
-static void write_running(unsigned ctr)
+LAB_EACH(pmu_write_running, each_counting_instructions,
+         "a write to the running counter acts at once [VP-39 VP-74 C-2a.11]")
 {
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
         SKIP("the processor does not count the event there");
@@ -113,7 +114,7 @@ static void write_running(unsigned ctr)
 }
 
 /* The event select changed while it runs. */
-static void select_running(unsigned ctr)
+LAB_EACH(pmu_select_running, each_gp, "a select of 0 stops it, the old one lets it go on [C-2a.11]")
 {
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1) || lab_is_fixed(ctr))
         SKIP("the processor does not count the event there");
@@ -133,7 +134,7 @@ static void select_running(unsigned ctr)
 }
 
 /* An event that no processor has: accepted, and counts nothing. */
-static void unknown_event(unsigned ctr)
+LAB_EACH(pmu_unknown_event, each_gp, "an event that is none counts 0 [VP-61]")
 {
     CHECK_BECAUSE(with(ctr, 0), expected(), expected() * 9 / 8, "it works otherwise");
     pmu_program(ctr, 0xff | 0xeeu << 8 | PMU_KERNEL, 0);
@@ -141,16 +142,3 @@ static void unknown_event(unsigned ctr)
     lab_measure(&gate, lab_loop, TURNS);
     CHECK_EQ(pmu_read(ctr), 0);
 }
-
-LAB_EACH(pmu_filter, each_counter, ring0,
-         "in ring 0 counts with OS, not with USR alone, not with neither [VP-51]")
-LAB_EACH(pmu_cmask, each_gp, threshold,
-         "a higher threshold counts less, 255 nothing [VP-60 C-2a.10]")
-LAB_EACH(pmu_inverted, each_gp, inverted,
-         "the inverse of a threshold never reached is every cycle [S-2.3]")
-LAB_EACH(pmu_edge, each_gp, edges, "edges are fewer than cycles, and there is one [S-2.3]")
-LAB_EACH(pmu_write_running, each_counting_instructions, write_running,
-         "a write to the running counter acts at once [VP-39 VP-74 C-2a.11]")
-LAB_EACH(pmu_select_running, each_gp, select_running,
-         "a select of 0 stops it, the old one lets it go on [C-2a.11]")
-LAB_EACH(pmu_unknown_event, each_gp, unknown_event, "an event that is none counts 0 [VP-61]")

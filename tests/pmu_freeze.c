@@ -48,7 +48,8 @@ static uint64_t overflow(unsigned ctr, bool freeze)
     return pmu_read(ctr);
 }
 
-static void stops(unsigned ctr)
+LAB_EACH(pmu_freeze, each_counter,
+         "freeze on PMI stops it before the handler looks [VP-75 VP-76 C-1.3]")
 {
     if (!freezes(ctr))
         SKIP("counters do not freeze on PMI");
@@ -86,7 +87,7 @@ static void resumes(void)
     lab_wrmsr(pmu_here()->msr.global_clear, PMU_BIT(the_ctr) | FROZEN);
 }
 
-static void thawed_by_clearing(unsigned ctr)
+LAB_EACH(pmu_thaw, each_counter, "clearing CTR_FRZ lets it go on [VP-75 C-1.3]")
 {
     if (!freezes(ctr) || pmu_here()->version < 4)
         SKIP("counters do not freeze on PMI");
@@ -107,7 +108,7 @@ static void thawed_by_clearing(unsigned ctr)
 }
 
 /* Legacy: every counter stops, not only the one that overflowed. */
-static void stops_all(unsigned ctr)
+LAB_EACH(pmu_freeze_all, each_counter, "its PMI freezes all the others [VP-75 VP-76 C-1.3]")
 {
     if (!freezes(ctr))
         SKIP("counters do not freeze on PMI");
@@ -135,10 +136,9 @@ static void stops_all(unsigned ctr)
 
 /* Halted time is not counted: over five ticks the counter sees the handlers, and the clock much
  * more. */
-static void halted(unsigned ctr)
+LAB_EACH(pmu_halt, each_counter, "does not count while the processor is halted [VP-64]")
 {
-    if (lab_event(ctr) == PMU_EVENT_COUNT)
-        SKIP("no event that must happen on this counter");
+    SKIP_WITHOUT_EVENT(ctr);
     if (cpu_current()->halt_stops_timer)
         SKIP("HLT may stop the timer that ends it");
     pmu_program(ctr, lab_select(ctr, PMU_KERNEL), 0);
@@ -151,10 +151,3 @@ static void halted(unsigned ctr)
     CHECK_BECAUSE(found, 5 * 3, clock / 2,
                   "five times STI, HLT and a handler, not the time between");
 }
-
-LAB_EACH(pmu_freeze, each_counter, stops,
-         "freeze on PMI stops it before the handler looks [VP-75 VP-76 C-1.3]")
-LAB_EACH(pmu_thaw, each_counter, thawed_by_clearing, "clearing CTR_FRZ lets it go on [VP-75 C-1.3]")
-LAB_EACH(pmu_freeze_all, each_counter, stops_all,
-         "its PMI freezes all the others [VP-75 VP-76 C-1.3]")
-LAB_EACH(pmu_halt, each_counter, halted, "does not count while the processor is halted [VP-64]")

@@ -31,7 +31,8 @@ static bool can_set(void)
 static uint64_t all(void) { return pmu_here()->reported; }
 
 /* The counter's own bit is kept. */
-static void control_bit(unsigned ctr)
+LAB_EACH(pmu_global_control, each_counter,
+         "the counter's bit reads back, alone and among all [VP-25 VP-29]")
 {
     SKIP_WITHOUT_GLOBAL();
     lab_wrmsr(pmu_here()->msr.global_control, PMU_BIT(ctr));
@@ -43,9 +44,9 @@ static void control_bit(unsigned ctr)
 
 /* Bits of counters that are absent: Intel refuses them, AMD drops them. Bit 48 may be PERF_METRICS.
  */
-static void control_absent(unsigned unused)
+LAB_TEST(pmu_global, control_absent,
+         "bits of absent counters: refused by Intel, dropped by AMD [VP-25 VP-26 C-2e]")
 {
-    (void)unused;
     SKIP_WITHOUT_GLOBAL();
     uint32_t msr = pmu_here()->msr.global_control;
     lab_wrmsr(msr, all());
@@ -59,9 +60,9 @@ static void control_absent(unsigned unused)
 }
 
 /* Writing the status register: #GP on Intel, ignored on AMD. */
-static void status_read_only(unsigned unused)
+LAB_TEST(pmu_global, status_read_only,
+         "a write to the status faults on Intel, is ignored on AMD [VP-17 VP-18]")
 {
-    (void)unused;
     SKIP_WITHOUT_GLOBAL();
     for (unsigned bit = 0; bit < 64; bit++) {
         CHECK_EQ(wrmsr_fault(pmu_here()->msr.global_status, PMU_BIT(bit)),
@@ -72,9 +73,9 @@ static void status_read_only(unsigned unused)
 
 /* The register that clears: counters' bits and what else is legal there; the rest faults on Intel.
  * Reads 0. */
-static void clear_legal(unsigned unused)
+LAB_TEST(pmu_global, clear_legal,
+         "the clearing register takes its legal bits and reads 0 [VP-27 VP-28]")
 {
-    (void)unused;
     SKIP_WITHOUT_GLOBAL();
     uint64_t legal = all() | UINT64_C(3) << 62,
              maybe = UINT64_C(0x1f) << 58 | UINT64_C(3) << 54 | UINT64_C(1) << 48;
@@ -89,12 +90,12 @@ static void clear_legal(unsigned unused)
 }
 
 /* Nothing counts unless both the counter's own control and its global bit are set. */
-static void gates(unsigned ctr)
+LAB_EACH(pmu_gates, each_counter,
+         "stands still unless its own and its global enable are set [VP-49 VP-50 C-2e]")
 {
     uint64_t select = lab_select(ctr, PMU_KERNEL);
     uint32_t control = pmu_here()->msr.global_control;
-    if (lab_event(ctr) == PMU_EVENT_COUNT)
-        SKIP("no event that must happen on this counter");
+    SKIP_WITHOUT_EVENT(ctr);
     pmu_program(ctr, select, 0);
     lab_loop(TURNS);
     CHECK_EQ(pmu_read(ctr), 0); /* nothing started it */
@@ -124,7 +125,7 @@ static void gates(unsigned ctr)
 }
 
 /* Stopping and going on keeps the value, and adds up. */
-static void adds_up(unsigned ctr)
+LAB_EACH(pmu_adds_up, each_gp, "five stretches count five times as much [VP-90]")
 {
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
         SKIP("the processor does not count the event there");
@@ -137,7 +138,8 @@ static void adds_up(unsigned ctr)
 }
 
 /* Status bits set by software: each by itself, kept until cleared, and only that one. */
-static void set_and_reset(unsigned ctr)
+LAB_EACH(pmu_status_set, each_counter,
+         "STATUS_SET and RESET act on one bit [VP-28 VP-66 VP-75 C-1.3]")
 {
     SKIP_WITHOUT_SET();
     uint32_t status = pmu_here()->msr.global_status, clear = pmu_here()->msr.global_clear;
@@ -155,9 +157,8 @@ static void set_and_reset(unsigned ctr)
     CHECK_EQ(lab_rdmsr(pmu_counter_msr(pmu_here(), ctr)), 0);
 }
 
-static void set_absent(unsigned unused)
+LAB_TEST(pmu_global, set_absent, "STATUS_SET has no bit of an absent counter [VP-28 VP-75]")
 {
-    (void)unused;
     SKIP_WITHOUT_SET();
     for (unsigned bit = 0; bit < 48; bit++) {
         if (all() >> bit & 1)
@@ -170,12 +171,11 @@ static void set_absent(unsigned unused)
 }
 
 /* CTR_FRZ, set by software: nothing counts until it is cleared. */
-static void frozen(unsigned ctr)
+LAB_EACH(pmu_frozen, each_counter, "CTR_FRZ stops it, clearing lets it run [VP-75 C-1.3]")
 {
     if (!lab_is_intel() || pmu_here()->version < 4)
         SKIP("no register that sets status");
-    if (lab_event(ctr) == PMU_EVENT_COUNT)
-        SKIP("no event that must happen on this counter");
+    SKIP_WITHOUT_EVENT(ctr);
     lab_wrmsr(STATUS_SET, FROZEN);
     CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), FROZEN);
     struct pmu_gate gate = pmu_gate(ctr);
@@ -195,7 +195,7 @@ static void frozen(unsigned ctr)
 
 /* INUSE: bit n when EVENTSELn has an event, 32 + n when fixed counter n is enabled, 63 when one may
  * interrupt. */
-static void inuse(unsigned ctr)
+LAB_EACH(pmu_inuse, each_counter, "GLOBAL_INUSE shows the counter and its interrupt [VP-16 C-1.3]")
 {
     if (!lab_is_intel() || pmu_here()->version < 4)
         SKIP("no register that tells counters in use");
@@ -207,35 +207,4 @@ static void inuse(unsigned ctr)
     CHECK_EQ(wrmsr_fault(INUSE, 0), LAB_GP_FAULT);
     pmu_program(ctr, 0, 0);
     CHECK_EQ(lab_rdmsr(INUSE), 0);
-}
-
-LAB_EACH(pmu_global_control, each_counter, control_bit,
-         "the counter's bit reads back, alone and among all [VP-25 VP-29]")
-LAB_EACH(pmu_gates, each_counter, gates,
-         "stands still unless its own and its global enable are set [VP-49 VP-50 C-2e]")
-LAB_EACH(pmu_adds_up, each_gp, adds_up, "five stretches count five times as much [VP-90]")
-LAB_EACH(pmu_status_set, each_counter, set_and_reset,
-         "STATUS_SET and RESET act on one bit [VP-28 VP-66 VP-75 C-1.3]")
-LAB_EACH(pmu_frozen, each_counter, frozen, "CTR_FRZ stops it, clearing lets it run [VP-75 C-1.3]")
-LAB_EACH(pmu_inuse, each_counter, inuse,
-         "GLOBAL_INUSE shows the counter and its interrupt [VP-16 C-1.3]")
-
-TEST(pmu_global, control_absent,
-     "bits of absent counters: refused by Intel, dropped by AMD [VP-25 VP-26 C-2e]")
-{
-    lab_run(control_absent, LAB_ANY);
-}
-TEST(pmu_global, status_read_only,
-     "a write to the status faults on Intel, is ignored on AMD [VP-17 VP-18]")
-{
-    lab_run(status_read_only, LAB_ANY);
-}
-TEST(pmu_global, clear_legal,
-     "the clearing register takes its legal bits and reads 0 [VP-27 VP-28]")
-{
-    lab_run(clear_legal, LAB_ANY);
-}
-TEST(pmu_global, set_absent, "STATUS_SET has no bit of an absent counter [VP-28 VP-75]")
-{
-    lab_run(set_absent, LAB_ANY);
 }

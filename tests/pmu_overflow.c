@@ -7,7 +7,6 @@
 #include "tests/vpmu.h"
 
 #define TURNS 100u
-#define NO_EVENT "no event that must happen on this counter"
 
 static uint64_t expected(void) { return lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, TURNS); }
 
@@ -26,7 +25,8 @@ static uint64_t preset(unsigned ctr, uint64_t events)
 static bool tells_zero(void) { return vpmu_present() && !vpmu_quirk("wrap0"); }
 
 /* Presets that end just below 0, at 0 and just above. */
-static void wraps(unsigned ctr)
+LAB_EACH(pmu_wraps, each_counting_instructions,
+         "wraps at its width, to the event [VP-38 VP-65 VP-73 C-2a.9]")
 {
     static const int32_t ends[] = { -2, -1, 0, 1, 2, 50 };
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
@@ -51,10 +51,9 @@ static void wraps(unsigned ctr)
 }
 
 /* With INT clear the status bit is set, and no interrupt comes, as neither vector. */
-static void status_without_interrupt(unsigned ctr)
+LAB_EACH(pmu_quiet, each_counter, "INT clear: status bit, no interrupt [VP-65 VP-67 VP-72 C-2a.9]")
 {
-    if (lab_event(ctr) == PMU_EVENT_COUNT)
-        SKIP(NO_EVENT);
+    SKIP_WITHOUT_EVENT(ctr);
     lab_catch();
     uint64_t found = lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10), lab_loop, TURNS);
     for (unsigned i = 0; i < 100; i++)
@@ -70,12 +69,12 @@ static void status_without_interrupt(unsigned ctr)
 
 /* The status bit stays through stop, clear and reads until it is written, and only its own write
  * clears it. */
-static void sticky(unsigned ctr)
+LAB_EACH(pmu_sticky, each_counter,
+         "its status bit, and no other, stays until it is cleared [VP-66 VP-80 VP-81 C-2a.9]")
 {
     if (!pmu_here()->msr.global_status)
         SKIP("no global status");
-    if (lab_event(ctr) == PMU_EVENT_COUNT)
-        SKIP(NO_EVENT);
+    SKIP_WITHOUT_EVENT(ctr);
     lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10), lab_loop, TURNS);
     CHECK_EQ(status(), PMU_BIT(ctr));
     CHECK_EQ(status(), PMU_BIT(ctr));
@@ -94,10 +93,10 @@ static void sticky(unsigned ctr)
 }
 
 /* A second overflow sets the bit again; the counter counted on in between. */
-static void again(unsigned ctr)
+LAB_EACH(pmu_again, each_counter,
+         "overflows again and again, told each time, and once [VP-65 VP-82]")
 {
-    if (lab_event(ctr) == PMU_EVENT_COUNT)
-        SKIP(NO_EVENT);
+    SKIP_WITHOUT_EVENT(ctr);
     for (unsigned i = 1; i <= 5; i++) {
         CHECK_EQ(pmu_take_overflow(), 0);
         lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10 * i), lab_loop, TURNS);
@@ -109,10 +108,9 @@ static void again(unsigned ctr)
 }
 
 /* Armed, it reads negative until it overflows: what a driver without a status register looks at. */
-static void armed_is_negative(unsigned ctr)
+LAB_EACH(pmu_armed, each_counter, "armed it reads negative, overflowed not [VP-82]")
 {
-    if (lab_event(ctr) == PMU_EVENT_COUNT)
-        SKIP(NO_EVENT);
+    SKIP_WITHOUT_EVENT(ctr);
     uint64_t top = pmu_mask(pmu_here(), ctr) / 2 + 1, longest = pmu_max_period(pmu_here(), ctr);
     CHECK(lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, longest), lab_loop, TURNS) & top);
     CHECK_EQ(pmu_take_overflow(), 0);
@@ -124,12 +122,11 @@ static void armed_is_negative(unsigned ctr)
 }
 
 /* Two overflows: each its bit; clearing one leaves the other. */
-static void two(unsigned ctr)
+LAB_EACH(pmu_two_overflows, each_counter, "overflow together with each other counter [VP-66]")
 {
     if (!pmu_here()->msr.global_status)
         SKIP("no global status");
-    if (lab_event(ctr) == PMU_EVENT_COUNT)
-        SKIP(NO_EVENT);
+    SKIP_WITHOUT_EVENT(ctr);
     for (uint64_t rest = pmu_here()->counters & ~PMU_BIT(ctr); rest; rest &= rest - 1) {
         unsigned other = (unsigned)__builtin_ctzll(rest);
         if (lab_event(other) == PMU_EVENT_COUNT)
@@ -149,7 +146,8 @@ static void two(unsigned ctr)
 
 /* The counter preset to 1 - count ends at exactly 1: two runs of one loop agree to the instruction.
  */
-static void deterministic(unsigned ctr)
+LAB_EACH(pmu_deterministic, each_counting_instructions,
+         "20 runs count the same, preset to end at 1 [VP-73 C-1.10]")
 {
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
         SKIP("the processor does not count the event there");
@@ -166,17 +164,3 @@ static void deterministic(unsigned ctr)
         CHECK_EQ(
             lab_count(ctr, select, (1 - most) & pmu_mask(pmu_here(), ctr), lab_branches, TURNS), 1);
 }
-
-LAB_EACH(pmu_wraps, each_counting_instructions, wraps,
-         "wraps at its width, to the event [VP-38 VP-65 VP-73 C-2a.9]")
-LAB_EACH(pmu_quiet, each_counter, status_without_interrupt,
-         "INT clear: status bit, no interrupt [VP-65 VP-67 VP-72 C-2a.9]")
-LAB_EACH(pmu_sticky, each_counter, sticky,
-         "its status bit, and no other, stays until it is cleared [VP-66 VP-80 VP-81 C-2a.9]")
-LAB_EACH(pmu_again, each_counter, again,
-         "overflows again and again, told each time, and once [VP-65 VP-82]")
-LAB_EACH(pmu_armed, each_counter, armed_is_negative,
-         "armed it reads negative, overflowed not [VP-82]")
-LAB_EACH(pmu_two_overflows, each_counter, two, "overflow together with each other counter [VP-66]")
-LAB_EACH(pmu_deterministic, each_counting_instructions, deterministic,
-         "20 runs count the same, preset to end at 1 [VP-73 C-1.10]")

@@ -15,7 +15,6 @@
 #include "tests/rules.h"
 #include "tests/vpmu.h"
 
-#define NO_EVENT "no event that must happen on this counter"
 #define SAFE "safe: no NMI"
 #define WAIT_PAUSES 5000u
 #define LOOKS 200u /* between two PAUSEs, each of which leaves a virtual machine */
@@ -83,11 +82,12 @@ static void check_skid(unsigned ctr, uint64_t period)
               inside ? "" : " or more: behind the sled");
 }
 
-static void as_vector(unsigned ctr)
+LAB_EACH(pmu_pmi, each_counter,
+         "overflow as a vector, after 2 to 990 events; skid [VP-67 VP-68 VP-69 VP-70 VP-71 C-1.2 "
+         "C-2a.9 C-2g]")
 {
     static const uint16_t periods[] = { 2, 3, 77, 500, 990 };
-    if (lab_event(ctr) == PMU_EVENT_COUNT)
-        SKIP(NO_EVENT);
+    SKIP_WITHOUT_EVENT(ctr);
     lab_catch();
     for (unsigned i = 0; i < ARRAY_SIZE(periods); i++) {
         unsigned before = lab_caught.pmis;
@@ -107,12 +107,11 @@ static void as_vector(unsigned ctr)
     lab_release();
 }
 
-static void as_nmi(unsigned ctr)
+LAB_EACH(pmu_nmi, each_counter, "overflow as NMI, with interrupts off [VP-68 VP-79 C-1.2]")
 {
     if (boot_safe())
         SKIP(SAFE);
-    if (lab_event(ctr) == PMU_EVENT_COUNT)
-        SKIP(NO_EVENT);
+    SKIP_WITHOUT_EVENT(ctr);
     lab_catch();
     apic_write_pmi_lvt(APIC_LVT_NMI);
     CHECK_EQ(apic_read_pmi_lvt() & 0x107ff, APIC_LVT_NMI);
@@ -131,10 +130,9 @@ static void as_nmi(unsigned ctr)
 }
 
 /* Masked: status, no interrupt, and none when the mask goes. */
-static void masked(unsigned ctr)
+LAB_EACH(pmu_masked, each_counter, "masked: status only, and nothing is kept for later [VP-68]")
 {
-    if (lab_event(ctr) == PMU_EVENT_COUNT)
-        SKIP(NO_EVENT);
+    SKIP_WITHOUT_EVENT(ctr);
     lab_catch();
     apic_write_pmi_lvt(VECTOR_PMI | APIC_LVT_MASKED);
     arm(ctr, 300);
@@ -161,10 +159,9 @@ static void rearm(void)
 
 /* Where the entry is masked at delivery the next overflow is not heard until the handler unmasks.
  */
-static void second_before_unmask(unsigned ctr)
+LAB_EACH(pmu_auto_mask, each_counter, "Intel masks at delivery, AMD does not [VP-69 VP-70 C-2a.9]")
 {
-    if (lab_event(ctr) == PMU_EVENT_COUNT)
-        SKIP(NO_EVENT);
+    SKIP_WITHOUT_EVENT(ctr);
     lab_catch();
     lab_caught.action = rearm;
     arm(ctr, 100);
@@ -187,10 +184,9 @@ static void rearm_and_unmask(void)
 }
 
 /* What a sampling driver does: ten in a row. */
-static void ten_in_a_row(unsigned ctr)
+LAB_EACH(pmu_ten_pmis, each_counter, "ten overflows re-armed by the handler [VP-71 C-2g]")
 {
-    if (lab_event(ctr) == PMU_EVENT_COUNT)
-        SKIP(NO_EVENT);
+    SKIP_WITHOUT_EVENT(ctr);
     lab_catch();
     lab_caught.action = rearm_and_unmask;
     arm(ctr, 100);
@@ -203,10 +199,9 @@ static void ten_in_a_row(unsigned ctr)
 }
 
 /* A vector waits for IF and for the task priority, and comes once. */
-static void delayed(unsigned ctr)
+LAB_EACH(pmu_delayed, each_counter, "waits for IF and for the priority, comes once [VP-68]")
 {
-    if (lab_event(ctr) == PMU_EVENT_COUNT)
-        SKIP(NO_EVENT);
+    SKIP_WITHOUT_EVENT(ctr);
     lab_catch();
     uint64_t flags = read_flags();
     cli();
@@ -253,10 +248,9 @@ static void overflow_inside(void)
     depth--;
 }
 
-static void nested(unsigned ctr)
+LAB_EACH(pmu_nested, each_counter, "an overflow in the handler nests if that lets it [VP-71]")
 {
-    if (lab_event(ctr) == PMU_EVENT_COUNT)
-        SKIP(NO_EVENT);
+    SKIP_WITHOUT_EVENT(ctr);
     lab_catch();
     depth = deepest = 0;
     lab_caught.action = overflow_inside;
@@ -283,12 +277,11 @@ static void overflow_in_nmi(void)
     nmis_inside = lab_caught.nmis;
 }
 
-static void nmi_in_nmi(unsigned ctr)
+LAB_EACH(pmu_nmi_held, each_counter, "an NMI in an NMI is held until IRET [VP-78]")
 {
     if (boot_safe())
         SKIP(SAFE);
-    if (lab_event(ctr) == PMU_EVENT_COUNT)
-        SKIP(NO_EVENT);
+    SKIP_WITHOUT_EVENT(ctr);
     lab_catch();
     apic_write_pmi_lvt(APIC_LVT_NMI);
     lab_caught.action = overflow_in_nmi;
@@ -338,10 +331,9 @@ static uint64_t head_start(unsigned ctr, unsigned other)
 
 /* Two counters overflow at the same instruction: one interrupt or two, but both are told, and none
  * is lost. */
-static void two_at_once(unsigned ctr)
+LAB_EACH(pmu_two_pmis, each_counter, "overflow in the same instruction as each other [VP-67]")
 {
-    if (lab_event(ctr) == PMU_EVENT_COUNT)
-        SKIP(NO_EVENT);
+    SKIP_WITHOUT_EVENT(ctr);
     for (uint64_t rest = pmu_here()->counters & ~PMU_BIT(ctr); rest; rest &= rest - 1) {
         unsigned other = (unsigned)__builtin_ctzll(rest);
         if (lab_event(other) == PMU_EVENT_COUNT)
@@ -361,24 +353,6 @@ static void two_at_once(unsigned ctr)
         pmu_clear(PMU_BIT(ctr) | PMU_BIT(other));
     }
 }
-
-LAB_EACH(pmu_pmi, each_counter, as_vector,
-         "overflow as a vector, after 2 to 990 events; skid [VP-67 VP-68 VP-69 VP-70 VP-71 C-1.2 "
-         "C-2a.9 C-2g]")
-LAB_EACH(pmu_nmi, each_counter, as_nmi, "overflow as NMI, with interrupts off [VP-68 VP-79 C-1.2]")
-LAB_EACH(pmu_masked, each_counter, masked,
-         "masked: status only, and nothing is kept for later [VP-68]")
-LAB_EACH(pmu_auto_mask, each_counter, second_before_unmask,
-         "Intel masks at delivery, AMD does not [VP-69 VP-70 C-2a.9]")
-LAB_EACH(pmu_ten_pmis, each_counter, ten_in_a_row,
-         "ten overflows re-armed by the handler [VP-71 C-2g]")
-LAB_EACH(pmu_delayed, each_counter, delayed,
-         "waits for IF and for the priority, comes once [VP-68]")
-LAB_EACH(pmu_nested, each_counter, nested,
-         "an overflow in the handler nests if that lets it [VP-71]")
-LAB_EACH(pmu_nmi_held, each_counter, nmi_in_nmi, "an NMI in an NMI is held until IRET [VP-78]")
-LAB_EACH(pmu_two_pmis, each_counter, two_at_once,
-         "overflow in the same instruction as each other [VP-67]")
 
 /* What boots do to find a PMU whose interrupts do not come: with the entry masked, that is so. */
 TEST(pmu_pmi_lost, told,

@@ -60,7 +60,7 @@ static unsigned bad_indices(const struct pmu_kind *pmu, bool metrics, uint32_t *
 #define BAD_MAX 96
 
 /* Any value that was written comes back by its own index, upper halves of RAX and RDX clear. */
-static void valid(unsigned ctr)
+LAB_EACH(pmu_rdpmc, each_counter, "its index reads it, zero-extended [VP-41 VP-42 VP-88 C-2a.7]")
 {
     uint32_t index = pmu_rdpmc_index(ctr);
     CHECK_EQ(index, lab_is_fixed(ctr) ? FIXED + ctr - PMU_FIXED : ctr);
@@ -76,7 +76,7 @@ static void valid(unsigned ctr)
 }
 
 /* ECX is what counts, not RCX; RDPMC itself is an instruction. */
-static void counted_itself(unsigned ctr)
+LAB_EACH(pmu_rdpmc_counts, each_counter, "RDPMC counts as one; RCX's upper half is ignored [VP-48]")
 {
     uint32_t index = pmu_rdpmc_index(ctr), first, second;
     uint64_t wide = UINT64_C(0xabcdef0000000000) | index, value;
@@ -96,7 +96,7 @@ static void counted_itself(unsigned ctr)
     CHECK_EQ(second - first, 1 + (intercepted ? (uint64_t)exit->low : 1));
 }
 
-static void bad_in_ring0(unsigned unused)
+LAB_TEST(pmu_rdpmc, bad_indices, "no other index reads anything: #GP [VP-43 VP-45 C-2a.1 C-2e]")
 {
     uint32_t bad[BAD_MAX];
     bool metrics;
@@ -112,7 +112,7 @@ static void bad_in_ring0(unsigned unused)
 }
 
 /* Bit 31, the fast read of older processors: refused, or the low half. */
-static void fast(unsigned ctr)
+LAB_EACH(pmu_rdpmc_fast, each_counter, "bit 31: refused, or the low half [VP-44 C-2a.7 C-2e]")
 {
     uint64_t value = 0;
     lab_wrmsr(pmu_write_msr(pmu_here(), ctr), 0x1234567);
@@ -226,18 +226,8 @@ TEST(pmu_rdpmc_ring3, msrs, "RDMSR and WRMSR of the PMU's registers raise #GP in
     }
 }
 
-LAB_EACH(pmu_rdpmc, each_counter, valid,
-         "its index reads it, zero-extended [VP-41 VP-42 VP-88 C-2a.7]")
-LAB_EACH(pmu_rdpmc_counts, each_counter, counted_itself,
-         "RDPMC counts as one; RCX's upper half is ignored [VP-48]")
-LAB_EACH(pmu_rdpmc_fast, each_counter, fast, "bit 31: refused, or the low half [VP-44 C-2a.7 C-2e]")
 TEST_EACH(pmu_rdpmc_ring3, each_counter,
           "ring 3 reads it with CR4.PCE set, #GP with it clear [VP-46 C-1.1 C-2d]")
 {
     ring3_index(ctr);
-}
-
-TEST(pmu_rdpmc, bad_indices, "no other index reads anything: #GP [VP-43 VP-45 C-2a.1 C-2e]")
-{
-    lab_run(bad_in_ring0, LAB_ANY);
 }

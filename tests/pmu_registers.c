@@ -34,7 +34,7 @@ static void fixed_reads_back(unsigned ctr)
 }
 
 /* Every bit by itself, all, none. EN stays clear, so that nothing runs. */
-static void select_reads_back(unsigned ctr)
+LAB_EACH(pmu_select, each_counter, "every legal bit of the control reads back [VP-29 VP-13]")
 {
     uint32_t msr = pmu_select_msr(pmu_here(), ctr);
     if (lab_is_fixed(ctr)) {
@@ -89,7 +89,8 @@ static void keeps_or_drops(uint32_t msr, uint64_t value, uint64_t old)
 static bool drops_all(void) { return vpmu_present() ? !vpmu_quirk("sticky") : rules_kvm(); }
 
 /* A reserved bit: Intel faults and keeps the old value, AMD ignores the bit. */
-static void select_reserved(unsigned ctr)
+LAB_EACH(pmu_reserved, each_counter,
+         "Intel refuses reserved bits, AMD drops them [VP-22 VP-23 VP-24]")
 {
     uint32_t msr = pmu_select_msr(pmu_here(), ctr);
     uint64_t old = lab_is_fixed(ctr) ? UINT64_C(3) << 4 * (ctr - PMU_FIXED)
@@ -132,7 +133,8 @@ static void reads_everywhere(unsigned ctr, uint64_t wanted)
 }
 
 /* Every bit of a stopped counter by itself, both ways of reading. */
-static void counter_bits(unsigned ctr)
+LAB_EACH(pmu_bits, each_counter,
+         "every bit is kept, RDMSR and RDPMC agree [VP-33 VP-34 VP-36 VP-41 VP-42 C-2a.7]")
 {
     uint64_t writable =
         ctr < PMU_FIXED ? pmu_max_period(pmu_here(), ctr) : pmu_mask(pmu_here(), ctr);
@@ -153,7 +155,8 @@ static void counter_bits(unsigned ctr)
 
 /* What a write of bits beyond the width does: each register has its own way (VP-31, VP-32, VP-35).
  */
-static void counter_high_bits(unsigned ctr)
+LAB_EACH(pmu_width, each_counter,
+         "sign extension, and bits beyond the width [VP-31 VP-34 VP-35 C-2a.7 C-2a.13]")
 {
     uint64_t value = 0xffffff0123456789, mask = pmu_mask(pmu_here(), ctr);
     uint32_t msr = pmu_counter_msr(pmu_here(), ctr);
@@ -181,9 +184,18 @@ static void counter_high_bits(unsigned ctr)
     }
 }
 
+/* Where there are none the first counter says so. */
+static uint64_t each_full_width(void)
+{
+    return lab_is_intel() && pmu_kinds->gp_write_width > 32 ? each_gp() : 1;
+}
+
+static uint64_t each_k7(void) { return lab_is_intel() ? 1 : each_gp() & PMU_FIRST(4); }
+
 /* 4C1h+n, or 1900h+4n: what does not fit faults, bit for bit, and changes nothing; both addresses
  * show one counter. */
-static void full_width(unsigned ctr)
+LAB_EACH(pmu_full_width, each_full_width,
+         "4C1h takes the whole width and refuses more [VP-20 VP-32 VP-33 C-2a.13]")
 {
     if (!lab_is_intel() || pmu_here()->gp_write_width == 32)
         SKIP("no full-width writes");
@@ -201,7 +213,7 @@ static void full_width(unsigned ctr)
 }
 
 /* C001_0000h+n and C001_0004h+n are the same registers as the extended ones of counters 0 to 3. */
-static void k7_alias(unsigned ctr)
+LAB_EACH(pmu_k7_alias, each_k7, "K7 and extended registers are the same [VP-30]")
 {
     uint32_t select = 0xc0010000 + ctr, counter = 0xc0010004 + ctr;
     if (lab_is_intel())
@@ -221,9 +233,8 @@ static void k7_alias(unsigned ctr)
 }
 
 /* No counter's registers are another's: all get different values, then all are read. */
-static void distinct(unsigned unused)
+LAB_TEST(pmu_registers, distinct, "no two counters share a register [VP-29 VP-36]")
 {
-    (void)unused;
     for (uint64_t rest = pmu_here()->counters; rest; rest &= rest - 1) {
         unsigned ctr = (unsigned)__builtin_ctzll(rest);
         lab_wrmsr(pmu_write_msr(pmu_here(), ctr), 1000 + ctr);
@@ -237,28 +248,3 @@ static void distinct(unsigned unused)
             CHECK_EQ(lab_rdmsr(pmu_select_msr(pmu_here(), ctr)), 0x100 + ctr);
     }
 }
-
-TEST(pmu_registers, distinct, "no two counters share a register [VP-29 VP-36]")
-{
-    lab_run(distinct, LAB_ANY);
-}
-
-/* Where there are none the first counter says so. */
-static uint64_t each_full_width(void)
-{
-    return lab_is_intel() && pmu_kinds->gp_write_width > 32 ? each_gp() : 1;
-}
-
-static uint64_t each_k7(void) { return lab_is_intel() ? 1 : each_gp() & PMU_FIRST(4); }
-
-LAB_EACH(pmu_select, each_counter, select_reads_back,
-         "every legal bit of the control reads back [VP-29 VP-13]")
-LAB_EACH(pmu_reserved, each_counter, select_reserved,
-         "Intel refuses reserved bits, AMD drops them [VP-22 VP-23 VP-24]")
-LAB_EACH(pmu_bits, each_counter, counter_bits,
-         "every bit is kept, RDMSR and RDPMC agree [VP-33 VP-34 VP-36 VP-41 VP-42 C-2a.7]")
-LAB_EACH(pmu_width, each_counter, counter_high_bits,
-         "sign extension, and bits beyond the width [VP-31 VP-34 VP-35 C-2a.7 C-2a.13]")
-LAB_EACH(pmu_full_width, each_full_width, full_width,
-         "4C1h takes the whole width and refuses more [VP-20 VP-32 VP-33 C-2a.13]")
-LAB_EACH(pmu_k7_alias, each_k7, k7_alias, "K7 and extended registers are the same [VP-30]")

@@ -38,3 +38,12 @@ uint64_t vpmu_retired(void);
         if (!vpmu_present())                                                                       \
             SKIP("needs the virtual PMU, which counts accesses");                                  \
     } while (0)
+/* LAB_TEST (lab.h) of the virtual PMU. */
+#define VPMU_TEST(group, name, meaning)                                                            \
+    static void lab_##group##_##name(unsigned);                                                    \
+    TEST(group, name, meaning)                                                                     \
+    {                                                                                              \
+        SKIP_WITHOUT_VPMU();                                                                       \
+        lab_run(lab_##group##_##name, LAB_ANY);                                                    \
+    }                                                                                              \
+    static void lab_##group##_##name(unsigned unused __attribute__((unused)))

@@ -9,12 +9,6 @@
 
 enum { VECTOR_UD = 6 };
 
-static void on_each_cpu(void (*body)(unsigned))
-{
-    SKIP_WITHOUT_VPMU();
-    lab_run(body, LAB_ANY);
-}
-
 /* Registers of any vendor's PMU, and their neighbours. */
 static const struct {
     uint32_t first, last;
@@ -56,9 +50,8 @@ static void write_noise(uint32_t msr, uint64_t value)
         wrmsr_fault(msr, before);
 }
 
-static void noisy_registers(unsigned unused)
+VPMU_TEST(vpmu, any_value, "a write of any value to any PMU register succeeds or raises #GP")
 {
-    (void)unused;
     static const uint64_t values[] = { 0,          UINT64_MAX, 1ull << 63,
                                        UINT32_MAX, 1ull << 32, 0xffff00000000 };
     uint64_t seed = 1;
@@ -74,9 +67,9 @@ static void noisy_registers(unsigned unused)
     pmu_reset();
 }
 
-static void any_selector(unsigned unused)
+VPMU_TEST(vpmu, any_selector,
+          "RDPMC accepts the selectors of the model's counters and no others [VP-43 VP-45]")
 {
-    (void)unused;
     uint64_t value, seed = 2;
     unsigned found = 0, there = 0;
     for (uint32_t n = 0; n < 300; n++) {
@@ -105,9 +98,8 @@ static void any_selector(unsigned unused)
         vector_;                                                                                   \
     })
 
-static void svm_instructions(unsigned unused)
+static void check_svm(void)
 {
-    (void)unused;
     CHECK_EQ(FAULT_OF("vmrun"), VECTOR_UD);
     CHECK_EQ(FAULT_OF("vmload"), VECTOR_UD);
     CHECK_EQ(FAULT_OF("vmsave"), VECTOR_UD);
@@ -121,18 +113,27 @@ static void svm_instructions(unsigned unused)
     CHECK_EQ(FAULT_OF("ud2"), VECTOR_UD);
 }
 
-static void svm_while_counting(unsigned unused)
+VPMU_TEST(vpmu, svm_instructions,
+          "SVM instructions raise #UD, as on a processor without SVM; so do MONITOR and MWAIT")
+{
+    check_svm();
+}
+
+VPMU_TEST(vpmu, svm_while_counting, "the same while a counter runs")
 {
     pmu_program(0, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL), 0);
     pmu_start(PMU_BIT(0));
-    svm_instructions(unused);
+    check_svm();
     pmu_stop(PMU_BIT(0));
     CHECK_BECAUSE(pmu_read(0), 18, 100000, "it counted on");
 }
 
-static void hidden(unsigned unused)
+VPMU_TEST(
+    vpmu, hidden,
+    "features that the model lacks are not reported: RTM, IBPB, SVM, LBR, PEBS, MONITOR [VP-63 "
+    "VP-81 "
+    "VP-83 VP-84 VP-85]")
 {
-    (void)unused;
     uint64_t value = 0;
     CHECK_EQ(cpuid(7, 0).ebx >> 11 & 1, 0);         /* RTM */
     CHECK_EQ(cpuid(7, 0).edx >> 26 & 1, 0);         /* IBPB */
@@ -149,27 +150,4 @@ static void hidden(unsigned unused)
         CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), 0);
     CHECK_EQ(rdmsr_fault(0x1d9, &value), 0);
     CHECK_EQ(value & 1, 0); /* no LBR is running */
-}
-
-TEST(vpmu, any_value, "a write of any value to any PMU register succeeds or raises #GP")
-{
-    on_each_cpu(noisy_registers);
-}
-TEST(vpmu, any_selector,
-     "RDPMC accepts the selectors of the model's counters and no others [VP-43 VP-45]")
-{
-    on_each_cpu(any_selector);
-}
-TEST(vpmu, svm_instructions,
-     "SVM instructions raise #UD, as on a processor without SVM; so do MONITOR and MWAIT")
-{
-    on_each_cpu(svm_instructions);
-}
-TEST(vpmu, svm_while_counting, "the same while a counter runs") { on_each_cpu(svm_while_counting); }
-TEST(vpmu, hidden,
-     "features that the model lacks are not reported: RTM, IBPB, SVM, LBR, PEBS, MONITOR [VP-63 "
-     "VP-81 "
-     "VP-83 VP-84 VP-85]")
-{
-    on_each_cpu(hidden);
 }

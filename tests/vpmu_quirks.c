@@ -28,28 +28,14 @@ enum {
 #define ANY_THREAD (1u << 21)
 #define ABSENT "not a register of this vendor's PMU"
 
-static void (*body)(void);
-
-static void call_body(unsigned unused)
-{
-    (void)unused;
-    body();
-}
-
-static void on_each_cpu(void (*function)(void))
-{
-    SKIP_WITHOUT_VPMU();
-    body = function;
-    lab_run(call_body, LAB_ANY);
-}
-
 /* The vector that an access raises, as it should be: #GP unless it is legal. */
 static unsigned fault_unless(bool legal) { return legal ? 0 : LAB_GP_FAULT; }
 
 /* This CPU, of a hybrid processor. */
 static bool is_small(void) { return vpmu_quirk("hybrid") && cpuid(0x1a, 0).eax >> 24 == 0x20; }
 
-static void any_thread(void)
+VPMU_TEST(vpmu_quirks, anythread,
+          "the AnyThread bits are legal where the quirk says so, else they fault")
 {
     struct cpuid leaf = cpuid(0x0a, 0);
     unsigned version = leaf.eax & 0xff;
@@ -66,7 +52,7 @@ static void any_thread(void)
 }
 
 /* With the slots counted the metrics are a share of them, in four bytes whose sum is 255. */
-static void metrics(void)
+VPMU_TEST(vpmu_quirks, metrics, "PERF_METRICS is there where the quirk says so, by RDPMC too")
 {
     bool legal = vpmu_quirk("metrics") && !is_small();
     uint64_t value = 0, by_msr = 0;
@@ -91,7 +77,7 @@ static void metrics(void)
 }
 
 /* As many as the word says, in windows without a hole, and not one more. */
-static void gp(void)
+VPMU_TEST(vpmu_quirks, gp, "there are as many general-purpose counters as the quirk says")
 {
     uint64_t wanted = vpmu_quirk("gp"), value = 0;
     if (!lab_is_intel())
@@ -114,7 +100,8 @@ static void gp(void)
     CHECK_BECAUSE(last, 2000 / 16, 2 * 2000, "cycles of 2,000 instructions");
 }
 
-static void sticky(void)
+VPMU_TEST(vpmu_quirks, sticky,
+          "reserved bits of an AMD select are dropped but for those that the quirk names")
 {
     uint64_t kept = vpmu_quirk("sticky");
     if (lab_is_intel())
@@ -127,7 +114,7 @@ static void sticky(void)
     CHECK_EQ(lab_rdmsr(pmu_here()->msr.select), kept & (1u << 19 | 1u << 21));
 }
 
-static void no_set(void)
+VPMU_TEST(vpmu_quirks, noset, "the register that sets status is gone where the quirk says so")
 {
     bool there = !vpmu_quirk("noset") || vpmu_quirk("ignoremsrs");
     if (lab_is_intel() || !pmu_here()->msr.global_control)
@@ -137,7 +124,8 @@ static void no_set(void)
 }
 
 /* The same registers by Intel's numbers, under Intel's rules. */
-static void v2_alias(void)
+VPMU_TEST(vpmu_quirks, v2alias,
+          "AMD's global registers have Intel's numbers too where the quirk says so")
 {
     uint64_t value = 0;
     bool there = vpmu_quirk("v2alias");
@@ -159,7 +147,7 @@ static void v2_alias(void)
     CHECK_EQ(lab_rdmsr(AMD_STATUS), 0);
 }
 
-static void misc(void)
+VPMU_TEST(vpmu_quirks, misc, "MISC_ENABLE reads what the quirk says")
 {
     uint64_t wanted = vpmu_quirk("misc"), unavailable = 1u << 11 | 1u << 12;
     if (!lab_is_intel())
@@ -172,7 +160,8 @@ static void misc(void)
 }
 
 /* A register of the other vendor's PMU, and a reserved bit of one that is there. */
-static void ignore_msrs(void)
+VPMU_TEST(vpmu_quirks, ignoremsrs,
+          "absent MSRs read 0 and ignore writes where the quirk says so, else they fault")
 {
     bool ignored = vpmu_quirk("ignoremsrs");
     uint32_t absent = lab_is_intel() ? 0xc0010004 : PERFCTR;
@@ -217,39 +206,6 @@ TEST(vpmu_quirks, hybrid,
             CHECK_EQ(wrmsr_fault(FIXED_CTR_CTRL, value | 1u << 12), LAB_GP_FAULT);
     }
     test_run_anywhere();
-}
-TEST(vpmu_quirks, anythread,
-     "the AnyThread bits are legal where the quirk says so, else they fault")
-{
-    on_each_cpu(any_thread);
-}
-TEST(vpmu_quirks, metrics, "PERF_METRICS is there where the quirk says so, by RDPMC too")
-{
-    on_each_cpu(metrics);
-}
-TEST(vpmu_quirks, gp, "there are as many general-purpose counters as the quirk says")
-{
-    on_each_cpu(gp);
-}
-TEST(vpmu_quirks, sticky,
-     "reserved bits of an AMD select are dropped but for those that the quirk names")
-{
-    on_each_cpu(sticky);
-}
-TEST(vpmu_quirks, noset, "the register that sets status is gone where the quirk says so")
-{
-    on_each_cpu(no_set);
-}
-TEST(vpmu_quirks, v2alias,
-     "AMD's global registers have Intel's numbers too where the quirk says so")
-{
-    on_each_cpu(v2_alias);
-}
-TEST(vpmu_quirks, misc, "MISC_ENABLE reads what the quirk says") { on_each_cpu(misc); }
-TEST(vpmu_quirks, ignoremsrs,
-     "absent MSRs read 0 and ignore writes where the quirk says so, else they fault")
-{
-    on_each_cpu(ignore_msrs);
 }
 TEST(vpmu_quirks, kvm,
      "with the quirk the leaves of KVM stand before those of the virtual PMU, and tell the TSC's "

@@ -15,35 +15,20 @@
 #define TURNS 1000u
 #define THRESHOLD(n) ((uint64_t)(n) << 24)
 
-static void (*body)(void);
-
-static void call_body(unsigned unused)
-{
-    (void)unused;
-    body();
-}
-
-static void on_each_cpu(void (*function)(void))
-{
-    SKIP_WITHOUT_VPMU();
-    body = function;
-    lab_run(call_body, LAB_ANY);
-}
-
 /* What n turns of the work add to counter 0. */
 static uint64_t added(uint64_t select, void (*work)(uint64_t), uint64_t n)
 {
     return lab_count(0, select, 0, work, 2 * n) - lab_count(0, select, 0, work, n);
 }
 
-static void cycles(void)
+VPMU_TEST(vpmu_quirks, ipc, "a cycle has as many instructions as the quirk says, else one")
 {
     uint64_t ipc = vpmu_quirk("ipc"), want = 2 * TURNS / (ipc ? ipc : 1);
     CHECK_BECAUSE(added(pmu_select(pmu_here(), PMU_CYCLES, PMU_KERNEL), lab_loop, TURNS), want - 1,
                   want + 2, "a cycle more or less at either end");
 }
 
-static void bus_cycles(void)
+VPMU_TEST(vpmu_quirks, ref, "a tick of event 3C/01 has as many cycles as the quirk says, else one")
 {
     uint64_t ipc = vpmu_quirk("ipc"), ref = vpmu_quirk("ref");
     if (!(pmu_counters_for(pmu_here(), PMU_BUS_CYCLES) & 1))
@@ -54,7 +39,8 @@ static void bus_cycles(void)
 }
 
 /* CPUID exits: each turn has five instructions, one of them a branch. */
-static void exits(void)
+VPMU_TEST(vpmu_quirks, noemul,
+          "an instruction that exits counts nothing where the quirk says so, else once")
 {
     uint64_t select = pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL), turns = 10;
     uint64_t reentry = vpmu_quirk("vmrun"), dropped = vpmu_quirk("noemul");
@@ -62,7 +48,7 @@ static void exits(void)
     CHECK_EQ(added(select, lab_loop, turns), 2 * turns);
 }
 
-static void branches_of_exits(void)
+VPMU_TEST(vpmu_quirks, vmrun, "with the quirk each entry into the guest counts as a branch")
 {
     uint64_t turns = 10;
     CHECK_EQ(added(pmu_select(pmu_here(), PMU_BRANCHES, PMU_KERNEL), lab_exits, turns),
@@ -70,7 +56,8 @@ static void branches_of_exits(void)
 }
 
 /* No cycle has 255 instructions. */
-static void raw(void)
+VPMU_TEST(vpmu_quirks, emulraw,
+          "an instruction that exits ignores a threshold where the quirk says so")
 {
     uint64_t select = pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL) | THRESHOLD(255);
     uint64_t each = vpmu_quirk("emulraw") && !vpmu_quirk("noemul");
@@ -79,7 +66,8 @@ static void raw(void)
 }
 
 /* The enabling WRMSR counts once; it exits. What the kernel measured of it is not asked. */
-static void enabling(void)
+VPMU_TEST(vpmu_quirks, wrmsr,
+          "the WRMSR that enables a counter counts as often as the quirk says, else once")
 {
     uint64_t select = pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL),
              want = lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, 1);
@@ -141,30 +129,4 @@ TEST(vpmu_quirks, irq3,
     check_traps(PMU_BRANCHES, vpmu_quirk("irq3"));
     if (pmu_common_counters_for(SMP_ALL, PMU_CONDITIONAL_BRANCHES))
         check_traps(PMU_CONDITIONAL_BRANCHES, 0);
-}
-TEST(vpmu_quirks, ipc, "a cycle has as many instructions as the quirk says, else one")
-{
-    on_each_cpu(cycles);
-}
-TEST(vpmu_quirks, ref, "a tick of event 3C/01 has as many cycles as the quirk says, else one")
-{
-    on_each_cpu(bus_cycles);
-}
-TEST(vpmu_quirks, noemul,
-     "an instruction that exits counts nothing where the quirk says so, else once")
-{
-    on_each_cpu(exits);
-}
-TEST(vpmu_quirks, vmrun, "with the quirk each entry into the guest counts as a branch")
-{
-    on_each_cpu(branches_of_exits);
-}
-TEST(vpmu_quirks, emulraw, "an instruction that exits ignores a threshold where the quirk says so")
-{
-    on_each_cpu(raw);
-}
-TEST(vpmu_quirks, wrmsr,
-     "the WRMSR that enables a counter counts as often as the quirk says, else once")
-{
-    on_each_cpu(enabling);
 }

@@ -16,21 +16,6 @@ enum { SMI_COUNT = 0x34, DEBUGCTL = 0x1d9, INT_PENDING = 0xc0010055 };
 #define DEBUGCTL_SMM (1u << 14)
 #define ACCESS_COST 100000u /* clock of an access to the PMU by itself, at most */
 
-static void (*body)(void);
-
-static void call_body(unsigned unused)
-{
-    (void)unused;
-    body();
-}
-
-static void on_each_cpu(void (*function)(void))
-{
-    SKIP_WITHOUT_VPMU();
-    body = function;
-    lab_run(call_body, LAB_ANY);
-}
-
 static void wait_us(uint64_t us)
 {
     for (uint64_t end = clock_ns() + 1000 * us; clock_ns() < end;)
@@ -38,7 +23,7 @@ static void wait_us(uint64_t us)
 }
 
 /* All counters run at a time; how many count. */
-static void contend(void)
+VPMU_TEST(vpmu_quirks, contend, "no more counters count than the quirk gives, else all")
 {
     uint64_t k = vpmu_quirk("contend"), counted = 0, all = 0, counters = 0;
     for (uint64_t rest = pmu_here()->counters; rest; rest &= rest - 1) {
@@ -57,14 +42,14 @@ static void contend(void)
     CHECK_EQ(counted, k && k < all ? k : all);
 }
 
-static void left(void)
+VPMU_TEST(vpmu_quirks, left, "firmware leaves the counters of the quirk enabled, else none")
 {
     uint64_t wanted = (vpmu_quirk("left") | vpmu_quirk("owned")) & ~vpmu_quirk("dead");
     CHECK_EQ(pmu_here()->left_running, wanted & pmu_here()->reported);
 }
 
 /* The general-purpose counters whose enable bit is set 12 ms after it was cleared. */
-static void owned(void)
+VPMU_TEST(vpmu_quirks, owned, "firmware enables the counters of the quirk again, else none")
 {
     uint64_t found = 0, gp = pmu_here()->reported & PMU_ANY_GP;
     for (uint64_t rest = gp; rest; rest &= rest - 1)
@@ -76,7 +61,7 @@ static void owned(void)
     CHECK_EQ(found, vpmu_quirk("owned") & gp & ~vpmu_quirk("dead"));
 }
 
-static void dead(void)
+VPMU_TEST(vpmu_quirks, dead, "the counters of the quirk swallow writes, and no others")
 {
     uint64_t found = 0;
     for (uint64_t rest = pmu_here()->reported; rest; rest &= rest - 1) {
@@ -111,7 +96,7 @@ static int64_t too_many(uint32_t flags, void (*work)(uint64_t), uint64_t n)
 }
 
 /* A fault exits, and its handler ends with IRET. */
-static void far(void)
+VPMU_TEST(vpmu_quirks, far, "a far transfer adds what the quirk says, else nothing")
 {
     int64_t added = too_many(PMU_KERNEL, fault, 20) - too_many(PMU_KERNEL, fault, 10);
     CHECK_EQ(added, 10 * (vpmu_quirk("far") + vpmu_quirk("vmrun")));
@@ -139,7 +124,7 @@ static void check_smis(uint32_t flags, bool counted, uint64_t turns)
     CHECK_BECAUSE(extra / length, 8, 13, "ten periods, by the clock");
 }
 
-static void smi(void)
+VPMU_TEST(vpmu_quirks, smi, "instructions of SMIs are counted as the quirk says, else none")
 {
     uint64_t us = vpmu_quirk("smi"), turns = (us ? us : 10) * 5 * 1000, before = 0, after = 0;
     bool ring3 = vpmu_quirk("smi3");
@@ -161,7 +146,7 @@ static void smi(void)
     lab_wrmsr(DEBUGCTL, 0);
 }
 
-static void exit_cost(void)
+VPMU_TEST(vpmu_quirks, exitcost, "an access to the PMU takes as long as the quirk says")
 {
     uint64_t cost = vpmu_quirk("exitcost"), value, start = rdtsc();
     for (unsigned i = 0; i < 10; i++)
@@ -186,14 +171,15 @@ static uint64_t pit_window(bool *rose)
     return clock_ns() - start;
 }
 
-static void pit(void)
+VPMU_TEST(vpmu_quirks, pit, "the PIT is dead where the quirk says so, else it counts")
 {
     bool rose;
     pit_window(&rose);
     CHECK_EQ(rose, !vpmu_quirk("pit"));
 }
 
-static void pit_jitter(void)
+VPMU_TEST(vpmu_quirks, pitjitter,
+          "with the quirk the CPU is sometimes away when the PIT's output rises")
 {
     unsigned late = 0;
     bool rose;
@@ -258,8 +244,9 @@ static void halted_alone(unsigned unused)
     apic_timer_change(apic_timer_period());
 }
 
-static void c1e(void)
+static void c1e(unsigned unused)
 {
+    (void)unused;
     uint64_t value = 0;
     if (vpmu_quirk("c1e")) /* else the processor below may lack it, too */
         CHECK_EQ(cpuid(6, 0).eax >> 2 & 1, 0);
@@ -267,7 +254,7 @@ static void c1e(void)
         CHECK_EQ(!rdmsr_fault(INT_PENDING, &value) && value >> 28 & 1, 1);
 }
 
-static void debugctl(void)
+VPMU_TEST(vpmu_quirks, debugctl, "DEBUGCTL ignores bits 14:11 where the quirk says so")
 {
     bool ignored = vpmu_quirk("debugctl");
     for (unsigned bit = 11; bit < 15; bit++) {
@@ -283,51 +270,11 @@ static void debugctl(void)
     }
 }
 
-TEST(vpmu_quirks, contend, "no more counters count than the quirk gives, else all")
-{
-    on_each_cpu(contend);
-}
-TEST(vpmu_quirks, left, "firmware leaves the counters of the quirk enabled, else none")
-{
-    on_each_cpu(left);
-}
-TEST(vpmu_quirks, owned, "firmware enables the counters of the quirk again, else none")
-{
-    on_each_cpu(owned);
-}
-TEST(vpmu_quirks, dead, "the counters of the quirk swallow writes, and no others")
-{
-    on_each_cpu(dead);
-}
-TEST(vpmu_quirks, far, "a far transfer adds what the quirk says, else nothing")
-{
-    on_each_cpu(far);
-}
-TEST(vpmu_quirks, smi, "instructions of SMIs are counted as the quirk says, else none")
-{
-    on_each_cpu(smi);
-}
-TEST(vpmu_quirks, exitcost, "an access to the PMU takes as long as the quirk says")
-{
-    on_each_cpu(exit_cost);
-}
-TEST(vpmu_quirks, pit, "the PIT is dead where the quirk says so, else it counts")
-{
-    on_each_cpu(pit);
-}
-TEST(vpmu_quirks, pitjitter, "with the quirk the CPU is sometimes away when the PIT's output rises")
-{
-    on_each_cpu(pit_jitter);
-}
-TEST(vpmu_quirks, debugctl, "DEBUGCTL ignores bits 14:11 where the quirk says so")
-{
-    on_each_cpu(debugctl);
-}
 TEST(vpmu_quirks, c1e,
      "the APIC timer stands still in HLT where the quirk says so, and CPUID tells it")
 {
     SKIP_WITHOUT_VPMU();
-    on_each_cpu(c1e);
+    lab_run(c1e, LAB_ANY);
     SKIP_BELOW_CPUS(2);
     test_run_on(0);
     sleeper = apic_id();

@@ -19,21 +19,6 @@
 enum { DEBUGCTL = 0x1d9 };
 #define DEBUGCTL_FREEZE (1u << 12)
 
-static void (*body)(void);
-
-static void call_body(unsigned unused)
-{
-    (void)unused;
-    body();
-}
-
-static void on_each_cpu(void (*function)(void))
-{
-    SKIP_WITHOUT_VPMU();
-    body = function;
-    lab_run(call_body, LAB_ANY);
-}
-
 static uint64_t select_on(unsigned ctr, uint32_t flags)
 {
     return lab_select(ctr, PMU_KERNEL | flags);
@@ -65,7 +50,8 @@ static void overflow_once(uint64_t turns)
         pause();
 }
 
-static void skid(void)
+VPMU_TEST(vpmu_quirks, skid,
+          "a PMI comes as many instructions after its overflow as the quirk says, else at once")
 {
     uint64_t n = vpmu_quirk("skid"), spread = vpmu_quirk_second("skid"), first = 0;
     uint64_t least = n > spread ? n - spread : 0;
@@ -86,7 +72,7 @@ static void skid(void)
     lab_release();
 }
 
-static void twice(void)
+VPMU_TEST(vpmu_quirks, twice, "an overflow gives two PMIs where the quirk says so, else one")
 {
     lab_catch();
     overflow_once(1000);
@@ -94,7 +80,8 @@ static void twice(void)
     lab_release();
 }
 
-static void lvt_mask(void)
+VPMU_TEST(vpmu_quirks, lvtmask,
+          "a PMI masks its LVT entry as the quirk says, else as the vendor does")
 {
     lab_catch();
     overflow_once(1000);
@@ -123,7 +110,8 @@ static unsigned interrupts(uint64_t beside, unsigned overflows)
     return found;
 }
 
-static void lost(void)
+VPMU_TEST(vpmu_quirks, lostpmi,
+          "PMIs are lost as often as the quirk says while two counters run, else none")
 {
     uint64_t p = vpmu_quirk("lostpmi");
     unsigned overflows = p || test_long() ? OVERFLOWS : OVERFLOWS / 10;
@@ -144,7 +132,8 @@ static void lost(void)
 }
 
 /* Ends at 0, and then at 1. */
-static void wrap0(void)
+VPMU_TEST(vpmu_quirks, wrap0,
+          "with the quirk a counter that wraps to exactly 0 reports its overflow at the next event")
 {
     if (!pmu_here()->msr.global_status)
         SKIP(NO_STATUS);
@@ -156,7 +145,8 @@ static void wrap0(void)
 }
 
 /* Counted behind the PMI until the counter froze. */
-static void freeze_lag(void)
+VPMU_TEST(vpmu_quirks, freeze_lag,
+          "counters freeze as many instructions after a PMI as the quirk says, else at once")
 {
     uint64_t lag = vpmu_quirk("freeze-lag");
     if (wrmsr_fault(DEBUGCTL, DEBUGCTL_FREEZE) || lab_rdmsr(DEBUGCTL) != DEBUGCTL_FREEZE)
@@ -188,7 +178,8 @@ static unsigned missed(unsigned overflows)
     return found;
 }
 
-static void throttle(void)
+VPMU_TEST(vpmu_quirks, throttle,
+          "a counter that overflows more often than the quirk says stops until the tick")
 {
     uint64_t p = vpmu_quirk("throttle"), start = clock_ns();
     if (p > 50)
@@ -198,38 +189,4 @@ static void throttle(void)
     while (clock_ns() < start + 3000000)
         pause();
     CHECK_EQ(missed(1), 0);
-}
-
-TEST(vpmu_quirks, skid,
-     "a PMI comes as many instructions after its overflow as the quirk says, else at once")
-{
-    on_each_cpu(skid);
-}
-TEST(vpmu_quirks, twice, "an overflow gives two PMIs where the quirk says so, else one")
-{
-    on_each_cpu(twice);
-}
-TEST(vpmu_quirks, lvtmask, "a PMI masks its LVT entry as the quirk says, else as the vendor does")
-{
-    on_each_cpu(lvt_mask);
-}
-TEST(vpmu_quirks, lostpmi,
-     "PMIs are lost as often as the quirk says while two counters run, else none")
-{
-    on_each_cpu(lost);
-}
-TEST(vpmu_quirks, wrap0,
-     "with the quirk a counter that wraps to exactly 0 reports its overflow at the next event")
-{
-    on_each_cpu(wrap0);
-}
-TEST(vpmu_quirks, freeze_lag,
-     "counters freeze as many instructions after a PMI as the quirk says, else at once")
-{
-    on_each_cpu(freeze_lag);
-}
-TEST(vpmu_quirks, throttle,
-     "a counter that overflows more often than the quirk says stops until the tick")
-{
-    on_each_cpu(throttle);
 }

@@ -4,7 +4,6 @@
 #include "tests/lab.h"
 #include "tests/vpmu.h"
 
-#define NOT_V6 "not version 6"
 #define RDPMC_FIXED 0x40000000u
 enum {
     PERFCTR = 0xc1,
@@ -23,28 +22,19 @@ enum {
 #define THRESHOLD(n) ((uint64_t)(n) << 24)
 #define WINDOW 16u
 
-static void (*body)(void);
-
-static void call_body(unsigned unused)
-{
-    (void)unused;
-    body();
-}
-
-static void on_each_cpu(void (*function)(void))
-{
-    SKIP_WITHOUT_VPMU();
-    if (!lab_is_intel() || (cpuid(0x0a, 0).eax & 0xff) < 6)
-        SKIP(NOT_V6);
-    body = function;
-    lab_run(call_body, LAB_ANY);
-}
+#define SKIP_WITHOUT_V6()                                                                          \
+    do {                                                                                           \
+        if (!lab_is_intel() || (cpuid(0x0a, 0).eax & 0xff) < 6)                                    \
+            SKIP("not version 6");                                                                 \
+    } while (0)
 
 static unsigned fault_unless(bool there) { return there ? 0 : LAB_GP_FAULT; }
 
 /* Leaf 0Ah tells the counters before the first gap, and all fixed ones in ECX. */
-static void leaves(void)
+VPMU_TEST(vpmu_v6, leaves,
+          "leaf 23h tells counters and events, leaf 0Ah those before the first gap")
 {
+    SKIP_WITHOUT_V6();
     struct cpuid old = cpuid(0x0a, 0), first = cpuid(0x23, 0), counters = cpuid(0x23, 1),
                  events = cpuid(0x23, 3);
     CHECK_EQ(cpuid(7, 1).eax >> 8 & 1, 1);
@@ -58,8 +48,9 @@ static void leaves(void)
 }
 
 /* Every register of a counter that the bitmaps lack faults, those of the others are there. */
-static void gaps(void)
+VPMU_TEST(vpmu_v6, gaps, "registers, RDPMC and control bits are those of the bitmaps")
 {
+    SKIP_WITHOUT_V6();
     struct cpuid counters = cpuid(0x23, 1);
     uint64_t value = 0;
     for (unsigned n = 0; n < WINDOW; n++) {
@@ -81,8 +72,9 @@ static void gaps(void)
 }
 
 /* One counter behind three addresses; written in full at 1900h, with no bit beyond its width. */
-static void aliases(void)
+VPMU_TEST(vpmu_v6, aliases, "the registers at 1900h are the same as the old ones")
 {
+    SKIP_WITHOUT_V6();
     struct cpuid counters = cpuid(0x23, 1);
     uint64_t value = 0x123456789abc;
     for (unsigned n = 0; n < WINDOW; n++) {
@@ -114,8 +106,9 @@ static uint64_t count(unsigned n, uint64_t select, const struct lab_work *work)
     return lab_rdmsr(V6_GP + 4 * n);
 }
 
-static void counts(void)
+VPMU_TEST(vpmu_v6, counts, "each counter counts, driven by the registers at 1900h")
 {
+    SKIP_WITHOUT_V6();
     uint64_t all = lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, 100);
     for (unsigned n = 0; n < WINDOW; n++)
         if (cpuid(0x23, 1).eax >> n & 1)
@@ -124,8 +117,9 @@ static void counts(void)
 
 /* Another second unit mask is another event: only with 01 this one counts conditional branches, and
  * on the small cores of a hybrid processor no mask does. */
-static void umask2(void)
+VPMU_TEST(vpmu_v6, umask2, "the second unit mask is a part of the event")
 {
+    SKIP_WITHOUT_V6();
     bool small = cpuid(7, 0).edx >> 15 & 1 && cpuid(0x1a, 0).eax >> 24 == 0x20;
     CHECK_EQ(count(0, CONDITIONAL | UMASK2(1), &lab_loop_work), small ? 0 : 100);
     CHECK_EQ(count(0, CONDITIONAL, &lab_loop_work), 0);
@@ -140,8 +134,9 @@ static void umask2(void)
 }
 
 /* Slots are eight in every cycle: a threshold of seven is reached, but not met exactly. */
-static void equal(void)
+VPMU_TEST(vpmu_v6, equal, "EQ wants as many occurrences as the threshold, not more")
 {
+    SKIP_WITHOUT_V6();
     uint64_t slots = 0x4201a4, cycles = count(0, 0x42003c, &lab_loop_work);
     if (!(cpuid(0x23, 3).eax >> 7 & 1))
         SKIP("this kind of CPU counts no slots");
@@ -149,26 +144,4 @@ static void equal(void)
     CHECK_EQ(count(0, slots | THRESHOLD(7), &lab_loop_work), cycles);
     CHECK_EQ(count(0, slots | THRESHOLD(7) | EQ, &lab_loop_work), 0);
     CHECK_EQ(count(0, slots | THRESHOLD(8) | EQ, &lab_loop_work), cycles);
-}
-
-TEST(vpmu_v6, leaves, "leaf 23h tells counters and events, leaf 0Ah those before the first gap")
-{
-    on_each_cpu(leaves);
-}
-TEST(vpmu_v6, gaps, "registers, RDPMC and control bits are those of the bitmaps")
-{
-    on_each_cpu(gaps);
-}
-TEST(vpmu_v6, aliases, "the registers at 1900h are the same as the old ones")
-{
-    on_each_cpu(aliases);
-}
-TEST(vpmu_v6, counts, "each counter counts, driven by the registers at 1900h")
-{
-    on_each_cpu(counts);
-}
-TEST(vpmu_v6, umask2, "the second unit mask is a part of the event") { on_each_cpu(umask2); }
-TEST(vpmu_v6, equal, "EQ wants as many occurrences as the threshold, not more")
-{
-    on_each_cpu(equal);
 }
