@@ -8,6 +8,7 @@ use Test::More;
 use File::Find;
 use FindBin '$Bin';
 use lib $Bin;
+use Contract;
 use Mutants;
 use Rooms;
 
@@ -358,14 +359,19 @@ sub check_contract
     holds("contract: $count ids, each with its tests or the reason why not", @wrong);
 }
 
-# tests/mutants.t runs seldom, by a sample: what each line of its tables changes must still stand in the source, once.
+# tests/mutants.t runs seldom, by a sample: what each line of its tables changes must still stand in the source, once, and its
+# clause in the contract.
 sub check_mutants
 {
-    my @tables = glob 'tests/mutants/*';
-    my @mutants = map { my @list = eval join '', lines($_); @list } @tables;
-    my @wrong = @mutants > @tables ? () : 'no mutants';
+    my (@mutants, @wrong);
+    my %known = (own => 1, map { $_->{id} => 1 } @{ Contract::entries('tests/contract.md') });
+    for my $table (glob 'tests/mutants/*') {
+        push @mutants, eval join '', lines($table);
+        push @wrong, "$table: $@" if $@;
+    }
     for (@mutants) {
-        my ($name, undef, undef, $file, $from) = @$_;
+        my ($name, $clause, undef, $file, $from) = @$_;
+        push @wrong, "$name: the contract has no clause $clause" if !$known{$clause};
         my $pattern = Mutants::pattern($from);
         my $times = () = join('', lines($file)) =~ /$pattern/g;
         push @wrong, "$name: its text stands $times times in $file" if $times != 1;

@@ -200,6 +200,7 @@ my @machines = (
     ['99: a thread that cannot be ended, because it has a spin lock', 'SMP=2 TESTS=selfcheck.lock_held ARGS=watchdog=100', 99,
      qr/^# watchdog: selfcheck\.lock_held is stuck(.*\n)*.* cannot be ended(.*\n)*# CRASH .*\(selfcheck\.lock_held\)/m],
     ['99: panic', 'TESTS=selfcheck.panic', 99, qr/# CRASH the kernel panicked; .*\(selfcheck\.panic\)/],
+    ['99: a kernel stack that is used up', 'TESTS=selfcheck.stack', 99, qr/^# PANIC .*thread selfcheck\S* has overflowed its kernel stack/m],
     ['99: triple fault', 'TESTS=selfcheck.triple_fault', 99, qr/triple fault.*\n(.*\n)*# CRASH .*\(selfcheck\.triple_fault\)/],
     ['124: a hang only the host can end', 'TESTS=selfcheck.spin_irqs_off TIMEOUT=12', 124,
      qr/# HANG .*\(selfcheck\.spin_irqs_off\) of 1\n\z/],

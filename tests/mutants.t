@@ -9,7 +9,8 @@
 #
 # A line: what is broken; its clause in tests/contract.md (own: a rule of this kernel without an id); the machine: a model, then
 # variables of tests/run; the file; the text, which stands there once; what it becomes; which tests, or a script of them (if not said
-# the clause's, and the PMU's where those do not notice it); 'crash' where no test can outlive it, as with any mutant of pmu/.
+# the clause's, and the PMU's where those do not notice it); 'crash' where no test can outlive it, as with any mutant of pmu/;
+# 'lives' where the test panics on purpose, and does not with the mutant.
 use strict;
 use warnings;
 use Test::More;
@@ -44,7 +45,7 @@ my $model_of = '';
 if ($machine) {
     ($model_of) = text('pmu/virt/models.c') =~ /^    \{ "\Q$machine\E", "([a-z0-9-]+)/m or die "no such machine: $machine\n";
     my ($vendor) = $model_of =~ /^(\w+)/;
-    @mutants = grep { $_->[3] =~ m{^pmu/} && $_->[2] =~ /^$vendor/ } @mutants;
+    @mutants = grep { ($_->[6] // '') !~ /\.t$/ && $_->[2] =~ /^(?:$vendor|(?!\w))/ } @mutants;
 }
 if ($sample && $sample < @mutants) {
     $seed //= int rand 1e6;
@@ -53,18 +54,39 @@ if ($sample && $sample < @mutants) {
     @mutants = map { $_->[1] } (sort { $a->[0] <=> $b->[0] } map { [rand, $_] } @mutants)[0 .. $sample - 1];
 }
 
+# What a command says in a folder, up to the line before which $ends says yes; then it is stopped: the rest would tell nothing.
+sub said
+{
+    my ($folder, $command, $ends) = @_;
+    my ($log, $before) = ('', '');
+    my $pid = open my $in, '-|', "cd $folder && exec env TMPDIR=\$PWD/tmp $command </dev/null" or die "$command: $!";
+    while (my $line = <$in>) {
+        $log .= $line;
+        last if $ends->($before, $line);
+        $before = $line;
+    }
+    kill TERM => $pid if !eof $in;
+    close $in;
+    my $status = $? >> 8;
+    text("$folder.log", $log);
+    return ($log, $status);
+}
+
 # What these tests say of the mutant on a model or machine of what is built in the folder: how they notice it, else their
 # verdict.
 sub ask_tests
 {
     my ($folder, $which, $any, @variables) = @_;
-    my $log = `cd $folder && env @variables TESTS='$which' tests/run 2>&1 </dev/null`;
-    my $status = $? >> 8;
+    my ($first, $meaning);
+    my ($log, $status) = said($folder, "@variables TESTS='$which' tests/run 2>&1", sub {
+        my ($before, $line) = @_;
+        ($meaning) = $before =~ /^# what does not hold: (.*)/;
+        ($first) = $line =~ /^not ok \d+ - (\S+)/;
+        return defined $meaning && defined $first;
+    });
+    return "noticed: $first, $meaning" if defined $meaning && defined $first;
     my ($last) = $log =~ /\n(# (?:PASS|FAIL|NONE|CRASH|HANG|BROKEN).*)\s*\z/;
-    my ($meaning, $first) = $log =~ /^# what does not hold: (.*)\nnot ok \d+ - (\S+)/m;
-    text("$folder.log", $log);
     return $last // 'BROKEN no verdict' if !$status || !$last || $last =~ /^# (?:BROKEN|NONE no test)/;
-    return "noticed: $first, $meaning" if $first;
     return $any ? "noticed: $last" : "no test says what is broken: $last";
 }
 
@@ -72,8 +94,7 @@ sub ask_tests
 sub ask_script
 {
     my ($folder, $script) = @_;
-    my $log = `cd $folder && perl tests/$script 2>/dev/null </dev/null`;
-    text("$folder.log", $log);
+    my ($log) = said($folder, "perl tests/$script 2>/dev/null", sub { $_[1] =~ /^not ok/ });
     my ($first) = $log =~ /^not ok \d+ - (.*)/m;
     return defined $first ? "noticed: $script: $first" : $log =~ /^1\.\.\d/m ? "$script: all good" : 'BROKEN no plan';
 }
@@ -84,6 +105,10 @@ sub ask
     my (undef, $clause, undef, $file, undef, undef, $which, $crash) = @$mutant;
     return ask_script($folder, $which) if ($which // '') =~ /\.t$/;
     push @variables, "PMU=$model" if $model;
+    if (($crash // '') eq 'lives') {
+        my $said = ask_tests($folder, $which, 0, @variables, 'TIMEOUT=60');
+        return $said =~ /# CRASH/ ? $said : "noticed: $which, which should end in a panic: $said";
+    }
     my $said = '';
     $said = ask_tests($folder, $tests_of{$clause}, 0, @variables, 'TIMEOUT=60') if !$which && $tests_of{$clause};
     return $said if $said =~ /^noticed/;
@@ -103,10 +128,9 @@ sub try_one
     return 'BROKEN the text is not there, or twice' if 1 != (() = $whole =~ /$pattern/g);
     text($path, $whole =~ s/$pattern/$to/r);
     # It need not be good style.
-    my $broken = system("cd $folder && make -s TEXT_FLAGS=-w >build.log 2>&1 </dev/null");
+    my $broken = system("cd $folder && mkdir -p tmp && make -s TEXT_FLAGS=-w >build.log 2>&1 </dev/null");
     my $said = $broken ? 'BROKEN build' : ask($folder, $mutant, $machine // $model, @variables);
     $said = "means nothing on $model_of" if $machine && $said !~ /^noticed|^BROKEN/ && ask($folder, $mutant, $model_of) !~ /^noticed/;
-    text($path, $whole);
     return $said;
 }
 
@@ -114,27 +138,46 @@ sub try_one
 sub copy
 {
     my ($folder) = @_;
-    system('rm', '-rf', $folder); # an earlier run may have left its last mutant there
     make_path($folder);
     system("(git ls-files; find $build -type f ! -path '$build/mutants/*' ! -path '$build/check/*') | sort -u | tr '\\n' '\\0' |"
             . " xargs -0 cp --parents -pt $folder") == 0 or die "cannot copy to $folder";
 }
 
+# What a mutant changed, source and what was built of it, comes back with its time: nothing of it is built again.
+sub restore
+{
+    my ($folder, $since) = @_;
+    utime $since, $since, "$folder.since" if text("$folder.since", '');
+    system('rm', '-rf', "$folder/tmp");
+    for (split /\0/, `cd $folder && find . -type f -newer ../\$(basename $folder).since -print0`) {
+        -e "$build/mutants/base/$_" or unlink("$folder/$_"), next;
+        system('cp', '-p', "$build/mutants/base/$_", "$folder/$_") == 0 or die "cannot restore $_";
+    }
+}
+
 plan tests => @mutants + !!$machine;
 my ($noticed, $nothing, $seconds, @results) = (0, 0, 0);
+system('rm', '-rf', "$build/mutants"); # an earlier run may have left its last mutant there
+copy("$build/mutants/base");
 for my $job (0 .. $jobs - 1) {
     my $folder = "$build/mutants/$job";
-    copy($folder);
+    system('cp', '-a', "$build/mutants/base", $folder) == 0 or die "cannot copy to $folder";
     pipe my $read, my $write or die "pipe: $!";
     my $pid = fork // die "fork: $!";
     if (!$pid) {
         close $read;
         $write->autoflush(1);
-        for (grep { $_ % $jobs == $job } 0 .. $#mutants) {
+        open my $times, '>', "$folder.times" or die "$folder.times: $!"; # what each took, in seconds
+        $times->autoflush(1);
+        for my $n (grep { $_ % $jobs == $job } 0 .. $#mutants) {
             my @before = times;
-            my $said = try_one($folder, $mutants[$_]);
+            my $since = time - 1;
+            my $said = try_one($folder, $mutants[$n]);
+            restore($folder, $since);
             my @after = times;
-            printf $write "%d %.1f %s\n", $_, $after[2] + $after[3] - $before[2] - $before[3], $said;
+            my $took = $after[2] + $after[3] - $before[2] - $before[3];
+            printf $write "%d %.1f %s\n", $n, $took, $said;
+            printf $times "%.1f %s: %s\n", $took, @{$mutants[$n]}[3, 0];
         }
         exit 0;
     }
@@ -154,6 +197,7 @@ for my $n (0 .. $#mutants) {
     }
     like($said, qr/^noticed/, "[$clause] $name: " . ($said =~ s/^noticed: //r)) or diag("$file on $its_machine: $said");
 }
+1 while wait > 0;
 diag(sprintf '%.0f s of processor time', $seconds);
 my $meant = @mutants - $nothing;
 ok($noticed * 100 >= $share * $meant, "$machine: $noticed of $meant noticed, $nothing mean nothing there") if $machine;

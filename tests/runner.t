@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 use Test::More;
+use Compress::Raw::Zlib 'crc32';
 use File::Temp 'tempdir';
 
 my $dir = tempdir(CLEANUP => 1);
@@ -103,6 +104,24 @@ judged('124: a machine that prints for ever', $two, 'exec yes', 124, qr/# HANG/,
 
 judged('1: an id of the contract whose tests were not run', $good, 'exit 33', 1,
        qr/^# VP-47 cannot be seen from inside: .*^# FAIL of the ids VP .*: VP-01 VP-02 /ms, "ACCEL=tcg TESTS='vpmu*'");
+# What a run says of an id: proved by a test that passed, not by one that was skipped; after a failure nothing is told.
+my $id = $good =~ s/a\.one/pmu_cpuid.vendor/r;
+judged('an id whose test passed is proved', $id, 'exit 33', 1, qr/^# VP-01 proved: pmu_cpuid\.vendor$/m, "ACCEL=tcg TESTS='vpmu*'");
+judged('an id whose test was skipped is not', $id =~ s/(vendor)/$1 # SKIP absent registers do not fault/r =~ s/3 passed, 0 failed, 0/2 passed, 0 failed, 1/r,
+       'exit 33', 1, qr/\A(?!.*^# VP-\d+ proved)/ms, "ACCEL=tcg TESTS='vpmu*'");
+judged('after a failed test no id is proved', $bad =~ s/a\.one/pmu_cpuid.vendor/r, 'exit 35', 1, qr/\A(?!.*^# VP-\d+ proved)/ms, "ACCEL=tcg TESTS='vpmu*'");
+
+# Length and checksum of what came between begin and verdict, by another's CRC-32.
+my ($begin, $body) = ("\n# ntpmu: begin\n", $good =~ s/\A\n//r =~ s/# PASS\n\z//r);
+sub told { return sprintf '# PASS 3 tests [%d bytes, crc32 %08x]', length $_[0], crc32($_[0]) }
+judged('0: length and checksum are those of what came', $begin . $body . told($body) . "\n", 'exit 33', 0, qr/# PASS 3 tests.*\n\z/);
+for (['a byte of a line', sub { s/kernel/kernl/ }], ['a line', sub { s/# kernel\n// }], ['a byte, another for it', sub { s/kernel/kerneL/ }],
+     ['two bytes, the one for the other', sub { s/kernel/kenrel/ }]) {
+    my ($what, $change) = @$_;
+    my $came = $body;
+    $change->() for $came;
+    judged("99: a log that lost $what", $begin . $came . told($body) . "\n", 'exit 33', 99, qr/# BROKEN the kernel sent .*; here came/);
+}
 
 # Bochs.
 my $asked = "00012p[UNMAP ] >>PANIC<< Shutdown port: shutdown requested\n";
@@ -115,11 +134,13 @@ judged('99: an end of its own', $two . "00012p[CPU0  ] >>PANIC<< no resolution\n
 judged('the stream of a list is its tests', $good, 'exit 33', 0, qr/^# machine.*\na\.one - first \[x\]\n.*third\n\z/s, 'LIST=1');
 
 for (['ACCEL=warp', 'auto kvm tcg'], ['PMU=nonsense', 'intel-v2'], ['SMP=0', '1 to 255'], ['SMP=two', '1 to 255'],
-     ['MEMORY=lots', '1 to'], ['TIMEOUT=0', '1 to'], ['MACHINE=abacus', 'qemu'], ['PMU=host ACCEL=tcg', 'none'],
-     ['MACHINE=bochs ACCEL=kvm', 'auto'], ['MACHINE=bochs SMP=2', '1'],
-     ["TESTS='a b'", 'one glob']) {
+     ['MEMORY=lots', '1 to'], ['TIMEOUT=0', '1 to'], ['MACHINE=abacus', 'qemu'], ['PMU=host ACCEL=tcg', 'one of: none'],
+     ['MACHINE=bochs ACCEL=kvm', 'one of: auto'], ['MACHINE=bochs SMP=2', 'one of: 1'],
+     ["TESTS='a b'", 'one glob'], ['SMP=256', '1 to 255'], ['SMP=2 PAYLOAD=Makefile', 'one of: 1'], ['PAYLOAD=no-such', 'not a file'],
+     ['FIRMWARE=x PAYLOAD=Makefile', 'not to be set'], ['PROGRAM=no-such.exe', 'not a file'], ['PROGRAM=no-such.c', 'builds it'],
+     ['MACHINE=bochs QEMU_ARGS=-s', 'MACHINE=qemu']) {
     my ($variables, $legal) = @$_;
-    judged("2: $variables", $good, 'exit 33', 2, qr/^tests\/run: [^\n]*: [^\n]*$legal[^\n]*\n\z/, $variables);
+    judged("2: $variables", $good, 'exit 33', 2, qr/^tests\/run: [^\n]*$legal[^\n]*\n\z/, $variables);
 }
 judged('2: no emulator', $good, 'exit 33', 2, qr/not installed/, 'QEMU=no-such-program');
 judged('2: no kernel', $good, 'exit 33', 2, qr/'make' builds it/, 'BUILD=no-such-folder');
@@ -172,12 +193,18 @@ chosen(host(1, 'Y', 1, 1) . ' PMU=none', 'QEMU tcg.*PMU: none', qr/-append ?$/);
 chosen(host(1, 'Y', 1, 1) . ' ACCEL=kvm', 'QEMU kvm.*\(as asked for\)', qr/-accel kvm/);
 chosen(host(1, 'N', 1, 1) . ' ACCEL=kvm', 'QEMU kvm.*as asked for, but .*enable_pmu is not Y', qr/-accel kvm/);
 chosen(host(1, 'Y', 0, 1) . ' PMU=host', 'QEMU kvm.*as asked for, but this host has no PMU', qr/-accel kvm/);
+chosen('ACCEL=tcg', 'QEMU tcg', qr/ -no-reboot .*-icount shift=0,sleep=off /);
+chosen('ACCEL=tcg ICOUNT=off', 'QEMU tcg', qr/\A(?!.*-icount)/);
+file("$dir/a,b.exe", 'program');
+chosen("ACCEL=tcg PROGRAM='$dir/a,b.exe' PROGRAM_ARGS='c,d' TIMEOUT=1", 'QEMU tcg', qr{-initrd \S*/a,,b\.exe c,,d .*-append vpmu=intel-v5  program$});
 chosen(host(1, 'Y', 1, 1) . " PMU=intel-v2,step TESTS='a*' ARGS='seed=7'", 'QEMU tcg.*intel-v2,step',
        qr/vpmu=intel-v2,step seed=7 tests=a\*$/);
 
 # What is said of a host with KVM: its release, vendor, settings, and the facts that follow.
 for (['6.8.0-45-generic', 'GenuineIntel', '', '', qr/nothing here is known to disturb a guest's counters$/],
      ['5.15.0-1', 'GenuineIntel', '', '', qr/KVM: before 5\.17 [^;]*not counted; before 6\.6 [^;]*; before 6\.7 [^;]*two PMIs$/],
+     ['5.17.1', 'GenuineIntel', '', '', qr/KVM: before 6\.6 /],
+     ['6.7.2', 'GenuineIntel', '', '', qr/nothing here is known/],
      ['6.6.13', 'GenuineIntel', '', '', qr/KVM: before 6\.7 [^;]*two PMIs$/],
      ['6.8.0', 'AuthenticAMD', '', '', qr/KVM: on AMD each VMRUN counts as a branch of the guest$/],
      ['6.8.0', 'GenuineIntel', 'nmi_watchdog', '', qr/KVM: nmi_watchdog has one counter of each CPU: [^;]*one stands still/],
@@ -216,7 +243,7 @@ judged('1: a reason that only begins like a listed one', $skip =~ s/a\.three # S
        'exit 33', 1, qr/# FAIL skip.*there is a PMU here/);
 judged('1: a skip that only ends like a listed one', $skip =~ s/a\.three # SKIP no PMU/my_etw_class.without_pmu # SKIP there is a PMU/r . "# PASS\n",
        'exit 33', 1, qr/# FAIL skip.*my_etw_class/);
-for (['intel-v5', 0], ['amd-v2', 1], ['none', 1]) {
+for (['intel-v5', 0], ['amd-v2', 1], ['none', 1], ['icelake,noemul', 0], ['zen4', 1]) {
     my ($model, $status) = @$_;
     judged("$status: a skip that the list of intel-v5 names, on $model", $skip =~ s/a\.three # SKIP no PMU/pmu_x.gp0 # SKIP AMD only/r . "# PASS\n",
            'exit 33', $status, $status ? qr/# FAIL skip.*AMD only/ : qr/# PASS\n\z/, "ACCEL=tcg PMU=$model");

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of the runner, on both sides: most fail on purpose, so they run only when asked for by
  * name. */
+#include "hal/clock.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/x86.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
 #include "tests/test.h"
 
 TEST(selfcheck, pass, "passes") { CHECK(true); }
@@ -13,6 +16,13 @@ TEST(selfcheck, fail, "fails") { CHECK_EQ(1 + 1, 3); }
 TEST(selfcheck, skip, "skips for a reason that no list has") { SKIP("no reason"); }
 TEST(selfcheck, empty, "checks nothing, which is a failure") {}
 TEST(selfcheck, panic, "panics") { panic("selfcheck.panic does this on purpose"); }
+
+TEST(selfcheck, stack, "uses up its kernel stack, which the next switch finds")
+{
+    *(volatile uint64_t *)(void *)thread_current()->stack = 0;
+    sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution);
+    CHECK(true);
+}
 
 TEST(selfcheck, exception, "writes where nothing is, in ring 0")
 {

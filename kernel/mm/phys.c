@@ -56,23 +56,29 @@ static void mark(uint64_t start, uint64_t end, uint16_t value)
         users[f] = value;
 }
 
+void phys_pages_of(const struct boot_memory *region, uint64_t *start, uint64_t *end)
+{
+    uint64_t low = clip(region->start);
+    *start = page_up(low);
+    *end = low + (region->size < HIGHEST - low ? region->size : HIGHEST - low);
+    *end &= ~(uint64_t)(PAGE_SIZE - 1);
+}
+
 void phys_init(const struct boot_info *info)
 {
-    uint64_t top = 0;
-    for (unsigned i = 0; i < info->memory_count; i++)
-        if (info->memory[i].start < HIGHEST) {
-            uint64_t end = clip(info->memory[i].start + info->memory[i].size);
-            top = end > top ? end : top;
-        }
+    uint64_t top = 0, start, end;
+    for (unsigned i = 0; i < info->memory_count; i++) {
+        phys_pages_of(&info->memory[i], &start, &end);
+        top = end > top ? end : top;
+    }
     frames = top / PAGE_SIZE;
     size_t bytes = (frames * sizeof *users + PAGE_SIZE - 1) & ~(size_t)(PAGE_SIZE - 1);
     uint64_t array = place_array(info, bytes);
     users = phys_to_virt(array);
     mark(0, top, NOT_RAM);
     for (unsigned i = 0; i < info->memory_count; i++) {
-        uint64_t start = (info->memory[i].start + PAGE_SIZE - 1) & ~(uint64_t)(PAGE_SIZE - 1);
-        if (start < HIGHEST)
-            mark(start, clip(info->memory[i].start + info->memory[i].size), 0);
+        phys_pages_of(&info->memory[i], &start, &end);
+        mark(start, end, 0);
     }
     mark(0, LOWEST, NOT_RAM);
     mark((uint64_t)image_start - KERNEL_VMA, (uint64_t)image_end - KERNEL_VMA, NOT_RAM);
@@ -122,6 +128,13 @@ void *phys_alloc(unsigned count)
     if (first == frames)
         return NULL;
     return memset(phys_to_virt(first * PAGE_SIZE), 0, (size_t)count * PAGE_SIZE);
+}
+
+void phys_search_from(const void *page)
+{
+    KIRQL irql = lock_acquire(&phys_lock);
+    hint = virt_to_phys(page) / PAGE_SIZE;
+    lock_release(&phys_lock, irql);
 }
 
 void phys_free(void *pages, unsigned count)
