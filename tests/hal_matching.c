@@ -42,7 +42,7 @@ TEST(hal_matching, room,
     REQUIRE(count <= MAX_HW_COUNTERS);
     for (ULONG i = 0; i < count; i++)
         sources[i] = i + 1 < count ? wide : narrow;
-    REQUIRE_STATUS(source_assign(sources, count, 1, &a), STATUS_SUCCESS);
+    REQUIRE_STATUS(source_assign(sources, count, cpu_set_one(0), &a), STATUS_SUCCESS);
     uint64_t taken = 0;
     for (ULONG i = 0; i < count; i++) {
         CHECK(able(0, sources[i]) >> a.ctrs[i] & 1);

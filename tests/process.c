@@ -58,9 +58,9 @@ TEST(process, exit_status,
     late = NULL;
     notify_before = thread_notify;
     thread_notify = notify;
-    struct thread *last = team_start(end_late, NULL, ~0ul, THREAD_PRIORITY);
+    struct thread *last = team_start(end_late, NULL, cpu_all(), THREAD_PRIORITY);
     if (last && CHECK(team_until_waits(last))) {
-        team_end(team_start(end_all, NULL, ~0ul, THREAD_PRIORITY));
+        team_end(team_start(end_all, NULL, cpu_all(), THREAD_PRIORITY));
         CHECK_EQ(process->threads, 1);
         CHECK(!process->object.header.SignalState);
     }
@@ -73,7 +73,7 @@ TEST(process, exit_status,
     object_release(&process->object);
     process = process_create_empty();
     REQUIRE(process != NULL);
-    team_end(team_start(end_late, NULL, ~0ul, THREAD_PRIORITY)); /* the gate is open */
+    team_end(team_start(end_late, NULL, cpu_all(), THREAD_PRIORITY)); /* the gate is open */
     CHECK_STATUS(process->exit_status, ITS_OWN);
     object_release(&process->object);
 }
@@ -90,7 +90,7 @@ TEST(process, asked_to_end, "a thread that was asked to end does not begin to wa
 {
     KeInitializeEvent(&gate, NotificationEvent, FALSE);
     found = STATUS_PENDING;
-    struct thread *thread = team_start(wait_though_asked, NULL, ~0ul, THREAD_PRIORITY);
+    struct thread *thread = team_start(wait_though_asked, NULL, cpu_all(), THREAD_PRIORITY);
     REQUIRE(thread != NULL);
     team_end(thread);
     CHECK_STATUS(found, STATUS_THREAD_IS_TERMINATING);

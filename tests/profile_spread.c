@@ -40,11 +40,14 @@ TEST(profile_spread, counter_taken,
     SKIP_WITHOUT_SOURCE();
     SKIP_BELOW_CPUS(2);
     ULONG before = hal_source_interval(SOURCE);
-    uint64_t able = source_counters(pmu_of(0), SOURCE, &select) & hal_counters_available(1);
+    uint64_t able =
+        source_counters(pmu_of(0), SOURCE, &select) & hal_counters_available(cpu_set_one(0));
     uint64_t first = able & -able;
-    if (!(source_counters(pmu_of(1), SOURCE, &select) & hal_counters_available(2) & ~first))
+    if (!(source_counters(pmu_of(1), SOURCE, &select) & hal_counters_available(cpu_set_one(1)) &
+          ~first))
         SKIP("no second counter for it");
-    REQUIRE_STATUS(hal_counters_claim("profile_spread", 2, first, NULL, &taken), STATUS_SUCCESS);
+    REQUIRE_STATUS(hal_counters_claim("profile_spread", cpu_set_one(1), first, NULL, &taken),
+                   STATUS_SUCCESS);
     hal_source_set_interval(SOURCE, PERIOD);
     HANDLE profile = of_loop(&counts, SOURCE, 3);
     profile_start(profile);

@@ -38,7 +38,7 @@ TEST(tp_masks, mixed,
     counting_configure(same, ELEMENTS);
     test_run_on(0);
     for (unsigned i = 0; i < THREADS; i++) {
-        runners[i] = start_on(user_spin_profiled, masks[i], 1);
+        runners[i] = start_on(user_spin_profiled, masks[i], cpu_set_one(0));
         if (runners[i].thread)
             peek_wait(runners[i].process, &user_state, 1);
     }
