@@ -101,6 +101,10 @@ TEST(etw_samples, counters,
     CHECK_STATUS(configure(sources + n - 1, 1), STATUS_SUCCESS);
     session_drain(&s, bytes);
     sample_by(&s, bytes, (KPROFILE_SOURCE)sources[n - 1]);
+    /* A shorter list: the second source ends. */
+    CHECK_STATUS(configure(sources, n), STATUS_SUCCESS);
+    CHECK_STATUS(configure(sources, 1), STATUS_SUCCESS);
+    sample_by(&s, bytes, (KPROFILE_SOURCE)sources[0]);
     for (ULONG i = 0; i < n; i++)
         hal_source_set_interval((KPROFILE_SOURCE)sources[i], before[i]);
     end(&s, bytes);

@@ -5,7 +5,6 @@
  * exactly. The word fuzz=N chooses another course: make fuzz. */
 #include "hal/hal.h"
 #include "hal/source.h"
-#include "kernel/base/boot_info.h"
 #include "kernel/ke/isolate.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
@@ -25,16 +24,6 @@
 
 static ULONG kernel_buckets[256];
 static ULONG intervals[SOURCE_IDS];
-
-static uint64_t seed(void)
-{
-    char text[16] = "";
-    uint64_t n = 0;
-    boot_option("fuzz", text, sizeof text);
-    for (const char *c = text; *c >= '0' && *c <= '9'; c++)
-        n = n * 10 + (uint64_t)(*c - '0');
-    return n % 100000000;
-}
 
 struct company {
     struct session session;
@@ -104,7 +93,7 @@ TEST(service_fuzz, model,
     struct thread *threads[CALLERS] = { NULL };
     struct company company;
     unsigned ctr;
-    uint64_t first = seed() * CALLERS, calls = test_long() || first ? CALLS : CALLS_FEW;
+    uint64_t first = test_seed() * CALLERS, calls = test_long() || first ? CALLS : CALLS_FEW;
     bool pmu = test_has_pmu();
     if (pmu && isolate_on) /* a thread that counts then needs all counters, which samples have */
         SKIP("the policy is isolate");

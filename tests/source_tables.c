@@ -328,7 +328,8 @@ static bool named(KPROFILE_SOURCE source, const char *name)
            strcmp(name, source_names[source]) == 0;
 }
 
-TEST(source_tables, names, "sources have the names that tools print [KP-26]")
+TEST(source_tables, names,
+     "sources have the names that tools print, by their numbers [KP-01 KP-02 KP-26]")
 {
     for (const struct source_set *set = source_sets; set->driver; set++)
         for (const struct source_row *row = set->rows; row->name; row++)

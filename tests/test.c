@@ -2,6 +2,7 @@
 /* What the checks want of ring 0, and what only ring 0 may ask. */
 #include "tests/test.h"
 #include "hal/hal.h"
+#include "kernel/base/boot_info.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/print.h"
 #include "kernel/ke/sched.h"
@@ -50,6 +51,24 @@ bool test_skip_below_cpus(unsigned count)
     print_to(reason, sizeof reason, "needs %u CPUs", count);
     test_skip(reason);
     return true;
+}
+
+uint64_t test_seed(void)
+{
+    char text[16] = "";
+    uint64_t n = 0;
+    boot_option("fuzz", text, sizeof text);
+    for (const char *c = text; *c >= '0' && *c <= '9'; c++)
+        n = n * 10 + (uint64_t)(*c - '0');
+    return n % 100000000;
+}
+
+uint64_t test_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state >> 11;
 }
 
 void test_run_on(unsigned cpu)

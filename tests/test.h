@@ -66,6 +66,10 @@ bool test_check_range(uint64_t found, uint64_t low, uint64_t high, const char *w
 /* Whether the command line says `long`: everything as often as the contract wants, which takes
  * minutes; else often enough to find what is plainly wrong. Both rings. */
 bool test_long(void);
+/* The number of the word fuzz=, 0: there is none. Ring 0. */
+uint64_t test_seed(void);
+/* The next of a course of numbers, which is not to begin with 0. Ring 0. */
+uint64_t test_random(uint64_t *state);
 void test_skip(const char *reason); /* NULL: not after all */
 /* Ring 0: called after each failed check, to print what else matters. NULL: nothing. */
 extern void (*test_on_failure)(void);
