@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the metadata of an exported trace say of numbers in its records. */
+/* An exported trace: what its metadata say of numbers in its records, and the headers of packets. */
 #include "kernel/base/string.h"
 #include "kernel/etw/ctf.h"
 #include "kernel/mm/phys.h"
@@ -110,4 +110,56 @@ TEST(etw_export, names,
     has(behind(text, "enum KWAIT_REASON : UCHAR {"), reasons, sizeof reasons / sizeof reasons[0]);
     CHECK_EQ(sizeof reasons / sizeof reasons[0], MaximumWaitReason);
     phys_free(text, PAGES);
+}
+
+static const struct {
+    USHORT hook, size;
+    uint64_t time;
+} sent[] = { { PERFINFO_LOG_TYPE_CONTEXTSWAP, 40, 1001 },
+             { PERFINFO_LOG_TYPE_READY_THREAD, 24, 1002 },
+             { PERFINFO_LOG_TYPE_SYSCALL_ENTER, 20, 1005 } };
+#define SENT (sizeof sent / sizeof sent[0])
+
+static struct {
+    WMI_BUFFER_HEADER header;
+    uint64_t records[11];
+} buffer;
+
+static void fill_buffer(void)
+{
+    uint8_t *at = (uint8_t *)buffer.records;
+    memset(&buffer, 0x5a, sizeof buffer);
+    buffer.header.TimeStamp.QuadPart = 1000;
+    buffer.header.SequenceNumber = 7;
+    buffer.header.NextBuffer = (PVOID)9; /* lost */
+    buffer.header.ClientContext.ProcessorIndex = 3;
+    buffer.header.SavedOffset = sizeof buffer;
+    for (unsigned i = 0; i < SENT; i++) {
+        *(PERFINFO_TRACE_HEADER *)(void *)at =
+            (PERFINFO_TRACE_HEADER){ PERFINFO_MARKER, sent[i].size, sent[i].hook, sent[i].time };
+        at += (sent[i].size + 7) & ~7;
+    }
+}
+
+TEST(etw_export, packet,
+     "a buffer's packet tells CPU, number, times, what was lost, and its length with and without "
+     "what fills the last record up")
+{
+    struct ctf_packet packet;
+    fill_buffer();
+    CHECK_EQ(ctf_packet(&buffer.header, &packet), SENT);
+    CHECK_EQ(packet.magic, CTF_MAGIC);
+    CHECK_EQ(packet.stream_id, 0);
+    CHECK_EQ(packet.timestamp_begin, 1000);
+    CHECK_EQ(packet.timestamp_end, sent[SENT - 1].time);
+    CHECK_EQ(packet.packet_seq_num, 7);
+    CHECK_EQ(packet.events_discarded, 9);
+    CHECK_EQ(packet.cpu_id, 3);
+    CHECK_EQ(packet.packet_size, 8 * (sizeof packet + sizeof buffer.records));
+    CHECK_EQ(packet.content_size, 8 * (sizeof packet + sizeof buffer.records - 4));
+    CHECK_EQ(buffer.records[0], sent[0].hook);
+    CHECK_EQ(buffer.records[1], sent[0].time);
+    CHECK_EQ(buffer.records[5], sent[1].hook);
+    CHECK_EQ(buffer.records[8], sent[2].hook);
+    CHECK_EQ(buffer.records[10], 0x5a5a5a5a5a5a5a5aul);
 }

@@ -9,7 +9,6 @@
 #include "hal/clock.h"
 #include "hal/hal.h"
 #include "hal/smp.h"
-#include "kernel/base/assert.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/crc32.h"
@@ -74,35 +73,13 @@ static void send(uint32_t kind, uint32_t cpu, const void *head, size_t head_size
     serial_write(&export.port, body, body_size);
 }
 
-/* The buffer is this thread's own copy. babeltrace2 warns about fields of an event's header that it
- * does not know, so the hook's id replaces the 8 bytes before the time stamp. Nothing is lost:
- * marker and size are the same in all records of a hook. */
+/* The buffer is this thread's own copy. */
 static void send_buffer(WMI_BUFFER_HEADER *buffer)
 {
-    uint8_t *records = (uint8_t *)(buffer + 1), *at = records, *content_end = at;
-    const uint8_t *end = (const uint8_t *)buffer + buffer->SavedOffset;
-    struct ctf_packet packet = {
-        .magic = CTF_MAGIC,
-        .timestamp_begin = (uint64_t)buffer->TimeStamp.QuadPart,
-        .timestamp_end = (uint64_t)buffer->TimeStamp.QuadPart,
-        .packet_seq_num = (uint64_t)buffer->SequenceNumber,
-        .events_discarded = (uint64_t)buffer->NextBuffer,
-        .cpu_id = buffer->ClientContext.ProcessorIndex,
-    };
-    while (at < end) {
-        union ctf_event *event = (union ctf_event *)(void *)at;
-        unsigned size = event->record.Size;
-        ASSERT(size >= sizeof *event);
-        event->id = event->record.HookId;
-        packet.timestamp_end = event->timestamp;
-        content_end = at + size;
-        at += (size + 7) & ~7u;
-        export.end.events++;
-    }
-    packet.content_size = 8 * (sizeof packet + (uint64_t)(content_end - records));
-    packet.packet_size = 8 * (sizeof packet + (uint64_t)(end - records));
-    send(CHUNK_PACKET, (uint32_t)packet.cpu_id, &packet, sizeof packet, records,
-         (size_t)(end - records));
+    struct ctf_packet packet;
+    export.end.events += ctf_packet(buffer, &packet);
+    send(CHUNK_PACKET, (uint32_t)packet.cpu_id, &packet, sizeof packet, buffer + 1,
+         buffer->SavedOffset - sizeof *buffer);
 }
 
 static void send_buffers(uint8_t *at, const uint8_t *end)
