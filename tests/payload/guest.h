@@ -51,6 +51,13 @@ static inline bool is_intel(void)
     return r[1] == 0x756e6547;
 }
 
+static inline uint64_t rdmsr(uint32_t msr)
+{
+    uint64_t value = 0;
+    try_rdmsr(msr, &value);
+    return value;
+}
+
 static inline void put(char c)
 {
     for (unsigned i = 0; i < 100000 && !(in8(0x3fd) & 0x20); i++)

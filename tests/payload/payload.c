@@ -93,13 +93,6 @@ bool trap_handler(struct frame *frame)
     return false;
 }
 
-static uint64_t rdmsr(uint32_t msr)
-{
-    uint64_t value = 0;
-    try_rdmsr(msr, &value);
-    return value;
-}
-
 static void find_intel(void)
 {
     uint32_t r[4];
