@@ -8,6 +8,7 @@
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/string.h"
+#include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 #include "kernel/trap.h"
 #include "tests/checks.h"
@@ -337,4 +338,23 @@ void lab_release(void)
 {
     lidt(&kernel_gates);
     hal_pmi_init_cpu(); /* where PMIs are NMIs, they are so again */
+}
+
+struct thread *lab_run_user(struct process *process, void (*function)(void), uint64_t argument,
+                            unsigned cpu, bool (*resolve)(uint64_t address))
+{
+    struct thread *thread = NULL;
+    test_run_on(cpu);
+    KIRQL old = irql_raise(DISPATCH_LEVEL);
+    lab_catch();
+    if (resolve)
+        lab_resolve(resolve);
+    irql_lower(old);
+    if (process)
+        thread = thread_create_user("laboratory", process, (uint64_t)function, argument,
+                                    cpu_set_one(cpu));
+    if (CHECK(thread != NULL))
+        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    lab_release();
+    return thread;
 }

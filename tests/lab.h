@@ -9,6 +9,9 @@
 #include "tests/kinds.h"
 #include "tests/test.h"
 
+struct process;
+struct thread;
+
 /* Runs body(ctr) on each CPU whose kind has such a counter, with nothing running and all zero,
  * before and after. Skips without a PMU, if no CPU has it, or if the body skips on all of them;
  * LAB_ANY: the body needs none in particular. */
@@ -118,6 +121,10 @@ void lab_catch(void);
  * not its own. Ring 3's GS may be in place: it must not ask which CPU this is. */
 void lab_resolve(bool (*resolve)(uint64_t address));
 void lab_release(void);
+/* Runs function(argument) in ring 3 on that CPU, with these handlers (resolve may be NULL), and waits
+ * until it has ended; the caller has a reference. NULL, a failed check: no thread. */
+struct thread *lab_run_user(struct process *process, void (*function)(void), uint64_t argument,
+                            unsigned cpu, bool (*resolve)(uint64_t address));
 uint64_t lab_steps(void (*work)(uint64_t), uint64_t argument);
 #define LAB_STEPS_AROUND 4u /* CALL, PUSHFQ, AND, POPFQ */
 

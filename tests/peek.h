@@ -57,3 +57,16 @@ static inline struct runner start_on(void (*function)(uint64_t), uint64_t argume
     CHECK(r.thread != NULL);
     return r;
 }
+
+/* The same of one that enables its profiling with that mask and sleeps, as it does on return. */
+extern void user_cost_idle(uint64_t mask);
+extern uint64_t user_cost[];
+static inline struct runner start_sleeper(uint64_t mask)
+{
+    struct runner r = start_on(user_cost_idle, mask, cpu_all());
+    if (r.thread && peek_wait(r.process, user_cost, 1))
+        for (unsigned i = 0; i < PEEK_TRIES && r.thread->state != THREAD_WAITING; i++)
+            nap();
+    CHECK(r.thread && r.thread->state == THREAD_WAITING && r.thread->profiling);
+    return r;
+}

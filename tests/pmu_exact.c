@@ -18,6 +18,7 @@
 #include "tests/ring3/pmu_exact.h"
 #include "tests/ring3/ring3.h"
 #include "tests/user.h"
+#include "tests/peek.h"
 #include "tests/vpmu.h"
 
 /* The traps of a stretch run with TF, less those around, against its table and its count. */
@@ -42,13 +43,6 @@ LAB_EACH(pmu_oracle, each_counting_instructions,
         }
 }
 
-static uint64_t user_value(const struct process *process, const uint64_t *where)
-{
-    uint64_t value = 0;
-    CHECK(process_read(process, &value, (uint64_t)where, sizeof value));
-    return value;
-}
-
 /* One CPU's gates are ours while the thread runs there: its #DB traps are counted, whatever ring
  * they come from. */
 TEST(pmu_exact, ring3_oracle,
@@ -59,22 +53,13 @@ TEST(pmu_exact, ring3_oracle,
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         struct process *process = process_create();
-        struct thread *thread = NULL;
-        test_run_on(cpu);
-        KIRQL old = irql_raise(DISPATCH_LEVEL);
-        lab_catch();
-        irql_lower(old);
-        if (process)
-            thread = thread_create_user("oracle", process, (uint64_t)user_exact_steps,
-                                        pmu_rdpmc_index(ctr), cpu_set_one(cpu));
-        if (CHECK(thread != NULL))
-            sched_wait(&thread->object, SCHED_FOREVER, Executive);
-        unsigned steps = lab_caught.steps;
-        lab_release();
+        struct thread *thread =
+            lab_run_user(process, user_exact_steps, pmu_rdpmc_index(ctr), cpu, NULL);
         if (thread) {
             CHECK_STATUS(thread->exit_status, STATUS_SUCCESS);
             /* The least of several readings: nothing came between. */
-            LAB_CHECK_COUNT(user_value(process, &user_exact_counted), steps - USER_STEPS_AROUND);
+            LAB_CHECK_COUNT(peek(process, &user_exact_counted),
+                            lab_caught.steps - USER_STEPS_AROUND);
             object_release(&thread->object);
         }
         if (process)
@@ -95,7 +80,7 @@ static void count_interrupted(unsigned ctr, unsigned cpu, uint64_t *counted, uin
     if (CHECK(thread != NULL))
         sched_wait(&thread->object, SCHED_FOREVER, Executive);
     *ticks += trap_counts[VECTOR_TIMER] - before;
-    *counted += user_value(process, &user_exact_counted);
+    *counted += peek(process, &user_exact_counted);
     user_finish(process, thread);
 }
 
@@ -198,24 +183,14 @@ TEST(pmu_exact, page_faults,
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         uint64_t counts[3] = { 0 };
         struct process *process = process_that_faults();
-        test_run_on(cpu);
-        KIRQL old = irql_raise(DISPATCH_LEVEL);
-        lab_catch();
-        lab_resolve(resolve);
-        irql_lower(old);
         uint64_t ticks = trap_counts[VECTOR_TIMER];
         struct thread *thread =
-            process ? thread_create_user("faults", process, (uint64_t)user_exact_touch,
-                                         pmu_rdpmc_index(ctr), cpu_set_one(cpu))
-                    : NULL;
-        if (CHECK(thread != NULL))
-            sched_wait(&thread->object, SCHED_FOREVER, Executive);
-        lab_release();
+            lab_run_user(process, USER(user_exact_touch), pmu_rdpmc_index(ctr), cpu, resolve);
         ticks = trap_counts[VECTOR_TIMER] - ticks;
         for (unsigned i = 0; process && i < 2 * USER_PAGES; i++)
             *entries[i] |= PTE_PRESENT; /* the process frees what is present */
         for (unsigned i = 0; process && i < 3; i++)
-            counts[i] = user_value(process, &user_values[i]);
+            counts[i] = peek(process, &user_values[i]);
         if (CHECK(thread != NULL))
             check_faults(counts, ticks, lab_caught.faults);
         if (process)

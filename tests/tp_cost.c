@@ -14,42 +14,9 @@
 #include "kernel/mm/phys.h"
 #include "tests/cost.h"
 #include "tests/counting.h"
-#include "tests/test.h"
-#include "tests/user.h"
+#include "tests/peek.h"
 
-extern void user_cost_idle(uint64_t mask);
 extern void user_cost_read(uint64_t mask_and_leaf);
-extern uint64_t user_cost[];
-
-struct sleeper {
-    struct process *process;
-    struct thread *thread;
-};
-
-static struct sleeper sleep_profiled(uint64_t mask)
-{
-    struct sleeper s = { process_create(), NULL };
-    uint64_t ready = 0;
-    if (s.process)
-        s.thread = user_start(s.process, (void (*)(void))user_cost_idle, mask);
-    for (unsigned i = 0; s.thread && i < 1000 && !(ready && s.thread->state == THREAD_WAITING);
-         i++) {
-        sched_wait(NULL, clock_ns() + 1000000, DelayExecution);
-        process_read(s.process, &ready, (uint64_t)user_cost, sizeof ready);
-    }
-    CHECK(ready && s.thread->profiling);
-    return s;
-}
-
-static void end(struct sleeper *s)
-{
-    if (s->thread) {
-        thread_terminate(s->thread, STATUS_SUCCESS);
-        sched_wait(&s->thread->object, SCHED_FOREVER, Executive);
-    }
-    user_finish(s->process, s->thread);
-}
-
 static void no_switch(struct thread *from, struct thread *to, KWAIT_REASON reason)
 {
     (void)from, (void)to, (void)reason;
@@ -110,7 +77,7 @@ static void check_accumulate(unsigned kind, unsigned n, const struct cost *cost,
 /* Between a profiled thread and an unprofiled one, both ways, and between two profiled ones. */
 static bool switches(unsigned n, struct cost cost[KINDS])
 {
-    struct sleeper a = sleep_profiled((1ul << n) - 1), b = sleep_profiled((1ul << n) - 1);
+    struct runner a = start_sleeper((1ul << n) - 1), b = start_sleeper((1ul << n) - 1);
     struct thread *me = thread_current();
     bool ok = a.thread && b.thread && a.thread->profiling && b.thread->profiling;
     for (unsigned i = 0; ok && i < COST_RUNS; i++) {
@@ -120,8 +87,8 @@ static bool switches(unsigned n, struct cost cost[KINDS])
         switch_once(&cost[LEAVES], b.thread, me);
         irql_lower(old);
     }
-    end(&a);
-    end(&b);
+    end_by_force(a.process, a.thread);
+    end_by_force(b.process, b.thread);
     return ok;
 }
 

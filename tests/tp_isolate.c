@@ -10,42 +10,16 @@
 #include "kernel/ke/thread_profiling.h"
 #include "tests/counting.h"
 #include "tests/kinds.h"
-#include "tests/test.h"
-#include "tests/user.h"
+#include "tests/peek.h"
 #include "tests/vpmu.h"
 
-extern void user_seek(uint64_t counters), user_noise(uint64_t mask), user_cost_idle(uint64_t mask);
-extern uint64_t user_cost[];
+extern void user_seek(uint64_t counters), user_noise(uint64_t mask);
 
 #define SKIP_UNLESS_ISOLATE()                                                                      \
     do {                                                                                           \
         if (!isolate_on)                                                                           \
             SKIP("the policy is accumulate");                                                      \
     } while (0)
-
-struct noise {
-    struct process *process;
-    struct thread *thread;
-};
-
-static struct noise start(void (*function)(uint64_t), uint64_t argument)
-{
-    struct noise n = { process_create(), NULL };
-    if (n.process)
-        n.thread = user_start(n.process, (void (*)(void))function, argument);
-    CHECK(n.thread != NULL);
-    return n;
-}
-
-static void end(struct noise *n)
-{
-    if (n->thread) {
-        thread_terminate(n->thread, STATUS_SUCCESS);
-        sched_wait(&n->thread->object, SCHED_FOREVER, Executive);
-    }
-    if (n->process)
-        user_finish(n->process, n->thread);
-}
 
 /* A thread checks that its counters have no counts of other threads, which run on the same CPU,
  * or move with it to the next CPU every four ticks. */
@@ -56,9 +30,10 @@ static void seek(bool moved)
     SKIP_WITHOUT_PMU();
     SKIP_UNLESS_ISOLATE();
     REQUIRE(counting_start_many(events, 2, PMU_USER, ctrs));
-    struct noise all[] = { start(user_noise, 3), start(user_noise, 2), start(user_noise, 0),
-                           start(user_seek, common_counters()) };
-    struct noise *seeker = &all[3];
+    struct runner all[] = { start_on(user_noise, 3, cpu_all()), start_on(user_noise, 2, cpu_all()),
+                            start_on(user_noise, 0, cpu_all()),
+                            start_on(user_seek, common_counters(), cpu_all()) };
+    struct runner *seeker = &all[3];
     for (unsigned i = 0; i < 4; i++)
         if (all[i].thread && !moved)
             sched_set_affinity(all[i].thread, cpu_set_one(0));
@@ -75,7 +50,7 @@ static void seek(bool moved)
         CHECK(moves >= 20);
     user_finish(seeker->process, seeker->thread);
     for (unsigned i = 0; i < 3; i++)
-        end(&all[i]);
+        end_by_force(all[i].process, all[i].thread);
     counting_stop();
 }
 
@@ -128,22 +103,9 @@ static struct vpmu_accesses accesses_of(struct thread *from, struct thread *to)
                                    after.interrupts - before.interrupts };
 }
 
-static struct noise asleep(uint64_t mask)
-{
-    struct noise s = start(user_cost_idle, mask);
-    uint64_t ready = 0;
-    for (unsigned i = 0; s.thread && i < 1000 && !(ready && s.thread->state == THREAD_WAITING);
-         i++) {
-        sched_wait(NULL, clock_ns() + 1000000, DelayExecution);
-        process_read(s.process, &ready, (uint64_t)user_cost, sizeof ready);
-    }
-    CHECK(ready && s.thread->profiling);
-    return s;
-}
-
 static void check_costs(unsigned n)
 {
-    struct noise a = asleep((1ul << n) - 1), b = asleep((1ul << n) - 1);
+    struct runner a = start_sleeper((1ul << n) - 1), b = start_sleeper((1ul << n) - 1);
     struct thread *me = thread_current();
     if (a.thread && b.thread && a.thread->profiling && b.thread->profiling) {
         KIRQL old = irql_raise(IPI_LEVEL);
@@ -164,8 +126,8 @@ static void check_costs(unsigned n)
         CHECK_EQ(again.rdpmc, n);
         CHECK_EQ(both.rdmsr + leaves.rdmsr + back.rdmsr + again.rdmsr, 0);
     }
-    end(&a);
-    end(&b);
+    end_by_force(a.process, a.thread);
+    end_by_force(b.process, b.thread);
 }
 
 TEST(tp_isolate, switch_cost,

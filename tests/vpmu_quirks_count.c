@@ -83,18 +83,9 @@ VPMU_TEST(vpmu_quirks, wrmsr,
 static void count_traps(unsigned ctr, unsigned cpu, uint64_t counts[2], unsigned *traps)
 {
     struct process *process = process_create();
-    struct thread *thread = NULL;
-    test_run_on(cpu);
-    KIRQL old = irql_raise(DISPATCH_LEVEL);
-    lab_catch();
-    irql_lower(old);
-    if (process)
-        thread = thread_create_user("quirk", process, (uint64_t)user_quirk_traps,
-                                    pmu_rdpmc_index(ctr), cpu_set_one(cpu));
-    if (CHECK(thread != NULL))
-        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    struct thread *thread =
+        lab_run_user(process, user_quirk_traps, pmu_rdpmc_index(ctr), cpu, NULL);
     *traps = lab_caught.steps;
-    lab_release();
     if (thread)
         for (unsigned i = 0; i < 2; i++)
             CHECK(

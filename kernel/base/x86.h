@@ -66,18 +66,22 @@ static inline uint64_t rdpmc(uint32_t selector)
     return high << 32 | low;
 }
 
-static inline unsigned rdmsr_fault(uint32_t msr, uint64_t *value)
-{
-    uint32_t low = 0, high = 0, ok;
-    asm volatile("xor %2,%2\n1: rdmsr\ninc %2\n2:\n" FIXUP("1b", "2b")
-                 : "+a"(low), "+d"(high), "=&r"(ok)
-                 : "c"(msr)
-                 : "memory", "cc");
-    if (!ok)
-        return low;
-    *value = (uint64_t)high << 32 | low;
-    return 0;
-}
+/* rdmsr_fault, rdpmc_fault: 0, or the vector that the instruction raised. */
+#define READ_OR_FAULT(instruction)                                                                 \
+    static inline unsigned instruction##_fault(uint32_t which, uint64_t *value)                    \
+    {                                                                                              \
+        uint32_t low = 0, high = 0, ok;                                                            \
+        asm volatile("xor %2,%2\n1: " #instruction "\ninc %2\n2:\n" FIXUP("1b", "2b")              \
+                     : "+a"(low), "+d"(high), "=&r"(ok)                                            \
+                     : "c"(which)                                                                  \
+                     : "memory", "cc");                                                            \
+        if (!ok)                                                                                   \
+            return low;                                                                            \
+        *value = (uint64_t)high << 32 | low;                                                       \
+        return 0;                                                                                  \
+    }
+READ_OR_FAULT(rdmsr)
+READ_OR_FAULT(rdpmc)
 
 static inline unsigned wrmsr_fault(uint32_t msr, uint64_t value)
 {
@@ -87,19 +91,6 @@ static inline unsigned wrmsr_fault(uint32_t msr, uint64_t value)
                  : "c"(msr), "d"((uint32_t)(value >> 32))
                  : "memory", "cc");
     return ok ? 0 : low;
-}
-
-static inline unsigned rdpmc_fault(uint32_t selector, uint64_t *value)
-{
-    uint32_t low = 0, high = 0, ok;
-    asm volatile("xor %2,%2\n1: rdpmc\ninc %2\n2:\n" FIXUP("1b", "2b")
-                 : "+a"(low), "+d"(high), "=&r"(ok)
-                 : "c"(selector)
-                 : "memory", "cc");
-    if (!ok)
-        return low;
-    *value = (uint64_t)high << 32 | low;
-    return 0;
 }
 
 static inline uint64_t rdtsc(void)
