@@ -25,6 +25,7 @@ enum { IO_INDEX = 0, IO_DATA = 0x10, IO_REDIRECTION = 0x10 };
 #define IO_PINS 24
 
 #define HPET 0xfed00000
+#define HPET_SIZE 1024
 enum { HPET_PERIOD = 4, HPET_CONFIG = 0x10, HPET_COUNTER = 0xf0, HPET_TIMERS = 0x100 };
 #define HPET_ENABLE 1u
 #define TIMER_ENABLE (1u << 2)
@@ -32,7 +33,8 @@ enum { HPET_PERIOD = 4, HPET_CONFIG = 0x10, HPET_COUNTER = 0xf0, HPET_TIMERS = 0
 #define PERIOD_MAX 100000000u /* fs, by the specification */
 #define FS_IN_US 1000000000u
 #define LATE 200 /* ticks past its time: the alarm is lost */
-#define NEAR 20  /* ticks: longer than it takes to set the comparator */
+#define NEVER (1ul << 50)
+#define NEAR 20 /* ticks: longer than it takes to set the comparator */
 #define MEASURE_TICKS 1000
 #define PROOF 20000 /* clock units */
 
@@ -158,6 +160,33 @@ bool alarm_due(struct vcpu *v)
     v->alarm_at = 0;
     v->statistics.alarms++;
     return true;
+}
+
+bool alarm_is_touched(const struct vcpu *v)
+{
+    if (!(v->step_code.effects & (EFFECT(EVENT_LOADS) | EFFECT(EVENT_STORES))))
+        return false;
+    return guest_physical(v, v->step_code.address) / HPET_SIZE == HPET / HPET_SIZE;
+}
+
+/* An alarm that is still to come stays where it is by the clock. A guest that stopped the HPET has
+ * the time it set. */
+uint64_t alarm_set_back(uint64_t clock)
+{
+    uint64_t ticks = clock / alarm_tick;
+    uint32_t config = *reg(HPET, HPET_CONFIG);
+    volatile uint64_t *comparator = reg64(HPET, HPET_TIMERS + 32 * timer + 8);
+    if (!(config & HPET_ENABLE))
+        return clock;
+    if (!ticks)
+        return 0;
+    *reg(HPET, HPET_CONFIG) = config & ~HPET_ENABLE;
+    uint64_t counter = *reg64(HPET, HPET_COUNTER), at = *comparator;
+    bool waits = owner && owner->alarm_at && at > counter;
+    *reg64(HPET, HPET_COUNTER) = counter - ticks;
+    *comparator = waits ? at - ticks : counter + NEVER; /* what has passed would come again */
+    *reg(HPET, HPET_CONFIG) = config;
+    return ticks * alarm_tick;
 }
 
 /* Tests whether the alarm by this comparator and pin arrives as an NMI. */

@@ -84,6 +84,7 @@ static void run_on(struct vcpu *v)
 {
     idle_passes = 0;
     uint64_t now = rdtsc();
+    v->left_at = now; /* what others ran, and sleep, is time */
     v->slice_end = now + SLICE + (now * 2654435761u >> 16) % JITTER;
 }
 

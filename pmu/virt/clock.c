@@ -78,3 +78,36 @@ void clock_start(struct vcpu *v)
     else
         print("# vpmu: %s, instruction clock, an exit costs %lu\n", machine_text(), clock_cost);
 }
+
+/* --- The guest's time. A step takes the host over a thousand units of the clock. While the guest is
+ * stepped because each of its instructions must be decoded, it sees as many units as instructions:
+ * on the TSC at once, on the HPET when it may look. For foreign guests: where this kernel waits for a
+ * time, a step that takes long is soon there. L: the baton. --- */
+
+static uint64_t hidden, behind; /* behind: what the HPET does not hide yet */
+
+static uint64_t retired(const struct vcpu *v) { return v->retired[0] + v->retired[1]; }
+
+/* The guest's time since left_at was `seen` units. */
+static void hide(struct vcpu *v, uint64_t now, uint64_t seen)
+{
+    if (v->hides && now - v->left_at > seen) {
+        hidden += now - v->left_at - seen;
+        behind += now - v->left_at - seen;
+    }
+    v->left_at = now;
+    v->left_retired = retired(v);
+}
+
+void clock_enter(struct vcpu *v)
+{
+    if (virt_step || !virt_foreign)
+        return;
+    v->hides = v->stepping && v->pmu.decoding[v->entry_user];
+    hide(v, rdtsc(), retired(v) - v->left_retired);
+    if (behind && (!v->hides || alarm_is_touched(v)))
+        behind -= alarm_set_back(behind);
+    v->vmcb.tsc_offset = -hidden;
+}
+
+void clock_leave(struct vcpu *v, uint64_t clock) { hide(v, v->r.start + clock, v->run_length); }

@@ -65,6 +65,12 @@ static void *translate(const struct vcpu *v, uint64_t address, bool write)
     }
 }
 
+uint64_t guest_physical(const struct vcpu *v, uint64_t address)
+{
+    uint64_t at = (uint64_t)translate(v, address, false);
+    return at ? at - DIRECT_MAP : UINT64_MAX;
+}
+
 unsigned guest_read(const struct vcpu *v, uint64_t address, void *to, unsigned size)
 {
     const uint8_t *from = NULL;

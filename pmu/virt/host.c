@@ -69,6 +69,7 @@ static __attribute__((noreturn)) void host(struct vcpu *v)
         if (v->vmcb.cs.attributes &
             SEGMENT_LONG) /* QEMU's SYSENTER sets D too, and VMRUN refuses that */
             v->vmcb.cs.attributes &= (uint16_t)~SEGMENT_BIG;
+        clock_enter(v);
         debug_enter(v);
         uint64_t clock = svm_run(virt_physical(&v->vmcb), &v->r, &v->stack.nmis, v->nmis_seen);
         debug_leave(v);
@@ -78,6 +79,7 @@ static __attribute__((noreturn)) void host(struct vcpu *v)
         }
         v->statistics.exits++;
         entry_account(v, clock);
+        clock_leave(v, clock);
         if (!entry_pmi_first(v))
             exit_handle(v);
     }

@@ -173,6 +173,10 @@ struct vcpu {
         uint64_t rdpmc, rdmsr, wrmsr, pmi, exits, steps, alarms, passes;
     } statistics;
 
+    /* clock.c */
+    bool hides;                     /* the guest must not see how long its step takes */
+    uint64_t left_at, left_retired; /* since then its time is not accounted for; instructions */
+
     /* quirks: firmware.c by the clock, platform.c */
     uint64_t random;
     uint64_t smi_at, owner_at, tick_at; /* next */
@@ -259,6 +263,9 @@ extern uint64_t clock_soft_int, clock_undefined;
 extern bool clock_dr6_stays; /* an intercepted #DB does not set DR6 */
 /* Measures them with v's VMCB, which is unchanged afterwards; decides virt_step and prints it. */
 void clock_start(struct vcpu *v);
+/* Before and behind each run of the guest: what time it sees. clock: what svm_run returned. */
+void clock_enter(struct vcpu *v);
+void clock_leave(struct vcpu *v, uint64_t clock);
 
 /* entry.c: from an exit to the next entry. */
 void entry_prepare(struct vcpu *v);
@@ -287,6 +294,8 @@ void exit_handle(struct vcpu *v);
 /* Copies from the guest's address space; how many bytes could be read. */
 unsigned guest_read(const struct vcpu *v, uint64_t address, void *to, unsigned size);
 bool guest_write64(const struct vcpu *v, uint64_t address, uint64_t value);
+/* The physical address; UINT64_MAX: not mapped, or out of reach. */
+uint64_t guest_physical(const struct vcpu *v, uint64_t address);
 bool guest_in_long_mode(const struct vcpu *v);
 /* Returns how many prefixes the opcode at RIP has; op: zeros where it cannot be read. */
 unsigned guest_code(const struct vcpu *v, uint8_t op[3]);
@@ -363,6 +372,10 @@ bool alarm_want(struct vcpu *v, uint64_t at);
 void alarm_claim(struct vcpu *v, uint64_t at);
 /* Whether an NMI may be the alarm's; true at most once for each alarm. */
 bool alarm_due(struct vcpu *v);
+/* Whether the instruction that is stepped accesses the HPET. */
+bool alarm_is_touched(const struct vcpu *v);
+/* Sets the HPET back by so much, in units of the clock; returns how much it was. */
+uint64_t alarm_set_back(uint64_t clock);
 /* Sends a PMI as the guest's LVT entry says, and masks the entry if `mask`. */
 void host_apic_pmi(struct vcpu *v, bool mask);
 void host_apic_nmi(uint32_t id);

@@ -68,6 +68,38 @@ static void count(void)
           rdmsr(intel ? 0xc1 : 0xc0010004) == 2000003);
 }
 
+static uint64_t rdtsc(void)
+{
+    uint32_t low, high;
+    asm volatile("rdtsc" : "=a"(low), "=d"(high));
+    return low | (uint64_t)high << 32;
+}
+
+#define HPET(offset) (*(volatile uint32_t *)(uint64_t)(0xfed00000 + (offset)))
+enum { LOOPS = 2000, SLACK = 300 };
+
+/* An event for which the virtual PMU steps: by the TSC, which advances by one with each
+ * instruction, and by the HPET a loop takes as long as it has instructions. The slack: what stands
+ * beside the loop, two ticks of the HPET, the ways in and out. */
+static void time_of_steps(void)
+{
+    bool intel = is_intel();
+    uint32_t select = intel ? 0x186 : 0xc0010000, ns = HPET(4) / 1000000;
+    uint64_t loops = LOOPS, before = rdtsc(), hpet = HPET(0xf0);
+    try_wrmsr(select, intel ? 0x4200c4 : 0x4200c2);
+    uint64_t hpet_inside = HPET(0xf0), inside = rdtsc();
+    asm volatile("1: dec %0\n\tjnz 1b" : "+r"(loops));
+    inside = rdtsc() - inside;
+    hpet_inside = (HPET(0xf0) - hpet_inside) * ns;
+    try_wrmsr(select, 0);
+    hpet = (HPET(0xf0) - hpet) * ns;
+    before = rdtsc() - before;
+    check("stepped code takes the time of its instructions by the TSC",
+          inside >= 2 * LOOPS && inside < 2 * LOOPS + SLACK);
+    check("by the HPET", hpet_inside + SLACK > inside && hpet_inside < inside + SLACK);
+    check("and both agree afterwards", hpet + SLACK > before && hpet < before + SLACK);
+}
+
 /* The number behind the name. */
 static uint32_t wanted_status(const char *line)
 {
@@ -102,5 +134,7 @@ void payload_main(uint32_t magic, uint32_t at)
     interrupt_self();
     start_others();
     count();
+    HPET(0x10) = 1;
+    time_of_steps();
     end(failures ? 1 : wanted_status(line));
 }
