@@ -134,12 +134,14 @@ sub try_one
     return $said;
 }
 
-# A copy of the tree and of what is built of it, so that only what a mutant touches is built again.
+# A copy of the tree and of what is built of it, so that only what a mutant touches is built again. Folders below with a kernel of
+# their own are not of it.
 sub copy
 {
     my ($folder) = @_;
     make_path($folder);
-    system("(git ls-files; find $build -type f ! -path '$build/mutants/*' ! -path '$build/check/*') | sort -u | tr '\\n' '\\0' |"
+    system("(git ls-files; find $build -mindepth 1 -type d \\( -path $build/mutants -o -path $build/check -o -exec test -e '{}/ntpmu.elf' \\; \\)"
+            . " -prune -o -type f -print) | sort -u | tr '\\n' '\\0' |"
             . " xargs -0 cp --parents -pt $folder") == 0 or die "cannot copy to $folder";
 }
 
@@ -189,8 +191,8 @@ for my $n (0 .. $#mutants) {
     my $line = readline $results[$n % $jobs];
     my ($took, $said) = ($line // '? 0 nothing') =~ /^\S+ (\S+) (.*)/;
     $seconds += $took;
+    $noticed += $said =~ /^noticed/;
     if ($machine) {
-        $noticed += $said =~ /^noticed/;
         $nothing += $said =~ /^means/;
         unlike($said, qr/BROKEN|nothing$/, "$name: $said");
         next;
@@ -198,6 +200,6 @@ for my $n (0 .. $#mutants) {
     like($said, qr/^noticed/, "[$clause] $name: " . ($said =~ s/^noticed: //r)) or diag("$file on $its_machine: $said");
 }
 1 while wait > 0;
-diag(sprintf '%.0f s of processor time', $seconds);
+diag(sprintf '%d of %d noticed, %.0f s of processor time', $noticed, scalar @mutants, $seconds);
 my $meant = @mutants - $nothing;
 ok($noticed * 100 >= $share * $meant, "$machine: $noticed of $meant noticed, $nothing mean nothing there") if $machine;
