@@ -13,24 +13,27 @@ NO_LOOP_CALLS := $(shell f=-fno-tree-loop-distribute-patterns; $(CC) -Werror $$f
 # make it; strings are built for ring 3, too, and ask for themselves.
 KASAN_FLAGS := -fsanitize=kernel-address -fasan-shadow-offset=0xdffffc0000000000 --param asan-stack=1 --param asan-globals=1 \
           --param asan-instrumentation-with-call-threshold=0
-SANITIZE = $(if $(filter-out boot/boot.c kernel/base/kasan.c kernel/base/string.c,$<),$(KASAN:1=$(KASAN_FLAGS)))
+# Races by gcc and kernel/base/kcsan.c. The virtual PMU's host has no block of a CPU at GS.
+KCSAN_FLAGS := -fsanitize=thread --param tsan-distinguish-volatile=1 --param tsan-instrument-func-entry-exit=0 -fno-optimize-sibling-calls
+SANITIZE = $(if $(filter-out boot/boot.c kernel/base/kasan.c kernel/base/kcsan.c kernel/base/string.c,$<),$(KASAN:1=$(KASAN_FLAGS)) \
+          $(if $(filter-out pmu/virt/%,$<),$(KCSAN:1=$(KCSAN_FLAGS))))
 COMMON := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-common -fno-stack-protector -fno-omit-frame-pointer \
           -fno-strict-aliasing -fno-asynchronous-unwind-tables $(NO_LOOP_CALLS) \
           -ffile-prefix-map=$(CURDIR)=. -I. $(TEXT_FLAGS) -MMD -MP $(UBSAN:1=$(TRAP_UB))
-CFLAGS := $(COMMON) -DKASAN_ON=$(if $(KASAN),1,0) -mcmodel=kernel -mno-red-zone -mgeneral-regs-only
-UFLAGS := $(COMMON) -DKASAN_ON=0 -fshort-wchar -mcmodel=small -mno-red-zone -Ikernel/user
+CFLAGS := $(COMMON) -DKASAN_ON=$(if $(KASAN),1,0) -DKCSAN_ON=$(if $(KCSAN),1,0) -mcmodel=kernel -mno-red-zone -mgeneral-regs-only
+UFLAGS := $(COMMON) -DKASAN_ON=0 -DKCSAN_ON=0 -fshort-wchar -mcmodel=small -mno-red-zone -Ikernel/user
 
 ROOMS  := base mm console ke profiling etw driver
 ASM    := $(sort $(wildcard boot/*.asm kernel/*.asm kernel/ke/*.asm kernel/profiling/*.asm pmu/virt/*.asm tests/*.asm))
 C      := $(sort $(wildcard boot/*.c kernel/*.c $(ROOMS:%=kernel/%/*.c) hal/*.c pmu/*.c pmu/events/*.c pmu/virt/*.c tests/*.c))
-C      := $(if $(KASAN),$(C),$(filter-out kernel/base/kasan.c tests/kasan.c,$(C)))
+C      := $(filter-out $(if $(KASAN),,kernel/base/kasan.c tests/kasan.c) $(if $(KCSAN),,kernel/base/kcsan.c tests/kcsan.c),$(C))
 UASM   := $(sort $(wildcard kernel/user/*.asm tests/ring3/*.asm))
 RUNTIME := $(sort $(wildcard kernel/user/*.c) $(wildcard kernel/user/advapi32/trace_co*.c kernel/user/advapi32/trace_in*.c))
 UC     := $(RUNTIME) $(sort $(wildcard tests/ring3/*.c))
 # The libraries of Windows programs, PE images that mingw-w64 makes of kernel/user/NAME/ and NAME.def.
 WIN_CC := x86_64-w64-mingw32-gcc-posix
 WIN_CXX := x86_64-w64-mingw32-g++-posix
-WIN_FLAGS := -DKASAN_ON=0 -std=gnu11 -O2 -g -fno-builtin -fno-stack-protector -fno-tree-loop-distribute-patterns -fno-ident \
+WIN_FLAGS := -DKASAN_ON=0 -DKCSAN_ON=0 -std=gnu11 -O2 -g -fno-builtin -fno-stack-protector -fno-tree-loop-distribute-patterns -fno-ident \
           -ffile-prefix-map=$(CURDIR)=. -I. -Wall -Wextra -Werror -Wshadow
 DLLS   := $(addprefix $(BUILD)/dll/,ntdll.dll kernel32.dll msvcrt.dll advapi32.dll ntoskrnl.exe hal.dll handlers.sys)
 COMMA  := ,
@@ -64,7 +67,7 @@ all: $(BUILD)/ntpmu.bin $(PROGRAM_EXE) $(DRIVER_IMAGE)
 
 $(BUILD)/ntpmu.elf: linker.ld $(OBJ) $(BUILD)/ring3-image.o
 	$(call SAY,LD)ld -n -T linker.ld --build-id=none -z noexecstack -o $@.1 $(OBJ) $(BUILD)/ring3-image.o
-	$(Q)nm $@.1 | LC_ALL=C sort | sed -n 's/^ffffffff\(........\) [tT] \([A-Za-z_][A-Za-z0-9_]*\)$$/.long 0x\1; .asciz "\2"/p' | \
+	$(Q)nm $@.1 | LC_ALL=C sort | sed -n 's/^ffffffff\(........\) [tT$(if $(KCSAN),dDbB)] \([A-Za-z_][A-Za-z0-9_]*\)$$/.long 0x\1; .asciz "\2"/p' | \
 	    (echo '.section .symbols, "a"'; cat) | as -o $@.symbols.o -
 	$(Q)ld -n -T linker.ld --build-id=none -z noexecstack -o $@ $(OBJ) $(BUILD)/ring3-image.o $@.symbols.o
 
@@ -286,7 +289,7 @@ help-all: help
 	@echo 'make iso        $(BUILD)/ntpmu.iso: BIOS and UEFI, CD and USB stick; with PROGRAM=, DRIVER= or CODE= one that runs them'
 	@echo 'make usb        writes it to the stick DEV=/dev/sdX, after asking'
 	@echo 'make debug      QEMU waits for gdb; symbols of the kernel and of ring 3 loaded; GDB_PORT=1234, GDB_ARGS=more'
-	@echo 'make run UBSAN=1 BUILD=build/ub  KASAN=1 BUILD=build/kasan   undefined behaviour, or a wrong address, ends the run'
+	@echo 'make run UBSAN=1 BUILD=build/ub  KASAN=1 BUILD=build/kasan   undefined behaviour, or a wrong address, ends the run; KCSAN=1: races'
 	@echo 'make clean'
 
 deps:
@@ -301,7 +304,10 @@ deps:
 
 # What something costs, and how often it is sampled, is promised for the build that ships: left out elsewhere.
 NOT_SHIPPED := *,-*cost*,-profile_*,-pmu_exact*,-pmu_faults*,-pmu_pmi_lost*,-vpmu*,-etw_samples.with_counters,-etw_counts.equal_profiling,-kinds.journey
-run: export TESTS := $(or $(TESTS),$(if $(KASAN)$(UBSAN),$(NOT_SHIPPED)))
+# Races want CPUs that run at once, on the host's clock: without what promises a time, and without the virtual PMU.
+AT_ONCE = SMP='$(or $(SMP),4)' PMU='$(or $(PMU),none)' ICOUNT='$(or $(ICOUNT),off)' ARGS='$(or $(ARGS),watchdog=60000)' TIMEOUT='$(or $(TIMEOUT),600)'
+NOT_TIMED := *,-*cost*,-diagnosis*,-dispatcher_time.at_passive_level,-dispatcher_time.timeouts,-etw_samples.time,-tp_counts.interrupts_not_in_cycles,-tp_threads.many
+run: export TESTS := $(or $(TESTS),$(if $(KASAN)$(UBSAN),$(NOT_SHIPPED)),$(if $(KCSAN),$(NOT_TIMED)))
 
 iso: $(ISO)
 
@@ -309,7 +315,7 @@ usb: iso
 	@boot/mkusb $(ISO) '$(DEV)'
 
 run: all $(filter $(PAYLOADS) $(BUILD)/linux.bin,$(PAYLOAD) $(LINUX)) $(if $(FIRMWARE),$(BUILD)/firmware.elf)
-	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' tests/run
+	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' $(if $(KCSAN),$(AT_ONCE)) tests/run
 
 trace: all
 	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' EVENTS='$(EVENTS)' COUNTERS='$(COUNTERS)' tests/trace

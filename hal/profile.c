@@ -232,8 +232,8 @@ static void return_unused(KPROFILE_SOURCE source)
 static void add_users(KPROFILE_SOURCE source, struct cpu_set among, int n)
 {
     for_each_cpu(cpu, &among) {
-        users[source][cpu] = (uint16_t)(users[source][cpu] + n);
-        all_users += (unsigned)n;
+        __atomic_fetch_add(&users[source][cpu], n, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&all_users, n, __ATOMIC_RELAXED);
     }
 }
 

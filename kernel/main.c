@@ -13,6 +13,7 @@
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/kasan.h"
+#include "kernel/base/kcsan.h"
 #include "kernel/base/panic.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"
@@ -149,6 +150,7 @@ void kernel_main(void)
     thread_ended = thread_profiling_end;
     process_ended = counter_driver_end;
     start_cpus(&acpi);
+    kcsan_init();
     smp_call(SMP_ALL, fpu_init_cpu, NULL);
     fpu_report();
     pmu_report();

@@ -114,6 +114,8 @@ my @machines = (
         ['built by clang', 'clang', '']),
     ['wrong addresses are found, and there are none', "BUILD=$build/kasan SMP=2 TESTS='kasan*,tp_threads*,object*,etw_win32*,-*cost*,user*,hal_overflow*'",
      0, qr/^ok \d+ - kasan\.stack$/m],
+    ['races are found, and there are none', "BUILD=$build/kcsan SMP=4 PMU=none ICOUNT=off ARGS=watchdog=60000 TESTS='kcsan*,collide*,object*,sched*,synch*'",
+     77, qr/^ok \d+ - kcsan\.marked$/m, qr/ passed, 0 failed, /],
     (map { ["$_, 1 CPU", "PMU=$_", 0] } qw(intel-v1 intel-v4 amd-k7 amd-ext)),
     ['intel-v5, 1 CPU, everything as often as the contract wants', 'PMU=intel-v5 ARGS=long TIMEOUT=400', 0, at_least(1070, 370000)],
     (map {
@@ -264,10 +266,11 @@ sub judge
 }
 
 $SIG{INT} = $SIG{TERM} = sub { kill TERM => keys %running; exit 1 };
-plan tests => 4 + @machines;
+plan tests => 5 + @machines;
 ok(!@nowhere, 'each quirk is on a machine') or diag("@nowhere");
 ok(!system("make -s BUILD=$build/ubsan UBSAN=1 </dev/null"), 'builds with UBSAN=1');
 ok(!system("make -s BUILD=$build/kasan KASAN=1 </dev/null"), 'builds with KASAN=1');
+ok(!system("make -s BUILD=$build/kcsan KCSAN=1 </dev/null"), 'builds with KCSAN=1');
 ok(!system("make -s BUILD=$build/clang CC=clang </dev/null"), 'builds with clang');
 my @waiting = @machines;
 for my $machine (@machines) {

@@ -7,6 +7,7 @@
 #include "kernel/base/boot_info.h"
 #include "kernel/base/exit.h"
 #include "kernel/base/irql.h"
+#include "kernel/base/kcsan.h"
 #include "kernel/base/print.h"
 #include "kernel/image.h"
 #include "kernel/ke/sched.h"
@@ -134,6 +135,7 @@ static void run_one(const struct test *test, unsigned number)
         print("# took %lu us\n", (clock_ns() - begun) / 1000);
     if (!clean_end(r->failures))
         r->failures++;
+    r->failures += kcsan_tell();
     if (r->checks <= (test->ring3 ? CHECKS_AROUND_RING3 : CHECKS_AROUND) && !r->failures &&
         !r->skip)
         complain("nothing was checked");

@@ -9,8 +9,8 @@
 #include "kernel/ke/thread.h"
 
 #define LIMIT_NS                                                                                   \
-    (KASAN_ON ? UINT64_C(8000000000)                                                               \
-              : UINT64_C(2000000000)) /* of a test, unless the machine is slow */
+    (KASAN_ON || KCSAN_ON ? UINT64_C(8000000000)                                                   \
+                          : UINT64_C(2000000000)) /* of a test, unless the machine is slow */
 #define LOOPS 4000000u /* or the time for so many turns of a loop, whatever is more */
 #define SECONDS_MAX 60 /* by the clock on the wall: an emulator's time may creep in a wait loop */
 #define WATCH_NS 10000000u /* from look to look */

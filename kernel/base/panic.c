@@ -27,7 +27,7 @@ static bool plausible(uint64_t rbp)
 /* Made by the Makefile, sorted: the low 32 bits of an address, then a name with its NUL. */
 extern const char symbols_start[], symbols_end[];
 
-static void print_place(uint64_t address)
+const char *symbol_of(uint64_t address, uint32_t *offset)
 {
     const char *name = "?";
     uint32_t start = (uint32_t)address, low;
@@ -39,7 +39,15 @@ static void print_place(uint64_t address)
         name = s + sizeof low;
         start = low;
     }
-    print("#   %lx %s+0x%x\n", address, name, (uint32_t)address - start);
+    *offset = (uint32_t)address - start;
+    return name;
+}
+
+static void print_place(uint64_t address)
+{
+    uint32_t offset;
+    const char *name = symbol_of(address, &offset);
+    print("#   %lx %s+0x%x\n", address, name, offset);
 }
 
 static void print_owner(uint64_t address)

@@ -15,3 +15,5 @@ extern void (*panic_owner)(uint64_t address, char *text, size_t room);
 extern void (*panic_first)(const struct trap_frame *frame, uint64_t fault_address);
 /* From NMI: does not return once some CPU panicked. */
 void panic_stop_if_dying(void);
+/* The function of ours at or before an address, "?" if there is none, and how far it is. */
+const char *symbol_of(uint64_t address, uint32_t *offset);

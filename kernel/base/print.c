@@ -8,7 +8,7 @@
 static uint32_t
     print_lock; /* 1 while a CPU prints; not a struct lock, which prints when it fails */
 static bool lock_broken;
-static char last = '\n'; /* L: print_lock */
+static char last = '\n'; /* L: print_lock; atomic to read */
 
 static uint32_t crc;          /* L: print_lock; CRC-32 of all bytes since print_begin */
 static uint64_t crc_bytes;    /* L: print_lock */
@@ -31,7 +31,7 @@ static void put_console(void *unused, char c)
         consoles[i]->put(c);
     crc = crc32(crc, &byte, 1); /* a carriage return that a console adds does not count */
     crc_bytes++;
-    last = c;
+    __atomic_store_n(&last, c, __ATOMIC_RELAXED);
 }
 
 static void put_screen(void *unused, char c)

@@ -3,15 +3,14 @@
  * paths use them. */
 #include "kernel/base/string.h"
 #include "kernel/base/kasan.h"
+#include "kernel/base/kcsan.h"
 
 struct word {
     uint64_t v;
 } __attribute__((packed, may_alias));
 
-void *memcpy(void *to, const void *from, size_t size)
+static inline void *copy(void *to, const void *from, size_t size)
 {
-    kasan_check(from, size, false);
-    kasan_check(to, size, true);
     char *t = to;
     const char *f = from;
     for (; size >= 8; size -= 8, t += 8, f += 8)
@@ -21,10 +20,28 @@ void *memcpy(void *to, const void *from, size_t size)
     return to;
 }
 
-void *memmove(void *to, const void *from, size_t size)
+void *memcpy(void *to, const void *from, size_t size)
 {
     kasan_check(from, size, false);
     kasan_check(to, size, true);
+    kcsan_check(from, size, false);
+    kcsan_check(to, size, true);
+    return copy(to, from, size);
+}
+
+void *memcpy_from_shared(void *to, const void *from, size_t size)
+{
+    kasan_check(from, size, false);
+    kasan_check(to, size, true);
+    return copy(to, from, size);
+}
+
+void *memmove(void *to, const void *from, size_t size)
+{
+    kasan_check(from, size, false);
+    kcsan_check(from, size, false);
+    kasan_check(to, size, true);
+    kcsan_check(to, size, true);
     char *t = to;
     const char *f = from;
     if (t < f || t >= f + size)
@@ -37,6 +54,7 @@ void *memmove(void *to, const void *from, size_t size)
 void *memset(void *to, int value, size_t size)
 {
     kasan_check(to, size, true);
+    kcsan_check(to, size, true);
     char *t = to;
     uint64_t v = 0x0101010101010101ul * (uint8_t)value;
     for (; size >= 8; size -= 8, t += 8)
@@ -61,6 +79,7 @@ size_t strlen(const char *s)
     while (s[n])
         n++;
     kasan_check(s, n + 1, false);
+    kcsan_check(s, n + 1, false);
     return n;
 }
 

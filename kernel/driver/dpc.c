@@ -241,7 +241,7 @@ BOOLEAN driver_KeSetTimerEx(uint64_t where, PKTIMER Timer, LARGE_INTEGER DueTime
     bool was = is_set(Timer);
     if (was)
         unlink(Timer);
-    Timer->Header.SignalState = 0;
+    dispatcher_set(&Timer->Header, 0);
     Timer->DueTime = dispatcher_deadline(&DueTime);
     Timer->Period = (ULONG)Period;
     Timer->Dpc = Dpc;

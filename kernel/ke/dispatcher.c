@@ -27,7 +27,7 @@ static LONG state_of(const DISPATCHER_HEADER *header)
 LONG dispatcher_signal(DISPATCHER_HEADER *header)
 {
     LONG before = header->SignalState;
-    header->SignalState = 1;
+    dispatcher_set(header, 1);
     wait_signaled(header);
     return before;
 }
@@ -54,7 +54,7 @@ LONG KeResetEvent(PRKEVENT Event)
 {
     KIRQL irql = sched_lock();
     LONG before = Event->Header.SignalState;
-    Event->Header.SignalState = 0;
+    dispatcher_set(&Event->Header, 0);
     sched_unlock(irql);
     return before;
 }
@@ -67,7 +67,7 @@ LONG KePulseEvent(PRKEVENT Event, KPRIORITY Increment, BOOLEAN Wait)
     (void)Increment, (void)Wait;
     KIRQL irql = sched_lock();
     LONG before = dispatcher_signal(&Event->Header);
-    Event->Header.SignalState = 0;
+    dispatcher_set(&Event->Header, 0);
     sched_unlock(irql);
     return before;
 }
@@ -86,7 +86,7 @@ NTSTATUS dispatcher_release_semaphore(KSEMAPHORE *semaphore, LONG adjustment, LO
     *previous = before;
     if (adjustment < 1 || adjustment > semaphore->Limit - before)
         return STATUS_SEMAPHORE_LIMIT_EXCEEDED;
-    semaphore->Header.SignalState = before + adjustment;
+    dispatcher_set(&semaphore->Header, before + adjustment);
     wait_signaled(&semaphore->Header);
     return STATUS_SUCCESS;
 }

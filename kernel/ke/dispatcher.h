@@ -56,5 +56,10 @@ NTSTATUS KeDelayExecutionThread(KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
 NTSTATUS dispatcher_release_mutant(KMUTANT *mutant, LONG *previous);
 NTSTATUS dispatcher_release_semaphore(KSEMAPHORE *semaphore, LONG adjustment, LONG *previous);
 LONG dispatcher_signal(DISPATCHER_HEADER *header);
+/* Under the lock; without it anybody may read the state, with all that was written before. */
+static inline void dispatcher_set(DISPATCHER_HEADER *header, LONG state)
+{
+    __atomic_store_n(&header->SignalState, state, __ATOMIC_RELEASE);
+}
 /* A point in clock_ns from a Windows interval (NULL: never). */
 uint64_t dispatcher_deadline(const LARGE_INTEGER *interval);

@@ -182,7 +182,7 @@ bool etw_next_buffer(struct etw_stream *s)
 {
     if (next_buffer(s))
         return true;
-    s->lost++;
+    __atomic_store_n(&s->lost, s->lost + 1, __ATOMIC_RELAXED);
     return false;
 }
 

@@ -3,15 +3,22 @@
 #include "kernel/base/assert.h"
 #include "kernel/base/list.h"
 #include "kernel/base/print.h"
+#include "kernel/ke/dispatcher.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 
 static unsigned abandoned; /* atomic */
 
+/* L: dispatcher lock, but a thread may ask without it whether it is the owner itself. */
+static void set_owner(struct mutex *mutex, struct thread *thread)
+{
+    __atomic_store_n(&mutex->owner, thread, __ATOMIC_RELAXED);
+}
+
 /* L: dispatcher lock */
 static void give_to(struct mutex *mutex, struct thread *thread)
 {
-    mutex->owner = thread;
+    set_owner(mutex, thread);
     mutex->next = thread->held;
     thread->held = mutex;
 }
@@ -33,7 +40,7 @@ static void wait_for_turn(struct mutex *mutex, KIRQL irql)
 void mutex_acquire(struct mutex *mutex)
 {
     struct thread *me = thread_current();
-    if (mutex->owner == me)
+    if (__atomic_load_n(&mutex->owner, __ATOMIC_RELAXED) == me)
         panic("%s taken twice by thread %s", mutex->name, me->name);
     KIRQL irql = sched_lock();
     if (mutex->owner) {
@@ -49,11 +56,11 @@ void mutex_acquire(struct mutex *mutex)
 static void hand_over(struct mutex *mutex)
 {
     const LIST_ENTRY *waiters = &mutex->header.WaitListHead;
-    mutex->owner = NULL;
+    set_owner(mutex, NULL);
     if (!waiters->Flink || IsListEmpty(waiters))
         return;
     give_to(mutex, CONTAINING_RECORD(waiters->Flink, KWAIT_BLOCK, WaitListEntry)->Thread);
-    mutex->header.SignalState = 1;
+    dispatcher_set(&mutex->header, 1);
     wait_signaled(&mutex->header);
 }
 

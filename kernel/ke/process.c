@@ -203,7 +203,7 @@ bool process_read(const struct process *process, void *to, uint64_t from, size_t
         const uint8_t *at = reach(process, from, &part);
         if (!at)
             return false;
-        memcpy(to, at, part);
+        memcpy_from_shared(to, at, part);
     }
     return true;
 }

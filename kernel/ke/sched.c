@@ -28,7 +28,7 @@
 struct queue {
     LIST_ENTRY ready[SCHED_PRIORITIES]; /* of struct thread.ready */
     unsigned count[SCHED_PRIORITIES];
-    uint32_t used;           /* bit per priority */
+    uint32_t used;           /* bit per priority; atomic: sched_tick reads it without the lock */
     struct thread *previous; /* whom the running thread was switched from */
 };
 
@@ -80,6 +80,11 @@ static bool allowed(const struct thread *thread, unsigned cpu)
 }
 static bool is_idle(unsigned cpu) { return cpus[cpu]->thread == cpus[cpu]->idle; }
 
+static void set_used(struct queue *q, uint32_t priorities)
+{
+    __atomic_store_n(&q->used, priorities, __ATOMIC_RELAXED);
+}
+
 static void enqueue(struct thread *thread, bool first)
 {
     struct queue *q = &queues[thread->cpu];
@@ -90,7 +95,7 @@ static void enqueue(struct thread *thread, bool first)
     else
         InsertTailList(&q->ready[p], &thread->ready);
     q->count[p]++;
-    q->used |= 1u << p;
+    set_used(q, q->used | 1u << p);
 }
 
 static void remove_ready(struct thread *thread)
@@ -99,7 +104,7 @@ static void remove_ready(struct thread *thread)
     unsigned p = (unsigned)thread->priority;
     q->count[p]--;
     if (RemoveEntryList(&thread->ready))
-        q->used &= ~(1u << p);
+        set_used(q, q->used & ~(1u << p));
 }
 
 static struct thread *first_of(const struct queue *q, unsigned priority)
@@ -325,13 +330,13 @@ static bool somebody_waits(const struct cpu *cpu)
 void sched_tick(void)
 {
     struct cpu *cpu = cpu_current();
-    cpu->ticks++;
+    __atomic_store_n(&cpu->ticks, cpu->ticks + 1, __ATOMIC_RELAXED);
     if (somebody_waits(cpu))
         __atomic_store_n(&cpu->reschedule, 1, __ATOMIC_RELAXED);
     /* QEMU with -icount changes the CPU only at PAUSE, HLT or a deadline, and then begins with the
      * first one. So each tick of the first one it is another CPU's turn, and the others let it
      * pass. */
-    if (cpus[0]->ticks % cpu_count != cpu->number)
+    if (__atomic_load_n(&cpus[0]->ticks, __ATOMIC_RELAXED) % cpu_count != cpu->number)
         pause();
 }
 

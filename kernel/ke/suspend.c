@@ -30,7 +30,7 @@ static NTSTATUS suspend(struct thread *thread, ULONG *before)
         status = STATUS_THREAD_IS_TERMINATING;
     else if (thread->suspended == MAXIMUM_SUSPEND_COUNT)
         status = STATUS_SUSPEND_COUNT_EXCEEDED;
-    else if (!thread->suspended++)
+    else if (!__atomic_fetch_add(&thread->suspended, 1, __ATOMIC_RELAXED))
         wait_notice(thread, STATUS_KERNEL_APC);
     sched_unlock(irql);
     return status;
@@ -40,7 +40,8 @@ static NTSTATUS resume(struct thread *thread, ULONG *before)
 {
     KIRQL irql = sched_lock();
     *before = ends(thread) ? 0 : thread->suspended;
-    if (thread->suspended && !--thread->suspended && thread->state == THREAD_SUSPENDED)
+    if (thread->suspended && !__atomic_sub_fetch(&thread->suspended, 1, __ATOMIC_RELAXED) &&
+        thread->state == THREAD_SUSPENDED)
         sched_make_ready(thread);
     sched_unlock(irql);
     return STATUS_SUCCESS;

@@ -6,6 +6,7 @@
 #include "hal/clock.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/irql.h"
+#include "kernel/ke/dispatcher.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 
@@ -28,7 +29,9 @@ static bool can_take(const DISPATCHER_HEADER *h, const struct thread *thread)
 static NTSTATUS take_mutant(KMUTANT *mutant, struct thread *thread)
 {
     bool abandoned = mutant->Abandoned;
-    if (--mutant->Header.SignalState < 0)
+    LONG state = mutant->Header.SignalState - 1;
+    dispatcher_set(&mutant->Header, state);
+    if (state < 0)
         return STATUS_SUCCESS;
     mutant->OwnerThread = thread;
     mutant->Abandoned = FALSE;
@@ -41,9 +44,9 @@ static NTSTATUS take(DISPATCHER_HEADER *h, struct thread *thread)
     if (h->Type == MutantObject)
         return take_mutant((KMUTANT *)h, thread);
     if (h->Type == EventSynchronizationObject)
-        h->SignalState = 0;
+        dispatcher_set(h, 0);
     else if (h->Type == SemaphoreObject)
-        h->SignalState--;
+        dispatcher_set(h, h->SignalState - 1);
     return STATUS_SUCCESS;
 }
 
@@ -153,7 +156,7 @@ static void abandon(struct thread *thread)
             panic("THREAD_TERMINATE_HELD_MUTEX: %s ends and has the kernel mutex %p", thread->name,
                   mutant);
         RemoveEntryList(&mutant->MutantListEntry);
-        mutant->Header.SignalState = 1;
+        dispatcher_set(&mutant->Header, 1);
         mutant->OwnerThread = NULL;
         mutant->Abandoned = TRUE;
         wait_signaled(&mutant->Header);
@@ -163,7 +166,7 @@ static void abandon(struct thread *thread)
 void wait_signal(struct object *object)
 {
     KIRQL irql = sched_lock();
-    object->header.SignalState = 1;
+    dispatcher_set(&object->header, 1);
     wait_signaled(&object->header);
     sched_unlock(irql);
 }
@@ -172,7 +175,7 @@ static void mark_dead(struct thread *thread)
 {
     thread->state = THREAD_DEAD;
     abandon(thread);
-    thread->object.header.SignalState = 1;
+    dispatcher_set(&thread->object.header, 1);
     wait_signaled(&thread->object.header);
 }
 

@@ -15,8 +15,9 @@
 #define APART KASAN_ON      /* pages left free between allocations, to notice an overrun */
 
 static struct lock phys_lock = LOCK("phys", DISPATCH_LEVEL);
-static uint16_t *users;                        /* L: phys_lock; [0, frames) */
-static size_t frames, total, free_count, hint; /* L: phys_lock */
+static uint16_t *users;            /* L: phys_lock; [0, frames) */
+static size_t frames, total, hint; /* L: phys_lock */
+static size_t free_count;          /* L: phys_lock; atomic: anybody reads it */
 
 extern char image_start[], image_end[];
 
@@ -93,6 +94,11 @@ void phys_init(const struct boot_info *info)
     free_count = total;
 }
 
+static void add_free(size_t pages)
+{
+    __atomic_store_n(&free_count, free_count + pages, __ATOMIC_RELAXED);
+}
+
 static bool run_is_free(size_t first, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
@@ -120,7 +126,7 @@ void *phys_alloc(unsigned count)
     if (first < frames) {
         for (unsigned i = 0; i < count; i++)
             users[first + i] = 1;
-        free_count -= count;
+        add_free(-(size_t)count);
         hint = first + count;
         kasan_unpoison(phys_to_virt(first * PAGE_SIZE), (size_t)count * PAGE_SIZE);
     }
@@ -144,7 +150,7 @@ void phys_free(void *pages, unsigned count)
     for (unsigned i = 0; i < count; i++) {
         ASSERT(first + i < frames && users[first + i] && users[first + i] != NOT_RAM);
         if (--users[first + i] == 0) {
-            free_count++;
+            add_free(1);
             kasan_poison(phys_to_virt((first + i) * PAGE_SIZE), PAGE_SIZE, KASAN_PAGE);
         }
     }

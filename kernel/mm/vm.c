@@ -35,6 +35,13 @@ static void on_all_cpus(void (*function)(void *), void *argument)
         function(argument);
 }
 
+/* An entry: processors that walk the tables set bits of theirs in it at any time. */
+static uint64_t get(const uint64_t *entry) { return __atomic_load_n(entry, __ATOMIC_RELAXED); }
+static void set(uint64_t *entry, uint64_t value)
+{
+    __atomic_store_n(entry, value, __ATOMIC_RELEASE);
+}
+
 static unsigned index_of(uint64_t address, unsigned level)
 {
     return address >> (12 + 9 * level) & 511;
@@ -46,15 +53,15 @@ static uint64_t *walk(uint64_t *table, uint64_t address, unsigned level, uint64_
 {
     for (unsigned l = 3; l > level; l--) {
         uint64_t *entry = &table[index_of(address, l)];
-        if (!(*entry & PTE_PRESENT)) {
+        if (!(get(entry) & PTE_PRESENT)) {
             void *page = make ? phys_alloc(1) : NULL;
             if (!page)
                 return NULL;
-            *entry = virt_to_phys(page) | make;
+            set(entry, virt_to_phys(page) | make);
         }
-        if (*entry & PTE_LARGE)
+        if (get(entry) & PTE_LARGE)
             return NULL;
-        table = phys_to_virt(*entry & PTE_ADDRESS);
+        table = phys_to_virt(get(entry) & PTE_ADDRESS);
     }
     return &table[index_of(address, level)];
 }
@@ -64,7 +71,7 @@ static void map_kernel(uint64_t address, uint64_t physical, unsigned level, uint
     uint64_t *entry = walk(vm_kernel_pml4, address, level, PTE_PRESENT | PTE_WRITE);
     if (!entry)
         panic("no memory for the kernel's page tables");
-    *entry = physical | flags | PTE_PRESENT | (level ? PTE_LARGE : 0);
+    set(entry, physical | flags | PTE_PRESENT | (level ? PTE_LARGE : 0));
 }
 
 /* W^X holds for both views of the image: text and constants are not writable through the direct map
@@ -114,8 +121,8 @@ bool vm_map_physical(uint64_t physical, uint64_t size, uint64_t flags)
         uint64_t *entry = walk(vm_kernel_pml4, DIRECT_MAP + p, 1, PTE_PRESENT | PTE_WRITE);
         if (!entry)
             return false;
-        *entry |= p | nx | flags | PTE_PRESENT |
-                  PTE_LARGE; /* a second user takes nothing from the first */
+        /* A second user takes nothing from the first. */
+        set(entry, get(entry) | p | nx | flags | PTE_PRESENT | PTE_LARGE);
         invlpg(DIRECT_MAP + p);
     }
     return true;
@@ -139,15 +146,15 @@ uint64_t *vm_create(void)
 {
     uint64_t *pml4 = phys_alloc(1);
     for (unsigned i = 256; pml4 && i < 512; i++)
-        pml4[i] = vm_kernel_pml4[i];
+        pml4[i] = get(&vm_kernel_pml4[i]);
     return pml4;
 }
 
 static void destroy_level(uint64_t *table, unsigned level, unsigned entries)
 {
     for (unsigned i = 0; i < entries; i++)
-        if (table[i] & PTE_ADDRESS) {
-            uint64_t *below = phys_to_virt(table[i] & PTE_ADDRESS);
+        if (get(&table[i]) & PTE_ADDRESS) {
+            uint64_t *below = phys_to_virt(get(&table[i]) & PTE_ADDRESS);
             if (level)
                 destroy_level(below, level - 1, 512);
             else if ((uint64_t)below - DIRECT_MAP >= (uint64_t)image_end - KERNEL_VMA ||
@@ -164,7 +171,7 @@ bool vm_map(uint64_t *pml4, uint64_t address, uint64_t physical, uint64_t flags)
     KIRQL irql = lock_acquire(&vm_lock);
     uint64_t *entry = walk(pml4, address, 0, PTE_PRESENT | PTE_WRITE | PTE_USER);
     if (entry)
-        *entry = physical | (flags & ~PTE_NX) | (flags & nx) | PTE_PRESENT;
+        set(entry, physical | (flags & ~PTE_NX) | (flags & nx) | PTE_PRESENT);
     lock_release(&vm_lock, irql);
     return entry;
 }
@@ -175,9 +182,7 @@ uint64_t vm_unmap(uint64_t *pml4, uint64_t address)
 {
     KIRQL irql = lock_acquire(&vm_lock);
     uint64_t *entry = walk(pml4, address, 0, 0);
-    uint64_t old = entry ? *entry : 0;
-    if (entry)
-        *entry = 0;
+    uint64_t old = entry ? __atomic_exchange_n(entry, 0, __ATOMIC_ACQ_REL) : 0;
     lock_release(&vm_lock, irql);
     if (!(old & PTE_PRESENT))
         return 0;
@@ -189,7 +194,7 @@ uint64_t vm_entry(const uint64_t *pml4, uint64_t address)
 {
     KIRQL irql = lock_acquire(&vm_lock);
     const uint64_t *entry = walk((uint64_t *)pml4, address, 0, 0);
-    uint64_t value = entry ? *entry : 0;
+    uint64_t value = entry ? get(entry) : 0;
     lock_release(&vm_lock, irql);
     return value & PTE_PRESENT ? value : 0;
 }
@@ -198,7 +203,7 @@ uint64_t vm_raw(const uint64_t *pml4, uint64_t address)
 {
     KIRQL irql = lock_acquire(&vm_lock);
     const uint64_t *entry = walk((uint64_t *)pml4, address, 0, 0);
-    uint64_t value = entry ? *entry : 0;
+    uint64_t value = entry ? get(entry) : 0;
     lock_release(&vm_lock, irql);
     return value;
 }
@@ -208,7 +213,7 @@ bool vm_put(uint64_t *pml4, uint64_t address, uint64_t value)
     KIRQL irql = lock_acquire(&vm_lock);
     uint64_t *entry = walk(pml4, address, 0, PTE_PRESENT | PTE_WRITE | PTE_USER);
     if (entry)
-        *entry = (value & ~PTE_NX) | (value & nx);
+        set(entry, (value & ~PTE_NX) | (value & nx));
     lock_release(&vm_lock, irql);
     return entry;
 }
@@ -219,8 +224,8 @@ uint64_t vm_next(const uint64_t *pml4, uint64_t from, uint64_t end, uint64_t *en
     while (from < end) {
         const uint64_t *table = pml4;
         unsigned level = 3;
-        for (*entry = table[index_of(from, level)]; level && (*entry & PTE_PRESENT);
-             *entry = table[index_of(from, level)]) {
+        for (*entry = get(&table[index_of(from, level)]); level && (*entry & PTE_PRESENT);
+             *entry = get(&table[index_of(from, level)])) {
             table = phys_to_virt(*entry & PTE_ADDRESS);
             level--;
         }
@@ -251,7 +256,7 @@ uint64_t vm_hold_writable(const uint64_t *pml4, uint64_t address)
 {
     KIRQL irql = lock_acquire(&vm_lock);
     const uint64_t *entry = walk((uint64_t *)pml4, address, 0, 0);
-    uint64_t physical = entry && is_writable(*entry) ? *entry & PTE_ADDRESS : 0;
+    uint64_t physical = entry && is_writable(get(entry)) ? get(entry) & PTE_ADDRESS : 0;
     if (physical)
         phys_hold(physical);
     lock_release(&vm_lock, irql);

@@ -116,7 +116,7 @@ NTSTATUS KeQueryHardwareCounterConfiguration(PHARDWARE_COUNTER CounterArray, ULO
 ULONG counter_config_join(uint32_t *generation)
 {
     KIRQL irql = lock_acquire(&config_lock);
-    users++;
+    __atomic_fetch_add(&users, 1, __ATOMIC_RELAXED);
     *generation = counter_config_generation;
     ULONG count = counter_config_count;
     lock_release(&config_lock, irql);
@@ -126,7 +126,7 @@ ULONG counter_config_join(uint32_t *generation)
 bool counter_config_leave(void)
 {
     KIRQL irql = lock_acquire(&config_lock);
-    bool last = --users == 0;
+    bool last = __atomic_sub_fetch(&users, 1, __ATOMIC_RELAXED) == 0;
     lock_release(&config_lock, irql);
     return last;
 }

@@ -88,6 +88,11 @@ static NTSTATUS lock_buffer(struct profile *p)
     return STATUS_SUCCESS;
 }
 
+static void add_started(unsigned n)
+{
+    __atomic_store_n(&started_count, started_count + n, __ATOMIC_RELAXED);
+}
+
 static NTSTATUS insert(struct profile *p)
 {
     /* NT: Windows succeeds without a counter, and counts nothing. */
@@ -95,8 +100,8 @@ static NTSTATUS insert(struct profile *p)
     if (!NT_SUCCESS(status))
         return status;
     p->started = true;
-    p->next = started;
-    started_count++;
+    __atomic_store_n(&p->next, started, __ATOMIC_RELAXED);
+    add_started(1);
     __atomic_store_n(&started, p, __ATOMIC_RELEASE);
     hal_profile_start(p->source, p->cpus);
     return STATUS_SUCCESS;
@@ -124,7 +129,7 @@ static void remove(struct profile *p)
         link = &(*link)->next;
     __atomic_store_n(link, p->next, __ATOMIC_RELEASE);
     hal_profile_stop(p->source, p->cpus); /* it also waits for CPUs that still see the object */
-    started_count--;
+    add_started(-1u);
     p->started = false;
 }
 

@@ -169,7 +169,7 @@ static NTSTATUS enable(struct thread *me, const THREAD_PROFILING_INFORMATION *in
     }
     KIRQL old = irql_raise(IPI_LEVEL); /* no switch, no refresh in between */
     thread_profiling_begin(p, me->cpu);
-    me->profiling = p;
+    __atomic_store_n(&me->profiling, p, __ATOMIC_RELEASE);
     irql_lower(old);
     return STATUS_SUCCESS;
 }
@@ -179,7 +179,7 @@ static void end(struct thread *thread)
 {
     struct thread_profiling *p = thread->profiling;
     KIRQL old = irql_raise(IPI_LEVEL);
-    thread->profiling = NULL;
+    __atomic_store_n(&thread->profiling, NULL, __ATOMIC_RELEASE);
     if (p->mask)
         thread_profiling_sample(p, NULL);
     irql_lower(old);
