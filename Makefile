@@ -137,7 +137,7 @@ $(BUILD)/dll/handlers.sys: kernel/user/handlers/handlers.def $(HANDLERS_OBJ) $(B
 $(BUILD)/kernel/images.asm.o: $(DLLS)
 
 # Guests that are not this kernel, for PAYLOAD=: QEMU-style multiboot 1, hence ELF32.
-PAYLOADS := $(BUILD)/payload.elf $(BUILD)/transparent.elf $(BUILD)/suite.elf
+PAYLOADS := $(BUILD)/payload.elf $(BUILD)/transparent.elf $(BUILD)/suite.elf $(BUILD)/blocks.elf
 $(BUILD)/transparent.elf: $(wildcard tests/payload/probes_*.asm)
 $(PAYLOADS): $(BUILD)/%.elf: tests/payload/%.asm tests/payload/%.c $(addprefix tests/payload/,guest.inc guest.h payload.ld) kernel/base/registers.inc
 	@mkdir -p $(@D)/tests/payload
@@ -347,7 +347,7 @@ debug: all
 PROVE := prove $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit)
 
 # Two at a time, where nothing looks at the time that passes and a machine may run beside another.
-TOGETHER := $(wildcard $(foreach t,transparent linux libpfm programs drivers trace quirks usb report bench,tests/$(t).t))
+TOGETHER := $(wildcard $(foreach t,transparent blocks linux libpfm programs drivers trace quirks usb report bench,tests/$(t).t))
 test: all iso $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
 	@status=0; $(if $(JUNIT),,prove -j2 $(TOGETHER) || status=1;) \
 	SAMPLE=30 $(PROVE) $(if $(JUNIT),$(TOGETHER)) tests/runner.t tests/speed.t tests/boot.t tests/matrix.t tests/mutants.t \

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* What the virtual PMU costs code that counts its instructions: exits and steps, which are exact
- * where the time that they take is not. tests/speed.t measures the time. */
+ * where the time that they take is not; and code that counts what must be decoded, by the
+ * instruction clock. tests/speed.t measures the time. */
 #include "hal/clock.h"
 #include "hal/smp.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
+#include "kernel/base/print.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/sched.h"
 #include "tests/counting.h"
+#include "tests/lab.h"
 #include "tests/peek.h"
 #include "tests/vpmu.h"
 
@@ -50,4 +54,46 @@ TEST(vpmu, free_running,
      * two exits. */
     CHECK_RANGE(after.exits - before.exits, 2 * ticks, 5 * ticks + 200 * cpu_count);
     CHECK_RANGE(after.steps - before.steps, ticks / 2, 2 * ticks + 20 * cpu_count);
+}
+
+/* Common code of a compiler's: calls through pointers, divisions, bytes. */
+static void format_numbers(uint64_t n)
+{
+    char line[80];
+    while (n--)
+        print_to(line, sizeof line, "%u of %x: %s, %5d", 1234567, 0xabcdef, "text", -17);
+}
+
+/* Ticks for each instruction of the work while branches are counted; by -icount an instruction that
+ * runs freely takes one. */
+static uint64_t ticks_each(void (*work)(uint64_t), uint64_t n)
+{
+    uint64_t branches = pmu_select(pmu_here(), PMU_BRANCHES, PMU_KERNEL);
+    uint64_t instructions =
+        lab_count(0, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL), 0, work, n);
+    lab_count(0, branches, 0, work, n); /* the first time its code is decoded */
+    uint64_t start = rdtsc();
+    lab_count(0, branches, 0, work, n);
+    return (rdtsc() - start) / instructions;
+}
+
+LAB_TEST(vpmu, decoded,
+         "an instruction takes at most 100 times as long where a counter needs it decoded")
+{
+    static const struct {
+        const char *name;
+        void (*work)(uint64_t);
+        uint64_t n;
+    } works[] = { { "a loop", lab_loop, 10000 },
+                  { "loads and stores", lab_memory, 10000 },
+                  { "branches", lab_branches, 10000 },
+                  { "compiled code", format_numbers, 100 } };
+    SKIP_WITHOUT_VPMU();
+    if (vpmu_steps())
+        SKIP("the virtual PMU steps every instruction");
+    for (unsigned i = 0; i < ARRAY_SIZE(works); i++) {
+        uint64_t each = ticks_each(works[i].work, works[i].n);
+        CHECK_BECAUSE(each, 20, 100, "what the host executes for it");
+        test_note("%s: %lu instructions of the host for one of the guest", works[i].name, each);
+    }
 }

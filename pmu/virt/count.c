@@ -202,7 +202,7 @@ static uint64_t until(const struct vcpu *v, uint64_t k, uint64_t per)
 }
 
 /* A lower bound of the instructions until a counter has counted `left` more. Not for counters of
- * decoded events: with those each instruction is single-stepped. */
+ * decoded events: without blocks (blocks.c) each instruction is single-stepped with those. */
 static uint64_t instructions_left(const struct vcpu *v, const struct counter *c, uint64_t left)
 {
     uint64_t ipc = virt_quirks.ipc, each = in_cycle(v, c);
@@ -229,6 +229,35 @@ uint64_t count_left(const struct vcpu *v, bool user)
         uint64_t events =
             c->late ? 1 : counter_mask(v->pmu.model) - c->value + 1 + virt_quirks.wrap0;
         uint64_t left = instructions_left(v, c, events);
+        least = left < least ? left : least;
+    }
+    return least;
+}
+
+/* The clock's events occur as in n instructions, the decoded ones as told. */
+void count_block(struct vcpu *v, bool user, uint64_t n, const uint64_t events[])
+{
+    pmi_pass(&v->pmu, n);
+    for (unsigned i = 0; i < COUNTER_MAX; i++) {
+        struct counter *c = &v->pmu.counters[i];
+        if (runs(c, user))
+            add(v, i, c->event >= EVENT_BRANCHES ? events[c->event] : occurrences(v, c, n, 0));
+    }
+    v->retired[user] += n;
+}
+
+uint64_t count_block_left(const struct vcpu *v, bool user)
+{
+    uint64_t least = pmi_left(&v->pmu);
+    for (unsigned i = 0; i < COUNTER_MAX; i++) {
+        const struct counter *c = &v->pmu.counters[i];
+        if (!runs(c, user))
+            continue;
+        if (c->threshold || c->edge || c->late)
+            return 0;
+        uint64_t left = counter_mask(v->pmu.model) - c->value + 1;
+        if (c->event < EVENT_BRANCHES)
+            left = instructions_left(v, c, left);
         least = left < least ? left : least;
     }
     return least;

@@ -5,6 +5,7 @@
  * exception, and whether to single-step. The VMCB injects one at a time; an NMI waits. QEMU copies
  * what was injected to exit_int_info even when it was delivered, so that field is not used. */
 #include "kernel/base/x86.h"
+#include "pmu/virt/blocks.h"
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/svm.h"
 
@@ -19,7 +20,7 @@ static void begin_step(struct vcpu *v)
     v->guest_tf = v->vmcb.rflags & RFLAGS_TF;
     v->step_prefixes = (uint8_t)guest_code(v, v->step_op);
     debug_begin_step(v);
-    if (v->pmu.decoding[0] || v->pmu.decoding[1] || virt_quirks.far)
+    if (v->pmu.decoding[v->vmcb.cpl == 3] || virt_quirks.far)
         instruction_decode(v, &v->step_code);
     else
         v->step_code = (struct instruction){ 0 };
@@ -182,6 +183,7 @@ void entry_prepare(struct vcpu *v)
     firmware_run(v);
     if (firmware_next(v) < slice_end)
         slice_end = firmware_next(v);
+    blocks_run(v);
     bool injects, step;
     do {
         if (v->pmu.pmi)

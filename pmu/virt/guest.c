@@ -3,21 +3,30 @@
  * (payloads are told of no others); the rest is taken as not present. No contents of the guest's
  * page tables or code can make the host fault. Sources: AMD64 APM volume 2, "Long-Mode Page
  * Translation"; volume 3, instruction prefixes. */
+#include "kernel/base/boot_info.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
+#include "pmu/virt/blocks.h"
 #include "pmu/virt/svm.h"
 
 #define MAPPED_END (1ul << 32) /* by the boot page tables at DIRECT_MAP */
 #define PTE_PRESENT 1ul
 #define PTE_WRITABLE 2ul
+#define PTE_USER 4ul
+#define PTE_ACCESSED (1ul << 5)
+#define PTE_DIRTY (1ul << 6)
 #define PTE_LARGE (1ul << 7)
+#define PTE_LARGE_PAT (1ul << 12)
+#define PTE_NX (1ul << 63)
 #define PTE_ADDRESS 0x000ffffffffff000
 #define CR0_PG (1u << 31)
 #define CR4_PSE (1u << 4)
 #define CR4_PAE (1u << 5)
 #define CR4_LA57 (1u << 12)
+#define LOW_END 0xa0000u
+#define HIGH_START 0x100000u
 
 static void *mapped(uint64_t physical, unsigned size)
 {
@@ -69,6 +78,52 @@ uint64_t guest_physical(const struct vcpu *v, uint64_t address)
 {
     uint64_t at = (uint64_t)translate(v, address, false);
     return at ? at - DIRECT_MAP : UINT64_MAX;
+}
+
+/* RAM below 4 GB, by the loader's map, without what lies between 640 KB and 1 MB. */
+static uint8_t *ram(uint64_t page)
+{
+    for (unsigned i = 0; i < boot_info.memory_count; i++) {
+        const struct boot_memory *m = &boot_info.memory[i];
+        if (page >= m->start && page + PAGE_SIZE <= m->start + m->size)
+            return page < LOW_END || page >= HIGH_START ? mapped(page, PAGE_SIZE) : NULL;
+    }
+    return NULL;
+}
+
+/* Whether the access is allowed by `all`, the AND of the entries, and `some`, their OR. */
+static bool permitted(const struct vcpu *v, uint64_t all, uint64_t some, enum access access)
+{
+    bool user_page = all & PTE_USER, fetch = access == ACCESS_EXECUTE;
+    if (v->vmcb.cpl == 3 ? !user_page : user_page && v->vmcb.cr4 & (fetch ? CR4_SMEP : CR4_SMAP))
+        return false;
+    if (some & PTE_NX && (fetch || !(v->vmcb.efer & EFER_NXE)))
+        return false;
+    return all & PTE_ACCESSED && (access != ACCESS_WRITE || all & PTE_WRITABLE);
+}
+
+uint8_t *guest_page(const struct vcpu *v, uint64_t address, enum access access)
+{
+    uint64_t all = UINT64_MAX, some = 0, table = v->vmcb.cr3 & PTE_ADDRESS;
+    if ((uint64_t)((int64_t)(address << 16) >> 16) != address)
+        return NULL;
+    for (unsigned shift = 39;; shift -= 9) {
+        const uint64_t *entry = mapped(table + (address >> shift & 511) * 8, 8);
+        if (!entry || !(*entry & PTE_PRESENT))
+            return NULL;
+        all &= *entry;
+        some |= *entry;
+        table = *entry & PTE_ADDRESS;
+        bool large = shift > 12 && *entry & PTE_LARGE;
+        if (shift != 12 && !large)
+            continue;
+        uint64_t low = (1ul << shift) - PAGE_SIZE;
+        bool dirty = access != ACCESS_WRITE || *entry & PTE_DIRTY;
+        if (shift == 39 || table & low & ~(large ? PTE_LARGE_PAT : 0) || !dirty ||
+            !permitted(v, all, some, access))
+            return NULL;
+        return ram((table & ~low) | (address & low));
+    }
 }
 
 unsigned guest_read(const struct vcpu *v, uint64_t address, void *to, unsigned size)

@@ -145,6 +145,11 @@ void count_taken_in_ring3(struct vcpu *v, uint64_t inject);
 void count_emulated(struct vcpu *v, bool user);
 /* Instructions at this CPL until a counter that raises a PMI wraps; UINT64_MAX: never. */
 uint64_t count_left(const struct vcpu *v, bool user);
+/* Instructions at this CPL until some counter may wrap, or something is due; 0: their events
+ * must be counted one by one. */
+uint64_t count_block_left(const struct vcpu *v, bool user);
+/* Adds fewer instructions than that. events: how often each happened, by enum event. */
+void count_block(struct vcpu *v, bool user, uint64_t n, const uint64_t events[]);
 /* The three instructions; false: #GP. */
 bool count_rdmsr(struct vcpu *v, uint32_t msr, uint64_t *value);
 bool count_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value);

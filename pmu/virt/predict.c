@@ -4,11 +4,12 @@
  * one of 256 directions. All other branches are predicted correctly. Caches: two direct-mapped
  * levels of 64-byte lines, 128 and 2,048, by linear address, for data only. A miss of the first is
  * a reference of the last level; a miss of both is its miss. CLFLUSH empties the line in both. */
+#include "pmu/virt/blocks.h"
 #include "pmu/virt/svm.h"
 
 #define LINE_SHIFT 6
 
-static bool mispredicted(struct predictor *p, uint64_t rip, bool taken)
+bool predict_wrong(struct predictor *p, uint64_t rip, bool taken)
 {
     uint8_t *last = &p->taken[rip % PREDICTED];
     bool wrong = *last != taken;
@@ -31,7 +32,7 @@ static void flush(uint64_t *lines, unsigned count, uint64_t line)
         lines[line % count] = 0;
 }
 
-static uint32_t access(struct caches *c, uint64_t address)
+uint32_t predict_access(struct caches *c, uint64_t address)
 {
     uint64_t line = address >> LINE_SHIFT | 1ul << 63; /* 0 is an empty line */
     if (!missed(c->first, FIRST_LINES, line))
@@ -47,10 +48,10 @@ uint32_t instruction_effects(struct vcpu *v, const struct instruction *i)
         bool taken = v->vmcb.rip != i->next;
         effects |= taken ? EFFECT(EVENT_TAKEN) : 0;
         effects |=
-            mispredicted(&v->predictor, v->entry_rip, taken) ? EFFECT(EVENT_MISPREDICTED) : 0;
+            predict_wrong(&v->predictor, v->entry_rip, taken) ? EFFECT(EVENT_MISPREDICTED) : 0;
     }
     if (effects & (EFFECT(EVENT_LOADS) | EFFECT(EVENT_STORES)))
-        effects |= access(&v->caches, i->address);
+        effects |= predict_access(&v->caches, i->address);
     if (i->flush) {
         uint64_t line = i->address >> LINE_SHIFT | 1ul << 63;
         flush(v->caches.first, FIRST_LINES, line);

@@ -113,6 +113,15 @@ struct registers {
 };
 _Static_assert(offsetof(struct registers, r11) == 88, "svm.asm");
 
+/* blocks.c: the guest's registers while the host executes blocks of its code with RSP here. */
+enum { SLOT_ZERO = 16, SLOT_FS, SLOT_GS, SLOTS };
+struct block_state {
+    uint64_t r[SLOTS]; /* by number; then those of addresses: 0, and the bases of FS and GS */
+    uint64_t flags;    /* as LAHF and SETO AL give them: OF is bit 0, SF ZF AF PF CF from bit 8 */
+    uint64_t pointer;  /* the host's address of the memory operand */
+    uint64_t host_rsp;
+};
+
 /* decode.c */
 struct instruction {
     uint32_t effects; /* EFFECT(event), all but what predict.c adds */
@@ -134,8 +143,10 @@ struct vcpu {
     struct vmcb vmcb;
     uint8_t host_save[4096];
     struct {
-        uint32_t nmis; /* NMIs that the host took; svm_nmi finds the count below its stack */
-        uint8_t bytes[HOST_STACK_SIZE - sizeof(uint32_t)];
+        uint32_t nmis;       /* NMIs that the host took; svm_nmi finds the count below its stack */
+        uint8_t below[1020]; /* of an NMI, while RSP is at `state` */
+        struct block_state state;
+        uint8_t bytes[HOST_STACK_SIZE - 1024 - sizeof(struct block_state)];
     } stack __attribute__((aligned(HOST_STACK_SIZE)));
     struct registers r;
     unsigned number;

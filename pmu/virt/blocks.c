@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/* Executes the guest's code in the host, block by block, where otherwise each instruction would be
+ * single-stepped because its events must be decoded. The blocks (translate.c) are kept by RIP, and
+ * compared with the code each time. Before a part executes, its one access to memory is looked up
+ * as the processor would: what is not plain RAM, or would fault or change the page tables, is left
+ * to a step, and so is each instruction that is in no block. Addresses found are forgotten when the
+ * guest runs again: only then can it flush its TLB. No counter wraps meanwhile, so all is counted
+ * at the end. Callers hold the baton. */
+#include "kernel/base/layout.h"
+#include "kernel/base/msr.h"
+#include "kernel/base/string.h"
+#include "kernel/base/x86.h"
+#include "pmu/virt/blocks.h"
+
+enum { BLOCKS = 1024, INDEX_BITS = 12, ALL_PARTS = 4096, PLACES = 64, TURN = 1000 };
+_Static_assert(TURN + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a turn");
+#define CR4_LA57 (1u << 12)
+#define CR4_PKS (1u << 24)
+#define CR0_AM (1u << 18)
+#define RFLAGS_VM (1u << 17)
+#define DR7_ANY 0xffu
+#define LOW_FLAGS 0xd5u /* SF ZF AF PF CF */
+#define RFLAGS_OF (1u << 11)
+
+static struct block blocks[BLOCKS]; /* 0 is none */
+static struct part parts[ALL_PARTS];
+static uint8_t code[CODE_SIZE];
+static struct room room = { parts, code };
+static unsigned block_count = 1;
+static uint16_t block_index[1 << INDEX_BITS]; /* by hashed RIP; then the next free entry */
+
+/* Where pages are; a tag is the page's address and the turn. */
+static struct place {
+    uint64_t tag;
+    uint8_t *host;
+} places[ACCESSES][PLACES];
+static uint64_t turn;
+
+/* Of this turn. */
+static struct sums sums;
+static uint64_t executed;
+static uint64_t code_pages; /* a bit for each page of code, by the low bits of its number */
+
+/* Grows whenever some page or code may be another. */
+static uint64_t now;
+
+static uint64_t page_bit(const uint8_t *host) { return 1ul << ((uint64_t)host / PAGE_SIZE & 63); }
+
+static uint64_t get64(const void *from)
+{
+    uint64_t value;
+    __builtin_memcpy(&value, from, sizeof value);
+    return value;
+}
+
+static void put64(void *to, uint64_t value) { __builtin_memcpy(to, &value, sizeof value); }
+
+static bool seek(const struct vcpu *v, uint64_t address, enum access access, struct place *p)
+{
+    uint8_t *host = guest_page(v, address, access);
+    if (host)
+        *p = (struct place){ (address & ~(PAGE_SIZE - 1)) | turn, host };
+    return host;
+}
+
+/* The host's address of 8 bytes, or of code. */
+static inline uint8_t *reach(const struct vcpu *v, uint64_t address, enum access access)
+{
+    struct place *p = &places[access][address / PAGE_SIZE % PLACES];
+    uint64_t at = address & (PAGE_SIZE - 1);
+    if (at > PAGE_SIZE - 8 && access != ACCESS_EXECUTE)
+        return NULL;
+    if (p->tag != ((address - at) | turn) && !seek(v, address, access, p))
+        return NULL;
+    return p->host + at;
+}
+
+static void begin_turn(void)
+{
+    now++;
+    executed = 0;
+    code_pages = 0;
+    sums = (struct sums){ { 0, 0 } };
+    turn = (turn + 1) % PAGE_SIZE;
+    if (turn)
+        return;
+    memset(places, 0, sizeof places);
+    turn = 1;
+}
+
+/* Bytes behind the end of b->bytes are 0, as in the last word that is compared. */
+static bool same(const struct block *b, const uint8_t *bytes)
+{
+    unsigned i = 0, left = b->length % 8;
+    for (; i + 8 <= b->length; i += 8)
+        if (get64(b->bytes + i) != get64(bytes + i))
+            return false;
+    uint64_t last = 0;
+    while (left--)
+        last = last << 8 | bytes[i + left];
+    return last == get64(b->bytes + i);
+}
+
+static bool is_full(void)
+{
+    return block_count == BLOCKS || room.part + PARTS > parts + ALL_PARTS ||
+           room.code + BLOCK_CODE_MOST > code + CODE_SIZE;
+}
+
+static void forget_all(void)
+{
+    memset(block_index, 0, sizeof block_index);
+    room = (struct room){ parts, code };
+    block_count = 1;
+}
+
+/* The entry of block_index where the block is, or would be. */
+static uint16_t *entry_of(uint64_t rip)
+{
+    uint64_t at = rip * 0x9e3779b97f4a7c15 >> (64 - INDEX_BITS);
+    while (block_index[at] && blocks[block_index[at]].rip != rip)
+        at = (at + 1) % (1 << INDEX_BITS);
+    return &block_index[at];
+}
+
+/* NULL: the code cannot be read so. */
+static struct block *look_up(struct vcpu *v)
+{
+    uint64_t rip = v->vmcb.rip;
+    uint16_t *entry = entry_of(rip);
+    struct block *b = &blocks[*entry];
+    if (*entry && b->checked == now)
+        return b;
+    const uint8_t *bytes = reach(v, rip, ACCESS_EXECUTE);
+    if (!bytes)
+        return NULL;
+    code_pages |= page_bit(bytes);
+    if (!*entry || !same(b, bytes)) {
+        if (is_full()) {
+            forget_all();
+            entry = entry_of(rip);
+        }
+        if (!*entry)
+            *entry = (uint16_t)block_count++;
+        b = &blocks[*entry];
+        block_translate(v, b, bytes, &room);
+    }
+    b->code = bytes;
+    b->checked = now;
+    return b;
+}
+
+/* The block behind `last`, mostly the one that was there before. */
+static struct block *find(struct vcpu *v, struct block *last)
+{
+    struct block *b = last->link;
+    if (b && b->rip == v->vmcb.rip && b->checked == now)
+        return b;
+    return last->link = look_up(v);
+}
+
+static void add(const struct sums *s, unsigned instructions)
+{
+    sums.word[0] += s->word[0];
+    sums.word[1] += s->word[1];
+    executed += instructions;
+}
+
+static void happened(enum event e) { sums.word[sum_word(e)] += 1ul << sum_shift(e); }
+
+/* Jcc's condition. */
+static bool holds(uint64_t flags, unsigned condition)
+{
+    static const uint16_t any[8] = { 1, 0x100, 0x4000, 0x4100, 0x8000, 0x400, 0, 0x4000 };
+    bool yes = flags & any[condition >> 1];
+    if (condition >= 12)
+        yes |= (flags >> 15 ^ flags) & 1; /* SF is not OF */
+    return yes != (condition & 1);
+}
+
+static bool canonical(uint64_t address)
+{
+    return (uint64_t)((int64_t)(address << 16) >> 16) == address;
+}
+
+/* Whether it surely raises no #DE: the quotient fits. */
+static bool may_divide(const uint64_t r[], const struct part *p, const uint8_t *memory)
+{
+    uint64_t divisor, low = p->wide ? r[RAX] : (uint32_t)r[RAX];
+    uint64_t high = p->wide ? r[RDX] : (uint32_t)r[RDX];
+    divisor = memory ? get64(memory) : r[p->operand];
+    if (!p->wide)
+        divisor = (uint32_t)divisor;
+    if (!p->is_signed)
+        return high < divisor;
+    uint64_t minus_one = p->wide ? UINT64_MAX : UINT32_MAX, sign = minus_one / 2 + 1;
+    return divisor && divisor != minus_one && high == (low & sign ? minus_one : 0);
+}
+
+/* Whether the block may write 8 bytes there: not in its own code. */
+static bool may_store(const struct block *b, const uint8_t *memory)
+{
+    if (!(page_bit(memory) & code_pages))
+        return true;
+    now++;
+    return (uint64_t)(memory - b->code + 7) >= b->length + 7u;
+}
+
+static bool push_call(struct vcpu *v, const struct block *b)
+{
+    uint64_t *rsp = &v->stack.state.r[RSP];
+    uint8_t *memory = reach(v, *rsp - 8, ACCESS_WRITE);
+    if (!memory || !may_store(b, memory))
+        return false;
+    put64(memory, b->next);
+    *rsp -= 8;
+    return true;
+}
+
+/* The part's own effects beside its code; false: it must be stepped. */
+static bool do_special(struct vcpu *v, const struct part *p, uint8_t *memory, struct block *b)
+{
+    uint64_t *r = v->stack.state.r;
+    switch (p->special) {
+    case DIVIDE: return may_divide(r, p, memory);
+    case LEAVE: r[RSP] = r[RBP] + 8; return true;
+    case CALL: put64(memory, b->next); return true;
+    case JUMP_LOADED: b->target = get64(memory); return canonical(b->target);
+    case CALL_LOADED: b->target = get64(memory); return canonical(b->target) && push_call(v, b);
+    case JUMP_REGISTER:
+    case CALL_REGISTER:
+        b->target = r[p->operand];
+        if (canonical(b->target) && p->special == CALL_REGISTER)
+            put64(memory, b->next);
+        return canonical(b->target);
+    }
+    return true;
+}
+
+static void execute(struct block_state *s, const uint8_t *part)
+{
+    asm volatile("push %%rbp\n"
+                 "mov %%rsp, %c[rsp](%%rcx)\n"
+                 "mov %%rcx, %%rsp\n"
+                 "call *%%rax\n"
+                 "mov %c[rsp](%%rsp), %%rsp\n"
+                 "pop %%rbp"
+                 : "+a"(part), "+c"(s)
+                 : [rsp] "i"(offsetof(struct block_state, host_rsp))
+                 : "rbx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+                   "memory", "cc");
+}
+
+/* The access that a part begins with. */
+static bool prepare(struct vcpu *v, const struct part *p, struct block *b)
+{
+    struct block_state *s = &v->stack.state;
+    uint64_t address =
+        p->displacement + s->r[p->base] + (s->r[p->index] << p->scale) + s->r[p->segment];
+    uint8_t *memory = reach(v, address, p->store ? ACCESS_WRITE : ACCESS_READ);
+    if (!memory || (p->store && !may_store(b, memory)) ||
+        (p->special && !do_special(v, p, memory, b)))
+        return false;
+    s->pointer = (uint64_t)memory;
+    s->r[RSP] += (uint64_t)(int64_t)p->stack;
+    uint32_t missed = predict_access(&v->caches, address - p->behind);
+    if (missed & EFFECT(EVENT_REFERENCES))
+        happened(EVENT_REFERENCES);
+    if (missed & EFFECT(EVENT_MISSES))
+        happened(EVENT_MISSES);
+    return true;
+}
+
+/* False: it ended before a part, whose first instruction must be stepped. */
+static bool run(struct vcpu *v, struct block *b)
+{
+    struct block_state *s = &v->stack.state;
+    const struct part *p = b->part;
+    for (;; p++) {
+        if (p->access ? !prepare(v, p, b) : p->special && !do_special(v, p, NULL, b)) {
+            v->vmcb.rip = b->rip + p->offset;
+            add(&p->before, p->instructions);
+            return false;
+        }
+        execute(s, p->code);
+        if (p->last)
+            break;
+    }
+    v->vmcb.rip = b->target;
+    add(&b->sums, b->instructions);
+    if (b->conditional) {
+        /* To the next instruction: none that a step could see. */
+        bool taken = b->target != b->next && holds(s->flags, b->condition);
+        if (taken)
+            happened(EVENT_TAKEN);
+        else
+            v->vmcb.rip = b->next;
+        if (predict_wrong(&v->predictor, b->branch, taken))
+            happened(EVENT_MISPREDICTED);
+    }
+    return true;
+}
+
+static void load_state(struct vcpu *v)
+{
+    struct block_state *s = &v->stack.state;
+    uint64_t flags = v->vmcb.rflags;
+    __builtin_memcpy(s->r, &v->r, sizeof v->r);
+    s->r[RAX] = v->vmcb.rax;
+    s->r[RSP] = v->vmcb.rsp;
+    s->r[SLOT_FS] = rdmsr(MSR_FS_BASE);
+    s->r[SLOT_GS] = rdmsr(MSR_GS_BASE);
+    s->flags = (flags & LOW_FLAGS) << 8 | (flags & RFLAGS_OF ? 1 : 0);
+}
+
+static void store_state(struct vcpu *v)
+{
+    const struct block_state *s = &v->stack.state;
+    __builtin_memcpy(&v->r, s->r, sizeof v->r);
+    v->vmcb.rax = s->r[RAX];
+    v->vmcb.rsp = s->r[RSP];
+    v->vmcb.rflags &= ~(uint64_t)(LOW_FLAGS | RFLAGS_OF);
+    v->vmcb.rflags |= (s->flags >> 8 & LOW_FLAGS) | (s->flags & 1 ? RFLAGS_OF : 0);
+}
+
+/* Whether the guest's state is one in which only memory matters. */
+static bool may_run(const struct vcpu *v)
+{
+    const struct vmcb *g = &v->vmcb;
+    bool user = g->cpl == 3;
+    if (virt_step || !v->pmu.decoding[user] || v->pmu.pmi || g->inject & INJECT_VALID ||
+        v->step_iret || (v->nmi_pending && !v->nmi_blocked))
+        return false;
+    if (!(g->efer & EFER_LMA) || !(g->cs.attributes & SEGMENT_LONG) || g->shadow ||
+        g->dr7 & DR7_ANY || g->cr4 & (CR4_LA57 | CR4_PKE | CR4_PKS))
+        return false;
+    if (user && g->cr0 & CR0_AM && g->rflags & RFLAGS_AC)
+        return false;
+    return !(g->rflags & (RFLAGS_TF | RFLAGS_RF | RFLAGS_VM));
+}
+
+static void count_turn(struct vcpu *v, bool user)
+{
+    uint64_t events[EVENT_MISSES + 1] = { 0 };
+    for (enum event e = EVENT_BRANCHES; e <= EVENT_MISSES; e++)
+        events[e] = sums.word[sum_word(e)] >> sum_shift(e) & (SUM_MOST - 1);
+    count_block(v, user, executed, events);
+}
+
+void blocks_run(struct vcpu *v)
+{
+    bool user = v->vmcb.cpl == 3;
+    if (!may_run(v))
+        return;
+    uint32_t taken = v->vmcb.rflags & RFLAGS_IF ? svm_take_interrupt() : 0;
+    if (taken) {
+        platform_interrupt(v, taken - TAKEN);
+        v->vmcb.inject = (taken - TAKEN) | INJECT_INTERRUPT | INJECT_VALID;
+        return;
+    }
+    uint64_t most = count_block_left(v, user);
+    most = most > TURN ? TURN : most;
+    begin_turn();
+    load_state(v);
+    struct block *b = &blocks[0];
+    do
+        b = find(v, b);
+    while (b && b->instructions && executed + b->instructions < most && run(v, b));
+    store_state(v);
+    if (executed)
+        count_turn(v, user);
+}

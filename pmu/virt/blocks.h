@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* Guest code that the host executes, block by block, where a counter needs each instruction
+ * decoded: translate.c makes the blocks, blocks.c runs them. Shared by all CPUs; L: the baton. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "pmu/virt/svm.h"
+
+/* For what is rarely executed: small rather than fast. */
+#define COLD __attribute__((cold))
+
+enum { PARTS = 8, BLOCK_BYTES = 64, BLOCK_INSTRUCTIONS = 32, CODE_SIZE = 262144 };
+
+/* Counts of the events from EVENT_BRANCHES on, 12 bits each. */
+enum { SUM_WORDS = 2, SUM_FIELDS = 5, SUM_BITS = 12, SUM_MOST = 1 << SUM_BITS };
+struct sums {
+    uint64_t word[SUM_WORDS];
+};
+static inline unsigned sum_word(enum event e) { return (e - EVENT_BRANCHES) / SUM_FIELDS; }
+static inline unsigned sum_shift(enum event e)
+{
+    return (e - EVENT_BRANCHES) % SUM_FIELDS * SUM_BITS;
+}
+
+/* What a part does beside its code. */
+enum special { PLAIN, CALL, CALL_REGISTER, CALL_LOADED, JUMP_REGISTER, JUMP_LOADED, LEAVE, DIVIDE };
+
+/* At most one access to memory, by the first instruction; the others use registers alone. */
+struct part {
+    const uint8_t *code; /* NULL: nothing to execute */
+    uint64_t displacement;
+    struct sums before;                  /* events of the block up to here */
+    int32_t stack;                       /* added to RSP, between address and code */
+    uint8_t instructions, offset;        /* of the block up to here; offset in bytes */
+    uint8_t base, index, scale, segment; /* slots of struct block_state */
+    uint8_t special, operand;            /* operand: the register of a jump or division */
+    uint8_t behind;                      /* bytes of immediate behind a RIP-relative operand */
+    bool access, store, wide, is_signed; /* the last two: of a division */
+    bool last;
+};
+
+struct block {
+    uint64_t rip, next, target;
+    uint64_t checked;    /* the time at which the code was last compared */
+    const uint8_t *code; /* where it was then */
+    struct block *link;  /* the one that was behind it */
+    uint8_t bytes[BLOCK_BYTES + 8];
+    struct sums sums;
+    uint64_t branch; /* RIP of the conditional branch at the end */
+    uint8_t length, instructions, parts, condition;
+    bool conditional;
+    struct part *part;
+};
+
+/* What translate.c may append to: so much is free. */
+struct room {
+    struct part *part; /* PARTS */
+    uint8_t *code;     /* BLOCK_CODE_MOST */
+};
+#define BLOCK_CODE_MOST 8192
+
+enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, NO_REGISTER = 16 };
+enum { REX_B = 1, REX_X = 2, REX_R = 4, REX_W = 8 };
+#define BIT(n) (1u << (n))
+
+/* An instruction. */
+struct source {
+    uint8_t byte[24]; /* at most 15 are its own */
+    unsigned length, at;
+    char form;
+    bool operand16, lock, repeat, two, modrm, memory;
+    uint8_t segment, rex, op, mod; /* segment: slot; mod: the ModRM byte */
+    unsigned operand_at, immediate_at;
+};
+
+static inline unsigned group(const struct source *s) { return s->mod >> 3 & 7; }
+/* DIV or IDIV. */
+static inline bool divides(const struct source *s) { return s->form == 't' && group(s) >= 6; }
+/* The operand is at RIP and a displacement. */
+static inline bool is_relative(const struct source *s) { return (s->mod & 0xc7) == 5; }
+
+/* guest.c */
+/* The host's address of a page of RAM that the guest may access so at its CPL, in 64-bit mode, if
+ * the access changes nothing of the page tables. NULL: the processor must do it. */
+enum access { ACCESS_READ, ACCESS_WRITE, ACCESS_EXECUTE, ACCESSES };
+uint8_t *guest_page(const struct vcpu *v, uint64_t address, enum access access);
+
+/* predict.c */
+/* Whether the conditional branch at `rip` was mispredicted; the events of an access to
+ * memory, but for the access itself. */
+bool predict_wrong(struct predictor *p, uint64_t rip, bool taken);
+uint32_t predict_access(struct caches *c, uint64_t address);
+
+/* source.c */
+/* Takes apart the one that begins s->byte. False: its bytes end before it does. */
+COLD bool parse(struct source *s);
+/* Must be stepped: it may fault, access more than one place, or is no instruction. */
+COLD bool refused(const struct source *s);
+COLD bool is_one_of(char form, const char *forms);
+COLD unsigned size_of_immediate(const struct source *s);
+/* `size` of its bytes, with their sign if they are 1 or 4. */
+COLD int64_t number(const struct source *s, unsigned place, unsigned size);
+/* Registers: of ModRM.rm, ModRM.reg, the opcode's low bits. */
+COLD unsigned rm_of(const struct source *s);
+COLD unsigned reg_of(const struct source *s);
+COLD unsigned op_register(const struct source *s);
+/* ModRM.reg is part of the opcode; ModRM.rm is RSP, which must be replaced. */
+COLD bool is_group(const struct source *s);
+COLD bool rm_is_rsp(const struct source *s);
+/* The registers that it uses, as bits, besides those of an address. */
+COLD uint32_t used(const struct source *s);
+/* Whether it neither reads nor writes flags. */
+COLD bool without_flags(const struct source *s);
+
+/* translate.c */
+/* Makes the block that begins at RIP, whose code is at `code` of the host. 0 instructions: the
+ * first one must be stepped. Changes no state of the guest. */
+COLD void block_translate(struct vcpu *v, struct block *b, const uint8_t *code, struct room *room);
+
+/* blocks.c: before an entry for a step. Executes what it can of the guest's code in the host,
+ * counted exactly, up to an instruction that must be stepped. Takes a pending interrupt first. */
+void blocks_run(struct vcpu *v);

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/* Makes blocks of the guest's 64-bit code that the host can execute: instructions up to a jump, or
+ * to one that must be stepped (source.c says which). Those on registers are copied. A memory
+ * operand becomes one through a pointer, which blocks.c finds first. Registers keep their numbers;
+ * RSP, which holds the address of struct block_state, is replaced by one that the instruction does
+ * not use. So the processor itself computes results and flags. */
+#include "kernel/base/layout.h"
+#include "kernel/base/string.h"
+#include "pmu/virt/blocks.h"
+
+/* Host code that grows. */
+struct emitter {
+    uint8_t *at;
+    uint32_t loaded; /* registers that hold the guest's value */
+    bool flags;      /* so do the flags */
+};
+
+static COLD void put(struct emitter *e, uint64_t bytes, unsigned n)
+{
+    memcpy(e->at, &bytes, n);
+    e->at += n;
+}
+
+enum { LOAD = 0x8b, STORE = 0x89, STORE_IMMEDIATE = 0xc7 };
+#define PLACE(field) ((unsigned)offsetof(struct block_state, field) + 8) /* from RSP: a CALL */
+
+static COLD void move(struct emitter *e, uint8_t op, unsigned reg, unsigned place)
+{
+    put(e, 0x48u | (reg & 8) >> 1, 1);
+    put(e, op | (0x84u | (reg & 7) << 3) << 8 | 0x24u << 16, 3);
+    put(e, place, 4);
+}
+
+static COLD void need(struct emitter *e, unsigned reg)
+{
+    if (!(e->loaded & BIT(reg)))
+        move(e, LOAD, reg, PLACE(r) + 8 * reg);
+    e->loaded |= BIT(reg);
+}
+
+static COLD void release(struct emitter *e, unsigned reg)
+{
+    if (e->loaded & BIT(reg))
+        move(e, STORE, reg, PLACE(r) + 8 * reg);
+    e->loaded &= ~BIT(reg);
+}
+
+static COLD void need_flags(struct emitter *e)
+{
+    if (e->flags)
+        return;
+    release(e, RAX);
+    move(e, LOAD, RAX, PLACE(flags));
+    put(e, 0x9e7f04, 3); /* add al, 127; sahf */
+    e->flags = true;
+}
+
+static COLD void end_code(struct emitter *e)
+{
+    for (unsigned reg = 0; reg < 16; reg++)
+        release(e, reg);
+    if (e->flags) {
+        put(e, 0xc0900f9f, 4); /* lahf; seto al */
+        move(e, STORE, RAX, PLACE(flags));
+    }
+    put(e, 0xc3, 1);
+    e->flags = false;
+}
+
+/* Takes a register that is not in *busy for another use. */
+static COLD unsigned borrow(struct emitter *e, uint32_t *busy)
+{
+    unsigned reg = !(*busy & BIT(RSI)) ? RSI : !(*busy & BIT(RDI)) ? RDI : RBX;
+    *busy |= BIT(reg);
+    release(e, reg);
+    return reg;
+}
+
+static COLD void copy(struct emitter *e, const struct source *s)
+{
+    uint32_t mask = used(s), busy = mask & ~BIT(RSP);
+    unsigned pointer = NO_REGISTER, stack = NO_REGISTER, mod = s->mod;
+    bool lea = s->form == 'l';
+    uint8_t rex = s->rex, sib = s->byte[s->operand_at + 1];
+    if (lea && (s->mod & 7) == 4) {
+        unsigned index = (sib >> 3 & 7) | (rex & REX_X) << 2, base = (sib & 7) | (rex & REX_B) << 3;
+        mask |= index == 4 ? 0 : BIT(index);
+        mask |= (sib & 7) == 5 && s->mod < 0x40 ? 0 : BIT(base);
+    } else if (lea) {
+        mask |= BIT((s->mod & 7) | (rex & REX_B) << 3);
+    }
+    busy = mask & ~BIT(RSP);
+    if (!without_flags(s))
+        need_flags(e);
+    for (unsigned reg = 0; reg < 16; reg++)
+        if (busy & BIT(reg))
+            need(e, reg);
+    if (s->memory && !lea) {
+        pointer = borrow(e, &busy);
+        move(e, LOAD, pointer, PLACE(pointer));
+        mod = (mod & 0x38) | pointer;
+        rex = rex ? rex & ~(REX_B | REX_X) : 0;
+    }
+    if (mask & BIT(RSP)) {
+        stack = borrow(e, &busy);
+        move(e, LOAD, stack, PLACE(r) + 8 * RSP);
+        if (s->modrm && !is_group(s) && reg_of(s) == RSP)
+            mod = (mod & ~0x38u) | stack << 3;
+        if (rm_is_rsp(s))
+            mod = (mod & ~7u) | stack;
+        if (lea && (sib & 7) == 4 && !(rex & REX_B) && (s->mod & 7) == 4)
+            sib = (uint8_t)((sib & ~7u) | stack);
+    }
+    if (s->lock)
+        put(e, 0xf0, 1);
+    if (s->operand16)
+        put(e, 0x66, 1);
+    if (rex)
+        put(e, rex, 1);
+    if (s->two)
+        put(e, 0x0f, 1);
+    put(e, s->op, 1);
+    if (s->modrm)
+        put(e, mod, 1);
+    unsigned from = s->modrm && !lea ? s->immediate_at : s->operand_at + (lea ? 1 : 0);
+    if (lea && (s->mod & 7) == 4) {
+        put(e, sib, 1);
+        from++;
+    }
+    for (unsigned i = from; i < s->at; i++)
+        put(e, s->byte[i], 1);
+    if (stack != NO_REGISTER)
+        move(e, STORE, stack, PLACE(r) + 8 * RSP);
+}
+
+/* A MOV of the register, or of an immediate, to or from the memory operand: what PUSH and POP do.
+ */
+static COLD void copy_move(struct emitter *e, uint8_t op, unsigned reg, int64_t immediate)
+{
+    struct source s = { .form = 'm', .modrm = true, .memory = true, .rex = 0x48, .op = op };
+    s.mod = (uint8_t)((reg & 7) << 3);
+    s.rex |= reg & 8 ? REX_R : 0;
+    if (op == STORE_IMMEDIATE) {
+        memcpy(s.byte, &immediate, 4);
+        s.at = 4;
+    }
+    copy(e, &s);
+}
+
+static COLD void add_sums(struct sums *sums, uint32_t effects)
+{
+    for (enum event e = EVENT_BRANCHES; e <= EVENT_MISSES; e++)
+        if (effects & EFFECT(e))
+            sums->word[sum_word(e)] += 1ul << sum_shift(e);
+}
+
+/* Where the memory operand is. */
+static COLD void set_address(struct part *p, const struct source *s, uint64_t behind)
+{
+    unsigned mod = s->mod >> 6, rm = s->mod & 7, at = s->operand_at + 1;
+    unsigned base = rm | (s->rex & REX_B) << 3, index = SLOT_ZERO;
+    p->segment = s->segment;
+    if (rm == 4) {
+        uint8_t sib = s->byte[at++];
+        index = (sib >> 3 & 7) | (s->rex & REX_X) << 2;
+        index = index == RSP ? SLOT_ZERO : index;
+        p->scale = sib >> 6;
+        base = (sib & 7) | (s->rex & REX_B) << 3;
+        rm = sib & 7;
+    } else if (rm == 5 && mod == 0) {
+        p->displacement = behind;
+        p->behind = (uint8_t)(s->at - s->immediate_at);
+    }
+    if (rm == 5 && mod == 0)
+        base = SLOT_ZERO;
+    if (mod == 1 || mod == 2 || base == SLOT_ZERO)
+        p->displacement += (uint64_t)number(s, at, mod == 1 ? 1 : 4);
+    p->base = (uint8_t)base;
+    p->index = (uint8_t)index;
+}
+
+/* An access to the stack. */
+static COLD void set_stack(struct part *p, unsigned base, int displacement, int add)
+{
+    p->base = (uint8_t)base;
+    p->displacement = (uint64_t)displacement;
+    p->stack = add;
+}
+
+/* PUSH, POP and LEAVE: a MOV. */
+static COLD bool translate_stack(struct part *p, struct emitter *e, const struct source *s,
+                                 int64_t immediate)
+{
+    bool pop = s->form == 'p', leave = s->form == 'L', reg = s->form == 'P';
+    if (!pop && !leave && !reg && s->form != 'q' && s->form != 'Q')
+        return false;
+    set_stack(p, leave ? RBP : RSP, pop || leave ? 0 : -8, leave ? 0 : pop ? 8 : -8);
+    p->special = leave ? LEAVE : PLAIN;
+    if (pop || leave)
+        copy_move(e, LOAD, leave ? RBP : op_register(s), 0);
+    else
+        copy_move(e, reg ? STORE : STORE_IMMEDIATE, reg ? op_register(s) : 0, immediate);
+    return true;
+}
+
+/* CALL, JMP by register or memory, and RET. */
+static COLD void translate_jump(struct part *p, const struct source *s, int64_t immediate)
+{
+    bool call = s->form == 'C' || (s->form == 'g' && group(s) == 2), loaded = s->memory;
+    if (s->form == 'C') {
+        p->special = CALL;
+    } else if (s->form == 'g') {
+        p->special = call     ? loaded ? CALL_LOADED : CALL_REGISTER
+                     : loaded ? JUMP_LOADED
+                              : JUMP_REGISTER;
+        p->operand = (uint8_t)((s->mod & 7) | (s->rex & REX_B) << 3);
+        p->store &= !loaded; /* CALL_LOADED has two accesses */
+    } else {
+        p->special = JUMP_LOADED;
+        set_stack(p, RSP, 0, 8 + (int)immediate);
+    }
+    if (call && !loaded)
+        set_stack(p, RSP, -8, -8);
+}
+
+/* The instruction's part of the block; emits its code. Returns whether the block ends. */
+static COLD bool translate(struct part *p, struct emitter *e, const struct source *s,
+                           struct block *b, uint64_t behind)
+{
+    int64_t immediate = number(s, s->immediate_at, size_of_immediate(s));
+    if (s->form == '-' || s->form == 'N' || translate_stack(p, e, s, immediate))
+        return false;
+    if (is_one_of(s->form, "jJkKC"))
+        b->target = behind + (uint64_t)immediate;
+    if (s->form == 'j' || s->form == 'J') {
+        b->conditional = true;
+        b->condition = s->op & 15;
+        b->branch = behind - s->at;
+    }
+    bool jumps = is_one_of(s->form, "CRS") || (s->form == 'g' && group(s) > 1);
+    if (jumps)
+        translate_jump(p, s, immediate);
+    if (jumps || is_one_of(s->form, "jJkK"))
+        return true;
+    if (s->form == 'l' && is_relative(s)) { /* a constant */
+        unsigned reg = reg_of(s);
+        put(e, 0x48 | reg >> 3 | (0xb8u | (reg & 7)) << 8, 2);
+        put(e, behind + (uint64_t)number(s, s->operand_at + 1, 4), 8);
+        e->loaded |= BIT(reg);
+        return false;
+    }
+    if (divides(s)) {
+        p->special = DIVIDE;
+        p->operand = s->memory ? NO_REGISTER : (uint8_t)rm_of(s);
+        p->wide = s->rex & REX_W;
+        p->is_signed = group(s) == 7;
+    }
+    copy(e, s);
+    return false;
+}
+
+static COLD void end_part(struct block *b, struct emitter *e)
+{
+    if (b->parts)
+        end_code(e);
+}
+
+/* False: the block has no more parts. */
+static COLD bool begin_part(struct block *b, struct emitter *e)
+{
+    if (b->parts == PARTS)
+        return false;
+    end_part(b, e);
+    b->part[b->parts++] = (struct part){
+        .code = e->at,
+        .before = b->sums,
+        .instructions = b->instructions,
+        .offset = b->length,
+        .base = SLOT_ZERO,
+        .index = SLOT_ZERO,
+        .segment = SLOT_ZERO,
+    };
+    return true;
+}
+
+/* Adds the next instruction to the block. False: it ends before this one. */
+static COLD bool append(struct vcpu *v, struct block *b, struct emitter *e, const uint8_t *code,
+                        bool *ends)
+{
+    unsigned room = PAGE_SIZE - ((uint64_t)code & (PAGE_SIZE - 1));
+    struct source s = { .length = room < 15 ? room : 15 };
+    struct instruction i;
+    memcpy(s.byte, code, s.length);
+    if (!parse(&s) || refused(&s))
+        return false;
+    v->vmcb.rip = b->rip + b->length;
+    instruction_decode(v, &i);
+    bool load = i.effects & EFFECT(EVENT_LOADS), store = i.effects & EFFECT(EVENT_STORES);
+    bool operand = s.memory && s.form != 'l' && s.form != 'N';
+    if (operand && !load && !store)
+        return false;
+    bool jumps = s.form == 'g' && group(&s) > 1;
+    if ((load || store || jumps || divides(&s) || !b->parts) && !begin_part(b, e))
+        return false;
+    struct part *p = &b->part[b->parts - 1];
+    uint64_t behind = v->vmcb.rip + s.at;
+    if (operand)
+        set_address(p, &s, behind);
+    p->access |= load || store;
+    p->store |= store;
+    *ends = translate(p, e, &s, b, behind);
+    b->instructions++;
+    b->length = (uint8_t)(b->length + s.at);
+    add_sums(&b->sums, i.effects);
+    return true;
+}
+
+void block_translate(struct vcpu *v, struct block *b, const uint8_t *code, struct room *room)
+{
+    struct emitter e = { .at = room->code };
+    uint64_t rip = v->vmcb.rip;
+    bool ends = false;
+    *b = (struct block){ .part = room->part };
+    b->rip = rip;
+    while (!ends && b->instructions < BLOCK_INSTRUCTIONS && b->length + 15 <= BLOCK_BYTES &&
+           (((uint64_t)code + b->length) & ~(PAGE_SIZE - 1)) ==
+               ((uint64_t)code & ~(PAGE_SIZE - 1)) &&
+           append(v, b, &e, code + b->length, &ends))
+        ;
+    end_part(b, &e);
+    if (b->parts)
+        b->part[b->parts - 1].last = true;
+    b->next = rip + b->length;
+    if (!ends)
+        b->target = b->next;
+    memcpy(b->bytes, code, b->length);
+    v->vmcb.rip = rip;
+    room->part += b->parts;
+    room->code = e.at;
+}

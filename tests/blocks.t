@@ -1,0 +1,18 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# The virtual PMU executes guest code itself where each instruction must be decoded: random sequences of instructions end
+# as they do on the processor alone, and count what they count stepped. tests/payload/blocks.c tells how.
+use strict;
+use warnings;
+use Test::More;
+
+delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL SMP TESTS ARGS MACHINE MEMORY GDB LIST QEMU_ARGS ICOUNT MIPS FIRMWARE PROGRAM DRIVER
+    BENCH PAYLOAD_ARGS)};
+my $build = $ENV{BUILD} // 'build';
+my $said = `PMU=intel-v5 PAYLOAD=$build/blocks.elf TIMEOUT=300 TAP=1 tests/run 2>&1 </dev/null`;
+is($? >> 8, 0, 'each sequence does the same') or diag $said;
+like($said, qr/^the same: 12c$/m, 'all 300');
+my %ends = map { /^ended by vector (\w+): (\w+)/ ? (hex $1 => hex $2) : () } split /\n/, $said;
+cmp_ok($ends{0x81} // 0, '>=', 100, 'many get to their end');
+cmp_ok($ends{14} // 0, '>=', 25, '... and many fault on the way');
+done_testing;

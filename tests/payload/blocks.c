@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+/* Does the virtual PMU execute what the processor would? Random sequences of instructions in ring
+ * 3, some with a byte of them changed, run three times from the same state: with nothing counting,
+ * which is the processor alone; with eight events counting for which each instruction must be
+ * decoded; and again with the guest's own TF, which makes the virtual PMU step each. The first two
+ * end with the same registers, flags, memory and trap, the last two with the same counts. For
+ * PMU=intel-v5. */
+#include "tests/payload/guest.h"
+
+#define USER 0x8000000000ul
+#define PAGE 4096u
+enum { COUNTERS = 8, TIMER = 0x40, DONE = 0x81 };
+/* Pages: code, from 0; plain data, read only, of ring 0, such whose entry says neither accessed nor
+ * written. */
+enum { CODE_PAGES = 2, DATA = 4, READ_ONLY = 8, KERNEL = 9, FRESH = 10, PAGES = 12 };
+
+struct state {
+    uint64_t r[16], flags, rip, vector, error; /* run_state */
+    uint64_t cr2, pages;                       /* pages: their accessed and dirty bits */
+};
+extern const uint8_t block_stubs[256][16];
+extern uint64_t pml4[512], pdpt_user[512], dir_user[512], user_table[512];
+void run_state(struct state *s);
+
+static uint8_t memory[PAGES * PAGE] __attribute__((aligned(4096)));
+static uint8_t before[PAGES * PAGE], after[PAGES * PAGE];
+static uint64_t seed = 1, ended[256], undefined;
+
+static void say_number(const char *name, uint64_t v)
+{
+    say(name);
+    for (int shift = 60; shift >= 0; shift -= 4)
+        if (v >> shift || !shift)
+            put("0123456789abcdef"[v >> shift & 15]);
+}
+
+static void wrmsr(uint32_t msr, uint64_t v)
+{
+    asm volatile("wrmsr" : : "c"(msr), "a"((uint32_t)v), "d"((uint32_t)(v >> 32)));
+}
+
+static void copy(void *to, const void *from, uint64_t n)
+{
+    asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+}
+
+static uint32_t rnd(uint32_t n)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(seed >> 33) % n;
+}
+
+/* --- Sequences --- */
+static uint8_t *at;
+static uint8_t rex;
+
+static void b(unsigned byte) { *at++ = (uint8_t)byte; }
+
+static void bytes(unsigned n)
+{
+    while (n--)
+        b(rnd(4) ? rnd(16) * 8 : rnd(256));
+}
+
+/* A register for data, mostly one that holds no pointer; never R15, which counts turns. */
+static unsigned data_register(void)
+{
+    static const uint8_t plain[] = { 0, 1, 2, 9, 10, 11 };
+    return rnd(16) ? plain[rnd(6)] : rnd(2) ? 4 : rnd(15);
+}
+
+/* Prefixes and REX for reg and rm; then opcode and ModRM. lock: where memory may have it. */
+static void modrm(unsigned opcode, int group, bool memory_only, bool lock, unsigned immediate)
+{
+    static const uint8_t pointers[] = { 3, 5, 6, 7, 8, 12, 13, 4 };
+    unsigned reg = group >= 0 ? (unsigned)group : data_register(), mod = rnd(4), rm, index = 4;
+    bool small = !rnd(6), with_rex = rnd(2);
+    if (memory_only && mod == 3)
+        mod = 1;
+    rm = mod == 3 ? data_register() : pointers[rnd(8)];
+    if (mod != 3 && !rnd(3))
+        index = 14;
+    with_rex |= reg >= 8 || rm >= 8 || (index == 14 && mod != 3);
+    if (mod != 3 && !rnd(24))
+        b(0x64 + rnd(2));
+    if (small)
+        b(0x66);
+    if (mod != 3 && lock && !rnd(4))
+        b(0xf0);
+    rex = with_rex ? (uint8_t)(0x40 | rnd(2) << 3 | (reg >> 3) << 2 |
+                               (mod != 3 && index == 14 ? 2 : 0) | rm >> 3)
+                   : 0;
+    if (rex)
+        b(rex);
+    if (opcode >> 8)
+        b(0x0f);
+    b(opcode);
+    bool sib = mod != 3 && ((rm & 7) == 4 || index == 14);
+    bool relative = mod == 0 && (rm & 7) == 5 && !sib;
+    if (mod == 0 && (rm & 7) == 5 && sib)
+        mod = 1;
+    b(mod << 6 | (reg & 7) << 3 | (sib ? 4 : rm & 7));
+    if (sib)
+        b(rnd(4) << 6 | (index & 7) << 3 | (rm & 7));
+    if (mod == 1)
+        b(rnd(32) * 8 - 64 + (rnd(4) ? 0 : rnd(8)));
+    if (mod == 2 || relative) {
+        int displacement = (int)(rnd(8) ? rnd(512) : rnd(8192)) - 256;
+        displacement += relative ? (int)(memory + DATA * PAGE + 1024 - at) : 0;
+        for (unsigned i = 0; i < 32; i += 8)
+            b((unsigned)displacement >> i);
+    }
+    bytes(immediate == 4 && small && !(rex & 8) ? 2 : immediate);
+}
+
+static void with_rex(unsigned opcode, unsigned reg, bool wide)
+{
+    if (reg >= 8 || wide)
+        b(0x40 | (wide ? 8 : 0) | reg >> 3);
+    b(opcode | (reg & 7));
+}
+
+static void instruction(void);
+
+/* A jump forward, over a few instructions; or a call of them. */
+static void forward(void)
+{
+    unsigned kind = rnd(6);
+    uint8_t *from;
+    if (kind == 0) { /* CALL over a jump to code that ends with RET */
+        b(0xe8), b(2), b(0), b(0), b(0), b(0xeb);
+        from = at++;
+        instruction();
+        rnd(4) ? b(0xc3) : (b(0xc2), b(rnd(2) * 8), b(0));
+    } else if (kind == 1) { /* LEA RAX, [RIP + n]; PUSH; JMP or CALL by register or memory */
+        unsigned how = rnd(4);
+        b(0x48), b(0x8d), b(0x05);
+        from = at;
+        at += 4;
+        b(0x50), b(0xff);
+        b(how == 0 ? 0xe0 : how == 1 ? 0xd0 : how == 2 ? 0x24 : 0x14);
+        if (how > 1)
+            b(0x24);
+        instruction();
+        *from = (uint8_t)(at - from - 4);
+        from[1] = from[2] = from[3] = 0;
+        return;
+    } else {
+        if (kind == 2) {
+            b(0x0f), b(0x80 + rnd(16));
+            from = at;
+            at += 4;
+            instruction();
+            *from = (uint8_t)(at - from - 4);
+            from[1] = from[2] = from[3] = 0;
+            return;
+        }
+        b(kind == 3 ? 0xeb : 0x70 + rnd(16));
+        from = at++;
+        instruction();
+    }
+    *from = (uint8_t)(at - from - 1);
+}
+
+static void instruction(void)
+{
+    static const uint16_t plain[] = { 0x63,  0x84,  0x85,  0x88,  0x89,  0x8a,  0x8b,  0x1af,
+                                      0x1b6, 0x1b7, 0x1be, 0x1bf, 0x1bc, 0x1bd, 0x1a5, 0x1ad,
+                                      0x1a3, 0x1ab, 0x1b3, 0x1bb, 0x11f, 0x86,  0x87 };
+    static const uint16_t locked[] = { 0x86, 0x87, 0x1b0, 0x1b1, 0x1c0, 0x1c1 };
+    static const uint8_t alone[] = { 0x98, 0x99, 0xf5, 0xf8, 0xf9, 0x90, 0xc9 };
+    unsigned group = rnd(8), reg = data_register();
+    switch (rnd(22)) {
+    case 0:
+    case 1:
+    case 2: modrm(rnd(8) << 3 | rnd(4), -1, false, false, 0); break;
+    case 3: modrm((rnd(7) << 3) | rnd(2), -1, true, true, 0); break;
+    case 4: modrm(0x80 + (rnd(2) ? 3 : 0), (int)group, false, group != 7, 1); break;
+    case 5: modrm(0x81, (int)group, false, group != 7, 4); break;
+    case 6: modrm(0xc0 + rnd(2), (int)group, false, false, 1); break;
+    case 7: modrm(0xd0 + rnd(4), (int)group, false, false, 0); break;
+    case 8:
+        modrm(0xf6 + rnd(2), rnd(4) ? 2 + (int)rnd(4) : 6 + (int)rnd(2), false, false, 0);
+        break;
+    case 9: modrm(0xf6, 0, false, false, 1); break;
+    case 10: modrm(0xfe + rnd(2), (int)rnd(2), false, true, 0); break;
+    case 11: modrm(plain[rnd(sizeof plain / 2)], -1, false, false, 0); break;
+    case 12: modrm(locked[rnd(sizeof locked / 2)], -1, true, true, 0); break;
+    case 13: modrm(rnd(2) ? 0x140 + rnd(16) : 0x190 + rnd(16), -1, false, false, 0); break;
+    case 14: modrm(0x8d, -1, true, false, 0); break;
+    case 15:
+        rnd(2) ? modrm(0x1ba, 4 + (int)rnd(4), false, true, 1) : modrm(0xc6, 0, false, false, 1);
+        break;
+    case 16:
+        if (rnd(2))
+            with_rex(rnd(2) ? 0x50 : 0x58, reg, false);
+        else
+            b(0x6a), b(rnd(256));
+        break;
+    case 17:
+        if (rnd(2)) {
+            bool wide = rnd(2);
+            with_rex(0xb8, reg, wide);
+            bytes(wide ? 8 : 4);
+        } else if (rnd(2)) {
+            b(0x0f), b(0xc8 + (reg & 7));
+        } else {
+            modrm(rnd(2) ? 0x6b : 0x1a4 + 8 * rnd(2), -1, false, false, 1);
+        }
+        break;
+    case 18: b(alone[rnd(rnd(8) ? 6 : 7)]); break;
+    default: forward();
+    }
+}
+
+/* Sometimes across the end of a page. */
+static void make_code(struct state *s)
+{
+    for (unsigned i = 0; i < CODE_PAGES * PAGE; i++)
+        memory[i] = 0x90;
+    uint8_t *first = &memory[rnd(2) ? rnd(2048) : PAGE - 1 - rnd(100)];
+    at = first;
+    for (unsigned n = 2 + rnd(24); n; n--)
+        instruction();
+    uint8_t *behind = at;
+    if (rnd(2)) { /* DEC R15; JNZ */
+        b(0x49), b(0xff), b(0xcf), b(0x0f), b(0x85);
+        int back = (int)(first - at - 4);
+        for (unsigned i = 0; i < 32; i += 8)
+            b((unsigned)back >> i);
+    }
+    b(0xcd), b(DONE);
+    if (!rnd(4))
+        first[rnd((uint32_t)(behind - first))] = (uint8_t)rnd(256);
+    s->rip = USER + (uint64_t)(first - memory);
+    if (!rnd(4))
+        s->r[3 + rnd(2) * 10] = s->rip + rnd(48); /* may write its own code */
+}
+
+static void make_state(struct state *s)
+{
+    for (unsigned i = 0; i < 16; i++) {
+        uint64_t page = rnd(8) ? DATA + rnd(3) : rnd(2) ? FRESH : rnd(PAGES), offset = rnd(512) * 8;
+        s->r[i] = USER + page * PAGE + (rnd(8) ? offset : rnd(2) ? rnd(PAGE) : PAGE - rnd(16));
+    }
+    for (unsigned i = 0; i < 12; i = i == 2 ? 9 : i + 1)
+        s->r[i] = rnd(3) ? rnd(256) : (uint64_t)rnd(1u << 31) << 33 | rnd(1u << 31);
+    s->r[4] = USER + (DATA + 2) * PAGE - rnd(64) * 8;
+    s->r[14] = rnd(32);
+    s->r[15] = 1 + rnd(12);
+    s->flags = 0x202 | (rnd(256) & 0xd5) | rnd(2) << 11;
+    for (unsigned i = DATA * PAGE; i < PAGES * PAGE; i++)
+        memory[i] = (uint8_t)(rnd(3) ? i : rnd(256));
+}
+
+/* --- Runs --- */
+static void map_all(void)
+{
+    for (unsigned i = 0; i < PAGES; i++)
+        user_table[i] = ((uint64_t)memory + i * PAGE) | (i == READ_ONLY ? 0x65
+                                                         : i == KERNEL  ? 0x63
+                                                         : i == FRESH   ? 7
+                                                                        : 0x67);
+    user_table[3] = user_table[DATA + 3] = 0;
+    uint64_t second = user_table[DATA + 1]; /* what is side by side is not so in memory */
+    user_table[DATA + 1] = user_table[DATA + 2];
+    user_table[DATA + 2] = second;
+    asm volatile("mov %%cr3,%%rax\nmov %%rax,%%cr3" : : : "rax", "memory");
+}
+
+/* Branches, conditional, taken, mispredicted; loads, stores; references and misses of caches. */
+static const uint16_t events[COUNTERS] = { 0xc4,   0x11c4, 0x20c4, 0xc5,
+                                           0x81d0, 0x82d0, 0x4f2e, 0x412e };
+
+static void run(struct state *s, bool counting, uint64_t counts[COUNTERS])
+{
+    copy(memory, before, sizeof memory);
+    map_all();
+    for (unsigned i = 0; i < COUNTERS; i++) {
+        wrmsr(0xc1 + i, 0);
+        wrmsr(0x186 + i, counting ? events[i] | 0x410000u : 0);
+    }
+    wrmsr(0x38f, counting ? 0xff : 0);
+    APIC(0x380) = 20000000;
+    run_state(s);
+    asm volatile("mov %%cr2,%0" : "=r"(s->cr2));
+    APIC(0x380) = 0;
+    if (s->vector == TIMER)
+        APIC(0xb0) = 0;
+    s->pages = 0;
+    for (unsigned i = 0; i < PAGES; i++)
+        s->pages = s->pages << 2 | (user_table[i] >> 5 & 3);
+    wrmsr(0x38f, 0);
+    for (unsigned i = 0; i < COUNTERS; i++)
+        counts[i] = rdmsr(0xc1 + i);
+}
+
+static bool differ(const void *a, const void *c, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        if (((const uint8_t *)a)[i] != ((const uint8_t *)c)[i])
+            return true;
+    return false;
+}
+
+static void say_state(const char *how, const struct state *s)
+{
+    say(how);
+    for (unsigned i = 0; i < sizeof *s / 8; i++)
+        say_number(" ", ((const uint64_t *)s)[i]);
+    say("\n");
+}
+
+static bool try_one(void)
+{
+    struct state start, plain, counted, again;
+    uint64_t none[COUNTERS], first[COUNTERS], second[COUNTERS];
+    make_state(&start);
+    make_code(&start);
+    copy(before, memory, sizeof memory);
+    plain = counted = again = start;
+    run(&plain, false, none);
+    copy(after, memory, sizeof memory);
+    run(&counted, true, first); /* whatever it found in predictor and caches, the next find this */
+    bool late = plain.vector == TIMER || counted.vector == TIMER;
+    bool same =
+        late || !(differ(&plain, &counted, sizeof plain) || differ(after, memory, sizeof memory));
+    struct state trained = start;
+    run(&trained, true, first);
+    copy(after, memory, sizeof memory);
+    again.flags |= 0x100;
+    run(&again, true, second);
+    again.flags &= ~0x100ul;
+    late |= again.vector == TIMER;
+    bool alike = late || !differ(first, second, sizeof first);
+    same |= late;
+    if (!same && !differ(&counted, &again, sizeof again) && !differ(after, memory, sizeof memory))
+        same = ++undefined;
+    ended[plain.vector & 255]++;
+    if (same && alike)
+        return true;
+    say(same ? "counts differ:" : "states differ:");
+    say_number(" code at ", start.rip);
+    for (unsigned i = 0; i < 160; i++)
+        say_number(" ", before[(start.rip & 8191) + i]);
+    say_state("\nstart  ", &start);
+    say_state("alone  ", &plain);
+    say_state("counted", &counted);
+    say_state("stepped", &again);
+    for (unsigned i = 0; i < COUNTERS; i++) {
+        say_number(i ? ", " : "counts ", first[i]);
+        say_number(" stepped ", second[i]);
+    }
+    say("\n");
+    return false;
+}
+
+bool trap_handler(struct frame *frame) { return frame; }
+
+/* Ring 3 reaches the pages of user_table alone; no TSC, no registers beside the general ones. */
+static void make_machine(void)
+{
+    uint64_t cr0, cr4;
+    for (unsigned v = 0; v < 256; v++)
+        set_gate(v, block_stubs[v], 8, 0, v == DONE ? 0xee : 0x8e);
+    mask_pics();
+    APIC(0x3e0) = 11; /* each tick of its clock */
+    APIC(0x320) = TIMER;
+    pml4[0] &= ~4ul;
+    pml4[1] = (uint64_t)pdpt_user | 7;
+    pdpt_user[0] = (uint64_t)dir_user | 7;
+    dir_user[0] = (uint64_t)user_table | 7;
+    wrmsr(0xc0000080, 0xd00); /* NXE LMA LME */
+    asm volatile("mov %%cr0,%0\nmov %%cr4,%1" : "=r"(cr0), "=r"(cr4));
+    asm volatile("mov %0,%%cr0\nmov %1,%%cr4"
+                 :
+                 : "r"(cr0 | 0x10008), "r"(cr4 | 4)); /* WP TS, TSD */
+}
+
+#define SEQUENCES 300
+void payload_main(uint32_t magic, uint32_t info)
+{
+    unsigned failed = 0;
+    make_machine();
+    for (unsigned i = 0; magic && info && i < SEQUENCES && failed < 5; i++)
+        failed += !try_one();
+    for (unsigned v = 0; v < 256; v++)
+        if (ended[v]) {
+            say_number("ended by vector ", v);
+            say_number(": ", ended[v]);
+            say("\n");
+        }
+    say_number("flags as when stepped: ", undefined);
+    say_number(failed ? "\ndiffer: " : "\nthe same: ", failed ? failed : SEQUENCES);
+    say("\n");
+    end(failed ? 1 : 0x10);
+}
