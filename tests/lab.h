@@ -121,8 +121,8 @@ void lab_catch(void);
  * not its own. Ring 3's GS may be in place: it must not ask which CPU this is. */
 void lab_resolve(bool (*resolve)(uint64_t address));
 void lab_release(void);
-/* Runs function(argument) in ring 3 on that CPU, with these handlers (resolve may be NULL), and waits
- * until it has ended; the caller has a reference. NULL, a failed check: no thread. */
+/* Runs function(argument) in ring 3 on that CPU, with these handlers (resolve may be NULL), and
+ * waits until it has ended; the caller has a reference. NULL, a failed check: no thread. */
 struct thread *lab_run_user(struct process *process, void (*function)(void), uint64_t argument,
                             unsigned cpu, bool (*resolve)(uint64_t address));
 uint64_t lab_steps(void (*work)(uint64_t), uint64_t argument);
