@@ -5,9 +5,8 @@
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/svm.h"
 
-#define OWNER_US 10000u         /* the period at which firmware enables its counters again */
-#define WINDOW_US 1000u         /* the host's tick */
-#define DEBUGCTL_SMM (1u << 14) /* freeze while in SMM; Intel */
+#define OWNER_US 10000u /* the period at which firmware enables its counters again */
+#define WINDOW_US 1000u /* the host's tick */
 #define FIRMWARES_SELECT (0xc0u | SELECT_USER | SELECT_KERNEL)
 
 static bool is_due(uint64_t *at, uint64_t now, uint64_t us)

@@ -124,9 +124,16 @@ enum { SMALL_CORE = 0x20, LARGE_CORE = 0x40 }; /* core_type */
 #define SELECT_PMI (1u << 20)
 #define SELECT_ENABLE (1u << 22)
 #define SELECT_INVERT (1u << 23)
+#define STATUS_FROZEN (1ul << 59) /* in global status */
+#define DEBUGCTL 0x1d9
+#define DEBUGCTL_FREEZE_LBR (1u << 11)
+#define DEBUGCTL_FREEZE (1u << 12)
+#define DEBUGCTL_SMM (1u << 14) /* freeze while in SMM; Intel */
 /* refresh.c */
 /* Sets the derived fields from the event select, whose event number is `number`. */
 void model_refresh(const struct model *m, struct counter *c, uint16_t number, bool enabled);
+/* A write to DEBUGCTL of a vendor that has the bits `legal`. */
+bool model_write_debugctl(struct pmu *p, uint64_t value, uint64_t legal);
 /* Works out what counts, after a change of the registers. */
 void count_refresh(struct vcpu *v);
 /* Instructions until something is due; UINT64_MAX: nothing is. */

@@ -6,16 +6,13 @@
 
 /* clang-format off */
 enum {
-    K7_SELECT = 0xc0010000, K7_COUNTER = 0xc0010004, EXTENDED = 0xc0010200, DEBUGCTL = 0x1d9,
+    K7_SELECT = 0xc0010000, K7_COUNTER = 0xc0010004, EXTENDED = 0xc0010200,
     GLOBAL_STATUS = 0xc0000300, GLOBAL_CONTROL = 0xc0000301, STATUS_CLEAR = 0xc0000302, STATUS_SET = 0xc0000303,
     INTEL_STATUS = 0x38e, INTEL_STATUS_RESET = 0x390,
 };
 /* clang-format on */
 #define K7_COUNTERS 4u
 #define C1E_ON_HALT (1u << 28)
-#define STATUS_FROZEN (1ul << 59)
-#define DEBUGCTL_FREEZE_LBR (1u << 11)
-#define DEBUGCTL_FREEZE (1u << 12)
 #define SELECT_LEGAL 0x0000000fffd7fffful /* 63:36, 21 and 19 are dropped without a fault */
 
 /* The counter of this MSR; *select: its event select. K7's MSRs alias the first four. */
@@ -79,17 +76,6 @@ static bool write_global(struct pmu *p, uint32_t msr, uint32_t number, uint64_t 
     return true;
 }
 
-static bool write_debugctl(struct pmu *p, uint64_t value)
-{
-    uint64_t legal = p->model->freezes ? DEBUGCTL_FREEZE_LBR | DEBUGCTL_FREEZE : 0;
-    if (virt_quirks.debugctl)
-        value &= ~DEBUGCTL_IGNORED;
-    if (value & ~legal)
-        return false;
-    p->debugctl = value;
-    return true;
-}
-
 static bool amd_write(struct pmu *p, uint32_t msr, uint64_t value)
 {
     bool select;
@@ -98,7 +84,7 @@ static bool amd_write(struct pmu *p, uint32_t msr, uint64_t value)
     if (number)
         return write_global(p, msr, number, value);
     if (msr == DEBUGCTL)
-        return write_debugctl(p, value);
+        return model_write_debugctl(p, value, DEBUGCTL_FREEZE_LBR | DEBUGCTL_FREEZE);
     if (!c)
         return msr == INT_PENDING && virt_quirks.c1e; /* writes are ignored */
     if (select) {

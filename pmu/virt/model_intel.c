@@ -6,7 +6,7 @@
 
 /* clang-format off */
 enum {
-    PMC = 0xc1, PERFEVTSEL = 0x186, MISC_ENABLE = 0x1a0, DEBUGCTL = 0x1d9, FIXED_CTR = 0x309,
+    PMC = 0xc1, PERFEVTSEL = 0x186, MISC_ENABLE = 0x1a0, FIXED_CTR = 0x309,
     PERF_CAPABILITIES = 0x345, FIXED_CTR_CTRL = 0x38d, GLOBAL_STATUS = 0x38e, GLOBAL_CTRL = 0x38f,
     GLOBAL_OVF_CTRL = 0x390, GLOBAL_STATUS_SET = 0x391, GLOBAL_INUSE = 0x392, A_PMC = 0x4c1, PERF_METRICS = 0x329,
     V6_GP = 0x1900, V6_FIXED = 0x1980,
@@ -14,10 +14,6 @@ enum {
 /* clang-format on */
 enum { RDPMC_METRICS = 0x2000, RDPMC_FIXED = 0x4000 };         /* ECX[31:16] */
 #define MISC_ENABLE_VALUE (1u | 1u << 7 | 1u << 11 | 1u << 12) /* PMU there, BTS and PEBS not */
-#define DEBUGCTL_FREEZE_LBR (1u << 11)
-#define DEBUGCTL_FREEZE (1u << 12)
-#define DEBUGCTL_SMM (1u << 14)
-#define STATUS_FROZEN (1ul << 59)
 #define STATUS_ELSEWHERE (3ul << 62) /* buffer, condition changed: legal to clear, never set */
 #define SELECT_LEGAL 0xffdffffful    /* all but ANY and 63:32 */
 #define SELECT_ANY_THREAD (1u << 21)
@@ -169,17 +165,6 @@ static bool write_global(struct pmu *p, uint32_t msr, uint64_t value)
     return false; /* GLOBAL_STATUS and GLOBAL_INUSE are read-only */
 }
 
-static bool write_debugctl(struct pmu *p, uint64_t value)
-{
-    uint64_t legal = p->model->freezes ? DEBUGCTL_FREEZE_LBR | DEBUGCTL_FREEZE | DEBUGCTL_SMM : 0;
-    if (virt_quirks.debugctl)
-        value &= ~DEBUGCTL_IGNORED;
-    if (value & ~legal)
-        return false;
-    p->debugctl = value;
-    return true;
-}
-
 static bool write_counter(const struct pmu *p, struct counter *c, uint64_t value, bool full)
 {
     uint64_t mask = counter_mask(p->model);
@@ -218,7 +203,7 @@ static bool intel_write(struct pmu *p, uint32_t msr, uint64_t value)
         return !((value ^ now) & (1u << 11 | 1u << 12));
     }
     if (msr == DEBUGCTL)
-        return write_debugctl(p, value);
+        return model_write_debugctl(p, value, DEBUGCTL_FREEZE_LBR | DEBUGCTL_FREEZE | DEBUGCTL_SMM);
     if (msr == PERF_METRICS && p->model->metrics) {
         p->metrics = value;
         return true;

@@ -24,6 +24,16 @@ void model_refresh(const struct model *m, struct counter *c, uint16_t number, bo
     c->event = enabled ? find_event(m, number, c->select) : EVENT_NONE;
 }
 
+bool model_write_debugctl(struct pmu *p, uint64_t value, uint64_t legal)
+{
+    if (virt_quirks.debugctl)
+        value &= ~DEBUGCTL_IGNORED;
+    if (value & ~(p->model->freezes ? legal : 0))
+        return false;
+    p->debugctl = value;
+    return true;
+}
+
 static void swallow(struct pmu *p)
 {
     for (unsigned i = 0; i < COUNTER_MAX; i++) {

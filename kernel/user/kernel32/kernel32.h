@@ -1,22 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of kernel32 share, and functions of ntdll that mingw-w64 does not declare. */
 #pragma once
-#include <ntstatus.h>
-#define WIN32_NO_STATUS
-#include <windows.h>
-#include <winternl.h>
-#include <stdbool.h>
-#include "kernel/nt/nt_process.h"
-
-#define CURRENT_PROCESS ((HANDLE)(LONG_PTR)-1)
-#define CURRENT_THREAD ((HANDLE)(LONG_PTR)-2)
-
-static inline struct teb *teb(void)
-{
-    struct teb *self;
-    asm("mov %%gs:0x30, %0" : "=r"(self));
-    return self;
-}
+#include "kernel/user/ntdll/teb.h"
 
 static inline PRTL_USER_PROCESS_PARAMETERS parameters(void) { return teb()->peb->parameters; }
 

@@ -138,39 +138,38 @@ static bool make(struct output *out, DWORD flags, LPCVOID source, DWORD id, va_l
     return true;
 }
 
-static DWORD give(const struct output *out, DWORD flags, void *buffer, DWORD size, size_t character)
+static DWORD give(DWORD flags, LPCVOID source, DWORD id, void *buffer, DWORD size,
+                  va_list *arguments, bool wide)
 {
+    struct output out = { .length = 0 };
+    size_t character = wide ? sizeof(WCHAR) : sizeof(char);
     DWORD room = size;
     uint8_t *to = buffer;
+    if (!make(&out, flags, source, id, arguments, wide))
+        return 0;
     if (flags & FORMAT_MESSAGE_ALLOCATE_BUFFER) {
-        room = out->length + 1 > size ? out->length + 1 : size;
+        room = out.length + 1 > size ? out.length + 1 : size;
         to = *(void **)buffer = RtlAllocateHeap(NULL, 0, room * character);
         if (!to)
             return (DWORD)fail(ERROR_NOT_ENOUGH_MEMORY);
     }
-    if (out->length >= room)
+    if (out.length >= room)
         return (DWORD)fail(ERROR_INSUFFICIENT_BUFFER);
-    for (DWORD i = 0; i <= out->length; i++)
-        memcpy(to + i * character, i < out->length ? &out->text[i] : L"", character);
-    return out->length;
+    for (DWORD i = 0; i <= out.length; i++)
+        memcpy(to + i * character, i < out.length ? &out.text[i] : L"", character);
+    return out.length;
 }
 
 DWORD WINAPI FormatMessageW(DWORD dwFlags, LPCVOID lpSource, DWORD dwMessageId, DWORD dwLanguageId,
                             LPWSTR lpBuffer, DWORD nSize, va_list *Arguments)
 {
-    struct output out = { .length = 0 };
     (void)dwLanguageId;
-    return make(&out, dwFlags, lpSource, dwMessageId, Arguments, true)
-               ? give(&out, dwFlags, lpBuffer, nSize, sizeof(WCHAR))
-               : 0;
+    return give(dwFlags, lpSource, dwMessageId, lpBuffer, nSize, Arguments, true);
 }
 
 DWORD WINAPI FormatMessageA(DWORD dwFlags, LPCVOID lpSource, DWORD dwMessageId, DWORD dwLanguageId,
                             LPSTR lpBuffer, DWORD nSize, va_list *Arguments)
 {
-    struct output out = { .length = 0 };
     (void)dwLanguageId;
-    return make(&out, dwFlags, lpSource, dwMessageId, Arguments, false)
-               ? give(&out, dwFlags, lpBuffer, nSize, sizeof(char))
-               : 0;
+    return give(dwFlags, lpSource, dwMessageId, lpBuffer, nSize, Arguments, false);
 }

@@ -105,6 +105,18 @@ static HANDLE open_narrow(open_function *function, DWORD access, const char *nam
     return widen_name(name, buffer, &wide) ? open_wide(function, access, wide) : NULL;
 }
 
+#define OPEN(wide, narrow, service)                                                                \
+    HANDLE WINAPI wide(DWORD dwDesiredAccess, WINBOOL bInheritHandle, LPCWSTR lpName)              \
+    {                                                                                              \
+        (void)bInheritHandle;                                                                      \
+        return open_wide(service, dwDesiredAccess, lpName);                                        \
+    }                                                                                              \
+    HANDLE WINAPI narrow(DWORD dwDesiredAccess, WINBOOL bInheritHandle, LPCSTR lpName)             \
+    {                                                                                              \
+        (void)bInheritHandle;                                                                      \
+        return open_narrow(service, dwDesiredAccess, lpName);                                      \
+    }
+
 /* --- Events. --- */
 
 HANDLE WINAPI CreateEventExW(LPSECURITY_ATTRIBUTES lpEventAttributes, LPCWSTR lpName, DWORD dwFlags,
@@ -149,17 +161,7 @@ HANDLE WINAPI CreateEventA(LPSECURITY_ATTRIBUTES lpEventAttributes, WINBOOL bMan
                           EVENT_ALL_ACCESS);
 }
 
-HANDLE WINAPI OpenEventW(DWORD dwDesiredAccess, WINBOOL bInheritHandle, LPCWSTR lpName)
-{
-    (void)bInheritHandle;
-    return open_wide(NtOpenEvent, dwDesiredAccess, lpName);
-}
-
-HANDLE WINAPI OpenEventA(DWORD dwDesiredAccess, WINBOOL bInheritHandle, LPCSTR lpName)
-{
-    (void)bInheritHandle;
-    return open_narrow(NtOpenEvent, dwDesiredAccess, lpName);
-}
+OPEN(OpenEventW, OpenEventA, NtOpenEvent)
 
 WINBOOL WINAPI SetEvent(HANDLE hEvent) { return succeeded(NtSetEvent(hEvent, NULL)); }
 WINBOOL WINAPI ResetEvent(HANDLE hEvent) { return succeeded(NtResetEvent(hEvent, NULL)); }
@@ -206,17 +208,7 @@ HANDLE WINAPI CreateSemaphoreA(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LONG
                               SEMAPHORE_ALL_ACCESS);
 }
 
-HANDLE WINAPI OpenSemaphoreW(DWORD dwDesiredAccess, WINBOOL bInheritHandle, LPCWSTR lpName)
-{
-    (void)bInheritHandle;
-    return open_wide(NtOpenSemaphore, dwDesiredAccess, lpName);
-}
-
-HANDLE WINAPI OpenSemaphoreA(DWORD dwDesiredAccess, WINBOOL bInheritHandle, LPCSTR lpName)
-{
-    (void)bInheritHandle;
-    return open_narrow(NtOpenSemaphore, dwDesiredAccess, lpName);
-}
+OPEN(OpenSemaphoreW, OpenSemaphoreA, NtOpenSemaphore)
 
 WINBOOL WINAPI ReleaseSemaphore(HANDLE hSemaphore, LONG lReleaseCount, LPLONG lpPreviousCount)
 {
@@ -262,16 +254,6 @@ HANDLE WINAPI CreateMutexA(LPSECURITY_ATTRIBUTES lpMutexAttributes, WINBOOL bIni
                           MUTANT_ALL_ACCESS);
 }
 
-HANDLE WINAPI OpenMutexW(DWORD dwDesiredAccess, WINBOOL bInheritHandle, LPCWSTR lpName)
-{
-    (void)bInheritHandle;
-    return open_wide(NtOpenMutant, dwDesiredAccess, lpName);
-}
-
-HANDLE WINAPI OpenMutexA(DWORD dwDesiredAccess, WINBOOL bInheritHandle, LPCSTR lpName)
-{
-    (void)bInheritHandle;
-    return open_narrow(NtOpenMutant, dwDesiredAccess, lpName);
-}
+OPEN(OpenMutexW, OpenMutexA, NtOpenMutant)
 
 WINBOOL WINAPI ReleaseMutex(HANDLE hMutex) { return succeeded(NtReleaseMutant(hMutex, NULL)); }

@@ -96,17 +96,6 @@ int vsprintf_s(char *text, size_t size, const char *format, va_list args)
     return -1;
 }
 
-/* Functions with `...`, over those with a va_list. */
-#define OVER(type, name, parameters, last, call)                                                   \
-    type name parameters                                                                           \
-    {                                                                                              \
-        va_list args;                                                                              \
-        va_start(args, last);                                                                      \
-        type result = call;                                                                        \
-        va_end(args);                                                                              \
-        return result;                                                                             \
-    }
-
 OVER(int, printf, (const char *format, ...), format, vfprintf(stdout, format, args))
 OVER(int, printf_s, (const char *format, ...), format, vfprintf(stdout, format, args))
 OVER(int, fprintf, (FILE * stream, const char *format, ...), format, vfprintf(stream, format, args))

@@ -46,3 +46,14 @@ void startup_end(void);
 void locks_begin(void);
 void _lock(int number);
 void _unlock(int number);
+
+/* Functions with `...`, over those with a va_list. */
+#define OVER(type, name, parameters, last, call)                                                   \
+    type name parameters                                                                           \
+    {                                                                                              \
+        va_list args;                                                                              \
+        va_start(args, last);                                                                      \
+        type result = call;                                                                        \
+        va_end(args);                                                                              \
+        return result;                                                                             \
+    }

@@ -82,30 +82,21 @@ int _vsnwprintf(wchar_t *text, size_t size, const wchar_t *format, va_list args)
 
 int _vscwprintf(const wchar_t *format, va_list args) { return _vsnwprintf(NULL, 0, format, args); }
 
-#define OVER(name, parameters, last, call)                                                         \
-    int name parameters                                                                            \
-    {                                                                                              \
-        va_list args;                                                                              \
-        va_start(args, last);                                                                      \
-        int result = call;                                                                         \
-        va_end(args);                                                                              \
-        return result;                                                                             \
-    }
-
-OVER(wprintf, (const wchar_t *format, ...), format, vfwprintf(stdout, format, args))
-OVER(fwprintf, (FILE * stream, const wchar_t *format, ...), format, vfwprintf(stream, format, args))
-OVER(_snwprintf, (wchar_t * text, size_t size, const wchar_t *format, ...), format,
+OVER(int, wprintf, (const wchar_t *format, ...), format, vfwprintf(stdout, format, args))
+OVER(int, fwprintf, (FILE * stream, const wchar_t *format, ...), format,
+     vfwprintf(stream, format, args))
+OVER(int, _snwprintf, (wchar_t * text, size_t size, const wchar_t *format, ...), format,
      _vsnwprintf(text, size, format, args))
-OVER(_scwprintf, (const wchar_t *format, ...), format, _vscwprintf(format, args))
-OVER(swscanf, (const wchar_t *text, const wchar_t *format, ...), format,
+OVER(int, _scwprintf, (const wchar_t *format, ...), format, _vscwprintf(format, args))
+OVER(int, swscanf, (const wchar_t *text, const wchar_t *format, ...), format,
      __mingw_vswscanf(text, format, args))
-OVER(fwscanf, (FILE * stream, const wchar_t *format, ...), format,
+OVER(int, fwscanf, (FILE * stream, const wchar_t *format, ...), format,
      __mingw_vfwscanf(stream, format, args))
-OVER(wscanf, (const wchar_t *format, ...), format, __mingw_vfwscanf(stdin, format, args))
+OVER(int, wscanf, (const wchar_t *format, ...), format, __mingw_vfwscanf(stdin, format, args))
 
 /* Microsoft's old ones, without a size. */
 int _swprintf(wchar_t *text, const wchar_t *format, ...);
-OVER(_swprintf, (wchar_t * text, const wchar_t *format, ...), format,
+OVER(int, _swprintf, (wchar_t * text, const wchar_t *format, ...), format,
      _vsnwprintf(text, INT_MAX / 4, format, args))
 int _vswprintf(wchar_t *text, const wchar_t *format, va_list args);
 int _vswprintf(wchar_t *text, const wchar_t *format, va_list args)

@@ -2,24 +2,9 @@
 /* What the files of ntdll share. Functions that Windows exports have its names and types; those
  * that mingw-w64's headers lack are declared here. */
 #pragma once
-#include <ntstatus.h>
-#define WIN32_NO_STATUS
-#include <windows.h>
-#include <winternl.h>
-#include <stdbool.h>
 #include <string.h>
-#include "kernel/nt/nt_process.h"
+#include "kernel/user/ntdll/teb.h"
 #include "kernel/pe.h"
-
-#define CURRENT_PROCESS ((HANDLE)(LONG_PTR)-1)
-#define CURRENT_THREAD ((HANDLE)(LONG_PTR)-2)
-
-static inline struct teb *teb(void)
-{
-    struct teb *self;
-    asm("mov %%gs:0x30, %0" : "=r"(self));
-    return self;
-}
 
 /* Services: kernel/nt/service_list.h */
 NTSTATUS NTAPI NtYieldExecution(void);
