@@ -119,22 +119,25 @@ static void deliver_noted(const struct trap_frame *frame)
         hal_pmi_deliver(&at, counters);
 }
 
+static void call_if(void (*const *hook)(void))
+{
+    void (*function)(void) = __atomic_load_n(hook, __ATOMIC_ACQUIRE);
+    if (function)
+        function();
+}
+
 static inline __attribute__((always_inline)) void interrupt(struct trap_frame *frame)
 {
     switch (frame->vector) {
     case VECTOR_TIMER:
         hal_profile_tick(frame);
         wait_expire();
-        if (trap_tick)
-            trap_tick();
+        call_if(&trap_tick);
         sched_tick();
         break;
     case VECTOR_CALL: smp_call_interrupt(); break;
     case VECTOR_RESCHEDULE: break; /* the flag is set; the switch is below */
-    case VECTOR_DPC:
-        if (trap_dpc)
-            trap_dpc();
-        break;
+    case VECTOR_DPC: call_if(&trap_dpc); break;
     case VECTOR_PMI: hal_pmi(frame); break;
     case VECTOR_PMI_NOTED: deliver_noted(frame); break;
     default: break; /* spurious, or a stray line of a device that nobody drives */

@@ -5,7 +5,7 @@
 #include "kernel/base/vectors.h"
 
 /* Drivers' deferred calls, and their timers; NULL until one uses them. With interrupts off, at the
- * vector's IRQL. */
+ * vector's IRQL. Atomic. */
 extern void (*trap_dpc)(void);
 extern void (*trap_tick)(void);
 

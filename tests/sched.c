@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads, locks, IPIs and time, from ring 0. */
+#include "hal/apic.h"
 #include "hal/clock.h"
 #include "hal/smp.h"
 #include "kernel/base/cpu.h"
@@ -7,9 +8,11 @@
 #include "kernel/base/lock.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
+#include "kernel/base/vectors.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
+#include "kernel/trap.h"
 #include "tests/test.h"
 #include "tests/threads.h"
 #include "tests/vpmu.h"
@@ -111,6 +114,53 @@ TEST(sched, preempts, "threads that do not yield share a CPU")
         object_release(&threads[i]->object);
     }
     CHECK(shared > 3);
+}
+
+/* --- A thread that is ended while one interrupt follows the other. --- */
+
+#define STORM 24u        /* interrupts; what each leaves on the stack must not add up */
+#define STORM_DEEP 4000u /* bytes: the way to the end, and an interrupt on it */
+
+static const struct thread *victim;
+static uint64_t storm_lowest;
+static unsigned storm_met;
+
+static void storm(void)
+{
+    uint64_t here = (uint64_t)__builtin_frame_address(0);
+    if (thread_current() != victim)
+        return;
+    if (here < storm_lowest)
+        storm_lowest = here;
+    if (++storm_met < STORM)
+        apic_send_self(VECTOR_DPC);
+}
+
+static void end_in_storm(void *top)
+{
+    KIRQL old = irql_raise(DISPATCH_LEVEL);
+    victim = thread_current();
+    *(uint64_t *)top = storm_lowest = (uint64_t)__builtin_frame_address(0);
+    thread_kill(thread_current());
+    apic_send_self(VECTOR_DPC);
+    irql_lower(old);
+    for (;;)
+        pause();
+}
+
+TEST(
+    sched, ends_in_storm,
+    "a thread that is ended while interrupts follow each other goes to its end once, not once more "
+    "from each of them, deeper on its stack")
+{
+    uint64_t top = 0;
+    void (*usual)(void) = trap_dpc;
+    storm_met = 0;
+    __atomic_store_n(&trap_dpc, storm, __ATOMIC_RELEASE);
+    team_end(team_start(end_in_storm, &top, cpu_set_one(0), 8));
+    __atomic_store_n(&trap_dpc, usual, __ATOMIC_RELEASE);
+    CHECK_RANGE(storm_met, STORM / 2, STORM); /* fewer where a CPU gets on between two of them */
+    CHECK_RANGE(top - storm_lowest, 100, STORM_DEEP);
 }
 
 static void note_cpu(void *argument)

@@ -66,11 +66,11 @@ static void tick(void);
 
 static void prepare(void)
 {
-    if (trap_dpc)
+    if (__atomic_load_n(&trap_dpc, __ATOMIC_ACQUIRE))
         return;
     for (unsigned i = 0; i < MAX_CPUS; i++)
         InitializeListHead(&queues[i].list);
-    trap_tick = tick;
+    __atomic_store_n(&trap_tick, tick, __ATOMIC_RELEASE);
     __atomic_store_n(&trap_dpc, run_queue, __ATOMIC_RELEASE);
 }
 
@@ -170,7 +170,7 @@ static bool any_queued(void)
 VOID driver_KeFlushQueuedDpcs(uint64_t where)
 {
     (void)where;
-    while (trap_dpc && any_queued()) {
+    while (__atomic_load_n(&trap_dpc, __ATOMIC_ACQUIRE) && any_queued()) {
         sched_switch(WrYieldExecution);
         pause();
     }
