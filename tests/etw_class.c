@@ -164,6 +164,15 @@ static KPROFILE_SOURCE find_source(const char *name)
     }
 }
 
+/* By what is supported, not by the list's own way from source to source. */
+static KPROFILE_SOURCE next_supported(KPROFILE_SOURCE source)
+{
+    for (unsigned id = (unsigned)source + 1; id < 256; id++)
+        if (hal_source_supported((KPROFILE_SOURCE)id))
+            return (KPROFILE_SOURCE)id;
+    return ProfileTime;
+}
+
 TEST(etw_class, source_list,
      "the list has each supported source once, with its limits, a last entry, and the length that "
      "is needed [ET-36 ET-37 ET-38]")
@@ -181,7 +190,7 @@ TEST(etw_class, source_list,
         next = info->NextEntryOffset;
         at += next ? next : ((0x18 + 2 * (units + 1) + 7) & ~7u);
         CHECK(!next || 0x18 + 2 * (units + 1) <= next);
-        source = hal_source_next(source);
+        source = next_supported(source);
     } while (next && CHECK(source != ProfileTime));
     CHECK_EQ(source, ProfileTime);
     CHECK_EQ(n, at);

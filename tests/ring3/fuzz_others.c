@@ -95,6 +95,8 @@ NTSTATUS fuzz_create_profile(HANDLE *to, HANDLE process, uint64_t base, uint64_t
         fuzz_refuse(STATUS_INVALID_PARAMETER);
     }
     const void *from = n ? fuzz_in(groups, n * sizeof groups[0]) : fuzz_bad_pointer();
+    if (n == 2 && fuzz_refused()) /* the first of them may be there, and be anything */
+        fuzz_allow(STATUS_INVALID_PARAMETER);
     if (!n && (uint64_t)from % 4 == 0)
         from = (const uint8_t *)from + 1; /* nobody looks at it */
     return ZwCreateProfileEx(to, process, (PVOID)base, size, log2, buffer, room, source, n,
