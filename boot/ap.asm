@@ -1,6 +1,8 @@
 ; SPDX-License-Identifier: MIT
-; Where an application processor starts: in real mode at AP_PAGE. smp.c copies ap_start..ap_end there.
-; Ends in smp_ap_main on the stack whose address smp.c left in AP_STACK, as a guest of the virtual PMU if there is one.
+; Where an application processor starts: in real mode at AP_PAGE. smp.c copies ap_start..ap_end
+; there.
+; Ends in smp_ap_main on the stack whose address smp.c left in AP_STACK, as a guest of the virtual
+; PMU if there is one.
 %include "layout.inc"
 extern boot_gdtr_low, enter_paging, virt_ap, smp_ap_main
 %define HERE(label) (AP_PAGE + label - ap_start)

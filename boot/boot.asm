@@ -1,11 +1,12 @@
 ; SPDX-License-Identifier: MIT
 ; From the loader (multiboot 1 or 2, 32-bit protected mode, no paging) to boot_main in long mode.
-; The tables made here map the first 4 GB at 0 and at DIRECT_MAP, and 2 GB of it at KERNEL_VMA. The kernel
-; soon makes its own; the virtual PMU's host side keeps these, and CPUs start on them.
+; The tables made here map the first 4 GB at 0 and at DIRECT_MAP, and 2 GB of it at KERNEL_VMA. The
+; kernel soon makes its own; the virtual PMU's host side keeps these, and CPUs start on them.
 %include "layout.inc"
 
 MB1_MAGIC equ 0x1badb002
-MB1_FLAGS equ 0x10003                   ; modules on pages, memory map, addresses below: QEMU loads a flat file
+; Modules on pages, memory map, addresses below: QEMU loads a flat file.
+MB1_FLAGS equ 0x10003
 MB2_MAGIC equ 0xe85250d6
 
 extern load_start, load_end, bss_end
@@ -114,8 +115,9 @@ section .text
 
 bits 32
 section .boot
-; Enters long mode on the tables above. ap.asm calls it too. Changes EAX, ECX, EDX. Control registers are written whole,
-; because firmware may have left any bit set: with CR4.LA57 the processor would expect five levels of tables.
+; Enters long mode on the tables above. ap.asm calls it too. Changes EAX, ECX, EDX. Control
+; registers are written whole, because firmware may have left any bit set: with CR4.LA57 the
+; processor would expect five levels of tables.
 global enter_paging
 enter_paging:
     mov eax, 0x20                       ; PAE

@@ -8,8 +8,8 @@ extern trap_dispatch, trap_nmi, syscall_dispatch
 ; A struct trap_frame's, from its end.
 %define FRAME rax, rcx, rdx, rbx, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15
 
-; The AC that ring 3 set must not open user memory to us. Not CLAC: CPUs without SMAP lack it, and a KVM that
-; emulates ring 0 was seen to fail at it.
+; The AC that ring 3 set must not open user memory to us. Not CLAC: CPUs without SMAP lack it, and a
+; KVM that emulates ring 0 was seen to fail at it.
 %macro close_user_memory 0
     pushfq
     and dword [rsp], ~(1 << 18)
@@ -81,7 +81,8 @@ paranoid:
     add rsp, 16
     iretq
 
-; SYSCALL: RAX service number, RDI RSI RDX R10 R8 R9 the first arguments, more on the caller's stack.
+; SYSCALL: RAX service number, RDI RSI RDX R10 R8 R9 the first arguments, more on the caller's
+; stack.
 ; Interrupts are off (SFMASK) until the kernel stack is in place.
 global syscall_entry
 align 16

@@ -1,6 +1,7 @@
 ; SPDX-License-Identifier: MIT
 ; The way to a measured snippet, and the ways back: exceptions, and the timer or a counter when the
-; time is over. One CPU at a time. Every handler has a stack of its own by IST: the snippet's may be anywhere.
+; time is over. One CPU at a time. Every handler has a stack of its own by IST: the snippet's may be
+; anywhere.
 %include "layout.inc"
 %include "kernel/base/registers.inc"
 %define HANG 256

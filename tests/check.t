@@ -154,8 +154,9 @@ sub too_long
 sub check_format
 {
     my @formatted = grep { /\.(c|h|cpp)$/ } @sources;
-    holds(@formatted . ' files are as make format leaves them, of 100 columns but for tables',
-          failure("clang-format --dry-run -Werror @formatted"), map { too_long($_) } @formatted);
+    my @assembly = grep { /\.(asm|inc)$/ } @sources;
+    holds(@formatted . ' files are as make format leaves them, with ' . @assembly . ' of assembly of 100 columns but for tables',
+          failure("clang-format --dry-run -Werror @formatted"), map { too_long($_) } @formatted, @assembly);
 }
 
 sub check_text { holds(@texts . ' files: SPDX, not too long, ASCII, nothing unfinished, no #if', map { text_faults($_) } @texts) }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An exported trace: what its metadata say of numbers in its records, and the headers of packets. */
+/* An exported trace: what its metadata say of numbers in its records, and the headers of
+ * packets. */
 #include "kernel/base/string.h"
 #include "kernel/etw/ctf.h"
 #include "kernel/mm/phys.h"

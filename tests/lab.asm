@@ -1,10 +1,12 @@
 ; SPDX-License-Identifier: MIT
-; Measured code of the conformance tests, ring 0. What each routine executes is in the table of lab.c; no REP.
+; Measured code of the conformance tests, ring 0. What each routine executes is in the table of
+; lab.c; no REP.
 %include "kernel/base/registers.inc"
 section .text
 
 ; void lab_measure(const struct pmu_gate *gate, void (*work)(uint64_t), uint64_t argument)
-; Counted: the WRMSR that enables (it retires enabled), CALL, the work, three moves. The WRMSR that disables is not.
+; Counted: the WRMSR that enables (it retires enabled), CALL, the work, three moves. The WRMSR that
+; disables is not.
 global lab_measure
 lab_measure:
     push rbx
@@ -41,7 +43,8 @@ lab_memory:
     jnz lab_memory
     ret
 
-; void lab_branches(uint64_t n): each turn calls, returns, jumps, takes one conditional branch and not another.
+; void lab_branches(uint64_t n): each turn calls, returns, jumps, takes one conditional branch and
+; not another.
 global lab_branches
 align 16
 lab_branches:
@@ -81,8 +84,8 @@ lab_halt:
     jnz lab_halt
     ret
 
-; void lab_sled(uint64_t n): instructions of one byte each, so that an interrupt's RIP is a count; then a loop of n turns,
-; for the skid.
+; void lab_sled(uint64_t n): instructions of one byte each, so that an interrupt's RIP is a count;
+; then a loop of n turns, for the skid.
 global lab_sled, lab_sled_end
 align 16
 lab_sled:
@@ -93,7 +96,8 @@ lab_sled_end:
     jnz .again
     ret
 
-; void lab_write_inside(uint64_t value): writes the counter at lab_write_msr while it runs, between two stretches.
+; void lab_write_inside(uint64_t value): writes the counter at lab_write_msr while it runs, between
+; two stretches.
 global lab_write_inside, lab_write_msr
 align 16
 lab_write_inside:
@@ -106,8 +110,9 @@ lab_write_inside:
     times 10 nop
     ret
 
-; uint64_t lab_steps(void (*work)(uint64_t), uint64_t argument): runs the work with TF set; the traps are counted by
-; whoever handles vector 1. From the first trapped instruction to the last: CALL, the work, PUSHFQ, AND, POPFQ.
+; uint64_t lab_steps(void (*work)(uint64_t), uint64_t argument): runs the work with TF set; the
+; traps are counted by whoever handles vector 1. From the first trapped instruction to the last:
+; CALL, the work, PUSHFQ, AND, POPFQ.
 global lab_steps
 lab_steps:
     mov r11, rdi

@@ -1,7 +1,9 @@
 ; SPDX-License-Identifier: MIT
 ; One routine for each instruction that the virtual PMU's decoder has to class, with what it does.
-; Called with RDI pointing at 512 writable bytes; it starts with RSI = RDI, RCX = 2, RAX = 0, ZF = 1, CF = 0.
-; struct vpmu_op { void (*code)(uint64_t); uint64_t effects; const char *name; }: vpmu_ops, vpmu_ops_end
+; Called with RDI pointing at 512 writable bytes; it starts with RSI = RDI, RCX = 2, RAX = 0,
+; ZF = 1, CF = 0.
+; struct vpmu_op { void (*code)(uint64_t); uint64_t effects; const char *name; }: vpmu_ops,
+; vpmu_ops_end
 
 %define LD (1 << 0)
 %define ST (1 << 8)

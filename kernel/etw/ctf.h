@@ -59,9 +59,10 @@ ABI_FIELD(union ctf_event, timestamp, offsetof(PERFINFO_TRACE_HEADER, TimeStamp)
 
 #define CTF_MAGIC 0xc1fc1fc1
 
-/* The header for what follows the buffer's own; returns the number of events. babeltrace2 warns about
- * fields of an event's header that it does not know, so the hook's id replaces the 8 bytes before
- * each time stamp. Nothing is lost: marker and size are the same in all records of a hook. */
+/* The header for what follows the buffer's own; returns the number of events. babeltrace2 warns
+ * about fields of an event's header that it does not know, so the hook's id replaces the 8 bytes
+ * before each time stamp. Nothing is lost: marker and size are the same in all records of a
+ * hook. */
 uint64_t ctf_packet(WMI_BUFFER_HEADER *buffer, struct ctf_packet *packet);
 
 /* The values that records carry, and the hooks whose records carry them. */

@@ -7,7 +7,8 @@ section .text
 ; void switch_stacks(struct thread *from, struct thread *to, KWAIT_REASON reason)
 global switch_stacks, switch_profiling_end
 extern thread_profiling_switch
-switch_stacks:                          ; up to switch_profiling_end: what a switch between unprofiled threads pays
+; Up to switch_profiling_end: what a switch between unprofiled threads pays.
+switch_stacks:
     mov rax, [rdi + THREAD_PROFILING]
     or rax, [rsi + THREAD_PROFILING]
     jnz profiled

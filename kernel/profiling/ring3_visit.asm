@@ -3,8 +3,8 @@
 %include "layout.inc"
 %include "kernel/base/registers.inc"
 
-; Copied to a page of ring 3. Each entry executes a jump and 2 * RCX instructions, and returns by INT3. The instruction
-; that raises an exception has two bytes; its handler resumes at the next one.
+; Copied to a page of ring 3. Each entry executes a jump and 2 * RCX instructions, and returns by
+; INT3. The instruction that raises an exception has two bytes; its handler resumes at the next one.
 section .text
 global ring3_code, ring3_code_end, ring3_plain, ring3_undefined, ring3_page_fault
 ring3_code:
@@ -22,7 +22,8 @@ ring3_loop:
     int3
 ring3_code_end:
 
-; void ring3_enter(uint64_t rip, uint64_t rflags, uint64_t turns, uint64_t *rsp0): returns when the code has executed INT3.
+; void ring3_enter(uint64_t rip, uint64_t rflags, uint64_t turns, uint64_t *rsp0): returns when the
+; code has executed INT3.
 ; Traps use this stack, below what is saved here.
 global ring3_enter
 ring3_enter:

@@ -1,5 +1,6 @@
 ; SPDX-License-Identifier: MIT
-; The ring-3 stubs of the services, under their Zw names (Nt names are the kernel's own), and the entries of threads.
+; The ring-3 stubs of the services, under their Zw names (Nt names are the kernel's own), and the
+; entries of threads.
 %include "layout.inc"
 
 %macro service 2
@@ -15,7 +16,8 @@ section .text
 %include "services.inc"
 service no_such_service, 0x800
 
-; A thread's first instruction: RDI start routine, RSI its argument. The routine's result is the exit status.
+; A thread's first instruction: RDI start routine, RSI its argument. The routine's result is the
+; exit status.
 global user_thread_start
 user_thread_start:
     mov rax, rdi
@@ -40,7 +42,8 @@ user_process_start:
     xor esi, esi
     jmp user_thread_start.end
 
-; The kernel delivers an exception here (KiUserExceptionDispatcher): RSP, 16-aligned, points to a struct exception_frame.
+; The kernel delivers an exception here (KiUserExceptionDispatcher): RSP, 16-aligned, points to a
+; struct exception_frame.
 global user_exception_entry
 extern exception_handled
 user_exception_entry:

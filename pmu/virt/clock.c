@@ -79,10 +79,10 @@ void clock_start(struct vcpu *v)
         print("# vpmu: %s, instruction clock, an exit costs %lu\n", machine_text(), clock_cost);
 }
 
-/* --- The guest's time. A step takes the host over a thousand units of the clock. While the guest is
- * stepped because each of its instructions must be decoded, it sees as many units as instructions:
- * on the TSC at once, on the HPET when it may look. For foreign guests: where this kernel waits for a
- * time, a step that takes long is soon there. L: the baton. --- */
+/* --- The guest's time. A step takes the host over a thousand units of the clock. While the guest
+ * is stepped because each of its instructions must be decoded, it sees as many units as
+ * instructions: on the TSC at once, on the HPET when it may look. For foreign guests: where this
+ * kernel waits for a time, a step that takes long is soon there. L: the baton. --- */
 
 static uint64_t hidden, behind; /* behind: what the HPET does not hide yet */
 

@@ -1,6 +1,6 @@
 ; SPDX-License-Identifier: MIT
-; The virtual PMU's few instructions that C cannot express: into the guest and out again, between two
-; readings of the instruction clock; the host's interrupt stubs; the wait for the baton.
+; The virtual PMU's few instructions that C cannot express: into the guest and out again, between
+; two readings of the instruction clock; the host's interrupt stubs; the wait for the baton.
 ; Source: AMD64 APM volume 2, "Secure Virtual Machine".
 %include "layout.inc"
 %include "kernel/base/registers.inc"
@@ -17,8 +17,10 @@ HOST_STACK_SIZE equ 16384               ; svm.h
 
 section .text
 ; uint64_t svm_run(uint64_t vmcb, struct registers *r, const uint32_t *nmis, uint32_t seen)
-; Runs the guest until its next exit; returns the clock's advance. GIF is set again on return, IF is clear.
-; If an NMI came since `seen`, does not run it and returns -1: it may have been the alarm for this run.
+; Runs the guest until its next exit; returns the clock's advance. GIF is set again on return, IF is
+; clear.
+; If an NMI came since `seen`, does not run it and returns -1: it may have been the alarm for this
+; run.
 global svm_run
 svm_run:
     push_all CALLEE_SAVED
@@ -75,7 +77,8 @@ svm_run:
     mov rax, -1
     jmp .out
 
-; void svm_launch(struct vcpu *v, void *host_stack_top, uint64_t *rsp, uint64_t *rip, void (*host)(struct vcpu *))
+; void svm_launch(struct vcpu *v, void *host_stack_top, uint64_t *rsp, uint64_t *rip,
+;                 void (*host)(struct vcpu *))
 ; Comes back as the guest; the host goes on in host(v), which does not return, on its own stack.
 global svm_launch
 svm_launch:
@@ -136,8 +139,8 @@ taken:
     ret
 
 ; void svm_wait(uint32_t *halted, const uint32_t *nmis, uint32_t seen)
-; Sets *halted and halts, unless an NMI came since `seen`. HLT would sleep through an NMI that comes between
-; the test and HLT: so svm_nmi moves the saved RIP behind the HLT.
+; Sets *halted and halts, unless an NMI came since `seen`. HLT would sleep through an NMI that comes
+; between the test and HLT: so svm_nmi moves the saved RIP behind the HLT.
 global svm_wait
 svm_wait:
     mov dword [rdi], 1
@@ -166,9 +169,10 @@ svm_nmi:
     pop rax
     iretq
 
-; One stub for each vector, 16 bytes apart. Exceptions are our own mistakes. Interrupts leave their vector in EAX, which
-; svm_take_interrupt and svm_halt return, and clear the saved IF, so that no second one comes in. Between `taking` and
-; `taken` any vector is an interrupt: the guest may have given its interrupts vectors below 32.
+; One stub for each vector, 16 bytes apart. Exceptions are our own mistakes. Interrupts leave their
+; vector in EAX, which svm_take_interrupt and svm_halt return, and clear the saved IF, so that no
+; second one comes in. Between `taking` and `taken` any vector is an interrupt: the guest may have
+; given its interrupts vectors below 32.
 global svm_stubs
 extern virt_host_fault
 align 16
@@ -205,8 +209,9 @@ host_low:
     pop rax
     jmp host_fault
 
-; The guest's breakpoints are on for a few host instructions around VMRUN: RF lets the host pass them. On Bochs, a step
-; whose instruction was intercepted also has its #DB here, behind VMRUN, while the registers are still the guest's.
+; The guest's breakpoints are on for a few host instructions around VMRUN: RF lets the host pass
+; them. On Bochs, a step whose instruction was intercepted also has its #DB here, behind VMRUN,
+; while the registers are still the guest's.
 host_debug:
     or dword [rsp + 16], 0x10000
     iretq

@@ -1,6 +1,6 @@
 ; SPDX-License-Identifier: MIT
-; Bad firmware: a multiboot 1 image that leaves the machine as no loader should, then starts the kernel that came as
-; its module. 32-bit protected mode all the time.
+; Bad firmware: a multiboot 1 image that leaves the machine as no loader should, then starts the
+; kernel that came as its module. 32-bit protected mode all the time.
 MAGIC equ 0x1badb002
 FLAGS equ 3
 

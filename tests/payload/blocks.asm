@@ -30,12 +30,13 @@ block_stubs:
 %assign vector vector + 1
 %endrep
 
-; void run_state(struct state *s): RAX RCX RDX RBX RSP RBP RSI RDI R8 to R15, RFLAGS, RIP; changed to what the trap found, and
-; behind them its vector and error code.
+; void run_state(struct state *s): RAX RCX RDX RBX RSP RBP RSI RDI R8 to R15, RFLAGS, RIP; changed
+; to what the trap found, and behind them its vector and error code.
 %define FLAGS_AT 128
 %define RIP_AT 136
 %define VECTOR_AT 144
-%define OTHERS rcx, 8, rdx, 16, rbx, 24, rbp, 40, rsi, 48, r8, 64, r9, 72, r10, 80, r11, 88, r12, 96, r13, 104, r14, 112, r15, 120
+%define OTHERS rcx, 8, rdx, 16, rbx, 24, rbp, 40, rsi, 48, r8, 64, r9, 72, r10, 80, r11, 88, \
+    r12, 96, r13, 104, r14, 112, r15, 120
 %macro load_all 1-*
     %rep %0 / 2
     mov %1, [rdi + %2]

@@ -1,6 +1,7 @@
 ; SPDX-License-Identifier: MIT
-; A Linux kernel in small, as far as its loader can tell: the header of the boot protocol, and 64-bit code that says what it
-; was given. A flat file: setup of 5 sectors, then what the loader puts where the header wants it.
+; A Linux kernel in small, as far as its loader can tell: the header of the boot protocol, and
+; 64-bit code that says what it was given. A flat file: setup of 5 sectors, then what the loader
+; puts where the header wants it.
 ; Source: Linux documentation, "The Linux/x86 Boot Protocol", "Zero Page".
 SECTORS equ 4
 PREFERRED equ 0x1000000
@@ -84,7 +85,8 @@ entry:
     call say_number
     lea rsi, [rel text_end]
     call say
-    lgdt [rel gdtr]                     ; what the loader gave is a GDT of its own: selectors can be loaded again
+    lgdt [rel gdtr]                     ; what the loader gave is a GDT of its own: selectors can be
+                                        ; loaded again
     mov eax, 0x18
     mov ds, eax
     mov ss, eax

@@ -1,5 +1,6 @@
 ; SPDX-License-Identifier: MIT
-; A foreign kernel in small. It runs none of ntpmu's code, so that it sees the virtual PMU as a stranger does.
+; A foreign kernel in small. It runs none of ntpmu's code, so that it sees the virtual PMU as a
+; stranger does.
 %include "tests/payload/guest.inc"
 
 ; uint64_t try_rdpmc(uint32_t selector, uint64_t *value): 0 or the vector.
@@ -12,8 +13,8 @@ try_rdpmc:
     mov [rsi + 4], edx
     unguard
 
-; void gate_loop(uint32_t msr, uint64_t on, uint64_t off, uint64_t loops): between the two WRMSRs, the first counted
-; and the second not, 2 * loops + 4 instructions
+; void gate_loop(uint32_t msr, uint64_t on, uint64_t off, uint64_t loops): between the two WRMSRs,
+; the first counted and the second not, 2 * loops + 4 instructions
 global gate_loop
 gate_loop:
     mov r8, rcx
@@ -26,7 +27,8 @@ gate_loop:
     write_msr r9
     ret
 
-; void gate_halt(uint32_t msr, uint64_t on, uint64_t off): the same around STI; HLT, woken by an interrupt
+; void gate_halt(uint32_t msr, uint64_t on, uint64_t off): the same around STI; HLT, woken by an
+; interrupt
 global gate_halt
 gate_halt:
     mov r9, rdx

@@ -1,6 +1,7 @@
 ; SPDX-License-Identifier: MIT
 ; Of transparent.asm: the way to real mode and back.
-; --- Real mode: the BIOS's interrupts, its timer, an INT n of our own. void real_mode(void): words in real_result. ---
+
+; void real_mode(void): the BIOS's interrupts, its timer, an INT n of our own; words in real_result.
 global real_mode, real_result
 %define R(label) (LOW + (label) - real_begin)
 real_mode:

@@ -1,6 +1,6 @@
 ; SPDX-License-Identifier: MIT
-; A guest that looks where a hypervisor shows: probes, each a few instructions that end in INT 81h, run by
-; transparent.c in a ring and a mode.
+; A guest that looks where a hypervisor shows: probes, each a few instructions that end in INT 81h,
+; run by transparent.c in a ring and a mode.
 %include "tests/payload/guest.inc"
 LOW equ 0x8000                          ; real mode code
 FAR_MAP equ 0x8000000000                ; the first GB once more, by one page of 1 GB

@@ -41,7 +41,8 @@ work_pages:
     jnz work_pages
     ret
 
-; uint64_t work_pmc_pair(uint32_t selector): the difference of two RDPMCs with nothing but moves between:
+; uint64_t work_pmc_pair(uint32_t selector): the difference of two RDPMCs with nothing but moves
+; between:
 ; RDPMC, MOV, MOV retire from the first reading to the second.
 global work_pmc_pair
 work_pmc_pair:
@@ -57,7 +58,8 @@ work_pmc_pair:
     sub rax, r8
     ret
 
-; uint64_t work_sse(uint64_t seed, uint64_t loops): keeps all sixteen XMM registers busy and returns a sum of them.
+; uint64_t work_sse(uint64_t seed, uint64_t loops): keeps all sixteen XMM registers busy and returns
+; a sum of them.
 ; Equal arguments give equal sums, unless a switch lost a register.
 global work_sse
 work_sse:
