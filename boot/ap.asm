@@ -2,7 +2,7 @@
 ; Where an application processor starts: in real mode at AP_PAGE. smp.c copies ap_start..ap_end
 ; there.
 ; Ends in smp_ap_main on the stack whose address smp.c left in AP_STACK, as a guest of the virtual
-; PMU if there is one.
+; PMU if there is one, which gets the boot_info.ap_pages whose address is in AP_ROOM.
 %include "layout.inc"
 extern boot_gdtr_low, enter_paging, virt_ap, smp_ap_main
 %define HERE(label) (AP_PAGE + label - ap_start)
@@ -50,6 +50,7 @@ ap_long_mode:
     mov fs, eax
     mov gs, eax
     xor ebp, ebp
+    mov rdi, [abs AP_ROOM]
     call virt_ap
     call smp_ap_main                    ; does not return
     ud2

@@ -94,5 +94,6 @@ void boot_main(uint32_t magic, uint32_t info_address)
     }
     if (virtual)
         virt_boot(model);
+    boot_info.ap_pages = virt_ap_pages();
     kernel_main();
 }

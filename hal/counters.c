@@ -48,9 +48,10 @@ struct request {
 };
 
 static struct lock counters_lock = LOCK("counters", DISPATCH_LEVEL);
-static struct owner owners[OWNERS_MAX];      /* L: counters_lock */
-static uint64_t serial;                      /* L: counters_lock; makes each handle unique */
-static uint8_t owner_of[MAX_CPUS][COUNTERS]; /* slot + 1; see above */
+static struct owner owners[OWNERS_MAX];       /* L: counters_lock */
+static struct owner *owners_end = owners;     /* L: counters_lock; from here on never used */
+static uint64_t serial;                       /* L: counters_lock; makes each handle unique */
+static uint16_t owner_of[MAX_CPUS][COUNTERS]; /* slot + 1; see above */
 
 static bool parse_affinity(struct request *request, const GROUP_AFFINITY *affinity, ULONG count)
 {
@@ -59,11 +60,8 @@ static bool parse_affinity(struct request *request, const GROUP_AFFINITY *affini
         return !affinity && !count;
     }
     for (ULONG i = 0; i < count; i++) {
-        const GROUP_AFFINITY *a = &affinity[i];
-        if (a->Group || a->Reserved[0] || a->Reserved[1] || a->Reserved[2])
-            return false;
-        struct cpu_set added = cpu_set_group(a->Group, a->Mask);
-        if (!a->Mask || !cpu_set_subset(added, cpu_all()))
+        struct cpu_set added;
+        if (!cpu_set_of_group(&affinity[i], &added))
             return false;
         request->cpus = cpu_set_or(request->cpus, added);
     }
@@ -131,7 +129,7 @@ static bool parse_list(struct request *request, const PHYSICAL_COUNTER_RESOURCE_
 /* L: counters_lock */
 static bool is_free(const struct request *request)
 {
-    for (const struct owner *o = owners; o < owners + OWNERS_MAX; o++)
+    for (const struct owner *o = owners; o < owners_end; o++)
         if (o->name && cpu_set_meet(o->cpus, request->cpus) && (o->counters & request->counters))
             return false;
     return true;
@@ -142,7 +140,7 @@ static void install(const struct owner *owner)
 {
     for_each_cpu(cpu, &owner->cpus)
         for_each_bit(ctr, owner->counters & pmu_of(cpu)->counters)
-            __atomic_store_n(&owner_of[cpu][ctr], (uint8_t)(owner - owners + 1), __ATOMIC_RELEASE);
+            __atomic_store_n(&owner_of[cpu][ctr], (uint16_t)(owner - owners + 1), __ATOMIC_RELEASE);
 }
 
 /* L: counters_lock. NULL: no slot is free. */
@@ -151,12 +149,13 @@ static struct owner *add_owner(const char *name, const struct request *request)
     for (struct owner *o = owners; o < owners + OWNERS_MAX; o++) {
         if (o->name)
             continue;
+        owners_end = o < owners_end ? owners_end : o + 1;
         *o = (struct owner){ .name = name,
                              .cpus = request->cpus,
                              .counters = request->counters,
                              .handler = request->handler,
                              .tag = request->tag };
-        o->handle = (HANDLE)((++serial << 8 | (uint64_t)(o - owners)) << 2);
+        o->handle = (HANDLE)((++serial * OWNERS_MAX | (uint64_t)(o - owners)) << 2);
         install(o);
         return o;
     }
@@ -219,7 +218,7 @@ NTSTATUS hal_counters_claim_others(const char *name, uint64_t counters, PHANDLE 
 void hal_counters_check(uint64_t counters)
 {
     for_each_bit(ctr, pmu_rewritten() & counters) {
-        uint8_t slot = owner_of[cpu_number()][ctr];
+        uint16_t slot = owner_of[cpu_number()][ctr];
         if (slot)
             __atomic_fetch_or(&owners[slot - 1].rewritten, PMU_BIT(ctr), __ATOMIC_RELAXED);
     }
@@ -277,7 +276,7 @@ static void finish_free(struct owner *owner)
         print("# counters: %s: somebody else has changed its counters %lx\n", owner->name,
               owner->rewritten);
     KIRQL irql = lock_acquire(&counters_lock);
-    *owner = (struct owner){ .name = NULL };
+    owner->name = NULL;
     lock_release(&counters_lock, irql);
 }
 
@@ -293,16 +292,16 @@ NTSTATUS HalFreeHardwareCounters(HANDLE CounterSetHandle)
 
 void hal_counters_release_all(void)
 {
-    for (struct owner *o = owners; o < owners + OWNERS_MAX; o++)
+    for (struct owner *o = owners; o < owners_end; o++)
         if (o->name) /* even if a free was begun and not finished */
             finish_free(o);
 }
 
 void hal_counters_overflowed(uint64_t counters)
 {
-    const uint8_t *slots = owner_of[cpu_number()];
+    const uint16_t *slots = owner_of[cpu_number()];
     while (counters) {
-        uint8_t slot = slots[bit_lowest(counters)];
+        uint16_t slot = slots[bit_lowest(counters)];
         if (!slot) {
             counters &= counters - 1;
             continue;
@@ -319,7 +318,7 @@ uint64_t hal_counters_available(struct cpu_set among)
 {
     uint64_t available = pmu_common_counters(among);
     KIRQL irql = lock_acquire(&counters_lock);
-    for (const struct owner *o = owners; o < owners + OWNERS_MAX; o++)
+    for (const struct owner *o = owners; o < owners_end; o++)
         if (o->name && cpu_set_meet(o->cpus, among))
             available &= ~o->counters;
     lock_release(&counters_lock, irql);
@@ -330,7 +329,7 @@ static struct owner owner_at(unsigned ctr, unsigned cpu)
 {
     struct owner found = { .name = NULL };
     KIRQL irql = lock_acquire(&counters_lock);
-    for (const struct owner *o = owners; o < owners + OWNERS_MAX; o++)
+    for (const struct owner *o = owners; o < owners_end; o++)
         if (o->name && cpu < MAX_CPUS && ctr < COUNTERS && cpu_set_has(&o->cpus, cpu) &&
             (o->counters >> ctr & 1))
             found = *o;
@@ -359,7 +358,7 @@ unsigned hal_counters_owned(void)
 {
     unsigned n = 0;
     KIRQL irql = lock_acquire(&counters_lock);
-    for (const struct owner *o = owners; o < owners + OWNERS_MAX; o++)
+    for (const struct owner *o = owners; o < owners_end; o++)
         n += o->name != NULL;
     lock_release(&counters_lock, irql);
     return n;

@@ -34,7 +34,7 @@
  * The handler runs at PROFILE_LEVEL on the processor where the counter overflowed. It gets its
  * owner's bits only; overflow status is cleared, and every counter of the processor is paused. A
  * handler that wants another overflow writes the counter (pmu_write). */
-#define HAL_OWNERS_MAX 128
+#define HAL_OWNERS_MAX 512 /* two trace sessions with counters on 255 CPUs */
 NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCount,
                                      PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList,
                                      PHANDLE CounterSetHandle);

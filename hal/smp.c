@@ -81,9 +81,11 @@ static bool start_one(uint32_t id)
 static struct cpu *allocate(uint32_t id)
 {
     struct cpu *cpu = phys_alloc(1);
-    void *stacks = phys_alloc(2);
-    if (!cpu || !stacks)
+    void *stacks = phys_alloc(2),
+         *room = boot_info.ap_pages ? phys_alloc(boot_info.ap_pages) : NULL;
+    if (!cpu || !stacks || (boot_info.ap_pages && !room))
         return NULL;
+    *(void **)phys_to_virt(AP_ROOM) = room;
     cpu->apic_id = id;
     cpu->fault_stacks = stacks;
     return cpu;
@@ -124,7 +126,7 @@ void smp_start(const struct acpi_info *info, unsigned first, unsigned last,
             others++;
         else if (!apic_reaches(id))
             unreachable++;
-        else if (cpu_count == MAX_CPUS)
+        else if (cpu_count == how->most)
             beyond++;
         else if (silent < SILENT_MAX)
             silent = start_cpu(id) ? 0 : silent + 1;
@@ -138,9 +140,27 @@ void smp_start(const struct acpi_info *info, unsigned first, unsigned last,
     if (silent == SILENT_MAX)
         print("# smp: %u in a row did not start: the rest is not tried\n", silent);
     if (beyond)
-        print("# smp: %u CPUs stay parked: %u run, a processor group of NT; cpus=FIRST-LAST "
-              "chooses which\n",
-              beyond, MAX_CPUS);
+        print("# smp: %u CPUs stay parked: %u run; cpus=FIRST-LAST chooses which\n", beyond,
+              cpu_count);
+}
+
+static void send_calls(const struct cpu_set *others)
+{
+    for_each_cpu(cpu, others) {
+        __atomic_store_n(&cpus[cpu]->called, true, __ATOMIC_RELEASE);
+        apic_send(cpus[cpu]->apic_id, VECTOR_CALL);
+    }
+}
+
+static void wait_for_answers(const struct cpu_set *others)
+{
+    unsigned pauses = 0;
+    for_each_cpu(cpu, others)
+        for (; __atomic_load_n(&cpus[cpu]->called, __ATOMIC_ACQUIRE); pauses++) {
+            if (pauses == CALL_LIMIT)
+                panic("CPU %u does not answer an IPI", cpu);
+            pause();
+        }
 }
 
 void smp_call(struct cpu_set among, void (*function)(void *), void *argument)
@@ -148,26 +168,21 @@ void smp_call(struct cpu_set among, void (*function)(void *), void *argument)
     ASSERT(irql_current() < DISPATCH_LEVEL);
     KIRQL irql = lock_acquire(&call_lock);
     unsigned me = cpu_number();
-    struct cpu_set others = cpu_set_minus(cpu_set_and(among, cpu_all()), cpu_set_one(me));
+    bool here = cpu_set_has(&among, me);
+    cpu_set_remove(&among, me);
+    bool others = !cpu_set_empty(among);
 
     call_function = function;
     call_argument = argument;
-    for_each_cpu(cpu, &others) {
-        __atomic_store_n(&cpus[cpu]->called, true, __ATOMIC_RELEASE);
-        apic_send(cpus[cpu]->apic_id, VECTOR_CALL);
-    }
-    if (cpu_set_has(&among, me)) {
+    if (others)
+        send_calls(&among);
+    if (here) {
         KIRQL old = irql_raise(IPI_LEVEL);
         function(argument);
         irql_lower(old);
     }
-    unsigned pauses = 0;
-    for_each_cpu(cpu, &others)
-        for (; __atomic_load_n(&cpus[cpu]->called, __ATOMIC_ACQUIRE); pauses++) {
-            if (pauses == CALL_LIMIT)
-                panic("CPU %u does not answer an IPI", cpu);
-            pause();
-        }
+    if (others)
+        wait_for_answers(&among);
     lock_release(&call_lock, irql);
 }
 

@@ -13,16 +13,17 @@ struct smp_plan {
         struct cpu *cpu); /* the top of its idle thread's stack, on which it begins */
     void (*init)(void);   /* runs on it, interrupts off, exceptions allowed */
     void (*run)(void);    /* runs on it, interrupts on; does not return */
+    unsigned most;        /* so many run, the boot CPU among them; at most MAX_CPUS */
 };
 
 #define SMP_ALL cpu_all()
 
 /* Starts, one by one, the CPUs that are entries `first` to `last` of the MADT's list, until
- * MAX_CPUS run. Prints which CPUs did not start, and are left out, and how many stay parked. */
+ * plan->most run. Prints which CPUs did not start, and are left out, and how many stay parked. */
 void smp_start(const struct acpi_info *info, unsigned first, unsigned last,
                const struct smp_plan *plan);
-/* Runs function(argument) at IPI_LEVEL on the CPUs of `among` that run, which may include this one.
- * Returns when all have run it. IRQL < DISPATCH_LEVEL, interrupts on. */
+/* Runs function(argument) at IPI_LEVEL on the CPUs of `among`, which all run, and of which this one
+ * may be. Returns when all have run it. IRQL < DISPATCH_LEVEL, interrupts on. */
 void smp_call(struct cpu_set among, void (*function)(void *), void *argument);
 void smp_call_interrupt(void);
 /* At boot: sets what each other CPU calls after a function of smp_call; `entered`: the TSC

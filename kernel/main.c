@@ -101,23 +101,34 @@ static uint64_t choose_tick(void)
     return 0;
 }
 
-static const struct smp_plan plan = { thread_create_idle, init_cpu, sched_idle };
+/* FIRST-LAST of the list that firmware has, or how many may run. */
+static bool choose_cpus(const char *text, unsigned *first, unsigned *last, unsigned *most)
+{
+    unsigned n, end;
+    if (!number(&text, &n))
+        return false;
+    if (!*text && n) {
+        *most = n < MAX_CPUS ? n : MAX_CPUS;
+        return true;
+    }
+    if (*text++ != '-' || !number(&text, &end) || *text || n > end)
+        return false;
+    *first = n;
+    *last = end;
+    return true;
+}
 
 static void start_cpus(const struct acpi_info *acpi)
 {
+    static struct smp_plan plan = { thread_create_idle, init_cpu, sched_idle, MAX_CPUS };
     char word[32];
-    const char *text = word;
     unsigned first = 0, last = ~0u;
     if (boot_safe()) {
         print("# safe: one CPU only, no NMI\n");
         return;
     }
-    if (boot_option("cpus", word, sizeof word) &&
-        !(number(&text, &first) && *text++ == '-' && number(&text, &last) && !*text &&
-          first <= last)) {
-        print("# cpus=%s is no range: FIRST-LAST, of the list that firmware has\n", word);
-        first = 0, last = ~0u;
-    }
+    if (boot_option("cpus", word, sizeof word) && !choose_cpus(word, &first, &last, &plan.most))
+        print("# cpus=%s is neither a number nor a range FIRST-LAST of firmware's list\n", word);
     smp_start(acpi, first, last, &plan);
 }
 

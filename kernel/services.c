@@ -126,7 +126,28 @@ static NTSTATUS set_affinity(HANDLE handle, PVOID buffer, ULONG length)
         status = handle_lookup(handle, &thread_type, THREAD_SET_INFORMATION, &object);
     if (!NT_SUCCESS(status))
         return status;
-    status = thread_profiling_set_affinity((struct thread *)object, cpu_set_group(0, mask));
+    struct thread *thread = (struct thread *)object;
+    unsigned group = cpu_set_primary(thread->affinity).Group;
+    status = thread_profiling_set_affinity(thread, cpu_set_group(group, mask));
+    object_release(object);
+    return status;
+}
+
+static NTSTATUS set_group(HANDLE handle, PVOID buffer, ULONG length)
+{
+    GROUP_AFFINITY group;
+    struct cpu_set affinity;
+    struct object *object;
+    if (length != sizeof group)
+        return STATUS_INFO_LENGTH_MISMATCH;
+    NTSTATUS status = copy_in(&group, buffer, sizeof group);
+    if (NT_SUCCESS(status) && !cpu_set_of_group(&group, &affinity))
+        status = STATUS_INVALID_PARAMETER;
+    if (NT_SUCCESS(status))
+        status = handle_lookup(handle, &thread_type, THREAD_SET_INFORMATION, &object);
+    if (!NT_SUCCESS(status))
+        return status;
+    status = thread_profiling_set_affinity((struct thread *)object, affinity);
     object_release(object);
     return status;
 }
@@ -151,7 +172,8 @@ static NTSTATUS set_base_priority(HANDLE handle, PVOID buffer, ULONG length)
     return STATUS_SUCCESS;
 }
 
-/* ThreadBasePriority, ThreadAffinityMask and ThreadCounterProfiling (profiling_enable.c); others
+/* ThreadBasePriority, ThreadAffinityMask, which is of the thread's primary group,
+ * ThreadGroupInformation and ThreadCounterProfiling (profiling_enable.c); others
  * STATUS_INVALID_INFO_CLASS. */
 NTSTATUS NtSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
                                 PVOID ThreadInformation, ULONG ThreadInformationLength)
@@ -161,6 +183,8 @@ NTSTATUS NtSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInfor
         return set_base_priority(ThreadHandle, ThreadInformation, ThreadInformationLength);
     case ThreadAffinityMask:
         return set_affinity(ThreadHandle, ThreadInformation, ThreadInformationLength);
+    case ThreadGroupInformation:
+        return set_group(ThreadHandle, ThreadInformation, ThreadInformationLength);
     case ThreadCounterProfiling:
         return thread_profiling_set(ThreadHandle, ThreadInformation, ThreadInformationLength);
     default: return STATUS_INVALID_INFO_CLASS;
@@ -180,7 +204,7 @@ static NTSTATUS query_basic(HANDLE handle, PVOID buffer, ULONG length, PULONG re
     struct thread *thread = (struct thread *)object;
     info.ExitStatus = object_signaled(&thread->object) ? thread->exit_status : STATUS_PENDING;
     info.ClientId = thread_client_id(thread);
-    info.AffinityMask = thread->affinity.bits[0];
+    info.AffinityMask = cpu_set_primary(thread->affinity).Mask;
     info.Priority = thread->priority;
     info.BasePriority = thread->priority - THREAD_PRIORITY;
     object_release(object);
@@ -188,7 +212,23 @@ static NTSTATUS query_basic(HANDLE handle, PVOID buffer, ULONG length, PULONG re
     return NT_SUCCESS(status) && returned ? copy_out(returned, &size, sizeof size) : status;
 }
 
-/* ThreadBasicInformation and ThreadCounterProfiling; others STATUS_INVALID_INFO_CLASS. */
+static NTSTATUS query_group(HANDLE handle, PVOID buffer, ULONG length, PULONG returned)
+{
+    struct object *object;
+    ULONG size = sizeof(GROUP_AFFINITY);
+    if (length != size)
+        return STATUS_INFO_LENGTH_MISMATCH;
+    NTSTATUS status = handle_lookup(handle, &thread_type, THREAD_QUERY_INFORMATION, &object);
+    if (!NT_SUCCESS(status))
+        return status;
+    GROUP_AFFINITY group = cpu_set_primary(((struct thread *)object)->affinity);
+    object_release(object);
+    status = copy_out(buffer, &group, size);
+    return NT_SUCCESS(status) && returned ? copy_out(returned, &size, sizeof size) : status;
+}
+
+/* ThreadBasicInformation, ThreadGroupInformation and ThreadCounterProfiling; others
+ * STATUS_INVALID_INFO_CLASS. */
 NTSTATUS NtQueryInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
                                   PVOID ThreadInformation, ULONG ThreadInformationLength,
                                   PULONG ReturnLength)
@@ -196,6 +236,8 @@ NTSTATUS NtQueryInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInf
     switch (ThreadInformationClass) {
     case ThreadBasicInformation:
         return query_basic(ThreadHandle, ThreadInformation, ThreadInformationLength, ReturnLength);
+    case ThreadGroupInformation:
+        return query_group(ThreadHandle, ThreadInformation, ThreadInformationLength, ReturnLength);
     case ThreadCounterProfiling:
         return thread_profiling_query(ThreadHandle, ThreadInformation, ThreadInformationLength,
                                       ReturnLength);
@@ -203,7 +245,15 @@ NTSTATUS NtQueryInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInf
     }
 }
 
-ULONG NtGetCurrentProcessorNumber(void) { return cpu_number(); }
+/* The number in its group. */
+ULONG NtGetCurrentProcessorNumber(void) { return cpu_current()->legacy_number; }
+
+/* STATUS_ACCESS_VIOLATION. */
+NTSTATUS NtGetCurrentProcessorNumberEx(PPROCESSOR_NUMBER ProcNumber)
+{
+    PROCESSOR_NUMBER number = cpu_group_number(cpu_number());
+    return copy_out(ProcNumber, &number, sizeof number);
+}
 
 /* STATUS_ACCESS_VIOLATION. PerformanceFrequency may be NULL. */
 NTSTATUS NtQueryPerformanceCounter(PLARGE_INTEGER PerformanceCounter,

@@ -20,6 +20,7 @@ NTSTATUS NtQueryInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInf
                                   PVOID ThreadInformation, ULONG ThreadInformationLength,
                                   PULONG ReturnLength);
 ULONG NtGetCurrentProcessorNumber(void);
+NTSTATUS NtGetCurrentProcessorNumberEx(PPROCESSOR_NUMBER ProcNumber);
 NTSTATUS NtQueryPerformanceCounter(PLARGE_INTEGER PerformanceCounter,
                                    PLARGE_INTEGER PerformanceFrequency);
 NTSTATUS adjust_privilege(ULONG Privilege, BOOLEAN Enable, BOOLEAN CurrentThread, PBOOLEAN Enabled);

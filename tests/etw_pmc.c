@@ -190,7 +190,7 @@ TEST(etw_pmc, processors,
     struct session s;
     uint8_t *bytes;
     uint64_t last[MAX_CPUS] = { 0 };
-    uint64_t seen = 0;
+    struct cpu_set seen = cpu_set_none();
     SKIP_WITHOUT_PMU();
     REQUIRE(begin(&s, &bytes));
     CHECK_STATUS(counter_list(&s, both, 1), STATUS_SUCCESS);
@@ -207,9 +207,9 @@ TEST(etw_pmc, processors,
         CHECK(r.counters[0] > last[cpu]);
         last[cpu] = r.counters[0];
         if (((const ETW_READY_THREAD_EVENT *)r.payload)->ThreadId == thread_current()->id)
-            seen |= 1ul << cpu;
+            cpu_set_add(&seen, cpu);
     }
-    CHECK_EQ(seen, ~0ul >> (64 - cpu_count));
+    CHECK(cpu_set_equal(seen, cpu_all()));
     for (unsigned cpu = 0; cpu < cpu_count;
          cpu++) /* 5 times the turns of all but the last mark, at the least */
         CHECK(last[cpu] > 5 * (104 + turns[MANY]) * LOOP_INSTRUCTIONS);

@@ -152,7 +152,7 @@ my @machines = (
     ['microvm', "PMU=none QEMU_ARGS='-M microvm' TESTS='acpi*,clock*,sched*,smp*'", 77],
     ['microvm, virtual PMU', "QEMU_ARGS='-M microvm' TESTS='acpi*,exact*,pmu_rep.*'", 0],
     ['3 CPU', "SMP=3 TESTS='smp*,sched*,exact*,tp_switch*'", 0],
-    ['64 CPU, virtual PMU', "SMP=64 TIMEOUT=400 TESTS='smp*,exact.raw*,pmu_detect*'", 0, qr/^# running: 64 CPUs,/m],
+    ['66 CPU, two processor groups, virtual PMU', "SMP=66 TIMEOUT=400 TESTS='groups*,smp.call_*,exact.raw*'", 0, qr/^# running: 66 CPUs,/m],
     # Emulated by a thread of the host for each, without an instruction clock: in the middle of what takes a few instructions.
     ['4 CPU at once: they collide', "PMU=none SMP=4 ICOUNT=off ARGS='long watchdog=60000' TESTS='collide*'", 77, qr/^# 4 passed, 0 failed, /m],
     ['two NUMA nodes', "SMP=2 QEMU_ARGS='-object memory-backend-ram,id=a,size=128M -object memory-backend-ram,id=b,size=128M " .
@@ -170,8 +170,9 @@ my @machines = (
     ['CPUs that were not chosen', "PMU=none SMP=4 ARGS=cpus=2-3 TESTS='smp*'", 77, qr/^# smp: 1 of 4 CPUs not among cpus=2-3: parked\n(#.*\n)*# running: 3 CPUs,/m],
     ['255 CPUs, the last of them', "PMU=none SMP=255 TIMEOUT=400 ARGS=cpus=192-254 TESTS='smp*,irql*,clock*'", 77,
      qr/^# smp: 191 of 255 CPUs not among cpus=192-254: parked\n(#.*\n)*# running: 64 CPUs,/m],
-    ['255 CPUs: those that stay parked are counted', "PMU=none SMP=255 TIMEOUT=400 TESTS='smp*'", 77, qr/^# smp: 191 CPUs stay parked: 64 run, /m],
-    ['words that make no sense', "ARGS='cpus=2 tick=99' TESTS='smp*'", 0, qr/^# cpus=2 is no range: .*\n(#.*\n)*# tick=99 is no period: /m],
+    ['255 CPUs, four processor groups', "PMU=none SMP=255 TIMEOUT=400 TESTS='groups*,smp*'", 77, qr/^# running: 255 CPUs,/m],
+    ['more CPUs than may run', "PMU=none SMP=5 ARGS=cpus=3 TESTS='smp*'", 77, qr/^# smp: 2 CPUs stay parked: 3 run; .*\n(#.*\n)*# running: 3 CPUs,/m],
+    ['words that make no sense', "ARGS='cpus=2- tick=99' TESTS='smp*'", 0, qr/^# cpus=2- is neither a number nor a range .*\n(#.*\n)*# tick=99 is no period: /m],
     ['no PIT: others tell the time', "QEMU_ARGS='-machine pit=off' TESTS='clock*,acpi*,sched*,time*,exact*'", 0,
      qr/^# clock: .*by HPET, as by PM timer; no answer: PIT;/m],
     ['another TSC than 1 GHz, 2 CPU', "ICOUNT=off PMU=none SMP=2 TESTS='clock*,sched*,time*'", 77, qr/^# clock: .*as by PM timer, PIT;/m],

@@ -42,6 +42,7 @@ struct boot_info {
     uint8_t rsdp[36];       /* its copy of the RSDP */
     const uint8_t *ap_code; /* what another CPU begins with, to be copied to AP_PAGE */
     size_t ap_size;
+    unsigned ap_pages; /* pages for whoever starts it, whose address it finds in AP_ROOM; 0: none */
 };
 
 /* Of this boot; written by loader.c. */

@@ -8,7 +8,6 @@
 
 struct cpu *cpus[MAX_CPUS];
 unsigned cpu_count;
-struct cpu_set cpu_running;
 struct cpu_features cpu_features;
 
 /* Removes what cannot be printed, and blanks at both ends. */
@@ -139,6 +138,7 @@ void cpu_init(struct cpu *cpu, unsigned number)
 {
     cpu->self = cpu->pcr = cpu;
     cpu->number = number;
+    cpu->legacy_number = number % CPU_GROUP_SIZE;
     load_segments(cpu);
     wrmsr(MSR_GS_BASE, (uint64_t)cpu);
     wrmsr(MSR_KERNEL_GS_BASE, 0);

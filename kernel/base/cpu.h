@@ -31,17 +31,20 @@ struct cpu {
     uint64_t ticks;        /* timer interrupts taken; atomic, this CPU writes it */
     uint32_t locks; /* spin locks that this CPU holds or waits for, and functions of IPIs that it
                        runs; this CPU writes it */
+    uint32_t number;
     struct tss tss;
     uint64_t gdt[10];
     struct pmu_cpu *pmu; /* its counters; pmu_init_cpu writes it */
     void *fault_stacks;  /* pages of the NMI and double fault stacks */
     uint8_t gap[0x184 - 0x118];
-    /* Where the inline routines of wdm.h and ntddk.h look: KPCR.Prcb's Number and CurrentThread. */
-    uint32_t number;
+    /* Where the inline routines of wdm.h and ntddk.h look: KPCR.Prcb's LegacyNumber, which is the
+     * number in the group, and CurrentThread. */
+    uint32_t legacy_number;
     void *kthread; /* the header of `thread`, which is what drivers call a PKTHREAD */
     struct etw_stream *streams[16]; /* of the trace sessions; L: see etw_session.c */
 };
-_Static_assert(offsetof(struct cpu, pcr) == 0x18 && offsetof(struct cpu, number) == 0x184, "KPCR");
+_Static_assert(offsetof(struct cpu, pcr) == 0x18 && offsetof(struct cpu, legacy_number) == 0x184,
+               "KPCR");
 _Static_assert(offsetof(struct cpu, kthread) == 0x188, "KPCR");
 _Static_assert(offsetof(struct cpu, self) == CPU_SELF, "layout.h");
 _Static_assert(offsetof(struct cpu, kernel_rsp) == CPU_KERNEL_RSP, "layout.h");

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "kernel/base/layout.h"
+#include "kernel/nt/nt.h"
 
 #define CPU_GROUP_SIZE 64u
 #define CPU_GROUPS_MAX (MAX_CPUS / CPU_GROUP_SIZE)
@@ -21,12 +22,7 @@ static inline struct cpu_set cpu_set_none(void) { return (struct cpu_set){ .bits
 static inline struct cpu_set cpu_all(void) { return cpu_running; }
 
 /* The CPUs of a group whose bits are set; the group is below CPU_GROUPS_MAX. */
-static inline struct cpu_set cpu_set_group(unsigned group, uint64_t mask)
-{
-    struct cpu_set set = cpu_set_none();
-    set.bits[group] = mask;
-    return set;
-}
+struct cpu_set cpu_set_group(unsigned group, uint64_t mask);
 
 static inline void cpu_set_add(struct cpu_set *set, unsigned cpu)
 {
@@ -38,12 +34,7 @@ static inline void cpu_set_remove(struct cpu_set *set, unsigned cpu)
     set->bits[cpu / CPU_GROUP_SIZE] &= ~(UINT64_C(1) << cpu % CPU_GROUP_SIZE);
 }
 
-static inline struct cpu_set cpu_set_one(unsigned cpu)
-{
-    struct cpu_set set = cpu_set_none();
-    cpu_set_add(&set, cpu);
-    return set;
-}
+struct cpu_set cpu_set_one(unsigned cpu);
 
 /* The scheduler and the profile interrupt ask this: BT finds the word by itself. */
 static inline bool cpu_set_has(const struct cpu_set *set, unsigned cpu)
@@ -53,63 +44,33 @@ static inline bool cpu_set_has(const struct cpu_set *set, unsigned cpu)
     return has;
 }
 
-static inline struct cpu_set cpu_set_and(struct cpu_set a, struct cpu_set b)
-{
-    for (unsigned i = 0; i < CPU_GROUPS_MAX; i++)
-        a.bits[i] &= b.bits[i];
-    return a;
-}
-
-static inline struct cpu_set cpu_set_or(struct cpu_set a, struct cpu_set b)
-{
-    for (unsigned i = 0; i < CPU_GROUPS_MAX; i++)
-        a.bits[i] |= b.bits[i];
-    return a;
-}
-
-static inline struct cpu_set cpu_set_minus(struct cpu_set a, struct cpu_set b)
-{
-    for (unsigned i = 0; i < CPU_GROUPS_MAX; i++)
-        a.bits[i] &= ~b.bits[i];
-    return a;
-}
-
-static inline bool cpu_set_empty(struct cpu_set set)
-{
-    uint64_t any = 0;
-    for (unsigned i = 0; i < CPU_GROUPS_MAX; i++)
-        any |= set.bits[i];
-    return !any;
-}
-
-static inline bool cpu_set_meet(struct cpu_set a, struct cpu_set b)
-{
-    return !cpu_set_empty(cpu_set_and(a, b));
-}
+struct cpu_set cpu_set_and(struct cpu_set a, struct cpu_set b);
+struct cpu_set cpu_set_or(struct cpu_set a, struct cpu_set b);
+struct cpu_set cpu_set_minus(struct cpu_set a, struct cpu_set b);
+bool cpu_set_empty(struct cpu_set set);
+bool cpu_set_meet(struct cpu_set a, struct cpu_set b);
 
 /* Whether all of a are in b. */
-static inline bool cpu_set_subset(struct cpu_set a, struct cpu_set b)
-{
-    return cpu_set_empty(cpu_set_minus(a, b));
-}
+bool cpu_set_subset(struct cpu_set a, struct cpu_set b);
 
-static inline bool cpu_set_equal(struct cpu_set a, struct cpu_set b)
-{
-    return cpu_set_subset(a, b) && cpu_set_subset(b, a);
-}
+bool cpu_set_equal(struct cpu_set a, struct cpu_set b);
 
 /* The first CPU of the set from `cpu` on; MAX_CPUS: none. */
-static inline unsigned cpu_set_next(const struct cpu_set *set, unsigned cpu)
-{
-    unsigned i = cpu / CPU_GROUP_SIZE;
-    uint64_t rest = i < CPU_GROUPS_MAX ? set->bits[i] >> cpu % CPU_GROUP_SIZE : 0;
-    if (rest)
-        return cpu + (unsigned)__builtin_ctzll(rest);
-    for (i++; i < CPU_GROUPS_MAX; i++)
-        if (set->bits[i])
-            return i * CPU_GROUP_SIZE + (unsigned)__builtin_ctzll(set->bits[i]);
-    return MAX_CPUS;
-}
+unsigned cpu_set_next(const struct cpu_set *set, unsigned cpu);
+
+/* --- As the API has them. --- */
+
+/* Processor groups of this machine. Each but the last is full. */
+USHORT cpu_groups(void);
+PROCESSOR_NUMBER cpu_group_number(unsigned cpu);
+/* The CPU; MAX_CPUS: there is none, or Reserved is not 0. */
+unsigned cpu_of_number(PROCESSOR_NUMBER number);
+/* False: no CPU is named, one that does not run, a group that there is not, or reserved fields are
+ * not 0. */
+bool cpu_set_of_group(const GROUP_AFFINITY *affinity, struct cpu_set *set);
+/* What of a thread's set one GROUP_AFFINITY tells: the CPUs of its primary group, the lowest that
+ * it has. As in Windows 11, a thread may run on all groups until somebody sets its affinity. */
+GROUP_AFFINITY cpu_set_primary(struct cpu_set set);
 
 /* A loop over the CPUs of *set, in order. */
 #define for_each_cpu(cpu, set)                                                                     \

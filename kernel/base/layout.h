@@ -7,7 +7,7 @@
 #define KERNEL_VMA 0xffffffff80000000
 #define DIRECT_MAP 0xffff800000000000
 #define USER_END 0x00007fffffff0000
-#define MAX_CPUS 64
+#define MAX_CPUS 256
 /* The Makefile sets KASAN_ON to 0 or 1; with 1, frames have red zones. */
 #define KERNEL_STACK_SIZE (16384 << KASAN_ON)
 
@@ -35,7 +35,8 @@
 
 /* The page that an application processor starts in, and its parameters. */
 #define AP_PAGE 0x8000
-#define AP_STACK 0x8ff8
+#define AP_ROOM 0x8ff8
+#define AP_STACK 0x8ff0
 
 /* Set in RAX beside a service's number: arguments come as a Windows program passes them, in R10 RDX
  * R8 R9 and on the stack above the room for those four. */

@@ -150,9 +150,11 @@ VOID driver_KeSetTargetProcessorDpc(uint64_t where, PRKDPC Dpc, CHAR Number)
 /* STATUS_INVALID_PARAMETER: there is no such processor. */
 NTSTATUS driver_KeSetTargetProcessorDpcEx(uint64_t where, PRKDPC Dpc, PPROCESSOR_NUMBER ProcNumber)
 {
-    if (ProcNumber->Group || ProcNumber->Reserved || ProcNumber->Number >= cpu_count)
+    unsigned cpu = cpu_of_number(*ProcNumber);
+    (void)where;
+    if (cpu == MAX_CPUS)
         return STATUS_INVALID_PARAMETER;
-    driver_KeSetTargetProcessorDpc(where, Dpc, (CHAR)ProcNumber->Number);
+    Dpc->Number = (USHORT)(MAXIMUM_PROC + cpu);
     return STATUS_SUCCESS;
 }
 

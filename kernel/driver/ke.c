@@ -115,12 +115,22 @@ BOOLEAN driver_KeTestSpinLock(uint64_t where, PKSPIN_LOCK SpinLock)
     return __atomic_load_n(SpinLock, __ATOMIC_RELAXED) == 0;
 }
 
-/* --- Processors: all are of group 0. --- */
+/* --- Processors. What names no group is of group 0. --- */
+
+/* The processors of a group; 0: there is none of that number. */
+static KAFFINITY group(USHORT number)
+{
+    return number < CPU_GROUPS_MAX ? cpu_all().bits[number] : 0;
+}
 
 ULONG driver_KeQueryActiveProcessorCountEx(uint64_t where, USHORT GroupNumber)
 {
     (void)where;
-    return GroupNumber == 0 || GroupNumber == ALL_PROCESSOR_GROUPS ? cpu_count : 0;
+    unsigned before = GroupNumber * CPU_GROUP_SIZE,
+             rest = cpu_count > before ? cpu_count - before : 0;
+    if (GroupNumber == ALL_PROCESSOR_GROUPS)
+        return cpu_count;
+    return rest < CPU_GROUP_SIZE ? rest : CPU_GROUP_SIZE;
 }
 
 ULONG driver_KeQueryMaximumProcessorCountEx(uint64_t where, USHORT GroupNumber)
@@ -132,32 +142,32 @@ ULONG driver_KeQueryActiveProcessorCount(uint64_t where, PKAFFINITY ActiveProces
 {
     (void)where;
     if (ActiveProcessors)
-        *ActiveProcessors = cpu_all().bits[0];
-    return cpu_count;
+        *ActiveProcessors = group(0);
+    return driver_KeQueryActiveProcessorCountEx(where, 0);
 }
 
 USHORT driver_KeQueryActiveGroupCount(uint64_t where)
 {
     (void)where;
-    return 1;
+    return cpu_groups();
 }
 
 USHORT driver_KeQueryMaximumGroupCount(uint64_t where)
 {
     (void)where;
-    return 1;
+    return cpu_groups();
 }
 
 KAFFINITY driver_KeQueryActiveProcessors(uint64_t where)
 {
     (void)where;
-    return cpu_all().bits[0];
+    return group(0);
 }
 
 KAFFINITY driver_KeQueryGroupAffinity(uint64_t where, USHORT GroupNumber)
 {
     (void)where;
-    return GroupNumber ? 0 : cpu_all().bits[0];
+    return group(GroupNumber);
 }
 
 ULONG driver_KeGetCurrentProcessorNumberEx(uint64_t where, PPROCESSOR_NUMBER ProcNumber)
@@ -165,7 +175,7 @@ ULONG driver_KeGetCurrentProcessorNumberEx(uint64_t where, PPROCESSOR_NUMBER Pro
     unsigned number = cpu_number();
     (void)where;
     if (ProcNumber)
-        *ProcNumber = (PROCESSOR_NUMBER){ .Number = (UCHAR)number };
+        *ProcNumber = cpu_group_number(number);
     return number;
 }
 
@@ -176,94 +186,98 @@ NTSTATUS driver_KeGetProcessorNumberFromIndex(uint64_t where, ULONG ProcIndex,
     (void)where;
     if (ProcIndex >= cpu_count)
         return STATUS_INVALID_PARAMETER;
-    *ProcNumber = (PROCESSOR_NUMBER){ .Number = (UCHAR)ProcIndex };
+    *ProcNumber = cpu_group_number(ProcIndex);
     return STATUS_SUCCESS;
 }
 
 ULONG driver_KeGetProcessorIndexFromNumber(uint64_t where, PPROCESSOR_NUMBER ProcNumber)
 {
     (void)where;
-    return ProcNumber->Group || ProcNumber->Reserved || ProcNumber->Number >= cpu_count
-               ? ~0u
-               : ProcNumber->Number;
+    unsigned cpu = cpu_of_number(*ProcNumber);
+    return cpu < MAX_CPUS ? cpu : ~0u;
 }
 
-/* Moves the current thread to these processors before it returns. Returns the affinity before;
- * 0: there is no such processor, and nothing changed. */
-static KAFFINITY set_affinity(KAFFINITY mask)
+/* Moves the current thread to these processors, of which those that do not exist are ignored,
+ * before it returns. False: there is none, and nothing changed. */
+static bool set_affinity(struct cpu_set to)
 {
-    struct thread *me = thread_current();
-    KAFFINITY old = me->affinity.bits[0];
-    if (!NT_SUCCESS(sched_set_affinity(me, cpu_set_group(0, mask))))
-        return 0;
-    while (!(mask >> cpu_number() & 1))
+    if (!NT_SUCCESS(sched_set_affinity(thread_current(), to)))
+        return false;
+    while (!cpu_set_has(&to, cpu_number()))
         sched_switch(WrYieldExecution);
-    return old;
+    return true;
 }
 
-/* The first of these calls saves the thread's own affinity, to which a call with 0 reverts. */
-static KAFFINITY set_system(KAFFINITY mask)
+/* The first of these calls saves the thread's own affinity, to which a call with 0 reverts.
+ * Returns what an earlier one of these calls has set; Mask 0: none has. */
+static GROUP_AFFINITY set_system(struct cpu_set to)
 {
     struct thread *me = thread_current();
-    KAFFINITY old = !cpu_set_empty(me->user_affinity) ? me->affinity.bits[0] : 0,
-              was = set_affinity(mask);
-    if (was && cpu_set_empty(me->user_affinity))
-        me->user_affinity = cpu_set_group(0, was);
-    return old;
+    struct cpu_set was = me->affinity;
+    bool own = cpu_set_empty(me->user_affinity);
+    if (set_affinity(to) && own)
+        me->user_affinity = was;
+    const GROUP_AFFINITY none = { .Mask = 0 };
+    return own ? none : cpu_set_primary(was);
 }
 
-static void revert(KAFFINITY to)
+static void revert(struct cpu_set to)
 {
     struct thread *me = thread_current();
+    bool to_own = cpu_set_empty(to);
     if (cpu_set_empty(me->user_affinity))
         return;
-    set_affinity(to ? to : me->user_affinity.bits[0]);
-    if (!to)
+    set_affinity(to_own ? me->user_affinity : to);
+    if (to_own)
         me->user_affinity = cpu_set_none();
 }
 
 KAFFINITY driver_KeSetSystemAffinityThreadEx(uint64_t where, KAFFINITY Affinity)
 {
     (void)where;
-    return set_system(Affinity);
+    return set_system(cpu_set_group(0, Affinity)).Mask;
 }
 
 VOID driver_KeSetSystemAffinityThread(uint64_t where, KAFFINITY Affinity)
 {
-    (void)where;
-    set_system(Affinity);
-}
-
-VOID driver_KeRevertToUserAffinityThread(uint64_t where)
-{
-    (void)where;
-    revert(0);
+    driver_KeSetSystemAffinityThreadEx(where, Affinity);
 }
 
 VOID driver_KeRevertToUserAffinityThreadEx(uint64_t where, KAFFINITY Affinity)
 {
     (void)where;
-    revert(Affinity);
+    revert(cpu_set_group(0, Affinity));
 }
 
-/* A group but 0, reserved fields not 0 or no such processor: nothing happens, as documented;
+VOID driver_KeRevertToUserAffinityThread(uint64_t where)
+{
+    driver_KeRevertToUserAffinityThreadEx(where, 0);
+}
+
+static struct cpu_set set_of(const GROUP_AFFINITY *a)
+{
+    bool valid = a->Group < CPU_GROUPS_MAX && !a->Reserved[0] && !a->Reserved[1] && !a->Reserved[2];
+    return valid ? cpu_set_group(a->Group, a->Mask) : cpu_set_none();
+}
+
+/* No such group or processor, or reserved fields not 0: nothing happens, as documented, and
  * *PreviousAffinity is 0. */
 VOID driver_KeSetSystemGroupAffinityThread(uint64_t where, PGROUP_AFFINITY Affinity,
                                            PGROUP_AFFINITY PreviousAffinity)
 {
-    const GROUP_AFFINITY a = *Affinity;
-    KAFFINITY old = 0;
+    const struct cpu_set to = cpu_set_and(set_of(Affinity), cpu_all());
+    GROUP_AFFINITY old = { .Mask = 0 };
     (void)where;
-    if (!a.Group && !a.Reserved[0] && !a.Reserved[1] && !a.Reserved[2])
-        old = set_system(a.Mask);
+    if (!cpu_set_empty(to))
+        old = set_system(to);
     if (PreviousAffinity)
-        *PreviousAffinity = (GROUP_AFFINITY){ .Mask = old };
+        *PreviousAffinity = old;
 }
 
 VOID driver_KeRevertToUserGroupAffinityThread(uint64_t where, PGROUP_AFFINITY PreviousAffinity)
 {
     (void)where;
-    revert(PreviousAffinity->Group ? 0 : PreviousAffinity->Mask);
+    revert(set_of(PreviousAffinity));
 }
 
 struct broadcast {

@@ -20,7 +20,7 @@ void etw_thread(enum etw_hook hook, const struct thread *thread)
         .ThreadId = thread->id,
         .StackBase = thread->stack + KERNEL_STACK_SIZE,
         .StackLimit = thread->stack,
-        .Affinity = thread->affinity.bits[0],
+        .Affinity = cpu_set_primary(thread->affinity).Mask,
         .Win32StartAddr = (PVOID)(uint64_t)thread->start,
         .BasePriority = (UCHAR)thread->priority,
     };

@@ -154,6 +154,7 @@ typedef enum _THREADINFOCLASS {
     ThreadBasicInformation = 0,
     ThreadBasePriority = 3, /* LONG, added to the process's 8: -2 to 2; -15, 15: the limits */
     ThreadAffinityMask = 4,
+    ThreadGroupInformation = 30, /* GROUP_AFFINITY */
     ThreadCounterProfiling = 32,
 } THREADINFOCLASS;
 

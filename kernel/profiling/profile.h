@@ -47,8 +47,9 @@ struct profile {
  * STATUS_ACCESS_DENIED           restricted caller, region reaches into kernel space
  * STATUS_INSUFFICIENT_RESOURCES  no memory, no free handle
  *
- * *ProfileHandle is written on success only. An Affinity of -1, or a GroupCount of 0, means all
- * active processors; GroupAffinity is then ignored. A region of 0 bytes gets no samples. */
+ * *ProfileHandle is written on success only. An Affinity is of the caller's primary group; -1: all
+ * of it. A GroupCount of 0 means all active processors; GroupAffinity is then ignored. A region of
+ * 0 bytes gets no samples. */
 NTSTATUS NtCreateProfile(PHANDLE ProfileHandle, HANDLE Process, PVOID ProfileBase,
                          SIZE_T ProfileSize, ULONG BucketSize, PULONG Buffer, ULONG BufferSize,
                          KPROFILE_SOURCE ProfileSource, KAFFINITY Affinity);

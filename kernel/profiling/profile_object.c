@@ -53,11 +53,8 @@ static NTSTATUS check_pointers(const HANDLE *handle, const ULONG *buffer, ULONG 
 
 static NTSTATUS add_group(const GROUP_AFFINITY *group, struct cpu_set *among)
 {
-    if (group->Group || !group->Mask || group->Reserved[0] || group->Reserved[1] ||
-        group->Reserved[2])
-        return STATUS_INVALID_PARAMETER;
-    struct cpu_set added = cpu_set_group(group->Group, group->Mask);
-    if (!cpu_set_subset(added, cpu_all()))
+    struct cpu_set added;
+    if (!cpu_set_of_group(group, &added))
         return STATUS_INVALID_PARAMETER;
     *among = cpu_set_or(*among, added);
     return STATUS_SUCCESS;
@@ -178,8 +175,10 @@ NTSTATUS NtCreateProfile(PHANDLE ProfileHandle, HANDLE Process, PVOID ProfileBas
                               .buffer = Buffer,
                               .buffer_size = BufferSize,
                               .source = ProfileSource };
-    GROUP_AFFINITY group = { .Mask = Affinity };
-    return check_and_create(ProfileHandle, Process, &wanted, Affinity != ~0ul, &group, false);
+    USHORT number = cpu_set_primary(thread_current()->affinity).Group;
+    KAFFINITY mask = Affinity == ~0ul ? cpu_all().bits[number] : Affinity;
+    GROUP_AFFINITY group = { .Mask = mask, .Group = number };
+    return check_and_create(ProfileHandle, Process, &wanted, 1, &group, false);
 }
 
 /* --- Intervals. --- */

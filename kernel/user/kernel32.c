@@ -265,9 +265,8 @@ KAFFINITY SetThreadAffinityMask(HANDLE hThread, KAFFINITY dwThreadAffinityMask)
 
 void GetSystemInfo(LPSYSTEM_INFO SystemInfo)
 {
-    KAFFINITY own =
-        SetThreadAffinityMask(NtCurrentThread(),
-                              ~UINT64_C(0)); /* the kernel keeps the bits of real processors */
+    /* Of the primary group, to which it keeps the thread; the kernel keeps what bits are real. */
+    KAFFINITY own = SetThreadAffinityMask(NtCurrentThread(), ~UINT64_C(0));
     THREAD_BASIC_INFORMATION info = { 0 };
     query(NtCurrentThread(), &info);
     SetThreadAffinityMask(NtCurrentThread(), own);

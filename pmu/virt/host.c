@@ -12,7 +12,7 @@
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/virt.h"
 
-static struct vcpu vcpus[MAX_CPUS] __attribute__((aligned(HOST_STACK_SIZE)));
+static struct vcpu first;   /* the boot CPU's; others have pages of the kernel's */
 static unsigned vcpu_count; /* atomic */
 
 static bool started;
@@ -103,19 +103,19 @@ void virt_enter(struct vcpu *v)
     __builtin_unreachable();
 }
 
-static struct vcpu *next_vcpu(void)
+static struct vcpu *next_vcpu(struct vcpu *v)
 {
     unsigned n = __atomic_fetch_add(&vcpu_count, 1, __ATOMIC_SEQ_CST);
     if (n >= MAX_CPUS)
         return NULL;
-    vcpus[n].number = n;
-    const struct model *m = vcpus[n].pmu.model = machine_model(n);
+    v->number = n;
+    const struct model *m = v->pmu.model = machine_model(n);
     /* After reset, global control enables the general-purpose counters, and all else is 0. */
     if (m->version >= 2)
-        vcpus[n].pmu.global_control = m->gp_map;
-    vcpus[n].sysenter_cs = (uint16_t)rdmsr(MSR_SYSENTER_CS);
-    firmware_start(&vcpus[n]);
-    return &vcpus[n];
+        v->pmu.global_control = m->gp_map;
+    v->sysenter_cs = (uint16_t)rdmsr(MSR_SYSENTER_CS);
+    firmware_start(v);
+    return v;
 }
 
 struct vcpu *virt_start(const char *text)
@@ -129,7 +129,7 @@ struct vcpu *virt_start(const char *text)
     started = true;
     vmcb_init();
     virt_step = virt_quirks.step;
-    return next_vcpu();
+    return next_vcpu(&first);
 }
 
 void virt_boot(const char *name)
@@ -139,10 +139,16 @@ void virt_boot(const char *name)
         launch(v);
 }
 
-void virt_ap(void)
+/* One stack more than needed: pages are not aligned as stacks are. */
+unsigned virt_ap_pages(void)
 {
-    struct vcpu *v = started ? next_vcpu() : NULL;
-    if (!v)
-        return;
-    launch(v);
+    return started ? (sizeof(struct vcpu) + HOST_STACK_SIZE - PAGE_SIZE) / PAGE_SIZE : 0;
+}
+
+void virt_ap(void *pages)
+{
+    uint64_t aligned = ((uint64_t)pages + HOST_STACK_SIZE - 1) & -(uint64_t)HOST_STACK_SIZE;
+    struct vcpu *v = started ? next_vcpu((struct vcpu *)aligned) : NULL;
+    if (v)
+        launch(v);
 }

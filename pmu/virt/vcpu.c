@@ -9,7 +9,11 @@
 
 bool virt_foreign;
 
-uint64_t virt_physical(const void *p) { return (uint64_t)p - KERNEL_VMA + boot_info.moved; }
+uint64_t virt_physical(const void *p)
+{
+    bool of_image = (uint64_t)p >= KERNEL_VMA;
+    return (uint64_t)p - (of_image ? KERNEL_VMA - boot_info.moved : DIRECT_MAP);
+}
 
 __attribute__((noreturn)) static void end_machine(void)
 {

@@ -16,5 +16,8 @@ struct virt_payload {
 };
 /* Starts it. Returns only if that fails, after one line with the reason. */
 void virt_boot_payload(const char *model, const struct virt_payload *payload);
-/* virt_boot on another CPU, from its trampoline; nothing if there is no virtual PMU. */
-void virt_ap(void);
+/* Pages that each other CPU needs for its virtual PMU; 0: there is none. */
+unsigned virt_ap_pages(void);
+/* virt_boot on another CPU, from its trampoline, with these pages; nothing if there is no virtual
+ * PMU. */
+void virt_ap(void *pages);

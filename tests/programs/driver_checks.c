@@ -48,7 +48,7 @@ static VOID check_counters(VOID)
     PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR no_handler = { ResourceTypeOverflow,
                                                         0,
                                                         { .OverflowHandler = NULL } };
-    GROUP_AFFINITY group = { 1, 1, { 0 } };
+    GROUP_AFFINITY group = { 1, KeQueryActiveGroupCount(), { 0 } };
     HARDWARE_COUNTER counter = { PMCCounter, 0, 0 }, many[17] = { { PMCCounter, 0, 0 } }, got[16];
     HANDLE handle, second;
     ULONG count;
@@ -185,14 +185,34 @@ static VOID check_time(VOID)
 
 static VOID check_processors(VOID)
 {
-    GROUP_AFFINITY last = { 0, 0, { 0 } }, none = { 0, 0, { 0 } }, before;
+    GROUP_AFFINITY last = { 0, 0, { 0 } }, none = { 0, 0, { 0 } }, before, system;
     PROCESSOR_NUMBER number;
     ULONG count = KeQueryActiveProcessorCountEx(ALL_PROCESSOR_GROUPS);
-    last.Mask = (KAFFINITY)1 << (count - 1);
+    USHORT group = (USHORT)(KeQueryActiveGroupCount() - 1);
+    UCHAR in_group = (UCHAR)(KeQueryActiveProcessorCountEx(group) - 1);
+    CHECK(group == (count - 1) / 64 && in_group == (count - 1) % 64);
+    CHECK(KeQueryActiveProcessorCount(NULL) == KeQueryActiveProcessorCountEx(0));
+    CHECK(KeQueryActiveProcessorCountEx((USHORT)(group + 1)) == 0);
+    CHECK(KeQueryGroupAffinity(group) == ~(KAFFINITY)0 >> (63 - in_group));
+    CHECK(KeQueryGroupAffinity((USHORT)(group + 1)) == 0);
+    last.Mask = (KAFFINITY)1 << in_group;
+    last.Group = group;
     KeSetSystemGroupAffinityThread(&last, &before);
-    CHECK(KeGetCurrentProcessorNumberEx(&number) == count - 1 && number.Number == count - 1);
-    CHECK(KeGetCurrentProcessorNumber() == count - 1);
+    CHECK(before.Mask == 0);
+    CHECK(KeGetCurrentProcessorNumberEx(&number) == count - 1);
+    CHECK(number.Group == group && number.Number == in_group);
+    CHECK(KeGetProcessorIndexFromNumber(&number) == count - 1);
+    CHECK(KeGetCurrentProcessorNumber() == in_group);
     CHECK(KeGetProcessorNumberFromIndex(count, &number) == STATUS_INVALID_PARAMETER);
+    CHECK(KeSetSystemAffinityThreadEx(1) == last.Mask);
+    CHECK(KeGetCurrentProcessorNumberEx(NULL) == 0); /* group 0 */
+    KeSetSystemGroupAffinityThread(&last, &system);
+    CHECK(system.Mask == 1 && system.Group == 0);
+    last.Group++;
+    KeSetSystemGroupAffinityThread(&last, &system);
+    CHECK(system.Mask == 0 && KeGetCurrentProcessorNumberEx(NULL) == count - 1);
+    number.Group = (USHORT)(group + 1);
+    CHECK(KeGetProcessorIndexFromNumber(&number) == INVALID_PROCESSOR_INDEX);
     KeRevertToUserGroupAffinityThread(&before);
     KeSetSystemGroupAffinityThread(&none, &before);
     CHECK(before.Mask == 0);

@@ -68,6 +68,7 @@ NTSTATUS NTAPI NtDuplicateObject(HANDLE SourceProcessHandle, HANDLE SourceHandle
                                  HANDLE TargetProcessHandle, PHANDLE TargetHandle,
                                  ACCESS_MASK DesiredAccess, ULONG HandleAttributes, ULONG Options);
 ULONG NTAPI NtGetCurrentProcessorNumber(void);
+NTSTATUS NTAPI NtGetCurrentProcessorNumberEx(PPROCESSOR_NUMBER ProcNumber);
 NTSTATUS NTAPI NtSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
                                       PVOID ThreadInformation, ULONG ThreadInformationLength);
 

@@ -6,11 +6,26 @@
 #define LOWEST 0x10000ull
 #define HIGHEST 0x7ffffffeffffull
 
-static DWORD_PTR all_processors(void)
+#define GROUP_SIZE 64u
+
+/* Groups are filled in the order of processors. 0: there is no such group. */
+static DWORD count_of(WORD group)
 {
-    DWORD n = teb()->peb->processors;
-    return n < 64 ? (1ull << n) - 1 : ~0ull;
+    DWORD all = teb()->peb->processors, before = group * GROUP_SIZE;
+    DWORD rest = all > before ? all - before : 0;
+    return rest < GROUP_SIZE ? rest : GROUP_SIZE;
 }
+
+static DWORD_PTR mask_of(DWORD count) { return count ? ~0ull >> (GROUP_SIZE - count) : 0; }
+
+/* Processors of the caller's primary group, of which functions without a group speak. */
+static DWORD own_count(void)
+{
+    GROUP_AFFINITY own;
+    return GetThreadGroupAffinity(CURRENT_THREAD, &own) ? count_of(own.Group) : 0;
+}
+
+static DWORD_PTR all_processors(void) { return mask_of(own_count()); }
 
 VOID WINAPI GetSystemInfo(LPSYSTEM_INFO lpSystemInfo)
 {
@@ -22,7 +37,7 @@ VOID WINAPI GetSystemInfo(LPSYSTEM_INFO lpSystemInfo)
                        .lpMinimumApplicationAddress = (LPVOID)LOWEST,
                        .lpMaximumApplicationAddress = (LPVOID)HIGHEST,
                        .dwActiveProcessorMask = all_processors(),
-                       .dwNumberOfProcessors = teb()->peb->processors,
+                       .dwNumberOfProcessors = own_count(),
                        .dwProcessorType = 8664, /* PROCESSOR_AMD_X8664 */
                        .dwAllocationGranularity = 0x10000,
                        .wProcessorLevel = (WORD)(a >> 8 & 0xf),
@@ -34,10 +49,13 @@ VOID WINAPI GetNativeSystemInfo(LPSYSTEM_INFO lpSystemInfo) { GetSystemInfo(lpSy
 
 DWORD WINAPI GetActiveProcessorCount(WORD GroupNumber)
 {
-    return GroupNumber && GroupNumber != ALL_PROCESSOR_GROUPS ? 0 : teb()->peb->processors;
+    return GroupNumber == ALL_PROCESSOR_GROUPS ? teb()->peb->processors : count_of(GroupNumber);
 }
 
-WORD WINAPI GetActiveProcessorGroupCount(void) { return 1; }
+WORD WINAPI GetActiveProcessorGroupCount(void)
+{
+    return (WORD)((teb()->peb->processors + GROUP_SIZE - 1) / GROUP_SIZE);
+}
 
 WINBOOL WINAPI GetProcessAffinityMask(HANDLE hProcess, PDWORD_PTR lpProcessAffinityMask,
                                       PDWORD_PTR lpSystemAffinityMask)
@@ -101,7 +119,7 @@ WINBOOL WINAPI GetVersionExA(LPOSVERSIONINFOA lpVersionInformation)
                    sizeof(OSVERSIONINFOEXA));
 }
 
-/* NT: a process may run on all processors; only threads have affinities. */
+/* NT: a process may run on all processors, of all groups; only threads have affinities. */
 WINBOOL WINAPI SetProcessAffinityMask(HANDLE hProcess, DWORD_PTR dwProcessAffinityMask)
 {
     (void)hProcess;

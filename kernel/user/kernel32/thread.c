@@ -30,6 +30,10 @@ BOOL WINAPI TerminateThread(HANDLE hThread, DWORD dwExitCode)
 HANDLE WINAPI GetCurrentThread(void) { return CURRENT_THREAD; }
 DWORD WINAPI GetCurrentThreadId(void) { return (DWORD)teb()->thread_id; }
 DWORD WINAPI GetCurrentProcessorNumber(void) { return NtGetCurrentProcessorNumber(); }
+VOID WINAPI GetCurrentProcessorNumberEx(PPROCESSOR_NUMBER ProcNumber)
+{
+    NtGetCurrentProcessorNumberEx(ProcNumber);
+}
 BOOL WINAPI SwitchToThread(void) { return succeeded(NtYieldExecution()); }
 BOOL WINAPI CloseHandle(HANDLE hObject) { return succeeded(NtClose(hObject)); }
 
@@ -61,6 +65,26 @@ DWORD_PTR WINAPI SetThreadAffinityMask(HANDLE hThread, DWORD_PTR dwThreadAffinit
             NtSetInformationThread(hThread, 4, &dwThreadAffinityMask, sizeof dwThreadAffinityMask)))
         return 0;
     return info.affinity;
+}
+
+#define GROUP_INFORMATION 30 /* ThreadGroupInformation */
+
+BOOL WINAPI GetThreadGroupAffinity(HANDLE hThread, PGROUP_AFFINITY GroupAffinity)
+{
+    return succeeded(NtQueryInformationThread(hThread, GROUP_INFORMATION, GroupAffinity,
+                                              sizeof *GroupAffinity, NULL));
+}
+
+BOOL WINAPI SetThreadGroupAffinity(HANDLE hThread, const GROUP_AFFINITY *GroupAffinity,
+                                   PGROUP_AFFINITY PreviousGroupAffinity)
+{
+    GROUP_AFFINITY was, to = *GroupAffinity;
+    if (!GetThreadGroupAffinity(hThread, &was) ||
+        !succeeded(NtSetInformationThread(hThread, GROUP_INFORMATION, &to, sizeof to)))
+        return FALSE;
+    if (PreviousGroupAffinity)
+        *PreviousGroupAffinity = was;
+    return TRUE;
 }
 
 BOOL WINAPI DuplicateHandle(HANDLE hSourceProcessHandle, HANDLE hSourceHandle,
