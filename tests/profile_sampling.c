@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sampling by counters: the number of interrupts, the addresses that they interrupt, and their
+/* Sampling by counters, and by time: the number of interrupts, the addresses that they interrupt, and their
  * cost.
  *
  * Source: KP-28 and PO-61 of tests/contract.md. */
@@ -209,4 +209,27 @@ TEST(profile_sampling, cost,
         CHECK_RANGE(cost.accesses.rdmsr + cost.accesses.wrmsr, 1, ACCESSES_MAX);
         CHECK_RANGE(cost.instructions, 100, COST_MAX); /* the entry alone is 100 */
     }
+}
+
+TEST(profile_sampling, between_ticks,
+     "an interval of one and a half ticks gives two samples in three ticks: what is left of one is "
+     "not lost")
+{
+    ULONG counts = 0;
+    ULONG before = hal_source_interval(ProfileTime);
+    test_run_on(0);
+    const volatile uint64_t *ticks = &cpus[0]->ticks;
+    hal_source_set_interval(ProfileTime, (ULONG)(sched_tick_ns() * 3 / 2 / 100));
+    HANDLE profile =
+        profile_made(0xffffffff80000000, 0x40000000, 30, &counts, sizeof counts, ProfileTime, 1);
+    profile_start(profile);
+    uint64_t first = *ticks;
+    for (uint64_t looks = 1; *ticks < first + 60; looks++)
+        if (looks % 4096 == 0) /* it leaves a virtual machine */
+            pause();
+    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
+    uint64_t samples = (*ticks - first) * 2 / 3;
+    CHECK_BECAUSE(counts, samples - 1, samples + 2, "a tick may come before the first look");
+    hal_source_set_interval(ProfileTime, before);
+    test_run_anywhere();
 }
