@@ -130,9 +130,19 @@ static void take_back(const struct vcpu *v)
     *reg(IO_APIC, IO_INDEX) = index;
 }
 
+/* Whether the alarm's time has passed without an NMI. QEMU may be late where another timer's time
+ * is near: the PAUSE lets its timers go off. */
+static bool is_lost(const struct vcpu *v)
+{
+    if (!virt_foreign || !v->alarm_at || rdtsc() < v->alarm_at + LATE * alarm_tick)
+        return false;
+    pause();
+    return __atomic_load_n(&v->stack.nmis, __ATOMIC_RELAXED) == v->nmis_seen;
+}
+
 bool alarm_want(struct vcpu *v, uint64_t at)
 {
-    bool lost = virt_foreign && v->alarm_at && rdtsc() > v->alarm_at + LATE * alarm_tick;
+    bool lost = is_lost(v);
     if (v->alarm_at && v->alarm_at <= at && !lost)
         return false;
     if (virt_foreign)
@@ -178,8 +188,6 @@ uint64_t alarm_set_back(uint64_t clock)
     volatile uint64_t *comparator = reg64(HPET, HPET_TIMERS + 32 * timer + 8);
     if (!(config & HPET_ENABLE))
         return clock;
-    if (!ticks)
-        return 0;
     *reg(HPET, HPET_CONFIG) = config & ~HPET_ENABLE;
     uint64_t counter = *reg64(HPET, HPET_COUNTER), at = *comparator;
     bool waits = owner && owner->alarm_at && at > counter;

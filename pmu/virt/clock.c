@@ -105,7 +105,7 @@ void clock_enter(struct vcpu *v)
         return;
     v->hides = v->stepping && v->pmu.decoding[v->entry_user];
     hide(v, rdtsc(), retired(v) - v->left_retired);
-    if (behind && (!v->hides || alarm_is_touched(v)))
+    if (behind >= alarm_tick && (!v->hides || alarm_is_touched(v)))
         behind -= alarm_set_back(behind);
     v->vmcb.tsc_offset = -hidden;
 }
