@@ -308,56 +308,10 @@ sub check_size
 
 # --- the contract
 
-my %last_of = (VP => 90, TP => 100, HC => 48, KP => 32, PO => 74, ET => 60);
-# Cases of other suites, by suite.
-my %cases_of = ('C-1' => 10, 'C-2a' => 14, 'C-2d' => 4, 'C-2e' => 10, 'C-2f' => 13, 'C-2g' => 7, 'C-2h' => 3, 'C-3' => 44);
-
-# tests/contract.md against the tests of the image: who names which id.
-sub contract_faults
-{
-    my ($count) = @_;
-    my (%named, %line, %demand, @wrong);
-    for (`LIST=1 BUILD=$gcc tests/run 2>&1`) {
-        my ($test, $meaning) = /^(\w+\.\w+) - (.*)/ or next;
-        $named{$_}{$test} = 1 for map { /\b(?:VP|TP|HC|KP|PO|ET)-\d+|\b[CS]-\d\w?(?:\.\d+)?/g } $meaning =~ /\[([^\]]*)\]/g;
-    }
-    return 'the tests cannot be listed' if !%named;
-    my $last;
-    for (lines('tests/contract.md')) {
-        $demand{$last} .= $1 if $last && /^  (\S.*)/;
-        my ($id, $rest) = /^- ([A-Z]+-[\w.]+): (\S.*)/ or next;
-        push @wrong, "$id stands there twice" if $line{$id};
-        $line{$last = $id} = $rest;
-    }
-    push @wrong, map { "$_: no sentence says what it demands" } grep { ($demand{$_} // '') !~ /^\S.*\w.*\.\)?$/ } sort keys %line;
-    for my $id (sort keys %line) {
-        my $tests = $named{$id} // {};
-        if ($line{$id} =~ /^not: /) {
-            push @wrong, "$id: not tested, says the map; $_ names it" for sort keys %$tests;
-        } elsif ($line{$id} =~ /^as (.*)/) {
-            $line{$_} or push @wrong, "$id is covered by $_, which is missing" for split ' ', $1;
-        } else {
-            for my $glob (split ' ', $line{$id}) {
-                my $regex = join '.*', map { quotemeta } split /\*/, $glob, -1;
-                push @wrong, "$id: no test $glob names it" if !grep { /^$regex$/ } keys %$tests;
-            }
-        }
-    }
-    for my $family (sort keys %last_of) {
-        $line{$_} or push @wrong, "$_ has no line" for map { sprintf "$family-%02d", $_ } 1 .. $last_of{$family};
-    }
-    for my $suite (sort keys %cases_of) {
-        $line{$_} or push @wrong, "$_ has no line" for map { "$suite.$_" } 1 .. $cases_of{$suite};
-    }
-    $line{$_} or push @wrong, "$_ is named by a test and has no line" for sort keys %named;
-    $$count = %line;
-    return @wrong;
-}
-
 sub check_contract
 {
     my $count = 0;
-    my @wrong = contract_faults(\$count);
+    my @wrong = Contract::faults("LIST=1 BUILD=$gcc tests/run", \$count);
     holds("contract: $count ids, each with its tests or the reason why not", @wrong);
 }
 
