@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sampling by counters, and by time: the number of interrupts, the addresses that they interrupt, and their
- * cost.
+/* Sampling by counters, and by time: the number of interrupts, the addresses that they interrupt,
+ * and their cost.
  *
  * Source: KP-28 and PO-61 of tests/contract.md. */
 #include "kernel/ke/sched.h"
