@@ -21,15 +21,11 @@ COMMON := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-common -fno-stack-prote
           -fno-strict-aliasing -fno-asynchronous-unwind-tables $(NO_LOOP_CALLS) \
           -ffile-prefix-map=$(CURDIR)=. -I. $(TEXT_FLAGS) -MMD -MP $(UBSAN:1=$(TRAP_UB))
 CFLAGS := $(COMMON) -DKASAN_ON=$(if $(KASAN),1,0) -DKCSAN_ON=$(if $(KCSAN),1,0) -mcmodel=kernel -mno-red-zone -mgeneral-regs-only
-UFLAGS := $(COMMON) -DKASAN_ON=0 -DKCSAN_ON=0 -fshort-wchar -mcmodel=small -mno-red-zone -Ikernel/user
 
 ROOMS  := base mm console ke profiling etw driver
 ASM    := $(sort $(wildcard boot/*.asm kernel/*.asm kernel/ke/*.asm kernel/profiling/*.asm pmu/virt/*.asm tests/*.asm))
 C      := $(sort $(wildcard boot/*.c kernel/*.c $(ROOMS:%=kernel/%/*.c) hal/*.c pmu/*.c pmu/events/*.c pmu/virt/*.c tests/*.c))
 C      := $(filter-out $(if $(KASAN),,kernel/base/kasan.c tests/kasan.c) $(if $(KCSAN),,kernel/base/kcsan.c tests/kcsan.c),$(C))
-UASM   := $(sort $(wildcard kernel/user/*.asm tests/ring3/*.asm))
-RUNTIME := $(sort $(wildcard kernel/user/*.c) $(wildcard kernel/user/advapi32/trace_co*.c kernel/user/advapi32/trace_in*.c))
-UC     := $(RUNTIME) $(sort $(wildcard tests/ring3/*.c))
 # The libraries of Windows programs, PE images that mingw-w64 makes of kernel/user/NAME/ and NAME.def.
 WIN_CC := x86_64-w64-mingw32-gcc-posix
 WIN_CXX := x86_64-w64-mingw32-g++-posix
@@ -39,10 +35,6 @@ DLLS   := $(addprefix $(BUILD)/dll/,ntdll.dll kernel32.dll msvcrt.dll advapi32.d
 COMMA  := ,
 
 OBJ    := $(ASM:%.asm=$(BUILD)/%.asm.o) $(C:%.c=$(BUILD)/%.o)
-# Two pure kernel files and the checks are built a second time for ring 3.
-UOBJ   := $(UASM:%.asm=$(BUILD)/%.asm.o) $(UC:%.c=$(BUILD)/%.o) $(BUILD)/ring3/string.o $(BUILD)/ring3/format.o \
-          $(BUILD)/tests/ring3/checks.o
-
 # What is traced where nobody says what.
 ifneq ($(filter trace,$(MAKECMDGOALS)),)
 PROGRAM ?= tests/samples/threads.c
@@ -65,16 +57,17 @@ all: $(BUILD)/ntpmu.bin $(PROGRAM_EXE) $(DRIVER_IMAGE)
 %/ntpmu.bin: %/ntpmu.elf
 	$(call SAY,BIN)objcopy -O binary $< $@
 
-$(BUILD)/ntpmu.elf: linker.ld $(OBJ) $(BUILD)/ring3-image.o
-	$(call SAY,LD)ld -n -T linker.ld --build-id=none -z noexecstack -o $@.1 $(OBJ) $(BUILD)/ring3-image.o
+$(BUILD)/ntpmu.elf: linker.ld $(OBJ) $(BUILD)/ring3.o
+	$(call SAY,LD)ld -n -T linker.ld --build-id=none -z noexecstack -o $@.1 $(OBJ) $(BUILD)/ring3.o
 	$(Q)nm $@.1 | LC_ALL=C sort | sed -n 's/^ffffffff\(........\) [tT$(if $(KCSAN),dDbB)] \([A-Za-z_][A-Za-z0-9_]*\)$$/.long 0x\1; .asciz "\2"/p' | \
 	    (echo '.section .symbols, "a"'; cat) | as -o $@.symbols.o -
-	$(Q)ld -n -T linker.ld --build-id=none -z noexecstack -o $@ $(OBJ) $(BUILD)/ring3-image.o $@.symbols.o
+	$(Q)ld -n -T linker.ld --build-id=none -z noexecstack -o $@ $(OBJ) $(BUILD)/ring3.o $@.symbols.o
 
-# Ring-3 code: linked by itself first, so that its memcpy is not the kernel's. Only user_* stays visible.
-$(BUILD)/ring3-image.o: $(UOBJ)
-	$(call SAY,LD)ld -r -z noexecstack -o $@.all $(UOBJ)
-	$(Q)objcopy --wildcard --keep-global-symbol='user_*' $@.all $@
+# What the kernel's half of the tests knows of ring 3's: addresses, and a pointer to each test, among its own.
+$(BUILD)/ring3.o: $(BUILD)/dll/ring3.exe
+	$(call SAY,GEN)x86_64-w64-mingw32-nm $<.debug | sed -n \
+	    -e 's/^\([0-9a-f]*\) . \(user_[a-z0-9_]*\)$$/.globl \2; .set \2, 0x\1/p' \
+	    -e 's/^\([0-9a-f]*\) . user_test\.\([a-z0-9_.]*\)$$/.section .tests.\2, "a"; .quad 0x\1/p' | as -o $@ -
 
 # One library: entry point or 0, preferred address, what it is linked with beside its own objects.
 define library
@@ -97,7 +90,7 @@ $(ADVAPI32_OBJ): WIN_DEFINES := -D_WMI_SOURCE_ -D_ADVAPI32_ -Ikernel/user/advapi
 
 $(BUILD)/dll/%.o: %.c
 	@mkdir -p $(@D)
-	$(call SAY,WCC)$(WIN_CC) $(WIN_FLAGS) $(WIN_DEFINES) -MMD -MP -c -o $@ $<
+	$(call SAY,WCC)$(WIN_CC) $(WIN_DEFINES) $(WIN_FLAGS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/dll/ntdll.def: kernel/user/ntdll/ntdll.def kernel/nt/service_list.h
 	@mkdir -p $(@D)
@@ -135,6 +128,22 @@ $(BUILD)/dll/handlers.sys: kernel/user/handlers/handlers.def $(HANDLERS_OBJ) $(B
 	$(call library,KiUserExceptionDispatcher,0x10000,-Wl$(COMMA)--subsystem$(COMMA)native $(BUILD)/dll/imports.a)
 
 $(BUILD)/kernel/images.asm.o: $(DLLS)
+
+# The tests in ring 3, a program with the checks and the small printf of ring 0's.
+RING3_OBJ := $(patsubst %,$(BUILD)/dll/%.o,$(basename $(sort $(wildcard tests/ring3/*.c))) tests/checks kernel/base/format) \
+          $(patsubst %,$(BUILD)/dll/%.o,$(sort $(wildcard tests/ring3/*.asm)))
+$(RING3_OBJ): WIN_DEFINES := -Itests/ring3/include -fno-strict-aliasing -Wno-format
+$(BUILD)/dll/%.asm.o: %.asm
+	@mkdir -p $(@D)
+	$(call SAY,AS)nasm -f win64 -w+all -Werror -MD $(@:.o=.d) -o $@ $<
+
+RING3_DLLS := $(addprefix $(BUILD)/dll/,kernel32.dll advapi32.dll ntdll.dll)
+$(BUILD)/dll/ring3.exe: $(RING3_OBJ) $(RING3_DLLS)
+	$(call SAY,EXE)$(WIN_CC) -nostdlib -Wl,-e,user_begin,--image-base=0x400000,--disable-dynamicbase,--no-insert-timestamp \
+	    -o $@.debug $(RING3_OBJ) $(RING3_DLLS) -lgcc
+	$(Q)x86_64-w64-mingw32-strip -p -o $@ $@.debug
+
+$(BUILD)/tests/ring3_image.asm.o: $(BUILD)/dll/ring3.exe
 
 # Guests that are not this kernel, for PAYLOAD=: QEMU-style multiboot 1, hence ELF32.
 PAYLOADS := $(BUILD)/payload.elf $(BUILD)/transparent.elf $(BUILD)/suite.elf $(BUILD)/blocks.elf
@@ -182,31 +191,9 @@ $(BUILD)/layout.inc: kernel/base/layout.h
 	@mkdir -p $(@D)
 	$(call SAY,GEN)sed -n 's/^#define \([A-Z0-9_]* .*\)/%define \1/p' $< > $@
 
-# The stubs by which the linked ring-3 image calls services.
-$(BUILD)/services.inc: kernel/nt/service_list.h
-	@mkdir -p $(@D)
-	$(call SAY,GEN)sed -n -e 's/^NT_SERVICE(\([0-9]*\), \([A-Za-z]*\).*/service Zw\2, \1/p' \
-	    -e 's/^OWN_SERVICE(\([0-9]*\), \([A-Za-z_]*\).*/service \2, \1/p' $< > $@
-
-$(BUILD)/%.asm.o: %.asm $(BUILD)/layout.inc $(BUILD)/services.inc
+$(BUILD)/%.asm.o: %.asm $(BUILD)/layout.inc
 	@mkdir -p $(@D)
 	$(call SAY,AS)nasm -dKASAN_ON=$(if $(KASAN),1,0) -f elf64 -g -F dwarf -i$(BUILD)/ -i$(BUILD)/dll/ -w+all -Werror -MD $(@:.o=.d) -o $@ $<
-
-$(BUILD)/kernel/user/%.o: kernel/user/%.c
-	@mkdir -p $(@D)
-	$(call SAY,CC)$(CC) $(UFLAGS) -c -o $@ $<
-
-$(BUILD)/tests/ring3/%.o: tests/ring3/%.c
-	@mkdir -p $(@D)
-	$(call SAY,CC)$(CC) $(UFLAGS) -c -o $@ $<
-
-$(BUILD)/tests/ring3/checks.o: tests/checks.c
-	@mkdir -p $(@D)
-	$(call SAY,CC)$(CC) $(UFLAGS) -c -o $@ $<
-
-$(BUILD)/ring3/%.o: kernel/base/%.c
-	@mkdir -p $(@D)
-	$(call SAY,CC)$(CC) $(UFLAGS) -c -o $@ $<
 
 # Routines that only drivers call, by the table.
 $(BUILD)/kernel/driver/%.o: CFLAGS += -Wno-missing-prototypes
@@ -394,5 +381,5 @@ ifneq ($(filter deps,$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif
 
--include $(OBJ:.o=.d) $(UOBJ:.o=.d) $(NTDLL_OBJ:.o=.d) $(KERNEL32_OBJ:.o=.d) $(MSVCRT_OBJ:.o=.d) $(ADVAPI32_OBJ:.o=.d)
+-include $(OBJ:.o=.d) $(RING3_OBJ:.o=.d) $(NTDLL_OBJ:.o=.d) $(KERNEL32_OBJ:.o=.d) $(MSVCRT_OBJ:.o=.d) $(ADVAPI32_OBJ:.o=.d)
 .PHONY: FORCE all help help-all deps iso usb linux run report compare trace bench list debug test fuzz fuzz-images quirks mutants machines soak check format clean

@@ -56,15 +56,12 @@ static const char *fill(struct process *process, struct image *image, struct ima
         !make_peb(process, image, base, ntdll, ntdll_base, line))
         return "does not fit into memory";
     process->fault_ends_all = true;
+    process->start = base + pe->entry;
     process->stack_reserve = within(pe->stack_reserve, STACK_LEAST, STACK_MOST);
     process->stack_commit = within(pe->stack_commit, COMMIT_LEAST, process->stack_reserve);
     process->thread_entry = image_export(ntdll, "LdrInitializeThunk");
     process->exception_entry = image_export(ntdll, "KiUserExceptionDispatcher");
     process->apc_entry = image_export(ntdll, "KiUserApcDispatcher");
-    struct thread *thread = thread_create_user("program", process, base + pe->entry, 0, cpu_all());
-    if (!thread)
-        return "gets no thread: no memory";
-    object_release(&thread->object);
     return NULL;
 }
 
@@ -81,8 +78,8 @@ static const char *check(struct image *image)
     return image->pe.entry ? NULL : "has no entry point";
 }
 
-const char *program_start(struct image *image, const char *line, struct process **process,
-                          const char **who)
+const char *program_process(struct image *image, const char *line, struct process **process,
+                            const char **who)
 {
     struct image *ntdll = image_find("ntdll.dll", strlen("ntdll.dll"));
     *who = "ntdll.dll";
@@ -93,13 +90,28 @@ const char *program_start(struct image *image, const char *line, struct process 
     }
     if (wrong)
         return wrong;
-    *process = process_create_empty();
+    *process = process_create();
     if (!*process)
         return "gets no process: no memory";
     wrong = fill(*process, image, ntdll, line);
     if (wrong)
         object_release(&(*process)->object);
     return wrong;
+}
+
+const char *program_start(struct image *image, const char *line, struct process **process,
+                          const char **who)
+{
+    const char *wrong = program_process(image, line, process, who);
+    if (wrong)
+        return wrong;
+    struct thread *thread =
+        thread_create_user("program", *process, (*process)->start, (*process)->peb, cpu_all());
+    if (thread)
+        object_release(&thread->object);
+    else
+        object_release(&(*process)->object);
+    return thread ? NULL : "gets no thread: no memory";
 }
 
 /* --- Names of addresses. --- */

@@ -7,9 +7,12 @@ struct image;
 struct process;
 struct thread;
 
+/* Makes the process of a program, without a thread. NULL, or what is wrong, with the name of the
+ * image that it is wrong with in *who. The caller has a reference. PASSIVE_LEVEL. */
+const char *program_process(struct image *image, const char *line, struct process **process,
+                            const char **who);
 /* Makes the process of a program and its first thread, which runs ntdll's loader first. `line`: its
- * command line. NULL, or what is wrong, with the name of the image that it is wrong with in *who.
- * The caller has a reference to the process. PASSIVE_LEVEL. */
+ * command line. Returns as program_process. */
 const char *program_start(struct image *image, const char *line, struct process **process,
                           const char **who);
 /* The symbol or export below an address of a process's images. False: there is none. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The service table, and nothing else: each service checks its own arguments. The linked ring-3
- * image passes the first six in registers, the rest on its stack; Windows programs do it their own
- * way (SYS_WINDOWS). */
+/* The service table, and nothing else: each service checks its own arguments. They are passed as
+ * in a call of Windows, but R10 instead of RCX. */
 #include "kernel/syscall.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/msr.h"
@@ -23,7 +22,7 @@
 #include "kernel/trap.h"
 
 #define ARGUMENTS_MAX 11
-#define IN_REGISTERS 6
+#define IN_REGISTERS 4
 
 typedef uint64_t (*service_function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
                                      uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
@@ -40,31 +39,22 @@ static const struct service services[] = {
 };
 #define SERVICES ARRAY_SIZE(services)
 
-/* A Windows program's: four registers, and the stack above the room for them. */
-static NTSTATUS windows_arguments(uint64_t *a, unsigned count, const struct trap_frame *f)
+/* Four registers, and the stack above the room for them. */
+static NTSTATUS arguments(uint64_t *a, unsigned count, const struct trap_frame *f)
 {
     a[0] = f->r10;
     a[1] = f->rdx;
     a[2] = f->r8;
     a[3] = f->r9;
-    return count <= 4 ? STATUS_SUCCESS
-                      : copy_in(a + 4, (const void *)(f->rsp + 40), (count - 4) * sizeof a[0]);
-}
-
-static NTSTATUS arguments(uint64_t *a, unsigned count, const struct trap_frame *f)
-{
-    const uint64_t in_registers[] = { f->rdi, f->rsi, f->rdx, f->r10, f->r8, f->r9 };
-    memcpy(a, in_registers, sizeof in_registers);
     return count <= IN_REGISTERS ? STATUS_SUCCESS
-                                 : copy_in(a + IN_REGISTERS, (const void *)(f->rsp + 8),
+                                 : copy_in(a + IN_REGISTERS, (const void *)(f->rsp + 40),
                                            (count - IN_REGISTERS) * sizeof a[0]);
 }
 
 static uint64_t call(const struct service *service, const struct trap_frame *f)
 {
     uint64_t a[ARGUMENTS_MAX] = { 0 };
-    NTSTATUS status = f->rax & SYS_WINDOWS ? windows_arguments(a, service->arguments, f)
-                                           : arguments(a, service->arguments, f);
+    NTSTATUS status = arguments(a, service->arguments, f);
     if (!NT_SUCCESS(status))
         return (uint64_t)(int64_t)status;
     return ((service_function)service->function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7],
@@ -73,7 +63,7 @@ static uint64_t call(const struct service *service, const struct trap_frame *f)
 
 void syscall_dispatch(struct trap_frame *frame)
 {
-    uint64_t number = frame->rax & ~(uint64_t)SYS_WINDOWS;
+    uint64_t number = frame->rax;
     bool known = number < SERVICES && services[number].function;
     const struct service *service = &services[known ? number : 0];
     if (etw_wants(ETW_SYSCALL_ENTER))

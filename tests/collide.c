@@ -14,6 +14,7 @@
 #include "tests/profile.h"
 #include "tests/ring3/exact.h"
 #include "tests/threads.h"
+#include "tests/user.h"
 
 #define COLLIDING 4u
 #define BASE 0x5000ul /* no code is there */
@@ -144,12 +145,12 @@ static void live_and_die(void *argument)
     ULONG counts[2] = { 0 };
     for (unsigned i = 0; i < turns(30); i++) {
         HANDLE handle = NULL, profile = NULL;
-        struct process *process = process_create();
+        struct process *process = user_process();
         if (!CHECK(process != NULL))
             return;
         struct thread *thread =
-            thread_create_user("dying", process, (uint64_t)user_exact_spin, 0,
-                               cpu_set_one((i + (unsigned)(uint64_t)argument) % cpu_count));
+            user_thread("dying", process, (uint64_t)user_exact_spin, 0,
+                        cpu_set_one((i + (unsigned)(uint64_t)argument) % cpu_count));
         CHECK_STATUS(handle_create(&process->object, PROCESS_QUERY_INFORMATION, &handle),
                      STATUS_SUCCESS);
         CHECK_STATUS(NtCreateProfile(&profile, handle, (PVOID)BASE, 8, 2, counts, sizeof counts,

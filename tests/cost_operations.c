@@ -151,7 +151,7 @@ TEST(cost, system_call,
         SKIP("the policy is isolate"); /* it gives threads no counter of both rings */
     SKIP_WHERE_IT_STEPS();
     REQUIRE(begin(PMU_USER | PMU_KERNEL));
-    struct process *process = process_create();
+    struct process *process = user_process();
     struct thread *thread =
         process ? user_start(process, (void (*)(void))user_cost_call, cost_cycles()) : NULL;
     if (thread)

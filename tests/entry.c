@@ -27,11 +27,10 @@ TEST(entry, interrupts, "DF and AC that ring 3 set are clear in an interrupt fro
     SKIP_WITH_ONE_CPU();
     test_run_on(0);
     for (unsigned cpu = 1; cpu < cpu_count; cpu++) {
-        struct process *process = process_create();
+        struct process *process = user_process();
         REQUIRE(process != NULL);
         struct thread *thread =
-            thread_create_user("spinner", process, (uint64_t)user_spin_with_flags, 0,
-                               cpu_set_one(cpu));
+            user_thread("spinner", process, (uint64_t)user_spin_with_flags, 0, cpu_set_one(cpu));
         if (CHECK(thread != NULL)) {
             while (!peek(process, &user_spinning))
                 sched_switch(WrYieldExecution), pause();

@@ -223,7 +223,7 @@ TEST(etw_control, queries,
 TEST(etw_control, restricted, "a restricted caller is refused every operation on a session [ET-11]")
 {
     struct session s;
-    struct process *process = process_create();
+    struct process *process = user_process();
     REQUIRE(process && session_start(&s, 4, 4));
     process->restricted = true;
     struct thread *thread = user_start(process, (void (*)(void))user_trace_denied, s.trace);

@@ -10,7 +10,7 @@
 
 static void counts_agree(uint64_t yields, uint64_t switches)
 {
-    struct process *process = process_create();
+    struct process *process = user_process();
     REQUIRE(process != NULL);
     struct thread *thread = user_start(process, (void (*)(void))user_trace_counts, yields);
     if (thread)

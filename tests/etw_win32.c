@@ -9,7 +9,7 @@
 
 TEST(etw_win32, restricted, "a restricted process may neither start, control nor read sessions")
 {
-    struct process *process = process_create();
+    struct process *process = user_process();
     REQUIRE(process);
     process->restricted = true;
     struct thread *thread = user_start(process, (void (*)(void))user_trace_restricted, 0);

@@ -24,13 +24,13 @@ struct company {
 
 static bool company_start(struct company *company, struct cpu_set affinity)
 {
-    company->process = process_create();
+    company->process = user_process();
     if (!CHECK(company->process != NULL))
         return false;
     bool complete = true;
     for (unsigned i = 0; i < SPINNERS; i++) {
         company->threads[i] =
-            thread_create_user("company", company->process, (uint64_t)user_exact_spin, 0, affinity);
+            user_thread("company", company->process, (uint64_t)user_exact_spin, 0, affinity);
         complete &= CHECK(company->threads[i] != NULL);
     }
     return complete;
@@ -68,7 +68,7 @@ static void migrate(void *argument)
 /* Runs a ring-3 function in a thread that is moved about all the time. */
 static unsigned run_migrated(void (*function)(uint64_t), uint64_t argument)
 {
-    struct process *process = process_create();
+    struct process *process = user_process();
     struct migrator m = { .target = process ? user_start(process, (void (*)(void))function,
                                                          argument | exactness())
                                             : NULL };
@@ -111,10 +111,10 @@ TEST(exact, switched_regions,
     SKIP_IF_STEPPED();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     if (company_start(&company, SMP_ALL)) {
-        struct process *process = process_create();
+        struct process *process = user_process();
         struct thread *thread =
-            process ? thread_create_user("measured", process, (uint64_t)user_exact_switched,
-                                         20 | exactness(), cpu_set_one(company.threads[0]->cpu))
+            process ? user_thread("measured", process, (uint64_t)user_exact_switched,
+                                  20 | exactness(), cpu_set_one(company.threads[0]->cpu))
                     : NULL;
         CHECK(thread != NULL);
         for (unsigned i = 0; thread && i < SPINNERS; i++)
@@ -160,10 +160,10 @@ TEST(exact, all_at_once,
     SKIP_BELOW_CPUS(2);
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     for (unsigned i = 0; i < cpu_count && i < THREADS_MAX; i++) {
-        processes[i] = process_create();
+        processes[i] = user_process();
         threads[i] = processes[i]
-                         ? thread_create_user("measured", processes[i], (uint64_t)user_exact_known,
-                                              exactness(), cpu_set_one(i))
+                         ? user_thread("measured", processes[i], (uint64_t)user_exact_known,
+                                       exactness(), cpu_set_one(i))
                          : NULL;
         started += threads[i] != NULL;
     }
@@ -194,12 +194,11 @@ TEST(exact, raw_rdpmc, "two ring-3 RDPMCs with two moves between differ by 3, on
     SKIP_WITHOUT_PMU();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        struct process *process = process_create();
+        struct process *process = user_process();
         uint64_t argument = pmu_rdpmc_index(ctr) | expected_raw(cpu) << 32;
-        struct thread *thread = process
-                                    ? thread_create_user("raw", process, (uint64_t)user_exact_raw,
-                                                         argument, cpu_set_one(cpu))
-                                    : NULL;
+        struct thread *thread = process ? user_thread("raw", process, (uint64_t)user_exact_raw,
+                                                      argument, cpu_set_one(cpu))
+                                        : NULL;
         CHECK(thread != NULL);
         if (thread)
             sched_wait(&thread->object, SCHED_FOREVER, Executive);

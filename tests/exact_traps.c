@@ -9,6 +9,7 @@
 #include "kernel/trap.h"
 #include "tests/counting.h"
 #include "tests/exactness.h"
+#include "tests/user.h"
 #include "tests/vpmu.h"
 
 #define STACK_RESERVE 0x200000u
@@ -20,7 +21,7 @@ TEST(exact, page_faults,
     SKIP_WITHOUT_PMU();
     SKIP_IF_STEPPED();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    struct process *process = process_create();
+    struct process *process = user_process();
     if (CHECK(process != NULL)) {
         process->stack_reserve = STACK_RESERVE;
         process->stack_commit = PAGE_SIZE;
@@ -62,7 +63,7 @@ TEST(exact, nmis, "regions are counted exactly while NMIs fall into them [TP-79 
     if (boot_safe())
         SKIP("safe: no NMI");
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    struct process *process = process_create();
+    struct process *process = user_process();
     struct thread *sender = thread_create("sender", send, &s, cpu_set_one(1));
     struct thread *thread = NULL;
     uint64_t before = trap_counts[EXC_NMI];
@@ -70,8 +71,8 @@ TEST(exact, nmis, "regions are counted exactly while NMIs fall into them [TP-79 
     do { /* on many processors a tick is long */
         if (thread)
             object_release(&thread->object);
-        thread = process ? thread_create_user("measured", process, (uint64_t)user_exact_known,
-                                              exactness(), cpu_set_one(0))
+        thread = process ? user_thread("measured", process, (uint64_t)user_exact_known, exactness(),
+                                       cpu_set_one(0))
                          : NULL;
         if (CHECK(thread != NULL))
             sched_wait(&thread->object, SCHED_FOREVER, Executive);

@@ -4,6 +4,7 @@
 #include "kernel/ke/thread.h"
 #include "pmu/pmu.h"
 #include "tests/kinds.h"
+#include "tests/user.h"
 
 static const char *inexact(void)
 {
@@ -28,7 +29,7 @@ void exactness_tell(const struct process *process)
 
 void exactness_run(void (*function)(uint64_t), uint64_t argument)
 {
-    struct process *process = process_create();
+    struct process *process = user_process();
     struct thread *thread =
         process ? user_start(process, (void (*)(void))function, argument | exactness()) : NULL;
     CHECK(thread != NULL);

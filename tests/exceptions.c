@@ -2,13 +2,12 @@
 /* Exceptions of ring 3 become the exit status of the thread, with the place and the address for
  * ring 0 to see. The statuses are those of Windows' exception records. The code that dies:
  * tests/ring3/exceptions.h. */
+#include "kernel/nt/nt_context.h"
 #include "tests/ring3/exceptions.h"
 #include "hal/smp.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "tests/peek.h"
-
-extern char user_image_start[], user_text_end[];
 
 struct row {
     enum exception_kind kind;
@@ -26,18 +25,16 @@ struct row {
 
 static void check_row(const struct row *row, struct cpu_set affinity)
 {
-    struct process *process = process_create();
+    struct process *process = user_process();
     struct thread *thread =
-        process
-            ? thread_create_user(row->name, process, (uint64_t)user_exception, row->kind, affinity)
-            : NULL;
+        process ? user_thread(row->name, process, (uint64_t)user_exception, row->kind, affinity)
+                : NULL;
     if (CHECK(thread != NULL)) {
         sched_wait(&thread->object, SCHED_FOREVER, Executive);
         bool ok = CHECK_STATUS(thread->exit_status, row->status);
         if (row->address != ANY)
             ok &= CHECK_EQ(thread->fault_address, row->address);
-        bool in_text = thread->fault_rip >= (uint64_t)user_image_start &&
-                       thread->fault_rip < (uint64_t)user_text_end;
+        bool in_text = user_in_text(thread->fault_rip);
         /* A jump to nowhere faults there; if the address is not canonical, on Intel's CPUs at the
          * jump. */
         ok &= CHECK(in_text || thread->fault_rip == thread->fault_address ||
@@ -65,10 +62,9 @@ TEST(exceptions, arithmetic, "division by zero, and the exceptions of x87 arithm
 static NTSTATUS status_of_kind(enum exception_kind kind)
 {
     NTSTATUS status = STATUS_UNSUCCESSFUL;
-    struct process *process = process_create();
+    struct process *process = user_process();
     struct thread *thread =
-        process ? thread_create_user("kind", process, (uint64_t)user_exception, kind, SMP_ALL)
-                : NULL;
+        process ? user_thread("kind", process, (uint64_t)user_exception, kind, SMP_ALL) : NULL;
     if (CHECK(thread != NULL)) {
         sched_wait(&thread->object, SCHED_FOREVER, Executive);
         status = thread->exit_status;

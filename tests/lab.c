@@ -13,6 +13,7 @@
 #include "kernel/trap.h"
 #include "tests/checks.h"
 #include "tests/rules.h"
+#include "tests/user.h"
 
 #define VECTOR_DB 1
 #define VECTOR_NMI 2
@@ -351,8 +352,7 @@ struct thread *lab_run_user(struct process *process, void (*function)(void), uin
         lab_resolve(resolve);
     irql_lower(old);
     if (process)
-        thread = thread_create_user("laboratory", process, (uint64_t)function, argument,
-                                    cpu_set_one(cpu));
+        thread = user_thread("laboratory", process, (uint64_t)function, argument, cpu_set_one(cpu));
     if (CHECK(thread != NULL))
         sched_wait(&thread->object, SCHED_FOREVER, Executive);
     lab_release();

@@ -50,10 +50,9 @@ struct runner {
 static inline struct runner start_on(void (*function)(uint64_t), uint64_t argument,
                                      struct cpu_set affinity)
 {
-    struct runner r = { process_create(), NULL };
+    struct runner r = { user_process(), NULL };
     if (r.process)
-        r.thread =
-            thread_create_user("profiled", r.process, (uint64_t)function, argument, affinity);
+        r.thread = user_thread("profiled", r.process, (uint64_t)function, argument, affinity);
     CHECK(r.thread != NULL);
     return r;
 }

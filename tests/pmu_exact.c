@@ -52,7 +52,7 @@ TEST(pmu_exact, ring3_oracle,
     SKIP_WITHOUT_PMU();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        struct process *process = process_create();
+        struct process *process = user_process();
         struct thread *thread =
             lab_run_user(process, user_exact_steps, pmu_rdpmc_index(ctr), cpu, NULL);
         if (thread) {
@@ -72,11 +72,11 @@ TEST(pmu_exact, ring3_oracle,
 /* Adds a stretch of ring 3 on that CPU: what was counted, and the ticks. */
 static void count_interrupted(unsigned ctr, unsigned cpu, uint64_t *counted, uint64_t *ticks)
 {
-    struct process *process = process_create();
+    struct process *process = user_process();
     REQUIRE(process != NULL);
     uint64_t before = trap_counts[VECTOR_TIMER];
-    struct thread *thread = thread_create_user("interrupted", process, (uint64_t)user_exact_long,
-                                               pmu_rdpmc_index(ctr), cpu_set_one(cpu));
+    struct thread *thread = user_thread("interrupted", process, (uint64_t)user_exact_long,
+                                        pmu_rdpmc_index(ctr), cpu_set_one(cpu));
     if (CHECK(thread != NULL))
         sched_wait(&thread->object, SCHED_FOREVER, Executive);
     *ticks += trap_counts[VECTOR_TIMER] - before;
@@ -141,7 +141,7 @@ static uint64_t *entry_of(uint64_t *table, uint64_t address)
 /* A process with the pages mapped, and marked as not present. */
 static struct process *process_that_faults(void)
 {
-    struct process *process = process_create();
+    struct process *process = user_process();
     for (unsigned i = 0; process && i < 2 * USER_PAGES; i++) {
         void *page = phys_alloc(1);
         CHECK(page && vm_map(process->pml4, USER_PAGES_AT + i * PAGE_SIZE, virt_to_phys(page),

@@ -124,10 +124,10 @@ LAB_EACH(pmu_rdpmc_fast, each_counter, "bit 31: refused, or the low half [VP-44 
  */
 static NTSTATUS in_ring3(void (*function)(void), uint64_t argument, unsigned cpu, uint64_t *value)
 {
-    struct process *process = process_create();
-    struct thread *thread = process ? thread_create_user("rdpmc", process, (uint64_t)function,
-                                                         argument, cpu_set_one(cpu))
-                                    : NULL;
+    struct process *process = user_process();
+    struct thread *thread =
+        process ? user_thread("rdpmc", process, (uint64_t)function, argument, cpu_set_one(cpu))
+                : NULL;
     NTSTATUS status = STATUS_NO_MEMORY;
     if (CHECK(thread != NULL)) {
         sched_wait(&thread->object, SCHED_FOREVER, Executive);

@@ -52,7 +52,7 @@ TEST(process, exit_status,
      "a process that is ended has the status of that, though a thread with one of its own ends "
      "after it; else it has its last thread's")
 {
-    process = process_create_empty();
+    process = process_create();
     REQUIRE(process != NULL);
     KeInitializeEvent(&gate, NotificationEvent, FALSE);
     late = NULL;
@@ -71,7 +71,7 @@ TEST(process, exit_status,
     CHECK(process->object.header.SignalState);
     CHECK_STATUS(process->exit_status, OF_ALL);
     object_release(&process->object);
-    process = process_create_empty();
+    process = process_create();
     REQUIRE(process != NULL);
     team_end(team_start(end_late, NULL, cpu_all(), THREAD_PRIORITY)); /* the gate is open */
     CHECK_STATUS(process->exit_status, ITS_OWN);

@@ -240,7 +240,7 @@ TEST(profile_interrupt, process,
      "an object of a process counts samples of that process only, an object without one all "
      "samples [PO-57]")
 {
-    struct process *a = process_create(), *b = process_create();
+    struct process *a = user_process(), *b = user_process();
     HANDLE of_a = NULL, profile = NULL, all = usual();
     ULONG counts[1] = { 0 };
     REQUIRE(a && b);
@@ -274,7 +274,7 @@ TEST(profile_interrupt, process_ends,
 
 TEST(profile_interrupt, restricted, "a restricted process cannot profile kernel space [PO-31]")
 {
-    struct process *process = process_create();
+    struct process *process = user_process();
     REQUIRE(process);
     process->restricted = true;
     struct thread *thread = user_start(process, (void (*)(void))user_profile_restricted, 0);

@@ -84,7 +84,7 @@ static const char *state_name(const struct thread *thread)
 
 static void run_watched(const struct test *test)
 {
-    struct process *process = test->ring3 ? process_create() : NULL;
+    struct process *process = test->ring3 ? user_process() : NULL;
     struct thread *thread = start(test, process);
     CHECK(thread != NULL);
     if (thread && !watchdog_wait(thread, show_progress)) {
@@ -217,6 +217,7 @@ void init_thread(void *unused)
     if (boot_word("program"))
         machine_exit(bench_is(image_module(0)) ? bench_run() : program_run());
     calibrate(*patterns);
+    user_init();
     clean_init();
     smi_init();
     run_all(patterns, false);

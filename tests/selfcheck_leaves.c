@@ -270,7 +270,7 @@ LEAVES(pmi, "leaves a handler of the counters' interrupt and a counter set")
 LEAVES(process,
        "leaves a process that counts, with its counters configured, and one that is profiled")
 {
-    struct process *one = process_create(), *two = process_create();
+    struct process *one = user_process(), *two = user_process();
     REQUIRE(one != NULL && two != NULL);
     struct thread *holder = user_start(one, (void (*)(void))user_driver_hold, 0);
     struct thread *sleeper = user_start(two, (void (*)(void))user_spin_profiled, 1);

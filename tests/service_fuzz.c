@@ -101,7 +101,7 @@ TEST(service_fuzz, model,
         REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     REQUIRE(company_begin(&company));
     for (unsigned i = 0; i < CALLERS; i++) {
-        processes[i] = process_create();
+        processes[i] = user_process();
         if (CHECK(processes[i] != NULL))
             threads[i] =
                 user_start(processes[i], (void (*)(void))user_fuzz,

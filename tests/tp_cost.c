@@ -128,7 +128,7 @@ TEST(tp_cost, read,
     SKIP_WITHOUT_PMU();
     SKIP_WITHOUT_VPMU();
     for (unsigned n = 1; n <= 4 && counting_possible(events, n); n++) {
-        struct process *process = process_create();
+        struct process *process = user_process();
         REQUIRE(process != NULL && counting_start_many(events, n, PMU_USER, ctrs));
         struct thread *thread = user_start(process, (void (*)(void))user_cost_read,
                                            ((1ul << n) - 1) | (uint64_t)vpmu_leaf(1) << 32);

@@ -21,7 +21,7 @@
 /* Runs user_measure with this mask; what it read. */
 static bool measure(uint64_t mask, PERFORMANCE_DATA *data)
 {
-    struct process *process = process_create();
+    struct process *process = user_process();
     struct thread *thread = process ? user_start(process, USER(user_measure), mask) : NULL;
     bool ok = CHECK(thread != NULL);
     if (ok) {
@@ -165,7 +165,7 @@ TEST(tp_counts, counts_grow,
     SKIP_WITHOUT_PMU();
     unsigned n = counting_possible(events, 2) ? 2 : 1;
     REQUIRE(counting_start_many(events, n, PMU_USER, ctrs));
-    struct process *process = process_create();
+    struct process *process = user_process();
     struct thread *thread = process ? user_start(process, USER(user_grows), n == 2 ? 3 : 1) : NULL;
     CHECK(thread != NULL);
     for (unsigned i = 0; thread && !object_signaled(&thread->object) && i < 1000; i++) {

@@ -24,7 +24,7 @@ static void runs(uint64_t region, uint64_t number)
     unsigned ctr;
     SKIP_WITHOUT_PMU();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    struct process *process = process_create();
+    struct process *process = user_process();
     struct thread *company[COMPANY] = { 0 };
     for (unsigned i = 0; process && i < COMPANY; i++)
         CHECK((company[i] = user_start(process, (void (*)(void))user_exact_spin, 0)) != NULL);
@@ -171,7 +171,7 @@ TEST(tp_exact, sum,
         smp_call(SMP_ALL, program, ctrs);
         counting_resume(counters);
     }
-    p.process = process_create();
+    p.process = user_process();
     bool complete = p.process != NULL;
     for (unsigned i = 0; p.process && i < THREADS; i++)
         complete &= (p.threads[i] =

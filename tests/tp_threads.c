@@ -283,7 +283,7 @@ TEST(tp_threads, many, "256 threads can be profiled at once; one more is refused
     unsigned started = 0;
     for (unsigned i = 0; i < 256; i++) {
         if (i % 60 == 0)
-            processes[i / 60] = process_create();
+            processes[i / 60] = user_process();
         if (processes[i / 60])
             threads[i] = user_start(processes[i / 60], USER(user_sleep_profiled), 1);
         started += threads[i] != NULL;

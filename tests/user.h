@@ -1,15 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /* Ring 3 as the tests in ring 0 see it. */
 #pragma once
+#include "kernel/base/cpu_set.h"
 #include "kernel/ke/process.h"
 #include "tests/test.h"
 
 struct thread;
 
+/* Before the first process: lays out the image and the libraries it needs. */
+void user_init(void);
+/* A process with ring3.exe and no thread yet; its exceptions end only the thread. NULL without
+ * memory. */
+struct process *user_process(void);
+/* Whether this is an address of ring3.exe's own code. */
+bool user_in_text(uint64_t address);
+/* Starts function(argument) in such a process, on these CPUs, with a reference to the thread; NULL
+ * without memory. */
+struct thread *user_thread(const char *name, struct process *process, uint64_t function,
+                           uint64_t argument, struct cpu_set affinity);
+
 /* A record of the registry with pointers that ring 0 can follow: ring-3 tests stand in the ring-3
  * image. */
 struct test user_test(const struct test *record);
-/* Starts function(argument) in the process, with a reference to the thread; NULL without memory. */
+/* The same on any CPU. */
 struct thread *user_start(struct process *process, void (*function)(void), uint64_t argument);
 /* What the process's checks found counts as this test's own. */
 void user_report(const struct process *process);

@@ -37,7 +37,3 @@
 #define AP_PAGE 0x8000
 #define AP_ROOM 0x8ff8
 #define AP_STACK 0x8ff0
-
-/* Set in RAX beside a service's number: arguments come as a Windows program passes them, in R10 RDX
- * R8 R9 and on the stack above the room for those four. */
-#define SYS_WINDOWS 0x1000

@@ -11,41 +11,7 @@
 #include "kernel/mm/vm.h"
 #include "kernel/nt/nt_process.h"
 
-extern void user_exception_entry(void);
-extern char user_load[], user_image_start[], user_text_end[], user_rodata_end[], user_data_end[],
-    user_image_end[];
-
-/* The linked ring-3 image: shared but for its data. */
 void (*process_ended)(const struct process *process);
-
-static bool map_image(struct process *process)
-{
-    uint64_t start = (uint64_t)user_image_start, end = (uint64_t)user_image_end, base = start;
-    uint64_t load = (uint64_t)user_load - KERNEL_VMA;
-    if (!NT_SUCCESS(
-            memory_reserve(process, &base, end - start, REGION_IMAGE, PAGE_EXECUTE_WRITECOPY)))
-        return false;
-    for (uint64_t a = start; a < end; a += PAGE_SIZE) {
-        uint64_t physical = load + (a - start), flags = PTE_USER;
-        if (a >= (uint64_t)user_text_end)
-            flags |= PTE_NX;
-        if (a >= (uint64_t)user_rodata_end) {
-            void *copy = phys_alloc(1);
-            if (!copy)
-                return false;
-            if (a < (uint64_t)user_data_end)
-                memcpy(copy, phys_to_virt(physical), PAGE_SIZE);
-            physical = virt_to_phys(copy);
-            flags |= PTE_WRITE;
-        }
-        if (!vm_map(process->pml4, a, physical, flags)) {
-            if (flags & PTE_WRITE)
-                phys_free(phys_to_virt(physical), 1);
-            return false;
-        }
-    }
-    return true;
-}
 
 static void destroy(struct object *object)
 {
@@ -66,7 +32,7 @@ const struct object_type process_type = {
     .execute = STANDARD_RIGHTS_READ | SYNCHRONIZE,
 };
 
-struct process *process_create_empty(void)
+struct process *process_create(void)
 {
     _Static_assert(sizeof(struct process) <= PAGE_SIZE, "one page");
     struct process *process = phys_alloc(1);
@@ -78,19 +44,6 @@ struct process *process_create_empty(void)
     process->stack_reserve = process->stack_commit = PROCESS_STACK_SIZE;
     process->pml4 = vm_create();
     if (process->pml4 && memory_init(process))
-        return process;
-    object_release(&process->object);
-    return NULL;
-}
-
-struct process *process_create(void)
-{
-    struct process *process = process_create_empty();
-    if (process) {
-        process->exception_entry = (uint64_t)user_exception_entry;
-        process->stack_commit = PAGE_SIZE;
-    }
-    if (!process || map_image(process))
         return process;
     object_release(&process->object);
     return NULL;
@@ -125,7 +78,7 @@ bool process_equip(struct process *process, struct thread *thread)
         memory_stack(process, process->stack_reserve, process->stack_commit, &thread->user_stack);
     if (!thread->user_stack_top)
         return false;
-    if (!process->peb || make_teb(process, thread))
+    if (make_teb(process, thread))
         return true;
     process_unequip(process, thread);
     return false;

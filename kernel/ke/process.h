@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A process: an address space, handles, threads. Every process runs the one ring-3 image
- * (linker.ld). */
+/* A process: an address space, handles, threads. */
 #pragma once
 #include "kernel/base/lock.h"
 #include "kernel/ke/memory.h"
@@ -21,9 +20,10 @@ struct process {
     bool fault_ends_all; /* an exception ends the process, as in Windows; else only its thread, as
                             tests want it */
     uint64_t stack_reserve,
-        stack_commit;           /* of its threads, in bytes: whole pages; before the first thread */
-    uint64_t apc_entry;         /* KiUserApcDispatcher; 0: none */
-    uint64_t peb, thread_entry; /* of a Windows program; ntdll's routine where its threads begin */
+        stack_commit;      /* of its threads, in bytes: whole pages; before the first thread */
+    uint64_t apc_entry;    /* KiUserApcDispatcher; 0: none */
+    uint64_t peb, start;   /* start: the program's entry point */
+    uint64_t thread_entry; /* ntdll's routine where its threads begin */
     uint64_t fault_rip, fault_address; /* of the exception that ended it; for a message */
     struct lock lock;                  /* guards what follows */
     bool ending;                       /* process_end was called: no thread begins any more */
@@ -33,11 +33,9 @@ struct process {
     struct memory memory; /* L: its own mutex */
 };
 
-/* A process with the ring-3 image mapped and no thread; one reference for the caller. NULL without
+/* A process without an image and without a thread; one reference for the caller. NULL without
  * memory. */
 struct process *process_create(void);
-/* The same without an image. */
-struct process *process_create_empty(void);
 /* Called by the last thread of a process when it ends. NULL: no call. */
 extern void (*process_notify_end)(struct process *process);
 /* Allocates the stack and TEB of a new thread in its process; false: no memory. And frees them

@@ -17,7 +17,6 @@
 #define STACK_PAGES (KERNEL_STACK_SIZE / PAGE_SIZE)
 #define FPU_OFFSET 1024 /* of the area for fpu.c in the thread's page */
 
-extern void user_thread_start(void), user_process_start(void);
 extern void trap_return(void);
 
 static uint32_t next_id; /* atomic */
@@ -50,8 +49,6 @@ static void enter_user(void *unused)
                                   .rflags = RFLAGS_IF | 2,
                                   .rsp = me->user_rsp,
                                   .ss = SEL_USER_SS,
-                                  .rdi = me->user_start,
-                                  .rsi = me->user_argument,
                                   .rcx = me->user_start,
                                   .rdx = me->user_argument };
     asm volatile("mov %0,%%rsp\njmp trap_return" : : "r"(frame) : "memory");
@@ -177,9 +174,8 @@ struct thread *thread_create_system(const char *name, void (*start)(void *), voi
     return run(thread, affinity, false);
 }
 
-static struct thread *create_user(const char *name, struct process *process, void (*entry)(void),
-                                  uint64_t start, uint64_t argument, struct cpu_set affinity,
-                                  bool suspended)
+static struct thread *create_user(const char *name, struct process *process, uint64_t start,
+                                  uint64_t argument, struct cpu_set affinity, bool suspended)
 {
     struct thread *thread = possible(affinity) ? allocate(name) : NULL;
     if (!thread)
@@ -196,8 +192,8 @@ static struct thread *create_user(const char *name, struct process *process, voi
     thread->process = process;
     thread->start = enter_user;
     /* As after a CALL, with room for four arguments; above, unwinding may read Windows' CONTEXT. */
-    thread->user_rsp = thread->user_stack_top - 40 - (process->thread_entry ? sizeof(CONTEXT) : 0);
-    thread->user_entry = process->thread_entry ? process->thread_entry : (uint64_t)entry;
+    thread->user_rsp = thread->user_stack_top - 40 - sizeof(CONTEXT);
+    thread->user_entry = process->thread_entry;
     thread->user_start = start;
     thread->user_argument = argument;
     init_fpu(thread);
@@ -207,13 +203,12 @@ static struct thread *create_user(const char *name, struct process *process, voi
 struct thread *thread_create_user(const char *name, struct process *process, uint64_t start,
                                   uint64_t argument, struct cpu_set affinity)
 {
-    return create_user(name, process, user_process_start, start, argument, affinity, false);
+    return create_user(name, process, start, argument, affinity, false);
 }
 
 /* Not the creator's affinity: a thread that pinned itself must not pin its children. */
 struct thread *thread_create_another(struct process *process, uint64_t start, uint64_t argument,
                                      bool suspended)
 {
-    return create_user(thread_current()->name, process, user_thread_start, start, argument,
-                       cpu_all(), suspended);
+    return create_user(thread_current()->name, process, start, argument, cpu_all(), suspended);
 }

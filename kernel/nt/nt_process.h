@@ -29,9 +29,7 @@ struct teb {
     uint8_t gap3[0x17c8 - 0x1788];
     void **fls_slots;
     uint8_t gap4[0x1838 - 0x17d0];
-    struct teb *next; /* from here on ours: the loader's list */
-    void *tls_blocks[TLS_SLOTS];
-    void *wait_event; /* of address.c */
+    void *wait_event; /* from here on ours: of address.c */
 };
 
 struct peb {
@@ -67,7 +65,7 @@ AT(teb, stack_region, 0x1478);
 AT(teb, tls_slots, 0x1480);
 AT(teb, tls_expansion, 0x1780);
 AT(teb, fls_slots, 0x17c8);
-AT(teb, next, 0x1838);
+AT(teb, wait_event, 0x1838);
 AT(peb, image_base, 0x10);
 AT(peb, ldr, 0x18);
 AT(peb, parameters, 0x20);

@@ -1,5 +1,5 @@
 ; SPDX-License-Identifier: MIT
-; All sixteen YMM registers at once.
+; All sixteen YMM registers at once, also those that a function of Windows must keep.
 section .text
 
 ; void avx_load(const uint64_t values[64])
@@ -7,7 +7,7 @@ global avx_load
 avx_load:
 %assign n 0
 %rep 16
-    vmovups ymm %+ n, [rdi + 32 * n]
+    vmovups ymm %+ n, [rcx + 32 * n]
 %assign n n + 1
 %endrep
     ret
@@ -17,7 +17,7 @@ global avx_store
 avx_store:
 %assign n 0
 %rep 16
-    vmovups [rdi + 32 * n], ymm %+ n
+    vmovups [rcx + 32 * n], ymm %+ n
 %assign n n + 1
 %endrep
     ret
@@ -34,12 +34,12 @@ avx512_load:
 %assign n 0
 %rep 16
 %assign m n + 16
-    vmovups zmm %+ m, [rdi + 64 * n]
+    vmovups zmm %+ m, [rcx + 64 * n]
 %assign n n + 1
 %endrep
 %assign n 0
 %rep 8
-    kmovq k %+ n, [rdi + 1024 + 8 * n]
+    kmovq k %+ n, [rcx + 1024 + 8 * n]
 %assign n n + 1
 %endrep
     ret
@@ -50,12 +50,12 @@ avx512_store:
 %assign n 0
 %rep 16
 %assign m n + 16
-    vmovups [rdi + 64 * n], zmm %+ m
+    vmovups [rcx + 64 * n], zmm %+ m
 %assign n n + 1
 %endrep
 %assign n 0
 %rep 8
-    kmovq [rdi + 1024 + 8 * n], k %+ n
+    kmovq [rcx + 1024 + 8 * n], k %+ n
 %assign n n + 1
 %endrep
     ret

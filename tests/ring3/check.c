@@ -4,7 +4,7 @@
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "tests/checks.h"
-#include "windows.h"
+#include "tests/ring3/services.h"
 
 extern struct test_report user_test_report;
 struct test_report user_test_report __attribute__((aligned(64))); /* in one page */

@@ -2,7 +2,6 @@
 /* Two independent ways to one number: what threads have counted, by context switch records and by
  * thread profiling. */
 #include "tests/ring3/etw.h"
-#include "ntddk.h"
 #include "tests/ring3/ring3.h"
 
 #define THREADS 8

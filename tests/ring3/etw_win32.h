@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Trace sessions by the Win32 functions, as tests use them. */
 #pragma once
-#include "evntcons.h"
+#include "kernel/nt/nt_trace.h"
 #include "kernel/base/string.h"
 #include "tests/ring3/helpers.h"
 

@@ -182,7 +182,7 @@ TEST_USER(etw_win32, consumes_counters,
 
 static DWORD call_often(PVOID cpu)
 {
-    SetThreadAffinityMask(GetCurrentThread(), 1ul << (uint64_t)cpu);
+    SetThreadAffinityMask(GetCurrentThread(), 1ull << (uint64_t)cpu);
     for (unsigned i = 0; i < ROUNDS; i++) {
         for (unsigned n = 0; n < ROUND; n++)
             ZwGetCurrentProcessorNumber();

@@ -198,7 +198,8 @@ TEST_USER(etw_win32, by_name,
     CHECK_EQ((uint64_t)GetProcAddress(LoadLibraryA("sechost"), "ProcessTrace"),
              (uint64_t)ProcessTrace);
     CHECK_EQ((uint64_t)GetProcAddress(LoadLibraryA("ntdll"), "NtTraceControl"),
-             (uint64_t)ZwTraceControl);
+             (uint64_t)GetProcAddress(GetModuleHandleA("ntdll"), "ZwTraceControl"));
+    CHECK(GetProcAddress(LoadLibraryA("ntdll"), "NtTraceControl") != NULL);
 }
 
 void user_trace_restricted(uint64_t unused)

@@ -6,7 +6,7 @@
 #include "kernel/base/bits.h"
 #include "tests/ring3/work.h"
 #include "tests/test.h"
-#include "windows.h"
+#include "tests/ring3/services.h"
 
 #define READ_ALL                                                                                   \
     (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
@@ -202,7 +202,7 @@ void user_exact_switched(uint64_t wanted)
 void user_exact_raw(uint64_t what)
 {
     HANDLE profile;
-    uint64_t empty, best = ~0ul;
+    uint64_t empty, best = ~0ull;
     if (!begin(&profile, &empty))
         return;
     for (unsigned i = 0; i < 100; i++) {

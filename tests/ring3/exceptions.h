@@ -3,7 +3,6 @@
  * the page fault; NO_FAULT where there is none, UNKNOWN where Windows cannot tell it, ANY where it
  * is not known here. RAX, RCX, RDX, RSI and RDI are the code's own. */
 #pragma once
-#include "kernel/nt/nt_context.h"
 
 #define NO_FAULT 0
 #define ANY UINT64_C(1)
@@ -36,9 +35,9 @@
       "cltd\nidivl -16(%%rsp,%%rcx,8)",                                                            \
       STATUS_INTEGER_OVERFLOW, NO_FAULT)                                                           \
     X(overflow_relative, "mov $-1,%%rdx\nxor %%eax,%%eax\n"                                        \
-      "divq user_thread_start(%%rip)",                                                             \
+      "divq user_begin(%%rip)",                                                             \
       STATUS_INTEGER_OVERFLOW, NO_FAULT)                                                           \
-    X(overflow_absolute, "mov $-1,%%rdx\nxor %%eax,%%eax\ndivq user_thread_start",                 \
+    X(overflow_absolute, "mov $-1,%%rdx\nxor %%eax,%%eax\ndivq user_begin",                 \
       STATUS_INTEGER_OVERFLOW, NO_FAULT)                                                           \
     X(x87, "fninit\nmovl $0x37b,-64(%%rsp)\nfldcw -64(%%rsp)\nfld1\n"                              \
       "fldz\nfdivrp\nfwait",                                                                       \
@@ -116,7 +115,7 @@
     X(read_null, "mov 0,%%eax", STATUS_ACCESS_VIOLATION, 0)                                        \
     X(read_unmapped, "mov 0x1234,%%eax", STATUS_ACCESS_VIOLATION, 0x1234)                          \
     X(write_unmapped, "movl $1,0x1234", STATUS_ACCESS_VIOLATION, 0x1234)                           \
-    X(write_text, "movb $0x90,user_thread_start", STATUS_ACCESS_VIOLATION, ANY)                    \
+    X(write_text, "movb $0x90,user_begin", STATUS_ACCESS_VIOLATION, ANY)                    \
     X(read_kernel, "mov $0xffffffff81000000,%%rax\nmov (%%rax),%%eax", STATUS_ACCESS_VIOLATION, 0xffffffff81000000) \
     X(write_kernel, "mov $0xffffffff81000000,%%rax\nmov %%eax,(%%rax)", STATUS_ACCESS_VIOLATION, 0xffffffff81000000) \
     X(read_direct_map, "mov $0xffff800000001000,%%rax\nmov (%%rax),%%eax", STATUS_ACCESS_VIOLATION, \

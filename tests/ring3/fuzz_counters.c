@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The service fuzz: profile objects, thread profiling, the configuration, trace sessions. What
  * others do at the same time can take a counter away, never change an answer otherwise. */
-#include "kernel/user/ntddk.h"
 #include "tests/ring3/fuzz.h"
 #include "kernel/base/string.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The service fuzz: names, and services that make nothing: delays, calls queued to threads,
  * contexts and exceptions, files and images that there are not, the console. */
-#include "kernel/user/ntddk.h"
 #include "tests/ring3/fuzz.h"
 
 #define OPEN_IF 0x80u /* OBJ_OPENIF */

@@ -2,8 +2,6 @@
 /* The service fuzz: waits, threads, and calls that can do nothing. */
 #include "tests/ring3/fuzz.h"
 
-NTSTATUS ZwSuspendThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
-
 #define WAITED_MAX 6
 #define SUSPENDED_MAX 127
 

@@ -2,8 +2,7 @@
 /* For the tests in ring 3 only. */
 #pragma once
 #include "tests/test.h"
-#include "kernel/user/intrin.h"
-#include "windows.h"
+#include "tests/ring3/services.h"
 
 #define FILL 0xa5
 #define RING3_PAGE 4096u

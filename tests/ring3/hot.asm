@@ -6,23 +6,23 @@ section .text
 global hot_mix, hot_add, hot_turn, hot_end
 align 64
 hot_mix:
-    xor rax, rdi
+    xor rax, rcx
     add rax, 5
-    dec rdi
+    dec rcx
     jnz hot_mix
     ret
 align 64
 hot_add:
-    add rax, rdi
+    add rax, rcx
     add rax, rax
-    dec rdi
+    dec rcx
     jnz hot_add
     ret
 align 64
 hot_turn:
     rol rax, 3
     not rax
-    dec rdi
+    dec rcx
     jnz hot_turn
     ret
 align 64

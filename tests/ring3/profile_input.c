@@ -99,10 +99,10 @@ TEST_USER(profile_input, sizes,
     CHECK_STATUS(CREATE(.size = 4097), STATUS_BUFFER_TOO_SMALL);
     CHECK_STATUS(CREATE(.size = 4097, .buffer_size = 1028), STATUS_SUCCESS);
     CHECK_STATUS(CREATE(.size = 0, .buffer_size = 1), STATUS_SUCCESS);
-    CHECK_STATUS(CREATE(.size = 1ul << 63), STATUS_BUFFER_TOO_SMALL);
-    CHECK_STATUS(CREATE(.size = ~0ul), STATUS_BUFFER_TOO_SMALL);
-    CHECK_STATUS(CREATE(.size = ~0ul, .log2 = 2), STATUS_BUFFER_TOO_SMALL);
-    CHECK_STATUS(CREATE(.size = ~0ul, .log2 = 31), STATUS_BUFFER_TOO_SMALL);
+    CHECK_STATUS(CREATE(.size = 1ull << 63), STATUS_BUFFER_TOO_SMALL);
+    CHECK_STATUS(CREATE(.size = ~0ull), STATUS_BUFFER_TOO_SMALL);
+    CHECK_STATUS(CREATE(.size = ~0ull, .log2 = 2), STATUS_BUFFER_TOO_SMALL);
+    CHECK_STATUS(CREATE(.size = ~0ull, .log2 = 31), STATUS_BUFFER_TOO_SMALL);
 }
 
 TEST_USER(profile_input, wrap,
@@ -115,8 +115,8 @@ TEST_USER(profile_input, wrap,
     CHECK_STATUS(CREATE(.base = 0xfffffffffffff000, .size = 0xfff, .log2 = 12), STATUS_SUCCESS);
     CHECK_STATUS(CREATE(.base = 0xfffffffffffff000, .size = 0x2000, .buffer_size = 4),
                  STATUS_BUFFER_TOO_SMALL);
-    CHECK_STATUS(CREATE(.base = ~0ul, .size = 1, .log2 = 12), STATUS_BUFFER_OVERFLOW);
-    CHECK_STATUS(CREATE(.base = ~0ul, .size = 0, .log2 = 12), STATUS_SUCCESS);
+    CHECK_STATUS(CREATE(.base = ~0ull, .size = 1, .log2 = 12), STATUS_BUFFER_OVERFLOW);
+    CHECK_STATUS(CREATE(.base = ~0ull, .size = 0, .log2 = 12), STATUS_SUCCESS);
 }
 
 TEST_USER(profile_input, source,
@@ -144,7 +144,7 @@ TEST_USER(profile_input, source,
     CHECK_STATUS(CREATE(.source = NO_SOURCE, .buffer_size = 0), STATUS_INVALID_PARAMETER_7);
     CHECK_STATUS(CREATE(.source = NO_SOURCE, .log2 = 1), STATUS_INVALID_PARAMETER);
     CHECK_STATUS(CREATE(.source = NO_SOURCE, .buffer_size = 4), STATUS_BUFFER_TOO_SMALL);
-    CHECK_STATUS(CREATE(.source = NO_SOURCE, .base = ~0ul), STATUS_BUFFER_OVERFLOW);
+    CHECK_STATUS(CREATE(.source = NO_SOURCE, .base = ~0ull), STATUS_BUFFER_OVERFLOW);
     CHECK_STATUS(CREATE(.source = NO_SOURCE, .buffer = NULL), STATUS_NOT_SUPPORTED);
     CHECK_STATUS(CREATE(.source = NO_SOURCE, .handle = NULL), STATUS_NOT_SUPPORTED);
 }
@@ -195,9 +195,9 @@ TEST_USER(profile_input, processors,
     CHECK_STATUS(CREATE(.groups = 0, .affinity = (void *)1), STATUS_SUCCESS);
     CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = 1 }), STATUS_SUCCESS);
     CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = 0 }), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = 1ul << 63 }), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = 1ul << 63 | 1 }), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = ~0ul }), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = 1ull << 63 }), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = 1ull << 63 | 1 }), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = ~0ull }), STATUS_INVALID_PARAMETER);
     CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = 1, .Group = 1 }), STATUS_INVALID_PARAMETER);
     CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = 1, .Group = 0xffff }),
                  STATUS_INVALID_PARAMETER);
@@ -210,11 +210,11 @@ TEST_USER(profile_input, processors,
     CHECK_STATUS(CREATE(.groups = 2, .affinity = two), STATUS_INVALID_PARAMETER);
     two[1].Mask = 1;
     CHECK_STATUS(CREATE(.groups = 2, .affinity = two), STATUS_SUCCESS);
-    CHECK_STATUS(create_on(~0ul), STATUS_SUCCESS);
+    CHECK_STATUS(create_on(~0ull), STATUS_SUCCESS);
     CHECK_STATUS(create_on(1), STATUS_SUCCESS);
     CHECK_STATUS(create_on(0), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(create_on(1ul << 63), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(create_on(~0ul - 1), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(create_on(1ull << 63), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(create_on(~0ull - 1), STATUS_INVALID_PARAMETER);
 }
 
 static HANDLE duplicate(HANDLE source, ACCESS_MASK access)

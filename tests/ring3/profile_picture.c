@@ -73,7 +73,7 @@ static void take_picture(KPROFILE_SOURCE source, ULONG interval, unsigned rounds
     REQUIRE_STATUS(ZwSetIntervalProfile(interval, source), STATUS_SUCCESS);
     REQUIRE_STATUS(ZwCreateProfile(&profile, NtCurrentProcess(), (PVOID)(uint64_t)hot_mix,
                                    (uint64_t)hot_end - (uint64_t)hot_mix, LOG2, buckets,
-                                   sizeof buckets, source, ~0ul),
+                                   sizeof buckets, source, ~0ull),
                    STATUS_SUCCESS);
     CHECK_STATUS(ZwStartProfile(profile), STATUS_SUCCESS);
     work(rounds);
@@ -104,7 +104,7 @@ TEST_USER(profile_picture, by_instructions, "the same by retired instructions")
 {
     HANDLE profile = NULL;
     if (ZwCreateProfile(&profile, NtCurrentProcess(), (PVOID)(uint64_t)hot_mix, 16, LOG2, buckets,
-                        sizeof buckets, ProfileTotalIssues, ~0ul) == STATUS_NOT_SUPPORTED)
+                        sizeof buckets, ProfileTotalIssues, ~0ull) == STATUS_NOT_SUPPORTED)
         SKIP("no PMU");
     CHECK_STATUS(ZwClose(profile), STATUS_SUCCESS);
     take_picture(ProfileTotalIssues, 10000, test_long() ? ROUNDS : ROUNDS / 24,

@@ -1,5 +1,5 @@
 ; SPDX-License-Identifier: MIT
-; An exception with every register known: RDI points to 15 values, of RAX RCX RDX RBX RBP RSI RDI
+; An exception with every register known: the argument points to 15 values, of RAX RCX RDX RBX RBP RSI RDI
 ; R8 to R15, which are loaded, and replaced by what they are behind the exception; a sixteenth
 ; becomes RFLAGS.
 %include "kernel/base/registers.inc"
@@ -8,7 +8,8 @@ section .text
 ; void registers_ud2(uint64_t values[16])
 global registers_ud2, registers_ud2_here
 registers_ud2:
-    push_all CALLEE_SAVED
+    push_all CALLEE_SAVED, rsi, rdi
+    mov rdi, rcx
     push rdi
     mov rax, [rdi]
     mov rcx, [rdi + 8]
@@ -50,7 +51,14 @@ registers_ud2_here:
     mov [rdi + 112], r15
     pop rax
     mov [rdi + 48], rax
-    pop_all CALLEE_SAVED
+    pop_all CALLEE_SAVED, rsi, rdi
+    ret
+
+; NTSTATUS no_such_service(void)
+global no_such_service
+no_such_service:
+    mov eax, 0x800
+    syscall
     ret
 
 ; void registers_steps(void): five instructions with TF set

@@ -5,7 +5,7 @@
 static DWORD spin(PVOID unused)
 {
     (void)unused;
-    ring3_work(~0ul);
+    ring3_work(~0ull);
     return 0;
 }
 

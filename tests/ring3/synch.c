@@ -6,7 +6,8 @@
 #define UNMAPPED ((PVOID)0x12345678)
 #define HUGE_NAME ((PUNICODE_STRING)0x1000)
 
-static const PVOID nowhere[] = { UNMAPPED, KERNEL_ADDRESS, (PVOID)0x8000000000000000, (PVOID)~0ul };
+static const PVOID nowhere[] = { UNMAPPED, KERNEL_ADDRESS, (PVOID)0x8000000000000000,
+                                 (PVOID)~0ull };
 #define EACH(i, array) (unsigned i = 0; i < sizeof(array) / sizeof(array)[0]; i++)
 
 static HANDLE event(EVENT_TYPE type, BOOLEAN state)

@@ -3,7 +3,7 @@
 #include "tests/ring3/work.h"
 #include "kernel/base/bits.h"
 #include "tests/test.h"
-#include "windows.h"
+#include "tests/ring3/services.h"
 
 #define KERNEL_ADDRESS ((PVOID)0xffffffff81000000)
 #define UNMAPPED ((PVOID)0x12345678)
@@ -102,7 +102,7 @@ TEST_USER(ring3, no_such_service, "a service number that does not exist is refus
 TEST_USER(ring3, bad_pointers, "services refuse pointers to nowhere and to the kernel")
 {
     static const PVOID bad[] = { NULL, UNMAPPED, KERNEL_ADDRESS, (PVOID)0x8000000000000000,
-                                 (PVOID)~0ul };
+                                 (PVOID)~0ull };
     for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
         CHECK_STATUS(ZwDelayExecution(FALSE, bad[i]), STATUS_ACCESS_VIOLATION);
         CHECK_STATUS(ZwQueryPerformanceCounter(bad[i], NULL), STATUS_ACCESS_VIOLATION);
@@ -146,7 +146,7 @@ TEST_USER(ring3, affinity, "a thread that sets its affinity runs there")
                                             sizeof info, NULL),
                    STATUS_SUCCESS);
     for (unsigned cpu = 0; cpu < 64; cpu++) {
-        KAFFINITY one = 1ul << cpu;
+        KAFFINITY one = 1ull << cpu;
         if (!SetThreadAffinityMask(NtCurrentThread(), one)) {
             CHECK(cpu > 0); /* there is at least one */
             break;

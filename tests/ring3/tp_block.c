@@ -150,7 +150,7 @@ TEST_USER(tp_block, processor,
     enable_with(&block, 0);
     for (unsigned turn = 0; turn < 2; turn++)
         for (unsigned cpu = 0; cpu < system.dwNumberOfProcessors; cpu++) {
-            CHECK(SetThreadAffinityMask(NtCurrentThread(), 1ul << cpu) != 0);
+            CHECK(SetThreadAffinityMask(NtCurrentThread(), 1ull << cpu) != 0);
             Sleep(1); /* the move is made at the next switch */
             CHECK_EQ(block.ProcessorNumber.Number, cpu);
             CHECK_EQ(block.ProcessorNumber.Group, 0);

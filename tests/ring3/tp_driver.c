@@ -2,7 +2,6 @@
 /* Processes that configure counters by the driver for ring 3, or find them configured, for
  * tests/tp_driver.c. */
 #include "tests/ring3/helpers.h"
-#include "kernel/user/ntddk.h"
 #include "tests/ring3/ring3.h"
 
 #define INSTRUCTIONS 2 /* KPROFILE_SOURCE */

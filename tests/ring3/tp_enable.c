@@ -6,7 +6,6 @@
  * tests/contract.md. */
 #include "tests/ring3/helpers.h"
 #include "kernel/base/string.h"
-#include "kernel/nt/ntddk.h"
 
 #define MARK ((HANDLE)0x1234567) /* what a failing call must leave alone */
 
@@ -260,6 +259,8 @@ TEST_USER(tp_enable, starts_again,
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 
+#define BLOCKS 1024u /* ntdll has, for each process */
+
 static DWORD end_enabled(PVOID unused)
 {
     HANDLE profile;
@@ -273,7 +274,7 @@ TEST_USER(
     "is refused [TP-42 TP-53]")
 {
     PVOID profile = MARK;
-    for (unsigned i = 0; i < 64; i++)
+    for (unsigned i = 0; i < BLOCKS; i++)
         CHECK_STATUS(ring3_run(end_enabled, NULL), STATUS_SUCCESS);
     CHECK_STATUS(RtlEnableThreadProfiling(NtCurrentThread(), 1, 0, &profile), STATUS_NO_MEMORY);
     CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 0, &profile), ERROR_NOT_ENOUGH_MEMORY);

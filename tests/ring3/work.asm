@@ -35,9 +35,9 @@ loop_of work_1000000, 1000000
 ; void work_pages(char *at, uint64_t n): reads at n pages downwards, 4 instructions each.
 global work_pages
 work_pages:
-    mov al, [rdi]
-    sub rdi, 4096
-    dec rsi
+    mov al, [rcx]
+    sub rcx, 4096
+    dec rdx
     jnz work_pages
     ret
 
@@ -46,7 +46,6 @@ work_pages:
 ; RDPMC, MOV, MOV retire from the first reading to the second.
 global work_pmc_pair
 work_pmc_pair:
-    mov ecx, edi
     rdpmc
     mov r8d, eax
     mov r9d, edx
@@ -63,9 +62,15 @@ work_pmc_pair:
 ; Equal arguments give equal sums, unless a switch lost a register.
 global work_sse
 work_sse:
+    sub rsp, 168
+%assign i 6
+%rep 10                                 ; a function of Windows keeps these
+    movups [rsp + 16 * (i - 6)], xmm %+ i
+%assign i i + 1
+%endrep
 %assign i 0
 %rep 16
-    lea rax, [rdi + i]
+    lea rax, [rcx + i]
     movq xmm %+ i, rax
 %assign i i + 1
 %endrep
@@ -76,7 +81,7 @@ work_sse:
     paddq xmm %+ i, xmm %+ j
 %assign i i + 1
 %endrep
-    dec rsi
+    dec rdx
     jnz .again
     xor eax, eax
 %assign i 0
@@ -86,4 +91,10 @@ work_sse:
     rol rax, 7
 %assign i i + 1
 %endrep
+%assign i 6
+%rep 10
+    movups xmm %+ i, [rsp + 16 * (i - 6)]
+%assign i i + 1
+%endrep
+    add rsp, 168
     ret

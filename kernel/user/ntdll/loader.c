@@ -38,6 +38,11 @@ struct module *module_at(const void *address)
     return NULL;
 }
 
+/* NT: libraries of their own there. */
+static const struct {
+    const char *name, *here;
+} other_names[] = { { "kernelbase.dll", "kernel32.dll" }, { "sechost.dll", "advapi32.dll" } };
+
 /* Removes folders, converts to lower case, and adds ".dll" if there is no dot. False: too long. */
 static bool plain_name(const char *name, char *plain)
 {
@@ -59,6 +64,9 @@ static bool plain_name(const char *name, char *plain)
     for (const char *p = point ? "" : ".dll"; *p; p++)
         plain[n++] = *p;
     plain[n] = 0;
+    for (unsigned i = 0; i < ARRAYSIZE(other_names); i++)
+        if (strcmp(plain, other_names[i].name) == 0)
+            memcpy(plain, other_names[i].here, strlen(other_names[i].here) + 1);
     return true;
 }
 

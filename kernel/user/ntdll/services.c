@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The stubs of the services, each under its Nt and its Zw name. */
-#define STUB "\n\tmov %rcx, %r10\n\tmov $0x1000 + "
+#define STUB "\n\tmov %rcx, %r10\n\tmov $"
 #define CALL ", %eax\n\tsyscall\n\tret\n"
 #define NT_SERVICE(number, name, count)                                                            \
     asm(".text\n.globl Nt" #name ", Zw" #name "\nNt" #name ":\nZw" #name ":" STUB #number CALL);

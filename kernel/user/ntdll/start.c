@@ -76,17 +76,18 @@ VOID NTAPI RtlExitUserThread(NTSTATUS ExitStatus)
     __builtin_unreachable();
 }
 
-/* A thread's first routine. A process's first thread gets the PEB as argument, as in Windows. */
+/* A thread's first routine. Others than the process's first wait until that has begun to load. */
 VOID NTAPI LdrInitializeThunk(PTHREAD_START_ROUTINE start, PVOID argument);
 VOID NTAPI LdrInitializeThunk(PTHREAD_START_ROUTINE start, PVOID argument)
 {
-    bool first = !teb()->peb->ldr;
-    InterlockedIncrement(&threads);
+    bool first = InterlockedIncrement(&threads) == 1;
+    while (!first && !*(void *volatile *)&teb()->peb->ldr)
+        NtYieldExecution();
     NTSTATUS status = first ? begin_process() : begin_thread();
     if (!NT_SUCCESS(status))
         NtTerminateProcess(CURRENT_PROCESS, status);
     NtTestAlert(); /* calls queued before the thread ran come first */
-    RtlUserThreadStart(start, first ? teb()->peb : argument);
+    RtlUserThreadStart(start, argument);
 }
 
 VOID NTAPI RtlUserThreadStart(PTHREAD_START_ROUTINE start, PVOID argument)

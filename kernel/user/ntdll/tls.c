@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Thread-local storage of modules with a TLS directory (`thread_local`): a block for each thread
- * and module. All threads are in a list, for modules loaded later. */
+ * and module. All threads are in a list, for modules loaded later; those that were terminated stay there. */
 #include "ntdll.h"
 
 static struct module *with_tls[TLS_SLOTS];
 static unsigned count;
-static struct teb *threads;
+static struct thread {
+    void *vector[TLS_SLOTS]; /* first: the TEB points to it */
+    void *blocks[TLS_SLOTS];
+    struct thread *next;
+} * threads;
 
 static const IMAGE_TLS_DIRECTORY *directory(const struct module *m)
 {
@@ -14,7 +18,7 @@ static const IMAGE_TLS_DIRECTORY *directory(const struct module *m)
 }
 
 /* A copy of the template, and zeros after it. The template must be inside the image. */
-static bool make_block(struct teb *thread, const struct module *m)
+static bool make_block(struct thread *thread, const struct module *m)
 {
     const IMAGE_TLS_DIRECTORY *tls = directory(m);
     const uint8_t *start = (const uint8_t *)tls->StartAddressOfRawData;
@@ -27,9 +31,8 @@ static bool make_block(struct teb *thread, const struct module *m)
         return false;
     uint8_t *aligned = (uint8_t *)(((ULONG_PTR)block + 63) & ~(ULONG_PTR)63);
     memcpy(aligned, start, raw);
-    void **vector = thread->tls_vector;
-    vector[m->tls_index] = aligned;
-    thread->tls_blocks[m->tls_index] = block;
+    thread->vector[m->tls_index] = aligned;
+    thread->blocks[m->tls_index] = block;
     return true;
 }
 
@@ -46,7 +49,7 @@ NTSTATUS tls_add_module(struct module *m)
     m->tls_index = (USHORT)count;
     with_tls[count++] = m;
     *index = m->tls_index;
-    for (struct teb *t = threads; t; t = t->next)
+    for (struct thread *t = threads; t; t = t->next)
         if (!make_block(t, m))
             return STATUS_INVALID_IMAGE_FORMAT;
     return STATUS_SUCCESS;
@@ -54,10 +57,10 @@ NTSTATUS tls_add_module(struct module *m)
 
 NTSTATUS tls_begin_thread(void)
 {
-    struct teb *me = teb();
-    me->tls_vector = heap_get(TLS_SLOTS * sizeof(void *));
-    if (!me->tls_vector)
+    struct thread *me = heap_get(sizeof *me);
+    if (!me)
         return STATUS_NO_MEMORY;
+    teb()->tls_vector = me->vector;
     for (unsigned i = 0; i < count; i++)
         if (!make_block(me, with_tls[i]))
             return STATUS_NO_MEMORY;
@@ -68,18 +71,18 @@ NTSTATUS tls_begin_thread(void)
 
 void tls_end_thread(void)
 {
-    struct teb *me = teb();
-    struct teb **link = &threads;
+    struct thread *me = (struct thread *)teb()->tls_vector;
+    struct thread **link = &threads;
     while (*link && *link != me)
         link = &(*link)->next;
     if (*link)
         *link = me->next;
     for (unsigned i = 0; i < count; i++)
-        heap_put(me->tls_blocks[i]);
-    heap_put(me->tls_vector);
-    heap_put(me->tls_expansion);
-    me->tls_vector = NULL;
-    me->tls_expansion = NULL;
+        heap_put(me->blocks[i]);
+    heap_put(me);
+    heap_put(teb()->tls_expansion);
+    teb()->tls_vector = NULL;
+    teb()->tls_expansion = NULL;
 }
 
 void tls_call(struct module *m, DWORD reason)

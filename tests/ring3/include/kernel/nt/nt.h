@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* What kernel/nt/nt.h is for ring 0: here mingw-w64's headers, and what those lack. It is found
+ * before the kernel's own where the tests in ring 3 are compiled. */
+#pragma once
+#define INITGUID
+#include <ntstatus.h>
+#define WIN32_NO_STATUS
+#include <windows.h>
+#include <winternl.h>
+#include <intrin.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ABI_SIZE(type, size) C_ASSERT(sizeof(type) == (size))
+#define ABI_FIELD(type, field, offset) C_ASSERT(offsetof(type, field) == (offset))
+
+/* Their own is a function of a library; a program has the instruction, as with Microsoft's. */
+#define __readpmc(counter) __rdpmc((int)(counter))
+
+#include "kernel/nt/nt_thread_profiling.h"
+
+#define NtCurrentProcess() ((HANDLE)(LONG_PTR)-1)
+#define NtCurrentThread() ((HANDLE)(LONG_PTR)-2)
+#define ThreadBasicInformation ((THREADINFOCLASS)0)
+#define ThreadBasePriority ((THREADINFOCLASS)3)
+#define ThreadAffinityMask ((THREADINFOCLASS)4)
+#define ThreadCounterProfiling ((THREADINFOCLASS)32)
+#define THREAD_CREATE_FLAGS_CREATE_SUSPENDED 0x00000001
+#define WrQuantumEnd ((KWAIT_REASON)30)
+#define MemoryBasicInformation 0
+#define PROFILE_CONTROL 0x0001
+#define PROFILE_ALL_ACCESS (0x000F0000 | PROFILE_CONTROL)
+#define SE_SYSTEM_PROFILE_PRIVILEGE 11
+#define EVENT_QUERY_STATE 0x0001
+#define SEMAPHORE_QUERY_STATE 0x0001
+
+typedef enum _EVENT_TYPE { NotificationEvent, SynchronizationEvent } EVENT_TYPE;
+typedef enum _WAIT_TYPE { WaitAll, WaitAny } WAIT_TYPE;
+typedef enum _EVENT_INFORMATION_CLASS { EventBasicInformation } EVENT_INFORMATION_CLASS;
+typedef enum _SEMAPHORE_INFORMATION_CLASS { SemaphoreBasicInformation } SEMAPHORE_INFORMATION_CLASS;
+typedef enum _MUTANT_INFORMATION_CLASS {
+    MutantBasicInformation,
+    MutantOwnerInformation
+} MUTANT_INFORMATION_CLASS;
+
+typedef struct _EVENT_BASIC_INFORMATION {
+    EVENT_TYPE EventType;
+    LONG EventState;
+} EVENT_BASIC_INFORMATION;
+
+typedef struct _SEMAPHORE_BASIC_INFORMATION {
+    LONG CurrentCount, MaximumCount;
+} SEMAPHORE_BASIC_INFORMATION;
+
+typedef struct _MUTANT_BASIC_INFORMATION {
+    LONG CurrentCount;
+    BOOLEAN OwnedByCaller, AbandonedState;
+} MUTANT_BASIC_INFORMATION;
+
+typedef struct _MUTANT_OWNER_INFORMATION {
+    CLIENT_ID ClientId;
+} MUTANT_OWNER_INFORMATION;
+
+typedef struct _THREAD_BASIC_INFORMATION {
+    NTSTATUS ExitStatus;
+    PVOID TebBaseAddress;
+    CLIENT_ID ClientId;
+    KAFFINITY AffinityMask;
+    LONG Priority, BasePriority;
+} THREAD_BASIC_INFORMATION;

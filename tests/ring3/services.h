@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* The services and routines of ntdll that mingw-w64's headers do not declare. */
+#pragma once
+#include "kernel/nt/nt_profile.h"
+#include "kernel/nt/ntddk.h"
+
+NTSTATUS ZwClose(HANDLE Handle);
+NTSTATUS ZwTerminateThread(HANDLE ThreadHandle, NTSTATUS ExitStatus);
+NTSTATUS ZwTerminateProcess(HANDLE ProcessHandle, NTSTATUS ExitStatus);
+NTSTATUS ZwDelayExecution(BOOLEAN Alertable, PLARGE_INTEGER DelayInterval);
+NTSTATUS ZwWaitForSingleObject(HANDLE Handle, BOOLEAN Alertable, PLARGE_INTEGER Timeout);
+NTSTATUS ZwYieldExecution(void);
+NTSTATUS ZwWaitForMultipleObjects(ULONG Count, const HANDLE Handles[], WAIT_TYPE WaitType,
+                                  BOOLEAN Alertable, PLARGE_INTEGER Timeout);
+NTSTATUS ZwSignalAndWaitForSingleObject(HANDLE SignalHandle, HANDLE WaitHandle, BOOLEAN Alertable,
+                                        PLARGE_INTEGER Timeout);
+NTSTATUS ZwCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
+                       POBJECT_ATTRIBUTES ObjectAttributes, EVENT_TYPE EventType,
+                       BOOLEAN InitialState);
+NTSTATUS ZwSetEvent(HANDLE EventHandle, PLONG PreviousState);
+NTSTATUS ZwResetEvent(HANDLE EventHandle, PLONG PreviousState);
+NTSTATUS ZwPulseEvent(HANDLE EventHandle, PLONG PreviousState);
+NTSTATUS ZwClearEvent(HANDLE EventHandle);
+NTSTATUS ZwQueryEvent(HANDLE EventHandle, EVENT_INFORMATION_CLASS EventInformationClass,
+                      PVOID EventInformation, ULONG EventInformationLength, PULONG ReturnLength);
+NTSTATUS ZwCreateSemaphore(PHANDLE SemaphoreHandle, ACCESS_MASK DesiredAccess,
+                           POBJECT_ATTRIBUTES ObjectAttributes, LONG InitialCount,
+                           LONG MaximumCount);
+NTSTATUS ZwReleaseSemaphore(HANDLE SemaphoreHandle, LONG ReleaseCount, PLONG PreviousCount);
+NTSTATUS ZwQuerySemaphore(HANDLE SemaphoreHandle,
+                          SEMAPHORE_INFORMATION_CLASS SemaphoreInformationClass,
+                          PVOID SemaphoreInformation, ULONG SemaphoreInformationLength,
+                          PULONG ReturnLength);
+NTSTATUS ZwCreateMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
+                        POBJECT_ATTRIBUTES ObjectAttributes, BOOLEAN InitialOwner);
+NTSTATUS ZwReleaseMutant(HANDLE MutantHandle, PLONG PreviousCount);
+NTSTATUS ZwQueryMutant(HANDLE MutantHandle, MUTANT_INFORMATION_CLASS MutantInformationClass,
+                       PVOID MutantInformation, ULONG MutantInformationLength, PULONG ReturnLength);
+NTSTATUS ZwCreateThreadEx(PHANDLE ThreadHandle, ACCESS_MASK DesiredAccess, PVOID ObjectAttributes,
+                          HANDLE ProcessHandle, PVOID StartRoutine, PVOID Argument,
+                          ULONG CreateFlags, SIZE_T ZeroBits, SIZE_T StackSize,
+                          SIZE_T MaximumStackSize, PVOID AttributeList);
+NTSTATUS ZwResumeThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
+NTSTATUS ZwSuspendThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
+NTSTATUS ZwSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
+                                PVOID ThreadInformation, ULONG ThreadInformationLength);
+NTSTATUS ZwQueryInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
+                                  PVOID ThreadInformation, ULONG ThreadInformationLength,
+                                  PULONG ReturnLength);
+NTSTATUS ZwAllocateVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, ULONG_PTR ZeroBits,
+                                 PSIZE_T RegionSize, ULONG AllocationType, ULONG Protect);
+NTSTATUS ZwFreeVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize,
+                             ULONG FreeType);
+NTSTATUS ZwProtectVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize,
+                                ULONG NewProtect, PULONG OldProtect);
+NTSTATUS ZwDuplicateObject(HANDLE SourceProcessHandle, HANDLE SourceHandle,
+                           HANDLE TargetProcessHandle, PHANDLE TargetHandle,
+                           ACCESS_MASK DesiredAccess, ULONG HandleAttributes, ULONG Options);
+ULONG ZwGetCurrentProcessorNumber(void);
+NTSTATUS ZwQueryPerformanceCounter(PLARGE_INTEGER PerformanceCounter,
+                                   PLARGE_INTEGER PerformanceFrequency);
+/* Ours: RtlReadThreadProfilingData in the kernel, for the calling thread; needs no RDPMC. */
+NTSTATUS ZwReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
+                                   PPERFORMANCE_DATA PerformanceData);
+NTSTATUS write_console(const char *text, ULONG length);
+NTSTATUS no_such_service(void);
+
+NTSTATUS ZwCreateProfile(PHANDLE ProfileHandle, HANDLE Process, PVOID ProfileBase,
+                         SIZE_T ProfileSize, ULONG BucketSize, PULONG Buffer, ULONG BufferSize,
+                         KPROFILE_SOURCE ProfileSource, KAFFINITY Affinity);
+NTSTATUS ZwCreateProfileEx(PHANDLE ProfileHandle, HANDLE Process, PVOID ProfileBase,
+                           SIZE_T ProfileSize, ULONG BucketSize, PULONG Buffer, ULONG BufferSize,
+                           KPROFILE_SOURCE ProfileSource, USHORT GroupCount,
+                           PGROUP_AFFINITY GroupAffinity);
+NTSTATUS ZwStartProfile(HANDLE ProfileHandle);
+NTSTATUS ZwStopProfile(HANDLE ProfileHandle);
+NTSTATUS ZwQueryIntervalProfile(KPROFILE_SOURCE ProfileSource, PULONG Interval);
+NTSTATUS ZwSetIntervalProfile(ULONG Interval, KPROFILE_SOURCE Source);
+NTSTATUS ZwTraceControl(ULONG FunctionCode, PVOID InBuffer, ULONG InBufferLen, PVOID OutBuffer,
+                        ULONG OutBufferLen,
+                        PULONG ReturnLength); /* codes and structures: kernel/nt/nt_trace.h */
+NTSTATUS ZwSetSystemInformation(ULONG SystemInformationClass, PVOID SystemInformation,
+                                ULONG SystemInformationLength);
+NTSTATUS ZwQuerySystemInformation(ULONG SystemInformationClass, PVOID SystemInformation,
+                                  ULONG SystemInformationLength, PULONG ReturnLength);
+NTSTATUS RtlAdjustPrivilege(ULONG Privilege, BOOLEAN Enable, BOOLEAN CurrentThread,
+                            PBOOLEAN Enabled);
+NTSTATUS RtlEnableThreadProfiling(HANDLE ThreadHandle, ULONG Flags, ULONG64 HardwareCounters,
+                                  PVOID *PerformanceDataHandle);
+NTSTATUS RtlDisableThreadProfiling(PVOID PerformanceDataHandle);
+NTSTATUS RtlQueryThreadProfiling(HANDLE ThreadHandle, PBOOLEAN Enabled);
+NTSTATUS RtlReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
+                                    PPERFORMANCE_DATA PerformanceData);
+
+NTSTATUS ZwRaiseException(PEXCEPTION_RECORD ExceptionRecord, PCONTEXT ContextRecord,
+                          BOOLEAN FirstChance);
+NTSTATUS ZwContinue(PCONTEXT ContextRecord, BOOLEAN TestAlert);
+NTSTATUS KeSetHardwareCounterConfiguration(PHARDWARE_COUNTER CounterArray, ULONG Count);
+NTSTATUS KeQueryHardwareCounterConfiguration(PHARDWARE_COUNTER CounterArray, ULONG MaximumCount,
+                                             PULONG Count);

@@ -1,0 +1,7 @@
+; SPDX-License-Identifier: MIT
+; The tests that run in ring 3: the file ring3.exe.
+section .images align=16
+global ring3_file, ring3_file_end
+ring3_file:
+    incbin "ring3.exe"
+ring3_file_end:
