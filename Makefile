@@ -86,7 +86,7 @@ ADVAPI32_OBJ := $(call WIN_OBJ,advapi32)
 $(NTDLL_OBJ): WIN_DEFINES := -D_NTSYSTEM_ -D_CRTIMP=
 $(KERNEL32_OBJ): WIN_DEFINES := -D_KERNEL32_
 $(MSVCRT_OBJ): WIN_DEFINES := -D__MSVCRT__ -D_CRTIMP= -D_CRTIMP_ALTERNATIVE= -D_SECIMP= -D_CTYPE_DISABLE_MACROS -D_WCTYPE_INLINE_DEFINED
-$(ADVAPI32_OBJ): WIN_DEFINES := -D_WMI_SOURCE_ -D_ADVAPI32_ -Ikernel/user/advapi32
+$(ADVAPI32_OBJ): WIN_DEFINES := -D_WMI_SOURCE_ -D_ADVAPI32_
 
 $(BUILD)/dll/%.o: %.c
 	@mkdir -p $(@D)
@@ -328,7 +328,7 @@ compare:
 GDB_PORT := 1234
 debug: all
 	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' GDB=$(GDB_PORT) setsid tests/run & \
-	gdb -q $(BUILD)/ntpmu.elf $(if $(PROGRAM),-ex 'add-symbol-file $(or $(PROGRAM_EXE),$(PROGRAM))') -ex 'target remote :$(GDB_PORT)' -ex 'hbreak kernel_main' -ex continue $(GDB_ARGS); \
+	gdb -q $(BUILD)/ntpmu.elf $(if $(PROGRAM)$(DRIVER),,-ex 'add-symbol-file $(BUILD)/dll/ring3.exe.debug') $(if $(PROGRAM),-ex 'add-symbol-file $(or $(PROGRAM_EXE),$(PROGRAM))') -ex 'target remote :$(GDB_PORT)' -ex 'hbreak kernel_main' -ex continue $(GDB_ARGS); \
 	kill $$! 2>/dev/null || :
 
 PROVE := prove $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit)

@@ -31,7 +31,7 @@ our @CIRCLES = (
 sub room_of
 {
     my ($file) = @_;
-    return undef if $file =~ m{^(kernel/user|ring3|tests/ring3|dll)/};
+    return undef if $file =~ m{^(kernel/user|dll)/};
     for (my $folder = $file; $folder =~ s{/[^/]+$}{};) {
         return $folder if exists $height{$folder};
     }

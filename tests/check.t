@@ -167,14 +167,13 @@ my $freestanding = qr{^(std(int|int-gcc|bool|def|arg|align|noreturn)|limits|floa
 # What ring 3 may include of the kernel's folders.
 my $for_ring3 = qr{^kernel/(user/.*|nt/\w+|pe|base/(layout|string|print))\.h$};
 
-# The file of ours that an include means: next to the includer, in ring 3's folder, or from the root.
+# The file of ours that an include means: next to the includer, or from the root.
 sub meant
 {
     my ($file, $name) = @_;
     return 'kernel/base/layout.h' if $name eq 'layout.inc';
-    return 'kernel/nt/service_list.h' if $name eq 'services.inc';
     my ($folder) = $file =~ m{^(.*/)};
-    return (grep { -f } $name, "$folder$name", "kernel/user/$name")[0];
+    return (grep { -f } $name, "$folder$name")[0];
 }
 
 sub may_include
@@ -194,7 +193,7 @@ sub include_faults
     for (lines($file)) {
         my ($quote, $name) = /^\s*[#%]\s*include\s*([<"'])([^>"']+)/ or next;
         $$count++;
-        next if $quote eq '<' && ($name =~ $freestanding || $file =~ m{^(kernel/user/\w+|tests/samples|tests/programs)/}); # mingw-w64's own
+        next if $quote eq '<' && ($name =~ $freestanding || $file =~ m{^(kernel/user|tests/samples|tests/programs|tests/ring3/include|tests/pe|tests/qr)/}); # mingw-w64's or the host's
         my $meant = meant($file, $name);
         push @wrong, "$file includes $name, which does not exist" if !$meant;
         push @wrong, "$file may not include $meant" if $meant && !may_include($file, $meant);
@@ -209,32 +208,22 @@ sub check_includes
     holds("$count includes in " . @sources . ' files go down: to their own room and those below', @wrong);
 }
 
-# What each object file uses of another: [file, symbol, its file]. The two rings are linked apart.
+# What each object file of ring 0 uses of another: [file, symbol, its file].
 sub uses
 {
-    my ($ring3, %home, @uses) = qr{^(kernel/user|ring3|tests/ring3)/};
-    for (split /\n/, `nm -A -P @{[grep { !m{/user/|/ring3/} } objects(qw(boot hal kernel pmu tests))]} 2>&1`) {
+    my (%home, @uses);
+    for (split /\n/, `nm -A -P @{[objects(qw(boot hal kernel pmu tests))]} 2>&1`) {
         my ($file, $name, $kind) = m{^$gcc/(\S+?)(?:\.asm)?\.o: (\S+) (\w)} or next;
-        my $ring = $file =~ $ring3 ? 3 : 0;
-        $home{$ring}{$name} = $file if $kind =~ /[A-TV-Z]/;
-        push @uses, [$file, $name, $ring] if $kind eq 'U';
+        $home{$name} = $file if $kind =~ /[A-TV-Z]/;
+        push @uses, [$file, $name] if $kind eq 'U';
     }
-    return map { my ($file, $name, $ring) = @$_; my $home = $home{$ring}{$name} // $home{3 - $ring}{$name}; $home ? [$file, $name, $home] : () } @uses;
-}
-
-# Between the rings: the kernel knows where ring 3 begins, tests what to start there.
-sub crosses
-{
-    my ($file, $name, $home) = @_;
-    my $ring3 = qr{^(kernel/user|ring3|tests/ring3)/};
-    return ($file =~ $ring3 xor $home =~ $ring3) && $file !~ m{^(tests|ring3)/|^kernel/ke/(thread|process)$};
+    return map { my ($file, $name) = @$_; $home{$name} ? [$file, $name, $home{$name}] : () } @uses;
 }
 
 sub check_symbols
 {
     my @uses = uses();
-    holds(@uses . ' uses of symbols keep to the same order', @uses ? Rooms::upward(@uses) : 'no object file',
-          map { crosses(@$_) ? "$_->[0] uses $_->[1] of $_->[2]" : () } @uses);
+    holds(@uses . ' uses of symbols keep to the same order', @uses ? Rooms::upward(@uses) : 'no object file');
     holds('no circle of files inside a room but the ' . @Rooms::CIRCLES . ' that Rooms.pm names', Rooms::circles(@uses));
 }
 
@@ -270,10 +259,11 @@ sub check_headers { holds("Windows' names mean what they mean to mingw-w64", fai
 
 sub check_rep
 {
-    my @objects = grep { m{/work\.asm\.o$} } objects('tests');
+    my @objects = "$gcc/dll/tests/ring3/work.asm.o";
     my $dump = 'objdump -d --no-show-raw-insn -M intel';
     holds('no REP in ring-3 code, measured loops and measured kernel paths',
-          rep_faults('ring 3', "$dump -j .user.text $gcc/ntpmu.elf"),
+          rep_faults('ring 3', "$dump $gcc/dll/ring3.exe.debug"),
+          rep_faults('reading', "$dump --disassemble=RtlReadThreadProfilingData $gcc/dll/ntdll.dll.debug"),
           (map { rep_faults($_, "$dump $_") } @objects),
           map { rep_faults($_, "$dump --disassemble=$_ $gcc/ntpmu.elf") } @measured);
 }
@@ -348,7 +338,7 @@ sub check_clang { holds('clang builds without a warning', failure("$make BUILD=$
 
 sub check_cppcheck
 {
-    my $flags = '-q -j2 -itests/samples -itests/programs -ikernel/user/ntdll -ikernel/user/kernel32 -ikernel/user/msvcrt -ikernel/user/advapi32 --enable=warning,performance,portability --std=c11 --platform=unix64 -I. -Ikernel/user '
+    my $flags = '-q -j2 -itests/samples -itests/programs -ikernel/user/ntdll -ikernel/user/kernel32 -ikernel/user/msvcrt -ikernel/user/advapi32 --enable=warning,performance,portability --std=c11 --platform=unix64 -I. '
         . '--inline-suppr --error-exitcode=1 --suppress=missingIncludeSystem '
         # The linker's labels around a table are one object to us.
         . '--suppress=comparePointers --suppress=subtractPointers';

@@ -209,6 +209,7 @@ void init_thread(void *unused)
     boot_option("tests", patterns, sizeof patterns);
     verbose = boot_word("verbose");
     long_run = boot_word("long");
+    user_init();
     if (boot_word("list")) {
         run_all(patterns, true);
         machine_exit(EXIT_PASS);
@@ -217,7 +218,6 @@ void init_thread(void *unused)
     if (boot_word("program"))
         machine_exit(bench_is(image_module(0)) ? bench_run() : program_run());
     calibrate(*patterns);
-    user_init();
     clean_init();
     smi_init();
     run_all(patterns, false);

@@ -38,8 +38,8 @@ struct thread_profiling {
     struct reading readings[MAX_HW_COUNTERS]; /* by element */
 };
 
-/* thread_counters.c. For the reader in ring 3 (rtl.c): bits 7:0 how many bits counters lack to 64
- * on this CPU; bits 15:8 the same of fixed ones, if they differ. */
+/* thread_counters.c. For the reader in ring 3 (profiling.c): bits 7:0 how many bits counters lack
+ * to 64 on this CPU; bits 15:8 the same of fixed ones, if they differ. */
 ULONG thread_profiling_unused_bits(void);
 /* thread_profiling.c, both at IPI_LEVEL. Ends the time slice of `out` and begins that of `in`;
  * either may be NULL. And: begins a thread's first time slice. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads a thread's counts in ring 0, as rtl.c does in ring 3. There are no retries, because at
+/* Reads a thread's counts in ring 0, as ntdll does in ring 3. There are no retries, because at
  * IPI_LEVEL no switch can intervene. From ring 3 it costs a system call and needs no RDPMC. */
 #include "kernel/base/bits.h"
 #include "kernel/base/irql.h"

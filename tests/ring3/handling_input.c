@@ -45,7 +45,7 @@ TEST_USER(
     handling_input, flags_and_selectors,
     "NtContinue sets the flags that ring 3 may set and no other, and keeps ring 3's selectors")
 {
-    uint16_t cs, ss;
+    uint16_t cs = 0, ss = 0;
     for (unsigned bit = 0; bit < 32; bit++)
         if (bit != 8) /* TF would trap */
             CHECK_EQ(go_on_with(1u << bit), (1u << bit & FLAGS_SETTABLE) | FLAGS_FIXED);

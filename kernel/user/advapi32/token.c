@@ -2,7 +2,7 @@
 /* Tokens, as far as a program needs them to enable a privilege. NT: there is no security. A process
  * has one token, with the privileges that the kernel checks; its handle is a handle to the
  * process. */
-#include <trace.h>
+#include "kernel/user/advapi32/trace.h"
 
 #define NOT_ALL_ASSIGNED 1300
 

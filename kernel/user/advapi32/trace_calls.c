@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ControlTrace, under one name for each of its codes. */
-#include <trace.h>
+#include "kernel/user/advapi32/trace.h"
 
 #define CALL(name, code)                                                                           \
     ULONG WMIAPI name##W(TRACEHANDLE TraceHandle, LPCWSTR InstanceName,                            \

@@ -8,7 +8,7 @@
  * FlushTimer seconds or when there are many buffers, the events up to then are delivered. */
 #include <string.h>
 #include <intrin.h>
-#include <trace.h>
+#include "kernel/user/advapi32/trace.h"
 
 #define CONSUMERS 8
 #define PROCESSORS 64

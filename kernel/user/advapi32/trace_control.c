@@ -3,7 +3,7 @@
  * and class 0x1F. All return a Win32 code and set no last error. Sources: Microsoft's pages;
  * where they are silent, Geoff Chappell's studies of Windows 10. */
 #include <string.h>
-#include <trace.h>
+#include "kernel/user/advapi32/trace.h"
 
 #define NAME_CHARS 64 /* a session's name with its NUL */
 

@@ -3,7 +3,7 @@
  * over NtTraceControl. They return a Win32 code and set no last error. Sources: Microsoft's pages;
  * where they are silent (layouts, order of checks), Geoff Chappell's studies of Windows 10. */
 #include <string.h>
-#include <trace.h>
+#include "kernel/user/advapi32/trace.h"
 
 #define LIST_MAX 16 /* entries of a list, more than the kernel takes */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Thread-local storage of modules with a TLS directory (`thread_local`): a block for each thread
- * and module. All threads are in a list, for modules loaded later; those that were terminated stay there. */
+ * and module. All threads are in a list, for modules loaded later; those that were
+ * terminated stay there. */
 #include "ntdll.h"
 
 static struct module *with_tls[TLS_SLOTS];
