@@ -62,10 +62,9 @@ sub said
     my $pid = open my $in, '-|', "cd $folder && exec env TMPDIR=\$PWD/tmp $command </dev/null" or die "$command: $!";
     while (my $line = <$in>) {
         $log .= $line;
-        last if $ends->($before, $line);
+        kill(TERM => $pid), last if $ends->($before, $line);
         $before = $line;
     }
-    kill TERM => $pid if !eof $in;
     close $in;
     my $status = $? >> 8;
     text("$folder.log", $log);
