@@ -290,7 +290,7 @@ deps:
 	$$root apt-get -q update && $$root env DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends $$missing
 
 # What something costs, and how often it is sampled, is promised for the build that ships: left out elsewhere.
-NOT_SHIPPED := *,-*cost*,-profile_*,-pmu_exact*,-pmu_faults*,-pmu_pmi_lost*,-vpmu*,-etw_samples.with_counters,-etw_counts.equal_profiling,-kinds.journey
+NOT_SHIPPED := *,-*cost*,-profile_*,-pmu_exact*,-pmu_faults*,-pmu_pmi_lost*,-vpmu*,-etw_samples.with_counters,-kinds.journey
 # Races want CPUs that run at once, on the host's clock: without what promises a time, and without the virtual PMU.
 AT_ONCE = SMP='$(or $(SMP),4)' PMU='$(or $(PMU),none)' ICOUNT='$(or $(ICOUNT),off)' ARGS='$(or $(ARGS),watchdog=60000)' TIMEOUT='$(or $(TIMEOUT),600)'
 NOT_TIMED := *,-*cost*,-diagnosis*,-dispatcher_time.at_passive_level,-dispatcher_time.timeouts,-etw_samples.time,-tp_counts.interrupts_not_in_cycles,-tp_threads.many
