@@ -314,8 +314,8 @@ static void sweep(void)
 
 /* --- The loop. --- */
 
-static const struct fuzz_op *const all_ops[] = { fuzz_object_ops, fuzz_wait_ops, fuzz_memory_ops,
-                                                 fuzz_counter_ops, fuzz_other_ops };
+static const struct fuzz_op *const all_ops[] = { fuzz_object_ops,  fuzz_wait_ops,  fuzz_memory_ops,
+                                                 fuzz_counter_ops, fuzz_trace_ops, fuzz_other_ops };
 
 static unsigned weight_of(const struct fuzz_op *op)
 {

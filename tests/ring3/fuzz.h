@@ -41,7 +41,7 @@ struct fuzz_op {
     unsigned weight;
 };
 extern const struct fuzz_op fuzz_object_ops[], fuzz_wait_ops[], fuzz_memory_ops[],
-    fuzz_counter_ops[], fuzz_other_ops[];
+    fuzz_counter_ops[], fuzz_trace_ops[], fuzz_other_ops[];
 
 uint64_t fuzz_random(void);
 unsigned fuzz_below(unsigned n);
@@ -89,6 +89,7 @@ extern struct fuzz_thing fuzz_me;
 extern unsigned fuzz_cpus, fuzz_number; /* the second: of this process among those that fuzz */
 extern bool fuzz_pmu;
 void fuzz_end_session(void);
+extern bool fuzz_privileged; /* SeSystemProfilePrivilege is on */
 /* By one of the two services; what is wrong with groups is known then. */
 NTSTATUS fuzz_create_profile(HANDLE *to, HANDLE process, uint64_t base, uint64_t size, ULONG log2,
                              void *buffer, ULONG room, KPROFILE_SOURCE source, KAFFINITY cpu_mask);

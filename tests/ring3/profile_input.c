@@ -31,7 +31,7 @@ struct arguments {
     USHORT groups;
     void *affinity;
 };
-static HANDLE handle;
+static HANDLE handle = MARK;
 #define GOOD                                                                                       \
     .handle = &handle, .process = ME, .base = (uint64_t)REGION, .size = REGION_SIZE, .log2 = 4,    \
     .buffer = buffer, .buffer_size = 4 * BUCKETS, .source = ProfileTime
@@ -39,29 +39,27 @@ static HANDLE handle;
 #define CREATE(...) create((struct arguments){ GOOD, __VA_ARGS__ })
 #pragma GCC diagnostic ignored "-Woverride-init"
 
-static NTSTATUS create(struct arguments a)
+/* A handle that was made is closed; a failing call leaves it alone. */
+static NTSTATUS closed(NTSTATUS status)
 {
-    handle = MARK;
-    NTSTATUS status = ZwCreateProfileEx(a.handle, a.process, (PVOID)a.base, a.size, a.log2,
-                                        a.buffer, a.buffer_size, a.source, a.groups, a.affinity);
-    if (NT_SUCCESS(status)) {
-        CHECK_STATUS(ZwClose(handle), STATUS_SUCCESS);
-        return status;
-    }
-    CHECK(handle == MARK);
-    return status;
-}
-
-static NTSTATUS create_on(KAFFINITY affinity)
-{
-    handle = MARK;
-    NTSTATUS status = ZwCreateProfile(&handle, ME, REGION, REGION_SIZE, 4, buffer, 4 * BUCKETS,
-                                      ProfileTime, affinity);
     if (NT_SUCCESS(status))
         CHECK_STATUS(ZwClose(handle), STATUS_SUCCESS);
     else
         CHECK(handle == MARK);
+    handle = MARK;
     return status;
+}
+
+static NTSTATUS create(struct arguments a)
+{
+    return closed(ZwCreateProfileEx(a.handle, a.process, (PVOID)a.base, a.size, a.log2, a.buffer,
+                                    a.buffer_size, a.source, a.groups, a.affinity));
+}
+
+static NTSTATUS create_on(KAFFINITY affinity)
+{
+    return closed(ZwCreateProfile(&handle, ME, REGION, REGION_SIZE, 4, buffer, 4 * BUCKETS,
+                                  ProfileTime, affinity));
 }
 
 static HANDLE made(void *where, ULONG size)
@@ -346,30 +344,6 @@ TEST_USER(
     ring3_free(pages);
     CHECK_STATUS(ZwStopProfile(profile), STATUS_SUCCESS);
     CHECK_STATUS(ZwStartProfile(profile), STATUS_ACCESS_VIOLATION);
-}
-
-/* Says where it is, and stays there until the test lets it go on. */
-static void stage(uint64_t n)
-{
-    __atomic_store_n(&user_state, n, __ATOMIC_RELEASE);
-    while (__atomic_load_n(&user_reads, __ATOMIC_ACQUIRE) < n)
-        __builtin_ia32_pause();
-}
-
-void user_profile_buffer(uint64_t base)
-{
-    uint8_t *page = ring3_pages(1);
-    HANDLE profile = NULL;
-    CHECK_STATUS(ZwCreateProfileEx(&profile, ME, (PVOID)base, 16, 4, (PULONG)(void *)page, 4,
-                                   ProfileTime, 0, NULL),
-                 STATUS_SUCCESS);
-    CHECK_STATUS(ZwStartProfile(profile), STATUS_SUCCESS);
-    user_reads = 0; /* the page with it becomes this process's own */
-    stage(1);
-    ring3_free(page);
-    stage(2);
-    CHECK_STATUS(ZwStopProfile(profile), STATUS_SUCCESS);
-    stage(3);
 }
 
 static ULONG interval_of(KPROFILE_SOURCE source)
