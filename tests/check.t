@@ -61,7 +61,7 @@ sub text_faults
     my @lines = lines($file) or return "$file: missing or empty";
     my @wrong;
     push @wrong, "$file: no SPDX line" if $file !~ /README/ && !grep { /SPDX-License-Identifier: MIT/ } @lines[0 .. (@lines > 1)];
-    my $allowed = $file =~ m{^tests/} ? 449 : 399;
+    my $allowed = $file =~ m{^tests/} ? 410 : 399;
     push @wrong, "$file: " . @lines . " lines, $allowed are allowed" if @lines > $allowed;
     my $n = 0;
     for (@lines) {
