@@ -101,4 +101,8 @@ TEST(source_information, intervals,
         CHECK_EQ(profile_source(ProfileTotalIssues).Interval, rows[i].found);
         CHECK_EQ(profile_source(alias).Interval, 65536);
     }
+    CHECK_STATUS(set(alias, 70000), STATUS_SUCCESS);
+    CHECK_EQ(profile_source(alias).Interval, 70000);
+    CHECK_EQ(profile_source(ProfileTotalIssues).Interval, 65536);
+    CHECK_STATUS(set(alias, 65536), STATUS_SUCCESS);
 }

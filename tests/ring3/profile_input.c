@@ -212,6 +212,7 @@ TEST_USER(profile_input, processors,
     CHECK_STATUS(create_on(1), STATUS_SUCCESS);
     CHECK_STATUS(create_on(0), STATUS_INVALID_PARAMETER);
     CHECK_STATUS(create_on(1ull << 63), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(create_on(1ull << 63 | 1), STATUS_INVALID_PARAMETER);
     CHECK_STATUS(create_on(~0ull - 1), STATUS_INVALID_PARAMETER);
     CHECK_STATUS(create_on(1ull << 63 | 1), STATUS_INVALID_PARAMETER);
 }
