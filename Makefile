@@ -23,9 +23,10 @@ COMMON := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-common -fno-stack-prote
 CFLAGS := $(COMMON) -DKASAN_ON=$(if $(KASAN),1,0) -DKCSAN_ON=$(if $(KCSAN),1,0) -mcmodel=kernel -mno-red-zone -mgeneral-regs-only
 
 ROOMS  := base mm console ke profiling etw driver
-ASM    := $(sort $(wildcard boot/*.asm kernel/*.asm kernel/ke/*.asm kernel/profiling/*.asm pmu/virt/*.asm tests/*.asm))
-C      := $(sort $(wildcard boot/*.c kernel/*.c $(ROOMS:%=kernel/%/*.c) hal/*.c pmu/*.c pmu/events/*.c pmu/virt/*.c tests/*.c))
-C      := $(filter-out $(if $(KASAN),,kernel/base/kasan.c tests/kasan.c) $(if $(KCSAN),,kernel/base/kcsan.c tests/kcsan.c),$(C))
+TEST_ROOMS := harness kernel hal pmu vpmu profiling etw cost
+ASM    := $(sort $(wildcard boot/*.asm kernel/*.asm kernel/ke/*.asm kernel/profiling/*.asm pmu/virt/*.asm $(TEST_ROOMS:%=tests/%/*.asm)))
+C      := $(sort $(wildcard boot/*.c kernel/*.c $(ROOMS:%=kernel/%/*.c) hal/*.c pmu/*.c pmu/events/*.c pmu/virt/*.c $(TEST_ROOMS:%=tests/%/*.c)))
+C      := $(filter-out $(if $(KASAN),,kernel/base/kasan.c tests/kernel/kasan.c) $(if $(KCSAN),,kernel/base/kcsan.c tests/kernel/kcsan.c),$(C))
 # The libraries of Windows programs, PE images that mingw-w64 makes of kernel/user/NAME/ and NAME.def.
 WIN_CC := x86_64-w64-mingw32-gcc-posix
 WIN_CXX := x86_64-w64-mingw32-g++-posix
@@ -130,7 +131,7 @@ $(BUILD)/dll/handlers.sys: kernel/user/handlers/handlers.def $(HANDLERS_OBJ) $(B
 $(BUILD)/kernel/images.asm.o: $(DLLS)
 
 # The tests in ring 3, a program with the checks and the small printf of ring 0's.
-RING3_OBJ := $(patsubst %,$(BUILD)/dll/%.o,$(basename $(sort $(wildcard tests/ring3/*.c))) tests/checks kernel/base/format) \
+RING3_OBJ := $(patsubst %,$(BUILD)/dll/%.o,$(basename $(sort $(wildcard tests/ring3/*.c))) tests/harness/checks kernel/base/format) \
           $(patsubst %,$(BUILD)/dll/%.o,$(sort $(wildcard tests/ring3/*.asm)))
 $(RING3_OBJ): WIN_DEFINES := -Itests/ring3/include -fno-strict-aliasing -Wno-format
 $(BUILD)/dll/%.asm.o: %.asm
@@ -143,7 +144,7 @@ $(BUILD)/dll/ring3.exe: $(RING3_OBJ) $(RING3_DLLS)
 	    -o $@.debug $(RING3_OBJ) $(RING3_DLLS) -lgcc
 	$(Q)x86_64-w64-mingw32-strip -p -o $@ $@.debug
 
-$(BUILD)/tests/ring3_image.asm.o: $(BUILD)/dll/ring3.exe
+$(BUILD)/tests/harness/ring3_image.asm.o: $(BUILD)/dll/ring3.exe
 
 # Guests that are not this kernel, for PAYLOAD=: QEMU-style multiboot 1, hence ELF32.
 PAYLOADS := $(BUILD)/payload.elf $(BUILD)/transparent.elf $(BUILD)/suite.elf $(BUILD)/blocks.elf

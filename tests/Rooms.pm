@@ -6,7 +6,8 @@ use strict;
 use warnings;
 
 our @ROOMS = qw(kernel/nt kernel/base kernel/mm kernel/console pmu pmu/virt hal kernel/ke kernel/profiling
-    kernel/etw kernel kernel/driver boot tests);
+    kernel/etw kernel kernel/driver boot tests/harness tests/hal tests/pmu tests/vpmu tests/profiling tests/etw tests/kernel
+    tests/cost tests);
 my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 
 # Arrows upward that are meant: who, what (a header or a symbol), why.
@@ -17,6 +18,7 @@ our @EXCEPTIONS = (
     [qr{^kernel/main\b}, qr{^init_thread$}, 'the first thread is the tests'],
     [qr{^kernel/syscall\b}, qr{^(Nt(CreateFile|DeviceIoControlFile|ReadFile|WriteFile)|kernel/driver/io\.h)$}, 'the one list of services'],
     [qr{^kernel/ke/thread\b}, qr{^trap_return$}, "a thread's first way to ring 3"],
+    [qr{^tests/harness/runner\b}, qr{^(bench_(is|run)|tests/cost/bench\.h)$}, 'make bench runs a snippet instead of tests'],
     [qr{^kernel/base/panic\b}, qr{^(text|symbols)_(start|end)$}, "the linker's"],
 );
 
@@ -43,6 +45,8 @@ sub may
 {
     my ($from, $to) = @_;
     return 1 if $from eq $to || $from eq 'tests';
+    # Rooms of tests use what is tested, and of each other the harness alone.
+    return $to !~ m{^tests/} || $to eq 'tests/harness' if $from =~ m{^tests/};
     return $to =~ m{^kernel/(base|nt)$} if $from eq "pmu/virt";
     return $from eq 'boot' if $to eq 'pmu/virt'; # nobody else sees it
     return $from eq 'hal' if $to eq 'pmu';       # above the HAL there are no registers
@@ -75,7 +79,7 @@ sub circles
     for (@_) {
         my ($file, undef, $home) = @$_;
         my ($from, $to) = (room_of($file) // '', room_of($home) // '-');
-        $next{$file}{$home} = 1 if $from eq $to && $file ne $home && $from ne 'tests';
+        $next{$file}{$home} = 1 if $from eq $to && $file ne $home && $from !~ /^tests/;
     }
     my $visit;
     $visit = sub {

@@ -77,7 +77,7 @@ sub machine
 
 # --- What was measured.
 
-# What an operation costs, as tests/cost.c tells it; on several kinds of CPU the least and the most.
+# What an operation costs, as tests/harness/cost.c tells it; on several kinds of CPU the least and the most.
 my $cost = qr/^\#\ cost:\ ([^:]+):\ (${\NUMBER})\ instructions
     (?:,\ (${\NUMBER})\ RDPMC,\ (${\NUMBER})\ RDMSR,\ (${\NUMBER})\ WRMSR)?(?:;\ cycles\ (${\NUMBER}),\ (${\NUMBER}),\ (${\NUMBER}))?$/x;
 
@@ -188,7 +188,7 @@ sub load
     };
 }
 
-# --- What a photograph of the last page has instead of a log: tests/summary.c makes it.
+# --- What a photograph of the last page has instead of a log: tests/harness/summary.c makes it.
 
 my $code = qr{\A\s*ntpmu1\ (?<verdict>PASS|FAIL|NONE)\ (?<passed>\d{1,12})/(?<failed>\d{1,12})/(?<skipped>\d{1,12})
     \ (?<checks>\d{1,12})\ (?<bytes>\d{1,12}):(?<crc>[0-9a-f]{8})\s+

@@ -107,7 +107,7 @@ sub screen_text
     return $width == 720 ? read_vga(\$pixels, $width, Machine::read_file($memory)) : pixels_text(\$pixels, $width, $height);
 }
 
-# The build's number, as tests/summary.c makes it of the code.
+# The build's number, as tests/harness/summary.c makes it of the code.
 sub build_id
 {
     my ($build) = @_;

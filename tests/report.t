@@ -80,7 +80,7 @@ ok exact.regions # SKIP traps add to ring 3's counts
 #   hot_mix    ##############################                      60 %
 #   hot_add    ############                                        24 %
 ok profile_picture.by_time
-# tests/test.c:7: x = 1, want 2
+# tests/harness/test.c:7: x = 1, want 2
 not ok tp_config.full
 END
 my $hostile = <<'END';

@@ -56,7 +56,7 @@ sub judged
 my $start = "\n# kernel\nTAP version 13\n1..3\nok 1 - a.one\n";
 my $two = $start . "ok 2 - a.two\n";
 my $good = $two . "ok 3 - a.three\n# 3 passed, 0 failed, 0 skipped, 9 checks\n# PASS\n";
-my $bad = $start . "# tests/test.c:7: x = 1, want 2\nnot ok 2 - a.two\nok 3 - a.three\n"
+my $bad = $start . "# tests/harness/test.c:7: x = 1, want 2\nnot ok 2 - a.two\nok 3 - a.three\n"
     . "# 2 passed, 1 failed, 0 skipped, 9 checks\n# FAIL\n";
 my $skip = $two . "ok 3 - a.three # SKIP no PMU\n# 2 passed, 0 failed, 1 skipped, 9 checks\n";
 my $other = $skip =~ s/SKIP no PMU/SKIP it rains/r;
@@ -272,7 +272,7 @@ sub log_text
     return join '', <$in>;
 }
 my $mixed = "\n# kernel\nTAP version 13\n1..5\nok 1 - a.one\n# remark\nok 2 - a.two # SKIP needs 2 CPUs\n"
-    . "# tests/test.c:7: x = 1, want 2\nnot ok 3 - a.three\nok 4 - b.one # SKIP needs 2 CPUs\nok 5 - b.two\n"
+    . "# tests/harness/test.c:7: x = 1, want 2\nnot ok 3 - a.three\nok 4 - b.one # SKIP needs 2 CPUs\nok 5 - b.two\n"
     . "# 2 passed, 1 failed, 2 skipped, 9 checks\n# FAIL 1 of 5\n";
 {
     pretend($mixed, 'exit 35');
@@ -294,7 +294,7 @@ sub terminal
     like($machine, qr/^# machine: QEMU tcg/, 'a terminal: the machine first');
     is($plain, <<'END', 'then groups, failures in full, skips by reason, totals, verdict');
 # kernel
-# tests/test.c:7: x = 1, want 2
+# tests/harness/test.c:7: x = 1, want 2
 not ok 3 - a.three
 a                        1 passed, 1 failed, 1 skipped
 b                        1 passed, 1 skipped

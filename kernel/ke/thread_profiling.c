@@ -18,8 +18,8 @@
 #include "kernel/ke/thread.h"
 #include "kernel/ke/thread_counters.h"
 
-/* tests/tp_cost.c counts its instructions. What ring 3 sees is written when a thread arrives:
- * only the thread itself reads its block. */
+/* tests/profiling/tp_cost.c counts its instructions. What ring 3 sees is written when a thread
+ * arrives: only the thread itself reads its block. */
 
 /* These take an element and its counterpart in the block by one `offset`, so that one register
  * indexes all arrays. */

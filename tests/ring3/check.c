@@ -3,7 +3,7 @@
  * printed before. */
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
-#include "tests/checks.h"
+#include "tests/harness/checks.h"
 #include "tests/ring3/services.h"
 
 extern struct test_report user_test_report;

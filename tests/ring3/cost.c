@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A system call and readings as their caller sees them: with counters of both rings.
- * For tests/cost_operations.c. */
+ * For tests/cost/cost_operations.c. */
 #include "tests/ring3/helpers.h"
 
 #define RUNS 11 /* COST_RUNS */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ring 3's half of tests/entry.c. */
+/* Ring 3's half of tests/kernel/entry.c. */
 #include "tests/ring3/helpers.h"
 #include "kernel/base/string.h"
 

@@ -5,4 +5,4 @@
 #define NtTraceControl ZwTraceControl
 #define NtSetSystemInformation ZwSetSystemInformation
 #define NtQuerySystemInformation ZwQuerySystemInformation
-#include "tests/etw_session.h"
+#include "tests/harness/etw_session.h"

@@ -5,7 +5,7 @@
 #include "tests/ring3/exact.h"
 #include "kernel/base/bits.h"
 #include "tests/ring3/work.h"
-#include "tests/test.h"
+#include "tests/harness/test.h"
 #include "tests/ring3/services.h"
 
 #define READ_ALL                                                                                   \

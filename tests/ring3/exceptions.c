@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Dying of an exception in ring 3, seen by the creator in the same process, and for
- * tests/exceptions.c. */
+ * tests/kernel/exceptions.c. */
 #include "tests/ring3/exceptions.h"
 #include "tests/ring3/helpers.h"
 #include "tests/ring3/ring3.h"

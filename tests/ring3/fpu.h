@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ring 3's half of tests/fpu.c; its argument is XCR0, 0 without XSAVE. */
+/* Ring 3's half of tests/kernel/fpu.c; its argument is XCR0, 0 without XSAVE. */
 #pragma once
 #include <stdint.h>
 

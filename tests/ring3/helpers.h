@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* For the tests in ring 3 only. */
 #pragma once
-#include "tests/test.h"
+#include "tests/harness/test.h"
 #include "tests/ring3/services.h"
 
 #define FILL 0xa5

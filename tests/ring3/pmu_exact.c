@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What tests/pmu_exact.c has ring 3 do. A difference of two readings less that of an empty
+/* What tests/pmu/pmu_exact.c has ring 3 do. A difference of two readings less that of an empty
  * stretch is what the stretch executed. */
 #include "tests/ring3/helpers.h"
 #include "tests/ring3/ring3.h"

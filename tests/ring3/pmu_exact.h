@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ring-3 halves of tests/pmu_exact.c, as ring 0 knows them. Argument: an RDPMC selector. */
+/* Ring-3 halves of tests/pmu/pmu_exact.c, as ring 0 knows them. Argument: an RDPMC selector. */
 #pragma once
 #include <stdint.h>
 

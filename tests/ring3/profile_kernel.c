@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ring 3 of tests/profile_kernel.c: a profile whose buffer goes away. */
+/* Ring 3 of tests/profiling/profile_kernel.c: a profile whose buffer goes away. */
 #include "tests/ring3/helpers.h"
 #include "tests/ring3/ring3.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* As tests/selfcheck_leaves.c, in ring 3. */
+/* As tests/harness/selfcheck_leaves.c, in ring 3. */
 #include "tests/ring3/helpers.h"
 
 static DWORD spin(PVOID unused)

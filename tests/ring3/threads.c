@@ -2,7 +2,7 @@
 /* Threads, handles, system calls and registers as ring 3 sees them. */
 #include "tests/ring3/work.h"
 #include "kernel/base/bits.h"
-#include "tests/test.h"
+#include "tests/harness/test.h"
 #include "tests/ring3/services.h"
 
 #define KERNEL_ADDRESS ((PVOID)0xffffffff81000000)

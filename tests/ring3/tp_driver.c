@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes that configure counters by the driver for ring 3, or find them configured, for
- * tests/tp_driver.c. */
+ * tests/profiling/tp_driver.c. */
 #include "tests/ring3/helpers.h"
 #include "tests/ring3/ring3.h"
 

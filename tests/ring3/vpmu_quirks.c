@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests/vpmu_quirks_count.c. */
+/* For tests/vpmu/vpmu_quirks_count.c. */
 #include "tests/ring3/helpers.h"
 #include "tests/ring3/ring3.h"
 #include "tests/ring3/work.h"

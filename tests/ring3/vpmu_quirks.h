@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ring-3 half of tests/vpmu_quirks_count.c, as ring 0 knows it. The argument is an RDPMC
+/* Ring-3 half of tests/vpmu/vpmu_quirks_count.c, as ring 0 knows it. The argument is an RDPMC
  * selector. */
 #pragma once
 #include <stdint.h>

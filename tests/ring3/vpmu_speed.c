@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests/vpmu_speed.c. */
+/* For tests/vpmu/vpmu_speed.c. */
 #include "tests/ring3/ring3.h"
 
 /* Two instructions a turn. */

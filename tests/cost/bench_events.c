@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* Which events a snippet is measured by, and which counters count them. */
+#include "kernel/base/print.h"
+#include "kernel/base/string.h"
+#include "pmu/pmu.h"
+#include "tests/cost/bench.h"
+
+static const char *const names[PMU_EVENT_COUNT] = {
+    [PMU_CYCLES] = "cycles",
+    [PMU_INSTRUCTIONS] = "instructions",
+    [PMU_BUS_CYCLES] = "bus_cycles",
+    [PMU_LLC_REFERENCES] = "llc_references",
+    [PMU_LLC_MISSES] = "llc_misses",
+    [PMU_BRANCHES] = "branches",
+    [PMU_BRANCH_MISSES] = "branch_misses",
+    [PMU_SLOTS] = "slots",
+    [PMU_REF_CYCLES] = "ref_cycles",
+    [PMU_LOADS] = "loads",
+    [PMU_STORES] = "stores",
+    [PMU_PIPELINE_DRY] = "pipeline_dry",
+    [PMU_PIPELINE_FROZEN] = "pipeline_frozen",
+    [PMU_NONISSUES] = "nonissues",
+    [PMU_ISSUE_2] = "issue_2",
+    [PMU_ISSUE_3] = "issue_3",
+    [PMU_ISSUE_4] = "issue_4",
+    [PMU_L1D_ACCESSES] = "l1d_accesses",
+    [PMU_L1D_MISSES] = "l1d_misses",
+    [PMU_L1I_READS] = "l1i_reads",
+    [PMU_L1I_MISSES] = "l1i_misses",
+    [PMU_FP_INSTRUCTIONS] = "fp_instructions",
+    [PMU_INTEGER_INSTRUCTIONS] = "integer_instructions",
+    [PMU_SPECIAL] = "special",
+    [PMU_BARRIER_CYCLES] = "barrier_cycles",
+    [PMU_LOCKED] = "locked",
+    [PMU_MISALIGNED] = "misaligned",
+    [PMU_CONDITIONAL_BRANCHES] = "conditional_branches",
+    [PMU_INTERRUPTS] = "interrupts",
+};
+
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c; }
+
+/* Some write a dot, some a colon before the unit mask's name. */
+static char plain(char c) { return c == ':' ? '.' : lower(c); }
+
+static bool same(const char *a, const char *b)
+{
+    while (*a && plain(*a) == plain(*b))
+        a++, b++;
+    return !*a && !*b;
+}
+
+/* By our name, or by the vendor's, first one that counts plainly; PMU_EVENT_COUNT: by none. */
+static enum pmu_event find(const char *name)
+{
+    const struct pmu_event_row *row;
+    enum pmu_event found = PMU_EVENT_COUNT;
+    for (unsigned e = 0; e < PMU_EVENT_COUNT; e++)
+        if (same(name, names[e]))
+            return e;
+    for (unsigned e = 0; e < PMU_EVENT_COUNT; e++)
+        if ((row = pmu_row(pmu_here()->table, e)) && row->name && same(name, row->name) &&
+            (found == PMU_EVENT_COUNT || !row->flags))
+            found = e;
+    return found;
+}
+
+static bool read_number(const char **text, unsigned base, uint32_t *value)
+{
+    const char *p = *text;
+    for (*value = 0; *p && *value < 0x10000; p++) {
+        unsigned digit = *p >= '0' && *p <= '9'                 ? (unsigned)(*p - '0')
+                         : lower(*p) >= 'a' && lower(*p) <= 'f' ? (unsigned)(lower(*p) - 'a') + 10
+                                                                : base;
+        if (digit >= base)
+            break;
+        *value = *value * base + digit;
+    }
+    bool any = p > *text;
+    *text = p;
+    return any;
+}
+
+static bool read_hex(const char **text, uint32_t *value, uint32_t most)
+{
+    if ((*text)[0] != '0' || lower((*text)[1]) != 'x')
+        return false;
+    *text += 2;
+    return read_number(text, 16, value) && *value <= most;
+}
+
+/* e: edges; i: inverted; cN: cycles with at least N. */
+static bool read_flags_of(const char *text, uint32_t *flags)
+{
+    for (uint32_t n; *text;) {
+        char c = *text++;
+        if (c == 'e')
+            *flags |= PMU_EDGE;
+        else if (c == 'i')
+            *flags |= PMU_INVERT;
+        else if (c == 'c' && read_number(&text, 10, &n) && n <= 255)
+            *flags |= PMU_THRESHOLD(n);
+        else
+            return false;
+    }
+    return true;
+}
+
+/* 0xCODE[:0xUMASK[:FLAGS]] */
+static bool read_raw(const char *text, uint32_t flags, struct bench_event *event)
+{
+    uint32_t code, umask = 0;
+    if (!read_hex(&text, &code, 0xfff) || (*text && *text++ != ':'))
+        return false;
+    if (*text && (!read_hex(&text, &umask, 0xff) || (*text && *text++ != ':') ||
+                  !read_flags_of(text, &flags)))
+        return false;
+    event->select = pmu_raw_select(code, (uint8_t)umask, flags);
+    event->counters =
+        pmu_raw_counters(pmu_here(), code, flags & ~(PMU_USER | PMU_KERNEL)) & pmu_here()->counters;
+    return true;
+}
+
+static void set_event(struct bench_event *e, enum pmu_event event, uint32_t flags)
+{
+    e->counters = pmu_counters_for(pmu_here(), event);
+    e->select = e->counters ? pmu_select(pmu_here(), event, flags) : 0;
+}
+
+/* NULL, or why not. */
+static const char *read_event(const char *name, uint32_t flags, struct bench_event *e)
+{
+    enum pmu_event event = find(name);
+    print_to(e->name, sizeof e->name, "%s", name);
+    if (event < PMU_EVENT_COUNT)
+        set_event(e, event, flags);
+    else if (!read_raw(name, flags, e))
+        return "is no event's name of this processor and no 0xCODE:0xUMASK:FLAGS";
+    return e->counters ? NULL : "cannot be counted by this processor";
+}
+
+static void read_all(uint32_t flags, struct bench_event *events, unsigned *count)
+{
+    for (unsigned i = 0; i < PMU_EVENT_COUNT && *count < BENCH_EVENTS_MAX; i++) {
+        struct bench_event *e = &events[*count];
+        set_event(e, i, flags);
+        if (!e->counters)
+            continue;
+        print_to(e->name, sizeof e->name, "%s", names[i]);
+        ++*count;
+    }
+}
+
+static bool separates(char c) { return c == ',' || c == ' '; }
+
+/* The next name of the list; false: there is none. */
+static bool next_name(const char **list, char *name, size_t size)
+{
+    size_t n = 0;
+    while (separates(**list))
+        ++*list;
+    for (; **list && !separates(**list); ++*list)
+        if (n < size - 1)
+            name[n++] = **list;
+    name[n] = 0;
+    return n;
+}
+
+const char *bench_read_events(const char *list, uint32_t flags, struct bench_event *events,
+                              unsigned *count, char *text, size_t size)
+{
+    char name[sizeof events->name];
+    *count = 0;
+    while (next_name(&list, name, sizeof name)) {
+        const char *wrong = *count < BENCH_EVENTS_MAX ? NULL : "is one event too many";
+        if (same(name, "all"))
+            read_all(flags, events, count);
+        else if (wrong || (wrong = read_event(name, flags, &events[(*count)++]))) {
+            print_to(text, size, "%s %s", name, wrong);
+            return text;
+        }
+    }
+    return *count ? NULL : "there is no event to count";
+}
+
+unsigned bench_assign(const struct bench_event *events, unsigned count, unsigned *counters)
+{
+    uint64_t used = 0;
+    unsigned n = 0;
+    for (; n < count && events[n].counters & ~used; n++) {
+        counters[n] =
+            63 - (unsigned)__builtin_clzll(events[n].counters & ~used); /* fixed ones first */
+        used |= PMU_BIT(counters[n]);
+    }
+    return n;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* NtTraceControl: start, find and stop of sessions, and every refusal. */
+#include "hal/clock.h"
+#include "hal/hal.h"
+#include "kernel/base/cpu.h"
+#include "kernel/ke/object.h"
+#include "kernel/ke/process.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/mm/phys.h"
+#include "tests/harness/etw.h"
+#include "tests/harness/kinds.h"
+#include "tests/ring3/ring3.h"
+#include "tests/harness/user.h"
+
+static NTSTATUS control(ULONG code, struct session_info *d, ULONG in, ULONG out)
+{
+    ULONG n = 0;
+    return NtTraceControl(code, &d->info, in, &d->info, out, &n);
+}
+
+static NTSTATUS stop_by_name(const char *name)
+{
+    struct session_info d;
+    session_describe(&d, name);
+    return session_control(EtwStopLoggerCode, &d);
+}
+
+TEST(etw_control, start_refusals, "each reason for which a start is refused leaves the name unused")
+{
+    static const ULONG size = sizeof(WMI_LOGGER_INFORMATION);
+    struct session_info d;
+    session_describe(&d, SESSION_NAME);
+    CHECK_STATUS(control(EtwStartLoggerCode, &d, size - 1, size), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(control(EtwStartLoggerCode, &d, size, size - 1), STATUS_INFO_LENGTH_MISMATCH);
+    d.info.Wnode.BufferSize = size - 1;
+    CHECK_STATUS(control(EtwStartLoggerCode, &d, size, size), STATUS_INFO_LENGTH_MISMATCH);
+    session_describe(&d, SESSION_NAME);
+    d.info.Wnode.Flags = 0;
+    CHECK_STATUS(control(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
+    session_describe(&d, "");
+    CHECK_STATUS(control(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
+    session_describe(&d, "a name of sixty-four characters, one more than there may be: 123");
+    CHECK_STATUS(control(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
+    session_describe(&d, SESSION_NAME);
+    d.info.LoggerName.Length--;
+    CHECK_STATUS(control(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
+    session_describe(&d, SESSION_NAME);
+    d.name[3] = 0x20ac;
+    CHECK_STATUS(control(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
+    session_describe(&d, SESSION_NAME);
+    d.info.LogFileMode = EVENT_TRACE_SYSTEM_LOGGER_MODE;
+    CHECK_STATUS(control(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
+    d.info.LogFileMode = SESSION_MODE | 1; /* EVENT_TRACE_FILE_MODE_SEQUENTIAL */
+    CHECK_STATUS(control(EtwStartLoggerCode, &d, size, size), STATUS_NOT_SUPPORTED);
+    session_describe(&d, SESSION_NAME);
+    d.info.LogFileName = d.info.LoggerName;
+    CHECK_STATUS(control(EtwStartLoggerCode, &d, size, size), STATUS_NOT_SUPPORTED);
+    session_describe(&d, SESSION_NAME);
+    d.info.LogFileMode = EVENT_TRACE_REAL_TIME_MODE;
+    d.info.EnableFlags = EVENT_TRACE_FLAG_CSWITCH;
+    CHECK_STATUS(control(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
+    session_describe(&d, SESSION_NAME);
+    d.info.BufferSize = 1024;
+    d.info.MaximumBuffers = 17 * cpu_count; /* 16 MB may be */
+    CHECK_STATUS(control(EtwStartLoggerCode, &d, size, size), STATUS_NO_MEMORY);
+    CHECK_STATUS(stop_by_name(SESSION_NAME), STATUS_WMI_INSTANCE_NOT_FOUND);
+}
+
+TEST(etw_control, many,
+     "eight sessions and the kernel logger run at once, each with its own handle; a ninth and a "
+     "name in use are refused")
+{
+    struct session_info d[10];
+    char name[] = "session 0";
+    for (unsigned i = 0; i < 9; i++) {
+        name[8] = (char)('0' + i);
+        session_describe(&d[i], name);
+        d[i].info.BufferSize = 4;
+        CHECK_STATUS(session_control(EtwStartLoggerCode, &d[i]),
+                     i < 8 ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES);
+        for (unsigned j = 0; i < 8 && j < i; j++)
+            CHECK(d[i].info.Wnode.HistoricalContext != d[j].info.Wnode.HistoricalContext);
+    }
+    session_describe(&d[8], "session 3");
+    CHECK_STATUS(session_control(EtwStartLoggerCode, &d[8]), STATUS_OBJECT_NAME_COLLISION);
+    session_describe(&d[9], "whatever");
+    d[9].info.Wnode.Guid = (GUID)SYSTEM_TRACE_CONTROL_GUID;
+    d[9].info.LogFileMode = EVENT_TRACE_REAL_TIME_MODE;
+    CHECK_STATUS(session_control(EtwStartLoggerCode, &d[9]), STATUS_SUCCESS);
+    CHECK_EQ(d[9].info.Wnode.HistoricalContext, KERNEL_LOGGER_ID);
+    CHECK_STATUS(session_control(EtwStartLoggerCode, &d[9]), STATUS_OBJECT_NAME_COLLISION);
+    CHECK_STATUS(stop_by_name(KERNEL_LOGGER_NAME), STATUS_SUCCESS);
+    for (unsigned i = 0; i < 8; i++) {
+        name[8] = (char)('0' + i);
+        CHECK_STATUS(stop_by_name(name), STATUS_SUCCESS);
+        CHECK_STATUS(stop_by_name(name), STATUS_WMI_INSTANCE_NOT_FOUND);
+    }
+}
+
+TEST(etw_control, find,
+     "query, update, flush and stop find a session by handle, name or GUID, and refuse sessions "
+     "that do not run")
+{
+    static const ULONG codes[] = { EtwQueryLoggerCode, EtwUpdateLoggerCode, EtwFlushLoggerCode,
+                                   EtwStopLoggerCode };
+    WMI_LOGGER_INFORMATION info;
+    struct session_info d;
+    for (unsigned i = 0; i < 4; i++) {
+        CHECK_STATUS(session_by_handle(codes[i], 5, &info), STATUS_WMI_INSTANCE_NOT_FOUND);
+        session_describe(&d, "not there");
+        CHECK_STATUS(session_control(codes[i], &d), STATUS_WMI_INSTANCE_NOT_FOUND);
+        CHECK_STATUS(control(codes[i], &d, sizeof d.info - 1, sizeof d.info),
+                     STATUS_INFO_LENGTH_MISMATCH);
+    }
+    session_describe(&d, SESSION_NAME);
+    d.info.BufferSize = 5; /* whole pages */
+    d.info.MaximumBuffers = 3 * cpu_count;
+    d.info.FlushTimer = 7;
+    d.info.Wnode.ClientContext = 1;
+    CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_SUCCESS);
+    TRACEHANDLE trace = d.info.Wnode.HistoricalContext;
+    CHECK_STATUS(session_by_handle(EtwQueryLoggerCode, trace | 0xabcd0000, &info), STATUS_SUCCESS);
+    CHECK_EQ(info.BufferSize, 8);
+    CHECK_EQ(info.NumberOfBuffers, 3 * cpu_count);
+    CHECK_EQ(info.FreeBuffers, 3 * cpu_count);
+    CHECK_EQ(info.FlushTimer, 7);
+    CHECK_EQ(info.Wnode.ClientContext, 3);
+    CHECK_EQ(info.LogFileMode, SESSION_MODE);
+    CHECK_EQ(info.EventsLost + info.BuffersWritten + info.RealTimeConsumerCount, 0);
+    session_describe(&d, SESSION_NAME);
+    d.info.EnableFlags = EVENT_TRACE_FLAG_DISPATCHER;
+    CHECK_STATUS(session_control(EtwUpdateLoggerCode, &d), STATUS_SUCCESS);
+    CHECK_EQ(d.info.Wnode.HistoricalContext, trace);
+    CHECK(etw_wants(ETW_READY));
+    session_describe(&d, SESSION_NAME);
+    CHECK_STATUS(session_control(EtwUpdateLoggerCode, &d), STATUS_SUCCESS);
+    CHECK(!etw_wants(ETW_READY));
+    CHECK_STATUS(session_by_handle(EtwStopLoggerCode, trace, &info), STATUS_SUCCESS);
+    CHECK_STATUS(session_by_handle(EtwStopLoggerCode, trace, &info), STATUS_WMI_INSTANCE_NOT_FOUND);
+}
+
+TEST(etw_control, consumers,
+     "a session has one consumer; a read needs room for a buffer; a stopped session can still be "
+     "read")
+{
+    struct session s, other;
+    struct session_info d;
+    ULONG n;
+    HANDLE thread;
+    uint8_t *bytes = phys_alloc(SESSION_PAGES);
+    TRACE_CONSUMER consumer;
+    REQUIRE(bytes && session_start(&s, 8, 8));
+    CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &s.trace, 8, &consumer, sizeof consumer,
+                                &n),
+                 STATUS_DEVICE_BUSY);
+    CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &s.trace, 7, &consumer, sizeof consumer,
+                                &n),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &s.trace, 8, &consumer, sizeof consumer - 1,
+                                &n),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    TRACEHANDLE none = 77;
+    CHECK_STATUS(NtTraceControl(EtwRealtimeConnectCode, &none, 8, &consumer, sizeof consumer, &n),
+                 STATUS_WMI_INSTANCE_NOT_FOUND);
+    CHECK_STATUS(session_read(&s, bytes, 8191, &n), STATUS_BUFFER_TOO_SMALL);
+    CHECK_STATUS(session_read(&s, bytes, 8192, &n), STATUS_SUCCESS);
+    CHECK_EQ(n, 0);
+    CHECK_STATUS(NtTraceControl(EtwRealtimeReadCode, &s.consumer, 7, bytes, 8192, &n),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    other = s;
+    other.consumer = (HANDLE)0x1f0;
+    CHECK_STATUS(session_read(&other, bytes, 8192, &n), STATUS_INVALID_HANDLE);
+    other.consumer = NtCurrentThread();
+    CHECK_STATUS(session_read(&other, bytes, 8192, &n), STATUS_OBJECT_TYPE_MISMATCH);
+    thread = NtCurrentThread();
+    CHECK_STATUS(NtTraceControl(EtwRealtimeDisconnectCode, &thread, 8, NULL, 0, NULL),
+                 STATUS_OBJECT_TYPE_MISMATCH);
+    session_close(&s);
+    CHECK(session_connect(&s));
+    CHECK_EQ(s.frequency, clock_tsc_hz);
+    CHECK_STATUS(session_mask(&s, PERF_THREAD, 0), STATUS_SUCCESS);
+    etw_thread(ETW_THREAD_CREATE, thread_current());
+    session_stop(&s);
+    session_describe(
+        &d, SESSION_NAME); /* the name is free, the old session still exists for its consumer */
+    CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_SUCCESS);
+    CHECK_STATUS(session_read(&s, bytes, SESSION_BYTES, &n), STATUS_SUCCESS);
+    struct records all = records_of(bytes, n);
+    CHECK(next_record(&all).header != NULL);
+    CHECK_STATUS(session_read(&s, bytes, SESSION_BYTES, &n), STATUS_WMI_INSTANCE_NOT_FOUND);
+    session_close(&s);
+    CHECK_STATUS(stop_by_name(SESSION_NAME), STATUS_SUCCESS);
+    phys_free(bytes, SESSION_PAGES);
+}
+
+TEST(etw_control, queries,
+     "unknown codes are refused; the owners of counters are listed by processor")
+{
+    uint32_t room[200];
+    ULONG n = 0, cpu = 0, none = cpu_count;
+    for (ULONG code = 0; code < 0x200; code++)
+        if (code > 5 && code != 11 && code != 14 && code != 43 && code != 45 && code != 46 &&
+            code != EtwRealtimeReadCode)
+            CHECK_STATUS(NtTraceControl(code, room, sizeof room, room, sizeof room, &n),
+                         STATUS_NOT_IMPLEMENTED);
+    CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 3, room, sizeof room, &n),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &none, 4, room, sizeof room, &n),
+                 STATUS_INVALID_PARAMETER);
+    for (cpu = 0; cpu < cpu_count; cpu++) {
+        ULONG count = pmu_count(pmu_of(cpu)->counters), size = 8 + 12 * count;
+        CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 4, room, size - 1, &n),
+                     STATUS_BUFFER_TOO_SMALL);
+        CHECK_EQ(n, size);
+        CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 4, room, size, &n),
+                     STATUS_SUCCESS);
+        CHECK_EQ(n, size);
+        CHECK_EQ(room[1], count);
+    }
+}
+
+TEST(etw_control, restricted, "a restricted caller is refused every operation on a session [ET-11]")
+{
+    struct session s;
+    struct process *process = user_process();
+    REQUIRE(process && session_start(&s, 4, 4));
+    process->restricted = true;
+    struct thread *thread = user_start(process, (void (*)(void))user_trace_denied, s.trace);
+    if (thread)
+        sched_wait((struct object *)thread, SCHED_FOREVER, Executive);
+    user_finish(process, thread);
+    CHECK_EQ(session_stop(&s), 0);
+    session_close(&s);
+}
+
+TEST(etw_control, left,
+     "a consumer process that ends leaves its session running, and another process can read it")
+{
+    struct session s;
+    struct session_info d;
+    session_describe(&d, SESSION_NAME);
+    REQUIRE_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_SUCCESS);
+    s.trace = d.info.Wnode.HistoricalContext;
+    user_run((void (*)(void))user_trace_left, s.trace);
+    REQUIRE(session_connect(&s));
+    CHECK_EQ(session_stop(&s), 0);
+    session_close(&s);
+    user_run((void (*)(void))user_trace_left, 0); /* its own session: stopped, not closed */
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Counters in records of context switches, compared with thread profiling. */
+#include "kernel/base/cpu.h"
+#include "kernel/ke/isolate.h"
+#include "kernel/ke/sched.h"
+#include "tests/harness/etw.h"
+#include "tests/harness/peek.h"
+#include "tests/ring3/ring3.h"
+#include "tests/harness/user.h"
+
+static void counts_agree(uint64_t yields, uint64_t switches)
+{
+    struct process *process = user_process();
+    REQUIRE(process != NULL);
+    struct thread *thread = user_start(process, (void (*)(void))user_trace_counts, yields);
+    if (thread)
+        sched_wait((struct object *)thread, SCHED_FOREVER, Executive);
+    uint64_t compared = peek(process, &user_values[0]);
+    CHECK_RANGE(compared, switches, 100 * switches); /* each yield is one, and ticks add some */
+    test_note("%lu switches of 8 threads on %u CPUs compared", compared, cpu_count);
+    user_finish(process, thread);
+}
+
+TEST(etw_counts, equal_profiling,
+     "the counts of 8 threads by context switch records are exactly those of thread profiling "
+     "[ET-31]")
+{
+    SKIP_WITHOUT_PMU();
+    if (isolate_on)
+        SKIP("the policy is isolate");
+    if (cpu_count == 1)
+        counts_agree(test_long() ? 700 : 160, test_long() ? 5000 : 1000);
+    else /* how long two of them share a processor is chance */
+        counts_agree(test_long() ? 200 : 60, test_long() ? 100 : 30);
+}

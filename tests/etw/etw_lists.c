@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/* The two lists of a session: the counters in its records, and the events that carry them. Each
+ * refusal, in order, and the state after it. */
+#include "kernel/base/cpu.h"
+#include "hal/smp.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/string.h"
+#include "kernel/ke/etw_pmc.h"
+#include "tests/harness/etw.h"
+
+#define NO_LOGGER 0x1234
+#define INSTRUCTIONS ProfileTotalIssues
+#define UNSUPPORTED 0xFE /* no source of any processor */
+
+static const ULONG instructions[] = { INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS,
+                                      INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS, INSTRUCTIONS };
+static const ULONG swaps[] = { PERFINFO_LOG_TYPE_CONTEXTSWAP, PERFINFO_LOG_TYPE_READY_THREAD,
+                               PERFINFO_LOG_TYPE_SYSCALL_ENTER, PERFINFO_LOG_TYPE_SYSCALL_EXIT,
+                               PERFINFO_LOG_TYPE_IPI };
+
+static NTSTATUS set_bytes(ULONG sub_class, TRACEHANDLE trace, ULONG length)
+{
+    struct {
+        ULONG sub_class, spare;
+        TRACEHANDLE trace;
+        ULONG items[4];
+    } list = { sub_class, 0, trace, { INSTRUCTIONS } };
+    return NtSetSystemInformation(SystemPerformanceTraceInformation, &list, length);
+}
+
+/* A session without a consumer. */
+static TRACEHANDLE start(const char *name, ULONG mode)
+{
+    struct session_info d;
+    session_describe(&d, name);
+    d.info.LogFileMode = mode;
+    CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_SUCCESS);
+    return d.info.Wnode.HistoricalContext;
+}
+
+static void stop(TRACEHANDLE trace)
+{
+    WMI_LOGGER_INFORMATION info;
+    CHECK_STATUS(session_by_handle(EtwStopLoggerCode, trace, &info), STATUS_SUCCESS);
+}
+
+TEST(etw_lists, tails,
+     "lists whose tail is not a whole element, or that are shorter than their header, are refused "
+     "[ET-05 ET-20]")
+{
+    struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
+    static const ULONG classes[] = { EventTraceProfileCounterListInformation,
+                                     EventTraceProfileEventListInformation,
+                                     EventTraceProfileConfigInformation,
+                                     EventTracePebsTracingInformation };
+    for (unsigned i = 0; i < ARRAY_SIZE(classes); i++) {
+        for (ULONG length = 4; length < 0x10; length++)
+            CHECK_STATUS(set_bytes(classes[i], s.trace, length), STATUS_INFO_LENGTH_MISMATCH);
+        for (ULONG length = 0x11; length < 0x18; length++)
+            if (length % 4)
+                CHECK_STATUS(set_bytes(classes[i], s.trace, length), STATUS_INVALID_PARAMETER);
+        if (classes[i] != EventTraceProfileConfigInformation) /* the tail comes before the logger */
+            CHECK_STATUS(set_bytes(classes[i], NO_LOGGER, 0x13), STATUS_INVALID_PARAMETER);
+    }
+    stop(s.trace);
+}
+
+TEST(etw_lists, numbers,
+     "lists of no source or too many, of no event, five events or unknown events are refused "
+     "[ET-06 ET-07 ET-09 ET-21 ET-22]")
+{
+    struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 },
+                   none = { NO_LOGGER, NULL, 0 };
+    ULONG max = hal_counter_count() && hal_counter_count() < 7 ? hal_counter_count() : 7,
+          unknown = 0x0525;
+    CHECK_STATUS(counter_list(&none, instructions, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
+    CHECK_STATUS(counter_list(&none, instructions, 0), STATUS_WMI_INSTANCE_NOT_FOUND);
+    CHECK_STATUS(event_list(&none, swaps, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
+    CHECK_STATUS(counter_list(&s, instructions, 0), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(counter_list(&s, instructions, max + 1), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(event_list(&s, swaps, 0), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(event_list(&s, swaps, 5), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(event_list(&s, &unknown, 1), STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(event_list(&s, swaps, 4), STATUS_SUCCESS);
+    CHECK_STATUS(event_list(&s, swaps, 4), STATUS_WMI_ALREADY_ENABLED);
+    CHECK_STATUS(event_list(&s, swaps, 5), STATUS_INVALID_PARAMETER);
+    stop(s.trace);
+    CHECK_STATUS(event_list(&s, swaps, 4), STATUS_WMI_INSTANCE_NOT_FOUND);
+    CHECK_EQ(hal_counters_owned(), 0);
+}
+
+/* As many sources as the processor counts together, at most `max`: all counters that a source can
+ * use. */
+static ULONG fill(ULONG *sources, ULONG max)
+{
+    ULONG n = 0;
+    for (KPROFILE_SOURCE s = hal_source_next(ProfileTime); s != ProfileTime; s = hal_source_next(s))
+        for (NTSTATUS status = STATUS_SUCCESS; n < max && NT_SUCCESS(status);) {
+            PMC_HANDLE set;
+            sources[n] = (ULONG)s;
+            status = HalAllocatePmcCounterSet(0, (PKPROFILE_SOURCE)sources, n + 1, &set);
+            if (NT_SUCCESS(status)) {
+                HalFreePmcCounterSet(set);
+                n++;
+            }
+        }
+    return n;
+}
+
+TEST(etw_lists, maximum,
+     "as many sources as the query reports are accepted; without counters none is [ET-08]")
+{
+    struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
+    ULONG max = 99, n = 0, most[8];
+    CHECK_STATUS(NtTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &max, sizeof max, &n),
+                 STATUS_SUCCESS);
+    CHECK_EQ(n, sizeof max);
+    CHECK_EQ(max, hal_counter_count() < 7 ? hal_counter_count() : 7);
+    CHECK_STATUS(NtTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &max, sizeof max - 1, &n),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    ULONG together = fill(most, max);
+    test_note("%u of %u counters can be in one record, %u by sources", max, hal_counter_count(),
+              together);
+    if (max) {
+        CHECK_EQ(together, max);
+        CHECK_STATUS(counter_list(&s, most, together), STATUS_SUCCESS);
+    } else {
+        CHECK_STATUS(counter_list(&s, instructions, 1), STATUS_NOT_SUPPORTED);
+    }
+    CHECK_EQ(hal_counters_owned(), max ? cpu_count : 0);
+    stop(s.trace);
+    CHECK_EQ(hal_counters_owned(), 0);
+}
+
+TEST(etw_lists, once,
+     "a second list is refused until the session stops; paged memory is refused; an unsupported "
+     "source leaves the session as it was [ET-12 ET-13 ET-14 ET-15 ET-19]")
+{
+    ULONG odd[] = { INSTRUCTIONS, UNSUPPORTED };
+    HANDLE all = NULL;
+    SKIP_WITHOUT_PMU();
+    for (unsigned i = 0; i < 3; i++) {
+        struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
+        CHECK_STATUS(counter_list(&s, odd, 2), STATUS_NOT_SUPPORTED);
+        CHECK_EQ(hal_counters_owned(), 0);
+        CHECK_STATUS(counter_list(&s, instructions, 1), STATUS_SUCCESS);
+        CHECK_STATUS(counter_list(&s, instructions, 1), STATUS_WMI_ALREADY_ENABLED);
+        CHECK_STATUS(counter_list(&s, odd, 2), STATUS_WMI_ALREADY_ENABLED);
+        CHECK_STATUS(counter_list(&s, odd, 0), STATUS_INVALID_PARAMETER); /* comes first */
+        CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &all),
+                     STATUS_INSUFFICIENT_RESOURCES);
+        stop(s.trace);
+        REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &all), STATUS_SUCCESS);
+        CHECK_STATUS(HalFreeHardwareCounters(all), STATUS_SUCCESS);
+    }
+    struct session paged = { start(SESSION_NAME, SESSION_MODE | EVENT_TRACE_USE_PAGED_MEMORY), NULL,
+                             0 };
+    CHECK_STATUS(counter_list(&paged, instructions, 1), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(event_list(&paged, swaps, 1), STATUS_INVALID_PARAMETER);
+    stop(paged.trace);
+}
+
+TEST(etw_lists, owned,
+     "while somebody owns the PMU of one processor, or of all, a list is refused as busy and "
+     "nothing stays allocated [ET-16 ET-17]")
+{
+    SKIP_WITHOUT_PMU();
+    struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
+    for (unsigned cpu = 0; cpu <= cpu_count; cpu++) { /* the last turn: all */
+        bool one = cpu < cpu_count;
+        GROUP_AFFINITY where = { one ? 1ul << cpu : 0, 0, { 0, 0, 0 } };
+        HANDLE owner = NULL;
+        REQUIRE_STATUS(HalAllocateHardwareCounters(one ? &where : NULL, one, NULL, &owner),
+                       STATUS_SUCCESS);
+        CHECK_STATUS(counter_list(&s, instructions, 1), STATUS_DEVICE_BUSY);
+        CHECK_EQ(hal_counters_owned(), 1);
+        CHECK_STATUS(HalFreeHardwareCounters(owner), STATUS_SUCCESS);
+    }
+    CHECK_STATUS(counter_list(&s, instructions, 1), STATUS_SUCCESS);
+    CHECK_EQ(hal_counters_owned(), cpu_count);
+    stop(s.trace);
+    CHECK_EQ(hal_counters_owned(), 0);
+}
+
+TEST(etw_lists, kernel_logger,
+     "a handle with 0xFFFF in its low 16 bits means the NT Kernel Logger [ET-10]")
+{
+    struct session s = { 0xFFFF, NULL, 0 };
+    CHECK_STATUS(event_list(&s, swaps, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
+    CHECK_EQ(start(KERNEL_LOGGER_NAME, EVENT_TRACE_REAL_TIME_MODE), 0xFFFF);
+    s.trace = 0x123456789876FFFF;
+    bool counts = hal_counter_count() != 0;
+    CHECK_STATUS(counter_list(&s, instructions, 1), counts ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(event_list(&s, swaps, 1), STATUS_SUCCESS);
+    s.trace = 0xFFFF;
+    CHECK_STATUS(counter_list(&s, instructions, 1),
+                 counts ? STATUS_WMI_ALREADY_ENABLED : STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(event_list(&s, swaps, 1), STATUS_WMI_ALREADY_ENABLED);
+    s.trace = 0xFFFF0000;
+    CHECK_STATUS(counter_list(&s, instructions, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
+    CHECK_STATUS(event_list(&s, swaps, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
+    stop(0xFFFF);
+}
+
+TEST(etw_lists, pebs,
+     "the PEBS list accepts the context switch alone, and is then refused because there is no "
+     "PEBS [ET-32]")
+{
+    struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
+    CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps, 2),
+                 STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps + 1, 1),
+                 STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(session_list(EventTracePebsTracingInformation, NO_LOGGER, swaps, 2),
+                 STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(session_list(EventTracePebsTracingInformation, NO_LOGGER, swaps, 1),
+                 STATUS_WMI_INSTANCE_NOT_FOUND);
+    CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps, 1),
+                 STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps, 0), STATUS_SUCCESS);
+    stop(s.trace);
+}
+
+TEST(etw_lists, sessions,
+     "the query of sessions with lists names them, and reports the length that is needed")
+{
+    struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
+    uint64_t room[8] = { 0 };
+    ETW_PMC_SESSION_INFO *info = (ETW_PMC_SESSION_INFO *)(void *)room;
+    ULONG n = 99;
+    CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, room, sizeof room, &n),
+                 STATUS_SUCCESS);
+    CHECK_EQ(n, 0);
+    CHECK_STATUS(event_list(&s, swaps, 3), STATUS_SUCCESS);
+    CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, NULL, 0, &n),
+                 STATUS_BUFFER_TOO_SMALL);
+    CHECK_EQ(n, sizeof *info + 8);
+    CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, room, n, &n), STATUS_SUCCESS);
+    CHECK_EQ(info->NextEntryOffset, 0);
+    CHECK_EQ(info->LoggerId, s.trace);
+    CHECK_EQ(info->ProfileSourceCount, 0);
+    CHECK_EQ(info->HookIdCount, 3);
+    for (unsigned i = 0; i < 3; i++)
+        CHECK_EQ(((USHORT *)(info + 1))[i], swaps[i]);
+    struct session other = { start("another", SESSION_MODE), NULL, 0 };
+    CHECK_STATUS(event_list(&other, swaps, 1), STATUS_SUCCESS);
+    CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, room, sizeof room, &n),
+                 STATUS_SUCCESS);
+    CHECK_EQ(n, 2 * sizeof *info + 8 + 4);
+    CHECK_EQ(info->NextEntryOffset, sizeof *info + 8);
+    CHECK_EQ(((ETW_PMC_SESSION_INFO *)(void *)((uint8_t *)room + info->NextEntryOffset))->LoggerId,
+             other.trace);
+    stop(s.trace);
+    stop(other.trace);
+}
+
+TEST(etw_lists, layouts,
+     "sizes and offsets of the lists and of ETW_PMC_SUPPORT are those of Windows, of older "
+     "versions too [ET-59 ET-60]")
+{
+    ETW_PMC_SUPPORT now = { .HookIdCount = 1, .HookId = { 2, 3 }, .CountersCount = 4 };
+    uint32_t words[sizeof now / sizeof(uint32_t)];
+    memcpy(words, &now, sizeof now);
+    CHECK_EQ(words[2], 1);
+    CHECK_EQ(words[3], 3u << 16 | 2);
+    CHECK_EQ(words[5], 4);
+    CHECK_EQ(offsetof(ETW_PMC_SUPPORT, Source), 0);
+    CHECK_EQ(offsetof(ETW_PMC_SUPPORT, ProcessorCtrs), 0x18);
+    CHECK_EQ(sizeof(EVENT_TRACE_PROFILE_COUNTER_INFORMATION), 0x18);
+    CHECK_EQ(offsetof(EVENT_TRACE_PROFILE_COUNTER_INFORMATION, ProfileSource), 0x10);
+    CHECK_EQ(sizeof(EVENT_TRACE_PROFILE_ADD_INFORMATION), 0x24);
+    CHECK_EQ(offsetof(EVENT_TRACE_PROFILE_ADD_INFORMATION, ProfileSourceDescription), 0x22);
+    CHECK_EQ(sizeof(EVENT_TRACE_PROFILE_REMOVE_INFORMATION), 0x14);
+    CHECK_EQ(offsetof(PROFILE_SOURCE_INFO, Description), 0x18);
+    CHECK_EQ(sizeof(ETW_PMC_SUPPORT_1607), 0x28);
+    CHECK_EQ(sizeof(ETW_PMC_SUPPORT_1809), 0x38);
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT */
+/* Many events: with a fast reader none is lost, damaged or out of order; with a slow one the
+ * number of lost events is exact. And the cost of a record. The events are invented creations of
+ * threads, numbered in order. */
+#include "hal/clock.h"
+#include "hal/hal.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/mm/phys.h"
+#include "tests/harness/cost.h"
+#include "tests/harness/etw.h"
+
+#define EVENTS 20000u /* of each processor */
+#define AHEAD 1000u   /* events that a writer may be ahead of the reader */
+#define RECORD_MAX 120u
+#define UNWANTED_MAX 3u
+
+static struct writer {
+    struct thread *thread;
+    unsigned ahead;               /* 0: as fast as it can */
+    uint64_t written;             /* atomic */
+    uint64_t read, missing, next; /* the reader's */
+    unsigned told;                /* of losses: buffers with the flag */
+} writers[MAX_CPUS];
+static uint32_t go; /* atomic: 1 write, 2 end */
+
+static void record(unsigned number)
+{
+    struct thread never = { .id = number };
+    etw_thread(ETW_THREAD_CREATE, &never);
+}
+
+static void write_all(void *argument)
+{
+    struct writer *w = argument;
+    while (!__atomic_load_n(&go, __ATOMIC_ACQUIRE))
+        sched_switch(WrYieldExecution);
+    for (unsigned i = 0; i < EVENTS; i++) {
+        while (w->ahead && i - __atomic_load_n(&w->read, __ATOMIC_ACQUIRE) >= w->ahead) {
+            sched_switch(WrYieldExecution);
+            pause();
+        }
+        record(i);
+        __atomic_store_n(&w->written, i + 1, __ATOMIC_RELEASE);
+    }
+    while (__atomic_load_n(&go, __ATOMIC_ACQUIRE) != 2) { /* its end must not be an event */
+        sched_switch(WrYieldExecution);
+        pause();
+    }
+}
+
+static bool start(struct session *s, ULONG buffer_kb, ULONG buffers, unsigned ahead)
+{
+    go = 0;
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        writers[cpu] = (struct writer){ .ahead = ahead };
+        writers[cpu].thread = thread_create("writer", write_all, &writers[cpu], cpu_set_one(cpu));
+        if (!CHECK(writers[cpu].thread != NULL))
+            return false;
+    }
+    return session_start(s, buffer_kb, buffers * cpu_count) &&
+           CHECK_STATUS(session_mask(s, PERF_THREAD, 0), STATUS_SUCCESS);
+}
+
+static void take(struct records all)
+{
+    for (struct record r; (r = next_record(&all)).header;) {
+        struct writer *w = &writers[r.buffer->ClientContext.ProcessorIndex % MAX_CPUS];
+        ULONG number = ((const WMI_EXTENDED_THREAD_INFORMATION *)r.payload)->ThreadId;
+        CHECK_EQ(r.size, sizeof(WMI_EXTENDED_THREAD_INFORMATION));
+        CHECK(number >= w->next);
+        /* The flag is that of the buffer which begins behind a gap, and of no other. */
+        bool first = (const void *)r.header == (const void *)(r.buffer + 1);
+        bool told = r.buffer->BufferFlag & ETW_BUFFER_FLAG_EVENTS_LOST;
+        CHECK_EQ(first && told, number != w->next);
+        w->told += first && told;
+        w->missing += number - w->next;
+        w->next = number + 1;
+        __atomic_store_n(&w->read, w->read + 1, __ATOMIC_RELEASE);
+    }
+}
+
+static void read_some(struct session *s, uint8_t *bytes)
+{
+    ULONG n;
+    while (CHECK_STATUS(session_read(s, bytes, SESSION_BYTES, &n), STATUS_SUCCESS) && n)
+        take(records_of(bytes, n));
+}
+
+static bool all_written(void)
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        if (__atomic_load_n(&writers[cpu].written, __ATOMIC_ACQUIRE) < EVENTS)
+            return false;
+    return true;
+}
+
+static void finish_writers(void)
+{
+    __atomic_store_n(&go, 2, __ATOMIC_RELEASE);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        sched_wait(&writers[cpu].thread->object, SCHED_FOREVER, Executive);
+        object_release(&writers[cpu].thread->object);
+    }
+}
+
+static void none_lost(ULONG buffer_kb, ULONG buffers, unsigned ahead)
+{
+    struct session s;
+    uint8_t *bytes = phys_alloc(SESSION_PAGES);
+    REQUIRE(bytes && start(&s, buffer_kb, buffers, ahead));
+    __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
+    while (!all_written()) {
+        session_flush(&s);
+        read_some(&s, bytes);
+        sched_switch(WrYieldExecution);
+    }
+    CHECK_STATUS(session_mask(&s, 0, 0), STATUS_SUCCESS);
+    session_flush(&s);
+    read_some(&s, bytes);
+    CHECK_EQ(session_stop(&s), 0);
+    session_close(&s);
+    finish_writers();
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        CHECK_EQ(writers[cpu].read, EVENTS);
+        CHECK_EQ(writers[cpu].missing, 0);
+        CHECK(!writers[cpu].told);
+    }
+    phys_free(bytes, SESSION_PAGES);
+}
+
+TEST(etw_rate, keeps_up,
+     "20,000 events of each processor reach a reader that keeps up: none is lost, all are whole "
+     "and in order")
+{
+    none_lost(64, 32, 0);
+    none_lost(16, 16, AHEAD);
+}
+
+static void give_way(void *unused)
+{
+    (void)unused;
+    while (__atomic_load_n(&go, __ATOMIC_ACQUIRE) != 2) {
+        sched_switch(WrYieldExecution);
+        pause();
+    }
+}
+
+TEST(etw_rate, comes_and_goes,
+     "sessions can be started, stopped and read while threads switch on all processors")
+{
+    struct session s;
+    ULONG n, swaps = 0, rounds = test_long() ? 60 : 3;
+    struct thread *threads[2 * MAX_CPUS];
+    uint8_t *bytes = phys_alloc(SESSION_PAGES);
+    REQUIRE(bytes);
+    go = 1;
+    for (unsigned i = 0; i < 2 * cpu_count; i++) {
+        threads[i] = thread_create("gives way", give_way, NULL, cpu_set_one(i / 2));
+        REQUIRE(threads[i]);
+    }
+    for (unsigned i = 0; i < rounds; i++) {
+        REQUIRE(session_start(&s, 4, 2));
+        CHECK_STATUS(session_mask(&s, PERF_CONTEXT_SWITCH, PERF_DISPATCHER), STATUS_SUCCESS);
+        for (unsigned turn = 0; turn < 20; turn++)
+            sched_switch(WrYieldExecution);
+        session_stop(&s);
+        while (i % 2 && NT_SUCCESS(session_read(&s, bytes, SESSION_BYTES, &n))) {
+            struct records all = records_of(bytes, n);
+            for (struct record r; (r = next_record(&all)).header;)
+                swaps += r.header->HookId == PERFINFO_LOG_TYPE_CONTEXTSWAP;
+        }
+        session_close(&s); /* every other time unread */
+    }
+    CHECK(swaps > rounds / 2); /* at the least one of each session read */
+    __atomic_store_n(&go, 2, __ATOMIC_RELEASE);
+    for (unsigned i = 0; i < 2 * cpu_count; i++) {
+        sched_wait(&threads[i]->object, SCHED_FOREVER, Executive);
+        object_release(&threads[i]->object);
+    }
+    phys_free(bytes, SESSION_PAGES);
+}
+
+TEST(etw_rate, loses,
+     "with a slow reader, the events read and the events reported lost add up to all events")
+{
+    struct session s;
+    WMI_LOGGER_INFORMATION info;
+    uint8_t *bytes = phys_alloc(SESSION_PAGES);
+    uint64_t read = 0, missing = 0;
+    REQUIRE(bytes && start(&s, 4, 2, 0));
+    __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
+    while (!all_written()) {
+        sched_wait(NULL, clock_ns() + 2000000, DelayExecution);
+        read_some(&s, bytes);
+    }
+    CHECK_STATUS(session_mask(&s, 0, 0), STATUS_SUCCESS);
+    read_some(&s, bytes);
+    CHECK_STATUS(session_flush(&s), STATUS_SUCCESS);
+    read_some(&s, bytes);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        read += writers[cpu].read;
+        missing += writers[cpu].missing + (EVENTS - writers[cpu].next);
+    }
+    CHECK_STATUS(session_by_handle(EtwQueryLoggerCode, s.trace, &info), STATUS_SUCCESS);
+    CHECK_EQ(info.EventsLost, missing);
+    CHECK_EQ(read + info.EventsLost, (uint64_t)EVENTS * cpu_count);
+    CHECK(read > 0 && info.EventsLost > EVENTS / 2);
+    test_note("%lu events read, %u lost", read, info.EventsLost);
+    CHECK_EQ(session_stop(&s), missing);
+    session_close(&s);
+    finish_writers();
+    phys_free(bytes, SESSION_PAGES);
+}
+
+TEST(etw_rate, unread,
+     "events that nobody reads are counted as lost when the session stops; a consumer can read on "
+     "afterwards")
+{
+    struct session s;
+    WMI_LOGGER_INFORMATION info;
+    ULONG n;
+    uint8_t *bytes = phys_alloc(SESSION_PAGES);
+    REQUIRE(bytes && session_start(&s, 4, 2));
+    session_close(&s);
+    CHECK_STATUS(session_mask(&s, PERF_THREAD, 0), STATUS_SUCCESS);
+    for (unsigned i = 0; i < 1000; i++)
+        record(i);
+    CHECK_EQ(session_stop(&s), 1000);
+    REQUIRE(session_start(&s, 4, 2));
+    CHECK_STATUS(session_mask(&s, PERF_THREAD, 0), STATUS_SUCCESS);
+    test_run_on(0);
+    for (unsigned i = 0; i < 1000; i++)
+        record(i);
+    CHECK_STATUS(session_by_handle(EtwQueryLoggerCode, s.trace, &info), STATUS_SUCCESS);
+    CHECK_EQ(info.NumberOfBuffers - info.FreeBuffers, 1); /* full; the other one is still written */
+    ULONG lost = session_stop(&s);
+    writers[0] = (struct writer){ .next = 0 };
+    while (NT_SUCCESS(session_read(&s, bytes, SESSION_BYTES, &n)))
+        take(records_of(bytes, n));
+    CHECK_STATUS(session_read(&s, bytes, SESSION_BYTES, &n), STATUS_WMI_INSTANCE_NOT_FOUND);
+    CHECK_EQ(writers[0].read + lost, 1000);
+    CHECK_RANGE(writers[0].read, 80, 92); /* two buffers of 4 KB less their heads, by 88 bytes */
+    CHECK_EQ(writers[0].missing, 0);
+    session_close(&s);
+    test_run_anywhere();
+    phys_free(bytes, SESSION_PAGES);
+}
+
+TEST(etw_rate, told_once, "only the buffer that begins behind lost events has their flag")
+{
+    struct session s;
+    uint8_t *bytes = phys_alloc(SESSION_PAGES);
+    REQUIRE(bytes && session_start(&s, 4, 2 * cpu_count));
+    CHECK_STATUS(session_mask(&s, PERF_THREAD, 0), STATUS_SUCCESS);
+    test_run_on(0);
+    writers[0] = (struct writer){ .next = 0 };
+    for (unsigned i = 0; i < 1030; i++) {
+        if (i >= 1000 && i % 10 == 0) {
+            CHECK_STATUS(session_flush(&s), STATUS_SUCCESS);
+            read_some(&s, bytes);
+        }
+        record(i);
+    }
+    CHECK_STATUS(session_flush(&s), STATUS_SUCCESS);
+    read_some(&s, bytes);
+    CHECK_EQ(writers[0].told, 1);
+    CHECK_EQ(writers[0].next, 1030);
+    session_stop(&s);
+    session_close(&s);
+    test_run_anywhere();
+    phys_free(bytes, SESSION_PAGES);
+}
+
+/* --- What it costs. --- */
+
+static uint64_t cost_of(void (*function)(void), unsigned times)
+{
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    uint64_t before = vpmu_retired();
+    for (unsigned i = 0; i < times; i++)
+        function();
+    uint64_t cost = vpmu_retired() - before;
+    irql_lower(old);
+    return cost;
+}
+
+static struct vpmu_accesses accesses_of(void (*function)(void))
+{
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    struct vpmu_accesses a = vpmu_accesses();
+    function();
+    struct vpmu_accesses b = vpmu_accesses();
+    irql_lower(old);
+    return (struct vpmu_accesses){ b.rdpmc - a.rdpmc, b.rdmsr - a.rdmsr, b.wrmsr - a.wrmsr,
+                                   b.interrupts - a.interrupts };
+}
+
+static void nothing(void) { asm volatile(""); }
+
+static void unwanted(void)
+{
+    if (etw_wants(ETW_READY))
+        etw_ready_thread(thread_current());
+    asm volatile("");
+}
+
+static void swap(void) { etw_context_swap(thread_current(), thread_current(), WrPreempted); }
+
+TEST(etw_rate, just_fits, "a reader whose memory just holds two buffers gets both at once")
+{
+    struct session s;
+    uint8_t *bytes;
+    ULONG first = 0, both = 0;
+    REQUIRE(session_begin(&s, &bytes));
+    CHECK_EQ(session_stop(&s), 0);
+    session_close(&s);
+    REQUIRE(session_start(&s, 4, 4 * cpu_count));
+    CHECK_STATUS(session_mask(&s, PERF_THREAD, 0), STATUS_SUCCESS);
+    for (unsigned i = 0; i < 4096 / 16 * 3;
+         i++) /* no record is as short: more than three buffers */
+        record(i);
+    CHECK_STATUS(session_read(&s, bytes, 4096, &first), STATUS_SUCCESS);
+    CHECK_RANGE(first, 2049, 4096); /* one, because two do not fit */
+    CHECK_STATUS(session_read(&s, bytes, 2 * first, &both), STATUS_SUCCESS);
+    CHECK_EQ(both, 2 * first);
+    session_stop(&s); /* some were lost */
+    session_close(&s);
+    phys_free(bytes, SESSION_PAGES);
+    test_run_anywhere();
+}
+
+TEST(etw_rate, cost,
+     "a hook that no session has enabled costs at most 3 instructions, a context switch record "
+     "with 4 counters 120")
+{
+    static const ULONG hook = PERFINFO_LOG_TYPE_CONTEXTSWAP;
+    /* Three counters of some machines count instructions. */
+    const ULONG sources[] = { ProfileTotalIssues, ProfileTotalIssues, ProfileTotalIssues,
+                              hal_source_supported(ProfileTotalCycles) ? ProfileTotalCycles
+                                                                       : ProfileTotalIssues };
+    struct session s;
+    ULONG counters = hal_counter_count() < 4 ? hal_counter_count() : 4;
+    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_VPMU();
+    test_run_on(0);
+    uint64_t hook_cost = (cost_of(unwanted, 1000) - cost_of(nothing, 1000)) / 1000;
+    CHECK_RANGE(hook_cost, 1, UNWANTED_MAX);
+    REQUIRE(session_start(&s, 16, 2));
+    uint64_t swap_cost[2]; /* without counters, with them */
+    struct vpmu_accesses accesses[2];
+    for (unsigned with = 0; with < 2; with++) {
+        if (with) {
+            NTSTATUS status; /* the processor may have fewer that count it */
+            while ((status = counter_list(&s, sources, counters)) ==
+                       STATUS_INSUFFICIENT_RESOURCES &&
+                   counters > 1)
+                counters--;
+            CHECK_STATUS(status, STATUS_SUCCESS);
+            CHECK_STATUS(event_list(&s, &hook, 1), STATUS_SUCCESS);
+        }
+        CHECK_STATUS(session_mask(&s, PERF_CONTEXT_SWITCH, 0), STATUS_SUCCESS);
+        swap_cost[with] = cost_of(swap, 1) - cost_of(nothing, 1);
+        accesses[with] = accesses_of(swap);
+        CHECK_STATUS(session_mask(&s, 0, 0), STATUS_SUCCESS);
+    }
+    cost_tell(hook_cost, (struct vpmu_accesses){ 0 }, "a hook nobody wants");
+    cost_tell(swap_cost[0], accesses[0], "a context switch record");
+    cost_tell(swap_cost[1], accesses[1], "a context switch record with %u counters", counters);
+    CHECK_RANGE(swap_cost[0], 20, RECORD_MAX); /* 48 bytes are written */
+    CHECK_RANGE(swap_cost[1], swap_cost[0] + 4 * counters, RECORD_MAX);
+    CHECK_EQ(session_stop(&s), 0);
+    session_close(&s);
+    test_run_anywhere();
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/* The clock: which of many readings is taken, what is made of counters that lie, stand still or are
+ * disturbed, and whether the rates of this machine are right by every counter that it has. */
+#include "hal/clock.h"
+#include "hal/apic.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/sched.h"
+#include "tests/harness/test.h"
+
+#define MHZ UINT64_C(1000000)
+#define TOLD(mhz)                                                                                  \
+    {                                                                                              \
+        "told", (mhz)*MHZ, false, false                                                            \
+    }
+#define ROUGH(mhz)                                                                                 \
+    {                                                                                              \
+        "rough", (mhz)*MHZ, false, true                                                            \
+    }
+#define MEASURED(mhz)                                                                              \
+    {                                                                                              \
+        "measured", (mhz)*MHZ, true, false                                                         \
+    }
+#define SILENT                                                                                     \
+    {                                                                                              \
+        "silent", 0, true, false                                                                   \
+    }
+#define READINGS 6
+
+static const struct choice_case {
+    struct clock_reading readings[READINGS];
+    int taken; /* -1: none */
+    uint64_t agree;
+} choices[] = {
+    /* What was told is taken if it was measured too. */
+    { { TOLD(2112), MEASURED(2110), MEASURED(2113), MEASURED(2111) }, 0, 0xf },
+    { { MEASURED(2110), TOLD(2112), SILENT, SILENT }, 1, 0x3 },
+    /* It lies: a crystal of another machine, a multiple, no crystal, garbage. */
+    { { TOLD(2200), MEASURED(2112), SILENT, SILENT }, 1, 0x2 },
+    { { TOLD(2200), TOLD(2200), MEASURED(2112), MEASURED(2112) }, 2, 0xc },
+    { { TOLD(0), MEASURED(3000), SILENT, ROUGH(3000) }, 1, 0xa },
+    { { { "told", 1, false, false }, MEASURED(3000) }, 1, 0x2 },
+    { { { "told", ~UINT64_C(0), false, false }, MEASURED(3000) }, 1, 0x2 },
+    /* One counter is wrong: two against one, whichever it is; or what was told decides. */
+    { { MEASURED(1000), MEASURED(2500), MEASURED(2510) }, 1, 0x6 },
+    { { MEASURED(2500), MEASURED(1000), MEASURED(2510) }, 0, 0x5 },
+    { { MEASURED(2500), MEASURED(2510), MEASURED(1000) }, 0, 0x3 },
+    { { TOLD(2500), MEASURED(1000), MEASURED(2500), SILENT }, 0, 0x5 },
+    { { MEASURED(1000), MEASURED(2500), SILENT, ROUGH(2500) }, 1, 0xa },
+    /* All differ: the first counter. */
+    { { TOLD(1500), MEASURED(2000), MEASURED(2500), MEASURED(3000) }, 1, 0x2 },
+    /* Nothing was measured. */
+    { { TOLD(2400), SILENT, SILENT, ROUGH(2400) }, 0, 0x9 },
+    { { SILENT, SILENT, SILENT, ROUGH(2400) }, 3, 0x8 },
+    { { ROUGH(3600), TOLD(2400), SILENT }, 1, 0x2 },
+    { { ROUGH(3600), ROUGH(2400), ROUGH(2400) }, 1, 0x6 },
+    /* Nothing at all, or nothing to believe. */
+    { { SILENT, SILENT, SILENT }, -1, 0 },
+    { { TOLD(0), SILENT, ROUGH(0) }, -1, 0 },
+    { { TOLD(20001), { "measured", MHZ - 1, true, false } }, -1, 0 },
+    /* The bounds of what is believed, and of what agrees. */
+    { { TOLD(20000), SILENT }, 0, 0x1 },
+    { { SILENT, MEASURED(1) }, 1, 0x2 },
+    { { MEASURED(1000), MEASURED(991), SILENT }, 0, 0x3 },
+    { { MEASURED(1000), MEASURED(990), SILENT }, 0, 0x1 },
+};
+
+TEST(clock, choice,
+     "a measured rate is preferred to a reported one, a majority to a single one, and implausible "
+     "rates are ignored")
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(choices); i++) {
+        const struct choice_case *c = &choices[i];
+        struct clock_choice found = clock_choose(c->readings, READINGS);
+        bool ok = CHECK_EQ(found.taken ? found.taken - c->readings : -1, c->taken);
+        if (!(CHECK_EQ(found.agree, c->agree) && ok))
+            test_note("choice %u", i);
+    }
+}
+
+TEST(clock, leaf_15h, "CPUID 15h gives a rate only if crystal, numerator and denominator are there")
+{
+    static const struct {
+        struct cpuid leaf;
+        uint64_t hz;
+    } cases[] = {
+        { { 2, 216, 24000000, 0 }, 2592000000 },
+        { { 2, 134, 38400000, 0 }, 2572800000 },
+        { { 2, 216, 0, 0 }, 0 },
+        { { 0, 216, 24000000, 0 }, 0 },
+        { { 2, 0, 24000000, 0 }, 0 },
+        { { 0, 0, 0, 0 }, 0 },
+        { { 1, ~0u, ~0u, 0 }, UINT64_C(0xfffffffe00000001) },
+    };
+    for (unsigned i = 0; i < ARRAY_SIZE(cases); i++)
+        CHECK_EQ(clock_tsc_by_15h(&cases[i].leaf), cases[i].hz);
+}
+
+TEST(clock, brand, "the rate in a processor's brand string is read if the string ends with it")
+{
+    static const struct {
+        const char *brand;
+        uint64_t hz;
+    } cases[] = {
+        { "Intel(R) Core(TM) i7-6700 CPU @ 3.40GHz", 3400 * MHZ },
+        { "Intel(R) Xeon(R) CPU           X5550  @ 2.67GHz", 2670 * MHZ },
+        { "Intel(R) Pentium(R) M processor 800MHz", 800 * MHZ },
+        { "x @ 2GHz", 2000 * MHZ },
+        { "x @ 2.GHz", 2000 * MHZ },
+        { "x @ .5GHz", 500 * MHZ },
+        { "x @ 1.123456789GHz", UINT64_C(1123456000) },
+        { "AMD EPYC 7702 64-Core Processor", 0 },
+        { "x @ GHz", 0 },
+        { "Hz", 0 },
+        { "2kHz", 0 },
+        { "", 0 },
+    };
+    for (unsigned i = 0; i < ARRAY_SIZE(cases); i++)
+        CHECK_EQ(clock_by_brand(cases[i].brand), cases[i].hz);
+    CHECK(clock_by_brand("99999999999999999999999999.9999999999999999GHz") >
+          20000 * MHZ); /* whatever it is */
+}
+
+/* --- Counters that do not exist, told by the TSC. --- */
+
+#define PER_COUNT 64 /* of the TSC */
+static unsigned reads;
+
+static uint64_t read_still(void) { return 7; }
+static uint64_t read_absent(void) { return ~UINT64_C(0); }
+static uint64_t read_good(void) { return rdtsc() / PER_COUNT; }
+static uint64_t read_slow(void) { return reads++ / 100; }
+static uint64_t read_backwards(void) { return ~(rdtsc() / PER_COUNT); }
+static uint64_t read_stopping(void) { return reads < 300 ? reads++ : 300; }
+
+static void waste(void)
+{
+    for (unsigned i = 0; i < 20000; i++)
+        asm volatile("");
+}
+
+/* Something takes the processor away in two of three readings, before the counter is read or behind
+ * it. */
+static uint64_t read_disturbed(void)
+{
+    reads++;
+    if (reads % 3 == 1)
+        waste();
+    uint64_t value = read_good();
+    if (reads % 3 == 2)
+        waste();
+    return value;
+}
+
+static uint64_t measured(uint64_t (*read)(void), uint64_t hz)
+{
+    const struct clock_counter counter = { "invented", hz, 0xffffffff, read };
+    reads = 0;
+    uint64_t flags = read_flags();
+    cli();
+    uint64_t found = clock_measure_tsc(&counter);
+    write_flags(flags);
+    return found;
+}
+
+TEST(clock, counters,
+     "a good counter is measured correctly, even if most of its readings are disturbed")
+{
+    for (uint64_t mhz = 1; mhz <= 100; mhz *= test_long() ? 10 : 100) {
+        uint64_t want = mhz * MHZ * PER_COUNT;
+        /* 1 %: a counter's step is small against the window. */
+        CHECK_RANGE(measured(read_good, mhz * MHZ), want - want / 100, want + want / 100);
+    }
+    uint64_t want = 10 * MHZ * PER_COUNT;
+    CHECK_RANGE(measured(read_disturbed, 10 * MHZ), want - want / 100, want + want / 100);
+}
+
+TEST(clock, bad_counters,
+     "a counter that is absent, stands still, stops, is too slow or runs backwards ends the "
+     "measurement early")
+{
+    uint64_t start = clock_ns();
+    CHECK_EQ(measured(read_good, 0), 0);
+    CHECK_EQ(measured(read_still, 1000000), 0);
+    if (test_long())
+        CHECK_EQ(measured(read_absent, 1000000), 0);
+    CHECK_EQ(measured(read_stopping, 1000000), 0);
+    CHECK_EQ(measured(read_slow, 3579545), 0);
+    CHECK_EQ(measured(read_good, ~UINT64_C(0)), 0);
+    measured(read_backwards, 3579545); /* its differences are those of another rate: any answer,
+                                          which the choice judges */
+    /* Three of them wait for 20,000 looks of 500 turns each. */
+    CHECK_RANGE(clock_ns() - start, 1, 500000000);
+}
+
+/* --- This machine. --- */
+
+static uint64_t begin_quiet(void)
+{
+    uint64_t flags = read_flags();
+    test_run_on(0);
+    cli();
+    return flags;
+}
+
+static void end_quiet(uint64_t flags)
+{
+    write_flags(flags);
+    test_run_anywhere();
+}
+
+TEST(clock, right, "each counter of known rate on this machine confirms the TSC's rate")
+{
+    const struct clock_sources *sources = clock_sources();
+    struct clock_counter counters[CLOCK_COUNTERS];
+    uint64_t hz[CLOCK_COUNTERS], flags = begin_quiet();
+    unsigned answered = 0;
+    clock_counters(sources, counters);
+    for (unsigned i = 0; i < CLOCK_COUNTERS; i++)
+        hz[i] = clock_measure_tsc(&counters[i]);
+    end_quiet(flags);
+    for (unsigned i = 0; i < CLOCK_COUNTERS; i++) {
+        answered += hz[i] != 0;
+        if (hz[i] && !CHECK_RANGE(hz[i], clock_tsc_hz - clock_tsc_hz / 100,
+                                  clock_tsc_hz + clock_tsc_hz / 100))
+            test_note("%s", counters[i].name);
+    }
+    if (!answered)
+        SKIP("no counter of known rate answers");
+}
+
+TEST(clock, timer, "the APIC timer counts at the rate that was determined")
+{
+    uint64_t flags = begin_quiet();
+    uint64_t hz = clock_measure_timer(clock_tsc_hz);
+    apic_timer_change(apic_timer_period());
+    end_quiet(flags);
+    CHECK_RANGE(hz, apic_timer_hz - apic_timer_hz / 100, apic_timer_hz + apic_timer_hz / 100);
+}
+
+TEST(clock, ticks, "the number of ticks is at most what the time allows")
+{
+    test_run_on(0);
+    uint64_t start = clock_ns(), first = cpu_current()->ticks;
+    sched_wait(NULL, start + 8 * sched_tick_ns(), DelayExecution);
+    uint64_t ticks = cpu_current()->ticks - first;
+    uint64_t fit =
+        (clock_ns() - start) / sched_tick_ns() + 1; /* 1: the first may have been due at once */
+    test_run_anywhere();
+    /* Fewer: an emulator that runs other CPUs meanwhile, or whose host runs others, merges ticks.
+     */
+    CHECK_RANGE(ticks, 1, fit);
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+/* HalAllocateHardwareCounters and HalFreeHardwareCounters: ownership of counters. Refused
+ * parameters are in hal_refusals.c, overflow is in hal_overflow.c, requests at random in
+ * hal_random.c.
+ *
+ * Source: ntddk.h and its pages; what they leave open is as in the HC lines of tests/contract.md.
+ */
+#include "hal/hal.h"
+#include "hal/smp.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/string.h"
+#include "pmu/pmu.h"
+#include "tests/harness/counter_list.h"
+#include "tests/harness/test.h"
+
+static void no_handler(ULONGLONG bits, HANDLE handle) { (void)bits, (void)handle; }
+
+TEST(hal_counters, sizes, "structures of ntddk.h have their x64 layout [HC-47]")
+{
+    CHECK_EQ(sizeof(PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR), 0x18);
+    CHECK_EQ(sizeof(PHYSICAL_COUNTER_RESOURCE_LIST), 0x20);
+    CHECK_EQ(offsetof(PHYSICAL_COUNTER_RESOURCE_LIST, Descriptors), 8);
+    CHECK_EQ(offsetof(PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR, Flags), 4);
+    CHECK_EQ(offsetof(PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR, u), 8);
+    CHECK_EQ(sizeof(PHYSICAL_COUNTER_EVENT_BUFFER_CONFIGURATION), 0x10);
+    CHECK_EQ(sizeof(GROUP_AFFINITY), 0x10);
+}
+
+TEST(hal_counters, types, "resource types have their numbers [HC-48]")
+{
+    CHECK_EQ(ResourceTypeSingle, 0);
+    CHECK_EQ(ResourceTypeRange, 1);
+    CHECK_EQ(ResourceTypeExtendedCounterConfiguration, 2);
+    CHECK_EQ(ResourceTypeOverflow, 3);
+    CHECK_EQ(ResourceTypeEventBuffer, 4);
+    CHECK_EQ(ResourceTypeIdenitificationTag, 5);
+    CHECK_EQ(ResourceTypeMax, 6);
+}
+
+TEST(hal_counters, exclusive,
+     "NULL, 0, NULL allocates the whole PMU until it is freed [HC-01 HC-02 HC-03 HC-04]")
+{
+    SKIP_WITHOUT_PMU();
+    HANDLE first = NULL, second = NO_HANDLE;
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &first), STATUS_SUCCESS);
+    CHECK(first != NULL);
+    CHECK_EQ(hal_counters_owned(), 1);
+    CHECK_EQ(hal_counters_available(EVERYWHERE), 0);
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &second),
+                 STATUS_INSUFFICIENT_RESOURCES);
+    CHECK(second == NULL);
+    free_and_check(first);
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &second), STATUS_SUCCESS);
+    free_and_check(second);
+    CHECK_EQ(hal_counters_available(EVERYWHERE), common_counters());
+}
+
+TEST(hal_counters, free_of_nonsense,
+     "a free of a value that is not a handle is refused without access to memory [HC-05 HC-06]")
+{
+    static const uint64_t values[] = { 0,
+                                       1,
+                                       4,
+                                       0x400,
+                                       0x404,
+                                       0x1000,
+                                       0xfffffffffffffffc,
+                                       0x8000000000000000,
+                                       0xffffffff80000000,
+                                       0xdead0000 };
+    for (unsigned i = 0; i < ARRAY_SIZE(values); i++)
+        CHECK_STATUS(HalFreeHardwareCounters((HANDLE)values[i]), STATUS_INVALID_PARAMETER);
+}
+
+TEST(hal_counters, free_near_handle,
+     "a value that differs from the handle in one bit frees nothing [HC-06]")
+{
+    SKIP_WITHOUT_PMU();
+    HANDLE handle = NULL;
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &handle), STATUS_SUCCESS);
+    for (unsigned bit = 0; bit < 64; bit++)
+        CHECK_STATUS(HalFreeHardwareCounters((HANDLE)((uint64_t)handle ^ PMU_BIT(bit))),
+                     STATUS_INVALID_PARAMETER);
+    CHECK_EQ(hal_counters_owned(), 1);
+    free_and_check(handle);
+}
+
+TEST(hal_counters, free_twice,
+     "a handle cannot be freed twice, also after another allocation [HC-07]")
+{
+    SKIP_WITHOUT_PMU();
+    HANDLE old = NULL, next = NULL;
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &old), STATUS_SUCCESS);
+    free_and_check(old);
+    CHECK_STATUS(HalFreeHardwareCounters(old), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &next), STATUS_SUCCESS);
+    CHECK(next != old);
+    CHECK_STATUS(HalFreeHardwareCounters(old), STATUS_INVALID_PARAMETER);
+    CHECK_EQ(hal_counters_owned(), 1);
+    free_and_check(next);
+}
+
+TEST(hal_counters, affinity_united, "several affinities of one group are united")
+{
+    SKIP_WITHOUT_PMU();
+    unsigned last = cpu_count - 1;
+    GROUP_AFFINITY affinity[] = { { .Mask = 1 }, { .Mask = PMU_BIT(last) }, { .Mask = 1 } };
+    HANDLE handle = NULL;
+    CHECK_STATUS(HalAllocateHardwareCounters(affinity, 3, NULL, &handle), STATUS_SUCCESS);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        CHECK((hal_counter_owner_name(nth_counter(0), cpu) != NULL) == (cpu == 0 || cpu == last));
+    free_and_check(handle);
+}
+
+TEST(hal_counters, single, "each counter can be allocated alone, by one owner only [HC-16 HC-18]")
+{
+    SKIP_WITHOUT_PMU();
+    for (uint64_t rest = common_counters(); rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        HANDLE handle = NULL, other = NO_HANDLE;
+        CHECK_STATUS(take_one(BY_NULL, ctr, &handle), STATUS_SUCCESS);
+        CHECK(handle != NULL);
+        CHECK_STATUS(take_one(BY_NULL, ctr, &other), STATUS_INSUFFICIENT_RESOURCES);
+        CHECK(other == NULL);
+        CHECK_EQ(hal_counters_available(EVERYWHERE), common_counters() & ~PMU_BIT(ctr));
+        free_and_check(handle);
+    }
+}
+
+TEST(hal_counters, all_singles,
+     "every counter can have an owner of its own at the same time [HC-17]")
+{
+    SKIP_WITHOUT_PMU();
+    HANDLE handles[64] = { NULL };
+    unsigned n = 0;
+    for (uint64_t rest = common_counters(); rest; rest &= rest - 1)
+        CHECK_STATUS(take_one(BY_NULL, (unsigned)__builtin_ctzll(rest), &handles[n++]),
+                     STATUS_SUCCESS);
+    CHECK_EQ(hal_counters_owned(), n);
+    CHECK_EQ(hal_counters_available(EVERYWHERE), 0);
+    for (unsigned i = 0; i < n; i++)
+        for (unsigned j = 0; j < i; j++)
+            CHECK(handles[i] != handles[j]);
+    for (unsigned i = 0; i < n; i++)
+        free_and_check(handles[i]);
+}
+
+TEST(hal_counters, all_or_nothing, "a list with one taken counter takes none of the others [HC-19]")
+{
+    SKIP_WITHOUT_PMU();
+    unsigned free_ctr = nth_counter(0), taken_ctr = nth_counter(1);
+    HANDLE taken = NULL, handle = NULL;
+    CHECK_STATUS(take_one(BY_NULL, taken_ctr, &taken), STATUS_SUCCESS);
+    REFUSED(STATUS_INSUFFICIENT_RESOURCES, single(free_ctr), single(taken_ctr));
+    REFUSED(STATUS_INSUFFICIENT_RESOURCES, single(taken_ctr), single(free_ctr));
+    CHECK_STATUS(take_one(BY_NULL, free_ctr, &handle), STATUS_SUCCESS);
+    free_and_check(handle);
+    free_and_check(taken);
+}
+
+TEST(hal_counters, disjoint_processors,
+     "one counter can have a different owner on each processor [HC-20 HC-23]")
+{
+    SKIP_WITHOUT_PMU();
+    SKIP_BELOW_CPUS(2);
+    HANDLE here = NULL, there = NULL, all = NO_HANDLE;
+    unsigned ctr = nth_counter(0);
+    CHECK_STATUS(take_one(cpu_set_one(0), ctr, &here), STATUS_SUCCESS);
+    CHECK_STATUS(take_one(cpu_set_one(1), ctr, &there), STATUS_SUCCESS);
+    CHECK_STATUS(take_one(BY_NULL, ctr, &all), STATUS_INSUFFICIENT_RESOURCES);
+    free_and_check(there);
+    /* The whole PMU of processor 1, while processor 0 has an owner. */
+    CHECK_STATUS(take_on(cpu_set_one(1), NULL, &there), STATUS_SUCCESS);
+    CHECK_STATUS(take_on(cpu_set_one(0), NULL, &all), STATUS_INSUFFICIENT_RESOURCES);
+    free_and_check(there);
+    free_and_check(here);
+}
+
+TEST(hal_counters, exclusive_against_single,
+     "an owner of the whole PMU and an owner of one counter exclude each other [HC-21 HC-22]")
+{
+    SKIP_WITHOUT_PMU();
+    HANDLE one = NULL, all = NO_HANDLE;
+    CHECK_STATUS(take_one(BY_NULL, nth_counter(1), &one), STATUS_SUCCESS);
+    CHECK_STATUS(take_on(BY_NULL, NULL, &all), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK(all == NULL);
+    free_and_check(one);
+    CHECK_STATUS(take_on(BY_NULL, NULL, &all), STATUS_SUCCESS);
+    for (uint64_t rest = common_counters(); rest; rest &= rest - 1)
+        CHECK_STATUS(take_one(BY_NULL, (unsigned)__builtin_ctzll(rest), &one),
+                     STATUS_INSUFFICIENT_RESOURCES);
+    free_and_check(all);
+}
+
+TEST(hal_counters, range, "a range includes both its ends, and nothing else [HC-24]")
+{
+    SKIP_WITHOUT_PMU();
+    /* The first two neighbours, and one that is neither. */
+    uint64_t pairs = common_counters() & common_counters() >> 1;
+    if (!pairs)
+        SKIP("no two counters have neighbouring numbers");
+    unsigned begin = (unsigned)__builtin_ctzll(pairs);
+    uint64_t others = common_counters() & ~(UINT64_C(3) << begin);
+    HANDLE pair = NULL, handle = NULL;
+    struct list list = { 1, { range(begin, begin + 1) } };
+    CHECK_STATUS(take_on(BY_NULL, &list, &pair), STATUS_SUCCESS);
+    CHECK_STATUS(take_one(BY_NULL, begin, &handle), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(take_one(BY_NULL, begin + 1, &handle), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_EQ(hal_counters_available(EVERYWHERE), others);
+    if (others) {
+        CHECK_STATUS(take_one(BY_NULL, (unsigned)__builtin_ctzll(others), &handle), STATUS_SUCCESS);
+        free_and_check(handle);
+    }
+    free_and_check(pair);
+}
+
+TEST(hal_counters, range_of_one, "a range with Begin = End is one counter")
+{
+    SKIP_WITHOUT_PMU();
+    unsigned ctr = nth_counter(0);
+    HANDLE handle = NULL;
+    struct list list = { 1, { range(ctr, ctr) } };
+    CHECK_STATUS(take_on(BY_NULL, &list, &handle), STATUS_SUCCESS);
+    CHECK_EQ(hal_counters_available(EVERYWHERE), common_counters() & ~PMU_BIT(ctr));
+    free_and_check(handle);
+}
+
+TEST(hal_counters, fixed_by_selector, "a fixed counter has the index 32 + n, or its RDPMC selector")
+{
+    SKIP_WITHOUT_PMU();
+    if (!(common_counters() >> PMU_FIXED))
+        SKIP("no fixed counters");
+    for (uint64_t rest = common_counters() & ~PMU_ANY_GP; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        HANDLE handle = NULL, other = NULL;
+        CHECK_STATUS(take_one(BY_NULL, 0x40000000 + ctr - PMU_FIXED, &handle), STATUS_SUCCESS);
+        CHECK_STATUS(take_one(BY_NULL, ctr, &other), STATUS_INSUFFICIENT_RESOURCES);
+        free_and_check(handle);
+    }
+}
+
+TEST(hal_counters, tag, "an owner's tag can be queried until its counters are freed")
+{
+    SKIP_WITHOUT_PMU();
+    unsigned ctr = nth_counter(0);
+    HANDLE handle = NULL;
+    struct list list = { 3, { tag(0x6c616d41), single(ctr), overflow(no_handler) } };
+    CHECK_STATUS(take_on(BY_NULL, &list, &handle), STATUS_SUCCESS);
+    CHECK_EQ(hal_counter_owner_tag(ctr, 0), 0x6c616d41);
+    free_and_check(handle);
+    CHECK_EQ(hal_counter_owner_tag(ctr, 0), 0);
+}
+
+TEST(hal_counters, claim,
+     "parts of the kernel own counters by name, and exclude exclusive owners [HC-45]")
+{
+    SKIP_WITHOUT_PMU();
+    unsigned ctr = nth_counter(0);
+    HANDLE claimed = NULL, handle = NO_HANDLE;
+    CHECK_STATUS(hal_counters_claim("a test", cpu_set_one(0), PMU_BIT(ctr), NULL, &claimed),
+                 STATUS_SUCCESS);
+    CHECK(is_owned_by(ctr, 0, "a test"));
+    CHECK_STATUS(take_on(BY_NULL, NULL, &handle), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK(handle == NULL);
+    CHECK_STATUS(hal_counters_claim("another", cpu_set_one(0), PMU_BIT(ctr), NULL, &handle),
+                 STATUS_INSUFFICIENT_RESOURCES);
+    free_and_check(claimed);
+    CHECK(hal_counter_owner_name(ctr, 0) == NULL);
+    CHECK_STATUS(hal_counters_claim("no CPU", cpu_set_none(), PMU_BIT(ctr), NULL, &handle),
+                 STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(hal_counters_claim("no counter", cpu_set_one(0), 0, NULL, &handle),
+                 STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(hal_counters_claim("absent", cpu_set_one(0), PMU_BIT(63), NULL, &handle),
+                 STATUS_INVALID_PARAMETER);
+}
+
+/* What an allocation must not change, by CPU: each counter's select and value, and which
+ * counters run. */
+static struct registers {
+    uint64_t selects[64], values[64], running;
+} registers[2][MAX_CPUS];
+
+/* Half of the counters run, the others are stopped, each with a different value. */
+static void disturb(void *unused)
+{
+    uint64_t counters = pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS);
+    (void)unused;
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    for (uint64_t rest = counters; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        pmu_program(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL), 1000000 + ctr);
+    }
+    pmu_start(counters & UINT64_C(0x5555555555555555));
+    irql_lower(old);
+}
+
+static void look(void *where)
+{
+    struct registers *r = &((struct registers *)where)[cpu_number()];
+    r->running = pmu_running() & ~pmu_rewritten();
+    for (uint64_t rest = pmu_here()->counters; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        r->selects[ctr] = pmu_selected(ctr);
+        r->values[ctr] = pmu_read(ctr);
+    }
+}
+
+TEST(hal_counters, programs_nothing,
+     "an allocation does not start, stop or program a counter [HC-43]")
+{
+    SKIP_WITHOUT_PMU();
+    if (!common_instructions())
+        SKIP("no counter counts instructions");
+    HANDLE handle = NULL;
+    smp_call(EVERYWHERE, disturb, NULL);
+    smp_call(EVERYWHERE, look, registers[0]);
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &handle), STATUS_SUCCESS);
+    smp_call(EVERYWHERE, look, registers[1]);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        const struct registers *before = &registers[0][cpu], *after = &registers[1][cpu];
+        CHECK(before->running != 0);
+        CHECK_EQ(after->running, before->running);
+        for (uint64_t rest = pmu_of(cpu)->counters; rest; rest &= rest - 1) {
+            unsigned ctr = (unsigned)__builtin_ctzll(rest);
+            CHECK_EQ(after->selects[ctr], before->selects[ctr]);
+            if (before->running >> ctr & 1)
+                CHECK(after->values[ctr] > before->values[ctr]);
+            else
+                CHECK_EQ(after->values[ctr], before->values[ctr]);
+        }
+    }
+    free_and_check(handle); /* stops and clears */
+}
+
+TEST(hal_counters, free_of_one_processor,
+     "a free on one processor leaves the same counter of another one running, for its owner")
+{
+    SKIP_WITHOUT_PMU();
+    SKIP_BELOW_CPUS(2);
+    if (!common_instructions())
+        SKIP("no counter counts instructions");
+    HANDLE here = NULL, there = NULL;
+    unsigned ctr = (unsigned)__builtin_ctzll(common_instructions() & UINT64_C(0x5555555555555555));
+    CHECK_STATUS(take_one(cpu_set_one(0), ctr, &here), STATUS_SUCCESS);
+    CHECK_STATUS(take_one(cpu_set_one(1), ctr, &there), STATUS_SUCCESS);
+    smp_call(cpu_set_one(1), disturb, NULL);
+    smp_call(cpu_set_one(1), look, registers[0]);
+    CHECK_STATUS(HalFreeHardwareCounters(here), STATUS_SUCCESS);
+    smp_call(cpu_set_one(1), look, registers[1]);
+    CHECK(registers[0][1].running >> ctr & 1);
+    CHECK_EQ(registers[1][1].running, registers[0][1].running);
+    CHECK_EQ(registers[1][1].selects[ctr], registers[0][1].selects[ctr]);
+    CHECK(registers[1][1].values[ctr] > registers[0][1].values[ctr]);
+    CHECK_STATUS(HalFreeHardwareCounters(there), STATUS_SUCCESS);
+    HANDLE all = NULL; /* whose free stops what else was disturbed */
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &all), STATUS_SUCCESS);
+    free_and_check(all);
+}
+
+TEST(hal_counters, selectors, "the selectors that are accepted are those that RDPMC accepts")
+{
+    SKIP_WITHOUT_PMU();
+    uint64_t mask = 0;
+    bool uneven;
+    for (unsigned ctr = 0; ctr < 64; ctr++) {
+        bool exists = common_counters() >> ctr & 1;
+        uint64_t selector = ctr < PMU_FIXED ? ctr : 0x40000000 + ctr - PMU_FIXED;
+        CHECK_EQ(hal_counter_selector(selector, &mask, &uneven), exists);
+        if (exists)
+            CHECK_EQ(mask, pmu_common_mask(EVERYWHERE, ctr));
+    }
+    CHECK(!hal_counter_selector(PMU_FIXED, &mask, &uneven));
+    CHECK(!hal_counter_selector(UINT64_C(1) << 32, &mask, &uneven));
+    CHECK(!hal_counter_selector(0x80000000, &mask, &uneven));
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* Which counter gets which source, where one that few counters can count comes last. */
+#include "hal/source.h"
+#include "hal/hal.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/cpu.h"
+#include "tests/harness/test.h"
+
+static uint64_t able(unsigned cpu, unsigned source)
+{
+    uint64_t select;
+    return source_counting(pmu_of(cpu), (KPROFILE_SOURCE)source, &select);
+}
+
+/* A source of as many general-purpose counters as can be, and one of some of the lower of them. */
+static bool choose(unsigned cpu, unsigned *wide, unsigned *narrow)
+{
+    *wide = *narrow = 0;
+    for (unsigned id = 1; id < SOURCE_IDS; id++)
+        if (!(able(cpu, id) & ~PMU_ANY_GP) &&
+            pmu_count(able(cpu, id)) > (*wide ? pmu_count(able(cpu, *wide)) : 0))
+            *wide = id;
+    for (unsigned id = 1; *wide && id < SOURCE_IDS; id++) {
+        uint64_t rest = able(cpu, *wide) & ~able(cpu, id);
+        if (able(cpu, id) && !(able(cpu, id) & ~able(cpu, *wide)) && rest > able(cpu, id))
+            *narrow = id;
+    }
+    return *narrow != 0;
+}
+
+TEST(hal_matching, room,
+     "sources that any counter can count make room for one that only some can, though it comes "
+     "last")
+{
+    struct source_assignment a;
+    ULONG sources[MAX_HW_COUNTERS];
+    unsigned wide, narrow;
+    SKIP_WITHOUT_PMU();
+    if (!choose(0, &wide, &narrow))
+        SKIP("every source has the same counters");
+    ULONG count = pmu_count(able(0, wide));
+    REQUIRE(count <= MAX_HW_COUNTERS);
+    for (ULONG i = 0; i < count; i++)
+        sources[i] = i + 1 < count ? wide : narrow;
+    REQUIRE_STATUS(source_assign(sources, count, cpu_set_one(0), &a), STATUS_SUCCESS);
+    uint64_t taken = 0;
+    for (ULONG i = 0; i < count; i++) {
+        CHECK(able(0, sources[i]) >> a.ctrs[i] & 1);
+        CHECK(!(taken >> a.ctrs[i] & 1));
+        taken |= PMU_BIT(a.ctrs[i]);
+    }
+    CHECK_EQ(taken, able(0, wide));
+}

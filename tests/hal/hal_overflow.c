@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT */
+/* The overflow of an owned counter, and that a free leaves no counter programmed. The overflow
+ * is caused inside an IPI, with interrupts off, so that its interrupt follows immediately. */
+#include "hal/hal.h"
+#include "hal/smp.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/kasan.h"
+#include "kernel/base/x86.h"
+#include "kernel/trap.h"
+#include "tests/harness/kinds.h"
+#include "tests/harness/test.h"
+#include "tests/harness/vpmu.h"
+
+#define PERIOD (KASAN_ON ? 20000u : 1000u) /* a handler is shorter */
+#define LOOPS (2 * PERIOD)                 /* of two instructions or more: some periods */
+#define WAIT_PAUSES 5000u                  /* for what must come */
+#define LOOKS 200u         /* between two of those, each of which leaves a virtual machine */
+#define QUIET_PAUSES 1000u /* for what must not come */
+
+#define SKIP_WITHOUT_INSTRUCTIONS()                                                                \
+    do {                                                                                           \
+        SKIP_WITHOUT_PMU();                                                                        \
+        if (!common_instructions())                                                                \
+            SKIP("no counter counts instructions");                                                \
+    } while (0)
+
+/* Records of two owners' handlers, which run on one CPU at a time. */
+static struct seen {
+    uint32_t calls; /* atomic */
+    uint64_t bits;
+    HANDLE handle;
+    KIRQL irql;
+    unsigned cpu;
+    uint64_t rearm; /* 0: not at all */
+} seen[2];
+
+static void note(struct seen *s, ULONGLONG bits, HANDLE handle)
+{
+    s->bits |= bits;
+    s->handle = handle;
+    s->irql = irql_current();
+    s->cpu = cpu_number();
+    for (uint64_t rest = s->rearm ? bits : 0; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        pmu_write(ctr, -s->rearm & pmu_mask(pmu_here(), ctr));
+    }
+    __atomic_fetch_add(&s->calls, 1, __ATOMIC_RELEASE);
+}
+
+static void first_handler(ULONGLONG bits, HANDLE handle) { note(&seen[0], bits, handle); }
+
+static void second_handler(ULONGLONG bits, HANDLE handle) { note(&seen[1], bits, handle); }
+
+static uint32_t calls(unsigned owner)
+{
+    return __atomic_load_n(&seen[owner].calls, __ATOMIC_ACQUIRE);
+}
+
+static void wait_for(unsigned owner, uint32_t wanted)
+{
+    for (unsigned i = 0; i < WAIT_PAUSES * LOOKS && calls(owner) < wanted; i++)
+        if (i % LOOKS == 0)
+            pause();
+}
+
+static void wait_quietly(void)
+{
+    for (unsigned i = 0; i < (test_long() ? QUIET_PAUSES : QUIET_PAUSES / 10); i++)
+        pause();
+}
+
+/* Arms the counters, together, and lets them overflow. */
+static void overflow_here(void *argument)
+{
+    uint64_t counters = *(const uint64_t *)argument;
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    for (uint64_t rest = counters; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        pmu_program(ctr,
+                    pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL | PMU_USER | PMU_INTERRUPT),
+                    -(uint64_t)PERIOD & pmu_mask(pmu_here(), ctr));
+    }
+    pmu_start(counters);
+    for (unsigned i = 0; i < LOOPS; i++)
+        asm volatile("");
+    irql_lower(old);
+}
+
+/* Counters that stay where they are after an overflow. */
+static void overflow_on(unsigned cpu, uint64_t counters)
+{
+    smp_call(cpu_set_one(cpu), overflow_here, &counters);
+}
+
+static void stop_here(void *argument)
+{
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    pmu_stop(*(const uint64_t *)argument);
+    irql_lower(old);
+}
+
+static HANDLE own(struct cpu_set where, uint64_t counters,
+                  PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler)
+{
+    struct {
+        ULONG Count;
+        PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Descriptors[40];
+    } list = { 1, { { .Type = ResourceTypeOverflow, .u.OverflowHandler = handler } } };
+    GROUP_AFFINITY groups[CPU_GROUPS_MAX];
+    USHORT group_count = groups_of(where, groups);
+    HANDLE handle = NULL;
+    for (uint64_t rest = counters; rest; rest &= rest - 1) {
+        list.Descriptors[list.Count].Type = ResourceTypeSingle;
+        list.Descriptors[list.Count++].u.CounterIndex = (ULONG)__builtin_ctzll(rest);
+    }
+    CHECK_STATUS(HalAllocateHardwareCounters(groups, group_count, (void *)&list, &handle),
+                 STATUS_SUCCESS);
+    return handle;
+}
+
+static void release(HANDLE handle)
+{
+    CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
+}
+
+static void forget(void) { seen[0] = seen[1] = (struct seen){ 0 }; }
+
+/* Interrupts of counters that were taken so far. */
+static uint64_t interrupts(void) { return trap_counts[hal_pmi_is_nmi() ? EXC_NMI : VECTOR_PMI]; }
+
+static void check_one(unsigned cpu, unsigned ctr)
+{
+    forget();
+    uint64_t before = interrupts();
+    HANDLE handle = own(cpu_set_one(cpu), PMU_BIT(ctr), first_handler);
+    overflow_on(cpu, PMU_BIT(ctr));
+    wait_for(0, 1);
+    wait_quietly();
+    CHECK_EQ(calls(0), 1);
+    CHECK_EQ(seen[0].bits, PMU_BIT(ctr));
+    CHECK(seen[0].handle == handle);
+    CHECK_EQ(seen[0].irql, PROFILE_LEVEL);
+    CHECK_EQ(seen[0].cpu, cpu);
+    if (vpmu_present()) /* a real processor may send a second, spurious interrupt */
+        CHECK_EQ(interrupts() - before, 1);
+    release(handle);
+}
+
+TEST(hal_overflow, handler,
+     "an overflow of any counter on any processor calls its owner's handler once, with the right "
+     "bit, handle, IRQL and processor [HC-36 HC-37 HC-38]")
+{
+    SKIP_WITHOUT_INSTRUCTIONS();
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        for (uint64_t rest = pmu_counters_for(pmu_of(cpu), PMU_INSTRUCTIONS); rest;
+             rest &= rest - 1)
+            check_one(cpu, (unsigned)__builtin_ctzll(rest));
+}
+
+TEST(hal_overflow, all_counters_of_one_owner,
+     "counters of one owner that overflow together are reported in one call [HC-36]")
+{
+    SKIP_WITHOUT_INSTRUCTIONS();
+    EACH_KIND(cpu) {
+        uint64_t counters = pmu_counters_for(pmu_of(cpu), PMU_INSTRUCTIONS);
+        forget();
+        HANDLE handle = own(cpu_set_one(cpu), counters, first_handler);
+        overflow_on(cpu, counters);
+        wait_for(0, 1);
+        wait_quietly();
+        CHECK_EQ(calls(0), 1);
+        CHECK_EQ(seen[0].bits, counters);
+        release(handle);
+    }
+}
+
+TEST(hal_overflow, two_owners,
+     "two owners whose counters overflow together are both called, each with its own bits [HC-39 "
+     "HC-40]")
+{
+    SKIP_WITHOUT_INSTRUCTIONS();
+    uint64_t counters = common_instructions(), lowest = counters & -counters;
+    if (counters == lowest)
+        SKIP("only one counter counts instructions");
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        forget();
+        HANDLE one = own(cpu_set_one(cpu), lowest, first_handler);
+        HANDLE rest = own(cpu_set_one(cpu), counters & ~lowest, second_handler);
+        overflow_on(cpu, counters);
+        wait_for(0, 1);
+        wait_for(1, 1);
+        wait_quietly();
+        CHECK_EQ(calls(0), 1);
+        CHECK_EQ(calls(1), 1);
+        CHECK_EQ(seen[0].bits, lowest);
+        CHECK_EQ(seen[1].bits, counters & ~lowest);
+        CHECK(seen[0].handle == one);
+        CHECK(seen[1].handle == rest);
+        release(one);
+        release(rest);
+    }
+}
+
+TEST(hal_overflow, without_handler,
+     "an overflow of an owner without a handler calls nobody, alone or together with another "
+     "owner's [HC-39]")
+{
+    SKIP_WITHOUT_INSTRUCTIONS();
+    uint64_t counters = common_instructions(), lowest = counters & -counters;
+    HANDLE quiet = NULL;
+    forget();
+    CHECK_STATUS(hal_counters_claim("quiet", cpu_set_one(0), lowest, NULL, &quiet), STATUS_SUCCESS);
+    HANDLE other =
+        counters == lowest ? NULL : own(cpu_set_one(0), counters & ~lowest, first_handler);
+    uint64_t before = interrupts();
+    overflow_on(0, lowest);
+    wait_quietly();
+    CHECK(interrupts() != before); /* it did overflow */
+    CHECK_EQ(calls(0), 0);
+    smp_call(cpu_set_one(0), stop_here, &lowest);
+    overflow_on(0, counters);
+    wait_for(0, other != NULL);
+    wait_quietly();
+    CHECK_EQ(calls(0), other != NULL);
+    CHECK_EQ(seen[0].bits, counters & ~lowest);
+    release(quiet);
+    if (other)
+        release(other);
+}
+
+TEST(hal_overflow, rearmed, "a handler that re-arms its counter is called again and again [HC-36]")
+{
+    SKIP_WITHOUT_INSTRUCTIONS();
+    uint64_t lowest = common_instructions();
+    lowest &= -lowest;
+    forget();
+    seen[0].rearm = PERIOD;
+    HANDLE handle = own(cpu_all(), lowest, first_handler);
+    smp_call(cpu_all(), overflow_here, &lowest);
+    wait_for(0, 20);
+    CHECK(calls(0) >= 20);
+    release(handle);
+}
+
+TEST(hal_overflow, none_after_free,
+     "no handler is called after the free has returned, while every processor overflows [HC-41]")
+{
+    SKIP_WITHOUT_INSTRUCTIONS();
+    uint64_t counters = common_instructions();
+    for (unsigned i = 0; i < (test_long() ? 10 : 3); i++) {
+        forget();
+        seen[0].rearm = PERIOD;
+        HANDLE handle = own(cpu_all(), counters, first_handler);
+        smp_call(cpu_all(), overflow_here, &counters);
+        wait_for(0, 1);
+        CHECK(calls(0) > 0);
+        release(handle);
+        uint32_t at_free = calls(0);
+        wait_quietly();
+        CHECK_EQ(calls(0), at_free);
+    }
+}
+
+/* --- What the registers hold, per processor. --- */
+
+static struct registers {
+    uint64_t selects[64], running;
+} registers[MAX_CPUS];
+
+static void read_registers(void *unused)
+{
+    (void)unused;
+    struct registers *r = &registers[cpu_number()];
+    r->running = pmu_running();
+    for (uint64_t rest = pmu_here()->counters; rest; rest &= rest - 1)
+        r->selects[__builtin_ctzll(rest)] = pmu_selected((unsigned)__builtin_ctzll(rest));
+}
+
+static void check_registers_zero(void)
+{
+    smp_call(cpu_all(), read_registers, NULL);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        CHECK_EQ(registers[cpu].running, 0);
+        for (uint64_t rest = pmu_of(cpu)->counters; rest; rest &= rest - 1)
+            CHECK_EQ(registers[cpu].selects[__builtin_ctzll(rest)], 0);
+    }
+}
+
+static uint64_t values[64];
+
+static void read_counters(void *unused)
+{
+    (void)unused;
+    for (uint64_t rest = pmu_here()->counters; rest; rest &= rest - 1)
+        values[__builtin_ctzll(rest)] = pmu_read((unsigned)__builtin_ctzll(rest));
+}
+
+TEST(hal_overflow, free_leaves_nothing,
+     "a free stops and clears the counters that the owner left running [HC-42]")
+{
+    SKIP_WITHOUT_INSTRUCTIONS();
+    uint64_t counters = common_instructions();
+    forget();
+    HANDLE handle = own(cpu_all(), counters, first_handler);
+    smp_call(cpu_all(), overflow_here, &counters);
+    smp_call(cpu_set_one(0), read_registers, NULL);
+    CHECK_EQ(registers[0].running, counters);
+    CHECK(registers[0].selects[__builtin_ctzll(counters)] != 0);
+    release(handle);
+    check_registers_zero();
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        smp_call(cpu_set_one(cpu), read_counters, NULL);
+        for (uint64_t rest = counters; rest; rest &= rest - 1)
+            CHECK_EQ(values[__builtin_ctzll(rest)], 0);
+    }
+}
+
+TEST(hal_overflow, free_spares_others, "a free leaves the counters of other owners running [HC-42]")
+{
+    SKIP_WITHOUT_INSTRUCTIONS();
+    uint64_t counters = common_instructions(), lowest = counters & -counters;
+    if (counters == lowest)
+        SKIP("only one counter counts instructions");
+    forget();
+    HANDLE one = own(cpu_set_one(0), lowest, first_handler),
+           rest = own(cpu_set_one(0), counters & ~lowest, second_handler);
+    overflow_on(0, counters);
+    release(one);
+    smp_call(cpu_set_one(0), read_registers, NULL);
+    CHECK_EQ(registers[0].running, counters & ~lowest);
+    release(rest);
+    check_registers_zero();
+}
+
+TEST(hal_overflow, proof, "the start-up test of the interrupt passes on each processor")
+{
+    SKIP_WITHOUT_INSTRUCTIONS();
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        CHECK(hal_pmi_prove());
+    }
+    test_run_anywhere();
+    CHECK_EQ(hal_counters_owned(), 0);
+}
+
+/* A driver's own handler of the interrupt. */
+static struct {
+    uint32_t calls; /* atomic */
+    KIRQL irql;
+    unsigned cpu;
+    uint64_t status, rip;
+} driver;
+
+static VOID driver_pmi(PKTRAP_FRAME TrapFrame)
+{
+    driver.irql = irql_current();
+    driver.cpu = cpu_number();
+    driver.rip = TrapFrame->rip;
+    driver.status = pmu_here()->msr.global_status ? rdmsr(pmu_here()->msr.global_status) : 0;
+    __atomic_fetch_add(&driver.calls, 1, __ATOMIC_RELEASE);
+}
+
+static NTSTATUS set_driver(PMIHANDLER handler)
+{
+    return HalSetSystemInformation(HalProfileSourceInterruptHandler, sizeof handler, &handler);
+}
+
+TEST(hal_overflow, driver_handler,
+     "a driver's interrupt handler is called before the status is cleared, in addition to the "
+     "owner's; there is one at a time")
+{
+    PMIHANDLER handler = driver_pmi;
+    SKIP_WITHOUT_INSTRUCTIONS();
+    if (hal_pmi_is_nmi()) {
+        CHECK_STATUS(set_driver(driver_pmi), STATUS_NOT_SUPPORTED);
+        return;
+    }
+    unsigned ctr = (unsigned)__builtin_ctzll(common_instructions());
+    CHECK_STATUS(HalSetSystemInformation(HalProfileSourceInterruptHandler, sizeof handler - 1,
+                                         &handler),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    REQUIRE_STATUS(set_driver(driver_pmi), STATUS_SUCCESS);
+    CHECK_STATUS(set_driver(driver_pmi), STATUS_DEVICE_BUSY);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        forget();
+        driver.calls = 0;
+        HANDLE handle = own(cpu_set_one(cpu), PMU_BIT(ctr), first_handler);
+        overflow_on(cpu, PMU_BIT(ctr));
+        wait_for(0, 1);
+        wait_quietly();
+        CHECK_EQ(driver.calls, 1);
+        CHECK_EQ(calls(0), 1);
+        CHECK_EQ(driver.irql, PROFILE_LEVEL);
+        CHECK_EQ(driver.cpu, cpu);
+        CHECK(driver.rip >= KERNEL_VMA);
+        CHECK_EQ(driver.status, pmu_of(cpu)->msr.global_status ? PMU_BIT(ctr) : 0);
+        release(handle);
+    }
+    CHECK_STATUS(set_driver(NULL), STATUS_SUCCESS);
+    HANDLE handle = own(cpu_set_one(0), PMU_BIT(ctr), first_handler);
+    forget();
+    overflow_on(0, PMU_BIT(ctr));
+    wait_for(0, 1);
+    release(handle);
+    CHECK_EQ(calls(0), 1);
+    CHECK(driver.calls == 1); /* not called any more */
+    CHECK_STATUS(set_driver(driver_pmi), STATUS_SUCCESS);
+    CHECK_STATUS(set_driver(NULL), STATUS_SUCCESS);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/* HalAllocateHardwareCounters, and HalAllocatePmcCounterSet at the end: every parameter that
+ * they must refuse, the status, and the order of the checks. Afterwards nothing is owned and the
+ * handle is NULL.
+ *
+ * Source: ntddk.h and its pages; what they leave open is as in the HC lines of tests/contract.md.
+ */
+#include "hal/hal.h"
+#include "hal/source.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/cpu.h"
+#include "pmu/pmu.h"
+#include "tests/harness/counter_list.h"
+#include "tests/harness/test.h"
+
+static void no_handler(ULONGLONG OverflowBits, HANDLE OwningHandle)
+{
+    (void)OverflowBits;
+    (void)OwningHandle;
+}
+
+TEST(hal_refusals, no_pmu,
+     "without counters that work an allocation returns STATUS_NOT_SUPPORTED [HC-44 HC-15]")
+{
+    if (pmu_some_counters(cpu_all()))
+        SKIP("this machine has a PMU");
+    HANDLE handle = NO_HANDLE;
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &handle), STATUS_NOT_SUPPORTED);
+    CHECK(handle == NULL);
+    REFUSED(STATUS_NOT_SUPPORTED, single(0));
+    REFUSED(STATUS_INVALID_PARAMETER, single(0), single(0)); /* parameters come first */
+    CHECK_EQ(hal_counter_count(), 0);
+    CHECK_STATUS(hal_pmi_set_driver(NULL), STATUS_NOT_SUPPORTED);
+    CHECK_EQ(hal_source_next(ProfileTime), ProfileTime);
+}
+
+TEST(hal_refusals, null_handle_pointer, "CounterSetHandle must not be NULL [HC-08]")
+{
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, NULL), STATUS_INVALID_PARAMETER);
+    CHECK_EQ(hal_counters_owned(), 0);
+}
+
+static void affinity_refused(GROUP_AFFINITY *affinity, ULONG count)
+{
+    HANDLE handle = NO_HANDLE;
+    CHECK_STATUS(HalAllocateHardwareCounters(affinity, count, NULL, &handle),
+                 STATUS_INVALID_PARAMETER);
+    CHECK(handle == NULL);
+}
+
+TEST(hal_refusals, affinity_count,
+     "an affinity without a count, and a count without an affinity, are refused [HC-09 HC-10 "
+     "HC-15]")
+{
+    GROUP_AFFINITY affinity = { .Mask = 1 };
+    affinity_refused(NULL, 1);
+    affinity_refused(&affinity, 0);
+}
+
+TEST(hal_refusals, affinity_values,
+     "groups other than 0, empty masks, inactive processors and reserved fields are refused "
+     "[HC-11 HC-12 HC-13 HC-14 HC-15]")
+{
+    affinity_refused(&(GROUP_AFFINITY){ .Mask = 0 }, 1);
+    for (unsigned cpu = cpu_count; cpu < 64; cpu++) {
+        affinity_refused(&(GROUP_AFFINITY){ .Mask = PMU_BIT(cpu) }, 1);
+        affinity_refused(&(GROUP_AFFINITY){ .Mask = PMU_BIT(cpu) | 1 }, 1);
+    }
+    affinity_refused(&(GROUP_AFFINITY){ .Mask = 1, .Group = 1 }, 1);
+    affinity_refused(&(GROUP_AFFINITY){ .Mask = 1, .Group = 0xffff }, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        GROUP_AFFINITY affinity = { .Mask = 1 };
+        affinity.Reserved[i] = 1;
+        affinity_refused(&affinity, 1);
+    }
+    GROUP_AFFINITY good_then_bad[] = { { .Mask = 1 }, { .Mask = 0 } };
+    affinity_refused(good_then_bad, 2);
+}
+
+TEST(hal_refusals, bad_range,
+     "ranges with Begin > End, and ranges beyond the processor's counters, are refused [HC-25 "
+     "HC-26]")
+{
+    REFUSED(STATUS_INVALID_PARAMETER, range(1, 0));
+    REFUSED(STATUS_INVALID_PARAMETER, range(0, 64));
+    REFUSED(STATUS_INVALID_PARAMETER, range(0, 0xffffffff));
+    REFUSED(STATUS_INVALID_PARAMETER, range(0xffffffff, 0));
+    REFUSED(STATUS_INVALID_PARAMETER, range(0xfffffffe, 0xffffffff));
+    if (common_counters())
+        REFUSED(STATUS_INVALID_PARAMETER, range(0, 63));
+    /* A bad range is refused also beside a counter that exists. */
+    unsigned good = common_counters() ? nth_counter(2) : 0;
+    REFUSED(STATUS_INVALID_PARAMETER, single(good), range(1, 0));
+    REFUSED(STATUS_INVALID_PARAMETER, range(0xffffffff, 0), single(good));
+    REFUSED(STATUS_INVALID_PARAMETER, single(good), range(64, 65));
+}
+
+TEST(hal_refusals, absent_index, "every index that the processor lacks is refused [HC-26]")
+{
+    REFUSED(STATUS_INVALID_PARAMETER, single(64));
+    REFUSED(STATUS_INVALID_PARAMETER, single(0xffffffff));
+    REFUSED(STATUS_INVALID_PARAMETER, single(0x40000020));
+    REFUSED(STATUS_INVALID_PARAMETER, single(0x80000000));
+    for (unsigned ctr = 0; ctr < 64; ctr++)
+        if (common_counters() && !(common_counters() >> ctr & 1))
+            REFUSED(STATUS_INVALID_PARAMETER, single(ctr));
+    /* An absent counter is refused also beside one that exists. */
+    unsigned good = common_counters() ? nth_counter(0) : 0;
+    REFUSED(STATUS_INVALID_PARAMETER, single(good), single(64));
+    REFUSED(STATUS_INVALID_PARAMETER, single(0xffffffff), single(good));
+    for (unsigned ctr = 0; ctr < 64; ctr++)
+        if (common_counters() && !(common_counters() >> ctr & 1))
+            REFUSED(STATUS_INVALID_PARAMETER, single(good), single(ctr));
+}
+
+TEST(hal_refusals, counter_twice, "a counter that stands in a list twice is refused [HC-27]")
+{
+    unsigned ctr = common_counters() ? nth_counter(0) : 0;
+    REFUSED(STATUS_INVALID_PARAMETER, single(ctr), single(ctr));
+    REFUSED(STATUS_INVALID_PARAMETER, single(ctr), range(ctr, ctr));
+    REFUSED(STATUS_INVALID_PARAMETER, range(ctr, ctr), single(ctr));
+}
+
+TEST(hal_refusals, empty_list, "a list without a counter is refused [HC-28]")
+{
+    struct list empty = { 0, { { 0 } } };
+    refused(empty, STATUS_INVALID_PARAMETER);
+    REFUSED(STATUS_INVALID_PARAMETER, tag(1));
+}
+
+TEST(hal_refusals, flags, "every flag of a descriptor is refused [HC-29]")
+{
+    for (unsigned bit = 0; bit < 32; bit++) {
+        PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR d = single(common_counters() ? nth_counter(0) : 0);
+        d.Flags = 1u << bit;
+        REFUSED(STATUS_INVALID_PARAMETER, d);
+    }
+}
+
+TEST(hal_refusals, unknown_type, "a Type from ResourceTypeMax on is refused [HC-30]")
+{
+    REFUSED(STATUS_INVALID_PARAMETER, of_type(ResourceTypeMax));
+    REFUSED(STATUS_INVALID_PARAMETER, of_type(ResourceTypeMax + 1));
+    REFUSED(STATUS_INVALID_PARAMETER, of_type(0x7fffffff));
+    REFUSED(STATUS_INVALID_PARAMETER, of_type(0xffffffff));
+    REFUSED(STATUS_INVALID_PARAMETER, single(0), of_type(ResourceTypeMax));
+    REFUSED(STATUS_INVALID_PARAMETER, single(0), of_type(0x7fffffff));
+    REFUSED(STATUS_INVALID_PARAMETER, of_type(0xffffffff), single(0));
+}
+
+TEST(hal_refusals, unsupported,
+     "extended configurations and event buffers are refused with STATUS_NOT_SUPPORTED [HC-31 "
+     "HC-33]")
+{
+    REFUSED(STATUS_NOT_SUPPORTED, of_type(ResourceTypeExtendedCounterConfiguration));
+    REFUSED(STATUS_NOT_SUPPORTED, of_type(ResourceTypeEventBuffer));
+    REFUSED(STATUS_NOT_SUPPORTED, single(common_counters() ? nth_counter(0) : 0),
+            of_type(ResourceTypeEventBuffer));
+}
+
+TEST(hal_refusals, order_of_checks,
+     "parameters are checked first, then support, then availability [HC-32]")
+{
+    SKIP_WITHOUT_PMU();
+    unsigned ctr = nth_counter(0);
+    HANDLE handle = NULL;
+    CHECK_STATUS(take_one(BY_NULL, ctr, &handle), STATUS_SUCCESS);
+    REFUSED(STATUS_INSUFFICIENT_RESOURCES, single(ctr));
+    REFUSED(STATUS_NOT_SUPPORTED, single(ctr), of_type(ResourceTypeExtendedCounterConfiguration));
+    REFUSED(STATUS_NOT_SUPPORTED, of_type(ResourceTypeEventBuffer), single(ctr));
+    REFUSED(STATUS_INVALID_PARAMETER, of_type(ResourceTypeEventBuffer), single(ctr), single(64));
+    free_and_check(handle);
+}
+
+TEST(hal_refusals, bad_handler,
+     "a handler without a counter, a NULL handler and a second handler are refused [HC-34 HC-35]")
+{
+    unsigned ctr = common_counters() ? nth_counter(0) : 0;
+    REFUSED(STATUS_INVALID_PARAMETER, overflow(no_handler));
+    REFUSED(STATUS_INVALID_PARAMETER, overflow(no_handler), tag(1));
+    REFUSED(STATUS_INVALID_PARAMETER, single(ctr), overflow(NULL));
+    REFUSED(STATUS_INVALID_PARAMETER, single(ctr), overflow(no_handler), overflow(no_handler));
+}
+
+TEST(hal_refusals, two_tags, "a second tag in a list is refused")
+{
+    unsigned ctr = common_counters() ? nth_counter(0) : 0;
+    REFUSED(STATUS_INVALID_PARAMETER, single(ctr), tag(1), tag(1));
+    REFUSED(STATUS_INVALID_PARAMETER, tag(1), single(ctr), tag(2));
+}
+
+/* --- Counter sets. --- */
+
+#define SOURCE ProfileTotalIssues
+
+/* How many counters count the source for a set. */
+static uint64_t able(unsigned cpu, KPROFILE_SOURCE source)
+{
+    uint64_t select;
+    return source_counting(pmu_of(cpu), source, &select);
+}
+
+static unsigned counting(unsigned cpu, KPROFILE_SOURCE source)
+{
+    return pmu_count(able(cpu, source));
+}
+
+static void not_had(unsigned cpu, KPROFILE_SOURCE *sources, ULONG count, NTSTATUS status)
+{
+    PMC_HANDLE set = NO_HANDLE;
+    unsigned owned = hal_counters_owned();
+    CHECK_STATUS(HalAllocatePmcCounterSet(cpu, sources, count, &set), status);
+    CHECK(set == NULL);
+    CHECK_EQ(hal_counters_owned(), owned);
+}
+
+TEST(hal_pmc_sets, refusals,
+     "a set that cannot be allocated is refused with the status of the reason, and owns nothing "
+     "[ET-55]")
+{
+    KPROFILE_SOURCE sources[MAX_HW_COUNTERS + 1];
+    SKIP_WITHOUT_PMU();
+    if (!counting(0, SOURCE))
+        SKIP("no counter counts instructions");
+    for (unsigned i = 0; i <= MAX_HW_COUNTERS; i++)
+        sources[i] = SOURCE;
+    CHECK_STATUS(HalAllocatePmcCounterSet(0, sources, 1, NULL), STATUS_INVALID_PARAMETER);
+    not_had(0, sources, 0, STATUS_INVALID_PARAMETER);
+    not_had(0, sources, MAX_HW_COUNTERS + 1, STATUS_INVALID_PARAMETER);
+    not_had(cpu_count, sources, 1, STATUS_INVALID_PARAMETER);
+    not_had(0xffffffff, sources, 1, STATUS_INVALID_PARAMETER);
+    const KPROFILE_SOURCE unsupported[] = { ProfileTime, ProfileAlignmentFixup, ProfileMaximum,
+                                            (KPROFILE_SOURCE)0x7fffffff,
+                                            (KPROFILE_SOURCE)0xffffffff };
+    for (unsigned i = 0; i < ARRAY_SIZE(unsupported); i++) {
+        sources[1] = unsupported[i];
+        not_had(0, sources, 2, STATUS_NOT_SUPPORTED);
+    }
+    sources[1] = SOURCE;
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        if (counting(cpu, SOURCE) < MAX_HW_COUNTERS)
+            not_had(cpu, sources, counting(cpu, SOURCE) + 1, STATUS_INSUFFICIENT_RESOURCES);
+}
+
+TEST(hal_pmc_sets, busy,
+     "counters that others own are reported busy until they are freed; other processors do not "
+     "matter [ET-55 ET-56]")
+{
+    KPROFILE_SOURCE sources[MAX_HW_COUNTERS];
+    HANDLE everything;
+    SKIP_WITHOUT_PMU();
+    if (!counting(0, SOURCE))
+        SKIP("no counter counts instructions");
+    REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &everything), STATUS_SUCCESS);
+    sources[0] = SOURCE;
+    not_had(0, sources, 1, STATUS_DEVICE_BUSY);
+    free_and_check(everything);
+    unsigned counters = counting(0, SOURCE);
+    for (unsigned i = 0; i < MAX_HW_COUNTERS; i++)
+        sources[i] = SOURCE;
+    PMC_HANDLE all = NULL, other = NULL;
+    REQUIRE_STATUS(HalAllocatePmcCounterSet(0, sources, counters, &all), STATUS_SUCCESS);
+    not_had(0, sources, 1, STATUS_DEVICE_BUSY);
+    CHECK(is_owned_by((unsigned)__builtin_ctzll(able(0, SOURCE)), 0, "counter set"));
+    if (cpu_count > 1) {
+        REQUIRE_STATUS(HalAllocatePmcCounterSet(1, sources, counting(1, SOURCE), &other),
+                       STATUS_SUCCESS);
+        HalFreePmcCounterSet(other);
+    }
+    HalFreePmcCounterSet(all);
+    REQUIRE_STATUS(HalAllocatePmcCounterSet(0, sources, counters, &other), STATUS_SUCCESS);
+    HalFreePmcCounterSet(other);
+}

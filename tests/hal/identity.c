@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* The names of machine and hypervisor: from invented tables and answers of CPUID, good ones and
+ * garbage. */
+#include "kernel/base/cpu.h"
+#include "hal/hypervisor.h"
+#include "hal/smbios.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/string.h"
+#include "kernel/base/x86.h"
+#include "kernel/mm/phys.h"
+#include "tests/harness/test.h"
+
+/* --- SMBIOS --- */
+
+/* clang-format off */
+static const char good[] =
+    "\x00\x18\x00\x00" "\x01\x02\x00\xf0\x03" "0123456789abcdf" "Maker of BIOS\0" "1.2\0" "today\0" "\0" /* type 0 */
+    "\x04\x06\x00\x00" "ab" "\0\0"                                     /* no strings */
+    "\x01\x1b\x01\x00" "\x01\x02\x00\x03" "0123456789abcdefghi" "  Maker  \0" "Pro\x07" "duct\0" "unused\0" "\0"
+    "\x02\x08\x02\x00" "\x01\x02\x00\x00" "Board maker\0" "Board\0" "\0"
+    "\x01\x08\x03\x00" "\x01\x01\x00\x00" "A second system\0" "\0"
+    "\x7f\x04\x04\x00" "\0\0"
+    "\x02\x08\x05\x00" "\x01\x01\x00\x00" "Behind the end\0" "\0";
+/* clang-format on */
+
+static bool says(const struct smbios *s, enum smbios_name which, const char *text)
+{
+    return strcmp(s->name[which], text) == 0;
+}
+
+TEST(smbios, names,
+     "names are those of the first structure of their type, without unprintable characters")
+{
+    struct smbios s = { 0 };
+    smbios_parse(good, sizeof good, &s);
+    CHECK(says(&s, SMBIOS_FIRMWARE_VENDOR, "Maker of BIOS") &&
+          says(&s, SMBIOS_FIRMWARE_VERSION, "1.2"));
+    CHECK(says(&s, SMBIOS_MAKER, "Maker") && says(&s, SMBIOS_PRODUCT, "Product"));
+    CHECK(says(&s, SMBIOS_BOARD_MAKER, "Board maker") && says(&s, SMBIOS_BOARD, "Board"));
+}
+
+TEST(smbios, no_such_string, "a string number that does not exist gives no name")
+{
+    static const char table[] = "\x01\x08\x00\x00"
+                                "\x03\xff\x00\x00"
+                                "one\0"
+                                "two\0"
+                                "\0"
+                                "\x02\x05\x00\x00"
+                                "\x01"
+                                "short\0"
+                                "\0";
+    struct smbios s = { 0 };
+    smbios_parse(table, sizeof table, &s);
+    CHECK(says(&s, SMBIOS_MAKER, "") && says(&s, SMBIOS_PRODUCT, ""));
+    CHECK(says(&s, SMBIOS_BOARD_MAKER, "short") &&
+          says(&s, SMBIOS_BOARD, "")); /* its structure ends before */
+}
+
+/* Letters that no table of ours has, behind its end. */
+static bool read_beyond(const struct smbios *s)
+{
+    for (unsigned i = 0; i < SMBIOS_NAMES; i++)
+        for (const char *p = s->name[i]; *p; p++)
+            if (*p == '~')
+                return true;
+    return false;
+}
+
+TEST(smbios, any_length, "of a table of any length only the part inside it is read")
+{
+    static char table[2 * sizeof good];
+    for (size_t length = 0; length <= sizeof good; length++) {
+        struct smbios s = { 0 };
+        memset(table, '~', sizeof table);
+        memcpy(table, good, length);
+        smbios_parse(table, length, &s);
+        if (!CHECK(!read_beyond(&s)))
+            break;
+    }
+}
+
+TEST(smbios, garbage, "tables with random bytes are read to their end and not beyond")
+{
+    static char table[sizeof good + 256];
+    uint32_t state = 7;
+    for (unsigned round = 0; round < 5000; round++) {
+        struct smbios s = { 0 };
+        memset(table, '~', sizeof table);
+        memcpy(table, good, sizeof good);
+        for (unsigned n = 0; n < 4; n++) {
+            state = state * 1664525 + 1013904223;
+            char byte = (char)(state >> 24);
+            table[(state >> 8) % sizeof good] = byte == '~' ? 0 : byte;
+        }
+        smbios_parse(table, sizeof good, &s);
+        if (!CHECK(!read_beyond(&s)))
+            break;
+    }
+}
+
+/* --- Hypervisors --- */
+
+struct answer {
+    uint32_t leaf;
+    struct cpuid r;
+};
+
+static const struct answer *answers;
+static struct cpuid otherwise;
+
+static struct cpuid ask(uint32_t leaf)
+{
+    for (const struct answer *a = answers; a->leaf; a++)
+        if (a->leaf == leaf)
+            return a->r;
+    return otherwise;
+}
+
+/* clang-format off */
+#define SIGN(leaf, last, text)                                                                 \
+    { leaf, { last, (text)[0] | (text)[1] << 8 | (text)[2] << 16 | (text)[3] << 24,              \
+              (text)[4] | (text)[5] << 8 | (text)[6] << 16 | (text)[7] << 24,                    \
+              (text)[8] | (text)[9] << 8 | (text)[10] << 16 | (text)[11] << 24 } }
+/* clang-format on */
+#define KVM_SIGN "KVMKVMKVM\0\0\0"
+
+static const struct {
+    struct answer answers[6];
+    const char *text;
+} hypervisors[] = {
+    { { SIGN(0x40000000, 0x40000001, KVM_SIGN), { 0x40000001, { 0x01007efb, 0, 0, 0 } } },
+      "KVM, features 1007efb (Linux 5.8 or later)" },
+    { { SIGN(0x40000000, 0, KVM_SIGN), { 0x40000001, { 0x3b, 0, 0, 0 } } }, "KVM, features 3b" },
+    { { SIGN(0x40000000, 0x40000005, "Microsoft Hv"),
+        { 0x40000002, { 20348, 10 << 16, 0, 0 } },
+        SIGN(0x40000100, 0x40000101, KVM_SIGN),
+        { 0x40000101, { 1 << 11, 0, 0, 0 } } },
+      "Hyper-V 10.0.20348, also KVM, features 800 (Linux 4.19 or later)" },
+    { { SIGN(0x40000000, 0x40000001, "Microsoft Hv") }, "Hyper-V" },
+    { { SIGN(0x40000000, 0x40000002, "XenVMMXenVMM"), { 0x40000001, { 4 << 16 | 17, 0, 0, 0 } } },
+      "Xen 4.17" },
+    { { SIGN(0x40000000, 0x40000010, "VMwareVMware") }, "VMware" },
+    { { SIGN(0x40000000, 0x40000001, "Some\x1b[2J or ") }, "unknown, \"Some?[2J or \"" },
+    { { { 0 } }, "one that does not tell its name" },
+};
+
+TEST(hypervisor, names,
+     "a hypervisor is named by its leaf, with the version that its other leaves report")
+{
+    char text[120];
+    otherwise = (struct cpuid){ 0 };
+    for (unsigned i = 0; i < ARRAY_SIZE(hypervisors); i++) {
+        answers = hypervisors[i].answers;
+        hypervisor_describe(ask, text, sizeof text);
+        if (!CHECK(strcmp(text, hypervisors[i].text) == 0))
+            test_note("hypervisor %u: %s", i, text);
+    }
+}
+
+TEST(hypervisor, garbage, "any values of CPUID give printable text of limited length")
+{
+    static const struct answer none[] = { { 0, { 0 } } };
+    char text[64];
+    answers = none;
+    uint32_t state = 3;
+    for (unsigned round = 0; round < 300; round++) {
+        uint32_t words[4];
+        for (unsigned i = 0; i < 4; i++)
+            words[i] = state = state * 1664525 + 1013904223;
+        memcpy(&otherwise, words, sizeof words);
+        text[sizeof text - 1] = '#';
+        hypervisor_describe(ask, text, sizeof text - 1);
+        bool fits = strlen(text) < sizeof text - 1 && text[sizeof text - 1] == '#';
+        for (const char *p = text; fits && *p; p++)
+            fits = *p >= ' ' && *p <= '~';
+        if (!CHECK(fits))
+            break;
+    }
+}

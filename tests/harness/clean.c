@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/harness/clean.h"
+#include "hal/clock.h"
+#include "hal/hal.h"
+#include "hal/smp.h"
+#include "hal/source.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/print.h"
+#include "kernel/base/string.h"
+#include "kernel/ke/etw_pmc.h"
+#include "kernel/ke/mutex.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/mm/phys.h"
+#include "kernel/profiling/counter_config.h"
+#include "kernel/profiling/profile.h"
+#include "kernel/trap.h"
+#include "pmu/pmu.h"
+#include "tests/harness/counting.h"
+#include "tests/harness/lab.h"
+
+#define LOOK_NS 10000000u /* from look to look at threads that shall end */
+#define POLITE 10         /* looks */
+#define LOOKS 40
+#define TICKS 50 /* for threads that end: they give their pages back a little after they signal */
+#define TICKS_FAILED 5
+
+static unsigned first_id; /* the runner's thread, older than all of the tests' */
+static ULONG intervals_at_boot[SOURCE_IDS];
+
+/* --- Threads. --- */
+
+static void end_thread(struct thread *thread, bool by_force)
+{
+    if (by_force)
+        thread_kill_by_force(thread);
+    else if (thread->process)
+        thread_terminate(thread, STATUS_TIMEOUT);
+    else
+        thread_kill(thread);
+}
+
+/* How many there are. */
+static unsigned end_all(bool by_force)
+{
+    unsigned n = 0;
+    struct thread *thread;
+    for (unsigned id = first_id; (thread = thread_after(id)) != NULL; n++) {
+        id = thread->id;
+        end_thread(thread, by_force);
+        object_release(&thread->object);
+    }
+    return n;
+}
+
+void clean_threads(void)
+{
+    for (unsigned i = 0; i < LOOKS && end_all(i > POLITE); i++)
+        sched_wait(NULL, clock_ns() + LOOK_NS, DelayExecution);
+    struct thread *thread = thread_after(first_id);
+    if (thread && thread->state == THREAD_RUNNING)
+        panic("thread %s cannot be ended on CPU %u", thread->name, thread->cpu);
+    if (thread)
+        object_release(&thread->object);
+}
+
+/* --- The rest: how much there is, and the end of it. --- */
+
+static uint64_t threads(void) { return thread_count(); }
+static unsigned mutexes_known; /* each was given up when its thread ended */
+static uint64_t mutexes(void) { return mutex_abandoned() - mutexes_known; }
+static void know_mutexes(void) { mutexes_known = mutex_abandoned(); }
+static uint64_t handles(void) { return handle_count(); }
+static void close_handles(void) { handle_close_all(NULL); }
+static uint64_t objects(void) { return profiles_started(); }
+static uint64_t samplers(void) { return hal_profile_users(); }
+static uint64_t sets(void) { return hal_pmc_sets(); }
+static uint64_t owners(void) { return hal_counters_owned(); }
+static uint64_t users(void) { return counter_config_users(); }
+static uint64_t handler(void) { return hal_pmi_has_driver(); }
+static void take_handler_off(void) { hal_pmi_set_driver(NULL); }
+static uint64_t added(void) { return hal_sources_added(); }
+static uint64_t pages(void) { return phys_total_pages() - phys_free_pages(); }
+
+static uint64_t configured(void)
+{
+    HARDWARE_COUNTER array[MAX_HW_COUNTERS];
+    ULONG n = 0;
+    KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &n);
+    return n;
+}
+
+static void configure_none(void) { KeSetHardwareCounterConfiguration(NULL, 0); }
+
+static uint64_t sessions(void)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < ETW_LOGGERS; i++)
+        n += etw_loggers[i] != NULL;
+    return n;
+}
+
+/* Consumers had handles, which are closed. */
+static void stop_sessions(void)
+{
+    etw_enter();
+    for (unsigned i = 0; i < ETW_LOGGERS; i++) {
+        struct etw_logger *logger = etw_loggers[i];
+        if (!logger)
+            continue;
+        etw_stop(logger);
+        if (!logger->connected)
+            etw_free(logger);
+    }
+    etw_leave();
+}
+
+/* Not the number of them, but it changes when one does. */
+static uint64_t intervals(void)
+{
+    uint64_t sum = 0;
+    ULONG alignment = 0;
+    for (unsigned i = 0; i < SOURCE_IDS; i++)
+        sum = sum * 31 + source_interval((KPROFILE_SOURCE)i);
+    NtQueryIntervalProfile(ProfileAlignmentFixup, &alignment);
+    return sum * 31 + alignment;
+}
+
+static void reset_intervals(void)
+{
+    memcpy(source_intervals, intervals_at_boot, sizeof source_intervals);
+    NtSetIntervalProfile(0, ProfileAlignmentFixup);
+}
+
+/* In the order in which they are put back. */
+static const struct kind {
+    const char *name;
+    uint64_t (*now)(void);
+    void (*put_back)(void); /* NULL: what was not put back before is lost */
+} kinds[] = {
+    { "threads", threads, clean_threads },
+    { "mutexes", mutexes, know_mutexes },
+    { "handles", handles, close_handles },
+    { "started profile objects", objects, profiles_stop_all },
+    { "trace sessions", sessions, stop_sessions },
+    { "counter sets", sets, hal_pmc_release_all },
+    { "samplers", samplers, hal_profile_release_all },
+    { "threads that count", users, NULL },
+    { "configured counters", configured, configure_none },
+    { "handlers of the counters' interrupt", handler, take_handler_off },
+    { "counter owners", owners, hal_counters_release_all },
+    { "added sources", added, hal_sources_remove_all },
+    { "intervals", intervals, reset_intervals },
+    { "pages", pages, NULL },
+};
+#define KINDS ARRAY_SIZE(kinds)
+
+static uint64_t before[KINDS], after[KINDS];
+
+static void look(uint64_t *found)
+{
+    for (unsigned i = 0; i < KINDS; i++)
+        found[i] = kinds[i].now();
+}
+
+void clean_init(void)
+{
+    first_id = thread_current()->id;
+    memcpy(intervals_at_boot, source_intervals, sizeof source_intervals);
+}
+
+void clean_begin(void) { look(before); }
+
+static bool left_something(void) { return memcmp(before, after, sizeof before) != 0; }
+
+static void wait_for_end(unsigned ticks)
+{
+    look(after);
+    for (; ticks && left_something(); ticks--) {
+        sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution);
+        look(after);
+    }
+}
+
+/* Of the kinds that can be put back, or of what is still gone. */
+static size_t list(char *text, size_t size, size_t n, const char *head, bool lost)
+{
+    const char *separator = head;
+    for (unsigned i = 0; i < KINDS; i++) {
+        if (after[i] == before[i] || (!lost && !kinds[i].put_back))
+            continue;
+        n += print_to(text + n, size - n, "%s %s", separator, kinds[i].name);
+        if (kinds[i].now != intervals)
+            n += print_to(text + n, size - n, " %ld", (int64_t)(after[i] - before[i]));
+        separator = ",";
+    }
+    return n;
+}
+
+/* On each CPU. */
+static void reset_here(void *unused)
+{
+    (void)unused;
+    cpu_load_idt();
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    pmu_reset(); /* which counters there are was found out at boot */
+    hal_pmi_init_cpu();
+    irql_lower(old);
+}
+
+static void put_back(void)
+{
+    for (unsigned i = 0; i < KINDS; i++)
+        if (kinds[i].put_back && kinds[i].now() != before[i])
+            kinds[i].put_back();
+    counting_forget();
+}
+
+static void reset(void)
+{
+    etw_enter();
+    etw_sampling_configure(NULL, 0);
+    etw_leave();
+    lab_forget();
+    smp_call(SMP_ALL, reset_here, NULL);
+}
+
+bool clean_end(bool failed)
+{
+    char text[200];
+    wait_for_end(failed ? TICKS_FAILED : TICKS);
+    bool left = left_something();
+    if (left) {
+        size_t n = list(text, sizeof text, 0, "# left behind:", false);
+        put_back();
+        wait_for_end(TICKS_FAILED);
+        list(text, sizeof text, n, n ? "; lost:" : "# lost:", true);
+        print("%s\n", text);
+    }
+    if (failed || left)
+        reset();
+    return !left;
+}

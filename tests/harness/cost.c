@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* How costs are measured and told. */
+#include "tests/harness/cost.h"
+#include "hal/apic.h"
+#include "hal/hal.h"
+#include "hal/smp.h"
+#include "kernel/base/boot_info.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/print.h"
+#include "kernel/base/string.h"
+#include "kernel/base/vectors.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/isolate.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "tests/harness/counting.h"
+#include "tests/harness/user.h"
+
+static uint32_t instructions_index, cycles_index;
+static bool has_cycles;
+static HANDLE cycles_owner;
+
+/* Every CPU. */
+static void start_cycles(void *argument)
+{
+    unsigned ctr = *(unsigned *)argument;
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    pmu_program(ctr, pmu_select(pmu_here(), PMU_CYCLES, PMU_USER | PMU_KERNEL), 0);
+    pmu_start(PMU_BIT(ctr));
+    irql_lower(old);
+}
+
+void cost_begin(unsigned ctr)
+{
+    uint64_t free = hal_counters_available(SMP_ALL) & pmu_common_counters_for(SMP_ALL, PMU_CYCLES);
+    instructions_index = pmu_rdpmc_index(ctr);
+    has_cycles = (free & (free - 1)) != 0; /* one stays free, to be allocated */
+    if (!has_cycles)
+        return;
+    unsigned last = 63 - (unsigned)__builtin_clzll(free); /* a fixed one, if there are */
+    PHYSICAL_COUNTER_RESOURCE_LIST list = { .Count = 1 };
+    list.Descriptors[0].Type = ResourceTypeSingle;
+    list.Descriptors[0].u.CounterIndex = last;
+    cycles_index = pmu_rdpmc_index(last);
+    has_cycles =
+        CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, &list, &cycles_owner), STATUS_SUCCESS);
+    if (has_cycles)
+        smp_call(SMP_ALL, start_cycles, &last);
+}
+
+uint64_t cost_cycles(void) { return has_cycles ? 1ul << 32 | cycles_index : 0; }
+
+void cost_end(void)
+{
+    if (has_cycles)
+        CHECK_STATUS(HalFreeHardwareCounters(cycles_owner), STATUS_SUCCESS);
+    has_cycles = false;
+}
+
+struct figures {
+    uint64_t instructions, cycles;
+    struct vpmu_accesses accesses;
+};
+
+static struct vpmu_accesses accesses_now(void)
+{
+    return vpmu_present() ? vpmu_accesses() : (struct vpmu_accesses){ 0 };
+}
+
+static struct figures measure(void (*function)(void *), void *argument)
+{
+    void (*volatile call)(void *) = function;
+    struct vpmu_accesses before = accesses_now();
+    uint64_t cycles = has_cycles ? rdpmc(cycles_index) : 0;
+    uint64_t start = rdpmc(instructions_index);
+    call(argument);
+    uint64_t end = rdpmc(instructions_index);
+    cycles = has_cycles ? rdpmc(cycles_index) - cycles : 0;
+    struct vpmu_accesses after = accesses_now();
+    return (struct figures){ end - start,
+                             cycles,
+                             { after.rdpmc - before.rdpmc, after.rdmsr - before.rdmsr,
+                               after.wrmsr - before.wrmsr, after.interrupts - before.interrupts } };
+}
+
+static void nothing_at_all(void *unused) { (void)unused; }
+
+static uint64_t lesser(bool first, uint64_t a, uint64_t b) { return first || b < a ? b : a; }
+
+void cost_run(struct cost *cost, void (*operation)(void *), void (*nothing)(void *), void *argument)
+{
+    struct figures without = measure(nothing ? nothing : nothing_at_all, argument);
+    struct figures with = measure(operation, argument);
+    bool first = cost->runs == 0;
+    if (cost->runs == COST_RUNS)
+        return;
+    cost->instructions[cost->runs] = with.instructions;
+    cost->cycles[cost->runs++] = with.cycles;
+    cost->nothing = lesser(first, cost->nothing, without.instructions);
+    cost->nothing_cycles = lesser(first, cost->nothing_cycles, without.cycles);
+    struct vpmu_accesses *a = &cost->accesses;
+    a->rdpmc = (uint32_t)lesser(first, a->rdpmc, with.accesses.rdpmc - without.accesses.rdpmc);
+    a->rdmsr = (uint32_t)lesser(first, a->rdmsr, with.accesses.rdmsr - without.accesses.rdmsr);
+    a->wrmsr = (uint32_t)lesser(first, a->wrmsr, with.accesses.wrmsr - without.accesses.wrmsr);
+}
+
+static void sort(uint64_t *values, unsigned n)
+{
+    for (unsigned i = 1; i < n; i++)
+        for (unsigned at = i; at && values[at - 1] > values[at]; at--) {
+            uint64_t value = values[at];
+            values[at] = values[at - 1];
+            values[at - 1] = value;
+        }
+}
+
+uint64_t cost_least(const struct cost *cost)
+{
+    uint64_t found = cost->instructions[0];
+    for (unsigned i = 1; i < cost->runs; i++)
+        found = lesser(false, found, cost->instructions[i]);
+    return found - cost->nothing;
+}
+
+static void tell(char *line, size_t size, uint64_t instructions, const struct vpmu_accesses *a)
+{
+    size_t n = print_to(line, size, "%lu instructions", instructions);
+    if (vpmu_present())
+        print_to(line + n, size - n, ", %u RDPMC, %u RDMSR, %u WRMSR", a->rdpmc, a->rdmsr,
+                 a->wrmsr);
+}
+
+void cost_print(const struct cost *cost, bool always, const char *format, ...)
+{
+    char name[80], line[100];
+    uint64_t cycles[COST_RUNS];
+    va_list args;
+    if (!cost->runs || !(always || boot_word("verbose")))
+        return;
+    va_start(args, format);
+    print_to_va(name, sizeof name, format, args);
+    va_end(args);
+    tell(line, sizeof line, cost_least(cost), &cost->accesses);
+    for (unsigned i = 0; i < cost->runs; i++)
+        cycles[i] =
+            cost->cycles[i] > cost->nothing_cycles ? cost->cycles[i] - cost->nothing_cycles : 0;
+    sort(cycles, cost->runs);
+    if (has_cycles && boot_word("verbose"))
+        test_note("cost: %s: %s; cycles %lu, %lu, %lu", name, line, cycles[0],
+                  cycles[cost->runs / 2], cycles[cost->runs - 1]);
+    else
+        test_note("cost: %s: %s", name, line);
+}
+
+void cost_tell(uint64_t instructions, struct vpmu_accesses accesses, const char *format, ...)
+{
+    char name[80], line[100];
+    va_list args;
+    va_start(args, format);
+    print_to_va(name, sizeof name, format, args);
+    va_end(args);
+    tell(line, sizeof line, instructions, &accesses);
+    test_note("cost: %s: %s", name, line);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* The driver's part of thread profiling: allocating, programming and configuring counters, as
+ * the API requires of a driver. */
+#include "tests/harness/counting.h"
+#include "hal/hal.h"
+#include "hal/smp.h"
+#include "kernel/base/irql.h"
+#include "kernel/ke/thread_profiling.h"
+#include "kernel/profiling/counter_config.h"
+#include "tests/harness/test.h"
+
+/* A PHYSICAL_COUNTER_RESOURCE_LIST with room for more than one descriptor. */
+struct list {
+    ULONG Count;
+    PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Descriptors[MAX_HW_COUNTERS];
+};
+ABI_FIELD(struct list, Descriptors, 8);
+
+struct programming {
+    unsigned n;
+    unsigned ctrs[MAX_HW_COUNTERS];
+    enum pmu_event events[MAX_HW_COUNTERS];
+    uint32_t flags;
+};
+
+static HANDLE owner; /* of what counting_start took; NULL: nothing */
+
+static uint64_t mask_of(const unsigned *ctrs, unsigned n)
+{
+    uint64_t mask = 0;
+    for (unsigned i = 0; i < n; i++)
+        mask |= PMU_BIT(ctrs[i]);
+    return mask;
+}
+
+/* Finds unused counters, the same on every CPU, for events[i] and all after it. Tries every
+ * choice, because a fixed counter counts one event only. */
+static bool choose(const enum pmu_event *events, unsigned n, uint64_t available, unsigned *ctrs)
+{
+    if (!n)
+        return true;
+    for (uint64_t rest = available & pmu_common_counters_for(SMP_ALL, events[0]); rest;
+         rest &= rest - 1) {
+        ctrs[0] = (unsigned)__builtin_ctzll(rest);
+        if (choose(events + 1, n - 1, available & ~PMU_BIT(ctrs[0]), ctrs + 1))
+            return true;
+    }
+    return false;
+}
+
+bool counting_possible(const enum pmu_event *events, unsigned n)
+{
+    unsigned ctrs[MAX_HW_COUNTERS];
+    return n <= MAX_HW_COUNTERS && choose(events, n, hal_counters_available(SMP_ALL), ctrs);
+}
+
+/* The following three run on each CPU, at IPI_LEVEL or above. */
+static void program(void *argument)
+{
+    const struct programming *p = argument;
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    for (unsigned i = 0; i < p->n; i++)
+        pmu_program(p->ctrs[i], pmu_select(pmu_here(), p->events[i], p->flags), 0);
+    pmu_start(mask_of(p->ctrs, p->n));
+    irql_lower(old);
+}
+
+static void stop(void *counters)
+{
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    pmu_stop(*(const uint64_t *)counters);
+    irql_lower(old);
+}
+
+static void start(void *counters)
+{
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    pmu_start(*(const uint64_t *)counters);
+    irql_lower(old);
+}
+
+void counting_pause(uint64_t counters) { smp_call(SMP_ALL, stop, &counters); }
+void counting_resume(uint64_t counters) { smp_call(SMP_ALL, start, &counters); }
+
+bool counting_configure(const unsigned *ctrs, unsigned n)
+{
+    HARDWARE_COUNTER array[MAX_HW_COUNTERS] = { { PMCCounter, 0, 0 } };
+    for (unsigned i = 0; i < n && i < MAX_HW_COUNTERS; i++)
+        array[i].Index = pmu_rdpmc_index(ctrs[i]);
+    return CHECK_STATUS(KeSetHardwareCounterConfiguration(array, n), STATUS_SUCCESS);
+}
+
+static bool take(const unsigned *ctrs, unsigned n)
+{
+    struct list list = { .Count = n };
+    for (unsigned i = 0; i < n; i++) {
+        list.Descriptors[i].Type = ResourceTypeSingle;
+        list.Descriptors[i].u.CounterIndex = ctrs[i];
+    }
+    return CHECK_STATUS(HalAllocateHardwareCounters(
+                            NULL, 0, (PPHYSICAL_COUNTER_RESOURCE_LIST)(void *)&list, &owner),
+                        STATUS_SUCCESS);
+}
+
+bool counting_start_many(const enum pmu_event *events, unsigned n, uint32_t flags, unsigned *ctrs)
+{
+    struct programming p = { .n = n, .flags = flags };
+    if (n > MAX_HW_COUNTERS || !choose(events, n, hal_counters_available(SMP_ALL), ctrs) ||
+        !CHECK(owner == NULL) || !take(ctrs, n))
+        return false;
+    for (unsigned i = 0; i < n; i++) {
+        p.ctrs[i] = ctrs[i];
+        p.events[i] = events[i];
+    }
+    smp_call(SMP_ALL, program, &p);
+    if (counting_configure(ctrs, n))
+        return true;
+    counting_stop();
+    return false;
+}
+
+bool counting_start(enum pmu_event event, uint32_t flags, unsigned *ctr)
+{
+    return CHECK(counting_possible(&event, 1)) && counting_start_many(&event, 1, flags, ctr);
+}
+
+void counting_stop(void)
+{
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
+    if (owner)
+        CHECK_STATUS(HalFreeHardwareCounters(owner), STATUS_SUCCESS);
+    owner = NULL;
+}
+
+void counting_forget(void) { owner = NULL; }

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/harness/exactness.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "pmu/pmu.h"
+#include "tests/harness/kinds.h"
+#include "tests/harness/user.h"
+
+static const char *inexact(void)
+{
+    EACH_KIND(cpu)
+        if (pmu_ring3_inexact(pmu_of(cpu)))
+            return pmu_ring3_inexact(pmu_of(cpu));
+    return NULL;
+}
+
+uint64_t exactness(void) { return inexact() ? USER_EXACT_LOOSE : 0; }
+
+void exactness_tell(const struct process *process)
+{
+    struct user_exact_spread s;
+    const char *reason = inexact();
+    if (!reason || !CHECK(process_read(process, &s, (uint64_t)&user_exact_spread, sizeof s)))
+        return;
+    test_note("%lu regions, %lu of them exact; instructions too many: %ld to %ld", s.regions,
+              s.exact, s.least, s.most);
+    test_skip(reason);
+}
+
+void exactness_run(void (*function)(uint64_t), uint64_t argument)
+{
+    struct process *process = user_process();
+    struct thread *thread =
+        process ? user_start(process, (void (*)(void))function, argument | exactness()) : NULL;
+    CHECK(thread != NULL);
+    if (!process)
+        return;
+    if (thread)
+        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    exactness_tell(process);
+    user_finish(process, thread);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* A user's program instead of the tests: the command line says `program`, and the loader brought
+ * it. With trace=EVENTS pmc=COUNTERS a trace of its run is exported. */
+#include "tests/harness/program.h"
+#include "hal/hal.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/boot_info.h"
+#include "kernel/base/exit.h"
+#include "kernel/base/print.h"
+#include "kernel/driver/driver.h"
+#include "kernel/etw/ctf.h"
+#include "kernel/image.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/program.h"
+#include "tests/harness/user.h"
+
+struct name {
+    NTSTATUS status;
+    const char *text;
+};
+
+#define NAME(status)                                                                               \
+    {                                                                                              \
+        status, #status                                                                            \
+    }
+/* How a program may end that did not mean to. */
+static const struct name names[] = {
+    NAME(STATUS_ACCESS_VIOLATION),
+    NAME(STATUS_ILLEGAL_INSTRUCTION),
+    NAME(STATUS_PRIVILEGED_INSTRUCTION),
+    NAME(STATUS_INTEGER_DIVIDE_BY_ZERO),
+    NAME(STATUS_BREAKPOINT),
+    NAME(STATUS_SINGLE_STEP),
+    NAME(STATUS_FLOAT_MULTIPLE_TRAPS),
+    NAME(STATUS_NO_MEMORY),
+};
+
+static const char *name_of(NTSTATUS status)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(names); i++)
+        if (names[i].status == status)
+            return names[i].text;
+    return "status";
+}
+
+static unsigned fail(const char *why)
+{
+    print("# FAIL %s\n", why);
+    return EXIT_FAIL;
+}
+
+/* False: nothing was started, and the line that says why was printed. */
+static bool start_trace(const char *events)
+{
+    char counters[BOOT_LINE_MAX] = "";
+    boot_option("pmc", counters, sizeof counters);
+    const char *wrong = ctf_start(events, counters);
+    if (wrong)
+        print("# FAIL trace: %s\n", wrong);
+    return !wrong;
+}
+
+static void print_fault(const struct process *process, NTSTATUS status)
+{
+    char symbol[120];
+    bool named = program_symbol(process, process->fault_rip, symbol, sizeof symbol);
+    print("# FAIL the program ended by %s 0x%08x at 0x%lx%s%s%s, address 0x%lx\n", name_of(status),
+          (unsigned)status, process->fault_rip, named ? " (" : "", named ? symbol : "",
+          named ? ")" : "", process->fault_address);
+}
+
+static unsigned conclude(const struct process *process, NTSTATUS status)
+{
+    print_fresh_line();
+    if (status == STATUS_SUCCESS)
+        print("# PASS the program ended with 0\n");
+    else if (NT_SUCCESS(status))
+        print("# FAIL the program ended with %d\n", status);
+    else if (process->fault_rip)
+        print_fault(process, status);
+    else
+        print("# FAIL the program ended with %s 0x%08x\n", name_of(status), (unsigned)status);
+    return status == STATUS_SUCCESS ? EXIT_PASS : EXIT_FAIL;
+}
+
+/* The module's line without the folders of its first word: the program's command line. */
+static const char *command_line(unsigned module)
+{
+    const char *line = boot_info.modules[module].line, *start = line;
+    for (const char *p = line; *p && *p != ' '; p++)
+        if (*p == '/')
+            start = p + 1;
+    return start;
+}
+
+static unsigned run_image(unsigned module)
+{
+    struct image *image = image_module(module);
+    struct process *process;
+    const char *who, *wrong = program_start(image, command_line(module), &process, &who);
+    if (wrong) {
+        print("# FAIL %s %s\n", who, wrong);
+        return EXIT_FAIL;
+    }
+    sched_wait(&process->object, SCHED_FOREVER, Executive);
+    return conclude(process, process->exit_status);
+}
+
+/* The first module that is no driver; -1: there is none. */
+static int program_module(void)
+{
+    struct image *image;
+    for (unsigned n = 0; (image = image_module(n)); n++)
+        if (!driver_is(image))
+            return (int)n;
+    return -1;
+}
+
+static unsigned run_program(void)
+{
+    int module = program_module();
+    return module >= 0 ? run_image((unsigned)module) : EXIT_PASS;
+}
+
+struct started {
+    struct driver *drivers[DRIVERS_MAX];
+    bool entered[DRIVERS_MAX];
+    unsigned count;
+};
+
+/* False: one cannot be loaded or started, and the line that says why was printed. */
+static bool start_drivers(struct started *s)
+{
+    struct image *image;
+    for (unsigned n = 0; (image = image_module(n)); n++) {
+        if (!driver_is(image))
+            continue;
+        const char *wrong = driver_load(image, &s->drivers[s->count]);
+        if (wrong) {
+            print("# FAIL %s %s\n", image->name, wrong);
+            return false;
+        }
+        NTSTATUS status = driver_start(s->drivers[s->count++]);
+        s->entered[s->count - 1] = NT_SUCCESS(status);
+        if (!NT_SUCCESS(status)) {
+            print_fresh_line();
+            print("# FAIL %s: DriverEntry returned 0x%08x\n", image->name, (unsigned)status);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The newest first. False: one left something behind. */
+static bool stop_drivers(const struct started *s)
+{
+    bool clean = true;
+    for (unsigned i = s->count; i-- > 0;)
+        clean &= driver_stop(s->drivers[i], s->entered[i]);
+    return clean;
+}
+
+static unsigned run_with_drivers(void)
+{
+    struct started s = { .count = 0 };
+    bool started = start_drivers(&s);
+    unsigned code = started ? run_program() : EXIT_FAIL;
+    if (!stop_drivers(&s) && code == EXIT_PASS)
+        code = fail("a driver left something behind");
+    else if (code == EXIT_PASS && s.count && program_module() < 0)
+        print("# PASS drivers came and went\n");
+    return code;
+}
+
+unsigned program_run(void)
+{
+    char events[BOOT_LINE_MAX];
+    bool traced = boot_option("trace", events, sizeof events);
+    if (!image_module(0))
+        return fail("the loader brought no program");
+    if (traced && !start_trace(events))
+        return EXIT_FAIL;
+    unsigned code = run_with_drivers();
+    if (traced && !ctf_stop())
+        return fail("trace: the second serial port takes nothing more");
+    return code;
+}

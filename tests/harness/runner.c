@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/* The runner: the tests chosen, each in a watched thread of its own, and TAP 13. */
+#include "hal/clock.h"
+#include "hal/hal.h"
+#include "hal/reboot.h"
+#include "hal/smp.h"
+#include "kernel/base/boot_info.h"
+#include "kernel/base/exit.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/kcsan.h"
+#include "kernel/base/print.h"
+#include "kernel/image.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/main.h"
+#include "pmu/pmu.h"
+#include "tests/cost/bench.h"
+#include "tests/harness/checks.h"
+#include "tests/harness/choose.h"
+#include "tests/harness/clean.h"
+#include "tests/harness/each.h"
+#include "tests/harness/lab.h"
+#include "tests/harness/program.h"
+#include "tests/harness/smi.h"
+#include "tests/harness/summary.h"
+#include "tests/harness/user.h"
+#include "tests/harness/watchdog.h"
+
+/* The runner's own checks of each test: its thread started; how it came back, or its exit status.
+ */
+#define CHECKS_AROUND 3u
+#define CHECKS_AROUND_RING3 2u
+
+static struct summary sum;
+static const struct test *running;
+static bool verbose, long_run;
+static bool only_verdict; /* a slow machine without a PMU: no test would prove anything in time */
+
+static void run_body(void *argument)
+{
+    const struct test *test = argument;
+    if (test->each)
+        test->each(test->ctr);
+    else
+        test->function();
+    CHECK_EQ(irql_current(), PASSIVE_LEVEL);
+    CHECK(read_flags() & RFLAGS_IF);
+}
+
+static void show_progress(void) { summary_progress(running, &sum); }
+
+/* One more failure, of the runner's own finding. */
+__attribute__((format(printf, 1, 2))) static void complain(const char *format, ...)
+{
+    char line[160];
+    va_list args;
+    va_start(args, format);
+    print_to_va(line, sizeof line, format, args);
+    va_end(args);
+    print("# %s\n", line);
+    test_report()->failures++;
+}
+
+static struct thread *start(const struct test *test, struct process *process)
+{
+    if (!test->ring3)
+        return thread_create(test->name, run_body, (void *)test, SMP_ALL);
+    return process ? user_start(process, test->function, 0) : NULL;
+}
+
+static void finish_user(struct process *process, const struct thread *thread)
+{
+    if (!CHECK_STATUS(thread->exit_status, STATUS_SUCCESS))
+        print("# at %lx, address %lx\n", thread->fault_rip, thread->fault_address);
+    user_report(process);
+}
+
+static const char *state_name(const struct thread *thread)
+{
+    return thread->state == THREAD_RUNNING ? "running"
+           : thread->state == THREAD_READY ? "ready"
+                                           : "waiting";
+}
+
+static void run_watched(const struct test *test)
+{
+    struct process *process = test->ring3 ? user_process() : NULL;
+    struct thread *thread = start(test, process);
+    CHECK(thread != NULL);
+    if (thread && !watchdog_wait(thread, show_progress)) {
+        complain("watchdog: %s.%s is stuck on CPU %u, %s", test->group, test->name, thread->cpu,
+                 state_name(thread));
+        clean_threads();
+    }
+    if (thread && process)
+        finish_user(process, thread);
+    if (thread)
+        object_release(&thread->object);
+    if (process)
+        object_release(&process->object);
+}
+
+static void print_result(const struct test *test, unsigned number)
+{
+    const struct test_report *r = test_report();
+    if (r->lines > TEST_LINES_MAX)
+        print("# and %u more like it\n", r->lines - TEST_LINES_MAX);
+    if (r->failures) {
+        sum.failed++;
+        print("# what does not hold: %s\nnot ok %u - %s.%s\n", test->meaning, number, test->group,
+              test->name);
+    } else if (r->skip) {
+        sum.skipped++;
+        print("ok %u - %s.%s # SKIP %s\n", number, test->group, test->name, r->skip);
+    } else {
+        sum.passed++;
+        print("ok %u - %s.%s\n", number, test->group, test->name);
+    }
+    sum.checks += r->checks;
+}
+
+static void run_one(const struct test *test, unsigned number)
+{
+    struct test_report *r = test_report();
+    if (verbose)
+        print("# %s.%s: %s\n", test->group, test->name, test->meaning);
+    running = test;
+    show_progress();
+    clean_begin();
+    smi_begin();
+    *r = (struct test_report){ .long_run = long_run };
+    uint64_t begun = clock_ns();
+    run_watched(test);
+    if (verbose)
+        print("# took %lu us\n", (clock_ns() - begun) / 1000);
+    if (!clean_end(r->failures))
+        r->failures++;
+    r->failures += kcsan_tell();
+    if (r->checks <= (test->ring3 ? CHECKS_AROUND_RING3 : CHECKS_AROUND) && !r->failures &&
+        !r->skip)
+        complain("nothing was checked");
+    if (r->failures)
+        smi_tell();
+    print_result(test, number);
+}
+
+/* The end of the stream: totals, then the verdict with a checksum of all that came before it. */
+static unsigned conclude(void)
+{
+    char verdict[240];
+    unsigned end = EXIT_PASS, all = sum.passed + sum.failed + sum.skipped;
+    print("# %u passed, %u failed, %u skipped, %lu checks\n", sum.passed, sum.failed, sum.skipped,
+          sum.checks);
+    if (sum.failed) {
+        end = EXIT_FAIL;
+        print_to(verdict, sizeof verdict, "# FAIL %u of %u tests", sum.failed, all);
+    } else if (!all && !only_verdict) {
+        end = EXIT_NOTHING;
+        print_to(verdict, sizeof verdict, "# NONE no test has such a name");
+    } else if (!hal_counter_count()) {
+        end = EXIT_NOTHING;
+        print_to(verdict, sizeof verdict, "# NONE no test that counts could run: %s",
+                 pmu_verdict_text(pmu_verdict()));
+    } else {
+        print_to(verdict, sizeof verdict, "# PASS %u tests", sum.passed);
+    }
+    uint64_t bytes;
+    uint32_t crc = print_checksum(&bytes);
+    print("%s [%lu bytes, crc32 %08x]\n", verdict, bytes, crc);
+    summary_show(&sum, verdict, bytes, crc);
+    return end;
+}
+
+static void calibrate(bool chosen_by_name)
+{
+    uint64_t ms = watchdog_calibrate();
+    only_verdict = ms && !hal_counter_count() && !chosen_by_name;
+    if (only_verdict)
+        print("# slow: %lu ms for a short loop, and no PMU: only the verdict, unless tests= is "
+              "given\n",
+              ms);
+}
+
+static void run_all(const char *patterns, bool only_list)
+{
+    unsigned count = 0, number = 0;
+    struct test test;
+    for (struct test_walk walk = test_first(); test_next(&walk, &test);)
+        count += !only_verdict && test_chosen(&test, patterns);
+    sum.planned = count;
+    if (!only_list)
+        print("TAP version 13\n1..%u\n", count);
+    for (struct test_walk walk = test_first(); test_next(&walk, &test);) {
+        if (only_verdict || !test_chosen(&test, patterns))
+            continue;
+        if (only_list)
+            print("%s.%s - %s\n", test.group, test.name, test.meaning);
+        else
+            run_one(&test, ++number);
+    }
+}
+
+void init_thread(void *unused)
+{
+    char patterns[BOOT_LINE_MAX] = "";
+    (void)unused;
+    sched_set_priority(thread_current(), SCHED_PRIORITIES - 1); /* no test keeps it from looking */
+    summary_init();
+    boot_option("tests", patterns, sizeof patterns);
+    verbose = boot_word("verbose");
+    long_run = boot_word("long");
+    user_init();
+    if (boot_word("list")) {
+        run_all(patterns, true);
+        machine_exit(EXIT_PASS);
+    }
+    lab_prove_interrupts();
+    if (boot_word("program"))
+        machine_exit(bench_is(image_module(0)) ? bench_run() : program_run());
+    calibrate(*patterns);
+    clean_init();
+    smi_init();
+    run_all(patterns, false);
+    machine_exit(conclude());
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of the runner, on both sides: most fail on purpose, so they run only when asked for by
+ * name. */
+#include "hal/clock.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/layout.h"
+#include "kernel/base/lock.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "tests/harness/test.h"
+
+TEST(selfcheck, pass, "passes") { CHECK(true); }
+TEST(selfcheck, fail, "fails") { CHECK_EQ(1 + 1, 3); }
+TEST(selfcheck, skip, "skips for a reason that no list has") { SKIP("no reason"); }
+TEST(selfcheck, empty, "checks nothing, which is a failure") {}
+TEST(selfcheck, panic, "panics") { panic("selfcheck.panic does this on purpose"); }
+
+TEST(selfcheck, stack, "uses up its kernel stack, which the next switch finds")
+{
+    *(volatile uint64_t *)(void *)thread_current()->stack = 0;
+    sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution);
+    CHECK(true);
+}
+
+TEST(selfcheck, exception, "writes where nothing is, in ring 0")
+{
+    *(volatile uint64_t *)(KERNEL_VMA + 16) = 1;
+}
+
+TEST(selfcheck, triple_fault, "resets the machine")
+{
+    struct table_register none = { 0, 0 };
+    lidt(&none);
+    asm volatile("int3");
+}
+
+TEST(selfcheck, hang, "hangs in a loop that the watchdog can end")
+{
+    for (;;)
+        asm volatile("");
+}
+
+TEST(selfcheck, hang_pausing, "hangs in a wait loop, where an emulator's time hardly goes on")
+{
+    for (;;)
+        pause();
+}
+
+TEST(selfcheck, spin_irqs_off, "hangs with interrupts off: only the host can end it")
+{
+    cli();
+    for (;;)
+        pause();
+}
+
+static struct lock held = LOCK("selfcheck", DISPATCH_LEVEL);
+
+TEST(selfcheck, lock_held, "hangs with a spin lock: nobody can go on")
+{
+    lock_acquire(&held);
+    for (;;)
+        pause();
+}
+
+TEST(selfcheck, leak_irql, "returns at DISPATCH_LEVEL, which is a failure")
+{
+    irql_raise(DISPATCH_LEVEL);
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests that fail, or are ended, and leave something behind; and after each one that wants
+ * everything to be there again. One broken thing must be one failure. */
+#include "hal/clock.h"
+#include "hal/hal.h"
+#include "hal/smp.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/lock.h"
+#include "kernel/ke/dispatcher.h"
+#include "kernel/ke/etw_session.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/mm/phys.h"
+#include "kernel/profiling/counter_config.h"
+#include "kernel/profiling/profile.h"
+#include "pmu/pmu.h"
+#include "tests/harness/counting.h"
+#include "tests/harness/etw_session.h"
+#include "tests/harness/lab.h"
+#include "tests/harness/profile.h"
+#include "tests/ring3/ring3.h"
+#include "tests/harness/user.h"
+
+#define FAIL_ON_PURPOSE() CHECK_EQ(1 + 1, 3)
+
+static ULONG buckets[64];
+
+/* --- What the next test wants. --- */
+
+static void check_interrupt_table(void)
+{
+    static uint64_t base;
+    struct table_register r;
+    sidt(&r);
+    if (!base)
+        base = r.base;
+    CHECK_EQ(r.base, base);
+}
+
+/* Which kinds of CPUs there are was found out at boot. */
+static void check_kinds(void)
+{
+    static unsigned kinds;
+    if (!kinds)
+        kinds = pmu_kind_count;
+    CHECK_EQ(pmu_kind_count, kinds);
+}
+
+static void check_processor(unsigned cpu)
+{
+    test_run_on(cpu);
+    CHECK_EQ(cpu_number(), cpu);
+    CHECK_EQ(pmu_running(), 0);
+    CHECK_EQ(irql_current(), PASSIVE_LEVEL);
+    CHECK(read_flags() & RFLAGS_IF);
+    check_interrupt_table();
+    check_kinds();
+}
+
+static void check_counters(void)
+{
+    HANDLE all;
+    unsigned ctr;
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &all), STATUS_SUCCESS);
+    CHECK_STATUS(HalFreeHardwareCounters(all), STATUS_SUCCESS);
+    if (counting_start(PMU_INSTRUCTIONS, PMU_USER | PMU_KERNEL, &ctr))
+        counting_stop();
+}
+
+static void check_profile(void)
+{
+    HANDLE h = profile_made(KERNEL_VMA, 4096, 6, buckets, sizeof buckets, SOURCE, ~0ul);
+    profile_start(h);
+    profile_stop(h);
+    CHECK_STATUS(handle_close(h), STATUS_SUCCESS);
+}
+
+static void check_session(void)
+{
+    struct session s;
+    if (!session_start(&s, 64, 4))
+        return;
+    CHECK_EQ(session_stop(&s), 0);
+    session_close(&s);
+}
+
+static void everything_is_there(void)
+{
+    CHECK_EQ(thread_count(), 2); /* the runner's and this one */
+    CHECK_EQ(handle_count(), 0);
+    CHECK_EQ(counter_config_users(), 0);
+    CHECK_EQ(hal_sources_added(), 0);
+    CHECK(!hal_pmi_has_driver());
+    CHECK_EQ(hal_source_interval(SOURCE), 65536);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        check_processor(cpu);
+    test_run_anywhere();
+    check_counters();
+    check_profile();
+    check_session();
+}
+
+#define LEAVES(name, meaning)                                                                      \
+    TEST(selfcheck_leaves, name##_then, "after it everything is there again")                      \
+    {                                                                                              \
+        everything_is_there();                                                                     \
+    }                                                                                              \
+    TEST(selfcheck_leaves, name, meaning)
+
+TEST(selfcheck_leaves, a_first, "everything is there at the beginning") { everything_is_there(); }
+
+TEST(selfcheck_leaves, ring3_hang_then, "after it everything is there again")
+{
+    everything_is_there();
+}
+TEST(selfcheck_leaves, ring3_threads_then, "after it everything is there again")
+{
+    everything_is_there();
+}
+TEST(selfcheck_leaves, ring3_wait_then, "after it everything is there again")
+{
+    everything_is_there();
+}
+TEST(selfcheck_leaves, ring3_flood_then, "after it everything is there again")
+{
+    everything_is_there();
+}
+
+/* --- What is left. --- */
+
+static void hang(void)
+{
+    for (;;)
+        asm volatile("");
+}
+
+static void hang_in_thread(void *unused)
+{
+    (void)unused;
+    hang();
+}
+
+static void wait_for_ever(void *unused)
+{
+    (void)unused;
+    for (;;)
+        sched_wait(NULL, SCHED_FOREVER, Executive);
+}
+
+static struct lock often = LOCK("selfcheck", DISPATCH_LEVEL);
+
+static void lock_often(void *unused)
+{
+    (void)unused;
+    for (;;) {
+        uint8_t irql = lock_acquire(&often);
+        for (unsigned i = 0; i < 1000; i++)
+            asm volatile("");
+        lock_release(&often, irql);
+    }
+}
+
+static struct thread *worker(void (*function)(void *), void *argument)
+{
+    struct thread *thread = thread_create("worker", function, argument, SMP_ALL);
+    CHECK(thread != NULL);
+    return thread;
+}
+
+LEAVES(counters, "leaves counters owned")
+{
+    HANDLE all;
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &all), STATUS_SUCCESS);
+    FAIL_ON_PURPOSE();
+}
+
+LEAVES(counting, "is ended while its counters count and are configured")
+{
+    unsigned ctr;
+    if (counting_start(PMU_INSTRUCTIONS, PMU_USER | PMU_KERNEL, &ctr))
+        hang();
+}
+
+LEAVES(flags, "returns with interrupts off")
+{
+    CHECK(true);
+    cli();
+}
+
+LEAVES(flood, "fails a thousand times, and prints few lines of it")
+{
+    for (unsigned i = 0; i < 1000; i++)
+        CHECK_EQ(i, 1000);
+}
+
+LEAVES(handles, "leaves handles open")
+{
+    HANDLE handle;
+    CHECK_STATUS(handle_create(&thread_current()->object, THREAD_ALL_ACCESS, &handle),
+                 STATUS_SUCCESS);
+}
+
+LEAVES(interval, "leaves another interval and a source")
+{
+    KPROFILE_SOURCE source;
+    CHECK_EQ(hal_source_set_interval(SOURCE, 5000), 5000);
+    CHECK_STATUS(hal_source_add("Left", 0xc0, 0, 0, 5000, &source), STATUS_SUCCESS);
+}
+
+LEAVES(irql, "returns at DISPATCH_LEVEL")
+{
+    CHECK(true);
+    irql_raise(DISPATCH_LEVEL);
+}
+
+LEAVES(irqs_off, "hangs with interrupts off while another processor runs: an NMI ends it")
+{
+    SKIP_WITH_ONE_CPU();
+    cli();
+    hang();
+}
+
+LEAVES(
+    laboratory,
+    "hangs with interrupt handlers and a counter of its own; with two processors also above IPIs")
+{
+    lab_catch();
+    KIRQL old = cpu_count > 1 ? irql_raise(IPI_LEVEL) : PASSIVE_LEVEL;
+    unsigned ctr = (unsigned)__builtin_ctzll(pmu_here()->counters);
+    pmu_program(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_USER | PMU_KERNEL), 0);
+    pmu_start(PMU_BIT(ctr));
+    hang();
+    irql_lower(old);
+}
+
+LEAVES(guard, "hangs with the guard of the trace sessions")
+{
+    etw_enter();
+    hang();
+}
+
+LEAVES(kernel_mutex,
+       "hangs with a mutex of KeInitializeMutex, which a thread may not take to its end")
+{
+    static KMUTEX mutex;
+    KeInitializeMutex(&mutex, 0);
+    CHECK_STATUS(KeWaitForSingleObject(&mutex, Executive, KernelMode, FALSE, NULL), STATUS_SUCCESS);
+    hang();
+}
+
+LEAVES(kept, "returns with the guard of the trace sessions")
+{
+    CHECK(true);
+    etw_enter();
+}
+
+LEAVES(pages, "leaves memory allocated") { CHECK(phys_alloc(3) != NULL); }
+
+static void handle_pmi(PKTRAP_FRAME frame) { (void)frame; }
+
+LEAVES(pmi, "leaves a handler of the counters' interrupt and a counter set")
+{
+    PMC_HANDLE set;
+    KPROFILE_SOURCE source = SOURCE;
+    CHECK_STATUS(hal_pmi_set_driver(handle_pmi), STATUS_SUCCESS);
+    CHECK_STATUS(HalAllocatePmcCounterSet(0, &source, 1, &set), STATUS_SUCCESS);
+}
+
+LEAVES(process,
+       "leaves a process that counts, with its counters configured, and one that is profiled")
+{
+    struct process *one = user_process(), *two = user_process();
+    REQUIRE(one != NULL && two != NULL);
+    struct thread *holder = user_start(one, (void (*)(void))user_driver_hold, 0);
+    struct thread *sleeper = user_start(two, (void (*)(void))user_spin_profiled, 1);
+    REQUIRE(holder != NULL && sleeper != NULL);
+    sched_wait(NULL, clock_ns() + 20 * sched_tick_ns(), DelayExecution);
+    FAIL_ON_PURPOSE();
+}
+
+LEAVES(profile, "leaves a profile object started, and its interrupt's counters reserved")
+{
+    profile_start(profile_made(KERNEL_VMA, 4096, 6, buckets, sizeof buckets, SOURCE, ~0ul));
+    CHECK_STATUS(hal_profile_reserve(ProfileTime, cpu_set_one(0)), STATUS_SUCCESS);
+}
+
+LEAVES(registers, "leaves a counter running that nobody owns")
+{
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    unsigned ctr = (unsigned)__builtin_ctzll(pmu_here()->counters);
+    pmu_program(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_USER | PMU_KERNEL), 0);
+    pmu_start(PMU_BIT(ctr));
+    irql_lower(old);
+    FAIL_ON_PURPOSE();
+}
+
+LEAVES(session, "leaves a trace session recording samples and switches")
+{
+    struct session s;
+    REQUIRE(session_start(&s, 64, 4));
+    CHECK_STATUS(session_mask(&s, PERF_PROFILE | PERF_CONTEXT_SWITCH, 0), STATUS_SUCCESS);
+}
+
+LEAVES(threads,
+       "leaves a thread that runs, one that waits, and one that has a spin lock most of the time")
+{
+    worker(hang_in_thread, NULL);
+    worker(wait_for_ever, NULL);
+    worker(lock_often, NULL);
+}
+
+static void write_there(void *where)
+{
+    for (;;)
+        __atomic_fetch_add((uint64_t *)where, 1, __ATOMIC_RELAXED);
+}
+
+LEAVES(waiting, "is ended while it waits for a thread that writes into its stack")
+{
+    uint64_t here[64] = { 0 };
+    CHECK(true);
+    struct thread *thread = worker(write_there, here);
+    if (thread)
+        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* What the checks want of ring 0, and what only ring 0 may ask. */
+#include "tests/harness/test.h"
+#include "hal/hal.h"
+#include "kernel/base/boot_info.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/print.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "tests/harness/checks.h"
+
+static struct test_report report;
+
+void (*test_on_failure)(void);
+
+struct test_report *test_report(void) { return &report; }
+void test_print(const char *line) { print("%s", line); }
+void test_place(char *text, size_t size) { print_to(text, size, "CPU %u", cpu_number()); }
+
+void test_failed(void)
+{
+    if (test_on_failure)
+        test_on_failure();
+}
+
+void test_adopt(const struct test_report *theirs)
+{
+    __atomic_fetch_add(&report.checks, theirs->checks, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&report.failures, theirs->failures, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&report.lines, theirs->lines - theirs->lines_before, __ATOMIC_RELAXED);
+    if (theirs->skip)
+        report.skip = theirs->skip;
+}
+
+bool test_has_pmu(void) { return hal_counter_count() > 0; }
+
+/* The verdict says once why there is none. */
+bool test_skip_without_pmu(void)
+{
+    if (hal_counter_count())
+        return false;
+    test_skip("no PMU");
+    return true;
+}
+
+bool test_skip_below_cpus(unsigned count)
+{
+    static char reason[40];
+    if (cpu_count >= count)
+        return false;
+    print_to(reason, sizeof reason, "needs %u CPUs", count);
+    test_skip(reason);
+    return true;
+}
+
+uint64_t test_seed(void)
+{
+    char text[16] = "";
+    uint64_t n = 0;
+    boot_option("fuzz", text, sizeof text);
+    for (const char *c = text; *c >= '0' && *c <= '9'; c++)
+        n = n * 10 + (uint64_t)(*c - '0');
+    return n % 100000000;
+}
+
+uint64_t test_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state >> 11;
+}
+
+void test_run_on(unsigned cpu)
+{
+    sched_set_affinity(thread_current(), cpu_set_one(cpu));
+    while (cpu_number() != cpu)
+        sched_switch(WrYieldExecution);
+}
+
+void test_run_anywhere(void) { sched_set_affinity(thread_current(), cpu_all()); }

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/harness/threads.h"
+#include "hal/clock.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "tests/harness/test.h"
+
+#define PATIENCE_NS 2000000000u
+
+static struct {
+    void (*function)(void *);
+    uint64_t waiting_for; /* atomic */
+} team;
+
+static void begin(void *argument)
+{
+    __atomic_fetch_sub(&team.waiting_for, 1, __ATOMIC_ACQ_REL);
+    while (__atomic_load_n(&team.waiting_for, __ATOMIC_ACQUIRE))
+        sched_switch(WrYieldExecution), pause();
+    team.function(argument);
+}
+
+void team_run(void (*function)(void *), unsigned count)
+{
+    struct thread *threads[TEAM_MAX] = { NULL };
+    team.function = function;
+    team.waiting_for = count;
+    for (unsigned i = 0; i < count; i++)
+        threads[i] =
+            thread_create("worker", begin, (void *)(uint64_t)i, cpu_set_one(i % cpu_count));
+    for (unsigned i = 0; i < count; i++) {
+        if (!CHECK(threads[i] != NULL))
+            __atomic_fetch_sub(&team.waiting_for, 1, __ATOMIC_ACQ_REL);
+        team_end(threads[i]);
+    }
+}
+
+struct thread *team_start(void (*function)(void *), void *argument, struct cpu_set affinity,
+                          int priority)
+{
+    struct thread *thread = thread_create("worker", function, argument, affinity);
+    if (CHECK(thread != NULL))
+        sched_set_priority(thread, priority);
+    return thread;
+}
+
+void team_end(struct thread *thread)
+{
+    if (!thread)
+        return;
+    CHECK_STATUS(sched_wait(&thread->object, SCHED_FOREVER, Executive), STATUS_SUCCESS);
+    object_release(&thread->object);
+}
+
+bool team_until_waits(const struct thread *thread)
+{
+    while (__atomic_load_n(&thread->state, __ATOMIC_ACQUIRE) != THREAD_WAITING) {
+        if (object_signaled(&thread->object))
+            return false;
+        sched_wait(NULL, clock_ns() + sched_tick_ns() / 4, DelayExecution);
+    }
+    return true;
+}
+
+bool team_until(const uint64_t *where, uint64_t value)
+{
+    uint64_t end = clock_ns() + PATIENCE_NS;
+    while (__atomic_load_n(where, __ATOMIC_ACQUIRE) < value && clock_ns() < end)
+        sched_wait(NULL, clock_ns() + sched_tick_ns() / 4, DelayExecution);
+    return CHECK(__atomic_load_n(where, __ATOMIC_ACQUIRE) >= value);
+}

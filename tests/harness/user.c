@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs functions in ring 3 for the tests, and fetches what their checks found. */
+#include "tests/harness/user.h"
+#include "hal/smp.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/string.h"
+#include "kernel/image.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/mm/phys.h"
+#include "kernel/mm/vm.h"
+#include "kernel/program.h"
+#include "tests/harness/checks.h"
+#include "tests/ring3/call.h"
+
+extern const uint8_t ring3_file[], ring3_file_end[]; /* ring3_image.asm */
+
+static struct image ring3 = { .name = "ring3.exe" };
+static char skip_reason[160];
+
+void user_init(void)
+{
+    static const char *const libraries[] = { "ntdll.dll", "kernel32.dll", "advapi32.dll" };
+    ring3.file = ring3_file;
+    ring3.file_size = (size_t)(ring3_file_end - ring3_file);
+    const char *wrong = image_prepare(&ring3);
+    if (wrong)
+        panic("ring3.exe %s", wrong);
+    for (unsigned i = 0; i < ARRAY_SIZE(libraries); i++)
+        image_prepare(image_find(libraries[i], strlen(libraries[i])));
+}
+
+struct process *user_process(void)
+{
+    struct process *process;
+    const char *who;
+    if (program_process(&ring3, "ring3.exe", &process, &who))
+        return NULL;
+    process->fault_ends_all = false;
+    process->stack_reserve = PROCESS_STACK_SIZE;
+    process->stack_commit = PAGE_SIZE;
+    return process;
+}
+
+bool user_in_text(uint64_t address)
+{
+    struct pe_section text = pe_section(&ring3.pe, ring3.file, 0);
+    return address - ring3.base - text.rva < text.size;
+}
+
+/* Where the image holds what ring 3 sees at this address; kernel pointers are left alone. */
+static const void *image_of(const void *pointer)
+{
+    uint64_t offset = (uint64_t)pointer - ring3.base;
+    return offset < ring3.pe.size ? ring3.pages + offset : pointer;
+}
+
+struct test user_test(const struct test *record)
+{
+    struct test test = *(const struct test *)image_of(record);
+    test.group = image_of(test.group);
+    test.name = image_of(test.name);
+    test.meaning = image_of(test.meaning);
+    return test;
+}
+
+/* What ring 3's `user_begin` calls; used again when so many threads more have begun. */
+static uint64_t describe_call(struct process *process, uint64_t function, uint64_t argument)
+{
+    struct user_call call = { function, argument };
+    uint64_t n = 0, at;
+    process_read(process, &n, (uint64_t)&user_calls_made, sizeof n);
+    at = (uint64_t)&user_calls[n % USER_CALLS];
+    n++;
+    process_write(process, at, &call, sizeof call);
+    process_write(process, (uint64_t)&user_calls_made, &n, sizeof n);
+    return at;
+}
+
+/* What the process prints counts from here. */
+static void pass_lines(const struct process *process)
+{
+    uint64_t address = (uint64_t)&user_test_report, entry = vm_entry(process->pml4, address);
+    struct test_report *theirs =
+        (void *)((uint8_t *)phys_to_virt(entry & PTE_ADDRESS) + address % PAGE_SIZE);
+    theirs->long_run = test_long();
+    if (!process->threads)
+        theirs->lines = theirs->lines_before = test_report()->lines;
+}
+
+struct thread *user_thread(const char *name, struct process *process, uint64_t function,
+                           uint64_t argument, struct cpu_set affinity)
+{
+    pass_lines(process);
+    return thread_create_user(name, process, (uint64_t)&user_begin,
+                              describe_call(process, function, argument), affinity);
+}
+
+struct thread *user_start(struct process *process, void (*function)(void), uint64_t argument)
+{
+    pass_lines(process);
+    return user_thread("ring 3", process, (uint64_t)function, argument, SMP_ALL);
+}
+
+static const char *fetch_reason(const struct process *process, uint64_t address)
+{
+    for (unsigned i = 0; i < sizeof skip_reason - 1; i++) {
+        skip_reason[i] = 0;
+        if (!process_read(process, &skip_reason[i], address + i, 1) || !skip_reason[i])
+            break;
+    }
+    return skip_reason;
+}
+
+void user_report(const struct process *process)
+{
+    struct test_report theirs;
+    if (!CHECK(process_read(process, &theirs, (uint64_t)&user_test_report, sizeof theirs)))
+        return;
+    if (theirs.skip)
+        theirs.skip = fetch_reason(process, (uint64_t)theirs.skip);
+    test_adopt(&theirs);
+}
+
+void user_finish(struct process *process, struct thread *thread)
+{
+    if (thread) {
+        CHECK_STATUS(thread->exit_status, STATUS_SUCCESS);
+        user_report(process);
+        object_release(&thread->object);
+    }
+    object_release(&process->object);
+}
+
+NTSTATUS user_run(void (*function)(void), uint64_t argument)
+{
+    NTSTATUS status = STATUS_NO_MEMORY;
+    struct process *process = user_process();
+    struct thread *thread = process ? user_start(process, function, argument) : NULL;
+    if (thread) {
+        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+        status = thread->exit_status;
+        user_report(process);
+        object_release(&thread->object);
+    }
+    if (process)
+        object_release(&process->object);
+    return status;
+}

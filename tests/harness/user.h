@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* Ring 3 as the tests in ring 0 see it. */
+#pragma once
+#include "kernel/base/cpu_set.h"
+#include "kernel/ke/process.h"
+#include "tests/harness/test.h"
+
+struct thread;
+
+/* Before the first process: lays out the image and the libraries it needs. */
+void user_init(void);
+/* A process with ring3.exe and no thread yet; its exceptions end only the thread. NULL without
+ * memory. */
+struct process *user_process(void);
+/* Whether this is an address of ring3.exe's own code. */
+bool user_in_text(uint64_t address);
+/* Starts function(argument) in such a process, on these CPUs, with a reference to the thread; NULL
+ * without memory. */
+struct thread *user_thread(const char *name, struct process *process, uint64_t function,
+                           uint64_t argument, struct cpu_set affinity);
+
+/* A record of the registry with pointers that ring 0 can follow: ring-3 tests stand in the ring-3
+ * image. */
+struct test user_test(const struct test *record);
+/* The same on any CPU. */
+struct thread *user_start(struct process *process, void (*function)(void), uint64_t argument);
+/* What the process's checks found counts as this test's own. */
+void user_report(const struct process *process);
+/* After the thread (may be NULL) ended: checks its exit status, counts its checks here, lets go of
+ * both. */
+void user_finish(struct process *process, struct thread *thread);
+/* Runs a ring-3 function in a process of its own and returns the thread's exit status; its checks
+ * count here. */
+NTSTATUS user_run(void (*function)(void), uint64_t argument);
+
+/* Shared by ring 3's half of the checks (ring3/check.c) and this one. */
+extern struct test_report user_test_report; /* a ring-3 address */

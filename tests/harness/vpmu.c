@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* What the virtual PMU tells of itself, read by ring 0. */
+#include "tests/harness/vpmu.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/string.h"
+#include "kernel/base/x86.h"
+
+#define HYPERVISORS 0x40000000u
+#define STRIDE 0x100u
+
+static bool is_ours(uint32_t leaf)
+{
+    struct cpuid r = cpuid(leaf, 0);
+    return r.ebx == 0x6d70746e && r.ecx == 0x70762d75 && r.edx == 0x756d; /* ntpmu-vpmu */
+}
+
+static uint32_t base = HYPERVISORS; /* the same on every CPU; vpmu_present finds it */
+
+uint32_t vpmu_leaf(unsigned n) { return base + n; }
+
+bool vpmu_present(void)
+{
+    if (!cpu_features.hypervisor)
+        return false;
+    base = is_ours(HYPERVISORS) ? HYPERVISORS : HYPERVISORS + STRIDE;
+    return is_ours(base);
+}
+
+void vpmu_model(char name[17])
+{
+    struct cpuid r = cpuid(vpmu_leaf(2), 0);
+    memcpy(name, &r, 16);
+    name[16] = 0;
+}
+
+void vpmu_machine(char name[17])
+{
+    struct cpuid r = cpuid(vpmu_leaf(5), 0);
+    memcpy(name, &r, 16);
+    name[16] = 0;
+}
+
+bool vpmu_steps(void) { return cpuid(vpmu_leaf(1), 3).eax; }
+
+struct vpmu_accesses vpmu_accesses(void)
+{
+    struct cpuid r = cpuid(vpmu_leaf(1), 0);
+    return (struct vpmu_accesses){ r.eax, r.ebx, r.ecx, r.edx };
+}
+
+uint64_t vpmu_retired(void)
+{
+    struct cpuid r = cpuid(vpmu_leaf(1), 2);
+    return (uint64_t)r.ebx << 32 | r.eax;
+}
+
+/* The names are read once: each CPUID leaves the guest. */
+#define QUIRKS_MAX 64u
+static char names[QUIRKS_MAX][13]; /* "": off */
+static unsigned names_known;
+
+static void know_names(void)
+{
+    for (; names_known < QUIRKS_MAX; names_known++) {
+        struct cpuid r = cpuid(vpmu_leaf(3), names_known);
+        if (!r.ebx)
+            return;
+        if (r.eax)
+            memcpy(names[names_known], &r.ebx, 12);
+    }
+}
+
+/* The leaf with its values; all 0 if it is off. */
+static struct cpuid quirk(const char *wanted)
+{
+    if (!names_known)
+        know_names();
+    for (unsigned n = 0; n < names_known; n++)
+        if (!strcmp(names[n], wanted))
+            return cpuid(vpmu_leaf(4), n);
+    return (struct cpuid){ 0, 0, 0, 0 };
+}
+
+uint64_t vpmu_quirk(const char *name)
+{
+    struct cpuid r = quirk(name);
+    return (uint64_t)r.ebx << 32 | r.eax;
+}
+
+uint64_t vpmu_quirk_second(const char *name)
+{
+    struct cpuid r = quirk(name);
+    return (uint64_t)r.edx << 32 | r.ecx;
+}

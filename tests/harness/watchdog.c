@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/harness/watchdog.h"
+#include "hal/clock.h"
+#include "kernel/base/boot_info.h"
+#include "kernel/base/kasan.h"
+#include "kernel/base/print.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+
+#define LIMIT_NS                                                                                   \
+    (KASAN_ON || KCSAN_ON ? UINT64_C(8000000000)                                                   \
+                          : UINT64_C(2000000000)) /* of a test, unless the machine is slow */
+#define LOOPS 4000000u /* or the time for so many turns of a loop, whatever is more */
+#define SECONDS_MAX 60 /* by the clock on the wall: an emulator's time may creep in a wait loop */
+#define WATCH_NS 10000000u /* from look to look */
+
+static uint64_t limit_ns = LIMIT_NS;
+
+/* The word watchdog=MS: for tests of the watchdog itself, which would wait long. */
+static uint64_t asked_ns(void)
+{
+    char text[16] = "";
+    uint64_t ms = 0;
+    boot_option("watchdog", text, sizeof text);
+    for (const char *c = text; *c >= '0' && *c <= '9'; c++)
+        ms = ms * 10 + (uint64_t)(*c - '0');
+    return ms ? ms * 1000000 : LIMIT_NS;
+}
+
+uint64_t watchdog_calibrate(void)
+{
+    uint64_t start = clock_ns();
+    for (unsigned i = 0; i < LOOPS / 200; i++)
+        asm volatile("");
+    uint64_t ns = (clock_ns() - start) * 200;
+    limit_ns = ns <= LIMIT_NS ? asked_ns() : ns;
+    if (ns <= LIMIT_NS)
+        return 0;
+    return ns / 1000000;
+}
+
+/* Seconds of the real-time clock's minute; constant where there is none. */
+static unsigned wall_second(void)
+{
+    out8(0x70, 0x80);
+    unsigned bcd = in8(0x71);
+    return (bcd >> 4 & 7) * 10 + (bcd & 15);
+}
+
+/* Since boot, without what went into printing. */
+static uint64_t working_ns(void)
+{
+    return clock_ns() - print_ticks() * 1000000 / (clock_tsc_hz / 1000);
+}
+
+bool watchdog_wait(struct thread *thread, void (*each_second)(void))
+{
+    uint64_t end = working_ns() + limit_ns;
+    unsigned last = wall_second(), seconds = 0;
+    while (sched_wait(&thread->object, clock_ns() + WATCH_NS, Executive) == STATUS_TIMEOUT) {
+        unsigned now = wall_second();
+        seconds += (now + 60 - last) % 60;
+        if (now != last)
+            each_second();
+        last = now;
+        if (working_ns() > end || seconds > SECONDS_MAX)
+            return false;
+    }
+    return true;
+}

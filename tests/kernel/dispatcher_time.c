@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/* Waits: how long they last, at which IRQL what happens, and processors that collide. */
+#include "hal/clock.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/ke/dispatcher.h"
+#include "kernel/ke/mutex.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/trap.h"
+#include "tests/harness/test.h"
+#include "tests/harness/threads.h"
+
+#define TEAM 8
+#define TURNS 300
+#define WAITS_NS 300000000u /* for turns that each wait for a tick */
+
+static KEVENT event;
+static uint64_t gone; /* atomic */
+
+static NTSTATUS wait_for_event(int64_t interval)
+{
+    LARGE_INTEGER timeout = { .QuadPart = interval };
+    return KeWaitForSingleObject(&event, UserRequest, KernelMode, FALSE, &timeout);
+}
+
+TEST(dispatcher_time, timeouts,
+     "a wait lasts as long as its timeout says, relative or absolute, and ends at once when that "
+     "is past")
+{
+    int64_t tick = (int64_t)sched_tick_ns() / 100;
+    KeInitializeEvent(&event, NotificationEvent, FALSE);
+    for (unsigned ticks = 1; ticks <= 8; ticks *= 2) {
+        uint64_t start = clock_ns(), want = ticks * sched_tick_ns();
+        CHECK_STATUS(wait_for_event(-(int64_t)ticks * tick), STATUS_TIMEOUT);
+        /* Up to a tick late by its granularity; more while an emulator lets other CPUs run. */
+        CHECK_RANGE(clock_ns() - start, want, want + 60 * sched_tick_ns());
+        start = clock_ns();
+        CHECK_STATUS(wait_for_event((int64_t)(start + want) / 100), STATUS_TIMEOUT);
+        CHECK_RANGE(clock_ns() - start, want - 100,
+                    want + 60 * sched_tick_ns()); /* -100: units of 100 ns */
+    }
+    CHECK_STATUS(wait_for_event(0), STATUS_TIMEOUT);
+    CHECK_STATUS(wait_for_event(1), STATUS_TIMEOUT); /* 100 ns after the system started */
+    KeSetEvent(&event, 0, FALSE);
+    CHECK_STATUS(wait_for_event(0), STATUS_SUCCESS);
+    CHECK_STATUS(wait_for_event(INT64_MIN), STATUS_SUCCESS);
+    LARGE_INTEGER interval = { .QuadPart = -2 * tick };
+    uint64_t start = clock_ns();
+    CHECK_STATUS(KeDelayExecutionThread(KernelMode, FALSE, &interval), STATUS_SUCCESS);
+    CHECK_RANGE(clock_ns() - start, 2 * sched_tick_ns(), 62 * sched_tick_ns());
+}
+
+static void run_and_count(void *unused)
+{
+    (void)unused;
+    __atomic_fetch_add(&gone, 1, __ATOMIC_RELEASE);
+}
+
+TEST(dispatcher_time, past_gives_nothing_away,
+     "a wait until a time that is past does not let a thread of lower priority run")
+{
+    test_run_on(0);
+    KeInitializeEvent(&event, NotificationEvent, FALSE);
+    gone = 0;
+    LARGE_INTEGER past = { .QuadPart = 1 };
+    struct thread *worse = team_start(run_and_count, NULL, cpu_set_one(0), THREAD_PRIORITY - 1);
+    REQUIRE(worse != NULL);
+    for (unsigned i = 0; i < 10; i++) {
+        CHECK_STATUS(wait_for_event(1), STATUS_TIMEOUT);
+        CHECK_STATUS(KeDelayExecutionThread(KernelMode, FALSE, &past), STATUS_SUCCESS);
+        CHECK_EQ(gone, 0);
+    }
+    team_end(worse);
+    CHECK_EQ(gone, 1);
+    test_run_anywhere();
+}
+
+static void sleep_for(void *ticks)
+{
+    uint64_t n = (uint64_t)ticks;
+    uint64_t wake = clock_ns() + n * sched_tick_ns();
+    CHECK_STATUS(sched_wait(NULL, wake, DelayExecution), STATUS_SUCCESS);
+    CHECK(clock_ns() >= wake);
+    __atomic_fetch_add(&gone, n, __ATOMIC_RELAXED);
+}
+
+TEST(dispatcher_time, many_sleepers,
+     "sleeping threads wake in the order of their wake-up times, whatever the order in which they "
+     "began")
+{
+    static const uint64_t ticks[] = { 9, 3, 12, 1, 6, 1, 3 };
+    struct thread *threads[ARRAY_SIZE(ticks)];
+    gone = 0;
+    for (unsigned i = 0; i < ARRAY_SIZE(ticks); i++)
+        threads[i] = team_start(sleep_for, (void *)ticks[i], cpu_all(), THREAD_PRIORITY);
+    for (unsigned i = 0; i < ARRAY_SIZE(ticks); i++)
+        team_end(threads[i]);
+    CHECK_EQ(gone, 35);
+}
+
+/* --- IRQL. --- */
+
+static void wait_and_count(void *unused)
+{
+    (void)unused;
+    CHECK_STATUS(wait_for_event(INT64_MIN), STATUS_SUCCESS);
+    __atomic_fetch_add(&gone, 1, __ATOMIC_RELEASE);
+}
+
+TEST(dispatcher_time, at_dispatch_level,
+     "a thread of higher priority that is woken at DISPATCH_LEVEL runs when IRQL falls, on every "
+     "CPU")
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        KeInitializeEvent(&event, SynchronizationEvent, FALSE);
+        gone = 0;
+        struct thread *better =
+            team_start(wait_and_count, NULL, cpu_set_one(cpu), THREAD_PRIORITY + 1);
+        REQUIRE(better != NULL && team_until_waits(better));
+        KIRQL old = irql_raise(DISPATCH_LEVEL);
+        KeSetEvent(&event, 0, FALSE);
+        CHECK_STATUS(wait_for_event(0),
+                     STATUS_TIMEOUT); /* at this level too, because it need not wait */
+        CHECK_EQ(gone, 0);
+        irql_lower(old);
+        CHECK_EQ(gone, 1);
+        team_end(better);
+    }
+    test_run_anywhere();
+}
+
+TEST(dispatcher_time, at_passive_level,
+     "a thread of higher priority that is woken runs at once, one of the same priority later")
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        KeInitializeEvent(&event, SynchronizationEvent, FALSE);
+        for (int more = 0; more < 2; more++) {
+            gone = 0;
+            struct thread *other =
+                team_start(wait_and_count, NULL, cpu_set_one(cpu), THREAD_PRIORITY + more);
+            REQUIRE(other != NULL && team_until_waits(other));
+            sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution); /* a fresh quantum */
+            KeSetEvent(&event, 0, FALSE);
+            CHECK_EQ(gone, more);
+            team_end(other);
+        }
+    }
+    test_run_anywhere();
+}
+
+TEST(dispatcher_time, idle_cpus_are_told,
+     "an idle CPU runs a thread that becomes ready because of an interrupt, before its next timer "
+     "tick")
+{
+    SKIP_WITH_ONE_CPU();
+    test_run_on(0);
+    for (unsigned cpu = 1; cpu < cpu_count; cpu++) {
+        KeInitializeEvent(&event, SynchronizationEvent, FALSE);
+        gone = 0;
+        struct thread *other = team_start(wait_and_count, NULL, cpu_set_one(cpu), THREAD_PRIORITY);
+        REQUIRE(other != NULL && team_until_waits(other));
+        while (cpus[cpu]->thread != cpus[cpu]->idle)
+            sched_switch(WrYieldExecution), pause();
+        uint64_t before = __atomic_load_n(&trap_counts[VECTOR_RESCHEDULE], __ATOMIC_RELAXED);
+        KeSetEvent(&event, 0, FALSE);
+        team_until(&gone, 1);
+        CHECK(__atomic_load_n(&trap_counts[VECTOR_RESCHEDULE], __ATOMIC_RELAXED) > before);
+        team_end(other);
+    }
+    test_run_anywhere();
+}
+
+/* --- Collisions. --- */
+
+static KMUTANT locks[3];
+static KSEMAPHORE seats;
+static struct mutex plain = MUTEX("test");
+static uint64_t shared, sitting; /* `sitting` atomic */
+
+static void add_one(void)
+{
+    uint64_t seen = shared;
+    for (unsigned i = 0; i < 20; i++)
+        asm volatile("" : : : "memory");
+    shared = seen + 1;
+}
+
+/* Two of three mutants, in an order that would deadlock if they were taken one by one. */
+static void take_two(void *number)
+{
+    uint64_t n = (uint64_t)number;
+    PVOID two[2] = { &locks[n % 3], &locks[(n + 1) % 3] };
+    for (unsigned i = 0; i < TURNS; i++) {
+        CHECK_STATUS(KeWaitForMultipleObjects(2, two, WaitAll, Executive, KernelMode, FALSE, NULL,
+                                              NULL),
+                     STATUS_SUCCESS);
+        add_one(); /* any two of three sets of two have one in common */
+        KeReleaseMutex(two[i % 2], FALSE);
+        KeReleaseMutex(two[1 - i % 2], FALSE);
+    }
+}
+
+TEST(dispatcher_time, mutants_collide,
+     "eight threads on all CPUs that each wait for two of three mutants lose no increment and do "
+     "not deadlock")
+{
+    for (unsigned i = 0; i < 3; i++)
+        KeInitializeMutant(&locks[i], FALSE);
+    shared = 0;
+    team_run(take_two, TEAM);
+    CHECK_EQ(shared, TEAM * TURNS);
+    for (unsigned i = 0; i < 3; i++)
+        CHECK_EQ(KeReadStateMutex(&locks[i]), 1);
+}
+
+static void sit_down(void *unused)
+{
+    (void)unused;
+    for (unsigned i = 0; i < TURNS; i++) {
+        CHECK_STATUS(KeWaitForSingleObject(&seats, Executive, KernelMode, FALSE, NULL),
+                     STATUS_SUCCESS);
+        CHECK(__atomic_add_fetch(&sitting, 1, __ATOMIC_ACQ_REL) <= 3);
+        if (i % 16 == 0)
+            sched_switch(WrYieldExecution);
+        __atomic_sub_fetch(&sitting, 1, __ATOMIC_ACQ_REL);
+        KeReleaseSemaphore(&seats, 0, 1, FALSE);
+    }
+}
+
+TEST(dispatcher_time, semaphores_collide,
+     "a semaphore with a count of three never admits four threads, whatever the CPUs do")
+{
+    KeInitializeSemaphore(&seats, 3, 3);
+    team_run(sit_down, TEAM);
+    CHECK_EQ(KeReadStateSemaphore(&seats), 3);
+    CHECK_EQ(sitting, 0);
+}
+
+static void hand_over(void *number)
+{
+    uint64_t turns = WAITS_NS / sched_tick_ns();
+    for (unsigned i = 0; i < turns && i < TURNS; i++) {
+        if ((uint64_t)number % 2)
+            KeSetEvent(&event, 0, FALSE);
+        else if (wait_for_event(i % 3 ? -(int64_t)sched_tick_ns() / 100 : 0) == STATUS_SUCCESS)
+            __atomic_fetch_add(&gone, 1, __ATOMIC_RELAXED);
+    }
+}
+
+TEST(dispatcher_time, timeouts_collide,
+     "when events are set while waits for them time out on all CPUs, no thread waits for ever and "
+     "none is woken twice")
+{
+    KeInitializeEvent(&event, SynchronizationEvent, FALSE);
+    gone = 0;
+    team_run(hand_over, TEAM);
+    CHECK_RANGE(gone, 1, TEAM / 2 * TURNS); /* no more than were set */
+    CHECK(event.Header.WaitListHead.Flink == &event.Header.WaitListHead);
+}
+
+static void enter_and_leave(void *unused)
+{
+    (void)unused;
+    for (unsigned i = 0; i < TURNS; i++) {
+        mutex_acquire(&plain);
+        add_one();
+        if (i % 32 == 0)
+            sched_switch(WrYieldExecution);
+        mutex_release(&plain);
+    }
+}
+
+TEST(dispatcher_time, mutex,
+     "a struct mutex excludes threads on all CPUs, also while its owner does not run")
+{
+    shared = 0;
+    team_run(enter_and_leave, TEAM);
+    CHECK_EQ(shared, TEAM * TURNS);
+    CHECK(plain.owner == NULL);
+}

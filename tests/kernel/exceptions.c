@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* Exceptions of ring 3 become the exit status of the thread, with the place and the address for
+ * ring 0 to see. The statuses are those of Windows' exception records. The code that dies:
+ * tests/ring3/exceptions.h. */
+#include "kernel/nt/nt_context.h"
+#include "tests/ring3/exceptions.h"
+#include "hal/smp.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "tests/harness/peek.h"
+
+struct row {
+    enum exception_kind kind;
+    const char *name;
+    NTSTATUS status;
+    uint64_t address;
+};
+
+#define ROW(name, code, status, address) { KIND_##name, #name, status, address },
+#define ROWS(list)                                                                                 \
+    (const struct row[])                                                                           \
+    {                                                                                              \
+        list(ROW) { KIND_COUNT, NULL, 0, 0 }                                                       \
+    }
+
+static void check_row(const struct row *row, struct cpu_set affinity)
+{
+    struct process *process = user_process();
+    struct thread *thread =
+        process ? user_thread(row->name, process, (uint64_t)user_exception, row->kind, affinity)
+                : NULL;
+    if (CHECK(thread != NULL)) {
+        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+        bool ok = CHECK_STATUS(thread->exit_status, row->status);
+        if (row->address != ANY)
+            ok &= CHECK_EQ(thread->fault_address, row->address);
+        bool in_text = user_in_text(thread->fault_rip);
+        /* A jump to nowhere faults there; if the address is not canonical, on Intel's CPUs at the
+         * jump. */
+        ok &= CHECK(in_text || thread->fault_rip == thread->fault_address ||
+                    (row->kind == KIND_execute_non_canonical &&
+                     thread->fault_rip == UINT64_C(0x0000800000000000)));
+        ok &= CHECK_EQ(peek(process, &user_exception_count), 0);
+        if (!ok)
+            test_note("exception %s", row->name);
+        object_release(&thread->object);
+    }
+    if (process)
+        object_release(&process->object);
+}
+
+static void check_rows(const struct row *rows, struct cpu_set affinity)
+{
+    for (; rows->name; rows++)
+        check_row(rows, affinity);
+}
+
+TEST(exceptions, arithmetic, "division by zero, and the exceptions of x87 arithmetic")
+{
+    check_rows(ROWS(ARITHMETIC), SMP_ALL);
+}
+static NTSTATUS status_of_kind(enum exception_kind kind)
+{
+    NTSTATUS status = STATUS_UNSUCCESSFUL;
+    struct process *process = user_process();
+    struct thread *thread =
+        process ? user_thread("kind", process, (uint64_t)user_exception, kind, SMP_ALL) : NULL;
+    if (CHECK(thread != NULL)) {
+        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+        status = thread->exit_status;
+        object_release(&thread->object);
+    }
+    if (process)
+        object_release(&process->object);
+    return status;
+}
+
+TEST(exceptions, floating_point, "stack faults of x87 and exceptions of SSE each have their status")
+{
+    if (status_of_kind(KIND_sse_divide) == STATUS_SUCCESS)
+        SKIP("this CPU raises no exceptions of SSE");
+    check_rows(ROWS(EMULATED), SMP_ALL);
+}
+
+TEST(exceptions, illegal, "undefined instructions, whatever the stack pointer")
+{
+    check_rows(ROWS(ILLEGAL), SMP_ALL);
+}
+
+TEST(exceptions, debugging, "breakpoints and single steps")
+{
+    check_rows(ROWS(DEBUGGING), SMP_ALL);
+}
+
+TEST(exceptions, memory, "reads, writes, jumps and software interrupts that ring 3 may not make")
+{
+    check_rows(ROWS(MEMORY), SMP_ALL);
+}
+
+TEST(exceptions, privileged,
+     "ring 0's instructions are STATUS_PRIVILEGED_INSTRUCTION in ring 3 [TP-98]")
+{
+    check_rows(ROWS(PRIVILEGED), SMP_ALL);
+}
+
+TEST(exceptions, every_cpu, "all of these exceptions, on every CPU, change no state of the CPU")
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        uint64_t cr0 = read_cr0(), cr4 = read_cr4();
+        check_rows(ROWS(EXCEPTIONS), cpu_set_one(cpu));
+        CHECK_EQ(read_cr0(), cr0);
+        CHECK_EQ(read_cr4(), cr4);
+        CHECK(read_flags() & RFLAGS_IF);
+        CHECK_EQ(irql_current(), PASSIVE_LEVEL);
+    }
+    test_run_anywhere();
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* XSAVE from ring 0; what ring 3 has of it: ring3/fpu.c. */
+#include "kernel/ke/fpu.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/string.h"
+#include "kernel/base/x86.h"
+#include "kernel/nt/nt_context.h"
+#include "tests/ring3/fpu.h"
+#include "tests/harness/test.h"
+#include "tests/harness/user.h"
+
+static uint8_t area[FPU_AREA_MAX] __attribute__((aligned(64)));
+
+TEST(fpu, every_cpu,
+     "every CPU has the CR4.OSXSAVE, XCR0 and size by CPUID that were determined at boot")
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        CHECK_EQ(!!(read_cr4() & CR4_OSXSAVE), fpu_facts.xcr0 != 0);
+        CHECK_EQ(cpuid(1, 0).ecx >> 27 & 1, fpu_facts.xcr0 != 0);
+        if (!fpu_facts.xcr0)
+            continue;
+        CHECK_EQ(xgetbv(0), fpu_facts.xcr0);
+        CHECK_EQ(cpuid(0x0d, 0).ebx, fpu_facts.size);
+        CHECK_EQ(fpu_facts.xcr0 & 3, 3);
+    }
+    test_run_anywhere();
+}
+
+TEST(fpu, features, "ring 3 finds by CPUID and XGETBV what the kernel saves, and nothing else")
+{
+    CHECK_STATUS(user_run((void (*)(void))user_fpu_features, fpu_facts.xcr0), STATUS_SUCCESS);
+}
+
+#define AVX 4
+#define RUN(function) user_run((void (*)(void))(function), fpu_facts.xcr0)
+
+TEST(fpu, avx_survives,
+     "threads that fill YMM (and ZMM and the masks, where there are) never see each other's, on "
+     "all CPUs")
+{
+    if (!(fpu_facts.xcr0 & AVX))
+        SKIP("ring 3 has no AVX here");
+    CHECK_STATUS(RUN(user_fpu_survives), STATUS_SUCCESS);
+}
+
+TEST(fpu, entries, "system calls, faults that are handled and interrupts leave YMM alone")
+{
+    if (!(fpu_facts.xcr0 & AVX))
+        SKIP("ring 3 has no AVX here");
+    CHECK_STATUS(RUN(user_fpu_entries), STATUS_SUCCESS);
+}
+
+TEST(fpu, new_threads,
+     "a thread begins with MXCSR 1F80h, the x87 control word 27Fh, and zeros in every register, "
+     "whatever ran before it")
+{
+    CHECK_STATUS(RUN(user_fpu_new_threads), STATUS_SUCCESS);
+}
+
+TEST(fpu, legacy,
+     "x87 and SSE can be taken out of a saved state and put into it, also while the CPU has stored "
+     "neither")
+{
+    XSAVE_FORMAT x, back;
+    fpu_reset(area);
+    fpu_get_legacy(area, &x);
+    CHECK_EQ(x.ControlWord, 0x27f);
+    CHECK_EQ(x.MxCsr, 0x1f80);
+    CHECK_EQ(x.XmmRegisters[5].Low | (uint64_t)x.XmmRegisters[5].High, 0);
+    x.ControlWord = 0x37f;
+    for (unsigned i = 0; i < 16; i++)
+        x.XmmRegisters[i] = (M128A){ i * 3 + 1, ~(LONGLONG)i };
+    fpu_set_legacy(area, &x);
+    fpu_get_legacy(area, &back);
+    CHECK(memcmp(&x, &back, 160) == 0);
+    CHECK(memcmp(x.XmmRegisters, back.XmmRegisters, sizeof x.XmmRegisters) == 0);
+    if (!fpu_facts.xcr0)
+        return;
+    memset(area, 0xa5, 512); /* stale, as XSAVEOPT leaves it, but for MXCSR */
+    memcpy(area + 24, &x.MxCsr, sizeof x.MxCsr);
+    memset(area + 512, 0, 64);
+    fpu_get_legacy(area, &back);
+    CHECK_EQ(back.ControlWord, 0x37f);
+    CHECK_EQ(back.MxCsr, 0x1f80);
+    CHECK_EQ(back.FloatRegisters[0].Low | back.XmmRegisters[15].Low, 0);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* How processes and threads end, with kernel threads that join a process of their own. */
+#include "kernel/ke/process.h"
+#include "kernel/base/cpu.h"
+#include "kernel/ke/dispatcher.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "tests/harness/test.h"
+#include "tests/harness/threads.h"
+
+#define ITS_OWN ((NTSTATUS)9)
+#define OF_ALL ((NTSTATUS)5)
+
+static KEVENT gate;
+static struct process *process;
+static struct thread *late; /* atomic; the thread whose end waits for the gate */
+static void (*notify_before)(struct thread *thread, bool create);
+static NTSTATUS found;
+
+static void join(void)
+{
+    struct thread *me = thread_current();
+    object_hold(&process->object);
+    me->process = process;
+    CHECK(process_join(process, me));
+}
+
+static void notify(struct thread *thread, bool create)
+{
+    if (!create && thread == __atomic_load_n(&late, __ATOMIC_ACQUIRE))
+        KeWaitForSingleObject(&gate, Executive, KernelMode, FALSE, NULL);
+    if (notify_before)
+        notify_before(thread, create);
+}
+
+static void end_late(void *unused)
+{
+    (void)unused;
+    join();
+    __atomic_store_n(&late, thread_current(), __ATOMIC_RELEASE);
+    thread_exit(ITS_OWN);
+}
+
+static void end_all(void *unused)
+{
+    (void)unused;
+    join();
+    process_end(OF_ALL);
+}
+
+TEST(process, exit_status,
+     "a process that is ended has the status of that, though a thread with one of its own ends "
+     "after it; else it has its last thread's")
+{
+    process = process_create();
+    REQUIRE(process != NULL);
+    KeInitializeEvent(&gate, NotificationEvent, FALSE);
+    late = NULL;
+    notify_before = thread_notify;
+    thread_notify = notify;
+    struct thread *last = team_start(end_late, NULL, cpu_all(), THREAD_PRIORITY);
+    if (last && CHECK(team_until_waits(last))) {
+        team_end(team_start(end_all, NULL, cpu_all(), THREAD_PRIORITY));
+        CHECK_EQ(process->threads, 1);
+        CHECK(!process->object.header.SignalState);
+    }
+    KeSetEvent(&gate, 0, FALSE);
+    if (last)
+        team_end(last);
+    thread_notify = notify_before;
+    CHECK(process->object.header.SignalState);
+    CHECK_STATUS(process->exit_status, OF_ALL);
+    object_release(&process->object);
+    process = process_create();
+    REQUIRE(process != NULL);
+    team_end(team_start(end_late, NULL, cpu_all(), THREAD_PRIORITY)); /* the gate is open */
+    CHECK_STATUS(process->exit_status, ITS_OWN);
+    object_release(&process->object);
+}
+
+static void wait_though_asked(void *unused)
+{
+    LARGE_INTEGER time = { .QuadPart = -100000 }; /* 10 ms */
+    (void)unused;
+    thread_terminate(thread_current(), STATUS_SUCCESS);
+    found = KeWaitForSingleObject(&gate, UserRequest, UserMode, FALSE, &time);
+}
+
+TEST(process, asked_to_end, "a thread that was asked to end does not begin to wait for ring 3")
+{
+    KeInitializeEvent(&gate, NotificationEvent, FALSE);
+    found = STATUS_PENDING;
+    struct thread *thread = team_start(wait_though_asked, NULL, cpu_all(), THREAD_PRIORITY);
+    REQUIRE(thread != NULL);
+    team_end(thread);
+    CHECK_STATUS(found, STATUS_THREAD_IS_TERMINATING);
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads, locks, IPIs and time, from ring 0. */
+#include "hal/apic.h"
+#include "hal/clock.h"
+#include "hal/smp.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/lock.h"
+#include "kernel/base/print.h"
+#include "kernel/base/string.h"
+#include "kernel/base/vectors.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/trap.h"
+#include "tests/harness/test.h"
+#include "tests/harness/threads.h"
+#include "tests/harness/vpmu.h"
+
+#define THREADS 8
+#define TURNS 2000
+#define MOVES 1500 /* of a thread; fewer where a CPU waits long for its turn */
+#define MOVES_NS 1000000000u
+#define MOVES_MIN 20u
+
+static struct lock shared_lock = LOCK("test", DISPATCH_LEVEL);
+static uint64_t shared; /* L: shared_lock */
+
+static void add_under_lock(void *unused)
+{
+    (void)unused;
+    for (unsigned i = 0; i < TURNS; i++) {
+        uint8_t irql = lock_acquire(&shared_lock);
+        CHECK(irql == PASSIVE_LEVEL && irql_current() == DISPATCH_LEVEL);
+        uint64_t seen = shared;
+        asm volatile("" : : : "memory");
+        shared = seen + 1;
+        lock_release(&shared_lock, irql);
+    }
+}
+
+/* Runs a function in many threads at once, spread over the CPUs, and waits for them. */
+static void run_threads(void (*function)(void *), unsigned count)
+{
+    struct thread *threads[THREADS];
+    for (unsigned i = 0; i < count; i++)
+        threads[i] =
+            thread_create("worker", function, (void *)(uint64_t)i, cpu_set_one(i % cpu_count));
+    for (unsigned i = 0; i < count; i++)
+        if (CHECK(threads[i] != NULL)) {
+            CHECK_STATUS(sched_wait(&threads[i]->object, SCHED_FOREVER, Executive), STATUS_SUCCESS);
+            object_release(&threads[i]->object);
+        }
+}
+
+TEST(locks, exclude, "eight threads on all CPUs lose no increment under a lock")
+{
+    shared = 0;
+    run_threads(add_under_lock, THREADS);
+    CHECK_EQ(shared, THREADS * TURNS);
+    CHECK_EQ(shared_lock.owner, 0);
+}
+
+TEST(locks, know_their_owner, "a lock names the CPU that holds it")
+{
+    uint8_t irql = lock_acquire(&shared_lock);
+    CHECK_EQ(shared_lock.owner, cpu_number() + 1);
+    lock_release(&shared_lock, irql);
+    CHECK_EQ(irql_current(), PASSIVE_LEVEL);
+}
+
+TEST(irql, is_cr8, "raising and lowering moves CR8, and a raised IRQL holds back the timer")
+{
+    uint64_t end = clock_ns() + 3 * sched_tick_ns();
+    KIRQL old = irql_raise(CLOCK_LEVEL);
+    CHECK_EQ(read_cr8(), CLOCK_LEVEL);
+    uint64_t ticks = cpu_current()->ticks;
+    while (clock_ns() < end) {
+        for (unsigned i = 0; i < 100000; i++) /* an emulator's time creeps from PAUSE to PAUSE */
+            asm volatile("");
+        pause();
+    }
+    CHECK_EQ(cpu_current()->ticks, ticks);
+    irql_lower(old);
+    CHECK_EQ(read_cr8(), PASSIVE_LEVEL);
+}
+
+static void spin_until_preempted(void *unused)
+{
+    (void)unused;
+    uint64_t *turn = &shared;
+    unsigned seen = 0;
+    for (uint64_t last = 0; seen < 3;) {
+        uint64_t now = __atomic_fetch_add(turn, 1, __ATOMIC_RELAXED);
+        if (now != last + 1 && last)
+            seen++; /* somebody else ran */
+        last = now;
+    }
+    CHECK_EQ(seen, 3);
+}
+
+TEST(sched, preempts, "threads that do not yield share a CPU")
+{
+    struct thread *threads[2];
+    shared = 0;
+    for (unsigned i = 0; i < 2; i++)
+        threads[i] = thread_create("spinner", spin_until_preempted, NULL, cpu_set_one(0));
+    for (unsigned i = 0; i < 2; i++) {
+        /* The one that finishes last has nobody to be pre-empted by. */
+        if (sched_wait(&threads[i]->object, clock_ns() + 20 * sched_tick_ns(), Executive) ==
+            STATUS_TIMEOUT)
+            thread_kill(threads[i]);
+        sched_wait(&threads[i]->object, SCHED_FOREVER, Executive);
+        object_release(&threads[i]->object);
+    }
+    CHECK(shared > 3);
+}
+
+/* --- A thread that is ended while one interrupt follows the other. --- */
+
+#define STORM 24u        /* interrupts; what each leaves on the stack must not add up */
+#define STORM_DEEP 4000u /* bytes: the way to the end, and an interrupt on it */
+
+static const struct thread *victim;
+static uint64_t storm_lowest;
+static unsigned storm_met;
+
+static void storm(void)
+{
+    uint64_t here = (uint64_t)__builtin_frame_address(0);
+    if (thread_current() != victim)
+        return;
+    if (here < storm_lowest)
+        storm_lowest = here;
+    if (++storm_met < STORM)
+        apic_send_self(VECTOR_DPC);
+}
+
+static void end_in_storm(void *top)
+{
+    KIRQL old = irql_raise(DISPATCH_LEVEL);
+    victim = thread_current();
+    *(uint64_t *)top = storm_lowest = (uint64_t)__builtin_frame_address(0);
+    thread_kill(thread_current());
+    apic_send_self(VECTOR_DPC);
+    irql_lower(old);
+    for (;;)
+        pause();
+}
+
+TEST(
+    sched, ends_in_storm,
+    "a thread that is ended while interrupts follow each other goes to its end once, not once more "
+    "from each of them, deeper on its stack")
+{
+    uint64_t top = 0;
+    void (*usual)(void) = trap_dpc;
+    storm_met = 0;
+    __atomic_store_n(&trap_dpc, storm, __ATOMIC_RELEASE);
+    team_end(team_start(end_in_storm, &top, cpu_set_one(0), 8));
+    __atomic_store_n(&trap_dpc, usual, __ATOMIC_RELEASE);
+    CHECK_RANGE(storm_met, STORM / 2, STORM); /* fewer where a CPU gets on between two of them */
+    CHECK_RANGE(top - storm_lowest, 100, STORM_DEEP);
+}
+
+static void note_cpu(void *argument)
+{
+    CHECK_EQ(cpu_number(), (uint64_t)argument % cpu_count);
+    for (unsigned i = 0; i < 10; i++) {
+        sched_switch(WrYieldExecution);
+        CHECK_EQ(cpu_number(), (uint64_t)argument % cpu_count);
+    }
+}
+
+TEST(sched, affinity, "a thread runs only where its affinity lets it")
+{
+    run_threads(note_cpu, THREADS);
+}
+
+TEST(sched, no_such_cpu, "an affinity without any CPU is refused")
+{
+    CHECK(thread_create("nowhere", note_cpu, NULL, cpu_set_none()) == NULL);
+    CHECK_STATUS(sched_set_affinity(thread_current(), cpu_set_none()), STATUS_INVALID_PARAMETER);
+    if (cpu_count < MAX_CPUS)
+        CHECK_STATUS(sched_set_affinity(thread_current(), cpu_set_one(MAX_CPUS - 1)),
+                     STATUS_INVALID_PARAMETER);
+}
+
+TEST(sched, migrates, "a running thread moves to every CPU in turn")
+{
+    for (unsigned round = 0; round < 3; round++)
+        for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+            test_run_on(cpu);
+            CHECK_EQ(cpu_number(), cpu);
+        }
+    test_run_anywhere();
+}
+
+TEST(sched, sleeps, "a sleep lasts at least as long as requested, and not much longer")
+{
+    for (unsigned ticks = 1; ticks <= 8; ticks *= 2) {
+        uint64_t start = clock_ns(), want = ticks * sched_tick_ns();
+        CHECK_STATUS(sched_wait(NULL, start + want, DelayExecution), STATUS_SUCCESS);
+        /* Up to a tick late by its granularity; more while an emulator lets other CPUs run. */
+        CHECK_RANGE(clock_ns() - start, want, want + 60 * sched_tick_ns());
+    }
+}
+
+static void sleep_long(void *unused)
+{
+    (void)unused;
+    sched_wait(NULL, clock_ns() + 5 * sched_tick_ns(), DelayExecution);
+}
+
+TEST(sched, waits, "a wait for a thread times out, then succeeds, then succeeds at once")
+{
+    struct thread *thread = thread_create("sleeper", sleep_long, NULL, SMP_ALL);
+    REQUIRE(thread != NULL);
+    CHECK_STATUS(sched_wait(&thread->object, clock_ns() + sched_tick_ns(), Executive),
+                 STATUS_TIMEOUT);
+    CHECK_STATUS(sched_wait(&thread->object, SCHED_FOREVER, Executive), STATUS_SUCCESS);
+    CHECK_STATUS(sched_wait(&thread->object, 0, Executive), STATUS_SUCCESS);
+    CHECK_STATUS(thread->exit_status, STATUS_SUCCESS);
+    object_release(&thread->object);
+}
+
+TEST(sched, many_threads, "200 threads start and end, and leave nothing behind")
+{
+    for (unsigned i = 0; i < 200 / THREADS; i++)
+        run_threads(note_cpu, THREADS);
+}
+
+struct called {
+    struct cpu_set cpus; /* atomic */
+    bool wrong_level;
+};
+
+static void note_call(void *argument)
+{
+    struct called *called = argument;
+    unsigned cpu = cpu_number();
+    __atomic_fetch_or(&called->cpus.bits[cpu / 64], 1ul << cpu % 64, __ATOMIC_RELAXED);
+    if (irql_current() != IPI_LEVEL)
+        called->wrong_level = true;
+}
+
+TEST(smp, call_all, "smp_call runs on every CPU, at IPI_LEVEL, and waits for all")
+{
+    for (unsigned i = 0; i < 50; i++) {
+        struct called called = { .wrong_level = false };
+        smp_call(SMP_ALL, note_call, &called);
+        CHECK(cpu_set_equal(called.cpus, cpu_all()));
+        CHECK(!called.wrong_level);
+    }
+}
+
+TEST(smp, call_one, "smp_call of one CPU runs there and nowhere else")
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        struct called called = { .wrong_level = false };
+        smp_call(cpu_set_one(cpu), note_call, &called);
+        CHECK(cpu_set_equal(called.cpus, cpu_set_one(cpu)));
+    }
+}
+
+static void call_all(void *unused)
+{
+    (void)unused;
+    for (unsigned i = 0; i < 20; i++) {
+        struct called called = { .wrong_level = false };
+        smp_call(SMP_ALL, note_call, &called);
+        CHECK(cpu_set_equal(called.cpus, cpu_all()));
+    }
+}
+
+TEST(smp, calls_cross, "all CPUs call all CPUs at once") { run_threads(call_all, THREADS); }
+
+TEST(sched, halts, "idle CPUs halt only where the APIC timer runs in HLT")
+{
+    CHECK(cpu_halt_is_safe(true, false, 0) && cpu_halt_is_safe(true, true, 3u << 27));
+    CHECK(cpu_halt_is_safe(false, true, 0) && cpu_halt_is_safe(false, true, ~(3ul << 27)));
+    CHECK(!cpu_halt_is_safe(false, true, 1u << 27) && !cpu_halt_is_safe(false, true, 1u << 28));
+    CHECK(!cpu_halt_is_safe(false, false, 0));
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        CHECK(!(cpu_features.arat && cpus[cpu]->halt_stops_timer));
+}
+
+/* With a PAUSE at each look it would be a thousand exits in a millisecond, an hour for what a timer
+ * lets pass in a minute. */
+TEST(sched, idles_cheaply,
+     "an idle CPU executes at most 200 instructions in a millisecond that exit to its hypervisor")
+{
+    SKIP_WITHOUT_VPMU();
+    test_run_on(0);
+    uint64_t start = clock_ns();
+    uint32_t before = cpuid(vpmu_leaf(1), 1).eax;
+    sched_wait(NULL, start + 20 * sched_tick_ns(), DelayExecution);
+    uint64_t exits = cpuid(vpmu_leaf(1), 1).eax - before, ms = (clock_ns() - start) / 1000000;
+    CHECK_BECAUSE(exits, 1, 200 * ms, "this CPUID exits; 4000 looks take 20 us");
+    test_run_anywhere();
+}
+
+/* --- A thread that is moved all the time knows itself. --- */
+
+static struct {
+    struct thread *me;            /* who looks; atomic, NULL until it has begun */
+    uint64_t looks, wrong, moves; /* atomic */
+    uint64_t before;              /* looks at the last move; atomic */
+    uint64_t over;                /* no more moves; atomic */
+} self;
+
+static uint64_t now(const uint64_t *number) { return __atomic_load_n(number, __ATOMIC_ACQUIRE); }
+
+static void look_at_itself(void *unused)
+{
+    (void)unused;
+    KIRQL irql = irql_raise(DISPATCH_LEVEL); /* nobody moves it here */
+    struct thread *me = thread_current();
+    irql_lower(irql);
+    __atomic_store_n(&self.me, me, __ATOMIC_RELEASE);
+    while (!now(&self.over)) {
+        if (thread_current() != me)
+            __atomic_fetch_add(&self.wrong, 1, __ATOMIC_RELAXED);
+        if (__atomic_fetch_add(&self.looks, 1, __ATOMIC_RELEASE) % 16384 == 0)
+            pause();
+    }
+}
+
+/* On each of two CPUs one fetches it from the other, once it has looked there, and gives way to it.
+ */
+static void fetch_it(void *cpu)
+{
+    uint64_t here = 1ul << (uint64_t)cpu, looks, end = clock_ns() + MOVES_NS;
+    while (!now(&self.over)) {
+        struct thread *thread = __atomic_load_n(&self.me, __ATOMIC_ACQUIRE);
+        if (thread && now(&thread->affinity.bits[0]) != here &&
+            (looks = now(&self.looks)) > now(&self.before)) {
+            __atomic_store_n(&self.before, looks, __ATOMIC_RELEASE);
+            sched_set_affinity(thread, cpu_set_group(0, here));
+            __atomic_fetch_add(&self.moves, 1, __ATOMIC_RELEASE);
+        }
+        if (now(&self.moves) >= MOVES || clock_ns() >= end)
+            __atomic_store_n(&self.over, 1, __ATOMIC_RELEASE);
+        sched_switch(WrYieldExecution);
+        pause();
+    }
+}
+
+TEST(sched, knows_itself,
+     "thread_current returns the running thread while that is moved from CPU to CPU")
+{
+    SKIP_WITH_ONE_CPU();
+    memset(&self, 0, sizeof self);
+    struct thread *thread = team_start(look_at_itself, NULL, cpu_set_one(0), THREAD_PRIORITY);
+    REQUIRE(thread != NULL);
+    run_threads(fetch_it, 2);
+    team_end(thread);
+    CHECK_BECAUSE(self.moves, MOVES_MIN, MOVES + 1, "16 CPUs in turns: a move takes some ms");
+    CHECK(self.looks > self.moves);
+    CHECK_EQ(self.wrong, 0);
+}

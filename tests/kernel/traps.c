@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* Exceptions, NMI, page protection and copies, from ring 0. Ring 3's exceptions are in
+ * exceptions.c. */
+#include "hal/clock.h"
+#include "hal/apic.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/msr.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/mm/phys.h"
+#include "kernel/mm/vm.h"
+#include "kernel/trap.h"
+#include "tests/harness/test.h"
+#include "tests/harness/threads.h"
+
+extern char text_start[], text_end[], rodata_end[], image_end[];
+
+#define NON_CANONICAL 0x8000000000000000ul
+
+TEST(traps, fixup,
+     "a fault in ring 0 at an instruction with a fixup gives its vector, on every CPU")
+{
+    uint64_t value = 0;
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        uint64_t before = trap_counts[6] + trap_counts[13];
+        unsigned vector =
+            rdpmc_fault(64, &value); /* nowhere a counter: #GP, or #UD where there is no RDPMC */
+        CHECK(vector == 6 || vector == 13);
+        CHECK_EQ(trap_counts[6] + trap_counts[13], before + 1);
+        CHECK_EQ(rdmsr_fault(MSR_EFER, &value), 0);
+        CHECK(value & EFER_LMA);
+    }
+    test_run_anywhere();
+}
+
+static void wait_pauses(const uint64_t *count, uint64_t wanted)
+{
+    for (unsigned i = 0; i < 1000000 && __atomic_load_n(count, __ATOMIC_RELAXED) != wanted; i++)
+        pause();
+}
+
+TEST(traps, nmi, "an NMI reaches every CPU and is counted")
+{
+    SKIP_WITH_ONE_CPU(); /* "all others" are also CPUs that firmware left halted in real mode */
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        uint64_t before = __atomic_load_n(&trap_counts[2], __ATOMIC_RELAXED);
+        apic_nmi_others();
+        wait_pauses(&trap_counts[2], before + cpu_count - 1);
+        CHECK_EQ(trap_counts[2], before + cpu_count - 1);
+    }
+    test_run_anywhere();
+}
+
+TEST(vm, write_xor_execute,
+     "no kernel page is both writable and executable, in the image and its direct map")
+{
+    if (!cpu_features.nx)
+        SKIP("the CPU has no NX");
+    unsigned wrong = 0, executable = 0;
+    for (uint64_t a = (uint64_t)text_start; a < (uint64_t)image_end; a += PAGE_SIZE) {
+        uint64_t image = vm_entry(vm_kernel_pml4, a),
+                 direct = vm_entry(vm_kernel_pml4, a - KERNEL_VMA + DIRECT_MAP);
+        bool is_text = a < (uint64_t)text_end;
+        wrong += !image || !direct || !(direct & PTE_NX) || !!(image & PTE_NX) == is_text;
+        wrong += (a < (uint64_t)rodata_end) == !!((image | direct) & PTE_WRITE);
+        executable += !(image & PTE_NX);
+    }
+    CHECK_EQ(wrong, 0);
+    CHECK_EQ(executable, (uint64_t)(text_end - text_start) / PAGE_SIZE);
+}
+
+TEST(vm, protections_on,
+     "write protection, NX, SMEP and SMAP are on where the CPU has them, on every CPU")
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        CHECK(read_cr0() & CR0_WP);
+        CHECK(!cpu_features.nx || (rdmsr(MSR_EFER) & EFER_NXE));
+        CHECK(!cpu_features.smep || (read_cr4() & CR4_SMEP));
+        CHECK(!cpu_features.smap || (read_cr4() & CR4_SMAP));
+        CHECK(!(read_cr4() & CR4_PCE));
+    }
+    test_run_anywhere();
+}
+
+/* --- What one CPU unmaps no other has in its TLB. --- */
+
+#define SOMEWHERE 0x600000000000ul
+
+static struct {
+    const uint64_t *pml4;
+    uint64_t first, second; /* atomic; what the page held, 0: not read yet */
+    uint32_t changed;       /* atomic */
+} mapped;
+
+/* At DISPATCH_LEVEL, so that no switch empties the TLB; the call that does comes at IPI_LEVEL. */
+static void read_twice(void *unused)
+{
+    const volatile uint64_t *page = (const volatile uint64_t *)SOMEWHERE;
+    (void)unused;
+    KIRQL old = irql_raise(DISPATCH_LEVEL);
+    vm_switch(mapped.pml4);
+    __atomic_store_n(&mapped.first, *page, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&mapped.changed, __ATOMIC_ACQUIRE))
+        pause();
+    mapped.second = *page;
+    vm_switch(vm_kernel_pml4);
+    irql_lower(old);
+}
+
+TEST(vm, unmapped_everywhere,
+     "a page that one CPU maps anew is the new one on another that had read the old one")
+{
+    SKIP_WITH_ONE_CPU();
+    uint64_t *pages[2] = { phys_alloc(1), phys_alloc(1) }, *pml4 = vm_create();
+    REQUIRE(pages[0] && pages[1] && pml4);
+    *pages[0] = 1;
+    *pages[1] = 2;
+    mapped.pml4 = pml4;
+    mapped.first = mapped.second = mapped.changed = 0;
+    REQUIRE(vm_map(pml4, SOMEWHERE, virt_to_phys(pages[0]), 0));
+    test_run_on(0);
+    struct thread *reader = team_start(read_twice, NULL, cpu_set_one(1), THREAD_PRIORITY);
+    REQUIRE(reader != NULL);
+    CHECK(team_until(&mapped.first, 1));
+    CHECK_EQ(vm_unmap(pml4, SOMEWHERE), virt_to_phys(pages[0]));
+    CHECK(vm_map(pml4, SOMEWHERE, virt_to_phys(pages[1]), 0));
+    __atomic_store_n(&mapped.changed, 1, __ATOMIC_RELEASE);
+    team_end(reader);
+    CHECK_EQ(mapped.first, 1);
+    CHECK_EQ(mapped.second, 2);
+    phys_free(pages[0], 1);
+    vm_destroy(pml4); /* with the other page */
+    test_run_anywhere();
+}
+
+TEST(copy, refuses, "copy_in and copy_out refuse memory that does not belong to ring 3")
+{
+    static const uint64_t bad[] = {
+        0,          8,          0x1000,        USER_END - 8, USER_END, USER_END + 8,
+        DIRECT_MAP, KERNEL_VMA, NON_CANONICAL, ~0ul,         ~0ul - 7, 0x7fffffffffff
+    };
+    uint64_t word = 0x1234;
+    for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
+        CHECK_STATUS(copy_in(&word, (const void *)bad[i], sizeof word), STATUS_ACCESS_VIOLATION);
+        CHECK_STATUS(copy_out((void *)bad[i], &word, sizeof word), STATUS_ACCESS_VIOLATION);
+        CHECK_STATUS(copy_in(&word, (const void *)bad[i], 3), STATUS_ACCESS_VIOLATION);
+    }
+    CHECK_STATUS(copy_in(&word, &word, sizeof word), STATUS_ACCESS_VIOLATION);
+    CHECK_EQ(word, 0x1234);
+    CHECK(!user_range((const void *)(USER_END - 8), 9));
+    CHECK(user_range((const void *)(USER_END - 8), 8));
+    CHECK(!user_range((const void *)8, ~0ul));
+}
+
+TEST(phys, allocates,
+     "pages are zeroed and contiguous, and can be allocated again after they are freed")
+{
+    size_t before = phys_free_pages();
+    for (unsigned count = 1; count <= 16; count *= 2) {
+        uint64_t *pages = phys_alloc(count);
+        REQUIRE(pages != NULL);
+        CHECK_EQ(phys_free_pages(), before - count);
+        uint64_t sum = 0;
+        for (unsigned i = 0; i < count * PAGE_SIZE / 8; i++) {
+            sum |= pages[i];
+            pages[i] = ~0ul;
+        }
+        CHECK_EQ(sum, 0);
+        phys_free(pages, count);
+        CHECK_EQ(phys_free_pages(), before);
+    }
+    CHECK(phys_alloc(1u << 30) == NULL);
+    CHECK_EQ(phys_free_pages(), before);
+}
+
+TEST(phys, holds, "a page with two users is freed when the second one releases it")
+{
+    size_t before = phys_free_pages();
+    void *page = phys_alloc(1);
+    REQUIRE(page != NULL);
+    phys_hold(virt_to_phys(page));
+    phys_free(page, 1);
+    CHECK_EQ(phys_free_pages(), before - 1);
+    phys_free(page, 1);
+    CHECK_EQ(phys_free_pages(), before);
+}
+
+TEST(time, goes_on, "time moves forward on every CPU, and together with the others'")
+{
+    uint64_t last = clock_ns();
+    for (unsigned round = 0; round < 5; round++)
+        for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+            test_run_on(cpu);
+            uint64_t now = clock_ns();
+            CHECK(now > last);
+            last = now;
+        }
+    test_run_anywhere();
+}
+
+static bool is_ours(unsigned vector)
+{
+    return vector == VECTOR_TIMER || vector == VECTOR_CALL || vector == VECTOR_RESCHEDULE ||
+           vector == VECTOR_PMI || vector == VECTOR_PMI_NOTED || vector == VECTOR_SPURIOUS;
+}
+
+static uint64_t strays(void)
+{
+    uint64_t sum = 0;
+    for (unsigned vector = 0x20; vector < 256; vector++)
+        sum += is_ours(vector) ? 0 : trap_counts[vector];
+    return sum;
+}
+
+TEST(traps, no_strays, "no device interrupts, because lines that firmware left open are masked")
+{
+    uint64_t before = strays(); /* those that were pending when their line was masked */
+    sched_wait(NULL, clock_ns() + 10 * sched_tick_ns(), DelayExecution);
+    CHECK_EQ(strays(), before);
+}

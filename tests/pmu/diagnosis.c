@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* The self-test is tested: a PMU in software, broken in one way after the other, and the verdict
+ * that must come. Runs on every machine, with a PMU and without. */
+#include "hal/clock.h"
+#include "hal/hal.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/string.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/sched.h"
+#include "tests/pmu/fake_pmu.h"
+#include "tests/harness/rules.h"
+#include "tests/harness/test.h"
+
+#define BUDGET_NS 10000000u
+#define ACCESSES 4000u /* at most, in a self-test */
+
+/* A verdict, however bad things are, comes within the budget. */
+static struct pmu_finding diagnose(const struct pmu_kind *kind, enum defect defect, uint64_t broken)
+{
+    fake_make(kind, defect, broken);
+    KIRQL old = irql_raise(HIGH_LEVEL);
+    uint64_t start = clock_ns();
+    struct pmu_finding found = pmu_diagnose(kind, &fake_access);
+    uint64_t took = clock_ns() - start;
+    irql_lower(old);
+    CHECK(took < BUDGET_NS);
+    return found;
+}
+
+/* The defect on each set of counters of those that can have it: the verdict, exactly those left
+ * out, and whether counts of the others are called exact. */
+static void provoke(enum defect defect, enum pmu_verdict wanted, bool left_out, bool exact,
+                    uint64_t able)
+{
+    for (uint64_t broken = able; broken; broken = (broken - 1) & able) {
+        struct pmu_finding found = diagnose(&fake_facts, defect, broken);
+        CHECK_EQ(found.verdict, wanted);
+        CHECK_EQ(found.bad, left_out ? broken : 0);
+        CHECK_EQ(found.exact, exact);
+        CHECK_EQ(found.offset, defect == ONE_MORE ? 1 : defect == ONE_LESS ? -1 : 0);
+    }
+    CHECK(strcmp(pmu_verdict_text(wanted), "?") != 0);
+}
+
+/* No counter works at all. */
+static void provoke_absent(enum defect defect, enum pmu_verdict wanted)
+{
+    struct pmu_kind none = { 0 };
+    struct pmu_finding found = diagnose(&fake_facts, defect, fake_facts.reported);
+    CHECK_EQ(found.verdict, wanted);
+    CHECK_EQ(found.bad, fake_facts.reported);
+    found = diagnose(&none, defect, 0);
+    CHECK_EQ(found.verdict, wanted);
+    CHECK_EQ(found.bad, 0);
+}
+
+#define VERDICT(name, defect, verdict, able, meaning)                                              \
+    TEST(diagnosis, name, meaning) { provoke(defect, verdict, true, true, able); }
+
+TEST(diagnosis, good, "a PMU without a defect passes, and its counts are exact [S-6.3]")
+{
+    provoke(GOOD, PMU_OK, false, true, FAKE_ALL);
+}
+TEST(diagnosis, absent_ud, "RDPMC raises #UD: absent, as on QEMU's TCG [S-1.6]")
+{
+    provoke_absent(RDPMC_UD, PMU_ABSENT_UD);
+}
+TEST(diagnosis, absent_gp, "RDPMC raises #GP: absent, as on KVM without a PMU [S-1.6 C-1a]")
+{
+    provoke_absent(RDPMC_GP, PMU_ABSENT_GP);
+}
+VERDICT(swallowed, SWALLOWED, PMU_WRITES_SWALLOWED, FAKE_ALL,
+        "writes are swallowed [VP-36 S-1.6 C-2e]")
+VERDICT(select_swallowed, SELECT_STUCK, PMU_WRITES_SWALLOWED, FAKE_ALL,
+        "the event select does not keep what is written [VP-29]")
+VERDICT(msr_faults, MSR_FAULT, PMU_MSR_FAULTS, FAKE_ALL,
+        "RDMSR of a promised counter faults [VP-13 C-3.3]")
+VERDICT(rdpmc_disabled, PCE_LIKE, PMU_RDPMC_DISABLED, FAKE_ALL,
+        "RDPMC faults on a counter that RDMSR reads [VP-88]")
+VERDICT(rdpmc_differs, RDPMC_OTHER, PMU_RDPMC_DIFFERS, FAKE_ALL, "RDPMC and RDMSR differ [VP-41]")
+VERDICT(narrow, NARROW, PMU_WIDTH_LIES, FAKE_ALL, "the counter is narrower than promised [VP-31]")
+VERDICT(does_not_wrap, WIDE, PMU_WIDTH_LIES, FAKE_ALL,
+        "the counter goes on where it should wrap [VP-38]")
+VERDICT(firmware, FIRMWARE, PMU_FIRMWARE_OWNS, FAKE_ALL,
+        "firmware keeps a counter enabled [VP-37 C-3.2]")
+VERDICT(dead, DEAD, PMU_COUNTERS_DEAD, FAKE_ALL,
+        "the counter takes writes and counts nothing [C-1a]")
+VERDICT(too_slow, SLOW, PMU_WRONG_RATE, FAKE_ALL,
+        "the counter counts a sixteenth of what happens [C-3.4]")
+VERDICT(too_fast, FAST, PMU_WRONG_RATE, FAKE_INSTRUCTIONS,
+        "the counter counts everything twice [C-3.4 C-3.19]")
+VERDICT(overflow_lost, NO_STATUS, PMU_OVERFLOW_LOST, FAKE_ALL,
+        "the counter wraps without a status bit [VP-65]")
+TEST(diagnosis, exits_twice,
+     "exits that add a count: the defect is named, the counter is used [VP-62 C-3.14 C-3.15]")
+{
+    provoke(EXITS_TWICE, PMU_EXITS_MISCOUNTED, false, false, FAKE_INSTRUCTIONS);
+}
+TEST(diagnosis, exits_lost,
+     "instructions that exit and are not counted: the defect is named, the counter is used "
+     "[VP-62]")
+{
+    provoke(EXITS_LOST, PMU_EXITS_MISCOUNTED, false, false, FAKE_INSTRUCTIONS);
+}
+TEST(diagnosis, jitter,
+     "counts that differ by one or two between runs are no failure, but not exact [C-3.20]")
+{
+    provoke(JITTER, PMU_OK, false, false, FAKE_INSTRUCTIONS);
+}
+TEST(diagnosis, offset,
+     "a constant offset of one instruction in every count is reported, and is no failure [C-3.20]")
+{
+    provoke(ONE_MORE, PMU_OK, false, true, FAKE_INSTRUCTIONS);
+    provoke(ONE_LESS, PMU_OK, false, true, FAKE_INSTRUCTIONS);
+}
+TEST(diagnosis, dead_at_first,
+     "a counter that does not count when it is started for the first time, but later does, is "
+     "used (AAK100) [C-1a]")
+{
+    provoke(DEAD_AT_FIRST, PMU_OK, false, true, FAKE_ALL);
+}
+
+TEST(diagnosis, no_counters, "CPUID reports a PMU without counters [S-1.1]")
+{
+    struct pmu_kind kind = fake_facts;
+    kind.reported = kind.counters = 0;
+    CHECK_EQ(diagnose(&kind, GOOD, 0).verdict, PMU_NO_COUNTERS);
+}
+
+TEST(diagnosis, not_reported, "RDPMC works, but no known CPUID leaf reports a PMU [S-1.6]")
+{
+    struct pmu_kind none = { 0 };
+    CHECK_EQ(diagnose(&none, GOOD, 0).verdict, PMU_NOT_REPORTED);
+}
+
+TEST(diagnosis, any_fault,
+     "a fault at any access leads to a verdict, and at most one counter is not used [VP-13 C-3.3]")
+{
+    unsigned named = 0;
+    for (unsigned access = 0;; access++) {
+        fake_make(&fake_facts, GOOD, 0);
+        fake_fault_at(access);
+        struct pmu_finding found = pmu_diagnose(&fake_facts, &fake_access);
+        if (fake_accesses() <= access)
+            break;
+        named += found.verdict != PMU_OK;
+        CHECK((found.verdict == PMU_OK) == !found.bad);
+        CHECK(!(found.bad & (found.bad - 1)));
+    }
+    CHECK_RANGE(named, 50, 1000); /* a counter takes a dozen accesses at the least */
+}
+
+TEST(diagnosis, oddities,
+     "any version, holes among the counters: one that is dead is left out alone [C-1a]")
+{
+    static const unsigned versions[] = { 1, 2, 3, 4, 5, 6, 7, 255 };
+    for (unsigned i = 0; i < ARRAY_SIZE(versions); i++) {
+        struct pmu_kind kind = fake_facts;
+        kind.version = versions[i];
+        CHECK_EQ(diagnose(&kind, GOOD, 0).verdict, PMU_OK);
+        kind.reported = PMU_GP(1) | PMU_GP(3) | PMU_FIX(2); /* holes */
+        struct pmu_finding found = diagnose(&kind, DEAD, PMU_GP(3));
+        CHECK_EQ(found.verdict, PMU_COUNTERS_DEAD);
+        CHECK_EQ(found.bad, PMU_GP(3));
+    }
+}
+
+TEST(diagnosis, in_time,
+     "the self-test of each CPU takes less than 10 ms and gives the result of the CPU's start "
+     "[C-1a]")
+{
+    HANDLE handle = NULL;
+    if (test_has_pmu())
+        REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &handle), STATUS_SUCCESS);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        KIRQL old = irql_raise(HIGH_LEVEL);
+        uint64_t start = clock_ns();
+        struct pmu_finding found = pmu_diagnose(pmu_here(), &pmu_hardware);
+        uint64_t end = clock_ns();
+        irql_lower(old);
+        CHECK_EQ(found.verdict, pmu_here()->verdict);
+        CHECK_EQ(found.bad, pmu_here()->reported & ~pmu_here()->counters);
+        CHECK_EQ(found.exact, pmu_here()->exact);
+        CHECK_BECAUSE(end - start, 1, BUDGET_NS + rules_access_ns(ACCESSES),
+                      "with what a hypervisor takes for each access");
+    }
+    test_run_anywhere();
+    if (handle)
+        CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
+}
+
+TEST(diagnosis, sentences, "every verdict has a sentence of its own")
+{
+    for (unsigned v = 0; v < PMU_VERDICT_COUNT; v++) {
+        CHECK(strlen(pmu_verdict_text((enum pmu_verdict)v)) > 10);
+        for (unsigned other = 0; other < v; other++)
+            CHECK(strcmp(pmu_verdict_text((enum pmu_verdict)v),
+                         pmu_verdict_text((enum pmu_verdict)other)) != 0);
+    }
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/* Conformance: every counter counts every event that its processor has. Instructions, branches,
+ * loads and stores have exact numbers; the others a range with its reason. */
+#include "tests/harness/lab.h"
+#include "kernel/base/bits.h"
+#include "tests/harness/rules.h"
+#include "tests/harness/vpmu.h"
+
+#define TURNS 300u
+#define TURNS_DECODED 20u /* where the virtual PMU decodes each instruction; all with `long` */
+#define RANDOM_BRANCHES 500u
+#define WARM 3u /* runs before the one that counts: caches and predictors */
+
+static enum pmu_event wanted; /* of the running test */
+
+static uint64_t run(unsigned ctr, const struct lab_work *work, uint64_t n)
+{
+    return lab_count(ctr, pmu_select(pmu_here(), wanted, PMU_KERNEL), 0, work->code, n);
+}
+
+static unsigned turns(void)
+{
+    return wanted == PMU_INSTRUCTIONS || test_long() ? TURNS : TURNS_DECODED;
+}
+
+static void exact(unsigned ctr, enum lab_kind kind)
+{
+    static const struct lab_work *const works[] = { &lab_loop_work, &lab_memory_work,
+                                                    &lab_branches_work, &lab_exits_work };
+    bool near = pmu_row(pmu_here()->table, wanted)->near && !vpmu_present();
+    if (near) {
+        uint64_t found = run(ctr, &lab_memory_work, turns());
+        uint64_t all = lab_expected(&lab_memory_work, kind, turns());
+        CHECK_BECAUSE(found, all, all * 4, "this family counts micro-operations, or speculation");
+        return;
+    }
+    for (unsigned i = 0; i < ARRAY_SIZE(works); i++) {
+        uint64_t n = works[i] == &lab_exits_work ? 10 : turns() + i;
+        uint64_t found = run(ctr, works[i], n);
+        LAB_CHECK_COUNT(found, lab_expected(works[i], kind, n));
+        LAB_CHECK_COUNT(run(ctr, works[i], 1), lab_expected(works[i], kind, 1));
+    }
+}
+
+static void in_range(unsigned ctr)
+{
+    uint64_t turns = lab_instructions(wanted, TURNS);
+    for (unsigned i = 0; i < WARM; i++)
+        run(ctr, &lab_loop_work, turns);
+    uint64_t small = run(ctr, &lab_loop_work, turns), large = run(ctr, &lab_loop_work, 20 * turns);
+    CHECK_BECAUSE(small, TURNS / 4, turns * 10000,
+                  "so often as was measured at boot, or at a quarter of that speed");
+    CHECK_BECAUSE(large, small, small * 400, "twenty times the work");
+}
+
+static void cache(unsigned ctr)
+{
+    static uint8_t line[64];
+    pmu_program(ctr, pmu_select(pmu_here(), wanted, PMU_KERNEL), 0);
+    pmu_start(PMU_BIT(ctr));
+    for (unsigned i = 0; i < 100; i++)
+        asm volatile("clflush %0\nmfence\nmov %0,%%al\nmfence" : "+m"(line) : : "rax", "memory");
+    pmu_stop(PMU_BIT(ctr));
+    CHECK_BECAUSE(pmu_read(ctr), 1, 100000, "100 loads of a line that CLFLUSH has thrown out");
+}
+
+static void mispredicts(unsigned ctr)
+{
+    uint32_t random = 1;
+    unsigned branches = test_long() ? RANDOM_BRANCHES : RANDOM_BRANCHES / 10;
+    pmu_program(ctr, pmu_select(pmu_here(), wanted, PMU_KERNEL), 0);
+    pmu_start(PMU_BIT(ctr));
+    for (unsigned i = 0; i < branches; i++) {
+        random = random * 1664525 + 1013904223;
+        asm volatile("test %0,%0\njs 1f\nnop\n1:" : : "r"(random) : "cc");
+    }
+    pmu_stop(PMU_BIT(ctr));
+    CHECK_BECAUSE(pmu_read(ctr), 1, 2 * branches,
+                  "random branches cannot all be foreseen; the loop's can be missed");
+}
+
+static void event_body(unsigned ctr)
+{
+    if (!(pmu_counters_for(pmu_here(), wanted) >> ctr & 1))
+        SKIP("the processor does not count the event there");
+    static const enum lab_kind kind_of[PMU_EVENT_COUNT] = {
+        [PMU_BRANCHES] = LAB_BRANCHES, [PMU_LOADS] = LAB_LOADS, [PMU_STORES] = LAB_STORES
+    };
+    switch (wanted) {
+    case PMU_INSTRUCTIONS:
+    case PMU_BRANCHES:
+    case PMU_LOADS:
+    case PMU_STORES: exact(ctr, kind_of[wanted]); break;
+    case PMU_LLC_REFERENCES:
+    case PMU_LLC_MISSES: cache(ctr); break;
+    case PMU_BRANCH_MISSES: mispredicts(ctr); break;
+    default: in_range(ctr);
+    }
+}
+
+static void count_event(unsigned ctr, enum pmu_event event)
+{
+    wanted = event;
+    lab_run(event_body, ctr);
+}
+
+/* Counters that count the event on some CPU; without one the test says so on the first. */
+static uint64_t counting(enum pmu_event event)
+{
+    uint64_t counters = 0;
+    for (unsigned i = 0; i < pmu_kind_count; i++)
+        counters |= pmu_counters_for(&pmu_kinds[i], event);
+    return counters ? counters : 1;
+}
+
+#define EVENT(group, event, meaning)                                                               \
+    static uint64_t counting_##group(void) { return counting(event); }                             \
+    TEST_EACH(group, counting_##group, meaning) { count_event(ctr, event); }
+
+EVENT(pmu_instructions, PMU_INSTRUCTIONS,
+      "retired instructions of four kinds of code, exactly [VP-49 VP-52 VP-58 VP-62 C-2a.5 C-2a.6 "
+      "C-2e]")
+EVENT(pmu_cycles, PMU_CYCLES, "core cycles, in range [VP-55 VP-58 C-2a.5 C-2a.6 C-2e]")
+EVENT(pmu_bus_cycles, PMU_BUS_CYCLES, "cycles at constant rate [VP-56 C-2a.5 C-2e]")
+EVENT(pmu_reference_cycles, PMU_REF_CYCLES, "cycles at the TSC's rate [VP-58 C-2a.6 C-2e]")
+EVENT(pmu_cache_references, PMU_LLC_REFERENCES, "last level cache references [VP-57 C-2a.5 C-2e]")
+EVENT(pmu_cache_misses, PMU_LLC_MISSES, "last level cache misses after CLFLUSH [VP-57 C-2a.5 C-2e]")
+EVENT(pmu_branches, PMU_BRANCHES, "retired branches of all kinds, exactly [VP-53 C-2a.5 C-2e]")
+EVENT(pmu_mispredicts, PMU_BRANCH_MISSES, "mispredicted branches, in range [VP-54 C-2a.5]")
+EVENT(pmu_loads, PMU_LOADS, "retired loads, exactly [C-2e]")
+EVENT(pmu_stores, PMU_STORES, "retired stores, exactly [C-2e]")
+EVENT(pmu_slots, PMU_SLOTS, "issue slots [C-2e]")
+
+/* KVM's rule: a host whose own profiler or NMI watchdog has counters gives the guest fewer at once
+ * than it reports; those beyond count nothing meanwhile. One that gives no half of them is none to
+ * count on. */
+static bool is_starved(unsigned ctr) { return rules_kvm() && pmu_read(ctr) == 0; }
+
+static void tell_starved(unsigned starved)
+{
+    unsigned all = pmu_count(pmu_here()->counters);
+    if (!starved)
+        return;
+    test_note("the host is contended: it gives %u of %u counters at once, the others count nothing",
+              all - starved, all);
+    CHECK_BECAUSE(starved, 1, all / 2, "half of them at least");
+}
+
+/* Every counter at once, started and stopped by one WRMSR where there is global control: alike ones
+ * agree. */
+LAB_TEST(pmu_together, all, "every counter counts at the same time, each by itself [VP-59 C-2a.8]")
+{
+    if (pmu_here()->measured.at_once < pmu_here()->measured.wanted)
+        SKIP("the host has some of the counters");
+    struct pmu_gate gate = { 0 };
+    unsigned starved = 0;
+    for (uint64_t rest = pmu_here()->counters; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        pmu_program(ctr, lab_select(ctr, PMU_KERNEL), 0);
+    }
+    if (pmu_here()->msr.global_control) {
+        gate = (struct pmu_gate){ pmu_here()->msr.global_control, pmu_here()->counters, 0 };
+        lab_measure(&gate, lab_loop, TURNS);
+    } else {
+        pmu_start(pmu_here()->counters);
+        lab_loop(TURNS);
+        pmu_stop(pmu_here()->counters);
+    }
+    for (uint64_t rest = pmu_here()->counters; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        enum pmu_event event = lab_event(ctr);
+        if (event != PMU_EVENT_COUNT && is_starved(ctr))
+            starved++;
+        else if (event == PMU_INSTRUCTIONS && gate.msr)
+            LAB_CHECK_COUNT(pmu_read(ctr), lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, TURNS));
+        else if (event != PMU_EVENT_COUNT)
+            CHECK_BECAUSE(pmu_read(ctr), TURNS / 16, TURNS * 10000,
+                          "cycles, or started one after another");
+    }
+    tell_starved(starved);
+}
+
+/* Each counter with each other one: the second's start does not disturb the first. */
+LAB_EACH(pmu_together, each_counter, "runs beside every other counter that stands still [VP-59]")
+{
+    for (uint64_t rest = pmu_here()->counters & ~PMU_BIT(ctr); rest; rest &= rest - 1) {
+        unsigned other = (unsigned)__builtin_ctzll(rest);
+        pmu_program(other, lab_select(other, PMU_KERNEL), 7);
+        uint64_t alone = lab_count(ctr, lab_select(ctr, PMU_KERNEL), 0, lab_loop, TURNS);
+        CHECK_EQ(pmu_read(other), 7);
+        if (lab_event(ctr) == PMU_INSTRUCTIONS)
+            LAB_CHECK_COUNT(alone, lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, TURNS));
+        CHECK(alone != 0 || lab_event(ctr) == PMU_EVENT_COUNT);
+        pmu_clear(PMU_BIT(other));
+    }
+}

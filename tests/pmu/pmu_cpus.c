@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* Conformance: each CPU's PMU is its own: registers, counts, status and interrupts. */
+#include "hal/hal.h"
+#include "hal/smp.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "tests/harness/lab.h"
+
+#define TURNS 100u
+
+struct seen {
+    uint64_t select, value, status;
+    uint32_t lvt;
+};
+
+static unsigned the_ctr;
+static struct cpu_set members; /* CPUs that count instructions on it */
+static struct seen seen[MAX_CPUS];
+static uint32_t overflows[MAX_CPUS]; /* atomic */
+
+static bool is_member(unsigned cpu) { return cpu_set_has(&members, cpu); }
+
+static unsigned members_below(unsigned cpu)
+{
+    unsigned n = 0;
+    for_each_cpu(member, &members)
+        n += member < cpu;
+    return n;
+}
+
+/* Every other one counts another ring. */
+static bool is_even(unsigned cpu) { return members_below(cpu) % 2 == 0; }
+
+static void write_own(void *unused)
+{
+    (void)unused;
+    unsigned cpu = cpu_number();
+    uint64_t select =
+        pmu_select(pmu_here(), PMU_INSTRUCTIONS, is_even(cpu) ? PMU_USER : PMU_KERNEL);
+    pmu_program(the_ctr, select, 1000 + cpu);
+}
+
+static void look(void *unused)
+{
+    (void)unused;
+    unsigned cpu = cpu_number();
+    seen[cpu].select = rdmsr(pmu_select_msr(pmu_here(), the_ctr));
+    seen[cpu].value = rdmsr(pmu_counter_msr(pmu_here(), the_ctr));
+    seen[cpu].status = pmu_here()->msr.global_status ? rdmsr(pmu_here()->msr.global_status) : 0;
+}
+
+static void clear(void *unused)
+{
+    (void)unused;
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    pmu_clear(PMU_BIT(the_ctr));
+    pmu_take_overflow();
+    irql_lower(old);
+}
+
+static void count_overflow(ULONGLONG OverflowBits, HANDLE OwningHandle)
+{
+    (void)OwningHandle;
+    if (OverflowBits == PMU_BIT(the_ctr))
+        __atomic_fetch_add(&overflows[cpu_number()], 1, __ATOMIC_RELAXED);
+}
+
+/* Claims the counter where it is; skips where that is no test. */
+static bool begin(unsigned ctr, HANDLE *handle)
+{
+    if (test_skip_without_pmu() || test_skip_below_cpus(2))
+        return false;
+    members = cpu_set_none();
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        if (pmu_counters_for(pmu_of(cpu), PMU_INSTRUCTIONS) >> ctr & 1)
+            cpu_set_add(&members, cpu);
+    if (members_below(MAX_CPUS) < 2) {
+        test_skip(!cpu_set_empty(members)
+                      ? "needs 2 CPUs"
+                      : "no such counter, or does not count instructions on it");
+        return false;
+    }
+    the_ctr = ctr;
+    return CHECK_STATUS(hal_counters_claim("isolation", members, PMU_BIT(ctr), count_overflow,
+                                           handle),
+                        STATUS_SUCCESS);
+}
+
+static void end(HANDLE handle)
+{
+    smp_call(members, clear, NULL);
+    CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
+}
+
+TEST_EACH(pmu_own_registers, each_gp, "every CPU has its own registers of it [VP-89 C-1.4]")
+{
+    HANDLE handle;
+    if (!begin(ctr, &handle))
+        return;
+    smp_call(members, write_own, NULL);
+    smp_call(members, look, NULL);
+    unsigned first = cpu_set_next(&members, 0);
+    for_each_cpu(cpu, &members) {
+        CHECK_EQ(seen[cpu].value, 1000 + cpu);
+        CHECK_EQ(seen[cpu].select == seen[first].select, is_even(cpu));
+    }
+    end(handle);
+}
+
+/* It counts on one CPU; the others', programmed alike but not started, stand still. */
+TEST_EACH(pmu_counts_alone, each_gp,
+          "counts what its CPU executes, the others' stand still [VP-89 C-1.4]")
+{
+    HANDLE handle;
+    if (!begin(ctr, &handle))
+        return;
+    for_each_cpu(cpu, &members) {
+        smp_call(members, write_own, NULL);
+        test_run_on(cpu);
+        KIRQL old = irql_raise(IPI_LEVEL);
+        uint64_t found = lab_count(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL), 0,
+                                   lab_loop, TURNS);
+        irql_lower(old);
+        LAB_CHECK_COUNT(found, lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, TURNS));
+        smp_call(members, look, NULL);
+        for_each_cpu(other, &members)
+            CHECK_EQ(seen[other].value, other == cpu ? found : 1000 + other);
+    }
+    test_run_anywhere();
+    end(handle);
+}
+
+/* The overflow of one CPU interrupts that CPU only, and leaves the others' status alone. */
+TEST_EACH(pmu_overflows_alone, each_gp, "its overflow reaches its own CPU only [VP-89 C-1.4]")
+{
+    HANDLE handle;
+    if (!begin(ctr, &handle))
+        return;
+    for_each_cpu(cpu, &members) {
+        uint32_t before[MAX_CPUS] = { 0 };
+        for (unsigned i = 0; i < cpu_count; i++)
+            before[i] = __atomic_load_n(&overflows[i], __ATOMIC_RELAXED);
+        test_run_on(cpu);
+        KIRQL old = irql_raise(IPI_LEVEL);
+        lab_count(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL | PMU_INTERRUPT),
+                  -UINT64_C(50) & pmu_mask(pmu_here(), ctr), lab_loop, 20 * TURNS);
+        for (unsigned i = 0; i < 1000 && overflows[cpu] == before[cpu]; i++)
+            pause();
+        irql_lower(old);
+        smp_call(members, look, NULL);
+        for (unsigned i = 0; i < cpu_count; i++) {
+            CHECK_EQ(overflows[i], before[i] + (i == cpu));
+            if (is_member(i))
+                CHECK_EQ(seen[i].status, 0);
+        }
+    }
+    test_run_anywhere();
+    end(handle);
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/* Conformance: what CPUID promises agrees with itself and with the registers that there are; what
+ * it does not promise faults. */
+#include "kernel/base/cpu.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/string.h"
+#include "tests/harness/lab.h"
+#include "tests/harness/rules.h"
+
+#define LEAF_PMU 0x0au
+#define LEAF_EXTENDED 0x23u
+#define LEAF_V2 0x80000022u
+#define PERF_CAPABILITIES 0x345u
+#define FULL_WIDTH (1u << 13)
+#define MISC_ENABLE 0x1a0u
+#define DEBUGCTL 0x1d9u
+
+static struct cpuid leaf(void) { return cpuid(LEAF_PMU, 0); }
+static unsigned gp(void) { return pmu_here()->gp_reported; }
+static bool is_reported(unsigned n) { return pmu_here()->reported >> n & 1; }
+static bool has_bitmaps(void)
+{
+    return cpuid(0, 0).eax >= LEAF_EXTENDED && cpuid(7, 1).eax & 1u << 8 &&
+           cpuid(LEAF_EXTENDED, 0).eax & 2;
+}
+static bool has_capabilities(void) { return cpuid(1, 0).ecx & 1u << 15; }
+
+#define INTEL_ONLY()                                                                               \
+    do {                                                                                           \
+        if (!lab_is_intel())                                                                       \
+            SKIP("Intel only");                                                                    \
+    } while (0)
+#define AMD_ONLY()                                                                                 \
+    do {                                                                                           \
+        if (lab_is_intel())                                                                        \
+            SKIP("AMD only");                                                                      \
+    } while (0)
+
+LAB_TEST(pmu_cpuid, vendor, "a PMU has a vendor, and CPUID a leaf for it [VP-01 S-1.0]")
+{
+    bool intel = strcmp(cpu_features.vendor, "GenuineIntel") == 0;
+    CHECK_EQ(intel, lab_is_intel());
+    CHECK_BECAUSE(cpuid(0, 0).eax, intel ? LEAF_PMU : 1, 0x7fffffff, "leaf 0Ah must be in range");
+    CHECK_BECAUSE(cpuid(0x80000000, 0).eax, 0x80000001, 0x8fffffff, "extended leaves");
+}
+
+LAB_TEST(pmu_cpuid, intel_leaf,
+         "0Ah: version, counters, width and length are sane [VP-02 VP-03 C-2a.3]")
+{
+    INTEL_ONLY();
+    CHECK_BECAUSE(leaf().eax & 0xff, 1, 0xff, "version 0 is no PMU");
+    CHECK_BECAUSE(leaf().eax >> 8 & 0xff, 1, 64, "no counter is no PMU; Linux wants two");
+    CHECK_BECAUSE(leaf().eax >> 16 & 0xff, 32, 64, "legacy writes have 32 bits");
+    CHECK_BECAUSE(leaf().eax >> 24, 7, 32, "seven architectural events since Core");
+    CHECK_EQ(pmu_here()->version, leaf().eax & 0xff);
+}
+
+LAB_TEST(
+    pmu_cpuid, events,
+    "0Ah.EBX: bits beyond the length say nothing; cycles and instructions are there [VP-04 C-2e]")
+{
+    INTEL_ONLY();
+    unsigned length = leaf().eax >> 24;
+    CHECK(!(leaf().ebx & 3));
+    for (unsigned i = 0; i <= PMU_SLOTS; i++) {
+        bool there = i < length && !(leaf().ebx >> i & 1);
+        CHECK_EQ(pmu_here()->events >> i & 1, there);
+        CHECK_EQ((pmu_counters_for(pmu_here(), (enum pmu_event)i) & PMU_ANY_GP) != 0, there);
+    }
+}
+
+LAB_TEST(pmu_cpuid, fixed,
+         "0Ah: fixed counters by EDX and, from version 5, the bitmap in ECX [VP-05 VP-06 C-2e]")
+{
+    INTEL_ONLY();
+    uint64_t edx = (UINT64_C(1) << (leaf().edx & 0x1f)) - 1, ecx = leaf().ecx;
+    if (pmu_here()->version < 2)
+        CHECK_EQ(leaf().edx & 0x1fff, 0);
+    if (pmu_here()->version < 5)
+        CHECK_EQ(ecx, 0);
+    else
+        CHECK_EQ(ecx & edx, edx);
+    if (cpu_features.hypervisor && pmu_here()->version >= 2)
+        CHECK_EQ(pmu_here()->reported >> PMU_FIXED,
+                 has_bitmaps() ? cpuid(LEAF_EXTENDED, 1).ebx : edx | ecx);
+    uint64_t below =
+        (UINT64_C(1) << (leaf().eax >> 8 & 0xff)) - 1; /* with bitmaps: before the first gap */
+    CHECK_EQ(pmu_here()->reported & PMU_ANY_GP,
+             has_bitmaps() ? cpuid(LEAF_EXTENDED, 1).eax : below);
+    CHECK_EQ(pmu_here()->reported & below, below);
+}
+
+LAB_TEST(pmu_cpuid, any_thread,
+         "0Ah.EDX[15] is set when bit 21 of a select is refused [VP-07 VP-22]")
+{
+    INTEL_ONLY();
+    bool refused = wrmsr_fault(pmu_select_msr(pmu_here(), 0), 1u << 21) == LAB_GP_FAULT;
+    lab_wrmsr(pmu_select_msr(pmu_here(), 0), 0);
+    CHECK_EQ(lab_rdmsr(pmu_select_msr(pmu_here(), 0)), 0);
+    if (pmu_here()->version >= 2)
+        CHECK_EQ(leaf().edx >> 15 & 1, refused);
+}
+
+LAB_TEST(pmu_cpuid, capabilities,
+         "1.ECX[15] exactly when MSR 345h can be read; it is read-only [VP-08 VP-21 C-2e]")
+{
+    uint64_t value = 0;
+    INTEL_ONLY();
+    unsigned fault = rdmsr_fault(PERF_CAPABILITIES, &value);
+    CHECK_EQ(fault, has_capabilities() ? 0 : LAB_GP_FAULT);
+    CHECK_EQ(wrmsr_fault(PERF_CAPABILITIES, value), LAB_GP_FAULT);
+    for (unsigned bit = 0; bit < 18; bit++)
+        CHECK_EQ(wrmsr_fault(PERF_CAPABILITIES, value ^ 1u << bit), LAB_GP_FAULT);
+    CHECK_EQ(pmu_here()->gp_write_width, value & FULL_WIDTH ? pmu_here()->gp_width : 32);
+}
+
+LAB_TEST(pmu_cpuid, amd_extended,
+         "8000_0001.ECX[23] exactly when C001_0200h can be read [VP-09 VP-12]")
+{
+    uint64_t value;
+    AMD_ONLY();
+    bool extended = cpuid(0x80000001, 0).ecx & 1u << 23;
+    for (unsigned n = 0; n < 6; n++) {
+        CHECK_EQ(rdmsr_fault(0xc0010200 + 2 * n, &value), extended ? 0 : LAB_GP_FAULT);
+        CHECK_EQ(rdmsr_fault(0xc0010201 + 2 * n, &value), extended ? 0 : LAB_GP_FAULT);
+    }
+    for (unsigned n = 0; n < 8; n++)
+        CHECK_EQ(rdmsr_fault(0xc0010000 + n, &value), 0);
+    CHECK_EQ(gp() >= 6, extended);
+}
+
+LAB_TEST(pmu_cpuid, amd_v2,
+         "8000_0022 announces PerfMonV2 with its counters, or is not there [VP-10 C-2e]")
+{
+    AMD_ONLY();
+    uint32_t max = cpuid(0x80000000, 0).eax;
+    bool v2 = max >= LEAF_V2 && cpuid(LEAF_V2, 0).eax & 1;
+    CHECK_EQ(v2, pmu_here()->version >= 2);
+    CHECK_EQ(gp(), v2 ? cpuid(LEAF_V2, 0).ebx & 0xf : cpuid(0x80000001, 0).ecx & 1u << 23 ? 6 : 4);
+    CHECK_BECAUSE(gp(), 4, 15, "four since the K7");
+}
+
+LAB_TEST(pmu_cpuid, amd_no_leaf, "leaf 0Ah reads zero on AMD [VP-11]")
+{
+    AMD_ONLY();
+    CHECK_EQ(leaf().eax, 0);
+    CHECK_EQ(leaf().ebx, 0);
+    CHECK_EQ(leaf().ecx, 0);
+    CHECK_EQ(leaf().edx, 0);
+}
+
+/* What tells one kind of CPU from another, asked of each CPU by itself. */
+LAB_TEST(pmu_cpuid, own_kind, "every CPU is of the kind that its own CPUID says [S-1.3]")
+{
+    struct cpuid r = cpuid(1, 0);
+    CHECK_EQ(r.eax >> 4 & 0xf, pmu_here()->model & 0xf);
+    CHECK_EQ(r.eax & 0xf, pmu_here()->stepping);
+    if (!lab_is_intel())
+        CHECK_EQ(!!(cpuid(0x80000001, 0).ecx & 1u << 23), gp() >= 6);
+    else if (!has_bitmaps())
+        CHECK_EQ(leaf().eax >> 8 & 0xff, gp());
+    if (lab_is_intel())
+        CHECK_EQ(leaf().eax >> 16 & 0xff, pmu_here()->gp_width);
+}
+
+/* Eight of Intel's, or AMD's extended ones, which an older processor has none of. KVM swallows the
+ * selects and counters 0 and 1 of the P6, which a PMU always has. */
+static void absent_unless_reported(uint32_t intel, uint32_t amd)
+{
+    bool none = !lab_is_intel() && gp() < 6;
+    for (unsigned n = 0; n < 8; n++)
+        if (none || !is_reported(n))
+            lab_absent(lab_is_intel() ? intel + n : amd + 2 * n);
+}
+
+LAB_TEST(pmu_absent, selects, "event selects of counters that there are not fault [VP-14 C-2e]")
+{
+    CHECK(pmu_here()->reported != 0);
+    absent_unless_reported(0x186, 0xc0010200);
+}
+
+LAB_TEST(pmu_absent, counters, "counters that CPUID does not report fault [VP-14 C-2e]")
+{
+    CHECK(pmu_here()->reported != 0);
+    absent_unless_reported(0xc1, 0xc0010201);
+}
+
+LAB_TEST(pmu_absent, full_width,
+         "4C1h faults where there is no counter, and altogether without 345h[13] [VP-20]")
+{
+    uint64_t value = 0;
+    INTEL_ONLY();
+    CHECK(pmu_here()->reported != 0);
+    bool full =
+        has_capabilities() && !rdmsr_fault(PERF_CAPABILITIES, &value) && (value & FULL_WIDTH);
+    for (unsigned n = 0; n < 8; n++)
+        if (!full || !is_reported(n))
+            lab_absent(0x4c1 + n);
+}
+
+LAB_TEST(pmu_absent, fixed_counters, "fixed counters that CPUID does not report fault [VP-14 C-2e]")
+{
+    INTEL_ONLY();
+    CHECK(pmu_here()->driver != NULL);
+    for (unsigned n = 0; n < 7; n++)
+        if (!(pmu_here()->reported >> (PMU_FIXED + n) & 1))
+            lab_absent(0x309 + n);
+}
+
+LAB_TEST(pmu_absent, global_registers,
+         "38Dh to 390h fault on version 1, 391h and 392h below 4, C000_0300h below PerfMonV2 "
+         "[VP-15 VP-16 VP-19]")
+{
+    uint64_t value;
+    if (!lab_is_intel()) {
+        for (uint32_t msr = 0xc0000300; msr < 0xc0000304; msr++)
+            if (pmu_here()->version < 2)
+                lab_absent(msr);
+            else if (msr != 0xc0000303 || !rules_kvm() ||
+                     !rdmsr_fault(msr, &value)) /* KVM has it since Linux 6.18 */
+                CHECK_EQ(rdmsr_fault(msr, &value), 0);
+            else
+                lab_absent(msr);
+        return;
+    }
+    for (uint32_t msr = 0x38d; msr < 0x393; msr++) {
+        unsigned since = msr < 0x391 ? 2 : 4;
+        if (pmu_here()->version < since)
+            lab_absent(msr);
+        else if (msr != 0x391)
+            CHECK_EQ(rdmsr_fault(msr, &value), 0);
+    }
+}
+
+/* KVM's rule: to a guest with PerfMonV2 Intel's three global registers are other names of its own.
+ */
+static bool is_alias(uint32_t msr)
+{
+    uint64_t value = 0, mine = pmu_here()->reported & ~UINT64_C(1);
+    if (!rules_kvm() || pmu_here()->version < 2 || msr < 0x38e || msr > 0x390 ||
+        rdmsr_fault(msr, &value))
+        return false;
+    lab_wrmsr(pmu_here()->msr.global_control, mine);
+    CHECK_EQ(lab_rdmsr(msr), msr == 0x38f ? mine : 0);
+    lab_wrmsr(pmu_here()->msr.global_control, 0);
+    return true;
+}
+
+LAB_TEST(pmu_absent, other_vendor,
+         "the other vendor's counters fault, but for those that KVM swallows [VP-14 S-1.6]")
+{
+    static const uint32_t amd_msrs[] = { 0xc0010200, 0xc0010201, 0xc001020a,
+                                         0xc0000300, 0xc0000301, 0xc0000302 };
+    static const uint32_t intel_msrs[] = { 0x309, 0x30a, 0x345, 0x38d, 0x38e,
+                                           0x38f, 0x390, 0x391, 0x392, 0x4c1 };
+    if (lab_is_intel())
+        for (unsigned i = 0; i < ARRAY_SIZE(amd_msrs); i++)
+            lab_absent(amd_msrs[i]);
+    else
+        for (unsigned i = 0; i < ARRAY_SIZE(intel_msrs); i++)
+            if (!is_alias(intel_msrs[i]))
+                lab_absent(intel_msrs[i]);
+}
+
+/* KVM sets bits 7, 11 and 12 for a guest, QEMU's reset leaves bit 0 alone. */
+static bool qemu_reset_misc_enable(void) { return rules_kvm() && lab_rdmsr(MISC_ENABLE) == 1; }
+
+LAB_TEST(pmu_absent, pebs, "without PEBS its registers fault and MISC_ENABLE says so [VP-84]")
+{
+    INTEL_ONLY();
+    uint64_t capabilities = has_capabilities() ? lab_rdmsr(PERF_CAPABILITIES) : 0;
+    if (capabilities >> 8 & 0xf || cpuid(1, 0).edx & 1u << 21)
+        SKIP("the processor has PEBS");
+    lab_absent(0x3f1);
+    lab_absent(0x600);
+    if (!qemu_reset_misc_enable())
+        CHECK_EQ(lab_rdmsr(MISC_ENABLE) >> 11 & 3, 3);
+}
+
+LAB_TEST(pmu_absent, uncore,
+         "counters of a northbridge or L3 that CPUID does not announce fault [S-1.4]")
+{
+    AMD_ONLY();
+    uint32_t ecx = cpuid(0x80000001, 0).ecx;
+    CHECK(pmu_here()->counters != 0);
+    if (!(ecx & 1u << 24))
+        lab_absent(0xc0010240);
+    if (!(ecx & 1u << 28))
+        lab_absent(0xc0010230);
+    if (!(ecx & 1u << 27))
+        lab_absent(0xc0010280);
+}
+
+LAB_TEST(pmu_cpuid, misc_enable, "MISC_ENABLE[7] is set, and a write cannot clear it [VP-86]")
+{
+    INTEL_ONLY();
+    uint64_t value = lab_rdmsr(MISC_ENABLE);
+    CHECK(value & 1u << 7 || qemu_reset_misc_enable());
+    wrmsr_fault(MISC_ENABLE, value & ~(UINT64_C(1) << 7));
+    CHECK_EQ(lab_rdmsr(MISC_ENABLE), value);
+}
+
+LAB_TEST(
+    pmu_cpuid, debugctl,
+    "DEBUGCTL reads 0 and takes 0; a bit that it takes reads back, or is ignored [VP-76 VP-77]")
+{
+    CHECK_EQ(lab_rdmsr(DEBUGCTL), 0);
+    lab_wrmsr(DEBUGCTL, 0);
+    for (unsigned bit = 11; bit <= 14; bit++) {
+        uint64_t one = UINT64_C(1) << bit;
+        unsigned fault = wrmsr_fault(DEBUGCTL, one);
+        CHECK(fault == 0 || fault == LAB_GP_FAULT);
+        uint64_t kept = lab_rdmsr(DEBUGCTL);
+        CHECK(kept == 0 || (kept == one && !fault)); /* AMD's may be ignored */
+        lab_wrmsr(DEBUGCTL, 0);
+    }
+}
+
+LAB_TEST(pmu_cpuid, after_reset,
+         "after pmu_init_cpu every register of the PMU reads 0 [VP-37 VP-40 VP-87]")
+{
+    for (uint64_t rest = pmu_here()->reported; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        CHECK_EQ(lab_rdmsr(pmu_select_msr(pmu_here(), ctr)), 0);
+        CHECK_EQ(lab_rdmsr(pmu_counter_msr(pmu_here(), ctr)), 0);
+    }
+    if (pmu_here()->msr.global_control) {
+        CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_control), 0);
+        CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), 0);
+    }
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/* Exactness: the single-step trap as an oracle that shares nothing with the counters, and what
+ * interrupts and faults add to a count of ring 3: measured, reported, and subtracted by the number
+ * measured. */
+#include "hal/hal.h"
+#include "hal/smp.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/ke/process.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/mm/phys.h"
+#include "kernel/mm/vm.h"
+#include "kernel/trap.h"
+#include "tests/harness/counting.h"
+#include "tests/harness/lab.h"
+#include "tests/ring3/pmu_exact.h"
+#include "tests/ring3/ring3.h"
+#include "tests/harness/user.h"
+#include "tests/harness/peek.h"
+#include "tests/harness/vpmu.h"
+
+/* The traps of a stretch run with TF, less those around, against its table and its count. */
+LAB_EACH(pmu_oracle, each_counting_instructions,
+         "the single-step trap counts the same [VP-52 C-1.10]")
+{
+    static const struct lab_work *const works[] = { &lab_loop_work, &lab_memory_work,
+                                                    &lab_branches_work, &lab_exits_work };
+    if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
+        SKIP("the processor does not count the event there");
+    for (unsigned i = 0; i < ARRAY_SIZE(works); i++)
+        for (unsigned n = 1; n < 30; n += 9) {
+            lab_catch();
+            lab_steps(works[i]->code, n);
+            uint64_t steps = lab_caught.steps - LAB_STEPS_AROUND;
+            lab_release();
+            CHECK_EQ(steps, (uint64_t)works[i]->each[LAB_INSTRUCTIONS] * n +
+                                works[i]->once[LAB_INSTRUCTIONS]);
+            LAB_CHECK_COUNT(lab_count(ctr, lab_select(ctr, PMU_KERNEL), 0, works[i]->code, n),
+                            steps + lab_before() + LAB_AFTER +
+                                lab_of_exits(works[i], LAB_INSTRUCTIONS, n));
+        }
+}
+
+/* One CPU's gates are ours while the thread runs there: its #DB traps are counted, whatever ring
+ * they come from. */
+TEST(pmu_exact, ring3_oracle,
+     "ring 3 under TF takes as many traps as the counter counts instructions [VP-52 C-1.10]")
+{
+    unsigned ctr;
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        struct process *process = user_process();
+        struct thread *thread =
+            lab_run_user(process, user_exact_steps, pmu_rdpmc_index(ctr), cpu, NULL);
+        if (thread) {
+            CHECK_STATUS(thread->exit_status, STATUS_SUCCESS);
+            /* The least of several readings: nothing came between. */
+            LAB_CHECK_COUNT(peek(process, &user_exact_counted),
+                            lab_caught.steps - USER_STEPS_AROUND);
+            object_release(&thread->object);
+        }
+        if (process)
+            object_release(&process->object);
+    }
+    test_run_anywhere();
+    counting_stop();
+}
+
+/* Adds a stretch of ring 3 on that CPU: what was counted, and the ticks. */
+static void count_interrupted(unsigned ctr, unsigned cpu, uint64_t *counted, uint64_t *ticks)
+{
+    struct process *process = user_process();
+    REQUIRE(process != NULL);
+    uint64_t before = trap_counts[VECTOR_TIMER];
+    struct thread *thread = user_thread("interrupted", process, (uint64_t)user_exact_long,
+                                        pmu_rdpmc_index(ctr), cpu_set_one(cpu));
+    if (CHECK(thread != NULL))
+        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    *ticks += trap_counts[VECTOR_TIMER] - before;
+    *counted += peek(process, &user_exact_counted);
+    user_finish(process, thread);
+}
+
+/* Ring 3 computes while ticks interrupt it. The first half measures what one interrupt adds, the
+ * second must be exact when that is taken off. */
+TEST(pmu_exact, interrupts,
+     "what an interrupt adds to ring 3's count is measured, and taken off is exact [VP-52 C-3.20 "
+     "C-3.21]")
+{
+    uint64_t half[2], ticks[2], stretches = 1 + sched_tick_ns() / 2000000,
+                                all = stretches * USER_LONG;
+    unsigned ctr;
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        for (unsigned i = 0; i < 2; i++) {
+            half[i] = ticks[i] = 0;
+            for (unsigned n = 0; n < stretches; n++)
+                count_interrupted(ctr, cpu, &half[i], &ticks[i]);
+        }
+        REQUIRE(ticks[0] > 0); /* a half without interrupts measures nothing */
+        CHECK_BECAUSE(half[0], all, all + 2 * ticks[0], "at most two for each interrupt");
+        uint64_t added = half[0] - all;
+        test_note("CPU %u: %lu interrupts added %lu to %lu instructions of ring 3", cpu, ticks[0],
+                  added, all);
+        uint64_t corrected = half[1] - (added * ticks[1] + ticks[0] / 2) / ticks[0];
+        if (added)
+            CHECK_BECAUSE(
+                corrected, all - ticks[1] / 4 - 1, all + ticks[1] / 4 + 1,
+                "less the overcount of the other half, a quarter of an interrupt's either way");
+        else
+            CHECK_EQ(corrected, all);
+    }
+    counting_stop();
+}
+
+/* --- Page faults of ring 3, resolved by a handler of ours: the page is there, only its entry says
+ * that it is not. --- */
+
+static uint64_t *entries[2 * USER_PAGES];
+
+static bool resolve(uint64_t address)
+{
+    uint64_t page = (address - USER_PAGES_AT) / PAGE_SIZE;
+    if (page >= 2 * USER_PAGES)
+        return false;
+    *entries[page] |= PTE_PRESENT;
+    return true;
+}
+
+static uint64_t *entry_of(uint64_t *table, uint64_t address)
+{
+    for (unsigned shift = 39; shift > 12; shift -= 9)
+        table = phys_to_virt(table[address >> shift & 511] & PTE_ADDRESS);
+    return &table[address >> 12 & 511];
+}
+
+/* A process with the pages mapped, and marked as not present. */
+static struct process *process_that_faults(void)
+{
+    struct process *process = user_process();
+    for (unsigned i = 0; process && i < 2 * USER_PAGES; i++) {
+        void *page = phys_alloc(1);
+        CHECK(page && vm_map(process->pml4, USER_PAGES_AT + i * PAGE_SIZE, virt_to_phys(page),
+                             PTE_USER | PTE_NX));
+        entries[i] = entry_of(process->pml4, USER_PAGES_AT + i * PAGE_SIZE);
+        *entries[i] &= ~PTE_PRESENT;
+    }
+    return process;
+}
+
+/* The first stretch of faults measures what one adds, the second must be exact when that is taken
+ * off. */
+static void check_faults(const uint64_t *counts, uint64_t ticks, unsigned faults)
+{
+    uint64_t faulting = counts[0], again = counts[1], added = faulting - again;
+    CHECK_EQ(faults, 2 * USER_PAGES);
+    CHECK_BECAUSE(again, 2 * USER_PAGES, 20 * USER_PAGES, "a few instructions a page");
+    CHECK_BECAUSE(
+        faulting, again, again + 2 * (USER_PAGES + ticks),
+        "a load retires once however often it faults; at most two for each fault and interrupt");
+    test_note("CPU %u: %u page faults of ring 3 added %lu to %lu instructions", cpu_number(),
+              USER_PAGES, added, again);
+    if (added)
+        CHECK_BECAUSE(
+            counts[2] - added, again - 2 * ticks - USER_PAGES / 4,
+            again + 2 * ticks + USER_PAGES / 4,
+            "less what the first faults added, a quarter of a fault's either way, and interrupts");
+    else
+        CHECK_BECAUSE(counts[2], again, again + 2 * ticks,
+                      "the same; more only by interrupts, two for each");
+}
+
+TEST(pmu_exact, page_faults,
+     "what a page fault adds to ring 3's count is measured, and taken off is exact [VP-52 C-3.20]")
+{
+    unsigned ctr;
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        uint64_t counts[3] = { 0 };
+        struct process *process = process_that_faults();
+        uint64_t ticks = trap_counts[VECTOR_TIMER];
+        struct thread *thread =
+            lab_run_user(process, USER(user_exact_touch), pmu_rdpmc_index(ctr), cpu, resolve);
+        ticks = trap_counts[VECTOR_TIMER] - ticks;
+        for (unsigned i = 0; process && i < 2 * USER_PAGES; i++)
+            *entries[i] |= PTE_PRESENT; /* the process frees what is present */
+        for (unsigned i = 0; process && i < 3; i++)
+            counts[i] = peek(process, &user_values[i]);
+        if (CHECK(thread != NULL))
+            check_faults(counts, ticks, lab_caught.faults);
+        if (process)
+            user_finish(process, thread);
+    }
+    test_run_anywhere();
+    counting_stop();
+}
+
+/* A fault does not retire its instruction: RDPMC of no counter, in ring 0, resumed behind it. */
+static uint64_t fault_cost(unsigned ctr, unsigned faults)
+{
+    uint64_t value;
+    pmu_program(ctr, lab_select(ctr, PMU_USER), 0);
+    pmu_start(PMU_BIT(ctr));
+    for (unsigned i = 0; i < faults; i++)
+        rdpmc_fault(64, &value);
+    pmu_stop(PMU_BIT(ctr));
+    return pmu_read(ctr);
+}
+
+LAB_EACH(pmu_faults, each_counting_instructions,
+         "a fault in ring 0 adds nothing to ring 3, and always the same to ring 0 [VP-52 C-3.20]")
+{
+    if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
+        SKIP("the processor does not count the event there");
+    CHECK_EQ(fault_cost(ctr, 20), 0); /* ring 0 faults: nothing of it is ring 3's */
+    uint64_t value, few, many, select = lab_select(ctr, PMU_KERNEL);
+    uint64_t counts[3];
+    for (unsigned i = 0; i < 3; i++) {
+        pmu_program(ctr, select, 0);
+        pmu_start(PMU_BIT(ctr));
+        for (unsigned n = 0; n < 10 * (i + 1); n++)
+            rdpmc_fault(64, &value);
+        pmu_stop(PMU_BIT(ctr));
+        counts[i] = pmu_read(ctr);
+    }
+    few = counts[1] - counts[0];
+    many = counts[2] - counts[1];
+    if (pmu_here()->exact)
+        CHECK_EQ(many, few); /* each fault costs the same */
+    CHECK_BECAUSE(few, 10 * 20, 10 * 2000, "an exception's way in and out");
+    if (ctr == 0)
+        test_note("a fault and its handler: %lu instructions of ring 0", few / 10);
+}
+
+static void repeat(uint64_t n)
+{
+    static uint8_t there[1000];
+    void *to = there;
+    asm volatile("rep stosb" : "+D"(to), "+c"(n) : "a"(0) : "memory");
+}
+
+LAB_EACH(pmu_rep, each_counting_instructions,
+         "a string instruction counts once, however often it repeats [VP-52]")
+{
+    if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
+        SKIP("the processor does not count the event there");
+    if (vpmu_present() && !vpmu_steps())
+        SKIP("the virtual PMU counts REP's iterations unless it steps");
+    uint64_t select = lab_select(ctr, PMU_KERNEL), once = lab_count(ctr, select, 0, repeat, 1);
+    CHECK_BECAUSE(once, lab_before() + 3, 40, "a call, a few instructions and a return");
+    for (unsigned n = 0; n < 1000; n += 333)
+        LAB_CHECK_COUNT(lab_count(ctr, select, 0, repeat, n), once);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* Conformance: global control and status, and the enable bits that a counter needs. */
+#include "tests/harness/lab.h"
+#include "tests/harness/rules.h"
+
+#define STATUS_SET (lab_is_intel() ? 0x391u : 0xc0000303u)
+#define INUSE 0x392u
+#define FROZEN (UINT64_C(1) << 59)
+#define TURNS 100u
+
+#define SKIP_WITHOUT_GLOBAL()                                                                      \
+    do {                                                                                           \
+        if (!pmu_here()->msr.global_control)                                                       \
+            SKIP("no global control");                                                             \
+    } while (0)
+#define SKIP_WITHOUT_SET()                                                                         \
+    do {                                                                                           \
+        if (!can_set())                                                                            \
+            SKIP("no register that sets status");                                                  \
+    } while (0)
+
+/* KVM on AMD has the register since Linux 6.18. */
+static bool can_set(void)
+{
+    uint64_t value;
+    if (!pmu_here()->msr.global_control || (lab_is_intel() && pmu_here()->version < 4))
+        return false;
+    return lab_is_intel() || !rules_kvm() || !rdmsr_fault(STATUS_SET, &value);
+}
+
+static uint64_t all(void) { return pmu_here()->reported; }
+
+/* The counter's own bit is kept. */
+LAB_EACH(pmu_global_control, each_counter,
+         "the counter's bit reads back, alone and among all [VP-25 VP-29]")
+{
+    SKIP_WITHOUT_GLOBAL();
+    lab_wrmsr(pmu_here()->msr.global_control, PMU_BIT(ctr));
+    CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_control), PMU_BIT(ctr));
+    lab_wrmsr(pmu_here()->msr.global_control, all() & ~PMU_BIT(ctr));
+    CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_control), all() & ~PMU_BIT(ctr));
+    lab_wrmsr(pmu_here()->msr.global_control, 0);
+}
+
+/* Bits of counters that are absent: Intel refuses them, AMD drops them. Bit 48 may be PERF_METRICS.
+ */
+LAB_TEST(pmu_global, control_absent,
+         "bits of absent counters: refused by Intel, dropped by AMD [VP-25 VP-26 C-2e]")
+{
+    SKIP_WITHOUT_GLOBAL();
+    uint32_t msr = pmu_here()->msr.global_control;
+    lab_wrmsr(msr, all());
+    for (unsigned bit = 0; bit < 64; bit++) {
+        if ((all() | UINT64_C(1) << 48) >> bit & 1)
+            continue;
+        if (!CHECK_EQ(wrmsr_fault(msr, all() | PMU_BIT(bit)), lab_is_intel() ? LAB_GP_FAULT : 0))
+            test_note("bit %u", bit);
+        CHECK_EQ(lab_rdmsr(msr), all());
+    }
+}
+
+/* Writing the status register: #GP on Intel, ignored on AMD. */
+LAB_TEST(pmu_global, status_read_only,
+         "a write to the status faults on Intel, is ignored on AMD [VP-17 VP-18]")
+{
+    SKIP_WITHOUT_GLOBAL();
+    for (unsigned bit = 0; bit < 64; bit++) {
+        CHECK_EQ(wrmsr_fault(pmu_here()->msr.global_status, PMU_BIT(bit)),
+                 lab_is_intel() ? LAB_GP_FAULT : 0);
+        CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), 0);
+    }
+}
+
+/* The register that clears: counters' bits and what else is legal there; the rest faults on Intel.
+ * Reads 0. */
+LAB_TEST(pmu_global, clear_legal,
+         "the clearing register takes its legal bits and reads 0 [VP-27 VP-28]")
+{
+    SKIP_WITHOUT_GLOBAL();
+    uint64_t legal = all() | UINT64_C(3) << 62,
+             maybe = UINT64_C(0x1f) << 58 | UINT64_C(3) << 54 | UINT64_C(1) << 48;
+    for (unsigned bit = 0; bit < 64; bit++) {
+        unsigned fault = wrmsr_fault(pmu_here()->msr.global_clear, PMU_BIT(bit));
+        if (!lab_is_intel() || legal >> bit & 1)
+            CHECK_EQ(fault, 0);
+        else if (!(maybe >> bit & 1) && !CHECK_EQ(fault, LAB_GP_FAULT))
+            test_note("bit %u", bit);
+        CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_clear), 0);
+    }
+}
+
+/* Nothing counts unless both the counter's own control and its global bit are set. */
+LAB_EACH(pmu_gates, each_counter,
+         "stands still unless its own and its global enable are set [VP-49 VP-50 C-2e]")
+{
+    uint64_t select = lab_select(ctr, PMU_KERNEL);
+    uint32_t control = pmu_here()->msr.global_control;
+    SKIP_WITHOUT_EVENT(ctr);
+    pmu_program(ctr, select, 0);
+    lab_loop(TURNS);
+    CHECK_EQ(pmu_read(ctr), 0); /* nothing started it */
+    if (control) {
+        lab_wrmsr(control, all() & ~PMU_BIT(ctr));
+        lab_loop(TURNS);
+        lab_wrmsr(control, 0);
+        CHECK_EQ(pmu_read(ctr), 0); /* every other global bit */
+        pmu_program(ctr, 0, 0);
+        lab_wrmsr(control, PMU_BIT(ctr));
+        lab_loop(TURNS);
+        lab_wrmsr(control, 0);
+        CHECK_EQ(pmu_read(ctr), 0); /* the global bit alone */
+        if (!lab_is_fixed(ctr)) {
+            lab_wrmsr(pmu_select_msr(pmu_here(), ctr), select); /* no EN */
+            lab_wrmsr(control, PMU_BIT(ctr));
+            lab_loop(TURNS);
+            lab_wrmsr(control, 0);
+            CHECK_EQ(pmu_read(ctr), 0);
+        }
+    }
+    CHECK_BECAUSE(lab_count(ctr, select, 0, lab_loop, TURNS), TURNS / 16, TURNS * 10000,
+                  "both are set");
+    uint64_t stopped = pmu_read(ctr);
+    lab_loop(TURNS);
+    CHECK_EQ(pmu_read(ctr), stopped);
+}
+
+/* Stopping and going on keeps the value, and adds up. */
+LAB_EACH(pmu_adds_up, each_gp, "five stretches count five times as much [VP-90]")
+{
+    if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
+        SKIP("the processor does not count the event there");
+    uint64_t once = lab_count(ctr, lab_select(ctr, PMU_KERNEL), 0, lab_loop, TURNS);
+    struct pmu_gate gate = pmu_gate(ctr);
+    for (unsigned i = 2; i < 6; i++) {
+        lab_measure(&gate, lab_loop, TURNS);
+        LAB_CHECK_COUNT(pmu_read(ctr), i * once);
+    }
+}
+
+/* Status bits set by software: each by itself, kept until cleared, and only that one. */
+LAB_EACH(pmu_status_set, each_counter,
+         "STATUS_SET and RESET act on one bit [VP-28 VP-66 VP-75 C-1.3]")
+{
+    SKIP_WITHOUT_SET();
+    uint32_t status = pmu_here()->msr.global_status, clear = pmu_here()->msr.global_clear;
+    lab_wrmsr(STATUS_SET, PMU_BIT(ctr));
+    CHECK_EQ(lab_rdmsr(status), PMU_BIT(ctr));
+    lab_wrmsr(STATUS_SET, 0);
+    lab_wrmsr(clear, 0);
+    CHECK_EQ(lab_rdmsr(status), PMU_BIT(ctr));
+    lab_wrmsr(STATUS_SET, all());
+    CHECK_EQ(lab_rdmsr(status), all());
+    lab_wrmsr(clear, PMU_BIT(ctr));
+    CHECK_EQ(lab_rdmsr(status), all() & ~PMU_BIT(ctr));
+    lab_wrmsr(clear, all());
+    CHECK_EQ(lab_rdmsr(status), 0);
+    CHECK_EQ(lab_rdmsr(pmu_counter_msr(pmu_here(), ctr)), 0);
+}
+
+LAB_TEST(pmu_global, set_absent, "STATUS_SET has no bit of an absent counter [VP-28 VP-75]")
+{
+    SKIP_WITHOUT_SET();
+    for (unsigned bit = 0; bit < 48; bit++) {
+        if (all() >> bit & 1)
+            continue;
+        CHECK_EQ(wrmsr_fault(STATUS_SET, PMU_BIT(bit)), lab_is_intel() ? LAB_GP_FAULT : 0);
+        CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), 0);
+    }
+    if (!lab_is_intel())
+        CHECK_EQ(lab_rdmsr(STATUS_SET), 0);
+}
+
+/* CTR_FRZ, set by software: nothing counts until it is cleared. */
+LAB_EACH(pmu_frozen, each_counter, "CTR_FRZ stops it, clearing lets it run [VP-75 C-1.3]")
+{
+    if (!lab_is_intel() || pmu_here()->version < 4)
+        SKIP("no register that sets status");
+    SKIP_WITHOUT_EVENT(ctr);
+    lab_wrmsr(STATUS_SET, FROZEN);
+    CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), FROZEN);
+    struct pmu_gate gate = pmu_gate(ctr);
+    pmu_write(ctr, 5);
+    uint64_t select = lab_select(ctr, PMU_KERNEL);
+    if (lab_is_fixed(ctr))
+        lab_wrmsr(pmu_here()->msr.fixed_control, UINT64_C(1) << 4 * (ctr - PMU_FIXED));
+    else
+        lab_wrmsr(pmu_select_msr(pmu_here(), ctr), select | PMU_ENABLE);
+    lab_measure(&gate, lab_loop, TURNS);
+    CHECK_EQ(pmu_read(ctr), 5);
+    lab_wrmsr(pmu_here()->msr.global_clear, FROZEN);
+    CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), 0);
+    lab_measure(&gate, lab_loop, TURNS);
+    CHECK_BECAUSE(pmu_read(ctr), 5 + TURNS / 16, TURNS * 10000, "it runs again");
+}
+
+/* INUSE: bit n when EVENTSELn has an event, 32 + n when fixed counter n is enabled, 63 when one may
+ * interrupt. */
+LAB_EACH(pmu_inuse, each_counter, "GLOBAL_INUSE shows the counter and its interrupt [VP-16 C-1.3]")
+{
+    if (!lab_is_intel() || pmu_here()->version < 4)
+        SKIP("no register that tells counters in use");
+    CHECK_EQ(lab_rdmsr(INUSE), 0);
+    pmu_program(ctr, lab_select(ctr, PMU_USER), 0);
+    CHECK_EQ(lab_rdmsr(INUSE), PMU_BIT(ctr));
+    pmu_program(ctr, lab_select(ctr, PMU_USER | PMU_INTERRUPT), 0);
+    CHECK_EQ(lab_rdmsr(INUSE), PMU_BIT(ctr) | PMU_BIT(63));
+    CHECK_EQ(wrmsr_fault(INUSE, 0), LAB_GP_FAULT);
+    pmu_program(ctr, 0, 0);
+    CHECK_EQ(lab_rdmsr(INUSE), 0);
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT */
+/* Conformance: the interrupt of an overflow: as a vector and as an NMI, masked, delayed, nested,
+ * and where it hits. The code between the two WRMSRs is a sled of one-byte instructions, so that
+ * the RIP found is a count. */
+#include "hal/apic.h"
+#include "hal/clock.h"
+#include "hal/hal.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/boot_info.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/ke/sched.h"
+#include "kernel/trap.h"
+#include "tests/harness/lab.h"
+#include "tests/harness/rules.h"
+#include "tests/harness/vpmu.h"
+
+#define SAFE "safe: no NMI"
+#define WAIT_PAUSES 5000u
+#define LOOKS 200u /* between two PAUSEs, each of which leaves a virtual machine */
+#define REARMED 500u
+#define ACCESSES 1000u /* at most, to find that no interrupt comes */
+#define LONGEST 990u   /* events to an overflow in the sled */
+
+static unsigned the_ctr; /* of the running test, for actions in handlers */
+
+static void arm(unsigned ctr, uint64_t period)
+{
+    the_ctr = ctr;
+    pmu_program(ctr, lab_select(ctr, PMU_KERNEL | PMU_INTERRUPT),
+                -period & pmu_mask(pmu_here(), ctr));
+}
+
+/* Turns behind the sled: for events that are fewer than instructions, and for interrupts that are
+ * late. */
+static uint64_t behind(unsigned ctr) { return lab_turns(ctr, LONGEST) + lab_late(1); }
+
+static void run_sled(unsigned ctr)
+{
+    struct pmu_gate gate = pmu_gate(ctr);
+    lab_measure(&gate, lab_sled, behind(ctr));
+}
+
+/* An interrupt in flight may come a little after the counter has stopped. */
+static void wait(const unsigned *count, unsigned wanted)
+{
+    for (unsigned i = 0;
+         i < WAIT_PAUSES * LOOKS && __atomic_load_n(count, __ATOMIC_RELAXED) < wanted; i++)
+        if (i % LOOKS == 0)
+            pause();
+}
+
+/* Silicon's rule: Intel masks the entry when it delivers, AMD does not. KVM's: on Intel it masks
+ * since Linux 6.6, and from there to 6.8 on AMD, too. */
+static bool masks_at_delivery(void)
+{
+    return rules_kvm() ? (lab_caught.lvt & APIC_LVT_MASKED) != 0 : lab_is_intel();
+}
+
+static void check_lvt_in_handler(void)
+{
+    CHECK_EQ(!!(lab_caught.lvt & APIC_LVT_MASKED), masks_at_delivery());
+}
+
+/* The first instruction that may be interrupted is the one after the event. */
+static void check_skid(unsigned ctr, uint64_t period)
+{
+    uint64_t before = lab_before(), into_sled = lab_caught.rip - (uint64_t)lab_sled;
+    uint64_t due = period - before;
+    if (lab_event(ctr) != PMU_INSTRUCTIONS ||
+        period < before) /* where enabling counts twice two events are ahead of the sled */
+        return;
+    if (vpmu_present() && !vpmu_quirk("skid")) {
+        CHECK_EQ(into_sled, due);
+        return;
+    }
+    bool inside = into_sled < LAB_SLED;
+    if (inside)
+        CHECK_BECAUSE(into_sled + 1, due + 1, LAB_SLED,
+                      "place in the sled, from 1; not before the event");
+    test_note("skid: %ld instructions%s", (int64_t)(into_sled - due),
+              inside ? "" : " or more: behind the sled");
+}
+
+LAB_EACH(pmu_pmi, each_counter,
+         "overflow as a vector, after 2 to 990 events; skid [VP-67 VP-68 VP-69 VP-70 VP-71 C-1.2 "
+         "C-2a.9 C-2g]")
+{
+    static const uint16_t periods[] = { 2, 3, 77, 500, 990 };
+    SKIP_WITHOUT_EVENT(ctr);
+    lab_catch();
+    for (unsigned i = 0; i < ARRAY_SIZE(periods); i++) {
+        unsigned before = lab_caught.pmis;
+        apic_write_pmi_lvt(VECTOR_PMI);
+        arm(ctr, periods[i]);
+        run_sled(ctr);
+        wait(&lab_caught.pmis, before + 1);
+        CHECK_EQ(lab_caught.pmis, before + 1);
+        CHECK_EQ(pmu_take_overflow(), PMU_BIT(ctr));
+        if (pmu_here()->msr.global_status)
+            CHECK_EQ(lab_caught.status & PMU_BIT(ctr), PMU_BIT(ctr));
+        check_lvt_in_handler();
+        check_skid(ctr, periods[i]);
+        pmu_clear(PMU_BIT(ctr));
+    }
+    CHECK_EQ(lab_caught.nmis, 0);
+    lab_release();
+}
+
+LAB_EACH(pmu_nmi, each_counter, "overflow as NMI, with interrupts off [VP-68 VP-79 C-1.2]")
+{
+    if (boot_safe())
+        SKIP(SAFE);
+    SKIP_WITHOUT_EVENT(ctr);
+    lab_catch();
+    apic_write_pmi_lvt(APIC_LVT_NMI);
+    CHECK_EQ(apic_read_pmi_lvt() & 0x107ff, APIC_LVT_NMI);
+    arm(ctr, 300);
+    uint64_t flags = read_flags();
+    cli(); /* an NMI does not ask */
+    run_sled(ctr);
+    wait(&lab_caught.nmis, 1);
+    write_flags(flags);
+    CHECK_EQ(lab_caught.nmis, 1);
+    CHECK_EQ(lab_caught.pmis, 0);
+    check_lvt_in_handler();
+    check_skid(ctr, 300);
+    CHECK_EQ(pmu_take_overflow(), PMU_BIT(ctr));
+    lab_release();
+}
+
+/* Masked: status, no interrupt, and none when the mask goes. */
+LAB_EACH(pmu_masked, each_counter, "masked: status only, and nothing is kept for later [VP-68]")
+{
+    SKIP_WITHOUT_EVENT(ctr);
+    lab_catch();
+    apic_write_pmi_lvt(VECTOR_PMI | APIC_LVT_MASKED);
+    arm(ctr, 300);
+    run_sled(ctr);
+    CHECK_EQ(lab_caught.pmis, 0);
+    apic_write_pmi_lvt(VECTOR_PMI);
+    lab_wait_quietly();
+    CHECK_EQ(lab_caught.pmis, 0);
+    CHECK_EQ(pmu_take_overflow(), PMU_BIT(ctr));
+    arm(ctr, 300); /* and it works otherwise */
+    run_sled(ctr);
+    wait(&lab_caught.pmis, 1);
+    CHECK_EQ(lab_caught.pmis, 1);
+    lab_release();
+}
+
+static void rearm(void)
+{
+    if (lab_caught.pmis >= 3)
+        return;
+    pmu_take_overflow();
+    pmu_write(the_ctr, -(uint64_t)REARMED & pmu_mask(pmu_here(), the_ctr));
+}
+
+/* Where the entry is masked at delivery the next overflow is not heard until the handler unmasks.
+ */
+LAB_EACH(pmu_auto_mask, each_counter, "Intel masks at delivery, AMD does not [VP-69 VP-70 C-2a.9]")
+{
+    SKIP_WITHOUT_EVENT(ctr);
+    lab_catch();
+    lab_caught.action = rearm;
+    arm(ctr, 100);
+    struct pmu_gate gate = pmu_gate(ctr);
+    lab_measure(&gate, lab_loop, lab_turns(ctr, 100 + 3 * REARMED) + lab_late(3));
+    bool masks = masks_at_delivery();
+    wait(&lab_caught.pmis, masks ? 1 : 3);
+    CHECK_EQ(lab_caught.pmis, masks ? 1 : 3);
+    CHECK_EQ(!!(apic_read_pmi_lvt() & APIC_LVT_MASKED), masks);
+    lab_release();
+}
+
+static void rearm_and_unmask(void)
+{
+    apic_write_pmi_lvt(VECTOR_PMI);
+    if (lab_caught.pmis >= 10)
+        return;
+    pmu_take_overflow();
+    pmu_write(the_ctr, -(uint64_t)REARMED & pmu_mask(pmu_here(), the_ctr));
+}
+
+/* What a sampling driver does: ten in a row. */
+LAB_EACH(pmu_ten_pmis, each_counter, "ten overflows re-armed by the handler [VP-71 C-2g]")
+{
+    SKIP_WITHOUT_EVENT(ctr);
+    lab_catch();
+    lab_caught.action = rearm_and_unmask;
+    arm(ctr, 100);
+    struct pmu_gate gate = pmu_gate(ctr);
+    lab_measure(&gate, lab_loop, lab_turns(ctr, 100 + 10 * REARMED) + lab_late(10));
+    wait(&lab_caught.pmis, 10);
+    CHECK_EQ(lab_caught.pmis, 10);
+    CHECK_EQ(pmu_take_overflow(), PMU_BIT(ctr));
+    lab_release();
+}
+
+/* A vector waits for IF and for the task priority, and comes once. */
+LAB_EACH(pmu_delayed, each_counter, "waits for IF and for the priority, comes once [VP-68]")
+{
+    SKIP_WITHOUT_EVENT(ctr);
+    lab_catch();
+    uint64_t flags = read_flags();
+    cli();
+    arm(ctr, 300);
+    run_sled(ctr);
+    CHECK_EQ(lab_caught.pmis, 0);
+    write_flags(flags);
+    wait(&lab_caught.pmis, 1);
+    CHECK_EQ(lab_caught.pmis, 1);
+    CHECK_EQ(pmu_take_overflow(), PMU_BIT(ctr));
+
+    apic_write_pmi_lvt(VECTOR_PMI);
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    arm(ctr, 300);
+    run_sled(ctr);
+    CHECK_EQ(lab_caught.pmis, 1);
+    irql_lower(old);
+    wait(&lab_caught.pmis, 2);
+    CHECK_EQ(lab_caught.pmis, 2);
+    lab_release();
+}
+
+static unsigned depth, deepest;
+
+/* In the first handler, let the second in: five hundred instructions later it must come, before
+ * this one ends. */
+static void overflow_inside(void)
+{
+    depth++;
+    deepest = depth > deepest ? depth : deepest;
+    if (lab_caught.pmis == 1) {
+        pmu_take_overflow();
+        apic_write_pmi_lvt(VECTOR_PMI);
+        apic_eoi(); /* the handler's own finds nothing in service */
+        pmu_write(the_ctr, -(uint64_t)REARMED & pmu_mask(pmu_here(), the_ctr));
+        sti();
+        uint64_t turns =
+            lab_turns(the_ctr, REARMED) + lab_late(1); /* a turn has two instructions or more */
+        for (uint64_t i = 0; i < turns && deepest < 2;
+             i++) /* each PAUSE hands the machine to another CPU */
+            pause();
+        cli();
+    }
+    depth--;
+}
+
+LAB_EACH(pmu_nested, each_counter, "an overflow in the handler nests if that lets it [VP-71]")
+{
+    SKIP_WITHOUT_EVENT(ctr);
+    lab_catch();
+    depth = deepest = 0;
+    lab_caught.action = overflow_inside;
+    arm(ctr, 100);
+    run_sled(ctr);
+    wait(&lab_caught.pmis, 2);
+    CHECK_EQ(lab_caught.pmis, 2);
+    CHECK_EQ(lab_caught.nmis, 0);
+    CHECK_EQ(deepest, 2);
+    lab_release();
+}
+
+/* An overflow inside an NMI handler, as NMI: held until IRET, then delivered. */
+static unsigned nmis_inside;
+
+static void overflow_in_nmi(void)
+{
+    if (lab_caught.nmis > 1)
+        return;
+    pmu_take_overflow();
+    apic_write_pmi_lvt(APIC_LVT_NMI);
+    pmu_write(the_ctr, -(uint64_t)REARMED & pmu_mask(pmu_here(), the_ctr));
+    lab_loop(lab_turns(the_ctr, REARMED) + lab_late(1));
+    nmis_inside = lab_caught.nmis;
+}
+
+LAB_EACH(pmu_nmi_held, each_counter, "an NMI in an NMI is held until IRET [VP-78]")
+{
+    if (boot_safe())
+        SKIP(SAFE);
+    SKIP_WITHOUT_EVENT(ctr);
+    lab_catch();
+    apic_write_pmi_lvt(APIC_LVT_NMI);
+    lab_caught.action = overflow_in_nmi;
+    arm(ctr, 100);
+    run_sled(ctr);
+    wait(&lab_caught.nmis, 2);
+    CHECK_EQ(nmis_inside, 1);
+    CHECK_EQ(lab_caught.nmis, 2);
+    lab_release();
+}
+
+/* Both run over the sled. One WRMSR starts both where there is global control; else one has a head
+ * start. */
+static void run_both(unsigned ctr, unsigned other)
+{
+    if (pmu_here()->msr.global_control) {
+        struct pmu_gate gate = { pmu_here()->msr.global_control, PMU_BIT(ctr) | PMU_BIT(other), 0 };
+        lab_measure(&gate, lab_sled, behind(ctr) + behind(other));
+        return;
+    }
+    pmu_start(PMU_BIT(other));
+    run_sled(ctr);
+    pmu_stop(PMU_BIT(other));
+}
+
+/* The head start in events: how much later `ctr` interrupts than `other` does, each alone and with
+ * the same period. Where interrupts are late, which differs each time, nobody can tell. */
+static uint64_t head_start(unsigned ctr, unsigned other)
+{
+    uint64_t at[2] = { 0 };
+    if (pmu_here()->measured.skid.high)
+        return 0;
+    for (unsigned i = 0; i < 2 && !pmu_here()->msr.global_control; i++) {
+        lab_catch();
+        pmu_program(other, lab_select(other, PMU_KERNEL | (i ? 0 : PMU_INTERRUPT)),
+                    -UINT64_C(500) & pmu_mask(pmu_here(), other));
+        pmu_program(ctr, lab_select(ctr, PMU_KERNEL | (i ? PMU_INTERRUPT : 0)),
+                    -UINT64_C(500) & pmu_mask(pmu_here(), ctr));
+        run_both(ctr, other);
+        wait(&lab_caught.pmis, 1);
+        at[i] = lab_caught.rip;
+        lab_release();
+        pmu_clear(PMU_BIT(ctr) | PMU_BIT(other));
+    }
+    return at[1] - at[0];
+}
+
+/* Two counters overflow at the same instruction: one interrupt or two, but both are told, and none
+ * is lost. */
+LAB_EACH(pmu_two_pmis, each_counter, "overflow in the same instruction as each other [VP-67]")
+{
+    SKIP_WITHOUT_EVENT(ctr);
+    for (uint64_t rest = pmu_here()->counters & ~PMU_BIT(ctr); rest; rest &= rest - 1) {
+        unsigned other = (unsigned)__builtin_ctzll(rest);
+        if (lab_event(other) == PMU_EVENT_COUNT)
+            continue;
+        uint64_t ahead = head_start(ctr, other);
+        lab_catch();
+        arm(other, 200 + ahead);
+        arm(ctr, 200);
+        run_both(ctr, other);
+        wait(&lab_caught.pmis, 1);
+        CHECK_BECAUSE(lab_caught.pmis, 1, 2, "two close together may be taken at once");
+        if (lab_event(other) == lab_event(ctr) &&
+            !pmu_here()->measured.skid.high) /* else it may be the other's */
+            check_skid(ctr, 200);
+        CHECK_EQ(pmu_take_overflow(), PMU_BIT(ctr) | PMU_BIT(other));
+        lab_release();
+        pmu_clear(PMU_BIT(ctr) | PMU_BIT(other));
+    }
+}
+
+/* What boots do to find a PMU whose interrupts do not come: with the entry masked, that is so. */
+TEST(pmu_pmi_lost, told,
+     "a PMU whose interrupt does not come is found out within 10 ms, on every CPU [VP-68 C-1a]")
+{
+    SKIP_WITHOUT_PMU();
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        apic_write_pmi_lvt(VECTOR_PMI | APIC_LVT_MASKED);
+        uint64_t start = clock_ns();
+        CHECK(!hal_pmi_prove());
+        /* The time that all of the self-test has. */
+        CHECK_RANGE(clock_ns() - start, 1, 10000000 + rules_access_ns(ACCESSES));
+        apic_write_pmi_lvt(VECTOR_PMI);
+        CHECK(hal_pmi_prove());
+    }
+    test_run_anywhere();
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/* Conformance: RDPMC: every form of the index, in ring 0, and in ring 3 with CR4.PCE set and clear.
+ */
+#include "hal/hal.h"
+#include "hal/smp.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/ke/isolate.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/ke/thread_profiling.h"
+#include "kernel/profiling/counter_config.h"
+#include "tests/harness/counting.h"
+#include "tests/harness/lab.h"
+#include "tests/ring3/pmu_rdpmc.h"
+#include "tests/harness/rules.h"
+#include "tests/harness/user.h"
+
+#define FIXED 0x40000000u
+#define METRICS 0x20000000u
+#define PERF_CAPABILITIES 0x345u
+#define FAST 0x80000000u
+
+/* PERF_METRICS has an index where PERF_CAPABILITIES says so: large cores since Ice Lake. Of this
+ * CPU. */
+static void has_metrics(void *has)
+{
+    uint64_t capabilities = 0;
+    *(bool *)has =
+        lab_is_intel() && !rdmsr_fault(PERF_CAPABILITIES, &capabilities) && capabilities >> 15 & 1;
+}
+
+/* Indices that no counter of such a CPU has; how many. */
+static unsigned bad_indices(const struct pmu_kind *pmu, bool metrics, uint32_t *bad)
+{
+    unsigned n = 0;
+    uint64_t fixed = pmu->reported >> PMU_FIXED;
+    bool uncore =
+        cpuid(0x80000001, 0).ecx & (1u << 24 | 1u << 28); /* AMD: 6 to 15 are other counters */
+    if (lab_is_intel() || !uncore)
+        for (unsigned i = 0; i < 32; i++)
+            if (!(pmu->reported >> i & 1))
+                bad[n++] = i;
+    for (unsigned bit = 5; bit < 29; bit++)
+        bad[n++] = 1u << bit;
+    bad[n++] = 64;
+    bad[n++] = 65;
+    for (unsigned i = 0; i < 20; i++)
+        if (!(fixed >> i & 1))
+            bad[n++] = FIXED + i;
+    bad[n++] = FIXED | 1u << 15;
+    bad[n++] = FIXED | 1u << 16;
+    if (!metrics)
+        bad[n++] = METRICS;
+    bad[n++] = 0xffffffff;
+    bad[n++] = 0x7fffffff;
+    return n;
+}
+#define BAD_MAX 96
+
+/* Any value that was written comes back by its own index, upper halves of RAX and RDX clear. */
+LAB_EACH(pmu_rdpmc, each_counter, "its index reads it, zero-extended [VP-41 VP-42 VP-88 C-2a.7]")
+{
+    uint32_t index = pmu_rdpmc_index(ctr);
+    CHECK_EQ(index, lab_is_fixed(ctr) ? FIXED + ctr - PMU_FIXED : ctr);
+    for (uint64_t value = 1; value <= pmu_mask(pmu_here(), ctr); value = value * 3 + 1) {
+        uint64_t rax = 0, rdx = 0,
+                 written =
+                     value <= pmu_max_period(pmu_here(), ctr) ? value : pmu_mask(pmu_here(), ctr);
+        lab_wrmsr(pmu_write_msr(pmu_here(), ctr), written);
+        asm volatile("mov $-1,%%rax\nmov $-1,%%rdx\nrdpmc" : "=&a"(rax), "=&d"(rdx) : "c"(index));
+        CHECK_EQ(rax, written & 0xffffffff);
+        CHECK_EQ(rdx, written >> 32);
+    }
+}
+
+/* ECX is what counts, not RCX; RDPMC itself is an instruction. */
+LAB_EACH(pmu_rdpmc_counts, each_counter, "RDPMC counts as one; RCX's upper half is ignored [VP-48]")
+{
+    uint32_t index = pmu_rdpmc_index(ctr), first, second;
+    uint64_t wide = UINT64_C(0xabcdef0000000000) | index, value;
+    lab_wrmsr(pmu_write_msr(pmu_here(), ctr), 0x1234);
+    asm volatile("rdpmc" : "=a"(value) : "c"(wide) : "rdx");
+    CHECK_EQ(value, 0x1234);
+    if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
+        return;
+    pmu_program(ctr, lab_select(ctr, PMU_KERNEL), 0);
+    pmu_start(PMU_BIT(ctr));
+    asm volatile("rdpmc\nmov %%eax,%0\nrdpmc" : "=&r"(first), "=&a"(second) : "c"(index) : "rdx");
+    pmu_stop(PMU_BIT(ctr));
+    /* The first RDPMC and the MOV: silicon's rule. KVM may intercept RDPMC, which then counts as
+     * exits do. */
+    const struct pmu_spread *exit = &pmu_here()->measured.exit;
+    bool intercepted = rules_kvm() && pmu_stable(exit) && second - first != 2;
+    CHECK_EQ(second - first, 1 + (intercepted ? (uint64_t)exit->low : 1));
+}
+
+LAB_TEST(pmu_rdpmc, bad_indices, "no other index reads anything: #GP [VP-43 VP-45 C-2a.1 C-2e]")
+{
+    uint32_t bad[BAD_MAX];
+    bool metrics;
+    has_metrics(&metrics);
+    unsigned n = bad_indices(pmu_here(), metrics, bad);
+    (void)unused;
+    CHECK(n > 30 && n <= BAD_MAX);
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t value;
+        if (!CHECK_EQ(rdpmc_fault(bad[i], &value), LAB_GP_FAULT))
+            test_note("index %x", bad[i]);
+    }
+}
+
+/* Bit 31, the fast read of older processors: refused, or the low half. */
+LAB_EACH(pmu_rdpmc_fast, each_counter, "bit 31: refused, or the low half [VP-44 C-2a.7 C-2e]")
+{
+    uint64_t value = 0;
+    lab_wrmsr(pmu_write_msr(pmu_here(), ctr), 0x1234567);
+    unsigned fault = rdpmc_fault(FAST | pmu_rdpmc_index(ctr), &value);
+    CHECK(fault == LAB_GP_FAULT || (fault == 0 && value == 0x1234567));
+}
+
+/* A thread of its own for each try: #GP ends it. CR4.PCE is set while a thread with counters runs.
+ */
+static NTSTATUS in_ring3(void (*function)(void), uint64_t argument, unsigned cpu, uint64_t *value)
+{
+    struct process *process = user_process();
+    struct thread *thread =
+        process ? user_thread("rdpmc", process, (uint64_t)function, argument, cpu_set_one(cpu))
+                : NULL;
+    NTSTATUS status = STATUS_NO_MEMORY;
+    if (CHECK(thread != NULL)) {
+        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+        status = thread->exit_status;
+        CHECK(process_read(process, value, (uint64_t)&user_rdpmc_value, sizeof *value));
+        object_release(&thread->object);
+    }
+    if (process)
+        object_release(&process->object);
+    return status;
+}
+
+static void ring3_index(unsigned ctr)
+{
+    HANDLE handle;
+    uint64_t value = 0;
+    unsigned configured;
+    SKIP_WITHOUT_PMU();
+    if (isolate_on)
+        SKIP("the policy is isolate"); /* which shows a thread its own counter only */
+    if (!(pmu_some_counters(EVERYWHERE) >> ctr & 1))
+        SKIP("no such counter");
+    /* The configuration that lets ring 3 read takes one counter itself: any other than the tested.
+     */
+    configured = (unsigned)__builtin_ctzll(common_counters() & ~PMU_BIT(ctr));
+    REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &handle), STATUS_SUCCESS);
+    REQUIRE(counting_configure(&configured, 1));
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        if (!(pmu_of(cpu)->counters >> ctr & 1))
+            continue;
+        test_run_on(cpu);
+        pmu_write(ctr, 0x1234567);
+        test_run_anywhere();
+        CHECK_STATUS(in_ring3(user_rdpmc_allowed, pmu_rdpmc_index(ctr), cpu, &value),
+                     STATUS_SUCCESS);
+        CHECK_EQ(value, 0x1234567);
+        CHECK_STATUS(in_ring3(user_rdpmc_plain, pmu_rdpmc_index(ctr), cpu, &value),
+                     STATUS_PRIVILEGED_INSTRUCTION);
+        CHECK_EQ(value, USER_RDPMC_NOTHING);
+    }
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
+    CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
+}
+
+TEST(pmu_rdpmc_ring3, bad_indices,
+     "with CR4.PCE set, bad indices raise #GP in ring 3 too [VP-43 VP-45 VP-46 C-1.1]")
+{
+    uint32_t bad[BAD_MAX];
+    uint64_t value = 0;
+    unsigned ctr;
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        bool metrics = false;
+        smp_call(cpu_set_one(cpu), has_metrics, &metrics);
+        unsigned n = bad_indices(pmu_of(cpu), metrics, bad);
+        for (unsigned i = cpu; i < n; i += 9) {
+            CHECK_STATUS(in_ring3(user_rdpmc_allowed, bad[i], cpu, &value),
+                         STATUS_PRIVILEGED_INSTRUCTION);
+            CHECK_EQ(value, USER_RDPMC_NOTHING);
+        }
+    }
+    counting_stop();
+}
+
+/* One after the other on one CPU: allowed, not, allowed: PCE follows the thread. */
+TEST(pmu_rdpmc_ring3, pce_follows,
+     "CR4.PCE belongs to the thread that may read, switch after switch [VP-46 C-1.1]")
+{
+    uint64_t value;
+    unsigned ctr;
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        for (unsigned i = 0; i < 3; i++) {
+            CHECK_STATUS(in_ring3(user_rdpmc_allowed, pmu_rdpmc_index(ctr), cpu, &value),
+                         STATUS_SUCCESS);
+            CHECK_STATUS(in_ring3(user_rdpmc_plain, pmu_rdpmc_index(ctr), cpu, &value),
+                         STATUS_PRIVILEGED_INSTRUCTION);
+        }
+    counting_stop();
+}
+
+TEST(pmu_rdpmc_ring3, msrs, "RDMSR and WRMSR of the PMU's registers raise #GP in ring 3 [VP-13]")
+{
+    uint64_t value;
+    SKIP_WITHOUT_PMU();
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        const struct pmu_kind *pmu = pmu_of(cpu);
+        const uint32_t msrs[] = { pmu_counter_msr(pmu, 0), pmu_select_msr(pmu, 0),
+                                  pmu->msr.global_control };
+        for (unsigned i = 0; i < ARRAY_SIZE(msrs) && msrs[i]; i++) {
+            CHECK_STATUS(in_ring3(user_rdmsr, msrs[i], cpu, &value), STATUS_PRIVILEGED_INSTRUCTION);
+            CHECK_STATUS(in_ring3(user_wrmsr, msrs[i], cpu, &value), STATUS_PRIVILEGED_INSTRUCTION);
+        }
+    }
+}
+
+TEST_EACH(pmu_rdpmc_ring3, each_counter,
+          "ring 3 reads it with CR4.PCE set, #GP with it clear [VP-46 C-1.1 C-2d]")
+{
+    ring3_index(ctr);
+}

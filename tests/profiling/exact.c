@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/* The point of it all: the instructions of a ring-3 region, as ReadThreadProfilingData gives them,
+ * equal the number that the region executes, whatever interrupts, other threads and other CPUs do
+ * meanwhile. Only ring 3 is counted, so the kernel's own instructions are not in it. */
+#include "hal/clock.h"
+#include "hal/smp.h"
+#include "kernel/base/cpu.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "pmu/pmu.h"
+#include "tests/harness/counting.h"
+#include "tests/harness/exactness.h"
+#include "tests/ring3/exact.h"
+#include "tests/harness/user.h"
+#include "tests/harness/vpmu.h"
+
+#define SPINNERS 2
+#define THREADS_MAX 8
+
+struct company {
+    struct process *process;
+    struct thread *threads[SPINNERS];
+};
+
+static bool company_start(struct company *company, struct cpu_set affinity)
+{
+    company->process = user_process();
+    if (!CHECK(company->process != NULL))
+        return false;
+    bool complete = true;
+    for (unsigned i = 0; i < SPINNERS; i++) {
+        company->threads[i] =
+            user_thread("company", company->process, (uint64_t)user_exact_spin, 0, affinity);
+        complete &= CHECK(company->threads[i] != NULL);
+    }
+    return complete;
+}
+
+static void company_end(struct company *company)
+{
+    for (unsigned i = 0; i < SPINNERS; i++) {
+        if (!company->threads[i])
+            continue;
+        thread_terminate(company->threads[i], STATUS_SUCCESS);
+        sched_wait(&company->threads[i]->object, SCHED_FOREVER, Executive);
+        object_release(&company->threads[i]->object);
+    }
+    if (company->process)
+        object_release(&company->process->object);
+}
+
+struct migrator {
+    struct thread *target;
+    uint32_t stop;
+    unsigned moves;
+};
+
+/* Moves the target from CPU to CPU, every tick. */
+static void migrate(void *argument)
+{
+    struct migrator *m = argument;
+    while (!__atomic_load_n(&m->stop, __ATOMIC_ACQUIRE)) {
+        sched_set_affinity(m->target, cpu_set_one(m->moves++ % cpu_count));
+        sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution);
+    }
+}
+
+/* Runs a ring-3 function in a thread that is moved about all the time. */
+static unsigned run_migrated(void (*function)(uint64_t), uint64_t argument)
+{
+    struct process *process = user_process();
+    struct migrator m = { .target = process ? user_start(process, (void (*)(void))function,
+                                                         argument | exactness())
+                                            : NULL };
+    if (!CHECK(m.target != NULL))
+        return 0;
+    struct thread *mover = thread_create("migrator", migrate, &m, SMP_ALL);
+    CHECK(mover != NULL);
+    sched_wait(&m.target->object, SCHED_FOREVER, Executive);
+    __atomic_store_n(&m.stop, 1, __ATOMIC_RELEASE);
+    if (mover) {
+        sched_wait(&mover->object, SCHED_FOREVER, Executive);
+        object_release(&mover->object);
+    }
+    exactness_tell(process);
+    user_finish(process, m.target);
+    return m.moves;
+}
+
+TEST(exact, known_regions,
+     "regions of 1, 10, 1,000 and 100,000 ring-3 instructions are counted exactly, among other "
+     "threads [TP-79 TP-80]")
+{
+    unsigned ctr;
+    struct company company = { 0 };
+    SKIP_WITHOUT_PMU();
+    SKIP_IF_STEPPED();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    if (company_start(&company, SMP_ALL))
+        exactness_run(user_exact_known, 0);
+    company_end(&company);
+    counting_stop();
+}
+
+TEST(exact, switched_regions,
+     "20 switches inside measured regions on one CPU change no count [TP-79 TP-80 TP-82]")
+{
+    unsigned ctr;
+    struct company company = { 0 };
+    SKIP_WITHOUT_PMU();
+    SKIP_IF_STEPPED();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    if (company_start(&company, SMP_ALL)) {
+        struct process *process = user_process();
+        struct thread *thread =
+            process ? user_thread("measured", process, (uint64_t)user_exact_switched,
+                                  20 | exactness(), cpu_set_one(company.threads[0]->cpu))
+                    : NULL;
+        CHECK(thread != NULL);
+        for (unsigned i = 0; thread && i < SPINNERS; i++)
+            sched_set_affinity(company.threads[i], thread->affinity);
+        if (thread)
+            sched_wait(&thread->object, SCHED_FOREVER, Executive);
+        if (process) {
+            exactness_tell(process);
+            user_finish(process, thread);
+        }
+    }
+    company_end(&company);
+    counting_stop();
+}
+
+TEST(exact, migrated_regions,
+     "regions are counted exactly while the thread is moved between CPUs in the middle [TP-79 "
+     "TP-81]")
+{
+    unsigned ctr;
+    struct company company = { 0 };
+    SKIP_WITHOUT_PMU();
+    SKIP_IF_STEPPED();
+    SKIP_BELOW_CPUS(2);
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    if (company_start(&company, SMP_ALL)) {
+        CHECK(run_migrated(user_exact_known, 0) > 0);
+        CHECK(run_migrated(user_exact_switched, 20) >=
+              5); /* a move is a switch, but not every switch a move */
+    }
+    company_end(&company);
+    counting_stop();
+}
+
+TEST(exact, all_at_once,
+     "threads on all CPUs at the same time count exactly, each its own instructions [TP-31 TP-80]")
+{
+    unsigned ctr, started = 0;
+    struct process *processes[THREADS_MAX] = { 0 };
+    struct thread *threads[THREADS_MAX] = { 0 };
+    SKIP_WITHOUT_PMU();
+    SKIP_IF_STEPPED();
+    SKIP_BELOW_CPUS(2);
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    for (unsigned i = 0; i < cpu_count && i < THREADS_MAX; i++) {
+        processes[i] = user_process();
+        threads[i] = processes[i]
+                         ? user_thread("measured", processes[i], (uint64_t)user_exact_known,
+                                       exactness(), cpu_set_one(i))
+                         : NULL;
+        started += threads[i] != NULL;
+    }
+    CHECK(started == (cpu_count < THREADS_MAX ? cpu_count : THREADS_MAX));
+    for (unsigned i = 0; i < THREADS_MAX; i++) {
+        if (threads[i])
+            sched_wait(&threads[i]->object, SCHED_FOREVER, Executive);
+        if (processes[i]) {
+            exactness_tell(processes[i]);
+            user_finish(processes[i], threads[i]);
+        }
+    }
+    counting_stop();
+}
+
+/* Silicon's rule: RDPMC retires once. A hypervisor's: where it intercepts RDPMC that counts as its
+ * exits do. Nobody can take off what a trap adds between the two, so ring 3 takes the least of
+ * many. */
+static uint64_t expected_raw(unsigned cpu)
+{
+    const struct pmu_spread *exit = &pmu_of(cpu)->measured.exit;
+    return 2 + (cpu_features.hypervisor && pmu_stable(exit) ? (uint64_t)exit->low : 1);
+}
+
+TEST(exact, raw_rdpmc, "two ring-3 RDPMCs with two moves between differ by 3, on every CPU [TP-97]")
+{
+    unsigned ctr;
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        struct process *process = user_process();
+        uint64_t argument = pmu_rdpmc_index(ctr) | expected_raw(cpu) << 32;
+        struct thread *thread = process ? user_thread("raw", process, (uint64_t)user_exact_raw,
+                                                      argument, cpu_set_one(cpu))
+                                        : NULL;
+        CHECK(thread != NULL);
+        if (thread)
+            sched_wait(&thread->object, SCHED_FOREVER, Executive);
+        if (process)
+            user_finish(process, thread);
+    }
+    counting_stop();
+}

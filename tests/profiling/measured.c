@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* What was measured at boot is what the virtual PMU was told to do; on other machines, that it can
+ * be. */
+#include "kernel/base/boot_info.h"
+#include "kernel/base/cpu.h"
+#include "pmu/pmu.h"
+#include "tests/harness/kinds.h"
+#include "tests/harness/test.h"
+#include "tests/harness/vpmu.h"
+
+static void check(const struct pmu_spread *s, int64_t wanted)
+{
+    CHECK_RANGE(s->tries, 4, 1000); /* fewer show no spread */
+    CHECK_EQ(s->low, wanted);
+    CHECK_EQ(s->high, wanted);
+}
+
+TEST(measured, traps,
+     "what traps add to ring 3's counts of instructions and branches is measured correctly on "
+     "each kind of CPU")
+{
+    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_VPMU();
+    int64_t each = (int64_t)vpmu_quirk("irq3"), exit = (int64_t)vpmu_quirk("vmrun");
+    EACH_KIND(cpu) {
+        const struct pmu_measured *m = &pmu_of(cpu)->measured;
+        for (unsigned e = 0; e < PMU_RETIRED; e++) {
+            check(&m->quiet[e], 0);
+            check(&m->trap[PMU_TRAP_INTERRUPT][e],
+                  each + exit); /* an interrupt is an exit by itself */
+            check(&m->trap[PMU_TRAP_EXCEPTION][e], each);
+        }
+        if (!boot_safe())
+            check(&m->trap[PMU_TRAP_NMI][0], each);
+        CHECK_EQ(m->traps_add, each || exit);
+    }
+}
+
+TEST(measured, exits,
+     "what an intercepted instruction counts, and what the enabling WRMSR counts, is measured "
+     "correctly")
+{
+    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_VPMU();
+    int64_t once = 1 - (int64_t)vpmu_quirk("noemul"), vmrun = (int64_t)vpmu_quirk("vmrun"),
+            enabling = once + (int64_t)vpmu_quirk("wrmsr");
+    EACH_KIND(cpu) {
+        const struct pmu_measured *m = &pmu_of(cpu)->measured;
+        check(&m->enabling, (enabling > 0 ? enabling : 0) + vmrun);
+        check(&m->exit, once + vmrun);
+        check(&m->exit_at_255, once && vpmu_quirk("emulraw"));
+    }
+}
+
+TEST(measured, at_once,
+     "how many counters count at the same time is measured as it is, fewer where the host lends "
+     "fewer")
+{
+    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_VPMU();
+    uint64_t lent = vpmu_quirk("contend");
+    EACH_KIND(cpu) {
+        const struct pmu_measured *m = &pmu_of(cpu)->measured;
+        CHECK_BECAUSE(m->wanted, 1, 64, "each counter with an event that must happen");
+        CHECK_EQ(m->at_once, lent && lent < m->wanted ? lent : m->wanted);
+    }
+}
+
+TEST(measured, cycles, "cycles per instruction and per bus cycle are measured correctly")
+{
+    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_VPMU();
+    uint64_t ipc = vpmu_quirk("ipc") ? vpmu_quirk("ipc") : 1,
+             ref = vpmu_quirk("ref") ? vpmu_quirk("ref") : 1;
+    EACH_KIND(cpu) {
+        const struct pmu_measured *m = &pmu_of(cpu)->measured;
+        if (!pmu_counters_for(pmu_of(cpu), PMU_CYCLES))
+            continue;
+        CHECK_BECAUSE(m->cycles.low, 999 / ipc, 1001 / ipc + 2,
+                      "the enabling instruction and a cycle at the end");
+        CHECK_BECAUSE(m->cycles.high, 999 / ipc, 1001 / ipc + 2,
+                      "the enabling instruction and a cycle at the end");
+        if (pmu_counters_for(pmu_of(cpu), PMU_BUS_CYCLES))
+            CHECK_BECAUSE(m->bus_cycle.low, ref * 990, ref * 1010,
+                          "a tick at the end may not be over");
+    }
+}

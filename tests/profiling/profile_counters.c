@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT */
+/* The counters of profile objects: shared, refused, freed; added sources; many CPUs.
+ *
+ * Source: PO-44 to PO-46, PO-71 and PO-72 of tests/contract.md. */
+#include "kernel/ke/sched.h"
+#include "hal/smp.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/thread.h"
+#include "kernel/services.h"
+#include "pmu/pmu.h"
+#include "tests/harness/counter_list.h"
+#include "tests/harness/lab.h"
+#include "tests/harness/printed.h"
+#include "tests/harness/profile.h"
+
+#define PERIOD 5000u
+#define LOOP_INSTRUCTIONS 10u /* profile_loop.asm */
+#define LOOP_BYTES 64u
+#define ROUNDS 250u /* of 1,000, with `long`; else 10 of 40 */
+#define ROUND_INTERVAL                                                                             \
+    32768u /* a sample costs the virtual PMU a millisecond: it steps to the overflow */
+
+extern void profile_loop(uint64_t turns);
+extern const uint8_t profile_loop_start[], profile_loop_end[];
+
+static HANDLE of_loop(ULONG *counts, KPROFILE_SOURCE source)
+{
+    return profile_made((uint64_t)profile_loop_start, LOOP_BYTES, 6, counts, sizeof *counts, source,
+                        ~0ul);
+}
+
+static void close(HANDLE handle) { CHECK_STATUS(NtClose(handle), STATUS_SUCCESS); }
+
+TEST(profile_counters, busy,
+     "without a free counter a start returns STATUS_DEVICE_BUSY, and the object stays stopped; "
+     "the owner can be named [PO-44 HC-45]")
+{
+    HANDLE everything;
+    ULONG counts = 0;
+    SKIP_WITHOUT_SOURCE();
+    HANDLE profile = of_loop(&counts, SOURCE);
+    REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &everything), STATUS_SUCCESS);
+    CHECK_STATUS(NtStartProfile(profile), STATUS_DEVICE_BUSY);
+    CHECK_STATUS(NtStopProfile(profile), STATUS_PROFILING_NOT_STARTED);
+    CHECK_EQ(profiles_started(), 0);
+    CHECK(is_owned_by(nth_counter(0), 0, "HalAllocateHardwareCounters"));
+    CHECK_STATUS(HalFreeHardwareCounters(everything), STATUS_SUCCESS);
+    profile_start(profile);
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &everything),
+                 STATUS_INSUFFICIENT_RESOURCES);
+    profile_stop(profile);
+    CHECK_EQ(hal_counters_owned(), 0);
+    close(profile);
+}
+
+TEST(profile_counters, time_needs_none,
+     "while only ProfileTime is sampled all counters are free [HC-46]")
+{
+    HANDLE everything;
+    ULONG counts = 0;
+    SKIP_WITHOUT_PMU();
+    HANDLE profile = of_loop(&counts, ProfileTime);
+    profile_start(profile);
+    CHECK_EQ(hal_counters_owned(), 0);
+    REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &everything), STATUS_SUCCESS);
+    for (unsigned i = 0; i < 100000 && __atomic_load_n(&counts, __ATOMIC_RELAXED) < 3; i++)
+        profile_loop(1000);
+    CHECK(counts >= 3); /* and it does sample */
+    CHECK_STATUS(HalFreeHardwareCounters(everything), STATUS_SUCCESS);
+    profile_stop(profile);
+    close(profile);
+}
+
+TEST(profile_counters, shared,
+     "two objects of one source share one counter, and both count every sample [PO-45]")
+{
+    ULONG a = 0, b = 0;
+    SKIP_WITHOUT_SOURCE();
+    HANDLE first = of_loop(&a, SOURCE), second = of_loop(&b, SOURCE);
+    hal_source_set_interval(SOURCE, PERIOD);
+    profile_start(first);
+    profile_start(second);
+    CHECK_EQ(hal_counters_owned(), 1);
+    profile_loop(20 * PERIOD / LOOP_INSTRUCTIONS);
+    profile_stop(first);
+    CHECK_EQ(hal_counters_owned(), 1);
+    ULONG at_stop = a;
+    CHECK_RANGE(a, 19, 40);
+    CHECK_EQ(b, a);
+    profile_loop(20 * PERIOD / LOOP_INSTRUCTIONS);
+    CHECK_EQ(a, at_stop); /* PO-46, with samples still coming */
+    CHECK_RANGE(b, at_stop + 19, at_stop + 40);
+    profile_stop(second);
+    CHECK_EQ(hal_counters_owned(), 0);
+    at_stop = b;
+    profile_loop(20 * PERIOD / LOOP_INSTRUCTIONS);
+    CHECK_EQ(b, at_stop);
+    hal_source_set_interval(SOURCE, 65536);
+    close(first);
+    close(second);
+}
+
+TEST(profile_counters, rate,
+     "half the interval gives twice the samples, from the next interrupt on, on every processor "
+     "[PO-71 PO-72]")
+{
+    ULONG counts = 0;
+    SKIP_WITHOUT_SOURCE();
+    HANDLE profile = of_loop(&counts, SOURCE);
+    const unsigned elsewhere = hal_pmi_is_nmi() ? 3 : 0; /* NMIs hit in the timer's handler too */
+    hal_source_set_interval(SOURCE, 2 * PERIOD);
+    profile_start(profile);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        ULONG before = counts;
+        profile_loop(40 * PERIOD / LOOP_INSTRUCTIONS);
+        CHECK_RANGE(counts - before, 19 - elsewhere,
+                    21 + 2); /* interrupts and ticks are instructions too */
+        CHECK_STATUS(NtSetIntervalProfile(PERIOD, SOURCE), STATUS_SUCCESS);
+        before = counts;
+        profile_loop(40 * PERIOD / LOOP_INSTRUCTIONS);
+        CHECK_RANGE(counts - before, 38 - elsewhere,
+                    41 + 4); /* the first one still has the old interval */
+        CHECK_STATUS(NtSetIntervalProfile(2 * PERIOD, SOURCE), STATUS_SUCCESS);
+    }
+    test_run_anywhere();
+    hal_source_set_interval(SOURCE, 65536);
+    close(profile);
+}
+
+static NTSTATUS add(const char *name, USHORT code, KPROFILE_SOURCE *source)
+{
+    HAL_PROFILE_SOURCE_ADD new = { .EventSelect = code, .InitialInterval = 6000 };
+    for (unsigned i = 0; name[i]; i++)
+        new.Description[i] = (WCHAR)name[i];
+    NTSTATUS status = HalSetSystemInformation(HalProfileSourceAdd, sizeof new, &new);
+    *source = new.Source;
+    return status;
+}
+
+static NTSTATUS drop(KPROFILE_SOURCE source)
+{
+    return HalSetSystemInformation(HalProfileSourceRemove, sizeof source, &source);
+}
+
+TEST(profile_counters, added_source,
+     "a raw event becomes a source, can be sampled, and can be removed when it is not in use")
+{
+    KPROFILE_SOURCE source, other;
+    ULONG counts = 0;
+    SKIP_WITHOUT_SOURCE();
+    REQUIRE_STATUS(add("MyInstructions", 0xc0, &source), STATUS_SUCCESS);
+    CHECK(hal_source_supported(source) && strcmp(hal_source_name(source), "MyInstructions") == 0);
+    CHECK_EQ(hal_source_interval(source), 6000);
+    CHECK_STATUS(add("MyInstructions", 0xc0, &other), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(add("TotalIssues", 0xc0, &other), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(add("", 0xc0, &other), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(add("Code", 0x1000, &other), STATUS_INVALID_PARAMETER);
+    HANDLE profile = of_loop(&counts, source);
+    profile_start(profile);
+    profile_loop(60000 / LOOP_INSTRUCTIONS);
+    CHECK_RANGE(counts, 9, 20);
+    CHECK_STATUS(drop(source), STATUS_DEVICE_BUSY);
+    profile_stop(profile);
+    CHECK_STATUS(drop(source), STATUS_SUCCESS);
+    CHECK(!hal_source_supported(source) && !hal_source_name(source));
+    CHECK_STATUS(NtStartProfile(profile), STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(drop(source), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(drop(ProfileTotalIssues), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(drop(ProfileTime), STATUS_INVALID_PARAMETER);
+    close(profile);
+}
+
+TEST(profile_counters, added_until_full,
+     "sources can be added until the table is full, each with its own number")
+{
+    KPROFILE_SOURCE sources[64];
+    char name[] = "Event?";
+    unsigned n = 0;
+    SKIP_WITHOUT_SOURCE();
+    for (; n < 64; n++) {
+        name[5] = (char)('0' + n);
+        if (!NT_SUCCESS(add(name, 0xc0, &sources[n])))
+            break;
+        CHECK(hal_source_supported(sources[n]));
+        CHECK(!n || sources[n] > sources[n - 1]);
+    }
+    CHECK_EQ(n, 16);
+    while (n)
+        CHECK_STATUS(drop(sources[--n]), STATUS_SUCCESS);
+}
+
+TEST(profile_counters, ownership, "the HAL reports the number of counters and the owner of each")
+{
+    struct {
+        ULONG processor, count;
+        ETW_PMC_COUNTER_OWNER owners[64];
+    } status = { 0 };
+    BOOLEAN timer_only = 0xa5;
+    ULONG count = 0, returned = 0, sources = 0;
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileNumberOfCounters, 4, &count, NULL),
+                 STATUS_SUCCESS);
+    CHECK_EQ(count, hal_counter_count());
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileNumberOfCounters, 3, &count, NULL),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileIsTimerBasedProfiling, 1, &timer_only,
+                                           NULL),
+                 STATUS_SUCCESS);
+    CHECK_EQ(timer_only, !count);
+    SKIP_WITHOUT_SOURCE();
+    HANDLE profile = of_loop(&count, SOURCE);
+    profile_start(profile);
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCounterOwnership, 8, &status, &returned),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_EQ(returned, 8 + 12 * pmu_count(pmu_of(0)->counters));
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCounterOwnership, sizeof status, &status,
+                                           NULL),
+                 STATUS_SUCCESS);
+    CHECK_EQ(status.count, pmu_count(pmu_of(0)->counters));
+    for (ULONG i = 0; i < status.count; i++) {
+        bool ours = status.owners[i].OwnerType == EtwPmcOwnerTaggedWithSource;
+        sources += ours;
+        CHECK_EQ(status.owners[i].ProfileSource, ours ? SOURCE : 0);
+        CHECK(ours || status.owners[i].OwnerType == EtwPmcOwnerFree);
+    }
+    CHECK_EQ(sources, 1);
+    status.processor = cpu_count;
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCounterOwnership, sizeof status, &status,
+                                           NULL),
+                 STATUS_INVALID_PARAMETER);
+    close(profile);
+}
+
+static uint64_t rewritten_on(ULONG cpu)
+{
+    HAL_PROFILE_CORRUPTION_STATUS status = { .ProcessorNumber = cpu };
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCorruptionStatus, sizeof status, &status,
+                                           NULL),
+                 STATUS_SUCCESS);
+    return status.Counters;
+}
+
+/* What another driver would do that does not ask. */
+static void rewrite_here(void *value)
+{
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    wrmsr(pmu_select_msr(pmu_here(), (unsigned)__builtin_ctzll(pmu_running())),
+          *(const uint64_t *)value);
+    irql_lower(old);
+}
+
+static void stop_told(HANDLE profile, uint64_t changed)
+{
+    char line[100];
+    print_to(line, sizeof line, "# counters: profile: somebody else has changed its counters %lx\n",
+             changed);
+    struct printed before = printed_now();
+    profile_stop(profile);
+    check_printed(before, line);
+}
+
+TEST(profile_counters, corruption,
+     "a counter whose select or enable bit somebody else has changed is reported, on its "
+     "processor only [ET-58]")
+{
+    HAL_PROFILE_CORRUPTION_STATUS status = { .ProcessorNumber = cpu_count };
+    ULONG counts = 0;
+    SKIP_WITHOUT_SOURCE();
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCorruptionStatus, sizeof status, &status,
+                                           NULL),
+                 STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCorruptionStatus, sizeof status - 1,
+                                           &status, NULL),
+                 STATUS_INFO_LENGTH_MISMATCH);
+    HANDLE profile = of_loop(&counts, SOURCE);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        uint64_t changes[] = { 0, pmu_raw_select(0xff, 0, PMU_KERNEL | PMU_USER | PMU_INTERRUPT) |
+                                      PMU_ENABLE };
+        for (unsigned i = 0; i < 2; i++) {
+            profile_start(profile);
+            CHECK_EQ(rewritten_on(cpu), 0);
+            smp_call(cpu_set_one(cpu), rewrite_here, &changes[i]);
+            CHECK(rewritten_on(cpu) != 0);
+            CHECK_EQ(rewritten_on(cpu) & ~pmu_of(cpu)->counters, 0);
+            CHECK_EQ(rewritten_on((cpu + 1) % cpu_count) != 0, cpu_count == 1);
+            stop_told(profile, rewritten_on(cpu));
+            CHECK_EQ(rewritten_on(cpu), 0);
+        }
+    }
+    close(profile);
+}
+
+/* --- Many at once. --- */
+
+static uint32_t ended; /* atomic */
+
+static void spin(void *unused)
+{
+    (void)unused;
+    while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE)) {
+        profile_loop(100);
+        pause();
+    }
+}
+
+/* One round: both objects sample at once on all CPUs. Returns how many of them counted after
+ * their stop. */
+static unsigned round_of(HANDLE *profiles, const ULONG *counts, uint64_t turns)
+{
+    unsigned late = 0;
+    for (unsigned i = 0; i < 2; i++)
+        if (!NT_SUCCESS(NtStartProfile(profiles[i])))
+            CHECK(!"start");
+    profile_loop(turns);
+    for (unsigned i = 0; i < 2; i++) {
+        if (!NT_SUCCESS(NtStopProfile(profiles[i])))
+            CHECK(!"stop");
+        ULONG at_stop = __atomic_load_n(&counts[i], __ATOMIC_RELAXED);
+        profile_loop(20);
+        late += __atomic_load_n(&counts[i], __ATOMIC_RELAXED) != at_stop;
+    }
+    return late;
+}
+
+static void many_rounds(void)
+{
+    struct thread *threads[MAX_CPUS] = { NULL };
+    ULONG counts[2] = { 0 };
+    SKIP_WITHOUT_SOURCE();
+    const KPROFILE_SOURCE second = ProfileTotalCycles;
+    HANDLE profiles[2] = { of_loop(&counts[0], SOURCE), of_loop(&counts[1], second) };
+    hal_source_set_interval(SOURCE, ROUND_INTERVAL);
+    hal_source_set_interval(second, ROUND_INTERVAL);
+    __atomic_store_n(&ended, 0, __ATOMIC_RELEASE);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        threads[cpu] = thread_create("spinner", spin, NULL, cpu_set_one(cpu));
+    unsigned late = 0, rounds = test_long() ? ROUNDS : ROUNDS / 25;
+    for (unsigned i = 0; i < rounds; i++)
+        late +=
+            round_of(profiles, counts,
+                     i % 10 ? 100
+                            : lab_instructions(PMU_CYCLES, 2 * ROUND_INTERVAL) / LOOP_INSTRUCTIONS);
+    __atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        if (CHECK(threads[cpu] != NULL)) {
+            sched_wait(&threads[cpu]->object, SCHED_FOREVER, Executive);
+            object_release(&threads[cpu]->object);
+        }
+    CHECK_EQ(late, 0);
+    for (unsigned i = 0; i < 2; i++)
+        CHECK_RANGE(counts[i], rounds / 10,
+                    ~0u); /* every tenth round runs for two intervals and more */
+    CHECK_EQ(hal_counters_owned(), 0);
+    CHECK_EQ(profiles_started(), 0);
+    hal_source_set_interval(SOURCE, 65536);
+    hal_source_set_interval(second, 65536);
+    close(profiles[0]);
+    close(profiles[1]);
+}
+
+/* 1,000 in all; in parts, because the runner's patience is for one test. */
+#define MANY_ROUNDS(part)                                                                          \
+    TEST(profile_counters, many_rounds_##part,                                                     \
+         "two objects of different sources on all CPUs, started and stopped while sampling, "      \
+         "1,000 times with `long`: "                                                               \
+         "nothing leaks, nothing is counted after stop [PO-46]")                                   \
+    {                                                                                              \
+        many_rounds();                                                                             \
+    }
+MANY_ROUNDS(a)
+MANY_ROUNDS(b)
+MANY_ROUNDS(c)
+MANY_ROUNDS(d)

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT */
+/* KeProfileInterruptWithSource: the bucket of a sample, and that nothing else changes. The
+ * objects are of ProfileTime and of addresses where no code runs, so that only these tests'
+ * samples are counted.
+ *
+ * Source: PO-50 to PO-60 of tests/contract.md. */
+#include "hal/clock.h"
+#include "kernel/ke/object.h"
+#include "hal/smp.h"
+#include "kernel/base/bits.h"
+#include "kernel/ke/process.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/mm/phys.h"
+#include "kernel/mm/vm.h"
+#include "kernel/services.h"
+#include "tests/harness/profile.h"
+#include "tests/ring3/ring3.h"
+#include "tests/harness/user.h"
+
+#define BASE 0xffffa00000001000 /* kernel space where nothing is */
+#define BUCKETS 16
+#define CANARY 0xc5c5c5c5
+
+/* Two more elements than the object has buckets, on either side. */
+static ULONG memory[BUCKETS + 4];
+static ULONG *const buffer = memory + 2;
+
+static void fill(void)
+{
+    for (unsigned i = 0; i < BUCKETS + 4; i++)
+        memory[i] = CANARY;
+    memset(buffer, 0, BUCKETS * sizeof *buffer);
+}
+
+static uint64_t sum(void)
+{
+    uint64_t total = 0;
+    for (unsigned i = 0; i < BUCKETS; i++)
+        total += buffer[i];
+    CHECK(memory[0] == CANARY && memory[1] == CANARY && buffer[BUCKETS] == CANARY &&
+          buffer[BUCKETS + 1] == CANARY);
+    return total;
+}
+
+/* 16 buckets of 16 bytes; BufferSize is two elements larger. */
+static HANDLE usual(void)
+{
+    fill();
+    return profile_made(BASE, 16 * BUCKETS, 4, buffer, sizeof memory - 2 * sizeof *memory,
+                        ProfileTime, ~0ul);
+}
+
+TEST(profile_interrupt, buckets,
+     "samples at the edges of buckets and of the region are counted in the right bucket or not at "
+     "all [PO-50 PO-51 PO-52 PO-53 PO-54]")
+{
+    HANDLE profile = usual();
+    profile_start(profile);
+    sample_at(BASE, ProfileTime);
+    CHECK_EQ(buffer[0], 1);
+    sample_at(BASE + 15, ProfileTime);
+    CHECK_EQ(buffer[0], 2);
+    sample_at(BASE + 16, ProfileTime);
+    CHECK_EQ(buffer[1], 1);
+    sample_at(BASE + 16 * BUCKETS - 1, ProfileTime);
+    CHECK_EQ(buffer[BUCKETS - 1], 1);
+    CHECK_EQ(sum(), 4);
+    static const uint64_t outside[] = {
+        BASE - 1, BASE + 16 * BUCKETS, BASE + 16 * BUCKETS + 16, 0,
+        ~0ul,     BASE - 4096,         BASE ^ 1ul << 63,         BASE + (1ul << 36)
+    };
+    for (unsigned i = 0; i < ARRAY_SIZE(outside); i++)
+        sample_at(outside[i], ProfileTime);
+    CHECK_EQ(sum(), 4);
+    profile_stop(profile);
+    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
+}
+
+TEST(profile_interrupt, when_not_started,
+     "without an object, before the start, after the stop and for another source nothing is "
+     "counted [PO-34 PO-46 PO-47 PO-55 PO-73]")
+{
+    sample_at(BASE, ProfileTime);
+    HANDLE profile = usual();
+    sample_at(BASE, ProfileTime);
+    CHECK_EQ(sum(), 0);
+    profile_start(profile);
+    sample_at(BASE, ProfileTotalIssues);
+    sample_at(BASE, (KPROFILE_SOURCE)-1);
+    CHECK_EQ(sum(), 0);
+    sample_at(BASE, ProfileTime);
+    CHECK_EQ(buffer[0], 1);
+    profile_stop(profile);
+    sample_at(BASE, ProfileTime);
+    CHECK_EQ(sum(), 1);
+    profile_start(profile);
+    sample_at(BASE, ProfileTime);
+    CHECK_EQ(buffer[0], 2);
+    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS); /* stops it */
+    CHECK_EQ(profiles_started(), 0);
+    sample_at(BASE, ProfileTime);
+    CHECK_EQ(sum(), 2);
+}
+
+TEST(profile_interrupt, overlapping,
+     "two objects whose regions overlap both count a sample [PO-58]")
+{
+    HANDLE profile = usual(), other;
+    ULONG more[2] = { 0 };
+    other = profile_made(BASE + 16, 64, 5, more, sizeof more, ProfileTime, ~0ul);
+    profile_start(profile);
+    profile_start(other);
+    CHECK_EQ(profiles_started(), 2);
+    sample_at(BASE + 16, ProfileTime);
+    sample_at(BASE + 48, ProfileTime);
+    sample_at(BASE, ProfileTime);
+    CHECK_EQ(more[0], 1);
+    CHECK_EQ(more[1], 1);
+    CHECK_EQ(sum(), 3);
+    profile_stop(profile); /* the older one: from the list's end */
+    sample_at(BASE + 16, ProfileTime);
+    CHECK_EQ(more[0], 2);
+    CHECK_EQ(sum(), 3);
+    CHECK_STATUS(NtClose(other), STATUS_SUCCESS);
+    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
+}
+
+TEST(profile_interrupt, saturates, "a bucket at its highest value keeps it [PO-60]")
+{
+    HANDLE profile = usual();
+    buffer[3] = 0xfffffffe;
+    profile_start(profile);
+    for (unsigned i = 0; i < 3; i++)
+        sample_at(BASE + 48, ProfileTime);
+    CHECK_EQ(buffer[3], 0xffffffff);
+    CHECK_EQ(buffer[2] + buffer[4], 0);
+    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
+}
+
+static void sample_here(void *unused)
+{
+    (void)unused;
+    sample_at(BASE + 16, ProfileTime);
+}
+
+TEST(profile_interrupt, inside_handler,
+     "a sample belongs to the interrupted address of its trap frame, also inside another "
+     "interrupt's handler [PO-74]")
+{
+    extern void profile_loop(uint64_t);
+    extern const uint8_t profile_loop_start[], profile_loop_end[];
+    ULONG all = 0, loop = 0;
+    HANDLE profile = usual();
+    profile_start(profile);
+    smp_call(SMP_ALL, sample_here, NULL); /* in the IPI of every other processor */
+    CHECK_EQ(buffer[1], cpu_count);
+    CHECK_EQ(sum(), cpu_count);
+    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
+
+    /* Real samples: the timer interrupts the loop, not its own handler. */
+    test_run_on(0);
+    profile = profile_made((uint64_t)profile_loop_start,
+                           (uint64_t)(profile_loop_end - profile_loop_start), 6, &loop, sizeof loop,
+                           ProfileTime, 1);
+    HANDLE kernel = profile_made(KERNEL_VMA, 0x7fffffff, 31, &all, sizeof all, ProfileTime, 1);
+    profile_start(profile);
+    profile_start(kernel);
+    KIRQL old = irql_raise(DISPATCH_LEVEL);
+    ULONG before = all - loop;
+    for (unsigned i = 0; i < 100000 && loop < 10; i++)
+        profile_loop(1000);
+    ULONG outside = all - loop - before;
+    irql_lower(old);
+    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
+    CHECK_STATUS(NtClose(kernel), STATUS_SUCCESS);
+    test_run_anywhere();
+    CHECK(loop >= 10);
+    CHECK(outside <= 2); /* the test's own few instructions around the loop */
+}
+
+TEST(profile_interrupt, affinity,
+     "a sample on a processor outside the affinity changes nothing [PO-56]")
+{
+    SKIP_WITH_ONE_CPU();
+    fill();
+    HANDLE profile = profile_made(BASE, 16 * BUCKETS, 4, buffer, 4 * BUCKETS, ProfileTime, 2);
+    profile_start(profile);
+    test_run_on(0);
+    sample_at(BASE, ProfileTime);
+    CHECK_EQ(sum(), 0);
+    test_run_on(1);
+    sample_at(BASE, ProfileTime);
+    CHECK_EQ(sum(), 1);
+    test_run_anywhere();
+    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
+}
+
+#define SAMPLES_EACH 1000
+
+static void sample_often(void *unused)
+{
+    (void)unused;
+    for (unsigned i = 0; i < SAMPLES_EACH; i++)
+        sample_at(BASE, ProfileTime);
+}
+
+TEST(profile_interrupt, atomic,
+     "samples of several processors in one bucket are all counted [PO-59]")
+{
+    SKIP_WITH_ONE_CPU();
+    HANDLE profile = usual();
+    struct thread *threads[MAX_CPUS] = { NULL };
+    profile_start(profile);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        threads[cpu] = thread_create("sampler", sample_often, NULL, cpu_set_one(cpu));
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        REQUIRE(threads[cpu] != NULL);
+        sched_wait(&threads[cpu]->object, SCHED_FOREVER, Executive);
+        object_release(&threads[cpu]->object);
+    }
+    CHECK_EQ(buffer[0], SAMPLES_EACH * cpu_count);
+    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
+}
+
+/* --- One process. --- */
+
+/* Makes a sample in a kernel thread that is assigned to the process meanwhile. */
+static void sample_as(struct process *process)
+{
+    struct thread *me = thread_current();
+    KIRQL old = irql_raise(DISPATCH_LEVEL);
+    me->process = process;
+    sample_at(BASE, ProfileTime);
+    me->process = NULL;
+    irql_lower(old);
+}
+
+TEST(profile_interrupt, process,
+     "an object of a process counts samples of that process only, an object without one all "
+     "samples [PO-57]")
+{
+    struct process *a = user_process(), *b = user_process();
+    HANDLE of_a = NULL, profile = NULL, all = usual();
+    ULONG counts[1] = { 0 };
+    REQUIRE(a && b);
+    CHECK_STATUS(handle_create(&a->object, PROCESS_QUERY_INFORMATION, &of_a), STATUS_SUCCESS);
+    CHECK_STATUS(NtCreateProfile(&profile, of_a, (PVOID)BASE, 16, 4, counts, sizeof counts,
+                                 ProfileTime, ~0ul),
+                 STATUS_SUCCESS);
+    profile_start(profile);
+    profile_start(all);
+    sample_as(b);
+    CHECK_EQ(counts[0], 0);
+    sample_as(a);
+    CHECK_EQ(counts[0], 1);
+    sample_at(BASE, ProfileTime);
+    CHECK_EQ(counts[0], 1);
+    CHECK_EQ(buffer[0], 3);
+    CHECK_STATUS(NtClose(of_a), STATUS_SUCCESS);
+    object_release(&a->object);
+    object_release(&b->object);
+    sample_at(BASE, ProfileTime); /* the object keeps the process */
+    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
+    CHECK_STATUS(NtClose(all), STATUS_SUCCESS);
+}
+
+TEST(profile_interrupt, process_ends,
+     "the end of the process that owns the handle stops the object [PO-49]")
+{
+    CHECK_STATUS(user_run((void (*)(void))user_profile_left, 0), STATUS_SUCCESS);
+    CHECK_EQ(profiles_started(), 0);
+}
+
+TEST(profile_interrupt, restricted, "a restricted process cannot profile kernel space [PO-31]")
+{
+    struct process *process = user_process();
+    REQUIRE(process);
+    process->restricted = true;
+    struct thread *thread = user_start(process, (void (*)(void))user_profile_restricted, 0);
+    REQUIRE(thread);
+    sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    user_finish(process, thread);
+}
+
+/* --- All small combinations, between guard pages. --- */
+
+#define GUARDED                                                                                    \
+    (VM_WINDOW + 510 * PAGE_SIZE) /* the window's last pages, which no thread uses in this test */
+#define SIZES 24
+#define SIZES_BUFFER 28
+
+struct combination {
+    uint64_t base, size;
+    ULONG log2, buffer_size;
+};
+
+static uint64_t buckets_of(const struct combination *c)
+{
+    return c->size / (1ul << c->log2) + (c->size % (1ul << c->log2) != 0);
+}
+
+/* Every address from before the region to behind it. */
+static void sample_around(const struct combination *c)
+{
+    for (uint64_t a = c->base - 5; a != c->base + c->size + 5; a++)
+        sample_at(a, ProfileTime);
+}
+
+static bool expected(const struct combination *c, const ULONG *counts, const uint8_t *page,
+                     unsigned offset)
+{
+    uint64_t buckets = buckets_of(c);
+    for (uint64_t i = 0; i < buckets; i++) {
+        uint64_t first = i << c->log2, last = (i + 1) << c->log2;
+        if (counts[i] != (last < c->size ? last : c->size) - first)
+            return false;
+    }
+    for (unsigned i = 0; i < PAGE_SIZE; i++)
+        if ((i < offset || i >= offset + 4 * buckets) && page[i] != 0xc5)
+            return false;
+    return true;
+}
+
+/* The buffer ends at the end of the page; the next page is not mapped. */
+static void try(uint8_t *page, const struct combination *c)
+{
+    HANDLE profile = NULL;
+    unsigned offset = (PAGE_SIZE - c->buffer_size) & ~3u;
+    bool fits = c->buffer_size / 4 >= buckets_of(c);
+    NTSTATUS wanted = !c->buffer_size               ? STATUS_INVALID_PARAMETER_7
+                      : c->log2 < 2 || c->log2 > 31 ? STATUS_INVALID_PARAMETER
+                      : !fits                       ? STATUS_BUFFER_TOO_SMALL
+                                                    : STATUS_SUCCESS;
+    memset(page, 0xc5, PAGE_SIZE);
+    NTSTATUS status =
+        NtCreateProfile(&profile, NULL, (PVOID)c->base, c->size, c->log2,
+                        (PULONG)(void *)(page + offset), c->buffer_size, ProfileTime, ~0ul);
+    if (status != wanted)
+        CHECK_STATUS(status, wanted);
+    if (!NT_SUCCESS(status))
+        return;
+    memset(page + offset, 0, 4 * buckets_of(c));
+    NtStartProfile(profile);
+    sample_around(c);
+    NtClose(profile);
+    if (!expected(c, (const ULONG *)(const void *)(page + offset), page, offset)) {
+        test_note("size %lu, log2 %u, buffer %u", c->size, c->log2, c->buffer_size);
+        CHECK(!"counts and nothing else");
+    }
+}
+
+TEST(profile_interrupt, small_combinations,
+     "with all small sizes of regions, buckets and buffers nothing is written outside the buffer")
+{
+    void *page = phys_alloc(1);
+    unsigned tried = 0, step = test_long() ? 1 : 5; /* which meets every remainder of a bucket */
+    REQUIRE(page && vm_map(vm_kernel_pml4, GUARDED, virt_to_phys(page), PTE_WRITE | PTE_NX));
+    for (uint64_t size = 0; size < SIZES; size += step)
+        for (ULONG log2 = 0; log2 <= 5; log2++)
+            for (ULONG buffer_size = 0; buffer_size < SIZES_BUFFER; buffer_size++, tried++)
+                try((uint8_t *)GUARDED, &(struct combination){ BASE, size, log2, buffer_size });
+    CHECK_EQ(tried, (SIZES + step - 1) / step * 6 * SIZES_BUFFER);
+    vm_unmap(vm_kernel_pml4, GUARDED);
+    phys_free(page, 1);
+}
+
+TEST(profile_interrupt, random_combinations,
+     "with random sizes of regions, buckets and buffers nothing is written outside the buffer")
+{
+    void *page = phys_alloc(1);
+    uint64_t random = 88172645463325252, tried = 0, many = test_long() ? 2000 : 300;
+    REQUIRE(page && vm_map(vm_kernel_pml4, GUARDED, virt_to_phys(page), PTE_WRITE | PTE_NX));
+    while (tried < many) {
+        random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+        struct combination c = { BASE, random >> (random & 63), (ULONG)(random >> 8) % 34,
+                                 (ULONG)(random >> 20) % (PAGE_SIZE + 1) };
+        if (c.log2 >= 2 && c.log2 <= 31 && c.size >> 10 && c.buffer_size / 4 >= buckets_of(&c))
+            continue; /* accepted, but too many addresses to try */
+        if (c.size > 1ul << 62)
+            c.size = random >> 50;
+        try((uint8_t *)GUARDED, &c);
+        tried++;
+    }
+    CHECK_EQ(tried, many);
+    vm_unmap(vm_kernel_pml4, GUARDED);
+    phys_free(page, 1);
+}

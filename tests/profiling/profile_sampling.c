@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* Sampling by counters, and by time: the number of interrupts, the addresses that they interrupt,
+ * and their cost.
+ *
+ * Source: KP-28 and PO-61 of tests/contract.md. */
+#include "kernel/ke/sched.h"
+#include "hal/smp.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/thread.h"
+#include "kernel/services.h"
+#include "pmu/pmu.h"
+#include "tests/harness/cost.h"
+#include "tests/harness/profile.h"
+
+#define PERIOD 10000u
+#define SAMPLES 1000u
+#define LOOP_INSTRUCTIONS 10u /* profile_loop.asm */
+#define LOOP_BYTES 64
+#define COST_MAX 370 /* instructions of one interrupt */
+#define ACCESSES_MAX 5
+
+extern void profile_loop(uint64_t turns);
+extern const uint8_t profile_loop_start[], profile_loop_end[];
+
+static ULONG loop_counts[LOOP_BYTES / 4], all_counts[1];
+
+struct sampling {
+    HANDLE loop, all, owner;
+    unsigned armed, unarmed; /* counters */
+};
+
+/* The counter that samples by the source on this CPU; 64: none. */
+static unsigned sampling_counter(KPROFILE_SOURCE source)
+{
+    unsigned ctr = 0;
+    while (ctr < 64 && hal_profile_source(ctr, cpu_number()) != source)
+        ctr++;
+    return ctr;
+}
+
+/* On CPU 0: a counter that only counts, and two objects, of the loop and of all kernel code. */
+static bool sampling_start(struct sampling *s, ULONG period)
+{
+    uint64_t able =
+        pmu_counters_for(pmu_of(0), PMU_INSTRUCTIONS) & hal_counters_available(cpu_set_one(0));
+    memset(loop_counts, 0, sizeof loop_counts);
+    all_counts[0] = 0;
+    *s = (struct sampling){ .unarmed = 63u - (unsigned)__builtin_clzll(able | 1) };
+    if (!CHECK(able != 0) || !CHECK_STATUS(hal_counters_claim("unarmed", cpu_set_one(0),
+                                                              PMU_BIT(s->unarmed), NULL, &s->owner),
+                                           STATUS_SUCCESS))
+        return false;
+    test_run_on(0);
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    pmu_program(s->unarmed, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_USER | PMU_KERNEL), 0);
+    pmu_start(PMU_BIT(s->unarmed));
+    irql_lower(old);
+    CHECK_EQ(hal_source_set_interval(SOURCE, period), period);
+    s->loop = profile_made((uint64_t)profile_loop_start,
+                           (uint64_t)(profile_loop_end - profile_loop_start), 2, loop_counts,
+                           sizeof loop_counts, SOURCE, 1);
+    s->all = profile_made(KERNEL_VMA, 0x7fffffff, 31, all_counts, sizeof all_counts, SOURCE, 1);
+    profile_start(s->loop);
+    profile_start(s->all);
+    s->armed = sampling_counter(SOURCE);
+    return CHECK(s->armed < 64 && s->armed != s->unarmed);
+}
+
+static void sampling_end(struct sampling *s)
+{
+    CHECK_STATUS(NtClose(s->loop), STATUS_SUCCESS);
+    CHECK_STATUS(NtClose(s->all), STATUS_SUCCESS);
+    CHECK_STATUS(HalFreeHardwareCounters(s->owner), STATUS_SUCCESS);
+    hal_source_set_interval(SOURCE, 65536);
+    test_run_anywhere();
+}
+
+/* Both counters at one moment, and the samples so far. */
+struct moment {
+    uint64_t armed, unarmed, samples;
+};
+
+static struct moment now(const struct sampling *s, ULONG period)
+{
+    struct moment m;
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    m.samples = all_counts[0];
+    m.armed = (pmu_read(s->armed) + period) &
+              pmu_mask(pmu_here(), s->armed); /* events since the last sample */
+    m.unarmed = pmu_read(s->unarmed);
+    irql_lower(old);
+    return m;
+}
+
+static uint64_t sum(const ULONG *counts, unsigned n)
+{
+    uint64_t total = 0;
+    while (n--)
+        total += counts[n];
+    return total;
+}
+
+/* What was measured to count too much or too little, in events: a rule of silicon, where enabling
+ * counts otherwise than once. */
+static uint64_t late_and_enabling(uint64_t samples)
+{
+    int64_t offset = pmu_here()->offset, late = pmu_here()->measured.skid.high;
+    return samples * (uint64_t)(offset < 0 ? -offset : offset) +
+           2 * (late > 0 ? (uint64_t)late : 0);
+}
+
+TEST(profile_sampling, exact,
+     "over 1,000 samples, samples times interval is what a second counter counted, and all are in "
+     "the loop [KP-28 PO-61]")
+{
+    struct sampling s;
+    unsigned wanted = test_long() ? SAMPLES : SAMPLES / 10;
+    SKIP_WITHOUT_SOURCE();
+    REQUIRE(sampling_start(&s, PERIOD));
+    struct moment before = now(&s, PERIOD);
+    KIRQL old = irql_raise(DISPATCH_LEVEL); /* no other thread comes in between */
+    profile_loop((uint64_t)wanted * PERIOD / LOOP_INSTRUCTIONS);
+    irql_lower(old);
+    struct moment after = now(&s, PERIOD);
+    uint64_t events = (after.unarmed - before.unarmed) & pmu_mask(pmu_here(), s.unarmed);
+    uint64_t samples = after.samples - before.samples;
+    CHECK_RANGE(samples, wanted, wanted + wanted / 4); /* with the interrupts' own instructions */
+    /* At most one sample is due at either end, and late; each counts once more the write that
+     * enables. */
+    uint64_t around = PERIOD + late_and_enabling(samples);
+    CHECK_RANGE(samples * PERIOD, events - around, events + around);
+    /* Where a single write stops both counters, no event is lost between samples. */
+    if (pmu_here()->msr.global_control)
+        CHECK_EQ(samples * PERIOD + after.armed - before.armed, events);
+    /* Interrupt handlers run with interrupts off: a sample that is due there comes after their
+     * return, in the loop. Samples outside the loop are in this test's own instructions. */
+    CHECK_RANGE(sum(loop_counts, LOOP_BYTES / 4), hal_pmi_is_nmi() ? samples * 9 / 10 : samples - 2,
+                samples);
+    sampling_end(&s);
+}
+
+TEST(profile_sampling, interrupts_off,
+     "code with interrupts off is sampled by NMIs; otherwise the sample comes where interrupts "
+     "are enabled")
+{
+    struct sampling s;
+    SKIP_WITHOUT_SOURCE();
+    REQUIRE(sampling_start(&s, PERIOD));
+    cli();
+    profile_loop(10 * PERIOD / LOOP_INSTRUCTIONS);
+    sti();
+    uint64_t found = sum(loop_counts, LOOP_BYTES / 4);
+    sampling_end(&s);
+    if (hal_pmi_is_nmi())
+        CHECK_RANGE(found, 9, 10);
+    else
+        CHECK_EQ(found, 0);
+}
+
+/* --- What an interrupt costs. --- */
+
+struct interrupt_cost {
+    uint64_t instructions; /* from the vector to IRET */
+    struct vpmu_accesses accesses;
+};
+
+/* Measures one sample, with a loop of one and a half periods. False if a timer tick intervened,
+ * or a sample may be outside the loop. */
+static bool measure(const struct sampling *s, unsigned try, struct interrupt_cost *cost)
+{
+    const uint64_t turns = PERIOD * 3 / 2 / LOOP_INSTRUCTIONS;
+    KIRQL old = irql_raise(DISPATCH_LEVEL);
+    /* Half a period and more, each time another; any sample that was close is past. */
+    profile_loop(PERIOD / 20 + try * 7 % (PERIOD / 10));
+    uint64_t before = sum(loop_counts, LOOP_BYTES / 4), ticks = trap_counts[VECTOR_TIMER];
+    struct vpmu_accesses a = vpmu_accesses();
+    uint64_t retired = vpmu_retired();
+    uint64_t left =
+        -pmu_read(s->armed) & pmu_mask(pmu_here(), s->armed); /* read later, so too small by some */
+    if (left < PERIOD)
+        profile_loop(turns);
+    cost->instructions = vpmu_retired() - retired - LOOP_INSTRUCTIONS * turns;
+    struct vpmu_accesses b = vpmu_accesses();
+    cost->accesses =
+        (struct vpmu_accesses){ .rdmsr = b.rdmsr - a.rdmsr, .wrmsr = b.wrmsr - a.wrmsr };
+    uint64_t samples = sum(loop_counts, LOOP_BYTES / 4) - before;
+    irql_lower(old);
+    bool just_one = samples == 1 && left > PERIOD * 6 / 10 && left < PERIOD * 9 / 10;
+    return just_one && ticks == trap_counts[VECTOR_TIMER];
+}
+
+TEST(profile_sampling, cost,
+     "an interrupt that samples costs at most 5 accesses to PMU MSRs and 370 instructions, from "
+     "its vector to IRET")
+{
+    struct sampling s;
+    struct interrupt_cost cost;
+    bool measured = false;
+    SKIP_WITHOUT_SOURCE();
+    SKIP_WITHOUT_VPMU();
+    REQUIRE(sampling_start(&s, PERIOD));
+    profile_stop(s.all);
+    for (unsigned i = 0; i < 200 && !measured; i++)
+        measured = measure(&s, i, &cost);
+    sampling_end(&s);
+    REQUIRE(measured);
+    cost_tell(cost.instructions, cost.accesses, "one sample");
+    if (pmu_here()->msr.global_control && !hal_pmi_is_nmi()) {
+        CHECK_RANGE(cost.accesses.rdmsr + cost.accesses.wrmsr, 1, ACCESSES_MAX);
+        CHECK_RANGE(cost.instructions, 100, COST_MAX); /* the entry alone is 100 */
+    }
+}
+
+TEST(profile_sampling, between_ticks,
+     "an interval of one and a half ticks gives two samples in three ticks: what is left of one is "
+     "not lost")
+{
+    ULONG counts = 0;
+    ULONG before = hal_source_interval(ProfileTime);
+    test_run_on(0);
+    const volatile uint64_t *ticks = &cpus[0]->ticks;
+    hal_source_set_interval(ProfileTime, (ULONG)(sched_tick_ns() * 3 / 2 / 100));
+    HANDLE profile =
+        profile_made(0xffffffff80000000, 0x40000000, 30, &counts, sizeof counts, ProfileTime, 1);
+    profile_start(profile);
+    uint64_t first = *ticks;
+    for (uint64_t looks = 1; *ticks < first + 60; looks++)
+        if (looks % 4096 == 0) /* it leaves a virtual machine */
+            pause();
+    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
+    uint64_t samples = (*ticks - first) * 2 / 3;
+    CHECK_BECAUSE(counts, samples - 1, samples + 2, "a tick may come before the first look");
+    hal_source_set_interval(ProfileTime, before);
+    test_run_anywhere();
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* Sampling that is spread over processors and intervals: another counter where the first one's is
+ * taken, another interval for what runs already. */
+#include "hal/clock.h"
+#include "hal/source.h"
+#include "kernel/ke/sched.h"
+#include "kernel/services.h"
+#include "tests/harness/profile.h"
+
+#define LOOP_BYTES 64u /* profile_loop.asm */
+#define PERIOD 20000u
+#define TURNS 10000u
+#define ROUNDS 1000u
+#define WANTED 3u
+#define SHORTEST 1221u /* of ProfileTime, 100 ns each */
+#define TICKS 20u
+
+extern void profile_loop(uint64_t turns);
+extern const uint8_t profile_loop_start[];
+
+static HANDLE of_loop(ULONG *counts, KPROFILE_SOURCE source, KAFFINITY cpu_mask)
+{
+    return profile_made((uint64_t)profile_loop_start, LOOP_BYTES, 6, counts, sizeof *counts, source,
+                        cpu_mask);
+}
+
+static bool sampled(const ULONG *counts)
+{
+    for (unsigned i = 0; i < ROUNDS && __atomic_load_n(counts, __ATOMIC_RELAXED) < WANTED; i++)
+        profile_loop(TURNS);
+    return __atomic_load_n(counts, __ATOMIC_RELAXED) >= WANTED;
+}
+
+TEST(profile_spread, counter_taken,
+     "a processor on which the counter of the others is taken samples by another one [PO-44]")
+{
+    HANDLE taken;
+    ULONG counts = 0;
+    uint64_t select;
+    SKIP_WITHOUT_SOURCE();
+    SKIP_BELOW_CPUS(2);
+    ULONG before = hal_source_interval(SOURCE);
+    uint64_t able =
+        source_counters(pmu_of(0), SOURCE, &select) & hal_counters_available(cpu_set_one(0));
+    uint64_t first = able & -able;
+    if (!(source_counters(pmu_of(1), SOURCE, &select) & hal_counters_available(cpu_set_one(1)) &
+          ~first))
+        SKIP("no second counter for it");
+    REQUIRE_STATUS(hal_counters_claim("profile_spread", cpu_set_one(1), first, NULL, &taken),
+                   STATUS_SUCCESS);
+    hal_source_set_interval(SOURCE, PERIOD);
+    HANDLE profile = of_loop(&counts, SOURCE, 3);
+    profile_start(profile);
+    for (unsigned cpu = 0; cpu < 2; cpu++) {
+        test_run_on(cpu);
+        __atomic_store_n(&counts, 0, __ATOMIC_RELAXED);
+        CHECK(sampled(&counts));
+    }
+    test_run_anywhere();
+    profile_stop(profile);
+    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
+    hal_source_set_interval(SOURCE, before);
+    CHECK_STATUS(HalFreeHardwareCounters(taken), STATUS_SUCCESS);
+    CHECK_EQ(hal_counters_owned(), 0);
+}
+
+TEST(profile_spread, new_interval,
+     "a new interval of ProfileTime that is shorter than the timer's holds at once, for what "
+     "samples already")
+{
+    ULONG counts = 0, before = hal_source_interval(ProfileTime);
+    if (sched_tick_ns() < 4 * SHORTEST * 100)
+        SKIP("the timer's interval is as short");
+    hal_source_set_interval(ProfileTime, (ULONG)(sched_tick_ns() / 100));
+    HANDLE profile = of_loop(&counts, ProfileTime, ~0ul);
+    profile_start(profile);
+    hal_source_set_interval(ProfileTime, SHORTEST);
+    uint64_t start = clock_ns();
+    __atomic_store_n(&counts, 0, __ATOMIC_RELAXED);
+    while (clock_ns() < start + TICKS * sched_tick_ns())
+        profile_loop(TURNS / 10);
+    uint64_t ticks = (clock_ns() - start) / sched_tick_ns();
+    CHECK(counts > ticks + ticks / 2); /* four times as many, less those outside the loop */
+    profile_stop(profile);
+    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
+    hal_source_set_interval(ProfileTime, before);
+}

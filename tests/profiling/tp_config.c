@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+/* KeSetHardwareCounterConfiguration and KeQueryHardwareCounterConfiguration, called as by a
+ * driver in ring 0. Their effect on threads is in tp_threads.c and tp_counts.c. No test here
+ * needs a counter that counts.
+ *
+ * Source: ntddk.h and its pages; what they leave open is as in TP-01 to TP-32 of tests/contract.md.
+ */
+#include "hal/hal.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/string.h"
+#include "kernel/ke/thread_profiling.h"
+#include "kernel/profiling/counter_config.h"
+#include "tests/harness/kinds.h"
+#include "tests/harness/test.h"
+
+#define FILL 0xa5
+#define UNMAPPED ((PHARDWARE_COUNTER)0x1000)
+#define NON_CANONICAL ((PHARDWARE_COUNTER)0x0123456789abcdef)
+
+static unsigned nth_counter(unsigned n)
+{
+    uint64_t rest = common_counters();
+    while (n-- && (rest & (rest - 1)))
+        rest &= rest - 1;
+    return (unsigned)__builtin_ctzll(rest);
+}
+
+static HARDWARE_COUNTER element(unsigned n)
+{
+    return (HARDWARE_COUNTER){ PMCCounter, 0, pmu_rdpmc_index(nth_counter(n)) };
+}
+
+static NTSTATUS set_one(HARDWARE_COUNTER element_)
+{
+    return KeSetHardwareCounterConfiguration(&element_, 1);
+}
+
+static void empty(void)
+{
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
+}
+
+/* Checks that the configuration consists of these elements in this order, and that the query
+ * writes nothing else. */
+static void configured(const HARDWARE_COUNTER *wanted, ULONG n)
+{
+    HARDWARE_COUNTER array[MAX_HW_COUNTERS + 1];
+    ULONG count = 1234;
+    memset(array, FILL, sizeof array);
+    CHECK_STATUS(KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &count),
+                 STATUS_SUCCESS);
+    CHECK_EQ(count, n);
+    for (ULONG i = 0; i < n; i++) {
+        CHECK_EQ(array[i].Type, PMCCounter);
+        CHECK_EQ(array[i].Reserved, 0);
+        CHECK_EQ(array[i].Index, wanted[i].Index);
+    }
+    const uint8_t *bytes = (const uint8_t *)&array[n];
+    bool untouched = true;
+    for (size_t i = 0; i < sizeof array - n * sizeof array[0]; i++)
+        untouched = untouched && bytes[i] == FILL;
+    CHECK(untouched);
+}
+
+TEST(tp_config, empty_at_first, "at first the configuration is empty [TP-08]")
+{
+    configured(NULL, 0);
+}
+
+TEST(tp_config, empties,
+     "a Count of 0 empties the configuration, with an array or without, repeatedly [TP-05 TP-06]")
+{
+    HARDWARE_COUNTER one = { PMCCounter, 0, 0 };
+    if (test_has_pmu())
+        CHECK_STATUS(set_one(element(0)), STATUS_SUCCESS);
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(&one, 0), STATUS_SUCCESS);
+    configured(NULL, 0);
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(UNMAPPED, 0), STATUS_SUCCESS);
+    configured(NULL, 0);
+}
+
+TEST(tp_config, rejects_more_than_max,
+     "a Count of 17 or more is refused, the array is not read, and nothing changes [TP-01 TP-02 "
+     "TP-03]")
+{
+    HARDWARE_COUNTER c[MAX_HW_COUNTERS + 1] = { { PMCCounter, 0, 0 } },
+                                         before = { PMCCounter, 0, 0 };
+    static const ULONG counts[] = {
+        MAX_HW_COUNTERS + 1, 18, 32, 0x7fffffff, 0x80000000, 0xffffffff
+    };
+    bool some = test_has_pmu();
+    if (some) {
+        before = element(0);
+        CHECK_STATUS(set_one(before), STATUS_SUCCESS);
+    }
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(c, MAX_HW_COUNTERS + 1),
+                 STATUS_INVALID_PARAMETER);
+    for (unsigned i = 0; i < ARRAY_SIZE(counts); i++) {
+        CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, counts[i]), STATUS_INVALID_PARAMETER);
+        CHECK_STATUS(KeSetHardwareCounterConfiguration(UNMAPPED, counts[i]),
+                     STATUS_INVALID_PARAMETER);
+        CHECK_STATUS(KeSetHardwareCounterConfiguration(NON_CANONICAL, counts[i]),
+                     STATUS_INVALID_PARAMETER);
+    }
+    configured(&before, some);
+    empty();
+}
+
+TEST(tp_config, null_array, "a NULL array with elements is refused and changes nothing [TP-07]")
+{
+    HARDWARE_COUNTER before = { PMCCounter, 0, 0 };
+    bool some = test_has_pmu();
+    if (some) {
+        before = element(0);
+        CHECK_STATUS(set_one(before), STATUS_SUCCESS);
+    }
+    for (ULONG n = 1; n <= MAX_HW_COUNTERS; n++)
+        CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, n), STATUS_INVALID_PARAMETER);
+    configured(&before, some);
+    empty();
+}
+
+TEST(tp_config, without_counters,
+     "without counters only an empty configuration is accepted [TP-29]")
+{
+    HARDWARE_COUNTER zero = { PMCCounter, 0, 0 };
+    HARDWARE_COUNTER one = test_has_pmu() ? element(0) : zero;
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(&one, 1),
+                 test_has_pmu() ? STATUS_SUCCESS : STATUS_NOT_IMPLEMENTED);
+    configured(&one, test_has_pmu());
+    empty();
+    configured(NULL, 0);
+}
+
+TEST(tp_config, full,
+     "1 to 16 elements are kept in order, duplicates too [TP-04 TP-09 TP-10 TP-28]")
+{
+    SKIP_WITHOUT_PMU();
+    HARDWARE_COUNTER c[MAX_HW_COUNTERS];
+    for (ULONG i = 0; i < MAX_HW_COUNTERS; i++)
+        c[i] = element((i * 5 + 1) % 3);
+    for (ULONG n = 1; n <= MAX_HW_COUNTERS; n++) {
+        CHECK_STATUS(KeSetHardwareCounterConfiguration(c, n), STATUS_SUCCESS);
+        configured(c, n);
+    }
+    empty();
+}
+
+TEST(tp_config, order, "a query returns the elements in the order of the set [TP-09 TP-10]")
+{
+    SKIP_WITHOUT_PMU();
+    HARDWARE_COUNTER up[] = { element(0), element(1) }, down[] = { element(1), element(0) };
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(up, 2), STATUS_SUCCESS);
+    configured(up, 2);
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(down, 2), STATUS_SUCCESS);
+    configured(down, 2);
+    empty();
+}
+
+TEST(tp_config, copied, "the caller may reuse its array after the call [TP-11]")
+{
+    SKIP_WITHOUT_PMU();
+    HARDWARE_COUNTER mine[] = { element(0), element(1) }, kept[] = { element(0), element(1) };
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(mine, 2), STATUS_SUCCESS);
+    memset(mine, FILL, sizeof mine);
+    configured(kept, 2);
+    empty();
+}
+
+TEST(tp_config, replaced, "a set replaces the configuration, also with a shorter one [TP-18]")
+{
+    SKIP_WITHOUT_PMU();
+    HARDWARE_COUNTER many[] = { element(0), element(1), element(0) }, last = element(1);
+    CHECK_STATUS(set_one(element(0)), STATUS_SUCCESS);
+    CHECK_STATUS(set_one(last), STATUS_SUCCESS);
+    configured(&last, 1);
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(many, 3), STATUS_SUCCESS);
+    configured(many, 3);
+    CHECK_STATUS(set_one(last), STATUS_SUCCESS);
+    configured(&last, 1);
+    empty();
+}
+
+TEST(tp_config, query_sizes,
+     "a query with exactly enough room succeeds; one with less writes only the number [TP-12 "
+     "TP-13 TP-14 TP-15]")
+{
+    SKIP_WITHOUT_PMU();
+    HARDWARE_COUNTER c[MAX_HW_COUNTERS], got[MAX_HW_COUNTERS], untouched[MAX_HW_COUNTERS];
+    memset(untouched, FILL, sizeof untouched);
+    for (ULONG i = 0; i < MAX_HW_COUNTERS; i++)
+        c[i] = element(i % 2);
+    for (ULONG n = 1; n <= MAX_HW_COUNTERS; n++) {
+        CHECK_STATUS(KeSetHardwareCounterConfiguration(c, n), STATUS_SUCCESS);
+        for (ULONG room = 0; room <= MAX_HW_COUNTERS; room++) {
+            ULONG count = 1234, written = room < n ? 0 : n;
+            memset(got, FILL, sizeof got);
+            CHECK_STATUS(KeQueryHardwareCounterConfiguration(got, room, &count),
+                         room < n ? STATUS_BUFFER_TOO_SMALL : STATUS_SUCCESS);
+            CHECK_EQ(count, n);
+            CHECK(memcmp(got, c, written * sizeof c[0]) == 0);
+            CHECK(memcmp(&got[written], untouched, (MAX_HW_COUNTERS - written) * sizeof c[0]) == 0);
+        }
+    }
+    empty();
+}
+
+TEST(tp_config, query_null, "a query without an array returns the number of elements [TP-16 TP-17]")
+{
+    ULONG count = 1234;
+    CHECK_STATUS(KeQueryHardwareCounterConfiguration(NULL, 0, &count), STATUS_SUCCESS);
+    CHECK_EQ(count, 0);
+    CHECK_STATUS(KeQueryHardwareCounterConfiguration(NULL, MAX_HW_COUNTERS, &count),
+                 STATUS_SUCCESS);
+    CHECK_EQ(count, 0);
+    CHECK_STATUS(KeQueryHardwareCounterConfiguration(NULL, 0, NULL), STATUS_INVALID_PARAMETER);
+    SKIP_WITHOUT_PMU();
+    HARDWARE_COUNTER c[] = { element(0), element(1), element(0) };
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(c, 3), STATUS_SUCCESS);
+    CHECK_STATUS(KeQueryHardwareCounterConfiguration(NULL, 0, &count), STATUS_BUFFER_TOO_SMALL);
+    CHECK_EQ(count, 3);
+    CHECK_STATUS(KeQueryHardwareCounterConfiguration(NULL, 3, &count), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(KeQueryHardwareCounterConfiguration(c, 3, NULL), STATUS_INVALID_PARAMETER);
+    configured(c, 3);
+    empty();
+}
+
+/* Refused as the only element, as the first and as the last one, and nothing changes. */
+static void refused(HARDWARE_COUNTER bad)
+{
+    HARDWARE_COUNTER before[] = { element(1), element(0) };
+    HARDWARE_COUNTER first[] = { bad, element(0) }, last[MAX_HW_COUNTERS];
+    for (unsigned i = 0; i < MAX_HW_COUNTERS; i++)
+        last[i] = i == MAX_HW_COUNTERS - 1 ? bad : element(0);
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(before, 2), STATUS_SUCCESS);
+    CHECK_STATUS(set_one(bad), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(first, 2), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(last, MAX_HW_COUNTERS),
+                 STATUS_INVALID_PARAMETER);
+    configured(before, 2);
+    empty();
+    CHECK_STATUS(set_one(bad), STATUS_INVALID_PARAMETER);
+    configured(NULL, 0);
+}
+
+TEST(tp_config, bad_type, "types other than PMCCounter are refused [TP-24]")
+{
+    SKIP_WITHOUT_PMU();
+    static const ULONG types[] = {
+        MaxHardwareCounterType, 2, 0x100, 0x7fffffff, 0x80000000, 0xffffffff
+    };
+    for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
+        HARDWARE_COUNTER bad = element(0);
+        bad.Type = (HARDWARE_COUNTER_TYPE)types[i];
+        refused(bad);
+    }
+}
+
+TEST(tp_config, bad_reserved, "each bit of Reserved is refused [TP-25]")
+{
+    SKIP_WITHOUT_PMU();
+    for (unsigned bit = 0; bit < 32; bit++) {
+        HARDWARE_COUNTER bad = element(0);
+        bad.Reserved = 1u << bit;
+        refused(bad);
+    }
+}
+
+TEST(tp_config, bad_index, "an Index for which the processor has no counter is refused [TP-26]")
+{
+    SKIP_WITHOUT_PMU();
+    static const ULONG64 never[] = { 0x40000020, 0x80000000,  0xc0000000,
+                                     0xffffffff, 0x100000000, ~UINT64_C(0) };
+    for (unsigned i = 0; i < ARRAY_SIZE(never); i++)
+        refused((HARDWARE_COUNTER){ PMCCounter, 0, never[i] });
+    for (unsigned bit = 32; bit < 64; bit++) { /* high bits above a good selector */
+        HARDWARE_COUNTER bad = element(0);
+        bad.Index |= UINT64_C(1) << bit;
+        refused(bad);
+    }
+    for (unsigned ctr = 0; ctr < 64; ctr++)
+        if (!(common_counters() >> ctr & 1))
+            refused((HARDWARE_COUNTER){ PMCCounter, 0, ctr < 32 ? ctr : 0x40000000 + ctr - 32 });
+}
+
+TEST(tp_config, every_counter,
+     "each counter's selector is accepted, fixed ones as 0x40000000 + n [TP-26 TP-27]")
+{
+    SKIP_WITHOUT_PMU();
+    for (unsigned ctr = 0; ctr < 64; ctr++)
+        if (common_counters() >> ctr & 1) {
+            HARDWARE_COUNTER c = { PMCCounter, 0, ctr < 32 ? ctr : 0x40000000 + ctr - 32 };
+            CHECK_STATUS(set_one(c), STATUS_SUCCESS);
+            configured(&c, 1);
+        }
+    empty();
+}
+
+TEST(tp_config, irql, "both routines work at APC_LEVEL as at PASSIVE_LEVEL, on every CPU [TP-30]")
+{
+    HARDWARE_COUNTER one = { PMCCounter, 0, 0 };
+    bool some = test_has_pmu();
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        KIRQL old = irql_raise(APC_LEVEL);
+        if (some) {
+            one = element(cpu % 2);
+            CHECK_STATUS(set_one(one), STATUS_SUCCESS);
+        }
+        configured(&one, some);
+        irql_lower(old);
+        configured(&one, some);
+        old = irql_raise(APC_LEVEL);
+        empty();
+        configured(NULL, 0);
+        CHECK_EQ(irql_current(), APC_LEVEL);
+        irql_lower(old);
+    }
+    test_run_anywhere();
+}
+
+TEST(tp_config, unowned, "a configuration does not depend on the ownership of counters")
+{
+    SKIP_WITHOUT_PMU();
+    PHYSICAL_COUNTER_RESOURCE_LIST list = { .Count = 1 };
+    HARDWARE_COUNTER others = element(1), none_owns = element(0);
+    HANDLE handle = NULL;
+    list.Descriptors[0].u.CounterIndex = nth_counter(1);
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, &list, &handle), STATUS_SUCCESS);
+    CHECK_STATUS(set_one(none_owns), STATUS_SUCCESS);
+    CHECK_STATUS(set_one(others), STATUS_SUCCESS);
+    CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
+    configured(&others, 1);
+    empty();
+}

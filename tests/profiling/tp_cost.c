@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* The cost of thread profiling, in instructions and in accesses to the PMU, which the virtual
+ * PMU counts. Two profiled threads sleep; the test, at IPI_LEVEL, calls for them repeatedly
+ * what a switch calls. */
+#include "hal/clock.h"
+#include "hal/hal.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/string.h"
+#include "kernel/ke/isolate.h"
+#include "kernel/ke/process.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/ke/thread_profiling.h"
+#include "kernel/mm/phys.h"
+#include "tests/harness/cost.h"
+#include "tests/harness/counting.h"
+#include "tests/harness/peek.h"
+
+extern void user_cost_read(uint64_t mask_and_leaf);
+static void no_switch(struct thread *from, struct thread *to, KWAIT_REASON reason)
+{
+    (void)from, (void)to, (void)reason;
+}
+
+/* What a switch calls, and the same call of nothing. */
+struct switching {
+    struct thread *from, *to;
+    void (*function)(struct thread *from, struct thread *to, KWAIT_REASON reason);
+    void (*nothing)(struct thread *from, struct thread *to, KWAIT_REASON reason);
+};
+
+static void make_switch(void *argument)
+{
+    const struct switching *s = argument;
+    s->function(s->from, s->to, WrYieldExecution);
+}
+
+static void make_no_switch(void *argument)
+{
+    const struct switching *s = argument;
+    s->nothing(s->from, s->to, WrYieldExecution);
+}
+
+/* At IPI_LEVEL. All that thread_profiling_switch executes but its RET: counters, cycles, switches,
+ * reasons, leave for RDPMC. */
+static void switch_once(struct cost *cost, struct thread *from, struct thread *to)
+{
+    struct switching s = { from, to, thread_profiling_switch, no_switch };
+    cost_run(cost, make_switch, make_no_switch, &s);
+}
+
+enum { ARRIVES, LEAVES, BOTH, KINDS };
+static const char *const kind_names[] = { "arrives", "leaves", "arrives, another leaves" };
+
+/* The limit is 20 + 16 N. The cycles, switches, reasons and CR4.PCE of one thread alone take
+ * more than 20: the excess comes out of three counters' share, and a second thread's is added. */
+static uint64_t most(unsigned kind, unsigned n)
+{
+    return kind == BOTH ? 20 + 16 * n + 28 : 20 + 16 * (n < 3 ? 3 : n);
+}
+
+static void check_accumulate(unsigned kind, unsigned n, const struct cost *cost,
+                             const struct cost *one_less)
+{
+    if (vpmu_present()) {
+        CHECK_EQ(cost->accesses.rdpmc, n);
+        CHECK_EQ(cost->accesses.rdmsr, 0);
+        CHECK_EQ(cost->accesses.wrmsr, 0);
+    }
+    CHECK_RANGE(cost_least(cost), 9 * n,
+                most(kind, n)); /* RDPMC alone takes four, adding up four, the loop one */
+    if (n > 1)
+        CHECK_RANGE(cost_least(cost) - cost_least(one_less), 9, 16);
+    cost_print(cost, n == 1 || n == 4, "a thread with %u counters %s", n, kind_names[kind]);
+}
+
+/* Between a profiled thread and an unprofiled one, both ways, and between two profiled ones. */
+static bool switches(unsigned n, struct cost cost[KINDS])
+{
+    struct runner a = start_sleeper((1ul << n) - 1), b = start_sleeper((1ul << n) - 1);
+    struct thread *me = thread_current();
+    bool ok = a.thread && b.thread && a.thread->profiling && b.thread->profiling;
+    for (unsigned i = 0; ok && i < COST_RUNS; i++) {
+        KIRQL old = irql_raise(IPI_LEVEL);
+        switch_once(&cost[ARRIVES], me, a.thread);
+        switch_once(&cost[BOTH], a.thread, b.thread);
+        switch_once(&cost[LEAVES], b.thread, me);
+        irql_lower(old);
+    }
+    end_by_force(a.process, a.thread);
+    end_by_force(b.process, b.thread);
+    return ok;
+}
+
+TEST(tp_cost, accumulate,
+     "a switch with N counters: N RDPMC, no WRMSR; one thread's, three counters or more: at most "
+     "20 + 16 N instructions in all")
+{
+    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS,
+                                             PMU_CYCLES,       PMU_INSTRUCTIONS, PMU_INSTRUCTIONS };
+    static struct cost cost[2][KINDS];
+    unsigned ctrs[6];
+    SKIP_WITHOUT_PMU();
+    if (isolate_on)
+        SKIP("the policy is isolate");
+    test_run_on(0);
+    for (unsigned n = 1; n <= 6 && counting_possible(events, n); n++) {
+        REQUIRE(counting_start_many(events, n, PMU_KERNEL, ctrs));
+        cost_begin(ctrs[0]);
+        memset(cost[n % 2], 0, sizeof cost[0]);
+        if (switches(n, cost[n % 2]))
+            for (unsigned kind = 0; kind < KINDS; kind++)
+                check_accumulate(kind, n, &cost[n % 2][kind], &cost[1 - n % 2][kind]);
+        cost_end();
+        counting_stop();
+    }
+    test_run_anywhere();
+}
+
+TEST(tp_cost, read,
+     "ReadThreadProfilingData of N counters: N RDPMC, no kernel entry, of four at most 150 "
+     "instructions; a raw reading: 1 and 5")
+{
+    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS,
+                                             PMU_CYCLES };
+    unsigned ctrs[4];
+    uint64_t found[6];
+    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_VPMU();
+    for (unsigned n = 1; n <= 4 && counting_possible(events, n); n++) {
+        struct process *process = user_process();
+        REQUIRE(process != NULL && counting_start_many(events, n, PMU_USER, ctrs));
+        struct thread *thread = user_start(process, (void (*)(void))user_cost_read,
+                                           ((1ul << n) - 1) | (uint64_t)vpmu_leaf(1) << 32);
+        if (thread)
+            sched_wait(&thread->object, SCHED_FOREVER, Executive);
+        if (CHECK(process_read(process, found, (uint64_t)user_cost, sizeof found))) {
+            CHECK_RANGE(found[0], 13 * n, 150); /* RDPMC and its element take 13 at the least */
+            CHECK_EQ(found[1], n);
+            CHECK_EQ(found[2], 0);
+            CHECK_RANGE(found[3], 1, 5);
+            CHECK_EQ(found[4], 1);
+            CHECK_EQ(found[5], 0);
+            cost_tell(found[0], (struct vpmu_accesses){ .rdpmc = (uint32_t)found[1] },
+                      "reading %u counters", n);
+            if (n == 1)
+                cost_tell(found[3], (struct vpmu_accesses){ .rdpmc = (uint32_t)found[4] },
+                          "one raw read");
+        }
+        user_finish(process, thread);
+        counting_stop();
+    }
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* Counts of profiled threads: the order of elements, to which thread counts belong, and that
+ * none is lost. Exact numbers are in exact.c. */
+#include "hal/clock.h"
+#include "hal/hal.h"
+#include "hal/smp.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/string.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/thread_profiling.h"
+#include "pmu/pmu.h"
+#include "tests/harness/counting.h"
+#include "tests/harness/peek.h"
+
+#define FILL 0xa5
+#define WORK 100000 /* turns of two or more instructions in user_measure */
+#define READ_MAX                                                                                   \
+    20000 /* instructions around it: the read, and the calls; an emulator's margin included */
+
+/* Runs user_measure with this mask; what it read. */
+static bool measure(uint64_t mask, PERFORMANCE_DATA *data)
+{
+    struct process *process = user_process();
+    struct thread *thread = process ? user_start(process, USER(user_measure), mask) : NULL;
+    bool ok = CHECK(thread != NULL);
+    if (ok) {
+        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+        ok = CHECK(process_read(process, data, (uint64_t)&user_data, sizeof *data));
+    }
+    if (process)
+        user_finish(process, thread);
+    return ok;
+}
+
+static bool untouched(const HARDWARE_COUNTER_DATA *element)
+{
+    HARDWARE_COUNTER_DATA fill;
+    memset(&fill, FILL, sizeof fill);
+    return memcmp(element, &fill, sizeof fill) == 0;
+}
+
+static void counted(const HARDWARE_COUNTER_DATA *element)
+{
+    CHECK_EQ(element->Type, PMCCounter);
+    CHECK_EQ(element->Reserved, 0);
+    CHECK_RANGE(element->Value, 2 * WORK, 3 * WORK + READ_MAX); /* 2 or 3 instructions a turn */
+}
+
+TEST(tp_counts, elements,
+     "each mask fills its elements, reports their number, and leaves the others alone [TP-28 "
+     "TP-72 TP-74 TP-75 TP-76]")
+{
+    unsigned ctr, same[3];
+    PERFORMANCE_DATA data;
+    static const uint64_t masks[] = { 1, 2, 4, 5, 7, 8, 0xd, 0x8000, 0xffff };
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    same[0] = same[1] = same[2] = ctr;
+    counting_configure(same, 3);
+    for (unsigned m = 0; m < ARRAY_SIZE(masks); m++) {
+        if (!measure(masks[m], &data))
+            continue;
+        CHECK_EQ(data.HwCountersCount, (masks[m] & 1) + (masks[m] >> 1 & 1) + (masks[m] >> 2 & 1));
+        for (unsigned i = 0; i < MAX_HW_COUNTERS; i++)
+            if (!(masks[m] >> i & 1))
+                CHECK(untouched(&data.HwCounters[i]));
+            else if (i < 3)
+                counted(&data.HwCounters[i]);
+            else
+                CHECK_EQ(data.HwCounters[i].Value, 0);
+    }
+    if (measure(7, &data)) /* one counter is read three times, with the reader's loop in between */
+        for (unsigned i = 0; i < 2; i++)
+            CHECK_RANGE(data.HwCounters[i + 1].Value - data.HwCounters[i].Value, 1, 200);
+    counting_stop();
+}
+
+TEST(tp_counts, elements_in_order,
+     "element i is the counter of element i of the configuration [TP-73]")
+{
+    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS };
+    unsigned ctrs[2];
+    PERFORMANCE_DATA data;
+    SKIP_WITHOUT_PMU();
+    if (!counting_possible(events, 2))
+        SKIP("needs two counters of instructions");
+    REQUIRE(counting_start_many(events, 2, PMU_USER, ctrs));
+    counting_pause(PMU_BIT(ctrs[1]));
+    for (unsigned turn = 0; turn < 2; turn++) {
+        unsigned order[] = { ctrs[turn], ctrs[1 - turn] };
+        if (counting_configure(order, 2) && measure(3, &data)) {
+            CHECK_EQ(data.HwCountersCount, 2);
+            counted(&data.HwCounters[turn]);
+            CHECK_EQ(data.HwCounters[1 - turn].Value, 0);
+        }
+    }
+    counting_stop();
+}
+
+TEST(tp_counts, counts_start_again,
+     "each enable counts from zero, also the second enable of a thread [TP-52]")
+{
+    unsigned ctr;
+    PERFORMANCE_DATA data;
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    for (unsigned i = 0; i < 5; i++)
+        if (measure(1, &data))
+            counted(&data.HwCounters[0]);
+    counting_stop();
+}
+
+TEST(tp_counts, events, "two events at once are read in the order of the configuration [TP-73]")
+{
+    static const enum pmu_event events[2][2] = { { PMU_INSTRUCTIONS, PMU_CYCLES },
+                                                 { PMU_CYCLES, PMU_INSTRUCTIONS } };
+    unsigned ctrs[2];
+    PERFORMANCE_DATA data;
+    SKIP_WITHOUT_PMU();
+    for (unsigned turn = 0; turn < 2; turn++) {
+        if (!counting_possible(events[turn], 2))
+            SKIP("needs counters of instructions and of cycles");
+        REQUIRE(counting_start_many(events[turn], 2, PMU_USER, ctrs));
+        if (measure(0xffff, &data)) {
+            CHECK_EQ(data.HwCountersCount, 2);
+            counted(&data.HwCounters[turn]);
+            CHECK_RANGE(data.HwCounters[1 - turn].Value, WORK / 100,
+                        1000000000); /* several a cycle; slow hosts */
+        }
+        counting_stop();
+    }
+}
+
+TEST(tp_counts, others_not_counted,
+     "what other threads execute while the thread sleeps is not in its counts [TP-82]")
+{
+    unsigned ctr;
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        struct runner spinner = start_on(user_spin, 0, cpu_set_one(cpu));
+        if (spinner.thread)
+            peek_wait(spinner.process, &user_state, 1);
+        struct runner sleeper = start_on(user_sleep_measured, 1, cpu_set_one(cpu));
+        if (sleeper.thread) {
+            sched_wait(&sleeper.thread->object, SCHED_FOREVER, Executive);
+            /* Two reads and the call of Sleep. 20 ms of the other thread would be millions. */
+            CHECK_RANGE(peek(sleeper.process, &user_values[0]), 10, READ_MAX);
+            CHECK_RANGE(peek(sleeper.process, &user_values[1]), 400000, 600000 + READ_MAX);
+        }
+        if (sleeper.process)
+            user_finish(sleeper.process, sleeper.thread);
+        if (spinner.process)
+            end_by_force(spinner.process, spinner.thread);
+    }
+    counting_stop();
+}
+
+TEST(tp_counts, counts_grow,
+     "no value decreases between reads, also while the thread is moved [TP-81 TP-85]")
+{
+    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_CYCLES };
+    unsigned ctrs[2];
+    SKIP_WITHOUT_PMU();
+    unsigned n = counting_possible(events, 2) ? 2 : 1;
+    REQUIRE(counting_start_many(events, n, PMU_USER, ctrs));
+    struct process *process = user_process();
+    struct thread *thread = process ? user_start(process, USER(user_grows), n == 2 ? 3 : 1) : NULL;
+    CHECK(thread != NULL);
+    for (unsigned i = 0; thread && !object_signaled(&thread->object) && i < 1000; i++) {
+        sched_set_affinity(thread, cpu_set_one(i % cpu_count));
+        nap();
+    }
+    if (thread)
+        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    if (process)
+        user_finish(process, thread);
+    counting_stop();
+}
+
+TEST(tp_block, counted,
+     "blocks across pages, freed, read-only or written by others do no harm while counters count "
+     "[TP-96]")
+{
+    unsigned ctr, same[2];
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    same[0] = same[1] = ctr;
+    counting_configure(same, 2);
+    CHECK_STATUS(user_run(USER(user_block_straddles), 3), STATUS_SUCCESS);
+    CHECK_STATUS(user_run(USER(user_block_written), 3), STATUS_SUCCESS);
+    CHECK_STATUS(user_run(USER(user_block_freed), 3), STATUS_SUCCESS);
+    counting_stop();
+}
+
+#define BURNS 5u
+#define BURN_NS 2000000u
+
+static uint64_t burned; /* ticks in the last burn, by that CPU's own clock */
+
+static void burn(void *unused)
+{
+    uint64_t start = rdtsc(), end = clock_ns() + BURN_NS;
+    (void)unused;
+    while (clock_ns() < end)
+        pause();
+    burned = rdtsc() - start;
+}
+
+TEST(tp_counts, interrupts_not_in_cycles,
+     "time of interrupt handlers is not in the thread's cycles, the rest is [TP-69]")
+{
+    SKIP_BELOW_CPUS(2);
+    uint64_t ticks = clock_tsc_hz / 20, taken = 0;
+    unsigned there = cpu_count - 1, burns = 0;
+    test_run_on(0);
+    struct runner r = start_on(user_interrupted, ticks, cpu_set_one(there));
+    if (r.thread && peek_wait(r.process, &user_state, 1))
+        for (unsigned i = 0; i < BURNS; i++) {
+            smp_call(cpu_set_one(there), burn, NULL);
+            if (peek(r.process, &user_state) != 1)
+                break; /* it has measured: this burn may have come too late */
+            taken += burned;
+            burns++;
+        }
+    if (r.thread) {
+        sched_wait(&r.thread->object, SCHED_FOREVER, Executive);
+        uint64_t elapsed = peek(r.process, &user_values[0]);
+        uint64_t cycles = peek(r.process, &user_values[1]);
+        CHECK_RANGE(burns, 3, BURNS);
+        CHECK(elapsed >= ticks);
+        /* The upper bound leaves half of the time taken for the readings; the lower one is for
+         * slow emulators. */
+        CHECK_RANGE(cycles, elapsed / 4, elapsed - taken / 2);
+    }
+    if (r.process)
+        user_finish(r.process, r.thread);
+    test_run_anywhere();
+}

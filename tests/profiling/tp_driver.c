@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* The counter driver for ring 3, with several processes: one at a time configures, and its
+ * configuration ends with it. The statuses for a single process are in tests/programs/refused.c. */
+#include "hal/hal.h"
+#include "hal/smp.h"
+#include "kernel/profiling/counter_config.h"
+#include "tests/harness/counting.h"
+#include "tests/harness/peek.h"
+
+/* A process that has configured a counter. */
+static struct runner start_holder(void)
+{
+    struct runner r = start_on(user_driver_hold, 0, SMP_ALL);
+    if (r.thread)
+        peek_wait(r.process, &user_state, 1);
+    return r;
+}
+
+static struct runner start_profiled(void (*function)(uint64_t))
+{
+    struct runner r = start_on(function, 1, SMP_ALL);
+    if (r.thread)
+        peek_wait(r.process, &user_state, 1);
+    return r;
+}
+
+static void nothing_configured(void)
+{
+    HARDWARE_COUNTER array[MAX_HW_COUNTERS];
+    ULONG count = ~0u;
+    CHECK_STATUS(KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &count),
+                 STATUS_SUCCESS);
+    CHECK_EQ(count, 0);
+}
+
+TEST(tp_driver, second_process,
+     "a second process cannot change the configuration of a first, but its threads count by it "
+     "until the first ends [TP-32]")
+{
+    SKIP_WITHOUT_PMU();
+    uint64_t before = hal_counters_available(SMP_ALL);
+    for (unsigned i = 0; i < 2; i++) {
+        struct runner holder = start_holder();
+        REQUIRE(holder.thread != NULL);
+        CHECK(hal_counters_available(SMP_ALL) != before);
+        CHECK_STATUS(user_run(USER(user_driver_second), peek(holder.process, &user_handle)),
+                     STATUS_SUCCESS);
+        end_by_force(holder.process, holder.thread);
+        nothing_configured();
+        CHECK_EQ(hal_counters_available(SMP_ALL), before);
+        CHECK_STATUS(user_run(USER(user_driver_set), STATUS_SUCCESS), STATUS_SUCCESS);
+        CHECK_EQ(hal_counters_available(SMP_ALL), before);
+    }
+}
+
+TEST(tp_driver, wide_sources,
+     "a source is a number of 32 bits: with any bit above it is refused, and nothing configured")
+{
+    SKIP_WITHOUT_PMU(); /* nothing can be configured */
+    CHECK_STATUS(user_run(USER(user_driver_wide), 0), STATUS_SUCCESS);
+    nothing_configured();
+}
+
+TEST(tp_driver, dies_while_others_count,
+     "a configuration ends with its process, but its counters are free only when no thread uses "
+     "them [TP-22 TP-78]")
+{
+    SKIP_WITHOUT_PMU();
+    uint64_t before = hal_counters_available(SMP_ALL);
+    struct runner holder = start_holder();
+    REQUIRE(holder.thread != NULL);
+    struct runner reader = start_profiled(user_run_until_emptied),
+                  sleeper = start_profiled(user_sleep_profiled);
+    end_by_force(holder.process, holder.thread);
+    if (reader.thread)
+        sched_wait(&reader.thread->object, SCHED_FOREVER, Executive);
+    user_finish(reader.process, reader.thread);
+    nothing_configured();
+    CHECK(hal_counters_available(SMP_ALL) != before);
+    CHECK_STATUS(user_run(USER(user_driver_set), (uint64_t)STATUS_WMI_ALREADY_ENABLED),
+                 STATUS_SUCCESS);
+    end_by_force(sleeper.process, sleeper.thread);
+    CHECK_EQ(hal_counters_available(SMP_ALL), before);
+    CHECK_STATUS(user_run(USER(user_driver_set), STATUS_SUCCESS), STATUS_SUCCESS);
+}
+
+TEST(tp_driver, beside_a_driver,
+     "a driver's configuration is neither replaced by a process nor emptied by a process's end")
+{
+    unsigned ctr;
+    ULONG count = 0;
+    HARDWARE_COUNTER array[MAX_HW_COUNTERS];
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    CHECK_STATUS(user_run(USER(user_driver_set), (uint64_t)STATUS_WMI_ALREADY_ENABLED),
+                 STATUS_SUCCESS);
+    counting_stop();
+    struct runner holder = start_holder();
+    REQUIRE(holder.thread != NULL);
+    if (counting_start(PMU_INSTRUCTIONS, PMU_USER,
+                       &ctr)) { /* a driver may replace what a process configured */
+        end_by_force(holder.process, holder.thread);
+        CHECK_STATUS(KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &count),
+                     STATUS_SUCCESS);
+        CHECK_EQ(count, 1);
+        CHECK_EQ(array[0].Index, pmu_rdpmc_index(ctr));
+        counting_stop();
+    }
+}

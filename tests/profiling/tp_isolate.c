@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* The policy counters=isolate: the value of a profiled thread's RDPMC, and the cost of a switch. */
+#include "hal/clock.h"
+#include "hal/hal.h"
+#include "kernel/base/irql.h"
+#include "kernel/ke/isolate.h"
+#include "kernel/ke/process.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/ke/thread_profiling.h"
+#include "tests/harness/counting.h"
+#include "tests/harness/kinds.h"
+#include "tests/harness/peek.h"
+#include "tests/harness/vpmu.h"
+
+extern void user_seek(uint64_t counters), user_noise(uint64_t mask);
+
+#define SKIP_UNLESS_ISOLATE()                                                                      \
+    do {                                                                                           \
+        if (!isolate_on)                                                                           \
+            SKIP("the policy is accumulate");                                                      \
+    } while (0)
+
+/* A thread checks that its counters have no counts of other threads, which run on the same CPU,
+ * or move with it to the next CPU every four ticks. */
+static void seek(bool moved)
+{
+    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS };
+    unsigned ctrs[2], moves = 0;
+    SKIP_WITHOUT_PMU();
+    SKIP_UNLESS_ISOLATE();
+    REQUIRE(counting_start_many(events, 2, PMU_USER, ctrs));
+    struct runner all[] = { start_on(user_noise, 3, cpu_all()), start_on(user_noise, 2, cpu_all()),
+                            start_on(user_noise, 0, cpu_all()),
+                            start_on(user_seek, common_counters(), cpu_all()) };
+    struct runner *seeker = &all[3];
+    for (unsigned i = 0; i < 4; i++)
+        if (all[i].thread && !moved)
+            sched_set_affinity(all[i].thread, cpu_set_one(0));
+    while (moved && seeker->thread && seeker->thread->state != THREAD_DEAD) {
+        moves++;
+        for (unsigned i = 0; i < 4; i++)
+            if (all[i].thread)
+                sched_set_affinity(all[i].thread, cpu_set_one(moves % cpu_count));
+        sched_wait(NULL, clock_ns() + 4 * sched_tick_ns(), DelayExecution);
+    }
+    if (seeker->thread)
+        sched_wait(&seeker->thread->object, SCHED_FOREVER, Executive);
+    if (moved)
+        CHECK(moves >= 20);
+    user_finish(seeker->process, seeker->thread);
+    for (unsigned i = 0; i < 3; i++)
+        end_by_force(all[i].process, all[i].thread);
+    counting_stop();
+}
+
+TEST(tp_isolate, nothing_foreign,
+     "through 20,000 switches among other threads that count, RDPMC returns the thread's own "
+     "counts and 0 for every other counter")
+{
+    seek(false);
+}
+
+TEST(tp_isolate, nothing_foreign_moved, "the same while all of them are moved from CPU to CPU")
+{
+    SKIP_BELOW_CPUS(2);
+    seek(true);
+}
+
+TEST(tp_isolate, refused_beside_others,
+     "enabling fails while another owner has a counter that is not configured, and nobody can "
+     "allocate one while a thread is profiled")
+{
+    unsigned ctr;
+    HANDLE foreign = NULL;
+    SKIP_WITHOUT_PMU();
+    SKIP_UNLESS_ISOLATE();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    uint64_t rest = hal_counters_available(cpu_all());
+    uint64_t one = rest & -rest;
+    struct thread_profiling p = { .mask = 1 };
+    CHECK_STATUS(hal_counters_claim("test", cpu_all(), one, NULL, &foreign), STATUS_SUCCESS);
+    CHECK_STATUS(isolate_join(&p), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(HalFreeHardwareCounters(foreign), STATUS_SUCCESS);
+    CHECK_STATUS(isolate_join(&p), STATUS_SUCCESS);
+    CHECK_EQ(hal_counters_available(cpu_all()), 0);
+    CHECK_STATUS(hal_counters_claim("test", cpu_all(), one, NULL, &foreign),
+                 STATUS_INSUFFICIENT_RESOURCES);
+    isolate_leave();
+    CHECK_EQ(hal_counters_available(cpu_all()), rest);
+    CHECK(hal_counters_running() & PMU_BIT(ctr)); /* as their driver had them */
+    counting_stop();
+}
+
+/* The accesses of one switch, without the two RDPMCs before it. IPI_LEVEL. */
+static struct vpmu_accesses accesses_of(struct thread *from, struct thread *to)
+{
+    struct vpmu_accesses before = vpmu_accesses();
+    thread_profiling_switch(from, to, WrYieldExecution);
+    struct vpmu_accesses after = vpmu_accesses();
+    return (struct vpmu_accesses){ after.rdpmc - before.rdpmc, after.rdmsr - before.rdmsr,
+                                   after.wrmsr - before.wrmsr,
+                                   after.interrupts - before.interrupts };
+}
+
+static void check_costs(unsigned n)
+{
+    struct runner a = start_sleeper((1ul << n) - 1), b = start_sleeper((1ul << n) - 1);
+    struct thread *me = thread_current();
+    if (a.thread && b.thread && a.thread->profiling && b.thread->profiling) {
+        KIRQL old = irql_raise(IPI_LEVEL);
+        thread_profiling_switch(me, a.thread, WrYieldExecution);
+        struct vpmu_accesses both = accesses_of(a.thread, b.thread),
+                             leaves = accesses_of(b.thread, me);
+        struct vpmu_accesses back = accesses_of(me, b.thread), again = accesses_of(b.thread, me);
+        irql_lower(old);
+        CHECK_EQ(both.rdpmc, n);
+        CHECK_RANGE(both.wrmsr, n, n + 2);
+        CHECK_EQ(leaves.rdpmc, n);
+        CHECK(leaves.wrmsr <= 1);
+        if (hal_counters_stop_at_once())
+            CHECK_EQ(back.wrmsr, 1); /* what starts them; no counter */
+        else
+            CHECK_EQ(back.wrmsr, n);
+        CHECK_EQ(back.rdpmc, 0);
+        CHECK_EQ(again.rdpmc, n);
+        CHECK_EQ(both.rdmsr + leaves.rdmsr + back.rdmsr + again.rdmsr, 0);
+    }
+    end_by_force(a.process, a.thread);
+    end_by_force(b.process, b.thread);
+}
+
+TEST(tp_isolate, switch_cost,
+     "a switch with N counters: N RDPMC, at most N + 2 WRMSR; no counter is written when the same "
+     "thread comes back")
+{
+    static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS,
+                                             PMU_INSTRUCTIONS };
+    unsigned ctrs[4];
+    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_VPMU();
+    SKIP_UNLESS_ISOLATE();
+    test_run_on(0);
+    for (unsigned n = 1; n <= 4 && counting_possible(events, n); n++) {
+        REQUIRE(counting_start_many(events, n, PMU_USER, ctrs));
+        check_costs(n);
+        counting_stop();
+    }
+    test_run_anywhere();
+}

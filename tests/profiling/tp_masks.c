@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* Switches between threads that count different elements. */
+#include "hal/smp.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/irql.h"
+#include "kernel/ke/isolate.h"
+#include "tests/harness/counting.h"
+#include "tests/harness/peek.h"
+
+#define ELEMENTS 3u
+#define TICKS 30u
+#define LEAST 1000u /* instructions of a thread that ran for a tick at least */
+
+/* All elements have the same counter: of a thread that does not run they are equal. */
+static void agree(const struct thread *thread, uint64_t mask)
+{
+    const struct thread_profiling *p = thread->profiling;
+    if (!CHECK(p != NULL))
+        return;
+    uint64_t first = p->readings[bit_lowest(mask)].total;
+    CHECK(first >= LEAST);
+    for_each_bit(i, mask)
+        CHECK_EQ(p->readings[i].total, first);
+    CHECK_EQ(p->switches > 1, true);
+}
+
+TEST(tp_masks, mixed,
+     "threads that count one, two or three elements, with holes between, are switched to each "
+     "other and all elements of each agree")
+{
+    static const uint64_t masks[] = { 1, 7, 5, 2, 6, 4 };
+    enum { THREADS = sizeof masks / sizeof masks[0] };
+    struct runner runners[THREADS];
+    unsigned ctr, same[ELEMENTS];
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    same[0] = same[1] = same[2] = ctr;
+    counting_configure(same, ELEMENTS);
+    test_run_on(0);
+    for (unsigned i = 0; i < THREADS; i++) {
+        runners[i] = start_on(user_spin_profiled, masks[i], cpu_set_one(0));
+        if (runners[i].thread)
+            peek_wait(runners[i].process, &user_state, 1);
+    }
+    sched_wait(NULL, clock_ns() + TICKS * sched_tick_ns(), DelayExecution);
+    KIRQL old = irql_raise(DISPATCH_LEVEL);
+    for (unsigned i = 0; i < THREADS; i++)
+        if (runners[i].thread)
+            agree(runners[i].thread, masks[i]);
+    irql_lower(old);
+    for (unsigned i = 0; i < THREADS; i++)
+        if (runners[i].process)
+            end_by_force(runners[i].process, runners[i].thread);
+    test_run_anywhere();
+    counting_stop();
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of thread profiling that need ring 0: configurations that change while threads are
+ * profiled, threads that end, permission for RDPMC, several processes. Counts are in
+ * tp_counts.c.
+ *
+ * Sources: Microsoft's pages; what they leave open is as in the TP lines of tests/contract.md. */
+#include "kernel/ke/thread_profiling.h"
+#include "hal/hal.h"
+#include "hal/smp.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/cpu.h"
+#include "kernel/profiling/counter_config.h"
+#include "pmu/pmu.h"
+#include "tests/harness/counting.h"
+#include "tests/harness/kinds.h"
+#include "tests/harness/peek.h"
+
+/* start_on, once it is profiled. */
+static struct runner start_ready(void (*function)(uint64_t), uint64_t argument,
+                                 struct cpu_set affinity)
+{
+    struct runner r = start_on(function, argument, affinity);
+    if (r.thread)
+        peek_wait(r.process, &user_state, 1);
+    return r;
+}
+
+static void end(struct runner *r)
+{
+    if (r->process)
+        end_by_force(r->process, r->thread);
+}
+
+/* Waits for the thread; its exit status. */
+static NTSTATUS finish(struct runner *r)
+{
+    NTSTATUS status = STATUS_NO_MEMORY;
+    if (r->thread) {
+        sched_wait(&r->thread->object, SCHED_FOREVER, Executive);
+        status = r->thread->exit_status;
+        object_release(&r->thread->object);
+    }
+    if (r->process)
+        object_release(&r->process->object);
+    return status;
+}
+
+static NTSTATUS set_one(uint64_t ctr)
+{
+    HARDWARE_COUNTER c = { PMCCounter, 0, pmu_rdpmc_index((unsigned)ctr) };
+    return KeSetHardwareCounterConfiguration(&c, 1);
+}
+
+static void configured(unsigned ctr)
+{
+    HARDWARE_COUNTER array[MAX_HW_COUNTERS];
+    ULONG count = 0;
+    CHECK_STATUS(KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &count),
+                 STATUS_SUCCESS);
+    CHECK_EQ(count, 1);
+    CHECK_EQ(array[0].Index, pmu_rdpmc_index(ctr));
+}
+
+TEST(tp_threads, configuration_in_use,
+     "while a thread counts, the configuration cannot be replaced; a Count of 0 ends its counting "
+     "[TP-19 TP-20 TP-21 TP-22 TP-75 TP-78]")
+{
+    unsigned ctr;
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    struct runner r = start_ready(user_run_until_emptied, 3, SMP_ALL);
+    if (r.thread) {
+        CHECK_EQ(counter_config_users(), 1);
+        for (uint64_t rest = common_counters(); rest; rest &= rest - 1)
+            CHECK_STATUS(set_one((uint64_t)__builtin_ctzll(rest)), STATUS_WMI_ALREADY_ENABLED);
+        configured(ctr);
+        uint64_t reads = peek(r.process, &user_reads);
+        peek_wait(r.process, &user_reads, reads + 10);
+        CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
+        CHECK_STATUS(set_one(ctr), STATUS_WMI_ALREADY_ENABLED); /* it still has counters enabled */
+        sched_wait(&r.thread->object, SCHED_FOREVER, Executive);
+        CHECK_STATUS(set_one(ctr), STATUS_SUCCESS);
+        configured(ctr);
+        user_finish(r.process, r.thread);
+    }
+    counting_stop();
+}
+
+TEST(tp_threads, refused_arguments_first,
+     "wrong arguments are reported before counters that are in use")
+{
+    SKIP_WITHOUT_PMU();
+    HARDWARE_COUNTER bad = { PMCCounter, 1, 0 };
+    struct runner r = start_ready(user_sleep_profiled, 1, SMP_ALL);
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(&bad, 1), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 1), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(&bad, MAX_HW_COUNTERS + 1),
+                 STATUS_INVALID_PARAMETER);
+    end(&r);
+}
+
+TEST(tp_threads, configuration_not_in_use,
+     "a thread that is profiled with mask 0 does not prevent a change of the configuration [TP-23]")
+{
+    SKIP_WITHOUT_PMU();
+    uint64_t ctr = (uint64_t)__builtin_ctzll(common_counters());
+    struct runner r = start_ready(user_sleep_profiled, 0, SMP_ALL);
+    CHECK_EQ(counter_config_users(), 0);
+    for (unsigned i = 0; i < 10; i++) {
+        CHECK_STATUS(set_one(ctr), STATUS_SUCCESS);
+        nap();
+        CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
+        nap();
+    }
+    end(&r);
+}
+
+static void ended(NTSTATUS found, NTSTATUS wanted)
+{
+    CHECK_STATUS(found, wanted);
+    CHECK_EQ(counter_config_users(), 0);
+    if (!test_has_pmu())
+        return;
+    CHECK_STATUS(set_one((uint64_t)__builtin_ctzll(common_counters())), STATUS_SUCCESS);
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
+}
+
+TEST(tp_threads, ends_enabled,
+     "a thread that returns, faults or is terminated while it is profiled is no longer profiled "
+     "[TP-53]")
+{
+    CHECK_EQ(counter_config_users(), 0);
+    ended(user_run(USER(user_end_profiled), 0xffff), STATUS_SUCCESS);
+    ended(user_run(USER(user_fault_profiled), 1), STATUS_ACCESS_VIOLATION);
+    for (unsigned i = 0; i < 2; i++) {
+        struct runner r = start_ready(i ? user_sleep_profiled : user_spin_profiled, 1, SMP_ALL);
+        CHECK_EQ(counter_config_users(), 1);
+        if (test_has_pmu())
+            CHECK_STATUS(set_one((uint64_t)__builtin_ctzll(common_counters())),
+                         STATUS_WMI_ALREADY_ENABLED);
+        if (r.thread)
+            thread_terminate(r.thread, STATUS_TIMEOUT);
+        ended(finish(&r), STATUS_TIMEOUT);
+    }
+}
+
+static void query(void *argument)
+{
+    HARDWARE_COUNTER array[MAX_HW_COUNTERS];
+    ULONG count = 0;
+    NTSTATUS status = KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &count);
+    *(uint64_t *)argument = status == STATUS_SUCCESS && count == 1 ? array[0].Index : ~UINT64_C(0);
+}
+
+TEST(tp_threads, one_configuration, "threads on every CPU use the same configuration [TP-31 TP-32]")
+{
+    SKIP_WITHOUT_PMU();
+    unsigned ctr = (unsigned)__builtin_ctzll(common_counters());
+    for (unsigned setter = 0; setter<cpu_count; setter += cpu_count> 1 ? cpu_count - 1 : 1) {
+        test_run_on(setter);
+        CHECK_STATUS(set_one(ctr), STATUS_SUCCESS);
+        for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+            uint64_t index = 0;
+            struct thread *thread = thread_create("query", query, &index, cpu_set_one(cpu));
+            if (!CHECK(thread != NULL))
+                continue;
+            sched_wait(&thread->object, SCHED_FOREVER, Executive);
+            object_release(&thread->object);
+            CHECK_EQ(index, pmu_rdpmc_index(ctr));
+        }
+        CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
+    }
+    test_run_anywhere();
+}
+
+/* --- Permission for RDPMC (CR4.PCE). It depends on the thread and not on counters, so these
+ * tests run without a PMU too. --- */
+
+/* Selectors that exist, and some that never do. */
+static const uint64_t selectors[] = { 0, 1, 0x40000000, 0x3f, 0xffffffff };
+#define SELECTORS ARRAY_SIZE(selectors)
+
+static void not_allowed(struct cpu_set affinity)
+{
+    for (unsigned i = 0; i < SELECTORS; i++) {
+        struct runner r = start_on(user_rdpmc, selectors[i], affinity);
+        CHECK_STATUS(finish(&r), STATUS_PRIVILEGED_INSTRUCTION);
+    }
+}
+
+TEST(tp_threads, rdpmc_without_leave,
+     "RDPMC is a privileged instruction for a thread that did not enable counters, enabled none, "
+     "or disabled them [TP-98]")
+{
+    not_allowed(SMP_ALL);
+    for (unsigned i = 0; i < SELECTORS; i++) {
+        CHECK_STATUS(user_run(USER(user_rdpmc_mask_0), selectors[i]),
+                     STATUS_PRIVILEGED_INSTRUCTION);
+        CHECK_STATUS(user_run(USER(user_rdpmc_disabled), selectors[i]),
+                     STATUS_PRIVILEGED_INSTRUCTION);
+    }
+}
+
+/* Threads that spin and sleep while they are profiled, and others that have no leave. */
+static void not_allowed_beside_others(void)
+{
+    struct runner spinning[MAX_CPUS], sleeping[MAX_CPUS];
+    unsigned n = cpu_count < 4 ? cpu_count : 4;
+    for (unsigned cpu = 0; cpu < n; cpu++) {
+        spinning[cpu] = start_ready(user_spin_profiled, 1, cpu_set_one(cpu));
+        sleeping[cpu] = start_ready(user_sleep_profiled, 1, cpu_set_one(cpu));
+    }
+    CHECK_EQ(counter_config_users(), 2 * n);
+    for (unsigned cpu = 0; cpu < n; cpu++)
+        not_allowed(cpu_set_one(cpu));
+    for (unsigned cpu = 0; cpu < n; cpu++) {
+        end(&spinning[cpu]);
+        not_allowed(cpu_set_one(cpu));
+        end(&sleeping[cpu]);
+    }
+}
+
+TEST(tp_threads, rdpmc_beside_profiled,
+     "the same while other threads are profiled, running or asleep, on this CPU and on others "
+     "[TP-98]")
+{
+    not_allowed_beside_others();
+}
+
+TEST(tp_threads, rdpmc_beside_counting,
+     "the same while the other threads count, where the switch takes its short path [TP-98]")
+{
+    SKIP_WITHOUT_PMU();
+    CHECK_STATUS(set_one((unsigned)__builtin_ctzll(pmu_common_counters(SMP_ALL))), STATUS_SUCCESS);
+    not_allowed_beside_others();
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
+}
+
+TEST(tp_threads, rdpmc_after_profiled,
+     "permission for RDPMC ends with its thread: the next thread on the CPU does not have it "
+     "[TP-98]")
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        struct runner r = start_on(user_end_profiled, 1, cpu_set_one(cpu));
+        CHECK_STATUS(finish(&r), STATUS_SUCCESS);
+        not_allowed(cpu_set_one(cpu));
+    }
+}
+
+TEST(tp_threads, rdpmc_allowed,
+     "a thread with hardware counters may execute RDPMC, on each CPU in turn, also between reads "
+     "[TP-31 TP-81 TP-97]")
+{
+    unsigned ctr;
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    struct runner r = start_on(user_visit_cpus, pmu_rdpmc_index(ctr), SMP_ALL);
+    if (r.thread) {
+        sched_wait(&r.thread->object, SCHED_FOREVER, Executive);
+        CHECK_EQ(peek(r.process, &user_values[0]), cpu_count);
+        user_finish(r.process, r.thread);
+    }
+    counting_stop();
+}
+
+/* --- Processes side by side. --- */
+
+TEST(tp_threads, foreign_handle, "a handle of another process is not valid in this one [TP-39]")
+{
+    struct runner r = start_on(user_own_handle, 40, SMP_ALL);
+    if (r.thread && peek_wait(r.process, &user_handle, 4)) {
+        uint64_t handle = peek(r.process, &user_handle);
+        CHECK_EQ(handle, 160);
+        CHECK_STATUS(user_run(USER(user_foreign_handle), handle), STATUS_SUCCESS);
+    }
+    end(&r);
+}
+
+TEST(tp_threads, many, "256 threads can be profiled at once; one more is refused, until one ends")
+{
+    struct process *processes[5] = { NULL };
+    struct thread *threads[256] = { NULL };
+    unsigned started = 0;
+    for (unsigned i = 0; i < 256; i++) {
+        if (i % 60 == 0)
+            processes[i / 60] = user_process();
+        if (processes[i / 60])
+            threads[i] = user_start(processes[i / 60], USER(user_sleep_profiled), 1);
+        started += threads[i] != NULL;
+    }
+    CHECK_EQ(started, 256);
+    for (unsigned i = 0; i < 500 && counter_config_users() < started; i++)
+        nap();
+    CHECK_EQ(counter_config_users(), started);
+    CHECK_STATUS(user_run(USER(user_try_enable), (uint64_t)STATUS_NO_MEMORY), STATUS_SUCCESS);
+    for (unsigned i = 0; i < 256; i++) {
+        if (!threads[i])
+            continue;
+        thread_terminate(threads[i], STATUS_SUCCESS);
+        sched_wait(&threads[i]->object, SCHED_FOREVER, Executive);
+        object_release(&threads[i]->object);
+        if (i == 0)
+            CHECK_STATUS(user_run(USER(user_try_enable), STATUS_SUCCESS), STATUS_SUCCESS);
+    }
+    CHECK_EQ(counter_config_users(), 0);
+    for (unsigned i = 0; i < 5; i++)
+        if (processes[i])
+            object_release(&processes[i]->object);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/* The quirks of the virtual PMU that are in its registers: each is there if its word is on, and not
+ * if it is off. */
+#include "hal/clock.h"
+#include "hal/hal.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/msr.h"
+#include "kernel/base/string.h"
+#include "tests/harness/lab.h"
+#include "tests/harness/vpmu.h"
+
+enum {
+    MISC_ENABLE = 0x1a0,
+    PERF_METRICS = 0x329,
+    PERF_CAPABILITIES = 0x345,
+    GLOBAL_CTRL = 0x38f,
+    FIXED_CTR_CTRL = 0x38d,
+    PERFCTR = 0xc1,
+    PERFEVTSEL = 0x186,
+    PMC_PAST_ALL = 0xcc,
+    STATUS_SET = 0xc0000303,
+    INTEL_STATUS = 0x38e,
+    AMD_STATUS = 0xc0000300,
+    AMD_CONTROL = 0xc0000301,
+    AMD_CLEAR = 0xc0000302
+};
+#define METRICS_SELECTOR 0x20000000u
+#define ANY_THREAD (1u << 21)
+#define ABSENT "not a register of this vendor's PMU"
+
+/* The vector that an access raises, as it should be: #GP unless it is legal. */
+static unsigned fault_unless(bool legal) { return legal ? 0 : LAB_GP_FAULT; }
+
+/* This CPU, of a hybrid processor. */
+static bool is_small(void) { return vpmu_quirk("hybrid") && cpuid(0x1a, 0).eax >> 24 == 0x20; }
+
+VPMU_TEST(vpmu_quirks, anythread,
+          "the AnyThread bits are legal where the quirk says so, else they fault")
+{
+    struct cpuid leaf = cpuid(0x0a, 0);
+    unsigned version = leaf.eax & 0xff;
+    if (!lab_is_intel())
+        SKIP(ABSENT);
+    bool legal = vpmu_quirk("anythread") || version == 3;
+    if (version >= 2)
+        CHECK_EQ(leaf.edx >> 15 & 1, !legal);
+    CHECK_EQ(wrmsr_fault(PERFEVTSEL,
+                         pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL) | ANY_THREAD),
+             fault_unless(legal));
+    if (pmu_here()->reported >> PMU_FIXED & 1)
+        CHECK_EQ(wrmsr_fault(pmu_here()->msr.fixed_control, 7), fault_unless(legal));
+}
+
+/* With the slots counted the metrics are a share of them, in four bytes whose sum is 255. */
+VPMU_TEST(vpmu_quirks, metrics, "PERF_METRICS is there where the quirk says so, by RDPMC too")
+{
+    bool legal = vpmu_quirk("metrics") && !is_small();
+    uint64_t value = 0, by_msr = 0;
+    if (!lab_is_intel())
+        SKIP(ABSENT);
+    CHECK_EQ(rdpmc_fault(METRICS_SELECTOR, &value), fault_unless(legal));
+    CHECK_EQ(rdmsr_fault(PERF_METRICS, &by_msr), fault_unless(legal || vpmu_quirk("ignoremsrs")));
+    CHECK_EQ(!rdmsr_fault(PERF_CAPABILITIES, &value) && value >> 15 & 1, legal);
+    if (pmu_here()->msr.global_control)
+        CHECK_EQ(wrmsr_fault(GLOBAL_CTRL, 1ull << 48), fault_unless(legal));
+    if (!legal || !(pmu_here()->reported & PMU_FIX(3)))
+        return;
+    lab_wrmsr(PERF_METRICS, 0);
+    lab_wrmsr(pmu_here()->msr.fixed_control, 1ull << 12);
+    lab_wrmsr(GLOBAL_CTRL, 1ull << 48 | PMU_FIX(3));
+    lab_loop(100);
+    lab_wrmsr(GLOBAL_CTRL, 0);
+    CHECK_EQ(rdpmc_fault(METRICS_SELECTOR, &value), 0);
+    CHECK_EQ(lab_rdmsr(PERF_METRICS), value);
+    CHECK_EQ((value & 0xff) + (value >> 8 & 0xff) + (value >> 16 & 0xff) + (value >> 24 & 0xff),
+             0xff);
+}
+
+/* As many as the word says, in windows without a hole, and not one more. */
+VPMU_TEST(vpmu_quirks, gp, "there are as many general-purpose counters as the quirk says")
+{
+    uint64_t wanted = vpmu_quirk("gp"), value = 0;
+    if (!lab_is_intel())
+        SKIP(ABSENT);
+    if (!wanted)
+        SKIP("the quirk gp is off");
+    wanted = is_small() ? 6 : wanted;
+    CHECK_EQ(cpuid(0x0a, 0).eax >> 8 & 0xff, wanted);
+    bool ignored = vpmu_quirk("ignoremsrs");
+    for (unsigned n = 0; n <= PMC_PAST_ALL - PERFCTR; n++) {
+        CHECK_EQ(rdmsr_fault(PERFCTR + n, &value), fault_unless(n < wanted || ignored));
+        CHECK_EQ(rdmsr_fault(PERFEVTSEL + n, &value), fault_unless(n < wanted || ignored));
+        CHECK_EQ(rdpmc_fault(n, &value), fault_unless(n < wanted));
+        if (pmu_here()->msr.global_control)
+            CHECK_EQ(wrmsr_fault(GLOBAL_CTRL, 1ull << n), fault_unless(n < wanted));
+    }
+    lab_loop(1);
+    uint64_t last = lab_count((unsigned)wanted - 1, pmu_select(pmu_here(), PMU_CYCLES, PMU_KERNEL),
+                              0, lab_loop, 1000);
+    CHECK_BECAUSE(last, 2000 / 16, 2 * 2000, "cycles of 2,000 instructions");
+}
+
+VPMU_TEST(vpmu_quirks, sticky,
+          "reserved bits of an AMD select are dropped but for those that the quirk names")
+{
+    uint64_t kept = vpmu_quirk("sticky");
+    if (lab_is_intel())
+        SKIP(ABSENT);
+    for (unsigned bit = 36; bit < 64; bit++) {
+        lab_wrmsr(pmu_here()->msr.select, 1ull << bit);
+        CHECK_EQ(lab_rdmsr(pmu_here()->msr.select), kept & 1ull << bit);
+    }
+    lab_wrmsr(pmu_here()->msr.select, 1u << 19 | 1u << 21);
+    CHECK_EQ(lab_rdmsr(pmu_here()->msr.select), kept & (1u << 19 | 1u << 21));
+}
+
+VPMU_TEST(vpmu_quirks, noset, "the register that sets status is gone where the quirk says so")
+{
+    bool there = !vpmu_quirk("noset") || vpmu_quirk("ignoremsrs");
+    if (lab_is_intel() || !pmu_here()->msr.global_control)
+        SKIP(ABSENT);
+    CHECK_EQ(wrmsr_fault(STATUS_SET, 1), fault_unless(there));
+    CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), !vpmu_quirk("noset"));
+}
+
+/* The same registers by Intel's numbers, under Intel's rules. */
+VPMU_TEST(vpmu_quirks, v2alias,
+          "AMD's global registers have Intel's numbers too where the quirk says so")
+{
+    uint64_t value = 0;
+    bool there = vpmu_quirk("v2alias");
+    if (lab_is_intel() || !pmu_here()->msr.global_control)
+        SKIP(ABSENT);
+    for (unsigned n = 0; n < 3; n++)
+        CHECK_EQ(rdmsr_fault(INTEL_STATUS + n, &value),
+                 fault_unless(there || vpmu_quirk("ignoremsrs")));
+    lab_wrmsr(AMD_CONTROL, 1);
+    if (!there)
+        return;
+    CHECK_EQ(lab_rdmsr(INTEL_STATUS + 1), 1);
+    lab_wrmsr(INTEL_STATUS + 1, 2);
+    CHECK_EQ(lab_rdmsr(AMD_CONTROL), 2);
+    CHECK_EQ(wrmsr_fault(INTEL_STATUS + 1, 1ull << 40), LAB_GP_FAULT);
+    CHECK_EQ(wrmsr_fault(INTEL_STATUS, 0), LAB_GP_FAULT);
+    wrmsr_fault(STATUS_SET, 1);
+    lab_wrmsr(INTEL_STATUS + 2, 1);
+    CHECK_EQ(lab_rdmsr(AMD_STATUS), 0);
+}
+
+VPMU_TEST(vpmu_quirks, misc, "MISC_ENABLE reads what the quirk says")
+{
+    uint64_t wanted = vpmu_quirk("misc"), unavailable = 1u << 11 | 1u << 12;
+    if (!lab_is_intel())
+        SKIP(ABSENT);
+    wanted = wanted ? wanted : 1u | 1u << 7 | unavailable;
+    CHECK_EQ(lab_rdmsr(MISC_ENABLE), wanted);
+    CHECK_EQ(wrmsr_fault(MISC_ENABLE, wanted ^ unavailable), LAB_GP_FAULT);
+    CHECK_EQ(wrmsr_fault(MISC_ENABLE, wanted), 0);
+    CHECK_EQ(lab_rdmsr(MISC_ENABLE), wanted);
+}
+
+/* A register of the other vendor's PMU, and a reserved bit of one that is there. */
+VPMU_TEST(vpmu_quirks, ignoremsrs,
+          "absent MSRs read 0 and ignore writes where the quirk says so, else they fault")
+{
+    bool ignored = vpmu_quirk("ignoremsrs");
+    uint32_t absent = lab_is_intel() ? 0xc0010004 : PERFCTR;
+    uint64_t value = 1;
+    CHECK_EQ(rdmsr_fault(absent, &value), fault_unless(ignored));
+    CHECK_EQ(wrmsr_fault(absent, 5), fault_unless(ignored));
+    if (ignored) {
+        value = 1;
+        CHECK_EQ(rdmsr_fault(absent, &value), 0);
+        CHECK_EQ(value, 0);
+    }
+    if (lab_is_intel())
+        CHECK_EQ(wrmsr_fault(PERFEVTSEL, 1ull << 63), LAB_GP_FAULT);
+}
+
+/* Not in the laboratory, which takes all CPUs for alike. */
+TEST(vpmu_quirks, hybrid,
+     "CPUs with odd numbers are small cores where the quirk says so, with fewer counters")
+{
+    uint64_t value = 0;
+    SKIP_WITHOUT_VPMU();
+    CHECK_EQ(cpuid(7, 0).edx >> 15 & 1, vpmu_quirk("hybrid"));
+    if (!vpmu_quirk("hybrid"))
+        return;
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        struct cpuid leaf = cpuid(0x0a, 0);
+        CHECK_EQ(cpuid(0x1a, 0).eax >> 24, cpu % 2 ? 0x20 : 0x40);
+        CHECK_EQ(is_small(), cpu % 2);
+        if (!is_small())
+            continue;
+        unsigned fixed = (leaf.eax & 0xff) >= 2 ? 3 : 0;
+        CHECK_EQ(leaf.eax >> 8 & 0xff, 6);
+        CHECK_EQ(leaf.edx & 0x1f, fixed);
+        CHECK_EQ(rdmsr_fault(PERFCTR + 5, &value), 0);
+        CHECK_EQ(rdmsr_fault(PERFEVTSEL + 6, &value), fault_unless(vpmu_quirk("ignoremsrs")));
+        CHECK_EQ(rdpmc_fault(6, &value), LAB_GP_FAULT);
+        CHECK_EQ(rdpmc_fault(0x40000003, &value), LAB_GP_FAULT);
+        if (fixed && !rdmsr_fault(GLOBAL_CTRL, &value))
+            CHECK_EQ(wrmsr_fault(GLOBAL_CTRL, value | 1u << 6), LAB_GP_FAULT);
+        if (fixed && !rdmsr_fault(FIXED_CTR_CTRL, &value))
+            CHECK_EQ(wrmsr_fault(FIXED_CTR_CTRL, value | 1u << 12), LAB_GP_FAULT);
+    }
+    test_run_anywhere();
+}
+TEST(vpmu_quirks, kvm,
+     "with the quirk the leaves of KVM stand before those of the virtual PMU, and tell the TSC's "
+     "rate")
+{
+    SKIP_WITHOUT_VPMU();
+    struct cpuid front = cpuid(0x40000000, 0), clocks = cpuid(0x40000010, 0);
+    char signature[13] = { 0 };
+    memcpy(signature, &front.ebx, 12);
+    CHECK_EQ(strcmp(signature, "KVMKVMKVM") == 0, vpmu_quirk("kvm"));
+    if (vpmu_quirk("kvm"))
+        CHECK_BECAUSE(clocks.eax, clock_tsc_hz / 1000 - clock_tsc_hz / 100000,
+                      clock_tsc_hz / 1000 + clock_tsc_hz / 100000,
+                      "the kernel's own opinion, to 1 %");
+}
+TEST(vpmu_quirks, hyperv,
+     "a hypervisor that reports no counters is not believed if the counters count [KP-31]")
+{
+    SKIP_WITHOUT_VPMU();
+    bool on = vpmu_quirk("hyperv");
+    struct cpuid front = cpuid(0x40000000, 0);
+    char signature[13] = { 0 };
+    memcpy(signature, &front.ebx, 12);
+    CHECK_EQ(strcmp(signature, "Microsoft Hv") == 0, on);
+    if (!on)
+        return;
+    CHECK(front.eax >= 0x40000003 &&
+          memcmp(&(uint32_t){ cpuid(0x40000001, 0).eax }, "Hv#1", 4) == 0);
+    CHECK_EQ(cpuid(0x40000003, 0).edx & 4, 0); /* PerformanceMonitorsAvailable */
+    CHECK(test_has_pmu());
+    CHECK(hal_source_supported(ProfileTotalIssues) &&
+          hal_source_supported(ProfileBranchInstructions));
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* The quirks of the virtual PMU that change counts: exactly by so much if the word is on, and not
+ * at all if it is off. What several quirks add is added up here too. */
+#include "kernel/base/cpu.h"
+#include "hal/smp.h"
+#include "kernel/base/irql.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "tests/harness/counting.h"
+#include "tests/harness/lab.h"
+#include "tests/ring3/vpmu_quirks.h"
+#include "tests/harness/user.h"
+#include "tests/harness/vpmu.h"
+
+#define TURNS 1000u
+#define THRESHOLD(n) ((uint64_t)(n) << 24)
+
+/* What n turns of the work add to counter 0. */
+static uint64_t added(uint64_t select, void (*work)(uint64_t), uint64_t n)
+{
+    return lab_count(0, select, 0, work, 2 * n) - lab_count(0, select, 0, work, n);
+}
+
+VPMU_TEST(vpmu_quirks, ipc, "a cycle has as many instructions as the quirk says, else one")
+{
+    uint64_t ipc = vpmu_quirk("ipc"), want = 2 * TURNS / (ipc ? ipc : 1);
+    CHECK_BECAUSE(added(pmu_select(pmu_here(), PMU_CYCLES, PMU_KERNEL), lab_loop, TURNS), want - 1,
+                  want + 2, "a cycle more or less at either end");
+}
+
+VPMU_TEST(vpmu_quirks, ref, "a tick of event 3C/01 has as many cycles as the quirk says, else one")
+{
+    uint64_t ipc = vpmu_quirk("ipc"), ref = vpmu_quirk("ref");
+    if (!(pmu_counters_for(pmu_here(), PMU_BUS_CYCLES) & 1))
+        SKIP("not a register of this vendor's PMU");
+    uint64_t want = 2 * 10 * TURNS / ((ipc ? ipc : 1) * (ref ? ref : 1));
+    CHECK_BECAUSE(added(pmu_select(pmu_here(), PMU_BUS_CYCLES, PMU_KERNEL), lab_loop, 10 * TURNS),
+                  want - 1, want + 2, "a tick more or less at either end");
+}
+
+/* CPUID exits: each turn has five instructions, one of them a branch. */
+VPMU_TEST(vpmu_quirks, noemul,
+          "an instruction that exits counts nothing where the quirk says so, else once")
+{
+    uint64_t select = pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL), turns = 10;
+    uint64_t reentry = vpmu_quirk("vmrun"), dropped = vpmu_quirk("noemul");
+    CHECK_EQ(added(select, lab_exits, turns), turns * (5 + reentry - dropped));
+    CHECK_EQ(added(select, lab_loop, turns), 2 * turns);
+}
+
+VPMU_TEST(vpmu_quirks, vmrun, "with the quirk each entry into the guest counts as a branch")
+{
+    uint64_t turns = 10;
+    CHECK_EQ(added(pmu_select(pmu_here(), PMU_BRANCHES, PMU_KERNEL), lab_exits, turns),
+             turns * (1 + vpmu_quirk("vmrun")));
+}
+
+/* No cycle has 255 instructions. */
+VPMU_TEST(vpmu_quirks, emulraw,
+          "an instruction that exits ignores a threshold where the quirk says so")
+{
+    uint64_t select = pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL) | THRESHOLD(255);
+    uint64_t each = vpmu_quirk("emulraw") && !vpmu_quirk("noemul");
+    CHECK_EQ(added(select, lab_exits, 10), 10 * each);
+    CHECK_EQ(added(select, lab_loop, 10), 0);
+}
+
+/* The enabling WRMSR counts once; it exits. What the kernel measured of it is not asked. */
+VPMU_TEST(vpmu_quirks, wrmsr,
+          "the WRMSR that enables a counter counts as often as the quirk says, else once")
+{
+    uint64_t select = pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL),
+             want = lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, 1);
+    int64_t wrmsr = 1 - (int64_t)vpmu_quirk("noemul") + (int64_t)vpmu_quirk("wrmsr");
+    want = want - lab_before() + 1 + (wrmsr > 0 ? (uint64_t)wrmsr : 0) + vpmu_quirk("vmrun");
+    CHECK_EQ(lab_count(0, select, 0, lab_loop, 1), want);
+}
+
+/* --- Ring 3, and the traps that interrupt it. --- */
+
+/* The thread's counts of the same code without and with TF set; the traps are ours while it runs.
+ */
+static void count_traps(unsigned ctr, unsigned cpu, uint64_t counts[2], unsigned *traps)
+{
+    struct process *process = user_process();
+    struct thread *thread =
+        lab_run_user(process, user_quirk_traps, pmu_rdpmc_index(ctr), cpu, NULL);
+    *traps = lab_caught.steps;
+    if (thread)
+        for (unsigned i = 0; i < 2; i++)
+            CHECK(
+                process_read(process, &counts[i], (uint64_t)&user_quirk_counts[i], sizeof *counts));
+    user_finish(process, thread);
+}
+
+static void check_traps(enum pmu_event event, uint64_t each)
+{
+    unsigned ctr, traps = 0;
+    REQUIRE(counting_start(event, PMU_USER, &ctr));
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        uint64_t counts[2] = { 0 };
+        count_traps(ctr, cpu, counts, &traps);
+        CHECK_BECAUSE(traps, USER_QUIRK_TRIES * 10, USER_QUIRK_TRIES * 20,
+                      "ten instructions and the call");
+        CHECK_EQ(counts[1] - counts[0], traps / USER_QUIRK_TRIES * each);
+    }
+    test_run_anywhere();
+    counting_stop();
+}
+
+TEST(vpmu_quirks, irq3,
+     "an exception in ring 3 adds what the quirk says to its instructions and branches, and else "
+     "nothing")
+{
+    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_VPMU();
+    check_traps(PMU_INSTRUCTIONS, vpmu_quirk("irq3"));
+    if (!vpmu_quirk("irq3") && !test_long())
+        return; /* each branch is decoded */
+    check_traps(PMU_BRANCHES, vpmu_quirk("irq3"));
+    if (pmu_common_counters_for(SMP_ALL, PMU_CONDITIONAL_BRANCHES))
+        check_traps(PMU_CONDITIONAL_BRANCHES, 0);
+}

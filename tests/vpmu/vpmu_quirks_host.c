@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/* The quirks of the virtual PMU that stand for the host, firmware and the board: there if their
+ * words are on, and not if they are off. */
+#include "hal/apic.h"
+#include "hal/clock.h"
+#include "hal/hal.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/layout.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/trap.h"
+#include "tests/harness/lab.h"
+#include "tests/harness/vpmu.h"
+
+enum { SMI_COUNT = 0x34, DEBUGCTL = 0x1d9, INT_PENDING = 0xc0010055 };
+#define DEBUGCTL_SMM (1u << 14)
+#define ACCESS_COST 100000u /* clock of an access to the PMU by itself, at most */
+
+static void wait_us(uint64_t us)
+{
+    for (uint64_t end = clock_ns() + 1000 * us; clock_ns() < end;)
+        asm volatile("");
+}
+
+/* All counters run at a time; how many count. */
+VPMU_TEST(vpmu_quirks, contend, "no more counters count than the quirk gives, else all")
+{
+    uint64_t k = vpmu_quirk("contend"), counted = 0, all = 0, counters = 0;
+    for (uint64_t rest = pmu_here()->counters; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        if (lab_event(ctr) == PMU_EVENT_COUNT)
+            continue;
+        pmu_program(ctr, lab_select(ctr, PMU_KERNEL), 0);
+        counters |= PMU_BIT(ctr);
+        all++;
+    }
+    pmu_start(counters);
+    lab_loop(10000);
+    pmu_stop(counters);
+    for (uint64_t rest = counters; rest; rest &= rest - 1)
+        counted += pmu_read((unsigned)__builtin_ctzll(rest)) != 0;
+    CHECK_EQ(counted, k && k < all ? k : all);
+}
+
+VPMU_TEST(vpmu_quirks, left, "firmware leaves the counters of the quirk enabled, else none")
+{
+    uint64_t wanted = (vpmu_quirk("left") | vpmu_quirk("owned")) & ~vpmu_quirk("dead");
+    CHECK_EQ(pmu_here()->left_running, wanted & pmu_here()->reported);
+}
+
+/* The general-purpose counters whose enable bit is set 12 ms after it was cleared. */
+VPMU_TEST(vpmu_quirks, owned, "firmware enables the counters of the quirk again, else none")
+{
+    uint64_t found = 0, gp = pmu_here()->reported & PMU_ANY_GP;
+    for (uint64_t rest = gp; rest; rest &= rest - 1)
+        lab_wrmsr(pmu_select_msr(pmu_here(), (unsigned)__builtin_ctzll(rest)), 0);
+    wait_us(12000);
+    for (uint64_t rest = gp; rest; rest &= rest - 1)
+        if (lab_rdmsr(pmu_select_msr(pmu_here(), (unsigned)__builtin_ctzll(rest))) & PMU_ENABLE)
+            found |= rest & -rest;
+    CHECK_EQ(found, vpmu_quirk("owned") & gp & ~vpmu_quirk("dead"));
+}
+
+VPMU_TEST(vpmu_quirks, dead, "the counters of the quirk swallow writes, and no others")
+{
+    uint64_t found = 0;
+    for (uint64_t rest = pmu_here()->reported; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        lab_wrmsr(pmu_write_msr(pmu_here(), ctr), 5);
+        if (lab_rdmsr(pmu_counter_msr(pmu_here(), ctr)) != 5)
+            found |= rest & -rest;
+    }
+    CHECK_EQ(found, vpmu_quirk("dead") & pmu_here()->reported);
+}
+
+/* --- What counter 0 counts that this CPU has not executed. --- */
+
+static uint64_t truth(void) { return vpmu_retired(); }
+
+static void fault(uint64_t times)
+{
+    uint64_t value;
+    while (times--)
+        rdpmc_fault(64, &value);
+}
+
+static int64_t too_many(uint32_t flags, void (*work)(uint64_t), uint64_t n)
+{
+    pmu_program(0, lab_select(0, flags), 0);
+    pmu_start(PMU_BIT(0));
+    uint64_t start = truth();
+    work(n);
+    uint64_t real = truth() - start;
+    pmu_stop(PMU_BIT(0));
+    return (int64_t)(pmu_read(0) - (flags & PMU_KERNEL ? real : 0));
+}
+
+/* A fault exits, and its handler ends with IRET. */
+VPMU_TEST(vpmu_quirks, far, "a far transfer adds what the quirk says, else nothing")
+{
+    int64_t added = too_many(PMU_KERNEL, fault, 20) - too_many(PMU_KERNEL, fault, 10);
+    CHECK_EQ(added, 10 * (vpmu_quirk("far") + vpmu_quirk("vmrun")));
+}
+
+/* Of ten periods; what is around the loop is in the shortest of several short runs. */
+static uint64_t smis_in(uint32_t flags, uint64_t turns)
+{
+    int64_t around = INT64_MAX;
+    for (unsigned i = 0; i < 10; i++) {
+        int64_t once = too_many(flags, lab_loop, 10);
+        around = once < around ? once : around;
+    }
+    return (uint64_t)(too_many(flags, lab_loop, turns) - around);
+}
+
+static void check_smis(uint32_t flags, bool counted, uint64_t turns)
+{
+    uint64_t length = vpmu_quirk_second("smi"), extra = smis_in(flags, turns);
+    if (!counted || !length) {
+        CHECK_EQ(extra, 0);
+        return;
+    }
+    CHECK_EQ(extra % length, 0);
+    CHECK_BECAUSE(extra / length, 8, 13, "ten periods, by the clock");
+}
+
+VPMU_TEST(vpmu_quirks, smi, "instructions of SMIs are counted as the quirk says, else none")
+{
+    uint64_t us = vpmu_quirk("smi"), turns = (us ? us : 10) * 5 * 1000, before = 0, after = 0;
+    bool ring3 = vpmu_quirk("smi3");
+    unsigned fault = rdmsr_fault(SMI_COUNT, &before);
+    if (vpmu_quirk("vmrun") || vpmu_quirk("noemul") || us > 5000)
+        SKIP("other quirks change the count, or the SMIs are far apart");
+    check_smis(PMU_KERNEL, us && !ring3, turns);
+    check_smis(PMU_USER, us && ring3, turns);
+    if (!us || !lab_is_intel())
+        return;
+    CHECK_EQ(fault, 0);
+    after = lab_rdmsr(SMI_COUNT);
+    CHECK_BECAUSE(after - before, 16, 60, "ten periods twice, and the short runs");
+    if (pmu_here()->version < 2 || wrmsr_fault(DEBUGCTL, DEBUGCTL_SMM) ||
+        lab_rdmsr(DEBUGCTL) != DEBUGCTL_SMM)
+        return;
+    check_smis(PMU_KERNEL, false, turns);
+    CHECK_BECAUSE(lab_rdmsr(SMI_COUNT) - after, 8, 60, "they come all the same");
+    lab_wrmsr(DEBUGCTL, 0);
+}
+
+VPMU_TEST(vpmu_quirks, exitcost, "an access to the PMU takes as long as the quirk says")
+{
+    uint64_t cost = vpmu_quirk("exitcost"), value, start = rdtsc();
+    for (unsigned i = 0; i < 10; i++)
+        rdpmc_fault(pmu_rdpmc_index(0), &value);
+    uint64_t took = rdtsc() - start;
+    CHECK_BECAUSE(took, 10 * cost + 10, 10 * (cost + ACCESS_COST), "ten accesses");
+}
+
+/* --- The PIT: channel 2, one shot of 1 ms. --- */
+
+#define PIT_MS_COUNT 1193u
+
+static uint64_t pit_window(bool *rose)
+{
+    out8(0x61, (in8(0x61) & 0xfc) | 1);
+    out8(0x43, 0xb0);
+    out8(0x42, PIT_MS_COUNT & 0xff);
+    out8(0x42, PIT_MS_COUNT >> 8);
+    uint64_t start = clock_ns(), now = start;
+    for (*rose = false; !*rose && now < start + 20000000; now = clock_ns())
+        *rose = in8(0x61) & 0x20;
+    return clock_ns() - start;
+}
+
+VPMU_TEST(vpmu_quirks, pit, "the PIT is dead where the quirk says so, else it counts")
+{
+    bool rose;
+    pit_window(&rose);
+    CHECK_EQ(rose, !vpmu_quirk("pit"));
+}
+
+VPMU_TEST(vpmu_quirks, pitjitter,
+          "with the quirk the CPU is sometimes away when the PIT's output rises")
+{
+    unsigned late = 0;
+    bool rose;
+    if (vpmu_quirk("pit"))
+        SKIP("the PIT does not answer");
+    for (unsigned i = 0; i < (vpmu_quirk("pitjitter") || test_long() ? 20 : 4); i++)
+        late += pit_window(&rose) > 1100000;
+    if (vpmu_quirk("pitjitter"))
+        CHECK_BECAUSE(late, 2, 18, "half of them, at random");
+    else
+        CHECK_EQ(late, 0);
+}
+
+/* --- C1E. Another CPU wakes this one out of HLT, 3 ms after it was told to. --- */
+
+static uint32_t go;
+static uint32_t sleeper;
+
+static uint32_t timer_current(void) { return *(volatile uint32_t *)(DIRECT_MAP + 0xfee00390); }
+
+static void waker(void *unused)
+{
+    (void)unused;
+    while (!__atomic_load_n(&go, __ATOMIC_ACQUIRE))
+        pause();
+    wait_us(3000);
+    apic_send(sleeper, VECTOR_PMI);
+}
+
+/* What the timer counted down while this CPU halted, and the time that passed; both in nanoseconds
+ * by the rate that the timer has while it runs. The period is a second: no interrupt of it comes
+ * between. */
+static void halted(void)
+{
+    uint64_t time = clock_ns();
+    uint32_t from = timer_current();
+    wait_us(500);
+    uint64_t rate = (from - timer_current()) * 1000ull / (clock_ns() - time);
+    lab_catch();
+    time = clock_ns();
+    from = timer_current();
+    __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&lab_caught.pmis, __ATOMIC_ACQUIRE))
+        asm volatile("sti\n\thlt" : : : "memory");
+    uint64_t passed = (clock_ns() - time) * rate / 1000, counted = from - timer_current();
+    lab_release();
+    CHECK_BECAUSE(passed, 1000000 * rate / 1000, 100000000 * rate / 1000,
+                  "the other CPU waits for 3 ms");
+    if (vpmu_quirk("c1e"))
+        CHECK(counted < passed / 4);
+    else
+        CHECK_BECAUSE(counted, passed - passed / 4, passed + passed / 4, "the time that passed");
+}
+
+static void halted_alone(unsigned unused)
+{
+    (void)unused;
+    if (cpu_number())
+        return;
+    apic_timer_change(1000000000);
+    halted();
+    apic_timer_change(apic_timer_period());
+}
+
+static void c1e(unsigned unused)
+{
+    (void)unused;
+    uint64_t value = 0;
+    if (vpmu_quirk("c1e")) /* else the processor below may lack it, too */
+        CHECK_EQ(cpuid(6, 0).eax >> 2 & 1, 0);
+    if (vpmu_quirk("c1e") && !lab_is_intel())
+        CHECK_EQ(!rdmsr_fault(INT_PENDING, &value) && value >> 28 & 1, 1);
+}
+
+VPMU_TEST(vpmu_quirks, debugctl, "DEBUGCTL ignores bits 14:11 where the quirk says so")
+{
+    bool ignored = vpmu_quirk("debugctl");
+    for (unsigned bit = 11; bit < 15; bit++) {
+        unsigned fault = wrmsr_fault(DEBUGCTL, 1u << bit);
+        uint64_t kept = lab_rdmsr(DEBUGCTL);
+        if (ignored || bit == 13)
+            CHECK_EQ(kept, 0);
+        if (ignored)
+            CHECK_EQ(fault, 0);
+        else
+            CHECK_EQ(!fault, kept == 1u << bit);
+        wrmsr_fault(DEBUGCTL, 0);
+    }
+}
+
+TEST(vpmu_quirks, c1e,
+     "the APIC timer stands still in HLT where the quirk says so, and CPUID tells it")
+{
+    SKIP_WITHOUT_VPMU();
+    lab_run(c1e, LAB_ANY);
+    SKIP_BELOW_CPUS(2);
+    test_run_on(0);
+    sleeper = apic_id();
+    go = 0;
+    struct thread *thread = thread_create("waker", waker, NULL, cpu_set_one(1));
+    if (CHECK(thread != NULL)) {
+        lab_run(halted_alone, LAB_ANY);
+        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+        object_release(&thread->object);
+    }
+    test_run_anywhere();
+}

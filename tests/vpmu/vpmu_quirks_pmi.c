@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* The quirks of the virtual PMU between an overflow and its interrupt: there if their words are on,
+ * and not if they are off. */
+#include "hal/apic.h"
+#include "hal/clock.h"
+#include "hal/hal.h"
+#include "kernel/trap.h"
+#include "tests/harness/lab.h"
+#include "tests/harness/vpmu.h"
+
+#define TRIES 20u
+#define OVERFLOWS 100u
+#define PERIOD 50u
+#define HANDLER 200u /* instructions of it before it looks, at most */
+#define WAIT_PAUSES 1000u
+#define DISTURBED "another quirk disturbs the counter"
+#define NO_STATUS "no register tells what overflowed"
+#define NO_FREEZE "counters do not freeze on PMI"
+enum { DEBUGCTL = 0x1d9 };
+#define DEBUGCTL_FREEZE (1u << 12)
+
+static uint64_t select_on(unsigned ctr, uint32_t flags)
+{
+    return lab_select(ctr, PMU_KERNEL | flags);
+}
+
+/* 1 never, 2 always */
+static bool masks(void)
+{
+    return vpmu_quirk("lvtmask") ? vpmu_quirk("lvtmask") == 2 : lab_is_intel();
+}
+
+/* A masked entry lets the second one through no more than any. */
+static unsigned pmis_of_one(void) { return vpmu_quirk("twice") && !masks() ? 2 : 1; }
+
+/* --- The skid: counter 0 goes on from 0, and the handler reads how far it came. --- */
+
+static uint64_t in_handler;
+
+static void look(void) { in_handler = in_handler ? in_handler : pmu_read(0); }
+
+static void overflow_once(uint64_t turns)
+{
+    unsigned before = lab_caught.pmis;
+    apic_write_pmi_lvt(VECTOR_PMI);
+    in_handler = 0;
+    lab_count(0, select_on(0, PMU_INTERRUPT), -(uint64_t)PERIOD & pmu_mask(pmu_here(), 0), lab_loop,
+              turns);
+    for (unsigned i = 0; i < WAIT_PAUSES && lab_caught.pmis == before; i++)
+        pause();
+}
+
+VPMU_TEST(vpmu_quirks, skid,
+          "a PMI comes as many instructions after its overflow as the quirk says, else at once")
+{
+    uint64_t n = vpmu_quirk("skid"), spread = vpmu_quirk_second("skid"), first = 0;
+    uint64_t least = n > spread ? n - spread : 0;
+    bool differ = false;
+    if (vpmu_quirk("throttle") || vpmu_quirk("smi"))
+        SKIP(DISTURBED);
+    lab_catch();
+    lab_caught.action = look;
+    for (unsigned i = 0; i < TRIES; i++) {
+        overflow_once(n + spread + PERIOD);
+        CHECK_EQ(lab_caught.pmis, (i + 1) * pmis_of_one());
+        CHECK_BECAUSE(in_handler, least + 1, n + spread + HANDLER,
+                      "the skid, and the handler until it looks");
+        differ |= i > 0 && in_handler != first;
+        first = i > 0 ? first : in_handler;
+    }
+    CHECK_EQ(differ, spread != 0);
+    lab_release();
+}
+
+VPMU_TEST(vpmu_quirks, twice, "an overflow gives two PMIs where the quirk says so, else one")
+{
+    lab_catch();
+    overflow_once(1000);
+    CHECK_EQ(lab_caught.pmis, pmis_of_one());
+    lab_release();
+}
+
+VPMU_TEST(vpmu_quirks, lvtmask,
+          "a PMI masks its LVT entry as the quirk says, else as the vendor does")
+{
+    lab_catch();
+    overflow_once(1000);
+    CHECK_EQ(lab_caught.pmis, pmis_of_one());
+    CHECK_EQ(lab_caught.lvt >> 16 & 1, masks());
+    lab_release();
+}
+
+/* Of how many overflows of counter 0 PMIs came, with others running beside. */
+static unsigned interrupts(uint64_t beside, unsigned overflows)
+{
+    unsigned found = 0;
+    lab_catch();
+    for (unsigned i = 0; i < overflows; i++) {
+        unsigned before = lab_caught.pmis;
+        apic_write_pmi_lvt(VECTOR_PMI);
+        pmu_program(0, select_on(0, PMU_INTERRUPT), -(uint64_t)PERIOD & pmu_mask(pmu_here(), 0));
+        pmu_start(PMU_BIT(0) | beside);
+        lab_loop(10 * PERIOD);
+        pmu_stop(PMU_BIT(0) | beside);
+        CHECK_EQ(pmu_take_overflow() & PMU_BIT(0), PMU_BIT(0));
+        lab_loop(1 + vpmu_quirk("skid") + vpmu_quirk_second("skid"));
+        found += lab_caught.pmis != before;
+    }
+    lab_release();
+    return found;
+}
+
+VPMU_TEST(vpmu_quirks, lostpmi,
+          "PMIs are lost as often as the quirk says while two counters run, else none")
+{
+    uint64_t p = vpmu_quirk("lostpmi");
+    unsigned overflows = p || test_long() ? OVERFLOWS : OVERFLOWS / 10;
+    if (vpmu_quirk("throttle"))
+        SKIP(DISTURBED);
+    CHECK_EQ(interrupts(0, overflows), overflows);
+    if (!(pmu_here()->counters >> 1 & 1))
+        SKIP("this needs two counters");
+    pmu_program(1, select_on(1, 0), 0);
+    unsigned found = interrupts(PMU_BIT(1), overflows);
+    if (!p)
+        CHECK_EQ(found, overflows);
+    else if (p == 1)
+        CHECK_EQ(found, 0);
+    else
+        CHECK_BECAUSE(OVERFLOWS - found, OVERFLOWS / p / 4 + 1, 3 * OVERFLOWS / p + 5,
+                      "one of so many, at random");
+}
+
+/* Ends at 0, and then at 1. */
+VPMU_TEST(vpmu_quirks, wrap0,
+          "with the quirk a counter that wraps to exactly 0 reports its overflow at the next event")
+{
+    if (!pmu_here()->msr.global_status)
+        SKIP(NO_STATUS);
+    uint64_t all = lab_count(0, select_on(0, 0), 0, lab_loop, 100), mask = pmu_mask(pmu_here(), 0);
+    for (unsigned end = 0; end < 2; end++) {
+        CHECK_EQ(lab_count(0, select_on(0, 0), (end - all) & mask, lab_loop, 100), end);
+        CHECK_EQ(pmu_take_overflow(), end || !vpmu_quirk("wrap0") ? PMU_BIT(0) : 0);
+    }
+}
+
+/* Counted behind the PMI until the counter froze. */
+VPMU_TEST(vpmu_quirks, freeze_lag,
+          "counters freeze as many instructions after a PMI as the quirk says, else at once")
+{
+    uint64_t lag = vpmu_quirk("freeze-lag");
+    if (wrmsr_fault(DEBUGCTL, DEBUGCTL_FREEZE) || lab_rdmsr(DEBUGCTL) != DEBUGCTL_FREEZE)
+        SKIP(NO_FREEZE);
+    lab_catch();
+    uint64_t found = lab_count(0, select_on(0, PMU_INTERRUPT),
+                               -(uint64_t)PERIOD & pmu_mask(pmu_here(), 0), lab_loop, 1000 + lag);
+    lab_wrmsr(DEBUGCTL, 0);
+    CHECK_EQ(lab_caught.pmis, pmis_of_one());
+    if (vpmu_quirk("skid") || vpmu_quirk("noemul") || vpmu_quirk("vmrun"))
+        CHECK_BECAUSE(found + 1, lag / 2 + 1, lag + 1000000, "other quirks change the count too");
+    else
+        CHECK_EQ(found, lag + vpmu_quirk("wrap0"));
+    lab_release();
+}
+
+/* Overflows one after the other, by writes to a counter that runs; how many were not seen. */
+static unsigned missed(unsigned overflows)
+{
+    unsigned found = 0;
+    pmu_program(0, select_on(0, 0), 0);
+    pmu_start(PMU_BIT(0));
+    for (unsigned i = 0; i < overflows; i++) {
+        pmu_write(0, -(uint64_t)PERIOD & pmu_mask(pmu_here(), 0));
+        lab_loop(PERIOD);
+        found += pmu_read(0) > pmu_mask(pmu_here(), 0) / 2;
+    }
+    pmu_stop(PMU_BIT(0));
+    return found;
+}
+
+VPMU_TEST(vpmu_quirks, throttle,
+          "a counter that overflows more often than the quirk says stops until the tick")
+{
+    uint64_t p = vpmu_quirk("throttle"), start = clock_ns();
+    if (p > 50)
+        SKIP("an exit takes too long for so many overflows in a millisecond");
+    unsigned gone = missed(p ? 2 * (unsigned)p + 10 : 20);
+    CHECK_EQ(gone != 0, p != 0);
+    while (clock_ns() < start + 3000000)
+        pause();
+    CHECK_EQ(missed(1), 0);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* What the virtual PMU costs code that counts its instructions: exits and steps, which are exact
+ * where the time that they take is not; and code that counts what must be decoded, by the
+ * instruction clock. tests/speed.t measures the time. */
+#include "hal/clock.h"
+#include "hal/smp.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/print.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/sched.h"
+#include "tests/harness/counting.h"
+#include "tests/harness/lab.h"
+#include "tests/harness/peek.h"
+#include "tests/harness/vpmu.h"
+
+#define TURNS 5000000u
+#define AROUND 10000u /* instructions of ring 3 by which two processes begin and end differently */
+
+struct sum {
+    unsigned ctr;
+    uint64_t counted, exits, steps;
+};
+
+/* Each CPU. */
+static void add(void *argument)
+{
+    struct sum *sum = argument;
+    struct cpuid r = cpuid(vpmu_leaf(1), 1);
+    __atomic_fetch_add(&sum->counted, pmu_read(sum->ctr), __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&sum->exits, r.eax, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&sum->steps, r.ebx, __ATOMIC_SEQ_CST);
+}
+
+TEST(vpmu, free_running,
+     "ring 3 runs freely while its instructions are counted: few exits, and single steps only "
+     "around interrupts")
+{
+    struct sum empty = { 0 }, before = { 0 }, after = { 0 };
+    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_VPMU();
+    if (vpmu_steps())
+        SKIP("the virtual PMU steps every instruction");
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &before.ctr));
+    empty.ctr = after.ctr = before.ctr;
+    smp_call(SMP_ALL, add, &empty);
+    CHECK_STATUS(user_run(USER(user_speed_loop), 1), STATUS_SUCCESS);
+    smp_call(SMP_ALL, add, &before);
+    uint64_t start = clock_ns();
+    CHECK_STATUS(user_run(USER(user_speed_loop), TURNS), STATUS_SUCCESS);
+    uint64_t ticks = (clock_ns() - start) / sched_tick_ns() + 1;
+    smp_call(SMP_ALL, add, &after);
+    counting_stop();
+    uint64_t wanted = before.counted - empty.counted + 2 * (TURNS - 1);
+    CHECK_RANGE(after.counted - before.counted, wanted - AROUND, wanted + AROUND);
+    /* A tick makes three exits and a step; where CPUs take turns, each turn has an alarm and makes
+     * two exits. */
+    CHECK_RANGE(after.exits - before.exits, 2 * ticks, 5 * ticks + 200 * cpu_count);
+    CHECK_RANGE(after.steps - before.steps, ticks / 2, 2 * ticks + 20 * cpu_count);
+}
+
+/* Common code of a compiler's: calls through pointers, divisions, bytes. */
+static void format_numbers(uint64_t n)
+{
+    char line[80];
+    while (n--)
+        print_to(line, sizeof line, "%u of %x: %s, %5d", 1234567, 0xabcdef, "text", -17);
+}
+
+/* Ticks for each instruction of the work while branches are counted; by -icount an instruction that
+ * runs freely takes one. */
+static uint64_t ticks_each(void (*work)(uint64_t), uint64_t n)
+{
+    uint64_t branches = pmu_select(pmu_here(), PMU_BRANCHES, PMU_KERNEL);
+    uint64_t instructions =
+        lab_count(0, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL), 0, work, n);
+    lab_count(0, branches, 0, work, n); /* the first time its code is decoded */
+    uint64_t start = rdtsc();
+    lab_count(0, branches, 0, work, n);
+    return (rdtsc() - start) / instructions;
+}
+
+LAB_TEST(vpmu, decoded,
+         "an instruction takes at most 100 times as long where a counter needs it decoded")
+{
+    static const struct {
+        const char *name;
+        void (*work)(uint64_t);
+        uint64_t n;
+    } works[] = { { "a loop", lab_loop, 10000 },
+                  { "loads and stores", lab_memory, 10000 },
+                  { "branches", lab_branches, 10000 },
+                  { "compiled code", format_numbers, 100 } };
+    SKIP_WITHOUT_VPMU();
+    if (vpmu_steps())
+        SKIP("the virtual PMU steps every instruction");
+    for (unsigned i = 0; i < ARRAY_SIZE(works); i++) {
+        uint64_t each = ticks_each(works[i].work, works[i].n);
+        CHECK_BECAUSE(each, 20, cpu_count == 1 ? 100 : 200,
+                      "what the host executes for it; of several CPUs, also the turns of others");
+        test_note("%s: %lu instructions of the host for one of the guest", works[i].name, each);
+    }
+}
