@@ -134,7 +134,7 @@ sub ends_with_key
     my $machine = Machine->new($dir, LONGEST, @qemu, kernel('tests=selfcheck.fail,selfcheck.pass'));
     $machine->run_to($address{serial_received}) or return ('no end', $machine->serial);
     my $text = join "\n", map { $_->[0] } screen_text($machine, 'end');
-    my @wrong = flat($text) =~ m{1passed,1failed,.*?\#FAIL1of2tests.*\#tests/selfcheck\.c:\d+:.*want3.*notok1-selfcheck\.failTheend}
+    my @wrong = flat($text) =~ m{1passed,1failed,.*?\#FAIL1of2tests.*\#tests/harness/selfcheck\.c:\d+:.*want3.*notok1-selfcheck\.failTheend}
         ? () : ('the last page does not name what failed', $text);
     push @wrong, code_faults($machine, $build, ' selfcheck.fail');
     my %colour = map { $_->[0] => $_->[1] } screen_text($machine, 'end');

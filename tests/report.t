@@ -193,7 +193,7 @@ sub report
               ['0,2 intel 5 8 48 4 Golden Cove', '1,3 intel 5 6 48 3 Gracemont'], 'each kind');
     has($page, qr{<h3>tp_config\.full</h3>\n<div>the &lt;last&gt; counter<p class="id">TP-04: \w},
          'a failure has what the test proves and its contract');
-    has($page, qr{</div>\n<pre># tests/test\.c:7: x = 1, want 2</pre>}, 'and its lines');
+    has($page, qr{</div>\n<pre># tests/harness/test\.c:7: x = 1, want 2</pre>}, 'and its lines');
     has($page, qr{<th>traps add to ring 3&#39;s counts</th><td><details><summary>1<},
         'skips stand by reason');
     is_deeply([map { "$_->{name} $_->{most}" } @{ $log->{measured}{cost} }],
