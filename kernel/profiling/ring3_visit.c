@@ -17,7 +17,7 @@
 
 extern const uint8_t ring3_code[], ring3_code_end[], ring3_plain[], ring3_undefined[],
     ring3_page_fault[];
-extern void ring3_enter(uint64_t rip, uint64_t rflags, uint64_t turns, uint64_t *rsp0);
+extern void ring3_enter(uint64_t rip, uint64_t rflags, uint64_t turns, void *rsp0);
 extern void ring3_on_int3(void), ring3_on_undefined(void), ring3_on_page_fault(void),
     ring3_on_interrupt(void), ring3_on_nmi(void);
 
@@ -41,13 +41,13 @@ static void visit(struct hal_visit *v)
     static const uint8_t *const entries[] = { [HAL_VISIT_PLAIN] = ring3_plain,
                                               [HAL_VISIT_UNDEFINED] = ring3_undefined,
                                               [HAL_VISIT_PAGE_FAULT] = ring3_page_fault };
-    uint64_t *rsp0 = (uint64_t *)(void *)((char *)&cpu_current()->tss + offsetof(struct tss, rsp0)),
-             before = *rsp0;
+    struct tss *tss = &cpu_current()->tss;
+    uint64_t before = tss->rsp0; /* of no alignment */
     visiting = v;
     v->taken = 0;
     ring3_enter(CODE_AT + (uint64_t)(entries[v->what] - ring3_code), v->interrupts ? RFLAGS_IF : 0,
-                v->turns, rsp0);
-    *rsp0 = before;
+                v->turns, (char *)tss + offsetof(struct tss, rsp0));
+    tss->rsp0 = before;
 }
 
 static void set_gates(const struct table_register *kernel)
