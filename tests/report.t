@@ -69,6 +69,7 @@ END
 my $tests = <<'END';
 # cost: 3 counters: 47 instructions
 # cost: a hook nobody wants: 3 instructions, 0 RDPMC, 0 RDMSR, 0 WRMSR
+# cost: a hook nobody wants: 5 instructions, 0 RDPMC, 0 RDMSR, 0 WRMSR
 # cost: a switch: 76 instructions, 4 RDPMC, 0 RDMSR, 1 WRMSR; cycles 80, 81, 99
 ok hal_pmc_sets.cost
 # skid: 3 instructions
@@ -89,6 +90,8 @@ my $hostile = <<'END';
 ok <script>alert(2)</script>.a"b'c
 # by <svg/onload=alert(3)>, 999999999999999999999 samples
 #   "><script> ######## 999 %
+# by none, 9 samples
+#   more_than_all ######## 999 %
 # 99999999999999999999999 counters: 999999999999999999999999999 instructions
 # cost: 7 counters: 999999999999999 instructions
 # cost: <b>: 99999999999999999999 instructions
@@ -126,6 +129,7 @@ refused('a lost begin', $whole =~ s/# ntpmu: begin\n//r, qr/there is no line "# 
 refused('two runs', $whole . $whole, qr/output after the verdict/);
 refused('what the runner found broken', "$whole# BROKEN no such end\n", qr/no such end/);
 refused('a program', "# ntpmu: begin\n# PASS the program ended with 0\n", qr/there is no plan/);
+refused('a log too long', $whole . "\n" x RunLog::SIZE_MAX, qr/longer than any log/);
 refused('nothing', '', qr/there is no line/);
 refused('no log', join('', map { chr } 0 .. 255) x 1000, qr/there is no line/);
 
@@ -197,10 +201,11 @@ sub report
     has($page, qr{<th>traps add to ring 3&#39;s counts</th><td><details><summary>1<},
         'skips stand by reason');
     is_deeply([map { "$_->{name} $_->{most}" } @{ $log->{measured}{cost} }],
-              ['3 counters 47', 'a hook nobody wants 3', 'a switch 76'], 'costs');
+              ['3 counters 47', 'a hook nobody wants 5', 'a switch 76'], 'costs: the most of all kinds of CPUs');
     is_deeply([@{ $log->{measured}{cost}[2] }{qw(rdpmc wrmsr cycles)}], [4, 1, [80, 81, 99]], 'accesses and cycles');
     has($page, qr{<rect[^>]*><title>hal_pmc_sets: 3 counters: 47</title>}, 'costs are bars');
     has($page, qr{<title>hot_mix: 60 %</title>}, 'samples are bars');
+    is("@{ $log->{measured}{skid}[0]{instructions} } @{ $log->{measured}{skid}[0]{beyond} }", '3 900', 'skids: exact ones, and the least of others');
     has($page, qr{<title>3 to \d+: 1 times</title>}, 'skid is a distribution');
     has($page, qr{"beyond"><title>at least \d+ to \d+: 1 times</title>}, 'with what is not exact');
     has($page, qr{<title>exact\.regions: -1 to 2; 38 of 40 exact</title>}, 'overcount is a bar');

@@ -4,6 +4,8 @@
 use strict;
 use warnings;
 use Test::More;
+use lib 'tests';
+use Progress;
 use Compress::Raw::Zlib 'crc32';
 use File::Temp 'tempdir';
 
@@ -256,7 +258,7 @@ judged('99: a verdict whose end is lost', "# ntpmu: begin\n$good" =~ s/# PASS/# 
 chosen(host(1, 'Y', 1, 1) . ' ACCEL=kvm PMU=none', 'QEMU kvm.*PMU: none', qr/-cpu host,migratable=no,pmu=off -accel kvm/);
 
 # Payloads.
-file("$dir/payload", 'payload');
+file("$dir/payload", pack 'V', 0x1badb002);
 for (['exit 33', 0, 'PASS payload'], ['exit 1', 0, 'PASS payload'], ['exit 37', 77, 'NONE'], ['exit 35', 1, 'FAIL payload'],
      ['exit 77', 77, 'NONE payload'], ['exit 0', 99, 'CRASH the payload reset'],
      ['for last; do :; done; echo qemu_system_shutdown_request reason=6 > "$last"; exit 0', 0, 'PASS payload: it switched the machine off'], ['exit 39', 99, 'CRASH below'], ['exit 255', 99, 'CRASH below'],
@@ -280,6 +282,20 @@ my $mixed = "\n# kernel\nTAP version 13\n1..5\nok 1 - a.one\n# remark\nok 2 - a.
     like($output, qr/\Q$mixed\E\z/, 'a pipe gets the stream as it came');
     is(log_text(), $output, 'so does the log');
 }
+# What stands in place when a test has failed.
+sub drawn
+{
+    local $ENV{TERM} = 'xterm';
+    open my $screen, '>', \my $text or die;
+    my $old = select $screen;
+    my $progress = Progress->new;
+    $progress->line($_) for $mixed =~ /^(1\.\.5|(?:not )?ok [12].*)$/mg;
+    $progress->{drawn} = 0; # it is drawn ten times a second
+    $progress->line('not ok 3 - a.three');
+    select $old;
+    return $text;
+}
+
 sub terminal
 {
     my ($variables) = @_;
@@ -305,6 +321,7 @@ END
     like($output, qr/\r\e\[K\e\[3\dm\d of 5, \d+ s, \d failed: /, 'progress in place: of how many, seconds, failures');
     like($output, qr/\e\[31mnot ok 3 - a\.three\e\[0m/, 'a failure is red');
     like(log_text(), qr/^# machine: .*\n\Q$mixed\E\z/, 'the log is whole');
+    like(drawn(), qr/\r\e\[K\e\[31m3 of 5, \d+ s, 1 failed: a\.three\e\[0m\z/, 'a failure is counted there, in red');
     unlike(terminal('NO_COLOR=1'), qr/\e\[\d+m/, 'NO_COLOR: none');
     unlike(terminal('TERM=dumb'), qr/\e/, 'a terminal that knows no control sequences gets none');
     like(terminal('TAP=1'), qr/^# machine: .*\n\Q$mixed\E\z/, 'TAP=1: as in a pipe');

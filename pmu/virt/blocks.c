@@ -184,11 +184,10 @@ static bool canonical(uint64_t address)
 }
 
 /* Whether it surely raises no #DE: the quotient fits. */
-static bool may_divide(const uint64_t r[], const struct part *p, const uint8_t *memory)
+static bool may_divide(const uint64_t r[], const struct part *p, const uint8_t *operand)
 {
-    uint64_t divisor, low = p->wide ? r[RAX] : (uint32_t)r[RAX];
+    uint64_t divisor = get64(operand), low = p->wide ? r[RAX] : (uint32_t)r[RAX];
     uint64_t high = p->wide ? r[RDX] : (uint32_t)r[RDX];
-    divisor = memory ? get64(memory) : r[p->operand];
     if (!p->wide)
         divisor = (uint32_t)divisor;
     if (!p->is_signed)
@@ -217,7 +216,8 @@ static bool push_call(struct vcpu *v, const struct block *b)
     return true;
 }
 
-/* The part's own effects beside its code; false: it must be stepped. */
+/* The part's own effects beside its code; false: it must be stepped. memory: what it accesses, or
+ * the register that is its operand. */
 static bool do_special(struct vcpu *v, const struct part *p, uint8_t *memory, struct block *b)
 {
     uint64_t *r = v->stack.state.r;
@@ -271,13 +271,18 @@ static bool prepare(struct vcpu *v, const struct part *p, struct block *b)
     return true;
 }
 
+static bool do_alone(struct vcpu *v, const struct part *p, struct block *b)
+{
+    return !p->special || do_special(v, p, (uint8_t *)&v->stack.state.r[p->operand], b);
+}
+
 /* False: it ended before a part, whose first instruction must be stepped. */
 static bool run(struct vcpu *v, struct block *b)
 {
     struct block_state *s = &v->stack.state;
     const struct part *p = b->part;
     for (;; p++) {
-        if (p->access ? !prepare(v, p, b) : p->special && !do_special(v, p, NULL, b)) {
+        if (p->access ? !prepare(v, p, b) : !do_alone(v, p, b)) {
             v->vmcb.rip = b->rip + p->offset;
             add(&p->before, p->instructions);
             return false;
