@@ -3,6 +3,7 @@
  * is caused inside an IPI, with interrupts off, so that its interrupt follows immediately. */
 #include "hal/hal.h"
 #include "hal/smp.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/kasan.h"
@@ -41,10 +42,8 @@ static void note(struct seen *s, ULONGLONG bits, HANDLE handle)
     s->handle = handle;
     s->irql = irql_current();
     s->cpu = cpu_number();
-    for (uint64_t rest = s->rearm ? bits : 0; rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, s->rearm ? bits : 0)
         pmu_write(ctr, -s->rearm & pmu_mask(pmu_here(), ctr));
-    }
     __atomic_fetch_add(&s->calls, 1, __ATOMIC_RELEASE);
 }
 
@@ -75,12 +74,10 @@ static void overflow_here(void *argument)
 {
     uint64_t counters = *(const uint64_t *)argument;
     KIRQL old = irql_raise(PROFILE_LEVEL);
-    for (uint64_t rest = counters; rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, counters)
         pmu_program(ctr,
                     pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL | PMU_USER | PMU_INTERRUPT),
                     -(uint64_t)PERIOD & pmu_mask(pmu_here(), ctr));
-    }
     pmu_start(counters);
     for (unsigned i = 0; i < LOOPS; i++)
         asm volatile("");
@@ -110,10 +107,10 @@ static HANDLE own(struct cpu_set where, uint64_t counters,
     GROUP_AFFINITY groups[CPU_GROUPS_MAX];
     USHORT group_count = groups_of(where, groups);
     HANDLE handle = NULL;
-    for (uint64_t rest = counters; rest; rest &= rest - 1) {
-        list.Descriptors[list.Count].Type = ResourceTypeSingle;
-        list.Descriptors[list.Count++].u.CounterIndex = (ULONG)__builtin_ctzll(rest);
-    }
+    for_each_bit(ctr, counters)
+        list.Descriptors[list.Count++] =
+            (PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR){ .Type = ResourceTypeSingle,
+                                                    .u.CounterIndex = ctr };
     CHECK_STATUS(HalAllocateHardwareCounters(groups, group_count, (void *)&list, &handle),
                  STATUS_SUCCESS);
     return handle;
@@ -153,9 +150,8 @@ TEST(hal_overflow, handler,
 {
     SKIP_WITHOUT_INSTRUCTIONS();
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        for (uint64_t rest = pmu_counters_for(pmu_of(cpu), PMU_INSTRUCTIONS); rest;
-             rest &= rest - 1)
-            check_one(cpu, (unsigned)__builtin_ctzll(rest));
+        for_each_bit(ctr, pmu_counters_for(pmu_of(cpu), PMU_INSTRUCTIONS))
+            check_one(cpu, ctr);
 }
 
 TEST(hal_overflow, all_counters_of_one_owner,
@@ -262,38 +258,35 @@ TEST(hal_overflow, none_after_free,
     }
 }
 
-/* --- What the registers hold, per processor. --- */
+/* What a CPU's registers hold, all of them joined: running counters, what they count, and values of
+ * those that count instructions. */
+struct registers {
+    uint64_t running, selects, values;
+};
 
-static struct registers {
-    uint64_t selects[64], running;
-} registers[MAX_CPUS];
-
-static void read_registers(void *unused)
+static void read_registers(void *into)
 {
-    (void)unused;
-    struct registers *r = &registers[cpu_number()];
-    r->running = pmu_running();
-    for (uint64_t rest = pmu_here()->counters; rest; rest &= rest - 1)
-        r->selects[__builtin_ctzll(rest)] = pmu_selected((unsigned)__builtin_ctzll(rest));
+    struct registers *r = into;
+    *r = (struct registers){ .running = pmu_running() };
+    for_each_bit(ctr, pmu_here()->counters)
+        r->selects |= pmu_selected(ctr);
+    for_each_bit(ctr, common_instructions())
+        r->values |= pmu_read(ctr);
+}
+
+static struct registers registers_of(unsigned cpu)
+{
+    struct registers r;
+    smp_call(cpu_set_one(cpu), read_registers, &r);
+    return r;
 }
 
 static void check_registers_zero(void)
 {
-    smp_call(cpu_all(), read_registers, NULL);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        CHECK_EQ(registers[cpu].running, 0);
-        for (uint64_t rest = pmu_of(cpu)->counters; rest; rest &= rest - 1)
-            CHECK_EQ(registers[cpu].selects[__builtin_ctzll(rest)], 0);
+        CHECK_EQ(registers_of(cpu).running, 0);
+        CHECK_EQ(registers_of(cpu).selects, 0);
     }
-}
-
-static uint64_t values[64];
-
-static void read_counters(void *unused)
-{
-    (void)unused;
-    for (uint64_t rest = pmu_here()->counters; rest; rest &= rest - 1)
-        values[__builtin_ctzll(rest)] = pmu_read((unsigned)__builtin_ctzll(rest));
 }
 
 TEST(hal_overflow, free_leaves_nothing,
@@ -304,16 +297,12 @@ TEST(hal_overflow, free_leaves_nothing,
     forget();
     HANDLE handle = own(cpu_all(), counters, first_handler);
     smp_call(cpu_all(), overflow_here, &counters);
-    smp_call(cpu_set_one(0), read_registers, NULL);
-    CHECK_EQ(registers[0].running, counters);
-    CHECK(registers[0].selects[__builtin_ctzll(counters)] != 0);
+    CHECK_EQ(registers_of(0).running, counters);
+    CHECK(registers_of(0).selects != 0);
     release(handle);
     check_registers_zero();
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        smp_call(cpu_set_one(cpu), read_counters, NULL);
-        for (uint64_t rest = counters; rest; rest &= rest - 1)
-            CHECK_EQ(values[__builtin_ctzll(rest)], 0);
-    }
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        CHECK_EQ(registers_of(cpu).values, 0);
 }
 
 TEST(hal_overflow, free_spares_others, "a free leaves the counters of other owners running [HC-42]")
@@ -327,8 +316,7 @@ TEST(hal_overflow, free_spares_others, "a free leaves the counters of other owne
            rest = own(cpu_set_one(0), counters & ~lowest, second_handler);
     overflow_on(0, counters);
     release(one);
-    smp_call(cpu_set_one(0), read_registers, NULL);
-    CHECK_EQ(registers[0].running, counters & ~lowest);
+    CHECK_EQ(registers_of(0).running, counters & ~lowest);
     release(rest);
     check_registers_zero();
 }

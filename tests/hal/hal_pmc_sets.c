@@ -20,6 +20,17 @@
 #define PERIOD (KASAN_ON ? 20001u : 701u) /* a handler is shorter */
 #define CANARY 0x5a5a5a5a5a5a5a5aull
 
+/* A test of each kind of CPU; the body has `cpu`. */
+#define SET_TEST(name, meaning)                                                                    \
+    static void name(unsigned cpu);                                                                \
+    TEST(hal_pmc_sets, name, meaning)                                                              \
+    {                                                                                              \
+        SKIP_WITHOUT_SOURCE();                                                                     \
+        EACH_KIND(cpu)                                                                             \
+            name(cpu);                                                                             \
+    }                                                                                              \
+    static void name(unsigned cpu)
+
 /* The counters of a processor that count the source for a set. */
 static uint64_t able(unsigned cpu, KPROFILE_SOURCE source)
 {
@@ -97,7 +108,9 @@ static ETW_PMC_COUNTER_OWNER owner_of(unsigned cpu, unsigned nth)
     return status.CounterOwners[nth];
 }
 
-static void every_counter(unsigned cpu)
+SET_TEST(every_counter,
+         "a set can use every counter that can count the source, fixed ones too, and each counts "
+         "[ET-54 ET-56]")
 {
     KPROFILE_SOURCE sources[MAX_HW_COUNTERS];
     ULONG64 values[MAX_HW_COUNTERS + 1], later[MAX_HW_COUNTERS + 1];
@@ -133,15 +146,6 @@ static void every_counter(unsigned cpu)
     CHECK_EQ(hal_counters_owned(), 0);
 }
 
-TEST(hal_pmc_sets, every_counter,
-     "a set can use every counter that can count the source, fixed ones too, and each counts "
-     "[ET-54 ET-56]")
-{
-    SKIP_WITHOUT_SOURCE();
-    EACH_KIND(cpu)
-        every_counter(cpu);
-}
-
 /* The one counter of the one set. */
 static unsigned counter_of(unsigned cpu)
 {
@@ -165,7 +169,7 @@ static uint64_t jump(PMC_HANDLE set, unsigned ctr)
     return value;
 }
 
-static void wraps(unsigned cpu)
+SET_TEST(wraps, "values are 64 bits wide and count across the counter's wrap [ET-29]")
 {
     ULONG64 value;
     PMC_HANDLE set = set_of_instructions(cpu);
@@ -186,14 +190,7 @@ static void wraps(unsigned cpu)
     test_run_anywhere();
 }
 
-TEST(hal_pmc_sets, wraps, "values are 64 bits wide and count across the counter's wrap [ET-29]")
-{
-    SKIP_WITHOUT_SOURCE();
-    EACH_KIND(cpu)
-        wraps(cpu);
-}
-
-static void wraps_unread(unsigned cpu)
+SET_TEST(wraps_unread, "a wrap between two reads is counted, because it interrupts [ET-29]")
 {
     PMC_HANDLE set = set_of_instructions(cpu);
     REQUIRE(set != NULL);
@@ -207,15 +204,8 @@ static void wraps_unread(unsigned cpu)
     CHECK(value > 2 * (pmu_mask(pmu_here(), ctr) - BEFORE_WRAP));
 }
 
-TEST(hal_pmc_sets, wraps_unread,
-     "a wrap between two reads is counted, because it interrupts [ET-29]")
-{
-    SKIP_WITHOUT_SOURCE();
-    EACH_KIND(cpu)
-        wraps_unread(cpu);
-}
-
-static void any_irql(unsigned cpu)
+SET_TEST(any_irql,
+         "a set can be read at every IRQL up to HIGH_LEVEL, and its values increase [ET-57]")
 {
     ULONG64 last = 0, value;
     PMC_HANDLE set = set_of_instructions(cpu);
@@ -230,14 +220,6 @@ static void any_irql(unsigned cpu)
     }
     HalFreePmcCounterSet(set);
     test_run_anywhere();
-}
-
-TEST(hal_pmc_sets, any_irql,
-     "a set can be read at every IRQL up to HIGH_LEVEL, and its values increase [ET-57]")
-{
-    SKIP_WITHOUT_SOURCE();
-    EACH_KIND(cpu)
-        any_irql(cpu);
 }
 
 /* A set that is read continuously, and also by an interrupt in the middle of a read. */
@@ -261,7 +243,7 @@ static void collect_inside(ULONGLONG OverflowBits, HANDLE OwningHandle)
     pmu_write(ctr, -(uint64_t)(PERIOD + inside.calls % 37) & pmu_mask(pmu_here(), ctr));
 }
 
-static void nested(unsigned cpu)
+SET_TEST(nested, "a read that interrupts a read: the values of neither decrease [ET-29 ET-57]")
 {
     HANDLE sampler;
     ULONG64 last = 0, value, backwards = 0;
@@ -295,15 +277,7 @@ static void nested(unsigned cpu)
     CHECK(inside.calls >= calls);
 }
 
-TEST(hal_pmc_sets, nested,
-     "a read that interrupts a read: the values of neither decrease [ET-29 ET-57]")
-{
-    SKIP_WITHOUT_SOURCE();
-    EACH_KIND(cpu)
-        nested(cpu);
-}
-
-static void two_sets(unsigned cpu)
+SET_TEST(two_sets, "two sets on one processor have different counters, whose values agree")
 {
     ULONG64 first[2], second[2];
     PMC_HANDLE a = set_of_instructions(cpu), b = set_of_instructions(cpu);
@@ -321,14 +295,6 @@ static void two_sets(unsigned cpu)
     LAB_CHECK_COUNT(second[1] - second[0], first[1] - first[0]);
     HalFreePmcCounterSet(a);
     HalFreePmcCounterSet(b);
-}
-
-TEST(hal_pmc_sets, two_sets,
-     "two sets on one processor have different counters, whose values agree")
-{
-    SKIP_WITHOUT_SOURCE();
-    EACH_KIND(cpu)
-        two_sets(cpu);
 }
 
 static void read_selects(void *sum)

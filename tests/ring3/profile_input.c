@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* NtCreateProfile and its kin as a ring-3 program calls them: each refusal and their order,
- * handles, intervals.
- *
- * Source: statuses as in PO-01 to PO-48 of tests/contract.md. */
+ * handles, intervals. Source of the statuses: PO-01 to PO-48 of tests/contract.md. */
 #include "kernel/base/string.h"
 #include "kernel/base/bits.h"
 #include "tests/ring3/helpers.h"
