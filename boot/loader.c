@@ -73,8 +73,9 @@ static void read_mb2_map(struct boot_info *info, const struct mb2_map *map)
         return;
     for (const uint8_t *p = (const uint8_t *)(map + 1); p + map->entry_size <= end;
          p += map->entry_size) {
-        const struct mb2_map_entry *e = (const void *)p;
-        add_memory(info, e->start, e->length, e->type);
+        struct mb2_map_entry e; /* which the loader's size of an entry may misalign */
+        memcpy(&e, p, sizeof e);
+        add_memory(info, e.start, e.length, e.type);
     }
 }
 

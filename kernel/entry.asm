@@ -81,7 +81,7 @@ paranoid:
     add rsp, 16
     iretq
 
-; SYSCALL: RAX service number, RDI RSI RDX R10 R8 R9 the first arguments, more on the caller's
+; SYSCALL: RAX service number, R10 RDX R8 R9 the first arguments, more on the caller's
 ; stack.
 ; Interrupts are off (SFMASK) until the kernel stack is in place.
 global syscall_entry
