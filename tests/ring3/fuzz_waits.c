@@ -287,16 +287,18 @@ enum {
 #include "kernel/nt/service_list.h"
 };
 
+/* By Windows' convention, as ntdll's stubs: the fifth argument lies above a return address and room
+ * for four. */
 static uint32_t raw(uint64_t number, HANDLE handle, const uint64_t *a)
 {
-    register uint64_t r10 asm("r10");
-    register uint64_t r8 asm("r8");
-    register uint64_t r9 asm("r9");
-    uint64_t result = number;
-    r10 = a[2], r8 = a[3], r9 = a[4];
-    asm volatile("syscall"
-                 : "+a"(result), "+r"(r10), "+r"(r8), "+r"(r9)
-                 : "D"(handle), "S"(a[0]), "d"(a[1])
+    register uint64_t r10 asm("r10") = (uint64_t)handle;
+    register uint64_t r8 asm("r8") = a[1];
+    register uint64_t r9 asm("r9") = a[2];
+    uint64_t result = number, second = a[0];
+    asm volatile("sub $0x38,%%rsp\nmov %[fourth],0x28(%%rsp)\nmov %[fifth],0x30(%%rsp)\n"
+                 "syscall\nadd $0x38,%%rsp"
+                 : "+a"(result), "+d"(second), "+r"(r10), "+r"(r8), "+r"(r9)
+                 : [fourth] "b"(a[3]), [fifth] "S"(a[4])
                  : "rcx", "r11", "memory", "cc");
     return (uint32_t)result;
 }
