@@ -147,25 +147,38 @@ static void prediction(const struct events *events)
     CHECK_EQ(count(events->code[MISPREDICTED], 0, lab_loop, 1), 0);
 }
 
-static void load_flushed(uint64_t times)
-{
-    while (times--)
-        asm volatile("clflush %0\nmfence\nmov %0,%%al" : "+m"(buffer) : : "rax", "memory");
-}
+/* Two lines of the first cache: no third one takes the place of both. */
+static uint8_t halves[2][4096] __attribute__((aligned(64)));
 
-static void load_again(uint64_t times)
+#define LOADS_OF(n)                                                                                \
+    static void load_flushed_##n(uint64_t times)                                                   \
+    {                                                                                              \
+        while (times--)                                                                            \
+            asm volatile("clflush %0\nmfence\nmov %0,%%al" : "+m"(halves[n]) : : "rax", "memory"); \
+    }                                                                                              \
+    static void load_again_##n(uint64_t times)                                                     \
+    {                                                                                              \
+        while (times--)                                                                            \
+            asm volatile("mov %0,%%al" : "+m"(halves[n]) : : "rax", "memory");                     \
+    }
+LOADS_OF(0)
+LOADS_OF(1)
+
+/* How many more of 101 loads miss than do without any. */
+static uint64_t miss_again(uint64_t code, void (*flushed)(uint64_t), void (*again)(uint64_t))
 {
-    while (times--)
-        asm volatile("mov %0,%%al" : "+m"(buffer) : : "rax", "memory");
+    count(code, 0, flushed, 1);
+    uint64_t once = count(code, 0, flushed, 1);
+    CHECK_EQ(count(code, 0, flushed, 101) - once, 100);
+    return count(code, 0, again, 101) - (once - 1);
 }
 
 static void caches(const struct events *events)
 {
     for (unsigned kind = REFERENCES; kind <= MISSES; kind++) {
-        count(events->code[kind], 0, load_flushed, 1);
-        uint64_t once = count(events->code[kind], 0, load_flushed, 1);
-        CHECK_EQ(count(events->code[kind], 0, load_flushed, 101) - once, 100);
-        CHECK_EQ(count(events->code[kind], 0, load_again, 101), once - 1);
+        uint64_t code = events->code[kind], one = miss_again(code, load_flushed_0, load_again_0),
+                 other = miss_again(code, load_flushed_1, load_again_1);
+        CHECK(one == 0 || other == 0); /* the stack may take the line of one of them */
     }
 }
 
