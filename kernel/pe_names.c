@@ -52,6 +52,16 @@ static bool open_exports(const struct pe *pe, const uint8_t *image, struct expor
     return e->address && e->name && e->ordinal;
 }
 
+/* As strcmp, with the text at `rva`; a text that does not end inside the image comes first. */
+static int compare(const struct pe *pe, const uint8_t *image, const char *name, uint32_t rva)
+{
+    const uint8_t *other = image + rva, *end = image + pe->size;
+    for (; rva < pe->size && other < end; name++, other++)
+        if ((uint8_t)*name != *other || !*name)
+            return (uint8_t)*name - *other;
+    return 1;
+}
+
 /* Names are sorted. The index into the addresses, or `addresses` if there is none. */
 static uint32_t find_name(const struct pe *pe, const uint8_t *image, const struct exports *e,
                           const char *name)
@@ -59,8 +69,7 @@ static uint32_t find_name(const struct pe *pe, const uint8_t *image, const struc
     uint32_t low = 0, high = e->names;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        const char *other = string(pe, image, u32(e->name + 4 * (size_t)middle));
-        int order = other ? strcmp(name, other) : 1;
+        int order = compare(pe, image, name, u32(e->name + 4 * (size_t)middle));
         if (order == 0)
             return u16(e->ordinal + 2 * (size_t)middle);
         if (order < 0)

@@ -18,12 +18,6 @@
 extern void user_cost_call(uint64_t cycles);
 extern uint64_t user_call_cost[];
 
-#define SKIP_WHERE_IT_STEPS()                                                                      \
-    do {                                                                                           \
-        if (vpmu_present() && vpmu_steps())                                                        \
-            SKIP("the virtual PMU steps: this takes minutes");                                     \
-    } while (0)
-
 static bool begin(uint32_t flags)
 {
     unsigned ctr;
@@ -59,7 +53,7 @@ TEST(cost, interrupt,
     struct cost sent = { 0 }, taken = { 0 };
     uint32_t id;
     SKIP_WITHOUT_PMU();
-    SKIP_WHERE_IT_STEPS();
+    SKIP_IF_STEPPED();
     REQUIRE(begin(PMU_KERNEL));
     id = apic_id();
     for (unsigned i = 0; i < COST_RUNS; i++) {
@@ -105,7 +99,7 @@ TEST(cost, allocation,
     struct cost taken = { 0 }, freed = { 0 };
     struct allocation a = { .list = { .Count = 1 } };
     SKIP_WITHOUT_PMU();
-    SKIP_WHERE_IT_STEPS();
+    SKIP_IF_STEPPED();
     REQUIRE(begin(PMU_KERNEL));
     uint64_t free = hal_counters_available(SMP_ALL);
     if (!free) {
@@ -149,7 +143,7 @@ TEST(cost, system_call,
     SKIP_WITHOUT_PMU();
     if (isolate_on)
         SKIP("the policy is isolate"); /* it gives threads no counter of both rings */
-    SKIP_WHERE_IT_STEPS();
+    SKIP_IF_STEPPED();
     REQUIRE(begin(PMU_USER | PMU_KERNEL));
     struct process *process = user_process();
     struct thread *thread =

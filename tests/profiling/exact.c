@@ -192,6 +192,7 @@ TEST(exact, raw_rdpmc, "two ring-3 RDPMCs with two moves between differ by 3, on
 {
     unsigned ctr;
     SKIP_WITHOUT_PMU();
+    SKIP_IF_STEPPED();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         struct process *process = user_process();

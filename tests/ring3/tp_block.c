@@ -178,7 +178,7 @@ TEST_USER(tp_block, protected_meanwhile,
     REQUIRE(pages != NULL);
     __atomic_store_n(&protecting, 1, __ATOMIC_RELEASE);
     HANDLE other = CreateThread(NULL, 0, protect_second, pages + RING3_PAGE, 0, NULL);
-    for (unsigned i = 0; i < (test_long() ? 10000 : 1000); i++) {
+    for (unsigned i = 0; i < (test_long() ? 3000 : 1000); i++) {
         NTSTATUS status = ring3_set(0, 0, TRUE, address);
         refused += status == STATUS_ACCESS_VIOLATION;
         if (status != STATUS_ACCESS_VIOLATION) {
@@ -248,7 +248,7 @@ static void read_by_kernel(void *block, ULONG64 mask)
         last = data;
         data = swap;
     }
-    CHECK(last->ContextSwitchCount >= 10);
+    CHECK(last->ContextSwitchCount >= 5); /* of 10 sleeps; one whose time has come is none */
     CHECK_STATUS(ring3_set(0, 0, FALSE, block), STATUS_SUCCESS);
 }
 

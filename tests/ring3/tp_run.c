@@ -79,7 +79,7 @@ void user_sleep_profiled(uint64_t mask)
     enable(mask);
     set_state(1);
     for (;;)
-        Sleep(1);
+        Sleep(20); /* 256 such threads leave time for others */
 }
 
 void user_spin_profiled(uint64_t mask)
