@@ -133,8 +133,8 @@ TEST(profile_sampling, exact,
     if (pmu_here()->msr.global_control)
         CHECK_EQ(samples * PERIOD + after.armed - before.armed, events);
     /* Interrupt handlers run with interrupts off: a sample that is due there comes after their
-     * return, in the loop. Samples outside the loop are in this test's own instructions. NMIs sample
-     * handlers, too: the timer's, and those of other CPUs' IPIs. */
+     * return, in the loop. Samples outside the loop are in this test's own instructions. NMIs
+     * sample handlers, too: the timer's, and those of other CPUs' IPIs. */
     CHECK_RANGE(sum(loop_counts, LOOP_BYTES / 4), hal_pmi_is_nmi() ? samples * 3 / 4 : samples - 2,
                 samples);
     sampling_end(&s);

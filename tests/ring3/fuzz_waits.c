@@ -292,9 +292,9 @@ enum {
 static uint32_t raw(uint64_t number, HANDLE handle, const uint64_t *a)
 {
     register uint64_t r10 asm("r10") = (uint64_t)handle;
-    register uint64_t r8 asm("r8") = a[1];
-    register uint64_t r9 asm("r9") = a[2];
-    uint64_t result = number, second = a[0];
+    uint64_t result = number, second = a[0], third = a[1], last = a[2];
+    register uint64_t r8 asm("r8") = third;
+    register uint64_t r9 asm("r9") = last;
     asm volatile("sub $0x38,%%rsp\nmov %[fourth],0x28(%%rsp)\nmov %[fifth],0x30(%%rsp)\n"
                  "syscall\nadd $0x38,%%rsp"
                  : "+a"(result), "+d"(second), "+r"(r10), "+r"(r8), "+r"(r9)
