@@ -36,15 +36,31 @@ static struct place {
 } places[ACCESSES][PLACES];
 static uint64_t turn;
 
+/* Pages of the host that hold code of this turn, by the low bits of their numbers, with the turn;
+ * of several with the same low bits the turn alone. */
+static uint64_t code_pages[PLACES];
+
 /* Of this turn. */
 static struct sums sums;
 static uint64_t executed;
-static uint64_t code_pages; /* a bit for each page of code, by the low bits of its number */
 
 /* Grows whenever some page or code may be another. */
 static uint64_t now;
 
-static uint64_t page_bit(const uint8_t *host) { return 1ul << ((uint64_t)host / PAGE_SIZE & 63); }
+static uint64_t *code_page(uint64_t host) { return &code_pages[host / PAGE_SIZE % PLACES]; }
+static uint64_t code_tag(uint64_t host) { return (host & ~(PAGE_SIZE - 1)) | turn; }
+
+static void remember_code(uint64_t host)
+{
+    uint64_t *page = code_page(host), tag = code_tag(host);
+    *page = *page == tag || *page % PAGE_SIZE != turn ? tag : turn;
+}
+
+static bool may_be_code(uint64_t host)
+{
+    uint64_t page = *code_page(host);
+    return page == code_tag(host) || page == turn;
+}
 
 static uint64_t get64(const void *from)
 {
@@ -79,12 +95,12 @@ static void begin_turn(void)
 {
     now++;
     executed = 0;
-    code_pages = 0;
     sums = (struct sums){ { 0, 0 } };
     turn = (turn + 1) % PAGE_SIZE;
     if (turn)
         return;
     memset(places, 0, sizeof places);
+    memset(code_pages, 0, sizeof code_pages);
     turn = 1;
 }
 
@@ -134,7 +150,7 @@ static struct block *look_up(struct vcpu *v)
     const uint8_t *bytes = reach(v, rip, ACCESS_EXECUTE);
     if (!bytes)
         return NULL;
-    code_pages |= page_bit(bytes);
+    remember_code((uint64_t)bytes);
     if (!*entry || !same(b, bytes)) {
         if (is_full()) {
             forget_all();
@@ -199,7 +215,7 @@ static bool may_divide(const uint64_t r[], const struct part *p, const uint8_t *
 /* Whether the block may write 8 bytes there: not in its own code. */
 static bool may_store(const struct block *b, const uint8_t *memory)
 {
-    if (!(page_bit(memory) & code_pages))
+    if (!may_be_code((uint64_t)memory))
         return true;
     now++;
     return (uint64_t)(memory - b->code + 7) >= b->length + 7u;

@@ -9,6 +9,7 @@
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/sched.h"
+#include "kernel/mm/phys.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/peek.h"
@@ -100,4 +101,47 @@ LAB_TEST(vpmu, decoded,
                       "what the host executes for it; of several CPUs, also the turns of others");
         test_note("%s: %lu instructions of the host for one of the guest", works[i].name, each);
     }
+}
+
+#define STORES 500u
+#define PAGES 64u
+static void store_often(uint64_t page)
+{
+    for (unsigned i = 0; i < STORES; i++)
+        *(volatile uint64_t *)page += i;
+}
+
+/* The least of three, for others' ticks. */
+static uint64_t ticks_each_store(const void *page)
+{
+    uint64_t least = UINT64_MAX;
+    for (unsigned i = 0; i < 3; i++) {
+        uint64_t each = ticks_each(store_often, (uint64_t)page);
+        least = each < least ? each : least;
+    }
+    return least;
+}
+
+static uint8_t *pages;
+static void store_to_each(unsigned unused)
+{
+    (void)unused;
+    if (cpu_number() != 0) /* the blocks are all CPUs' */
+        return;
+    uint64_t first = ticks_each_store(pages);
+    for (unsigned i = 1; i < PAGES; i++)
+        CHECK_BECAUSE(ticks_each_store(pages + i * PAGE_SIZE), first - 1, first + 1,
+                      "the host executes the same; the division rounds");
+}
+
+TEST(vpmu, decoded_stores,
+     "the same wherever in memory it stores: no page of data is taken for one of code")
+{
+    SKIP_WITHOUT_VPMU();
+    if (vpmu_steps())
+        SKIP("the virtual PMU steps every instruction");
+    pages = phys_alloc(PAGES);
+    REQUIRE(pages != NULL);
+    lab_run(store_to_each, LAB_ANY);
+    phys_free(pages, PAGES);
 }
