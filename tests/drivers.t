@@ -43,6 +43,8 @@ check("DRIVER=tests/programs/driver_checks.c $_", 0, qr/^[1-9]\d checks, 0 wrong
 check("DRIVER=tests/programs/device_driver.c PROGRAM=tests/programs/device.c PMU=none SMP=$_", 0,
       qr/^2\d\d checks, 0 wrong\n# PASS[^\n]*\n1 still waited$/m) for 1, 2;
 
+check("DRIVER=tests/programs/device_driver.c PROGRAM=tests/programs/device_apc.c PMU=none SMP=$_", 0, qr/^67 checks, 0 wrong\n# PASS/m)
+    for 1, 2;
 check('DRIVER=tests/programs/driver_try.c PMU=none SMP=2', 0, qr/^40 checks, 0 wrong\n# PASS/m);
 
 # Each under a name of its own.

@@ -88,6 +88,7 @@ check('tests/programs/refused.c', "PMU=$_", 0, qr/\A\d+ checks\n# PASS/) for qw(
 check('tests/programs/first.cpp', 'PMU=amd-v2', 0, qr/\Acapital small\nwprintf 7\n41 checks\n# PASS/);
 check('tests/programs/avx2.c', "PMU=$_ SMP=2", 0, qr/\Asum e5b66400, as without\n0 of 360 times registers were others'\n# PASS/) for qw(none amd-v2);
 check('tests/programs/waits.c', "PMU=none SMP=$_", 0, qr/\A109 checks, 0 wrong\n# PASS/) for 1, 4;
+check('tests/programs/context.c', "PMU=none SMP=$_", 0, qr/\A174 checks, 0 wrong\n# PASS/) for 1, 4;
 # The program checks what each group of the machine says of itself.
 check('tests/programs/groups.c', "PMU=none SMP=$_", 0, $_ > 64 ? qr/\A2 groups, 66 processors, 59 checks, 0 wrong\n# PASS/ : qr/\A1 groups, 2 processors, 35 checks, 0 wrong\n# PASS/)
     for 2, 66;

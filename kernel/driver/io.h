@@ -23,13 +23,16 @@ NTSTATUS NtCreateFile(PHANDLE FileHandle, ACCESS_MASK DesiredAccess,
  * Buffers by the code's method, or the device's flags: buffered, copied in and out; direct, a copy
  * that an MDL describes; neither, the caller's own addresses.
  *
- * STATUS_NOT_SUPPORTED: ApcRoutine; STATUS_ACCESS_VIOLATION: IoStatusBlock; STATUS_INVALID_HANDLE,
+ * STATUS_ACCESS_VIOLATION: IoStatusBlock; STATUS_INVALID_HANDLE,
  * STATUS_OBJECT_TYPE_MISMATCH, STATUS_ACCESS_DENIED: of the file (the access that the code asks
  * for; FILE_READ_DATA; FILE_WRITE_DATA or FILE_APPEND_DATA), then of the event;
- * STATUS_ACCESS_VIOLATION, STATUS_INVALID_PARAMETER: ByteOffset; STATUS_INSUFFICIENT_RESOURCES,
- * also for a buffer above 16 MiB; STATUS_ACCESS_VIOLATION: a buffer, before the driver is asked;
+ * STATUS_ACCESS_VIOLATION, STATUS_INVALID_PARAMETER: ByteOffset; STATUS_NOT_SUPPORTED: ApcRoutine
+ * of a driver's; STATUS_INSUFFICIENT_RESOURCES, also for a buffer above 16 MiB, or as many APCs as
+ * there can be; STATUS_ACCESS_VIOLATION: a buffer, before the driver is asked;
  * STATUS_THREAD_IS_TERMINATING, which nobody sees; else what the driver completes with. Event may
- * be NULL; it is reset first and set at the end. */
+ * be NULL; it is reset first and set at the end. ApcRoutine(ApcContext, IoStatusBlock, 0), if not
+ * NULL, is called in the thread's next alertable wait; not after an error, which is returned (NT:
+ * also after one that came while the request was pending). */
 NTSTATUS NtDeviceIoControlFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext,
                                PIO_STATUS_BLOCK IoStatusBlock, ULONG IoControlCode,
                                PVOID InputBuffer, ULONG InputBufferLength, PVOID OutputBuffer,

@@ -9,6 +9,7 @@
 #include "kernel/driver/request.h"
 #include "kernel/ke/caller.h"
 #include "kernel/ke/dispatcher.h"
+#include "kernel/ke/suspend.h"
 #include "kernel/ke/synchronization.h"
 
 #define IO_BUFFER_MAX (16u << 20) /* NT: as much as there is nonpaged pool */
@@ -26,6 +27,7 @@ struct transfer {
     PVOID in, out;
     uint64_t offset;
     PIO_STATUS_BLOCK result;
+    PVOID apc_routine, apc_context; /* called in an alertable wait, or NULL */
 };
 
 /* --- The caller's memory. --- */
@@ -138,6 +140,8 @@ static NTSTATUS finish(const struct transfer *t, const struct request *r,
         t->file->file.CurrentByteOffset.QuadPart = (LONGLONG)(t->offset + block->Information);
     if (t->event)
         KeSetEvent((PRKEVENT)&t->event->header, 0, FALSE);
+    if (t->apc_routine && (uint32_t)block->Status < 0xc0000000)
+        apc_use_room(t->apc_routine, t->apc_context, t->result, NULL);
     return block->Status;
 }
 
@@ -190,7 +194,12 @@ static NTSTATUS look_up(HANDLE handle, ACCESS_MASK all, ACCESS_MASK one, HANDLE 
 
 static NTSTATUS run(struct transfer *t)
 {
-    NTSTATUS status = transfer(t);
+    NTSTATUS status = t->apc_routine ? apc_keep_room() : STATUS_SUCCESS;
+    bool kept = t->apc_routine && NT_SUCCESS(status);
+    if (NT_SUCCESS(status))
+        status = transfer(t);
+    if (kept)
+        apc_use_room(NULL, NULL, NULL, NULL); /* what was not used */
     if (t->event)
         object_release(t->event);
     object_release(&t->file->object);
@@ -209,12 +218,11 @@ NTSTATUS NtDeviceIoControlFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine
                           .output = OutputBufferLength,
                           .in = InputBuffer,
                           .out = OutputBuffer,
-                          .result = IoStatusBlock };
+                          .result = IoStatusBlock,
+                          .apc_routine = ApcRoutine,
+                          .apc_context = ApcContext };
     const ACCESS_MASK wanted = (IoControlCode >> 14 & 1 ? FILE_READ_DATA : 0) |
                                (IoControlCode >> 15 & 1 ? FILE_WRITE_DATA : 0);
-    (void)ApcContext;
-    if (ApcRoutine)
-        return STATUS_NOT_SUPPORTED;
     NTSTATUS status = look_up(FileHandle, wanted, 0, Event, &t);
     return NT_SUCCESS(status) ? run(&t) : status;
 }
@@ -268,23 +276,26 @@ NTSTATUS NtReadFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID Apc
                     PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer, ULONG Length,
                     PLARGE_INTEGER ByteOffset, PULONG Key)
 {
-    struct transfer t = {
-        .major = IRP_MJ_READ, .output = Length, .out = Buffer, .result = IoStatusBlock
-    };
-    (void)ApcContext, (void)Key;
-    return ApcRoutine ? STATUS_NOT_SUPPORTED
-                      : read_or_write(&t, FileHandle, Event, ByteOffset, FILE_READ_DATA);
+    struct transfer t = { .major = IRP_MJ_READ,
+                          .output = Length,
+                          .out = Buffer,
+                          .result = IoStatusBlock,
+                          .apc_routine = ApcRoutine,
+                          .apc_context = ApcContext };
+    (void)Key;
+    return read_or_write(&t, FileHandle, Event, ByteOffset, FILE_READ_DATA);
 }
 
 NTSTATUS NtWriteFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID ApcContext,
                      PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer, ULONG Length,
                      PLARGE_INTEGER ByteOffset, PULONG Key)
 {
-    struct transfer t = {
-        .major = IRP_MJ_WRITE, .input = Length, .in = Buffer, .result = IoStatusBlock
-    };
-    (void)ApcContext, (void)Key;
-    return ApcRoutine ? STATUS_NOT_SUPPORTED
-                      : read_or_write(&t, FileHandle, Event, ByteOffset,
-                                      FILE_WRITE_DATA | FILE_APPEND_DATA);
+    struct transfer t = { .major = IRP_MJ_WRITE,
+                          .input = Length,
+                          .in = Buffer,
+                          .result = IoStatusBlock,
+                          .apc_routine = ApcRoutine,
+                          .apc_context = ApcContext };
+    (void)Key;
+    return read_or_write(&t, FileHandle, Event, ByteOffset, FILE_WRITE_DATA | FILE_APPEND_DATA);
 }

@@ -4,6 +4,7 @@
 #include "kernel/base/string.h"
 #include "kernel/base/vectors.h"
 #include "kernel/base/x86.h"
+#include "kernel/ke/caller.h"
 #include "kernel/ke/fpu.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/vm.h"
@@ -28,7 +29,7 @@ static void set_integer(struct trap_frame *f, const CONTEXT *c)
     f->r12 = c->R12, f->r13 = c->R13, f->r14 = c->R14, f->r15 = c->R15;
 }
 
-void context_get(const struct trap_frame *frame, CONTEXT *context)
+static void get_general(const struct trap_frame *frame, CONTEXT *context)
 {
     if (wants(context, CONTEXT_CONTROL)) {
         context->Rip = frame->rip;
@@ -41,21 +42,33 @@ void context_get(const struct trap_frame *frame, CONTEXT *context)
         get_integer(frame, context);
     if (wants(context, CONTEXT_SEGMENTS))
         context->SegDs = context->SegEs = context->SegFs = context->SegGs = SEL_USER_SS;
-    if (wants(context, CONTEXT_FLOATING_POINT)) {
-        fxsave(&context->FltSave);
-        context->MxCsr = context->FltSave.MxCsr;
-    }
     if (wants(context, CONTEXT_DEBUG_REGISTERS))
         context->Dr0 = context->Dr1 = context->Dr2 = context->Dr3 = context->Dr6 = context->Dr7 = 0;
 }
 
-/* A bit that the CPU does not have would be #GP here. */
-static void set_floating_point(const CONTEXT *c)
+void context_get(const struct trap_frame *frame, CONTEXT *context)
 {
-    XSAVE_FORMAT next __attribute__((aligned(16)));
-    memcpy(&next, &c->FltSave, sizeof next);
-    next.MxCsr &= fpu_mxcsr_mask();
-    fxrstor(&next);
+    get_general(frame, context);
+    if (!wants(context, CONTEXT_FLOATING_POINT))
+        return;
+    fxsave(&context->FltSave);
+    context->MxCsr = context->FltSave.MxCsr;
+}
+
+void context_get_stopped(const struct thread *thread, CONTEXT *context)
+{
+    get_general(context_frame(thread), context);
+    if (!wants(context, CONTEXT_FLOATING_POINT))
+        return;
+    fpu_get_legacy(thread->fpu, &context->FltSave);
+    context->MxCsr = context->FltSave.MxCsr;
+}
+
+/* A bit that the CPU does not have would be #GP where it is loaded. */
+static void get_floating_point(const CONTEXT *c, XSAVE_FORMAT *next)
+{
+    memcpy(next, &c->FltSave, sizeof *next);
+    next->MxCsr &= fpu_mxcsr_mask();
 }
 
 void context_clear_x87(const CONTEXT *context)
@@ -66,7 +79,7 @@ void context_clear_x87(const CONTEXT *context)
     fxrstor(&next);
 }
 
-void context_set(struct trap_frame *frame, const CONTEXT *context)
+static void set_general(struct trap_frame *frame, const CONTEXT *context)
 {
     if (wants(context, CONTEXT_CONTROL)) {
         frame->rip = context->Rip;
@@ -77,9 +90,27 @@ void context_set(struct trap_frame *frame, const CONTEXT *context)
     }
     if (wants(context, CONTEXT_INTEGER))
         set_integer(frame, context);
-    if (wants(context, CONTEXT_FLOATING_POINT))
-        set_floating_point(context);
     frame->vector = TRAP_RESTORE;
+}
+
+void context_set(struct trap_frame *frame, const CONTEXT *context)
+{
+    XSAVE_FORMAT next __attribute__((aligned(16)));
+    set_general(frame, context);
+    if (!wants(context, CONTEXT_FLOATING_POINT))
+        return;
+    get_floating_point(context, &next);
+    fxrstor(&next);
+}
+
+void context_set_stopped(struct thread *thread, const CONTEXT *context)
+{
+    XSAVE_FORMAT next;
+    set_general(context_frame(thread), context);
+    if (!wants(context, CONTEXT_FLOATING_POINT))
+        return;
+    get_floating_point(context, &next);
+    fpu_set_legacy(thread->fpu, &next);
 }
 
 struct trap_frame *context_frame(const struct thread *thread)
@@ -91,5 +122,10 @@ NTSTATUS context_copy_in(CONTEXT *context, const CONTEXT *user)
 {
     if ((uint64_t)user % 16)
         return STATUS_DATATYPE_MISALIGNMENT;
-    return copy_in(context, user, sizeof *context);
+    return caller_get(context, user, sizeof *context);
+}
+
+bool context_possible(const CONTEXT *context)
+{
+    return !wants(context, CONTEXT_CONTROL) || context_canonical(context->Rip);
 }

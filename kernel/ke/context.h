@@ -19,6 +19,12 @@ void context_get(const struct trap_frame *frame, CONTEXT *context);
  * dropped. The next return to ring 3 restores every register. */
 void context_set(struct trap_frame *frame, const CONTEXT *context);
 
+/* The same of a thread that runs nowhere. L: dispatcher lock. */
+void context_get_stopped(const struct thread *thread, CONTEXT *context);
+void context_set_stopped(struct thread *thread, const CONTEXT *context);
+/* Whether ring 3 can go on at its Rip, if it has one. */
+bool context_possible(const CONTEXT *context);
+
 /* x87 without the exceptions that this context of the current thread has pending: else the next
  * x87 instruction would raise them again. Not FNCLEX, which an emulated ring 0 was seen not to
  * know. */

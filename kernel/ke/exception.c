@@ -80,8 +80,7 @@ void exception_deliver(struct trap_frame *frame, const EXCEPTION_RECORD *record)
 static NTSTATUS get_context(CONTEXT *context, const CONTEXT *user)
 {
     NTSTATUS status = context_copy_in(context, user);
-    if (NT_SUCCESS(status) && (context->ContextFlags & CONTEXT_CONTROL) == CONTEXT_CONTROL &&
-        !context_canonical(context->Rip))
+    if (NT_SUCCESS(status) && !context_possible(context))
         status = STATUS_ACCESS_VIOLATION;
     return status;
 }

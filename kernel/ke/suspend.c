@@ -15,7 +15,7 @@
 
 /* --- Suspending. --- */
 
-static bool ends(const struct thread *thread)
+bool suspend_too_late(const struct thread *thread)
 {
     return thread->state == THREAD_DEAD || thread->exiting ||
            __atomic_load_n(&thread->terminate, __ATOMIC_ACQUIRE);
@@ -26,7 +26,7 @@ static NTSTATUS suspend(struct thread *thread, ULONG *before)
     NTSTATUS status = STATUS_SUCCESS;
     KIRQL irql = sched_lock();
     *before = thread->suspended;
-    if (ends(thread) || !thread->process)
+    if (suspend_too_late(thread) || !thread->process)
         status = STATUS_THREAD_IS_TERMINATING;
     else if (thread->suspended == MAXIMUM_SUSPEND_COUNT)
         status = STATUS_SUSPEND_COUNT_EXCEEDED;
@@ -39,7 +39,7 @@ static NTSTATUS suspend(struct thread *thread, ULONG *before)
 static NTSTATUS resume(struct thread *thread, ULONG *before)
 {
     KIRQL irql = sched_lock();
-    *before = ends(thread) ? 0 : thread->suspended;
+    *before = suspend_too_late(thread) ? 0 : thread->suspended;
     if (thread->suspended && !__atomic_sub_fetch(&thread->suspended, 1, __ATOMIC_RELAXED) &&
         thread->state == THREAD_SUSPENDED)
         sched_make_ready(thread);
@@ -65,6 +65,12 @@ static NTSTATUS change(HANDLE handle, PULONG previous,
 NTSTATUS NtSuspendThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount)
 {
     return change(ThreadHandle, PreviousSuspendCount, suspend);
+}
+
+void thread_resume(struct thread *thread)
+{
+    ULONG before;
+    resume(thread, &before);
 }
 
 NTSTATUS NtResumeThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount)
@@ -106,7 +112,7 @@ _Static_assert(offsetof(struct apc_frame, rip) == 0x4d0 && sizeof(struct apc_fra
 static bool put(struct thread *thread, const struct apc *apc)
 {
     struct apc_queue *q = thread->apcs;
-    if (thread->apc_count == THREAD_APCS)
+    if (thread->apc_count + thread->apc_kept == THREAD_APCS)
         return false;
     q->apcs[(q->first + thread->apc_count++) % THREAD_APCS] = *apc;
     if (thread->state == THREAD_WAITING && thread->wait->mode == UserMode &&
@@ -126,7 +132,7 @@ static NTSTATUS queue(struct thread *thread, const struct apc *apc)
         thread->apcs = page;
         page = NULL;
     }
-    if (ends(thread))
+    if (suspend_too_late(thread))
         status = STATUS_UNSUCCESSFUL;
     else if (!thread->apcs || !put(thread, apc))
         status = STATUS_NO_MEMORY;
@@ -141,6 +147,36 @@ bool apc_queue(struct thread *thread, PVOID routine, PVOID argument1, PVOID argu
 {
     const struct apc apc = { routine, { argument1, argument2, argument3 } };
     return thread->process && thread->process->apc_entry && NT_SUCCESS(queue(thread, &apc));
+}
+
+NTSTATUS apc_keep_room(void)
+{
+    struct thread *me = thread_current();
+    if (!me->process || me->trusted || !me->process->apc_entry)
+        return STATUS_NOT_SUPPORTED;
+    void *page = me->apcs ? NULL : phys_alloc(1);
+    KIRQL irql = sched_lock();
+    if (!me->apcs) {
+        me->apcs = page;
+        page = NULL;
+    }
+    me->apc_kept = me->apcs && me->apc_count < THREAD_APCS;
+    bool kept = me->apc_kept;
+    sched_unlock(irql);
+    if (page)
+        phys_free(page, 1);
+    return kept ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES;
+}
+
+void apc_use_room(PVOID routine, PVOID argument1, PVOID argument2, PVOID argument3)
+{
+    const struct apc apc = { routine, { argument1, argument2, argument3 } };
+    struct thread *me = thread_current();
+    KIRQL irql = sched_lock();
+    me->apc_kept = false;
+    if (routine)
+        put(me, &apc);
+    sched_unlock(irql);
 }
 
 NTSTATUS NtQueueApcThread(HANDLE ThreadHandle, PVOID ApcRoutine, PVOID ApcArgument1,

@@ -32,9 +32,18 @@ NTSTATUS NtTestAlert(void);
 
 /* For the kernel. */
 
+/* Whether a thread has ended, or is to. L: dispatcher lock. */
+bool suspend_too_late(const struct thread *thread);
+/* One suspension less. */
+void thread_resume(struct thread *thread);
+
 /* The same of the current thread; false: there is no room. */
 bool apc_queue(struct thread *thread, PVOID routine, PVOID argument1, PVOID argument2,
                PVOID argument3);
+/* Keeps room for one such call of the current thread's; STATUS_NOT_SUPPORTED: it is not a Windows
+ * program's, or is in a driver; STATUS_INSUFFICIENT_RESOURCES. Then the call, or NULL for none. */
+NTSTATUS apc_keep_room(void);
+void apc_use_room(PVOID routine, PVOID argument1, PVOID argument2, PVOID argument3);
 /* Before a system call returns, if apc_due: it returns to ntdll's KiUserApcDispatcher, with a
  * struct apc_frame at RSP. */
 void apc_deliver(struct trap_frame *frame);

@@ -6,6 +6,7 @@
 #include "kernel/base/print.h"
 #include "kernel/base/vectors.h"
 #include "kernel/base/x86.h"
+#include "kernel/ke/context.h"
 #include "kernel/ke/etw.h"
 #include "kernel/ke/fpu.h"
 #include "kernel/ke/mutex.h"
@@ -37,22 +38,36 @@ static void begin(void)
     thread_exit(STATUS_SUCCESS);
 }
 
+static void init_fpu(struct thread *thread)
+{
+    thread->fpu = (uint8_t *)thread + FPU_OFFSET;
+    fpu_reset(thread->fpu);
+}
+
 static void enter_user(void *unused)
 {
     struct thread *me = thread_current();
     (void)unused;
     thread_check_terminated();
     cli();
-    struct trap_frame *frame = (struct trap_frame *)(me->stack + KERNEL_STACK_SIZE) - 1;
-    *frame = (struct trap_frame){ .rip = me->user_entry,
+    asm volatile("mov %0,%%rsp\njmp trap_return" : : "r"(context_frame(me)) : "memory");
+    __builtin_unreachable();
+}
+
+/* As after a CALL, with room for four arguments; above, unwinding may read Windows' CONTEXT. */
+static void prepare_user(struct thread *thread, uint64_t start, uint64_t argument)
+{
+    struct trap_frame *frame = context_frame(thread);
+    thread->start = enter_user;
+    thread->user_start = start;
+    *frame = (struct trap_frame){ .rip = thread->process->thread_entry,
                                   .cs = SEL_USER_CS,
                                   .rflags = RFLAGS_IF | 2,
-                                  .rsp = me->user_rsp,
+                                  .rsp = thread->user_stack_top - 40 - sizeof(CONTEXT),
                                   .ss = SEL_USER_SS,
-                                  .rcx = me->user_start,
-                                  .rdx = me->user_argument };
-    asm volatile("mov %0,%%rsp\njmp trap_return" : : "r"(frame) : "memory");
-    __builtin_unreachable();
+                                  .rcx = start,
+                                  .rdx = argument };
+    init_fpu(thread);
 }
 
 static void destroy(struct object *object)
@@ -138,12 +153,6 @@ uint64_t thread_create_idle(struct cpu *cpu)
 
 static bool possible(struct cpu_set affinity) { return cpu_set_meet(affinity, cpu_all()); }
 
-static void init_fpu(struct thread *thread)
-{
-    thread->fpu = (uint8_t *)thread + FPU_OFFSET;
-    fpu_reset(thread->fpu);
-}
-
 struct thread *thread_create(const char *name, void (*start)(void *), void *argument,
                              struct cpu_set affinity)
 {
@@ -190,13 +199,7 @@ static struct thread *create_user(const char *name, struct process *process, uin
     }
     object_hold(&process->object);
     thread->process = process;
-    thread->start = enter_user;
-    /* As after a CALL, with room for four arguments; above, unwinding may read Windows' CONTEXT. */
-    thread->user_rsp = thread->user_stack_top - 40 - sizeof(CONTEXT);
-    thread->user_entry = process->thread_entry;
-    thread->user_start = start;
-    thread->user_argument = argument;
-    init_fpu(thread);
+    prepare_user(thread, start, argument);
     return run(thread, affinity, suspended);
 }
 

@@ -47,6 +47,7 @@ struct thread {
     uint32_t suspended;     /* atomic to read: how often */
     unsigned apc_count;     /* calls that wait in apcs */
     struct apc_queue *apcs; /* NULL: it never had one */
+    bool apc_kept;          /* room for one call more is its own */
     bool apc_due;           /* its next return from a system call is a call from apcs */
     bool killed;            /* ends as soon as it has no mutex */
     bool forced;            /* the same, whatever it has */
@@ -60,7 +61,7 @@ struct thread {
     uint64_t fault_rip, fault_address; /* of the exception that ended it */
     void (*start)(void *);
     void *argument;
-    uint64_t user_rsp, user_entry, user_start, user_argument;
+    uint64_t user_start;                 /* of ring 3 */
     uint64_t user_stack, user_stack_top; /* the region, and where it ends */
     uint64_t teb;                        /* at GS in ring 3; 0: none */
     struct thread *sibling;              /* L: process.lock */

@@ -83,9 +83,6 @@ static void check_control(HANDLE file)
            writes = open_it("\\\\.\\Plain", GENERIC_WRITE);
     IO_STATUS_BLOCK block;
     char text[8] = "abcdefg";
-    IS(NtDeviceIoControlFile(file, NULL, (PIO_APC_ROUTINE)(ULONG_PTR)1, NULL, &block, ECHO, NULL, 0,
-                             NULL, 0),
-       STATUS_NOT_SUPPORTED);
     IS(NtDeviceIoControlFile(file, NULL, NULL, NULL, NULL, ECHO, NULL, 0, NULL, 0),
        STATUS_ACCESS_VIOLATION);
     IS(NtDeviceIoControlFile(file, NULL, NULL, NULL, KERNEL_ADDRESS, ECHO, NULL, 0, NULL, 0),
@@ -244,10 +241,6 @@ static void check_transfer(const char *name)
        STATUS_ACCESS_VIOLATION);
     IS(NtReadFile(file, NULL, NULL, NULL, NOWHERE, got, 1, NULL, NULL), STATUS_ACCESS_VIOLATION);
     IS(NtWriteFile(file, NULL, NULL, NULL, NULL, got, 1, NULL, NULL), STATUS_ACCESS_VIOLATION);
-    IS(NtReadFile(file, NULL, (PIO_APC_ROUTINE)(ULONG_PTR)1, NULL, &block, got, 1, NULL, NULL),
-       STATUS_NOT_SUPPORTED);
-    IS(NtWriteFile(file, NULL, (PIO_APC_ROUTINE)(ULONG_PTR)1, NULL, &block, got, 1, NULL, NULL),
-       STATUS_NOT_SUPPORTED);
     if (!strstr(name, "Neither")) { /* there the driver would be hurt, as on Windows */
         IS(read_at(file, NOWHERE, 4, 0, &n), STATUS_ACCESS_VIOLATION);
         IS(read_at(file, KERNEL_ADDRESS, 4, 0, &n), STATUS_ACCESS_VIOLATION);

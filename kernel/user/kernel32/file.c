@@ -105,6 +105,54 @@ BOOL WINAPI ReadFile(HANDLE hFile, LPVOID lpBuffer, DWORD nNumberOfBytesToRead,
     return (status == STATUS_END_OF_FILE && !lpOverlapped) || succeeded(status);
 }
 
+/* Context is the routine. */
+static VOID NTAPI completed(PVOID context, PIO_STATUS_BLOCK block, ULONG reserved)
+{
+    DWORD error = NT_SUCCESS(block->Status) ? 0 : RtlNtStatusToDosError(block->Status);
+    (void)reserved;
+    ((LPOVERLAPPED_COMPLETION_ROUTINE)context)(error, (DWORD)block->Information,
+                                               (LPOVERLAPPED)block);
+}
+C_ASSERT(offsetof(OVERLAPPED, Internal) == 0 && offsetof(OVERLAPPED, InternalHigh) == 8);
+
+/* NT: the transfer has ended before these return; the routine is called in an alertable wait. */
+static BOOL transfer_then_call(transfer_function *function, HANDLE file, PVOID buffer, DWORD length,
+                               LPOVERLAPPED overlapped, LPOVERLAPPED_COMPLETION_ROUTINE routine)
+{
+    LARGE_INTEGER at;
+    if (!overlapped || !routine || is_output(file) || file == INPUT)
+        return fail(ERROR_INVALID_PARAMETER);
+    at.QuadPart = (LONGLONG)((ULONG64)overlapped->OffsetHigh << 32 | overlapped->Offset);
+    teb()->last_error = ERROR_SUCCESS;
+    return succeeded(function(file, NULL, completed, (PVOID)routine, (PIO_STATUS_BLOCK)overlapped,
+                              buffer, length, &at, NULL));
+}
+
+BOOL WINAPI ReadFileEx(HANDLE hFile, LPVOID lpBuffer, DWORD nNumberOfBytesToRead,
+                       LPOVERLAPPED lpOverlapped,
+                       LPOVERLAPPED_COMPLETION_ROUTINE lpCompletionRoutine)
+{
+    return transfer_then_call(NtReadFile, hFile, lpBuffer, nNumberOfBytesToRead, lpOverlapped,
+                              lpCompletionRoutine);
+}
+
+BOOL WINAPI WriteFileEx(HANDLE hFile, LPCVOID lpBuffer, DWORD nNumberOfBytesToWrite,
+                        LPOVERLAPPED lpOverlapped,
+                        LPOVERLAPPED_COMPLETION_ROUTINE lpCompletionRoutine)
+{
+    return transfer_then_call(NtWriteFile, hFile, (PVOID)lpBuffer, nNumberOfBytesToWrite,
+                              lpOverlapped, lpCompletionRoutine);
+}
+
+/* NT: whoever asks finds the transfer ended. */
+BOOL WINAPI GetOverlappedResult(HANDLE hFile, LPOVERLAPPED lpOverlapped,
+                                LPDWORD lpNumberOfBytesTransferred, WINBOOL bWait)
+{
+    (void)hFile, (void)bWait;
+    *lpNumberOfBytesTransferred = (DWORD)lpOverlapped->InternalHigh;
+    return succeeded((NTSTATUS)lpOverlapped->Internal);
+}
+
 BOOL WINAPI FlushFileBuffers(HANDLE hFile)
 {
     return is_output(hFile) ? TRUE : fail(ERROR_INVALID_HANDLE);

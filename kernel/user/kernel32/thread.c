@@ -131,6 +131,9 @@ NTSTATUS NTAPI NtSuspendThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount)
 NTSTATUS NTAPI NtQueueApcThread(HANDLE ThreadHandle, PVOID ApcRoutine, PVOID ApcArgument1,
                                 PVOID ApcArgument2, PVOID ApcArgument3);
 
+NTSTATUS NTAPI NtGetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext);
+NTSTATUS NTAPI NtSetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext);
+
 DWORD WINAPI ResumeThread(HANDLE hThread)
 {
     ULONG count;
@@ -155,18 +158,14 @@ DWORD WINAPI QueueUserAPC(PAPCFUNC pfnAPC, HANDLE hThread, ULONG_PTR dwData)
         NtQueueApcThread(hThread, (PVOID)call_function, (PVOID)pfnAPC, (PVOID)dwData, NULL));
 }
 
-/* NT: registers of other threads cannot be read or changed. */
-
 WINBOOL WINAPI GetThreadContext(HANDLE hThread, LPCONTEXT lpContext)
 {
-    (void)hThread, (void)lpContext;
-    return fail(ERROR_NOT_SUPPORTED);
+    return succeeded(NtGetContextThread(hThread, lpContext));
 }
 
 WINBOOL WINAPI SetThreadContext(HANDLE hThread, const CONTEXT *lpContext)
 {
-    (void)hThread, (void)lpContext;
-    return fail(ERROR_NOT_SUPPORTED);
+    return succeeded(NtSetContextThread(hThread, (PCONTEXT)lpContext));
 }
 
 /* NT: no handle is inherited or protected. */

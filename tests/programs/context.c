@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/* Registers of other threads, read and written: of one that runs, waits, has not begun; and what
+ * must not reach ring 0. */
+#include <ntstatus.h>
+#define WIN32_NO_STATUS
+#include <windows.h>
+#include <winternl.h>
+#include "check.h"
+
+#define KERNEL_ADDRESS 0xffff800000000000
+#define NOT_CANONICAL 0x0000800000000000
+#define ONE 0x1122334455667788
+#define TWO 0x99aabbccddeeff01
+#define PASS (CONTEXT_CONTROL | CONTEXT_INTEGER)
+
+NTSTATUS NTAPI NtGetContextThread(HANDLE, PCONTEXT);
+NTSTATUS NTAPI NtSetContextThread(HANDLE, PCONTEXT);
+
+/* Turns with known registers; `land` stores those that it comes with and ends the thread as
+ * `turn` would. */
+extern char turn_begin[], turn_end[], land[], stand[];
+DWORD WINAPI turn(LPVOID unused);
+struct landed {
+    ULONG64 rbx, r12, xmm3, flags, cs, ss, rax, rsp;
+};
+struct landed landed;
+volatile LONG stop, stands;
+ULONG64 safe_rsp;
+asm(".text\n"
+    "turn:\n"
+    "    push %rbx\n    push %r12\n"
+    "    mov %rsp, safe_rsp(%rip)\n"
+    "    movabs $0x1122334455667788, %rbx\n"
+    "    movabs $0x99aabbccddeeff01, %r12\n"
+    "    movq %rbx, %xmm3\n"
+    "turn_begin:\n"
+    "    pause\n"
+    "    cmpl $0, stop(%rip)\n"
+    "    je turn_begin\n"
+    "turn_end:\n"
+    "    mov $1, %eax\n"
+    "    pop %r12\n    pop %rbx\n    ret\n"
+    "land:\n"
+    "    mov %rsp, landed+56(%rip)\n"
+    "    mov safe_rsp(%rip), %rsp\n"
+    "    pushfq\n    popq landed+24(%rip)\n"
+    "    mov %rax, landed+48(%rip)\n"
+    "    mov %rbx, landed(%rip)\n"
+    "    mov %r12, landed+8(%rip)\n"
+    "    movq %xmm3, landed+16(%rip)\n"
+    "    mov %cs, %rax\n    mov %rax, landed+32(%rip)\n"
+    "    mov %ss, %rax\n    mov %rax, landed+40(%rip)\n"
+    "    pushq $0x202\n    popfq\n"
+    "    mov $2, %eax\n"
+    "    pop %r12\n    pop %rbx\n    ret\n"
+    "stand:\n" /* touches no stack */
+    "    pause\n"
+    "    movl $1, stands(%rip)\n"
+    "    jmp stand\n");
+
+static DWORD end_of(HANDLE thread)
+{
+    DWORD code = 99;
+    IS(WaitForSingleObject(thread, 60000), WAIT_OBJECT_0);
+    GetExitCodeThread(thread, &code);
+    CloseHandle(thread);
+    return code;
+}
+
+static CONTEXT get(HANDLE thread, DWORD flags)
+{
+    CONTEXT c = { .ContextFlags = flags };
+    IS(GetThreadContext(thread, &c), TRUE);
+    return c;
+}
+
+/* The context of one that turns; it may have to begin first. */
+static CONTEXT get_turning(HANDLE thread, DWORD flags)
+{
+    CONTEXT c = get(thread, flags);
+    while (c.Rip < (ULONG64)turn_begin || c.Rip >= (ULONG64)turn_end) {
+        ResumeThread(thread);
+        Sleep(1);
+        SuspendThread(thread);
+        c = get(thread, flags);
+    }
+    return c;
+}
+
+static HANDLE start(CONTEXT *context)
+{
+    HANDLE thread = CreateThread(NULL, 0, turn, NULL, 0, NULL);
+    stop = 0;
+    IS(SuspendThread(thread), 0);
+    *context = get_turning(thread, CONTEXT_ALL);
+    return thread;
+}
+
+/* --- What is read. --- */
+
+static void check_get(void)
+{
+    CONTEXT c, other = { .ContextFlags = CONTEXT_INTEGER, .Rip = 5, .EFlags = 6 };
+    HANDLE thread = start(&c);
+    IS(c.Rbx, ONE);
+    IS(c.R12, TWO);
+    IS(c.FltSave.XmmRegisters[3].Low, ONE);
+    IS(c.MxCsr, 0x1f80);
+    IS(c.FltSave.MxCsr, 0x1f80);
+    IS(c.Rsp, safe_rsp);
+    IS(c.SegCs, 0x33);
+    IS(c.SegSs, 0x2b);
+    IS(c.EFlags & 0x3202, 0x202); /* IF, no IOPL */
+    IS(c.Dr0 | c.Dr1 | c.Dr2 | c.Dr3 | c.Dr7, 0);
+    IS(GetThreadContext(thread, &other), TRUE);
+    IS(other.Rbx, ONE);
+    IS(other.Rip + other.EFlags, 11); /* not asked for */
+    IS(ResumeThread(thread), 1);
+    for (int i = 0; i < 20; i++) { /* one that runs is stopped for it */
+        c = get(thread, PASS);
+        IS(c.Rip >= (ULONG64)turn_begin && c.Rip < (ULONG64)turn_end, TRUE);
+        IS(c.Rbx, ONE);
+    }
+    stop = 1;
+    IS(end_of(thread), 1);
+    c = get(GetCurrentThread(), CONTEXT_CONTROL);
+    IS(c.SegCs, 0x33);
+}
+
+/* --- What is written. --- */
+
+static void check_set(void)
+{
+    CONTEXT c;
+    HANDLE thread = start(&c);
+    c.Rip = (ULONG64)land;
+    c.Rbx = TWO, c.R12 = 5, c.Rax = 7;
+    c.FltSave.XmmRegisters[3].Low = TWO;
+    c.FltSave.MxCsr = 0xffffffff;   /* reserved bits would be #GP in ring 0 */
+    c.EFlags = ~0x100u;             /* all but TF: IOPL, VM, NT, no IF */
+    c.SegCs = 0x10, c.SegSs = 0x18; /* the kernel's */
+    c.SegDs = c.SegEs = c.SegFs = c.SegGs = 0xffff;
+    IS(SetThreadContext(thread, &c), TRUE);
+    CONTEXT back = get(thread, CONTEXT_ALL);
+    IS(back.Rip, (ULONG64)land);
+    IS(back.SegCs, 0x33);
+    IS(back.FltSave.XmmRegisters[3].Low, TWO);
+    IS(back.FltSave.MxCsr & 0xffff0000, 0);
+    IS(ResumeThread(thread), 1);
+    IS(end_of(thread), 2);
+    IS(landed.rbx, TWO);
+    IS(landed.r12, 5);
+    IS(landed.rax, 7);
+    IS(landed.xmm3, TWO);
+    IS(landed.cs, 0x33);
+    IS(landed.ss, 0x2b);
+    IS(landed.flags & 0x27202, 0x202); /* neither VM nor NT nor IOPL; IF */
+}
+
+/* A stack of the kernel's: interrupts come there, and go back. */
+static void check_stack(void)
+{
+    CONTEXT c;
+    HANDLE thread = start(&c);
+    c.Rip = (ULONG64)stand;
+    for (int i = 0; i < 2; i++) {
+        c.Rsp = i ? NOT_CANONICAL + 8 : KERNEL_ADDRESS;
+        stands = 0;
+        IS(SetThreadContext(thread, &c), TRUE);
+        IS(ResumeThread(thread), 1);
+        while (!stands)
+            Sleep(1);
+        IS(SuspendThread(thread), 0);
+        IS(get(thread, PASS).Rsp, c.Rsp);
+    }
+    c.Rip = (ULONG64)land;
+    IS(SetThreadContext(thread, &c), TRUE);
+    IS(ResumeThread(thread), 1);
+    IS(end_of(thread), 2);
+    IS(landed.rsp, c.Rsp);
+}
+
+static LONG CALLBACK go_to_land(EXCEPTION_POINTERS *e)
+{
+    if (e->ExceptionRecord->ExceptionCode != STATUS_ACCESS_VIOLATION ||
+        e->ContextRecord->Rip != KERNEL_ADDRESS)
+        return EXCEPTION_CONTINUE_SEARCH;
+    e->ContextRecord->Rip = (ULONG64)land;
+    return EXCEPTION_CONTINUE_EXECUTION;
+}
+
+static void check_rip(void)
+{
+    CONTEXT c;
+    HANDLE thread = start(&c);
+    PVOID handler = AddVectoredExceptionHandler(1, go_to_land);
+    c.Rip = NOT_CANONICAL;
+    IS(NtSetContextThread(thread, &c), STATUS_ACCESS_VIOLATION);
+    c.ContextFlags = CONTEXT_INTEGER; /* then Rip says nothing */
+    IS(NtSetContextThread(thread, &c), STATUS_SUCCESS);
+    c.ContextFlags = CONTEXT_ALL;
+    c.Rip = KERNEL_ADDRESS;
+    IS(NtSetContextThread(thread, &c), STATUS_SUCCESS); /* ring 3 may try */
+    IS(ResumeThread(thread), 1);
+    IS(end_of(thread), 2);
+    RemoveVectoredExceptionHandler(handler);
+}
+
+/* --- One that has not begun, one that waits. --- */
+
+static DWORD WINAPI give_back(LPVOID argument) { return (DWORD)(ULONG_PTR)argument; }
+static volatile LONG waits;
+static DWORD WINAPI wait_for_it(LPVOID event)
+{
+    waits = 1;
+    WaitForSingleObject(event, INFINITE);
+    return 3;
+}
+
+static void check_new(void)
+{
+    HANDLE thread = CreateThread(NULL, 0, turn, (LPVOID)5, CREATE_SUSPENDED, NULL);
+    CONTEXT c = get(thread, CONTEXT_FULL);
+    IS(c.Rcx, (ULONG64)turn);
+    IS(c.Rdx, 5);
+    IS(c.FltSave.ControlWord, 0x27f);
+    IS(c.MxCsr, 0x1f80);
+    c.Rcx = (ULONG64)give_back;
+    c.Rdx = 77;
+    IS(SetThreadContext(thread, &c), TRUE);
+    IS(ResumeThread(thread), 1);
+    IS(end_of(thread), 77);
+}
+
+static void check_waiter(void)
+{
+    HANDLE event = CreateEventA(NULL, TRUE, FALSE, NULL);
+    HANDLE thread = CreateThread(NULL, 0, wait_for_it, event, 0, NULL);
+    while (!waits)
+        Sleep(1);
+    CONTEXT c = get(thread, CONTEXT_FULL);
+    while (c.Rcx != c.Rip) { /* until it is in the service: SYSCALL writes RCX */
+        Sleep(1);
+        c = get(thread, CONTEXT_FULL);
+    }
+    IS(SuspendThread(thread), 0);
+    ULONG64 *stack = (ULONG64 *)c.Rsp - 8; /* land pops two registers and returns */
+    stack[2] = (ULONG64)ExitThread;
+    safe_rsp = (ULONG64)stack;
+    c.Rip = (ULONG64)land, c.Rbx = ONE, c.Rax = 21, c.Rcx = 4;
+    IS(SetThreadContext(thread, &c), TRUE);
+    IS(ResumeThread(thread), 1);
+    IS(WaitForSingleObject(thread, 20), WAIT_TIMEOUT); /* the wait ends first */
+    IS(SetEvent(event), TRUE);
+    IS(end_of(thread), 4);
+    IS(landed.rax, 21); /* not what the wait returned */
+    IS(landed.rbx, ONE);
+    CloseHandle(event);
+}
+
+/* --- Two that ask for each other's. --- */
+
+static HANDLE pair[2];
+static volatile LONG asked;
+
+static DWORD WINAPI ask(LPVOID other)
+{
+    CONTEXT c = { .ContextFlags = CONTEXT_FULL };
+    for (int i = 0; i < 100; i++)
+        if (!GetThreadContext(pair[(ULONG_PTR)other], &c))
+            return 1;
+        else
+            InterlockedIncrement(&asked);
+    while (asked < 200)
+        Sleep(1);
+    return 0;
+}
+
+static void check_pair(void)
+{
+    for (ULONG_PTR i = 0; i < 2; i++)
+        pair[i] = CreateThread(NULL, 0, ask, (LPVOID)(1 - i), CREATE_SUSPENDED, NULL);
+    ResumeThread(pair[0]);
+    ResumeThread(pair[1]);
+    IS(end_of(pair[0]), 0);
+    IS(end_of(pair[1]), 0);
+    IS(asked, 200);
+}
+
+/* --- Statuses. --- */
+
+static void check_statuses(void)
+{
+    struct {
+        CONTEXT context;
+        UCHAR more[16];
+    } c = { .context = { .ContextFlags = PASS } };
+    HANDLE thread = CreateThread(NULL, 0, give_back, (LPVOID)6, CREATE_SUSPENDED, NULL), weak;
+    HANDLE event = CreateEventA(NULL, TRUE, FALSE, NULL);
+    PCONTEXT odd = (PCONTEXT)((UCHAR *)&c + 8);
+    NTSTATUS(NTAPI * calls[])(HANDLE, PCONTEXT) = { NtGetContextThread, NtSetContextThread };
+    IS(DuplicateHandle(GetCurrentProcess(), thread, GetCurrentProcess(), &weak,
+                       THREAD_SUSPEND_RESUME, FALSE, 0),
+       TRUE);
+    for (int i = 0; i < 2; i++) {
+        IS(calls[i](thread, odd), STATUS_DATATYPE_MISALIGNMENT);
+        IS(calls[i](thread, NULL), STATUS_ACCESS_VIOLATION);
+        IS(calls[i](thread, (PCONTEXT)KERNEL_ADDRESS), STATUS_ACCESS_VIOLATION);
+        IS(calls[i](weak, &c.context), STATUS_ACCESS_DENIED);
+        IS(calls[i](event, &c.context), STATUS_OBJECT_TYPE_MISMATCH);
+        IS(calls[i](NULL, &c.context), STATUS_INVALID_HANDLE);
+        c.context.ContextFlags = 3; /* of another processor */
+        IS(calls[i](thread, &c.context), STATUS_INVALID_PARAMETER);
+        c.context.ContextFlags = PASS;
+    }
+    c.context.ContextFlags = CONTEXT_DEBUG_REGISTERS;
+    c.context.Dr7 = 1;
+    IS(NtSetContextThread(thread, &c.context), STATUS_NOT_SUPPORTED);
+    c.context.Dr7 = 0x400;
+    IS(NtSetContextThread(thread, &c.context), STATUS_SUCCESS);
+    IS(ResumeThread(thread), 1);
+    IS(WaitForSingleObject(thread, 60000), WAIT_OBJECT_0);
+    for (int i = 0; i < 2; i++)
+        IS(calls[i](thread, &c.context), STATUS_UNSUCCESSFUL);
+    IS(end_of(thread), 6);
+    CloseHandle(weak);
+    CloseHandle(event);
+}
+
+int main(void)
+{
+    check_get();
+    check_set();
+    check_stack();
+    check_rip();
+    check_new();
+    check_waiter();
+    check_pair();
+    check_statuses();
+    printf("%d checks, %d wrong\n", checks, failures);
+    return failures;
+}
