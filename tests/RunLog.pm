@@ -39,6 +39,27 @@ sub refusal
     return $stream->{broken}[0];
 }
 
+# --- What failed.
+
+# Names of the tests of a log that failed, and at most 25 lines of it: what each said above its line, and how the log ends.
+sub failures
+{
+    my ($text) = @_;
+    my (@said, @names, @told);
+    my @lines = split /\n/, $text;
+    for (@lines) {
+        push @said, $_ and next if /^# /;
+        if (/^not ok \d+ - (\S+)/) {
+            push @names, $1;
+            push @told, splice(@said, @said > 9 ? -9 : 0), $_;
+        }
+        @said = ();
+    }
+    splice @told, 20, @told - 20, "... and more of " . @names . " tests that failed" if @told > 20;
+    my $tail = @told ? 4 : 15;
+    return (\@names, @told, splice @lines, @lines > $tail ? -$tail : 0);
+}
+
 # --- The machine.
 
 # A line of pmu/kinds.c; only its text, where it is none that says what counters there are.

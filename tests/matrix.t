@@ -1,11 +1,15 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # The matrix of machines, one line each; two run at a time (JOBS=2). Logs stay in build/logs; `times` there says
-# how many seconds of processor time each machine took.
+# how many seconds of processor time each machine took. What failed is named once more at the end.
+# With patterns on the command line only the machines that match one: prove -v tests/matrix.t :: NUMA '^Bochs'
 use strict;
 use warnings;
 use Test::More;
 use File::Path 'make_path';
+use FindBin '$Bin';
+use lib $Bin;
+use RunLog;
 
 my $build = $ENV{BUILD} // 'build';
 my $logs = "$build/logs";
@@ -228,7 +232,7 @@ push @machines,
     ['Bochs, 99: panic', 'MACHINE=bochs TESTS=selfcheck.panic', 99, qr/# CRASH .* without a verdict; /]
     if !system 'command -v bochs >/dev/null';
 
-my %running;
+my (%running, @failed);
 open my $times, '>', "$logs/times" or die "$logs/times: $!";
 
 sub start
@@ -260,19 +264,19 @@ sub judge
     }
     push @wrong, "a log of $1 bytes: at most 60000 were promised"
         if $log =~ /\[(\d+) bytes, crc32 /m && $1 > 60_000 && $log !~ /^# ntpmu: boot .*verbose/m;
-    my @tail = split /\n/, $log;
-    @tail = @tail[-15 .. -1] if @tail > 15;
-    ok(!@wrong, $run->{name})
-        or diag(map { "$_\n" } @wrong, "make run $variables    # $run->{log}:", map { "    $_" } @tail);
+    return if ok(!@wrong, $run->{name});
+    my ($names, @told) = RunLog::failures($log);
+    diag(map { "$_\n" } @wrong, "make run $variables    # $run->{log}:", map { "    $_" } @told);
+    push @failed, map { "    $_\n" } $run->{name}, map { "    $_" } @wrong, @$names ? @$names : $told[-1] // ();
 }
 
 $SIG{INT} = $SIG{TERM} = sub { kill TERM => keys %running; exit 1 };
-plan tests => 5 + @machines;
+@machines = grep { my $name = $_->[0]; grep { $name =~ /$_/ } @ARGV } @machines if @ARGV;
+my @builds = grep { my $build = $_->[0]; !@ARGV || grep { $_->[1] =~ m{^BUILD=\S+/$build } } @machines }
+    ['ubsan', 'UBSAN=1'], ['kasan', 'KASAN=1'], ['kcsan', 'KCSAN=1'], ['clang', 'CC=clang'];
+plan tests => 1 + @builds + @machines;
 ok(!@nowhere, 'each quirk is on a machine') or diag("@nowhere");
-ok(!system("make -s BUILD=$build/ubsan UBSAN=1 </dev/null"), 'builds with UBSAN=1');
-ok(!system("make -s BUILD=$build/kasan KASAN=1 </dev/null"), 'builds with KASAN=1');
-ok(!system("make -s BUILD=$build/kcsan KCSAN=1 </dev/null"), 'builds with KCSAN=1');
-ok(!system("make -s BUILD=$build/clang CC=clang </dev/null"), 'builds with clang');
+ok(!system("make -s BUILD=$build/$_->[0] $_->[1] </dev/null"), "builds with $_->[1]") for @builds;
 my @waiting = @machines;
 for my $machine (@machines) {
     while (!ref $machine->[0] || !exists $machine->[0]{status}) {
@@ -285,3 +289,4 @@ for my $machine (@machines) {
     }
     judge(@$machine);
 }
+diag("What failed:\n", @failed) if @failed;

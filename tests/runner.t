@@ -6,6 +6,7 @@ use warnings;
 use Test::More;
 use lib 'tests';
 use Progress;
+use RunLog;
 use Compress::Raw::Zlib 'crc32';
 use File::Temp 'tempdir';
 
@@ -103,6 +104,16 @@ judged('99: no totals', $good =~ s/# 3.*\n//r, 'exit 33', 99, qr/# BROKEN the li
 judged('124: hang, named', $two, 'exec sleep 60', 124, qr/ok 2.*# HANG .*\(a\.two\) ended, .* test 3 \(a\.three\) of 3\n\z/s,
        'ACCEL=tcg TIMEOUT=1');
 judged('124: a machine that prints for ever', $two, 'exec yes', 124, qr/# HANG/, 'ACCEL=tcg TIMEOUT=1');
+
+# What is told of a log that failed.
+my ($failed, @told) = RunLog::failures("# kernel\n$bad");
+is("@$failed, $told[0], $told[1]", 'a.two, # tests/harness/test.c:7: x = 1, want 2, not ok 2 - a.two', 'a log names the test that failed, and why');
+is($told[-1], '# FAIL', 'and ends as it does');
+my $many = join '', map { "# line $_ of it\n" x 12 . "not ok $_ - a.test\nok 99 - a.other\n" } 1 .. 30;
+($failed, @told) = RunLog::failures("$many# FAIL\n");
+ok(@$failed == 30 && @told == 25 && $told[9] eq 'not ok 1 - a.test', '30 that failed: their names, and 25 lines of it') or diag("@told");
+($failed, @told) = RunLog::failures($two . "# line\n" x 20 . "# CRASH\n");
+ok(!@$failed && @told == 15 && $told[-1] eq '# CRASH', 'none that failed: how the log ends');
 
 judged('1: an id of the contract whose tests were not run', $good, 'exit 33', 1,
        qr/^# VP-47 cannot be seen from inside: .*^# FAIL of the ids VP .*: VP-01 VP-02 /ms, "ACCEL=tcg TESTS='vpmu*'");
