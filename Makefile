@@ -338,7 +338,7 @@ PROVE := prove $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit)
 TOGETHER := $(wildcard $(foreach t,transparent blocks linux libpfm programs drivers trace quirks usb report bench,tests/$(t).t))
 test: all iso $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
 	@status=0; $(if $(JUNIT),,prove -j2 $(TOGETHER) || status=1;) \
-	SAMPLE=30 $(PROVE) $(if $(JUNIT),$(TOGETHER)) tests/runner.t tests/speed.t tests/boot.t tests/matrix.t tests/mutants.t \
+	SAMPLE=30 $(PROVE) $(if $(JUNIT),$(TOGETHER)) tests/runner.t tests/speed.t tests/boot.t tests/mutants.t tests/matrix.t \
 	    $(if $(JUNIT),> $(JUNIT)) || status=1; \
 	[ $$status = 0 ] || echo 'make test: some test failed: see above'; exit $$status
 
