@@ -272,6 +272,7 @@ help-all: help
 	@echo 'make quirks     N=1000 machines with random quirks, of SEED=1; FIRST=7 N=1 for the seventh: no panic, no test killed'
 	@echo 'make fuzz-images  COUNT=100 mutated copies of a program and of a driver by SEED=1, each in a machine'
 	@echo 'make fuzz       a million calls of services at random, on 4 CPUs, by SEED=1: each answer is what a model says'
+	@echo 'make fuzz-guest  COUNT=1000000 hostile guests of the virtual PMU by SEED=1, on the host: page tables, code, registers, words'
 	@echo 'make check      include rules, gcc and clang without warnings, static analysis, same bytes twice'
 	@echo 'make format     lays out all C by .clang-format'
 	@echo 'make iso        $(BUILD)/ntpmu.iso: BIOS and UEFI, CD and USB stick; with PROGRAM=, DRIVER= or CODE= one that runs them'
@@ -335,7 +336,7 @@ debug: all
 PROVE := prove $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit)
 
 # Two at a time, where nothing looks at the time that passes and a machine may run beside another.
-TOGETHER := $(wildcard $(foreach t,transparent blocks linux libpfm programs drivers trace quirks usb report bench,tests/$(t).t))
+TOGETHER := $(wildcard $(foreach t,transparent blocks fuzz linux libpfm programs drivers trace quirks usb report bench,tests/$(t).t))
 test: all iso $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
 	@status=0; $(if $(JUNIT),,prove -j2 $(TOGETHER) || status=1;) \
 	SAMPLE=30 $(PROVE) $(if $(JUNIT),$(TOGETHER)) tests/runner.t tests/speed.t tests/boot.t tests/mutants.t tests/matrix.t \
@@ -357,6 +358,10 @@ fuzz-images:
 # A million calls of services from ring 3, by SEED.
 fuzz: all
 	@BUILD=$(BUILD) tests/fuzz-services
+
+# A million hostile guests of the virtual PMU, on the host, by SEED.
+fuzz-guest:
+	@BUILD=$(BUILD) tests/fuzz-guest
 
 mutants:
 	prove -v tests/mutants.t
@@ -383,4 +388,4 @@ ifneq ($(filter deps,$(MAKECMDGOALS)),)
 endif
 
 -include $(OBJ:.o=.d) $(RING3_OBJ:.o=.d) $(NTDLL_OBJ:.o=.d) $(KERNEL32_OBJ:.o=.d) $(MSVCRT_OBJ:.o=.d) $(ADVAPI32_OBJ:.o=.d)
-.PHONY: FORCE all help help-all deps iso usb linux run report compare trace bench list debug test fuzz fuzz-images quirks mutants machines soak check format clean
+.PHONY: FORCE all help help-all deps iso usb linux run report compare trace bench list debug test fuzz fuzz-guest fuzz-images quirks mutants machines soak check format clean

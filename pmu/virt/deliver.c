@@ -93,7 +93,7 @@ bool deliver_in_software(struct vcpu *v)
         count_one(v, v->soft_user, EFFECTS_SOFT_INT);
     if (v->vmcb.cpl == 3)
         count_taken_in_ring3(v, v->vmcb.inject);
-    virt_set_cpl(v, g.selector, 0);
+    virt_set_cpl(v, g.selector & ~3u, 0); /* the gate's RPL is ignored */
     v->vmcb.ss = same_stack ? ss : (struct segment){ 0, 0, 0, 0 };
     v->vmcb.rsp = rsp;
     v->vmcb.rip = g.offset_low | (uint64_t)g.offset_middle << 16 | (uint64_t)g.offset_high << 32;

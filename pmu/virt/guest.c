@@ -33,19 +33,38 @@ static void *mapped(uint64_t physical, unsigned size)
     return physical + size <= MAPPED_END ? (void *)(DIRECT_MAP + physical) : NULL;
 }
 
+/* A write sets the bits that the processor sets; atomic, as other CPUs may change the entry. */
+static void mark(uint64_t *entry, bool leaf)
+{
+    uint64_t bits = PTE_ACCESSED | (leaf ? PTE_DIRTY : 0);
+    if ((*entry & bits) != bits)
+        __atomic_fetch_or(entry, bits, __ATOMIC_RELAXED);
+}
+
+static void mark_legacy(uint32_t *entry, bool leaf)
+{
+    uint32_t bits = PTE_ACCESSED | (leaf ? PTE_DIRTY : 0);
+    if ((*entry & bits) != bits)
+        __atomic_fetch_or(entry, bits, __ATOMIC_RELAXED);
+}
+
 /* Paging with entries of four bytes. */
 static void *translate_legacy(const struct vcpu *v, uint32_t address, bool write)
 {
     uint32_t needed = PTE_PRESENT | (write ? PTE_WRITABLE : 0);
-    const uint32_t *entry = mapped((v->vmcb.cr3 & 0xfffff000) + (address >> 22) * 4, 4);
-    if (!entry || (*entry & needed) != needed)
-        return NULL;
-    if (*entry & PTE_LARGE && v->vmcb.cr4 & CR4_PSE)
-        return mapped((*entry & 0xffc00000) | (address & 0x3fffff), 1);
-    entry = mapped((*entry & 0xfffff000) + (address >> 12 & 1023) * 4, 4);
-    return entry && (*entry & needed) == needed
-               ? mapped((*entry & 0xfffff000) | (address & 0xfff), 1)
-               : NULL;
+    uint32_t table = (uint32_t)v->vmcb.cr3 & 0xfffff000;
+    for (unsigned shift = 22;; shift -= 10) {
+        uint32_t *entry = mapped(table + (address >> shift & 1023) * 4, 4);
+        if (!entry || (*entry & needed) != needed)
+            return NULL;
+        bool leaf = shift == 12 || (*entry & PTE_LARGE && v->vmcb.cr4 & CR4_PSE);
+        uint32_t low = (1u << shift) - 1;
+        if (write)
+            mark_legacy(entry, leaf);
+        if (leaf)
+            return mapped((*entry & ~low) | (address & low), 1);
+        table = *entry & 0xfffff000;
+    }
 }
 
 /* The host's address of the byte; NULL if it is not mapped, or out of reach. */
@@ -60,17 +79,25 @@ static void *translate(const struct vcpu *v, uint64_t address, bool write)
     unsigned first = pae ? 30 : v->vmcb.cr4 & CR4_LA57 ? 48 : 39, unused = 55 - first;
     if (!pae && (uint64_t)((int64_t)(address << unused) >> unused) != address)
         return NULL;
-    if (pae)
+    if (pae) {
         table = v->vmcb.cr3 & 0xffffffe0;
+        address = (uint32_t)address;
+    }
     for (unsigned shift = first;; shift -= 9) {
-        const uint64_t *entry = mapped(table + (address >> shift & 511) * 8, 8);
-        bool pdpt = pae && shift == 30; /* has no writable bit */
-        if (!entry || (*entry & needed) != (pdpt ? PTE_PRESENT : needed))
+        uint64_t *entry = mapped(table + (address >> shift & 511) * 8, 8);
+        bool pdpt = pae && shift == 30; /* has neither permissions nor an accessed bit */
+        uint64_t wanted = pdpt ? PTE_PRESENT : needed;
+        if (!entry || (*entry & wanted) != wanted)
             return NULL;
-        uint64_t low = (1ul << shift) - 1;
-        if (shift == 12 || (shift < 39 && *entry & PTE_LARGE))
-            return mapped((*entry & PTE_ADDRESS & ~low) | (address & low), 1);
-        table = *entry & PTE_ADDRESS;
+        uint64_t low = (1ul << shift) - 1, frame = *entry & PTE_ADDRESS;
+        bool large = shift > 12 && *entry & PTE_LARGE;
+        if (large && (pdpt || shift > 30 || frame & low & ~PTE_LARGE_PAT)) /* reserved */
+            return NULL;
+        if (write && !pdpt)
+            mark(entry, shift == 12 || large);
+        if (shift == 12 || large)
+            return mapped((frame & ~low) | (address & low), 1);
+        table = frame;
     }
 }
 

@@ -124,10 +124,12 @@ static const char *read_choice(const char *words, const char *text, uint64_t *va
 {
     for (*value = 1;; ++*value) {
         size_t n = 0;
+        while (words[n] && words[n] != '|' && words[n] == text[n])
+            n++;
+        if (!words[n] || words[n] == '|')
+            return text + n;
         while (words[n] && words[n] != '|')
             n++;
-        if (!memcmp(text, words, n))
-            return text + n;
         if (!words[n])
             return NULL;
         words += n + 1;
