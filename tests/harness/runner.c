@@ -86,10 +86,12 @@ static void run_watched(const struct test *test)
 {
     struct process *process = test->ring3 ? user_process() : NULL;
     struct thread *thread = start(test, process);
+    struct watchdog_took took;
     CHECK(thread != NULL);
-    if (thread && !watchdog_wait(thread, show_progress)) {
-        complain("watchdog: %s.%s is stuck on CPU %u, %s", test->group, test->name, thread->cpu,
-                 state_name(thread));
+    if (thread && !watchdog_wait(thread, show_progress, &took)) {
+        complain("watchdog: %s.%s is stuck on CPU %u, %s, after %lu ms, %u s on the wall",
+                 test->group, test->name, thread->cpu, state_name(thread), took.ns / 1000000,
+                 took.wall_seconds);
         clean_threads();
     }
     if (thread && process)

@@ -148,8 +148,6 @@ TEST(profile_interrupt, inside_handler,
      "a sample belongs to the interrupted address of its trap frame, also inside another "
      "interrupt's handler [PO-74]")
 {
-    extern void profile_loop(uint64_t);
-    extern const uint8_t profile_loop_start[], profile_loop_end[];
     ULONG all = 0, loop = 0;
     HANDLE profile = usual();
     profile_start(profile);

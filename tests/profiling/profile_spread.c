@@ -15,9 +15,6 @@
 #define SHORTEST 1221u /* of ProfileTime, 100 ns each */
 #define TICKS 20u
 
-extern void profile_loop(uint64_t turns);
-extern const uint8_t profile_loop_start[];
-
 static HANDLE of_loop(ULONG *counts, KPROFILE_SOURCE source, KAFFINITY cpu_mask)
 {
     return profile_made((uint64_t)profile_loop_start, LOOP_BYTES, 6, counts, sizeof *counts, source,
