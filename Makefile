@@ -147,7 +147,7 @@ $(BUILD)/dll/ring3.exe: $(RING3_OBJ) $(RING3_DLLS)
 $(BUILD)/tests/harness/ring3_image.asm.o: $(BUILD)/dll/ring3.exe
 
 # Guests that are not this kernel, for PAYLOAD=: QEMU-style multiboot 1, hence ELF32.
-PAYLOADS := $(BUILD)/payload.elf $(BUILD)/transparent.elf $(BUILD)/suite.elf $(BUILD)/blocks.elf
+PAYLOADS := $(BUILD)/payload.elf $(BUILD)/transparent.elf $(BUILD)/suite.elf $(BUILD)/blocks.elf $(BUILD)/peers.elf
 $(BUILD)/transparent.elf: $(wildcard tests/payload/probes_*.asm)
 $(PAYLOADS): $(BUILD)/%.elf: tests/payload/%.asm tests/payload/%.c $(addprefix tests/payload/,guest.inc guest.h payload.ld) kernel/base/registers.inc
 	@mkdir -p $(@D)/tests/payload
@@ -316,6 +316,8 @@ list: all
 	@LIST=1 tests/run
 
 # Debian's Linux and perf on the virtual PMU: packages are fetched, none installed.
+# COMMANDS are the guest's shell's: make expands nothing in them, but $$ is $ as everywhere here.
+linux: override export COMMANDS := $(subst $$$$,$$,$(value COMMANDS))
 linux: all
 	@tests/linux
 

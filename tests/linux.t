@@ -78,6 +78,10 @@ run_is('PMU=intel-v4 LINUX=' . file('short', $short), 77, qr/^# payload: this Li
 run_is('PMU=intel-v4 PAYLOAD=' . file('payload', $large), 77, qr/^# payload: Linux wants 300 MiB from 1000000 on, where no such room is\s*$/m,
     'the loader itself: large');
 
+# What make linux hands to the guest's shell: make expands nothing.
+my $recipe = file('recipe.mk', "all: ;\nlinux: ; \@printf %s \"\$\$COMMANDS\"\n");
+is(`make -s -f Makefile -f $recipe linux COMMANDS='a \$(b) \$\${c} \$d' 2>/dev/null`, 'a $(b) ${c} $d', 'COMMANDS as they are written');
+
 # Multiboot images: one MiB below the end of memory we are; and modules are handed on.
 my @header = (0x1badb002, 0x10000, -(0x1badb002 + 0x10000) & 0xffffffff, 0xff00000, 0xff00000, 0, 0, 0xff00000);
 run_is('PMU=intel-v4 PAYLOAD=' . file('top', pack 'V8', @header), 77, qr/^# payload: wants \S+, which overlaps ntpmu at /m, 'on top of us');
@@ -85,7 +89,7 @@ run_is("PMU=intel-v4 PAYLOAD=$build/transparent.elf PAYLOAD_ARGS=info PAYLOAD_MO
     qr/^module 0 <070701 what an archive begins with> line <\Q$initrd\E>\nmodule 1 <070701/m, 'modules of a multiboot image');
 
 # As suites of unit tests for hypervisors are built and started: the status of isa-debug-exit is the run's.
-my $name = qr/^suite: $build\/suite\.elf 0 1 \d+\s*\n(?:PASS: .*\n){5}PASS: two million and two instructions, and WRMSR\s*\n(?:PASS: .*\n){3}#/m;
+my $name = qr/^suite: $build\/suite\.elf 0 1 \d+\s*\n(?:PASS: .*\n){5}PASS: two million and two instructions, and WRMSR\s*\n(?:PASS: .*\n){6}#/m;
 for (['0', 0, 'PASS payload: it ended with debug-exit value 0'], ['1', 1, 'FAIL payload: .* 3 of QEMU'], ['77', 77, 'NONE payload: .* 77']) {
     my ($exit, $status, $verdict) = @$_;
     for my $model (qw(intel-v1 intel-v4 amd-k7)) {
@@ -94,6 +98,19 @@ for (['0', 0, 'PASS payload: it ended with debug-exit value 0'], ['1', 1, 'FAIL 
 }
 run_is("PMU=intel-v4 PAYLOAD=$build/suite.elf PAYLOAD_ARGS='0 1 5'", 1, $name, 'its command line, and what it finds');
 run_is("PMU=amd-v2 PAYLOAD=$build/suite.elf.64", 0, qr/^# PASS/m, 'the same image, ELF64');
+
+# What peers' suites check of a PMU, on each model; and what quirks break it notices.
+my %checks = ('intel-v1' => 71, 'intel-v2' => 95, 'intel-v3' => 161, 'intel-v4' => 165, 'intel-v4,step' => 165, 'intel-v5' => 303,
+    'intel-v6' => 228, 'intel-kvm' => 293, 'amd-k7' => 102, 'amd-ext' => 150, 'amd-v2' => 175, 'amd-zen5' => 175);
+for my $model (sort keys %checks) {
+    run_is("PMU=$model PAYLOAD=$build/peers.elf", 0, qr/^# vpmu: .*\npeers: 0*$checks{$model} checks\s*\n#/m,
+        "$model: what peers check");
+}
+my %noticed = ('intel-v4,noemul' => 'emulated instructions 3', 'intel-v4,skid=80' => 'one interrupt 0', 'intel-v4,dead=1' => 'branches 1',
+    'intel-kvm,lvtmask=never' => "the APIC's entry is masked on Intel's 7", 'amd-v2,noset' => 'status set 5', 'intel-v4,contend=2' => 'all at once 3');
+for my $quirk (sort keys %noticed) {
+    run_is("PMU=$quirk PAYLOAD=$build/peers.elf", 1, qr/^FAIL: \Q$noticed{$quirk}\E\s*$/m, "$quirk is noticed");
+}
 
 # What a guest does that ends its processor ends the guest, by name: code at 2 MiB.
 sub flat

@@ -81,10 +81,11 @@ void clock_start(struct vcpu *v)
 
 /* --- The guest's time. A step takes the host over a thousand units of the clock. While the guest
  * is stepped because each of its instructions must be decoded, it sees as many units as
- * instructions: on the TSC at once, on the HPET when it may look. For foreign guests: where this
- * kernel waits for a time, a step that takes long is soon there. L: the baton. --- */
+ * instructions: on the TSC at once, on the HPET when it may look, on the ACPI timer by platform.c.
+ * For foreign guests: where this kernel waits for a time, a step that takes long is soon there. L:
+ * the baton. --- */
 
-static uint64_t hidden, behind; /* behind: what the HPET does not hide yet */
+static uint64_t behind; /* what the HPET does not hide yet */
 
 static uint64_t retired(const struct vcpu *v) { return v->retired[0] + v->retired[1]; }
 
@@ -92,7 +93,7 @@ static uint64_t retired(const struct vcpu *v) { return v->retired[0] + v->retire
 static void hide(struct vcpu *v, uint64_t now, uint64_t seen)
 {
     if (v->hides && now - v->left_at > seen) {
-        hidden += now - v->left_at - seen;
+        v->hidden += now - v->left_at - seen;
         behind += now - v->left_at - seen;
     }
     v->left_at = now;
@@ -107,7 +108,7 @@ void clock_enter(struct vcpu *v)
     hide(v, rdtsc(), retired(v) - v->left_retired);
     if (behind >= alarm_tick && (!v->hides || alarm_is_touched(v)))
         behind -= alarm_set_back(behind);
-    v->vmcb.tsc_offset = -hidden;
+    v->vmcb.tsc_offset = -v->hidden;
 }
 
 void clock_leave(struct vcpu *v, uint64_t clock) { hide(v, v->r.start + clock, v->run_length); }

@@ -98,6 +98,7 @@ void entry_account(struct vcpu *v, uint64_t clock)
     uint64_t inject = v->injected;
     bool step = v->stepping;
     v->step_done = step && end_step(v);
+    v->io_alone &= !step;
     if (v->aimed && v->r.start - v->aimed_at < v->way_in)
         v->way_in = v->r.start - v->aimed_at;
     v->aimed = false;
@@ -190,7 +191,7 @@ void entry_prepare(struct vcpu *v)
             pmi_deliver(v);
         inject_nmi(v);
         injects = v->vmcb.inject & INJECT_VALID;
-        if (v->step_iret && !injects)
+        if ((v->step_iret || v->io_alone) && !injects)
             step = true; /* one instruction needs no alarm */
         else
             step = must_step(v, injects, slice_end);

@@ -164,8 +164,8 @@ void exit_handle(struct vcpu *v)
             skip(v, length_of(v, 2));
             break;
         case EXIT_IO:
-            platform_io(v);
-            skip(v, (unsigned)(v->vmcb.exit_info2 - v->vmcb.rip));
+            if (platform_io(v))
+                skip(v, (unsigned)(v->vmcb.exit_info2 - v->vmcb.rip));
             break;
         case EXIT_WRITE_DR5:
         case EXIT_WRITE_DR7:

@@ -29,7 +29,7 @@ static void set_intercepts(struct vcpu *v)
             CATCH_NMI | CATCH_PAUSE; /* alarms; a CPU that starts needs the holder's attention */
     if (baton_needed())
         misc |= CATCH_HLT;
-    if (v->vmcb.io_map)
+    if (v->vmcb.io_map && !(v->stepping && v->io_alone))
         misc |= CATCH_IO;
     if (virt_quirks.c1e)
         misc |= CATCH_HLT | CATCH_INTR;

@@ -53,6 +53,7 @@ void virt_boot_payload(const char *model, const struct virt_payload *payload)
     if (!v)
         return;
     virt_foreign = true;
+    platform_find_pm_timer();
     load_flat_fs_gs();
     vmcb_enable_svm(v);
     vmcb_make(v);

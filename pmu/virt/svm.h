@@ -170,6 +170,7 @@ struct vcpu {
     uint8_t step_op[3], step_prefixes; /* opcode of the instruction stepped, bytes before it */
     struct instruction step_code;      /* ... decoded, if some counter needs it */
     bool step_done;                    /* the instruction was completed */
+    bool io_alone;                     /* the next is INS or OUTS, and accesses ports itself */
     bool entry_user;                   /* CPL 3 at entry */
     bool inject_failed;                /* the delivery of `injected` raised an exception */
     uint64_t entry_rip, entry_dr6,
@@ -186,6 +187,7 @@ struct vcpu {
 
     /* clock.c */
     bool hides;                     /* the guest must not see how long its step takes */
+    uint64_t hidden;                /* time that it has not seen */
     uint64_t left_at, left_retired; /* since then its time is not accounted for; instructions */
 
     /* quirks: firmware.c by the clock, platform.c */
@@ -347,10 +349,10 @@ void firmware_run(struct vcpu *v);
 uint64_t firmware_next(const struct vcpu *v);
 
 /* platform.c */
+void platform_find_pm_timer(void); /* of a foreign guest; before platform_io_map */
 uint64_t platform_io_map(void);
-void platform_io(struct vcpu *v);
-/* Lets so much time pass. */
-void platform_spin(uint64_t clock);
+bool platform_io(struct vcpu *v);   /* false: the guest must do it, in a step */
+void platform_spin(uint64_t clock); /* lets so much time pass */
 /* Around HLT; and before the guest takes an interrupt. */
 void platform_timer_stop(struct vcpu *v);
 void platform_timer_go_on(struct vcpu *v);

@@ -1,0 +1,64 @@
+; SPDX-License-Identifier: MIT
+; What peers' suites of unit tests ask of a PMU: code whose events are known. The rest is peers.c.
+%include "tests/payload/guest.inc"
+
+section .bss align=64
+line:   resb 64
+
+section .text
+; void measured(uint32_t msr, uint64_t on, uint64_t loops, uint64_t off): WRMSR of `on`, loops,
+; WRMSR of `off`. A loop has 8 instructions, and one more where bit 30 of the generator is set; two
+; conditional branches, of which one is as random as that bit; one load, of a line that is in no
+; cache. Beside the loops there are the first WRMSR and three instructions.
+global measured
+measured:
+    mov r8, rdx
+    mov r10, rcx
+    mov ecx, edi
+    mov r9d, 1
+    write_msr rsi
+.again:
+    clflush [line]
+    mov rax, [line]
+    imul r9, r9, 0x41c64e6d
+    add r9, 12345
+    bt r9, 30
+    jnc .even
+    nop
+.even:
+    dec r8
+    jnz .again
+    write_msr r10
+    ret
+
+; void emulated(uint32_t msr, uint64_t on, uint64_t off): the same; 52 instructions between, of
+; which a hypervisor emulates 30, and again the first WRMSR and three
+global emulated
+emulated:
+    push rbx
+    mov r9d, edi
+    mov r10, rdx
+    mov ecx, edi
+    write_msr rsi
+%rep 10
+    xor eax, eax
+    cpuid
+    mov ecx, 0x1d9                      ; DEBUGCTL
+    rdmsr
+    in al, 0x61
+%endrep
+    nop
+    mov ecx, r9d
+    write_msr r10
+    pop rbx
+    ret
+
+; uint64_t try_rdpmc(uint32_t selector, uint64_t *value): 0 or the vector
+global try_rdpmc
+try_rdpmc:
+    guard
+    mov ecx, edi
+    rdpmc
+    mov [rsi], eax
+    mov [rsi + 4], edx
+    unguard
