@@ -7,7 +7,7 @@ use Test::More;
 
 my $build = ($ENV{BUILD} // 'build') . '/drivers';
 delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS ICOUNT MIPS FIRMWARE PROGRAM DRIVER)};
-$ENV{TIMEOUT} = 60;
+$ENV{TIMEOUT} = 600; # a host may be busy
 
 sub run
 {

@@ -9,7 +9,7 @@ use Test::More;
 
 delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY GDB LIST QEMU_ARGS ICOUNT
     MIPS FIRMWARE PROGRAM DRIVER BENCH PAYLOAD PAYLOAD_ARGS PAYLOAD_MODULES LINUX INITRD CMDLINE)};
-$ENV{TIMEOUT} = 60;
+$ENV{TIMEOUT} = 600; # a host may be busy
 my $build = $ENV{BUILD} // 'build';
 my $dir = tempdir(CLEANUP => 1);
 my $linux = "$build/linux.bin";

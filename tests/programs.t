@@ -8,6 +8,7 @@ use Test::More;
 
 my $build = ($ENV{BUILD} // 'build') . '/programs';
 delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS ICOUNT MIPS FIRMWARE PROGRAM)};
+$ENV{TIMEOUT} = 600; # a host may be busy
 
 # Builds and runs; returns the status of tests/run and what the program printed.
 sub run

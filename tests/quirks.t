@@ -12,6 +12,7 @@ use List::Util 'any';
 my ($seed, $n, $first, $build) = ($ENV{SEED} || 1, $ENV{N} || 20, $ENV{FIRST} || 1, $ENV{BUILD} || 'build');
 delete @ENV{qw(MAKEFLAGS MFLAGS PMU SMP TESTS ARGS MEMORY GDB LIST QEMU_ARGS ICOUNT PROGRAM PAYLOAD FIRMWARE)};
 $ENV{ACCEL} = 'tcg';
+$ENV{TIMEOUT} //= 600; # a host may be busy
 
 use constant { GROUPS => 8, QUIRKS => 6, ALONE => 3, SEEDS => 8 };
 # Greater values are no processor's: hours pass, or nothing but the quirk runs.

@@ -12,6 +12,7 @@ use constant { ROUNDS => 4, LOOP => 10_000_000, MOST => 1.5 };
 my $build = ($ENV{BUILD} // 'build') . '/programs';
 my $pid_file = "$build/speed.pid";
 delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS ICOUNT MIPS FIRMWARE PROGRAM)};
+$ENV{TIMEOUT} = 600; # a host may be busy
 
 # Nanoseconds that the machine has run so far, the first field of schedstat; 0 when it is gone already.
 sub used

@@ -135,7 +135,7 @@ sub trace
 {
     my ($program, $variables) = @_;
     my ($folder) = $program =~ /BUILD=(\S+)/;
-    my $output = `TIMEOUT=60 $program $variables tests/trace 2>&1 </dev/null`;
+    my $output = `TIMEOUT=600 $program $variables tests/trace 2>&1 </dev/null`;
     my $status = $? >> 8;
     my @events = -d "$folder/trace" ? `babeltrace2 --no-delta --clock-seconds $folder/trace 2>$folder/errors` : ();
     return ($status, $output, \@events, @events ? read_all("$folder/errors") : '');

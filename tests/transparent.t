@@ -8,7 +8,7 @@ use Test::More;
 
 delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY GDB LIST QEMU_ARGS ICOUNT
     MIPS FIRMWARE PROGRAM DRIVER BENCH PAYLOAD PAYLOAD_ARGS)};
-$ENV{TIMEOUT} = 120;
+$ENV{TIMEOUT} = 600; # a host may be busy
 my $build = $ENV{BUILD} // 'build';
 
 for my $model (qw(intel-v1 intel-v4 amd-k7 amd-v2), 'intel-v5,step') {

@@ -7,7 +7,8 @@
 #include "kernel/ke/thread.h"
 #include "tests/harness/test.h"
 
-#define PATIENCE_NS 2000000000u
+#define LATE 60 /* ticks: one by its granularity, more where each instruction is a step */
+#define PATIENCE_NS 2000000000u /* in ticks, which do not come while a host runs others */
 
 static struct {
     void (*function)(void *);
@@ -64,10 +65,19 @@ bool team_until_waits(const struct thread *thread)
     return true;
 }
 
+struct lasting lasting_begin(void) { return (struct lasting){ clock_ns(), cpu_current()->ticks }; }
+
+void lasting_check(struct lasting begun, uint64_t wanted_ns)
+{
+    uint64_t ticks = cpu_current()->ticks - begun.ticks;
+    CHECK(clock_ns() - begun.ns >= wanted_ns);
+    CHECK_EQ(ticks > wanted_ns / sched_tick_ns() + LATE ? ticks : 0, 0);
+}
+
 bool team_until(const uint64_t *where, uint64_t value)
 {
-    uint64_t end = clock_ns() + PATIENCE_NS;
-    while (__atomic_load_n(where, __ATOMIC_ACQUIRE) < value && clock_ns() < end)
+    for (uint64_t ticks = PATIENCE_NS / sched_tick_ns();
+         ticks && __atomic_load_n(where, __ATOMIC_ACQUIRE) < value; ticks--)
         sched_wait(NULL, clock_ns() + sched_tick_ns() / 4, DelayExecution);
     return CHECK(__atomic_load_n(where, __ATOMIC_ACQUIRE) >= value);
 }

@@ -20,5 +20,12 @@ struct thread *team_start(void (*function)(void *), void *argument, struct cpu_s
 void team_end(struct thread *thread);
 /* Waits until the thread waits (true), or has ended (false). */
 bool team_until_waits(const struct thread *thread);
+/* What a wait takes, begun and checked on one CPU: at least wanted_ns, and at most LATE ticks more.
+ * A CPU that a host stops gets one tick for all that it misses, so it may take any time. */
+struct lasting {
+    uint64_t ns, ticks;
+};
+struct lasting lasting_begin(void);
+void lasting_check(struct lasting begun, uint64_t wanted_ns);
 /* Waits until *where has at least the value; false and a failed check after some seconds. */
 bool team_until(const uint64_t *where, uint64_t value);
