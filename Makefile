@@ -48,8 +48,9 @@ PROGRAM_SOURCE := $(filter-out %.exe %.EXE,$(PROGRAM))
 PROGRAM_EXE := $(if $(PROGRAM_SOURCE),$(BUILD)/program/$(basename $(notdir $(PROGRAM_SOURCE))).exe)
 PROGRAM_CC := $(if $(filter %.c,$(PROGRAM)),$(WIN_CC),$(WIN_CXX)) -O2 -g -static -Wall -isystem $(BUILD)/program/include
 
-# DRIVER=file.c becomes a kernel driver, with the DDK's headers.
-DRIVER_IMAGE := $(if $(DRIVER),$(if $(filter %.sys %.SYS,$(DRIVER)),,$(BUILD)/program/$(basename $(notdir $(DRIVER))).sys))
+# DRIVER=file.c becomes a kernel driver, with the DDK's headers; there may be several.
+DRIVER_SOURCES := $(filter-out %.sys %.SYS,$(DRIVER))
+DRIVER_IMAGE := $(foreach source,$(DRIVER_SOURCES),$(BUILD)/program/$(basename $(notdir $(source))).sys)
 DDK := /usr/x86_64-w64-mingw32/include/ddk
 
 all: $(BUILD)/ntpmu.bin $(PROGRAM_EXE) $(DRIVER_IMAGE)
@@ -173,7 +174,8 @@ $(BUILD)/firmware.elf: tests/firmware/firmware.ld tests/firmware/main.c tests/fi
 $(DRIVER_IMAGE): FORCE
 	@mkdir -p $(@D)
 	$(call SAY,SYS)$(WIN_CC) -std=gnu11 -O2 -g -Wall -Wno-unknown-pragmas -Wno-array-bounds -Wno-multichar -isystem kernel/user/ddk -isystem $(DDK) -shared -nostdlib -Wl,--subsystem,native \
-	    -Wl,-e,DriverEntry,--exclude-all-symbols -o $@ $(DRIVER) -lntoskrnl -lhal -lgcc
+	    -Wl,-e,DriverEntry,--exclude-all-symbols -o $@ \
+	    $(foreach source,$(DRIVER_SOURCES),$(if $(filter $(basename $(@F)),$(basename $(notdir $(source)))),$(source))) -lntoskrnl -lhal -lgcc
 
 # Windows does not look at capitals in a header's name; sources have them.
 CAPITALS := Windows.h WinBase.h WinNT.h WinDef.h Winternl.h EvnTrace.h Evntrace.h EvnTCons.h Evntcons.h Psapi.h Intrin.h Process.h Tchar.h
@@ -207,7 +209,7 @@ $(BUILD)/ntpmu.iso: $(BUILD)/ntpmu.bin boot/mkiso boot/grub.cfg
 	$(call SAY,ISO)boot/mkiso $< $@
 
 # With a program, a driver or a snippet: made each time.
-PROGRAM_FILES := $(if $(PROGRAM),$(or $(PROGRAM_EXE),$(PROGRAM))) $(if $(DRIVER),$(or $(DRIVER_IMAGE),$(DRIVER)))
+PROGRAM_FILES := $(if $(PROGRAM),$(or $(PROGRAM_EXE),$(PROGRAM))) $(filter %.sys %.SYS,$(DRIVER)) $(DRIVER_IMAGE)
 $(BUILD)/program/ntpmu.iso: $(BUILD)/ntpmu.bin $(PROGRAM_EXE) $(DRIVER_IMAGE) FORCE
 	@mkdir -p $(@D)
 	$(call SAY,ISO)files='$(PROGRAM_FILES)'; $(if $(SNIPPET),files=$$(ASSEMBLE=1 tests/bench) || exit 2;) \

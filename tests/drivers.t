@@ -30,10 +30,16 @@ sub check
     return $output;
 }
 
-# Beside the loop a reading by the system call is counted: some 150 instructions, some branches.
-check("DRIVER=tests/samples/counters.c PROGRAM=tests/samples/client.cpp $_", 0,
-      qr/^instructions: 20[01]\d\d\n/m, qr/^branches: 100\d\d\n/m, qr/^processor \d shows [1-9]\d* instructions/m, qr/^# PASS/m)
-    for 'PMU=amd-v2 SMP=4', 'PMU=intel-v5';
+# Beside the loop one reading is counted, of at most 150 instructions, with the calls around it; and each attempt at it that a
+# switch of threads interrupted, when another thread came by chance.
+for my $machine ('PMU=amd-v2 SMP=4', 'PMU=intel-v5') {
+    my $output = check("DRIVER=tests/samples/counters.c PROGRAM=tests/samples/client.cpp $machine", 0,
+                       qr/^processor \d shows [1-9]\d* instructions/m, qr/^# PASS/m);
+    my ($instructions, $branches, $again) = map { $output =~ $_ ? $1 : -1 }
+        qr/^instructions: (\d+)$/m, qr/^branches: (\d+)$/m, qr/^of which (\d+) attempts/m;
+    ok($again >= 0 && $instructions > 20000 && $instructions < 20200 + 150 * $again && $branches > 10000
+           && $branches < 10100 + 150 * $again, "the loop, and a reading: $instructions instructions, $branches branches, $again again");
+}
 # The one with a status register, and one without.
 check("DRIVER=tests/samples/overflow.c PMU=$_ SMP=2", 0, qr/^2000000 instructions, 20 overflows, some DPCs, 0 wrong\n# PASS/m)
     for qw(intel-v5 amd-ext);
@@ -44,6 +50,8 @@ check("DRIVER=tests/programs/device_driver.c PROGRAM=tests/programs/device.c PMU
       qr/^2\d\d checks, 0 wrong\n# PASS[^\n]*\n1 still waited$/m) for 1, 2;
 
 check("DRIVER=tests/programs/device_driver.c PROGRAM=tests/programs/device_apc.c PMU=none SMP=$_", 0, qr/^67 checks, 0 wrong\n# PASS/m)
+    for 1, 2;
+check("DRIVER='tests/programs/device_driver.c tests/programs/caller_driver.c' PMU=none SMP=$_", 0, qr/^\d+ checks, 0 wrong\n0 still waited\n# PASS/m)
     for 1, 2;
 check('DRIVER=tests/programs/driver_try.c PMU=none SMP=2', 0, qr/^40 checks, 0 wrong\n# PASS/m);
 
@@ -68,9 +76,16 @@ my %bug = (
     twice   => qr/0x00000044 MULTIPLE_IRP_COMPLETE_REQUESTS .* in twice\.sys\+0x/m,
     status  => qr/0x000000c9 DRIVER_VERIFIER_IOMANAGER_VIOLATION \(0x6, .* in status\.sys\+0x\w+: .*STATUS_PENDING/m,
     raise   => qr/0x0000007e SYSTEM_THREAD_EXCEPTION_NOT_HANDLED \(0xc0000123, .* in raise\.sys\+0x\w+: raised, IRQL 0$/m,
+    again   => qr/0x000000c9 DRIVER_VERIFIER_IOMANAGER_VIOLATION \(0x1, .* in again\.sys\+0x\w+: no IRP$/m,
+    lose    => qr/0x000000c9 DRIVER_VERIFIER_IOMANAGER_VIOLATION \(0x0, .* in lose\.sys\+0x\w+: no completion routine took back/m,
+    kernels => qr/0x000000c9 DRIVER_VERIFIER_IOMANAGER_VIOLATION \(0x2, .* in kernels\.sys\+0x\w+: .* a thread's$/m,
+    ended   => qr/0x00000044 MULTIPLE_IRP_COMPLETE_REQUESTS .* in ended\.sys\+0x/m,
+    no_irp  => qr/0x000000c9 DRIVER_VERIFIER_IOMANAGER_VIOLATION \(0x3, .* in no_irp\.sys\+0x\w+: no IRP$/m,
+    no_device => qr/0x000000c9 DRIVER_VERIFIER_IOMANAGER_VIOLATION \(0x4, .* in no_device\.sys\+0x\w+: no device$/m,
     deep    => qr/0x00000035 NO_MORE_IRP_STACK_LOCATIONS .* in deep\.sys\+0x/m,
 );
 bad($_, 99, $bug{$_}, qr/^# CRASH the kernel panicked/m) for sort keys %bug;
+bad('left_irp', 1, qr/^# left_irp\.sys left pool 'Irp ', \d+ bytes, from left_irp\.sys\+0x/m);
 bad('refuse', 1, qr/^# FAIL refuse\.sys: DriverEntry returned 0x80000011$/m);
 system "cp tests/programs/bad_driver.c $build/keep.c";
 check("DRIVER=$build/keep.c PROGRAM=tests/programs/keep.c PMU=none", 1, qr/^# PASS the program ended with 0\n# keep\.sys left a request, IRP_MJ 0e,/m);

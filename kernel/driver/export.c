@@ -61,6 +61,7 @@
 #define C_6 , A_6
 #define C_7 , A_7
 #define C_8 , A_8
+#define C_9 , A_9
 #define T_0 uint64_t
 #define T_1 T_0, uint64_t
 #define T_2 T_1, uint64_t
@@ -70,6 +71,7 @@
 #define T_6 T_5, uint64_t
 #define T_7 T_6, uint64_t
 #define T_8 T_7, uint64_t
+#define T_9 T_8, uint64_t
 
 #define WHERE ((uint64_t)__builtin_return_address(0))
 

@@ -73,7 +73,8 @@ static struct file *make_file(PDEVICE_OBJECT device, const UNICODE_STRING *rest)
     if (!file)
         return NULL;
     object_init(&file->object, &file_type, EventNotificationObject, 1);
-    file->file = (FILE_OBJECT){ .Type = 5, .Size = sizeof file->file, .DeviceObject = device };
+    file->file =
+        (FILE_OBJECT){ .Type = IO_TYPE_FILE, .Size = sizeof file->file, .DeviceObject = device };
     if (rest->Length) {
         WCHAR *copy = pool_allocate(rest->Length);
         if (!copy) {
@@ -86,19 +87,34 @@ static struct file *make_file(PDEVICE_OBJECT device, const UNICODE_STRING *rest)
     return file;
 }
 
-static NTSTATUS open_device(PDEVICE_OBJECT device, const UNICODE_STRING *rest, ACCESS_MASK access,
-                            PHANDLE result)
+NTSTATUS file_open(const UNICODE_STRING *name, struct file **opened)
 {
-    HANDLE handle = NULL;
-    struct file *file = make_file(device, rest);
+    UNICODE_STRING rest;
+    NTSTATUS status;
+    PDEVICE_OBJECT device = device_open(name, &rest, &status);
+    if (!device)
+        return status;
+    struct file *file = make_file(device, &rest);
     if (!file) {
         device_close(device);
         return STATUS_INSUFFICIENT_RESOURCES;
     }
-    NTSTATUS status = simple(file, IRP_MJ_CREATE, true);
+    status = simple(file, IRP_MJ_CREATE, true);
     file->opened = NT_SUCCESS(status);
-    if (NT_SUCCESS(status))
-        status = handle_create(&file->object, access, &handle);
+    *opened = file;
+    if (!NT_SUCCESS(status))
+        object_release(&file->object);
+    return status;
+}
+
+static NTSTATUS open_handle(const UNICODE_STRING *name, ACCESS_MASK access, PHANDLE result)
+{
+    HANDLE handle = NULL;
+    struct file *file;
+    NTSTATUS status = file_open(name, &file);
+    if (!NT_SUCCESS(status))
+        return status;
+    status = handle_create(&file->object, access, &handle);
     if (NT_SUCCESS(status)) {
         status = caller_put(result, &handle, sizeof handle);
         if (!NT_SUCCESS(status))
@@ -114,7 +130,7 @@ NTSTATUS NtCreateFile(PHANDLE FileHandle, ACCESS_MASK DesiredAccess,
                       ULONG CreateDisposition, ULONG CreateOptions, PVOID EaBuffer, ULONG EaLength)
 {
     WCHAR buffer[NAME_MAX];
-    UNICODE_STRING name, rest;
+    UNICODE_STRING name;
     IO_STATUS_BLOCK block = { .Information = 1 }; /* FILE_OPENED */
     (void)AllocationSize, (void)FileAttributes, (void)ShareAccess, (void)CreateDisposition,
         (void)CreateOptions;
@@ -124,10 +140,7 @@ NTSTATUS NtCreateFile(PHANDLE FileHandle, ACCESS_MASK DesiredAccess,
         status = get_name(ObjectAttributes, &name, buffer);
     if (!NT_SUCCESS(status))
         return status;
-    PDEVICE_OBJECT device = device_open(&name, &rest, &status);
-    if (!device)
-        return status;
-    status = open_device(device, &rest, DesiredAccess, FileHandle);
+    status = open_handle(&name, DesiredAccess, FileHandle);
     if (NT_SUCCESS(status))
         caller_put_optional(IoStatusBlock, &block, sizeof block);
     return status;

@@ -195,7 +195,7 @@ static struct device *make(uint64_t where, PDRIVER_OBJECT driver, ULONG extensio
     if (!d)
         return NULL;
     d->where = where;
-    d->object = (DEVICE_OBJECT){ .Type = 3,
+    d->object = (DEVICE_OBJECT){ .Type = IO_TYPE_DEVICE,
                                  .Size = (USHORT)(sizeof d->object + extension),
                                  .DriverObject = driver,
                                  .Flags = DO_DEVICE_INITIALIZING | (exclusive ? DO_EXCLUSIVE : 0),

@@ -1,19 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads, processes, objects, addresses. `where` is who called. A driver's pointer to a thread, a
- * process or another object is to its dispatcher header. */
+ * process or another object is to its dispatcher header, that to a file to its FILE_OBJECT. */
 #include "kernel/base/assert.h"
 #include "kernel/base/print.h"
 #include "kernel/driver/bugcheck.h"
 #include "kernel/driver/driver.h"
+#include "kernel/driver/io.h"
 #include "kernel/driver/pool.h"
+#include "kernel/driver/request.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
 
+/* The dispatcher header of a semaphore, whose type is also 5, has another size. */
 static struct object *object_of(PVOID header)
 {
+    const FILE_OBJECT *file = header;
+    if (file->Type == IO_TYPE_FILE && file->Size == sizeof *file)
+        return &CONTAINING_RECORD(header, struct file, file)->object;
     return CONTAINING_RECORD(header, struct object, header);
+}
+
+static PVOID body_of(struct object *object)
+{
+    return object->type == &file_type ? (PVOID)&CONTAINING_RECORD(object, struct file, object)->file
+                                      : (PVOID)&object->header;
 }
 
 struct start {
@@ -152,7 +164,7 @@ NTSTATUS driver_ObReferenceObjectByHandle(uint64_t where, HANDLE Handle, ACCESS_
     NTSTATUS status =
         handle_lookup(Handle, NULL, AccessMode == KernelMode ? 0 : DesiredAccess, &object);
     if (NT_SUCCESS(status))
-        *Object = &object->header;
+        *Object = body_of(object);
     return status;
 }
 

@@ -45,7 +45,8 @@ struct request *request_make(struct file *file, UCHAR major, bool holds)
     r->holds = holds;
     if (holds)
         object_hold(&file->object);
-    r->irp = (IRP){ .Type = 6,
+    r->irp = (IRP){ .Type = IO_TYPE_IRP,
+                    .AllocationFlags = IRP_OF_REQUEST,
                     .Size = (USHORT)(sizeof r->irp + (size_t)depth * sizeof r->stack[0]),
                     .StackCount = depth,
                     .CurrentLocation = (CHAR)(depth + 1),
@@ -119,8 +120,19 @@ unsigned requests_left(const struct driver *driver)
 
 /* --- Down. --- */
 
+void irp_check(uint64_t where, const IRP *irp, uint64_t violation)
+{
+    if (irp->Type != IO_TYPE_IRP)
+        bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION,
+                  (uint64_t[]){ violation, (uint64_t)irp, 0, 0 }, where, "no IRP");
+}
+
 NTSTATUS driver_IofCallDriver(uint64_t where, PDEVICE_OBJECT DeviceObject, PIRP Irp)
 {
+    irp_check(where, Irp, 0x03);
+    if (DeviceObject->Type != IO_TYPE_DEVICE)
+        bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION,
+                  (uint64_t[]){ 0x04, (uint64_t)DeviceObject, 0, 0 }, where, "no device");
     if (Irp->CurrentLocation <= 1)
         bug_check(NO_MORE_IRP_STACK_LOCATIONS, (uint64_t[]){ (uint64_t)Irp, 0, 0, 0 }, where, "");
     Irp->CurrentLocation--;
@@ -183,7 +195,9 @@ static void complete(struct request *r, uint64_t where)
 VOID driver_IofCompleteRequest(uint64_t where, PIRP Irp, CHAR PriorityBoost)
 {
     (void)PriorityBoost;
-    if (Irp->CurrentLocation > Irp->StackCount + 1)
+    bool ended = Irp->CurrentLocation > Irp->StackCount + 1 ||
+                 (Irp->AllocationFlags == IRP_OF_DRIVER && Irp->CurrentLocation > Irp->StackCount);
+    if (Irp->Type != IO_TYPE_IRP || ended)
         bug_check(MULTIPLE_IRP_COMPLETE_REQUESTS, (uint64_t[]){ (uint64_t)Irp, 0, 0, 0 }, where,
                   "");
     if (Irp->IoStatus.Status == STATUS_PENDING)
@@ -193,7 +207,13 @@ VOID driver_IofCompleteRequest(uint64_t where, PIRP Irp, CHAR PriorityBoost)
     while (Irp->CurrentLocation <= Irp->StackCount)
         if (!climb(Irp))
             return;
-    complete(request_of(Irp), where);
+    switch (Irp->AllocationFlags) {
+    case IRP_OF_REQUEST: complete(request_of(Irp), where); break;
+    case IRP_BUILT: irp_ended(Irp); break;
+    default: /* NT: that is noticed by what breaks then */
+        bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION, (uint64_t[]){ 0, (uint64_t)Irp, 0, 0 },
+                  where, "no completion routine took back an IRP that is the driver's own");
+    }
 }
 
 NTAPI NTSTATUS driver_default_dispatch(PDEVICE_OBJECT DeviceObject, PIRP Irp)

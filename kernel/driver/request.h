@@ -28,6 +28,15 @@ struct request {
     IO_STACK_LOCATION stack[];
 };
 
+/* Whose an IRP is: its AllocationFlags. */
+enum irp_owner { IRP_OF_DRIVER, IRP_OF_REQUEST, IRP_BUILT };
+/* Ends a request by IRP_BUILT (irp.c). IRQL <= DISPATCH_LEVEL. */
+void irp_ended(PIRP irp);
+/* Bug check C9h with this violation, if it is no IRP (any more). */
+void irp_check(uint64_t where, const IRP *irp, uint64_t violation);
+/* io.c: opens a device by its name, with a reference for the caller. Statuses of NtCreateFile. */
+NTSTATUS file_open(const UNICODE_STRING *name, struct file **opened);
+
 /* One with room for each device of the file's stack, for the current thread; NULL: no memory.
  * `holds`: it keeps the file, and may then outlive its thread. */
 struct request *request_make(struct file *file, UCHAR major, bool holds);

@@ -126,6 +126,48 @@ static VOID bad_twice(VOID) { send_request(COMPLETE_TWICE); }
 static VOID bad_status(VOID) { send_request(COMPLETE_PENDING); }
 static VOID bad_deep(VOID) { send_request(CALL_TOO_DEEP); }
 
+/* --- Requests that it makes. --- */
+
+static NTSTATUS NTAPI let_go(PDEVICE_OBJECT DeviceObject, PIRP Irp, PVOID Context)
+{
+    UNREFERENCED_PARAMETER(DeviceObject);
+    UNREFERENCED_PARAMETER(Irp);
+    UNREFERENCED_PARAMETER(Context);
+    return STATUS_SUCCESS;
+}
+
+static VOID bad_again(VOID)
+{
+    PIRP irp = IoAllocateIrp(1, FALSE);
+    IoFreeIrp(irp);
+    IoFreeIrp(irp);
+}
+
+/* Its completion routine does not take it back. */
+static VOID bad_lose(VOID)
+{
+    PIRP irp = IoAllocateIrp(1, FALSE);
+    make_device();
+    IoGetNextIrpStackLocation(irp)->MajorFunction = IRP_MJ_CREATE;
+    IoSetCompletionRoutine(irp, let_go, NULL, TRUE, TRUE, TRUE);
+    IoCallDriver(self->DeviceObject, irp);
+}
+
+static PIRP built(VOID)
+{
+    static IO_STATUS_BLOCK block;
+    what = COMPLETE_TWICE;
+    make_device();
+    return IoBuildDeviceIoControlRequest(0, self->DeviceObject, NULL, 0, NULL, 0, FALSE, &never,
+                                         &block);
+}
+
+static VOID bad_kernels(VOID) { IoFreeIrp(built()); }
+static VOID bad_ended(VOID) { IoCallDriver(self->DeviceObject, built()); }
+static VOID bad_no_irp(VOID) { IoCallDriver(self->DeviceObject, (PIRP)&what); }
+static VOID bad_no_device(VOID) { IoCallDriver((PDEVICE_OBJECT)&never, built()); }
+static VOID bad_left_irp(VOID) { IoAllocateIrp(2, FALSE); }
+
 /* For a program that ends while it is kept. */
 static VOID bad_keep(VOID)
 {
@@ -162,11 +204,13 @@ static const struct {
     const WCHAR *Name;
     VOID (*Do)(VOID);
 } cases[] = {
-    { L"wait", bad_wait },   { L"service", bad_service }, { L"read", bad_read },
-    { L"dpc", bad_dpc },     { L"lock", bad_lock },       { L"free", bad_free },
-    { L"write", bad_write }, { L"irql", bad_irql },       { L"forget", bad_forget },
-    { L"twice", bad_twice }, { L"status", bad_status },   { L"deep", bad_deep },
-    { L"keep", bad_keep },   { L"raise", bad_raise },
+    { L"wait", bad_wait },     { L"service", bad_service },     { L"read", bad_read },
+    { L"dpc", bad_dpc },       { L"lock", bad_lock },           { L"free", bad_free },
+    { L"write", bad_write },   { L"irql", bad_irql },           { L"forget", bad_forget },
+    { L"twice", bad_twice },   { L"status", bad_status },       { L"deep", bad_deep },
+    { L"keep", bad_keep },     { L"raise", bad_raise },         { L"again", bad_again },
+    { L"lose", bad_lose },     { L"kernels", bad_kernels },     { L"ended", bad_ended },
+    { L"no_irp", bad_no_irp }, { L"no_device", bad_no_device }, { L"left_irp", bad_left_irp },
 };
 
 static BOOLEAN ends_with(PUNICODE_STRING String, const WCHAR *End)

@@ -50,6 +50,9 @@ DWORD count(const COUNTERS_LIST &list)
     for (ULONG i = 0; !error && i < list.Count; i++)
         printf("%s: %llu\n", list.Counters[i].Name,
                after.HwCounters[i].Value - before.HwCounters[i].Value);
+    if (!error)
+        printf("of which %u attempts to read, which a switch interrupted\n",
+               (unsigned)after.RetryCount);
     DisableThreadProfiling(profile);
     return error;
 }
