@@ -77,15 +77,6 @@ VOID driver_IoFreeIrp(uint64_t where, PIRP Irp)
 
 /* --- The kernel's. --- */
 
-struct built {
-    PVOID buffer; /* pool, or NULL; what was read or answered is copied from there */
-    PVOID output;
-    ULONG length; /* of output */
-    MDL mdl;
-    IRP irp;
-    IO_STACK_LOCATION stack[];
-};
-
 struct plan {
     UCHAR major;
     ULONG method;
@@ -147,24 +138,6 @@ static struct built *build(PDEVICE_OBJECT device, const struct plan *p, PKEVENT 
         return b;
     pool_free(b);
     return NULL;
-}
-
-void irp_ended(PIRP irp)
-{
-    struct built *b = CONTAINING_RECORD(irp, struct built, irp);
-    const IO_STATUS_BLOCK block = irp->IoStatus;
-    PKEVENT event = irp->UserEvent;
-    uint64_t size = block.Information < b->length ? block.Information : b->length;
-    if (b->buffer && size && (uint32_t)block.Status < 0xc0000000)
-        memcpy(b->output, b->buffer, size);
-    if (irp->UserIosb)
-        *irp->UserIosb = block;
-    if (b->buffer)
-        pool_free(b->buffer);
-    irp->Type = 0;
-    pool_free(b);
-    if (event)
-        KeSetEvent(event, 0, FALSE);
 }
 
 /* NULL: no memory, or buffers that are not the kernel's (NT: the caller's process' may be). */

@@ -6,6 +6,7 @@
 #include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/print.h"
+#include "kernel/base/string.h"
 #include "kernel/driver/bugcheck.h"
 #include "kernel/driver/driver.h"
 #include "kernel/driver/io.h"
@@ -192,6 +193,24 @@ static void complete(struct request *r, uint64_t where)
         KeSetEvent(&r->done, 0, FALSE); /* its thread frees it */
 }
 
+static void end_built(PIRP irp)
+{
+    struct built *b = CONTAINING_RECORD(irp, struct built, irp);
+    const IO_STATUS_BLOCK block = irp->IoStatus;
+    PKEVENT event = irp->UserEvent;
+    uint64_t size = block.Information < b->length ? block.Information : b->length;
+    if (b->buffer && size && (uint32_t)block.Status < 0xc0000000)
+        memcpy(b->output, b->buffer, size);
+    if (irp->UserIosb)
+        *irp->UserIosb = block;
+    if (b->buffer)
+        pool_free(b->buffer);
+    irp->Type = 0;
+    pool_free(b);
+    if (event)
+        KeSetEvent(event, 0, FALSE);
+}
+
 VOID driver_IofCompleteRequest(uint64_t where, PIRP Irp, CHAR PriorityBoost)
 {
     (void)PriorityBoost;
@@ -209,7 +228,7 @@ VOID driver_IofCompleteRequest(uint64_t where, PIRP Irp, CHAR PriorityBoost)
             return;
     switch (Irp->AllocationFlags) {
     case IRP_OF_REQUEST: complete(request_of(Irp), where); break;
-    case IRP_BUILT: irp_ended(Irp); break;
+    case IRP_BUILT: end_built(Irp); break;
     default: /* NT: that is noticed by what breaks then */
         bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION, (uint64_t[]){ 0, (uint64_t)Irp, 0, 0 },
                   where, "no completion routine took back an IRP that is the driver's own");

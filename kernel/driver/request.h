@@ -30,8 +30,16 @@ struct request {
 
 /* Whose an IRP is: its AllocationFlags. */
 enum irp_owner { IRP_OF_DRIVER, IRP_OF_REQUEST, IRP_BUILT };
-/* Ends a request by IRP_BUILT (irp.c). IRQL <= DISPATCH_LEVEL. */
-void irp_ended(PIRP irp);
+/* What irp.c builds for a driver, IRP_BUILT. */
+struct built {
+    PVOID buffer; /* pool, or NULL; what was read or answered is copied from there */
+    PVOID output;
+    ULONG length; /* of output */
+    MDL mdl;
+    IRP irp;
+    IO_STACK_LOCATION stack[];
+};
+
 /* Bug check C9h with this violation, if it is no IRP (any more). */
 void irp_check(uint64_t where, const IRP *irp, uint64_t violation);
 /* io.c: opens a device by its name, with a reference for the caller. Statuses of NtCreateFile. */
