@@ -341,11 +341,14 @@ PROVE := prove $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit)
 
 # Two at a time, where nothing looks at the time that passes and a machine may run beside another.
 TOGETHER := $(wildcard $(foreach t,transparent blocks fuzz linux libpfm programs drivers trace quirks usb report bench,tests/$(t).t))
+# What failed among these is told again at the end.
 test: all iso $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
-	@status=0; $(if $(JUNIT),,prove -j2 $(TOGETHER) || status=1;) \
+	@status=0; said=$(BUILD)/together; : > $$said; \
+	$(if $(JUNIT),,{ prove -j2 $(TOGETHER) 2>&1 || echo 'make test: of these some failed'; } | tee $$said;) \
+	! grep -q '^make test: ' $$said || status=1; \
 	SAMPLE=30 $(PROVE) $(if $(JUNIT),$(TOGETHER)) tests/runner.t tests/speed.t tests/boot.t tests/mutants.t tests/matrix.t \
 	    $(if $(JUNIT),> $(JUNIT)) || status=1; \
-	[ $$status = 0 ] || echo 'make test: some test failed: see above'; exit $$status
+	[ $$status = 0 ] || { grep -A9 '^#   Failed test' $$said | tail -30; echo 'make test: some test failed: see above'; }; exit $$status
 
 quirks: all
 	N=$(or $(N),1000) tests/quirks.t
