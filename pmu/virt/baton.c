@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* All CPUs share the clock, so one at a time runs its guest: the holder of the baton. The others
  * wait in the host by CLI and HLT with GIF set, where only an NMI wakes them. The holder passes the
- * baton on at PAUSE, at HLT and at the end of its slice. All functions but wait() run on the
- * holder. Without an instruction clock there is no baton. QEMU changes the CPU only at PAUSE, HLT
- * or a timer's deadline: each wait loop has PAUSE. */
+ * baton on at PAUSE, at HLT and at the end of its slice, to the next CPU whose guest is awake. Once
+ * in a round it calls the roll of those that sleep: all at the same time look for interrupts, and
+ * wait again. All functions but wait() and answer() run on the holder. Without an instruction clock
+ * there is no baton. QEMU changes the CPU only at PAUSE, HLT or a timer's deadline: each wait loop
+ * has PAUSE. */
 #include "kernel/base/layout.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/svm.h"
@@ -16,9 +18,8 @@
 static struct vcpu *members[MAX_CPUS]; /* in the order they came; entries below member_count stay */
 static unsigned member_count;          /* atomic; grows under members_lock */
 static uint32_t members_lock;
-static struct vcpu *holder;  /* atomic; written by the holder only */
-static struct vcpu *giver;   /* L: the baton */
-static unsigned idle_passes; /* passes in a row from one sleeping CPU to the next; L: the baton */
+static struct vcpu *holder; /* atomic; written by the holder only */
+static struct vcpu *giver;  /* L: the baton */
 
 static unsigned count(void) { return __atomic_load_n(&member_count, __ATOMIC_ACQUIRE); }
 static struct vcpu *current_holder(void) { return __atomic_load_n(&holder, __ATOMIC_ACQUIRE); }
@@ -41,6 +42,26 @@ void baton_collect_nmis(struct vcpu *v)
         v->nmi_pending = true;
 }
 
+/* Looks for what ends the HLT of this CPU's guest; `taken`: an interrupt that was let in. */
+static void look(struct vcpu *v, uint32_t taken)
+{
+    baton_collect_nmis(v);
+    if (!taken && v->vmcb.rflags & RFLAGS_IF)
+        taken = svm_take_interrupt();
+    v->taken = taken;
+    v->awake = taken || (v->nmi_pending && !v->nmi_blocked);
+}
+
+/* The roll is called: the caller waits until this CPU has looked and waits again. */
+static void answer(struct vcpu *v)
+{
+    if (!__atomic_load_n(&v->asked, __ATOMIC_ACQUIRE))
+        return;
+    __atomic_store_n(&v->halted, 0, __ATOMIC_RELAXED);
+    look(v, 0);
+    __atomic_store_n(&v->asked, 0, __ATOMIC_RELEASE);
+}
+
 /* Waits until this CPU has the baton and the CPU that passed it sleeps. */
 static void wait(struct vcpu *v)
 {
@@ -48,9 +69,9 @@ static void wait(struct vcpu *v)
         baton_collect_nmis(v); /* the alarm's too, before the next holder uses it */
         if (current_holder() == v)
             break;
+        answer(v);
         svm_wait(&v->halted, &v->stack.nmis, v->nmis_seen);
     }
-    __atomic_store_n(&v->halted, 0, __ATOMIC_RELAXED);
     while (giver && !is_halted(giver))
         pause();
     pause(); /* lets the giver get from its flag to its HLT */
@@ -62,30 +83,72 @@ static void wake(struct vcpu *v)
     host_apic_nmi(v->host_apic_id);
 }
 
-static struct vcpu *next_member(const struct vcpu *v)
+/* It waits, and need not answer. */
+static bool has_answered(struct vcpu *v)
 {
-    unsigned n = count(), at = v->member;
-    return members[(at + 1) % n];
+    return !__atomic_load_n(&v->asked, __ATOMIC_ACQUIRE) && is_halted(v);
 }
 
-static void pass(struct vcpu *v)
+/* Asks all CPUs that sleep, but for v itself. */
+static void call_roll(const struct vcpu *v)
 {
-    struct vcpu *to = next_member(v);
-    v->statistics.passes++;
+    unsigned n = count();
     pause(); /* an NMI that the guest sent to a sleeping CPU must not merge with ours */
+    for (unsigned i = 0; i < n; i++)
+        if (members[i] != v && !members[i]->awake) {
+            __atomic_store_n(&members[i]->asked, 1, __ATOMIC_RELEASE);
+            wake(members[i]);
+        }
+    for (unsigned i = 0; i < n; i++)
+        while (members[i] != v && !has_answered(members[i]))
+            pause();
+    pause(); /* as in wait() */
+}
+
+static struct vcpu *first_awake(unsigned from)
+{
+    for (unsigned i = from; i < count(); i++)
+        if (members[i]->awake)
+            return members[i];
+    return NULL;
+}
+
+/* Whose turn is next: a CPU that is awake, v too; NULL: all sleep. */
+static struct vcpu *next_member(const struct vcpu *v)
+{
+    struct vcpu *next = first_awake(v->member + 1);
+    if (next)
+        return next;
+    call_roll(v);
+    return first_awake(0);
+}
+
+static void pass(struct vcpu *v, struct vcpu *to)
+{
+    v->statistics.passes++;
+    pause(); /* as in call_roll() */
+    __atomic_store_n(&v->halted, 0, __ATOMIC_RELAXED);
     giver = v;
     __atomic_store_n(&holder, to, __ATOMIC_RELEASE);
     wake(to);
     wait(v);
 }
 
-/* Begins a slice of this CPU, which is awake: idle passes are counted anew. */
+/* Begins a slice of this CPU. */
 static void run_on(struct vcpu *v)
 {
-    idle_passes = 0;
     uint64_t now = rdtsc();
     v->left_at = now; /* what others ran, and sleep, is time */
     v->slice_end = now + SLICE + (now * 2654435761u >> 16) % JITTER;
+}
+
+/* Lets all others that are awake run, and begins a slice. */
+static void let_run(struct vcpu *v)
+{
+    struct vcpu *to = next_member(v);
+    if (to != v)
+        pass(v, to);
+    run_on(v);
 }
 
 static void lock_members(void)
@@ -103,6 +166,7 @@ void baton_join(struct vcpu *v)
     struct vcpu *nobody = NULL;
     bool first =
         __atomic_compare_exchange_n(&holder, &nobody, v, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    v->awake = true;
     lock_members();
     v->member = member_count;
     members[v->member] = v;
@@ -119,64 +183,47 @@ uint64_t baton_slice(struct vcpu *v)
 {
     if (virt_step || !baton_needed())
         return UINT64_MAX;
-    if (rdtsc() >= v->slice_end) {
-        pass(v);
-        run_on(v);
-    }
+    if (rdtsc() >= v->slice_end)
+        let_run(v);
     return v->slice_end;
 }
 
 void baton_pause(struct vcpu *v)
 {
-    if (baton_needed()) {
-        pass(v);
-        run_on(v);
-    } else {
+    if (baton_needed())
+        let_run(v);
+    else
         pause();
-    }
 }
 
-/* Whether the halted guest goes on. */
-static bool wakes(struct vcpu *v, uint32_t taken)
-{
-    if (taken)
-        v->vmcb.inject = (taken - TAKEN) | INJECT_INTERRUPT | INJECT_VALID;
-    baton_collect_nmis(v);
-    return taken || (v->nmi_pending && !v->nmi_blocked);
-}
-
-/* All guests sleep: this CPU halts too, for a limited time if it has other CPUs to poll. */
-static uint32_t nap(struct vcpu *v)
+/* All guests sleep: this CPU halts too, for a limited time if it has other CPUs to ask. */
+static void nap(struct vcpu *v)
 {
     uint32_t seen = v->nmis_seen, taken = 0;
-    idle_passes = 0;
     if (baton_needed())
         alarm_want(v, rdtsc() + NAP);
     if (v->vmcb.rflags & RFLAGS_IF)
         taken = svm_halt();
     else
         svm_wait(&v->halted, &v->stack.nmis, seen);
-    return taken;
+    look(v, taken);
 }
 
 void baton_halt(struct vcpu *v)
 {
-    uint32_t taken = 0;
     platform_timer_stop(v);
-    for (;;) {
-        if (v->vmcb.rflags & RFLAGS_IF)
-            taken = svm_take_interrupt();
-        if (wakes(v, taken))
-            break;
-        if (baton_needed() && idle_passes < count()) {
-            idle_passes++;
-            pass(v);
-        } else if (wakes(v, taken = nap(v))) {
-            break;
-        }
+    look(v, 0);
+    while (!v->awake) {
+        struct vcpu *to = baton_needed() ? next_member(v) : NULL;
+        if (to)
+            pass(v, to);
+        else
+            nap(v);
     }
     platform_timer_go_on(v);
-    if (taken)
-        platform_interrupt(v, taken - TAKEN);
+    if (v->taken) {
+        v->vmcb.inject = (v->taken - TAKEN) | INJECT_INTERRUPT | INJECT_VALID;
+        platform_interrupt(v, v->taken - TAKEN);
+    }
     run_on(v);
 }

@@ -207,7 +207,10 @@ struct vcpu {
     /* baton.c; the atomic ones are seen by other CPUs */
     unsigned member;
     uint64_t slice_end;
+    bool awake;         /* L: the baton; that of the holder who asked: its guest does not halt */
+    uint32_t taken;     /* the interrupt that woke it, as svm_take_interrupt returns it */
     uint32_t halted;    /* atomic: in svm_wait */
+    uint32_t asked;     /* atomic: whether it is awake */
     uint32_t baton_nmi; /* atomic: an NMI was sent by another host */
 };
 
@@ -376,8 +379,7 @@ bool alarm_init(struct vcpu *v);
 /* Whether this CPU's alarm has gone off, or may go off before another one is set. Then there
  * would be two NMIs, and one of them would be taken for the guest's. */
 bool alarm_is_near(const struct vcpu *v);
-/* Requests an NMI at the time `at` of the clock, or earlier; returns whether the comparator had
- * to be set. */
+/* Requests an NMI at `at` of the clock, or earlier; returns whether the comparator was set. */
 bool alarm_want(struct vcpu *v, uint64_t at);
 /* The same, if the alarm is still directed to another CPU. It would wake that CPU, and the
  * clock, which all CPUs share, would add its instructions to those of the guest here. For
