@@ -5,6 +5,7 @@
 #include "tests/ring3/ring3.h"
 
 #define THREADS 8
+#define YIELDS_OF_SWITCH 15 /* at most, of a worker, however few share its processor */
 #define CPUS 64
 #define BUFFER_KB 64
 #define BYTES (2 * BUFFER_KB * 1024)
@@ -29,6 +30,8 @@ static struct {
     uint64_t value;
 } cpus[CPUS];
 
+static uint64_t arrived; /* atomic: workers that may begin, all of them together */
+
 static struct moment now(const THREAD_PERFORMANCE_DATA *block)
 {
     struct moment m;
@@ -42,20 +45,31 @@ static struct moment now(const THREAD_PERFORMANCE_DATA *block)
     return m;
 }
 
+/* Often enough since the first moment. */
+static bool switched(const struct worker *w, const THREAD_PERFORMANCE_DATA *block)
+{
+    return now(block).switches - w->first.switches >= w->yields / YIELDS_OF_SWITCH;
+}
+
 static DWORD work(PVOID argument)
 {
     struct worker *w = argument;
     HANDLE profile = NULL;
-    if (!CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), THREAD_PROFILING_FLAG_DISPATCH, 1,
-                                        &profile),
-                  0))
+    bool enabled = CHECK_EQ(
+        EnableThreadProfiling(GetCurrentThread(), THREAD_PROFILING_FLAG_DISPATCH, 1, &profile), 0);
+    __atomic_fetch_add(&arrived, 1, __ATOMIC_ACQ_REL);
+    if (!enabled)
         return 1;
     w->id = GetCurrentThreadId();
+    while (__atomic_load_n(&arrived, __ATOMIC_ACQUIRE) < THREADS)
+        Sleep(1);
     Sleep(1);
     w->first = now(profile);
-    for (uint64_t i = 0; i < w->yields; i++) {
+    for (uint64_t i = 0; i < w->yields || (i < 10 * w->yields && !switched(w, profile)); i++) {
         ring3_work(w->turns + i % 7);
         ZwYieldExecution();
+        if (i >= w->yields)
+            Sleep(1);
     }
     Sleep(1); /* a switch, which ends the work's last stretch */
     w->last = now(profile);
@@ -107,6 +121,7 @@ static bool set_up(struct session *s)
 static void run(uint64_t yields)
 {
     HANDLE threads[THREADS];
+    arrived = 0;
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){ .turns = 100 * i, .yields = yields };
         threads[i] = CreateThread(NULL, 0, work, &workers[i], 0, NULL);
