@@ -17,8 +17,14 @@ void user_sleep_measured(
 void user_grows(uint64_t mask); /* 1,000 reads: no value ever decreases */
 void user_interrupted(
     uint64_t ticks); /* runs so long with user_state 1; user_values: ticks, cycles */
-void user_visit_cpus(uint64_t selector);   /* profiled on each CPU in turn: RDPMC and reads work */
-void user_rdpmc(uint64_t selector);        /* not profiled: does not survive */
+void user_visit_cpus(uint64_t selector); /* profiled on each CPU in turn: RDPMC and reads work */
+void user_rdpmc(uint64_t selector);      /* not profiled: does not survive */
+/* Selectors that exist, and some that never do. */
+#define RDPMC_SELECTORS                                                                            \
+    {                                                                                              \
+        0, 1, 0x40000000, 0x3f, 0xffffffff                                                         \
+    }
+void user_rdpmc_each(uint64_t unused);     /* not profiled; user_values[0]: how many were refused */
 void user_rdpmc_mask_0(uint64_t selector); /* profiled without counters: does not survive */
 void user_rdpmc_disabled(uint64_t selector); /* after enable and disable: does not survive */
 void user_own_handle(

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Profiled threads for tests/tp_*.c, which configures counters in ring 0. */
+#include "kernel/base/bits.h"
 #include "tests/ring3/ring3.h"
 #include "kernel/base/string.h"
 #include "tests/ring3/helpers.h"
@@ -174,6 +175,24 @@ void user_visit_cpus(uint64_t selector)
 }
 
 void user_rdpmc(uint64_t selector) { __readpmc((uint32_t)selector); }
+
+static LONG refuse(PEXCEPTION_POINTERS e)
+{
+    if (e->ExceptionRecord->ExceptionCode != (DWORD)STATUS_PRIVILEGED_INSTRUCTION)
+        return EXCEPTION_CONTINUE_SEARCH;
+    user_values[0]++;
+    e->ContextRecord->Rip += 2; /* RDPMC */
+    return EXCEPTION_CONTINUE_EXECUTION;
+}
+
+void user_rdpmc_each(uint64_t unused)
+{
+    static const uint32_t selectors[] = RDPMC_SELECTORS;
+    (void)unused;
+    CHECK(AddVectoredExceptionHandler(1, refuse) != NULL);
+    for (unsigned i = 0; i < ARRAY_SIZE(selectors); i++)
+        __readpmc(selectors[i]);
+}
 
 void user_rdpmc_mask_0(uint64_t selector)
 {
