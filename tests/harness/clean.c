@@ -41,23 +41,33 @@ static void end_thread(struct thread *thread, bool by_force)
         thread_kill(thread);
 }
 
-/* How many there are. */
-static unsigned end_all(bool by_force)
+/* How many there are of one kind. */
+static unsigned end_all(bool ring3, bool by_force)
 {
     unsigned n = 0;
     struct thread *thread;
-    for (unsigned id = first_id; (thread = thread_after(id)) != NULL; n++) {
+    for (unsigned id = first_id; (thread = thread_after(id)) != NULL;) {
         id = thread->id;
-        end_thread(thread, by_force);
+        if (ring3 == !!thread->process) {
+            end_thread(thread, by_force);
+            n++;
+        }
         object_release(&thread->object);
     }
     return n;
 }
 
+static void end_kind(bool ring3)
+{
+    for (unsigned i = 0; i < LOOKS && end_all(ring3, i > POLITE); i++)
+        sched_wait(NULL, clock_ns() + LOOK_NS, DelayExecution);
+}
+
+/* Kernel threads first: a test may work on what belongs to its threads in ring 3. */
 void clean_threads(void)
 {
-    for (unsigned i = 0; i < LOOKS && end_all(i > POLITE); i++)
-        sched_wait(NULL, clock_ns() + LOOK_NS, DelayExecution);
+    end_kind(false);
+    end_kind(true);
     struct thread *thread = thread_after(first_id);
     if (thread && thread->state == THREAD_RUNNING)
         panic("thread %s cannot be ended on CPU %u", thread->name, thread->cpu);

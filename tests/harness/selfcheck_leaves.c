@@ -18,6 +18,7 @@
 #include "tests/harness/counting.h"
 #include "tests/harness/etw_session.h"
 #include "tests/harness/lab.h"
+#include "tests/harness/peek.h"
 #include "tests/harness/profile.h"
 #include "tests/ring3/ring3.h"
 #include "tests/harness/user.h"
@@ -180,6 +181,27 @@ LEAVES(counting, "is ended while its counters count and are configured")
     unsigned ctr;
     if (counting_start(PMU_INSTRUCTIONS, PMU_USER | PMU_KERNEL, &ctr))
         hang();
+}
+
+static bool ring3_was_ended; /* while the test could still use it */
+
+TEST(selfcheck_leaves, watches_ring3_then, "nothing of ring 3 ended before the test that used it")
+{
+    CHECK(!ring3_was_ended);
+    everything_is_there();
+}
+
+TEST(selfcheck_leaves, watches_ring3, "is ended at DISPATCH_LEVEL while it uses a thread in ring 3")
+{
+    SKIP_BELOW_CPUS(2);
+    struct runner sleeper = start_sleeper(0);
+    REQUIRE(sleeper.thread != NULL);
+    irql_raise(DISPATCH_LEVEL);
+    while (!object_signaled(&sleeper.thread->object))
+        pause();
+    ring3_was_ended = true;
+    irql_lower(PASSIVE_LEVEL);
+    FAIL_ON_PURPOSE();
 }
 
 LEAVES(flags, "returns with interrupts off")
