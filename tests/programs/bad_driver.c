@@ -61,6 +61,12 @@ static VOID bad_free(VOID)
     ExFreePoolWithTag(p, 'dneT');
 }
 
+static VOID bad_tag(VOID)
+{
+    PVOID p = ExAllocatePoolWithTag(NonPagedPool, 100, 'dneT');
+    ExFreePoolWithTag(p, 'tneT');
+}
+
 static VOID bad_irql(VOID)
 {
     KIRQL irql;
@@ -211,6 +217,7 @@ static const struct {
     { L"keep", bad_keep },     { L"raise", bad_raise },         { L"again", bad_again },
     { L"lose", bad_lose },     { L"kernels", bad_kernels },     { L"ended", bad_ended },
     { L"no_irp", bad_no_irp }, { L"no_device", bad_no_device }, { L"left_irp", bad_left_irp },
+    { L"tag", bad_tag },
 };
 
 static BOOLEAN ends_with(PUNICODE_STRING String, const WCHAR *End)

@@ -57,7 +57,9 @@ static void check_create(void)
     IS(create(L"\\??\\Plain", 17, sizeof(OBJECT_ATTRIBUTES), &handle), STATUS_OBJECT_NAME_INVALID);
     IS(create(long_name, 512, sizeof(OBJECT_ATTRIBUTES), &handle), STATUS_OBJECT_NAME_INVALID);
     IS(CREATE(L"\\Device\\None"), STATUS_OBJECT_NAME_NOT_FOUND);
+    IS(CREATE(L"\\Device\\Plainer"), STATUS_OBJECT_NAME_NOT_FOUND);
     IS(CREATE(L"\\Device\\Plain\\x"), STATUS_DEVICE_BUSY); /* what the driver says */
+    IS(CREATE(L"\\??\\Plain\\x"), STATUS_DEVICE_BUSY);
     IS(CREATE(L"\\Device\\Only"), STATUS_SUCCESS);
     IS(create(L"\\Device\\Only", 24, sizeof(OBJECT_ATTRIBUTES), &another), STATUS_ACCESS_DENIED);
     IS(NtClose(handle), STATUS_SUCCESS);
@@ -93,6 +95,7 @@ static void check_control(HANDLE file)
     IS(control(reads, WANTS_WRITE, NULL, 0, NULL, 0, NULL), STATUS_ACCESS_DENIED);
     IS(control(reads, WANTS_READ, NULL, 0, NULL, 0, NULL), STATUS_SUCCESS);
     IS(control(writes, WANTS_WRITE, NULL, 0, NULL, 0, NULL), STATUS_SUCCESS);
+    IS(control(file, SERVES, NULL, 0, NULL, 0, NULL), STATUS_SUCCESS);
     IS(control(file, ECHO, text, (16 << 20) + 1, NULL, 0, NULL), STATUS_INSUFFICIENT_RESOURCES);
     IS(control(file, ECHO, NULL, 0, text, (16 << 20) + 1, NULL), STATUS_INSUFFICIENT_RESOURCES);
     IS(control(file, 0x80002ffc, NULL, 0, NULL, 0, NULL), STATUS_INVALID_DEVICE_REQUEST);
@@ -123,6 +126,7 @@ static void check_buffered(HANDLE file)
     IS(control(file, ECHO, in, sizeof in, out, sizeof out, &n), STATUS_SUCCESS);
     IS(n, sizeof in);
     IS(out[sizeof out - 1], 'a');
+    memset(out, 0, sizeof out);
     IS(control(file, ECHO, in, 10, out, 5, &n),
        STATUS_BUFFER_OVERFLOW); /* a warning: as much as there is room for */
     IS(n, 10);
@@ -267,6 +271,7 @@ static void check_stack(void)
     IS(control(file, TWICE, NULL, 0, NULL, 0, &n), STATUS_SUCCESS);
     IS(n, 5);
     IS(control(file, TELL, NULL, 0, &after, sizeof after, &n), STATUS_SUCCESS);
+    IS(after.pending - before.pending, 1); /* the one of a timer */
     IS(after.above - before.above,
        3); /* the first of the two, and what was between them without TWICE */
     IS(CloseHandle(file), TRUE);
@@ -349,12 +354,17 @@ static void check_ends(HANDLE file, const char *name)
     IS(pending(file), 0);
     after = tell(file); /* their handles are still open: a thread that is ended closes none */
     IS(after.closed - before.closed, 1);
+    IS(after.cleaned - before.cleaned, 1);
+    IS(after.opened - before.opened, 3);
+    IS(after.threads - before.threads, 3);
+    IS(after.processes, 1);
 }
 
 int main(void)
 {
     HANDLE file = open_it("\\\\.\\Plain", GENERIC_READ | GENERIC_WRITE);
     struct job deaf = { "\\\\.\\Plain", PEND_DEAF, 1 };
+    struct told end;
     IS(file != INVALID_HANDLE_VALUE, TRUE);
     check_create();
     check_control(file);
@@ -366,6 +376,8 @@ int main(void)
     check_stack();
     check_ends(file, "\\\\.\\Plain");
     check_ends(file, "\\\\.\\Lower");
+    end = tell(file); /* four threads were ended, and their handles are open */
+    IS(end.opened - end.closed, 5);
     start(&deaf, file); /* the driver completes it when it goes */
     printf("%d checks, %d wrong\n", checks, failures);
     return failures;

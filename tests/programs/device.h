@@ -24,6 +24,7 @@ enum {
     WANTS_WRITE = CODE(0x80c, BUFFERED, 2),
     PENDS = CODE(0x80d, BUFFERED, 0),        /* how many are pending */
     TWICE = CODE(0x80e, BUFFERED, 0),        /* completed below, taken back by the driver above, completed again */
+    SERVES = CODE(0x80f, BUFFERED, 0),       /* makes and closes an event of its own in the caller's thread */
 };
 /* clang-format on */
 
@@ -33,7 +34,7 @@ struct end {
 };
 
 struct told {
-    unsigned long opened, cleaned, closed, cancelled, above;
+    unsigned long opened, cleaned, closed, cancelled, above, pending, processes, threads;
 };
 
 #define STORE_SIZE 64

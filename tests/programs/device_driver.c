@@ -4,6 +4,9 @@
 #include <ntddk.h>
 #include "device.h"
 
+NTSYSAPI NTSTATUS NTAPI ZwCreateEvent(PHANDLE, ACCESS_MASK, POBJECT_ATTRIBUTES, EVENT_TYPE,
+                                      BOOLEAN);
+
 #define WAITING 4
 
 static struct told told;
@@ -43,7 +46,7 @@ static VOID NTAPI cancel(PDEVICE_OBJECT DeviceObject, PIRP Irp)
 {
     UNREFERENCED_PARAMETER(DeviceObject);
     IoReleaseCancelSpinLock(Irp->CancelIrql);
-    told.cancelled++;
+    told.cancelled += Irp->Cancel;
     if (take(Irp))
         end(Irp, STATUS_CANCELLED, 0);
 }
@@ -105,6 +108,16 @@ static NTSTATUS start_timer(PIRP Irp)
 
 /* --- Device control. --- */
 
+/* A service takes a driver's pointers in a program's thread, too. */
+static NTSTATUS serve(PIRP Irp)
+{
+    HANDLE event;
+    NTSTATUS status = ZwCreateEvent(&event, EVENT_ALL_ACCESS, NULL, NotificationEvent, FALSE);
+    if (NT_SUCCESS(status))
+        status = ZwClose(event);
+    return end(Irp, Irp->RequestorMode == UserMode ? status : STATUS_PRIVILEGE_NOT_HELD, 0);
+}
+
 static NTSTATUS echo(PIRP Irp, ULONG Input, ULONG Output)
 {
     UCHAR *bytes = Irp->AssociatedIrp.SystemBuffer, byte;
@@ -162,6 +175,7 @@ static NTSTATUS control(PIRP Irp, PIO_STACK_LOCATION Stack)
         *(struct told *)Irp->AssociatedIrp.SystemBuffer = told;
         return end(Irp, STATUS_SUCCESS, sizeof told);
     case PENDS: return end(Irp, STATUS_SUCCESS, count());
+    case SERVES: return serve(Irp);
     case TWICE:
     case WANTS_READ:
     case WANTS_WRITE: return end(Irp, STATUS_SUCCESS, 0);
@@ -203,8 +217,10 @@ static NTSTATUS NTAPI on_completion(PDEVICE_OBJECT DeviceObject, PIRP Irp, PVOID
 {
     if (DeviceObject == upper && Context == &told)
         told.above++;
-    if (Irp->PendingReturned)
+    if (Irp->PendingReturned) {
+        told.pending++;
         IoMarkIrpPending(Irp);
+    }
     return STATUS_SUCCESS;
 }
 
@@ -270,10 +286,23 @@ static const struct {
 };
 #define DEVICES (sizeof devices / sizeof devices[0])
 
+static VOID NTAPI on_process(HANDLE ParentId, HANDLE ProcessId, BOOLEAN Create)
+{
+    UNREFERENCED_PARAMETER(ParentId);
+    told.processes += Create && ProcessId;
+}
+
+static VOID NTAPI on_thread(HANDLE ProcessId, HANDLE ThreadId, BOOLEAN Create)
+{
+    told.threads += Create && ProcessId && ThreadId;
+}
+
 static VOID NTAPI unload(PDRIVER_OBJECT DriverObject)
 {
     UNICODE_STRING link;
     UNREFERENCED_PARAMETER(DriverObject);
+    PsSetCreateProcessNotifyRoutine(on_process, TRUE);
+    PsRemoveCreateThreadNotifyRoutine(on_thread);
     DbgPrint("%lu still waited\n", finish());
     IoDetachDevice(lower);
     for (ULONG i = 0; i < DEVICES; i++) {
@@ -295,6 +324,8 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     KeInitializeSpinLock(&lock);
     KeInitializeDpc(&dpc, on_timer, NULL);
     KeInitializeTimer(&timer);
+    PsSetCreateProcessNotifyRoutine(on_process, FALSE);
+    PsSetCreateThreadNotifyRoutine(on_thread);
     for (ULONG i = 0; i <= IRP_MJ_MAXIMUM_FUNCTION; i++)
         DriverObject->MajorFunction[i] = dispatch;
     for (ULONG i = 0; i < DEVICES; i++) {

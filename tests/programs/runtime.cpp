@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: MIT
+// What programs have from the libraries beneath them: modules, thread-local storage, exceptions,
+// heaps, streams, arguments.
+#include <windows.h>
+#include <cerrno>
+#include <csetjmp>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include "check.h"
+
+extern "C" WINBASEAPI VOID NTAPI RtlRaiseStatus(NTSTATUS);
+
+static void arguments(int argc, char **argv)
+{
+    IS(argc, 5);
+    IS(std::strcmp(argv[1], "a b"), 0);
+    IS(std::strcmp(argv[2], "c\\d"), 0);
+    IS(std::strcmp(argv[3], "e\"f"), 0);
+    IS(std::strcmp(argv[4], "g\\"), 0);
+    IS(argv[5] == nullptr, 1);
+}
+
+// --- Modules. ---
+
+static void modules()
+{
+    char name[40], room[4];
+    HMODULE kernel = LoadLibraryA("C:\\Windows\\System32\\KERNEL32.dll"), here = nullptr;
+    IS(kernel != nullptr && kernel == GetModuleHandleA("kernel32"), 1);
+    IS(LoadLibraryA("kernelbase.dll") == kernel, 1);
+    IS(FreeLibrary(kernel), TRUE);
+    IS(GetModuleHandleA("kernel32.dll") == kernel, 1);
+    IS(FreeLibrary((HMODULE)((char *)kernel + 0x1000)), FALSE);
+    IS(GetModuleHandleA("kernel32.") == nullptr, 1); // a name that ends with a point has no ending
+    IS(GetProcAddress(kernel, "Sleep") == (FARPROC)Sleep, 1);
+    IS(GetProcAddress(kernel, "sleep") == nullptr, 1);
+    IS(GetLastError(), ERROR_PROC_NOT_FOUND);
+    IS(GetProcAddress(kernel, (LPCSTR)0xffff) == nullptr, 1);
+    IS(GetModuleFileNameA(kernel, name, sizeof name), 32);
+    IS(std::strcmp(name, "C:\\Windows\\System32\\kernel32.dll"), 0);
+    IS(GetModuleFileNameA(nullptr, room, sizeof room), sizeof room);
+    IS(room[3], 0);
+    IS(GetModuleHandleExA(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS, (LPCSTR)modules, &here), TRUE);
+    IS(here == GetModuleHandleA(nullptr), 1);
+    IS(GetModuleHandleExA(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS, name, &here), FALSE);
+}
+
+// --- Thread-local storage. ---
+
+struct counted {
+    static volatile long alive;
+    int value = 7;
+    counted() { InterlockedIncrement(&alive); }
+    ~counted() { InterlockedDecrement(&alive); }
+};
+volatile long counted::alive;
+static thread_local counted object;
+static thread_local int zeroed, preset = 11;
+static thread_local char aligned alignas(64)[64];
+static DWORD slots[70];
+
+static DWORD WINAPI in_thread(LPVOID)
+{
+    int bad = object.value != 7 || zeroed || preset != 11 || (ULONG_PTR)aligned % 64;
+    for (DWORD slot : slots)
+        bad += TlsGetValue(slot) != nullptr;
+    object.value = preset = zeroed = 99;
+    for (DWORD slot : slots)
+        TlsSetValue(slot, &bad);
+    return (DWORD)(bad * 100 + counted::alive);
+}
+
+static DWORD run(LPTHREAD_START_ROUTINE routine, LPVOID argument)
+{
+    DWORD code = ~0u;
+    HANDLE thread = CreateThread(nullptr, 0, routine, argument, 0, nullptr);
+    WaitForSingleObject(thread, INFINITE);
+    GetExitCodeThread(thread, &code);
+    CloseHandle(thread);
+    return code;
+}
+
+static void local_storage()
+{
+    IS(object.value + zeroed + preset, 18);
+    for (DWORD &slot : slots) // more than the 64 that each thread has at once
+        slot = TlsAlloc();
+    IS(slots[69] - slots[0], 69);
+    for (DWORD slot : slots)
+        TlsSetValue(slot, (LPVOID)(ULONG_PTR)(slot + 1));
+    IS(run(in_thread, nullptr), 2);
+    IS(run(in_thread, nullptr), 2);
+    IS(counted::alive, 1); // their destructors ran
+    int bad = 0;
+    for (DWORD slot : slots)
+        bad += TlsGetValue(slot) != (LPVOID)(ULONG_PTR)(slot + 1) || !TlsFree(slot);
+    IS(bad, 0);
+    IS(object.value + zeroed + preset, 18);
+    DWORD again = TlsAlloc();
+    IS(again, slots[0]);
+    IS(TlsGetValue(again) == nullptr, 1);
+    IS(TlsFree(again) && !TlsFree(again), 1);
+    IS(TlsSetValue(5000, nullptr), FALSE);
+    IS(GetLastError(), ERROR_INVALID_PARAMETER);
+}
+
+// --- Exceptions. ---
+
+static int trail;
+
+struct step {
+    int digit;
+    ~step() { trail = trail * 10 + digit; }
+};
+
+[[gnu::noinline]] static void thrower(int depth, const char *what)
+{
+    step s{ depth };
+    volatile double spill[40];
+    for (int i = 0; i < 40; i++)
+        spill[i] = i + depth;
+    if (depth == 3)
+        throw std::runtime_error(what);
+    thrower(depth + 1, what);
+    trail += (int)spill[depth];
+}
+
+static void thrown()
+{
+    double kept = 1.5;
+    asm volatile("" : "+x"(kept));
+    std::string caught;
+    try {
+        try {
+            thrower(1, "first");
+        } catch (const std::runtime_error &e) {
+            step s{ 4 };
+            caught = e.what();
+            try {
+                thrower(3, "inner");
+            } catch (const std::exception &inner) {
+                caught += inner.what();
+            }
+            throw;
+        }
+    } catch (const std::exception &e) {
+        caught += e.what();
+    }
+    IS(caught == "firstinnerfirst", 1);
+    IS(trail, 32134);
+    IS(kept == 1.5, 1);
+}
+
+static int order, continued;
+static ULONG_PTR raised[2];
+
+static LONG CALLBACK first(PEXCEPTION_POINTERS p)
+{
+    if (p->ExceptionRecord->ExceptionCode != 0xe0001234)
+        return EXCEPTION_CONTINUE_SEARCH;
+    order = order * 10 + 1;
+    raised[0] = p->ExceptionRecord->NumberParameters;
+    raised[1] = p->ExceptionRecord->ExceptionInformation[1];
+    return EXCEPTION_CONTINUE_SEARCH;
+}
+
+static LONG CALLBACK second(PEXCEPTION_POINTERS p)
+{
+    if (p->ExceptionRecord->ExceptionCode != 0xe0001234)
+        return EXCEPTION_CONTINUE_SEARCH;
+    order = order * 10 + 2;
+    return EXCEPTION_CONTINUE_EXECUTION;
+}
+
+static LONG CALLBACK after(PEXCEPTION_POINTERS)
+{
+    continued++;
+    return EXCEPTION_CONTINUE_SEARCH;
+}
+
+static LONG WINAPI last_resort(PEXCEPTION_POINTERS p)
+{
+    order = order * 10 + 3;
+    p->ContextRecord->Rip +=
+        p->ExceptionRecord->ExceptionCode == STATUS_ILLEGAL_INSTRUCTION ? 2 : 0;
+    return EXCEPTION_CONTINUE_EXECUTION;
+}
+
+static void vectored()
+{
+    const ULONG_PTR given[2] = { 5, 6 };
+    PVOID b = AddVectoredExceptionHandler(0, second), a = AddVectoredExceptionHandler(1, first);
+    RaiseException(0xe0001234, 0, 2, given);
+    IS(order, 12);
+    IS(raised[0], 2);
+    IS(raised[1], 6);
+    IS(RemoveVectoredExceptionHandler(a) && !RemoveVectoredExceptionHandler(a), 1);
+    RaiseException(0xe0001234, 0, 0, nullptr);
+    IS(order, 122);
+    IS(RemoveVectoredExceptionHandler(b), 1);
+    order = 0;
+    SetUnhandledExceptionFilter(last_resort);
+    PVOID c = AddVectoredContinueHandler(1, after);
+    RaiseException(0xe0001234, 0, 0, nullptr);
+    asm volatile("ud2");
+    IS(order, 33);
+    IS(continued, 0); // no handler of a frame let it continue
+    IS(RemoveVectoredContinueHandler(c), 1);
+    IS(SetUnhandledExceptionFilter(nullptr) == last_resort, 1);
+}
+
+// --- The heap. ---
+
+static bool holds(const unsigned char *block, size_t size, unsigned char value)
+{
+    for (size_t i = 0; i < size; i++)
+        if (block[i] != value)
+            return false;
+    return true;
+}
+
+static void sizes(HANDLE heap)
+{
+    const size_t all[] = { 0,   1,   15,  16,   17,   112,   113,   144,    145,
+                           300, 500, 900, 4000, 9000, 32752, 32753, 100000, 1500000 };
+    const int n = sizeof all / sizeof all[0];
+    unsigned char *block[2][n];
+    int bad = 0;
+    for (int turn = 0; turn < 2; turn++)
+        for (int i = 0; i < n; i++) {
+            block[turn][i] = (unsigned char *)HeapAlloc(heap, 0, all[i]);
+            bad += !block[turn][i] || (ULONG_PTR)block[turn][i] % 16 ||
+                   HeapSize(heap, 0, block[turn][i]) != all[i];
+            std::memset(block[turn][i], turn * n + i + 1, all[i]);
+        }
+    IS(bad, 0);
+    for (int turn = 0; turn < 2; turn++)
+        for (int i = 0; i < n; i++) {
+            bad += !holds(block[turn][i], all[i], (unsigned char)(turn * n + i + 1));
+            HeapFree(heap, 0, block[turn][i]);
+        }
+    IS(bad, 0);
+    for (size_t size : all) {
+        unsigned char *p = (unsigned char *)HeapAlloc(heap, HEAP_ZERO_MEMORY, size);
+        bad += !holds(p, size, 0);
+        HeapFree(heap, 0, p);
+    }
+    IS(bad, 0);
+}
+
+static void grows(HANDLE heap)
+{
+    unsigned char *p = (unsigned char *)HeapAlloc(heap, 0, 20), *same;
+    std::memset(p, 3, 20);
+    same = (unsigned char *)HeapReAlloc(heap, 0, p, 24);
+    IS(same == p, 1); // there is room
+    size_t size = 24;
+    std::memset(p, 3, size);
+    int bad = 0;
+    for (size_t next : { 25u, 100u, 5000u, 60000u, 70000u, 40000u, 200u, 10u }) {
+        p = (unsigned char *)HeapReAlloc(heap, HEAP_ZERO_MEMORY, p, next);
+        size_t both = next < size ? next : size;
+        bad += !holds(p, both, 3) || (next > size && !holds(p + size, next - size, 0));
+        std::memset(p, 3, next);
+        size = next;
+    }
+    IS(bad, 0);
+    IS(HeapSize(heap, 0, p), 10);
+    IS(HeapAlloc(heap, 0, (SIZE_T)1 << 47) == nullptr, 1);
+    void *freed = HeapAlloc(heap, 0, 77);
+    HeapFree(heap, 0, freed);
+    IS(HeapAlloc(heap, 0, 77) == freed, 1); // a free block is taken again
+}
+
+static DWORD WINAPI churn(LPVOID heap)
+{
+    unsigned char *mine[16] = {}, tag = (unsigned char)GetCurrentThreadId();
+    DWORD bad = 0;
+    for (unsigned i = 0; i < 4000; i++) {
+        unsigned char *&p = mine[i * 7 % 16];
+        bad += p && !holds(p, 48, tag);
+        if (p)
+            HeapFree((HANDLE)heap, 0, p);
+        p = (unsigned char *)HeapAlloc((HANDLE)heap, 0, 48);
+        std::memset(p, tag, 48);
+    }
+    return bad;
+}
+
+static void heaps()
+{
+    HANDLE own = HeapCreate(0, 0, 0), threads[3];
+    sizes(GetProcessHeap());
+    sizes(own);
+    grows(own);
+    for (HANDLE &thread : threads)
+        thread = CreateThread(nullptr, 0, churn, own, 0, nullptr);
+    for (HANDLE thread : threads) {
+        DWORD bad = 1;
+        WaitForSingleObject(thread, INFINITE);
+        GetExitCodeThread(thread, &bad);
+        IS(bad, 0);
+    }
+    void *big = HeapAlloc(own, 0, 100000);
+    IS(HeapDestroy(own), TRUE);
+    MEMORY_BASIC_INFORMATION m;
+    IS(VirtualQuery(big, &m, sizeof m) && m.State == MEM_FREE, 1);
+}
+
+// --- Streams. ---
+
+static void streams()
+{
+    char line[8];
+    IS(std::fgetc(stdin), EOF);
+    IS(std::feof(stdin) != 0, 1);
+    IS(std::ungetc('x', stdin), 'x');
+    IS(std::feof(stdin), 0);
+    IS(std::fgets(line, sizeof line, stdin) == line && line[0] == 'x' && !line[1], 1);
+    IS(std::fgets(line, sizeof line, stdin) == nullptr, 1);
+    IS(std::fread(line, 1, 4, stdin), 0);
+    errno = 0;
+    IS(std::fputs("no", stdin), EOF);
+    IS(errno, EBADF);
+    IS(std::ferror(stdin) != 0, 1);
+    std::clearerr(stdin);
+    IS(std::ferror(stdin), 0);
+    IS(std::fopen("nothing", "r") == nullptr, 1);
+    IS(errno, ENOENT);
+    IS(std::fwrite("ab", 1, 2, stderr), 2);
+    IS(std::fwrite("cdef\n", 2, 2, stderr), 2);
+    std::puts("");
+    std::setvbuf(stdout, nullptr, _IOFBF, 0);
+    std::printf("held ");
+    std::fputs("before ", stderr); // it comes first
+    std::setvbuf(stdout, nullptr, _IONBF, 0);
+    std::printf("at once\n");
+    std::string much(1200, 'm'); // more than a buffer
+    std::printf("%s|\n", much.c_str());
+}
+
+// --- The end. ---
+
+static int answers;
+static void on_signal(int number) { answers += number; }
+
+static void signals()
+{
+    IS(std::signal(SIGTERM, on_signal) == SIG_DFL, 1);
+    IS(std::raise(SIGTERM), 0);
+    IS(answers, SIGTERM);
+    IS(std::signal(SIGTERM, SIG_IGN) == SIG_DFL, 1); // one call only
+    IS(std::raise(SIGTERM), 0);
+    IS(std::signal(99, on_signal) == SIG_ERR && errno == EINVAL, 1);
+    std::jmp_buf place;
+    volatile double kept = 2.5;
+    volatile int turns = 0;
+    if (!setjmp(place) && turns++ < 2)
+        std::longjmp(place, 0); // which returns 1
+    IS(turns, 1);
+    IS(kept == 2.5, 1);
+}
+
+static void at_end_first() { std::puts("last"); }
+static void at_end_second() { std::puts("then"); }
+
+int main(int argc, char **argv)
+{
+    arguments(argc, argv);
+    modules();
+    local_storage();
+    thrown();
+    vectored();
+    heaps();
+    streams();
+    signals();
+    std::atexit(at_end_first);
+    std::atexit(at_end_second);
+    std::setvbuf(stdout, nullptr, _IOFBF, 0); // printed when all is over
+    std::printf("%d checks, %d wrong\n", checks, failures);
+    return failures;
+}
