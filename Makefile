@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Everything is here: make help. Machines are started by tests/run, not by make.
+# make help says what there is. kernel/user/windows.mk has what ring 3 is made of. Machines are
+# started by tests/run, not by make.
 # One line for each file; V=1 shows the commands.
 BUILD  := build
 Q      := $(if $(V),,@)
@@ -8,34 +9,40 @@ CC     := gcc
 TEXT_FLAGS := -Wall -Wextra -Werror -Wshadow -Wundef -Wvla -Wstrict-prototypes -Wmissing-prototypes
 TRAP_UB := -fsanitize=undefined -fsanitize-undefined-trap-on-error
 # Only gcc turns loops into calls of memset, and only gcc knows how to be told not to.
-NO_LOOP_CALLS := $(shell f=-fno-tree-loop-distribute-patterns; $(CC) -Werror $$f -E -x c /dev/null >/dev/null 2>&1 && echo $$f)
-# Rules of addresses by gcc and kernel/base/kasan.c, for the kernel and its tests. Two files run before there is shadow, or
-# make it; strings are built for ring 3, too, and ask for themselves.
-KASAN_FLAGS := -fsanitize=kernel-address -fasan-shadow-offset=0xdffffc0000000000 --param asan-stack=1 --param asan-globals=1 \
+NO_LOOP_CALLS := $(shell f=-fno-tree-loop-distribute-patterns; \
+          $(CC) -Werror $$f -E -x c /dev/null >/dev/null 2>&1 && echo $$f)
+# Rules of addresses by gcc and kernel/base/kasan.c, for the kernel and its tests. Two files run
+# before there is shadow, or make it; strings are built for ring 3, too, and ask for themselves.
+KASAN_FLAGS := -fsanitize=kernel-address -fasan-shadow-offset=0xdffffc0000000000 \
+          --param asan-stack=1 --param asan-globals=1 \
           --param asan-instrumentation-with-call-threshold=0
+NO_KASAN := boot/boot.c kernel/base/kasan.c kernel/base/kcsan.c kernel/base/string.c
 # Races by gcc and kernel/base/kcsan.c. The virtual PMU's host has no block of a CPU at GS.
-KCSAN_FLAGS := -fsanitize=thread --param tsan-distinguish-volatile=1 --param tsan-instrument-func-entry-exit=0 -fno-optimize-sibling-calls
-SANITIZE = $(if $(filter-out boot/boot.c kernel/base/kasan.c kernel/base/kcsan.c kernel/base/string.c,$<),$(KASAN:1=$(KASAN_FLAGS)) \
+KCSAN_FLAGS := -fsanitize=thread --param tsan-distinguish-volatile=1 \
+          --param tsan-instrument-func-entry-exit=0 -fno-optimize-sibling-calls
+SANITIZE = $(if $(filter-out $(NO_KASAN),$<),$(KASAN:1=$(KASAN_FLAGS)) \
           $(if $(filter-out pmu/virt/%,$<),$(KCSAN:1=$(KCSAN_FLAGS))))
-COMMON := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-common -fno-stack-protector -fno-omit-frame-pointer \
-          -fno-strict-aliasing -fno-asynchronous-unwind-tables $(NO_LOOP_CALLS) \
-          -ffile-prefix-map=$(CURDIR)=. -I. $(TEXT_FLAGS) -MMD -MP $(UBSAN:1=$(TRAP_UB))
-CFLAGS := $(COMMON) -DKASAN_ON=$(if $(KASAN),1,0) -DKCSAN_ON=$(if $(KCSAN),1,0) -mcmodel=kernel -mno-red-zone -mgeneral-regs-only
+COMMON := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-common -fno-stack-protector \
+          -fno-omit-frame-pointer -fno-strict-aliasing -fno-asynchronous-unwind-tables \
+          $(NO_LOOP_CALLS) -ffile-prefix-map=$(CURDIR)=. -I. $(TEXT_FLAGS) -MMD -MP \
+          $(UBSAN:1=$(TRAP_UB))
+CFLAGS := $(COMMON) -DKASAN_ON=$(if $(KASAN),1,0) -DKCSAN_ON=$(if $(KCSAN),1,0) \
+          -mcmodel=kernel -mno-red-zone -mgeneral-regs-only
 
 ROOMS  := base mm console ke profiling etw driver
 TEST_ROOMS := harness kernel hal pmu vpmu profiling etw cost
-ASM    := $(sort $(wildcard boot/*.asm kernel/*.asm kernel/ke/*.asm kernel/profiling/*.asm pmu/virt/*.asm $(TEST_ROOMS:%=tests/%/*.asm)))
-C      := $(sort $(wildcard boot/*.c kernel/*.c $(ROOMS:%=kernel/%/*.c) hal/*.c pmu/*.c pmu/events/*.c pmu/virt/*.c $(TEST_ROOMS:%=tests/%/*.c)))
-C      := $(filter-out $(if $(KASAN),,kernel/base/kasan.c tests/kernel/kasan.c) $(if $(KCSAN),,kernel/base/kcsan.c tests/kernel/kcsan.c),$(C))
-# The libraries of Windows programs, PE images that mingw-w64 makes of kernel/user/NAME/ and NAME.def.
+FOLDERS := boot kernel $(ROOMS:%=kernel/%) hal pmu pmu/events pmu/virt $(TEST_ROOMS:%=tests/%)
+SANITIZERS := $(if $(KASAN),,kasan) $(if $(KCSAN),,kcsan)
+ASM    := $(sort $(wildcard $(FOLDERS:%=%/*.asm)))
+C      := $(sort $(wildcard $(FOLDERS:%=%/*.c)))
+C      := $(filter-out $(SANITIZERS:%=kernel/base/%.c) $(SANITIZERS:%=tests/kernel/%.c),$(C))
+OBJ    := $(ASM:%.asm=$(BUILD)/%.asm.o) $(C:%.c=$(BUILD)/%.o)
+
+# What makes PE images: mingw-w64.
 WIN_CC := x86_64-w64-mingw32-gcc-posix
 WIN_CXX := x86_64-w64-mingw32-g++-posix
-WIN_FLAGS := -DKASAN_ON=0 -DKCSAN_ON=0 -std=gnu11 -O2 -g -fno-builtin -fno-stack-protector -fno-tree-loop-distribute-patterns -fno-ident \
-          -ffile-prefix-map=$(CURDIR)=. -I. -Wall -Wextra -Werror -Wshadow
-DLLS   := $(addprefix $(BUILD)/dll/,ntdll.dll kernel32.dll msvcrt.dll advapi32.dll ntoskrnl.exe hal.dll handlers.sys)
 COMMA  := ,
 
-OBJ    := $(ASM:%.asm=$(BUILD)/%.asm.o) $(C:%.c=$(BUILD)/%.o)
 # What is traced where nobody says what.
 ifneq ($(filter trace,$(MAKECMDGOALS)),)
 PROGRAM ?= tests/samples/threads.c
@@ -46,115 +53,49 @@ endif
 # With PROGRAM=file.c or .cpp mingw-w64 makes an executable of it first, as it does without us.
 PROGRAM_SOURCE := $(filter-out %.exe %.EXE,$(PROGRAM))
 PROGRAM_EXE := $(if $(PROGRAM_SOURCE),$(BUILD)/program/$(basename $(notdir $(PROGRAM_SOURCE))).exe)
-PROGRAM_CC := $(if $(filter %.c,$(PROGRAM)),$(WIN_CC),$(WIN_CXX)) -O2 -g -static -Wall -isystem $(BUILD)/program/include
+PROGRAM_CC := $(if $(filter %.c,$(PROGRAM)),$(WIN_CC),$(WIN_CXX)) -O2 -g -static -Wall \
+          -isystem $(BUILD)/program/include
 
 # DRIVER=file.c becomes a kernel driver, with the DDK's headers; there may be several.
 DRIVER_SOURCES := $(filter-out %.sys %.SYS,$(DRIVER))
-DRIVER_IMAGE := $(foreach source,$(DRIVER_SOURCES),$(BUILD)/program/$(basename $(notdir $(source))).sys)
+DRIVER_IMAGE := $(patsubst %,$(BUILD)/program/%.sys,$(basename $(notdir $(DRIVER_SOURCES))))
 DDK := /usr/x86_64-w64-mingw32/include/ddk
 
 all: $(BUILD)/ntpmu.bin $(PROGRAM_EXE) $(DRIVER_IMAGE)
 
-# QEMU's multiboot loader refuses ELF64 but takes a flat file by the header's addresses; GRUB and gdb want the ELF.
+# QEMU's multiboot loader refuses ELF64 but takes a flat file by the header's addresses; GRUB and
+# gdb want the ELF.
 %/ntpmu.bin: %/ntpmu.elf
 	$(call SAY,BIN)objcopy -O binary $< $@
 
 $(BUILD)/ntpmu.elf: linker.ld $(OBJ) $(BUILD)/ring3.o
 	$(call SAY,LD)ld -n -T linker.ld --build-id=none -z noexecstack -o $@.1 $(OBJ) $(BUILD)/ring3.o
-	$(Q)nm $@.1 | LC_ALL=C sort | sed -n 's/^ffffffff\(........\) [tT$(if $(KCSAN),dDbB)] \([A-Za-z_][A-Za-z0-9_]*\)$$/.long 0x\1; .asciz "\2"/p' | \
+	$(Q)nm $@.1 | LC_ALL=C sort | sed -n -e '/^ffffffff........ [tT$(if $(KCSAN),dDbB)] /s/ . / /' \
+	    -e 's/^ffffffff\(........\) \([A-Za-z_][A-Za-z0-9_]*\)$$/.long 0x\1; .asciz "\2"/p' | \
 	    (echo '.section .symbols, "a"'; cat) | as -o $@.symbols.o -
 	$(Q)ld -n -T linker.ld --build-id=none -z noexecstack -o $@ $(OBJ) $(BUILD)/ring3.o $@.symbols.o
 
-# What the kernel's half of the tests knows of ring 3's: addresses, and a pointer to each test, among its own.
+# What the kernel's half of the tests knows of ring 3's: addresses, and a pointer to each test,
+# among its own.
 $(BUILD)/ring3.o: $(BUILD)/dll/ring3.exe
 	$(call SAY,GEN)x86_64-w64-mingw32-nm $<.debug | sed -n \
 	    -e 's/^\([0-9a-f]*\) . \(user_[a-z0-9_]*\)$$/.globl \2; .set \2, 0x\1/p' \
-	    -e 's/^\([0-9a-f]*\) . user_test\.\([a-z0-9_.]*\)$$/.section .tests.\2, "a"; .quad 0x\1/p' | as -o $@ -
+	    -e 's/^\([0-9a-f]*\) . user_test\.\([a-z0-9_.]*\)$$/.section .tests.\2, "a"; .quad 0x\1/p' | \
+	    as -o $@ -
 
-# One library: entry point or 0, preferred address, what it is linked with beside its own objects.
-define library
-	@mkdir -p $(@D)
-	$(call SAY,DLL)$(WIN_CC) -nostdlib -shared -Wl,-e,$(1),--image-base=$(2),--no-insert-timestamp -o $@.debug \
-	    $(filter %.o %.def,$^) $(3) -lgcc
-	$(Q)x86_64-w64-mingw32-strip -p -o $@ $@.debug
-endef
-
-# Objects of a library, and what its own side of mingw-w64's headers looks like.
-WIN_OBJ = $(patsubst %.c,$(BUILD)/dll/%.o,$(sort $(wildcard kernel/user/$(1)/*.c)))
-NTDLL_OBJ := $(call WIN_OBJ,ntdll) $(patsubst %,$(BUILD)/dll/kernel/%.o,pe pe_names base/string)
-KERNEL32_OBJ := $(call WIN_OBJ,kernel32)
-MSVCRT_OBJ := $(call WIN_OBJ,msvcrt)
-ADVAPI32_OBJ := $(call WIN_OBJ,advapi32)
-$(NTDLL_OBJ): WIN_DEFINES := -D_NTSYSTEM_ -D_CRTIMP=
-$(KERNEL32_OBJ): WIN_DEFINES := -D_KERNEL32_
-$(MSVCRT_OBJ): WIN_DEFINES := -D__MSVCRT__ -D_CRTIMP= -D_CRTIMP_ALTERNATIVE= -D_SECIMP= -D_CTYPE_DISABLE_MACROS -D_WCTYPE_INLINE_DEFINED
-$(ADVAPI32_OBJ): WIN_DEFINES := -D_WMI_SOURCE_ -D_ADVAPI32_
-
-$(BUILD)/dll/%.o: %.c
-	@mkdir -p $(@D)
-	$(call SAY,WCC)$(WIN_CC) $(WIN_DEFINES) $(WIN_FLAGS) -MMD -MP -c -o $@ $<
-
-$(BUILD)/dll/ntdll.def: kernel/user/ntdll/ntdll.def kernel/nt/service_list.h
-	@mkdir -p $(@D)
-	$(call SAY,GEN)(cat $<; sed -n -e 's/^NT_SERVICE([0-9]*, \([A-Za-z]*\).*/Nt\1\nZw\1/p' \
-	    -e 's/^OWN_SERVICE([0-9]*, \([A-Za-z_]*\).*/\1/p' kernel/nt/service_list.h) > $@
-
-$(BUILD)/dll/ntdll.dll: $(BUILD)/dll/ntdll.def $(NTDLL_OBJ)
-	$(call library,0,0x7ffb00000000)
-
-$(BUILD)/dll/kernel32.dll: kernel/user/kernel32/kernel32.def $(KERNEL32_OBJ) $(BUILD)/dll/ntdll.dll
-	$(call library,0,0x7ffb10000000,$(BUILD)/dll/ntdll.dll)
-
-$(BUILD)/dll/msvcrt.dll: kernel/user/msvcrt/msvcrt.def $(MSVCRT_OBJ) $(BUILD)/dll/kernel32.dll
-	$(call library,entry,0x7ffb20000000,-lmingwex $(BUILD)/dll/kernel32.dll $(BUILD)/dll/ntdll.dll)
-
-$(BUILD)/dll/advapi32.dll: kernel/user/advapi32/advapi32.def $(ADVAPI32_OBJ) $(BUILD)/dll/kernel32.dll
-	$(call library,0,0x7ffb50000000,$(BUILD)/dll/kernel32.dll $(BUILD)/dll/ntdll.dll)
-
-$(BUILD)/dll/ntoskrnl.exe: kernel/user/ntoskrnl/ntoskrnl.def
-	$(call library,0,0x7ffb30000000)
-
-$(BUILD)/dll/hal.dll: kernel/user/hal/hal.def
-	$(call library,0,0x7ffb40000000)
-
-# Loaded into ring 0: how drivers handle exceptions, by ntdll's own code.
-HANDLERS_OBJ := $(call WIN_OBJ,handlers) $(patsubst %,$(BUILD)/dll/kernel/user/ntdll/%.o,unwind dispatch seh context) \
-          $(BUILD)/dll/kernel/base/string.o
-$(call WIN_OBJ,handlers): WIN_DEFINES := -D_NTSYSTEM_ -D_CRTIMP=
-
-$(BUILD)/dll/imports.a: kernel/user/handlers/imports.def
-	@mkdir -p $(@D)
-	$(call SAY,LIB)x86_64-w64-mingw32-dlltool -D ntoskrnl.exe -d $< -l $@
-
-$(BUILD)/dll/handlers.sys: kernel/user/handlers/handlers.def $(HANDLERS_OBJ) $(BUILD)/dll/imports.a
-	$(call library,KiUserExceptionDispatcher,0x10000,-Wl$(COMMA)--subsystem$(COMMA)native $(BUILD)/dll/imports.a)
-
-$(BUILD)/kernel/images.asm.o: $(DLLS)
-
-# The tests in ring 3, a program with the checks and the small printf of ring 0's.
-RING3_OBJ := $(patsubst %,$(BUILD)/dll/%.o,$(basename $(sort $(wildcard tests/ring3/*.c))) tests/harness/checks kernel/base/format) \
-          $(patsubst %,$(BUILD)/dll/%.o,$(sort $(wildcard tests/ring3/*.asm)))
-$(RING3_OBJ): WIN_DEFINES := -Itests/ring3/include -fno-strict-aliasing -Wno-format
-$(BUILD)/dll/%.asm.o: %.asm
-	@mkdir -p $(@D)
-	$(call SAY,AS)nasm -f win64 -w+all -Werror -MD $(@:.o=.d) -o $@ $<
-
-RING3_DLLS := $(addprefix $(BUILD)/dll/,kernel32.dll advapi32.dll ntdll.dll)
-$(BUILD)/dll/ring3.exe: $(RING3_OBJ) $(RING3_DLLS)
-	$(call SAY,EXE)$(WIN_CC) -nostdlib -Wl,-e,user_begin,--image-base=0x400000,--disable-dynamicbase,--no-insert-timestamp \
-	    -o $@.debug $(RING3_OBJ) $(RING3_DLLS) -lgcc
-	$(Q)x86_64-w64-mingw32-strip -p -o $@ $@.debug
-
-$(BUILD)/tests/harness/ring3_image.asm.o: $(BUILD)/dll/ring3.exe
+include kernel/user/windows.mk
 
 # Guests that are not this kernel, for PAYLOAD=: QEMU-style multiboot 1, hence ELF32.
-PAYLOADS := $(BUILD)/payload.elf $(BUILD)/transparent.elf $(BUILD)/suite.elf $(BUILD)/blocks.elf $(BUILD)/peers.elf
+PAYLOADS := $(addprefix $(BUILD)/,payload.elf transparent.elf suite.elf blocks.elf peers.elf)
 $(BUILD)/transparent.elf: $(wildcard tests/payload/probes_*.asm)
-$(PAYLOADS): $(BUILD)/%.elf: tests/payload/%.asm tests/payload/%.c $(addprefix tests/payload/,guest.inc guest.h payload.ld) kernel/base/registers.inc
+$(PAYLOADS): $(addprefix tests/payload/,guest.inc guest.h payload.ld) kernel/base/registers.inc
+$(PAYLOADS): $(BUILD)/%.elf: tests/payload/%.asm tests/payload/%.c
 	@mkdir -p $(@D)/tests/payload
 	$(call SAY,AS)nasm -f elf64 -w+all -Werror -o $(BUILD)/tests/payload/$*.asm.o tests/payload/$*.asm
-	$(call SAY,CC)$(CC) $(COMMON) -mno-red-zone -mgeneral-regs-only -c -o $(BUILD)/tests/payload/$*.o tests/payload/$*.c
-	$(Q)ld -n -T tests/payload/payload.ld --build-id=none -z noexecstack -o $@.64 $(BUILD)/tests/payload/$*.asm.o $(BUILD)/tests/payload/$*.o
+	$(call SAY,CC)$(CC) $(COMMON) -mno-red-zone -mgeneral-regs-only -c \
+	    -o $(BUILD)/tests/payload/$*.o tests/payload/$*.c
+	$(Q)ld -n -T tests/payload/payload.ld --build-id=none -z noexecstack -o $@.64 \
+	    $(BUILD)/tests/payload/$*.asm.o $(BUILD)/tests/payload/$*.o
 	$(Q)objcopy -O elf32-i386 --strip-debug $@.64 $@
 
 # What a loader takes for a Linux kernel, for LINUX=.
@@ -165,20 +106,25 @@ $(BUILD)/linux.bin: tests/payload/linux.asm
 # Firmware as bad as it can be, for FIRMWARE=; it starts the kernel.
 $(BUILD)/firmware.elf: tests/firmware/firmware.ld tests/firmware/main.c tests/firmware/start.asm
 	@mkdir -p $(@D)/tests/firmware
-	$(call SAY,AS)nasm -f elf32 -w+all -Werror -o $(BUILD)/tests/firmware/start.o tests/firmware/start.asm
-	$(call SAY,CC)$(CC) -m32 -std=gnu11 -O2 -ffreestanding -fno-pic -fno-stack-protector -mgeneral-regs-only $(TEXT_FLAGS) -c \
-	    -o $(BUILD)/tests/firmware/main.o tests/firmware/main.c
-	$(Q)ld -m elf_i386 -T $< --build-id=none -z noexecstack -o $@ $(BUILD)/tests/firmware/start.o $(BUILD)/tests/firmware/main.o
+	$(call SAY,AS)nasm -f elf32 -w+all -Werror \
+	    -o $(BUILD)/tests/firmware/start.o tests/firmware/start.asm
+	$(call SAY,CC)$(CC) -m32 -std=gnu11 -O2 -ffreestanding -fno-pic -fno-stack-protector \
+	    -mgeneral-regs-only $(TEXT_FLAGS) -c -o $(BUILD)/tests/firmware/main.o tests/firmware/main.c
+	$(Q)ld -m elf_i386 -T $< --build-id=none -z noexecstack -o $@ \
+	    $(BUILD)/tests/firmware/start.o $(BUILD)/tests/firmware/main.o
 
-# Compiled each time, as the program.
+# Compiled each time, as the program; of the source that is called so.
+SOURCE_OF = $(foreach s,$(DRIVER_SOURCES),$(if $(filter $(1),$(basename $(notdir $(s)))),$(s)))
 $(DRIVER_IMAGE): FORCE
 	@mkdir -p $(@D)
-	$(call SAY,SYS)$(WIN_CC) -std=gnu11 -O2 -g -Wall -Wno-unknown-pragmas -Wno-array-bounds -Wno-multichar -isystem kernel/user/ddk -isystem $(DDK) -shared -nostdlib -Wl,--subsystem,native \
-	    -Wl,-e,DriverEntry,--exclude-all-symbols -o $@ \
-	    $(foreach source,$(DRIVER_SOURCES),$(if $(filter $(basename $(@F)),$(basename $(notdir $(source)))),$(source))) -lntoskrnl -lhal -lgcc
+	$(call SAY,SYS)$(WIN_CC) -std=gnu11 -O2 -g -Wall -Wno-unknown-pragmas -Wno-array-bounds \
+	    -Wno-multichar -isystem kernel/user/ddk -isystem $(DDK) -shared -nostdlib \
+	    -Wl,--subsystem,native,-e,DriverEntry,--exclude-all-symbols \
+	    -o $@ $(call SOURCE_OF,$(basename $(@F))) -lntoskrnl -lhal -lgcc
 
 # Windows does not look at capitals in a header's name; sources have them.
-CAPITALS := Windows.h WinBase.h WinNT.h WinDef.h Winternl.h EvnTrace.h Evntrace.h EvnTCons.h Evntcons.h Psapi.h Intrin.h Process.h Tchar.h
+CAPITALS := Windows.h WinBase.h WinNT.h WinDef.h Winternl.h EvnTrace.h Evntrace.h \
+          EvnTCons.h Evntcons.h Psapi.h Intrin.h Process.h Tchar.h
 $(BUILD)/program/include/%.h:
 	@mkdir -p $(@D)
 	$(Q)echo '#include <$(shell echo $(@F) | tr A-Z a-z)>' > $@
@@ -196,7 +142,8 @@ $(BUILD)/layout.inc: kernel/base/layout.h
 
 $(BUILD)/%.asm.o: %.asm $(BUILD)/layout.inc
 	@mkdir -p $(@D)
-	$(call SAY,AS)nasm -dKASAN_ON=$(if $(KASAN),1,0) -f elf64 -g -F dwarf -i$(BUILD)/ -i$(BUILD)/dll/ -w+all -Werror -MD $(@:.o=.d) -o $@ $<
+	$(call SAY,AS)nasm -dKASAN_ON=$(if $(KASAN),1,0) -f elf64 -g -F dwarf \
+	    -i$(BUILD)/ -i$(BUILD)/dll/ -w+all -Werror -MD $(@:.o=.d) -o $@ $<
 
 # Routines that only drivers call, by the table.
 $(BUILD)/kernel/driver/%.o: CFLAGS += -Wno-missing-prototypes
@@ -209,10 +156,11 @@ $(BUILD)/ntpmu.iso: $(BUILD)/ntpmu.bin boot/mkiso boot/grub.cfg
 	$(call SAY,ISO)boot/mkiso $< $@
 
 # With a program, a driver or a snippet: made each time.
-PROGRAM_FILES := $(if $(PROGRAM),$(or $(PROGRAM_EXE),$(PROGRAM))) $(filter %.sys %.SYS,$(DRIVER)) $(DRIVER_IMAGE)
+PROGRAM_FILES := $(or $(PROGRAM_EXE),$(PROGRAM)) $(filter %.sys %.SYS,$(DRIVER)) $(DRIVER_IMAGE)
 $(BUILD)/program/ntpmu.iso: $(BUILD)/ntpmu.bin $(PROGRAM_EXE) $(DRIVER_IMAGE) FORCE
 	@mkdir -p $(@D)
-	$(call SAY,ISO)files='$(PROGRAM_FILES)'; $(if $(SNIPPET),files=$$(ASSEMBLE=1 tests/bench) || exit 2;) \
+	$(call SAY,ISO)files='$(PROGRAM_FILES)'; \
+	$(if $(SNIPPET),files=$$(ASSEMBLE=1 tests/bench) || exit 2;) \
 	ARGS='$(ARGS)' PROGRAM_ARGS='$(PROGRAM_ARGS)' boot/mkiso $< $@ $$files
 SNIPPET := $(CODE)$(OP)$(FILE)
 ISO := $(BUILD)/$(if $(PROGRAM)$(DRIVER)$(SNIPPET),program/)ntpmu.iso
@@ -240,72 +188,103 @@ ISO := $(BUILD)/$(if $(PROGRAM)$(DRIVER)$(SNIPPET),program/)ntpmu.iso
 #: BROKEN, HANG.
 
 # What the targets below need on Debian and Ubuntu.
-PACKAGES := qemu-system-x86 grub-pc-bin grub-efi-amd64-bin grub-common xorriso mtools ovmf seabios nasm gcc g++ binutils make clang clang-format \
-            cppcheck perl g++-mingw-w64-x86-64-posix libtap-formatter-junit-perl libpfm4-dev bochs bochs-term gdb babeltrace2 zbar-tools
+PACKAGES := qemu-system-x86 grub-pc-bin grub-efi-amd64-bin grub-common xorriso mtools ovmf seabios \
+            nasm gcc g++ binutils make clang clang-format cppcheck perl g++-mingw-w64-x86-64-posix \
+            libtap-formatter-junit-perl libpfm4-dev bochs bochs-term gdb babeltrace2 zbar-tools
 # Beside these only make test wants 115 MB of browser: `make deps test` or `make deps WITH=test`.
 PACKAGES += $(if $(filter test,$(MAKECMDGOALS) $(WITH)),chromium)
+
+# The variables that a script's first comment explains; names that match in a table of the source.
+VARIABLES = @sed -n '/^\#   [A-Z]*=/,/^\#$$/s/^\#   /    /p' $(1)
+NAMES = @sed -n 's/^ *$(1)/\1/p' $(2) | paste -sd' ' | fold -sw 74 | sed 's/^/      /'
 
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
 help-all: help
 	@echo 'make            build $(BUILD)/ntpmu.bin'
-	@echo 'make deps       install what is needed (Debian, Ubuntu; elsewhere: print it); WITH=test: what make test wants, too'
+	@echo 'make deps       install what is needed (Debian, Ubuntu; elsewhere: print it);'
+	@echo '                WITH=test: what make test needs, too'
 	@echo 'make run        boot and run every test; the exit status says pass or fail. Variables:'
-	@sed -n 's/^#   \([A-Z]*=.*\)/                   \1/p' tests/run
-	@echo '                   MODEL is one of:'
-	@sed -n 's/.*\.name = "\([a-z0-9-]*\)".*/\1/p' pmu/virt/models.c | paste -sd' ' | sed 's/^/                     /'
-	@echo '                   or a machine made of one, with quirks (its first lines say which):'
-	@sed -n 's/^    { "\([a-z0-9.-]*\)", "[a-z].*/\1/p' pmu/virt/models.c | paste -sd' ' | sed 's/^/                     /'
-	@echo '                   QUIRK, what processors and hypervisors do against their manuals, is one of:'
-	@sed -n 's/^    { "\([^"]*\)", [A-Z]*, AT(.*/\1/p' pmu/virt/quirk.c | paste -sd' ' | fold -sw 100 | sed 's/^/                     /'
-	@echo 'make trace      run PROGRAM= with a trace of EVENTS= with COUNTERS=, left in $(BUILD)/trace. Variables, beside those:'
-	@sed -n 's/^#   \([A-Z]*=.*\)/                   \1/p' tests/trace
-	@echo 'make bench      what each operation of ours costs; with CODE=, OP= or FILE= instructions, in nasm syntax. Variables:'
-	@sed -n 's/^#   \([A-Z]*=.*\)/                   \1/p' tests/bench
-	@echo 'make linux      Debian'\''s Linux and its perf on the virtual PMU PMU=intel-v4, beside the truth; RUNS=20, ASK=1 for a shell; COMMANDS= FILES= instead'
+	$(call VARIABLES,tests/run)
+	@echo '    MODEL is one of:'
+	$(call NAMES,.*\.name = "\([a-z0-9-]*\)".*,pmu/virt/models.c)
+	@echo '    or a machine made of one, with quirks (its first lines say which):'
+	$(call NAMES,{ "\([a-z0-9.-]*\)"$(COMMA) "[a-z].*,pmu/virt/models.c)
+	@echo '    QUIRK, a difference of a processor from its manual, is one of:'
+	$(call NAMES,{ "\([^"]*\)"$(COMMA) [A-Z]*$(COMMA) AT.*,pmu/virt/quirk.c)
+	@echo 'make run UBSAN=1 BUILD=build/ub     undefined behaviour ends the run'
+	@echo 'make run KASAN=1 BUILD=build/kasan  a wrong address does'
+	@echo 'make run KCSAN=1 BUILD=build/kcsan  a data race does'
+	@echo 'make trace      run PROGRAM= and trace it into $(BUILD)/trace. With those of make run:'
+	$(call VARIABLES,tests/trace)
+	@echo 'make bench      what each operation of ours costs; with CODE=, OP= or FILE= what'
+	@echo '                instructions in nasm syntax cost. Variables:'
+	$(call VARIABLES,tests/bench)
+	@echo 'make linux      Debian'\''s Linux and its perf on the virtual PMU. Variables:'
+	$(call VARIABLES,tests/linux)
 	@echo 'make list       every test with its meaning'
-	@echo 'make report     LOG="files, folders of traces" as one page, build/report.html, and for programs build/report.json; default: the last run'
+	@echo 'make report     LOG="files, folders of traces" as a page, build/report.html,'
+	@echo '                and for programs, build/report.json; default: the last run'
 	@echo 'make compare    A=log B=log: what differs between two runs; fails if a verdict does'
 	@echo 'make test       the whole matrix of machines through prove; JUNIT=file writes JUnit XML'
-	@echo 'make mutants    breaks every part in hundreds of ways; some test must notice each; PMU=haswell SAMPLE=20 SEED=1'
-	@echo 'make machines   every named machine, 1 and 4 CPUs, all tests: verdict, tests run, share of its ideal model'
-	@echo 'make soak       N=10 rounds of the same runs, 1 and 4 CPUs, beside LOAD=2 busy processes: every verdict the same'
-	@echo 'make quirks     N=1000 machines with random quirks, of SEED=1; FIRST=7 N=1 for the seventh: no panic, no test killed'
-	@echo 'make fuzz-images  COUNT=100 mutated copies of a program and of a driver by SEED=1, each in a machine'
-	@echo 'make fuzz       a million calls of services at random, on 4 CPUs, by SEED=1: each answer is what a model says'
-	@echo 'make fuzz-guest  COUNT=1000000 hostile guests of the virtual PMU by SEED=1, on the host: page tables, code, registers, words'
-	@echo 'make check      include rules, gcc and clang without warnings, static analysis, same bytes twice'
+	@echo 'make mutants    breaks every part in hundreds of ways; some test must fail for each;'
+	@echo '                PMU=haswell SAMPLE=20 SEED=1'
+	@echo 'make machines   every named machine, 1 and 4 CPUs, all tests: verdict, tests run, share of'
+	@echo '                its ideal model'
+	@echo 'make soak       N=10 rounds of the same runs, 1 and 4 CPUs, beside LOAD=2 busy processes:'
+	@echo '                every verdict is the same'
+	@echo 'make quirks     N=1000 machines with random quirks, of SEED=1: no panic, no test killed;'
+	@echo '                FIRST=7 N=1 for the seventh'
+	@echo 'make fuzz       a million calls of services at random, on 4 CPUs, by SEED=1: a model knows'
+	@echo '                each answer'
+	@echo 'make fuzz-guest   COUNT=1000000 hostile guests of the virtual PMU by SEED=1, on the host:'
+	@echo '                page tables, code, registers, words'
+	@echo 'make fuzz-images  COUNT=100 mutated copies of a program and of a driver by SEED=1, each in'
+	@echo '                a machine'
+	@echo 'make check      include rules, gcc and clang without warnings, static analysis, the'
+	@echo '                same bytes twice'
 	@echo 'make format     lays out all C by .clang-format'
-	@echo 'make iso        $(BUILD)/ntpmu.iso: BIOS and UEFI, CD and USB stick; with PROGRAM=, DRIVER= or CODE= one that runs them'
+	@echo 'make iso        $(BUILD)/ntpmu.iso: BIOS and UEFI, CD and USB stick; it runs'
+	@echo '                PROGRAM=, DRIVER= or CODE= where they are set'
 	@echo 'make usb        writes it to the stick DEV=/dev/sdX, after asking'
-	@echo 'make debug      QEMU waits for gdb; symbols of the kernel and of ring 3 loaded; GDB_PORT=1234, GDB_ARGS=more'
-	@echo 'make run UBSAN=1 BUILD=build/ub  KASAN=1 BUILD=build/kasan   undefined behaviour, or a wrong address, ends the run; KCSAN=1: races'
-	@echo 'make clean'
+	@echo 'make debug      QEMU waits for gdb; symbols of the kernel and of ring 3 are loaded;'
+	@echo '                GDB_PORT=1234, GDB_ARGS=more'
+	@echo 'make clean      removes $(BUILD)'
 
 deps:
 	@if ! command -v apt-get >/dev/null; then echo 'This needs: $(PACKAGES)'; exit 0; fi; \
 	missing=; for p in $(PACKAGES); do \
-	    dpkg-query -W -f '$${db:Status-Status}' $$p 2>/dev/null | grep -qx installed || missing="$$missing $$p"; \
+	    dpkg-query -W -f '$${db:Status-Status}' $$p 2>/dev/null | grep -qx installed || \
+	        missing="$$missing $$p"; \
 	done; \
 	[ "$$missing" ] || exit 0; \
 	root=; [ "$$(id -u)" = 0 ] || root=sudo; \
-	[ -z "$$root" ] || command -v sudo >/dev/null || { echo "As root: apt-get install$$missing"; exit 1; }; \
-	$$root apt-get -q update && $$root env DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends $$missing
+	[ -z "$$root" ] || command -v sudo >/dev/null || \
+	    { echo "As root: apt-get install$$missing"; exit 1; }; \
+	$$root apt-get -q update && $$root env DEBIAN_FRONTEND=noninteractive \
+	    apt-get -qy install --no-install-recommends $$missing
 
-# What something costs, and how often it is sampled, is promised for the build that ships: left out elsewhere.
-NOT_SHIPPED := *,-*cost*,-profile_*,-pmu_exact*,-pmu_faults*,-pmu_pmi_lost*,-vpmu*,-etw_samples.with_counters,-kinds.journey
-# Races want CPUs that run at once, on the host's clock: without what promises a time, and without the virtual PMU.
-AT_ONCE = SMP='$(or $(SMP),4)' PMU='$(or $(PMU),none)' ICOUNT='$(or $(ICOUNT),off)' ARGS='$(or $(ARGS),watchdog=60000)' TIMEOUT='$(or $(TIMEOUT),600)'
-NOT_TIMED := *,-*cost*,-diagnosis*,-dispatcher_time.at_passive_level,-dispatcher_time.timeouts,-etw_samples.time,-tp_counts.interrupts_not_in_cycles,-tp_threads.many
-run: export TESTS := $(or $(TESTS),$(if $(KASAN)$(UBSAN),$(NOT_SHIPPED)),$(if $(KCSAN),$(NOT_TIMED)))
+# What something costs, and how often it is sampled, is promised for the build that ships: left out
+# elsewhere.
+NOT_SHIPPED := *,-*cost*,-profile_*,-pmu_exact*,-pmu_faults*,-pmu_pmi_lost*,-vpmu*
+NOT_SHIPPED := $(NOT_SHIPPED),-etw_samples.with_counters,-kinds.journey
+# Races want CPUs that run at once, on the host's clock: without what promises a time, and without
+# the virtual PMU.
+AT_ONCE = SMP='$(or $(SMP),4)' PMU='$(or $(PMU),none)' ICOUNT='$(or $(ICOUNT),off)' \
+          ARGS='$(or $(ARGS),watchdog=60000)' TIMEOUT='$(or $(TIMEOUT),600)'
+NOT_TIMED := *,-*cost*,-diagnosis*,-dispatcher_time.at_passive_level,-dispatcher_time.timeouts
+NOT_TIMED := $(NOT_TIMED),-etw_samples.time,-tp_counts.interrupts_not_in_cycles,-tp_threads.many
+run: export TESTS := $(or $(TESTS),$(if $(KASAN)$(UBSAN),$(NOT_SHIPPED)),\
+                          $(if $(KCSAN),$(NOT_TIMED)))
 
 iso: $(ISO)
 
 usb: iso
 	@boot/mkusb $(ISO) '$(DEV)'
 
-run: all $(filter $(PAYLOADS) $(BUILD)/linux.bin,$(PAYLOAD) $(LINUX)) $(if $(FIRMWARE),$(BUILD)/firmware.elf)
+run: all $(filter $(PAYLOADS) $(BUILD)/linux.bin,$(PAYLOAD) $(LINUX)) \
+     $(if $(FIRMWARE),$(BUILD)/firmware.elf)
 	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' $(if $(KCSAN),$(AT_ONCE)) tests/run
 
 trace: all
@@ -330,37 +309,46 @@ report: all
 compare:
 	@tests/compare '$(A)' '$(B)'
 
-# The machine runs in a session of its own: Ctrl-C is for gdb. Symbols are those of the kernel and of ring 3.
+# The machine runs in a session of its own: Ctrl-C is for gdb. Symbols are those of the kernel and
+# of ring 3.
 GDB_PORT := 1234
+RING3_SYMBOLS := $(if $(PROGRAM)$(DRIVER),,$(BUILD)/dll/ring3.exe.debug)
+RING3_SYMBOLS += $(or $(PROGRAM_EXE),$(PROGRAM))
 debug: all
 	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' GDB=$(GDB_PORT) setsid tests/run & \
-	gdb -q $(BUILD)/ntpmu.elf $(if $(PROGRAM)$(DRIVER),,-ex 'add-symbol-file $(BUILD)/dll/ring3.exe.debug') $(if $(PROGRAM),-ex 'add-symbol-file $(or $(PROGRAM_EXE),$(PROGRAM))') -ex 'target remote :$(GDB_PORT)' -ex 'hbreak kernel_main' -ex continue $(GDB_ARGS); \
+	gdb -q $(BUILD)/ntpmu.elf $(RING3_SYMBOLS:%=-ex 'add-symbol-file %') \
+	    -ex 'target remote :$(GDB_PORT)' -ex 'hbreak kernel_main' -ex continue $(GDB_ARGS); \
 	kill $$! 2>/dev/null || :
 
 PROVE := prove $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit)
 
 # Two at a time, where nothing looks at the time that passes and a machine may run beside another.
-TOGETHER := $(wildcard $(foreach t,transparent blocks fuzz linux libpfm programs drivers trace quirks usb report bench,tests/$(t).t))
-# What failed among these is told again at the end.
+TOGETHER := transparent blocks fuzz linux libpfm programs drivers trace quirks usb report bench
+TOGETHER := $(wildcard $(TOGETHER:%=tests/%.t))
+ALONE := runner terminal speed image boot mutants matrix
+# What failed among the first is told again at the end.
 test: all iso $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
-	@status=0; said=$(BUILD)/together; : > $$said; \
-	$(if $(JUNIT),,{ prove -j2 $(TOGETHER) 2>&1 || echo 'make test: of these some failed'; } | tee $$said;) \
+	@status=0; said=$(BUILD)/together; : > $$said; $(if $(JUNIT),,\
+	{ prove -j2 $(TOGETHER) 2>&1 || echo 'make test: of these some failed'; } | tee $$said;) \
 	! grep -q '^make test: ' $$said || status=1; \
-	SAMPLE=30 $(PROVE) $(if $(JUNIT),$(TOGETHER)) tests/runner.t tests/speed.t tests/boot.t tests/mutants.t tests/matrix.t \
+	SAMPLE=30 $(PROVE) $(if $(JUNIT),$(TOGETHER)) $(ALONE:%=tests/%.t) \
 	    $(if $(JUNIT),> $(JUNIT)) || status=1; \
-	[ $$status = 0 ] || { grep -A9 '^#   Failed test' $$said | tail -30; echo 'make test: some test failed: see above'; }; exit $$status
+	[ $$status = 0 ] || { grep -A9 '^#   Failed test' $$said | tail -30; \
+	    echo 'make test: some test failed: see above'; }; exit $$status
 
 quirks: all
 	N=$(or $(N),1000) tests/quirks.t
 
-# COUNT mutated copies of a program, and as many of a driver, by SEED: the loader of images refuses or runs them. A thousand
-# times as many by the loader alone, on the host.
+# COUNT mutated copies of a program, and as many of a driver, by SEED: the loader of images refuses
+# or runs them. A thousand times as many by the loader alone, on the host.
 fuzz-images:
 	@$(MAKE) -s PROGRAM=tests/programs/events.c DRIVER=tests/programs/driver_try.c
 	@BUILD=$(BUILD) tests/fuzz-images
 	@BUILD=$(BUILD) tests/fuzz-images $(BUILD)/program/driver_try.sys
-	@$(CC) -O1 -g -fsanitize=address,undefined -fno-sanitize-recover -I. -o $(BUILD)/fuzz-pe tests/pe/fuzz.c kernel/pe.c kernel/pe_names.c
-	@$(BUILD)/fuzz-pe $(or $(SEED),1) $(or $(COUNT),100)000 $(BUILD)/program/events.exe $(BUILD)/program/driver_try.sys
+	@$(CC) -O1 -g -fsanitize=address,undefined -fno-sanitize-recover -I. -o $(BUILD)/fuzz-pe \
+	    tests/pe/fuzz.c kernel/pe.c kernel/pe_names.c
+	@$(BUILD)/fuzz-pe $(or $(SEED),1) $(or $(COUNT),100)000 \
+	    $(BUILD)/program/events.exe $(BUILD)/program/driver_try.sys
 
 # A million calls of services from ring 3, by SEED.
 fuzz: all
@@ -394,5 +382,6 @@ ifneq ($(filter deps,$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif
 
--include $(OBJ:.o=.d) $(RING3_OBJ:.o=.d) $(NTDLL_OBJ:.o=.d) $(KERNEL32_OBJ:.o=.d) $(MSVCRT_OBJ:.o=.d) $(ADVAPI32_OBJ:.o=.d)
-.PHONY: FORCE all help help-all deps iso usb linux run report compare trace bench list debug test fuzz fuzz-guest fuzz-images quirks mutants machines soak check format clean
+-include $(OBJ:.o=.d) $(WIN_OBJECTS:.o=.d)
+.PHONY: FORCE all help help-all deps iso usb linux run report compare trace bench list debug test \
+        fuzz fuzz-guest fuzz-images quirks mutants machines soak check format clean

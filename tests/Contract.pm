@@ -38,7 +38,8 @@ sub names
 
 my %last_of = (VP => 90, TP => 100, HC => 48, KP => 32, PO => 74, ET => 60);
 # Cases of other suites, by suite.
-my %cases_of = ('C-1' => 10, 'C-2a' => 14, 'C-2d' => 4, 'C-2e' => 10, 'C-2f' => 13, 'C-2g' => 7, 'C-2h' => 3, 'C-3' => 44);
+my %cases_of = ('C-1' => 10, 'C-2a' => 14, 'C-2d' => 4, 'C-2e' => 10, 'C-2f' => 13, 'C-2g' => 7,
+                'C-2h' => 3, 'C-3' => 44);
 
 # Against the tests of the image, as the command $list names them; $$count: of ids.
 sub faults
@@ -47,12 +48,15 @@ sub faults
     my (%named, %entry, @wrong);
     for (`$list 2>&1`) {
         my ($test, $meaning) = /^(\w+\.\w+) - (.*)/ or next;
-        $named{$_}{$test} = 1 for map { /\b(?:VP|TP|HC|KP|PO|ET)-\d+|\b[CS]-\d\w?(?:\.\d+)?/g } $meaning =~ /\[([^\]]*)\]/g;
+        my $ids = join ' ', $meaning =~ /\[([^\]]*)\]/g;
+        $named{$_}{$test} = 1
+            for $ids =~ /\b(?:VP|TP|HC|KP|PO|ET)-\d+|\b[CS]-\d\w?(?:\.\d+)?/g;
     }
     return 'the tests cannot be listed' if !%named;
     for my $e (@{ entries('tests/contract.md') // return "tests/contract.md: $!" }) {
         push @wrong, "$e->{id} stands there twice" if $entry{ $e->{id} };
-        push @wrong, "$e->{id}: no sentence says what it demands" if $e->{sentence} !~ /^\S.*\w.*\.\)?$/;
+        push @wrong, "$e->{id}: no sentence says what it demands"
+            if $e->{sentence} !~ /^\S.*\w.*\.\)?$/;
         $entry{ $e->{id} } = $e;
     }
     for my $id (sort keys %entry) {
@@ -69,7 +73,8 @@ sub faults
         }
     }
     for my $family (sort keys %last_of) {
-        $entry{$_} or push @wrong, "$_ has no line" for map { sprintf "$family-%02d", $_ } 1 .. $last_of{$family};
+        $entry{$_} or push @wrong, "$_ has no line"
+            for map { sprintf "$family-%02d", $_ } 1 .. $last_of{$family};
     }
     for my $suite (sort keys %cases_of) {
         $entry{$_} or push @wrong, "$_ has no line" for map { "$suite.$_" } 1 .. $cases_of{$suite};

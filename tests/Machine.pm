@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-# A machine that tests watch: QEMU with a monitor, and with QEMU's gdb server to stop it exactly where it shall be looked at.
-# Its serial stream goes into a file. It runs under timeout(1), so that nothing is left behind whatever happens to us.
+# A machine that tests watch: QEMU with a monitor, and with QEMU's gdb server to stop it exactly
+# where it shall be looked at. Its serial stream goes into a file. It runs under timeout(1), so that
+# nothing is left behind whatever happens to us.
 package Machine;
 use strict;
 use warnings FATAL => 'all';
@@ -11,16 +12,19 @@ use Time::HiRes qw(time sleep);
 use constant PAUSE => 0.02;    # seconds from look to look
 $SIG{PIPE} = 'IGNORE';    # of a machine that ended
 
-# The machine, stopped before its first instruction; it is killed `seconds` from now. Its files are in the folder `dir`.
+# The machine, stopped before its first instruction; it is killed `seconds` from now. Its files are
+# in the folder `dir`.
 sub new
 {
     my ($class, $dir, $seconds, @command) = @_;
     my $self = bless { dir => $dir, end => time + $seconds }, $class;
     mkdir $dir;
     unlink map { "$dir/$_" } qw(serial line monitor gdb);
-    push @command, map { ('-chardev', "socket,id=$_,path=$dir/$_,server=on,wait=off") } qw(monitor gdb);
-    push @command, '-chardev', "socket,id=line,path=$dir/line,server=on,wait=off,logfile=$dir/serial", qw(-serial chardev:line)
-        if "@command" !~ /-serial/;
+    my @line = ('-chardev', "socket,id=line,path=$dir/line,server=on,wait=off,logfile=$dir/serial",
+                qw(-serial chardev:line));
+    push @command, @line if "@command" !~ /-serial/;
+    push @command, map { ('-chardev', "socket,id=$_,path=$dir/$_,server=on,wait=off") }
+        qw(monitor gdb);
     push @command, qw(-mon chardev=monitor -gdb chardev:gdb -S -display none -no-reboot);
     $self->{pid} = fork // die "fork: $!";
     if (!$self->{pid}) {
@@ -58,7 +62,8 @@ sub read_file
 sub runs
 {
     my ($self) = @_;
-    $self->{status} = $? if !defined $self->{status} && waitpid($self->{pid}, WNOHANG) == $self->{pid};
+    $self->{status} = $?
+        if !defined $self->{status} && waitpid($self->{pid}, WNOHANG) == $self->{pid};
     return !defined $self->{status};
 }
 
@@ -92,7 +97,8 @@ sub type
     syswrite $self->attach('line'), $text;
 }
 
-# One packet of gdb's remote protocol; the answer's text, undef if none comes (the machine ended, the time is over).
+# One packet of gdb's remote protocol; the answer's text, undef if none comes (the machine ended,
+# the time is over).
 sub gdb
 {
     my ($self, $text, $meanwhile) = @_;
@@ -104,8 +110,8 @@ sub gdb
     return $answer =~ /\$([^#]*)#..\z/ ? $1 : undef;
 }
 
-# Runs the machine until some CPU reaches the address (hexadecimal), and stops all. False if that does not happen.
-# `meanwhile` is called while it runs.
+# Runs the machine until some CPU reaches the address (hexadecimal), and stops all. False if that
+# does not happen. `meanwhile` is called while it runs.
 sub run_to
 {
     my ($self, $address, $meanwhile) = @_;

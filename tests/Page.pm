@@ -245,7 +245,8 @@ sub traces
         my %n = %{ $_->{events} };
         my $says = join ', ', map { "$n{$_} $_" } sort keys %n;
         $says .= "; $_->{not_shown} more than can be shown" if $_->{not_shown};
-        ('<h2>Trace ' . e($_->{label}) . ': what ran when</h2>' . "\n", $picture->{svg}, $picture->{legend},
+        ('<h2>Trace ' . e($_->{label}) . ': what ran when</h2>' . "\n", $picture->{svg},
+         $picture->{legend},
          '<p>' . e($says) . "</p>\n")
     } @_;
 }
@@ -261,8 +262,10 @@ sub make
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
         qq(<meta http-equiv="Content-Security-Policy" content="$policy">\n),
         "<title>$title</title>\n<style>\n$style</style>\n</head>\n<body>\n<h1>$title</h1>\n",
-        (@$logs ? (machines($logs), map({ failures($report, $_) } @$logs), skips($logs), pictures($logs)) : ()),
-        traces(@{ $report->{traces} }), (@$logs ? (results($report), $report->{listed} ? '' : UNLISTED) : ()),
+        (@$logs ? (machines($logs), map({ failures($report, $_) } @$logs), skips($logs),
+                   pictures($logs)) : ()),
+        traces(@{ $report->{traces} }),
+        (@$logs ? (results($report), $report->{listed} ? '' : UNLISTED) : ()),
         "</body>\n</html>\n";
 }
 

@@ -159,7 +159,8 @@ sub distribution
     return svg($tall + 28, @inside);
 }
 
-# What ran when: a line for each CPU, a colour for each thread, the busiest first; below it marks of other events.
+# What ran when: a line for each CPU, a colour for each thread, the busiest first; below it marks of
+# other events.
 sub time_line
 {
     my ($trace) = @_;
@@ -173,15 +174,19 @@ sub time_line
         push @inside, text($left - 8, $y + 15, 'end', "CPU $cpu->{cpu}");
         for (@{ $cpu->{spans} }) {
             my ($thread, $from, $to) = @$_;
-            push @inside, rect($left + $from * $scale, $y, max(($to - $from) * $scale, 0.3), 20, colour($rank{$thread}),
-                sprintf 'thread %d: %.6f s to %.6f s', $thread, $from, $to);
+            push @inside, rect($left + $from * $scale, $y, max(($to - $from) * $scale, 0.3), 20,
+                               colour($rank{$thread}),
+                               sprintf 'thread %d: %.6f s to %.6f s', $thread, $from, $to);
         }
-        push @inside, sprintf '<rect x="%.1f" y="%d" width="0.5" height="5" class="beyond"></rect>', $left + $_ * $scale, $y + 22
+        push @inside, sprintf '<rect x="%.1f" y="%d" width="0.5" height="5" class="beyond"></rect>',
+            $left + $_ * $scale, $y + 22
             for @{ $cpu->{marks} };
         $y += 32;
     }
-    push @inside, text($left, $y + 12, 'start', '0 s'), text(WIDTH - 10, $y + 12, 'end', sprintf '%.6f s', $trace->{seconds});
-    my @legend = map { mark($rank{$_}) . sprintf ' thread %d: %.3f ms', $_, 1000 * $busy{$_} } splice @threads, 0, COLOURS;
+    push @inside, text($left, $y + 12, 'start', '0 s'),
+        text(WIDTH - 10, $y + 12, 'end', sprintf '%.6f s', $trace->{seconds});
+    my @legend = map { mark($rank{$_}) . sprintf ' thread %d: %.3f ms', $_, 1000 * $busy{$_} }
+        splice @threads, 0, COLOURS;
     return { svg => svg($y + 20, @inside), legend => '<p>' . join(' &#160; ', @legend) . "</p>\n" };
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-# What a person sees of a run on a terminal: progress in place, a line for each group when it is done, failures in full,
-# then the skips by reason. Lines are those of the stream, in its order; everything else of the log is left out.
+# What a person sees of a run on a terminal: progress in place, a line for each group when it is
+# done, failures in full, then the skips by reason. Lines are those of the stream, in its order;
+# everything else of the log is left out.
 package Progress;
 use strict;
 use warnings;
@@ -12,8 +13,10 @@ sub new
 {
     my $in_place = ($ENV{TERM} // 'dumb') ne 'dumb';
     return bless {
-        colour => $in_place && !length($ENV{NO_COLOR} // ''), in_place => $in_place, begun => time, drawn => 0,
-        lines => [], group => '', name => '', plan => 0, done => 0, all => {}, reasons => {}, number => {},
+        colour => $in_place && !length($ENV{NO_COLOR} // ''),
+        in_place => $in_place, begun => time, drawn => 0,
+        lines => [], group => '', name => '', plan => 0, done => 0, all => {},
+        reasons => {}, number => {},
     }, shift;
 }
 
@@ -42,7 +45,8 @@ sub draw
     my ($self, $now) = (shift, time);
     return if !$self->{in_place} || !$self->{plan} || $now - $self->{drawn} < 0.1;
     my $failed = $self->{all}{failed} // 0;
-    my $text = sprintf '%d of %d, %d s, %d failed: %s', $self->{done}, $self->{plan}, $now - $self->{begun}, $failed,
+    my $text = sprintf '%d of %d, %d s, %d failed: %s', $self->{done}, $self->{plan},
+        $now - $self->{begun}, $failed,
         $self->{name};
     print CLEAR, $self->paint($failed ? 31 : 36, substr $text, 0, columns() - 1);
     $self->{drawn} = $now;
@@ -54,7 +58,8 @@ sub end_group
     my $n = $self->{number};
     return if !%$n;
     my $text = join ', ', map { "$n->{$_} $_" } grep { $n->{$_} } qw(passed failed skipped);
-    $self->say_line(sprintf '%-24s %s', $self->{group}, $n->{failed} ? $self->paint(31, $text) : $text);
+    $self->say_line(sprintf '%-24s %s', $self->{group},
+                    $n->{failed} ? $self->paint(31, $text) : $text);
     $self->{number} = {};
 }
 
@@ -97,7 +102,8 @@ sub finish
     my $reasons = $self->{reasons};
     $self->say_line(sprintf '%6d skipped: %s', $reasons->{$_}, $_)
         for sort { $reasons->{$b} <=> $reasons->{$a} || $a cmp $b } keys %$reasons;
-    $self->say_line(/^# (?:PASS|FAIL|NONE|CRASH|HANG|BROKEN)\b/ ? $self->paint($colour, $_) : $_) for @last, @verdict;
+    $self->say_line(/^# (?:PASS|FAIL|NONE|CRASH|HANG|BROKEN)\b/ ? $self->paint($colour, $_) : $_)
+        for @last, @verdict;
 }
 
 1;

@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: MIT
-# The rooms of the house, lowest first: a file includes, and its object refers to, only its own room and those below.
-# What is wrong with that, and which files of one room hang together in a circle.
+# The rooms of the house, lowest first: a file includes, and its object refers to, only its own room
+# and those below. What is wrong with that, and which files of one room hang together in a circle.
 package Rooms;
 use strict;
 use warnings;
 
-our @ROOMS = qw(kernel/nt kernel/base kernel/mm kernel/console pmu pmu/virt hal kernel/ke kernel/profiling
-    kernel/etw kernel kernel/driver boot tests/harness tests/hal tests/pmu tests/vpmu tests/profiling tests/etw tests/kernel
-    tests/cost tests);
+our @ROOMS =
+    qw(kernel/nt kernel/base kernel/mm kernel/console pmu pmu/virt hal kernel/ke kernel/profiling
+    kernel/etw kernel kernel/driver boot tests/harness tests/hal tests/pmu tests/vpmu
+    tests/profiling tests/etw tests/kernel tests/cost tests);
 my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 
 # Arrows upward that are meant: who, what (a header or a symbol), why.
 our @EXCEPTIONS = (
-    [qr{^hal/profile\b}, qr{^(KeProfileInterruptWithSource|kernel/profiling/profile\.h)$}, 'the one call up: NT calls its kernel so'],
-    [qr{^hal/profile\b}, qr{^(mutex_(acquire|release)|kernel/ke/mutex\.h)$}, 'a thread sleeps while another sets sampling up'],
+    [qr{^hal/profile\b}, qr{^(KeProfileInterruptWithSource|kernel/profiling/profile\.h)$},
+     'the one call up: NT calls its kernel so'],
+    [qr{^hal/profile\b}, qr{^(mutex_(acquire|release)|kernel/ke/mutex\.h)$},
+     'a thread sleeps while another sets sampling up'],
     [qr{^kernel/main\b}, qr{^(pmu_(init_cpu|report)|pmu/pmu\.h)$}, 'the order of initialisation'],
     [qr{^kernel/main\b}, qr{^init_thread$}, 'the first thread is the tests'],
-    [qr{^kernel/syscall\b}, qr{^(Nt(CreateFile|DeviceIoControlFile|ReadFile|WriteFile)|kernel/driver/io\.h)$}, 'the one list of services'],
+    [qr{^kernel/syscall\b},
+     qr{^(Nt(CreateFile|DeviceIoControlFile|ReadFile|WriteFile)|kernel/driver/io\.h)$},
+     'the one list of services'],
     [qr{^kernel/ke/thread\b}, qr{^trap_return$}, "a thread's first way to ring 3"],
-    [qr{^tests/harness/runner\b}, qr{^(bench_(is|run)|tests/cost/bench\.h)$}, 'make bench runs a snippet instead of tests'],
+    [qr{^tests/harness/runner\b}, qr{^(bench_(is|run)|tests/cost/bench\.h)$},
+     'make bench runs a snippet instead of tests'],
     [qr{^kernel/base/panic\b}, qr{^(text|symbols)_(start|end)$}, "the linker's"],
 );
 
@@ -72,7 +78,8 @@ sub upward
     return @wrong;
 }
 
-# Tarjan's strongly connected components of files inside their rooms: those of several files that nobody named.
+# Tarjan's strongly connected components of files inside their rooms: those of several files that
+# nobody named.
 sub circles
 {
     my (%next, %index, %low, %on, @stack, @found);
@@ -97,7 +104,8 @@ sub circles
         push @found, [sort @group] if @group > 1;
     };
     defined $index{$_} or $visit->($_) for sort keys %next;
-    return map { my $group = $_; (grep { named($group, $_) } @CIRCLES) ? () : "circle: @$group" } @found;
+    return map { my $group = $_;
+                 (grep { named($group, $_) } @CIRCLES) ? () : "circle: @$group" } @found;
 }
 
 sub named

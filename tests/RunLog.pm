@@ -41,7 +41,8 @@ sub refusal
 
 # --- What failed.
 
-# Names of the tests of a log that failed, and at most 25 lines of it: what each said above its line, and how the log ends.
+# Names of the tests of a log that failed, and at most 25 lines of it: what each said above its
+# line, and how the log ends.
 sub failures
 {
     my ($text) = @_;
@@ -97,9 +98,11 @@ sub machine
 
 # --- What was measured.
 
-# What an operation costs, as tests/harness/cost.c tells it; on several kinds of CPU the least and the most.
+# What an operation costs, as tests/harness/cost.c tells it; on several kinds of CPU the least and
+# the most.
 my $cost = qr/^\#\ cost:\ ([^:]+):\ (${\NUMBER})\ instructions
-    (?:,\ (${\NUMBER})\ RDPMC,\ (${\NUMBER})\ RDMSR,\ (${\NUMBER})\ WRMSR)?(?:;\ cycles\ (${\NUMBER}),\ (${\NUMBER}),\ (${\NUMBER}))?$/x;
+    (?:,\ (${\NUMBER})\ RDPMC,\ (${\NUMBER})\ RDMSR,\ (${\NUMBER})\ WRMSR)?
+    (?:;\ cycles\ (${\NUMBER}),\ (${\NUMBER}),\ (${\NUMBER}))?$/x;
 
 sub costs
 {
@@ -109,7 +112,8 @@ sub costs
         my ($name, $n, @rest) = /$cost/ or next;
         @rest = map { defined $_ ? $_ + 0 : undef } @rest;
         my $c = $of{$name};
-        push @order, $c = $of{$name} = { test => $test, name => $name, least => $n + 0, most => $n + 0 } if !$c;
+        push @order, $c = $of{$name} =
+            { test => $test, name => $name, least => $n + 0, most => $n + 0 } if !$c;
         $c->{least} = $n + 0 if $n < $c->{least};
         $c->{most} = $n + 0 if $n > $c->{most};
         @$c{qw(rdpmc rdmsr wrmsr)} = @rest[0 .. 2] if defined $rest[0];
@@ -210,11 +214,14 @@ sub load
 
 # --- What a photograph of the last page has instead of a log: tests/harness/summary.c makes it.
 
-my $code = qr{\A\s*ntpmu1\ (?<verdict>PASS|FAIL|NONE)\ (?<passed>\d{1,12})/(?<failed>\d{1,12})/(?<skipped>\d{1,12})
+my $code = qr{\A\s*ntpmu1
+    \ (?<verdict>PASS|FAIL|NONE)\ (?<passed>\d{1,12})/(?<failed>\d{1,12})/(?<skipped>\d{1,12})
     \ (?<checks>\d{1,12})\ (?<bytes>\d{1,12}):(?<crc>[0-9a-f]{8})\s+
-    (?<build>[0-9a-f]{8})\ (?<firmware>UEFI|BIOS)\ (?<memory>\d{1,12})M\ (?<cpus>\d{1,12})\ (?<host>[^\n]+?)\s+
+    (?<build>[0-9a-f]{8})\ (?<firmware>UEFI|BIOS)\ (?<memory>\d{1,12})M\ (?<cpus>\d{1,12})
+    \ (?<host>[^\n]+?)\s+
     (?<family>[0-9a-f]+)\.(?<model>[0-9a-f]+)\.(?<stepping>[0-9a-f]+)
-    \ (?<pmu>none|intel|amd)(?<version>\d{1,12})\ (?<n>\d{1,12})x(?<width>\d{1,12})\+(?<fixed>\d{1,12})x(?<fixed_width>\d{1,12})
+    \ (?<pmu>none|intel|amd)(?<version>\d{1,12})
+    \ (?<n>\d{1,12})x(?<width>\d{1,12})\+(?<fixed>\d{1,12})x(?<fixed_width>\d{1,12})
     (?<names>(?:\ [\w.]+)*)(?:\ \+(?<more>\d{1,12}))?(?:\n(?<name>.*))?\s*\z}x;
 
 # The text of a QR code as a structure; or nothing and why it is refused.
@@ -222,15 +229,19 @@ sub of_code
 {
     my ($text, $name) = @_;
     $text = Stream::printable($text);
-    return (undef, 'this is not the text of one of our QR codes') if length $text > 400 || $text !~ $code;
+    return (undef, 'this is not the text of one of our QR codes')
+        if length $text > 400 || $text !~ $code;
     my %c = %+;
     my @names = split ' ', $c{names};
-    return (undef, 'it names other failures than it counts') if @names + ($c{more} // 0) != $c{failed};
-    return (undef, 'its verdict contradicts its totals') if ($c{verdict} eq 'FAIL') != ($c{failed} > 0);
+    return (undef, 'it names other failures than it counts')
+        if @names + ($c{more} // 0) != $c{failed};
+    return (undef, 'its verdict contradicts its totals')
+        if ($c{verdict} eq 'FAIL') != ($c{failed} > 0);
     my $counters = "$c{pmu} version $c{version}, $c{n} counters of $c{width} bits";
     $counters .= ", $c{fixed} fixed of $c{fixed_width}" if $c{fixed};
     my @facts = (
-        cpu => ($c{name} || 'no name') . " (family $c{family}h model $c{model}h stepping $c{stepping}h)",
+        cpu => ($c{name} || 'no name')
+            . " (family $c{family}h model $c{model}h stepping $c{stepping}h)",
         hypervisor => $c{host} eq '-' ? 'none' : $c{host}, firmware => $c{firmware},
         running => "$c{cpus} CPUs, $c{memory} MB", build => $c{build},
     );
@@ -238,11 +249,12 @@ sub of_code
     return {
         file => $name, verdict => $c{verdict}, code => JSON::PP::true, whole => JSON::PP::false,
         says => ["# $c{verdict} [$c{bytes} bytes, crc32 $c{crc}]"],
-        planned => $all[0] + $all[1] + $all[2], passed => $all[0], failed => $all[1], skipped => $all[2],
-        checks => $c{checks} + 0, unfinished => [], measured => measured(),
-        facts => [map { { name => $facts[2 * $_], text => $facts[2 * $_ + 1] } } 0 .. @facts / 2 - 1],
+        planned => $all[0] + $all[1] + $all[2], passed => $all[0], failed => $all[1],
+        skipped => $all[2], checks => $c{checks} + 0, unfinished => [], measured => measured(),
+        facts => [map { { name => $facts[2 * $_], text => $facts[2 * $_ + 1] } }
+                  0 .. @facts / 2 - 1],
         kinds => [$c{pmu} eq 'none' ? { pmu => 'none' } : kind_of($counters)],
-        remarks => [$c{more} ? "$c{more} more tests failed, for whose names there was no room" : ()],
+        remarks => [$c{more} ? "$c{more} more tests failed; no room for their names" : ()],
         tests => [map { { name => $_, result => 'failed', lines => [] } } @names],
     };
 }

@@ -17,7 +17,8 @@ sub read_font
     return \%letter_of;
 }
 
-# The dots of one cell as numbers, one a line; what is not the colour of the cell's last column is ink.
+# The dots of one cell as numbers, one a line; what is not the colour of the cell's last column is
+# ink.
 sub cell_dots
 {
     my ($pixels, $width, $x0, $y0, $sx, $sy) = @_;
@@ -35,7 +36,8 @@ sub cell_dots
     return (join(' ', @lines), unpack 'H*', $ink);
 }
 
-# The picture with a QR code beside the text painted over; letters have no line of white as its margin.
+# The picture with a QR code beside the text painted over; letters have no line of white as its
+# margin.
 sub without_code
 {
     my ($pixels, $width) = @_;
@@ -65,7 +67,8 @@ sub pixels_text
     return map {
         my ($row, $text, $colour) = ($_, '', '');
         for my $column (0 .. int($width / (6 * $sx)) - 1) {
-            my ($dots, $ink) = cell_dots(\$plain, $width, $column * 6 * $sx, $row * 10 * $sy, $sx, $sy);
+            my ($dots, $ink) =
+                cell_dots(\$plain, $width, $column * 6 * $sx, $row * 10 * $sy, $sx, $sy);
             $text .= $letter_of->{$dots} // "\x7f";
             $colour ||= $ink;
         }
@@ -73,8 +76,9 @@ sub pixels_text
     } 0 .. int($height / (10 * $sy)) - 1;
 }
 
-# VGA text: cells of 9 x 16 with the font of the video BIOS, which nobody gave us. Which letter a cell must show is read
-# from video memory; the picture agrees if each letter always looks the same and no two letters look alike.
+# VGA text: cells of 9 x 16 with the font of the video BIOS, which nobody gave us. Which letter a
+# cell must show is read from video memory; the picture agrees if each letter always looks the same
+# and no two letters look alike.
 sub read_vga
 {
     my ($pixels, $width, $memory) = @_;
@@ -84,10 +88,15 @@ sub read_vga
         for my $column (0 .. 79) {
             my ($letter, $attribute) = unpack 'CC', substr $memory, 2 * (80 * $row + $column), 2;
             $text .= ' ', next if chr($letter) =~ /[\xdb\xdc\xdf]/;    # of a QR code
-            my @lines = map { substr $$pixels, 3 * (($row * 16 + $_) * $width + $column * 9), 27 } 0 .. 15;
+            my @lines = map { substr $$pixels, 3 * (($row * 16 + $_) * $width + $column * 9), 27 }
+                0 .. 15;
             my $paper = substr $lines[0], -3;
-            my $look = join '', map { my $line = $_; map { substr($line, 3 * $_, 3) eq $paper ? 0 : 1 } 0 .. 8 } @lines;
-            my $same = ($look_of{$letter} //= $look) eq $look && ($letter_of{$look} //= $letter) == $letter;
+            my $look = '';
+            for my $line (@lines) {
+                $look .= substr($line, 3 * $_, 3) eq $paper ? 0 : 1 for 0 .. 8;
+            }
+            my $same = ($look_of{$letter} //= $look) eq $look
+                && ($letter_of{$look} //= $letter) == $letter;
             $text .= $same ? chr $letter : "\x7f";
             $colour ||= $attribute if $letter != 32;
         }
@@ -103,8 +112,10 @@ sub screen_text
     unlink $dump, $memory;
     $machine->monitor("screendump $dump");
     $machine->monitor("pmemsave 0xb8000 4000 \"$memory\"");    # without quotes a division
-    my ($width, $height, $pixels) = Machine::read_file($dump) =~ /^P6\n(\d+) (\d+)\n255\n(.*)\z/s or return;
-    return $width == 720 ? read_vga(\$pixels, $width, Machine::read_file($memory)) : pixels_text(\$pixels, $width, $height);
+    my ($width, $height, $pixels) = Machine::read_file($dump) =~ /^P6\n(\d+) (\d+)\n255\n(.*)\z/s
+        or return;
+    return $width == 720 ? read_vga(\$pixels, $width, Machine::read_file($memory))
+        : pixels_text(\$pixels, $width, $height);
 }
 
 # The build's number, as tests/harness/summary.c makes it of the code.
@@ -124,16 +135,22 @@ sub code_faults
     my ($machine, $build, $failed) = @_;
     my @lines = screen_code($machine, 'end');
     my $log = $machine->serial;
-    my ($totals) = $log =~ /^# (\d+ passed, \d+ failed, \d+ skipped, \d+ checks)$/m or return 'no totals';
-    my ($word, $bytes, $crc) = $log =~ /^# (PASS|FAIL|NONE) .*\[(\d+) bytes, crc32 (\w+)\]$/m or return 'no verdict';
-    my ($efi, $cpus, $mb) = ($log =~ /^# board: .*; UEFI /m ? 'UEFI' : 'BIOS', $log =~ /^# running: (\d+) CPU.* (\d+) MB/m);
+    my ($totals) = $log =~ /^# (\d+ passed, \d+ failed, \d+ skipped, \d+ checks)$/m
+        or return 'no totals';
+    my ($word, $bytes, $crc) = $log =~ /^# (PASS|FAIL|NONE) .*\[(\d+) bytes, crc32 (\w+)\]$/m
+        or return 'no verdict';
+    my ($efi, $cpus, $mb) = ($log =~ /^# board: .*; UEFI /m ? 'UEFI' : 'BIOS',
+                             $log =~ /^# running: (\d+) CPU.* (\d+) MB/m);
     my @numbers = $totals =~ /\d+/g;
     my $first = "ntpmu1 $word " . join('/', @numbers[0 .. 2]) . " $numbers[3] $bytes:$crc";
-    my $second = join ' ', build_id($build), $efi, qr/\d+M/, $cpus, $log =~ /^# vpmu: /m ? 'ntpmu-vpmu' : 'TCGTCGTCGTCG';
+    my $second = join ' ', build_id($build), $efi, qr/\d+M/, $cpus,
+        $log =~ /^# vpmu: /m ? 'ntpmu-vpmu' : 'TCGTCGTCGTCG';
     my @wrong = ($lines[0] // '') eq $first ? () : "line 1 is not '$first'";
     push @wrong, "line 2 is not '$second'" if ($lines[1] // '') !~ /^$second$/;
-    push @wrong, 'line 3 is not the PMU' if ($lines[2] // '') !~ /^\w+\.\w+\.\w+ [a-z]+\d+ \d+x\d+\+\d+x\d+\Q$failed\E$/;
-    push @wrong, 'line 4 is not the CPU' if index 'QEMU TCG CPU version 2.5+', $lines[3] // '-'; # it may be cut
+    push @wrong, 'line 3 is not the PMU'
+        if ($lines[2] // '') !~ /^\w+\.\w+\.\w+ [a-z]+\d+ \d+x\d+\+\d+x\d+\Q$failed\E$/;
+    push @wrong, 'line 4 is not the CPU'    # which may be cut
+        if index 'QEMU TCG CPU version 2.5+', $lines[3] // '-';
     return @wrong ? ('the QR code:', @wrong, @lines) : ();
 }
 1;

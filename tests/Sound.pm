@@ -74,7 +74,8 @@ sub faults
     $rule = $schema->{'$defs'}{$1} if ($rule->{'$ref'} // '') =~ m{^#/\$defs/(\w+)$};
     my @wrong;
     my $type = type_of($value);
-    $type = 'number' if ($rule->{type} // '') eq 'number' && ($type eq 'integer' || $value =~ /^\d[\d.e-]*\z/);
+    $type = 'number' if ($rule->{type} // '') eq 'number'
+        && ($type eq 'integer' || $value =~ /^\d[\d.e-]*\z/);
     push @wrong, "$at is no $rule->{type}" if $rule->{type} && $type ne $rule->{type};
     return @wrong if @wrong;
     push @wrong, "$at is $value" if $rule->{enum} && !grep { $_ eq $value } @{ $rule->{enum} };
@@ -89,8 +90,8 @@ sub faults
 
 sub json_faults { return faults($_[0], $schema, 'report') }
 
-# --- In Chromium, headless. What it says of scripts, addresses and policies is a fault, and so is a document that its
-# parser had to make another one of.
+# --- In Chromium, headless. What it says of scripts, addresses and policies is a fault, and so is a
+# document that its parser had to make another one of.
 
 sub plain_page
 {
@@ -109,15 +110,18 @@ sub browser_faults
     my $folder = File::Temp::tempdir(CLEANUP => 1);
     system('command -v chromium >/dev/null') == 0
         or return "CHROMIUM IS MISSING: nobody has seen $file; 'make deps test' installs it";
-    my $words = '--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --enable-logging=stderr --dump-dom';
-    my $shown = `timeout 120 chromium $words --user-data-dir=$folder/profile 'file://$file' 2>$folder/said </dev/null`;
+    my $words = '--headless --no-sandbox --disable-gpu --disable-dev-shm-usage '
+        . "--enable-logging=stderr --dump-dom --user-data-dir=$folder/profile";
+    my $shown = `timeout 120 chromium $words 'file://$file' 2>$folder/said </dev/null`;
     my $status = $? >> 8;
-    my ($page, $said) = map { local $/; open my $in, '<', $_ or die "$_: $!"; <$in> // '' } $file, "$folder/said";
+    my ($page, $said) = map { local $/; open my $in, '<', $_ or die "$_: $!"; <$in> // '' }
+        $file, "$folder/said";
     my @wrong = $status ? "chromium ends with $status" : ();
     push @wrong, $said =~ /CONSOLE.*?\] (.*)/g;
     my ($ours, $theirs) = map { plain_page($_) } $page, $shown;
     return @wrong if $ours eq $theirs;
     my $at = (($ours ^ $theirs) =~ /[^\0]/) ? $-[0] : 0;
-    return (@wrong, map { 'other document: ' . substr $_, $at < 20 ? 0 : $at - 20, 80 } $ours, $theirs);
+    return (@wrong, map { 'other document: ' . substr $_, $at < 20 ? 0 : $at - 20, 80 }
+            $ours, $theirs);
 }
 1;

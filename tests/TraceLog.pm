@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# A folder that make trace left, read by babeltrace2 for tests/report: which thread ran when on which CPU, and when what
-# else happened. tests/report-schema.json describes the result.
+# A folder that make trace left, read by babeltrace2 for tests/report: which thread ran when on
+# which CPU, and when what else happened. tests/report-schema.json describes the result.
 package TraceLog;
 use strict;
 use warnings;
@@ -10,15 +10,16 @@ use constant { SPANS_MAX => 4000, MARKS_MAX => 2000 };    # of a trace: a page s
 
 sub is_trace { return -f "$_[0]/metadata" }
 
-# Of the trace's lines: for each CPU what it ran, [thread, from, to] in seconds since the first event, and the times of
-# events that are no context switches.
+# Of the trace's lines: for each CPU what it ran, [thread, from, to] in seconds since the first
+# event, and the times of events that are no context switches.
 sub read_lines
 {
     my ($in) = @_;
     my (%cpu, %events, $first, $last, $dropped);
     my ($spans, $marks) = (0, 0);
     while (<$in>) {
-        my ($time, $name, $cpu, $rest) = /^\[(\d+\.\d+)\] (\w+): \{ cpu_id = (\d+) \}, (.*)/ or return;
+        my ($time, $name, $cpu, $rest) = /^\[(\d+\.\d+)\] (\w+): \{ cpu_id = (\d+) \}, (.*)/
+            or return;
         $last = $time - ($first //= $time);
         $events{$name}++;
         my $c = $cpu{$cpu} //= { spans => [], marks => [] };
@@ -34,16 +35,20 @@ sub read_lines
     for (grep { $_->{runs} } values %cpu) {
         push @{ $_->{spans} }, [$_->{runs} + 0, $_->{since} + 0, $last + 0] if $spans++ < SPANS_MAX;
     }
-    $dropped = ($spans > SPANS_MAX && $spans - SPANS_MAX) + ($marks > MARKS_MAX && $marks - MARKS_MAX);
-    my @cpus = map { { cpu => $_ + 0, spans => $cpu{$_}{spans}, marks => $cpu{$_}{marks} } } sort { $a <=> $b } keys %cpu;
-    return { seconds => ($last // 0) + 0, events => \%events, cpus => \@cpus, not_shown => $dropped + 0 };
+    $dropped = ($spans > SPANS_MAX && $spans - SPANS_MAX)
+        + ($marks > MARKS_MAX && $marks - MARKS_MAX);
+    my @cpus = map { { cpu => $_ + 0, spans => $cpu{$_}{spans}, marks => $cpu{$_}{marks} } }
+        sort { $a <=> $b } keys %cpu;
+    return { seconds => ($last // 0) + 0, events => \%events, cpus => \@cpus,
+             not_shown => $dropped + 0 };
 }
 
 # The trace as a structure; or nothing and why not.
 sub load
 {
     my ($folder) = @_;
-    open my $in, '-|', 'babeltrace2', '--clock-seconds', '--no-delta', $folder or return (undef, "babeltrace2: $!");
+    open my $in, '-|', 'babeltrace2', '--clock-seconds', '--no-delta', $folder
+        or return (undef, "babeltrace2: $!");
     my $trace = read_lines($in);
     close $in or return (undef, 'babeltrace2 cannot read it');
     return (undef, 'babeltrace2 says what is not understood') if !$trace;

@@ -1,13 +1,15 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# The virtual PMU executes guest code itself where each instruction must be decoded: random sequences of instructions end
-# as they do on the processor alone, and count what they count stepped. tests/payload/blocks.c tells how.
+# The virtual PMU executes guest code itself where each instruction must be decoded: random
+# sequences of instructions end as they do on the processor alone, and count what they count
+# stepped. tests/payload/blocks.c tells how.
 use strict;
 use warnings;
 use Test::More;
+use lib 'tests';
+use Environment;
 
-delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL SMP TESTS ARGS MACHINE MEMORY GDB LIST QEMU_ARGS ICOUNT MIPS FIRMWARE PROGRAM DRIVER
-    BENCH PAYLOAD_ARGS)};
+Environment::forget();
 my $build = $ENV{BUILD} // 'build';
 my $said = `PMU=intel-v5 PAYLOAD=$build/blocks.elf TIMEOUT=300 TAP=1 tests/run 2>&1 </dev/null`;
 is($? >> 8, 0, 'each sequence does the same') or diag $said;

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# What can be proved about the sources and the image without running it; one line each. `make check`.
-# With words on the command line only the checks of these names: prove -v tests/check.t :: text includes
+# What can be proved about the sources and the image without running it; one line each. `make
+# check`. With words on the command line only these checks:
+# prove -v tests/check.t :: text includes
 use strict;
 use warnings;
 use Test::More;
@@ -11,12 +12,17 @@ use lib $Bin;
 use Contract;
 use Mutants;
 use Rooms;
+use Text;
 
 # The build that ships is looked at; the matrix runs the one by clang.
 my ($gcc, $out) = ('build', 'build/check');
 delete @ENV{qw(MAKEFLAGS MFLAGS BUILD CC UBSAN)};
 my @sources = sort grep { -f && m{\.(c|h|asm|inc|cpp|def)$} } tree(qw(boot kernel hal pmu tests));
-my @texts = (@sources, qw(Makefile linker.ld .ci/run README.md kernel/README.md tests/README.md), qw(boot/mkiso boot/mkusb boot/grub.cfg), grep { -f && m{/(run|judge|report|compare|trace|[^/]*\.(t|pm))$|/skips/|/libpfm/[a-z]+$} } tree('tests'));
+# Scripts have no ending; a first line says what they are.
+my @scripts = grep { -f && m{/[^./]+$} && (Text::lines($_))[0] =~ /^#!/ } tree(qw(.ci boot tests));
+my @texts = (@sources, @scripts, qw(Makefile linker.ld boot/grub.cfg),
+             grep { /README\.md$/ || m{\.(?:t|pm|mk|ld)$|/skips/|/libpfm/[a-z]+$|/mutants/} }
+             'README.md', tree(qw(kernel tests)));
 
 sub tree
 {
@@ -25,17 +31,12 @@ sub tree
     return @found;
 }
 
-# Objects of the image by these folders' sources: not of guests and firmware, not of sources that are gone.
+# Objects of the image by these folders' sources: not of guests and firmware, not of sources that
+# are gone.
 sub objects
 {
-    return grep { m{^$gcc/(.*)\.o$} && (-e $1 || -e "$1.c") && !m{/(payload|firmware)/} } tree(map { "$gcc/$_" } @_);
-}
-
-sub lines
-{
-    my ($file) = @_;
-    open my $in, '<', $file or return ();
-    return <$in>;
+    return grep { m{^$gcc/(.*)\.o$} && (-e $1 || -e "$1.c") && !m{/(payload|firmware)/} }
+        tree(map { "$gcc/$_" } @_);
 }
 
 # One line for a check; what is wrong below it.
@@ -50,119 +51,68 @@ sub failure
 {
     my ($command) = @_;
     my @output = split /\n/, `($command) 2>&1 </dev/null`;
-    return $? ? ('failed: ' . substr($command, 0, 200), @output > 25 ? @output[-25 .. -1] : @output) : ();
+    return $? ? ('failed: ' . substr($command, 0, 200), @output > 25 ? @output[-25 .. -1] : @output)
+        : ();
 }
 
 # --- text
 
-sub text_faults
-{
-    my ($file) = @_;
-    my @lines = lines($file) or return "$file: missing or empty";
-    my @wrong;
-    push @wrong, "$file: no SPDX line" if $file !~ /README/ && !grep { /SPDX-License-Identifier: MIT/ } @lines[0 .. (@lines > 1)];
-    push @wrong, "$file: " . @lines . " lines, 399 are allowed" if @lines > 399;
-    my $n = 0;
-    for (@lines) {
-        $n++;
-        push @wrong, "$file:$n: not ASCII" if /[^\t\n\x20-\x7e]/;
-        push @wrong, "$file:$n: white space at the end" if /[ \t]\n/;
-        push @wrong, "$file:$n: tab" if /\t/ && $file !~ /Makefile/;
-        push @wrong, "$file:$n: unfinished: write a skipped test" if /\b(TO[D]O|FIX[M]E|XX[X])\b/;
-        push @wrong, "$file:$n: #if" if /^\s*#\s*if/ && $file !~ m{^kernel/user/};
-    }
-    return @wrong;
-}
-
-# What a comment or a document sends its reader to: a file of ours with its room, or by its name alone.
-sub citation_faults
-{
-    my ($file, $names) = @_;
-    my ($n, @wrong) = 0;
-    for (lines($file)) {
-        $n++;
-        my @with_room = m{(?<![\w./*-])((?:boot|kernel|hal|pmu|tests|spec)/[\w./-]*\w\.(?:c|h|asm|t|pm|md))\b}g;
-        my @alone = m{(?<![\w./*\$%-])([a-z]\w*\.(?:c|asm|t|pm|md))\b(?!['"(.]|-\d)}g;
-        push @wrong, "$file:$n: there is no $_" for (grep { !-f } @with_room), grep { !$names->{$_} } @alone;
-    }
-    return @wrong;
-}
-
 sub check_citations
 {
-    my @documents = (@texts, grep { /\.md$/ } tree(qw(boot kernel hal pmu tests)));
+    # These two name files that a user, or they, write.
+    my @documents = ((grep { !m{^tests/(?:bench|linux)$} } @texts),
+                     grep { /\.md$/ } tree(qw(boot kernel hal pmu tests)));
     my %names = map { m{([^/]+)$} ? ($1 => 1) : () } tree(qw(boot kernel hal pmu tests));
-    holds('each file that a comment or a document names is there', map { citation_faults($_, \%names) } @documents);
-}
-
-# Is that the beginning of a function, or a label, of the file?
-sub defines
-{
-    my ($file, $name) = @_;
-    return grep { /^\Q$name\E:/ || (/^[A-Za-z].*\b\Q$name\E\(/ && !/;$/) || /^[A-Za-z].*\b\Q$name\E\(.*\}$/ } lines($file);
+    holds('each file that a comment or a document names is there',
+          map { Text::citation_faults($_, \%names) } @documents);
 }
 
 # kernel/README.md leads through the code by file and `function`.
 sub check_journeys
 {
     my ($file, $found, @wrong) = ('', 0);
-    my @page = lines('kernel/README.md');
+    my @page = Text::lines('kernel/README.md');
     for (map { m{(?:boot|kernel|hal|pmu)/[\w./]*\w\.(?:c|h|asm)\b|`\w+`}g } @page) {
         $file = $_, next if !s/`//g;
         $found++;
-        push @wrong, "$file has no $_" if !defines($file, $_);
+        push @wrong, "$file has no $_" if !Text::defines($file, $_);
     }
     push @wrong, @page . ' lines, 60 are allowed' if @page > 60;
-    holds("kernel/README.md: its $found functions are where it says", $found ? @wrong : 'none found');
+    holds("kernel/README.md: its $found functions are where it says",
+          $found ? @wrong : 'none found');
 }
 
-# Lines between the braces of each function of ring 0.
+# Half of ring 0's functions can be read at a glance.
 sub check_functions
 {
-    my (@lengths, $begin);
-    for my $file (grep { m{^(boot|hal|kernel|pmu)/.*\.c$} && !m{^kernel/user/} } @sources) {
-        my $n = 0;
-        for (lines($file)) {
-            $n++;
-            push @lengths, 1 if /^\w.*\) \{.*\}$/;
-            $begin = $n if /^\{$/;
-            push @lengths, $n - $begin - 1 if /^\}$/ && $begin;
-            $begin = 0 if /^\}/;
-        }
-    }
-    @lengths = sort { $a <=> $b } @lengths;
+    my @files = grep { m{^(boot|hal|kernel|pmu)/.*\.c$} && !m{^kernel/user/} } @sources;
+    my @lengths = sort { $a <=> $b } map { Text::function_lengths($_) } @files;
     my $median = $lengths[@lengths / 2] // 99;
-    holds(@lengths . " functions of ring 0: half of them have at most $median lines, 12 are allowed; none has more than 60",
+    holds(@lengths . " functions of ring 0: half of them have at most $median lines,"
+          . ' 12 are allowed; none has more than 60',
           $median > 12 ? "median $median" : (), $lengths[-1] > 60 ? "one has $lengths[-1]" : ());
-}
-
-# What a table may be: between "clang-format off" and "on", or in a folder of its own.
-sub too_long
-{
-    my ($file) = @_;
-    my ($n, $table, @wrong) = (0, $file =~ m{^pmu/events/});
-    for (lines($file)) {
-        $n++;
-        $table = $1 eq 'off' if /clang-format (off|on)/;
-        push @wrong, "$file:$n: " . (length() - 1) . ' columns, 100 are allowed' if length > 101 && !$table;
-    }
-    return @wrong;
 }
 
 # .clang-format has the rules; make format applies them.
 sub check_format
 {
     my @formatted = grep { /\.(c|h|cpp)$/ } @sources;
-    my @assembly = grep { /\.(asm|inc)$/ } @sources;
-    holds(@formatted . ' files are as make format leaves them, with ' . @assembly . ' of assembly of 100 columns but for tables',
-          failure("clang-format --dry-run -Werror @formatted"), map { too_long($_) } @formatted, @assembly);
+    holds(@formatted . ' files are as make format leaves them',
+          failure("clang-format --dry-run -Werror @formatted"));
 }
 
-sub check_text { holds(@texts . ' files: SPDX, not too long, ASCII, nothing unfinished, no #if', map { text_faults($_) } @texts) }
+sub check_text
+{
+    holds(@texts . ' files: SPDX, at most 399 lines, 100 columns but for tables, ASCII,'
+          . ' nothing unfinished, no #if', map { Text::faults($_) } @texts);
+}
 
 # --- rooms: Rooms.pm has the order
 
-my $freestanding = qr{^(std(int|int-gcc|bool|def|arg|align|noreturn)|limits|float|x86intrin)\.h$}; # the compiler's own
+# the compiler's own
+my $freestanding = qr{^(std(int|int-gcc|bool|def|arg|align|noreturn)|limits|float|x86intrin)\.h$};
+# Theirs are mingw-w64's headers, or the host's.
+my $hosted = qr{^(kernel/user|tests/(samples|programs|ring3/include|pe|qr|fuzz))/};
 # What ring 3 may include of the kernel's folders.
 my $for_ring3 = qr{^kernel/(user/.*|nt/\w+|pe|base/(layout|string|print))\.h$};
 
@@ -190,10 +140,10 @@ sub include_faults
     my ($file, $count) = @_;
     my @wrong;
     return if $file =~ m{^tests/libpfm/}; # programs for the host
-    for (lines($file)) {
+    for (Text::lines($file)) {
         my ($quote, $name) = /^\s*[#%]\s*include\s*([<"'])([^>"']+)/ or next;
         $$count++;
-        next if $quote eq '<' && ($name =~ $freestanding || $file =~ m{^(kernel/user|tests/samples|tests/programs|tests/ring3/include|tests/pe|tests/qr|tests/fuzz)/}); # mingw-w64's or the host's
+        next if $quote eq '<' && ($name =~ $freestanding || $file =~ $hosted);
         my $meant = meant($file, $name);
         push @wrong, "$file includes $name, which does not exist" if !$meant;
         push @wrong, "$file may not include $meant" if $meant && !may_include($file, $meant);
@@ -205,7 +155,8 @@ sub check_includes
 {
     my $count = 0;
     my @wrong = map { include_faults($_, \$count) } @sources;
-    holds("$count includes in " . @sources . ' files go down: to their own room and those below', @wrong);
+    holds("$count includes in " . @sources . ' files go down: to their own room and those below',
+          @wrong);
 }
 
 # What each object file of ring 0 uses of another: [file, symbol, its file].
@@ -223,8 +174,10 @@ sub uses
 sub check_symbols
 {
     my @uses = uses();
-    holds(@uses . ' uses of symbols keep to the same order', @uses ? Rooms::upward(@uses) : 'no object file');
-    holds('no circle of files inside a room but the ' . @Rooms::CIRCLES . ' that Rooms.pm names', Rooms::circles(@uses));
+    holds(@uses . ' uses of symbols keep to the same order',
+          @uses ? Rooms::upward(@uses) : 'no object file');
+    holds('no circle of files inside a room but the ' . @Rooms::CIRCLES . ' that Rooms.pm names',
+          Rooms::circles(@uses));
 }
 
 # --- the image
@@ -246,16 +199,22 @@ sub rep_faults
 # What drivers see of the kernel's structures, against mingw-w64's headers.
 sub check_layouts
 {
-    my $count = grep { /^(SIZE|FIELD)\(/ } lines('kernel/driver/layouts.h');
-    my $program = join '\n', '#include <ntddk.h>', '#undef HalQuerySystemInformation', '#undef HalSetSystemInformation', '#define SIZE(t, n) _Static_assert(sizeof(t) == n, #t);',
-        '#define FIELD(t, f, n) _Static_assert(__builtin_offsetof(t, f) == n, #t "." #f);', '#include "kernel/driver/layouts.h"', '';
-    holds("$count sizes and offsets of drivers' structures are those of mingw-w64's headers", $count ? () : 'none',
-          failure("printf '%b' '$program' | x86_64-w64-mingw32-gcc-posix -std=gnu11 -fsyntax-only -I. " .
-                  '-isystem /usr/x86_64-w64-mingw32/include/ddk -Wno-array-bounds -x c -'));
+    my $count = grep { /^(SIZE|FIELD)\(/ } Text::lines('kernel/driver/layouts.h');
+    my $program = join '\n', '#include <ntddk.h>', '#undef HalQuerySystemInformation',
+        '#undef HalSetSystemInformation', '#define SIZE(t, n) _Static_assert(sizeof(t) == n, #t);',
+        '#define FIELD(t, f, n) _Static_assert(__builtin_offsetof(t, f) == n, #t "." #f);',
+        '#include "kernel/driver/layouts.h"', '';
+    holds("$count sizes and offsets of drivers' structures are those of mingw-w64's headers",
+          $count ? () : 'none',
+          failure("printf '%b' '$program' | x86_64-w64-mingw32-gcc-posix -std=gnu11 -fsyntax-only "
+                  . '-I. -isystem /usr/x86_64-w64-mingw32/include/ddk -Wno-array-bounds -x c -'));
 }
 
 # Structures, constants and exports that both know; tests/headers names the exceptions.
-sub check_headers { holds("Windows' names mean what they mean to mingw-w64", failure('tests/headers')) }
+sub check_headers
+{
+    holds("Windows' names mean what they mean to mingw-w64", failure('tests/headers'));
+}
 
 sub check_rep
 {
@@ -263,12 +222,14 @@ sub check_rep
     my $dump = 'objdump -d --no-show-raw-insn -M intel';
     holds('no REP in ring-3 code, measured loops and measured kernel paths',
           rep_faults('ring 3', "$dump $gcc/dll/ring3.exe.debug"),
-          rep_faults('reading', "$dump --disassemble=RtlReadThreadProfilingData $gcc/dll/ntdll.dll.debug"),
+          rep_faults('reading',
+                     "$dump --disassemble=RtlReadThreadProfilingData $gcc/dll/ntdll.dll.debug"),
           (map { rep_faults($_, "$dump $_") } @objects),
           map { rep_faults($_, "$dump --disassemble=$_ $gcc/ntpmu.elf") } @measured);
 }
 
-# An IPI by MSR may overtake the stores that it is sent for: MFENCE; LFENCE stand in front of the WRMSR, on every way to it.
+# An IPI by MSR may overtake the stores that it is sent for: MFENCE; LFENCE stand in front of the
+# WRMSR, on every way to it.
 sub check_fences
 {
     my (@wrong, $found, @last);
@@ -279,12 +240,13 @@ sub check_fences
         $found++;
         push @wrong, "behind @last" if "@last[-3 .. -1]" ne 'mfence lfence wrmsr';
     }
-    holds('MFENCE and LFENCE stand before each IPI by x2APIC', $found ? @wrong : 'no WRMSR in write_icr');
+    holds('MFENCE and LFENCE stand before each IPI by x2APIC',
+          $found ? @wrong : 'no WRMSR in write_icr');
 }
 
-# Ring 0: all that is linked but the tests that ride in the image and what runs in ring 3. 256 KiB were enough before it
-# loaded Windows' drivers and knew CPUs of several kinds, 320 before the virtual PMU executed blocks of code and a set of CPUs
-# had more than 64.
+# Ring 0: all that is linked but the tests that ride in the image and what runs in ring 3. 256 KiB
+# were enough before it loaded Windows' drivers and knew CPUs of several kinds, 320 before the
+# virtual PMU executed blocks of code and a set of CPUs had more than 64.
 sub check_size
 {
     my ($kernel, $all) = (0, (-s "$gcc/ntpmu.bin") // 0);
@@ -305,8 +267,8 @@ sub check_contract
     holds("contract: $count ids, each with its tests or the reason why not", @wrong);
 }
 
-# tests/mutants.t runs seldom, by a sample: what each line of its tables changes must still stand in the source, once, and its
-# clause in the contract. Each clause about the Windows API has one.
+# tests/mutants.t runs seldom, by a sample: what each line of its tables changes must still stand in
+# the source, once, and its clause in the contract. Each clause about the Windows API has one.
 sub check_mutants
 {
     my (@mutants, @wrong, %has);
@@ -314,7 +276,7 @@ sub check_mutants
     my %without = map { $_ => 1 } qw(TP-11 TP-99 TP-100 HC-47 HC-48 KP-32 PO-73 ET-59 ET-60);
     my %known = (own => 1, map { $_->{id} => 1 } @{ Contract::entries('tests/contract.md') });
     for my $table (glob 'tests/mutants/*') {
-        push @mutants, eval join '', lines($table);
+        push @mutants, eval join '', Text::lines($table);
         push @wrong, "$table: $@" if $@;
     }
     for (@mutants) {
@@ -322,10 +284,11 @@ sub check_mutants
         push @wrong, "$name: the contract has no clause $clause" if !$known{$clause};
         $has{$clause}++;
         my $pattern = Mutants::pattern($from);
-        my $times = () = join('', lines($file)) =~ /$pattern/g;
+        my $times = () = join('', Text::lines($file)) =~ /$pattern/g;
         push @wrong, "$name: its text stands $times times in $file" if $times != 1;
     }
-    push @wrong, map { "no mutant breaks $_" } grep { /^(?:TP|HC|KP|PO|ET)-/ && !$has{$_} != !!$without{$_} } sort keys %known;
+    push @wrong, map { "no mutant breaks $_" }
+        grep { /^(?:TP|HC|KP|PO|ET)-/ && !$has{$_} != !!$without{$_} } sort keys %known;
     holds(@mutants . ' mutants: the text that each changes stands once', @wrong);
 }
 
@@ -334,11 +297,17 @@ sub check_mutants
 my $make = 'make --no-print-directory -s -j2';
 
 sub check_gcc { holds('gcc builds without a warning', failure($make)) }
-sub check_clang { holds('clang builds without a warning', failure("$make BUILD=$gcc/clang CC=clang")) }
+sub check_clang
+{
+    holds('clang builds without a warning', failure("$make BUILD=$gcc/clang CC=clang"));
+}
 
 sub check_cppcheck
 {
-    my $flags = '-q -j2 -itests/samples -itests/programs -ikernel/user/ntdll -ikernel/user/kernel32 -ikernel/user/msvcrt -ikernel/user/advapi32 --enable=warning,performance,portability --std=c11 --platform=unix64 -I. '
+    my $windows = join ' ', map { "-i$_" } qw(tests/samples tests/programs),
+        map { "kernel/user/$_" } qw(ntdll kernel32 msvcrt advapi32);
+    my $flags = "-q -j2 $windows --enable=warning,performance,portability --std=c11 "
+        . '--platform=unix64 -I. '
         . '--inline-suppr --error-exitcode=1 --suppress=missingIncludeSystem '
         # The linker's labels around a table are one object to us.
         . '--suppress=comparePointers --suppress=subtractPointers';
@@ -348,21 +317,27 @@ sub check_cppcheck
 # What scan-build runs, without compiling each file once more.
 sub check_scan
 {
-    my @objects = map { s{^$gcc/}{$out/scan/}r } grep { !/\.asm\.o$/ } objects(qw(boot hal kernel pmu tests));
+    my @objects = map { s{^$gcc/}{$out/scan/}r }
+        grep { !/\.asm\.o$/ } objects(qw(boot hal kernel pmu tests));
     my $clang = 'clang --analyze --analyzer-output text -Xclang -analyzer-werror';
     holds('the clang analyser finds nothing in ' . @objects . ' files', @objects ? () : 'none',
-          failure("$make -k BUILD=$out/scan CC='$clang' @objects >$out/scan.log 2>&1 || { grep ' error: ' $out/scan.log; false; }"));
+          failure("$make -k BUILD=$out/scan CC='$clang' @objects >$out/scan.log 2>&1"
+                  . " || { grep ' error: ' $out/scan.log; false; }"));
 }
 
 sub check_repro
 {
     my $copy = "$out/another/folder";
-    my @wrong = failure("mkdir -p $copy && cp -r Makefile linker.ld boot kernel hal pmu tests $copy && $make -C $copy");
+    my $all = 'Makefile linker.ld boot kernel hal pmu tests';
+    my @wrong = failure("mkdir -p $copy && cp -r $all $copy && $make -C $copy");
     my $same = !@wrong && !system "cmp $gcc/ntpmu.bin $copy/build/ntpmu.bin";
-    holds('two builds in two folders give the same bytes', @wrong, $same || @wrong ? () : 'ntpmu.bin differs');
+    holds('two builds in two folders give the same bytes', @wrong,
+          $same || @wrong ? () : 'ntpmu.bin differs');
 }
 
-my @names = @ARGV ? @ARGV : qw(text format functions citations journeys includes layouts headers gcc symbols rep fences size contract mutants clang cppcheck scan repro);
+my @names = @ARGV ? @ARGV
+    : qw(text format functions citations journeys includes layouts headers gcc symbols rep fences
+         size contract mutants clang cppcheck scan repro);
 system "rm -rf $out; mkdir -p $out";
 for (@names) {
     no strict 'refs';

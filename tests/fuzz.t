@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# What is hostile, by chance, on the host: the guest of the virtual PMU (tests/fuzz-guest). make fuzz-guest has as many
-# cases as one wants, by any seed.
+# What is hostile, by chance, on the host: the guest of the virtual PMU (tests/fuzz-guest). make
+# fuzz-guest has as many cases as one wants, by any seed.
 use strict;
 use warnings;
 use Test::More;
@@ -9,6 +9,7 @@ use Test::More;
 delete @ENV{qw(MAKEFLAGS MFLAGS)};
 my $build = $ENV{BUILD} // 'build';
 my $said = `SEED=1 COUNT=200000 BUILD=$build tests/fuzz-guest 2>&1 </dev/null`;
-is($? >> 8, 0, "the virtual PMU's page tables, code, registers and quirks: what is refused, and what is done") or diag $said;
+is($? >> 8, 0, "the virtual PMU's page tables, code, registers and quirks: refused, done rightly")
+    or diag $said;
 like($said, qr/^200000 cases, [1-9]\d* ended the guest$/m, 'all cases ran');
 done_testing;

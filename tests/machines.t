@@ -1,20 +1,23 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# Every named machine of pmu/virt/models.c, with 1 and 4 CPUs, all tests: the verdict, how many tests ran, and of those that
-# pass on the ideal model which the machine is made of how many still run: 95 % at least. `make machines`; two at a time
-# (JOBS=2), an hour; SMP=1 only those. Logs stay in build/machines.
-# With words on the command line only those of these names: prove -v tests/machines.t :: haswell zen3
+# Every named machine of pmu/virt/models.c, with 1 and 4 CPUs, all tests: the verdict, how many
+# tests ran, and of those that pass on the ideal model which the machine is made of how many still
+# run: 95 % at least. `make machines`; two at a time (JOBS=2), an hour; SMP=1 only those. Logs stay
+# in build/machines. With words on the command line only those of these names: prove -v
+# tests/machines.t :: haswell zen3
 use strict;
 use warnings;
 use Test::More;
 use File::Path 'make_path';
+use lib 'tests';
+use Environment;
 
 my $build = $ENV{BUILD} // 'build';
 my $jobs = $ENV{JOBS} // 2;
 my $share = 95;
 my @cpus = split ' ', $ENV{SMP} // '1 4';
 make_path("$build/machines");
-delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS ICOUNT MIPS FIRMWARE)};
+Environment::forget();
 
 # Machine, and the model that it is made of; hybrid ones are compared with a model that is hybrid.
 sub machines
@@ -56,7 +59,8 @@ sub results
 
 my @machines = machines();
 my (%results, %running, %seen);
-my @waiting = grep { !$seen{"@$_"}++ } map { my $m = $_; map { ([$m->[1], $_], [$m->[0], $_]) } @cpus } @machines;
+my @waiting = grep { !$seen{"@$_"}++ }
+    map { my $m = $_; map { ([$m->[1], $_], [$m->[0], $_]) } @cpus } @machines;
 plan tests => @machines * @cpus;
 while (@waiting || %running) {
     while (@waiting && keys %running < $jobs) {
@@ -75,7 +79,8 @@ for my $machine (@machines) {
         my @wanted = keys %{$ideal->{passed}};
         my @still = grep { $here->{ran}{$_} } @wanted;
         my $percent = @wanted ? 100 * @still / @wanted : 0;
-        my $said = sprintf '%s, %d CPU: %s; %d tests ran, %.1f %% of the %d that pass on %s', $machine->[0], $smp, $here->{verdict},
+        my $said = sprintf '%s, %d CPU: %s; %d tests ran, %.1f %% of the %d that pass on %s',
+            $machine->[0], $smp, $here->{verdict},
             scalar keys %{$here->{ran}}, $percent, scalar @wanted, $machine->[1];
         ok(!$here->{status} && $percent >= $share, $said);
     }

@@ -1,21 +1,24 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# The tests are tested: each line of tests/mutants/* breaks one place, as silicon, a hypervisor or a slip might, in a copy of
-# the tree; some test must fail, and what it says is shown. `make mutants`; two at a time (JOBS=2).
-# With words on the command line only those whose name, clause or file has one: prove -v tests/mutants.t :: status width
-# SAMPLE=12: only so many of all, chosen by SEED, which is printed.
-# PMU=haswell: the PMU's mutants of that vendor on a named machine instead. One that is not noticed there nor on the model that
-# the machine is made of means nothing there; of the others four in five must be noticed.
+# The tests are tested: each line of tests/mutants/* breaks one place, as silicon, a hypervisor or a
+# slip might, in a copy of the tree; some test must fail, and what it says is shown. `make mutants`;
+# two at a time (JOBS=2). With words on the command line only those whose name, clause or file has
+# one: prove -v tests/mutants.t :: status width SAMPLE=12: only so many of all, chosen by SEED,
+# which is printed. PMU=haswell: the PMU's mutants of that vendor on a named machine instead. One
+# that is not noticed there nor on the model that the machine is made of means nothing there; of the
+# others four in five must be noticed.
 #
-# A line: what is broken; its clause in tests/contract.md (own: a rule of this kernel without an id); the machine: a model, then
-# variables of tests/run; the file; the text, which stands there once; what it becomes; which tests, or a script of them (if not said
-# the clause's, and the PMU's where those do not notice it); 'crash' where no test can outlive it, as with any mutant of pmu/;
+# A line: what is broken; its clause in tests/contract.md (own: a rule of this kernel without an
+# id); the machine: a model, then variables of tests/run; the file; the text, which stands there
+# once; what it becomes; which tests, or a script of them (if not said the clause's, and the PMU's
+# where those do not notice it); 'crash' where no test can outlive it, as with any mutant of pmu/;
 # 'lives' where the test panics on purpose, and does not with the mutant.
 use strict;
 use warnings;
 use Test::More;
 use File::Path 'make_path';
 use lib 'tests';
+use Environment;
 use Contract;
 use Mutants;
 $| = 1;
@@ -25,10 +28,12 @@ my $jobs = $ENV{JOBS} // 2;
 my $tests = 'pmu_*,diagnosis*,event_tables*';
 my ($machine, $sample, $seed) = @ENV{qw(PMU SAMPLE SEED)};
 my $share = 80;
-delete @ENV{qw(MAKEFLAGS MFLAGS BUILD ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS ICOUNT MIPS FIRMWARE)};
+Environment::forget(qw(BUILD));
 
 # What proves a clause is the quickest to notice.
-my %tests_of = map { $_->{not} || $_->{text} =~ /^as / ? () : ($_->{id} => $_->{text} =~ tr/ /,/r) } @{ Contract::entries('tests/contract.md') };
+my @clauses = grep { !$_->{not} && $_->{text} !~ /^as / }
+    @{ Contract::entries('tests/contract.md') };
+my %tests_of = map { $_->{id} => $_->{text} =~ tr/ /,/r } @clauses;
 
 sub text
 {
@@ -38,12 +43,14 @@ sub text
     return defined $text ? print $f $text : <$f>;
 }
 
-my @mutants = map { my @list = eval text($_); die "$_: $@" if $@; @list } sort glob 'tests/mutants/*';
+my @mutants = map { my @list = eval text($_); die "$_: $@" if $@; @list }
+    sort glob 'tests/mutants/*';
 @mutants = grep { my $all = "@$_[0, 1, 3]"; grep { $all =~ /$_/ } @ARGV } @mutants if @ARGV;
 # The model that the machine is made of.
 my $model_of = '';
 if ($machine) {
-    ($model_of) = text('pmu/virt/models.c') =~ /^    \{ "\Q$machine\E", "([a-z0-9-]+)/m or die "no such machine: $machine\n";
+    ($model_of) = text('pmu/virt/models.c') =~ /^    \{ "\Q$machine\E", "([a-z0-9-]+)/m
+        or die "no such machine: $machine\n";
     my ($vendor) = $model_of =~ /^(\w+)/;
     @mutants = grep { ($_->[6] // '') !~ /\.t$/ && $_->[2] =~ /^(?:$vendor|(?!\w))/ } @mutants;
 }
@@ -51,15 +58,19 @@ if ($sample && $sample < @mutants) {
     $seed //= int rand 1e6;
     diag("SAMPLE=$sample SEED=$seed");
     srand($seed);
-    @mutants = map { $_->[1] } (sort { $a->[0] <=> $b->[0] } map { [rand, $_] } @mutants)[0 .. $sample - 1];
+    my @shuffled = sort { $a->[0] <=> $b->[0] } map { [rand, $_] } @mutants;
+    @mutants = map { $_->[1] } @shuffled[0 .. $sample - 1];
 }
 
-# What a command says in a folder, up to the line before which $ends says yes; then it is stopped: the rest would tell nothing.
+# What a command says in a folder, up to the line before which $ends says yes; then it is stopped:
+# the rest would tell nothing.
 sub said
 {
     my ($folder, $command, $ends) = @_;
     my ($log, $before) = ('', '');
-    my $pid = open my $in, '-|', "cd $folder && exec env TMPDIR=\$PWD/tmp $command </dev/null" or die "$command: $!";
+    my $pid = open my $in, '-|',
+        "cd $folder && exec env TMPDIR=\$PWD/tmp $command </dev/null"
+        or die "$command: $!";
     while (my $line = <$in>) {
         $log .= $line;
         kill(TERM => $pid), last if $ends->($before, $line);
@@ -71,8 +82,8 @@ sub said
     return ($log, $status);
 }
 
-# What these tests say of the mutant on a model or machine of what is built in the folder: how they notice it, else their
-# verdict.
+# What these tests say of the mutant on a model or machine of what is built in the folder: how they
+# notice it, else their verdict.
 sub ask_once
 {
     my ($folder, $which, $any, @variables) = @_;
@@ -85,7 +96,8 @@ sub ask_once
     });
     return "noticed: $first, $meaning" if defined $meaning && defined $first;
     my ($last) = $log =~ /\n(# (?:PASS|FAIL|NONE|CRASH|HANG|BROKEN).*)\s*\z/;
-    return $last // 'BROKEN no verdict' if !$status || !$last || $last =~ /^# (?:BROKEN|NONE no test)/;
+    return $last // 'BROKEN no verdict'
+        if !$status || !$last || $last =~ /^# (?:BROKEN|NONE no test)/;
     return $any ? "noticed: $last" : "no test says what is broken: $last";
 }
 
@@ -96,7 +108,8 @@ sub ask_tests
     my @before = times;
     my $said = ask_once($folder, $which, $any, "TIMEOUT=$seconds", @variables);
     my @after = times;
-    return $said if $said !~ /# HANG/ || $after[2] + $after[3] - $before[2] - $before[3] > $seconds / 2;
+    return $said if $said !~ /# HANG/
+        || $after[2] + $after[3] - $before[2] - $before[3] > $seconds / 2;
     return ask_once($folder, $which, $any, 'TIMEOUT=' . 3 * $seconds, @variables);
 }
 
@@ -106,7 +119,8 @@ sub ask_script
     my ($folder, $script) = @_;
     my ($log) = said($folder, "perl tests/$script 2>/dev/null", sub { $_[1] =~ /^not ok/ });
     my ($first) = $log =~ /^not ok \d+ - (.*)/m;
-    return defined $first ? "noticed: $script: $first" : $log =~ /^1\.\.\d/m ? "$script: all good" : 'BROKEN no plan';
+    return defined $first ? "noticed: $script: $first" : $log =~ /^1\.\.\d/m ? "$script: all good"
+        : 'BROKEN no plan';
 }
 
 sub ask
@@ -120,7 +134,8 @@ sub ask
         return $said =~ /# CRASH/ ? $said : "noticed: $which, which should end in a panic: $said";
     }
     my $said = '';
-    $said = ask_tests($folder, $tests_of{$clause}, 0, 60, @variables) if !$which && $tests_of{$clause};
+    $said = ask_tests($folder, $tests_of{$clause}, 0, 60, @variables)
+        if !$which && $tests_of{$clause};
     return $said if $said =~ /^noticed/;
     my $pmu = $file =~ m{^pmu/};
     push @variables, 'ARGS=long' if $pmu;
@@ -139,24 +154,29 @@ sub try_one
     return 'BROKEN the text is not there, or twice' if 1 != (() = $whole =~ /$pattern/g);
     text($path, $whole =~ s/$pattern/$to/r);
     # It need not be good style.
-    my $broken = system("cd $folder && mkdir -p tmp && make -s TEXT_FLAGS='-w -g0' >build.log 2>&1 </dev/null");
+    my $broken = system("cd $folder && mkdir -p tmp && "
+                        . "make -s TEXT_FLAGS='-w -g0' >build.log 2>&1 </dev/null");
     my $said = $broken ? 'BROKEN build' : ask($folder, $mutant, $machine // $model, @variables);
-    $said = "means nothing on $model_of" if $machine && $said !~ /^noticed|^BROKEN/ && ask($folder, $mutant, $model_of) !~ /^noticed/;
+    $said = "means nothing on $model_of"
+        if $machine && $said !~ /^noticed|^BROKEN/
+        && ask($folder, $mutant, $model_of) !~ /^noticed/;
     return $said;
 }
 
-# A copy of the tree and of what is built of it, so that only what a mutant touches is built again. Folders below with a kernel of
-# their own are not of it.
+# A copy of the tree and of what is built of it, so that only what a mutant touches is built again.
+# Folders below with a kernel of their own are not of it.
 sub copy
 {
     my ($folder) = @_;
     make_path($folder);
-    system("(git ls-files; find $build -mindepth 1 -type d \\( -path $build/mutants -o -path $build/check -o -exec test -e '{}/ntpmu.elf' \\; \\)"
+    my $others = "-path $build/mutants -o -path $build/check -o -exec test -e '{}/ntpmu.elf' \\;";
+    system("(git ls-files; find $build -mindepth 1 -type d \\( $others \\)"
             . " -prune -o -type f -print) | sort -u | tr '\\n' '\\0' |"
             . " xargs -0 cp --parents -pt $folder") == 0 or die "cannot copy to $folder";
 }
 
-# What a mutant changed, source and what was built of it, comes back with its time: nothing of it is built again.
+# What a mutant changed, source and what was built of it, comes back with its time: nothing of it is
+# built again.
 sub restore
 {
     my ($folder, $since) = @_;
@@ -173,7 +193,8 @@ my ($noticed, $nothing, $seconds, @results) = (0, 0, 0);
 system('rm', '-rf', "$build/mutants"); # an earlier run may have left its last mutant there
 copy("$build/mutants/base");
 # What nobody will debug is linked in half the time.
-system("find $build/mutants/base/$build -name '*.o' ! -path '*/dll/*' -print0 | xargs -0 strip -g -p") == 0 or die 'strip';
+system("find $build/mutants/base/$build -name '*.o' ! -path '*/dll/*' -print0 |"
+        . ' xargs -0 strip -g -p') == 0 or die 'strip';
 for my $job (0 .. $jobs - 1) {
     my $folder = "$build/mutants/$job";
     system('cp', '-a', "$build/mutants/base", $folder) == 0 or die "cannot copy to $folder";
@@ -182,7 +203,8 @@ for my $job (0 .. $jobs - 1) {
     if (!$pid) {
         close $read;
         $write->autoflush(1);
-        open my $times, '>', "$folder.times" or die "$folder.times: $!"; # what each took, in seconds
+        # what each took, in seconds
+        open my $times, '>', "$folder.times" or die "$folder.times: $!";
         $times->autoflush(1);
         for my $n (grep { $_ % $jobs == $job } 0 .. $#mutants) {
             my @before = times;
@@ -210,9 +232,11 @@ for my $n (0 .. $#mutants) {
         unlike($said, qr/BROKEN|nothing$/, "$name: $said");
         next;
     }
-    like($said, qr/^noticed/, "[$clause] $name: " . ($said =~ s/^noticed: //r)) or diag("$file on $its_machine: $said");
+    like($said, qr/^noticed/, "[$clause] $name: " . ($said =~ s/^noticed: //r))
+        or diag("$file on $its_machine: $said");
 }
 1 while wait > 0;
 diag(sprintf '%d of %d noticed, %.0f s of processor time', $noticed, scalar @mutants, $seconds);
 my $meant = @mutants - $nothing;
-ok($noticed * 100 >= $share * $meant, "$machine: $noticed of $meant noticed, $nothing mean nothing there") if $machine;
+ok($noticed * 100 >= $share * $meant,
+   "$machine: $noticed of $meant noticed, $nothing mean nothing there") if $machine;

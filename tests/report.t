@@ -10,13 +10,13 @@ use Cwd 'abs_path';
 use File::Temp 'tempdir';
 use JSON::PP;
 use lib 'tests';
+use Environment;
 use RunLog;
 use Sound;
 
 my $dir = tempdir(CLEANUP => 1);
 my $build = $ENV{BUILD} // 'build';
-delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST
-    QEMU_ARGS ICOUNT MIPS FIRMWARE PROGRAM DRIVER PAYLOAD TAP LOG)};
+Environment::forget(qw(LOG));
 $ENV{BUILD} = $dir;
 
 sub file
@@ -201,17 +201,21 @@ sub report
     has($page, qr{<th>traps add to ring 3&#39;s counts</th><td><details><summary>1<},
         'skips stand by reason');
     is_deeply([map { "$_->{name} $_->{most}" } @{ $log->{measured}{cost} }],
-              ['3 counters 47', 'a hook nobody wants 5', 'a switch 76'], 'costs: the most of all kinds of CPUs');
-    is_deeply([@{ $log->{measured}{cost}[2] }{qw(rdpmc wrmsr cycles)}], [4, 1, [80, 81, 99]], 'accesses and cycles');
+              ['3 counters 47', 'a hook nobody wants 5', 'a switch 76'],
+              'costs: the most of all kinds of CPUs');
+    is_deeply([@{ $log->{measured}{cost}[2] }{qw(rdpmc wrmsr cycles)}], [4, 1, [80, 81, 99]],
+              'accesses and cycles');
     has($page, qr{<rect[^>]*><title>hal_pmc_sets: 3 counters: 47</title>}, 'costs are bars');
     has($page, qr{<title>hot_mix: 60 %</title>}, 'samples are bars');
-    is("@{ $log->{measured}{skid}[0]{instructions} } @{ $log->{measured}{skid}[0]{beyond} }", '3 900', 'skids: exact ones, and the least of others');
+    is("@{ $log->{measured}{skid}[0]{instructions} } @{ $log->{measured}{skid}[0]{beyond} }",
+       '3 900', 'skids: exact ones, and the least of others');
     has($page, qr{<title>3 to \d+: 1 times</title>}, 'skid is a distribution');
     has($page, qr{"beyond"><title>at least \d+ to \d+: 1 times</title>}, 'with what is not exact');
     has($page, qr{<title>exact\.regions: -1 to 2; 38 of 40 exact</title>}, 'overcount is a bar');
     has($page, qr{<td class="absent">-</td>}, 'a test that only one log has');
     my $xml = text_of('report.xml');
-    is(join(' ', map { scalar(() = $xml =~ /$_/g) } '<testsuite\s', '<testcase ', '<failure '), '2 7 1', 'JUnit: tests and failures');
+    is(join(' ', map { scalar(() = $xml =~ /$_/g) } '<testsuite\s', '<testcase ', '<failure '),
+       '2 7 1', 'JUnit: tests and failures');
     unlink "$dir/ntpmu.bin";
 }
 {
@@ -232,7 +236,8 @@ sub report
     is_deeply([map { $_->{label} } @{ $data->{logs} }], [map { "$_.log" } 0 .. 9], 'side by side');
     is_deeply([browser_faults("$dir/report.html")], [], 'ten machines in Chromium');
     my $page = text_of('report.html') =~ s{<h1>}{<script>x(</script><p>a<p>b<h1>}r;
-    is(scalar(my @faults = browser_faults(file('bad.html', $page))), 3, 'a page with a script and one more, both found');
+    is(scalar(my @faults = browser_faults(file('bad.html', $page))), 3,
+       'a page with a script and one more, both found');
 }
 
 # --- Traces: this one is made by hand, a tick a millisecond.
@@ -247,7 +252,9 @@ clock { name = tsc; freq = 1000; };
 $u64 map = clock.tsc.value; } := tsc_t;
 trace { major = 1; minor = 8; byte_order = le; };
 stream {
-    packet.context := struct { tsc_t timestamp_begin; tsc_t timestamp_end; u64 content_size; u64 packet_size; u64 cpu_id; };
+    packet.context := struct {
+        tsc_t timestamp_begin; tsc_t timestamp_end; u64 content_size; u64 packet_size; u64 cpu_id;
+    };
     event.header := struct { u64 id; tsc_t timestamp; } align(64);
 };
 event { name = "CONTEXTSWAP"; id = 1; fields := struct { u64 NewThreadId; u64 OldThreadId; }; };
@@ -259,19 +266,22 @@ END
     my ($page, $data) = report('a trace', "$dir/trace");
     my $trace = $data->{traces}[0];
     is_deeply($trace->{events}, { CONTEXTSWAP => 3, IPI => 2 }, 'its events');
-    is_deeply($trace->{cpus}, [{ cpu => 3, spans => [[5, 0, 0.02], [6, 0.02, 0.04]], marks => [0.01, 0.05] }], 'what ran when');
-    has($page, qr{<rect x="60\.0" [^>]*class="c[01]"><title>thread 5: 0\.000000 s to 0\.020000 s</title>}, 'a picture of it');
+    is_deeply($trace->{cpus}, [{ cpu => 3, spans => [[5, 0, 0.02], [6, 0.02, 0.04]],
+                                 marks => [0.01, 0.05] }], 'what ran when');
+    has($page, qr{<rect x="60\.0" [^>]*class="c[01]"><title>thread 5: 0\.000000 s to 0\.020000 s<},
+        'a picture of it');
     has($page, qr{>CPU 3</text>}, 'for each CPU');
     is_deeply([browser_faults("$dir/report.html")], [], 'a trace in Chromium');
     file('trace/cpu0', 'no trace');
     is((run_it("tests/report $dir/trace"))[0], 99, 'one that cannot be read is refused');
 }
 
-# --- QR codes. What the encoder makes is read by zbarimg: of each version the shortest text and the longest.
+# --- QR codes. What the encoder makes is read by zbarimg: of each version the shortest text and the
+# longest.
 
 {
-    my $made = system("gcc -O1 -Wall -Wextra -Werror -fsanitize=undefined -fno-sanitize-recover -I. "
-        . "-o $dir/picture tests/qr/picture.c kernel/console/qr.c");
+    my $made = system('gcc -O1 -Wall -Wextra -Werror -fsanitize=undefined -fno-sanitize-recover '
+        . "-I. -o $dir/picture tests/qr/picture.c kernel/console/qr.c");
     is($made, 0, 'the encoder for the host');
     my @ends = (17, 32, 53, 78, 106, 134, 154, 192, 230);
     my @texts = map { substr join('', map { chr 33 + $_ * $_ % 89 } 1 .. 300), $_ % 7, $_ }
@@ -282,7 +292,8 @@ END
         file(sprintf('%02d.pbm', $n), <$picture>);
     }
     my ($status, $read) = run_it("zbarimg --nodbus -q --raw $dir/??.pbm");
-    is_deeply([split /\n/, $read], \@texts, 'texts of every length that needs another version are read back');
+    is_deeply([split /\n/, $read], \@texts,
+              'texts of every length that needs another version are read back');
     is(system("$dir/picture", 'x' x 231) >> 8, 1, 'a longer one is refused');
 }
 
@@ -303,7 +314,8 @@ sub of_code
     is_deeply([page_faults($page)], [], 'its page is sound');
     is_deeply([json_faults($data)], [], 'its JSON too');
     my $log = $data->{logs}[0];
-    is("@$log{qw(verdict passed failed skipped planned checks)}", 'FAIL 900 5 75 980 301693', 'its totals');
+    is("@$log{qw(verdict passed failed skipped planned checks)}", 'FAIL 900 5 75 980 301693',
+       'its totals');
     is("@{$log->{kinds}[0]}{qw(vendor version counters width fixed)}", 'intel 5 8 48 4', 'its PMU');
     is(join(' ', map { $_->{name} } @{ $log->{tests} }), 'tp_config.full a.b', 'what failed');
     has($page, qr{3 more tests failed}, 'and what has no room');
@@ -331,7 +343,8 @@ my $output = compared('the same log', $whole, $whole, 0,
                       qr/# SAME: the same verdict; 0 tests changed, 0 gone, 0 new\n\z/);
 unlike($output, qr/^(?:Machine|Tests|Measured)/m, 'nothing differs');
 compared('other numbers', $whole, $other, 0, qr/^  PMU, kind 1:\n    A .*Golden.*\n    B .*Raptor/m,
-         qr/^Measured\n  hal_pmc_sets.cost:\n    A cost: 3 counters: 47 .*\n    B cost: 3 counters: 48 /m,
+         qr/^Measured\n  hal_pmc_sets.cost:\n    A cost: 3 counters: 47 /m,
+         qr/^    A cost: 3 counters: 47 .*\n    B cost: 3 counters: 48 /m,
          qr/^# SAME/m);
 my $fixed = log_of($facts, $tests =~ s/^not ok/ok/mr, 'PASS 5 tests');
 my $more = log_of($facts, "ok new.one\nok new.two\n$tests", 'FAIL 1 of 7 tests');
@@ -361,7 +374,8 @@ SKIP: {
     my $log = $data->{logs}[0];
     my $m = $log->{measured};
     my %cost = map { $_->{name} => 1 } @{ $m->{cost} };
-    is_deeply([grep { !$cost{$_} } 'a set of 6 counters read', 'a hook nobody wants', 'a context switch record',
+    is_deeply([grep { !$cost{$_} } 'a set of 6 counters read', 'a hook nobody wants',
+               'a context switch record',
                'a context switch record with 4 counters', 'reading 4 counters', 'one raw read',
                'a thread with 4 counters arrives, another leaves'], [], 'its costs are found');
     ok(@{ $m->{skid} } && @{ $m->{samples} } == 2, 'skid and samples');

@@ -5,155 +5,149 @@ use strict;
 use warnings;
 use Test::More;
 use lib 'tests';
-use Progress;
+use Pretend;
 use RunLog;
 use Compress::Raw::Zlib 'crc32';
-use File::Temp 'tempdir';
 
-my $dir = tempdir(CLEANUP => 1);
-my $emulator = "$dir/qemu";
-delete @ENV{qw(ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS ICOUNT MIPS FIRMWARE)};
-@ENV{qw(BUILD QEMU)} = ($dir, $emulator);
-
-sub file
-{
-    my ($name, $text, $mode) = @_;
-    open my $out, '>', $name or die "$name: $!";
-    print $out $text;
-    close $out;
-    chmod $mode, $name if $mode;
-}
-
-# An emulator that prints this and ends like that; asked for a list it names three tests.
-sub pretend
-{
-    my ($stream, $end) = @_;
-    $stream =~ s/\n/\r\n/g;
-    file("$dir/stream", $stream);
-    file($emulator, <<"SCRIPT", 0755);
-#!/bin/sh
-case "\$*" in
-    *-append*list) printf 'a.one - first [x]\\r\\na.two - second\\r\\na.three - third\\r\\n'; exit 33 ;;
-    *-append*) echo "\$*" > $dir/arguments; cat $dir/stream; $end ;;
-    *) test -e $dir/kvm_works && case "\$*" in *"\$(cat $dir/kvm_works)"*) ;; *) false ;; esac ;;
-esac
-SCRIPT
-}
-
-sub run_it
-{
-    my ($variables) = @_;
-    my $output = `$variables tests/run 2>&1 </dev/null`;
-    return ($? >> 8, $output);
-}
-
-sub judged
-{
-    my ($name, $stream, $end, $status, $says, $variables) = @_;
-    pretend($stream, $end);
-    my ($got, $output) = run_it($variables // 'ACCEL=tcg');
-    ok($got == $status && $output =~ $says, $name)
-        or diag("exit status $got, want $status; output must match $says:\n$output");
-}
-
-my $start = "\n# kernel\nTAP version 13\n1..3\nok 1 - a.one\n";
-my $two = $start . "ok 2 - a.two\n";
-my $good = $two . "ok 3 - a.three\n# 3 passed, 0 failed, 0 skipped, 9 checks\n# PASS\n";
 my $bad = $start . "# tests/harness/test.c:7: x = 1, want 2\nnot ok 2 - a.two\nok 3 - a.three\n"
     . "# 2 passed, 1 failed, 0 skipped, 9 checks\n# FAIL\n";
 my $skip = $two . "ok 3 - a.three # SKIP no PMU\n# 2 passed, 0 failed, 1 skipped, 9 checks\n";
 my $other = $skip =~ s/SKIP no PMU/SKIP it rains/r;
 
-file("$dir/ntpmu.bin", 'kernel');
 file("$dir/slow", $good);
 judged('0: all passed', $good, 'exit 33', 0, qr/# PASS\n\z/);
-judged('no carriage return, no control character reaches the terminal', "\e[2J$good", 'exit 33', 0, qr/^[\n -~]*\z/);
-judged('0: all passed, however slowly', '', "while read -r line; do printf %s \"\$line\"; sleep .02; printf '\\r'; sleep .02; echo; done < $dir/slow; exit 33",
-       0, qr/^[\n -~]*# PASS\n\z/);
+judged('no carriage return, no control character reaches the terminal', "\e[2J$good", 'exit 33', 0,
+       qr/^[\n -~]*\z/);
+judged('0: all passed, however slowly', '',
+       "while read -r line; do printf %s \"\$line\"; sleep .02; printf '\\r'; sleep .02; echo; done"
+       . " < $dir/slow; exit 33", 0, qr/^[\n -~]*# PASS\n\z/);
 judged('1: a test failed', $bad, 'exit 35', 1, qr/want 2\nnot ok 2.*# FAIL\n\z/s);
-judged('1: a skip that no list names', "$other# PASS\n", 'exit 33', 1, qr/# FAIL skip.*a\.three: it rains\n\z/);
-judged('1: no PMU is no excuse for a machine that has one', "$skip# PASS\n", 'exit 33', 1, qr/# FAIL skip.*a\.three/);
-judged('77: nothing could be tested', "$skip# NONE no PMU: nothing there\n", 'exit 37', 77, qr/# NONE.*\n\z/);
-judged('1: NONE excuses no other skip', "$other# NONE x\n", 'exit 37', 1, qr/# FAIL skip.*it rains\n\z/);
-judged('77: no test has such a name', "TAP version 13\n1..0\n# 0 passed, 0 failed, 0 skipped, 0 checks\n# PASS\n",
+judged('1: a skip that no list names', "$other# PASS\n", 'exit 33', 1,
+       qr/# FAIL skip.*a\.three: it rains\n\z/);
+judged('1: no PMU is no excuse for a machine that has one', "$skip# PASS\n", 'exit 33', 1,
+       qr/# FAIL skip.*a\.three/);
+judged('77: nothing could be tested', "$skip# NONE no PMU: nothing there\n", 'exit 37', 77,
+       qr/# NONE.*\n\z/);
+judged('1: NONE excuses no other skip', "$other# NONE x\n", 'exit 37', 1,
+       qr/# FAIL skip.*it rains\n\z/);
+judged('77: no test has such a name',
+       "TAP version 13\n1..0\n# 0 passed, 0 failed, 0 skipped, 0 checks\n# PASS\n",
        'exit 33', 77, qr/# NONE no test/);
 
-judged('99: panic', $two . "# panic\n", 'exit 39', 99, qr/# CRASH the kernel panicked.*test 3 \(a\.three\) of 3\n\z/);
-judged('99: triple fault', $start, 'exit 0', 99, qr/# CRASH .*triple fault.*\(a\.one\) ended, then came test 2 \(a\.two\)/);
-judged('99: reset before the first byte', '', 'exit 0', 99, qr/# CRASH.*triple fault; no test ended/);
+judged('99: panic', $two . "# panic\n", 'exit 39', 99,
+       qr/# CRASH the kernel panicked.*test 3 \(a\.three\) of 3\n\z/);
+judged('99: triple fault', $start, 'exit 0', 99,
+       qr/# CRASH .*triple fault.*\(a\.one\) ended, then came test 2 \(a\.two\)/);
+judged('99: reset before the first byte', '', 'exit 0', 99,
+       qr/# CRASH.*triple fault; no test ended/);
 judged('99: reset after the verdict', $good, 'exit 0', 99, qr/# CRASH.*triple fault/);
 judged('99: the virtual PMU gave up', $two, 'exit 255', 99, qr/# CRASH.*virtual PMU/);
 judged('99: the emulator gave up', '', 'exit 1', 99, qr/# CRASH the emulator gave up/);
-judged('99: the emulator died', $two, 'kill -SEGV $$', 99, qr/# CRASH the emulator died of signal 11/);
+judged('99: the emulator died', $two, 'kill -SEGV $$', 99,
+       qr/# CRASH the emulator died of signal 11/);
 judged('99: unknown exit status', $good, 'exit 41', 99, qr/# CRASH unknown exit status 41/);
-judged('99: no plan', $good =~ s/1\.\.3\n//r, 'exit 33', 99, qr/# BROKEN test 1 comes before the plan/);
+judged('99: no plan', $good =~ s/1\.\.3\n//r, 'exit 33', 99,
+       qr/# BROKEN test 1 comes before the plan/);
 judged('99: nothing but a verdict', "# PASS\n", 'exit 33', 99, qr/# BROKEN the plan is missing/);
-judged('99: no TAP version', $good =~ s/TAP.*\n//r, 'exit 33', 99, qr/# BROKEN the plan stands alone/);
-judged('99: fewer tests than planned', $good =~ s/ok 3.*\n//r, 'exit 33', 99, qr/# BROKEN 2 of 3 tests ended/);
-judged('99: wrong number', $good =~ s/ok 2/ok 4/r, 'exit 33', 99, qr/# BROKEN test 4 comes after test 1/);
-judged('99: a test twice', $good =~ s/(ok 2.*\n)/$1$1/r, 'exit 33', 99, qr/# BROKEN test 2 comes after test 2/);
+judged('99: no TAP version', $good =~ s/TAP.*\n//r, 'exit 33', 99,
+       qr/# BROKEN the plan stands alone/);
+judged('99: fewer tests than planned', $good =~ s/ok 3.*\n//r, 'exit 33', 99,
+       qr/# BROKEN 2 of 3 tests ended/);
+judged('99: wrong number', $good =~ s/ok 2/ok 4/r, 'exit 33', 99,
+       qr/# BROKEN test 4 comes after test 1/);
+judged('99: a test twice', $good =~ s/(ok 2.*\n)/$1$1/r, 'exit 33', 99,
+       qr/# BROKEN test 2 comes after test 2/);
 judged('99: started twice', $start . $good, 'exit 33', 99, qr/# BROKEN a second TAP version/);
-judged('99: torn line', $good =~ s/ok 2 - a.two/ok 2 -/r, 'exit 33', 99, qr/# BROKEN not understood: ok 2 -/);
-judged('99: no verdict', $good =~ s/# PASS\n//r, 'exit 33', 99, qr/# BROKEN the verdict line is missing/);
-judged('99: verdict against exit status', $good, 'exit 35', 99, qr/# BROKEN the verdict is PASS, .* says FAIL/);
-judged('99: PASS with a failed test', $bad =~ s/FAIL/PASS/r, 'exit 33', 99, qr/# BROKEN the verdict is PASS with 1/);
-judged('99: FAIL without a failed test', $good =~ s/PASS/FAIL/r, 'exit 35', 99, qr/# BROKEN the verdict is FAIL with 0/);
-judged('99: output after the verdict', "${good}more\n", 'exit 33', 99, qr/# BROKEN output after the verdict: more/);
-judged('99: wrong totals', $good =~ s/3 passed/2 passed/r, 'exit 33', 99, qr/# BROKEN .* are 3 0 0; .* 2 0 0/);
-judged('99: no totals', $good =~ s/# 3.*\n//r, 'exit 33', 99, qr/# BROKEN the line with the totals/);
-judged('124: hang, named', $two, 'exec sleep 60', 124, qr/ok 2.*# HANG .*\(a\.two\) ended, .* test 3 \(a\.three\) of 3\n\z/s,
+judged('99: torn line', $good =~ s/ok 2 - a.two/ok 2 -/r, 'exit 33', 99,
+       qr/# BROKEN not understood: ok 2 -/);
+judged('99: no verdict', $good =~ s/# PASS\n//r, 'exit 33', 99,
+       qr/# BROKEN the verdict line is missing/);
+judged('99: verdict against exit status', $good, 'exit 35', 99,
+       qr/# BROKEN the verdict is PASS, .* says FAIL/);
+judged('99: PASS with a failed test', $bad =~ s/FAIL/PASS/r, 'exit 33', 99,
+       qr/# BROKEN the verdict is PASS with 1/);
+judged('99: FAIL without a failed test', $good =~ s/PASS/FAIL/r, 'exit 35', 99,
+       qr/# BROKEN the verdict is FAIL with 0/);
+judged('99: output after the verdict', "${good}more\n", 'exit 33', 99,
+       qr/# BROKEN output after the verdict: more/);
+judged('99: wrong totals', $good =~ s/3 passed/2 passed/r, 'exit 33', 99,
+       qr/# BROKEN .* are 3 0 0; .* 2 0 0/);
+judged('99: no totals', $good =~ s/# 3.*\n//r, 'exit 33', 99,
+       qr/# BROKEN the line with the totals/);
+judged('124: hang, named', $two, 'exec sleep 60', 124,
+       qr/ok 2.*# HANG .*\(a\.two\) ended, .* test 3 \(a\.three\) of 3\n\z/s,
        'ACCEL=tcg TIMEOUT=1');
-judged('124: a machine that prints for ever', $two, 'exec yes', 124, qr/# HANG/, 'ACCEL=tcg TIMEOUT=1');
+judged('124: a machine that prints for ever', $two, 'exec yes', 124, qr/# HANG/,
+       'ACCEL=tcg TIMEOUT=1');
 
 # What is told of a log that failed.
 my ($failed, @told) = RunLog::failures("# kernel\n$bad");
-is("@$failed, $told[0], $told[1]", 'a.two, # tests/harness/test.c:7: x = 1, want 2, not ok 2 - a.two', 'a log names the test that failed, and why');
+is("@$failed, $told[0], $told[1]",
+   'a.two, # tests/harness/test.c:7: x = 1, want 2, not ok 2 - a.two',
+   'a log names the test that failed, and why');
 is($told[-1], '# FAIL', 'and ends as it does');
-my $many = join '', map { "# line $_ of it\n" x 12 . "not ok $_ - a.test\nok 99 - a.other\n" } 1 .. 30;
+my $many = join '', map { "# line $_ of it\n" x 12
+                          . "not ok $_ - a.test\nok 99 - a.other\n" } 1 .. 30;
 ($failed, @told) = RunLog::failures("$many# FAIL\n");
-ok(@$failed == 30 && @told == 25 && $told[9] eq 'not ok 1 - a.test', '30 that failed: their names, and 25 lines of it') or diag("@told");
+ok(@$failed == 30 && @told == 25 && $told[9] eq 'not ok 1 - a.test',
+   '30 that failed: their names, and 25 lines of it') or diag("@told");
 ($failed, @told) = RunLog::failures($two . "# line\n" x 20 . "# CRASH\n");
 ok(!@$failed && @told == 15 && $told[-1] eq '# CRASH', 'none that failed: how the log ends');
 
 judged('1: an id of the contract whose tests were not run', $good, 'exit 33', 1,
-       qr/^# VP-47 cannot be seen from inside: .*^# FAIL of the ids VP .*: VP-01 VP-02 /ms, "ACCEL=tcg TESTS='vpmu*'");
-# What a run says of an id: proved by a test that passed, not by one that was skipped; after a failure nothing is told.
+       qr/^# VP-47 cannot be seen from inside: .*^# FAIL of the ids VP .*: VP-01 VP-02 /ms,
+       "ACCEL=tcg TESTS='vpmu*'");
+# What a run says of an id: proved by a test that passed, not by one that was skipped; after a
+# failure nothing is told.
 my $id = $good =~ s/a\.one/pmu_cpuid.vendor/r;
-judged('an id whose test passed is proved', $id, 'exit 33', 1, qr/^# VP-01 proved: pmu_cpuid\.vendor$/m, "ACCEL=tcg TESTS='vpmu*'");
-judged('an id whose test was skipped is not', $id =~ s/(vendor)/$1 # SKIP absent registers do not fault/r =~ s/3 passed, 0 failed, 0/2 passed, 0 failed, 1/r,
+judged('an id whose test passed is proved', $id, 'exit 33', 1,
+       qr/^# VP-01 proved: pmu_cpuid\.vendor$/m, "ACCEL=tcg TESTS='vpmu*'");
+judged('an id whose test was skipped is not',
+       $id =~ s/(vendor)/$1 # SKIP absent registers do not fault/r
+           =~ s/3 passed, 0 failed, 0/2 passed, 0 failed, 1/r,
        'exit 33', 1, qr/\A(?!.*^# VP-\d+ proved)/ms, "ACCEL=tcg TESTS='vpmu*'");
-judged('after a failed test no id is proved', $bad =~ s/a\.one/pmu_cpuid.vendor/r, 'exit 35', 1, qr/\A(?!.*^# VP-\d+ proved)/ms, "ACCEL=tcg TESTS='vpmu*'");
+judged('after a failed test no id is proved', $bad =~ s/a\.one/pmu_cpuid.vendor/r, 'exit 35', 1,
+       qr/\A(?!.*^# VP-\d+ proved)/ms, "ACCEL=tcg TESTS='vpmu*'");
 
 # Length and checksum of what came between begin and verdict, by another's CRC-32.
 my ($begin, $body) = ("\n# ntpmu: begin\n", $good =~ s/\A\n//r =~ s/# PASS\n\z//r);
 sub told { return sprintf '# PASS 3 tests [%d bytes, crc32 %08x]', length $_[0], crc32($_[0]) }
-judged('0: length and checksum are those of what came', $begin . $body . told($body) . "\n", 'exit 33', 0, qr/# PASS 3 tests.*\n\z/);
-for (['a byte of a line', sub { s/kernel/kernl/ }], ['a line', sub { s/# kernel\n// }], ['a byte, another for it', sub { s/kernel/kerneL/ }],
+judged('0: length and checksum are those of what came', $begin . $body . told($body) . "\n",
+       'exit 33', 0, qr/# PASS 3 tests.*\n\z/);
+for (['a byte of a line', sub { s/kernel/kernl/ }], ['a line', sub { s/# kernel\n// }],
+     ['a byte, another for it', sub { s/kernel/kerneL/ }],
      ['two bytes, the one for the other', sub { s/kernel/kenrel/ }]) {
     my ($what, $change) = @$_;
     my $came = $body;
     $change->() for $came;
-    judged("99: a log that lost $what", $begin . $came . told($body) . "\n", 'exit 33', 99, qr/# BROKEN the kernel sent .*; here came/);
+    judged("99: a log that lost $what", $begin . $came . told($body) . "\n", 'exit 33', 99,
+           qr/# BROKEN the kernel sent .*; here came/);
 }
 
 # Bochs.
 my $asked = "00012p[UNMAP ] >>PANIC<< Shutdown port: shutdown requested\n";
-judged('0: no status, but a verdict and an end that was asked for', $good . $asked, 'exit 1', 0, qr/\n# PASS\n\z/);
+judged('0: no status, but a verdict and an end that was asked for', $good . $asked, 'exit 1', 0,
+       qr/\n# PASS\n\z/);
 judged('1: the same with a failed test', $bad . $asked, 'exit 1', 1, qr/\n# FAIL\n\z/);
-judged('99: an end that was asked for, without a verdict', $two . $asked, 'exit 1', 99, qr/# CRASH .* without a verdict/);
+judged('99: an end that was asked for, without a verdict', $two . $asked, 'exit 1', 99,
+       qr/# CRASH .* without a verdict/);
 judged('99: an end of its own', $two . "00012p[CPU0  ] >>PANIC<< no resolution\n", 'exit 1', 99,
        qr/# CRASH the emulator gave up: no resolution; test 2/);
 
-judged('the stream of a list is its tests', $good, 'exit 33', 0, qr/^# machine.*\na\.one - first \[x\]\n.*third\n\z/s, 'LIST=1');
+judged('the stream of a list is its tests', $good, 'exit 33', 0,
+       qr/^# machine.*\na\.one - first \[x\]\n.*third\n\z/s, 'LIST=1');
 
-for (['ACCEL=warp', 'auto kvm tcg'], ['PMU=nonsense', 'intel-v2'], ['SMP=0', '1 to 255'], ['SMP=two', '1 to 255'],
-     ['MEMORY=lots', '1 to'], ['TIMEOUT=0', '1 to'], ['MACHINE=abacus', 'qemu'], ['PMU=host ACCEL=tcg', 'one of: none'],
+for (['ACCEL=warp', 'auto kvm tcg'], ['PMU=nonsense', 'intel-v2'], ['SMP=0', '1 to 255'],
+     ['SMP=two', '1 to 255'], ['SMP=256', '1 to 255'], ['MEMORY=lots', '1 to'],
+     ['TIMEOUT=0', '1 to'], ['MACHINE=abacus', 'qemu'], ['PMU=host ACCEL=tcg', 'one of: none'],
      ['MACHINE=bochs ACCEL=kvm', 'one of: auto'], ['MACHINE=bochs SMP=2', 'one of: 1'],
-     ["TESTS='a b'", 'one glob'], ['SMP=256', '1 to 255'], ['SMP=2 PAYLOAD=Makefile', 'one of: 1'], ['PAYLOAD=no-such', 'not a file'],
-     ['FIRMWARE=x PAYLOAD=Makefile', 'not to be set'], ['PROGRAM=no-such.exe', 'not a file'], ['PROGRAM=no-such.c', 'builds it'],
+     ["TESTS='a b'", 'one glob'], ['SMP=2 PAYLOAD=Makefile', 'one of: 1'],
+     ['PAYLOAD=no-such', 'not a file'], ['FIRMWARE=x PAYLOAD=Makefile', 'not to be set'],
+     ['PROGRAM=no-such.exe', 'not a file'], ['PROGRAM=no-such.c', 'builds it'],
      ['MACHINE=bochs QEMU_ARGS=-s', 'MACHINE=qemu']) {
     my ($variables, $legal) = @$_;
-    judged("2: $variables", $good, 'exit 33', 2, qr/^tests\/run: [^\n]*$legal[^\n]*\n\z/, $variables);
+    judged("2: $variables", $good, 'exit 33', 2, qr/^tests\/run: [^\n]*$legal[^\n]*\n\z/,
+           $variables);
 }
 judged('2: no emulator', $good, 'exit 33', 2, qr/not installed/, 'QEMU=no-such-program');
 judged('2: no kernel', $good, 'exit 33', 2, qr/'make' builds it/, 'BUILD=no-such-folder');
@@ -179,12 +173,15 @@ sub chosen
     my ($status, $output) = run_it($variables);
     my $arguments = `cat $dir/arguments 2>/dev/null`;
     (my $name = $variables) =~ s/HOST=\S+//;
-    ok($output =~ /^# machine: $machine/ && $arguments =~ $argument, "chosen: $machine" . ($name && " by$name"))
+    ok($output =~ /^# machine: $machine/ && $arguments =~ $argument,
+       "chosen: $machine" . ($name && " by$name"))
         or diag("$argument is not in $arguments\n$output");
 }
 
-chosen(host(1, 'Y', 1, 1), 'QEMU kvm.*KVM here can give a guest a PMU', qr/-cpu host,migratable=no -accel kvm /);
-chosen(host(0, 'Y', 1, 1), 'QEMU tcg.*virtual, intel-v5 .*no /dev/kvm', qr/-icount .* -append vpmu=intel-v5 /);
+chosen(host(1, 'Y', 1, 1), 'QEMU kvm.*KVM here can give a guest a PMU',
+       qr/-cpu host,migratable=no -accel kvm /);
+chosen(host(0, 'Y', 1, 1), 'QEMU tcg.*virtual, intel-v5 .*no /dev/kvm',
+       qr/-icount .* -append vpmu=intel-v5 /);
 chosen(host(1, 'N', 1, 1), 'QEMU tcg.*enable_pmu is not Y', qr/vpmu=intel-v5/);
 chosen(host(1, 'Y', 0, 1), 'QEMU tcg.*this host has no PMU', qr/vpmu=intel-v5/);
 {
@@ -198,32 +195,44 @@ chosen(host(1, 'Y', 0, 1), 'QEMU tcg.*this host has no PMU', qr/vpmu=intel-v5/);
 {
     my $variables = host(1, 'Y', 1, 1);
     file("$dir/kvm_works", '-arch-capabilities');    # the only way this host's KVM starts
-    chosen($variables, 'QEMU kvm.*KVM here can give a guest a PMU', qr/-cpu host,migratable=no,-arch-capabilities -accel kvm /);
+    chosen($variables, 'QEMU kvm.*KVM here can give a guest a PMU',
+           qr/-cpu host,migratable=no,-arch-capabilities -accel kvm /);
 }
 chosen(host(1, 'Y', 1, 0), 'QEMU tcg.*does not start with KVM', qr/vpmu=intel-v5/);
-chosen(host(1, 'Y', 1, 1) . ' PMU=amd-v2 SMP=4', 'QEMU tcg, 4 CPU.*virtual, amd-v2', qr/-smp 4 .*vpmu=amd-v2/);
+chosen(host(1, 'Y', 1, 1) . ' PMU=amd-v2 SMP=4', 'QEMU tcg, 4 CPU.*virtual, amd-v2',
+       qr/-smp 4 .*vpmu=amd-v2/);
 chosen(host(1, 'Y', 1, 1) . ' PMU=none', 'QEMU tcg.*PMU: none', qr/-append ?$/);
 chosen(host(1, 'Y', 1, 1) . ' ACCEL=kvm', 'QEMU kvm.*\(as asked for\)', qr/-accel kvm/);
-chosen(host(1, 'N', 1, 1) . ' ACCEL=kvm', 'QEMU kvm.*as asked for, but .*enable_pmu is not Y', qr/-accel kvm/);
-chosen(host(1, 'Y', 0, 1) . ' PMU=host', 'QEMU kvm.*as asked for, but this host has no PMU', qr/-accel kvm/);
+chosen(host(1, 'N', 1, 1) . ' ACCEL=kvm', 'QEMU kvm.*as asked for, but .*enable_pmu is not Y',
+       qr/-accel kvm/);
+chosen(host(1, 'Y', 0, 1) . ' PMU=host', 'QEMU kvm.*as asked for, but this host has no PMU',
+       qr/-accel kvm/);
 chosen('ACCEL=tcg', 'QEMU tcg', qr/ -no-reboot .*-icount shift=0,sleep=off /);
 chosen('ACCEL=tcg ICOUNT=off', 'QEMU tcg', qr/\A(?!.*-icount)/);
 file("$dir/a,b.exe", 'program');
-chosen("ACCEL=tcg PROGRAM='$dir/a,b.exe' PROGRAM_ARGS='c,d' TIMEOUT=1", 'QEMU tcg', qr{-initrd \S*/a,,b\.exe c,,d .*-append vpmu=intel-v5  program$});
-chosen(host(1, 'Y', 1, 1) . " PMU=intel-v2,step TESTS='a*' ARGS='seed=7'", 'QEMU tcg.*intel-v2,step',
+chosen("ACCEL=tcg PROGRAM='$dir/a,b.exe' PROGRAM_ARGS='c,d' TIMEOUT=1", 'QEMU tcg',
+       qr{-initrd \S*/a,,b\.exe c,,d .*-append vpmu=intel-v5  program$});
+chosen(host(1, 'Y', 1, 1) . " PMU=intel-v2,step TESTS='a*' ARGS='seed=7'",
+       'QEMU tcg.*intel-v2,step',
        qr/vpmu=intel-v2,step seed=7 tests=a\*$/);
 
 # What is said of a host with KVM: its release, vendor, settings, and the facts that follow.
-for (['6.8.0-45-generic', 'GenuineIntel', '', '', qr/nothing here is known to disturb a guest's counters$/],
-     ['5.15.0-1', 'GenuineIntel', '', '', qr/KVM: before 5\.17 [^;]*not counted; before 6\.6 [^;]*; before 6\.7 [^;]*two PMIs$/],
+for (['6.8.0-45-generic', 'GenuineIntel', '', '',
+      qr/nothing here is known to disturb a guest's counters$/],
+     ['5.15.0-1', 'GenuineIntel', '', '',
+      qr/KVM: before 5\.17 [^;]*not counted; before 6\.6 [^;]*; before 6\.7 [^;]*two PMIs$/],
      ['5.17.1', 'GenuineIntel', '', '', qr/KVM: before 6\.6 /],
      ['6.7.2', 'GenuineIntel', '', '', qr/nothing here is known/],
      ['6.6.13', 'GenuineIntel', '', '', qr/KVM: before 6\.7 [^;]*two PMIs$/],
      ['6.8.0', 'AuthenticAMD', '', '', qr/KVM: on AMD each VMRUN counts as a branch of the guest$/],
-     ['6.8.0', 'GenuineIntel', 'nmi_watchdog', '', qr/KVM: nmi_watchdog has one counter of each CPU: [^;]*one stands still/],
-     ['6.8.0', 'GenuineIntel', 'ignore_msrs', '', qr/KVM: ignore_msrs is Y: MSRs that do not exist read as 0 [^;]*$/],
-     ['6.8.0', 'GenuineIntel', '', 'hypervisor', qr/KVM: nested, the host is a guest itself: [^;]*$/],
-     ['6.8.0', 'AuthenticAMD', 'nmi_watchdog ignore_msrs', 'hypervisor', qr/nmi_watchdog[^;]*; ignore_msrs[^;]*; nested[^;]*; on AMD /],
+     ['6.8.0', 'GenuineIntel', 'nmi_watchdog', '',
+      qr/KVM: nmi_watchdog has one counter of each CPU: [^;]*one stands still/],
+     ['6.8.0', 'GenuineIntel', 'ignore_msrs', '',
+      qr/KVM: ignore_msrs is Y: MSRs that do not exist read as 0 [^;]*$/],
+     ['6.8.0', 'GenuineIntel', '', 'hypervisor',
+      qr/KVM: nested, the host is a guest itself: [^;]*$/],
+     ['6.8.0', 'AuthenticAMD', 'nmi_watchdog ignore_msrs', 'hypervisor',
+      qr/nmi_watchdog[^;]*; ignore_msrs[^;]*; nested[^;]*; on AMD /],
      ['unknown', 'GenuineIntel', '', '', qr/Linux unknown, KVM: nothing here is known/],
      ['', 'GenuineIntel', '', '', qr/Linux of unknown version, KVM: nothing here is known/]) {
     my ($release, $vendor, $settings, $flag, $facts) = @$_;
@@ -232,153 +241,70 @@ for (['6.8.0-45-generic', 'GenuineIntel', '', '', qr/nothing here is known to di
     system "mkdir -p $kernel";
     file("$kernel/osrelease", "$release\n") if $release;
     file("$kernel/nmi_watchdog", ($settings =~ /nmi_watchdog/ ? 1 : 0) . "\n");
-    file("$dir/host/sys/module/kvm/parameters/ignore_msrs", ($settings =~ /ignore_msrs/ ? 'Y' : 'N') . "\n");
+    file("$dir/host/sys/module/kvm/parameters/ignore_msrs",
+         ($settings =~ /ignore_msrs/ ? 'Y' : 'N') . "\n");
     file("$dir/host/proc/cpuinfo", "vendor_id\t: $vendor\nflags\t\t: fpu $flag vme\n");
     pretend($good, 'exit 33');
     my (undef, $output) = run_it("$variables ACCEL=kvm");
     my @lines = $output =~ /^# host: (.*)$/mg;
-    ok(@lines == 1 && $lines[0] =~ $facts, "host: Linux $release, $vendor, $settings $flag") or diag($output);
+    ok(@lines == 1 && $lines[0] =~ $facts, "host: Linux $release, $vendor, $settings $flag")
+        or diag($output);
 }
 {
     my $variables = host(1, 'N', 1, 1);
     my (undef, $output) = run_it("$variables ACCEL=kvm");
-    like($output, qr/^# host: .*enable_pmu is not Y: guests have no PMU/m, 'host: KVM gives guests no PMU');
+    like($output, qr/^# host: .*enable_pmu is not Y: guests have no PMU/m,
+         'host: KVM gives guests no PMU');
     (undef, $output) = run_it("$variables ACCEL=tcg");
     unlike($output, qr/^# host:/m, 'host: nothing is said of it without KVM');
 }
 judged('77: ACCEL=kvm without KVM', $good, 'exit 33', 77, qr/# machine: none\n# NONE no KVM.*\n\z/,
        host(0, 'N', 0, 0) . ' ACCEL=kvm');
-judged('77: ACCEL=kvm that does not start', $good, 'exit 33', 77, qr/# NONE .*does not start with KVM/,
+judged('77: ACCEL=kvm that does not start', $good, 'exit 33', 77,
+       qr/# NONE .*does not start with KVM/,
        host(1, 'N', 0, 0) . ' ACCEL=kvm');
-judged('1: a skip that only begins like a listed one', $skip =~ s/a\.three # SKIP no PMU/etw_class.without_pmu_too # SKIP there is a PMU/r . "# PASS\n",
+judged('1: a skip that only begins like a listed one',
+       $skip =~ s/a\.three # SKIP no PMU/etw_class.without_pmu_too # SKIP there is a PMU/r
+           . "# PASS\n",
        'exit 33', 1, qr/# FAIL skip.*without_pmu_too/);
-judged('1: a reason that only begins like a listed one', $skip =~ s/a\.three # SKIP no PMU/etw_class.without_pmu # SKIP there is a PMU here/r . "# PASS\n",
+judged('1: a reason that only begins like a listed one',
+       $skip =~ s/a\.three # SKIP no PMU/etw_class.without_pmu # SKIP there is a PMU here/r
+           . "# PASS\n",
        'exit 33', 1, qr/# FAIL skip.*there is a PMU here/);
-judged('1: a skip that only ends like a listed one', $skip =~ s/a\.three # SKIP no PMU/my_etw_class.without_pmu # SKIP there is a PMU/r . "# PASS\n",
+judged('1: a skip that only ends like a listed one',
+       $skip =~ s/a\.three # SKIP no PMU/my_etw_class.without_pmu # SKIP there is a PMU/r
+           . "# PASS\n",
        'exit 33', 1, qr/# FAIL skip.*my_etw_class/);
 for (['intel-v5', 0], ['amd-v2', 1], ['none', 1], ['icelake,noemul', 0], ['zen4', 1]) {
     my ($model, $status) = @$_;
-    judged("$status: a skip that the list of intel-v5 names, on $model", $skip =~ s/a\.three # SKIP no PMU/pmu_x.gp0 # SKIP AMD only/r . "# PASS\n",
-           'exit 33', $status, $status ? qr/# FAIL skip.*AMD only/ : qr/# PASS\n\z/, "ACCEL=tcg PMU=$model");
+    judged("$status: a skip that the list of intel-v5 names, on $model",
+           $skip =~ s/a\.three # SKIP no PMU/pmu_x.gp0 # SKIP AMD only/r . "# PASS\n",
+           'exit 33', $status, $status ? qr/# FAIL skip.*AMD only/ : qr/# PASS\n\z/,
+           "ACCEL=tcg PMU=$model");
 }
-judged('0: a skip that the list of machines without PMU names', "$skip# PASS\n", 'exit 33', 0, qr/# PASS\n\z/, 'ACCEL=tcg PMU=none');
-judged('99: a log whose begin is lost', $good =~ s/# PASS/# PASS 3 tests [0 bytes, crc32 00000000]/r, 'exit 33', 99,
+judged('0: a skip that the list of machines without PMU names', "$skip# PASS\n", 'exit 33', 0,
+       qr/# PASS\n\z/, 'ACCEL=tcg PMU=none');
+judged('99: a log whose begin is lost',
+       $good =~ s/# PASS/# PASS 3 tests [0 bytes, crc32 00000000]/r, 'exit 33', 99,
        qr/# BROKEN the kernel sent 0 bytes, crc32 00000000; here came/);
-judged('99: a verdict whose end is lost', "# ntpmu: begin\n$good" =~ s/# PASS/# PASS [24 bytes, crc32 816/r, 'exit 33', 99,
+judged('99: a verdict whose end is lost',
+       "# ntpmu: begin\n$good" =~ s/# PASS/# PASS [24 bytes, crc32 816/r, 'exit 33', 99,
        qr/# BROKEN the verdict line is cut/);
-chosen(host(1, 'Y', 1, 1) . ' ACCEL=kvm PMU=none', 'QEMU kvm.*PMU: none', qr/-cpu host,migratable=no,pmu=off -accel kvm/);
+chosen(host(1, 'Y', 1, 1) . ' ACCEL=kvm PMU=none', 'QEMU kvm.*PMU: none',
+       qr/-cpu host,migratable=no,pmu=off -accel kvm/);
 
 # Payloads.
 file("$dir/payload", pack 'V', 0x1badb002);
-for (['exit 33', 0, 'PASS payload'], ['exit 1', 0, 'PASS payload'], ['exit 37', 77, 'NONE'], ['exit 35', 1, 'FAIL payload'],
-     ['exit 77', 77, 'NONE payload'], ['exit 0', 99, 'CRASH the payload reset'],
-     ['for last; do :; done; echo qemu_system_shutdown_request reason=6 > "$last"; exit 0', 0, 'PASS payload: it switched the machine off'], ['exit 39', 99, 'CRASH below'], ['exit 255', 99, 'CRASH below'],
+for (['exit 33', 0, 'PASS payload'], ['exit 1', 0, 'PASS payload'], ['exit 37', 77, 'NONE'],
+     ['exit 35', 1, 'FAIL payload'], ['exit 77', 77, 'NONE payload'],
+     ['exit 0', 99, 'CRASH the payload reset'], ['exit 39', 99, 'CRASH below'],
+     ['exit 255', 99, 'CRASH below'],
+     ['for last; do :; done; echo qemu_system_shutdown_request reason=6 > "$last"; exit 0', 0,
+      'PASS payload: it switched the machine off'],
      ['exec sleep 60', 124, 'HANG the payload']) {
     my ($end, $status, $word) = @$_;
-    judged("$status: a payload, $end", "payload\n", $end, $status, qr/^# machine: .*\n(?:.*\n)*# $word.*\n\z/, "PAYLOAD=$dir/payload PMU=intel-v5 TIMEOUT=1");
+    judged("$status: a payload, $end", "payload\n", $end, $status,
+           qr/^# machine: .*\n(?:.*\n)*# $word.*\n\z/,
+           "PAYLOAD=$dir/payload PMU=intel-v5 TIMEOUT=1");
 }
-
-# The log, and what a terminal sees.
-sub log_text
-{
-    open my $in, '<', "$dir/run.log" or return '';
-    return join '', <$in>;
-}
-my $mixed = "\n# kernel\nTAP version 13\n1..5\nok 1 - a.one\n# remark\nok 2 - a.two # SKIP needs 2 CPUs\n"
-    . "# tests/harness/test.c:7: x = 1, want 2\nnot ok 3 - a.three\nok 4 - b.one # SKIP needs 2 CPUs\nok 5 - b.two\n"
-    . "# 2 passed, 1 failed, 2 skipped, 9 checks\n# FAIL 1 of 5\n";
-{
-    pretend($mixed, 'exit 35');
-    my (undef, $output) = run_it('ACCEL=tcg');
-    like($output, qr/\Q$mixed\E\z/, 'a pipe gets the stream as it came');
-    is(log_text(), $output, 'so does the log');
-}
-# What stands in place when a test has failed.
-sub drawn
-{
-    local $ENV{TERM} = 'xterm';
-    open my $screen, '>', \my $text or die;
-    my $old = select $screen;
-    my $progress = Progress->new;
-    $progress->line($_) for $mixed =~ /^(1\.\.5|(?:not )?ok [12].*)$/mg;
-    $progress->{drawn} = 0; # it is drawn ten times a second
-    $progress->line('not ok 3 - a.three');
-    select $old;
-    return $text;
-}
-
-sub terminal
-{
-    my ($variables) = @_;
-    unlink "$dir/run.log";
-    my $output = `env -u NO_COLOR -u TAP TERM=xterm $variables script -qec 'ACCEL=tcg tests/run' /dev/null 2>&1 </dev/null`;
-    return $output =~ s/\r\n/\n/gr;
-}
-{
-    my $output = terminal('A=1');
-    my $plain = $output =~ s/[^\n]*\r\e\[K//gr =~ s/\e\[\d*m//gr;
-    my $machine = $plain =~ s/\A(# machine: .*\n)// ? $1 : '';
-    like($machine, qr/^# machine: QEMU tcg/, 'a terminal: the machine first');
-    is($plain, <<'END', 'then groups, failures in full, skips by reason, totals, verdict');
-# kernel
-# tests/harness/test.c:7: x = 1, want 2
-not ok 3 - a.three
-a                        1 passed, 1 failed, 1 skipped
-b                        1 passed, 1 skipped
-     2 skipped: needs 2 CPUs
-# 2 passed, 1 failed, 2 skipped, 9 checks
-# FAIL 1 of 5
-END
-    like($output, qr/\r\e\[K\e\[3\dm\d of 5, \d+ s, \d failed: /, 'progress in place: of how many, seconds, failures');
-    like($output, qr/\e\[31mnot ok 3 - a\.three\e\[0m/, 'a failure is red');
-    like(log_text(), qr/^# machine: .*\n\Q$mixed\E\z/, 'the log is whole');
-    like(drawn(), qr/\r\e\[K\e\[31m3 of 5, \d+ s, 1 failed: a\.three\e\[0m\z/, 'a failure is counted there, in red');
-    unlike(terminal('NO_COLOR=1'), qr/\e\[\d+m/, 'NO_COLOR: none');
-    unlike(terminal('TERM=dumb'), qr/\e/, 'a terminal that knows no control sequences gets none');
-    like(terminal('TAP=1'), qr/^# machine: .*\n\Q$mixed\E\z/, 'TAP=1: as in a pipe');
-    pretend($start, 'exit 39');
-    like(terminal('A=1'), qr/# CRASH the kernel panicked.*\(a\.two\)/, 'a crash is named on a terminal too');
-}
-
-# No machine stays, whatever ends the run: a hang, signals, the end of the make or prove above.
-sub gone
-{
-    my ($name) = @_;
-    my $pid = `cat $dir/pid`;
-    for (1 .. 100) {
-        return pass($name) if $pid && !kill 0, $pid;
-        select undef, undef, undef, 0.1;
-    }
-    kill KILL => $pid if $pid;
-    fail("$name: process $pid stays");
-}
-sub wait_for_pid
-{
-    for (1 .. 200) {
-        return if -s "$dir/pid";
-        select undef, undef, undef, 0.1;
-    }
-}
-pretend($two, "echo \$\$ > $dir/pid; exec sleep 60");
-my $begun = time;
-run_it('ACCEL=tcg TIMEOUT=1');
-ok(time - $begun < 40, 'a machine that hung is not waited for');
-gone('and it is gone');
-file("$dir/one.t", "#!/bin/sh\nACCEL=tcg tests/run > /dev/null\n", 0755);
-for (['INT', "ACCEL=tcg exec tests/run"], ['TERM', "ACCEL=tcg exec tests/run"], ['KILL', "ACCEL=tcg exec tests/run"],
-     ['KILL', "exec prove $dir/one.t"], ['TERM', "exec prove $dir/one.t"]) {
-    my ($signal, $command) = @$_;
-    unlink "$dir/pid";
-    my $pid = fork // die;
-    exec '/bin/sh', '-c', "$command >/dev/null 2>&1 </dev/null" if !$pid;
-    wait_for_pid();
-    kill $signal => $pid;
-    waitpid $pid, 0;
-    gone("after SIG$signal to: $command" =~ s/\Q$dir\///r);
-}
-my @help = split /\n/, `make -s help`;
-ok(@help > 10 && @help <= 24 && !grep({ length > 80 } @help), 'make help fits a screen of 24 lines of 80 columns') or diag("@help");
-like($help[$_], qr/^make /, "its line $_ is a command") for 0 .. 4;
-my $all = `make -s help-all`;
-like($all, qr/$_/, "make help-all tells of $_") for 'TIMEOUT=120', 'amd-zen5', 'lostpmi', 'haswell', 'make mutants';
 done_testing;

@@ -1,20 +1,24 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# What counting costs on the virtual PMU, in time: a ring-3 loop of ten million instructions, counted, with the timer
-# going on, takes at most 1.5 times as long as without a virtual PMU. Taken is the time that QEMU's threads get from the
-# host, which others on the host disturb less than the clock on the wall; machines of both kinds run in turn, and the
-# medians of many loops are compared. The exits and steps behind it are exact: vpmu.free_running.
+# What counting costs on the virtual PMU, in time: a ring-3 loop of ten million instructions,
+# counted, with the timer going on, takes at most 1.5 times as long as without a virtual PMU. Taken
+# is the time that QEMU's threads get from the host, which others on the host disturb less than the
+# clock on the wall; machines of both kinds run in turn, and the medians of many loops are compared.
+# The exits and steps behind it are exact: vpmu.free_running.
 use strict;
 use warnings;
 use Test::More;
+use lib 'tests';
+use Environment;
 
 use constant { ROUNDS => 4, LOOP => 10_000_000, MOST => 1.5 };
 my $build = ($ENV{BUILD} // 'build') . '/programs';
 my $pid_file = "$build/speed.pid";
-delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS ICOUNT MIPS FIRMWARE PROGRAM)};
+Environment::forget();
 $ENV{TIMEOUT} = 600; # a host may be busy
 
-# Nanoseconds that the machine has run so far, the first field of schedstat; 0 when it is gone already.
+# Nanoseconds that the machine has run so far, the first field of schedstat; 0 when it is gone
+# already.
 sub used
 {
     my $sum = 0;
@@ -49,7 +53,8 @@ sub run
 
 sub median { (sort { $a <=> $b } @_)[@_ / 2] // 0 }
 
-BAIL_OUT('tests/programs/speed.c is not built') if system "make -s BUILD=$build PROGRAM=tests/programs/speed.c </dev/null";
+BAIL_OUT('tests/programs/speed.c is not built')
+    if system "make -s BUILD=$build PROGRAM=tests/programs/speed.c </dev/null";
 for my $model (qw(intel-v5 amd-v2)) {
     my (@with, @without, @counts);
     for (1 .. ROUNDS) {
@@ -59,10 +64,13 @@ for my $model (qw(intel-v5 amd-v2)) {
         push @with, @$times;
         push @counts, @$counts;
     }
-    ok(@counts && !(grep { $_ < LOOP || $_ > LOOP + 5000 } @counts), "$model: each loop was counted") or diag("@counts");
+    ok(@counts && !(grep { $_ < LOOP || $_ > LOOP + 5000 } @counts),
+       "$model: each loop was counted") or diag("@counts");
     my $ratio = median(@with) / (median(@without) || 1);
-    note(sprintf '%s: %d loops counted, %d without a PMU: medians %.1f and %.1f ms', $model, scalar @with, scalar @without,
+    note(sprintf '%s: %d loops counted, %d without a PMU: medians %.1f and %.1f ms', $model,
+         scalar @with, scalar @without,
          median(@with) / 1e6, median(@without) / 1e6);
-    ok($ratio && $ratio <= MOST, sprintf '%s: counting takes %.2f times the time, at most %.1f', $model, $ratio, MOST);
+    ok($ratio && $ratio <= MOST, sprintf '%s: counting takes %.2f times the time, at most %.1f',
+       $model, $ratio, MOST);
 }
 done_testing;

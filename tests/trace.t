@@ -1,14 +1,17 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# Traces out of the machine: what babeltrace2 reads of them, and what tests/trace says of streams that did not come whole.
+# Traces out of the machine: what babeltrace2 reads of them, and what tests/trace says of streams
+# that did not come whole.
 use strict;
 use warnings;
 use Test::More;
 use Compress::Raw::Zlib 'crc32';
 use File::Path qw(make_path remove_tree);
+use lib 'tests';
+use Environment;
 
 my $build = ($ENV{BUILD} // 'build') . '/traces';
-delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY TIMEOUT GDB LIST QEMU_ARGS ICOUNT MIPS FIRMWARE PROGRAM EVENTS COUNTERS)};
+Environment::forget(qw(EVENTS COUNTERS));
 make_path($build);
 
 sub read_all
@@ -28,8 +31,8 @@ typealias integer { size = 64; align = 8; signed = false; map = clock.tsc.value;
 trace { major = 1; minor = 8; byte_order = le; };
 stream {
     packet.context := struct {
-        tsc_t timestamp_begin; tsc_t timestamp_end; u64 content_size; u64 packet_size; u64 packet_seq_num;
-        u64 events_discarded; u64 cpu_id;
+        tsc_t timestamp_begin; tsc_t timestamp_end; u64 content_size; u64 packet_size;
+        u64 packet_seq_num; u64 events_discarded; u64 cpu_id;
     };
     event.header := struct { u64 id; tsc_t timestamp; } align(64);
 };
@@ -54,7 +57,8 @@ sub chunk
 sub good_chunks
 {
     my ($lost) = @_;
-    return (chunk(0, 1, 0, $metadata), chunk(1, 2, 0, packet(100, 0, 0, 0)), chunk(2, 2, 1, packet(110, 0, 1, 0)),
+    return (chunk(0, 1, 0, $metadata), chunk(1, 2, 0, packet(100, 0, 0, 0)),
+            chunk(2, 2, 1, packet(110, 0, 1, 0)),
             chunk(3, 2, 0, packet(120, 1, 0, $lost)), chunk(4, 3, 0, pack 'Q<3', 9, $lost, 77));
 }
 
@@ -72,8 +76,10 @@ sub split_stream
 my ($status, $output, $there) = split_stream(join '', good_chunks(0));
 my $events = `babeltrace2 --no-delta --clock-seconds $build/split 2>&1`;
 is("$status $output", "0 # 9 events, 0 lost\n", 'a whole stream is split');
-is(join(' ', sort map { s{.*/}{}r } glob "$build/split/*"), 'cpu0 cpu1 metadata', 'into a file for each CPU and the metadata');
-is(join(' ', $events =~ /^\[(\S+)\]/mg), join(' ', map { sprintf '%.9f', $_ / 1000 } 100 .. 102, 110 .. 112, 120 .. 122),
+is(join(' ', sort map { s{.*/}{}r } glob "$build/split/*"), 'cpu0 cpu1 metadata',
+   'into a file for each CPU and the metadata');
+is(join(' ', $events =~ /^\[(\S+)\]/mg),
+   join(' ', map { sprintf '%.9f', $_ / 1000 } 100 .. 102, 110 .. 112, 120 .. 122),
    'babeltrace2 reads its events in order, and warns of nothing') or diag($events);
 ($status, $output) = split_stream(join '', good_chunks(7));
 is("$status $output", "0 # 9 events, 7 lost\n", 'events that the kernel lost are told');
@@ -83,13 +89,20 @@ sub refused
 {
     my ($name, $bytes, $why) = @_;
     my ($status, $output, $there) = split_stream($bytes);
-    ok($status == 99 && $output =~ /^# BROKEN trace: .*$why/ && $output !~ /\n./ && !$there, "refused: $name")
+    ok($status == 99 && $output =~ /^# BROKEN trace: .*$why/ && $output !~ /\n./ && !$there,
+       "refused: $name")
         or diag("status $status, trace ", $there ? 'left' : 'not left', ": $output");
 }
 
 my @good = good_chunks(0);
 my $all = join '', @good;
-sub with { my ($at, $bytes) = @_; my @chunks = @good; $chunks[$at] = $bytes; return join '', @chunks }
+sub with
+{
+    my ($at, $bytes) = @_;
+    my @chunks = @good;
+    $chunks[$at] = $bytes;
+    return join '', @chunks;
+}
 sub flipped { my ($bytes, $at) = @_; substr($bytes, $at, 1) ^= "\x10"; return $bytes }
 
 refused('nothing', '', 'ends without an end, after 0 chunks');
@@ -100,13 +113,15 @@ refused('a byte changed in a packet', with(2, flipped($good[2], 50)), 'chunk 2: 
 refused('a byte changed in the number', with(2, flipped($good[2], 4)), 'chunk 2: wrong checksum');
 refused('a byte changed in the CPU', with(2, flipped($good[2], 12)), 'chunk 2: wrong checksum');
 refused('a byte changed in the magic', with(2, flipped($good[2], 0)), 'chunk 2: no chunk begins');
-refused('a length beyond all reason', with(2, pack 'a4 V5', 'NCHK', 2, 2, 0, 0xffffffff, 0), 'chunk 2: no chunk begins');
+refused('a length beyond all reason', with(2, pack 'a4 V5', 'NCHK', 2, 2, 0, 0xffffffff, 0),
+        'chunk 2: no chunk begins');
 refused('a byte too many', with(2, "$good[2]x"), 'chunk 3: no chunk begins');
 refused('a byte too few', with(2, substr $good[2], 0, -1), 'chunk 2: wrong checksum');
 refused('one missing', join('', @good[0, 1, 3, 4]), 'chunk 3 came where 2 should');
 refused('two in the wrong order', join('', @good[0, 2, 1, 3, 4]), 'chunk 2 came where 1 should');
 refused('one twice', join('', @good[0, 1, 1, 2]), 'chunk 1 came where 2 should');
-refused('a packet before the metadata', chunk(0, 2, 0, packet(1, 0, 0, 0)) . chunk(1, 1, 0, $metadata), 'metadata come first');
+refused('a packet before the metadata',
+        chunk(0, 2, 0, packet(1, 0, 0, 0)) . chunk(1, 1, 0, $metadata), 'metadata come first');
 refused('metadata twice', with(2, chunk(2, 1, 0, $metadata)), 'metadata come first, and once');
 refused('a kind unknown', with(2, chunk(2, 9, 0, 'what?')), 'of a kind unknown');
 refused('an end too short', with(4, chunk(4, 3, 0, pack 'Q<2', 9, 0)), 'an end that is none');
@@ -137,12 +152,13 @@ sub trace
     my ($folder) = $program =~ /BUILD=(\S+)/;
     my $output = `TIMEOUT=600 $program $variables tests/trace 2>&1 </dev/null`;
     my $status = $? >> 8;
-    my @events = -d "$folder/trace" ? `babeltrace2 --no-delta --clock-seconds $folder/trace 2>$folder/errors` : ();
+    my @events = -d "$folder/trace"
+        ? `babeltrace2 --no-delta --clock-seconds $folder/trace 2>$folder/errors` : ();
     return ($status, $output, \@events, @events ? read_all("$folder/errors") : '');
 }
 
-# What each trace must be: the counts of the summary, no warning, times in order, and switches that follow each other: what a
-# CPU switched to is what it switches from next.
+# What each trace must be: the counts of the summary, no warning, times in order, and switches that
+# follow each other: what a CPU switched to is what it switches from next.
 sub check
 {
     my ($program, $variables, @kinds) = @_;
@@ -151,17 +167,21 @@ sub check
     my ($told, $lost) = $output =~ /^# trace: \S+: (\d+) events of \d+ CPUs in \S+ s, (\d+) lost$/m;
     my (%seen, %time, %running, @wrong);
     for (@$events) {
-        my ($time, $kind, $cpu) = /^\[(\S+)\] (\w+): \{ cpu_id = (\d+) \}/ or push(@wrong, $_), next;
+        my ($time, $kind, $cpu) = /^\[(\S+)\] (\w+): \{ cpu_id = (\d+) \}/
+            or push(@wrong, $_), next;
         $seen{$kind}++;
         push @wrong, "earlier than the one before: $_" if $time < ($time{$cpu} // 0);
         $time{$cpu} = $time;
         my ($new, $old) = /NewThreadId = (\d+), OldThreadId = (\d+)/ or next;
-        push @wrong, "from $old, not $running{$cpu}: $_" if defined $running{$cpu} && $running{$cpu} != $old;
+        push @wrong, "from $old, not $running{$cpu}: $_"
+            if defined $running{$cpu} && $running{$cpu} != $old;
         $running{$cpu} = $new;
     }
     push @wrong, "no $_\n" for grep { !$seen{$_} } @kinds;
-    push @wrong, "the summary's number of $_\n" for grep { $output !~ /^# +$seen{$_} $_$/m } keys %seen;
-    ok($status == 0 && ($told // 0) == @$events && !$lost && $errors eq '' && !@wrong, "$name $variables: a trace, whole, without a warning")
+    push @wrong, "the summary's number of $_\n"
+        for grep { $output !~ /^# +$seen{$_} $_$/m } keys %seen;
+    ok($status == 0 && ($told // 0) == @$events && !$lost && $errors eq '' && !@wrong,
+       "$name $variables: a trace, whole, without a warning")
         or diag("status $status\n$output$errors", @wrong > 5 ? @wrong[0 .. 4] : @wrong);
     return ($output, \%seen, $events);
 }
@@ -169,43 +189,57 @@ sub check
 # Rows of the summary: thread, switches, counts.
 sub rows { return map { [split] } $_[0] =~ /^# +((?:\d+|idle|export) +\d+(?: +\d+)+)$/mg }
 
-# What a thread counts by thread profiling, between two calls of its own, and what the trace counts of it in ring 3, from its
-# first instruction to its last. Between lies ntdll's beginning and end of a thread: 2,300 instructions, more the more threads
-# there are, and what a wait for the loader's lock costs.
+# What a thread counts by thread profiling, between two calls of its own, and what the trace counts
+# of it in ring 3, from its first instruction to its last. Between lies ntdll's beginning and end of
+# a thread: 2,300 instructions, more the more threads there are, and what a wait for the loader's
+# lock costs.
 for my $machine ('PMU=intel-v2', 'PMU=intel-v5 SMP=4', 'PMU=amd-v2 SMP=4') {
-    my ($output) = check($threads, "$machine EVENTS=cswitch COUNTERS=instructions:u", 'CONTEXTSWAP');
+    my ($output) = check($threads, "$machine EVENTS=cswitch COUNTERS=instructions:u",
+                         'CONTEXTSWAP');
     my @profiled = $output =~ /^thread \d: (\d+) instructions/mg;
     my @traced = sort { $a <=> $b } grep { $_ >= 1_000_000 } map { $_->[2] } rows($output);
     my @beside = map { ($traced[$_] // 0) - $profiled[$_] } 0 .. $#profiled;
     ok(@profiled == 8 && @traced == 8 && !(grep { $_ < 2000 || $_ > 6000 } @beside),
-       "$machine: counts by context switches are those of thread profiling, and what surrounds them") or diag("@beside\n$output");
+       "$machine: context switches give thread profiling's counts and what surrounds them")
+        or diag("@beside\n$output");
 }
 
 # All kinds of events, with the maximum of hooks that carry counters.
-my ($text, $seen) = check($threads, 'PMU=intel-v5 SMP=4 EVENTS=cswitch,syscall,ready COUNTERS=instructions,cycles,TotalIssues',
+my $counters = 'COUNTERS=instructions,cycles,TotalIssues';
+my ($text, $seen) = check($threads, "PMU=intel-v5 SMP=4 EVENTS=cswitch,syscall,ready $counters",
                           qw(CONTEXTSWAP SYSCALL_ENTER SYSCALL_EXIT READY_THREAD));
-is($seen->{SYSCALL_ENTER} - $seen->{SYSCALL_EXIT}, 9, 'all system calls return but those that end eight threads and the process')
+is($seen->{SYSCALL_ENTER} - $seen->{SYSCALL_EXIT}, 9,
+   'all system calls return but those that end eight threads and the process')
     or diag($text);
-like($text, qr/^# +thread +switches +instructions +cycles +TotalIssues$/m, 'counters have the names that were asked for');
-is(scalar(grep { $_->[2] != $_->[4] } rows($text)), 0, 'two counters of the same event agree') or diag($text);
-check($threads, 'PMU=amd-ext SMP=2 EVENTS=thread,cswitch,ready,syscall,interrupt,ipi,profile COUNTERS=',
-      qw(THREAD_CREATE THREAD_DELETE CONTEXTSWAP READY_THREAD SYSCALL_ENTER SYSCALL_EXIT INTERRUPT SAMPLED_PROFILE));
-($text, $seen, my $list) = check($threads, 'PMU=amd-k7 EVENTS=cswitch,pmc COUNTERS=instructions', qw(CONTEXTSWAP PMC_INTERRUPT));
+like($text, qr/^# +thread +switches +instructions +cycles +TotalIssues$/m,
+     'counters have the names that were asked for');
+is(scalar(grep { $_->[2] != $_->[4] } rows($text)), 0, 'two counters of the same event agree')
+    or diag($text);
+check($threads,
+      'PMU=amd-ext SMP=2 EVENTS=thread,cswitch,ready,syscall,interrupt,ipi,profile COUNTERS=',
+      qw(THREAD_CREATE THREAD_DELETE CONTEXTSWAP READY_THREAD SYSCALL_ENTER SYSCALL_EXIT INTERRUPT
+         SAMPLED_PROFILE));
+($text, $seen, my $list) = check($threads, 'PMU=amd-k7 EVENTS=cswitch,pmc COUNTERS=instructions',
+                                 qw(CONTEXTSWAP PMC_INTERRUPT));
 my ($counted, $samples) = (0, 0);
 $counted += $_->[2] for rows($text);
 # The table counts from the first switch to the last one.
 my @swaps = grep { $list->[$_] =~ / CONTEXTSWAP: / } 0 .. $#$list;
 $samples += / PMC_INTERRUPT: / for @$list[$swaps[0] .. $swaps[-1]];
-cmp_ok(abs($samples - $counted / 65536), '<=', 1, 'one sample for each 65,536 instructions') or diag($text);
+cmp_ok(abs($samples - $counted / 65536), '<=', 1, 'one sample for each 65,536 instructions')
+    or diag($text);
 
-# Two sessions at once: what a program reads of its own with ProcessTrace is what comes out of the machine.
+# Two sessions at once: what a program reads of its own with ProcessTrace is what comes out of the
+# machine.
 ($text) = check($sample, 'PMU=intel-v5 SMP=4 EVENTS=cswitch COUNTERS=instructions', 'CONTEXTSWAP');
 my %exported = map { $_->[2] => 1 } rows($text);
 my @own = $text =~ /^thread \d: (\d+) instructions/mg;
-is(scalar(grep { $exported{$_} } @own), 4, 'a program counts by its own session what the exported trace has, exactly') or diag($text);
+is(scalar(grep { $exported{$_} } @own), 4,
+   'a program counts by its own session what the exported trace has, exactly') or diag($text);
 
 # Events at full rate; the export keeps up.
-($text, $seen) = check($calls, 'PMU=amd-v2 SMP=4 EVENTS=syscall COUNTERS=instructions,cycles', qw(SYSCALL_ENTER SYSCALL_EXIT));
+($text, $seen) = check($calls, 'PMU=amd-v2 SMP=4 EVENTS=syscall COUNTERS=instructions,cycles',
+                       qw(SYSCALL_ENTER SYSCALL_EXIT));
 cmp_ok($seen->{SYSCALL_ENTER}, '>=', 20_000, 'none of 20,000 system calls is missing');
 check($format, 'PMU=none EVENTS=syscall,cswitch COUNTERS=', 'SYSCALL_ENTER');
 
@@ -214,7 +248,8 @@ sub refused_trace
 {
     my ($variables, $why) = @_;
     my ($status, $output, $events) = trace($threads, $variables);
-    ok($status == 1 && $output =~ /^# FAIL trace: .*$why/m && $output !~ /^thread /m && !@$events, "refused: $variables")
+    ok($status == 1 && $output =~ /^# FAIL trace: .*$why/m && $output !~ /^thread /m && !@$events,
+       "refused: $variables")
         or diag("status $status, want '$why': $output");
 }
 
@@ -224,12 +259,17 @@ refused_trace('PMU=none EVENTS=cswitch,nonsense COUNTERS=', 'no event is called 
 refused_trace('PMU=none EVENTS=pmc COUNTERS=', 'pmc samples by the counters');
 refused_trace('PMU=intel-v2 EVENTS=cswitch COUNTERS=nonsense', 'no counter called nonsense');
 refused_trace('PMU=intel-v2 EVENTS=cswitch COUNTERS=instructions,Instructions', 'asked for twice');
-refused_trace('PMU=intel-v1 EVENTS=cswitch COUNTERS=instructions,cycles,branches', 'more counters than there are: 2');
-refused_trace('PMU=intel-v2 EVENTS=cswitch,syscall,interrupt,ready COUNTERS=cycles', 'counters go with four');
-refused_trace('PMU=intel-v1 EVENTS=pmc COUNTERS=instructions,cycles', 'cannot count all of these at once');
-my ($hung) = trace($threads, 'TIMEOUT=1 PMU=intel-v2 EVENTS=cswitch COUNTERS=branches'); # branches make the virtual PMU step
+refused_trace('PMU=intel-v1 EVENTS=cswitch COUNTERS=instructions,cycles,branches',
+              'more counters than there are: 2');
+refused_trace('PMU=intel-v2 EVENTS=cswitch,syscall,interrupt,ready COUNTERS=cycles',
+              'counters go with four');
+refused_trace('PMU=intel-v1 EVENTS=pmc COUNTERS=instructions,cycles',
+              'cannot count all of these at once');
+# branches make the virtual PMU step
+my ($hung) = trace($threads, 'TIMEOUT=1 PMU=intel-v2 EVENTS=cswitch COUNTERS=branches');
 is($hung, 124, 'a program that does not end in time leaves no trace');
 my $one_port = `$threads PMU=none ARGS=trace=cswitch tests/run 2>&1 </dev/null`;
-like($one_port, qr/^# FAIL trace: there is no second serial port$/m, 'refused: a machine with one serial port');
+like($one_port, qr/^# FAIL trace: there is no second serial port$/m,
+     'refused: a machine with one serial port');
 remove_tree("$build/split");
 done_testing;

@@ -1,13 +1,15 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# A guest that asks the PMU nothing finds the same machine on the virtual PMU as on plain QEMU: each probe of
-# tests/payload/transparent.asm, with nothing counting, with an event that the clock counts, with every instruction stepped.
+# A guest that asks the PMU nothing finds the same machine on the virtual PMU as on plain QEMU: each
+# probe of tests/payload/transparent.asm, with nothing counting, with an event that the clock
+# counts, with every instruction stepped.
 use strict;
 use warnings;
 use Test::More;
+use lib 'tests';
+use Environment;
 
-delete @ENV{qw(MAKEFLAGS MFLAGS ACCEL PMU SMP TESTS ARGS MACHINE MEMORY GDB LIST QEMU_ARGS ICOUNT
-    MIPS FIRMWARE PROGRAM DRIVER BENCH PAYLOAD PAYLOAD_ARGS)};
+Environment::forget();
 $ENV{TIMEOUT} = 600; # a host may be busy
 my $build = $ENV{BUILD} // 'build';
 
@@ -19,9 +21,11 @@ for my $model (qw(intel-v1 intel-v4 amd-k7 amd-v2), 'intel-v5,step') {
 
 # By page tables of five levels.
 my $five = `PMU=intel-v4 tests/transparent $build/transparent.elf la57 2>&1 </dev/null`;
-like($five, qr/\A# PASS transparent: 592 lines are the same/, 'the same by page tables of five levels') or diag $five;
+like($five, qr/\A# PASS transparent: 592 lines are the same/,
+     'the same by page tables of five levels') or diag $five;
 
-# Where the model's vendor decides, and not QEMU: vector (81: none; 100h and up: where SYSCALL and SYSENTER lead), CS there.
+# Where the model's vendor decides, and not QEMU: vector (81: none; 100h and up: where SYSCALL and
+# SYSENTER lead), CS there.
 my %answers = (
     #                                        Intel     AMD
     'SYSCALL, compatibility mode'          => ['6 1b',   '101 8'],
@@ -38,11 +42,18 @@ my %answers = (
     'MWAIT, which CPUID does not offer'    => ['6 8',    '6 8'],
 );
 for my $model (qw(intel-v1 intel-v4 amd-k7 amd-v2)) {
-    my $heard = `PMU=$model PAYLOAD=$build/transparent.elf PAYLOAD_ARGS=silicon tests/run 2>&1 </dev/null`;
+    my $payload = "PAYLOAD=$build/transparent.elf PAYLOAD_ARGS=silicon";
+    my $heard = `PMU=$model $payload tests/run 2>&1 </dev/null`;
     my %found;
-    push @{ $found{"$1: $2"} }, "$3 $4" while $heard =~ /^(idle|counting|stepping): (.+): vector (\w+) .* cs (\w+)/mg;
-    my %wanted = map { my $p = $_; map { ("$_: $p" => $answers{$p}[$model =~ /^amd/ ? 1 : 0]) } qw(idle counting stepping) } keys %answers;
-    is_deeply({ map { ($_ => "@{$found{$_}}") } keys %found }, \%wanted, "$model: what its vendor's processors do") or diag $heard;
+    push @{ $found{"$1: $2"} }, "$3 $4"
+        while $heard =~ /^(idle|counting|stepping): (.+): vector (\w+) .* cs (\w+)/mg;
+    my %wanted;
+    for my $probe (keys %answers) {
+        $wanted{"$_: $probe"} = $answers{$probe}[$model =~ /^amd/ ? 1 : 0]
+            for qw(idle counting stepping);
+    }
+    is_deeply({ map { ($_ => "@{$found{$_}}") } keys %found }, \%wanted,
+              "$model: what its vendor's processors do") or diag $heard;
 }
 
 my $said = `PMU=intel-v4 tests/transparent $build/payload.elf 2>&1 </dev/null`;

@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# What `make usb` does to a file, a loop device and disks that exist only in a folder made here, refusals first.
+# What `make usb` does to a file, a loop device and disks that exist only in a folder made here,
+# refusals first.
 use strict;
 use warnings FATAL => 'all';
 use File::Path 'make_path';
@@ -44,7 +45,8 @@ sub refused
     my ($name, $dev, $says, $answer) = @_;
     my $before = content($dev);
     my $output = `echo "@{[$answer // 'yes']}" | ROOT=$dir/host $as boot/mkusb $image '$dev' 2>&1`;
-    ok($? >> 8 == 1 && $output =~ $says && $output =~ /nothing was written$/ && content($dev) eq $before, "refused: $name")
+    ok($? >> 8 == 1 && $output =~ $says && $output =~ /nothing was written$/
+       && content($dev) eq $before, "refused: $name")
         or diag("status $?: $output");
 }
 
@@ -52,7 +54,8 @@ sub written
 {
     my ($name, $dev, $says) = @_;
     my $output = `echo yes | ROOT=$dir/host boot/mkusb $image '$dev' 2>&1`;
-    ok($? == 0 && $output =~ $says && substr(content($dev), 0, -s $image) eq content($image), "written: $name")
+    ok($? == 0 && $output =~ $says && substr(content($dev), 0, -s $image) eq content($image),
+       "written: $name")
         or diag("status $?: $output");
 }
 
@@ -99,14 +102,17 @@ sub failed
     my ($name, $program, $script, $says) = @_;
     file("$dir/broken/$program", "#!/bin/sh\n$script\n");
     chmod 0755, "$dir/broken/$program";
-    my $output = `echo yes | PATH=$dir/broken:\$PATH ROOT=$dir/host boot/mkusb $image $dir/large 2>&1`;
-    ok($? >> 8 == 1 && $output =~ $says && $output !~ /Done/, "fails: $name") or diag("status $?: $output");
+    my $output =
+        `echo yes | PATH=$dir/broken:\$PATH ROOT=$dir/host boot/mkusb $image $dir/large 2>&1`;
+    ok($? >> 8 == 1 && $output =~ $says && $output !~ /Done/, "fails: $name")
+        or diag("status $?: $output");
     unlink "$dir/broken/$program";
 }
 make_path("$dir/broken");
 failed('a disk that cannot be written', 'dd', 'exit 1', qr/writing to \S+ failed/);
 failed('a disk that keeps nothing', 'dd', 'exit 0', qr/does not hold what was written/);
-failed('a disk that cannot be read back', 'cmp', 'echo cmp: Input/output error; exit 2', qr/Input.*does not hold what was written/s);
+failed('a disk that cannot be read back', 'cmp', 'echo cmp: Input/output error; exit 2',
+       qr/Input.*does not hold what was written/s);
 written('a stick', "$dir/sdx", qr/Stick 3000.*Done: 40000 bytes written and compared/s);
 written('a file', "$dir/large", qr/a file.*Done/s);
 is(length content("$dir/large"), 50000, 'what lies behind the image stays');
@@ -123,7 +129,8 @@ SKIP: {
 my $iso = ($ENV{BUILD} // 'build') . '/ntpmu.iso';
 file("$dir/stick", 'x' x 6_000_000);
 my $made = `echo yes | make -s usb DEV=$dir/stick 2>&1`;
-ok($? == 0 && $made =~ /Done/ && substr(content("$dir/stick"), 0, -s $iso) eq content($iso), 'make usb DEV=file') or diag($made);
+ok($? == 0 && $made =~ /Done/ && substr(content("$dir/stick"), 0, -s $iso) eq content($iso),
+   'make usb DEV=file') or diag($made);
 $made = `make -s usb DEV= </dev/null 2>&1`;
 ok($? != 0 && $made =~ /say which disk/, 'make usb without DEV') or diag($made);
 done_testing;

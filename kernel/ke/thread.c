@@ -153,15 +153,29 @@ uint64_t thread_create_idle(struct cpu *cpu)
 
 static bool possible(struct cpu_set affinity) { return cpu_set_meet(affinity, cpu_all()); }
 
-struct thread *thread_create(const char *name, void (*start)(void *), void *argument,
-                             struct cpu_set affinity)
+static struct thread *create(const char *name, void (*start)(void *), void *argument,
+                             struct cpu_set affinity, bool fpu)
 {
     struct thread *thread = possible(affinity) ? allocate(name) : NULL;
     if (!thread)
         return NULL;
     thread->start = start;
     thread->argument = argument;
+    if (fpu)
+        init_fpu(thread);
     return run(thread, affinity, false);
+}
+
+struct thread *thread_create(const char *name, void (*start)(void *), void *argument,
+                             struct cpu_set affinity)
+{
+    return create(name, start, argument, affinity, false);
+}
+
+struct thread *thread_create_system(const char *name, void (*start)(void *), void *argument,
+                                    struct cpu_set affinity)
+{
+    return create(name, start, argument, affinity, true);
 }
 
 void thread_use_fpu(void)
@@ -169,18 +183,6 @@ void thread_use_fpu(void)
     struct thread *me = thread_current();
     if (!me->fpu)
         init_fpu(me);
-}
-
-struct thread *thread_create_system(const char *name, void (*start)(void *), void *argument,
-                                    struct cpu_set affinity)
-{
-    struct thread *thread = possible(affinity) ? allocate(name) : NULL;
-    if (!thread)
-        return NULL;
-    thread->start = start;
-    thread->argument = argument;
-    init_fpu(thread);
-    return run(thread, affinity, false);
 }
 
 static struct thread *create_user(const char *name, struct process *process, uint64_t start,

@@ -38,7 +38,11 @@ void exit_to_host(uint32_t code) { longjmp(ended, (int)code | 1); }
 uint32_t svm_take_interrupt(void) { return 0; }
 void svm_save(uint64_t vmcb) { v->vmcb.tr.base = vmcb ? fuzz_edge() : 0; }
 void platform_spin(uint64_t clock) { (void)clock; }
-void platform_io(struct vcpu *w) { (void)w; }
+bool platform_io(struct vcpu *w)
+{
+    (void)w;
+    return true;
+}
 void platform_interrupt(struct vcpu *w, uint32_t vector) { (void)w, (void)vector; }
 void baton_pause(struct vcpu *w) { (void)w; }
 void baton_halt(struct vcpu *w) { (void)w; }

@@ -149,12 +149,30 @@ LAB_EACH(pmu_masked, each_counter, "masked: status only, and nothing is kept for
     lab_release();
 }
 
-static void rearm(void)
+static void rearm_until(unsigned last)
 {
-    if (lab_caught.pmis >= 3)
+    if (lab_caught.pmis >= last)
         return;
     pmu_take_overflow();
     pmu_write(the_ctr, -(uint64_t)REARMED & pmu_mask(pmu_here(), the_ctr));
+}
+
+static void rearm(void) { rearm_until(3); }
+
+static void rearm_and_unmask(void)
+{
+    apic_write_pmi_lvt(VECTOR_PMI);
+    rearm_until(10);
+}
+
+/* `times` overflows, the first after a hundred events; the handler does `action`. */
+static void overflow(unsigned ctr, void (*action)(void), unsigned times)
+{
+    lab_catch();
+    lab_caught.action = action;
+    arm(ctr, 100);
+    struct pmu_gate gate = pmu_gate(ctr);
+    lab_measure(&gate, lab_loop, lab_turns(ctr, 100 + times * REARMED) + lab_late(times));
 }
 
 /* Where the entry is masked at delivery the next overflow is not heard until the handler unmasks.
@@ -162,11 +180,7 @@ static void rearm(void)
 LAB_EACH(pmu_auto_mask, each_counter, "Intel masks at delivery, AMD does not [VP-69 VP-70 C-2a.9]")
 {
     SKIP_WITHOUT_EVENT(ctr);
-    lab_catch();
-    lab_caught.action = rearm;
-    arm(ctr, 100);
-    struct pmu_gate gate = pmu_gate(ctr);
-    lab_measure(&gate, lab_loop, lab_turns(ctr, 100 + 3 * REARMED) + lab_late(3));
+    overflow(ctr, rearm, 3);
     bool masks = masks_at_delivery();
     wait(&lab_caught.pmis, masks ? 1 : 3);
     CHECK_EQ(lab_caught.pmis, masks ? 1 : 3);
@@ -174,24 +188,11 @@ LAB_EACH(pmu_auto_mask, each_counter, "Intel masks at delivery, AMD does not [VP
     lab_release();
 }
 
-static void rearm_and_unmask(void)
-{
-    apic_write_pmi_lvt(VECTOR_PMI);
-    if (lab_caught.pmis >= 10)
-        return;
-    pmu_take_overflow();
-    pmu_write(the_ctr, -(uint64_t)REARMED & pmu_mask(pmu_here(), the_ctr));
-}
-
 /* What a sampling driver does: ten in a row. */
 LAB_EACH(pmu_ten_pmis, each_counter, "ten overflows re-armed by the handler [VP-71 C-2g]")
 {
     SKIP_WITHOUT_EVENT(ctr);
-    lab_catch();
-    lab_caught.action = rearm_and_unmask;
-    arm(ctr, 100);
-    struct pmu_gate gate = pmu_gate(ctr);
-    lab_measure(&gate, lab_loop, lab_turns(ctr, 100 + 10 * REARMED) + lab_late(10));
+    overflow(ctr, rearm_and_unmask, 10);
     wait(&lab_caught.pmis, 10);
     CHECK_EQ(lab_caught.pmis, 10);
     CHECK_EQ(pmu_take_overflow(), PMU_BIT(ctr));

@@ -20,18 +20,8 @@ typedef ULONG KPROFILE_SOURCE;
 #include "kernel/nt/nt_pmc_owner.h"
 #include "kernel/nt/nt_etw.h"
 #include "kernel/nt/nt_trace_class.h"
+#include "kernel/user/advapi32/evntrace_newer.h"
 #include "kernel/user/advapi32/trace_control.h"
-
-/* evntrace.h's list of classes ends too early. */
-#define TraceMaxPmcCounterQuery 22
-#define TracePmcCounterOwners 25
-#define TracePmcSessionInformation 27
-
-/* GUIDs from the documentation of the kernel's events. No header has them. */
-static const GUID ThreadGuid __attribute__((
-    unused)) = { 0x3d6fa8d1, 0xfe05, 0x11d0, { 0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c } };
-static const GUID PerfInfoGuid __attribute__((
-    unused)) = { 0xce1dbfb4, 0x137e, 0x4da6, { 0x87, 0xb0, 0x3f, 0x59, 0xaa, 0x10, 0x2c, 0xbc } };
 
 #define NtCurrentProcess() ((HANDLE)(LONG_PTR)-1)
 NTSTATUS NTAPI ZwTraceControl(ULONG FunctionCode, PVOID InBuffer, ULONG InBufferLen,

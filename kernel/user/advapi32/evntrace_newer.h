@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* What evntrace.h of Windows has and mingw-w64's has not, and GUIDs from the documentation of the
+ * kernel's events, which no header has. */
+#pragma once
+#include <evntrace.h>
+
+#define TraceMaxPmcCounterQuery 22
+#define TracePmcCounterOwners 25
+#define TracePmcSessionInformation 27
+
+static const GUID ThreadGuid __attribute__((
+    unused)) = { 0x3d6fa8d1, 0xfe05, 0x11d0, { 0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c } };
+static const GUID PerfInfoGuid __attribute__((
+    unused)) = { 0xce1dbfb4, 0x137e, 0x4da6, { 0x87, 0xb0, 0x3f, 0x59, 0xaa, 0x10, 0x2c, 0xbc } };

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+# What runs in ring 3, PE images that mingw-w64 makes: the libraries, each of kernel/user/NAME/ and
+# NAME.def, and the tests' program. The Makefile includes this.
+WIN_FLAGS := -DKASAN_ON=0 -DKCSAN_ON=0 -std=gnu11 -O2 -g -fno-builtin -fno-stack-protector \
+          -fno-tree-loop-distribute-patterns -fno-ident -ffile-prefix-map=$(CURDIR)=. -I. \
+          -Wall -Wextra -Werror -Wshadow
+DLLS   := $(addprefix $(BUILD)/dll/,ntdll.dll kernel32.dll msvcrt.dll advapi32.dll ntoskrnl.exe \
+          hal.dll handlers.sys)
+
+# One library: entry point or 0, preferred address, what it is linked with beside its own objects.
+define library
+	@mkdir -p $(@D)
+	$(call SAY,DLL)$(WIN_CC) -nostdlib -shared -Wl,-e,$(1),--image-base=$(2) \
+	    -Wl,--no-insert-timestamp -o $@.debug $(filter %.o %.def,$^) $(3) -lgcc
+	$(Q)x86_64-w64-mingw32-strip -p -o $@ $@.debug
+endef
+
+# Objects of a library, and what its own side of mingw-w64's headers looks like.
+WIN_OBJ = $(patsubst %.c,$(BUILD)/dll/%.o,$(sort $(wildcard kernel/user/$(1)/*.c)))
+NTDLL_OBJ := $(call WIN_OBJ,ntdll) $(patsubst %,$(BUILD)/dll/kernel/%.o,pe pe_names base/string)
+KERNEL32_OBJ := $(call WIN_OBJ,kernel32)
+MSVCRT_OBJ := $(call WIN_OBJ,msvcrt)
+ADVAPI32_OBJ := $(call WIN_OBJ,advapi32)
+$(NTDLL_OBJ): WIN_DEFINES := -D_NTSYSTEM_ -D_CRTIMP=
+$(KERNEL32_OBJ): WIN_DEFINES := -D_KERNEL32_
+$(MSVCRT_OBJ): WIN_DEFINES := -D__MSVCRT__ -D_CRTIMP= -D_CRTIMP_ALTERNATIVE= -D_SECIMP= \
+          -D_CTYPE_DISABLE_MACROS -D_WCTYPE_INLINE_DEFINED
+$(ADVAPI32_OBJ): WIN_DEFINES := -D_WMI_SOURCE_ -D_ADVAPI32_
+
+$(BUILD)/dll/%.o: %.c
+	@mkdir -p $(@D)
+	$(call SAY,WCC)$(WIN_CC) $(WIN_DEFINES) $(WIN_FLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/dll/ntdll.def: kernel/user/ntdll/ntdll.def kernel/nt/service_list.h
+	@mkdir -p $(@D)
+	$(call SAY,GEN)(cat $<; sed -n -e 's/^NT_SERVICE([0-9]*, \([A-Za-z]*\).*/Nt\1\nZw\1/p' \
+	    -e 's/^OWN_SERVICE([0-9]*, \([A-Za-z_]*\).*/\1/p' kernel/nt/service_list.h) > $@
+
+$(BUILD)/dll/ntdll.dll: $(BUILD)/dll/ntdll.def $(NTDLL_OBJ)
+	$(call library,0,0x7ffb00000000)
+
+$(BUILD)/dll/kernel32.dll: kernel/user/kernel32/kernel32.def $(KERNEL32_OBJ) $(BUILD)/dll/ntdll.dll
+	$(call library,0,0x7ffb10000000,$(BUILD)/dll/ntdll.dll)
+
+$(BUILD)/dll/msvcrt.dll: kernel/user/msvcrt/msvcrt.def $(MSVCRT_OBJ) $(BUILD)/dll/kernel32.dll
+	$(call library,entry,0x7ffb20000000,-lmingwex $(BUILD)/dll/kernel32.dll $(BUILD)/dll/ntdll.dll)
+
+$(BUILD)/dll/advapi32.dll: kernel/user/advapi32/advapi32.def $(ADVAPI32_OBJ)
+$(BUILD)/dll/advapi32.dll: $(BUILD)/dll/kernel32.dll
+	$(call library,0,0x7ffb50000000,$(BUILD)/dll/kernel32.dll $(BUILD)/dll/ntdll.dll)
+
+$(BUILD)/dll/ntoskrnl.exe: kernel/user/ntoskrnl/ntoskrnl.def
+	$(call library,0,0x7ffb30000000)
+
+$(BUILD)/dll/hal.dll: kernel/user/hal/hal.def
+	$(call library,0,0x7ffb40000000)
+
+# Loaded into ring 0: how drivers handle exceptions, by ntdll's own code.
+HANDLERS_OBJ := $(call WIN_OBJ,handlers) \
+          $(patsubst %,$(BUILD)/dll/kernel/user/ntdll/%.o,unwind dispatch seh context) \
+          $(BUILD)/dll/kernel/base/string.o
+$(call WIN_OBJ,handlers): WIN_DEFINES := -D_NTSYSTEM_ -D_CRTIMP=
+
+$(BUILD)/dll/imports.a: kernel/user/handlers/imports.def
+	@mkdir -p $(@D)
+	$(call SAY,LIB)x86_64-w64-mingw32-dlltool -D ntoskrnl.exe -d $< -l $@
+
+$(BUILD)/dll/handlers.sys: kernel/user/handlers/handlers.def $(HANDLERS_OBJ) $(BUILD)/dll/imports.a
+	$(call library,KiUserExceptionDispatcher,0x10000,\
+	    -Wl$(COMMA)--subsystem$(COMMA)native $(BUILD)/dll/imports.a)
+
+$(BUILD)/kernel/images.asm.o: $(DLLS)
+
+# The tests in ring 3, a program with the checks and the small printf of ring 0's.
+RING3_C := $(sort $(wildcard tests/ring3/*.c)) tests/harness/checks.c kernel/base/format.c
+RING3_OBJ := $(RING3_C:%.c=$(BUILD)/dll/%.o) \
+          $(patsubst %,$(BUILD)/dll/%.o,$(sort $(wildcard tests/ring3/*.asm)))
+$(RING3_OBJ): WIN_DEFINES := -Itests/ring3/include -fno-strict-aliasing -Wno-format
+$(BUILD)/dll/%.asm.o: %.asm
+	@mkdir -p $(@D)
+	$(call SAY,AS)nasm -f win64 -w+all -Werror -MD $(@:.o=.d) -o $@ $<
+
+RING3_DLLS := $(addprefix $(BUILD)/dll/,kernel32.dll advapi32.dll ntdll.dll)
+$(BUILD)/dll/ring3.exe: $(RING3_OBJ) $(RING3_DLLS)
+	$(call SAY,EXE)$(WIN_CC) -nostdlib -Wl,-e,user_begin,--image-base=0x400000 \
+	    -Wl,--disable-dynamicbase,--no-insert-timestamp -o $@.debug $(RING3_OBJ) $(RING3_DLLS) -lgcc
+	$(Q)x86_64-w64-mingw32-strip -p -o $@ $@.debug
+
+$(BUILD)/tests/harness/ring3_image.asm.o: $(BUILD)/dll/ring3.exe
+WIN_OBJECTS := $(RING3_OBJ) $(NTDLL_OBJ) $(KERNEL32_OBJ) $(MSVCRT_OBJ) $(ADVAPI32_OBJ)
