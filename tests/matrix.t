@@ -50,7 +50,8 @@ my @quirks = qw(
     amd-ext,ipc=3,ignoremsrs,far,debugctl=ignore,owned=0+3
     amd-v2,hyperv,dead=5,wrap0,pitjitter,left=3
     amd-v2,twice,noemul,contend=5
-    amd-zen5,freeze-lag=10,c1e,throttle=3
+    amd-zen5,freeze-lag=10,c1e,throttle=3,v2bits=keep amd-v2,v2bits=fault
+    intel-v4,sticky=32+33+55,debugctl=ignore
     intel-v5,smi=1000:500 amd-v2,smi=300:1000,smi3
 );
 

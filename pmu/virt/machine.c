@@ -63,7 +63,6 @@ static void apply_quirks(struct model *m, const struct quirks *q)
     m->fixed_map = m->fixed_map ? m->fixed_map : ones(m->fixed);
     m->any_thread |= q->anythread;
     m->metrics |= q->metrics;
-    m->select_extra |= q->sticky;
     m->core_type = q->hybrid ? LARGE_CORE : 0;
     m->max_leaf = m->version >= 6 ? LEAF_PMU_EXTENDED : q->hybrid ? LEAF_CORE_TYPE : m->max_leaf;
 }

@@ -67,6 +67,7 @@ struct pmu {
     bool again;         /* ... and repeats one, by the quirk twice */
     uint64_t due[DUES]; /* instructions until it happens; 0: none is pending */
     uint32_t smis;
+    uint64_t uncore[2]; /* 391h, 392h; quirk uncore */
 };
 
 /* A vendor's registers. These functions change registers only; false: #GP. */
@@ -92,7 +93,7 @@ struct model {
     uint8_t slots;              /* issued in a cycle; 0: the model has no such event */
     uint8_t core_type;          /* CPUID 1Ah.EAX[31:24], of a hybrid processor; else 0 */
     uint32_t max_leaf, max_extended_leaf;
-    uint64_t select_extra;           /* legal beyond version 1; AMD: reserved bits that are kept */
+    uint64_t select_extra;           /* legal beyond version 1; Intel */
     bool full_width;                 /* 4C1h; Intel */
     bool freezes;                    /* DEBUGCTL can freeze counters on a PMI */
     bool any_thread, metrics;        /* Intel: AnyThread is legal; PERF_METRICS is there */
@@ -125,6 +126,8 @@ enum { SMALL_CORE = 0x20, LARGE_CORE = 0x40 }; /* core_type */
 #define SELECT_ENABLE (1u << 22)
 #define SELECT_INVERT (1u << 23)
 #define STATUS_FROZEN (1ul << 59) /* in global status */
+#define RDPMC_FAST (1u << 31)     /* in ECX; the next: a fixed counter, on Intel */
+#define RDPMC_FIXED_BIT (1u << 30)
 #define DEBUGCTL 0x1d9
 #define DEBUGCTL_FREEZE_LBR (1u << 11)
 #define DEBUGCTL_FREEZE (1u << 12)

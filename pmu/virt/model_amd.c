@@ -66,7 +66,10 @@ static bool write_global(struct pmu *p, uint32_t msr, uint32_t number, uint64_t 
     uint64_t there = number == GLOBAL_CONTROL ? p->model->gp_map : status;
     if (msr != number && (value & ~there || number == GLOBAL_STATUS))
         return false;
-    value &= there;
+    if (virt_quirks.v2bits == V2BITS_FAULT && value & ~there)
+        return false;
+    if (virt_quirks.v2bits != V2BITS_KEEP || number != GLOBAL_CONTROL)
+        value &= there;
     if (number == GLOBAL_CONTROL)
         p->global_control = value;
     else if (number == STATUS_CLEAR)
@@ -88,7 +91,7 @@ static bool amd_write(struct pmu *p, uint32_t msr, uint64_t value)
     if (!c)
         return msr == INT_PENDING && virt_quirks.c1e; /* writes are ignored */
     if (select) {
-        c->select = value & (SELECT_LEGAL | p->model->select_extra);
+        c->select = value & (SELECT_LEGAL | virt_quirks.sticky);
         return true;
     }
     c->value = value & counter_mask(p->model);
@@ -115,9 +118,12 @@ static void amd_pmi(struct pmu *p)
 
 static bool amd_rdpmc(struct pmu *p, uint32_t ecx, uint64_t *value)
 {
-    if (ecx >= p->model->gp)
+    uint32_t index = virt_quirks.fastrdpmc ? ecx & ~(RDPMC_FAST | RDPMC_FIXED_BIT) : ecx;
+    if (index >= p->model->gp)
         return false;
-    *value = p->counters[ecx].value;
+    *value = p->counters[index].value;
+    if (virt_quirks.fastrdpmc && ecx & RDPMC_FAST)
+        *value = (uint32_t)*value;
     return true;
 }
 

@@ -104,6 +104,15 @@ static bool read_global(const struct pmu *p, uint32_t msr, uint64_t *value)
     return false;
 }
 
+/* Of the uncore, from Nehalem to Broadwell, where later processors have two of the PMU's. */
+static uint64_t *find_uncore(struct pmu *p, uint32_t msr)
+{
+    bool there = virt_quirks.uncore && p->model->version < 4;
+    return there && (msr == GLOBAL_STATUS_SET || msr == GLOBAL_INUSE)
+               ? &p->uncore[msr - GLOBAL_STATUS_SET]
+               : 0;
+}
+
 static bool intel_read(struct pmu *p, uint32_t msr, uint64_t *value)
 {
     bool full;
@@ -122,6 +131,8 @@ static bool intel_read(struct pmu *p, uint32_t msr, uint64_t *value)
         *value = p->metrics;
     else if (msr == SMI_COUNT && virt_quirks.smi)
         *value = p->smis;
+    else if (find_uncore(p, msr))
+        *value = *find_uncore(p, msr);
     else
         return p->model->version >= 2 && read_global(p, msr, value);
     return true;
@@ -181,6 +192,7 @@ static bool write_select(const struct pmu *p, struct counter *c, uint64_t value)
         SELECT_LEGAL | p->model->select_extra | (p->model->any_thread ? SELECT_ANY_THREAD : 0);
     if (p->model->version >= 6)
         legal &= ~(uint64_t)SELECT_PIN;
+    legal |= virt_quirks.sticky;
     if (value & ~legal)
         return false;
     c->select = value;
@@ -206,6 +218,10 @@ static bool intel_write(struct pmu *p, uint32_t msr, uint64_t value)
         return model_write_debugctl(p, value, DEBUGCTL_FREEZE_LBR | DEBUGCTL_FREEZE | DEBUGCTL_SMM);
     if (msr == PERF_METRICS && p->model->metrics) {
         p->metrics = value;
+        return true;
+    }
+    if (find_uncore(p, msr)) {
+        *find_uncore(p, msr) = value;
         return true;
     }
     return p->model->version >= 2 && write_global(p, msr, value);
@@ -240,7 +256,7 @@ static void intel_refresh(struct pmu *p)
         bool enabled = running && (p->model->version < 2 || p->global_control >> n & 1);
         uint64_t mask2 = p->model->select_extra >> 40 & c->select >> 40 & 0xff;
         model_refresh(p->model, c, (uint16_t)((c->select & 0xff) | mask2 << 8), enabled);
-        c->equal = c->select & SELECT_EQUAL;
+        c->equal = c->select & p->model->select_extra & SELECT_EQUAL;
     }
     for (unsigned n = 0; n < FIXED_MAX; n++)
         refresh_fixed(p, n, running);
@@ -262,7 +278,8 @@ static void intel_pmi(struct pmu *p)
 /* ECX[31:16] is a type, ECX[15:0] the index. */
 static bool intel_rdpmc(struct pmu *p, uint32_t ecx, uint64_t *value)
 {
-    unsigned type = ecx >> 16, index = ecx & 0xffff;
+    bool fast = virt_quirks.fastrdpmc && ecx & RDPMC_FAST;
+    unsigned type = (fast ? ecx & ~RDPMC_FAST : ecx) >> 16, index = ecx & 0xffff;
     const struct model *m = p->model;
     if (type == 0 && index < GP_MAX && m->gp_map >> index & 1)
         *value = p->counters[index].value;
@@ -272,6 +289,8 @@ static bool intel_rdpmc(struct pmu *p, uint32_t ecx, uint64_t *value)
         *value = p->metrics;
     else
         return false;
+    if (fast)
+        *value = (uint32_t)*value;
     return true;
 }
 
@@ -306,8 +325,9 @@ static void intel_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, u
         m->version | (uint32_t)m->gp << 8 | (uint32_t)m->width << 16 | (m->slots ? 8u : 7u) << 24;
     r[1] = 0; /* none of these events is missing */
     r[2] = m->version >= 5 ? m->fixed_map : 0;
-    r[3] =
-        m->version >= 2 ? m->fixed | (uint32_t)m->width << 5 | (m->any_thread ? 0 : 1u << 15) : 0;
+    /* EDX[15] says nothing on processors of version 2, which have no AnyThread. KVM sets it. */
+    bool deprecated = !m->any_thread && (m->version > 2 || m->full_width);
+    r[3] = m->version >= 2 ? m->fixed | (uint32_t)m->width << 5 | (deprecated ? 1u << 15 : 0) : 0;
 }
 
 const struct model_ops intel_ops = {

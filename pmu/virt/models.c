@@ -134,7 +134,7 @@ const struct model *const all_models[] = { &v1, &v2, &v3, &v4, &v5, &v6, &kvm, &
 /* KVM gives kvm-6.8-intel 10 of its 11 counters at once: the host's NMI watchdog has one. */
 #define ON_XEON "Intel Xeon Processor (Icelake)"
 const struct machine all_machines[] = {
-    { "haswell", "intel-v3,anythread,irq3,ipc=4,ref=35,skid=80", "Intel(R) Core(TM) i7-4770 CPU", 0x306c3,
+    { "haswell", "intel-v3,anythread,irq3,ipc=4,ref=35,skid=80,uncore", "Intel(R) Core(TM) i7-4770 CPU", 0x306c3,
       skylake_events, true },
     { "skylake", "intel-v4,anythread,irq3,ipc=4,ref=125,pit=dead", "Intel(R) Core(TM) i7-6700 CPU", 0, 0, false },
     { "icelake", "intel-v5,metrics,irq3,ref=125,skid", "Intel(R) Core(TM) i7-1065G7 CPU", 0, 0, false },
@@ -143,9 +143,9 @@ const struct machine all_machines[] = {
     { "zen3", "amd-ext,sticky=19+42,irq3,skid=2000+-2000,wrmsr=+1", "AMD Ryzen 7 5800X 8-Core Processor", 0xa20f12,
       0, false },
     { "zen4", "amd-v2,irq3,skid", "AMD EPYC 9654 96-Core Processor", 0, 0, false },
-    { "kvm-5.15-intel", "intel-kvm,kvm,noemul,lvtmask=never,misc=1,irq3", ON_XEON, 0, 0, false },
-    { "kvm-6.8-intel", "intel-kvm,kvm,emulraw,misc=1,contend=10,irq3", ON_XEON, 0, 0, false },
-    { "kvm-6.8-amd", "amd-v2,kvm,vmrun,noset,v2alias,lvtmask=always", "AMD EPYC-Genoa Processor", 0, 0, false },
+    { "kvm-5.15-intel", "intel-kvm,kvm,noemul,lvtmask=never,misc=1,irq3,fastrdpmc", ON_XEON, 0, 0, false },
+    { "kvm-6.8-intel", "intel-kvm,kvm,emulraw,misc=1,contend=10,irq3,fastrdpmc", ON_XEON, 0, 0, false },
+    { "kvm-6.8-amd", "amd-v2,kvm,vmrun,noset,v2alias,lvtmask=always,fastrdpmc", "AMD EPYC-Genoa Processor", 0, 0, false },
     { "kvm-mediated", "intel-kvm,kvm,emulraw,irq3", ON_XEON, 0, 0, false },
     { 0, 0, 0, 0, 0, false },
 };

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 enum { LVTMASK_NEVER = 1, LVTMASK_ALWAYS = 2 };
+enum { V2BITS_KEEP = 1, V2BITS_FAULT = 2 };
 
 /* What is off is 0, but for ipc and ref, which are then 1. Const once the guest runs. */
 struct quirks {
@@ -25,6 +26,10 @@ struct quirks {
     uint64_t sticky;     /* reserved bits of an event select that keep what is written */
     uint64_t noset;      /* no C000_0303h */
     uint64_t v2alias;    /* C000_0300h to 0302h also at 38Eh to 390h */
+    uint64_t v2bits;     /* reserved bits of AMD's global control keep what is written; or those of
+                          * all global registers fault */
+    uint64_t uncore;     /* below version 4, 391h and 392h are registers of the uncore */
+    uint64_t fastrdpmc;  /* RDPMC with ECX[31] reads the low half; AMD's ignores ECX[30] */
     uint64_t misc;       /* what MISC_ENABLE reads */
     uint64_t ignoremsrs; /* absent MSRs read 0 and ignore writes */
     uint64_t hyperv; /* 4000_0000h is a Microsoft-compatible hypervisor's, which says that there are

@@ -8,6 +8,7 @@
 #include "kernel/base/x86.h"
 #include "pmu/pmu.h"
 #include "tests/harness/test.h"
+#include "tests/harness/vpmu.h"
 
 #define FIRST 0x40000000u
 #define STEP 0x100u
@@ -24,6 +25,11 @@ bool rules_kvm(void)
             return true;
     }
     return false;
+}
+
+bool rules_reserved_strict(const char *quirk)
+{
+    return vpmu_present() ? !vpmu_quirk(quirk) : rules_kvm();
 }
 
 bool rules_absent_ignored(void)

@@ -13,13 +13,16 @@
 #define PERIOD 200u
 #define LAG 2000u /* events: a handler's way to its first look, and back */
 
-static bool freezes(unsigned ctr)
+/* NULL, or why not. */
+static const char *does_not_freeze(unsigned ctr)
 {
     if (!lab_is_intel() || pmu_here()->version < 2 || lab_event(ctr) == PMU_EVENT_COUNT)
-        return false;
-    unsigned fault = wrmsr_fault(DEBUGCTL, FREEZE); /* a hypervisor may refuse the bit */
+        return "counters do not freeze on PMI";
+    bool refused = wrmsr_fault(DEBUGCTL, FREEZE), taken = lab_rdmsr(DEBUGCTL) & FREEZE;
     wrmsr_fault(DEBUGCTL, 0);
-    return !fault;
+    return taken     ? NULL
+           : refused ? "counters do not freeze on PMI"
+                     : "DEBUGCTL ignores the bit that freezes"; /* a hypervisor's may */
 }
 
 static bool freezes_at_once(void) { return vpmu_present() && !vpmu_quirk("freeze-lag"); }
@@ -51,8 +54,9 @@ static uint64_t overflow(unsigned ctr, bool freeze)
 LAB_EACH(pmu_freeze, each_counter,
          "freeze on PMI stops it before the handler looks [VP-75 VP-76 C-1.3]")
 {
-    if (!freezes(ctr))
-        SKIP("counters do not freeze on PMI");
+    const char *why_not = does_not_freeze(ctr);
+    if (why_not)
+        SKIP(why_not);
     uint64_t free_running = overflow(ctr, false);
     CHECK_BECAUSE(free_running, in_handler + 1, PERIOD * 10000, "not frozen it goes on");
     if (lab_event(ctr) == PMU_INSTRUCTIONS)
@@ -89,8 +93,11 @@ static void resumes(void)
 
 LAB_EACH(pmu_thaw, each_counter, "clearing CTR_FRZ lets it go on [VP-75 C-1.3]")
 {
-    if (!freezes(ctr) || pmu_here()->version < 4)
-        SKIP("counters do not freeze on PMI");
+    const char *why_not = does_not_freeze(ctr);
+    if (!why_not && pmu_here()->version < 4)
+        why_not = "counters do not freeze on PMI";
+    if (why_not)
+        SKIP(why_not);
     the_ctr = ctr;
     lab_catch();
     lab_caught.action = resumes;
@@ -110,8 +117,9 @@ LAB_EACH(pmu_thaw, each_counter, "clearing CTR_FRZ lets it go on [VP-75 C-1.3]")
 /* Legacy: every counter stops, not only the one that overflowed. */
 LAB_EACH(pmu_freeze_all, each_counter, "its PMI freezes all the others [VP-75 VP-76 C-1.3]")
 {
-    if (!freezes(ctr))
-        SKIP("counters do not freeze on PMI");
+    const char *why_not = does_not_freeze(ctr);
+    if (why_not)
+        SKIP(why_not);
     uint64_t others = pmu_here()->counters & ~PMU_BIT(ctr);
     lab_catch();
     lab_wrmsr(DEBUGCTL, FREEZE);

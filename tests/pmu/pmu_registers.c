@@ -16,7 +16,7 @@ static uint64_t select_legal(void) { return lab_is_intel() ? 0xffdfffff : 0xfffd
  * brought. */
 static bool may_have_a_use(unsigned bit)
 {
-    bool rtm = cpuid(7, 0).ebx & 1u << 11, pebs = cpuid(1, 0).edx & 1u << 21;
+    bool rtm = cpuid(7, 0).ebx & (1u << 4 | 1u << 11), pebs = cpuid(1, 0).edx & 1u << 21;
     return !lab_is_intel() ? bit < 42
            : bit < 34      ? rtm
            : bit < 36      ? pebs
@@ -84,11 +84,21 @@ static void keeps_or_drops(uint32_t msr, uint64_t value, uint64_t old)
     CHECK_EQ(lab_rdmsr(msr), old);
 }
 
-/* AMD's manual: reserved bits are ignored, MBZ. KVM's rule and ours: dropped. Silicon's: some are
- * kept, such as 19 and 42 of Zen 3 (Linux 9b026073db2f). */
-static bool drops_all(void) { return vpmu_present() ? !vpmu_quirk("sticky") : rules_kvm(); }
+/* Silicon's rule on Intel: a bit of TSX, which microcode has switched off, may be there still. */
+static void refuses_or_keeps(uint32_t msr, uint64_t value, uint64_t old)
+{
+    if (wrmsr_fault(msr, value) == LAB_GP_FAULT) {
+        CHECK_EQ(lab_rdmsr(msr), old);
+        return;
+    }
+    if (!CHECK_EQ(lab_rdmsr(msr), value))
+        test_note("MSR %x took %lx", msr, value);
+    lab_wrmsr(msr, old);
+    CHECK_EQ(lab_rdmsr(msr), old);
+}
 
-/* A reserved bit: Intel faults and keeps the old value, AMD ignores the bit. */
+/* A reserved bit: Intel faults and keeps the old value. AMD's manual: ignored, MBZ. KVM's rule and
+ * ours: dropped. Silicon's: some are kept, such as 19 and 42 of Zen 3 (Linux 9b026073db2f). */
 LAB_EACH(pmu_reserved, each_counter,
          "Intel refuses reserved bits, AMD drops them [VP-22 VP-23 VP-24]")
 {
@@ -104,9 +114,10 @@ LAB_EACH(pmu_reserved, each_counter,
             refuses(msr, old | UINT64_C(1) << bit, old);
         return;
     }
-    void (*reserved)(uint32_t, uint64_t, uint64_t) = lab_is_intel() ? refuses
-                                                     : drops_all()  ? drops
-                                                                    : keeps_or_drops;
+    bool strict = rules_reserved_strict("sticky");
+    void (*reserved)(uint32_t, uint64_t, uint64_t) = lab_is_intel() ? refuses : drops;
+    if (!strict)
+        reserved = lab_is_intel() ? refuses_or_keeps : keeps_or_drops;
     (any_thread ? keeps : reserved)(msr, old | PMU_ANY_THREAD, old);
     for (unsigned bit = 32; bit < 64; bit++)
         if (!may_have_a_use(bit))

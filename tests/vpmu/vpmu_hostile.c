@@ -72,11 +72,13 @@ VPMU_TEST(vpmu, any_selector,
 {
     uint64_t value, seed = 2;
     unsigned found = 0, there = 0;
+    bool drops_bit_30 = vpmu_quirk("fastrdpmc") && !lab_is_intel();
     for (uint32_t n = 0; n < 300; n++) {
         bool ok = !rdpmc_fault(n, &value), fixed_ok = !rdpmc_fault(0x40000000 + n, &value);
         CHECK_EQ(ok, n < PMU_FIXED && pmu_here()->reported >> n & 1);
-        CHECK_EQ(fixed_ok, n < PMU_FIXED && pmu_here()->reported >> (PMU_FIXED + n) & 1);
-        found += ok + fixed_ok;
+        bool fixed = n < PMU_FIXED && pmu_here()->reported >> (PMU_FIXED + n) & 1;
+        CHECK_EQ(fixed_ok, fixed || (ok && drops_bit_30));
+        found += ok + fixed;
     }
     for (uint64_t rest = pmu_here()->reported; rest; rest &= rest - 1)
         there++;

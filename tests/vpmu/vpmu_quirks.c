@@ -42,7 +42,7 @@ VPMU_TEST(vpmu_quirks, anythread,
     if (!lab_is_intel())
         SKIP(ABSENT);
     bool legal = vpmu_quirk("anythread") || version == 3;
-    if (version >= 2)
+    if (version >= 3)
         CHECK_EQ(leaf.edx >> 15 & 1, !legal);
     CHECK_EQ(wrmsr_fault(PERFEVTSEL,
                          pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL) | ANY_THREAD),
@@ -101,17 +101,77 @@ VPMU_TEST(vpmu_quirks, gp, "there are as many general-purpose counters as the qu
 }
 
 VPMU_TEST(vpmu_quirks, sticky,
-          "reserved bits of an AMD select are dropped but for those that the quirk names")
+          "reserved bits of a select are dropped, or fault on Intel, but for those that the quirk "
+          "names")
 {
     uint64_t kept = vpmu_quirk("sticky");
-    if (lab_is_intel())
-        SKIP(ABSENT);
+    if (lab_is_intel()) {
+        for (unsigned bit = 48; bit < 64; bit++) {
+            CHECK_EQ(wrmsr_fault(pmu_here()->msr.select, 1ull << bit),
+                     fault_unless(kept >> bit & 1));
+            CHECK_EQ(lab_rdmsr(pmu_here()->msr.select), kept & 1ull << bit);
+            lab_wrmsr(pmu_here()->msr.select, 0);
+        }
+        return;
+    }
     for (unsigned bit = 36; bit < 64; bit++) {
         lab_wrmsr(pmu_here()->msr.select, 1ull << bit);
         CHECK_EQ(lab_rdmsr(pmu_here()->msr.select), kept & 1ull << bit);
     }
     lab_wrmsr(pmu_here()->msr.select, 1u << 19 | 1u << 21);
     CHECK_EQ(lab_rdmsr(pmu_here()->msr.select), kept & (1u << 19 | 1u << 21));
+}
+
+VPMU_TEST(vpmu_quirks, v2bits,
+          "reserved bits of AMD's global registers are dropped, or do what the quirk says")
+{
+    enum { KEEP = 1, FAULT = 2 };
+    uint64_t word = vpmu_quirk("v2bits"), reserved = 1ull << 40;
+    if (lab_is_intel() || !pmu_here()->msr.global_control)
+        SKIP(ABSENT);
+    for (uint32_t msr = AMD_STATUS; msr <= AMD_CLEAR; msr++)
+        CHECK_EQ(wrmsr_fault(msr, 1 | reserved), fault_unless(word != FAULT));
+    CHECK_EQ(lab_rdmsr(AMD_CONTROL), word == FAULT ? 0 : 1 | (word == KEEP ? reserved : 0));
+    CHECK_EQ(lab_rdmsr(AMD_STATUS), 0);
+}
+
+/* What is written stays, and is nobody's status. */
+VPMU_TEST(vpmu_quirks, uncore, "391h and 392h are the uncore's where the quirk says so")
+{
+    uint64_t value = 0;
+    if (!lab_is_intel() || pmu_here()->version >= 4)
+        SKIP(ABSENT);
+    bool there = vpmu_quirk("uncore");
+    for (uint32_t msr = 0x391; msr <= 0x392; msr++) {
+        CHECK_EQ(wrmsr_fault(msr, msr), fault_unless(there || vpmu_quirk("ignoremsrs")));
+        CHECK_EQ(rdmsr_fault(msr, &value), fault_unless(there || vpmu_quirk("ignoremsrs")));
+        CHECK_EQ(value, there ? msr : 0);
+    }
+    if (pmu_here()->version >= 2)
+        CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), 0);
+}
+
+VPMU_TEST(vpmu_quirks, fastrdpmc,
+          "RDPMC with bit 31 reads the low half, and AMD's ignores bit 30, where the quirk says so")
+{
+    enum { WRITTEN = 0x7654321 };
+    uint32_t fast = 0x80000000, fixed = 0x40000000;
+    bool there = vpmu_quirk("fastrdpmc");
+    uint64_t low = 0, whole = 0, value = 0;
+    unsigned n = (unsigned)__builtin_ctzll(pmu_here()->counters & PMU_ANY_GP);
+    uint64_t wide = pmu_max_period(pmu_here(), n) & ~0xffull;
+    lab_wrmsr(pmu_write_msr(pmu_here(), n), wide | WRITTEN);
+    whole = rdpmc(n);
+    CHECK_EQ(rdpmc_fault(fast | n, &low), fault_unless(there));
+    if (there)
+        CHECK_EQ(low, whole & 0xffffffff);
+    CHECK_EQ(rdpmc_fault(fast | 0x3ffffffe, &value), LAB_GP_FAULT);
+    if (lab_is_intel())
+        return;
+    CHECK_EQ(rdpmc_fault(fixed | n, &value), fault_unless(there));
+    if (there)
+        CHECK_EQ(value, whole);
+    CHECK_EQ(rdpmc_fault(fixed | pmu_here()->gp_reported, &value), LAB_GP_FAULT);
 }
 
 VPMU_TEST(vpmu_quirks, noset, "the register that sets status is gone where the quirk says so")
