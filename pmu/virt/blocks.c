@@ -11,6 +11,7 @@
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/blocks.h"
+#include "pmu/virt/quirk.h"
 
 enum { BLOCKS = 1024, INDEX_BITS = 12, ALL_PARTS = 4096, PLACES = 64, TURN = 1000 };
 _Static_assert(TURN + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a turn");
@@ -377,6 +378,8 @@ void blocks_run(struct vcpu *v)
     if (taken) {
         platform_interrupt(v, taken - TAKEN);
         v->vmcb.inject = (taken - TAKEN) | INJECT_INTERRUPT | INJECT_VALID;
+        if (virt_quirks.vmrun)
+            count_extra(v, user, 1); /* it ends the run of any hypervisor's guest */
         return;
     }
     uint64_t most = count_block_left(v, user);
