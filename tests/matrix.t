@@ -70,7 +70,7 @@ my @nowhere = do {
 
 # On those that do not run whole.
 my $sampled = join ',', qw(
-    exact* tp_exact* pmu_absent* pmu_cpuid* pmu_pmi* pmu_auto* pmu_together* pmu_thres*
+    measured* exact* tp_exact* pmu_absent* pmu_cpuid* pmu_pmi* pmu_auto* pmu_together* pmu_thres*
     hal_overflow* etw_samples* profile_sampling*);
 # What something costs, and how often a picture of hot code samples it, is promised for the build
 # that ships.
