@@ -237,7 +237,7 @@ help-all: help
 	@echo 'make quirks     N=1000 machines with random quirks, of SEED=1: no panic, no test killed;'
 	@echo '                FIRST=7 N=1 for the seventh'
 	@echo 'make fuzz       a million calls of services at random, on 4 CPUs, by SEED=1: a model knows'
-	@echo '                each answer'
+	@echo '                each answer; and of all exports of the libraries'
 	@echo 'make fuzz-guest   COUNT=1000000 hostile guests of the virtual PMU by SEED=1, on the host:'
 	@echo '                page tables, code, registers, words'
 	@echo 'make fuzz-images  COUNT=100 mutated copies of a program and of a driver by SEED=1, each in'
@@ -350,7 +350,7 @@ fuzz-images:
 	@$(BUILD)/fuzz-pe $(or $(SEED),1) $(or $(COUNT),100)000 \
 	    $(BUILD)/program/events.exe $(BUILD)/program/driver_try.sys
 
-# A million calls of services from ring 3, by SEED.
+# A million calls of services from ring 3, by SEED, and some of all exports of the libraries.
 fuzz: all
 	@BUILD=$(BUILD) tests/fuzz-services
 

@@ -112,7 +112,7 @@ static uint64_t sessions(void)
 }
 
 /* Consumers had handles, which are closed. */
-static void stop_sessions(void)
+void clean_sessions(void)
 {
     etw_enter();
     for (unsigned i = 0; i < ETW_LOGGERS; i++) {
@@ -153,7 +153,7 @@ static const struct kind {
     { "mutexes", mutexes, know_mutexes },
     { "handles", handles, close_handles },
     { "started profile objects", objects, profiles_stop_all },
-    { "trace sessions", sessions, stop_sessions },
+    { "trace sessions", sessions, clean_sessions },
     { "counter sets", sets, hal_pmc_release_all },
     { "samplers", samplers, hal_profile_release_all },
     { "threads that count", users, NULL },

@@ -17,3 +17,5 @@ bool clean_end(bool failed);
 /* Ends every thread that was made since clean_init, politely, then by force. Panics where one
  * cannot be ended, because it holds a spin lock: nothing could be trusted after that. */
 void clean_threads(void);
+/* Stops every trace session, and frees those that nobody reads. */
+void clean_sessions(void);

@@ -22,6 +22,13 @@ static struct fuzz_thing things[THINGS];
 static uint64_t state, calls;
 static bool wrong;
 
+void fuzz_seed(uint64_t seed)
+{
+    state = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
+    for (unsigned i = 0; i < 10; i++)
+        ring3_random(&state);
+}
+
 uint64_t fuzz_random(void) { return ring3_random(&state) >> 11; }
 unsigned fuzz_below(unsigned n) { return n ? (unsigned)(fuzz_random() % n) : 0; }
 bool fuzz_one_in(unsigned n) { return fuzz_below(n) == 0; }
@@ -347,9 +354,7 @@ static bool prepare(uint64_t seed)
     SYSTEM_INFO system;
     GetSystemInfo(&system);
     fuzz_cpus = system.dwNumberOfProcessors;
-    state = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
-    for (unsigned i = 0; i < 10; i++)
-        ring3_random(&state);
+    fuzz_seed(seed);
     rooms_used = ROOMS;
     clear_rooms();
     read_only = ring3_pages(1);

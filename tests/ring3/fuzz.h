@@ -43,6 +43,7 @@ struct fuzz_op {
 extern const struct fuzz_op fuzz_object_ops[], fuzz_wait_ops[], fuzz_memory_ops[],
     fuzz_counter_ops[], fuzz_trace_ops[], fuzz_other_ops[];
 
+void fuzz_seed(uint64_t seed);
 uint64_t fuzz_random(void);
 unsigned fuzz_below(unsigned n);
 bool fuzz_one_in(unsigned n);
