@@ -239,7 +239,7 @@ help-all: help
 	@echo 'make fuzz       a million calls of services at random, on 4 CPUs, by SEED=1: a model knows'
 	@echo '                each answer; and of all exports of the libraries'
 	@echo 'make fuzz-guest   COUNT=1000000 hostile guests of the virtual PMU by SEED=1, on the host:'
-	@echo '                page tables, code, registers, words'
+	@echo '                page tables, code, registers, words; and what loader and firmware leave'
 	@echo 'make fuzz-images  COUNT=100 mutated copies of a program and of a driver by SEED=1, each in'
 	@echo '                a machine'
 	@echo 'make check      include rules, gcc and clang without warnings, static analysis, the'

@@ -6,6 +6,9 @@
 #include "kernel/base/layout.h"
 #include "kernel/base/string.h"
 
+#define MAPPED_END (1ull << 32) /* of the direct map, at this time */
+#define MB1_MODULES_MOST 256    /* that are looked at */
+
 static const void *at(uint64_t physical) { return (const void *)(DIRECT_MAP + physical); }
 
 static void copy_line(char *line, const char *from, unsigned size)
@@ -30,8 +33,10 @@ static void add_module(struct boot_info *info, uint32_t start, uint32_t end, con
     copy_line(module->line, line, size);
 }
 
+/* A range that reaches beyond the last address ends there. */
 static void add_memory(struct boot_info *info, uint64_t start, uint64_t size, uint32_t type)
 {
+    size = size > -start && start ? -start : size;
     if (type == 1 && size && info->memory_count < BOOT_MEMORY_MAX)
         info->memory[info->memory_count++] = (struct boot_memory){ start, size };
 }
@@ -45,21 +50,48 @@ static void read_bios_screen(struct screen *to)
         *to = (struct screen){ 0xb8000, 160, 80, 25, SCREEN_TEXT, 0, 0, 0 };
 }
 
+static unsigned line_room(uint32_t physical)
+{
+    uint64_t left = MAPPED_END - physical;
+    return left < BOOT_LINE_MAX ? (unsigned)left : BOOT_LINE_MAX;
+}
+
+static void read_mb1_modules(struct boot_info *info, const struct mb1_info *mb)
+{
+    uint64_t from = mb->mods_addr;
+    for (uint32_t i = 0; i < mb->mods_count && i < MB1_MODULES_MOST; i++) {
+        struct mb1_module m;
+        if (from + sizeof m > MAPPED_END)
+            return;
+        memcpy(&m, at(from), sizeof m);
+        from += sizeof m;
+        add_module(info, m.start, m.end, at(m.line), line_room(m.line));
+    }
+}
+
+/* An entry of another size than it has, or outside what is mapped, is the last. */
+static void read_mb1_map(struct boot_info *info, const struct mb1_info *mb)
+{
+    uint64_t p = mb->mmap_addr, end = p + mb->mmap_length;
+    end = end < MAPPED_END ? end : MAPPED_END;
+    while (p + sizeof(struct mb1_map_entry) <= end) {
+        const struct mb1_map_entry *e = at(p);
+        if (e->size < sizeof *e - sizeof e->size)
+            return;
+        add_memory(info, e->start, e->length, e->type);
+        p += sizeof e->size + e->size;
+    }
+}
+
 static void read_mb1(struct boot_info *info, const struct mb1_info *mb)
 {
     read_bios_screen(&info->screen);
     if (mb->flags & MB1_HAS_LINE)
-        copy_line(info->line, at(mb->cmdline), BOOT_LINE_MAX);
-    for (uint32_t i = 0; mb->flags & MB1_HAS_MODULES && i < mb->mods_count; i++) {
-        const struct mb1_module *m = (const struct mb1_module *)at(mb->mods_addr) + i;
-        add_module(info, m->start, m->end, at(m->line), BOOT_LINE_MAX);
-    }
+        copy_line(info->line, at(mb->cmdline), line_room(mb->cmdline));
+    if (mb->flags & MB1_HAS_MODULES)
+        read_mb1_modules(info, mb);
     if (mb->flags & MB1_HAS_MAP) {
-        for (uint32_t at_byte = 0; at_byte < mb->mmap_length;) {
-            const struct mb1_map_entry *e = at(mb->mmap_addr + at_byte);
-            add_memory(info, e->start, e->length, e->type);
-            at_byte += e->size + sizeof e->size;
-        }
+        read_mb1_map(info, mb);
     } else if (mb->flags & MB1_HAS_MEMORY) {
         add_memory(info, 0, (uint64_t)mb->mem_lower << 10, 1);
         add_memory(info, 1 << 20, (uint64_t)mb->mem_upper << 10, 1);
@@ -69,7 +101,7 @@ static void read_mb1(struct boot_info *info, const struct mb1_info *mb)
 static void read_mb2_map(struct boot_info *info, const struct mb2_map *map)
 {
     const uint8_t *end = (const uint8_t *)map + map->size;
-    if (map->entry_size < sizeof(struct mb2_map_entry))
+    if (map->size < sizeof *map || map->entry_size < sizeof(struct mb2_map_entry))
         return;
     for (const uint8_t *p = (const uint8_t *)(map + 1); p + map->entry_size <= end;
          p += map->entry_size) {
@@ -103,9 +135,11 @@ static void read_screen(struct boot_info *info, const struct mb2_screen *from)
     }
 }
 
-static void read_mb2(struct boot_info *info, const uint8_t *mb)
+static void read_mb2(struct boot_info *info, uint32_t physical)
 {
-    const uint8_t *end = mb + *(const uint32_t *)mb;
+    const uint8_t *mb = at(physical), *end = mb + *(const uint32_t *)mb;
+    if (end > (const uint8_t *)at(MAPPED_END))
+        end = at(MAPPED_END);
     for (const uint8_t *p = mb + 8; p + sizeof(struct mb2_tag) <= end;) {
         const struct mb2_tag *tag = (const void *)p;
         if (tag->type == MB2_TAG_END || tag->size < sizeof *tag || tag->size > (size_t)(end - p))
@@ -139,5 +173,5 @@ void loader_read(struct boot_info *info, uint32_t magic, uint32_t physical)
     if (magic == MB1_BOOT_MAGIC)
         read_mb1(info, at(physical));
     else if (magic == MB2_BOOT_MAGIC)
-        read_mb2(info, at(physical));
+        read_mb2(info, physical);
 }

@@ -11,6 +11,7 @@
 
 #define TABLE_MAX (1u << 20)
 #define CONFIGURATIONS_MAX 256
+#define ENTRY_MAX 32 /* bytes of an entry point */
 enum { TYPE_FIRMWARE = 0, TYPE_SYSTEM = 1, TYPE_BOARD = 2, TYPE_END = 127 };
 
 struct entry_32 {
@@ -140,8 +141,8 @@ static bool read_table(uint64_t physical, size_t length, struct smbios *to)
 static bool read_entry(const void *p, struct smbios *to)
 {
     const struct entry_64 *e64 = p;
-    if (memcmp(e64->anchor, "_SM3_", 5) == 0 && e64->length >= sizeof *e64 && e64->length <= 32 &&
-        sums_to_zero(p, e64->length))
+    if (memcmp(e64->anchor, "_SM3_", 5) == 0 && e64->length >= sizeof *e64 &&
+        e64->length <= ENTRY_MAX && sums_to_zero(p, e64->length))
         return read_table(e64->table, e64->table_max < TABLE_MAX ? e64->table_max : TABLE_MAX, to);
     const struct entry_32 *e32 = p;
     return memcmp(e32->anchor, "_SM_", 4) == 0 && memcmp(e32->dmi_anchor, "_DMI_", 5) == 0 &&
@@ -155,18 +156,18 @@ static bool read_efi(uint64_t physical, struct smbios *to)
                                             0x94e320cf }, /* 64 bits */
                                           { 0xeb9d2d31, 0x11d32d88, 0x9000169a, 0x4dc13f27 } };
     const struct efi_system_table *system = phys_to_virt(physical);
-    if (!vm_map_physical(physical, sizeof *system, 0) ||
+    if (physical % 8 || !vm_map_physical(physical, sizeof *system, 0) ||
         memcmp(&system->signature, "IBI SYST", 8) != 0)
         return false;
     uint64_t count = system->count < CONFIGURATIONS_MAX ? system->count : CONFIGURATIONS_MAX;
     const struct efi_configuration *all = phys_to_virt(system->configurations);
-    if (!vm_map_physical(system->configurations, count * sizeof *all, 0))
+    if (system->configurations % 8 ||
+        !vm_map_physical(system->configurations, count * sizeof *all, 0))
         return false;
     for (unsigned i = 0; i < 2 * count; i++) {
         const struct efi_configuration *c = &all[i % count];
         if (memcmp(c->guid, guids[i / count], sizeof c->guid) == 0 &&
-            vm_map_physical(c->table, sizeof(struct entry_32), 0) &&
-            read_entry(phys_to_virt(c->table), to))
+            vm_map_physical(c->table, ENTRY_MAX, 0) && read_entry(phys_to_virt(c->table), to))
             return true;
     }
     return false;

@@ -12,4 +12,6 @@ my $said = `SEED=1 COUNT=200000 BUILD=$build tests/fuzz-guest 2>&1 </dev/null`;
 is($? >> 8, 0, "the virtual PMU's page tables, code, registers and quirks: refused, done rightly")
     or diag $said;
 like($said, qr/^200000 cases, [1-9]\d* ended the guest$/m, 'all cases ran');
+like($said, qr/^20000 boots: [1-9]\d* CPUs, [1-9]\d* names, [1-9]\d* ranges$/m,
+     'what loader and firmware leave: nothing outside is read, and what is right is found');
 done_testing;

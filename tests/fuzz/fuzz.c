@@ -5,12 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include "kernel/base/boot_info.h"
 #include "kernel/base/print.h"
 
 uint8_t *fuzz_memory;
 uint64_t fuzz_case;
-struct boot_info boot_info;
 static uint64_t seed, state;
 
 uint64_t fuzz_begin(int argc, char *argv[], uint64_t standard)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Services called at random from ring 3, with a model of what each must answer
- * (tests/ring3/fuzz.h), and all exports of the libraries, of which only the kernel must know nothing
- * afterwards (tests/ring3/fuzz_exports.c): four processes at once, while kernel and processes are
- * sampled and traced. Meanwhile, one after the other, innocent threads count the instructions of
- * known regions, exactly. The word fuzz=N chooses another course: make fuzz. */
+ * (tests/ring3/fuzz.h), and all exports of the libraries, of which the kernel alone must know
+ * nothing afterwards (tests/ring3/fuzz_exports.c): four processes at once, while kernel and
+ * processes are sampled and traced. Meanwhile, one after the other, innocent threads count the
+ * instructions of known regions, exactly. The word fuzz=N chooses another course: make fuzz. */
 #include "hal/clock.h"
 #include "hal/hal.h"
 #include "hal/source.h"
