@@ -10,6 +10,7 @@
 #include "pmu/pmu.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/exactness.h"
+#include "tests/harness/peek.h"
 #include "tests/ring3/exact.h"
 #include "tests/harness/user.h"
 #include "tests/harness/vpmu.h"
@@ -188,23 +189,28 @@ static uint64_t expected_raw(unsigned cpu)
     return 2 + (cpu_features.hypervisor && pmu_stable(exit) ? (uint64_t)exit->low : 1);
 }
 
+static void read_raw(struct process *process, unsigned cpu, unsigned ctr)
+{
+    struct thread *thread =
+        user_thread("raw", process, (uint64_t)user_exact_raw,
+                    pmu_rdpmc_index(ctr) | expected_raw(cpu) << 32, cpu_set_one(cpu));
+    if (!CHECK(thread != NULL))
+        return;
+    sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    CHECK_STATUS(thread->exit_status, STATUS_SUCCESS);
+    object_release(&thread->object);
+}
+
 TEST(exact, raw_rdpmc, "two ring-3 RDPMCs with two moves between differ by 3, on every CPU [TP-97]")
 {
     unsigned ctr;
     SKIP_WITHOUT_PMU();
-    SKIP_IF_STEPPED();
-    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        struct process *process = user_process();
-        uint64_t argument = pmu_rdpmc_index(ctr) | expected_raw(cpu) << 32;
-        struct thread *thread = process ? user_thread("raw", process, (uint64_t)user_exact_raw,
-                                                      argument, cpu_set_one(cpu))
-                                        : NULL;
-        CHECK(thread != NULL);
-        if (thread)
-            sched_wait(&thread->object, SCHED_FOREVER, Executive);
-        if (process)
-            user_finish(process, thread);
+    struct runner r = start_on(user_exact_load, 0, SMP_ALL);
+    REQUIRE(r.thread && peek_wait(r.process, &user_exact_ready[0], 1));
+    if (CHECK(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr))) {
+        for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+            read_raw(r.process, cpu, ctr);
+        counting_stop();
     }
-    counting_stop();
+    end_by_force(r.process, r.thread);
 }

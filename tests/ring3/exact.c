@@ -197,6 +197,15 @@ void user_exact_switched(uint64_t wanted)
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 
+/* Keeps a process whose libraries are loaded: half a million instructions, of which a virtual PMU
+ * may step each that it counts. */
+void user_exact_load(uint64_t unused)
+{
+    (void)unused;
+    __atomic_store_n(&user_exact_ready[0], 1, __ATOMIC_RELEASE);
+    Sleep(INFINITE);
+}
+
 /* Two RDPMCs with two moves between: RDPMC and two moves retire from reading to reading, on this
  * CPU. The selector, and in the upper half how many instructions that is. */
 void user_exact_raw(uint64_t what)

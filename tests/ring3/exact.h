@@ -15,6 +15,7 @@ void user_exact_runs(uint64_t what);
 void user_exact_switched(uint64_t wanted);
 void user_exact_jump(uint64_t jump);
 void user_exact_rounds(uint64_t rounds);
+void user_exact_load(uint64_t unused);
 void user_exact_raw(uint64_t what);
 /* Touches so many pages so often, each at first with a page fault. */
 #define USER_EXACT_TOUCHES 20u
