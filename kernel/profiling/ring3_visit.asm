@@ -4,7 +4,8 @@
 %include "kernel/base/registers.inc"
 
 ; Copied to a page of ring 3. Each entry executes a jump and 2 * RCX instructions, and returns by
-; INT3. The instruction that raises an exception has two bytes; its handler resumes at the next one.
+; INT3. An instruction that raises an exception is the first and has two bytes; its handler resumes at
+; the next one.
 section .text
 global ring3_code, ring3_code_end, ring3_plain, ring3_undefined, ring3_page_fault
 ring3_code:
@@ -29,6 +30,7 @@ global ring3_enter
 ring3_enter:
     push_all CALLEE_SAVED
     mov [rel back], rsp
+    mov [rel entry], rdi
     mov rax, rsp
     and rax, -16
     mov [rcx], rax
@@ -50,12 +52,24 @@ ring3_on_int3:
     pop_all CALLEE_SAVED
     ret
 
-global ring3_on_undefined, ring3_on_page_fault
-ring3_on_page_fault:
-    add rsp, 8                          ; the error code
-ring3_on_undefined:
+; The exception that the entry's first instruction raises: on behind it. All others are the
+; kernel's, as if it had caught them. Arguments: vector, bytes of its error code.
+extern trap_stubs
+%macro expect 2
+    cmp word [rsp + %2 + 8], SEL_USER_CS
+    jne trap_stubs + 16 * %1
+    push rax
+    mov rax, [rel entry]
+    cmp [rsp + %2 + 8], rax
+    pop rax
+    jne trap_stubs + 16 * %1
+    add rsp, %2
     add qword [rsp], 2
     iretq
+%endmacro
+global ring3_on_undefined, ring3_on_page_fault
+ring3_on_undefined: expect 6, 0
+ring3_on_page_fault: expect 14, 8
 
 ; They call ring3_interrupted(from ring 3, NMI), which must not use GS: it is ring 3's.
 extern ring3_interrupted
@@ -78,3 +92,4 @@ interrupted:
 
 section .bss
 back: resq 1
+entry: resq 1                           ; where ring 3 began

@@ -7,6 +7,7 @@
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/msr.h"
+#include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
@@ -35,6 +36,41 @@ TEST(traps, fixup,
         CHECK(value & EFER_LMA);
     }
     test_run_anywhere();
+}
+
+extern void ring3_on_undefined(void), ring3_on_page_fault(void);
+
+/* Of two bytes each, by which ring 0 raises an exception; its vector, 0: it went on behind it. */
+static uint64_t undefined(void)
+{
+    uint64_t vector = 0;
+    asm volatile("1: ud2\n2:\n" FIXUP("1b", "2b") : "+a"(vector));
+    return vector;
+}
+
+static uint64_t unmapped(void)
+{
+    uint64_t vector = 0;
+    asm volatile("1: movb (%[at]),%%al\n2:\n" FIXUP("1b", "2b") : "+a"(vector) : [at] "S"(NULL));
+    return vector;
+}
+
+TEST(traps, measured_alone,
+     "the handlers by which the kernel measures what ring 3's exceptions add skip none of ring 0")
+{
+    static struct gate gates[256];
+    struct table_register kernel, mine = { sizeof gates - 1, (uint64_t)gates };
+    KIRQL old = irql_raise(IPI_LEVEL);
+    sidt(&kernel);
+    memcpy(gates, (const void *)kernel.base, sizeof gates);
+    gate_set(&gates[EXC_INVALID_OPCODE], (uint64_t)ring3_on_undefined);
+    gate_set(&gates[EXC_PAGE_FAULT], (uint64_t)ring3_on_page_fault);
+    lidt(&mine);
+    uint64_t found[] = { undefined(), unmapped() };
+    lidt(&kernel);
+    irql_lower(old);
+    CHECK_EQ(found[0], EXC_INVALID_OPCODE);
+    CHECK_EQ(found[1], EXC_PAGE_FAULT);
 }
 
 static void wait_pauses(const uint64_t *count, uint64_t wanted)
