@@ -52,4 +52,10 @@ static inline void gate_set(struct gate *gate, uint64_t to)
     gate->offset_high = (uint32_t)(to >> 32);
 }
 
+static inline uint64_t gate_to(const struct gate *gate)
+{
+    return (uint64_t)gate->offset_high << 32 | (uint32_t)gate->offset_middle << 16 |
+           gate->offset_low;
+}
+
 static inline bool trap_from_user(const struct trap_frame *frame) { return frame->cs & 3; }

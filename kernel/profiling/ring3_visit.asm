@@ -4,8 +4,8 @@
 %include "kernel/base/registers.inc"
 
 ; Copied to a page of ring 3. Each entry executes a jump and 2 * RCX instructions, and returns by
-; INT3. An instruction that raises an exception is the first and has two bytes; its handler resumes at
-; the next one.
+; INT3. An instruction that raises an exception is the first and has two bytes; its handler resumes
+; at the next one.
 section .text
 global ring3_code, ring3_code_end, ring3_plain, ring3_undefined, ring3_page_fault
 ring3_code:
@@ -53,23 +53,25 @@ ring3_on_int3:
     ret
 
 ; The exception that the entry's first instruction raises: on behind it. All others are the
-; kernel's, as if it had caught them. Arguments: vector, bytes of its error code.
-extern trap_stubs
+; kernel's, as if it had caught them. Arguments: bytes of the error code, the kernel's handler.
+extern ring3_kernels_undefined, ring3_kernels_page_fault
 %macro expect 2
-    cmp word [rsp + %2 + 8], SEL_USER_CS
-    jne trap_stubs + 16 * %1
+    cmp word [rsp + %1 + 8], SEL_USER_CS
+    jne %%other
     push rax
     mov rax, [rel entry]
-    cmp [rsp + %2 + 8], rax
+    cmp [rsp + %1 + 8], rax
     pop rax
-    jne trap_stubs + 16 * %1
-    add rsp, %2
+    jne %%other
+    add rsp, %1
     add qword [rsp], 2
     iretq
+%%other:
+    jmp [rel %2]
 %endmacro
 global ring3_on_undefined, ring3_on_page_fault
-ring3_on_undefined: expect 6, 0
-ring3_on_page_fault: expect 14, 8
+ring3_on_undefined: expect 0, ring3_kernels_undefined
+ring3_on_page_fault: expect 8, ring3_kernels_page_fault
 
 ; They call ring3_interrupted(from ring 3, NMI), which must not use GS: it is ring 3's.
 extern ring3_interrupted

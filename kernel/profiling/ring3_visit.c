@@ -21,7 +21,6 @@ extern void ring3_enter(uint64_t rip, uint64_t rflags, uint64_t turns, void *rsp
 extern void ring3_on_int3(void), ring3_on_undefined(void), ring3_on_page_fault(void),
     ring3_on_interrupt(void), ring3_on_nmi(void);
 
-static struct gate gates[256];
 static struct hal_visit *visiting;
 
 /* From ring3_visit.asm. */
@@ -50,9 +49,15 @@ static void visit(struct hal_visit *v)
     tss->rsp0 = before;
 }
 
-static void set_gates(const struct table_register *kernel)
+/* From ring3_visit.asm: the kernel's handlers. */
+extern uint64_t ring3_kernels_undefined, ring3_kernels_page_fault;
+uint64_t ring3_kernels_undefined, ring3_kernels_page_fault;
+
+void ring3_set_gates(struct gate *gates, const struct table_register *kernel)
 {
-    memcpy(gates, (const void *)kernel->base, sizeof gates);
+    memcpy(gates, (const void *)kernel->base, 256 * sizeof *gates);
+    ring3_kernels_undefined = gate_to(&gates[EXC_INVALID_OPCODE]);
+    ring3_kernels_page_fault = gate_to(&gates[EXC_PAGE_FAULT]);
     gate_set(&gates[EXC_BREAKPOINT], (uint64_t)ring3_on_int3);
     gate_set(&gates[EXC_INVALID_OPCODE], (uint64_t)ring3_on_undefined);
     gate_set(&gates[EXC_PAGE_FAULT], (uint64_t)ring3_on_page_fault);
@@ -74,10 +79,11 @@ static bool map_code(uint64_t *pml4)
 
 static void measure(const uint64_t *pml4)
 {
+    static struct gate gates[256];
     struct table_register kernel, mine = { sizeof gates - 1, (uint64_t)gates };
     uint64_t level = read_cr8();
     sidt(&kernel);
-    set_gates(&kernel);
+    ring3_set_gates(gates, &kernel);
     vm_switch(pml4);
     write_cr8(LEVEL);
     lidt(&mine);

@@ -7,12 +7,12 @@
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/msr.h"
-#include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
+#include "kernel/profiling/ring3_visit.h"
 #include "kernel/trap.h"
 #include "tests/harness/test.h"
 #include "tests/harness/threads.h"
@@ -38,8 +38,6 @@ TEST(traps, fixup,
     test_run_anywhere();
 }
 
-extern void ring3_on_undefined(void), ring3_on_page_fault(void);
-
 /* Of two bytes each, by which ring 0 raises an exception; its vector, 0: it went on behind it. */
 static uint64_t undefined(void)
 {
@@ -62,9 +60,7 @@ TEST(traps, measured_alone,
     struct table_register kernel, mine = { sizeof gates - 1, (uint64_t)gates };
     KIRQL old = irql_raise(IPI_LEVEL);
     sidt(&kernel);
-    memcpy(gates, (const void *)kernel.base, sizeof gates);
-    gate_set(&gates[EXC_INVALID_OPCODE], (uint64_t)ring3_on_undefined);
-    gate_set(&gates[EXC_PAGE_FAULT], (uint64_t)ring3_on_page_fault);
+    ring3_set_gates(gates, &kernel);
     lidt(&mine);
     uint64_t found[] = { undefined(), unmapped() };
     lidt(&kernel);
