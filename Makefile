@@ -133,7 +133,7 @@ $(BUILD)/program/include/%.h:
 ifneq ($(PROGRAM_SOURCE),)
 $(PROGRAM_EXE): FORCE | $(CAPITALS:%=$(BUILD)/program/include/%)
 	@mkdir -p $(@D)
-	$(call SAY,WCC)$(PROGRAM_CC) -o $@ $(PROGRAM_SOURCE) -lmingwex -lmsvcrt -lntdll
+	$(call SAY,WCC)$(PROGRAM_CC) -o $@ $(PROGRAM_SOURCE) -lmingwex -lmsvcrt -lwinmm -lntdll
 endif
 
 $(BUILD)/layout.inc: kernel/base/layout.h

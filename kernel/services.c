@@ -227,8 +227,41 @@ static NTSTATUS query_group(HANDLE handle, PVOID buffer, ULONG length, PULONG re
     return NT_SUCCESS(status) && returned ? copy_out(returned, &size, sizeof size) : status;
 }
 
-/* ThreadBasicInformation, ThreadGroupInformation and ThreadCounterProfiling; others
- * STATUS_INVALID_INFO_CLASS. */
+/* KERNEL_USER_TIMES. NT: all that it has used is user time. */
+static void fill_times(const struct thread *thread, uint64_t times[4])
+{
+    uint64_t ended, cycles = sched_cycles(thread, &ended), hz = clock_tsc_hz;
+    times[0] = thread->created / 100;
+    times[1] = ended / 100;
+    times[2] = 0;
+    times[3] = cycles / hz * 10000000 + cycles % hz * 10000000 / hz;
+}
+
+/* ThreadTimes, and ThreadCycleTime: the cycles, and a copy of them (NT: those since the last
+ * switch). */
+static NTSTATUS query_usage(HANDLE handle, THREADINFOCLASS class, PVOID buffer, ULONG length,
+                            PULONG returned)
+{
+    struct object *object;
+    uint64_t values[4], ended;
+    ULONG size = class == ThreadTimes ? sizeof values : 2 * sizeof values[0];
+    if (length != size)
+        return STATUS_INFO_LENGTH_MISMATCH;
+    NTSTATUS status = handle_lookup(handle, &thread_type, THREAD_QUERY_INFORMATION, &object);
+    if (!NT_SUCCESS(status))
+        return status;
+    const struct thread *thread = (struct thread *)object;
+    if (class == ThreadTimes)
+        fill_times(thread, values);
+    else
+        values[0] = values[1] = sched_cycles(thread, &ended);
+    object_release(object);
+    status = copy_out(buffer, values, size);
+    return NT_SUCCESS(status) && returned ? copy_out(returned, &size, sizeof size) : status;
+}
+
+/* ThreadBasicInformation, ThreadTimes, ThreadCycleTime, ThreadGroupInformation and
+ * ThreadCounterProfiling; others STATUS_INVALID_INFO_CLASS. */
 NTSTATUS NtQueryInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
                                   PVOID ThreadInformation, ULONG ThreadInformationLength,
                                   PULONG ReturnLength)
@@ -236,6 +269,10 @@ NTSTATUS NtQueryInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInf
     switch (ThreadInformationClass) {
     case ThreadBasicInformation:
         return query_basic(ThreadHandle, ThreadInformation, ThreadInformationLength, ReturnLength);
+    case ThreadTimes:
+    case ThreadCycleTime:
+        return query_usage(ThreadHandle, ThreadInformationClass, ThreadInformation,
+                           ThreadInformationLength, ReturnLength);
     case ThreadGroupInformation:
         return query_group(ThreadHandle, ThreadInformation, ThreadInformationLength, ReturnLength);
     case ThreadCounterProfiling:

@@ -193,6 +193,8 @@ static void switch_to(struct cpu *cpu, struct thread *from, struct thread *to, K
         panic("thread %s has overflowed its kernel stack", from->name);
     to->state = THREAD_RUNNING;
     to->cpu = cpu->number;
+    to->since = rdtsc();
+    from->cycles += to->since - from->since;
     queues[cpu->number].previous = from;
     cpu->kernel_rsp = (uint64_t)to->stack + KERNEL_STACK_SIZE;
     cpu->tss.rsp0 = cpu->kernel_rsp;
@@ -280,6 +282,17 @@ void sched_prepare_stack(struct thread *thread, uint64_t top, void (*first)(void
 }
 
 /* --- What others ask for. --- */
+
+uint64_t sched_cycles(const struct thread *thread, uint64_t *ended_ns)
+{
+    KIRQL irql = sched_lock();
+    uint64_t cycles = thread->cycles;
+    if (thread->state == THREAD_RUNNING)
+        cycles += rdtsc() - thread->since;
+    *ended_ns = thread->ended;
+    sched_unlock(irql);
+    return cycles;
+}
 
 NTSTATUS sched_set_affinity(struct thread *thread, struct cpu_set affinity)
 {

@@ -2,6 +2,7 @@
 /* Makes threads. sched.c switches them, ending.c ends them, the last reference frees them. */
 #include "kernel/ke/thread.h"
 #include "hal/apic.h"
+#include "hal/clock.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/print.h"
 #include "kernel/base/vectors.h"
@@ -121,6 +122,7 @@ static struct thread *run(struct thread *thread, struct cpu_set affinity, bool s
     if (thread_notify)
         thread_notify(thread, true);
     thread->affinity = affinity;
+    thread->created = clock_ns();
     living_add(thread);
     if (etw_wants(ETW_THREAD_CREATE))
         etw_thread(ETW_THREAD_CREATE, thread);

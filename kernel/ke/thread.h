@@ -40,6 +40,7 @@ struct thread {
     struct cpu_set affinity; /* CPUs it may run on */
     unsigned cpu;            /* where it runs, or ran last */
     LIST_ENTRY ready;        /* run queue */
+    uint64_t cycles, since;  /* TSC: used until it began to run last, and when that was */
     const struct wait *wait; /* while THREAD_WAITING; on its stack */
     LIST_ENTRY sleep;        /* others with a deadline */
     NTSTATUS wait_status;
@@ -53,6 +54,7 @@ struct thread {
     bool forced;            /* the same, whatever it has */
     struct mutex *held;     /* the mutex taken last */
 
+    uint64_t created, ended;      /* clock_ns; ended: L: dispatcher lock, 0: it lives */
     bool exiting;                 /* its own: it is in thread_exit */
     struct thread *older, *newer; /* L: living_lock in living.c */
     uint32_t terminate; /* atomic: end at the next return to ring 3, with terminate_status */

@@ -174,6 +174,7 @@ void wait_signal(struct object *object)
 static void mark_dead(struct thread *thread)
 {
     thread->state = THREAD_DEAD;
+    thread->ended = clock_ns();
     abandon(thread);
     dispatcher_set(&thread->object.header, 1);
     wait_signaled(&thread->object.header);

@@ -152,8 +152,10 @@ ABI_SIZE(PROCESSOR_NUMBER, 4);
 
 typedef enum _THREADINFOCLASS {
     ThreadBasicInformation = 0,
+    ThreadTimes = 1,
     ThreadBasePriority = 3, /* LONG, added to the process's 8: -2 to 2; -15, 15: the limits */
     ThreadAffinityMask = 4,
+    ThreadCycleTime = 23,
     ThreadGroupInformation = 30, /* GROUP_AFFINITY */
     ThreadCounterProfiling = 32,
 } THREADINFOCLASS;

@@ -3,6 +3,7 @@
  * has one token, with the privileges that the kernel checks; its handle is a handle to the
  * process. */
 #include "kernel/user/advapi32/trace.h"
+#include "kernel/user/ntdll/random.h"
 
 #define NOT_ALL_ASSIGNED 1300
 
@@ -119,5 +120,14 @@ WINBOOL WINAPI GetTokenInformation(HANDLE TokenHandle,
     if (TokenInformationLength < sizeof(TOKEN_ELEVATION))
         return fail(ERROR_BAD_LENGTH);
     ((TOKEN_ELEVATION *)TokenInformation)->TokenIsElevated = TRUE;
+    return TRUE;
+}
+
+/* RtlGenRandom. */
+BOOLEAN NTAPI SystemFunction036(PVOID RandomBuffer, ULONG RandomBufferLength);
+BOOLEAN NTAPI SystemFunction036(PVOID RandomBuffer, ULONG RandomBufferLength)
+{
+    for (ULONG i = 0; i < RandomBufferLength; i++)
+        ((UCHAR *)RandomBuffer)[i] = (UCHAR)random_bits();
     return TRUE;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices of drivers: CreateFile of \\.\NAME, DeviceIoControl. NT: there are no files; other names
+/* Devices of drivers: CreateFile of \\.\NAME, and of the console; DeviceIoControl. NT: there are no files; other names
  * are not found. */
 #include "kernel32.h"
 #include <winioctl.h>
@@ -24,6 +24,14 @@ static bool device_name(const WCHAR *name, UNICODE_STRING *string, WCHAR *buffer
     return true;
 }
 
+static bool is_name(const WCHAR *name, const char *wanted)
+{
+    for (; *wanted; name++, wanted++)
+        if (*name != (WCHAR)*wanted && *name != (WCHAR)(*wanted | 0x20))
+            return false;
+    return !*name;
+}
+
 /* NT: only the name and the access have an effect. */
 HANDLE WINAPI CreateFileW(LPCWSTR lpFileName, DWORD dwDesiredAccess, DWORD dwShareMode,
                           LPSECURITY_ATTRIBUTES lpSecurityAttributes, DWORD dwCreationDisposition,
@@ -36,6 +44,10 @@ HANDLE WINAPI CreateFileW(LPCWSTR lpFileName, DWORD dwDesiredAccess, DWORD dwSha
     HANDLE handle;
     (void)dwShareMode, (void)lpSecurityAttributes, (void)dwCreationDisposition;
     (void)dwFlagsAndAttributes, (void)hTemplateFile;
+    if (lpFileName && is_name(lpFileName, "CONOUT$"))
+        return STANDARD_OUTPUT;
+    if (lpFileName && is_name(lpFileName, "CONIN$"))
+        return STANDARD_INPUT;
     if (!lpFileName || !device_name(lpFileName, &name, buffer)) {
         fail(ERROR_FILE_NOT_FOUND);
         return INVALID_HANDLE_VALUE;

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Standard handles and the console; reading and writing devices. NT: there are no files. */
+/* Standard handles; reading and writing devices. NT: there are no files. */
 #include "kernel32.h"
 
-#define INPUT ((HANDLE)3)
-#define OUTPUT ((HANDLE)7)
-#define ERROR_OUTPUT ((HANDLE)11)
 #define PART 256u /* characters in one write_console */
 
-static HANDLE standard[] = { INPUT, OUTPUT, ERROR_OUTPUT };
+static HANDLE standard[] = { STANDARD_INPUT, STANDARD_OUTPUT, STANDARD_ERROR };
 
 NTSTATUS NTAPI NtReadFile(HANDLE FileHandle, HANDLE Event, PIO_APC_ROUTINE ApcRoutine,
                           PVOID ApcContext, PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer,
@@ -15,8 +12,6 @@ NTSTATUS NTAPI NtReadFile(HANDLE FileHandle, HANDLE Event, PIO_APC_ROUTINE ApcRo
 NTSTATUS NTAPI NtWriteFile(HANDLE FileHandle, HANDLE Event, PIO_APC_ROUTINE ApcRoutine,
                            PVOID ApcContext, PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer,
                            ULONG Length, PLARGE_INTEGER ByteOffset, PULONG Key);
-
-static bool is_output(HANDLE handle) { return handle == OUTPUT || handle == ERROR_OUTPUT; }
 
 HANDLE WINAPI GetStdHandle(DWORD nStdHandle)
 {
@@ -38,7 +33,7 @@ BOOL WINAPI SetStdHandle(DWORD nStdHandle, HANDLE hHandle)
 
 DWORD WINAPI GetFileType(HANDLE hFile)
 {
-    if (is_output(hFile) || hFile == INPUT)
+    if (is_output(hFile) || hFile == STANDARD_INPUT)
         return FILE_TYPE_CHAR;
     fail(ERROR_INVALID_HANDLE);
     return FILE_TYPE_UNKNOWN;
@@ -95,7 +90,7 @@ BOOL WINAPI WriteFile(HANDLE hFile, LPCVOID lpBuffer, DWORD nNumberOfBytesToWrit
 BOOL WINAPI ReadFile(HANDLE hFile, LPVOID lpBuffer, DWORD nNumberOfBytesToRead,
                      LPDWORD lpNumberOfBytesRead, LPOVERLAPPED lpOverlapped)
 {
-    if (hFile == INPUT) {
+    if (hFile == STANDARD_INPUT) {
         if (lpNumberOfBytesRead)
             *lpNumberOfBytesRead = 0;
         return TRUE;
@@ -120,7 +115,7 @@ static BOOL transfer_then_call(transfer_function *function, HANDLE file, PVOID b
                                LPOVERLAPPED overlapped, LPOVERLAPPED_COMPLETION_ROUTINE routine)
 {
     LARGE_INTEGER at;
-    if (!overlapped || !routine || is_output(file) || file == INPUT)
+    if (!overlapped || !routine || is_output(file) || file == STANDARD_INPUT)
         return fail(ERROR_INVALID_PARAMETER);
     at.QuadPart = (LONGLONG)((ULONG64)overlapped->OffsetHigh << 32 | overlapped->Offset);
     teb()->last_error = ERROR_SUCCESS;
@@ -156,48 +151,4 @@ BOOL WINAPI GetOverlappedResult(HANDLE hFile, LPOVERLAPPED lpOverlapped,
 BOOL WINAPI FlushFileBuffers(HANDLE hFile)
 {
     return is_output(hFile) ? TRUE : fail(ERROR_INVALID_HANDLE);
-}
-
-BOOL WINAPI GetConsoleMode(HANDLE hConsoleHandle, LPDWORD lpMode)
-{
-    if (!is_output(hConsoleHandle) && hConsoleHandle != INPUT)
-        return fail(ERROR_INVALID_HANDLE);
-    *lpMode = ENABLE_PROCESSED_OUTPUT | ENABLE_WRAP_AT_EOL_OUTPUT;
-    return TRUE;
-}
-
-BOOL WINAPI SetConsoleMode(HANDLE hConsoleHandle, DWORD dwMode)
-{
-    (void)dwMode;
-    return is_output(hConsoleHandle) || hConsoleHandle == INPUT ? TRUE : fail(ERROR_INVALID_HANDLE);
-}
-
-UINT WINAPI GetConsoleCP(void) { return CP_UTF8; }
-UINT WINAPI GetConsoleOutputCP(void) { return CP_UTF8; }
-BOOL WINAPI SetConsoleOutputCP(UINT wCodePageID) { return IsValidCodePage(wCodePageID); }
-BOOL WINAPI SetConsoleCP(UINT wCodePageID) { return IsValidCodePage(wCodePageID); }
-
-BOOL WINAPI WriteConsoleA(HANDLE hConsoleOutput, CONST VOID *lpBuffer, DWORD nNumberOfCharsToWrite,
-                          LPDWORD lpNumberOfCharsWritten, LPVOID lpReserved)
-{
-    (void)lpReserved;
-    return WriteFile(hConsoleOutput, lpBuffer, nNumberOfCharsToWrite, lpNumberOfCharsWritten, NULL);
-}
-
-BOOL WINAPI WriteConsoleW(HANDLE hConsoleOutput, CONST VOID *lpBuffer, DWORD nNumberOfCharsToWrite,
-                          LPDWORD lpNumberOfCharsWritten, LPVOID lpReserved)
-{
-    const WCHAR *text = lpBuffer;
-    char bytes[3 * 64];
-    (void)lpReserved;
-    for (DWORD done = 0, part; done < nNumberOfCharsToWrite; done += part) {
-        part = nNumberOfCharsToWrite - done < 64 ? nNumberOfCharsToWrite - done : 64;
-        int n = WideCharToMultiByte(CP_UTF8, 0, text + done, (int)part, bytes, sizeof bytes, NULL,
-                                    NULL);
-        if (!WriteFile(hConsoleOutput, bytes, (DWORD)n, NULL, NULL))
-            return FALSE;
-    }
-    if (lpNumberOfCharsWritten)
-        *lpNumberOfCharsWritten = nNumberOfCharsToWrite;
-    return TRUE;
 }

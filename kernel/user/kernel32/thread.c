@@ -35,7 +35,10 @@ VOID WINAPI GetCurrentProcessorNumberEx(PPROCESSOR_NUMBER ProcNumber)
     NtGetCurrentProcessorNumberEx(ProcNumber);
 }
 BOOL WINAPI SwitchToThread(void) { return succeeded(NtYieldExecution()); }
-BOOL WINAPI CloseHandle(HANDLE hObject) { return succeeded(NtClose(hObject)); }
+BOOL WINAPI CloseHandle(HANDLE hObject)
+{
+    return is_output(hObject) || hObject == STANDARD_INPUT || succeeded(NtClose(hObject));
+}
 
 static BOOL query(HANDLE thread, struct thread_information *info)
 {

@@ -105,16 +105,10 @@ WINBOOL WINAPI GetSystemTimeAdjustment(PDWORD lpTimeAdjustment, PDWORD lpTimeInc
     return TRUE;
 }
 
-/* NT: ERROR_NOT_SUPPORTED: the system keeps no times of threads, except of profiled ones. */
-WINBOOL WINAPI GetThreadTimes(HANDLE hThread, LPFILETIME lpCreationTime, LPFILETIME lpExitTime,
-                              LPFILETIME lpKernelTime, LPFILETIME lpUserTime)
-{
-    (void)hThread, (void)lpCreationTime, (void)lpExitTime, (void)lpKernelTime, (void)lpUserTime;
-    return fail(ERROR_NOT_SUPPORTED);
-}
-
+/* NT: ERROR_NOT_SUPPORTED: only threads have times. */
 WINBOOL WINAPI GetProcessTimes(HANDLE hProcess, LPFILETIME lpCreationTime, LPFILETIME lpExitTime,
                                LPFILETIME lpKernelTime, LPFILETIME lpUserTime)
 {
-    return GetThreadTimes(hProcess, lpCreationTime, lpExitTime, lpKernelTime, lpUserTime);
+    (void)hProcess, (void)lpCreationTime, (void)lpExitTime, (void)lpKernelTime, (void)lpUserTime;
+    return fail(ERROR_NOT_SUPPORTED);
 }

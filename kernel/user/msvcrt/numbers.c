@@ -3,6 +3,7 @@
 #include "msvcrt.h"
 #include <limits.h>
 #include <stdint.h>
+#include "kernel/user/ntdll/random.h"
 
 double __mingw_strtod(const char *text, char **end);
 double __mingw_wcstod(const wchar_t *text, wchar_t **end);
@@ -172,6 +173,14 @@ int rand(void)
     unsigned *state = &thread_data()->random;
     *state = *state * 214013 + 2531011;
     return *state >> 16 & 0x7fff;
+}
+
+errno_t rand_s(unsigned *random)
+{
+    if (!random)
+        return errno = EINVAL;
+    *random = (unsigned)random_bits();
+    return 0;
 }
 
 int abs(int n) { return n < 0 ? -n : n; }
