@@ -230,7 +230,7 @@ static NTSTATUS query_group(HANDLE handle, PVOID buffer, ULONG length, PULONG re
 /* KERNEL_USER_TIMES. NT: all that it has used is user time. */
 static void fill_times(const struct thread *thread, uint64_t times[4])
 {
-    uint64_t ended, cycles = sched_cycles(thread, &ended), hz = clock_tsc_hz;
+    uint64_t ended, cycles = thread_cycles(thread, &ended), hz = clock_tsc_hz;
     times[0] = thread->created / 100;
     times[1] = ended / 100;
     times[2] = 0;
@@ -254,7 +254,7 @@ static NTSTATUS query_usage(HANDLE handle, THREADINFOCLASS class, PVOID buffer, 
     if (class == ThreadTimes)
         fill_times(thread, values);
     else
-        values[0] = values[1] = sched_cycles(thread, &ended);
+        values[0] = values[1] = thread_cycles(thread, &ended);
     object_release(object);
     status = copy_out(buffer, values, size);
     return NT_SUCCESS(status) && returned ? copy_out(returned, &size, sizeof size) : status;

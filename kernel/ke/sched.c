@@ -283,17 +283,6 @@ void sched_prepare_stack(struct thread *thread, uint64_t top, void (*first)(void
 
 /* --- What others ask for. --- */
 
-uint64_t sched_cycles(const struct thread *thread, uint64_t *ended_ns)
-{
-    KIRQL irql = sched_lock();
-    uint64_t cycles = thread->cycles;
-    if (thread->state == THREAD_RUNNING)
-        cycles += rdtsc() - thread->since;
-    *ended_ns = thread->ended;
-    sched_unlock(irql);
-    return cycles;
-}
-
 NTSTATUS sched_set_affinity(struct thread *thread, struct cpu_set affinity)
 {
     affinity = cpu_set_and(affinity, cpu_all());

@@ -48,9 +48,6 @@ bool sched_switch_locked(KIRQL irql, KWAIT_REASON reason);
 
 /* Prepares the stack of a thread that does not run: when it is chosen it begins at `first`, which
  * calls sched_begin. */
-/* TSC cycles that a thread has run so far, in both rings, and when it ended (clock_ns; 0: it
- * lives). IRQL <= DISPATCH_LEVEL. */
-uint64_t sched_cycles(const struct thread *thread, uint64_t *ended_ns);
 void sched_prepare_stack(struct thread *thread, uint64_t top, void (*first)(void));
 /* A new thread's first call. */
 void sched_begin(void);

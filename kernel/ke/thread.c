@@ -219,3 +219,14 @@ struct thread *thread_create_another(struct process *process, uint64_t start, ui
 {
     return create_user(thread_current()->name, process, start, argument, cpu_all(), suspended);
 }
+
+uint64_t thread_cycles(const struct thread *thread, uint64_t *ended_ns)
+{
+    KIRQL irql = sched_lock();
+    uint64_t cycles = thread->cycles;
+    if (thread->state == THREAD_RUNNING)
+        cycles += rdtsc() - thread->since;
+    *ended_ns = thread->ended;
+    sched_unlock(irql);
+    return cycles;
+}

@@ -139,6 +139,9 @@ void thread_nmi(struct interrupted *at);
 /* For thread.c and ending.c: puts a thread on the list of living ones, and takes it off. */
 void living_add(struct thread *thread);
 void living_remove(struct thread *thread);
+/* TSC cycles that a thread has run so far, in both rings, and when it ended (clock_ns; 0: it
+ * lives). IRQL <= DISPATCH_LEVEL. */
+uint64_t thread_cycles(const struct thread *thread, uint64_t *ended_ns);
 /* Threads that live, idle threads excluded. */
 unsigned thread_count(void);
 /* The living thread with the smallest id above this one, with a reference; NULL: none. */

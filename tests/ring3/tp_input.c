@@ -69,7 +69,7 @@ TEST_USER(tp_input, set_class, "the classes next to 32 are refused")
 {
     THREAD_PERFORMANCE_DATA block;
     THREAD_PROFILING_INFORMATION info = { 0, 0, TRUE, &block };
-    static const unsigned classes[] = { 1, 31, 33, 64, 0x20000020, 0x7fffffff, 0xffffffff };
+    static const unsigned classes[] = { 2, 31, 33, 64, 0x20000020, 0x7fffffff, 0xffffffff };
     for (unsigned i = 0; i < ARRAY_SIZE(classes); i++) {
         CHECK_STATUS(ZwSetInformationThread(ME, (THREADINFOCLASS)classes[i], &info, sizeof info),
                      STATUS_INVALID_INFO_CLASS);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices of drivers: CreateFile of \\.\NAME, and of the console; DeviceIoControl. NT: there are no files; other names
- * are not found. */
+/* Devices of drivers: CreateFile of \\.\NAME, and of the console; DeviceIoControl. NT: there
+ * are no files; other names are not found. */
 #include "kernel32.h"
 #include <winioctl.h>
 
