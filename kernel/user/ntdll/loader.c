@@ -161,26 +161,17 @@ void *module_export(struct module *m, const char *name, ULONG ordinal)
 
 /* --- Imports. --- */
 
-static bool is_inside(const struct pe_section *s, uint32_t rva)
-{
-    return rva >= s->rva && rva - s->rva < s->size;
-}
-
-/* The section of a slot; nearly always that of the last one. */
-static void find_section(const struct module *m, uint32_t slot, struct pe_section *last)
-{
-    for (unsigned i = 0; i < m->pe.sections && !is_inside(last, slot); i++)
-        *last = pe_section(&m->pe, m->base, i);
-}
-
 /* A slot may be in a read-only section. */
-static bool write_slot(struct module *m, uint32_t slot, void *value, struct pe_section *last)
+static bool write_slot(struct module *m, uint32_t slot, void *value)
 {
     void *base = m->base + slot;
     SIZE_T size = sizeof value;
     ULONG old, unused;
-    find_section(m, slot, last);
-    bool opened = !last->writable && is_inside(last, slot);
+    bool opened = false;
+    for (unsigned i = 0; i < m->pe.sections; i++) {
+        struct pe_section s = pe_section(&m->pe, m->base, i);
+        opened |= !s.writable && slot >= s.rva && slot - s.rva < s.size;
+    }
     if (opened &&
         !NT_SUCCESS(NtProtectVirtualMemory(CURRENT_PROCESS, &base, &size, PAGE_READWRITE, &old)))
         return false;
@@ -242,7 +233,6 @@ NTSTATUS module_resolve(struct module *m)
 {
     struct pe_imports at = { 0 };
     struct pe_import import;
-    struct pe_section section = { 0 };
     struct text missing = { 0 };
     struct module *library = NULL;
     const char *name = NULL, *named = NULL;
@@ -261,7 +251,7 @@ NTSTATUS module_resolve(struct module *m)
         if (!address) {
             name_missing(&missing, m, &import, &named);
             status = import.name ? STATUS_ENTRYPOINT_NOT_FOUND : STATUS_ORDINAL_NOT_FOUND;
-        } else if (!write_slot(m, import.slot, address, &section)) {
+        } else if (!write_slot(m, import.slot, address)) {
             return STATUS_NO_MEMORY;
         }
     }
