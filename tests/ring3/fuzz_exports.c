@@ -58,10 +58,9 @@ static uint64_t number(void)
 
 static uint64_t handle(void)
 {
-    uint64_t which = fuzz_below(12);
-    return which < ARRAYSIZE(handles) ? (uint64_t)handles[which]
-           : which == 8               ? 4ull * fuzz_below(100)
-                                      : -1ull - fuzz_below(6);
+    if (fuzz_below(3))
+        return (uint64_t)handles[fuzz_below(ARRAYSIZE(handles))];
+    return fuzz_below(3) ? -1ull - fuzz_below(6) : 4ull * fuzz_below(100);
 }
 
 static uint64_t argument(void)
