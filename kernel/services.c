@@ -67,12 +67,15 @@ NTSTATUS NtTerminateThread(HANDLE ThreadHandle, NTSTATUS ExitStatus)
 }
 
 /* NT: the current process only: STATUS_NOT_SUPPORTED otherwise. Its other threads end at their next
- * return to ring 3. */
+ * return to ring 3. ProcessHandle NULL: only these end, and the service returns when they have. */
 NTSTATUS NtTerminateProcess(HANDLE ProcessHandle, NTSTATUS ExitStatus)
 {
     struct object *object;
-    NTSTATUS status = handle_lookup(ProcessHandle ? ProcessHandle : NtCurrentProcess(),
-                                    &process_type, 0, &object);
+    if (!ProcessHandle && thread_current()->process) {
+        process_end_others(ExitStatus);
+        return STATUS_SUCCESS;
+    }
+    NTSTATUS status = handle_lookup(ProcessHandle, &process_type, 0, &object);
     if (!NT_SUCCESS(status))
         return status;
     bool ours = object == &thread_current()->process->object;

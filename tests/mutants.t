@@ -10,8 +10,9 @@
 #
 # A line: what is broken; its clause in tests/contract.md (own: a rule of this kernel without an
 # id); the machine: a model, then variables of tests/run; the file; the text, which stands there
-# once; what it becomes; which tests, or a script of them (if not said the clause's, and the PMU's
-# where those do not notice it); 'crash' where no test can outlive it, as with any mutant of pmu/;
+# once; what it becomes; which tests, or a script of them with its words (if not said the
+# clause's, and the PMU's where those do not notice it); 'crash' where no test can outlive it, as
+# with any mutant of pmu/;
 # 'lives' where the test panics on purpose, and does not with the mutant.
 use strict;
 use warnings;
@@ -52,7 +53,8 @@ if ($machine) {
     ($model_of) = text('pmu/virt/models.c') =~ /^    \{ "\Q$machine\E", "([a-z0-9-]+)/m
         or die "no such machine: $machine\n";
     my ($vendor) = $model_of =~ /^(\w+)/;
-    @mutants = grep { ($_->[6] // '') !~ /\.t$/ && $_->[2] =~ /^(?:$vendor|(?!\w))/ } @mutants;
+    @mutants = grep { ($_->[6] // '') !~ /\.t(?: |$)/ && $_->[2] =~ /^(?:$vendor|(?!\w))/ }
+        @mutants;
 }
 if ($sample && $sample < @mutants) {
     $seed //= int rand 1e6;
@@ -113,21 +115,32 @@ sub ask_tests
     return ask_once($folder, $which, $any, 'TIMEOUT=' . 3 * $seconds, @variables);
 }
 
-# The same of a script of tests on the host.
+# The same of a script of tests on the host, and of programs that it runs, by its words: which check
+# of theirs does not hold.
 sub ask_script
 {
-    my ($folder, $script) = @_;
-    my ($log) = said($folder, "perl tests/$script 2>/dev/null", sub { $_[1] =~ /^not ok/ });
-    my ($first) = $log =~ /^not ok \d+ - (.*)/m;
-    return defined $first ? "noticed: $script: $first" : $log =~ /^1\.\.\d/m ? "$script: all good"
-        : 'BROKEN no plan';
+    my ($folder, $script, $any) = @_;
+    my $failed;
+    my ($log) = said($folder, "PROGRAMS=$build perl tests/$script 2>&1", sub {
+        my $before = $failed;
+        $failed ||= $_[1] =~ /^not ok/;
+        return $failed && $script !~ / / if !$before;
+        return $_[1] =~ /^# (?:line \d|does not hold)|^(?:not )?ok|^1\.\./;
+    });
+    my ($first) = $log =~ /^not ok \d+ - (.*)/m
+        or return $log =~ /^1\.\.\d/m ? "$script: all good" : 'BROKEN no plan';
+    my ($check) = $log =~ /^# ((?:line \d|does not hold).*)/m;
+    my ($ended) = $log =~ /^# status (?:99|124), want (?!99).*?^# # ((?:CRASH|HANG).*?)$/ms;
+    return "no check says what is broken: $ended" if !$check && $ended && !$any;
+    ($check) = $ended // $log =~ /^# (must match.*)/m if !$check;
+    return "noticed: $script: $first" . (defined $check ? ": $check" : '');
 }
 
 sub ask
 {
     my ($folder, $mutant, $model, @variables) = @_;
     my (undef, $clause, undef, $file, undef, undef, $which, $crash) = @$mutant;
-    return ask_script($folder, $which) if ($which // '') =~ /\.t$/;
+    return ask_script($folder, $which, $crash) if ($which // '') =~ /\.t(?: |$)/;
     push @variables, "PMU=$model" if $model;
     if (($crash // '') eq 'lives') {
         my $said = ask_tests($folder, $which, 0, 60, @variables);
@@ -188,6 +201,8 @@ sub restore
     }
 }
 
+# Without it blocks.t would notice anything.
+-e "$build/blocks.elf" or die "$build/blocks.elf is not there: make it\n";
 plan tests => @mutants + !!$machine;
 my ($noticed, $nothing, $seconds, @results) = (0, 0, 0);
 system('rm', '-rf', "$build/mutants"); # an earlier run may have left its last mutant there

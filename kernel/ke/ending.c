@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How threads and processes end. PASSIVE_LEVEL, unless thread.h says otherwise. */
 #include "hal/apic.h"
+#include "hal/clock.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"
@@ -49,6 +50,14 @@ void thread_check_terminated(void)
     thread_exit(me->terminate_status);
 }
 
+/* L: process.lock */
+static void end_others(const struct process *process, const struct thread *me, NTSTATUS status)
+{
+    for (struct thread *t = process->first; t; t = t->sibling)
+        if (t != me)
+            thread_terminate(t, status);
+}
+
 void process_end(NTSTATUS status)
 {
     struct thread *me = thread_current();
@@ -58,11 +67,25 @@ void process_end(NTSTATUS status)
         process->ending = true;
         process->end_status = status;
     }
-    for (struct thread *t = process->first; t; t = t->sibling)
-        if (t != me)
-            thread_terminate(t, status);
+    end_others(process, me, status);
     lock_release(&process->lock, irql);
     thread_exit(status);
+}
+
+/* Two threads may end each other: who is to end itself waits no longer. */
+void process_end_others(NTSTATUS status)
+{
+    struct thread *me = thread_current();
+    struct process *process = me->process;
+    bool alone = false;
+    while (!alone && !__atomic_load_n(&me->terminate, __ATOMIC_ACQUIRE)) {
+        KIRQL irql = lock_acquire(&process->lock);
+        end_others(process, me, status);
+        alone = process->first == me && !me->sibling;
+        lock_release(&process->lock, irql);
+        if (!alone)
+            sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution);
+    }
 }
 
 /* --- Ending other threads: a thread that must end does so as soon as it runs. --- */

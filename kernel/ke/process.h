@@ -48,6 +48,9 @@ void process_leave(struct process *process, struct thread *thread);
 /* Ends the process of the current thread: this one now, the others at their next return to ring 3.
  */
 __attribute__((noreturn)) void process_end(NTSTATUS status);
+/* Ends the other threads of the current thread's process, and waits until they have gone.
+ * PASSIVE_LEVEL. */
+void process_end_others(NTSTATUS status);
 /* memory_fault for the current thread, whose stack may grow by it. */
 NTSTATUS process_fault(uint64_t address);
 /* Reads memory of a process that need not be the current one. False if any byte is not mapped. */

@@ -192,6 +192,7 @@ static VOID check_processors(VOID)
     UCHAR in_group = (UCHAR)(KeQueryActiveProcessorCountEx(group) - 1);
     CHECK(group == (count - 1) / 64 && in_group == (count - 1) % 64);
     CHECK(KeQueryActiveProcessorCount(NULL) == KeQueryActiveProcessorCountEx(0));
+    CHECK(KeQueryActiveProcessorCountEx(0) == (count < 64 ? count : 64));
     CHECK(KeQueryActiveProcessorCountEx((USHORT)(group + 1)) == 0);
     CHECK(KeQueryGroupAffinity(group) == ~(KAFFINITY)0 >> (63 - in_group));
     CHECK(KeQueryGroupAffinity((USHORT)(group + 1)) == 0);

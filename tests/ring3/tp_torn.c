@@ -16,6 +16,7 @@
 static THREAD_PERFORMANCE_DATA block __attribute__((aligned(8)));
 static volatile unsigned left; /* instructions until the switch; 0: it was there */
 static volatile bool over;     /* the reading */
+static unsigned repeated;      /* readings */
 
 static void make_switch(void)
 {
@@ -63,6 +64,7 @@ static bool read_until(unsigned instructions, ULONG flags)
              REASON(BEFORE) | (left ? 0 : REASON(AFTER)));
     CHECK(data.WaitReasonBitMap & REASON(data.ContextSwitchCount));
     CHECK(data.RetryCount <= 1 && (!data.RetryCount || data.ContextSwitchCount == AFTER));
+    repeated += data.RetryCount;
     return !left;
 }
 
@@ -70,10 +72,12 @@ static void check(ULONG flags)
 {
     PVOID handler = AddVectoredExceptionHandler(1, step);
     unsigned n = 1;
+    repeated = 0;
     REQUIRE(handler != NULL);
     while (n < MOST && read_until(n, flags))
         n++;
     CHECK_RANGE(n, 20, MOST - 1); /* it has some twenty loads and stores */
+    CHECK(repeated >= 5);         /* so much is between the two looks at UpdateCount */
     CHECK_EQ(RemoveVectoredExceptionHandler(handler), 1);
 }
 
