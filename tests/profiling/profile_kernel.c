@@ -34,6 +34,16 @@ TEST(profile_kernel, everywhere, "an affinity of -1 profiles all active processo
         CHECK_EQ(counts, cpu + 1);
     }
     CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
+    REQUIRE_STATUS(NtCreateProfileEx(&profile, NULL, (PVOID)BASE, 16, 4, &counts, sizeof counts,
+                                     ProfileTime, 0, NULL),
+                   STATUS_SUCCESS); /* no group is all of them */
+    profile_start(profile);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        sample_at(BASE, ProfileTime);
+        CHECK_EQ(counts, cpu_count + cpu + 1);
+    }
+    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
     for (unsigned cpu = 0; hal_source_supported(SOURCE) && cpu < cpu_count; cpu++) {
         KAFFINITY where = cpu ? PMU_BIT(cpu) : ~0ul;
         profile = profile_made(BASE, 16, 4, &counts, sizeof counts, SOURCE, where);
