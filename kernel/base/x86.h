@@ -108,6 +108,14 @@ static inline void outs8(uint16_t port, const void *bytes, size_t count)
 {
     asm volatile("rep outsb" : "+S"(bytes), "+c"(count) : "d"(port) : "memory");
 }
+/* Needs CR4.PKE. */
+static inline uint32_t rdpkru(void)
+{
+    uint32_t value, zero;
+    asm volatile("rdpkru" : "=a"(value), "=d"(zero) : "c"(0));
+    return value;
+}
+
 static inline void out32(uint16_t port, uint32_t v)
 {
     asm volatile("outl %0,%1" : : "a"(v), "Nd"(port));

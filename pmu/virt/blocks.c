@@ -195,9 +195,10 @@ static bool holds(uint64_t flags, unsigned condition)
     return yes != (condition & 1);
 }
 
-static bool canonical(uint64_t address)
+static bool canonical(const struct vcpu *v, uint64_t address)
 {
-    return (uint64_t)((int64_t)(address << 16) >> 16) == address;
+    unsigned unused = v->vmcb.cr4 & CR4_LA57 ? 7 : 16;
+    return (uint64_t)((int64_t)(address << unused) >> unused) == address;
 }
 
 /* Whether it surely raises no #DE: the quotient fits. */
@@ -242,14 +243,14 @@ static bool do_special(struct vcpu *v, const struct part *p, uint8_t *memory, st
     case DIVIDE: return may_divide(r, p, memory);
     case LEAVE: r[RSP] = r[RBP] + 8; return true;
     case CALL: put64(memory, b->next); return true;
-    case JUMP_LOADED: b->target = get64(memory); return canonical(b->target);
-    case CALL_LOADED: b->target = get64(memory); return canonical(b->target) && push_call(v, b);
+    case JUMP_LOADED: b->target = get64(memory); return canonical(v, b->target);
+    case CALL_LOADED: b->target = get64(memory); return canonical(v, b->target) && push_call(v, b);
     case JUMP_REGISTER:
     case CALL_REGISTER:
         b->target = r[p->operand];
-        if (canonical(b->target) && p->special == CALL_REGISTER)
+        if (canonical(v, b->target) && p->special == CALL_REGISTER)
             put64(memory, b->next);
-        return canonical(b->target);
+        return canonical(v, b->target);
     }
     return true;
 }
@@ -332,6 +333,7 @@ static void load_state(struct vcpu *v)
     s->r[RSP] = v->vmcb.rsp;
     s->r[SLOT_FS] = rdmsr(MSR_FS_BASE);
     s->r[SLOT_GS] = rdmsr(MSR_GS_BASE);
+    v->pkru = v->vmcb.cr4 & CR4_PKE ? rdpkru() : 0;
     s->flags = (flags & LOW_FLAGS) << 8 | (flags & RFLAGS_OF ? 1 : 0);
 }
 
@@ -354,7 +356,7 @@ static bool may_run(const struct vcpu *v)
         v->step_iret || (v->nmi_pending && !v->nmi_blocked))
         return false;
     if (!(g->efer & EFER_LMA) || !(g->cs.attributes & SEGMENT_LONG) || g->shadow ||
-        g->dr7 & DR7_ANY || g->cr4 & (CR4_LA57 | CR4_PKE | CR4_PKS))
+        g->dr7 & DR7_ANY || g->cr4 & CR4_PKS)
         return false;
     if (user && g->cr0 & CR0_AM && g->rflags & RFLAGS_AC)
         return false;
@@ -393,4 +395,5 @@ void blocks_run(struct vcpu *v)
     store_state(v);
     if (executed)
         count_turn(v, user);
+    strings_run(v);
 }

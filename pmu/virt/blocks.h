@@ -120,3 +120,6 @@ COLD void block_translate(struct vcpu *v, struct block *b, const uint8_t *code, 
 /* blocks.c: before an entry for a step. Executes what it can of the guest's code in the host,
  * counted exactly, up to an instruction that must be stepped. Takes a pending interrupt first. */
 void blocks_run(struct vcpu *v);
+
+/* strings.c: at its end. Executes iterations, which count nothing, of a REP MOVS or STOS at RIP. */
+void strings_run(struct vcpu *v);

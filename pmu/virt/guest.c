@@ -19,6 +19,7 @@
 #define PTE_DIRTY (1ul << 6)
 #define PTE_LARGE (1ul << 7)
 #define PTE_LARGE_PAT (1ul << 12)
+#define PTE_KEY 59 /* the protection key's first bit */
 #define PTE_NX (1ul << 63)
 #define PTE_ADDRESS 0x000ffffffffff000
 #define CR0_PG (1u << 31)
@@ -118,11 +119,15 @@ static uint8_t *ram(uint64_t page)
     return NULL;
 }
 
-/* Whether the access is allowed by `all`, the AND of the entries, and `some`, their OR. */
-static bool permitted(const struct vcpu *v, uint64_t all, uint64_t some, enum access access)
+/* Whether the access is allowed by `all`, the AND of the entries, `some`, their OR, and the last
+ * one's protection key: a key that forbids anything is left to the processor. */
+static bool permitted(const struct vcpu *v, uint64_t all, uint64_t some, uint64_t leaf,
+                      enum access access)
 {
     bool user_page = all & PTE_USER, fetch = access == ACCESS_EXECUTE;
     if (v->vmcb.cpl == 3 ? !user_page : user_page && v->vmcb.cr4 & (fetch ? CR4_SMEP : CR4_SMAP))
+        return false;
+    if (user_page && !fetch && v->pkru >> (leaf >> PTE_KEY & 15) * 2 & 3)
         return false;
     if (some & PTE_NX && (fetch || !(v->vmcb.efer & EFER_NXE)))
         return false;
@@ -132,9 +137,10 @@ static bool permitted(const struct vcpu *v, uint64_t all, uint64_t some, enum ac
 uint8_t *guest_page(const struct vcpu *v, uint64_t address, enum access access)
 {
     uint64_t all = UINT64_MAX, some = 0, table = v->vmcb.cr3 & PTE_ADDRESS;
-    if ((uint64_t)((int64_t)(address << 16) >> 16) != address)
+    unsigned first = v->vmcb.cr4 & CR4_LA57 ? 48 : 39, unused = 55 - first;
+    if ((uint64_t)((int64_t)(address << unused) >> unused) != address)
         return NULL;
-    for (unsigned shift = 39;; shift -= 9) {
+    for (unsigned shift = first;; shift -= 9) {
         const uint64_t *entry = mapped(table + (address >> shift & 511) * 8, 8);
         if (!entry || !(*entry & PTE_PRESENT))
             return NULL;
@@ -146,8 +152,8 @@ uint8_t *guest_page(const struct vcpu *v, uint64_t address, enum access access)
             continue;
         uint64_t low = (1ul << shift) - PAGE_SIZE;
         bool dirty = access != ACCESS_WRITE || *entry & PTE_DIRTY;
-        if (shift == 39 || table & low & ~(large ? PTE_LARGE_PAT : 0) || !dirty ||
-            !permitted(v, all, some, access))
+        if (shift > 30 || table & low & ~(large ? PTE_LARGE_PAT : 0) || !dirty ||
+            !permitted(v, all, some, *entry, access))
             return NULL;
         return ram((table & ~low) | (address & low));
     }

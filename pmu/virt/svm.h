@@ -150,8 +150,8 @@ struct vcpu {
     } stack __attribute__((aligned(HOST_STACK_SIZE)));
     struct registers r;
     unsigned number;
-    uint32_t host_apic_id;
-    uint32_t nmis_seen; /* of stack.nmis */
+    uint32_t host_apic_id, pkru; /* pkru: the guest's, for blocks.c; 0 without protection keys */
+    uint32_t nmis_seen;          /* of stack.nmis */
 
     /* What the guest believes. */
     bool sce;             /* the guest's EFER.SCE; the real one is clear while something counts */

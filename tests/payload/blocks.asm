@@ -79,3 +79,20 @@ block_trap:
     take 48, 32
     cld
     jmp recover
+
+; void set_keys(uint32_t pkru): 0: CR4.PKE is clear
+global set_keys
+set_keys:
+    mov rax, cr4
+    btr eax, 22
+    mov cr4, rax
+    test edi, edi
+    jz .none
+    bts eax, 22
+    mov cr4, rax
+    mov eax, edi
+    xor ecx, ecx
+    xor edx, edx
+    wrpkru
+.none:
+    ret

@@ -7,11 +7,10 @@
  * PMU=intel-v5. */
 #include "tests/payload/guest.h"
 
-#define USER 0x8000000000ul
 #define PAGE 4096u
 enum { COUNTERS = 8, TIMER = 0x40, DONE = 0x81 };
 /* Pages: code, from 0; plain data, read only, of ring 0, such whose entry says neither accessed nor
- * written. */
+ * written. With protection keys, in every other sequence, each has the key of its number, or 0. */
 enum { CODE_PAGES = 2, DATA = 4, READ_ONLY = 8, KERNEL = 9, FRESH = 10, PAGES = 12 };
 
 struct state {
@@ -21,23 +20,13 @@ struct state {
 extern const uint8_t block_stubs[256][16];
 extern uint64_t pml4[512], pdpt_user[512], dir_user[512], user_table[512];
 void run_state(struct state *s);
+void set_keys(uint32_t pkru); /* 0: no protection keys */
 
 static uint8_t memory[PAGES * PAGE] __attribute__((aligned(4096)));
 static uint8_t before[PAGES * PAGE], after[PAGES * PAGE];
+static uint32_t pkru;
+static uint64_t user = 0x8000000000;
 static uint64_t seed = 1, ended[256], undefined;
-
-static void say_number(const char *name, uint64_t v)
-{
-    say(name);
-    for (int shift = 60; shift >= 0; shift -= 4)
-        if (v >> shift || !shift)
-            put("0123456789abcdef"[v >> shift & 15]);
-}
-
-static void wrmsr(uint32_t msr, uint64_t v)
-{
-    asm volatile("wrmsr" : : "c"(msr), "a"((uint32_t)v), "d"((uint32_t)(v >> 32)));
-}
 
 static void copy(void *to, const void *from, uint64_t n)
 {
@@ -51,8 +40,7 @@ static uint32_t rnd(uint32_t n)
 }
 
 /* --- Sequences --- */
-static uint8_t *at;
-static uint8_t rex;
+static uint8_t *at, rex;
 
 static void b(unsigned byte) { *at++ = (uint8_t)byte; }
 
@@ -170,7 +158,7 @@ static void instruction(void)
     static const uint16_t locked[] = { 0x86, 0x87, 0x1b0, 0x1b1, 0x1c0, 0x1c1 };
     static const uint8_t alone[] = { 0x98, 0x99, 0xf5, 0xf8, 0xf9, 0x90, 0xc9 };
     unsigned group = rnd(8), reg = data_register();
-    switch (rnd(22)) {
+    switch (rnd(23)) {
     case 0:
     case 1:
     case 2: modrm(rnd(8) << 3 | rnd(4), -1, false, false, 0); break;
@@ -209,6 +197,11 @@ static void instruction(void)
         }
         break;
     case 18: b(alone[rnd(rnd(8) ? 6 : 7)]); break;
+    case 19: /* MOV ECX; REP MOVS or STOS */
+        if (rnd(4))
+            b(0xb9), b(rnd(256)), b(rnd(4)), b(0), b(0);
+        b(0xf3), b(0x48 - 8 * rnd(2)), b((rnd(2) ? 0xa4 : 0xaa) + rnd(2));
+        break;
     default: forward();
     }
 }
@@ -232,20 +225,24 @@ static void make_code(struct state *s)
     b(0xcd), b(DONE);
     if (!rnd(4))
         first[rnd((uint32_t)(behind - first))] = (uint8_t)rnd(256);
-    s->rip = USER + (uint64_t)(first - memory);
+    s->rip = user + (uint64_t)(first - memory);
     if (!rnd(4))
         s->r[3 + rnd(2) * 10] = s->rip + rnd(48); /* may write its own code */
 }
 
+/* Two bits a key: neither read nor written, not written. Few keys of data forbid anything. */
 static void make_state(struct state *s)
 {
+    pkru = rnd(2) ? 0x80000000 | rnd(16) : 0;
+    for (unsigned key = DATA; pkru && key < PAGES; key++)
+        pkru |= rnd(6) ? 0 : rnd(4) << 2 * key;
     for (unsigned i = 0; i < 16; i++) {
         uint64_t page = rnd(8) ? DATA + rnd(3) : rnd(2) ? FRESH : rnd(PAGES), offset = rnd(512) * 8;
-        s->r[i] = USER + page * PAGE + (rnd(8) ? offset : rnd(2) ? rnd(PAGE) : PAGE - rnd(16));
+        s->r[i] = user + page * PAGE + (rnd(8) ? offset : rnd(2) ? rnd(PAGE) : PAGE - rnd(16));
     }
     for (unsigned i = 0; i < 12; i = i == 2 ? 9 : i + 1)
         s->r[i] = rnd(3) ? rnd(256) : (uint64_t)rnd(1u << 31) << 33 | rnd(1u << 31);
-    s->r[4] = USER + (DATA + 2) * PAGE - rnd(64) * 8;
+    s->r[4] = user + (DATA + 2) * PAGE - rnd(64) * 8;
     s->r[14] = rnd(32);
     s->r[15] = 1 + rnd(12);
     s->flags = 0x202 | (rnd(256) & 0xd5) | rnd(2) << 11;
@@ -256,11 +253,14 @@ static void make_state(struct state *s)
 /* --- Runs --- */
 static void map_all(void)
 {
+    set_keys(pkru);
     for (unsigned i = 0; i < PAGES; i++)
         user_table[i] = ((uint64_t)memory + i * PAGE) | (i == READ_ONLY ? 0x65
                                                          : i == KERNEL  ? 0x63
                                                          : i == FRESH   ? 7
                                                                         : 0x67);
+    for (unsigned i = 0; pkru && i < PAGES; i++)
+        user_table[i] |= (uint64_t)i << 59;
     user_table[3] = user_table[DATA + 3] = 0;
     uint64_t second = user_table[DATA + 1]; /* what is side by side is not so in memory */
     user_table[DATA + 1] = user_table[DATA + 2];
@@ -277,10 +277,10 @@ static void run(struct state *s, bool counting, uint64_t counts[COUNTERS])
     copy(memory, before, sizeof memory);
     map_all();
     for (unsigned i = 0; i < COUNTERS; i++) {
-        wrmsr(0xc1 + i, 0);
-        wrmsr(0x186 + i, counting ? events[i] | 0x410000u : 0);
+        try_wrmsr(0xc1 + i, 0);
+        try_wrmsr(0x186 + i, counting ? events[i] | 0x410000u : 0);
     }
-    wrmsr(0x38f, counting ? 0xff : 0);
+    try_wrmsr(0x38f, counting ? 0xff : 0);
     APIC(0x380) = 20000000;
     run_state(s);
     asm volatile("mov %%cr2,%0" : "=r"(s->cr2));
@@ -290,7 +290,7 @@ static void run(struct state *s, bool counting, uint64_t counts[COUNTERS])
     s->pages = 0;
     for (unsigned i = 0; i < PAGES; i++)
         s->pages = s->pages << 2 | (user_table[i] >> 5 & 3);
-    wrmsr(0x38f, 0);
+    try_wrmsr(0x38f, 0);
     for (unsigned i = 0; i < COUNTERS; i++)
         counts[i] = rdmsr(0xc1 + i);
 }
@@ -307,7 +307,7 @@ static void say_state(const char *how, const struct state *s)
 {
     say(how);
     for (unsigned i = 0; i < sizeof *s / 8; i++)
-        say_number(" ", ((const uint64_t *)s)[i]);
+        say_hex(" ", ((const uint64_t *)s)[i]);
     say("\n");
 }
 
@@ -340,16 +340,16 @@ static bool try_one(void)
     if (same && alike)
         return true;
     say(same ? "counts differ:" : "states differ:");
-    say_number(" code at ", start.rip);
+    say_hex(" code at ", start.rip);
     for (unsigned i = 0; i < 160; i++)
-        say_number(" ", before[(start.rip & 8191) + i]);
+        say_hex(" ", before[(start.rip & 8191) + i]);
     say_state("\nstart  ", &start);
     say_state("alone  ", &plain);
     say_state("counted", &counted);
     say_state("stepped", &again);
     for (unsigned i = 0; i < COUNTERS; i++) {
-        say_number(i ? ", " : "counts ", first[i]);
-        say_number(" stepped ", second[i]);
+        say_hex(i ? ", " : "counts ", first[i]);
+        say_hex(" stepped ", second[i]);
     }
     say("\n");
     return false;
@@ -370,11 +370,12 @@ static void make_machine(void)
     pml4[1] = (uint64_t)pdpt_user | 7;
     pdpt_user[0] = (uint64_t)dir_user | 7;
     dir_user[0] = (uint64_t)user_table | 7;
-    wrmsr(0xc0000080, 0xd00); /* NXE LMA LME */
+    try_wrmsr(0xc0000080, 0xd00); /* NXE LMA LME */
     asm volatile("mov %%cr0,%0\nmov %%cr4,%1" : "=r"(cr0), "=r"(cr4));
     asm volatile("mov %0,%%cr0\nmov %1,%%cr4"
                  :
                  : "r"(cr0 | 0x10008), "r"(cr4 | 4)); /* WP TS, TSD */
+    user |= (cr4 & 0x1000) << 37;                     /* LA57 */
 }
 
 #define SEQUENCES 300
@@ -386,12 +387,12 @@ void payload_main(uint32_t magic, uint32_t info)
         failed += !try_one();
     for (unsigned v = 0; v < 256; v++)
         if (ended[v]) {
-            say_number("ended by vector ", v);
-            say_number(": ", ended[v]);
+            say_hex("ended by vector ", v);
+            say_hex(": ", ended[v]);
             say("\n");
         }
-    say_number("flags as when stepped: ", undefined);
-    say_number(failed ? "\ndiffer: " : "\nthe same: ", failed ? failed : SEQUENCES);
+    say_hex("flags as when stepped: ", undefined);
+    say_hex(failed ? "\ndiffer: " : "\nthe same: ", failed ? failed : SEQUENCES);
     say("\n");
     end(failed ? 1 : 0x10);
 }

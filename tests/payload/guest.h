@@ -71,6 +71,14 @@ static inline void say(const char *s)
         put(*s++);
 }
 
+static inline void say_hex(const char *name, uint64_t v)
+{
+    say(name);
+    for (int shift = 60; shift >= 0; shift -= 4)
+        if (v >> shift || !shift)
+            put("0123456789abcdef"[v >> shift & 15]);
+}
+
 /* Status for isa-debug-exit. */
 static inline void end(unsigned code)
 {

@@ -31,14 +31,6 @@ static struct note notes[NOTES];
 static unsigned count, traps;
 static const struct probe *current;
 
-static void say_number(const char *name, uint64_t v)
-{
-    say(name);
-    for (int shift = 60; shift >= 0; shift -= 4)
-        if (v >> shift || !shift)
-            put("0123456789abcdef"[v >> shift & 15]);
-}
-
 /* Whether the probe is over. */
 bool trap_handler(struct frame *f)
 {
@@ -70,26 +62,26 @@ static void say_note(const char *mode, const struct note *n)
     const struct frame *f = &n->frame;
     say(mode);
     say(n->probe->name);
-    say_number(": vector ", f->vector);
-    say_number(" error ", f->error);
-    say_number(" at ", f->rip - n->probe->code);
-    say_number(" cs ", f->cs);
-    say_number(" flags ", f->rflags & ~(1ul << 16)); /* a fault pushes RF, which QEMU does not do */
-    say_number(" rsp ", f->rsp - (uint64_t)probe_stack_top);
-    say_number(" ss ", f->ss);
-    say_number(" ax ", f->rax);
-    say_number(" bx ", f->rbx);
-    say_number(" cx ", f->rcx);
-    say_number(" dx ", f->rdx);
-    say_number(" si ", f->rsi);
-    say_number(" di ", f->rdi);
+    say_hex(": vector ", f->vector);
+    say_hex(" error ", f->error);
+    say_hex(" at ", f->rip - n->probe->code);
+    say_hex(" cs ", f->cs);
+    say_hex(" flags ", f->rflags & ~(1ul << 16)); /* a fault pushes RF, which QEMU does not do */
+    say_hex(" rsp ", f->rsp - (uint64_t)probe_stack_top);
+    say_hex(" ss ", f->ss);
+    say_hex(" ax ", f->rax);
+    say_hex(" bx ", f->rbx);
+    say_hex(" cx ", f->rcx);
+    say_hex(" dx ", f->rdx);
+    say_hex(" si ", f->rsi);
+    say_hex(" di ", f->rdi);
     if (f->vector >= 0x100)
-        say_number(" r11 ", f->r11);
+        say_hex(" r11 ", f->r11);
     if (f->vector == 14)
-        say_number(" cr2 ", n->cr2);
+        say_hex(" cr2 ", n->cr2);
     if (f->vector == 1 || f->vector == DONE)
-        say_number(" dr6 ", n->dr6);
-    say_number(" cr8 ", n->cr8);
+        say_hex(" dr6 ", n->dr6);
+    say_hex(" cr8 ", n->cr8);
     say("\n");
 }
 
@@ -111,7 +103,7 @@ static void say_real_mode(unsigned mode, const char *name)
     say(name);
     say("real mode:");
     for (unsigned i = 0; i < 7; i++)
-        say_number(" ", real_result[i]);
+        say_hex(" ", real_result[i]);
     say("\n");
 }
 
@@ -142,9 +134,9 @@ static void say_msrs(const char *mode)
     for (unsigned i = 0; i < sizeof msrs / sizeof *msrs; i++) {
         uint64_t value = 0, fault = try_rdmsr(msrs[i], &value);
         say(mode);
-        say_number("MSR ", msrs[i]);
-        say_number(" fault ", fault);
-        say_number(" value ", value);
+        say_hex("MSR ", msrs[i]);
+        say_hex(" fault ", fault);
+        say_hex(" value ", value);
         say("\n");
     }
 }
@@ -156,19 +148,19 @@ static void say_board(void)
     static const uint32_t apic[] = { 0x20,  0x30,  0x80,  0xd0,  0xe0,  0xf0,
                                      0x320, 0x340, 0x350, 0x360, 0x370, 0x3e0 };
     volatile uint32_t *io_apic = (volatile uint32_t *)0xfec00000ul;
-    say_number("PICs ", in8(0x21));
-    say_number(" ", in8(0xa1));
-    say_number(" port 61h ", in8(0x61) & 3);
+    say_hex("PICs ", in8(0x21));
+    say_hex(" ", in8(0xa1));
+    say_hex(" port 61h ", in8(0x61) & 3);
     say("\n");
     for (unsigned i = 0; i < sizeof apic / sizeof *apic; i++) {
-        say_number("APIC ", apic[i]);
-        say_number(" is ", APIC(apic[i]));
+        say_hex("APIC ", apic[i]);
+        say_hex(" is ", APIC(apic[i]));
         say("\n");
     }
     for (unsigned pin = 0; pin < 23; pin++) { /* the last one is the virtual PMU's alarm */
         io_apic[0] = 0x10 + 2 * pin;
-        say_number("IO-APIC ", pin);
-        say_number(" is ", io_apic[4]);
+        say_hex("IO-APIC ", pin);
+        say_hex(" is ", io_apic[4]);
         say("\n");
     }
 }
@@ -186,7 +178,7 @@ static void say_modules(const uint32_t *info)
 {
     const uint32_t *module = (const uint32_t *)(uint64_t)info[6];
     for (unsigned i = 0; i < info[5]; i++, module += 4) {
-        say_number("module ", i);
+        say_hex("module ", i);
         say(" <");
         say((const char *)(uint64_t)module[0]);
         say("> line <");
