@@ -37,8 +37,11 @@ void strings_run(struct vcpu *v)
 {
     struct registers *r = &v->r;
     uint64_t offset = v->vmcb.rip & (PAGE_SIZE - 1), n = r->rcx - 1;
-    uint8_t *page = guest_page(v, v->vmcb.rip, ACCESS_EXECUTE), *code = page + offset;
-    if (!page || offset > PAGE_SIZE - 3 || code[0] != REP || !r->rcx || v->vmcb.rflags & RFLAGS_DF)
+    const uint8_t *page = guest_page(v, v->vmcb.rip, ACCESS_EXECUTE), *code;
+    if (!page || offset > PAGE_SIZE - 3)
+        return;
+    code = page + offset;
+    if (code[0] != REP || !r->rcx || v->vmcb.rflags & RFLAGS_DF)
         return;
     uint8_t rex = (code[1] & 0xf0) == 0x40 ? code[1] : 0, op = code[rex ? 2 : 1];
     unsigned size = !(op & 1) ? 1 : rex & 8 ? 8 : 4;
