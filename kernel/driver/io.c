@@ -87,32 +87,32 @@ static struct file *make_file(PDEVICE_OBJECT device, const UNICODE_STRING *rest)
     return file;
 }
 
-NTSTATUS file_open(const UNICODE_STRING *name, struct file **opened)
+struct file *file_open(const UNICODE_STRING *name, NTSTATUS *status)
 {
     UNICODE_STRING rest;
-    NTSTATUS status;
-    PDEVICE_OBJECT device = device_open(name, &rest, &status);
+    PDEVICE_OBJECT device = device_open(name, &rest, status);
     if (!device)
-        return status;
+        return NULL;
     struct file *file = make_file(device, &rest);
     if (!file) {
         device_close(device);
-        return STATUS_INSUFFICIENT_RESOURCES;
+        *status = STATUS_INSUFFICIENT_RESOURCES;
+        return NULL;
     }
-    status = simple(file, IRP_MJ_CREATE, true);
-    file->opened = NT_SUCCESS(status);
-    *opened = file;
-    if (!NT_SUCCESS(status))
-        object_release(&file->object);
-    return status;
+    *status = simple(file, IRP_MJ_CREATE, true);
+    file->opened = NT_SUCCESS(*status);
+    if (file->opened)
+        return file;
+    object_release(&file->object);
+    return NULL;
 }
 
 static NTSTATUS open_handle(const UNICODE_STRING *name, ACCESS_MASK access, PHANDLE result)
 {
     HANDLE handle = NULL;
-    struct file *file;
-    NTSTATUS status = file_open(name, &file);
-    if (!NT_SUCCESS(status))
+    NTSTATUS status;
+    struct file *file = file_open(name, &status);
+    if (!file)
         return status;
     status = handle_create(&file->object, access, &handle);
     if (NT_SUCCESS(status)) {

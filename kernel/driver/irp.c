@@ -209,12 +209,12 @@ NTSTATUS driver_IoGetDeviceObjectPointer(uint64_t where, PUNICODE_STRING ObjectN
                                          PDEVICE_OBJECT *DeviceObject)
 {
     struct thread *me = thread_current();
-    struct file *file;
+    NTSTATUS status;
     (void)where, (void)DesiredAccess;
     me->trusted++;
-    NTSTATUS status = file_open(ObjectName, &file);
+    struct file *file = file_open(ObjectName, &status);
     me->trusted--;
-    if (!NT_SUCCESS(status))
+    if (!file)
         return status;
     *FileObject = &file->file;
     *DeviceObject = device_top(file->file.DeviceObject);

@@ -42,8 +42,9 @@ struct built {
 
 /* Bug check C9h with this violation, if it is no IRP (any more). */
 void irp_check(uint64_t where, const IRP *irp, uint64_t violation);
-/* io.c: opens a device by its name, with a reference for the caller. Statuses of NtCreateFile. */
-NTSTATUS file_open(const UNICODE_STRING *name, struct file **opened);
+/* io.c: opens a device by its name, with a reference for the caller. NULL: *status, one of
+ * NtCreateFile's, says why. */
+struct file *file_open(const UNICODE_STRING *name, NTSTATUS *status);
 
 /* One with room for each device of the file's stack, for the current thread; NULL: no memory.
  * `holds`: it keeps the file, and may then outlive its thread. */
