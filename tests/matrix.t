@@ -369,7 +369,8 @@ my @builds = grep { my $build = $_->[0]; !@ARGV
     ['ubsan', 'UBSAN=1'], ['kasan', 'KASAN=1'], ['kcsan', 'KCSAN=1'], ['clang', 'CC=clang'];
 plan tests => 1 + @builds + @machines;
 ok(!@nowhere, 'each quirk is on a machine') or diag("@nowhere");
-ok(!system("make -s BUILD=$build/$_->[0] $_->[1] </dev/null"), "builds with $_->[1]") for @builds;
+ok(!system("make -s -j2 BUILD=$build/$_->[0] $_->[1] </dev/null"), "builds with $_->[1]")
+    for @builds;
 my @waiting = @machines;
 for my $machine (@machines) {
     while (!ref $machine->[0] || !exists $machine->[0]{status}) {

@@ -17,9 +17,10 @@ static uint64_t planted[2];
 static uint8_t bytes[32];
 static struct lock planted_lock = LOCK("planted", DISPATCH_LEVEL);
 static void (*accesses[2])(void); /* of thread 0 and 1 */
-static unsigned turns;
-static bool stop;        /* atomic */
-static bool want_unseen; /* a race with code that is not instrumented */
+static unsigned turns;            /* of each; who is faster goes on until the other has made them */
+static unsigned done;             /* threads that have made them; atomic */
+static bool stop;                 /* atomic */
+static bool want_unseen;          /* a race with code that is not instrumented */
 static struct race found;
 
 PLANTED write_plain(void) { planted[0] = 1; }
@@ -51,10 +52,14 @@ static bool is_found(void)
 static void access_often(void *argument)
 {
     unsigned me = argument != NULL;
-    for (unsigned i = 0; i < turns && !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) {
+    for (unsigned i = 1; !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) {
         accesses[me]();
         if (!me && i % 256 == 0 && is_found())
             __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+        if (i == turns)
+            __atomic_fetch_add(&done, 1, __ATOMIC_RELAXED);
+        if (i >= turns && __atomic_load_n(&done, __ATOMIC_RELAXED) == 2)
+            return;
     }
 }
 
@@ -63,6 +68,7 @@ static bool race(void (*one)(void), void (*other)(void), unsigned most)
     accesses[0] = one;
     accesses[1] = other;
     turns = most;
+    done = 0;
     stop = false;
     team_run(access_often, 2);
     return stop || is_found();

@@ -57,13 +57,16 @@ static DWORD work(PVOID argument)
     HANDLE profile = NULL;
     bool enabled = CHECK_EQ(
         EnableThreadProfiling(GetCurrentThread(), THREAD_PROFILING_FLAG_DISPATCH, 1, &profile), 0);
+    Sleep(1); /* a switch, which ends the stretch that the enable began in its middle */
     __atomic_fetch_add(&arrived, 1, __ATOMIC_ACQ_REL);
     if (!enabled)
         return 1;
     w->id = GetCurrentThreadId();
-    while (__atomic_load_n(&arrived, __ATOMIC_ACQUIRE) < THREADS)
-        Sleep(1);
-    Sleep(1);
+    /* Ready, not asleep: one that sleeps here wakes up ticks later than the first of them. */
+    while (__atomic_load_n(&arrived, __ATOMIC_ACQUIRE) < THREADS) {
+        _mm_pause();
+        ZwYieldExecution();
+    }
     w->first = now(profile);
     for (uint64_t i = 0; i < w->yields || (i < 10 * w->yields && !switched(w, profile)); i++) {
         ring3_work(w->turns + i % 7);
