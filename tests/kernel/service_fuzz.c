@@ -19,6 +19,7 @@
 #include "tests/harness/threads.h"
 #include "tests/ring3/ring3.h"
 #include "tests/harness/user.h"
+#include "tests/harness/vpmu.h"
 
 #define CALLERS 4
 #define CALLS 2600u
@@ -103,6 +104,7 @@ TEST(service_fuzz, model,
     unsigned ctr;
     uint64_t first = test_seed() * CALLERS, calls = test_long() || first ? CALLS : CALLS_FEW;
     bool pmu = test_has_pmu();
+    SKIP_IF_STEPPED();
     if (pmu && isolate_on) /* a thread that counts then needs all counters, which samples have */
         SKIP("the policy is isolate");
     if (pmu)
@@ -228,6 +230,7 @@ TEST(service_fuzz, exports,
     struct company company;
     unsigned ctr, rounds = test_long() || test_seed() ? ROUNDS : ROUNDS_FEW;
     bool pmu = test_has_pmu();
+    SKIP_IF_STEPPED();
     if (pmu && isolate_on)
         SKIP("the policy is isolate");
     if (pmu)
