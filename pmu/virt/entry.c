@@ -36,11 +36,12 @@ static uint64_t stack_address(const struct vcpu *v)
     return (uint32_t)(v->vmcb.ss.base + sp);
 }
 
+/* TF is in the second byte, of which alone it is known that it is there: eight of its page. */
 static void clear_pushed_tf(struct vcpu *v)
 {
-    uint64_t flags, at = stack_address(v);
-    if (guest_read(v, at, &flags, sizeof flags) == sizeof flags)
-        guest_write64(v, at, flags & ~(uint64_t)RFLAGS_TF);
+    uint64_t eight, at = stack_address(v) + 1, first = at & ~7ul;
+    if (guest_read(v, first, &eight, sizeof eight) == sizeof eight)
+        guest_write64(v, first, eight & ~((uint64_t)RFLAGS_TF >> 8 << 8 * (at & 7)));
 }
 
 /* Restores the guest's flags. Returns whether the instruction was completed. */

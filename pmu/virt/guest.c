@@ -49,10 +49,16 @@ static void mark_legacy(uint32_t *entry, bool leaf)
         __atomic_fetch_or(entry, bits, __ATOMIC_RELAXED);
 }
 
+/* What each entry must say. Writes are those of ring 0, or of ring 3 where it has just written. */
+static uint64_t needed_for(const struct vcpu *v, bool write)
+{
+    return PTE_PRESENT | (write && v->vmcb.cr0 & CR0_WP ? PTE_WRITABLE : 0);
+}
+
 /* Paging with entries of four bytes. */
 static void *translate_legacy(const struct vcpu *v, uint32_t address, bool write)
 {
-    uint32_t needed = PTE_PRESENT | (write ? PTE_WRITABLE : 0);
+    uint64_t needed = needed_for(v, write);
     uint32_t table = (uint32_t)v->vmcb.cr3 & 0xfffff000;
     for (unsigned shift = 22;; shift -= 10) {
         uint32_t *entry = mapped(table + (address >> shift & 1023) * 4, 4);
@@ -76,7 +82,7 @@ static void *translate(const struct vcpu *v, uint64_t address, bool write)
     if (!(v->vmcb.cr4 & CR4_PAE))
         return translate_legacy(v, (uint32_t)address, write);
     bool pae = !(v->vmcb.efer & EFER_LMA);
-    uint64_t table = v->vmcb.cr3 & PTE_ADDRESS, needed = PTE_PRESENT | (write ? PTE_WRITABLE : 0);
+    uint64_t table = v->vmcb.cr3 & PTE_ADDRESS, needed = needed_for(v, write);
     unsigned first = pae ? 30 : v->vmcb.cr4 & CR4_LA57 ? 48 : 39, unused = 55 - first;
     if (!pae && (uint64_t)((int64_t)(address << unused) >> unused) != address)
         return NULL;

@@ -171,14 +171,15 @@ static void check_read(uint64_t address)
     }
 }
 
-/* What is written is as if the processor had: to writable pages, which are accessed and dirty. */
+/* What is written is as if ring 0 had: to writable pages, unless CR0.WP is 0. They are accessed and
+ * dirty then. */
 static void check_write(uint64_t address)
 {
     struct walk w[8];
-    bool all = true;
+    bool all = true, any = !(v->vmcb.cr0 & CR0_PG && v->vmcb.cr0 & CR0_WP);
     for (unsigned i = 0; i < 8; i++) {
         w[i] = walk(v, address + i);
-        all &= w[i].present && !w[i].reserved && (!(v->vmcb.cr0 & CR0_PG) || w[i].all & 2);
+        all &= w[i].present && !w[i].reserved && (any || w[i].all & 2);
         if (all && is_table(w[i].physical)) /* would change what is compared */
             return;
     }

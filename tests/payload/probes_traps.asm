@@ -122,6 +122,26 @@ probe "PUSHF", U64, 0x246
     pushfq
     pop rax
     done
+probe "PUSHF of 16 bits at the end of the last page", K64, 0x246
+    mov rbx, rsp
+    mov rsp, LAST_PAGE + 4096
+    pushfw
+    movzx eax, word [rsp]
+    mov rsp, rbx
+    done
+probe "PUSHF to a page that is read only, CR0.WP 0", K64, 0x246
+    mov rbx, rsp
+    mov rcx, cr0
+    mov rdx, rcx
+    btr rdx, 16
+    mov cr0, rdx
+    mov rsp, READ_ONLY_PAGE + 4096
+    pushfq
+    pop rax
+    mov rsp, rbx
+    mov cr0, rcx
+    mov ecx, 16
+    done
 probe "IRET to ring 3 with TF", K64, 2
     push UDATA
     push probe_stack_top

@@ -27,6 +27,8 @@ void sysenter_entry(void);
 enum { DONE = 0x81, NOTES = 400, TRAPS = 30 };
 uint8_t scratch[4096] __attribute__((aligned(4096)));
 static uint64_t pdpt_far[512] __attribute__((aligned(4096)));
+static uint64_t dir_far[512] __attribute__((aligned(4096)));
+static uint64_t table_far[512] __attribute__((aligned(4096)));
 static struct note notes[NOTES];
 static unsigned count, traps;
 static const struct probe *current;
@@ -203,6 +205,10 @@ void payload_main(uint32_t magic, uint32_t info)
     set_gate(0x85, stubs[0x85], 8, 0, 0x6e);
     set_gate(0x86, stubs[0x86], 0x4b, 0, 0xee);
     pdpt_far[0] = 0x87;
+    pdpt_far[1] = (uint64_t)dir_far | 7;
+    dir_far[0] = (uint64_t)table_far | 7;
+    table_far[0] = (uint64_t)scratch | 0x65; /* READ_ONLY_PAGE, LAST_PAGE */
+    table_far[1] = (uint64_t)scratch | 0x67;
     pml4[1] = (uint64_t)pdpt_far | 7;
     say_board();
     mask_pics();
