@@ -60,7 +60,10 @@ static void close_if(HANDLE handle)
 static void open_and_close(void *argument)
 {
     uint64_t n = (uint64_t)argument;
-    for (unsigned i = 0; i < turns(20000); i++, n++) {
+    /* Until as many as one thread's turns met a handle that was open: how many do is chance. */
+    for (unsigned i = 0;
+         i < turns(20000) || __atomic_load_n(&duplicated, __ATOMIC_RELAXED) < turns(20000);
+         i++, n++) {
         HANDLE made = NULL, again = NULL;
         CHECK_STATUS(NtCreateEvent(&made, EVENT_ALL_ACCESS, NULL, NotificationEvent, FALSE),
                      STATUS_SUCCESS);
@@ -90,8 +93,7 @@ TEST(collide, handles,
     for (unsigned i = 0; i < SLOTS; i++)
         close_if(__atomic_exchange_n(&slots[i], NULL, __ATOMIC_ACQ_REL));
     CHECK_EQ(handle_count(), before);
-    CHECK(duplicated >=
-          turns(20000)); /* of four times as many; the rest met a handle that was closed */
+    CHECK(duplicated >= turns(20000)); /* the rest met a handle that was closed */
 }
 
 /* --- Sessions that come and go while others log. --- */

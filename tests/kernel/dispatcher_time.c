@@ -194,7 +194,7 @@ TEST(dispatcher_time, idle_cpus_are_told,
         uint64_t before = __atomic_load_n(&trap_counts[VECTOR_RESCHEDULE], __ATOMIC_RELAXED);
         KeSetEvent(&event, 0, FALSE);
         team_until(&gone, 1);
-        CHECK(__atomic_load_n(&trap_counts[VECTOR_RESCHEDULE], __ATOMIC_RELAXED) > before);
+        CHECK(team_until(&trap_counts[VECTOR_RESCHEDULE], before + 1));
         team_end(other);
     }
     test_run_anywhere();
@@ -269,8 +269,11 @@ TEST(dispatcher_time, semaphores_collide,
 static void hand_over(void *number)
 {
     uint64_t turns = WAITS_NS / sched_tick_ns();
-    for (unsigned i = 0; i < turns && i < TURNS; i++) {
-        if ((uint64_t)number % 2)
+    bool sets = (uint64_t)number % 2;
+    /* The last event that is set is there for who waits then: he goes on until one was. */
+    for (unsigned i = 0;
+         (i < turns && i < TURNS) || (!sets && !__atomic_load_n(&gone, __ATOMIC_RELAXED)); i++) {
+        if (sets)
             KeSetEvent(&event, 0, FALSE);
         else if (wait_for_event(i % 3 ? -(int64_t)sched_tick_ns() / 100 : 0) == STATUS_SUCCESS)
             __atomic_fetch_add(&gone, 1, __ATOMIC_RELAXED);

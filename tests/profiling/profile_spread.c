@@ -14,6 +14,7 @@
 #define WANTED 3u
 #define SHORTEST 1221u /* of ProfileTime, 100 ns each */
 #define TICKS 20u
+#define TRIES 10u
 
 static HANDLE of_loop(ULONG *counts, KPROFILE_SOURCE source, KAFFINITY cpu_mask)
 {
@@ -72,12 +73,18 @@ TEST(profile_spread, new_interval,
     HANDLE profile = of_loop(&counts, ProfileTime, ~0ul);
     profile_start(profile);
     hal_source_set_interval(ProfileTime, SHORTEST);
-    uint64_t start = clock_ns();
-    __atomic_store_n(&counts, 0, __ATOMIC_RELAXED);
-    while (clock_ns() < start + TICKS * sched_tick_ns())
-        profile_loop(TURNS / 10);
-    uint64_t ticks = (clock_ns() - start) / sched_tick_ns();
-    CHECK(counts > ticks + ticks / 2); /* four times as many, less those outside the loop */
+    bool faster = false;
+    /* Four times as many as ticks, less those outside the loop; again if a host was late with many
+     * of them. */
+    for (unsigned tries = 0; tries < TRIES && !faster; tries++) {
+        uint64_t start = clock_ns();
+        __atomic_store_n(&counts, 0, __ATOMIC_RELAXED);
+        while (clock_ns() < start + TICKS * sched_tick_ns())
+            profile_loop(TURNS / 10);
+        uint64_t ticks = (clock_ns() - start) / sched_tick_ns();
+        faster = counts > ticks + ticks / 2;
+    }
+    CHECK(faster);
     profile_stop(profile);
     CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
     hal_source_set_interval(ProfileTime, before);

@@ -240,11 +240,10 @@ TEST_USER(etw_win32, times,
     QueryPerformanceCounter(&before);
     begin(session, 0, PERF_MASK_BITS(PERF_SYSCALL));
     Sleep(1);
-    QueryPerformanceCounter(&after);
     CHECK_EQ(stop(session), ERROR_SUCCESS);
+    QueryPerformanceCounter(&after);
     CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_SUCCESS);
-    CHECK(got.last >= before.QuadPart &&
-          got.last <= after.QuadPart + 10000); /* until the stop: below a millisecond more */
+    CHECK(got.last >= before.QuadPart && got.last <= after.QuadPart);
     CHECK_EQ(got.wrong, 0);
     CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
     got.last = 0;
@@ -298,7 +297,7 @@ TEST_USER(etw_win32, cancels,
     CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_CANCELLED);
     CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
     CHECK_RANGE(GetTickCount() - begun + 1, 1,
-                1500); /* one FlushTimer of a second, not two, also soon after boot */
+                2000); /* one FlushTimer of a second, not two, also soon after boot */
 }
 
 static void refused(EVENT_TRACE_LOGFILEW *log, ULONG error)

@@ -250,13 +250,18 @@ TEST_USER(tp_enable, starts_again,
     ring3_work(1000000);
     CHECK_EQ(ReadThreadProfilingData(profile, 1, &first), ERROR_SUCCESS);
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
-    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 0, &profile), ERROR_SUCCESS);
-    Sleep(1); /* the kernel's own total is in the block from the first switch on */
-    CHECK_EQ(ReadThreadProfilingData(profile, 1, &second), ERROR_SUCCESS);
     CHECK(first.ContextSwitchCount >= 20);
-    CHECK(second.ContextSwitchCount < 10); /* a quantum may have ended */
+    /* Again if a host ran others in these few cycles. */
+    for (unsigned tries = 0; tries < 5; tries++) {
+        CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 0, &profile), ERROR_SUCCESS);
+        Sleep(1); /* the kernel's own total is in the block from the first switch on */
+        CHECK_EQ(ReadThreadProfilingData(profile, 1, &second), ERROR_SUCCESS);
+        CHECK(second.ContextSwitchCount < 10); /* a quantum may have ended */
+        CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+        if (second.CycleTime < first.CycleTime / 2)
+            break;
+    }
     CHECK(second.CycleTime < first.CycleTime / 2);
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 
 #define BLOCKS 1024u /* ntdll has, for each process */

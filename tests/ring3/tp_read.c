@@ -201,16 +201,15 @@ TEST_USER(tp_read, alone,
     PERFORMANCE_DATA first, second;
     CHECK(SetThreadAffinityMask(GetCurrentThread(), 1) != 0);
     HANDLE profile = enabled(1, 0);
-    uint64_t start = __rdtsc();
-    Sleep(30);
-    uint64_t end = __rdtsc();
-    end += end - start;
+    ULONG start = GetTickCount(), ms;
     read(profile, DISPATCHING, &first);
-    while (__rdtsc() < end) /* some thirty ticks */
+    while ((ms = GetTickCount() - start) < 30) /* some thirty ticks */
         ring3_work(100);
     read(profile, DISPATCHING, &second);
-    /* With one CPU the runner looks at the test every 10 ms. Ticks would add thirty. */
-    CHECK(second.ContextSwitchCount - first.ContextSwitchCount <= 8);
+    ms = GetTickCount() - start + 1;
+    /* With one CPU the runner looks at the test every 10 ms, once at either end too, and may be
+     * pre-empted once itself. Ticks would add as many as there are. */
+    CHECK(second.ContextSwitchCount - first.ContextSwitchCount <= 2 * (ms / 10 + 1));
     CHECK_EQ(second.WaitReasonBitMap != 0, second.ContextSwitchCount != first.ContextSwitchCount);
     disabled(profile);
 }
@@ -262,14 +261,21 @@ TEST_USER(tp_read, cycles, "cycles grow from read to read, while the thread runs
 TEST_USER(tp_read, cycles_asleep, "sleep is not in the cycles, work is [TP-68]")
 {
     HANDLE profile = enabled(0, 0);
-    uint64_t tsc = __rdtsc(), before = cycles(profile);
-    Sleep(50);
-    uint64_t slept = __rdtsc() - tsc, after = cycles(profile);
-    /* 50 ms hold a few thousand instructions of the thread and of the kernel's way to sleep and
-     * back; a quarter is for emulators. */
-    CHECK_RANGE(after - before, 1, slept / 4);
-    /* Running. The least of three: other threads, and interrupts, take the rest. */
-    uint64_t best = 0;
+    uint64_t tsc, before, after, least = 100, best = 0;
+    /* Asleep, the least of three: a host may run others while the thread has the processor. 20 ms
+     * hold a few thousand instructions of the thread and of the kernel's way to sleep and back; a
+     * quarter is for emulators. */
+    for (unsigned i = 0; i < 3; i++) {
+        tsc = __rdtsc();
+        before = cycles(profile);
+        Sleep(20);
+        after = cycles(profile);
+        CHECK(after > before);
+        uint64_t share = (after - before) * 100 / (__rdtsc() - tsc);
+        least = share < least ? share : least;
+    }
+    CHECK_RANGE(least + 1, 1, 25);
+    /* Running. The most of three: other threads, and interrupts, take the rest. */
     for (unsigned i = 0; i < 3; i++) {
         tsc = __rdtsc();
         before = cycles(profile);
