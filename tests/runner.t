@@ -210,8 +210,11 @@ chosen(host(1, 'Y', 0, 1) . ' PMU=host', 'QEMU kvm.*as asked for, but this host 
 chosen('ACCEL=tcg', 'QEMU tcg', qr/ -no-reboot .*-icount shift=0,sleep=off /);
 chosen('ACCEL=tcg ICOUNT=off', 'QEMU tcg', qr/\A(?!.*-icount)/);
 file("$dir/a,b.exe", 'program');
+unlink glob "$dir/*.log";
 chosen("ACCEL=tcg PROGRAM='$dir/a,b.exe' PROGRAM_ARGS='c,d' TIMEOUT=1", 'QEMU tcg',
        qr{-initrd \S*/a,,b\.exe c,,d .*-append vpmu=intel-v5  program$});
+is("@{[glob \"$dir/*.log\"]}", "$dir/program.log",
+   'the log of a program leaves that of the last tests, which make report reads, as it is');
 chosen(host(1, 'Y', 1, 1) . " PMU=intel-v2,step TESTS='a*' ARGS='seed=7'",
        'QEMU tcg.*intel-v2,step',
        qr/vpmu=intel-v2,step seed=7 tests=a\*$/);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Between the files of kernel/etw*.c only: counters at events (ETW_PMC_SUPPORT), and sampling by
- * counters. */
+/* Between kernel/ke/etw*.c and kernel/etw only: counters at events (ETW_PMC_SUPPORT), and sampling
+ * by counters. */
 #pragma once
 #include "hal/hal.h"
 #include "kernel/ke/etw_session.h"

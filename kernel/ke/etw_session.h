@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For the files kernel/etw*.c only: the structure of a session.
+/* For kernel/ke/etw*.c and kernel/etw only: the structure of a session.
  *
  * Buffers: each processor has its own, a ring. Only that processor writes them, with interrupts
  * off; the reader, under the guard, takes those before `head` and advances `tail`. Neither waits

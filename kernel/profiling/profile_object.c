@@ -150,17 +150,24 @@ static NTSTATUS check_and_create(PHANDLE handle, HANDLE process, struct profile 
     return NT_SUCCESS(status) ? create(wanted, process, handle) : status;
 }
 
+static struct profile describe(PVOID base, SIZE_T size, ULONG log2, PULONG buffer,
+                               ULONG buffer_size, KPROFILE_SOURCE source)
+{
+    return (struct profile){ .base = (uint64_t)base,
+                             .size = size,
+                             .log2 = log2,
+                             .buffer = buffer,
+                             .buffer_size = buffer_size,
+                             .source = source };
+}
+
 NTSTATUS NtCreateProfileEx(PHANDLE ProfileHandle, HANDLE Process, PVOID ProfileBase,
                            SIZE_T ProfileSize, ULONG BucketSize, PULONG Buffer, ULONG BufferSize,
                            KPROFILE_SOURCE ProfileSource, USHORT GroupCount,
                            PGROUP_AFFINITY GroupAffinity)
 {
-    struct profile wanted = { .base = (uint64_t)ProfileBase,
-                              .size = ProfileSize,
-                              .log2 = BucketSize,
-                              .buffer = Buffer,
-                              .buffer_size = BufferSize,
-                              .source = ProfileSource };
+    struct profile wanted =
+        describe(ProfileBase, ProfileSize, BucketSize, Buffer, BufferSize, ProfileSource);
     return check_and_create(ProfileHandle, Process, &wanted, GroupCount, GroupAffinity,
                             from_user());
 }
@@ -169,12 +176,8 @@ NTSTATUS NtCreateProfile(PHANDLE ProfileHandle, HANDLE Process, PVOID ProfileBas
                          SIZE_T ProfileSize, ULONG BucketSize, PULONG Buffer, ULONG BufferSize,
                          KPROFILE_SOURCE ProfileSource, KAFFINITY Affinity)
 {
-    struct profile wanted = { .base = (uint64_t)ProfileBase,
-                              .size = ProfileSize,
-                              .log2 = BucketSize,
-                              .buffer = Buffer,
-                              .buffer_size = BufferSize,
-                              .source = ProfileSource };
+    struct profile wanted =
+        describe(ProfileBase, ProfileSize, BucketSize, Buffer, BufferSize, ProfileSource);
     USHORT number = cpu_set_primary(thread_current()->affinity).Group;
     KAFFINITY mask = Affinity == ~0ul ? cpu_all().bits[number] : Affinity;
     GROUP_AFFINITY group = { .Mask = mask, .Group = number };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events, semaphores, mutants and waits, from ring 0; what ring 3 adds is in ring3/synch*.c. */
+/* Events, semaphores, mutants and waits, from ring 0; what ring 3 adds is in tests/ring3. */
 #include "kernel/ke/dispatcher.h"
 #include "hal/clock.h"
 #include "kernel/base/bits.h"

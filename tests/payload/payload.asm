@@ -3,16 +3,6 @@
 ; stranger does.
 %include "tests/payload/guest.inc"
 
-; uint64_t try_rdpmc(uint32_t selector, uint64_t *value): 0 or the vector.
-global try_rdpmc
-try_rdpmc:
-    guard
-    mov ecx, edi
-    rdpmc
-    mov [rsi], eax
-    mov [rsi + 4], edx
-    unguard
-
 ; void gate_loop(uint32_t msr, uint64_t on, uint64_t off, uint64_t loops): between the two WRMSRs,
 ; the first counted and the second not, 2 * loops + 4 instructions
 global gate_loop

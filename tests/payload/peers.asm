@@ -52,13 +52,3 @@ emulated:
     write_msr r10
     pop rbx
     ret
-
-; uint64_t try_rdpmc(uint32_t selector, uint64_t *value): 0 or the vector
-global try_rdpmc
-try_rdpmc:
-    guard
-    mov ecx, edi
-    rdpmc
-    mov [rsi], eax
-    mov [rsi + 4], edx
-    unguard

@@ -5,7 +5,7 @@
 #define WIN32_NO_STATUS
 #include <windows.h>
 #include <winternl.h>
-#include "check.h"
+#include "check_thread.h"
 
 #define KERNEL_ADDRESS 0xffff800000000000
 #define NOT_CANONICAL 0x0000800000000000
@@ -57,15 +57,6 @@ asm(".text\n"
     "    pause\n"
     "    movl $1, stands(%rip)\n"
     "    jmp stand\n");
-
-static DWORD end_of(HANDLE thread)
-{
-    DWORD code = 99;
-    IS(WaitForSingleObject(thread, 60000), WAIT_OBJECT_0);
-    GetExitCodeThread(thread, &code);
-    CloseHandle(thread);
-    return code;
-}
 
 static CONTEXT get(HANDLE thread, DWORD flags)
 {

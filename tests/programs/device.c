@@ -7,7 +7,7 @@
 #include <string.h>
 #include <windows.h>
 #include <winternl.h>
-#include "check.h"
+#include "check_thread.h"
 #include "device.h"
 
 #define KERNEL_ADDRESS ((PVOID)0xffff800000000000)
@@ -315,15 +315,6 @@ static struct told tell(HANDLE file)
     struct told t;
     control(file, TELL, NULL, 0, &t, sizeof t, NULL);
     return t;
-}
-
-static DWORD end_of(HANDLE thread)
-{
-    DWORD code = 0;
-    IS(WaitForSingleObject(thread, 60000), WAIT_OBJECT_0);
-    GetExitCodeThread(thread, &code);
-    CloseHandle(thread);
-    return code;
 }
 
 static void check_ends(HANDLE file, const char *name)

@@ -2,17 +2,7 @@
 /* What else a driver may rely on: the order of DPCs and timers, registers under an interrupt, spin
  * locks, pool, addresses, what DbgPrint prints. */
 #include <ntddk.h>
-
-static ULONG checks, wrong;
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        checks++;                                                                                  \
-        if (!(condition)) {                                                                        \
-            wrong++;                                                                               \
-            DbgPrint("line %d: %s\n", __LINE__, #condition);                                       \
-        }                                                                                          \
-    } while (0)
+#include "check_driver.h"
 
 NTSYSAPI NTSTATUS NTAPI ZwQueryInformationThread(HANDLE, ULONG, PVOID, ULONG, PULONG);
 NTKERNELAPI NTSTATUS NTAPI PsLookupThreadByThreadId(HANDLE ThreadId, PVOID *Thread);

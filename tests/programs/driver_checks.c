@@ -3,17 +3,7 @@
  * services. */
 #include <ntddk.h>
 #include <intrin.h>
-
-static ULONG checks, wrong;
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        checks++;                                                                                  \
-        if (!(condition)) {                                                                        \
-            wrong++;                                                                               \
-            DbgPrint("line %d: %s\n", __LINE__, #condition);                                       \
-        }                                                                                          \
-    } while (0)
+#include "check_driver.h"
 
 static VOID NTAPI overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle)
 {

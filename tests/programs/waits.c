@@ -4,7 +4,7 @@
 #define WIN32_NO_STATUS
 #include <windows.h>
 #include <winternl.h>
-#include "check.h"
+#include "check_thread.h"
 
 #define KERNEL_ADDRESS ((PVOID)0xffff800000000000)
 
@@ -28,15 +28,6 @@ static DWORD WINAPI spin(LPVOID unused)
 static DWORD WINAPI wait_once(LPVOID alertable)
 {
     return WaitForSingleObjectEx(event, 60000, alertable != NULL);
-}
-
-static DWORD end_of(HANDLE thread)
-{
-    DWORD code = 99;
-    IS(WaitForSingleObject(thread, 60000), WAIT_OBJECT_0);
-    GetExitCodeThread(thread, &code);
-    CloseHandle(thread);
-    return code;
 }
 
 static void let_it_stop(void) { Sleep(20); }

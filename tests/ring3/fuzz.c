@@ -110,30 +110,7 @@ bool fuzz_answered(NTSTATUS status, const char *file, int line, const char *text
 
 static uint8_t *read_only, *last_page; /* nothing behind the second */
 
-/* NULL and near it, a hole, the end of user space, non-canonical, the kernel's direct map, windows,
- * image. */
-void *fuzz_bad_pointer(void)
-{
-    static const uint64_t bad[] = {
-        0,
-        8,
-        0x1000,
-        0xf00000000,
-        0x7fffffff0000,
-        0x7ffffffffffc,
-        0x800000000000,
-        0x123456789abcdec,
-        0x8000000000000000,
-        0xffff7ffffffffffc,
-        0xffff800000000000,
-        0xffff800000100000,
-        0xffffff0000000000,
-        0xffffffff80000000,
-        0xfffffffffffffe40,
-        0xfffffffffffffff8,
-    };
-    return (void *)FUZZ_ONE_OF(bad);
-}
+void *fuzz_bad_pointer(void) { return (void *)FUZZ_ONE_OF(ring3_bad_addresses); }
 
 static uint8_t *room_for(size_t size)
 {

@@ -6,6 +6,11 @@
 
 #define FILL 0xa5
 #define RING3_PAGE 4096u
+#define RING3_BAD_ADDRESSES 21
+
+/* Not ring 3's to read or write: NULL and near it, a hole, the end of user space, non-canonical,
+ * the kernel's direct map, windows, image; ranges that wrap around. Multiples of 4. */
+extern const uint64_t ring3_bad_addresses[RING3_BAD_ADDRESSES];
 
 /* At least 2 instructions a turn, which no compiler removes. */
 static inline void ring3_work(uint64_t turns)

@@ -13,33 +13,6 @@
 #define BLOCK_SIZE sizeof(THREAD_PERFORMANCE_DATA)
 #define ME NtCurrentThread()
 
-/* Not ring 3's to write: NULL and near it, a hole, the end of user space, non-canonical, the
- * kernel's direct map, windows, image; ranges that wrap around. */
-static const uint64_t bad[] = {
-    0,
-    4,
-    8,
-    0xffc,
-    0x1000,
-    0x0000000f00000000,
-    0x00007ffffffeff00,
-    0x00007fffffff0000,
-    0x00007ffffffffffc,
-    0x0000800000000000,
-    0x0123456789abcdec,
-    0x8000000000000000,
-    0xffff7ffffffffffc,
-    0xffff800000000000,
-    0xffff800000100000,
-    0xffffff0000000000,
-    0xffffffff80000000,
-    0xffffffff81000000,
-    0xfffffffffffffe40,
-    0xfffffffffffffff8,
-    0xfffffffffffffffc,
-};
-#define BAD_COUNT ARRAY_SIZE(bad)
-
 static const uint8_t read_only[512] __attribute__((aligned(16))) = { 1 };
 
 static PVOID pointer(uint64_t address) { return (PVOID)address; }
@@ -59,8 +32,8 @@ TEST_USER(tp_input, set_length, "a set of any length but 24 bytes is refused [TP
                  STATUS_INFO_LENGTH_MISMATCH);
     CHECK_STATUS(ZwSetInformationThread(ME, CLASS, &buffer, 0x80000018),
                  STATUS_INFO_LENGTH_MISMATCH);
-    for (unsigned i = 0; i < BAD_COUNT; i++)
-        CHECK_STATUS(ZwSetInformationThread(NULL, CLASS, pointer(bad[i]), 23),
+    for (unsigned i = 0; i < RING3_BAD_ADDRESSES; i++)
+        CHECK_STATUS(ZwSetInformationThread(NULL, CLASS, pointer(ring3_bad_addresses[i]), 23),
                      STATUS_INFO_LENGTH_MISMATCH);
     CHECK(!ring3_profiled());
 }
@@ -85,8 +58,8 @@ TEST_USER(tp_input, set_information, "information that the caller cannot read is
     THREAD_PERFORMANCE_DATA block;
     THREAD_PROFILING_INFORMATION on = { 0, 0, TRUE, &block };
     REQUIRE(page != NULL);
-    for (unsigned i = 0; i < BAD_COUNT; i++)
-        CHECK_STATUS(ZwSetInformationThread(ME, CLASS, pointer(bad[i]), INFO_SIZE),
+    for (unsigned i = 0; i < RING3_BAD_ADDRESSES; i++)
+        CHECK_STATUS(ZwSetInformationThread(ME, CLASS, pointer(ring3_bad_addresses[i]), INFO_SIZE),
                      STATUS_ACCESS_VIOLATION);
     for (unsigned inside = 1; inside < INFO_SIZE;
          inside++) { /* a part of it in the hole behind the page */
@@ -135,8 +108,8 @@ static void block_refused(void *block, NTSTATUS status)
 
 TEST_USER(tp_input, block_bad, "a block that the caller cannot write is refused [TP-88 TP-89]")
 {
-    for (unsigned i = 0; i < BAD_COUNT; i++)
-        block_refused(pointer(bad[i]), STATUS_ACCESS_VIOLATION);
+    for (unsigned i = 0; i < RING3_BAD_ADDRESSES; i++)
+        block_refused(pointer(ring3_bad_addresses[i]), STATUS_ACCESS_VIOLATION);
     block_refused(pointer((uint64_t)read_only), STATUS_ACCESS_VIOLATION);
     block_refused(pointer((uint64_t)block_refused & ~UINT64_C(3)), STATUS_ACCESS_VIOLATION);
 }
@@ -149,8 +122,8 @@ TEST_USER(tp_input, block_unaligned,
     for (unsigned i = 1; i < 16; i++)
         if (i % 4)
             block_refused(room + i, STATUS_DATATYPE_MISALIGNMENT);
-    for (unsigned i = 0; i < BAD_COUNT; i++)
-        block_refused(pointer(bad[i] + 1), STATUS_DATATYPE_MISALIGNMENT);
+    for (unsigned i = 0; i < RING3_BAD_ADDRESSES; i++)
+        block_refused(pointer(ring3_bad_addresses[i] + 1), STATUS_DATATYPE_MISALIGNMENT);
 }
 
 TEST_USER(tp_input, block_half,
@@ -220,12 +193,13 @@ TEST_USER(tp_input, query_pointers, "a query writes only to memory that the call
     uint8_t *pages = ring3_pages(2), *middle = pages + RING3_PAGE, *end = middle + RING3_PAGE;
     BOOLEAN on;
     REQUIRE(pages != NULL);
-    for (unsigned i = 0; i < BAD_COUNT; i++) {
-        CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, pointer(bad[i]), 1, NULL),
+    for (unsigned i = 0; i < RING3_BAD_ADDRESSES; i++) {
+        CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, pointer(ring3_bad_addresses[i]), 1, NULL),
                      STATUS_ACCESS_VIOLATION);
-        CHECK_EQ(QueryThreadProfiling(ME, pointer(bad[i])), ERROR_NOACCESS);
-        if (bad[i])
-            CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, &on, 1, pointer(bad[i])),
+        CHECK_EQ(QueryThreadProfiling(ME, pointer(ring3_bad_addresses[i])), ERROR_NOACCESS);
+        if (ring3_bad_addresses[i])
+            CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, &on, 1,
+                                                  pointer(ring3_bad_addresses[i])),
                          STATUS_ACCESS_VIOLATION);
     }
     ring3_protect(middle, PAGE_READONLY);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Profiled threads for tests/tp_*.c, which configures counters in ring 0. */
+/* Profiled threads for tests/profiling/tp_*.c, which configures counters in ring 0. */
 #include "kernel/base/bits.h"
 #include "tests/ring3/ring3.h"
 #include "kernel/base/string.h"

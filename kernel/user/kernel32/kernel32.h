@@ -36,7 +36,6 @@ bool widen(const char *text, UNICODE_STRING *string, WCHAR *buffer);
 DWORD give_narrow(const WCHAR *text, DWORD length, char *buffer, DWORD room);
 
 /* ntdll */
-NTSTATUS write_console(const char *text, ULONG length);
 NTSTATUS NTAPI LdrLoadDll(PWSTR SearchPath, PULONG Flags, PUNICODE_STRING Name, PVOID *BaseAddress);
 NTSTATUS NTAPI LdrUnloadDll(PVOID BaseAddress);
 NTSTATUS NTAPI LdrGetDllHandle(PWSTR Path, PULONG Flags, PUNICODE_STRING Name, PVOID *BaseAddress);
@@ -56,18 +55,9 @@ PVOID NTAPI RtlAllocateHeap(HANDLE HeapHandle, ULONG Flags, SIZE_T Size);
 BOOLEAN NTAPI RtlFreeHeap(HANDLE HeapHandle, ULONG Flags, PVOID BaseAddress);
 PVOID NTAPI RtlReAllocateHeap(HANDLE HeapHandle, ULONG Flags, PVOID BaseAddress, SIZE_T Size);
 SIZE_T NTAPI RtlSizeHeap(HANDLE HeapHandle, ULONG Flags, PVOID BaseAddress);
-NTSTATUS NTAPI NtAllocateVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, ULONG_PTR ZeroBits,
-                                       PSIZE_T RegionSize, ULONG AllocationType, ULONG Protect);
-NTSTATUS NTAPI NtFreeVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize,
-                                   ULONG FreeType);
-NTSTATUS NTAPI NtProtectVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize,
-                                      ULONG NewProtect, PULONG OldProtect);
 NTSTATUS NTAPI NtQueryVirtualMemory(HANDLE ProcessHandle, PVOID BaseAddress, ULONG Class,
                                     PVOID Information, SIZE_T Length, PSIZE_T ReturnLength);
-NTSTATUS NTAPI NtYieldExecution(void);
 NTSTATUS NTAPI NtDelayExecution(BOOLEAN Alertable, PLARGE_INTEGER DelayInterval);
-NTSTATUS NTAPI NtTerminateProcess(HANDLE ProcessHandle, NTSTATUS ExitStatus);
-NTSTATUS NTAPI NtTerminateThread(HANDLE ThreadHandle, NTSTATUS ExitStatus);
 NTSTATUS NTAPI NtCreateThreadEx(PHANDLE ThreadHandle, ACCESS_MASK DesiredAccess,
                                 PVOID ObjectAttributes, HANDLE ProcessHandle, PVOID StartRoutine,
                                 PVOID Argument, ULONG CreateFlags, SIZE_T ZeroBits,
@@ -79,8 +69,6 @@ NTSTATUS NTAPI NtDuplicateObject(HANDLE SourceProcessHandle, HANDLE SourceHandle
                                  ACCESS_MASK DesiredAccess, ULONG HandleAttributes, ULONG Options);
 ULONG NTAPI NtGetCurrentProcessorNumber(void);
 NTSTATUS NTAPI NtGetCurrentProcessorNumberEx(PPROCESSOR_NUMBER ProcNumber);
-NTSTATUS NTAPI NtSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
-                                      PVOID ThreadInformation, ULONG ThreadInformationLength);
 
 /* ThreadBasicInformation; winternl.h does not declare it. */
 struct thread_information {

@@ -7,20 +7,8 @@
 #include "kernel/pe.h"
 
 /* Services: kernel/nt/service_list.h */
-NTSTATUS NTAPI NtYieldExecution(void);
 NTSTATUS NTAPI NtTestAlert(void);
-NTSTATUS NTAPI NtTerminateProcess(HANDLE ProcessHandle, NTSTATUS ExitStatus);
-NTSTATUS NTAPI NtTerminateThread(HANDLE ThreadHandle, NTSTATUS ExitStatus);
-NTSTATUS NTAPI NtAllocateVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, ULONG_PTR ZeroBits,
-                                       PSIZE_T RegionSize, ULONG AllocationType, ULONG Protect);
-NTSTATUS NTAPI NtFreeVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize,
-                                   ULONG FreeType);
-NTSTATUS NTAPI NtProtectVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize,
-                                      ULONG NewProtect, PULONG OldProtect);
-NTSTATUS NTAPI NtSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
-                                      PVOID ThreadInformation, ULONG ThreadInformationLength);
 NTSTATUS load_image(const char *name, SIZE_T length, void **base, SIZE_T *size);
-NTSTATUS write_console(const char *text, ULONG length);
 
 /* loader.c. A module begins with Windows' LDR_DATA_TABLE_ENTRY. */
 struct module {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What files of ntdll and kernel32 begin with: mingw-w64's headers and the thread's block. */
+/* What files of ntdll and kernel32 begin with: mingw-w64's headers, the thread's block, and the
+ * services that both call (kernel/nt/service_list.h). */
 #pragma once
 #include <ntstatus.h>
 #define WIN32_NO_STATUS
@@ -17,3 +18,16 @@ static inline struct teb *teb(void)
     asm("mov %%gs:0x30, %0" : "=r"(self));
     return self;
 }
+
+NTSTATUS NTAPI NtYieldExecution(void);
+NTSTATUS NTAPI NtTerminateProcess(HANDLE ProcessHandle, NTSTATUS ExitStatus);
+NTSTATUS NTAPI NtTerminateThread(HANDLE ThreadHandle, NTSTATUS ExitStatus);
+NTSTATUS NTAPI NtAllocateVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, ULONG_PTR ZeroBits,
+                                       PSIZE_T RegionSize, ULONG AllocationType, ULONG Protect);
+NTSTATUS NTAPI NtFreeVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize,
+                                   ULONG FreeType);
+NTSTATUS NTAPI NtProtectVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T RegionSize,
+                                      ULONG NewProtect, PULONG OldProtect);
+NTSTATUS NTAPI NtSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
+                                      PVOID ThreadInformation, ULONG ThreadInformationLength);
+NTSTATUS write_console(const char *text, ULONG length);
