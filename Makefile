@@ -358,7 +358,7 @@ fuzz: all
 fuzz-guest:
 	@BUILD=$(BUILD) tests/fuzz-guest
 
-mutants: $(BUILD)/blocks.elf
+mutants: $(PAYLOADS) $(BUILD)/linux.bin
 	prove -v tests/mutants.t
 
 # Rounds of the same runs on a busy host: N=10 LOAD=2.

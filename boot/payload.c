@@ -197,5 +197,7 @@ bool payload_load(struct boot_info *boot, struct virt_payload *payload)
     }
     if (!room_make(boot))
         return false;
-    return linux_is(boot) ? linux_load(boot, payload) : load_multiboot(boot, payload);
+    bool loaded = linux_is(boot) ? linux_load(boot, payload) : load_multiboot(boot, payload);
+    payload->end = room_end();
+    return loaded;
 }

@@ -80,6 +80,8 @@ bool room_make(struct boot_info *boot)
     return false;
 }
 
+uint64_t room_end(void) { return ours; }
+
 bool room_has(const struct boot_info *boot, uint64_t start, uint64_t end, unsigned file)
 {
     struct room_range r;

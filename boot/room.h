@@ -21,6 +21,8 @@ struct room_range {
     uint32_t type;
 };
 bool room_range(const struct boot_info *boot, unsigned n, struct room_range *range);
+/* Where its memory ends, and we begin. */
+uint64_t room_end(void);
 /* The physical address of an object of this image, which has moved; and what is at an address. */
 uint32_t room_physical(const void *p);
 uint8_t *room_at(uint64_t physical);

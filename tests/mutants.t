@@ -201,8 +201,9 @@ sub restore
     }
 }
 
-# Without it blocks.t would notice anything.
--e "$build/blocks.elf" or die "$build/blocks.elf is not there: make it\n";
+# Without them blocks.t and others would notice anything.
+-e "$build/$_" or die "$build/$_ is not there: make it\n"
+    for "linux.bin", map { "$_.elf" } qw(blocks payload peers suite transparent);
 plan tests => @mutants + !!$machine;
 my ($noticed, $nothing, $seconds, @results) = (0, 0, 0);
 system('rm', '-rf', "$build/mutants"); # an earlier run may have left its last mutant there

@@ -3,6 +3,7 @@
  * that the host executes here counts 1 after its effect; one that faults counts nothing. */
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
+#include "pmu/virt/bios.h"
 #include "pmu/virt/svm.h"
 
 #define CR0_PG (1u << 31)
@@ -189,6 +190,8 @@ void exit_handle(struct vcpu *v)
         case EXIT_MONITOR: /* CPUID does not offer them */
         case EXIT_MWAIT: virt_raise(v, VECTOR_UD, 0); break;
         default:
+            if (code == EXIT_VMMCALL && bios_call(v))
+                break;
             if (code >= EXIT_VMRUN && code <= EXIT_SKINIT)
                 virt_raise(v, VECTOR_UD, 0);
             else if (code == EXIT_SHUTDOWN)

@@ -5,6 +5,7 @@
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
+#include "pmu/virt/bios.h"
 #include "pmu/virt/svm.h"
 #include "pmu/virt/virt.h"
 
@@ -54,6 +55,7 @@ void virt_boot_payload(const char *model, const struct virt_payload *payload)
         return;
     virt_foreign = true;
     platform_find_pm_timer();
+    bios_hide(payload->end);
     load_flat_fs_gs();
     vmcb_enable_svm(v);
     vmcb_make(v);

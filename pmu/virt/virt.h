@@ -13,6 +13,7 @@ struct virt_payload {
     uint64_t entry, info; /* info: what the loader tells it */
     uint64_t tables, gdt; /* of a Linux kernel, which starts in long mode; 0: a multiboot 1 image */
     uint16_t gdt_limit;
+    uint64_t end; /* of its memory: there we are */
 };
 /* Starts it. Returns only if that fails, after one line with the reason. */
 void virt_boot_payload(const char *model, const struct virt_payload *payload);

@@ -2,7 +2,9 @@
 ; Of transparent.asm: the way to real mode and back.
 
 ; void real_mode(void): the BIOS's interrupts, its timer, an INT n of our own; words in real_result.
-global real_mode, real_result
+; What INT 15h says of memory: the end of the last range below 4 GB, in KB from 1 MB, in 64 KB from
+; 16 MB.
+global real_mode, real_result, real_end_of_memory, real_blocks
 %define R(label) (LOW + (label) - real_begin)
 real_mode:
     enter
@@ -55,6 +57,46 @@ real:
     mov ah, 0x0f
     int 0x10
     mov [R(real_words) + 2], ax
+    xor ebx, ebx
+.map:
+    mov eax, 0xe820
+    mov edx, 0x534d4150
+    mov ecx, 20
+    mov di, R(real_range)
+    stc
+    int 0x15
+    jc .sizes
+    cmp dword [R(real_range) + 16], 1   ; memory
+    jne .next
+    cmp dword [R(real_range) + 4], 0
+    jne .next
+    mov eax, [R(real_range)]
+    add eax, [R(real_range) + 8]
+    mov [R(real_words) + 16], eax
+.next:
+    test ebx, ebx
+    jnz .map
+.sizes:
+    mov ax, 0xe801
+    int 0x15
+    mov [R(real_words) + 20], bx
+    mov ah, 0x88
+    int 0x15
+    mov [R(real_words) + 14], ax
+    mov ah, 0xc0                        ; a function that is none of memory; one that is none
+    int 0x15
+    pushf
+    pop word [R(real_words) + 22]
+    mov [R(real_words) + 24], ax
+    mov ax, 0x4299
+    int 0x15
+    pushf
+    pop word [R(real_words) + 26]
+    mov eax, 0xe820
+    mov ebx, 0x1000                     ; no such range
+    int 0x15
+    pushf
+    pop word [R(real_words) + 28]
     mov dword [0x60 * 4], R(real_handler)
     mov ax, 0x1234
     test ax, ax                         ; flags that do not depend on the time
@@ -82,7 +124,8 @@ real_handler:
     iret
 real_idtr: dw 0x3ff, 0, 0
 align 4
-real_words: times 8 dw 0
+real_words: times 16 dw 0
+real_range: times 5 dd 0
 bits 32
 real_32:
     mov ax, KDATA
@@ -101,8 +144,8 @@ bits 64
 real_end:
 real_back:
     lidt [idtr]
-    mov rax, [R(real_words)]
-    mov [real_result], rax
-    mov rax, [R(real_words) + 8]
-    mov [real_result + 8], rax
+    mov esi, R(real_words)
+    mov edi, real_result
+    mov ecx, 4
+    rep movsq
     jmp recover

@@ -12,7 +12,9 @@ IF equ 0x200
 extern scratch
 
 section .bss
-real_result: resq 2
+real_result: resw 8
+real_end_of_memory: resd 1
+real_blocks: resw 6
 
 section .text
 ; void run(const struct probe *p): IRET to it; comes back when trap_handler says so.

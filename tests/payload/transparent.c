@@ -19,7 +19,8 @@ extern uint64_t pml4[];
 extern const struct probe probes[], probes_end[], silicon[], silicon_end[];
 void run(const struct probe *p);
 void real_mode(void);
-extern const uint16_t real_result[];
+extern uint16_t real_result[8], real_blocks[6];
+extern uint32_t real_end_of_memory;
 void lstar_entry(void);
 void cstar_entry(void);
 void sysenter_entry(void);
@@ -96,7 +97,20 @@ static void start(unsigned mode)
     try_wrmsr(intel ? 0x186 : 0xc0010000, events[intel][mode]);
 }
 
-/* Memory by INT 12h, the screen by INT 10h, our own INT 60h: registers, IP and flags. */
+/* Where memory below 4 GB ends, by the loader's map. */
+static uint32_t end_of_memory;
+static void read_map(const uint32_t *info)
+{
+    const uint8_t *at = (const uint8_t *)(uint64_t)info[12], *end = at + info[11];
+    for (; at < end; at += *(const uint32_t *)at + 4) {
+        const uint32_t *range = (const uint32_t *)at; /* size, start, length, type */
+        if (range[5] == 1 && !range[2])
+            end_of_memory = range[1] + range[3];
+    }
+}
+
+/* Memory by INT 12h, the screen by INT 10h, our own INT 60h: registers, IP and flags; memory by INT
+ * 15h, which must be the loader's; flags by INT 15h. */
 static void say_real_mode(unsigned mode, const char *name)
 {
     start(mode);
@@ -104,8 +118,12 @@ static void say_real_mode(unsigned mode, const char *name)
     start(0);
     say(name);
     say("real mode:");
-    for (unsigned i = 0; i < 7; i++)
+    for (unsigned i = 0; i < 8; i++)
         say_hex(" ", real_result[i]);
+    say_hex(" E820h ends with the loader's map ", real_end_of_memory == end_of_memory);
+    say_hex(" E801h ", real_blocks[0] == (end_of_memory >> 16) - 256);
+    for (unsigned i = 1; i < 5; i++)
+        say_hex(" ", real_blocks[i]);
     say("\n");
 }
 
@@ -220,6 +238,7 @@ void payload_main(uint32_t magic, uint32_t info)
     try_wrmsr(0x175, (uint64_t)probe_stack_top - 256);
     try_wrmsr(0x176, (uint64_t)sysenter_entry);
     intel = is_intel();
+    read_map(words);
     bool other = has_word(line, "silicon");
     for (unsigned mode = 0; mode < 3; mode++)
         run_all(mode, other ? silicon : probes, other ? silicon_end : probes_end);
