@@ -8,7 +8,7 @@
 #define TRIES 20
 
 void user_exact_steps(uint64_t selector);
-void user_exact_long(uint64_t selector);
+void user_exact_long(uint64_t what);
 extern uint64_t user_exact_counted;
 uint64_t user_exact_counted;
 
@@ -49,14 +49,16 @@ void user_exact_steps(uint64_t selector)
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 
-void user_exact_long(uint64_t selector)
+/* The selector, and in the upper half how many million instructions. */
+void user_exact_long(uint64_t what)
 {
     HANDLE profile;
     if (!begin(&profile))
         return;
-    uint64_t empty = least((uint32_t)selector, work_0);
-    uint64_t first = stretch((uint32_t)selector, work_1000000);
-    user_exact_counted = first - empty + stretch((uint32_t)selector, work_1000000) - empty;
+    uint64_t empty = least((uint32_t)what, work_0);
+    user_exact_counted = 0;
+    for (uint64_t n = 0; n < what >> 32; n++)
+        user_exact_counted += stretch((uint32_t)what, work_1000000) - empty;
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 

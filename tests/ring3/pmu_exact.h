@@ -3,8 +3,7 @@
 #pragma once
 #include <stdint.h>
 
-#define USER_LONG 2000000u   /* instructions of the long stretch */
 #define USER_STEPS_AROUND 5u /* trapped around the stretch: CALL, RET, PUSHFQ, AND, POPFQ */
 extern uint64_t user_exact_counted;
 extern void user_exact_steps(void); /* counts work_1000, then runs it with TF set */
-extern void user_exact_long(void);  /* counts two of work_1000000 */
+extern void user_exact_long(void);  /* counts long stretches */
