@@ -154,6 +154,57 @@ check('tests/programs/groups.c', "PMU=none SMP=$_", 0,
 check('tests/programs/runtime.cpp', q(PROGRAM_ARGS='"a b" c\d e\"f g\\' PMU=none SMP=2), 0,
       qr/\Aabcdef\nbefore held at once\nm{1200}\|\n90 checks, 0 wrong\nthen\nlast\n# PASS/);
 check('tests/programs/names.c', 'PMU=none', 0, qr/\A56 checks, 0 wrong\n# PASS/);
+
+# Programs of other tool chains, by what they import: UCRT64's, the API sets of ucrtbase.dll; Visual
+# Studio's, these and vcruntime140.dll.
+my $gcc_windows = 'x86_64-w64-mingw32-gcc-posix';
+sub make_ucrt
+{
+    my $to = "$build/ucrt.exe";
+    return system("$gcc_windows -D_UCRT -std=gnu11 -O2 -g -Wall -o $to tests/programs/ucrt.c "
+                  . '-nodefaultlibs -lmingw32 -lgcc -lmingwex -lucrt -lkernel32') ? '' : $to;
+}
+
+sub make_msvc
+{
+    my ($to, $own) = ("$build/msvc.exe", "$build/msvc");
+    my $names = join '\n', qw(memcpy strstr __current_exception __std_type_info_destroy_list
+                              __C_specific_handler);
+    return system("clang --target=x86_64-pc-windows-msvc -std=gnu11 -O2 -Wall -Wextra -fno-builtin "
+                  . "-c -o $own.o tests/programs/msvc.c && "
+                  . "printf 'LIBRARY VCRUNTIME140.dll\nEXPORTS\n$names\n' >$own.def && "
+                  . "x86_64-w64-mingw32-dlltool -d $own.def -l $own.a && "
+                  . "$gcc_windows -nostdlib -Wl,-e,mainCRTStartup -o $to $own.o $own.a "
+                  . '-lucrt -lkernel32') ? '' : $to;
+}
+
+sub check_made
+{
+    my ($exe, $variables, $want, @patterns) = @_;
+    return check($exe, $variables, $want, @patterns) if $exe;
+    fail('a program of another tool chain is built');
+}
+system "mkdir -p $build";
+if (wanted('ucrt.exe')) {
+    my $exe = make_ucrt();
+    my $imports = `x86_64-w64-mingw32-objdump -p $exe`;
+    ok($imports =~ /DLL Name: api-ms-win-crt-stdio-l1-1-0\.dll/ && $imports !~ /msvcrt/i,
+       'ucrt.c imports API sets and no msvcrt.dll');
+    check_made($exe, qq(PROGRAM_ARGS='"a b" c' PMU=none SMP=$_), 0,
+               qr/\Anarrow and wide\nwide and narrow\na line\nstandard error\n/,
+               qr/^78 checks, 0 wrong\nlast, before the end\nfirst, at the end\n# PASS/m)
+        for 1, 4;
+}
+if (wanted('msvc.exe')) {
+    my $exe = make_msvc();
+    check_made($exe, q(PROGRAM_ARGS='"a b" c' PMU=none), 0,
+               qr/\Ainitializer\nconstructor\nhello of 3: a b,  2\.50\n/,
+               qr/\.50\ndestructor\nthread's end 0\natexit\n# PASS/);
+    system "sed 's/strstr/strstX/g' $exe >$build/msvc.lacks.exe";
+    check("$build/msvc.lacks.exe", 'PMU=none', 1,
+          qr/^# msvc\.lacks\.exe needs of VCRUNTIME140\.dll what it does not have: strstX$/m);
+}
+
 check('tests/samples/benchmark.cpp', 'PMU=intel-v5', 0,
       qr/^array +5000050000, \d+ us, [1-9]\d{5,} instructions, [1-9]\d{5,} cycles$/m,
       qr/^list .*\ndivide /m);

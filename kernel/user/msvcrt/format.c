@@ -10,14 +10,23 @@ int __mingw_vfscanf(FILE *stream, const char *format, va_list args);
 
 #define LOCAL 512
 
-/* Copies the format with %ls for Microsoft's %ws, to `room` if it fits, otherwise to the heap. */
-static char *translate(const char *format, char *room)
+#define POINTER ".16llX" /* %p, as Microsoft prints it */
+
+/* Copies the format with %ls for Microsoft's %ws, POINTER for %p and, if `rules` say so, %lf for
+ * %Lf: to `room` if it fits, otherwise to the heap. */
+static char *translate(const char *format, unsigned rules, char *room)
 {
-    size_t size = strlen(format) + 1;
+    size_t size = 1;
+    for (const char *p = format; *p; p++)
+        size += *p == 'p' ? sizeof POINTER : 1;
     char *copy = size <= LOCAL ? room : malloc(size), *to = copy;
-    bool inside = false;
+    bool inside = false, point = false;
     for (; copy && *format; format++) {
-        *to++ = inside && *format == 'w' ? 'l' : *format;
+        bool wide = *format == 'w' || (*format == 'L' && rules & FORMAT_LONG_IS_DOUBLE);
+        *to++ = inside && wide ? 'l' : *format;
+        if (inside && *format == 'p' && !point)
+            to = strcpy(to - 1, POINTER) + strlen(POINTER);
+        point = inside && (point || *format == '.');
         if (!inside)
             inside = *format == '%';
         else if (*format == '%' || (strchr("diouxXeEfFgGaAcCsSpn", *format) && *format))
@@ -28,9 +37,9 @@ static char *translate(const char *format, char *room)
     return copy;
 }
 
-int vfprintf(FILE *stream, const char *format, va_list args)
+int format_to_stream(FILE *stream, unsigned rules, const char *format, va_list args)
 {
-    char room[LOCAL], *copy = translate(format, room);
+    char room[LOCAL], *copy = translate(format, rules, room);
     if (!copy)
         return -1;
     stream_hold(stream);
@@ -41,14 +50,23 @@ int vfprintf(FILE *stream, const char *format, va_list args)
     return n;
 }
 
-/* C99's: returns the length of the whole text. */
-static int print_to(char *text, size_t size, const char *format, va_list args)
+int format_to_text(char *text, size_t size, unsigned rules, const char *format, va_list args)
 {
-    char room[LOCAL], *copy = translate(format, room);
+    char room[LOCAL], *copy = translate(format, rules, room);
     int n = copy ? __mingw_vsnprintf(text, size, copy, args) : -1;
     if (copy != room)
         free(copy);
     return n;
+}
+
+int vfprintf(FILE *stream, const char *format, va_list args)
+{
+    return format_to_stream(stream, 0, format, args);
+}
+
+static int print_to(char *text, size_t size, const char *format, va_list args)
+{
+    return format_to_text(text, size, 0, format, args);
 }
 
 int vsprintf(char *text, const char *format, va_list args)

@@ -20,7 +20,6 @@ char **__initenv;
 wchar_t **__winitenv;
 int _fmode, _commode;
 
-typedef void(__cdecl *routine)(void);
 typedef struct {
     int newmode;
 } _startupinfo;
@@ -85,7 +84,7 @@ static void make_arguments(void)
     __argv = plain;
 }
 
-static void make_environment(void)
+void make_environment(void)
 {
     const wchar_t *block = GetEnvironmentStringsW();
     size_t count = 0;
@@ -129,7 +128,7 @@ int __wgetmainargs(int *count, wchar_t ***arguments, wchar_t ***environment, int
 
 void __set_app_type(int type) { (void)type; }
 
-void _initterm(routine *from, routine *end)
+void _initterm(no_arguments *from, no_arguments *end)
 {
     for (; from < end; from++)
         if (*from)
@@ -181,9 +180,14 @@ _onexit_t __dllonexit(_onexit_t function, _onexit_t **begin, _onexit_t **end)
     return function;
 }
 
+no_arguments before_exit;
+
 /* The last function first; one that it adds is called next. */
 void _cexit(void)
 {
+    if (before_exit)
+        before_exit();
+    before_exit = NULL;
     for (;;) {
         _lock(0);
         _onexit_t function = exit_count ? at_exit[--exit_count] : NULL;
@@ -236,42 +240,4 @@ void _wassert(const wchar_t *message, const wchar_t *file, unsigned line)
 {
     fprintf(stderr, "Assertion failed: %ls, file %ls, line %u\n", message, file, line);
     abort();
-}
-
-/* --- Signals. --- */
-
-static __p_sig_fn_t handlers[NSIG];
-
-static bool is_signal(int number)
-{
-    return number == SIGINT || number == SIGILL || number == SIGFPE || number == SIGSEGV ||
-           number == SIGTERM || number == SIGBREAK || number == SIGABRT || number == SIGABRT_COMPAT;
-}
-
-__p_sig_fn_t signal(int number, __p_sig_fn_t handler)
-{
-    if (!is_signal(number)) {
-        errno = EINVAL;
-        return SIG_ERR;
-    }
-    __p_sig_fn_t old = handlers[number];
-    handlers[number] = handler;
-    return old;
-}
-
-int raise(int number)
-{
-    if (!is_signal(number)) {
-        errno = EINVAL;
-        return -1;
-    }
-    __p_sig_fn_t handler = handlers[number];
-    if (handler == SIG_IGN)
-        return 0;
-    handlers[number] = SIG_DFL;
-    if (handler != SIG_DFL)
-        handler(number);
-    else if (number != SIGABRT && number != SIGABRT_COMPAT)
-        _exit(3);
-    return 0;
 }

@@ -179,7 +179,10 @@ errno_t strcpy_s(char *to, rsize_t room, const char *from)
 errno_t strcat_s(char *to, rsize_t room, const char *from)
 {
     size_t used = to ? strnlen(to, room) : 0;
-    return used < room ? strcpy_s(to + used, room - used, from) : EINVAL;
+    errno_t error = used < room ? strcpy_s(to + used, room - used, from) : EINVAL;
+    if (error && to && room)
+        *to = 0;
+    return error;
 }
 
 errno_t strncpy_s(char *to, size_t room, const char *from, size_t size)

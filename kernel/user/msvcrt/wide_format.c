@@ -12,16 +12,22 @@ int __mingw_vsnwprintf(wchar_t *text, size_t size, const wchar_t *format, va_lis
 int __mingw_vswscanf(const wchar_t *text, const wchar_t *format, va_list args);
 int __mingw_vfwscanf(FILE *stream, const wchar_t *format, va_list args);
 
-/* Copies the format with C99's widths of strings and characters. The caller frees it. */
-static wchar_t *translate(const wchar_t *format)
+#define POINTER L".16llX" /* %p, as Microsoft prints it */
+#define POINTER_LENGTH 6
+
+/* Copies the format with C99's widths of strings and characters, as `rules` say. The caller frees
+ * it. */
+static wchar_t *translate(const wchar_t *format, unsigned rules)
 {
-    wchar_t *copy = malloc((2 * wcslen(format) + 1) * sizeof *copy), *to = copy;
-    bool inside = false, sized = false;
+    wchar_t *copy = malloc((POINTER_LENGTH * wcslen(format) + 1) * sizeof *copy), *to = copy;
+    bool inside = false, sized = false, long_is_double = rules & FORMAT_LONG_IS_DOUBLE;
+    bool c99 = rules & FORMAT_C99_STRINGS, point = false;
     for (; copy && *format; format++) {
         wchar_t c = *format;
         if (!inside) {
             inside = c == '%';
-            sized = false;
+            sized = c99;
+            point = false;
             *to++ = c;
             continue;
         }
@@ -31,7 +37,11 @@ static wchar_t *translate(const wchar_t *format)
             *to++ = 'l';
         if (!sized && (c == 'S' || c == 'C'))
             *to++ = 'h';
-        *to++ = c == 'w' ? 'l' : c == 'S' ? 's' : c == 'C' ? 'c' : c;
+        point |= c == '.';
+        if (c == 'p' && !point)
+            to = wcscpy(to, POINTER) + POINTER_LENGTH - 1;
+        bool wide = c == 'w' || (c == 'L' && long_is_double);
+        *to++ = wide ? 'l' : c == 'S' && !c99 ? 's' : c == 'C' && !c99 ? 'c' : c == 'p' ? 'X' : c;
         if (c == '%' || wcschr(L"diouxXeEfFgGaAcCsSpn", c))
             inside = false;
     }
@@ -40,17 +50,25 @@ static wchar_t *translate(const wchar_t *format)
     return copy;
 }
 
-/* mingw-w64's own vfwprintf calls Microsoft's, which is this one. */
-int vfwprintf(FILE *stream, const wchar_t *format, va_list args)
+int format_to_wide_stream(FILE *stream, unsigned rules, const wchar_t *format, va_list args)
 {
-    int n = _vscwprintf(format, args);
+    va_list again;
+    va_copy(again, args);
+    int n = format_to_wide_text(NULL, 0, rules, format, again);
+    va_end(again);
     wchar_t *whole = n >= 0 ? malloc(((size_t)n + 1) * sizeof *whole) : NULL;
     if (!whole)
         return -1;
-    _vsnwprintf(whole, (size_t)n + 1, format, args);
+    format_to_wide_text(whole, (size_t)n + 1, rules, format, args);
     fputws(whole, stream);
     free(whole);
     return n;
+}
+
+/* mingw-w64's own vfwprintf calls Microsoft's, which is this one. */
+int vfwprintf(FILE *stream, const wchar_t *format, va_list args)
+{
+    return format_to_wide_stream(stream, 0, format, args);
 }
 
 int __ms_fwprintf(FILE *stream, const wchar_t *format, ...);
@@ -62,10 +80,10 @@ int __ms_fwprintf(FILE *stream, const wchar_t *format, ...)
 
 int vwprintf(const wchar_t *format, va_list args) { return vfwprintf(stdout, format, args); }
 
-/* -1: the text is longer than `size`. After `size` characters there is no NUL. */
-int _vsnwprintf(wchar_t *text, size_t size, const wchar_t *format, va_list args)
+int format_to_wide_text(wchar_t *text, size_t size, unsigned rules, const wchar_t *format,
+                        va_list args)
 {
-    wchar_t *copy = translate(format);
+    wchar_t *copy = translate(format, rules);
     va_list again;
     va_copy(again, args);
     int n = copy ? __mingw_vsnwprintf(NULL, 0, copy, again) : -1;
@@ -77,7 +95,14 @@ int _vsnwprintf(wchar_t *text, size_t size, const wchar_t *format, va_list args)
     }
     free(whole);
     free(copy);
-    return !text || (size_t)n <= size ? n : -1;
+    return n;
+}
+
+/* -1: the text is longer than `size`. After `size` characters there is no NUL. */
+int _vsnwprintf(wchar_t *text, size_t size, const wchar_t *format, va_list args)
+{
+    int n = format_to_wide_text(text, size, 0, format, args);
+    return !text || n < 0 || (size_t)n <= size ? n : -1;
 }
 
 int _vscwprintf(const wchar_t *format, va_list args) { return _vsnwprintf(NULL, 0, format, args); }

@@ -38,12 +38,24 @@ struct module *module_at(const void *address)
     return NULL;
 }
 
-/* NT: libraries of their own there. */
+/* NT: libraries of their own there. A name that ends with "-" is the beginning of API sets' names,
+ * which stand for a library on Windows too. */
 static const struct {
     const char *name, *here;
-} other_names[] = { { "kernelbase.dll", "kernel32.dll" },
-                    { "sechost.dll", "advapi32.dll" },
-                    { "winmm.dll", "kernel32.dll" } };
+} other_names[] = {
+    { "kernelbase.dll", "kernel32.dll" },      { "sechost.dll", "advapi32.dll" },
+    { "winmm.dll", "kernel32.dll" },           { "vcruntime140.dll", "ucrtbase.dll" },
+    { "vcruntime140_1.dll", "ucrtbase.dll" },  { "api-ms-win-crt-", "ucrtbase.dll" },
+    { "api-ms-win-core-", "kernel32.dll" },    { "api-ms-win-eventing-", "advapi32.dll" },
+    { "api-ms-win-security-", "advapi32.dll" }
+};
+
+static bool is_name(const char *name, const char *row)
+{
+    while (*row && *name == *row)
+        name++, row++;
+    return !*row && (row[-1] == '-' || !*name);
+}
 
 /* Removes folders, converts to lower case, and adds ".dll" if there is no dot. False: too long. */
 static bool plain_name(const char *name, char *plain)
@@ -67,8 +79,10 @@ static bool plain_name(const char *name, char *plain)
         plain[n++] = *p;
     plain[n] = 0;
     for (unsigned i = 0; i < ARRAYSIZE(other_names); i++)
-        if (strcmp(plain, other_names[i].name) == 0)
+        if (is_name(plain, other_names[i].name)) {
             memcpy(plain, other_names[i].here, strlen(other_names[i].here) + 1);
+            break;
+        }
     return true;
 }
 

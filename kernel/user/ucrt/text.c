@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/* Strings: what ucrtbase has beside msvcrt's. Without room the _s functions return an error code
+ * and leave an empty string. */
+#include "ucrt.h"
+#include <ctype.h>
+#include <wchar.h>
+#include <wctype.h>
+
+/* --- Memory. --- */
+
+errno_t memcpy_s(void *to, size_t room, const void *from, size_t size)
+{
+    if (!size)
+        return 0;
+    if (!to || !from || room < size) {
+        if (to)
+            memset(to, 0, room);
+        return errno = to && from ? ERANGE : EINVAL;
+    }
+    memcpy(to, from, size);
+    return 0;
+}
+
+errno_t memmove_s(void *to, size_t room, const void *from, size_t size)
+{
+    if (!size)
+        return 0;
+    if (!to || !from || room < size)
+        return errno = to && from ? ERANGE : EINVAL;
+    memmove(to, from, size);
+    return 0;
+}
+
+static size_t wide_bytes(size_t count)
+{
+    size_t bytes;
+    return __builtin_mul_overflow(count, sizeof(wchar_t), &bytes) ? SIZE_MAX : bytes;
+}
+
+errno_t wmemcpy_s(wchar_t *to, size_t room, const wchar_t *from, size_t count)
+{
+    return memcpy_s(to, wide_bytes(room), from, wide_bytes(count));
+}
+
+errno_t wmemmove_s(wchar_t *to, size_t room, const wchar_t *from, size_t count)
+{
+    return memmove_s(to, wide_bytes(room), from, wide_bytes(count));
+}
+
+int _memicmp(const void *a, const void *b, size_t size)
+{
+    const unsigned char *p = a, *q = b;
+    for (; size; size--, p++, q++)
+        if (tolower(*p) != tolower(*q))
+            return tolower(*p) - tolower(*q);
+    return 0;
+}
+
+void *_memccpy(void *to, const void *from, int c, size_t size)
+{
+    const unsigned char *p = from;
+    for (unsigned char *q = to; size; size--)
+        if ((*q++ = *p++) == (unsigned char)c)
+            return q;
+    return NULL;
+}
+
+/* --- Both widths of characters. --- */
+
+#define BOTH(type, length_of, bounded_length, lower, upper, copy_s, cat_s, ncopy_s, ncat_s, tok_s, \
+             lower_s, upper_s, set, nset, find)                                                    \
+    errno_t ncat_s(type *to, size_t room, const type *from, size_t size)                           \
+    {                                                                                              \
+        size_t used = to ? bounded_length(to, room) : 0;                                           \
+        if (!to || used == room || !from)                                                          \
+            return EINVAL;                                                                         \
+        errno_t error = ncopy_s(to + used, room - used, from, size);                               \
+        if (error == ERANGE)                                                                       \
+            *to = 0;                                                                               \
+        return error;                                                                              \
+    }                                                                                              \
+    type *tok_s(type *text, const type *ends, type **at)                                           \
+    {                                                                                              \
+        text = text ? text : *at;                                                                  \
+        while (text && *text && find(ends, *text))                                                 \
+            text++;                                                                                \
+        if (!text || !*text) {                                                                     \
+            *at = text;                                                                            \
+            return NULL;                                                                           \
+        }                                                                                          \
+        type *end = text;                                                                          \
+        while (*end && !find(ends, *end))                                                          \
+            end++;                                                                                 \
+        *at = *end ? end + 1 : end;                                                                \
+        *end = 0;                                                                                  \
+        return text;                                                                               \
+    }                                                                                              \
+    errno_t lower_s(type *text, size_t room)                                                       \
+    {                                                                                              \
+        if (!text || bounded_length(text, room) == room)                                           \
+            return EINVAL;                                                                         \
+        lower(text);                                                                               \
+        return 0;                                                                                  \
+    }                                                                                              \
+    errno_t upper_s(type *text, size_t room)                                                       \
+    {                                                                                              \
+        if (!text || bounded_length(text, room) == room)                                           \
+            return EINVAL;                                                                         \
+        upper(text);                                                                               \
+        return 0;                                                                                  \
+    }                                                                                              \
+    type *nset(type *text, set##_value c, size_t size)                                             \
+    {                                                                                              \
+        for (type *p = text; size && *p; size--)                                                   \
+            *p++ = (type)c;                                                                        \
+        return text;                                                                               \
+    }                                                                                              \
+    type *set(type *text, set##_value c) { return nset(text, c, SIZE_MAX); }
+
+wchar_t *_wcslwr(wchar_t *text)
+{
+    for (wchar_t *p = text; *p; p++)
+        *p = towlower(*p);
+    return text;
+}
+
+wchar_t *_wcsupr(wchar_t *text)
+{
+    for (wchar_t *p = text; *p; p++)
+        *p = towupper(*p);
+    return text;
+}
+
+wchar_t *_wcsrev(wchar_t *text)
+{
+    for (size_t i = 0, n = wcslen(text); i < n / 2; i++) {
+        wchar_t c = text[i];
+        text[i] = text[n - 1 - i];
+        text[n - 1 - i] = c;
+    }
+    return text;
+}
+
+errno_t wcscpy_s(wchar_t *to, size_t room, const wchar_t *from)
+{
+    if (!to || !room)
+        return EINVAL;
+    bool fits = from && wcslen(from) < room;
+    *to = 0;
+    if (fits)
+        wcscpy(to, from);
+    return fits ? 0 : from ? ERANGE : EINVAL;
+}
+
+errno_t wcscat_s(wchar_t *to, size_t room, const wchar_t *from)
+{
+    size_t used = to ? wcsnlen(to, room) : 0;
+    if (!to || used == room)
+        return EINVAL;
+    errno_t error = wcscpy_s(to + used, room - used, from);
+    if (error)
+        *to = 0;
+    return error;
+}
+
+errno_t wcsncpy_s(wchar_t *to, size_t room, const wchar_t *from, size_t size)
+{
+    size_t n = from ? wcsnlen(from, size) : 0;
+    if (!to || !room || !from)
+        return EINVAL;
+    bool fits = n < room;
+    to[0] = 0;
+    if (!fits && size != _TRUNCATE)
+        return ERANGE;
+    n = fits ? n : room - 1;
+    memcpy(to, from, n * sizeof *to);
+    to[n] = 0;
+    return fits ? 0 : STRUNCATE;
+}
+
+typedef int _strset_value;
+typedef wchar_t _wcsset_value;
+BOTH(char, strlen, strnlen, _strlwr, _strupr, strcpy_s, strcat_s, strncpy_s, strncat_s, strtok_s,
+     _strlwr_s, _strupr_s, _strset, _strnset, strchr)
+BOTH(wchar_t, wcslen, wcsnlen, _wcslwr, _wcsupr, wcscpy_s, wcscat_s, wcsncpy_s, wcsncat_s,
+     wcstok_in, _wcslwr_s, _wcsupr_s, _wcsset, _wcsnset, wcschr)
+
+/* wcstok and wcstok_s: without a place to keep the rest, as wcstok was before 2015. */
+wchar_t *wcstok_kept(wchar_t *text, const wchar_t *ends, wchar_t **at)
+{
+    return wcstok_in(text, ends, at ? at : &thread_data()->wide_token);
+}
+
+errno_t strerror_s(char *text, size_t room, int error)
+{
+    return strncpy_s(text, room, strerror(error), _TRUNCATE) == EINVAL ? EINVAL : 0;
+}
+
+/* --- Kinds of characters. --- */
+
+int iswblank(wint_t c) { return c == ' ' || c == '\t'; }
+int isblank(int c) { return c == ' ' || c == '\t'; }
+int isleadbyte(int c) { return (void)c, 0; }
+int __iscsym(int c) { return isalnum(c) || c == '_'; }
+int __iscsymf(int c) { return isalpha(c) || c == '_'; }
+
+/* The table that <ctype.h>'s inline functions look in, by characters from -1 to 255. */
+const unsigned short *__pctype_func(void)
+{
+    static unsigned short table[257];
+    for (int c = 0; c < 128 && !table[1 + 'A']; c++)
+        table[1 + 127 - c] = (unsigned short)_isctype(127 - c, 0xffff);
+    return table + 1;
+}
+
+static const struct {
+    const char *name;
+    wctype_t mask;
+} kinds[] = {
+    { "alnum", _ALPHA | _DIGIT }, { "alpha", _ALPHA },
+    { "blank", _BLANK },          { "cntrl", _CONTROL },
+    { "digit", _DIGIT },          { "graph", _ALPHA | _DIGIT | _PUNCT },
+    { "lower", _LOWER },          { "print", _ALPHA | _DIGIT | _PUNCT | _BLANK },
+    { "punct", _PUNCT },          { "space", _SPACE },
+    { "upper", _UPPER },          { "xdigit", _HEX },
+};
+
+/* 0: there is no such kind. */
+wctype_t wctype(const char *name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return kinds[i].mask;
+    return 0;
+}
+
+/* --- From and to bytes. --- */
+
+wint_t btowc(int c) { return c >= 0 && c < 0x80 ? (wint_t)c : WEOF; }
+int wctob(wint_t c) { return c < 0x80 ? c : EOF; }
+
+/* After a text that did not fit *from is what was not converted. */
+size_t mbsrtowcs(wchar_t *to, const char **from, size_t room, mbstate_t *state)
+{
+    const char *at = *from;
+    size_t n = 0;
+    if (!to)
+        return mbstowcs(NULL, at, 0);
+    for (size_t length; n < room; n++, at += length) {
+        length = mbrtowc(to + n, at, MB_LEN_MAX, state);
+        if (length == (size_t)-1 || length == (size_t)-2)
+            return (size_t)-1;
+        if (!length)
+            break;
+    }
+    *from = n < room ? NULL : at;
+    return n;
+}
+
+size_t wcsrtombs(char *to, const wchar_t **from, size_t room, mbstate_t *state)
+{
+    const wchar_t *at = *from;
+    size_t n = 0;
+    char bytes[8];
+    if (!to)
+        return wcstombs(NULL, at, 0);
+    for (;; at++) {
+        size_t length = wcrtomb(bytes, *at, state);
+        if (length > room - n) {
+            *from = at;
+            return n;
+        }
+        memcpy(to + n, bytes, length);
+        if (!*at)
+            break;
+        n += length;
+    }
+    *from = NULL;
+    return n;
+}
+
+/* `most` characters, or with _TRUNCATE as many as there is room for. */
+errno_t mbstowcs_s(size_t *converted, wchar_t *to, size_t room, const char *from, size_t most)
+{
+    size_t n = mbstowcs(NULL, from, 0), length = n < most ? n : most;
+    if (n == (size_t)-1)
+        return EILSEQ;
+    bool cut = to && length >= room;
+    if (to && room)
+        *to = 0;
+    if (cut && (most != _TRUNCATE || !room))
+        return errno = ERANGE;
+    length = cut ? room - 1 : length;
+    if (to) {
+        mbstowcs(to, from, length);
+        to[length] = 0;
+    }
+    if (converted)
+        *converted = length + 1;
+    return cut ? STRUNCATE : 0;
+}
+
+errno_t wcstombs_s(size_t *converted, char *to, size_t room, const wchar_t *from, size_t most)
+{
+    size_t n = wcstombs(NULL, from, 0), length = n < most ? n : most;
+    bool cut = to && length >= room;
+    if (to && room)
+        *to = 0;
+    if (cut && (most != _TRUNCATE || !room))
+        return errno = ERANGE;
+    length = cut ? room - 1 : length;
+    if (to) {
+        wcstombs(to, from, length);
+        to[length] = 0;
+    }
+    if (converted)
+        *converted = length + 1;
+    return cut ? STRUNCATE : 0;
+}
+
+errno_t wctomb_s(int *converted, char *to, size_t room, wchar_t c)
+{
+    char bytes[8];
+    int n = to ? wctomb(bytes, c) : 0;
+    if (to && (size_t)n > room)
+        return errno = ERANGE;
+    if (to)
+        memcpy(to, bytes, (size_t)n);
+    *converted = n;
+    return 0;
+}
