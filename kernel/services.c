@@ -8,6 +8,7 @@
 #include "kernel/ke/process.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
+#include "kernel/ke/thread_name.h"
 #include "kernel/ke/thread_profiling.h"
 #include "kernel/mm/vm.h"
 
@@ -176,8 +177,8 @@ static NTSTATUS set_base_priority(HANDLE handle, PVOID buffer, ULONG length)
 }
 
 /* ThreadBasePriority, ThreadAffinityMask, which is of the thread's primary group,
- * ThreadGroupInformation and ThreadCounterProfiling (profiling_enable.c); others
- * STATUS_INVALID_INFO_CLASS. */
+ * ThreadGroupInformation, ThreadNameInformation (thread_name.h) and ThreadCounterProfiling
+ * (profiling_enable.c); others STATUS_INVALID_INFO_CLASS. */
 NTSTATUS NtSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
                                 PVOID ThreadInformation, ULONG ThreadInformationLength)
 {
@@ -188,6 +189,8 @@ NTSTATUS NtSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInfor
         return set_affinity(ThreadHandle, ThreadInformation, ThreadInformationLength);
     case ThreadGroupInformation:
         return set_group(ThreadHandle, ThreadInformation, ThreadInformationLength);
+    case ThreadNameInformation:
+        return thread_name_set(ThreadHandle, ThreadInformation, ThreadInformationLength);
     case ThreadCounterProfiling:
         return thread_profiling_set(ThreadHandle, ThreadInformation, ThreadInformationLength);
     default: return STATUS_INVALID_INFO_CLASS;
@@ -207,6 +210,7 @@ static NTSTATUS query_basic(HANDLE handle, PVOID buffer, ULONG length, PULONG re
     struct thread *thread = (struct thread *)object;
     info.ExitStatus = object_signaled(&thread->object) ? thread->exit_status : STATUS_PENDING;
     info.ClientId = thread_client_id(thread);
+    info.TebBaseAddress = (PVOID)thread->teb;
     info.AffinityMask = cpu_set_primary(thread->affinity).Mask;
     info.Priority = thread->priority;
     info.BasePriority = thread->priority - THREAD_PRIORITY;
@@ -230,41 +234,36 @@ static NTSTATUS query_group(HANDLE handle, PVOID buffer, ULONG length, PULONG re
     return NT_SUCCESS(status) && returned ? copy_out(returned, &size, sizeof size) : status;
 }
 
-/* KERNEL_USER_TIMES. NT: all that it has used is user time. */
-static void fill_times(const struct thread *thread, uint64_t times[4])
-{
-    uint64_t ended, cycles = thread_cycles(thread, &ended), hz = clock_tsc_hz;
-    times[0] = thread->created / 100;
-    times[1] = ended / 100;
-    times[2] = 0;
-    times[3] = cycles / hz * 10000000 + cycles % hz * 10000000 / hz;
-}
-
 /* ThreadTimes, and ThreadCycleTime: the cycles, and a copy of them (NT: those since the last
  * switch). */
 static NTSTATUS query_usage(HANDLE handle, THREADINFOCLASS class, PVOID buffer, ULONG length,
                             PULONG returned)
 {
     struct object *object;
-    uint64_t values[4], ended;
-    ULONG size = class == ThreadTimes ? sizeof values : 2 * sizeof values[0];
+    union {
+        KERNEL_USER_TIMES times;
+        uint64_t cycles[2];
+    } info;
+    uint64_t ended;
+    ULONG size = class == ThreadTimes ? sizeof info.times : sizeof info.cycles;
     if (length != size)
         return STATUS_INFO_LENGTH_MISMATCH;
     NTSTATUS status = handle_lookup(handle, &thread_type, THREAD_QUERY_INFORMATION, &object);
     if (!NT_SUCCESS(status))
         return status;
     const struct thread *thread = (struct thread *)object;
+    uint64_t cycles = thread_cycles(thread, &ended);
     if (class == ThreadTimes)
-        fill_times(thread, values);
+        usage_times(thread->created, ended, cycles, &info.times);
     else
-        values[0] = values[1] = thread_cycles(thread, &ended);
+        info.cycles[0] = info.cycles[1] = cycles;
     object_release(object);
-    status = copy_out(buffer, values, size);
+    status = copy_out(buffer, &info, size);
     return NT_SUCCESS(status) && returned ? copy_out(returned, &size, sizeof size) : status;
 }
 
-/* ThreadBasicInformation, ThreadTimes, ThreadCycleTime, ThreadGroupInformation and
- * ThreadCounterProfiling; others STATUS_INVALID_INFO_CLASS. */
+/* ThreadBasicInformation, ThreadTimes, ThreadCycleTime, ThreadGroupInformation,
+ * ThreadNameInformation and ThreadCounterProfiling; others STATUS_INVALID_INFO_CLASS. */
 NTSTATUS NtQueryInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
                                   PVOID ThreadInformation, ULONG ThreadInformationLength,
                                   PULONG ReturnLength)
@@ -278,6 +277,9 @@ NTSTATUS NtQueryInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInf
                            ThreadInformationLength, ReturnLength);
     case ThreadGroupInformation:
         return query_group(ThreadHandle, ThreadInformation, ThreadInformationLength, ReturnLength);
+    case ThreadNameInformation:
+        return thread_name_query(ThreadHandle, ThreadInformation, ThreadInformationLength,
+                                 ReturnLength);
     case ThreadCounterProfiling:
         return thread_profiling_query(ThreadHandle, ThreadInformation, ThreadInformationLength,
                                       ReturnLength);

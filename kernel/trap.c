@@ -32,7 +32,6 @@ extern const struct fixup extable_start[], extable_end[];
 static struct gate idt[256];
 uint64_t trap_counts[256];
 void (*trap_dpc)(void);
-void (*trap_tick)(void);
 
 void trap_init(void)
 {
@@ -132,7 +131,6 @@ static inline __attribute__((always_inline)) void interrupt(struct trap_frame *f
     case VECTOR_TIMER:
         hal_profile_tick(frame);
         wait_expire();
-        call_if(&trap_tick);
         sched_tick();
         break;
     case VECTOR_CALL: smp_call_interrupt(); break;

@@ -4,10 +4,9 @@
 #include <stdint.h>
 #include "kernel/base/vectors.h"
 
-/* Drivers' deferred calls, and their timers; NULL until one uses them. With interrupts off, at the
+/* Drivers' deferred calls; NULL until one uses them. With interrupts off, at the
  * vector's IRQL. Atomic. */
 extern void (*trap_dpc)(void);
-extern void (*trap_tick)(void);
 
 /* Fills the IDT and loads it on the boot CPU; others: cpu_load_idt. */
 void trap_init(void);

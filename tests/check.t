@@ -246,7 +246,8 @@ sub check_fences
 
 # Ring 0: all that is linked but the tests that ride in the image and what runs in ring 3. 256 KiB
 # were enough before it loaded Windows' drivers and knew CPUs of several kinds, 320 before the
-# virtual PMU executed blocks of code and a set of CPUs had more than 64.
+# virtual PMU executed blocks of code and a set of CPUs had more than 64, 336 before ring 3 had
+# timers and descriptions of threads and drivers imported what counter drivers do.
 sub check_size
 {
     my ($kernel, $all) = (0, (-s "$gcc/ntpmu.bin") // 0);
@@ -254,8 +255,8 @@ sub check_size
     for (split /\n/, `size -d @ring0 2>&1`) {
         $kernel += $1 + $2 if /^\s*(\d+)\s+(\d+)\s+\d+\s+\d+/; # text, data
     }
-    holds('ring 0: ' . ($kernel >> 10) . ' KiB of 336; with all tests ' . ($all >> 10),
-          $kernel && $kernel <= 336 << 10 ? () : "$kernel bytes");
+    holds('ring 0: ' . ($kernel >> 10) . ' KiB of 352; with all tests ' . ($all >> 10),
+          $kernel && $kernel <= 352 << 10 ? () : "$kernel bytes");
 }
 
 # --- the contract

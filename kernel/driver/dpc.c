@@ -3,7 +3,6 @@
  * interrupts on. queue_lock guards the queues; timers are the dispatcher lock's. Sources: the
  * Windows driver documentation. */
 #include "hal/apic.h"
-#include "hal/clock.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
@@ -14,6 +13,7 @@
 #include "kernel/driver/driver.h"
 #include "kernel/ke/dispatcher.h"
 #include "kernel/ke/sched.h"
+#include "kernel/ke/timer.h"
 #include "kernel/trap.h"
 
 #define DPC_TYPE 0x13
@@ -25,7 +25,6 @@ static struct queue {
     LIST_ENTRY list;
     bool runs; /* one of it */
 } queues[MAX_CPUS];
-static LIST_ENTRY timers = { &timers, &timers };
 
 /* --- DPCs. --- */
 
@@ -62,15 +61,12 @@ static void run_queue(void)
     cli();
 }
 
-static void tick(void);
-
 static void prepare(void)
 {
     if (__atomic_load_n(&trap_dpc, __ATOMIC_ACQUIRE))
         return;
     for (unsigned i = 0; i < MAX_CPUS; i++)
         InitializeListHead(&queues[i].list);
-    __atomic_store_n(&trap_tick, tick, __ATOMIC_RELEASE);
     __atomic_store_n(&trap_dpc, run_queue, __ATOMIC_RELEASE);
 }
 
@@ -178,48 +174,9 @@ VOID driver_KeFlushQueuedDpcs(uint64_t where)
     }
 }
 
+static void queue_one(KDPC *dpc) { queue(dpc, NULL, NULL); }
+
 /* --- Timers. NT: a timer's header is an event's: waits treat it as one. --- */
-
-static bool is_set(const KTIMER *timer) { return timer->TimerListEntry.Flink; }
-
-static void unlink(KTIMER *timer)
-{
-    RemoveEntryList(&timer->TimerListEntry);
-    timer->TimerListEntry.Flink = NULL;
-}
-
-static void link(KTIMER *timer)
-{
-    LIST_ENTRY *e = timers.Flink;
-    while (e != &timers && CONTAINING_RECORD(e, KTIMER, TimerListEntry)->DueTime <= timer->DueTime)
-        e = e->Flink;
-    InsertTailList(e, &timer->TimerListEntry);
-}
-
-static void expire(KTIMER *timer)
-{
-    unlink(timer);
-    if (timer->Period) {
-        timer->DueTime += timer->Period * 1000000ul;
-        link(timer);
-    }
-    dispatcher_signal(&timer->Header);
-    if (timer->Dpc)
-        queue(timer->Dpc, NULL, NULL);
-}
-
-/* From the timer interrupt. */
-static void tick(void)
-{
-    uint64_t now = clock_ns();
-    if (IsListEmpty(&timers))
-        return;
-    KIRQL irql = sched_lock();
-    while (!IsListEmpty(&timers) &&
-           CONTAINING_RECORD(timers.Flink, KTIMER, TimerListEntry)->DueTime <= now)
-        expire(CONTAINING_RECORD(timers.Flink, KTIMER, TimerListEntry));
-    sched_unlock(irql);
-}
 
 VOID driver_KeInitializeTimerEx(uint64_t where, PKTIMER Timer, EVENT_TYPE Type)
 {
@@ -240,14 +197,9 @@ BOOLEAN driver_KeSetTimerEx(uint64_t where, PKTIMER Timer, LARGE_INTEGER DueTime
     (void)where;
     prepare();
     KIRQL irql = sched_lock();
-    bool was = is_set(Timer);
-    if (was)
-        unlink(Timer);
-    dispatcher_set(&Timer->Header, 0);
-    Timer->DueTime = dispatcher_deadline(&DueTime);
-    Timer->Period = (ULONG)Period;
+    timer_dpc = queue_one;
     Timer->Dpc = Dpc;
-    link(Timer);
+    bool was = timer_set(Timer, dispatcher_deadline(&DueTime), (ULONG)Period);
     sched_unlock(irql);
     return was;
 }
@@ -262,9 +214,7 @@ BOOLEAN driver_KeCancelTimer(uint64_t where, PKTIMER Timer)
 {
     (void)where;
     KIRQL irql = sched_lock();
-    bool was = is_set(Timer);
-    if (was)
-        unlink(Timer);
+    bool was = timer_cancel(Timer);
     sched_unlock(irql);
     return was;
 }
@@ -280,11 +230,9 @@ unsigned timers_left(const struct driver *driver)
     unsigned count = 0;
     driver_KeFlushQueuedDpcs(0);
     KIRQL irql = sched_lock();
-    for (const LIST_ENTRY *e = timers.Flink; e != &timers; e = e->Flink) {
-        const KTIMER *timer = CONTAINING_RECORD(e, KTIMER, TimerListEntry);
+    for (const KTIMER *timer = NULL; (timer = timer_next(timer));)
         count += driver_at((uint64_t)timer) == driver ||
                  (timer->Dpc && driver_at((uint64_t)timer->Dpc->DeferredRoutine) == driver);
-    }
     sched_unlock(irql);
     if (count)
         print("# %s left %u timer%s set\n", driver->name, count, count > 1 ? "s" : "");

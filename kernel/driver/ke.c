@@ -12,11 +12,10 @@
 #include "kernel/ke/dispatcher.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
+#include "kernel/nt/nt_time.h"
 
 #define SPIN_LIMIT 400000000u /* PAUSEs: seconds */
 #define ALL_PROCESSOR_GROUPS 0xffff
-#define NS_TO_1601                                                                                 \
-    11644473600000000000ul /* from 1601 to 1970, as if the machine was started then */
 
 /* --- IRQL. NT: in wdm.h these are inline; drivers of other headers import them. --- */
 
@@ -334,11 +333,11 @@ ULONGLONG driver_KeQueryInterruptTime(uint64_t where)
     return clock_ns() / 100;
 }
 
-/* NT: the machine's clock is not read: it was started in 1970. */
+/* NT: the machine's clock is not read: it was started in 2020. */
 VOID driver_KeQuerySystemTimePrecise(uint64_t where, PLARGE_INTEGER CurrentTime)
 {
     (void)where;
-    CurrentTime->QuadPart = (LONGLONG)((NS_TO_1601 + clock_ns()) / 100);
+    CurrentTime->QuadPart = (LONGLONG)(SYSTEM_TIME_AT_BOOT + clock_ns() / 100);
 }
 
 ULONG driver_KeQueryTimeIncrement(uint64_t where)

@@ -186,14 +186,6 @@ typedef struct _KDPC {
     PVOID DpcData; /* not NULL: it is queued */
 } KDPC, *PKDPC, *PRKDPC;
 
-typedef struct _KTIMER {
-    DISPATCHER_HEADER Header;
-    ULONGLONG DueTime; /* here: by clock_ns */
-    LIST_ENTRY TimerListEntry;
-    PKDPC Dpc;
-    ULONG Processor, Period; /* ms; 0: once */
-} KTIMER, *PKTIMER;
-
 typedef struct _HAL_DISPATCH {
     ULONG Version;
     PVOID HalQuerySystemInformation, HalSetSystemInformation;

@@ -8,8 +8,10 @@
 #include "kernel/base/list.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
+#include "kernel/nt/nt_time.h"
 
-#define THREAD_WAIT_OBJECTS 3 /* more need a WaitBlockArray */
+#define DATES_FROM 10000000000000000 /* 31 years */
+#define THREAD_WAIT_OBJECTS 3        /* more need a WaitBlockArray */
 
 static void initialize(DISPATCHER_HEADER *header, KOBJECTS type, size_t size, LONG state)
 {
@@ -161,6 +163,8 @@ uint64_t dispatcher_deadline(const LARGE_INTEGER *interval)
         return WAIT_FOREVER;
     uint64_t units =
         interval->QuadPart < 0 ? (uint64_t)-interval->QuadPart : (uint64_t)interval->QuadPart;
+    if (interval->QuadPart > DATES_FROM)
+        units = units > SYSTEM_TIME_AT_BOOT ? units - SYSTEM_TIME_AT_BOOT : 0;
     if (units > WAIT_FOREVER / 200)
         return WAIT_FOREVER;
     return interval->QuadPart < 0 ? clock_ns() + units * 100 : units * 100;

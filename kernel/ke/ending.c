@@ -10,11 +10,19 @@
 #include "kernel/ke/process.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
+#include "kernel/ke/timer.h"
 
 #define STACK_TO_END 6144 /* bytes; what a thread's end may need */
 
 void (*thread_notify)(struct thread *thread, bool create);
 void (*thread_ended)(struct thread *thread);
+
+static void end_timers(struct thread *me)
+{
+    KIRQL irql = sched_lock();
+    timer_thread_ends(me);
+    sched_unlock(irql);
+}
 
 void thread_exit(NTSTATUS status)
 {
@@ -28,6 +36,7 @@ void thread_exit(NTSTATUS status)
     if (etw_wants(ETW_THREAD_DELETE))
         etw_thread(ETW_THREAD_DELETE, me);
     me->exit_status = status;
+    end_timers(me);
     if (me->process)
         process_leave(me->process, me);
     living_remove(me);

@@ -24,7 +24,7 @@ struct object {
 };
 
 extern const struct object_type thread_type, process_type, profile_type, trace_type, event_type,
-    semaphore_type, mutant_type;
+    semaphore_type, mutant_type, timer_type;
 
 #define HANDLES_PER_PAGE 256
 #define HANDLE_PAGES 16 /* NT: 16 million handles; here 4096 */

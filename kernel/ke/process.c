@@ -2,6 +2,7 @@
 /* Processes: their address space with an image, and their threads. process.lock is of
  * DISPATCH_LEVEL. */
 #include "kernel/ke/process.h"
+#include "hal/clock.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/string.h"
@@ -40,6 +41,7 @@ struct process *process_create(void)
         return NULL;
     object_init(&process->object, &process_type, ProcessObject, 1);
     process->exit_status = STATUS_PENDING;
+    process->created = clock_ns();
     process->lock = (struct lock)LOCK("process", DISPATCH_LEVEL);
     process->stack_reserve = process->stack_commit = PROCESS_STACK_SIZE;
     process->pml4 = vm_create();
@@ -111,15 +113,18 @@ void process_leave(struct process *process, struct thread *thread)
 {
     KIRQL irql = lock_acquire(&process->lock);
     struct thread **link = &process->first;
+    uint64_t ended;
     while (*link != thread)
         link = &(*link)->sibling;
     *link = thread->sibling;
+    process->ended_cycles += thread_cycles(thread, &ended);
     lock_release(&process->lock, irql);
     if (__atomic_load_n(&process->threads, __ATOMIC_RELAXED) >
         1) /* with the last one goes all of its memory */
         process_unequip(process, thread);
     if (__atomic_fetch_sub(&process->threads, 1, __ATOMIC_ACQ_REL) == 1) {
         process->exit_status = process->ending ? process->end_status : thread->exit_status;
+        __atomic_store_n(&process->ended, clock_ns(), __ATOMIC_RELAXED);
         if (process_notify_end)
             process_notify_end(process);
         if (process_ended)

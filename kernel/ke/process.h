@@ -28,7 +28,9 @@ struct process {
     struct lock lock;                  /* guards what follows */
     bool ending;                       /* process_end was called: no thread begins any more */
     NTSTATUS end_status;
-    struct thread *first; /* not ended yet, by sibling */
+    struct thread *first;    /* not ended yet, by sibling */
+    uint64_t ended_cycles;   /* of threads that have ended */
+    uint64_t created, ended; /* clock_ns; ended: atomic, 0: it lives */
     struct handle_table handles;
     struct memory memory; /* L: its own mutex */
 };

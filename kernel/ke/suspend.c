@@ -96,6 +96,7 @@ struct apc {
 /* A page of a thread that has had one. */
 struct apc_queue {
     unsigned first;
+    bool timed[THREAD_APCS]; /* of a timer: arguments are its context, the time, and its mark */
     struct apc apcs[THREAD_APCS];
 };
 _Static_assert(sizeof(struct apc_queue) <= PAGE_SIZE, "one page");
@@ -109,12 +110,14 @@ struct apc_frame {
 _Static_assert(offsetof(struct apc_frame, rip) == 0x4d0 && sizeof(struct apc_frame) % 16 == 0,
                "apc.c of ntdll");
 
-static bool put(struct thread *thread, const struct apc *apc)
+static bool put(struct thread *thread, const struct apc *apc, bool timed)
 {
     struct apc_queue *q = thread->apcs;
     if (thread->apc_count + thread->apc_kept == THREAD_APCS)
         return false;
-    q->apcs[(q->first + thread->apc_count++) % THREAD_APCS] = *apc;
+    unsigned at = (q->first + thread->apc_count++) % THREAD_APCS;
+    q->apcs[at] = *apc;
+    q->timed[at] = timed;
     if (thread->state == THREAD_WAITING && thread->wait->mode == UserMode &&
         thread->wait->alertable) {
         thread->apc_due = true;
@@ -123,22 +126,32 @@ static bool put(struct thread *thread, const struct apc *apc)
     return true;
 }
 
-static NTSTATUS queue(struct thread *thread, const struct apc *apc)
+/* False: no memory. */
+static bool have_queue(struct thread *thread)
 {
     void *page = phys_alloc(1);
-    NTSTATUS status = STATUS_SUCCESS;
     KIRQL irql = sched_lock();
     if (!thread->apcs) {
         thread->apcs = page;
         page = NULL;
     }
-    if (suspend_too_late(thread))
-        status = STATUS_UNSUCCESSFUL;
-    else if (!thread->apcs || !put(thread, apc))
-        status = STATUS_NO_MEMORY;
+    bool any = thread->apcs;
     sched_unlock(irql);
     if (page)
         phys_free(page, 1);
+    return any;
+}
+
+static NTSTATUS queue(struct thread *thread, const struct apc *apc)
+{
+    NTSTATUS status = STATUS_SUCCESS;
+    bool any = have_queue(thread);
+    KIRQL irql = sched_lock();
+    if (suspend_too_late(thread))
+        status = STATUS_UNSUCCESSFUL;
+    else if (!any || !put(thread, apc, false))
+        status = STATUS_NO_MEMORY;
+    sched_unlock(irql);
     return status;
 }
 
@@ -149,22 +162,21 @@ bool apc_queue(struct thread *thread, PVOID routine, PVOID argument1, PVOID argu
     return thread->process && thread->process->apc_entry && NT_SUCCESS(queue(thread, &apc));
 }
 
+static bool is_windows(const struct thread *me)
+{
+    return me->process && !me->trusted && me->process->apc_entry;
+}
+
 NTSTATUS apc_keep_room(void)
 {
     struct thread *me = thread_current();
-    if (!me->process || me->trusted || !me->process->apc_entry)
+    if (!is_windows(me))
         return STATUS_NOT_SUPPORTED;
-    void *page = me->apcs ? NULL : phys_alloc(1);
+    bool any = have_queue(me);
     KIRQL irql = sched_lock();
-    if (!me->apcs) {
-        me->apcs = page;
-        page = NULL;
-    }
-    me->apc_kept = me->apcs && me->apc_count < THREAD_APCS;
+    me->apc_kept = any && me->apc_count < THREAD_APCS;
     bool kept = me->apc_kept;
     sched_unlock(irql);
-    if (page)
-        phys_free(page, 1);
     return kept ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES;
 }
 
@@ -175,8 +187,49 @@ void apc_use_room(PVOID routine, PVOID argument1, PVOID argument2, PVOID argumen
     KIRQL irql = sched_lock();
     me->apc_kept = false;
     if (routine)
-        put(me, &apc);
+        put(me, &apc, false);
     sched_unlock(irql);
+}
+
+/* --- Of timers. --- */
+
+NTSTATUS apc_have_queue(void)
+{
+    struct thread *me = thread_current();
+    if (!is_windows(me))
+        return STATUS_NOT_SUPPORTED;
+    return have_queue(me) ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES;
+}
+
+void apc_put_timed(struct thread *thread, PVOID routine, PVOID context, uint64_t time, bool *mark)
+{
+    const struct apc apc = { routine, { context, (PVOID)time, mark } };
+    *mark = put(thread, &apc, true);
+}
+
+void apc_take_back(struct thread *thread, bool *mark)
+{
+    struct apc_queue *q = thread->apcs;
+    unsigned to = q->first, left = 0;
+    for (unsigned i = 0; i < thread->apc_count; i++) {
+        unsigned from = (q->first + i) % THREAD_APCS;
+        if (q->timed[from] && q->apcs[from].arguments[2] == mark)
+            continue;
+        q->apcs[to] = q->apcs[from];
+        q->timed[to] = q->timed[from];
+        to = (to + 1) % THREAD_APCS;
+        left++;
+    }
+    thread->apc_count = left;
+    *mark = false;
+}
+
+static void split_time(struct apc *apc)
+{
+    uint64_t time = (uint64_t)apc->arguments[1];
+    *(bool *)apc->arguments[2] = false;
+    apc->arguments[1] = (PVOID)(time & 0xffffffff);
+    apc->arguments[2] = (PVOID)(time >> 32);
 }
 
 NTSTATUS NtQueueApcThread(HANDLE ThreadHandle, PVOID ApcRoutine, PVOID ApcArgument1,
@@ -209,6 +262,8 @@ static bool take(struct thread *me, struct apc *apc)
     bool any = me->apc_count;
     if (any) {
         *apc = me->apcs->apcs[me->apcs->first];
+        if (me->apcs->timed[me->apcs->first])
+            split_time(apc);
         me->apcs->first = (me->apcs->first + 1) % THREAD_APCS;
         me->apc_count--;
     }

@@ -44,6 +44,14 @@ bool apc_queue(struct thread *thread, PVOID routine, PVOID argument1, PVOID argu
  * program's, or is in a driver; STATUS_INSUFFICIENT_RESOURCES. Then the call, or NULL for none. */
 NTSTATUS apc_keep_room(void);
 void apc_use_room(PVOID routine, PVOID argument1, PVOID argument2, PVOID argument3);
+/* For timers. The current thread gets a queue; STATUS_NOT_SUPPORTED and
+ * STATUS_INSUFFICIENT_RESOURCES as above. */
+NTSTATUS apc_have_queue(void);
+/* routine(context, low and high half of the time); *mark until it is called, if there is room for
+ * it. L: dispatcher lock, as the next. */
+void apc_put_timed(struct thread *thread, PVOID routine, PVOID context, uint64_t time, bool *mark);
+/* The call with this mark is not made. */
+void apc_take_back(struct thread *thread, bool *mark);
 /* Before a system call returns, if apc_due: it returns to ntdll's KiUserApcDispatcher, with a
  * struct apc_frame at RSP. */
 void apc_deliver(struct trap_frame *frame);

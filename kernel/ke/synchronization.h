@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Services for events, semaphores, mutants and waits. Callers are ring-3 threads through the
- * service table, or kernel threads, whose pointers are not checked. PASSIVE_LEVEL. Statuses in the
- * order of their checks; sources: the Windows driver documentation, winternl.h, and where it is
+/* Services for events, semaphores, mutants, timers and waits. Callers are ring-3 threads through
+ * the service table, or kernel threads, whose pointers are not checked. PASSIVE_LEVEL. Statuses in
+ * the order of their checks; sources: the Windows driver documentation, winternl.h, and where it is
  * silent, as marked, our choice.
  *
  * All: STATUS_ACCESS_VIOLATION for pointers, then of each handle STATUS_INVALID_HANDLE,
@@ -43,6 +43,25 @@ NTSTATUS NtReleaseSemaphore(HANDLE SemaphoreHandle, LONG ReleaseCount, PLONG Pre
 /* No right is needed: SYNCHRONIZE alone is enough to use a mutex. STATUS_MUTANT_NOT_OWNED. */
 NTSTATUS NtReleaseMutant(HANDLE MutantHandle, PLONG PreviousCount);
 
+/* As above; STATUS_INVALID_PARAMETER_4: TimerType (our choice, as _6 below). */
+NTSTATUS NtCreateTimer(PHANDLE TimerHandle, ACCESS_MASK DesiredAccess,
+                       POBJECT_ATTRIBUTES ObjectAttributes, TIMER_TYPE TimerType);
+NTSTATUS NtOpenTimer(PHANDLE TimerHandle, ACCESS_MASK DesiredAccess,
+                     POBJECT_ATTRIBUTES ObjectAttributes);
+/* Signals the timer at DueTime, as of KeWaitForSingleObject, and then each Period milliseconds (0:
+ * once); until then it is not signaled. Each time the calling thread calls
+ * TimerApcRoutine(TimerContext, the time since 1601, low and high half) at its next alertable
+ * wait, if that is not NULL; one such call waits at a time, and when the thread ends the timer is
+ * cancelled. TIMER_MODIFY_STATE. *PreviousState: whether it was set already.
+ * STATUS_INVALID_PARAMETER_6: Period is negative; STATUS_NOT_SUPPORTED: a call, but not to a
+ * Windows program; STATUS_INSUFFICIENT_RESOURCES. With ResumeTimer STATUS_TIMER_RESUME_IGNORED: it
+ * is set, but wakes no machine. NT: a call is lost while the thread's queue is full (suspend.h). */
+NTSTATUS NtSetTimer(HANDLE TimerHandle, PLARGE_INTEGER DueTime, PTIMER_APC_ROUTINE TimerApcRoutine,
+                    PVOID TimerContext, BOOLEAN ResumeTimer, LONG Period, PBOOLEAN PreviousState);
+/* It does not come any more, and a call that waits is gone. *CurrentState: whether it is signaled,
+ * which stays. TIMER_MODIFY_STATE. */
+NTSTATUS NtCancelTimer(HANDLE TimerHandle, PBOOLEAN CurrentState);
+
 /* STATUS_INVALID_INFO_CLASS, STATUS_INFO_LENGTH_MISMATCH; the right to query. ReturnLength may be
  * NULL. */
 NTSTATUS NtQueryEvent(HANDLE EventHandle, EVENT_INFORMATION_CLASS EventInformationClass,
@@ -53,6 +72,9 @@ NTSTATUS NtQuerySemaphore(HANDLE SemaphoreHandle,
                           PULONG ReturnLength);
 NTSTATUS NtQueryMutant(HANDLE MutantHandle, MUTANT_INFORMATION_CLASS MutantInformationClass,
                        PVOID MutantInformation, ULONG MutantInformationLength, PULONG ReturnLength);
+
+NTSTATUS NtQueryTimer(HANDLE TimerHandle, TIMER_INFORMATION_CLASS TimerInformationClass,
+                      PVOID TimerInformation, ULONG TimerInformationLength, PULONG ReturnLength);
 
 /* SYNCHRONIZE for what is waited for. Then the statuses of wait_for (wait.h). Timeout as of
  * KeWaitForSingleObject. */

@@ -78,6 +78,8 @@ static void destroy(struct object *object)
     phys_free(thread->stack, STACK_PAGES);
     if (thread->apcs)
         phys_free(thread->apcs, 1);
+    if (thread->description)
+        phys_free(thread->description, 1);
     phys_free(thread, 1);
     if (process)
         object_release(&process->object);
@@ -108,6 +110,7 @@ static struct thread *allocate(const char *name)
     }
     object_init(&thread->object, &thread_type, ThreadObject, 2);
     InitializeListHead(&thread->mutants);
+    InitializeListHead(&thread->timers);
     thread->name = name;
     thread->id = 4 * (__atomic_fetch_add(&next_id, 1, __ATOMIC_RELAXED) + 1);
     thread->priority = THREAD_PRIORITY;
@@ -218,15 +221,4 @@ struct thread *thread_create_another(struct process *process, uint64_t start, ui
                                      bool suspended)
 {
     return create_user(thread_current()->name, process, start, argument, cpu_all(), suspended);
-}
-
-uint64_t thread_cycles(const struct thread *thread, uint64_t *ended_ns)
-{
-    KIRQL irql = sched_lock();
-    uint64_t cycles = thread->cycles;
-    if (thread->state == THREAD_RUNNING)
-        cycles += rdtsc() - thread->since;
-    *ended_ns = thread->ended;
-    sched_unlock(irql);
-    return cycles;
 }

@@ -8,6 +8,7 @@
 struct apc_queue;
 struct mutex;
 struct process;
+struct thread_name;
 struct thread_profiling;
 struct wait;
 
@@ -37,14 +38,16 @@ struct thread {
 
     /* L: dispatcher lock (sched.h), all of these */
     enum thread_state state;
-    struct cpu_set affinity; /* CPUs it may run on */
-    unsigned cpu;            /* where it runs, or ran last */
-    LIST_ENTRY ready;        /* run queue */
-    uint64_t cycles, since;  /* TSC: used until it began to run last, and when that was */
-    const struct wait *wait; /* while THREAD_WAITING; on its stack */
-    LIST_ENTRY sleep;        /* others with a deadline */
+    struct thread_name *description; /* NULL: it never had one */
+    struct cpu_set affinity;         /* CPUs it may run on */
+    unsigned cpu;                    /* where it runs, or ran last */
+    LIST_ENTRY ready;                /* run queue */
+    uint64_t cycles, since;          /* TSC: used until it began to run last, and when that was */
+    const struct wait *wait;         /* while THREAD_WAITING; on its stack */
+    LIST_ENTRY sleep;                /* others with a deadline */
     NTSTATUS wait_status;
     LIST_ENTRY mutants;     /* that it owns */
+    LIST_ENTRY timers;      /* whose calls are its own (timer.h) */
     uint32_t suspended;     /* atomic to read: how often */
     unsigned apc_count;     /* calls that wait in apcs */
     struct apc_queue *apcs; /* NULL: it never had one */

@@ -13,7 +13,9 @@
 /* L: dispatcher lock; links are struct thread.sleep; in the order of their wake-up times */
 static LIST_ENTRY sleepers = { &sleepers, &sleepers };
 static uint64_t first_wake_ns =
-    WAIT_FOREVER; /* L: dispatcher lock to write, atomic; of the first sleeper */
+    WAIT_FOREVER; /* L: dispatcher lock to write, atomic; of the first sleeper or timer */
+static uint64_t first_timer_ns = WAIT_FOREVER; /* L: dispatcher lock, both */
+static void (*expire_timers)(uint64_t now);
 
 void (*wait_killed)(void);
 
@@ -43,7 +45,7 @@ static NTSTATUS take(DISPATCHER_HEADER *h, struct thread *thread)
 {
     if (h->Type == MutantObject)
         return take_mutant((KMUTANT *)h, thread);
-    if (h->Type == EventSynchronizationObject)
+    if (h->Type == EventSynchronizationObject || h->Type == TimerSynchronizationObject)
         dispatcher_set(h, 0);
     else if (h->Type == SemaphoreObject)
         dispatcher_set(h, h->SignalState - 1);
@@ -87,7 +89,14 @@ static struct thread *first_sleeper(void)
 static void sleepers_changed(void)
 {
     uint64_t ns = IsListEmpty(&sleepers) ? WAIT_FOREVER : first_sleeper()->wait->wake_ns;
-    __atomic_store_n(&first_wake_ns, ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&first_wake_ns, ns < first_timer_ns ? ns : first_timer_ns, __ATOMIC_RELAXED);
+}
+
+void wait_set_timers(uint64_t first_ns, void (*expire)(uint64_t now))
+{
+    first_timer_ns = first_ns;
+    expire_timers = expire;
+    sleepers_changed();
 }
 
 static void link_sleeper(struct thread *me)
@@ -201,6 +210,8 @@ void wait_expire(void)
         struct thread *first = first_sleeper();
         wait_end(first, first->wait->count ? STATUS_TIMEOUT : STATUS_SUCCESS);
     }
+    if (first_timer_ns <= now)
+        expire_timers(now);
     sched_unlock(irql);
 }
 

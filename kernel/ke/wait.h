@@ -44,6 +44,8 @@ __attribute__((noreturn)) void wait_die(void);
 void wait_signal(struct object *object);
 /* Ends the waits whose time is over. Called by the timer interrupt. */
 void wait_expire(void);
+/* For timer.c: when the next timer comes, and what wait_expire then calls, under the lock. */
+void wait_set_timers(uint64_t first_ns, void (*expire)(uint64_t now));
 /* Stops the current thread while it is suspended and need not end. */
 void wait_while_suspended(void);
 /* Ends the wait of a thread that has been asked to end; if the thread does not wait, makes it

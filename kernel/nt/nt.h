@@ -81,6 +81,8 @@ ABI_SIZE(UNICODE_STRING, 0x10);
 #define STATUS_INVALID_PARAMETER_1 ((NTSTATUS)0xC00000EF)
 #define STATUS_INVALID_PARAMETER_2 ((NTSTATUS)0xC00000F0)
 #define STATUS_INVALID_PARAMETER_3 ((NTSTATUS)0xC00000F1)
+#define STATUS_INVALID_PARAMETER_4 ((NTSTATUS)0xC00000F2)
+#define STATUS_INVALID_PARAMETER_6 ((NTSTATUS)0xC00000F4)
 #define STATUS_INVALID_PARAMETER_7 ((NTSTATUS)0xC00000F5)
 #define STATUS_STACK_OVERFLOW ((NTSTATUS)0xC00000FD)
 #define STATUS_INVALID_IMAGE_FORMAT ((NTSTATUS)0xC000007B)
@@ -134,6 +136,8 @@ ABI_SIZE(PROCESSOR_NUMBER, 4);
 #define NtCurrentProcess() ((HANDLE)(LONGLONG)-1)
 #define NtCurrentThread() ((HANDLE)(LONGLONG)-2)
 #define PROCESS_QUERY_INFORMATION 0x0400
+#define THREAD_SET_LIMITED_INFORMATION 0x0400
+#define THREAD_QUERY_LIMITED_INFORMATION 0x0800
 #define PROFILE_CONTROL 0x0001
 #define PROFILE_ALL_ACCESS (0x000F0000 | PROFILE_CONTROL)
 #define SE_SYSTEM_PROFILE_PRIVILEGE 11 /* LUID of SeSystemProfilePrivilege */
@@ -158,7 +162,33 @@ typedef enum _THREADINFOCLASS {
     ThreadCycleTime = 23,
     ThreadGroupInformation = 30, /* GROUP_AFFINITY */
     ThreadCounterProfiling = 32,
+    ThreadNameInformation = 38
 } THREADINFOCLASS;
+
+typedef struct _SYSTEM_MEMORY_USAGE_INFORMATION {
+    ULONG64 TotalPhysicalBytes, AvailableBytes;
+    LONGLONG ResidentAvailableBytes;
+    ULONG64 CommittedBytes, SharedCommittedBytes, CommitLimitBytes, PeakCommitmentBytes;
+} SYSTEM_MEMORY_USAGE_INFORMATION;
+ABI_SIZE(SYSTEM_MEMORY_USAGE_INFORMATION, 0x38);
+
+typedef enum _PROCESSINFOCLASS {
+    ProcessBasicInformation = 0,
+    ProcessTimes = 4,
+    ProcessCycleTime = 38
+} PROCESSINFOCLASS;
+typedef struct _PROCESS_BASIC_INFORMATION {
+    NTSTATUS ExitStatus;
+    PVOID PebBaseAddress;
+    KAFFINITY AffinityMask;
+    LONG BasePriority;
+    ULONG_PTR UniqueProcessId, InheritedFromUniqueProcessId;
+} PROCESS_BASIC_INFORMATION;
+ABI_SIZE(PROCESS_BASIC_INFORMATION, 0x30);
+typedef struct _KERNEL_USER_TIMES {
+    LARGE_INTEGER CreateTime, ExitTime, KernelTime, UserTime; /* 100 ns */
+} KERNEL_USER_TIMES;
+ABI_SIZE(KERNEL_USER_TIMES, 0x20);
 
 typedef struct _CLIENT_ID {
     HANDLE UniqueProcess;

@@ -10,6 +10,7 @@
 #define STATUS_USER_APC ((NTSTATUS)0x000000C0)
 #define STATUS_KERNEL_APC ((NTSTATUS)0x00000100)
 #define STATUS_OBJECT_NAME_EXISTS ((NTSTATUS)0x40000000)
+#define STATUS_TIMER_RESUME_IGNORED ((NTSTATUS)0x40000025)
 #define STATUS_INVALID_PARAMETER_MIX ((NTSTATUS)0xC0000030)
 #define STATUS_OBJECT_NAME_INVALID ((NTSTATUS)0xC0000033)
 #define STATUS_OBJECT_NAME_NOT_FOUND ((NTSTATUS)0xC0000034)
@@ -36,6 +37,9 @@
 #define SEMAPHORE_QUERY_STATE 0x0001
 #define SEMAPHORE_MODIFY_STATE 0x0002
 #define SEMAPHORE_ALL_ACCESS 0x001F0003
+#define TIMER_QUERY_STATE 0x0001
+#define TIMER_MODIFY_STATE 0x0002
+#define TIMER_ALL_ACCESS 0x001F0003
 #define MUTANT_QUERY_STATE 0x0001
 #define MUTANT_ALL_ACCESS 0x001F0001
 
@@ -47,6 +51,7 @@ typedef LONG KPRIORITY;
 typedef CHAR KPROCESSOR_MODE;
 typedef enum _MODE { KernelMode, UserMode, MaximumMode } MODE;
 typedef enum _EVENT_TYPE { NotificationEvent, SynchronizationEvent } EVENT_TYPE;
+typedef enum _TIMER_TYPE { NotificationTimer, SynchronizationTimer } TIMER_TYPE;
 typedef enum _WAIT_TYPE { WaitAll, WaitAny } WAIT_TYPE;
 typedef enum _KOBJECTS {
     EventNotificationObject = 0,
@@ -54,7 +59,9 @@ typedef enum _KOBJECTS {
     MutantObject = 2,
     ProcessObject = 3,
     SemaphoreObject = 5,
-    ThreadObject = 6
+    ThreadObject = 6,
+    TimerNotificationObject = 8,
+    TimerSynchronizationObject = 9
 } KOBJECTS;
 
 /* SignalState above 0: signaled. */
@@ -93,6 +100,14 @@ ABI_SIZE(KMUTANT, 0x38);
 ABI_FIELD(KMUTANT, OwnerThread, 0x28);
 ABI_FIELD(KMUTANT, Abandoned, 0x30);
 
+typedef struct _KTIMER {
+    DISPATCHER_HEADER Header;
+    ULONGLONG DueTime; /* here: by clock_ns */
+    LIST_ENTRY TimerListEntry;
+    struct _KDPC *Dpc;
+    ULONG Processor, Period; /* ms; 0: once */
+} KTIMER, *PKTIMER;
+
 /* One of a wait's objects; the caller of KeWaitForMultipleObjects supplies them. */
 typedef struct _KWAIT_BLOCK {
     LIST_ENTRY WaitListEntry;
@@ -128,6 +143,15 @@ typedef struct _SEMAPHORE_BASIC_INFORMATION {
     LONG CurrentCount, MaximumCount;
 } SEMAPHORE_BASIC_INFORMATION;
 ABI_SIZE(SEMAPHORE_BASIC_INFORMATION, 8);
+
+typedef enum _TIMER_INFORMATION_CLASS { TimerBasicInformation } TIMER_INFORMATION_CLASS;
+typedef struct _TIMER_BASIC_INFORMATION {
+    LARGE_INTEGER RemainingTime; /* 100 ns; negative: it has come */
+    BOOLEAN TimerState;
+} TIMER_BASIC_INFORMATION;
+ABI_SIZE(TIMER_BASIC_INFORMATION, 0x10);
+/* As ring 3 is called; the time is when the timer came, since 1601. */
+typedef VOID (*PTIMER_APC_ROUTINE)(PVOID TimerContext, ULONG TimerLowValue, LONG TimerHighValue);
 
 typedef enum _MUTANT_INFORMATION_CLASS {
     MutantBasicInformation,

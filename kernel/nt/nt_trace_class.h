@@ -5,6 +5,7 @@
 #include "kernel/nt/nt_etw.h"
 
 #define SystemPerformanceTraceInformation 0x1F
+#define SystemMemoryUsageInformation 182
 
 /* clang-format off */
 typedef enum _EVENT_TRACE_INFORMATION_CLASS {

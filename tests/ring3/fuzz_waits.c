@@ -334,6 +334,10 @@ static void no_handle(void)
         number_of_WriteFile,
         number_of_SuspendThread,
         number_of_QueueApcThread,
+        number_of_SetTimer,
+        number_of_CancelTimer,
+        number_of_QueryTimer,
+        number_of_QueryInformationProcess,
     };
     uint64_t a[5], number = FUZZ_ONE_OF(numbers);
     for (unsigned i = 0; i < ARRAYSIZE(a); i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Events, semaphores and mutexes. Their names are in the kernel's folder \BaseNamedObjects, with or
- * without Local\ or Global\ in front. NT: in Windows each session has its own folder. */
+/* Events, semaphores, mutexes and timers. Their names are in the kernel's folder \BaseNamedObjects,
+ * with or without Local\ or Global\ in front. NT: in Windows each session has its own folder. */
 #include "kernel32.h"
 
 NTSTATUS NTAPI NtCreateEvent(PHANDLE EventHandle, ACCESS_MASK DesiredAccess,
@@ -21,6 +21,14 @@ NTSTATUS NTAPI NtCreateMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
                               POBJECT_ATTRIBUTES ObjectAttributes, BOOLEAN InitialOwner);
 NTSTATUS NTAPI NtOpenMutant(PHANDLE MutantHandle, ACCESS_MASK DesiredAccess,
                             POBJECT_ATTRIBUTES ObjectAttributes);
+NTSTATUS NTAPI NtCreateTimer(PHANDLE TimerHandle, ACCESS_MASK DesiredAccess,
+                             POBJECT_ATTRIBUTES ObjectAttributes, ULONG TimerType);
+NTSTATUS NTAPI NtOpenTimer(PHANDLE TimerHandle, ACCESS_MASK DesiredAccess,
+                           POBJECT_ATTRIBUTES ObjectAttributes);
+NTSTATUS NTAPI NtSetTimer(HANDLE TimerHandle, const LARGE_INTEGER *DueTime,
+                          PTIMERAPCROUTINE TimerApcRoutine, PVOID TimerContext, BOOLEAN ResumeTimer,
+                          LONG Period, PBOOLEAN PreviousState);
+NTSTATUS NTAPI NtCancelTimer(HANDLE TimerHandle, PBOOLEAN CurrentState);
 NTSTATUS NTAPI NtReleaseMutant(HANDLE MutantHandle, PLONG PreviousCount);
 
 /* --- Names. --- */
@@ -257,3 +265,77 @@ HANDLE WINAPI CreateMutexA(LPSECURITY_ATTRIBUTES lpMutexAttributes, WINBOOL bIni
 OPEN(OpenMutexW, OpenMutexA, NtOpenMutant)
 
 WINBOOL WINAPI ReleaseMutex(HANDLE hMutex) { return succeeded(NtReleaseMutant(hMutex, NULL)); }
+
+/* --- Timers. --- */
+
+#define TIMER_FLAGS (CREATE_WAITABLE_TIMER_MANUAL_RESET | 2 /* of high resolution: all are */)
+
+HANDLE WINAPI CreateWaitableTimerExW(LPSECURITY_ATTRIBUTES lpTimerAttributes, LPCWSTR lpTimerName,
+                                     DWORD dwFlags, DWORD dwDesiredAccess)
+{
+    struct name n;
+    HANDLE handle = NULL;
+    (void)lpTimerAttributes;
+    if (dwFlags & ~(DWORD)TIMER_FLAGS) {
+        fail(ERROR_INVALID_PARAMETER);
+        return NULL;
+    }
+    return set_name(&n, lpTimerName)
+               ? result(NtCreateTimer(&handle, dwDesiredAccess, &n.attributes,
+                                      dwFlags & CREATE_WAITABLE_TIMER_MANUAL_RESET ? 0 : 1),
+                        &handle)
+               : NULL;
+}
+
+HANDLE WINAPI CreateWaitableTimerExA(LPSECURITY_ATTRIBUTES lpTimerAttributes, LPCSTR lpTimerName,
+                                     DWORD dwFlags, DWORD dwDesiredAccess)
+{
+    WCHAR buffer[MAX_PATH];
+    const WCHAR *wide;
+    return widen_name(lpTimerName, buffer, &wide)
+               ? CreateWaitableTimerExW(lpTimerAttributes, wide, dwFlags, dwDesiredAccess)
+               : NULL;
+}
+
+HANDLE WINAPI CreateWaitableTimerW(LPSECURITY_ATTRIBUTES lpTimerAttributes, WINBOOL bManualReset,
+                                   LPCWSTR lpTimerName)
+{
+    return CreateWaitableTimerExW(lpTimerAttributes, lpTimerName,
+                                  bManualReset ? CREATE_WAITABLE_TIMER_MANUAL_RESET : 0,
+                                  TIMER_ALL_ACCESS);
+}
+
+HANDLE WINAPI CreateWaitableTimerA(LPSECURITY_ATTRIBUTES lpTimerAttributes, WINBOOL bManualReset,
+                                   LPCSTR lpTimerName)
+{
+    return CreateWaitableTimerExA(lpTimerAttributes, lpTimerName,
+                                  bManualReset ? CREATE_WAITABLE_TIMER_MANUAL_RESET : 0,
+                                  TIMER_ALL_ACCESS);
+}
+
+OPEN(OpenWaitableTimerW, OpenWaitableTimerA, NtOpenTimer)
+
+/* fResume: TRUE, and the last error is ERROR_NOT_SUPPORTED. */
+WINBOOL WINAPI SetWaitableTimer(HANDLE hTimer, const LARGE_INTEGER *lpDueTime, LONG lPeriod,
+                                PTIMERAPCROUTINE pfnCompletionRoutine,
+                                LPVOID lpArgToCompletionRoutine, WINBOOL fResume)
+{
+    NTSTATUS status = NtSetTimer(hTimer, lpDueTime, pfnCompletionRoutine, lpArgToCompletionRoutine,
+                                 fResume != 0, lPeriod, NULL);
+    if (status == STATUS_TIMER_RESUME_IGNORED)
+        fail(ERROR_NOT_SUPPORTED);
+    return succeeded(status);
+}
+
+/* NT: WakeContext and TolerableDelay have no effect: it wakes nothing, and is not late. */
+WINBOOL WINAPI SetWaitableTimerEx(HANDLE hTimer, const LARGE_INTEGER *lpDueTime, LONG lPeriod,
+                                  PTIMERAPCROUTINE pfnCompletionRoutine,
+                                  LPVOID lpArgToCompletionRoutine, PREASON_CONTEXT WakeContext,
+                                  ULONG TolerableDelay)
+{
+    (void)WakeContext, (void)TolerableDelay;
+    return SetWaitableTimer(hTimer, lpDueTime, lPeriod, pfnCompletionRoutine,
+                            lpArgToCompletionRoutine, FALSE);
+}
+
+WINBOOL WINAPI CancelWaitableTimer(HANDLE hTimer) { return succeeded(NtCancelTimer(hTimer, NULL)); }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Time. */
 #include "kernel32.h"
+#include "kernel/nt/nt_time.h"
 
 BOOL WINAPI QueryPerformanceCounter(LARGE_INTEGER *lpPerformanceCount)
 {
@@ -22,14 +23,13 @@ ULONGLONG WINAPI GetTickCount64(void)
 
 DWORD WINAPI GetTickCount(void) { return (DWORD)GetTickCount64(); }
 
-/* NT: the machine starts at 2020-01-01; there is no time zone. */
-#define BEGIN 132223104000000000ll /* 2020-01-01, in units of 100 ns since 1601 */
+/* NT: there is no time zone. */
 
 VOID WINAPI GetSystemTimeAsFileTime(LPFILETIME lpSystemTimeAsFileTime)
 {
     LARGE_INTEGER now;
     NtQueryPerformanceCounter(&now, NULL); /* 10 MHz */
-    now.QuadPart += BEGIN;
+    now.QuadPart += SYSTEM_TIME_AT_BOOT;
     *lpSystemTimeAsFileTime = (FILETIME){ now.LowPart, (DWORD)now.HighPart };
 }
 
@@ -105,10 +105,9 @@ WINBOOL WINAPI GetSystemTimeAdjustment(PDWORD lpTimeAdjustment, PDWORD lpTimeInc
     return TRUE;
 }
 
-/* NT: ERROR_NOT_SUPPORTED: only threads have times. */
-WINBOOL WINAPI GetProcessTimes(HANDLE hProcess, LPFILETIME lpCreationTime, LPFILETIME lpExitTime,
-                               LPFILETIME lpKernelTime, LPFILETIME lpUserTime)
+/* In units of 100 ns since boot. The machine does not sleep, so that nothing is left out. */
+WINBOOL WINAPI QueryUnbiasedInterruptTime(PULONGLONG UnbiasedTime)
 {
-    (void)hProcess, (void)lpCreationTime, (void)lpExitTime, (void)lpKernelTime, (void)lpUserTime;
-    return fail(ERROR_NOT_SUPPORTED);
+    return UnbiasedTime ? QueryPerformanceCounter((LARGE_INTEGER *)UnbiasedTime)
+                        : fail(ERROR_INVALID_PARAMETER);
 }

@@ -2,17 +2,26 @@
 /* What threads and the process have used, and what the machine has. */
 #define _WINMM_ /* timeGetTime is ours */
 #include "kernel32.h"
+#include "kernel/nt/nt_time.h"
 
 #define THREAD_TIMES 1
 #define THREAD_CYCLE_TIME 23
-#define BEGIN 132223104000000000ll /* time.c: the machine's start */
 
-/* THREAD_CYCLE_TIME_INFORMATION and KERNEL_USER_TIMES; winternl.h has neither. */
+#define THREAD_NAME 38
+#define PROCESS_TIMES 4
+#define PROCESS_CYCLE_TIME 38
+#define MEMORY_USAGE 182
+
+/* THREAD_CYCLE_TIME_INFORMATION, KERNEL_USER_TIMES and SYSTEM_MEMORY_USAGE_INFORMATION; winternl.h
+ * has none of them. */
 struct cycles {
     ULONG64 all, current;
 };
 struct times {
     LARGE_INTEGER created, ended, kernel, user; /* 100 ns */
+};
+struct memory {
+    ULONG64 physical, available, resident, committed, shared, limit, peak; /* bytes */
 };
 
 WINBOOL WINAPI QueryThreadCycleTime(HANDLE ThreadHandle, PULONG64 CycleTime)
@@ -25,19 +34,64 @@ WINBOOL WINAPI QueryThreadCycleTime(HANDLE ThreadHandle, PULONG64 CycleTime)
     return TRUE;
 }
 
+WINBOOL WINAPI QueryProcessCycleTime(HANDLE ProcessHandle, PULONG64 CycleTime)
+{
+    struct cycles cycles;
+    if (!succeeded(NtQueryInformationProcess(ProcessHandle, (PROCESSINFOCLASS)PROCESS_CYCLE_TIME,
+                                             &cycles, sizeof cycles, NULL)))
+        return FALSE;
+    *CycleTime = cycles.all;
+    return TRUE;
+}
+
 static FILETIME file_time(LONGLONG time) { return (FILETIME){ (DWORD)time, (DWORD)(time >> 32) }; }
+
+static WINBOOL give_times(const struct times *times, LPFILETIME created, LPFILETIME ended,
+                          LPFILETIME kernel, LPFILETIME user)
+{
+    *created = file_time(SYSTEM_TIME_AT_BOOT + times->created.QuadPart);
+    *ended = file_time(times->ended.QuadPart ? SYSTEM_TIME_AT_BOOT + times->ended.QuadPart : 0);
+    *kernel = file_time(times->kernel.QuadPart);
+    *user = file_time(times->user.QuadPart);
+    return TRUE;
+}
 
 /* NT: what it uses is user time, the kernel's part included. */
 WINBOOL WINAPI GetThreadTimes(HANDLE hThread, LPFILETIME lpCreationTime, LPFILETIME lpExitTime,
                               LPFILETIME lpKernelTime, LPFILETIME lpUserTime)
 {
     struct times times;
-    if (!succeeded(NtQueryInformationThread(hThread, THREAD_TIMES, &times, sizeof times, NULL)))
+    return succeeded(NtQueryInformationThread(hThread, THREAD_TIMES, &times, sizeof times, NULL)) &&
+           give_times(&times, lpCreationTime, lpExitTime, lpKernelTime, lpUserTime);
+}
+
+WINBOOL WINAPI GetProcessTimes(HANDLE hProcess, LPFILETIME lpCreationTime, LPFILETIME lpExitTime,
+                               LPFILETIME lpKernelTime, LPFILETIME lpUserTime)
+{
+    struct times times;
+    return succeeded(NtQueryInformationProcess(hProcess, (PROCESSINFOCLASS)PROCESS_TIMES, &times,
+                                               sizeof times, NULL)) &&
+           give_times(&times, lpCreationTime, lpExitTime, lpKernelTime, lpUserTime);
+}
+
+/* NT: there is no page file: what can be committed is what is there. */
+WINBOOL WINAPI GlobalMemoryStatusEx(LPMEMORYSTATUSEX lpBuffer)
+{
+    const ULONG64 space = 0x7fffffff0000; /* from 64 KB up */
+    struct memory m;
+    if (lpBuffer->dwLength != sizeof *lpBuffer)
+        return fail(ERROR_INVALID_PARAMETER);
+    if (!succeeded(
+            NtQuerySystemInformation((SYSTEM_INFORMATION_CLASS)MEMORY_USAGE, &m, sizeof m, NULL)))
         return FALSE;
-    *lpCreationTime = file_time(BEGIN + times.created.QuadPart);
-    *lpExitTime = file_time(times.ended.QuadPart ? BEGIN + times.ended.QuadPart : 0);
-    *lpKernelTime = file_time(times.kernel.QuadPart);
-    *lpUserTime = file_time(times.user.QuadPart);
+    *lpBuffer = (MEMORYSTATUSEX){ .dwLength = sizeof *lpBuffer,
+                                  .dwMemoryLoad = (DWORD)(m.committed * 100 / m.physical),
+                                  .ullTotalPhys = m.physical,
+                                  .ullAvailPhys = m.available,
+                                  .ullTotalPageFile = m.limit,
+                                  .ullAvailPageFile = m.limit - m.committed,
+                                  .ullTotalVirtual = space,
+                                  .ullAvailVirtual = space };
     return TRUE;
 }
 
@@ -77,10 +131,43 @@ WINBOOL WINAPI SetProcessPriorityBoost(HANDLE hProcess, WINBOOL bDisablePriority
     return SetThreadPriorityBoost(hProcess, bDisablePriorityBoost);
 }
 
+/* --- Descriptions. --- */
+
+#define TEXT_MOST 1024u /* characters that the kernel takes */
+
+static HRESULT result(NTSTATUS status)
+{
+    return NT_SUCCESS(status) ? S_OK : HRESULT_FROM_NT(status);
+}
+
 HRESULT WINAPI SetThreadDescription(HANDLE hThread, PCWSTR lpThreadDescription)
 {
-    (void)hThread, (void)lpThreadDescription;
-    return S_OK;
+    UNICODE_STRING text = { .Buffer = (PWSTR)lpThreadDescription };
+    unsigned length = 0;
+    while (lpThreadDescription && lpThreadDescription[length] && length <= TEXT_MOST)
+        length++;
+    text.Length = text.MaximumLength = (USHORT)(length * sizeof(WCHAR));
+    return result(NtSetInformationThread(hThread, THREAD_NAME, &text, sizeof text));
+}
+
+/* Of a thread without a description: an empty one. LocalFree frees it. */
+HRESULT WINAPI GetThreadDescription(HANDLE hThread, PWSTR *ppszThreadDescription)
+{
+    const ULONG size = sizeof(UNICODE_STRING) + (TEXT_MOST + 1) * sizeof(WCHAR);
+    UNICODE_STRING *text = LocalAlloc(LMEM_ZEROINIT, size);
+    *ppszThreadDescription = NULL;
+    NTSTATUS status =
+        text ? NtQueryInformationThread(hThread, THREAD_NAME, text, size, NULL) : STATUS_NO_MEMORY;
+    if (NT_SUCCESS(status)) {
+        PWSTR start = (PWSTR)text;
+        const unsigned length = text->Length / sizeof(WCHAR);
+        memmove(start, text + 1, text->Length);
+        start[length] = 0;
+        *ppszThreadDescription = start;
+    } else {
+        LocalFree(text);
+    }
+    return result(status);
 }
 
 /* --- winmm.dll's, whose name leads here. --- */

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* The list of set timers, in the order of their times. wait.c's tick looks at the first one's. */
+#include "kernel/ke/timer.h"
+#include "hal/clock.h"
+#include "kernel/base/list.h"
+#include "kernel/ke/dispatcher.h"
+#include "kernel/ke/thread.h"
+#include "kernel/ke/wait.h"
+
+#define NS_PER_MS 1000000ul
+
+void (*timer_dpc)(struct _KDPC *dpc);
+void (*timer_call)(struct user_timer *timer);
+
+static LIST_ENTRY timers = { &timers, &timers };
+
+static KTIMER *timer_of(LIST_ENTRY *e) { return CONTAINING_RECORD(e, KTIMER, TimerListEntry); }
+
+const KTIMER *timer_next(const KTIMER *timer)
+{
+    LIST_ENTRY *e = timer ? timer->TimerListEntry.Flink : timers.Flink;
+    return e == &timers ? NULL : timer_of(e);
+}
+
+static void expire(uint64_t now);
+
+static void changed(void)
+{
+    wait_set_timers(IsListEmpty(&timers) ? WAIT_FOREVER : timer_of(timers.Flink)->DueTime, expire);
+}
+
+static void unlink(KTIMER *timer)
+{
+    RemoveEntryList(&timer->TimerListEntry);
+    timer->TimerListEntry.Flink = NULL;
+}
+
+static void link(KTIMER *timer)
+{
+    LIST_ENTRY *e = timers.Flink;
+    while (e != &timers && timer_of(e)->DueTime <= timer->DueTime)
+        e = e->Flink;
+    InsertTailList(e, &timer->TimerListEntry);
+}
+
+static bool is_users(const KTIMER *timer)
+{
+    return timer->Header.Type == TimerNotificationObject ||
+           timer->Header.Type == TimerSynchronizationObject;
+}
+
+static void come(KTIMER *timer, uint64_t now)
+{
+    unlink(timer);
+    uint64_t period = timer->Period * NS_PER_MS, due = timer->DueTime;
+    if (period) {
+        timer->DueTime += ((now - due) / period + 1) * period;
+        link(timer);
+    }
+    dispatcher_signal(&timer->Header);
+    if (timer->Dpc)
+        timer_dpc(timer->Dpc);
+    if (is_users(timer) && CONTAINING_RECORD(timer, struct user_timer, timer)->thread)
+        timer_call(CONTAINING_RECORD(timer, struct user_timer, timer));
+}
+
+static void expire(uint64_t now)
+{
+    while (!IsListEmpty(&timers) && timer_of(timers.Flink)->DueTime <= now)
+        come(timer_of(timers.Flink), now);
+    changed();
+}
+
+bool timer_set(KTIMER *timer, uint64_t due_ns, ULONG period)
+{
+    bool was = timer_cancel(timer);
+    dispatcher_set(&timer->Header, 0);
+    timer->DueTime = due_ns;
+    timer->Period = period;
+    link(timer);
+    expire(clock_ns());
+    return was;
+}
+
+bool timer_cancel(KTIMER *timer)
+{
+    bool was = timer_is_set(timer);
+    if (was) {
+        unlink(timer);
+        changed();
+    }
+    return was;
+}
+
+void timer_part(struct user_timer *timer)
+{
+    if (timer->thread)
+        RemoveEntryList(&timer->link);
+    timer->thread = NULL;
+}
+
+void timer_thread_ends(struct thread *thread)
+{
+    while (!IsListEmpty(&thread->timers)) {
+        struct user_timer *timer = CONTAINING_RECORD(thread->timers.Flink, struct user_timer, link);
+        timer_cancel(&timer->timer);
+        timer_part(timer);
+        timer->queued = false;
+    }
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* The services for timers. Statuses: synchronization.h. */
+#include "hal/clock.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/list.h"
+#include "kernel/ke/caller.h"
+#include "kernel/ke/dispatcher.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/suspend.h"
+#include "kernel/ke/synchronization.h"
+#include "kernel/ke/timer.h"
+#include "kernel/ke/waitable.h"
+#include "kernel/nt/nt_time.h"
+
+_Static_assert(sizeof(struct user_timer) - sizeof(DISPATCHER_HEADER) <= WAITABLE_OWN, "room");
+
+static struct user_timer *timer_of(const struct object *object)
+{
+    return (struct user_timer *)&object->header;
+}
+
+/* L: dispatcher lock. What was set before leaves no call behind. */
+static void forget_call(struct user_timer *timer)
+{
+    if (timer->queued)
+        apc_take_back(timer->thread, &timer->queued);
+    timer_part(timer);
+}
+
+static void destroy(struct object *object)
+{
+    struct user_timer *timer = timer_of(object);
+    KIRQL irql = sched_lock();
+    timer_cancel(&timer->timer);
+    forget_call(timer);
+    sched_unlock(irql);
+    waitable_destroy(object);
+}
+
+WAITABLE_TYPE(timer_type, "Timer", destroy, TIMER_QUERY_STATE, TIMER_MODIFY_STATE);
+
+NTSTATUS NtCreateTimer(PHANDLE TimerHandle, ACCESS_MASK DesiredAccess,
+                       POBJECT_ATTRIBUTES ObjectAttributes, TIMER_TYPE TimerType)
+{
+    struct object_name name;
+    ULONG flags;
+    NTSTATUS status = waitable_arguments(TimerHandle, ObjectAttributes, &name, &flags);
+    if (!NT_SUCCESS(status))
+        return status;
+    if (TimerType != NotificationTimer && TimerType != SynchronizationTimer)
+        return STATUS_INVALID_PARAMETER_4;
+    struct object *object = waitable_make(&timer_type);
+    if (!object)
+        return STATUS_INSUFFICIENT_RESOURCES;
+    object->header.Type =
+        TimerType == NotificationTimer ? TimerNotificationObject : TimerSynchronizationObject;
+    return waitable_publish(object, &name, flags, DesiredAccess, TimerHandle);
+}
+
+NTSTATUS NtOpenTimer(PHANDLE TimerHandle, ACCESS_MASK DesiredAccess,
+                     POBJECT_ATTRIBUTES ObjectAttributes)
+{
+    return waitable_open(&timer_type, TimerHandle, DesiredAccess, ObjectAttributes);
+}
+
+/* L: dispatcher lock. One call waits at a time, however often the timer comes. */
+static void call(struct user_timer *timer)
+{
+    if (!timer->queued)
+        apc_put_timed(timer->thread, timer->routine, timer->context,
+                      SYSTEM_TIME_AT_BOOT + clock_ns() / 100, &timer->queued);
+}
+
+static bool set(struct user_timer *timer, uint64_t due_ns, ULONG period, PVOID routine,
+                PVOID context)
+{
+    struct thread *me = thread_current();
+    KIRQL irql = sched_lock();
+    timer_call = call;
+    forget_call(timer);
+    if (routine) {
+        timer->routine = routine;
+        timer->context = context;
+        timer->thread = me;
+        InsertTailList(&me->timers, &timer->link);
+    }
+    bool was = timer_set(&timer->timer, due_ns, period);
+    sched_unlock(irql);
+    return was;
+}
+
+NTSTATUS NtSetTimer(HANDLE TimerHandle, PLARGE_INTEGER DueTime, PTIMER_APC_ROUTINE TimerApcRoutine,
+                    PVOID TimerContext, BOOLEAN ResumeTimer, LONG Period, PBOOLEAN PreviousState)
+{
+    struct object *object;
+    LARGE_INTEGER due;
+    BOOLEAN before = FALSE;
+    NTSTATUS status = caller_get(&due, DueTime, sizeof due);
+    if (NT_SUCCESS(status))
+        status = caller_put_optional(PreviousState, &before, sizeof before);
+    if (NT_SUCCESS(status) && Period < 0)
+        status = STATUS_INVALID_PARAMETER_6;
+    if (NT_SUCCESS(status))
+        status = handle_lookup(TimerHandle, &timer_type, TIMER_MODIFY_STATE, &object);
+    if (!NT_SUCCESS(status))
+        return status;
+    if (TimerApcRoutine)
+        status = apc_have_queue();
+    if (NT_SUCCESS(status))
+        before = set(timer_of(object), dispatcher_deadline(&due), (ULONG)Period,
+                     (PVOID)TimerApcRoutine, TimerContext);
+    object_release(object);
+    if (NT_SUCCESS(status))
+        status = caller_put_optional(PreviousState, &before, sizeof before);
+    return NT_SUCCESS(status) && ResumeTimer ? STATUS_TIMER_RESUME_IGNORED : status;
+}
+
+NTSTATUS NtCancelTimer(HANDLE TimerHandle, PBOOLEAN CurrentState)
+{
+    struct object *object;
+    BOOLEAN before = FALSE;
+    NTSTATUS status = caller_put_optional(CurrentState, &before, sizeof before);
+    if (NT_SUCCESS(status))
+        status = handle_lookup(TimerHandle, &timer_type, TIMER_MODIFY_STATE, &object);
+    if (!NT_SUCCESS(status))
+        return status;
+    KIRQL irql = sched_lock();
+    timer_cancel(&timer_of(object)->timer);
+    forget_call(timer_of(object));
+    before = object->header.SignalState > 0;
+    sched_unlock(irql);
+    object_release(object);
+    return caller_put_optional(CurrentState, &before, sizeof before);
+}
+
+static void query(const struct object *object, void *info)
+{
+    int64_t left = (int64_t)(timer_of(object)->timer.DueTime - clock_ns());
+    *(TIMER_BASIC_INFORMATION *)info =
+        (TIMER_BASIC_INFORMATION){ .RemainingTime.QuadPart = left / 100,
+                                   .TimerState = object->header.SignalState > 0 };
+}
+
+NTSTATUS NtQueryTimer(HANDLE TimerHandle, TIMER_INFORMATION_CLASS TimerInformationClass,
+                      PVOID TimerInformation, ULONG TimerInformationLength, PULONG ReturnLength)
+{
+    static const struct waitable_query basic = { &timer_type, sizeof(TIMER_BASIC_INFORMATION),
+                                                 query };
+    if (TimerInformationClass != TimerBasicInformation)
+        return STATUS_INVALID_INFO_CLASS;
+    return waitable_answer(&basic, TimerHandle, TimerInformation, TimerInformationLength,
+                           ReturnLength);
+}

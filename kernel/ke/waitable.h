@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* What the services for events, semaphores, mutants and timers have in common: a page for each
+ * object, names, handles, questions. PASSIVE_LEVEL. Statuses: synchronization.h. */
+#pragma once
+#include "kernel/ke/object_name.h"
+
+#define WAITABLE_OWN 120
+
+/* Behind the header comes what is its own. */
+struct waitable {
+    struct object object;
+    char own[WAITABLE_OWN];
+    struct object_name name;
+};
+
+#define WAITABLE_TYPE(variable, type_name, function, query, modify)                                \
+    const struct object_type variable = {                                                          \
+        .name = (type_name),                                                                       \
+        .destroy = (function),                                                                     \
+        .read = STANDARD_RIGHTS_READ | (query),                                                    \
+        .write = STANDARD_RIGHTS_READ | (modify),                                                  \
+        .execute = STANDARD_RIGHTS_READ | SYNCHRONIZE,                                             \
+        .all = STANDARD_RIGHTS_REQUIRED | SYNCHRONIZE | (query) | (modify),                        \
+    }
+
+/* For what a type does when the last reference goes. */
+void waitable_destroy(struct object *object);
+/* Looks at what every Create and Open service takes. */
+NTSTATUS waitable_arguments(PHANDLE handle, const OBJECT_ATTRIBUTES *attributes,
+                            struct object_name *name, ULONG *flags);
+/* With one reference; the caller initializes it before it publishes it. NULL without memory. */
+struct object *waitable_make(const struct object_type *type);
+/* Gives the caller a handle, in place of the reference, to this object, or, by OBJ_OPENIF, to the
+ * one that has the name. */
+NTSTATUS waitable_publish(struct object *object, const struct object_name *name, ULONG flags,
+                          ACCESS_MASK access, PHANDLE handle);
+NTSTATUS waitable_open(const struct object_type *type, PHANDLE handle, ACCESS_MASK access,
+                       const OBJECT_ATTRIBUTES *attributes);
+
+struct waitable_query {
+    const struct object_type *type;
+    ULONG size;                                            /* at most 16 */
+    void (*fill)(const struct object *object, void *info); /* under the dispatcher lock */
+};
+NTSTATUS waitable_answer(const struct waitable_query *query, HANDLE handle, PVOID to, ULONG length,
+                         PULONG returned);

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/* What the process and the machine have used, times, and descriptions of threads. */
+#include <ntstatus.h>
+#define WIN32_NO_STATUS
+#include <windows.h>
+#include <winternl.h>
+#include <stddef.h>
+#include <wchar.h>
+#include "check.h"
+
+#define KERNEL_ADDRESS ((PVOID)0xffff800000000000)
+#define MEGABYTES(n) ((n)*1024ull * 1024)
+#define THREAD_NAME 38
+#define NAME_MOST 1024
+
+#define ProcessTimes ((PROCESSINFOCLASS)4)
+#define ProcessCycleTime ((PROCESSINFOCLASS)38)
+#define SystemMemoryUsage ((SYSTEM_INFORMATION_CLASS)182)
+
+NTSTATUS NTAPI NtSetInformationThread(HANDLE, ULONG, PVOID, ULONG);
+HRESULT WINAPI SetThreadDescription(HANDLE, PCWSTR);
+HRESULT WINAPI GetThreadDescription(HANDLE, PWSTR *);
+
+static HANDLE limited(HANDLE of, ACCESS_MASK access)
+{
+    HANDLE copy = NULL;
+    IS(DuplicateHandle(GetCurrentProcess(), of, GetCurrentProcess(), &copy, access, FALSE, 0),
+       TRUE);
+    return copy;
+}
+
+static ULONGLONG number(FILETIME t) { return (ULONGLONG)t.dwHighDateTime << 32 | t.dwLowDateTime; }
+
+static ULONGLONG date(void)
+{
+    FILETIME t;
+    GetSystemTimePreciseAsFileTime(&t);
+    return number(t);
+}
+
+/* --- Cycles and times. --- */
+
+static ULONG64 of_process(void)
+{
+    ULONG64 cycles = 0;
+    IS(QueryProcessCycleTime(GetCurrentProcess(), &cycles), TRUE);
+    return cycles;
+}
+
+static ULONG64 of_thread(HANDLE thread)
+{
+    ULONG64 cycles = 0;
+    IS(QueryThreadCycleTime(thread, &cycles), TRUE);
+    return cycles;
+}
+
+static volatile ULONG64 last_look;
+
+static DWORD WINAPI work(LPVOID unused)
+{
+    (void)unused;
+    for (volatile int i = 0; i < 100000; i++)
+        ;
+    QueryThreadCycleTime(GetCurrentThread(), (PULONG64)&last_look);
+    return 0;
+}
+
+/* The process has used what its threads have, also those that have ended. */
+static void check_cycles(void)
+{
+    HANDLE worker = CreateThread(NULL, 0, work, NULL, 0, NULL);
+    IS(WaitForSingleObject(worker, INFINITE), WAIT_OBJECT_0);
+    ULONG64 mine = of_thread(GetCurrentThread()), all = of_process();
+    ULONG64 later = of_thread(GetCurrentThread());
+    IS(all >= mine + last_look, TRUE);
+    IS(all <= later + of_thread(worker), TRUE);
+    CloseHandle(worker);
+    IS(of_process() >= all, TRUE); /* nor does the last handle matter */
+}
+
+static void check_times(void)
+{
+    FILETIME created, ended, kernel, user;
+    ULONGLONG used, now;
+    IS(GetProcessTimes(GetCurrentProcess(), &created, &ended, &kernel, &user), TRUE);
+    now = date();
+    used = number(kernel) + number(user);
+    IS(number(created) < now, TRUE);
+    IS(number(ended), 0);
+    IS(used > 0, TRUE);
+    IS(used <= (now - number(created)) * GetActiveProcessorCount(ALL_PROCESSOR_GROUPS), TRUE);
+    for (volatile int i = 0; i < 3000000; i++) /* more than 100 ns on any processor */
+        ;
+    IS(GetProcessTimes(GetCurrentProcess(), &created, &ended, &kernel, &user), TRUE);
+    IS(number(kernel) + number(user) > used, TRUE);
+}
+
+static void check_clock(void)
+{
+    LARGE_INTEGER before, after;
+    ULONGLONG time = 0;
+    QueryPerformanceCounter(&before);
+    IS(QueryUnbiasedInterruptTime(&time), TRUE);
+    QueryPerformanceCounter(&after);
+    IS(time >= (ULONGLONG)before.QuadPart && time <= (ULONGLONG)after.QuadPart, TRUE);
+    IS(QueryUnbiasedInterruptTime(NULL), FALSE);
+    IS(GetLastError(), ERROR_INVALID_PARAMETER);
+}
+
+/* --- Memory. --- */
+
+static MEMORYSTATUSEX memory(void)
+{
+    MEMORYSTATUSEX m = { .dwLength = sizeof m };
+    IS(GlobalMemoryStatusEx(&m), TRUE);
+    return m;
+}
+
+static void check_memory(void)
+{
+    MEMORYSTATUSEX before = memory(), less;
+    void *p = VirtualAlloc(NULL, MEGABYTES(4), MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE);
+    IS(p != NULL, TRUE);
+    less = memory();
+    IS(before.ullAvailPhys - less.ullAvailPhys >= MEGABYTES(4), TRUE);
+    IS(VirtualFree(p, 0, MEM_RELEASE), TRUE);
+    IS(memory().ullAvailPhys >= less.ullAvailPhys + MEGABYTES(4), TRUE);
+    IS(before.ullTotalPhys, less.ullTotalPhys);
+    IS(before.ullTotalPhys > MEGABYTES(16) && before.ullAvailPhys < before.ullTotalPhys, TRUE);
+    IS(before.ullAvailPageFile <= before.ullTotalPageFile, TRUE);
+    IS(before.dwMemoryLoad <= 100, TRUE);
+    IS(before.ullTotalVirtual, 0x7fffffff0000);
+    less.dwLength--;
+    IS(GlobalMemoryStatusEx(&less), FALSE);
+    IS(GetLastError(), ERROR_INVALID_PARAMETER);
+}
+
+/* --- Descriptions. --- */
+
+static void is_described(HANDLE thread, PCWSTR want)
+{
+    PWSTR text = NULL;
+    IS(GetThreadDescription(thread, &text), S_OK);
+    IS(text && !wcscmp(text, want), TRUE);
+    LocalFree(text);
+}
+
+static void check_descriptions(void)
+{
+    static WCHAR longest[NAME_MOST + 2];
+    HANDLE other = CreateThread(NULL, 0, work, NULL, CREATE_SUSPENDED, NULL),
+           weak = limited(other, SYNCHRONIZE), asks = limited(other, THREAD_QUERY_INFORMATION),
+           sets = limited(other, THREAD_SET_LIMITED_INFORMATION);
+    UNICODE_STRING text = { 4, 4, longest }, odd = { 3, 4, longest },
+                   nowhere = { 4, 4, KERNEL_ADDRESS };
+    BYTE room[64];
+    ULONG size = 0;
+    PWSTR none;
+    is_described(GetCurrentThread(), L"");
+    IS(SetThreadDescription(GetCurrentThread(), L"the one that counts"), S_OK);
+    is_described(GetCurrentThread(), L"the one that counts");
+    IS(SetThreadDescription(sets, L"other"), S_OK);
+    is_described(asks, L"other");
+    is_described(GetCurrentThread(), L"the one that counts");
+    for (int i = 0; i < NAME_MOST; i++)
+        longest[i] = L'x';
+    IS(SetThreadDescription(other, longest), S_OK);
+    is_described(other, longest);
+    longest[NAME_MOST] = L'x';
+    IS(SetThreadDescription(other, longest), HRESULT_FROM_NT(STATUS_INVALID_PARAMETER));
+    IS(SetThreadDescription(other, NULL), S_OK);
+    is_described(other, L"");
+    IS(SetThreadDescription(weak, L"no"), HRESULT_FROM_NT(STATUS_ACCESS_DENIED));
+    IS(GetThreadDescription(weak, &none), HRESULT_FROM_NT(STATUS_ACCESS_DENIED));
+    IS(none == NULL, TRUE);
+    IS(NtSetInformationThread(other, THREAD_NAME, &text, 8), STATUS_INFO_LENGTH_MISMATCH);
+    IS(NtSetInformationThread(other, THREAD_NAME, KERNEL_ADDRESS, 16), STATUS_ACCESS_VIOLATION);
+    IS(NtSetInformationThread(other, THREAD_NAME, &odd, 16), STATUS_INVALID_PARAMETER);
+    IS(NtSetInformationThread(other, THREAD_NAME, &nowhere, 16), STATUS_ACCESS_VIOLATION);
+    IS(NtSetInformationThread(NULL, THREAD_NAME, &text, 16), STATUS_INVALID_HANDLE);
+    IS(NtSetInformationThread(other, THREAD_NAME, &text, 16), STATUS_SUCCESS);
+    IS(NtQueryInformationThread(other, THREAD_NAME, room, 19, &size), STATUS_BUFFER_TOO_SMALL);
+    IS(size, 20);
+    IS(NtQueryInformationThread(other, THREAD_NAME, KERNEL_ADDRESS, 20, NULL),
+       STATUS_ACCESS_VIOLATION);
+    IS(NtQueryInformationThread(other, THREAD_NAME, room, 20, KERNEL_ADDRESS),
+       STATUS_ACCESS_VIOLATION);
+    IS(NtQueryInformationThread(other, THREAD_NAME, room, 20, &size), STATUS_SUCCESS);
+    IS(((UNICODE_STRING *)(void *)room)->Length, 4);
+    IS(TerminateThread(other, 0), TRUE);
+    CloseHandle(weak);
+    CloseHandle(asks);
+    CloseHandle(sets);
+    CloseHandle(other);
+}
+
+/* --- Statuses. --- */
+
+static void check_refusals(void)
+{
+    HANDLE own = GetCurrentProcess(), event = CreateEventA(NULL, FALSE, FALSE, NULL),
+           weak = limited(own, SYNCHRONIZE);
+    PROCESS_BASIC_INFORMATION basic;
+    FILETIME t;
+    ULONG64 info[7], cycles;
+    ULONG size = 0;
+    IS(NtQueryInformationProcess(own, (PROCESSINFOCLASS)99, info, 16, NULL),
+       STATUS_INVALID_INFO_CLASS);
+    IS(NtQueryInformationProcess(NULL, ProcessTimes, info, 31, NULL), STATUS_INFO_LENGTH_MISMATCH);
+    IS(NtQueryInformationProcess(NULL, ProcessTimes, info, 32, NULL), STATUS_INVALID_HANDLE);
+    IS(NtQueryInformationProcess(event, ProcessTimes, info, 32, NULL), STATUS_OBJECT_TYPE_MISMATCH);
+    IS(NtQueryInformationProcess(weak, ProcessCycleTime, info, 16, NULL), STATUS_ACCESS_DENIED);
+    IS(NtQueryInformationProcess(own, ProcessTimes, KERNEL_ADDRESS, 32, NULL),
+       STATUS_ACCESS_VIOLATION);
+    IS(NtQueryInformationProcess(own, ProcessTimes, info, 32, KERNEL_ADDRESS),
+       STATUS_ACCESS_VIOLATION);
+    IS(NtQueryInformationProcess(own, ProcessBasicInformation, &basic, sizeof basic, &size),
+       STATUS_SUCCESS);
+    IS(size, sizeof basic);
+    IS(basic.UniqueProcessId, GetCurrentProcessId());
+    IS((ULONG_PTR)basic.PebBaseAddress == *(ULONG_PTR *)((BYTE *)NtCurrentTeb() + 0x60), TRUE);
+    IS(QueryProcessCycleTime(weak, &cycles), FALSE);
+    IS(GetLastError(), ERROR_ACCESS_DENIED);
+    IS(GetProcessTimes(weak, &t, &t, &t, &t), FALSE);
+    IS(GetLastError(), ERROR_ACCESS_DENIED);
+    IS(NtQuerySystemInformation(SystemMemoryUsage, info, 55, NULL), STATUS_INFO_LENGTH_MISMATCH);
+    IS(NtQuerySystemInformation(SystemMemoryUsage, KERNEL_ADDRESS, 56, NULL),
+       STATUS_ACCESS_VIOLATION);
+    IS(NtQuerySystemInformation(SystemMemoryUsage, info, 56, &size), STATUS_SUCCESS);
+    IS(size, 56);
+    CloseHandle(weak);
+    CloseHandle(event);
+}
+
+int main(void)
+{
+    check_cycles();
+    check_times();
+    check_clock();
+    check_memory();
+    check_descriptions();
+    check_refusals();
+    printf("%d checks, %d wrong\n", checks, failures);
+    return failures;
+}
