@@ -213,18 +213,21 @@ TEST(sched, sleeps, "a sleep lasts at least as long as requested, and not much l
     test_run_anywhere();
 }
 
-static void sleep_long(void *unused)
+static void sleep_until(void *go)
 {
-    (void)unused;
-    sched_wait(NULL, clock_ns() + 5 * sched_tick_ns(), DelayExecution);
+    while (!__atomic_load_n((const uint64_t *)go, __ATOMIC_ACQUIRE))
+        sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution);
 }
 
 TEST(sched, waits, "a wait for a thread times out, then succeeds, then succeeds at once")
 {
-    struct thread *thread = thread_create("sleeper", sleep_long, NULL, SMP_ALL);
+    static uint64_t go; /* atomic */
+    __atomic_store_n(&go, 0, __ATOMIC_RELEASE);
+    struct thread *thread = thread_create("sleeper", sleep_until, &go, SMP_ALL);
     REQUIRE(thread != NULL);
     CHECK_STATUS(sched_wait(&thread->object, clock_ns() + sched_tick_ns(), Executive),
                  STATUS_TIMEOUT);
+    __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
     CHECK_STATUS(sched_wait(&thread->object, SCHED_FOREVER, Executive), STATUS_SUCCESS);
     CHECK_STATUS(sched_wait(&thread->object, 0, Executive), STATUS_SUCCESS);
     CHECK_STATUS(thread->exit_status, STATUS_SUCCESS);
