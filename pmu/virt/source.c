@@ -179,7 +179,7 @@ bool refused(const struct source *s)
     }
     if (s->form == 'I')
         return op_register(s) == RSP || (s->operand16 && wide);
-    return (s->form == 'r' || s->form == 'P' || s->form == 'p') && op_register(s) == RSP;
+    return is_one_of(s->form, "irPp") && op_register(s) == RSP;
 }
 
 uint32_t used(const struct source *s)

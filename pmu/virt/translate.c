@@ -283,12 +283,18 @@ static COLD bool begin_part(struct block *b, struct emitter *e)
     return true;
 }
 
+/* How many bytes of an instruction there can be before the page ends. */
+static COLD unsigned room_in_page(const uint8_t *code)
+{
+    unsigned room = PAGE_SIZE - ((uint64_t)code & (PAGE_SIZE - 1));
+    return room < 15 ? room : 15;
+}
+
 /* Adds the next instruction to the block. False: it ends before this one. */
 static COLD bool append(struct vcpu *v, struct block *b, struct emitter *e, const uint8_t *code,
                         bool *ends)
 {
-    unsigned room = PAGE_SIZE - ((uint64_t)code & (PAGE_SIZE - 1));
-    struct source s = { .length = room < 15 ? room : 15 };
+    struct source s = { .length = room_in_page(code) };
     struct instruction i;
     memcpy(s.byte, code, s.length);
     if (!parse(&s) || refused(&s))
@@ -333,6 +339,8 @@ void block_translate(struct vcpu *v, struct block *b, const uint8_t *code, struc
     b->next = rip + b->length;
     if (!ends)
         b->target = b->next;
+    if (!b->instructions) /* what was refused, so that other code is not */
+        b->length = (uint8_t)room_in_page(code);
     memcpy(b->bytes, code, b->length);
     v->vmcb.rip = rip;
     room->part += b->parts;

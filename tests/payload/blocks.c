@@ -187,9 +187,9 @@ static void instruction(void)
         break;
     case 17:
         if (rnd(2)) {
-            bool wide = rnd(2);
-            with_rex(0xb8, reg, wide);
-            bytes(wide ? 8 : 4);
+            bool wide = rnd(2), byte = !rnd(4); /* of bytes, with REX also of SPL */
+            with_rex(byte ? 0xb0 : 0xb8, reg, wide);
+            bytes(byte ? 1 : wide ? 8 : 4);
         } else if (rnd(2)) {
             b(0x0f), b(0xc8 + (reg & 7));
         } else {
