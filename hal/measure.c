@@ -20,6 +20,8 @@
 #define LONG_TRIES 4u
 #define PERIOD 40u /* the least number of counts to an overflow */
 #define PENDING_PAUSES 10000u
+#define LOST_TRIES 8u /* after so many tries that lost counts an overflow is not tried again */
+#define LOST_US 2000u /* a host that stops a counter starts it again in less, if a tick is 1 ms */
 _Static_assert((int)HAL_INTERRUPT == (int)PMU_TRAP_INTERRUPT &&
                    (int)HAL_EXCEPTION == (int)PMU_TRAP_EXCEPTION &&
                    (int)HAL_NMI == (int)PMU_TRAP_NMI,
@@ -75,7 +77,11 @@ static void measure_quiet(struct bench *b)
     struct pmu_spread found = { 0 };
     for (unsigned i = 0; i < TRIES + LONG_TRIES; i++) {
         v.turns = i < TRIES ? FEW + i : b->turns;
-        pmu_spread_add(&found, count(b, &v, b->select, 0));
+        int64_t around = count(b, &v, b->select, 0);
+        if (around < 0)
+            b->measured->lost++; /* the counter stood still meanwhile */
+        else
+            pmu_spread_add(&found, around);
     }
     b->around = found.low;
     b->measured->quiet[b->what] = (struct pmu_spread){ 0, found.high - found.low, found.tries };
@@ -106,8 +112,16 @@ static void measure_interrupts(const struct bench *b)
     }
 }
 
+static void wait_us(uint64_t us)
+{
+    uint64_t start = rdtsc();
+    while (rdtsc() - start < clock_tsc_hz / 1000000 * us)
+        pause();
+}
+
 /* Interrupts or NMIs that the counter's overflow raises in the middle of the loop; their delay is
- * the skid. */
+ * the skid. A host may stop a counter that overflows often (Linux' perf does): then it counts less
+ * than ring 3 executed, which says nothing about the trap. */
 static void measure_overflows(const struct bench *b, enum pmu_trap trap, uint32_t lvt,
                               struct pmu_spread *skid)
 {
@@ -115,12 +129,17 @@ static void measure_overflows(const struct bench *b, enum pmu_trap trap, uint32_
                            .turns = PERIOD + b->turns / 4,
                            .interrupts = true };
     struct pmu_spread *spread = &b->measured->trap[trap][b->what];
-    for (unsigned i = 0; i < TRIES; i++) {
+    for (unsigned i = 0, lost = 0; i < TRIES && lost < LOST_TRIES; i++) {
         apic_write_pmi_lvt(lvt);
         int64_t added =
             count(b, &v, b->select | PMU_INTERRUPT, -(uint64_t)(PERIOD + i)) - b->around;
         pmu_take_overflow();
-        if (v.taken != 1)
+        if (!v.taken || added < 0) {
+            lost++;
+            b->measured->lost++;
+            wait_us(LOST_US);
+        }
+        if (v.taken != 1 || added < 0)
             continue;
         pmu_spread_add(spread, added);
         if (skid)
@@ -128,15 +147,11 @@ static void measure_overflows(const struct bench *b, enum pmu_trap trap, uint32_
     }
 }
 
-static void measure_retired(struct bench *b, bool nmi)
+/* Overflows come last: a host that stops the counter for them disturbs nothing else. */
+static void measure_all_overflows(const struct bench *b, bool nmi)
 {
-    struct pmu_spread *skid = &b->measured->skid;
-    b->turns = long_stretch(b);
-    measure_quiet(b);
-    measure_exceptions(b);
-    measure_interrupts(b);
     measure_overflows(b, PMU_TRAP_INTERRUPT, APIC_PMI_VECTOR,
-                      b->what == PMU_RETIRED_INSTRUCTIONS ? skid : NULL);
+                      b->what == PMU_RETIRED_INSTRUCTIONS ? &b->measured->skid : NULL);
     if (nmi)
         measure_overflows(b, PMU_TRAP_NMI, APIC_LVT_NMI, NULL);
 }
@@ -144,8 +159,11 @@ static void measure_retired(struct bench *b, bool nmi)
 /* The skid as measured contains what the interrupt itself adds. */
 static void take_off_interrupts(struct pmu_measured *m)
 {
-    m->skid.low -= m->trap[PMU_TRAP_INTERRUPT][PMU_RETIRED_INSTRUCTIONS].low;
-    m->skid.high -= m->trap[PMU_TRAP_INTERRUPT][PMU_RETIRED_INSTRUCTIONS].low;
+    const struct pmu_spread *added = &m->trap[PMU_TRAP_INTERRUPT][PMU_RETIRED_INSTRUCTIONS];
+    if (!pmu_trap_known(added) || m->skid.low < added->low)
+        return;
+    m->skid.low -= added->low;
+    m->skid.high -= added->low;
 }
 
 static bool traps_add(const struct pmu_measured *m)
@@ -153,7 +171,7 @@ static bool traps_add(const struct pmu_measured *m)
     bool add = false;
     for (unsigned t = 0; t < PMU_TRAPS; t++)
         for (unsigned e = 0; e < PMU_RETIRED; e++)
-            add |= pmu_stable(&m->trap[t][e]) && m->trap[t][e].low;
+            add |= pmu_trap_known(&m->trap[t][e]) && m->trap[t][e].low;
     return add;
 }
 
@@ -162,20 +180,30 @@ void hal_measure(void (*visit)(struct hal_visit *), bool nmi)
     static const enum pmu_event events[PMU_RETIRED] = { PMU_INSTRUCTIONS, PMU_BRANCHES };
     const struct pmu_kind *pmu = pmu_here();
     uint32_t lvt = apic_read_pmi_lvt();
-    struct bench b = { .visit = visit, .measured = pmu_unmeasured() };
+    struct pmu_measured *m = pmu_unmeasured();
+    struct bench benches[PMU_RETIRED];
+    unsigned n = 0;
     for (unsigned e = 0; e < PMU_RETIRED; e++) {
         uint64_t able = pmu_counters_for(pmu, events[e]);
         if (!able)
             continue;
-        b.what = (enum pmu_retired)e;
-        b.ctr = bit_lowest(able);
-        b.select = pmu_select(pmu, events[e], PMU_USER);
-        b.each = e == PMU_RETIRED_INSTRUCTIONS ? 2 : 1;
-        measure_retired(&b, nmi);
+        struct bench *b = &benches[n++];
+        *b = (struct bench){ .visit = visit,
+                             .measured = m,
+                             .what = (enum pmu_retired)e,
+                             .ctr = bit_lowest(able),
+                             .select = pmu_select(pmu, events[e], PMU_USER),
+                             .each = e == PMU_RETIRED_INSTRUCTIONS ? 2 : 1 };
+        b->turns = long_stretch(b);
+        measure_quiet(b);
+        measure_exceptions(b);
+        measure_interrupts(b);
     }
-    take_off_interrupts(b.measured);
+    for (unsigned i = 0; i < n; i++)
+        measure_all_overflows(&benches[i], nmi);
+    take_off_interrupts(m);
     pmu_reset();
     apic_write_pmi_lvt(lvt);
-    b.measured->traps_add = traps_add(b.measured);
-    b.measured->done = true;
+    m->traps_add = traps_add(m);
+    m->done = true;
 }

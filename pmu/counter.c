@@ -141,7 +141,7 @@ int64_t pmu_trap_adds(unsigned ctr, enum pmu_trap trap)
     for (unsigned e = 0; e < PMU_RETIRED; e++) {
         const struct pmu_spread *added = &cpu->kind->measured.trap[trap][e];
         if (cpu->running & cpu->ring3[e] & PMU_BIT(ctr))
-            return pmu_stable(added) ? added->low : 0;
+            return pmu_trap_known(added) ? added->low : 0;
     }
     return 0;
 }

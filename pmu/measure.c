@@ -186,10 +186,13 @@ const char *pmu_ring3_inexact(const struct pmu_kind *kind)
         return "what traps add to ring 3's counts was not measured";
     if (m->quiet[PMU_RETIRED_INSTRUCTIONS].high)
         return "ring 3's counts differ where nothing happens";
-    for (unsigned t = 0; t < PMU_TRAPS; t++)
-        if (m->trap[t][PMU_RETIRED_INSTRUCTIONS].tries &&
-            !pmu_stable(&m->trap[t][PMU_RETIRED_INSTRUCTIONS]))
+    for (unsigned t = 0; t < PMU_TRAPS; t++) {
+        const struct pmu_spread *added = &m->trap[t][PMU_RETIRED_INSTRUCTIONS];
+        if (added->tries && !pmu_stable(added))
             return "traps add to ring 3's counts, and not the same each time";
+        if (added->tries && !pmu_trap_known(added))
+            return "ring 3's counts differ by more than a trap can add";
+    }
     return NULL;
 }
 
@@ -212,5 +215,7 @@ void pmu_report_measured(const struct pmu_kind *kind)
     if (m->at_once < m->wanted)
         print("; only %u of %u counters count at the same time: the host has the others",
               m->at_once, m->wanted);
+    if (m->lost)
+        print("; %u tries lost counts: something stops a counter that overflows", m->lost);
     print("\n");
 }

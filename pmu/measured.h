@@ -19,6 +19,14 @@ enum pmu_trap { PMU_TRAP_INTERRUPT, PMU_TRAP_EXCEPTION, PMU_TRAP_NMI, PMU_TRAPS 
 /* What they are counted as. */
 enum pmu_retired { PMU_RETIRED_INSTRUCTIONS, PMU_RETIRED_BRANCHES, PMU_RETIRED };
 
+/* Whether what a trap adds may be taken off counts: always the same, and as few as a trap can be.
+ * Silicon adds one for a trap; a hundred and more was lost, or came from elsewhere. */
+#define PMU_TRAP_MOST 128
+static inline bool pmu_trap_known(const struct pmu_spread *s)
+{
+    return pmu_stable(s) && s->low >= 0 && s->low <= PMU_TRAP_MOST;
+}
+
 struct pmu_measured {
     /* By measure.c. */
     struct pmu_spread enabling;    /* instructions counted for the WRMSR that enables */
@@ -34,6 +42,7 @@ struct pmu_measured {
     struct pmu_spread quiet[PMU_RETIRED];           /* excess counts in ring 3 without a trap */
     struct pmu_spread trap[PMU_TRAPS][PMU_RETIRED]; /* excess counts for each trap */
     bool traps_add;                                 /* one of these is known, and not 0 */
+    unsigned lost;          /* tries in which the counter stopped: they are in no spread */
     struct pmu_spread skid; /* instructions of ring 3 from an overflow to its interrupt */
 };
 

@@ -34,7 +34,10 @@ enum { HPET_PERIOD = 4, HPET_CONFIG = 0x10, HPET_COUNTER = 0xf0, HPET_TIMERS = 0
 #define FS_IN_US 1000000000u
 #define LATE 200 /* ticks past its time: the alarm is lost */
 #define NEVER (1ul << 50)
-#define NEAR 20 /* ticks: longer than it takes to set the comparator */
+#define FAR (1u << 30) /* ticks: never, too, in the half that is written first */
+#define NEAR 20        /* ticks: longer than it takes to set the comparator */
+#define UNSURE 8       /* ticks */
+#define PAUSES 100
 #define MEASURE_TICKS 1000
 #define PROOF 20000 /* clock units */
 
@@ -94,12 +97,29 @@ static uint64_t measure_tick(void)
     return (rdtsc() - clock + MEASURE_TICKS / 2) / MEASURE_TICKS;
 }
 
-/* If the last owner's alarm went off meanwhile, its NMI arrives during the PAUSE. */
+static void alarm_after(uint64_t ticks)
+{
+    *reg64(HPET, HPET_TIMERS + 32 * timer + 8) = *reg64(HPET, HPET_COUNTER) + ticks;
+}
+
+/* Its NMI may have come; the time at which the comparator fires is known to a few ticks only. */
+static bool may_have_rung(const struct vcpu *v)
+{
+    uint64_t at = __atomic_load_n(&v->alarm_at, __ATOMIC_RELAXED);
+    return at && rdtsc() + UNSURE * alarm_tick >= at;
+}
+
+/* The last owner's alarm must not go off later, as ours, nor ours before it comes to us: so this
+ * comes before the new time. If it has gone off, the last owner takes its NMI during a PAUSE, most
+ * often the first. */
 static void take_over(struct vcpu *v)
 {
+    alarm_after(FAR);
     redirect(1, v->host_apic_id << 24);
     if (owner) {
         pause();
+        for (unsigned i = 0; i < PAUSES && may_have_rung(owner); i++)
+            pause();
         owner->alarm_at = 0;
     }
     owner = v;
@@ -120,7 +140,7 @@ static void take_back(const struct vcpu *v)
     bool ours = (*reg(IO_APIC, IO_DATA) & REDIRECT_MASK) == REDIRECT_NMI &&
                 (config & TIMER_MASK) == (pin << 9 | TIMER_ENABLE);
     if (!ours) {
-        *reg64(HPET, HPET_TIMERS + 32 * timer + 8) = *reg64(HPET, HPET_COUNTER) + (1u << 30);
+        alarm_after(FAR);
         *reg(HPET, HPET_TIMERS + 32 * timer) = pin << 9 | TIMER_ENABLE;
         redirect(1, v->host_apic_id << 24);
         redirect(0, REDIRECT_NMI);
@@ -147,12 +167,12 @@ bool alarm_want(struct vcpu *v, uint64_t at)
         return false;
     if (virt_foreign)
         take_back(v);
+    if (owner != v)
+        take_over(v);
     uint64_t counter = *reg64(HPET, HPET_COUNTER), now = rdtsc();
     uint64_t ticks = at > now + alarm_tick ? (at - now) / alarm_tick : 1;
     *reg64(HPET, HPET_TIMERS + 32 * timer + 8) = counter + ticks;
     v->alarm_at = now + ticks * alarm_tick;
-    if (owner != v)
-        take_over(v);
     return true;
 }
 
@@ -164,8 +184,7 @@ void alarm_claim(struct vcpu *v, uint64_t at)
 
 bool alarm_due(struct vcpu *v)
 {
-    /* The time at which the comparator fires is known to a few ticks only. */
-    if (!v->alarm_at || rdtsc() + 8 * alarm_tick < v->alarm_at)
+    if (!may_have_rung(v))
         return false;
     v->alarm_at = 0;
     v->statistics.alarms++;
@@ -208,7 +227,7 @@ static bool try_route(struct vcpu *v, unsigned try_timer, unsigned try_pin)
     redirect(0, REDIRECT_NMI);
     /* First a time far ahead: for an emulator the comparator's reset value is in the past, and
      * would fire at once. */
-    *reg64(HPET, HPET_TIMERS + 32 * timer + 8) = *reg64(HPET, HPET_COUNTER) + (1u << 30);
+    alarm_after(FAR);
     *reg(HPET, HPET_TIMERS + 32 * timer) = pin << 9 | TIMER_ENABLE;
     owner = v;
     alarm_want(v, rdtsc() + PROOF);

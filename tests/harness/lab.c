@@ -306,7 +306,8 @@ void lab_interrupt(struct lab_frame *frame, unsigned vector)
     }
     lab_caught.pmis += vector == VECTOR_PMI;
     lab_caught.nmis += vector == VECTOR_NMI;
-    record(frame);
+    if (!(frame->cs & 3)) /* else GS is ring 3's */
+        record(frame);
     if (vector == VECTOR_PMI)
         apic_eoi();
 }

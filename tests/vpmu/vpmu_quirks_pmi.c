@@ -4,6 +4,10 @@
 #include "hal/apic.h"
 #include "hal/clock.h"
 #include "hal/hal.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/vectors.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
 #include "kernel/trap.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/vpmu.h"
@@ -189,4 +193,33 @@ VPMU_TEST(vpmu_quirks, throttle,
     while (clock_ns() < start + 3000000)
         pause();
     CHECK_EQ(missed(1), 0);
+}
+
+/* --- The virtual PMU's own NMIs: its alarm, and its calls from CPU to CPU. --- */
+
+#define SHARE_NS 30000000u
+
+static void share(void *until)
+{
+    while (clock_ns() < *(const uint64_t *)until)
+        for (unsigned i = 0; i < WAIT_PAUSES; i++)
+            asm volatile("");
+}
+
+TEST(vpmu_quirks, no_nmi,
+     "while all CPUs run, and let each other run, no NMI comes that nobody sent")
+{
+    struct thread *threads[MAX_CPUS];
+    uint64_t until = clock_ns() + SHARE_NS, before = trap_counts[EXC_NMI];
+    SKIP_WITHOUT_VPMU();
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        threads[cpu] = thread_create("share", share, &until, cpu_set_one(cpu));
+        CHECK(threads[cpu] != NULL);
+    }
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        if (threads[cpu]) {
+            sched_wait(&threads[cpu]->object, SCHED_FOREVER, Executive);
+            object_release(&threads[cpu]->object);
+        }
+    CHECK_EQ(trap_counts[EXC_NMI], before);
 }
