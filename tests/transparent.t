@@ -25,21 +25,22 @@ like($five, qr/\A# PASS transparent: 598 lines are the same/,
      'the same by page tables of five levels') or diag $five;
 
 # Where the model's vendor decides, and not QEMU: vector (81: none; 100h and up: where SYSCALL and
-# SYSENTER lead), CS there.
+# SYSENTER lead), CS there. And how many instructions ring 3 executes, as a counter finds: of what
+# comes behind SYSCALL and SYSENTER none.
 my %answers = (
-    #                                        Intel     AMD
-    'SYSCALL, compatibility mode'          => ['6 1b',   '101 8'],
-    'SYSCALL, compatibility mode, TF'      => ['1 1b 6 1b', '1 1b 101 8'],
-    'SYSRET, compatibility mode'           => ['6 50',   '81 1b'],
-    'SYSENTER, compatibility mode'         => ['102 8',  '6 1b'],
-    'SYSENTER, 64-bit mode'                => ['102 8',  '6 2b'],
-    'SYSEXIT to 32-bit code'               => ['81 1b',  '6 50'],
-    'SYSEXIT to 64-bit code'               => ['81 2b',  '6 8'],
-    'SYSEXIT from ring 3'                  => ['d 1b',   '6 1b'],
-    'SYSENTER, SYSENTER_CS 0'              => ['d 8',    '6 8'],
-    'SYSENTER_CS back'                     => ['81 8',   '81 8'],
-    'MONITOR, which CPUID does not offer'  => ['6 8',    '6 8'],
-    'MWAIT, which CPUID does not offer'    => ['6 8',    '6 8'],
+    #                                        Intel     AMD              counted: Intel, AMD
+    'SYSCALL, compatibility mode'          => ['6 1b',   '101 8',        1, 2],
+    'SYSCALL, compatibility mode, TF'      => ['1 1b 6 1b', '1 1b 101 8',   1, 2],
+    'SYSRET, compatibility mode'           => ['6 50',   '81 1b',        0, 1],
+    'SYSENTER, compatibility mode'         => ['102 8',  '6 1b',         2, 1],
+    'SYSENTER, 64-bit mode'                => ['102 8',  '6 2b',         2, 1],
+    'SYSEXIT to 32-bit code'               => ['81 1b',  '6 50',         3, 0],
+    'SYSEXIT to 64-bit code'               => ['81 2b',  '6 8',          3, 0],
+    'SYSEXIT from ring 3'                  => ['d 1b',   '6 1b',         0, 0],
+    'SYSENTER, SYSENTER_CS 0'              => ['d 8',    '6 8',          0, 0],
+    'SYSENTER_CS back'                     => ['81 8',   '81 8',         0, 0],
+    'MONITOR, which CPUID does not offer'  => ['6 8',    '6 8',          0, 0],
+    'MWAIT, which CPUID does not offer'    => ['6 8',    '6 8',          0, 0],
 );
 for my $model (qw(intel-v1 intel-v4 amd-k7 amd-v2)) {
     my $payload = "PAYLOAD=$build/transparent.elf PAYLOAD_ARGS=silicon";
@@ -47,10 +48,12 @@ for my $model (qw(intel-v1 intel-v4 amd-k7 amd-v2)) {
     my %found;
     push @{ $found{"$1: $2"} }, "$3 $4"
         while $heard =~ /^(idle|counting|stepping): (.+): vector (\w+) .* cs (\w+)/mg;
+    push @{ $found{"counted: $1"} }, hex $2 while $heard =~ /^counted: (.+): (\w+) in ring 3/mg;
     my %wanted;
     for my $probe (keys %answers) {
-        $wanted{"$_: $probe"} = $answers{$probe}[$model =~ /^amd/ ? 1 : 0]
-            for qw(idle counting stepping);
+        my $amd = $model =~ /^amd/ ? 1 : 0;
+        $wanted{"$_: $probe"} = $answers{$probe}[$amd] for qw(idle counting stepping);
+        $wanted{"counted: $probe"} = $answers{$probe}[2 + $amd];
     }
     is_deeply({ map { ($_ => "@{$found{$_}}") } keys %found }, \%wanted,
               "$model: what its vendor's processors do") or diag $heard;
