@@ -111,6 +111,26 @@ run_is("PMU=intel-v4 PAYLOAD=$build/transparent.elf PAYLOAD_ARGS=info $two", 0,
        qr/^module 0 <070701 what an archive begins with> line <\Q$initrd\E>\nmodule 1 <070701/m,
        'modules of a multiboot image');
 
+# What a guest does that ends its processor ends the guest, by name: code at 2 MiB.
+sub flat
+{
+    my ($name, $code) = @_;
+    my @h = (0x1badb002, 0x10000, -(0x1badb002 + 0x10000) & 0xffffffff, (0x200000) x 2, 0, 0,
+             0x200020);
+    return file($name, pack('V8', @h) . pack 'H*', $code);
+}
+
+my $reset = '(?:.*\n)*# CRASH the payload reset the machine$';
+run_is('PMU=intel-v4 PAYLOAD=' . flat('triple', '0f011d20000010cccc'), 99,
+       qr/^# vpmu: CPU 0: triple fault: .*\n$reset/m, 'a triple fault');
+# CR0.NW without CD, which QEMU takes of a MOV and VMRUN does not; CPUID; HLT.
+run_is('PMU=intel-v4 PAYLOAD=' . flat('control', '0f20c00d000000200f22c00fa2f4'), 99,
+       qr/^# vpmu: CPU 0: the guest's control registers are none that this .*: .*\n$reset/m,
+       'control registers that are none');
+# Paging by tables that are none, while every instruction is stepped.
+run_is('PMU=intel-v4,step PAYLOAD=' . flat('paging', '0f20c00d000000800f22c0f4'), 99, qr/$reset/m,
+       'page tables that are none');
+
 # As suites of unit tests for hypervisors are built and started: the status of isa-debug-exit is the
 # run's.
 my $name = qr{^suite:\ $build/suite\.elf\ 0\ 1\ \d+\s*\n(?:PASS:\ .*\n){5}
@@ -144,25 +164,5 @@ for my $quirk (sort keys %noticed) {
     run_is("PMU=$quirk PAYLOAD=$build/peers.elf", 1, qr/^FAIL: \Q$noticed{$quirk}\E\s*$/m,
            "$quirk is noticed");
 }
-
-# What a guest does that ends its processor ends the guest, by name: code at 2 MiB.
-sub flat
-{
-    my ($name, $code) = @_;
-    my @h = (0x1badb002, 0x10000, -(0x1badb002 + 0x10000) & 0xffffffff, (0x200000) x 2, 0, 0,
-             0x200020);
-    return file($name, pack('V8', @h) . pack 'H*', $code);
-}
-
-my $reset = '(?:.*\n)*# CRASH the payload reset the machine$';
-run_is('PMU=intel-v4 PAYLOAD=' . flat('triple', '0f011d20000010cccc'), 99,
-       qr/^# vpmu: CPU 0: triple fault: .*\n$reset/m, 'a triple fault');
-# CR0.NW without CD, which QEMU takes of a MOV and VMRUN does not; CPUID; HLT.
-run_is('PMU=intel-v4 PAYLOAD=' . flat('control', '0f20c00d000000200f22c00fa2f4'), 99,
-       qr/^# vpmu: CPU 0: the guest's control registers are none that this .*: .*\n$reset/m,
-       'control registers that are none');
-# Paging by tables that are none, while every instruction is stepped.
-run_is('PMU=intel-v4,step PAYLOAD=' . flat('paging', '0f20c00d000000800f22c0f4'), 99, qr/$reset/m,
-       'page tables that are none');
 
 done_testing;

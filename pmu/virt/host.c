@@ -25,8 +25,9 @@ static void set_intercepts(struct vcpu *v)
     if (counting)
         misc |= CATCH_INTR | CATCH_NMI | CATCH_IRET | CATCH_SOFT_INT | CATCH_HLT;
     if (!virt_step)
-        misc |=
-            CATCH_NMI | CATCH_PAUSE; /* alarms; a CPU that starts needs the holder's attention */
+        misc |= CATCH_NMI; /* alarms */
+    if (!virt_step && !virt_foreign)
+        misc |= CATCH_PAUSE; /* a CPU that starts needs the holder's attention */
     if (baton_needed())
         misc |= CATCH_HLT;
     if (v->vmcb.io_map && !(v->stepping && v->io_alone))

@@ -17,6 +17,21 @@ gate_loop:
     write_msr r9
     ret
 
+; void gate_pauses(uint32_t msr, uint64_t on, uint64_t off, uint64_t loops): the same with a PAUSE in
+; each turn: 3 * loops + 4
+global gate_pauses
+gate_pauses:
+    mov r8, rcx
+    mov r9, rdx
+    mov ecx, edi
+    write_msr rsi
+.again:
+    pause
+    dec r8
+    jnz .again
+    write_msr r9
+    ret
+
 ; void gate_halt(uint32_t msr, uint64_t on, uint64_t off): the same around STI; HLT, woken by an
 ; interrupt
 global gate_halt

@@ -14,6 +14,7 @@ struct pmu {
 
 uint64_t try_rdpmc(uint32_t selector, uint64_t *value);
 void gate_loop(uint32_t msr, uint64_t on, uint64_t off, uint64_t loops);
+void gate_pauses(uint32_t msr, uint64_t on, uint64_t off, uint64_t loops);
 void gate_halt(uint32_t msr, uint64_t on, uint64_t off);
 void run_user(uint64_t loops);
 extern const uint8_t user_loop[];
@@ -226,6 +227,29 @@ static void check_counts(void)
     }
 }
 
+static uint64_t tsc(void)
+{
+    uint32_t low, high;
+    asm volatile("rdtsc" : "=a"(low), "=d"(high));
+    return low | (uint64_t)high << 32;
+}
+
+/* Who waits with PAUSE for a time by the TSC sees as many cycles: an exit for each takes 2,000
+ * units, an instruction one; an exit or two may come by chance. */
+static void check_pauses(void)
+{
+    uint64_t on, off, spent[2];
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t msr = arm(0, KERNEL, 0, &on, &off);
+        uint64_t before = tsc();
+        gate_pauses(msr, on, off, 1000 + 1000 * i);
+        spent[i] = tsc() - before;
+        check("loop of PAUSE", rdmsr(counter_of(0)), 3004 + 3000 * i);
+        disarm(0);
+    }
+    check("PAUSE takes no time", spent[1] < spent[0] + 30000, 1);
+}
+
 static void timer(bool on)
 {
     APIC(0x3e0) = 0xb;
@@ -355,6 +379,7 @@ void payload_main(uint32_t magic, uint32_t info)
         try_wrmsr(pmu.gate, 0);
     check_access();
     check_counts();
+    check_pauses();
     check_interrupted();
     for (unsigned i = 0; i < sizeof periods / sizeof periods[0]; i++) {
         check_overflow(PMI_VECTOR, periods[i]);
