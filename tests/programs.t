@@ -155,6 +155,8 @@ check('tests/programs/groups.c', "PMU=none SMP=$_", 0,
     for 2, 66;
 check('tests/programs/runtime.cpp', q(PROGRAM_ARGS='"a b" c\d e\"f g\\' PMU=none SMP=2), 0,
       qr/\Aabcdef\nbefore held at once\nm{1200}\|\n90 checks, 0 wrong\nthen\nlast\n# PASS/);
+check('tests/programs/static.c', "PMU=none SMP=$_", 0, qr/\Awide\n63 checks, 0 wrong\n# PASS/)
+    for 1, 4;
 check('tests/programs/names.c', 'PMU=none', 0, qr/\A56 checks, 0 wrong\n# PASS/);
 
 # Programs of other tool chains, by what they import: UCRT64's, the API sets of ucrtbase.dll; Visual
@@ -194,7 +196,7 @@ if (wanted('ucrt.exe')) {
        'ucrt.c imports API sets and no msvcrt.dll');
     check_made($exe, qq(PROGRAM_ARGS='"a b" c' PMU=none SMP=$_), 0,
                qr/\Anarrow and wide\nwide and narrow\na line\nstandard error\n/,
-               qr/^78 checks, 0 wrong\nlast, before the end\nfirst, at the end\n# PASS/m)
+               qr/^79 checks, 0 wrong\nlast, before the end\nfirst, at the end\n# PASS/m)
         for 1, 4;
 }
 if (wanted('msvc.exe')) {

@@ -189,6 +189,7 @@ static void library(void)
     IS(LoadLibraryA("api-ms-win-core-synch-l1-2-0") == GetModuleHandleA("kernel32"), 1);
     IS(LoadLibraryA("api-ms-win-crt") == NULL, 1);
     IS(LoadLibraryA("VCRUNTIME140.dll") == ucrt, 1);
+    IS(LoadLibraryA("VCRUNTIME140.dll.x") == NULL, 1);
     IS(GetProcAddress(ucrt, "_CxxThrowException") == NULL, 1);
 }
 
