@@ -179,6 +179,50 @@ static void say_msrs(const char *mode)
     }
 }
 
+/* What an MSR answers to a read, to a write, and to a read behind that; it is written back. */
+struct answer {
+    uint64_t fault, value, write_fault, again;
+};
+
+static struct answer ask(uint32_t msr)
+{
+    struct answer a = { 0, 0, 0, 0 };
+    a.fault = try_rdmsr(msr, &a.value);
+    a.write_fault = try_wrmsr(msr, 0x5555000012345679);
+    if (!a.fault && try_rdmsr(msr, &a.again))
+        a.again = 0xbad;
+    if (!a.write_fault)
+        try_wrmsr(msr, a.value);
+    return a;
+}
+
+static void say_answer(uint32_t first, uint32_t last, const struct answer *a)
+{
+    say_hex("MSRs ", first);
+    say_hex(" to ", last);
+    say_hex(": fault ", a->fault);
+    say_hex(" value ", a->value);
+    say_hex(" write ", a->write_fault);
+    say_hex(" then ", a->again);
+    say("\n");
+}
+
+/* All of a range: those side by side that answer the same in one line. */
+static void say_range(uint32_t first, uint32_t last)
+{
+    struct answer a = ask(first), b;
+    for (uint32_t msr = first + 1; msr <= last; msr++) {
+        b = ask(msr);
+        if (b.fault == a.fault && b.value == a.value && b.write_fault == a.write_fault &&
+            b.again == a.again)
+            continue;
+        say_answer(first, msr - 1, &a);
+        first = msr;
+        a = b;
+    }
+    say_answer(first, last, &a);
+}
+
 /* What firmware leaves: the PICs' masks, port 61h, registers of the APIC, the IO-APIC and the HPET.
  */
 static void say_board(void)
@@ -203,7 +247,8 @@ static void say_board(void)
     }
 }
 
-/* Whether the command line has it: "info": what the loader handed on; "silicon": the other list. */
+/* Whether the command line has it: "info": what the loader handed on; "silicon": the other list;
+ * "msrs": all MSRs. */
 static bool has_word(const char *line, const char *word)
 {
     unsigned n = 0;
@@ -257,6 +302,14 @@ void payload_main(uint32_t magic, uint32_t info)
     try_wrmsr(0x176, (uint64_t)sysenter_entry);
     intel = is_intel();
     read_map(words);
+    if (has_word(line, "msrs")) {
+        say_range(0, 0xf);
+        say_range(0x11, 0x1a); /* not the TSC, the APIC's base, EFER */
+        say_range(0x1c, 0x3000);
+        say_range(0x40000000, 0x40000200);
+        say_range(0xc0000081, 0xc0012000);
+        end(0x10);
+    }
     bool other = has_word(line, "silicon");
     for (unsigned mode = 0; mode < 3; mode++)
         run_all(mode, other ? silicon : probes, other ? silicon_end : probes_end);
