@@ -7,8 +7,8 @@
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 
-#define LARGE_PAGE (2ull << 20)
-#define TABLE 3ull /* present, writable */
+#define LARGE_PAGE (2ul << 20)
+#define TABLE 3ul /* present, writable */
 #define ENTRIES 512
 #define HALF 256 /* the entry of DIRECT_MAP */
 

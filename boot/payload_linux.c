@@ -37,7 +37,7 @@ enum {
 #define FEATURE_64 1u /* the 64-bit entry, 512 bytes behind the start */
 #define ENTRY_64 0x200
 #define LOADER_UNKNOWN 0xff
-#define LARGE_PAGE (2ull << 20)
+#define LARGE_PAGE (2ul << 20)
 
 /* The descriptors that the protocol wants at selectors 10h and 18h. */
 #define LINUX_CODE 0x00af9b000000ffff
@@ -51,7 +51,7 @@ struct block {
     uint64_t gdt[4];
     uint8_t rsdp[64];
 } __attribute__((packed, aligned(PAGE_SIZE)));
-#define BLOCK 0x10000ull
+#define BLOCK 0x10000ul
 #define AT(member) (BLOCK + offsetof(struct block, member))
 
 static uint32_t word(const uint8_t *at)

@@ -6,9 +6,9 @@
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 
-#define HIGHEST (1ull << 32) /* the virtual PMU reads its guest's memory up to here */
-#define LOWEST (1ull << 20)
-#define PAGE_MASK (PAGE_SIZE - 1ull)
+#define HIGHEST (1ul << 32) /* the virtual PMU reads its guest's memory up to here */
+#define LOWEST (1ul << 20)
+#define PAGE_MASK (PAGE_SIZE - 1ul)
 
 static uint64_t ours; /* from here to the end of its range; const once room_make is done */
 

@@ -45,8 +45,8 @@ static bool agree(unsigned ctr, const struct pmu_kind *a, uint64_t select_a,
 {
     if (ctr < PMU_FIXED)
         return pmu_same_meaning(a, select_a, b, select_b);
-    return !((select_a ^ select_b) &
-             (PMU_USER | PMU_KERNEL)); /* fixed counters count the same events on all kinds */
+    /* Fixed counters count the same events on all kinds. */
+    return !((select_a ^ select_b) & (PMU_USER | PMU_KERNEL));
 }
 
 bool hal_counters_agree(struct cpu_set among, uint64_t counters, unsigned *ctr)

@@ -9,11 +9,11 @@ struct cpu;
 
 /* What others provide for a CPU that starts. */
 struct smp_plan {
-    uint64_t (*idle_stack)(
-        struct cpu *cpu); /* the top of its idle thread's stack, on which it begins */
-    void (*init)(void);   /* runs on it, interrupts off, exceptions allowed */
-    void (*run)(void);    /* runs on it, interrupts on; does not return */
-    unsigned most;        /* so many run, the boot CPU among them; at most MAX_CPUS */
+    /* The top of its idle thread's stack, on which it begins. */
+    uint64_t (*idle_stack)(struct cpu *cpu);
+    void (*init)(void); /* runs on it, interrupts off, exceptions allowed */
+    void (*run)(void);  /* runs on it, interrupts on; does not return */
+    unsigned most;      /* so many run, the boot CPU among them; at most MAX_CPUS */
 };
 
 #define SMP_ALL cpu_all()

@@ -106,8 +106,8 @@ struct pmu_table {
     const struct pmu_table *base;     /* has the events without a row here; NULL: none has */
     const struct pmu_event_row *rows; /* the last is PMU_EVENT_COUNT */
     uint64_t counters;                /* for rows that name none; 0: by the constraints */
-    const struct pmu_constraint
-        *constraints; /* NULL: every general-purpose counter counts every code */
+    /* NULL: every general-purpose counter counts every code. */
+    const struct pmu_constraint *constraints;
 };
 
 /* The result of the self-test; pmu_verdict_text has a sentence for each. */

@@ -57,8 +57,8 @@ void cpu_detect(void)
     }
     unsigned bits =
         cpu_features.max_extended_leaf >= 0x80000008 ? cpuid(0x80000008, 0).eax & 0xff : 0;
-    cpu_features.physical_bits =
-        bits < 32 || bits > 52 ? 36 : bits; /* 36: every processor with long mode */
+    /* 36: every processor with long mode. */
+    cpu_features.physical_bits = bits < 32 || bits > 52 ? 36 : bits;
     if (cpu_features.max_extended_leaf >= 0x80000001)
         cpu_features.nx = cpuid(0x80000001, 0).edx >> 20 & 1;
 }
@@ -68,8 +68,8 @@ static void load_segments(struct cpu *cpu)
     uint64_t tss = (uint64_t)&cpu->tss;
     cpu->gdt[SEL_KERNEL_CS / 8] = 0x00af9a000000ffff;
     cpu->gdt[SEL_KERNEL_SS / 8] = 0x00cf92000000ffff;
-    cpu->gdt[SEL_USER_SS / 8 - 1] =
-        0x00cffa000000ffff; /* 32-bit user code: SYSRET's base, unused */
+    /* 32-bit user code: SYSRET's base, unused. */
+    cpu->gdt[SEL_USER_SS / 8 - 1] = 0x00cffa000000ffff;
     cpu->gdt[SEL_USER_SS / 8] = 0x00cff2000000ffff;
     cpu->gdt[SEL_USER_CS / 8] = 0x00affa000000ffff;
     cpu->gdt[SEL_TSS / 8] =

@@ -5,8 +5,8 @@
 #include "kernel/base/crc32.h"
 #include "kernel/base/x86.h"
 
-static uint32_t
-    print_lock; /* 1 while a CPU prints; not a struct lock, which prints when it fails */
+/* 1 while a CPU prints; not a struct lock, which prints when it fails. */
+static uint32_t print_lock;
 static bool lock_broken;
 static char last = '\n'; /* L: print_lock; atomic to read */
 

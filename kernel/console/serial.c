@@ -27,8 +27,8 @@ bool serial_open(struct serial *serial, uint16_t port)
     out8(port + LCR, 0x03); /* 8N1 */
     out8(port + FCR, 0x07);
     out8(port + MCR, 0x03);
-    serial->fifo =
-        (in8(port + FCR) & 0xc0) == 0xc0 ? 16 : 1; /* as the interrupt identification says */
+    /* Bits 7:6 of the interrupt identification: the FIFOs are on. */
+    serial->fifo = (in8(port + FCR) & 0xc0) == 0xc0 ? 16 : 1;
     return serial->present = true;
 }
 

@@ -250,8 +250,8 @@ void etw_flush(struct etw_logger *logger)
 static NTSTATUS read_full(struct etw_logger *logger, uint8_t *out, ULONG length, ULONG *returned)
 {
     for (unsigned i = 0; i < cpu_count; i++) {
-        struct etw_stream *s =
-            logger->streams[logger->next_cpu++ % cpu_count]; /* each is first in turn */
+        /* Each call begins with another CPU, so that none is read last for ever. */
+        struct etw_stream *s = logger->streams[logger->next_cpu++ % cpu_count];
         const WMI_BUFFER_HEADER *b;
         while ((b = etw_stream_peek(s)) != NULL && b->SavedOffset <= length - *returned) {
             NTSTATUS status = caller_put(out + *returned, b, b->SavedOffset);

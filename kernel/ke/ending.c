@@ -99,14 +99,15 @@ void process_end_others(NTSTATUS status)
 
 /* --- Ending other threads: a thread that must end does so as soon as it runs. --- */
 
-static bool
-    any_forced; /* atomic; where it is false an NMI handler need not know which CPU it is on */
+/* Atomic. While it is false, thread_nmi does not look at its CPU's block. */
+static bool any_forced;
 
 __attribute__((noreturn)) static void end_here(void)
 {
     struct thread *me = thread_current();
-    me->exiting =
-        true; /* at once: the end of each interrupt that waits would come here again, and deeper */
+    /* Before IRQL falls: each pending interrupt then ends in thread_check_killed, which must not
+     * come here again on a deeper stack. */
+    me->exiting = true;
     write_cr8(PASSIVE_LEVEL);
     sti();
     thread_exit(me->terminate ? me->terminate_status : STATUS_TIMEOUT);

@@ -8,9 +8,8 @@
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
 
-#define SEARCH_FROM                                                                                \
-    0x10000000ul /* images with small addresses of their own have the room below                   \
-                  */
+/* The room below is for images that are linked to small addresses. */
+#define SEARCH_FROM 0x10000000ul
 #define ARRAY_PAGES_MAX 16u
 #define SPARE_PAGES 128u /* physical pages that are reserved for the kernel */
 #define LAST_PAGES 4u    /* of a stack, for the handler of its overflow */

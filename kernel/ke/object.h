@@ -36,8 +36,8 @@ struct handle_entry {
 };
 
 struct handle_table {
-    struct handle_entry
-        *pages[HANDLE_PAGES]; /* L: handle_lock; the first ones, as many as were needed */
+    /* L: handle_lock. Allocated from the first on, as they are needed. */
+    struct handle_entry *pages[HANDLE_PAGES];
 };
 
 /* An object that is not signaled, with so many references. */

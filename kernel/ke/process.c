@@ -119,8 +119,8 @@ void process_leave(struct process *process, struct thread *thread)
     *link = thread->sibling;
     process->ended_cycles += thread_cycles(thread, &ended);
     lock_release(&process->lock, irql);
-    if (__atomic_load_n(&process->threads, __ATOMIC_RELAXED) >
-        1) /* with the last one goes all of its memory */
+    /* After the last thread the whole address space is freed. */
+    if (__atomic_load_n(&process->threads, __ATOMIC_RELAXED) > 1)
         process_unequip(process, thread);
     if (__atomic_fetch_sub(&process->threads, 1, __ATOMIC_ACQ_REL) == 1) {
         process->exit_status = process->ending ? process->end_status : thread->exit_status;

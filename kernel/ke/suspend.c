@@ -288,7 +288,7 @@ void apc_deliver(struct trap_frame *frame)
 {
     struct apc_frame a __attribute__((aligned(16)));
     struct apc apc;
-    uint64_t rsp = (frame->rsp & ~UINT64_C(15)) - sizeof a;
+    uint64_t rsp = (frame->rsp & ~15ul) - sizeof a;
     if (!take(thread_current(), &apc))
         return;
     fill(&a, frame, &apc);

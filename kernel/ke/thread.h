@@ -71,8 +71,9 @@ struct thread {
     uint64_t teb;                        /* at GS in ring 3; 0: none */
     struct thread *sibling;              /* L: process.lock */
     struct cpu_set user_affinity; /* its own, while a driver has it elsewhere; empty: none has */
-    unsigned
-        trusted; /* its own: in a service that a driver called, whose pointers are the kernel's */
+    /* Used by the thread itself. Not 0: a driver called this service, and its pointers are the
+     * kernel's. */
+    unsigned trusted;
 };
 _Static_assert(offsetof(struct thread, rsp) == THREAD_RSP, "layout.h");
 _Static_assert(offsetof(struct thread, profiling) == THREAD_PROFILING, "layout.h");

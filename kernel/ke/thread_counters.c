@@ -19,8 +19,8 @@ uint32_t counter_config_generation;
 bool isolate_on; /* written once, at boot */
 uint64_t isolate_configured;
 uint64_t isolate_ran[MAX_CPUS];
-static const struct thread_profiling
-    *loaded[MAX_CPUS]; /* each its CPU's own: whose counts are in the counters */
+/* By CPU, which alone uses its element: whose counts the counters hold. */
+static const struct thread_profiling *loaded[MAX_CPUS];
 
 uint64_t counter_config_width(unsigned element)
 {

@@ -141,8 +141,8 @@ static inline void leave(struct thread_profiling *p, uint64_t tsc, KWAIT_REASON 
     p->cycle_total += tsc - p->cycle_start;
     block->CycleTime.Total = p->cycle_total;
     p->switches++;
-    block->WaitReasonBitMap |= 1ul
-                               << reason; /* the reader, who exchanges it, is the thread itself */
+    /* The reader, who exchanges it, is the thread itself. */
+    block->WaitReasonBitMap |= 1ul << reason;
 }
 
 static inline void arrive(struct thread_profiling *p, unsigned cpu, uint64_t tsc)

@@ -12,8 +12,8 @@
 
 /* L: dispatcher lock; links are struct thread.sleep; in the order of their wake-up times */
 static LIST_ENTRY sleepers = { &sleepers, &sleepers };
-static uint64_t first_wake_ns =
-    WAIT_FOREVER; /* L: dispatcher lock to write, atomic; of the first sleeper or timer */
+/* When the first sleeper wakes or the first timer is due. Atomic; L: dispatcher lock to write. */
+static uint64_t first_wake_ns = WAIT_FOREVER;
 static uint64_t first_timer_ns = WAIT_FOREVER; /* L: dispatcher lock, both */
 static void (*expire_timers)(uint64_t now);
 

@@ -182,8 +182,8 @@ void exit_handle(struct vcpu *v)
             break;
         case EXIT_HLT:
             skip(v, length_of(v, 1));
-            if (!(v->vmcb.inject &
-                  INJECT_VALID)) /* the guest's own single-step trap ends the halt at once */
+            /* The guest's own single-step trap ends the halt at once. */
+            if (!(v->vmcb.inject & INJECT_VALID))
                 baton_halt(v);
             break;
         case EXIT_INVLPGA:

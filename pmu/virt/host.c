@@ -68,8 +68,8 @@ static __attribute__((noreturn)) void host(struct vcpu *v)
     for (;;) {
         entry_prepare(v);
         set_intercepts(v);
-        if (v->vmcb.cs.attributes &
-            SEGMENT_LONG) /* QEMU's SYSENTER sets D too, and VMRUN refuses that */
+        /* QEMU's SYSENTER sets D too, and VMRUN refuses that. */
+        if (v->vmcb.cs.attributes & SEGMENT_LONG)
             v->vmcb.cs.attributes &= (uint16_t)~SEGMENT_BIG;
         clock_enter(v);
         debug_enter(v);

@@ -187,8 +187,8 @@ unsigned bench_assign(const struct bench_event *events, unsigned count, unsigned
     uint64_t used = 0;
     unsigned n = 0;
     for (; n < count && events[n].counters & ~used; n++) {
-        counters[n] =
-            63 - (unsigned)__builtin_clzll(events[n].counters & ~used); /* fixed ones first */
+        /* Fixed ones first */
+        counters[n] = 63 - (unsigned)__builtin_clzll(events[n].counters & ~used);
         used |= PMU_BIT(counters[n]);
     }
     return n;

@@ -182,8 +182,8 @@ TEST(etw_control, consumers,
     CHECK_STATUS(session_mask(&s, PERF_THREAD, 0), STATUS_SUCCESS);
     etw_thread(ETW_THREAD_CREATE, thread_current());
     session_stop(&s);
-    session_describe(
-        &d, SESSION_NAME); /* the name is free, the old session still exists for its consumer */
+    /* The name is free, the old session still exists for its consumer. */
+    session_describe(&d, SESSION_NAME);
     CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_SUCCESS);
     CHECK_STATUS(session_read(&s, bytes, SESSION_BYTES, &n), STATUS_SUCCESS);
     struct records all = records_of(bytes, n);

@@ -109,12 +109,12 @@ static void wrmsr(uint32_t msr, uint32_t high, uint32_t low)
 
 static void leave_registers(void)
 {
-    uint32_t r[4], cr4 = 1u << 2 | 1u << 3 | 1u << 4 | 1u << 6 | 1u << 7 |
-                         1u << 8; /* TSD DE PSE MCE PGE PCE */
+    /* TSD DE PSE MCE PGE PCE */
+    uint32_t r[4], cr4 = 1u << 2 | 1u << 3 | 1u << 4 | 1u << 6 | 1u << 7 | 1u << 8;
     cpuid(7, r);
-    cr4 |=
-        (r[1] & 1) << 16 | (r[1] >> 7 & 1) << 20 | (r[1] >> 20 & 1) << 21; /* FSGSBASE SMEP SMAP */
-    cr4 |= (r[2] >> 16 & 1) << 12 | (r[2] >> 2 & 1) << 11;                 /* LA57 UMIP */
+    /* FSGSBASE SMEP SMAP */
+    cr4 |= (r[1] & 1) << 16 | (r[1] >> 7 & 1) << 20 | (r[1] >> 20 & 1) << 21;
+    cr4 |= (r[2] >> 16 & 1) << 12 | (r[2] >> 2 & 1) << 11; /* LA57 UMIP */
     if (!(r[2] >> 16 & 1))
         say("# firmware: this CPU has no LA57\n");
     asm volatile("mov %0,%%cr4" : : "r"(cr4));

@@ -155,7 +155,7 @@ static void lock_often(void *unused)
 {
     (void)unused;
     for (;;) {
-        uint8_t irql = lock_acquire(&often);
+        KIRQL irql = lock_acquire(&often);
         for (unsigned i = 0; i < 1000; i++)
             asm volatile("");
         lock_release(&often, irql);

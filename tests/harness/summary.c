@@ -21,8 +21,8 @@ extern char text_start[], text_end[]; /* linker.ld */
 
 /* L: print's lock, these */
 static char kept[KEPT_MAX][SCREEN_LINE_MAX];
-static char
-    names[256]; /* of tests that failed, each with a blank before it; as many as have room */
+/* Of tests that failed, each with a blank before it; as many as have room. */
+static char names[256];
 static unsigned failures;
 static bool last_page; /* it repeats failures: they are not new ones */
 

@@ -30,7 +30,7 @@ static void add_under_lock(void *unused)
 {
     (void)unused;
     for (unsigned i = 0; i < TURNS; i++) {
-        uint8_t irql = lock_acquire(&shared_lock);
+        KIRQL irql = lock_acquire(&shared_lock);
         CHECK(irql == PASSIVE_LEVEL && irql_current() == DISPATCH_LEVEL);
         uint64_t seen = shared;
         asm volatile("" : : : "memory");
@@ -63,7 +63,7 @@ TEST(locks, exclude, "eight threads on all CPUs lose no increment under a lock")
 
 TEST(locks, know_their_owner, "a lock names the CPU that holds it")
 {
-    uint8_t irql = lock_acquire(&shared_lock);
+    KIRQL irql = lock_acquire(&shared_lock);
     CHECK_EQ(shared_lock.owner, cpu_number() + 1);
     lock_release(&shared_lock, irql);
     CHECK_EQ(irql_current(), PASSIVE_LEVEL);

@@ -141,7 +141,7 @@ TEST(service_fuzz, model,
 static void end_process(struct process *process)
 {
     for (;;) {
-        uint8_t irql = lock_acquire(&process->lock);
+        KIRQL irql = lock_acquire(&process->lock);
         struct thread *thread = process->first;
         if (thread)
             object_hold(&thread->object);

@@ -28,8 +28,8 @@ TEST(traps, fixup,
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         test_run_on(cpu);
         uint64_t before = trap_counts[6] + trap_counts[13];
-        unsigned vector =
-            rdpmc_fault(64, &value); /* nowhere a counter: #GP, or #UD where there is no RDPMC */
+        /* Nowhere a counter: #GP, or #UD where there is no RDPMC. */
+        unsigned vector = rdpmc_fault(64, &value);
         CHECK(vector == 6 || vector == 13);
         CHECK_EQ(trap_counts[6] + trap_counts[13], before + 1);
         CHECK_EQ(rdmsr_fault(MSR_EFER, &value), 0);

@@ -83,8 +83,8 @@ LAB_TEST(pmu_cpuid, fixed,
     if (cpu_features.hypervisor && pmu_here()->version >= 2)
         CHECK_EQ(pmu_here()->reported >> PMU_FIXED,
                  has_bitmaps() ? cpuid(LEAF_EXTENDED, 1).ebx : edx | ecx);
-    uint64_t below =
-        (UINT64_C(1) << (leaf().eax >> 8 & 0xff)) - 1; /* with bitmaps: before the first gap */
+    /* With bitmaps: before the first gap. */
+    uint64_t below = (UINT64_C(1) << (leaf().eax >> 8 & 0xff)) - 1;
     CHECK_EQ(pmu_here()->reported & PMU_ANY_GP,
              has_bitmaps() ? cpuid(LEAF_EXTENDED, 1).eax : below);
     CHECK_EQ(pmu_here()->reported & below, below);

@@ -239,8 +239,8 @@ static void overflow_inside(void)
         apic_eoi(); /* the handler's own finds nothing in service */
         pmu_write(the_ctr, -(uint64_t)REARMED & pmu_mask(pmu_here(), the_ctr));
         sti();
-        uint64_t turns =
-            lab_turns(the_ctr, REARMED) + lab_late(1); /* a turn has two instructions or more */
+        /* A turn has two instructions or more. */
+        uint64_t turns = lab_turns(the_ctr, REARMED) + lab_late(1);
         for (uint64_t i = 0; i < turns && deepest < 2;
              i++) /* each PAUSE hands the machine to another CPU */
             pause();

@@ -43,8 +43,8 @@ static unsigned bad_indices(const struct pmu_kind *pmu, bool metrics, uint32_t *
 {
     unsigned n = 0;
     uint64_t fixed = pmu->reported >> PMU_FIXED;
-    bool uncore =
-        cpuid(0x80000001, 0).ecx & (1u << 24 | 1u << 28); /* AMD: 6 to 15 are other counters */
+    /* AMD: 6 to 15 are other counters. */
+    bool uncore = cpuid(0x80000001, 0).ecx & (1u << 24 | 1u << 28);
     if (lab_is_intel() || !uncore)
         for (unsigned i = 0; i < 32; i++)
             if (!(pmu->reported >> i & 1))

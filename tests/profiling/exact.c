@@ -143,8 +143,8 @@ TEST(exact, migrated_regions,
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     if (company_start(&company, SMP_ALL)) {
         CHECK(run_migrated(user_exact_known, 0) > 0);
-        CHECK(run_migrated(user_exact_switched, 20) >=
-              5); /* a move is a switch, but not every switch a move */
+        /* A move is a switch, but not every switch a move. */
+        CHECK(run_migrated(user_exact_switched, 20) >= 5);
     }
     company_end(&company);
     counting_stop();

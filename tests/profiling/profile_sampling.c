@@ -82,8 +82,8 @@ static struct moment now(const struct sampling *s, ULONG period)
     struct moment m;
     KIRQL old = irql_raise(PROFILE_LEVEL);
     m.samples = all_counts[0];
-    m.armed = (pmu_read(s->armed) + period) &
-              pmu_mask(pmu_here(), s->armed); /* events since the last sample */
+    /* Events since the last sample. */
+    m.armed = (pmu_read(s->armed) + period) & pmu_mask(pmu_here(), s->armed);
     m.unarmed = pmu_read(s->unarmed);
     irql_lower(old);
     return m;
@@ -168,8 +168,8 @@ static bool measure(const struct sampling *s, unsigned try, struct interrupt_cos
     uint64_t before = sum(loop_counts, LOOP_BYTES / 4), ticks = trap_counts[VECTOR_TIMER];
     struct vpmu_accesses a = vpmu_accesses();
     uint64_t retired = vpmu_retired();
-    uint64_t left =
-        -pmu_read(s->armed) & pmu_mask(pmu_here(), s->armed); /* read later, so too small by some */
+    /* Read later, so too small by some. */
+    uint64_t left = -pmu_read(s->armed) & pmu_mask(pmu_here(), s->armed);
     if (left < PERIOD)
         profile_loop(turns);
     cost->instructions = vpmu_retired() - retired - LOOP_INSTRUCTIONS * turns;

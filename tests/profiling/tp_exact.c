@@ -162,8 +162,8 @@ TEST(tp_exact, sum,
     SKIP_WITHOUT_PMU();
     if (isolate_on)
         SKIP("the policy is isolate");
-    unsigned kinds =
-        counting_possible(events, KINDS) ? KINDS : 1; /* with one: what ring 3 executes */
+    /* With one: what ring 3 executes. */
+    unsigned kinds = counting_possible(events, KINDS) ? KINDS : 1;
     REQUIRE(counting_start_many(events, kinds, PMU_USER, ctrs));
     if (kinds == KINDS) {
         uint64_t counters = PMU_BIT(ctrs[0]) | PMU_BIT(ctrs[1]) | PMU_BIT(ctrs[2]);

@@ -29,7 +29,7 @@ TEST(tp_masks, mixed,
      "other and all elements of each agree")
 {
     static const uint64_t masks[] = { 1, 7, 5, 2, 6, 4 };
-    enum { THREADS = sizeof masks / sizeof masks[0] };
+    enum { THREADS = ARRAY_SIZE(masks) };
     struct runner runners[THREADS];
     unsigned ctr, same[ELEMENTS];
     SKIP_WITHOUT_PMU();

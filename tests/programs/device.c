@@ -335,8 +335,8 @@ static void check_ends(HANDLE file, const char *name)
     IS(after.cancelled - before.cancelled, 1);
     IS(pending(file), 0);
 
-    thread =
-        start(&deaf, file); /* the driver does not, and has it for longer than the thread lives */
+    /* The driver does not, and has it for longer than the thread lives. */
+    thread = start(&deaf, file);
     IS(TerminateThread(thread, 10), TRUE);
     IS(end_of(thread), 10);
     IS(pending(file), 1);

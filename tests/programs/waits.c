@@ -229,9 +229,9 @@ static void check_others(void)
        TRUE);
     IS(NtQueueApcThread(weak, NULL, NULL, NULL, NULL), STATUS_ACCESS_DENIED);
     IS(CloseHandle(weak), TRUE);
+    /* Never called */
     for (int i = 0; i < 120; i++)
-        if (NtQueueApcThread(thread, KERNEL_ADDRESS, NULL, NULL, NULL) !=
-            STATUS_SUCCESS) /* never called */
+        if (NtQueueApcThread(thread, KERNEL_ADDRESS, NULL, NULL, NULL) != STATUS_SUCCESS)
             failures++;
     IS(NtQueueApcThread(thread, KERNEL_ADDRESS, NULL, NULL, NULL), STATUS_NO_MEMORY);
     IS(SetEvent(event), TRUE);

@@ -22,5 +22,5 @@ void user_exact_raw(uint64_t what);
 #define USER_EXACT_PAGES 10u
 void user_exact_faults(uint64_t how);
 void user_exact_spin(uint64_t unused);
-extern uint64_t
-    user_exact_ready[2]; /* atomic; threads that are profiled; that have done their work */
+/* Atomic; threads that are profiled; that have done their work. */
+extern uint64_t user_exact_ready[2];

@@ -15,8 +15,8 @@ static NTSTATUS run_on(uint64_t cpu_mask)
 /* Element 0; false: the reading was repeated, and cost more. */
 static bool read_once(HANDLE profile, uint64_t *value)
 {
-    PERFORMANCE_DATA
-    data; /* not zeroed: that would be a REP, which some processors count as many */
+    /* Not zeroed: that would be a REP, which some processors count as many. */
+    PERFORMANCE_DATA data;
     data.Size = sizeof data;
     data.Version = PERFORMANCE_DATA_VERSION;
     CHECK_EQ(ReadThreadProfilingData(profile, READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, &data),

@@ -12,11 +12,11 @@ void user_spin_profiled(uint64_t mask);     /* the same, running */
 void user_spin(uint64_t unused);            /* runs, not profiled, until it is terminated */
 void user_end_profiled(uint64_t mask);      /* ends without disabling */
 void user_fault_profiled(uint64_t mask);    /* enables, then writes to address 0 */
-void user_sleep_measured(
-    uint64_t mask);             /* user_values: element 0 over 20 ms of sleep, over 200,000 turns */
+/* user_values: element 0 over 20 ms of sleep, over 200,000 turns. */
+void user_sleep_measured(uint64_t mask);
 void user_grows(uint64_t mask); /* 1,000 reads: no value ever decreases */
-void user_interrupted(
-    uint64_t ticks); /* runs so long with user_state 1; user_values: ticks, cycles */
+/* Runs so long with user_state 1; user_values: ticks, cycles. */
+void user_interrupted(uint64_t ticks);
 void user_visit_cpus(uint64_t selector); /* profiled on each CPU in turn: RDPMC and reads work */
 void user_rdpmc(uint64_t selector);      /* not profiled: does not survive */
 /* Selectors that exist, and some that never do. */
@@ -27,8 +27,8 @@ void user_rdpmc(uint64_t selector);      /* not profiled: does not survive */
 void user_rdpmc_each(uint64_t unused);     /* not profiled; user_values[0]: how many were refused */
 void user_rdpmc_mask_0(uint64_t selector); /* profiled without counters: does not survive */
 void user_rdpmc_disabled(uint64_t selector); /* after enable and disable: does not survive */
-void user_own_handle(
-    uint64_t n); /* user_handle: the last of n new handles; sleeps until terminated */
+/* user_handle: the last of n new handles; sleeps until terminated. */
+void user_own_handle(uint64_t n);
 void user_foreign_handle(uint64_t handle); /* another process's handle is none here */
 void user_try_enable(uint64_t wanted);     /* the status of an enable */
 void user_speed_loop(uint64_t turns);      /* two instructions each, and nothing else */
@@ -46,10 +46,10 @@ extern PERFORMANCE_DATA user_data;
 void user_exact_touch(uint64_t selector);
 
 /* tests/ring3/kinds.c */
-void user_kinds_journey(
-    uint64_t cpus); /* counts the same going from CPU to CPU as staying on the first */
-void user_kinds_refused(
-    uint64_t wanted); /* high half: what enabling says; if success, low half: CPUs denied to it */
+/* Counts the same going from CPU to CPU as staying on the first. */
+void user_kinds_journey(uint64_t cpus);
+/* High half: what enabling says; if success, low half: CPUs denied to it. */
+void user_kinds_refused(uint64_t wanted);
 
 /* tests/ring3/tp_block.c; also without counters */
 void user_block_freed(uint64_t mask);
@@ -57,8 +57,8 @@ void user_block_straddles(uint64_t mask);
 void user_block_written(uint64_t mask);
 
 /* tests/ring3/tp_driver.c */
-void user_driver_hold(
-    uint64_t unused); /* configures; user_handle: the selector; sleeps until terminated */
+/* Configures; user_handle: the selector; sleeps until terminated. */
+void user_driver_hold(uint64_t unused);
 void user_driver_set(uint64_t wanted);      /* the status of a configuration */
 void user_driver_wide(uint64_t unused);     /* a source of more than 32 bits is none */
 void user_driver_second(uint64_t selector); /* finds this configured, cannot change it, counts */
@@ -69,8 +69,8 @@ void user_trace_counts(uint64_t yields);
 
 /* tests/ring3/etw_input.c */
 void user_trace_denied(uint64_t trace); /* of a restricted process */
-void user_trace_left(
-    uint64_t trace); /* ends connected; 0: with a session of its own, stopped and unread */
+/* Ends connected; 0: with a session of its own, stopped and unread. */
+void user_trace_left(uint64_t trace);
 
 /* tests/ring3/profile_input.c */
 void user_profile_left(uint64_t unused);       /* ends with a started object */

@@ -5,6 +5,6 @@
 #include <stdint.h>
 
 #define USER_QUIRK_TRIES 20u
-extern uint64_t
-    user_quirk_counts[2]; /* of work_10 and a CALL: plain, with TF set; the least of the tries */
+/* Of work_10 and a CALL: plain, with TF set; the least of the tries. */
+extern uint64_t user_quirk_counts[2];
 extern void user_quirk_traps(void);

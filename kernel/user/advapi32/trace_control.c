@@ -159,7 +159,7 @@ static ULONG control(TRACEHANDLE session, const WCHAR *name, PEVENT_TRACE_PROPER
 {
     static const ULONG codes[] = { EtwQueryLoggerCode, EtwStopLoggerCode, EtwUpdateLoggerCode,
                                    EtwFlushLoggerCode };
-    if (!p || code >= sizeof codes / sizeof codes[0] || (!name && !session))
+    if (!p || code >= ARRAYSIZE(codes) || (!name && !session))
         return ERROR_INVALID_PARAMETER;
     if (p->Wnode.BufferSize < sizeof *p)
         return ERROR_BAD_LENGTH;

@@ -15,7 +15,7 @@ static const struct {
 
 const GUID *trace_group(USHORT hook)
 {
-    for (unsigned i = 0; i < sizeof groups / sizeof groups[0]; i++)
+    for (unsigned i = 0; i < ARRAYSIZE(groups); i++)
         if (groups[i].group == hook >> 8)
             return groups[i].guid;
     return NULL;
@@ -67,7 +67,7 @@ static ULONG set_events(TRACEHANDLE session, const CLASSIC_EVENT_ID *events, ULO
     if (!length || !events)
         return ERROR_INVALID_PARAMETER;
     for (ULONG i = 0; i < length / sizeof *events; i++)
-        for (unsigned g = 0; g < sizeof groups / sizeof groups[0]; g++)
+        for (unsigned g = 0; g < ARRAYSIZE(groups); g++)
             if (memcmp(&events[i].EventGuid, groups[g].guid, sizeof(GUID)) == 0)
                 hooks[count++] = (ULONG)groups[g].group << 8 | events[i].Type;
     return set_list(EventTraceProfileEventListInformation, session, hooks, count);
