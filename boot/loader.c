@@ -7,7 +7,7 @@
 #include "kernel/base/string.h"
 
 #define MAPPED_END (1ul << 32) /* of the direct map, at this time */
-#define MB1_MODULES_MOST 256    /* that are looked at */
+#define MB1_MODULES_MOST 256   /* that are looked at */
 
 static const void *at(uint64_t physical) { return (const void *)(DIRECT_MAP + physical); }
 

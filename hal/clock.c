@@ -48,14 +48,6 @@ static bool agree(uint64_t a, uint64_t b)
     return difference < a / TOLERANCE;
 }
 
-static unsigned bits_in(uint64_t mask)
-{
-    unsigned n = 0;
-    for (; mask; mask &= mask - 1)
-        n++;
-    return n;
-}
-
 static uint64_t all_that_agree(const struct clock_reading *r, unsigned count, uint64_t hz)
 {
     uint64_t mask = 0;
@@ -73,7 +65,7 @@ static const struct clock_reading *most_agreed(const struct clock_reading *r, un
     for (unsigned i = 0; i < count; i++) {
         if (r[i].measured != measured || r[i].rounded != rounded || !believable(r[i].hz))
             continue;
-        unsigned n = bits_in(all_that_agree(r, count, r[i].hz));
+        unsigned n = bit_count(all_that_agree(r, count, r[i].hz));
         if (n > most) {
             most = n;
             best = &r[i];
@@ -209,7 +201,7 @@ static uint64_t find_tsc(const struct clock_sources *sources, const struct cpuid
     }
     print("# clock: ");
     print_choice("TSC", r, READINGS, &choice);
-    if (!choice.taken->measured && bits_in(choice.agree) == 1)
+    if (!choice.taken->measured && bit_count(choice.agree) == 1)
         print(" (nothing confirms it)");
     print("; ");
     return choice.taken->hz;

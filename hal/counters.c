@@ -364,7 +364,7 @@ unsigned hal_counters_owned(void)
     return n;
 }
 
-unsigned hal_counter_count(void) { return pmu_count(pmu_common_counters(cpu_all())); }
+unsigned hal_counter_count(void) { return bit_count(pmu_common_counters(cpu_all())); }
 
 bool hal_counter_selector(uint64_t selector, uint64_t *mask, bool *uneven)
 {

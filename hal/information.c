@@ -95,7 +95,7 @@ static NTSTATUS query_ownership(ULONG size, PVOID buffer, PULONG returned)
 {
     ETW_PMC_COUNTER_OWNERSHIP_STATUS *status = buffer;
     uint64_t counters = counters_asked(size, status);
-    ULONG n = 0, count = pmu_count(counters);
+    ULONG n = 0, count = bit_count(counters);
     *returned = (ULONG)offsetof(ETW_PMC_COUNTER_OWNERSHIP_STATUS, CounterOwners[count]);
     if (size < *returned)
         return STATUS_INFO_LENGTH_MISMATCH;

@@ -4,6 +4,7 @@
  *
  * Sources: Intel SDM vol. 3 "Architectural performance monitoring"; vol. 2 "CPUID", leaves 0Ah, 1Ah
  * and 23h. */
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/x86.h"
 #include "pmu/pmu.h"
@@ -100,7 +101,7 @@ bool intel_facts(struct pmu_kind *kind, const struct intel_leaves *leaves)
     kind->driver = "intel";
     kind->version = version;
     kind->reported = general_counters(leaves) | fixed_counters(leaves) << PMU_FIXED;
-    kind->gp_reported = pmu_count(kind->reported & PMU_ANY_GP);
+    kind->gp_reported = bit_count(kind->reported & PMU_ANY_GP);
     kind->gp_width = leaves->pmu.eax >> 16 & 0xff;
     kind->fixed_width = leaves->pmu.edx >> 5 & 0xff;
     if (!kind->fixed_width)

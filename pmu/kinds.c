@@ -175,7 +175,7 @@ static void describe(const struct pmu_kind *kind)
     print("%s version %u, %u counters of %u bits", kind->driver, kind->version, kind->gp_reported,
           kind->gp_width);
     if (kind->reported >> PMU_FIXED)
-        print(", %u fixed of %u", pmu_count(kind->reported >> PMU_FIXED), kind->fixed_width);
+        print(", %u fixed of %u", bit_count(kind->reported >> PMU_FIXED), kind->fixed_width);
     print("%s%s", kind->msr.global_control ? ", global control" : "",
           kind->gp_write_width < kind->gp_width ? ", 32-bit writes" : "");
     if (kind->left_running)

@@ -22,14 +22,6 @@
 #define PMU_FIRST(n) (PMU_BIT(n) - 1)
 #define PMU_ANY_GP 0xfffffffful
 
-static inline unsigned pmu_count(uint64_t counters)
-{
-    unsigned n = 0;
-    for (; counters; counters &= counters - 1)
-        n++;
-    return n;
-}
-
 /* The first eight are Intel's architectural events in the order of CPUID 0Ah.EBX. */
 enum pmu_event {
     PMU_CYCLES,         /* this core's, while not halted */

@@ -13,3 +13,10 @@
 
 /* The number of the lowest bit; the mask is not 0. */
 static inline unsigned bit_lowest(uint64_t mask) { return (unsigned)__builtin_ctzll(mask); }
+static inline unsigned bit_count(uint64_t mask)
+{
+    unsigned n = 0;
+    for (; mask; mask &= mask - 1)
+        n++;
+    return n;
+}

@@ -38,7 +38,7 @@ struct profile {
  * STATUS_ACCESS_VIOLATION        ring 3: ProfileHandle, Buffer or GroupAffinity: not its memory, or
  *                                not writable
  * STATUS_DATATYPE_MISALIGNMENT   Buffer or GroupAffinity not 4-aligned
- * STATUS_INVALID_PARAMETER       group not 0, empty mask, inactive processor, Reserved not 0
+ * STATUS_INVALID_PARAMETER       no such group, empty mask, inactive processor, Reserved not 0
  * STATUS_NOT_SUPPORTED           a processor of the affinity lacks the source or has another event
  * STATUS_INVALID_HANDLE, STATUS_OBJECT_TYPE_MISMATCH, STATUS_ACCESS_DENIED
  *                                Process (PROCESS_QUERY_INFORMATION)

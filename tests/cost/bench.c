@@ -97,7 +97,7 @@ static bool round_of(const struct bench *b, const struct bench_event *events,
             if (!count(b, half, events, counters, n, halves[half]))
                 return false;
         for (unsigned i = 0; run >= b->h.warmup && i < n; i++) {
-            unsigned unused = 64 - pmu_count(pmu_mask(pmu_here(), counters[i]));
+            unsigned unused = 64 - bit_count(pmu_mask(pmu_here(), counters[i]));
             samples[i][run - b->h.warmup] =
                 (int64_t)((halves[1][i] - halves[0][i]) << unused) >> unused;
         }

@@ -2,6 +2,7 @@
 /* NtTraceControl: start, find and stop of sessions, and every refusal. */
 #include "hal/clock.h"
 #include "hal/hal.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/ke/object.h"
 #include "kernel/ke/process.h"
@@ -209,7 +210,7 @@ TEST(etw_control, queries,
     CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &none, 4, room, sizeof room, &n),
                  STATUS_INVALID_PARAMETER);
     for (cpu = 0; cpu < cpu_count; cpu++) {
-        ULONG count = pmu_count(pmu_of(cpu)->counters), size = 8 + 12 * count;
+        ULONG count = bit_count(pmu_of(cpu)->counters), size = 8 + 12 * count;
         CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 4, room, size - 1, &n),
                      STATUS_BUFFER_TOO_SMALL);
         CHECK_EQ(n, size);

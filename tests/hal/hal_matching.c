@@ -18,7 +18,7 @@ static bool choose(unsigned cpu, unsigned *wide, unsigned *narrow)
     *wide = *narrow = 0;
     for (unsigned id = 1; id < SOURCE_IDS; id++)
         if (!(able(cpu, id) & ~PMU_ANY_GP) &&
-            pmu_count(able(cpu, id)) > (*wide ? pmu_count(able(cpu, *wide)) : 0))
+            bit_count(able(cpu, id)) > (*wide ? bit_count(able(cpu, *wide)) : 0))
             *wide = id;
     for (unsigned id = 1; *wide && id < SOURCE_IDS; id++) {
         uint64_t rest = able(cpu, *wide) & ~able(cpu, id);
@@ -38,7 +38,7 @@ TEST(hal_matching, room,
     SKIP_WITHOUT_PMU();
     if (!choose(0, &wide, &narrow))
         SKIP("every source has the same counters");
-    ULONG count = pmu_count(able(0, wide));
+    ULONG count = bit_count(able(0, wide));
     REQUIRE(count <= MAX_HW_COUNTERS);
     for (ULONG i = 0; i < count; i++)
         sources[i] = i + 1 < count ? wide : narrow;

@@ -202,7 +202,7 @@ static uint64_t able(unsigned cpu, KPROFILE_SOURCE source)
 
 static unsigned counting(unsigned cpu, KPROFILE_SOURCE source)
 {
-    return pmu_count(able(cpu, source));
+    return bit_count(able(cpu, source));
 }
 
 static void not_had(unsigned cpu, KPROFILE_SOURCE *sources, ULONG count, NTSTATUS status)

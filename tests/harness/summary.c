@@ -182,7 +182,7 @@ static void code_text(const struct summary *s, const char *verdict, uint64_t byt
         (unsigned)(phys_total_pages() * PAGE_SIZE >> 20), cpu_count, host);
     add(text, size, "%x.%x.%x %s%u %ux%u+%ux%u", cpu_features.family, cpu_features.model,
         cpu_features.stepping, pmu->driver ? pmu->driver : "none", pmu->version, pmu->gp_reported,
-        pmu->gp_width, pmu_count(pmu->reported & ~PMU_ANY_GP), pmu->fixed_width);
+        pmu->gp_width, bit_count(pmu->reported & ~PMU_ANY_GP), pmu->fixed_width);
     add_failed(text, size, s->failed);
     add(text, size, "\n%s", cpu_features.name);
 }

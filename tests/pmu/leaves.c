@@ -104,7 +104,7 @@ TEST(diagnosis, bitmaps,
         };
         CHECK(intel_facts(&kind, &leaves));
         CHECK_EQ(kind.reported, extended[i].counters);
-        CHECK_EQ(kind.gp_reported, pmu_count(extended[i].counters & PMU_ANY_GP));
+        CHECK_EQ(kind.gp_reported, bit_count(extended[i].counters & PMU_ANY_GP));
         CHECK_EQ(kind.events & 0xff, extended[i].subleaves & 8 ? extended[i].events & 0xff : 0x7f);
         CHECK_EQ(pmu_select_msr(&kind, 9), extended[i].v6_registers ? 0x1925 : 0x18f);
         CHECK_EQ(pmu_write_msr(&kind, 9), extended[i].v6_registers ? 0x1924 : 0x4ca);

@@ -138,7 +138,7 @@ static bool is_starved(unsigned ctr) { return rules_kvm() && pmu_read(ctr) == 0;
 
 static void tell_starved(unsigned starved)
 {
-    unsigned all = pmu_count(pmu_here()->counters);
+    unsigned all = bit_count(pmu_here()->counters);
     if (!starved)
         return;
     test_note("the host is contended: it gives %u of %u counters at once, the others count nothing",

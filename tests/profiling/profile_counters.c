@@ -4,6 +4,7 @@
  * Source: PO-44 to PO-46, PO-71 and PO-72 of tests/contract.md. */
 #include "kernel/ke/sched.h"
 #include "hal/smp.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/thread.h"
 #include "kernel/services.h"
@@ -206,11 +207,11 @@ TEST(profile_counters, ownership, "the HAL reports the number of counters and th
     profile_start(profile);
     CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCounterOwnership, 8, &status, &returned),
                  STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_EQ(returned, 8 + 12 * pmu_count(pmu_of(0)->counters));
+    CHECK_EQ(returned, 8 + 12 * bit_count(pmu_of(0)->counters));
     CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCounterOwnership, sizeof status, &status,
                                            NULL),
                  STATUS_SUCCESS);
-    CHECK_EQ(status.count, pmu_count(pmu_of(0)->counters));
+    CHECK_EQ(status.count, bit_count(pmu_of(0)->counters));
     for (ULONG i = 0; i < status.count; i++) {
         bool ours = status.owners[i].OwnerType == EtwPmcOwnerTaggedWithSource;
         sources += ours;
