@@ -35,8 +35,7 @@ static bool bind(struct driver *driver, const struct pe_import *import)
     if (!export_library(import->library))
         print("# %s imports from %s: drivers have ntoskrnl.exe and hal.dll\n", driver->name,
               import->library);
-    else if (!import
-                  ->name) /* NT: which routine a number means, each build of Windows decides anew */
+    else if (!import->name) /* NT: each build of Windows numbers its routines anew */
         print("# %s imports number %u of %s, which has names only\n", driver->name, import->ordinal,
               import->library);
     else if (!(address = export_find(import->name)))
