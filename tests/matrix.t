@@ -177,6 +177,11 @@ my @machines = (
     ['the first counters are left out', "PMU=zen4,dead=0+1+3 TESTS='hal_*,profile_counters*'", 0],
     (map { ["quirks: $_", "PMU=$_ SMP=2 TESTS=" . (/smi/ ? 'vpmu_quirks.smi' : 'vpmu_quirks\*'), 0,
             shown($_)] } @quirks),
+    ['SMIs while exits are measured',
+     'PMU=amd-zen5,exitcost=527,smi=881:3365 SMP=2 TESTS=measured.exits', 0],
+    ['overflows that stop their counter while traps are measured',
+     "PMU=amd-v2,irq3=1,throttle=1 SMP=4 "
+     . "TESTS='measured.traps,vpmu_quirks.irq3,vpmu_quirks.no_nmi'", 0, at_least(3, 100)],
     ['intel-v6: its own registers', "PMU=intel-v6 TESTS='vpmu_v6*'", 0, at_least(6, 300)],
     ['no such quirk: there is no PMU, and all quirks are named',
      "PMU=intel-v5,irq4 TESTS='vpmu_quirks*'", 77,
