@@ -32,7 +32,9 @@ static void copy_text(char *to, const char *from, size_t room)
 static bool make_peb(struct process *process, const struct image *image, uint64_t base,
                      const struct image *ntdll, uint64_t ntdll_base, const char *line)
 {
-    static const struct peb template = { .major = 10, .build = 19045, .platform = 2 };
+    static const struct peb template = { .major = WINDOWS_MAJOR,
+                                         .build = WINDOWS_BUILD,
+                                         .platform = WINDOWS_PLATFORM };
     struct peb peb = template;
     struct start_information start = { image->pe.size, ntdll_base, ntdll->pe.size, "", "" };
     uint64_t at = memory_system(process, PEB_SIZE);

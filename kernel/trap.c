@@ -32,6 +32,7 @@ extern const struct fixup extable_start[], extable_end[];
 static struct gate idt[256];
 uint64_t trap_counts[256];
 void (*trap_dpc)(void);
+void (*trap_nmi_callbacks)(bool handled);
 
 void trap_init(void)
 {
@@ -202,5 +203,8 @@ void trap_nmi(struct trap_frame *frame)
     __atomic_fetch_add(&trap_counts[EXC_NMI], 1, __ATOMIC_RELAXED);
     left_ring3(frame, HAL_NMI);
     hal_pmi_nmi(frame->rip, frame->cs);
+    void (*callbacks)(bool) = __atomic_load_n(&trap_nmi_callbacks, __ATOMIC_ACQUIRE);
+    if (callbacks)
+        callbacks(false);
     thread_nmi((struct interrupted *)&frame->rip);
 }

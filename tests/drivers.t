@@ -68,6 +68,8 @@ check("DRIVER=tests/programs/device_driver.c PROGRAM=tests/programs/device.c PMU
 check("DRIVER=tests/programs/device_driver.c PROGRAM=tests/programs/device_apc.c PMU=none SMP=$_",
       0, qr/^67 checks, 0 wrong\n# PASS/m)
     for 1, 2;
+check("DRIVER=tests/programs/driver_imports.c PMU=none SMP=$_", 0,
+      qr/^64 checks, 0 wrong\n# PASS/m) for 1, 2;
 my $two = 'tests/programs/device_driver.c tests/programs/caller_driver.c';
 check("DRIVER='$two' PMU=none SMP=$_", 0, qr/^\d+ checks, 0 wrong\n0 still waited\n# PASS/m)
     for 1, 2;
@@ -103,6 +105,10 @@ my %bug = (
     ended   => ['0x00000044 MULTIPLE_IRP_COMPLETE_REQUESTS', ''],
     no_irp  => ['0x000000c9 DRIVER_VERIFIER_IOMANAGER_VIOLATION \(0x3,', 'no IRP$'],
     no_device => ['0x000000c9 DRIVER_VERIFIER_IOMANAGER_VIOLATION \(0x4,', 'no device$'],
+    mutex   => ['0x000000c4 DRIVER_VERIFIER_DETECTED_VIOLATION \(0x1000,', 'a fast mutex .*'],
+    release => ['0x000000c4 DRIVER_VERIFIER_DETECTED_VIOLATION \(0x1004,', '.*, or none$'],
+    requeue => ['0x000000e4 WORKER_INVALID', '.* queued already$'],
+    unqueue => ['0x000000e4 WORKER_INVALID', 'IoFreeWorkItem of .*'],
     deep    => ['0x00000035 NO_MORE_IRP_STACK_LOCATIONS', ''],
 );
 for my $name (sort keys %bug) {
@@ -115,7 +121,7 @@ bad('refuse', 1, qr/^# FAIL refuse\.sys: DriverEntry returned 0x80000011$/m);
 system "cp tests/programs/bad_driver.c $build/keep.c";
 check("DRIVER=$build/keep.c PROGRAM=tests/programs/keep.c PMU=none", 1,
       qr/^# PASS the program ended with 0\n# keep\.sys left a request, IRP_MJ 0e,/m);
-bad('leave', 1, map { qr/^# leave\.sys left $_/m } qr/1 timer/,
+bad('leave', 1, map { qr/^# leave\.sys left $_/m } qr/1 timer/, qr/1 NMI callback/,
     qr/a thread notify routine, leave\.sys\+0x/, 'hardware counters',
     'device \\\\Device\\\\Left', 'symbolic link Left', qr/thread \d+, which still runs/,
     "pool 'Left', 5000 bytes");

@@ -80,6 +80,13 @@ VOID driver_KeInitializeDpc(uint64_t where, PRKDPC Dpc, PKDEFERRED_ROUTINE Defer
                    .DeferredContext = DeferredContext };
 }
 
+/* NT: it runs at DISPATCH_LEVEL, as there where threaded DPCs are disabled. */
+VOID driver_KeInitializeThreadedDpc(uint64_t where, PRKDPC Dpc, PKDEFERRED_ROUTINE DeferredRoutine,
+                                    PVOID DeferredContext)
+{
+    driver_KeInitializeDpc(where, Dpc, DeferredRoutine, DeferredContext);
+}
+
 /* FALSE: it is queued already. */
 static bool queue(KDPC *dpc, PVOID argument1, PVOID argument2)
 {

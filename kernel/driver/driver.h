@@ -67,3 +67,4 @@ unsigned counters_left(const struct driver *driver);
 unsigned threads_left(const struct driver *driver);
 unsigned timers_left(const struct driver *driver);
 unsigned routines_left(const struct driver *driver);
+unsigned nmi_left(const struct driver *driver);

@@ -12,6 +12,7 @@
 #include "kernel/driver/export.h"
 #include "kernel/driver/io.h"
 #include "kernel/driver/request.h"
+#include "kernel/driver/work.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/phys.h"
@@ -216,7 +217,7 @@ static NTSTATUS run_in_thread(struct driver *driver, bool unload)
 NTSTATUS driver_start(struct driver *driver)
 {
     print("# driver: %s at 0x%lx, %u KB\n", driver->name, driver->base, driver->pe.size >> 10);
-    NTSTATUS status = run_in_thread(driver, false);
+    NTSTATUS status = work_start() ? run_in_thread(driver, false) : STATUS_INSUFFICIENT_RESOURCES;
     if (NT_SUCCESS(status))
         devices_initialized(driver);
     return status;
@@ -231,10 +232,11 @@ bool driver_stop(struct driver *driver, bool started)
     requests_reap();
     if (started)
         run_in_thread(driver, true);
+    work_wait();
     requests_reap();
     unsigned left = requests_left(driver) + timers_left(driver) + routines_left(driver) +
-                    counters_left(driver) + devices_left(driver) + threads_left(driver) +
-                    pool_left(driver);
+                    nmi_left(driver) + counters_left(driver) + devices_left(driver) +
+                    threads_left(driver) + pool_left(driver);
     if (!left)
         unmap(driver);
     return !left;

@@ -167,6 +167,16 @@ VOID driver_ExFreePool2(uint64_t where, PVOID P, ULONG Tag, PVOID Parameters, UL
     release(where, P, Tag, "ExFreePool2 of what is none, or has another tag");
 }
 
+void *pool_allocate_for(uint64_t where, uint64_t size, uint32_t tag)
+{
+    return allocate(where, size, tag);
+}
+
+void pool_free_for(uint64_t where, void *p, uint32_t tag)
+{
+    release(where, p, tag, "what is given back is none");
+}
+
 void *pool_allocate(uint64_t size) { return allocate(0, size, 1); }
 void pool_free(void *p) { release(0, p, 1, "the kernel"); }
 

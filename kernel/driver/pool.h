@@ -7,3 +7,6 @@
  * DISPATCH_LEVEL. */
 void *pool_allocate(uint64_t size);
 void pool_free(void *p);
+/* The same for what the driver that called from `where` must give back. */
+void *pool_allocate_for(uint64_t where, uint64_t size, uint32_t tag);
+void pool_free_for(uint64_t where, void *p, uint32_t tag);

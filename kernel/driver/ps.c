@@ -13,6 +13,8 @@
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
 
+#define CONTIGUOUS ('M' | 'm' << 8 | 'C' << 16 | 'm' << 24)
+
 /* The dispatcher header of a semaphore, whose type is also 5, has another size. */
 static struct object *object_of(PVOID header)
 {
@@ -215,6 +217,25 @@ VOID driver_MmUnmapLockedPages(uint64_t where) { (void)where; }
 VOID driver_MmUnmapIoSpace(uint64_t where, PVOID BaseAddress, SIZE_T NumberOfBytes)
 {
     (void)where, (void)BaseAddress, (void)NumberOfBytes;
+}
+
+/* Whole pages; NULL: there is none below HighestAcceptableAddress. NT: memory is given from below:
+ * that there is none so low is known by the first try. */
+PVOID driver_MmAllocateContiguousMemory(uint64_t where, SIZE_T NumberOfBytes,
+                                        LARGE_INTEGER HighestAcceptableAddress)
+{
+    const uint64_t size = (NumberOfBytes + PAGE_SIZE - 1) & ~(uint64_t)(PAGE_SIZE - 1);
+    void *p = size >= NumberOfBytes ? pool_allocate_for(where, size, CONTIGUOUS) : NULL;
+    if (p && virt_to_phys(p) + size - 1 <= (uint64_t)HighestAcceptableAddress.QuadPart)
+        return p;
+    if (p)
+        pool_free_for(where, p, CONTIGUOUS);
+    return NULL;
+}
+
+VOID driver_MmFreeContiguousMemory(uint64_t where, PVOID BaseAddress)
+{
+    pool_free_for(where, BaseAddress, CONTIGUOUS);
 }
 
 static uint64_t physical_of(uint64_t address)

@@ -6,6 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define WINDOWS_MAJOR 10 /* the version that we say we are */
+#define WINDOWS_BUILD 19045
+#define WINDOWS_PLATFORM 2
 #define TEB_SIZE 0x2000
 #define PEB_SIZE 0x1000
 #define TLS_SLOTS 64

@@ -181,6 +181,55 @@ static VOID bad_keep(VOID)
     make_device();
 }
 
+static FAST_MUTEX mutex;
+static PIO_WORKITEM item;
+
+static VOID bad_mutex(VOID)
+{
+    ExInitializeFastMutex(&mutex);
+    ExAcquireFastMutex(&mutex);
+    ExAcquireFastMutex(&mutex);
+}
+
+static VOID bad_release(VOID)
+{
+    ExInitializeFastMutex(&mutex);
+    ExReleaseFastMutex(&mutex);
+}
+
+static VOID NTAPI work(PDEVICE_OBJECT DeviceObject, PVOID Context)
+{
+    UNREFERENCED_PARAMETER(DeviceObject);
+    UNREFERENCED_PARAMETER(Context);
+}
+
+/* The one that works cannot run on this processor, and there is no other. */
+static VOID queue_work(VOID)
+{
+    KIRQL irql;
+    item = IoAllocateWorkItem((PDEVICE_OBJECT)self);
+    KeRaiseIrql(DISPATCH_LEVEL, &irql);
+    IoQueueWorkItem(item, work, DelayedWorkQueue, NULL);
+}
+
+static VOID bad_requeue(VOID)
+{
+    queue_work();
+    IoQueueWorkItem(item, work, DelayedWorkQueue, NULL);
+}
+
+static VOID bad_unqueue(VOID)
+{
+    queue_work();
+    IoFreeWorkItem(item);
+}
+
+static BOOLEAN NTAPI on_nmi(PVOID Context, BOOLEAN Handled)
+{
+    UNREFERENCED_PARAMETER(Context);
+    return Handled;
+}
+
 /* Leaves one of each kind. */
 static VOID leave(PDRIVER_OBJECT DriverObject)
 {
@@ -199,6 +248,7 @@ static VOID leave(PDRIVER_OBJECT DriverObject)
     KeSetTimer(&timer, hour, &dpc);
     ExAllocatePoolWithTag(NonPagedPool, 5000, 'tfeL');
     PsSetCreateThreadNotifyRoutine(on_thread);
+    KeRegisterNmiCallback(on_nmi, NULL);
     IoCreateDevice(DriverObject, 0, &name, FILE_DEVICE_UNKNOWN, 0, FALSE, &device);
     IoCreateSymbolicLink(&link, &name);
     PsCreateSystemThread(&thread, THREAD_ALL_ACCESS, NULL, NULL, NULL, wait_for_ever, NULL);
@@ -210,14 +260,15 @@ static const struct {
     const WCHAR *Name;
     VOID (*Do)(VOID);
 } cases[] = {
-    { L"wait", bad_wait },     { L"service", bad_service },     { L"read", bad_read },
-    { L"dpc", bad_dpc },       { L"lock", bad_lock },           { L"free", bad_free },
-    { L"write", bad_write },   { L"irql", bad_irql },           { L"forget", bad_forget },
-    { L"twice", bad_twice },   { L"status", bad_status },       { L"deep", bad_deep },
-    { L"keep", bad_keep },     { L"raise", bad_raise },         { L"again", bad_again },
-    { L"lose", bad_lose },     { L"kernels", bad_kernels },     { L"ended", bad_ended },
-    { L"no_irp", bad_no_irp }, { L"no_device", bad_no_device }, { L"left_irp", bad_left_irp },
-    { L"tag", bad_tag },
+    { L"wait", bad_wait },       { L"service", bad_service },     { L"read", bad_read },
+    { L"dpc", bad_dpc },         { L"lock", bad_lock },           { L"free", bad_free },
+    { L"write", bad_write },     { L"irql", bad_irql },           { L"forget", bad_forget },
+    { L"twice", bad_twice },     { L"status", bad_status },       { L"deep", bad_deep },
+    { L"keep", bad_keep },       { L"raise", bad_raise },         { L"again", bad_again },
+    { L"lose", bad_lose },       { L"kernels", bad_kernels },     { L"ended", bad_ended },
+    { L"no_irp", bad_no_irp },   { L"no_device", bad_no_device }, { L"left_irp", bad_left_irp },
+    { L"tag", bad_tag },         { L"mutex", bad_mutex },         { L"release", bad_release },
+    { L"requeue", bad_requeue }, { L"unqueue", bad_unqueue },
 };
 
 static BOOLEAN ends_with(PUNICODE_STRING String, const WCHAR *End)

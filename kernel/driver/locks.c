@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* Fast mutexes, spin locks with a handle, lists with a lock. `where` is who called. Source: the
+ * Windows driver documentation. */
+#include "kernel/base/irql.h"
+#include "kernel/driver/bugcheck.h"
+#include "kernel/driver/driver.h"
+#include "kernel/ke/dispatcher.h"
+#include "kernel/ke/thread.h"
+
+#define SELF_DEADLOCK 0x1000u /* of Driver Verifier's deadlock detection */
+#define WRONG_THREAD 0x1004u
+
+/* In ke.c. */
+KIRQL driver_KeAcquireSpinLockRaiseToDpc(uint64_t where, PKSPIN_LOCK SpinLock);
+VOID driver_KeAcquireSpinLockAtDpcLevel(uint64_t where, PKSPIN_LOCK SpinLock);
+VOID driver_KeReleaseSpinLock(uint64_t where, PKSPIN_LOCK SpinLock, KIRQL NewIrql);
+VOID driver_KeReleaseSpinLockFromDpcLevel(uint64_t where, PKSPIN_LOCK SpinLock);
+
+/* --- Fast mutexes. ExInitializeFastMutex is inline in drivers. --- */
+
+/* Atomic; 1: it is free. */
+static bool take_free(PFAST_MUTEX mutex)
+{
+    LONG one = 1;
+    return __atomic_compare_exchange_n(&mutex->Count, &one, 0, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
+}
+
+static void own(PFAST_MUTEX mutex, KIRQL old)
+{
+    mutex->Owner = thread_current();
+    mutex->OldIrql = old;
+}
+
+/* Leaves APC_LEVEL behind. Of the thread that has it: a bug check (NT: it waits for ever, unless
+ * Driver Verifier looks). */
+VOID driver_ExAcquireFastMutex(uint64_t where, PFAST_MUTEX FastMutex)
+{
+    KIRQL old = irql_raise(APC_LEVEL);
+    if (FastMutex->Owner == thread_current())
+        bug_check(DRIVER_VERIFIER_DETECTED_VIOLATION,
+                  (uint64_t[]){ SELF_DEADLOCK, (uint64_t)FastMutex, 0, 0 }, where,
+                  "a fast mutex that the thread has already");
+    if (__atomic_sub_fetch(&FastMutex->Count, 1, __ATOMIC_ACQUIRE)) {
+        __atomic_fetch_add(&FastMutex->Contention, 1, __ATOMIC_RELAXED);
+        KeWaitForSingleObject(&FastMutex->Event, WrFastMutex, KernelMode, FALSE, NULL);
+    }
+    own(FastMutex, old);
+}
+
+BOOLEAN driver_ExTryToAcquireFastMutex(uint64_t where, PFAST_MUTEX FastMutex)
+{
+    (void)where;
+    KIRQL old = irql_raise(APC_LEVEL);
+    bool taken = take_free(FastMutex);
+    if (taken)
+        own(FastMutex, old);
+    else
+        irql_lower(old);
+    return taken;
+}
+
+VOID driver_ExReleaseFastMutex(uint64_t where, PFAST_MUTEX FastMutex)
+{
+    KIRQL old = (KIRQL)FastMutex->OldIrql;
+    if (FastMutex->Owner != thread_current())
+        bug_check(DRIVER_VERIFIER_DETECTED_VIOLATION,
+                  (uint64_t[]){ WRONG_THREAD, (uint64_t)FastMutex, 0, 0 }, where,
+                  "a fast mutex that another thread has, or none");
+    FastMutex->Owner = NULL;
+    if (__atomic_add_fetch(&FastMutex->Count, 1, __ATOMIC_RELEASE) <= 0)
+        KeSetEvent(&FastMutex->Event, 0, FALSE);
+    irql_lower(old);
+}
+
+/* --- In-stack queued spin locks. NT: who waits is not queued. --- */
+
+VOID driver_KeAcquireInStackQueuedSpinLock(uint64_t where, PKSPIN_LOCK SpinLock,
+                                           PKLOCK_QUEUE_HANDLE LockHandle)
+{
+    LockHandle->Lock = SpinLock;
+    LockHandle->OldIrql = driver_KeAcquireSpinLockRaiseToDpc(where, SpinLock);
+}
+
+VOID driver_KeReleaseInStackQueuedSpinLock(uint64_t where, PKLOCK_QUEUE_HANDLE LockHandle)
+{
+    driver_KeReleaseSpinLock(where, LockHandle->Lock, LockHandle->OldIrql);
+}
+
+VOID driver_KeAcquireInStackQueuedSpinLockAtDpcLevel(uint64_t where, PKSPIN_LOCK SpinLock,
+                                                     PKLOCK_QUEUE_HANDLE LockHandle)
+{
+    LockHandle->Lock = SpinLock;
+    driver_KeAcquireSpinLockAtDpcLevel(where, SpinLock);
+}
+
+VOID driver_KeReleaseInStackQueuedSpinLockFromDpcLevel(uint64_t where,
+                                                       PKLOCK_QUEUE_HANDLE LockHandle)
+{
+    driver_KeReleaseSpinLockFromDpcLevel(where, LockHandle->Lock);
+}
+
+/* --- Lists. The lock is taken at HIGH_LEVEL: any IRQL may use them. --- */
+
+static KIRQL enter(uint64_t where, PKSPIN_LOCK lock)
+{
+    KIRQL old = irql_raise(HIGH_LEVEL);
+    driver_KeAcquireSpinLockAtDpcLevel(where, lock);
+    return old;
+}
+
+static PLIST_ENTRY leave(uint64_t where, PKSPIN_LOCK lock, KIRQL old, PLIST_ENTRY first)
+{
+    driver_KeReleaseSpinLockFromDpcLevel(where, lock);
+    irql_lower(old);
+    return first;
+}
+
+/* The entry that was the first; NULL: it was empty. */
+PLIST_ENTRY driver_ExInterlockedInsertHeadList(uint64_t where, PLIST_ENTRY ListHead,
+                                               PLIST_ENTRY ListEntry, PKSPIN_LOCK Lock)
+{
+    KIRQL old = enter(where, Lock);
+    PLIST_ENTRY first = IsListEmpty(ListHead) ? NULL : ListHead->Flink;
+    InsertHeadList(ListHead, ListEntry);
+    return leave(where, Lock, old, first);
+}
+
+/* The entry that was the last; NULL: it was empty. */
+PLIST_ENTRY driver_ExInterlockedInsertTailList(uint64_t where, PLIST_ENTRY ListHead,
+                                               PLIST_ENTRY ListEntry, PKSPIN_LOCK Lock)
+{
+    KIRQL old = enter(where, Lock);
+    PLIST_ENTRY last = IsListEmpty(ListHead) ? NULL : ListHead->Blink;
+    InsertTailList(ListHead, ListEntry);
+    return leave(where, Lock, old, last);
+}
+
+PLIST_ENTRY driver_ExInterlockedRemoveHeadList(uint64_t where, PLIST_ENTRY ListHead,
+                                               PKSPIN_LOCK Lock)
+{
+    KIRQL old = enter(where, Lock);
+    PLIST_ENTRY first = IsListEmpty(ListHead) ? NULL : ListHead->Flink;
+    if (first)
+        RemoveEntryList(first);
+    return leave(where, Lock, old, first);
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+/* What real drivers of counters import besides: work items, fast mutexes, queued locks, lists with
+ * locks, strings, PCI, contiguous memory, NMI callbacks, saved registers, times. */
+#include <ntddk.h>
+
+static ULONG checks, wrong;
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        checks++;                                                                                  \
+        if (!(condition)) {                                                                        \
+            wrong++;                                                                               \
+            DbgPrint("line %d: %s\n", __LINE__, #condition);                                       \
+        }                                                                                          \
+    } while (0)
+
+#define APIC_BASE 0xfee00000
+#define APIC_ICR 0x300
+#define NMI_TO_SELF 0x40400 /* delivery mode NMI, shorthand self */
+
+typedef ULONGLONG NTAPI QUERY_TIME(PULONG64 QpcTimeStamp);
+
+/* --- Work items. --- */
+
+static KEVENT done;
+static PIO_WORKITEM item;
+static volatile LONG order, level = -1;
+static PVOID worker;
+static PDEVICE_OBJECT device;
+
+static VOID NTAPI first(PDEVICE_OBJECT DeviceObject, PVOID Context)
+{
+    level = KeGetCurrentIrql();
+    worker = PsGetCurrentThread();
+    order = order * 10 + (DeviceObject == device ? (LONG)(LONG_PTR)Context : 9);
+}
+
+static VOID NTAPI second(PVOID IoObject, PVOID Context, PIO_WORKITEM Item)
+{
+    order = order * 10 + (IoObject == device && Item == item ? (LONG)(LONG_PTR)Context : 9);
+    IoFreeWorkItem(Item); /* while it runs */
+    KeSetEvent(&done, IO_NO_INCREMENT, FALSE);
+}
+
+static VOID NTAPI queue_both(PKDPC Dpc, PVOID Context, PVOID Argument1, PVOID Argument2)
+{
+    UNREFERENCED_PARAMETER(Dpc);
+    UNREFERENCED_PARAMETER(Argument1);
+    UNREFERENCED_PARAMETER(Argument2);
+    IoQueueWorkItem(Context, first, DelayedWorkQueue, (PVOID)1);
+    IoQueueWorkItemEx(item, second, DelayedWorkQueue, (PVOID)2);
+}
+
+static VOID check_work(VOID)
+{
+    PIO_WORKITEM other = IoAllocateWorkItem(device);
+    KDPC dpc;
+    item = IoAllocateWorkItem(device);
+    CHECK(item && other && item != other);
+    KeInitializeEvent(&done, NotificationEvent, FALSE);
+    KeInitializeThreadedDpc(&dpc, queue_both, other);
+    CHECK(KeInsertQueueDpc(&dpc, NULL, NULL));
+    CHECK(KeWaitForSingleObject(&done, Executive, KernelMode, FALSE, NULL) == STATUS_SUCCESS);
+    CHECK(order == 12 && level == PASSIVE_LEVEL && worker != PsGetCurrentThread());
+    IoFreeWorkItem(other);
+}
+
+/* --- Fast mutexes. --- */
+
+static FAST_MUTEX mutex;
+static KEVENT go;
+static volatile LONG inside, together, turns;
+static volatile LONG refused;
+
+static VOID NTAPI take_turns(PVOID Context)
+{
+    LARGE_INTEGER soon;
+    soon.QuadPart = -10000;
+    UNREFERENCED_PARAMETER(Context);
+    KeWaitForSingleObject(&go, Executive, KernelMode, FALSE, NULL);
+    if (!ExTryToAcquireFastMutex(&mutex))
+        InterlockedIncrement(&refused);
+    for (int i = 0; i < 5; i++) {
+        ExAcquireFastMutex(&mutex);
+        if (InterlockedIncrement(&inside) != 1)
+            together++;
+        KeDelayExecutionThread(KernelMode, FALSE, &soon);
+        InterlockedDecrement(&inside);
+        turns++;
+        ExReleaseFastMutex(&mutex);
+    }
+}
+
+static PVOID start(PKSTART_ROUTINE Routine)
+{
+    HANDLE handle;
+    PVOID thread = NULL;
+    CHECK(PsCreateSystemThread(&handle, THREAD_ALL_ACCESS, NULL, NULL, NULL, Routine, NULL) ==
+          STATUS_SUCCESS);
+    ObReferenceObjectByHandle(handle, SYNCHRONIZE, NULL, KernelMode, &thread, NULL);
+    ZwClose(handle);
+    return thread;
+}
+
+static VOID check_mutexes(VOID)
+{
+    PVOID threads[2];
+    LARGE_INTEGER while_they_begin;
+    while_they_begin.QuadPart = -200000;
+    ExInitializeFastMutex(&mutex);
+    KeInitializeEvent(&go, NotificationEvent, FALSE);
+    threads[0] = start(take_turns);
+    threads[1] = start(take_turns);
+    ExAcquireFastMutex(&mutex);
+    CHECK(KeGetCurrentIrql() == APC_LEVEL);
+    KeSetEvent(&go, IO_NO_INCREMENT, FALSE);
+    for (int i = 0; i < 500 && mutex.Contention < 2; i++)
+        KeDelayExecutionThread(KernelMode, FALSE, &while_they_begin);
+    CHECK(turns == 0 && refused == 2 && mutex.Contention == 2);
+    ExReleaseFastMutex(&mutex);
+    CHECK(KeGetCurrentIrql() == PASSIVE_LEVEL);
+    for (int i = 0; i < 2; i++) {
+        KeWaitForSingleObject(threads[i], Executive, KernelMode, FALSE, NULL);
+        ObDereferenceObject(threads[i]);
+    }
+    CHECK(turns == 10 && together == 0);
+    CHECK(ExTryToAcquireFastMutex(&mutex) && KeGetCurrentIrql() == APC_LEVEL);
+    ExReleaseFastMutex(&mutex);
+    CHECK(mutex.Count == 1 && KeGetCurrentIrql() == PASSIVE_LEVEL);
+}
+
+/* --- Queued locks, and lists. --- */
+
+static VOID check_locks(VOID)
+{
+    KSPIN_LOCK lock;
+    KLOCK_QUEUE_HANDLE handle;
+    LIST_ENTRY head, one, two;
+    KIRQL irql;
+    KeInitializeSpinLock(&lock);
+    KeAcquireInStackQueuedSpinLock(&lock, &handle);
+    CHECK(KeGetCurrentIrql() == DISPATCH_LEVEL && !KeTestSpinLock(&lock));
+    KeReleaseInStackQueuedSpinLock(&handle);
+    CHECK(KeGetCurrentIrql() == PASSIVE_LEVEL && KeTestSpinLock(&lock));
+    KeRaiseIrql(DISPATCH_LEVEL, &irql);
+    KeAcquireInStackQueuedSpinLockAtDpcLevel(&lock, &handle);
+    CHECK(!KeTestSpinLock(&lock));
+    KeReleaseInStackQueuedSpinLockFromDpcLevel(&handle);
+    KeLowerIrql(irql);
+    InitializeListHead(&head);
+    CHECK(!ExInterlockedRemoveHeadList(&head, &lock));
+    CHECK(!ExInterlockedInsertTailList(&head, &one, &lock));
+    CHECK(ExInterlockedInsertHeadList(&head, &two, &lock) == &one);
+    CHECK(ExInterlockedRemoveHeadList(&head, &lock) == &two);
+    CHECK(ExInterlockedInsertTailList(&head, &two, &lock) == &one);
+    CHECK(ExInterlockedRemoveHeadList(&head, &lock) == &one);
+    CHECK(ExInterlockedRemoveHeadList(&head, &lock) == &two && IsListEmpty(&head));
+    CHECK(KeTestSpinLock(&lock) && KeGetCurrentIrql() == PASSIVE_LEVEL);
+}
+
+/* --- Strings. --- */
+
+static VOID check_strings(VOID)
+{
+    WCHAR room[8];
+    UNICODE_STRING text = RTL_CONSTANT_STRING(L"count"), copy = { 0, 6, room }, wide = { 0, 0, 0 },
+                   more = RTL_CONSTANT_STRING(L"er");
+    ANSI_STRING narrow, back = { 0, 0, 0 };
+    RtlCopyUnicodeString(&copy, &text); /* as much as has room */
+    CHECK(copy.Length == 6 && room[0] == 'c' && room[2] == 'u');
+    copy.MaximumLength = 12;
+    RtlCopyUnicodeString(&copy, &text);
+    CHECK(RtlAppendUnicodeStringToString(&copy, &more) == STATUS_BUFFER_TOO_SMALL);
+    CHECK(copy.Length == 10);
+    copy.MaximumLength = 14;
+    CHECK(RtlAppendUnicodeStringToString(&copy, &more) == STATUS_SUCCESS);
+    CHECK(copy.Length == 14 && room[6] == 'r');
+    RtlInitAnsiString(&narrow, "counter");
+    CHECK(narrow.Length == 7 && narrow.MaximumLength == 8);
+    CHECK(RtlAnsiStringToUnicodeString(&wide, &narrow, TRUE) == STATUS_SUCCESS);
+    CHECK(RtlEqualUnicodeString(&wide, &copy, FALSE) && !wide.Buffer[7]);
+    CHECK(RtlUnicodeStringToAnsiString(&back, &wide, TRUE) == STATUS_SUCCESS);
+    CHECK(back.Length == 7 && RtlCompareMemory(back.Buffer, "counter", 8) == 8);
+    wide.MaximumLength = 14;
+    CHECK(RtlAnsiStringToUnicodeString(&wide, &narrow, FALSE) == STATUS_BUFFER_OVERFLOW);
+    RtlFreeUnicodeString(&wide);
+    RtlFreeAnsiString(&back);
+    CHECK(!wide.Buffer && !back.Buffer);
+}
+
+/* --- PCI: QEMU's host bridge is the first device, and there is no bus 255. --- */
+
+static VOID check_pci(VOID)
+{
+    ULONG id = 0, whole[64];
+    USHORT half = 0, device_id = 0;
+    UCHAR line, other;
+    CHECK(HalGetBusDataByOffset(PCIConfiguration, 0, 0, &id, 0, 4) == 4 && (USHORT)id == 0x8086);
+    CHECK(HalGetBusDataByOffset(PCIConfiguration, 0, 0, &device_id, 2, 2) == 2 &&
+          device_id == id >> 16);
+    CHECK(HalGetBusDataByOffset(PCIConfiguration, 0, 0, whole, 0, 256) == 256 && whole[0] == id);
+    CHECK(HalGetBusDataByOffset(PCIConfiguration, 0, 0, whole, 252, 8) == 4);
+    CHECK(HalGetBusDataByOffset(PCIConfiguration, 255, 31, &half, 0, 4) == 2 && half == 0xffff);
+    CHECK(HalSetBusDataByOffset(PCIConfiguration, 255, 31, &half, 0, 2) == 0);
+    CHECK(HalGetBusDataByOffset(Cmos, 0, 0, &id, 0, 4) == 0);
+    /* The latency timer's neighbours, of which one may be written. */
+    CHECK(HalGetBusDataByOffset(PCIConfiguration, 0, 0, &line, 0x3c, 1) == 1);
+    other = (UCHAR)~line;
+    CHECK(HalSetBusDataByOffset(PCIConfiguration, 0, 0, &other, 0x3c, 1) == 1);
+    CHECK(HalGetBusDataByOffset(PCIConfiguration, 0, 0, whole, 0x3c, 4) == 4);
+    CHECK(((UCHAR *)whole)[0] == other && ((UCHAR *)whole)[1] == 0);
+    CHECK(HalSetBusDataByOffset(PCIConfiguration, 0, 0, &line, 0x3c, 1) == 1);
+}
+
+/* --- Memory, registers, times. --- */
+
+static VOID check_memory(VOID)
+{
+    PHYSICAL_ADDRESS any, low;
+    UCHAR *p;
+    any.QuadPart = MAXLONGLONG;
+    low.QuadPart = 0xffff;
+    p = MmAllocateContiguousMemory(3 * 4096, any);
+    CHECK(p && !((ULONG_PTR)p & 4095));
+    CHECK(MmGetPhysicalAddress(p + 8192).QuadPart == MmGetPhysicalAddress(p).QuadPart + 8192);
+    MmFreeContiguousMemory(p);
+    CHECK(!MmAllocateContiguousMemory(4096, low));
+}
+
+static VOID check_registers(VOID)
+{
+    XSTATE_SAVE save;
+    ULONG64 mine = 0x1122334455667788, found = 0;
+    NTSTATUS status;
+    __asm__ volatile("movq %0, %%xmm7" : : "r"(mine) : "xmm7");
+    status = KeSaveExtendedProcessorState(4, &save);
+    __asm__ volatile("pcmpeqd %%xmm7, %%xmm7" : : : "xmm7");
+    KeRestoreExtendedProcessorState(&save);
+    __asm__ volatile("movq %%xmm7, %0" : "=r"(found) : : "xmm7");
+    CHECK(status == STATUS_SUCCESS && found == mine);
+}
+
+static VOID check_system(VOID)
+{
+    RTL_OSVERSIONINFOW version = { sizeof version, 0, 0, 0, 0, { 0 } };
+    LARGE_INTEGER before = KeQueryPerformanceCounter(NULL), after;
+    UNICODE_STRING name = RTL_CONSTANT_STRING(L"KeQueryInterruptTimePrecise");
+    QUERY_TIME *query = (QUERY_TIME *)(ULONG_PTR)MmGetSystemRoutineAddress(&name);
+    ULONG64 counter = 0, time = query ? query(&counter) : 0;
+    after = KeQueryPerformanceCounter(NULL);
+    CHECK(counter >= (ULONG64)before.QuadPart && counter <= (ULONG64)after.QuadPart);
+    CHECK(time >= (ULONG64)before.QuadPart && KeQueryUnbiasedInterruptTime() >= time);
+    CHECK(ExGetPreviousMode() == KernelMode);
+    CHECK(RtlGetVersion(&version) == STATUS_SUCCESS && version.dwMajorVersion == 10);
+    version.dwOSVersionInfoSize--;
+    CHECK(RtlGetVersion(&version) == STATUS_INVALID_PARAMETER);
+}
+
+/* --- NMIs. --- */
+
+static volatile LONG nmis, nmi_level;
+
+static BOOLEAN NTAPI on_nmi(PVOID Context, BOOLEAN Handled)
+{
+    nmi_level = KeGetCurrentIrql();
+    InterlockedIncrement(Context);
+    __asm__ volatile("pcmpeqd %%xmm6, %%xmm6" : : : "xmm6");
+    return Handled;
+}
+
+/* One at a time is sent, and waited for while only PAUSEs go by. */
+static BOOLEAN send(volatile ULONG *Apic, LONG Want)
+{
+    *(volatile ULONG *)((volatile UCHAR *)Apic + APIC_ICR) = NMI_TO_SELF;
+    for (ULONG i = 0; i < 1000000 && nmis != Want; i++)
+        YieldProcessor();
+    return nmis == Want;
+}
+
+static VOID check_nmis(VOID)
+{
+    PHYSICAL_ADDRESS at;
+    PVOID handle;
+    KIRQL irql;
+    at.QuadPart = APIC_BASE;
+    volatile ULONG *apic = MmMapIoSpace(at, 4096, MmNonCached);
+    ULONG64 mine = 0x1122334455667788, found = 0;
+    handle = KeRegisterNmiCallback(on_nmi, (PVOID)(ULONG_PTR)&nmis);
+    CHECK(apic && handle);
+    CHECK(send(apic, 1) && nmi_level == HIGH_LEVEL);
+    KeRaiseIrql(HIGH_LEVEL, &irql); /* which does not hold it up */
+    CHECK(send(apic, 2) && KeGetCurrentIrql() == HIGH_LEVEL);
+    KeLowerIrql(irql);
+    __asm__ volatile("movq %0, %%xmm6" : : "r"(mine) : "xmm6");
+    *(volatile ULONG *)((volatile UCHAR *)apic + APIC_ICR) = NMI_TO_SELF;
+    while (nmis != 3)
+        YieldProcessor();
+    __asm__ volatile("movq %%xmm6, %0" : "=r"(found) : : "xmm6");
+    CHECK(found == mine);
+    CHECK(KeDeregisterNmiCallback(handle) == STATUS_SUCCESS);
+    CHECK(KeDeregisterNmiCallback(handle) == STATUS_INVALID_HANDLE);
+    *(volatile ULONG *)((volatile UCHAR *)apic + APIC_ICR) = NMI_TO_SELF;
+    KeStallExecutionProcessor(1000);
+    CHECK(nmis == 3);
+    MmUnmapIoSpace((PVOID)(ULONG_PTR)apic, 4096);
+}
+
+static VOID NTAPI unload(PDRIVER_OBJECT DriverObject)
+{
+    UNREFERENCED_PARAMETER(DriverObject);
+    IoDeleteDevice(device);
+}
+
+DRIVER_INITIALIZE DriverEntry;
+
+NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
+{
+    UNREFERENCED_PARAMETER(RegistryPath);
+    DriverObject->DriverUnload = unload;
+    CHECK(IoCreateDevice(DriverObject, 0, NULL, FILE_DEVICE_UNKNOWN, 0, FALSE, &device) ==
+          STATUS_SUCCESS);
+    check_work();
+    check_mutexes();
+    check_locks();
+    check_strings();
+    check_pci();
+    check_memory();
+    check_registers();
+    check_system();
+    check_nmis();
+    DbgPrint("%lu checks, %lu wrong\n", checks, wrong);
+    return wrong ? STATUS_UNSUCCESSFUL : STATUS_SUCCESS;
+}
