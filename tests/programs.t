@@ -182,6 +182,21 @@ sub make_msvc
                   . '-lucrt -lkernel32') ? '' : $to;
 }
 
+# C++ with threads and exceptions, linked with Debian's static libraries, which know no other name
+# of setjmp.
+sub make_ucrt_library
+{
+    my $to = "$build/ucrt.library.exe";
+    my $libraries = join ' ', map { "-l$_" }
+        qw(stdc++ mingw32 gcc gcc_eh mingwex pthread ucrt kernel32);
+    my $setjmp = '_setjmp=__intrinsic_setjmpex';
+    return system("mkdir -p $build/ucrt && echo '#include <windows.h>' >$build/ucrt/Windows.h && "
+                  . "x86_64-w64-mingw32-g++-posix -D_UCRT -D$setjmp -isystem $build/ucrt "
+                  . "-O2 -w -static -s -o $to "
+                  . "tests/programs/library.cpp -nodefaultlibs -Wl,--defsym=$setjmp "
+                  . "-Wl,--start-group $libraries -Wl,--end-group") ? '' : $to;
+}
+
 sub check_made
 {
     my ($exe, $variables, $want, @patterns) = @_;
@@ -199,6 +214,9 @@ if (wanted('ucrt.exe')) {
                qr/^79 checks, 0 wrong\nlast, before the end\nfirst, at the end\n# PASS/m)
         for 1, 4;
 }
+check_made(make_ucrt_library(), 'PMU=none SMP=2', 0,
+           qr/\Aready 4, own 5\nthrown\nslept 1\nanswer 42\njumps 3\nwide\n2 processors\n# PASS/)
+    if wanted('ucrt.library.exe');
 if (wanted('msvc.exe')) {
     my $exe = make_msvc();
     check_made($exe, q(PROGRAM_ARGS='"a b" c' PMU=none), 0,
