@@ -66,7 +66,7 @@ check("DRIVER=tests/programs/device_driver.c PROGRAM=tests/programs/device.c PMU
       qr/^2\d\d checks, 0 wrong\n# PASS[^\n]*\n1 still waited$/m) for 1, 2;
 
 check("DRIVER=tests/programs/device_driver.c PROGRAM=tests/programs/device_apc.c PMU=none SMP=$_",
-      0, qr/^67 checks, 0 wrong\n# PASS/m)
+      0, qr/^87 checks, 0 wrong\n# PASS/m)
     for 1, 2;
 check("DRIVER=tests/programs/driver_imports.c PMU=none SMP=$_", 0,
       qr/^64 checks, 0 wrong\n# PASS/m) for 1, 2;

@@ -38,3 +38,4 @@ struct told {
 };
 
 #define STORE_SIZE 64
+#define WARNS 1000 /* an offset from which nothing is read, with STATUS_BUFFER_OVERFLOW */

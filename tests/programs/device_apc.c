@@ -60,6 +60,7 @@ static void check_win32(void)
     IS(HasOverlappedIoCompleted(&one), TRUE);
 
     called = 0;
+    SetLastError(ERROR_BUSY);
     IS(ReadFileEx(file, back[0], 8, &two, on_end), TRUE);
     IS(GetLastError(), ERROR_SUCCESS);
     IS(ReadFileEx(file, back[1], 4, &three, on_end), TRUE);
@@ -87,8 +88,45 @@ static void check_win32(void)
     IS(GetLastError(), ERROR_INVALID_PARAMETER);
     IS(WriteFileEx(GetStdHandle(STD_OUTPUT_HANDLE), text, 8, &two, on_end), FALSE);
     IS(GetLastError(), ERROR_INVALID_PARAMETER);
+    one.OffsetHigh = 1; /* 4 GB behind what is there */
+    one.Offset = 8;
+    IS(ReadFileEx(file, back[2], 8, &one, on_end), FALSE);
+    IS(GetLastError(), ERROR_HANDLE_EOF);
     IS(SleepEx(0, TRUE), 0);
     IS(called, 0);
+    one = at(WARNS); /* fails, and has been done: what the routine is told */
+    IS(ReadFileEx(file, back[2], 8, &one, on_end), FALSE);
+    IS(GetLastError(), ERROR_MORE_DATA);
+    IS(SleepEx(INFINITE, TRUE), WAIT_IO_COMPLETION);
+    IS(called, 1);
+    IS(error, ERROR_MORE_DATA);
+}
+
+/* An event is set, and the block says how much it was. */
+static void check_overlapped(void)
+{
+    char text[8] = "1234567";
+    DWORD n = 0;
+    struct end end = { STATUS_SUCCESS, 5 };
+    OVERLAPPED one = at(8);
+    one.hEvent = CreateEventA(NULL, TRUE, FALSE, NULL);
+    IS(WriteFile(file, text, 8, NULL, &one), TRUE);
+    IS(WaitForSingleObject(one.hEvent, 0), WAIT_OBJECT_0);
+    IS(GetOverlappedResult(file, &one, &n, TRUE) && n == 8, TRUE);
+    IS(ResetEvent(one.hEvent), TRUE);
+    one.OffsetHigh = 1;
+    IS(ReadFile(file, text, 8, &n, &one), FALSE);
+    IS(GetLastError(), ERROR_HANDLE_EOF);
+    one.hEvent = CreateEventA(NULL, TRUE, FALSE, NULL);
+    IS(DeviceIoControl(file, END_WITH, &end, sizeof end, text, sizeof text, NULL, &one), TRUE);
+    IS(WaitForSingleObject(one.hEvent, 0), WAIT_OBJECT_0);
+    IS(GetOverlappedResult(file, &one, &n, TRUE) && n == 5, TRUE);
+    end.status = STATUS_DISK_FULL;
+    IS(DeviceIoControl(file, END_WITH, &end, sizeof end, text, sizeof text, &n, &one), FALSE);
+    IS(GetOverlappedResult(file, &one, &n, TRUE), FALSE);
+    IS(GetLastError(), ERROR_DISK_FULL);
+    HANDLE again = CreateFileA("\\\\?\\Plain", GENERIC_READ, 0, NULL, OPEN_EXISTING, 0, NULL);
+    IS(again != INVALID_HANDLE_VALUE && CloseHandle(again), TRUE);
 }
 
 /* --- Native. --- */
@@ -205,6 +243,7 @@ int main(void)
     file =
         CreateFileA("\\\\.\\Plain", GENERIC_READ | GENERIC_WRITE, 0, NULL, OPEN_EXISTING, 0, NULL);
     check_win32();
+    check_overlapped();
     check_control();
     check_room();
     check_wrong_routine();

@@ -200,6 +200,8 @@ static NTSTATUS transfer(PDEVICE_OBJECT Device, PIRP Irp, PIO_STACK_LOCATION Sta
     ULONG length = reads ? Stack->Parameters.Read.Length : Stack->Parameters.Write.Length;
     if (at < 0)
         at = STORE_SIZE; /* at the end */
+    if (at == WARNS && reads)
+        return end(Irp, STATUS_BUFFER_OVERFLOW, 0);
     if (at >= STORE_SIZE)
         return end(Irp, reads ? STATUS_END_OF_FILE : STATUS_DISK_FULL, 0);
     if (length > STORE_SIZE - at)

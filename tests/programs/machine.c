@@ -81,7 +81,7 @@ static void check_plain(void)
 {
     SYSTEM_LOGICAL_PROCESSOR_INFORMATION *x = (void *)buffer;
     SYSTEM_INFO info;
-    DWORD length = 0, cores = 0, caches = 0;
+    DWORD length = 0, cores = 0, caches = 0, sizes = 0;
     KAFFINITY package = 0;
     GetSystemInfo(&info);
     IS(GetLogicalProcessorInformation(NULL, &length), FALSE);
@@ -93,6 +93,7 @@ static void check_plain(void)
             package = x[i].ProcessorMask;
         if (x[i].Relationship == RelationCache) {
             caches++;
+            sizes += x[i].Cache.Size;
             if (!x[i].ProcessorMask || x[i].Cache.LineSize < 16 || x[i].Cache.Size < 1024 ||
                 x[i].Cache.Level < 1 || x[i].Cache.Level > 4)
                 failures++;
@@ -100,7 +101,7 @@ static void check_plain(void)
     }
     IS(cores, info.dwNumberOfProcessors);
     IS(package, info.dwActiveProcessorMask);
-    printf("%lu caches\n", caches);
+    printf("%lu caches, %lu KB\n", caches, sizes / 1024);
     ULONG node = 9;
     IS(GetNumaHighestNodeNumber(&node), TRUE);
     IS(node, 0);
@@ -153,6 +154,8 @@ static void check_cycles(void)
     Sleep(20);
     IS(timeGetTime() - start >= 19, TRUE); /* Sleep begins within a millisecond that is counted */
     IS(timeEndPeriod(1), TIMERR_NOERROR);
+    IS(timeBeginPeriod(0), TIMERR_NOCANDO);
+    IS(timeEndPeriod(0), TIMERR_NOCANDO);
     CloseHandle(weak);
     CloseHandle(sleeper);
 }

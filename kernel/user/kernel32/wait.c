@@ -108,6 +108,23 @@ WINBOOL WINAPI SleepConditionVariableSRW(PCONDITION_VARIABLE ConditionVariable, 
                                               interval(dwMilliseconds, &timeout), Flags));
 }
 
+/* --- Critical sections: those of ntdll, but for a BOOL. --- */
+
+NTSTATUS NTAPI RtlInitializeCriticalSectionEx(PRTL_CRITICAL_SECTION CriticalSection,
+                                              ULONG SpinCount, ULONG Flags);
+
+WINBOOL WINAPI InitializeCriticalSectionEx(LPCRITICAL_SECTION lpCriticalSection, DWORD dwSpinCount,
+                                           DWORD Flags)
+{
+    return succeeded(RtlInitializeCriticalSectionEx(lpCriticalSection, dwSpinCount, Flags));
+}
+
+WINBOOL WINAPI InitializeCriticalSectionAndSpinCount(LPCRITICAL_SECTION lpCriticalSection,
+                                                     DWORD dwSpinCount)
+{
+    return InitializeCriticalSectionEx(lpCriticalSection, dwSpinCount, 0);
+}
+
 /* --- Once. --- */
 
 WINBOOL WINAPI InitOnceBeginInitialize(LPINIT_ONCE lpInitOnce, DWORD dwFlags, PBOOL fPending,
