@@ -134,9 +134,34 @@ judged('99: an end that was asked for, without a verdict', $two . $asked, 'exit 
 judged('99: an end of its own', $two . "00012p[CPU0  ] >>PANIC<< no resolution\n", 'exit 1', 99,
        qr/# CRASH the emulator gave up: no resolution; test 2/);
 
+judged('1: five skips that no list names: three of them, and how many more',
+       "\n# kernel\nTAP version 13\n1..5\n"
+       . join('', map { "ok $_ - a.test$_ # SKIP for no reason\n" } 1 .. 5)
+       . "# 0 passed, 0 failed, 5 skipped, 0 checks\n# PASS\n", 'exit 33', 1,
+       qr/(?:# FAIL skip that .*\n){3}# FAIL 2 more skips that tests\/skips does not list\n\z/);
+file("$dir/a.exe", 'program');
+judged('99: a program whose end the kernel does not tell', "some output\n", 'exit 33', 99,
+       qr/\n# BROKEN no word on how the program ended\n\z/, "ACCEL=tcg PROGRAM=$dir/a.exe");
+file("$dir/payload", pack 'V', 0x1badb002);
+for (['exit 33', 0, '# PASS payload: it ended with debug-exit value 16'],
+     ['exit 155', 77, '# NONE payload: .* its exit with 77'],
+     ['exit 37', 77, '# NONE the payload was not started'],
+     ['exit 255', 99, '# CRASH below the payload'], ['exit 0', 99, '# CRASH the payload reset']) {
+    my ($end, $status, $says) = @$_;
+    judged("$status: a payload, $end", '', $end, $status, qr/\n$says[^\n]*\n\z/,
+           "ACCEL=tcg PAYLOAD=$dir/payload");
+}
+file("$dir/qemu", "#!/bin/sh\nexec sleep 60\n", 0755);
+my ($hung, $list) = run_it('LIST=1 TIMEOUT=1');
+like("$hung $list", qr{^124 .*\n# HANG no list after 1 s\n\z}, '124: a list that does not come');
 judged('the stream of a list is its tests', $good, 'exit 33', 0,
        qr/^# machine.*\na\.one - first \[x\]\n.*third\n\z/s, 'LIST=1');
 
+# A payload by its magic number; the least of a Linux, and 30 MiB for it to unpack.
+file("$dir/a,load", pack 'V', 0x1badb002);
+file("$dir/linux", pack '@514 a4 @566 C @608 V', 'HdrS', 1, 0);
+file("$dir/initrd", '070701');
+truncate "$dir/initrd", 30 << 20;
 for (['ACCEL=warp', 'auto kvm tcg'], ['PMU=nonsense', 'intel-v2'], ['SMP=0', '1 to 255'],
      ['SMP=two', '1 to 255'], ['SMP=256', '1 to 255'], ['MEMORY=lots', '1 to'],
      ['TIMEOUT=0', '1 to'], ['MACHINE=abacus', 'qemu'], ['PMU=host ACCEL=tcg', 'one of: none'],
@@ -144,6 +169,8 @@ for (['ACCEL=warp', 'auto kvm tcg'], ['PMU=nonsense', 'intel-v2'], ['SMP=0', '1 
      ["TESTS='a b'", 'one glob'], ['SMP=2 PAYLOAD=Makefile', 'one of: 1'],
      ['PAYLOAD=no-such', 'not a file'], ['FIRMWARE=x PAYLOAD=Makefile', 'not to be set'],
      ['PROGRAM=no-such.exe', 'not a file'], ['PROGRAM=no-such.c', 'builds it'],
+     ['MEMORY=99999999999999999999', '1 to'], ["PAYLOAD='$dir/a,load'", 'takes no comma'],
+     ["LINUX='$dir/linux' INITRD='$dir/initrd' MEMORY=40", 'at least 54'],
      ['MACHINE=bochs QEMU_ARGS=-s', 'MACHINE=qemu']) {
     my ($variables, $legal) = @$_;
     judged("2: $variables", $good, 'exit 33', 2, qr/^tests\/run: [^\n]*$legal[^\n]*\n\z/,
