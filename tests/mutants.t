@@ -13,7 +13,8 @@
 # once; what it becomes; which tests, or a script of them with its words (if not said the
 # clause's, and the PMU's where those do not notice it); 'crash' where no test can outlive it, as
 # with any mutant of pmu/;
-# 'lives' where the test panics on purpose, and does not with the mutant.
+# 'lives' where the test panics on purpose, and does not with the mutant; of a header, the sources
+# of which it is to be part (if not said all that include it, hundreds).
 use strict;
 use warnings;
 use Test::More;
@@ -159,13 +160,18 @@ sub ask
 sub try_one
 {
     my ($folder, $mutant) = @_;
-    my (undef, undef, $its_machine, $file, $from, $to) = @$mutant;
+    my (undef, undef, $its_machine, $file, $from, $to, undef, undef, $sources) = @$mutant;
     my ($model, @variables) = split ' ', $its_machine;
     my $path = "$folder/$file";
     my $whole = text($path);
     my $pattern = Mutants::pattern($from);
     return 'BROKEN the text is not there, or twice' if 1 != (() = $whole =~ /$pattern/g);
+    my $before = (stat $path)[9];
     text($path, $whole =~ s/$pattern/$to/r);
+    if ($sources) {
+        utime $before, $before, $path;
+        utime undef, undef, map { "$folder/$_" } split ' ', $sources;
+    }
     # It need not be good style.
     my $broken = system("cd $folder && mkdir -p tmp && "
                         . "make -s TEXT_FLAGS='-w -g0' >build.log 2>&1 </dev/null");
@@ -192,8 +198,9 @@ sub copy
 # built again.
 sub restore
 {
-    my ($folder, $since) = @_;
+    my ($folder, $since, $file) = @_;
     utime $since, $since, "$folder.since" if text("$folder.since", '');
+    utime undef, undef, "$folder/$file";
     system('rm', '-rf', "$folder/tmp");
     for (split /\0/, `cd $folder && find . -type f -newer ../\$(basename $folder).since -print0`) {
         -e "$build/mutants/base/$_" or unlink("$folder/$_"), next;
@@ -226,7 +233,7 @@ for my $job (0 .. $jobs - 1) {
             my @before = times;
             my $since = time - 1;
             my $said = try_one($folder, $mutants[$n]);
-            restore($folder, $since);
+            restore($folder, $since, $mutants[$n][3]);
             my @after = times;
             my $took = $after[2] + $after[3] - $before[2] - $before[3];
             printf $write "%d %.1f %s\n", $n, $took, $said;

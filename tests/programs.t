@@ -92,9 +92,12 @@ for my $machine ('PMU=intel-v2', 'PMU=intel-v5 SMP=4') {
 }
 check('tests/samples/trace.c', 'PMU=none', 1, qr/^this processor has no source/m);
 
-# The host's C library knows what should come out.
+# The host's C library knows what should come out; these it calls otherwise.
+my $names = join ' ', map { "-D$_" } qw(
+    _strtoi64=strtoll _strtoui64=strtoull _wcstoi64=wcstoll _wcstoui64=wcstoull
+    _stricmp=strcasecmp _strnicmp=strncasecmp _strdup=strdup);
 for my $program (grep { wanted("$_.c") } 'format', 'math', 'text') {
-    system "mkdir -p $build && gcc -w -o $build/$program tests/programs/$program.c -lm";
+    system "mkdir -p $build && gcc -w $names -o $build/$program tests/programs/$program.c -lm";
     my ($status, $output) = run("tests/programs/$program.c", 'PMU=none');
     my $want = `$build/$program`;
     $want .= "\n" if $want !~ /\n\z/;
@@ -161,7 +164,7 @@ check('tests/programs/runtime.cpp', q(PROGRAM_ARGS='"a b" c\d e\"f g\\' PMU=none
 check('tests/programs/static.c', "PMU=none SMP=$_", 0, qr/\Awide\n63 checks, 0 wrong\n# PASS/)
     for 1, 4;
 check('tests/programs/system.c', 'PMU=none', 0, qr/\A177 checks, 0 wrong\n# PASS/);
-check('tests/programs/locks.c', "PMU=none SMP=$_", 0, qr/\A338 checks, 0 wrong\n# PASS/) for 1, 4;
+check('tests/programs/locks.c', "PMU=none SMP=$_", 0, qr/\A602 checks, 0 wrong\n# PASS/) for 1, 4;
 check('tests/programs/names.c', 'PMU=none', 0, qr/\A56 checks, 0 wrong\n# PASS/);
 
 # Programs of other tool chains, by what they import: UCRT64's, the API sets of ucrtbase.dll; Visual

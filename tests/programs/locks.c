@@ -21,12 +21,13 @@ static ULONG_PTR next_handle(void)
 static void objects(void)
 {
     const ULONG_PTR next = next_handle();
+    HANDLE shorter = CreateEventA(NULL, TRUE, FALSE, "system");
     SetLastError(ERROR_BUSY);
     HANDLE event = CreateEventA(NULL, TRUE, FALSE, "Global\\system.c");
     IS(GetLastError(), ERROR_SUCCESS);
     HANDLE again = CreateEventA(NULL, TRUE, FALSE, "Local\\system.c");
     IS(GetLastError(), ERROR_ALREADY_EXISTS);
-    IS(CloseHandle(event) && CloseHandle(again), 1);
+    IS(CloseHandle(event) && CloseHandle(again) && CloseHandle(shorter), 1);
     FAILS(CreateEventA(NULL, TRUE, FALSE, "a\\b") != NULL, ERROR_PATH_NOT_FOUND);
     FAILS(HeapDestroy(GetProcessHeap()), ERROR_INVALID_HANDLE);
     IS(next_handle(), next);
@@ -88,6 +89,39 @@ static void threads(void)
     FAILS(OpenProcess(PROCESS_ALL_ACCESS, FALSE, GetCurrentProcessId() + 4) != NULL,
           ERROR_INVALID_PARAMETER);
     IS(next_handle(), next);
+}
+
+static ULONGLONG free_memory(void)
+{
+    MEMORYSTATUSEX status = { .dwLength = sizeof status };
+    IS(GlobalMemoryStatusEx(&status), 1);
+    return status.ullAvailPhys;
+}
+
+/* Calls to this thread, and the ends of others, give back their pages. */
+static void pages(void)
+{
+    CONTEXT context = { .ContextFlags = CONTEXT_CONTROL };
+    HANDLE weak;
+    calls = 0;
+    IS(QueueUserAPC(call, GetCurrentThread(), 0) && SleepEx(0, TRUE) == WAIT_IO_COMPLETION, 1);
+    const ULONGLONG before = free_memory();
+    for (int i = 0; i < 100; i++)
+        IS(QueueUserAPC(call, GetCurrentThread(), 0) && SleepEx(0, TRUE) == WAIT_IO_COMPLETION, 1);
+    for (int i = 0; i < 20; i++) {
+        HANDLE thread = CreateThread(NULL, 0, wait_alertably, NULL, CREATE_SUSPENDED, NULL);
+        IS(DuplicateHandle(GetCurrentProcess(), thread, GetCurrentProcess(), &weak,
+                           THREAD_GET_CONTEXT, FALSE, 0),
+           1);
+        IS(GetThreadContext(weak, &context) && context.Rip, 1);
+        FAILS(SetThreadContext(weak, &context), ERROR_ACCESS_DENIED);
+        IS(CloseHandle(weak) && TerminateThread(thread, 5), 1);
+        IS(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
+        IS(ResumeThread(thread), 0); /* no longer suspended */
+        IS(CloseHandle(thread), 1);
+    }
+    IS((LONGLONG)(before - free_memory()) < 50 * 4096,
+       1); /* a thread's kernel stack has more than two */
 }
 
 /* --- Locks. --- */
@@ -214,6 +248,7 @@ int main(void)
     DWORD code;
     objects();
     threads();
+    pages();
     locks();
     HANDLE thread =
         CreateThread(NULL, 0x80000, stack_room, NULL, STACK_SIZE_PARAM_IS_A_RESERVATION, NULL);

@@ -12,16 +12,6 @@
 #include <wchar.h>
 #include <wctype.h>
 
-#ifndef _WIN32 /* what Windows calls otherwise */
-#define _strtoi64 strtoll
-#define _strtoui64 strtoull
-#define _wcstoi64 wcstoll
-#define _wcstoui64 wcstoull
-#define _stricmp strcasecmp
-#define _strnicmp strncasecmp
-#define _strdup strdup
-#endif
-
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 static int sign(int n) { return (n > 0) - (n < 0); }
