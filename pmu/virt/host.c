@@ -26,8 +26,9 @@ static void set_intercepts(struct vcpu *v)
         misc |= CATCH_INTR | CATCH_NMI | CATCH_IRET | CATCH_SOFT_INT | CATCH_HLT;
     if (!virt_step)
         misc |= CATCH_NMI; /* alarms */
-    if (!virt_step && !virt_foreign)
-        misc |= CATCH_PAUSE; /* a CPU that starts needs the holder's attention */
+    /* A CPU that starts needs the holder's attention. QEMU forgets TF at a PAUSE. */
+    if (!virt_step && (!virt_foreign || v->stepping))
+        misc |= CATCH_PAUSE;
     if (baton_needed())
         misc |= CATCH_HLT;
     if (v->vmcb.io_map && !(v->stepping && v->io_alone))
