@@ -10,12 +10,17 @@
     IS(call, 0);                                                                                   \
     IS(GetLastError(), error)
 
-/* A handle that is closed is the next one that is given. */
+/* Handles that are closed are the next ones that are given; one that stays open, also behind some
+ * that were closed, makes others of them. */
 static ULONG_PTR next_handle(void)
 {
-    HANDLE handle = CreateEventA(NULL, TRUE, FALSE, NULL);
-    CloseHandle(handle);
-    return (ULONG_PTR)handle;
+    HANDLE handles[16];
+    ULONG_PTR sum = 0;
+    for (unsigned i = 0; i < ARRAYSIZE(handles); i++)
+        sum += (ULONG_PTR)(handles[i] = CreateEventA(NULL, TRUE, FALSE, NULL));
+    for (unsigned i = 0; i < ARRAYSIZE(handles); i++)
+        CloseHandle(handles[i]);
+    return sum;
 }
 
 static void objects(void)
@@ -73,7 +78,7 @@ static void threads(void)
     IS(CloseHandle(weak), 1);
     FAILS(GetHandleInformation(weak, &flags), ERROR_INVALID_HANDLE);
     IS(SetEvent(event) && ResumeThread(thread) == 1, 1);
-    IS(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
+    IS(WaitForSingleObject(thread, 10000), WAIT_OBJECT_0);
     IS(calls, 12); /* before it began, and so not in its wait */
     IS(GetExitCodeThread(thread, &code) && code == WAIT_OBJECT_0, 1);
     FAILS(QueueUserAPC(call, thread, 3), ERROR_GEN_FAILURE);
@@ -116,7 +121,7 @@ static void pages(void)
         IS(GetThreadContext(weak, &context) && context.Rip, 1);
         FAILS(SetThreadContext(weak, &context), ERROR_ACCESS_DENIED);
         IS(CloseHandle(weak) && TerminateThread(thread, 5), 1);
-        IS(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
+        IS(WaitForSingleObject(thread, 10000), WAIT_OBJECT_0);
         IS(ResumeThread(thread), 0); /* no longer suspended */
         IS(CloseHandle(thread), 1);
     }
@@ -252,7 +257,7 @@ int main(void)
     locks();
     HANDLE thread =
         CreateThread(NULL, 0x80000, stack_room, NULL, STACK_SIZE_PARAM_IS_A_RESERVATION, NULL);
-    WaitForSingleObject(thread, INFINITE);
+    WaitForSingleObject(thread, 10000);
     IS(GetExitCodeThread(thread, &code) && code >= 0x70000, 1);
     printf("%d checks, %d wrong\n", checks, failures);
     return failures != 0;
