@@ -122,13 +122,13 @@ static void wait_us(uint64_t us)
 /* Interrupts or NMIs that the counter's overflow raises in the middle of the loop; their delay is
  * the skid. A host may stop a counter that overflows often (Linux' perf does): then it counts less
  * than ring 3 executed, which says nothing about the trap. */
-static void measure_overflows(const struct bench *b, enum pmu_trap trap, uint32_t lvt,
-                              struct pmu_spread *skid)
+static void measure_overflows(const struct bench *b, enum pmu_trap trap, uint32_t lvt)
 {
     struct hal_visit v = { .what = HAL_VISIT_PLAIN,
                            .turns = PERIOD + b->turns / 4,
                            .interrupts = true };
-    struct pmu_spread *spread = &b->measured->trap[trap][b->what];
+    struct pmu_measured *m = b->measured;
+    bool skids = trap == PMU_TRAP_INTERRUPT && b->what == PMU_RETIRED_INSTRUCTIONS;
     for (unsigned i = 0, lost = 0; i < TRIES && lost < LOST_TRIES; i++) {
         apic_write_pmi_lvt(lvt);
         int64_t added =
@@ -136,24 +136,23 @@ static void measure_overflows(const struct bench *b, enum pmu_trap trap, uint32_
         pmu_take_overflow();
         if (!v.taken || added < 0) {
             lost++;
-            b->measured->lost++;
+            m->lost++;
             wait_us(LOST_US);
         }
         if (v.taken != 1 || added < 0)
             continue;
-        pmu_spread_add(spread, added);
-        if (skid)
-            pmu_spread_add(skid, (int64_t)v.value);
+        pmu_spread_add(&m->trap[trap][b->what], added);
+        if (skids)
+            pmu_spread_add(&m->skid, (int64_t)v.value);
     }
 }
 
 /* Overflows come last: a host that stops the counter for them disturbs nothing else. */
 static void measure_all_overflows(const struct bench *b, bool nmi)
 {
-    measure_overflows(b, PMU_TRAP_INTERRUPT, APIC_PMI_VECTOR,
-                      b->what == PMU_RETIRED_INSTRUCTIONS ? &b->measured->skid : NULL);
+    measure_overflows(b, PMU_TRAP_INTERRUPT, APIC_PMI_VECTOR);
     if (nmi)
-        measure_overflows(b, PMU_TRAP_NMI, APIC_LVT_NMI, NULL);
+        measure_overflows(b, PMU_TRAP_NMI, APIC_LVT_NMI);
 }
 
 /* The skid as measured contains what the interrupt itself adds. */

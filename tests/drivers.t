@@ -109,6 +109,7 @@ my %bug = (
     release => ['0x000000c4 DRIVER_VERIFIER_DETECTED_VIOLATION \(0x1004,', '.*, or none$'],
     requeue => ['0x000000e4 WORKER_INVALID', '.* queued already$'],
     unqueue => ['0x000000e4 WORKER_INVALID', 'IoFreeWorkItem of .*'],
+    check   => ['0x00000139 KERNEL_SECURITY_CHECK_FAILURE \(0x2,', 'INT 29h$'],
     deep    => ['0x00000035 NO_MORE_IRP_STACK_LOCATIONS', ''],
 );
 for my $name (sort keys %bug) {

@@ -120,6 +120,8 @@ check('tests/programs/library.cpp', "PMU=none SMP=$_", 0,
       for 1, 4;
 check('tests/programs/fault.c', 'PMU=none', 1,
       qr/\Abefore\n# FAIL .* STATUS_ACCESS_VIOLATION 0xc0000005 .*, address 0x123\n/);
+check('tests/programs/fast_fail.c', 'PMU=none', 1,
+      qr/\Abefore 1\n# FAIL .* STATUS_STACK_BUFFER_OVERRUN 0xc0000409 .*fast_fail/);
 check('tests/programs/refused.c', "PMU=$_", 0, qr/\A\d+ checks\n# PASS/) for qw(intel-v2 amd-v2);
 check('tests/programs/first.cpp', 'PMU=amd-v2', 0,
       qr/\Acapital small\nwprintf 7\n41 checks\n# PASS/);

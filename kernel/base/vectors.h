@@ -25,7 +25,8 @@ enum {
     EXC_PAGE_FAULT = 14,
     EXC_X87 = 16,
     EXC_ALIGNMENT = 17,
-    EXC_SIMD = 19
+    EXC_SIMD = 19,
+    EXC_FAST_FAIL = 0x29 /* Windows': INT 29h, a program's or a driver's own check failed */
 };
 
 /* Pushed by entry.asm, lowest address first. */

@@ -37,6 +37,7 @@ static const struct {
     NAME(DRIVER_UNLOADED_WITHOUT_CANCELLING_PENDING_OPERATIONS),
     NAME(WORKER_INVALID),
     NAME(CLOCK_WATCHDOG_TIMEOUT),
+    NAME(KERNEL_SECURITY_CHECK_FAILURE),
 };
 
 static const char *name_of(unsigned code)

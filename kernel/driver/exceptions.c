@@ -108,6 +108,9 @@ void exception_trap(const struct trap_frame *f, uint64_t address)
              read_cr8());
     if (f->vector == EXC_PAGE_FAULT)
         page_fault(f, address, words);
+    if (f->vector == EXC_FAST_FAIL)
+        bug_check(KERNEL_SECURITY_CHECK_FAILURE,
+                  (uint64_t[]){ (uint32_t)f->rcx, (uint64_t)f, 0, 0 }, f->rip, "INT 29h");
     dispatch(f, address);
     bug_check_exception((uint32_t)status_of(f->vector), f, address);
 }

@@ -171,10 +171,21 @@ static void access_violation(EXCEPTION_RECORD *r, uint64_t kind, uint64_t addres
     r->ExceptionInformation[1] = address;
 }
 
+/* __fastfail: a program's own check failed; ECX says which. */
+static void fast_fail(const struct trap_frame *frame, EXCEPTION_RECORD *r)
+{
+    r->ExceptionCode = STATUS_STACK_BUFFER_OVERRUN;
+    r->ExceptionFlags = EXCEPTION_NONCONTINUABLE;
+    r->NumberParameters = 1;
+    r->ExceptionInformation[0] = (uint32_t)frame->rcx;
+}
+
 static void general_protection(const struct trap_frame *frame, EXCEPTION_RECORD *r)
 {
     struct instruction i = decode(frame->rip);
-    if (is_privileged(&i))
+    if (i.code[i.opcode] == 0xcd && i.code[i.opcode + 1] == EXC_FAST_FAIL) /* INT 29h */
+        fast_fail(frame, r);
+    else if (is_privileged(&i))
         r->ExceptionCode = STATUS_PRIVILEGED_INSTRUCTION;
     else
         access_violation(r, EXCEPTION_READ_FAULT, ~0ul);

@@ -34,6 +34,7 @@ static const struct name names[] = {
     NAME(STATUS_SINGLE_STEP),
     NAME(STATUS_FLOAT_MULTIPLE_TRAPS),
     NAME(STATUS_NO_MEMORY),
+    NAME(STATUS_STACK_BUFFER_OVERRUN),
 };
 
 static const char *name_of(NTSTATUS status)

@@ -81,10 +81,12 @@ static struct moment now(const struct sampling *s, ULONG period)
 {
     struct moment m;
     KIRQL old = irql_raise(PROFILE_LEVEL);
-    m.samples = all_counts[0];
-    /* Events since the last sample. */
-    m.armed = (pmu_read(s->armed) + period) & pmu_mask(pmu_here(), s->armed);
-    m.unarmed = pmu_read(s->unarmed);
+    do { /* again if a sample came between, as an NMI does at any IRQL */
+        m.samples = __atomic_load_n(&all_counts[0], __ATOMIC_ACQUIRE);
+        /* Events since the last sample. */
+        m.armed = (pmu_read(s->armed) + period) & pmu_mask(pmu_here(), s->armed);
+        m.unarmed = pmu_read(s->unarmed);
+    } while (m.samples != __atomic_load_n(&all_counts[0], __ATOMIC_ACQUIRE));
     irql_lower(old);
     return m;
 }

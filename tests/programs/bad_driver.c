@@ -224,6 +224,9 @@ static VOID bad_unqueue(VOID)
     IoFreeWorkItem(item);
 }
 
+/* What a compiler's check of the stack does: __fastfail(FAST_FAIL_STACK_COOKIE_CHECK_FAILURE). */
+static VOID bad_check(VOID) { __asm__ volatile("int $0x29" : : "c"(2)); }
+
 static BOOLEAN NTAPI on_nmi(PVOID Context, BOOLEAN Handled)
 {
     UNREFERENCED_PARAMETER(Context);
@@ -268,7 +271,7 @@ static const struct {
     { L"lose", bad_lose },       { L"kernels", bad_kernels },     { L"ended", bad_ended },
     { L"no_irp", bad_no_irp },   { L"no_device", bad_no_device }, { L"left_irp", bad_left_irp },
     { L"tag", bad_tag },         { L"mutex", bad_mutex },         { L"release", bad_release },
-    { L"requeue", bad_requeue }, { L"unqueue", bad_unqueue },
+    { L"requeue", bad_requeue }, { L"unqueue", bad_unqueue },     { L"check", bad_check },
 };
 
 static BOOLEAN ends_with(PUNICODE_STRING String, const WCHAR *End)

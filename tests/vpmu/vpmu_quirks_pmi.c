@@ -209,7 +209,7 @@ static void share(void *until)
 TEST(vpmu_quirks, no_nmi,
      "while all CPUs run, and let each other run, no NMI comes that nobody sent")
 {
-    struct thread *threads[MAX_CPUS];
+    struct thread *threads[MAX_CPUS] = { NULL };
     uint64_t until = clock_ns() + SHARE_NS, before = trap_counts[EXC_NMI];
     SKIP_WITHOUT_VPMU();
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {

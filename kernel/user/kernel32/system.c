@@ -84,7 +84,7 @@ WINBOOL WINAPI IsProcessorFeaturePresent(DWORD ProcessorFeature)
             __get_cpuid(features[i].leaf, &r[0], &r[1], &r[2], &r[3]);
             return r[features[i].reg] >> features[i].bit & 1;
         }
-    return FALSE;
+    return ProcessorFeature == PF_FASTFAIL_AVAILABLE;
 }
 
 DWORD WINAPI GetVersion(void)
