@@ -168,6 +168,7 @@ bool refused(const struct source *s)
     switch (s->op) {
     case 0x90: return s->rex & REX_B; /* XCHG */
     case 0x8d: return !s->memory || (is_relative(s) && (!wide || reg_of(s) == RSP));
+    case 0xc2: return s->byte[s->immediate_at + 1] & 0x80; /* QEMU 7.2 adds a signed number */
     case 0xc6:
     case 0xc7: return group(s);
     case 0xf6: return group(s) == 1 || group(s) >= 6;
