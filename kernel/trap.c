@@ -10,7 +10,6 @@
 #include "kernel/base/irql.h"
 #include "kernel/base/panic.h"
 #include "kernel/base/print.h"
-#include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/etw.h"
 #include "kernel/ke/exception.h"
@@ -42,6 +41,7 @@ void trap_init(void)
         gate_set(&idt[v], (uint64_t)trap_stubs[v]);
     }
     idt[EXC_BREAKPOINT].type = GATE_RING3; /* INT3 is for ring 3 too */
+    gate_set(&idt[INT_FAST_FAIL], (uint64_t)trap_stubs[EXC_FAST_FAIL]);
     idt[EXC_NMI].ist = 1;
     idt[EXC_DOUBLE_FAULT].ist = 2;
     cpu_set_idt(idt, sizeof idt);
@@ -127,17 +127,6 @@ static void call_if(void (*const *hook)(void))
         function();
 }
 
-/* __fastfail of a driver; ring 3's INT 29h is a #GP. A stray line may have the same vector. */
-static void fast_fail(struct trap_frame *frame)
-{
-    static const uint8_t int_29h[] = { 0xcd, EXC_FAST_FAIL };
-    uint64_t rip = frame->rip - sizeof int_29h;
-    if (trap_from_user(frame) || memcmp((const void *)rip, int_29h, sizeof int_29h))
-        return;
-    frame->rip = rip;
-    panic_trap(frame, 0);
-}
-
 static inline __attribute__((always_inline)) void interrupt(struct trap_frame *frame)
 {
     switch (frame->vector) {
@@ -151,7 +140,6 @@ static inline __attribute__((always_inline)) void interrupt(struct trap_frame *f
     case VECTOR_DPC: call_if(&trap_dpc); break;
     case VECTOR_PMI: hal_pmi(frame); break;
     case VECTOR_PMI_NOTED: deliver_noted(frame); break;
-    case EXC_FAST_FAIL: fast_fail(frame); break;
     default: break; /* spurious, or a stray line of a device that nobody drives */
     }
     if (frame->vector != VECTOR_SPURIOUS)

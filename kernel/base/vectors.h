@@ -26,8 +26,10 @@ enum {
     EXC_X87 = 16,
     EXC_ALIGNMENT = 17,
     EXC_SIMD = 19,
-    EXC_FAST_FAIL = 0x29 /* Windows': INT 29h, a program's or a driver's own check failed */
+    EXC_FAST_FAIL = 31 /* no processor's: INT 29h of ring 0 is led here */
 };
+
+#define INT_FAST_FAIL 0x29 /* Windows' __fastfail: a program's or a driver's own check failed */
 
 /* Pushed by entry.asm, lowest address first. */
 struct trap_frame {
