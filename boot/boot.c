@@ -32,7 +32,7 @@ static bool is_path(const char *word, unsigned length)
  * file's name. */
 static void name_strange_words(const struct boot_info *info)
 {
-    static const char known[] = " vpmu= fault= counters= pmi= tests= seed= list long payload "
+    static const char known[] = " vpmu= counters= pmi= tests= fuzz= phase= list long payload "
                                 "program trace= pmc= verbose safe tick= cpus= watchdog= ";
     const char *word;
     char text[40];

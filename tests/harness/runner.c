@@ -34,6 +34,7 @@
 static struct summary sum;
 static const struct test *running;
 static bool verbose, long_run;
+static uint64_t phase;    /* 0: none is asked for */
 static bool only_verdict; /* a slow machine without a PMU: no test would prove anything in time */
 
 static void run_body(void *argument)
@@ -121,6 +122,17 @@ static void print_result(const struct test *test, unsigned number)
     sum.checks += r->checks;
 }
 
+/* The word phase=N: each test begins somewhere between two ticks, another N elsewhere. An emulator
+ * that counts instructions lets all happen at the same moment in each run. */
+static void wait_for_phase(void)
+{
+    if (!phase)
+        return;
+    uint64_t end = clock_ns() + test_random(&phase) % (2 * sched_tick_ns());
+    while (clock_ns() < end)
+        pause();
+}
+
 static void run_one(const struct test *test, unsigned number)
 {
     struct test_report *r = test_report();
@@ -130,6 +142,7 @@ static void run_one(const struct test *test, unsigned number)
     show_progress();
     clean_begin();
     smi_begin();
+    wait_for_phase();
     *r = (struct test_report){ .long_run = long_run };
     uint64_t begun = clock_ns();
     run_watched(test);
@@ -211,6 +224,7 @@ void init_thread(void *unused)
     boot_option("tests", patterns, sizeof patterns);
     verbose = boot_word("verbose");
     long_run = boot_word("long");
+    phase = test_word("phase") * UINT64_C(0x9e3779b97f4a7c15);
     user_init();
     if (boot_word("list")) {
         run_all(patterns, true);

@@ -53,15 +53,17 @@ bool test_skip_below_cpus(unsigned count)
     return true;
 }
 
-uint64_t test_seed(void)
+uint64_t test_word(const char *name)
 {
     char text[16] = "";
     uint64_t n = 0;
-    boot_option("fuzz", text, sizeof text);
+    boot_option(name, text, sizeof text);
     for (const char *c = text; *c >= '0' && *c <= '9'; c++)
         n = n * 10 + (uint64_t)(*c - '0');
-    return n % 100000000;
+    return n;
 }
+
+uint64_t test_seed(void) { return test_word("fuzz") % 100000000; }
 
 uint64_t test_random(uint64_t *state)
 {

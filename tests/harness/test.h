@@ -74,6 +74,8 @@ bool test_check_range(uint64_t found, uint64_t low, uint64_t high, const char *w
 /* Whether the command line says `long`: everything as often as the contract wants, which takes
  * minutes; else often enough to find what is plainly wrong. Both rings. */
 bool test_long(void);
+/* The number N of the command line's word name=N; 0: it is not there. Ring 0. */
+uint64_t test_word(const char *name);
 /* The number of the word fuzz=, 0: there is none. Ring 0. */
 uint64_t test_seed(void);
 /* The next of a course of numbers, which is not to begin with 0. Ring 0. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/harness/watchdog.h"
 #include "hal/clock.h"
-#include "kernel/base/boot_info.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/kasan.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
+#include "tests/harness/test.h"
 
 #define LIMIT_NS                                                                                   \
     (KASAN_ON || KCSAN_ON ? UINT64_C(8000000000)                                                   \
@@ -24,11 +24,7 @@ static uint64_t ticks_before[MAX_CPUS];
 /* The word watchdog=MS: for tests of the watchdog itself, which would wait long. */
 static uint64_t asked_ns(void)
 {
-    char text[16] = "";
-    uint64_t ms = 0;
-    boot_option("watchdog", text, sizeof text);
-    for (const char *c = text; *c >= '0' && *c <= '9'; c++)
-        ms = ms * 10 + (uint64_t)(*c - '0');
+    uint64_t ms = test_word("watchdog");
     return ms ? ms * 1000000 : LIMIT_NS;
 }
 
