@@ -174,8 +174,9 @@ check('tests/programs/names.c', 'PMU=none', 0, qr/\A56 checks, 0 wrong\n# PASS/)
 my $gcc_windows = 'x86_64-w64-mingw32-gcc-posix';
 sub make_ucrt
 {
-    my $to = "$build/ucrt.exe";
-    return system("$gcc_windows -D_UCRT -std=gnu11 -O2 -g -Wall -o $to tests/programs/ucrt.c "
+    my ($name) = @_;
+    my $to = "$build/$name.exe";
+    return system("$gcc_windows -D_UCRT -std=gnu11 -O2 -g -Wall -o $to tests/programs/$name.c "
                   . '-nodefaultlibs -lmingw32 -lgcc -lmingwex -lucrt -lkernel32') ? '' : $to;
 }
 
@@ -215,7 +216,7 @@ sub check_made
 }
 system "mkdir -p $build";
 if (wanted('ucrt.exe')) {
-    my $exe = make_ucrt();
+    my $exe = make_ucrt('ucrt');
     my $imports = `x86_64-w64-mingw32-objdump -p $exe`;
     ok($imports =~ /DLL Name: api-ms-win-crt-stdio-l1-1-0\.dll/ && $imports !~ /msvcrt/i,
        'ucrt.c imports API sets and no msvcrt.dll');
@@ -224,6 +225,8 @@ if (wanted('ucrt.exe')) {
                qr/^79 checks, 0 wrong\nlast, before the end\nfirst, at the end\n# PASS/m)
         for 1, 4;
 }
+check_made(make_ucrt('ucrt_wrong'), 'PMU=none', 0, qr/\A286 checks, 0 wrong\n# PASS/)
+    if wanted('ucrt_wrong.exe');
 check_made(make_ucrt_library(), 'PMU=none SMP=2', 0,
            qr/\Aready 4, own 5\nthrown\nslept 1\nanswer 42\njumps 3\nwide\n2 processors\n# PASS/)
     if wanted('ucrt.library.exe');

@@ -53,7 +53,8 @@ $(BUILD)/dll/ucrtbase.def: $(addprefix kernel/user/ucrt/,ucrtbase.def text.def m
 
 $(BUILD)/dll/ucrtbase.dll: $(BUILD)/dll/ucrtbase.def $(UCRT_OBJ) $(MSVCRT_OBJ)
 $(BUILD)/dll/ucrtbase.dll: $(BUILD)/dll/kernel32.dll
-	$(call library,entry,0x7ffb60000000,-lmingwex $(BUILD)/dll/kernel32.dll $(BUILD)/dll/ntdll.dll)
+	$(call library,ucrt_entry,0x7ffb60000000,\
+	    -lmingwex $(BUILD)/dll/kernel32.dll $(BUILD)/dll/ntdll.dll)
 
 $(BUILD)/dll/advapi32.dll: kernel/user/advapi32/advapi32.def $(ADVAPI32_OBJ)
 $(BUILD)/dll/advapi32.dll: $(BUILD)/dll/kernel32.dll

@@ -47,7 +47,12 @@ int format_to_wide_stream(FILE *stream, unsigned rules, const wchar_t *format, v
 int format_to_wide_text(wchar_t *text, size_t size, unsigned rules, const wchar_t *format,
                         va_list args);
 
-/* startup.c. The headers reach these through pointers in the importer. */
+/* startup.c: a parameter is wrong. Sets errno and returns its value; calls ucrtbase's handler of
+ * wrong parameters, which may end the program. NT: msvcrt.dll has no handler. */
+errno_t wrong(errno_t error);
+extern void (*wrong_parameter)(void); /* NULL in msvcrt.dll */
+
+/* The headers reach these through pointers in the importer. */
 #undef _environ
 #undef _wenviron
 extern char **_environ;

@@ -1,8 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* qsort, a heap sort: no recursion, no slow cases. bsearch. */
+/* Searching, and sorting by a heap sort: no recursion, no slow cases. What is wrong for a search or
+ * a sort, as NULL for an array that is not empty, is a wrong parameter (EINVAL). */
 #include "msvcrt.h"
 
 typedef int(__cdecl *order)(const void *, const void *);
+typedef int(__cdecl *order_s)(void *context, const void *, const void *);
+
+static int without_context(void *compare, const void *a, const void *b)
+{
+    return (*(order *)compare)(a, b);
+}
+
+static bool usable(const void *base, size_t count, size_t size, bool compare)
+{
+    if ((base || !count) && size && compare)
+        return true;
+    wrong(EINVAL);
+    return false;
+}
 
 static void swap(char *a, char *b, size_t size)
 {
@@ -13,33 +28,46 @@ static void swap(char *a, char *b, size_t size)
     }
 }
 
-static void sift(char *base, size_t at, size_t count, size_t size, order compare)
+static void sift(char *base, size_t at, size_t count, size_t size, order_s compare, void *context)
 {
     for (size_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && compare(base + child * size, base + (child + 1) * size) < 0)
+        char *c = base + child * size;
+        if (child + 1 < count && compare(context, c, c + size) < 0)
             child++;
-        if (compare(base + at * size, base + child * size) >= 0)
+        if (compare(context, base + at * size, base + child * size) >= 0)
             return;
         swap(base + at * size, base + child * size, size);
     }
 }
 
-void qsort(void *base, size_t count, size_t size, order compare)
+static void sort(char *base, size_t count, size_t size, order_s compare, void *context)
 {
     for (size_t i = count / 2; i-- > 0;)
-        sift(base, i, count, size, compare);
+        sift(base, i, count, size, compare, context);
     for (size_t n = count; n-- > 1;) {
-        swap(base, (char *)base + n * size, size);
-        sift(base, 0, n, size, compare);
+        swap(base, base + n * size, size);
+        sift(base, 0, n, size, compare, context);
     }
 }
 
-void *bsearch(const void *key, const void *base, size_t count, size_t size, order compare)
+void qsort_s(void *base, size_t count, size_t size, order_s compare, void *context)
 {
-    const char *from = base;
+    if (usable(base, count, size, compare))
+        sort(base, count, size, compare, context);
+}
+
+void qsort(void *base, size_t count, size_t size, order compare)
+{
+    if (usable(base, count, size, compare))
+        sort(base, count, size, without_context, &compare);
+}
+
+static void *search(const void *key, const char *from, size_t count, size_t size, order_s compare,
+                    void *context)
+{
     while (count) {
         const char *middle = from + count / 2 * size;
-        int result = compare(key, middle);
+        int result = compare(context, key, middle);
         if (result == 0)
             return (void *)middle;
         if (result > 0) {
@@ -49,4 +77,18 @@ void *bsearch(const void *key, const void *base, size_t count, size_t size, orde
         count /= 2;
     }
     return NULL;
+}
+
+void *bsearch_s(const void *key, const void *base, size_t count, size_t size, order_s compare,
+                void *context)
+{
+    return usable(base, count, size, compare) ? search(key, base, count, size, compare, context)
+                                              : NULL;
+}
+
+void *bsearch(const void *key, const void *base, size_t count, size_t size, order compare)
+{
+    return usable(base, count, size, compare)
+               ? search(key, base, count, size, without_context, &compare)
+               : NULL;
 }

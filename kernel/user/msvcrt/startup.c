@@ -24,6 +24,16 @@ typedef struct {
     int newmode;
 } _startupinfo;
 
+void (*wrong_parameter)(void);
+
+errno_t wrong(errno_t error)
+{
+    errno = error;
+    if (wrong_parameter)
+        wrong_parameter();
+    return error;
+}
+
 /* --- Arguments. --- */
 
 /* Splits the line as Windows does. 2n backslashes before a quote are n backslashes, and the quote

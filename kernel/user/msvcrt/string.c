@@ -119,86 +119,10 @@ char *strpbrk(const char *text, const char *set)
     return *text ? (char *)text : NULL;
 }
 
-char *strtok(char *text, const char *set)
-{
-    char **at = &thread_data()->token;
-    if (!text)
-        text = *at;
-    if (!text)
-        return NULL;
-    text += strspn(text, set);
-    char *end = text + strcspn(text, set);
-    *at = *end ? end + 1 : NULL;
-    *end = 0;
-    return *text ? text : NULL;
-}
-
 char *_strdup(const char *text)
 {
     char *copy = malloc(strlen(text) + 1);
     return copy ? strcpy(copy, text) : NULL;
-}
-
-char *_strlwr(char *text)
-{
-    for (char *p = text; *p; p++)
-        *p = (char)tolower((unsigned char)*p);
-    return text;
-}
-
-char *_strupr(char *text)
-{
-    for (char *p = text; *p; p++)
-        *p = (char)toupper((unsigned char)*p);
-    return text;
-}
-
-char *_strrev(char *text)
-{
-    for (size_t i = 0, n = strlen(text); i < n / 2; i++) {
-        char c = text[i];
-        text[i] = text[n - 1 - i];
-        text[n - 1 - i] = c;
-    }
-    return text;
-}
-
-/* Without room the _s functions return an error code and leave an empty string. */
-errno_t strcpy_s(char *to, rsize_t room, const char *from)
-{
-    if (!to || !room)
-        return EINVAL;
-    bool fits = from && strlen(from) < room;
-    if (!fits)
-        *to = 0;
-    else
-        strcpy(to, from);
-    return fits ? 0 : from ? ERANGE : EINVAL;
-}
-
-errno_t strcat_s(char *to, rsize_t room, const char *from)
-{
-    size_t used = to ? strnlen(to, room) : 0;
-    errno_t error = used < room ? strcpy_s(to + used, room - used, from) : EINVAL;
-    if (error && to && room)
-        *to = 0;
-    return error;
-}
-
-errno_t strncpy_s(char *to, size_t room, const char *from, size_t size)
-{
-    size_t n = from ? strnlen(from, size) : 0;
-    if (!to || !room || !from)
-        return EINVAL;
-    bool fits = n < room;
-    if (!fits && size == _TRUNCATE)
-        n = room - 1;
-    to[0] = 0;
-    if (!fits && size != _TRUNCATE)
-        return ERANGE;
-    memcpy(to, from, n);
-    to[n] = 0;
-    return fits ? 0 : STRUNCATE;
 }
 
 static const char *message(int error)

@@ -123,20 +123,6 @@ wchar_t *wcspbrk(const wchar_t *text, const wchar_t *set)
     return *text ? (wchar_t *)text : NULL;
 }
 
-wchar_t *wcstok(wchar_t *text, const wchar_t *set)
-{
-    wchar_t **at = &thread_data()->wide_token;
-    if (!text)
-        text = *at;
-    if (!text)
-        return NULL;
-    text += wcsspn(text, set);
-    wchar_t *end = text + wcscspn(text, set);
-    *at = *end ? end + 1 : NULL;
-    *end = 0;
-    return *text ? text : NULL;
-}
-
 wchar_t *_wcsdup(const wchar_t *text)
 {
     wchar_t *copy = malloc((wcslen(text) + 1) * sizeof *copy);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers from and to text, sorting and bits: what ucrtbase has beside msvcrt's. */
+/* Numbers from and to text, and bits: what ucrtbase has beside msvcrt's. */
 #include "ucrt.h"
 
 double __mingw_strtod(const char *text, char **end);
@@ -64,57 +64,3 @@ uint64_t _rotr64(uint64_t n, int by) { return n >> (by & 63) | n << (-by & 63); 
 unsigned short _byteswap_ushort(unsigned short n) { return __builtin_bswap16(n); }
 unsigned long _byteswap_ulong(unsigned long n) { return __builtin_bswap32(n); }
 uint64_t _byteswap_uint64(uint64_t n) { return __builtin_bswap64(n); }
-
-/* --- Searching and sorting. --- */
-
-typedef int(__cdecl *order_s)(void *context, const void *, const void *);
-
-static void swap(char *a, char *b, size_t size)
-{
-    for (; size; size--) {
-        char c = *a;
-        *a++ = *b;
-        *b++ = c;
-    }
-}
-
-/* As qsort, a heap sort. */
-static void sift(char *base, size_t at, size_t count, size_t size, order_s compare, void *context)
-{
-    for (size_t child; (child = 2 * at + 1) < count; at = child) {
-        char *c = base + child * size;
-        if (child + 1 < count && compare(context, c, c + size) < 0)
-            child++;
-        if (compare(context, base + at * size, base + child * size) >= 0)
-            return;
-        swap(base + at * size, base + child * size, size);
-    }
-}
-
-void qsort_s(void *base, size_t count, size_t size, order_s compare, void *context)
-{
-    for (size_t i = count / 2; i-- > 0;)
-        sift(base, i, count, size, compare, context);
-    for (size_t n = count; n-- > 1;) {
-        swap(base, (char *)base + n * size, size);
-        sift(base, 0, n, size, compare, context);
-    }
-}
-
-void *bsearch_s(const void *key, const void *base, size_t count, size_t size, order_s compare,
-                void *context)
-{
-    const char *from = base;
-    while (count) {
-        const char *middle = from + count / 2 * size;
-        int result = compare(context, key, middle);
-        if (result == 0)
-            return (void *)middle;
-        if (result > 0) {
-            from = middle + size;
-            count--;
-        }
-        count /= 2;
-    }
-    return NULL;
-}

@@ -47,28 +47,19 @@ errno_t _get_fmode(int *mode)
 }
 
 /* What follows the program's name in the command line. */
-static const wchar_t *behind_name(const wchar_t *line)
-{
-    for (bool quoted = false; *line && (quoted || (*line != ' ' && *line != '\t')); line++)
-        if (*line == '"')
-            quoted = !quoted;
-    while (*line == ' ' || *line == '\t')
-        line++;
-    return line;
-}
-
-wchar_t *_get_wide_winmain_command_line(void) { return (wchar_t *)behind_name(_wcmdln); }
-
-char *_get_narrow_winmain_command_line(void)
-{
-    const char *line = _acmdln;
-    for (bool quoted = false; *line && (quoted || (*line != ' ' && *line != '\t')); line++)
-        if (*line == '"')
-            quoted = !quoted;
-    while (*line == ' ' || *line == '\t')
-        line++;
-    return (char *)line;
-}
+#define BEHIND_NAME(type, name, line)                                                              \
+    type *name(void)                                                                               \
+    {                                                                                              \
+        type *at = line;                                                                           \
+        for (bool quoted = false; *at && (quoted || (*at != ' ' && *at != '\t')); at++)            \
+            if (*at == '"')                                                                        \
+                quoted = !quoted;                                                                  \
+        while (*at == ' ' || *at == '\t')                                                          \
+            at++;                                                                                  \
+        return at;                                                                                 \
+    }
+BEHIND_NAME(char, _get_narrow_winmain_command_line, _acmdln)
+BEHIND_NAME(wchar_t, _get_wide_winmain_command_line, _wcmdln)
 
 /* --- Settings: kept, and without effect but for what is said. --- */
 
@@ -290,6 +281,16 @@ void pure_call(void)
     if (on_purecall)
         on_purecall();
     _purecall();
+}
+
+/* --- The library's own start. --- */
+
+BOOL WINAPI entry(HINSTANCE instance, DWORD reason, LPVOID reserved);
+BOOL WINAPI ucrt_entry(HINSTANCE instance, DWORD reason, LPVOID reserved);
+BOOL WINAPI ucrt_entry(HINSTANCE instance, DWORD reason, LPVOID reserved)
+{
+    wrong_parameter = _invalid_parameter_noinfo;
+    return entry(instance, reason, reserved);
 }
 
 int _seh_filter_exe(unsigned long code, EXCEPTION_POINTERS *pointers);

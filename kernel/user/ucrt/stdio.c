@@ -119,13 +119,6 @@ errno_t fopen_s(FILE **stream, const char *name, const char *mode)
     return errno = ENOENT;
 }
 
-errno_t _wfopen_s(FILE **stream, const wchar_t *name, const wchar_t *mode)
-{
-    (void)name, (void)mode;
-    *stream = NULL;
-    return errno = ENOENT;
-}
-
 errno_t freopen_s(FILE **to, const char *name, const char *mode, FILE *stream)
 {
     (void)stream;

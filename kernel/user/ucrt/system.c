@@ -274,13 +274,6 @@ errno_t _sopen_s(int *file, const char *name, int flags, int share, int mode)
     return errno = ENOENT;
 }
 
-errno_t _wsopen_s(int *file, const wchar_t *name, int flags, int share, int mode)
-{
-    (void)name, (void)flags, (void)share, (void)mode;
-    *file = -1;
-    return errno = ENOENT;
-}
-
 FILE *no_stream(const void *name)
 {
     no_such_file(name);

@@ -15,7 +15,7 @@ errno_t memcpy_s(void *to, size_t room, const void *from, size_t size)
     if (!to || !from || room < size) {
         if (to)
             memset(to, 0, room);
-        return errno = to && from ? ERANGE : EINVAL;
+        return wrong(to && from ? ERANGE : EINVAL);
     }
     memcpy(to, from, size);
     return 0;
@@ -26,7 +26,7 @@ errno_t memmove_s(void *to, size_t room, const void *from, size_t size)
     if (!size)
         return 0;
     if (!to || !from || room < size)
-        return errno = to && from ? ERANGE : EINVAL;
+        return wrong(to && from ? ERANGE : EINVAL);
     memmove(to, from, size);
     return 0;
 }
@@ -65,130 +65,12 @@ void *_memccpy(void *to, const void *from, int c, size_t size)
     return NULL;
 }
 
-/* --- Both widths of characters. --- */
+/* --- Strings. --- */
 
-#define BOTH(type, length_of, bounded_length, lower, upper, copy_s, cat_s, ncopy_s, ncat_s, tok_s, \
-             lower_s, upper_s, set, nset, find)                                                    \
-    errno_t ncat_s(type *to, size_t room, const type *from, size_t size)                           \
-    {                                                                                              \
-        size_t used = to ? bounded_length(to, room) : 0;                                           \
-        if (!to || used == room || !from)                                                          \
-            return EINVAL;                                                                         \
-        errno_t error = ncopy_s(to + used, room - used, from, size);                               \
-        if (error == ERANGE)                                                                       \
-            *to = 0;                                                                               \
-        return error;                                                                              \
-    }                                                                                              \
-    type *tok_s(type *text, const type *ends, type **at)                                           \
-    {                                                                                              \
-        text = text ? text : *at;                                                                  \
-        while (text && *text && find(ends, *text))                                                 \
-            text++;                                                                                \
-        if (!text || !*text) {                                                                     \
-            *at = text;                                                                            \
-            return NULL;                                                                           \
-        }                                                                                          \
-        type *end = text;                                                                          \
-        while (*end && !find(ends, *end))                                                          \
-            end++;                                                                                 \
-        *at = *end ? end + 1 : end;                                                                \
-        *end = 0;                                                                                  \
-        return text;                                                                               \
-    }                                                                                              \
-    errno_t lower_s(type *text, size_t room)                                                       \
-    {                                                                                              \
-        if (!text || bounded_length(text, room) == room)                                           \
-            return EINVAL;                                                                         \
-        lower(text);                                                                               \
-        return 0;                                                                                  \
-    }                                                                                              \
-    errno_t upper_s(type *text, size_t room)                                                       \
-    {                                                                                              \
-        if (!text || bounded_length(text, room) == room)                                           \
-            return EINVAL;                                                                         \
-        upper(text);                                                                               \
-        return 0;                                                                                  \
-    }                                                                                              \
-    type *nset(type *text, set##_value c, size_t size)                                             \
-    {                                                                                              \
-        for (type *p = text; size && *p; size--)                                                   \
-            *p++ = (type)c;                                                                        \
-        return text;                                                                               \
-    }                                                                                              \
-    type *set(type *text, set##_value c) { return nset(text, c, SIZE_MAX); }
-
-wchar_t *_wcslwr(wchar_t *text)
-{
-    for (wchar_t *p = text; *p; p++)
-        *p = towlower(*p);
-    return text;
-}
-
-wchar_t *_wcsupr(wchar_t *text)
-{
-    for (wchar_t *p = text; *p; p++)
-        *p = towupper(*p);
-    return text;
-}
-
-wchar_t *_wcsrev(wchar_t *text)
-{
-    for (size_t i = 0, n = wcslen(text); i < n / 2; i++) {
-        wchar_t c = text[i];
-        text[i] = text[n - 1 - i];
-        text[n - 1 - i] = c;
-    }
-    return text;
-}
-
-errno_t wcscpy_s(wchar_t *to, size_t room, const wchar_t *from)
-{
-    if (!to || !room)
-        return EINVAL;
-    bool fits = from && wcslen(from) < room;
-    *to = 0;
-    if (fits)
-        wcscpy(to, from);
-    return fits ? 0 : from ? ERANGE : EINVAL;
-}
-
-errno_t wcscat_s(wchar_t *to, size_t room, const wchar_t *from)
-{
-    size_t used = to ? wcsnlen(to, room) : 0;
-    if (!to || used == room)
-        return EINVAL;
-    errno_t error = wcscpy_s(to + used, room - used, from);
-    if (error)
-        *to = 0;
-    return error;
-}
-
-errno_t wcsncpy_s(wchar_t *to, size_t room, const wchar_t *from, size_t size)
-{
-    size_t n = from ? wcsnlen(from, size) : 0;
-    if (!to || !room || !from)
-        return EINVAL;
-    bool fits = n < room;
-    to[0] = 0;
-    if (!fits && size != _TRUNCATE)
-        return ERANGE;
-    n = fits ? n : room - 1;
-    memcpy(to, from, n * sizeof *to);
-    to[n] = 0;
-    return fits ? 0 : STRUNCATE;
-}
-
-typedef int _strset_value;
-typedef wchar_t _wcsset_value;
-BOTH(char, strlen, strnlen, _strlwr, _strupr, strcpy_s, strcat_s, strncpy_s, strncat_s, strtok_s,
-     _strlwr_s, _strupr_s, _strset, _strnset, strchr)
-BOTH(wchar_t, wcslen, wcsnlen, _wcslwr, _wcsupr, wcscpy_s, wcscat_s, wcsncpy_s, wcsncat_s,
-     wcstok_in, _wcslwr_s, _wcsupr_s, _wcsset, _wcsnset, wcschr)
-
-/* wcstok and wcstok_s: without a place to keep the rest, as wcstok was before 2015. */
+/* wcstok: without a place to keep the rest, as it was before 2015. */
 wchar_t *wcstok_kept(wchar_t *text, const wchar_t *ends, wchar_t **at)
 {
-    return wcstok_in(text, ends, at ? at : &thread_data()->wide_token);
+    return at ? wcstok_s(text, ends, at) : wcstok(text, ends);
 }
 
 errno_t strerror_s(char *text, size_t room, int error)
