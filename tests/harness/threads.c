@@ -41,9 +41,13 @@ void team_run(void (*function)(void *), unsigned count)
 struct thread *team_start(void (*function)(void *), void *argument, struct cpu_set affinity,
                           int priority)
 {
+    struct thread *me = thread_current();
+    KPRIORITY mine = me->priority;
+    sched_set_priority(me, SCHED_PRIORITIES - 1); /* it may not run here before it is as asked */
     struct thread *thread = thread_create("worker", function, argument, affinity);
     if (CHECK(thread != NULL))
         sched_set_priority(thread, priority);
+    sched_set_priority(me, mine);
     return thread;
 }
 
