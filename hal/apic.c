@@ -128,10 +128,15 @@ void apic_send_self(uint8_t vector)
 }
 
 bool apic_reaches(uint32_t id) { return x2apic ? id != 0xffffffff : id < 0xff; }
-bool apic_is_pending(uint8_t vector)
+
+/* One bit of the 256 of a register. */
+static bool bit_of(uint32_t reg, uint8_t vector)
 {
-    return read(REQUESTED + vector / 32 * 0x10) >> vector % 32 & 1;
+    return read(reg + vector / 32 * 0x10) >> vector % 32 & 1;
 }
+
+bool apic_is_pending(uint8_t vector) { return bit_of(REQUESTED, vector); }
+bool apic_is_in_service(uint8_t vector) { return bit_of(IN_SERVICE, vector); }
 
 void apic_nmi_others(void) { write_icr(0, ICR_NMI | ICR_OTHERS); }
 void apic_send_nmi(uint32_t id) { write_icr(id, ICR_NMI); }

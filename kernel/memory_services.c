@@ -113,7 +113,7 @@ static NTSTATUS protect_pages(struct process *process, uint64_t from, uint64_t e
         if (NT_SUCCESS(status))
             vm_put(process->pml4, a, (entry & PTE_ADDRESS) | keep | flags | PTE_USER);
     }
-    vm_flush();
+    vm_flush(process->pml4);
     return status;
 }
 

@@ -18,6 +18,7 @@
 #include "kernel/ke/suspend.h"
 #include "kernel/ke/thread.h"
 #include "kernel/ke/thread_profiling.h"
+#include "kernel/ke/timer.h"
 #include "kernel/mm/vm.h"
 #include "kernel/syscall.h"
 
@@ -32,7 +33,7 @@ extern const struct fixup extable_start[], extable_end[];
 static struct gate idt[256];
 uint64_t trap_counts[256];
 void (*trap_dpc)(void);
-void (*trap_nmi_callbacks)(bool handled);
+void (*trap_nmi_callbacks)(void);
 
 void trap_init(void)
 {
@@ -88,10 +89,21 @@ static bool opens_guard(const struct trap_frame *frame, uint64_t fault_address)
     return NT_SUCCESS(status);
 }
 
+/* The line of a device that nobody drives came by INT 29h's gate. As any such it is let pass. */
+static bool is_stray(const struct trap_frame *frame)
+{
+    if (frame->vector != EXC_FAST_FAIL || !apic_is_in_service(INT_FAST_FAIL))
+        return false;
+    apic_eoi();
+    return true;
+}
+
 static void exception(struct trap_frame *frame)
 {
     uint64_t fault_address = frame->vector == EXC_PAGE_FAULT ? read_cr2() : 0;
 
+    if (is_stray(frame))
+        return;
     if (!trap_from_user(frame)) {
         if (!opens_guard(frame, fault_address) && !fix_up(frame))
             panic_trap(frame, fault_address);
@@ -132,7 +144,7 @@ static inline __attribute__((always_inline)) void interrupt(struct trap_frame *f
     switch (frame->vector) {
     case VECTOR_TIMER:
         hal_profile_tick(frame);
-        wait_expire();
+        timer_tick();
         sched_tick();
         break;
     case VECTOR_CALL: smp_call_interrupt(); break;
@@ -204,8 +216,6 @@ void trap_nmi(struct trap_frame *frame)
     __atomic_fetch_add(&trap_counts[EXC_NMI], 1, __ATOMIC_RELAXED);
     left_ring3(frame, HAL_NMI);
     hal_pmi_nmi(frame->rip, frame->cs);
-    void (*callbacks)(bool) = __atomic_load_n(&trap_nmi_callbacks, __ATOMIC_ACQUIRE);
-    if (callbacks)
-        callbacks(false);
+    call_if(&trap_nmi_callbacks);
     thread_nmi((struct interrupted *)&frame->rip);
 }

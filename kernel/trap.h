@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Exceptions and interrupts. */
 #pragma once
-#include <stdbool.h>
 #include <stdint.h>
 #include "kernel/base/vectors.h"
 
 /* Drivers' deferred calls; NULL until one uses them. With interrupts off, at the
  * vector's IRQL. Atomic. */
 extern void (*trap_dpc)(void);
-/* Drivers' NMI callbacks; the same. In the NMI handler: whether it was the kernel's own is not
- * known: false. */
-extern void (*trap_nmi_callbacks)(bool handled);
+/* Drivers' NMI callbacks; the same, but in the NMI handler. */
+extern void (*trap_nmi_callbacks)(void);
 
 /* Fills the IDT and loads it on the boot CPU; others: cpu_load_idt. */
 void trap_init(void);

@@ -40,7 +40,8 @@ struct cpu {
     /* Where the inline routines of wdm.h and ntddk.h look: KPCR.Prcb's LegacyNumber, which is the
      * number in the group, and CurrentThread. */
     uint32_t legacy_number;
-    void *kthread; /* the header of `thread`, which is what drivers call a PKTHREAD */
+    void *kthread;        /* the header of `thread`, which is what drivers call a PKTHREAD */
+    const uint64_t *pml4; /* the table it runs with; atomic, this CPU writes it (vm_switch) */
     struct etw_stream *streams[16]; /* of the trace sessions; L: see etw_session.c */
 };
 _Static_assert(offsetof(struct cpu, pcr) == 0x18 && offsetof(struct cpu, legacy_number) == 0x184,

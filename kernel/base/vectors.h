@@ -26,7 +26,7 @@ enum {
     EXC_X87 = 16,
     EXC_ALIGNMENT = 17,
     EXC_SIMD = 19,
-    EXC_FAST_FAIL = 31 /* no processor's: INT 29h of ring 0 is led here */
+    EXC_FAST_FAIL = 31 /* no processor's: the gate of INT 29h leads here */
 };
 
 #define INT_FAST_FAIL 0x29 /* Windows' __fastfail: a program's or a driver's own check failed */

@@ -116,6 +116,16 @@ static inline uint32_t rdpkru(void)
     return value;
 }
 
+static inline void out16(uint16_t port, uint16_t v)
+{
+    asm volatile("outw %0,%1" : : "a"(v), "Nd"(port));
+}
+static inline uint16_t in16(uint16_t port)
+{
+    uint16_t v;
+    asm volatile("inw %1,%0" : "=a"(v) : "Nd"(port));
+    return v;
+}
 static inline void out32(uint16_t port, uint32_t v)
 {
     asm volatile("outl %0,%1" : : "a"(v), "Nd"(port));

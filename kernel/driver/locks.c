@@ -109,39 +109,41 @@ static KIRQL enter(uint64_t where, PKSPIN_LOCK lock)
     return old;
 }
 
-static PLIST_ENTRY leave(uint64_t where, PKSPIN_LOCK lock, KIRQL old, PLIST_ENTRY first)
+/* NULL instead of the head itself: the list was empty. */
+static PLIST_ENTRY leave(uint64_t where, PKSPIN_LOCK lock, KIRQL old, PLIST_ENTRY head,
+                         PLIST_ENTRY entry)
 {
     driver_KeReleaseSpinLockFromDpcLevel(where, lock);
     irql_lower(old);
-    return first;
+    return entry == head ? NULL : entry;
 }
 
-/* The entry that was the first; NULL: it was empty. */
+/* The entry that was the first; NULL: the list was empty. */
 PLIST_ENTRY driver_ExInterlockedInsertHeadList(uint64_t where, PLIST_ENTRY ListHead,
                                                PLIST_ENTRY ListEntry, PKSPIN_LOCK Lock)
 {
     KIRQL old = enter(where, Lock);
-    PLIST_ENTRY first = IsListEmpty(ListHead) ? NULL : ListHead->Flink;
+    PLIST_ENTRY first = ListHead->Flink;
     InsertHeadList(ListHead, ListEntry);
-    return leave(where, Lock, old, first);
+    return leave(where, Lock, old, ListHead, first);
 }
 
-/* The entry that was the last; NULL: it was empty. */
+/* The entry that was the last; NULL: the list was empty. */
 PLIST_ENTRY driver_ExInterlockedInsertTailList(uint64_t where, PLIST_ENTRY ListHead,
                                                PLIST_ENTRY ListEntry, PKSPIN_LOCK Lock)
 {
     KIRQL old = enter(where, Lock);
-    PLIST_ENTRY last = IsListEmpty(ListHead) ? NULL : ListHead->Blink;
+    PLIST_ENTRY last = ListHead->Blink;
     InsertTailList(ListHead, ListEntry);
-    return leave(where, Lock, old, last);
+    return leave(where, Lock, old, ListHead, last);
 }
 
+/* The entry that was the first; NULL: the list is empty. */
 PLIST_ENTRY driver_ExInterlockedRemoveHeadList(uint64_t where, PLIST_ENTRY ListHead,
                                                PKSPIN_LOCK Lock)
 {
     KIRQL old = enter(where, Lock);
-    PLIST_ENTRY first = IsListEmpty(ListHead) ? NULL : ListHead->Flink;
-    if (first)
-        RemoveEntryList(first);
-    return leave(where, Lock, old, first);
+    PLIST_ENTRY first = ListHead->Flink;
+    RemoveEntryList(first); /* of an empty list: the head itself, which stays as it is */
+    return leave(where, Lock, old, ListHead, first);
 }

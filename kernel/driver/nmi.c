@@ -20,10 +20,11 @@ static struct slot {
 static uint32_t running; /* atomic */
 static struct lock nmi_lock = LOCK("NMI callbacks", DISPATCH_LEVEL);
 
-/* In the NMI handler: any moment, no lock; no routine may block. NT: the kernel's own NMIs,
- * which are handled, come here too. */
-static void call_all(bool handled)
+/* In the NMI handler: any moment, no lock; no routine may block. NT: the kernel's own NMIs come
+ * here too, and no routine is told that they are handled. */
+static void call_all(void)
 {
+    bool handled = false;
     uint8_t fpu[512] __attribute__((aligned(16)));
     const uint64_t irql = read_cr8();
     write_cr8(HIGH_LEVEL);
@@ -31,9 +32,8 @@ static void call_all(bool handled)
     __atomic_fetch_add(&running, 1, __ATOMIC_ACQ_REL);
     for (unsigned i = 0; i < NMI_CALLBACKS; i++) {
         nmi_routine routine = __atomic_load_n(&slots[i].routine, __ATOMIC_ACQUIRE);
-        if (!routine)
-            continue;
-        handled |= routine(slots[i].context, handled) != 0;
+        if (routine)
+            handled |= routine(slots[i].context, handled) != 0;
     }
     __atomic_fetch_sub(&running, 1, __ATOMIC_ACQ_REL);
     fxrstor(fpu);
@@ -65,7 +65,9 @@ NTSTATUS driver_KeDeregisterNmiCallback(uint64_t where, PVOID Handle)
     KIRQL irql = lock_acquire(&nmi_lock);
     for (unsigned i = 0; i < NMI_CALLBACKS; i++)
         if (Handle == &slots[i] && slots[i].routine) {
-            __atomic_store_n(&slots[i].routine, NULL, __ATOMIC_RELEASE);
+            /* Seen by other processors before `running` is read: an NMI there that is not counted
+             * yet finds no routine. */
+            __atomic_store_n(&slots[i].routine, NULL, __ATOMIC_SEQ_CST);
             status = STATUS_SUCCESS;
         }
     lock_release(&nmi_lock, irql);

@@ -3,6 +3,7 @@
  * mechanism"; the Windows driver documentation of HalGetBusDataByOffset. */
 #include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
+#include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "kernel/driver/driver.h"
 
@@ -22,26 +23,59 @@ static uint32_t address_of(ULONG bus, ULONG slot, ULONG offset)
     return 0x80000000u | bus << 16 | (slot & 31) << 11 | (slot >> 5 & 7) << 8 | (offset & 0xfc);
 }
 
-static uint32_t access(ULONG bus, ULONG slot, ULONG offset, uint32_t value, uint32_t changed)
+static uint32_t in(uint16_t port, ULONG size)
 {
+    return size == 4 ? in32(port) : size == 2 ? in16(port) : in8(port);
+}
+
+static void out(uint16_t port, ULONG size, uint32_t value)
+{
+    if (size == 4)
+        out32(port, value);
+    else if (size == 2)
+        out16(port, (uint16_t)value);
+    else
+        out8(port, (uint8_t)value);
+}
+
+/* `offset` is a multiple of `size`: 1, 2 or 4 bytes. No byte beside them is written: in some
+ * registers, as the status, a 1 that is written back clears a bit. */
+static void transfer(ULONG bus, ULONG slot, ULONG offset, UCHAR *bytes, ULONG size, bool writes)
+{
+    const uint16_t port = (uint16_t)(PCI_DATA + offset % 4);
+    uint32_t value = 0;
+    if (writes)
+        memcpy(&value, bytes, size);
     KIRQL irql = lock_acquire(&pci_lock);
     out32(PCI_ADDRESS, address_of(bus, slot, offset));
-    uint32_t was = in32(PCI_DATA);
-    if (changed)
-        out32(PCI_DATA, (was & ~changed) | value);
+    if (writes)
+        out(port, size, value);
+    else
+        value = in(port, size);
     lock_release(&pci_lock, irql);
-    return was;
+    if (!writes)
+        memcpy(bytes, &value, size);
+}
+
+/* Returns how many bytes there are of those that were asked for, in the largest pieces. */
+static ULONG transfer_all(ULONG bus, ULONG slot, UCHAR *bytes, ULONG offset, ULONG length,
+                          bool writes)
+{
+    const ULONG room = offset < PCI_SPACE ? PCI_SPACE - offset : 0;
+    const ULONG count = length < room ? length : room;
+    for (ULONG done = 0, size; done < count; done += size) {
+        for (size = 4; (offset + done) % size || size > count - done;)
+            size /= 2;
+        transfer(bus, slot, offset + done, bytes + done, size, writes);
+    }
+    return count;
 }
 
 static bool is_there(ULONG bus, ULONG slot)
 {
-    return (access(bus, slot, 0, 0, 0) & 0xffff) != NO_DEVICE;
-}
-
-static ULONG part(ULONG offset, ULONG length)
-{
-    ULONG room = offset < PCI_SPACE ? PCI_SPACE - offset : 0;
-    return length < room ? length : room;
+    uint16_t vendor;
+    transfer_all(bus, slot, (UCHAR *)&vendor, 0, sizeof vendor, false);
+    return vendor != NO_DEVICE;
 }
 
 /* Returns how many bytes were read; 2, and NO_DEVICE in the buffer: there is no such device; 0: no
@@ -49,39 +83,22 @@ static ULONG part(ULONG offset, ULONG length)
 ULONG driver_HalGetBusDataByOffset(uint64_t where, ULONG BusDataType, ULONG BusNumber,
                                    ULONG SlotNumber, PVOID Buffer, ULONG Offset, ULONG Length)
 {
-    UCHAR *to = Buffer;
-    const ULONG count = part(Offset, Length);
     (void)where;
     if (BusDataType != PCI_CONFIGURATION || BusNumber >= PCI_BUSES)
         return 0;
-    if (!is_there(BusNumber, SlotNumber)) {
-        for (ULONG i = 0; i < Length && i < NO_DEVICE_SIZE; i++)
-            to[i] = 0xff;
-        return NO_DEVICE_SIZE;
-    }
-    for (ULONG i = 0; i < count; i++)
-        to[i] = (UCHAR)(access(BusNumber, SlotNumber, Offset + i, 0, 0) >> (Offset + i) % 4 * 8);
-    return count;
+    if (is_there(BusNumber, SlotNumber))
+        return transfer_all(BusNumber, SlotNumber, Buffer, Offset, Length, false);
+    memset(Buffer, 0xff, Length < NO_DEVICE_SIZE ? Length : NO_DEVICE_SIZE);
+    return NO_DEVICE_SIZE;
 }
 
-/* Returns how many bytes were written, in words of 32 bits whose other bytes stay as they are. */
+/* Returns how many bytes were written; 0: as above, or no such device. */
 ULONG driver_HalSetBusDataByOffset(uint64_t where, ULONG BusDataType, ULONG BusNumber,
                                    ULONG SlotNumber, PVOID Buffer, ULONG Offset, ULONG Length)
 {
-    const UCHAR *from = Buffer;
-    const ULONG end = Offset + part(Offset, Length);
     (void)where;
     if (BusDataType != PCI_CONFIGURATION || BusNumber >= PCI_BUSES ||
         !is_there(BusNumber, SlotNumber))
         return 0;
-    for (ULONG at = Offset; at < end;) {
-        uint32_t value = 0, changed = 0;
-        ULONG word = at & ~3u;
-        for (; at < end && at < word + 4; at++) {
-            changed |= 0xffu << at % 4 * 8;
-            value |= (uint32_t)*from++ << at % 4 * 8;
-        }
-        access(BusNumber, SlotNumber, word, value, changed);
-    }
-    return end - Offset;
+    return transfer_all(BusNumber, SlotNumber, Buffer, Offset, Length, true);
 }

@@ -43,22 +43,35 @@ NTSTATUS driver_RtlAppendUnicodeStringToString(uint64_t where, PUNICODE_STRING D
     return STATUS_SUCCESS;
 }
 
-/* STATUS_BUFFER_OVERFLOW: it has no room for the text (and the NUL); STATUS_NO_MEMORY. */
+_Static_assert(sizeof(ANSI_STRING) == sizeof(UNICODE_STRING) &&
+                   offsetof(ANSI_STRING, Buffer) == offsetof(UNICODE_STRING, Buffer),
+               "one layout");
+
+/* Room for `size` bytes in a string of either kind: allocated, or what it has. */
+static NTSTATUS make_room(uint64_t where, PUNICODE_STRING to, unsigned size, BOOLEAN allocate)
+{
+    if (size > LONGEST)
+        return STATUS_INVALID_PARAMETER_2;
+    if (allocate) {
+        to->Buffer = pool_allocate_for(where, size, TAG);
+        to->MaximumLength = (USHORT)size;
+    }
+    if (!to->Buffer)
+        return STATUS_NO_MEMORY;
+    return size > to->MaximumLength ? STATUS_BUFFER_OVERFLOW : STATUS_SUCCESS;
+}
+
+/* STATUS_INVALID_PARAMETER_2: it becomes longer than a string may be; STATUS_BUFFER_OVERFLOW: there
+ * is no room for the text and a NUL; STATUS_NO_MEMORY. */
 NTSTATUS driver_RtlAnsiStringToUnicodeString(uint64_t where, PUNICODE_STRING DestinationString,
                                              const ANSI_STRING *SourceString,
                                              BOOLEAN AllocateDestinationString)
 {
-    const unsigned n = SourceString->Length, size = (n + 1) * sizeof(WCHAR);
-    if (size > LONGEST)
-        return STATUS_INVALID_PARAMETER;
-    if (AllocateDestinationString) {
-        DestinationString->Buffer = pool_allocate_for(where, size, TAG);
-        DestinationString->MaximumLength = (USHORT)size;
-    }
-    if (!DestinationString->Buffer)
-        return STATUS_NO_MEMORY;
-    if (size > DestinationString->MaximumLength)
-        return STATUS_BUFFER_OVERFLOW;
+    const unsigned n = SourceString->Length;
+    NTSTATUS status =
+        make_room(where, DestinationString, (n + 1) * sizeof(WCHAR), AllocateDestinationString);
+    if (!NT_SUCCESS(status))
+        return status;
     for (unsigned i = 0; i < n; i++)
         DestinationString->Buffer[i] = (UCHAR)SourceString->Buffer[i];
     DestinationString->Buffer[n] = 0;
@@ -71,15 +84,11 @@ NTSTATUS driver_RtlUnicodeStringToAnsiString(uint64_t where, PANSI_STRING Destin
                                              const UNICODE_STRING *SourceString,
                                              BOOLEAN AllocateDestinationString)
 {
-    const unsigned n = SourceString->Length / sizeof(WCHAR), size = n + 1;
-    if (AllocateDestinationString) {
-        DestinationString->Buffer = pool_allocate_for(where, size, TAG);
-        DestinationString->MaximumLength = (USHORT)size;
-    }
-    if (!DestinationString->Buffer)
-        return STATUS_NO_MEMORY;
-    if (size > DestinationString->MaximumLength)
-        return STATUS_BUFFER_OVERFLOW;
+    const unsigned n = SourceString->Length / sizeof(WCHAR);
+    NTSTATUS status =
+        make_room(where, (PUNICODE_STRING)DestinationString, n + 1, AllocateDestinationString);
+    if (!NT_SUCCESS(status))
+        return status;
     for (unsigned i = 0; i < n; i++) {
         WCHAR c = SourceString->Buffer[i];
         DestinationString->Buffer[i] = c < 0x100 ? (CHAR)c : '?';
@@ -98,7 +107,5 @@ VOID driver_RtlFreeUnicodeString(uint64_t where, PUNICODE_STRING UnicodeString)
 
 VOID driver_RtlFreeAnsiString(uint64_t where, PANSI_STRING AnsiString)
 {
-    if (AnsiString->Buffer)
-        pool_free_for(where, AnsiString->Buffer, TAG);
-    *AnsiString = (ANSI_STRING){ 0 };
+    driver_RtlFreeUnicodeString(where, (PUNICODE_STRING)AnsiString);
 }

@@ -10,8 +10,7 @@
 #include "kernel/ke/thread.h"
 #include "kernel/nt/nt_time.h"
 
-#define DATES_FROM 10000000000000000 /* 31 years */
-#define THREAD_WAIT_OBJECTS 3        /* more need a WaitBlockArray */
+#define THREAD_WAIT_OBJECTS 3 /* more need a WaitBlockArray */
 
 static void initialize(DISPATCHER_HEADER *header, KOBJECTS type, size_t size, LONG state)
 {
@@ -161,13 +160,13 @@ uint64_t dispatcher_deadline(const LARGE_INTEGER *interval)
 {
     if (!interval || interval->QuadPart == INT64_MIN)
         return WAIT_FOREVER;
-    uint64_t units =
-        interval->QuadPart < 0 ? (uint64_t)-interval->QuadPart : (uint64_t)interval->QuadPart;
-    if (interval->QuadPart > DATES_FROM)
-        units = units > SYSTEM_TIME_AT_BOOT ? units - SYSTEM_TIME_AT_BOOT : 0;
-    if (units > WAIT_FOREVER / 200)
+    const bool relative = interval->QuadPart < 0;
+    int64_t units = relative ? -interval->QuadPart : interval->QuadPart - SYSTEM_TIME_AT_BOOT;
+    if (units < 0)
+        return 0;
+    if ((uint64_t)units > WAIT_FOREVER / 200)
         return WAIT_FOREVER;
-    return interval->QuadPart < 0 ? clock_ns() + units * 100 : units * 100;
+    return (relative ? clock_ns() : 0) + (uint64_t)units * 100;
 }
 
 NTSTATUS KeWaitForMultipleObjects(ULONG Count, PVOID Object[], WAIT_TYPE WaitType,

@@ -39,10 +39,9 @@ LONG KeReleaseMutex(PRKMUTEX Mutex, BOOLEAN Wait);
 /* 1: free. */
 LONG KeReadStateMutex(PRKMUTEX Mutex);
 
-/* Timeout NULL: for ever; in units of 100 ns, negative: from now; else a date, since 1601. NT: one
- * below 10^16, which is 1632, is a time since boot. Statuses of wait_for;
- * STATUS_INVALID_PARAMETER_1: Count is 0 or above 64, or above 3 without WaitBlockArray (NT: a bug
- * check). IRQL < DISPATCH_LEVEL, or = with a Timeout of 0. */
+/* Timeout NULL: for ever; in units of 100 ns, negative: from now; else a date, since 1601. Statuses
+ * of wait_for; STATUS_INVALID_PARAMETER_1: Count is 0 or above 64, or above 3 without
+ * WaitBlockArray (NT: a bug check). IRQL < DISPATCH_LEVEL, or = with a Timeout of 0. */
 NTSTATUS KeWaitForSingleObject(PVOID Object, KWAIT_REASON WaitReason, KPROCESSOR_MODE WaitMode,
                                BOOLEAN Alertable, PLARGE_INTEGER Timeout);
 NTSTATUS KeWaitForMultipleObjects(ULONG Count, PVOID Object[], WAIT_TYPE WaitType,

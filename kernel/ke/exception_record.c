@@ -183,7 +183,8 @@ static void fast_fail(const struct trap_frame *frame, EXCEPTION_RECORD *r)
 static void general_protection(const struct trap_frame *frame, EXCEPTION_RECORD *r)
 {
     struct instruction i = decode(frame->rip);
-    if (i.code[i.opcode] == 0xcd && i.code[i.opcode + 1] == INT_FAST_FAIL) /* INT 29h */
+    /* INT 29h; its error code says so too, but QEMU's is another one in long mode. */
+    if (i.code[i.opcode] == 0xcd && i.code[i.opcode + 1] == INT_FAST_FAIL)
         fast_fail(frame, r);
     else if (is_privileged(&i))
         r->ExceptionCode = STATUS_PRIVILEGED_INSTRUCTION;

@@ -179,7 +179,7 @@ void memory_decommit_locked(struct process *process, uint64_t from, uint64_t end
     }
     if (!any)
         return;
-    vm_flush();
+    vm_flush(process->pml4);
     for (a = vm_next(process->pml4, from, end, &entry); a < end;
          a = vm_next(process->pml4, a + PAGE_SIZE, end, &entry)) {
         vm_put(process->pml4, a, 0);

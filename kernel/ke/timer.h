@@ -17,6 +17,9 @@ struct user_timer {
     bool queued; /* the call waits in the thread's queue */
 };
 
+/* The timer interrupt's: ends the waits whose time is over, and signals the timers that are due.
+ * Takes the lock itself, as no other routine here. */
+void timer_tick(void);
 /* From here on not signaled, and signaled when clock_ns reaches due_ns: at once if that is past;
  * then each `period` milliseconds, of which it leaves out those that have gone; 0: no more. True:
  * it was set already. */

@@ -135,7 +135,8 @@ NTSTATUS NtCancelTimer(HANDLE TimerHandle, PBOOLEAN CurrentState)
 
 static void query(const struct object *object, void *info)
 {
-    int64_t left = (int64_t)(timer_of(object)->timer.DueTime - clock_ns());
+    const uint64_t due = timer_of(object)->timer.DueTime;
+    int64_t left = due > INT64_MAX ? INT64_MAX : (int64_t)(due - clock_ns());
     *(TIMER_BASIC_INFORMATION *)info =
         (TIMER_BASIC_INFORMATION){ .RemainingTime.QuadPart = left / 100,
                                    .TimerState = object->header.SignalState > 0 };

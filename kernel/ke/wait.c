@@ -12,10 +12,8 @@
 
 /* L: dispatcher lock; links are struct thread.sleep; in the order of their wake-up times */
 static LIST_ENTRY sleepers = { &sleepers, &sleepers };
-/* When the first sleeper wakes or the first timer is due. Atomic; L: dispatcher lock to write. */
-static uint64_t first_wake_ns = WAIT_FOREVER;
-static uint64_t first_timer_ns = WAIT_FOREVER; /* L: dispatcher lock, both */
-static void (*expire_timers)(uint64_t now);
+uint64_t wait_first_ns = WAIT_FOREVER;
+static uint64_t first_timer_ns = WAIT_FOREVER; /* L: dispatcher lock */
 
 void (*wait_killed)(void);
 
@@ -89,13 +87,12 @@ static struct thread *first_sleeper(void)
 static void sleepers_changed(void)
 {
     uint64_t ns = IsListEmpty(&sleepers) ? WAIT_FOREVER : first_sleeper()->wait->wake_ns;
-    __atomic_store_n(&first_wake_ns, ns < first_timer_ns ? ns : first_timer_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&wait_first_ns, ns < first_timer_ns ? ns : first_timer_ns, __ATOMIC_RELAXED);
 }
 
-void wait_set_timers(uint64_t first_ns, void (*expire)(uint64_t now))
+void wait_set_timers(uint64_t first_ns)
 {
     first_timer_ns = first_ns;
-    expire_timers = expire;
     sleepers_changed();
 }
 
@@ -198,21 +195,12 @@ __attribute__((noreturn)) static void die_locked(KIRQL irql)
 
 void wait_die(void) { die_locked(sched_lock()); }
 
-/* Most ticks find nothing to do and take no lock: where each instruction is single-stepped, a
- * tick must be over before the next one comes. */
-void wait_expire(void)
+void wait_expire(uint64_t now)
 {
-    uint64_t now = clock_ns();
-    if (now < __atomic_load_n(&first_wake_ns, __ATOMIC_RELAXED))
-        return;
-    KIRQL irql = sched_lock();
     while (!IsListEmpty(&sleepers) && first_sleeper()->wait->wake_ns <= now) {
         struct thread *first = first_sleeper();
         wait_end(first, first->wait->count ? STATUS_TIMEOUT : STATUS_SUCCESS);
     }
-    if (first_timer_ns <= now)
-        expire_timers(now);
-    sched_unlock(irql);
 }
 
 void wait_notice(struct thread *thread, NTSTATUS status)

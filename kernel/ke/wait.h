@@ -38,14 +38,17 @@ void wait_end(struct thread *thread, NTSTATUS status);
  * is suspended goes on. */
 void wait_notice(struct thread *thread, NTSTATUS status);
 
+/* Ends the waits whose time is over. */
+void wait_expire(uint64_t now);
+/* For timer.c: when the first timer is due. */
+void wait_set_timers(uint64_t first_ns);
+/* When the first wait ends or the first timer is due. Atomic; the lock is needed to write it. */
+extern uint64_t wait_first_ns;
+
 /* Ends the current thread at once. Without the lock. */
 __attribute__((noreturn)) void wait_die(void);
 /* Signals an object for good. */
 void wait_signal(struct object *object);
-/* Ends the waits whose time is over. Called by the timer interrupt. */
-void wait_expire(void);
-/* For timer.c: when the next timer comes, and what wait_expire then calls, under the lock. */
-void wait_set_timers(uint64_t first_ns, void (*expire)(uint64_t now));
 /* Stops the current thread while it is suspended and need not end. */
 void wait_while_suspended(void);
 /* Ends the wait of a thread that has been asked to end; if the thread does not wait, makes it

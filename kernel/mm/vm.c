@@ -27,10 +27,26 @@ void vm_call_by(void (*call)(struct cpu_set among, void (*function)(void *), voi
     call_cpus = call;
 }
 
-static void on_all_cpus(void (*function)(void *), void *argument)
+/* The CPUs whose TLBs may have entries of the table: those that run with it, since a write of CR3
+ * empties the TLB; all for the kernel's half. Who writes an entry and then does not find a CPU here
+ * is seen by it: vm_switch stores before it uses the table, and the fence is between the write and
+ * this load. */
+static struct cpu_set users_of(const uint64_t *pml4)
+{
+    struct cpu_set users = cpu_all();
+    if (pml4 == vm_kernel_pml4)
+        return users;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    for (unsigned c = 0; c < cpu_count; c++)
+        if (__atomic_load_n(&cpus[c]->pml4, __ATOMIC_RELAXED) != pml4)
+            cpu_set_remove(&users, c);
+    return users;
+}
+
+static void on_users(const uint64_t *pml4, void (*function)(void *), void *argument)
 {
     if (call_cpus)
-        call_cpus(cpu_all(), function, argument);
+        call_cpus(users_of(pml4), function, argument);
     else
         function(argument);
 }
@@ -137,9 +153,11 @@ void vm_init_cpu(void)
 
 void vm_switch(const uint64_t *pml4)
 {
-    uint64_t physical = virt_to_phys(pml4);
-    if (read_cr3() != physical)
-        write_cr3(physical);
+    struct cpu *cpu = cpu_current();
+    if (cpu->pml4 == pml4)
+        return;
+    __atomic_store_n(&cpu->pml4, pml4, __ATOMIC_RELEASE);
+    write_cr3(virt_to_phys(pml4)); /* serializes: the store is seen before the table is read */
 }
 
 uint64_t *vm_create(void)
@@ -186,7 +204,7 @@ uint64_t vm_unmap(uint64_t *pml4, uint64_t address)
     lock_release(&vm_lock, irql);
     if (!(old & PTE_PRESENT))
         return 0;
-    on_all_cpus(flush_page, (void *)address);
+    on_users(pml4, flush_page, (void *)address);
     return old & PTE_ADDRESS;
 }
 
@@ -244,7 +262,7 @@ static void flush_all(void *unused)
     write_cr3(read_cr3());
 }
 
-void vm_flush(void) { on_all_cpus(flush_all, NULL); }
+void vm_flush(const uint64_t *pml4) { on_users(pml4, flush_all, NULL); }
 
 static bool is_writable(uint64_t entry)
 {

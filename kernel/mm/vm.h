@@ -45,7 +45,8 @@ uint64_t *vm_create(void);
 void vm_destroy(uint64_t *pml4);
 /* Maps one page; the tables between are made as needed. False without memory. */
 bool vm_map(uint64_t *pml4, uint64_t address, uint64_t physical, uint64_t flags);
-/* Unmaps one page here and in every CPU's TLB; its physical address, or 0 if there was none. */
+/* Unmaps one page, in every TLB too; its physical address, or 0 if there was none. IRQL <
+ * DISPATCH_LEVEL. */
 uint64_t vm_unmap(uint64_t *pml4, uint64_t address);
 /* The entry of a 4 KB page, 0 if there is none. */
 uint64_t vm_entry(const uint64_t *pml4, uint64_t address);
@@ -55,12 +56,14 @@ uint64_t vm_raw(const uint64_t *pml4, uint64_t address);
 bool vm_put(uint64_t *pml4, uint64_t address, uint64_t entry);
 /* The first page of [from, end) that has an entry, which goes to *entry; `end` if none has. */
 uint64_t vm_next(const uint64_t *pml4, uint64_t from, uint64_t end, uint64_t *entry);
-/* Empties every CPU's TLB, after present entries were changed. IRQL < DISPATCH_LEVEL. */
-void vm_flush(void);
+/* Empties the TLB of each CPU that runs with the table, after present entries were changed. IRQL <
+ * DISPATCH_LEVEL. */
+void vm_flush(const uint64_t *pml4);
 /* One more user of a page that ring 3 may write; its physical address, or 0. */
 uint64_t vm_hold_writable(const uint64_t *pml4, uint64_t address);
 /* Whether ring 3 may write every page of [address, address + size). */
 bool vm_user_writable(const uint64_t *pml4, uint64_t address, size_t size);
+/* IRQL >= DISPATCH_LEVEL, or interrupts off: the next switch of threads takes the thread's own. */
 void vm_switch(const uint64_t *pml4);
 extern uint64_t *vm_kernel_pml4;
 

@@ -2,17 +2,7 @@
 /* What real drivers of counters import besides: work items, fast mutexes, queued locks, lists with
  * locks, strings, PCI, contiguous memory, NMI callbacks, saved registers, times. */
 #include <ntddk.h>
-
-static ULONG checks, wrong;
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        checks++;                                                                                  \
-        if (!(condition)) {                                                                        \
-            wrong++;                                                                               \
-            DbgPrint("line %d: %s\n", __LINE__, #condition);                                       \
-        }                                                                                          \
-    } while (0)
+#include "check_driver.h"
 
 #define APIC_BASE 0xfee00000
 #define APIC_ICR 0x300
@@ -91,11 +81,11 @@ static VOID NTAPI take_turns(PVOID Context)
     }
 }
 
-static PVOID start(PKSTART_ROUTINE Routine)
+static PVOID start(PKSTART_ROUTINE Routine, PVOID Context)
 {
     HANDLE handle;
     PVOID thread = NULL;
-    CHECK(PsCreateSystemThread(&handle, THREAD_ALL_ACCESS, NULL, NULL, NULL, Routine, NULL) ==
+    CHECK(PsCreateSystemThread(&handle, THREAD_ALL_ACCESS, NULL, NULL, NULL, Routine, Context) ==
           STATUS_SUCCESS);
     ObReferenceObjectByHandle(handle, SYNCHRONIZE, NULL, KernelMode, &thread, NULL);
     ZwClose(handle);
@@ -109,8 +99,8 @@ static VOID check_mutexes(VOID)
     while_they_begin.QuadPart = -200000;
     ExInitializeFastMutex(&mutex);
     KeInitializeEvent(&go, NotificationEvent, FALSE);
-    threads[0] = start(take_turns);
-    threads[1] = start(take_turns);
+    threads[0] = start(take_turns, NULL);
+    threads[1] = start(take_turns, NULL);
     ExAcquireFastMutex(&mutex);
     CHECK(KeGetCurrentIrql() == APC_LEVEL);
     KeSetEvent(&go, IO_NO_INCREMENT, FALSE);
@@ -158,6 +148,59 @@ static VOID check_locks(VOID)
     CHECK(KeTestSpinLock(&lock) && KeGetCurrentIrql() == PASSIVE_LEVEL);
 }
 
+/* One processor holds the lock, and what another one does to the list must wait. */
+static KSPIN_LOCK shared_lock;
+static LIST_ENTRY shared, entry;
+static volatile LONG held, at_list;
+
+static VOID NTAPI use_list(PVOID Which)
+{
+    KeSetSystemAffinityThread(2);
+    while (!held)
+        YieldProcessor();
+    at_list = 1;
+    if (Which == (PVOID)0)
+        ExInterlockedInsertHeadList(&shared, &entry, &shared_lock);
+    else if (Which == (PVOID)1)
+        ExInterlockedInsertTailList(&shared, &entry, &shared_lock);
+    else
+        ExInterlockedRemoveHeadList(&shared, &shared_lock);
+    at_list = 2;
+}
+
+static VOID check_list(ULONG_PTR Which)
+{
+    const BOOLEAN empty = Which != 2;
+    KIRQL irql;
+    InitializeListHead(&shared);
+    if (!empty)
+        InsertHeadList(&shared, &entry);
+    held = at_list = 0;
+    PVOID thread = start(use_list, (PVOID)Which);
+    KeAcquireSpinLock(&shared_lock, &irql);
+    held = 1;
+    for (ULONG i = 0; i < 100000000 && !at_list; i++)
+        YieldProcessor();
+    for (ULONG i = 0; i < 1000; i++)
+        YieldProcessor();
+    CHECK(at_list == 1 && IsListEmpty(&shared) == empty);
+    KeReleaseSpinLock(&shared_lock, irql);
+    KeWaitForSingleObject(thread, Executive, KernelMode, FALSE, NULL);
+    ObDereferenceObject(thread);
+    CHECK(at_list == 2 && IsListEmpty(&shared) != empty);
+}
+
+static VOID check_lists(VOID)
+{
+    KeInitializeSpinLock(&shared_lock);
+    if (KeQueryActiveProcessorCount(NULL) < 2)
+        return;
+    KeSetSystemAffinityThread(1);
+    for (ULONG_PTR which = 0; which < 3; which++)
+        check_list(which);
+    KeRevertToUserAffinityThread();
+}
+
 /* --- Strings. --- */
 
 static VOID check_strings(VOID)
@@ -183,6 +226,10 @@ static VOID check_strings(VOID)
     CHECK(back.Length == 7 && RtlCompareMemory(back.Buffer, "counter", 8) == 8);
     wide.MaximumLength = 14;
     CHECK(RtlAnsiStringToUnicodeString(&wide, &narrow, FALSE) == STATUS_BUFFER_OVERFLOW);
+    back.MaximumLength = 7;
+    CHECK(RtlUnicodeStringToAnsiString(&back, &wide, FALSE) == STATUS_BUFFER_OVERFLOW);
+    narrow.Length = 0x7ffe;
+    CHECK(RtlAnsiStringToUnicodeString(&more, &narrow, TRUE) == STATUS_INVALID_PARAMETER_2);
     RtlFreeUnicodeString(&wide);
     RtlFreeAnsiString(&back);
     CHECK(!wide.Buffer && !back.Buffer);
@@ -194,7 +241,7 @@ static VOID check_pci(VOID)
 {
     ULONG id = 0, whole[64];
     USHORT half = 0, device_id = 0;
-    UCHAR line, other;
+    UCHAR line, other, bytes[8], were[8];
     CHECK(HalGetBusDataByOffset(PCIConfiguration, 0, 0, &id, 0, 4) == 4 && (USHORT)id == 0x8086);
     CHECK(HalGetBusDataByOffset(PCIConfiguration, 0, 0, &device_id, 2, 2) == 2 &&
           device_id == id >> 16);
@@ -210,6 +257,16 @@ static VOID check_pci(VOID)
     CHECK(HalGetBusDataByOffset(PCIConfiguration, 0, 0, whole, 0x3c, 4) == 4);
     CHECK(((UCHAR *)whole)[0] == other && ((UCHAR *)whole)[1] == 0);
     CHECK(HalSetBusDataByOffset(PCIConfiguration, 0, 0, &line, 0x3c, 1) == 1);
+    /* Registers that QEMU keeps and does not use: what is beside the bytes stays. */
+    CHECK(HalGetBusDataByOffset(PCIConfiguration, 0, 0, were, 0x40, 8) == 8);
+    CHECK(HalSetBusDataByOffset(PCIConfiguration, 0, 0, "abcdefgh", 0x40, 8) == 8);
+    CHECK(HalSetBusDataByOffset(PCIConfiguration, 0, 0, "12345", 0x41, 5) == 5);
+    CHECK(HalGetBusDataByOffset(PCIConfiguration, 0, 0, bytes, 0x40, 8) == 8);
+    CHECK(RtlCompareMemory(bytes, "a12345gh", 8) == 8);
+    CHECK(HalSetBusDataByOffset(PCIConfiguration, 0, 0, "67", 0x42, 2) == 2);
+    CHECK(HalGetBusDataByOffset(PCIConfiguration, 0, 0, bytes, 0x41, 5) == 5);
+    CHECK(RtlCompareMemory(bytes, "16745", 5) == 5);
+    CHECK(HalSetBusDataByOffset(PCIConfiguration, 0, 0, were, 0x40, 8) == 8);
 }
 
 /* --- Memory, registers, times. --- */
@@ -322,6 +379,7 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     check_work();
     check_mutexes();
     check_locks();
+    check_lists();
     check_strings();
     check_pci();
     check_memory();

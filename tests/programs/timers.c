@@ -301,6 +301,10 @@ static void check_refusals(void)
     IS(size, sizeof info);
     IS(info.signaled, FALSE);
     IS(info.left.QuadPart > 0 && info.left.QuadPart <= 3600000 * MS, TRUE);
+    later.QuadPart = INT64_MAX;
+    IS(NtSetTimer(t, &later, NULL, NULL, FALSE, 0, NULL), STATUS_SUCCESS);
+    IS(NtQueryTimer(t, 0, &info, sizeof info, NULL), STATUS_SUCCESS);
+    IS(info.left.QuadPart > 3600000 * MS, TRUE); /* a date that does not come */
     IS(NtCancelTimer(NULL, KERNEL_ADDRESS), STATUS_ACCESS_VIOLATION);
     IS(NtCancelTimer(NULL, NULL), STATUS_INVALID_HANDLE);
     IS(NtCancelTimer(event, NULL), STATUS_OBJECT_TYPE_MISMATCH);

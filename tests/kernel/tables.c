@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* Changes of page tables, as other processors see them. */
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/thread.h"
+#include "kernel/mm/phys.h"
+#include "kernel/mm/vm.h"
+#include "kernel/trap.h"
+#include "tests/harness/test.h"
+#include "tests/harness/threads.h"
+
+/* --- What one CPU unmaps no other has in its TLB. --- */
+
+#define SOMEWHERE 0x600000000000ul
+
+static struct {
+    const uint64_t *pml4;
+    uint64_t first, second; /* atomic; what the page held, 0: not read yet */
+    uint32_t changed;       /* atomic */
+} mapped;
+
+/* At DISPATCH_LEVEL, so that no switch empties the TLB; the call that does comes at IPI_LEVEL. */
+static void read_twice(void *unused)
+{
+    const volatile uint64_t *page = (const volatile uint64_t *)SOMEWHERE;
+    (void)unused;
+    KIRQL old = irql_raise(DISPATCH_LEVEL);
+    vm_switch(mapped.pml4);
+    __atomic_store_n(&mapped.first, *page, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&mapped.changed, __ATOMIC_ACQUIRE))
+        pause();
+    mapped.second = *page;
+    vm_switch(vm_kernel_pml4);
+    irql_lower(old);
+}
+
+TEST(vm, unmapped_everywhere,
+     "a page that one CPU maps anew is the new one on another that had read the old one")
+{
+    SKIP_WITH_ONE_CPU();
+    uint64_t *pages[2] = { phys_alloc(1), phys_alloc(1) }, *pml4 = vm_create();
+    REQUIRE(pages[0] && pages[1] && pml4);
+    *pages[0] = 1;
+    *pages[1] = 2;
+    mapped.pml4 = pml4;
+    mapped.first = mapped.second = mapped.changed = 0;
+    REQUIRE(vm_map(pml4, SOMEWHERE, virt_to_phys(pages[0]), 0));
+    test_run_on(0);
+    struct thread *reader = team_start(read_twice, NULL, cpu_set_one(1), THREAD_PRIORITY);
+    REQUIRE(reader != NULL);
+    CHECK(team_until(&mapped.first, 1));
+    CHECK_EQ(vm_unmap(pml4, SOMEWHERE), virt_to_phys(pages[0]));
+    CHECK(vm_map(pml4, SOMEWHERE, virt_to_phys(pages[1]), 0));
+    __atomic_store_n(&mapped.changed, 1, __ATOMIC_RELEASE);
+    team_end(reader);
+    CHECK_EQ(mapped.first, 1);
+    CHECK_EQ(mapped.second, 2);
+    phys_free(pages[0], 1);
+    vm_destroy(pml4); /* with the other page */
+    test_run_anywhere();
+}
+
+/* --- Who is told that a table has changed. --- */
+
+#define USERS_MAX 8u
+
+static uint64_t running; /* atomic: how many run with mapped.pml4 */
+
+static void run_with(void *unused)
+{
+    (void)unused;
+    KIRQL old = irql_raise(DISPATCH_LEVEL);
+    vm_switch(mapped.pml4);
+    __atomic_fetch_add(&running, 1, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&mapped.changed, __ATOMIC_ACQUIRE))
+        pause();
+    vm_switch(vm_kernel_pml4);
+    irql_lower(old);
+}
+
+static uint64_t calls_of_flush(const uint64_t *pml4)
+{
+    uint64_t before = trap_counts[VECTOR_CALL];
+    vm_flush(pml4);
+    return trap_counts[VECTOR_CALL] - before;
+}
+
+static uint64_t calls_of_unmap(uint64_t *pml4, uint64_t page)
+{
+    CHECK(vm_map(pml4, SOMEWHERE, page, 0));
+    uint64_t before = trap_counts[VECTOR_CALL];
+    CHECK_EQ(vm_unmap(pml4, SOMEWHERE), page);
+    return trap_counts[VECTOR_CALL] - before;
+}
+
+TEST(vm, flushes_its_users,
+     "a change of a process's table interrupts the processors that run with it and no other one, a "
+     "change of the kernel's interrupts all")
+{
+    SKIP_WITH_ONE_CPU();
+    struct thread *threads[USERS_MAX];
+    uint64_t *page = phys_alloc(1), *pml4 = vm_create();
+    unsigned count = cpu_count < USERS_MAX ? cpu_count : USERS_MAX;
+    REQUIRE(page && pml4);
+    mapped.pml4 = pml4;
+    running = mapped.changed = 0;
+    test_run_on(0);
+    for (unsigned users = 0; users < count; users++) {
+        if (users) {
+            threads[users] = team_start(run_with, NULL, cpu_set_one(users), THREAD_PRIORITY);
+            REQUIRE(threads[users] != NULL);
+        }
+        CHECK(team_until(&running, users));
+        CHECK_EQ(calls_of_flush(pml4), users);
+        CHECK_EQ(calls_of_unmap(pml4, virt_to_phys(page)), users);
+    }
+    CHECK_EQ(calls_of_flush(vm_kernel_pml4), cpu_count - 1);
+    __atomic_store_n(&mapped.changed, 1, __ATOMIC_RELEASE);
+    for (unsigned users = 1; users < count; users++)
+        team_end(threads[users]);
+    CHECK_EQ(calls_of_flush(pml4), 0);
+    phys_free(page, 1);
+    vm_destroy(pml4);
+    test_run_anywhere();
+}
+
+#define CHANGES 200u
+
+static uint64_t told, stale, looks; /* atomic: whose page is mapped, at least; what was wrong */
+
+/* Comes and goes: a change meets it with the table, without it, and on the way. */
+static void read_changes(void *unused)
+{
+    const volatile uint64_t *page = (const volatile uint64_t *)SOMEWHERE;
+    (void)unused;
+    while (!__atomic_load_n(&mapped.changed, __ATOMIC_ACQUIRE)) {
+        KIRQL old = irql_raise(DISPATCH_LEVEL);
+        vm_switch(mapped.pml4);
+        for (unsigned i = 0; i < 5; i++) {
+            uint64_t least = __atomic_load_n(&told, __ATOMIC_ACQUIRE);
+            if (*page < least)
+                __atomic_fetch_add(&stale, 1, __ATOMIC_RELAXED);
+            pause();
+        }
+        vm_switch(vm_kernel_pml4);
+        irql_lower(old);
+        __atomic_fetch_add(&looks, 1, __ATOMIC_RELEASE);
+        pause();
+    }
+}
+
+TEST(vm, no_flush_is_lost,
+     "a page that was flushed is read by no processor, though processors begin and end to run with "
+     "its table all the time")
+{
+    SKIP_WITH_ONE_CPU();
+    struct thread *threads[USERS_MAX];
+    uint64_t *pages[2] = { phys_alloc(1), phys_alloc(1) }, *pml4 = vm_create();
+    unsigned count = cpu_count < USERS_MAX ? cpu_count : USERS_MAX;
+    REQUIRE(pages[0] && pages[1] && pml4);
+    REQUIRE(vm_map(pml4, SOMEWHERE, virt_to_phys(pages[0]), PTE_NX));
+    mapped.pml4 = pml4;
+    mapped.changed = 0;
+    told = stale = looks = 0;
+    test_run_on(0);
+    for (unsigned cpu = 1; cpu < count; cpu++) {
+        threads[cpu] = team_start(read_changes, NULL, cpu_set_one(cpu), THREAD_PRIORITY);
+        REQUIRE(threads[cpu] != NULL);
+    }
+    CHECK(team_until(&looks, 1));
+    for (uint64_t change = 1; change <= CHANGES; change++) {
+        uint64_t *page = pages[change % 2];
+        __atomic_store_n(page, change, __ATOMIC_RELAXED);
+        CHECK(vm_put(pml4, SOMEWHERE, virt_to_phys(page) | PTE_PRESENT | PTE_NX));
+        vm_flush(pml4);
+        __atomic_store_n(pages[(change + 1) % 2], 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&told, change, __ATOMIC_RELEASE);
+        for (uint64_t i = 0; i < change % 16; i++)
+            pause();
+    }
+    __atomic_store_n(&mapped.changed, 1, __ATOMIC_RELEASE);
+    for (unsigned cpu = 1; cpu < count; cpu++)
+        team_end(threads[cpu]);
+    CHECK_EQ(stale, 0);
+    CHECK(looks > count);
+    phys_free(pages[(CHANGES + 1) % 2], 1);
+    vm_destroy(pml4); /* with the other page */
+    test_run_anywhere();
+}
