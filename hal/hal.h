@@ -216,7 +216,7 @@ struct hal_visit {
     uint64_t turns;
     uint32_t selector; /* of RDPMC */
     unsigned taken;    /* out: interrupts and NMIs that came in ring 3 */
-    uint64_t value;    /* out: what the counter showed at the last of them */
+    uint64_t value;    /* out: what the counter showed at the first of them */
 };
 /* Whether this CPU's kind is not measured yet. hal_measure does it (struct pmu_measured), in some
  * ms; `nmi`: NMIs are allowed. The visitor takes the counters' interrupt and NMIs. CPU start,

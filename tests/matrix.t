@@ -175,7 +175,8 @@ my @machines = (
      qr/^# PASS of the ids VP /m],
     # SMIs come between whatever else is counted.
     ['the first counters are left out', "PMU=zen4,dead=0+1+3 TESTS='hal_*,profile_counters*'", 0],
-    (map { ["quirks: $_", "PMU=$_ SMP=2 TESTS=" . (/smi/ ? 'vpmu_quirks.smi' : 'vpmu_quirks\*'), 0,
+    (map { ["quirks: $_", "PMU=$_ SMP=2 TESTS="
+             . (/smi/ ? 'vpmu_quirks.smi' : 'vpmu_quirks\*,measured.traps'), 0,
             shown($_)] } @quirks),
     ['SMIs while exits are measured',
      'PMU=amd-zen5,exitcost=527,smi=881:3365 SMP=2 TESTS=measured.exits', 0],

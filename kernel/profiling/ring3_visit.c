@@ -28,8 +28,8 @@ void ring3_interrupted(bool from_ring3, bool nmi);
 void ring3_interrupted(bool from_ring3, bool nmi)
 {
     if (from_ring3) {
-        visiting->taken++;
-        visiting->value = rdpmc(visiting->selector);
+        if (!visiting->taken++)
+            visiting->value = rdpmc(visiting->selector);
     }
     if (!nmi)
         apic_eoi();

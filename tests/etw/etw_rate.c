@@ -138,8 +138,7 @@ static void none_lost(ULONG buffer_kb, ULONG buffers, unsigned ahead)
 
 TEST(etw_rate, keeps_up,
      "20,000 events of each processor, of many 80,000 in all, reach a reader that keeps up: none "
-     "is "
-     "lost, all are whole and in order")
+     "is lost, all are whole and in order")
 {
     none_lost(64, 32, 0);
     none_lost(16, 16, AHEAD);
