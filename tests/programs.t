@@ -121,7 +121,7 @@ check('tests/programs/library.cpp', "PMU=none SMP=$_", 0,
 check('tests/programs/fault.c', 'PMU=none', 1,
       qr/\Abefore\n# FAIL .* STATUS_ACCESS_VIOLATION 0xc0000005 .*, address 0x123\n/);
 check('tests/programs/fast_fail.c', 'PMU=none', 1,
-      qr/\Abefore 1\n# FAIL .* STATUS_STACK_BUFFER_OVERRUN 0xc0000409 .*fast_fail/);
+      qr/\Abefore 1\n# FAIL .* STATUS_STACK_BUFFER_OVERRUN 0xc0000409 .*fast_fail.*, code 0x7$/m);
 check('tests/programs/refused.c', "PMU=$_", 0, qr/\A\d+ checks\n# PASS/) for qw(intel-v2 amd-v2);
 check('tests/programs/first.cpp', 'PMU=amd-v2', 0,
       qr/\Acapital small\nwprintf 7\n41 checks\n# PASS/);
@@ -176,7 +176,8 @@ sub make_ucrt
 {
     my ($name) = @_;
     my $to = "$build/$name.exe";
-    return system("$gcc_windows -D_UCRT -std=gnu11 -O2 -g -Wall -o $to tests/programs/$name.c "
+    return system("$gcc_windows -D_UCRT -std=gnu11 -O2 -g -Wall -Wno-nonnull -o $to "
+                  . "tests/programs/$name.c "
                   . '-nodefaultlibs -lmingw32 -lgcc -lmingwex -lucrt -lkernel32') ? '' : $to;
 }
 
@@ -225,8 +226,16 @@ if (wanted('ucrt.exe')) {
                qr/^79 checks, 0 wrong\nlast, before the end\nfirst, at the end\n# PASS/m)
         for 1, 4;
 }
-check_made(make_ucrt('ucrt_wrong'), 'PMU=none', 0, qr/\A286 checks, 0 wrong\n# PASS/)
-    if wanted('ucrt_wrong.exe');
+my %checks = (ucrt_wrong => 431, ucrt_system => 378);
+for my $name (grep { wanted("$_.exe") } sort keys %checks) {
+    check_made(make_ucrt($name), 'PMU=none', 0, qr/\A$checks{$name} checks, 0 wrong\n# PASS/);
+}
+my $overrun = qr/# FAIL .* STATUS_STACK_BUFFER_OVERRUN .*, code/;
+my %ends = (abort => qr/\Athe program called abort\(\)\n$overrun 0x7$/m,
+            quiet => qr/\A# FAIL the program ended with 3$/m,
+            parameter => qr/\Aa function of the C library was .*\n$overrun 0x5$/m,
+            cookie => qr/\Aa buffer on the stack was overrun\n$overrun 0x2$/m);
+check("$build/ucrt_system.exe", "PROGRAM_ARGS=$_ PMU=none", 1, $ends{$_}) for sort keys %ends;
 check_made(make_ucrt_library(), 'PMU=none SMP=2', 0,
            qr/\Aready 4, own 5\nthrown\nslept 1\nanswer 42\njumps 3\nwide\n2 processors\n# PASS/)
     if wanted('ucrt.library.exe');

@@ -14,9 +14,9 @@ __attribute__((noreturn)) static void end(const EXCEPTION_RECORD *record)
 {
     struct thread *me = thread_current();
     struct process *process = me->process;
-    bool has_address = record->NumberParameters >= 2;
+    ULONG parameters = record->NumberParameters; /* __fastfail has only its code */
     me->fault_rip = (uint64_t)record->ExceptionAddress;
-    me->fault_address = has_address ? record->ExceptionInformation[1] : 0;
+    me->fault_address = parameters ? record->ExceptionInformation[parameters >= 2] : 0;
     if (!process->fault_ends_all)
         thread_exit(record->ExceptionCode);
     process->fault_rip = me->fault_rip;

@@ -66,9 +66,10 @@ static void print_fault(const struct process *process, NTSTATUS status)
 {
     char symbol[120];
     bool named = program_symbol(process, process->fault_rip, symbol, sizeof symbol);
-    print("# FAIL the program ended by %s 0x%08x at 0x%lx%s%s%s, address 0x%lx\n", name_of(status),
+    print("# FAIL the program ended by %s 0x%08x at 0x%lx%s%s%s, %s 0x%lx\n", name_of(status),
           (unsigned)status, process->fault_rip, named ? " (" : "", named ? symbol : "",
-          named ? ")" : "", process->fault_address);
+          named ? ")" : "", status == STATUS_STACK_BUFFER_OVERRUN ? "code" : "address",
+          process->fault_address);
 }
 
 static unsigned conclude(const struct process *process, NTSTATUS status)

@@ -1,30 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions of ucrtbase.dll with wrong parameters: each calls the program's handler once, sets
  * errno and returns what Microsoft documents. */
+#define _CRT_RAND_S
 #include <windows.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
-#include "check.h"
-
-static int calls;
-
-static void on_wrong(const wchar_t *what, const wchar_t *function, const wchar_t *file,
-                     unsigned line, uintptr_t reserved)
-{
-    (void)what, (void)function, (void)file, (void)line, (void)reserved;
-    calls++;
-}
-
-/* The call returns `want`, with this errno and so many calls of the handler. */
-#define CALL(call, want, error, times)                                                             \
-    errno = calls = 0;                                                                             \
-    IS(call, want);                                                                                \
-    IS(errno, error);                                                                              \
-    IS(calls, times)
-#define WRONG(call, want, error) CALL(call, want, error, 1)
-#define RIGHT(call, want) CALL(call, want, 0, 0)
+#include "check_wrong.h"
 
 /* Both widths: `p` is the beginning of names, T() makes a text. */
 #define COPIES(type, p, T)                                                                         \
@@ -137,6 +119,90 @@ static void order(void)
     RIGHT(bsearch_s(&key, numbers, 3, 4, ascending_s, &sign) == NULL, 1);
 }
 
+/* --- Numbers. --- */
+
+/* mingw-w64's library has its own, which a program prefers. */
+static double (*own(const char *name))(const void *, void *)
+{
+    return (void *)GetProcAddress(GetModuleHandleA("ucrtbase.dll"), name);
+}
+
+static void numbers(void)
+{
+    char text[40] = "x", *end = NULL;
+    wchar_t wide[40] = L"x", *wide_end = NULL;
+    RIGHT(_itoa_s(-12, text, 4, 10), 0);
+    IS(strcmp(text, "-12"), 0);
+    WRONG(_itoa_s(-12, text, 3, 10), ERANGE, ERANGE);
+    IS(text[0], 0);
+    WRONG(_itoa_s(1, text, 40, 1), EINVAL, EINVAL);
+    WRONG(_itoa_s(1, text, 40, 37), EINVAL, EINVAL);
+    WRONG(_itoa_s(1, NULL, 40, 10), EINVAL, EINVAL);
+    RIGHT(_i64toa_s(-1, text, 40, 36), 0);
+    IS(strcmp(text, "3w5e11264sgsf"), 0);
+    RIGHT(_ui64tow_s(1ull << 63, wide, 20, 10), 0);
+    IS(wcscmp(wide, L"9223372036854775808"), 0);
+    WRONG(_ui64tow_s(1ull << 63, wide, 19, 10), ERANGE, ERANGE);
+    IS(wide[0], 0);
+    WRONG(_itow_s(1, wide, 40, 99), EINVAL, EINVAL);
+    RIGHT(wcscmp(_itow(-255, wide, 16), L"ffffff01"), 0);
+    WRONG((_itoa(7, text, 0), 0), 0, EINVAL);
+    WRONG((_i64toa(7, text, 1), 0), 0, EINVAL);
+    WRONG(_ultoa(7, NULL, 10) == NULL, 1, EINVAL);
+    WRONG(strtol("12", &end, 200), 0, EINVAL);
+    IS(strcmp(end, "12"), 0);
+    WRONG(wcstol(L"12", &wide_end, 1), 0, EINVAL);
+    WRONG(_strtoui64("12", NULL, -8), 0, EINVAL);
+    WRONG(strtol(NULL, &end, 10), 0, EINVAL);
+    WRONG(atoi(NULL), 0, EINVAL);
+    WRONG(own("strtod")(NULL, NULL) != 0, 0, EINVAL);
+    WRONG(own("wcstod")(NULL, NULL) != 0, 0, EINVAL);
+    WRONG(own("strtof")(NULL, NULL) != 0, 0, EINVAL);
+    WRONG(own("wcstof")(NULL, NULL) != 0, 0, EINVAL);
+    RIGHT(own("strtod")("1.5", NULL) == 1.5, 1);
+    WRONG(rand_s(NULL), EINVAL, EINVAL);
+}
+
+static void wide_and_narrow(void)
+{
+    size_t n = 9;
+    char text[8] = "x";
+    wchar_t wide[8] = L"x";
+    int bytes = 9;
+    RIGHT(mbstowcs_s(&n, NULL, 0, "a\xe2\x82\xac", 0), 0);
+    IS(n, 1); /* of at most none */
+    RIGHT(mbstowcs_s(&n, NULL, 0, "a\xe2\x82\xac", _TRUNCATE), 0);
+    IS(n, 3);
+    RIGHT(mbstowcs_s(&n, wide, 8, "a\xe2\x82\xac", 8), 0);
+    IS(n == 3 && wcscmp(wide, L"a\u20ac") == 0, 1);
+    RIGHT(mbstowcs_s(&n, wide, 2, "abc", _TRUNCATE), STRUNCATE);
+    IS(n == 2 && wcscmp(wide, L"a") == 0, 1);
+    RIGHT(mbstowcs_s(NULL, wide, 8, "abc", 2), 0);
+    IS(wcscmp(wide, L"ab"), 0);
+    WRONG(mbstowcs_s(&n, wide, 3, "abc", 3), ERANGE, ERANGE);
+    IS(n == 0 && wide[0] == 0, 1);
+    wide[0] = 'x';
+    CALL(mbstowcs_s(&n, wide, 8, "\xff", 8), EILSEQ, EILSEQ, 0);
+    IS(n == 0 && wide[0] == 0, 1);
+    WRONG(mbstowcs_s(&n, wide, 0, "a", 1), EINVAL, EINVAL);
+    WRONG(mbstowcs_s(&n, NULL, 1, "a", 1), EINVAL, EINVAL);
+    WRONG(mbstowcs_s(&n, wide, 8, NULL, 1), EINVAL, EINVAL);
+    RIGHT(wcstombs_s(&n, text, 8, L"a\u20ac", _TRUNCATE), 0);
+    IS(n == 5 && strcmp(text, "a\xe2\x82\xac") == 0, 1);
+    RIGHT(wcstombs_s(&n, text, 4, L"a\u20ac", _TRUNCATE), STRUNCATE);
+    IS(n == 2 && strcmp(text, "a") == 0, 1); /* no half of a character */
+    WRONG(wcstombs_s(&n, text, 4, L"a\u20ac", 8), ERANGE, ERANGE);
+    IS(n == 0 && text[0] == 0, 1);
+    RIGHT(wctomb_s(&bytes, text, 3, L'\u20ac'), 0);
+    IS(bytes, 3);
+    WRONG(wctomb_s(&bytes, text, 2, L'\u20ac'), ERANGE, ERANGE);
+    IS(bytes, -1);
+    WRONG(wctomb_s(&bytes, NULL, 2, L'a'), EINVAL, EINVAL);
+    RIGHT(wctomb_s(&bytes, NULL, 0, L'a'), 0);
+    IS(bytes, 0);
+    RIGHT(wctomb_s(NULL, text, 1, L'a'), 0);
+}
+
 int main(void)
 {
     _set_invalid_parameter_handler(on_wrong);
@@ -146,6 +212,8 @@ int main(void)
     wcs_changes();
     memory();
     order();
+    numbers();
+    wide_and_narrow();
     printf("%d checks, %d wrong\n", checks, failures);
     return failures != 0;
 }

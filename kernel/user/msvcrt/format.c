@@ -17,6 +17,10 @@ int __mingw_vfscanf(FILE *stream, const char *format, va_list args);
 static char *translate(const char *format, unsigned rules, char *room)
 {
     size_t size = 1;
+    if (!format) {
+        wrong(EINVAL);
+        return NULL;
+    }
     for (const char *p = format; *p; p++)
         size += *p == 'p' ? sizeof POINTER : 1;
     char *copy = size <= LOCAL ? room : malloc(size), *to = copy;
@@ -39,7 +43,7 @@ static char *translate(const char *format, unsigned rules, char *room)
 
 int format_to_stream(FILE *stream, unsigned rules, const char *format, va_list args)
 {
-    char room[LOCAL], *copy = translate(format, rules, room);
+    char room[LOCAL], *copy = translate(stream ? format : NULL, rules, room);
     if (!copy)
         return -1;
     stream_hold(stream);

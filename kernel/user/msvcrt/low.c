@@ -7,15 +7,20 @@
 
 #define OPEN 3
 
+static bool is_file(int file) { return file >= 0 && file < OPEN; }
+
 static int bad(void)
 {
-    errno = EBADF;
+    wrong(EBADF);
     return -1;
 }
 
-static int none(void)
+static int none(const void *name)
 {
-    errno = ENOENT;
+    if (name)
+        errno = ENOENT;
+    else
+        wrong(EINVAL);
     return -1;
 }
 
@@ -23,6 +28,10 @@ int _write(int file, const void *from, unsigned size)
 {
     if (file != 1 && file != 2)
         return bad();
+    if (!from && size) {
+        wrong(EINVAL);
+        return -1;
+    }
     return (int)stream_write(&__iob_func()[file], from, size);
 }
 
@@ -32,49 +41,50 @@ int _read(int file, void *to, unsigned size)
     return file == 0 ? 0 : bad();
 }
 
-int _close(int file) { return file >= 0 && file < OPEN ? 0 : bad(); }
-int _isatty(int file) { return file >= 0 && file < OPEN; }
+int _close(int file) { return is_file(file) ? 0 : bad(); }
+int _isatty(int file) { return is_file(file) || bad() > 0; }
 int _setmode(int file, int mode)
 {
     (void)mode;
-    return file >= 0 && file < OPEN ? _O_TEXT : bad();
+    return is_file(file) ? _O_TEXT : bad();
 }
-int _commit(int file) { return file >= 0 && file < OPEN ? 0 : bad(); }
+int _commit(int file) { return is_file(file) ? 0 : bad(); }
 int _dup(int file)
 {
-    (void)file;
-    return bad();
+    if (!is_file(file))
+        return bad();
+    errno = EMFILE;
+    return -1;
 }
+/* NT: what is open cannot become another file. */
 int _dup2(int from, int to)
 {
-    (void)from, (void)to;
-    return bad();
+    if (!is_file(from) || to < 0)
+        return bad();
+    errno = EMFILE;
+    return -1;
 }
 
 int _open(const char *name, int flags, ...)
 {
-    (void)name, (void)flags;
-    return none();
+    (void)flags;
+    return none(name);
 }
 int _wopen(const wchar_t *name, int flags, ...)
 {
-    (void)name, (void)flags;
-    return none();
+    (void)flags;
+    return none(name);
 }
 int _access(const char *name, int mode)
 {
-    (void)name, (void)mode;
-    return none();
+    (void)mode;
+    return none(name);
 }
-int _unlink(const char *name)
-{
-    (void)name;
-    return none();
-}
+int _unlink(const char *name) { return none(name); }
 
 static int seek(int file)
 {
-    if (file < 0 || file >= OPEN)
+    if (!is_file(file))
         return bad();
     errno = ESPIPE;
     return -1;
@@ -91,12 +101,12 @@ long long _lseeki64(int file, long long offset, int from)
     return seek(file);
 }
 long long _telli64(int file) { return seek(file); }
-long _filelength(int file) { return file >= 0 && file < OPEN ? 0 : bad(); }
-long long _filelengthi64(int file) { return file >= 0 && file < OPEN ? 0 : bad(); }
+long _filelength(int file) { return is_file(file) ? 0 : bad(); }
+long long _filelengthi64(int file) { return is_file(file) ? 0 : bad(); }
 
 int _fstat64(int file, struct _stat64 *stat)
 {
-    if (file < 0 || file >= OPEN)
+    if (!is_file(file))
         return bad();
     *stat = (struct _stat64){ .st_mode = _S_IFCHR | _S_IREAD | _S_IWRITE, .st_nlink = 1 };
     return 0;
@@ -104,12 +114,12 @@ int _fstat64(int file, struct _stat64 *stat)
 
 int _stat64(const char *name, struct _stat64 *stat)
 {
-    (void)name, (void)stat;
-    return none();
+    (void)stat;
+    return none(name);
 }
 
 intptr_t _get_osfhandle(int file)
 {
     static const DWORD names[] = { STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, STD_ERROR_HANDLE };
-    return file >= 0 && file < OPEN ? (intptr_t)GetStdHandle(names[file]) : bad();
+    return is_file(file) ? (intptr_t)GetStdHandle(names[file]) : bad();
 }

@@ -32,16 +32,25 @@ void *realloc(void *block, size_t size)
     return check(HeapReAlloc(GetProcessHeap(), 0, block, size));
 }
 
-size_t _msize(void *block) { return HeapSize(GetProcessHeap(), 0, block); }
+size_t _msize(void *block)
+{
+    if (block)
+        return HeapSize(GetProcessHeap(), 0, block);
+    wrong(EINVAL);
+    return SIZE_MAX;
+}
 
 /* The block's own address is stored before the aligned part. */
 void *_aligned_malloc(size_t size, size_t alignment)
 {
+    size_t bytes;
     if (!alignment || alignment & (alignment - 1)) {
-        errno = EINVAL;
+        wrong(EINVAL);
         return NULL;
     }
-    char *block = malloc(size + alignment + sizeof(void *));
+    bool fits = !__builtin_add_overflow(alignment, sizeof(void *), &bytes) &&
+                !__builtin_add_overflow(size, bytes, &bytes);
+    char *block = fits ? malloc(bytes) : check(NULL);
     if (!block)
         return NULL;
     uintptr_t at =

@@ -51,6 +51,7 @@ int format_to_wide_text(wchar_t *text, size_t size, unsigned rules, const wchar_
  * wrong parameters, which may end the program. NT: msvcrt.dll has no handler. */
 errno_t wrong(errno_t error);
 extern void (*wrong_parameter)(void); /* NULL in msvcrt.dll */
+extern void (*abort_end)(void);       /* how abort() ends, or NULL: with 3 */
 
 /* The headers reach these through pointers in the importer. */
 #undef _environ

@@ -41,6 +41,11 @@ static uint64_t parse(struct reader *r, int base, uint64_t positive, uint64_t ne
     const void *start = r->at;
     uint64_t value = 0;
     bool any = false;
+    *minus = *over = false;
+    if (!start || base < 0 || base == 1 || base > 36) {
+        wrong(EINVAL);
+        return 0;
+    }
     while (is_space(peek(r)))
         skip(r);
     *minus = peek(r) == '-';
@@ -60,7 +65,6 @@ static uint64_t parse(struct reader *r, int base, uint64_t positive, uint64_t ne
     }
     base = base ? base : 10;
     uint64_t limit = *minus ? negative : positive;
-    *over = false;
     for (; digit_of(peek(r)) < base; skip(r)) {
         uint64_t next;
         any = true;
@@ -121,10 +125,16 @@ long long _wtoi64(const wchar_t *text) { return _wcstoi64(text, NULL, 10); }
 
 #undef strtod
 #undef wcstod
-double strtod(const char *text, char **end) { return __mingw_strtod(text, end); }
-double wcstod(const wchar_t *text, wchar_t **end) { return __mingw_wcstod(text, end); }
-double atof(const char *text) { return __mingw_strtod(text, NULL); }
-double _wtof(const wchar_t *text) { return __mingw_wcstod(text, NULL); }
+double strtod(const char *text, char **end)
+{
+    return text ? __mingw_strtod(text, end) : (wrong(EINVAL), 0);
+}
+double wcstod(const wchar_t *text, wchar_t **end)
+{
+    return text ? __mingw_wcstod(text, end) : (wrong(EINVAL), 0);
+}
+double atof(const char *text) { return strtod(text, NULL); }
+double _wtof(const wchar_t *text) { return wcstod(text, NULL); }
 
 /* --- To text. --- */
 
@@ -132,6 +142,10 @@ static char *put_number(uint64_t value, bool minus, char *text, int base)
 {
     char digits[66];
     unsigned n = sizeof digits;
+    if (!text || base < 2 || base > 36) {
+        wrong(EINVAL);
+        return text;
+    }
     digits[--n] = 0;
     do
         digits[--n] = "0123456789abcdefghijklmnopqrstuvwxyz"[value % (unsigned)base];
@@ -178,7 +192,7 @@ int rand(void)
 errno_t rand_s(unsigned *random)
 {
     if (!random)
-        return errno = EINVAL;
+        return wrong(EINVAL);
     *random = (unsigned)random_bits();
     return 0;
 }
@@ -190,6 +204,10 @@ ldiv_t ldiv(long a, long b) { return (ldiv_t){ a / b, a % b }; }
 
 char *getenv(const char *name)
 {
+    if (!name) {
+        wrong(EINVAL);
+        return NULL;
+    }
     size_t n = strlen(name);
     for (char **e = _environ; e && *e; e++)
         if (_strnicmp(*e, name, n) == 0 && (*e)[n] == '=')
@@ -199,6 +217,10 @@ char *getenv(const char *name)
 
 wchar_t *_wgetenv(const wchar_t *name)
 {
+    if (!name) {
+        wrong(EINVAL);
+        return NULL;
+    }
     size_t n = wcslen(name);
     for (wchar_t **e = _wenviron; e && *e; e++)
         if (_wcsnicmp(*e, name, n) == 0 && (*e)[n] == '=')

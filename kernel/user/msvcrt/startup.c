@@ -24,7 +24,7 @@ typedef struct {
     int newmode;
 } _startupinfo;
 
-void (*wrong_parameter)(void);
+void (*wrong_parameter)(void), (*abort_end)(void);
 
 errno_t wrong(errno_t error)
 {
@@ -225,6 +225,8 @@ void abort(void)
 {
     raise(SIGABRT);
     streams_end();
+    if (abort_end)
+        abort_end();
     _exit(3);
 }
 

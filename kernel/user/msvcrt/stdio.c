@@ -17,6 +17,13 @@ static char rooms[OPEN][ROOM];
 FILE *__iob_func(void) { return _iob; }
 FILE *__acrt_iob_func(unsigned number) { return &_iob[number]; }
 
+static bool is_stream(FILE *stream)
+{
+    if (!stream)
+        wrong(EINVAL);
+    return stream;
+}
+
 void streams_begin(void)
 {
     for (int i = 0; i < OPEN; i++) {
@@ -101,6 +108,8 @@ void stream_let_go(FILE *stream)
 size_t stream_write(FILE *stream, const char *text, size_t size)
 {
     size_t done = 0;
+    if (!is_stream(stream))
+        return 0;
     stream_lock(stream);
     while (done < size && put(stream, text[done]))
         done++;
@@ -122,6 +131,10 @@ int putchar(int c) { return fputc(c, stdout); }
 
 int fputs(const char *text, FILE *stream)
 {
+    if (!text) {
+        wrong(EINVAL);
+        return EOF;
+    }
     size_t size = strlen(text);
     return stream_write(stream, text, size) == size ? 0 : EOF;
 }
@@ -136,7 +149,14 @@ int puts(const char *text)
 
 size_t fwrite(const void *from, size_t size, size_t count, FILE *stream)
 {
-    return size ? stream_write(stream, from, size * count) / size : 0;
+    size_t bytes;
+    if (!size || !count)
+        return 0;
+    if (!from || __builtin_mul_overflow(size, count, &bytes)) {
+        wrong(EINVAL);
+        return 0;
+    }
+    return stream_write(stream, from, bytes) / size;
 }
 
 int fflush(FILE *stream)
@@ -153,8 +173,12 @@ int fflush(FILE *stream)
 
 int setvbuf(FILE *stream, char *buffer, int mode, size_t size)
 {
-    if (!is_open(stream) || (mode != _IONBF && mode != _IOFBF && mode != _IOLBF))
+    if (!is_stream(stream) || !is_open(stream))
         return -1;
+    if ((mode != _IONBF && mode != _IOFBF && mode != _IOLBF) || (buffer && size > INT_MAX)) {
+        wrong(EINVAL);
+        return -1;
+    }
     stream_lock(stream);
     flush(stream);
     stream->_flag &= ~BUFFERED;
@@ -177,6 +201,8 @@ void setbuf(FILE *stream, char *buffer)
 
 int fgetc(FILE *stream)
 {
+    if (!is_stream(stream))
+        return EOF;
     if (stream->_cnt) {
         stream->_cnt = 0;
         return stream->_charbuf & 0xff;
@@ -190,7 +216,7 @@ int getchar(void) { return fgetc(stdin); }
 
 int ungetc(int c, FILE *stream)
 {
-    if (c == EOF || stream->_cnt)
+    if (!is_stream(stream) || c == EOF || stream->_cnt)
         return EOF;
     stream->_charbuf = c;
     stream->_cnt = 1;
@@ -201,6 +227,10 @@ int ungetc(int c, FILE *stream)
 char *fgets(char *text, int room, FILE *stream)
 {
     int n = 0;
+    if (!text || room <= 0 || !stream) {
+        wrong(EINVAL);
+        return NULL;
+    }
     for (int c; n + 1 < room && (c = fgetc(stream)) != EOF;) {
         text[n++] = (char)c;
         if (c == '\n')
@@ -219,22 +249,32 @@ char *gets(char *text)
 
 size_t fread(void *to, size_t size, size_t count, FILE *stream)
 {
-    size_t n = 0;
-    for (int c; n < size * count && (c = fgetc(stream)) != EOF;)
+    size_t n = 0, bytes;
+    if (!size || !count)
+        return 0;
+    if (!to || !stream || __builtin_mul_overflow(size, count, &bytes)) {
+        wrong(EINVAL);
+        return 0;
+    }
+    for (int c; n < bytes && (c = fgetc(stream)) != EOF;)
         ((char *)to)[n++] = (char)c;
-    return size ? n / size : 0;
+    return n / size;
 }
 
 /* --- State. --- */
 
-int feof(FILE *stream) { return stream->_flag & _IOEOF; }
-int ferror(FILE *stream) { return stream->_flag & _IOERR; }
-void clearerr(FILE *stream) { stream->_flag &= ~(_IOEOF | _IOERR); }
-int _fileno(FILE *stream) { return is_open(stream) ? stream->_file : -1; }
+int feof(FILE *stream) { return is_stream(stream) ? stream->_flag & _IOEOF : 0; }
+int ferror(FILE *stream) { return is_stream(stream) ? stream->_flag & _IOERR : 0; }
+void clearerr(FILE *stream)
+{
+    if (is_stream(stream))
+        stream->_flag &= ~(_IOEOF | _IOERR);
+}
+int _fileno(FILE *stream) { return is_stream(stream) && is_open(stream) ? stream->_file : -1; }
 
 int fclose(FILE *stream)
 {
-    if (!is_open(stream))
+    if (!is_stream(stream) || !is_open(stream))
         return EOF;
     int result = fflush(stream);
     stream->_flag = 0;
@@ -243,41 +283,34 @@ int fclose(FILE *stream)
 
 int _fcloseall(void) { return 0; }
 
-static int no_seek(void)
+static int no_seek(FILE *stream)
 {
-    errno = ESPIPE;
+    if (is_stream(stream))
+        errno = ESPIPE;
     return -1;
 }
 
 int fseek(FILE *stream, long offset, int from)
 {
-    (void)stream, (void)offset, (void)from;
-    return no_seek();
+    (void)offset, (void)from;
+    return no_seek(stream);
 }
 int _fseeki64(FILE *stream, long long offset, int from)
 {
-    (void)stream, (void)offset, (void)from;
-    return no_seek();
+    (void)offset, (void)from;
+    return no_seek(stream);
 }
-long ftell(FILE *stream)
-{
-    (void)stream;
-    return no_seek();
-}
-long long _ftelli64(FILE *stream)
-{
-    (void)stream;
-    return no_seek();
-}
+long ftell(FILE *stream) { return no_seek(stream); }
+long long _ftelli64(FILE *stream) { return no_seek(stream); }
 int fgetpos(FILE *stream, fpos_t *position)
 {
-    (void)stream, (void)position;
-    return no_seek();
+    (void)position;
+    return no_seek(stream);
 }
 int fsetpos(FILE *stream, const fpos_t *position)
 {
-    (void)stream, (void)position;
-    return no_seek();
+    (void)position;
+    return no_seek(stream);
 }
 void rewind(FILE *stream) { clearerr(stream); }
 

@@ -56,6 +56,10 @@ static DWORD WINAPI begin(LPVOID argument)
 
 static HANDLE make(struct start start, void *security, unsigned size, unsigned flags, unsigned *id)
 {
+    if (!start.routine && !start.plain) {
+        wrong(EINVAL);
+        return NULL;
+    }
     struct start *argument = malloc(sizeof *argument);
     if (!argument)
         return NULL;

@@ -6,6 +6,7 @@
 
 #define SECONDS_TO_1970 11644473600ll
 #define DAY 86400
+#define LAST 32535215999ll /* the end of the year 3000 */
 
 static const char days[] = "SunMonTueWedThuFriSat",
                   months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
@@ -78,28 +79,41 @@ static void fill(struct tm *tm, long long seconds)
     tm->tm_yday = (int)(day - days_of(tm->tm_year + 1900, 0, 1));
 }
 
-static struct tm *convert(long long seconds)
+/* NULL: `time` is wrong, or before 1970 or after 3000. */
+struct tm *_gmtime64(const __time64_t *time)
 {
+    if (!time) {
+        wrong(EINVAL);
+        return NULL;
+    }
     struct thread_data *data = thread_data();
     if (!data->time)
         data->time = malloc(sizeof *data->time);
-    if (!data->time || seconds < 0) {
+    if (!data->time || *time < 0 || *time > LAST) {
         errno = data->time ? EINVAL : ENOMEM;
         return NULL;
     }
-    fill(data->time, seconds);
+    fill(data->time, *time);
     return data->time;
 }
 
-struct tm *_gmtime64(const __time64_t *time) { return convert(*time); }
-struct tm *_gmtime32(const __time32_t *time) { return convert(*time); }
-struct tm *_localtime64(const __time64_t *time) { return convert(*time); }
-struct tm *_localtime32(const __time32_t *time) { return convert(*time); }
+struct tm *_gmtime32(const __time32_t *time)
+{
+    __time64_t wide = time ? *time : 0;
+    return _gmtime64(time ? &wide : NULL);
+}
+
+struct tm *_localtime64(const __time64_t *time) { return _gmtime64(time); }
+struct tm *_localtime32(const __time32_t *time) { return _gmtime32(time); }
 
 errno_t _gmtime64_s(struct tm *tm, const __time64_t *time)
 {
-    if (!tm || !time || *time < 0)
-        return EINVAL;
+    if (tm)
+        *tm = (struct tm){ -1, -1, -1, -1, -1, -1, -1, -1, -1 };
+    if (!tm || !time)
+        return wrong(EINVAL);
+    if (*time < 0 || *time > LAST)
+        return errno = EINVAL;
     fill(tm, *time);
     return 0;
 }
@@ -108,6 +122,10 @@ errno_t _localtime64_s(struct tm *tm, const __time64_t *time) { return _gmtime64
 
 __time64_t _mktime64(struct tm *tm)
 {
+    if (!tm) {
+        wrong(EINVAL);
+        return -1;
+    }
     long long year = tm->tm_year + 1900ll + tm->tm_mon / 12;
     int month = tm->tm_mon % 12;
     if (month < 0) {
@@ -126,15 +144,22 @@ __time64_t _mkgmtime64(struct tm *tm) { return _mktime64(tm); }
 char *asctime(const struct tm *tm)
 {
     char *text = thread_data()->time_text;
-    _snprintf(text, 32, "%.3s %.3s %02d %02d:%02d:%02d %d\n", days + 3 * (tm->tm_wday % 7),
-              months + 3 * (tm->tm_mon % 12), tm->tm_mday, tm->tm_hour, tm->tm_min, tm->tm_sec,
+    if (!tm || tm->tm_wday < 0 || tm->tm_wday > 6 || tm->tm_mon < 0 || tm->tm_mon > 11 ||
+        tm->tm_mday < 1 || tm->tm_mday > 31 || tm->tm_hour < 0 || tm->tm_hour > 23 ||
+        tm->tm_min < 0 || tm->tm_min > 59 || tm->tm_sec < 0 || tm->tm_sec > 60 || tm->tm_year < 0 ||
+        tm->tm_year > 8099) {
+        wrong(EINVAL);
+        return NULL;
+    }
+    _snprintf(text, 32, "%.3s %.3s %02d %02d:%02d:%02d %d\n", days + 3 * tm->tm_wday,
+              months + 3 * tm->tm_mon, tm->tm_mday, tm->tm_hour, tm->tm_min, tm->tm_sec,
               tm->tm_year + 1900);
     return text;
 }
 
 char *_ctime64(const __time64_t *time)
 {
-    const struct tm *tm = convert(*time);
+    const struct tm *tm = _gmtime64(time);
     return tm ? asctime(tm) : NULL;
 }
 
@@ -146,16 +171,24 @@ static const char *const month_names[] = { "January",   "February", "March",    
                                            "May",       "June",     "July",     "August",
                                            "September", "October",  "November", "December" };
 
+static const char *name(const char *const *names, int count, int i)
+{
+    if (i >= 0 && i < count)
+        return names[i];
+    wrong(EINVAL);
+    return "";
+}
+
 /* One conversion, at most 40 characters. */
 static void field(char *to, char c, const struct tm *t)
 {
     int hour = t->tm_hour % 12 ? t->tm_hour % 12 : 12, room = 40;
     int monday = (t->tm_wday + 6) % 7;
     switch (c) {
-    case 'a': _snprintf(to, room, "%.3s", day_names[t->tm_wday % 7]); break;
-    case 'A': _snprintf(to, room, "%s", day_names[t->tm_wday % 7]); break;
-    case 'b': _snprintf(to, room, "%.3s", month_names[t->tm_mon % 12]); break;
-    case 'B': _snprintf(to, room, "%s", month_names[t->tm_mon % 12]); break;
+    case 'a': _snprintf(to, room, "%.3s", name(day_names, 7, t->tm_wday)); break;
+    case 'A': _snprintf(to, room, "%s", name(day_names, 7, t->tm_wday)); break;
+    case 'b': _snprintf(to, room, "%.3s", name(month_names, 12, t->tm_mon)); break;
+    case 'B': _snprintf(to, room, "%s", name(month_names, 12, t->tm_mon)); break;
     case 'd': _snprintf(to, room, "%02d", t->tm_mday); break;
     case 'H': _snprintf(to, room, "%02d", t->tm_hour); break;
     case 'I': _snprintf(to, room, "%02d", hour); break;
@@ -191,6 +224,10 @@ static void field(char *to, char c, const struct tm *t)
 size_t strftime(char *text, size_t room, const char *format, const struct tm *tm)
 {
     size_t n = 0;
+    if (!text || !room || !format || !tm) {
+        wrong(EINVAL);
+        return 0;
+    }
     for (; *format; format++) {
         char part[40] = { *format, 0 };
         if (*format == '%' && format[1]) {
@@ -199,21 +236,24 @@ size_t strftime(char *text, size_t room, const char *format, const struct tm *tm
         }
         size_t length = strlen(part);
         if (n + length >= room) {
-            if (room)
-                *text = 0;
+            *text = 0;
+            errno = ERANGE;
             return 0;
         }
         memcpy(text + n, part, length + 1);
         n += length;
     }
-    if (room)
-        text[n] = 0;
+    text[n] = 0;
     return n;
 }
 
 size_t wcsftime(wchar_t *text, size_t room, const wchar_t *format, const struct tm *tm)
 {
     char narrow_format[200], narrow[400];
+    if (!text || !room || !format) {
+        wrong(EINVAL);
+        return 0;
+    }
     if (wcstombs(narrow_format, format, sizeof narrow_format) >= sizeof narrow_format)
         return 0;
     size_t n = strftime(narrow, sizeof narrow, narrow_format, tm);

@@ -19,6 +19,10 @@ int __mingw_vfwscanf(FILE *stream, const wchar_t *format, va_list args);
  * it. */
 static wchar_t *translate(const wchar_t *format, unsigned rules)
 {
+    if (!format) {
+        wrong(EINVAL);
+        return NULL;
+    }
     wchar_t *copy = malloc((POINTER_LENGTH * wcslen(format) + 1) * sizeof *copy), *to = copy;
     bool inside = false, sized = false, long_is_double = rules & FORMAT_LONG_IS_DOUBLE;
     bool c99 = rules & FORMAT_C99_STRINGS, point = false;
@@ -54,7 +58,7 @@ int format_to_wide_stream(FILE *stream, unsigned rules, const wchar_t *format, v
 {
     va_list again;
     va_copy(again, args);
-    int n = format_to_wide_text(NULL, 0, rules, format, again);
+    int n = format_to_wide_text(NULL, 0, rules, stream ? format : NULL, again);
     va_end(again);
     wchar_t *whole = n >= 0 ? malloc(((size_t)n + 1) * sizeof *whole) : NULL;
     if (!whole)
@@ -149,6 +153,10 @@ wint_t putwchar(wchar_t c) { return fputwc(c, stdout); }
 
 int fputws(const wchar_t *text, FILE *stream)
 {
+    if (!text || !stream) {
+        wrong(EINVAL);
+        return EOF;
+    }
     stream_hold(stream);
     for (; *text; text++)
         fputwc(*text, stream);

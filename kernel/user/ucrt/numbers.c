@@ -6,8 +6,14 @@ double __mingw_strtod(const char *text, char **end);
 float __mingw_strtof(const char *text, char **end);
 float __mingw_wcstof(const wchar_t *text, wchar_t **end);
 
-float strtof(const char *text, char **end) { return __mingw_strtof(text, end); }
-float wcstof(const wchar_t *text, wchar_t **end) { return __mingw_wcstof(text, end); }
+float strtof(const char *text, char **end)
+{
+    return text ? __mingw_strtof(text, end) : (wrong(EINVAL), 0);
+}
+float wcstof(const wchar_t *text, wchar_t **end)
+{
+    return text ? __mingw_wcstof(text, end) : (wrong(EINVAL), 0);
+}
 
 /* EINVAL: no buffer or no such base. ERANGE: too little room; the text is empty then. */
 #define TEXT_S(type, name, wide_name, wide_plain, plain)                                           \
@@ -17,9 +23,9 @@ float wcstof(const wchar_t *text, wchar_t **end) { return __mingw_wcstof(text, e
         if (text && room)                                                                          \
             *text = 0;                                                                             \
         if (!text || !room || base < 2 || base > 36)                                               \
-            return errno = EINVAL;                                                                 \
+            return wrong(EINVAL);                                                                  \
         plain(value, whole, base);                                                                 \
-        return strcpy_s(text, room, whole) ? (errno = ERANGE) : 0;                                 \
+        return strcpy_s(text, room, whole);                                                        \
     }                                                                                              \
     errno_t wide_name(type value, wchar_t *text, size_t room, int base)                            \
     {                                                                                              \
@@ -28,10 +34,10 @@ float wcstof(const wchar_t *text, wchar_t **end) { return __mingw_wcstof(text, e
         if (text && room)                                                                          \
             *text = 0;                                                                             \
         if (!text || !room || base < 2 || base > 36)                                               \
-            return errno = EINVAL;                                                                 \
+            return wrong(EINVAL);                                                                  \
         plain(value, whole, base);                                                                 \
         if (strlen(whole) >= room)                                                                 \
-            return errno = ERANGE;                                                                 \
+            return wrong(ERANGE);                                                                  \
         for (; whole[n]; n++)                                                                      \
             text[n] = (wchar_t)whole[n];                                                           \
         text[n] = 0;                                                                               \

@@ -105,6 +105,10 @@ static char *rewrite(const char *format, uint64_t options, bool wide_format, va_
 static int scan(FILE *stream, const char *text, const char *format, uint64_t options,
                 bool wide_format, va_list args)
 {
+    if (!format || !(stream || text)) {
+        wrong(EINVAL);
+        return EOF;
+    }
     void **slots = malloc((strlen(format) + 1) * sizeof *slots);
     char *copy = slots ? rewrite(format, options, wide_format, args, slots) : NULL;
     int n = EOF;
@@ -130,13 +134,15 @@ int __stdio_common_vfscanf(uint64_t options, FILE *stream, const char *format, v
 int __stdio_common_vsscanf(uint64_t options, const char *text, size_t room, const char *format,
                            void *locale, va_list args)
 {
-    size_t n = strnlen(text, room);
-    char *copy = malloc(n + 1);
+    size_t n = text ? strnlen(text, room) : 0;
+    char *copy = text ? malloc(n + 1) : NULL;
     (void)locale;
-    if (!copy)
+    if (text && !copy)
         return EOF;
-    memcpy(copy, text, n);
-    copy[n] = 0;
+    if (copy) {
+        memcpy(copy, text, n);
+        copy[n] = 0;
+    }
     int result = scan(NULL, copy, format, options, false, args);
     free(copy);
     return result;
@@ -158,9 +164,9 @@ static char *narrow(const wchar_t *wide, size_t room)
 static int scan_wide(FILE *stream, const wchar_t *text, size_t room, const wchar_t *format,
                      uint64_t options, va_list args)
 {
-    char *plain = narrow(format, INT_MAX), *from = text ? narrow(text, room) : NULL;
+    char *plain = format ? narrow(format, INT_MAX) : NULL, *from = text ? narrow(text, room) : NULL;
     int n = EOF;
-    if (plain && (stream || from))
+    if ((plain || !format) && (from || !text))
         n = scan(stream, from, plain, options, options & LEGACY_WIDE, args);
     free(plain);
     free(from);

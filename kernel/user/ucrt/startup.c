@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* From the process's start to main and to its end, as compilers since 2015 have it. */
 #include "ucrt.h"
+#include <fcntl.h>
 #include <signal.h>
 
 #undef __argc
@@ -17,9 +18,8 @@ void _initterm(no_arguments *from, no_arguments *end);
 
 /* --- Arguments and the environment, which are there since the library's own start. --- */
 
-/* 0, or EINVAL for a mode that there is not. NT: 2, which wants wildcards expanded, is 1. */
-errno_t _configure_narrow_argv(int mode) { return mode >= 0 && mode <= 2 ? 0 : EINVAL; }
-errno_t _configure_wide_argv(int mode) { return mode >= 0 && mode <= 2 ? 0 : EINVAL; }
+/* EINVAL: there is no such mode. NT: 2, which wants wildcards expanded, is 1. */
+errno_t _configure_narrow_argv(int mode) { return mode >= 0 && mode <= 2 ? 0 : wrong(EINVAL); }
 int _initialize_narrow_environment(void) { return _environ ? 0 : -1; }
 int _initialize_wide_environment(void) { return _wenviron ? 0 : -1; }
 char **_get_initial_narrow_environment(void) { return _environ; }
@@ -36,12 +36,16 @@ int *__p__commode(void) { return &_commode; }
 
 errno_t _set_fmode(int mode)
 {
+    if (mode != _O_TEXT && mode != _O_BINARY && mode != _O_WTEXT)
+        return wrong(EINVAL);
     _fmode = mode;
     return 0;
 }
 
 errno_t _get_fmode(int *mode)
 {
+    if (!mode)
+        return wrong(EINVAL);
     *mode = _fmode;
     return 0;
 }
@@ -63,8 +67,12 @@ BEHIND_NAME(wchar_t, _get_wide_winmain_command_line, _wcmdln)
 
 /* --- Settings: kept, and without effect but for what is said. --- */
 
+#define REPORT_ERROR_MODE 3
+#define WRITE_ABORT_MESSAGE 1u
+#define CALL_REPORT_FAULT 2u
+
 static int type, new_mode, error_mode;
-static unsigned abort_behavior = 3;
+static unsigned abort_behavior = WRITE_ABORT_MESSAGE | CALL_REPORT_FAULT;
 
 void _set_app_type(int value) { type = value; }
 int _query_app_type(void) { return type; }
@@ -72,7 +80,11 @@ int _query_app_type(void) { return type; }
 int _set_error_mode(int mode)
 {
     int old = error_mode;
-    if (mode != 3)
+    if (mode < 0 || mode > REPORT_ERROR_MODE) {
+        wrong(EINVAL);
+        return -1;
+    }
+    if (mode != REPORT_ERROR_MODE)
         error_mode = mode;
     return old;
 }
@@ -91,6 +103,10 @@ int _query_new_mode(void) { return new_mode; }
 int _set_new_mode(int mode)
 {
     int old = new_mode;
+    if (mode != 0 && mode != 1) {
+        wrong(EINVAL);
+        return -1;
+    }
     new_mode = mode;
     return old;
 }
@@ -215,18 +231,30 @@ invalid_handler _set_invalid_parameter_handler_of_thread(invalid_handler handler
     return old;
 }
 
-static void end(const char *why, unsigned status)
+#define FAST_FAIL_STACK_COOKIE 2
+#define FAST_FAIL_INVALID_ARGUMENT 5
+#define FAST_FAIL_FATAL_EXIT 7
+
+/* __fastfail(): no handler is called. */
+static void fail_fast(const char *why, unsigned code)
 {
     fputs(why, stderr);
-    TerminateProcess(GetCurrentProcess(), status);
+    __asm__ volatile("int $0x29" : : "c"(code));
+}
+
+/* abort() ends so unless the program has cleared _CALL_REPORTFAULT. */
+static void report_abort(void)
+{
+    if (abort_behavior & CALL_REPORT_FAULT)
+        fail_fast("the program called abort()\n", FAST_FAIL_FATAL_EXIT);
 }
 
 void _invoke_watson(const wchar_t *what, const wchar_t *function, const wchar_t *file,
                     unsigned line, uintptr_t reserved)
 {
     (void)what, (void)function, (void)file, (void)line, (void)reserved;
-    end("a function of the C library was given a wrong parameter\n",
-        STATUS_INVALID_CRUNTIME_PARAMETER);
+    fail_fast("a function of the C library was given a wrong parameter\n",
+              FAST_FAIL_INVALID_ARGUMENT);
 }
 
 void _invalid_parameter_noinfo(void)
@@ -245,7 +273,7 @@ void _invalid_parameter_noinfo_noreturn(void)
 void __report_gsfailure(uintptr_t cookie)
 {
     (void)cookie;
-    end("a buffer on the stack was overrun\n", (unsigned)STATUS_STACK_BUFFER_OVERRUN);
+    fail_fast("a buffer on the stack was overrun\n", FAST_FAIL_STACK_COOKIE);
 }
 
 static no_arguments on_terminate;
@@ -283,6 +311,14 @@ void pure_call(void)
     _purecall();
 }
 
+int _seh_filter_exe(unsigned long code, EXCEPTION_POINTERS *pointers);
+
+/* Of a library: only C++'s own exceptions end at its boundary. */
+int _seh_filter_dll(unsigned long code, EXCEPTION_POINTERS *pointers)
+{
+    return code == 0xe06d7363 ? _seh_filter_exe(code, pointers) : EXCEPTION_CONTINUE_SEARCH;
+}
+
 /* --- The library's own start. --- */
 
 BOOL WINAPI entry(HINSTANCE instance, DWORD reason, LPVOID reserved);
@@ -290,13 +326,6 @@ BOOL WINAPI ucrt_entry(HINSTANCE instance, DWORD reason, LPVOID reserved);
 BOOL WINAPI ucrt_entry(HINSTANCE instance, DWORD reason, LPVOID reserved)
 {
     wrong_parameter = _invalid_parameter_noinfo;
+    abort_end = report_abort;
     return entry(instance, reason, reserved);
-}
-
-int _seh_filter_exe(unsigned long code, EXCEPTION_POINTERS *pointers);
-
-/* Of a library: only C++'s own exceptions end at its boundary. */
-int _seh_filter_dll(unsigned long code, EXCEPTION_POINTERS *pointers)
-{
-    return code == 0xe06d7363 ? _seh_filter_exe(code, pointers) : EXCEPTION_CONTINUE_SEARCH;
 }

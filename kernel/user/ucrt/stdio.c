@@ -58,9 +58,13 @@ static int whole_wide_text(wchar_t **whole, uint64_t options, const wchar_t *for
     {                                                                                              \
         type *whole;                                                                               \
         (void)locale;                                                                              \
+        if (room && !text) {                                                                       \
+            wrong(EINVAL);                                                                         \
+            return CUT;                                                                            \
+        }                                                                                          \
         int n = whole_of(&whole, options, format, args);                                           \
         bool fits = n >= 0 && (size_t)n < room;                                                    \
-        if (n >= 0 && text && room)                                                                \
+        if (n >= 0 && room)                                                                        \
             memcpy(text, whole, (fits ? (size_t)n + 1 : room) * sizeof *text);                     \
         free(whole);                                                                               \
         if (!text || fits || n < 0)                                                                \
@@ -82,8 +86,7 @@ TO_TEXT(wchar_t, __stdio_common_vswprintf, whole_wide_text)
         type *whole;                                                                               \
         (void)locale;                                                                              \
         if (!text || !room || !format) {                                                           \
-            errno = EINVAL;                                                                        \
-            _invalid_parameter_noinfo();                                                           \
+            wrong(EINVAL);                                                                         \
             return CUT;                                                                            \
         }                                                                                          \
         int n = whole_of(&whole, options, format, args);                                           \
@@ -91,16 +94,14 @@ TO_TEXT(wchar_t, __stdio_common_vswprintf, whole_wide_text)
         bool fits = length < room;                                                                 \
         if (!fits && most == _TRUNCATE)                                                            \
             length = room - 1;                                                                     \
-        bool wrong = length >= room;                                                               \
-        if (n >= 0 && !wrong)                                                                      \
+        bool long_one = length >= room;                                                            \
+        if (n >= 0 && !long_one)                                                                   \
             memcpy(text, whole, length * sizeof *text);                                            \
-        text[wrong ? 0 : length] = 0;                                                              \
+        text[long_one ? 0 : length] = 0;                                                           \
         free(whole);                                                                               \
-        if (wrong) {                                                                               \
-            errno = ERANGE;                                                                        \
-            _invalid_parameter_noinfo();                                                           \
-        }                                                                                          \
-        return !wrong && n >= 0 && length == (size_t)n ? n : CUT;                                  \
+        if (long_one)                                                                              \
+            wrong(ERANGE);                                                                         \
+        return !long_one && n >= 0 && length == (size_t)n ? n : CUT;                               \
     }                                                                                              \
     int name(uint64_t options, type *text, size_t room, const type *format, void *locale,          \
              va_list args)                                                                         \
@@ -112,17 +113,17 @@ TO_TEXT_S(wchar_t, __stdio_common_vswprintf_s, __stdio_common_vsnwprintf_s, whol
 
 /* --- Opening, which finds no file. --- */
 
+/* EINVAL: one of them is NULL. */
 errno_t fopen_s(FILE **stream, const char *name, const char *mode)
 {
-    (void)name, (void)mode;
-    *stream = NULL;
-    return errno = ENOENT;
+    if (stream)
+        *stream = NULL;
+    return stream && name && mode ? (errno = ENOENT) : wrong(EINVAL);
 }
 
 errno_t freopen_s(FILE **to, const char *name, const char *mode, FILE *stream)
 {
-    (void)stream;
-    return fopen_s(to, name, mode);
+    return fopen_s(to, stream ? name : NULL, mode);
 }
 
 int _flushall(void)
@@ -134,10 +135,13 @@ int _flushall(void)
 errno_t clearerr_s(FILE *stream)
 {
     clearerr(stream);
-    return 0;
+    return stream ? 0 : EINVAL;
 }
 
 size_t fread_s(void *to, size_t room, size_t size, size_t count, FILE *stream)
 {
-    return size && count > room / size ? 0 : fread(to, size, count, stream);
+    if (!to || !size || count <= room / size)
+        return fread(to, size, count, stream);
+    wrong(ERANGE);
+    return 0;
 }

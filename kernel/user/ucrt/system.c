@@ -57,7 +57,7 @@ intptr_t _get_heap_handle(void) { return (intptr_t)GetProcessHeap(); }
 errno_t _wputenv_s(const wchar_t *name, const wchar_t *value)
 {
     if (!name || !value || !*name || wcschr(name, '='))
-        return errno = EINVAL;
+        return wrong(EINVAL);
     if (!SetEnvironmentVariableW(name, *value ? value : NULL) && *value)
         return errno = ENOMEM;
     make_environment(); /* what getenv returned before stays */
@@ -76,59 +76,85 @@ static wchar_t *widen(const char *text)
 errno_t _putenv_s(const char *name, const char *value)
 {
     wchar_t *wide_name = name ? widen(name) : NULL, *wide_value = value ? widen(value) : NULL;
-    errno_t error = _wputenv_s(wide_name, wide_value);
+    bool memory = (wide_name || !name) && (wide_value || !value);
+    errno_t error = memory ? _wputenv_s(wide_name, wide_value) : ENOMEM;
     free(wide_name);
     free(wide_value);
     return error;
 }
 
+/* -1: EINVAL, `line` is not NAME=VALUE; only NULL is a wrong parameter. ENOMEM. */
 int _wputenv(const wchar_t *line)
 {
-    wchar_t *copy = _wcsdup(line), *value = copy ? wcschr(copy, '=') : NULL;
-    if (value)
-        *value++ = 0;
-    errno_t error = _wputenv_s(copy, value);
+    if (!line) {
+        wrong(EINVAL);
+        return -1;
+    }
+    const wchar_t *value = wcschr(line, '=');
+    if (!value || value == line) {
+        errno = EINVAL;
+        return -1;
+    }
+    wchar_t *copy = _wcsdup(line);
+    if (!copy)
+        return -1;
+    copy[value - line] = 0;
+    errno_t error = _wputenv_s(copy, value + 1);
     free(copy);
     return error ? -1 : 0;
 }
 
 int _putenv(const char *line)
 {
-    wchar_t *wide = widen(line);
-    int result = wide ? _wputenv(wide) : -1;
+    wchar_t *wide = line ? widen(line) : NULL;
+    int result = wide || !line ? _wputenv(wide) : -1;
     free(wide);
     return result;
 }
 
+/* ERANGE: *needed is the room that it needs. 0, and 0 needed: there is no such variable. */
 errno_t getenv_s(size_t *needed, char *to, size_t room, const char *name)
 {
-    const char *value = getenv(name);
-    *needed = value ? strlen(value) + 1 : 0;
+    if (needed)
+        *needed = 0;
     if (to && room)
         *to = 0;
-    return !value || !room ? 0 : strcpy_s(to, room, value);
+    if (!needed || !name || (room && !to))
+        return wrong(EINVAL);
+    const char *value = getenv(name);
+    if (!value)
+        return 0;
+    *needed = strlen(value) + 1;
+    if (!room)
+        return 0;
+    if (*needed > room)
+        return errno = ERANGE;
+    memcpy(to, value, *needed);
+    return 0;
 }
 
 /* The caller frees the copy. */
-errno_t _dupenv_s(char **to, size_t *count, const char *name)
-{
-    const char *value = getenv(name);
-    *to = value ? _strdup(value) : NULL;
-    if (count)
-        *count = *to ? strlen(value) + 1 : 0;
-    return value && !*to ? errno = ENOMEM : 0;
-}
-
-errno_t _wdupenv_s(wchar_t **to, size_t *count, const wchar_t *name)
-{
-    const wchar_t *value = _wgetenv(name);
-    *to = value ? _wcsdup(value) : NULL;
-    if (count)
-        *count = *to ? wcslen(value) + 1 : 0;
-    return value && !*to ? errno = ENOMEM : 0;
-}
+#define DUPENV(type, name, get, duplicate, length)                                                 \
+    errno_t name(type **to, size_t *count, const type *variable)                                   \
+    {                                                                                              \
+        if (to)                                                                                    \
+            *to = NULL;                                                                            \
+        if (count)                                                                                 \
+            *count = 0;                                                                            \
+        if (!to || !variable)                                                                      \
+            return wrong(EINVAL);                                                                  \
+        const type *value = get(variable);                                                         \
+        *to = value ? duplicate(value) : NULL;                                                     \
+        if (count && *to)                                                                          \
+            *count = length(value) + 1;                                                            \
+        return value && !*to ? errno = ENOMEM : 0;                                                 \
+    }
+DUPENV(char, _dupenv_s, getenv, _strdup, strlen)
+DUPENV(wchar_t, _wdupenv_s, _wgetenv, _wcsdup, wcslen)
 
 /* --- Time: UTC. --- */
+
+#define TIME_ROOM 26 /* of "Thu Jan 01 00:00:00 1970\n" */
 
 static long no_seconds;
 static int no_daylight;
@@ -140,17 +166,19 @@ int *__daylight(void) { return &no_daylight; }
 char **__tzname(void) { return zone_names; }
 void _tzset(void) {}
 
-errno_t _get_timezone(long *seconds)
-{
-    *seconds = 0;
-    return 0;
-}
-
-errno_t _get_daylight(int *hours)
-{
-    *hours = 0;
-    return 0;
-}
+/* Each stores one value. EINVAL: `to` is NULL. */
+#define GET(name, type, value)                                                                     \
+    errno_t name(type *to)                                                                         \
+    {                                                                                              \
+        if (!to)                                                                                   \
+            return wrong(EINVAL);                                                                  \
+        *to = value;                                                                               \
+        return 0;                                                                                  \
+    }
+GET(_get_timezone, long, 0)
+GET(_get_daylight, int, 0)
+GET(_get_errno, int, errno)
+GET(_get_doserrno, unsigned long, _doserrno)
 
 struct seconds_and_ns {
     __time64_t seconds;
@@ -170,17 +198,29 @@ int _timespec64_get(struct seconds_and_ns *to, int base)
 
 errno_t _ftime64_s(struct __timeb64 *to)
 {
+    if (!to)
+        return wrong(EINVAL);
     _ftime64(to);
     return 0;
 }
 
+/* EINVAL: without room for 26 characters too, or of what asctime() and _ctime64() refuse. */
 errno_t asctime_s(char *text, size_t room, const struct tm *tm)
 {
-    return strcpy_s(text, room, asctime(tm));
+    if (text && room)
+        *text = 0;
+    if (!text || room < TIME_ROOM)
+        return wrong(EINVAL);
+    const char *from = asctime(tm);
+    return from ? strcpy_s(text, room, from) : EINVAL;
 }
 
 errno_t _ctime64_s(char *text, size_t room, const __time64_t *time)
 {
+    if (text && room)
+        *text = 0;
+    if (!text || room < TIME_ROOM)
+        return wrong(EINVAL);
     const char *from = _ctime64(time);
     return from ? strcpy_s(text, room, from) : EINVAL;
 }
@@ -189,7 +229,13 @@ errno_t _ctime64_s(char *text, size_t room, const __time64_t *time)
 
 #define NOT_PER_THREAD 2
 
-int _configthreadlocale(int mode) { return mode >= -1 && mode <= 2 ? NOT_PER_THREAD : -1; }
+int _configthreadlocale(int mode)
+{
+    if (mode >= -1 && mode <= 2)
+        return NOT_PER_THREAD;
+    wrong(EINVAL);
+    return -1;
+}
 
 static struct localeinfo_struct c_locale;
 
@@ -220,12 +266,6 @@ wchar_t **___lc_locale_name_func(void)
 
 /* --- Files and errors. --- */
 
-errno_t _get_errno(int *to)
-{
-    *to = errno;
-    return 0;
-}
-
 errno_t _set_errno(int value)
 {
     errno = value;
@@ -238,15 +278,13 @@ errno_t _set_doserrno(unsigned long value)
     return 0;
 }
 
-errno_t _get_doserrno(unsigned long *to)
-{
-    *to = _doserrno;
-    return 0;
-}
-
 int _fstat64i32(int file, struct _stat64i32 *stat)
 {
     struct _stat64 whole;
+    if (!stat) {
+        wrong(EINVAL);
+        return -1;
+    }
     if (_fstat64(file, &whole))
         return -1;
     *stat = (struct _stat64i32){ .st_mode = whole.st_mode, .st_nlink = whole.st_nlink };
@@ -254,24 +292,20 @@ int _fstat64i32(int file, struct _stat64i32 *stat)
 }
 
 /* For what takes a name first: there is no file. */
+errno_t no_such_file_s(const void *name) { return name ? (errno = ENOENT) : wrong(EINVAL); }
+
 int no_such_file(const void *name)
 {
-    (void)name;
-    errno = ENOENT;
+    no_such_file_s(name);
     return -1;
-}
-
-errno_t no_such_file_s(const void *name)
-{
-    (void)name;
-    return errno = ENOENT;
 }
 
 errno_t _sopen_s(int *file, const char *name, int flags, int share, int mode)
 {
-    (void)name, (void)flags, (void)share, (void)mode;
-    *file = -1;
-    return errno = ENOENT;
+    (void)flags, (void)share, (void)mode;
+    if (file)
+        *file = -1;
+    return no_such_file_s(file ? name : NULL);
 }
 
 FILE *no_stream(const void *name)
@@ -283,7 +317,11 @@ FILE *no_stream(const void *name)
 /* C:\, the folder that programs are in. */
 char *_getcwd(char *text, int room)
 {
-    if (room > 0 && room < 4) {
+    if (room < 0 || (text && !room)) {
+        wrong(EINVAL);
+        return NULL;
+    }
+    if (room && room < 4) {
         errno = ERANGE;
         return NULL;
     }

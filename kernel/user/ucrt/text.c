@@ -161,53 +161,55 @@ size_t wcsrtombs(char *to, const wchar_t **from, size_t room, mbstate_t *state)
     return n;
 }
 
+/* As wcstombs, but no character is cut in two. */
+static size_t whole_characters(char *to, const wchar_t *from, size_t room)
+{
+    return to ? wcsrtombs(to, &from, room, NULL) : wcstombs(NULL, from, 0);
+}
+
 /* `most` characters, or with _TRUNCATE as many as there is room for. */
-errno_t mbstowcs_s(size_t *converted, wchar_t *to, size_t room, const char *from, size_t most)
-{
-    size_t n = mbstowcs(NULL, from, 0), length = n < most ? n : most;
-    if (n == (size_t)-1)
-        return EILSEQ;
-    bool cut = to && length >= room;
-    if (to && room)
-        *to = 0;
-    if (cut && (most != _TRUNCATE || !room))
-        return errno = ERANGE;
-    length = cut ? room - 1 : length;
-    if (to) {
-        mbstowcs(to, from, length);
-        to[length] = 0;
+/* NULL and no room: *converted is the room that the text needs, with its NUL. EILSEQ: `from` is not
+ * UTF-8. NT: a pair of surrogates may be cut in two. */
+#define CONVERT(to_type, from_type, name, plain)                                                   \
+    errno_t name(size_t *converted, to_type *to, size_t room, const from_type *from, size_t most)  \
+    {                                                                                              \
+        if (converted)                                                                             \
+            *converted = 0;                                                                        \
+        if (to && room)                                                                            \
+            *to = 0;                                                                               \
+        if (!from || !to != !room)                                                                 \
+            return wrong(EINVAL);                                                                  \
+        size_t n = plain(NULL, from, 0), length = n < most ? n : most;                             \
+        if (n == (size_t)-1)                                                                       \
+            return EILSEQ;                                                                         \
+        bool cut = to && length >= room;                                                           \
+        if (cut && most != _TRUNCATE)                                                              \
+            return wrong(ERANGE);                                                                  \
+        length = cut ? room - 1 : length;                                                          \
+        if (to)                                                                                    \
+            length = plain(to, from, length);                                                      \
+        if (to)                                                                                    \
+            to[length] = 0;                                                                        \
+        if (converted)                                                                             \
+            *converted = length + 1;                                                               \
+        return cut ? STRUNCATE : 0;                                                                \
     }
-    if (converted)
-        *converted = length + 1;
-    return cut ? STRUNCATE : 0;
-}
+CONVERT(wchar_t, char, mbstowcs_s, mbstowcs)
+CONVERT(char, wchar_t, wcstombs_s, whole_characters)
 
-errno_t wcstombs_s(size_t *converted, char *to, size_t room, const wchar_t *from, size_t most)
-{
-    size_t n = wcstombs(NULL, from, 0), length = n < most ? n : most;
-    bool cut = to && length >= room;
-    if (to && room)
-        *to = 0;
-    if (cut && (most != _TRUNCATE || !room))
-        return errno = ERANGE;
-    length = cut ? room - 1 : length;
-    if (to) {
-        wcstombs(to, from, length);
-        to[length] = 0;
-    }
-    if (converted)
-        *converted = length + 1;
-    return cut ? STRUNCATE : 0;
-}
-
+/* NULL and no room: 0, as there are no states. */
 errno_t wctomb_s(int *converted, char *to, size_t room, wchar_t c)
 {
-    char bytes[8];
+    char bytes[8] = "";
     int n = to ? wctomb(bytes, c) : 0;
-    if (to && (size_t)n > room)
-        return errno = ERANGE;
-    if (to)
-        memcpy(to, bytes, (size_t)n);
-    *converted = n;
+    if (converted)
+        *converted = to ? -1 : 0;
+    if (!to && room)
+        return wrong(EINVAL);
+    if ((size_t)n > room)
+        return wrong(ERANGE);
+    memcpy(to, bytes, (size_t)n);
+    if (converted)
+        *converted = n;
     return 0;
 }
