@@ -31,7 +31,7 @@ static NTSTATUS check_region(uint64_t base, uint64_t size, ULONG log2, ULONG buf
     uint64_t buckets = (size >> log2) + ((size & ((1ul << log2) - 1)) != 0);
     if (buckets > buffer_size / sizeof(ULONG))
         return STATUS_BUFFER_TOO_SMALL;
-    return size && base + size <= base ? STATUS_BUFFER_OVERFLOW : STATUS_SUCCESS;
+    return base + size < base ? STATUS_BUFFER_OVERFLOW : STATUS_SUCCESS;
 }
 
 static NTSTATUS check_pointers(const HANDLE *handle, const ULONG *buffer, ULONG buffer_size,
