@@ -196,10 +196,8 @@ static struct thread *create_user(const char *name, struct process *process, uin
     struct thread *thread = possible(affinity) ? allocate(name) : NULL;
     if (!thread)
         return NULL;
-    bool equipped = process_equip(process, thread);
-    if (!equipped || !process_join(process, thread)) {
-        if (equipped)
-            process_unequip(process, thread);
+    /* A process that cannot be joined is ending, and takes its memory with it. */
+    if (!process_equip(process, thread) || !process_join(process, thread)) {
         thread->object.refs = 1;
         object_release(&thread->object);
         return NULL;

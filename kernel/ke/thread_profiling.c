@@ -62,7 +62,7 @@ static inline bool stale(const struct thread_profiling *p)
 }
 
 /* An emptied configuration ends sampling for good: another one cannot come while the thread is
- * enabled. */
+ * enabled. The arrival or the interrupt in which this happens changes UpdateCount. */
 static void drop_stale(struct thread_profiling *p)
 {
     if (!stale(p))
@@ -72,7 +72,6 @@ static void drop_stale(struct thread_profiling *p)
     p->plain = 0;
     p->counters = 0;
     p->block->HwCountersCount = 0;
-    p->block->UpdateCount++;
 }
 
 /* Ring 3 may read counters only while a thread runs that enabled them. */
