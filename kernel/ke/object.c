@@ -100,6 +100,7 @@ static NTSTATUS check(const struct handle_entry *found, const struct object_type
         return STATUS_INVALID_HANDLE;
     if (type && found->object->type != type)
         return STATUS_OBJECT_TYPE_MISMATCH;
+    wanted = map_generic(found->object->type, wanted);
     return (found->access & wanted) == wanted ? STATUS_SUCCESS : STATUS_ACCESS_DENIED;
 }
 

@@ -42,6 +42,26 @@ TEST_USER(handles, limit,
     CHECK_EQ((uint64_t)made, 2400);
 }
 
+TEST_USER(handles, generic,
+          "a duplicate's generic rights are those of the type, which the source must have")
+{
+    HANDLE event = CreateEvent(NULL, TRUE, TRUE, NULL), reads = NULL, sets = NULL;
+    EVENT_BASIC_INFORMATION info;
+    REQUIRE(event != NULL);
+    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), event, NtCurrentProcess(), &reads,
+                                   GENERIC_READ, 0, 0),
+                 STATUS_SUCCESS);
+    CHECK_STATUS(ZwQueryEvent(reads, EventBasicInformation, &info, sizeof info, NULL),
+                 STATUS_SUCCESS);
+    CHECK_STATUS(ZwSetEvent(reads, NULL), STATUS_ACCESS_DENIED);
+    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), reads, NtCurrentProcess(), &sets,
+                                   GENERIC_WRITE, 0, 0),
+                 STATUS_ACCESS_DENIED);
+    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), reads, NtCurrentProcess(), &sets,
+                                   GENERIC_READ, 0, 0),
+                 STATUS_SUCCESS);
+}
+
 static uint32_t successful; /* atomic; threads that found an object once at least */
 
 static DWORD use(PVOID unused)
