@@ -24,33 +24,42 @@ static void agree(const struct thread *thread, uint64_t mask)
     CHECK_EQ(p->switches > 1, true);
 }
 
-TEST(tp_masks, mixed,
-     "threads that count one, two or three elements, with holes between, are switched to each "
-     "other and all elements of each agree")
+#define THREADS 6
+
+/* Threads with these masks, all on one CPU, so that each is switched to another one. */
+static void switch_among(const uint64_t *masks, unsigned count)
 {
-    static const uint64_t masks[] = { 1, 7, 5, 2, 6, 4 };
-    enum { THREADS = ARRAY_SIZE(masks) };
     struct runner runners[THREADS];
-    unsigned ctr, same[ELEMENTS];
-    SKIP_WITHOUT_PMU();
-    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    same[0] = same[1] = same[2] = ctr;
-    counting_configure(same, ELEMENTS);
-    test_run_on(0);
-    for (unsigned i = 0; i < THREADS; i++) {
+    for (unsigned i = 0; i < count; i++) {
         runners[i] = start_on(user_spin_profiled, masks[i], cpu_set_one(0));
         if (runners[i].thread)
             peek_wait(runners[i].process, &user_state, 1);
     }
     sched_wait(NULL, clock_ns() + TICKS * sched_tick_ns(), DelayExecution);
     KIRQL old = irql_raise(DISPATCH_LEVEL);
-    for (unsigned i = 0; i < THREADS; i++)
+    for (unsigned i = 0; i < count; i++)
         if (runners[i].thread)
             agree(runners[i].thread, masks[i]);
     irql_lower(old);
-    for (unsigned i = 0; i < THREADS; i++)
+    for (unsigned i = 0; i < count; i++)
         if (runners[i].process)
             end_by_force(runners[i].process, runners[i].thread);
+}
+
+TEST(tp_masks, mixed,
+     "threads that count one, two or three elements, with holes between, are switched to each "
+     "other and all elements of each agree")
+{
+    static const uint64_t masks[THREADS] = { 1, 7, 5, 2, 6, 4 };
+    static const uint64_t without_holes[] = { 1, 7, 3 }; /* in any order each follows another */
+    unsigned ctr, same[ELEMENTS];
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
+    same[0] = same[1] = same[2] = ctr;
+    counting_configure(same, ELEMENTS);
+    test_run_on(0);
+    switch_among(masks, THREADS);
+    switch_among(without_holes, ARRAY_SIZE(without_holes));
     test_run_anywhere();
     counting_stop();
 }

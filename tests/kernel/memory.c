@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* Where a process's ranges of addresses lie, and what is left for the kernel. */
+#include "kernel/ke/memory.h"
+#include "kernel/ke/process.h"
+#include "kernel/mm/phys.h"
+#include "kernel/mm/vm.h"
+#include "tests/harness/test.h"
+#include "tests/harness/user.h"
+
+#define FLAGS (PTE_PRESENT | PTE_WRITE | PTE_NX)
+#define ANYWHERE 0
+#define LARGE (1ul << 32)
+
+static uint64_t reserved(struct process *process, uint64_t base, uint64_t size)
+{
+    CHECK_STATUS(memory_reserve(process, &base, size, REGION_PRIVATE, PAGE_READWRITE),
+                 STATUS_SUCCESS);
+    return base;
+}
+
+TEST(memory, ranges,
+     "behind each range that the kernel places there is a gap; a program's own may touch")
+{
+    struct process *process = user_process();
+    REQUIRE(process != NULL);
+    uint64_t size = PAGE_SIZE, first = reserved(process, ANYWHERE, size),
+             second = reserved(process, ANYWHERE, size), wanted = 1ul << 40;
+    CHECK_EQ(second - first, 2 * MEMORY_GRANULARITY);
+    CHECK_EQ(reserved(process, wanted, size), wanted);
+    CHECK_EQ(reserved(process, wanted - size, size), wanted - size);
+    CHECK_EQ(reserved(process, wanted + size, size), wanted + size);
+    object_release(&process->object);
+}
+
+TEST(memory, spare, "what would take the kernel's last pages is refused before any of it is taken")
+{
+    struct process *process = user_process();
+    REQUIRE(process != NULL);
+    uint64_t base = reserved(process, ANYWHERE, LARGE), size = phys_free_pages() * PAGE_SIZE;
+    mutex_acquire(&process->memory.mutex);
+    uint64_t before = phys_free_pages();
+    CHECK_STATUS(memory_commit_locked(process, base, base + size - 64 * PAGE_SIZE, FLAGS),
+                 STATUS_NO_MEMORY);
+    CHECK_EQ(phys_free_pages(), before);
+    mutex_release(&process->memory.mutex);
+    object_release(&process->object);
+}
