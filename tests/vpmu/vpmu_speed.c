@@ -6,7 +6,6 @@
 #include "hal/smp.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
-#include "kernel/base/print.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/sched.h"
 #include "kernel/mm/phys.h"
@@ -60,12 +59,26 @@ TEST(vpmu, free_running,
     CHECK_RANGE(after.steps - before.steps, ticks / 2, 2 * ticks + 20 * cpu_count);
 }
 
-/* Common code of a compiler's: calls through pointers, divisions, bytes. */
-static void format_numbers(uint64_t n)
+static char line[80];
+
+static __attribute__((noinline, aligned(64))) char *put_digit(char *to, uint64_t digit)
 {
-    char line[80];
-    while (n--)
-        print_to(line, sizeof line, "%u of %x: %s, %5d", 1234567, 0xabcdef, "text", -17);
+    *to = "0123456789abcdef"[digit];
+    return to + 1;
+}
+
+/* Common code of a compiler's: calls through pointers, divisions, bytes. On a page of its own: an
+ * instruction across a page's end is stepped, and which one is there changes with each build. */
+static __attribute__((noinline, aligned(4096))) void format_numbers(uint64_t n)
+{
+    char *(*put)(char *to, uint64_t digit) = put_digit;
+    uint64_t base = 10;
+    asm volatile("" : "+r"(put), "+r"(base));
+    while (n--) {
+        char *to = line;
+        for (uint64_t left = 1234567; left; left /= base)
+            to = put(to, left % base);
+    }
 }
 
 /* Ticks for each instruction of the work while branches are counted; by -icount an instruction that
@@ -91,7 +104,7 @@ LAB_TEST(vpmu, decoded,
     } works[] = { { "a loop", lab_loop, 10000 },
                   { "loads and stores", lab_memory, 10000 },
                   { "branches", lab_branches, 10000 },
-                  { "compiled code", format_numbers, 100 } };
+                  { "compiled code", format_numbers, 500 } };
     SKIP_WITHOUT_VPMU();
     if (vpmu_steps())
         SKIP("the virtual PMU steps every instruction");
