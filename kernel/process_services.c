@@ -6,13 +6,16 @@
 #include "kernel/base/irql.h"
 #include "kernel/ke/caller.h"
 #include "kernel/ke/process.h"
+#include "kernel/nt/nt_time.h"
 #include "kernel/services.h"
+
+static LONGLONG date_of(uint64_t ns) { return SYSTEM_TIME_AT_BOOT + (LONGLONG)(ns / 100); }
 
 void usage_times(uint64_t created_ns, uint64_t ended_ns, uint64_t cycles, KERNEL_USER_TIMES *times)
 {
     const uint64_t hz = clock_tsc_hz, used = cycles / hz * 10000000 + cycles % hz * 10000000 / hz;
-    *times = (KERNEL_USER_TIMES){ .CreateTime.QuadPart = (LONGLONG)(created_ns / 100),
-                                  .ExitTime.QuadPart = (LONGLONG)(ended_ns / 100),
+    *times = (KERNEL_USER_TIMES){ .CreateTime.QuadPart = date_of(created_ns),
+                                  .ExitTime.QuadPart = ended_ns ? date_of(ended_ns) : 0,
                                   .UserTime.QuadPart = (LONGLONG)used };
 }
 

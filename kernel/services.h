@@ -22,7 +22,7 @@ NTSTATUS NtQueryInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInf
 NTSTATUS NtQueryInformationProcess(HANDLE ProcessHandle, PROCESSINFOCLASS ProcessInformationClass,
                                    PVOID ProcessInformation, ULONG ProcessInformationLength,
                                    PULONG ReturnLength);
-/* In units of 100 ns since boot. NT: since 1601; all that was used is user time. */
+/* 0 ns: it has not ended. NT: all that was used is user time. */
 void usage_times(uint64_t created_ns, uint64_t ended_ns, uint64_t cycles, KERNEL_USER_TIMES *times);
 ULONG NtGetCurrentProcessorNumber(void);
 NTSTATUS NtGetCurrentProcessorNumberEx(PPROCESSOR_NUMBER ProcNumber);

@@ -68,9 +68,12 @@ check("DRIVER=tests/programs/device_driver.c PROGRAM=tests/programs/device.c PMU
 check("DRIVER=tests/programs/device_driver.c PROGRAM=tests/programs/device_apc.c PMU=none SMP=$_",
       0, qr/^87 checks, 0 wrong\n# PASS/m)
     for 1, 2;
-my %imports = (1 => 75, 2 => 84); # another processor uses lists while this one has their lock
+my %imports = (1 => 76, 2 => 85); # another processor uses lists while this one has their lock
 check("DRIVER=tests/programs/driver_imports.c PMU=none SMP=$_", 0,
       qr/^$imports{$_} checks, 0 wrong\n# PASS/m) for 1, 2;
+my %nmis = (1 => 26, 2 => 29);
+check("DRIVER=tests/programs/driver_nmi.c PMU=none SMP=$_", 0,
+      qr/^$nmis{$_} checks, 0 wrong\n# PASS/m) for 1, 2;
 my $two = 'tests/programs/device_driver.c tests/programs/caller_driver.c';
 check("DRIVER='$two' PMU=none SMP=$_", 0, qr/^\d+ checks, 0 wrong\n0 still waited\n# PASS/m)
     for 1, 2;

@@ -2,6 +2,7 @@
 /* One thread takes items in the order in which they were queued. NT: QueueType has no effect, and
  * a routine that does not return holds up the others. Source: the Windows driver documentation. */
 #include "kernel/driver/work.h"
+#include "hal/clock.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/list.h"
 #include "kernel/base/lock.h"
@@ -74,7 +75,7 @@ bool work_start(void)
 void work_wait(void)
 {
     while (__atomic_load_n(&unfinished, __ATOMIC_ACQUIRE))
-        sched_wait(NULL, sched_tick_ns() + 1, DelayExecution);
+        sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution);
 }
 
 /* NULL: no memory. */

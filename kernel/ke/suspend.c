@@ -126,18 +126,19 @@ static bool put(struct thread *thread, const struct apc *apc, bool timed)
     return true;
 }
 
-/* False: no memory. */
+/* A thread keeps the queue that it has. False: no memory. */
 static bool have_queue(struct thread *thread)
 {
+    if (__atomic_load_n(&thread->apcs, __ATOMIC_ACQUIRE))
+        return true;
     void *page = phys_alloc(1);
     KIRQL irql = sched_lock();
-    if (!thread->apcs) {
-        thread->apcs = page;
-        page = NULL;
-    }
+    bool first = !thread->apcs;
+    if (first)
+        __atomic_store_n(&thread->apcs, page, __ATOMIC_RELEASE);
     bool any = thread->apcs;
     sched_unlock(irql);
-    if (page)
+    if (page && !first)
         phys_free(page, 1);
     return any;
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What real drivers of counters import besides: work items, fast mutexes, queued locks, lists with
- * locks, strings, PCI, contiguous memory, NMI callbacks, saved registers, times. */
+ * locks, strings, PCI, contiguous memory, saved registers, times. */
 #include <ntddk.h>
 #include "check_driver.h"
-
-#define APIC_BASE 0xfee00000
-#define APIC_ICR 0x300
-#define NMI_TO_SELF 0x40400 /* delivery mode NMI, shorthand self */
 
 typedef ULONGLONG NTAPI QUERY_TIME(PULONG64 QpcTimeStamp);
 
@@ -41,6 +37,24 @@ static VOID NTAPI queue_both(PKDPC Dpc, PVOID Context, PVOID Argument1, PVOID Ar
     IoQueueWorkItemEx(item, second, DelayedWorkQueue, (PVOID)2);
 }
 
+static VOID NTAPI again(PDEVICE_OBJECT DeviceObject, PVOID Context)
+{
+    UNREFERENCED_PARAMETER(DeviceObject);
+    UNREFERENCED_PARAMETER(Context);
+    KeSetEvent(&done, IO_NO_INCREMENT, FALSE);
+}
+
+/* Begun when the driver is unloaded, which waits for it. */
+static VOID NTAPI last(PVOID IoObject, PVOID Context, PIO_WORKITEM Item)
+{
+    LARGE_INTEGER while_it_unloads;
+    UNREFERENCED_PARAMETER(IoObject);
+    UNREFERENCED_PARAMETER(Context);
+    while_it_unloads.QuadPart = -50000;
+    KeDelayExecutionThread(KernelMode, FALSE, &while_it_unloads);
+    IoFreeWorkItem(Item);
+}
+
 static VOID check_work(VOID)
 {
     PIO_WORKITEM other = IoAllocateWorkItem(device);
@@ -52,6 +66,9 @@ static VOID check_work(VOID)
     CHECK(KeInsertQueueDpc(&dpc, NULL, NULL));
     CHECK(KeWaitForSingleObject(&done, Executive, KernelMode, FALSE, NULL) == STATUS_SUCCESS);
     CHECK(order == 12 && level == PASSIVE_LEVEL && worker != PsGetCurrentThread());
+    KeClearEvent(&done);
+    IoQueueWorkItem(other, again, DelayedWorkQueue, NULL); /* it ran, and may do so again */
+    CHECK(KeWaitForSingleObject(&done, Executive, KernelMode, FALSE, NULL) == STATUS_SUCCESS);
     IoFreeWorkItem(other);
 }
 
@@ -233,6 +250,16 @@ static VOID check_strings(VOID)
     RtlFreeUnicodeString(&wide);
     RtlFreeAnsiString(&back);
     CHECK(!wide.Buffer && !back.Buffer);
+    RtlInitAnsiString(&narrow, "\xe9");
+    CHECK(RtlAnsiStringToUnicodeString(&copy, &narrow, FALSE) == STATUS_SUCCESS && room[0] == 0xe9);
+    room[0] = 0x20ac; /* which Latin-1 lacks */
+    CHECK(RtlUnicodeStringToAnsiString(&back, &copy, TRUE) == STATUS_SUCCESS &&
+          back.Buffer[0] == '?');
+    RtlFreeAnsiString(&back);
+    RtlInitAnsiString(&narrow, NULL);
+    CHECK(!narrow.Length && !narrow.MaximumLength && !narrow.Buffer);
+    RtlCopyUnicodeString(&copy, NULL);
+    CHECK(copy.Length == 0);
 }
 
 /* --- PCI: QEMU's host bridge is the first device, and there is no bus 255. --- */
@@ -282,6 +309,9 @@ static VOID check_memory(VOID)
     CHECK(MmGetPhysicalAddress(p + 8192).QuadPart == MmGetPhysicalAddress(p).QuadPart + 8192);
     MmFreeContiguousMemory(p);
     CHECK(!MmAllocateContiguousMemory(4096, low));
+    p = MmAllocateContiguousMemory(100, any);
+    CHECK(p && !((ULONG_PTR)p & 4095));
+    MmFreeContiguousMemory(p);
 }
 
 static VOID check_registers(VOID)
@@ -307,64 +337,19 @@ static VOID check_system(VOID)
     after = KeQueryPerformanceCounter(NULL);
     CHECK(counter >= (ULONG64)before.QuadPart && counter <= (ULONG64)after.QuadPart);
     CHECK(time >= (ULONG64)before.QuadPart && KeQueryUnbiasedInterruptTime() >= time);
+    time = KeQueryUnbiasedInterruptTime();
+    CHECK(time <= (ULONG64)KeQueryPerformanceCounter(NULL).QuadPart);
     CHECK(ExGetPreviousMode() == KernelMode);
     CHECK(RtlGetVersion(&version) == STATUS_SUCCESS && version.dwMajorVersion == 10);
+    CHECK(version.dwBuildNumber == 19045 && version.dwPlatformId == 2);
     version.dwOSVersionInfoSize--;
     CHECK(RtlGetVersion(&version) == STATUS_INVALID_PARAMETER);
-}
-
-/* --- NMIs. --- */
-
-static volatile LONG nmis, nmi_level;
-
-static BOOLEAN NTAPI on_nmi(PVOID Context, BOOLEAN Handled)
-{
-    nmi_level = KeGetCurrentIrql();
-    InterlockedIncrement(Context);
-    __asm__ volatile("pcmpeqd %%xmm6, %%xmm6" : : : "xmm6");
-    return Handled;
-}
-
-/* One at a time is sent, and waited for while only PAUSEs go by. */
-static BOOLEAN send(volatile ULONG *Apic, LONG Want)
-{
-    *(volatile ULONG *)((volatile UCHAR *)Apic + APIC_ICR) = NMI_TO_SELF;
-    for (ULONG i = 0; i < 1000000 && nmis != Want; i++)
-        YieldProcessor();
-    return nmis == Want;
-}
-
-static VOID check_nmis(VOID)
-{
-    PHYSICAL_ADDRESS at;
-    PVOID handle;
-    KIRQL irql;
-    at.QuadPart = APIC_BASE;
-    volatile ULONG *apic = MmMapIoSpace(at, 4096, MmNonCached);
-    ULONG64 mine = 0x1122334455667788, found = 0;
-    handle = KeRegisterNmiCallback(on_nmi, (PVOID)(ULONG_PTR)&nmis);
-    CHECK(apic && handle);
-    CHECK(send(apic, 1) && nmi_level == HIGH_LEVEL);
-    KeRaiseIrql(HIGH_LEVEL, &irql); /* which does not hold it up */
-    CHECK(send(apic, 2) && KeGetCurrentIrql() == HIGH_LEVEL);
-    KeLowerIrql(irql);
-    __asm__ volatile("movq %0, %%xmm6" : : "r"(mine) : "xmm6");
-    *(volatile ULONG *)((volatile UCHAR *)apic + APIC_ICR) = NMI_TO_SELF;
-    while (nmis != 3)
-        YieldProcessor();
-    __asm__ volatile("movq %%xmm6, %0" : "=r"(found) : : "xmm6");
-    CHECK(found == mine);
-    CHECK(KeDeregisterNmiCallback(handle) == STATUS_SUCCESS);
-    CHECK(KeDeregisterNmiCallback(handle) == STATUS_INVALID_HANDLE);
-    *(volatile ULONG *)((volatile UCHAR *)apic + APIC_ICR) = NMI_TO_SELF;
-    KeStallExecutionProcessor(1000);
-    CHECK(nmis == 3);
-    MmUnmapIoSpace((PVOID)(ULONG_PTR)apic, 4096);
 }
 
 static VOID NTAPI unload(PDRIVER_OBJECT DriverObject)
 {
     UNREFERENCED_PARAMETER(DriverObject);
+    IoQueueWorkItemEx(IoAllocateWorkItem(device), last, DelayedWorkQueue, NULL);
     IoDeleteDevice(device);
 }
 
@@ -385,7 +370,6 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     check_memory();
     check_registers();
     check_system();
-    check_nmis();
     DbgPrint("%lu checks, %lu wrong\n", checks, wrong);
     return wrong ? STATUS_UNSUCCESSFUL : STATUS_SUCCESS;
 }

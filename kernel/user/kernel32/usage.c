@@ -2,7 +2,6 @@
 /* What threads and the process have used, and what the machine has. */
 #define _WINMM_ /* timeGetTime is ours */
 #include "kernel32.h"
-#include "kernel/nt/nt_time.h"
 
 #define THREAD_TIMES 1
 #define THREAD_CYCLE_TIME 23
@@ -49,8 +48,8 @@ static FILETIME file_time(LONGLONG time) { return (FILETIME){ (DWORD)time, (DWOR
 static WINBOOL give_times(const struct times *times, LPFILETIME created, LPFILETIME ended,
                           LPFILETIME kernel, LPFILETIME user)
 {
-    *created = file_time(SYSTEM_TIME_AT_BOOT + times->created.QuadPart);
-    *ended = file_time(times->ended.QuadPart ? SYSTEM_TIME_AT_BOOT + times->ended.QuadPart : 0);
+    *created = file_time(times->created.QuadPart);
+    *ended = file_time(times->ended.QuadPart);
     *kernel = file_time(times->kernel.QuadPart);
     *user = file_time(times->user.QuadPart);
     return TRUE;
