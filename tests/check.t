@@ -31,12 +31,12 @@ sub tree
     return @found;
 }
 
-# Objects of the image by these folders' sources: not of guests and firmware, not of sources that
-# are gone.
+# Objects of the image by these folders' sources: those that make links, not what else is built.
 sub objects
 {
-    return grep { m{^$gcc/(.*)\.o$} && (-e $1 || -e "$1.c") && !m{/(payload|firmware)/} }
-        tree(map { "$gcc/$_" } @_);
+    my %in = map { $_ => 1 } @_;
+    my ($list) = `make -pq MAKEFLAGS= 2>/dev/null` =~ /^OBJ := (.*)/m or die 'no list of objects';
+    return grep { m{^$gcc/(\w+)/} && $in{$1} } split ' ', $list;
 }
 
 # One line for a check; what is wrong below it.

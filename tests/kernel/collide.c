@@ -60,9 +60,11 @@ static void close_if(HANDLE handle)
 static void open_and_close(void *argument)
 {
     uint64_t n = (uint64_t)argument;
-    /* Until as many as one thread's turns met a handle that was open: how many do is chance. */
-    for (unsigned i = 0;
-         i < turns(20000) || __atomic_load_n(&duplicated, __ATOMIC_RELAXED) < turns(20000);
+    /* Until as many as one thread's turns met a handle that was open: how many do is chance, but
+     * not one in a hundred. */
+    for (uint64_t i = 0;
+         i < turns(20000) ||
+         (i < 100 * turns(20000) && __atomic_load_n(&duplicated, __ATOMIC_RELAXED) < turns(20000));
          i++, n++) {
         HANDLE made = NULL, again = NULL;
         CHECK_STATUS(NtCreateEvent(&made, EVENT_ALL_ACCESS, NULL, NotificationEvent, FALSE),

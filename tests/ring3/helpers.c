@@ -109,6 +109,15 @@ void ring3_data(PERFORMANCE_DATA *data)
     data->Version = PERFORMANCE_DATA_VERSION;
 }
 
+uint64_t ring3_reasons(HANDLE profile)
+{
+    PERFORMANCE_DATA data;
+    ring3_data(&data);
+    CHECK_EQ(ReadThreadProfilingData(profile, READ_THREAD_PROFILING_FLAG_DISPATCHING, &data),
+             ERROR_SUCCESS);
+    return data.WaitReasonBitMap;
+}
+
 NTSTATUS ring3_set(ULONG64 mask, ULONG flags, ULONG enable, void *block)
 {
     THREAD_PROFILING_INFORMATION info = { mask, flags, enable, block };

@@ -35,6 +35,8 @@ HANDLE ring3_handle(ACCESS_MASK access);
 bool ring3_profiled(void);
 /* Size and Version set, all else FILL. */
 void ring3_data(PERFORMANCE_DATA *data);
+/* The calling thread's wait reasons since the last reading, a bit each. */
+uint64_t ring3_reasons(HANDLE profile);
 /* NtSetInformationThread, class 32, for the calling thread. */
 NTSTATUS ring3_set(ULONG64 mask, ULONG flags, ULONG enable, void *block);
 /* Whether all these bytes are `value`. */
