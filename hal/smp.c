@@ -184,6 +184,8 @@ void smp_call(struct cpu_set among, void (*function)(void *), void *argument)
     if (others)
         wait_for_answers(&among);
     lock_release(&call_lock, irql);
+    if (others)
+        pause(); /* a CPU that waits takes the lock now, though this one may call without end */
 }
 
 void smp_call_interrupt(void)

@@ -240,51 +240,6 @@ TEST(sched, many_threads, "200 threads start and end, and leave nothing behind")
         run_threads(note_cpu, THREADS);
 }
 
-struct called {
-    struct cpu_set cpus; /* atomic */
-    bool wrong_level;
-};
-
-static void note_call(void *argument)
-{
-    struct called *called = argument;
-    unsigned cpu = cpu_number();
-    __atomic_fetch_or(&called->cpus.bits[cpu / 64], 1ul << cpu % 64, __ATOMIC_RELAXED);
-    if (irql_current() != IPI_LEVEL)
-        called->wrong_level = true;
-}
-
-TEST(smp, call_all, "smp_call runs on every CPU, at IPI_LEVEL, and waits for all")
-{
-    for (unsigned i = 0; i < 50; i++) {
-        struct called called = { .wrong_level = false };
-        smp_call(SMP_ALL, note_call, &called);
-        CHECK(cpu_set_equal(called.cpus, cpu_all()));
-        CHECK(!called.wrong_level);
-    }
-}
-
-TEST(smp, call_one, "smp_call of one CPU runs there and nowhere else")
-{
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        struct called called = { .wrong_level = false };
-        smp_call(cpu_set_one(cpu), note_call, &called);
-        CHECK(cpu_set_equal(called.cpus, cpu_set_one(cpu)));
-    }
-}
-
-static void call_all(void *unused)
-{
-    (void)unused;
-    for (unsigned i = 0; i < 20; i++) {
-        struct called called = { .wrong_level = false };
-        smp_call(SMP_ALL, note_call, &called);
-        CHECK(cpu_set_equal(called.cpus, cpu_all()));
-    }
-}
-
-TEST(smp, calls_cross, "all CPUs call all CPUs at once") { run_threads(call_all, THREADS); }
-
 TEST(sched, halts, "idle CPUs halt only where the APIC timer runs in HLT")
 {
     CHECK(cpu_halt_is_safe(true, false, 0) && cpu_halt_is_safe(true, true, 3u << 27));

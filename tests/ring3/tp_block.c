@@ -160,11 +160,15 @@ TEST_USER(tp_block, processor,
 
 static uint64_t protecting; /* atomic; 1: go on */
 
+/* A PAUSE lets another CPU run: by chance, so that the two do not go in step. */
 static DWORD protect_second(PVOID page)
 {
+    uint64_t state = 88172645463325252;
     while (__atomic_load_n(&protecting, __ATOMIC_ACQUIRE)) {
         ring3_protect(page, PAGE_READONLY);
         ring3_protect(page, PAGE_READWRITE);
+        for (unsigned n = ring3_random(&state) % 8; n; n--)
+            YieldProcessor();
     }
     return 0;
 }

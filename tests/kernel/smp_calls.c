@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* Functions that run on other CPUs by IPI. */
+#include "hal/smp.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/x86.h"
+#include "tests/harness/test.h"
+#include "tests/harness/threads.h"
+
+#define TEAM 8
+
+struct called {
+    struct cpu_set cpus; /* atomic */
+    bool wrong_level;
+};
+
+static void note_call(void *argument)
+{
+    struct called *called = argument;
+    unsigned cpu = cpu_number();
+    __atomic_fetch_or(&called->cpus.bits[cpu / 64], 1ul << cpu % 64, __ATOMIC_RELAXED);
+    if (irql_current() != IPI_LEVEL)
+        called->wrong_level = true;
+}
+
+static void call_all(void)
+{
+    struct called called = { .wrong_level = false };
+    smp_call(SMP_ALL, note_call, &called);
+    CHECK(cpu_set_equal(called.cpus, cpu_all()));
+    CHECK(!called.wrong_level);
+}
+
+TEST(smp, call_all, "smp_call runs on every CPU, at IPI_LEVEL, and waits for all")
+{
+    for (unsigned i = 0; i < 50; i++)
+        call_all();
+}
+
+TEST(smp, call_one, "smp_call of one CPU runs there and nowhere else")
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        struct called called = { .wrong_level = false };
+        smp_call(cpu_set_one(cpu), note_call, &called);
+        CHECK(cpu_set_equal(called.cpus, cpu_set_one(cpu)));
+    }
+}
+
+static void call_often(void *unused)
+{
+    (void)unused;
+    for (unsigned i = 0; i < 20; i++)
+        call_all();
+}
+
+TEST(smp, calls_cross, "all CPUs call all CPUs at once") { team_run(call_often, TEAM); }
+
+#define OWN_CALLS 20u
+#define CALLS_MAX (100 * OWN_CALLS)
+
+static uint64_t calling, calls; /* atomic */
+
+static void call_without_end(void *unused)
+{
+    (void)unused;
+    while (__atomic_load_n(&calling, __ATOMIC_ACQUIRE)) {
+        call_all();
+        __atomic_fetch_add(&calls, 1, __ATOMIC_RELEASE);
+    }
+}
+
+TEST(smp, calls_take_turns, "a CPU that calls without end keeps no other from its calls")
+{
+    SKIP_BELOW_CPUS(2);
+    test_run_on(0);
+    calling = 1;
+    calls = 0;
+    struct thread *other = team_start(call_without_end, NULL, cpu_set_one(1), 8);
+    REQUIRE(other && team_until(&calls, 1));
+    uint64_t before = __atomic_load_n(&calls, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < OWN_CALLS; i++)
+        call_all();
+    uint64_t of_other = __atomic_load_n(&calls, __ATOMIC_RELAXED) - before;
+    __atomic_store_n(&calling, 0, __ATOMIC_RELEASE);
+    team_end(other);
+    CHECK_BECAUSE(of_other, 1, CALLS_MAX, "they take turns, unless a host stops a CPU: 13 for one");
+    test_run_anywhere();
+}
