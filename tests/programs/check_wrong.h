@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Checks of calls with wrong parameters, after _set_invalid_parameter_handler(on_wrong). */
 #pragma once
+#include <windows.h>
 #include <errno.h>
 #include <stdint.h>
 #include "check.h"
@@ -22,3 +23,7 @@ static void on_wrong(const wchar_t *what, const wchar_t *function, const wchar_t
     IS(calls, times)
 #define WRONG(call, want, error) CALL(call, want, error, 1)
 #define RIGHT(call, want) CALL(call, want, 0, 0)
+
+/* Of ucrtbase.dll: mingw-w64's headers have no such function, or its library has another. */
+#define OWN(name, result, ...)                                                                     \
+    ((result(*)(__VA_ARGS__))(void *)GetProcAddress(GetModuleHandleA("ucrtbase.dll"), #name))

@@ -7,6 +7,11 @@
 #include <wchar.h>
 #include "check.h"
 
+#define FAILS(call, failure, error)                                                                \
+    SetLastError(0);                                                                               \
+    IS(call, failure);                                                                             \
+    IS(GetLastError(), error)
+
 static void text(void)
 {
     WORD kinds[8];
@@ -31,6 +36,20 @@ static void text(void)
     IS(CompareStringEx(L"", NORM_IGNORECASE, L"abc", -1, L"ABC", 3, NULL, NULL, 0), CSTR_EQUAL);
     IS(CompareStringW(LOCALE_INVARIANT, 0, L"ab", 2, L"abc", 3), CSTR_LESS_THAN);
     IS(CompareStringOrdinal(L"b", 1, L"abc", -1, FALSE), CSTR_GREATER_THAN);
+    IS(CompareStringOrdinal(L"abc", 3, L"ab", -1, TRUE), CSTR_GREATER_THAN);
+    IS(CompareStringW(LOCALE_INVARIANT, 0, L"B", -1, L"a", -1), CSTR_LESS_THAN);
+    FAILS(CompareStringOrdinal(NULL, 0, L"a", 1, FALSE), 0, ERROR_INVALID_PARAMETER);
+    FAILS(GetStringTypeW(CT_CTYPE2, L"a", 1, kinds), FALSE, ERROR_INVALID_FLAGS);
+    IS(GetStringTypeW(CT_CTYPE1, L"fG", 2, kinds), TRUE);
+    IS(kinds[0] == (C1_DEFINED | C1_ALPHA | C1_LOWER | C1_XDIGIT) &&
+           kinds[1] == (C1_DEFINED | C1_ALPHA | C1_UPPER),
+       1);
+    IS(LCMapStringW(LOCALE_USER_DEFAULT, LCMAP_UPPERCASE, L"abc", 3, mapped, 3), 3);
+    FAILS(LCMapStringW(LOCALE_USER_DEFAULT, 0, L"a", 1, mapped, 8), 0, ERROR_INVALID_FLAGS);
+    FAILS(LCMapStringW(LOCALE_USER_DEFAULT, LCMAP_LOWERCASE | LCMAP_UPPERCASE, L"a", 1, mapped, 8),
+          0, ERROR_INVALID_FLAGS);
+    FAILS(LCMapStringW(LOCALE_USER_DEFAULT, LCMAP_LOWERCASE, L"a", 1, NULL, 8), 0,
+          ERROR_INVALID_PARAMETER);
 }
 
 static int locales;
@@ -59,6 +78,16 @@ static void locale(void)
        2);
     IS(page, CP_UTF8);
     IS(IsValidCodePage(GetACP()), TRUE);
+    const LCTYPE number = LOCALE_IDEFAULTCODEPAGE | LOCALE_RETURN_NUMBER;
+    IS(GetLocaleInfoW(0x409, number, NULL, 0), 2);
+    FAILS(GetLocaleInfoW(0x409, number, name, 1), 0, ERROR_INSUFFICIENT_BUFFER);
+    FAILS(GetLocaleInfoW(0x409, number, NULL, 2), 0, ERROR_INVALID_PARAMETER);
+    FAILS(GetLocaleInfoW(0x409, LOCALE_SDECIMAL | LOCALE_RETURN_NUMBER, name, 8), 0,
+          ERROR_INVALID_FLAGS);
+    FAILS(GetLocaleInfoW(0x409, LOCALE_SNAME, name, 5), 0, ERROR_INSUFFICIENT_BUFFER);
+    IS(LCIDToLocaleName(LOCALE_USER_DEFAULT, name, LOCALE_NAME_MAX_LENGTH, 0), 6);
+    IS(LocaleNameToLCID(L"EN-us", 0) == 0x409 && LocaleNameToLCID(L"", 0) == 0x7f, 1);
+    FAILS(EnumSystemLocalesW(NULL, LCID_INSTALLED), FALSE, ERROR_INVALID_PARAMETER);
 }
 
 static void files(void)
@@ -86,6 +115,22 @@ static void files(void)
     IS(GetFileSizeEx(out, &size), FALSE);
     IS(GetConsoleMode(out, &n), TRUE);
     IS(ReadConsoleW(in, path, 8, &n, NULL) && n == 0, 1);
+    IS(GetFullPathNameW(L"//server/x", MAX_PATH, path, &part), 10);
+    IS(wcscmp(path, L"\\\\server\\x") == 0 && part == path + 9, 1);
+    static WCHAR name[MAX_PATH + 2];
+    wmemset(name, 'n', MAX_PATH + 1);
+    FAILS(GetFullPathNameW(name, MAX_PATH, path, NULL), 0, ERROR_INVALID_NAME);
+    FAILS(SetEndOfFile(out), FALSE, ERROR_INVALID_FUNCTION);
+    FAILS(SetEndOfFile(in), FALSE, ERROR_INVALID_FUNCTION);
+    FAILS(SetEndOfFile((HANDLE)0x5000), FALSE, ERROR_INVALID_HANDLE);
+    FAILS(CreateDirectoryW(L"d", NULL), FALSE, ERROR_ACCESS_DENIED);
+    FAILS(RemoveDirectoryW(L"d"), FALSE, ERROR_FILE_NOT_FOUND);
+    FAILS(FindNextFileW(INVALID_HANDLE_VALUE, &found), FALSE, ERROR_INVALID_HANDLE);
+    FAILS(FindClose(INVALID_HANDLE_VALUE), FALSE, ERROR_INVALID_HANDLE);
+    FAILS(ReadConsoleW(out, path, 8, &n, NULL), FALSE, ERROR_INVALID_HANDLE);
+    n = 9;
+    IS(GetNumberOfConsoleInputEvents(in, &n) && n == 0, 1);
+    FAILS(GetNumberOfConsoleInputEvents(out, &n), FALSE, ERROR_INVALID_HANDLE);
     IS(WriteConsoleW(out, L"wide\n", 5, &n, NULL) && n == 5, 1);
 }
 
@@ -125,6 +170,8 @@ static void lists(void)
     IS(QueryDepthSList(&list), 0);
 }
 
+static DWORD WINAPI leave(LPVOID library) { FreeLibraryAndExitThread(library, 9); }
+
 static void rest(void)
 {
     ULONG kind = 0;
@@ -140,6 +187,21 @@ static void rest(void)
     IS(kind == 2 && length == sizeof kind, 1);
     IS(GetTimeZoneInformation(&zone), TIME_ZONE_ID_UNKNOWN);
     IS(zone.Bias, 0);
+    FAILS(HeapQueryInformation(NULL, HeapCompatibilityInformation, &kind, 3, &length), FALSE,
+          ERROR_INSUFFICIENT_BUFFER);
+    FAILS(HeapSetInformation(NULL, 99, NULL, 0), FALSE, ERROR_INVALID_PARAMETER);
+    FILETIME file = { 1, 2 }, local = { 0 };
+    IS(FileTimeToLocalFileTime(&file, &local) && memcmp(&file, &local, sizeof file) == 0, 1);
+    SYSTEMTIME time = { .wYear = 2020, .wDay = 3 }, back = { 0 };
+    IS(SystemTimeToTzSpecificLocalTime(NULL, &time, &back), TRUE);
+    IS(TzSpecificLocalTimeToSystemTime(&zone, &time, &back), TRUE);
+    IS(memcmp(&time, &back, sizeof time), 0);
+    zone.Bias = 60;
+    FAILS(SystemTimeToTzSpecificLocalTime(&zone, &time, &back), FALSE, ERROR_NOT_SUPPORTED);
+    DWORD code = 0;
+    HANDLE thread = CreateThread(NULL, 0, leave, LoadLibraryA("advapi32.dll"), 0, NULL);
+    WaitForSingleObject(thread, INFINITE);
+    IS(GetExitCodeThread(thread, &code) && code == 9, 1);
     IS(IsWow64Process(GetCurrentProcess(), &wow) && !wow, 1);
 }
 

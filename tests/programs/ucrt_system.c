@@ -8,8 +8,12 @@
 #include <malloc.h>
 #include <process.h>
 #include <stdarg.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/timeb.h>
 #include <time.h>
 #include <wchar.h>
@@ -203,15 +207,161 @@ static void settings(void)
     IS(_get_doserrno(&dos) == 0 && dos == 44, 1);
 }
 
+/* --- What is right. --- */
+
+size_t _aligned_msize(void *block, size_t alignment, size_t offset);
+
+static void aligned(void)
+{
+    char *block = _aligned_malloc(100, 64), *whole = ((char **)block)[-1];
+    IS(_aligned_msize(block, 64, 0), 172 - (block - whole));
+    memset(block, 7, 100);
+    block = _aligned_realloc(block, 10, 16);
+    IS((uintptr_t)block % 16 == 0 && block[9] == 7, 1);
+    IS(_aligned_realloc(block, 0, 16) == NULL, 1);
+    block = _aligned_realloc(NULL, 8, 32);
+    IS((uintptr_t)block % 32, 0);
+    _aligned_free(block);
+    IS(_heapchk(), _HEAPOK);
+}
+
+static void now(void)
+{
+    struct {
+        __time64_t seconds;
+        long ns;
+    } t = { 0 };
+    int (*get)(void *, int) = OWN(_timespec64_get, int, void *, int);
+    for (int i = 0; i < 100 && t.ns < 10000000; i++, Sleep(20))
+        IS(get(&t, 1), 1);
+    IS(t.ns >= 10000000 && t.ns < 1000000000, 1);
+    IS(_time64(NULL) - t.seconds >= 0 && _time64(NULL) - t.seconds < 60, 1);
+    IS(get(&t, 2), 0);
+}
+
+static void locales(void)
+{
+    struct _stat64i32 stat;
+    int (*fstat_of)(int, void *) = OWN(_fstat64i32, int, int, void *);
+    IS(_create_locale(LC_ALL, "C") != NULL && _create_locale(LC_ALL, "de") == NULL, 1);
+    IS(OWN(_wcreate_locale, void *, int, const wchar_t *)(LC_ALL, L"de") == NULL, 1);
+    IS(wcscmp(_wsetlocale(LC_ALL, NULL), L"C") == 0 && _wsetlocale(LC_ALL, L"de") == NULL, 1);
+    RIGHT(fstat_of(1, &stat), 0);
+    IS(stat.st_mode & _S_IFMT, _S_IFCHR);
+    WRONG(fstat_of(3, &stat), -1, EBADF);
+    WRONG(fstat_of(1, NULL), -1, EINVAL);
+}
+
+static int sequence;
+static int one(void) { return sequence = sequence * 10 + 1; }
+static int two(void) { return sequence = sequence * 10 + 2; }
+static int count(void) { return ++sequence; }
+
+static void at_exit(void)
+{
+    void *table[3] = { 0 };
+    int (*begin)(void *) = OWN(_initialize_onexit_table, int, void *);
+    int (*add)(void *, int (*)(void)) = OWN(_register_onexit_function, int, void *, int (*)(void));
+    int (*call)(void *) = OWN(_execute_onexit_table, int, void *);
+    IS(begin(table) == 0 && begin(NULL) == -1 && add(NULL, one) == -1 && call(NULL) == -1, 1);
+    IS(add(table, one) == 0 && add(table, one) == 0 && add(table, two) == 0, 1);
+    IS(call(table), 0);
+    IS(sequence, 211);
+    sequence = 0;
+    for (int i = 0; i < 200; i++)
+        add(table, count);
+    IS(call(table) == 0 && call(table) == 0 && sequence == 200, 1);
+}
+
+/* --- Handlers. --- */
+
+static int own_calls;
+static void on_wrong_here(const wchar_t *what, const wchar_t *function, const wchar_t *file,
+                          unsigned line, uintptr_t reserved)
+{
+    (void)what, (void)function, (void)file, (void)line, (void)reserved;
+    own_calls++;
+}
+
+static size_t asked;
+static int on_no_memory(size_t size) { return (asked = size) == 5; }
+
+static jmp_buf back;
+static void jump(void) { longjmp(back, 1); }
+static void on_signal(int number) { own_calls += number; }
+
+typedef int new_handler(size_t);
+static void handlers(void)
+{
+    void (*of_thread)(void *) = OWN(_set_thread_local_invalid_parameter_handler, void, void *);
+    unsigned (*behavior)(unsigned, unsigned) =
+        OWN(_set_abort_behavior, unsigned, unsigned, unsigned);
+    of_thread(on_wrong_here);
+    CALL(_get_errno(NULL), EINVAL, EINVAL, 0);
+    IS(own_calls, 1);
+    of_thread(NULL);
+    WRONG(_get_errno(NULL), EINVAL, EINVAL);
+    IS(OWN(_set_new_handler, new_handler *, new_handler *)(on_no_memory) == NULL, 1);
+    IS(OWN(_callnewh, int, size_t)(5) == 1 && asked == 5 && OWN(_callnewh, int, size_t)(6) == 0, 1);
+    IS(behavior(0, 1), 3);
+    IS(behavior(1, 1), 2);
+    IS(behavior(0, 0), 3);
+    OWN(set_terminate, void *, void *)(jump);
+    OWN(_set_purecall_handler, void *, void *)(jump);
+    if (!setjmp(back))
+        OWN(terminate, void, void)();
+    if (!setjmp(back))
+        OWN(_purecall, void, void)();
+    EXCEPTION_POINTERS none = { 0 };
+    int (*filter)(DWORD, EXCEPTION_POINTERS *) =
+        OWN(_seh_filter_dll, int, DWORD, EXCEPTION_POINTERS *);
+    signal(SIGSEGV, on_signal);
+    IS(filter(0xc0000005, &none), EXCEPTION_CONTINUE_SEARCH);
+    IS(filter(0xe06d7363, &none), EXCEPTION_CONTINUE_SEARCH);
+    own_calls = 0;
+    IS(raise(SIGSEGV) == 0 && own_calls == SIGSEGV, 1);
+    IS(signal(SIGSEGV, SIG_IGN) == SIG_DFL, 1); /* a handler is called once */
+    IS(OWN(_seh_filter_exe, int, DWORD, void *)(0xc0000005, &none), EXCEPTION_CONTINUE_EXECUTION);
+    IS(raise(SIGSEGV), 0);
+    signal(SIGSEGV, SIG_DFL);
+}
+
+/* Of vcruntime140.dll. */
+struct type {
+    const char *plain;
+    char decorated[8];
+};
+
+static void vcruntime(void)
+{
+    struct {
+        const char *what;
+        bool owned;
+    } from = { "why", true }, to;
+    const struct type a = { "x", ".abc" }, b = { "y", ".abc" }, c = { "x", ".abd" };
+    int (*compare)(const void *, const void *) =
+        OWN(__std_type_info_compare, int, const void *, const void *);
+    size_t (*hash)(const void *) = OWN(__std_type_info_hash, size_t, const void *);
+    OWN(__std_exception_copy, void, const void *, void *)(&from, &to);
+    IS(to.owned && to.what != from.what && strcmp(to.what, "why") == 0, 1);
+    OWN(__std_exception_destroy, void, void *)(&to);
+    IS(to.what == NULL && !to.owned, 1);
+    from.owned = false;
+    OWN(__std_exception_copy, void, const void *, void *)(&from, &to);
+    IS(to.what == from.what && !to.owned, 1);
+    IS(compare(&a, &a) == 0 && compare(&a, &b) == 0 && compare(&a, &c) < 0, 1);
+    IS(hash(&a) == hash(&b) && hash(&a) != hash(&c), 1);
+}
+
+static void quick(void) { printf("%d checks, %d wrong\n", checks, failures); }
+
 /* Ends the process, as the first argument says. */
 static void end(const char *how)
 {
-    void (*of_cookie)(uintptr_t) =
-        (void *)GetProcAddress(GetModuleHandleA("ucrtbase.dll"), "__report_gsfailure");
     char text[2];
     _set_invalid_parameter_handler(NULL); /* mingw-w64's start sets one */
     if (strcmp(how, "cookie") == 0)
-        of_cookie(0);
+        OWN(__report_gsfailure, void, uintptr_t)(0);
     if (strcmp(how, "parameter") == 0)
         strcpy_s(text, 2, "long");
     if (strcmp(how, "quiet") == 0)
@@ -229,6 +379,12 @@ int main(int argc, char **argv)
     blocks();
     times();
     settings();
-    printf("%d checks, %d wrong\n", checks, failures);
-    return failures != 0;
+    aligned();
+    now();
+    locales();
+    at_exit();
+    handlers();
+    vcruntime();
+    OWN(_crt_at_quick_exit, int, void *)(quick);
+    OWN(quick_exit, void, int)(failures != 0);
 }

@@ -3,6 +3,9 @@
  * errno and returns what Microsoft documents. */
 #define _CRT_RAND_S
 #include <windows.h>
+#include <ctype.h>
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
@@ -121,12 +124,6 @@ static void order(void)
 
 /* --- Numbers. --- */
 
-/* mingw-w64's library has its own, which a program prefers. */
-static double (*own(const char *name))(const void *, void *)
-{
-    return (void *)GetProcAddress(GetModuleHandleA("ucrtbase.dll"), name);
-}
-
 static void numbers(void)
 {
     char text[40] = "x", *end = NULL;
@@ -155,11 +152,11 @@ static void numbers(void)
     WRONG(_strtoui64("12", NULL, -8), 0, EINVAL);
     WRONG(strtol(NULL, &end, 10), 0, EINVAL);
     WRONG(atoi(NULL), 0, EINVAL);
-    WRONG(own("strtod")(NULL, NULL) != 0, 0, EINVAL);
-    WRONG(own("wcstod")(NULL, NULL) != 0, 0, EINVAL);
-    WRONG(own("strtof")(NULL, NULL) != 0, 0, EINVAL);
-    WRONG(own("wcstof")(NULL, NULL) != 0, 0, EINVAL);
-    RIGHT(own("strtod")("1.5", NULL) == 1.5, 1);
+    WRONG(OWN(strtod, double, const void *, void *)(NULL, NULL) != 0, 0, EINVAL);
+    WRONG(OWN(wcstod, double, const void *, void *)(NULL, NULL) != 0, 0, EINVAL);
+    WRONG(OWN(strtof, float, const void *, void *)(NULL, NULL) != 0, 0, EINVAL);
+    WRONG(OWN(wcstof, float, const void *, void *)(NULL, NULL) != 0, 0, EINVAL);
+    RIGHT(OWN(strtod, double, const void *, void *)("1.5", NULL) == 1.5, 1);
     WRONG(rand_s(NULL), EINVAL, EINVAL);
 }
 
@@ -203,6 +200,113 @@ static void wide_and_narrow(void)
     RIGHT(wctomb_s(NULL, text, 1, L'a'), 0);
 }
 
+/* --- What is right. --- */
+
+static void doubles(void)
+{
+    double (*next)(double, double) = OWN(nextafter, double, double, double);
+    short (*kind)(double) = OWN(_dclass, short, double);
+    unsigned word = 0;
+    double one = 1;
+    IS(next(1, 2) == 1 + 0x1p-52 && next(1, 0) == 1 - 0x1p-53 && next(-1, 0) == -1 + 0x1p-53, 1);
+    IS(next(0, 1) == 0x1p-1074 && next(0, -1) == -0x1p-1074 && next(2, 2) == 2, 1);
+    IS(isnan(next(NAN, 1)) && isnan(next(1, NAN)), 1);
+    IS(kind(NAN) == 2 && kind(-INFINITY) == 1 && kind(-0.0) == 0, 1);
+    IS(kind(1) == -1 && kind(0x1p-1074) == -2, 1);
+    IS(OWN(_fdclass, short, float)(0x1p-140f), -2);
+    IS(OWN(_dtest, short, const double *)(&one), -1);
+    IS(OWN(_dsign, int, double)(-0.0) == 0x8000 && OWN(_dsign, int, double)(1) == 0, 1);
+    IS(OWN(_fdsign, int, float)(-1) == 0x8000 && OWN(_fdsign, int, float)(1) == 0, 1);
+    IS(OWN(_hypotf, float, float, float)(3, 4) == 5, 1);
+    IS(OWN(_copysignf, float, float, float)(1, -2) == -1 && OWN(_chgsignf, float, float)(1) == -1,
+       1);
+    IS(OWN(_finitef, int, float)(INFINITY) == 0 && OWN(_isnanf, int, float)(NAN) != 0, 1);
+    IS(OWN(_logb, double, double)(9) == 3 && OWN(_scalb, double, double, long)(3, 2) == 12, 1);
+    IS(_controlfp_s(&word, 0, 0), 0);
+    IS(word != 0 && word == _controlfp(0, 0), 1);
+}
+
+static void bits(void)
+{
+    lldiv_t d = OWN(lldiv, lldiv_t, long long, long long)(-7, 2);
+    IS(d.quot == -3 && d.rem == -1, 1);
+    IS(OWN(llabs, long long, long long)(-1ll << 40), 1ll << 40);
+    unsigned (*left)(unsigned, int) = OWN(_rotl, unsigned, unsigned, int);
+    unsigned (*right)(unsigned, int) = OWN(_rotr, unsigned, unsigned, int);
+    IS(left(0x80000001, 4) == 0x18 && right(0x18, 4) == 0x80000001, 1);
+    IS(left(5, 32) == 5 && right(5, 0) == 5, 1);
+    IS(OWN(_rotl64, uint64_t, uint64_t, int)(1ull << 63 | 1, 1), 3);
+    IS(OWN(_rotr64, uint64_t, uint64_t, int)(3, 1), (long long)(1ull << 63 | 1));
+    IS(OWN(_byteswap_ushort, unsigned short, unsigned short)(0x102), 0x201);
+    IS(OWN(_byteswap_ulong, unsigned, unsigned)(0x1020304), 0x4030201);
+    IS(OWN(_byteswap_uint64, uint64_t, uint64_t)(1), 1ll << 56);
+}
+
+static void characters(void)
+{
+    char text[8];
+    wchar_t wide[8], words[] = L"a b", *rest = NULL;
+    IS(_memicmp("aBc[", "AbC{", 3), 0);
+    IS(_memicmp("aBc", "AbD", 3) < 0 && _memicmp("b", "A", 1) > 0, 1);
+    IS((char *)_memccpy(text, "abc", 'b', 3) - text, 2);
+    IS(_memccpy(text, "abc", 'x', 3) == NULL, 1);
+    RIGHT(strerror_s(text, 8, ENOENT), 0);
+    IS(strcmp(text, "No such"), 0);
+    WRONG(strerror_s(NULL, 8, ENOENT), EINVAL, EINVAL);
+    IS(OWN(isblank, int, int)('\t') && !OWN(isblank, int, int)('\n'), 1);
+    IS(OWN(iswblank, int, int)(' ') && !OWN(iswblank, int, int)('\v'), 1);
+    IS(OWN(__iscsym, int, int)('_') && OWN(__iscsym, int, int)('1'), 1);
+    IS(OWN(__iscsymf, int, int)('_') && !OWN(__iscsymf, int, int)('1'), 1);
+    const unsigned short *kinds = OWN(__pctype_func, const unsigned short *, void)();
+    IS(kinds['A'], _UPPER | _HEX | 0x100);
+    IS(kinds['z'] == (_LOWER | 0x100) && kinds['0'] == (_DIGIT | _HEX) && kinds[-1] == 0, 1);
+    IS(OWN(wctype, int, const char *)("punct"), _PUNCT);
+    IS(OWN(wctype, int, const char *)("xdigit") == _HEX && !OWN(wctype, int, const char *)("x"), 1);
+    IS(OWN(btowc, wint_t, int)('a') == 'a' && OWN(btowc, wint_t, int)(0x80) == WEOF, 1);
+    IS(OWN(btowc, wint_t, int)(EOF) == WEOF && OWN(wctob, int, wint_t)(0x80) == EOF, 1);
+    const char *from = "ab\xe2\x82\xac";
+    size_t (*to_wide)(wchar_t *, const char **, size_t, void *) =
+        OWN(mbsrtowcs, size_t, wchar_t *, const char **, size_t, void *);
+    IS(to_wide(wide, &from, 2, NULL), 2);
+    IS(*from, '\xe2');
+    IS(to_wide(wide, &from, 8, NULL), 1);
+    IS(wide[0] == 0x20ac && wide[1] == 0 && from == NULL, 1);
+    const wchar_t *wide_from = L"ab\u20ac";
+    size_t (*to_bytes)(char *, const wchar_t **, size_t, void *) =
+        OWN(wcsrtombs, size_t, char *, const wchar_t **, size_t, void *);
+    IS(to_bytes(NULL, &wide_from, 0, NULL), 5);
+    IS(to_bytes(text, &wide_from, 4, NULL), 2);
+    IS(*wide_from, 0x20ac);
+    IS(to_bytes(text, &wide_from, 4, NULL), 3);
+    IS(memcmp(text, "\xe2\x82\xac", 4) == 0 && wide_from == NULL, 1);
+    wchar_t *(*token)(wchar_t *, const wchar_t *, wchar_t **) =
+        OWN(wcstok, wchar_t *, wchar_t *, const wchar_t *, wchar_t **);
+    IS(wcscmp(token(words, L" ", &rest), L"a") == 0 && rest == words + 2, 1);
+    IS(wcscmp(token(rest, L" ", NULL), L"b") == 0 && token(NULL, L" ", NULL) == NULL, 1);
+    IS(strtok(strcpy(text, " x"), " ") == text + 1 && strtok(NULL, " ") == NULL, 1);
+}
+
+static void scans(void)
+{
+    int n = 0;
+    long long big = 0;
+    wchar_t wide[8] = L"";
+    char text[4] = "";
+    const char *volatile sizes = "%I32d %I64d %ls";
+    IS(sscanf("12 -3000000000 abc", sizes, &n, &big, wide), 3);
+    IS(n == 12 && big == -3000000000 && wcscmp(wide, L"abc") == 0, 1);
+    IS(sscanf("]x y", "%3[]x] %n", text, &n), 1);
+    IS(strcmp(text, "]x") == 0 && n == 3, 1);
+    IS(sscanf("7% 8", "%*d%% %i", &n), 1);
+    IS(n, 8);
+    IS(sscanf_s("abc", "%c%c", &text[0], 1u, &text[1], 1u), 2);
+    IS(text[0] == 'a' && text[1] == 'b', 1);
+    IS(sscanf_s("abcdef", "%99999999999s", text, 3u), 1);
+    IS(strcmp(text, "ab"), 0);
+    IS(swscanf(L"ab 5", L"%hs %d", text, &n), 2);
+    IS(strcmp(text, "ab") == 0 && n == 5, 1);
+}
+
 int main(void)
 {
     _set_invalid_parameter_handler(on_wrong);
@@ -214,6 +318,10 @@ int main(void)
     order();
     numbers();
     wide_and_narrow();
+    doubles();
+    bits();
+    characters();
+    scans();
     printf("%d checks, %d wrong\n", checks, failures);
     return failures != 0;
 }

@@ -45,7 +45,7 @@ int WINAPI LCMapStringW(LCID Locale, DWORD dwMapFlags, LPCWSTR lpSrcStr, int cch
 {
     bool to_lower = dwMapFlags & LCMAP_LOWERCASE, to_upper = dwMapFlags & LCMAP_UPPERCASE;
     (void)Locale;
-    if (!lpSrcStr || !cchSrc || cchDest < 0)
+    if (!lpSrcStr || !cchSrc || cchDest < 0 || (cchDest && !lpDestStr))
         return fail(ERROR_INVALID_PARAMETER);
     if (to_lower == to_upper || dwMapFlags & LCMAP_SORTKEY)
         return fail(ERROR_INVALID_FLAGS);
@@ -150,6 +150,8 @@ WINBOOL WINAPI EnumSystemLocalesW(LOCALE_ENUMPROCW lpLocaleEnumProc, DWORD dwFla
 {
     WCHAR name[] = L"00000409";
     (void)dwFlags;
+    if (!lpLocaleEnumProc)
+        return fail(ERROR_INVALID_PARAMETER);
     lpLocaleEnumProc(name);
     return TRUE;
 }
@@ -183,7 +185,9 @@ int WINAPI GetLocaleInfoW(LCID Locale, LCTYPE LCType, LPWSTR lpLCData, int cchDa
             return give(properties[i].text, lpLCData, cchData);
         if (!properties[i].number)
             break;
-        if (cchData && cchData < 2)
+        if (cchData < 0 || (cchData && !lpLCData))
+            return fail(ERROR_INVALID_PARAMETER);
+        if (cchData == 1)
             return fail(ERROR_INSUFFICIENT_BUFFER);
         if (cchData)
             memcpy(lpLCData, &properties[i].number, sizeof(DWORD));

@@ -90,8 +90,8 @@ int __iscsymf(int c) { return isalpha(c) || c == '_'; }
 const unsigned short *__pctype_func(void)
 {
     static unsigned short table[257];
-    for (int c = 0; c < 128 && !table[1 + 'A']; c++)
-        table[1 + 127 - c] = (unsigned short)_isctype(127 - c, 0xffff);
+    for (int c = 127; c >= 0 && !table[1]; c--) /* NUL's is the last */
+        table[1 + c] = (unsigned short)_isctype(c, 0xffff);
     return table + 1;
 }
 
