@@ -305,8 +305,10 @@ static void check_statuses(void)
         c.context.ContextFlags = PASS;
     }
     c.context.ContextFlags = CONTEXT_DEBUG_REGISTERS;
-    c.context.Dr7 = 1;
-    IS(NtSetContextThread(thread, &c.context), STATUS_NOT_SUPPORTED);
+    for (int bit = 0; bit < 8; bit++) {
+        c.context.Dr7 = 1u << bit;
+        IS(NtSetContextThread(thread, &c.context), STATUS_NOT_SUPPORTED);
+    }
     c.context.Dr7 = 0x400;
     IS(NtSetContextThread(thread, &c.context), STATUS_SUCCESS);
     IS(ResumeThread(thread), 1);

@@ -187,6 +187,28 @@ static DWORD WINAPI set_and_end(LPVOID with_call)
     return (DWORD)SetWaitableTimer(theirs, &soon, 5, with_call ? note : NULL, NULL, FALSE);
 }
 
+static DWORD WINAPI set_at_once_and_end(LPVOID unused)
+{
+    LARGE_INTEGER at_once = after(0);
+    (void)unused;
+    return (DWORD)SetWaitableTimer(theirs, &at_once, 0, note, NULL, FALSE);
+}
+
+/* A call that was queued goes with its thread, and the timer can be set by another one. */
+static void check_queued(void)
+{
+    LARGE_INTEGER at_once = after(0);
+    theirs = timer(FALSE);
+    HANDLE thread = CreateThread(NULL, 0, set_at_once_and_end, NULL, 0, NULL);
+    IS(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
+    CloseHandle(thread);
+    calls = 0;
+    IS(SetWaitableTimer(theirs, &at_once, 0, note, NULL, FALSE), TRUE);
+    IS(SleepEx(INFINITE, TRUE), WAIT_IO_COMPLETION);
+    IS(calls, 1);
+    CloseHandle(theirs);
+}
+
 /* A timer with a call ends with the thread that set it; one without comes. */
 static void check_threads(void)
 {
@@ -327,6 +349,7 @@ int main(void)
     check_periods();
     check_calls();
     check_threads();
+    check_queued();
     check_full();
     check_names();
     check_refusals();

@@ -7,6 +7,7 @@
 
 #define KERNEL_ADDRESS ((PVOID)0xffffffff81000000)
 #define UNMAPPED ((PVOID)0x12345678)
+#define THREAD_NAME ((THREADINFOCLASS)38) /* ThreadNameInformation */
 
 static DWORD return_argument(PVOID argument) { return (DWORD)(uint64_t)argument; }
 
@@ -242,6 +243,17 @@ TEST_USER(ring3, suspended_ends, "a thread that was never resumed ends when it i
     ZwClose(thread);
 }
 
+TEST_USER(ring3, named_ends, "a thread's name goes with it")
+{
+    static WCHAR text[] = { 'a', 'b' };
+    UNICODE_STRING name = { sizeof text, sizeof text, text };
+    HANDLE thread = create_suspended();
+    CHECK_STATUS(ZwSetInformationThread(thread, THREAD_NAME, &name, sizeof name), STATUS_SUCCESS);
+    CHECK_STATUS(ZwTerminateThread(thread, STATUS_SUCCESS), STATUS_SUCCESS);
+    CHECK_STATUS(ZwWaitForSingleObject(thread, FALSE, NULL), STATUS_WAIT_0);
+    CHECK_STATUS(ZwClose(thread), STATUS_SUCCESS); /* the runner counts pages */
+}
+
 TEST_USER(ring3, base_priority,
           "a thread's priority is its process' 8 and what is set; each status of that")
 {
@@ -305,4 +317,34 @@ TEST_USER(ring3, protect_refusals,
     *(volatile uint8_t *)base = 1; /* still */
     none = 0;
     CHECK_STATUS(ZwFreeVirtualMemory(me, &base, &none, MEM_RELEASE), STATUS_SUCCESS);
+}
+
+static MEMORY_BASIC_INFORMATION memory_at(uint64_t address)
+{
+    MEMORY_BASIC_INFORMATION info = { 0 };
+    CHECK_EQ(VirtualQuery((PVOID)address, &info, sizeof info), sizeof info);
+    return info;
+}
+
+TEST_USER(ring3, stack_limit, "the TEB's StackLimit is where the pages of the stack begin")
+{
+    uint64_t limit;
+    asm volatile("mov %%gs:0x10,%0" : "=r"(limit)); /* NT_TIB.StackLimit */
+    CHECK(limit <= (uint64_t)&limit && (uint64_t)&limit - limit < 65536);
+    CHECK_EQ(memory_at(limit).Protect, PAGE_READWRITE);
+    CHECK_EQ(memory_at(limit - 1).Protect, PAGE_READWRITE | PAGE_GUARD);
+}
+
+static NTSTATUS decommit(uint64_t address)
+{
+    PVOID base = (PVOID)(address & ~(uint64_t)4095);
+    SIZE_T size = 4096;
+    return ZwFreeVirtualMemory(NtCurrentProcess(), &base, &size, MEM_DECOMMIT);
+}
+
+TEST_USER(ring3, keeps_its_pages, "pages of an image and of a stack cannot be decommitted")
+{
+    uint64_t local = 0;
+    CHECK_STATUS(decommit((uint64_t)&return_argument), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(decommit((uint64_t)&local), STATUS_INVALID_PARAMETER);
 }
