@@ -80,13 +80,11 @@ NTSTATUS NtQueryInformationProcess(HANDLE ProcessHandle, PROCESSINFOCLASS Proces
         return STATUS_INVALID_INFO_CLASS;
     if (ProcessInformationLength != classes[i].size)
         return STATUS_INFO_LENGTH_MISMATCH;
-    const ULONG size = ProcessInformationLength;
     NTSTATUS status =
         handle_lookup(ProcessHandle, &process_type, PROCESS_QUERY_INFORMATION, &object);
     if (!NT_SUCCESS(status))
         return status;
     classes[i].fill((struct process *)object, info);
     object_release(object);
-    status = caller_put(ProcessInformation, info, size);
-    return NT_SUCCESS(status) ? caller_put_optional(ReturnLength, &size, sizeof size) : status;
+    return caller_answer(ProcessInformation, info, classes[i].size, ReturnLength);
 }

@@ -305,11 +305,9 @@ static NTSTATUS query_memory(void *to, ULONG length, PULONG returned)
                                                    .CommittedBytes = all - left,
                                                    .CommitLimitBytes = all,
                                                    .PeakCommitmentBytes = all - left };
-    const ULONG size = sizeof info;
-    if (length != size)
+    if (length != sizeof info)
         return STATUS_INFO_LENGTH_MISMATCH;
-    NTSTATUS status = caller_put(to, &info, size);
-    return NT_SUCCESS(status) ? caller_put_optional(returned, &size, sizeof size) : status;
+    return caller_answer(to, &info, sizeof info, returned);
 }
 
 NTSTATUS NtQuerySystemInformation(ULONG SystemInformationClass, PVOID SystemInformation,

@@ -28,6 +28,13 @@ static inline NTSTATUS caller_put_optional(void *to, const void *from, size_t si
     return to ? caller_put(to, from, size) : STATUS_SUCCESS;
 }
 
+/* An answer, and its size where the caller wants to know it. */
+static inline NTSTATUS caller_answer(void *to, const void *info, ULONG size, PULONG returned)
+{
+    NTSTATUS status = caller_put(to, info, size);
+    return NT_SUCCESS(status) ? caller_put_optional(returned, &size, sizeof size) : status;
+}
+
 /* Whether a handle can be written there later; writes the present value back. */
 static inline NTSTATUS caller_probe_handle(PHANDLE handle)
 {

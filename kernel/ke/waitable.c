@@ -93,8 +93,7 @@ NTSTATUS waitable_answer(const struct waitable_query *query, HANDLE handle, PVOI
 {
     struct object *object;
     uint64_t info[2] = { 0 };
-    ULONG size = query->size;
-    if (length != size)
+    if (length != query->size)
         return STATUS_INFO_LENGTH_MISMATCH;
     NTSTATUS status = handle_lookup(handle, query->type, EVENT_QUERY_STATE, &object);
     if (!NT_SUCCESS(status))
@@ -103,6 +102,5 @@ NTSTATUS waitable_answer(const struct waitable_query *query, HANDLE handle, PVOI
     query->fill(object, info);
     sched_unlock(irql);
     object_release(object);
-    status = caller_put(to, info, size);
-    return NT_SUCCESS(status) ? caller_put_optional(returned, &size, sizeof size) : status;
+    return caller_answer(to, info, query->size, returned);
 }

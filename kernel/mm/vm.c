@@ -27,16 +27,16 @@ void vm_call_by(void (*call)(struct cpu_set among, void (*function)(void *), voi
     call_cpus = call;
 }
 
-/* The CPUs whose TLBs may have entries of the table: those that run with it, since a write of CR3
- * empties the TLB; all for the kernel's half. Who writes an entry and then does not find a CPU here
- * is seen by it: vm_switch stores before it uses the table, and the fence is between the write and
- * this load. */
+/* The CPUs whose TLBs may have entries of the table: those that run with it, because a write of
+ * CR3 empties the TLB; for the kernel's table all. The caller has changed an entry, and the fence
+ * orders that before the loads. vm_switch stores before the CPU reads the table. So a CPU that is
+ * not found here reads the entry as it is now. */
 static struct cpu_set users_of(const uint64_t *pml4)
 {
     struct cpu_set users = cpu_all();
     if (pml4 == vm_kernel_pml4)
         return users;
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    fence();
     for (unsigned c = 0; c < cpu_count; c++)
         if (__atomic_load_n(&cpus[c]->pml4, __ATOMIC_RELAXED) != pml4)
             cpu_set_remove(&users, c);
