@@ -4,6 +4,7 @@
 #include "kernel/base/cpu.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
+#include "pmu/pmu.h"
 
 #define HYPERVISORS 0x40000000u
 #define STRIDE 0x100u
@@ -38,6 +39,12 @@ void vpmu_machine(char name[17])
     struct cpuid r = cpuid(vpmu_leaf(5), 0);
     memcpy(name, &r, 16);
     name[16] = 0;
+}
+
+unsigned vpmu_counter(void)
+{
+    uint64_t left = pmu_here()->counters & PMU_ANY_GP & ~vpmu_quirk("owned");
+    return left ? (unsigned)__builtin_ctzll(left) : 0;
 }
 
 bool vpmu_steps(void) { return cpuid(vpmu_leaf(1), 3).eax; }

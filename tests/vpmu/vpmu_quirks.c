@@ -105,21 +105,21 @@ VPMU_TEST(vpmu_quirks, sticky,
           "names")
 {
     uint64_t kept = vpmu_quirk("sticky");
+    uint32_t select = pmu_select_msr(pmu_here(), vpmu_counter());
     if (lab_is_intel()) {
         for (unsigned bit = 48; bit < 64; bit++) {
-            CHECK_EQ(wrmsr_fault(pmu_here()->msr.select, 1ull << bit),
-                     fault_unless(kept >> bit & 1));
-            CHECK_EQ(lab_rdmsr(pmu_here()->msr.select), kept & 1ull << bit);
-            lab_wrmsr(pmu_here()->msr.select, 0);
+            CHECK_EQ(wrmsr_fault(select, 1ull << bit), fault_unless(kept >> bit & 1));
+            CHECK_EQ(lab_rdmsr(select), kept & 1ull << bit);
+            lab_wrmsr(select, 0);
         }
         return;
     }
     for (unsigned bit = 36; bit < 64; bit++) {
-        lab_wrmsr(pmu_here()->msr.select, 1ull << bit);
-        CHECK_EQ(lab_rdmsr(pmu_here()->msr.select), kept & 1ull << bit);
+        lab_wrmsr(select, 1ull << bit);
+        CHECK_EQ(lab_rdmsr(select), kept & 1ull << bit);
     }
-    lab_wrmsr(pmu_here()->msr.select, 1u << 19 | 1u << 21);
-    CHECK_EQ(lab_rdmsr(pmu_here()->msr.select), kept & (1u << 19 | 1u << 21));
+    lab_wrmsr(select, 1u << 19 | 1u << 21);
+    CHECK_EQ(lab_rdmsr(select), kept & (1u << 19 | 1u << 21));
 }
 
 VPMU_TEST(vpmu_quirks, v2bits,

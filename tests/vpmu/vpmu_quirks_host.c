@@ -86,13 +86,14 @@ static void fault(uint64_t times)
 
 static int64_t too_many(uint32_t flags, void (*work)(uint64_t), uint64_t n)
 {
-    pmu_program(0, lab_select(0, flags), 0);
-    pmu_start(PMU_BIT(0));
+    unsigned ctr = vpmu_counter();
+    pmu_program(ctr, lab_select(ctr, flags), 0);
+    pmu_start(PMU_BIT(ctr));
     uint64_t start = truth();
     work(n);
     uint64_t real = truth() - start;
-    pmu_stop(PMU_BIT(0));
-    return (int64_t)(pmu_read(0) - (flags & PMU_KERNEL ? real : 0));
+    pmu_stop(PMU_BIT(ctr));
+    return (int64_t)(pmu_read(ctr) - (flags & PMU_KERNEL ? real : 0));
 }
 
 /* A fault exits, and its handler ends with IRET. */
