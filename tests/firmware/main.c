@@ -4,8 +4,8 @@
  *
  *   registers   every bit that CR4 can have here (LA57, SMEP, TSD, ...), EFER.NXE and SCE, CR0.AM,
  *               a PAT of its own
- *   lines       an interrupt controller with open lines: the PIT's, and a level-triggered one that
- *               is never served
+ *   lines       an interrupt controller with open lines: the PIT's, a level-triggered one that is
+ *               never served, the last; and two of an NMI and an SMI
  *   service     an interrupt of the highest priority that was taken and never ended
  *   high        ACPI tables above 4 GB (needs memory there)
  *   sum         an XSDT whose checksum is wrong, beside a good RSDT
@@ -150,6 +150,9 @@ static void leave_lines(void)
     *reg(HPET + 0x10c) = 0;
     *reg(HPET + 0x100) = 20u << 9 | 1u << 2 | 1u << 1;
     redirect(20, 1u << 15 | 0x42);
+    redirect(23, 0x43); /* the last, which nothing raises */
+    redirect(5, 0x400); /* the platform's own: an NMI, an SMI */
+    redirect(6, 0x200);
     out8(0x21, 0);
     out8(0xa1, 0);
     *reg(LOCAL_APIC + 0xf0) = 0x1ff;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Firmware's tables as they should be, and as they should not: invented ones, in memory of ours. */
 #include "hal/acpi.h"
+#include "kernel/base/boot_info.h"
+#include "kernel/base/layout.h"
 #include "kernel/base/string.h"
 #include "kernel/mm/phys.h"
 #include "tests/harness/test.h"
@@ -187,6 +189,10 @@ TEST(acpi, pm_timer,
     CHECK_EQ(info.clocks.pm_timer, 0);
     acpi_parse_fadt(fadt, 116, &info);
     CHECK(info.clocks.pm_timer == 0x608 && info.clocks.pm_timer_32);
+    flags = ~flags;
+    memcpy(fadt + 112, &flags, 4);
+    acpi_parse_fadt(fadt, 116, &info);
+    CHECK(!info.clocks.pm_timer_32);
     info = (struct acpi_info){ 0 };
     fadt[91] = 3;
     acpi_parse_fadt(fadt, sizeof fadt, &info);
@@ -217,4 +223,129 @@ TEST(acpi, hpet,
     table[44] = 0;
     acpi_parse_hpet(table, sizeof table, &info);
     CHECK_EQ(info.clocks.hpet, 0xfed00000);
+}
+
+/* --- The way to the tables. --- */
+
+#define OLD 9 /* the CPU that the RSDT tells of; the XSDT: */
+#define NEW 7
+#define HEAD 36 /* bytes of a table before its own */
+
+static struct {
+    uint8_t rsdt[64], xsdt[64], old[52], new[52], fadt[116], hpet[52];
+} tables __attribute__((aligned(8)));
+static struct boot_info boot;
+
+static uint64_t physical(const void *p) { return (uint64_t)p - KERNEL_VMA; }
+
+static void make_sum(uint8_t *bytes, unsigned count, unsigned at)
+{
+    uint8_t sum = 0;
+    bytes[at] = 0;
+    for (unsigned i = 0; i < count; i++)
+        sum += bytes[i];
+    bytes[at] = (uint8_t)-sum;
+}
+
+static void make_table(uint8_t *table, const char *signature, uint32_t length)
+{
+    memcpy(table, signature, 4);
+    memcpy(table + 4, &length, sizeof length);
+    make_sum(table, length, 9);
+}
+
+static void make_madt(uint8_t *table, uint8_t id)
+{
+    const uint8_t entry[8] = { 0, 8, 0, id, 1 };
+    memcpy(table + HEADER, entry, sizeof entry);
+    make_table(table, "APIC", HEADER + sizeof entry);
+}
+
+static void make_rsdp(uint8_t revision)
+{
+    uint32_t rsdt = (uint32_t)physical(tables.rsdt), length = 36;
+    uint64_t xsdt = physical(tables.xsdt);
+    boot.rsdp_given = true;
+    memcpy(boot.rsdp, "RSD PTR ", 8);
+    boot.rsdp[15] = revision;
+    memcpy(boot.rsdp + 16, &rsdt, 4);
+    memcpy(boot.rsdp + 20, &length, 4);
+    memcpy(boot.rsdp + 24, &xsdt, 8);
+    make_sum(boot.rsdp, 20, 8);
+    make_sum(boot.rsdp, 36, 32);
+}
+
+/* The two root tables, each with a MADT of its own, then the same FADT and HPET. */
+static void make_all(void)
+{
+    memset(&tables, 0, sizeof tables);
+    const uint16_t port = 0x608;
+    const uint64_t hpet = 0xfed00000;
+    memcpy(tables.fadt + 76, &port, 2);
+    tables.fadt[91] = 4;
+    memcpy(tables.hpet + 44, &hpet, 8);
+    make_madt(tables.old, OLD);
+    make_madt(tables.new, NEW);
+    make_table(tables.fadt, "FACP", sizeof tables.fadt);
+    make_table(tables.hpet, "HPET", sizeof tables.hpet);
+    const uint64_t at[3] = { physical(tables.new), physical(tables.fadt), physical(tables.hpet) };
+    memcpy(tables.xsdt + HEAD, at, sizeof at);
+    for (unsigned i = 0; i < 3; i++)
+        memcpy(tables.rsdt + HEAD + 4 * i, &at[i], 4);
+    const uint32_t old = (uint32_t)physical(tables.old);
+    memcpy(tables.rsdt + HEAD, &old, 4);
+    make_table(tables.xsdt, "XSDT", HEAD + 24);
+    make_table(tables.rsdt, "RSDT", HEAD + 12);
+    make_rsdp(2);
+}
+
+/* Reads what has been made, and makes it anew. Returns the one CPU found, 0: none. */
+static unsigned cpu_found(void)
+{
+    acpi_read(&boot, &info);
+    make_all();
+    return info.apic_count == 1 ? info.apic_ids[0] : 0;
+}
+
+TEST(acpi, roots,
+     "the XSDT is used if RSDP and table are whole, else the RSDT; a wrong RSDP is none")
+{
+    make_all();
+    CHECK_EQ(cpu_found(), NEW);
+    make_rsdp(0);
+    CHECK_EQ(cpu_found(), OLD);
+    boot.rsdp[32]++;
+    CHECK_EQ(cpu_found(), OLD);
+    tables.xsdt[9]++;
+    CHECK_EQ(cpu_found(), OLD);
+    make_table(tables.xsdt, "RSDT", HEAD + 24);
+    CHECK_EQ(cpu_found(), OLD);
+    make_table(tables.rsdt, "XSDT", HEAD + 12);
+    make_rsdp(0);
+    CHECK_EQ(cpu_found(), 0);
+    boot.rsdp[8]++;
+    CHECK_EQ(cpu_found(), 0);
+}
+
+TEST(acpi, tables,
+     "each table that a root names is read, those with a wrong sum are not, nor is an entry that "
+     "is cut; an HPET beyond every address is none")
+{
+    const uint64_t beyond = 1ul << 62;
+    make_all();
+    CHECK_EQ(cpu_found(), NEW);
+    CHECK(info.clocks.pm_timer == 0x608 && info.clocks.hpet == 0xfed00000);
+    make_rsdp(0);
+    CHECK_EQ(cpu_found(), OLD);
+    CHECK(info.clocks.pm_timer == 0x608 && info.clocks.hpet == 0xfed00000);
+    tables.new[9]++;
+    CHECK_EQ(cpu_found(), 0);
+    CHECK_EQ(info.clocks.pm_timer, 0x608);
+    make_table(tables.xsdt, "XSDT", HEAD + 20);
+    CHECK_EQ(cpu_found(), NEW);
+    CHECK(info.clocks.pm_timer == 0x608 && !info.clocks.hpet);
+    memcpy(tables.hpet + 44, &beyond, 8);
+    make_table(tables.hpet, "HPET", sizeof tables.hpet);
+    CHECK_EQ(cpu_found(), NEW);
+    CHECK_EQ(info.clocks.hpet, 0);
 }

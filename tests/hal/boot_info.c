@@ -218,7 +218,8 @@ TEST(boot_info, screens, "a screen of 32 bits or of text is taken; another is na
                                  .bits = 32,
                                  .kind = MB2_SCREEN_RGB,
                                  .red_at = 16,
-                                 .green_at = 8 };
+                                 .green_at = 8,
+                                 .blue_at = 24 };
     for (unsigned bits = 24; bits <= 32; bits += 8) {
         begin();
         screen.bits = (uint8_t)bits;
@@ -226,6 +227,8 @@ TEST(boot_info, screens, "a screen of 32 bits or of text is taken; another is na
         read_tags();
         CHECK_EQ(info.screen.kind, bits == 32 ? SCREEN_PIXELS : SCREEN_NONE);
         CHECK_EQ(info.screen.red_at, bits == 32 ? 16 : 0);
+        CHECK_EQ(info.screen.green_at, bits == 32 ? 8 : 0);
+        CHECK_EQ(info.screen.blue_at, bits == 32 ? 24 : 0);
         CHECK_EQ(info.no_screen[0], bits == 32 ? 't' : 'o');
     }
     begin();

@@ -238,6 +238,19 @@ TEST(clock, right, "each counter of known rate on this machine confirms the TSC'
         SKIP("no counter of known rate answers");
 }
 
+TEST(clock, width, "the PM timer counts with 32 bits where the FADT says so, else with 24")
+{
+    struct clock_sources sources = *clock_sources();
+    struct clock_counter counters[CLOCK_COUNTERS];
+    for (unsigned wide = 0; wide < 2; wide++) {
+        sources.pm_timer_32 = wide;
+        uint64_t flags = begin_quiet();
+        clock_counters(&sources, counters);
+        end_quiet(flags);
+        CHECK_EQ(counters[CLOCK_PM_TIMER].mask, wide ? 0xffffffff : 0xffffff);
+    }
+}
+
 TEST(clock, timer, "the APIC timer counts at the rate that was determined")
 {
     uint64_t flags = begin_quiet();

@@ -18,6 +18,8 @@ static void note_call(void *argument)
 {
     struct called *called = argument;
     unsigned cpu = cpu_number();
+    for (unsigned i = 0; i < 4; i++)
+        pause(); /* the caller runs, and must wait */
     __atomic_fetch_or(&called->cpus.bits[cpu / 64], 1ul << cpu % 64, __ATOMIC_RELAXED);
     if (irql_current() != IPI_LEVEL)
         called->wrong_level = true;

@@ -119,7 +119,7 @@ static void forward(void)
         b(0xe8), b(2), b(0), b(0), b(0), b(0xeb);
         from = at++;
         instruction();
-        rnd(4) ? b(0xc3) : (b(0xc2), b(rnd(2) * 8), b(0));
+        rnd(4) ? b(0xc3) : (b(0xc2), b(rnd(2) * 8), b(rnd(4) ? 0 : 0x80));
     } else if (kind == 1) { /* LEA RAX, [RIP + n]; PUSH; JMP or CALL by register or memory */
         unsigned how = rnd(4);
         b(0x48), b(0x8d), b(0x05);
@@ -187,8 +187,8 @@ static void instruction(void)
         break;
     case 17:
         if (rnd(2)) {
-            bool wide = rnd(2), byte = !rnd(4); /* of bytes, with REX also of SPL */
-            with_rex(byte ? 0xb0 : 0xb8, reg, wide);
+            bool wide = rnd(2), byte = !rnd(4); /* SPL among them */
+            byte && !rnd(3) ? (b(0x40), b(0xb4)) : with_rex(byte ? 0xb0 : 0xb8, reg, wide);
             bytes(byte ? 1 : wide ? 8 : 4);
         } else if (rnd(2)) {
             b(0x0f), b(0xc8 + (reg & 7));

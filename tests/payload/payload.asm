@@ -26,8 +26,8 @@ gate_pauses:
     mov ecx, edi
     write_msr rsi
 .again:
-    pause
     dec r8
+    pause
     jnz .again
     write_msr r9
     ret

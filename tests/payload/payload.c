@@ -98,18 +98,12 @@ static void find_intel(void)
 {
     uint32_t r[4];
     cpuid(0xa, r);
-    bool global = (r[0] & 0xff) >= 2;
-    pmu = (struct pmu){ 0x186,
-                        0xc1,
-                        1,
-                        global ? 0x38f : 0,
-                        global ? 0x38e : 0,
-                        0x390,
-                        0xc0 | EN,
-                        r[0] >> 8 & 0xff,
-                        r[0] >> 16 & 0xff,
-                        global,
-                        true };
+    pmu = (struct pmu){ 0x186, 0xc1, 1, 0, 0, 0x390, 0xc0 | EN, 0, 0, false, true };
+    pmu.fixed = (r[0] & 0xff) >= 2;
+    pmu.gate = pmu.fixed ? 0x38f : 0;
+    pmu.status = pmu.fixed ? 0x38e : 0;
+    pmu.counters = r[0] >> 8 & 0xff;
+    pmu.width = r[0] >> 16 & 0xff;
 }
 
 static void find_amd(void)
@@ -248,6 +242,13 @@ static void check_pauses(void)
         disarm(0);
     }
     check("PAUSE takes no time", spent[1] < spent[0] + 30000, 1);
+    /* Branches are decoded, so that each instruction is stepped. */
+    pmu.instructions = (pmu.masks_lvt ? 0xc4 : 0xc2) | EN;
+    uint32_t msr = arm(0, KERNEL, 0, &on, &off);
+    gate_pauses(msr, on, off, 100);
+    check("branches behind PAUSE", rdmsr(counter_of(0)), 100);
+    disarm(0);
+    pmu.instructions = 0xc0 | EN;
 }
 
 static void timer(bool on)

@@ -80,10 +80,11 @@ real:
     mov ax, 0xe801
     int 0x15
     mov [R(real_words) + 20], bx
+    mov [R(real_words) + 30], dx
     mov ah, 0x88
     int 0x15
     mov [R(real_words) + 14], ax
-    mov ah, 0xc0                        ; a function that is none of memory; one that is none
+    mov ax, 0xc000                      ; a function that is none of memory; one that is none
     int 0x15
     pushf
     pop word [R(real_words) + 22]

@@ -129,6 +129,13 @@ probe "PUSHF of 16 bits at the end of the last page", K64, 0x246
     movzx eax, word [rsp]
     mov rsp, rbx
     done
+probe "PUSHF of 16 bits, eight bytes end between its own", K64, 0x246
+    mov rbx, rsp
+    mov rsp, LAST_PAGE + 9
+    pushfw
+    movzx eax, word [rsp]
+    mov rsp, rbx
+    done
 probe "PUSHF to a page that is read only, CR0.WP 0", K64, 0x246
     mov rbx, rsp
     mov rcx, cr0

@@ -118,10 +118,13 @@ static void say_real_mode(unsigned mode, const char *name)
     start(0);
     say(name);
     say("real mode:");
-    for (unsigned i = 0; i < 8; i++)
+    for (unsigned i = 0; i < 7; i++)
         say_hex(" ", real_result[i]);
+    uint32_t kb = (end_of_memory >> 10) - 1024;
+    say_hex(" 88h ", real_result[7] == (kb < 63 << 10 ? kb : 63 << 10));
     say_hex(" E820h ends with the loader's map ", real_end_of_memory == end_of_memory);
     say_hex(" E801h ", real_blocks[0] == (end_of_memory >> 16) - 256);
+    say_hex(" ", real_blocks[5] == real_blocks[0]);
     for (unsigned i = 1; i < 5; i++)
         say_hex(" ", real_blocks[i]);
     say("\n");

@@ -178,6 +178,28 @@ TEST(diagnosis, in_time,
         CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
 }
 
+TEST(diagnosis, inexact,
+     "ring 3 is exact if it was measured, and every trap adds the same, as few as a trap can be")
+{
+    static const struct {
+        struct pmu_spread quiet, trap;
+        char begins; /* what is said, 0: nothing */
+    } cases[] = {
+        { { 0, 0, 0 }, { 0, 0, 0 }, 'w' },     { { 0, 1, 9 }, { 0, 0, 9 }, 'r' },
+        { { 0, 0, 9 }, { 0, 0, 0 }, 0 },       { { 0, 0, 9 }, { 1, 1, 9 }, 0 },
+        { { 0, 0, 9 }, { 1, 2, 9 }, 't' },     { { 0, 0, 9 }, { 128, 128, 9 }, 0 },
+        { { 0, 0, 9 }, { 129, 129, 9 }, 'r' }, { { 0, 0, 9 }, { -1, -1, 9 }, 'r' },
+    };
+    for (unsigned i = 0; i < ARRAY_SIZE(cases); i++)
+        for (unsigned t = 0; t < PMU_TRAPS; t++) {
+            struct pmu_kind kind = fake_facts;
+            kind.measured.quiet[PMU_RETIRED_INSTRUCTIONS] = cases[i].quiet;
+            kind.measured.trap[t][PMU_RETIRED_INSTRUCTIONS] = cases[i].trap;
+            const char *said = pmu_ring3_inexact(&kind);
+            CHECK_EQ(said ? said[0] : 0, cases[i].begins);
+        }
+}
+
 TEST(diagnosis, sentences, "every verdict has a sentence of its own")
 {
     for (unsigned v = 0; v < PMU_VERDICT_COUNT; v++) {

@@ -21,7 +21,8 @@ TEST(measured, traps,
 {
     SKIP_WITHOUT_PMU();
     SKIP_WITHOUT_VPMU();
-    int64_t each = (int64_t)vpmu_quirk("irq3"), exit = (int64_t)vpmu_quirk("vmrun");
+    int64_t each = (int64_t)vpmu_quirk("irq3"), exit = (int64_t)vpmu_quirk("vmrun"),
+            skid = (int64_t)vpmu_quirk("skid"), around = (int64_t)vpmu_quirk_second("skid");
     bool stops = vpmu_quirk("throttle") && vpmu_quirk("throttle") <= 3 && !vpmu_quirk("exitcost") &&
                  !vpmu_quirk("step"); /* overflows come fast enough */
     EACH_KIND(cpu) {
@@ -35,6 +36,10 @@ TEST(measured, traps,
         if (!boot_safe())
             check(&m->trap[PMU_TRAP_NMI][0], each);
         CHECK_EQ(m->traps_add, each || exit);
+        if (m->skid.tries) {
+            CHECK(m->skid.low >= skid - around);
+            CHECK(m->skid.high <= skid + around);
+        }
         if (stops && m->trap[PMU_TRAP_INTERRUPT][0].tries)
             CHECK(m->lost > 0);
     }
