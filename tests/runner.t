@@ -21,6 +21,8 @@ judged('no carriage return, no control character reaches the terminal', "\e[2J$g
 judged('0: all passed, however slowly', '',
        "while read -r line; do printf %s \"\$line\"; sleep .02; printf '\\r'; sleep .02; echo; done"
        . " < $dir/slow; exit 33", 0, qr/^[\n -~]*# PASS\n\z/);
+judged('0: the last line, though it has no end', $good =~ s/\n\z//r, 'exit 33', 0,
+       qr/\n# PASS\n\z/);
 judged('1: a test failed', $bad, 'exit 35', 1, qr/want 2\nnot ok 2.*# FAIL\n\z/s);
 judged('1: a skip that no list names', "$other# PASS\n", 'exit 33', 1,
        qr/# FAIL skip.*a\.three: it rains\n\z/);

@@ -4,6 +4,8 @@
 #include "hal/hal.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/etw_session.h"
 #include "kernel/ke/object.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/sched.h"
@@ -248,4 +250,28 @@ TEST(etw_control, left,
     CHECK_EQ(session_stop(&s), 0);
     session_close(&s);
     user_run((void (*)(void))user_trace_left, 0); /* its own session: stopped, not closed */
+}
+
+/* Interrupts off. How often a record reached beyond its buffer. */
+static unsigned fill(struct etw_stream *stream, enum etw_hook hook)
+{
+    unsigned beyond = 0;
+    while (etw_begin(stream, hook))
+        beyond += stream->at > stream->end;
+    return beyond;
+}
+
+TEST(etw_control, fits, "no record of any kind reaches beyond its buffer")
+{
+    for (unsigned hook = 0; hook < ETW_HOOKS; hook++) {
+        struct etw_stream *stream = etw_stream_create(cpu_number(), 1, 2, PAGE_SIZE);
+        REQUIRE(stream != NULL);
+        uint64_t flags = read_flags();
+        cli();
+        unsigned beyond = fill(stream, (enum etw_hook)hook);
+        write_flags(flags);
+        CHECK_EQ(beyond, 0);
+        CHECK(stream->head > 0);
+        etw_stream_free(stream);
+    }
 }
