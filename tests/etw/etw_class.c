@@ -2,7 +2,9 @@
 /* Class 0x1F without the lists: its sub-classes, group masks, intervals; sources listed, added
  * and removed. */
 #include "hal/hal.h"
+#include "hal/source.h"
 #include "kernel/base/bits.h"
+#include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/string.h"
 #include "kernel/profiling/profile.h"
@@ -241,6 +243,19 @@ static void check_counts_instructions(PMC_HANDLE set_of_one)
     LAB_CHECK_COUNT((values[3] - values[2]) - (values[2] - values[1]), 4000);
 }
 
+/* Its select has the unit mask: bits 15:8 with both vendors. */
+static void check_unit_mask(void)
+{
+    uint64_t select = 0;
+    struct add add = describe("TestMasked", 3);
+    add.info.Event[strcmp(pmu_here()->driver, "intel") == 0 ? 1 : 2] = 0x5a;
+    CHECK_STATUS(set(&add, sizeof add), STATUS_SUCCESS);
+    KPROFILE_SOURCE id = find_source("TestMasked");
+    CHECK(source_counters(pmu_here(), id, &select) != 0);
+    CHECK_EQ(select & 0xffff, 0x5ac0);
+    CHECK_STATUS(hal_source_remove(id), STATUS_SUCCESS);
+}
+
 TEST(etw_class, add_source,
      "an added source is listed, has a number of its own, counts its event, and can be removed "
      "when it is not in use [ET-47 ET-48 ET-51 ET-53]")
@@ -248,6 +263,7 @@ TEST(etw_class, add_source,
     HANDLE profile;
     PMC_HANDLE set_of_one;
     ULONG bucket[4];
+    unsigned last = (cpu_count < 64 ? cpu_count : 64) - 1; /* in use on one processor: in use */
     SKIP_WITHOUT_PMU();
     test_run_on(0);
     for (UCHAR version = 2; version <= 3; version++) {
@@ -258,7 +274,7 @@ TEST(etw_class, add_source,
         CHECK_EQ(hal_source_interval(id), 100000);
         CHECK_STATUS(set(&add, sizeof add), STATUS_INSUFFICIENT_RESOURCES);
         REQUIRE_STATUS(NtCreateProfile(&profile, NULL, NULL, 64, 4, bucket, sizeof bucket, id,
-                                       ~0ul),
+                                       UINT64_C(1) << last),
                        STATUS_SUCCESS);
         REQUIRE_STATUS(NtStartProfile(profile), STATUS_SUCCESS);
         EVENT_TRACE_PROFILE_REMOVE_INFORMATION remove = { EventTraceProfileSourceRemoveInformation,
@@ -277,6 +293,7 @@ TEST(etw_class, add_source,
         CHECK_STATUS(NtCreateProfile(&profile, NULL, NULL, 64, 4, bucket, sizeof bucket, id, ~0ul),
                      STATUS_NOT_SUPPORTED);
     }
+    check_unit_mask();
     test_run_anywhere();
 }
 

@@ -178,6 +178,7 @@ TEST(hal_refusals, bad_handler,
     unsigned ctr = common_counters() ? nth_counter(0) : 0;
     REFUSED(STATUS_INVALID_PARAMETER, overflow(no_handler));
     REFUSED(STATUS_INVALID_PARAMETER, overflow(no_handler), tag(1));
+    REFUSED(STATUS_INVALID_PARAMETER, overflow(no_handler), of_type(ResourceTypeEventBuffer));
     REFUSED(STATUS_INVALID_PARAMETER, single(ctr), overflow(NULL));
     REFUSED(STATUS_INVALID_PARAMETER, single(ctr), overflow(no_handler), overflow(no_handler));
 }

@@ -78,6 +78,7 @@ TEST(source_tables, time,
     static const uint32_t bad[] = { 0x18,   0xc8,       0xff,       0x100,      0x119,
                                     0xffff, 0x7fffffff, 0x80000000, 0xffffff02, 0xffffffff };
     CHECK_EQ(profile_source(ProfileTime).Supported, TRUE);
+    CHECK(hal_source_known(ProfileTime)); /* which profile objects ask */
     CHECK_EQ(profile_source(ProfileTime).Interval, 10000);
     for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
         HAL_PROFILE_SOURCE_INFORMATION info = profile_source((KPROFILE_SOURCE)bad[i]);

@@ -100,7 +100,10 @@ TEST(profile_interrupt, when_not_started,
     CHECK_STATUS(NtClose(profile), STATUS_SUCCESS); /* stops it */
     CHECK_EQ(profiles_started(), 0);
     sample_at(BASE, ProfileTime);
-    CHECK_EQ(sum(), 2);
+    profile = profile_made(BASE, 16 * BUCKETS, 4, buffer, 4 * BUCKETS, ProfileTime, ~0ul);
+    CHECK_EQ(buffer[0], 2);
+    CHECK_EQ(sum(), 2); /* what it finds there stays */
+    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
 }
 
 TEST(profile_interrupt, overlapping,
