@@ -198,6 +198,8 @@ static NTSTATUS transfer(PDEVICE_OBJECT Device, PIRP Irp, PIO_STACK_LOCATION Sta
     LONGLONG at = reads ? Stack->Parameters.Read.ByteOffset.QuadPart
                         : Stack->Parameters.Write.ByteOffset.QuadPart;
     ULONG length = reads ? Stack->Parameters.Read.Length : Stack->Parameters.Write.Length;
+    if (ExGetPreviousMode() != Irp->RequestorMode)
+        return end(Irp, STATUS_INVALID_DEVICE_STATE, 0);
     if (at < 0)
         at = STORE_SIZE; /* at the end */
     if (at == WARNS && reads)

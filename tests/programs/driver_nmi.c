@@ -18,7 +18,7 @@ static BOOLEAN NTAPI on_nmi(PVOID Context, BOOLEAN Handled)
 {
     nmi_level = KeGetCurrentIrql();
     InterlockedIncrement(Context);
-    __asm__ volatile("pcmpeqd %%xmm6, %%xmm6" : : : "xmm6");
+    __asm__ volatile("pcmpeqd %%xmm3, %%xmm3" : : : "xmm3");
     return Handled;
 }
 
@@ -43,11 +43,11 @@ static VOID check_one(VOID)
     KeRaiseIrql(HIGH_LEVEL, &irql); /* which does not hold it up */
     CHECK(send(2) && KeGetCurrentIrql() == HIGH_LEVEL);
     KeLowerIrql(irql);
-    __asm__ volatile("movq %0, %%xmm6" : : "r"(mine) : "xmm6");
+    __asm__ volatile("movq %0, %%xmm3" : : "r"(mine) : "xmm3");
     order(APIC_ICR, NMI_TO_SELF);
     while (nmis != 3)
         YieldProcessor();
-    __asm__ volatile("movq %%xmm6, %0" : "=r"(found) : : "xmm6");
+    __asm__ volatile("movq %%xmm3, %0" : "=r"(found) : : "xmm3");
     CHECK(found == mine);
     CHECK(KeDeregisterNmiCallback(handle) == STATUS_SUCCESS);
     CHECK(KeDeregisterNmiCallback(handle) == STATUS_INVALID_HANDLE);

@@ -12,6 +12,7 @@
 #define MEGABYTES(n) ((n)*1024ull * 1024)
 #define THREAD_NAME 38
 #define NAME_MOST 1024
+#define STARTED 132223104000000000ull /* 2020-01-01, the machine */
 
 #define ProcessTimes ((PROCESSINFOCLASS)4)
 #define ProcessCycleTime ((PROCESSINFOCLASS)38)
@@ -85,7 +86,7 @@ static void check_times(void)
     IS(GetProcessTimes(GetCurrentProcess(), &created, &ended, &kernel, &user), TRUE);
     now = date();
     used = number(kernel) + number(user);
-    IS(number(created) < now, TRUE);
+    IS(number(created) > STARTED && number(created) < now, TRUE);
     IS(number(ended), 0);
     IS(used > 0, TRUE);
     IS(used <= (now - number(created)) * GetActiveProcessorCount(ALL_PROCESSOR_GROUPS), TRUE);
@@ -194,6 +195,27 @@ static void check_descriptions(void)
     CloseHandle(other);
 }
 
+/* What describes a thread, and a thread of which a question was refused, goes with it; so does an
+ * event that had the name of another one. */
+static void check_leaks(void)
+{
+    HANDLE event = CreateEventA(NULL, FALSE, FALSE, "one");
+    const MEMORYSTATUSEX before = memory();
+    PWSTR none;
+    for (int i = 0; i < 100; i++) {
+        HANDLE other = CreateThread(NULL, 0, work, NULL, CREATE_SUSPENDED, NULL),
+               weak = limited(other, SYNCHRONIZE), again = CreateEventA(NULL, FALSE, FALSE, "one");
+        IS(SetThreadDescription(other, L"first"), S_OK);
+        IS(SetThreadDescription(other, L"second"), S_OK);
+        IS(GetThreadDescription(weak, &none), HRESULT_FROM_NT(STATUS_ACCESS_DENIED));
+        IS(TerminateThread(other, 0), TRUE);
+        IS(WaitForSingleObject(other, 10000), WAIT_OBJECT_0);
+        IS(CloseHandle(weak) && CloseHandle(other) && CloseHandle(again), TRUE);
+    }
+    IS((LONGLONG)(before.ullAvailPhys - memory().ullAvailPhys) < 50 * 4096, TRUE);
+    CloseHandle(event);
+}
+
 /* --- Statuses. --- */
 
 static void check_refusals(void)
@@ -202,7 +224,7 @@ static void check_refusals(void)
            weak = limited(own, SYNCHRONIZE);
     PROCESS_BASIC_INFORMATION basic;
     FILETIME t;
-    ULONG64 info[7], cycles;
+    ULONG64 info[7], large[8], cycles;
     ULONG size = 0;
     IS(NtQueryInformationProcess(own, (PROCESSINFOCLASS)99, info, 16, NULL),
        STATUS_INVALID_INFO_CLASS);
@@ -228,6 +250,10 @@ static void check_refusals(void)
        STATUS_ACCESS_VIOLATION);
     IS(NtQuerySystemInformation(SystemMemoryUsage, info, 56, &size), STATUS_SUCCESS);
     IS(size, 56);
+    IS(info[1] + info[3], info[0]); /* what is available and what is committed */
+    IS(NtQuerySystemInformation(SystemMemoryUsage, large, 57, &size), STATUS_INFO_LENGTH_MISMATCH);
+    IS(NtQueryInformationThread(GetCurrentThread(), 0, large, 48, NULL), STATUS_SUCCESS);
+    IS(large[1], (ULONG_PTR)NtCurrentTeb());
     CloseHandle(weak);
     CloseHandle(event);
 }
@@ -239,6 +265,7 @@ int main(void)
     check_clock();
     check_memory();
     check_descriptions();
+    check_leaks();
     check_refusals();
     printf("%d checks, %d wrong\n", checks, failures);
     return failures;
