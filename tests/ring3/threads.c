@@ -328,7 +328,7 @@ static MEMORY_BASIC_INFORMATION memory_at(uint64_t address)
 
 TEST_USER(ring3, stack_limit, "the TEB's StackLimit is where the pages of the stack begin")
 {
-    uint64_t limit;
+    uint64_t limit = 0;
     asm volatile("mov %%gs:0x10,%0" : "=r"(limit)); /* NT_TIB.StackLimit */
     CHECK(limit <= (uint64_t)&limit && (uint64_t)&limit - limit < 65536);
     CHECK_EQ(memory_at(limit).Protect, PAGE_READWRITE);
