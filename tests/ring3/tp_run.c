@@ -160,7 +160,7 @@ void user_visit_cpus(uint64_t selector)
     unsigned visited = 0;
     for (unsigned cpu = 0;
          cpu < 64 && SetThreadAffinityMask(GetCurrentThread(), UINT64_C(1) << cpu); cpu++) {
-        Sleep(0); /* the move */
+        Sleep(1); /* the move; on one CPU, too, others run meanwhile */
         CHECK_EQ(GetCurrentProcessorNumber(), cpu);
         uint64_t before = __readpmc((uint32_t)selector);
         ring3_work(1000);
