@@ -56,7 +56,7 @@ TEST_USER(profile_buffers, unlocked, "the close of a started profile gives back 
 TEST_USER(profile_buffers, intervals, "the interval of each source is the one that was set [PO-69]")
 {
     BOOLEAN was;
-    ULONG before[SOURCES] = { 0 }, now;
+    ULONG before[SOURCES], now;
     CHECK_STATUS(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, TRUE, FALSE, &was),
                  STATUS_SUCCESS);
     for (unsigned s = 0; s < SOURCES; s++) {
