@@ -57,7 +57,7 @@ static void call_often(void *unused)
 
 TEST(smp, calls_cross, "all CPUs call all CPUs at once") { team_run(call_often, TEAM); }
 
-#define OWN_CALLS 20u
+#define OWN_CALLS 8u
 #define CALLS_MAX (100 * OWN_CALLS)
 
 static uint64_t calling, calls; /* atomic */
@@ -65,10 +65,9 @@ static uint64_t calling, calls; /* atomic */
 static void call_without_end(void *unused)
 {
     (void)unused;
-    while (__atomic_load_n(&calling, __ATOMIC_ACQUIRE)) {
+    while (__atomic_load_n(&calling, __ATOMIC_ACQUIRE) &&
+           __atomic_fetch_add(&calls, 1, __ATOMIC_ACQ_REL) < 2 * CALLS_MAX)
         call_all();
-        __atomic_fetch_add(&calls, 1, __ATOMIC_RELEASE);
-    }
 }
 
 TEST(smp, calls_take_turns, "a CPU that calls without end keeps no other from its calls")
