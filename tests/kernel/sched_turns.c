@@ -10,6 +10,7 @@
 #include "tests/harness/threads.h"
 
 #define TRIES 20u
+#define MOVES 50u /* a tick may come in between */
 #define ROUNDS 20u
 #define MOST 12u /* of them */
 
@@ -150,6 +151,10 @@ TEST(sched_turns, idle_first,
     test_run_anywhere();
 }
 
+static uint64_t moved_at; /* L: ran; ticks of CPU 0 */
+
+static uint64_t ticks_there(void) { return __atomic_load_n(&cpus[0]->ticks, __ATOMIC_RELAXED); }
+
 /* Until it runs on CPU 1. */
 static void spin_until_moved(void *unused)
 {
@@ -157,7 +162,25 @@ static void spin_until_moved(void *unused)
     __atomic_store_n(&ran, 1, __ATOMIC_RELEASE);
     while (cpu_number() != 1 && !__atomic_load_n(&over, __ATOMIC_ACQUIRE))
         pause();
+    moved_at = ticks_there();
     __atomic_fetch_add(&ran, 1, __ATOMIC_RELEASE);
+}
+
+/* Whether no tick came on CPU 0 before the thread had left it. */
+static bool leaves_at_once(void)
+{
+    uint64_t before = 0;
+    bool moved = false;
+    over = ran = 0;
+    struct thread *thread = team_start(spin_until_moved, NULL, cpu_set_one(0), THREAD_PRIORITY);
+    if (thread && team_until(&ran, 1)) {
+        before = ticks_there();
+        CHECK_STATUS(sched_set_affinity(thread, cpu_set_one(1)), STATUS_SUCCESS);
+        moved = team_until(&ran, 2);
+    }
+    __atomic_store_n(&over, 1, __ATOMIC_RELEASE);
+    team_end(thread);
+    return moved && moved_at == before;
 }
 
 TEST(sched_turns, moved_away,
@@ -165,15 +188,11 @@ TEST(sched_turns, moved_away,
      "that CPU")
 {
     SKIP_WITH_ONE_CPU();
-    over = ran = 0;
+    unsigned tries = 0;
     test_run_on(1);
-    struct thread *thread = team_start(spin_until_moved, NULL, cpu_set_one(0), THREAD_PRIORITY);
-    if (thread && team_until(&ran, 1)) {
-        CHECK_STATUS(sched_set_affinity(thread, cpu_set_one(1)), STATUS_SUCCESS);
-        team_until(&ran, 2);
-    }
-    __atomic_store_n(&over, 1, __ATOMIC_RELEASE);
-    team_end(thread);
+    while (tries < MOVES && !leaves_at_once())
+        tries++;
+    CHECK(tries < MOVES);
     test_run_anywhere();
 }
 
