@@ -169,8 +169,10 @@ bool alarm_want(struct vcpu *v, uint64_t at)
         take_back(v);
     if (owner != v)
         take_over(v);
-    uint64_t now = rdtsc(), ticks = at > now + alarm_tick ? (at - now) / alarm_tick : 1;
-    alarm_after(ticks);
+    /* The counter is read before the clock: what runs between makes the alarm early, never late. */
+    uint64_t counter = *reg64(HPET, HPET_COUNTER), now = rdtsc();
+    uint64_t ticks = at > now + alarm_tick ? (at - now) / alarm_tick : 1;
+    *reg64(HPET, HPET_TIMERS + 32 * timer + 8) = counter + ticks;
     v->alarm_at = now + ticks * alarm_tick;
     return true;
 }
