@@ -271,6 +271,7 @@ static struct {
     struct thread *me;            /* who looks; atomic, NULL until it has begun */
     uint64_t looks, wrong, moves; /* atomic */
     uint64_t before;              /* looks at the last move; atomic */
+    uint64_t at;                  /* the CPU to which it was moved last; atomic */
     uint64_t over;                /* no more moves; atomic */
 } self;
 
@@ -295,13 +296,13 @@ static void look_at_itself(void *unused)
  */
 static void fetch_it(void *cpu)
 {
-    uint64_t here = 1ul << (uint64_t)cpu, looks, end = clock_ns() + MOVES_NS;
+    uint64_t here = (uint64_t)cpu, looks, end = clock_ns() + MOVES_NS;
     while (!now(&self.over)) {
         struct thread *thread = __atomic_load_n(&self.me, __ATOMIC_ACQUIRE);
-        if (thread && now(&thread->affinity.bits[0]) != here &&
-            (looks = now(&self.looks)) > now(&self.before)) {
+        if (thread && now(&self.at) != here && (looks = now(&self.looks)) > now(&self.before)) {
             __atomic_store_n(&self.before, looks, __ATOMIC_RELEASE);
-            sched_set_affinity(thread, cpu_set_group(0, here));
+            sched_set_affinity(thread, cpu_set_one((unsigned)here));
+            __atomic_store_n(&self.at, here, __ATOMIC_RELEASE);
             __atomic_fetch_add(&self.moves, 1, __ATOMIC_RELEASE);
         }
         uint64_t moves = now(&self.moves);
