@@ -225,28 +225,6 @@ static void check_threads(void)
     }
 }
 
-static DWORD WINAPI set_at_once(LPVOID unused)
-{
-    LARGE_INTEGER at_once = after(0);
-    (void)unused;
-    return (DWORD)SetWaitableTimer(theirs, &at_once, 0, note, NULL, FALSE);
-}
-
-/* A call waits when its thread ends; then the timer calls another one. */
-static void check_heirs(void)
-{
-    LARGE_INTEGER at_once = after(0);
-    theirs = timer(FALSE);
-    HANDLE thread = CreateThread(NULL, 0, set_at_once, NULL, 0, NULL);
-    IS(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
-    CloseHandle(thread);
-    calls = 0;
-    IS(SetWaitableTimer(theirs, &at_once, 0, note, NULL, FALSE), TRUE);
-    IS(SleepEx(0, TRUE), WAIT_IO_COMPLETION);
-    IS(calls, 1);
-    CloseHandle(theirs);
-}
-
 /* While the queue is full a call is lost, and the timer's next one finds room. */
 static void check_full(void)
 {
@@ -371,7 +349,6 @@ int main(void)
     check_periods();
     check_calls();
     check_threads();
-    check_heirs();
     check_queued();
     check_full();
     check_names();

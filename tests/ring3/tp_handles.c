@@ -103,18 +103,20 @@ static HANDLE swapped;    /* one number for two handles in turn */
 static uint64_t swapping; /* atomic; 1: go on */
 
 /* Where there was a handle to this thread that may only be waited for, there is one to its creator
- * that may do all. */
+ * that may do all. On one CPU the other thread gets its turn with each of the two. */
 static DWORD swap(PVOID creator)
 {
     while (__atomic_load_n(&swapping, __ATOMIC_ACQUIRE)) {
         HANDLE poor = ring3_handle(SYNCHRONIZE), rich = NULL;
         __atomic_store_n(&swapped, poor, __ATOMIC_RELEASE);
         ring3_work(500);
+        ZwYieldExecution();
         CloseHandle(poor);
         CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), creator, NtCurrentProcess(), &rich, 0, 0,
                                        DUPLICATE_SAME_ACCESS),
                      STATUS_SUCCESS);
         ring3_work(500);
+        ZwYieldExecution();
         CloseHandle(rich);
     }
     return 0;
