@@ -165,6 +165,9 @@ check('tests/programs/runtime.cpp', q(PROGRAM_ARGS='"a b" c\d e\"f g\\' PMU=none
       qr/\Aabcdef\nbefore held at once\nm{1200}\|\n90 checks, 0 wrong\nthen\nlast\n# PASS/);
 check('tests/programs/static.c', "PMU=none SMP=$_", 0, qr/\Awide\n125 checks, 0 wrong\n# PASS/)
     for 1, 4;
+# CPUs that really run at once.
+check('tests/programs/lists.c', "PMU=none $_", 0, qr/\A[1-9]\d\d checks, 0 wrong\n# PASS/)
+    for 'SMP=1', 'SMP=4 ICOUNT=off';
 check('tests/programs/system.c', 'PMU=none', 0, qr/\A177 checks, 0 wrong\n# PASS/);
 check('tests/programs/locks.c', "PMU=none SMP=$_", 0, qr/\A602 checks, 0 wrong\n# PASS/) for 1, 4;
 check('tests/programs/names.c', 'PMU=none', 0, qr/\A56 checks, 0 wrong\n# PASS/);

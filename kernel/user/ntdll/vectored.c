@@ -68,6 +68,8 @@ static struct vectored *next(struct list *list, ULONG_PTR order)
 LONG call_vectored(EXCEPTION_POINTERS *pointers, bool continue_handlers)
 {
     struct list *list = &lists[continue_handlers];
+    if (!continue_handlers && slist_skip(pointers))
+        return EXCEPTION_CONTINUE_EXECUTION;
     for (struct vectored *v = next(list, 0); v; v = next(list, v->order))
         if (v->handler(pointers) == EXCEPTION_CONTINUE_EXECUTION)
             return EXCEPTION_CONTINUE_EXECUTION;
