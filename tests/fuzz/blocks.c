@@ -272,11 +272,14 @@ static void try_code(void)
 /* Code that must be stepped is no reason to step what stands at its place later. */
 static void check_new_code(void)
 {
-    static const uint8_t codes[][2] = { { 0xf4, 0xcc }, { 0x90, 0xcc }, { 0xf4, 0xcc } };
+    /* HLT, NOP, the same behind a prefix, and INT3, which is stepped. */
+    static const uint8_t codes[][3] = {
+        { 0xf4, 0xcc }, { 0x90, 0xcc }, { 0x48, 0xf4, 0xcc }, { 0x48, 0x90, 0xcc }, { 0xf4, 0xcc }
+    };
     struct code c = { .gs = false };
     make_state(&c, &start);
     start.rip = USER;
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 5; i++) {
         memcpy(memory(), codes[i], sizeof codes[i]);
         make_guest(&start);
         v->retired[1] = 0;

@@ -9,6 +9,7 @@
 
 void user_exact_steps(uint64_t selector);
 void user_exact_long(uint64_t what);
+void user_exact_million(uint64_t unused);
 extern uint64_t user_exact_counted;
 uint64_t user_exact_counted;
 
@@ -60,6 +61,12 @@ void user_exact_long(uint64_t what)
     for (uint64_t n = 0; n < what >> 32; n++)
         user_exact_counted += stretch((uint32_t)what, work_1000000) - empty;
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}
+
+void user_exact_million(uint64_t unused)
+{
+    (void)unused;
+    work_1000000();
 }
 
 static __attribute__((noinline)) uint64_t touch(uint32_t selector, const volatile char *pages)
