@@ -10,11 +10,10 @@
 #
 # A line: what is broken; its clause in tests/contract.md (own: a rule of this kernel without an
 # id); the machine: a model, then variables of tests/run; the file; the text, which stands there
-# once; what it becomes; which tests, or a script of them with its words (if not said the
-# clause's, and the PMU's where those do not notice it); 'crash' where no test can outlive it, as
-# with any mutant of pmu/;
-# 'lives' where the test panics on purpose, and does not with the mutant; of a header, the sources
-# of which it is to be part (if not said all that include it, hundreds).
+# once; what it becomes; which tests, or a script of them with its words, where the clause's do not
+# notice it (if not said the PMU's); 'crash' where no test can outlive it, as with any mutant of
+# pmu/; 'lives' where the test panics on purpose, and does not with the mutant; of a header, the
+# sources of which it is to be part (if not said all that include it, hundreds).
 use strict;
 use warnings;
 use Test::More;
@@ -35,7 +34,15 @@ Environment::forget(qw(BUILD));
 # What proves a clause is the quickest to notice.
 my @clauses = grep { !$_->{not} && $_->{text} !~ /^as / }
     @{ Contract::entries('tests/contract.md') };
-my %tests_of = map { $_->{id} => $_->{text} =~ tr/ /,/r } @clauses;
+my %entry_of = map { $_->{id} => $_ } @clauses;
+
+# Whether a test noticed it that its clause names. A rule without an id is any test's.
+sub is_noticed_by_own
+{
+    my ($id, $said) = @_;
+    return 1 if $id eq 'own';
+    return grep { Contract::names($entry_of{$id}, $_) } $said =~ /\b(\w+\.\w+)\b/g;
+}
 
 sub text
 {
@@ -148,8 +155,8 @@ sub ask
         return $said =~ /# CRASH/ ? $said : "noticed: $which, which should end in a panic: $said";
     }
     my $said = '';
-    $said = ask_tests($folder, $tests_of{$clause}, 0, 60, @variables)
-        if !$which && $tests_of{$clause};
+    $said = ask_tests($folder, $entry_of{$clause}{text} =~ tr/ /,/r, 0, 60, @variables)
+        if $entry_of{$clause};
     return $said if $said =~ /^noticed/;
     my $pmu = $file =~ m{^pmu/};
     push @variables, 'ARGS=long' if $pmu;
@@ -212,7 +219,7 @@ sub restore
 -e "$build/$_" or die "$build/$_ is not there: make it\n"
     for "linux.bin", map { "$_.elf" } qw(blocks payload peers suite transparent);
 plan tests => @mutants + !!$machine;
-my ($noticed, $nothing, $seconds, @results) = (0, 0, 0);
+my ($noticed, $by_others, $nothing, $seconds, @results) = (0, 0, 0, 0);
 system('rm', '-rf', "$build/mutants"); # an earlier run may have left its last mutant there
 copy("$build/mutants/base");
 # What nobody will debug is linked in half the time.
@@ -255,11 +262,15 @@ for my $n (0 .. $#mutants) {
         unlike($said, qr/BROKEN|nothing$/, "$name: $said");
         next;
     }
-    like($said, qr/^noticed/, "[$clause] $name: " . ($said =~ s/^noticed: //r))
+    my $whose = $said =~ /^noticed/ && !is_noticed_by_own($clause, $said);
+    $by_others += $whose;
+    like($said, qr/^noticed/, "[$clause] $name: " . ($said =~ s/^noticed: //r)
+             . ($whose ? " (not by ${clause}'s own tests)" : ''))
         or diag("$file on $its_machine: $said");
 }
 1 while wait > 0;
-diag(sprintf '%d of %d noticed, %.0f s of processor time', $noticed, scalar @mutants, $seconds);
+diag(sprintf '%d of %d noticed, %d not by their clause\'s own tests, %.0f s of processor time',
+     $noticed, scalar @mutants, $by_others, $seconds);
 my $meant = @mutants - $nothing;
 ok($noticed * 100 >= $share * $meant,
    "$machine: $noticed of $meant noticed, $nothing mean nothing there") if $machine;

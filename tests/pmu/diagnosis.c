@@ -70,8 +70,7 @@ TEST(diagnosis, absent_gp, "RDPMC raises #GP: absent, as on KVM without a PMU [S
 {
     provoke_absent(RDPMC_GP, PMU_ABSENT_GP);
 }
-VERDICT(swallowed, SWALLOWED, PMU_WRITES_SWALLOWED, FAKE_ALL,
-        "writes are swallowed [VP-36 S-1.6 C-2e]")
+VERDICT(swallowed, SWALLOWED, PMU_WRITES_SWALLOWED, FAKE_ALL, "writes are swallowed [VP-36 S-1.6]")
 VERDICT(select_swallowed, SELECT_STUCK, PMU_WRITES_SWALLOWED, FAKE_ALL,
         "the event select does not keep what is written [VP-29]")
 VERDICT(msr_faults, MSR_FAULT, PMU_MSR_FAULTS, FAKE_ALL,
@@ -82,18 +81,17 @@ VERDICT(rdpmc_differs, RDPMC_OTHER, PMU_RDPMC_DIFFERS, FAKE_ALL, "RDPMC and RDMS
 VERDICT(narrow, NARROW, PMU_WIDTH_LIES, FAKE_ALL, "the counter is narrower than promised [VP-31]")
 VERDICT(does_not_wrap, WIDE, PMU_WIDTH_LIES, FAKE_ALL,
         "the counter goes on where it should wrap [VP-38]")
-VERDICT(firmware, FIRMWARE, PMU_FIRMWARE_OWNS, FAKE_ALL,
-        "firmware keeps a counter enabled [VP-37 C-3.2]")
+VERDICT(firmware, FIRMWARE, PMU_FIRMWARE_OWNS, FAKE_ALL, "firmware keeps a counter enabled [VP-37]")
 VERDICT(dead, DEAD, PMU_COUNTERS_DEAD, FAKE_ALL,
         "the counter takes writes and counts nothing [C-1a]")
 VERDICT(too_slow, SLOW, PMU_WRONG_RATE, FAKE_ALL,
         "the counter counts a sixteenth of what happens [C-3.4]")
 VERDICT(too_fast, FAST, PMU_WRONG_RATE, FAKE_INSTRUCTIONS,
-        "the counter counts everything twice [C-3.4 C-3.19]")
+        "the counter counts everything twice [C-3.4]")
 VERDICT(overflow_lost, NO_STATUS, PMU_OVERFLOW_LOST, FAKE_ALL,
         "the counter wraps without a status bit [VP-65]")
 USED(exits_twice, EXITS_TWICE, PMU_EXITS_MISCOUNTED, false, FAKE_INSTRUCTIONS,
-     "exits that add a count: the defect is named, the counter is used [VP-62 C-3.14 C-3.15]")
+     "exits that add a count: the defect is named, the counter is used [VP-62]")
 USED(exits_lost, EXITS_LOST, PMU_EXITS_MISCOUNTED, false, FAKE_INSTRUCTIONS,
      "instructions that exit and are not counted: the defect is named, the counter is used "
      "[VP-62]")

@@ -211,7 +211,7 @@ LAB_TEST(pmu_table, programmed,
 }
 
 LAB_TEST(pmu_table, conditional_branches,
-         "conditional branches, the event that no interrupt disturbs, exactly [C-2g VP-53]")
+         "conditional branches, the event that no interrupt disturbs, exactly [VP-53]")
 {
     unsigned step = test_long() ? 199 : 19;
     if (!pmu_counters_for(pmu_here(), PMU_CONDITIONAL_BRANCHES))

@@ -148,7 +148,7 @@ static uint64_t counted(unsigned ctr, uint64_t n)
     if (has(DEAD, ctr) || (has(DEAD_AT_FIRST, ctr) && first))
         return 0;
     n = has(SLOW, ctr) ? n / 16 : has(FAST, ctr) ? n * 2 : n;
-    return n + (has(JITTER, ctr) ? fake.runs++ % 3 : 0) + has(ONE_MORE, ctr) - has(ONE_LESS, ctr);
+    return n + has(ONE_MORE, ctr) - has(ONE_LESS, ctr);
 }
 
 static void add(unsigned ctr, uint64_t n)
@@ -166,7 +166,8 @@ static unsigned between(const struct pmu_gate *gate, uint64_t n, uint64_t exits)
     for (unsigned ctr = 0; ctr < 64; ctr++)
         if (is_enabled(ctr))
             add(ctr, counted(ctr, n) + (has(EXITS_TWICE, ctr) ? exits : 0) -
-                         (has(EXITS_LOST, ctr) ? exits : 0));
+                         (has(EXITS_LOST, ctr) ? exits : 0) +
+                         (has(JITTER, ctr) && !exits ? fake.runs++ % 3 : 0));
     return fake_wrmsr(gate->msr, gate->off);
 }
 

@@ -92,7 +92,7 @@ static void end(HANDLE handle)
     CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
 }
 
-TEST_EACH(pmu_own_registers, each_gp, "every CPU has its own registers of it [VP-89 C-1.4]")
+TEST_EACH(pmu_own_registers, each_gp, "every CPU has its own registers of it [VP-89]")
 {
     HANDLE handle;
     if (!begin(ctr, &handle))
@@ -109,7 +109,7 @@ TEST_EACH(pmu_own_registers, each_gp, "every CPU has its own registers of it [VP
 
 /* It counts on one CPU; the others', programmed alike but not started, stand still. */
 TEST_EACH(pmu_counts_alone, each_gp,
-          "counts what its CPU executes, the others' stand still [VP-89 C-1.4]")
+          "counts what its CPU executes, the others' stand still [VP-89]")
 {
     HANDLE handle;
     if (!begin(ctr, &handle))
@@ -131,7 +131,7 @@ TEST_EACH(pmu_counts_alone, each_gp,
 }
 
 /* The overflow of one CPU interrupts that CPU only, and leaves the others' status alone. */
-TEST_EACH(pmu_overflows_alone, each_gp, "its overflow reaches its own CPU only [VP-89 C-1.4]")
+TEST_EACH(pmu_overflows_alone, each_gp, "its overflow reaches its own CPU only [VP-89]")
 {
     HANDLE handle;
     if (!begin(ctr, &handle))

@@ -44,8 +44,7 @@ LAB_TEST(pmu_cpuid, vendor, "a PMU has a vendor, and CPUID a leaf for it [VP-01 
     CHECK_BECAUSE(cpuid(0x80000000, 0).eax, 0x80000001, 0x8fffffff, "extended leaves");
 }
 
-LAB_TEST(pmu_cpuid, intel_leaf,
-         "0Ah: version, counters, width and length are sane [VP-02 VP-03 C-2a.3]")
+LAB_TEST(pmu_cpuid, intel_leaf, "0Ah: version, counters, width and length are sane [VP-02 VP-03]")
 {
     INTEL_ONLY();
     CHECK_BECAUSE(leaf().eax & 0xff, 1, 0xff, "version 0 is no PMU");
@@ -55,9 +54,8 @@ LAB_TEST(pmu_cpuid, intel_leaf,
     CHECK_EQ(pmu_here()->version, leaf().eax & 0xff);
 }
 
-LAB_TEST(
-    pmu_cpuid, events,
-    "0Ah.EBX: bits beyond the length say nothing; cycles and instructions are there [VP-04 C-2e]")
+LAB_TEST(pmu_cpuid, events,
+         "0Ah.EBX: bits beyond the length say nothing; cycles and instructions are there [VP-04]")
 {
     INTEL_ONLY();
     unsigned length = leaf().eax >> 24;
@@ -70,7 +68,7 @@ LAB_TEST(
 }
 
 LAB_TEST(pmu_cpuid, fixed,
-         "0Ah: fixed counters by EDX and, from version 5, the bitmap in ECX [VP-05 VP-06 C-2e]")
+         "0Ah: fixed counters by EDX and, from version 5, the bitmap in ECX [VP-05 VP-06]")
 {
     INTEL_ONLY();
     uint64_t edx = (UINT64_C(1) << (leaf().edx & 0x1f)) - 1, ecx = leaf().ecx;
@@ -104,7 +102,7 @@ LAB_TEST(pmu_cpuid, any_thread,
 }
 
 LAB_TEST(pmu_cpuid, capabilities,
-         "1.ECX[15] exactly when MSR 345h can be read; it is read-only [VP-08 VP-21 C-2e]")
+         "1.ECX[15] exactly when MSR 345h can be read; it is read-only [VP-08 VP-21]")
 {
     uint64_t value = 0;
     INTEL_ONLY();
@@ -132,7 +130,7 @@ LAB_TEST(pmu_cpuid, amd_extended,
 }
 
 LAB_TEST(pmu_cpuid, amd_v2,
-         "8000_0022 announces PerfMonV2 with its counters, or is not there [VP-10 C-2e]")
+         "8000_0022 announces PerfMonV2 with its counters, or is not there [VP-10]")
 {
     AMD_ONLY();
     uint32_t max = cpuid(0x80000000, 0).eax;
@@ -175,13 +173,13 @@ static void absent_unless_reported(uint32_t intel, uint32_t amd)
             lab_absent(lab_is_intel() ? intel + n : amd + 2 * n);
 }
 
-LAB_TEST(pmu_absent, selects, "event selects of counters that there are not fault [VP-14 C-2e]")
+LAB_TEST(pmu_absent, selects, "event selects of counters that there are not fault [VP-14]")
 {
     CHECK(pmu_here()->reported != 0);
     absent_unless_reported(0x186, 0xc0010200);
 }
 
-LAB_TEST(pmu_absent, counters, "counters that CPUID does not report fault [VP-14 C-2e]")
+LAB_TEST(pmu_absent, counters, "counters that CPUID does not report fault [VP-14]")
 {
     CHECK(pmu_here()->reported != 0);
     absent_unless_reported(0xc1, 0xc0010201);
@@ -200,7 +198,7 @@ LAB_TEST(pmu_absent, full_width,
             lab_absent(0x4c1 + n);
 }
 
-LAB_TEST(pmu_absent, fixed_counters, "fixed counters that CPUID does not report fault [VP-14 C-2e]")
+LAB_TEST(pmu_absent, fixed_counters, "fixed counters that CPUID does not report fault [VP-14]")
 {
     INTEL_ONLY();
     CHECK(pmu_here()->driver != NULL);

@@ -24,8 +24,7 @@
 #define OVERFLOWS_AFTER 500000ul /* instructions of ring 3, of a million and a thread's begin */
 
 /* The traps of a stretch run with TF, less those around, against its table and its count. */
-LAB_EACH(pmu_oracle, each_counting_instructions,
-         "the single-step trap counts the same [VP-52 C-1.10]")
+LAB_EACH(pmu_oracle, each_counting_instructions, "the single-step trap counts the same [VP-52]")
 {
     static const struct lab_work *const works[] = { &lab_loop_work, &lab_memory_work,
                                                     &lab_branches_work, &lab_exits_work };
@@ -48,7 +47,7 @@ LAB_EACH(pmu_oracle, each_counting_instructions,
 /* One CPU's gates are ours while the thread runs there: its #DB traps are counted, whatever ring
  * they come from. */
 TEST(pmu_exact, ring3_oracle,
-     "ring 3 under TF takes as many traps as the counter counts instructions [VP-52 C-1.10]")
+     "ring 3 under TF takes as many traps as the counter counts instructions [VP-52]")
 {
     unsigned ctr;
     SKIP_WITHOUT_PMU();
@@ -137,8 +136,7 @@ static struct half count_interrupted(unsigned ctr, unsigned cpu)
 /* Ring 3 computes while ticks interrupt it. The first half measures what one interrupt adds, the
  * second must be exact when that is taken off. */
 TEST(pmu_exact, interrupts,
-     "what an interrupt adds to ring 3's count is measured, and taken off is exact [VP-52 C-3.20 "
-     "C-3.21]")
+     "what an interrupt adds to ring 3's count is measured, and taken off is exact [VP-52]")
 {
     unsigned ctr;
     SKIP_WITHOUT_PMU();
@@ -220,7 +218,7 @@ static void check_faults(const uint64_t *counts, uint64_t ticks, unsigned faults
 }
 
 TEST(pmu_exact, page_faults,
-     "what a page fault adds to ring 3's count is measured, and taken off is exact [VP-52 C-3.20]")
+     "what a page fault adds to ring 3's count is measured, and taken off is exact [VP-52]")
 {
     unsigned ctr;
     SKIP_WITHOUT_PMU();
@@ -258,7 +256,7 @@ static uint64_t fault_cost(unsigned ctr, unsigned faults)
 }
 
 LAB_EACH(pmu_faults, each_counting_instructions,
-         "a fault in ring 0 adds nothing to ring 3, and always the same to ring 0 [VP-52 C-3.20]")
+         "a fault in ring 0 adds nothing to ring 3, and always the same to ring 0 [VP-52]")
 {
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
         SKIP("the processor does not count the event there");

@@ -45,7 +45,7 @@ static uint64_t emulated(void)
 
 /* A threshold of n counts the cycles with n or more: fewer the higher n is, none that no processor
  * reaches. */
-LAB_EACH(pmu_cmask, each_gp, "a higher threshold counts less, 255 nothing [VP-60 C-2a.10]")
+LAB_EACH(pmu_cmask, each_gp, "a higher threshold counts less, 255 nothing [VP-60]")
 {
     uint64_t plain = with(ctr, 0), one = with(ctr, THRESHOLD(1)), two = with(ctr, THRESHOLD(2));
     LAB_CHECK_COUNT(plain, expected());
@@ -89,7 +89,7 @@ LAB_EACH(pmu_edge, each_gp, "edges are fewer than cycles, and there is one [S-2.
 
 /* A write while the counter runs acts at once and leaves it running; on Intel by either address. */
 LAB_EACH(pmu_write_running, each_counting_instructions,
-         "a write to the running counter acts at once [VP-39 VP-74 C-2a.11]")
+         "a write to the running counter acts at once [VP-39 VP-74]")
 {
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
         SKIP("the processor does not count the event there");

@@ -51,8 +51,7 @@ static uint64_t overflow(unsigned ctr, bool freeze)
     return pmu_read(ctr);
 }
 
-LAB_EACH(pmu_freeze, each_counter,
-         "freeze on PMI stops it before the handler looks [VP-75 VP-76 C-1.3]")
+LAB_EACH(pmu_freeze, each_counter, "freeze on PMI stops it before the handler looks [VP-75 VP-76]")
 {
     const char *why_not = does_not_freeze(ctr);
     if (why_not)
@@ -91,7 +90,7 @@ static void resumes(void)
     lab_wrmsr(pmu_here()->msr.global_clear, PMU_BIT(the_ctr) | FROZEN);
 }
 
-LAB_EACH(pmu_thaw, each_counter, "clearing CTR_FRZ lets it go on [VP-75 C-1.3]")
+LAB_EACH(pmu_thaw, each_counter, "clearing CTR_FRZ lets it go on [VP-75]")
 {
     const char *why_not = does_not_freeze(ctr);
     if (!why_not && pmu_here()->version < 4)
@@ -115,7 +114,7 @@ LAB_EACH(pmu_thaw, each_counter, "clearing CTR_FRZ lets it go on [VP-75 C-1.3]")
 }
 
 /* Legacy: every counter stops, not only the one that overflowed. */
-LAB_EACH(pmu_freeze_all, each_counter, "its PMI freezes all the others [VP-75 VP-76 C-1.3]")
+LAB_EACH(pmu_freeze_all, each_counter, "its PMI freezes all the others [VP-75 VP-76]")
 {
     const char *why_not = does_not_freeze(ctr);
     if (why_not)

@@ -49,7 +49,7 @@ static bool amd_may(void) { return !lab_is_intel() && !rules_reserved_strict("v2
 /* Bits of counters that are absent: Intel refuses them, AMD drops them. Bit 48 may be PERF_METRICS.
  */
 LAB_TEST(pmu_global, control_absent,
-         "bits of absent counters: refused by Intel, dropped by AMD [VP-25 VP-26 C-2e]")
+         "bits of absent counters: refused by Intel, dropped by AMD [VP-25 VP-26]")
 {
     SKIP_WITHOUT_GLOBAL();
     uint32_t msr = pmu_here()->msr.global_control;
@@ -105,7 +105,7 @@ LAB_TEST(pmu_global, clear_legal,
 
 /* Nothing counts unless both the counter's own control and its global bit are set. */
 LAB_EACH(pmu_gates, each_counter,
-         "stands still unless its own and its global enable are set [VP-49 VP-50 C-2e]")
+         "stands still unless its own and its global enable are set [VP-49 VP-50]")
 {
     uint64_t select = lab_select(ctr, PMU_KERNEL);
     uint32_t control = pmu_here()->msr.global_control;
@@ -152,8 +152,7 @@ LAB_EACH(pmu_adds_up, each_gp, "five stretches count five times as much [VP-90]"
 }
 
 /* Status bits set by software: each by itself, kept until cleared, and only that one. */
-LAB_EACH(pmu_status_set, each_counter,
-         "STATUS_SET and RESET act on one bit [VP-28 VP-66 VP-75 C-1.3]")
+LAB_EACH(pmu_status_set, each_counter, "STATUS_SET and RESET act on one bit [VP-28 VP-66 VP-75]")
 {
     SKIP_WITHOUT_SET();
     uint32_t status = pmu_here()->msr.global_status, clear = pmu_here()->msr.global_clear;
@@ -186,7 +185,7 @@ LAB_TEST(pmu_global, set_absent, "STATUS_SET has no bit of an absent counter [VP
 }
 
 /* CTR_FRZ, set by software: nothing counts until it is cleared. */
-LAB_EACH(pmu_frozen, each_counter, "CTR_FRZ stops it, clearing lets it run [VP-75 C-1.3]")
+LAB_EACH(pmu_frozen, each_counter, "CTR_FRZ stops it, clearing lets it run [VP-75]")
 {
     if (!lab_is_intel() || pmu_here()->version < 4)
         SKIP("no register that sets status");
@@ -210,7 +209,7 @@ LAB_EACH(pmu_frozen, each_counter, "CTR_FRZ stops it, clearing lets it run [VP-7
 
 /* INUSE: bit n when EVENTSELn has an event, 32 + n when fixed counter n is enabled, 63 when one may
  * interrupt. */
-LAB_EACH(pmu_inuse, each_counter, "GLOBAL_INUSE shows the counter and its interrupt [VP-16 C-1.3]")
+LAB_EACH(pmu_inuse, each_counter, "GLOBAL_INUSE shows the counter and its interrupt [VP-16]")
 {
     if (!lab_is_intel() || pmu_here()->version < 4)
         SKIP("no register that tells counters in use");

@@ -26,7 +26,7 @@ static bool tells_zero(void) { return vpmu_present() && !vpmu_quirk("wrap0"); }
 
 /* Presets that end just below 0, at 0 and just above. */
 LAB_EACH(pmu_wraps, each_counting_instructions,
-         "wraps at its width, to the event [VP-38 VP-65 VP-73 C-2a.9]")
+         "wraps at its width, to the event [VP-38 VP-65 VP-73]")
 {
     static const int32_t ends[] = { -2, -1, 0, 1, 2, 50 };
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
@@ -51,7 +51,7 @@ LAB_EACH(pmu_wraps, each_counting_instructions,
 }
 
 /* With INT clear the status bit is set, and no interrupt comes, as neither vector. */
-LAB_EACH(pmu_quiet, each_counter, "INT clear: status bit, no interrupt [VP-65 VP-67 VP-72 C-2a.9]")
+LAB_EACH(pmu_quiet, each_counter, "INT clear: status bit, no interrupt [VP-65 VP-67 VP-72]")
 {
     SKIP_WITHOUT_EVENT(ctr);
     lab_catch();
@@ -70,7 +70,7 @@ LAB_EACH(pmu_quiet, each_counter, "INT clear: status bit, no interrupt [VP-65 VP
 /* The status bit stays through stop, clear and reads until it is written, and only its own write
  * clears it. */
 LAB_EACH(pmu_sticky, each_counter,
-         "its status bit, and no other, stays until it is cleared [VP-66 VP-80 VP-81 C-2a.9]")
+         "its status bit, and no other, stays until it is cleared [VP-66 VP-80 VP-81]")
 {
     if (!pmu_here()->msr.global_status)
         SKIP("no global status");
@@ -147,7 +147,7 @@ LAB_EACH(pmu_two_overflows, each_counter, "overflow together with each other cou
 /* The counter preset to 1 - count ends at exactly 1: two runs of one loop agree to the instruction.
  */
 LAB_EACH(pmu_deterministic, each_counting_instructions,
-         "20 runs count the same, preset to end at 1 [VP-73 C-1.10]")
+         "20 runs count the same, preset to end at 1 [VP-73]")
 {
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
         SKIP("the processor does not count the event there");

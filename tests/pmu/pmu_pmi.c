@@ -83,8 +83,7 @@ static void check_skid(unsigned ctr, uint64_t period)
 }
 
 LAB_EACH(pmu_pmi, each_counter,
-         "overflow as a vector, after 2 to 990 events; skid [VP-67 VP-68 VP-69 VP-70 VP-71 C-1.2 "
-         "C-2a.9 C-2g]")
+         "overflow as a vector, after 2 to 990 events; skid [VP-67 VP-68 VP-69 VP-70 VP-71]")
 {
     static const uint16_t periods[] = { 2, 3, 77, 500, 990 };
     SKIP_WITHOUT_EVENT(ctr);
@@ -107,7 +106,7 @@ LAB_EACH(pmu_pmi, each_counter,
     lab_release();
 }
 
-LAB_EACH(pmu_nmi, each_counter, "overflow as NMI, with interrupts off [VP-68 VP-79 C-1.2]")
+LAB_EACH(pmu_nmi, each_counter, "overflow as NMI, with interrupts off [VP-68 VP-79]")
 {
     if (boot_safe())
         SKIP(SAFE);
@@ -177,7 +176,7 @@ static void overflow(unsigned ctr, void (*action)(void), unsigned times)
 
 /* Where the entry is masked at delivery the next overflow is not heard until the handler unmasks.
  */
-LAB_EACH(pmu_auto_mask, each_counter, "Intel masks at delivery, AMD does not [VP-69 VP-70 C-2a.9]")
+LAB_EACH(pmu_auto_mask, each_counter, "Intel masks at delivery, AMD does not [VP-69 VP-70]")
 {
     SKIP_WITHOUT_EVENT(ctr);
     overflow(ctr, rearm, 3);
@@ -189,7 +188,7 @@ LAB_EACH(pmu_auto_mask, each_counter, "Intel masks at delivery, AMD does not [VP
 }
 
 /* What a sampling driver does: ten in a row. */
-LAB_EACH(pmu_ten_pmis, each_counter, "ten overflows re-armed by the handler [VP-71 C-2g]")
+LAB_EACH(pmu_ten_pmis, each_counter, "ten overflows re-armed by the handler [VP-71]")
 {
     SKIP_WITHOUT_EVENT(ctr);
     overflow(ctr, rearm_and_unmask, 10);

@@ -67,7 +67,7 @@ static unsigned bad_indices(const struct pmu_kind *pmu, bool metrics, uint32_t *
 #define BAD_MAX 96
 
 /* Any value that was written comes back by its own index, upper halves of RAX and RDX clear. */
-LAB_EACH(pmu_rdpmc, each_counter, "its index reads it, zero-extended [VP-41 VP-42 VP-88 C-2a.7]")
+LAB_EACH(pmu_rdpmc, each_counter, "its index reads it, zero-extended [VP-41 VP-42 VP-88]")
 {
     uint32_t index = pmu_rdpmc_index(ctr);
     CHECK_EQ(index, lab_is_fixed(ctr) ? FIXED + ctr - PMU_FIXED : ctr);
@@ -113,7 +113,7 @@ static void reads_without_bit_30(void)
     }
 }
 
-LAB_TEST(pmu_rdpmc, bad_indices, "no other index reads anything: #GP [VP-43 VP-45 C-2a.1 C-2e]")
+LAB_TEST(pmu_rdpmc, bad_indices, "no other index reads anything: #GP [VP-43 VP-45]")
 {
     uint32_t bad[BAD_MAX];
     bool metrics;
@@ -131,7 +131,7 @@ LAB_TEST(pmu_rdpmc, bad_indices, "no other index reads anything: #GP [VP-43 VP-4
 }
 
 /* Bit 31, the fast read of older processors: refused, or the low half. */
-LAB_EACH(pmu_rdpmc_fast, each_counter, "bit 31: refused, or the low half [VP-44 C-2a.7 C-2e]")
+LAB_EACH(pmu_rdpmc_fast, each_counter, "bit 31: refused, or the low half [VP-44]")
 {
     uint64_t value = 0;
     lab_wrmsr(pmu_write_msr(pmu_here(), ctr), 0x1234567);
@@ -192,7 +192,7 @@ static void ring3_index(unsigned ctr)
 }
 
 TEST(pmu_rdpmc_ring3, bad_indices,
-     "with CR4.PCE set, bad indices raise #GP in ring 3 too [VP-43 VP-45 VP-46 C-1.1]")
+     "with CR4.PCE set, bad indices raise #GP in ring 3 too [VP-43 VP-45 VP-46]")
 {
     uint32_t bad[BAD_MAX];
     uint64_t value = 0;
@@ -214,7 +214,7 @@ TEST(pmu_rdpmc_ring3, bad_indices,
 
 /* One after the other on one CPU: allowed, not, allowed: PCE follows the thread. */
 TEST(pmu_rdpmc_ring3, pce_follows,
-     "CR4.PCE belongs to the thread that may read, switch after switch [VP-46 C-1.1]")
+     "CR4.PCE belongs to the thread that may read, switch after switch [VP-46]")
 {
     uint64_t value;
     unsigned ctr;
@@ -246,7 +246,7 @@ TEST(pmu_rdpmc_ring3, msrs, "RDMSR and WRMSR of the PMU's registers raise #GP in
 }
 
 TEST_EACH(pmu_rdpmc_ring3, each_counter,
-          "ring 3 reads it with CR4.PCE set, #GP with it clear [VP-46 C-1.1 C-2d]")
+          "ring 3 reads it with CR4.PCE set, #GP with it clear [VP-46]")
 {
     ring3_index(ctr);
 }

@@ -145,7 +145,7 @@ static void reads_everywhere(unsigned ctr, uint64_t wanted)
 
 /* Every bit of a stopped counter by itself, both ways of reading. */
 LAB_EACH(pmu_bits, each_counter,
-         "every bit is kept, RDMSR and RDPMC agree [VP-33 VP-34 VP-36 VP-41 VP-42 C-2a.7]")
+         "every bit is kept, RDMSR and RDPMC agree [VP-33 VP-34 VP-36 VP-41 VP-42 C-1.4]")
 {
     uint64_t writable =
         ctr < PMU_FIXED ? pmu_max_period(pmu_here(), ctr) : pmu_mask(pmu_here(), ctr);
@@ -166,8 +166,7 @@ LAB_EACH(pmu_bits, each_counter,
 
 /* What a write of bits beyond the width does: each register has its own way (VP-31, VP-32, VP-35).
  */
-LAB_EACH(pmu_width, each_counter,
-         "sign extension, and bits beyond the width [VP-31 VP-34 VP-35 C-2a.7 C-2a.13]")
+LAB_EACH(pmu_width, each_counter, "sign extension, and bits beyond the width [VP-31 VP-34 VP-35]")
 {
     uint64_t value = 0xffffff0123456789, mask = pmu_mask(pmu_here(), ctr);
     uint32_t msr = pmu_counter_msr(pmu_here(), ctr);
@@ -206,7 +205,7 @@ static uint64_t each_k7(void) { return lab_is_intel() ? 1 : each_gp() & PMU_FIRS
 /* 4C1h+n, or 1900h+4n: what does not fit faults, bit for bit, and changes nothing; both addresses
  * show one counter. */
 LAB_EACH(pmu_full_width, each_full_width,
-         "4C1h takes the whole width and refuses more [VP-20 VP-32 VP-33 C-2a.13]")
+         "4C1h takes the whole width and refuses more [VP-20 VP-32 VP-33]")
 {
     if (!lab_is_intel() || pmu_here()->gp_write_width == 32)
         SKIP("no full-width writes");
