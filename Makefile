@@ -274,9 +274,8 @@ NOT_SHIPPED := $(NOT_SHIPPED),-etw_samples.with_counters,-kinds.journey
 # Races want CPUs that run at once, on the host's clock: without what promises a time, and without
 # the virtual PMU.
 AT_ONCE = SMP='$(or $(SMP),4)' PMU='$(or $(PMU),none)' ICOUNT='$(or $(ICOUNT),off)' \
-          ARGS='$(or $(ARGS),watchdog=60000)' TIMEOUT='$(or $(TIMEOUT),600)'
-NOT_TIMED := *,-*cost*,-diagnosis*,-dispatcher_time.at_passive_level,-dispatcher_time.timeouts
-NOT_TIMED := $(NOT_TIMED),-etw_samples.time,-tp_counts.interrupts_not_in_cycles,-tp_threads.many
+          TIMEOUT='$(or $(TIMEOUT),600)'
+NOT_TIMED := *,-*cost*,-dispatcher_time.at_passive_level,-dispatcher_time.timeouts,-tp_threads.many
 run: export TESTS := $(or $(TESTS),$(if $(KASAN)$(UBSAN),$(NOT_SHIPPED)),\
                           $(if $(KCSAN),$(NOT_TIMED)))
 

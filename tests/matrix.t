@@ -144,7 +144,7 @@ my @machines = (
          . "TESTS='kasan*,tp_threads*,object*,etw_win32*,-*cost*,user*,hal_overflow*'",
      0, qr/^ok \d+ - kasan\.stack$/m],
     ['races are found, and there are none',
-     "BUILD=$build/kcsan SMP=4 PMU=none ICOUNT=off ARGS=watchdog=60000 "
+     "BUILD=$build/kcsan SMP=4 PMU=none ICOUNT=off "
          . "TESTS='kcsan*,collide*,object*,sched*,synch*'",
      77, qr/^ok \d+ - kcsan\.marked$/m, qr/ passed, 0 failed, /],
     (map { ["$_, 1 CPU", "PMU=$_", 0] } qw(intel-v1 intel-v4 amd-k7 amd-ext)),
@@ -211,7 +211,7 @@ my @machines = (
     # Emulated by a thread of the host for each, without an instruction clock: in the middle of what
     # takes a few instructions.
     ['4 CPU at once: they collide',
-     "PMU=none SMP=4 ICOUNT=off ARGS='long watchdog=60000' TESTS='collide*'", 77,
+     "PMU=none SMP=4 ICOUNT=off ARGS=long TESTS='collide*'", 77,
      qr/^# 4 passed, 0 failed, /m],
     ['two NUMA nodes',
      "SMP=2 TESTS='smp*,acpi*,phys*,exact*' QEMU_ARGS='"

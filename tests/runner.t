@@ -231,13 +231,15 @@ chosen(host(1, 'Y', 1, 0), 'QEMU tcg.*does not start with KVM', qr/vpmu=intel-v5
 chosen(host(1, 'Y', 1, 1) . ' PMU=amd-v2 SMP=4', 'QEMU tcg, 4 CPU.*virtual, amd-v2',
        qr/-smp 4 .*vpmu=amd-v2/);
 chosen(host(1, 'Y', 1, 1) . ' PMU=none', 'QEMU tcg.*PMU: none', qr/-append ?$/);
-chosen(host(1, 'Y', 1, 1) . ' ACCEL=kvm', 'QEMU kvm.*\(as asked for\)', qr/-accel kvm/);
+chosen(host(1, 'Y', 1, 1) . ' ACCEL=kvm', 'QEMU kvm.*\(as asked for\)',
+       qr/-accel kvm .* watchdog=60000$/);
 chosen(host(1, 'N', 1, 1) . ' ACCEL=kvm', 'QEMU kvm.*as asked for, but .*enable_pmu is not Y',
        qr/-accel kvm/);
 chosen(host(1, 'Y', 0, 1) . ' PMU=host', 'QEMU kvm.*as asked for, but this host has no PMU',
        qr/-accel kvm/);
-chosen('ACCEL=tcg', 'QEMU tcg', qr/ -no-reboot .*-icount shift=0,sleep=off /);
-chosen('ACCEL=tcg ICOUNT=off', 'QEMU tcg', qr/\A(?!.*-icount)/);
+chosen('ACCEL=tcg', 'QEMU tcg', qr/ -no-reboot (?!.*watchdog).*-icount shift=0,sleep=off /);
+chosen('ACCEL=tcg ICOUNT=off', 'QEMU tcg', qr/\A(?!.*-icount).* watchdog=60000$/);
+chosen("ACCEL=tcg ICOUNT=off ARGS='watchdog=7 long'", 'QEMU tcg', qr/ watchdog=7 long$/);
 file("$dir/a,b.exe", 'program');
 chosen("ACCEL=tcg PROGRAM='$dir/a,b.exe' PROGRAM_ARGS='c,d' TIMEOUT=1", 'QEMU tcg',
        qr{-initrd \S*/a,,b\.exe c,,d .*-append vpmu=intel-v5  program$});

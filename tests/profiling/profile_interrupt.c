@@ -169,8 +169,8 @@ TEST(profile_interrupt, inside_handler,
     profile_start(kernel);
     KIRQL old = irql_raise(DISPATCH_LEVEL);
     ULONG before = all - loop;
-    for (unsigned i = 0; i < 100000 && loop < 10; i++)
-        profile_loop(1000);
+    for (unsigned i = 0; i < 10000 && loop < 10; i++)
+        profile_loop(10000); /* long against the look, which waits where races are looked for */
     ULONG outside = all - loop - before;
     irql_lower(old);
     CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);

@@ -206,6 +206,17 @@ TEST(profile_sampling, cost,
     }
 }
 
+/* Ticks of this processor and samples of its time, with no tick between. */
+static struct between {
+    uint64_t ticks, samples;
+} look(const ULONG *counts)
+{
+    KIRQL old = irql_raise(HIGH_LEVEL);
+    struct between now = { cpu_current()->ticks, __atomic_load_n(counts, __ATOMIC_RELAXED) };
+    irql_lower(old);
+    return now;
+}
+
 TEST(profile_sampling, between_ticks,
      "an interval of one and a half ticks gives two samples in three ticks: what is left of one is "
      "not lost")
@@ -218,13 +229,15 @@ TEST(profile_sampling, between_ticks,
     HANDLE profile =
         profile_made(0xffffffff80000000, 0x40000000, 30, &counts, sizeof counts, ProfileTime, 1);
     profile_start(profile);
-    uint64_t first = *ticks;
-    for (uint64_t looks = 1; *ticks < first + 60; looks++)
+    struct between first = look(&counts);
+    for (uint64_t looks = 1; *ticks < first.ticks + 60; looks++)
         if (looks % 4096 == 0) /* it leaves a virtual machine */
             pause();
+    struct between last = look(&counts);
     CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
-    uint64_t samples = (*ticks - first) * 2 / 3;
-    CHECK_BECAUSE(counts, samples - 1, samples + 2, "a tick may come before the first look");
+    uint64_t thirds = 2 * (last.ticks - first.ticks);
+    CHECK_BECAUSE(3 * (last.samples - first.samples), thirds - 2, thirds + 2,
+                  "what is left of a sample at the first look and at the last");
     hal_source_set_interval(ProfileTime, before);
     test_run_anywhere();
 }

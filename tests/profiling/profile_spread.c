@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sampling that is spread over processors and intervals: another counter where the first one's is
  * taken, another interval for what runs already. */
-#include "hal/clock.h"
+#include "hal/apic.h"
 #include "hal/source.h"
 #include "kernel/ke/sched.h"
 #include "kernel/services.h"
@@ -13,8 +13,6 @@
 #define ROUNDS 1000u
 #define WANTED 3u
 #define SHORTEST 1221u /* of ProfileTime, 100 ns each */
-#define TICKS 20u
-#define TRIES 10u
 
 static HANDLE of_loop(ULONG *counts, KPROFILE_SOURCE source, KAFFINITY cpu_mask)
 {
@@ -62,20 +60,18 @@ TEST(profile_spread, counter_taken,
     CHECK_EQ(hal_counters_owned(), 0);
 }
 
-/* Four times as many as ticks, less those outside the loop; again if a host was late with many of
- * them. */
-static bool faster_than_ticks(ULONG *counts)
+/* Until some samples more have come, the timer here never has more left than its interval. A host
+ * may be late with each of them. */
+static bool never_more_left(uint64_t interval_ns, const ULONG *counts)
 {
-    bool faster = false;
-    for (unsigned tries = 0; tries < TRIES && !faster; tries++) {
-        uint64_t start = clock_ns();
-        __atomic_store_n(counts, 0, __ATOMIC_RELAXED);
-        while (clock_ns() < start + TICKS * sched_tick_ns())
-            profile_loop(TURNS / 10);
-        uint64_t ticks = (clock_ns() - start) / sched_tick_ns();
-        faster = *counts > ticks + ticks / 2;
+    uint64_t most = apic_timer_hz / 1000 * interval_ns / 1000000;
+    ULONG before = __atomic_load_n(counts, __ATOMIC_RELAXED);
+    while (__atomic_load_n(counts, __ATOMIC_RELAXED) < before + WANTED) {
+        if (UINT32_MAX - apic_timer_elapsed() > most)
+            return false;
+        profile_loop(TURNS / 100);
     }
-    return faster;
+    return true;
 }
 
 TEST(profile_spread, new_interval,
@@ -89,9 +85,9 @@ TEST(profile_spread, new_interval,
     HANDLE profile = of_loop(&counts, ProfileTime, ~0ul);
     profile_start(profile);
     hal_source_set_interval(ProfileTime, SHORTEST);
-    CHECK(faster_than_ticks(&counts));
+    CHECK(never_more_left(SHORTEST * 100, &counts));
     test_run_on(cpu_count - 1);
-    CHECK(faster_than_ticks(&counts));
+    CHECK(never_more_left(SHORTEST * 100, &counts));
     test_run_anywhere();
     profile_stop(profile);
     CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);

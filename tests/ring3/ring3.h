@@ -15,7 +15,7 @@ void user_fault_profiled(uint64_t mask);    /* enables, then writes to address 0
 /* user_values: element 0 over 20 ms of sleep, over 200,000 turns. */
 void user_sleep_measured(uint64_t mask);
 void user_grows(uint64_t mask); /* 1,000 reads: no value ever decreases */
-/* Runs so long with user_state 1; user_values: ticks, cycles. */
+/* Runs so long with user_state 1, and until somebody writes 2 to it; user_values: ticks, cycles. */
 void user_interrupted(uint64_t ticks);
 void user_visit_cpus(uint64_t selector); /* profiled on each CPU in turn: RDPMC and reads work */
 void user_rdpmc(uint64_t selector);      /* not profiled: does not survive */

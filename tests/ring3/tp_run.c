@@ -145,9 +145,8 @@ void user_interrupted(uint64_t ticks)
     HANDLE profile = enable(0);
     uint64_t start = __rdtsc(), before = cycles(profile);
     set_state(1);
-    while (__rdtsc() - start < ticks)
+    while (__rdtsc() - start < ticks || __atomic_load_n(&user_state, __ATOMIC_ACQUIRE) == 1)
         ;
-    set_state(2);
     user_values[1] = cycles(profile) - before;
     user_values[0] = __rdtsc() - start;
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
