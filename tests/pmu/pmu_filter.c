@@ -137,7 +137,11 @@ LAB_EACH(pmu_select_running, each_gp, "a select of 0 stops it, the old one lets 
 LAB_EACH(pmu_unknown_event, each_gp, "an event that is none counts 0 [VP-61]")
 {
     CHECK_BECAUSE(with(ctr, 0), expected(), expected() * 9 / 8, "it works otherwise");
-    pmu_program(ctr, 0xff | 0xeeu << 8 | PMU_KERNEL, 0);
+    uint64_t unknown = 0xff | 0xeeu << 8 | PMU_KERNEL;
+    uint32_t msr = pmu_select_msr(pmu_here(), ctr);
+    REQUIRE(wrmsr_fault(msr, unknown) == 0);
+    CHECK_EQ(lab_rdmsr(msr), unknown);
+    pmu_program(ctr, unknown, 0);
     struct pmu_gate gate = pmu_gate(ctr);
     lab_measure(&gate, lab_loop, TURNS);
     CHECK_EQ(pmu_read(ctr), 0);

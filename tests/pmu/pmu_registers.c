@@ -108,13 +108,16 @@ LAB_EACH(pmu_reserved, each_counter,
     /* AnyThread: versions 3 and 4; from 5 on CPUID 0Ah.EDX[15] says that there is none. */
     bool any_thread = pmu_here()->select_flags & PMU_ANY_THREAD;
     lab_wrmsr(msr, old);
+    bool strict = rules_reserved_strict("sticky");
     if (lab_is_fixed(ctr)) {
         (any_thread ? keeps : refuses)(msr, old | UINT64_C(4) << 4 * (ctr - PMU_FIXED), old);
         for (unsigned bit = 48; bit < 64; bit++)
             refuses(msr, old | UINT64_C(1) << bit, old);
+        for (unsigned bit = 0; bit < 32; bit++)
+            if (!(pmu_here()->reported >> (PMU_FIXED + bit / 4) & 1))
+                (strict ? refuses : refuses_or_keeps)(msr, old | UINT64_C(1) << bit, old);
         return;
     }
-    bool strict = rules_reserved_strict("sticky");
     void (*reserved)(uint32_t, uint64_t, uint64_t) = lab_is_intel() ? refuses : drops;
     if (!strict)
         reserved = lab_is_intel() ? refuses_or_keeps : keeps_or_drops;

@@ -42,7 +42,8 @@ VPMU_TEST(vpmu_quirks, contend, "no more counters count than the quirk gives, el
     CHECK_EQ(counted, k && k < all ? k : all);
 }
 
-VPMU_TEST(vpmu_quirks, left, "firmware leaves the counters of the quirk enabled, else none")
+VPMU_TEST(vpmu_quirks, left,
+          "firmware leaves the counters of the quirk enabled, which is reported, else none [VP-37]")
 {
     uint64_t wanted = (vpmu_quirk("left") | vpmu_quirk("owned")) & ~vpmu_quirk("dead");
     CHECK_EQ(pmu_here()->left_running, wanted & pmu_here()->reported);
