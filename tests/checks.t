@@ -37,15 +37,18 @@ my %cases_of = ('C-1' => 10, 'C-2a' => 14, 'C-2d' => 4, 'C-2e' => 10, 'C-2f' => 
                 'C-2h' => 3, 'C-3' => 44);
 my @ids = ((map { my $f = $_; map { sprintf "$f-%02d", $_ } 1 .. $last_of{$f} } sort keys %last_of),
            map { my $f = $_; map { "$f.$_" } 1 .. $cases_of{$f} } sort keys %cases_of);
-my %without = map { $_ => 1 } qw(TP-11 TP-99 TP-100 HC-47 HC-48 KP-32 PO-73 ET-59 ET-60);
 
 sub list { return file('tests/list', join '', map { "$_\n" } @_) }
-sub mutants { return file('tests/mutants/all', "# $spdx\n(\n" . join('', @_) . ")\n") }
+sub mutants # in two files, each below 400 lines
+{
+    my @rest = splice @_, @_ / 2;
+    file('tests/mutants/all', "# $spdx\n(\n" . join('', @_) . ")\n");
+    file('tests/mutants/rest', "# $spdx\n(\n" . join('', @rest) . ")\n");
+}
 sub contract { return file('tests/contract.md', "# The contract\n\n" . join '', @_) }
 my @list = ((map { "a.one - first [$_]" } @ids), 'a.two - second', 'b.three - third');
 my @contract = map { "- $_: a.one\n  It holds.\n" } @ids;
-my @mutants = map { "    ['no call', '$_', '', 'boot/boot.c', 'hal_begin();', ''],\n" }
-    grep { /^(?:TP|HC|KP|PO|ET)/ && !$without{$_} } @ids;
+my @mutants = map { "    ['no call', '$_', '', 'boot/boot.c', 'hal_begin();', ''],\n" } @ids;
 my $makefile = "# $spdx\n" . <<'END' =~ s/^ {8}/\t/mgr;
 BUILD := build
 OBJ := $(patsubst %.c,$(BUILD)/%.o,boot/boot.c hal/hal.c kernel/ke/up.c kernel/ke/down.c)
@@ -251,12 +254,11 @@ slips('mutants', 'mutants', sub {
     my @m = grep { !/'TP-10'/ } @mutants;
     mutants(@m, "['unknown', 'TP-101', '', 'boot/boot.c', 'hal_begin();', ''],\n",
             "['gone', 'own', '', 'boot/boot.c', 'hal_end();', ''],\n",
-            "['twice', 'own', '', 'boot/boot.c', 'hal', ''],\n",
-            "['needless', 'TP-11', '', 'boot/boot.c', 'hal_begin( );', ''],\n");
+            "['twice', 'own', '', 'boot/boot.c', 'hal', ''],\n");
     file('tests/mutants/broken', "# $spdx\n(['a' 'b'],)\n");
-}, qr/mutants\/broken: syntax error/, qr/unknown: the contract has no clause TP-101/,
+}, qr/mutants\/broken: syntax error/, qr/unknown: the contract has no tests of clause TP-101/,
    qr/gone: its text stands 0 times in boot\/boot\.c/, qr/twice: its text stands 5 times in/,
-   qr/no mutant breaks TP-10$/m, qr/no mutant breaks TP-11$/m);
+   qr/no mutant breaks TP-10$/m);
 
 my $unused = "#include \"hal/hal.h\"\n\nvoid hal_begin(void)\n{\n    int a;\n}\n";
 slips("a compiler's warning: $_", $_, sub { c_file('hal/hal.c', $unused) },

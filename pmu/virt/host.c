@@ -27,7 +27,7 @@ static void set_intercepts(struct vcpu *v)
     if (!virt_step)
         misc |= CATCH_NMI; /* alarms */
     /* A CPU that starts needs the holder's attention. QEMU forgets TF at a PAUSE. */
-    if (!virt_step && (!virt_foreign || v->stepping))
+    if (v->stepping || (!virt_step && !virt_foreign))
         misc |= CATCH_PAUSE;
     if (baton_needed())
         misc |= CATCH_HLT;

@@ -60,6 +60,15 @@ lab_branches:
 .never:
     ret
 
+; void lab_pauses(uint64_t n): each turn a PAUSE, at which a hypervisor may take the processor away.
+global lab_pauses
+align 16
+lab_pauses:
+    pause
+    dec rdi
+    jnz lab_pauses
+    ret
+
 ; void lab_exits(uint64_t n): each turn a CPUID, which every hypervisor intercepts.
 global lab_exits
 align 16

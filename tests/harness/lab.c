@@ -33,6 +33,7 @@ const struct lab_work lab_memory_work = { NAMED(lab_memory), { 4, 1, 1, 1 }, { 1
 const struct lab_work lab_branches_work = {
     NAMED(lab_branches), { 7, 5, 1, 1 }, { 1, 1, 1, 0 }, 0
 };
+const struct lab_work lab_pauses_work = { NAMED(lab_pauses), { 3, 1, 0, 0 }, { 1, 1, 1, 0 }, 0 };
 const struct lab_work lab_exits_work = { NAMED(lab_exits), { 5, 1, 0, 0 }, { 3, 1, 2, 1 }, 1 };
 static const uint8_t around[LAB_KINDS] = { LAB_AFTER, 1, 3, 1 };
 

@@ -44,9 +44,10 @@ struct lab_work {
     void (*code)(uint64_t n);
     uint8_t each[LAB_KINDS], once[LAB_KINDS], exits;
 };
-extern const struct lab_work lab_loop_work, lab_memory_work, lab_branches_work, lab_exits_work;
+extern const struct lab_work lab_loop_work, lab_memory_work, lab_branches_work, lab_pauses_work,
+    lab_exits_work;
 extern void lab_loop(uint64_t n), lab_memory(uint64_t n), lab_branches(uint64_t n),
-    lab_exits(uint64_t n);
+    lab_pauses(uint64_t n), lab_exits(uint64_t n);
 extern void lab_halt(uint64_t interrupts), lab_sled(uint64_t n), lab_write_inside(uint64_t value);
 extern char lab_sled_end[];
 extern uint32_t lab_write_msr;

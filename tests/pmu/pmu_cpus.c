@@ -16,7 +16,8 @@ struct seen {
 static unsigned the_ctr;
 static struct cpu_set members; /* CPUs that count instructions on it */
 static struct seen seen[MAX_CPUS];
-static uint32_t overflows[MAX_CPUS]; /* atomic */
+static uint32_t overflows[MAX_CPUS];  /* atomic */
+static uint32_t interrupts[MAX_CPUS]; /* atomic; with an overflow or without */
 
 static bool is_member(unsigned cpu) { return cpu_set_has(&members, cpu); }
 
@@ -63,6 +64,12 @@ static void count_overflow(ULONGLONG OverflowBits, HANDLE OwningHandle)
     (void)OwningHandle;
     if (OverflowBits == PMU_BIT(the_ctr))
         __atomic_fetch_add(&overflows[cpu_number()], 1, __ATOMIC_RELAXED);
+}
+
+static void count_interrupt(PKTRAP_FRAME frame)
+{
+    (void)frame;
+    __atomic_fetch_add(&interrupts[cpu_number()], 1, __ATOMIC_RELAXED);
 }
 
 /* Claims the counter where it is; skips where that is no test. */
@@ -136,10 +143,14 @@ TEST_EACH(pmu_overflows_alone, each_gp, "its overflow reaches its own CPU only [
     HANDLE handle;
     if (!begin(ctr, &handle))
         return;
+    CHECK_STATUS(hal_pmi_set_driver(count_interrupt),
+                 hal_pmi_is_nmi() ? STATUS_NOT_SUPPORTED : STATUS_SUCCESS);
     for_each_cpu(cpu, &members) {
         uint32_t before[MAX_CPUS] = { 0 };
-        for (unsigned i = 0; i < cpu_count; i++)
+        for (unsigned i = 0; i < cpu_count; i++) {
             before[i] = __atomic_load_n(&overflows[i], __ATOMIC_RELAXED);
+            __atomic_store_n(&interrupts[i], 0, __ATOMIC_RELAXED);
+        }
         test_run_on(cpu);
         KIRQL old = irql_raise(IPI_LEVEL);
         lab_count(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL | PMU_INTERRUPT),
@@ -150,10 +161,13 @@ TEST_EACH(pmu_overflows_alone, each_gp, "its overflow reaches its own CPU only [
         smp_call(members, look, NULL);
         for (unsigned i = 0; i < cpu_count; i++) {
             CHECK_EQ(overflows[i], before[i] + (i == cpu));
+            CHECK_EQ(interrupts[i] != 0, i == cpu && !hal_pmi_is_nmi());
             if (is_member(i))
                 CHECK_EQ(seen[i].status, 0);
         }
     }
     test_run_anywhere();
+    if (!hal_pmi_is_nmi())
+        CHECK_STATUS(hal_pmi_set_driver(NULL), STATUS_SUCCESS);
     end(handle);
 }

@@ -7,6 +7,7 @@
 #define INUSE 0x392u
 #define FROZEN (UINT64_C(1) << 59)
 #define TURNS 100u
+#define STRETCHES 50u
 
 #define SKIP_WITHOUT_GLOBAL()                                                                      \
     do {                                                                                           \
@@ -138,17 +139,29 @@ LAB_EACH(pmu_gates, each_counter,
     CHECK_EQ(pmu_read(ctr), stopped);
 }
 
-/* Stopping and going on keeps the value, and adds up. */
-LAB_EACH(pmu_adds_up, each_gp, "five stretches count five times as much [VP-90]")
+/* Stopping and going on keeps the value, and adds up, whenever a hypervisor comes between: at the
+ * ends of stretches, or in each turn. */
+LAB_EACH(
+    pmu_adds_up, each_gp,
+    "fifty stretches count as much as one that is as long; exits at PAUSE take nothing [VP-90]")
 {
+    const uint64_t stretch = lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, TURNS);
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
         SKIP("the processor does not count the event there");
-    uint64_t once = lab_count(ctr, lab_select(ctr, PMU_KERNEL), 0, lab_loop, TURNS);
+    uint64_t select = lab_select(ctr, PMU_KERNEL),
+             whole = lab_count(ctr, select, 0, lab_loop, STRETCHES * TURNS);
+    LAB_CHECK_COUNT(whole, lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, STRETCHES * TURNS));
+    pmu_program(ctr, select, 0);
     struct pmu_gate gate = pmu_gate(ctr);
-    for (unsigned i = 2; i < 6; i++) {
+    for (unsigned i = 1; i <= STRETCHES; i++) {
         lab_measure(&gate, lab_loop, TURNS);
-        LAB_CHECK_COUNT(pmu_read(ctr), i * once);
+        LAB_CHECK_COUNT(pmu_read(ctr), i * stretch);
     }
+    uint64_t around =
+        STRETCHES * stretch - lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, STRETCHES * TURNS);
+    LAB_CHECK_COUNT(pmu_read(ctr), whole + around);
+    LAB_CHECK_COUNT(lab_count(ctr, select, 0, lab_pauses, TURNS),
+                    lab_expected(&lab_pauses_work, LAB_INSTRUCTIONS, TURNS));
 }
 
 /* Status bits set by software: each by itself, kept until cleared, and only that one. */

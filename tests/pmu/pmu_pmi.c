@@ -199,7 +199,7 @@ LAB_EACH(pmu_ten_pmis, each_counter, "ten overflows re-armed by the handler [VP-
 }
 
 /* A vector waits for IF and for the task priority, and comes once. */
-LAB_EACH(pmu_delayed, each_counter, "waits for IF and for the priority, comes once [VP-68]")
+LAB_EACH(pmu_delayed, each_counter, "waits for IF and for the priority, comes once [VP-68 VP-71]")
 {
     SKIP_WITHOUT_EVENT(ctr);
     lab_catch();

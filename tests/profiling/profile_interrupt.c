@@ -81,7 +81,10 @@ TEST(profile_interrupt, when_not_started,
      "without an object, before the start, after the stop and for another source nothing is "
      "counted [PO-34 PO-46 PO-47 PO-55 PO-73]")
 {
+    fill();
+    CHECK_EQ(profiles_started(), 0);
     sample_at(BASE, ProfileTime);
+    CHECK_EQ(sum(), 0);
     HANDLE profile = usual();
     sample_at(BASE, ProfileTime);
     CHECK_EQ(sum(), 0);

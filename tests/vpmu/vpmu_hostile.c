@@ -132,6 +132,27 @@ VPMU_TEST(vpmu, svm_while_counting, "the same while a counter runs")
     CHECK_BECAUSE(pmu_read(0), 18, 100000, "it counted on");
 }
 
+/* What Linux does to find out whether there are last-branch registers: their top, and what each
+ * record has. A value that does not come back tells it that there are none. */
+static void probe_last_branches(void)
+{
+    static const uint32_t intel[] = { 0x1c8, 0x1c9, 0x40, 0x60, 0x680, 0x69f, 0x6c0, 0x6df, 0xdc0 };
+    uint64_t value = 0, again = 0;
+    if (!lab_is_intel())
+        for (uint32_t n = 0; n < 32; n++)
+            lab_absent(0xc0010300 + n);
+    for (unsigned i = 0; i < ARRAY_SIZE(intel) && lab_is_intel(); i++) {
+        unsigned fault = rdmsr_fault(intel[i], &value);
+        CHECK(!fault || fault == LAB_GP_FAULT);
+        if (fault)
+            continue;
+        fault = wrmsr_fault(intel[i], value ^ 0xffff);
+        CHECK(!fault || fault == LAB_GP_FAULT);
+        CHECK_EQ(rdmsr_fault(intel[i], &again), 0);
+        CHECK_EQ(again, value);
+    }
+}
+
 VPMU_TEST(
     vpmu, hidden,
     "features that the model lacks are not reported: RTM, IBPB, SVM, LBR, PEBS, MONITOR [VP-63 "
@@ -154,4 +175,5 @@ VPMU_TEST(
         CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), 0);
     CHECK_EQ(rdmsr_fault(0x1d9, &value), 0);
     CHECK_EQ(value & 1, 0); /* no LBR is running */
+    probe_last_branches();
 }
