@@ -100,7 +100,7 @@ static void refuses_or_keeps(uint32_t msr, uint64_t value, uint64_t old)
 /* A reserved bit: Intel faults and keeps the old value. AMD's manual: ignored, MBZ. KVM's rule and
  * ours: dropped. Silicon's: some are kept, such as 19 and 42 of Zen 3 (Linux 9b026073db2f). */
 LAB_EACH(pmu_reserved, each_counter,
-         "Intel refuses reserved bits, AMD drops them [VP-22 VP-23 VP-24]")
+         "Intel refuses reserved bits, AMD drops them [VP-22 VP-23 VP-24 VP-63]")
 {
     uint32_t msr = pmu_select_msr(pmu_here(), ctr);
     uint64_t old = lab_is_fixed(ctr) ? UINT64_C(3) << 4 * (ctr - PMU_FIXED)
