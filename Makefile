@@ -325,7 +325,7 @@ PROVE := prove $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit)
 
 # Two at a time, where nothing looks at the time that passes and a machine may run beside another.
 TOGETHER := transparent blocks fuzz linux libpfm programs drivers trace quirks usb report bench \
-    checks
+    checks rounds
 TOGETHER := $(wildcard $(TOGETHER:%=tests/%.t))
 ALONE := runner terminal speed image boot mutants matrix
 # What failed among the first is told again at the end.

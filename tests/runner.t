@@ -144,6 +144,15 @@ judged('1: five skips that no list names: three of them, and how many more',
 file("$dir/a.exe", 'program');
 judged('99: a program whose end the kernel does not tell', "some output\n", 'exit 33', 99,
        qr/\n# BROKEN no word on how the program ended\n\z/, "ACCEL=tcg PROGRAM=$dir/a.exe");
+my $program = "some output\nok 1 - of its own\n";
+for (['# PASS the program ended with 0', 'exit 33', 0],
+     ['# FAIL the program ended with 1', 'exit 35', 1], ['# NONE no PMU', 'exit 37', 77],
+     ['# PASS the program ended with 0', 'exit 35', 99], ['# PASS', 'exit 39', 99]) {
+    my ($word, $end, $status) = @$_;
+    judged("$status: a program, $word, $end", "$program$word\n", $end, $status,
+           qr/\n$word\n@{[$status == 99 ? '# (?:BROKEN|CRASH) [^\n]*\n' : '']}\z/,
+           "ACCEL=tcg PROGRAM=$dir/a.exe");
+}
 file("$dir/payload", pack 'V', 0x1badb002);
 for (['exit 33', 0, '# PASS payload: it ended with debug-exit value 16'],
      ['exit 155', 77, '# NONE payload: .* its exit with 77'],
@@ -156,6 +165,14 @@ for (['exit 33', 0, '# PASS payload: it ended with debug-exit value 16'],
 file("$dir/qemu", "#!/bin/sh\nexec sleep 60\n", 0755);
 my ($hung, $list) = run_it('LIST=1 TIMEOUT=1');
 like("$hung $list", qr{^124 .*\n# HANG no list after 1 s\n\z}, '124: a list that does not come');
+for (['exit 39', qr/^99 .*\n# CRASH no list: wait status 9984\n\z/],
+     ['exit 33', qr/^77 .*\n# NONE no test has such a name\n\z/],
+     ['kill -SEGV $$', qr/^99 .*\n# CRASH no list: wait status (?:11|139)\n\z/]) {
+    my ($end, $says) = @$_;
+    file("$dir/qemu", "#!/bin/sh\n$end\n", 0755);
+    my ($got, $said) = run_it('LIST=1');
+    like("$got $said", $says, "a list that does not come: $end");
+}
 judged('the stream of a list is its tests', $good, 'exit 33', 0,
        qr/^# machine.*\na\.one - first \[x\]\n.*third\n\z/s, 'LIST=1');
 
@@ -173,6 +190,10 @@ for (['ACCEL=warp', 'auto kvm tcg'], ['PMU=nonsense', 'intel-v2'], ['SMP=0', '1 
      ['PROGRAM=no-such.exe', 'not a file'], ['PROGRAM=no-such.c', 'builds it'],
      ['MEMORY=99999999999999999999', '1 to'], ["PAYLOAD='$dir/a,load'", 'takes no comma'],
      ["LINUX='$dir/linux' INITRD='$dir/initrd' MEMORY=40", 'at least 54'],
+     ['DRIVER=no-such.c', 'builds it'], ['BENCH=no-such.o', 'not a file'],
+     ["LINUX='$dir/linux' PAYLOAD=Makefile", 'not to be set'],
+     ["PAYLOAD='$dir/payload' PMU=none", 'one of: amd|one of: .*intel-v2'], ['MIPS=0', '1 to'],
+     ['GDB=70000', '1 to 65535'], ["LINUX='$dir/linux' INITRD='$dir/none'", 'not a file'],
      ['MACHINE=bochs QEMU_ARGS=-s', 'MACHINE=qemu']) {
     my ($variables, $legal) = @$_;
     judged("2: $variables", $good, 'exit 33', 2, qr/^tests\/run: [^\n]*$legal[^\n]*\n\z/,
@@ -243,8 +264,15 @@ chosen("ACCEL=tcg ICOUNT=off ARGS='watchdog=7 long'", 'QEMU tcg', qr/ watchdog=7
 file("$dir/a,b.exe", 'program');
 chosen("ACCEL=tcg PROGRAM='$dir/a,b.exe' PROGRAM_ARGS='c,d' TIMEOUT=1", 'QEMU tcg',
        qr{-initrd \S*/a,,b\.exe c,,d .*-append vpmu=intel-v5  program$});
-# The log of the last tests, which make report reads, stays as it is when a program runs.
 file("$dir/a.$_", 'image') for qw(sys o);
+chosen("ACCEL=tcg DRIVER=$dir/a.sys PROGRAM='$dir/a,b.exe' TIMEOUT=1", 'QEMU tcg',
+       qr{-initrd \S*/a,,b\.exe,\S*/a\.sys .*-append vpmu=intel-v5  program$});
+chosen("ACCEL=tcg BENCH='$dir/a.o $dir/a.sys' TIMEOUT=1", 'QEMU tcg',
+       qr{-initrd \S*/a\.o,\S*/a\.sys .*-append vpmu=intel-v5  program$});
+chosen('ACCEL=tcg GDB=1234 MEMORY=64', 'QEMU tcg', qr{-m 64 .*-gdb tcp:127\.0\.0\.1:1234 -S });
+chosen("ACCEL=tcg FIRMWARE='a b' PMU=none", 'QEMU tcg',
+       qr{-kernel \S*/firmware\.elf -append a b -- \S*/ntpmu\.bin +-initrd \S*/ntpmu\.bin$});
+# The log of the last tests, which make report reads, stays as it is when a program runs.
 for (["PROGRAM=$dir/a.exe", 'program'], ["DRIVER=$dir/a.sys", 'program'],
      ["BENCH=$dir/a.o", 'program'], ['TESTS=a\\*', 'run']) {
     my ($variables, $log) = @$_;
