@@ -275,3 +275,33 @@ TEST(etw_control, fits, "no record of any kind reaches beyond its buffer")
         etw_stream_free(stream);
     }
 }
+
+TEST(etw_control, in_turn,
+     "a reader whose memory holds one buffer gets one of each processor before a second one of any")
+{
+    struct session s;
+    struct thread never = { .id = 1 };
+    unsigned got[MAX_CPUS] = { 0 };
+    ULONG n;
+    SKIP_BELOW_CPUS(2);
+    uint8_t *bytes = phys_alloc(SESSION_PAGES);
+    REQUIRE(bytes && session_start(&s, 4, 4 * cpu_count));
+    CHECK_STATUS(session_mask(&s, PERF_THREAD, 0), STATUS_SUCCESS);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        for (unsigned i = 0; i < 150; i++) /* three buffers and more */
+            etw_thread(ETW_THREAD_CREATE, &never);
+    }
+    for (unsigned turn = 1; turn <= 2; turn++) {
+        for (unsigned i = 0; i < cpu_count; i++) {
+            CHECK_STATUS(session_read(&s, bytes, 4096, &n), STATUS_SUCCESS);
+            got[((const WMI_BUFFER_HEADER *)(void *)bytes)->ClientContext.ProcessorIndex]++;
+        }
+        for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+            CHECK_EQ(got[cpu], turn);
+    }
+    session_stop(&s);
+    session_close(&s);
+    phys_free(bytes, SESSION_PAGES);
+    test_run_anywhere();
+}
