@@ -155,12 +155,12 @@ sub ask
         return $said =~ /# CRASH/ ? $said : "noticed: $which, which should end in a panic: $said";
     }
     my $said = '';
-    $said = ask_tests($folder, $entry_of{$clause}{text} =~ tr/ /,/r, 0, 60, @variables)
+    $said = ask_tests($folder, $entry_of{$clause}{text} =~ tr/ /,/r, $crash, 60, @variables)
         if $entry_of{$clause};
     return $said if $said =~ /^noticed/;
     my $pmu = $file =~ m{^pmu/};
     push @variables, 'ARGS=long' if $pmu;
-    return ask_tests($folder, $which // $tests, $crash || $pmu, $pmu ? 150 : 60, @variables);
+    return ask_tests($folder, $which || $tests, $crash || $pmu, $pmu ? 150 : 60, @variables);
 }
 
 # In the folder of this job: what the tests say of the mutant.
