@@ -208,6 +208,10 @@ my @machines = (
     ['3 CPU', "SMP=3 TESTS='smp*,sched*,exact*,tp_switch*'", 0],
     ['66 CPU, two processor groups, virtual PMU', "SMP=66 TESTS='groups*,smp.call_*,exact.raw*'", 0,
      qr/^# running: 66 CPUs,/m],
+    ['66 CPU: what is of a group, what is of each',
+     "PMU=none SMP=66 TESTS='etw_lists*,etw_class*,etw_win32.owners,hal_refusals*,profile_input*,"
+         . "profile_interrupt.inside*,dispatcher_time.idle*'", 77,
+     qr/ 0 failed, /],
     # Emulated by a thread of the host for each, without an instruction clock: in the middle of what
     # takes a few instructions.
     ['4 CPU at once: they collide',

@@ -16,7 +16,8 @@
 #define ETW_BUFFERS_DEFAULT 4
 #define ETW_BUFFER_KB 64 /* default */
 #define ETW_BUFFER_KB_MAX 1024
-#define ETW_MEMORY_MAX (16u << 20) /* bytes of a session */
+/* Bytes of a session. With many processors each still has four buffers of 128 KB. */
+#define ETW_MEMORY_MAX (cpu_count > 32 ? (uint64_t)cpu_count << 19 : UINT64_C(16) << 20)
 
 /* The layout of a hook's record in this stream: the header before the time stamp, its size, its
  * number of counters. Changed on its processor. */

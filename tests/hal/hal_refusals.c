@@ -58,7 +58,7 @@ TEST(hal_refusals, affinity_count,
 }
 
 TEST(hal_refusals, affinity_values,
-     "groups other than 0, empty masks, inactive processors and reserved fields are refused "
+     "groups that there are not, empty masks, inactive processors and reserved fields are refused "
      "[HC-11 HC-12 HC-13 HC-14 HC-15]")
 {
     affinity_refused(&(GROUP_AFFINITY){ .Mask = 0 }, 1);
@@ -66,7 +66,7 @@ TEST(hal_refusals, affinity_values,
         affinity_refused(&(GROUP_AFFINITY){ .Mask = PMU_BIT(cpu) }, 1);
         affinity_refused(&(GROUP_AFFINITY){ .Mask = PMU_BIT(cpu) | 1 }, 1);
     }
-    affinity_refused(&(GROUP_AFFINITY){ .Mask = 1, .Group = 1 }, 1);
+    affinity_refused(&(GROUP_AFFINITY){ .Mask = 1, .Group = cpu_groups() }, 1);
     affinity_refused(&(GROUP_AFFINITY){ .Mask = 1, .Group = 0xffff }, 1);
     for (unsigned i = 0; i < 3; i++) {
         GROUP_AFFINITY affinity = { .Mask = 1 };

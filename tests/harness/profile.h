@@ -2,6 +2,7 @@
 /* For the tests of profile objects in ring 0: frames that never were, and calls made short. */
 #pragma once
 #include "hal/hal.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/string.h"
@@ -41,6 +42,9 @@ static inline void sample_at(uint64_t address, KPROFILE_SOURCE source)
     KeProfileInterruptWithSource(&frame, source);
     irql_lower(old);
 }
+
+/* Processors of the first group: those that an affinity of -1 means here. */
+static inline unsigned cpus_of_group(void) { return bit_count(cpu_all().bits[0]); }
 
 /* What the HAL says of a source. */
 static inline HAL_PROFILE_SOURCE_INFORMATION profile_source(KPROFILE_SOURCE source)

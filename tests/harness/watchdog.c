@@ -18,14 +18,18 @@
 #define SECONDS_MAX 600
 #define WATCH_NS 10000000u /* from look to look */
 
+#define LIMIT_TICKS 1000u /* or the time for so many: with many CPUs ticks are long (sched.c) */
+
 static uint64_t limit_ns = LIMIT_NS;
 static uint64_t ticks_before[MAX_CPUS];
 
 /* The word watchdog=MS: for tests of the watchdog itself, which would wait long. */
 static uint64_t asked_ns(void)
 {
-    uint64_t ms = test_word("watchdog");
-    return ms ? ms * 1000000 : LIMIT_NS;
+    uint64_t ms = test_word("watchdog"), ticks_ns = LIMIT_TICKS * sched_tick_ns();
+    if (ms)
+        return ms * 1000000;
+    return ticks_ns > LIMIT_NS ? ticks_ns : LIMIT_NS;
 }
 
 uint64_t watchdog_calibrate(void)

@@ -81,10 +81,13 @@ TEST_USER(etw_hooks, moving,
           "system calls of threads that change processors are all recorded, complete and in order")
 {
     HANDLE movers[MOVERS];
+    SYSTEM_INFO system;
     struct session s;
     ULONG n = 0, unknown = 0;
     bytes = ring3_pages(BYTES / RING3_PAGE);
-    REQUIRE(bytes && session_start(&s, 64, 64));
+    GetSystemInfo(&system);
+    ULONG buffers = system.dwNumberOfProcessors > 16 ? 4 * system.dwNumberOfProcessors : 64;
+    REQUIRE(bytes && session_start(&s, 64, buffers));
     CHECK_STATUS(session_mask(&s, PERF_SYSCALL, 0), STATUS_SUCCESS);
     for (unsigned i = 0; i < MOVERS; i++)
         movers[i] = CreateThread(NULL, 0, move_and_call, NULL, 0, NULL);
