@@ -169,7 +169,7 @@ my @machines = (
      at_least(550, 15000)],
     ['conformance, intel-v5 that steps: REP counts once',
      "PMU=intel-v5,step TESTS='pmu_rep*,pmu_instr*,pmu_oracle*,pmu_branches*,pmu_adds_up*'",
-     0, at_least(30, 500)],
+     0, at_least(43, 1000)],
     ['conformance, amd-v2: no test was lost', "PMU=amd-v2 TESTS='pmu_*'", 0, at_least(300, 7000)],
     ['what became of every id of the virtual PMU', "PMU=intel-v4 SMP=2 TESTS='vpmu*'", 0,
      qr/^# PASS of the ids VP /m],

@@ -125,6 +125,11 @@ TEST(event_tables, general,
         bool no_l2 = strcmp(table->name, "Jaguar") == 0; /* which has counters of its own */
         CHECK_EQ(!pmu_row(table, PMU_LLC_REFERENCES), no_l2);
         CHECK_EQ(!pmu_row(table, PMU_LLC_MISSES), no_l2);
+        if (intel) {
+            CHECK_EQ(whole_code(table, PMU_LLC_REFERENCES), 0x2e4f);
+            CHECK_EQ(whole_code(table, PMU_LLC_MISSES), 0x2e41);
+            CHECK_EQ(whole_code(table, PMU_BUS_CYCLES), 0x3c01);
+        }
         CHECK(!pmu_row(table,
                        PMU_INTEGER_INSTRUCTIONS)); /* nobody counts these: absent, not guessed */
     }

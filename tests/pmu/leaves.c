@@ -66,6 +66,11 @@ TEST(diagnosis, strange_amd_leaves,
         CHECK_EQ(kind.version, 2);
         CHECK(amd_facts(&kind, false, &v2));
         CHECK_EQ(kind.reported, PMU_FIRST(4));
+        CHECK_EQ(kind.version, 1);
+        v2.eax = ~1u; /* other features than PerfMonV2 */
+        CHECK(amd_facts(&kind, true, &v2));
+        CHECK_EQ(kind.reported, PMU_FIRST(6));
+        CHECK_EQ(kind.version, 1);
     }
 }
 

@@ -155,6 +155,6 @@ LAB_EACH(pmu_halt, each_counter, "does not count while the processor is halted [
     lab_measure(&gate, lab_halt, 5);
     uint64_t clock = rdtsc() - start, found = pmu_read(ctr);
     irql_raise(IPI_LEVEL);
-    CHECK_BECAUSE(found, 5 * 3, clock / 2,
-                  "five times STI, HLT and a handler, not the time between");
+    CHECK_BECAUSE(found, 5 * 3, clock / 16,
+                  "five times STI, HLT and a handler, far less than the time between");
 }
