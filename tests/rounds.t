@@ -104,6 +104,8 @@ in_turn($ended, $ended, $panic, $ended);
 says('images: a panic', $images, 1, qr/^\S+\/fuzz\/image-3-3\.exe: status 99$/m,
      qr/^4 images, seed 3: 3 PASS, 1 nothing$/m);
 is("@{[glob \"$dir/fuzz/*\"]}", "$dir/fuzz/image-3-3.exe", 'images: it stays');
+in_turn([$ended->[0], 'exit 39']);
+says('images: a panic behind the verdict', $images, 1, qr/^4 images, seed 3: 4 PASS$/m);
 in_turn(["# PANIC here\n" . $ended->[0], $passed]);
 says('images: a panic, whatever the verdict', $images, 1, qr/^4 images, seed 3: 4 PASS$/m);
 

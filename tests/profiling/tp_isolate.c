@@ -92,12 +92,15 @@ TEST(tp_isolate, refused_beside_others,
     CHECK_STATUS(isolate_join(&p), STATUS_INSUFFICIENT_RESOURCES);
     CHECK_STATUS(HalFreeHardwareCounters(foreign), STATUS_SUCCESS);
     CHECK_STATUS(isolate_join(&p), STATUS_SUCCESS);
+    test_run_on(0);
+    hal_counters_run(PMU_BIT(ctr), 0); /* as a switch does */
     CHECK_EQ(hal_counters_available(cpu_all()), 0);
     CHECK_STATUS(hal_counters_claim("test", cpu_all(), one, NULL, &foreign),
                  STATUS_INSUFFICIENT_RESOURCES);
     isolate_leave();
     CHECK_EQ(hal_counters_available(cpu_all()), rest);
     CHECK(hal_counters_running() & PMU_BIT(ctr)); /* as their driver had them */
+    test_run_anywhere();
     counting_stop();
 }
 
