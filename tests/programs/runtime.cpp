@@ -292,7 +292,7 @@ static DWORD WINAPI churn(LPVOID heap)
 {
     unsigned char *mine[16] = {}, tag = (unsigned char)GetCurrentThreadId();
     DWORD bad = 0;
-    for (unsigned i = 0; i < 4000; i++) {
+    for (unsigned i = 0; i < 40000; i++) {
         unsigned char *&p = mine[i * 7 % 16];
         bad += p && !holds(p, 48, tag);
         if (p)
