@@ -9,7 +9,7 @@
 
 void user_exact_steps(uint64_t selector);
 void user_exact_long(uint64_t what);
-void user_exact_million(uint64_t unused);
+void user_exact_hundred(uint64_t unused);
 extern uint64_t user_exact_counted;
 uint64_t user_exact_counted;
 
@@ -63,10 +63,11 @@ void user_exact_long(uint64_t what)
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 
-void user_exact_million(uint64_t unused)
+void user_exact_hundred(uint64_t unused)
 {
     (void)unused;
-    work_1000000();
+    for (unsigned i = 0; i < 100; i++)
+        work_1000();
 }
 
 static __attribute__((noinline)) uint64_t touch(uint32_t selector, const volatile char *pages)

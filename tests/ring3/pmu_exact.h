@@ -7,4 +7,4 @@
 extern uint64_t user_exact_counted;
 extern void user_exact_steps(void);   /* counts work_1000, then runs it with TF set */
 extern void user_exact_long(void);    /* counts long stretches */
-extern void user_exact_million(void); /* executes a million, and reads no counter */
+extern void user_exact_hundred(void); /* executes a hundred thousand, and reads no counter */
