@@ -278,6 +278,8 @@ AT_ONCE = SMP='$(or $(SMP),4)' PMU='$(or $(PMU),none)' ICOUNT='$(or $(ICOUNT),of
 NOT_TIMED := *,-*cost*,-dispatcher_time.at_passive_level,-dispatcher_time.timeouts,-tp_threads.many
 run: export TESTS := $(or $(TESTS),$(if $(KASAN)$(UBSAN),$(NOT_SHIPPED)),\
                           $(if $(KCSAN),$(NOT_TIMED)))
+# Red zones take memory.
+run: export MEMORY := $(or $(MEMORY),$(if $(KASAN),512,256))
 
 iso: $(ISO)
 

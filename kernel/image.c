@@ -227,7 +227,7 @@ NTSTATUS load_image(PCSTR Name, SIZE_T Length, PVOID *Base, PSIZE_T Size)
         return STATUS_DLL_NOT_FOUND;
     NTSTATUS status = copy_in(name, Name, Length);
     if (NT_SUCCESS(status))
-        status = copy_out(Base, &base, sizeof base);
+        status = copy_probe(Base, sizeof base);
     if (!NT_SUCCESS(status))
         return status;
     struct image *image = image_find(name, Length);

@@ -150,7 +150,7 @@ NTSTATUS NtProtectVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_
     ULONG old = 0;
     NTSTATUS status = copy_in_range(ProcessHandle, BaseAddress, RegionSize, &base, &bytes);
     if (NT_SUCCESS(status))
-        status = copy_out(OldProtect, &old, sizeof old);
+        status = copy_probe(OldProtect, sizeof old);
     if (!NT_SUCCESS(status))
         return status;
     if (!flags_of(NewProtect, &flags))

@@ -103,7 +103,7 @@ NTSTATUS NtCreateThreadEx(PHANDLE ThreadHandle, ACCESS_MASK DesiredAccess, PVOID
         return STATUS_NOT_SUPPORTED;
     if (!user_range(StartRoutine, 1))
         return STATUS_ACCESS_VIOLATION;
-    NTSTATUS status = copy_out(ThreadHandle, &handle, sizeof handle);
+    NTSTATUS status = copy_probe(ThreadHandle, sizeof handle);
     if (!NT_SUCCESS(status))
         return status;
     struct thread *thread =

@@ -135,7 +135,7 @@ NTSTATUS NtCreateFile(PHANDLE FileHandle, ACCESS_MASK DesiredAccess,
     (void)AllocationSize, (void)FileAttributes, (void)ShareAccess, (void)CreateDisposition,
         (void)CreateOptions;
     (void)EaBuffer, (void)EaLength;
-    NTSTATUS status = caller_probe_handle(FileHandle);
+    NTSTATUS status = caller_probe(FileHandle, sizeof *FileHandle);
     if (NT_SUCCESS(status))
         status = get_name(ObjectAttributes, &name, buffer);
     if (!NT_SUCCESS(status))

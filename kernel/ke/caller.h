@@ -35,10 +35,13 @@ static inline NTSTATUS caller_answer(void *to, const void *info, ULONG size, PUL
     return NT_SUCCESS(status) ? caller_put_optional(returned, &size, sizeof size) : status;
 }
 
-/* Whether a handle can be written there later; writes the present value back. */
-static inline NTSTATUS caller_probe_handle(PHANDLE handle)
+/* Whether caller_put can write there later. */
+static inline NTSTATUS caller_probe(void *to, size_t size)
 {
-    HANDLE value;
-    NTSTATUS status = caller_get(&value, handle, sizeof value);
-    return NT_SUCCESS(status) ? caller_put(handle, &value, sizeof value) : status;
+    return thread_current()->process ? copy_probe(to, size) : STATUS_SUCCESS;
+}
+
+static inline NTSTATUS caller_probe_optional(void *to, size_t size)
+{
+    return to ? caller_probe(to, size) : STATUS_SUCCESS;
 }

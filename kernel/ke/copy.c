@@ -49,6 +49,11 @@ NTSTATUS copy_in(void *to, const void *user, size_t size)
     return allowed(user, size) ? copy_user(to, user, size) : STATUS_ACCESS_VIOLATION;
 }
 
+NTSTATUS copy_probe(void *user, size_t size)
+{
+    return allowed(user, size) ? copy_user(user, user, size) : STATUS_ACCESS_VIOLATION;
+}
+
 NTSTATUS copy_out(void *user, const void *from, size_t size)
 {
     kasan_check(from, size, false);

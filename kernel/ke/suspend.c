@@ -52,7 +52,7 @@ static NTSTATUS change(HANDLE handle, PULONG previous,
 {
     struct object *object;
     ULONG count = 0;
-    NTSTATUS status = caller_put_optional(previous, &count, sizeof count);
+    NTSTATUS status = caller_probe_optional(previous, sizeof count);
     if (NT_SUCCESS(status))
         status = handle_lookup(handle, &thread_type, THREAD_SUSPEND_RESUME, &object);
     if (!NT_SUCCESS(status))

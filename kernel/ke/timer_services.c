@@ -97,7 +97,7 @@ NTSTATUS NtSetTimer(HANDLE TimerHandle, PLARGE_INTEGER DueTime, PTIMER_APC_ROUTI
     BOOLEAN before = FALSE;
     NTSTATUS status = caller_get(&due, DueTime, sizeof due);
     if (NT_SUCCESS(status))
-        status = caller_put_optional(PreviousState, &before, sizeof before);
+        status = caller_probe_optional(PreviousState, sizeof before);
     if (NT_SUCCESS(status) && Period < 0)
         status = STATUS_INVALID_PARAMETER_6;
     if (NT_SUCCESS(status))
@@ -119,7 +119,7 @@ NTSTATUS NtCancelTimer(HANDLE TimerHandle, PBOOLEAN CurrentState)
 {
     struct object *object;
     BOOLEAN before = FALSE;
-    NTSTATUS status = caller_put_optional(CurrentState, &before, sizeof before);
+    NTSTATUS status = caller_probe_optional(CurrentState, sizeof before);
     if (NT_SUCCESS(status))
         status = handle_lookup(TimerHandle, &timer_type, TIMER_MODIFY_STATE, &object);
     if (!NT_SUCCESS(status))

@@ -19,7 +19,7 @@ void waitable_destroy(struct object *object)
 NTSTATUS waitable_arguments(PHANDLE handle, const OBJECT_ATTRIBUTES *attributes,
                             struct object_name *name, ULONG *flags)
 {
-    NTSTATUS status = caller_probe_handle(handle);
+    NTSTATUS status = caller_probe(handle, sizeof *handle);
     *flags = 0;
     return NT_SUCCESS(status) ? object_name_get(attributes, name, flags) : status;
 }

@@ -76,5 +76,8 @@ void vm_window_unmap(unsigned slot);
  * DISPATCH_LEVEL. */
 NTSTATUS copy_in(void *to, const void *user, size_t size);
 NTSTATUS copy_out(void *user, const void *from, size_t size);
+/* Whether copy_out can write there later: reads and writes each byte, as Windows' ProbeForWrite, so
+ * that a call which is refused for another reason leaves what stands there. */
+NTSTATUS copy_probe(void *user, size_t size);
 /* Whether [user, user + size) lies in user space at all. */
 bool user_range(const void *user, size_t size);

@@ -41,6 +41,9 @@ NTSTATUS ZwCreateThreadEx(PHANDLE ThreadHandle, ACCESS_MASK DesiredAccess, PVOID
                           ULONG CreateFlags, SIZE_T ZeroBits, SIZE_T StackSize,
                           SIZE_T MaximumStackSize, PVOID AttributeList);
 NTSTATUS ZwResumeThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
+NTSTATUS ZwSetTimer(HANDLE TimerHandle, PLARGE_INTEGER DueTime, PVOID TimerApcRoutine,
+                    PVOID TimerContext, BOOLEAN ResumeTimer, LONG Period, PBOOLEAN PreviousState);
+NTSTATUS ZwCancelTimer(HANDLE TimerHandle, PBOOLEAN CurrentState);
 NTSTATUS ZwSuspendThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
 NTSTATUS ZwSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
                                 PVOID ThreadInformation, ULONG ThreadInformationLength);

@@ -3,6 +3,7 @@
 #include "tests/ring3/work.h"
 #include "kernel/base/bits.h"
 #include "tests/harness/test.h"
+#include "tests/ring3/helpers.h"
 #include "tests/ring3/services.h"
 
 #define KERNEL_ADDRESS ((PVOID)0xffffffff81000000)
@@ -138,6 +139,26 @@ TEST_USER(ring3, bad_handles, "handles that are closed, random or of the wrong k
                  STATUS_INVALID_INFO_CLASS);
     CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), 999, &info, sizeof info),
                  STATUS_INVALID_INFO_CLASS);
+}
+
+TEST_USER(ring3, refused_keeps, "a call that is refused leaves what stands where its answer would")
+{
+    LARGE_INTEGER due = { .QuadPart = -1 };
+    PVOID base = (PVOID)(uint64_t)return_argument;
+    SIZE_T size = 1;
+    BOOLEAN state = FILL;
+    ULONG count = FILL;
+    CHECK_STATUS(ZwSetTimer(NULL, &due, NULL, NULL, FALSE, 0, &state), STATUS_INVALID_HANDLE);
+    CHECK_EQ(state, FILL);
+    CHECK_STATUS(ZwCancelTimer(NULL, &state), STATUS_INVALID_HANDLE);
+    CHECK_EQ(state, FILL);
+    CHECK_STATUS(ZwSuspendThread(NULL, &count), STATUS_INVALID_HANDLE);
+    CHECK_EQ(count, FILL);
+    CHECK_STATUS(ZwResumeThread(NULL, &count), STATUS_INVALID_HANDLE);
+    CHECK_EQ(count, FILL);
+    CHECK_STATUS(ZwProtectVirtualMemory(NtCurrentProcess(), &base, &size, 0, &count),
+                 STATUS_INVALID_PAGE_PROTECTION);
+    CHECK_EQ(count, FILL);
 }
 
 TEST_USER(ring3, affinity, "a thread that sets its affinity runs there")
@@ -295,6 +316,7 @@ TEST_USER(ring3, protect_refusals,
 {
     PVOID base = NULL;
     SIZE_T size = 4 * 4096, page = 4096, none = 0;
+    static const ULONG read_only = 0;
     HANDLE me = NtCurrentProcess();
     REQUIRE_STATUS(ZwAllocateVirtualMemory(me, &base, 0, &size, MEM_RESERVE, PAGE_READWRITE),
                    STATUS_SUCCESS);
@@ -311,6 +333,8 @@ TEST_USER(ring3, protect_refusals,
     CHECK_STATUS(protect(NtCurrentThread(), base, 4096, PAGE_READONLY),
                  STATUS_OBJECT_TYPE_MISMATCH);
     CHECK_STATUS(ZwProtectVirtualMemory(me, &base, &page, PAGE_READONLY, NULL),
+                 STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwProtectVirtualMemory(me, &base, &page, PAGE_READONLY, (PULONG)&read_only),
                  STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(ZwProtectVirtualMemory(me, NULL, &page, PAGE_READONLY, (PULONG)&none),
                  STATUS_ACCESS_VIOLATION);
