@@ -25,12 +25,11 @@ static NTSTATUS suspend(struct thread *thread, ULONG *before)
 {
     NTSTATUS status = STATUS_SUCCESS;
     KIRQL irql = sched_lock();
-    *before = thread->suspended;
     if (suspend_too_late(thread) || !thread->process)
         status = STATUS_THREAD_IS_TERMINATING;
     else if (thread->suspended == MAXIMUM_SUSPEND_COUNT)
         status = STATUS_SUSPEND_COUNT_EXCEEDED;
-    else if (!__atomic_fetch_add(&thread->suspended, 1, __ATOMIC_RELAXED))
+    else if (!(*before = __atomic_fetch_add(&thread->suspended, 1, __ATOMIC_RELAXED)))
         wait_notice(thread, STATUS_KERNEL_APC);
     sched_unlock(irql);
     return status;
@@ -59,7 +58,8 @@ static NTSTATUS change(HANDLE handle, PULONG previous,
         return status;
     status = function((struct thread *)object, &count);
     object_release(object);
-    return NT_SUCCESS(status) ? caller_put_optional(previous, &count, sizeof count) : status;
+    NTSTATUS told = caller_put_optional(previous, &count, sizeof count); /* 0 if it failed */
+    return NT_SUCCESS(status) ? told : status;
 }
 
 NTSTATUS NtSuspendThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount)
