@@ -206,13 +206,15 @@ static void together(void)
         threads[n] = CreateThread(NULL, 0, take_and_give, NULL, 0, NULL);
     for (n = 0; n < THREADS; n++)
         IS(end_of(threads[n]), 0);
+    memset(entries, 0, sizeof entries); /* the threads have put others in their places */
     IS(QueryDepthSList(&list), ENTRIES);
     n = 0;
     for (PSLIST_ENTRY e = InterlockedFlushSList(&list); e && n <= ENTRIES; e = e->Next)
         n++;
     IS(n, ENTRIES);
     IS(shared_twice, 0);
-    IS(empty < THREADS * TURNS / 2, 1);
+    /* A host may stop the thread that holds all until the others have made their turns. */
+    IS(empty < THREADS * TURNS * 7 / 8, 1);
 }
 
 /* An entry that was freed and is still in the list is the program's error, which it sees. */
