@@ -2,23 +2,20 @@
 #include "tests/harness/watchdog.h"
 #include "hal/clock.h"
 #include "kernel/base/cpu.h"
-#include "kernel/base/kasan.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 #include "tests/harness/test.h"
 
-#define LIMIT_NS                                                                                   \
-    (KASAN_ON || KCSAN_ON ? UINT64_C(30000000000)                                                  \
-                          : UINT64_C(2000000000)) /* of a test, unless the machine is slow */
+/* Of a test, unless the machine is slow. */
+#define LIMIT_NS (SANITIZED ? UINT64_C(30000000000) : UINT64_C(2000000000))
 #define LOOPS 4000000u /* or the time for so many turns of a loop, whatever is more */
 /* By the clock on the wall: an emulator's time may creep in a wait loop. A host that is busy with
  * others gives a machine a thirtieth of its time: half a second then takes a minute. */
 #define SECONDS_MAX 600
 #define WATCH_NS 10000000u /* from look to look */
-
-#define LIMIT_TICKS 1000u /* or the time for so many: with many CPUs ticks are long (sched.c) */
+#define LIMIT_TICKS 1000u  /* or the time for so many: with many CPUs ticks are long (sched.c) */
 
 static uint64_t limit_ns = LIMIT_NS;
 static uint64_t ticks_before[MAX_CPUS];
