@@ -148,7 +148,7 @@ static bool make_streams(struct etw_logger *logger, const WMI_LOGGER_INFORMATION
     uint32_t count = wanted ? wanted / cpu_count + (wanted % cpu_count != 0) : ETW_BUFFERS_DEFAULT;
     count = count < 2 ? 2 : count > ETW_BUFFERS_MAX ? ETW_BUFFERS_MAX : count;
     size = (size + PAGE_SIZE - 1) & ~(PAGE_SIZE - 1u);
-    if ((uint64_t)size * count * cpu_count > ETW_MEMORY_MAX)
+    if ((uint64_t)size * count * cpu_count > etw_memory_max())
         return false;
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         logger->streams[cpu] = etw_stream_create(cpu, logger->id, count, size);

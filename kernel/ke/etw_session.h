@@ -6,6 +6,7 @@
  * for the other. A record for which there is no room is lost, and counted. */
 #pragma once
 #include "hal/hal.h"
+#include "kernel/base/cpu.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/etw.h"
 #include "kernel/ke/object.h"
@@ -16,8 +17,12 @@
 #define ETW_BUFFERS_DEFAULT 4
 #define ETW_BUFFER_KB 64 /* default */
 #define ETW_BUFFER_KB_MAX 1024
-/* Bytes of a session. With many processors each still has four buffers of 128 KB. */
-#define ETW_MEMORY_MAX (cpu_count > 32 ? (uint64_t)cpu_count << 19 : UINT64_C(16) << 20)
+
+/* Bytes that a session may have: 16 MB, or 512 KB of each processor where that is more. */
+static inline uint64_t etw_memory_max(void)
+{
+    return cpu_count > 32 ? (uint64_t)cpu_count << 19 : UINT64_C(16) << 20;
+}
 
 /* The layout of a hook's record in this stream: the header before the time stamp, its size, its
  * number of counters. Changed on its processor. */

@@ -64,7 +64,7 @@ static bool start(struct session *s, ULONG buffer_kb, ULONG buffers, unsigned ah
         if (!CHECK(writers[cpu].thread != NULL))
             return false;
     }
-    ULONG most = (ULONG)(ETW_MEMORY_MAX / 1024 / buffer_kb), all = buffers * cpu_count;
+    ULONG most = (ULONG)(etw_memory_max() / 1024 / buffer_kb), all = buffers * cpu_count;
     return session_start(s, buffer_kb, all < most ? all : most) &&
            CHECK_STATUS(session_mask(s, PERF_THREAD, 0), STATUS_SUCCESS);
 }

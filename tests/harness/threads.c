@@ -59,9 +59,17 @@ void team_end(struct thread *thread)
     object_release(&thread->object);
 }
 
+static bool is_waiting(const struct thread *thread)
+{
+    KIRQL irql = sched_lock();
+    bool waits = thread->state == THREAD_WAITING;
+    sched_unlock(irql);
+    return waits;
+}
+
 bool team_until_waits(const struct thread *thread)
 {
-    while (__atomic_load_n(&thread->state, __ATOMIC_ACQUIRE) != THREAD_WAITING) {
+    while (!is_waiting(thread)) {
         if (object_signaled(&thread->object))
             return false;
         sched_wait(NULL, clock_ns() + sched_tick_ns() / 4, DelayExecution);

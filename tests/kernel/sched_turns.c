@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Whose turn it is when priorities change, when a CPU is asked to choose again, and when several
  * CPUs could run a thread. */
+#include "hal/apic.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/dispatcher.h"
@@ -10,7 +11,7 @@
 #include "tests/harness/threads.h"
 
 #define TRIES 20u
-#define MOVES 50u /* a tick may come in between */
+#define LONG_TICK_NS 4000000000u /* the patience of team_until is shorter */
 #define ROUNDS 20u
 #define MOST 12u /* of them */
 
@@ -151,48 +152,33 @@ TEST(sched_turns, idle_first,
     test_run_anywhere();
 }
 
-static uint64_t moved_at; /* L: ran; ticks of CPU 0 */
-
-static uint64_t ticks_there(void) { return __atomic_load_n(&cpus[0]->ticks, __ATOMIC_RELAXED); }
-
-/* Until it runs on CPU 1. */
+/* On CPU 0, which has no tick meanwhile. Counts once it runs on CPU 1. */
 static void spin_until_moved(void *unused)
 {
     (void)unused;
+    apic_timer_change(LONG_TICK_NS);
     __atomic_store_n(&ran, 1, __ATOMIC_RELEASE);
-    while (cpu_number() != 1 && !__atomic_load_n(&over, __ATOMIC_ACQUIRE))
+    while (cpu_number() == 0 && !__atomic_load_n(&over, __ATOMIC_ACQUIRE))
         pause();
-    moved_at = ticks_there();
-    __atomic_fetch_add(&ran, 1, __ATOMIC_RELEASE);
-}
-
-/* Whether no tick came on CPU 0 before the thread had left it. */
-static bool leaves_at_once(void)
-{
-    uint64_t before = 0;
-    bool moved = false;
-    over = ran = 0;
-    struct thread *thread = team_start(spin_until_moved, NULL, cpu_set_one(0), THREAD_PRIORITY);
-    if (thread && team_until(&ran, 1)) {
-        before = ticks_there();
-        CHECK_STATUS(sched_set_affinity(thread, cpu_set_one(1)), STATUS_SUCCESS);
-        moved = team_until(&ran, 2);
-    }
-    __atomic_store_n(&over, 1, __ATOMIC_RELEASE);
-    team_end(thread);
-    return moved && moved_at == before;
+    __atomic_fetch_add(&ran, cpu_number(), __ATOMIC_RELEASE);
+    test_run_on(0);
+    apic_timer_change(apic_timer_period());
 }
 
 TEST(sched_turns, moved_away,
-     "a running thread that may no longer run on its CPU leaves it at once, though none waits for "
-     "that CPU")
+     "a running thread that may no longer run on its CPU leaves it without a tick, though none "
+     "waits for that CPU")
 {
     SKIP_WITH_ONE_CPU();
-    unsigned tries = 0;
+    over = ran = 0;
     test_run_on(1);
-    while (tries < MOVES && !leaves_at_once())
-        tries++;
-    CHECK(tries < MOVES);
+    struct thread *thread = team_start(spin_until_moved, NULL, cpu_set_one(0), THREAD_PRIORITY);
+    if (thread && team_until(&ran, 1)) {
+        CHECK_STATUS(sched_set_affinity(thread, cpu_set_one(1)), STATUS_SUCCESS);
+        team_until(&ran, 2);
+    }
+    __atomic_store_n(&over, 1, __ATOMIC_RELEASE);
+    team_end(thread);
     test_run_anywhere();
 }
 

@@ -71,11 +71,10 @@ TEST(pmu_exact, ring3_oracle,
 }
 
 /* Ring 3's GS is in place then: the laboratory's handler must not ask which processor this is. */
-static void overflow_in_ring3(unsigned cpu)
+static void overflow_in_ring3(unsigned cpu, unsigned ctr)
 {
     HANDLE owner;
     test_run_on(cpu);
-    unsigned ctr = bit_lowest(pmu_counters_for(pmu_of(cpu), PMU_INSTRUCTIONS));
     if (!CHECK_STATUS(hal_counters_claim("laboratory", cpu_set_one(cpu), PMU_BIT(ctr), NULL,
                                          &owner),
                       STATUS_SUCCESS))
@@ -96,10 +95,17 @@ static void overflow_in_ring3(unsigned cpu)
 
 TEST(pmu_exact, ring3_overflow, "a counter of ring 3 that overflows there interrupts it")
 {
+    bool any = false;
     SKIP_WITHOUT_PMU();
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        overflow_in_ring3(cpu);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        uint64_t able = pmu_counters_for(pmu_of(cpu), PMU_INSTRUCTIONS);
+        if (able)
+            overflow_in_ring3(cpu, bit_lowest(able));
+        any |= able != 0;
+    }
     test_run_anywhere();
+    if (!any)
+        SKIP("no counter counts instructions");
 }
 
 #define INTERRUPTED_MAX 1000u /* processes; ten of a quarter of a tick meet one */

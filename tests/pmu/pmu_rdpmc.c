@@ -254,7 +254,8 @@ TEST(pmu_rdpmc_ring3, msrs, "RDMSR and WRMSR of the PMU's registers raise #GP in
             pmu->msr.fixed_counter,  pmu->msr.fixed_control, pmu->msr.global_control,
             pmu->msr.global_status,  pmu->msr.global_clear,
         };
-        if (!vpmu_present() || !vpmu_steps()) { /* a thread's start, step by step, takes seconds */
+        /* A thread's start, step by step, takes seconds. */
+        if (pmu->counters && (!vpmu_present() || !vpmu_steps())) {
             unsigned ctr = bit_lowest(pmu->counters);
             test_run_on(cpu);
             pmu_program(ctr, pmu_select(pmu, PMU_INSTRUCTIONS, PMU_USER), 0);

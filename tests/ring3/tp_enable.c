@@ -6,6 +6,7 @@
  * tests/contract.md. */
 #include "tests/ring3/helpers.h"
 #include "kernel/base/string.h"
+#include "tests/harness/tp_layout.h"
 
 #define MARK ((HANDLE)0x1234567) /* what a failing call must leave alone */
 
@@ -17,17 +18,7 @@ static struct {
 
 TEST_USER(tp_enable, layout, "structures have Windows' sizes and offsets [TP-99 TP-100]")
 {
-    CHECK_EQ(sizeof(HARDWARE_COUNTER), 0x10);
-    CHECK_EQ(sizeof(HARDWARE_COUNTER_DATA), 0x10);
-    CHECK_EQ(sizeof(PERFORMANCE_DATA), 0x120);
-    CHECK_EQ(sizeof(THREAD_PERFORMANCE_DATA), 0x1c0);
-    CHECK_EQ(sizeof(THREAD_PROFILING_INFORMATION), 0x18);
-    CHECK_EQ(offsetof(PERFORMANCE_DATA, HwCountersCount), 3);
-    CHECK_EQ(offsetof(PERFORMANCE_DATA, ContextSwitchCount), 4);
-    CHECK_EQ(offsetof(PERFORMANCE_DATA, WaitReasonBitMap), 8);
-    CHECK_EQ(offsetof(PERFORMANCE_DATA, CycleTime), 0x10);
-    CHECK_EQ(offsetof(PERFORMANCE_DATA, RetryCount), 0x18);
-    CHECK_EQ(offsetof(PERFORMANCE_DATA, HwCounters), 0x20);
+    tp_layout_check();
 }
 
 TEST_USER(

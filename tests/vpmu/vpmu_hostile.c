@@ -153,11 +153,9 @@ static void probe_last_branches(void)
     }
 }
 
-VPMU_TEST(
-    vpmu, hidden,
-    "features that the model lacks are not reported: RTM, IBPB, SVM, LBR, PEBS, MONITOR [VP-63 "
-    "VP-81 "
-    "VP-83 VP-84 VP-85]")
+VPMU_TEST(vpmu, hidden,
+          "features that the model lacks are not reported: RTM, IBPB, SVM, LBR, PEBS, MONITOR "
+          "[VP-63 VP-81 VP-83 VP-84 VP-85]")
 {
     uint64_t value = 0;
     CHECK_EQ(cpuid(7, 0).ebx >> 11 & 1, 0);         /* RTM */
