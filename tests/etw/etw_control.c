@@ -70,6 +70,27 @@ TEST(etw_control, start_refusals, "each reason for which a start is refused leav
     CHECK_STATUS(stop_by_name(SESSION_NAME), STATUS_WMI_INSTANCE_NOT_FOUND);
 }
 
+static void buffers(ULONG each_kb, ULONG count)
+{
+    struct session_info d;
+    session_describe(&d, SESSION_NAME);
+    d.info.BufferSize = each_kb;
+    d.info.MaximumBuffers = count * cpu_count;
+    CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_SUCCESS);
+    CHECK_EQ(d.info.NumberOfBuffers, count * cpu_count);
+    CHECK_STATUS(stop_by_name(SESSION_NAME), STATUS_SUCCESS);
+}
+
+TEST(etw_control, most,
+     "a session may have 16 MB, and as many processors as there are four buffers of 128 KB each")
+{
+    if (phys_free_pages() * PAGE_SIZE < 2 * etw_memory_max())
+        SKIP("the machine has little memory");
+    buffers(128, 4);
+    if (cpu_count <= 8) /* each has two buffers at least */
+        buffers(1024, 16 / cpu_count);
+}
+
 TEST(etw_control, many,
      "eight sessions and the kernel logger run at once, each with its own handle; a ninth and a "
      "name in use are refused")

@@ -172,7 +172,9 @@ TEST(sched_turns, moved_away,
     SKIP_WITH_ONE_CPU();
     over = ran = 0;
     test_run_on(1);
-    struct thread *thread = team_start(spin_until_moved, NULL, cpu_set_one(0), THREAD_PRIORITY);
+    /* Of the highest priority: nor does a thread that is woken there make the CPU choose again. */
+    struct thread *thread =
+        team_start(spin_until_moved, NULL, cpu_set_one(0), SCHED_PRIORITIES - 1);
     if (thread && team_until(&ran, 1)) {
         CHECK_STATUS(sched_set_affinity(thread, cpu_set_one(1)), STATUS_SUCCESS);
         team_until(&ran, 2);

@@ -232,6 +232,7 @@ static void freed(void)
 int main(void)
 {
     PVOID handler = AddVectoredExceptionHandler(1, step);
+    memset(&list, -1, sizeof list);
     InitializeSListHead(&list);
     IS(InterlockedPopEntrySList(&list) == NULL, 1);
     interruptions();

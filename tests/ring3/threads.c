@@ -141,26 +141,6 @@ TEST_USER(ring3, bad_handles, "handles that are closed, random or of the wrong k
                  STATUS_INVALID_INFO_CLASS);
 }
 
-TEST_USER(ring3, refused_keeps, "a call that is refused leaves what stands where its answer would")
-{
-    LARGE_INTEGER due = { .QuadPart = -1 };
-    PVOID base = (PVOID)(uint64_t)return_argument;
-    SIZE_T size = 1;
-    BOOLEAN state = FILL;
-    ULONG count = FILL;
-    CHECK_STATUS(ZwSetTimer(NULL, &due, NULL, NULL, FALSE, 0, &state), STATUS_INVALID_HANDLE);
-    CHECK_EQ(state, FILL);
-    CHECK_STATUS(ZwCancelTimer(NULL, &state), STATUS_INVALID_HANDLE);
-    CHECK_EQ(state, FILL);
-    CHECK_STATUS(ZwSuspendThread(NULL, &count), STATUS_INVALID_HANDLE);
-    CHECK_EQ(count, FILL);
-    CHECK_STATUS(ZwResumeThread(NULL, &count), STATUS_INVALID_HANDLE);
-    CHECK_EQ(count, FILL);
-    CHECK_STATUS(ZwProtectVirtualMemory(NtCurrentProcess(), &base, &size, 0, &count),
-                 STATUS_INVALID_PAGE_PROTECTION);
-    CHECK_EQ(count, FILL);
-}
-
 TEST_USER(ring3, affinity, "a thread that sets its affinity runs there")
 {
     THREAD_BASIC_INFORMATION info;
