@@ -81,7 +81,7 @@ TEST_USER(tp_read, dispatching,
     CHECK_EQ(data.Version, PERFORMANCE_DATA_VERSION);
     CHECK_EQ(data.HwCountersCount, FILL);
     CHECK(data.ContextSwitchCount < 1000);
-    CHECK_EQ(data.WaitReasonBitMap >> MaximumWaitReason, 0);
+    CHECK_EQ(data.WaitReasonBitMap >> WAIT_REASONS, 0);
     CHECK(data.CycleTime != FILL_64 && data.CycleTime > 0);
     CHECK(data.RetryCount < 1000);
     CHECK_EQ(data.Reserved, 0);
@@ -156,7 +156,7 @@ TEST_USER(tp_read, switches_counted,
         CHECK(data.ContextSwitchCount >= blocked);
         CHECK(data.ContextSwitchCount > last);
         CHECK(data.WaitReasonBitMap & BIT(DelayExecution));
-        CHECK_EQ(data.WaitReasonBitMap >> MaximumWaitReason, 0);
+        CHECK_EQ(data.WaitReasonBitMap >> WAIT_REASONS, 0);
         last = data.ContextSwitchCount;
     }
     disabled(profile);

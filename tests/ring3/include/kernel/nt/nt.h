@@ -28,6 +28,7 @@
 #define ThreadCounterProfiling ((THREADINFOCLASS)32)
 #define THREAD_CREATE_FLAGS_CREATE_SUSPENDED 0x00000001
 #define WrQuantumEnd ((KWAIT_REASON)30)
+#define WAIT_REASONS 43 /* MaximumWaitReason; that of mingw-w64 leaves the last 16 out */
 #define MemoryBasicInformation 0
 #define PROFILE_CONTROL 0x0001
 #define PROFILE_ALL_ACCESS (0x000F0000 | PROFILE_CONTROL)
