@@ -85,8 +85,8 @@ NTSTATUS HalAllocatePmcCounterSet(ULONG Processor, KPROFILE_SOURCE *Sources, ULO
  * overflow's interrupt (which needs a status register), comes between two wraps. Values begin near
  * 0. On the processor of the set; any IRQL, NMI included; takes no lock. */
 VOID HalCollectPmcCounters(PMC_HANDLE PmcCounterSet, ULONG64 *Values);
-/* The same for one counter, inline, for records that must be quick. Only for this is the structure
- * of a set public. */
+/* HalCollectPmcCounters reads one counter by this, inline; records, which must be quick, read by it
+ * too. Only for this is the structure of a set public. */
 struct _HAL_PMC_COUNTERS {
     bool used;    /* L: sets_lock in pmc.c */
     HANDLE owner; /* atomic; of the counters; NULL: none */
@@ -250,7 +250,7 @@ void hal_source_limits(KPROFILE_SOURCE source, ULONG *lowest, ULONG *preset, ULO
 /* Sets it on all processors, clamped to the limits. Returns the new interval, 0 if the source is
  * unknown. It holds from the next interrupt on. IRQL < DISPATCH_LEVEL. */
 ULONG hal_source_set_interval(KPROFILE_SOURCE source, ULONG_PTR interval);
-/* The same for ProfileTime, in 100 ns. */
+/* hal_source_set_interval for ProfileTime, in 100 ns. */
 ULONG_PTR HalSetProfileInterval(ULONG_PTR Interval);
 /* Adds a source for an event of the processor; flags as pmu_raw_select has them; interval 0: the
  * usual one. STATUS_NOT_SUPPORTED: no counters here, or their selects do not take the code or a

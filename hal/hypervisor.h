@@ -10,5 +10,5 @@ typedef struct cpuid hypervisor_cpuid(uint32_t leaf);
 
 /* Writes its name, version and features, as far as CPUID tells; any answers of CPUID are legal. */
 void hypervisor_describe(hypervisor_cpuid *ask, char *text, size_t size);
-/* The same for this machine; "none" if CPUID says that there is no hypervisor. */
+/* Describes this machine's hypervisor; "none" if CPUID says that there is none. */
 void hypervisor_name(char *text, size_t size);

@@ -69,7 +69,8 @@ static inline ULONG source_interval(KPROFILE_SOURCE source)
 /* Counters that can count the source on CPUs of a kind; 0: unsupported. *select: for pmu_program
  * there, with both rings and the interrupt. */
 uint64_t source_counters(const struct pmu_kind *pmu, KPROFILE_SOURCE source, uint64_t *select);
-/* The same for counting without samples; this includes fixed counters. */
+/* Counters, fixed ones included, that can count the source where nothing is sampled; select as
+ * above. */
 uint64_t source_counting(const struct pmu_kind *pmu, KPROFILE_SOURCE source, uint64_t *select);
 
 /* In counting.c: the counter of each source, and its select on each kind of CPU. */

@@ -234,8 +234,8 @@ uint64_t pmu_counters_for(const struct pmu_kind *pmu, enum pmu_event event);
 /* The value for pmu_program. The event must be one for which pmu_counters_for returns counters. */
 uint64_t pmu_select(const struct pmu_kind *pmu, enum pmu_event event, uint32_t flags);
 
-/* The same for an event by its code and unit mask, whether or not the table knows it. Flags may
- * also be PMU_EDGE, PMU_ANY_THREAD, PMU_INVERT and PMU_THRESHOLD(n). */
+/* The value for pmu_program of an event by its code and unit mask, whether or not the table knows
+ * it. Flags may also be PMU_EDGE, PMU_ANY_THREAD, PMU_INVERT and PMU_THRESHOLD(n). */
 #define PMU_EDGE (1u << 18)
 #define PMU_ANY_THREAD (1u << 21)
 #define PMU_INVERT (1u << 23)

@@ -49,6 +49,8 @@ sub faults
         push @wrong, "$file:$n: white space at the end" if /[ \t]\n/;
         push @wrong, "$file:$n: tab" if /\t/ && $file !~ /Makefile|\.mk$/;
         push @wrong, "$file:$n: unfinished: write a skipped test" if /\b(TO[D]O|FIX[M]E|XX[X])\b/;
+        push @wrong, "$file:$n: a comment begins with 'The same': say what is"
+            if m{(?:/\*|//|^\s*[#;])\s*The same\b};
         push @wrong, "$file:$n: #if" if /^\s*#\s*if/ && $file !~ m{^kernel/user/};
     }
     return (@wrong, too_wide($file));

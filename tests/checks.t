@@ -140,7 +140,8 @@ slips('text', 'text', sub {
     file('hal/none.c', "int a;\nint b;\n/* $spdx */\n");
     file('boot/run', "#!/bin/sh\n\n# $spdx\n");
     c_file('hal/long.c', "int a;\n" x 399);
-    c_file('hal/chars.c', "/* \xc3\xa4 */\nint a; \n\tint b;\n/* TO" . "DO */\n#if 1\n");
+    c_file('hal/chars.c', "/* \xc3\xa4 */\nint a; \n\tint b;\n/* TO" . "DO */\n#if 1\n"
+               . "/* The " . "same. */\n");
     c_file('hal/wide.c', '/*' . 'x' x 97 . "*/\n");
     c_file('hal/table.c', "/* clang-format off */\n/*" . 'x' x 97 . "*/\n/* clang-format on */\n"
                . '/*' . 'x' x 97 . "*/\n");
@@ -150,7 +151,8 @@ slips('text', 'text', sub {
 }, qr/hal\/none\.c: no SPDX line/, qr/boot\/run: no SPDX line/,
    qr/hal\/long\.c: 400 lines, 399 are allowed/, qr/hal\/chars\.c:2: not ASCII/,
    qr/hal\/chars\.c:3: white space/, qr/hal\/chars\.c:4: tab/, qr/hal\/chars\.c:5: unfinished/,
-   qr/hal\/chars\.c:6: #if/, qr/hal\/wide\.c:2: 101 columns, 100/,
+   qr/hal\/chars\.c:6: #if/, qr/hal\/chars\.c:7: a comment begins/,
+   qr/hal\/wide\.c:2: 101 columns, 100/,
    qr/\A(?!.*table\.c:3).*table\.c:5: 101 columns/s, qr/ke\/README\.md:1: tab/,
    qr/\A(?!.*more:3).*more:2: 101 columns/s, qr/linker\.ld: missing or empty/);
 slips('format', 'format', sub { c_file('hal/hal.h', "void  hal_begin(void);\n") },

@@ -111,7 +111,7 @@ sub ask_once
     return $any ? "noticed: $last" : "no test says what is broken: $last";
 }
 
-# The same; what took long because the host is busy is no hang, and has three times as long.
+# ask_once, but what took long because the host is busy is no hang: it gets three times as long.
 sub ask_tests
 {
     my ($folder, $which, $any, $seconds, @variables) = @_;
@@ -123,8 +123,8 @@ sub ask_tests
     return ask_once($folder, $which, $any, 'TIMEOUT=' . 3 * $seconds, @variables);
 }
 
-# The same of a script of tests on the host, and of programs that it runs, by its words: which check
-# of theirs does not hold.
+# What a script of tests on the host, or a program that it runs, says of the mutant: which check of
+# theirs does not hold.
 sub ask_script
 {
     my ($folder, $script, $any) = @_;

@@ -13,7 +13,7 @@ void print_va(const char *format, va_list args);
 __attribute__((format(printf, 3, 4))) size_t print_to(char *buffer, size_t size, const char *format,
                                                       ...);
 size_t print_to_va(char *buffer, size_t size, const char *format, va_list args);
-/* The same, character by character. */
+/* Formats, and passes each character to put(context, c). */
 void format_to(void (*put)(void *context, char c), void *context, const char *format, va_list args);
 /* A newline, unless that was the last character. */
 void print_fresh_line(void);

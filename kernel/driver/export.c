@@ -51,7 +51,7 @@
 #define A_9 A_8, i
 #define A_10 A_9, j
 #define A_11 A_10, k
-/* The same behind who calls. */
+/* These arguments after another one: the address of the caller. */
 #define C_0
 #define C_1 , A_1
 #define C_2 , A_2

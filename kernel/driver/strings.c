@@ -79,7 +79,7 @@ NTSTATUS driver_RtlAnsiStringToUnicodeString(uint64_t where, PUNICODE_STRING Des
     return STATUS_SUCCESS;
 }
 
-/* The same; a character that Latin-1 lacks becomes '?'. */
+/* Statuses as RtlAnsiStringToUnicodeString's; a character that Latin-1 lacks becomes '?'. */
 NTSTATUS driver_RtlUnicodeStringToAnsiString(uint64_t where, PANSI_STRING DestinationString,
                                              const UNICODE_STRING *SourceString,
                                              BOOLEAN AllocateDestinationString)

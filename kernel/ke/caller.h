@@ -22,7 +22,7 @@ static inline NTSTATUS caller_put(void *to, const void *from, size_t size)
     return STATUS_SUCCESS;
 }
 
-/* The same for what may be NULL: then nothing is written. */
+/* caller_put to an address that may be NULL: then nothing is written. */
 static inline NTSTATUS caller_put_optional(void *to, const void *from, size_t size)
 {
     return to ? caller_put(to, from, size) : STATUS_SUCCESS;

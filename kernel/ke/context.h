@@ -19,7 +19,7 @@ void context_get(const struct trap_frame *frame, CONTEXT *context);
  * dropped. The next return to ring 3 restores every register. */
 void context_set(struct trap_frame *frame, const CONTEXT *context);
 
-/* The same of a thread that runs nowhere. L: dispatcher lock. */
+/* context_get and context_set of a thread that runs nowhere. L: dispatcher lock. */
 void context_get_stopped(const struct thread *thread, CONTEXT *context);
 void context_set_stopped(struct thread *thread, const CONTEXT *context);
 /* Whether ring 3 can go on at its Rip, if it has one. */

@@ -52,7 +52,8 @@ NTSTATUS KeWaitForMultipleObjects(ULONG Count, PVOID Object[], WAIT_TYPE WaitTyp
 NTSTATUS KeDelayExecutionThread(KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
                                 PLARGE_INTEGER Interval);
 
-/* The same for the services, with a status. The caller holds the dispatcher lock. */
+/* Releases and signals for the system services: these return a status and raise nothing. The caller
+ * holds the dispatcher lock. */
 NTSTATUS dispatcher_release_mutant(KMUTANT *mutant, LONG *previous);
 NTSTATUS dispatcher_release_semaphore(KSEMAPHORE *semaphore, LONG adjustment, LONG *previous);
 LONG dispatcher_signal(DISPATCHER_HEADER *header);

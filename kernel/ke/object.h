@@ -63,7 +63,7 @@ NTSTATUS handle_create(struct object *object, ACCESS_MASK access, HANDLE *handle
  * that order. type NULL: any. */
 NTSTATUS handle_lookup(HANDLE handle, const struct object_type *type, ACCESS_MASK wanted,
                        struct object **object);
-/* The same, and what access the handle has. */
+/* handle_lookup, which also returns the access that the handle has. */
 NTSTATUS handle_lookup_access(HANDLE handle, const struct object_type *type, ACCESS_MASK wanted,
                               struct object **object, ACCESS_MASK *access);
 /* STATUS_INVALID_HANDLE if there is none. */

@@ -37,7 +37,7 @@ bool suspend_too_late(const struct thread *thread);
 /* One suspension less. */
 void thread_resume(struct thread *thread);
 
-/* The same of the current thread; false: there is no room. */
+/* Queues a user APC of the thread; false: no space in its queue, or its process takes no APCs. */
 bool apc_queue(struct thread *thread, PVOID routine, PVOID argument1, PVOID argument2,
                PVOID argument3);
 /* Keeps room for one such call of the current thread's; STATUS_NOT_SUPPORTED: it is not a Windows

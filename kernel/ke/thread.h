@@ -102,7 +102,7 @@ extern void (*thread_notify)(struct thread *thread, bool create);
 /* Makes a kernel thread for a driver's code. */
 struct thread *thread_create_system(const char *name, void (*start)(void *), void *argument,
                                     struct cpu_set affinity);
-/* The same in ring 3: a process's first thread runs `void start(argument)` and ends with
+/* Makes a ring-3 thread: a process's first one runs `void start(argument)` and ends with
  * STATUS_SUCCESS; what start(argument) returns is the exit status of the others. */
 struct thread *thread_create_user(const char *name, struct process *process, uint64_t start,
                                   uint64_t argument, struct cpu_set affinity);
@@ -120,9 +120,9 @@ void thread_terminate(struct thread *thread, NTSTATUS status);
  * ended once its object is signaled. It cannot end at DISPATCH_LEVEL or above. IRQL <
  * DISPATCH_LEVEL. */
 void thread_kill(struct thread *thread);
-/* The same of any thread, mutexes or not, for one that did not end otherwise. A kernel thread that
+/* Ends any thread, one that owns mutexes too, if thread_kill did not end it. A kernel thread that
  * runs on another CPU gets an NMI: it ends at any IRQL, with interrupts off too, but not while its
- * CPU holds a spin lock or prints. To be called again while it lives. */
+ * CPU holds a spin lock or prints. To be called again until the thread has ended. */
 void thread_kill_by_force(struct thread *thread);
 /* Whether it is to end now. L: dispatcher lock, or the thread itself. */
 static inline bool thread_must_end(const struct thread *thread)

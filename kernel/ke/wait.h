@@ -27,15 +27,15 @@ NTSTATUS wait_for(const struct wait *wait);
 
 /* The rest under the dispatcher lock (sched.h). */
 
-/* The same, for a caller that holds the lock; it is released. */
+/* wait_for, for a caller that holds the lock; it is released. */
 NTSTATUS wait_locked(const struct wait *wait, KIRQL irql);
 /* Wakes the threads that wait for an object that was just signaled, in the order of their waits,
  * until it is no longer signaled. */
 void wait_signaled(DISPATCHER_HEADER *header);
 /* Ends a thread's wait with a status. */
 void wait_end(struct thread *thread, NTSTATUS status);
-/* The same of a UserMode wait; a thread that runs is made to look at what is asked of it, one that
- * is suspended goes on. */
+/* Makes a thread look at what is asked of it: ends its wait with the status if that is a UserMode
+ * wait, interrupts it if it runs, lets it go on if it is suspended. */
 void wait_notice(struct thread *thread, NTSTATUS status);
 
 /* Ends the waits whose time is over. */

@@ -50,8 +50,9 @@ bool vm_map(uint64_t *pml4, uint64_t address, uint64_t physical, uint64_t flags)
 uint64_t vm_unmap(uint64_t *pml4, uint64_t address);
 /* The entry of a 4 KB page, 0 if there is none. */
 uint64_t vm_entry(const uint64_t *pml4, uint64_t address);
-/* The same, present or not: an entry with an address and without PTE_PRESENT keeps a page that
- * nobody may touch. vm_put sets a page's entry and flushes no TLB; false: no memory for tables. */
+/* The entry of a 4 KB page, present or not: an entry with an address and without PTE_PRESENT keeps
+ * a page that nobody may touch. vm_put sets a page's entry and flushes no TLB; false: no memory for
+ * tables. */
 uint64_t vm_raw(const uint64_t *pml4, uint64_t address);
 bool vm_put(uint64_t *pml4, uint64_t address, uint64_t entry);
 /* The first page of [from, end) that has an entry, which goes to *entry; `end` if none has. */

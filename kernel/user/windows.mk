@@ -46,7 +46,7 @@ $(BUILD)/dll/kernel32.dll: kernel/user/kernel32/kernel32.def $(KERNEL32_OBJ) $(B
 $(BUILD)/dll/msvcrt.dll: kernel/user/msvcrt/msvcrt.def $(MSVCRT_OBJ) $(BUILD)/dll/kernel32.dll
 	$(call library,entry,0x7ffb20000000,-lmingwex $(BUILD)/dll/kernel32.dll $(BUILD)/dll/ntdll.dll)
 
-# The same code with the names of Windows' newer C library, and what only that has.
+# ucrtbase is msvcrt's code with the names of Windows' newer C library, and what only that has.
 $(BUILD)/dll/ucrtbase.def: $(addprefix kernel/user/ucrt/,ucrtbase.def text.def math.def others.def)
 	@mkdir -p $(@D)
 	$(call SAY,GEN)cat $^ > $@

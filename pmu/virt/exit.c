@@ -19,7 +19,7 @@ static void go_behind(struct vcpu *v, unsigned length)
     v->vmcb.shadow = 0;
 }
 
-/* The same, and it retired in the host. */
+/* Goes past an instruction that the host has executed for the guest, and counts it. */
 static void skip(struct vcpu *v, unsigned length)
 {
     go_behind(v, length);

@@ -381,9 +381,9 @@ bool alarm_init(struct vcpu *v);
 bool alarm_is_near(const struct vcpu *v);
 /* Requests an NMI at `at` of the clock, or earlier; returns whether the comparator was set. */
 bool alarm_want(struct vcpu *v, uint64_t at);
-/* The same, if the alarm is still directed to another CPU. It would wake that CPU, and the
- * clock, which all CPUs share, would add its instructions to those of the guest here. For
- * runs that need no alarm of their own. */
+/* Takes the alarm over, for `at`, if it is still directed to another CPU. It would wake that
+ * CPU, and the clock, which all CPUs share, would add its instructions to those of the guest
+ * here. For runs that need no alarm of their own. */
 void alarm_claim(struct vcpu *v, uint64_t at);
 /* Whether an NMI may be the alarm's; true at most once for each alarm. */
 bool alarm_due(struct vcpu *v);

@@ -68,7 +68,7 @@ static void map_guest(void)
                                                             : 0x67));
 }
 
-/* The same memory where the guest has it, for the processor alone. */
+/* Maps the guest's memory at the guest's addresses, for the processor alone. */
 static void map_native(void)
 {
     int file = native_file(PAGES * PAGE), all = PROT_READ | PROT_WRITE | PROT_EXEC;

@@ -133,7 +133,7 @@ void guest_try_counting(void)
     FUZZ_CHECK(virt_quirks.throttle || virt_quirks.wrap0 || exact(&once, &pieces));
 }
 
-/* The same for a block whose instructions were decoded. */
+/* A block whose instructions were decoded counts as much at once as in pieces. */
 void guest_try_block(void)
 {
     static struct vcpu once, pieces;

@@ -32,7 +32,7 @@ uint64_t cost_least(const struct cost *cost);
  * `verbose`. */
 __attribute__((format(printf, 3, 4))) void cost_print(const struct cost *cost, bool always,
                                                       const char *format, ...);
-/* The same of figures that were found elsewhere. */
+/* cost_print for figures that were found elsewhere. */
 __attribute__((format(printf, 3, 4))) void cost_tell(uint64_t instructions,
                                                      struct vpmu_accesses accesses,
                                                      const char *format, ...);

@@ -10,9 +10,9 @@
  * RDPMC selector the configuration. flags: PMU_USER, PMU_KERNEL. False if a check failed; nothing
  * is kept then. */
 bool counting_start(enum pmu_event event, uint32_t flags, unsigned *ctr);
-/* The same for n events: element i of the configuration counts events[i] on counter ctrs[i]. False
- * without a failed check, and nothing kept, if the free counters do not suffice; counting_possible
- * tells beforehand. */
+/* counting_start for n events: element i of the configuration counts events[i] on counter ctrs[i].
+ * False without a failed check, and nothing kept, if the free counters do not suffice;
+ * counting_possible says so beforehand. */
 bool counting_start_many(const enum pmu_event *events, unsigned n, uint32_t flags, unsigned *ctrs);
 bool counting_possible(const enum pmu_event *events, unsigned n);
 /* Empties the configuration and gives the counters back, which stops them. */

@@ -57,7 +57,7 @@ static inline struct runner start_on(void (*function)(uint64_t), uint64_t argume
     return r;
 }
 
-/* The same of one that enables its profiling with that mask and sleeps, as it does on return. */
+/* Starts a thread that enables its profiling with that mask and sleeps; it sleeps on return. */
 extern void user_cost_idle(uint64_t mask);
 extern uint64_t user_cost[];
 static inline struct runner start_sleeper(uint64_t mask)

@@ -104,7 +104,7 @@ static inline bool test_checked(bool ok, const char *file, int line, const char 
 /* A range needs its reason in a comment; a lower bound of 0 fails, because it proves nothing. */
 #define CHECK_RANGE(found, low, high)                                                              \
     test_check_number((uint64_t)(found), low, high, __FILE__, __LINE__, #found)
-/* The same with the reason in the line that a failure prints. */
+/* CHECK_RANGE with the reason in the line that a failure prints. */
 #define CHECK_BECAUSE(found, low, high, why)                                                       \
     test_check_range((uint64_t)(found), low, high, why, __FILE__, __LINE__, #found)
 #define CHECK_STATUS(call, wanted) test_check_status(call, wanted, __FILE__, __LINE__, #call)

@@ -22,7 +22,7 @@ struct thread *user_thread(const char *name, struct process *process, uint64_t f
 /* A record of the registry with pointers that ring 0 can follow: ring-3 tests stand in the ring-3
  * image. */
 struct test user_test(const struct test *record);
-/* The same on any CPU. */
+/* user_thread on any CPU. */
 struct thread *user_start(struct process *process, void (*function)(void), uint64_t argument);
 /* What the process's checks found counts as this test's own. */
 void user_report(const struct process *process);

@@ -16,7 +16,7 @@ bool vpmu_present(void);
 uint32_t vpmu_leaf(unsigned n);
 /* The name of its model; 16 characters and a NUL. */
 void vpmu_model(char name[17]);
-/* The same of its machine; "": it is none that has a name. */
+/* The name of its machine; 16 characters and a NUL; "": it is none that has a name. */
 void vpmu_machine(char name[17]);
 /* Whether it has no instruction clock and steps. */
 bool vpmu_steps(void);

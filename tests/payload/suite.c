@@ -82,7 +82,7 @@ static uint32_t in32(uint16_t port)
     return value;
 }
 
-/* The same by a string instruction. */
+/* Reads a port by INS, a string instruction. */
 static uint32_t in32_string(uint16_t port)
 {
     uint32_t value, *to = &value;
@@ -130,8 +130,9 @@ static void time_of_steps(void)
     check("and both agree afterwards", hpet + SLACK > before && hpet < before + SLACK);
 }
 
-/* The same by the ACPI timer: each of its readings lies between two of the TSC, but for a tick of
- * 279 ns and one by rounding. Where it is read all the time it never goes back. */
+/* Stepped code takes its time by the ACPI timer too: each of its readings lies between two of the
+ * TSC, but for a tick of 279 ns and one by rounding. Where it is read all the time it never goes
+ * back. */
 static void acpi_time_of_steps(void)
 {
     uint16_t port = pm_timer_port();

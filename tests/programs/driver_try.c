@@ -41,7 +41,7 @@ typedef VOID ACTION(PVOID Argument);
  * GetExceptionCode(); } */
 NTSTATUS guarded(ACTION *Action, PVOID Argument);
 GUARD("guarded", "    .rva 1b, 2b\n    .long 1\n    .rva 2b\n");
-/* The same with __except (filter(GetExceptionInformation())). */
+/* guarded with __except (filter(GetExceptionInformation())). */
 NTSTATUS filtered(ACTION *Action, PVOID Argument);
 GUARD("filtered", "    .rva 1b, 2b, filter, 2b\n");
 /* __try { Action(Argument); } __finally { finally(AbnormalTermination()); } */

@@ -65,7 +65,7 @@ bool fuzz_answered(NTSTATUS status, const char *file, int line, const char *text
 /* Where to write so many bytes to: the caller's memory with guards around, seldom something bad,
  * which is a reason. */
 void *fuzz_out(size_t size);
-/* The same; NULL is as good. */
+/* fuzz_out, or NULL, which is no reason. */
 void *fuzz_out_optional(size_t size);
 /* Nothing that is not there is written to: only whether it is bad is told. */
 void *fuzz_late(size_t size, bool *bad);

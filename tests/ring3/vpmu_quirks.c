@@ -11,7 +11,7 @@ extern uint64_t user_quirk_counts[2];
 uint64_t user_quirk_counts[2];
 void user_quirk_traps(uint64_t selector);
 
-/* The same instructions whatever the flags. */
+/* Executes as many instructions whatever the flags are. */
 static __attribute__((noinline)) uint64_t stretch(uint32_t selector, uint64_t flags)
 {
     uint64_t start = __readpmc(selector);

@@ -183,7 +183,7 @@ VPMU_TEST(vpmu_quirks, noset, "the register that sets status is gone where the q
     CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), !vpmu_quirk("noset"));
 }
 
-/* The same registers by Intel's numbers, under Intel's rules. */
+/* AMD's global registers by Intel's numbers, under Intel's rules. */
 VPMU_TEST(vpmu_quirks, v2alias,
           "AMD's global registers have Intel's numbers too where the quirk says so")
 {

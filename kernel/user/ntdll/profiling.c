@@ -137,7 +137,8 @@ static void read_counters(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DATA data
     data->HwCountersCount = (BYTE)filled;
 }
 
-/* The same for the usual case: the first elements, all configured, one width. False: it is not. */
+/* Reads the counters in the usual case: the first elements, all configured, one width. False: it is
+ * another case. */
 static inline bool read_plain(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DATA data)
 {
     uint64_t left = block->HardwareCounters & ALL_ELEMENTS;
