@@ -329,27 +329,27 @@ PROVE := prove $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit)
 # Two at a time, where nothing looks at the time that passes and a machine may run beside another.
 TOGETHER := transparent blocks fuzz linux libpfm programs drivers trace quirks usb report bench \
     checks rounds
-TOGETHER := $(wildcard $(TOGETHER:%=tests/%.t))
+TOGETHER := $(wildcard $(TOGETHER:%=tests/host/%.t))
 ALONE := runner terminal speed image boot mutants matrix
 # What failed among the first is told again at the end.
 test: all iso $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
 	@status=0; said=$(BUILD)/together; : > $$said; $(if $(JUNIT),,\
 	{ prove -j2 $(TOGETHER) 2>&1 || echo 'make test: of these some failed'; } | tee $$said;) \
 	! grep -q '^make test: ' $$said || status=1; \
-	SAMPLE=30 $(PROVE) $(if $(JUNIT),$(TOGETHER)) $(ALONE:%=tests/%.t) \
+	SAMPLE=30 $(PROVE) $(if $(JUNIT),$(TOGETHER)) $(ALONE:%=tests/host/%.t) \
 	    $(if $(JUNIT),> $(JUNIT)) || status=1; \
 	[ $$status = 0 ] || { grep -A9 '^#   Failed test' $$said | tail -30; \
 	    echo 'make test: some test failed: see above'; }; exit $$status
 
 quirks: all
-	N=$(or $(N),1000) tests/quirks.t
+	N=$(or $(N),1000) tests/host/quirks.t
 
 # COUNT mutated copies of a program, and as many of a driver, by SEED: the loader of images refuses
 # or runs them. A thousand times as many by the loader alone, on the host.
 fuzz-images:
 	@$(MAKE) -s PROGRAM=tests/programs/events.c DRIVER=tests/programs/driver_try.c
-	@BUILD=$(BUILD) tests/fuzz-images
-	@BUILD=$(BUILD) tests/fuzz-images $(BUILD)/program/driver_try.sys
+	@BUILD=$(BUILD) tests/host/fuzz-images
+	@BUILD=$(BUILD) tests/host/fuzz-images $(BUILD)/program/driver_try.sys
 	@$(CC) -O1 -g -fsanitize=address,undefined -fno-sanitize-recover -I. -o $(BUILD)/fuzz-pe \
 	    tests/pe/fuzz.c kernel/pe.c kernel/pe_names.c
 	@$(BUILD)/fuzz-pe $(or $(SEED),1) $(or $(COUNT),100)000 \
@@ -357,24 +357,24 @@ fuzz-images:
 
 # A million calls of services from ring 3, by SEED, and some of all exports of the libraries.
 fuzz: all
-	@BUILD=$(BUILD) tests/fuzz-services
+	@BUILD=$(BUILD) tests/host/fuzz-services
 
 # A million hostile guests of the virtual PMU, on the host, by SEED.
 fuzz-guest:
-	@BUILD=$(BUILD) tests/fuzz-guest
+	@BUILD=$(BUILD) tests/host/fuzz-guest
 
 mutants: $(PAYLOADS) $(BUILD)/linux.bin
-	prove -v tests/mutants.t
+	prove -v tests/host/mutants.t
 
 # Rounds of the same runs on a busy host: N=10 LOAD=2.
 soak: all
-	@N='$(or $(N),10)' LOAD='$(or $(LOAD),2)' BUILD='$(BUILD)' tests/soak
+	@N='$(or $(N),10)' LOAD='$(or $(LOAD),2)' BUILD='$(BUILD)' tests/host/soak
 
 machines: all
-	prove -v tests/machines.t
+	prove -v tests/host/machines.t
 
 check:
-	prove -v tests/check.t
+	prove -v tests/host/check.t
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h' '*.cpp')

@@ -7,8 +7,8 @@
  * cannot, the source is unsupported. From family 15h on the northbridge has counters of its own.
  *
  * Sources: numbers and the K8's codes as studied in Windows 10; AMD BIOS and Kernel Developer's
- * Guides and Processor Programming References, "Core performance monitor counters". tests/libpfm.t
- * compares each row with libpfm4; tests/libpfm has the vendor's names. */
+ * Guides and Processor Programming References, "Core performance monitor counters".
+ * tests/host/libpfm.t compares each row with libpfm4; tests/libpfm has the vendor's names. */
 #include "hal/source.h"
 
 #define RAW(number, text, code_, umask_, families_)                                                \

@@ -256,8 +256,8 @@ TEST(source_tables, amd_families,
     }
 }
 
-/* tests/libpfm.t says of each code whether it is right; that none is missing or too much, it cannot
- * on Zen 5. */
+/* tests/host/libpfm.t says of each code whether it is right; that none is missing or too much, it
+ * cannot on Zen 5. */
 TEST(source_tables, amd_supported, "each family supports the right number of AMD's sources [KP-14]")
 {
     static const struct {

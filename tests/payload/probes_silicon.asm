@@ -1,6 +1,6 @@
 ; SPDX-License-Identifier: MIT
 ; Probes of transparent.asm whose answer is the model's processor's and not QEMU's: run with the
-; word "silicon", and tests/transparent.t knows what each vendor's says.
+; word "silicon", and tests/host/transparent.t knows what each vendor's says.
 probe "SYSCALL, compatibility mode", U32, 0x246
     mov ebp, 0x1234
     syscall

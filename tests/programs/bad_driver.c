@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A driver that does one thing wrong, which its file's name says: tests/drivers.t builds it under
- * each of them. */
+/* A driver that does one thing wrong, which its file's name says: tests/host/drivers.t builds it
+ * under each of them. */
 #include <ntddk.h>
 
 static KSPIN_LOCK lock;

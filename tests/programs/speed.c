@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ten million instructions, over and over; counted where there is a counter. tests/speed.t takes
- * the time between the two lines of each turn. */
+/* Ten million instructions, over and over; counted where there is a counter. tests/host/speed.t
+ * takes the time between the two lines of each turn. */
 #include <stdio.h>
 #include "kernel.h"
 

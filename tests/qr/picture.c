@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests/report.t, on the host: the QR code of its argument as a picture (PBM), four pixels a
- * module. */
+/* For tests/host/report.t, on the host: the QR code of its argument as a picture (PBM), four pixels
+ * a module. */
 #include "kernel/console/qr.h"
 #include <stdio.h>
 

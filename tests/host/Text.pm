@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+# What is wrong with a file of ours as a text, for tests/host/check.t.
+package Text;
+use strict;
+use warnings;
+
+sub lines
+{
+    my ($file) = @_;
+    open my $in, '<', $file or return ();
+    return <$in>;
+}
+
+# Tables may be wider than 100 columns, for a row is read as one: between "clang-format off" and
+# "on"; the events; what libpfm4 says; mutants, whose rows quote sources. So may Markdown, which is
+# read rendered. In a table's file comments are text nevertheless.
+sub may_be_wide
+{
+    my ($file) = @_;
+    return $file =~ m{\.md$|^pmu/events/|^tests/(?:libpfm/(?:sources|differences|pmus)$|mutants/)};
+}
+
+sub too_wide
+{
+    my ($file) = @_;
+    my ($n, $table, @wrong) = (0, may_be_wide($file));
+    my $has_tables = $file =~ /\.(?:c|h|cpp|asm|inc)$/;
+    for (lines($file)) {
+        $n++;
+        $table = $1 eq 'off' if $has_tables && /clang-format (off|on)/;
+        next if length() <= 101 || ($table && !(/^# / && $file !~ /\.md$/));
+        push @wrong, "$file:$n: " . (length() - 1) . ' columns, 100 are allowed';
+    }
+    return @wrong;
+}
+
+sub faults
+{
+    my ($file) = @_;
+    my @lines = lines($file) or return "$file: missing or empty";
+    my @wrong;
+    push @wrong, "$file: no SPDX line"
+        if $file !~ /README/ && !grep { /SPDX-License-Identifier: MIT/ } @lines[0 .. (@lines > 1)];
+    push @wrong, "$file: " . @lines . " lines, 399 are allowed" if @lines > 399;
+    my $n = 0;
+    for (@lines) {
+        $n++;
+        push @wrong, "$file:$n: not ASCII" if /[^\t\n\x20-\x7e]/;
+        push @wrong, "$file:$n: white space at the end" if /[ \t]\n/;
+        push @wrong, "$file:$n: tab" if /\t/ && $file !~ /Makefile|\.mk$/;
+        push @wrong, "$file:$n: unfinished: write a skipped test" if /\b(TO[D]O|FIX[M]E|XX[X])\b/;
+        push @wrong, "$file:$n: a comment begins with 'The same': say what is"
+            if m{(?:/\*|//|^\s*[#;])\s*The same\b};
+        push @wrong, "$file:$n: #if" if /^\s*#\s*if/ && $file !~ m{^kernel/user/};
+    }
+    return (@wrong, too_wide($file));
+}
+
+# What a comment or a document sends its reader to: a file of ours with its room, or by its name
+# alone.
+sub citation_faults
+{
+    my ($file, $names) = @_;
+    my ($n, @wrong) = 0;
+    for (lines($file)) {
+        $n++;
+        my @with_room =
+            m{(?<![\w./*-])((?:boot|kernel|hal|pmu|tests|spec)/[\w./-]*\w\.(?:c|h|asm|t|pm|md))\b}g;
+        my @alone = m{(?<![\w./*\$%-])([a-z]\w*\.(?:c|asm|t|pm|md))\b(?!['"(.]|-\d)}g;
+        push @wrong, "$file:$n: there is no $_"
+            for (grep { !-f } @with_room), grep { !$names->{$_} } @alone;
+    }
+    return @wrong;
+}
+
+# Is that the beginning of a function, or a label, of the file?
+sub defines
+{
+    my ($file, $name) = @_;
+    return grep { /^\Q$name\E:/ || (/^[A-Za-z].*\b\Q$name\E\(/ && !/;$/)
+                  || /^[A-Za-z].*\b\Q$name\E\(.*\}$/ } lines($file);
+}
+
+# How many lines each function of a C file has between its braces.
+sub function_lengths
+{
+    my ($file) = @_;
+    my ($n, $begin, @lengths) = (0, 0);
+    for (lines($file)) {
+        $n++;
+        push @lengths, 1 if /^\w.*\) \{.*\}$/;
+        $begin = $n if /^\{$/;
+        push @lengths, $n - $begin - 1 if /^\}$/ && $begin;
+        $begin = 0 if /^\}/;
+    }
+    return @lengths;
+}
+
+1;

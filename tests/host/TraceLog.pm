@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+# A folder that make trace left, read by babeltrace2 for tests/report: which thread ran when on
+# which CPU, and when what else happened. tests/host/report-schema.json describes the result.
+package TraceLog;
+use strict;
+use warnings;
+use File::Basename 'basename';
+
+use constant { SPANS_MAX => 4000, MARKS_MAX => 2000 };    # of a trace: a page shall stay small
+
+sub is_trace { return -f "$_[0]/metadata" }
+
+# Of the trace's lines: for each CPU what it ran, [thread, from, to] in seconds since the first
+# event, and the times of events that are no context switches.
+sub read_lines
+{
+    my ($in) = @_;
+    my (%cpu, %events, $first, $last, $dropped);
+    my ($spans, $marks) = (0, 0);
+    while (<$in>) {
+        my ($time, $name, $cpu, $rest) = /^\[(\d+\.\d+)\] (\w+): \{ cpu_id = (\d+) \}, (.*)/
+            or return;
+        $last = $time - ($first //= $time);
+        $events{$name}++;
+        my $c = $cpu{$cpu} //= { spans => [], marks => [] };
+        if ($name ne 'CONTEXTSWAP') {
+            push @{ $c->{marks} }, $last + 0 if $marks++ < MARKS_MAX;
+            next;
+        }
+        my ($new, $old) = $rest =~ /NewThreadId = (\d+), OldThreadId = (\d+)/ or return;
+        my $from = $c->{since} // 0;
+        push @{ $c->{spans} }, [$old + 0, $from, $last + 0] if $old && $spans++ < SPANS_MAX;
+        @$c{qw(since runs)} = ($last, $new);
+    }
+    for (grep { $_->{runs} } values %cpu) {
+        push @{ $_->{spans} }, [$_->{runs} + 0, $_->{since} + 0, $last + 0] if $spans++ < SPANS_MAX;
+    }
+    $dropped = ($spans > SPANS_MAX && $spans - SPANS_MAX)
+        + ($marks > MARKS_MAX && $marks - MARKS_MAX);
+    my @cpus = map { { cpu => $_ + 0, spans => $cpu{$_}{spans}, marks => $cpu{$_}{marks} } }
+        sort { $a <=> $b } keys %cpu;
+    return { seconds => ($last // 0) + 0, events => \%events, cpus => \@cpus,
+             not_shown => $dropped + 0 };
+}
+
+# The trace as a structure; or nothing and why not.
+sub load
+{
+    my ($folder) = @_;
+    open my $in, '-|', 'babeltrace2', '--clock-seconds', '--no-delta', $folder
+        or return (undef, "babeltrace2: $!");
+    my $trace = read_lines($in);
+    close $in or return (undef, 'babeltrace2 cannot read it');
+    return (undef, 'babeltrace2 says what is not understood') if !$trace;
+    $trace->{label} = basename($folder);
+    return $trace;
+}
+
+1;

@@ -1,0 +1,23 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# The virtual PMU executes guest code itself where each instruction must be decoded: random
+# sequences of instructions end as they do on the processor alone, and count what they count
+# stepped. tests/payload/blocks.c tells how.
+use strict;
+use warnings;
+use Test::More;
+use lib 'tests/host';
+use Environment;
+
+Environment::forget();
+my $build = $ENV{BUILD} // 'build';
+for my $levels ('', 'la57') {
+    my $words = "PMU=intel-v5 PAYLOAD=$build/blocks.elf PAYLOAD_ARGS=$levels TIMEOUT=300 TAP=1";
+    my $said = `$words tests/run 2>&1 </dev/null`;
+    is($? >> 8, 0, "$levels: each sequence does the same") or diag $said;
+    like($said, qr/^the same: 12c$/m, "$levels: all 300");
+    my %ends = map { /^ended by vector (\w+): (\w+)/ ? (hex $1 => hex $2) : () } split /\n/, $said;
+    cmp_ok($ends{0x81} // 0, '>=', 100, "$levels: many get to their end");
+    cmp_ok($ends{14} // 0, '>=', 25, "$levels: ... and many fault on the way");
+}
+done_testing;

@@ -1,0 +1,372 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# The image that `make iso` makes: machines of every kind start from it, and what their screens show
+# is read back from screen dumps. tests/host/image.t looks at what is in it. Two machines run at a
+# time (JOBS=2); their files stay in build/boot-tests. Words on the command line choose:
+# prove tests/host/boot.t :: UEFI
+#
+# The machines count instructions (-icount): however busy the host, their time is their own. 4 ns
+# for each are enough to wait for firmware, and few enough for the kernel's time limits.
+use strict;
+use warnings FATAL => 'all';
+no warnings 'qw';    # QEMU's options have commas
+use lib 'tests/host';
+use File::Path qw(make_path remove_tree);
+use Test::More;
+use Time::HiRes qw(time sleep);
+use Machine;
+use Screen;
+
+use constant {
+    LOG_MAX => 60_000, # bytes, not verbose
+    LONGEST => 400,    # seconds that a machine may take on a host that is busy with others
+};
+
+my $build = $ENV{BUILD} // 'build';
+my $iso = "$build/ntpmu.iso";
+my $top = "$build/boot-tests";
+delete @ENV{qw(MAKEFLAGS MFLAGS)};
+
+my @plain = qw(qemu-system-x86_64 -accel tcg -cpu max -m 256);
+my @qemu = (@plain, qw(-icount shift=2,sleep=off));
+my @by_ns = (@plain, qw(-icount shift=0,sleep=off));    # what the virtual PMU wants
+my @exit = qw(-device isa-debug-exit,iobase=0xf4,iosize=4);
+my @cd = ('-cdrom', $iso);
+my @stick = ('-drive', "if=none,id=stick,format=raw,readonly=on,file=$iso",
+             qw(-device qemu-xhci -device usb-storage,drive=stick,bootindex=0));
+my @uefi = (qw(-M q35 -drive if=pflash,format=raw,readonly=on,file=/usr/share/OVMF/OVMF_CODE_4M.fd),
+            qw(-drive if=pflash,format=raw,snapshot=on,file=/usr/share/OVMF/OVMF_VARS_4M.fd));
+my @uefi_cd = (@uefi, '-drive', "if=none,id=cd,media=cdrom,readonly=on,file=$iso",
+               qw(-device ide-cd,drive=cd,bootindex=0));
+my $dir;    # of the running machine
+my $few = 'tests=traps*,sched*,vm*,ring3*';
+my %address = map { /^(ffffffff\w+|0+1\w+) [tT] (\w+)$/ ? ($2 => $1) : () } `nm $build/ntpmu.elf`;
+
+sub kernel { return ('-kernel', "$build/ntpmu.bin", '-append', @_) }
+
+# Presses a key of QEMU's keyboard; "serial x": by serial line.
+sub press
+{
+    my ($machine, $key) = @_;
+    return $key =~ /^serial (.)/ ? $machine->type($1) : $machine->monitor("sendkey $key");
+}
+
+# Chooses entries of GRUB's menu by their keys.
+sub choose
+{
+    my ($machine, @keys) = @_;
+    for my $n (1 .. @keys) {
+        $machine->wait_for(qr/(?:is highlighted.*?){$n}/s) or return "menu $n does not come";
+        press($machine, $keys[$n - 1]);
+    }
+    return;
+}
+
+# A machine that leaves a verdict by serial line: what tests/judge or we find wrong with it.
+# `lists`: which skips may be.
+sub boots
+{
+    my ($want, @arguments) = @_;
+    my $machine = Machine->new($dir, LONGEST, @{ $want->{machine} // \@qemu }, @exit, @arguments);
+    $machine->go;
+    my @wrong = choose($machine, @{ $want->{keys} // [] });
+    return (@wrong, stream_faults($machine->status, $machine->serial, %$want));
+}
+
+sub stream_faults
+{
+    my ($status, $log, %want) = @_;
+    my $word = $want{verdict} // 'NONE';
+    my @wrong = map { $log =~ /$_/m ? () : "does not match $_" } '^# \d+ passed, 0 failed',
+        "^# $word ", @{ $want{has} // [] };
+    my $skips = 'all tcg ' . ($want{lists} // '');
+    my $judged = `TIMEOUT=20 SKIPS='$skips' tests/judge sh -c 'cat $dir/serial; exit $status'`;
+    push @wrong, "tests/judge says $?" if $? >> 8 != ($word eq 'PASS' ? 0 : 77);
+    my ($bytes) = $log =~ /\[(\d+) bytes, crc32 /;
+    push @wrong, "a log of $bytes bytes"
+        if ($bytes // 0) > LOG_MAX && $log !~ /^# ntpmu: boot .*verbose/m;
+    push @wrong, grep { /^(?:not ok|# (?:BROKEN|CRASH|FAIL|tests))/ } split /^/, $judged if @wrong;
+    return (@wrong, @wrong ? substr $log, -1500 : ());
+}
+
+my $rest = qr/\d+ of \d+   \d+%   \d+ s   \d+ failed, \d+ skipped/;
+
+# Text that lines may have ended in anywhere.
+sub flat { return $_[0] =~ s/\s+//gr }
+
+# Looks at the screen at the start, in the middle and at the end.
+sub shows
+{
+    my ($kind, $keys, @arguments) = @_;
+    my $machine = Machine->new($dir, LONGEST, @qemu, @arguments);
+    my (%lines, %text, @wrong);
+    my $look = sub {
+        my ($name) = @_;
+        $lines{$name} = [screen_text($machine, $name)];
+        $text{$name} = join "\n", map { $_->[0] } @{ $lines{$name} };
+        push @wrong, "$name: a letter cannot be read" if $text{$name} =~ /\x7f/;
+        return \$text{$name};
+    };
+    my $choose = sub { push @wrong, choose($machine, @$keys) };
+    $machine->run_to($address{init_thread}, $choose)
+        or return ('no start', substr $machine->serial, -1500);
+    push @wrong, 'start: no first line' if ${ $look->('start') } !~ /^# ntpmu: begin$/m;
+    push @wrong, 'start: no machine' if $text{start} !~ /^# running: /m;
+    my ($middle) = sort grep { /^test_sched_/ } keys %address;
+    $machine->run_to($address{$middle}) or return ('no middle', substr $machine->serial, -1500);
+    push @wrong, 'middle: no ok' if ${ $look->('middle') } !~ /^ok \d+ - \w+\.\w+/m;
+    push @wrong, 'middle: no progress in the last line' if $text{middle} !~ /\n $rest   \w+\.\w+\z/;
+    $machine->run_to($address{serial_received})
+        or return ('no last page', substr $machine->serial, -1500);
+    my ($totals) = $machine->serial =~ /^# (\d+ passed, \d+ failed, \d+ skipped, \d+ checks)$/m;
+    push @wrong, 'end: no status line' if ${ $look->('end') } !~ /Any key restarts the machine\.\z/;
+    push @wrong, "end: no $_" for grep { $text{end} !~ /^$_/m }
+        'Machine  (BIOS|UEFI), \d+ MB', 'CPU      \w', 'PMU      \w',
+        '# (PASS|NONE) ';
+    push @wrong, 'end: no totals' if !$totals || index(flat($text{end}), flat($totals)) < 0;
+    push @wrong, code_faults($machine, $build, '');
+    push @wrong, "not $kind" if $machine->serial !~ /^# screen: \d+ x \d+ $kind at /m;
+    my %colour = map { ($_->[0] =~ /# SKIP/ ? 'skip' : $_->[0] =~ /^ok \d/ ? 'ok' : '') => $_->[1] }
+        @{ $lines{middle} };
+    push @wrong, 'ok and SKIP look the same' if ($colour{ok} // 1) eq ($colour{skip} // 2);
+    return (@wrong, @wrong ? map { "$_:\n$text{$_}" } sort keys %text : ());
+}
+
+# The last page of a machine whose command line chooses a test that fails: it names it, with its
+# line. Then a key.
+sub ends_with_key
+{
+    my ($key) = @_;
+    my $machine = Machine->new($dir, LONGEST, @qemu, kernel('tests=selfcheck.fail,selfcheck.pass'));
+    $machine->run_to($address{serial_received}) or return ('no end', $machine->serial);
+    my $text = join "\n", map { $_->[0] } screen_text($machine, 'end');
+    my $page = qr{1passed,1failed,.*?\#FAIL1of2tests.*
+                  \#tests/harness/selfcheck\.c:\d+:.*want3.*notok1-selfcheck\.failTheend}x;
+    my @wrong = flat($text) =~ $page
+        ? () : ('the last page does not name what failed', $text);
+    push @wrong, code_faults($machine, $build, ' selfcheck.fail');
+    my %colour = map { $_->[0] => $_->[1] } screen_text($machine, 'end');
+    push @wrong, 'what failed is not red' if ($colour{'not ok 1 - selfcheck.fail'} // 0) != 0x0c;
+    $machine->go;
+    sleep 0.5;
+    push @wrong, 'it did not wait for a key' if !$machine->runs;
+    press($machine, $key);
+    my $status = $machine->status;    # with -no-reboot QEMU ends
+    return (@wrong, $status == 0 ? () : "exit status $status after the key");
+}
+
+# More tests fail than a QR code on a text screen, and the page, have room for: the rest is counted.
+sub many_failures
+{
+    my $failing = 'selfcheck.fail,selfcheck.empty,selfcheck.leak_irql,selfcheck_leaves.f*';
+    my $machine = Machine->new($dir, LONGEST, @qemu, kernel("tests=$failing"));
+    $machine->run_to($address{serial_received}) or return ('no end', $machine->serial);
+    my $text = join "\n", map { $_->[0] } screen_text($machine, 'end');
+    my @wrong = $text =~ /^and \d+ lines more, by serial$/m ? ()
+        : ('the last page does not count what it leaves out', $text);
+    return (@wrong, code_faults($machine, $build, ' selfcheck.empty selfcheck.fail +5'));
+}
+
+# No serial port: the screen is all there is. GRUB must not wait for the port either.
+sub no_uart
+{
+    my (@arguments) = @_;
+    my $machine = Machine->new($dir, LONGEST, @qemu, @arguments, qw(-serial none));
+    $machine->run_to($address{serial_received}) or return 'no end';
+    my $text = join "\n", map { $_->[0] } screen_text($machine, 'end');
+    return $text =~ /^\d+ passed, 0 failed.*\n# NONE .*restarts/ms ? () : $text;
+}
+
+# A panic prints registers and names the functions that led to it.
+sub panics
+{
+    my ($test, $pattern) = @_;
+    my $machine = Machine->new($dir, LONGEST, @qemu, @exit, kernel("tests=selfcheck.$test"));
+    $machine->go;
+    my ($status, $log) = ($machine->status, $machine->serial);
+    return $status == 39 && $log =~ $pattern ? () : ("exit status $status", substr $log, -1500);
+}
+
+# A machine whose loader tells of a framebuffer that no loader here would: put in where the kernel
+# reads it.
+sub framebuffer
+{
+    my ($line, $address, $width, $height, @machine) = @_;
+    my $machine = Machine->new($dir, LONGEST, @machine, kernel("$line $few"));
+    $machine->run_to($address{screen_init}) or die "no screen_init\n";
+    my $struct = unpack 'H*', pack 'Q< V3 C4', $address, 4 * $width, $width, $height, 2, 16, 8, 0;
+    # its argument
+    my $rdi = unpack 'H*', reverse pack 'H*', substr $machine->gdb('g'), 5 * 16, 16;
+    $machine->gdb("M$rdi,18:$struct") eq 'OK' or die "cannot write to memory\n";
+    $machine->run_to($address{serial_received}) or die 'no end: ', $machine->serial;
+    return $machine;
+}
+
+# What the kernel draws above 4 GB is read from memory.
+sub high_framebuffer
+{
+    my ($line, $verdict, @machine) = @_;
+    my ($address, $width, $height) = (5 << 30, 800, 600);
+    my $machine = framebuffer($line, $address, $width, $height, @machine, qw(-m 6G));
+    $machine->monitor(sprintf 'pmemsave 0x%x %d "%s"', $address, 4 * $width * $height,
+                      "$dir/pixels");
+    my $pixels = Machine::read_file("$dir/pixels") =~ s/(.)(.)(.)./$3$2$1/gsr;
+    my $text = join "\n", map { $_->[0] } pixels_text(\$pixels, $width, $height);
+    open my $out, '>:raw', "$dir/end.ppm" or die "$dir/end.ppm: $!";
+    print $out "P6\n$width $height\n255\n$pixels";
+    close $out;
+    my @wrong = $text =~ /^\d+ passed, 0 failed.*\n# $verdict .*restarts/ms ? () : $text;
+    return (@wrong, code_faults($machine, $build, ''));
+}
+
+sub useless_framebuffer
+{
+    my ($address, $width, $says) = @_;
+    my $machine = framebuffer('', $address, $width, 600, @qemu);
+    return $machine->serial =~ $says ? () : $machine->serial;
+}
+
+# gdb as `make debug` starts it, on a port of its own, with a program of ring 3.
+sub debugs
+{
+    my $port = 20000 + $$ % 10000;
+    my $machine = 'PROGRAM=tests/samples/inline.c PMU=amd-v2';
+    my $log = `make -s debug BUILD=$build GDB_PORT=$port $machine \\
+        GDB_ARGS="-batch -ex 'hbreak main' -ex continue -ex backtrace" </dev/null 2>&1`;
+    return $log =~ /^Breakpoint 1, kernel_main .* at kernel\/main\.c:\d+$/ms
+        && $log =~ /^#0 +main \(\) at tests\/samples\/inline\.c:\d+$/m
+        ? () : $log;
+}
+
+# The emulator's own log of interrupts knows whether an NMI (vector 2) was taken.
+sub nmis
+{
+    my ($want, @arguments) = @_;
+    my $machine = Machine->new($dir, LONGEST, @arguments, @exit, '-d', 'int', '-D',
+                               "$dir/interrupts");
+    $machine->go;
+    my ($status, $log) = ($machine->status, $machine->serial);
+    my $found = () = Machine::read_file("$dir/interrupts") =~ /^ *\d+: v=02 /mg;
+    unlink "$dir/interrupts";
+    my @wrong = $log =~ /^# \d+ passed, 0 failed/m ? ()
+        : ("exit status $status", substr $log, -1500);
+    push @wrong, "$found NMIs" if !$want != !$found;
+    return @wrong;
+}
+
+# A machine that lacks something, started directly: `has` must be said, nothing fails.
+sub degraded
+{
+    my ($line, $has, @arguments) = @_;
+    return boots({ has => $has }, kernel($line), @arguments);
+}
+
+my @jobs = (
+    ['SeaBIOS, CD, 1 CPU: GRUB waits three seconds, then starts',
+     sub { boots({ has => ['^# ntpmu: boot by multiboot 1, command line ""'] }, @cd) }],
+    ['SeaBIOS, USB stick, 4 CPUs, verbose', sub {
+        boots({ keys => ['s'],
+                has => ['^# running: 4 CPUs,', '^# traps\.nmi: \w', 'command line "verbose"'] },
+              @stick, qw(-smp 4)) }],
+    ['SeaBIOS, CD, the virtual PMU by the menu: all passes', sub {
+        boots({ keys => ['u', 'i'], verdict => 'PASS', lists => 'intel-v2', machine => \@by_ns },
+              @cd) }],
+    ['SeaBIOS, CD, 2 CPUs, the safe entry: one CPU', sub {
+        boots({ keys => ['f'], has => ['^# running: 1 CPU,', '^# safe: '] }, @cd, qw(-smp 2)) }],
+    ['SeaBIOS, CD, one group by the second menu', sub {
+        boots({ keys => ['o', 'k'],
+                has => ['^# ntpmu: boot by multiboot 1.*sched\*', '^ok \d+ - traps\.fixup$'] },
+              @cd) }],
+    ['SeaBIOS, CD, no screen: the menu by serial line', sub {
+        boots({ keys => ['serial o', 'serial k'],
+                has => ['^# ntpmu: boot by multiboot 1.*sched\*', '^# screen: none'] },
+              @cd, qw(-vga none)) }],
+    ['OVMF, USB stick, 2 CPUs', sub {
+        boots({ keys => ['t'],
+                has => ['^# ntpmu: boot by multiboot 2', '^# running: 2 CPUs,',
+                        '^# board: QEMU .*; UEFI EFI Development Kit II'] },
+              @uefi, @stick, qw(-smp 2)) }],
+    ['OVMF, USB stick, neither screen nor keyboard', sub {
+        boots({ keys => ['serial t'], has => ['^# screen: none'] },
+              @uefi, @stick, qw(-vga none)) }],
+    ['OVMF, CD: the framebuffer shows all', sub { shows('pixels', ['t'], @uefi_cd) }],
+    ['SeaBIOS, CD: VGA text shows all', sub { shows('characters', ['ret'], @cd) }],
+    ['SeaBIOS, CD: graphics by the menu show all', sub { shows('pixels', ['g'], @cd) }],
+    ['the last page names what failed; a key restarts the machine', sub { ends_with_key('spc') }],
+    ['more failures than there is room for are counted', \&many_failures],
+    ['a byte by serial line does so too', sub { ends_with_key('serial q') }],
+    ['a panic shows registers and names functions', sub {
+        panics('panic',
+               qr/^\#\ PANIC\ .*on\ purpose\n\#\ rsp\ .*\n\#\ backtrace:\n
+                  \#\ +\w+\ test_selfcheck_panic\+0x\w+\n\#\ +\w+\ run_body\+/mx) }],
+    ['an exception in ring 0 too', sub {
+        panics('exception',
+               qr/^\#\ PANIC\ .*exception\ 14,\ error\ 2,\ address\ ffffffff80000010\n
+                  (?:\#\ r.*\n){3}\#\ +\w+\ test_selfcheck_exception\+/mx) }],
+    ['make debug: gdb knows the kernel and ring 3', \&debugs],
+    ['no UART: the screen is enough, SeaBIOS', sub { no_uart(@cd) }],
+    ['no UART: the screen is enough, OVMF', sub { no_uart(@uefi, @stick) }],
+    ['no VGA: no screen, the serial line is enough',
+     sub { degraded($few, ['^# screen: none'], qw(-vga none)) }],
+    ['a framebuffer above 4 GB, 800 x 600', sub { high_framebuffer('', 'NONE', @qemu) }],
+    ['a framebuffer above 4 GB, with the virtual PMU',
+     sub { high_framebuffer('vpmu=amd-v2', 'PASS', @by_ns) }],
+    ['a framebuffer that is too small',
+     sub { useless_framebuffer(0xe0000000, 100, qr/^# screen: none: 100 x 600 is too small$/m) }],
+    ['a framebuffer that is too high', sub {
+        useless_framebuffer(1 << 50, 800, qr/^# screen: .* higher than can be mapped: none$/m) }],
+    ['no ACPI: one CPU', sub {
+        degraded($few, ['^# acpi: no RSDP', '^# running: 1 CPU,'],
+                 qw(-machine acpi=off -smp 4)) }],
+    ['no HPET', sub { degraded($few, [], qw(-machine hpet=off)) }],
+    ['32 MB', sub { degraded($few, ['^# running: .*, (2\d|3[01]) MB'], qw(-m 32)) }],
+    ['16 CPUs', sub { degraded($few, ['^# running: 16 CPUs,'], qw(-smp 16)) }],
+    (map { my $cpu = $_; ["unknown CPU: $cpu", sub { degraded($few, ['no PMU'], '-cpu', $cpu) }] }
+        'qemu64', 'qemu64,vendor=WhoKnowsThis', 'Nehalem,vendor=CentaurHauls'),
+    ['a corrupt command line', sub {
+        degraded("\x01\xff== tests= vpmu= =x tests=,,* vpmu=nonsense " . 'y' x 400 . " $few",
+                 ['^# boot: not understood, ignored: .*=x', 'nonsense']) }],
+    ['NMIs are there where they may be',
+     sub { nmis(1, @qemu, kernel('tests=traps*'), qw(-smp 2)) }],
+    ['safe, with the virtual PMU: it steps, and has no NMI to give', sub {
+        my @arguments = kernel('safe vpmu=amd-v2 tests=pmu_nmi*,pmu_pmi.*');
+        (nmis(0, @by_ns, @arguments),
+         boots({ verdict => 'PASS', lists => 'amd-v2', machine => \@by_ns,
+                 has => ['^# vpmu: .*every counted instruction stepped',
+                         '^ok \d+ - pmu_nmi\.gp0 # SKIP safe: no NMI'] }, @arguments)) }],
+    ['safe: not one NMI', sub {
+        nmis(0, @qemu, kernel('safe pmi=nmi tests=traps*,smp*,sched*'), qw(-smp 2)) }],
+);
+
+# A job runs in a process of its own; what it finds wrong it leaves in its folder.
+sub start
+{
+    my ($n) = @_;
+    my $pid = fork // die "fork: $!";
+    return $pid if $pid;
+    $dir = "$top/$n";
+    mkdir $dir;
+    my @wrong = eval { $jobs[$n][1]->() };
+    push @wrong, "died: $@" if $@;
+    open my $out, '>', "$dir/wrong" or die "$dir/wrong: $!";
+    print $out map { tr/\n -~/?/cr . "\n" } @wrong;
+    close $out;
+    POSIX::_exit(0);
+}
+
+@jobs = grep { my $job = $_; grep { $job->[0] =~ /$_/ } @ARGV } @jobs if @ARGV;
+remove_tree($top);
+make_path($top);
+plan tests => scalar @jobs;
+my (%running, %done);
+my $next = 0;
+for my $n (0 .. $#jobs) {
+    while (!$done{$n}) {
+        $running{ start($next) } = $next, $next++
+            while $next < @jobs && keys %running < ($ENV{JOBS} // 2);
+        my $pid = wait;
+        $done{ delete $running{$pid} } = 1 if exists $running{$pid};
+    }
+    my $wrong = -e "$top/$n/wrong" ? Machine::read_file("$top/$n/wrong") : 'no result';
+    ok($wrong eq '', $jobs[$n][0]) or diag($wrong, "its files: $top/$n");
+}

@@ -1,0 +1,346 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# What can be proved about the sources and the image without running it; one line each. `make
+# check`. With words on the command line only these checks:
+# prove -v tests/host/check.t :: text includes
+use strict;
+use warnings;
+use Test::More;
+use File::Find;
+use FindBin '$Bin';
+use lib $Bin;
+use Contract;
+use Mutants;
+use Rooms;
+use Text;
+
+# The build that ships is looked at; the matrix runs the one by clang.
+my ($gcc, $out) = ('build', 'build/check');
+delete @ENV{qw(MAKEFLAGS MFLAGS BUILD CC UBSAN)};
+my @sources = sort grep { -f && m{\.(c|h|asm|inc|cpp|def)$} } tree(qw(boot kernel hal pmu tests));
+# Scripts have no ending; a first line says what they are.
+my @scripts = grep { -f && m{/[^./]+$} && (Text::lines($_))[0] =~ /^#!/ } tree(qw(.ci boot tests));
+my @texts = (@sources, @scripts, qw(Makefile linker.ld boot/grub.cfg),
+             grep { /README\.md$/ || m{\.(?:t|pm|mk|ld)$|/skips/|/libpfm/[a-z]+$|/mutants/} }
+             'README.md', tree(qw(kernel tests)));
+
+sub tree
+{
+    my @found;
+    find({ wanted => sub { push @found, $_ }, no_chdir => 1 }, grep { -d } @_);
+    return @found;
+}
+
+# Objects of the image by these folders' sources: those that make links, not what else is built.
+sub objects
+{
+    my %in = map { $_ => 1 } @_;
+    my ($list) = `make -pq MAKEFLAGS= 2>/dev/null` =~ /^OBJ := (.*)/m or die 'no list of objects';
+    return grep { m{^$gcc/(\w+)/} && $in{$1} } split ' ', $list;
+}
+
+# One line for a check; what is wrong below it.
+sub holds
+{
+    my ($name, @wrong) = @_;
+    ok(!@wrong, $name) or diag(map { "  $_\n" } @wrong > 30 ? (@wrong[0 .. 29], '...') : @wrong);
+}
+
+# Runs a command silently; its last lines if it fails.
+sub failure
+{
+    my ($command) = @_;
+    my @output = split /\n/, `($command) 2>&1 </dev/null`;
+    return $? ? ('failed: ' . substr($command, 0, 200), @output > 25 ? @output[-25 .. -1] : @output)
+        : ();
+}
+
+# --- text
+
+sub check_citations
+{
+    # These name files that a user, or they, write.
+    my @documents = ((grep { !m{^tests/(?:bench|linux|host/checks\.t)$} } @texts),
+                     grep { /\.md$/ } tree(qw(boot kernel hal pmu tests)));
+    my %names = map { m{([^/]+)$} ? ($1 => 1) : () } tree(qw(boot kernel hal pmu tests));
+    holds('each file that a comment or a document names is there',
+          map { Text::citation_faults($_, \%names) } @documents);
+}
+
+# kernel/README.md leads through the code by file and `function`.
+sub check_journeys
+{
+    my ($file, $found, @wrong) = ('', 0);
+    my @page = Text::lines('kernel/README.md');
+    for (map { m{(?:boot|kernel|hal|pmu)/[\w./]*\w\.(?:c|h|asm)\b|`\w+`}g } @page) {
+        $file = $_, next if !s/`//g;
+        $found++;
+        push @wrong, "$file has no $_" if !Text::defines($file, $_);
+    }
+    push @wrong, @page . ' lines, 60 are allowed' if @page > 60;
+    holds("kernel/README.md: its $found functions are where it says",
+          $found ? @wrong : 'none found');
+}
+
+# Half of ring 0's functions can be read at a glance.
+sub check_functions
+{
+    my @files = grep { m{^(boot|hal|kernel|pmu)/.*\.c$} && !m{^kernel/user/} } @sources;
+    my @lengths = sort { $a <=> $b } map { Text::function_lengths($_) } @files;
+    my $median = $lengths[@lengths / 2] // 99;
+    holds(@lengths . " functions of ring 0: half of them have at most $median lines,"
+          . ' 12 are allowed; none has more than 60',
+          $median > 12 ? "median $median" : (), $lengths[-1] > 60 ? "one has $lengths[-1]" : ());
+}
+
+# .clang-format has the rules; make format applies them.
+sub check_format
+{
+    my @formatted = grep { /\.(c|h|cpp)$/ } @sources;
+    holds(@formatted . ' files are as make format leaves them',
+          failure("clang-format --dry-run -Werror @formatted"));
+}
+
+sub check_text
+{
+    holds(@texts . ' files: SPDX, at most 399 lines, 100 columns but for tables, ASCII,'
+          . ' nothing unfinished, no #if', map { Text::faults($_) } @texts);
+}
+
+# --- rooms: Rooms.pm has the order
+
+# the compiler's own
+my $freestanding = qr{^(std(int|int-gcc|bool|def|arg|align|noreturn)|limits|float|x86intrin)\.h$};
+# Theirs are mingw-w64's headers, or the host's.
+my $hosted = qr{^(kernel/user|tests/(samples|programs|ring3/include|pe|qr|fuzz))/};
+# What ring 3 may include of the kernel's folders.
+my $for_ring3 = qr{^kernel/(user/.*|nt/\w+|pe|base/(layout|string|print))\.h$};
+
+# The file of ours that an include means: next to the includer, or from the root.
+sub meant
+{
+    my ($file, $name) = @_;
+    return 'kernel/base/layout.h' if $name eq 'layout.inc';
+    my ($folder) = $file =~ m{^(.*/)};
+    return (grep { -f } $name, "$folder$name")[0];
+}
+
+sub may_include
+{
+    my ($file, $header) = @_;
+    return $header =~ $for_ring3 if $file =~ m{^kernel/user/};
+    return 1 if Rooms::excepted($file, $header);
+    my ($from, $to) = map { Rooms::room_of($_) } $file, $header;
+    return 1 if $file =~ m{^tests/} && !($from && $to);  # guests and firmware
+    return $from && $to && Rooms::may($from, $to);
+}
+
+sub include_faults
+{
+    my ($file, $count) = @_;
+    my @wrong;
+    return if $file =~ m{^tests/libpfm/}; # programs for the host
+    for (Text::lines($file)) {
+        my ($quote, $name) = /^\s*[#%]\s*include\s*([<"'])([^>"']+)/ or next;
+        $$count++;
+        next if $quote eq '<' && ($name =~ $freestanding || $file =~ $hosted);
+        my $meant = meant($file, $name);
+        push @wrong, "$file includes $name, which does not exist" if !$meant;
+        push @wrong, "$file may not include $meant" if $meant && !may_include($file, $meant);
+    }
+    return @wrong;
+}
+
+sub check_includes
+{
+    my $count = 0;
+    my @wrong = map { include_faults($_, \$count) } @sources;
+    holds("$count includes in " . @sources . ' files go down: to their own room and those below',
+          @wrong);
+}
+
+# What each object file of ring 0 uses of another: [file, symbol, its file].
+sub uses
+{
+    my (%home, @uses);
+    for (split /\n/, `nm -A -P @{[objects(qw(boot hal kernel pmu tests))]} 2>&1`) {
+        my ($file, $name, $kind) = m{^$gcc/(\S+?)(?:\.asm)?\.o: (\S+) (\w)} or next;
+        $home{$name} = $file if $kind =~ /[A-TV-Z]/;
+        push @uses, [$file, $name] if $kind eq 'U';
+    }
+    return map { my ($file, $name) = @$_; $home{$name} ? [$file, $name, $home{$name}] : () } @uses;
+}
+
+sub check_symbols
+{
+    my @uses = uses();
+    holds(@uses . ' uses of symbols keep to the same order',
+          @uses ? Rooms::upward(@uses) : 'no object file');
+    holds('no circle of files inside a room but the ' . @Rooms::CIRCLES . ' that Rooms.pm names',
+          Rooms::circles(@uses));
+}
+
+# --- the image
+
+# Kernel paths whose instructions are counted; a name that no longer exists is an error.
+my @measured = qw(switch_stacks sched_switch thread_profiling_switch etw_context_swap etw_log);
+
+sub rep_faults
+{
+    my ($where, $command) = @_;
+    my ($function, @wrong) = '';
+    for (split /\n/, `$command 2>&1`) {
+        $function = $1 if /^[0-9a-f]+ <(.*)>:$/;
+        push @wrong, "$where: $function: $_" if /^\s*[0-9a-f]+:\s.*\brep(z|nz|e|ne)?\b/;
+    }
+    return $function ? @wrong : "$where: nothing to disassemble";
+}
+
+# What drivers see of the kernel's structures, against mingw-w64's headers.
+sub check_layouts
+{
+    my $count = grep { /^(SIZE|FIELD)\(/ } Text::lines('kernel/driver/layouts.h');
+    my $program = join '\n', '#include <ntddk.h>', '#undef HalQuerySystemInformation',
+        '#undef HalSetSystemInformation', '#define SIZE(t, n) _Static_assert(sizeof(t) == n, #t);',
+        '#define FIELD(t, f, n) _Static_assert(__builtin_offsetof(t, f) == n, #t "." #f);',
+        '#include "kernel/driver/layouts.h"', '';
+    holds("$count sizes and offsets of drivers' structures are those of mingw-w64's headers",
+          $count ? () : 'none',
+          failure("printf '%b' '$program' | x86_64-w64-mingw32-gcc-posix -std=gnu11 -fsyntax-only "
+                  . '-I. -isystem /usr/x86_64-w64-mingw32/include/ddk -Wno-array-bounds -x c -'));
+}
+
+# Structures, constants and exports that both know; tests/host/headers names the exceptions.
+sub check_headers
+{
+    holds("Windows' names mean what they mean to mingw-w64", failure('tests/host/headers'));
+}
+
+sub check_rep
+{
+    my @objects = "$gcc/dll/tests/ring3/work.asm.o";
+    my $dump = 'objdump -d --no-show-raw-insn -M intel';
+    holds('no REP in ring-3 code, measured loops and measured kernel paths',
+          rep_faults('ring 3', "$dump $gcc/dll/ring3.exe.debug"),
+          rep_faults('reading',
+                     "$dump --disassemble=RtlReadThreadProfilingData $gcc/dll/ntdll.dll.debug"),
+          (map { rep_faults($_, "$dump $_") } @objects),
+          map { rep_faults($_, "$dump --disassemble=$_ $gcc/ntpmu.elf") } @measured);
+}
+
+# An IPI by MSR may overtake the stores that it is sent for: MFENCE; LFENCE stand in front of the
+# WRMSR, on every way to it.
+sub check_fences
+{
+    my (@wrong, $found, @last);
+    for (split /\n/, `objdump -d --no-show-raw-insn $gcc/hal/apic.o --disassemble=write_icr 2>&1`) {
+        my ($code) = /^\s*[0-9a-f]+:\s+(.*?)\s*$/ or next;
+        push @last, $code if $code =~ /^(?:mfence|lfence|j|call|ret|wrmsr)/;
+        next if $code !~ /^wrmsr/;
+        $found++;
+        push @wrong, "behind @last" if "@last[-3 .. -1]" ne 'mfence lfence wrmsr';
+    }
+    holds('MFENCE and LFENCE stand before each IPI by x2APIC',
+          $found ? @wrong : 'no WRMSR in write_icr');
+}
+
+# Ring 0: all that is linked but the tests that ride in the image and what runs in ring 3. 256 KiB
+# were enough before it loaded Windows' drivers and knew CPUs of several kinds, 320 before the
+# virtual PMU executed blocks of code and a set of CPUs had more than 64, 336 before ring 3 had
+# timers and descriptions of threads and drivers imported what counter drivers do.
+sub check_size
+{
+    my ($kernel, $all) = (0, (-s "$gcc/ntpmu.bin") // 0);
+    my @ring0 = grep { !m{/kernel/user/|/images\.asm\.o$} } objects(qw(boot hal kernel pmu));
+    for (split /\n/, `size -d @ring0 2>&1`) {
+        $kernel += $1 + $2 if /^\s*(\d+)\s+(\d+)\s+\d+\s+\d+/; # text, data
+    }
+    holds('ring 0: ' . ($kernel >> 10) . ' KiB of 352; with all tests ' . ($all >> 10),
+          $kernel && $kernel <= 352 << 10 ? () : "$kernel bytes");
+}
+
+# --- the contract
+
+sub check_contract
+{
+    my $count = 0;
+    my @wrong = Contract::faults("LIST=1 BUILD=$gcc tests/run", \$count);
+    holds("contract: $count ids, each with its tests or the reason why not", @wrong);
+}
+
+# tests/host/mutants.t runs seldom, by a sample: what each line of its tables changes must still
+# stand in the source, once, and its clause in the contract. Each clause that names tests has one.
+sub check_mutants
+{
+    my (@mutants, @wrong, %has);
+    my %known = (own => 1, map { $_->{id} => 1 } grep { @{ $_->{globs} } && $_->{text} !~ /^as / }
+                               @{ Contract::entries('tests/contract.md') });
+    for my $table (glob 'tests/mutants/*') {
+        push @mutants, eval join '', Text::lines($table);
+        push @wrong, "$table: $@" if $@;
+    }
+    for (@mutants) {
+        my ($name, $clause, undef, $file, $from) = @$_;
+        push @wrong, "$name: the contract has no tests of clause $clause" if !$known{$clause};
+        $has{$clause}++;
+        my $pattern = Mutants::pattern($from);
+        my $times = () = join('', Text::lines($file)) =~ /$pattern/g;
+        push @wrong, "$name: its text stands $times times in $file" if $times != 1;
+    }
+    my @bare = grep { $_ ne 'own' && !$has{$_} } sort keys %known;
+    push @wrong, "no mutant breaks @bare" if @bare;
+    holds(@mutants . ' mutants: the text that each changes stands once', @wrong);
+}
+
+# --- compilers and analysers
+
+my $make = 'make --no-print-directory -s -j2';
+
+sub check_gcc { holds('gcc builds without a warning', failure($make)) }
+sub check_clang
+{
+    holds('clang builds without a warning', failure("$make BUILD=$gcc/clang CC=clang"));
+}
+
+sub check_cppcheck
+{
+    my $windows = join ' ', map { "-i$_" } qw(tests/samples tests/programs),
+        map { "kernel/user/$_" } qw(ntdll kernel32 msvcrt ucrt advapi32);
+    my $flags = "-q -j2 $windows --enable=warning,performance,portability --std=c11 "
+        . '--platform=unix64 -I. '
+        . '--inline-suppr --error-exitcode=1 --suppress=missingIncludeSystem '
+        # The linker's labels around a table are one object to us.
+        . '--suppress=comparePointers --suppress=subtractPointers';
+    holds('cppcheck finds nothing', failure("cppcheck $flags boot kernel hal pmu tests"));
+}
+
+# What scan-build runs, without compiling each file once more.
+sub check_scan
+{
+    my @objects = map { s{^$gcc/}{$out/scan/}r }
+        grep { !/\.asm\.o$/ } objects(qw(boot hal kernel pmu tests));
+    my $clang = 'clang --analyze --analyzer-output text -Xclang -analyzer-werror';
+    holds('the clang analyser finds nothing in ' . @objects . ' files', @objects ? () : 'none',
+          failure("$make -k BUILD=$out/scan CC='$clang' @objects >$out/scan.log 2>&1"
+                  . " || { grep ' error: ' $out/scan.log; false; }"));
+}
+
+sub check_repro
+{
+    my $copy = "$out/another/folder";
+    my $all = 'Makefile linker.ld boot kernel hal pmu tests';
+    my @wrong = failure("mkdir -p $copy && cp -r $all $copy && $make -C $copy");
+    my $same = !@wrong && !system "cmp $gcc/ntpmu.bin $copy/build/ntpmu.bin";
+    holds('two builds in two folders give the same bytes', @wrong,
+          $same || @wrong ? () : 'ntpmu.bin differs');
+}
+
+my @names = @ARGV ? @ARGV
+    : qw(text format functions citations journeys includes layouts headers gcc symbols rep fences
+         size contract mutants clang cppcheck scan repro);
+system "rm -rf $out; mkdir -p $out";
+for (@names) {
+    no strict 'refs';
+    "check_$_"->();
+}
+done_testing;

@@ -1,0 +1,145 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# Windows kernel drivers: the samples, what a driver may rely on, and what becomes of drivers that
+# do something wrong. With words on the command line only the runs whose variables have one:
+# prove -v tests/host/drivers.t :: driver_try
+use strict;
+use warnings;
+use Test::More;
+use lib 'tests/host';
+use Environment;
+
+# A tree that is built for one script has the kernel for it already: PROGRAMS.
+my $build = $ENV{PROGRAMS} // ($ENV{BUILD} // 'build') . '/drivers';
+Environment::forget();
+$ENV{TIMEOUT} = $ENV{PROGRAMS} ? 120 : 600; # a host may be busy; a mutant may hang
+
+sub run
+{
+    my ($words) = @_;
+    my $made = `make -s BUILD=$build $words 2>&1 </dev/null`;
+    return (-1, $made) if $?;
+    my $all = `$words BUILD=$build tests/run 2>&1 </dev/null`;
+    my $status = $? >> 8;
+    $all =~ s/.*?^# running: [^\n]*\n//ms;
+    return ($status, $all);
+}
+
+sub check
+{
+    my ($words, $want, @patterns) = @_;
+    return if @ARGV && !grep { $words =~ /$_/ } @ARGV;
+    my ($status, $output) = run($words);
+    my @missing = grep { $output !~ $_ } @patterns;
+    ok($status == $want && !@missing, $words)
+        or diag("status $status, want $want\n", map({ "must match $_\n" } @missing), $output);
+    return $output;
+}
+
+# Beside the loop one reading is counted, of at most 150 instructions, with the calls around it; and
+# each attempt at it that a switch of threads interrupted, when another thread came by chance.
+for my $machine ('PMU=amd-v2 SMP=4', 'PMU=intel-v5') {
+    my $output = check("DRIVER=tests/samples/counters.c PROGRAM=tests/samples/client.cpp $machine",
+                       0, qr/^processor \d shows [1-9]\d* instructions/m, qr/^# PASS/m);
+    next if !$output;
+    my ($instructions, $branches, $again) = map { $output =~ $_ ? $1 : -1 }
+        qr/^instructions: (\d+)$/m, qr/^branches: (\d+)$/m, qr/^of which (\d+) attempts/m;
+    ok($again >= 0 && $instructions > 20000 && $instructions < 20200 + 150 * $again
+           && $branches > 10000 && $branches < 10100 + 150 * $again,
+       "the loop, and a reading: $instructions instructions, $branches branches, $again again");
+}
+# The one with a status register, and one without.
+check("DRIVER=tests/samples/overflow.c PMU=$_ SMP=2", 0,
+      qr/^2000000 instructions, 20 overflows, some DPCs, 0 wrong\n# PASS/m)
+    for qw(intel-v5 amd-ext);
+check('DRIVER=tests/samples/hello_driver.c PMU=none SMP=2', 0,
+      qr/, IRQL 0, 2 processors\nall at IRQL 14: 0x3\n.*hello_driver goes\n# PASS/);
+check("DRIVER=tests/programs/driver_checks.c $_", 0, qr/^[1-9]\d checks, 0 wrong\n# PASS/m)
+    for 'PMU=amd-v2 SMP=2', 'PMU=intel-v5 SMP=66';
+
+check('DRIVER=tests/programs/driver_calls.c PMU=none SMP=2', 0, qr/^40 checks, 0 wrong\n# PASS/m,
+      qr/^\[  -42\|42   \|-0042\|\+7\|005\|  005\] \[beef\|0xBEEF\|0000beef\] /m,
+      qr/ \[123456789abcdef\|-5000000000\|5000000000\]$/m,
+      qr/^\[text\|te\|   ab\|ab   \] \[wide\|also\|counted\] \[c\|C\|%\] \[000000000000FEED\]$/m);
+
+check("DRIVER=tests/programs/device_driver.c PROGRAM=tests/programs/device.c PMU=none SMP=$_", 0,
+      qr/^2\d\d checks, 0 wrong\n# PASS[^\n]*\n1 still waited$/m) for 1, 2;
+
+check("DRIVER=tests/programs/device_driver.c PROGRAM=tests/programs/device_apc.c PMU=none SMP=$_",
+      0, qr/^87 checks, 0 wrong\n# PASS/m)
+    for 1, 2;
+my %imports = (1 => 76, 2 => 85); # another processor uses lists while this one has their lock
+check("DRIVER=tests/programs/driver_imports.c PMU=none SMP=$_", 0,
+      qr/^$imports{$_} checks, 0 wrong\n# PASS/m) for 1, 2;
+my %nmis = (1 => 26, 2 => 29);
+check("DRIVER=tests/programs/driver_nmi.c PMU=none SMP=$_", 0,
+      qr/^$nmis{$_} checks, 0 wrong\n# PASS/m) for 1, 2;
+my $two = 'tests/programs/device_driver.c tests/programs/caller_driver.c';
+check("DRIVER='$two' PMU=none SMP=$_", 0, qr/^\d+ checks, 0 wrong\n0 still waited\n# PASS/m)
+    for 1, 2;
+check('DRIVER=tests/programs/driver_try.c PMU=none SMP=2', 0, qr/^40 checks, 0 wrong\n# PASS/m);
+
+# Each under a name of its own.
+system "mkdir -p $build";
+sub bad
+{
+    my ($name, $want, @patterns) = @_;
+    system "cp tests/programs/bad_driver.c $build/$name.c";
+    check("DRIVER=$build/$name.c PMU=" . ($name eq 'leave' ? 'amd-v2' : 'none'), $want, @patterns);
+}
+# What the panic says before and after the place.
+my %bug = (
+    wait    => ['0x0000000a IRQL_NOT_LESS_OR_EQUAL', '\w+Object waits at DISPATCH_LEVEL$'],
+    service => ['0x0000000a IRQL_NOT_LESS_OR_EQUAL', 'ZwClose at IRQL 1, its highest is 0$'],
+    read    => ['0x0000007e SYSTEM_THREAD_EXCEPTION_NOT_HANDLED \(0xc0000005,', '.* address 0x10,'],
+    dpc     => ['0x000000d1 DRIVER_IRQL_NOT_LESS_OR_EQUAL \(0x10, 0x2, 0x0,', ''],
+    lock    => ['0x0000000f SPIN_LOCK_ALREADY_OWNED', ''],
+    free    => ['0x000000c2 BAD_POOL_CALLER \(0x46,', ''],
+    tag     => ['0x000000c2 BAD_POOL_CALLER \(0xa,', ''],
+    write   => ['0x000000be ATTEMPTED_WRITE_TO_READONLY_MEMORY', ''],
+    irql    => ['0x000000c8 IRQL_UNEXPECTED_VALUE \(0x2, 0x0,', ''],
+    forget  => ['0x000000c9 DRIVER_VERIFIER_IOMANAGER_VIOLATION \(0x210,', '.*did not complete'],
+    twice   => ['0x00000044 MULTIPLE_IRP_COMPLETE_REQUESTS', ''],
+    status  => ['0x000000c9 DRIVER_VERIFIER_IOMANAGER_VIOLATION \(0x6,', '.*STATUS_PENDING'],
+    raise   => ['0x0000007e SYSTEM_THREAD_EXCEPTION_NOT_HANDLED \(0xc0000123,', 'raised, IRQL 0$'],
+    again   => ['0x000000c9 DRIVER_VERIFIER_IOMANAGER_VIOLATION \(0x1,', 'no IRP$'],
+    lose    => ['0x000000c9 DRIVER_VERIFIER_IOMANAGER_VIOLATION \(0x0,',
+                'no completion routine took back'],
+    kernels => ['0x000000c9 DRIVER_VERIFIER_IOMANAGER_VIOLATION \(0x2,', '.* a thread\'s$'],
+    ended   => ['0x00000044 MULTIPLE_IRP_COMPLETE_REQUESTS', ''],
+    no_irp  => ['0x000000c9 DRIVER_VERIFIER_IOMANAGER_VIOLATION \(0x3,', 'no IRP$'],
+    no_device => ['0x000000c9 DRIVER_VERIFIER_IOMANAGER_VIOLATION \(0x4,', 'no device$'],
+    mutex   => ['0x000000c4 DRIVER_VERIFIER_DETECTED_VIOLATION \(0x1000,', 'a fast mutex .*'],
+    release => ['0x000000c4 DRIVER_VERIFIER_DETECTED_VIOLATION \(0x1004,', '.*, or none$'],
+    requeue => ['0x000000e4 WORKER_INVALID', '.* queued already$'],
+    unqueue => ['0x000000e4 WORKER_INVALID', 'IoFreeWorkItem of .*'],
+    check   => ['0x00000139 KERNEL_SECURITY_CHECK_FAILURE \(0x2,', 'INT 29h$'],
+    deep    => ['0x00000035 NO_MORE_IRP_STACK_LOCATIONS', ''],
+);
+for my $name (sort keys %bug) {
+    my ($code, $why) = @{ $bug{$name} };
+    $why = ": $why" if $why;
+    bad($name, 99, qr/$code .* in $name\.sys\+0x\w+$why/m, qr/^# CRASH the kernel panicked/m);
+}
+bad('left_irp', 1, qr/^# left_irp\.sys left pool 'Irp ', \d+ bytes, from left_irp\.sys\+0x/m);
+bad('refuse', 1, qr/^# FAIL refuse\.sys: DriverEntry returned 0x80000011$/m);
+system "cp tests/programs/bad_driver.c $build/keep.c";
+check("DRIVER=$build/keep.c PROGRAM=tests/programs/keep.c PMU=none", 1,
+      qr/^# PASS the program ended with 0\n# keep\.sys left a request, IRP_MJ 0e,/m);
+bad('leave', 1, map { qr/^# leave\.sys left $_/m } qr/1 timer/, qr/1 NMI callback/,
+    qr/a thread notify routine, leave\.sys\+0x/, 'hardware counters',
+    'device \\\\Device\\\\Left', 'symbolic link Left', qr/thread \d+, which still runs/,
+    "pool 'Left', 5000 bytes");
+
+done_testing, exit if @ARGV;
+
+# Files that are no drivers: one line, and nothing is started.
+system "head -c 3000 $build/program/leave.sys > $build/short.sys";
+check("DRIVER=$build/short.sys PMU=none", 1, qr/^# FAIL short\.sys is truncated/m);
+my $missing = 'IoGetDeviceProperty';
+my $calls_it = "long $missing(void); long DriverEntry(void) { return $missing(); }";
+system "echo '$calls_it' > $build/missing.c";
+check("DRIVER=$build/missing.c PMU=none", 1,
+      qr/^# missing\.sys imports $missing of ntoskrnl\.exe, which is missing here$/m,
+      qr/^# FAIL missing\.sys cannot be loaded/m);
+done_testing;

@@ -1,0 +1,168 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# A Linux kernel as the virtual PMU's guest: what the loader gives it (tests/payload/linux.asm says
+# what it got), what it refuses; where other payloads may not be. A real Linux: make linux.
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use Test::More;
+use lib 'tests/host';
+use Environment;
+
+Environment::forget();
+$ENV{TIMEOUT} = 600; # a host may be busy
+my $build = $ENV{BUILD} // 'build';
+my $dir = tempdir(CLEANUP => 1);
+my $linux = "$build/linux.bin";
+
+sub file
+{
+    my ($name, $bytes) = @_;
+    open my $out, '>:raw', "$dir/$name" or die;
+    print $out $bytes;
+    close $out;
+    return "$dir/$name";
+}
+
+sub contents
+{
+    open my $in, '<:raw', $_[0] or die "$_[0]: $!";
+    local $/;
+    return <$in>;
+}
+
+sub run_is
+{
+    my ($words, $status, $pattern, $name) = @_;
+    my $said = `$words tests/run 2>&1 </dev/null`;
+    is($? >> 8, $status, "$name: status $status") or diag $said;
+    like($said, $pattern, $name);
+}
+
+my $initrd = file('initrd', "070701 what an archive begins with\0");
+my $state = 'linux: cs ss flags cr0 efer 10 18 0 80000011 500 ';
+for my $model (qw(intel-v4 amd-v2)) {
+    run_is("PMU=$model LINUX=$linux INITRD=$initrd CMDLINE='a,b c=d'", 0,
+           qr/^linux: command line <a,b c=d>\nlinux: initrd of 23 bytes <070701 what an archive /m,
+           "$model: command line and initrd");
+}
+# 256 MiB less us and the modules' pages above us: at least 240.
+run_is("PMU=intel-v4 LINUX=$linux INITRD=$initrd", 0,
+       qr/^linux: MiB of memory f[0-9a-f] \nlinux: loaded at 1000000 \n\Q$state\E\n/m,
+       'memory, place and state of the processor');
+run_is("PMU=intel-v4 LINUX=$linux MEMORY=5000", 0,
+       qr/^linux: command line <>\nlinux: initrd of 0 b.*\nlinux: MiB of memory [b-f]f[0-9a-f] \n/m,
+       'memory above 4 GB is not offered');
+
+my $bad = contents($linux);
+my $old = $bad;
+substr($old, 0x236, 2) = "\0\0";
+my $large = $bad;
+substr($large, 0x260, 4) = pack 'V', 300 << 20;
+my $short = substr $bad, 0, 0x300;
+run_is("PMU=intel-v4 LINUX=$dir/none", 2, qr/^tests\/run: LINUX='\S+' is not a file\n\z/,
+       'no file');
+run_is("PMU=intel-v4 LINUX=Makefile", 2,
+       qr/^tests\/run: LINUX='Makefile' is no Linux kernel \(bzImage\)\n\z/, 'no kernel');
+run_is('PMU=intel-v4 LINUX=' . file('old', $old), 2,
+       qr/^tests\/run: LINUX='\S+' has no 64-bit entry\n\z/, 'no 64-bit entry');
+run_is('PMU=intel-v4 LINUX=' . file('large', $large), 2,
+       qr/^tests\/run: LINUX and INITRD need more than MEMORY=256 MiB: at least 324\n\z/,
+    'larger than memory');
+run_is("PMU=intel-v4 LINUX=$linux INITRD=Makefile", 2,
+       qr/^tests\/run: INITRD='Makefile' is no cpio archive, nor .*\n\z/, 'no initrd');
+run_is("PMU=intel-v4 LINUX=$linux INITRD=" . file('zip', "PK\3\4" . "\0" x 60), 2,
+       qr/^tests\/run: INITRD='\S+' is no cpio archive, nor compressed .*\n\z/,
+    'an initrd compressed in a way that Linux does not know');
+run_is("PMU=intel-v4 LINUX=" . file('gzip', "\x1f\x8b\x08" . "\0" x 2000), 2,
+       qr/^tests\/run: LINUX='\S+' is no Linux kernel \(bzImage\)\n\z/,
+    'a kernel compressed by itself');
+run_is("PMU=intel-v4 LINUX=" . file('elf', "\x7fELF" . "\0" x 2000), 2,
+       qr/^tests\/run: LINUX='\S+' is no Linux kernel \(bzImage\)\n\z/, 'a vmlinux');
+my $huge = file('huge', '070701');
+truncate $huge, 300 << 20;
+run_is("PMU=intel-v4 LINUX=$linux INITRD=$huge", 2,
+       qr/^tests\/run: LINUX and INITRD need more than MEMORY=256 MiB: at least 332\n\z/,
+    'an initrd larger than memory');
+run_is("PMU=intel-v4 PAYLOAD=Makefile", 2,
+       qr/^tests\/run: PAYLOAD='Makefile' is no multiboot 1 image\n\z/, 'no multiboot image');
+run_is("PMU=intel-v4 LINUX=$linux SMP=2", 2,
+       qr/^tests\/run: SMP='2' is not one of: 1 \(with PAYLOAD or LINUX: .*\)\n\z/, 'several CPUs');
+run_is("PMU=intel-v4 PAYLOAD=$build/payload.elf SMP=2", 2,
+       qr/^tests\/run: SMP='2' is not one of: 1 /, 'several CPUs and a payload');
+run_is('PMU=intel-v4 LINUX=' . file('short', $short), 77,
+       qr/^# payload: this Linux is shorter than its header says\s*$/m, 'the loader itself: short');
+run_is('PMU=intel-v4 PAYLOAD=' . file('payload', $large), 77,
+       qr/^# payload: Linux wants 300 MiB from 1000000 on, where no such room is\s*$/m,
+    'the loader itself: large');
+
+# What make linux hands to the guest's shell: make expands nothing.
+my $recipe = file('recipe.mk', "all: ;\nlinux: ; \@printf %s \"\$\$COMMANDS\"\n");
+is(`make -s -f Makefile -f $recipe linux COMMANDS='a \$(b) \$\${c} \$d' 2>/dev/null`,
+   'a $(b) ${c} $d', 'COMMANDS as they are written');
+
+# Multiboot images: one MiB below the end of memory we are; and modules are handed on.
+my @header = (0x1badb002, 0x10000, -(0x1badb002 + 0x10000) & 0xffffffff, 0xff00000, 0xff00000, 0, 0,
+              0xff00000);
+run_is('PMU=intel-v4 PAYLOAD=' . file('top', pack 'V8', @header), 77,
+       qr/^# payload: wants \S+, which overlaps ntpmu at /m, 'on top of us');
+my $two = "PAYLOAD_MODULES='$initrd $initrd'";
+run_is("PMU=intel-v4 PAYLOAD=$build/transparent.elf PAYLOAD_ARGS=info $two", 0,
+       qr/^module 0 <070701 what an archive begins with> line <\Q$initrd\E>\nmodule 1 <070701/m,
+       'modules of a multiboot image');
+
+# What a guest does that ends its processor ends the guest, by name: code at 2 MiB.
+sub flat
+{
+    my ($name, $code) = @_;
+    my @h = (0x1badb002, 0x10000, -(0x1badb002 + 0x10000) & 0xffffffff, (0x200000) x 2, 0, 0,
+             0x200020);
+    return file($name, pack('V8', @h) . pack 'H*', $code);
+}
+
+my $reset = '(?:.*\n)*# CRASH the payload reset the machine$';
+run_is('PMU=intel-v4 PAYLOAD=' . flat('triple', '0f011d20000010cccc'), 99,
+       qr/^# vpmu: CPU 0: triple fault: .*\n$reset/m, 'a triple fault');
+# CR0.NW without CD, which QEMU takes of a MOV and VMRUN does not; CPUID; HLT.
+run_is('PMU=intel-v4 PAYLOAD=' . flat('control', '0f20c00d000000200f22c00fa2f4'), 99,
+       qr/^# vpmu: CPU 0: the guest's control registers are none that this .*: .*\n$reset/m,
+       'control registers that are none');
+# Paging by tables that are none, while every instruction is stepped.
+run_is('PMU=intel-v4,step PAYLOAD=' . flat('paging', '0f20c00d000000800f22c0f4'), 99, qr/$reset/m,
+       'page tables that are none');
+
+# As suites of unit tests for hypervisors are built and started: the status of isa-debug-exit is the
+# run's.
+my $name = qr{^suite:\ $build/suite\.elf\ 0\ 1\ \d+\s*\n(?:PASS:\ .*\n){5}
+              PASS:\ two\ million\ and\ two\ instructions,\ and\ WRMSR\s*\n(?:PASS:\ .*\n){6}\#}mx;
+for (['0', 0, 'PASS payload: it ended with debug-exit value 0'],
+     ['1', 1, 'FAIL payload: .* 3 of QEMU'], ['77', 77, 'NONE payload: .* 77']) {
+    my ($exit, $status, $verdict) = @$_;
+    for my $model (qw(intel-v1 intel-v4 amd-k7)) {
+        run_is("PMU=$model PAYLOAD=$build/suite.elf PAYLOAD_ARGS='$exit'", $status,
+               qr/^# $verdict\b/m, "$model: an image that ends with $exit");
+    }
+}
+run_is("PMU=intel-v4 PAYLOAD=$build/suite.elf PAYLOAD_ARGS='0 1 5'", 1, $name,
+       'its command line, and what it finds');
+run_is("PMU=amd-v2 PAYLOAD=$build/suite.elf.64", 0, qr/^# PASS/m, 'the same image, ELF64');
+
+# What peers' suites check of a PMU, on each model; and what quirks break it notices.
+my %checks = ('intel-v1' => 71, 'intel-v2' => 95, 'intel-v3' => 161, 'intel-v4' => 165,
+              'intel-v4,step' => 165, 'intel-v5' => 303, 'intel-v6' => 228, 'intel-kvm' => 293,
+              'amd-k7' => 102, 'amd-ext' => 150, 'amd-v2' => 175, 'amd-zen5' => 175);
+for my $model (sort keys %checks) {
+    run_is("PMU=$model PAYLOAD=$build/peers.elf", 0,
+           qr/^# vpmu: .*\npeers: 0*$checks{$model} checks\s*\n#/m, "$model: what peers check");
+}
+my %noticed = (
+    'intel-v4,noemul' => 'emulated instructions 3', 'intel-v4,skid=80' => 'one interrupt 0',
+    'intel-v4,dead=1' => 'branches 1', 'intel-v4,contend=2' => 'all at once 3',
+    'intel-kvm,lvtmask=never' => "the APIC's entry is masked on Intel's 7",
+    'amd-v2,noset' => 'status set 5');
+for my $quirk (sort keys %noticed) {
+    run_is("PMU=$quirk PAYLOAD=$build/peers.elf", 1, qr/^FAIL: \Q$noticed{$quirk}\E\s*$/m,
+           "$quirk is noticed");
+}
+
+done_testing;

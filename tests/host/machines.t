@@ -1,0 +1,87 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# Every named machine of pmu/virt/models.c, with 1 and 4 CPUs, all tests: the verdict, how many
+# tests ran, and of those that pass on the ideal model which the machine is made of how many still
+# run: 95 % at least. `make machines`; two at a time (JOBS=2), an hour; SMP=1 only those. Logs stay
+# in build/machines. With words on the command line only those of these names: prove -v
+# tests/host/machines.t :: haswell zen3
+use strict;
+use warnings;
+use Test::More;
+use File::Path 'make_path';
+use lib 'tests/host';
+use Environment;
+
+my $build = $ENV{BUILD} // 'build';
+my $jobs = $ENV{JOBS} // 2;
+my $share = 95;
+my @cpus = split ' ', $ENV{SMP} // '1 4';
+make_path("$build/machines");
+Environment::forget();
+
+# Machine, and the model that it is made of; hybrid ones are compared with a model that is hybrid.
+sub machines
+{
+    open my $in, '<', 'pmu/virt/models.c' or die "models.c: $!";
+    my @found = map { /^    \{ "([a-z0-9.-]+)", "([a-z0-9-]+)([^"]*)"/ ? [$1, $2, $3] : () } <$in>;
+    @found = map { [$_->[0], $_->[1] . ($_->[2] =~ /,hybrid/ ? ',hybrid' : '')] } @found;
+    return grep { my $name = $_->[0]; !@ARGV || grep { $name eq $_ } @ARGV } @found;
+}
+
+sub run
+{
+    my ($pmu, $smp) = @_;
+    my $log = "$build/machines/$pmu-$smp.log";
+    my $pid = fork // die "fork: $!";
+    return ($pid, $log) if $pid;
+    open STDIN, '<', '/dev/null';
+    open STDOUT, '>', $log or die "$log: $!";
+    open STDERR, '>&', \*STDOUT;
+    @ENV{qw(PMU SMP TIMEOUT)} = ($pmu, $smp, 1800);
+    exec 'tests/run';
+}
+
+# Names of tests that passed, of all that ran, and the last line.
+sub results
+{
+    my ($log) = @_;
+    my (%passed, %ran, $last);
+    open my $in, '<', $log or die "$log: $!";
+    while (<$in>) {
+        $last = $1 if /^# ((?:PASS|FAIL|NONE|CRASH|HANG|BROKEN).*)/;
+        my ($not, $name, $skip) = /^(not )?ok \d+ - (\S+)( # SKIP)?/ or next;
+        next if $skip;
+        $ran{$name} = 1;
+        $passed{$name} = 1 if !$not;
+    }
+    return { passed => \%passed, ran => \%ran, verdict => $last // 'no verdict' };
+}
+
+my @machines = machines();
+my (%results, %running, %seen);
+my @waiting = grep { !$seen{"@$_"}++ }
+    map { my $m = $_; map { ([$m->[1], $_], [$m->[0], $_]) } @cpus } @machines;
+plan tests => @machines * @cpus;
+while (@waiting || %running) {
+    while (@waiting && keys %running < $jobs) {
+        my $which = shift @waiting;
+        my ($pid, $log) = run(@$which);
+        $running{$pid} = ["@$which", $log];
+    }
+    my $pid = wait;
+    my $done = delete $running{$pid} or next;
+    $results{$done->[0]} = results($done->[1]);
+    $results{$done->[0]}{status} = $? >> 8;
+}
+for my $machine (@machines) {
+    for my $smp (@cpus) {
+        my ($here, $ideal) = map { $results{"$_ $smp"} } @$machine;
+        my @wanted = keys %{$ideal->{passed}};
+        my @still = grep { $here->{ran}{$_} } @wanted;
+        my $percent = @wanted ? 100 * @still / @wanted : 0;
+        my $said = sprintf '%s, %d CPU: %s; %d tests ran, %.1f %% of the %d that pass on %s',
+            $machine->[0], $smp, $here->{verdict},
+            scalar keys %{$here->{ran}}, $percent, scalar @wanted, $machine->[1];
+        ok(!$here->{status} && $percent >= $share, $said);
+    }
+}

@@ -1,0 +1,313 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# Programs of a user: the samples, and small ones that try what a program may expect. Each is built
+# by make and run by tests/run; its status and what it prints are checked. With words on the command
+# line only the programs whose name and machine have one: prove -v tests/host/programs.t
+# :: first.cpp
+use strict;
+use warnings;
+use Test::More;
+use lib 'tests/host';
+use Environment;
+
+# A tree that is built for one script has the kernel for it already: PROGRAMS.
+my $build = $ENV{PROGRAMS} // ($ENV{BUILD} // 'build') . '/programs';
+Environment::forget();
+$ENV{TIMEOUT} = $ENV{PROGRAMS} ? 120 : 600; # a host may be busy; a mutant may hang
+
+# Builds and runs; returns the status of tests/run and what the program printed.
+sub run
+{
+    my ($program, $variables) = @_;
+    my $made = `make -s BUILD=$build PROGRAM=$program 2>&1 </dev/null`;
+    return (-1, $made) if $?;
+    my $all = `$variables BUILD=$build PROGRAM=$program tests/run 2>&1 </dev/null`;
+    my $status = $? >> 8;
+    $all =~ s/.*?^# running: [^\n]*\n//ms;
+    return ($status, $all);
+}
+
+sub wanted
+{
+    my ($name) = @_;
+    return !@ARGV || grep { $name =~ /$_/ } @ARGV;
+}
+
+# Returns what it printed, or nothing if it is not wanted.
+sub check
+{
+    my ($program, $variables, $want, @patterns) = @_;
+    return '' if !wanted("$program $variables");
+    my ($status, $output) = run($program, $variables);
+    my @missing = grep { $output !~ $_ } @patterns;
+    ok($status == $want && !@missing, "$program $variables")
+        or diag("status $status, want $want\n", map({ "must match $_\n" } @missing), $output);
+    return $output;
+}
+
+my $none = check('tests/samples/read.cpp', 'PMU=none', 1,
+                 qr/^KeSetHardwareCounterConfiguration: status 0xc0000002$/m);
+# Two counters and three fixed ones: four sources are too many.
+check('tests/samples/read.cpp', 'PMU=intel-v2', 1,
+      qr/^KeSetHardwareCounterConfiguration: status 0xc000009a$/m);
+for my $policy ('', 'ARGS=counters=isolate ') {
+    my $read = check('tests/samples/read.cpp', "${policy}PMU=amd-v2", 0,
+                     qr/^1: 4 counters, 1 switches, /m,
+                     qr/^10: .*, [1-9]\d* instructions, [1-9]\d* branches, /m,
+                     qr/^10: .* branches, [1-9]\d* cache misses, [1-9]\d* branch misp/m);
+    next if !$read;
+    my @instructions = $read =~ /, (\d+) instructions/g;
+    is(@instructions, 10, 'ten readings');
+    ok(!(grep { $instructions[$_] <= $instructions[$_ - 1] } 1 .. 9),
+       'instructions grow from reading to reading');
+}
+check('tests/samples/inline.c', "PMU=$_", 0, qr/^one instruction: 1$/m, qr/^ten instructions: 10$/m,
+      qr/^a loop of 1000 turns: 2001$/m) for qw(intel-v2 amd-v2);
+
+my $threads = check('tests/samples/threads.c', 'PMU=amd-v2 SMP=4', 0, qr/^4 CPUs: /m);
+if ($threads) {
+    my %beside = map { $_ => 1 } $threads =~ /, (\d+) beside its loop, \d+ switches, 0 retries$/mg;
+    is(keys %beside, 1, 'each thread counts its loop exactly') or diag($threads);
+    my ($exact) = keys %beside;
+    my @retried = $threads =~ /, (\d+) beside its loop, \d+ switches, [1-9]\d* retries$/mg;
+    ok(!(grep { $_ <= $exact } @retried),
+       'only one that was switched while it was read counts more, and says so') or diag($threads);
+    my ($all, $outside) = $threads =~ /^4 CPUs: (\d+) .* (-?\d+)$/m;
+    ok($all && $outside >= 0 && $outside < 0.001 * $all,
+       'their sum is the total of the CPUs, but for what is outside')
+        or diag($threads);
+}
+
+# Of a million turns and more, 2 instructions each; what is beside them the trace counts in both
+# rings.
+for my $machine ('PMU=intel-v2', 'PMU=intel-v5 SMP=4') {
+    my $trace = check('tests/samples/trace.c', $machine, 0,
+                      qr/^\d+ counters can be had at once$/m,
+                      qr/^[1-9]\d* events, 0 lost, ProcessTrace: 0$/m);
+    next if !$trace;
+    my @counts = $trace =~ /^thread \d: (\d+) instructions, \d+ cycles, [1-9]\d* switches$/mg;
+    my @more = map { $counts[$_] - 2e6 * ($_ + 1) } 0 .. 3;
+    is(scalar(grep { $_ > 0 && $_ < 100_000 } @more), 4,
+       'a trace that a program reads gives each thread its loop, and little more')
+        or diag($trace);
+}
+check('tests/samples/trace.c', 'PMU=none', 1, qr/^this processor has no source/m);
+
+# The host's C library knows what should come out; these it calls otherwise.
+my $names = join ' ', map { "-D$_" } qw(
+    _strtoi64=strtoll _strtoui64=strtoull _wcstoi64=wcstoll _wcstoui64=wcstoull
+    _stricmp=strcasecmp _strnicmp=strncasecmp _strdup=strdup);
+for my $program (grep { wanted("$_.c") } 'format', 'math', 'text') {
+    system "mkdir -p $build && gcc -w $names -o $build/$program tests/programs/$program.c -lm";
+    my ($status, $output) = run("tests/programs/$program.c", 'PMU=none');
+    my $want = `$build/$program`;
+    $want .= "\n" if $want !~ /\n\z/;
+    $output =~ s/# PASS [^\n]*\n\z//;
+    is($status, 0, "tests/programs/$program.c");
+    is($output, $want, 'prints what the host prints');
+}
+
+check('tests/programs/harness.c', "PMU=none SMP=$_", 0,
+      qr/\A$_ processors, pages of 4096\nwaited: 0\n8000 hits, total 3996000, /,
+      qr/ plain 8000, sum -2469.835341000\ntime passed: 1, 1, 1\n/,
+      qr/^exchanged 8000, compared 5, value 6\nleaves: 1\n# PASS/m)
+    for 1, 4;
+check('tests/programs/language.cpp', 'PMU=none', 0,
+      qr/\Abegin first\nbegin second\nsum 62437.500\nbegin dynamic\nend dynamic\nmemory 1 1\n/,
+      qr/^no library 1, error 126\nno function 1, error 127\nno session: error 4201\n/m,
+      qr/^begin local\nend local\nend second\nend first\n# PASS/m);
+check('tests/programs/library.cpp', "PMU=none SMP=$_", 0,
+      qr/\Aready 4, own 5\nthrown\nslept 1\nanswer 42\njumps 3\nwide\n$_ processors\n# PASS/)
+      for 1, 4;
+check('tests/programs/fault.c', 'PMU=none', 1,
+      qr/\Abefore\n# FAIL .* STATUS_ACCESS_VIOLATION 0xc0000005 .*, address 0x123\n/);
+check('tests/programs/fast_fail.c', 'PMU=none', 1,
+      qr/\Abefore 1\n# FAIL .* STATUS_STACK_BUFFER_OVERRUN 0xc0000409 .*fast_fail.*, code 0x7$/m);
+check('tests/programs/refused.c', "PMU=$_", 0, qr/\A\d+ checks\n# PASS/) for qw(intel-v2 amd-v2);
+check('tests/programs/first.cpp', 'PMU=amd-v2', 0,
+      qr/\Acapital small\nwprintf 7\n41 checks\n# PASS/);
+check('tests/programs/avx2.c', "PMU=$_ SMP=2", 0,
+      qr/\Asum e5b66400, as without\n0 of 360 times registers were others'\n# PASS/)
+      for qw(none amd-v2);
+check('tests/programs/waits.c', "PMU=none SMP=$_", 0, qr/\A109 checks, 0 wrong\n# PASS/) for 1, 4;
+check('tests/programs/timers.c', "PMU=none SMP=$_", 0, qr/\A273 checks, 0 wrong\n# PASS/) for 1, 4;
+check('tests/programs/usage.c', "PMU=none SMP=$_", 0, qr/\A797 checks, 0 wrong\n# PASS/) for 1, 4;
+for my $processors (1, 4) {
+    check('tests/programs/modern.cpp', "PMU=none SMP=$processors", 0, map { qr/^\Q$_\E$/m }
+          'pool 2470', 'async 42', 'exception thrown', 'timed 0, once 1, own 5',
+          'random 395, differ 1', '3.142 ff 1 123', '153 77 1970-01-01', "$processors processors");
+}
+# From power-on to a program's first line, two seconds at 100 million instructions a second, which
+# TCG executes on a slow host too; an instruction is a nanosecond of the machine's time, so this is
+# the same on every host.
+for my $machine ('PMU=none', 'PMU=intel-v5') {
+    my $output = check('tests/programs/machine.c', $machine, 0,
+                       qr/^\d processors, \d+ checks, 0 wrong\n# PASS/m);
+    next if !$output;
+    my ($first) = $output =~ /\Afirst line after (\d+)$/m;
+    cmp_ok($first // 0, '>', 1_000_000, 'the TSC counts from power-on');
+    cmp_ok($first // 1e12, '<', 200_000_000, 'the first line comes within 2 s');
+}
+# CPUID's two ways of telling: of two processors each has three caches, and both have one. QEMU's
+# sizes: 32 + 32 + 4096 and 16384; 32 + 64 + 512 and 8192.
+my %caches = ('Skylake-Client' => 24704, EPYC => 9408);
+check('tests/programs/machine.c', "PMU=none SMP=2 QEMU_ARGS='-cpu $_'", 0,
+      qr/^7 caches, $caches{$_} KB$/m, qr/^2 processors, 73 checks, 0 wrong\n# PASS/m)
+    for sort keys %caches;
+cmp_ok(-s "$build/program/machine.exe", '>', 250_000, 'the program has 250 KB')
+    if wanted('machine.c');
+check('tests/programs/context.c', "PMU=none SMP=$_", 0, qr/\A181 checks, 0 wrong\n# PASS/) for 1, 4;
+# The program checks what each group of the machine says of itself.
+check('tests/programs/groups.c', "PMU=none SMP=$_", 0,
+      $_ > 64 ? qr/\A2 groups, 66 processors, 59 checks, 0 wrong\n# PASS/
+              : qr/\A1 groups, 2 processors, 35 checks, 0 wrong\n# PASS/)
+    for 2, 66;
+check('tests/programs/runtime.cpp', q(PROGRAM_ARGS='"a b" c\d e\"f g\\' PMU=none SMP=2), 0,
+      qr/\Aabcdef\nbefore held at once\nm{1200}\|\n90 checks, 0 wrong\nthen\nlast\n# PASS/);
+check('tests/programs/static.c', "PMU=none SMP=$_", 0, qr/\Awide\n125 checks, 0 wrong\n# PASS/)
+    for 1, 4;
+# CPUs that really run at once.
+check('tests/programs/lists.c', "PMU=none $_", 0, qr/\A[1-9]\d\d checks, 0 wrong\n# PASS/)
+    for 'SMP=1', 'SMP=4 ICOUNT=off';
+check('tests/programs/system.c', 'PMU=none', 0, qr/\A177 checks, 0 wrong\n# PASS/);
+check('tests/programs/locks.c', "PMU=none SMP=$_", 0, qr/\A602 checks, 0 wrong\n# PASS/) for 1, 4;
+check('tests/programs/names.c', 'PMU=none', 0, qr/\A56 checks, 0 wrong\n# PASS/);
+
+# Programs of other tool chains, by what they import: UCRT64's, the API sets of ucrtbase.dll; Visual
+# Studio's, these and vcruntime140.dll.
+my $gcc_windows = 'x86_64-w64-mingw32-gcc-posix';
+sub make_ucrt
+{
+    my ($name) = @_;
+    my $to = "$build/$name.exe";
+    return system("$gcc_windows -D_UCRT -std=gnu11 -O2 -g -Wall -Wno-nonnull -o $to "
+                  . "tests/programs/$name.c "
+                  . '-nodefaultlibs -lmingw32 -lgcc -lmingwex -lucrt -lkernel32') ? '' : $to;
+}
+
+sub make_msvc
+{
+    my ($to, $own) = ("$build/msvc.exe", "$build/msvc");
+    my $names = join '\n', qw(memcpy strstr __current_exception __std_type_info_destroy_list
+                              __C_specific_handler);
+    return system("clang --target=x86_64-pc-windows-msvc -std=gnu11 -O2 -Wall -Wextra -fno-builtin "
+                  . "-c -o $own.o tests/programs/msvc.c && "
+                  . "printf 'LIBRARY VCRUNTIME140.dll\nEXPORTS\n$names\n' >$own.def && "
+                  . "x86_64-w64-mingw32-dlltool -d $own.def -l $own.a && "
+                  . "$gcc_windows -nostdlib -Wl,-e,mainCRTStartup -o $to $own.o $own.a "
+                  . '-lucrt -lkernel32') ? '' : $to;
+}
+
+# C++ with threads and exceptions, linked with Debian's static libraries, which know no other name
+# of setjmp.
+sub make_ucrt_library
+{
+    my $to = "$build/ucrt.library.exe";
+    my $libraries = join ' ', map { "-l$_" }
+        qw(stdc++ mingw32 gcc gcc_eh mingwex pthread ucrt kernel32);
+    my $setjmp = '_setjmp=__intrinsic_setjmpex';
+    return system("mkdir -p $build/ucrt && echo '#include <windows.h>' >$build/ucrt/Windows.h && "
+                  . "x86_64-w64-mingw32-g++-posix -D_UCRT -D$setjmp -isystem $build/ucrt "
+                  . "-O2 -w -static -s -o $to "
+                  . "tests/programs/library.cpp -nodefaultlibs -Wl,--defsym=$setjmp "
+                  . "-Wl,--start-group $libraries -Wl,--end-group") ? '' : $to;
+}
+
+sub check_made
+{
+    my ($exe, $variables, $want, @patterns) = @_;
+    return check($exe, $variables, $want, @patterns) if $exe;
+    fail('a program of another tool chain is built');
+}
+system "mkdir -p $build";
+if (wanted('ucrt.exe')) {
+    my $exe = make_ucrt('ucrt');
+    my $imports = `x86_64-w64-mingw32-objdump -p $exe`;
+    ok($imports =~ /DLL Name: api-ms-win-crt-stdio-l1-1-0\.dll/ && $imports !~ /msvcrt/i,
+       'ucrt.c imports API sets and no msvcrt.dll');
+    check_made($exe, qq(PROGRAM_ARGS='"a b" c' PMU=none SMP=$_), 0,
+               qr/\Anarrow and wide\nwide and narrow\na line\nstandard error\n/,
+               qr/^79 checks, 0 wrong\nlast, before the end\nfirst, at the end\n# PASS/m)
+        for 1, 4;
+}
+my %checks = (ucrt_wrong => 500, ucrt_system => 429);
+for my $name (grep { wanted("$_.exe") } sort keys %checks) {
+    check_made(make_ucrt($name), 'PMU=none', 0, qr/\A$checks{$name} checks, 0 wrong\n# PASS/);
+}
+my $overrun = qr/# FAIL .* STATUS_STACK_BUFFER_OVERRUN .*, code/;
+my %ends = (abort => qr/\Athe program called abort\(\)\n$overrun 0x7$/m,
+            quiet => qr/\A# FAIL the program ended with 3$/m,
+            parameter => qr/\Aa function of the C library was .*\n$overrun 0x5$/m,
+            cookie => qr/\Aa buffer on the stack was overrun\n$overrun 0x2$/m);
+check("$build/ucrt_system.exe", "PROGRAM_ARGS=$_ PMU=none", 1, $ends{$_}) for sort keys %ends;
+check_made(make_ucrt_library(), 'PMU=none SMP=2', 0,
+           qr/\Aready 4, own 5\nthrown\nslept 1\nanswer 42\njumps 3\nwide\n2 processors\n# PASS/)
+    if wanted('ucrt.library.exe');
+if (wanted('msvc.exe')) {
+    my $exe = make_msvc();
+    check_made($exe, q(PROGRAM_ARGS='"a b" c' PMU=none), 0,
+               qr/\Ainitializer\nconstructor\nhello of 3: a b,  2\.50\n/,
+               qr/\.50\ndestructor\nthread's end 0\natexit\n# PASS/);
+    system "sed 's/strstr/strstX/g' $exe >$build/msvc.lacks.exe";
+    check("$build/msvc.lacks.exe", 'PMU=none', 1,
+          qr/^# msvc\.lacks\.exe needs of VCRUNTIME140\.dll what it does not have: strstX$/m);
+}
+
+check('tests/samples/benchmark.cpp', 'PMU=intel-v5', 0,
+      qr/^array +5000050000, \d+ us, [1-9]\d{5,} instructions, [1-9]\d{5,} cycles$/m,
+      qr/^list .*\ndivide /m);
+check('tests/samples/benchmark.cpp', 'PMU=none', 1, qr/\Ano counters here\n/);
+
+done_testing, exit if @ARGV;
+
+# Images that are none: one line says why, and nothing else happens.
+sub u16 { pack 'v', @_ }
+sub u32 { pack 'V', @_ }
+my $good = do { local $/; open my $in, '<:raw', "$build/program/benchmark.exe" or die; <$in> };
+my $pe = unpack 'V', substr $good, 0x3c, 4;
+sub bad
+{
+    my ($name, $why, @changes) = @_;
+    my $image = $good;
+    while (my ($at, $bytes) = splice @changes, 0, 2) {
+        $at eq 'length' ? ($image = substr $image, 0, $bytes)
+                        : substr $image, $at, length $bytes, $bytes;
+    }
+    open my $out, '>:raw', "$build/bad.exe" or die;
+    print $out $image;
+    close $out;
+    my $all = `PMU=none BUILD=$build PROGRAM=$build/bad.exe tests/run 2>&1 </dev/null`;
+    my $status = $? >> 8;
+    $all =~ s/.*?^# running: [^\n]*\n//ms;
+    ok($status == 1 && $all =~ $why && $all !~ /PANIC|no counters/, "refused: $name")
+        or diag("status $status\n$all");
+}
+bad('no MZ', qr/^# FAIL bad\.exe \w.*$/m, 0, 'ZM');
+bad('cut off behind the headers', qr/^# FAIL bad\.exe \w.*$/m, length => 0x400);
+bad('a header outside the file', qr/^# FAIL bad\.exe \w.*$/m, 0x3c, u32(0x7ffffff0));
+bad('of 32 bits', qr/^# FAIL bad\.exe .*32/m, $pe + 4, u16(0x14c));
+bad('of ARM', qr/^# FAIL bad\.exe .*ARM/m, $pe + 4, u16(0xaa64));
+bad('a library', qr/^# FAIL bad\.exe is a library/m, $pe + 22, u16(0x2022));
+bad('a driver', qr/^# FAIL .*driver|^# FAIL bad\.exe \w/m, $pe + 24 + 68, u16(1));
+bad('imports outside the image', qr/^# FAIL \w.*$/m, $pe + 24 + 120, u32(0xfffff000));
+bad('a library that nobody has', qr/^# .*ERNEL33/m, index($good, "KERNEL32.dll\0"), 'KERNEL33');
+
+# More of them by chance; make fuzz-images has as many as one wants.
+system "make -s BUILD=$build PROGRAM=tests/programs/events.c >/dev/null 2>&1 </dev/null";
+my $fuzzed = `SEED=1 COUNT=20 BUILD=$build tests/host/fuzz-images 2>&1 </dev/null`;
+ok(!$? && $fuzzed =~ /^20 images, seed 1: (?=.*FAIL)(?=.*PASS)/m,
+   '20 mutated images are refused, run or end by themselves') or diag($fuzzed);
+system "make -s BUILD=$build DRIVER=tests/programs/driver_try.c >/dev/null 2>&1 </dev/null";
+my $try = "$build/program/driver_try.sys";
+$fuzzed = `SEED=1 COUNT=10 BUILD=$build tests/host/fuzz-images $try 2>&1 </dev/null`;
+ok(!$? && $fuzzed =~ /^10 images, seed 1: (?=.*FAIL)(?=.*loaded)/m,
+   '10 mutated drivers are refused or loaded') or diag($fuzzed);
+# And many more of the loader's files alone, on the host.
+my @images = map { "$build/$_" } qw(program/events.exe program/driver_try.sys dll/kernel32.dll);
+my $gcc = 'gcc -O1 -g -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover -I.';
+is(system("$gcc -o $build/fuzz-pe tests/pe/fuzz.c kernel/pe.c kernel/pe_names.c"), 0,
+   'the loader for the host');
+$fuzzed = `$build/fuzz-pe 1 2000 @images 2>&1`;
+ok(!$? && $fuzzed =~ /^6000 images, seed 1: [1-9]\d{3} opened$/m,
+   '6000 mutated images are read without a wrong access') or diag($fuzzed);
+done_testing;

@@ -1,0 +1,148 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# Machines with quirks that nobody chose: N combinations of model, quirks, CPUs and groups of tests,
+# made of SEED. A test may find there what a processor does wrong, and fail. But the kernel must not
+# panic, no test be killed or hang, and none fail because of what another left: it fails alone too.
+# A line of a machine that did otherwise repeats it:
+#     SEED=1 N=20 tests/host/quirks.t        FIRST=7 N=1 for the seventh alone
+use strict;
+use warnings FATAL => 'all';
+use Test::More;
+use List::Util 'any';
+use lib 'tests/host';
+use Environment;
+
+my ($seed, $n, $first, $build) =
+    ($ENV{SEED} || 1, $ENV{N} || 20, $ENV{FIRST} || 1, $ENV{BUILD} || 'build');
+my $timeout = $ENV{TIMEOUT} // 600; # a host may be busy
+Environment::forget();
+$ENV{TIMEOUT} = $timeout;
+$ENV{ACCEL} = 'tcg';
+
+use constant { GROUPS => 8, QUIRKS => 6, ALONE => 3, SEEDS => 8 };
+# Greater values are no processor's: hours pass, or nothing but the quirk runs.
+my %most = (irq3 => 5, skid => 10_000, exitcost => 20_000, 'freeze-lag' => 10_000);
+my @reserved = (19, 21, 36 .. 39, 42 .. 63);    # of AMD's event select
+my $asks_the_pmu =
+    qr/^(?:pmu_|hal_|tp_|profile_|source_|etw_|exact|measured|sched|smp|vpmu_quirks|diagnosis)/;
+
+sub lines { open my $in, '<', $_[0] or die "$_[0]: $!"; return <$in> }
+sub one_of { return $_[int rand @_] }
+# From least to most, each number of digits as likely as the others.
+sub between
+{
+    my ($least, $most) = @_;
+    return int exp(log($least) + rand(log($most + 1) - log $least));
+}
+sub big { return sprintf '0x%x', int(rand 2**32) << 32 | int rand 2**32 }
+
+my (%vendor, @names);
+for (lines('pmu/virt/models.c')) {
+    push(@names, $1), $vendor{$1} = substr($1, 0, 1) if /\.name = "([a-z0-9-]+)"/;
+    push(@names, $1), $vendor{$1} = substr($2, 0, 1) if /^    \{ "([a-z0-9.-]+)", "([a-z][^"]*)"/;
+}
+my @quirks = map { /^    \{ "([\w-]+)([^"]*)", ([A-Z]+), AT\(\w+\), ([A-Z]+), (\w+), (\w+),/
+        ? { name => $1, form => $2, kind => $3, vendor => $4, least => $5, most => $6 } : () }
+    # an instruction of a stepped machine takes as long as a thousand
+    grep { !/"step"/ } lines('pmu/virt/quirk.c');
+my @groups = do { my %seen; grep { $_ =~ $asks_the_pmu && !$seen{$_}++ }
+                  map { /^(\w+)\./ } `LIST=1 PMU=intel-v5 tests/run` };
+
+sub bits
+{
+    my @from = @_;
+    my %on = map { one_of(@from) => 1 } 0 .. rand 3;
+    return join '+', sort { $a <=> $b } keys %on;
+}
+
+sub word_of
+{
+    my ($q, $vendor) = @_;
+    my ($name, $kind, $least, $most) = @$q{qw(name kind least most)};
+    $most = $most{$name} // ($most eq 'UINT64_MAX' ? 2**32 : $most);
+    return $name if $kind eq 'FLAG';
+    return "$name=" . big() if $name eq 'left' || $name eq 'misc';
+    return "$name=" . one_of($q->{form} =~ /([\w+-]+)/g) if $kind eq 'CHOICE' || $kind eq 'SIGNED';
+    return "$name=" . bits($name eq 'sticky' ? @reserved : (0 .. 7, $vendor eq 'i' ? 32 .. 35 : ()))
+        if $kind eq 'BITS';
+    my $value = between($least || 1, $most);
+    return "$name=$value+-" . int rand $value + 1 if $kind eq 'SPREAD';
+    if ($kind eq 'PAIR') {
+        my $tenth = 100 * $value;    # of the time, at 1000 MHz
+        return "$name=$value:" . between(1, $tenth < $most ? $tenth : $most);
+    }
+    return "$name=$value";
+}
+
+sub combination
+{
+    my $model = one_of(@names);
+    my %word;
+    for (0 .. rand QUIRKS) {
+        my $q = one_of(grep { $_->{vendor} eq 'BOTH'
+                              || lc substr($_->{vendor}, 0, 1) eq $vendor{$model} } @quirks);
+        $word{$q->{name}} = word_of($q, $vendor{$model});
+    }
+    my $smp = one_of(1, 2, 2, 4);
+    my %group = map { one_of(@groups) => 1 } 1 .. GROUPS;
+    return join(',', $model, map { $word{$_} } sort keys %word), $smp, join ',',
+        map { "$_.*" } sort keys %group;
+}
+
+sub run
+{
+    my ($pmu, $smp, $tests) = @_;
+    local @ENV{qw(PMU SMP TESTS)} = ($pmu, $smp, $tests);
+    my $log = `tests/run 2>&1 </dev/null`;
+    return ($? >> 8, $log);
+}
+
+# Whether nothing but a test of this group fails first on the machine, so that it can be nobody's
+# echo.
+sub fails_first
+{
+    my ($group, @machine) = @_;
+    return (run(@machine))[1] =~ /^not ok \d+ - (\w+)\./m && $1 eq $group;
+}
+
+# Tests that fail here and nowhere first: neither alone, nor in their group where chance falls
+# otherwise, nor behind groups that do not fail, for what a quirk does may depend on the time. The
+# first that fails here is none of them. Of each group one is asked.
+sub echoes
+{
+    my ($log, $pmu, $smp) = @_;
+    my (%fails, %passes);
+    my ($before, @failed) = grep { !$fails{(split /\./)[0]}++ } $log =~ /^not ok \d+ - (\S+)$/mg;
+    splice @failed, ALONE if @failed > ALONE;
+    my @others = grep { !$fails{$_} && !$passes{$_}++ } $log =~ /^ok \d+ - (\w+)\.\w+$/mg;
+    return grep {
+        my $test = $_;
+        my ($group) = /^(\w+)/;
+        !any { fails_first($group, @$_) } [$pmu, $smp, $test],
+            (map { ["$pmu,seed=$_", $smp, "$group.*"] } 1 .. SEEDS),
+            map { [$pmu, $smp, "$_.*,$test"] } @others;
+    } @failed;
+}
+
+sub wrong
+{
+    my ($status, $log, @machine) = @_;
+    my @wrong = map { "stuck: $_" } $log =~ /^# watchdog: (\S+) is stuck/mg;
+    push @wrong, "exit status $status" if $status != 0 && $status != 1 && $status != 77;
+    push @wrong, "refused: $1"
+        if $log =~ /^# vpmu: (no .*|.* is no quirk .*|.* does not begin .*)/m;
+    push @wrong, map { "fails only behind others: $_" } echoes($log, @machine) if !@wrong;
+    return @wrong;
+}
+
+plan tests => 1 + $n;
+ok(@names > 20 && @quirks > 35 && @groups > 80, 'models, quirks and groups are read');
+for my $i ($first .. $first + $n - 1) {
+    srand($seed * 1_000_003 + $i);
+    my ($pmu, $smp, $tests) = combination();
+    my ($status, $log) = run($pmu, $smp, $tests);
+    my @wrong = wrong($status, $log, $pmu, $smp);
+    my ($verdict) = $log =~ /^# ((?:PASS|FAIL|NONE|CRASH|HANG|BROKEN)\b.*?)(?: \[.*)?$/m;
+    ok(!@wrong, "$pmu, $smp CPU: " . ($verdict // 'no verdict'))
+        or diag(map { "$_\n" } @wrong, "make run PMU=$pmu SMP=$smp TESTS='$tests'");
+}
