@@ -42,7 +42,6 @@ OBJ    := $(ASM:%.asm=$(BUILD)/%.asm.o) $(C:%.c=$(BUILD)/%.o)
 # What makes PE images: mingw-w64.
 WIN_CC := x86_64-w64-mingw32-gcc-posix
 WIN_CXX := x86_64-w64-mingw32-g++-posix
-COMMA  := ,
 
 # What is traced where nobody says what.
 ifneq ($(filter trace,$(MAKECMDGOALS)),)
@@ -195,9 +194,9 @@ PACKAGES := qemu-system-x86 grub-pc-bin grub-efi-amd64-bin grub-common xorriso m
 # Beside these only make test wants 115 MB of browser: `make deps test` or `make deps WITH=test`.
 PACKAGES += $(if $(filter test,$(MAKECMDGOALS) $(WITH)),chromium)
 
-# The variables that a script's first comment explains; names that match in a table of the source.
+# The variables that a script's first comment explains; what PMU= may name.
 VARIABLES = @sed -n '/^\#   [A-Z]*=/,/^\#$$/s/^\#   /    /p' $(1)
-NAMES = @sed -n 's/^ *$(1)/\1/p' $(2) | paste -sd' ' | fold -sw 74 | sed 's/^/      /'
+NAMES = @tests/names $(1) | awk -F '\t' '{ printf "      %-22s %s\n", $$1, $$2 }'
 
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
@@ -209,11 +208,11 @@ help-all: help
 	@echo 'make run        boot and run every test; the exit status says pass or fail. Variables:'
 	$(call VARIABLES,tests/run)
 	@echo '    MODEL is one of:'
-	$(call NAMES,.*\.name = "\([a-z0-9-]*\)".*,pmu/virt/models.c)
-	@echo '    or a machine made of one, with quirks (its first lines say which):'
-	$(call NAMES,{ "\([a-z0-9.-]*\)"$(COMMA) "[a-z].*,pmu/virt/models.c)
+	$(call NAMES,MODEL)
+	@echo '    or a machine made of one, with quirks:'
+	$(call NAMES,MACHINE)
 	@echo '    QUIRK, a difference of a processor from its manual, is one of:'
-	$(call NAMES,{ "\([^"]*\)"$(COMMA) [A-Z]*$(COMMA) AT.*,pmu/virt/quirk.c)
+	$(call NAMES,QUIRK)
 	@echo 'make run UBSAN=1 BUILD=build/ub     undefined behaviour ends the run'
 	@echo 'make run KASAN=1 BUILD=build/kasan  a wrong address does'
 	@echo 'make run KCSAN=1 BUILD=build/kcsan  a data race does'

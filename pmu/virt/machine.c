@@ -18,9 +18,9 @@ static bool is_name(const char *name, const char *from, size_t length)
 
 static const struct model *find_model(const char *from, size_t length)
 {
-    for (unsigned i = 0; all_models[i]; i++)
-        if (is_name(all_models[i]->name, from, length))
-            return all_models[i];
+    for (const struct model *m = all_models; m->name; m++)
+        if (is_name(m->name, from, length))
+            return m;
     return NULL;
 }
 
@@ -35,8 +35,8 @@ static const struct machine *find_machine(const char *from, size_t length)
 static void list_all(const char *wrong)
 {
     print("# vpmu: no model \"%s\"; there are", wrong);
-    for (unsigned i = 0; all_models[i]; i++)
-        print(" %s", all_models[i]->name);
+    for (const struct model *m = all_models; m->name; m++)
+        print(" %s", m->name);
     print("; machines");
     for (const struct machine *m = all_machines; m->name; m++)
         print(" %s", m->name);

@@ -101,7 +101,7 @@ struct model {
     const struct event_code *events; /* ends with EVENT_NONE */
 };
 
-extern const struct model *const all_models[]; /* ends with NULL */
+extern const struct model all_models[]; /* ends with a name NULL */
 /* A name for a model with quirks, and for facts in which the processor differs from the model. */
 struct machine {
     const char *name, *words, *brand;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of quirks, and the reading of the words that switch them on. Boot CPU, before the guest
- * starts. */
+/* Reads the words of vpmu= that switch quirks on. Boot CPU, before the guest starts. */
 #include "pmu/virt/quirk.h"
 #include <stddef.h>
 #include "kernel/base/bits.h"
@@ -11,58 +10,20 @@
  * stored as n. SPREAD and PAIR have a second value, which follows the first in the struct. */
 enum kind { FLAG, NUMBER, SIGNED, BITS, CHOICE, SPREAD, PAIR };
 enum { BOTH = 0, INTEL = 'G', AMD = 'A' };
-#define AT(field) offsetof(struct quirks, field)
 
 /* The name ends at = or [; least and most bound the value; a word without a value gets standard. */
 static const struct quirk {
     const char *form;
-    enum kind kind;
     uint16_t at;
+    enum kind kind;
     char vendor;
     uint64_t least, most, standard;
 } table[] = {
-    { "step", FLAG, AT(step), BOTH, 1, 1, 1 },
-    { "seed=N", NUMBER, AT(seed), BOTH, 0, UINT64_MAX, 0 },
-    { "irq3[=N]", NUMBER, AT(irq3), BOTH, 1, 100, 1 },
-    { "ipc=N", NUMBER, AT(ipc), BOTH, 1, 16, 0 },
-    { "ref=N", NUMBER, AT(ref), INTEL, 1, 1000, 0 },
-    { "hybrid", FLAG, AT(hybrid), INTEL, 1, 1, 1 },
-    { "vmrun", FLAG, AT(vmrun), BOTH, 1, 1, 1 },
-    { "noemul", FLAG, AT(noemul), BOTH, 1, 1, 1 },
-    { "emulraw", FLAG, AT(emulraw), BOTH, 1, 1, 1 },
-    { "wrmsr=+1|-1", SIGNED, AT(wrmsr), BOTH, 0, 1, 0 },
-    { "anythread", FLAG, AT(anythread), INTEL, 1, 1, 1 },
-    { "metrics", FLAG, AT(metrics), INTEL, 1, 1, 1 },
-    { "gp=N", NUMBER, AT(gp), INTEL, 1, 12, 0 },
-    { "sticky=B+B..", BITS, AT(sticky), BOTH, 0, 63, 0 },
-    { "noset", FLAG, AT(noset), AMD, 1, 1, 1 },
-    { "v2alias", FLAG, AT(v2alias), AMD, 1, 1, 1 },
-    { "v2bits=keep|fault", CHOICE, AT(v2bits), AMD, 1, 2, 0 },
-    { "uncore", FLAG, AT(uncore), INTEL, 1, 1, 1 },
-    { "fastrdpmc", FLAG, AT(fastrdpmc), BOTH, 1, 1, 1 },
-    { "misc=V", NUMBER, AT(misc), INTEL, 1, UINT64_MAX, 0 },
-    { "ignoremsrs", FLAG, AT(ignoremsrs), BOTH, 1, 1, 1 },
-    { "hyperv", FLAG, AT(hyperv), BOTH, 1, 1, 1 },
-    { "kvm", FLAG, AT(kvm), BOTH, 1, 1, 1 },
-    { "lvtmask=never|always", CHOICE, AT(lvtmask), BOTH, 1, 2, 0 },
-    { "skid[=N[+-M]]", SPREAD, AT(skid), BOTH, 0, 100000, 60 },
-    { "twice", FLAG, AT(twice), BOTH, 1, 1, 1 },
-    { "lostpmi[=P]", NUMBER, AT(lostpmi), BOTH, 1, 1000, 4 },
-    { "contend[=K]", NUMBER, AT(contend), BOTH, 1, 16, 3 },
-    { "throttle=P", NUMBER, AT(throttle), BOTH, 1, 1000, 0 },
-    { "left=M", NUMBER, AT(left), BOTH, 1, UINT64_MAX, 0 },
-    { "owned=N+N..", BITS, AT(owned), BOTH, 0, 63, 0 },
-    { "dead=N+N..", BITS, AT(dead), BOTH, 0, 63, 0 },
-    { "far[=N]", NUMBER, AT(far), BOTH, 1, 100, 1 },
-    { "wrap0", FLAG, AT(wrap0), BOTH, 1, 1, 1 },
-    { "freeze-lag=N", NUMBER, AT(freeze_lag), BOTH, 1, 100000, 0 },
-    { "smi=T:L", PAIR, AT(smi), BOTH, 50, 1000000, 0 },
-    { "smi3", FLAG, AT(smi3), BOTH, 1, 1, 1 },
-    { "exitcost=N", NUMBER, AT(exitcost), BOTH, 1, 1000000, 0 },
-    { "pit=dead", CHOICE, AT(pit), BOTH, 1, 1, 0 },
-    { "pitjitter", FLAG, AT(pitjitter), BOTH, 1, 1, 1 },
-    { "c1e", FLAG, AT(c1e), BOTH, 1, 1, 1 },
-    { "debugctl=ignore", CHOICE, AT(debugctl), BOTH, 1, 1, 0 },
+#define MODEL(...)
+#define MACHINE(...)
+#define QUIRK(form, meaning, field, ...) { form, offsetof(struct quirks, field), __VA_ARGS__ },
+#define SECOND(...)
+#include "pmu/virt/names.def"
 };
 #define ROWS ARRAY_SIZE(table)
 

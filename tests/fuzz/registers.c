@@ -175,10 +175,10 @@ void guest_try_words(void)
     };
     char text[BOOT_LINE_MAX], *exactly;
     unsigned model = 0, n;
-    while (all_models[model + 1] && fuzz_below(8))
+    while (all_models[model + 1].name && fuzz_below(8))
         model++;
     n = (unsigned)snprintf(text, sizeof text, "%s",
-                           fuzz_below(6) ? all_models[model]->name : all_machines[0].name);
+                           fuzz_below(6) ? all_models[model].name : all_machines[0].name);
     for (unsigned i = fuzz_below(2) ? 2 : (unsigned)fuzz_below(30); i && n < 400; i--)
         n += (unsigned)snprintf(text + n, sizeof text - n, "%s%s", fuzz_below(3) ? "," : "",
                                 words[fuzz_below(sizeof words / sizeof *words)]);

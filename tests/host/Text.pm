@@ -12,12 +12,13 @@ sub lines
 }
 
 # Tables may be wider than 100 columns, for a row is read as one: between "clang-format off" and
-# "on"; the events; what libpfm4 says; mutants, whose rows quote sources. So may Markdown, which is
-# read rendered. In a table's file comments are text nevertheless.
+# "on"; the events; .def files; what libpfm4 says; mutants, whose rows quote sources. So may
+# Markdown, which is read rendered. In a table's file comments are text nevertheless.
 sub may_be_wide
 {
     my ($file) = @_;
-    return $file =~ m{\.md$|^pmu/events/|^tests/(?:libpfm/(?:sources|differences|pmus)$|mutants/)};
+    return $file =~ m{\.(?:md|def)$|^pmu/events/|^tests/mutants/
+                     |^tests/libpfm/(?:sources|differences|pmus)$}x;
 }
 
 sub too_wide

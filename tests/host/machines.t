@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# Every named machine of pmu/virt/models.c, with 1 and 4 CPUs, all tests: the verdict, how many
+# Every named machine of pmu/virt/names.def, with 1 and 4 CPUs, all tests: the verdict, how many
 # tests ran, and of those that pass on the ideal model which the machine is made of how many still
 # run: 95 % at least. `make machines`; two at a time (JOBS=2), an hour; SMP=1 only those. Logs stay
 # in build/machines. With words on the command line only those of these names: prove -v
@@ -22,9 +22,8 @@ Environment::forget();
 # Machine, and the model that it is made of; hybrid ones are compared with a model that is hybrid.
 sub machines
 {
-    open my $in, '<', 'pmu/virt/models.c' or die "models.c: $!";
-    my @found = map { /^    \{ "([a-z0-9.-]+)", "([a-z0-9-]+)([^"]*)"/ ? [$1, $2, $3] : () } <$in>;
-    @found = map { [$_->[0], $_->[1] . ($_->[2] =~ /,hybrid/ ? ',hybrid' : '')] } @found;
+    my @found = map { /^(.*?)\t([\w-]+)(?:\S*(,hybrid))?/ ? [$1, $2 . ($3 // '')] : () }
+        `tests/names MACHINE`;
     return grep { my $name = $_->[0]; !@ARGV || grep { $name eq $_ } @ARGV } @found;
 }
 

@@ -58,7 +58,7 @@ my @mutants = map { my @list = eval text($_); die "$_: $@" if $@; @list }
 # The model that the machine is made of.
 my $model_of = '';
 if ($machine) {
-    ($model_of) = text('pmu/virt/models.c') =~ /^    \{ "\Q$machine\E", "([a-z0-9-]+)/m
+    ($model_of) = `tests/names MACHINE` =~ /^\Q$machine\E\t([\w-]+)/m
         or die "no such machine: $machine\n";
     my ($vendor) = $model_of =~ /^(\w+)/;
     @mutants = grep { ($_->[6] // '') !~ /\.t(?: |$)/ && $_->[2] =~ /^(?:$vendor|(?!\w))/ }

@@ -26,7 +26,6 @@ my @reserved = (19, 21, 36 .. 39, 42 .. 63);    # of AMD's event select
 my $asks_the_pmu =
     qr/^(?:pmu_|hal_|tp_|profile_|source_|etw_|exact|measured|sched|smp|vpmu_quirks|diagnosis)/;
 
-sub lines { open my $in, '<', $_[0] or die "$_[0]: $!"; return <$in> }
 sub one_of { return $_[int rand @_] }
 # From least to most, each number of digits as likely as the others.
 sub between
@@ -36,15 +35,13 @@ sub between
 }
 sub big { return sprintf '0x%x', int(rand 2**32) << 32 | int rand 2**32 }
 
-my (%vendor, @names);
-for (lines('pmu/virt/models.c')) {
-    push(@names, $1), $vendor{$1} = substr($1, 0, 1) if /\.name = "([a-z0-9-]+)"/;
-    push(@names, $1), $vendor{$1} = substr($2, 0, 1) if /^    \{ "([a-z0-9.-]+)", "([a-z][^"]*)"/;
-}
-my @quirks = map { /^    \{ "([\w-]+)([^"]*)", ([A-Z]+), AT\(\w+\), ([A-Z]+), (\w+), (\w+),/
+my %vendor = ((map { /^((\w).*?)\t/ } `tests/names MODEL`),
+              (map { /^(.*?)\t(\w)/ } `tests/names MACHINE`));
+my @names = sort keys %vendor;
+my @quirks = map { /^([\w-]+)(.*?)\t.*\t\w+, ([A-Z]+), ([A-Z]+), (\w+), (\w+),/
         ? { name => $1, form => $2, kind => $3, vendor => $4, least => $5, most => $6 } : () }
     # an instruction of a stepped machine takes as long as a thousand
-    grep { !/"step"/ } lines('pmu/virt/quirk.c');
+    grep { !/^step\t/ } `tests/names QUIRK`;
 my @groups = do { my %seen; grep { $_ =~ $asks_the_pmu && !$seen{$_}++ }
                   map { /^(\w+)\./ } `LIST=1 PMU=intel-v5 tests/run` };
 
