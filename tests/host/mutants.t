@@ -8,8 +8,8 @@
 # that is not noticed there nor on the model that the machine is made of means nothing there; of the
 # others four in five must be noticed.
 #
-# A line: what is broken; its clause in tests/contract.md (own: a rule of this kernel without an
-# id); the machine: a model, then variables of tests/run; the file; the text, which stands there
+# A line: what is broken; its clause in tests/contract.md;
+# the machine: a model, then variables of tests/run; the file; the text, which stands there
 # once; what it becomes; which tests, or a script of them with its words, where the clause's do not
 # notice it (if not said the PMU's); 'crash' where no test can outlive it, as with any mutant of
 # pmu/; 'lives' where the test panics on purpose, and does not with the mutant; of a header, the
@@ -36,11 +36,10 @@ my @clauses = grep { !$_->{not} && $_->{text} !~ /^as / }
     @{ Contract::entries('tests/contract.md') };
 my %entry_of = map { $_->{id} => $_ } @clauses;
 
-# Whether a test noticed it that its clause names. A rule without an id is any test's.
+# Whether a test noticed it that its clause names.
 sub is_noticed_by_own
 {
     my ($id, $said) = @_;
-    return 1 if $id eq 'own';
     return grep { Contract::names($entry_of{$id}, $_) } $said =~ /\b(\w+\.\w+)\b/g;
 }
 
