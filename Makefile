@@ -327,9 +327,9 @@ PROVE := prove $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit)
 
 # Two at a time, where nothing looks at the time that passes and a machine may run beside another.
 TOGETHER := transparent blocks fuzz linux libpfm programs drivers trace quirks usb report bench \
-    checks rounds
+    checks tools
 TOGETHER := $(wildcard $(TOGETHER:%=tests/host/%.t))
-ALONE := runner terminal speed image boot mutants matrix
+ALONE := runner image boot mutants matrix
 # What failed among the first is told again at the end.
 test: all iso $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
 	@status=0; said=$(BUILD)/together; : > $$said; $(if $(JUNIT),,\

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the virtual PMU costs code that counts its instructions: exits and steps, which are exact
  * where the time that they take is not; and code that counts what must be decoded, by the
- * instruction clock. tests/host/speed.t measures the time. */
+ * instruction clock. */
 #include "hal/clock.h"
 #include "hal/smp.h"
 #include "kernel/base/bits.h"

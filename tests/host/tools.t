@@ -1,0 +1,73 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# What a run leaves: what a terminal shows, the log, no machine, whatever ends it. One test each of
+# make soak and make help.
+use strict;
+use warnings;
+use Test::More;
+use lib 'tests/host';
+use Pretend;
+
+my $mixed = "\n# kernel\nTAP version 13\n1..5\nok 1 - a.one\n# remark\n"
+    . "ok 2 - a.two # SKIP needs 2 CPUs\n# tests/harness/test.c:7: x = 1, want 2\n"
+    . "not ok 3 - a.three\nok 4 - b.one # SKIP needs 2 CPUs\nok 5 - b.two\n"
+    . "# 2 passed, 1 failed, 2 skipped, 9 checks\n# FAIL 1 of 5\n";
+pretend($mixed, 'exit 35');
+my (undef, $output) = run_it('ACCEL=tcg');
+like($output, qr/\Q$mixed\E\z/, 'a pipe gets the stream as it came');
+$output = `TERM=xterm NO_COLOR= ACCEL=tcg script -qec tests/run /dev/null 2>&1 </dev/null`;
+like($output, qr/\e\[31mnot ok 3 - a\.three\e\[0m/, 'on a terminal a failure is red');
+my $plain = $output =~ s/\r\n/\n/gr =~ s/[^\n]*\r\e\[K//gr =~ s/\e\[\d*m//gr;
+like($plain, qr/\A# machine: .*\n\Q@{[<<'END']}\E\z/, 'groups, failures in full, skips by reason');
+# kernel
+# tests/harness/test.c:7: x = 1, want 2
+not ok 3 - a.three
+a                        1 passed, 1 failed, 1 skipped
+b                        1 passed, 1 skipped
+     2 skipped: needs 2 CPUs
+# 2 passed, 1 failed, 2 skipped, 9 checks
+# FAIL 1 of 5
+END
+like(scalar `cat $dir/run.log`, qr/^# machine: .*\n\Q$mixed\E\z/, 'the log is whole');
+
+# Waits until the file has a process and, if it is to be gone, until that is gone.
+sub process
+{
+    my ($gone) = @_;
+    for (1 .. 200) {
+        my $pid = -s "$dir/pid" ? `cat $dir/pid` : 0;
+        return 1 if $pid && (!$gone || !kill 0, $pid);
+        select undef, undef, undef, 0.1;
+    }
+    return 0;
+}
+
+pretend($two, "echo \$\$ > $dir/pid; exec sleep 60");
+file("$dir/one.t", "#!/bin/sh\nACCEL=tcg tests/run > /dev/null\n", 0755);
+for (['', 'ACCEL=tcg TIMEOUT=1 exec tests/run'], ['INT', 'ACCEL=tcg exec tests/run'],
+     ['KILL', 'ACCEL=tcg exec tests/run'], ['TERM', "exec prove $dir/one.t"]) {
+    my ($signal, $command) = @$_;
+    unlink "$dir/pid";
+    my $pid = fork // die;
+    exec '/bin/sh', '-c', "$command >/dev/null 2>&1 </dev/null" if !$pid;
+    process(0);
+    kill $signal => $pid if $signal;
+    waitpid $pid, 0;
+    ok(process(1), 'no machine stays after ' . ($signal ? "SIG$signal" : 'a hang'));
+}
+
+# Its second round fails, or none does.
+$ENV{ACCEL} = 'tcg';
+file("$dir/good", $good);
+file("$dir/bad", $good =~ s/ok 2/not ok 2/r =~ s/3 passed, 0/2 passed, 1/r =~ s/PASS/FAIL/r);
+pretend('', "case \"\$*\" in *phase=2*) cat $dir/bad; exit 35 ;; esac; cat $dir/good; exit 33");
+like(scalar `LOAD=0 N=1 tests/host/soak`, qr/\A# soak: 2 runs, 0 of them .*\n\z/, 'soak: the same');
+like(scalar `LOAD=0 N=2 tests/host/soak`, qr/^    > not ok 2 - a\.two\n.*^# soak: 4 runs, 2 of/ms,
+     'soak: another');
+
+my @help = split /\n/, `make -s help`;
+ok(@help > 10 && @help <= 24 && !grep({ length > 80 } @help),
+   'make help fits a screen of 24 lines of 80 columns') or diag("@help");
+like(scalar `make -s help-all`, qr/TIMEOUT=120.*amd-zen5.*haswell.*lostpmi.*make mutants/s,
+     'make help-all has variables, models, machines, quirks, commands');
+done_testing;
