@@ -48,12 +48,17 @@ static const char *name_of(unsigned code)
     return "a driver's own";
 }
 
-void bug_check(unsigned code, const uint64_t p[4], uint64_t where, const char *words)
+void bug_check_at(uint64_t where, unsigned code, const uint64_t p[4], const char *words)
 {
     char place[96];
     driver_place(where, place, sizeof place);
     panic("bug check 0x%08x %s (0x%lx, 0x%lx, 0x%lx, 0x%lx)%s%s%s%s", code, name_of(code), p[0],
           p[1], p[2], p[3], *place ? " in " : "", place, *words ? ": " : "", words);
+}
+
+void bug_check(unsigned code, const uint64_t parameters[4], const char *words)
+{
+    bug_check_at(driver_caller(), code, parameters, words);
 }
 
 void bug_check_exception(uint64_t status, const struct trap_frame *f, uint64_t address)
@@ -65,8 +70,8 @@ void bug_check_exception(uint64_t status, const struct trap_frame *f, uint64_t a
     else
         print_to(words, sizeof words, "raised, IRQL %lu", read_cr8());
     if (thread_current()->process)
-        bug_check(KMODE_EXCEPTION_NOT_HANDLED, (uint64_t[]){ status, f->rip, f->error, address },
-                  f->rip, words);
-    bug_check(SYSTEM_THREAD_EXCEPTION_NOT_HANDLED, (uint64_t[]){ status, f->rip, (uint64_t)f, 0 },
-              f->rip, words);
+        bug_check_at(f->rip, KMODE_EXCEPTION_NOT_HANDLED,
+                     (uint64_t[]){ status, f->rip, f->error, address }, words);
+    bug_check_at(f->rip, SYSTEM_THREAD_EXCEPTION_NOT_HANDLED,
+                 (uint64_t[]){ status, f->rip, (uint64_t)f, 0 }, words);
 }

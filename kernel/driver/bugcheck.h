@@ -35,5 +35,8 @@ __attribute__((noreturn)) void bug_check_exception(uint64_t status, const struct
                                                    uint64_t address);
 /* Prints the code with its name, four parameters, what is wrong in words and the driver that
  * `where` is in; then ends the machine as a panic does. Any IRQL. */
+__attribute__((noreturn)) void bug_check_at(uint64_t where, unsigned code,
+                                            const uint64_t parameters[4], const char *words);
+/* bug_check_at the driver's call of the exported routine that finds the mistake. */
 __attribute__((noreturn)) void bug_check(unsigned code, const uint64_t parameters[4],
-                                         uint64_t where, const char *words);
+                                         const char *words);

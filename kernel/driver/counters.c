@@ -37,13 +37,13 @@ static VOID overflowed(ULONGLONG bits, HANDLE handle)
         }
 }
 
-static void remember(HANDLE handle, uint64_t where, overflow_handler handler)
+static void remember(HANDLE handle, overflow_handler handler)
 {
     KIRQL irql = lock_acquire(&sets_lock);
     struct set *s = sets;
     while (s->handle)
         s++; /* there are as many as owners */
-    s->where = where;
+    s->where = driver_caller();
     s->handler = handler;
     __atomic_store_n(&s->handle, handle, __ATOMIC_RELEASE);
     lock_release(&sets_lock, irql);
@@ -64,8 +64,7 @@ static overflow_handler replace(PPHYSICAL_COUNTER_RESOURCE_LIST list)
     return theirs;
 }
 
-NTSTATUS driver_HalAllocateHardwareCounters(uint64_t where, PGROUP_AFFINITY GroupAffinty,
-                                            ULONG GroupCount,
+NTSTATUS driver_HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCount,
                                             PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList,
                                             PHANDLE CounterSetHandle)
 {
@@ -83,7 +82,7 @@ NTSTATUS driver_HalAllocateHardwareCounters(uint64_t where, PGROUP_AFFINITY Grou
     NTSTATUS status = HalAllocateHardwareCounters(GroupAffinty, GroupCount,
                                                   list ? list : ResourceList, CounterSetHandle);
     if (NT_SUCCESS(status)) {
-        remember(*CounterSetHandle, where, handler);
+        remember(*CounterSetHandle, handler);
         hal_counters_lend(*CounterSetHandle);
     }
     if (list)
@@ -91,9 +90,8 @@ NTSTATUS driver_HalAllocateHardwareCounters(uint64_t where, PGROUP_AFFINITY Grou
     return status;
 }
 
-NTSTATUS driver_HalFreeHardwareCounters(uint64_t where, HANDLE CounterSetHandle)
+NTSTATUS driver_HalFreeHardwareCounters(HANDLE CounterSetHandle)
 {
-    (void)where;
     NTSTATUS status = HalFreeHardwareCounters(CounterSetHandle);
     KIRQL irql = lock_acquire(&sets_lock);
     for (unsigned i = 0; NT_SUCCESS(status) && i < HAL_OWNERS_MAX; i++)

@@ -70,10 +70,8 @@ static void prepare(void)
     __atomic_store_n(&trap_dpc, run_queue, __ATOMIC_RELEASE);
 }
 
-VOID driver_KeInitializeDpc(uint64_t where, PRKDPC Dpc, PKDEFERRED_ROUTINE DeferredRoutine,
-                            PVOID DeferredContext)
+VOID KeInitializeDpc(PRKDPC Dpc, PKDEFERRED_ROUTINE DeferredRoutine, PVOID DeferredContext)
 {
-    (void)where;
     *Dpc = (KDPC){ .Type = DPC_TYPE,
                    .Importance = 1,
                    .DeferredRoutine = DeferredRoutine,
@@ -81,10 +79,9 @@ VOID driver_KeInitializeDpc(uint64_t where, PRKDPC Dpc, PKDEFERRED_ROUTINE Defer
 }
 
 /* NT: it runs at DISPATCH_LEVEL, as there where threaded DPCs are disabled. */
-VOID driver_KeInitializeThreadedDpc(uint64_t where, PRKDPC Dpc, PKDEFERRED_ROUTINE DeferredRoutine,
-                                    PVOID DeferredContext)
+VOID KeInitializeThreadedDpc(PRKDPC Dpc, PKDEFERRED_ROUTINE DeferredRoutine, PVOID DeferredContext)
 {
-    driver_KeInitializeDpc(where, Dpc, DeferredRoutine, DeferredContext);
+    KeInitializeDpc(Dpc, DeferredRoutine, DeferredContext);
 }
 
 /* FALSE: it is queued already. */
@@ -111,11 +108,10 @@ static bool queue(KDPC *dpc, PVOID argument1, PVOID argument2)
     return done;
 }
 
-BOOLEAN driver_KeInsertQueueDpc(uint64_t where, PRKDPC Dpc, PVOID SystemArgument1,
-                                PVOID SystemArgument2)
+BOOLEAN KeInsertQueueDpc(PRKDPC Dpc, PVOID SystemArgument1, PVOID SystemArgument2)
 {
     if (Dpc->Type != DPC_TYPE)
-        bug_check(TIMER_OR_DPC_INVALID, (uint64_t[]){ 0, (uint64_t)Dpc, 0, where }, where,
+        bug_check(TIMER_OR_DPC_INVALID, (uint64_t[]){ 0, (uint64_t)Dpc, 0, driver_caller() },
                   "a DPC not initialized");
     prepare();
     KIRQL old = irql_raise(PROFILE_LEVEL); /* on this processor */
@@ -125,9 +121,8 @@ BOOLEAN driver_KeInsertQueueDpc(uint64_t where, PRKDPC Dpc, PVOID SystemArgument
 }
 
 /* FALSE: it was not queued. */
-BOOLEAN driver_KeRemoveQueueDpc(uint64_t where, PRKDPC Dpc)
+BOOLEAN KeRemoveQueueDpc(PRKDPC Dpc)
 {
-    (void)where;
     KIRQL irql = lock_acquire(&queue_lock);
     bool queued = Dpc->DpcData;
     if (queued) {
@@ -138,23 +133,17 @@ BOOLEAN driver_KeRemoveQueueDpc(uint64_t where, PRKDPC Dpc)
     return queued;
 }
 
-VOID driver_KeSetImportanceDpc(uint64_t where, PRKDPC Dpc, ULONG Importance)
-{
-    (void)where;
-    Dpc->Importance = (UCHAR)Importance;
-}
+VOID KeSetImportanceDpc(PRKDPC Dpc, ULONG Importance) { Dpc->Importance = (UCHAR)Importance; }
 
-VOID driver_KeSetTargetProcessorDpc(uint64_t where, PRKDPC Dpc, CHAR Number)
+VOID KeSetTargetProcessorDpc(PRKDPC Dpc, CHAR Number)
 {
-    (void)where;
     Dpc->Number = (USHORT)(MAXIMUM_PROC + (UCHAR)Number);
 }
 
 /* STATUS_INVALID_PARAMETER: there is no such processor. */
-NTSTATUS driver_KeSetTargetProcessorDpcEx(uint64_t where, PRKDPC Dpc, PPROCESSOR_NUMBER ProcNumber)
+NTSTATUS KeSetTargetProcessorDpcEx(PRKDPC Dpc, PPROCESSOR_NUMBER ProcNumber)
 {
     unsigned cpu = cpu_of_number(*ProcNumber);
-    (void)where;
     if (cpu == MAX_CPUS)
         return STATUS_INVALID_PARAMETER;
     Dpc->Number = (USHORT)(MAXIMUM_PROC + cpu);
@@ -172,9 +161,8 @@ static bool any_queued(void)
 }
 
 /* Returns when what was queued has run. */
-VOID driver_KeFlushQueuedDpcs(uint64_t where)
+VOID KeFlushQueuedDpcs(void)
 {
-    (void)where;
     while (__atomic_load_n(&trap_dpc, __ATOMIC_ACQUIRE) && any_queued()) {
         sched_switch(WrYieldExecution);
         pause();
@@ -185,23 +173,17 @@ static void queue_one(KDPC *dpc) { queue(dpc, NULL, NULL); }
 
 /* --- Timers. NT: a timer's header is an event's: waits treat it as one. --- */
 
-VOID driver_KeInitializeTimerEx(uint64_t where, PKTIMER Timer, EVENT_TYPE Type)
+VOID KeInitializeTimerEx(PKTIMER Timer, EVENT_TYPE Type)
 {
-    (void)where;
     *Timer = (KTIMER){ .Period = 0 };
     KeInitializeEvent((PRKEVENT)&Timer->Header, Type, FALSE);
 }
 
-VOID driver_KeInitializeTimer(uint64_t where, PKTIMER Timer)
-{
-    driver_KeInitializeTimerEx(where, Timer, NotificationEvent);
-}
+VOID KeInitializeTimer(PKTIMER Timer) { KeInitializeTimerEx(Timer, NotificationEvent); }
 
 /* TRUE: it was set already. */
-BOOLEAN driver_KeSetTimerEx(uint64_t where, PKTIMER Timer, LARGE_INTEGER DueTime, LONG Period,
-                            PKDPC Dpc)
+BOOLEAN KeSetTimerEx(PKTIMER Timer, LARGE_INTEGER DueTime, LONG Period, PKDPC Dpc)
 {
-    (void)where;
     prepare();
     KIRQL irql = sched_lock();
     timer_dpc = queue_one;
@@ -211,31 +193,26 @@ BOOLEAN driver_KeSetTimerEx(uint64_t where, PKTIMER Timer, LARGE_INTEGER DueTime
     return was;
 }
 
-BOOLEAN driver_KeSetTimer(uint64_t where, PKTIMER Timer, LARGE_INTEGER DueTime, PKDPC Dpc)
+BOOLEAN KeSetTimer(PKTIMER Timer, LARGE_INTEGER DueTime, PKDPC Dpc)
 {
-    return driver_KeSetTimerEx(where, Timer, DueTime, 0, Dpc);
+    return KeSetTimerEx(Timer, DueTime, 0, Dpc);
 }
 
 /* TRUE: it was set. */
-BOOLEAN driver_KeCancelTimer(uint64_t where, PKTIMER Timer)
+BOOLEAN KeCancelTimer(PKTIMER Timer)
 {
-    (void)where;
     KIRQL irql = sched_lock();
     bool was = timer_cancel(Timer);
     sched_unlock(irql);
     return was;
 }
 
-BOOLEAN driver_KeReadStateTimer(uint64_t where, PKTIMER Timer)
-{
-    (void)where;
-    return Timer->Header.SignalState > 0;
-}
+BOOLEAN KeReadStateTimer(PKTIMER Timer) { return Timer->Header.SignalState > 0; }
 
 unsigned timers_left(const struct driver *driver)
 {
     unsigned count = 0;
-    driver_KeFlushQueuedDpcs(0);
+    KeFlushQueuedDpcs();
     KIRQL irql = sched_lock();
     for (const KTIMER *timer = NULL; (timer = timer_next(timer));)
         count += driver_at((uint64_t)timer) == driver ||

@@ -2,6 +2,7 @@
 /* The table of drivers: one thread changes it, at PASSIVE_LEVEL; it is read at any IRQL. */
 #include "kernel/driver/driver.h"
 #include "kernel/base/print.h"
+#include "kernel/ke/thread.h"
 #include "kernel/mm/vm.h"
 
 #define SLOT_SIZE ((uint64_t)PE_SIZE_MAX * 2) /* what follows an image is not mapped */
@@ -28,6 +29,8 @@ struct driver *driver_at(uint64_t address)
             return &drivers[i];
     return NULL;
 }
+
+uint64_t driver_caller(void) { return thread_current()->driver_caller; }
 
 void driver_place(uint64_t address, char *text, size_t room)
 {

@@ -40,6 +40,18 @@ struct driver *driver_at(uint64_t address);
 /* "name.sys+0x123", or nothing. Any IRQL. */
 void driver_place(uint64_t address, char *text, size_t room);
 
+/* Where the driver called the exported routine that runs here; 0: no driver called one.
+ * Each export's thunk stores its return address in the thread, and restores what an outer call left
+ * there. So it holds over a switch to another thread, over the drivers that a routine calls, and
+ * over DPCs and handlers of interrupts, which borrow the interrupted thread. Any IRQL. */
+uint64_t driver_caller(void);
+
+/* ke.c */
+KIRQL KeAcquireSpinLockRaiseToDpc(PKSPIN_LOCK SpinLock);
+VOID KeAcquireSpinLockAtDpcLevel(PKSPIN_LOCK SpinLock);
+VOID KeReleaseSpinLock(PKSPIN_LOCK SpinLock, KIRQL NewIrql);
+VOID KeReleaseSpinLockFromDpcLevel(PKSPIN_LOCK SpinLock);
+
 /* Around each call of a driver's routine: saves and restores the SSE registers, which may belong
  * to the interrupted code, and checks that the routine returns at the same IRQL (bug check C8h). */
 struct driver_visit {

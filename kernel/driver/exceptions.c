@@ -89,14 +89,14 @@ static void page_fault(const struct trap_frame *f, uint64_t address, const char 
 {
     uint64_t irql = read_cr8(), access = f->error >> 1 & 1;
     if (irql >= DISPATCH_LEVEL || !(f->rflags & RFLAGS_IF))
-        bug_check(DRIVER_IRQL_NOT_LESS_OR_EQUAL, (uint64_t[]){ address, irql, access, f->rip },
-                  f->rip, words);
+        bug_check_at(f->rip, DRIVER_IRQL_NOT_LESS_OR_EQUAL,
+                     (uint64_t[]){ address, irql, access, f->rip }, words);
     if (address >= DIRECT_MAP && (f->error & 1) && access)
-        bug_check(ATTEMPTED_WRITE_TO_READONLY_MEMORY,
-                  (uint64_t[]){ address, f->error, (uint64_t)f, 0 }, f->rip, words);
+        bug_check_at(f->rip, ATTEMPTED_WRITE_TO_READONLY_MEMORY,
+                     (uint64_t[]){ address, f->error, (uint64_t)f, 0 }, words);
     if (address >= DIRECT_MAP)
-        bug_check(PAGE_FAULT_IN_NONPAGED_AREA, (uint64_t[]){ address, access, f->rip, 0 }, f->rip,
-                  words);
+        bug_check_at(f->rip, PAGE_FAULT_IN_NONPAGED_AREA,
+                     (uint64_t[]){ address, access, f->rip, 0 }, words);
 }
 
 void exception_trap(const struct trap_frame *f, uint64_t address)
@@ -109,8 +109,8 @@ void exception_trap(const struct trap_frame *f, uint64_t address)
     if (f->vector == EXC_PAGE_FAULT)
         page_fault(f, address, words);
     if (f->vector == EXC_FAST_FAIL)
-        bug_check(KERNEL_SECURITY_CHECK_FAILURE,
-                  (uint64_t[]){ (uint32_t)f->rcx, (uint64_t)f, 0, 0 }, f->rip, "INT 29h");
+        bug_check_at(f->rip, KERNEL_SECURITY_CHECK_FAILURE,
+                     (uint64_t[]){ (uint32_t)f->rcx, (uint64_t)f, 0, 0 }, "INT 29h");
     dispatch(f, address);
     bug_check_exception((uint32_t)status_of(f->vector), f, address);
 }
@@ -118,10 +118,9 @@ void exception_trap(const struct trap_frame *f, uint64_t address)
 /* --- For handlers.sys. --- */
 
 /* NULL: no driver has the address. */
-PVOID driver_exception_table(uint64_t where, uint64_t pc, uint64_t *base, ULONG *count)
+PVOID exception_table(uint64_t pc, uint64_t *base, ULONG *count)
 {
     struct driver *driver = driver_at(pc);
-    (void)where;
     if (!driver)
         return NULL;
     const struct pe_directory *d = &driver->pe.directories[PE_EXCEPTIONS];
@@ -130,18 +129,15 @@ PVOID driver_exception_table(uint64_t where, uint64_t pc, uint64_t *base, ULONG 
     return (PVOID)(driver->base + d->rva);
 }
 
-VOID driver_exception_stack(uint64_t where, uint64_t *low, uint64_t *high)
+VOID exception_stack(uint64_t *low, uint64_t *high)
 {
-    (void)where;
     *low = (uint64_t)thread_current()->stack;
     *high = *low + KERNEL_STACK_SIZE;
 }
 
-VOID driver_exception_unhandled(uint64_t where, const EXCEPTION_RECORD *record,
-                                const CONTEXT *context)
+VOID exception_unhandled(const EXCEPTION_RECORD *record, const CONTEXT *context)
 {
     const struct fault *fault = (const struct fault *)context;
-    (void)where;
     if (record == &fault->e.record)
         bug_check_exception((uint32_t)record->ExceptionCode, fault->frame, fault->address);
     struct trap_frame raised = { .rip = (uint64_t)record->ExceptionAddress };

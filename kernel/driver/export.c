@@ -4,28 +4,14 @@
  * above its highest is bug check 0Ah, with the IRQL, the routine's highest and the caller. NT:
  * Windows notices that later or not at all; Driver Verifier does it here. */
 #include "kernel/driver/export.h"
-#include "hal/hal.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "kernel/driver/bugcheck.h"
 #include "kernel/driver/driver.h"
-#include "kernel/driver/io.h"
-#include "kernel/driver/nt_driver.h"
 #include "kernel/image.h"
-#include "kernel/ke/dispatcher.h"
-#include "kernel/ke/etw.h"
-#include "kernel/ke/exception.h"
-#include "kernel/ke/process.h"
-#include "kernel/ke/suspend.h"
-#include "kernel/ke/thread_context.h"
-#include "kernel/ke/synchronization.h"
 #include "kernel/ke/thread.h"
-#include "kernel/ke/thread_profiling.h"
-#include "kernel/profiling/counter_config.h"
-#include "kernel/profiling/profile.h"
-#include "kernel/services.h"
 
 #define P_0 void
 #define P_1 uint64_t a
@@ -51,82 +37,59 @@
 #define A_9 A_8, i
 #define A_10 A_9, j
 #define A_11 A_10, k
-/* These arguments after another one: the address of the caller. */
-#define C_0
-#define C_1 , A_1
-#define C_2 , A_2
-#define C_3 , A_3
-#define C_4 , A_4
-#define C_5 , A_5
-#define C_6 , A_6
-#define C_7 , A_7
-#define C_8 , A_8
-#define C_9 , A_9
-#define T_0 uint64_t
-#define T_1 T_0, uint64_t
-#define T_2 T_1, uint64_t
-#define T_3 T_2, uint64_t
-#define T_4 T_3, uint64_t
-#define T_5 T_4, uint64_t
-#define T_6 T_5, uint64_t
-#define T_7 T_6, uint64_t
-#define T_8 T_7, uint64_t
-#define T_9 T_8, uint64_t
-
-#define WHERE ((uint64_t)__builtin_return_address(0))
 
 __attribute__((noinline, cold)) static void wrong_irql(const char *name, KIRQL highest,
-                                                       uint64_t where)
+                                                       uint64_t caller)
 {
     char words[96];
     uint64_t irql = irql_current();
     print_to(words, sizeof words, "%s at IRQL %lu, its highest is %u", name, irql, highest);
-    bug_check(IRQL_NOT_LESS_OR_EQUAL, (uint64_t[]){ where, irql, 8, where }, where, words);
+    bug_check_at(caller, IRQL_NOT_LESS_OR_EQUAL, (uint64_t[]){ caller, irql, 8, caller }, words);
 }
 
-static inline void check_irql(const char *name, KIRQL highest, uint64_t where)
+/* Returns what export_end stores again: the outer call of a driver that this one interrupts, or is
+ * part of. */
+static inline uint64_t export_begin(const char *name, KIRQL highest, uint64_t caller)
 {
+    uint64_t outer = driver_caller();
     if (irql_current() > highest)
-        wrong_irql(name, highest, where);
+        wrong_irql(name, highest, caller);
+    thread_current()->driver_caller = caller;
+    return outer;
 }
 
-/* A routine by a pointer without its type, as arguments come untyped. */
-typedef void (*untyped)(void);
+static inline void export_end(uint64_t outer) { thread_current()->driver_caller = outer; }
 
-static inline untyped hide(untyped f)
-{
-    asm("" : "+r"(f));
-    return f;
-}
+#define CALLER ((uint64_t)__builtin_return_address(0))
 
-#define ROUTINE(irql, name, n)                                                                     \
+/* Arguments come untyped, so a routine is declared here without its type, by its symbol. */
+#define THUNK(irql, name, n, symbol)                                                               \
+    extern uint64_t untyped_##name(P_##n) __asm__(symbol);                                         \
     static NTAPI uint64_t thunk_##name(P_##n)                                                      \
     {                                                                                              \
-        check_irql(#name, irql, WHERE);                                                            \
-        return ((uint64_t(*)(P_##n))hide((untyped)name))(A_##n);                                   \
+        uint64_t outer = export_begin(#name, irql, CALLER);                                        \
+        uint64_t result = untyped_##name(A_##n);                                                   \
+        export_end(outer);                                                                         \
+        return result;                                                                             \
     }
-#define CALLED(irql, name, n)                                                                      \
-    void driver_##name(void);                                                                      \
-    static NTAPI uint64_t thunk_##name(P_##n)                                                      \
-    {                                                                                              \
-        check_irql(#name, irql, WHERE);                                                            \
-        return ((uint64_t(*)(T_##n))hide(driver_##name))(WHERE C_##n);                             \
-    }
+#define ROUTINE(irql, name, n) THUNK(irql, name, n, #name)
+#define DRIVERS(irql, name, n) THUNK(irql, name, n, "driver_" #name)
 #define AS_IS(name) extern char name[];
 #include "kernel/driver/export_list.h"
 #undef ROUTINE
-#undef CALLED
+#undef DRIVERS
 #undef AS_IS
 
 /* Services: a driver's pointers are the kernel's own, whoever's thread it is in. */
 #define NT_SERVICE(number, name, n)                                                                \
+    extern uint64_t untyped_Nt##name(P_##n) __asm__("Nt" #name);                                   \
     static NTAPI uint64_t service_##name(P_##n)                                                    \
     {                                                                                              \
-        check_irql("Zw" #name, PASSIVE_LEVEL, WHERE);                                              \
-        struct thread *me = thread_current();                                                      \
-        me->trusted++;                                                                             \
-        uint64_t result = ((uint64_t(*)(P_##n))hide((untyped)Nt##name))(A_##n);                    \
-        me->trusted--;                                                                             \
+        uint64_t outer = export_begin("Zw" #name, PASSIVE_LEVEL, CALLER);                          \
+        thread_current()->trusted++;                                                               \
+        uint64_t result = untyped_Nt##name(A_##n);                                                 \
+        thread_current()->trusted--;                                                               \
+        export_end(outer);                                                                         \
         return result;                                                                             \
     }
 #define OWN_SERVICE(number, stub, routine, n)
@@ -138,7 +101,7 @@ static const struct exported {
     void *address;
 } exports[] = {
 #define ROUTINE(irql, name, n) { #name, (void *)thunk_##name },
-#define CALLED(irql, name, n) { #name, (void *)thunk_##name },
+#define DRIVERS(irql, name, n) ROUTINE(irql, name, n)
 #define AS_IS(name) { #name, name },
 #include "kernel/driver/export_list.h"
 #define NT_SERVICE(number, name, n)                                                                \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests (IRPs) that drivers make, and devices that they find by name. Source: the Windows driver
- * documentation of each routine; "Bug Check 0xC9". `where` is who called.
+ * documentation of each routine; "Bug Check 0xC9".
  *
  * An IRP of IoAllocateIrp is the driver's: its completion routine takes it back, by
  * STATUS_MORE_PROCESSING_REQUIRED, and IoFreeIrp frees it. One that IoBuild... made is the kernel's
@@ -18,9 +18,6 @@
 
 #define TAG ('p' << 16 | 'r' << 8 | 'I' | ' ' << 24)
 #define STACK_MOST 127
-
-PVOID driver_ExAllocatePoolWithTag(uint64_t where, ULONG PoolType, SIZE_T NumberOfBytes, ULONG Tag);
-VOID driver_ExFreePoolWithTag(uint64_t where, PVOID P, ULONG Tag);
 
 /* --- The driver's own. --- */
 
@@ -40,39 +37,38 @@ static void init(PIRP irp, USHORT size, CHAR depth)
     InitializeListHead(&irp->ThreadListEntry);
 }
 
-VOID driver_IoInitializeIrp(uint64_t where, PIRP Irp, USHORT PacketSize, CHAR StackSize)
+VOID IoInitializeIrp(PIRP Irp, USHORT PacketSize, CHAR StackSize)
 {
-    (void)where;
     init(Irp, PacketSize, StackSize);
 }
 
 /* NULL: no memory, or a StackSize below 1. */
-PIRP driver_IoAllocateIrp(uint64_t where, CHAR StackSize, BOOLEAN ChargeQuota)
+PIRP IoAllocateIrp(CHAR StackSize, BOOLEAN ChargeQuota)
 {
     (void)ChargeQuota;
     if (StackSize < 1 || StackSize >= STACK_MOST)
         return NULL;
-    PIRP irp = driver_ExAllocatePoolWithTag(where, 0, size_of(StackSize), TAG);
+    PIRP irp = pool_allocate_for(size_of(StackSize), TAG);
     if (irp)
         init(irp, size_of(StackSize), StackSize);
     return irp;
 }
 
 /* As new, with this status; for one of IoAllocateIrp or IoInitializeIrp. */
-VOID driver_IoReuseIrp(uint64_t where, PIRP Irp, NTSTATUS Status)
+VOID IoReuseIrp(PIRP Irp, NTSTATUS Status)
 {
-    irp_check(where, Irp, 0x01);
+    irp_check(Irp, 0x01);
     init(Irp, Irp->Size, Irp->StackCount);
     Irp->IoStatus.Status = Status;
 }
 
-VOID driver_IoFreeIrp(uint64_t where, PIRP Irp)
+VOID IoFreeIrp(PIRP Irp)
 {
-    irp_check(where, Irp, 0x01);
+    irp_check(Irp, 0x01);
     if (Irp->AllocationFlags != IRP_OF_DRIVER)
         bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION, (uint64_t[]){ 0x02, (uint64_t)Irp, 0, 0 },
-                  where, "it frees an IRP that is a thread's");
-    driver_ExFreePoolWithTag(where, Irp, TAG);
+                  "it frees an IRP that is a thread's");
+    pool_free_for(Irp, TAG);
 }
 
 /* --- The kernel's. --- */
@@ -141,11 +137,10 @@ static struct built *build(PDEVICE_OBJECT device, const struct plan *p, PKEVENT 
 }
 
 /* NULL: no memory, or buffers that are not the kernel's (NT: the caller's process' may be). */
-PIRP driver_IoBuildDeviceIoControlRequest(uint64_t where, ULONG IoControlCode,
-                                          PDEVICE_OBJECT DeviceObject, PVOID InputBuffer,
-                                          ULONG InputBufferLength, PVOID OutputBuffer,
-                                          ULONG OutputBufferLength, BOOLEAN InternalDeviceIoControl,
-                                          PKEVENT Event, PIO_STATUS_BLOCK IoStatusBlock)
+PIRP IoBuildDeviceIoControlRequest(ULONG IoControlCode, PDEVICE_OBJECT DeviceObject,
+                                   PVOID InputBuffer, ULONG InputBufferLength, PVOID OutputBuffer,
+                                   ULONG OutputBufferLength, BOOLEAN InternalDeviceIoControl,
+                                   PKEVENT Event, PIO_STATUS_BLOCK IoStatusBlock)
 {
     const struct plan plan = { .major = InternalDeviceIoControl ? IRP_MJ_INTERNAL_DEVICE_CONTROL
                                                                 : IRP_MJ_DEVICE_CONTROL,
@@ -154,7 +149,6 @@ PIRP driver_IoBuildDeviceIoControlRequest(uint64_t where, ULONG IoControlCode,
                                .out = OutputBuffer,
                                .input = InputBufferLength,
                                .output = OutputBufferLength };
-    (void)where;
     struct built *b = build(DeviceObject, &plan, Event, IoStatusBlock);
     if (!b)
         return NULL;
@@ -169,10 +163,9 @@ PIRP driver_IoBuildDeviceIoControlRequest(uint64_t where, ULONG IoControlCode,
 
 /* IRP_MJ_READ, IRP_MJ_WRITE, IRP_MJ_FLUSH_BUFFERS and IRP_MJ_SHUTDOWN; NULL: others, no memory, or
  * a buffer that is not the kernel's. StartingOffset may be NULL but for the first two. */
-PIRP driver_IoBuildSynchronousFsdRequest(uint64_t where, ULONG MajorFunction,
-                                         PDEVICE_OBJECT DeviceObject, PVOID Buffer, ULONG Length,
-                                         PLARGE_INTEGER StartingOffset, PKEVENT Event,
-                                         PIO_STATUS_BLOCK IoStatusBlock)
+PIRP IoBuildSynchronousFsdRequest(ULONG MajorFunction, PDEVICE_OBJECT DeviceObject, PVOID Buffer,
+                                  ULONG Length, PLARGE_INTEGER StartingOffset, PKEVENT Event,
+                                  PIO_STATUS_BLOCK IoStatusBlock)
 {
     const bool reads = MajorFunction == IRP_MJ_READ, writes = MajorFunction == IRP_MJ_WRITE;
     const ULONG flags = DeviceObject->Flags;
@@ -185,7 +178,6 @@ PIRP driver_IoBuildSynchronousFsdRequest(uint64_t where, ULONG MajorFunction,
                                .out = reads ? Buffer : NULL,
                                .input = writes ? Length : 0,
                                .output = reads ? Length : 0 };
-    (void)where;
     if (!reads && !writes && MajorFunction != IRP_MJ_FLUSH_BUFFERS &&
         MajorFunction != IRP_MJ_SHUTDOWN)
         return NULL;
@@ -204,13 +196,12 @@ PIRP driver_IoBuildSynchronousFsdRequest(uint64_t where, ULONG MajorFunction,
 
 /* Opens a device; its stack's highest one comes back beside a reference to the file, which
  * ObDereferenceObject lets go of. Statuses of NtCreateFile. */
-NTSTATUS driver_IoGetDeviceObjectPointer(uint64_t where, PUNICODE_STRING ObjectName,
-                                         ACCESS_MASK DesiredAccess, PFILE_OBJECT *FileObject,
-                                         PDEVICE_OBJECT *DeviceObject)
+NTSTATUS IoGetDeviceObjectPointer(PUNICODE_STRING ObjectName, ACCESS_MASK DesiredAccess,
+                                  PFILE_OBJECT *FileObject, PDEVICE_OBJECT *DeviceObject)
 {
     struct thread *me = thread_current();
     NTSTATUS status;
-    (void)where, (void)DesiredAccess;
+    (void)DesiredAccess;
     me->trusted++;
     struct file *file = file_open(ObjectName, &status);
     me->trusted--;
@@ -221,8 +212,7 @@ NTSTATUS driver_IoGetDeviceObjectPointer(uint64_t where, PUNICODE_STRING ObjectN
     return STATUS_SUCCESS;
 }
 
-PDEVICE_OBJECT driver_IoGetRelatedDeviceObject(uint64_t where, PFILE_OBJECT FileObject)
+PDEVICE_OBJECT IoGetRelatedDeviceObject(PFILE_OBJECT FileObject)
 {
-    (void)where;
     return device_top(FileObject->DeviceObject);
 }

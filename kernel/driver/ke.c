@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* IRQL, spin locks, processors, time. `where` is who called. Sources: the Windows driver
- * documentation. */
+/* IRQL, spin locks, processors, time. Sources: the Windows driver documentation. */
 #include "hal/clock.h"
 #include "hal/smp.h"
 #include "kernel/base/assert.h"
@@ -19,43 +18,31 @@
 
 /* --- IRQL. NT: in wdm.h these are inline; drivers of other headers import them. --- */
 
-KIRQL driver_KeGetCurrentIrql(uint64_t where)
-{
-    (void)where;
-    return irql_current();
-}
+KIRQL KeGetCurrentIrql(void) { return irql_current(); }
 
-KIRQL driver_KfRaiseIrql(uint64_t where, KIRQL NewIrql)
+KIRQL KfRaiseIrql(KIRQL NewIrql)
 {
     uint64_t irql = irql_current();
     if (NewIrql < irql || NewIrql > HIGH_LEVEL)
-        bug_check(IRQL_NOT_LESS_OR_EQUAL, (uint64_t[]){ NewIrql, irql, 0, where }, where,
+        bug_check(IRQL_NOT_LESS_OR_EQUAL, (uint64_t[]){ NewIrql, irql, 0, driver_caller() },
                   "KeRaiseIrql to a lower IRQL");
     return irql_raise(NewIrql);
 }
 
-VOID driver_KeLowerIrql(uint64_t where, KIRQL NewIrql)
+VOID KeLowerIrql(KIRQL NewIrql)
 {
     uint64_t irql = irql_current();
     if (NewIrql > irql)
-        bug_check(IRQL_NOT_LESS_OR_EQUAL, (uint64_t[]){ NewIrql, irql, 0, where }, where,
+        bug_check(IRQL_NOT_LESS_OR_EQUAL, (uint64_t[]){ NewIrql, irql, 0, driver_caller() },
                   "KeLowerIrql to a higher IRQL");
     irql_lower(NewIrql);
 }
 
-KIRQL driver_KeRaiseIrqlToDpcLevel(uint64_t where)
-{
-    (void)where;
-    return irql_raise(DISPATCH_LEVEL);
-}
+KIRQL KeRaiseIrqlToDpcLevel(void) { return irql_raise(DISPATCH_LEVEL); }
 
 /* --- Spin locks: 0, or the processor that has it + 1. --- */
 
-VOID driver_KeInitializeSpinLock(uint64_t where, PKSPIN_LOCK SpinLock)
-{
-    (void)where;
-    *SpinLock = 0;
-}
+VOID KeInitializeSpinLock(PKSPIN_LOCK SpinLock) { *SpinLock = 0; }
 
 static bool take(PKSPIN_LOCK lock)
 {
@@ -64,53 +51,48 @@ static bool take(PKSPIN_LOCK lock)
                                        __ATOMIC_RELAXED);
 }
 
-VOID driver_KeAcquireSpinLockAtDpcLevel(uint64_t where, PKSPIN_LOCK SpinLock)
+VOID KeAcquireSpinLockAtDpcLevel(PKSPIN_LOCK SpinLock)
 {
     uint64_t irql = irql_current(), me = cpu_number() + 1;
     if (irql < DISPATCH_LEVEL)
-        bug_check(IRQL_NOT_LESS_OR_EQUAL, (uint64_t[]){ (uint64_t)SpinLock, irql, 1, where }, where,
+        bug_check(IRQL_NOT_LESS_OR_EQUAL,
+                  (uint64_t[]){ (uint64_t)SpinLock, irql, 1, driver_caller() },
                   "KeAcquireSpinLockAtDpcLevel below DISPATCH_LEVEL");
     for (unsigned pauses = 0; !take(SpinLock); pauses++) {
         if (__atomic_load_n(SpinLock, __ATOMIC_RELAXED) == me)
-            bug_check(SPIN_LOCK_ALREADY_OWNED, (uint64_t[]){ (uint64_t)SpinLock, 0, 0, 0 }, where,
-                      "");
+            bug_check(SPIN_LOCK_ALREADY_OWNED, (uint64_t[]){ (uint64_t)SpinLock, 0, 0, 0 }, "");
         if (pauses == SPIN_LIMIT)
             bug_check(CLOCK_WATCHDOG_TIMEOUT,
-                      (uint64_t[]){ (uint64_t)SpinLock, *SpinLock - 1, 0, 0 }, where,
+                      (uint64_t[]){ (uint64_t)SpinLock, *SpinLock - 1, 0, 0 },
                       "a spin lock is not released");
         pause();
     }
 }
 
-VOID driver_KeReleaseSpinLockFromDpcLevel(uint64_t where, PKSPIN_LOCK SpinLock)
+VOID KeReleaseSpinLockFromDpcLevel(PKSPIN_LOCK SpinLock)
 {
     if (__atomic_load_n(SpinLock, __ATOMIC_RELAXED) != cpu_number() + 1)
-        bug_check(SPIN_LOCK_NOT_OWNED, (uint64_t[]){ (uint64_t)SpinLock, 0, 0, 0 }, where, "");
+        bug_check(SPIN_LOCK_NOT_OWNED, (uint64_t[]){ (uint64_t)SpinLock, 0, 0, 0 }, "");
     __atomic_store_n(SpinLock, 0, __ATOMIC_RELEASE);
 }
 
-KIRQL driver_KeAcquireSpinLockRaiseToDpc(uint64_t where, PKSPIN_LOCK SpinLock)
+KIRQL KeAcquireSpinLockRaiseToDpc(PKSPIN_LOCK SpinLock)
 {
     KIRQL old = irql_raise(DISPATCH_LEVEL);
-    driver_KeAcquireSpinLockAtDpcLevel(where, SpinLock);
+    KeAcquireSpinLockAtDpcLevel(SpinLock);
     return old;
 }
 
-VOID driver_KeReleaseSpinLock(uint64_t where, PKSPIN_LOCK SpinLock, KIRQL NewIrql)
+VOID KeReleaseSpinLock(PKSPIN_LOCK SpinLock, KIRQL NewIrql)
 {
-    driver_KeReleaseSpinLockFromDpcLevel(where, SpinLock);
-    driver_KeLowerIrql(where, NewIrql);
+    KeReleaseSpinLockFromDpcLevel(SpinLock);
+    KeLowerIrql(NewIrql);
 }
 
-BOOLEAN driver_KeTryToAcquireSpinLockAtDpcLevel(uint64_t where, PKSPIN_LOCK SpinLock)
-{
-    (void)where;
-    return take(SpinLock);
-}
+BOOLEAN KeTryToAcquireSpinLockAtDpcLevel(PKSPIN_LOCK SpinLock) { return take(SpinLock); }
 
-BOOLEAN driver_KeTestSpinLock(uint64_t where, PKSPIN_LOCK SpinLock)
+BOOLEAN KeTestSpinLock(PKSPIN_LOCK SpinLock)
 {
-    (void)where;
     return __atomic_load_n(SpinLock, __ATOMIC_RELAXED) == 0;
 }
 
@@ -122,9 +104,8 @@ static KAFFINITY group(USHORT number)
     return number < CPU_GROUPS_MAX ? cpu_all().bits[number] : 0;
 }
 
-ULONG driver_KeQueryActiveProcessorCountEx(uint64_t where, USHORT GroupNumber)
+ULONG KeQueryActiveProcessorCountEx(USHORT GroupNumber)
 {
-    (void)where;
     unsigned before = GroupNumber * CPU_GROUP_SIZE,
              rest = cpu_count > before ? cpu_count - before : 0;
     if (GroupNumber == ALL_PROCESSOR_GROUPS)
@@ -132,66 +113,45 @@ ULONG driver_KeQueryActiveProcessorCountEx(uint64_t where, USHORT GroupNumber)
     return rest < CPU_GROUP_SIZE ? rest : CPU_GROUP_SIZE;
 }
 
-ULONG driver_KeQueryMaximumProcessorCountEx(uint64_t where, USHORT GroupNumber)
+ULONG KeQueryMaximumProcessorCountEx(USHORT GroupNumber)
 {
-    return driver_KeQueryActiveProcessorCountEx(where, GroupNumber);
+    return KeQueryActiveProcessorCountEx(GroupNumber);
 }
 
-ULONG driver_KeQueryActiveProcessorCount(uint64_t where, PKAFFINITY ActiveProcessors)
+ULONG KeQueryActiveProcessorCount(PKAFFINITY ActiveProcessors)
 {
-    (void)where;
     if (ActiveProcessors)
         *ActiveProcessors = group(0);
-    return driver_KeQueryActiveProcessorCountEx(where, 0);
+    return KeQueryActiveProcessorCountEx(0);
 }
 
-USHORT driver_KeQueryActiveGroupCount(uint64_t where)
-{
-    (void)where;
-    return cpu_groups();
-}
+USHORT KeQueryActiveGroupCount(void) { return cpu_groups(); }
 
-USHORT driver_KeQueryMaximumGroupCount(uint64_t where)
-{
-    (void)where;
-    return cpu_groups();
-}
+USHORT KeQueryMaximumGroupCount(void) { return cpu_groups(); }
 
-KAFFINITY driver_KeQueryActiveProcessors(uint64_t where)
-{
-    (void)where;
-    return group(0);
-}
+KAFFINITY KeQueryActiveProcessors(void) { return group(0); }
 
-KAFFINITY driver_KeQueryGroupAffinity(uint64_t where, USHORT GroupNumber)
-{
-    (void)where;
-    return group(GroupNumber);
-}
+KAFFINITY KeQueryGroupAffinity(USHORT GroupNumber) { return group(GroupNumber); }
 
-ULONG driver_KeGetCurrentProcessorNumberEx(uint64_t where, PPROCESSOR_NUMBER ProcNumber)
+ULONG KeGetCurrentProcessorNumberEx(PPROCESSOR_NUMBER ProcNumber)
 {
     unsigned number = cpu_number();
-    (void)where;
     if (ProcNumber)
         *ProcNumber = cpu_group_number(number);
     return number;
 }
 
 /* STATUS_INVALID_PARAMETER: there is none of that index. */
-NTSTATUS driver_KeGetProcessorNumberFromIndex(uint64_t where, ULONG ProcIndex,
-                                              PPROCESSOR_NUMBER ProcNumber)
+NTSTATUS KeGetProcessorNumberFromIndex(ULONG ProcIndex, PPROCESSOR_NUMBER ProcNumber)
 {
-    (void)where;
     if (ProcIndex >= cpu_count)
         return STATUS_INVALID_PARAMETER;
     *ProcNumber = cpu_group_number(ProcIndex);
     return STATUS_SUCCESS;
 }
 
-ULONG driver_KeGetProcessorIndexFromNumber(uint64_t where, PPROCESSOR_NUMBER ProcNumber)
+ULONG KeGetProcessorIndexFromNumber(PPROCESSOR_NUMBER ProcNumber)
 {
-    (void)where;
     unsigned cpu = cpu_of_number(*ProcNumber);
     return cpu < MAX_CPUS ? cpu : ~0u;
 }
@@ -231,27 +191,16 @@ static void revert(struct cpu_set to)
         me->user_affinity = cpu_set_none();
 }
 
-KAFFINITY driver_KeSetSystemAffinityThreadEx(uint64_t where, KAFFINITY Affinity)
+KAFFINITY KeSetSystemAffinityThreadEx(KAFFINITY Affinity)
 {
-    (void)where;
     return set_system(cpu_set_group(0, Affinity)).Mask;
 }
 
-VOID driver_KeSetSystemAffinityThread(uint64_t where, KAFFINITY Affinity)
-{
-    driver_KeSetSystemAffinityThreadEx(where, Affinity);
-}
+VOID KeSetSystemAffinityThread(KAFFINITY Affinity) { KeSetSystemAffinityThreadEx(Affinity); }
 
-VOID driver_KeRevertToUserAffinityThreadEx(uint64_t where, KAFFINITY Affinity)
-{
-    (void)where;
-    revert(cpu_set_group(0, Affinity));
-}
+VOID KeRevertToUserAffinityThreadEx(KAFFINITY Affinity) { revert(cpu_set_group(0, Affinity)); }
 
-VOID driver_KeRevertToUserAffinityThread(uint64_t where)
-{
-    driver_KeRevertToUserAffinityThreadEx(where, 0);
-}
+VOID KeRevertToUserAffinityThread(void) { KeRevertToUserAffinityThreadEx(0); }
 
 static struct cpu_set set_of(const GROUP_AFFINITY *a)
 {
@@ -261,21 +210,18 @@ static struct cpu_set set_of(const GROUP_AFFINITY *a)
 
 /* No such group or processor, or reserved fields not 0: nothing happens, as documented, and
  * *PreviousAffinity is 0. */
-VOID driver_KeSetSystemGroupAffinityThread(uint64_t where, PGROUP_AFFINITY Affinity,
-                                           PGROUP_AFFINITY PreviousAffinity)
+VOID KeSetSystemGroupAffinityThread(PGROUP_AFFINITY Affinity, PGROUP_AFFINITY PreviousAffinity)
 {
     const struct cpu_set to = cpu_set_and(set_of(Affinity), cpu_all());
     GROUP_AFFINITY old = { .Mask = 0 };
-    (void)where;
     if (!cpu_set_empty(to))
         old = set_system(to);
     if (PreviousAffinity)
         *PreviousAffinity = old;
 }
 
-VOID driver_KeRevertToUserGroupAffinityThread(uint64_t where, PGROUP_AFFINITY PreviousAffinity)
+VOID KeRevertToUserGroupAffinityThread(PGROUP_AFFINITY PreviousAffinity)
 {
-    (void)where;
     revert(set_of(PreviousAffinity));
 }
 
@@ -295,8 +241,8 @@ static void broadcast(void *argument)
     for (unsigned pauses = 0; __atomic_load_n(&b->arrived, __ATOMIC_ACQUIRE) < cpu_count;
          pauses++) {
         if (pauses == SPIN_LIMIT)
-            bug_check(CLOCK_WATCHDOG_TIMEOUT, (uint64_t[]){ 0, 0, 0, 0 }, (uint64_t)b->function,
-                      "a processor does not come to KeIpiGenericCall");
+            bug_check_at((uint64_t)b->function, CLOCK_WATCHDOG_TIMEOUT, (uint64_t[]){ 0, 0, 0, 0 },
+                         "a processor does not come to KeIpiGenericCall");
         pause();
     }
     driver_enter(&visit, b->function);
@@ -307,9 +253,8 @@ static void broadcast(void *argument)
 }
 
 /* NT: IRQL <= APC_LEVEL; there up to IPI_LEVEL - 1. */
-ULONG_PTR driver_KeIpiGenericCall(uint64_t where, PVOID BroadcastFunction, ULONG_PTR Context)
+ULONG_PTR KeIpiGenericCall(PVOID BroadcastFunction, ULONG_PTR Context)
 {
-    (void)where;
     struct broadcast b = { .function = BroadcastFunction,
                            .argument = Context,
                            .caller = thread_current() };
@@ -319,79 +264,68 @@ ULONG_PTR driver_KeIpiGenericCall(uint64_t where, PVOID BroadcastFunction, ULONG
 
 /* --- Time. --- */
 
-LARGE_INTEGER driver_KeQueryPerformanceCounter(uint64_t where, PLARGE_INTEGER PerformanceFrequency)
+LARGE_INTEGER KeQueryPerformanceCounter(PLARGE_INTEGER PerformanceFrequency)
 {
-    (void)where;
     if (PerformanceFrequency)
         PerformanceFrequency->QuadPart = 10000000;
     return (LARGE_INTEGER){ .QuadPart = (LONGLONG)(clock_ns() / 100) };
 }
 
-ULONGLONG driver_KeQueryInterruptTime(uint64_t where)
-{
-    (void)where;
-    return clock_ns() / 100;
-}
+ULONGLONG KeQueryInterruptTime(void) { return clock_ns() / 100; }
 
 /* NT: the machine's clock is not read: it was started in 2020. */
-VOID driver_KeQuerySystemTimePrecise(uint64_t where, PLARGE_INTEGER CurrentTime)
+VOID KeQuerySystemTimePrecise(PLARGE_INTEGER CurrentTime)
 {
-    (void)where;
     CurrentTime->QuadPart = (LONGLONG)(SYSTEM_TIME_AT_BOOT + clock_ns() / 100);
 }
 
-ULONG driver_KeQueryTimeIncrement(uint64_t where)
-{
-    (void)where;
-    return (ULONG)(sched_tick_ns() / 100);
-}
+ULONG KeQueryTimeIncrement(void) { return (ULONG)(sched_tick_ns() / 100); }
 
-VOID driver_KeStallExecutionProcessor(uint64_t where, ULONG MicroSeconds)
+VOID KeStallExecutionProcessor(ULONG MicroSeconds)
 {
     uint64_t end = clock_ns() + MicroSeconds * 1000ul;
-    (void)where;
     while (clock_ns() < end)
         pause();
 }
 
 /* --- Waits. --- */
 
-static void check_wait(uint64_t where, const char *name, const LARGE_INTEGER *timeout)
+static void check_wait(const char *name, const LARGE_INTEGER *timeout)
 {
     uint64_t irql = irql_current();
     if (irql >= DISPATCH_LEVEL && (!timeout || timeout->QuadPart))
-        bug_check(IRQL_NOT_LESS_OR_EQUAL, (uint64_t[]){ where, irql, 0, where }, where, name);
+        bug_check(IRQL_NOT_LESS_OR_EQUAL, (uint64_t[]){ driver_caller(), irql, 0, driver_caller() },
+                  name);
 }
 
-NTSTATUS driver_KeWaitForSingleObject(uint64_t where, PVOID Object, KWAIT_REASON WaitReason,
+NTSTATUS driver_KeWaitForSingleObject(PVOID Object, KWAIT_REASON WaitReason,
                                       KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
                                       PLARGE_INTEGER Timeout)
 {
-    check_wait(where, "KeWaitForSingleObject waits at DISPATCH_LEVEL", Timeout);
+    check_wait("KeWaitForSingleObject waits at DISPATCH_LEVEL", Timeout);
     return KeWaitForSingleObject(Object, WaitReason, WaitMode, Alertable, Timeout);
 }
 
-NTSTATUS driver_KeWaitForMultipleObjects(uint64_t where, ULONG Count, PVOID Object[],
-                                         WAIT_TYPE WaitType, KWAIT_REASON WaitReason,
-                                         KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
-                                         PLARGE_INTEGER Timeout, PKWAIT_BLOCK WaitBlockArray)
+NTSTATUS driver_KeWaitForMultipleObjects(ULONG Count, PVOID Object[], WAIT_TYPE WaitType,
+                                         KWAIT_REASON WaitReason, KPROCESSOR_MODE WaitMode,
+                                         BOOLEAN Alertable, PLARGE_INTEGER Timeout,
+                                         PKWAIT_BLOCK WaitBlockArray)
 {
-    check_wait(where, "KeWaitForMultipleObjects waits at DISPATCH_LEVEL", Timeout);
+    check_wait("KeWaitForMultipleObjects waits at DISPATCH_LEVEL", Timeout);
     return KeWaitForMultipleObjects(Count, Object, WaitType, WaitReason, WaitMode, Alertable,
                                     Timeout, WaitBlockArray);
 }
 
 /* There are no APCs to hold back. */
-VOID driver_KeEnterCriticalRegion(uint64_t where) { (void)where; }
-VOID driver_KeLeaveCriticalRegion(uint64_t where) { (void)where; }
+VOID KeEnterCriticalRegion(void) {}
+VOID KeLeaveCriticalRegion(void) {}
 
-VOID driver_KeBugCheckEx(uint64_t where, ULONG BugCheckCode, ULONG_PTR P1, ULONG_PTR P2,
-                         ULONG_PTR P3, ULONG_PTR P4)
+VOID KeBugCheckEx(ULONG BugCheckCode, ULONG_PTR P1, ULONG_PTR P2, ULONG_PTR P3, ULONG_PTR P4)
 {
-    bug_check(BugCheckCode, (uint64_t[]){ P1, P2, P3, P4 }, where, "KeBugCheckEx");
+    bug_check(BugCheckCode, (uint64_t[]){ P1, P2, P3, P4 }, "KeBugCheckEx");
 }
 
-VOID driver_KeBugCheck(uint64_t where, ULONG BugCheckCode)
+VOID KeBugCheck(ULONG BugCheckCode)
 {
-    bug_check(BugCheckCode, (uint64_t[]){ 0, 0, 0, 0 }, where, "KeBugCheck");
+    bug_check(BugCheckCode, (uint64_t[]){ 0, 0, 0, 0 }, "KeBugCheck");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Fast mutexes, spin locks with a handle, lists with a lock. `where` is who called. Source: the
- * Windows driver documentation. */
+/* Fast mutexes, spin locks with a handle, lists with a lock. Source: the Windows driver
+ * documentation. */
 #include "kernel/base/irql.h"
 #include "kernel/driver/bugcheck.h"
 #include "kernel/driver/driver.h"
@@ -9,12 +9,6 @@
 
 #define SELF_DEADLOCK 0x1000u /* of Driver Verifier's deadlock detection */
 #define WRONG_THREAD 0x1004u
-
-/* In ke.c. */
-KIRQL driver_KeAcquireSpinLockRaiseToDpc(uint64_t where, PKSPIN_LOCK SpinLock);
-VOID driver_KeAcquireSpinLockAtDpcLevel(uint64_t where, PKSPIN_LOCK SpinLock);
-VOID driver_KeReleaseSpinLock(uint64_t where, PKSPIN_LOCK SpinLock, KIRQL NewIrql);
-VOID driver_KeReleaseSpinLockFromDpcLevel(uint64_t where, PKSPIN_LOCK SpinLock);
 
 /* --- Fast mutexes. ExInitializeFastMutex is inline in drivers. --- */
 
@@ -34,12 +28,12 @@ static void own(PFAST_MUTEX mutex, KIRQL old)
 
 /* Leaves APC_LEVEL behind. Of the thread that has it: a bug check (NT: it waits for ever, unless
  * Driver Verifier looks). */
-VOID driver_ExAcquireFastMutex(uint64_t where, PFAST_MUTEX FastMutex)
+VOID ExAcquireFastMutex(PFAST_MUTEX FastMutex)
 {
     KIRQL old = irql_raise(APC_LEVEL);
     if (FastMutex->Owner == thread_current())
         bug_check(DRIVER_VERIFIER_DETECTED_VIOLATION,
-                  (uint64_t[]){ SELF_DEADLOCK, (uint64_t)FastMutex, 0, 0 }, where,
+                  (uint64_t[]){ SELF_DEADLOCK, (uint64_t)FastMutex, 0, 0 },
                   "a fast mutex that the thread has already");
     if (__atomic_sub_fetch(&FastMutex->Count, 1, __ATOMIC_ACQUIRE)) {
         __atomic_fetch_add(&FastMutex->Contention, 1, __ATOMIC_RELAXED);
@@ -48,9 +42,8 @@ VOID driver_ExAcquireFastMutex(uint64_t where, PFAST_MUTEX FastMutex)
     own(FastMutex, old);
 }
 
-BOOLEAN driver_ExTryToAcquireFastMutex(uint64_t where, PFAST_MUTEX FastMutex)
+BOOLEAN ExTryToAcquireFastMutex(PFAST_MUTEX FastMutex)
 {
-    (void)where;
     KIRQL old = irql_raise(APC_LEVEL);
     bool taken = take_free(FastMutex);
     if (taken)
@@ -60,12 +53,12 @@ BOOLEAN driver_ExTryToAcquireFastMutex(uint64_t where, PFAST_MUTEX FastMutex)
     return taken;
 }
 
-VOID driver_ExReleaseFastMutex(uint64_t where, PFAST_MUTEX FastMutex)
+VOID ExReleaseFastMutex(PFAST_MUTEX FastMutex)
 {
     KIRQL old = (KIRQL)FastMutex->OldIrql;
     if (FastMutex->Owner != thread_current())
         bug_check(DRIVER_VERIFIER_DETECTED_VIOLATION,
-                  (uint64_t[]){ WRONG_THREAD, (uint64_t)FastMutex, 0, 0 }, where,
+                  (uint64_t[]){ WRONG_THREAD, (uint64_t)FastMutex, 0, 0 },
                   "a fast mutex that another thread has, or none");
     FastMutex->Owner = NULL;
     if (__atomic_add_fetch(&FastMutex->Count, 1, __ATOMIC_RELEASE) <= 0)
@@ -75,75 +68,70 @@ VOID driver_ExReleaseFastMutex(uint64_t where, PFAST_MUTEX FastMutex)
 
 /* --- In-stack queued spin locks. NT: who waits is not queued. --- */
 
-VOID driver_KeAcquireInStackQueuedSpinLock(uint64_t where, PKSPIN_LOCK SpinLock,
-                                           PKLOCK_QUEUE_HANDLE LockHandle)
+VOID KeAcquireInStackQueuedSpinLock(PKSPIN_LOCK SpinLock, PKLOCK_QUEUE_HANDLE LockHandle)
 {
     LockHandle->Lock = SpinLock;
-    LockHandle->OldIrql = driver_KeAcquireSpinLockRaiseToDpc(where, SpinLock);
+    LockHandle->OldIrql = KeAcquireSpinLockRaiseToDpc(SpinLock);
 }
 
-VOID driver_KeReleaseInStackQueuedSpinLock(uint64_t where, PKLOCK_QUEUE_HANDLE LockHandle)
+VOID KeReleaseInStackQueuedSpinLock(PKLOCK_QUEUE_HANDLE LockHandle)
 {
-    driver_KeReleaseSpinLock(where, LockHandle->Lock, LockHandle->OldIrql);
+    KeReleaseSpinLock(LockHandle->Lock, LockHandle->OldIrql);
 }
 
-VOID driver_KeAcquireInStackQueuedSpinLockAtDpcLevel(uint64_t where, PKSPIN_LOCK SpinLock,
-                                                     PKLOCK_QUEUE_HANDLE LockHandle)
+VOID KeAcquireInStackQueuedSpinLockAtDpcLevel(PKSPIN_LOCK SpinLock, PKLOCK_QUEUE_HANDLE LockHandle)
 {
     LockHandle->Lock = SpinLock;
-    driver_KeAcquireSpinLockAtDpcLevel(where, SpinLock);
+    KeAcquireSpinLockAtDpcLevel(SpinLock);
 }
 
-VOID driver_KeReleaseInStackQueuedSpinLockFromDpcLevel(uint64_t where,
-                                                       PKLOCK_QUEUE_HANDLE LockHandle)
+VOID KeReleaseInStackQueuedSpinLockFromDpcLevel(PKLOCK_QUEUE_HANDLE LockHandle)
 {
-    driver_KeReleaseSpinLockFromDpcLevel(where, LockHandle->Lock);
+    KeReleaseSpinLockFromDpcLevel(LockHandle->Lock);
 }
 
 /* --- Lists. The lock is taken at HIGH_LEVEL: any IRQL may use them. --- */
 
-static KIRQL enter(uint64_t where, PKSPIN_LOCK lock)
+static KIRQL enter(PKSPIN_LOCK lock)
 {
     KIRQL old = irql_raise(HIGH_LEVEL);
-    driver_KeAcquireSpinLockAtDpcLevel(where, lock);
+    KeAcquireSpinLockAtDpcLevel(lock);
     return old;
 }
 
 /* NULL instead of the head itself: the list was empty. */
-static PLIST_ENTRY leave(uint64_t where, PKSPIN_LOCK lock, KIRQL old, PLIST_ENTRY head,
-                         PLIST_ENTRY entry)
+static PLIST_ENTRY leave(PKSPIN_LOCK lock, KIRQL old, PLIST_ENTRY head, PLIST_ENTRY entry)
 {
-    driver_KeReleaseSpinLockFromDpcLevel(where, lock);
+    KeReleaseSpinLockFromDpcLevel(lock);
     irql_lower(old);
     return entry == head ? NULL : entry;
 }
 
 /* The entry that was the first; NULL: the list was empty. */
-PLIST_ENTRY driver_ExInterlockedInsertHeadList(uint64_t where, PLIST_ENTRY ListHead,
-                                               PLIST_ENTRY ListEntry, PKSPIN_LOCK Lock)
+PLIST_ENTRY ExInterlockedInsertHeadList(PLIST_ENTRY ListHead, PLIST_ENTRY ListEntry,
+                                        PKSPIN_LOCK Lock)
 {
-    KIRQL old = enter(where, Lock);
+    KIRQL old = enter(Lock);
     PLIST_ENTRY first = ListHead->Flink;
     InsertHeadList(ListHead, ListEntry);
-    return leave(where, Lock, old, ListHead, first);
+    return leave(Lock, old, ListHead, first);
 }
 
 /* The entry that was the last; NULL: the list was empty. */
-PLIST_ENTRY driver_ExInterlockedInsertTailList(uint64_t where, PLIST_ENTRY ListHead,
-                                               PLIST_ENTRY ListEntry, PKSPIN_LOCK Lock)
+PLIST_ENTRY ExInterlockedInsertTailList(PLIST_ENTRY ListHead, PLIST_ENTRY ListEntry,
+                                        PKSPIN_LOCK Lock)
 {
-    KIRQL old = enter(where, Lock);
+    KIRQL old = enter(Lock);
     PLIST_ENTRY last = ListHead->Blink;
     InsertTailList(ListHead, ListEntry);
-    return leave(where, Lock, old, ListHead, last);
+    return leave(Lock, old, ListHead, last);
 }
 
 /* The entry that was the first; NULL: the list is empty. */
-PLIST_ENTRY driver_ExInterlockedRemoveHeadList(uint64_t where, PLIST_ENTRY ListHead,
-                                               PKSPIN_LOCK Lock)
+PLIST_ENTRY ExInterlockedRemoveHeadList(PLIST_ENTRY ListHead, PKSPIN_LOCK Lock)
 {
-    KIRQL old = enter(where, Lock);
+    KIRQL old = enter(Lock);
     PLIST_ENTRY first = ListHead->Flink;
     RemoveEntryList(first); /* of an empty list: the head itself, which stays as it is */
-    return leave(where, Lock, old, ListHead, first);
+    return leave(Lock, old, ListHead, first);
 }

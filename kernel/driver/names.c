@@ -170,10 +170,8 @@ PDEVICE_OBJECT device_top(PDEVICE_OBJECT device)
 
 /* The device that was the highest until now, to which requests are passed on. NT: requests that are
  * under way lengthen nothing; who attaches does it before its programs come. */
-PDEVICE_OBJECT driver_IoAttachDeviceToDeviceStack(uint64_t where, PDEVICE_OBJECT SourceDevice,
-                                                  PDEVICE_OBJECT TargetDevice)
+PDEVICE_OBJECT IoAttachDeviceToDeviceStack(PDEVICE_OBJECT SourceDevice, PDEVICE_OBJECT TargetDevice)
 {
-    (void)where;
     PDEVICE_OBJECT lower = device_top(TargetDevice);
     SourceDevice->StackSize = (CHAR)(lower->StackSize + 1);
     SourceDevice->AlignmentRequirement = lower->AlignmentRequirement;
@@ -182,19 +180,18 @@ PDEVICE_OBJECT driver_IoAttachDeviceToDeviceStack(uint64_t where, PDEVICE_OBJECT
 }
 
 /* TargetDevice: what attaching returned. */
-VOID driver_IoDetachDevice(uint64_t where, PDEVICE_OBJECT TargetDevice)
+VOID IoDetachDevice(PDEVICE_OBJECT TargetDevice)
 {
-    (void)where;
     __atomic_store_n(&TargetDevice->AttachedDevice, NULL, __ATOMIC_RELEASE);
 }
 
-static struct device *make(uint64_t where, PDRIVER_OBJECT driver, ULONG extension, ULONG type,
+static struct device *make(PDRIVER_OBJECT driver, ULONG extension, ULONG type,
                            ULONG characteristics, bool exclusive)
 {
     struct device *d = pool_allocate(sizeof *d + extension);
     if (!d)
         return NULL;
-    d->where = where;
+    d->where = driver_caller();
     d->object = (DEVICE_OBJECT){ .Type = IO_TYPE_DEVICE,
                                  .Size = (USHORT)(sizeof d->object + extension),
                                  .DriverObject = driver,
@@ -208,16 +205,15 @@ static struct device *make(uint64_t where, PDRIVER_OBJECT driver, ULONG extensio
 
 /* STATUS_OBJECT_NAME_INVALID: not in \Device; STATUS_OBJECT_NAME_COLLISION;
  * STATUS_INSUFFICIENT_RESOURCES. DeviceName may be NULL. */
-NTSTATUS driver_IoCreateDevice(uint64_t where, PDRIVER_OBJECT DriverObject,
-                               ULONG DeviceExtensionSize, PUNICODE_STRING DeviceName,
-                               ULONG DeviceType, ULONG DeviceCharacteristics, BOOLEAN Exclusive,
-                               PDEVICE_OBJECT *DeviceObject)
+NTSTATUS IoCreateDevice(PDRIVER_OBJECT DriverObject, ULONG DeviceExtensionSize,
+                        PUNICODE_STRING DeviceName, ULONG DeviceType, ULONG DeviceCharacteristics,
+                        BOOLEAN Exclusive, PDEVICE_OBJECT *DeviceObject)
 {
     static const UNICODE_STRING folder = TEXT(u"\\Device\\");
     if (DeviceName && (!begins(DeviceName, &folder) || DeviceName->Length == folder.Length))
         return STATUS_OBJECT_NAME_INVALID;
-    struct device *device = make(where, DriverObject, DeviceExtensionSize, DeviceType,
-                                 DeviceCharacteristics, Exclusive);
+    struct device *device =
+        make(DriverObject, DeviceExtensionSize, DeviceType, DeviceCharacteristics, Exclusive);
     if (!device)
         return STATUS_INSUFFICIENT_RESOURCES;
     NTSTATUS status = STATUS_SUCCESS;
@@ -237,10 +233,9 @@ NTSTATUS driver_IoCreateDevice(uint64_t where, PDRIVER_OBJECT DriverObject,
     return status;
 }
 
-VOID driver_IoDeleteDevice(uint64_t where, PDEVICE_OBJECT DeviceObject)
+VOID IoDeleteDevice(PDEVICE_OBJECT DeviceObject)
 {
     struct device *device = of_object(DeviceObject);
-    (void)where;
     mutex_acquire(&names_mutex);
     PDEVICE_OBJECT *link = &DeviceObject->DriverObject->DeviceObject;
     while (*link && *link != DeviceObject)
@@ -275,8 +270,7 @@ static void free_link(struct link *link)
 
 /* STATUS_OBJECT_NAME_INVALID: in no folder for links; STATUS_OBJECT_NAME_COLLISION;
  * STATUS_INSUFFICIENT_RESOURCES. */
-NTSTATUS driver_IoCreateSymbolicLink(uint64_t where, PUNICODE_STRING SymbolicLinkName,
-                                     PUNICODE_STRING DeviceName)
+NTSTATUS IoCreateSymbolicLink(PUNICODE_STRING SymbolicLinkName, PUNICODE_STRING DeviceName)
 {
     UNICODE_STRING bare = link_name(SymbolicLinkName);
     if (!bare.Length)
@@ -286,7 +280,7 @@ NTSTATUS driver_IoCreateSymbolicLink(uint64_t where, PUNICODE_STRING SymbolicLin
         return STATUS_INSUFFICIENT_RESOURCES;
     mutex_acquire(&names_mutex);
     bool taken = find_link(SymbolicLinkName);
-    link->where = where;
+    link->where = driver_caller();
     InsertTailList(&links, &link->list);
     bool made = !taken && copy_name(&link->name, &bare) && copy_name(&link->target, DeviceName);
     if (!made)
@@ -298,9 +292,8 @@ NTSTATUS driver_IoCreateSymbolicLink(uint64_t where, PUNICODE_STRING SymbolicLin
 }
 
 /* STATUS_OBJECT_NAME_NOT_FOUND. */
-NTSTATUS driver_IoDeleteSymbolicLink(uint64_t where, PUNICODE_STRING SymbolicLinkName)
+NTSTATUS IoDeleteSymbolicLink(PUNICODE_STRING SymbolicLinkName)
 {
-    (void)where;
     mutex_acquire(&names_mutex);
     struct link *link = find_link(SymbolicLinkName);
     if (link)

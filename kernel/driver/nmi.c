@@ -41,10 +41,9 @@ static void call_all(void)
 }
 
 /* A handle; NULL: there are too many. */
-PVOID driver_KeRegisterNmiCallback(uint64_t where, nmi_routine CallbackRoutine, PVOID Context)
+PVOID KeRegisterNmiCallback(nmi_routine CallbackRoutine, PVOID Context)
 {
     unsigned i = 0;
-    (void)where;
     KIRQL irql = lock_acquire(&nmi_lock);
     while (i < NMI_CALLBACKS && slots[i].routine)
         i++;
@@ -58,10 +57,9 @@ PVOID driver_KeRegisterNmiCallback(uint64_t where, nmi_routine CallbackRoutine, 
 }
 
 /* STATUS_INVALID_HANDLE. */
-NTSTATUS driver_KeDeregisterNmiCallback(uint64_t where, PVOID Handle)
+NTSTATUS KeDeregisterNmiCallback(PVOID Handle)
 {
     NTSTATUS status = STATUS_INVALID_HANDLE;
-    (void)where;
     KIRQL irql = lock_acquire(&nmi_lock);
     for (unsigned i = 0; i < NMI_CALLBACKS; i++)
         if (Handle == &slots[i] && slots[i].routine) {

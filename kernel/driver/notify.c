@@ -89,25 +89,21 @@ static bool drop(struct kind *kind, notify_routine routine)
 }
 
 /* STATUS_INSUFFICIENT_RESOURCES: there are 64. */
-NTSTATUS driver_PsSetCreateThreadNotifyRoutine(uint64_t where, notify_routine NotifyRoutine)
+NTSTATUS PsSetCreateThreadNotifyRoutine(notify_routine NotifyRoutine)
 {
-    (void)where;
     return add(&of_threads, NotifyRoutine) ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES;
 }
 
 /* STATUS_PROCEDURE_NOT_FOUND. */
-NTSTATUS driver_PsRemoveCreateThreadNotifyRoutine(uint64_t where, notify_routine NotifyRoutine)
+NTSTATUS PsRemoveCreateThreadNotifyRoutine(notify_routine NotifyRoutine)
 {
-    (void)where;
     return drop(&of_threads, NotifyRoutine) ? STATUS_SUCCESS : STATUS_PROCEDURE_NOT_FOUND;
 }
 
 /* STATUS_INVALID_PARAMETER: it is there already, there are 64, or there is none to remove; all as
  * documented. */
-NTSTATUS driver_PsSetCreateProcessNotifyRoutine(uint64_t where, notify_routine NotifyRoutine,
-                                                BOOLEAN Remove)
+NTSTATUS PsSetCreateProcessNotifyRoutine(notify_routine NotifyRoutine, BOOLEAN Remove)
 {
-    (void)where;
     if (Remove)
         return drop(&of_processes, NotifyRoutine) ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER;
     bool there = find(&of_processes, NotifyRoutine);

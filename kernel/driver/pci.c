@@ -80,10 +80,9 @@ static bool is_there(ULONG bus, ULONG slot)
 
 /* Returns how many bytes were read; 2, and NO_DEVICE in the buffer: there is no such device; 0: no
  * such bus, or a bus of another kind. */
-ULONG driver_HalGetBusDataByOffset(uint64_t where, ULONG BusDataType, ULONG BusNumber,
-                                   ULONG SlotNumber, PVOID Buffer, ULONG Offset, ULONG Length)
+ULONG HalGetBusDataByOffset(ULONG BusDataType, ULONG BusNumber, ULONG SlotNumber, PVOID Buffer,
+                            ULONG Offset, ULONG Length)
 {
-    (void)where;
     if (BusDataType != PCI_CONFIGURATION || BusNumber >= PCI_BUSES)
         return 0;
     if (is_there(BusNumber, SlotNumber))
@@ -93,10 +92,9 @@ ULONG driver_HalGetBusDataByOffset(uint64_t where, ULONG BusDataType, ULONG BusN
 }
 
 /* Returns how many bytes were written; 0: as above, or no such device. */
-ULONG driver_HalSetBusDataByOffset(uint64_t where, ULONG BusDataType, ULONG BusNumber,
-                                   ULONG SlotNumber, PVOID Buffer, ULONG Offset, ULONG Length)
+ULONG HalSetBusDataByOffset(ULONG BusDataType, ULONG BusNumber, ULONG SlotNumber, PVOID Buffer,
+                            ULONG Offset, ULONG Length)
 {
-    (void)where;
     if (BusDataType != PCI_CONFIGURATION || BusNumber >= PCI_BUSES ||
         !is_there(BusNumber, SlotNumber))
         return 0;

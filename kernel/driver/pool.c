@@ -105,14 +105,14 @@ static bool is_used(const struct block *block)
     return false;
 }
 
-static void release(uint64_t where, void *p, uint32_t tag, const char *name)
+static void release(void *p, uint32_t tag, const char *name)
 {
     struct block *b = (struct block *)p - 1;
     KIRQL irql = lock_acquire(&pool_lock);
     if (!is_used(b))
-        bug_check(BAD_POOL_CALLER, (uint64_t[]){ 0x46, (uint64_t)p, 0, 0 }, where, name);
+        bug_check(BAD_POOL_CALLER, (uint64_t[]){ 0x46, (uint64_t)p, 0, 0 }, name);
     if (tag && tag != b->tag)
-        bug_check(BAD_POOL_CALLER, (uint64_t[]){ 0x0a, (uint64_t)p, b->tag, tag }, where, name);
+        bug_check(BAD_POOL_CALLER, (uint64_t[]){ 0x0a, (uint64_t)p, b->tag, tag }, name);
     RemoveEntryList(&b->list);
     if (b->class < CLASSES) {
         kasan_unpoison(b + 1, room_of(b));
@@ -127,58 +127,52 @@ static void release(uint64_t where, void *p, uint32_t tag, const char *name)
 }
 
 /* NULL: no memory, a tag of 0, or flags that say no kind of pool or are unknown. */
-PVOID driver_ExAllocatePool2(uint64_t where, ULONG64 Flags, SIZE_T NumberOfBytes, ULONG Tag)
+PVOID ExAllocatePool2(ULONG64 Flags, SIZE_T NumberOfBytes, ULONG Tag)
 {
     const ULONG64 kinds = POOL_FLAG_NON_PAGED | POOL_FLAG_NON_PAGED_EXECUTE | POOL_FLAG_PAGED;
     const ULONG64 kind = Flags & kinds;
     if (!Tag || !kind || (kind & (kind - 1)) || (Flags & 0xffffffff & ~(kinds | 0x3f)))
         return NULL;
-    return allocate(where, NumberOfBytes, Tag);
+    return allocate(driver_caller(), NumberOfBytes, Tag);
 }
 
-PVOID driver_ExAllocatePoolWithTag(uint64_t where, ULONG PoolType, SIZE_T NumberOfBytes, ULONG Tag)
+PVOID ExAllocatePoolWithTag(ULONG PoolType, SIZE_T NumberOfBytes, ULONG Tag)
 {
     (void)PoolType;
     if (!Tag)
-        bug_check(BAD_POOL_CALLER, (uint64_t[]){ 0x9b, PoolType, NumberOfBytes, where }, where,
+        bug_check(BAD_POOL_CALLER, (uint64_t[]){ 0x9b, PoolType, NumberOfBytes, driver_caller() },
                   "a tag of 0");
-    return allocate(where, NumberOfBytes, Tag);
+    return allocate(driver_caller(), NumberOfBytes, Tag);
 }
 
-PVOID driver_ExAllocatePool(uint64_t where, ULONG PoolType, SIZE_T NumberOfBytes)
+PVOID ExAllocatePool(ULONG PoolType, SIZE_T NumberOfBytes)
 {
     (void)PoolType;
-    return allocate(where, NumberOfBytes, 'e' << 24 | 'n' << 16 | 'o' << 8 | 'N');
+    return allocate(driver_caller(), NumberOfBytes, 'e' << 24 | 'n' << 16 | 'o' << 8 | 'N');
 }
 
-VOID driver_ExFreePool(uint64_t where, PVOID P)
+VOID ExFreePool(PVOID P) { release(P, 0, "ExFreePool of what is none"); }
+
+VOID ExFreePoolWithTag(PVOID P, ULONG Tag)
 {
-    release(where, P, 0, "ExFreePool of what is none");
+    release(P, Tag, "ExFreePoolWithTag of what is none, or has another tag");
 }
 
-VOID driver_ExFreePoolWithTag(uint64_t where, PVOID P, ULONG Tag)
-{
-    release(where, P, Tag, "ExFreePoolWithTag of what is none, or has another tag");
-}
-
-VOID driver_ExFreePool2(uint64_t where, PVOID P, ULONG Tag, PVOID Parameters, ULONG Count)
+VOID ExFreePool2(PVOID P, ULONG Tag, PVOID Parameters, ULONG Count)
 {
     (void)Parameters, (void)Count;
-    release(where, P, Tag, "ExFreePool2 of what is none, or has another tag");
+    release(P, Tag, "ExFreePool2 of what is none, or has another tag");
 }
 
-void *pool_allocate_for(uint64_t where, uint64_t size, uint32_t tag)
+void *pool_allocate_for(uint64_t size, uint32_t tag)
 {
-    return allocate(where, size, tag);
+    return allocate(driver_caller(), size, tag);
 }
 
-void pool_free_for(uint64_t where, void *p, uint32_t tag)
-{
-    release(where, p, tag, "what is given back is none");
-}
+void pool_free_for(void *p, uint32_t tag) { release(p, tag, "what is given back is none"); }
 
 void *pool_allocate(uint64_t size) { return allocate(0, size, 1); }
-void pool_free(void *p) { release(0, p, 1, "the kernel"); }
+void pool_free(void *p) { release(p, 1, "the kernel"); }
 
 static char tag_char(uint32_t tag, unsigned i)
 {

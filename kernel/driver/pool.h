@@ -7,6 +7,6 @@
  * DISPATCH_LEVEL. */
 void *pool_allocate(uint64_t size);
 void pool_free(void *p);
-/* Memory that belongs to the driver whose call came from `where`: the driver must free it. */
-void *pool_allocate_for(uint64_t where, uint64_t size, uint32_t tag);
-void pool_free_for(uint64_t where, void *p, uint32_t tag);
+/* Memory for the driver that called the exported routine, which must give it back. */
+void *pool_allocate_for(uint64_t size, uint32_t tag);
+void pool_free_for(void *p, uint32_t tag);

@@ -121,21 +121,21 @@ unsigned requests_left(const struct driver *driver)
 
 /* --- Down. --- */
 
-void irp_check(uint64_t where, const IRP *irp, uint64_t violation)
+void irp_check(const IRP *irp, uint64_t violation)
 {
     if (irp->Type != IO_TYPE_IRP)
         bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION,
-                  (uint64_t[]){ violation, (uint64_t)irp, 0, 0 }, where, "no IRP");
+                  (uint64_t[]){ violation, (uint64_t)irp, 0, 0 }, "no IRP");
 }
 
-NTSTATUS driver_IofCallDriver(uint64_t where, PDEVICE_OBJECT DeviceObject, PIRP Irp)
+NTSTATUS IofCallDriver(PDEVICE_OBJECT DeviceObject, PIRP Irp)
 {
-    irp_check(where, Irp, 0x03);
+    irp_check(Irp, 0x03);
     if (DeviceObject->Type != IO_TYPE_DEVICE)
         bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION,
-                  (uint64_t[]){ 0x04, (uint64_t)DeviceObject, 0, 0 }, where, "no device");
+                  (uint64_t[]){ 0x04, (uint64_t)DeviceObject, 0, 0 }, "no device");
     if (Irp->CurrentLocation <= 1)
-        bug_check(NO_MORE_IRP_STACK_LOCATIONS, (uint64_t[]){ (uint64_t)Irp, 0, 0, 0 }, where, "");
+        bug_check(NO_MORE_IRP_STACK_LOCATIONS, (uint64_t[]){ (uint64_t)Irp, 0, 0, 0 }, "");
     Irp->CurrentLocation--;
     PIO_STACK_LOCATION stack = --Irp->Tail.Overlay.CurrentStackLocation;
     stack->DeviceObject = DeviceObject;
@@ -180,15 +180,14 @@ static bool climb(PIRP irp)
     return true;
 }
 
-static void complete(struct request *r, uint64_t where)
+static void complete(struct request *r)
 {
     KIRQL irql = lock_acquire(&requests_lock);
     bool twice = r->completed, alone = r->abandoned;
     r->completed = true;
     lock_release(&requests_lock, irql);
     if (twice)
-        bug_check(MULTIPLE_IRP_COMPLETE_REQUESTS, (uint64_t[]){ (uint64_t)&r->irp, 0, 0, 0 }, where,
-                  "");
+        bug_check(MULTIPLE_IRP_COMPLETE_REQUESTS, (uint64_t[]){ (uint64_t)&r->irp, 0, 0, 0 }, "");
     if (!alone)
         KeSetEvent(&r->done, 0, FALSE); /* its thread frees it */
 }
@@ -211,27 +210,26 @@ static void end_built(PIRP irp)
         KeSetEvent(event, 0, FALSE);
 }
 
-VOID driver_IofCompleteRequest(uint64_t where, PIRP Irp, CHAR PriorityBoost)
+VOID IofCompleteRequest(PIRP Irp, CHAR PriorityBoost)
 {
     (void)PriorityBoost;
     bool ended = Irp->CurrentLocation > Irp->StackCount + 1 ||
                  (Irp->AllocationFlags == IRP_OF_DRIVER && Irp->CurrentLocation > Irp->StackCount);
     if (Irp->Type != IO_TYPE_IRP || ended)
-        bug_check(MULTIPLE_IRP_COMPLETE_REQUESTS, (uint64_t[]){ (uint64_t)Irp, 0, 0, 0 }, where,
-                  "");
+        bug_check(MULTIPLE_IRP_COMPLETE_REQUESTS, (uint64_t[]){ (uint64_t)Irp, 0, 0, 0 }, "");
     if (Irp->IoStatus.Status == STATUS_PENDING)
         bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION,
-                  (uint64_t[]){ 0x06, (uint64_t)Irp, 0x103, 0 }, where,
+                  (uint64_t[]){ 0x06, (uint64_t)Irp, 0x103, 0 },
                   "an IRP completed with STATUS_PENDING");
     while (Irp->CurrentLocation <= Irp->StackCount)
         if (!climb(Irp))
             return;
     switch (Irp->AllocationFlags) {
-    case IRP_OF_REQUEST: complete(request_of(Irp), where); break;
+    case IRP_OF_REQUEST: complete(request_of(Irp)); break;
     case IRP_BUILT: end_built(Irp); break;
     default: /* NT: that is noticed by what breaks then */
         bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION, (uint64_t[]){ 0, (uint64_t)Irp, 0, 0 },
-                  where, "no completion routine took back an IRP that is the driver's own");
+                  "no completion routine took back an IRP that is the driver's own");
     }
 }
 
@@ -239,34 +237,25 @@ NTAPI NTSTATUS driver_default_dispatch(PDEVICE_OBJECT DeviceObject, PIRP Irp)
 {
     (void)DeviceObject;
     Irp->IoStatus = (IO_STATUS_BLOCK){ .Status = STATUS_INVALID_DEVICE_REQUEST };
-    driver_IofCompleteRequest(0, Irp, 0);
+    IofCompleteRequest(Irp, 0);
     return STATUS_INVALID_DEVICE_REQUEST;
 }
 
 /* --- Cancelling. --- */
 
-KIRQL driver_KeAcquireSpinLockRaiseToDpc(uint64_t where, PKSPIN_LOCK SpinLock);
-VOID driver_KeReleaseSpinLock(uint64_t where, PKSPIN_LOCK SpinLock, KIRQL NewIrql);
+VOID IoAcquireCancelSpinLock(PKIRQL Irql) { *Irql = KeAcquireSpinLockRaiseToDpc(&cancel_lock); }
 
-VOID driver_IoAcquireCancelSpinLock(uint64_t where, PKIRQL Irql)
-{
-    *Irql = driver_KeAcquireSpinLockRaiseToDpc(where, &cancel_lock);
-}
-
-VOID driver_IoReleaseCancelSpinLock(uint64_t where, KIRQL Irql)
-{
-    driver_KeReleaseSpinLock(where, &cancel_lock, Irql);
-}
+VOID IoReleaseCancelSpinLock(KIRQL Irql) { KeReleaseSpinLock(&cancel_lock, Irql); }
 
 /* The cancel routine lets go of the lock, to Irp->CancelIrql. FALSE: there is none. */
-BOOLEAN driver_IoCancelIrp(uint64_t where, PIRP Irp)
+BOOLEAN IoCancelIrp(PIRP Irp)
 {
     KIRQL irql;
-    driver_IoAcquireCancelSpinLock(where, &irql);
+    IoAcquireCancelSpinLock(&irql);
     Irp->Cancel = TRUE;
     PDRIVER_CANCEL routine = __atomic_exchange_n(&Irp->CancelRoutine, NULL, __ATOMIC_ACQ_REL);
     if (!routine) {
-        driver_IoReleaseCancelSpinLock(where, irql);
+        IoReleaseCancelSpinLock(irql);
         return FALSE;
     }
     Irp->CancelIrql = irql;
@@ -307,7 +296,7 @@ static bool await(struct request *r)
     if (KeWaitForSingleObject(&r->done, Executive, mode, FALSE, NULL) !=
         STATUS_THREAD_IS_TERMINATING)
         return true;
-    driver_IoCancelIrp(0, &r->irp);
+    IoCancelIrp(&r->irp);
     if (KeWaitForSingleObject(&r->done, Executive, KernelMode, FALSE, &limit) == STATUS_TIMEOUT &&
         !give_up(r))
         return false;
@@ -320,12 +309,11 @@ bool request_send(struct request *request, IO_STATUS_BLOCK *result)
     PDEVICE_OBJECT device = request_first(request)->DeviceObject;
     PDRIVER_DISPATCH dispatch =
         device->DriverObject->MajorFunction[request_first(request)->MajorFunction];
-    NTSTATUS status = driver_IofCallDriver(0, device, &request->irp);
+    NTSTATUS status = IofCallDriver(device, &request->irp);
     if (status != STATUS_PENDING && !is_completed(request))
-        bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION,
-                  (uint64_t[]){ 0x210, (uint64_t)&request->irp, (uint32_t)status, 0 },
-                  (uint64_t)dispatch,
-                  "it returned a status, not STATUS_PENDING, and did not complete the IRP");
+        bug_check_at((uint64_t)dispatch, DRIVER_VERIFIER_IOMANAGER_VIOLATION,
+                     (uint64_t[]){ 0x210, (uint64_t)&request->irp, (uint32_t)status, 0 },
+                     "it returned a status, not STATUS_PENDING, and did not complete the IRP");
     if (!await(request))
         return false;
     *result = request->irp.IoStatus;

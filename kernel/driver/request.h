@@ -41,7 +41,7 @@ struct built {
 };
 
 /* Bug check C9h with this violation, if it is no IRP (any more). */
-void irp_check(uint64_t where, const IRP *irp, uint64_t violation);
+void irp_check(const IRP *irp, uint64_t violation);
 /* io.c: opens a device by its name, with a reference for the caller. NULL: *status, one of
  * NtCreateFile's, says why. */
 struct file *file_open(const UNICODE_STRING *name, NTSTATUS *status);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Counted strings. `where` is who called. NT: a character of a narrow string is Latin-1's. Source:
- * the Windows driver documentation. */
+/* Counted strings. NT: a character of a narrow string is Latin-1's. Source: the Windows driver
+ * documentation. */
 #include "kernel/base/string.h"
 #include "kernel/driver/driver.h"
 #include "kernel/driver/pool.h"
@@ -8,10 +8,9 @@
 #define TAG ('S' | 't' << 8 | 'r' << 16 | ' ' << 24)
 #define LONGEST 0xfffcu /* bytes, with the NUL */
 
-VOID driver_RtlInitAnsiString(uint64_t where, PANSI_STRING DestinationString, PCSTR SourceString)
+VOID RtlInitAnsiString(PANSI_STRING DestinationString, PCSTR SourceString)
 {
     size_t length = SourceString ? strlen(SourceString) : 0;
-    (void)where;
     if (length > LONGEST)
         length = LONGEST;
     *DestinationString = (ANSI_STRING){ (USHORT)length, (USHORT)(SourceString ? length + 1 : 0),
@@ -19,11 +18,9 @@ VOID driver_RtlInitAnsiString(uint64_t where, PANSI_STRING DestinationString, PC
 }
 
 /* As much as there is room for. */
-VOID driver_RtlCopyUnicodeString(uint64_t where, PUNICODE_STRING DestinationString,
-                                 const UNICODE_STRING *SourceString)
+VOID RtlCopyUnicodeString(PUNICODE_STRING DestinationString, const UNICODE_STRING *SourceString)
 {
     USHORT length = SourceString ? SourceString->Length : 0;
-    (void)where;
     if (length > DestinationString->MaximumLength)
         length = DestinationString->MaximumLength;
     if (length)
@@ -32,10 +29,8 @@ VOID driver_RtlCopyUnicodeString(uint64_t where, PUNICODE_STRING DestinationStri
 }
 
 /* STATUS_BUFFER_TOO_SMALL: nothing was appended. */
-NTSTATUS driver_RtlAppendUnicodeStringToString(uint64_t where, PUNICODE_STRING Destination,
-                                               const UNICODE_STRING *Source)
+NTSTATUS RtlAppendUnicodeStringToString(PUNICODE_STRING Destination, const UNICODE_STRING *Source)
 {
-    (void)where;
     if (Source->Length > Destination->MaximumLength - Destination->Length)
         return STATUS_BUFFER_TOO_SMALL;
     memcpy((char *)Destination->Buffer + Destination->Length, Source->Buffer, Source->Length);
@@ -48,12 +43,12 @@ _Static_assert(sizeof(ANSI_STRING) == sizeof(UNICODE_STRING) &&
                "one layout");
 
 /* Room for `size` bytes in a string of either kind: allocated, or what it has. */
-static NTSTATUS make_room(uint64_t where, PUNICODE_STRING to, unsigned size, BOOLEAN allocate)
+static NTSTATUS make_room(PUNICODE_STRING to, unsigned size, BOOLEAN allocate)
 {
     if (size > LONGEST)
         return STATUS_INVALID_PARAMETER_2;
     if (allocate) {
-        to->Buffer = pool_allocate_for(where, size, TAG);
+        to->Buffer = pool_allocate_for(size, TAG);
         to->MaximumLength = (USHORT)size;
     }
     if (!to->Buffer)
@@ -63,13 +58,13 @@ static NTSTATUS make_room(uint64_t where, PUNICODE_STRING to, unsigned size, BOO
 
 /* STATUS_INVALID_PARAMETER_2: it becomes longer than a string may be; STATUS_BUFFER_OVERFLOW: there
  * is no room for the text and a NUL; STATUS_NO_MEMORY. */
-NTSTATUS driver_RtlAnsiStringToUnicodeString(uint64_t where, PUNICODE_STRING DestinationString,
-                                             const ANSI_STRING *SourceString,
-                                             BOOLEAN AllocateDestinationString)
+NTSTATUS RtlAnsiStringToUnicodeString(PUNICODE_STRING DestinationString,
+                                      const ANSI_STRING *SourceString,
+                                      BOOLEAN AllocateDestinationString)
 {
     const unsigned n = SourceString->Length;
     NTSTATUS status =
-        make_room(where, DestinationString, (n + 1) * sizeof(WCHAR), AllocateDestinationString);
+        make_room(DestinationString, (n + 1) * sizeof(WCHAR), AllocateDestinationString);
     if (!NT_SUCCESS(status))
         return status;
     for (unsigned i = 0; i < n; i++)
@@ -80,13 +75,13 @@ NTSTATUS driver_RtlAnsiStringToUnicodeString(uint64_t where, PUNICODE_STRING Des
 }
 
 /* Statuses as RtlAnsiStringToUnicodeString's; a character that Latin-1 lacks becomes '?'. */
-NTSTATUS driver_RtlUnicodeStringToAnsiString(uint64_t where, PANSI_STRING DestinationString,
-                                             const UNICODE_STRING *SourceString,
-                                             BOOLEAN AllocateDestinationString)
+NTSTATUS RtlUnicodeStringToAnsiString(PANSI_STRING DestinationString,
+                                      const UNICODE_STRING *SourceString,
+                                      BOOLEAN AllocateDestinationString)
 {
     const unsigned n = SourceString->Length / sizeof(WCHAR);
     NTSTATUS status =
-        make_room(where, (PUNICODE_STRING)DestinationString, n + 1, AllocateDestinationString);
+        make_room((PUNICODE_STRING)DestinationString, n + 1, AllocateDestinationString);
     if (!NT_SUCCESS(status))
         return status;
     for (unsigned i = 0; i < n; i++) {
@@ -98,14 +93,14 @@ NTSTATUS driver_RtlUnicodeStringToAnsiString(uint64_t where, PANSI_STRING Destin
     return STATUS_SUCCESS;
 }
 
-VOID driver_RtlFreeUnicodeString(uint64_t where, PUNICODE_STRING UnicodeString)
+VOID RtlFreeUnicodeString(PUNICODE_STRING UnicodeString)
 {
     if (UnicodeString->Buffer)
-        pool_free_for(where, UnicodeString->Buffer, TAG);
+        pool_free_for(UnicodeString->Buffer, TAG);
     *UnicodeString = (UNICODE_STRING){ 0 };
 }
 
-VOID driver_RtlFreeAnsiString(uint64_t where, PANSI_STRING AnsiString)
+VOID RtlFreeAnsiString(PANSI_STRING AnsiString)
 {
-    driver_RtlFreeUnicodeString(where, (PUNICODE_STRING)AnsiString);
+    RtlFreeUnicodeString((PUNICODE_STRING)AnsiString);
 }

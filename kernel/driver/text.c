@@ -197,11 +197,9 @@ NTAPI ULONG DbgPrintEx(ULONG ComponentId, ULONG Level, PCSTR Format, ...)
 
 /* --- Strings and memory. --- */
 
-VOID driver_RtlInitUnicodeString(uint64_t where, PUNICODE_STRING DestinationString,
-                                 PWSTR SourceString)
+VOID RtlInitUnicodeString(PUNICODE_STRING DestinationString, PWSTR SourceString)
 {
     size_t n = 0;
-    (void)where;
     while (SourceString && SourceString[n] && n < 0x7ffe)
         n++;
     *DestinationString =
@@ -218,42 +216,24 @@ bool text_equal(const UNICODE_STRING *a, const UNICODE_STRING *b, bool any_case)
     return same;
 }
 
-BOOLEAN driver_RtlEqualUnicodeString(uint64_t where, PUNICODE_STRING String1,
-                                     PUNICODE_STRING String2, BOOLEAN CaseInSensitive)
+BOOLEAN RtlEqualUnicodeString(PUNICODE_STRING String1, PUNICODE_STRING String2,
+                              BOOLEAN CaseInSensitive)
 {
-    (void)where;
     return text_equal(String1, String2, CaseInSensitive);
 }
 
-VOID driver_RtlCopyMemory(uint64_t where, PVOID to, const void *from, SIZE_T size)
-{
-    (void)where;
-    memcpy(to, from, size);
-}
+VOID RtlCopyMemory(PVOID to, const void *from, SIZE_T size) { memcpy(to, from, size); }
 
-VOID driver_RtlMoveMemory(uint64_t where, PVOID to, const void *from, SIZE_T size)
-{
-    (void)where;
-    memmove(to, from, size);
-}
+VOID RtlMoveMemory(PVOID to, const void *from, SIZE_T size) { memmove(to, from, size); }
 
-VOID driver_RtlZeroMemory(uint64_t where, PVOID to, SIZE_T size)
-{
-    (void)where;
-    memset(to, 0, size);
-}
+VOID RtlZeroMemory(PVOID to, SIZE_T size) { memset(to, 0, size); }
 
-VOID driver_RtlFillMemory(uint64_t where, PVOID to, SIZE_T size, UCHAR value)
-{
-    (void)where;
-    memset(to, value, size);
-}
+VOID RtlFillMemory(PVOID to, SIZE_T size, UCHAR value) { memset(to, value, size); }
 
-SIZE_T driver_RtlCompareMemory(uint64_t where, const void *a, const void *b, SIZE_T size)
+SIZE_T RtlCompareMemory(const void *a, const void *b, SIZE_T size)
 {
     const UCHAR *x = a, *y = b;
     SIZE_T n = 0;
-    (void)where;
     while (n < size && x[n] == y[n])
         n++;
     return n;

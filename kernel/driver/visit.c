@@ -20,7 +20,8 @@ void driver_leave(struct driver_visit *visit)
 {
     uint64_t irql = irql_current();
     if (irql != visit->irql)
-        bug_check(IRQL_UNEXPECTED_VALUE, (uint64_t[]){ irql, visit->irql, visit->routine, 0 },
-                  visit->routine, "it returns at another IRQL than it was called at");
+        bug_check_at(visit->routine, IRQL_UNEXPECTED_VALUE,
+                     (uint64_t[]){ irql, visit->irql, visit->routine, 0 },
+                     "it returns at another IRQL than it was called at");
     fxrstor(visit->fpu);
 }

@@ -79,31 +79,31 @@ void work_wait(void)
 }
 
 /* NULL: no memory. */
-PIO_WORKITEM driver_IoAllocateWorkItem(uint64_t where, PDEVICE_OBJECT DeviceObject)
+PIO_WORKITEM IoAllocateWorkItem(PDEVICE_OBJECT DeviceObject)
 {
-    PIO_WORKITEM item = pool_allocate_for(where, sizeof *item, TAG);
+    PIO_WORKITEM item = pool_allocate_for(sizeof *item, TAG);
     if (item)
         item->device = DeviceObject;
     return item;
 }
 
-static void refuse_queued(const struct _IO_WORKITEM *item, uint64_t where, const char *words)
+static void refuse_queued(const struct _IO_WORKITEM *item, const char *words)
 {
     if (item->queued)
-        bug_check(WORKER_INVALID, (uint64_t[]){ 0, (uint64_t)item, 0, 0 }, where, words);
+        bug_check(WORKER_INVALID, (uint64_t[]){ 0, (uint64_t)item, 0, 0 }, words);
 }
 
-VOID driver_IoFreeWorkItem(uint64_t where, PIO_WORKITEM IoWorkItem)
+VOID IoFreeWorkItem(PIO_WORKITEM IoWorkItem)
 {
-    refuse_queued(IoWorkItem, where, "IoFreeWorkItem of one that is queued");
-    pool_free_for(where, IoWorkItem, TAG);
+    refuse_queued(IoWorkItem, "IoFreeWorkItem of one that is queued");
+    pool_free_for(IoWorkItem, TAG);
 }
 
-static void queue(uint64_t where, PIO_WORKITEM item, work_routine routine,
-                  work_routine_ex routine_ex, PVOID context)
+static void queue(PIO_WORKITEM item, work_routine routine, work_routine_ex routine_ex,
+                  PVOID context)
 {
     KIRQL irql = lock_acquire(&work_lock);
-    refuse_queued(item, where, "a work item that is queued already");
+    refuse_queued(item, "a work item that is queued already");
     item->routine = routine;
     item->routine_ex = routine_ex;
     item->context = context;
@@ -114,16 +114,16 @@ static void queue(uint64_t where, PIO_WORKITEM item, work_routine routine,
     KeReleaseSemaphore(&queued, 0, 1, FALSE);
 }
 
-VOID driver_IoQueueWorkItem(uint64_t where, PIO_WORKITEM IoWorkItem, work_routine WorkerRoutine,
-                            ULONG QueueType, PVOID Context)
+VOID IoQueueWorkItem(PIO_WORKITEM IoWorkItem, work_routine WorkerRoutine, ULONG QueueType,
+                     PVOID Context)
 {
     (void)QueueType;
-    queue(where, IoWorkItem, WorkerRoutine, NULL, Context);
+    queue(IoWorkItem, WorkerRoutine, NULL, Context);
 }
 
-VOID driver_IoQueueWorkItemEx(uint64_t where, PIO_WORKITEM IoWorkItem,
-                              work_routine_ex WorkerRoutine, ULONG QueueType, PVOID Context)
+VOID IoQueueWorkItemEx(PIO_WORKITEM IoWorkItem, work_routine_ex WorkerRoutine, ULONG QueueType,
+                       PVOID Context)
 {
     (void)QueueType;
-    queue(where, IoWorkItem, NULL, WorkerRoutine, Context);
+    queue(IoWorkItem, NULL, WorkerRoutine, Context);
 }

@@ -74,6 +74,7 @@ struct thread {
     /* Used by the thread itself. Not 0: a driver called this service, and its pointers are the
      * kernel's. */
     unsigned trusted;
+    uint64_t driver_caller; /* used by the thread itself: see kernel/driver/driver.h */
 };
 _Static_assert(offsetof(struct thread, rsp) == THREAD_RSP, "layout.h");
 _Static_assert(offsetof(struct thread, profiling) == THREAD_PROFILING, "layout.h");

@@ -85,7 +85,8 @@ sub bad
 {
     my ($name, $want, @patterns) = @_;
     system "cp tests/programs/bad_driver.c $build/$name.c";
-    check("DRIVER=$build/$name.c PMU=" . ($name eq 'leave' ? 'amd-v2' : 'none'), $want, @patterns);
+    my $pmu = $name eq 'leave' ? 'amd-v2' : 'none';
+    return check("DRIVER=$build/$name.c PMU=$pmu", $want, @patterns);
 }
 # What the panic says before and after the place.
 my %bug = (
@@ -116,10 +117,23 @@ my %bug = (
     check   => ['0x00000139 KERNEL_SECURITY_CHECK_FAILURE \(0x2,', 'INT 29h$'],
     deep    => ['0x00000035 NO_MORE_IRP_STACK_LOCATIONS', ''],
 );
+my %panic;
 for my $name (sort keys %bug) {
     my ($code, $why) = @{ $bug{$name} };
     $why = ": $why" if $why;
-    bad($name, 99, qr/$code .* in $name\.sys\+0x\w+$why/m, qr/^# CRASH the kernel panicked/m);
+    $panic{$name} =
+        bad($name, 99, qr/$code .* in $name\.sys\+0x\w+$why/m, qr/^# CRASH the kernel panicked/m);
+}
+# The driver's routine that completes the request is blamed, not the completion routine, which has
+# called the kernel since.
+if (my $output = $panic{lose}) {
+    no warnings 'portable';
+    my $at = $output =~ / in lose\.sys\+(0x\w+)/ ? hex $1 : 0;
+    my $image = "$build/program/lose.sys";
+    my ($base) = map { /^ImageBase\s+(\w+)/ ? hex $1 : () } `x86_64-w64-mingw32-objdump -p $image`;
+    my ($function) = map { /^(\w+) t (\w+)$/ && hex $1 <= $base + $at ? $2 : () }
+        reverse `x86_64-w64-mingw32-nm -n $image`;
+    is($function, 'dispatch', 'lose.sys: the routine that the bug check names');
 }
 bad('left_irp', 1, qr/^# left_irp\.sys left pool 'Irp ', \d+ bytes, from left_irp\.sys\+0x/m);
 bad('refuse', 1, qr/^# FAIL refuse\.sys: DriverEntry returned 0x80000011$/m);
