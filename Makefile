@@ -165,28 +165,6 @@ $(BUILD)/program/ntpmu.iso: $(BUILD)/ntpmu.bin $(PROGRAM_EXE) $(DRIVER_IMAGE) FO
 SNIPPET := $(CODE)$(OP)$(FILE)
 ISO := $(BUILD)/$(if $(PROGRAM)$(DRIVER)$(SNIPPET),program/)ntpmu.iso
 
-# Printed by make help.
-#: make deps run              install what is needed, build, boot, run every test
-#: make run TESTS='exact*'    only these; make list shows all with their meaning
-#: make run PMU=amd-v2 SMP=4  another machine: PMU=haswell, intel-v4,irq3=1, none
-#: make run PROGRAM=file.c    a program of yours in ring 3 instead (.c .cpp .exe)
-#: make iso                   build/ntpmu.iso, a stick for a machine of its own
-#:
-#: make run ACCEL=kvm         on the host's own PMU through KVM
-#: make run ARGS=long         every test as often as the contract wants
-#: make trace PROGRAM=file.c  a program and what happened, left in build/trace
-#: make bench CODE='imul rax, rbx'   what instructions cost; without CODE, ours
-#: make report                the last run as a page; LOG='files': those
-#: make usb DEV=/dev/sdX      writes the image to a stick, after asking
-#: make debug                 gdb, stopped at the start of the kernel
-#: make test                  every machine we know, the host side, the image
-#: make check                 what can be proved without running
-#: make help-all              all variables, machines, quirks and targets
-#:
-#: A run shows progress on a terminal, TAP in a pipe or with TAP=1; the log is in
-#: build/run.log. Last comes the verdict: PASS, FAIL, NONE (no PMU), CRASH,
-#: BROKEN, HANG.
-
 # What the targets below need on Debian and Ubuntu.
 PACKAGES := qemu-system-x86 grub-pc-bin grub-efi-amd64-bin grub-common xorriso mtools ovmf seabios \
             nasm gcc g++ binutils make clang clang-format cppcheck perl g++-mingw-w64-x86-64-posix \
@@ -198,14 +176,13 @@ PACKAGES += $(if $(filter test,$(MAKECMDGOALS) $(WITH)),chromium)
 VARIABLES = @sed -n '/^\#   [A-Z]*=/,/^\#$$/s/^\#   /    /p' $(1)
 NAMES = @tests/names $(1) | awk -F '\t' '{ printf "      %-22s %s\n", $$1, $$2 }'
 
+# doc/commands.md is the list of commands: its first section, all of it. Then the variables.
 help:
-	@sed -n 's/^#: \{0,1\}//p' Makefile
-
-help-all: help
-	@echo 'make            build $(BUILD)/ntpmu.bin'
-	@echo 'make deps       install what is needed (Debian, Ubuntu; elsewhere: print it);'
-	@echo '                WITH=test: what make test needs, too'
-	@echo 'make run        boot and run every test; the exit status says pass or fail. Variables:'
+	@sed -n '/^## To begin/,/^## Machines/p' doc/commands.md | sed '/^## /d; s/^    //' | fold -sw 79
+help-all:
+	@sed -n '/^## /,$$p' doc/commands.md | sed 's/^## \(.*\)/\1:/' | fold -sw 100
+	@echo
+	@echo 'Variables of make run:'
 	$(call VARIABLES,tests/run)
 	@echo '    MODEL is one of:'
 	$(call NAMES,MODEL)
@@ -213,46 +190,12 @@ help-all: help
 	$(call NAMES,MACHINE)
 	@echo '    QUIRK, a difference of a processor from its manual, is one of:'
 	$(call NAMES,QUIRK)
-	@echo 'make run UBSAN=1 BUILD=build/ub     undefined behaviour ends the run'
-	@echo 'make run KASAN=1 BUILD=build/kasan  a wrong address does'
-	@echo 'make run KCSAN=1 BUILD=build/kcsan  a data race does'
-	@echo 'make trace      run PROGRAM= and trace it into $(BUILD)/trace. With those of make run:'
+	@echo 'Variables of make trace, beside those of make run:'
 	$(call VARIABLES,tests/trace)
-	@echo 'make bench      what each operation of ours costs; with CODE=, OP= or FILE= what'
-	@echo '                instructions in nasm syntax cost. Variables:'
+	@echo 'Variables of make bench:'
 	$(call VARIABLES,tests/bench)
-	@echo 'make linux      Debian'\''s Linux and its perf on the virtual PMU. Variables:'
+	@echo 'Variables of make linux:'
 	$(call VARIABLES,tests/linux)
-	@echo 'make list       every test with its meaning'
-	@echo 'make report     LOG="files, folders of traces" as a page, build/report.html,'
-	@echo '                and for programs, build/report.json; default: the last run'
-	@echo 'make compare    A=log B=log: what differs between two runs; fails if a verdict does'
-	@echo 'make test       the whole matrix of machines through prove; JUNIT=file writes JUnit XML'
-	@echo 'make mutants    breaks every part in hundreds of ways; some test must fail for each;'
-	@echo '                PMU=haswell SAMPLE=20 SEED=1'
-	@echo 'make machines   every named machine, 1 and 4 CPUs, all tests: verdict, tests run, share of'
-	@echo '                its ideal model'
-	@echo 'make soak       N=10 rounds of the same runs, 1 and 4 CPUs, beside LOAD=2 busy processes,'
-	@echo '                its tests begin elsewhere between two ticks, from FIRST=1: every verdict is'
-	@echo '                the same'
-	@echo 'make quirks     N=1000 machines with random quirks, of SEED=1: no panic, no test killed;'
-	@echo '                FIRST=7 N=1 for the seventh'
-	@echo 'make fuzz       a million calls of services at random, on 4 CPUs, by SEED=1: a model knows'
-	@echo '                each answer; and of all exports of the libraries'
-	@echo 'make fuzz-guest   COUNT=1000000 hostile guests of the virtual PMU by SEED=1, on the host:'
-	@echo '                page tables, code, registers, words; what loader and firmware leave; and'
-	@echo '                code that it executes itself, against this processor'
-	@echo 'make fuzz-images  COUNT=100 mutated copies of a program and of a driver by SEED=1, each in'
-	@echo '                a machine'
-	@echo 'make check      include rules, gcc and clang without warnings, static analysis, the'
-	@echo '                same bytes twice'
-	@echo 'make format     lays out all C by .clang-format'
-	@echo 'make iso        $(BUILD)/ntpmu.iso: BIOS and UEFI, CD and USB stick; it runs'
-	@echo '                PROGRAM=, DRIVER= or CODE= where they are set'
-	@echo 'make usb        writes it to the stick DEV=/dev/sdX, after asking'
-	@echo 'make debug      QEMU waits for gdb; symbols of the kernel and of ring 3 are loaded;'
-	@echo '                GDB_PORT=1234, GDB_ARGS=more'
-	@echo 'make clean      removes $(BUILD)'
 
 deps:
 	@if ! command -v apt-get >/dev/null; then echo 'This needs: $(PACKAGES)'; exit 0; fi; \

@@ -41,7 +41,7 @@ sub faults
     my @lines = lines($file) or return "$file: missing or empty";
     my @wrong;
     push @wrong, "$file: no SPDX line"
-        if $file !~ /README/ && !grep { /SPDX-License-Identifier: MIT/ } @lines[0 .. (@lines > 1)];
+        if $file !~ /\.md$/ && !grep { /SPDX-License-Identifier: MIT/ } @lines[0 .. (@lines > 1)];
     push @wrong, "$file: " . @lines . " lines, 399 are allowed" if @lines > 399;
     my $n = 0;
     for (@lines) {
@@ -70,6 +70,59 @@ sub citation_faults
         my @alone = m{(?<![\w./*\$%-])([a-z]\w*\.(?:c|asm|t|pm|md))\b(?!['"(.]|-\d)}g;
         push @wrong, "$file:$n: there is no $_"
             for (grep { !-f } @with_room), grep { !$names->{$_} } @alone;
+    }
+    return @wrong;
+}
+
+# Links of a page to files of ours.
+sub link_faults
+{
+    my ($file) = @_;
+    my ($n, @wrong) = 0;
+    my ($folder) = $file =~ m{^(.*/)} ? $1 : '';
+    for (lines($file)) {
+        $n++;
+        push @wrong, "$file:$n: there is no $_"
+            for grep { !/^\w+:/ && !-e "$folder$_" } m{\]\(([^)#]+)[^)]*\)}g;
+    }
+    return @wrong;
+}
+
+# The first comment of a script.
+sub first_comment
+{
+    my @comment;
+    for (lines($_[0])) {
+        last if !/^#/;
+        push @comment, $_;
+    }
+    return @comment;
+}
+
+# Commands stand in back quotes, behind a prompt, or in a line of their own, two spaces before what
+# they mean.
+sub commands
+{
+    local $_ = $_[0];
+    return /^ {4}((?:make|tests\/).*?)(?: {2}|\n)/ || /^\$ (.*)/ ? $1 : /`([^`]+)`/g;
+}
+
+# What a page names and nobody knows: targets of make, variables, scripts in tests/.
+sub command_faults
+{
+    my ($file, $known) = @_;
+    my ($n, @wrong) = 0;
+    for (lines($file)) {
+        $n++;
+        for my $command (commands($_)) {
+            (my $plain = $command) =~ s/'[^']*'|"[^"]*"//g;
+            my @words = $plain =~ /^make\b(?: ([A-Za-z].*))?/ ? split / +/, $1 // '' : ();
+            push @words, $plain =~ /\b([A-Z][A-Z0-9_]+=)/g if !@words;
+            push @wrong, "$file:$n: there is no " . s/=.*//r
+                for grep { !$known->{ s/=.*//r } } @words;
+            push @wrong, "$file:$n: there is no $_"
+                for grep { !-e } $plain =~ m{(?<![\w./-])(tests/[\w./-]*\w)(?![\w*<])}g;
+        }
     }
     return @wrong;
 }

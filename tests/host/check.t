@@ -23,6 +23,8 @@ my @scripts = grep { -f && m{/[^./]+$} && (Text::lines($_))[0] =~ /^#!/ } tree(q
 my @texts = (@sources, @scripts, qw(Makefile linker.ld boot/grub.cfg),
              grep { /README\.md$/ || m{\.(?:t|pm|mk|ld)$|/skips/|/libpfm/[a-z]+$|/mutants/} }
              'README.md', tree(qw(kernel tests)));
+my @pages = ('README.md', sort(glob 'doc/*.md'), qw(kernel/README.md tests/README.md));
+push @texts, grep { m{^doc/} } @pages;
 
 sub tree
 {
@@ -62,9 +64,37 @@ sub check_citations
     # These name files that a user, or they, write.
     my @documents = ((grep { !m{^tests/(?:bench|linux|host/checks\.t)$} } @texts),
                      grep { /\.md$/ } tree(qw(boot kernel hal pmu tests)));
-    my %names = map { m{([^/]+)$} ? ($1 => 1) : () } tree(qw(boot kernel hal pmu tests));
+    my %names = map { m{([^/]+)$} ? ($1 => 1) : () } tree(qw(boot kernel hal pmu tests doc));
     holds('each file that a comment or a document names is there',
           map { Text::citation_faults($_, \%names) } @documents);
+}
+
+# A newcomer reads README.md in one sitting.
+sub check_pages
+{
+    my $lines = () = Text::lines('README.md');
+    holds(@pages . " pages link to files that are there; README.md has $lines lines of 160",
+          (map { Text::link_faults($_) } @pages),
+          $lines > 160 ? "README.md: $lines lines, 160 are allowed" : ());
+}
+
+# What the Makefile and the first comments of scripts name.
+sub check_commands
+{
+    my %known = map { $_ => 1 } map { m{\b([A-Z][A-Z0-9_]*)=}g }
+        map { Text::first_comment($_) } grep { m{^tests/} } @scripts, glob 'tests/host/*.t';
+    for (Text::lines('Makefile')) {
+        $known{$1} = 1 while /\$\(([A-Z]+(?:_[A-Z]+)*)\b/g;
+        next if !/^((?:[a-z][a-z-]* ?)+):(?!=)/;
+        $known{$_} = 1 for split ' ', $1;
+    }
+    my $list = join '', Text::lines('doc/commands.md');
+    my @targets = map { /^\.PHONY: (.*)/s ? grep { /^[a-z-]+$/ } split ' ', $1 : () }
+        split /(?<!\\)\n/, join '', Text::lines('Makefile');
+    my @missing = grep { $_ ne 'all' && $list !~ /^    make (?:.*\s)?$_\b/m } @targets;
+    holds('each command and variable that a page names is there; doc/commands.md has '
+          . @targets . ' targets of make', (map { Text::command_faults($_, \%known) } @pages),
+          map { "doc/commands.md: no make $_" } @missing);
 }
 
 # kernel/README.md leads through the code by file and `function`.
@@ -336,8 +366,8 @@ sub check_repro
 }
 
 my @names = @ARGV ? @ARGV
-    : qw(text format functions citations journeys includes layouts headers gcc symbols rep fences
-         size contract mutants clang cppcheck scan repro);
+    : qw(text format functions citations pages commands journeys includes layouts headers gcc
+         symbols rep fences size contract mutants clang cppcheck scan repro);
 system "rm -rf $out; mkdir -p $out";
 for (@names) {
     no strict 'refs';

@@ -64,7 +64,7 @@ our $icr = "jz 1f\nmfence\nlfence\nwrmsr\n1: ret";
 sub make_tree
 {
     system("rm -rf $dir/*") == 0 or die 'rm';
-    file('README.md', "The tree is in boot/boot.c.\n");
+    file('README.md', "The tree is in [boot.c](boot/boot.c); `make all`.\n");
     file('Makefile', $makefile);
     file('linker.ld', "/* $spdx */\n");
     file('boot/grub.cfg', "# $spdx\n");
@@ -107,8 +107,8 @@ sub said
     return ($? >> 8, $all);
 }
 
-my @checks = qw(text functions citations journeys includes layouts symbols rep fences size contract
-    mutants);
+my @checks = qw(text functions citations pages commands journeys includes layouts symbols rep fences
+    size contract mutants);
 make_tree();
 system "make -C $dir >/dev/null";
 my ($status, $all) = said(@checks);
@@ -119,11 +119,12 @@ is(scalar(() = $all =~ /^ok/mg), @checks + 1, 'by each check');
 $code{sched_switch} = 'rep movsb; ret';
 $icr = "mfence\njz 1f\nlfence\n1: wrmsr\nret";
 make_tree();
-file('README.md', "The tree is in boot/none.c.\n");
+file('README.md', "In boot/none.c: [here](boot/none.c), `make none NONE=1`, `tests/none`.\n"
+         . "\n" x 160);
 file('kernel/README.md', "hal/hal.c `hal_begin`, `hal_end`\n");
 c_file('hal/long.c', join '', map { "void f$_(void)\n{\n" . "    a();\n" x 61 . "}\n" } 0 .. 5);
 c_file('hal/chars.c', "/* \xc3\xa4 */\nint a; \n\tint b;\n/* TO" . "DO */\n#if 1\n"
-           . '/*' . 'x' x 97 . "*/\n");
+           . '/*' . 'x' x 97 . "*/\n/* The " . "same. */\n");
 c_file('hal/hal.c', "$hal\n#include \"kernel/ke/up.h\"\nvoid hal_up(void) { up(); }\n"
            . "char big[1 << 20] = { 1 };\n");
 c_file('kernel/ke/up.c', "#include \"kernel/ke/up.h\"\n\nvoid up(void) { down(); }\n");
@@ -134,8 +135,12 @@ mutants("['gone', 'TP-11', '', 'boot/boot.c', 'hal_end();', ''],\n", grep { !/'T
 system "make -C $dir >/dev/null";
 my %says = (
     text => [qr/chars\.c:2: not ASCII/, qr/chars\.c:3: white space/, qr/chars\.c:4: tab/,
-             qr/chars\.c:5: unfinished/, qr/chars\.c:6: #if/, qr/chars\.c:7: 101 columns/],
+             qr/chars\.c:5: unfinished/, qr/chars\.c:6: #if/, qr/chars\.c:7: 101 columns/,
+             qr/chars\.c:8: a comment begins/],
     functions => [qr/median 61$/m], citations => [qr/README\.md:1: there is no boot\/none\.c/],
+    pages => [qr/README\.md:1: there is no boot\/none\.c/, qr/161 lines, 160 are allowed/],
+    commands => [qr/:1: there is no none$/m, qr/:1: there is no NONE$/m,
+                 qr/:1: there is no tests\/none$/m],
     journeys => [qr/hal\/hal\.c has no hal_end/],
     includes => [qr/hal\/hal\.c may not include kernel\/ke\/up\.h/],
     layouts => [qr/static assertion failed: "KDPC"/],

@@ -146,7 +146,7 @@ static void acpi_time_of_steps(void)
         now = in32(port);
         back += ((now - last) & 0xffffff) > 0x7fffff;
     }
-    uint32_t by_string = in32_string(port); /* real time: README's known gaps */
+    uint32_t by_string = in32_string(port); /* real time: doc/virtual-pmu.md */
     try_wrmsr(select, 0);
     inside = rdtsc() - inside;
     uint64_t ns = (uint64_t)((in32(port) - from) & 0xffffff) * 1000000000 / 3579545;
