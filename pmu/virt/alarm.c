@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The machine's interrupt hardware, as far as the virtual PMU uses it: the local APIC for PMIs and
- * baton NMIs; one HPET comparator through the IO-APIC as the alarm. Registers are reached through
- * the boot page tables' direct map. Under -icount such accesses are slow, so ordinary exits make
- * none. Callers hold the baton; a CPU touches only its own APIC. Sources: SDM volume 3, "Advanced
- * Programmable Interrupt Controller"; IA-PC HPET 1.0a; 82093AA. */
+ * for NMIs to other hosts; one HPET comparator through the IO-APIC as the alarm. Registers are
+ * reached through the boot page tables' direct map. Under -icount such accesses are slow, so
+ * ordinary exits make none. Callers hold the token; a CPU touches only its own APIC. Sources: SDM
+ * volume 3, "Advanced Programmable Interrupt Controller"; IA-PC HPET 1.0a; 82093AA. */
 #include "kernel/base/layout.h"
 #include "kernel/base/x86.h"
-#include "pmu/virt/svm.h"
+#include "pmu/virt/guest.h"
+#include "pmu/virt/vcpu.h"
 
 #define APIC 0xfee00000
 enum { APIC_ID = 0x20, APIC_ICR = 0x300, APIC_ICR2 = 0x310, APIC_LVT_PMI = 0x340 };
@@ -53,7 +54,7 @@ static volatile uint64_t *reg64(uint64_t base, unsigned at)
 
 uint64_t alarm_tick, clock_us = 1000;
 static unsigned timer, pin;
-static struct vcpu *owner; /* the CPU to which the comparator's NMI goes; L: the baton */
+static struct vcpu *owner; /* the CPU to which the comparator's NMI goes; L: the token */
 
 uint32_t host_apic_read(unsigned at) { return *reg(APIC, at); }
 void host_apic_write(unsigned at, uint32_t value) { *reg(APIC, at) = value; }
@@ -69,7 +70,7 @@ void host_apic_pmi(struct vcpu *v, bool mask)
     if (mask)
         *reg(APIC, APIC_LVT_PMI) = lvt | LVT_MASKED;
     if ((lvt & LVT_MODE) == LVT_NMI)
-        v->nmi_pending = true;
+        v->nmi.pending = true;
     else if ((lvt & LVT_MODE) == LVT_FIXED)
         *reg(APIC, APIC_ICR) = ICR_SELF | (lvt & 0xff); /* ICR2 stays the guest's */
 }
@@ -105,7 +106,7 @@ static void alarm_after(uint64_t ticks)
 /* Its NMI may have come; the time at which the comparator fires is known to a few ticks only. */
 static bool may_have_rung(const struct vcpu *v)
 {
-    uint64_t at = __atomic_load_n(&v->alarm_at, __ATOMIC_RELAXED);
+    uint64_t at = __atomic_load_n(&v->alarm.at, __ATOMIC_RELAXED);
     return at && rdtsc() + UNSURE * alarm_tick >= at;
 }
 
@@ -120,14 +121,14 @@ static void take_over(struct vcpu *v)
         pause();
         for (unsigned i = 0; i < PAUSES && may_have_rung(owner); i++)
             pause();
-        owner->alarm_at = 0;
+        owner->alarm.at = 0;
     }
     owner = v;
 }
 
 bool alarm_is_near(const struct vcpu *v)
 {
-    return v->alarm_at && v->alarm_at < rdtsc() + NEAR * alarm_tick;
+    return v->alarm.at && v->alarm.at < rdtsc() + NEAR * alarm_tick;
 }
 
 /* A foreign guest masks pins that it does not know, and stops and resets the HPET: this restores
@@ -154,16 +155,16 @@ static void take_back(const struct vcpu *v)
  * is near: the PAUSE lets its timers go off. */
 static bool is_lost(const struct vcpu *v)
 {
-    if (!virt_foreign || !v->alarm_at || rdtsc() < v->alarm_at + LATE * alarm_tick)
+    if (!virt_foreign || !v->alarm.at || rdtsc() < v->alarm.at + LATE * alarm_tick)
         return false;
     pause();
-    return __atomic_load_n(&v->stack.nmis, __ATOMIC_RELAXED) == v->nmis_seen;
+    return __atomic_load_n(&v->stack.nmis, __ATOMIC_RELAXED) == v->nmi.seen;
 }
 
 bool alarm_want(struct vcpu *v, uint64_t at)
 {
     bool lost = is_lost(v);
-    if (v->alarm_at && v->alarm_at <= at && !lost)
+    if (v->alarm.at && v->alarm.at <= at && !lost)
         return false;
     if (virt_foreign)
         take_back(v);
@@ -173,13 +174,13 @@ bool alarm_want(struct vcpu *v, uint64_t at)
     uint64_t counter = *reg64(HPET, HPET_COUNTER), now = rdtsc();
     uint64_t ticks = at > now + alarm_tick ? (at - now) / alarm_tick : 1;
     *reg64(HPET, HPET_TIMERS + 32 * timer + 8) = counter + ticks;
-    v->alarm_at = now + ticks * alarm_tick;
+    v->alarm.at = now + ticks * alarm_tick;
     return true;
 }
 
 void alarm_claim(struct vcpu *v, uint64_t at)
 {
-    if (owner && owner != v && owner->alarm_at)
+    if (owner && owner != v && owner->alarm.at)
         alarm_want(v, at);
 }
 
@@ -187,16 +188,16 @@ bool alarm_due(struct vcpu *v)
 {
     if (!may_have_rung(v))
         return false;
-    v->alarm_at = 0;
+    v->alarm.at = 0;
     v->statistics.alarms++;
     return true;
 }
 
 bool alarm_is_touched(const struct vcpu *v)
 {
-    if (!(v->step_code.effects & (EFFECT(EVENT_LOADS) | EFFECT(EVENT_STORES))))
+    if (!(v->step.code.effects & (EFFECT(EVENT_LOADS) | EFFECT(EVENT_STORES))))
         return false;
-    return guest_physical(v, v->step_code.address) / HPET_SIZE == HPET / HPET_SIZE;
+    return guest_physical(v, v->step.code.address) / HPET_SIZE == HPET / HPET_SIZE;
 }
 
 /* An alarm that is still to come stays where it is by the clock. A guest that stopped the HPET has
@@ -210,7 +211,7 @@ uint64_t alarm_set_back(uint64_t clock)
         return clock;
     *reg(HPET, HPET_CONFIG) = config & ~HPET_ENABLE;
     uint64_t counter = *reg64(HPET, HPET_COUNTER), at = *comparator;
-    bool waits = owner && owner->alarm_at && at > counter;
+    bool waits = owner && owner->alarm.at && at > counter;
     *reg64(HPET, HPET_COUNTER) = counter - ticks;
     *comparator = waits ? at - ticks : counter + NEVER; /* what has passed would come again */
     *reg(HPET, HPET_CONFIG) = config;
@@ -234,9 +235,9 @@ static bool try_route(struct vcpu *v, unsigned try_timer, unsigned try_pin)
     alarm_want(v, rdtsc() + PROOF);
     while (__atomic_load_n(&v->stack.nmis, __ATOMIC_RELAXED) == seen && rdtsc() < until)
         pause();
-    v->alarm_at = 0;
-    v->nmis_seen = __atomic_load_n(&v->stack.nmis, __ATOMIC_RELAXED);
-    if (v->nmis_seen != seen)
+    v->alarm.at = 0;
+    v->nmi.seen = __atomic_load_n(&v->stack.nmis, __ATOMIC_RELAXED);
+    if (v->nmi.seen != seen)
         return true;
     *reg(HPET, HPET_TIMERS + 32 * timer) = 0;
     redirect(0, REDIRECT_MASKED);

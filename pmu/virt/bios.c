@@ -4,11 +4,12 @@
  * those of memory straight to the BIOS; the second one changes what these return. Sources: ACPI
  * 6.4, "INT 15H, E820H"; BIOS data area, word 40:0E; Ralf Brown's list, INT 15h, AX E801h and AH
  * 88h. */
-#include "pmu/virt/bios.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
-#include "pmu/virt/svm.h"
+#include "pmu/virt/bios.h"
+#include "pmu/virt/guest.h"
+#include "pmu/virt/vcpu.h"
 
 enum { VECTOR_AT = 0x15 * 4, EBDA_AT = 0x40e, SIZE = 16, CALL_AT = 4, SECOND_AT = 9 };
 #define EBDA_FIRST 0x80000u

@@ -5,7 +5,7 @@
  * as the processor would: what is not plain RAM, or would fault or change the page tables, is left
  * to a step, and so is each instruction that is in no block. Addresses found are forgotten when the
  * guest runs again: only then can it flush its TLB. No counter wraps meanwhile, so all is counted
- * at the end. Callers hold the baton. */
+ * at the end. Callers hold the token. */
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/string.h"
@@ -333,7 +333,7 @@ static void load_state(struct vcpu *v)
     s->r[RSP] = v->vmcb.rsp;
     s->r[SLOT_FS] = rdmsr(MSR_FS_BASE);
     s->r[SLOT_GS] = rdmsr(MSR_GS_BASE);
-    v->pkru = v->vmcb.cr4 & CR4_PKE ? rdpkru() : 0;
+    v->stack.state.pkru = v->vmcb.cr4 & CR4_PKE ? rdpkru() : 0;
     s->flags = (flags & LOW_FLAGS) << 8 | (flags & RFLAGS_OF ? 1 : 0);
 }
 
@@ -353,7 +353,7 @@ static bool may_run(const struct vcpu *v)
     const struct vmcb *g = &v->vmcb;
     bool user = g->cpl == 3;
     if (virt_step || !v->pmu.decoding[user] || v->pmu.pmi || g->inject & INJECT_VALID ||
-        v->step_iret || (v->nmi_pending && !v->nmi_blocked))
+        v->step.iret || (v->nmi.pending && !v->nmi.blocked))
         return false;
     if (!(g->efer & EFER_LMA) || !(g->cs.attributes & SEGMENT_LONG) || g->shadow ||
         g->dr7 & DR7_ANY || g->cr4 & CR4_PKS)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Guest code that the host executes, block by block, where a counter needs each instruction
- * decoded: translate.c makes the blocks, blocks.c runs them. Shared by all CPUs; L: the baton. */
+ * decoded: translate.c makes the blocks, blocks.c runs them. Shared by all CPUs; L: the token. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
-#include "pmu/virt/svm.h"
+#include "pmu/virt/guest.h"
+#include "pmu/virt/vcpu.h"
 
 /* For what is rarely executed: small rather than fast. */
 #define COLD __attribute__((cold))
@@ -78,18 +79,6 @@ static inline unsigned group(const struct source *s) { return s->mod >> 3 & 7; }
 static inline bool divides(const struct source *s) { return s->form == 't' && group(s) >= 6; }
 /* The operand is at RIP and a displacement. */
 static inline bool is_relative(const struct source *s) { return (s->mod & 0xc7) == 5; }
-
-/* guest.c */
-/* The host's address of a page of RAM that the guest may access so at its CPL, in 64-bit mode, if
- * the access changes nothing of the page tables. NULL: the processor must do it. */
-enum access { ACCESS_READ, ACCESS_WRITE, ACCESS_EXECUTE, ACCESSES };
-uint8_t *guest_page(const struct vcpu *v, uint64_t address, enum access access);
-
-/* predict.c */
-/* Whether the conditional branch at `rip` was mispredicted; the events of an access to
- * memory, but for the access itself. */
-bool predict_wrong(struct predictor *p, uint64_t rip, bool taken);
-uint32_t predict_access(struct caches *c, uint64_t address);
 
 /* source.c */
 /* Takes apart the one that begins s->byte. False: its bytes end before it does. */

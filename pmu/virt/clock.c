@@ -2,9 +2,10 @@
 /* The instruction clock: with QEMU's -icount shift=0 (and on Bochs) the TSC advances by one per
  * instruction. It is tested, and its constant measured, by guest code of known length. Boot CPU
  * only, on its host stack, before the guest starts. */
-#include "pmu/virt/svm.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"
+#include "pmu/virt/machine.h"
+#include "pmu/virt/vcpu.h"
 
 #define TRIES 8
 
@@ -83,7 +84,7 @@ void clock_start(struct vcpu *v)
  * is stepped because each of its instructions must be decoded, it sees as many units as
  * instructions: on the TSC at once, on the HPET when it may look, on the ACPI timer by platform.c.
  * For foreign guests: where this kernel waits for a time, a step that takes long is soon there. L:
- * the baton. --- */
+ * the token. --- */
 
 static uint64_t behind; /* what the HPET does not hide yet */
 
@@ -92,23 +93,23 @@ static uint64_t retired(const struct vcpu *v) { return v->retired[0] + v->retire
 /* The guest's time since left_at was `seen` units. */
 static void hide(struct vcpu *v, uint64_t now, uint64_t seen)
 {
-    if (v->hides && now - v->left_at > seen) {
-        v->hidden += now - v->left_at - seen;
-        behind += now - v->left_at - seen;
+    if (v->clock.hides && now - v->clock.left_at > seen) {
+        v->clock.hidden += now - v->clock.left_at - seen;
+        behind += now - v->clock.left_at - seen;
     }
-    v->left_at = now;
-    v->left_retired = retired(v);
+    v->clock.left_at = now;
+    v->clock.left_retired = retired(v);
 }
 
 void clock_enter(struct vcpu *v)
 {
     if (virt_step || !virt_foreign)
         return;
-    v->hides = v->stepping && v->pmu.decoding[v->entry_user];
-    hide(v, rdtsc(), retired(v) - v->left_retired);
-    if (behind >= alarm_tick && (!v->hides || alarm_is_touched(v)))
+    v->clock.hides = v->step.active && v->pmu.decoding[v->run.user];
+    hide(v, rdtsc(), retired(v) - v->clock.left_retired);
+    if (behind >= alarm_tick && (!v->clock.hides || alarm_is_touched(v)))
         behind -= alarm_set_back(behind);
-    v->vmcb.tsc_offset = -v->hidden;
+    v->vmcb.tsc_offset = -v->clock.hidden;
 }
 
-void clock_leave(struct vcpu *v, uint64_t clock) { hide(v, v->r.start + clock, v->run_length); }
+void clock_leave(struct vcpu *v, uint64_t clock) { hide(v, v->r.start + clock, v->run.length); }

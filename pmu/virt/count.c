@@ -4,7 +4,7 @@
  * instructions), none in HLT, each with as many slots as the core has. */
 #include "kernel/base/bits.h"
 #include "pmu/virt/quirk.h"
-#include "pmu/virt/svm.h"
+#include "pmu/virt/vcpu.h"
 
 /* Every register of a PMU, of any vendor or version. Those that the model lacks fault. */
 static const struct {

@@ -2,8 +2,9 @@
 /* CPUID of the model's processor: the real processor's features, less what the model lacks. */
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
+#include "pmu/virt/cpuid.h"
 #include "pmu/virt/quirk.h"
-#include "pmu/virt/svm.h"
+#include "pmu/virt/vcpu.h"
 
 enum { A, B, C, D };
 

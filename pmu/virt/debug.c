@@ -4,7 +4,9 @@
  * So the host writes DR7 just before it, and executes the guest's own MOV to DR7 here. Source:
  * AMD64 APM volume 2, "Debug Registers". */
 #include "kernel/base/x86.h"
-#include "pmu/virt/svm.h"
+#include "pmu/virt/debug.h"
+#include "pmu/virt/guest.h"
+#include "pmu/virt/vcpu.h"
 
 enum { OP_MOV_FROM_DR = 0x21, OP_MOV_TO_DR = 0x23 }; /* behind 0F */
 #define CR4_DE (1u << 3)
@@ -39,7 +41,7 @@ static unsigned data_breakpoints(uint64_t dr7)
 /* Whether the opcode with ModRM is this MOV with DR6, or DR4, its other name. */
 static bool moves_dr6(const struct vcpu *v, unsigned op)
 {
-    return v->step_op[0] == 0x0f && v->step_op[1] == op && (v->step_op[2] >> 3 & 5) == 4;
+    return v->step.op[0] == 0x0f && v->step.op[1] == op && (v->step.op[2] >> 3 & 5) == 4;
 }
 
 /* The register on the other side of a MOV with a debug register at RIP `at`. */
@@ -75,7 +77,7 @@ bool debug_write_dr7(struct vcpu *v, unsigned number)
 
 void debug_begin_step(struct vcpu *v)
 {
-    v->entry_dr6 = v->vmcb.dr6;
+    v->step.dr6 = v->vmcb.dr6;
     if (!moves_dr6(v, OP_MOV_FROM_DR))
         v->vmcb.dr6 &= ~(uint64_t)DR6_SINGLE_STEP; /* the guest's own would look like the step's */
 }
@@ -87,25 +89,25 @@ bool debug_end_step(struct vcpu *v)
         v->vmcb.dr6 |= DR6_SINGLE_STEP;
     bool done = trapped && v->vmcb.dr6 & DR6_SINGLE_STEP;
     if (moves_dr6(v, OP_MOV_FROM_DR))
-        done = done && v->vmcb.rip != v->entry_rip;
+        done = done && v->vmcb.rip != v->run.rip;
     if (done && moves_dr6(v, OP_MOV_TO_DR))
-        v->entry_dr6 =
-            (general_register(v, v->entry_rip, v->step_prefixes, v->step_op) & DR6_WRITABLE) |
+        v->step.dr6 =
+            (general_register(v, v->run.rip, v->step.prefixes, v->step.op) & DR6_WRITABLE) |
             DR6_FIXED;
     if (!done) /* a breakpoint before it, or another exit */
-        v->vmcb.dr6 = trapped ? v->vmcb.dr6 | (v->entry_dr6 & DR6_SINGLE_STEP) : v->entry_dr6;
+        v->vmcb.dr6 = trapped ? v->vmcb.dr6 | (v->step.dr6 & DR6_SINGLE_STEP) : v->step.dr6;
     return done;
 }
 
 bool debug_is_guests(struct vcpu *v)
 {
-    if (!v->step_done || v->guest_tf)
+    if (!v->step.done || v->step.guest_tf)
         return true;
     /* A step sets DR6's bit of each breakpoint that matches, also of execution at the next RIP. */
     uint64_t found = v->vmcb.dr6 & DR6_BREAKPOINTS;
     bool hit = found & data_breakpoints(v->vmcb.dr7);
-    v->vmcb.dr6 = v->entry_dr6;
+    v->vmcb.dr6 = v->step.dr6;
     if (hit)
-        v->vmcb.dr6 = (v->entry_dr6 & ~(uint64_t)DR6_BREAKPOINTS) | found;
+        v->vmcb.dr6 = (v->step.dr6 & ~(uint64_t)DR6_BREAKPOINTS) | found;
     return hit;
 }

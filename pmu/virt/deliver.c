@@ -6,7 +6,8 @@
 #include "kernel/base/msr.h"
 #include "kernel/base/vectors.h"
 #include "kernel/base/x86.h"
-#include "pmu/virt/svm.h"
+#include "pmu/virt/guest.h"
+#include "pmu/virt/vcpu.h"
 
 #define GATE_INTERRUPT 0x0e
 #define GATE_TRAP 0x0f
@@ -90,7 +91,7 @@ bool deliver_in_software(struct vcpu *v)
     struct segment ss = v->vmcb.ss;
     bool same_stack = !v->vmcb.cpl && !(g.ist & 7);
     if ((v->vmcb.inject & INJECT_TYPE) == INJECT_SOFT_INT)
-        count_one(v, v->soft_user, EFFECTS_SOFT_INT);
+        count_one(v, v->run.soft_user, EFFECTS_SOFT_INT);
     if (v->vmcb.cpl == 3)
         count_taken_in_ring3(v, v->vmcb.inject);
     virt_set_cpl(v, g.selector & ~3u, 0); /* the gate's RPL is ignored */

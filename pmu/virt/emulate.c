@@ -6,7 +6,8 @@
  * sections of these instructions. */
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
-#include "pmu/virt/svm.h"
+#include "pmu/virt/guest.h"
+#include "pmu/virt/vcpu.h"
 
 enum { SYSCALL = 0x05, SYSRET = 0x07, SYSENTER = 0x34, SYSEXIT = 0x35 }; /* behind 0F */
 #define RFLAGS_VM (1u << 17)
@@ -57,7 +58,7 @@ static void do_sysret(struct vcpu *v, bool wide)
 /* R11 and RCX stay. */
 static void do_sysenter(struct vcpu *v)
 {
-    unsigned cs = v->sysenter_cs & SELECTOR;
+    unsigned cs = v->syscalls.sysenter_cs & SELECTOR;
     v->vmcb.rflags &= ~(uint64_t)(RFLAGS_IF | RFLAGS_RF | RFLAGS_VM);
     v->vmcb.rsp = rdmsr(MSR_SYSENTER_ESP);
     v->vmcb.rip = rdmsr(MSR_SYSENTER_EIP);
@@ -66,7 +67,7 @@ static void do_sysenter(struct vcpu *v)
 
 static void do_sysexit(struct vcpu *v, bool wide)
 {
-    unsigned base = v->sysenter_cs + (wide ? 32 : 16);
+    unsigned base = v->syscalls.sysenter_cs + (wide ? 32 : 16);
     v->vmcb.rsp = wide ? v->r.rcx : (uint32_t)v->r.rcx;
     v->vmcb.rip = wide ? v->r.rdx : (uint32_t)v->r.rdx;
     set_code(v, base | 3, (base + 8) | 3, wide);
@@ -88,9 +89,10 @@ static bool is_intel(const struct vcpu *v) { return v->pmu.model->ops->vendor[0]
 static unsigned refusal(const struct vcpu *v, unsigned op)
 {
     bool star = op == SYSCALL || op == SYSRET;
-    if (star ? !v->sce || (is_intel(v) && !guest_in_long_mode(v)) : !is_intel(v) && in_long_mode(v))
+    if (star ? !v->syscalls.sce || (is_intel(v) && !guest_in_long_mode(v))
+             : !is_intel(v) && in_long_mode(v))
         return VECTOR_UD;
-    if (!star && !(v->sysenter_cs & SELECTOR))
+    if (!star && !(v->syscalls.sysenter_cs & SELECTOR))
         return VECTOR_GP;
     return v->vmcb.cpl && (op == SYSRET || op == SYSEXIT) ? VECTOR_GP : 0;
 }
@@ -125,17 +127,17 @@ uint32_t emulate_hide_syscalls(struct vcpu *v, bool hide)
     bool intel = is_intel(v), hide_sce = hide || (virt_foreign && intel);
     bool hide_sysenter = hide || (virt_foreign && !intel);
     v->vmcb.efer &= ~(uint64_t)EFER_SCE;
-    if (v->sce && !hide_sce)
+    if (v->syscalls.sce && !hide_sce)
         v->vmcb.efer |= EFER_SCE;
-    if (v->sysenter_hidden != hide_sysenter)
-        wrmsr(MSR_SYSENTER_CS, hide_sysenter ? 0 : v->sysenter_cs);
-    v->sysenter_hidden = hide_sysenter;
+    if (v->syscalls.sysenter_hidden != hide_sysenter)
+        wrmsr(MSR_SYSENTER_CS, hide_sysenter ? 0 : v->syscalls.sysenter_cs);
+    v->syscalls.sysenter_hidden = hide_sysenter;
     return 1u << VECTOR_UD | 1u << VECTOR_GP;
 }
 
 void emulate_set_sysenter_cs(struct vcpu *v, uint64_t value)
 {
-    v->sysenter_cs = (uint16_t)value;
-    if (!v->sysenter_hidden)
-        wrmsr(MSR_SYSENTER_CS, v->sysenter_cs);
+    v->syscalls.sysenter_cs = (uint16_t)value;
+    if (!v->syscalls.sysenter_hidden)
+        wrmsr(MSR_SYSENTER_CS, v->syscalls.sysenter_cs);
 }

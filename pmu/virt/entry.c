@@ -6,8 +6,8 @@
  * what was injected to exit_int_info even when it was delivered, so that field is not used. */
 #include "kernel/base/x86.h"
 #include "pmu/virt/blocks.h"
+#include "pmu/virt/debug.h"
 #include "pmu/virt/quirk.h"
-#include "pmu/virt/svm.h"
 
 #define STEP_TICKS 4 /* closer to the wrap than this many of the alarm's ticks: step */
 
@@ -16,14 +16,14 @@ enum { OP_PUSHF = 0x9c, OP_POPF = 0x9d, OP_IRET = 0xcf };
 /* TF for one instruction. The guest's own TF comes back in end_step. */
 static void begin_step(struct vcpu *v)
 {
-    v->stepping = true;
-    v->guest_tf = v->vmcb.rflags & RFLAGS_TF;
-    v->step_prefixes = (uint8_t)guest_code(v, v->step_op);
+    v->step.active = true;
+    v->step.guest_tf = v->vmcb.rflags & RFLAGS_TF;
+    v->step.prefixes = (uint8_t)guest_code(v, v->step.op);
     debug_begin_step(v);
     if (v->pmu.decoding[v->vmcb.cpl == 3] || virt_quirks.far)
-        instruction_decode(v, &v->step_code);
+        instruction_decode(v, &v->step.code);
     else
-        v->step_code = (struct instruction){ 0 };
+        v->step.code = (struct instruction){ 0 };
     v->vmcb.rflags |= RFLAGS_TF;
     v->statistics.steps++;
 }
@@ -48,15 +48,15 @@ static void clear_pushed_tf(struct vcpu *v)
 static bool end_step(struct vcpu *v)
 {
     bool done = debug_end_step(v);
-    bool popped = done && (v->step_op[0] == OP_POPF || v->step_op[0] == OP_IRET);
-    v->stepping = false;
-    if (!popped && !v->guest_tf)
+    bool popped = done && (v->step.op[0] == OP_POPF || v->step.op[0] == OP_IRET);
+    v->step.active = false;
+    if (!popped && !v->step.guest_tf)
         v->vmcb.rflags &= ~(uint64_t)RFLAGS_TF;
-    if (done && v->step_op[0] == OP_PUSHF && !v->guest_tf)
+    if (done && v->step.op[0] == OP_PUSHF && !v->step.guest_tf)
         clear_pushed_tf(v);
-    if (done && v->step_iret)
-        v->nmi_blocked = false;
-    v->step_iret = false;
+    if (done && v->step.iret)
+        v->nmi.blocked = false;
+    v->step.iret = false;
     return done;
 }
 
@@ -64,7 +64,8 @@ static bool end_step(struct vcpu *v)
 static bool inject_failed(const struct vcpu *v)
 {
     bool exception = v->vmcb.exit_code >= EXIT_EXCEPTION && v->vmcb.exit_code < EXIT_EXCEPTION + 32;
-    return v->injected & INJECT_VALID && exception && !v->run_length && v->vmcb.rip == v->entry_rip;
+    return v->run.injected & INJECT_VALID && exception && !v->run.length &&
+           v->vmcb.rip == v->run.rip;
 }
 
 /* Instructions that the guest completed; the clock also counts some that exited instead. */
@@ -91,32 +92,32 @@ static bool is_string(uint8_t op)
 
 static uint64_t by_step(const struct vcpu *v)
 {
-    return v->step_done && !(is_string(v->step_op[0]) && v->vmcb.rip == v->entry_rip);
+    return v->step.done && !(is_string(v->step.op[0]) && v->vmcb.rip == v->run.rip);
 }
 
 void entry_account(struct vcpu *v, uint64_t clock)
 {
-    uint64_t inject = v->injected;
-    bool step = v->stepping;
-    v->step_done = step && end_step(v);
-    v->io_alone &= !step;
-    if (v->aimed && v->r.start - v->aimed_at < v->way_in)
-        v->way_in = v->r.start - v->aimed_at;
-    v->aimed = false;
-    bool counted = step && (is_string(v->step_op[0]) ||
-                            (clock_dr6_stays && !v->step_done)); /* svm.asm, host_debug */
-    v->run_length = virt_step || counted ? by_step(v) : by_clock(v, clock);
-    v->inject_failed = inject_failed(v);
-    if (inject & INJECT_VALID && (inject & INJECT_TYPE) == INJECT_SOFT_INT && !v->inject_failed)
-        count_one(v, v->soft_user, EFFECTS_SOFT_INT);
-    if (inject & INJECT_VALID && v->entry_user && !v->inject_failed)
+    uint64_t inject = v->run.injected;
+    bool step = v->step.active;
+    v->step.done = step && end_step(v);
+    v->step.io_alone &= !step;
+    if (v->alarm.aimed && v->r.start - v->alarm.aimed_at < v->alarm.way_in)
+        v->alarm.way_in = v->r.start - v->alarm.aimed_at;
+    v->alarm.aimed = false;
+    bool counted = step && (is_string(v->step.op[0]) ||
+                            (clock_dr6_stays && !v->step.done)); /* svm.asm, host_debug */
+    v->run.length = virt_step || counted ? by_step(v) : by_clock(v, clock);
+    v->run.inject_failed = inject_failed(v);
+    if (inject & INJECT_VALID && (inject & INJECT_TYPE) == INJECT_SOFT_INT && !v->run.inject_failed)
+        count_one(v, v->run.soft_user, EFFECTS_SOFT_INT);
+    if (inject & INJECT_VALID && v->run.user && !v->run.inject_failed)
         count_taken_in_ring3(v, inject);
-    bool user = !(inject & INJECT_VALID) && v->entry_user;
-    if (v->step_done && v->run_length) {
-        count_one(v, user, instruction_effects(v, &v->step_code));
-        count_add(v, user, v->run_length - 1); /* MOV SS delays the trap by one instruction */
+    bool user = !(inject & INJECT_VALID) && v->run.user;
+    if (v->step.done && v->run.length) {
+        count_one(v, user, instruction_effects(v, &v->step.code));
+        count_add(v, user, v->run.length - 1); /* MOV SS delays the trap by one instruction */
     } else {
-        count_add(v, user, v->run_length);
+        count_add(v, user, v->run.length);
     }
     if (v->vmcb.exit_code == EXIT_HLT)
         pmi_hasten(v);
@@ -128,17 +129,17 @@ void entry_account(struct vcpu *v, uint64_t clock)
 static bool aim(struct vcpu *v, bool user, uint64_t slice_end)
 {
     uint64_t left = count_left(v, user), at = slice_end;
-    if (left <= STEP_TICKS * alarm_tick || (left != UINT64_MAX && v->alarm_rang && !v->run_length))
+    if (left <= STEP_TICKS * alarm_tick || (left != UINT64_MAX && v->alarm.rang && !v->run.length))
         return true;
-    v->aimed_at = rdtsc();
+    v->alarm.aimed_at = rdtsc();
     if (left != UINT64_MAX) {
-        uint64_t way = v->way_in == UINT64_MAX ? 0 : v->way_in;
-        uint64_t wrap = v->aimed_at + way + left - 2 * alarm_tick;
+        uint64_t way = v->alarm.way_in == UINT64_MAX ? 0 : v->alarm.way_in;
+        uint64_t wrap = v->alarm.aimed_at + way + left - 2 * alarm_tick;
         at = wrap < at ? wrap : at;
     }
-    if (at < v->alarm_at && alarm_is_near(v))
+    if (at < v->alarm.at && alarm_is_near(v))
         return true;
-    v->aimed = at != UINT64_MAX && alarm_want(v, at);
+    v->alarm.aimed = at != UINT64_MAX && alarm_want(v, at);
     return false;
 }
 
@@ -150,11 +151,11 @@ static bool must_step(struct vcpu *v, bool injects, uint64_t slice_end)
 
 static void inject_nmi(struct vcpu *v)
 {
-    if (!v->nmi_pending || v->nmi_blocked || v->vmcb.inject & INJECT_VALID)
+    if (!v->nmi.pending || v->nmi.blocked || v->vmcb.inject & INJECT_VALID)
         return;
     v->vmcb.inject = 2 | INJECT_NMI | INJECT_VALID;
-    v->nmi_pending = false;
-    v->nmi_blocked = true;
+    v->nmi.pending = false;
+    v->nmi.blocked = true;
 }
 
 /* QEMU 7.2 leaves an injected external interrupt in its exception_index. If a timer's deadline
@@ -166,22 +167,22 @@ static bool is_interrupt(const struct vcpu *v)
 
 void entry_cancel(struct vcpu *v)
 {
-    bool iret = v->step_iret;
+    bool iret = v->step.iret;
     v->vmcb.exit_code = EXIT_NMI;
-    v->aimed = false;
-    v->run_length = 0; /* no progress: if it was the alarm, aim() takes a step */
-    if (v->stepping)
+    v->alarm.aimed = false;
+    v->run.length = 0; /* no progress: if it was the alarm, aim() takes a step */
+    if (v->step.active)
         end_step(v);
-    v->step_iret = iret;
+    v->step.iret = iret;
 }
 
 void entry_prepare(struct vcpu *v)
 {
-    baton_collect_nmis(v);
-    if (v->reentry && virt_quirks.vmrun)
+    token_collect_nmis(v);
+    if (v->run.reentry && virt_quirks.vmrun)
         count_extra(v, v->vmcb.cpl == 3, 1);
-    v->reentry = false;
-    uint64_t slice_end = baton_slice(v);
+    v->run.reentry = false;
+    uint64_t slice_end = token_slice(v);
     firmware_run(v);
     if (firmware_next(v) < slice_end)
         slice_end = firmware_next(v);
@@ -192,16 +193,16 @@ void entry_prepare(struct vcpu *v)
             pmi_deliver(v);
         inject_nmi(v);
         injects = v->vmcb.inject & INJECT_VALID;
-        if ((v->step_iret || v->io_alone) && !injects)
+        if ((v->step.iret || v->step.io_alone) && !injects)
             step = true; /* one instruction needs no alarm */
         else
             step = must_step(v, injects, slice_end);
     } while (injects && (step || is_interrupt(v)) && deliver_in_software(v));
-    v->injected = v->vmcb.inject;
-    v->entry_rip = v->vmcb.rip;
-    v->entry_user = v->vmcb.cpl == 3;
+    v->run.injected = v->vmcb.inject;
+    v->run.rip = v->vmcb.rip;
+    v->run.user = v->vmcb.cpl == 3;
     if (injects)
-        v->step_iret = false;
+        v->step.iret = false;
     else if (step) {
         if (slice_end != UINT64_MAX)
             alarm_claim(v, slice_end); /* aim() did not want one */
@@ -214,5 +215,5 @@ void entry_prepare(struct vcpu *v)
  * effects. */
 bool entry_pmi_first(const struct vcpu *v)
 {
-    return v->pmu.pmi && v->vmcb.exit_code != EXIT_EXCEPTION + VECTOR_DB && !v->inject_failed;
+    return v->pmu.pmi && v->vmcb.exit_code != EXIT_EXCEPTION + VECTOR_DB && !v->run.inject_failed;
 }

@@ -4,7 +4,10 @@
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/bios.h"
-#include "pmu/virt/svm.h"
+#include "pmu/virt/cpuid.h"
+#include "pmu/virt/debug.h"
+#include "pmu/virt/guest.h"
+#include "pmu/virt/vcpu.h"
 
 #define CR0_PG (1u << 31)
 #define EFER_GUEST (EFER_SCE | EFER_LME | EFER_LMA | EFER_NXE)
@@ -47,7 +50,7 @@ static void write_efer(struct vcpu *v, uint64_t value)
         virt_raise(v, VECTOR_GP, 0);
         return;
     }
-    v->sce = value & EFER_SCE;
+    v->syscalls.sce = value & EFER_SCE;
     v->vmcb.efer = (value & (EFER_NXE | EFER_LME)) | (now & EFER_LMA) | EFER_SVME;
     skip(v, length_of(v, 2));
 }
@@ -63,12 +66,13 @@ static void exit_msr(struct vcpu *v)
         return;
     }
     if (msr == MSR_EFER) {
-        value = (v->vmcb.efer & EFER_GUEST & ~(uint64_t)EFER_SCE) | (v->sce ? EFER_SCE : 0);
+        value =
+            (v->vmcb.efer & EFER_GUEST & ~(uint64_t)EFER_SCE) | (v->syscalls.sce ? EFER_SCE : 0);
         done = true;
     } else if (msr == MSR_SYSENTER_CS) {
         if (write)
             emulate_set_sysenter_cs(v, value);
-        value = v->sysenter_cs;
+        value = v->syscalls.sysenter_cs;
         done = true;
     } else if (count_owns(msr)) {
         done = write ? count_wrmsr(v, msr, value) : count_rdmsr(v, msr, &value);
@@ -100,9 +104,9 @@ static void exit_soft_int(struct vcpu *v)
     uint8_t op[3];
     unsigned prefixes = guest_code(v, op);
     unsigned vector = op[0] == 0xcd ? op[1] : op[0] == 0xcc ? VECTOR_BP : 4;
-    v->soft_length = prefixes + (op[0] == 0xcd ? 2 : 1);
-    v->soft_user = v->vmcb.cpl == 3;
-    v->vmcb.rip += v->soft_length; /* entry_account counts it if it is delivered */
+    v->run.soft_length = prefixes + (op[0] == 0xcd ? 2 : 1);
+    v->run.soft_user = v->vmcb.cpl == 3;
+    v->vmcb.rip += v->run.soft_length; /* entry_account counts it if it is delivered */
     v->vmcb.shadow = 0;
     v->vmcb.inject = vector | INJECT_SOFT_INT | INJECT_VALID;
 }
@@ -121,7 +125,7 @@ static unsigned combine(struct vcpu *v, unsigned first, unsigned second)
 
 static void exit_exception(struct vcpu *v, unsigned vector)
 {
-    if ((vector == VECTOR_UD || vector == VECTOR_GP) && !v->inject_failed && emulate_syscall(v))
+    if ((vector == VECTOR_UD || vector == VECTOR_GP) && !v->run.inject_failed && emulate_syscall(v))
         return;
     if (vector == VECTOR_DB && !debug_is_guests(v))
         return;
@@ -129,10 +133,10 @@ static void exit_exception(struct vcpu *v, unsigned vector)
         v->vmcb.cr2 = v->vmcb.exit_info2;
         write_cr2(v->vmcb.cr2); /* Bochs' VMRUN does not load it */
     }
-    if (v->inject_failed && (v->injected & INJECT_TYPE) == INJECT_EXCEPTION)
-        vector = combine(v, v->injected & 0xff, vector);
-    if (v->inject_failed && (v->injected & INJECT_TYPE) == INJECT_SOFT_INT)
-        v->vmcb.rip -= v->soft_length;
+    if (v->run.inject_failed && (v->run.injected & INJECT_TYPE) == INJECT_EXCEPTION)
+        vector = combine(v, v->run.injected & 0xff, vector);
+    if (v->run.inject_failed && (v->run.injected & INJECT_TYPE) == INJECT_SOFT_INT)
+        v->vmcb.rip -= v->run.soft_length;
     virt_raise(v, vector, vector == VECTOR_DF ? 0 : (uint32_t)v->vmcb.exit_info1);
 }
 
@@ -148,15 +152,15 @@ static void exit_interrupt(struct vcpu *v)
 void exit_handle(struct vcpu *v)
 {
     uint64_t code = v->vmcb.exit_code;
-    v->reentry = code == EXIT_INTR || code == EXIT_MSR || code == EXIT_RDPMC ||
-                 code == EXIT_CPUID || code == EXIT_HLT || code == EXIT_IO;
+    v->run.reentry = code == EXIT_INTR || code == EXIT_MSR || code == EXIT_RDPMC ||
+                     code == EXIT_CPUID || code == EXIT_HLT || code == EXIT_IO;
     if (code >= EXIT_EXCEPTION && code < EXIT_EXCEPTION + 32)
         exit_exception(v, (unsigned)(code - EXIT_EXCEPTION));
     else
         switch (code) {
         case EXIT_INTR: exit_interrupt(v); break;
         case EXIT_NMI: break; /* svm_nmi has counted it, entry_prepare handles it */
-        case EXIT_IRET: v->step_iret = true; break;
+        case EXIT_IRET: v->step.iret = true; break;
         case EXIT_MSR: exit_msr(v); break;
         case EXIT_RDPMC: exit_rdpmc(v); break;
         case EXIT_SOFT_INT: exit_soft_int(v); break;
@@ -178,13 +182,13 @@ void exit_handle(struct vcpu *v)
             go_behind(v, length_of(v, 1));
             count_add(v, v->vmcb.cpl == 3, 1);
             virt_trap(v);
-            baton_pause(v);
+            token_pause(v);
             break;
         case EXIT_HLT:
             skip(v, length_of(v, 1));
             /* The guest's own single-step trap ends the halt at once. */
             if (!(v->vmcb.inject & INJECT_VALID))
-                baton_halt(v);
+                token_halt(v);
             break;
         case EXIT_INVLPGA:
         case EXIT_MONITOR: /* CPUID does not offer them */

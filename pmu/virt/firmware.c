@@ -3,7 +3,7 @@
  * time, whatever the guest runs. Per CPU. */
 #include "kernel/base/x86.h"
 #include "pmu/virt/quirk.h"
-#include "pmu/virt/svm.h"
+#include "pmu/virt/vcpu.h"
 
 #define OWNER_US 10000u /* the period at which firmware enables its counters again */
 #define WINDOW_US 1000u /* the host's tick */
@@ -62,10 +62,10 @@ void firmware_run(struct vcpu *v)
     if (!virt_quirks.smi && !virt_quirks.owned && !virt_quirks.throttle)
         return;
     now = rdtsc();
-    if (virt_quirks.smi && is_due(&v->smi_at, now, virt_quirks.smi))
+    if (virt_quirks.smi && is_due(&v->firmware.smi_at, now, virt_quirks.smi))
         smi(v);
-    bool owner = virt_quirks.owned && is_due(&v->owner_at, now, OWNER_US);
-    bool tick = virt_quirks.throttle && is_due(&v->tick_at, now, WINDOW_US);
+    bool owner = virt_quirks.owned && is_due(&v->firmware.owner_at, now, OWNER_US);
+    bool tick = virt_quirks.throttle && is_due(&v->firmware.tick_at, now, WINDOW_US);
     if (owner)
         enable(&v->pmu, virt_quirks.owned);
     if (tick)
@@ -76,10 +76,10 @@ void firmware_run(struct vcpu *v)
 
 uint64_t firmware_next(const struct vcpu *v)
 {
-    uint64_t next = virt_quirks.smi ? v->smi_at : UINT64_MAX;
-    if (virt_quirks.owned && v->owner_at < next)
-        next = v->owner_at;
-    if (virt_quirks.throttle && v->tick_at < next)
-        next = v->tick_at;
+    uint64_t next = virt_quirks.smi ? v->firmware.smi_at : UINT64_MAX;
+    if (virt_quirks.owned && v->firmware.owner_at < next)
+        next = v->firmware.owner_at;
+    if (virt_quirks.throttle && v->firmware.tick_at < next)
+        next = v->firmware.tick_at;
     return next;
 }

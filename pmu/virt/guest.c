@@ -8,8 +8,8 @@
 #include "kernel/base/msr.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
-#include "pmu/virt/blocks.h"
-#include "pmu/virt/svm.h"
+#include "pmu/virt/guest.h"
+#include "pmu/virt/vcpu.h"
 
 #define MAPPED_END (1ul << 32) /* by the boot page tables at DIRECT_MAP */
 #define PTE_PRESENT 1ul
@@ -133,7 +133,7 @@ static bool permitted(const struct vcpu *v, uint64_t all, uint64_t some, uint64_
     bool user_page = all & PTE_USER, fetch = access == ACCESS_EXECUTE;
     if (v->vmcb.cpl == 3 ? !user_page : user_page && v->vmcb.cr4 & (fetch ? CR4_SMEP : CR4_SMAP))
         return false;
-    if (user_page && !fetch && v->pkru >> (leaf >> PTE_KEY & 15) * 2 & 3)
+    if (user_page && !fetch && v->stack.state.pkru >> (leaf >> PTE_KEY & 15) * 2 & 3)
         return false;
     if (some & PTE_NX && (fetch || !(v->vmcb.efer & EFER_NXE)))
         return false;

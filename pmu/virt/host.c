@@ -2,13 +2,15 @@
 /* Makes each CPU the guest of its own hypervisor: the loop of entries and exits. Host code runs
  * with IF clear, on the boot page tables, on its own stack; a struct vcpu belongs to its CPU. Exits
  * cost about 10 us under TCG. Source: AMD64 APM volume 2, "Secure Virtual Machine". */
-#include "pmu/virt/svm.h"
 #include "kernel/base/exit.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
+#include "pmu/virt/debug.h"
+#include "pmu/virt/host.h"
+#include "pmu/virt/machine.h"
 #include "pmu/virt/quirk.h"
 #include "pmu/virt/virt.h"
 
@@ -17,31 +19,31 @@ static unsigned vcpu_count; /* atomic */
 
 static bool started;
 
-/* Sets the intercepts for the next run. See svm.h on the fields. */
+/* Sets the intercepts for the next run; vcpu.h explains the fields. */
 static void set_intercepts(struct vcpu *v)
 {
-    bool counting = v->pmu.counting || v->stepping;
+    bool counting = v->pmu.counting || v->step.active;
     uint32_t misc = CATCH_RDPMC | CATCH_CPUID | CATCH_INVLPGA | CATCH_MSR | CATCH_SHUTDOWN;
     if (counting)
         misc |= CATCH_INTR | CATCH_NMI | CATCH_IRET | CATCH_SOFT_INT | CATCH_HLT;
     if (!virt_step)
         misc |= CATCH_NMI; /* alarms */
     /* A CPU that starts needs the holder's attention. QEMU forgets TF at a PAUSE. */
-    if (v->stepping || (!virt_step && !virt_foreign))
+    if (v->step.active || (!virt_step && !virt_foreign))
         misc |= CATCH_PAUSE;
-    if (baton_needed())
+    if (token_needed())
         misc |= CATCH_HLT;
-    if (v->vmcb.io_map && !(v->stepping && v->io_alone))
+    if (v->vmcb.io_map && !(v->step.active && v->step.io_alone))
         misc |= CATCH_IO;
     if (virt_quirks.c1e)
         misc |= CATCH_HLT | CATCH_INTR;
-    if (v->nmi_blocked)
+    if (v->nmi.blocked)
         misc |= CATCH_IRET | CATCH_NMI;
-    if (v->step_iret)
+    if (v->step.iret)
         misc &= ~CATCH_IRET;
     v->vmcb.intercept_misc = misc;
     uint32_t faults = emulate_hide_syscalls(v, counting);
-    v->vmcb.intercept_exceptions = counting || v->step_iret ? CATCH_EXCEPTIONS
+    v->vmcb.intercept_exceptions = counting || v->step.iret ? CATCH_EXCEPTIONS
                                    : virt_foreign           ? faults
                                                             : 0;
 }
@@ -62,10 +64,10 @@ static __attribute__((noreturn)) void host(struct vcpu *v)
 {
     set_control_registers();
     v->host_apic_id = host_apic_id();
-    v->way_in = UINT64_MAX;
+    v->alarm.way_in = UINT64_MAX;
     if (v->number == 0)
         clock_start(v);
-    baton_join(v);
+    token_join(v);
     for (;;) {
         entry_prepare(v);
         set_intercepts(v);
@@ -74,7 +76,7 @@ static __attribute__((noreturn)) void host(struct vcpu *v)
             v->vmcb.cs.attributes &= (uint16_t)~SEGMENT_BIG;
         clock_enter(v);
         debug_enter(v);
-        uint64_t clock = svm_run(virt_physical(&v->vmcb), &v->r, &v->stack.nmis, v->nmis_seen);
+        uint64_t clock = svm_run(virt_physical(&v->vmcb), &v->r, &v->stack.nmis, v->nmi.seen);
         debug_leave(v);
         if (clock == SVM_NOT_RUN) {
             entry_cancel(v);
@@ -116,7 +118,7 @@ static struct vcpu *next_vcpu(struct vcpu *v)
     /* After reset, global control enables the general-purpose counters, and all else is 0. */
     if (m->version >= 2)
         v->pmu.global_control = m->gp_map;
-    v->sysenter_cs = (uint16_t)rdmsr(MSR_SYSENTER_CS);
+    v->syscalls.sysenter_cs = (uint16_t)rdmsr(MSR_SYSENTER_CS);
     firmware_start(v);
     return v;
 }

@@ -3,8 +3,8 @@
  * processor changes a copy of the model. Boot CPU, before the guest starts; const from then on. */
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
+#include "pmu/virt/machine.h"
 #include "pmu/virt/quirk.h"
-#include "pmu/virt/svm.h"
 
 enum { LEAF_CORE_TYPE = 0x1a, LEAF_PMU_EXTENDED = 0x23 };
 static struct model kinds[2];         /* of CPUs with even and odd numbers */

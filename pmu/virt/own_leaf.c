@@ -14,8 +14,10 @@
  * discovery"; Linux, Documentation/virt/kvm/x86/cpuid.rst, and for leaf 4000_0010h QEMU. */
 #include "kernel/base/bits.h"
 #include "kernel/base/string.h"
+#include "pmu/virt/cpuid.h"
+#include "pmu/virt/machine.h"
 #include "pmu/virt/quirk.h"
-#include "pmu/virt/svm.h"
+#include "pmu/virt/vcpu.h"
 
 #define BASE 0x40000000u
 #define LAST 5u

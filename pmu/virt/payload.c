@@ -6,7 +6,7 @@
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/bios.h"
-#include "pmu/virt/svm.h"
+#include "pmu/virt/host.h"
 #include "pmu/virt/virt.h"
 
 #define BOOT_MAGIC 0x2badb002

@@ -5,7 +5,7 @@
  * 6.4, "Power Management Timer". */
 #include "kernel/base/x86.h"
 #include "pmu/virt/quirk.h"
-#include "pmu/virt/svm.h"
+#include "pmu/virt/vcpu.h"
 
 enum { PIT_FIRST = 0x40, PIT_CHANNEL2 = 0x42, PIT_LAST = 0x43, PORT_61 = 0x61 };
 #define PORT_61_OUTPUTS 0x30u /* of channels 2 and 1 */
@@ -79,16 +79,16 @@ void platform_spin(uint64_t clock)
  * probability 1/2. */
 static void jitter(struct vcpu *v, uint8_t value)
 {
-    bool rose = value & PORT_61_OUTPUT2 && v->pit_armed;
-    v->pit_armed &= !(value & PORT_61_OUTPUT2);
-    if (rose && (v->pit_windows++ == 0 || virt_random(v) & 1))
+    bool rose = value & PORT_61_OUTPUT2 && v->platform.pit_armed;
+    v->platform.pit_armed &= !(value & PORT_61_OUTPUT2);
+    if (rose && (v->platform.pit_windows++ == 0 || virt_random(v) & 1))
         platform_spin((1 + virt_random(v) % AWAY_US) * clock_us);
 }
 
 /* Ticks that are hidden are taken off; rounding both could lead back by one. */
 static uint32_t read_pm_timer(const struct vcpu *v)
 {
-    uint64_t hidden = v->hidden + (v->hides ? rdtsc() - v->left_at : 0);
+    uint64_t hidden = v->clock.hidden + (v->clock.hides ? rdtsc() - v->clock.left_at : 0);
     uint64_t us = hidden / clock_us, rest = hidden % clock_us;
     uint64_t ticks = (us * PM_TIMER_HZ + rest * PM_TIMER_HZ / clock_us) / 1000000;
     uint32_t value = (in32(pm_timer) - (uint32_t)ticks) & PM_TIMER_BITS;
@@ -118,7 +118,7 @@ static uint8_t port_in(struct vcpu *v, uint16_t port)
 
 static void port_out(struct vcpu *v, uint16_t port, uint8_t value)
 {
-    v->pit_armed |= port == PIT_CHANNEL2;
+    v->platform.pit_armed |= port == PIT_CHANNEL2;
     if (!(virt_quirks.pit && in_pit(port)) && !in_pm_timer(port)) /* which nobody can write */
         out8(port, value);
 }
@@ -142,8 +142,8 @@ bool platform_io(struct vcpu *v)
     uint64_t info = v->vmcb.exit_info1;
     uint16_t port = (uint16_t)(info >> 16);
     unsigned size = info >> IO_SIZE & 7;
-    v->io_alone = info & IO_STRING;
-    if (v->io_alone)
+    v->step.io_alone = info & IO_STRING;
+    if (v->step.io_alone)
         return false;
     if (info & IO_IN) {
         uint64_t kept = size == 4 ? 0 : ~0ul << 8 * size;
@@ -161,30 +161,31 @@ bool platform_io(struct vcpu *v)
 void platform_timer_stop(struct vcpu *v)
 {
     uint32_t lvt = host_apic_read(TIMER_LVT), left = host_apic_read(TIMER_CURRENT);
-    v->timer_left = 0;
+    v->platform.timer_left = 0;
     if (!virt_quirks.c1e || !left || lvt & LVT_DEADLINE)
         return;
-    v->timer_left = left;
-    if (!v->timer_period)
-        v->timer_period = host_apic_read(TIMER_INITIAL);
+    v->platform.timer_left = left;
+    if (!v->platform.timer_period)
+        v->platform.timer_period = host_apic_read(TIMER_INITIAL);
     host_apic_write(TIMER_INITIAL, 0);
 }
 
 void platform_timer_go_on(struct vcpu *v)
 {
-    if (!v->timer_left)
+    if (!v->platform.timer_left)
         return;
-    host_apic_write(TIMER_INITIAL, v->timer_left);
+    host_apic_write(TIMER_INITIAL, v->platform.timer_left);
     if (!(host_apic_read(TIMER_LVT) & LVT_PERIODIC))
-        v->timer_period = 0;
+        v->platform.timer_period = 0;
 }
 
 /* The guest takes this interrupt. */
 void platform_interrupt(struct vcpu *v, uint32_t vector)
 {
-    if (!v->timer_period || vector != (host_apic_read(TIMER_LVT) & 0xff))
+    if (!v->platform.timer_period || vector != (host_apic_read(TIMER_LVT) & 0xff))
         return;
-    if (host_apic_read(TIMER_INITIAL) == v->timer_left) /* else the guest has set it again */
-        host_apic_write(TIMER_INITIAL, v->timer_period);
-    v->timer_period = 0;
+    if (host_apic_read(TIMER_INITIAL) ==
+        v->platform.timer_left) /* else the guest has set it again */
+        host_apic_write(TIMER_INITIAL, v->platform.timer_period);
+    v->platform.timer_period = 0;
 }

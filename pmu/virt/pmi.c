@@ -2,7 +2,7 @@
 /* From an overflow to the guest's interrupt: status, PMI, freezing, and delays by quirks. Delays
  * are counted in instructions of both rings. */
 #include "pmu/virt/quirk.h"
-#include "pmu/virt/svm.h"
+#include "pmu/virt/vcpu.h"
 
 #define TWICE_AFTER 8u /* instructions: by then the handler of the first PMI runs */
 

@@ -4,8 +4,7 @@
  * one of 256 directions. All other branches are predicted correctly. Caches: two direct-mapped
  * levels of 64-byte lines, 128 and 2,048, by linear address, for data only. A miss of the first is
  * a reference of the last level; a miss of both is its miss. CLFLUSH empties the line in both. */
-#include "pmu/virt/blocks.h"
-#include "pmu/virt/svm.h"
+#include "pmu/virt/vcpu.h"
 
 #define LINE_SHIFT 6
 
@@ -47,8 +46,7 @@ uint32_t instruction_effects(struct vcpu *v, const struct instruction *i)
     if (effects & EFFECT(EVENT_CONDITIONAL)) {
         bool taken = v->vmcb.rip != i->next;
         effects |= taken ? EFFECT(EVENT_TAKEN) : 0;
-        effects |=
-            predict_wrong(&v->predictor, v->entry_rip, taken) ? EFFECT(EVENT_MISPREDICTED) : 0;
+        effects |= predict_wrong(&v->predictor, v->run.rip, taken) ? EFFECT(EVENT_MISPREDICTED) : 0;
     }
     if (effects & (EFFECT(EVENT_LOADS) | EFFECT(EVENT_STORES)))
         effects |= predict_access(&v->caches, i->address);

@@ -2,7 +2,7 @@
 /* Works out what counts, after a change of the registers: by event selects, by quirks that keep
  * counters from counting whatever their registers say, and by what is due. */
 #include "pmu/virt/quirk.h"
-#include "pmu/virt/svm.h"
+#include "pmu/virt/vcpu.h"
 
 static enum event find_event(const struct model *m, uint16_t number, uint64_t select)
 {

@@ -1,6 +1,6 @@
 ; SPDX-License-Identifier: MIT
 ; The virtual PMU's few instructions that C cannot express: into the guest and out again, between
-; two readings of the instruction clock; the host's interrupt stubs; the wait for the baton.
+; two readings of the instruction clock; the host's interrupt stubs; the wait for the token.
 ; Source: AMD64 APM volume 2, "Secure Virtual Machine".
 %include "layout.inc"
 %include "kernel/base/registers.inc"

@@ -5,7 +5,7 @@
 #include "kernel/base/layout.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"
-#include "pmu/virt/svm.h"
+#include "pmu/virt/vcpu.h"
 
 bool virt_foreign;
 

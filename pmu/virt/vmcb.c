@@ -5,7 +5,7 @@
 #include "kernel/base/msr.h"
 #include "kernel/base/vectors.h"
 #include "kernel/base/x86.h"
-#include "pmu/virt/svm.h"
+#include "pmu/virt/vcpu.h"
 
 #define MSR_VM_HSAVE_PA 0xc0010117
 #define MSR_VM_CR 0xc0010114

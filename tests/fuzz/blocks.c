@@ -5,7 +5,6 @@
  * where the pages have the guest's own addresses: registers, flags, RIP and memory are the same,
  * and the counters what they are when each instruction is decoded and counted for itself. */
 #define _GNU_SOURCE
-#include "pmu/virt/blocks.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,8 @@
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
+#include "pmu/virt/blocks.h"
+#include "pmu/virt/machine.h"
 #include "pmu/virt/quirk.h"
 #include "tests/fuzz/code.h"
 #include "tests/fuzz/fuzz.h"
@@ -190,7 +191,7 @@ static void note(void)
 static bool step(const struct native *s)
 {
     bool turn = begun && s->rip == stepped->vmcb.rip && (op[0] & 0xf0) == 0xa0;
-    stepped->entry_rip = stepped->vmcb.rip;
+    stepped->run.rip = stepped->vmcb.rip;
     load(stepped, s);
     if (turn) {
         iterations++;

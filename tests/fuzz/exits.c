@@ -4,7 +4,8 @@
 #include "kernel/base/msr.h"
 #include "kernel/base/vectors.h"
 #include "kernel/base/x86.h"
-#include "pmu/virt/svm.h"
+#include "pmu/virt/guest.h"
+#include "pmu/virt/vcpu.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/guest.h"
 #include "tests/fuzz/walk.h"
@@ -127,13 +128,13 @@ void guest_try_exit(void)
                                    : EXIT_EXCEPTION + fuzz_below(32);
     if (fuzz_below(2))
         g->rax = (fuzz_below(2) << 31) + (fuzz_below(3) ? 0 : 0x40000000) + fuzz_below(40);
-    v->sce = fuzz_below(4);
-    v->sysenter_cs = fuzz_below(4) ? 8 : (uint16_t)fuzz_edge();
+    v->syscalls.sce = fuzz_below(4);
+    v->syscalls.sysenter_cs = fuzz_below(4) ? 8 : (uint16_t)fuzz_edge();
     g->exit_info1 = g->exit_code == EXIT_MSR ? fuzz_below(2) : fuzz_edge();
     g->exit_info2 = fuzz_edge();
-    v->inject_failed = !fuzz_below(4);
-    v->injected = fuzz_below(32) | INJECT_EXCEPTION | INJECT_VALID;
-    v->step_done = v->stepping = false;
+    v->run.inject_failed = !fuzz_below(4);
+    v->run.injected = fuzz_below(32) | INJECT_EXCEPTION | INJECT_VALID;
+    v->step.done = v->step.active = false;
     g->inject = 0;
     uint64_t rip = g->rip;
     exit_handle(v);

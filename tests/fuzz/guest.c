@@ -10,11 +10,10 @@
 #include <string.h>
 #include "kernel/base/boot_info.h"
 #include "kernel/base/exit.h"
-#include "kernel/base/msr.h"
 #include "kernel/base/layout.h"
+#include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/blocks.h"
-#include "pmu/virt/svm.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/guest.h"
 #include "tests/fuzz/walk.h"
@@ -44,8 +43,8 @@ bool platform_io(struct vcpu *w)
     return true;
 }
 void platform_interrupt(struct vcpu *w, uint32_t vector) { (void)w, (void)vector; }
-void baton_pause(struct vcpu *w) { (void)w; }
-void baton_halt(struct vcpu *w) { (void)w; }
+void token_pause(struct vcpu *w) { (void)w; }
+void token_halt(struct vcpu *w) { (void)w; }
 void host_apic_pmi(struct vcpu *w, bool mask) { (void)w, (void)mask; }
 
 /* --- A guest. --- */

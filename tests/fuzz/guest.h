@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The guest of tests/fuzz/guest.c: its one CPU, and what is drawn for it. */
 #pragma once
-#include "pmu/virt/svm.h"
+#include "pmu/virt/guest.h"
+#include "pmu/virt/vcpu.h"
 
 extern struct vcpu *v;
 /* An address, often one that is mapped; a mode of the processor, with page tables; registers of the

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "kernel/base/boot_info.h"
+#include "pmu/virt/machine.h"
 #include "pmu/virt/quirk.h"
-#include "pmu/virt/svm.h"
+#include "pmu/virt/vcpu.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/guest.h"
 

@@ -4,7 +4,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
-#include "pmu/virt/svm.h"
+#include "pmu/virt/vcpu.h"
 
 struct walk {
     bool present;      /* each entry was present and in reach: below 4 GB */

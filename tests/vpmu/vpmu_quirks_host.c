@@ -105,7 +105,7 @@ VPMU_TEST(vpmu_quirks, far, "a far transfer adds what the quirk says, else nothi
 }
 
 /* The longest from SMI to SMI, in us. Each is a period behind the last, and comes when the CPU
- * enters its guest again: after the host's work, and the turns of all other CPUs (baton.c: of
+ * enters its guest again: after the host's work, and the turns of all other CPUs (token.c: of
  * 230,000 instructions; without an instruction clock of a tick). */
 #define HOST_US 25u
 #define TURN_US 250u

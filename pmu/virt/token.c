@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* All CPUs share the clock, so one at a time runs its guest: the holder of the baton. The others
+/* All CPUs share the clock, so one at a time runs its guest: the holder of the token. The others
  * wait in the host by CLI and HLT with GIF set, where only an NMI wakes them. The holder passes the
- * baton on at PAUSE, at HLT and at the end of its slice, to the next CPU whose guest is awake. Once
+ * token on at PAUSE, at HLT and at the end of its slice, to the next CPU whose guest is awake. Once
  * in a round it calls the roll of those that sleep: all at the same time look for interrupts, and
  * wait again. All functions but wait() and answer() run on the holder. Without an instruction clock
- * there is no baton. QEMU changes the CPU only at PAUSE, HLT or a timer's deadline: each wait loop
+ * there is no token. QEMU changes the CPU only at PAUSE, HLT or a timer's deadline: each wait loop
  * has PAUSE. */
 #include "kernel/base/layout.h"
 #include "kernel/base/x86.h"
-#include "pmu/virt/svm.h"
+#include "pmu/virt/vcpu.h"
 
 /* Instructions, plus up to JITTER: a guest that samples itself must not see a fixed period. */
 #define SLICE 170000
@@ -19,58 +19,61 @@ static struct vcpu *members[MAX_CPUS]; /* in the order they came; entries below 
 static unsigned member_count;          /* atomic; grows under members_lock */
 static uint32_t members_lock;
 static struct vcpu *holder; /* atomic; written by the holder only */
-static struct vcpu *giver;  /* L: the baton */
+static struct vcpu *giver;  /* L: the token */
 
 static unsigned count(void) { return __atomic_load_n(&member_count, __ATOMIC_ACQUIRE); }
 static struct vcpu *current_holder(void) { return __atomic_load_n(&holder, __ATOMIC_ACQUIRE); }
-static bool is_halted(struct vcpu *v) { return __atomic_load_n(&v->halted, __ATOMIC_ACQUIRE); }
+static bool is_halted(struct vcpu *v)
+{
+    return __atomic_load_n(&v->token.halted, __ATOMIC_ACQUIRE);
+}
 
-bool baton_needed(void) { return count() > 1; }
+bool token_needed(void) { return count() > 1; }
 
-/* NMIs since the last call that were neither the baton's nor the alarm's belong to the guest. */
-void baton_collect_nmis(struct vcpu *v)
+/* NMIs since the last call that were neither the token's nor the alarm's belong to the guest. */
+void token_collect_nmis(struct vcpu *v)
 {
     uint32_t now = __atomic_load_n(&v->stack.nmis, __ATOMIC_RELAXED);
-    unsigned n = now - v->nmis_seen;
-    v->nmis_seen = now;
-    if (n && __atomic_exchange_n(&v->baton_nmi, 0, __ATOMIC_ACQ_REL))
+    unsigned n = now - v->nmi.seen;
+    v->nmi.seen = now;
+    if (n && __atomic_exchange_n(&v->token.nmi, 0, __ATOMIC_ACQ_REL))
         n--;
-    v->alarm_rang = n && alarm_due(v);
-    if (v->alarm_rang)
+    v->alarm.rang = n && alarm_due(v);
+    if (v->alarm.rang)
         n--;
     if (n)
-        v->nmi_pending = true;
+        v->nmi.pending = true;
 }
 
 /* Looks for what ends the HLT of this CPU's guest; `taken`: an interrupt that was let in. */
 static void look(struct vcpu *v, uint32_t taken)
 {
-    baton_collect_nmis(v);
+    token_collect_nmis(v);
     if (!taken && v->vmcb.rflags & RFLAGS_IF)
         taken = svm_take_interrupt();
-    v->taken = taken;
-    v->awake = taken || (v->nmi_pending && !v->nmi_blocked);
+    v->token.taken = taken;
+    v->token.awake = taken || (v->nmi.pending && !v->nmi.blocked);
 }
 
 /* The roll is called: the caller waits until this CPU has looked and waits again. */
 static void answer(struct vcpu *v)
 {
-    if (!__atomic_load_n(&v->asked, __ATOMIC_ACQUIRE))
+    if (!__atomic_load_n(&v->token.asked, __ATOMIC_ACQUIRE))
         return;
-    __atomic_store_n(&v->halted, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&v->token.halted, 0, __ATOMIC_RELAXED);
     look(v, 0);
-    __atomic_store_n(&v->asked, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&v->token.asked, 0, __ATOMIC_RELEASE);
 }
 
-/* Waits until this CPU has the baton and the CPU that passed it sleeps. */
+/* Waits until this CPU has the token and the CPU that passed it sleeps. */
 static void wait(struct vcpu *v)
 {
     for (;;) {
-        baton_collect_nmis(v); /* the alarm's too, before the next holder uses it */
+        token_collect_nmis(v); /* the alarm's too, before the next holder uses it */
         if (current_holder() == v)
             break;
         answer(v);
-        svm_wait(&v->halted, &v->stack.nmis, v->nmis_seen);
+        svm_wait(&v->token.halted, &v->stack.nmis, v->nmi.seen);
     }
     while (giver && !is_halted(giver))
         pause();
@@ -79,14 +82,14 @@ static void wait(struct vcpu *v)
 
 static void wake(struct vcpu *v)
 {
-    __atomic_store_n(&v->baton_nmi, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&v->token.nmi, 1, __ATOMIC_RELEASE);
     host_apic_nmi(v->host_apic_id);
 }
 
 /* It waits, and need not answer. */
 static bool has_answered(struct vcpu *v)
 {
-    return !__atomic_load_n(&v->asked, __ATOMIC_ACQUIRE) && is_halted(v);
+    return !__atomic_load_n(&v->token.asked, __ATOMIC_ACQUIRE) && is_halted(v);
 }
 
 /* Asks all CPUs that sleep, but for v itself. */
@@ -95,8 +98,8 @@ static void call_roll(const struct vcpu *v)
     unsigned n = count();
     pause(); /* an NMI that the guest sent to a sleeping CPU must not merge with ours */
     for (unsigned i = 0; i < n; i++)
-        if (members[i] != v && !members[i]->awake) {
-            __atomic_store_n(&members[i]->asked, 1, __ATOMIC_RELEASE);
+        if (members[i] != v && !members[i]->token.awake) {
+            __atomic_store_n(&members[i]->token.asked, 1, __ATOMIC_RELEASE);
             wake(members[i]);
         }
     for (unsigned i = 0; i < n; i++)
@@ -108,7 +111,7 @@ static void call_roll(const struct vcpu *v)
 static struct vcpu *first_awake(unsigned from)
 {
     for (unsigned i = from; i < count(); i++)
-        if (members[i]->awake)
+        if (members[i]->token.awake)
             return members[i];
     return NULL;
 }
@@ -116,7 +119,7 @@ static struct vcpu *first_awake(unsigned from)
 /* Whose turn is next: a CPU that is awake, v too; NULL: all sleep. */
 static struct vcpu *next_member(const struct vcpu *v)
 {
-    struct vcpu *next = first_awake(v->member + 1);
+    struct vcpu *next = first_awake(v->token.member + 1);
     if (next)
         return next;
     call_roll(v);
@@ -127,7 +130,7 @@ static void pass(struct vcpu *v, struct vcpu *to)
 {
     v->statistics.passes++;
     pause(); /* as in call_roll() */
-    __atomic_store_n(&v->halted, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&v->token.halted, 0, __ATOMIC_RELAXED);
     giver = v;
     __atomic_store_n(&holder, to, __ATOMIC_RELEASE);
     wake(to);
@@ -138,8 +141,8 @@ static void pass(struct vcpu *v, struct vcpu *to)
 static void run_on(struct vcpu *v)
 {
     uint64_t now = rdtsc();
-    v->left_at = now; /* what others ran, and sleep, is time */
-    v->slice_end = now + SLICE + (now * 2654435761u >> 16) % JITTER;
+    v->clock.left_at = now; /* what others ran, and sleep, is time */
+    v->token.slice_end = now + SLICE + (now * 2654435761u >> 16) % JITTER;
 }
 
 /* Lets all others that are awake run, and begins a slice. */
@@ -159,18 +162,18 @@ static void lock_members(void)
 
 static void unlock_members(void) { __atomic_store_n(&members_lock, 0, __ATOMIC_RELEASE); }
 
-void baton_join(struct vcpu *v)
+void token_join(struct vcpu *v)
 {
     if (virt_step)
         return;
     struct vcpu *nobody = NULL;
     bool first =
         __atomic_compare_exchange_n(&holder, &nobody, v, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-    v->awake = true;
+    v->token.awake = true;
     lock_members();
-    v->member = member_count;
-    members[v->member] = v;
-    __atomic_store_n(&member_count, v->member + 1, __ATOMIC_RELEASE);
+    v->token.member = member_count;
+    members[v->token.member] = v;
+    __atomic_store_n(&member_count, v->token.member + 1, __ATOMIC_RELEASE);
     unlock_members();
     if (!first) {
         wake(current_holder()); /* makes it leave its guest, which may have run alone */
@@ -179,18 +182,18 @@ void baton_join(struct vcpu *v)
     run_on(v);
 }
 
-uint64_t baton_slice(struct vcpu *v)
+uint64_t token_slice(struct vcpu *v)
 {
-    if (virt_step || !baton_needed())
+    if (virt_step || !token_needed())
         return UINT64_MAX;
-    if (rdtsc() >= v->slice_end)
+    if (rdtsc() >= v->token.slice_end)
         let_run(v);
-    return v->slice_end;
+    return v->token.slice_end;
 }
 
-void baton_pause(struct vcpu *v)
+void token_pause(struct vcpu *v)
 {
-    if (baton_needed())
+    if (token_needed())
         let_run(v);
     else
         pause();
@@ -199,31 +202,31 @@ void baton_pause(struct vcpu *v)
 /* All guests sleep: this CPU halts too, for a limited time if it has other CPUs to ask. */
 static void nap(struct vcpu *v)
 {
-    uint32_t seen = v->nmis_seen, taken = 0;
-    if (baton_needed())
+    uint32_t seen = v->nmi.seen, taken = 0;
+    if (token_needed())
         alarm_want(v, rdtsc() + NAP);
     if (v->vmcb.rflags & RFLAGS_IF)
         taken = svm_halt();
     else
-        svm_wait(&v->halted, &v->stack.nmis, seen);
+        svm_wait(&v->token.halted, &v->stack.nmis, seen);
     look(v, taken);
 }
 
-void baton_halt(struct vcpu *v)
+void token_halt(struct vcpu *v)
 {
     platform_timer_stop(v);
     look(v, 0);
-    while (!v->awake) {
-        struct vcpu *to = baton_needed() ? next_member(v) : NULL;
+    while (!v->token.awake) {
+        struct vcpu *to = token_needed() ? next_member(v) : NULL;
         if (to)
             pass(v, to);
         else
             nap(v);
     }
     platform_timer_go_on(v);
-    if (v->taken) {
-        v->vmcb.inject = (v->taken - TAKEN) | INJECT_INTERRUPT | INJECT_VALID;
-        platform_interrupt(v, v->taken - TAKEN);
+    if (v->token.taken) {
+        v->vmcb.inject = (v->token.taken - TAKEN) | INJECT_INTERRUPT | INJECT_VALID;
+        platform_interrupt(v, v->token.taken - TAKEN);
     }
     run_on(v);
 }

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* The instruction clock, and the time that the guest sees. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+struct vcpu;
+
+/* A CPU's part. */
+struct clock {
+    bool hides;      /* the guest must not see how long its step takes */
+    uint64_t hidden; /* time that it has not seen */
+    /* Its time is accounted for up to here: the clock; instructions retired. */
+    uint64_t left_at, left_retired;
+};
+
+extern bool virt_step;      /* no instruction clock: step while something counts */
+extern uint64_t clock_cost; /* what svm_run returns for a run of 0 instructions */
+/* 1 if the clock counts an INT n, or an undefined opcode, although the exit comes first; else 0. */
+extern uint64_t clock_soft_int, clock_undefined;
+extern bool clock_dr6_stays; /* an intercepted #DB does not set DR6 */
+
+/* Measures them with v's VMCB, which is unchanged afterwards; decides virt_step and prints it. */
+void clock_start(struct vcpu *v);
+/* Before and after each run of the guest: what time it sees. clock: what svm_run returned. */
+void clock_enter(struct vcpu *v);
+void clock_leave(struct vcpu *v, uint64_t clock);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* What firmware and the host's kernel do to counters. */
+#pragma once
+#include <stdint.h>
+
+struct vcpu;
+
+struct firmware {
+    uint64_t smi_at, owner_at, tick_at; /* by the clock: when each is next due */
+};
+
+/* Called after reset: what firmware leaves in the registers. */
+void firmware_start(struct vcpu *v);
+/* Before each entry: does what is due by the clock. firmware_next: when the next is due. */
+void firmware_run(struct vcpu *v);
+uint64_t firmware_next(const struct vcpu *v);
