@@ -8,7 +8,6 @@
 
 static const PVOID nowhere[] = { UNMAPPED, KERNEL_ADDRESS, (PVOID)0x8000000000000000,
                                  (PVOID)~0ull };
-#define EACH(i, array) (unsigned i = 0; i < sizeof(array) / sizeof(array)[0]; i++)
 
 static HANDLE event(EVENT_TYPE type, BOOLEAN state)
 {
@@ -55,30 +54,26 @@ TEST_USER(synch, create,
           "objects are made with and without attributes; wrong pointers, lengths and names are "
           "refused, and nothing is left")
 {
-    for
-        EACH(k, makers)
-        {
-            OBJECT_ATTRIBUTES a = { .Length = sizeof a };
-            HANDLE handle = NULL;
-            CHECK_STATUS(makers[k](&handle, NULL), STATUS_SUCCESS);
-            close(handle);
-            CHECK_STATUS(makers[k](&handle, &a), STATUS_SUCCESS);
-            close(handle);
-            handle = UNMAPPED;
-            CHECK_STATUS(makers[k](NULL, NULL), STATUS_ACCESS_VIOLATION);
-        for
-            EACH(i, nowhere)
-            {
-                CHECK_STATUS(makers[k](nowhere[i], NULL), STATUS_ACCESS_VIOLATION);
-                CHECK_STATUS(makers[k](&handle, nowhere[i]), STATUS_ACCESS_VIOLATION);
-            }
+    for (unsigned k = 0; k < ARRAYSIZE(makers); k++) {
+        OBJECT_ATTRIBUTES a = { .Length = sizeof a };
+        HANDLE handle = NULL;
+        CHECK_STATUS(makers[k](&handle, NULL), STATUS_SUCCESS);
+        close(handle);
+        CHECK_STATUS(makers[k](&handle, &a), STATUS_SUCCESS);
+        close(handle);
+        handle = UNMAPPED;
+        CHECK_STATUS(makers[k](NULL, NULL), STATUS_ACCESS_VIOLATION);
+        for (unsigned i = 0; i < ARRAYSIZE(nowhere); i++) {
+            CHECK_STATUS(makers[k](nowhere[i], NULL), STATUS_ACCESS_VIOLATION);
+            CHECK_STATUS(makers[k](&handle, nowhere[i]), STATUS_ACCESS_VIOLATION);
+        }
         a.Length--;
         a.ObjectName = HUGE_NAME;
         CHECK_STATUS(makers[k](&handle, &a), STATUS_INVALID_PARAMETER);
         a.Length++;
         CHECK_STATUS(makers[k](&handle, &a), STATUS_ACCESS_VIOLATION);
         CHECK(handle == UNMAPPED);
-        }
+    }
 }
 
 TEST_USER(synch, create_values,
@@ -95,10 +90,9 @@ TEST_USER(synch, create_values,
                  STATUS_INVALID_PARAMETER);
     CHECK_STATUS(ZwCreateEvent(UNMAPPED, EVENT_ALL_ACCESS, NULL, (EVENT_TYPE)2, FALSE),
                  STATUS_ACCESS_VIOLATION);
-    for
-        EACH(i, bad)
-    CHECK_STATUS(ZwCreateSemaphore(&handle, SEMAPHORE_ALL_ACCESS, NULL, bad[i][0], bad[i][1]),
-                 STATUS_INVALID_PARAMETER);
+    for (unsigned i = 0; i < ARRAYSIZE(bad); i++)
+        CHECK_STATUS(ZwCreateSemaphore(&handle, SEMAPHORE_ALL_ACCESS, NULL, bad[i][0], bad[i][1]),
+                     STATUS_INVALID_PARAMETER);
     CHECK(handle == NULL);
     REQUIRE_STATUS(ZwCreateSemaphore(&handle, SEMAPHORE_ALL_ACCESS, NULL, INT32_MAX, INT32_MAX),
                    STATUS_SUCCESS);
@@ -135,19 +129,16 @@ TEST_USER(synch, events,
     };
     for (unsigned type = 0; type < 2; type++) {
         HANDLE handle = event((EVENT_TYPE)type, FALSE);
-        for
-            EACH(i, steps)
-            {
-                LONG previous = 99;
-                EVENT_BASIC_INFORMATION info = { 9, 9 };
-                CHECK_STATUS(changers[steps[i].what](handle, i % 2 ? &previous : NULL),
-                             STATUS_SUCCESS);
-                CHECK_EQ(previous, i % 2 ? steps[i].before : 99);
-                CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, NULL),
-                             STATUS_SUCCESS);
-                CHECK_EQ(info.EventType, type);
-                CHECK_EQ(info.EventState, steps[i].after);
-            }
+        for (unsigned i = 0; i < ARRAYSIZE(steps); i++) {
+            LONG previous = 99;
+            EVENT_BASIC_INFORMATION info = { 9, 9 };
+            CHECK_STATUS(changers[steps[i].what](handle, i % 2 ? &previous : NULL), STATUS_SUCCESS);
+            CHECK_EQ(previous, i % 2 ? steps[i].before : 99);
+            CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, NULL),
+                         STATUS_SUCCESS);
+            CHECK_EQ(info.EventType, type);
+            CHECK_EQ(info.EventState, steps[i].after);
+        }
         CHECK_STATUS(ZwSetEvent(handle, NULL), STATUS_SUCCESS);
         CHECK_STATUS(try_one(handle), STATUS_SUCCESS);
         CHECK_STATUS(try_one(handle), type == NotificationEvent ? STATUS_SUCCESS : STATUS_TIMEOUT);
@@ -166,25 +157,22 @@ TEST_USER(synch, event_rights,
         ACCESS_MASK access = (bits & 1 ? EVENT_MODIFY_STATE : 0) |
                              (bits & 2 ? EVENT_QUERY_STATE : 0) | (bits & 4 ? SYNCHRONIZE : 0);
         HANDLE handle = limited(all, access);
-        for
-            EACH(i, changers)
-        CHECK_STATUS(changers[i](handle, NULL), bits & 1 ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
+        for (unsigned i = 0; i < ARRAYSIZE(changers); i++)
+            CHECK_STATUS(changers[i](handle, NULL),
+                         bits & 1 ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
         CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, NULL),
                      bits & 2 ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
         CHECK_STATUS(ZwSetEvent(all, NULL), STATUS_SUCCESS);
         CHECK_STATUS(try_one(handle), bits & 4 ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
         close(handle);
     }
-    for
-        EACH(i, changers)
-        {
-            CHECK_STATUS(changers[i](semaphore, NULL), STATUS_OBJECT_TYPE_MISMATCH);
-            CHECK_STATUS(changers[i](NULL, NULL), STATUS_INVALID_HANDLE);
-            CHECK_STATUS(changers[i](NtCurrentThread(), NULL), STATUS_OBJECT_TYPE_MISMATCH);
-        }
-    for
-        EACH(i, nowhere)
-    CHECK_STATUS(ZwSetEvent(all, nowhere[i]), STATUS_ACCESS_VIOLATION);
+    for (unsigned i = 0; i < ARRAYSIZE(changers); i++) {
+        CHECK_STATUS(changers[i](semaphore, NULL), STATUS_OBJECT_TYPE_MISMATCH);
+        CHECK_STATUS(changers[i](NULL, NULL), STATUS_INVALID_HANDLE);
+        CHECK_STATUS(changers[i](NtCurrentThread(), NULL), STATUS_OBJECT_TYPE_MISMATCH);
+    }
+    for (unsigned i = 0; i < ARRAYSIZE(nowhere); i++)
+        CHECK_STATUS(ZwSetEvent(all, nowhere[i]), STATUS_ACCESS_VIOLATION);
     close(all);
     close(semaphore);
 }
@@ -204,19 +192,17 @@ TEST_USER(synch, generic_rights,
         { GENERIC_READ | GENERIC_EXECUTE, false, true, true },
     };
     EVENT_BASIC_INFORMATION info;
-    for
-        EACH(i, rows)
-        {
-            HANDLE handle = NULL;
-            REQUIRE_STATUS(ZwCreateEvent(&handle, rows[i].asked, NULL, NotificationEvent, TRUE),
-                           STATUS_SUCCESS);
-            CHECK_STATUS(ZwSetEvent(handle, NULL),
-                         rows[i].modify ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
-            CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, NULL),
-                         rows[i].query ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
-            CHECK_STATUS(try_one(handle), rows[i].wait ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
-            close(handle);
-        }
+    for (unsigned i = 0; i < ARRAYSIZE(rows); i++) {
+        HANDLE handle = NULL;
+        REQUIRE_STATUS(ZwCreateEvent(&handle, rows[i].asked, NULL, NotificationEvent, TRUE),
+                       STATUS_SUCCESS);
+        CHECK_STATUS(ZwSetEvent(handle, NULL),
+                     rows[i].modify ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
+        CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, NULL),
+                     rows[i].query ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
+        CHECK_STATUS(try_one(handle), rows[i].wait ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
+        close(handle);
+    }
 }
 
 /* --- Semaphores and mutexes. --- */

@@ -24,17 +24,13 @@ struct module *module_of(const LIST_ENTRY *load_order)
     return (struct module *)((uint8_t *)load_order - offsetof(struct module, load_order));
 }
 
-#define EACH_MODULE(module)                                                                        \
-    (LIST_ENTRY *e_ = loader.load_order.Flink;                                                     \
-     e_ != &loader.load_order && ((module) = module_of(e_)); e_ = e_->Flink)
-
 struct module *module_at(const void *address)
 {
-    struct module *m;
-    for
-        EACH_MODULE(m)
-            if ((const uint8_t *)address >= m->base && (const uint8_t *)address < m->base + m->size)
-                return m;
+    for (LIST_ENTRY *e = loader.load_order.Flink; e != &loader.load_order; e = e->Flink) {
+        struct module *m = module_of(e);
+        if ((const uint8_t *)address >= m->base && (const uint8_t *)address < m->base + m->size)
+            return m;
+    }
     return NULL;
 }
 
@@ -89,12 +85,11 @@ static bool plain_name(const char *name, char *plain)
 struct module *module_find(const char *name)
 {
     char plain[START_NAME_MAX];
-    struct module *m;
-    if (plain_name(name, plain))
-        for
-            EACH_MODULE(m)
-                if (strcmp(m->short_name, plain) == 0)
-                    return m;
+    if (!plain_name(name, plain))
+        return NULL;
+    for (LIST_ENTRY *e = loader.load_order.Flink; e != &loader.load_order; e = e->Flink)
+        if (strcmp(module_of(e)->short_name, plain) == 0)
+            return module_of(e);
     return NULL;
 }
 
