@@ -76,9 +76,9 @@ $(BUILD)/dll/imports.a: kernel/user/handlers/imports.def
 	@mkdir -p $(@D)
 	$(call SAY,LIB)x86_64-w64-mingw32-dlltool -D ntoskrnl.exe -d $< -l $@
 
+NATIVE := -Wl,--subsystem,native
 $(BUILD)/dll/handlers.sys: kernel/user/handlers/handlers.def $(HANDLERS_OBJ) $(BUILD)/dll/imports.a
-	$(call library,KiUserExceptionDispatcher,0x10000,\
-	    -Wl$(COMMA)--subsystem$(COMMA)native $(BUILD)/dll/imports.a)
+	$(call library,KiUserExceptionDispatcher,0x10000,$(NATIVE) $(BUILD)/dll/imports.a)
 
 $(BUILD)/kernel/images.asm.o: $(DLLS)
 
