@@ -40,7 +40,7 @@ static const struct {
     NAME(KERNEL_SECURITY_CHECK_FAILURE),
 };
 
-static const char *name_of(unsigned code)
+static const char *bug_check_name(unsigned code)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(names); i++)
         if (names[i].code == code)
@@ -52,8 +52,8 @@ void bug_check_at(uint64_t where, unsigned code, const uint64_t p[4], const char
 {
     char place[96];
     driver_place(where, place, sizeof place);
-    panic("bug check 0x%08x %s (0x%lx, 0x%lx, 0x%lx, 0x%lx)%s%s%s%s", code, name_of(code), p[0],
-          p[1], p[2], p[3], *place ? " in " : "", place, *words ? ": " : "", words);
+    panic("bug check 0x%08x %s (0x%lx, 0x%lx, 0x%lx, 0x%lx)%s%s%s%s", code, bug_check_name(code),
+          p[0], p[1], p[2], p[3], *place ? " in " : "", place, *words ? ": " : "", words);
 }
 
 void bug_check(unsigned code, const uint64_t parameters[4], const char *words)

@@ -25,7 +25,7 @@ static struct lock sets_lock = LOCK("drivers' counters", DISPATCH_LEVEL);
 
 /* At PROFILE_LEVEL. An overflow that comes before the driver has its handle is of a counter that
  * it has not programmed. */
-static VOID overflowed(ULONGLONG bits, HANDLE handle)
+static VOID call_overflow_handler(ULONGLONG bits, HANDLE handle)
 {
     struct driver_visit visit;
     for (unsigned i = 0; i < HAL_OWNERS_MAX; i++)
@@ -37,7 +37,7 @@ static VOID overflowed(ULONGLONG bits, HANDLE handle)
         }
 }
 
-static void remember(HANDLE handle, overflow_handler handler)
+static void remember_set(HANDLE handle, overflow_handler handler)
 {
     KIRQL irql = lock_acquire(&sets_lock);
     struct set *s = sets;
@@ -51,7 +51,7 @@ static void remember(HANDLE handle, overflow_handler handler)
 
 /* Copies the list with our handler in place of the driver's. There is at most one: two are
  * refused. */
-static overflow_handler replace(PPHYSICAL_COUNTER_RESOURCE_LIST list)
+static overflow_handler replace_handler(PPHYSICAL_COUNTER_RESOURCE_LIST list)
 {
     overflow_handler theirs = NULL;
     for (ULONG i = 0; i < list->Count; i++) {
@@ -59,7 +59,7 @@ static overflow_handler replace(PPHYSICAL_COUNTER_RESOURCE_LIST list)
         if (d->Type != ResourceTypeOverflow || !d->u.OverflowHandler)
             continue;
         theirs = (overflow_handler)(void (*)(void))d->u.OverflowHandler;
-        d->u.OverflowHandler = overflowed;
+        d->u.OverflowHandler = call_overflow_handler;
     }
     return theirs;
 }
@@ -77,12 +77,12 @@ NTSTATUS driver_HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG 
         if (!list)
             return STATUS_INSUFFICIENT_RESOURCES;
         memcpy(list, ResourceList, size);
-        handler = replace(list);
+        handler = replace_handler(list);
     }
     NTSTATUS status = HalAllocateHardwareCounters(GroupAffinty, GroupCount,
                                                   list ? list : ResourceList, CounterSetHandle);
     if (NT_SUCCESS(status)) {
-        remember(*CounterSetHandle, handler);
+        remember_set(*CounterSetHandle, handler);
         hal_counters_lend(*CounterSetHandle);
     }
     if (list)
@@ -105,7 +105,7 @@ NTSTATUS driver_HalFreeHardwareCounters(HANDLE CounterSetHandle)
 
 static pmi_handler interrupt_handler;
 
-static VOID interrupted(PKTRAP_FRAME frame)
+static VOID call_interrupt_handler(PKTRAP_FRAME frame)
 {
     struct driver_visit visit;
     driver_enter(&visit, interrupt_handler);
@@ -122,7 +122,7 @@ static NTAPI NTSTATUS query_system_information(HAL_QUERY_INFORMATION_CLASS class
 /* STATUS_DEVICE_BUSY: another driver has set a handler for the interrupt. */
 static NTSTATUS set_handler(ULONG size, const PVOID *buffer)
 {
-    PMIHANDLER ours = interrupted;
+    PMIHANDLER ours = call_interrupt_handler;
     if (size == sizeof ours && *buffer && !hal_pmi_has_driver())
         interrupt_handler = (pmi_handler)*buffer;
     return HalSetSystemInformation(HalProfileSourceInterruptHandler, size,

@@ -28,7 +28,7 @@ static struct queue {
 
 /* --- DPCs. --- */
 
-static KDPC *take(struct queue *q)
+static KDPC *take_dpc(struct queue *q)
 {
     KDPC *dpc = NULL;
     KIRQL irql = lock_acquire(&queue_lock);
@@ -42,7 +42,7 @@ static KDPC *take(struct queue *q)
     return dpc;
 }
 
-static void call(KDPC *dpc)
+static void call_dpc(KDPC *dpc)
 {
     const KDPC d = *dpc; /* its memory may be gone, or queued again, when it runs */
     struct driver_visit visit;
@@ -56,12 +56,12 @@ static void run_queue(void)
     struct queue *q = &queues[cpu_number()];
     KDPC *dpc;
     sti();
-    while ((dpc = take(q)))
-        call(dpc);
+    while ((dpc = take_dpc(q)))
+        call_dpc(dpc);
     cli();
 }
 
-static void prepare(void)
+static void prepare_queues(void)
 {
     if (__atomic_load_n(&trap_dpc, __ATOMIC_ACQUIRE))
         return;
@@ -85,7 +85,7 @@ VOID KeInitializeThreadedDpc(PRKDPC Dpc, PKDEFERRED_ROUTINE DeferredRoutine, PVO
 }
 
 /* FALSE: it is queued already. */
-static bool queue(KDPC *dpc, PVOID argument1, PVOID argument2)
+static bool queue_dpc(KDPC *dpc, PVOID argument1, PVOID argument2)
 {
     unsigned target = dpc->Number - (unsigned)MAXIMUM_PROC; /* huge if none was set */
     unsigned cpu = target < cpu_count ? target : cpu_number();
@@ -113,9 +113,9 @@ BOOLEAN KeInsertQueueDpc(PRKDPC Dpc, PVOID SystemArgument1, PVOID SystemArgument
     if (Dpc->Type != DPC_TYPE)
         bug_check(TIMER_OR_DPC_INVALID, (uint64_t[]){ 0, (uint64_t)Dpc, 0, driver_caller() },
                   "a DPC not initialized");
-    prepare();
+    prepare_queues();
     KIRQL old = irql_raise(PROFILE_LEVEL); /* on this processor */
-    bool done = queue(Dpc, SystemArgument1, SystemArgument2);
+    bool done = queue_dpc(Dpc, SystemArgument1, SystemArgument2);
     irql_lower(old);
     return done;
 }
@@ -169,7 +169,7 @@ VOID KeFlushQueuedDpcs(void)
     }
 }
 
-static void queue_one(KDPC *dpc) { queue(dpc, NULL, NULL); }
+static void queue_timer_dpc(KDPC *dpc) { queue_dpc(dpc, NULL, NULL); }
 
 /* --- Timers. NT: a timer's header is an event's: waits treat it as one. --- */
 
@@ -184,9 +184,9 @@ VOID KeInitializeTimer(PKTIMER Timer) { KeInitializeTimerEx(Timer, NotificationE
 /* TRUE: it was set already. */
 BOOLEAN KeSetTimerEx(PKTIMER Timer, LARGE_INTEGER DueTime, LONG Period, PKDPC Dpc)
 {
-    prepare();
+    prepare_queues();
     KIRQL irql = sched_lock();
-    timer_dpc = queue_one;
+    timer_dpc = queue_timer_dpc;
     Timer->Dpc = Dpc;
     bool was = timer_set(Timer, dispatcher_deadline(&DueTime), (ULONG)Period);
     sched_unlock(irql);

@@ -40,7 +40,7 @@ struct fault {
     uint64_t address;
 };
 
-static void fill(struct fault *fault, const struct trap_frame *f, uint64_t address)
+static void fill_fault(struct fault *fault, const struct trap_frame *f, uint64_t address)
 {
     struct exception_frame *e = &fault->e;
     struct trap_frame at = *f;
@@ -54,13 +54,13 @@ static void fill(struct fault *fault, const struct trap_frame *f, uint64_t addre
 }
 
 /* Returns if there is no handlers.sys, or no room for it: bad tables make it fault itself. */
-static void dispatch(const struct trap_frame *frame, uint64_t address)
+static void dispatch_to_handlers(const struct trap_frame *frame, uint64_t address)
 {
     struct fault fault __attribute__((aligned(16)));
     void *dispatcher = exceptions_export("KiUserExceptionDispatcher");
     if (!dispatcher || (uint64_t)&fault - (uint64_t)thread_current()->stack < STACK_FOR_HANDLERS)
         return;
-    fill(&fault, frame, address);
+    fill_fault(&fault, frame, address);
     asm volatile("mov %0,%%rsp\n"
                  "push %1\n"
                  "popfq\n"
@@ -111,7 +111,7 @@ void exception_trap(const struct trap_frame *f, uint64_t address)
     if (f->vector == EXC_FAST_FAIL)
         bug_check_at(f->rip, KERNEL_SECURITY_CHECK_FAILURE,
                      (uint64_t[]){ (uint32_t)f->rcx, (uint64_t)f, 0, 0 }, "INT 29h");
-    dispatch(f, address);
+    dispatch_to_handlers(f, address);
     bug_check_exception((uint32_t)status_of(f->vector), f, address);
 }
 

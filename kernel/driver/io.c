@@ -12,7 +12,7 @@
 /* --- Files. --- */
 
 /* STATUS_THREAD_IS_TERMINATING: the driver did not complete it in time, and it holds the file. */
-static NTSTATUS simple(struct file *file, UCHAR major, bool holds)
+static NTSTATUS send_simple(struct file *file, UCHAR major, bool holds)
 {
     struct request *r = request_make(file, major, holds);
     IO_STATUS_BLOCK block;
@@ -26,14 +26,14 @@ static NTSTATUS simple(struct file *file, UCHAR major, bool holds)
 
 /* NT: cleanup comes with the last handle, close with the last reference; here both with the latter.
  */
-static void destroy(struct object *object)
+static void destroy_file(struct object *object)
 {
     struct file *file = CONTAINING_RECORD(object, struct file, object);
     if (file->opened) {
         if (file->file.DeviceObject->DriverObject->MajorFunction[IRP_MJ_CLEANUP] !=
             driver_default_dispatch)
-            simple(file, IRP_MJ_CLEANUP, false);
-        simple(file, IRP_MJ_CLOSE, false);
+            send_simple(file, IRP_MJ_CLEANUP, false);
+        send_simple(file, IRP_MJ_CLOSE, false);
     }
     device_close(file->file.DeviceObject);
     if (file->file.FileName.Buffer)
@@ -42,13 +42,13 @@ static void destroy(struct object *object)
 }
 
 const struct object_type file_type = { .name = "File",
-                                       .destroy = destroy,
+                                       .destroy = destroy_file,
                                        .read = 0x120089,
                                        .write = 0x120116,
                                        .execute = 0x1200a0,
                                        .all = 0x1f01ff };
 
-static NTSTATUS get_name(POBJECT_ATTRIBUTES attributes, UNICODE_STRING *name, WCHAR *buffer)
+static NTSTATUS get_file_name(POBJECT_ATTRIBUTES attributes, UNICODE_STRING *name, WCHAR *buffer)
 {
     OBJECT_ATTRIBUTES a;
     NTSTATUS status = caller_get(&a, attributes, sizeof a);
@@ -99,7 +99,7 @@ struct file *file_open(const UNICODE_STRING *name, NTSTATUS *status)
         *status = STATUS_INSUFFICIENT_RESOURCES;
         return NULL;
     }
-    *status = simple(file, IRP_MJ_CREATE, true);
+    *status = send_simple(file, IRP_MJ_CREATE, true);
     file->opened = NT_SUCCESS(*status);
     if (file->opened)
         return file;
@@ -137,7 +137,7 @@ NTSTATUS NtCreateFile(PHANDLE FileHandle, ACCESS_MASK DesiredAccess,
     (void)EaBuffer, (void)EaLength;
     NTSTATUS status = caller_probe(FileHandle, sizeof *FileHandle);
     if (NT_SUCCESS(status))
-        status = get_name(ObjectAttributes, &name, buffer);
+        status = get_file_name(ObjectAttributes, &name, buffer);
     if (!NT_SUCCESS(status))
         return status;
     status = open_handle(&name, DesiredAccess, FileHandle);

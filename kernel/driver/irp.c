@@ -21,12 +21,12 @@
 
 /* --- The driver's own. --- */
 
-static USHORT size_of(CHAR depth)
+static USHORT irp_size(CHAR depth)
 {
     return (USHORT)(sizeof(IRP) + (size_t)depth * sizeof(IO_STACK_LOCATION));
 }
 
-static void init(PIRP irp, USHORT size, CHAR depth)
+static void init_irp(PIRP irp, USHORT size, CHAR depth)
 {
     memset(irp, 0, size);
     irp->Type = IO_TYPE_IRP;
@@ -39,7 +39,7 @@ static void init(PIRP irp, USHORT size, CHAR depth)
 
 VOID IoInitializeIrp(PIRP Irp, USHORT PacketSize, CHAR StackSize)
 {
-    init(Irp, PacketSize, StackSize);
+    init_irp(Irp, PacketSize, StackSize);
 }
 
 /* NULL: no memory, or a StackSize below 1. */
@@ -48,9 +48,9 @@ PIRP IoAllocateIrp(CHAR StackSize, BOOLEAN ChargeQuota)
     (void)ChargeQuota;
     if (StackSize < 1 || StackSize >= STACK_MOST)
         return NULL;
-    PIRP irp = pool_allocate_for(size_of(StackSize), TAG);
+    PIRP irp = pool_allocate_for(irp_size(StackSize), TAG);
     if (irp)
-        init(irp, size_of(StackSize), StackSize);
+        init_irp(irp, irp_size(StackSize), StackSize);
     return irp;
 }
 
@@ -58,7 +58,7 @@ PIRP IoAllocateIrp(CHAR StackSize, BOOLEAN ChargeQuota)
 VOID IoReuseIrp(PIRP Irp, NTSTATUS Status)
 {
     irp_check(Irp, 0x01);
-    init(Irp, Irp->Size, Irp->StackCount);
+    init_irp(Irp, Irp->Size, Irp->StackCount);
     Irp->IoStatus.Status = Status;
 }
 
@@ -80,7 +80,7 @@ struct plan {
     ULONG input, output;
 };
 
-static bool reachable(const void *buffer, uint64_t size)
+static bool is_kernel_buffer(const void *buffer, uint64_t size)
 {
     return !size || (uint64_t)buffer >= USER_END;
 }
@@ -114,17 +114,17 @@ static bool give_buffers(struct built *b, const struct plan *p)
     return true;
 }
 
-static struct built *build(PDEVICE_OBJECT device, const struct plan *p, PKEVENT event,
-                           PIO_STATUS_BLOCK block)
+static struct built *build_irp(PDEVICE_OBJECT device, const struct plan *p, PKEVENT event,
+                               PIO_STATUS_BLOCK block)
 {
     const CHAR depth = device->StackSize;
-    if (depth < 1 || depth >= STACK_MOST || !reachable(p->in, p->input) ||
-        !reachable(p->out, p->output))
+    if (depth < 1 || depth >= STACK_MOST || !is_kernel_buffer(p->in, p->input) ||
+        !is_kernel_buffer(p->out, p->output))
         return NULL;
-    struct built *b = pool_allocate(sizeof *b - sizeof b->irp + size_of(depth));
+    struct built *b = pool_allocate(sizeof *b - sizeof b->irp + irp_size(depth));
     if (!b)
         return NULL;
-    init(&b->irp, size_of(depth), depth);
+    init_irp(&b->irp, irp_size(depth), depth);
     b->irp.AllocationFlags = IRP_BUILT;
     b->irp.UserEvent = event;
     b->irp.UserIosb = block;
@@ -149,7 +149,7 @@ PIRP IoBuildDeviceIoControlRequest(ULONG IoControlCode, PDEVICE_OBJECT DeviceObj
                                .out = OutputBuffer,
                                .input = InputBufferLength,
                                .output = OutputBufferLength };
-    struct built *b = build(DeviceObject, &plan, Event, IoStatusBlock);
+    struct built *b = build_irp(DeviceObject, &plan, Event, IoStatusBlock);
     if (!b)
         return NULL;
     PIO_STACK_LOCATION stack = &b->stack[b->irp.StackCount - 1];
@@ -181,7 +181,7 @@ PIRP IoBuildSynchronousFsdRequest(ULONG MajorFunction, PDEVICE_OBJECT DeviceObje
     if (!reads && !writes && MajorFunction != IRP_MJ_FLUSH_BUFFERS &&
         MajorFunction != IRP_MJ_SHUTDOWN)
         return NULL;
-    struct built *b = build(DeviceObject, &plan, Event, IoStatusBlock);
+    struct built *b = build_irp(DeviceObject, &plan, Event, IoStatusBlock);
     if (!b)
         return NULL;
     PIO_STACK_LOCATION stack = &b->stack[b->irp.StackCount - 1];

@@ -44,7 +44,7 @@ KIRQL KeRaiseIrqlToDpcLevel(void) { return irql_raise(DISPATCH_LEVEL); }
 
 VOID KeInitializeSpinLock(PKSPIN_LOCK SpinLock) { *SpinLock = 0; }
 
-static bool take(PKSPIN_LOCK lock)
+static bool take_spin_lock(PKSPIN_LOCK lock)
 {
     KSPIN_LOCK free = 0;
     return __atomic_compare_exchange_n(lock, &free, cpu_number() + 1, false, __ATOMIC_ACQUIRE,
@@ -58,7 +58,7 @@ VOID KeAcquireSpinLockAtDpcLevel(PKSPIN_LOCK SpinLock)
         bug_check(IRQL_NOT_LESS_OR_EQUAL,
                   (uint64_t[]){ (uint64_t)SpinLock, irql, 1, driver_caller() },
                   "KeAcquireSpinLockAtDpcLevel below DISPATCH_LEVEL");
-    for (unsigned pauses = 0; !take(SpinLock); pauses++) {
+    for (unsigned pauses = 0; !take_spin_lock(SpinLock); pauses++) {
         if (__atomic_load_n(SpinLock, __ATOMIC_RELAXED) == me)
             bug_check(SPIN_LOCK_ALREADY_OWNED, (uint64_t[]){ (uint64_t)SpinLock, 0, 0, 0 }, "");
         if (pauses == SPIN_LIMIT)
@@ -89,7 +89,7 @@ VOID KeReleaseSpinLock(PKSPIN_LOCK SpinLock, KIRQL NewIrql)
     KeLowerIrql(NewIrql);
 }
 
-BOOLEAN KeTryToAcquireSpinLockAtDpcLevel(PKSPIN_LOCK SpinLock) { return take(SpinLock); }
+BOOLEAN KeTryToAcquireSpinLockAtDpcLevel(PKSPIN_LOCK SpinLock) { return take_spin_lock(SpinLock); }
 
 BOOLEAN KeTestSpinLock(PKSPIN_LOCK SpinLock)
 {
@@ -99,7 +99,7 @@ BOOLEAN KeTestSpinLock(PKSPIN_LOCK SpinLock)
 /* --- Processors. What names no group is of group 0. --- */
 
 /* The processors of a group; 0: there is none of that number. */
-static KAFFINITY group(USHORT number)
+static KAFFINITY group_mask(USHORT number)
 {
     return number < CPU_GROUPS_MAX ? cpu_all().bits[number] : 0;
 }
@@ -121,7 +121,7 @@ ULONG KeQueryMaximumProcessorCountEx(USHORT GroupNumber)
 ULONG KeQueryActiveProcessorCount(PKAFFINITY ActiveProcessors)
 {
     if (ActiveProcessors)
-        *ActiveProcessors = group(0);
+        *ActiveProcessors = group_mask(0);
     return KeQueryActiveProcessorCountEx(0);
 }
 
@@ -129,9 +129,9 @@ USHORT KeQueryActiveGroupCount(void) { return cpu_groups(); }
 
 USHORT KeQueryMaximumGroupCount(void) { return cpu_groups(); }
 
-KAFFINITY KeQueryActiveProcessors(void) { return group(0); }
+KAFFINITY KeQueryActiveProcessors(void) { return group_mask(0); }
 
-KAFFINITY KeQueryGroupAffinity(USHORT GroupNumber) { return group(GroupNumber); }
+KAFFINITY KeQueryGroupAffinity(USHORT GroupNumber) { return group_mask(GroupNumber); }
 
 ULONG KeGetCurrentProcessorNumberEx(PPROCESSOR_NUMBER ProcNumber)
 {
@@ -158,7 +158,7 @@ ULONG KeGetProcessorIndexFromNumber(PPROCESSOR_NUMBER ProcNumber)
 
 /* Moves the current thread to these processors, of which those that do not exist are ignored,
  * before it returns. False: there is none, and nothing changed. */
-static bool set_affinity(struct cpu_set to)
+static bool move_thread(struct cpu_set to)
 {
     if (!NT_SUCCESS(sched_set_affinity(thread_current(), to)))
         return false;
@@ -169,40 +169,43 @@ static bool set_affinity(struct cpu_set to)
 
 /* The first of these calls saves the thread's own affinity, to which a call with 0 reverts.
  * Returns what an earlier one of these calls has set; Mask 0: none has. */
-static GROUP_AFFINITY set_system(struct cpu_set to)
+static GROUP_AFFINITY set_system_affinity(struct cpu_set to)
 {
     struct thread *me = thread_current();
     struct cpu_set was = me->affinity;
     bool own = cpu_set_empty(me->user_affinity);
-    if (set_affinity(to) && own)
+    if (move_thread(to) && own)
         me->user_affinity = was;
     const GROUP_AFFINITY none = { .Mask = 0 };
     return own ? none : cpu_set_primary(was);
 }
 
-static void revert(struct cpu_set to)
+static void revert_affinity(struct cpu_set to)
 {
     struct thread *me = thread_current();
     bool to_own = cpu_set_empty(to);
     if (cpu_set_empty(me->user_affinity))
         return;
-    set_affinity(to_own ? me->user_affinity : to);
+    move_thread(to_own ? me->user_affinity : to);
     if (to_own)
         me->user_affinity = cpu_set_none();
 }
 
 KAFFINITY KeSetSystemAffinityThreadEx(KAFFINITY Affinity)
 {
-    return set_system(cpu_set_group(0, Affinity)).Mask;
+    return set_system_affinity(cpu_set_group(0, Affinity)).Mask;
 }
 
 VOID KeSetSystemAffinityThread(KAFFINITY Affinity) { KeSetSystemAffinityThreadEx(Affinity); }
 
-VOID KeRevertToUserAffinityThreadEx(KAFFINITY Affinity) { revert(cpu_set_group(0, Affinity)); }
+VOID KeRevertToUserAffinityThreadEx(KAFFINITY Affinity)
+{
+    revert_affinity(cpu_set_group(0, Affinity));
+}
 
 VOID KeRevertToUserAffinityThread(void) { KeRevertToUserAffinityThreadEx(0); }
 
-static struct cpu_set set_of(const GROUP_AFFINITY *a)
+static struct cpu_set cpus_of_affinity(const GROUP_AFFINITY *a)
 {
     bool valid = a->Group < CPU_GROUPS_MAX && !a->Reserved[0] && !a->Reserved[1] && !a->Reserved[2];
     return valid ? cpu_set_group(a->Group, a->Mask) : cpu_set_none();
@@ -212,17 +215,17 @@ static struct cpu_set set_of(const GROUP_AFFINITY *a)
  * *PreviousAffinity is 0. */
 VOID KeSetSystemGroupAffinityThread(PGROUP_AFFINITY Affinity, PGROUP_AFFINITY PreviousAffinity)
 {
-    const struct cpu_set to = cpu_set_and(set_of(Affinity), cpu_all());
+    const struct cpu_set to = cpu_set_and(cpus_of_affinity(Affinity), cpu_all());
     GROUP_AFFINITY old = { .Mask = 0 };
     if (!cpu_set_empty(to))
-        old = set_system(to);
+        old = set_system_affinity(to);
     if (PreviousAffinity)
         *PreviousAffinity = old;
 }
 
 VOID KeRevertToUserGroupAffinityThread(PGROUP_AFFINITY PreviousAffinity)
 {
-    revert(set_of(PreviousAffinity));
+    revert_affinity(cpus_of_affinity(PreviousAffinity));
 }
 
 struct broadcast {
@@ -233,7 +236,7 @@ struct broadcast {
 };
 
 /* As documented, no processor begins before all are there. */
-static void broadcast(void *argument)
+static void run_broadcast(void *argument)
 {
     struct broadcast *b = argument;
     struct driver_visit visit;
@@ -258,7 +261,7 @@ ULONG_PTR KeIpiGenericCall(PVOID BroadcastFunction, ULONG_PTR Context)
     struct broadcast b = { .function = BroadcastFunction,
                            .argument = Context,
                            .caller = thread_current() };
-    smp_call(SMP_ALL, broadcast, &b);
+    smp_call(SMP_ALL, run_broadcast, &b);
     return b.result;
 }
 

@@ -28,7 +28,7 @@ bool driver_is(const struct image *image)
 
 #define HANDLERS "handlers.sys"
 
-static bool bind(struct driver *driver, const struct pe_import *import)
+static bool bind_import(struct driver *driver, const struct pe_import *import)
 {
     void *address = NULL;
     if (!import->slot)
@@ -46,14 +46,14 @@ static bool bind(struct driver *driver, const struct pe_import *import)
     return address;
 }
 
-static const char *bind_all(struct driver *driver)
+static const char *bind_imports(struct driver *driver)
 {
     struct pe_imports at = { 0 };
     struct pe_import import;
     enum pe_step step;
     bool bound = true;
     while ((step = pe_next_import(&driver->pe, driver->pages, &at, &import)) == PE_FOUND)
-        bound &= bind(driver, &import);
+        bound &= bind_import(driver, &import);
     if (step == PE_BROKEN)
         return "has imports that leave its image";
     return bound ? NULL : "cannot be loaded: imports are missing";
@@ -62,7 +62,7 @@ static const char *bind_all(struct driver *driver)
 /* --- Mapping. --- */
 
 /* NT: a section that wants both is executable only; old linkers made INIT so. */
-static uint64_t page_flags(const struct driver *driver, const uint8_t *file, uint32_t rva)
+static uint64_t driver_page_flags(const struct driver *driver, const uint8_t *file, uint32_t rva)
 {
     for (unsigned i = 0; i < driver->pe.sections; i++) {
         struct pe_section s = pe_section(&driver->pe, file, i);
@@ -72,7 +72,7 @@ static uint64_t page_flags(const struct driver *driver, const uint8_t *file, uin
     return PTE_NX;
 }
 
-static void unmap(struct driver *driver)
+static void unmap_pages(struct driver *driver)
 {
     for (uint32_t rva = 0; rva < driver->pe.size; rva += PAGE_SIZE)
         vm_unmap(vm_kernel_pml4, driver->base + rva);
@@ -80,25 +80,25 @@ static void unmap(struct driver *driver)
     driver->base = 0;
 }
 
-static const char *map(struct driver *driver, const uint8_t *file)
+static const char *map_pages(struct driver *driver, const uint8_t *file)
 {
     for (uint32_t rva = 0; rva < driver->pe.size; rva += PAGE_SIZE)
         if (!vm_map(vm_kernel_pml4, driver->base + rva, virt_to_phys(driver->pages + rva),
-                    page_flags(driver, file, rva)))
+                    driver_page_flags(driver, file, rva)))
             return "is larger than the memory for page tables";
     return NULL;
 }
 
-static const char *fill(struct driver *driver, const struct image *image)
+static const char *fill_image(struct driver *driver, const struct image *image)
 {
     pe_lay_out(&driver->pe, image->file, driver->pages);
     const char *wrong = pe_relocate(&driver->pe, driver->pages, driver->base - driver->pe.base);
     if (!wrong)
-        wrong = bind_all(driver);
-    return wrong ? wrong : map(driver, image->file);
+        wrong = bind_imports(driver);
+    return wrong ? wrong : map_pages(driver, image->file);
 }
 
-static const char *check(struct driver *driver, const struct image *image)
+static const char *check_image(struct driver *driver, const struct image *image)
 {
     const char *wrong = pe_open(&driver->pe, image->file, image->file_size);
     if (wrong)
@@ -108,7 +108,7 @@ static const char *check(struct driver *driver, const struct image *image)
     return driver->pe.entry ? NULL : "has no entry point";
 }
 
-static void set_text(UNICODE_STRING *string, WCHAR *buffer, size_t room, const char *text)
+static void set_string(UNICODE_STRING *string, WCHAR *buffer, size_t room, const char *text)
 {
     size_t n = 0;
     for (; n < room - 1 && text[n]; n++)
@@ -134,10 +134,10 @@ static void make_object(struct driver *driver)
     for (unsigned i = 0; i <= IRP_MJ_MAXIMUM_FUNCTION; i++)
         o->MajorFunction[i] = driver_default_dispatch;
     print_to(text, sizeof text, "\\Driver\\%s", service);
-    set_text(&o->DriverName, driver->object_name, 80, text);
+    set_string(&o->DriverName, driver->object_name, 80, text);
     print_to(text, sizeof text, "\\Registry\\Machine\\System\\CurrentControlSet\\Services\\%s",
              service);
-    set_text(&driver->registry, driver->path, 80, text);
+    set_string(&driver->registry, driver->path, 80, text);
     driver->extension.ServiceKeyName = driver->registry;
 }
 
@@ -163,7 +163,7 @@ const char *driver_load(const struct image *image, struct driver **made)
     if (!driver)
         return "is one too many: there are 8 drivers";
     driver->name = image->name;
-    const char *wrong = check(driver, image);
+    const char *wrong = check_image(driver, image);
     if (wrong)
         return wrong;
     driver->pages = phys_alloc(driver->pe.size / PAGE_SIZE);
@@ -172,9 +172,9 @@ const char *driver_load(const struct image *image, struct driver **made)
     driver_take_slot(driver);
     panic_owner = driver_place;
     panic_first = exception_trap;
-    wrong = fill(driver, image);
+    wrong = fill_image(driver, image);
     if (wrong) {
-        unmap(driver);
+        unmap_pages(driver);
         return wrong;
     }
     make_object(driver);
@@ -190,7 +190,7 @@ struct run {
     NTSTATUS status;
 };
 
-static void run(void *argument)
+static void run_routine(void *argument)
 {
     struct run *r = argument;
     struct driver_visit visit;
@@ -206,7 +206,7 @@ static void run(void *argument)
 static NTSTATUS run_in_thread(struct driver *driver, bool unload)
 {
     struct run r = { driver, unload, STATUS_SUCCESS };
-    struct thread *thread = thread_create_system(driver->name, run, &r, cpu_all());
+    struct thread *thread = thread_create_system(driver->name, run_routine, &r, cpu_all());
     if (!thread)
         return STATUS_NO_MEMORY;
     sched_wait(&thread->object, SCHED_FOREVER, Executive);
@@ -238,6 +238,6 @@ bool driver_stop(struct driver *driver, bool started)
                     nmi_left(driver) + counters_left(driver) + devices_left(driver) +
                     threads_left(driver) + pool_left(driver);
     if (!left)
-        unmap(driver);
+        unmap_pages(driver);
     return !left;
 }

@@ -20,7 +20,7 @@ static bool take_free(PFAST_MUTEX mutex)
                                        __ATOMIC_RELAXED);
 }
 
-static void own(PFAST_MUTEX mutex, KIRQL old)
+static void own_mutex(PFAST_MUTEX mutex, KIRQL old)
 {
     mutex->Owner = thread_current();
     mutex->OldIrql = old;
@@ -39,7 +39,7 @@ VOID ExAcquireFastMutex(PFAST_MUTEX FastMutex)
         __atomic_fetch_add(&FastMutex->Contention, 1, __ATOMIC_RELAXED);
         KeWaitForSingleObject(&FastMutex->Event, WrFastMutex, KernelMode, FALSE, NULL);
     }
-    own(FastMutex, old);
+    own_mutex(FastMutex, old);
 }
 
 BOOLEAN ExTryToAcquireFastMutex(PFAST_MUTEX FastMutex)
@@ -47,7 +47,7 @@ BOOLEAN ExTryToAcquireFastMutex(PFAST_MUTEX FastMutex)
     KIRQL old = irql_raise(APC_LEVEL);
     bool taken = take_free(FastMutex);
     if (taken)
-        own(FastMutex, old);
+        own_mutex(FastMutex, old);
     else
         irql_lower(old);
     return taken;
@@ -92,7 +92,7 @@ VOID KeReleaseInStackQueuedSpinLockFromDpcLevel(PKLOCK_QUEUE_HANDLE LockHandle)
 
 /* --- Lists. The lock is taken at HIGH_LEVEL: any IRQL may use them. --- */
 
-static KIRQL enter(PKSPIN_LOCK lock)
+static KIRQL enter_list(PKSPIN_LOCK lock)
 {
     KIRQL old = irql_raise(HIGH_LEVEL);
     KeAcquireSpinLockAtDpcLevel(lock);
@@ -100,7 +100,7 @@ static KIRQL enter(PKSPIN_LOCK lock)
 }
 
 /* NULL instead of the head itself: the list was empty. */
-static PLIST_ENTRY leave(PKSPIN_LOCK lock, KIRQL old, PLIST_ENTRY head, PLIST_ENTRY entry)
+static PLIST_ENTRY leave_list(PKSPIN_LOCK lock, KIRQL old, PLIST_ENTRY head, PLIST_ENTRY entry)
 {
     KeReleaseSpinLockFromDpcLevel(lock);
     irql_lower(old);
@@ -111,27 +111,27 @@ static PLIST_ENTRY leave(PKSPIN_LOCK lock, KIRQL old, PLIST_ENTRY head, PLIST_EN
 PLIST_ENTRY ExInterlockedInsertHeadList(PLIST_ENTRY ListHead, PLIST_ENTRY ListEntry,
                                         PKSPIN_LOCK Lock)
 {
-    KIRQL old = enter(Lock);
+    KIRQL old = enter_list(Lock);
     PLIST_ENTRY first = ListHead->Flink;
     InsertHeadList(ListHead, ListEntry);
-    return leave(Lock, old, ListHead, first);
+    return leave_list(Lock, old, ListHead, first);
 }
 
 /* The entry that was the last; NULL: the list was empty. */
 PLIST_ENTRY ExInterlockedInsertTailList(PLIST_ENTRY ListHead, PLIST_ENTRY ListEntry,
                                         PKSPIN_LOCK Lock)
 {
-    KIRQL old = enter(Lock);
+    KIRQL old = enter_list(Lock);
     PLIST_ENTRY last = ListHead->Blink;
     InsertTailList(ListHead, ListEntry);
-    return leave(Lock, old, ListHead, last);
+    return leave_list(Lock, old, ListHead, last);
 }
 
 /* The entry that was the first; NULL: the list is empty. */
 PLIST_ENTRY ExInterlockedRemoveHeadList(PLIST_ENTRY ListHead, PKSPIN_LOCK Lock)
 {
-    KIRQL old = enter(Lock);
+    KIRQL old = enter_list(Lock);
     PLIST_ENTRY first = ListHead->Flink;
     RemoveEntryList(first); /* of an empty list: the head itself, which stays as it is */
-    return leave(Lock, old, ListHead, first);
+    return leave_list(Lock, old, ListHead, first);
 }

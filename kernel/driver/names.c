@@ -30,11 +30,11 @@ struct link {
 static struct mutex names_mutex = MUTEX("device names");
 static LIST_ENTRY devices = { &devices, &devices }, links = { &links, &links };
 
-static struct device *of_list(const LIST_ENTRY *e)
+static struct device *device_of_entry(const LIST_ENTRY *e)
 {
     return CONTAINING_RECORD(e, struct device, list);
 }
-static struct device *of_object(PDEVICE_OBJECT o)
+static struct device *device_of(PDEVICE_OBJECT o)
 {
     return CONTAINING_RECORD(o, struct device, object);
 }
@@ -48,13 +48,13 @@ static struct device *of_object(PDEVICE_OBJECT o)
 static const UNICODE_STRING folders[] = { TEXT(u"\\??\\"), TEXT(u"\\DosDevices\\"),
                                           TEXT(u"\\GLOBAL??\\") };
 
-static bool begins(const UNICODE_STRING *name, const UNICODE_STRING *folder)
+static bool begins_with(const UNICODE_STRING *name, const UNICODE_STRING *folder)
 {
     const UNICODE_STRING start = { folder->Length, folder->Length, name->Buffer };
     return name->Length >= folder->Length && text_equal(&start, folder, true);
 }
 
-static UNICODE_STRING without(UNICODE_STRING name, USHORT length)
+static UNICODE_STRING without_prefix(UNICODE_STRING name, USHORT length)
 {
     return (UNICODE_STRING){ (USHORT)(name.Length - length), (USHORT)(name.Length - length),
                              name.Buffer + length / sizeof(WCHAR) };
@@ -64,19 +64,19 @@ static UNICODE_STRING without(UNICODE_STRING name, USHORT length)
 static UNICODE_STRING link_name(const UNICODE_STRING *name)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(folders); i++)
-        if (begins(name, &folders[i]))
-            return without(*name, folders[i].Length);
+        if (begins_with(name, &folders[i]))
+            return without_prefix(*name, folders[i].Length);
     return (UNICODE_STRING){ 0, 0, NULL };
 }
 
 /* Whether `name` is `whole`, or goes on behind it with a folder or file. */
-static bool leads(const UNICODE_STRING *whole, const UNICODE_STRING *name)
+static bool names_or_leads(const UNICODE_STRING *whole, const UNICODE_STRING *name)
 {
-    return whole->Length && begins(name, whole) &&
+    return whole->Length && begins_with(name, whole) &&
            (name->Length == whole->Length || name->Buffer[whole->Length / sizeof(WCHAR)] == '\\');
 }
 
-static bool copy_name(UNICODE_STRING *to, const UNICODE_STRING *from)
+static bool copy_string(UNICODE_STRING *to, const UNICODE_STRING *from)
 {
     to->Buffer = pool_allocate(from->Length + sizeof(WCHAR));
     if (!to->Buffer)
@@ -90,8 +90,8 @@ static bool copy_name(UNICODE_STRING *to, const UNICODE_STRING *from)
 static struct device *find_device(const UNICODE_STRING *name)
 {
     for (const LIST_ENTRY *e = devices.Flink; e != &devices; e = e->Flink)
-        if (!of_list(e)->deleted && leads(&of_list(e)->name, name))
-            return of_list(e);
+        if (!device_of_entry(e)->deleted && names_or_leads(&device_of_entry(e)->name, name))
+            return device_of_entry(e);
     return NULL;
 }
 
@@ -100,7 +100,7 @@ static struct link *find_link(const UNICODE_STRING *name)
     UNICODE_STRING bare = link_name(name);
     for (const LIST_ENTRY *e = links.Flink; e != &links; e = e->Flink) {
         struct link *l = CONTAINING_RECORD(e, struct link, list);
-        if (leads(&l->name, &bare))
+        if (names_or_leads(&l->name, &bare))
             return l;
     }
     return NULL;
@@ -118,7 +118,7 @@ PDEVICE_OBJECT device_open(const UNICODE_STRING *name, UNICODE_STRING *rest, NTS
         if (link) {
             UNICODE_STRING bare = link_name(at);
             if (at == name)
-                *rest = without(bare, link->name.Length);
+                *rest = without_prefix(bare, link->name.Length);
             at = &link->target;
             continue;
         }
@@ -126,7 +126,7 @@ PDEVICE_OBJECT device_open(const UNICODE_STRING *name, UNICODE_STRING *rest, NTS
         if (!device)
             break;
         if (at == name)
-            *rest = without(*at, device->name.Length);
+            *rest = without_prefix(*at, device->name.Length);
     }
     if (device && (device->object.Flags & DO_DEVICE_INITIALIZING)) {
         *status = STATUS_NO_SUCH_DEVICE;
@@ -153,7 +153,7 @@ static void free_device(struct device *device)
 
 void device_close(PDEVICE_OBJECT object)
 {
-    struct device *device = of_object(object);
+    struct device *device = device_of(object);
     mutex_acquire(&names_mutex);
     if (!--object->ReferenceCount && device->deleted)
         free_device(device);
@@ -185,8 +185,8 @@ VOID IoDetachDevice(PDEVICE_OBJECT TargetDevice)
     __atomic_store_n(&TargetDevice->AttachedDevice, NULL, __ATOMIC_RELEASE);
 }
 
-static struct device *make(PDRIVER_OBJECT driver, ULONG extension, ULONG type,
-                           ULONG characteristics, bool exclusive)
+static struct device *make_device(PDRIVER_OBJECT driver, ULONG extension, ULONG type,
+                                  ULONG characteristics, bool exclusive)
 {
     struct device *d = pool_allocate(sizeof *d + extension);
     if (!d)
@@ -210,10 +210,10 @@ NTSTATUS IoCreateDevice(PDRIVER_OBJECT DriverObject, ULONG DeviceExtensionSize,
                         BOOLEAN Exclusive, PDEVICE_OBJECT *DeviceObject)
 {
     static const UNICODE_STRING folder = TEXT(u"\\Device\\");
-    if (DeviceName && (!begins(DeviceName, &folder) || DeviceName->Length == folder.Length))
+    if (DeviceName && (!begins_with(DeviceName, &folder) || DeviceName->Length == folder.Length))
         return STATUS_OBJECT_NAME_INVALID;
-    struct device *device =
-        make(DriverObject, DeviceExtensionSize, DeviceType, DeviceCharacteristics, Exclusive);
+    struct device *device = make_device(DriverObject, DeviceExtensionSize, DeviceType,
+                                        DeviceCharacteristics, Exclusive);
     if (!device)
         return STATUS_INSUFFICIENT_RESOURCES;
     NTSTATUS status = STATUS_SUCCESS;
@@ -221,7 +221,7 @@ NTSTATUS IoCreateDevice(PDRIVER_OBJECT DriverObject, ULONG DeviceExtensionSize,
     InsertTailList(&devices, &device->list);
     if (DeviceName && find_device(DeviceName))
         status = STATUS_OBJECT_NAME_COLLISION;
-    else if (DeviceName && !copy_name(&device->name, DeviceName))
+    else if (DeviceName && !copy_string(&device->name, DeviceName))
         status = STATUS_INSUFFICIENT_RESOURCES;
     if (NT_SUCCESS(status)) {
         device->object.NextDevice = DriverObject->DeviceObject;
@@ -235,7 +235,7 @@ NTSTATUS IoCreateDevice(PDRIVER_OBJECT DriverObject, ULONG DeviceExtensionSize,
 
 VOID IoDeleteDevice(PDEVICE_OBJECT DeviceObject)
 {
-    struct device *device = of_object(DeviceObject);
+    struct device *device = device_of(DeviceObject);
     mutex_acquire(&names_mutex);
     PDEVICE_OBJECT *link = &DeviceObject->DriverObject->DeviceObject;
     while (*link && *link != DeviceObject)
@@ -282,7 +282,7 @@ NTSTATUS IoCreateSymbolicLink(PUNICODE_STRING SymbolicLinkName, PUNICODE_STRING 
     bool taken = find_link(SymbolicLinkName);
     link->where = driver_caller();
     InsertTailList(&links, &link->list);
-    bool made = !taken && copy_name(&link->name, &bare) && copy_name(&link->target, DeviceName);
+    bool made = !taken && copy_string(&link->name, &bare) && copy_string(&link->target, DeviceName);
     if (!made)
         free_link(link);
     mutex_release(&names_mutex);
@@ -318,8 +318,8 @@ unsigned devices_left(const struct driver *driver)
 {
     unsigned count = 0;
     for (const LIST_ENTRY *e = devices.Flink; e != &devices; e = e->Flink)
-        if (driver_at(of_list(e)->where) == driver) {
-            name_left(driver, "device", &of_list(e)->name);
+        if (driver_at(device_of_entry(e)->where) == driver) {
+            name_left(driver, "device", &device_of_entry(e)->name);
             count++;
         }
     for (const LIST_ENTRY *e = links.Flink; e != &links; e = e->Flink) {

@@ -22,7 +22,7 @@ static struct lock nmi_lock = LOCK("NMI callbacks", DISPATCH_LEVEL);
 
 /* In the NMI handler: any moment, no lock; no routine may block. NT: the kernel's own NMIs come
  * here too, and no routine is told that they are handled. */
-static void call_all(void)
+static void call_nmi_callbacks(void)
 {
     bool handled = false;
     uint8_t fpu[512] __attribute__((aligned(16)));
@@ -50,7 +50,7 @@ PVOID KeRegisterNmiCallback(nmi_routine CallbackRoutine, PVOID Context)
     if (i < NMI_CALLBACKS) {
         slots[i].context = Context;
         __atomic_store_n(&slots[i].routine, CallbackRoutine, __ATOMIC_RELEASE);
-        __atomic_store_n(&trap_nmi_callbacks, call_all, __ATOMIC_RELEASE);
+        __atomic_store_n(&trap_nmi_callbacks, call_nmi_callbacks, __ATOMIC_RELEASE);
     }
     lock_release(&nmi_lock, irql);
     return i < NMI_CALLBACKS ? &slots[i] : NULL;

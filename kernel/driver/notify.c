@@ -25,7 +25,7 @@ struct kind {
 static struct kind of_threads = { .name = "thread" }, of_processes = { .name = "process" };
 static struct lock notify_lock = LOCK("notify routines", DISPATCH_LEVEL);
 
-static void call_all(struct kind *kind, uint64_t a, uint64_t b, bool create)
+static void call_notify_routines(struct kind *kind, uint64_t a, uint64_t b, bool create)
 {
     struct driver_visit visit;
     __atomic_fetch_add(&kind->running, 1, __ATOMIC_ACQ_REL);
@@ -45,17 +45,17 @@ static void thread_event(struct thread *thread, bool create)
 {
     struct process *process = thread->process;
     if (create && process && !__atomic_exchange_n(&process->announced, true, __ATOMIC_ACQ_REL))
-        call_all(&of_processes, 0, PROCESS_ID, true);
-    call_all(&of_threads, process ? PROCESS_ID : 0, thread->id, create);
+        call_notify_routines(&of_processes, 0, PROCESS_ID, true);
+    call_notify_routines(&of_threads, process ? PROCESS_ID : 0, thread->id, create);
 }
 
 static void process_event(struct process *process)
 {
     (void)process;
-    call_all(&of_processes, 0, PROCESS_ID, false);
+    call_notify_routines(&of_processes, 0, PROCESS_ID, false);
 }
 
-static notify_routine *find(struct kind *kind, notify_routine routine)
+static notify_routine *find_slot(struct kind *kind, notify_routine routine)
 {
     for (unsigned i = 0; i < NOTIFY_MAX; i++)
         if (kind->routines[i] == routine)
@@ -64,10 +64,10 @@ static notify_routine *find(struct kind *kind, notify_routine routine)
 }
 
 /* False: there are too many. */
-static bool add(struct kind *kind, notify_routine routine)
+static bool add_routine(struct kind *kind, notify_routine routine)
 {
     KIRQL irql = lock_acquire(&notify_lock);
-    notify_routine *slot = find(kind, NULL);
+    notify_routine *slot = find_slot(kind, NULL);
     if (slot)
         __atomic_store_n(slot, routine, __ATOMIC_RELEASE);
     lock_release(&notify_lock, irql);
@@ -76,10 +76,10 @@ static bool add(struct kind *kind, notify_routine routine)
     return slot;
 }
 
-static bool drop(struct kind *kind, notify_routine routine)
+static bool remove_routine(struct kind *kind, notify_routine routine)
 {
     KIRQL irql = lock_acquire(&notify_lock);
-    notify_routine *slot = routine ? find(kind, routine) : NULL;
+    notify_routine *slot = routine ? find_slot(kind, routine) : NULL;
     if (slot)
         __atomic_store_n(slot, NULL, __ATOMIC_RELEASE);
     lock_release(&notify_lock, irql);
@@ -91,13 +91,13 @@ static bool drop(struct kind *kind, notify_routine routine)
 /* STATUS_INSUFFICIENT_RESOURCES: there are 64. */
 NTSTATUS PsSetCreateThreadNotifyRoutine(notify_routine NotifyRoutine)
 {
-    return add(&of_threads, NotifyRoutine) ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES;
+    return add_routine(&of_threads, NotifyRoutine) ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES;
 }
 
 /* STATUS_PROCEDURE_NOT_FOUND. */
 NTSTATUS PsRemoveCreateThreadNotifyRoutine(notify_routine NotifyRoutine)
 {
-    return drop(&of_threads, NotifyRoutine) ? STATUS_SUCCESS : STATUS_PROCEDURE_NOT_FOUND;
+    return remove_routine(&of_threads, NotifyRoutine) ? STATUS_SUCCESS : STATUS_PROCEDURE_NOT_FOUND;
 }
 
 /* STATUS_INVALID_PARAMETER: it is there already, there are 64, or there is none to remove; all as
@@ -105,9 +105,11 @@ NTSTATUS PsRemoveCreateThreadNotifyRoutine(notify_routine NotifyRoutine)
 NTSTATUS PsSetCreateProcessNotifyRoutine(notify_routine NotifyRoutine, BOOLEAN Remove)
 {
     if (Remove)
-        return drop(&of_processes, NotifyRoutine) ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER;
-    bool there = find(&of_processes, NotifyRoutine);
-    return !there && add(&of_processes, NotifyRoutine) ? STATUS_SUCCESS : STATUS_INVALID_PARAMETER;
+        return remove_routine(&of_processes, NotifyRoutine) ? STATUS_SUCCESS
+                                                            : STATUS_INVALID_PARAMETER;
+    bool there = find_slot(&of_processes, NotifyRoutine);
+    return !there && add_routine(&of_processes, NotifyRoutine) ? STATUS_SUCCESS
+                                                               : STATUS_INVALID_PARAMETER;
 }
 
 unsigned routines_left(const struct driver *driver)

@@ -23,12 +23,12 @@ static uint32_t address_of(ULONG bus, ULONG slot, ULONG offset)
     return 0x80000000u | bus << 16 | (slot & 31) << 11 | (slot >> 5 & 7) << 8 | (offset & 0xfc);
 }
 
-static uint32_t in(uint16_t port, ULONG size)
+static uint32_t read_port(uint16_t port, ULONG size)
 {
     return size == 4 ? in32(port) : size == 2 ? in16(port) : in8(port);
 }
 
-static void out(uint16_t port, ULONG size, uint32_t value)
+static void write_port(uint16_t port, ULONG size, uint32_t value)
 {
     if (size == 4)
         out32(port, value);
@@ -40,7 +40,8 @@ static void out(uint16_t port, ULONG size, uint32_t value)
 
 /* `offset` is a multiple of `size`: 1, 2 or 4 bytes. No byte beside them is written: in some
  * registers, as the status, a 1 that is written back clears a bit. */
-static void transfer(ULONG bus, ULONG slot, ULONG offset, UCHAR *bytes, ULONG size, bool writes)
+static void transfer_piece(ULONG bus, ULONG slot, ULONG offset, UCHAR *bytes, ULONG size,
+                           bool writes)
 {
     const uint16_t port = (uint16_t)(PCI_DATA + offset % 4);
     uint32_t value = 0;
@@ -49,32 +50,32 @@ static void transfer(ULONG bus, ULONG slot, ULONG offset, UCHAR *bytes, ULONG si
     KIRQL irql = lock_acquire(&pci_lock);
     out32(PCI_ADDRESS, address_of(bus, slot, offset));
     if (writes)
-        out(port, size, value);
+        write_port(port, size, value);
     else
-        value = in(port, size);
+        value = read_port(port, size);
     lock_release(&pci_lock, irql);
     if (!writes)
         memcpy(bytes, &value, size);
 }
 
 /* Returns how many bytes there are of those that were asked for, in the largest pieces. */
-static ULONG transfer_all(ULONG bus, ULONG slot, UCHAR *bytes, ULONG offset, ULONG length,
-                          bool writes)
+static ULONG transfer_pieces(ULONG bus, ULONG slot, UCHAR *bytes, ULONG offset, ULONG length,
+                             bool writes)
 {
     const ULONG room = offset < PCI_SPACE ? PCI_SPACE - offset : 0;
     const ULONG count = length < room ? length : room;
     for (ULONG done = 0, size; done < count; done += size) {
         for (size = 4; (offset + done) % size || size > count - done;)
             size /= 2;
-        transfer(bus, slot, offset + done, bytes + done, size, writes);
+        transfer_piece(bus, slot, offset + done, bytes + done, size, writes);
     }
     return count;
 }
 
-static bool is_there(ULONG bus, ULONG slot)
+static bool device_exists(ULONG bus, ULONG slot)
 {
     uint16_t vendor;
-    transfer_all(bus, slot, (UCHAR *)&vendor, 0, sizeof vendor, false);
+    transfer_pieces(bus, slot, (UCHAR *)&vendor, 0, sizeof vendor, false);
     return vendor != NO_DEVICE;
 }
 
@@ -85,8 +86,8 @@ ULONG HalGetBusDataByOffset(ULONG BusDataType, ULONG BusNumber, ULONG SlotNumber
 {
     if (BusDataType != PCI_CONFIGURATION || BusNumber >= PCI_BUSES)
         return 0;
-    if (is_there(BusNumber, SlotNumber))
-        return transfer_all(BusNumber, SlotNumber, Buffer, Offset, Length, false);
+    if (device_exists(BusNumber, SlotNumber))
+        return transfer_pieces(BusNumber, SlotNumber, Buffer, Offset, Length, false);
     memset(Buffer, 0xff, Length < NO_DEVICE_SIZE ? Length : NO_DEVICE_SIZE);
     return NO_DEVICE_SIZE;
 }
@@ -96,7 +97,7 @@ ULONG HalSetBusDataByOffset(ULONG BusDataType, ULONG BusNumber, ULONG SlotNumber
                             ULONG Offset, ULONG Length)
 {
     if (BusDataType != PCI_CONFIGURATION || BusNumber >= PCI_BUSES ||
-        !is_there(BusNumber, SlotNumber))
+        !device_exists(BusNumber, SlotNumber))
         return 0;
-    return transfer_all(BusNumber, SlotNumber, Buffer, Offset, Length, true);
+    return transfer_pieces(BusNumber, SlotNumber, Buffer, Offset, Length, true);
 }

@@ -34,7 +34,7 @@ static struct lock pool_lock = LOCK("pool", DISPATCH_LEVEL);
 static LIST_ENTRY used = { &used, &used };
 static struct block *free_blocks[CLASSES]; /* by list.Flink */
 
-static bool refill(uint32_t class)
+static bool make_blocks(uint32_t class)
 {
     uint8_t *page = phys_alloc(1);
     for (uint32_t at = 0; page && at < PAGE_SIZE; at += SMALLEST << class) {
@@ -47,7 +47,7 @@ static bool refill(uint32_t class)
 
 static struct block *take_small(uint32_t class)
 {
-    if (!free_blocks[class] && !refill(class))
+    if (!free_blocks[class] && !make_blocks(class))
         return NULL;
     struct block *b = free_blocks[class];
     free_blocks[class] = (struct block *)b->list.Flink;
@@ -77,7 +77,7 @@ static size_t room_of(const struct block *b)
 }
 
 /* Zeroed, as all pool here. */
-static void *allocate(uint64_t where, uint64_t size, uint32_t tag)
+static void *allocate_block(uint64_t where, uint64_t size, uint32_t tag)
 {
     uint32_t class = 0;
     while (class < CLASSES && size > (SMALLEST << class) - sizeof(struct block))
@@ -105,7 +105,7 @@ static bool is_used(const struct block *block)
     return false;
 }
 
-static void release(void *p, uint32_t tag, const char *name)
+static void free_block(void *p, uint32_t tag, const char *name)
 {
     struct block *b = (struct block *)p - 1;
     KIRQL irql = lock_acquire(&pool_lock);
@@ -133,7 +133,7 @@ PVOID ExAllocatePool2(ULONG64 Flags, SIZE_T NumberOfBytes, ULONG Tag)
     const ULONG64 kind = Flags & kinds;
     if (!Tag || !kind || (kind & (kind - 1)) || (Flags & 0xffffffff & ~(kinds | 0x3f)))
         return NULL;
-    return allocate(driver_caller(), NumberOfBytes, Tag);
+    return allocate_block(driver_caller(), NumberOfBytes, Tag);
 }
 
 PVOID ExAllocatePoolWithTag(ULONG PoolType, SIZE_T NumberOfBytes, ULONG Tag)
@@ -142,37 +142,37 @@ PVOID ExAllocatePoolWithTag(ULONG PoolType, SIZE_T NumberOfBytes, ULONG Tag)
     if (!Tag)
         bug_check(BAD_POOL_CALLER, (uint64_t[]){ 0x9b, PoolType, NumberOfBytes, driver_caller() },
                   "a tag of 0");
-    return allocate(driver_caller(), NumberOfBytes, Tag);
+    return allocate_block(driver_caller(), NumberOfBytes, Tag);
 }
 
 PVOID ExAllocatePool(ULONG PoolType, SIZE_T NumberOfBytes)
 {
     (void)PoolType;
-    return allocate(driver_caller(), NumberOfBytes, 'e' << 24 | 'n' << 16 | 'o' << 8 | 'N');
+    return allocate_block(driver_caller(), NumberOfBytes, 'e' << 24 | 'n' << 16 | 'o' << 8 | 'N');
 }
 
-VOID ExFreePool(PVOID P) { release(P, 0, "ExFreePool of what is none"); }
+VOID ExFreePool(PVOID P) { free_block(P, 0, "ExFreePool of what is none"); }
 
 VOID ExFreePoolWithTag(PVOID P, ULONG Tag)
 {
-    release(P, Tag, "ExFreePoolWithTag of what is none, or has another tag");
+    free_block(P, Tag, "ExFreePoolWithTag of what is none, or has another tag");
 }
 
 VOID ExFreePool2(PVOID P, ULONG Tag, PVOID Parameters, ULONG Count)
 {
     (void)Parameters, (void)Count;
-    release(P, Tag, "ExFreePool2 of what is none, or has another tag");
+    free_block(P, Tag, "ExFreePool2 of what is none, or has another tag");
 }
 
 void *pool_allocate_for(uint64_t size, uint32_t tag)
 {
-    return allocate(driver_caller(), size, tag);
+    return allocate_block(driver_caller(), size, tag);
 }
 
-void pool_free_for(void *p, uint32_t tag) { release(p, tag, "what is given back is none"); }
+void pool_free_for(void *p, uint32_t tag) { free_block(p, tag, "what is given back is none"); }
 
-void *pool_allocate(uint64_t size) { return allocate(0, size, 1); }
-void pool_free(void *p) { release(p, 1, "the kernel"); }
+void *pool_allocate(uint64_t size) { return allocate_block(0, size, 1); }
+void pool_free(void *p) { free_block(p, 1, "the kernel"); }
 
 static char tag_char(uint32_t tag, unsigned i)
 {

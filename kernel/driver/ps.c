@@ -35,7 +35,7 @@ struct start {
     PVOID context;
 };
 
-static void begin(void *argument)
+static void begin_driver_thread(void *argument)
 {
     struct start s = *(struct start *)argument;
     struct driver_visit visit;
@@ -56,8 +56,8 @@ NTSTATUS PsCreateSystemThread(PHANDLE ThreadHandle, ULONG DesiredAccess, PVOID O
     if (!start)
         return STATUS_INSUFFICIENT_RESOURCES;
     *start = (struct start){ StartRoutine, StartContext };
-    struct thread *thread =
-        thread_create_system(driver ? driver->name : "driver", begin, start, cpu_all());
+    struct thread *thread = thread_create_system(driver ? driver->name : "driver",
+                                                 begin_driver_thread, start, cpu_all());
     if (!thread) {
         pool_free(start);
         return STATUS_INSUFFICIENT_RESOURCES;

@@ -25,7 +25,7 @@ static struct request *request_of(PIRP irp) { return CONTAINING_RECORD(irp, stru
 
 /* --- Their life. --- */
 
-static KPROCESSOR_MODE mode_of(const struct thread *me)
+static KPROCESSOR_MODE request_mode(const struct thread *me)
 {
     return me->process && !me->trusted ? UserMode : KernelMode;
 }
@@ -51,7 +51,7 @@ struct request *request_make(struct file *file, UCHAR major, bool holds)
                     .Size = (USHORT)(sizeof r->irp + (size_t)depth * sizeof r->stack[0]),
                     .StackCount = depth,
                     .CurrentLocation = (CHAR)(depth + 1),
-                    .RequestorMode = (CHAR)mode_of(thread_current()) };
+                    .RequestorMode = (CHAR)request_mode(thread_current()) };
     r->irp.Tail.Overlay.Thread = &thread_current()->object.header;
     r->irp.Tail.Overlay.CurrentStackLocation = r->stack + depth;
     r->irp.Tail.Overlay.OriginalFileObject = &file->file;
@@ -160,7 +160,7 @@ static bool wants_call(const IO_STACK_LOCATION *stack, const IRP *irp)
 }
 
 /* False: the driver above has taken the request back. */
-static bool climb(PIRP irp)
+static bool complete_level(PIRP irp)
 {
     const IO_STACK_LOCATION stack = *irp->Tail.Overlay.CurrentStackLocation;
     bool last = irp->CurrentLocation == irp->StackCount;
@@ -180,7 +180,7 @@ static bool climb(PIRP irp)
     return true;
 }
 
-static void complete(struct request *r)
+static void complete_request(struct request *r)
 {
     KIRQL irql = lock_acquire(&requests_lock);
     bool twice = r->completed, alone = r->abandoned;
@@ -222,10 +222,10 @@ VOID IofCompleteRequest(PIRP Irp, CHAR PriorityBoost)
                   (uint64_t[]){ 0x06, (uint64_t)Irp, 0x103, 0 },
                   "an IRP completed with STATUS_PENDING");
     while (Irp->CurrentLocation <= Irp->StackCount)
-        if (!climb(Irp))
+        if (!complete_level(Irp))
             return;
     switch (Irp->AllocationFlags) {
-    case IRP_OF_REQUEST: complete(request_of(Irp)); break;
+    case IRP_OF_REQUEST: complete_request(request_of(Irp)); break;
     case IRP_BUILT: end_built(Irp); break;
     default: /* NT: that is noticed by what breaks then */
         bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION, (uint64_t[]){ 0, (uint64_t)Irp, 0, 0 },
@@ -278,7 +278,7 @@ static bool is_completed(struct request *r)
 }
 
 /* Whether the driver had completed it after all. */
-static bool give_up(struct request *r)
+static bool abandon_request(struct request *r)
 {
     KIRQL irql = lock_acquire(&requests_lock);
     r->abandoned = !r->completed && r->holds;
@@ -289,16 +289,17 @@ static bool give_up(struct request *r)
 }
 
 /* False: its thread must not wait any longer. */
-static bool await(struct request *r)
+static bool await_request(struct request *r)
 {
     LARGE_INTEGER limit = { .QuadPart = -(LONGLONG)(CANCEL_WAIT_NS / 100) };
-    KPROCESSOR_MODE mode = r->holds && !is_completed(r) ? mode_of(thread_current()) : KernelMode;
+    KPROCESSOR_MODE mode =
+        r->holds && !is_completed(r) ? request_mode(thread_current()) : KernelMode;
     if (KeWaitForSingleObject(&r->done, Executive, mode, FALSE, NULL) !=
         STATUS_THREAD_IS_TERMINATING)
         return true;
     IoCancelIrp(&r->irp);
     if (KeWaitForSingleObject(&r->done, Executive, KernelMode, FALSE, &limit) == STATUS_TIMEOUT &&
-        !give_up(r))
+        !abandon_request(r))
         return false;
     KeWaitForSingleObject(&r->done, Executive, KernelMode, FALSE, NULL);
     return true;
@@ -314,7 +315,7 @@ bool request_send(struct request *request, IO_STATUS_BLOCK *result)
         bug_check_at((uint64_t)dispatch, DRIVER_VERIFIER_IOMANAGER_VIOLATION,
                      (uint64_t[]){ 0x210, (uint64_t)&request->irp, (uint32_t)status, 0 },
                      "it returned a status, not STATUS_PENDING, and did not complete the IRP");
-    if (!await(request))
+    if (!await_request(request))
         return false;
     *result = request->irp.IoStatus;
     return true;

@@ -17,24 +17,24 @@ struct spec {
     unsigned bytes;
 };
 
-static void put(struct output *o, unsigned c)
+static void put_char(struct output *o, unsigned c)
 {
     if (o->length < LINE_MAX && c)
         o->text[o->length++] = c == '\n' || c == '\t' || (c >= ' ' && c <= '~') ? (char)c : '?';
 }
 
-static void put_padded(struct output *o, const struct spec *s, const char *text, unsigned length)
+static void put_in_width(struct output *o, const struct spec *s, const char *text, unsigned length)
 {
     unsigned pad = s->width > length ? s->width - length : 0;
     for (; pad && !s->left; pad--)
-        put(o, s->zero ? '0' : ' ');
+        put_char(o, s->zero ? '0' : ' ');
     for (unsigned i = 0; i < length; i++)
-        put(o, (unsigned char)text[i]);
+        put_char(o, (unsigned char)text[i]);
     for (; pad; pad--)
-        put(o, ' ');
+        put_char(o, ' ');
 }
 
-static void put_number(struct output *o, struct spec *s, uint64_t v, unsigned base,
+static void put_digits(struct output *o, struct spec *s, uint64_t v, unsigned base,
                        const char *sign, bool capital)
 {
     char digits[64];
@@ -49,10 +49,10 @@ static void put_number(struct output *o, struct spec *s, uint64_t v, unsigned ba
     for (size_t i = strlen(sign); i; i--)
         digits[--n] = sign[i - 1];
     s->zero = false;
-    put_padded(o, s, digits + n, sizeof digits - n);
+    put_in_width(o, s, digits + n, sizeof digits - n);
 }
 
-static void put_text(struct output *o, struct spec *s, const void *text, unsigned limit)
+static void put_string(struct output *o, struct spec *s, const void *text, unsigned limit)
 {
     char narrow[LINE_MAX];
     unsigned n = 0;
@@ -65,19 +65,19 @@ static void put_text(struct output *o, struct spec *s, const void *text, unsigne
         narrow[n] = c < 0x7f ? (char)c : '?';
     }
     s->zero = false;
-    put_padded(o, s, narrow, n);
+    put_in_width(o, s, narrow, n);
 }
 
 /* %wZ a UNICODE_STRING, %Z the same of bytes. */
 static void put_counted(struct output *o, struct spec *s, const UNICODE_STRING *string)
 {
     if (string && string->Buffer)
-        put_text(o, s, string->Buffer, s->wide ? string->Length / 2u : string->Length);
+        put_string(o, s, string->Buffer, s->wide ? string->Length / 2u : string->Length);
     else
-        put_text(o, s, NULL, 6);
+        put_string(o, s, NULL, 6);
 }
 
-static unsigned number(const char **f, __builtin_ms_va_list *args)
+static unsigned parse_number(const char **f, __builtin_ms_va_list *args)
 {
     unsigned n = 0;
     if (**f == '*') {
@@ -89,7 +89,7 @@ static unsigned number(const char **f, __builtin_ms_va_list *args)
     return n;
 }
 
-static const char *parse(const char *f, struct spec *s, __builtin_ms_va_list *args)
+static const char *parse_spec(const char *f, struct spec *s, __builtin_ms_va_list *args)
 {
     *s = (struct spec){ .precision = ~0u, .bytes = 4 };
     for (;; f++)
@@ -103,10 +103,10 @@ static const char *parse(const char *f, struct spec *s, __builtin_ms_va_list *ar
             s->hash = true;
         else
             break;
-    s->width = number(&f, args);
+    s->width = parse_number(&f, args);
     if (*f == '.') {
         f++;
-        s->precision = number(&f, args);
+        s->precision = parse_number(&f, args);
     }
     if (f[0] == 'I' && f[1] == '6' && f[2] == '4')
         s->bytes = 8, f += 3;
@@ -123,7 +123,7 @@ static const char *parse(const char *f, struct spec *s, __builtin_ms_va_list *ar
 }
 
 /* One conversion; `c` says which. */
-static void convert(struct output *o, struct spec *s, char c, __builtin_ms_va_list *args)
+static void put_conversion(struct output *o, struct spec *s, char c, __builtin_ms_va_list *args)
 {
     uint64_t v = c == '%' ? 0 : __builtin_va_arg(*args, uint64_t);
     int64_t value = s->bytes == 8 ? (int64_t)v : (int32_t)v;
@@ -131,29 +131,29 @@ static void convert(struct output *o, struct spec *s, char c, __builtin_ms_va_li
     switch (c) {
     case 'd':
     case 'i':
-        put_number(o, s, value < 0 ? -(uint64_t)value : (uint64_t)value, 10,
+        put_digits(o, s, value < 0 ? -(uint64_t)value : (uint64_t)value, 10,
                    value < 0 ? "-"
                    : s->plus ? "+"
                              : "",
                    false);
         break;
-    case 'u': put_number(o, s, unsigned_value, 10, "", false); break;
-    case 'o': put_number(o, s, unsigned_value, 8, "", false); break;
+    case 'u': put_digits(o, s, unsigned_value, 10, "", false); break;
+    case 'o': put_digits(o, s, unsigned_value, 8, "", false); break;
     case 'x':
-    case 'X': put_number(o, s, unsigned_value, 16, s->hash ? "0x" : "", c == 'X'); break;
+    case 'X': put_digits(o, s, unsigned_value, 16, s->hash ? "0x" : "", c == 'X'); break;
     case 'p':
         s->precision = 16;
-        put_number(o, s, v, 16, "", true);
+        put_digits(o, s, v, 16, "", true);
         break;
     case 'c':
-    case 'C': put_padded(o, s, (const char[]){ (char)v }, 1); break;
+    case 'C': put_in_width(o, s, (const char[]){ (char)v }, 1); break;
     case 's':
     case 'S':
         s->wide |= c == 'S';
-        put_text(o, s, (const void *)v, LINE_MAX);
+        put_string(o, s, (const void *)v, LINE_MAX);
         break;
     case 'Z': put_counted(o, s, (const UNICODE_STRING *)v); break;
-    default: put(o, (unsigned char)c);
+    default: put_char(o, (unsigned char)c);
     }
 }
 
@@ -164,12 +164,12 @@ static void debug_print(const char *f, __builtin_ms_va_list *args)
     o.length = 0;
     while (*f) {
         if (*f != '%') {
-            put(&o, (unsigned char)*f++);
+            put_char(&o, (unsigned char)*f++);
             continue;
         }
-        f = parse(f + 1, &s, args);
+        f = parse_spec(f + 1, &s, args);
         if (*f)
-            convert(&o, &s, *f++, args);
+            put_conversion(&o, &s, *f++, args);
     }
     o.text[o.length] = 0;
     print("%s", o.text);
@@ -206,13 +206,14 @@ VOID RtlInitUnicodeString(PUNICODE_STRING DestinationString, PWSTR SourceString)
         (UNICODE_STRING){ (USHORT)(2 * n), (USHORT)(SourceString ? 2 * n + 2 : 0), SourceString };
 }
 
-static WCHAR upper(WCHAR c) { return c >= 'a' && c <= 'z' ? (WCHAR)(c - 0x20) : c; }
+static WCHAR upper_char(WCHAR c) { return c >= 'a' && c <= 'z' ? (WCHAR)(c - 0x20) : c; }
 
 bool text_equal(const UNICODE_STRING *a, const UNICODE_STRING *b, bool any_case)
 {
     bool same = a->Length == b->Length;
     for (unsigned i = 0; same && i < a->Length / 2u; i++)
-        same = any_case ? upper(a->Buffer[i]) == upper(b->Buffer[i]) : a->Buffer[i] == b->Buffer[i];
+        same = any_case ? upper_char(a->Buffer[i]) == upper_char(b->Buffer[i])
+                        : a->Buffer[i] == b->Buffer[i];
     return same;
 }
 

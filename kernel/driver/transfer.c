@@ -33,7 +33,7 @@ struct transfer {
 /* --- The caller's memory. --- */
 
 /* Whether it can be written: a byte of each page is, with what it holds. */
-static NTSTATUS probe(PVOID to, uint64_t size)
+static NTSTATUS probe_buffer(PVOID to, uint64_t size)
 {
     UCHAR byte;
     NTSTATUS status = STATUS_SUCCESS;
@@ -54,7 +54,7 @@ static NTSTATUS copy_buffer(PVOID *to, const void *from, uint64_t size, uint64_t
     return size ? caller_get(*to, from, size) : STATUS_SUCCESS;
 }
 
-static NTSTATUS describe(struct request *r, const void *from, ULONG size)
+static NTSTATUS describe_buffer(struct request *r, const void *from, ULONG size)
 {
     NTSTATUS status = copy_buffer(&r->direct, from, size, size);
     uint64_t at = (uint64_t)r->direct;
@@ -76,7 +76,7 @@ static bool writes_back(const struct transfer *t)
 /* NT: an MDL describes the caller's own pages; here a copy of them, which goes back at the end. */
 static NTSTATUS get_buffers(const struct transfer *t, struct request *r)
 {
-    NTSTATUS status = writes_back(t) ? probe(t->out, t->output) : STATUS_SUCCESS;
+    NTSTATUS status = writes_back(t) ? probe_buffer(t->out, t->output) : STATUS_SUCCESS;
     if (!NT_SUCCESS(status) || t->method == METHOD_NEITHER)
         return status;
     bool reads = t->major == IRP_MJ_WRITE && t->method == METHOD_IN_DIRECT;
@@ -86,7 +86,7 @@ static NTSTATUS get_buffers(const struct transfer *t, struct request *r)
                                                                                   : t->input);
     r->irp.AssociatedIrp.SystemBuffer = r->buffer;
     if (NT_SUCCESS(status) && t->method != METHOD_BUFFERED)
-        status = describe(r, reads ? t->in : t->out, reads ? t->input : t->output);
+        status = describe_buffer(r, reads ? t->in : t->out, reads ? t->input : t->output);
     return status;
 }
 
@@ -103,7 +103,7 @@ static NTSTATUS put_buffers(const struct transfer *t, const struct request *r,
 
 /* --- The request. --- */
 
-static void fill(const struct transfer *t, struct request *r)
+static void fill_request(const struct transfer *t, struct request *r)
 {
     PIO_STACK_LOCATION stack = request_first(r);
     r->irp.UserBuffer = t->major == IRP_MJ_WRITE ? t->in : t->out;
@@ -118,7 +118,7 @@ static void fill(const struct transfer *t, struct request *r)
     }
 }
 
-static bool send(const struct transfer *t, struct request *r, IO_STATUS_BLOCK *block)
+static bool send_transfer(const struct transfer *t, struct request *r, IO_STATUS_BLOCK *block)
 {
     uint64_t flags = read_flags();
     if (t->method == METHOD_NEITHER && cpu_features.smap)
@@ -128,8 +128,8 @@ static bool send(const struct transfer *t, struct request *r, IO_STATUS_BLOCK *b
     return ended;
 }
 
-static NTSTATUS finish(const struct transfer *t, const struct request *r,
-                       const IO_STATUS_BLOCK *block)
+static NTSTATUS finish_transfer(const struct transfer *t, const struct request *r,
+                                const IO_STATUS_BLOCK *block)
 {
     NTSTATUS status = put_buffers(t, r, block);
     if (NT_SUCCESS(status))
@@ -145,7 +145,7 @@ static NTSTATUS finish(const struct transfer *t, const struct request *r,
     return block->Status;
 }
 
-static NTSTATUS transfer(const struct transfer *t)
+static NTSTATUS make_transfer(const struct transfer *t)
 {
     IO_STATUS_BLOCK block;
     if (t->input > IO_BUFFER_MAX || t->output > IO_BUFFER_MAX)
@@ -155,12 +155,12 @@ static NTSTATUS transfer(const struct transfer *t)
         return STATUS_INSUFFICIENT_RESOURCES;
     if (t->event)
         KeResetEvent((PRKEVENT)&t->event->header);
-    fill(t, r);
+    fill_request(t, r);
     NTSTATUS status = get_buffers(t, r);
     if (NT_SUCCESS(status)) {
-        if (!send(t, r, &block))
+        if (!send_transfer(t, r, &block))
             return STATUS_THREAD_IS_TERMINATING;
-        status = finish(t, r, &block);
+        status = finish_transfer(t, r, &block);
     }
     request_free(r);
     return status;
@@ -169,8 +169,8 @@ static NTSTATUS transfer(const struct transfer *t)
 /* --- What all three begin with. --- */
 
 /* The file, if the handle has one of the rights or none is needed, then the event. */
-static NTSTATUS look_up(HANDLE handle, ACCESS_MASK all, ACCESS_MASK one, HANDLE event,
-                        struct transfer *t)
+static NTSTATUS look_up_file(HANDLE handle, ACCESS_MASK all, ACCESS_MASK one, HANDLE event,
+                             struct transfer *t)
 {
     struct object *object;
     ACCESS_MASK access;
@@ -192,12 +192,12 @@ static NTSTATUS look_up(HANDLE handle, ACCESS_MASK all, ACCESS_MASK one, HANDLE 
     return status;
 }
 
-static NTSTATUS run(struct transfer *t)
+static NTSTATUS run_transfer(struct transfer *t)
 {
     NTSTATUS status = t->apc_routine ? apc_keep_room() : STATUS_SUCCESS;
     bool kept = t->apc_routine && NT_SUCCESS(status);
     if (NT_SUCCESS(status))
-        status = transfer(t);
+        status = make_transfer(t);
     if (kept)
         apc_use_room(NULL, NULL, NULL, NULL); /* what was not used */
     if (t->event)
@@ -223,8 +223,8 @@ NTSTATUS NtDeviceIoControlFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine
                           .apc_context = ApcContext };
     const ACCESS_MASK wanted = (IoControlCode >> 14 & 1 ? FILE_READ_DATA : 0) |
                                (IoControlCode >> 15 & 1 ? FILE_WRITE_DATA : 0);
-    NTSTATUS status = look_up(FileHandle, wanted, 0, Event, &t);
-    return NT_SUCCESS(status) ? run(&t) : status;
+    NTSTATUS status = look_up_file(FileHandle, wanted, 0, Event, &t);
+    return NT_SUCCESS(status) ? run_transfer(&t) : status;
 }
 
 /* Of the device: buffered, direct or neither. */
@@ -259,13 +259,13 @@ static NTSTATUS get_offset(struct transfer *t, const LARGE_INTEGER *offset)
 static NTSTATUS read_or_write(struct transfer *t, HANDLE handle, HANDLE event,
                               const LARGE_INTEGER *offset, ACCESS_MASK rights)
 {
-    NTSTATUS status = look_up(handle, 0, rights, event, t);
+    NTSTATUS status = look_up_file(handle, 0, rights, event, t);
     if (!NT_SUCCESS(status))
         return status;
     status = get_offset(t, offset);
     t->method = method_of(t);
     if (NT_SUCCESS(status))
-        return run(t);
+        return run_transfer(t);
     if (t->event)
         object_release(t->event);
     object_release(&t->file->object);

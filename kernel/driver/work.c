@@ -34,7 +34,7 @@ static KSEMAPHORE queued;
 static uint32_t unfinished; /* atomic: queued, or running */
 static struct thread *worker;
 
-static PIO_WORKITEM take(void)
+static PIO_WORKITEM take_item(void)
 {
     KIRQL irql = lock_acquire(&work_lock);
     PIO_WORKITEM item = CONTAINING_RECORD(items.Flink, struct _IO_WORKITEM, list);
@@ -45,13 +45,13 @@ static PIO_WORKITEM take(void)
 }
 
 /* The routine may queue the item again, or free it. */
-static void work(void *unused)
+static void run_items(void *unused)
 {
     (void)unused;
     for (;;) {
         struct driver_visit visit;
         KeWaitForSingleObject(&queued, WrQueue, KernelMode, FALSE, NULL);
-        PIO_WORKITEM item = take();
+        PIO_WORKITEM item = take_item();
         const struct _IO_WORKITEM w = *item;
         driver_enter(&visit, w.routine ? (void *)w.routine : (void *)w.routine_ex);
         if (w.routine)
@@ -67,7 +67,7 @@ bool work_start(void)
 {
     if (!worker) {
         KeInitializeSemaphore(&queued, 0, INT32_MAX);
-        worker = thread_create_system("work items", work, NULL, cpu_all());
+        worker = thread_create_system("work items", run_items, NULL, cpu_all());
     }
     return worker;
 }
@@ -99,8 +99,8 @@ VOID IoFreeWorkItem(PIO_WORKITEM IoWorkItem)
     pool_free_for(IoWorkItem, TAG);
 }
 
-static void queue(PIO_WORKITEM item, work_routine routine, work_routine_ex routine_ex,
-                  PVOID context)
+static void queue_item(PIO_WORKITEM item, work_routine routine, work_routine_ex routine_ex,
+                       PVOID context)
 {
     KIRQL irql = lock_acquire(&work_lock);
     refuse_queued(item, "a work item that is queued already");
@@ -118,12 +118,12 @@ VOID IoQueueWorkItem(PIO_WORKITEM IoWorkItem, work_routine WorkerRoutine, ULONG 
                      PVOID Context)
 {
     (void)QueueType;
-    queue(IoWorkItem, WorkerRoutine, NULL, Context);
+    queue_item(IoWorkItem, WorkerRoutine, NULL, Context);
 }
 
 VOID IoQueueWorkItemEx(PIO_WORKITEM IoWorkItem, work_routine_ex WorkerRoutine, ULONG QueueType,
                        PVOID Context)
 {
     (void)QueueType;
-    queue(IoWorkItem, NULL, WorkerRoutine, Context);
+    queue_item(IoWorkItem, NULL, WorkerRoutine, Context);
 }

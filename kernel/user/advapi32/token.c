@@ -21,7 +21,7 @@ static const struct {
     { L"SeShutdownPrivilege", 19 },      { L"SeDebugPrivilege", 20 },
 };
 
-static BOOL fail(DWORD error)
+static BOOL fail_token(DWORD error)
 {
     SetLastError(error);
     return FALSE;
@@ -32,7 +32,7 @@ WINBOOL WINAPI OpenProcessToken(HANDLE ProcessHandle, DWORD DesiredAccess, PHAND
     NTSTATUS status = ZwDuplicateObject(NtCurrentProcess(), ProcessHandle, NtCurrentProcess(),
                                         TokenHandle, 0, 0, DUPLICATE_SAME_ACCESS);
     (void)DesiredAccess;
-    return NT_SUCCESS(status) || fail(RtlNtStatusToDosError(status));
+    return NT_SUCCESS(status) || fail_token(RtlNtStatusToDosError(status));
 }
 
 /* ERROR_NO_TOKEN: no thread has a token of its own. */
@@ -40,7 +40,7 @@ WINBOOL WINAPI OpenThreadToken(HANDLE ThreadHandle, DWORD DesiredAccess, WINBOOL
                                PHANDLE TokenHandle)
 {
     (void)ThreadHandle, (void)DesiredAccess, (void)OpenAsSelf, (void)TokenHandle;
-    return fail(ERROR_NO_TOKEN);
+    return fail_token(ERROR_NO_TOKEN);
 }
 
 /* ERROR_NO_SUCH_PRIVILEGE. */
@@ -56,7 +56,7 @@ WINBOOL WINAPI LookupPrivilegeValueW(LPCWSTR lpSystemName, LPCWSTR lpName, PLUID
             return TRUE;
         }
     }
-    return fail(ERROR_NO_SUCH_PRIVILEGE);
+    return fail_token(ERROR_NO_SUCH_PRIVILEGE);
 }
 
 WINBOOL WINAPI LookupPrivilegeValueA(LPCSTR lpSystemName, LPCSTR lpName, PLUID lpLuid)
@@ -67,7 +67,7 @@ WINBOOL WINAPI LookupPrivilegeValueA(LPCSTR lpSystemName, LPCSTR lpName, PLUID l
     for (; n < ARRAYSIZE(name) && (name[n] = (UCHAR)lpName[n]); n++)
         ;
     return n < ARRAYSIZE(name) ? LookupPrivilegeValueW(NULL, name, lpLuid)
-                               : fail(ERROR_NO_SUCH_PRIVILEGE);
+                               : fail_token(ERROR_NO_SUCH_PRIVILEGE);
 }
 
 /* Succeeds with the last error ERROR_NOT_ALL_ASSIGNED where there is no such privilege. NT:
@@ -82,11 +82,11 @@ WINBOOL WINAPI AdjustTokenPrivileges(HANDLE TokenHandle, WINBOOL DisableAllPrivi
         (DWORD)(offsetof(TOKEN_PRIVILEGES, Privileges) + n * sizeof(LUID_AND_ATTRIBUTES));
     (void)TokenHandle;
     if (!DisableAllPrivileges && !NewState)
-        return fail(ERROR_INVALID_PARAMETER);
+        return fail_token(ERROR_INVALID_PARAMETER);
     if (ReturnLength)
         *ReturnLength = needed;
     if (PreviousState && BufferLength < needed)
-        return fail(ERROR_INSUFFICIENT_BUFFER);
+        return fail_token(ERROR_INSUFFICIENT_BUFFER);
     if (PreviousState)
         PreviousState->PrivilegeCount = n;
     for (DWORD i = 0; i < n; i++) {
@@ -115,10 +115,10 @@ WINBOOL WINAPI GetTokenInformation(HANDLE TokenHandle,
 {
     (void)TokenHandle;
     if (TokenInformationClass != TokenElevation)
-        return fail(ERROR_INVALID_PARAMETER);
+        return fail_token(ERROR_INVALID_PARAMETER);
     *ReturnLength = sizeof(TOKEN_ELEVATION);
     if (TokenInformationLength < sizeof(TOKEN_ELEVATION))
-        return fail(ERROR_BAD_LENGTH);
+        return fail_token(ERROR_BAD_LENGTH);
     ((TOKEN_ELEVATION *)TokenInformation)->TokenIsElevated = TRUE;
     return TRUE;
 }

@@ -107,7 +107,7 @@ static bool next_part(const struct consumer *c, SIZE_T from, unsigned cpu, struc
     return false;
 }
 
-static void mark(const struct part *part)
+static void write_offset(const struct part *part)
 {
     ((WMI_BUFFER_HEADER *)(ULONG_PTR)part->header)->Offset =
         (ULONG)(part->at - (const uint8_t *)part->header);
@@ -132,7 +132,7 @@ static bool merge(struct consumer *c, ULONG64 until)
         if (record->TimeStamp > until)
             break;
         part->at += (record->Size + 7u) & ~7u;
-        mark(part);
+        write_offset(part);
         hand_on(c, part->header, record);
         if (part->at == part->end && !next_part(c, (SIZE_T)(part->end - c->area), first, part))
             left &= ~(1ull << first);
@@ -164,14 +164,14 @@ static bool drop_done(struct consumer *c)
 
 /* --- Reading. --- */
 
-static ULONG control(const struct consumer *c, ULONG code, WMI_LOGGER_INFORMATION *info)
+static ULONG control_session(const struct consumer *c, ULONG code, WMI_LOGGER_INFORMATION *info)
 {
     memset(info, 0, sizeof *info);
     info->Wnode.BufferSize = sizeof *info;
     return trace_control(code, c->session, c->session ? NULL : c->name, info);
 }
 
-static void give_back(PVOID area)
+static void free_area(PVOID area)
 {
     SIZE_T size = 0;
     if (area)
@@ -183,7 +183,7 @@ static ULONG connect_session(struct consumer *c)
 {
     ULONG returned;
     WMI_LOGGER_INFORMATION info;
-    ULONG error = control(c, EtwQueryLoggerCode, &info);
+    ULONG error = control_session(c, EtwQueryLoggerCode, &info);
     if (error)
         return error;
     c->buffer_size = info.BufferSize * 1024;
@@ -209,7 +209,7 @@ static ULONG connect_session(struct consumer *c)
         c->log.LogfileHeader.LogFileMode = info.LogFileMode;
     } else {
         c->session = 0;
-        give_back(area);
+        free_area(area);
     }
     return RtlNtStatusToDosError(status);
 }
@@ -234,19 +234,19 @@ static NTSTATUS gather(struct consumer *c)
     return status;
 }
 
-static void flush(struct consumer *c)
+static void flush_session(struct consumer *c)
 {
     WMI_LOGGER_INFORMATION info;
-    if (control(c, EtwFlushLoggerCode, &info) == ERROR_SUCCESS)
+    if (control_session(c, EtwFlushLoggerCode, &info) == ERROR_SUCCESS)
         c->log.EventsLost = info.EventsLost;
 }
 
 /* Runs until the session has stopped or the consumer wants no more. Flushes at once, because there
  * may be events already. */
-static ULONG run(struct consumer *c)
+static ULONG run_consumer(struct consumer *c)
 {
     WMI_LOGGER_INFORMATION info;
-    ULONG error = control(c, EtwQueryLoggerCode, &info);
+    ULONG error = control_session(c, EtwQueryLoggerCode, &info);
     ULONG64 period = (error ? 1 : info.FlushTimer) * c->from.Frequency, next = 0;
     for (;;) {
         NTSTATUS status = gather(c);
@@ -263,7 +263,7 @@ static ULONG run(struct consumer *c)
         if (!all) {
             until = __rdtsc();
             next = until + period;
-            flush(c);
+            flush_session(c);
             gather(c);
         }
         if (!merge(c, all ? ~0ull : until))
@@ -283,7 +283,7 @@ static struct consumer *consumer_of(TRACEHANDLE handle)
                                                                          : NULL;
 }
 
-static struct consumer *allocate(void)
+static struct consumer *take_consumer(void)
 {
     for (unsigned i = 0; i < CONSUMERS; i++) {
         uint32_t free = FREE;
@@ -294,11 +294,11 @@ static struct consumer *allocate(void)
     return NULL;
 }
 
-static void release(struct consumer *c)
+static void free_consumer(struct consumer *c)
 {
     if (c->session)
         ZwClose(c->from.Handle);
-    give_back(c->area);
+    free_area(c->area);
     memset((uint8_t *)c + sizeof c->state, 0, sizeof *c - sizeof c->state);
     __atomic_store_n(&c->state, FREE, __ATOMIC_RELEASE);
 }
@@ -317,7 +317,7 @@ static TRACEHANDLE open(PEVENT_TRACE_LOGFILEW log, bool narrow)
         return refuse(ERROR_INVALID_PARAMETER);
     if (log->LogFileName || (log->ProcessTraceMode & mode) != mode)
         return refuse(ERROR_NOT_SUPPORTED);
-    struct consumer *c = allocate();
+    struct consumer *c = take_consumer();
     if (!c)
         return refuse(ERROR_NO_SYSTEM_RESOURCES);
     bool ended = false;
@@ -328,7 +328,7 @@ static TRACEHANDLE open(PEVENT_TRACE_LOGFILEW log, bool narrow)
     memcpy(&c->log, log, sizeof *log);
     ULONG error = ended ? connect_session(c) : ERROR_INVALID_PARAMETER;
     if (error && error != ERROR_WMI_INSTANCE_NOT_FOUND) {
-        release(c);
+        free_consumer(c);
         return refuse(error);
     }
     memcpy(&log->LogfileHeader, &c->log.LogfileHeader, sizeof log->LogfileHeader);
@@ -370,11 +370,11 @@ ULONG ProcessTrace(PTRACEHANDLE HandleArray, ULONG HandleCount, LPFILETIME Start
         return ERROR_BUSY;
     ULONG error = c->session ? ERROR_SUCCESS : connect_session(c);
     if (!error)
-        error = run(c);
+        error = run_consumer(c);
     state = RUNNING;
     if (!__atomic_compare_exchange_n(&c->state, &state, OPEN, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED))
-        release(c); /* it was closed meanwhile */
+        free_consumer(c); /* it was closed meanwhile */
     return error;
 }
 
@@ -391,6 +391,6 @@ ULONG CloseTrace(TRACEHANDLE TraceHandle)
     if (!__atomic_compare_exchange_n(&c->state, &open, CLOSING, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED))
         return ERROR_INVALID_HANDLE;
-    release(c);
+    free_consumer(c);
     return ERROR_SUCCESS;
 }

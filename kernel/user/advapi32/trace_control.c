@@ -10,7 +10,7 @@
 /* --- Sessions. --- */
 
 /* False: too long. */
-static bool widen(WCHAR *to, const char *from)
+static bool widen_name(WCHAR *to, const char *from)
 {
     for (unsigned i = 0; i < NAME_CHARS; i++)
         if (!(to[i] = (UCHAR)from[i]))
@@ -18,7 +18,7 @@ static bool widen(WCHAR *to, const char *from)
     return false;
 }
 
-static size_t length_of(const WCHAR *text)
+static size_t wide_length(const WCHAR *text)
 {
     size_t n = 0;
     while (text[n])
@@ -43,7 +43,7 @@ static WMI_LOGGER_INFORMATION logger_information(const EVENT_TRACE_PROPERTIES *p
     return info;
 }
 
-static void tell(EVENT_TRACE_PROPERTIES *p, const WMI_LOGGER_INFORMATION *info)
+static void report_properties(EVENT_TRACE_PROPERTIES *p, const WMI_LOGGER_INFORMATION *info)
 {
     ULONG size = p->Wnode.BufferSize;
     p->Wnode = info->Wnode;
@@ -71,7 +71,7 @@ ULONG trace_control(ULONG code, TRACEHANDLE session, const WCHAR *name,
     ULONG returned;
     info->Wnode.HistoricalContext = name ? 0 : session; /* a name takes precedence */
     if (name) {
-        size_t bytes = length_of(name) * sizeof *name;
+        size_t bytes = wide_length(name) * sizeof *name;
         if (bytes >= NAME_CHARS * sizeof *name)
             return ERROR_INVALID_PARAMETER;
         info->LoggerName = (UNICODE_STRING){ (USHORT)bytes, (USHORT)bytes, (PWSTR)(ULONG_PTR)name };
@@ -85,7 +85,7 @@ static bool has_room(const EVENT_TRACE_PROPERTIES *p, const WCHAR *name, size_t 
 {
     ULONG offset = p->LoggerNameOffset;
     return offset >= sizeof *p && offset <= p->Wnode.BufferSize &&
-           (length_of(name) + 1) * character <= p->Wnode.BufferSize - offset;
+           (wide_length(name) + 1) * character <= p->Wnode.BufferSize - offset;
 }
 
 /* NT: sessions are real-time only and have no file. */
@@ -102,12 +102,12 @@ static ULONG check_file(const EVENT_TRACE_PROPERTIES *p)
 static void put_name(EVENT_TRACE_PROPERTIES *p, const WCHAR *name, size_t character)
 {
     uint8_t *to = (uint8_t *)p + p->LoggerNameOffset;
-    for (size_t i = 0; i <= length_of(name); i++)
+    for (size_t i = 0; i <= wide_length(name); i++)
         memcpy(to + i * character, &name[i], character);
 }
 
-static ULONG start(PTRACEHANDLE handle, const WCHAR *name, PEVENT_TRACE_PROPERTIES p,
-                   size_t character)
+static ULONG start_session(PTRACEHANDLE handle, const WCHAR *name, PEVENT_TRACE_PROPERTIES p,
+                           size_t character)
 {
     static const WCHAR kernel_logger[] = KERNEL_LOGGER_NAMEW;
     if (!handle || !name || !p)
@@ -126,7 +126,7 @@ static ULONG start(PTRACEHANDLE handle, const WCHAR *name, PEVENT_TRACE_PROPERTI
     error = trace_control(EtwStartLoggerCode, 0, name, &info);
     if (error)
         return error;
-    tell(p, &info);
+    report_properties(p, &info);
     put_name(p, name, character);
     *handle = info.Wnode.HistoricalContext;
     return ERROR_SUCCESS;
@@ -143,19 +143,19 @@ static ULONG start(PTRACEHANDLE handle, const WCHAR *name, PEVENT_TRACE_PROPERTI
 ULONG StartTraceW(PTRACEHANDLE TraceHandle, LPCWSTR InstanceName,
                   PEVENT_TRACE_PROPERTIES Properties)
 {
-    return start(TraceHandle, InstanceName, Properties, sizeof(WCHAR));
+    return start_session(TraceHandle, InstanceName, Properties, sizeof(WCHAR));
 }
 
 ULONG StartTraceA(PTRACEHANDLE TraceHandle, LPCSTR InstanceName, PEVENT_TRACE_PROPERTIES Properties)
 {
     WCHAR name[NAME_CHARS];
-    if (!InstanceName || !widen(name, InstanceName))
+    if (!InstanceName || !widen_name(name, InstanceName))
         return ERROR_INVALID_PARAMETER;
-    return start(TraceHandle, name, Properties, sizeof(CHAR));
+    return start_session(TraceHandle, name, Properties, sizeof(CHAR));
 }
 
-static ULONG control(TRACEHANDLE session, const WCHAR *name, PEVENT_TRACE_PROPERTIES p, ULONG code,
-                     size_t character)
+static ULONG control_trace(TRACEHANDLE session, const WCHAR *name, PEVENT_TRACE_PROPERTIES p,
+                           ULONG code, size_t character)
 {
     static const ULONG codes[] = { EtwQueryLoggerCode, EtwStopLoggerCode, EtwUpdateLoggerCode,
                                    EtwFlushLoggerCode };
@@ -169,7 +169,7 @@ static ULONG control(TRACEHANDLE session, const WCHAR *name, PEVENT_TRACE_PROPER
     ULONG error = trace_control(codes[code], session, name, &info);
     if (error)
         return error;
-    tell(p, &info);
+    report_properties(p, &info);
     if (name && p->LoggerNameOffset)
         put_name(p, name, character);
     return ERROR_SUCCESS;
@@ -183,14 +183,15 @@ static ULONG control(TRACEHANDLE session, const WCHAR *name, PEVENT_TRACE_PROPER
 ULONG ControlTraceW(TRACEHANDLE TraceHandle, LPCWSTR InstanceName,
                     PEVENT_TRACE_PROPERTIES Properties, ULONG ControlCode)
 {
-    return control(TraceHandle, InstanceName, Properties, ControlCode, sizeof(WCHAR));
+    return control_trace(TraceHandle, InstanceName, Properties, ControlCode, sizeof(WCHAR));
 }
 
 ULONG ControlTraceA(TRACEHANDLE TraceHandle, LPCSTR InstanceName,
                     PEVENT_TRACE_PROPERTIES Properties, ULONG ControlCode)
 {
     WCHAR name[NAME_CHARS];
-    if (InstanceName && !widen(name, InstanceName))
+    if (InstanceName && !widen_name(name, InstanceName))
         return ERROR_INVALID_PARAMETER;
-    return control(TraceHandle, InstanceName ? name : NULL, Properties, ControlCode, sizeof(CHAR));
+    return control_trace(TraceHandle, InstanceName ? name : NULL, Properties, ControlCode,
+                         sizeof(CHAR));
 }

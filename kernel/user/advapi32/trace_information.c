@@ -21,15 +21,15 @@ const GUID *trace_group(USHORT hook)
     return NULL;
 }
 
-static ULONG set_system(PVOID buffer, size_t length)
+static ULONG set_trace_information(PVOID buffer, size_t length)
 {
     return RtlNtStatusToDosError(
         ZwSetSystemInformation(SystemPerformanceTraceInformation, buffer, (ULONG)length));
 }
 
 /* Sets a list of class 0x1F; its entries are ULONGs after the handle. */
-static ULONG set_list(EVENT_TRACE_INFORMATION_CLASS which, TRACEHANDLE session, const ULONG *list,
-                      ULONG count)
+static ULONG set_event_list(EVENT_TRACE_INFORMATION_CLASS which, TRACEHANDLE session,
+                            const ULONG *list, ULONG count)
 {
     struct {
         EVENT_TRACE_INFORMATION_CLASS which;
@@ -38,7 +38,7 @@ static ULONG set_list(EVENT_TRACE_INFORMATION_CLASS which, TRACEHANDLE session, 
         ULONG list[LIST_MAX];
     } info = { .which = which, .session = session };
     memcpy(info.list, list, count * sizeof *list);
-    return set_system(&info, offsetof(__typeof__(info), list) + count * sizeof *list);
+    return set_trace_information(&info, offsetof(__typeof__(info), list) + count * sizeof *list);
 }
 
 static ULONG most_counters(void)
@@ -55,7 +55,7 @@ static ULONG set_sources(EVENT_TRACE_INFORMATION_CLASS which, TRACEHANDLE sessio
         return ERROR_INCORRECT_SIZE;
     if (!length || !sources)
         return ERROR_INVALID_PARAMETER;
-    return set_list(which, session, sources, length / sizeof *sources);
+    return set_event_list(which, session, sources, length / sizeof *sources);
 }
 
 /* Unknown event classes are left out, as in Windows. */
@@ -70,18 +70,19 @@ static ULONG set_events(TRACEHANDLE session, const CLASSIC_EVENT_ID *events, ULO
         for (unsigned g = 0; g < ARRAYSIZE(groups); g++)
             if (memcmp(&events[i].EventGuid, groups[g].guid, sizeof(GUID)) == 0)
                 hooks[count++] = (ULONG)groups[g].group << 8 | events[i].Type;
-    return set_list(EventTraceProfileEventListInformation, session, hooks, count);
+    return set_event_list(EventTraceProfileEventListInformation, session, hooks, count);
 }
 
-static ULONG set_masks(TRACEHANDLE session, const PERFINFO_GROUPMASK *masks, ULONG length)
+static ULONG set_group_masks(TRACEHANDLE session, const PERFINFO_GROUPMASK *masks, ULONG length)
 {
     if (length != sizeof *masks)
         return ERROR_BAD_LENGTH;
     EVENT_TRACE_GROUPMASK_INFORMATION info = { EventTraceGroupMaskInformation, session, *masks };
-    return set_system(&info, sizeof info);
+    return set_trace_information(&info, sizeof info);
 }
 
-static ULONG set_interval(TRACEHANDLE session, const TRACE_PROFILE_INTERVAL *interval, ULONG length)
+static ULONG set_profile_interval(TRACEHANDLE session, const TRACE_PROFILE_INTERVAL *interval,
+                                  ULONG length)
 {
     if (session)
         return ERROR_INVALID_PARAMETER;
@@ -92,7 +93,7 @@ static ULONG set_interval(TRACEHANDLE session, const TRACE_PROFILE_INTERVAL *int
             ZwSetIntervalProfile(interval->Interval, (KPROFILE_SOURCE)interval->Source));
     EVENT_TRACE_TIME_PROFILE_INFORMATION info = { EventTraceTimeProfileInformation,
                                                   interval->Interval };
-    return set_system(&info, sizeof info);
+    return set_trace_information(&info, sizeof info);
 }
 
 /* Classes 4, 5, 6, 8, 9; others ERROR_NOT_SUPPORTED.
@@ -113,9 +114,9 @@ ULONG TraceSetInformation(TRACEHANDLE SessionHandle, TRACE_INFO_CLASS Informatio
 {
     switch ((int)InformationClass) {
     case TraceSystemTraceEnableFlagsInfo:
-        return set_masks(SessionHandle, TraceInformation, InformationLength);
+        return set_group_masks(SessionHandle, TraceInformation, InformationLength);
     case TraceSampledProfileIntervalInfo:
-        return set_interval(SessionHandle, TraceInformation, InformationLength);
+        return set_profile_interval(SessionHandle, TraceInformation, InformationLength);
     case TraceProfileSourceConfigInfo:
         if (SessionHandle)
             return ERROR_INVALID_PARAMETER;

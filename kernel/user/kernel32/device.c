@@ -24,7 +24,7 @@ static bool device_name(const WCHAR *name, UNICODE_STRING *string, WCHAR *buffer
     return true;
 }
 
-static bool is_name(const WCHAR *name, const char *wanted)
+static bool is_device_name(const WCHAR *name, const char *wanted)
 {
     for (; *wanted; name++, wanted++)
         if (*name != (WCHAR)*wanted && *name != (WCHAR)(*wanted | 0x20))
@@ -44,9 +44,9 @@ HANDLE WINAPI CreateFileW(LPCWSTR lpFileName, DWORD dwDesiredAccess, DWORD dwSha
     HANDLE handle;
     (void)dwShareMode, (void)lpSecurityAttributes, (void)dwCreationDisposition;
     (void)dwFlagsAndAttributes, (void)hTemplateFile;
-    if (lpFileName && is_name(lpFileName, "CONOUT$"))
+    if (lpFileName && is_device_name(lpFileName, "CONOUT$"))
         return STANDARD_OUTPUT;
-    if (lpFileName && is_name(lpFileName, "CONIN$"))
+    if (lpFileName && is_device_name(lpFileName, "CONIN$"))
         return STANDARD_INPUT;
     if (!lpFileName || !device_name(lpFileName, &name, buffer)) {
         fail(ERROR_FILE_NOT_FOUND);

@@ -6,7 +6,7 @@
 
 static WCHAR block[ROOM];
 
-static void begin(void)
+static void copy_environment(void)
 {
     const WCHAR *from = *(WCHAR **)((uint8_t *)parameters() + 0x80);
     if (block[0] || !from)
@@ -15,16 +15,16 @@ static void begin(void)
         block[i] = from[i];
 }
 
-static WCHAR upper(WCHAR c) { return c >= 'a' && c <= 'z' ? (WCHAR)(c + 'A' - 'a') : c; }
+static WCHAR upper_case(WCHAR c) { return c >= 'a' && c <= 'z' ? (WCHAR)(c + 'A' - 'a') : c; }
 
 /* The string of a name, or the end of the block. */
-static WCHAR *find(const WCHAR *name)
+static WCHAR *find_variable(const WCHAR *name)
 {
     WCHAR *at = block;
-    begin();
+    copy_environment();
     for (; *at; at += lstrlenW(at) + 1) {
         unsigned i = 0;
-        while (name[i] && upper(name[i]) == upper(at[i]))
+        while (name[i] && upper_case(name[i]) == upper_case(at[i]))
             i++;
         if (!name[i] && at[i] == '=')
             break;
@@ -34,7 +34,7 @@ static WCHAR *find(const WCHAR *name)
 
 LPWCH WINAPI GetEnvironmentStringsW(void)
 {
-    begin();
+    copy_environment();
     return block;
 }
 
@@ -46,7 +46,7 @@ BOOL WINAPI FreeEnvironmentStringsW(LPWCH penv)
 
 DWORD WINAPI GetEnvironmentVariableW(LPCWSTR lpName, LPWSTR lpBuffer, DWORD nSize)
 {
-    const WCHAR *value = find(lpName);
+    const WCHAR *value = find_variable(lpName);
     if (!*value)
         return (DWORD)fail(ERROR_ENVVAR_NOT_FOUND);
     value += lstrlenW(lpName) + 1;
@@ -64,7 +64,7 @@ DWORD WINAPI GetEnvironmentVariableA(LPCSTR lpName, LPSTR lpBuffer, DWORD nSize)
     UNICODE_STRING name;
     if (!widen(lpName, &name, buffer))
         return 0;
-    const WCHAR *value = find(buffer);
+    const WCHAR *value = find_variable(buffer);
     if (!*value)
         return (DWORD)fail(ERROR_ENVVAR_NOT_FOUND);
     value += lstrlenW(buffer) + 1;
@@ -73,7 +73,7 @@ DWORD WINAPI GetEnvironmentVariableA(LPCSTR lpName, LPSTR lpBuffer, DWORD nSize)
 
 BOOL WINAPI SetEnvironmentVariableW(LPCWSTR lpName, LPCWSTR lpValue)
 {
-    WCHAR *at = find(lpName), *end = at;
+    WCHAR *at = find_variable(lpName), *end = at;
     int name = lstrlenW(lpName), value = lpValue ? lstrlenW(lpValue) : 0;
     if (*at) { /* remove the old string */
         WCHAR *rest = at + lstrlenW(at) + 1;

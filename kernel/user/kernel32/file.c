@@ -58,8 +58,8 @@ typedef NTSTATUS NTAPI transfer_function(HANDLE file, HANDLE event, PIO_APC_ROUT
                                          ULONG length, PLARGE_INTEGER offset, PULONG key);
 
 /* Waits, whatever lpOverlapped says; its event is signaled. */
-static NTSTATUS transfer(transfer_function *function, HANDLE file, PVOID buffer, DWORD length,
-                         LPDWORD done, LPOVERLAPPED overlapped)
+static NTSTATUS transfer_bytes(transfer_function *function, HANDLE file, PVOID buffer, DWORD length,
+                               LPDWORD done, LPOVERLAPPED overlapped)
 {
     IO_STATUS_BLOCK block = { .Information = 0 };
     LARGE_INTEGER at;
@@ -81,8 +81,8 @@ BOOL WINAPI WriteFile(HANDLE hFile, LPCVOID lpBuffer, DWORD nNumberOfBytesToWrit
 {
     if (is_output(hFile))
         return write_standard(lpBuffer, nNumberOfBytesToWrite, lpNumberOfBytesWritten);
-    return succeeded(transfer(NtWriteFile, hFile, (PVOID)lpBuffer, nNumberOfBytesToWrite,
-                              lpNumberOfBytesWritten, lpOverlapped));
+    return succeeded(transfer_bytes(NtWriteFile, hFile, (PVOID)lpBuffer, nNumberOfBytesToWrite,
+                                    lpNumberOfBytesWritten, lpOverlapped));
 }
 
 /* The console has no input: it is at the end of file. At the end of a device the number read is 0;
@@ -95,8 +95,8 @@ BOOL WINAPI ReadFile(HANDLE hFile, LPVOID lpBuffer, DWORD nNumberOfBytesToRead,
             *lpNumberOfBytesRead = 0;
         return TRUE;
     }
-    NTSTATUS status = transfer(NtReadFile, hFile, lpBuffer, nNumberOfBytesToRead,
-                               lpNumberOfBytesRead, lpOverlapped);
+    NTSTATUS status = transfer_bytes(NtReadFile, hFile, lpBuffer, nNumberOfBytesToRead,
+                                     lpNumberOfBytesRead, lpOverlapped);
     return (status == STATUS_END_OF_FILE && !lpOverlapped) || succeeded(status);
 }
 

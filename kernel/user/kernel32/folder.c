@@ -2,7 +2,7 @@
 /* Folders and the names in them. NT: there are no files; C:\ is the current folder. */
 #include "kernel32.h"
 
-static BOOL none(void) { return fail(ERROR_FILE_NOT_FOUND); }
+static BOOL find_nothing(void) { return fail(ERROR_FILE_NOT_FOUND); }
 
 HANDLE WINAPI FindFirstFileExW(LPCWSTR lpFileName, FINDEX_INFO_LEVELS fInfoLevelId,
                                LPVOID lpFindFileData, FINDEX_SEARCH_OPS fSearchOp,
@@ -10,14 +10,14 @@ HANDLE WINAPI FindFirstFileExW(LPCWSTR lpFileName, FINDEX_INFO_LEVELS fInfoLevel
 {
     (void)lpFileName, (void)fInfoLevelId, (void)lpFindFileData, (void)fSearchOp;
     (void)lpSearchFilter, (void)dwAdditionalFlags;
-    none();
+    find_nothing();
     return INVALID_HANDLE_VALUE;
 }
 
 HANDLE WINAPI FindFirstFileW(LPCWSTR lpFileName, LPWIN32_FIND_DATAW lpFindFileData)
 {
     (void)lpFileName, (void)lpFindFileData;
-    none();
+    find_nothing();
     return INVALID_HANDLE_VALUE;
 }
 
@@ -37,7 +37,7 @@ WINBOOL WINAPI FindClose(HANDLE hFindFile)
 DWORD WINAPI GetFileAttributesW(LPCWSTR lpFileName)
 {
     (void)lpFileName;
-    none();
+    find_nothing();
     return INVALID_FILE_ATTRIBUTES;
 }
 
@@ -45,25 +45,25 @@ WINBOOL WINAPI GetFileAttributesExW(LPCWSTR lpFileName, GET_FILEEX_INFO_LEVELS f
                                     LPVOID lpFileInformation)
 {
     (void)lpFileName, (void)fInfoLevelId, (void)lpFileInformation;
-    return none();
+    return find_nothing();
 }
 
 WINBOOL WINAPI DeleteFileW(LPCWSTR lpFileName)
 {
     (void)lpFileName;
-    return none();
+    return find_nothing();
 }
 
 WINBOOL WINAPI RemoveDirectoryW(LPCWSTR lpPathName)
 {
     (void)lpPathName;
-    return none();
+    return find_nothing();
 }
 
 WINBOOL WINAPI MoveFileExW(LPCWSTR lpExistingFileName, LPCWSTR lpNewFileName, DWORD dwFlags)
 {
     (void)lpExistingFileName, (void)lpNewFileName, (void)dwFlags;
-    return none();
+    return find_nothing();
 }
 
 WINBOOL WINAPI CreateDirectoryW(LPCWSTR lpPathName, LPSECURITY_ATTRIBUTES lpSecurityAttributes)
@@ -75,11 +75,11 @@ WINBOOL WINAPI CreateDirectoryW(LPCWSTR lpPathName, LPSECURITY_ATTRIBUTES lpSecu
 WINBOOL WINAPI SetCurrentDirectoryW(LPCWSTR lpPathName)
 {
     (void)lpPathName;
-    return none();
+    return find_nothing();
 }
 
 /* Copies text as Get...W functions do: its length, or the length needed with the NUL. */
-static DWORD give(const WCHAR *text, DWORD length, LPWSTR to, DWORD room)
+static DWORD give_path(const WCHAR *text, DWORD length, LPWSTR to, DWORD room)
 {
     if (length >= room)
         return length + 1;
@@ -90,7 +90,7 @@ static DWORD give(const WCHAR *text, DWORD length, LPWSTR to, DWORD room)
 
 DWORD WINAPI GetCurrentDirectoryW(DWORD nBufferLength, LPWSTR lpBuffer)
 {
-    return give(L"C:\\", 3, lpBuffer, nBufferLength);
+    return give_path(L"C:\\", 3, lpBuffer, nBufferLength);
 }
 
 /* NT: "." and ".." stay. 0: ERROR_INVALID_NAME, none or one too long. */
@@ -107,7 +107,7 @@ DWORD WINAPI GetFullPathNameW(LPCWSTR lpFileName, DWORD nBufferLength, LPWSTR lp
                                                                                     : 3;
     for (int i = 0; i <= n; i++)
         whole[before + (DWORD)i] = lpFileName[i] == '/' ? '\\' : lpFileName[i];
-    DWORD length = give(whole, before + (DWORD)n, lpBuffer, nBufferLength);
+    DWORD length = give_path(whole, before + (DWORD)n, lpBuffer, nBufferLength);
     DWORD part = length;
     while (length < nBufferLength && part && lpBuffer[part - 1] != '\\')
         part--;

@@ -6,16 +6,16 @@
 #define INVARIANT 0x7fu
 #define ENGLISH 0x409u
 
-static WCHAR lower(WCHAR c) { return c >= 'A' && c <= 'Z' ? (WCHAR)(c + 'a' - 'A') : c; }
-static WCHAR upper(WCHAR c) { return c >= 'a' && c <= 'z' ? (WCHAR)(c + 'A' - 'a') : c; }
+static WCHAR lower_ascii(WCHAR c) { return c >= 'A' && c <= 'Z' ? (WCHAR)(c + 'a' - 'A') : c; }
+static WCHAR upper_ascii(WCHAR c) { return c >= 'a' && c <= 'z' ? (WCHAR)(c + 'A' - 'a') : c; }
 
-static WORD kind(WCHAR c)
+static WORD character_type(WCHAR c)
 {
     if (c >= '0' && c <= '9')
         return C1_DEFINED | C1_DIGIT | C1_XDIGIT;
-    if (lower(c) >= 'a' && lower(c) <= 'z')
-        return C1_DEFINED | C1_ALPHA | (c == lower(c) ? C1_LOWER : C1_UPPER) |
-               (lower(c) <= 'f' ? C1_XDIGIT : 0);
+    if (lower_ascii(c) >= 'a' && lower_ascii(c) <= 'z')
+        return C1_DEFINED | C1_ALPHA | (c == lower_ascii(c) ? C1_LOWER : C1_UPPER) |
+               (lower_ascii(c) <= 'f' ? C1_XDIGIT : 0);
     if (c == ' ')
         return C1_DEFINED | C1_SPACE | C1_BLANK;
     if (c >= '\t' && c <= '\r')
@@ -34,7 +34,7 @@ WINBOOL WINAPI GetStringTypeW(DWORD dwInfoType, LPCWCH lpSrcStr, int cchSrc, LPW
         return fail(ERROR_INVALID_FLAGS);
     int n = cchSrc < 0 ? lstrlenW(lpSrcStr) + 1 : cchSrc;
     for (int i = 0; i < n; i++)
-        lpCharType[i] = kind(lpSrcStr[i]);
+        lpCharType[i] = character_type(lpSrcStr[i]);
     return TRUE;
 }
 
@@ -53,7 +53,7 @@ int WINAPI LCMapStringW(LCID Locale, DWORD dwMapFlags, LPCWSTR lpSrcStr, int cch
     if (cchDest && n > cchDest)
         return fail(ERROR_INSUFFICIENT_BUFFER);
     for (int i = 0; cchDest && i < n; i++)
-        lpDestStr[i] = to_lower ? lower(lpSrcStr[i]) : upper(lpSrcStr[i]);
+        lpDestStr[i] = to_lower ? lower_ascii(lpSrcStr[i]) : upper_ascii(lpSrcStr[i]);
     return n;
 }
 
@@ -75,8 +75,8 @@ int WINAPI CompareStringOrdinal(LPCWCH lpString1, int cchCount1, LPCWCH lpString
     int n1 = cchCount1 < 0 ? lstrlenW(lpString1) : cchCount1;
     int n2 = cchCount2 < 0 ? lstrlenW(lpString2) : cchCount2;
     for (int i = 0; i < n1 && i < n2; i++) {
-        WCHAR a = bIgnoreCase ? upper(lpString1[i]) : lpString1[i];
-        WCHAR b = bIgnoreCase ? upper(lpString2[i]) : lpString2[i];
+        WCHAR a = bIgnoreCase ? upper_ascii(lpString1[i]) : lpString1[i];
+        WCHAR b = bIgnoreCase ? upper_ascii(lpString2[i]) : lpString2[i];
         if (a != b)
             return a < b ? CSTR_LESS_THAN : CSTR_GREATER_THAN;
     }
@@ -111,7 +111,7 @@ WINBOOL WINAPI IsValidLocale(LCID Locale, DWORD dwFlags)
     return Locale == INVARIANT || Locale == ENGLISH;
 }
 
-static int give(const WCHAR *text, LPWSTR to, int room)
+static int give_text(const WCHAR *text, LPWSTR to, int room)
 {
     int n = lstrlenW(text) + 1;
     if (room < 0 || (room && !to))
@@ -125,7 +125,7 @@ static int give(const WCHAR *text, LPWSTR to, int room)
 
 int WINAPI GetUserDefaultLocaleName(LPWSTR lpLocaleName, int cchLocaleName)
 {
-    return give(L"en-US", lpLocaleName, cchLocaleName);
+    return give_text(L"en-US", lpLocaleName, cchLocaleName);
 }
 
 int WINAPI LCIDToLocaleName(LCID Locale, LPWSTR lpName, int cchName, DWORD dwFlags)
@@ -134,7 +134,7 @@ int WINAPI LCIDToLocaleName(LCID Locale, LPWSTR lpName, int cchName, DWORD dwFla
         Locale = ENGLISH;
     if (!IsValidLocale(Locale, dwFlags))
         return fail(ERROR_INVALID_PARAMETER);
-    return give(Locale == ENGLISH ? L"en-US" : L"", lpName, cchName);
+    return give_text(Locale == ENGLISH ? L"en-US" : L"", lpName, cchName);
 }
 
 /* NULL is the user's. 0: ERROR_INVALID_PARAMETER, there is no such locale. */
@@ -173,7 +173,7 @@ static const struct {
     { LOCALE_IDEFAULTANSICODEPAGE, L"65001", CP_UTF8 },
 };
 
-/* 0: ERROR_INVALID_FLAGS, a property that is not in the table; as give(). */
+/* 0: ERROR_INVALID_FLAGS, a property that is not in the table; as give_text(). */
 int WINAPI GetLocaleInfoW(LCID Locale, LCTYPE LCType, LPWSTR lpLCData, int cchData)
 {
     LCTYPE type = LCType & ~(LCTYPE)(LOCALE_NOUSEROVERRIDE | LOCALE_RETURN_NUMBER);
@@ -182,7 +182,7 @@ int WINAPI GetLocaleInfoW(LCID Locale, LCTYPE LCType, LPWSTR lpLCData, int cchDa
         if (properties[i].type != type)
             continue;
         if (!(LCType & LOCALE_RETURN_NUMBER))
-            return give(properties[i].text, lpLCData, cchData);
+            return give_text(properties[i].text, lpLCData, cchData);
         if (!properties[i].number)
             break;
         if (cchData < 0 || (cchData && !lpLCData))

@@ -61,7 +61,7 @@ struct output {
     DWORD length;
 };
 
-static void put(struct output *out, WCHAR c)
+static void put_char(struct output *out, WCHAR c)
 {
     if (out->length < LONGEST)
         out->text[out->length++] = c;
@@ -72,7 +72,7 @@ static void put_insert(struct output *out, const void *string, bool wide)
     const WCHAR *w = string;
     const char *n = string;
     while (string && (wide ? *w : (WCHAR)*n))
-        put(out, wide ? *w++ : (UCHAR)*n++);
+        put_char(out, wide ? *w++ : (UCHAR)*n++);
 }
 
 /* Expands %1 to %99, %n, %%, %0 and the like. `at` points after the percent sign, then after the
@@ -90,9 +90,9 @@ static bool expand(struct output *out, const WCHAR **at, const ULONG_PTR *argume
     if (n)
         put_insert(out, (const void *)arguments[n - 1], wide);
     else if (*p == 'n')
-        put(out, '\r'), put(out, '\n');
+        put_char(out, '\r'), put_char(out, '\n');
     else if (*p)
-        put(out, *p);
+        put_char(out, *p);
     *at = n || !*p ? p : p + 1;
     return true;
 }
@@ -102,15 +102,15 @@ static void format(struct output *out, const WCHAR *text, const ULONG_PTR *argum
     while (*text) {
         WCHAR c = *text++;
         if (c != '%' || !arguments)
-            put(out, c);
+            put_char(out, c);
         else if (!expand(out, &text, arguments, wide))
             return;
     }
 }
 
 /* False with the last error: ERROR_MR_MID_NOT_FOUND: no such text; ERROR_NOT_SUPPORTED. */
-static bool make(struct output *out, DWORD flags, LPCVOID source, DWORD id, va_list *arguments,
-                 bool wide)
+static bool make_message(struct output *out, DWORD flags, LPCVOID source, DWORD id,
+                         va_list *arguments, bool wide)
 {
     const ULONG_PTR *inserts = flags & FORMAT_MESSAGE_IGNORE_INSERTS ? NULL
                                : flags & FORMAT_MESSAGE_ARGUMENT_ARRAY
@@ -138,14 +138,14 @@ static bool make(struct output *out, DWORD flags, LPCVOID source, DWORD id, va_l
     return true;
 }
 
-static DWORD give(DWORD flags, LPCVOID source, DWORD id, void *buffer, DWORD size,
-                  va_list *arguments, bool wide)
+static DWORD give_message(DWORD flags, LPCVOID source, DWORD id, void *buffer, DWORD size,
+                          va_list *arguments, bool wide)
 {
     struct output out = { .length = 0 };
     size_t character = wide ? sizeof(WCHAR) : sizeof(char);
     DWORD room = size;
     uint8_t *to = buffer;
-    if (!make(&out, flags, source, id, arguments, wide))
+    if (!make_message(&out, flags, source, id, arguments, wide))
         return 0;
     if (flags & FORMAT_MESSAGE_ALLOCATE_BUFFER) {
         room = out.length + 1 > size ? out.length + 1 : size;
@@ -164,12 +164,12 @@ DWORD WINAPI FormatMessageW(DWORD dwFlags, LPCVOID lpSource, DWORD dwMessageId, 
                             LPWSTR lpBuffer, DWORD nSize, va_list *Arguments)
 {
     (void)dwLanguageId;
-    return give(dwFlags, lpSource, dwMessageId, lpBuffer, nSize, Arguments, true);
+    return give_message(dwFlags, lpSource, dwMessageId, lpBuffer, nSize, Arguments, true);
 }
 
 DWORD WINAPI FormatMessageA(DWORD dwFlags, LPCVOID lpSource, DWORD dwMessageId, DWORD dwLanguageId,
                             LPSTR lpBuffer, DWORD nSize, va_list *Arguments)
 {
     (void)dwLanguageId;
-    return give(dwFlags, lpSource, dwMessageId, lpBuffer, nSize, Arguments, false);
+    return give_message(dwFlags, lpSource, dwMessageId, lpBuffer, nSize, Arguments, false);
 }

@@ -56,7 +56,7 @@ static const WCHAR *without_scope(const WCHAR *name)
 }
 
 /* False with the last error: the name is too long. NULL: no name. */
-static bool set_name(struct name *n, const WCHAR *name)
+static bool set_object_name(struct name *n, const WCHAR *name)
 {
     unsigned length = 0;
     InitializeObjectAttributes(&n->attributes, NULL, OBJ_OPENIF, NULL, NULL);
@@ -83,7 +83,7 @@ static bool widen_name(const char *name, WCHAR *buffer, const WCHAR **wide)
 }
 
 /* The last error is ERROR_ALREADY_EXISTS if the object existed. */
-static HANDLE result(NTSTATUS status, const HANDLE *handle)
+static HANDLE object_handle(NTSTATUS status, const HANDLE *handle)
 {
     if (!succeeded(status))
         return NULL;
@@ -98,7 +98,7 @@ static HANDLE open_wide(open_function *function, DWORD access, const WCHAR *name
 {
     struct name n;
     HANDLE handle = NULL;
-    if (!name || !set_name(&n, name)) {
+    if (!name || !set_object_name(&n, name)) {
         if (!name)
             fail(ERROR_INVALID_PARAMETER);
         return NULL;
@@ -133,11 +133,12 @@ HANDLE WINAPI CreateEventExW(LPSECURITY_ATTRIBUTES lpEventAttributes, LPCWSTR lp
     struct name n;
     HANDLE handle = NULL;
     (void)lpEventAttributes;
-    return set_name(&n, lpName) ? result(NtCreateEvent(&handle, dwDesiredAccess, &n.attributes,
-                                                       dwFlags & CREATE_EVENT_MANUAL_RESET ? 0 : 1,
-                                                       (dwFlags & CREATE_EVENT_INITIAL_SET) != 0),
-                                         &handle)
-                                : NULL;
+    return set_object_name(&n, lpName)
+               ? object_handle(NtCreateEvent(&handle, dwDesiredAccess, &n.attributes,
+                                             dwFlags & CREATE_EVENT_MANUAL_RESET ? 0 : 1,
+                                             (dwFlags & CREATE_EVENT_INITIAL_SET) != 0),
+                               &handle)
+               : NULL;
 }
 
 HANDLE WINAPI CreateEventExA(LPSECURITY_ATTRIBUTES lpEventAttributes, LPCSTR lpName, DWORD dwFlags,
@@ -184,10 +185,11 @@ HANDLE WINAPI CreateSemaphoreExW(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LO
     struct name n;
     HANDLE handle = NULL;
     (void)lpSemaphoreAttributes, (void)dwFlags;
-    return set_name(&n, lpName) ? result(NtCreateSemaphore(&handle, dwDesiredAccess, &n.attributes,
-                                                           lInitialCount, lMaximumCount),
-                                         &handle)
-                                : NULL;
+    return set_object_name(&n, lpName)
+               ? object_handle(NtCreateSemaphore(&handle, dwDesiredAccess, &n.attributes,
+                                                 lInitialCount, lMaximumCount),
+                               &handle)
+               : NULL;
 }
 
 HANDLE WINAPI CreateSemaphoreExA(LPSECURITY_ATTRIBUTES lpSemaphoreAttributes, LONG lInitialCount,
@@ -231,10 +233,10 @@ HANDLE WINAPI CreateMutexExW(LPSECURITY_ATTRIBUTES lpMutexAttributes, LPCWSTR lp
     struct name n;
     HANDLE handle = NULL;
     (void)lpMutexAttributes;
-    return set_name(&n, lpName)
-               ? result(NtCreateMutant(&handle, dwDesiredAccess, &n.attributes,
-                                       (dwFlags & CREATE_MUTEX_INITIAL_OWNER) != 0),
-                        &handle)
+    return set_object_name(&n, lpName)
+               ? object_handle(NtCreateMutant(&handle, dwDesiredAccess, &n.attributes,
+                                              (dwFlags & CREATE_MUTEX_INITIAL_OWNER) != 0),
+                               &handle)
                : NULL;
 }
 
@@ -280,10 +282,10 @@ HANDLE WINAPI CreateWaitableTimerExW(LPSECURITY_ATTRIBUTES lpTimerAttributes, LP
         fail(ERROR_INVALID_PARAMETER);
         return NULL;
     }
-    return set_name(&n, lpTimerName)
-               ? result(NtCreateTimer(&handle, dwDesiredAccess, &n.attributes,
-                                      dwFlags & CREATE_WAITABLE_TIMER_MANUAL_RESET ? 0 : 1),
-                        &handle)
+    return set_object_name(&n, lpTimerName)
+               ? object_handle(NtCreateTimer(&handle, dwDesiredAccess, &n.attributes,
+                                             dwFlags & CREATE_WAITABLE_TIMER_MANUAL_RESET ? 0 : 1),
+                               &handle)
                : NULL;
 }
 

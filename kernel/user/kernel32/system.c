@@ -9,23 +9,23 @@
 #define GROUP_SIZE 64u
 
 /* Groups are filled in the order of processors. 0: there is no such group. */
-static DWORD count_of(WORD group)
+static DWORD group_count(WORD group)
 {
     DWORD all = teb()->peb->processors, before = group * GROUP_SIZE;
     DWORD rest = all > before ? all - before : 0;
     return rest < GROUP_SIZE ? rest : GROUP_SIZE;
 }
 
-static DWORD_PTR mask_of(DWORD count) { return count ? ~0ull >> (GROUP_SIZE - count) : 0; }
+static DWORD_PTR mask_of_count(DWORD count) { return count ? ~0ull >> (GROUP_SIZE - count) : 0; }
 
 /* Processors of the caller's primary group, of which functions without a group speak. */
 static DWORD own_count(void)
 {
     GROUP_AFFINITY own;
-    return GetThreadGroupAffinity(CURRENT_THREAD, &own) ? count_of(own.Group) : 0;
+    return GetThreadGroupAffinity(CURRENT_THREAD, &own) ? group_count(own.Group) : 0;
 }
 
-static DWORD_PTR all_processors(void) { return mask_of(own_count()); }
+static DWORD_PTR all_processors(void) { return mask_of_count(own_count()); }
 
 VOID WINAPI GetSystemInfo(LPSYSTEM_INFO lpSystemInfo)
 {
@@ -49,7 +49,7 @@ VOID WINAPI GetNativeSystemInfo(LPSYSTEM_INFO lpSystemInfo) { GetSystemInfo(lpSy
 
 DWORD WINAPI GetActiveProcessorCount(WORD GroupNumber)
 {
-    return GroupNumber == ALL_PROCESSOR_GROUPS ? teb()->peb->processors : count_of(GroupNumber);
+    return GroupNumber == ALL_PROCESSOR_GROUPS ? teb()->peb->processors : group_count(GroupNumber);
 }
 
 WORD WINAPI GetActiveProcessorGroupCount(void)

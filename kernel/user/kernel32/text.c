@@ -10,7 +10,7 @@ static bool is_known(UINT page)
 }
 
 /* Reads one character of UTF-8. -1: not a character; one byte is skipped. */
-static int decode(const unsigned char **at, const unsigned char *end)
+static int decode_utf8(const unsigned char **at, const unsigned char *end)
 {
     static const unsigned least[] = { 0, 0x80, 0x800, 0x10000 };
     const unsigned char *p = *at;
@@ -45,7 +45,7 @@ int WINAPI MultiByteToWideChar(UINT CodePage, DWORD dwFlags, LPCCH lpMultiByteSt
     const unsigned char *end =
         at + (cbMultiByte < 0 ? strlen(lpMultiByteStr) + 1 : (size_t)cbMultiByte);
     while (at < end) {
-        int c = decode(&at, end);
+        int c = decode_utf8(&at, end);
         if (c < 0 && (dwFlags & MB_ERR_INVALID_CHARS))
             return fail(ERROR_NO_UNICODE_TRANSLATION);
         c = c < 0 ? REPLACEMENT : c;

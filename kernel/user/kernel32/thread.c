@@ -40,7 +40,7 @@ BOOL WINAPI CloseHandle(HANDLE hObject)
     return is_output(hObject) || hObject == STANDARD_INPUT || succeeded(NtClose(hObject));
 }
 
-static BOOL query(HANDLE thread, struct thread_information *info)
+static BOOL query_thread(HANDLE thread, struct thread_information *info)
 {
     return succeeded(NtQueryInformationThread(thread, 0, info, sizeof *info, NULL));
 }
@@ -48,13 +48,13 @@ static BOOL query(HANDLE thread, struct thread_information *info)
 DWORD WINAPI GetThreadId(HANDLE Thread)
 {
     struct thread_information info;
-    return query(Thread, &info) ? (DWORD)(ULONG_PTR)info.id.UniqueThread : 0;
+    return query_thread(Thread, &info) ? (DWORD)(ULONG_PTR)info.id.UniqueThread : 0;
 }
 
 BOOL WINAPI GetExitCodeThread(HANDLE hThread, LPDWORD lpExitCode)
 {
     struct thread_information info;
-    if (!query(hThread, &info))
+    if (!query_thread(hThread, &info))
         return FALSE;
     *lpExitCode = (DWORD)info.exit_status;
     return TRUE;
@@ -63,7 +63,7 @@ BOOL WINAPI GetExitCodeThread(HANDLE hThread, LPDWORD lpExitCode)
 DWORD_PTR WINAPI SetThreadAffinityMask(HANDLE hThread, DWORD_PTR dwThreadAffinityMask)
 {
     struct thread_information info;
-    if (!query(hThread, &info) ||
+    if (!query_thread(hThread, &info) ||
         !succeeded(
             NtSetInformationThread(hThread, 4, &dwThreadAffinityMask, sizeof dwThreadAffinityMask)))
         return 0;
@@ -110,7 +110,7 @@ WINBOOL WINAPI SetThreadPriority(HANDLE hThread, int nPriority)
 int WINAPI GetThreadPriority(HANDLE hThread)
 {
     struct thread_information info;
-    if (!query(hThread, &info))
+    if (!query_thread(hThread, &info))
         return THREAD_PRIORITY_ERROR_RETURN;
     LONG above = info.base_priority;
     return above > 2 ? THREAD_PRIORITY_TIME_CRITICAL : above < -2 ? THREAD_PRIORITY_IDLE : above;

@@ -81,7 +81,7 @@ static unsigned read_caches(struct cache *caches)
 
 /* --- By relations. --- */
 
-static SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX *begin(void *item, int relation, DWORD size)
+static SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX *begin_item(void *item, int relation, DWORD size)
 {
     SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX *x = item;
     memset(x, 0, size);
@@ -97,7 +97,7 @@ static void emit_cores(struct output *o)
     const DWORD size = SIZE(Processor.GroupMask[1]);
     ULONG64 item[16];
     for (DWORD i = 0; i < processors(); i++) {
-        SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX *x = begin(item, RelationProcessorCore, size);
+        SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX *x = begin_item(item, RelationProcessorCore, size);
         x->Processor.GroupCount = 1;
         x->Processor.GroupMask[0] = part((WORD)(i / GROUP_SIZE), i, 1);
         emit(o, x, size);
@@ -108,7 +108,7 @@ static void emit_package(struct output *o)
 {
     ULONG64 item[16 + 2 * GROUPS_MOST];
     const DWORD size = SIZE(Processor.GroupMask) + groups() * (DWORD)sizeof(GROUP_AFFINITY);
-    SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX *x = begin(item, RelationProcessorPackage, size);
+    SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX *x = begin_item(item, RelationProcessorPackage, size);
     x->Processor.GroupCount = groups();
     for (WORD g = 0; g < groups(); g++)
         x->Processor.GroupMask[g] = whole(g);
@@ -120,7 +120,7 @@ static void emit_node(struct output *o)
 {
     const DWORD size = SIZE(NumaNode) + sizeof(NUMA_NODE_RELATIONSHIP);
     ULONG64 item[16];
-    SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX *x = begin(item, RelationNumaNode, size);
+    SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX *x = begin_item(item, RelationNumaNode, size);
     x->NumaNode.GroupMask = whole(0);
     emit(o, x, size);
 }
@@ -133,7 +133,7 @@ static void emit_caches(struct output *o)
     unsigned count = read_caches(caches);
     for (unsigned n = 0; n < count; n++)
         for (DWORD i = 0; i < processors(); i += caches[n].shared < 64 ? caches[n].shared : 64) {
-            SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX *x = begin(item, RelationCache, size);
+            SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX *x = begin_item(item, RelationCache, size);
             x->Cache.Level = caches[n].is.Level;
             x->Cache.Associativity = caches[n].is.Associativity;
             x->Cache.LineSize = caches[n].is.LineSize;
@@ -149,7 +149,7 @@ static void emit_groups(struct output *o)
     ULONG64 item[16 + 8 * GROUPS_MOST];
     const DWORD size = SIZE(Group) + (DWORD)FIELD_OFFSET(GROUP_RELATIONSHIP, GroupInfo) +
                        groups() * (DWORD)sizeof(PROCESSOR_GROUP_INFO);
-    SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX *x = begin(item, RelationGroup, size);
+    SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX *x = begin_item(item, RelationGroup, size);
     x->Group.MaximumGroupCount = x->Group.ActiveGroupCount = groups();
     for (WORD g = 0; g < groups(); g++) {
         GROUP_AFFINITY a = whole(g);
@@ -161,7 +161,7 @@ static void emit_groups(struct output *o)
     emit(o, x, size);
 }
 
-static BOOL conclude(const struct output *o, PDWORD length)
+static BOOL report_size(const struct output *o, PDWORD length)
 {
     *length = o->used;
     return o->used <= o->room || fail(ERROR_INSUFFICIENT_BUFFER);
@@ -182,7 +182,7 @@ WINBOOL WINAPI GetLogicalProcessorInformationEx(LOGICAL_PROCESSOR_RELATIONSHIP R
     for (unsigned i = 0; i < ARRAYSIZE(emits); i++)
         if (type == RelationAll || type == i)
             emits[i](&o);
-    return conclude(&o, ReturnedLength);
+    return report_size(&o, ReturnedLength);
 }
 
 /* --- Without groups: the caller's own. --- */
@@ -217,7 +217,7 @@ WINBOOL WINAPI GetLogicalProcessorInformation(PSYSTEM_LOGICAL_PROCESSOR_INFORMAT
                        &caches[n].is);
     emit_plain(&o, all.Mask, RelationNumaNode, NULL);
     emit_plain(&o, all.Mask, RelationProcessorPackage, NULL);
-    return conclude(&o, ReturnedLength);
+    return report_size(&o, ReturnedLength);
 }
 
 WINBOOL WINAPI GetNumaHighestNodeNumber(PULONG HighestNodeNumber)

@@ -134,7 +134,7 @@ WINBOOL WINAPI SetProcessPriorityBoost(HANDLE hProcess, WINBOOL bDisablePriority
 
 #define TEXT_MOST 1024u /* characters that the kernel takes */
 
-static HRESULT result(NTSTATUS status)
+static HRESULT hresult_of(NTSTATUS status)
 {
     return NT_SUCCESS(status) ? S_OK : HRESULT_FROM_NT(status);
 }
@@ -146,7 +146,7 @@ HRESULT WINAPI SetThreadDescription(HANDLE hThread, PCWSTR lpThreadDescription)
     while (lpThreadDescription && lpThreadDescription[length] && length <= TEXT_MOST)
         length++;
     text.Length = text.MaximumLength = (USHORT)(length * sizeof(WCHAR));
-    return result(NtSetInformationThread(hThread, THREAD_NAME, &text, sizeof text));
+    return hresult_of(NtSetInformationThread(hThread, THREAD_NAME, &text, sizeof text));
 }
 
 /* Of a thread without a description: an empty one. LocalFree frees it. */
@@ -166,7 +166,7 @@ HRESULT WINAPI GetThreadDescription(HANDLE hThread, PWSTR *ppszThreadDescription
     } else {
         LocalFree(text);
     }
-    return result(status);
+    return hresult_of(status);
 }
 
 /* --- winmm.dll's, whose name leads here. --- */

@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <wctype.h>
 
-static int kind(int c)
+static int character_class(int c)
 {
     if (c >= 'A' && c <= 'Z')
         return _UPPER | (c <= 'F' ? _HEX : 0) | 0x100;
@@ -21,13 +21,13 @@ static int kind(int c)
     return 0;
 }
 
-int _isctype(int c, int mask) { return kind(c) & mask; }
-int iswctype(wint_t c, wctype_t mask) { return kind(c) & mask; }
-int is_wctype(wint_t c, wctype_t mask) { return kind(c) & mask; }
+int _isctype(int c, int mask) { return character_class(c) & mask; }
+int iswctype(wint_t c, wctype_t mask) { return character_class(c) & mask; }
+int is_wctype(wint_t c, wctype_t mask) { return character_class(c) & mask; }
 
 #define IS(name, mask)                                                                             \
-    int is##name(int c) { return kind(c) & (mask); }                                               \
-    int isw##name(wint_t c) { return kind(c) & (mask); }
+    int is##name(int c) { return character_class(c) & (mask); }                                    \
+    int isw##name(wint_t c) { return character_class(c) & (mask); }
 IS(alpha, _UPPER | _LOWER)
 IS(upper, _UPPER)
 IS(lower, _LOWER)

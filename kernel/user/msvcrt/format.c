@@ -14,7 +14,7 @@ int __mingw_vfscanf(FILE *stream, const char *format, va_list args);
 
 /* Copies the format with %ls for Microsoft's %ws, POINTER for %p and, if `rules` say so, %lf for
  * %Lf: to `room` if it fits, otherwise to the heap. */
-static char *translate(const char *format, unsigned rules, char *room)
+static char *translate_format(const char *format, unsigned rules, char *room)
 {
     size_t size = 1;
     if (!format) {
@@ -43,7 +43,7 @@ static char *translate(const char *format, unsigned rules, char *room)
 
 int format_to_stream(FILE *stream, unsigned rules, const char *format, va_list args)
 {
-    char room[LOCAL], *copy = translate(stream ? format : NULL, rules, room);
+    char room[LOCAL], *copy = translate_format(stream ? format : NULL, rules, room);
     if (!copy)
         return -1;
     stream_hold(stream);
@@ -56,7 +56,7 @@ int format_to_stream(FILE *stream, unsigned rules, const char *format, va_list a
 
 int format_to_text(char *text, size_t size, unsigned rules, const char *format, va_list args)
 {
-    char room[LOCAL], *copy = translate(format, rules, room);
+    char room[LOCAL], *copy = translate_format(format, rules, room);
     int n = copy ? __mingw_vsnprintf(text, size, copy, args) : -1;
     if (copy != room)
         free(copy);

@@ -15,7 +15,7 @@ static int bad(void)
     return -1;
 }
 
-static int none(const void *name)
+static int no_such_file(const void *name)
 {
     if (name)
         errno = ENOENT;
@@ -68,21 +68,21 @@ int _dup2(int from, int to)
 int _open(const char *name, int flags, ...)
 {
     (void)flags;
-    return none(name);
+    return no_such_file(name);
 }
 int _wopen(const wchar_t *name, int flags, ...)
 {
     (void)flags;
-    return none(name);
+    return no_such_file(name);
 }
 int _access(const char *name, int mode)
 {
     (void)mode;
-    return none(name);
+    return no_such_file(name);
 }
-int _unlink(const char *name) { return none(name); }
+int _unlink(const char *name) { return no_such_file(name); }
 
-static int seek(int file)
+static int refuse_seek(int file)
 {
     if (!is_file(file))
         return bad();
@@ -93,14 +93,14 @@ static int seek(int file)
 long _lseek(int file, long offset, int from)
 {
     (void)offset, (void)from;
-    return seek(file);
+    return refuse_seek(file);
 }
 long long _lseeki64(int file, long long offset, int from)
 {
     (void)offset, (void)from;
-    return seek(file);
+    return refuse_seek(file);
 }
-long long _telli64(int file) { return seek(file); }
+long long _telli64(int file) { return refuse_seek(file); }
 long _filelength(int file) { return is_file(file) ? 0 : bad(); }
 long long _filelengthi64(int file) { return is_file(file) ? 0 : bad(); }
 
@@ -115,7 +115,7 @@ int _fstat64(int file, struct _stat64 *stat)
 int _stat64(const char *name, struct _stat64 *stat)
 {
     (void)stat;
-    return none(name);
+    return no_such_file(name);
 }
 
 intptr_t _get_osfhandle(int file)

@@ -3,22 +3,22 @@
 #include "msvcrt.h"
 #include <malloc.h>
 
-static void *check(void *block)
+static void *check_block(void *block)
 {
     if (!block)
         errno = ENOMEM;
     return block;
 }
 
-void *malloc(size_t size) { return check(HeapAlloc(GetProcessHeap(), 0, size)); }
+void *malloc(size_t size) { return check_block(HeapAlloc(GetProcessHeap(), 0, size)); }
 void free(void *block) { HeapFree(GetProcessHeap(), 0, block); }
 
 void *calloc(size_t count, size_t size)
 {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes))
-        return check(NULL);
-    return check(HeapAlloc(GetProcessHeap(), HEAP_ZERO_MEMORY, bytes));
+        return check_block(NULL);
+    return check_block(HeapAlloc(GetProcessHeap(), HEAP_ZERO_MEMORY, bytes));
 }
 
 void *realloc(void *block, size_t size)
@@ -29,7 +29,7 @@ void *realloc(void *block, size_t size)
         free(block);
         return NULL;
     }
-    return check(HeapReAlloc(GetProcessHeap(), 0, block, size));
+    return check_block(HeapReAlloc(GetProcessHeap(), 0, block, size));
 }
 
 size_t _msize(void *block)
@@ -50,7 +50,7 @@ void *_aligned_malloc(size_t size, size_t alignment)
     }
     bool fits = !__builtin_add_overflow(alignment, sizeof(void *), &bytes) &&
                 !__builtin_add_overflow(size, bytes, &bytes);
-    char *block = fits ? malloc(bytes) : check(NULL);
+    char *block = fits ? malloc(bytes) : check_block(NULL);
     if (!block)
         return NULL;
     uintptr_t at =

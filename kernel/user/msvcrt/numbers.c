@@ -27,16 +27,16 @@ struct reader {
     unsigned step;
 };
 
-static wchar_t peek(const struct reader *r)
+static wchar_t peek_character(const struct reader *r)
 {
     return r->step == 1 ? *(const unsigned char *)r->at : *(const wchar_t *)r->at;
 }
 
-static void skip(struct reader *r) { r->at = (const char *)r->at + r->step; }
+static void skip_character(struct reader *r) { r->at = (const char *)r->at + r->step; }
 
 /* The magnitude, at most `positive` or `negative`; beyond that ERANGE and `over`. */
-static uint64_t parse(struct reader *r, int base, uint64_t positive, uint64_t negative, bool *minus,
-                      bool *over)
+static uint64_t parse_integer(struct reader *r, int base, uint64_t positive, uint64_t negative,
+                              bool *minus, bool *over)
 {
     const void *start = r->at;
     uint64_t value = 0;
@@ -46,17 +46,17 @@ static uint64_t parse(struct reader *r, int base, uint64_t positive, uint64_t ne
         wrong(EINVAL);
         return 0;
     }
-    while (is_space(peek(r)))
-        skip(r);
-    *minus = peek(r) == '-';
-    if (peek(r) == '-' || peek(r) == '+')
-        skip(r);
+    while (is_space(peek_character(r)))
+        skip_character(r);
+    *minus = peek_character(r) == '-';
+    if (peek_character(r) == '-' || peek_character(r) == '+')
+        skip_character(r);
     struct reader zero = *r;
-    if ((base == 0 || base == 16) && peek(r) == '0') {
-        skip(&zero);
-        if ((peek(&zero) | 32) == 'x') {
-            skip(&zero);
-            if (digit_of(peek(&zero)) < 16) {
+    if ((base == 0 || base == 16) && peek_character(r) == '0') {
+        skip_character(&zero);
+        if ((peek_character(&zero) | 32) == 'x') {
+            skip_character(&zero);
+            if (digit_of(peek_character(&zero)) < 16) {
                 *r = zero;
                 base = 16;
             }
@@ -65,11 +65,12 @@ static uint64_t parse(struct reader *r, int base, uint64_t positive, uint64_t ne
     }
     base = base ? base : 10;
     uint64_t limit = *minus ? negative : positive;
-    for (; digit_of(peek(r)) < base; skip(r)) {
+    for (; digit_of(peek_character(r)) < base; skip_character(r)) {
         uint64_t next;
         any = true;
         *over |= __builtin_mul_overflow(value, (unsigned)base, &next) ||
-                 __builtin_add_overflow(next, (unsigned)digit_of(peek(r)), &next) || next > limit;
+                 __builtin_add_overflow(next, (unsigned)digit_of(peek_character(r)), &next) ||
+                 next > limit;
         value = *over ? limit : next;
     }
     if (!any)
@@ -82,14 +83,14 @@ static uint64_t parse(struct reader *r, int base, uint64_t positive, uint64_t ne
 static int64_t to_signed(struct reader *r, int base, int64_t least, int64_t most)
 {
     bool minus, over;
-    uint64_t value = parse(r, base, (uint64_t)most, -(uint64_t)least, &minus, &over);
+    uint64_t value = parse_integer(r, base, (uint64_t)most, -(uint64_t)least, &minus, &over);
     return (int64_t)(minus ? -value : value);
 }
 
 static uint64_t to_unsigned(struct reader *r, int base, uint64_t most)
 {
     bool minus, over;
-    uint64_t value = parse(r, base, most, most, &minus, &over);
+    uint64_t value = parse_integer(r, base, most, most, &minus, &over);
     return over ? most : minus ? -value : value;
 }
 
@@ -138,7 +139,7 @@ double _wtof(const wchar_t *text) { return wcstod(text, NULL); }
 
 /* --- To text. --- */
 
-static char *put_number(uint64_t value, bool minus, char *text, int base)
+static char *put_integer(uint64_t value, bool minus, char *text, int base)
 {
     char digits[66];
     unsigned n = sizeof digits;
@@ -161,7 +162,7 @@ static char *put_number(uint64_t value, bool minus, char *text, int base)
     {                                                                                              \
         bool minus = base == 10 && value < 0;                                                      \
         uint64_t magnitude = minus ? -(uint64_t)value : (unsigned_type)value;                      \
-        return put_number(magnitude, minus, text, base);                                           \
+        return put_integer(magnitude, minus, text, base);                                          \
     }
 SIGNED_TEXT(_itoa, int, unsigned)
 SIGNED_TEXT(_ltoa, long, unsigned long)
@@ -169,12 +170,12 @@ SIGNED_TEXT(_i64toa, long long, unsigned long long)
 
 char *_ultoa(unsigned long value, char *text, int base)
 {
-    return put_number(value, false, text, base);
+    return put_integer(value, false, text, base);
 }
 
 char *_ui64toa(unsigned long long value, char *text, int base)
 {
-    return put_number(value, false, text, base);
+    return put_integer(value, false, text, base);
 }
 
 /* --- The rest. --- */

@@ -40,7 +40,7 @@ static void sift(char *base, size_t at, size_t count, size_t size, order_s compa
     }
 }
 
-static void sort(char *base, size_t count, size_t size, order_s compare, void *context)
+static void heap_sort(char *base, size_t count, size_t size, order_s compare, void *context)
 {
     for (size_t i = count / 2; i-- > 0;)
         sift(base, i, count, size, compare, context);
@@ -53,17 +53,17 @@ static void sort(char *base, size_t count, size_t size, order_s compare, void *c
 void qsort_s(void *base, size_t count, size_t size, order_s compare, void *context)
 {
     if (usable(base, count, size, compare))
-        sort(base, count, size, compare, context);
+        heap_sort(base, count, size, compare, context);
 }
 
 void qsort(void *base, size_t count, size_t size, order compare)
 {
     if (usable(base, count, size, compare))
-        sort(base, count, size, without_context, &compare);
+        heap_sort(base, count, size, without_context, &compare);
 }
 
-static void *search(const void *key, const char *from, size_t count, size_t size, order_s compare,
-                    void *context)
+static void *binary_search(const void *key, const char *from, size_t count, size_t size,
+                           order_s compare, void *context)
 {
     while (count) {
         const char *middle = from + count / 2 * size;
@@ -82,13 +82,14 @@ static void *search(const void *key, const char *from, size_t count, size_t size
 void *bsearch_s(const void *key, const void *base, size_t count, size_t size, order_s compare,
                 void *context)
 {
-    return usable(base, count, size, compare) ? search(key, base, count, size, compare, context)
-                                              : NULL;
+    return usable(base, count, size, compare)
+               ? binary_search(key, base, count, size, compare, context)
+               : NULL;
 }
 
 void *bsearch(const void *key, const void *base, size_t count, size_t size, order compare)
 {
     return usable(base, count, size, compare)
-               ? search(key, base, count, size, without_context, &compare)
+               ? binary_search(key, base, count, size, without_context, &compare)
                : NULL;
 }

@@ -70,7 +70,7 @@ static int split(const wchar_t *line, wchar_t **words, wchar_t *to)
     return count;
 }
 
-static char *narrow(const wchar_t *wide)
+static char *narrow_argument(const wchar_t *wide)
 {
     int n = WideCharToMultiByte(CP_ACP, 0, wide, -1, NULL, 0, NULL, NULL);
     char *text = malloc((size_t)n);
@@ -89,7 +89,7 @@ static void make_arguments(void)
         return;
     __argc = split(_wcmdln, wide, text);
     for (int i = 0; i < __argc; i++)
-        plain[i] = narrow(wide[i]);
+        plain[i] = narrow_argument(wide[i]);
     __wargv = wide;
     __argv = plain;
 }
@@ -104,7 +104,7 @@ void make_environment(void)
     _environ = calloc(count + 1, sizeof *_environ);
     for (size_t i = 0; _wenviron && _environ && i < count; i++) {
         _wenviron[i] = (wchar_t *)block;
-        _environ[i] = narrow(block);
+        _environ[i] = narrow_argument(block);
         block += wcslen(block) + 1;
     }
 }

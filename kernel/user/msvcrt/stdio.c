@@ -56,7 +56,7 @@ void stream_unlock(FILE *stream)
 void _lock_file(FILE *stream) { stream_lock(stream); }
 void _unlock_file(FILE *stream) { stream_unlock(stream); }
 
-static int flush(FILE *stream)
+static int flush_stream(FILE *stream)
 {
     DWORD left = (DWORD)(stream->_ptr - stream->_base), written;
     stream->_ptr = stream->_base;
@@ -72,10 +72,10 @@ static int flush(FILE *stream)
 void streams_end(void)
 {
     for (int i = 1; i < OPEN; i++)
-        flush(&_iob[i]);
+        flush_stream(&_iob[i]);
 }
 
-static bool put(FILE *stream, char c)
+static bool put_byte(FILE *stream, char c)
 {
     if (!is_open(stream) || !(stream->_flag & _IOWRT)) {
         stream->_flag |= _IOERR;
@@ -83,13 +83,13 @@ static bool put(FILE *stream, char c)
         return false;
     }
     *stream->_ptr++ = c;
-    return stream->_ptr < stream->_base + stream->_bufsiz || flush(stream) == 0;
+    return stream->_ptr < stream->_base + stream->_bufsiz || flush_stream(stream) == 0;
 }
 
 static void settle(FILE *stream)
 {
     if (is_open(stream) && stream->_flag & _IOWRT && !(stream->_flag & (HELD | BUFFERED)))
-        flush(stream);
+        flush_stream(stream);
 }
 
 void stream_hold(FILE *stream)
@@ -111,7 +111,7 @@ size_t stream_write(FILE *stream, const char *text, size_t size)
     if (!is_stream(stream))
         return 0;
     stream_lock(stream);
-    while (done < size && put(stream, text[done]))
+    while (done < size && put_byte(stream, text[done]))
         done++;
     settle(stream);
     stream_unlock(stream);
@@ -165,7 +165,7 @@ int fflush(FILE *stream)
     for (int i = 1; i < OPEN; i++)
         if (!stream || stream == &_iob[i]) {
             stream_lock(&_iob[i]);
-            result |= flush(&_iob[i]);
+            result |= flush_stream(&_iob[i]);
             stream_unlock(&_iob[i]);
         }
     return result;
@@ -180,7 +180,7 @@ int setvbuf(FILE *stream, char *buffer, int mode, size_t size)
         return -1;
     }
     stream_lock(stream);
-    flush(stream);
+    flush_stream(stream);
     stream->_flag &= ~BUFFERED;
     if (mode != _IONBF)
         stream->_flag |= BUFFERED;

@@ -43,7 +43,7 @@ struct start {
     void *argument;
 };
 
-static DWORD WINAPI begin(LPVOID argument)
+static DWORD WINAPI begin_crt_thread(LPVOID argument)
 {
     struct start start = *(struct start *)argument;
     free(argument);
@@ -54,7 +54,8 @@ static DWORD WINAPI begin(LPVOID argument)
     return 0;
 }
 
-static HANDLE make(struct start start, void *security, unsigned size, unsigned flags, unsigned *id)
+static HANDLE make_crt_thread(struct start start, void *security, unsigned size, unsigned flags,
+                              unsigned *id)
 {
     if (!start.routine && !start.plain) {
         wrong(EINVAL);
@@ -64,7 +65,7 @@ static HANDLE make(struct start start, void *security, unsigned size, unsigned f
     if (!argument)
         return NULL;
     *argument = start;
-    HANDLE thread = CreateThread(security, size, begin, argument, flags, (DWORD *)id);
+    HANDLE thread = CreateThread(security, size, begin_crt_thread, argument, flags, (DWORD *)id);
     if (!thread) {
         free(argument);
         errno = EAGAIN;
@@ -76,14 +77,14 @@ uintptr_t _beginthreadex(void *security, unsigned size, unsigned(__stdcall *rout
                          void *argument, unsigned flags, unsigned *id)
 {
     struct start start = { routine, NULL, argument };
-    return (uintptr_t)make(start, security, size, flags, id);
+    return (uintptr_t)make_crt_thread(start, security, size, flags, id);
 }
 
 /* NT: the handle stays open; Windows closes it when the thread ends. */
 uintptr_t _beginthread(void(__cdecl *routine)(void *), unsigned size, void *argument)
 {
     struct start start = { NULL, routine, argument };
-    HANDLE thread = make(start, NULL, size, 0, NULL);
+    HANDLE thread = make_crt_thread(start, NULL, size, 0, NULL);
     return thread ? (uintptr_t)thread : (uintptr_t)-1;
 }
 

@@ -63,7 +63,7 @@ static long long days_of(long long year, int month, int day)
     return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
 
-static void fill(struct tm *tm, long long seconds)
+static void fill_tm(struct tm *tm, long long seconds)
 {
     long long day = (seconds >= 0 ? seconds : seconds - DAY + 1) / DAY;
     int left = (int)(seconds - day * DAY);
@@ -93,7 +93,7 @@ struct tm *_gmtime64(const __time64_t *time)
         errno = data->time ? EINVAL : ENOMEM;
         return NULL;
     }
-    fill(data->time, *time);
+    fill_tm(data->time, *time);
     return data->time;
 }
 
@@ -114,7 +114,7 @@ errno_t _gmtime64_s(struct tm *tm, const __time64_t *time)
         return wrong(EINVAL);
     if (*time < 0 || *time > LAST)
         return errno = EINVAL;
-    fill(tm, *time);
+    fill_tm(tm, *time);
     return 0;
 }
 
@@ -134,7 +134,7 @@ __time64_t _mktime64(struct tm *tm)
     }
     long long day = days_of(year, month, 1) + tm->tm_mday - 1;
     long long seconds = day * DAY + tm->tm_hour * 3600ll + tm->tm_min * 60ll + tm->tm_sec;
-    fill(tm, seconds);
+    fill_tm(tm, seconds);
     return seconds;
 }
 

@@ -143,7 +143,7 @@ size_t wcrtomb(char *to, wchar_t c, mbstate_t *state)
 }
 
 /* The length of the character that begins with this byte. */
-static size_t length_of(unsigned char first)
+static size_t utf8_length(unsigned char first)
 {
     return first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
@@ -155,7 +155,7 @@ size_t mbrtowc(wchar_t *to, const char *from, size_t size, mbstate_t *state)
     (void)state;
     if (!from)
         return 0;
-    size_t n = size ? length_of((unsigned char)*from) : 0;
+    size_t n = size ? utf8_length((unsigned char)*from) : 0;
     if (n > size || !size)
         return (size_t)-2;
     if (MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, from, (int)n, wide, 2) != 1) {

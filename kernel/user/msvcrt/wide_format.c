@@ -17,7 +17,7 @@ int __mingw_vfwscanf(FILE *stream, const wchar_t *format, va_list args);
 
 /* Copies the format with C99's widths of strings and characters, as `rules` say. The caller frees
  * it. */
-static wchar_t *translate(const wchar_t *format, unsigned rules)
+static wchar_t *translate_wide_format(const wchar_t *format, unsigned rules)
 {
     if (!format) {
         wrong(EINVAL);
@@ -87,7 +87,7 @@ int vwprintf(const wchar_t *format, va_list args) { return vfwprintf(stdout, for
 int format_to_wide_text(wchar_t *text, size_t size, unsigned rules, const wchar_t *format,
                         va_list args)
 {
-    wchar_t *copy = translate(format, rules);
+    wchar_t *copy = translate_wide_format(format, rules);
     va_list again;
     va_copy(again, args);
     int n = copy ? __mingw_vsnwprintf(NULL, 0, copy, again) : -1;

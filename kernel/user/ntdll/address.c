@@ -28,7 +28,7 @@ static struct list *list_of(const volatile void *address)
 
 /* Held for a few instructions. The holder may be preempted, so a waiter yields. While the process
  * ends only one thread is left, and the lock is ignored. */
-static void lock(struct list *list)
+static void lock_list(struct list *list)
 {
     while (InterlockedExchange(&list->taken, 1) && !shutting_down) {
         YieldProcessor();
@@ -36,9 +36,9 @@ static void lock(struct list *list)
     }
 }
 
-static void unlock(struct list *list) { InterlockedExchange(&list->taken, 0); }
+static void unlock_list(struct list *list) { InterlockedExchange(&list->taken, 0); }
 
-static bool same(const volatile void *a, const void *b, SIZE_T size)
+static bool equal_values(const volatile void *a, const void *b, SIZE_T size)
 {
     switch (size) {
     case 1: return *(const volatile UCHAR *)a == *(const UCHAR *)b;
@@ -79,22 +79,22 @@ NTSTATUS NTAPI RtlWaitOnAddress(volatile VOID *Address, PVOID CompareAddress, SI
         return STATUS_INVALID_PARAMETER;
     if (!waiter.event)
         return STATUS_NO_MEMORY;
-    lock(list);
-    if (!same(Address, CompareAddress, AddressSize)) {
-        unlock(list);
+    lock_list(list);
+    if (!equal_values(Address, CompareAddress, AddressSize)) {
+        unlock_list(list);
         return STATUS_SUCCESS;
     }
     struct waiter **last = &list->first;
     while (*last)
         last = &(*last)->next;
     *last = &waiter;
-    unlock(list);
+    unlock_list(list);
     NTSTATUS status = NtWaitForSingleObject(waiter.event, FALSE, Timeout);
     if (status == STATUS_SUCCESS)
         return status;
-    lock(list);
+    lock_list(list);
     bool waiting = remove_waiter(list, &waiter);
-    unlock(list);
+    unlock_list(list);
     if (!waiting) /* the event is set, or will be soon */
         status = NtWaitForSingleObject(waiter.event, FALSE, NULL);
     return status;
@@ -104,14 +104,14 @@ static bool wake_one(const volatile void *address)
 {
     struct list *list = list_of(address);
     HANDLE event = NULL;
-    lock(list);
+    lock_list(list);
     for (struct waiter **at = &list->first; *at; at = &(*at)->next)
         if ((*at)->address == address) {
             event = (*at)->event;
             *at = (*at)->next;
             break;
         }
-    unlock(list);
+    unlock_list(list);
     if (event)
         NtSetEvent(event, NULL);
     return event != NULL;

@@ -49,7 +49,7 @@ static bool enter_again(PRTL_CRITICAL_SECTION section)
     return true;
 }
 
-static void own(PRTL_CRITICAL_SECTION section)
+static void own_section(PRTL_CRITICAL_SECTION section)
 {
     section->OwningThread = me();
     section->RecursionCount = 1;
@@ -62,12 +62,12 @@ ULONG NTAPI RtlTryEnterCriticalSection(PRTL_CRITICAL_SECTION CriticalSection)
     if (InterlockedCompareExchange(&CriticalSection->LockCount, TAKEN, FREE) != FREE &&
         !shutting_down)
         return FALSE;
-    own(CriticalSection);
+    own_section(CriticalSection);
     return TRUE;
 }
 
 /* Tries SpinCount times, if a thread on another processor may leave it meanwhile. */
-static bool spin(PRTL_CRITICAL_SECTION section)
+static bool spin_for_section(PRTL_CRITICAL_SECTION section)
 {
     ULONG_PTR turns = teb()->peb->processors > 1 ? section->SpinCount & 0xffffff : 0;
     for (; turns; turns--) {
@@ -81,11 +81,11 @@ static bool spin(PRTL_CRITICAL_SECTION section)
 NTSTATUS NTAPI RtlEnterCriticalSection(PRTL_CRITICAL_SECTION CriticalSection)
 {
     LONG waited = WAITED;
-    if (RtlTryEnterCriticalSection(CriticalSection) || spin(CriticalSection))
+    if (RtlTryEnterCriticalSection(CriticalSection) || spin_for_section(CriticalSection))
         return STATUS_SUCCESS;
     while (InterlockedExchange(&CriticalSection->LockCount, WAITED) != FREE && !shutting_down)
         RtlWaitOnAddress(&CriticalSection->LockCount, &waited, sizeof waited, NULL);
-    own(CriticalSection);
+    own_section(CriticalSection);
     return STATUS_SUCCESS;
 }
 

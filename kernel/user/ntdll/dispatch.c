@@ -10,7 +10,7 @@ struct walk {
 };
 
 /* Fills in the current frame. False: it is not on the thread's stack. */
-static bool look(struct walk *w, DWORD handlers)
+static bool find_frame(struct walk *w, DWORD handlers)
 {
     DISPATCHER_CONTEXT *d = &w->dispatcher;
     w->caller = w->context;
@@ -112,7 +112,7 @@ bool dispatch_exception(PEXCEPTION_RECORD record, PCONTEXT context)
     struct walk w;
     if (call_vectored(&pointers, false) == EXCEPTION_CONTINUE_EXECUTION)
         return true;
-    for (w.context = *context; look(&w, UNW_FLAG_EHANDLER); w.context = w.caller)
+    for (w.context = *context; find_frame(&w, UNW_FLAG_EHANDLER); w.context = w.caller)
         if (ask_frame(&w, record, context)) {
             call_vectored(&pointers, true);
             return true;
@@ -229,7 +229,7 @@ VOID NTAPI RtlUnwindEx(PVOID TargetFrame, PVOID TargetIp, PEXCEPTION_RECORD Exce
     record->ExceptionFlags |= EXCEPTION_UNWINDING;
     if (!TargetFrame)
         record->ExceptionFlags |= EXCEPTION_EXIT_UNWIND;
-    while (look(&w, UNW_FLAG_UHANDLER)) {
+    while (find_frame(&w, UNW_FLAG_UHANDLER)) {
         unwind_frame(&w, record, TargetFrame, TargetIp, ReturnValue);
         if ((PVOID)w.dispatcher.EstablisherFrame == TargetFrame)
             break;

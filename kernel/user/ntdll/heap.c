@@ -233,7 +233,7 @@ PVOID NTAPI RtlReAllocateHeap(HANDLE HeapHandle, ULONG Flags, PVOID BaseAddress,
     return to;
 }
 
-static void begin(struct heap *heap)
+static void init_heap(struct heap *heap)
 {
     heap->all.next = heap->all.previous = &heap->all;
     RtlInitializeCriticalSection(&heap->lock);
@@ -245,7 +245,7 @@ PVOID NTAPI RtlCreateHeap(ULONG Flags, PVOID HeapBase, SIZE_T ReserveSize, SIZE_
     struct heap *heap = RtlAllocateHeap(NULL, HEAP_ZERO_MEMORY, sizeof *heap);
     (void)Flags, (void)HeapBase, (void)ReserveSize, (void)CommitSize, (void)Lock, (void)Parameters;
     if (heap)
-        begin(heap);
+        init_heap(heap);
     return heap;
 }
 
@@ -267,7 +267,7 @@ PVOID NTAPI RtlDestroyHeap(PVOID HeapHandle)
 
 NTSTATUS heap_begin(void)
 {
-    begin(&process_heap);
+    init_heap(&process_heap);
     teb()->peb->heap = &process_heap;
     return STATUS_SUCCESS;
 }

@@ -3,7 +3,7 @@
 #include "ntdll.h"
 
 /* Names of images are ASCII here. False: this one is not. */
-static bool narrow(const UNICODE_STRING *wide, char *name, unsigned room)
+static bool narrow_name(const UNICODE_STRING *wide, char *name, unsigned room)
 {
     unsigned n = wide->Length / 2u;
     if (n >= room)
@@ -30,7 +30,7 @@ NTSTATUS NTAPI LdrLoadDll(PWSTR SearchPath, PULONG Flags, PUNICODE_STRING Name, 
     char name[256];
     struct module *m;
     (void)SearchPath, (void)Flags;
-    if (!narrow(Name, name, sizeof name))
+    if (!narrow_name(Name, name, sizeof name))
         return STATUS_DLL_NOT_FOUND;
     RtlEnterCriticalSection(&loader_lock);
     NTSTATUS status = module_load(name, &m);
@@ -59,7 +59,7 @@ NTSTATUS NTAPI LdrGetDllHandle(PWSTR Path, PULONG Flags, PUNICODE_STRING Name, P
 {
     char name[256];
     (void)Path, (void)Flags;
-    if (!narrow(Name, name, sizeof name))
+    if (!narrow_name(Name, name, sizeof name))
         return STATUS_DLL_NOT_FOUND;
     RtlEnterCriticalSection(&loader_lock);
     struct module *m = module_find(name);

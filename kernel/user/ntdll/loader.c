@@ -5,13 +5,13 @@
 struct loader loader;
 RTL_CRITICAL_SECTION loader_lock;
 
-static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c; }
+static char lower_char(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c; }
 
 /* --- The lists. --- */
 
 static void init_list(LIST_ENTRY *list) { list->Flink = list->Blink = list; }
 
-static void append(LIST_ENTRY *list, LIST_ENTRY *entry)
+static void append_entry(LIST_ENTRY *list, LIST_ENTRY *entry)
 {
     entry->Flink = list;
     entry->Blink = list->Blink;
@@ -46,7 +46,7 @@ static const struct {
     { "api-ms-win-security-", "advapi32.dll" }
 };
 
-static bool is_name(const char *name, const char *row)
+static bool matches_row(const char *name, const char *row)
 {
     while (*row && *name == *row)
         name++, row++;
@@ -67,7 +67,7 @@ static bool plain_name(const char *name, char *plain)
         point |= *name == '.';
         if (n == START_NAME_MAX - 5)
             return false;
-        plain[n++] = lower(*name);
+        plain[n++] = lower_char(*name);
     }
     if (n && plain[n - 1] == '.')
         n--;
@@ -75,7 +75,7 @@ static bool plain_name(const char *name, char *plain)
         plain[n++] = *p;
     plain[n] = 0;
     for (unsigned i = 0; i < ARRAYSIZE(other_names); i++)
-        if (is_name(plain, other_names[i].name)) {
+        if (matches_row(plain, other_names[i].name)) {
             memcpy(plain, other_names[i].here, strlen(other_names[i].here) + 1);
             break;
         }
@@ -117,7 +117,7 @@ NTSTATUS module_add(uint8_t *base, size_t size, const char *name, struct module 
     if (pe_open_image(&m->pe, base, size))
         return STATUS_INVALID_IMAGE_FORMAT;
     for (unsigned i = 0; name[i] && i < START_NAME_MAX - 1; i++)
-        m->short_name[i] = lower(name[i]);
+        m->short_name[i] = lower_char(name[i]);
     m->base = base;
     m->size = (ULONG)size;
     m->entry = m->pe.entry ? base + m->pe.entry : NULL;
@@ -129,8 +129,8 @@ NTSTATUS module_add(uint8_t *base, size_t size, const char *name, struct module 
         init_list(&loader.memory_order);
         init_list(&loader.initialization_order);
     }
-    append(&loader.load_order, &m->load_order);
-    append(&loader.memory_order, &m->memory_order);
+    append_entry(&loader.load_order, &m->load_order);
+    append_entry(&loader.memory_order, &m->memory_order);
     return tls_add_module(m);
 }
 
@@ -269,12 +269,12 @@ NTSTATUS module_resolve(struct module *m)
     if (step == PE_BROKEN)
         status = STATUS_INVALID_IMAGE_FORMAT;
     if (NT_SUCCESS(status))
-        append(&loader.initialization_order, &m->initialization_order);
+        append_entry(&loader.initialization_order, &m->initialization_order);
     return status;
 }
 
 /* Removes a library whose imports failed; libraries that it loaded stay. */
-static void forget(struct module *m)
+static void remove_module(struct module *m)
 {
     m->load_order.Flink->Blink = m->load_order.Blink;
     m->load_order.Blink->Flink = m->load_order.Flink;
@@ -298,7 +298,7 @@ NTSTATUS module_load(const char *name, struct module **module)
     if (NT_SUCCESS(status))
         status = module_resolve(*module);
     if (!NT_SUCCESS(status) && *module)
-        forget(*module);
+        remove_module(*module);
     return status;
 }
 

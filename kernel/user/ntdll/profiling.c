@@ -28,7 +28,7 @@ C_ASSERT(sizeof(union room) * PER_PAGE == 4096);
 
 static union room *volatile pages[PAGES];
 
-static union room *page_of(unsigned i)
+static union room *reading_page(unsigned i)
 {
     PVOID page = NULL;
     SIZE_T size = 4096;
@@ -44,7 +44,7 @@ static union room *page_of(unsigned i)
 
 static PTHREAD_PERFORMANCE_DATA allocate_block(void)
 {
-    for (unsigned i = 0; i < PAGES && page_of(i); i++)
+    for (unsigned i = 0; i < PAGES && reading_page(i); i++)
         for (union room *r = pages[i]; r < pages[i] + PER_PAGE; r++)
             if (!InterlockedExchange(&r->mark.used, 1))
                 return &r->block;
@@ -116,12 +116,12 @@ static inline uint64_t width_of(ULONG lack, bool fixed)
     return ~UINT64_C(0) >> (lack >> (fixed && lack > 0xff ? 8 : 0) & 63);
 }
 
-static inline uint64_t count_of(const COUNTER_READING *c, uint64_t width)
+static inline uint64_t count_of_counter(const COUNTER_READING *c, uint64_t width)
 {
     return c->Total + ((read_counter(c->Index) - c->Start) & width);
 }
 
-static void read_counters(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DATA data)
+static void read_block_counters(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DATA data)
 {
     ULONG filled = 0, configured = block->HwCountersCount, lack = block->CycleTime.Index;
     for (uint64_t left = block->HardwareCounters & ALL_ELEMENTS; left; left &= left - 1) {
@@ -129,7 +129,7 @@ static void read_counters(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DATA data
         const COUNTER_READING *c = &block->HwCounters[i];
         uint64_t value = 0;
         if (i < configured) {
-            value = count_of(c, width_of(lack, c->Index & FIXED_SELECTOR));
+            value = count_of_counter(c, width_of(lack, c->Index & FIXED_SELECTOR));
             filled++;
         }
         data->HwCounters[i] = (HARDWARE_COUNTER_DATA){ PMCCounter, 0, value };
@@ -149,7 +149,7 @@ static inline bool read_plain(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DATA 
     HARDWARE_COUNTER_DATA *d = data->HwCounters;
     uint64_t width = ~UINT64_C(0) >> (lack & 63);
     do {
-        *d++ = (HARDWARE_COUNTER_DATA){ PMCCounter, 0, count_of(c, width) };
+        *d++ = (HARDWARE_COUNTER_DATA){ PMCCounter, 0, count_of_counter(c, width) };
         c++;
     } while (left >>= 1);
     data->HwCountersCount = (BYTE)(d - data->HwCounters);
@@ -158,8 +158,8 @@ static inline bool read_plain(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DATA 
 
 /* Reads what is not a counter and ends an attempt. Wait reasons accumulate, because reading clears
  * them in the block. False: a switch or a migration interrupted the attempt. */
-static inline bool finish(PTHREAD_PERFORMANCE_DATA block, ULONG flags, PPERFORMANCE_DATA data,
-                          uint64_t update)
+static inline bool finish_attempt(PTHREAD_PERFORMANCE_DATA block, ULONG flags,
+                                  PPERFORMANCE_DATA data, uint64_t update)
 {
     data->CycleTime = block->CycleTime.Total + __rdtsc() - block->CycleTime.Start;
     if (flags & READ_THREAD_PROFILING_FLAG_DISPATCHING) {
@@ -177,8 +177,8 @@ static __attribute__((noinline)) NTSTATUS read_general(PTHREAD_PERFORMANCE_DATA 
     for (;; data->RetryCount++) {
         uint64_t update = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
         if (flags & READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
-            read_counters(block, data);
-        if (finish(block, flags, data, update))
+            read_block_counters(block, data);
+        if (finish_attempt(block, flags, data, update))
             return STATUS_SUCCESS;
     }
 }
@@ -209,7 +209,7 @@ NTSTATUS RtlReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
         if (Flags & READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS &&
             !read_plain(block, PerformanceData))
             return read_general(block, Flags, PerformanceData);
-        if (finish(block, Flags, PerformanceData, update))
+        if (finish_attempt(block, Flags, PerformanceData, update))
             return STATUS_SUCCESS;
         asm volatile(""
                      : "+r"(Flags), "+r"(PerformanceData),

@@ -23,8 +23,8 @@ static LONG ask_filter(const struct scope *s, DWORD64 base, EXCEPTION_POINTERS *
     return ((filter_function)(base + s->handler))(pointers, frame);
 }
 
-static EXCEPTION_DISPOSITION search(PEXCEPTION_RECORD record, PVOID frame, PCONTEXT context,
-                                    PDISPATCHER_CONTEXT d)
+static EXCEPTION_DISPOSITION search_scopes(PEXCEPTION_RECORD record, PVOID frame, PCONTEXT context,
+                                           PDISPATCHER_CONTEXT d)
 {
     const struct scopes *scopes = d->HandlerData;
     EXCEPTION_POINTERS pointers = { record, context };
@@ -68,5 +68,5 @@ EXCEPTION_DISPOSITION __cdecl __C_specific_handler(struct _EXCEPTION_RECORD *Exc
 {
     if (ExceptionRecord->ExceptionFlags & (EXCEPTION_UNWINDING | EXCEPTION_EXIT_UNWIND))
         return unwind(ExceptionRecord, EstablisherFrame, DispatcherContext);
-    return search(ExceptionRecord, EstablisherFrame, ContextRecord, DispatcherContext);
+    return search_scopes(ExceptionRecord, EstablisherFrame, ContextRecord, DispatcherContext);
 }

@@ -11,7 +11,7 @@
 
 static LONG64 volatile *word_of(void *object) { return (LONG64 volatile *)object; }
 
-static bool change(LONG64 volatile *word, LONG64 from, LONG64 to)
+static bool change_word(LONG64 volatile *word, LONG64 from, LONG64 to)
 {
     return InterlockedCompareExchange64(word, to, from) == from;
 }
@@ -20,7 +20,7 @@ BOOLEAN NTAPI RtlTryAcquireSRWLockExclusive(PRTL_SRWLOCK SRWLock)
 {
     LONG64 volatile *word = word_of(SRWLock);
     LONG64 value = *word;
-    return !(value & ~WAITED) && change(word, value, value | ALONE);
+    return !(value & ~WAITED) && change_word(word, value, value | ALONE);
 }
 
 BOOLEAN NTAPI RtlTryAcquireSRWLockShared(PRTL_SRWLOCK SRWLock)
@@ -30,29 +30,29 @@ BOOLEAN NTAPI RtlTryAcquireSRWLockShared(PRTL_SRWLOCK SRWLock)
         LONG64 value = *word;
         if (value & ALONE)
             return FALSE;
-        if (change(word, value, value + SHARER))
+        if (change_word(word, value, value + SHARER))
             return TRUE;
         YieldProcessor();
     }
 }
 
-static void wait_for(LONG64 volatile *word, LONG64 blocking)
+static void wait_for_word(LONG64 volatile *word, LONG64 blocking)
 {
     LONG64 value = *word, waited = value | WAITED;
-    if ((value & blocking) && (value == waited || change(word, value, waited)))
+    if ((value & blocking) && (value == waited || change_word(word, value, waited)))
         RtlWaitOnAddress(word, &waited, sizeof waited, NULL);
 }
 
 VOID NTAPI RtlAcquireSRWLockExclusive(PRTL_SRWLOCK SRWLock)
 {
     while (!RtlTryAcquireSRWLockExclusive(SRWLock) && !shutting_down)
-        wait_for(word_of(SRWLock), ~WAITED);
+        wait_for_word(word_of(SRWLock), ~WAITED);
 }
 
 VOID NTAPI RtlAcquireSRWLockShared(PRTL_SRWLOCK SRWLock)
 {
     while (!RtlTryAcquireSRWLockShared(SRWLock) && !shutting_down)
-        wait_for(word_of(SRWLock), ALONE);
+        wait_for_word(word_of(SRWLock), ALONE);
 }
 
 VOID NTAPI RtlReleaseSRWLockExclusive(PRTL_SRWLOCK SRWLock)
@@ -69,7 +69,7 @@ VOID NTAPI RtlReleaseSRWLockShared(PRTL_SRWLOCK SRWLock)
         value = *word;
         left = value - SHARER;
         left = left < SHARER ? 0 : left;
-    } while (!change(word, value, left));
+    } while (!change_word(word, value, left));
     if (!left && (value & WAITED))
         RtlWakeAddressAll(SRWLock);
 }
@@ -137,7 +137,7 @@ NTSTATUS NTAPI RtlRunOnceBeginInitialize(PRTL_RUN_ONCE RunOnce, ULONG Flags, PVO
         }
         if (Flags & RTL_RUN_ONCE_CHECK_ONLY)
             return STATUS_UNSUCCESSFUL;
-        if (value == NOT_BEGUN && change(word, value, begun))
+        if (value == NOT_BEGUN && change_word(word, value, begun))
             return STATUS_PENDING;
         if (value != NOT_BEGUN && begun == BEGUN_BY_MANY)
             return value == BEGUN_BY_MANY ? STATUS_PENDING : STATUS_INVALID_PARAMETER;
@@ -154,7 +154,8 @@ NTSTATUS NTAPI RtlRunOnceComplete(PRTL_RUN_ONCE RunOnce, ULONG Flags, PVOID Cont
     bool failed = Flags & RTL_RUN_ONCE_INIT_FAILED, many = Flags & RTL_RUN_ONCE_ASYNC;
     if ((LONG64)Context & STATE || (failed && (many || Context)))
         return STATUS_INVALID_PARAMETER;
-    if (!change(word, many ? BEGUN_BY_MANY : BEGUN, failed ? NOT_BEGUN : (LONG64)Context | DONE))
+    if (!change_word(word, many ? BEGUN_BY_MANY : BEGUN,
+                     failed ? NOT_BEGUN : (LONG64)Context | DONE))
         return STATUS_UNSUCCESSFUL;
     RtlWakeAddressAll(RunOnce);
     return STATUS_SUCCESS;

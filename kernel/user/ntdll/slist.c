@@ -9,7 +9,7 @@
     ((PSLIST_ENTRY)((region) & ~15ull)) /* below it are 4 bits that are reserved */
 #define CHANGE 0x10000ull               /* sequence: 1 more */
 
-static SLIST_HEADER look(const SLIST_HEADER *header)
+static SLIST_HEADER read_header(const SLIST_HEADER *header)
 {
     SLIST_HEADER seen;
     seen.Alignment = __atomic_load_n(&header->Alignment, __ATOMIC_ACQUIRE);
@@ -18,7 +18,8 @@ static SLIST_HEADER look(const SLIST_HEADER *header)
 }
 
 /* False: the header was no longer the one that was seen, which is now what it is. */
-static bool change(PSLIST_HEADER header, SLIST_HEADER *seen, ULONGLONG numbers, PSLIST_ENTRY first)
+static bool change_header(PSLIST_HEADER header, SLIST_HEADER *seen, ULONGLONG numbers,
+                          PSLIST_ENTRY first)
 {
     bool done;
     asm volatile("lock cmpxchg16b %1"
@@ -33,10 +34,10 @@ VOID NTAPI RtlInitializeSListHead(PSLIST_HEADER ListHead) { *ListHead = (SLIST_H
 /* Each returns what was first, or NULL. Entries are aligned to 16 bytes. */
 PSLIST_ENTRY NTAPI RtlInterlockedPushEntrySList(PSLIST_HEADER ListHead, PSLIST_ENTRY ListEntry)
 {
-    SLIST_HEADER seen = look(ListHead);
+    SLIST_HEADER seen = read_header(ListHead);
     do
         ListEntry->Next = ENTRY(seen.Region);
-    while (!change(ListHead, &seen, seen.Alignment + CHANGE + 1, ListEntry));
+    while (!change_header(ListHead, &seen, seen.Alignment + CHANGE + 1, ListEntry));
     return ENTRY(seen.Region);
 }
 
@@ -60,7 +61,7 @@ bool slist_skip(EXCEPTION_POINTERS *pointers)
     PCONTEXT context = pointers->ContextRecord;
     if (pointers->ExceptionRecord->ExceptionCode != (DWORD)STATUS_ACCESS_VIOLATION ||
         context->Rip != (DWORD64)slist_read ||
-        look((PSLIST_HEADER)context->Rdx).Alignment == context->Rax)
+        read_header((PSLIST_HEADER)context->Rdx).Alignment == context->Rax)
         return false;
     context->Rip = (DWORD64)slist_read_end;
     return true;
@@ -69,19 +70,19 @@ bool slist_skip(EXCEPTION_POINTERS *pointers)
 PSLIST_ENTRY NTAPI RtlInterlockedPopEntrySList(PSLIST_HEADER ListHead)
 {
     PSLIST_ENTRY first;
-    SLIST_HEADER seen = look(ListHead);
+    SLIST_HEADER seen = read_header(ListHead);
     do
         first = ENTRY(seen.Region);
-    while (first && !change(ListHead, &seen, seen.Alignment + CHANGE - 1,
-                            next_of(first, ListHead, seen.Alignment)));
+    while (first && !change_header(ListHead, &seen, seen.Alignment + CHANGE - 1,
+                                   next_of(first, ListHead, seen.Alignment)));
     return first;
 }
 
 PSLIST_ENTRY NTAPI RtlInterlockedFlushSList(PSLIST_HEADER ListHead)
 {
-    SLIST_HEADER seen = look(ListHead);
+    SLIST_HEADER seen = read_header(ListHead);
     while (ENTRY(seen.Region) &&
-           !change(ListHead, &seen, (seen.Alignment | (CHANGE - 1)) + 1, NULL))
+           !change_header(ListHead, &seen, (seen.Alignment | (CHANGE - 1)) + 1, NULL))
         ;
     return ENTRY(seen.Region);
 }

@@ -44,7 +44,7 @@ PRUNTIME_FUNCTION search_functions(PRUNTIME_FUNCTION table, size_t count, ULONG 
 
 /* --- Undoing its prologue. --- */
 
-static DWORD64 *register_of(CONTEXT *context, unsigned n) { return &context->Rax + n; }
+static DWORD64 *context_register(CONTEXT *context, unsigned n) { return &context->Rax + n; }
 
 struct unwinding {
     CONTEXT *context;
@@ -80,22 +80,24 @@ static void unwind_machine_frame(struct unwinding *u, bool error_code)
     u->machine_frame = true;
 }
 
-static void undo(struct unwinding *u, const struct unwind_info *info,
-                 const struct unwind_code *code)
+static void undo_code(struct unwinding *u, const struct unwind_info *info,
+                      const struct unwind_code *code)
 {
     CONTEXT *c = u->context;
     unsigned n = code->op_info >> 4;
     switch (code->op_info & 15) {
     case PUSH_REGISTER:
-        *register_of(c, n) = *(DWORD64 *)c->Rsp;
+        *context_register(c, n) = *(DWORD64 *)c->Rsp;
         c->Rsp += 8;
         break;
     case ALLOCATE_LARGE: c->Rsp += operand(code, 8, n); break;
     case ALLOCATE_SMALL: c->Rsp += 8 * n + 8; break;
-    case SET_FRAME: c->Rsp = *register_of(c, info->frame & 15) - 16 * (info->frame >> 4); break;
+    case SET_FRAME:
+        c->Rsp = *context_register(c, info->frame & 15) - 16 * (info->frame >> 4);
+        break;
     case SAVE_REGISTER:
     case SAVE_REGISTER_FAR:
-        *register_of(c, n) =
+        *context_register(c, n) =
             *(DWORD64 *)(u->frame + operand(code, 8, (code->op_info & 15) == SAVE_REGISTER_FAR));
         break;
     case SAVE_XMM:
@@ -112,7 +114,7 @@ static void undo_codes(struct unwinding *u, const struct unwind_info *info, ULON
 {
     for (unsigned i = 0; i < info->codes; i += slots(info->code[i]))
         if (info->code[i].offset <= offset)
-            undo(u, info, &info->code[i]);
+            undo_code(u, info, &info->code[i]);
 }
 
 /* --- Epilogues. They have no codes: the instructions show what is left to do. --- */
@@ -143,7 +145,7 @@ static const uint8_t *step_over_release(const uint8_t *p, CONTEXT *c,
             memcpy(&n, p + 3, sizeof n);
         else
             return p;
-        c->Rsp = *register_of(c, frame) + (DWORD64)(LONG64)n;
+        c->Rsp = *context_register(c, frame) + (DWORD64)(LONG64)n;
         return p + (mode == 1 ? 4 : 7);
     }
     return p;
@@ -156,7 +158,7 @@ static const uint8_t *step_over_pops(const uint8_t *p, CONTEXT *c)
         const uint8_t *pop = p + is_rex(*p);
         if ((*pop & 0xf8) != 0x58)
             return p;
-        *register_of(c, (*pop & 7u) | high) = *(DWORD64 *)c->Rsp;
+        *context_register(c, (*pop & 7u) | high) = *(DWORD64 *)c->Rsp;
         c->Rsp += 8;
         p = pop + 1;
     }
@@ -249,7 +251,7 @@ PEXCEPTION_ROUTINE NTAPI RtlVirtualUnwind(DWORD HandlerType, DWORD64 ImageBase, 
     struct unwinding u = { ContextRecord, ContextRecord->Rsp, false };
     (void)ContextPointers;
     if (has_frame(info, offset))
-        u.frame = *register_of(ContextRecord, info->frame & 15) - 16 * (info->frame >> 4);
+        u.frame = *context_register(ContextRecord, info->frame & 15) - 16 * (info->frame >> 4);
     *EstablisherFrame = u.frame;
     *HandlerData = NULL;
     if (in_body && finish_epilogue(ControlPc, ContextRecord, info, FunctionEntry, ImageBase)) {

@@ -16,7 +16,7 @@ static ULONG_PTR first_order = (ULONG_PTR)1 << 62, last_order = (ULONG_PTR)1 << 
 static RTL_CRITICAL_SECTION lock = { .LockCount = -1 };
 static LPTOP_LEVEL_EXCEPTION_FILTER filter;
 
-static PVOID add(struct list *list, ULONG first, PVECTORED_EXCEPTION_HANDLER handler)
+static PVOID add_handler(struct list *list, ULONG first, PVECTORED_EXCEPTION_HANDLER handler)
 {
     struct vectored *found = NULL;
     RtlEnterCriticalSection(&lock);
@@ -31,7 +31,7 @@ static PVOID add(struct list *list, ULONG first, PVECTORED_EXCEPTION_HANDLER han
     return found;
 }
 
-static ULONG drop(struct list *list, PVOID handle)
+static ULONG remove_handler(struct list *list, PVOID handle)
 {
     struct vectored *v = handle;
     bool known = v >= list->entry && v < list->entry + HANDLERS && v->handler;
@@ -42,19 +42,25 @@ static ULONG drop(struct list *list, PVOID handle)
 
 PVOID NTAPI RtlAddVectoredExceptionHandler(ULONG First, PVECTORED_EXCEPTION_HANDLER Handler)
 {
-    return add(&lists[0], First, Handler);
+    return add_handler(&lists[0], First, Handler);
 }
 
 PVOID NTAPI RtlAddVectoredContinueHandler(ULONG First, PVECTORED_EXCEPTION_HANDLER Handler)
 {
-    return add(&lists[1], First, Handler);
+    return add_handler(&lists[1], First, Handler);
 }
 
-ULONG NTAPI RtlRemoveVectoredExceptionHandler(PVOID Handle) { return drop(&lists[0], Handle); }
-ULONG NTAPI RtlRemoveVectoredContinueHandler(PVOID Handle) { return drop(&lists[1], Handle); }
+ULONG NTAPI RtlRemoveVectoredExceptionHandler(PVOID Handle)
+{
+    return remove_handler(&lists[0], Handle);
+}
+ULONG NTAPI RtlRemoveVectoredContinueHandler(PVOID Handle)
+{
+    return remove_handler(&lists[1], Handle);
+}
 
 /* The next one after `order`. */
-static struct vectored *next(struct list *list, ULONG_PTR order)
+static struct vectored *next_handler(struct list *list, ULONG_PTR order)
 {
     struct vectored *best = NULL;
     for (unsigned i = 0; i < HANDLERS; i++) {
@@ -70,7 +76,7 @@ LONG call_vectored(EXCEPTION_POINTERS *pointers, bool continue_handlers)
     struct list *list = &lists[continue_handlers];
     if (!continue_handlers && slist_skip(pointers))
         return EXCEPTION_CONTINUE_EXECUTION;
-    for (struct vectored *v = next(list, 0); v; v = next(list, v->order))
+    for (struct vectored *v = next_handler(list, 0); v; v = next_handler(list, v->order))
         if (v->handler(pointers) == EXCEPTION_CONTINUE_EXECUTION)
             return EXCEPTION_CONTINUE_EXECUTION;
     return EXCEPTION_CONTINUE_SEARCH;
