@@ -311,18 +311,21 @@ void lab_interrupt(struct lab_frame *frame, unsigned vector)
         lab_caught.watched += frame->rip >= lab_caught.watch[0] && frame->rip < lab_caught.watch[1];
         return;
     }
-    if (vector == VECTOR_PF) {
-        lab_caught.faults++;
-        if (!lab_caught.resolve(read_cr2()))
-            lidt(&kernel_gates); /* not the test's: the kernel sees it when it comes again */
-        return;
-    }
     lab_caught.pmis += vector == VECTOR_PMI;
     lab_caught.nmis += vector == VECTOR_NMI;
     if (!(frame->cs & 3)) /* else GS is ring 3's */
         record(frame);
     if (vector == VECTOR_PMI)
         apic_eoi();
+}
+
+uint64_t lab_kernels_page_fault; /* for lab.asm */
+bool lab_page_fault(void);
+bool lab_page_fault(void)
+{
+    const bool resolved = lab_caught.resolve(read_cr2());
+    lab_caught.faults += resolved;
+    return resolved;
 }
 
 static void set_gate(unsigned vector, void (*handler)(void))
@@ -346,6 +349,7 @@ void lab_catch(void)
 void lab_resolve(bool (*resolve)(uint64_t address))
 {
     lab_caught.resolve = resolve;
+    lab_kernels_page_fault = gate_to(&gates[VECTOR_PF]);
     set_gate(VECTOR_PF, lab_on_page_fault);
 }
 
