@@ -61,7 +61,7 @@ static uint32_t word(const uint8_t *at)
     return v;
 }
 
-static void put(uint8_t *at, uint32_t v) { memcpy(at, &v, sizeof v); }
+static void put_dword(uint8_t *at, uint32_t v) { memcpy(at, &v, sizeof v); }
 
 bool linux_is(const struct boot_info *boot)
 {
@@ -96,7 +96,7 @@ static void make_map(const struct boot_info *boot, uint8_t *parameters)
         uint64_t size = r.end - r.start;
         memcpy(parameters + E820 + 20 * n, &r.start, 8);
         memcpy(parameters + E820 + 20 * n + 8, &size, 8);
-        put(parameters + E820 + 20 * n + 16, r.type);
+        put_dword(parameters + E820 + 20 * n + 16, r.type);
     }
     parameters[E820_COUNT] = (uint8_t)n;
 }
@@ -107,14 +107,14 @@ static void make_parameters(const struct boot_info *boot, const uint8_t *image, 
     unsigned rest = image[HEADER_END] < E820 - MAGIC ? image[HEADER_END] : E820 - MAGIC;
     memcpy(p + SETUP_SECTORS, image + SETUP_SECTORS, MAGIC - SETUP_SECTORS + rest);
     p[LOADER] = LOADER_UNKNOWN;
-    put(p + LINE, (uint32_t)AT(line));
-    put(p + INITRD, boot->module_count > 1 ? boot->modules[1].start : 0);
-    put(p + INITRD_SIZE,
-        boot->module_count > 1 ? boot->modules[1].end - boot->modules[1].start : 0);
+    put_dword(p + LINE, (uint32_t)AT(line));
+    put_dword(p + INITRD, boot->module_count > 1 ? boot->modules[1].start : 0);
+    put_dword(p + INITRD_SIZE,
+              boot->module_count > 1 ? boot->modules[1].end - boot->modules[1].start : 0);
     memcpy(b->line, behind_name(boot->modules[0].line), strlen(behind_name(boot->modules[0].line)));
     if (boot->rsdp_given) {
         memcpy(b->rsdp, boot->rsdp, sizeof boot->rsdp);
-        put(p + RSDP, (uint32_t)AT(rsdp));
+        put_dword(p + RSDP, (uint32_t)AT(rsdp));
     }
     make_map(boot, p);
 }

@@ -34,7 +34,7 @@ static volatile uint32_t *mmio(unsigned reg)
     return (volatile uint32_t *)(DIRECT_MAP + APIC_PHYSICAL + reg);
 }
 
-static uint32_t read(unsigned reg)
+static uint32_t read_register(unsigned reg)
 {
     return x2apic ? (uint32_t)rdmsr(MSR_X2APIC + (reg >> 4)) : *mmio(reg);
 }
@@ -71,7 +71,7 @@ static void end_left_over(void)
     for (unsigned i = 0; i < 256; i++) {
         uint32_t in_service = 0;
         for (unsigned word = 0; word < 8; word++)
-            in_service |= read(IN_SERVICE + 16 * word);
+            in_service |= read_register(IN_SERVICE + 16 * word);
         if (!in_service)
             return;
         apic_eoi();
@@ -88,7 +88,7 @@ void apic_init_cpu(void)
         wrmsr(MSR_APIC_BASE, base | APIC_BASE_ENABLE | APIC_BASE_X2APIC);
     write(SPURIOUS, APIC_ENABLE | SPURIOUS_VECTOR);
     write(TPR, 0);
-    unsigned lvt_last = read(VERSION) >> 16 & 0xff;
+    unsigned lvt_last = read_register(VERSION) >> 16 & 0xff;
     write(LVT_TIMER, APIC_LVT_MASKED);
     write(LVT_LINT0, APIC_LVT_MASKED);
     write(LVT_LINT1, APIC_LVT_NMI);
@@ -103,18 +103,18 @@ void apic_init_cpu(void)
 }
 
 const char *apic_mode(void) { return x2apic ? "x2APIC" : "xAPIC"; }
-uint32_t apic_id(void) { return x2apic ? read(ID) : read(ID) >> 24; }
+uint32_t apic_id(void) { return x2apic ? read_register(ID) : read_register(ID) >> 24; }
 void apic_eoi(void) { write(EOI, 0); }
 
 void apic_finish_interrupts(void)
 {
     for (unsigned reg = IN_SERVICE; reg < IN_SERVICE + 8 * 16; reg += 16)
-        while (read(reg)) /* an EOI ends one bit */
+        while (read_register(reg)) /* an EOI ends one bit */
             apic_eoi();
 }
 
 void apic_write_pmi_lvt(uint32_t value) { write(LVT_PMI, value); }
-uint32_t apic_read_pmi_lvt(void) { return read(LVT_PMI); }
+uint32_t apic_read_pmi_lvt(void) { return read_register(LVT_PMI); }
 void apic_send(uint32_t id, uint8_t vector) { write_icr(id, ICR_ASSERT | vector); }
 void apic_send_self(uint8_t vector)
 {
@@ -132,7 +132,7 @@ bool apic_reaches(uint32_t id) { return x2apic ? id != 0xffffffff : id < 0xff; }
 /* One bit of the 256 of a register. */
 static bool bit_of(uint32_t reg, uint8_t vector)
 {
-    return read(reg + vector / 32 * 0x10) >> vector % 32 & 1;
+    return read_register(reg + vector / 32 * 0x10) >> vector % 32 & 1;
 }
 
 bool apic_is_pending(uint8_t vector) { return bit_of(REQUESTED, vector); }
@@ -150,7 +150,7 @@ void apic_timer_count(void)
     write(TIMER_INITIAL, 0xffffffff);
 }
 
-uint64_t apic_timer_elapsed(void) { return 0xffffffff - read(TIMER_CURRENT); }
+uint64_t apic_timer_elapsed(void) { return 0xffffffff - read_register(TIMER_CURRENT); }
 
 static struct {
     uint8_t vector;

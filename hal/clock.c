@@ -42,7 +42,7 @@ const struct clock_sources *clock_sources(void) { return &known; }
 
 static bool believable(uint64_t hz) { return hz >= BELIEVED_MIN && hz <= BELIEVED_MAX; }
 
-static bool agree(uint64_t a, uint64_t b)
+static bool rates_agree(uint64_t a, uint64_t b)
 {
     uint64_t difference = a > b ? a - b : b - a;
     return difference < a / TOLERANCE;
@@ -52,7 +52,7 @@ static uint64_t all_that_agree(const struct clock_reading *r, unsigned count, ui
 {
     uint64_t mask = 0;
     for (unsigned i = 0; i < count; i++)
-        mask |= (uint64_t)(r[i].hz && agree(hz, r[i].hz)) << i;
+        mask |= (uint64_t)(r[i].hz && rates_agree(hz, r[i].hz)) << i;
     return mask;
 }
 
@@ -78,7 +78,7 @@ static const struct clock_reading *told_exactly(const struct clock_reading *r, u
                                                 uint64_t hz)
 {
     for (unsigned i = 0; i < count; i++)
-        if (!r[i].measured && !r[i].rounded && r[i].hz && agree(hz, r[i].hz))
+        if (!r[i].measured && !r[i].rounded && r[i].hz && rates_agree(hz, r[i].hz))
             return &r[i];
     return NULL;
 }

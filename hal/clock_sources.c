@@ -105,7 +105,7 @@ static struct end read_end(uint64_t (*read)(void))
     return best;
 }
 
-static void spin(void)
+static void spin_shortly(void)
 {
     for (unsigned i = 0; i < SPIN; i++)
         asm volatile("");
@@ -115,7 +115,7 @@ static bool stands_still(const struct clock_counter *c)
 {
     uint64_t first = c->read() & c->mask;
     for (unsigned i = 0; i < LOOKS_STILL; i++) {
-        spin();
+        spin_shortly();
         if ((c->read() & c->mask) != first)
             return false;
     }
@@ -124,12 +124,12 @@ static bool stands_still(const struct clock_counter *c)
 
 /* Waits until the counter has advanced by `advance`; false if that takes more than ten times as
  * long as expected. */
-static bool wait_for(uint64_t (*read)(void), uint64_t mask, uint64_t from, uint64_t advance)
+static bool wait_for_count(uint64_t (*read)(void), uint64_t mask, uint64_t from, uint64_t advance)
 {
     for (unsigned i = 0; i < LOOKS; i++) {
         if (((read() - from) & mask) >= advance)
             return true;
-        spin();
+        spin_shortly();
     }
     return false;
 }
@@ -167,7 +167,7 @@ uint64_t clock_measure_tsc(const struct clock_counter *c)
         return 0;
     for (unsigned i = 0; i < WINDOWS; i++) {
         struct end from = read_end(c->read);
-        if (!wait_for(c->read, c->mask, from.value, c->hz / WINDOWS_PER_SECOND))
+        if (!wait_for_count(c->read, c->mask, from.value, c->hz / WINDOWS_PER_SECOND))
             return 0;
         struct end to = read_end(c->read);
         uint64_t advanced = (to.value - from.value) & c->mask;
@@ -183,7 +183,7 @@ uint64_t clock_measure_timer(uint64_t tsc_hz)
     for (unsigned i = 0; i < WINDOWS; i++) {
         apic_timer_count();
         struct end from = read_end(apic_timer_elapsed);
-        if (!wait_for(rdtsc, ~0ul, from.tsc, tsc_hz / WINDOWS_PER_SECOND))
+        if (!wait_for_count(rdtsc, ~0ul, from.tsc, tsc_hz / WINDOWS_PER_SECOND))
             return 0;
         struct end to = read_end(apic_timer_elapsed);
         windows[i] = (struct window){ rate(to.value - from.value, tsc_hz, to.tsc - from.tsc),

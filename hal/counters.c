@@ -162,7 +162,7 @@ static struct owner *add_owner(const char *name, const struct request *request)
     return NULL;
 }
 
-static NTSTATUS take(const char *name, const struct request *request, PHANDLE handle)
+static NTSTATUS take_counters(const char *name, const struct request *request, PHANDLE handle)
 {
     const struct owner *owner = NULL;
     KIRQL irql = lock_acquire(&counters_lock);
@@ -187,7 +187,7 @@ NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCo
         return STATUS_INVALID_PARAMETER;
     if (request.unsupported || !pmu_some_counters(request.cpus))
         return STATUS_NOT_SUPPORTED;
-    return take("HalAllocateHardwareCounters", &request, CounterSetHandle);
+    return take_counters("HalAllocateHardwareCounters", &request, CounterSetHandle);
 }
 
 NTSTATUS hal_counters_claim(const char *name, struct cpu_set among, uint64_t counters,
@@ -203,7 +203,7 @@ NTSTATUS hal_counters_claim(const char *name, struct cpu_set among, uint64_t cou
         return STATUS_NOT_SUPPORTED;
     if (cpu_set_empty(request.cpus) || !counters || (counters & ~pmu_common_counters(request.cpus)))
         return STATUS_INVALID_PARAMETER;
-    return take(name, &request, handle);
+    return take_counters(name, &request, handle);
 }
 
 NTSTATUS hal_counters_claim_others(const char *name, uint64_t counters, PHANDLE handle)
@@ -212,7 +212,8 @@ NTSTATUS hal_counters_claim_others(const char *name, uint64_t counters, PHANDLE 
 
     ASSERT(irql_current() == PASSIVE_LEVEL);
     *handle = NULL;
-    return pmu_some_counters(cpu_all()) & ~counters ? take(name, &request, handle) : STATUS_SUCCESS;
+    return pmu_some_counters(cpu_all()) & ~counters ? take_counters(name, &request, handle)
+                                                    : STATUS_SUCCESS;
 }
 
 void hal_counters_check(uint64_t counters)

@@ -18,7 +18,7 @@ struct matching {
 /* Finds a counter for source i, if necessary by moving other sources to other counters (bipartite
  * matching). Fixed counters are tried first: each counts only one event, and other events need the
  * rest. */
-static bool place(struct matching *m, ULONG i, uint64_t *tried)
+static bool place_source(struct matching *m, ULONG i, uint64_t *tried)
 {
     for (;;) {
         uint64_t rest = m->able[i] & m->available & ~*tried;
@@ -26,7 +26,7 @@ static bool place(struct matching *m, ULONG i, uint64_t *tried)
             return false;
         unsigned ctr = bit_lowest(rest & ~PMU_ANY_GP ? rest & ~PMU_ANY_GP : rest);
         *tried |= PMU_BIT(ctr);
-        if (!m->source_of[ctr] || place(m, m->source_of[ctr] - 1u, tried)) {
+        if (!m->source_of[ctr] || place_source(m, m->source_of[ctr] - 1u, tried)) {
             m->source_of[ctr] = (uint8_t)(i + 1);
             return true;
         }
@@ -40,7 +40,7 @@ static bool place_all(struct matching *m, ULONG count, uint64_t available)
         m->source_of[ctr] = 0;
     for (ULONG i = 0; i < count; i++) {
         uint64_t tried = 0;
-        if (!place(m, i, &tried))
+        if (!place_source(m, i, &tried))
             return false;
     }
     return true;

@@ -56,7 +56,7 @@ static void signature_of(hypervisor_cpuid *ask, uint32_t leaf, char text[13])
             text[i] = '?';
 }
 
-static const char *name_of(const char *signature)
+static const char *name_of_hypervisor(const char *signature)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(known); i++)
         if (strcmp(known[i].signature, signature) == 0)
@@ -93,7 +93,7 @@ void hypervisor_describe(hypervisor_cpuid *ask, char *text, size_t size)
     *text = 0;
     for (uint32_t leaf = LEAF, names = 0; leaf < LEAF_LAST && names < 2; leaf += LEAF_STEP) {
         signature_of(ask, leaf, signature);
-        const char *name = name_of(signature);
+        const char *name = name_of_hypervisor(signature);
         if (!name && leaf > LEAF)
             continue;
         add(&w, "%s", names++ ? ", also " : "");

@@ -118,7 +118,7 @@ void hal_pmi(struct trap_frame *frame)
     pmu_resume();
 }
 
-static void nothing(void *unused) { (void)unused; }
+static void run_nothing(void *unused) { (void)unused; }
 
 bool hal_pmi_has_driver(void) { return __atomic_load_n(&driver_handler, __ATOMIC_RELAXED) != NULL; }
 
@@ -129,7 +129,7 @@ NTSTATUS hal_pmi_set_driver(PMIHANDLER handler)
         return STATUS_NOT_SUPPORTED;
     if (!handler) {
         __atomic_store_n(&driver_handler, NULL, __ATOMIC_RELEASE);
-        smp_call(SMP_ALL, nothing, NULL); /* after this no processor runs the old handler */
+        smp_call(SMP_ALL, run_nothing, NULL); /* after this no processor runs the old handler */
         return STATUS_SUCCESS;
     }
     return __atomic_compare_exchange_n(&driver_handler, &none, handler, false, __ATOMIC_ACQ_REL,

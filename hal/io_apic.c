@@ -20,7 +20,7 @@ static volatile uint32_t *at(uint32_t base, unsigned reg)
     return (volatile uint32_t *)(DIRECT_MAP + base + reg);
 }
 
-static uint32_t read(uint32_t base, unsigned index)
+static uint32_t read_pin(uint32_t base, unsigned index)
 {
     *at(base, INDEX) = index;
     return *at(base, DATA);
@@ -28,12 +28,12 @@ static uint32_t read(uint32_t base, unsigned index)
 
 static unsigned mask_lines(uint32_t base)
 {
-    uint32_t version = read(base, VERSION);
+    uint32_t version = read_pin(base, VERSION);
     unsigned lines = (version >> 16 & 0xff) + 1, open = 0;
     if (version & VERSION_RESERVED || !(version & 0xff) || lines > LINES_MAX)
         return 0;
     for (unsigned i = 0; i < lines; i++) {
-        uint32_t low = read(base, REDIRECTION + 2 * i);
+        uint32_t low = read_pin(base, REDIRECTION + 2 * i);
         if (low & LINE_MASKED || (low & DELIVERY) == DELIVER_SMI || (low & DELIVERY) == DELIVER_NMI)
             continue;
         *at(base, DATA) = low | LINE_MASKED;

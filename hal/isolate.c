@@ -40,8 +40,8 @@ static void read_selects(void *argument)
         s->selects[ctr] = pmu_selected((unsigned)ctr);
 }
 
-static bool agree(unsigned ctr, const struct pmu_kind *a, uint64_t select_a,
-                  const struct pmu_kind *b, uint64_t select_b)
+static bool selects_agree(unsigned ctr, const struct pmu_kind *a, uint64_t select_a,
+                          const struct pmu_kind *b, uint64_t select_b)
 {
     if (ctr < PMU_FIXED)
         return pmu_same_meaning(a, select_a, b, select_b);
@@ -62,7 +62,7 @@ bool hal_counters_agree(struct cpu_set among, uint64_t counters, unsigned *ctr)
         smp_call(cpu_set_one(cpu), read_selects, &other);
         for_each_bit(i, counters) {
             *ctr = (unsigned)i;
-            if (!agree(*ctr, pmu, first.selects[*ctr], pmu_of(cpu), other.selects[*ctr]))
+            if (!selects_agree(*ctr, pmu, first.selects[*ctr], pmu_of(cpu), other.selects[*ctr]))
                 return false;
         }
     }

@@ -48,7 +48,8 @@ int64_t hal_trap_adds(unsigned ctr, enum hal_trap trap)
 }
 
 /* The count of the visit, without that of the loop's turns. */
-static int64_t count(const struct bench *b, struct hal_visit *v, uint64_t select, uint64_t start)
+static int64_t count_of_visit(const struct bench *b, struct hal_visit *v, uint64_t select,
+                              uint64_t start)
 {
     uint64_t mask = pmu_mask(pmu_here(), b->ctr);
     v->selector = pmu_rdpmc_index(b->ctr);
@@ -64,7 +65,7 @@ static uint64_t long_stretch(const struct bench *b)
     struct hal_visit v = { .what = HAL_VISIT_PLAIN, .turns = FEW };
     for (; v.turns < LONG; v.turns *= 4) {
         uint64_t begin = rdtsc();
-        count(b, &v, b->select, 0);
+        count_of_visit(b, &v, b->select, 0);
         if (rdtsc() - begin > clock_tsc_hz / 1000000 * LONG_US)
             break;
     }
@@ -77,7 +78,7 @@ static void measure_quiet(struct bench *b)
     struct pmu_spread found = { 0 };
     for (unsigned i = 0; i < TRIES + LONG_TRIES; i++) {
         v.turns = i < TRIES ? FEW + i : b->turns;
-        int64_t around = count(b, &v, b->select, 0);
+        int64_t around = count_of_visit(b, &v, b->select, 0);
         if (around < 0)
             b->measured->lost++; /* the counter stood still meanwhile */
         else
@@ -93,7 +94,7 @@ static void measure_exceptions(const struct bench *b)
     for (unsigned i = 0; i < TRIES; i++) {
         v.what = i % 2 ? HAL_VISIT_UNDEFINED : HAL_VISIT_PAGE_FAULT;
         pmu_spread_add(&b->measured->trap[PMU_TRAP_EXCEPTION][b->what],
-                       count(b, &v, b->select, 0) - b->around);
+                       count_of_visit(b, &v, b->select, 0) - b->around);
     }
 }
 
@@ -106,7 +107,7 @@ static void measure_interrupts(const struct bench *b)
         for (unsigned pauses = 0; !apic_is_pending(APIC_PMI_VECTOR) && pauses < PENDING_PAUSES;
              pauses++)
             pause();
-        int64_t added = count(b, &v, b->select, 0) - b->around;
+        int64_t added = count_of_visit(b, &v, b->select, 0) - b->around;
         if (v.taken == 1)
             pmu_spread_add(&b->measured->trap[PMU_TRAP_INTERRUPT][b->what], added);
     }
@@ -141,7 +142,7 @@ static void measure_overflows(const struct bench *b, enum pmu_trap trap, uint32_
     for (unsigned i = 0, lost = 0; i < TRIES && lost < LOST_TRIES; i++) {
         apic_write_pmi_lvt(lvt);
         int64_t added =
-            count(b, &v, b->select | PMU_INTERRUPT, -(uint64_t)(PERIOD + i)) - b->around;
+            count_of_visit(b, &v, b->select | PMU_INTERRUPT, -(uint64_t)(PERIOD + i)) - b->around;
         pmu_take_overflow();
         if (added < 0) {
             lost++;

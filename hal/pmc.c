@@ -104,7 +104,7 @@ NTSTATUS HalAllocatePmcCounterSet(ULONG Processor, KPROFILE_SOURCE *Sources, ULO
 }
 
 /* After its counters were freed. */
-static void clear(PMC_HANDLE set)
+static void clear_set(PMC_HANDLE set)
 {
     KIRQL irql = lock_acquire(&sets_lock);
     __atomic_store_n(&set->owner, NULL, __ATOMIC_RELAXED);
@@ -117,7 +117,7 @@ VOID HalFreePmcCounterSet(PMC_HANDLE PmcCounterSet)
     ASSERT(irql_current() == PASSIVE_LEVEL && PmcCounterSet->used);
     NTSTATUS status = HalFreeHardwareCounters(PmcCounterSet->owner);
     ASSERT(NT_SUCCESS(status));
-    clear(PmcCounterSet);
+    clear_set(PmcCounterSet);
 }
 
 unsigned hal_pmc_sets(void)
@@ -133,7 +133,7 @@ void hal_pmc_release_all(void)
     for (PMC_HANDLE set = sets; set < sets + HAL_OWNERS_MAX; set++)
         if (set->used) {
             HalFreeHardwareCounters(set->owner); /* fails if they were freed before */
-            clear(set);
+            clear_set(set);
         }
 }
 

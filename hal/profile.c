@@ -41,8 +41,8 @@ static struct {
     uint64_t due_ns;    /* time since the last sample */
 } timer[MAX_CPUS];
 
-static void enter(void) { mutex_acquire(&guard); }
-static void leave(void) { mutex_release(&guard); }
+static void lock_profile(void) { mutex_acquire(&guard); }
+static void unlock_profile(void) { mutex_release(&guard); }
 
 /* --- The interrupt. --- */
 
@@ -243,7 +243,7 @@ NTSTATUS hal_profile_reserve(KPROFILE_SOURCE source, struct cpu_set among)
     among = cpu_set_and(among, cpu_all());
     if (!hal_source_supported_on(source, among))
         return STATUS_NOT_SUPPORTED;
-    enter();
+    lock_profile();
     pmi_rearm = rearm;
     struct cpu_set need =
         source == ProfileTime ? cpu_set_none() : cpu_set_minus(among, granted_on(source));
@@ -256,26 +256,26 @@ NTSTATUS hal_profile_reserve(KPROFILE_SOURCE source, struct cpu_set among)
         add_users(source, among, 1);
     else
         return_unused(source);
-    leave();
+    unlock_profile();
     return status;
 }
 
 void hal_profile_start(KPROFILE_SOURCE source, struct cpu_set among)
 {
-    enter();
+    lock_profile();
     smp_call(among, start_here, &source);
-    leave();
+    unlock_profile();
 }
 
 void hal_profile_stop(KPROFILE_SOURCE source, struct cpu_set among)
 {
-    enter();
+    lock_profile();
     among = cpu_set_and(among, cpu_all());
     add_users(source, among, -1);
     struct change stop = { source, unused_on(source, among) };
     smp_call(SMP_ALL, stop_here, &stop);
     return_unused(source);
-    leave();
+    unlock_profile();
 }
 
 KPROFILE_SOURCE hal_profile_source(unsigned ctr, unsigned cpu)

@@ -69,7 +69,7 @@ static const struct {
 };
 
 /* Copies the printable characters, without blanks at the ends. */
-static void copy_name(char *to, size_t size, const char *from, size_t length)
+static void copy_text(char *to, size_t size, const char *from, size_t length)
 {
     size_t n = 0;
     for (size_t i = 0; i < length && n < size - 1; i++)
@@ -101,7 +101,7 @@ static void take_names(const struct header *h, const char *strings, const char *
         for (unsigned n = 1; n < number && text < end && *text; n++)
             text += length_within(text, end) + 1;
         if (number && text < end)
-            copy_name(name, sizeof to->name[0], text, length_within(text, end));
+            copy_text(name, sizeof to->name[0], text, length_within(text, end));
     }
 }
 

@@ -78,7 +78,7 @@ static bool start_one(uint32_t id)
     return wait_started();
 }
 
-static struct cpu *allocate(uint32_t id)
+static struct cpu *allocate_cpu(uint32_t id)
 {
     struct cpu *cpu = phys_alloc(1);
     void *stacks = phys_alloc(2),
@@ -93,7 +93,7 @@ static struct cpu *allocate(uint32_t id)
 
 static bool start_cpu(uint32_t id)
 {
-    struct cpu *cpu = allocate(id);
+    struct cpu *cpu = allocate_cpu(id);
     if (!cpu) {
         print("# smp: no memory for CPU %u\n", cpu_count);
         return false;

@@ -8,7 +8,7 @@ struct sink {
     void *context;
 };
 
-static void put(const struct sink *sink, char c) { sink->put(sink->context, c); }
+static void put_to(const struct sink *sink, char c) { sink->put(sink->context, c); }
 
 struct spec {
     unsigned width;
@@ -21,13 +21,13 @@ static void put_padded(const struct sink *sink, const struct spec *spec, const c
     unsigned pad = spec->width > length ? spec->width - length : 0;
     if (!spec->left)
         while (pad) {
-            put(sink, spec->zero ? '0' : ' ');
+            put_to(sink, spec->zero ? '0' : ' ');
             pad--;
         }
     for (unsigned i = 0; i < length; i++)
-        put(sink, text[i]);
+        put_to(sink, text[i]);
     while (pad--)
-        put(sink, ' ');
+        put_to(sink, ' ');
 }
 
 static void put_number(const struct sink *sink, const struct spec *spec, uint64_t v, unsigned base,
@@ -86,9 +86,9 @@ static void format_one(const struct sink *sink, const char **format, va_list *ar
         put_padded(sink, &spec, text, length);
         break;
     }
-    case 'c': put(sink, (char)va_arg(*args, int)); break;
+    case 'c': put_to(sink, (char)va_arg(*args, int)); break;
     default:
-        put(sink, *f ? *f : '%');
+        put_to(sink, *f ? *f : '%');
         if (!*f)
             f--;
     }
@@ -103,7 +103,7 @@ void format_to(void (*put_char)(void *context, char c), void *context, const cha
     va_copy(copy, args);
     while (*format)
         if (*format != '%') {
-            put(&sink, *format++);
+            put_to(&sink, *format++);
         } else {
             format++;
             format_one(&sink, &format, &copy);

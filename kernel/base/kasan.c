@@ -36,7 +36,7 @@ static uint8_t image_shadow[TABLE][PAGE_SIZE] __attribute__((aligned(PAGE_SIZE))
 static uint64_t direct_size; /* bytes of the direct map that have shadow */
 static bool off;             /* somebody panics */
 
-static uint64_t physical(const void *p) { return (uint64_t)p - KERNEL_VMA; }
+static uint64_t physical_of_shadow(const void *p) { return (uint64_t)p - KERNEL_VMA; }
 static unsigned index_of(const void *p, unsigned level)
 {
     return (uint64_t)p >> (12 + 9 * level) & 511;
@@ -49,17 +49,17 @@ static uint64_t *top_table(void)
 void shadow_early(void)
 {
     const uint8_t *shadow = SHADOW(image_start);
-    image_pdpt[index_of(shadow, 2)] = physical(image_pd) | ENTRY;
-    image_pd[index_of(shadow, 1)] = physical(image_pt) | ENTRY;
+    image_pdpt[index_of(shadow, 2)] = physical_of_shadow(image_pd) | ENTRY;
+    image_pd[index_of(shadow, 1)] = physical_of_shadow(image_pt) | ENTRY;
     for (unsigned i = 0; i < TABLE; i++)
-        image_pt[i] = physical(image_shadow[i]) | ENTRY;
-    top_table()[index_of(shadow, 3)] = physical(image_pdpt) | ENTRY;
+        image_pt[i] = physical_of_shadow(image_shadow[i]) | ENTRY;
+    top_table()[index_of(shadow, 3)] = physical_of_shadow(image_pdpt) | ENTRY;
     for (void (*const *c)(void) = kasan_constructors; c < kasan_constructors_end; c++)
         (*c)();
 }
 
 /* Takes memory below 4 GB from the end of the largest region, clear of modules; 0: no room. */
-static uint64_t take(struct boot_info *info, uint64_t bytes)
+static uint64_t take_memory(struct boot_info *info, uint64_t bytes)
 {
     struct boot_memory *best = NULL;
     for (unsigned i = 0; i < info->memory_count; i++)
@@ -70,7 +70,8 @@ static uint64_t take(struct boot_info *info, uint64_t bytes)
     for (unsigned i = 0; i < info->module_count; i++)
         if (best && info->modules[i].start < end && info->modules[i].end > end - bytes)
             end = info->modules[i].start & ~(LARGE - 1);
-    if (!best || end < bytes || end - bytes < best->start || end - bytes < physical(image_end))
+    if (!best || end < bytes || end - bytes < best->start ||
+        end - bytes < physical_of_shadow(image_end))
         return 0;
     best->size = end - bytes - best->start;
     return end - bytes;
@@ -84,17 +85,17 @@ void shadow_init(struct boot_info *info)
         if (info->memory[i].start < DIRECT_MAX && end > top)
             top = end > DIRECT_MAX ? DIRECT_MAX : end;
     }
-    uint64_t bytes = (top / 8 + LARGE - 1) & ~(LARGE - 1), at = take(info, bytes);
+    uint64_t bytes = (top / 8 + LARGE - 1) & ~(LARGE - 1), at = take_memory(info, bytes);
     if (!at || (uint64_t)(image_end - image_start) > IMAGE_MAX)
         panic("KASAN: no room for %lu bytes of shadow, or an image of more than %lu", bytes,
               IMAGE_MAX);
     for (uint64_t i = 0; i < bytes / 8; i++)
         ((uint64_t *)(DIRECT_MAP + at))[i] = 0;
     const uint8_t *shadow = SHADOW(DIRECT_MAP);
-    direct_pdpt[index_of(shadow, 2)] = physical(direct_pd) | ENTRY;
+    direct_pdpt[index_of(shadow, 2)] = physical_of_shadow(direct_pd) | ENTRY;
     for (uint64_t i = 0; i < bytes / LARGE; i++)
         direct_pd[i] = (at + i * LARGE) | ENTRY_LARGE;
-    top_table()[index_of(shadow, 3)] = physical(direct_pdpt) | ENTRY;
+    top_table()[index_of(shadow, 3)] = physical_of_shadow(direct_pdpt) | ENTRY;
     direct_size = top & ~(PAGE_SIZE - 1ul);
 }
 
@@ -138,7 +139,7 @@ static uint64_t first_of(uint64_t address, uint64_t end)
     return address;
 }
 
-static const char *name_of(uint8_t shadow)
+static const char *name_of_shadow(uint8_t shadow)
 {
     switch (shadow) {
     case KASAN_PAGE: return "a page that nobody has";
@@ -167,10 +168,10 @@ static void found(uint64_t address, size_t size, bool write, uint64_t caller)
     if (shadow < 8)
         shadow = SHADOW(address)[1];
     panic("KASAN: %s of %lu bytes at %lx: %s (%x), by %lx", write ? "a write" : "a read", size,
-          address, name_of(shadow), shadow, caller);
+          address, name_of_shadow(shadow), shadow, caller);
 }
 
-static void look(uint64_t address, size_t size, bool write, uint64_t caller)
+static void check_access(uint64_t address, size_t size, bool write, uint64_t caller)
 {
     uint64_t last = address + size - 1;
     for (uint64_t a = address; a <= last && !off; a = (a | 7) + 1) {
@@ -194,7 +195,7 @@ static inline __attribute__((always_inline)) void check(uint64_t address, size_t
                                                         uint64_t caller)
 {
     if (size && has_shadow(address) && is_suspect(address, size))
-        look(address, size, write, caller);
+        check_access(address, size, write, caller);
 }
 
 void shadow_check(const void *start, size_t size, bool write)

@@ -55,7 +55,7 @@ static bool conflicts(uint64_t what, uint64_t address, const struct race_side *m
 }
 
 /* Of the same two places a race is kept once. */
-static bool same(const struct race *a, const struct race *b)
+static bool same_race(const struct race *a, const struct race *b)
 {
     return (a->by[0].pc == b->by[0].pc && a->by[1].pc == b->by[1].pc) ||
            (a->by[0].pc == b->by[1].pc && a->by[1].pc == b->by[0].pc);
@@ -67,7 +67,7 @@ static void keep(const struct race *race)
     while (__atomic_exchange_n(&table_lock, 1, __ATOMIC_ACQUIRE))
         pause();
     unsigned i = 0;
-    while (i < race_count && !same(&races[i], race))
+    while (i < race_count && !same_race(&races[i], race))
         i++;
     if (i == race_count && i < RACES) {
         races[i] = *race;
@@ -83,7 +83,7 @@ static bool is_kernels(uint64_t address)
 }
 
 /* Whether others watch this. */
-static void look(uint64_t address, const struct race_side *mine)
+static void check_watched(uint64_t address, const struct race_side *mine)
 {
     uint64_t flags = read_flags();
     cli();
@@ -174,7 +174,7 @@ static inline __attribute__((always_inline)) void access(const volatile void *p,
     if (__atomic_load_n(&armed, __ATOMIC_RELAXED) || (!marked && --dice[cpu_number()].skip <= 0)) {
         const uint64_t *frame = __builtin_frame_address(0);
         mine.caller = ((const uint64_t *)frame[0])[1];
-        look((uint64_t)p, &mine);
+        check_watched((uint64_t)p, &mine);
         if (!marked && dice[cpu_number()].skip <= 0)
             watch((uint64_t)p, &mine);
     }

@@ -79,7 +79,7 @@ void panic_init(void (*stop)(void), void (*end)(unsigned exit_code))
     end_machine = end;
 }
 
-static void begin(void)
+static void begin_panic(void)
 {
     cli();
     if (__atomic_exchange_n(&dying, 1, __ATOMIC_ACQ_REL))
@@ -107,7 +107,7 @@ __attribute__((noreturn)) static void end(void)
 void panic(const char *format, ...)
 {
     va_list args;
-    begin();
+    begin_panic();
     print("\n# PANIC on CPU %u: ", cpu_count ? cpu_number() : 0);
     va_start(args, format);
     print_va(format, args);
@@ -123,7 +123,7 @@ void panic_trap(const struct trap_frame *f, uint64_t fault_address)
 {
     if (panic_first)
         panic_first(f, fault_address);
-    begin();
+    begin_panic();
     print("\n# PANIC on CPU %u: exception %lu, error %lx, address %lx\n",
           cpu_count ? cpu_number() : 0, f->vector, f->error, fault_address);
     print("# rip %lx cs %lx rflags %lx rsp %lx cr3 %lx cr8 %lx\n", f->rip, f->cs, f->rflags, f->rsp,

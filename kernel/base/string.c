@@ -9,7 +9,7 @@ struct word {
     uint64_t v;
 } __attribute__((packed, may_alias));
 
-static inline void *copy(void *to, const void *from, size_t size)
+static inline void *copy_bytes(void *to, const void *from, size_t size)
 {
     char *t = to;
     const char *f = from;
@@ -26,14 +26,14 @@ void *memcpy(void *to, const void *from, size_t size)
     kasan_check(to, size, true);
     kcsan_check(from, size, false);
     kcsan_check(to, size, true);
-    return copy(to, from, size);
+    return copy_bytes(to, from, size);
 }
 
 void *memcpy_from_shared(void *to, const void *from, size_t size)
 {
     kasan_check(from, size, false);
     kasan_check(to, size, true);
-    return copy(to, from, size);
+    return copy_bytes(to, from, size);
 }
 
 void *memmove(void *to, const void *from, size_t size)
@@ -90,11 +90,11 @@ int strcmp(const char *a, const char *b)
     return (uint8_t)*a - (uint8_t)*b;
 }
 
-static int lower(char c) { return c >= 'A' && c <= 'Z' ? c + 'a' - 'A' : c; }
+static int lower_case(char c) { return c >= 'A' && c <= 'Z' ? c + 'a' - 'A' : c; }
 
 bool string_same(const char *a, const char *b)
 {
-    while (*a && lower(*a) == lower(*b))
+    while (*a && lower_case(*a) == lower_case(*b))
         a++, b++;
     return *a == *b;
 }

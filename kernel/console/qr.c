@@ -34,7 +34,7 @@ static uint8_t times(uint8_t a, uint8_t b)
 }
 
 /* The remainder of the data divided by (x - 1)(x - 2)(x - 4)... */
-static void check(const uint8_t *data, unsigned n, uint8_t *rest, unsigned degree)
+static void correction_of(const uint8_t *data, unsigned n, uint8_t *rest, unsigned degree)
 {
     uint8_t divisor[CHECKS_MAX] = { 0 }, root = 1;
     divisor[degree - 1] = 1;
@@ -50,7 +50,7 @@ static void check(const uint8_t *data, unsigned n, uint8_t *rest, unsigned degre
 }
 
 /* The mode and the length have 12 bits, so that each byte lies across two codewords. */
-static void fill(const char *text, size_t length, uint8_t *data, unsigned n)
+static void fill_data(const char *text, size_t length, uint8_t *data, unsigned n)
 {
     uint8_t before = (uint8_t)length;
     data[0] = (uint8_t)(0x40 | before >> 4);
@@ -69,7 +69,7 @@ static unsigned codewords(const struct layout *l, const uint8_t *data, uint8_t *
     uint8_t checks[2][CHECKS_MAX] = { 0 };
     unsigned each = l->data / l->blocks, n = 0;
     for (unsigned block = 0; block < l->blocks; block++)
-        check(data + block * each, each, checks[block], l->checks);
+        correction_of(data + block * each, each, checks[block], l->checks);
     for (unsigned i = 0; i < each + l->checks; i++)
         for (unsigned block = 0; block < l->blocks; block++)
             all[n++] = i < each ? data[block * each + i] : checks[block][i - each];
@@ -138,7 +138,7 @@ static bool fixed(unsigned version, unsigned x, unsigned y, bool *dark)
 }
 
 /* Bits go up and down in columns of two modules, from the right, and skip the timing's column. */
-static void place(unsigned version, const uint8_t *all, unsigned n, uint64_t *rows)
+static void place_bits(unsigned version, const uint8_t *all, unsigned n, uint64_t *rows)
 {
     unsigned size = QR_SIZE(version), at = 0;
     memset(rows, 0, QR_SIZE_MAX * sizeof *rows);
@@ -172,7 +172,7 @@ unsigned qr_encode(const char *text, uint64_t rows[QR_SIZE_MAX])
     if (version > QR_VERSION_MAX)
         return 0;
     const struct layout *l = &layouts[version - 1];
-    fill(text, length, data, l->data);
-    place(version, all, codewords(l, data, all), rows);
+    fill_data(text, length, data, l->data);
+    place_bits(version, all, codewords(l, data, all), rows);
     return version;
 }

@@ -45,7 +45,7 @@ static void touch(unsigned r)
     dirty_to = r >= dirty_to ? r + 1 : dirty_to;
 }
 
-static void flush(void)
+static void flush_screen(void)
 {
     if (!reachable())
         return;
@@ -74,7 +74,7 @@ void screen_map(void)
                              PTE_WRITE | PTE_UNCACHED);
     if (!mapped)
         print("# screen: it lies higher than can be mapped: none\n");
-    flush();
+    flush_screen();
 }
 
 static void scroll(void)
@@ -110,10 +110,10 @@ static void end_line(void)
     row++;
     column = 0;
     line_row = row;
-    flush();
+    flush_screen();
 }
 
-static void put(char c)
+static void put_on_screen(char c)
 {
     if (device.kind == SCREEN_NONE)
         return;
@@ -139,7 +139,7 @@ static void status(const char *text)
     for (unsigned c = 0; c < columns; c++)
         wanted[rows][c] = (uint16_t)(SCREEN_BAR << 8 | (*text ? (uint8_t)*text++ : ' '));
     touch(rows);
-    flush();
+    flush_screen();
 }
 
 void screen_clear(void)
@@ -149,7 +149,7 @@ void screen_clear(void)
     clear_rows(0, rows, SCREEN_GREY);
     row = column = line_row = 0;
     wide = columns;
-    flush();
+    flush_screen();
 }
 
 /* --- A picture beside the text: a QR code at the screen's right edge. --- */
@@ -195,7 +195,7 @@ static void qr_characters(const uint64_t *code, unsigned side)
             wanted[y / 2][columns - side + x] = (uint16_t)(SCREEN_GREY << 8 | halves[dark]);
             touch(y / 2);
         }
-    flush();
+    flush_screen();
 }
 
 static void qr_pixels(const uint64_t *code, unsigned side, unsigned module)
@@ -248,7 +248,7 @@ static void alarm(void) { screen_color_by(on_red); }
 
 bool screen_init(const struct screen *screen)
 {
-    static const struct console console = { put, put, status, alarm, NULL };
+    static const struct console console = { put_on_screen, put_on_screen, status, alarm, NULL };
     device = *screen;
     boot_tables = read_cr3();
     if (device.kind == SCREEN_TEXT) {
@@ -268,7 +268,7 @@ bool screen_init(const struct screen *screen)
     rows--;
     wide = columns;
     clear_rows(0, rows + 1, SCREEN_GREY); /* `shown` is 0: everything is drawn */
-    flush();
+    flush_screen();
     print_add_console(&console);
     return true;
 }

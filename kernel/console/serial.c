@@ -56,7 +56,10 @@ bool serial_write(struct serial *serial, const void *bytes, size_t count)
     return serial->present;
 }
 
-static void put(char c) { serial_write(&console, c == '\n' ? "\r\n" : &c, c == '\n' ? 2 : 1); }
+static void put_on_serial(char c)
+{
+    serial_write(&console, c == '\n' ? "\r\n" : &c, c == '\n' ? 2 : 1);
+}
 
 static void drain(void)
 {
@@ -67,7 +70,7 @@ static void drain(void)
 
 void serial_init(void)
 {
-    static const struct console com1 = { .put = put, .drain = drain };
+    static const struct console com1 = { .put = put_on_serial, .drain = drain };
     /* Both PICs masked first: nothing of ours uses them, and firmware may have left them open. */
     out8(0x21, 0xff);
     out8(0xa1, 0xff);

@@ -51,7 +51,7 @@ static uint64_t place_array(const struct boot_info *info, size_t bytes)
     panic("no room for the page array (%lu bytes) in the loader's memory map", bytes);
 }
 
-static void mark(uint64_t start, uint64_t end, uint16_t value)
+static void mark_pages(uint64_t start, uint64_t end, uint16_t value)
 {
     for (uint64_t f = start / PAGE_SIZE; f < end / PAGE_SIZE && f < frames; f++)
         users[f] = value;
@@ -76,16 +76,16 @@ void phys_init(const struct boot_info *info)
     size_t bytes = (frames * sizeof *users + PAGE_SIZE - 1) & ~(size_t)(PAGE_SIZE - 1);
     uint64_t array = place_array(info, bytes);
     users = phys_to_virt(array);
-    mark(0, top, NOT_RAM);
+    mark_pages(0, top, NOT_RAM);
     for (unsigned i = 0; i < info->memory_count; i++) {
         phys_pages_of(&info->memory[i], &start, &end);
-        mark(start, end, 0);
+        mark_pages(start, end, 0);
     }
-    mark(0, LOWEST, NOT_RAM);
-    mark((uint64_t)image_start - KERNEL_VMA, (uint64_t)image_end - KERNEL_VMA, NOT_RAM);
-    mark(array, array + bytes, NOT_RAM);
+    mark_pages(0, LOWEST, NOT_RAM);
+    mark_pages((uint64_t)image_start - KERNEL_VMA, (uint64_t)image_end - KERNEL_VMA, NOT_RAM);
+    mark_pages(array, array + bytes, NOT_RAM);
     for (unsigned i = 0; i < info->module_count; i++)
-        mark(info->modules[i].start, page_up(info->modules[i].end), NOT_RAM);
+        mark_pages(info->modules[i].start, page_up(info->modules[i].end), NOT_RAM);
     for (size_t f = 0; f < frames; f++)
         if (users[f] == 0) {
             total++;

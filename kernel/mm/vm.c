@@ -52,8 +52,11 @@ static void on_users(const uint64_t *pml4, void (*function)(void *), void *argum
 }
 
 /* An entry: processors that walk the tables set bits of theirs in it at any time. */
-static uint64_t get(const uint64_t *entry) { return __atomic_load_n(entry, __ATOMIC_RELAXED); }
-static void set(uint64_t *entry, uint64_t value)
+static uint64_t get_entry(const uint64_t *entry)
+{
+    return __atomic_load_n(entry, __ATOMIC_RELAXED);
+}
+static void set_entry(uint64_t *entry, uint64_t value)
 {
     __atomic_store_n(entry, value, __ATOMIC_RELEASE);
 }
@@ -69,15 +72,15 @@ static uint64_t *walk(uint64_t *table, uint64_t address, unsigned level, uint64_
 {
     for (unsigned l = 3; l > level; l--) {
         uint64_t *entry = &table[index_of(address, l)];
-        if (!(get(entry) & PTE_PRESENT)) {
+        if (!(get_entry(entry) & PTE_PRESENT)) {
             void *page = make ? phys_alloc(1) : NULL;
             if (!page)
                 return NULL;
-            set(entry, virt_to_phys(page) | make);
+            set_entry(entry, virt_to_phys(page) | make);
         }
-        if (get(entry) & PTE_LARGE)
+        if (get_entry(entry) & PTE_LARGE)
             return NULL;
-        table = phys_to_virt(get(entry) & PTE_ADDRESS);
+        table = phys_to_virt(get_entry(entry) & PTE_ADDRESS);
     }
     return &table[index_of(address, level)];
 }
@@ -87,7 +90,7 @@ static void map_kernel(uint64_t address, uint64_t physical, unsigned level, uint
     uint64_t *entry = walk(vm_kernel_pml4, address, level, PTE_PRESENT | PTE_WRITE);
     if (!entry)
         panic("no memory for the kernel's page tables");
-    set(entry, physical | flags | PTE_PRESENT | (level ? PTE_LARGE : 0));
+    set_entry(entry, physical | flags | PTE_PRESENT | (level ? PTE_LARGE : 0));
 }
 
 /* W^X holds for both views of the image: text and constants are not writable through the direct map
@@ -138,7 +141,7 @@ bool vm_map_physical(uint64_t physical, uint64_t size, uint64_t flags)
         if (!entry)
             return false;
         /* A second user takes nothing from the first. */
-        set(entry, get(entry) | p | nx | flags | PTE_PRESENT | PTE_LARGE);
+        set_entry(entry, get_entry(entry) | p | nx | flags | PTE_PRESENT | PTE_LARGE);
         invlpg(DIRECT_MAP + p);
     }
     return true;
@@ -164,15 +167,15 @@ uint64_t *vm_create(void)
 {
     uint64_t *pml4 = phys_alloc(1);
     for (unsigned i = 256; pml4 && i < 512; i++)
-        pml4[i] = get(&vm_kernel_pml4[i]);
+        pml4[i] = get_entry(&vm_kernel_pml4[i]);
     return pml4;
 }
 
 static void destroy_level(uint64_t *table, unsigned level, unsigned entries)
 {
     for (unsigned i = 0; i < entries; i++)
-        if (get(&table[i]) & PTE_ADDRESS) {
-            uint64_t *below = phys_to_virt(get(&table[i]) & PTE_ADDRESS);
+        if (get_entry(&table[i]) & PTE_ADDRESS) {
+            uint64_t *below = phys_to_virt(get_entry(&table[i]) & PTE_ADDRESS);
             if (level)
                 destroy_level(below, level - 1, 512);
             else if ((uint64_t)below - DIRECT_MAP >= (uint64_t)image_end - KERNEL_VMA ||
@@ -189,7 +192,7 @@ bool vm_map(uint64_t *pml4, uint64_t address, uint64_t physical, uint64_t flags)
     KIRQL irql = lock_acquire(&vm_lock);
     uint64_t *entry = walk(pml4, address, 0, PTE_PRESENT | PTE_WRITE | PTE_USER);
     if (entry)
-        set(entry, physical | (flags & ~PTE_NX) | (flags & nx) | PTE_PRESENT);
+        set_entry(entry, physical | (flags & ~PTE_NX) | (flags & nx) | PTE_PRESENT);
     lock_release(&vm_lock, irql);
     return entry;
 }
@@ -212,7 +215,7 @@ uint64_t vm_entry(const uint64_t *pml4, uint64_t address)
 {
     KIRQL irql = lock_acquire(&vm_lock);
     const uint64_t *entry = walk((uint64_t *)pml4, address, 0, 0);
-    uint64_t value = entry ? get(entry) : 0;
+    uint64_t value = entry ? get_entry(entry) : 0;
     lock_release(&vm_lock, irql);
     return value & PTE_PRESENT ? value : 0;
 }
@@ -221,7 +224,7 @@ uint64_t vm_raw(const uint64_t *pml4, uint64_t address)
 {
     KIRQL irql = lock_acquire(&vm_lock);
     const uint64_t *entry = walk((uint64_t *)pml4, address, 0, 0);
-    uint64_t value = entry ? get(entry) : 0;
+    uint64_t value = entry ? get_entry(entry) : 0;
     lock_release(&vm_lock, irql);
     return value;
 }
@@ -231,7 +234,7 @@ bool vm_put(uint64_t *pml4, uint64_t address, uint64_t value)
     KIRQL irql = lock_acquire(&vm_lock);
     uint64_t *entry = walk(pml4, address, 0, PTE_PRESENT | PTE_WRITE | PTE_USER);
     if (entry)
-        set(entry, (value & ~PTE_NX) | (value & nx));
+        set_entry(entry, (value & ~PTE_NX) | (value & nx));
     lock_release(&vm_lock, irql);
     return entry;
 }
@@ -242,8 +245,8 @@ uint64_t vm_next(const uint64_t *pml4, uint64_t from, uint64_t end, uint64_t *en
     while (from < end) {
         const uint64_t *table = pml4;
         unsigned level = 3;
-        for (*entry = get(&table[index_of(from, level)]); level && (*entry & PTE_PRESENT);
-             *entry = get(&table[index_of(from, level)])) {
+        for (*entry = get_entry(&table[index_of(from, level)]); level && (*entry & PTE_PRESENT);
+             *entry = get_entry(&table[index_of(from, level)])) {
             table = phys_to_virt(*entry & PTE_ADDRESS);
             level--;
         }
@@ -274,7 +277,7 @@ uint64_t vm_hold_writable(const uint64_t *pml4, uint64_t address)
 {
     KIRQL irql = lock_acquire(&vm_lock);
     const uint64_t *entry = walk((uint64_t *)pml4, address, 0, 0);
-    uint64_t physical = entry && is_writable(get(entry)) ? get(entry) & PTE_ADDRESS : 0;
+    uint64_t physical = entry && is_writable(get_entry(entry)) ? get_entry(entry) & PTE_ADDRESS : 0;
     if (physical)
         phys_hold(physical);
     lock_release(&vm_lock, irql);

@@ -68,8 +68,8 @@ static bool try_out(const struct bench *b)
 }
 
 /* One run of a half; what each counter shows. */
-static bool count(const struct bench *b, unsigned half, const struct bench_event *events,
-                  const unsigned *counters, unsigned n, uint64_t *values)
+static bool count_half(const struct bench *b, unsigned half, const struct bench_event *events,
+                       const unsigned *counters, unsigned n, uint64_t *values)
 {
     struct bench_end end;
     uint64_t all = 0;
@@ -94,7 +94,7 @@ static bool round_of(const struct bench *b, const struct bench_event *events,
     uint64_t halves[2][PMU_FIXED + PMU_FIXED_MAX];
     for (unsigned run = 0; run < b->h.warmup + b->h.runs; run++) {
         for (unsigned half = 0; half < 2; half++)
-            if (!count(b, half, events, counters, n, halves[half]))
+            if (!count_half(b, half, events, counters, n, halves[half]))
                 return false;
         for (unsigned i = 0; run >= b->h.warmup && i < n; i++) {
             unsigned unused = 64 - bit_count(pmu_mask(pmu_here(), counters[i]));
@@ -105,7 +105,7 @@ static bool round_of(const struct bench *b, const struct bench_event *events,
     return true;
 }
 
-static void sort(int64_t *values, unsigned n)
+static void sort_values(int64_t *values, unsigned n)
 {
     for (unsigned i = 1; i < n; i++) {
         int64_t value = values[i];
@@ -134,7 +134,7 @@ static void print_event(const struct bench *b, const struct bench_event *event, 
 {
     unsigned n = b->h.runs;
     uint64_t parts = copies(b) * b->h.parts;
-    sort(values, n);
+    sort_values(values, n);
     print("%-32s", event->name);
     print_cell(values[0], parts);
     print_cell(values[n / 2], parts);
@@ -156,7 +156,8 @@ static void print_head(const struct bench *b)
 }
 
 /* This CPU's PMU is ours. */
-static bool measure(const struct bench *b, const struct bench_event *events, unsigned count_of_all)
+static bool measure_events(const struct bench *b, const struct bench_event *events,
+                           unsigned count_of_all)
 {
     unsigned counters[BENCH_EVENTS_MAX], n;
     bool fine = true;
@@ -182,7 +183,7 @@ static bool measure_module(struct bench *b)
                                           text, sizeof text);
     if (wrong)
         print("# not measured: %s\n", wrong);
-    return !wrong && try_out(b) && measure(b, events, n);
+    return !wrong && try_out(b) && measure_events(b, events, n);
 }
 
 static bool run_module(const struct image *image)

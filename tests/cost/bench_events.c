@@ -37,12 +37,12 @@ static const char *const names[PMU_EVENT_COUNT] = {
     [PMU_INTERRUPTS] = "interrupts",
 };
 
-static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c; }
+static char lower_case(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c; }
 
 /* Some write a dot, some a colon before the unit mask's name. */
-static char plain(char c) { return c == ':' ? '.' : lower(c); }
+static char plain(char c) { return c == ':' ? '.' : lower_case(c); }
 
-static bool same(const char *a, const char *b)
+static bool same_name(const char *a, const char *b)
 {
     while (*a && plain(*a) == plain(*b))
         a++, b++;
@@ -50,15 +50,15 @@ static bool same(const char *a, const char *b)
 }
 
 /* By our name, or by the vendor's, first one that counts plainly; PMU_EVENT_COUNT: by none. */
-static enum pmu_event find(const char *name)
+static enum pmu_event find_event(const char *name)
 {
     const struct pmu_event_row *row;
     enum pmu_event found = PMU_EVENT_COUNT;
     for (unsigned e = 0; e < PMU_EVENT_COUNT; e++)
-        if (same(name, names[e]))
+        if (same_name(name, names[e]))
             return e;
     for (unsigned e = 0; e < PMU_EVENT_COUNT; e++)
-        if ((row = pmu_row(pmu_here()->table, e)) && row->name && same(name, row->name) &&
+        if ((row = pmu_row(pmu_here()->table, e)) && row->name && same_name(name, row->name) &&
             (found == PMU_EVENT_COUNT || !row->flags))
             found = e;
     return found;
@@ -68,9 +68,10 @@ static bool read_number(const char **text, unsigned base, uint32_t *value)
 {
     const char *p = *text;
     for (*value = 0; *p && *value < 0x10000; p++) {
-        unsigned digit = *p >= '0' && *p <= '9'                 ? (unsigned)(*p - '0')
-                         : lower(*p) >= 'a' && lower(*p) <= 'f' ? (unsigned)(lower(*p) - 'a') + 10
-                                                                : base;
+        unsigned digit = *p >= '0' && *p <= '9' ? (unsigned)(*p - '0')
+                         : lower_case(*p) >= 'a' && lower_case(*p) <= 'f'
+                             ? (unsigned)(lower_case(*p) - 'a') + 10
+                             : base;
         if (digit >= base)
             break;
         *value = *value * base + digit;
@@ -82,7 +83,7 @@ static bool read_number(const char **text, unsigned base, uint32_t *value)
 
 static bool read_hex(const char **text, uint32_t *value, uint32_t most)
 {
-    if ((*text)[0] != '0' || lower((*text)[1]) != 'x')
+    if ((*text)[0] != '0' || lower_case((*text)[1]) != 'x')
         return false;
     *text += 2;
     return read_number(text, 16, value) && *value <= most;
@@ -106,7 +107,7 @@ static bool read_flags_of(const char *text, uint32_t *flags)
 }
 
 /* 0xCODE[:0xUMASK[:FLAGS]] */
-static bool read_raw(const char *text, uint32_t flags, struct bench_event *event)
+static bool read_raw_event(const char *text, uint32_t flags, struct bench_event *event)
 {
     uint32_t code, umask = 0;
     if (!read_hex(&text, &code, 0xfff) || (*text && *text++ != ':'))
@@ -129,11 +130,11 @@ static void set_event(struct bench_event *e, enum pmu_event event, uint32_t flag
 /* NULL, or why not. */
 static const char *read_event(const char *name, uint32_t flags, struct bench_event *e)
 {
-    enum pmu_event event = find(name);
+    enum pmu_event event = find_event(name);
     print_to(e->name, sizeof e->name, "%s", name);
     if (event < PMU_EVENT_COUNT)
         set_event(e, event, flags);
-    else if (!read_raw(name, flags, e))
+    else if (!read_raw_event(name, flags, e))
         return "is no event's name of this processor and no 0xCODE:0xUMASK:FLAGS";
     return e->counters ? NULL : "cannot be counted by this processor";
 }
@@ -172,7 +173,7 @@ const char *bench_read_events(const char *list, uint32_t flags, struct bench_eve
     *count = 0;
     while (next_name(&list, name, sizeof name)) {
         const char *wrong = *count < BENCH_EVENTS_MAX ? NULL : "is one event too many";
-        if (same(name, "all"))
+        if (same_name(name, "all"))
             read_all(flags, events, count);
         else if (wrong || (wrong = read_event(name, flags, &events[(*count)++]))) {
             print_to(text, size, "%s %s", name, wrong);

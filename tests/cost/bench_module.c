@@ -27,7 +27,7 @@ static bool half_is_sound(const struct bench *b, const struct bench_half *h)
            b->h.size - h->starts >= h->copies * sizeof(uint32_t);
 }
 
-static const char *check(struct bench *b, const struct image *image)
+static const char *check_module(struct bench *b, const struct image *image)
 {
     memcpy(&b->h, image->file, sizeof b->h);
     b->file = image->file;
@@ -81,7 +81,7 @@ static bool map(struct bench *b)
 const char *bench_open(struct bench *b, const struct image *image)
 {
     _Static_assert(sizeof(struct bench_data) <= PAGE_SIZE, "one page");
-    const char *wrong = check(b, image);
+    const char *wrong = check_module(b, image);
     if (wrong)
         return wrong;
     b->pml4 = vm_create();
@@ -94,7 +94,7 @@ const char *bench_open(struct bench *b, const struct image *image)
 
 void bench_close(struct bench *b) { vm_destroy(b->pml4); }
 
-static uint32_t start(const struct bench *b, const struct bench_half *h, uint32_t copy)
+static uint32_t start_of_copy(const struct bench *b, const struct bench_half *h, uint32_t copy)
 {
     uint32_t at;
     memcpy(&at, b->file + h->starts + copy * sizeof at, sizeof at);
@@ -113,9 +113,9 @@ void bench_place(const struct bench *b, unsigned half, uint64_t rip, char *text,
     } else if (at >= h->end) {
         print_to(text, size, "offset 0x%lx behind the last copy", at - h->end);
     } else {
-        while (copy + 1 < h->copies && start(b, h, copy + 1) <= at)
+        while (copy + 1 < h->copies && start_of_copy(b, h, copy + 1) <= at)
             copy++;
-        print_to(text, size, "offset 0x%lx of copy %u of %u", at - start(b, h, copy), copy + 1,
-                 h->copies);
+        print_to(text, size, "offset 0x%lx of copy %u of %u", at - start_of_copy(b, h, copy),
+                 copy + 1, h->copies);
     }
 }

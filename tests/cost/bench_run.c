@@ -127,7 +127,7 @@ static void stop_guard(uint64_t guard)
 }
 
 /* What the snippet may have changed that the kernel needs is put back before anything uses it. */
-static void enter(const struct registers *registers)
+static void enter_snippet(const struct registers *registers)
 {
     uint64_t gs = rdmsr(MSR_GS_BASE), kernel_gs = rdmsr(MSR_KERNEL_GS_BASE), efer = rdmsr(MSR_EFER);
     wrmsr(MSR_EFER, efer & ~(uint64_t)EFER_SCE); /* SYSCALL is #UD: the kernel's stack is in use */
@@ -149,7 +149,7 @@ static void visit(const struct bench *b, uint64_t counters, bool guarded,
     lidt(&mine);
     if (b->h.ring && counters)
         pmu_start(counters);
-    enter(registers);
+    enter_snippet(registers);
     if (b->h.ring && counters)
         pmu_stop(counters);
     bench_ended.address = bench_ended.vector == EXC_PAGE_FAULT ? read_cr2() : 0;

@@ -18,7 +18,7 @@
 extern void user_cost_call(uint64_t cycles);
 extern uint64_t user_call_cost[];
 
-static bool begin(uint32_t flags)
+static bool begin_counting(uint32_t flags)
 {
     unsigned ctr;
     test_run_on(0);
@@ -28,7 +28,7 @@ static bool begin(uint32_t flags)
     return true;
 }
 
-static void end(void)
+static void end_counting(void)
 {
     cost_end();
     counting_stop();
@@ -37,7 +37,7 @@ static void end(void)
 
 /* --- The interrupt waits behind CLI until the operation opens the gate. --- */
 
-static void send(void *id) { apic_send(*(uint32_t *)id, VECTOR_CALL); }
+static void send_ipi(void *id) { apic_send(*(uint32_t *)id, VECTOR_CALL); }
 
 #define OPENING 3u /* STI, a NOP behind its shadow, CLI */
 static void open_gate(void *unused)
@@ -54,11 +54,11 @@ TEST(cost, interrupt,
     uint32_t id;
     SKIP_WITHOUT_PMU();
     SKIP_IF_STEPPED();
-    REQUIRE(begin(PMU_KERNEL));
+    REQUIRE(begin_counting(PMU_KERNEL));
     id = apic_id();
     for (unsigned i = 0; i < COST_RUNS; i++) {
         cli();
-        cost_run(&sent, send, NULL, &id);
+        cost_run(&sent, send_ipi, NULL, &id);
         for (unsigned looks = 0; looks < 1000000 && !apic_is_pending(VECTOR_CALL); looks++)
             pause();
         CHECK(apic_is_pending(VECTOR_CALL));
@@ -70,7 +70,7 @@ TEST(cost, interrupt,
     cost_print(&taken, true, "an interrupt that finds nothing to do");
     CHECK_RANGE(cost_least(&sent), 3, 100);   /* its arguments, WRMSR or a store, RET */
     CHECK_RANGE(cost_least(&taken), 60, 300); /* 15 registers saved and restored, EOI, IRET */
-    end();
+    end_counting();
 }
 
 /* --- One counter. --- */
@@ -81,13 +81,13 @@ struct allocation {
     NTSTATUS status;
 };
 
-static void allocate(void *argument)
+static void allocate_counter(void *argument)
 {
     struct allocation *a = argument;
     a->status = HalAllocateHardwareCounters(NULL, 0, &a->list, &a->handle);
 }
 
-static void release(void *argument)
+static void release_counter(void *argument)
 {
     struct allocation *a = argument;
     a->status = HalFreeHardwareCounters(a->handle);
@@ -100,19 +100,19 @@ TEST(cost, allocation,
     struct allocation a = { .list = { .Count = 1 } };
     SKIP_WITHOUT_PMU();
     SKIP_IF_STEPPED();
-    REQUIRE(begin(PMU_KERNEL));
+    REQUIRE(begin_counting(PMU_KERNEL));
     uint64_t free = hal_counters_available(SMP_ALL);
     if (!free) {
-        end();
+        end_counting();
         SKIP("no counter is free");
     }
     a.list.Descriptors[0].Type = ResourceTypeSingle;
     a.list.Descriptors[0].u.CounterIndex = (unsigned)__builtin_ctzll(free);
     for (unsigned i = 0; i < COST_RUNS; i++) {
-        cost_run(&taken, allocate, NULL, &a);
+        cost_run(&taken, allocate_counter, NULL, &a);
         if (!CHECK_STATUS(a.status, STATUS_SUCCESS))
             break;
-        cost_run(&freed, release, NULL, &a);
+        cost_run(&freed, release_counter, NULL, &a);
         CHECK_STATUS(a.status, STATUS_SUCCESS);
     }
     cost_print(&taken, true, "a counter allocated");
@@ -121,7 +121,7 @@ TEST(cost, allocation,
      * that takes. */
     CHECK_RANGE(cost_least(&taken), 50, cpu_count > 1 ? ~0u : 3000);
     CHECK_RANGE(cost_least(&freed), 50, cpu_count > 1 ? ~0u : 3000);
-    end();
+    end_counting();
 }
 
 /* --- As ring 3 sees it: counters of both rings. --- */
@@ -130,7 +130,7 @@ static const char *const calls[] = { "a system call that does next to nothing",
                                      "reading 1 counters", "one raw read" };
 #define CALLS 3u
 
-static void lower(uint64_t *least, uint64_t value)
+static void keep_least(uint64_t *least, uint64_t value)
 {
     if (value < *least)
         *least = value;
@@ -144,7 +144,7 @@ TEST(cost, system_call,
     if (isolate_on)
         SKIP("the policy is isolate"); /* it gives threads no counter of both rings */
     SKIP_IF_STEPPED();
-    REQUIRE(begin(PMU_USER | PMU_KERNEL));
+    REQUIRE(begin_counting(PMU_USER | PMU_KERNEL));
     struct process *process = user_process();
     struct thread *thread =
         process ? user_start(process, (void (*)(void))user_cost_call, cost_cycles()) : NULL;
@@ -157,8 +157,8 @@ TEST(cost, system_call,
                              .nothing = found[0][0][0],
                              .nothing_cycles = found[0][1][0] };
         for (unsigned run = 0; run < COST_RUNS; run++) {
-            lower(&cost.nothing, found[0][0][run]);
-            lower(&cost.nothing_cycles, found[0][1][run]);
+            keep_least(&cost.nothing, found[0][0][run]);
+            keep_least(&cost.nothing_cycles, found[0][1][run]);
         }
         memcpy(cost.instructions, found[1 + i][0], sizeof cost.instructions);
         memcpy(cost.cycles, found[1 + i][1], sizeof cost.cycles);
@@ -168,5 +168,5 @@ TEST(cost, system_call,
             CHECK_RANGE(cost_least(&cost), 80, 250);
     }
     user_finish(process, thread);
-    end();
+    end_counting();
 }

@@ -17,13 +17,13 @@
         0xffffffff, 0xffffffff, 0xffffffff                                                         \
     }
 
-static NTSTATUS set(const void *buffer, ULONG length)
+static NTSTATUS set_class(const void *buffer, ULONG length)
 {
     return NtSetSystemInformation(SystemPerformanceTraceInformation, (PVOID)(uint64_t)buffer,
                                   length);
 }
 
-static NTSTATUS query(void *buffer, ULONG length, ULONG *returned)
+static NTSTATUS query_class(void *buffer, ULONG length, ULONG *returned)
 {
     return NtQuerySystemInformation(SystemPerformanceTraceInformation, buffer, length, returned);
 }
@@ -42,21 +42,22 @@ TEST(etw_class, sub_classes,
         for (unsigned i = 0; i < sizeof queryable; i++)
             can_query = can_query || queryable[i] == sub_class;
         words[0] = sub_class; /* the length of no sub-class */
-        CHECK_STATUS(set(words, 5), can_set ? STATUS_INFO_LENGTH_MISMATCH : STATUS_NOT_IMPLEMENTED);
-        CHECK_STATUS(query(words, 5, &n),
+        CHECK_STATUS(set_class(words, 5),
+                     can_set ? STATUS_INFO_LENGTH_MISMATCH : STATUS_NOT_IMPLEMENTED);
+        CHECK_STATUS(query_class(words, 5, &n),
                      can_query ? STATUS_INFO_LENGTH_MISMATCH : STATUS_NOT_IMPLEMENTED);
         for (unsigned bit = 6; bit < 32; bit++) {
             words[0] = sub_class | 1u << bit;
-            CHECK_STATUS(set(words, 5), STATUS_NOT_IMPLEMENTED);
-            CHECK_STATUS(query(words, 5, &n), STATUS_NOT_IMPLEMENTED);
+            CHECK_STATUS(set_class(words, 5), STATUS_NOT_IMPLEMENTED);
+            CHECK_STATUS(query_class(words, 5, &n), STATUS_NOT_IMPLEMENTED);
         }
     }
     words[0] = 0xffffffff;
-    CHECK_STATUS(set(words, sizeof words), STATUS_NOT_IMPLEMENTED);
+    CHECK_STATUS(set_class(words, sizeof words), STATUS_NOT_IMPLEMENTED);
     for (ULONG length = 0; length < 4;
          length++) { /* which would be another status, if it were read */
-        CHECK_STATUS(set(words, length), STATUS_INFO_LENGTH_MISMATCH);
-        CHECK_STATUS(query(words, length, &n), STATUS_INFO_LENGTH_MISMATCH);
+        CHECK_STATUS(set_class(words, length), STATUS_INFO_LENGTH_MISMATCH);
+        CHECK_STATUS(query_class(words, length, &n), STATUS_INFO_LENGTH_MISMATCH);
     }
     CHECK_STATUS(NtSetSystemInformation(0x1E, words, 8), STATUS_INVALID_INFO_CLASS);
     CHECK_STATUS(NtQuerySystemInformation(0x20, words, 8, &n), STATUS_INVALID_INFO_CLASS);
@@ -67,21 +68,21 @@ TEST(etw_class, time_profile,
 {
     EVENT_TRACE_TIME_PROFILE_INFORMATION info[2] = { { EventTraceTimeProfileInformation, 0 } };
     ULONG n = 0, before = hal_source_interval(ProfileTime);
-    CHECK_STATUS(query(info, 8, &n), STATUS_SUCCESS);
+    CHECK_STATUS(query_class(info, 8, &n), STATUS_SUCCESS);
     CHECK_EQ(n, 8);
     CHECK_EQ(info->ProfileInterval, before);
-    CHECK_STATUS(query(info, 7, &n), STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(query(info, 9, &n), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(query_class(info, 7, &n), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(query_class(info, 9, &n), STATUS_INFO_LENGTH_MISMATCH);
     info->ProfileInterval = 23456;
-    CHECK_STATUS(set(info, 9), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(set_class(info, 9), STATUS_INFO_LENGTH_MISMATCH);
     CHECK_EQ(hal_source_interval(ProfileTime), before);
-    CHECK_STATUS(set(info, 8), STATUS_SUCCESS);
+    CHECK_STATUS(set_class(info, 8), STATUS_SUCCESS);
     CHECK_EQ(hal_source_interval(ProfileTime), 23456);
     info->ProfileInterval = 0;
-    CHECK_STATUS(query(info, 8, &n), STATUS_SUCCESS);
+    CHECK_STATUS(query_class(info, 8, &n), STATUS_SUCCESS);
     CHECK_EQ(info->ProfileInterval, 23456);
     info->ProfileInterval = before;
-    CHECK_STATUS(set(info, 8), STATUS_SUCCESS);
+    CHECK_STATUS(set_class(info, 8), STATUS_SUCCESS);
 }
 
 TEST(etw_class, group_mask,
@@ -92,31 +93,31 @@ TEST(etw_class, group_mask,
                                                { { 0 } } };
     struct session_info plain, kernel;
     ULONG n;
-    CHECK_STATUS(set(&info, sizeof info - 1), STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(query(&info, sizeof info + 1, &n), STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(set(&info, sizeof info), STATUS_WMI_INSTANCE_NOT_FOUND);
-    CHECK_STATUS(query(&info, sizeof info, &n), STATUS_WMI_INSTANCE_NOT_FOUND);
+    CHECK_STATUS(set_class(&info, sizeof info - 1), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(query_class(&info, sizeof info + 1, &n), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(set_class(&info, sizeof info), STATUS_WMI_INSTANCE_NOT_FOUND);
+    CHECK_STATUS(query_class(&info, sizeof info, &n), STATUS_WMI_INSTANCE_NOT_FOUND);
     session_describe(&plain, "plain");
     plain.info.LogFileMode = EVENT_TRACE_REAL_TIME_MODE;
     CHECK_STATUS(session_control(EtwStartLoggerCode, &plain), STATUS_SUCCESS);
     info.TraceHandle = plain.info.Wnode.HistoricalContext;
-    CHECK_STATUS(set(&info, sizeof info), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(set_class(&info, sizeof info), STATUS_INVALID_PARAMETER);
     CHECK_STATUS(session_control(EtwStopLoggerCode, &plain), STATUS_SUCCESS);
 
     session_describe(&kernel, KERNEL_LOGGER_NAME);
     kernel.info.EnableFlags = EVENT_TRACE_FLAG_CSWITCH;
     CHECK_STATUS(session_control(EtwStartLoggerCode, &kernel), STATUS_SUCCESS);
     info.TraceHandle = 0xFFFF;
-    CHECK_STATUS(query(&info, sizeof info, &n), STATUS_SUCCESS);
+    CHECK_STATUS(query_class(&info, sizeof info, &n), STATUS_SUCCESS);
     CHECK_EQ(n, sizeof info);
     CHECK_EQ(info.EventTraceGroupMasks.Masks[0], EVENT_TRACE_FLAG_CSWITCH);
     CHECK_EQ(info.EventTraceGroupMasks.Masks[1], PERF_MASK_BITS(PERF_CONTEXT_SWITCH));
     CHECK(etw_wants(ETW_CSWITCH));
     info.EventTraceGroupMasks = (PERFINFO_GROUPMASK){ { 0, 0, PERF_MASK_BITS(PERF_SYSCALL) } };
-    CHECK_STATUS(set(&info, sizeof info), STATUS_SUCCESS);
+    CHECK_STATUS(set_class(&info, sizeof info), STATUS_SUCCESS);
     CHECK(!etw_wants(ETW_CSWITCH) && etw_wants(ETW_SYSCALL_ENTER) && etw_wants(ETW_SYSCALL_EXIT));
     info.EventTraceGroupMasks.Masks[2] = 0;
-    CHECK_STATUS(query(&info, sizeof info, &n), STATUS_SUCCESS);
+    CHECK_STATUS(query_class(&info, sizeof info, &n), STATUS_SUCCESS);
     CHECK_EQ(info.EventTraceGroupMasks.Masks[1], 0);
     CHECK_EQ(info.EventTraceGroupMasks.Masks[2], PERF_MASK_BITS(PERF_SYSCALL));
     CHECK_STATUS(session_control(EtwStopLoggerCode, &kernel), STATUS_SUCCESS);
@@ -133,7 +134,7 @@ static ULONG get_list(void)
     ULONG n = 0;
     memset(list_room, 0xa5, sizeof list_room);
     *(ULONG *)(void *)list_room = EventTraceProfileSourceListInformation;
-    CHECK_STATUS(query(list_room, sizeof list_room, &n), STATUS_SUCCESS);
+    CHECK_STATUS(query_class(list_room, sizeof list_room, &n), STATUS_SUCCESS);
     return n;
 }
 
@@ -200,7 +201,7 @@ TEST(etw_class, source_list,
     for (unsigned i = 0; i < ARRAY_SIZE(lengths); i++) {
         needed = 0;
         memset((uint8_t *)list_room + 8, 0xa5, 0x28);
-        CHECK_STATUS(query(list_room, lengths[i], &needed), STATUS_INFO_LENGTH_MISMATCH);
+        CHECK_STATUS(query_class(list_room, lengths[i], &needed), STATUS_INFO_LENGTH_MISMATCH);
         CHECK_EQ(needed, n);
         /* The first entry ends at 30h: one that does not fit whole is not begun. */
         CHECK(lengths[i] >= 0x30 || ((const uint8_t *)list_room)[8] == 0xa5);
@@ -214,7 +215,7 @@ struct add {
 #define ADD_HEAD offsetof(EVENT_TRACE_PROFILE_ADD_INFORMATION, ProfileSourceDescription)
 
 /* Retired instructions of the processor at hand: by Intel's code, or by AMD's. */
-static struct add describe(const char *name, UCHAR version)
+static struct add describe_event(const char *name, UCHAR version)
 {
     struct add add = { .info = { .EventTraceInformationClass =
                                      EventTraceProfileSourceAddInformation,
@@ -248,10 +249,10 @@ static void check_counts_instructions(PMC_HANDLE set_of_one)
 static void check_unit_mask(void)
 {
     uint64_t select = 0;
-    struct add add = describe("TestMasked", 3);
+    struct add add = describe_event("TestMasked", 3);
     add.info.Event[0] = 0x2e;
     add.info.Event[strcmp(pmu_here()->driver, "intel") == 0 ? 1 : 2] = 0x41;
-    CHECK_STATUS(set(&add, sizeof add), STATUS_SUCCESS);
+    CHECK_STATUS(set_class(&add, sizeof add), STATUS_SUCCESS);
     KPROFILE_SOURCE id = find_source("TestMasked");
     CHECK(source_counters(pmu_here(), id, &select) != 0);
     CHECK_EQ(select & 0xffff, 0x412e);
@@ -269,28 +270,28 @@ TEST(etw_class, add_source,
     SKIP_WITHOUT_PMU();
     test_run_on(0);
     for (UCHAR version = 2; version <= 3; version++) {
-        struct add add = describe("TestRetired", version);
-        CHECK_STATUS(set(&add, sizeof add), STATUS_SUCCESS);
+        struct add add = describe_event("TestRetired", version);
+        CHECK_STATUS(set_class(&add, sizeof add), STATUS_SUCCESS);
         KPROFILE_SOURCE id = find_source("TestRetired");
         CHECK_RANGE((unsigned)id, 0x19, 0xff);
         CHECK_EQ(hal_source_interval(id), 100000);
-        CHECK_STATUS(set(&add, sizeof add), STATUS_INSUFFICIENT_RESOURCES);
+        CHECK_STATUS(set_class(&add, sizeof add), STATUS_INSUFFICIENT_RESOURCES);
         REQUIRE_STATUS(NtCreateProfile(&profile, NULL, NULL, 64, 4, bucket, sizeof bucket, id,
                                        UINT64_C(1) << last),
                        STATUS_SUCCESS);
         REQUIRE_STATUS(NtStartProfile(profile), STATUS_SUCCESS);
         EVENT_TRACE_PROFILE_REMOVE_INFORMATION remove = { EventTraceProfileSourceRemoveInformation,
                                                           id, ANY };
-        CHECK_STATUS(set(&remove, sizeof remove), STATUS_DEVICE_BUSY);
+        CHECK_STATUS(set_class(&remove, sizeof remove), STATUS_DEVICE_BUSY);
         CHECK_STATUS(NtStopProfile(profile), STATUS_SUCCESS);
         handle_close(profile);
         REQUIRE_STATUS(HalAllocatePmcCounterSet(0, &id, 1, &set_of_one), STATUS_SUCCESS);
-        CHECK_STATUS(set(&remove, sizeof remove), STATUS_DEVICE_BUSY);
+        CHECK_STATUS(set_class(&remove, sizeof remove), STATUS_DEVICE_BUSY);
         check_counts_instructions(set_of_one);
         HalFreePmcCounterSet(set_of_one);
-        CHECK_STATUS(set(&remove, sizeof remove - 1), STATUS_INFO_LENGTH_MISMATCH);
-        CHECK_STATUS(set(&remove, sizeof remove), STATUS_SUCCESS);
-        CHECK_STATUS(set(&remove, sizeof remove), STATUS_INVALID_PARAMETER);
+        CHECK_STATUS(set_class(&remove, sizeof remove - 1), STATUS_INFO_LENGTH_MISMATCH);
+        CHECK_STATUS(set_class(&remove, sizeof remove), STATUS_SUCCESS);
+        CHECK_STATUS(set_class(&remove, sizeof remove), STATUS_INVALID_PARAMETER);
         CHECK_EQ(find_source("TestRetired"), ProfileTime);
         CHECK_STATUS(NtCreateProfile(&profile, NULL, NULL, 64, 4, bucket, sizeof bucket, id, ~0ul),
                      STATUS_NOT_SUPPORTED);
@@ -309,35 +310,35 @@ TEST(etw_class, add_refusals,
     SKIP_WITHOUT_PMU();
     for (unsigned version = 0; version < 256; version++)
         if (version != 2 && version != 3) {
-            struct add odd = describe("Odd", (UCHAR)version);
-            CHECK_STATUS(set(&odd, sizeof odd), STATUS_INVALID_PARAMETER);
+            struct add odd = describe_event("Odd", (UCHAR)version);
+            CHECK_STATUS(set_class(&odd, sizeof odd), STATUS_INVALID_PARAMETER);
         }
-    struct add add = describe("TestRetired", 2);
-    CHECK_STATUS(set(&add, sizeof add.info - 1), STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(set(&add, sizeof add.info),
+    struct add add = describe_event("TestRetired", 2);
+    CHECK_STATUS(set_class(&add, sizeof add.info - 1), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(set_class(&add, sizeof add.info),
                  STATUS_INVALID_PARAMETER); /* no end within the length */
-    CHECK_STATUS(set(&add, ADD_HEAD + 2 * 11), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(set_class(&add, ADD_HEAD + 2 * 11), STATUS_INVALID_PARAMETER);
     for (unsigned i = 0; i < 3; i++) {
-        add = describe("TestRetired", 2);
+        add = describe_event("TestRetired", 2);
         add.info.CpuInfoHierarchy[i] = 0x5a5a;
-        CHECK_STATUS(set(&add, sizeof add), STATUS_NOT_SUPPORTED);
+        CHECK_STATUS(set_class(&add, sizeof add), STATUS_NOT_SUPPORTED);
     }
-    add = describe("", 2);
-    CHECK_STATUS(set(&add, sizeof add), STATUS_INVALID_PARAMETER);
-    add = describe("tab\tinside", 2);
-    CHECK_STATUS(set(&add, sizeof add), STATUS_INVALID_PARAMETER);
-    add = describe("of more than thirty-two characters", 2);
-    CHECK_STATUS(set(&add, sizeof add), STATUS_INVALID_PARAMETER);
-    add = describe("Timer", 2);
-    CHECK_STATUS(set(&add, sizeof add), STATUS_INSUFFICIENT_RESOURCES);
-    CHECK_STATUS(set(&remove, sizeof remove), STATUS_INVALID_PARAMETER);
+    add = describe_event("", 2);
+    CHECK_STATUS(set_class(&add, sizeof add), STATUS_INVALID_PARAMETER);
+    add = describe_event("tab\tinside", 2);
+    CHECK_STATUS(set_class(&add, sizeof add), STATUS_INVALID_PARAMETER);
+    add = describe_event("of more than thirty-two characters", 2);
+    CHECK_STATUS(set_class(&add, sizeof add), STATUS_INVALID_PARAMETER);
+    add = describe_event("Timer", 2);
+    CHECK_STATUS(set_class(&add, sizeof add), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(set_class(&remove, sizeof remove), STATUS_INVALID_PARAMETER);
     CHECK_EQ(get_list(), before);
 }
 
 TEST(etw_class, without_pmu, "without counters time is the only source, and none can be added")
 {
-    struct add add = describe("TestRetired", 2);
+    struct add add = describe_event("TestRetired", 2);
     SKIP_WITH_PMU();
-    CHECK_STATUS(set(&add, sizeof add), STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(set_class(&add, sizeof add), STATUS_NOT_SUPPORTED);
     CHECK_EQ(get_list(), 8 + 0x18 + 16);
 }

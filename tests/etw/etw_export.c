@@ -46,7 +46,7 @@ static unsigned place_of(const char *list, const char *word)
     return ~0u;
 }
 
-static void has(const char *list, const struct name *names, unsigned count)
+static void has_names(const char *list, const struct name *names, unsigned count)
 {
     if (!CHECK(list != NULL))
         return;
@@ -107,8 +107,10 @@ TEST(etw_export, names,
     REQUIRE(text != NULL);
     size_t length = ctf_metadata(text, CTF_METADATA_MAX, 1000, &none);
     CHECK(length > 0 && length < CTF_METADATA_MAX && !text[length]);
-    has(behind(text, "enum KTHREAD_STATE : UCHAR {"), states, sizeof states / sizeof states[0]);
-    has(behind(text, "enum KWAIT_REASON : UCHAR {"), reasons, sizeof reasons / sizeof reasons[0]);
+    has_names(behind(text, "enum KTHREAD_STATE : UCHAR {"), states,
+              sizeof states / sizeof states[0]);
+    has_names(behind(text, "enum KWAIT_REASON : UCHAR {"), reasons,
+              sizeof reasons / sizeof reasons[0]);
     CHECK_EQ(sizeof reasons / sizeof reasons[0], MaximumWaitReason);
     phys_free(text, PAGES);
 }

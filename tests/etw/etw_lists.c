@@ -29,7 +29,7 @@ static NTSTATUS set_bytes(ULONG sub_class, TRACEHANDLE trace, ULONG length)
 }
 
 /* A session without a consumer. */
-static TRACEHANDLE start(const char *name, ULONG mode)
+static TRACEHANDLE start_session(const char *name, ULONG mode)
 {
     struct session_info d;
     session_describe(&d, name);
@@ -38,7 +38,7 @@ static TRACEHANDLE start(const char *name, ULONG mode)
     return d.info.Wnode.HistoricalContext;
 }
 
-static void stop(TRACEHANDLE trace)
+static void stop_session(TRACEHANDLE trace)
 {
     WMI_LOGGER_INFORMATION info;
     CHECK_STATUS(session_by_handle(EtwStopLoggerCode, trace, &info), STATUS_SUCCESS);
@@ -48,7 +48,7 @@ TEST(etw_lists, tails,
      "lists whose tail is not a whole element, or that are shorter than their header, are refused "
      "[ET-05 ET-20]")
 {
-    struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
+    struct session s = { start_session(SESSION_NAME, SESSION_MODE), NULL, 0 };
     static const ULONG classes[] = { EventTraceProfileCounterListInformation,
                                      EventTraceProfileEventListInformation,
                                      EventTraceProfileConfigInformation,
@@ -62,14 +62,14 @@ TEST(etw_lists, tails,
         if (classes[i] != EventTraceProfileConfigInformation) /* the tail comes before the logger */
             CHECK_STATUS(set_bytes(classes[i], NO_LOGGER, 0x13), STATUS_INVALID_PARAMETER);
     }
-    stop(s.trace);
+    stop_session(s.trace);
 }
 
 TEST(etw_lists, numbers,
      "lists of no source or too many, of no event, five events or unknown events are refused "
      "[ET-06 ET-07 ET-09 ET-21 ET-22]")
 {
-    struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 },
+    struct session s = { start_session(SESSION_NAME, SESSION_MODE), NULL, 0 },
                    none = { NO_LOGGER, NULL, 0 };
     ULONG max = hal_counter_count() && hal_counter_count() < 7 ? hal_counter_count() : 7,
           unknown = 0x0525;
@@ -84,14 +84,14 @@ TEST(etw_lists, numbers,
     CHECK_STATUS(event_list(&s, swaps, 4), STATUS_SUCCESS);
     CHECK_STATUS(event_list(&s, swaps, 4), STATUS_WMI_ALREADY_ENABLED);
     CHECK_STATUS(event_list(&s, swaps, 5), STATUS_INVALID_PARAMETER);
-    stop(s.trace);
+    stop_session(s.trace);
     CHECK_STATUS(event_list(&s, swaps, 4), STATUS_WMI_INSTANCE_NOT_FOUND);
     CHECK_EQ(hal_counters_owned(), 0);
 }
 
 /* As many sources as the processor counts together, at most `max`: all counters that a source can
  * use. */
-static ULONG fill(ULONG *sources, ULONG max)
+static ULONG fill_sources(ULONG *sources, ULONG max)
 {
     ULONG n = 0;
     for (KPROFILE_SOURCE s = hal_source_next(ProfileTime); s != ProfileTime; s = hal_source_next(s))
@@ -110,7 +110,7 @@ static ULONG fill(ULONG *sources, ULONG max)
 TEST(etw_lists, maximum,
      "as many sources as the query reports are accepted; without counters none is [ET-08]")
 {
-    struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
+    struct session s = { start_session(SESSION_NAME, SESSION_MODE), NULL, 0 };
     ULONG max = 99, n = 0, most[8];
     CHECK_STATUS(NtTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &max, sizeof max, &n),
                  STATUS_SUCCESS);
@@ -118,7 +118,7 @@ TEST(etw_lists, maximum,
     CHECK_EQ(max, hal_counter_count() < 7 ? hal_counter_count() : 7);
     CHECK_STATUS(NtTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &max, sizeof max - 1, &n),
                  STATUS_INFO_LENGTH_MISMATCH);
-    ULONG together = fill(most, max);
+    ULONG together = fill_sources(most, max);
     test_note("%u of %u counters can be in one record, %u by sources", max, hal_counter_count(),
               together);
     if (max) {
@@ -128,7 +128,7 @@ TEST(etw_lists, maximum,
         CHECK_STATUS(counter_list(&s, instructions, 1), STATUS_NOT_SUPPORTED);
     }
     CHECK_EQ(hal_counters_owned(), max ? cpu_count : 0);
-    stop(s.trace);
+    stop_session(s.trace);
     CHECK_EQ(hal_counters_owned(), 0);
 }
 
@@ -140,7 +140,7 @@ TEST(etw_lists, once,
     HANDLE all = NULL;
     SKIP_WITHOUT_PMU();
     for (unsigned i = 0; i < 3; i++) {
-        struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
+        struct session s = { start_session(SESSION_NAME, SESSION_MODE), NULL, 0 };
         CHECK_STATUS(counter_list(&s, odd, 2), STATUS_NOT_SUPPORTED);
         CHECK_EQ(hal_counters_owned(), 0);
         CHECK_STATUS(counter_list(&s, instructions, 1), STATUS_SUCCESS);
@@ -149,15 +149,16 @@ TEST(etw_lists, once,
         CHECK_STATUS(counter_list(&s, odd, 0), STATUS_INVALID_PARAMETER); /* comes first */
         CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &all),
                      STATUS_INSUFFICIENT_RESOURCES);
-        stop(s.trace);
+        stop_session(s.trace);
         REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &all), STATUS_SUCCESS);
         CHECK_STATUS(HalFreeHardwareCounters(all), STATUS_SUCCESS);
     }
-    struct session paged = { start(SESSION_NAME, SESSION_MODE | EVENT_TRACE_USE_PAGED_MEMORY), NULL,
-                             0 };
+    struct session paged = {
+        start_session(SESSION_NAME, SESSION_MODE | EVENT_TRACE_USE_PAGED_MEMORY), NULL, 0
+    };
     CHECK_STATUS(counter_list(&paged, instructions, 1), STATUS_INVALID_PARAMETER);
     CHECK_STATUS(event_list(&paged, swaps, 1), STATUS_INVALID_PARAMETER);
-    stop(paged.trace);
+    stop_session(paged.trace);
 }
 
 TEST(etw_lists, owned,
@@ -165,7 +166,7 @@ TEST(etw_lists, owned,
      "nothing stays allocated [ET-16 ET-17]")
 {
     SKIP_WITHOUT_PMU();
-    struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
+    struct session s = { start_session(SESSION_NAME, SESSION_MODE), NULL, 0 };
     for (unsigned cpu = 0; cpu <= cpu_count; cpu++) { /* the last turn: all */
         bool one = cpu < cpu_count;
         GROUP_AFFINITY where = { one ? 1ul << cpu : 0, 0, { 0, 0, 0 } };
@@ -178,7 +179,7 @@ TEST(etw_lists, owned,
     }
     CHECK_STATUS(counter_list(&s, instructions, 1), STATUS_SUCCESS);
     CHECK_EQ(hal_counters_owned(), cpu_count);
-    stop(s.trace);
+    stop_session(s.trace);
     CHECK_EQ(hal_counters_owned(), 0);
 }
 
@@ -187,7 +188,7 @@ TEST(etw_lists, kernel_logger,
 {
     struct session s = { 0xFFFF, NULL, 0 };
     CHECK_STATUS(event_list(&s, swaps, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
-    CHECK_EQ(start(KERNEL_LOGGER_NAME, EVENT_TRACE_REAL_TIME_MODE), 0xFFFF);
+    CHECK_EQ(start_session(KERNEL_LOGGER_NAME, EVENT_TRACE_REAL_TIME_MODE), 0xFFFF);
     s.trace = 0x123456789876FFFF;
     bool counts = hal_counter_count() != 0;
     CHECK_STATUS(counter_list(&s, instructions, 1), counts ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
@@ -199,14 +200,14 @@ TEST(etw_lists, kernel_logger,
     s.trace = 0xFFFF0000;
     CHECK_STATUS(counter_list(&s, instructions, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
     CHECK_STATUS(event_list(&s, swaps, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
-    stop(0xFFFF);
+    stop_session(0xFFFF);
 }
 
 TEST(etw_lists, pebs,
      "the PEBS list accepts the context switch alone, and is then refused because there is no "
      "PEBS [ET-32]")
 {
-    struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
+    struct session s = { start_session(SESSION_NAME, SESSION_MODE), NULL, 0 };
     CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps, 2),
                  STATUS_INVALID_PARAMETER);
     CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps + 1, 1),
@@ -218,13 +219,13 @@ TEST(etw_lists, pebs,
     CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps, 1),
                  STATUS_NOT_SUPPORTED);
     CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps, 0), STATUS_SUCCESS);
-    stop(s.trace);
+    stop_session(s.trace);
 }
 
 TEST(etw_lists, sessions,
      "the query of sessions with lists names them, and reports the length that is needed")
 {
-    struct session s = { start(SESSION_NAME, SESSION_MODE), NULL, 0 };
+    struct session s = { start_session(SESSION_NAME, SESSION_MODE), NULL, 0 };
     uint64_t room[8] = { 0 };
     ETW_PMC_SESSION_INFO *info = (ETW_PMC_SESSION_INFO *)(void *)room;
     ULONG n = 99;
@@ -242,7 +243,7 @@ TEST(etw_lists, sessions,
     CHECK_EQ(info->HookIdCount, 3);
     for (unsigned i = 0; i < 3; i++)
         CHECK_EQ(((USHORT *)(info + 1))[i], swaps[i]);
-    struct session other = { start("another", SESSION_MODE), NULL, 0 };
+    struct session other = { start_session("another", SESSION_MODE), NULL, 0 };
     CHECK_STATUS(event_list(&other, swaps, 1), STATUS_SUCCESS);
     CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, room, sizeof room, &n),
                  STATUS_SUCCESS);
@@ -250,8 +251,8 @@ TEST(etw_lists, sessions,
     CHECK_EQ(info->NextEntryOffset, sizeof *info + 8);
     CHECK_EQ(((ETW_PMC_SESSION_INFO *)(void *)((uint8_t *)room + info->NextEntryOffset))->LoggerId,
              other.trace);
-    stop(s.trace);
-    stop(other.trace);
+    stop_session(s.trace);
+    stop_session(other.trace);
 }
 
 TEST(etw_lists, layouts,

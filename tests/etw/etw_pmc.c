@@ -28,7 +28,7 @@ static uint64_t turns[] = { 1, 1, 1, 101, 0, 1 };
 #define MARKS ARRAY_SIZE(turns)
 #define MANY 4
 
-static bool begin(struct session *s, uint8_t **bytes)
+static bool begin_session(struct session *s, uint8_t **bytes)
 {
     bool branches = cpu_count == 1 && test_long();
     both[1] = branches ? BRANCHES : INSTRUCTIONS | PROFILE_SOURCE_RING3;
@@ -39,7 +39,7 @@ static bool begin(struct session *s, uint8_t **bytes)
 
 /* Records events of this thread, with this many turns of the loop after each and nothing else in
  * between. */
-static void mark(unsigned n)
+static void mark_events(unsigned n)
 {
     KIRQL old = irql_raise(PROFILE_LEVEL);
     for (unsigned i = 0; i < n; i++) {
@@ -85,7 +85,7 @@ static void either_order(bool events_first)
 {
     struct session s;
     uint8_t *bytes;
-    REQUIRE(begin(&s, &bytes));
+    REQUIRE(begin_session(&s, &bytes));
     if (events_first)
         CHECK_STATUS(event_list(&s, ready, 1), STATUS_SUCCESS);
     CHECK_STATUS(counter_list(&s, both, 2), STATUS_SUCCESS);
@@ -93,7 +93,7 @@ static void either_order(bool events_first)
     if (!events_first)
         CHECK_STATUS(event_list(&s, ready, 1), STATUS_SUCCESS);
     CHECK_STATUS(session_mask(&s, PERF_DISPATCHER, 0), STATUS_SUCCESS);
-    mark(MARKS);
+    mark_events(MARKS);
     struct records all = session_drain(&s, bytes), again = all;
     struct record first = next_mark(&again);
     REQUIRE(first.header && first.count == 2);
@@ -124,14 +124,14 @@ TEST(etw_pmc, one_list,
     uint8_t *bytes;
     SKIP_WITHOUT_PMU();
     for (unsigned lists = 0; lists < 4; lists++) { /* bit 0: counters, bit 1: events */
-        REQUIRE(begin(&s, &bytes));
+        REQUIRE(begin_session(&s, &bytes));
         if (lists & 1)
             CHECK_STATUS(counter_list(&s, both, 1), STATUS_SUCCESS);
         if (lists & 2)
             CHECK_STATUS(event_list(&s, ready, 1), STATUS_SUCCESS);
         CHECK_STATUS(session_mask(&s, PERF_DISPATCHER, PERF_THREAD), STATUS_SUCCESS);
         etw_thread(ETW_THREAD_CREATE, thread_current());
-        mark(2);
+        mark_events(2);
         struct records all = session_drain(&s, bytes);
         struct record first = next_record(&all);
         CHECK_EQ(first.header->HookId, WMI_LOG_TYPE_THREAD_CREATE);
@@ -151,7 +151,7 @@ TEST(etw_pmc, four_hooks,
     uint8_t *bytes;
     ULONG seen = 0;
     SKIP_WITHOUT_PMU();
-    REQUIRE(begin(&s, &bytes));
+    REQUIRE(begin_session(&s, &bytes));
     CHECK_STATUS(counter_list(&s, both, 2), STATUS_SUCCESS);
     CHECK_STATUS(event_list(&s, hooks, 4), STATUS_SUCCESS);
     EVENT_TRACE_GROUPMASK_INFORMATION info = { EventTraceGroupMaskInformation,
@@ -192,13 +192,13 @@ TEST(etw_pmc, processors,
     uint64_t last[MAX_CPUS] = { 0 };
     struct cpu_set seen = cpu_set_none();
     SKIP_WITHOUT_PMU();
-    REQUIRE(begin(&s, &bytes));
+    REQUIRE(begin_session(&s, &bytes));
     CHECK_STATUS(counter_list(&s, both, 1), STATUS_SUCCESS);
     CHECK_STATUS(event_list(&s, ready, 1), STATUS_SUCCESS);
     CHECK_STATUS(session_mask(&s, PERF_DISPATCHER, 0), STATUS_SUCCESS);
     for (unsigned i = 0; i < 5 * cpu_count; i++) {
         test_run_on(i % cpu_count);
-        mark(MARKS);
+        mark_events(MARKS);
     }
     struct records all = session_drain(&s, bytes);
     for (struct record r; (r = next_record(&all)).header;) {
@@ -223,7 +223,7 @@ TEST(etw_pmc, two_sessions, "two sessions at once each record their own counters
     uint8_t *bytes, *more;
     SKIP_WITHOUT_PMU();
     more = phys_alloc(SESSION_PAGES);
-    REQUIRE(more && begin(&a, &bytes));
+    REQUIRE(more && begin_session(&a, &bytes));
     session_describe(&d, "the other one");
     d.info.MaximumBuffers = 16;
     REQUIRE_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_SUCCESS);
@@ -236,7 +236,7 @@ TEST(etw_pmc, two_sessions, "two sessions at once each record their own counters
     CHECK_STATUS(session_mask(&a, PERF_DISPATCHER, 0), STATUS_SUCCESS);
     CHECK_STATUS(session_mask(&b, PERF_DISPATCHER, 0), STATUS_SUCCESS);
     CHECK_EQ(hal_counters_owned(), 2 * cpu_count);
-    mark(MARKS);
+    mark_events(MARKS);
     check_marks(session_drain(&a, bytes), 1, 0, LOOP_INSTRUCTIONS);
     check_marks(session_drain(&b, more), 1, 0, other_a_turn);
     CHECK_EQ(session_stop(&b), 0);

@@ -55,7 +55,7 @@ static void write_all(void *argument)
     }
 }
 
-static bool start(struct session *s, ULONG buffer_kb, ULONG buffers, unsigned ahead)
+static bool start_rate(struct session *s, ULONG buffer_kb, ULONG buffers, unsigned ahead)
 {
     go = 0;
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
@@ -69,7 +69,7 @@ static bool start(struct session *s, ULONG buffer_kb, ULONG buffers, unsigned ah
            CHECK_STATUS(session_mask(s, PERF_THREAD, 0), STATUS_SUCCESS);
 }
 
-static void take(struct records all)
+static void take_records(struct records all)
 {
     for (struct record r; (r = next_record(&all)).header;) {
         struct writer *w = &writers[r.buffer->ClientContext.ProcessorIndex % MAX_CPUS];
@@ -91,7 +91,7 @@ static void read_some(struct session *s, uint8_t *bytes)
 {
     ULONG n;
     while (CHECK_STATUS(session_read(s, bytes, SESSION_BYTES, &n), STATUS_SUCCESS) && n)
-        take(records_of(bytes, n));
+        take_records(records_of(bytes, n));
 }
 
 static bool all_written(void)
@@ -115,7 +115,7 @@ static void none_lost(ULONG buffer_kb, ULONG buffers, unsigned ahead)
 {
     struct session s;
     uint8_t *bytes = phys_alloc(SESSION_PAGES);
-    REQUIRE(bytes && start(&s, buffer_kb, buffers, ahead));
+    REQUIRE(bytes && start_rate(&s, buffer_kb, buffers, ahead));
     __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
     while (!all_written()) {
         session_flush(&s);
@@ -195,7 +195,7 @@ TEST(etw_rate, loses,
     WMI_LOGGER_INFORMATION info;
     uint8_t *bytes = phys_alloc(SESSION_PAGES);
     uint64_t read = 0, missing = 0;
-    REQUIRE(bytes && start(&s, 4, 2, 0));
+    REQUIRE(bytes && start_rate(&s, 4, 2, 0));
     __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
     while (!all_written()) {
         sched_wait(NULL, clock_ns() + 2000000, DelayExecution);
@@ -244,7 +244,7 @@ TEST(etw_rate, unread,
     ULONG lost = session_stop(&s);
     writers[0] = (struct writer){ .next = 0 };
     while (NT_SUCCESS(session_read(&s, bytes, SESSION_BYTES, &n)))
-        take(records_of(bytes, n));
+        take_records(records_of(bytes, n));
     CHECK_STATUS(session_read(&s, bytes, SESSION_BYTES, &n), STATUS_WMI_INSTANCE_NOT_FOUND);
     CHECK_EQ(writers[0].read + lost, 1000);
     CHECK_RANGE(writers[0].read, 80, 92); /* two buffers of 4 KB less their heads, by 88 bytes */
@@ -292,7 +292,7 @@ static uint64_t cost_of(void (*function)(void), unsigned times)
     return cost;
 }
 
-static struct vpmu_accesses accesses_of(void (*function)(void))
+static struct vpmu_accesses accesses_of_call(void (*function)(void))
 {
     KIRQL old = irql_raise(PROFILE_LEVEL);
     struct vpmu_accesses a = vpmu_accesses();
@@ -303,7 +303,7 @@ static struct vpmu_accesses accesses_of(void (*function)(void))
                                    b.interrupts - a.interrupts };
 }
 
-static void nothing(void) { asm volatile(""); }
+static void empty_function(void) { asm volatile(""); }
 
 static void unwanted(void)
 {
@@ -312,7 +312,7 @@ static void unwanted(void)
     asm volatile("");
 }
 
-static void swap(void) { etw_context_swap(thread_current(), thread_current(), WrPreempted); }
+static void swap_itself(void) { etw_context_swap(thread_current(), thread_current(), WrPreempted); }
 
 TEST(etw_rate, just_fits, "a reader whose memory just holds two buffers gets both at once")
 {
@@ -351,7 +351,7 @@ TEST(etw_rate, cost,
     SKIP_WITHOUT_PMU();
     SKIP_WITHOUT_VPMU();
     test_run_on(0);
-    uint64_t hook_cost = (cost_of(unwanted, 1000) - cost_of(nothing, 1000)) / 1000;
+    uint64_t hook_cost = (cost_of(unwanted, 1000) - cost_of(empty_function, 1000)) / 1000;
     CHECK_RANGE(hook_cost, 1, UNWANTED_MAX);
     REQUIRE(session_start(&s, 16, 2));
     uint64_t swap_cost[2]; /* without counters, with them */
@@ -367,8 +367,8 @@ TEST(etw_rate, cost,
             CHECK_STATUS(event_list(&s, &hook, 1), STATUS_SUCCESS);
         }
         CHECK_STATUS(session_mask(&s, PERF_CONTEXT_SWITCH, 0), STATUS_SUCCESS);
-        swap_cost[with] = cost_of(swap, 1) - cost_of(nothing, 1);
-        accesses[with] = accesses_of(swap);
+        swap_cost[with] = cost_of(swap_itself, 1) - cost_of(empty_function, 1);
+        accesses[with] = accesses_of_call(swap_itself);
         CHECK_STATUS(session_mask(&s, 0, 0), STATUS_SUCCESS);
     }
     cost_tell(hook_cost, (struct vpmu_accesses){ 0 }, "a hook nobody wants");

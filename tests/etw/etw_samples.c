@@ -51,7 +51,7 @@ static ULONG count_samples(struct records all, KPROFILE_SOURCE source)
     return n;
 }
 
-static void end(struct session *s, uint8_t *bytes)
+static void end_session(struct session *s, uint8_t *bytes)
 {
     session_end(s, bytes);
     CHECK_STATUS(configure(&none, 0), STATUS_SUCCESS);
@@ -104,7 +104,7 @@ TEST(etw_samples, counters,
     sample_by(&s, bytes, (KPROFILE_SOURCE)sources[0]);
     for (ULONG i = 0; i < n; i++)
         hal_source_set_interval((KPROFILE_SOURCE)sources[i], before[i]);
-    end(&s, bytes);
+    end_session(&s, bytes);
 }
 
 /* By how many events a sample may be nearer to the last: handlers, and the differences of what an
@@ -156,7 +156,7 @@ TEST(etw_samples, with_counters,
         CHECK_RANGE(samples[cpu], 19, 1000); /* the loop alone has 20 periods */
     CHECK(cpu_count == 1 || swaps >= 2 * (cpu_count - 1));
     hal_source_set_interval(INSTRUCTIONS, before);
-    end(&s, bytes);
+    end_session(&s, bytes);
 }
 
 TEST(etw_samples, refusals,
@@ -185,7 +185,7 @@ TEST(etw_samples, refusals,
     CHECK_STATUS(HalFreeHardwareCounters(all), STATUS_SUCCESS);
     CHECK_STATUS(session_mask(&s, PERF_PROFILING, 0), STATUS_SUCCESS);
     CHECK(etw_wants(ETW_PROFILE) && etw_wants(ETW_PMC));
-    end(&s, bytes);
+    end_session(&s, bytes);
 }
 
 TEST(etw_samples, refused_list,
@@ -210,7 +210,7 @@ TEST(etw_samples, refused_list,
                 31); /* a million by 65,536, but for the first and last, and twice as many */
     if (others)
         CHECK_STATUS(HalFreeHardwareCounters(others), STATUS_SUCCESS);
-    end(&s, bytes);
+    end_session(&s, bytes);
 }
 
 /* --- Samples of time, of two threads that take turns on one processor, each in code of its own.
@@ -322,7 +322,7 @@ TEST(etw_samples, set_interval,
         found++;
     }
     CHECK_EQ(found, 2);
-    end(&s, bytes);
+    end_session(&s, bytes);
 }
 
 /* An object of profiling samples by cycles while the session samples by instructions. */
@@ -351,5 +351,5 @@ TEST(etw_samples, of_others, "samples by a source that no session asked for are 
     }
     CHECK_RANGE(found[0], 1, 2); /* the one, and perhaps one of the counter */
     CHECK_EQ(found[1], 0);
-    end(&s, bytes);
+    end_session(&s, bytes);
 }

@@ -18,7 +18,7 @@ struct builder {
     uint8_t bytes[];
 };
 
-static void put(struct builder *b, const void *bytes, unsigned count)
+static void put_bytes(struct builder *b, const void *bytes, unsigned count)
 {
     memcpy(b->bytes + b->length, bytes, count);
     b->length += count;
@@ -27,22 +27,22 @@ static void put(struct builder *b, const void *bytes, unsigned count)
 static void put_apic(struct builder *b, uint8_t id, uint32_t flags)
 {
     const uint8_t entry[8] = { 0, 8, 0, id, (uint8_t)flags };
-    put(b, entry, sizeof entry);
+    put_bytes(b, entry, sizeof entry);
 }
 
 static void put_x2apic(struct builder *b, uint32_t id, uint32_t flags)
 {
     const uint32_t entry[4] = { 9 | 16 << 8, id, flags, 0 };
-    put(b, entry, sizeof entry);
+    put_bytes(b, entry, sizeof entry);
 }
 
 static void put_io_apic(struct builder *b, uint32_t address)
 {
     const uint32_t entry[3] = { 1 | 12 << 8, address, 0 };
-    put(b, entry, sizeof entry);
+    put_bytes(b, entry, sizeof entry);
 }
 
-static struct builder *begin(void)
+static struct builder *begin_tables(void)
 {
     struct builder *b = phys_alloc(2);
     if (CHECK(b != NULL))
@@ -50,7 +50,7 @@ static struct builder *begin(void)
     return b;
 }
 
-static void parse(const struct builder *b)
+static void parse_tables(const struct builder *b)
 {
     memset(&info, 0, sizeof info);
     acpi_parse_madt(b->bytes, b->length, &info);
@@ -60,7 +60,7 @@ TEST(acpi, madt,
      "each enabled CPU is found once, by either kind of entry, and interrupt controllers at "
      "plausible addresses")
 {
-    struct builder *b = begin();
+    struct builder *b = begin_tables();
     put_apic(b, 0, 1);
     put_apic(b, 1, 0); /* disabled */
     put_apic(b, 2, 2); /* only pluggable */
@@ -74,7 +74,7 @@ TEST(acpi, madt,
     put_io_apic(b, 0);
     put_io_apic(b, 0xfec00003);
     put_io_apic(b, 0xfec10000);
-    parse(b);
+    parse_tables(b);
     CHECK_EQ(info.apic_count, 3);
     CHECK(info.apic_ids[0] == 0 && info.apic_ids[1] == 3 && info.apic_ids[2] == 300);
     CHECK_EQ(info.io_apic_count, 2);
@@ -86,9 +86,9 @@ TEST(acpi, short_entry, "an entry that is shorter than its own head ends the tab
 {
     /* One byte further on lies what would be an interrupt controller. */
     static const uint8_t entries[] = { 5, 1, 12, 0, 0, 0, 0, 0xc0, 0xfe, 0, 0, 0, 0 };
-    struct builder *b = begin();
-    put(b, entries, sizeof entries);
-    parse(b);
+    struct builder *b = begin_tables();
+    put_bytes(b, entries, sizeof entries);
+    parse_tables(b);
     CHECK_EQ(info.io_apic_count, 0);
     phys_free(b, 2);
 }
@@ -103,7 +103,7 @@ TEST(acpi, many,
         put_x2apic(b, i, 1);
     for (unsigned i = 0; i < ACPI_IO_APICS_MAX + 5; i++)
         put_io_apic(b, 0xfec00000 + 0x1000 * i);
-    parse(b);
+    parse_tables(b);
     CHECK_EQ(info.apic_count, ACPI_CPUS_MAX);
     CHECK_EQ(info.apics_dropped, 5);
     CHECK_EQ(info.io_apic_count, ACPI_IO_APICS_MAX);
@@ -113,7 +113,7 @@ TEST(acpi, many,
 /* All that is well-formed in one table, with strangers behind its end. */
 static struct builder *whole(void)
 {
-    struct builder *b = begin();
+    struct builder *b = begin_tables();
     for (unsigned i = 0; b && i < 8; i++) {
         put_apic(b, (uint8_t)(2 * i), 1);
         put_x2apic(b, 2 * i + 1, 1);
@@ -143,7 +143,7 @@ TEST(acpi, any_length,
     unsigned full = b->length;
     for (b->length = 0; b->length <= full; b->length++) {
         unsigned entries = b->length > HEADER ? b->length - HEADER : 0, rest = entries % 36;
-        parse(b);
+        parse_tables(b);
         /* Eight times entries of 8, 16 and 12 bytes. */
         if (!CHECK(!stranger_seen()) ||
             !CHECK_EQ(info.apic_count, entries / 36 * 2 + (rest >= 8) + (rest >= 24)) ||
@@ -167,7 +167,7 @@ TEST(acpi, garbage, "tables with random bytes are read to their end and not beyo
         for (unsigned n = random(&state) >> 24 & 7; n < 8; n++)
             b->bytes[HEADER + (random(&state) >> 8) % (b->length - HEADER)] =
                 (uint8_t)(random(&state) >> 24);
-        parse(b);
+        parse_tables(b);
         memcpy(b->bytes, saved, b->length);
         /* 36, 24: so many of 8 and of 12 bytes have room. */
         if (!CHECK(!stranger_seen() && info.apic_count <= 36 && info.io_apic_count <= 24))
@@ -236,7 +236,7 @@ static struct {
 } tables __attribute__((aligned(8)));
 static struct boot_info boot;
 
-static uint64_t physical(const void *p) { return (uint64_t)p - KERNEL_VMA; }
+static uint64_t physical_here(const void *p) { return (uint64_t)p - KERNEL_VMA; }
 
 static void make_sum(uint8_t *bytes, unsigned count, unsigned at)
 {
@@ -263,8 +263,8 @@ static void make_madt(uint8_t *table, uint8_t id)
 
 static void make_rsdp(uint8_t revision)
 {
-    uint32_t rsdt = (uint32_t)physical(tables.rsdt), length = 36;
-    uint64_t xsdt = physical(tables.xsdt);
+    uint32_t rsdt = (uint32_t)physical_here(tables.rsdt), length = 36;
+    uint64_t xsdt = physical_here(tables.xsdt);
     boot.rsdp_given = true;
     memcpy(boot.rsdp, "RSD PTR ", 8);
     boot.rsdp[15] = revision;
@@ -288,11 +288,12 @@ static void make_all(void)
     make_madt(tables.new, NEW);
     make_table(tables.fadt, "FACP", sizeof tables.fadt);
     make_table(tables.hpet, "HPET", sizeof tables.hpet);
-    const uint64_t at[3] = { physical(tables.new), physical(tables.fadt), physical(tables.hpet) };
+    const uint64_t at[3] = { physical_here(tables.new), physical_here(tables.fadt),
+                             physical_here(tables.hpet) };
     memcpy(tables.xsdt + HEAD, at, sizeof at);
     for (unsigned i = 0; i < 3; i++)
         memcpy(tables.rsdt + HEAD + 4 * i, &at[i], 4);
-    const uint32_t old = (uint32_t)physical(tables.old);
+    const uint32_t old = (uint32_t)physical_here(tables.old);
     memcpy(tables.rsdt + HEAD, &old, 4);
     make_table(tables.xsdt, "XSDT", HEAD + 24);
     make_table(tables.rsdt, "RSDT", HEAD + 12);

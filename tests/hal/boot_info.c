@@ -58,7 +58,7 @@ TEST(boot_info, words,
 static uint32_t physical(const void *p) { return (uint32_t)((uint64_t)p - KERNEL_VMA); }
 
 /* A tag with these bytes; it says that it has `more` than are there. */
-static void put(uint32_t type, const void *bytes, uint32_t count, uint32_t more)
+static void put_tag(uint32_t type, const void *bytes, uint32_t count, uint32_t more)
 {
     const uint32_t head[2] = { type, (uint32_t)sizeof head + count + more };
     memcpy(tags.bytes + tags.length, head, sizeof head);
@@ -66,7 +66,7 @@ static void put(uint32_t type, const void *bytes, uint32_t count, uint32_t more)
     tags.length = (tags.length + (unsigned)sizeof head + count + 7) & ~7u;
 }
 
-static void begin(void)
+static void begin_tags(void)
 {
     memset(&tags, 0, sizeof tags);
     memset(&info, 0, sizeof info);
@@ -79,17 +79,20 @@ static void read_tags(void)
     loader_read(&info, MB2_BOOT_MAGIC, physical(tags.bytes));
 }
 
-static void put_line(const char *line) { put(MB2_TAG_LINE, line, (uint32_t)strlen(line) + 1, 0); }
+static void put_line(const char *line)
+{
+    put_tag(MB2_TAG_LINE, line, (uint32_t)strlen(line) + 1, 0);
+}
 
 TEST(boot_info, line, "a command line is cut to its room, and made of printable characters")
 {
     static char line[BOOT_LINE_MAX + 100];
-    begin();
+    begin_tags();
     put_line("a\tb\x7f\x80~");
     read_tags();
     CHECK(strcmp(info.line, "a b  ~") == 0);
     memset(line, 'x', sizeof line - 1);
-    begin();
+    begin_tags();
     info.memory[0].start = 7; /* what lies behind the line */
     put_line(line);
     read_tags();
@@ -103,14 +106,14 @@ TEST(boot_info, modules, "modules that there is no room for are left out, and th
         uint32_t start, end;
         char name[4];
     } module = { 0x1000, 0x1000, "m" };
-    begin();
-    put(MB2_TAG_MODULE, &module, sizeof module, 0);
+    begin_tags();
+    put_tag(MB2_TAG_MODULE, &module, sizeof module, 0);
     module.end = 0x800;
-    put(MB2_TAG_MODULE, &module, sizeof module, 0);
-    put(MB2_TAG_MODULE, &module, 4, 0);
+    put_tag(MB2_TAG_MODULE, &module, sizeof module, 0);
+    put_tag(MB2_TAG_MODULE, &module, 4, 0);
     for (unsigned i = 0; i < BOOT_MODULES_MAX + 2; i++) {
         module.end = 0x2000 + i;
-        put(MB2_TAG_MODULE, &module, sizeof module, 0);
+        put_tag(MB2_TAG_MODULE, &module, sizeof module, 0);
     }
     read_tags();
     CHECK_EQ(info.module_count, BOOT_MODULES_MAX);
@@ -135,28 +138,28 @@ static void put_map(unsigned count, uint32_t entry_size, uint32_t less)
     for (unsigned i = 0; i < count; i++)
         map.entries[i] =
             (struct long_entry){ { 0x100000ull * i, 0x1000, i % 4 == 3 ? 2 : 1, 0 }, ~0ull };
-    put(MB2_TAG_MAP, &map, 8 + count * (uint32_t)sizeof *map.entries - less, 0);
+    put_tag(MB2_TAG_MAP, &map, 8 + count * (uint32_t)sizeof *map.entries - less, 0);
 }
 
 TEST(boot_info, memory,
      "of the map the usable memory is taken, as much as there is room for, entry by entry as long "
      "as it says")
 {
-    begin();
+    begin_tags();
     put_map(8, sizeof(struct long_entry), 0);
     read_tags();
     CHECK_EQ(info.memory_count, 6);
     CHECK_EQ(info.memory[3].start, 0x400000);
     CHECK_EQ(info.memory[3].size, 0x1000);
-    begin();
+    begin_tags();
     put_map(3, sizeof(struct long_entry), 1); /* the last byte is missing */
     read_tags();
     CHECK_EQ(info.memory_count, 2);
-    begin();
+    begin_tags();
     put_map(3, sizeof(struct mb2_map_entry) - 1, 0);
     read_tags();
     CHECK_EQ(info.memory_count, 0);
-    begin();
+    begin_tags();
     put_map(BOOT_MEMORY_MAX + 6, sizeof(struct long_entry), 0);
     put_map(BOOT_MEMORY_MAX + 6, sizeof(struct long_entry), 0);
     read_tags();
@@ -169,17 +172,17 @@ TEST(boot_info, rsdp,
 {
     const uint8_t old[20] = { 1 }, new[36] = { 2, [35] = 3 };
     for (unsigned first = 0; first < 2; first++) {
-        begin();
+        begin_tags();
         if (first)
-            put(MB2_TAG_RSDP2, new, sizeof new, 0);
-        put(MB2_TAG_RSDP1, old, sizeof old, 0);
+            put_tag(MB2_TAG_RSDP2, new, sizeof new, 0);
+        put_tag(MB2_TAG_RSDP1, old, sizeof old, 0);
         if (!first)
-            put(MB2_TAG_RSDP2, new, sizeof new, 0);
+            put_tag(MB2_TAG_RSDP2, new, sizeof new, 0);
         read_tags();
         CHECK(info.rsdp_given && memcmp(info.rsdp, new, sizeof new) == 0);
     }
-    begin();
-    put(MB2_TAG_RSDP1, old, sizeof old, 0);
+    begin_tags();
+    put_tag(MB2_TAG_RSDP1, old, sizeof old, 0);
     put_line("\x55\x55\x55\x55\x55\x55\x55\x55\x55\x55\x55\x55");
     read_tags();
     CHECK_EQ(info.rsdp[20] | info.rsdp[35], 0);
@@ -189,21 +192,21 @@ TEST(boot_info, tags,
      "a tag that reaches beyond the end, or is shorter than its head, ends the tags")
 {
     const uint32_t shorter[2] = { MB2_TAG_LINE, 7 };
-    begin();
+    begin_tags();
     put_line("first");
-    put(MB2_TAG_LINE, "second", 7, 64);
+    put_tag(MB2_TAG_LINE, "second", 7, 64);
     read_tags();
     CHECK(strcmp(info.line, "first") == 0);
-    begin();
+    begin_tags();
     put_line("first");
     memcpy(tags.bytes + tags.length, shorter, sizeof shorter);
     tags.length += (unsigned)sizeof shorter;
     put_line("second");
     read_tags();
     CHECK(strcmp(info.line, "first") == 0);
-    begin();
+    begin_tags();
     put_line("first");
-    put(MB2_TAG_END, "", 0, 0);
+    put_tag(MB2_TAG_END, "", 0, 0);
     put_line("second");
     read_tags();
     CHECK(strcmp(info.line, "first") == 0);
@@ -221,9 +224,9 @@ TEST(boot_info, screens, "a screen of 32 bits or of text is taken; another is na
                                  .green_at = 8,
                                  .blue_at = 24 };
     for (unsigned bits = 24; bits <= 32; bits += 8) {
-        begin();
+        begin_tags();
         screen.bits = (uint8_t)bits;
-        put(MB2_TAG_SCREEN, (const uint8_t *)&screen + 8, sizeof screen - 8, 0);
+        put_tag(MB2_TAG_SCREEN, (const uint8_t *)&screen + 8, sizeof screen - 8, 0);
         read_tags();
         CHECK_EQ(info.screen.kind, bits == 32 ? SCREEN_PIXELS : SCREEN_NONE);
         CHECK_EQ(info.screen.red_at, bits == 32 ? 16 : 0);
@@ -231,8 +234,8 @@ TEST(boot_info, screens, "a screen of 32 bits or of text is taken; another is na
         CHECK_EQ(info.screen.blue_at, bits == 32 ? 24 : 0);
         CHECK_EQ(info.no_screen[0], bits == 32 ? 't' : 'o');
     }
-    begin();
-    put(MB2_TAG_SCREEN, (const uint8_t *)&screen + 8, 8, 0);
+    begin_tags();
+    put_tag(MB2_TAG_SCREEN, (const uint8_t *)&screen + 8, 8, 0);
     read_tags();
     CHECK_EQ(info.screen.kind, SCREEN_NONE);
 }
@@ -247,15 +250,15 @@ static void put_all(void)
     const uint32_t module[3] = { 0x1000, 0x3000, 'm' };
     const struct mb2_screen screen = { .pitch = 3200, .bits = 32, .kind = MB2_SCREEN_RGB };
     const uint8_t rsdp[36] = { 1, 2, 3 };
-    begin();
+    begin_tags();
     put_line("verbose tests=clock*");
-    put(MB2_TAG_MODULE, module, sizeof module, 0);
+    put_tag(MB2_TAG_MODULE, module, sizeof module, 0);
     put_map(5, sizeof(struct mb2_map_entry), 0);
-    put(MB2_TAG_SCREEN, (const uint8_t *)&screen + 8, sizeof screen - 8, 0);
-    put(MB2_TAG_RSDP1, rsdp, 20, 0);
-    put(MB2_TAG_RSDP2, rsdp, sizeof rsdp, 0);
-    put(MB2_TAG_EFI64, rsdp, 8, 0);
-    put(MB2_TAG_MODULE, module, sizeof module, 0);
+    put_tag(MB2_TAG_SCREEN, (const uint8_t *)&screen + 8, sizeof screen - 8, 0);
+    put_tag(MB2_TAG_RSDP1, rsdp, 20, 0);
+    put_tag(MB2_TAG_RSDP2, rsdp, sizeof rsdp, 0);
+    put_tag(MB2_TAG_EFI64, rsdp, 8, 0);
+    put_tag(MB2_TAG_MODULE, module, sizeof module, 0);
 }
 
 /* Some tag is the last one, and short. */
@@ -331,7 +334,7 @@ TEST(boot_info, any_bytes,
 
 TEST(boot_info, other_magic, "of a loader that nobody knows nothing is read")
 {
-    begin();
+    begin_tags();
     put_line("first");
     loader_read(&info, 0, physical(tags.bytes));
     CHECK_EQ(info.line[0], 0);

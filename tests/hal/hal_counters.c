@@ -296,7 +296,7 @@ static void disturb(void *unused)
     irql_lower(old);
 }
 
-static void look(void *where)
+static void read_on_cpu(void *where)
 {
     struct registers *r = &((struct registers *)where)[cpu_number()];
     r->running = pmu_running() & ~pmu_rewritten();
@@ -315,9 +315,9 @@ TEST(hal_counters, programs_nothing,
         SKIP("no counter counts instructions");
     HANDLE handle = NULL;
     smp_call(EVERYWHERE, disturb, NULL);
-    smp_call(EVERYWHERE, look, registers[0]);
+    smp_call(EVERYWHERE, read_on_cpu, registers[0]);
     CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &handle), STATUS_SUCCESS);
-    smp_call(EVERYWHERE, look, registers[1]);
+    smp_call(EVERYWHERE, read_on_cpu, registers[1]);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         const struct registers *before = &registers[0][cpu], *after = &registers[1][cpu];
         CHECK(before->running != 0);
@@ -346,9 +346,9 @@ TEST(hal_counters, free_of_one_processor,
     CHECK_STATUS(take_one(cpu_set_one(0), ctr, &here), STATUS_SUCCESS);
     CHECK_STATUS(take_one(cpu_set_one(1), ctr, &there), STATUS_SUCCESS);
     smp_call(cpu_set_one(1), disturb, NULL);
-    smp_call(cpu_set_one(1), look, registers[0]);
+    smp_call(cpu_set_one(1), read_on_cpu, registers[0]);
     CHECK_STATUS(HalFreeHardwareCounters(here), STATUS_SUCCESS);
-    smp_call(cpu_set_one(1), look, registers[1]);
+    smp_call(cpu_set_one(1), read_on_cpu, registers[1]);
     CHECK(registers[0][1].running >> ctr & 1);
     CHECK_EQ(registers[1][1].running, registers[0][1].running);
     CHECK_EQ(registers[1][1].selects[ctr], registers[0][1].selects[ctr]);

@@ -13,7 +13,7 @@
 #define TURNS 5000u /* more than any machine is late */
 
 /* An overflow on this CPU, at PROFILE_LEVEL; the NMI comes by itself or from here. */
-static void overflow(unsigned ctr, uint64_t rip)
+static void overflow_at(unsigned ctr, uint64_t rip)
 {
     pmu_program(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL | PMU_INTERRUPT),
                 -(uint64_t)PERIOD & pmu_mask(pmu_here(), ctr));
@@ -37,7 +37,7 @@ TEST(hal_notes, full,
     pmu_stop(PMU_BIT(ctr));
     pmi_by_nmi = true;
     for (unsigned i = 0; i < OVERFLOWS; i++)
-        overflow(ctr, i);
+        overflow_at(ctr, i);
     for (; kept <= OVERFLOWS && hal_pmi_noted(&rip, &cs, &counters); kept++)
         wrong += counters != PMU_BIT(ctr) || (!by_nmi && rip != kept);
     pmi_by_nmi = by_nmi;

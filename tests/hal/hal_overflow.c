@@ -36,7 +36,7 @@ static struct seen {
     uint64_t rearm; /* 0: not at all */
 } seen[2];
 
-static void note(struct seen *s, ULONGLONG bits, HANDLE handle)
+static void note_overflow(struct seen *s, ULONGLONG bits, HANDLE handle)
 {
     s->bits |= bits;
     s->handle = handle;
@@ -47,16 +47,16 @@ static void note(struct seen *s, ULONGLONG bits, HANDLE handle)
     __atomic_fetch_add(&s->calls, 1, __ATOMIC_RELEASE);
 }
 
-static void first_handler(ULONGLONG bits, HANDLE handle) { note(&seen[0], bits, handle); }
+static void first_handler(ULONGLONG bits, HANDLE handle) { note_overflow(&seen[0], bits, handle); }
 
-static void second_handler(ULONGLONG bits, HANDLE handle) { note(&seen[1], bits, handle); }
+static void second_handler(ULONGLONG bits, HANDLE handle) { note_overflow(&seen[1], bits, handle); }
 
 static uint32_t calls(unsigned owner)
 {
     return __atomic_load_n(&seen[owner].calls, __ATOMIC_ACQUIRE);
 }
 
-static void wait_for(unsigned owner, uint32_t wanted)
+static void wait_for_overflows(unsigned owner, uint32_t wanted)
 {
     for (unsigned i = 0; i < WAIT_PAUSES * LOOKS && calls(owner) < wanted; i++)
         if (i % LOOKS == 0)
@@ -97,8 +97,8 @@ static void stop_here(void *argument)
     irql_lower(old);
 }
 
-static HANDLE own(struct cpu_set where, uint64_t counters,
-                  PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler)
+static HANDLE own_counters(struct cpu_set where, uint64_t counters,
+                           PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler)
 {
     struct {
         ULONG Count;
@@ -116,23 +116,23 @@ static HANDLE own(struct cpu_set where, uint64_t counters,
     return handle;
 }
 
-static void release(HANDLE handle)
+static void release_owner(HANDLE handle)
 {
     CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
 }
 
-static void forget(void) { seen[0] = seen[1] = (struct seen){ 0 }; }
+static void forget_seen(void) { seen[0] = seen[1] = (struct seen){ 0 }; }
 
 /* Interrupts of counters that were taken so far. */
 static uint64_t interrupts(void) { return trap_counts[hal_pmi_is_nmi() ? EXC_NMI : VECTOR_PMI]; }
 
 static void check_one(unsigned cpu, unsigned ctr)
 {
-    forget();
+    forget_seen();
     uint64_t before = interrupts();
-    HANDLE handle = own(cpu_set_one(cpu), PMU_BIT(ctr), first_handler);
+    HANDLE handle = own_counters(cpu_set_one(cpu), PMU_BIT(ctr), first_handler);
     overflow_on(cpu, PMU_BIT(ctr));
-    wait_for(0, 1);
+    wait_for_overflows(0, 1);
     wait_quietly();
     CHECK_EQ(calls(0), 1);
     CHECK_EQ(seen[0].bits, PMU_BIT(ctr));
@@ -141,7 +141,7 @@ static void check_one(unsigned cpu, unsigned ctr)
     CHECK_EQ(seen[0].cpu, cpu);
     if (vpmu_present()) /* a real processor may send a second, spurious interrupt */
         CHECK_EQ(interrupts() - before, 1);
-    release(handle);
+    release_owner(handle);
 }
 
 TEST(hal_overflow, handler,
@@ -160,14 +160,14 @@ TEST(hal_overflow, all_counters_of_one_owner,
     SKIP_WITHOUT_INSTRUCTIONS();
     EACH_KIND(cpu) {
         uint64_t counters = pmu_counters_for(pmu_of(cpu), PMU_INSTRUCTIONS);
-        forget();
-        HANDLE handle = own(cpu_set_one(cpu), counters, first_handler);
+        forget_seen();
+        HANDLE handle = own_counters(cpu_set_one(cpu), counters, first_handler);
         overflow_on(cpu, counters);
-        wait_for(0, 1);
+        wait_for_overflows(0, 1);
         wait_quietly();
         CHECK_EQ(calls(0), 1);
         CHECK_EQ(seen[0].bits, counters);
-        release(handle);
+        release_owner(handle);
     }
 }
 
@@ -180,12 +180,12 @@ TEST(hal_overflow, two_owners,
     if (counters == lowest)
         SKIP("only one counter counts instructions");
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        forget();
-        HANDLE one = own(cpu_set_one(cpu), lowest, first_handler);
-        HANDLE rest = own(cpu_set_one(cpu), counters & ~lowest, second_handler);
+        forget_seen();
+        HANDLE one = own_counters(cpu_set_one(cpu), lowest, first_handler);
+        HANDLE rest = own_counters(cpu_set_one(cpu), counters & ~lowest, second_handler);
         overflow_on(cpu, counters);
-        wait_for(0, 1);
-        wait_for(1, 1);
+        wait_for_overflows(0, 1);
+        wait_for_overflows(1, 1);
         wait_quietly();
         CHECK_EQ(calls(0), 1);
         CHECK_EQ(calls(1), 1);
@@ -193,8 +193,8 @@ TEST(hal_overflow, two_owners,
         CHECK_EQ(seen[1].bits, counters & ~lowest);
         CHECK(seen[0].handle == one);
         CHECK(seen[1].handle == rest);
-        release(one);
-        release(rest);
+        release_owner(one);
+        release_owner(rest);
     }
 }
 
@@ -205,10 +205,10 @@ TEST(hal_overflow, without_handler,
     SKIP_WITHOUT_INSTRUCTIONS();
     uint64_t counters = common_instructions(), lowest = counters & -counters;
     HANDLE quiet = NULL;
-    forget();
+    forget_seen();
     CHECK_STATUS(hal_counters_claim("quiet", cpu_set_one(0), lowest, NULL, &quiet), STATUS_SUCCESS);
     HANDLE other =
-        counters == lowest ? NULL : own(cpu_set_one(0), counters & ~lowest, first_handler);
+        counters == lowest ? NULL : own_counters(cpu_set_one(0), counters & ~lowest, first_handler);
     uint64_t before = interrupts();
     overflow_on(0, lowest);
     wait_quietly();
@@ -216,13 +216,13 @@ TEST(hal_overflow, without_handler,
     CHECK_EQ(calls(0), 0);
     smp_call(cpu_set_one(0), stop_here, &lowest);
     overflow_on(0, counters);
-    wait_for(0, other != NULL);
+    wait_for_overflows(0, other != NULL);
     wait_quietly();
     CHECK_EQ(calls(0), other != NULL);
     CHECK_EQ(seen[0].bits, counters & ~lowest);
-    release(quiet);
+    release_owner(quiet);
     if (other)
-        release(other);
+        release_owner(other);
 }
 
 TEST(hal_overflow, rearmed, "a handler that re-arms its counter is called again and again [HC-36]")
@@ -230,13 +230,13 @@ TEST(hal_overflow, rearmed, "a handler that re-arms its counter is called again 
     SKIP_WITHOUT_INSTRUCTIONS();
     uint64_t lowest = common_instructions();
     lowest &= -lowest;
-    forget();
+    forget_seen();
     seen[0].rearm = PERIOD;
-    HANDLE handle = own(cpu_all(), lowest, first_handler);
+    HANDLE handle = own_counters(cpu_all(), lowest, first_handler);
     smp_call(cpu_all(), overflow_here, &lowest);
-    wait_for(0, 20);
+    wait_for_overflows(0, 20);
     CHECK(calls(0) >= 20);
-    release(handle);
+    release_owner(handle);
 }
 
 TEST(hal_overflow, none_after_free,
@@ -245,13 +245,13 @@ TEST(hal_overflow, none_after_free,
     SKIP_WITHOUT_INSTRUCTIONS();
     uint64_t counters = common_instructions();
     for (unsigned i = 0; i < (test_long() ? 10 : 3); i++) {
-        forget();
+        forget_seen();
         seen[0].rearm = PERIOD;
-        HANDLE handle = own(cpu_all(), counters, first_handler);
+        HANDLE handle = own_counters(cpu_all(), counters, first_handler);
         smp_call(cpu_all(), overflow_here, &counters);
-        wait_for(0, 1);
+        wait_for_overflows(0, 1);
         CHECK(calls(0) > 0);
-        release(handle);
+        release_owner(handle);
         uint32_t at_free = calls(0);
         wait_quietly();
         CHECK_EQ(calls(0), at_free);
@@ -294,12 +294,12 @@ TEST(hal_overflow, free_leaves_nothing,
 {
     SKIP_WITHOUT_INSTRUCTIONS();
     uint64_t counters = common_instructions();
-    forget();
-    HANDLE handle = own(cpu_all(), counters, first_handler);
+    forget_seen();
+    HANDLE handle = own_counters(cpu_all(), counters, first_handler);
     smp_call(cpu_all(), overflow_here, &counters);
     CHECK_EQ(registers_of(0).running, counters);
     CHECK(registers_of(0).selects != 0);
-    release(handle);
+    release_owner(handle);
     check_registers_zero();
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         CHECK_EQ(registers_of(cpu).values, 0);
@@ -311,13 +311,13 @@ TEST(hal_overflow, free_spares_others, "a free leaves the counters of other owne
     uint64_t counters = common_instructions(), lowest = counters & -counters;
     if (counters == lowest)
         SKIP("only one counter counts instructions");
-    forget();
-    HANDLE one = own(cpu_set_one(0), lowest, first_handler),
-           rest = own(cpu_set_one(0), counters & ~lowest, second_handler);
+    forget_seen();
+    HANDLE one = own_counters(cpu_set_one(0), lowest, first_handler),
+           rest = own_counters(cpu_set_one(0), counters & ~lowest, second_handler);
     overflow_on(0, counters);
-    release(one);
+    release_owner(one);
     CHECK_EQ(registers_of(0).running, counters & ~lowest);
-    release(rest);
+    release_owner(rest);
     check_registers_zero();
 }
 
@@ -371,11 +371,11 @@ TEST(hal_overflow, driver_handler,
     REQUIRE_STATUS(set_driver(driver_pmi), STATUS_SUCCESS);
     CHECK_STATUS(set_driver(driver_pmi), STATUS_DEVICE_BUSY);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        forget();
+        forget_seen();
         driver.calls = 0;
-        HANDLE handle = own(cpu_set_one(cpu), PMU_BIT(ctr), first_handler);
+        HANDLE handle = own_counters(cpu_set_one(cpu), PMU_BIT(ctr), first_handler);
         overflow_on(cpu, PMU_BIT(ctr));
-        wait_for(0, 1);
+        wait_for_overflows(0, 1);
         wait_quietly();
         CHECK_EQ(driver.calls, 1);
         CHECK_EQ(calls(0), 1);
@@ -383,14 +383,14 @@ TEST(hal_overflow, driver_handler,
         CHECK_EQ(driver.cpu, cpu);
         CHECK(driver.rip >= KERNEL_VMA);
         CHECK_EQ(driver.status, pmu_of(cpu)->msr.global_status ? PMU_BIT(ctr) : 0);
-        release(handle);
+        release_owner(handle);
     }
     CHECK_STATUS(set_driver(NULL), STATUS_SUCCESS);
-    HANDLE handle = own(cpu_set_one(0), PMU_BIT(ctr), first_handler);
-    forget();
+    HANDLE handle = own_counters(cpu_set_one(0), PMU_BIT(ctr), first_handler);
+    forget_seen();
     overflow_on(0, PMU_BIT(ctr));
-    wait_for(0, 1);
-    release(handle);
+    wait_for_overflows(0, 1);
+    release_owner(handle);
     CHECK_EQ(calls(0), 1);
     CHECK(driver.calls == 1); /* not called any more */
     CHECK_STATUS(set_driver(driver_pmi), STATUS_SUCCESS);

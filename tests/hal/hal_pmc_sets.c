@@ -82,7 +82,7 @@ TEST(hal_pmc_sets, exact,
 }
 
 /* As many sources as the counters of the processor can count together. */
-static ULONG fill(unsigned cpu, KPROFILE_SOURCE *sources, uint64_t *counters)
+static ULONG fill_sources(unsigned cpu, KPROFILE_SOURCE *sources, uint64_t *counters)
 {
     ULONG count = 0;
     *counters = 0;
@@ -116,7 +116,7 @@ SET_TEST(every_counter,
     ULONG64 values[MAX_HW_COUNTERS + 1], later[MAX_HW_COUNTERS + 1];
     uint64_t counters;
     unsigned nth = 0;
-    ULONG count = fill(cpu, sources, &counters);
+    ULONG count = fill_sources(cpu, sources, &counters);
     PMC_HANDLE set = set_of(cpu, sources, count);
     REQUIRE(set != NULL);
     test_run_on(cpu);
@@ -341,7 +341,7 @@ static void cost(unsigned cpu)
     KPROFILE_SOURCE sources[MAX_HW_COUNTERS];
     ULONG64 values[MAX_HW_COUNTERS];
     uint64_t counters, instructions;
-    ULONG most = fill(cpu, sources, &counters);
+    ULONG most = fill_sources(cpu, sources, &counters);
     test_run_on(cpu);
     for (ULONG n = 1; n <= most; n++) {
         PMC_HANDLE set = set_of(cpu, sources, n);

@@ -27,7 +27,7 @@ static void run_all(void *argument)
     irql_lower(old);
 }
 
-static bool begin(struct victim *v, unsigned cpu)
+static bool begin_victim(struct victim *v, unsigned cpu)
 {
     *v = (struct victim){ NULL, cpu, pmu_of(cpu)->counters };
     if (!CHECK_STATUS(hal_counters_claim("victim", cpu_set_one(cpu), v->counters, NULL, &v->handle),
@@ -95,7 +95,7 @@ TEST(hal_rewritten, each,
     struct victim v;
     SKIP_WITHOUT_PMU();
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        if (begin(&v, cpu))
+        if (begin_victim(&v, cpu))
             check_each(&v);
         free_and_read(&v, 0);
     }
@@ -107,7 +107,7 @@ TEST(hal_rewritten, printed,
     struct victim v;
     SKIP_WITHOUT_PMU();
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        REQUIRE(begin(&v, cpu));
+        REQUIRE(begin_victim(&v, cpu));
         unsigned last = 63 - (unsigned)__builtin_clzll(v.counters);
         struct flip flip = { pmu_select_msr(pmu_of(cpu), last),
                              UINT64_C(2) << (lab_is_fixed(last) ? 4 * (last - PMU_FIXED) : 16) };

@@ -69,7 +69,7 @@ TEST(source_information, information_sizes,
                  STATUS_INFO_LENGTH_MISMATCH);
 }
 
-static NTSTATUS set(KPROFILE_SOURCE source, ULONG_PTR interval)
+static NTSTATUS set_class_interval(KPROFILE_SOURCE source, ULONG_PTR interval)
 {
     HAL_PROFILE_SOURCE_INTERVAL new = { source, interval };
     return HalSetSystemInformation(HalProfileSourceInterval, sizeof new, &new);
@@ -85,7 +85,7 @@ TEST(source_information, intervals,
         /* clang-format off */
     } rows[] = { { 4095, 4096 }, { 0, 4096 }, { 4096, 4096 }, { 2147483648, 2147483647 }, { 0xffffffff, 2147483647 },
                  { 1ul << 40, 2147483647 }, { 100000, 100000 }, { 65536, 65536 } };
-    CHECK_STATUS(set(ProfileMaximum, 5000), STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(set_class_interval(ProfileMaximum, 5000), STATUS_NOT_SUPPORTED);
     CHECK_EQ(HalSetProfileInterval(0), 1221);
     CHECK_EQ(HalSetProfileInterval(5000), 5000);
     CHECK_EQ(profile_source(ProfileTime).Interval, 5000);
@@ -97,12 +97,12 @@ TEST(source_information, intervals,
     KPROFILE_SOURCE alias = (KPROFILE_SOURCE)(strcmp(pmu_here()->driver, "intel") == 0 ? 0x1a : 0x68);
     CHECK_EQ(profile_source(ProfileTotalIssues).Interval, 65536);
     for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
-        CHECK_STATUS(set(ProfileTotalIssues, rows[i].set), STATUS_SUCCESS);
+        CHECK_STATUS(set_class_interval(ProfileTotalIssues, rows[i].set), STATUS_SUCCESS);
         CHECK_EQ(profile_source(ProfileTotalIssues).Interval, rows[i].found);
         CHECK_EQ(profile_source(alias).Interval, 65536);
     }
-    CHECK_STATUS(set(alias, 70000), STATUS_SUCCESS);
+    CHECK_STATUS(set_class_interval(alias, 70000), STATUS_SUCCESS);
     CHECK_EQ(profile_source(alias).Interval, 70000);
     CHECK_EQ(profile_source(ProfileTotalIssues).Interval, 65536);
-    CHECK_STATUS(set(alias, 65536), STATUS_SUCCESS);
+    CHECK_STATUS(set_class_interval(alias, 65536), STATUS_SUCCESS);
 }

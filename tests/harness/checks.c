@@ -38,13 +38,13 @@ __attribute__((format(printf, 1, 2))) static bool fail(const char *format, ...)
     return false;
 }
 
-static bool count(bool ok)
+static bool count_check(bool ok)
 {
     __atomic_fetch_add(&test_report()->checks, 1, __ATOMIC_RELAXED);
     return ok;
 }
 
-static const char *place(char text[16])
+static const char *place_of_check(char text[16])
 {
     test_place(text, 16);
     return text;
@@ -53,7 +53,8 @@ static const char *place(char text[16])
 bool test_check(bool ok, const char *file, int line, const char *text)
 {
     char at[16];
-    return count(ok) || fail("%s:%d: not true: %s (%s)", file, line, text, place(at));
+    return count_check(ok) ||
+           fail("%s:%d: not true: %s (%s)", file, line, text, place_of_check(at));
 }
 
 bool test_check_range(uint64_t found, uint64_t low, uint64_t high, const char *why,
@@ -61,13 +62,13 @@ bool test_check_range(uint64_t found, uint64_t low, uint64_t high, const char *w
 {
     char at[16];
     const char *colon = why ? ": " : "", *reason = why ? why : "";
-    if (count(found >= low && found <= high && (low || !high)))
+    if (count_check(found >= low && found <= high && (low || !high)))
         return true;
     if (low == high)
         return fail("%s:%d: %s = %lu (0x%lx), want %lu (0x%lx)%s%s (%s)", file, line, text, found,
-                    found, low, low, colon, reason, place(at));
+                    found, low, low, colon, reason, place_of_check(at));
     return fail("%s:%d: %s = %lu, want %lu to %lu%s%s (%s)", file, line, text, found, low, high,
-                colon, reason, place(at));
+                colon, reason, place_of_check(at));
 }
 
 bool test_check_number(uint64_t found, uint64_t low, uint64_t high, const char *file, int line,
@@ -80,8 +81,9 @@ bool test_check_status(NTSTATUS found, NTSTATUS wanted, const char *file, int li
                        const char *text)
 {
     char at[16];
-    return count(found == wanted) || fail("%s:%d: %s = 0x%08x, want 0x%08x (%s)", file, line, text,
-                                          (unsigned)found, (unsigned)wanted, place(at));
+    return count_check(found == wanted) ||
+           fail("%s:%d: %s = 0x%08x, want 0x%08x (%s)", file, line, text, (unsigned)found,
+                (unsigned)wanted, place_of_check(at));
 }
 
 bool test_long(void) { return test_report()->long_run; }

@@ -42,7 +42,7 @@ static void end_thread(struct thread *thread, bool by_force)
 }
 
 /* How many there are of one kind. */
-static unsigned end_all(bool ring3, bool by_force)
+static unsigned end_threads(bool ring3, bool by_force)
 {
     unsigned n = 0;
     struct thread *thread;
@@ -59,7 +59,7 @@ static unsigned end_all(bool ring3, bool by_force)
 
 static void end_kind(bool ring3)
 {
-    for (unsigned i = 0; i < LOOKS && end_all(ring3, i > POLITE); i++)
+    for (unsigned i = 0; i < LOOKS && end_threads(ring3, i > POLITE); i++)
         sched_wait(NULL, clock_ns() + LOOK_NS, DelayExecution);
 }
 
@@ -93,7 +93,7 @@ static void take_handler_off(void) { hal_pmi_set_driver(NULL); }
 static uint64_t added(void) { return hal_sources_added(); }
 static uint64_t pages(void) { return phys_total_pages() - phys_free_pages(); }
 
-static uint64_t configured(void)
+static uint64_t configured_counters(void)
 {
     HARDWARE_COUNTER array[MAX_HW_COUNTERS];
     ULONG n = 0;
@@ -157,7 +157,7 @@ static const struct kind {
     { "counter sets", sets, hal_pmc_release_all },
     { "samplers", samplers, hal_profile_release_all },
     { "threads that count", users, NULL },
-    { "configured counters", configured, configure_none },
+    { "configured counters", configured_counters, configure_none },
     { "handlers of the counters' interrupt", handler, take_handler_off },
     { "counter owners", owners, hal_counters_release_all },
     { "added sources", added, hal_sources_remove_all },
@@ -168,7 +168,7 @@ static const struct kind {
 
 static uint64_t before[KINDS], after[KINDS];
 
-static void look(uint64_t *found)
+static void look_around(uint64_t *found)
 {
     for (unsigned i = 0; i < KINDS; i++)
         found[i] = kinds[i].now();
@@ -180,16 +180,16 @@ void clean_init(void)
     memcpy(intervals_at_boot, source_intervals, sizeof source_intervals);
 }
 
-void clean_begin(void) { look(before); }
+void clean_begin(void) { look_around(before); }
 
 static bool left_something(void) { return memcmp(before, after, sizeof before) != 0; }
 
 static void wait_for_end(unsigned ticks)
 {
-    look(after);
+    look_around(after);
     for (; ticks && left_something(); ticks--) {
         sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution);
-        look(after);
+        look_around(after);
     }
 }
 

@@ -67,7 +67,7 @@ static struct vpmu_accesses accesses_now(void)
     return vpmu_present() ? vpmu_accesses() : (struct vpmu_accesses){ 0 };
 }
 
-static struct figures measure(void (*function)(void *), void *argument)
+static struct figures measure_call(void (*function)(void *), void *argument)
 {
     void (*volatile call)(void *) = function;
     struct vpmu_accesses before = accesses_now();
@@ -89,8 +89,8 @@ static uint64_t lesser(bool first, uint64_t a, uint64_t b) { return first || b <
 
 void cost_run(struct cost *cost, void (*operation)(void *), void (*nothing)(void *), void *argument)
 {
-    struct figures without = measure(nothing ? nothing : nothing_at_all, argument);
-    struct figures with = measure(operation, argument);
+    struct figures without = measure_call(nothing ? nothing : nothing_at_all, argument);
+    struct figures with = measure_call(operation, argument);
     bool first = cost->runs == 0;
     if (cost->runs == COST_RUNS)
         return;
@@ -104,7 +104,7 @@ void cost_run(struct cost *cost, void (*operation)(void *), void (*nothing)(void
     a->wrmsr = (uint32_t)lesser(first, a->wrmsr, with.accesses.wrmsr - without.accesses.wrmsr);
 }
 
-static void sort(uint64_t *values, unsigned n)
+static void sort_values(uint64_t *values, unsigned n)
 {
     for (unsigned i = 1; i < n; i++)
         for (unsigned at = i; at && values[at - 1] > values[at]; at--) {
@@ -144,7 +144,7 @@ void cost_print(const struct cost *cost, bool always, const char *format, ...)
     for (unsigned i = 0; i < cost->runs; i++)
         cycles[i] =
             cost->cycles[i] > cost->nothing_cycles ? cost->cycles[i] - cost->nothing_cycles : 0;
-    sort(cycles, cost->runs);
+    sort_values(cycles, cost->runs);
     if (has_cycles && boot_word("verbose"))
         test_note("cost: %s: %s; cycles %lu, %lu, %lu", name, line, cycles[0],
                   cycles[cost->runs / 2], cycles[cost->runs - 1]);

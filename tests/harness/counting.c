@@ -35,14 +35,15 @@ static uint64_t mask_of(const unsigned *ctrs, unsigned n)
 
 /* Finds unused counters, the same on every CPU, for events[i] and all after it. Tries every
  * choice, because a fixed counter counts one event only. */
-static bool choose(const enum pmu_event *events, unsigned n, uint64_t available, unsigned *ctrs)
+static bool choose_counters(const enum pmu_event *events, unsigned n, uint64_t available,
+                            unsigned *ctrs)
 {
     if (!n)
         return true;
     for (uint64_t rest = available & pmu_common_counters_for(SMP_ALL, events[0]); rest;
          rest &= rest - 1) {
         ctrs[0] = (unsigned)__builtin_ctzll(rest);
-        if (choose(events + 1, n - 1, available & ~PMU_BIT(ctrs[0]), ctrs + 1))
+        if (choose_counters(events + 1, n - 1, available & ~PMU_BIT(ctrs[0]), ctrs + 1))
             return true;
     }
     return false;
@@ -51,11 +52,12 @@ static bool choose(const enum pmu_event *events, unsigned n, uint64_t available,
 bool counting_possible(const enum pmu_event *events, unsigned n)
 {
     unsigned ctrs[MAX_HW_COUNTERS];
-    return n <= MAX_HW_COUNTERS && choose(events, n, hal_counters_available(SMP_ALL), ctrs);
+    return n <= MAX_HW_COUNTERS &&
+           choose_counters(events, n, hal_counters_available(SMP_ALL), ctrs);
 }
 
 /* The following three run on each CPU, at IPI_LEVEL or above. */
-static void program(void *argument)
+static void program_counters(void *argument)
 {
     const struct programming *p = argument;
     KIRQL old = irql_raise(PROFILE_LEVEL);
@@ -65,22 +67,22 @@ static void program(void *argument)
     irql_lower(old);
 }
 
-static void stop(void *counters)
+static void stop_counters(void *counters)
 {
     KIRQL old = irql_raise(PROFILE_LEVEL);
     pmu_stop(*(const uint64_t *)counters);
     irql_lower(old);
 }
 
-static void start(void *counters)
+static void start_counters(void *counters)
 {
     KIRQL old = irql_raise(PROFILE_LEVEL);
     pmu_start(*(const uint64_t *)counters);
     irql_lower(old);
 }
 
-void counting_pause(uint64_t counters) { smp_call(SMP_ALL, stop, &counters); }
-void counting_resume(uint64_t counters) { smp_call(SMP_ALL, start, &counters); }
+void counting_pause(uint64_t counters) { smp_call(SMP_ALL, stop_counters, &counters); }
+void counting_resume(uint64_t counters) { smp_call(SMP_ALL, start_counters, &counters); }
 
 bool counting_configure(const unsigned *ctrs, unsigned n)
 {
@@ -90,7 +92,7 @@ bool counting_configure(const unsigned *ctrs, unsigned n)
     return CHECK_STATUS(KeSetHardwareCounterConfiguration(array, n), STATUS_SUCCESS);
 }
 
-static bool take(const unsigned *ctrs, unsigned n)
+static bool take_counters(const unsigned *ctrs, unsigned n)
 {
     struct list list = { .Count = n };
     for (unsigned i = 0; i < n; i++) {
@@ -105,14 +107,14 @@ static bool take(const unsigned *ctrs, unsigned n)
 bool counting_start_many(const enum pmu_event *events, unsigned n, uint32_t flags, unsigned *ctrs)
 {
     struct programming p = { .n = n, .flags = flags };
-    if (n > MAX_HW_COUNTERS || !choose(events, n, hal_counters_available(SMP_ALL), ctrs) ||
-        !CHECK(owner == NULL) || !take(ctrs, n))
+    if (n > MAX_HW_COUNTERS || !choose_counters(events, n, hal_counters_available(SMP_ALL), ctrs) ||
+        !CHECK(owner == NULL) || !take_counters(ctrs, n))
         return false;
     for (unsigned i = 0; i < n; i++) {
         p.ctrs[i] = ctrs[i];
         p.events[i] = events[i];
     }
-    smp_call(SMP_ALL, program, &p);
+    smp_call(SMP_ALL, program_counters, &p);
     if (counting_configure(ctrs, n))
         return true;
     counting_stop();

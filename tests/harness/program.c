@@ -37,7 +37,7 @@ static const struct name names[] = {
     NAME(STATUS_STACK_BUFFER_OVERRUN),
 };
 
-static const char *name_of(NTSTATUS status)
+static const char *name_of_status(NTSTATUS status)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(names); i++)
         if (names[i].status == status)
@@ -45,7 +45,7 @@ static const char *name_of(NTSTATUS status)
     return "status";
 }
 
-static unsigned fail(const char *why)
+static unsigned fail_program(const char *why)
 {
     print("# FAIL %s\n", why);
     return EXIT_FAIL;
@@ -66,13 +66,13 @@ static void print_fault(const struct process *process, NTSTATUS status)
 {
     char symbol[120];
     bool named = program_symbol(process, process->fault_rip, symbol, sizeof symbol);
-    print("# FAIL the program ended by %s 0x%08x at 0x%lx%s%s%s, %s 0x%lx\n", name_of(status),
-          (unsigned)status, process->fault_rip, named ? " (" : "", named ? symbol : "",
-          named ? ")" : "", status == STATUS_STACK_BUFFER_OVERRUN ? "code" : "address",
-          process->fault_address);
+    print("# FAIL the program ended by %s 0x%08x at 0x%lx%s%s%s, %s 0x%lx\n",
+          name_of_status(status), (unsigned)status, process->fault_rip, named ? " (" : "",
+          named ? symbol : "", named ? ")" : "",
+          status == STATUS_STACK_BUFFER_OVERRUN ? "code" : "address", process->fault_address);
 }
 
-static unsigned conclude(const struct process *process, NTSTATUS status)
+static unsigned conclude_program(const struct process *process, NTSTATUS status)
 {
     print_fresh_line();
     if (status == STATUS_SUCCESS)
@@ -82,7 +82,8 @@ static unsigned conclude(const struct process *process, NTSTATUS status)
     else if (process->fault_rip)
         print_fault(process, status);
     else
-        print("# FAIL the program ended with %s 0x%08x\n", name_of(status), (unsigned)status);
+        print("# FAIL the program ended with %s 0x%08x\n", name_of_status(status),
+              (unsigned)status);
     return status == STATUS_SUCCESS ? EXIT_PASS : EXIT_FAIL;
 }
 
@@ -106,7 +107,7 @@ static unsigned run_image(unsigned module)
         return EXIT_FAIL;
     }
     sched_wait(&process->object, SCHED_FOREVER, Executive);
-    return conclude(process, process->exit_status);
+    return conclude_program(process, process->exit_status);
 }
 
 /* The first module that is no driver; -1: there is none. */
@@ -169,7 +170,7 @@ static unsigned run_with_drivers(void)
     bool started = start_drivers(&s);
     unsigned code = started ? run_program() : EXIT_FAIL;
     if (!stop_drivers(&s) && code == EXIT_PASS)
-        code = fail("a driver left something behind");
+        code = fail_program("a driver left something behind");
     else if (code == EXIT_PASS && s.count && program_module() < 0)
         print("# PASS drivers came and went\n");
     return code;
@@ -180,11 +181,11 @@ unsigned program_run(void)
     char events[BOOT_LINE_MAX];
     bool traced = boot_option("trace", events, sizeof events);
     if (!image_module(0))
-        return fail("the loader brought no program");
+        return fail_program("the loader brought no program");
     if (traced && !start_trace(events))
         return EXIT_FAIL;
     unsigned code = run_with_drivers();
     if (traced && !ctf_stop())
-        return fail("trace: the second serial port takes nothing more");
+        return fail_program("trace: the second serial port takes nothing more");
     return code;
 }

@@ -62,7 +62,7 @@ __attribute__((format(printf, 1, 2))) static void complain(const char *format, .
     test_report()->failures++;
 }
 
-static struct thread *start(const struct test *test, struct process *process)
+static struct thread *start_test(const struct test *test, struct process *process)
 {
     if (!test->ring3)
         return thread_create(test->name, run_body, (void *)test, SMP_ALL);
@@ -86,7 +86,7 @@ static const char *state_name(const struct thread *thread)
 static void run_watched(const struct test *test)
 {
     struct process *process = test->ring3 ? user_process() : NULL;
-    struct thread *thread = start(test, process);
+    struct thread *thread = start_test(test, process);
     struct watchdog_took took;
     CHECK(thread != NULL);
     if (thread && !watchdog_wait(thread, show_progress, &took)) {
@@ -160,7 +160,7 @@ static void run_one(const struct test *test, unsigned number)
 }
 
 /* The end of the stream: totals, then the verdict with a checksum of all that came before it. */
-static unsigned conclude(void)
+static unsigned conclude_run(void)
 {
     char verdict[240];
     unsigned end = EXIT_PASS, all = sum.passed + sum.failed + sum.skipped;
@@ -237,5 +237,5 @@ void init_thread(void *unused)
     clean_init();
     smi_init();
     run_all(patterns, false);
-    machine_exit(conclude());
+    machine_exit(conclude_run());
 }

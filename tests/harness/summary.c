@@ -26,7 +26,7 @@ static char names[256];
 static unsigned failures;
 static bool last_page; /* it repeats failures: they are not new ones */
 
-static bool has(const char *text, const char *part)
+static bool has_part(const char *text, const char *part)
 {
     size_t length = strlen(part);
     for (; *text; text++)
@@ -49,8 +49,8 @@ static uint8_t color_of(const char *text)
     for (unsigned i = 0; i < ARRAY_SIZE(table); i++)
         if (strlen(text) >= strlen(table[i].start) &&
             memcmp(text, table[i].start, strlen(table[i].start)) == 0)
-            return table[i].color == SCREEN_GREEN && has(text, " # SKIP ") ? SCREEN_YELLOW
-                                                                           : table[i].color;
+            return table[i].color == SCREEN_GREEN && has_part(text, " # SKIP ") ? SCREEN_YELLOW
+                                                                                : table[i].color;
     return SCREEN_GREY;
 }
 

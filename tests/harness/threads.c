@@ -15,7 +15,7 @@ static struct {
     uint64_t waiting_for; /* atomic */
 } team;
 
-static void begin(void *argument)
+static void begin_member(void *argument)
 {
     __atomic_fetch_sub(&team.waiting_for, 1, __ATOMIC_ACQ_REL);
     while (__atomic_load_n(&team.waiting_for, __ATOMIC_ACQUIRE))
@@ -30,7 +30,7 @@ void team_run(void (*function)(void *), unsigned count)
     team.waiting_for = count;
     for (unsigned i = 0; i < count; i++)
         threads[i] =
-            thread_create("worker", begin, (void *)(uint64_t)i, cpu_set_one(i % cpu_count));
+            thread_create("worker", begin_member, (void *)(uint64_t)i, cpu_set_one(i % cpu_count));
     for (unsigned i = 0; i < count; i++) {
         if (!CHECK(threads[i] != NULL))
             __atomic_fetch_sub(&team.waiting_for, 1, __ATOMIC_ACQ_REL);

@@ -10,7 +10,7 @@
 static char global[10];
 static volatile char sink;
 
-static void begin(void)
+static void begin_try(void)
 {
     kasan_caught.count = 0;
     kasan_caught.wanted = true;
@@ -18,7 +18,7 @@ static void begin(void)
 
 static void expect(const volatile char *at, bool write)
 {
-    begin();
+    begin_try();
     if (write)
         *(volatile char *)at = 0;
     else
@@ -30,7 +30,7 @@ static void expect(const volatile char *at, bool write)
 
 static void expect_none(const volatile char *at)
 {
-    begin();
+    begin_try();
     sink = *at;
     kasan_caught.wanted = false;
     CHECK_EQ(kasan_caught.count, 0);
@@ -98,7 +98,7 @@ TEST(kasan, strings, "a copy that is a byte too long is found")
 {
     char *p = pool_allocate(3001), to[16];
     REQUIRE(p != NULL);
-    begin();
+    begin_try();
     memcpy(to, p + 2990, 12);
     kasan_caught.wanted = false;
     asm volatile("" : : "r"(to) : "memory");

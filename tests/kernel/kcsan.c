@@ -42,7 +42,7 @@ PLANTED write_locked(void)
     lock_release(&planted_lock, irql);
 }
 
-static bool take(struct race *race)
+static bool take_race(struct race *race)
 {
     return race_take(planted, sizeof planted, race) || race_take(bytes, sizeof bytes, race);
 }
@@ -50,7 +50,7 @@ static bool take(struct race *race)
 /* A write that was about to come when its place began to be watched changes the value, unnamed. */
 static bool is_found(void)
 {
-    while (take(&found))
+    while (take_race(&found))
         if (!found.by[1].pc == want_unseen)
             return true;
     return false;
@@ -79,7 +79,7 @@ static bool race(void (*one)(void), void (*other)(void), unsigned most)
     stop = false;
     team_run(access_often, 2);
     bool is = stop || is_found();
-    for (struct race late; take(&late);) /* the other thread met one more before it stopped */
+    for (struct race late; take_race(&late);) /* the other thread met one more before it stopped */
         ;
     return is;
 }

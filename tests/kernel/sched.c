@@ -275,7 +275,10 @@ static struct {
     uint64_t over;                /* no more moves; atomic */
 } self;
 
-static uint64_t now(const uint64_t *number) { return __atomic_load_n(number, __ATOMIC_ACQUIRE); }
+static uint64_t load_now(const uint64_t *number)
+{
+    return __atomic_load_n(number, __ATOMIC_ACQUIRE);
+}
 
 static void look_at_itself(void *unused)
 {
@@ -284,7 +287,7 @@ static void look_at_itself(void *unused)
     struct thread *me = thread_current();
     irql_lower(irql);
     __atomic_store_n(&self.me, me, __ATOMIC_RELEASE);
-    while (!now(&self.over)) {
+    while (!load_now(&self.over)) {
         if (thread_current() != me)
             __atomic_fetch_add(&self.wrong, 1, __ATOMIC_RELAXED);
         if (__atomic_fetch_add(&self.looks, 1, __ATOMIC_RELEASE) % 16384 == 0)
@@ -297,15 +300,16 @@ static void look_at_itself(void *unused)
 static void fetch_it(void *cpu)
 {
     uint64_t here = (uint64_t)cpu, looks, end = clock_ns() + MOVES_NS;
-    while (!now(&self.over)) {
+    while (!load_now(&self.over)) {
         struct thread *thread = __atomic_load_n(&self.me, __ATOMIC_ACQUIRE);
-        if (thread && now(&self.at) != here && (looks = now(&self.looks)) > now(&self.before)) {
+        if (thread && load_now(&self.at) != here &&
+            (looks = load_now(&self.looks)) > load_now(&self.before)) {
             __atomic_store_n(&self.before, looks, __ATOMIC_RELEASE);
             sched_set_affinity(thread, cpu_set_one((unsigned)here));
             __atomic_store_n(&self.at, here, __ATOMIC_RELEASE);
             __atomic_fetch_add(&self.moves, 1, __ATOMIC_RELEASE);
         }
-        uint64_t moves = now(&self.moves);
+        uint64_t moves = load_now(&self.moves);
         if (moves >= MOVES || (moves >= MOVES_MIN && clock_ns() >= end))
             __atomic_store_n(&self.over, 1, __ATOMIC_RELEASE);
         sched_switch(WrYieldExecution);

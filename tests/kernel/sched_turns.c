@@ -19,7 +19,7 @@ static uint64_t ran; /* atomic */
 
 static uint64_t have_run(void) { return __atomic_load_n(&ran, __ATOMIC_ACQUIRE); }
 
-static void note(void *unused)
+static void note_run(void *unused)
 {
     (void)unused;
     __atomic_fetch_add(&ran, 1, __ATOMIC_RELEASE);
@@ -27,7 +27,7 @@ static void note(void *unused)
 
 static struct thread *other(int more)
 {
-    return team_start(note, NULL, cpu_set_one(0), THREAD_PRIORITY + more);
+    return team_start(note_run, NULL, cpu_set_one(0), THREAD_PRIORITY + more);
 }
 
 TEST(sched_turns, raised,
@@ -108,7 +108,7 @@ TEST(sched_turns, behind_the_same,
 static uint64_t over; /* atomic */
 static uint64_t elsewhere;
 
-static void spin(void *unused)
+static void spin_elsewhere(void *unused)
 {
     (void)unused;
     while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE))
@@ -138,7 +138,7 @@ TEST(sched_turns, idle_first,
     over = ran = elsewhere = 0;
     KeInitializeEvent(&event, SynchronizationEvent, FALSE);
     test_run_on(1);
-    struct thread *worse = team_start(spin, NULL, cpu_set_one(0), THREAD_PRIORITY);
+    struct thread *worse = team_start(spin_elsewhere, NULL, cpu_set_one(0), THREAD_PRIORITY);
     struct thread *thread = team_start(wait_and_look, NULL, cpu_set_one(0), THREAD_PRIORITY + 1);
     for (unsigned i = 0; i < ROUNDS && team_until_waits(thread); i++) {
         KeSetEvent(&event, 0, FALSE);
@@ -207,7 +207,7 @@ TEST(sched_turns, fetched,
     uint64_t times = 0;
     over = 0;
     test_run_on(1);
-    struct thread *better = team_start(spin, NULL, cpu_set_one(0), THREAD_PRIORITY + 1);
+    struct thread *better = team_start(spin_elsewhere, NULL, cpu_set_one(0), THREAD_PRIORITY + 1);
     for (unsigned i = 0; i < ROUNDS; i++)
         times += is_fetched();
     __atomic_store_n(&over, 1, __ATOMIC_RELEASE);

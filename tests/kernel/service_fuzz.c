@@ -35,7 +35,7 @@ struct company {
     HANDLE by_time, by_instructions;
 };
 
-static HANDLE sampled(KPROFILE_SOURCE source)
+static HANDLE sampled_source(KPROFILE_SOURCE source)
 {
     HANDLE h = profile_made(0xffffffff80000000, 0x1000000, 16, kernel_buckets,
                             sizeof kernel_buckets, source, ~0ul);
@@ -50,8 +50,9 @@ static bool company_begin(struct company *c)
     if (!session_start(&c->session, 16, 16))
         return false;
     CHECK_STATUS(session_mask(&c->session, PERF_CONTEXT_SWITCH, PERF_SYSCALL), STATUS_SUCCESS);
-    c->by_time = sampled(ProfileTime);
-    c->by_instructions = test_has_pmu() && hal_source_supported(SOURCE) ? sampled(SOURCE) : NULL;
+    c->by_time = sampled_source(ProfileTime);
+    c->by_instructions =
+        test_has_pmu() && hal_source_supported(SOURCE) ? sampled_source(SOURCE) : NULL;
     return c->by_time != NULL;
 }
 

@@ -25,7 +25,7 @@ static void note_call(void *argument)
         called->wrong_level = true;
 }
 
-static void call_all(void)
+static void call_all_cpus(void)
 {
     struct called called = { .wrong_level = false };
     smp_call(SMP_ALL, note_call, &called);
@@ -36,7 +36,7 @@ static void call_all(void)
 TEST(smp, call_all, "smp_call runs on every CPU, at IPI_LEVEL, and waits for all")
 {
     for (unsigned i = 0; i < 50; i++)
-        call_all();
+        call_all_cpus();
 }
 
 TEST(smp, call_one, "smp_call of one CPU runs there and nowhere else")
@@ -52,7 +52,7 @@ static void call_often(void *unused)
 {
     (void)unused;
     for (unsigned i = 0; i < 20; i++)
-        call_all();
+        call_all_cpus();
 }
 
 TEST(smp, calls_cross, "all CPUs call all CPUs at once") { team_run(call_often, TEAM); }
@@ -67,7 +67,7 @@ static void call_without_end(void *unused)
     (void)unused;
     while (__atomic_fetch_add(&calls, 1, __ATOMIC_ACQ_REL) <
            __atomic_load_n(&limit, __ATOMIC_ACQUIRE))
-        call_all();
+        call_all_cpus();
 }
 
 TEST(smp, calls_take_turns, "a CPU that calls without end keeps no other from its calls")
@@ -82,7 +82,7 @@ TEST(smp, calls_take_turns, "a CPU that calls without end keeps no other from it
     /* If it keeps us from calling it stops after twice what is too much. */
     __atomic_store_n(&limit, before + 2 * CALLS_MAX, __ATOMIC_RELEASE);
     for (unsigned i = 0; i < OWN_CALLS; i++)
-        call_all();
+        call_all_cpus();
     uint64_t of_other = __atomic_load_n(&calls, __ATOMIC_RELAXED) - before;
     __atomic_store_n(&limit, 0, __ATOMIC_RELEASE);
     team_end(other);

@@ -60,7 +60,7 @@ void fake_make(const struct pmu_kind *facts, enum defect defect, uint64_t broken
 void fake_fault_at(unsigned access) { fake.fault_at = access; }
 unsigned fake_accesses(void) { return fake.accesses; }
 
-static bool has(enum defect defect, unsigned ctr)
+static bool has_defect(enum defect defect, unsigned ctr)
 {
     return fake.defect == defect && fake.broken >> ctr & 1;
 }
@@ -87,14 +87,14 @@ static uint64_t broken_nibbles(uint64_t nibble)
 static unsigned fake_rdmsr(uint32_t msr, uint64_t *value)
 {
     unsigned ctr = counter_at(msr);
-    if (faults() || (ctr < 64 && has(MSR_FAULT, ctr)))
+    if (faults() || (ctr < 64 && has_defect(MSR_FAULT, ctr)))
         return VECTOR_GP;
     if (ctr < 64)
-        *value = has(SWALLOWED, ctr) || fake.defect == RDPMC_UD || fake.defect == RDPMC_GP
+        *value = has_defect(SWALLOWED, ctr) || fake.defect == RDPMC_UD || fake.defect == RDPMC_GP
                      ? 0
                      : fake.value[ctr];
     else if (msr >= SELECT && msr < SELECT + GP_MSRS)
-        *value = fake.select[msr - SELECT] | (has(FIRMWARE, msr - SELECT) ? PMU_ENABLE : 0);
+        *value = fake.select[msr - SELECT] | (has_defect(FIRMWARE, msr - SELECT) ? PMU_ENABLE : 0);
     else if (msr == FIXED_CONTROL)
         *value = fake.fixed_control | (fake.defect == FIRMWARE ? broken_nibbles(1) : 0);
     else
@@ -108,9 +108,9 @@ static unsigned fake_wrmsr(uint32_t msr, uint64_t value)
     if (faults())
         return VECTOR_GP;
     if (ctr < 64)
-        fake.value[ctr] = value & (has(NARROW, ctr) ? MASK >> 8 : MASK);
+        fake.value[ctr] = value & (has_defect(NARROW, ctr) ? MASK >> 8 : MASK);
     else if (msr >= SELECT && msr < SELECT + GP_MSRS)
-        fake.select[msr - SELECT] = has(SELECT_STUCK, msr - SELECT) ? 0 : value;
+        fake.select[msr - SELECT] = has_defect(SELECT_STUCK, msr - SELECT) ? 0 : value;
     else if (msr == FIXED_CONTROL)
         fake.fixed_control = value & ~(fake.defect == SELECT_STUCK ? broken_nibbles(0xf) : 0);
     else if (msr == CONTROL)
@@ -125,9 +125,9 @@ static unsigned fake_rdpmc(uint32_t selector, uint64_t *value)
     unsigned ctr = selector >> 30 ? PMU_FIXED + (selector & 0xff) : selector;
     if (fake.defect == RDPMC_UD)
         return VECTOR_UD;
-    if (faults() || fake.defect == RDPMC_GP || ctr >= 64 || has(PCE_LIKE, ctr))
+    if (faults() || fake.defect == RDPMC_GP || ctr >= 64 || has_defect(PCE_LIKE, ctr))
         return VECTOR_GP;
-    *value = fake.value[ctr] + has(RDPMC_OTHER, ctr);
+    *value = fake.value[ctr] + has_defect(RDPMC_OTHER, ctr);
     return 0;
 }
 
@@ -141,22 +141,22 @@ static bool is_enabled(unsigned ctr)
 }
 
 /* What is counted where n instructions are executed. */
-static uint64_t counted(unsigned ctr, uint64_t n)
+static uint64_t counted_by(unsigned ctr, uint64_t n)
 {
     bool first = !(fake.started >> ctr & 1);
     fake.started |= PMU_BIT(ctr);
-    if (has(DEAD, ctr) || (has(DEAD_AT_FIRST, ctr) && first))
+    if (has_defect(DEAD, ctr) || (has_defect(DEAD_AT_FIRST, ctr) && first))
         return 0;
-    n = has(SLOW, ctr) ? n / 16 : has(FAST, ctr) ? n * 2 : n;
-    return n + has(ONE_MORE, ctr) - has(ONE_LESS, ctr);
+    n = has_defect(SLOW, ctr) ? n / 16 : has_defect(FAST, ctr) ? n * 2 : n;
+    return n + has_defect(ONE_MORE, ctr) - has_defect(ONE_LESS, ctr);
 }
 
-static void add(unsigned ctr, uint64_t n)
+static void add_events(unsigned ctr, uint64_t n)
 {
     uint64_t sum = fake.value[ctr] + n;
-    if (sum > MASK && !has(NO_STATUS, ctr))
+    if (sum > MASK && !has_defect(NO_STATUS, ctr))
         fake.status |= PMU_BIT(ctr);
-    fake.value[ctr] = has(WIDE, ctr) ? sum : sum & MASK;
+    fake.value[ctr] = has_defect(WIDE, ctr) ? sum : sum & MASK;
 }
 
 static unsigned between(const struct pmu_gate *gate, uint64_t n, uint64_t exits)
@@ -165,9 +165,9 @@ static unsigned between(const struct pmu_gate *gate, uint64_t n, uint64_t exits)
         return VECTOR_GP;
     for (unsigned ctr = 0; ctr < 64; ctr++)
         if (is_enabled(ctr))
-            add(ctr, counted(ctr, n) + (has(EXITS_TWICE, ctr) ? exits : 0) -
-                         (has(EXITS_LOST, ctr) ? exits : 0) +
-                         (has(JITTER, ctr) && !exits ? fake.runs++ % 3 : 0));
+            add_events(ctr, counted_by(ctr, n) + (has_defect(EXITS_TWICE, ctr) ? exits : 0) -
+                                (has_defect(EXITS_LOST, ctr) ? exits : 0) +
+                                (has_defect(JITTER, ctr) && !exits ? fake.runs++ % 3 : 0));
     return fake_wrmsr(gate->msr, gate->off);
 }
 

@@ -316,14 +316,14 @@ TEST(kinds, code_of_nobody,
 
 /* --- Threads. --- */
 
-static void finish(struct runner r) { user_finish(r.process, r.thread); }
+static void finish_thread(struct runner r) { user_finish(r.process, r.thread); }
 
 static void run_there(void (*function)(uint64_t), uint64_t argument, struct cpu_set affinity)
 {
     struct runner r = start_on(function, argument, affinity);
     if (r.thread)
         sched_wait(&r.thread->object, SCHED_FOREVER, Executive);
-    finish(r);
+    finish_thread(r);
 }
 
 static void program_instructions(void *ctr)

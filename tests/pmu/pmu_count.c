@@ -14,7 +14,7 @@
 
 static enum pmu_event wanted; /* of the running test */
 
-static uint64_t run(unsigned ctr, const struct lab_work *work, uint64_t n)
+static uint64_t run_counted(unsigned ctr, const struct lab_work *work, uint64_t n)
 {
     return lab_count(ctr, pmu_select(pmu_here(), wanted, PMU_KERNEL), 0, work->code, n);
 }
@@ -30,16 +30,16 @@ static void exact(unsigned ctr, enum lab_kind kind)
                                                     &lab_branches_work, &lab_exits_work };
     bool near = pmu_row(pmu_here()->table, wanted)->near && !vpmu_present();
     if (near) {
-        uint64_t found = run(ctr, &lab_memory_work, turns());
+        uint64_t found = run_counted(ctr, &lab_memory_work, turns());
         uint64_t all = lab_expected(&lab_memory_work, kind, turns());
         CHECK_BECAUSE(found, all, all * 4, "this family counts micro-operations, or speculation");
         return;
     }
     for (unsigned i = 0; i < ARRAY_SIZE(works); i++) {
         uint64_t n = works[i] == &lab_exits_work ? 10 : turns() + i;
-        uint64_t found = run(ctr, works[i], n);
+        uint64_t found = run_counted(ctr, works[i], n);
         LAB_CHECK_COUNT(found, lab_expected(works[i], kind, n));
-        LAB_CHECK_COUNT(run(ctr, works[i], 1), lab_expected(works[i], kind, 1));
+        LAB_CHECK_COUNT(run_counted(ctr, works[i], 1), lab_expected(works[i], kind, 1));
     }
 }
 
@@ -76,10 +76,10 @@ static void in_range(unsigned ctr)
     uint64_t turns = lab_instructions(wanted, TURNS), small = UINT64_MAX,
              times = steady && !(vpmu_present() && vpmu_steps()) ? 100 : 20;
     for (unsigned i = 0; i <= WARM; i++) {
-        uint64_t found = run(ctr, &lab_loop_work, turns);
+        uint64_t found = run_counted(ctr, &lab_loop_work, turns);
         small = found < small ? found : small;
     }
-    uint64_t start = rdtsc(), large = run(ctr, &lab_loop_work, times * turns),
+    uint64_t start = rdtsc(), large = run_counted(ctr, &lab_loop_work, times * turns),
              clock = rdtsc() - start;
     CHECK_BECAUSE(small, TURNS / 4, turns * 50,
                   "a quarter of what was measured at boot; fifty for each turn");
@@ -126,7 +126,7 @@ static void mispredicts(unsigned ctr)
                   "random branches cannot all be foreseen; the loop's can be missed");
     uint64_t least = UINT64_MAX;
     for (unsigned i = 0; i <= WARM; i++) {
-        uint64_t found = run(ctr, &lab_loop_work, branches);
+        uint64_t found = run_counted(ctr, &lab_loop_work, branches);
         least = found < least ? found : least;
     }
     CHECK(least <= branches / 10); /* a loop's can */

@@ -41,7 +41,7 @@ static void write_own(void *unused)
     pmu_program(the_ctr, select, 1000 + cpu);
 }
 
-static void look(void *unused)
+static void look_at_counter(void *unused)
 {
     (void)unused;
     unsigned cpu = cpu_number();
@@ -50,7 +50,7 @@ static void look(void *unused)
     seen[cpu].status = pmu_here()->msr.global_status ? rdmsr(pmu_here()->msr.global_status) : 0;
 }
 
-static void clear(void *unused)
+static void clear_counter(void *unused)
 {
     (void)unused;
     KIRQL old = irql_raise(PROFILE_LEVEL);
@@ -73,7 +73,7 @@ static void count_interrupt(PKTRAP_FRAME frame)
 }
 
 /* Claims the counter where it is; skips where that is no test. */
-static bool begin(unsigned ctr, HANDLE *handle)
+static bool claim_counter(unsigned ctr, HANDLE *handle)
 {
     if (test_skip_without_pmu() || test_skip_below_cpus(2))
         return false;
@@ -93,25 +93,25 @@ static bool begin(unsigned ctr, HANDLE *handle)
                         STATUS_SUCCESS);
 }
 
-static void end(HANDLE handle)
+static void release_claim(HANDLE handle)
 {
-    smp_call(members, clear, NULL);
+    smp_call(members, clear_counter, NULL);
     CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
 }
 
 TEST_EACH(pmu_own_registers, each_gp, "every CPU has its own registers of it [VP-89]")
 {
     HANDLE handle;
-    if (!begin(ctr, &handle))
+    if (!claim_counter(ctr, &handle))
         return;
     smp_call(members, write_own, NULL);
-    smp_call(members, look, NULL);
+    smp_call(members, look_at_counter, NULL);
     unsigned first = cpu_set_next(&members, 0);
     for_each_cpu(cpu, &members) {
         CHECK_EQ(seen[cpu].value, 1000 + cpu);
         CHECK_EQ(seen[cpu].select == seen[first].select, is_even(cpu));
     }
-    end(handle);
+    release_claim(handle);
 }
 
 /* It counts on one CPU; the others', programmed alike but not started, stand still. */
@@ -119,7 +119,7 @@ TEST_EACH(pmu_counts_alone, each_gp,
           "counts what its CPU executes, the others' stand still [VP-89]")
 {
     HANDLE handle;
-    if (!begin(ctr, &handle))
+    if (!claim_counter(ctr, &handle))
         return;
     for_each_cpu(cpu, &members) {
         smp_call(members, write_own, NULL);
@@ -129,19 +129,19 @@ TEST_EACH(pmu_counts_alone, each_gp,
                                    lab_loop, TURNS);
         irql_lower(old);
         LAB_CHECK_COUNT(found, lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, TURNS));
-        smp_call(members, look, NULL);
+        smp_call(members, look_at_counter, NULL);
         for_each_cpu(other, &members)
             CHECK_EQ(seen[other].value, other == cpu ? found : 1000 + other);
     }
     test_run_anywhere();
-    end(handle);
+    release_claim(handle);
 }
 
 /* The overflow of one CPU interrupts that CPU only, and leaves the others' status alone. */
 TEST_EACH(pmu_overflows_alone, each_gp, "its overflow reaches its own CPU only [VP-89]")
 {
     HANDLE handle;
-    if (!begin(ctr, &handle))
+    if (!claim_counter(ctr, &handle))
         return;
     CHECK_STATUS(hal_pmi_set_driver(count_interrupt),
                  hal_pmi_is_nmi() ? STATUS_NOT_SUPPORTED : STATUS_SUCCESS);
@@ -158,7 +158,7 @@ TEST_EACH(pmu_overflows_alone, each_gp, "its overflow reaches its own CPU only [
         for (unsigned i = 0; i < 1000 && overflows[cpu] == before[cpu]; i++)
             pause();
         irql_lower(old);
-        smp_call(members, look, NULL);
+        smp_call(members, look_at_counter, NULL);
         for (unsigned i = 0; i < cpu_count; i++) {
             CHECK_EQ(overflows[i], before[i] + (i == cpu));
             CHECK_EQ(interrupts[i] != 0, i == cpu && !hal_pmi_is_nmi());
@@ -169,5 +169,5 @@ TEST_EACH(pmu_overflows_alone, each_gp, "its overflow reaches its own CPU only [
     test_run_anywhere();
     if (!hal_pmi_is_nmi())
         CHECK_STATUS(hal_pmi_set_driver(NULL), STATUS_SUCCESS);
-    end(handle);
+    release_claim(handle);
 }

@@ -180,7 +180,7 @@ static bool resolve(uint64_t address)
     return true;
 }
 
-static uint64_t *entry_of(uint64_t *table, uint64_t address)
+static uint64_t *page_entry_of(uint64_t *table, uint64_t address)
 {
     for (unsigned shift = 39; shift > 12; shift -= 9)
         table = phys_to_virt(table[address >> shift & 511] & PTE_ADDRESS);
@@ -195,7 +195,7 @@ static struct process *process_that_faults(void)
         void *page = phys_alloc(1);
         CHECK(page && vm_map(process->pml4, USER_PAGES_AT + i * PAGE_SIZE, virt_to_phys(page),
                              PTE_USER | PTE_NX));
-        entries[i] = entry_of(process->pml4, USER_PAGES_AT + i * PAGE_SIZE);
+        entries[i] = page_entry_of(process->pml4, USER_PAGES_AT + i * PAGE_SIZE);
         *entries[i] &= ~PTE_PRESENT;
     }
     return process;

@@ -30,14 +30,14 @@ static bool freezes_at_once(void) { return vpmu_present() && !vpmu_quirk("freeze
 static uint64_t in_handler; /* the counter when the handler looked first */
 static unsigned the_ctr;
 
-static void look(void) { in_handler = rdpmc(pmu_rdpmc_index(the_ctr)); }
+static void read_in_handler(void) { in_handler = rdpmc(pmu_rdpmc_index(the_ctr)); }
 
 /* Runs into an overflow, with freezing or without; the value when all is over. */
-static uint64_t overflow(unsigned ctr, bool freeze)
+static uint64_t overflow_frozen(unsigned ctr, bool freeze)
 {
     the_ctr = ctr;
     lab_catch();
-    lab_caught.action = look;
+    lab_caught.action = read_in_handler;
     lab_wrmsr(DEBUGCTL, freeze ? FREEZE : 0);
     pmu_program(ctr, lab_select(ctr, PMU_KERNEL | PMU_INTERRUPT),
                 -(uint64_t)PERIOD & pmu_mask(pmu_here(), ctr));
@@ -56,7 +56,7 @@ LAB_EACH(pmu_freeze, each_counter, "freeze on PMI stops it before the handler lo
     const char *why_not = does_not_freeze(ctr);
     if (why_not)
         SKIP(why_not);
-    uint64_t free_running = overflow(ctr, false);
+    uint64_t free_running = overflow_frozen(ctr, false);
     CHECK_BECAUSE(free_running, in_handler + 1, PERIOD * 10000, "not frozen it goes on");
     if (lab_event(ctr) == PMU_INSTRUCTIONS)
         CHECK_BECAUSE(free_running, 39 * PERIOD, PERIOD * 10000,
@@ -64,7 +64,7 @@ LAB_EACH(pmu_freeze, each_counter, "freeze on PMI stops it before the handler lo
     CHECK_EQ(pmu_take_overflow(), PMU_BIT(ctr));
     pmu_clear(PMU_BIT(ctr));
 
-    uint64_t frozen = overflow(ctr, true);
+    uint64_t frozen = overflow_frozen(ctr, true);
     /* The manual's rule: it stands still from before the handler looked. Silicon's: or soon after.
      */
     CHECK_BECAUSE(frozen, in_handler, in_handler + (freezes_at_once() ? 0 : LAG),
@@ -86,7 +86,7 @@ LAB_EACH(pmu_freeze, each_counter, "freeze on PMI stops it before the handler lo
 /* What the streamlined handler does: clearing CTR_FRZ is all that lets counters go on. */
 static void resumes(void)
 {
-    look();
+    read_in_handler();
     lab_wrmsr(pmu_here()->msr.global_clear, PMU_BIT(the_ctr) | FROZEN);
 }
 

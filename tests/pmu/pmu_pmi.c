@@ -165,7 +165,7 @@ static void rearm_and_unmask(void)
 }
 
 /* `times` overflows, the first after a hundred events; the handler does `action`. */
-static void overflow(unsigned ctr, void (*action)(void), unsigned times)
+static void overflow_times(unsigned ctr, void (*action)(void), unsigned times)
 {
     lab_catch();
     lab_caught.action = action;
@@ -179,7 +179,7 @@ static void overflow(unsigned ctr, void (*action)(void), unsigned times)
 LAB_EACH(pmu_auto_mask, each_counter, "Intel masks at delivery, AMD does not [VP-69 VP-70]")
 {
     SKIP_WITHOUT_EVENT(ctr);
-    overflow(ctr, rearm, 3);
+    overflow_times(ctr, rearm, 3);
     bool masks = masks_at_delivery();
     wait(&lab_caught.pmis, masks ? 1 : 3);
     CHECK_EQ(lab_caught.pmis, masks ? 1 : 3);
@@ -191,7 +191,7 @@ LAB_EACH(pmu_auto_mask, each_counter, "Intel masks at delivery, AMD does not [VP
 LAB_EACH(pmu_ten_pmis, each_counter, "ten overflows re-armed by the handler [VP-71]")
 {
     SKIP_WITHOUT_EVENT(ctr);
-    overflow(ctr, rearm_and_unmask, 10);
+    overflow_times(ctr, rearm_and_unmask, 10);
     wait(&lab_caught.pmis, 10);
     CHECK_EQ(lab_caught.pmis, 10);
     CHECK_EQ(pmu_take_overflow(), PMU_BIT(ctr));

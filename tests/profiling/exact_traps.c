@@ -44,7 +44,7 @@ struct sender {
 #define TICKS_MAX 50
 
 /* NMIs to all CPUs but this one, each tick. */
-static void send(void *argument)
+static void send_nmis(void *argument)
 {
     struct sender *s = argument;
     for (; !__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE); s->sent++) {
@@ -64,7 +64,7 @@ TEST(exact, nmis, "regions are counted exactly while NMIs fall into them [TP-79 
         SKIP("safe: no NMI");
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     struct process *process = user_process();
-    struct thread *sender = thread_create("sender", send, &s, cpu_set_one(1));
+    struct thread *sender = thread_create("sender", send_nmis, &s, cpu_set_one(1));
     struct thread *thread = NULL;
     uint64_t before = trap_counts[EXC_NMI];
     uint64_t end = clock_ns() + TICKS_MAX * sched_tick_ns();

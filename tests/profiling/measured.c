@@ -8,7 +8,7 @@
 #include "tests/harness/test.h"
 #include "tests/harness/vpmu.h"
 
-static void check(const struct pmu_spread *s, int64_t wanted)
+static void check_spread(const struct pmu_spread *s, int64_t wanted)
 {
     CHECK_RANGE(s->tries, 4, 1000); /* fewer show no spread */
     CHECK_EQ(s->low, wanted);
@@ -30,13 +30,13 @@ TEST(measured, traps,
     EACH_KIND(cpu) {
         const struct pmu_measured *m = &pmu_of(cpu)->measured;
         for (unsigned e = 0; e < PMU_RETIRED; e++) {
-            check(&m->quiet[e], 0);
-            check(&m->trap[PMU_TRAP_INTERRUPT][e],
-                  each + exit); /* an interrupt is an exit by itself */
-            check(&m->trap[PMU_TRAP_EXCEPTION][e], each);
+            check_spread(&m->quiet[e], 0);
+            check_spread(&m->trap[PMU_TRAP_INTERRUPT][e],
+                         each + exit); /* an interrupt is an exit by itself */
+            check_spread(&m->trap[PMU_TRAP_EXCEPTION][e], each);
         }
         if (!boot_safe())
-            check(&m->trap[PMU_TRAP_NMI][0], each);
+            check_spread(&m->trap[PMU_TRAP_NMI][0], each);
         CHECK_EQ(m->traps_add, each || exit);
         if (m->skid.tries) {
             CHECK(m->skid.low >= skid - around);
@@ -57,9 +57,9 @@ TEST(measured, exits,
             enabling = once + (int64_t)vpmu_quirk("wrmsr");
     EACH_KIND(cpu) {
         const struct pmu_measured *m = &pmu_of(cpu)->measured;
-        check(&m->enabling, (enabling > 0 ? enabling : 0) + vmrun);
-        check(&m->exit, once + vmrun);
-        check(&m->exit_at_255, once && vpmu_quirk("emulraw"));
+        check_spread(&m->enabling, (enabling > 0 ? enabling : 0) + vmrun);
+        check_spread(&m->exit, once + vmrun);
+        check_spread(&m->exit_at_255, once && vpmu_quirk("emulraw"));
     }
 }
 

@@ -27,7 +27,7 @@ static HANDLE of_loop(ULONG *counts, KPROFILE_SOURCE source)
                         ~0ul);
 }
 
-static void close(HANDLE handle) { CHECK_STATUS(NtClose(handle), STATUS_SUCCESS); }
+static void close_handle(HANDLE handle) { CHECK_STATUS(NtClose(handle), STATUS_SUCCESS); }
 
 TEST(profile_counters, busy,
      "without a free counter a start returns STATUS_DEVICE_BUSY, and the object stays stopped; "
@@ -48,7 +48,7 @@ TEST(profile_counters, busy,
                  STATUS_INSUFFICIENT_RESOURCES);
     profile_stop(profile);
     CHECK_EQ(hal_counters_owned(), 0);
-    close(profile);
+    close_handle(profile);
 }
 
 TEST(profile_counters, time_needs_none,
@@ -66,7 +66,7 @@ TEST(profile_counters, time_needs_none,
     CHECK(counts >= 3); /* and it does sample */
     CHECK_STATUS(HalFreeHardwareCounters(everything), STATUS_SUCCESS);
     profile_stop(profile);
-    close(profile);
+    close_handle(profile);
 }
 
 TEST(profile_counters, shared,
@@ -94,8 +94,8 @@ TEST(profile_counters, shared,
     profile_loop_alone(20 * PERIOD / LOOP_INSTRUCTIONS);
     CHECK_EQ(b, at_stop);
     hal_source_set_interval(SOURCE, 65536);
-    close(first);
-    close(second);
+    close_handle(first);
+    close_handle(second);
 }
 
 TEST(profile_counters, rate,
@@ -120,10 +120,10 @@ TEST(profile_counters, rate,
     }
     test_run_anywhere();
     hal_source_set_interval(SOURCE, 65536);
-    close(profile);
+    close_handle(profile);
 }
 
-static NTSTATUS add(const char *name, USHORT code, KPROFILE_SOURCE *source)
+static NTSTATUS add_raw_source(const char *name, USHORT code, KPROFILE_SOURCE *source)
 {
     HAL_PROFILE_SOURCE_ADD new = { .EventSelect = code, .InitialInterval = 6000 };
     for (unsigned i = 0; name[i]; i++)
@@ -133,7 +133,7 @@ static NTSTATUS add(const char *name, USHORT code, KPROFILE_SOURCE *source)
     return status;
 }
 
-static NTSTATUS drop(KPROFILE_SOURCE source)
+static NTSTATUS drop_source(KPROFILE_SOURCE source)
 {
     return HalSetSystemInformation(HalProfileSourceRemove, sizeof source, &source);
 }
@@ -144,26 +144,26 @@ TEST(profile_counters, added_source,
     KPROFILE_SOURCE source, other;
     ULONG counts = 0;
     SKIP_WITHOUT_SOURCE();
-    REQUIRE_STATUS(add("MyInstructions", 0xc0, &source), STATUS_SUCCESS);
+    REQUIRE_STATUS(add_raw_source("MyInstructions", 0xc0, &source), STATUS_SUCCESS);
     CHECK(hal_source_supported(source) && strcmp(hal_source_name(source), "MyInstructions") == 0);
     CHECK_EQ(hal_source_interval(source), 6000);
-    CHECK_STATUS(add("MyInstructions", 0xc0, &other), STATUS_INSUFFICIENT_RESOURCES);
-    CHECK_STATUS(add("TotalIssues", 0xc0, &other), STATUS_INSUFFICIENT_RESOURCES);
-    CHECK_STATUS(add("", 0xc0, &other), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(add("Code", 0x1000, &other), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(add_raw_source("MyInstructions", 0xc0, &other), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(add_raw_source("TotalIssues", 0xc0, &other), STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(add_raw_source("", 0xc0, &other), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(add_raw_source("Code", 0x1000, &other), STATUS_INVALID_PARAMETER);
     HANDLE profile = of_loop(&counts, source);
     profile_start(profile);
     profile_loop_alone(60000 / LOOP_INSTRUCTIONS);
     CHECK_RANGE(counts, 9, 20);
-    CHECK_STATUS(drop(source), STATUS_DEVICE_BUSY);
+    CHECK_STATUS(drop_source(source), STATUS_DEVICE_BUSY);
     profile_stop(profile);
-    CHECK_STATUS(drop(source), STATUS_SUCCESS);
+    CHECK_STATUS(drop_source(source), STATUS_SUCCESS);
     CHECK(!hal_source_supported(source) && !hal_source_name(source));
     CHECK_STATUS(NtStartProfile(profile), STATUS_NOT_SUPPORTED);
-    CHECK_STATUS(drop(source), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(drop(ProfileTotalIssues), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(drop(ProfileTime), STATUS_INVALID_PARAMETER);
-    close(profile);
+    CHECK_STATUS(drop_source(source), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(drop_source(ProfileTotalIssues), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(drop_source(ProfileTime), STATUS_INVALID_PARAMETER);
+    close_handle(profile);
 }
 
 TEST(profile_counters, added_until_full,
@@ -175,14 +175,14 @@ TEST(profile_counters, added_until_full,
     SKIP_WITHOUT_SOURCE();
     for (; n < 64; n++) {
         name[5] = (char)('0' + n);
-        if (!NT_SUCCESS(add(name, 0xc0, &sources[n])))
+        if (!NT_SUCCESS(add_raw_source(name, 0xc0, &sources[n])))
             break;
         CHECK(hal_source_supported(sources[n]));
         CHECK(!n || sources[n] > sources[n - 1]);
     }
     CHECK_EQ(n, 16);
     while (n)
-        CHECK_STATUS(drop(sources[--n]), STATUS_SUCCESS);
+        CHECK_STATUS(drop_source(sources[--n]), STATUS_SUCCESS);
 }
 
 TEST(profile_counters, ownership, "the HAL reports the number of counters and the owner of each")
@@ -223,7 +223,7 @@ TEST(profile_counters, ownership, "the HAL reports the number of counters and th
     CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCounterOwnership, sizeof status, &status,
                                            NULL),
                  STATUS_INVALID_PARAMETER);
-    close(profile);
+    close_handle(profile);
 }
 
 static uint64_t rewritten_on(ULONG cpu)
@@ -282,14 +282,14 @@ TEST(profile_counters, corruption,
             CHECK_EQ(rewritten_on(cpu), 0);
         }
     }
-    close(profile);
+    close_handle(profile);
 }
 
 /* --- Many at once. --- */
 
 static uint32_t ended; /* atomic */
 
-static void spin(void *unused)
+static void spin_until_ended(void *unused)
 {
     (void)unused;
     while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE)) {
@@ -328,7 +328,7 @@ static void many_rounds(void)
     hal_source_set_interval(second, ROUND_INTERVAL);
     __atomic_store_n(&ended, 0, __ATOMIC_RELEASE);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        threads[cpu] = thread_create("spinner", spin, NULL, cpu_set_one(cpu));
+        threads[cpu] = thread_create("spinner", spin_until_ended, NULL, cpu_set_one(cpu));
     unsigned late = 0, rounds = test_long() ? ROUNDS : ROUNDS / 25;
     for (unsigned i = 0; i < rounds; i++)
         late +=
@@ -349,8 +349,8 @@ static void many_rounds(void)
     CHECK_EQ(profiles_started(), 0);
     hal_source_set_interval(SOURCE, 65536);
     hal_source_set_interval(second, 65536);
-    close(profiles[0]);
-    close(profiles[1]);
+    close_handle(profiles[0]);
+    close_handle(profiles[1]);
 }
 
 /* 1,000 in all; in parts, because the runner's patience is for one test. */

@@ -26,7 +26,7 @@
 static ULONG memory[BUCKETS + 4];
 static ULONG *const buffer = memory + 2;
 
-static void fill(void)
+static void fill_histogram(void)
 {
     for (unsigned i = 0; i < BUCKETS + 4; i++)
         memory[i] = CANARY;
@@ -46,7 +46,7 @@ static uint64_t sum(void)
 /* 16 buckets of 16 bytes; BufferSize is two elements larger. */
 static HANDLE usual(void)
 {
-    fill();
+    fill_histogram();
     return profile_made(BASE, 16 * BUCKETS, 4, buffer, sizeof memory - 2 * sizeof *memory,
                         ProfileTime, ~0ul);
 }
@@ -81,7 +81,7 @@ TEST(profile_interrupt, when_not_started,
      "without an object, before the start, after the stop and for another source nothing is "
      "counted [PO-34 PO-46 PO-47 PO-55 PO-73]")
 {
-    fill();
+    fill_histogram();
     CHECK_EQ(profiles_started(), 0);
     sample_at(BASE, ProfileTime);
     CHECK_EQ(sum(), 0);
@@ -187,7 +187,7 @@ TEST(profile_interrupt, affinity,
      "a sample on a processor outside the affinity changes nothing [PO-56]")
 {
     SKIP_WITH_ONE_CPU();
-    fill();
+    fill_histogram();
     HANDLE profile = profile_made(BASE, 16 * BUCKETS, 4, buffer, 4 * BUCKETS, ProfileTime, 2);
     profile_start(profile);
     test_run_on(0);
@@ -311,8 +311,8 @@ static void sample_around(const struct combination *c)
         sample_at(a, ProfileTime);
 }
 
-static bool expected(const struct combination *c, const ULONG *counts, const uint8_t *page,
-                     unsigned offset)
+static bool expected_counts(const struct combination *c, const ULONG *counts, const uint8_t *page,
+                            unsigned offset)
 {
     uint64_t buckets = buckets_of(c);
     for (uint64_t i = 0; i < buckets; i++) {
@@ -348,7 +348,7 @@ static void try(uint8_t *page, const struct combination *c)
     NtStartProfile(profile);
     sample_around(c);
     NtClose(profile);
-    if (!expected(c, (const ULONG *)(const void *)(page + offset), page, offset)) {
+    if (!expected_counts(c, (const ULONG *)(const void *)(page + offset), page, offset)) {
         test_note("size %lu, log2 %u, buffer %u", c->size, c->log2, c->buffer_size);
         CHECK(!"counts and nothing else");
     }

@@ -75,7 +75,7 @@ static ULONG *bucket; /* by the direct map */
 static uint64_t *entry;
 static unsigned interrupted;
 
-static uint64_t *entry_of(uint64_t *table, uint64_t address)
+static uint64_t *page_entry_of(uint64_t *table, uint64_t address)
 {
     for (unsigned shift = 39; shift > 12; shift -= 9)
         table = phys_to_virt(table[address >> shift & 511] & PTE_ADDRESS);
@@ -115,7 +115,7 @@ TEST(profile_kernel, not_lost,
 {
     bucket = phys_alloc(1);
     REQUIRE(bucket && vm_map(vm_kernel_pml4, PAGE, virt_to_phys(bucket), PTE_WRITE | PTE_NX));
-    entry = entry_of(vm_kernel_pml4, PAGE);
+    entry = page_entry_of(vm_kernel_pml4, PAGE);
     HANDLE profile = profile_made(BASE, 16, 4, (void *)PAGE, sizeof *bucket, ProfileTime, ~0ul);
     profile_start(profile);
     for (ULONG before = 1; before < 1000; before *= 3) {

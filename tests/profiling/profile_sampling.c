@@ -77,7 +77,7 @@ struct moment {
     uint64_t armed, unarmed, samples;
 };
 
-static struct moment now(const struct sampling *s, ULONG period)
+static struct moment moment_of(const struct sampling *s, ULONG period)
 {
     struct moment m;
     KIRQL old = irql_raise(PROFILE_LEVEL);
@@ -116,9 +116,9 @@ TEST(profile_sampling, exact,
     unsigned wanted = test_long() ? SAMPLES : SAMPLES / 10;
     SKIP_WITHOUT_SOURCE();
     REQUIRE(sampling_start(&s, PERIOD));
-    struct moment before = now(&s, PERIOD);
+    struct moment before = moment_of(&s, PERIOD);
     profile_loop_alone((uint64_t)wanted * PERIOD / LOOP_INSTRUCTIONS);
-    struct moment after = now(&s, PERIOD);
+    struct moment after = moment_of(&s, PERIOD);
     uint64_t events = (after.unarmed - before.unarmed) & pmu_mask(pmu_here(), s.unarmed);
     uint64_t samples = after.samples - before.samples;
     CHECK_RANGE(samples, wanted, wanted + wanted / 4); /* with the interrupts' own instructions */
@@ -161,7 +161,7 @@ struct interrupt_cost {
 
 /* Measures one sample, with a loop of one and a half periods. False if a timer tick intervened,
  * or a sample may be outside the loop. */
-static bool measure(const struct sampling *s, unsigned try, struct interrupt_cost *cost)
+static bool measure_sample(const struct sampling *s, unsigned try, struct interrupt_cost *cost)
 {
     const uint64_t turns = PERIOD * 3 / 2 / LOOP_INSTRUCTIONS;
     KIRQL old = irql_raise(DISPATCH_LEVEL);
@@ -196,7 +196,7 @@ TEST(profile_sampling, cost,
     REQUIRE(sampling_start(&s, PERIOD));
     profile_stop(s.all);
     for (unsigned i = 0; i < 200 && !measured; i++)
-        measured = measure(&s, i, &cost);
+        measured = measure_sample(&s, i, &cost);
     sampling_end(&s);
     REQUIRE(measured);
     cost_tell(cost.instructions, cost.accesses, "one sample");

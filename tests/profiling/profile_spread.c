@@ -20,7 +20,7 @@ static HANDLE of_loop(ULONG *counts, KPROFILE_SOURCE source, KAFFINITY cpu_mask)
                         cpu_mask);
 }
 
-static bool sampled(const ULONG *counts)
+static bool sampled_all(const ULONG *counts)
 {
     for (unsigned i = 0; i < ROUNDS && __atomic_load_n(counts, __ATOMIC_RELAXED) < WANTED; i++)
         profile_loop(TURNS);
@@ -50,7 +50,7 @@ TEST(profile_spread, counter_taken,
     for (unsigned cpu = 0; cpu < 2; cpu++) {
         test_run_on(cpu);
         __atomic_store_n(&counts, 0, __ATOMIC_RELAXED);
-        CHECK(sampled(&counts));
+        CHECK(sampled_all(&counts));
     }
     test_run_anywhere();
     profile_stop(profile);

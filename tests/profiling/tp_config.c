@@ -236,7 +236,7 @@ TEST(tp_config, query_null, "a query without an array returns the number of elem
 }
 
 /* Refused as the only element, as the first and as the last one, and nothing changes. */
-static void refused(HARDWARE_COUNTER bad)
+static void refused_element(HARDWARE_COUNTER bad)
 {
     HARDWARE_COUNTER before[] = { element(1), element(0) };
     HARDWARE_COUNTER first[] = { bad, element(0) }, last[MAX_HW_COUNTERS];
@@ -262,7 +262,7 @@ TEST(tp_config, bad_type, "types other than PMCCounter are refused [TP-24]")
     for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
         HARDWARE_COUNTER bad = element(0);
         bad.Type = (HARDWARE_COUNTER_TYPE)types[i];
-        refused(bad);
+        refused_element(bad);
     }
 }
 
@@ -272,7 +272,7 @@ TEST(tp_config, bad_reserved, "each bit of Reserved is refused [TP-25]")
     for (unsigned bit = 0; bit < 32; bit++) {
         HARDWARE_COUNTER bad = element(0);
         bad.Reserved = 1u << bit;
-        refused(bad);
+        refused_element(bad);
     }
 }
 
@@ -282,15 +282,16 @@ TEST(tp_config, bad_index, "an Index for which the processor has no counter is r
     static const ULONG64 never[] = { 0x40000020, 0x80000000,  0xc0000000,
                                      0xffffffff, 0x100000000, ~UINT64_C(0) };
     for (unsigned i = 0; i < ARRAY_SIZE(never); i++)
-        refused((HARDWARE_COUNTER){ PMCCounter, 0, never[i] });
+        refused_element((HARDWARE_COUNTER){ PMCCounter, 0, never[i] });
     for (unsigned bit = 32; bit < 64; bit++) { /* high bits above a good selector */
         HARDWARE_COUNTER bad = element(0);
         bad.Index |= UINT64_C(1) << bit;
-        refused(bad);
+        refused_element(bad);
     }
     for (unsigned ctr = 0; ctr < 64; ctr++)
         if (!(common_counters() >> ctr & 1))
-            refused((HARDWARE_COUNTER){ PMCCounter, 0, ctr < 32 ? ctr : 0x40000000 + ctr - 32 });
+            refused_element(
+                (HARDWARE_COUNTER){ PMCCounter, 0, ctr < 32 ? ctr : 0x40000000 + ctr - 32 });
 }
 
 TEST(tp_config, every_counter,

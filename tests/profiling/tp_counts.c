@@ -19,7 +19,7 @@
     20000 /* instructions around it: the read, and the calls; an emulator's margin included */
 
 /* Runs user_measure with this mask; what it read. */
-static bool measure(uint64_t mask, PERFORMANCE_DATA *data)
+static bool measure_mask(uint64_t mask, PERFORMANCE_DATA *data)
 {
     struct process *process = user_process();
     struct thread *thread = process ? user_start(process, USER(user_measure), mask) : NULL;
@@ -40,7 +40,7 @@ static bool untouched(const HARDWARE_COUNTER_DATA *element)
     return memcmp(element, &fill, sizeof fill) == 0;
 }
 
-static void counted(const HARDWARE_COUNTER_DATA *element)
+static void counted_element(const HARDWARE_COUNTER_DATA *element)
 {
     CHECK_EQ(element->Type, PMCCounter);
     CHECK_EQ(element->Reserved, 0);
@@ -59,18 +59,19 @@ TEST(tp_counts, elements,
     same[0] = same[1] = same[2] = ctr;
     counting_configure(same, 3);
     for (unsigned m = 0; m < ARRAY_SIZE(masks); m++) {
-        if (!measure(masks[m], &data))
+        if (!measure_mask(masks[m], &data))
             continue;
         CHECK_EQ(data.HwCountersCount, (masks[m] & 1) + (masks[m] >> 1 & 1) + (masks[m] >> 2 & 1));
         for (unsigned i = 0; i < MAX_HW_COUNTERS; i++)
             if (!(masks[m] >> i & 1))
                 CHECK(untouched(&data.HwCounters[i]));
             else if (i < 3)
-                counted(&data.HwCounters[i]);
+                counted_element(&data.HwCounters[i]);
             else
                 CHECK_EQ(data.HwCounters[i].Value, 0);
     }
-    if (measure(7, &data)) /* one counter is read three times, with the reader's loop in between */
+    if (measure_mask(
+            7, &data)) /* one counter is read three times, with the reader's loop in between */
         for (unsigned i = 0; i < 2; i++)
             CHECK_RANGE(data.HwCounters[i + 1].Value - data.HwCounters[i].Value, 1, 200);
     counting_stop();
@@ -89,9 +90,9 @@ TEST(tp_counts, elements_in_order,
     counting_pause(PMU_BIT(ctrs[1]));
     for (unsigned turn = 0; turn < 2; turn++) {
         unsigned order[] = { ctrs[turn], ctrs[1 - turn] };
-        if (counting_configure(order, 2) && measure(3, &data)) {
+        if (counting_configure(order, 2) && measure_mask(3, &data)) {
             CHECK_EQ(data.HwCountersCount, 2);
-            counted(&data.HwCounters[turn]);
+            counted_element(&data.HwCounters[turn]);
             CHECK_EQ(data.HwCounters[1 - turn].Value, 0);
         }
     }
@@ -106,8 +107,8 @@ TEST(tp_counts, counts_start_again,
     SKIP_WITHOUT_PMU();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     for (unsigned i = 0; i < 5; i++)
-        if (measure(1, &data))
-            counted(&data.HwCounters[0]);
+        if (measure_mask(1, &data))
+            counted_element(&data.HwCounters[0]);
     counting_stop();
 }
 
@@ -122,9 +123,9 @@ TEST(tp_counts, events, "two events at once are read in the order of the configu
         if (!counting_possible(events[turn], 2))
             SKIP("needs counters of instructions and of cycles");
         REQUIRE(counting_start_many(events[turn], 2, PMU_USER, ctrs));
-        if (measure(0xffff, &data)) {
+        if (measure_mask(0xffff, &data)) {
             CHECK_EQ(data.HwCountersCount, 2);
-            counted(&data.HwCounters[turn]);
+            counted_element(&data.HwCounters[turn]);
             CHECK_RANGE(data.HwCounters[1 - turn].Value, WORK / 100,
                         1000000000); /* several a cycle; slow hosts */
         }

@@ -83,7 +83,7 @@ static uint64_t sum_of(const struct totals *t, unsigned kind)
     return sum;
 }
 
-static void program(void *argument)
+static void program_party(void *argument)
 {
     const unsigned *ctrs = argument;
     KIRQL old = irql_raise(PROFILE_LEVEL);
@@ -99,7 +99,7 @@ struct party {
 
 /* The sum of the threads' counts if all are asleep, else 0. What traps added is included again:
  * it is in the CPUs' counters, and the kernel subtracted it from the threads'. */
-static uint64_t counted(const struct party *p)
+static uint64_t counted_by_party(const struct party *p)
 {
     uint64_t sum = 0;
     for (unsigned i = 0; i < THREADS; i++) {
@@ -116,11 +116,11 @@ static uint64_t counted(const struct party *p)
 static uint64_t totals_asleep(const struct party *p, unsigned what, struct totals *totals)
 {
     for (unsigned tries = 0; tries < 3000; tries++) {
-        uint64_t ready = 0, sum = counted(p);
+        uint64_t ready = 0, sum = counted_by_party(p);
         process_read(p->process, &ready, (uint64_t)&user_exact_ready[what], sizeof ready);
         sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution);
         smp_call(SMP_ALL, read_totals, totals);
-        if (ready == THREADS && sum && counted(p) == sum)
+        if (ready == THREADS && sum && counted_by_party(p) == sum)
             return sum;
         if (what == 1 && ready < THREADS)
             sched_set_affinity(p->threads[tries % THREADS],
@@ -168,7 +168,7 @@ TEST(tp_exact, sum,
     if (kinds == KINDS) {
         uint64_t counters = PMU_BIT(ctrs[0]) | PMU_BIT(ctrs[1]) | PMU_BIT(ctrs[2]);
         counting_pause(counters);
-        smp_call(SMP_ALL, program, ctrs);
+        smp_call(SMP_ALL, program_party, ctrs);
         counting_resume(counters);
     }
     p.process = user_process();

@@ -45,7 +45,7 @@ static unsigned seek_once(struct runner all[4], bool moved)
 
 /* Its counters have no counts of other threads, which run on the same CPU, or move with it: as
  * often as there are enough moves, for of a long period few fit in. */
-static void seek(bool moved)
+static void seek_moves(bool moved)
 {
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS };
     unsigned ctrs[2], moves = 0;
@@ -67,13 +67,13 @@ TEST(tp_isolate, nothing_foreign,
      "through 20,000 switches among other threads that count, RDPMC returns the thread's own "
      "counts and 0 for every other counter")
 {
-    seek(false);
+    seek_moves(false);
 }
 
 TEST(tp_isolate, nothing_foreign_moved, "the same while all of them are moved from CPU to CPU")
 {
     SKIP_BELOW_CPUS(2);
-    seek(true);
+    seek_moves(true);
 }
 
 TEST(tp_isolate, refused_beside_others,

@@ -12,7 +12,7 @@
 #define LEAST 1000u /* instructions of a thread that ran for a tick at least */
 
 /* All elements have the same counter: of a thread that does not run they are equal. */
-static void agree(const struct thread *thread, uint64_t mask)
+static void elements_agree(const struct thread *thread, uint64_t mask)
 {
     const struct thread_profiling *p = thread->profiling;
     if (!CHECK(p != NULL))
@@ -39,7 +39,7 @@ static void switch_among(const uint64_t *masks, unsigned count)
     KIRQL old = irql_raise(DISPATCH_LEVEL);
     for (unsigned i = 0; i < count; i++)
         if (runners[i].thread)
-            agree(runners[i].thread, masks[i]);
+            elements_agree(runners[i].thread, masks[i]);
     irql_lower(old);
     for (unsigned i = 0; i < count; i++)
         if (runners[i].process)

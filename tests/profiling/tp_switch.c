@@ -14,7 +14,7 @@
 
 extern char switch_stacks[], switch_profiling_end[]; /* switch.asm */
 
-static void yield_often(void *unused)
+static void yield_thread_often(void *unused)
 {
     (void)unused;
     for (unsigned i = 0; i < SWITCHES; i++)
@@ -26,9 +26,9 @@ static struct vpmu_accesses accesses_of_switches(void)
 {
     unsigned cpu = cpu_number();
     struct vpmu_accesses before = vpmu_accesses();
-    struct thread *other = thread_create("partner", yield_often, NULL, cpu_set_one(cpu));
+    struct thread *other = thread_create("partner", yield_thread_often, NULL, cpu_set_one(cpu));
     if (CHECK(other != NULL)) {
-        yield_often(NULL);
+        yield_thread_often(NULL);
         sched_wait(&other->object, SCHED_FOREVER, Executive);
         object_release(&other->object);
     }
@@ -73,7 +73,7 @@ TEST(tp_switch, unprofiled_instructions,
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         test_run_on(cpu);
-        struct thread *other = thread_create("partner", yield_often, NULL, cpu_set_one(cpu));
+        struct thread *other = thread_create("partner", yield_thread_often, NULL, cpu_set_one(cpu));
         REQUIRE(other != NULL);
         lab_catch();
         lab_caught.watch[0] = (uint64_t)switch_stacks;

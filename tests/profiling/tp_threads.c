@@ -26,14 +26,14 @@ static struct runner start_ready(void (*function)(uint64_t), uint64_t argument,
     return r;
 }
 
-static void end(struct runner *r)
+static void end_runner(struct runner *r)
 {
     if (r->process)
         end_by_force(r->process, r->thread);
 }
 
 /* Waits for the thread; its exit status. */
-static NTSTATUS finish(struct runner *r)
+static NTSTATUS finish_runner(struct runner *r)
 {
     NTSTATUS status = STATUS_NO_MEMORY;
     if (r->thread) {
@@ -52,7 +52,7 @@ static NTSTATUS set_one(uint64_t ctr)
     return KeSetHardwareCounterConfiguration(&c, 1);
 }
 
-static void configured(unsigned ctr)
+static void configured_counter(unsigned ctr)
 {
     HARDWARE_COUNTER array[MAX_HW_COUNTERS];
     ULONG count = 0;
@@ -74,14 +74,14 @@ TEST(tp_threads, configuration_in_use,
         CHECK_EQ(counter_config_users(), 1);
         for (uint64_t rest = common_counters(); rest; rest &= rest - 1)
             CHECK_STATUS(set_one((uint64_t)__builtin_ctzll(rest)), STATUS_WMI_ALREADY_ENABLED);
-        configured(ctr);
+        configured_counter(ctr);
         uint64_t reads = peek(r.process, &user_reads);
         peek_wait(r.process, &user_reads, reads + 10);
         CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
         CHECK_STATUS(set_one(ctr), STATUS_WMI_ALREADY_ENABLED); /* it still has counters enabled */
         sched_wait(&r.thread->object, SCHED_FOREVER, Executive);
         CHECK_STATUS(set_one(ctr), STATUS_SUCCESS);
-        configured(ctr);
+        configured_counter(ctr);
         user_finish(r.process, r.thread);
     }
     counting_stop();
@@ -97,7 +97,7 @@ TEST(tp_threads, refused_arguments_first,
     CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 1), STATUS_INVALID_PARAMETER);
     CHECK_STATUS(KeSetHardwareCounterConfiguration(&bad, MAX_HW_COUNTERS + 1),
                  STATUS_INVALID_PARAMETER);
-    end(&r);
+    end_runner(&r);
 }
 
 TEST(tp_threads, configuration_not_in_use,
@@ -113,7 +113,7 @@ TEST(tp_threads, configuration_not_in_use,
         CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
         nap();
     }
-    end(&r);
+    end_runner(&r);
 }
 
 static void ended(NTSTATUS found, NTSTATUS wanted)
@@ -141,11 +141,11 @@ TEST(tp_threads, ends_enabled,
                          STATUS_WMI_ALREADY_ENABLED);
         if (r.thread)
             thread_terminate(r.thread, STATUS_TIMEOUT);
-        ended(finish(&r), STATUS_TIMEOUT);
+        ended(finish_runner(&r), STATUS_TIMEOUT);
     }
 }
 
-static void query(void *argument)
+static void query_profiling(void *argument)
 {
     HARDWARE_COUNTER array[MAX_HW_COUNTERS];
     ULONG count = 0;
@@ -162,7 +162,8 @@ TEST(tp_threads, one_configuration, "threads on every CPU use the same configura
         CHECK_STATUS(set_one(ctr), STATUS_SUCCESS);
         for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
             uint64_t index = 0;
-            struct thread *thread = thread_create("query", query, &index, cpu_set_one(cpu));
+            struct thread *thread =
+                thread_create("query", query_profiling, &index, cpu_set_one(cpu));
             if (!CHECK(thread != NULL))
                 continue;
             sched_wait(&thread->object, SCHED_FOREVER, Executive);
@@ -218,9 +219,9 @@ static void not_allowed_beside_others(void)
     for (unsigned cpu = 0; cpu < n; cpu++)
         not_allowed(cpu_set_one(cpu));
     for (unsigned cpu = 0; cpu < n; cpu++) {
-        end(&spinning[cpu]);
+        end_runner(&spinning[cpu]);
         not_allowed(cpu_set_one(cpu));
-        end(&sleeping[cpu]);
+        end_runner(&sleeping[cpu]);
     }
 }
 
@@ -246,7 +247,7 @@ TEST(tp_threads, rdpmc_after_profiled,
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         struct runner r = start_on(user_end_profiled, 1, cpu_set_one(cpu));
-        CHECK_STATUS(finish(&r), STATUS_SUCCESS);
+        CHECK_STATUS(finish_runner(&r), STATUS_SUCCESS);
         not_allowed(cpu_set_one(cpu));
     }
 }
@@ -278,7 +279,7 @@ TEST(tp_threads, foreign_handle, "a handle of another process is not valid in th
         CHECK_EQ(handle, 160);
         CHECK_STATUS(user_run(USER(user_foreign_handle), handle), STATUS_SUCCESS);
     }
-    end(&r);
+    end_runner(&r);
 }
 
 TEST(tp_threads, many, "256 threads can be profiled at once; one more is refused, until one ends")

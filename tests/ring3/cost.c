@@ -14,8 +14,8 @@ void user_cost_call(uint64_t cycles);
 static HANDLE profile;
 static uint32_t selector;
 
-static void nothing(void) { asm volatile(""); }
-static void call(void) { ZwGetCurrentProcessorNumber(); }
+static void empty_function(void) { asm volatile(""); }
+static void call_kernel(void) { ZwGetCurrentProcessorNumber(); }
 
 static void read_data(void)
 {
@@ -23,7 +23,7 @@ static void read_data(void)
     RtlReadThreadProfilingData(profile, READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, &data);
 }
 
-static void read_raw(void)
+static void read_raw_counter(void)
 {
     uint64_t value = __readpmc(selector);
     asm volatile("" : : "r"(value));
@@ -33,7 +33,7 @@ struct reading {
     uint64_t instructions, cycles;
 };
 
-static struct reading measure(void (*function)(void), uint64_t cycles)
+static struct reading measure_call(void (*function)(void), uint64_t cycles)
 {
     void (*volatile to)(void) = function;
     uint64_t cycles_before = cycles >> 32 ? __readpmc((uint32_t)cycles) : 0;
@@ -46,11 +46,12 @@ static struct reading measure(void (*function)(void), uint64_t cycles)
 
 void user_cost_call(uint64_t cycles)
 {
-    static void (*const functions[4])(void) = { nothing, call, read_data, read_raw };
+    static void (*const functions[4])(void) = { empty_function, call_kernel, read_data,
+                                                read_raw_counter };
     CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 1, &profile), ERROR_SUCCESS);
     selector = ((const THREAD_PERFORMANCE_DATA *)profile)->HwCounters[0].Index;
     for (unsigned i = 0; i < 4 * RUNS; i++) {
-        struct reading r = measure(functions[i / RUNS], cycles);
+        struct reading r = measure_call(functions[i / RUNS], cycles);
         user_call_cost[i / RUNS][0][i % RUNS] = r.instructions;
         user_call_cost[i / RUNS][1][i % RUNS] = r.cycles;
     }

@@ -32,7 +32,7 @@ static struct {
 
 static uint64_t arrived; /* atomic: workers that may begin, all of them together */
 
-static struct moment now(const THREAD_PERFORMANCE_DATA *block)
+static struct moment moment_of(const THREAD_PERFORMANCE_DATA *block)
 {
     struct moment m;
     uint64_t updates;
@@ -48,10 +48,10 @@ static struct moment now(const THREAD_PERFORMANCE_DATA *block)
 /* Often enough since the first moment. */
 static bool switched(const struct worker *w, const THREAD_PERFORMANCE_DATA *block)
 {
-    return now(block).switches - w->first.switches >= w->yields / YIELDS_OF_SWITCH;
+    return moment_of(block).switches - w->first.switches >= w->yields / YIELDS_OF_SWITCH;
 }
 
-static DWORD work(PVOID argument)
+static DWORD work_counted(PVOID argument)
 {
     struct worker *w = argument;
     HANDLE profile = NULL;
@@ -67,7 +67,7 @@ static DWORD work(PVOID argument)
         _mm_pause();
         ZwYieldExecution();
     }
-    w->first = now(profile);
+    w->first = moment_of(profile);
     for (uint64_t i = 0; i < w->yields || (i < 10 * w->yields && !switched(w, profile)); i++) {
         ring3_work(w->turns + i % 7);
         ZwYieldExecution();
@@ -75,11 +75,11 @@ static DWORD work(PVOID argument)
             Sleep(1);
     }
     Sleep(1); /* a switch, which ends the work's last stretch */
-    w->last = now(profile);
+    w->last = moment_of(profile);
     return DisableThreadProfiling(profile);
 }
 
-static void take(const struct record *r)
+static void take_record(const struct record *r)
 {
     unsigned cpu = r->buffer->ClientContext.ProcessorIndex;
     const WMI_CONTEXTSWAP *swap = r->payload;
@@ -94,7 +94,7 @@ static void take(const struct record *r)
     cpus[cpu].known = true;
 }
 
-static void take_all(struct session *s, void *bytes)
+static void take_all_records(struct session *s, void *bytes)
 {
     ULONG n = 0;
     CHECK_STATUS(session_flush(s), STATUS_SUCCESS);
@@ -104,7 +104,7 @@ static void take_all(struct session *s, void *bytes)
             if (r.count != 1 || r.size != sizeof(WMI_CONTEXTSWAP))
                 CHECK(!"a context switch with one counter");
             else
-                take(&r);
+                take_record(&r);
     }
 }
 
@@ -121,13 +121,13 @@ static bool set_up(struct session *s)
            CHECK_STATUS(session_mask(s, PERF_CONTEXT_SWITCH, 0), STATUS_SUCCESS);
 }
 
-static void run(uint64_t yields)
+static void run_workers(uint64_t yields)
 {
     HANDLE threads[THREADS];
     arrived = 0;
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){ .turns = 100 * i, .yields = yields };
-        threads[i] = CreateThread(NULL, 0, work, &workers[i], 0, NULL);
+        threads[i] = CreateThread(NULL, 0, work_counted, &workers[i], 0, NULL);
         REQUIRE(threads[i] != NULL);
     }
     CHECK_EQ(WaitForMultipleObjects(THREADS, threads, TRUE, INFINITE), WAIT_OBJECT_0);
@@ -140,9 +140,9 @@ void user_trace_counts(uint64_t yields)
     struct session s;
     uint8_t *bytes = ring3_pages(BYTES / RING3_PAGE);
     REQUIRE(bytes && set_up(&s));
-    run(yields);
+    run_workers(yields);
     CHECK_STATUS(session_mask(&s, 0, 0), STATUS_SUCCESS);
-    take_all(&s, bytes);
+    take_all_records(&s, bytes);
     CHECK_EQ(session_stop(&s), 0);
     session_close(&s);
     for (const struct worker *w = workers; w < workers + THREADS; w++) {

@@ -7,14 +7,14 @@
 
 static uint8_t *bytes;
 
-static bool start(struct session *s)
+static bool start_hooks(struct session *s)
 {
     bytes = ring3_pages(BYTES / RING3_PAGE);
     SetThreadAffinityMask(GetCurrentThread(), 1);
     return CHECK(bytes != NULL) && session_start(s, 64, 16);
 }
 
-static struct records finish(struct session *s)
+static struct records finish_hooks(struct session *s)
 {
     ULONG n = 0;
     CHECK_STATUS(session_mask(s, 0, 0), STATUS_SUCCESS);
@@ -34,13 +34,13 @@ TEST_USER(etw_hooks, system_calls,
     ULONG unknown = 0, closed = 0;
     bool inside = true; /* of the call that sets the mask */
     uint64_t address = 1, close_address = 0;
-    REQUIRE(start(&s));
+    REQUIRE(start_hooks(&s));
     CHECK_STATUS(session_mask(&s, PERF_SYSCALL, 0), STATUS_SUCCESS);
     for (unsigned i = 0; i < CALLS; i++) {
         CHECK_STATUS(no_such_service(), STATUS_INVALID_SYSTEM_SERVICE);
         CHECK_STATUS(ZwClose(none), STATUS_INVALID_HANDLE);
     }
-    struct records all = finish(&s);
+    struct records all = finish_hooks(&s);
     for (struct record r; (r = next_record(&all)).header;) {
         bool enters = r.header->HookId == PERFINFO_LOG_TYPE_SYSCALL_ENTER;
         CHECK_EQ(r.buffer->ClientContext.ProcessorIndex, 0);
@@ -108,7 +108,7 @@ TEST_USER(etw_hooks, moving,
         CloseHandle(movers[i]);
 }
 
-static DWORD nothing(PVOID unused)
+static DWORD thread_of_nothing(PVOID unused)
 {
     (void)unused;
     return GetCurrentThreadId();
@@ -129,14 +129,14 @@ TEST_USER(etw_hooks, threads,
         WMI_EXTENDED_THREAD_INFORMATION thread;
     } seen[4];
     GetSystemInfo(&system);
-    REQUIRE(start(&s));
+    REQUIRE(start_hooks(&s));
     info.TraceHandle = s.trace;
     info.EventTraceGroupMasks.Masks[1] =
         PERF_MASK_BITS(PERF_CONTEXT_SWITCH) | PERF_MASK_BITS(PERF_DISPATCHER);
     CHECK_STATUS(ZwSetSystemInformation(SystemPerformanceTraceInformation, &info, sizeof info),
                  STATUS_SUCCESS);
-    ULONG id = (ULONG)ring3_run(nothing, NULL);
-    struct records all = finish(&s);
+    ULONG id = (ULONG)ring3_run(thread_of_nothing, NULL);
+    struct records all = finish_hooks(&s);
     for (struct record r; (r = next_record(&all)).header;)
         for (unsigned i = 0; i < 4; i++)
             if (r.header->HookId == order[i] && !seen[i].time &&
@@ -151,7 +151,7 @@ TEST_USER(etw_hooks, threads,
     for (unsigned i = 0; i < 4; i += 3) {
         const WMI_EXTENDED_THREAD_INFORMATION *t = &seen[i].thread;
         CHECK_EQ(t->ProcessId, GetCurrentProcessId());
-        CHECK(t->Win32StartAddr == (PVOID)nothing);
+        CHECK(t->Win32StartAddr == (PVOID)thread_of_nothing);
         CHECK_EQ((uint8_t *)t->UserStackBase - (uint8_t *)t->UserStackLimit, 16 * RING3_PAGE);
         CHECK((uint64_t)t->StackLimit >> 63 && t->StackBase > t->StackLimit);
         CHECK_EQ(t->Affinity, system.dwActiveProcessorMask);
@@ -164,7 +164,7 @@ TEST_USER(etw_hooks, interrupts,
     struct session s;
     ULONG ticks = 0, here = 0;
     uint64_t last = 0;
-    REQUIRE(start(&s));
+    REQUIRE(start_hooks(&s));
     CHECK_STATUS(session_mask(&s, PERF_INTERRUPT, 0), STATUS_SUCCESS);
     ULONG start_ms = GetTickCount();
     for (unsigned i = 0; i < 14; i++) { /* each sleep ends with a tick, of any CPU */
@@ -172,7 +172,7 @@ TEST_USER(etw_hooks, interrupts,
         Sleep(1);
     }
     ULONG ms = GetTickCount() - start_ms + 1;
-    struct records all = finish(&s);
+    struct records all = finish_hooks(&s);
     for (struct record r; (r = next_record(&all)).header;) {
         const PERFINFO_INTERRUPT_INFORMATION *i = r.payload;
         CHECK_EQ(r.header->HookId, PERFINFO_LOG_TYPE_INTERRUPT);

@@ -7,13 +7,13 @@
 #define UNMAPPED ((PVOID)0x12345678)
 #define NOISE 3000
 
-static void privilege(BOOLEAN on)
+static void set_privilege(BOOLEAN on)
 {
     BOOLEAN was;
     CHECK_STATUS(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, on, FALSE, &was), STATUS_SUCCESS);
 }
 
-static NTSTATUS set(const void *buffer, ULONG length)
+static NTSTATUS set_class(const void *buffer, ULONG length)
 {
     return ZwSetSystemInformation(SystemPerformanceTraceInformation, (PVOID)(uint64_t)buffer,
                                   length);
@@ -38,9 +38,9 @@ static void check_privileged(const struct session *s, bool held)
     CHECK_STATUS(session_list(EventTraceProfileConfigInformation, 0, &swap, 0), wanted);
     CHECK_STATUS(session_list(EventTraceProfileConfigInformation, 0, &no_source, 1),
                  held ? STATUS_NOT_SUPPORTED : wanted);
-    CHECK_STATUS(set(&time, sizeof time), wanted);
-    CHECK_STATUS(set(add, sizeof add), held ? STATUS_INVALID_PARAMETER : wanted);
-    CHECK_STATUS(set(&remove, sizeof remove), held ? STATUS_INVALID_PARAMETER : wanted);
+    CHECK_STATUS(set_class(&time, sizeof time), wanted);
+    CHECK_STATUS(set_class(add, sizeof add), held ? STATUS_INVALID_PARAMETER : wanted);
+    CHECK_STATUS(set_class(&remove, sizeof remove), held ? STATUS_INVALID_PARAMETER : wanted);
     CHECK_STATUS(session_mask(s, PERF_PROFILE, 0), wanted);
     CHECK_STATUS(session_mask(s, PERF_PMC_PROFILE, 0), wanted);
     CHECK_STATUS(session_mask(s, PERF_PROFILING, 0), wanted);
@@ -62,9 +62,9 @@ TEST_USER(etw_input, privilege,
     struct session s;
     REQUIRE(session_start(&s, 64, 16));
     check_privileged(&s, false);
-    privilege(TRUE);
+    set_privilege(TRUE);
     check_privileged(&s, true);
-    privilege(FALSE);
+    set_privilege(FALSE);
     session_stop(&s);
     session_close(&s);
 }
@@ -90,7 +90,7 @@ TEST_USER(
         CHECK_STATUS(ZwTraceControl(EtwStartLoggerCode, &d.info, sizeof d.info, bad[i],
                                     sizeof d.info, &n),
                      STATUS_ACCESS_VIOLATION);
-        CHECK_STATUS(set(bad[i], 4 + (i == 3 ? (ULONG)sizeof d.info : 0)),
+        CHECK_STATUS(set_class(bad[i], 4 + (i == 3 ? (ULONG)sizeof d.info : 0)),
                      i == 3 ? STATUS_NOT_IMPLEMENTED : STATUS_ACCESS_VIOLATION);
         struct session_info named;
         session_describe(&named, SESSION_NAME);
@@ -171,7 +171,7 @@ TEST_USER(etw_input, noise,
         PVOID at = i % 7 ? (PVOID)words : (PVOID)ring3_random(&seed);
         ZwTraceControl((ULONG)ring3_random(&seed) % 0x110, at, in, words, out, &n);
         words[0] = (uint32_t)ring3_random(&seed) % 0x20;
-        set(words, in);
+        set_class(words, in);
         ZwQuerySystemInformation(SystemPerformanceTraceInformation, at, out, &n);
     }
     for (ULONG id = 1; id <= 8; id++) {

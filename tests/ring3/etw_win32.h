@@ -14,7 +14,7 @@ struct properties {
 };
 
 /* What could start, or control, a session. */
-static inline void describe(struct properties *q)
+static inline void win32_describe(struct properties *q)
 {
     memset(q, 0, sizeof *q);
     q->p.Wnode.BufferSize = sizeof *q;
@@ -24,22 +24,22 @@ static inline void describe(struct properties *q)
     q->p.LoggerNameOffset = offsetof(struct properties, name);
 }
 
-static inline bool start(TRACEHANDLE *session)
+static inline bool win32_start(TRACEHANDLE *session)
 {
     struct properties q;
-    describe(&q);
+    win32_describe(&q);
     q.p.MaximumBuffers = 32;
     return CHECK_EQ(StartTraceW(session, NAME, &q.p), ERROR_SUCCESS);
 }
 
-static inline ULONG stop(TRACEHANDLE session)
+static inline ULONG win32_stop(TRACEHANDLE session)
 {
     struct properties q;
-    describe(&q);
+    win32_describe(&q);
     return ControlTraceW(session, NULL, &q.p, EVENT_TRACE_CONTROL_STOP);
 }
 
-static inline void privilege(bool on)
+static inline void win32_privilege(bool on)
 {
     BOOLEAN was;
     CHECK_STATUS(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, on, FALSE, &was), STATUS_SUCCESS);

@@ -91,7 +91,7 @@ static TRACEHANDLE open_trace(void)
     return trace;
 }
 
-static void begin(TRACEHANDLE session, ULONG first, ULONG third)
+static void begin_trace(TRACEHANDLE session, ULONG first, ULONG third)
 {
     PERFINFO_GROUPMASK masks = { { 0, first, third } };
     CHECK_EQ(TraceSetInformation(session, TraceSystemTraceEnableFlagsInfo, &masks, sizeof masks),
@@ -108,7 +108,7 @@ static DWORD yield_often(PVOID unused)
     return 0;
 }
 
-static void work(void)
+static void work_traced(void)
 {
     HANDLE workers[WORKERS];
     for (unsigned i = 0; i < WORKERS; i++)
@@ -138,7 +138,7 @@ static void read_along(ULONG counters, ULONG *sources)
     };
     TRACEHANDLE session = 0, trace;
     struct properties q;
-    REQUIRE(start(&session));
+    REQUIRE(win32_start(&session));
     if (counters) {
         CHECK_EQ(TraceSetInformation(session, TracePmcCounterListInfo, sources,
                                      counters * sizeof *sources),
@@ -149,10 +149,10 @@ static void read_along(ULONG counters, ULONG *sources)
     }
     got.counters = counters;
     trace = open_trace();
-    begin(session, PERF_MASK_BITS(PERF_CONTEXT_SWITCH), PERF_MASK_BITS(PERF_SYSCALL));
+    begin_trace(session, PERF_MASK_BITS(PERF_CONTEXT_SWITCH), PERF_MASK_BITS(PERF_SYSCALL));
     HANDLE reader = CreateThread(NULL, 0, process, &trace, 0, NULL);
-    work();
-    describe(&q);
+    work_traced();
+    win32_describe(&q);
     CHECK_EQ(ControlTraceW(session, NULL, &q.p, EVENT_TRACE_CONTROL_STOP), ERROR_SUCCESS);
     CHECK_EQ(end_of(reader), ERROR_SUCCESS);
     CHECK_EQ(q.p.EventsLost, 0);
@@ -201,12 +201,12 @@ TEST_USER(etw_win32, in_order,
     struct properties q;
     SYSTEM_INFO system;
     GetSystemInfo(&system);
-    describe(&q);
+    win32_describe(&q);
     q.p.BufferSize = 4;
     q.p.MinimumBuffers = 4 * system.dwNumberOfProcessors;
     REQUIRE(StartTraceW(&session, NAME, &q.p) == ERROR_SUCCESS);
     trace = open_trace();
-    begin(session, 0, PERF_MASK_BITS(PERF_SYSCALL));
+    begin_trace(session, 0, PERF_MASK_BITS(PERF_SYSCALL));
     HANDLE reader = CreateThread(NULL, 0, process, &trace, 0, NULL);
     for (uint64_t i = 0; i < WORKERS; i++)
         workers[i] =
@@ -214,7 +214,7 @@ TEST_USER(etw_win32, in_order,
     CHECK_EQ(WaitForMultipleObjects(WORKERS, workers, TRUE, INFINITE), WAIT_OBJECT_0);
     for (unsigned i = 0; i < WORKERS; i++)
         CloseHandle(workers[i]);
-    CHECK_EQ(stop(session), ERROR_SUCCESS);
+    CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
     CHECK_EQ(end_of(reader), ERROR_SUCCESS);
     test_note("%u buffers, %u calls", got.buffers, got.calls);
     CHECK_EQ(got.wrong, 0);
@@ -229,7 +229,7 @@ TEST_USER(etw_win32, times,
     EVENT_TRACE_LOGFILEA log;
     TRACEHANDLE session = 0, trace;
     LARGE_INTEGER before, after;
-    REQUIRE(start(&session));
+    REQUIRE(win32_start(&session));
     describe_log((EVENT_TRACE_LOGFILEW *)(void *)&log);
     log.LoggerName = (char[]){ "win32 test" };
     log.ProcessTraceMode = MODE;
@@ -239,20 +239,20 @@ TEST_USER(etw_win32, times,
     CHECK_EQ(log.BufferSize, 16384);
     CHECK_RANGE(log.LogfileHeader.NumberOfProcessors, 1, 64); /* what the kernel takes */
     QueryPerformanceCounter(&before);
-    begin(session, 0, PERF_MASK_BITS(PERF_SYSCALL));
+    begin_trace(session, 0, PERF_MASK_BITS(PERF_SYSCALL));
     Sleep(1);
-    CHECK_EQ(stop(session), ERROR_SUCCESS);
+    CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
     QueryPerformanceCounter(&after);
     CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_SUCCESS);
     CHECK(got.last >= before.QuadPart && got.last <= after.QuadPart);
     CHECK_EQ(got.wrong, 0);
     CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
     got.last = 0;
-    REQUIRE(start(&session));
+    REQUIRE(win32_start(&session));
     trace = open_trace();
     uint64_t tsc = __rdtsc();
-    begin(session, 0, PERF_MASK_BITS(PERF_SYSCALL));
-    CHECK_EQ(stop(session), ERROR_SUCCESS);
+    begin_trace(session, 0, PERF_MASK_BITS(PERF_SYSCALL));
+    CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
     CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_SUCCESS);
     CHECK((uint64_t)got.last > tsc && (uint64_t)got.last < __rdtsc());
     CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
@@ -263,9 +263,9 @@ TEST_USER(
     "CloseTrace ends ProcessTrace, from a callback and from elsewhere; twice at a time it is busy")
 {
     TRACEHANDLE session = 0, trace;
-    REQUIRE(start(&session));
+    REQUIRE(win32_start(&session));
     trace = open_trace();
-    begin(session, 0, PERF_MASK_BITS(PERF_SYSCALL));
+    begin_trace(session, 0, PERF_MASK_BITS(PERF_SYSCALL));
     got.close = trace;
     got.close_error = 99;
     CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_SUCCESS);
@@ -280,7 +280,7 @@ TEST_USER(
     CHECK_EQ(CloseTrace(trace), ERROR_CTX_CLOSE_PENDING);
     CHECK_EQ(end_of(reader), ERROR_SUCCESS);
     CHECK_EQ(CloseTrace(trace), ERROR_INVALID_HANDLE);
-    CHECK_EQ(stop(session), ERROR_SUCCESS);
+    CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
 }
 
 TEST_USER(etw_win32, cancels,
@@ -288,9 +288,9 @@ TEST_USER(etw_win32, cancels,
 {
     TRACEHANDLE session = 0, trace;
     HANDLE profile = NULL;
-    REQUIRE(start(&session));
+    REQUIRE(win32_start(&session));
     trace = open_trace();
-    begin(session, 0, PERF_MASK_BITS(PERF_SYSCALL));
+    begin_trace(session, 0, PERF_MASK_BITS(PERF_SYSCALL));
     for (unsigned i = 0; i < 4 * YIELDS; i++) /* 16 KB: a buffer that a flush closes has more */
         ZwYieldExecution();
     got.buffer_answer = FALSE;
@@ -300,14 +300,14 @@ TEST_USER(etw_win32, cancels,
     CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_CANCELLED);
     CHECK_EQ(got.buffers, 1);
     CHECK(!(ring3_reasons(profile) & DELAY)); /* nor has it waited for the session's FlushTimer */
-    CHECK_EQ(stop(session), ERROR_SUCCESS);
+    CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
     CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_CANCELLED);
     CHECK(!(ring3_reasons(profile) & DELAY));
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
     CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
 }
 
-static void refused(EVENT_TRACE_LOGFILEW *log, ULONG error)
+static void refused_log(EVENT_TRACE_LOGFILEW *log, ULONG error)
 {
     SetLastError(0);
     CHECK_EQ(OpenTraceW(log), INVALID_PROCESSTRACE_HANDLE);
@@ -321,35 +321,35 @@ TEST_USER(
     EVENT_TRACE_LOGFILEW log;
     TRACEHANDLE session = 0, traces[8];
     static WCHAR name[65];
-    refused(NULL, ERROR_INVALID_PARAMETER);
+    refused_log(NULL, ERROR_INVALID_PARAMETER);
     describe_log(&log);
     log.LoggerName = NULL;
-    refused(&log, ERROR_INVALID_PARAMETER);
+    refused_log(&log, ERROR_INVALID_PARAMETER);
     describe_log(&log);
     log.EventRecordCallback = NULL;
-    refused(&log, ERROR_INVALID_PARAMETER);
+    refused_log(&log, ERROR_INVALID_PARAMETER);
     for (unsigned i = 0; i < 64; i++)
         name[i] = 'n';
     describe_log(&log);
     log.LoggerName = name;
-    refused(&log, ERROR_INVALID_PARAMETER);
+    refused_log(&log, ERROR_INVALID_PARAMETER);
     describe_log(&log);
     log.LogFileName = (LPWSTR)NAME;
-    refused(&log, ERROR_NOT_SUPPORTED);
+    refused_log(&log, ERROR_NOT_SUPPORTED);
     describe_log(&log);
     log.ProcessTraceMode = PROCESS_TRACE_MODE_REAL_TIME;
-    refused(&log, ERROR_NOT_SUPPORTED);
+    refused_log(&log, ERROR_NOT_SUPPORTED);
     log.ProcessTraceMode = PROCESS_TRACE_MODE_EVENT_RECORD;
-    refused(&log, ERROR_NOT_SUPPORTED);
-    REQUIRE(start(&session));
+    refused_log(&log, ERROR_NOT_SUPPORTED);
+    REQUIRE(win32_start(&session));
     traces[0] = open_trace();
     describe_log(&log);
-    refused(&log, ERROR_BUSY);
+    refused_log(&log, ERROR_BUSY);
     CHECK_EQ(CloseTrace(traces[0]), ERROR_SUCCESS);
-    CHECK_EQ(stop(session), ERROR_SUCCESS);
+    CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
     for (unsigned i = 0; i < 8; i++)
         traces[i] = open_trace(); /* of a session that does not run yet */
-    refused(&log, ERROR_NO_SYSTEM_RESOURCES);
+    refused_log(&log, ERROR_NO_SYSTEM_RESOURCES);
     for (unsigned i = 0; i < 8; i++)
         CHECK_EQ(CloseTrace(traces[i]), ERROR_SUCCESS);
 }
@@ -361,17 +361,17 @@ TEST_USER(etw_win32, open_without_memory,
     TRACEHANDLE session = 0, trace;
     static void *regions[4096];
     unsigned n = 0;
-    REQUIRE(start(&session));
+    REQUIRE(win32_start(&session));
     while (n < 4096 &&
            (regions[n] = VirtualAlloc(NULL, RING3_PAGE, MEM_RESERVE, PAGE_READWRITE)) != NULL)
         n++;
     describe_log(&log);
-    refused(&log, ERROR_NOT_ENOUGH_MEMORY);
+    refused_log(&log, ERROR_NOT_ENOUGH_MEMORY);
     while (n--)
         ring3_free(regions[n]);
     trace = open_trace();
     CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
-    CHECK_EQ(stop(session), ERROR_SUCCESS);
+    CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
 }
 
 TEST_USER(etw_win32, process_refuses,
@@ -393,7 +393,7 @@ TEST_USER(etw_win32, process_refuses,
         CHECK_EQ(CloseTrace(none[i]), ERROR_INVALID_HANDLE);
     }
     CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_WMI_INSTANCE_NOT_FOUND);
-    REQUIRE(start(&session)); /* now it runs: nothing was left behind */
-    CHECK_EQ(stop(session), ERROR_SUCCESS);
+    REQUIRE(win32_start(&session)); /* now it runs: nothing was left behind */
+    CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
     CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
 }

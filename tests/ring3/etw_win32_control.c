@@ -14,7 +14,7 @@ TEST_USER(etw_win32, start_refuses_arguments,
 {
     struct properties q;
     TRACEHANDLE session;
-    describe(&q);
+    win32_describe(&q);
     CHECK_EQ(StartTraceW(NULL, NAME, &q.p), ERROR_INVALID_PARAMETER);
     CHECK_EQ(StartTraceW(&session, NULL, &q.p), ERROR_INVALID_PARAMETER);
     CHECK_EQ(StartTraceW(&session, NAME, NULL), ERROR_INVALID_PARAMETER);
@@ -25,12 +25,12 @@ TEST_USER(etw_win32, start_refuses_arguments,
     CHECK_EQ(start_by(NAME, &q), ERROR_BAD_LENGTH);
     q.p.Wnode.BufferSize = sizeof q.p + sizeof NAME - 1; /* one byte less than the name */
     CHECK_EQ(start_by(NAME, &q), ERROR_BAD_LENGTH);
-    describe(&q);
+    win32_describe(&q);
     q.p.LoggerNameOffset = sizeof q.p - 1;
     CHECK_EQ(start_by(NAME, &q), ERROR_BAD_LENGTH);
     q.p.LoggerNameOffset = 0xffffffff;
     CHECK_EQ(start_by(NAME, &q), ERROR_BAD_LENGTH);
-    describe(&q);
+    win32_describe(&q);
     q.p.Wnode.Guid = SystemTraceControlGuid;
     CHECK_EQ(start_by(NAME, &q), ERROR_INVALID_PARAMETER);
 }
@@ -42,7 +42,7 @@ TEST_USER(etw_win32, start_refuses_names,
     TRACEHANDLE session;
     static WCHAR wide[65];
     static char narrow[65];
-    describe(&q);
+    win32_describe(&q);
     CHECK_EQ(start_by(L"", &q), ERROR_INVALID_PARAMETER);
     CHECK_EQ(StartTraceA(&session, "", &q.p), ERROR_INVALID_PARAMETER);
     for (unsigned i = 0; i < 64; i++)
@@ -51,10 +51,10 @@ TEST_USER(etw_win32, start_refuses_names,
     CHECK_EQ(start_by(wide, &q), ERROR_INVALID_PARAMETER);
     CHECK_EQ(StartTraceA(&session, narrow, &q.p), ERROR_INVALID_PARAMETER);
     wide[63] = narrow[63] = 0;
-    describe(&q);
+    win32_describe(&q);
     CHECK_EQ(StartTraceW(&session, wide, &q.p), ERROR_SUCCESS);
     CHECK_EQ(memcmp(q.name, wide, 64 * sizeof *wide), 0);
-    describe(&q);
+    win32_describe(&q);
     CHECK_EQ(ControlTraceA(0, narrow, &q.p, EVENT_TRACE_CONTROL_STOP), ERROR_SUCCESS);
     CHECK_EQ(strcmp((const char *)q.name, narrow), 0);
 }
@@ -63,7 +63,7 @@ TEST_USER(etw_win32, start_refuses_modes,
           "StartTrace: not real-time, a log file, other modes, flags without system mode")
 {
     struct properties q;
-    describe(&q);
+    win32_describe(&q);
     q.p.LogFileMode = EVENT_TRACE_SYSTEM_LOGGER_MODE;
     CHECK_EQ(start_by(NAME, &q), ERROR_INVALID_PARAMETER);
     q.p.LogFileMode = SYSTEM_MODE | 1; /* EVENT_TRACE_FILE_MODE_SEQUENTIAL */
@@ -71,7 +71,7 @@ TEST_USER(etw_win32, start_refuses_modes,
     q.p.LogFileMode = EVENT_TRACE_REAL_TIME_MODE;
     q.p.EnableFlags = EVENT_TRACE_FLAG_CSWITCH;
     CHECK_EQ(start_by(NAME, &q), ERROR_INVALID_PARAMETER);
-    describe(&q);
+    win32_describe(&q);
     q.p.LogFileNameOffset = offsetof(struct properties, name) + 32;
     q.name[16] = 'f';
     CHECK_EQ(start_by(NAME, &q), ERROR_NOT_SUPPORTED);
@@ -79,10 +79,10 @@ TEST_USER(etw_win32, start_refuses_modes,
     CHECK_EQ(start_by(NAME, &q), ERROR_INVALID_PARAMETER);
     q.p.LogFileNameOffset = sizeof q;
     CHECK_EQ(start_by(NAME, &q), ERROR_INVALID_PARAMETER);
-    describe(&q);
+    win32_describe(&q);
     q.p.EnableFlags = EVENT_TRACE_FLAG_PROFILE;
     CHECK_EQ(start_by(NAME, &q), ERROR_PRIVILEGE_NOT_HELD);
-    describe(&q);
+    win32_describe(&q);
     q.p.BufferSize = 1024;
     q.p.MaximumBuffers = 64 * 64;
     CHECK_EQ(start_by(NAME, &q), ERROR_NOT_ENOUGH_MEMORY);
@@ -90,7 +90,7 @@ TEST_USER(etw_win32, start_refuses_modes,
     q.p.BufferSize = 16;
     q.p.MaximumBuffers = 0;
     CHECK_EQ(start_by(NAME, &q), ERROR_SUCCESS);
-    CHECK_EQ(stop(q.p.Wnode.HistoricalContext), ERROR_SUCCESS);
+    CHECK_EQ(win32_stop(q.p.Wnode.HistoricalContext), ERROR_SUCCESS);
 }
 
 TEST_USER(etw_win32, eight_sessions,
@@ -100,22 +100,22 @@ TEST_USER(etw_win32, eight_sessions,
     struct properties q;
     WCHAR name[] = L"session 0";
     for (unsigned i = 0; i < 8; i++, name[8]++) {
-        describe(&q);
+        win32_describe(&q);
         CHECK_EQ(StartTraceW(&sessions[i], name, &q.p), ERROR_SUCCESS);
         CHECK_EQ(q.p.Wnode.HistoricalContext, sessions[i]);
-        describe(&q);
+        win32_describe(&q);
         CHECK_EQ(start_by(name, &q), ERROR_ALREADY_EXISTS);
     }
     CHECK_EQ(start_by(name, &q), ERROR_NO_SYSTEM_RESOURCES);
-    describe(&q);
+    win32_describe(&q);
     q.p.Wnode.Guid = SystemTraceControlGuid;
     CHECK_EQ(StartTraceW(&one, KERNEL_LOGGER_NAMEW, &q.p), ERROR_SUCCESS);
     CHECK_EQ(one & 0xffff, KERNEL_LOGGER_ID);
-    describe(&q);
+    win32_describe(&q);
     CHECK_EQ(StartTraceA(&one, KERNEL_LOGGER_NAMEA, &q.p), ERROR_ALREADY_EXISTS);
-    CHECK_EQ(stop(one), ERROR_SUCCESS);
+    CHECK_EQ(win32_stop(one), ERROR_SUCCESS);
     for (unsigned i = 0; i < 8; i++)
-        CHECK_EQ(stop(sessions[i]), ERROR_SUCCESS);
+        CHECK_EQ(win32_stop(sessions[i]), ERROR_SUCCESS);
 }
 
 TEST_USER(etw_win32, controls,
@@ -123,12 +123,12 @@ TEST_USER(etw_win32, controls,
 {
     struct properties q;
     TRACEHANDLE session = 0;
-    describe(&q);
+    win32_describe(&q);
     q.p.MinimumBuffers = 8;
     q.p.FlushTimer = 7;
     REQUIRE(CHECK_EQ(StartTraceA(&session, "controls", &q.p), ERROR_SUCCESS));
     CHECK_EQ(strcmp((const char *)q.name, "controls"), 0);
-    describe(&q);
+    win32_describe(&q);
     q.p.BufferSize = 0;
     CHECK_EQ(ControlTraceW(session, NULL, &q.p, EVENT_TRACE_CONTROL_QUERY), ERROR_SUCCESS);
     CHECK_EQ(q.p.BufferSize, 16);
@@ -138,7 +138,7 @@ TEST_USER(etw_win32, controls,
     CHECK_EQ(q.p.Wnode.HistoricalContext, session);
     CHECK_EQ(q.p.Wnode.BufferSize, sizeof q);
     CHECK_EQ(q.p.EventsLost, 0);
-    describe(&q);
+    win32_describe(&q);
     q.p.EnableFlags = EVENT_TRACE_FLAG_CSWITCH;
     CHECK_EQ(ControlTraceW(0, L"controls", &q.p, EVENT_TRACE_CONTROL_UPDATE), ERROR_SUCCESS);
     CHECK_EQ(memcmp(q.name, L"controls", sizeof L"controls"), 0);
@@ -146,18 +146,18 @@ TEST_USER(etw_win32, controls,
     unsigned tries = 0;
     do {
         Sleep(2);
-        describe(&q);
+        win32_describe(&q);
         CHECK_EQ(ControlTraceA(999, "controls", &q.p, EVENT_TRACE_CONTROL_FLUSH), ERROR_SUCCESS);
     } while (q.p.FreeBuffers == q.p.NumberOfBuffers && ++tries < 50);
     CHECK_EQ(q.p.EnableFlags, EVENT_TRACE_FLAG_CSWITCH);
     CHECK(q.p.FreeBuffers < q.p.NumberOfBuffers);
-    describe(&q);
+    win32_describe(&q);
     CHECK_EQ(ControlTraceW(session, L"another", &q.p, EVENT_TRACE_CONTROL_STOP),
              ERROR_WMI_INSTANCE_NOT_FOUND);
     q.p.LoggerNameOffset = 0; /* the name is not wanted back */
     CHECK_EQ(ControlTraceW(0, L"controls", &q.p, EVENT_TRACE_CONTROL_STOP), ERROR_SUCCESS);
     CHECK(q.p.EventsLost >= 1); /* nobody read the switches */
-    CHECK_EQ(stop(session), ERROR_WMI_INSTANCE_NOT_FOUND);
+    CHECK_EQ(win32_stop(session), ERROR_WMI_INSTANCE_NOT_FOUND);
 }
 
 TEST_USER(etw_win32, control_refuses,
@@ -166,8 +166,8 @@ TEST_USER(etw_win32, control_refuses,
     struct properties q;
     TRACEHANDLE session = 0;
     static WCHAR name[65];
-    REQUIRE(start(&session));
-    describe(&q);
+    REQUIRE(win32_start(&session));
+    win32_describe(&q);
     CHECK_EQ(ControlTraceW(session, NULL, NULL, EVENT_TRACE_CONTROL_QUERY),
              ERROR_INVALID_PARAMETER);
     CHECK_EQ(ControlTraceW(0, NULL, &q.p, EVENT_TRACE_CONTROL_QUERY), ERROR_INVALID_PARAMETER);
@@ -185,12 +185,12 @@ TEST_USER(etw_win32, control_refuses,
     CHECK_EQ(ControlTraceW(0, NAME, &q.p, EVENT_TRACE_CONTROL_QUERY), ERROR_MORE_DATA);
     q.p.LoggerNameOffset = 0;
     CHECK_EQ(ControlTraceW(0, NAME, &q.p, EVENT_TRACE_CONTROL_QUERY), ERROR_SUCCESS);
-    describe(&q);
+    win32_describe(&q);
     q.p.EnableFlags = EVENT_TRACE_FLAG_PROFILE;
     CHECK_EQ(ControlTraceW(session, NULL, &q.p, EVENT_TRACE_CONTROL_UPDATE),
              ERROR_PRIVILEGE_NOT_HELD);
-    CHECK_EQ(stop(session), ERROR_SUCCESS);
-    CHECK_EQ(stop(session), ERROR_WMI_INSTANCE_NOT_FOUND);
+    CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
+    CHECK_EQ(win32_stop(session), ERROR_WMI_INSTANCE_NOT_FOUND);
 }
 
 TEST_USER(etw_win32, by_name,
@@ -211,7 +211,7 @@ void user_trace_restricted(uint64_t unused)
     struct properties q;
     ULONG most, source = ProfileTotalIssues;
     (void)unused;
-    describe(&q);
+    win32_describe(&q);
     CHECK_EQ(start_by(NAME, &q), ERROR_ACCESS_DENIED);
     CHECK_EQ(ControlTraceW(KERNEL_LOGGER_ID, NULL, &q.p, EVENT_TRACE_CONTROL_QUERY),
              ERROR_ACCESS_DENIED);

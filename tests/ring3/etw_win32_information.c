@@ -60,7 +60,7 @@ TEST_USER(etw_win32, masks,
     TRACEHANDLE session = 0, plain = 0;
     struct properties q;
     ULONG n = 0;
-    REQUIRE(start(&session));
+    REQUIRE(win32_start(&session));
     CHECK_EQ(TraceSetInformation(session, TraceSystemTraceEnableFlagsInfo, &masks, sizeof masks),
              ERROR_SUCCESS);
     CHECK_EQ(TraceQueryInformation(session, TraceSystemTraceEnableFlagsInfo, &found, sizeof found,
@@ -80,21 +80,21 @@ TEST_USER(etw_win32, masks,
     masks.Masks[1] = PERF_MASK_BITS(PERF_PROFILE);
     CHECK_EQ(TraceSetInformation(session, TraceSystemTraceEnableFlagsInfo, &masks, sizeof masks),
              ERROR_PRIVILEGE_NOT_HELD);
-    privilege(true);
+    win32_privilege(true);
     CHECK_EQ(TraceSetInformation(session, TraceSystemTraceEnableFlagsInfo, &masks, sizeof masks),
              ERROR_SUCCESS);
-    CHECK_EQ(stop(session), ERROR_SUCCESS);
+    CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
     CHECK_EQ(TraceSetInformation(session, TraceSystemTraceEnableFlagsInfo, &masks, sizeof masks),
              ERROR_WMI_INSTANCE_NOT_FOUND);
     CHECK_EQ(TraceQueryInformation(session, TraceSystemTraceEnableFlagsInfo, &found, sizeof found,
                                    NULL),
              ERROR_WMI_INSTANCE_NOT_FOUND);
-    describe(&q);
+    win32_describe(&q);
     q.p.LogFileMode = EVENT_TRACE_REAL_TIME_MODE;
     CHECK_EQ(StartTraceW(&plain, NAME, &q.p), ERROR_SUCCESS);
     CHECK_EQ(TraceSetInformation(plain, TraceSystemTraceEnableFlagsInfo, &masks, sizeof masks),
              ERROR_INVALID_PARAMETER);
-    CHECK_EQ(stop(plain), ERROR_SUCCESS);
+    CHECK_EQ(win32_stop(plain), ERROR_SUCCESS);
 }
 
 TEST_USER(etw_win32, intervals,
@@ -109,7 +109,7 @@ TEST_USER(etw_win32, intervals,
     time.Interval = 20000;
     CHECK_EQ(TraceSetInformation(0, TraceSampledProfileIntervalInfo, &time, sizeof time),
              ERROR_PRIVILEGE_NOT_HELD);
-    privilege(true);
+    win32_privilege(true);
     CHECK_EQ(TraceSetInformation(0, TraceSampledProfileIntervalInfo, &time, sizeof time),
              ERROR_SUCCESS);
     time.Interval = 0;
@@ -138,7 +138,7 @@ TEST_USER(etw_win32, event_intervals,
     TRACE_PROFILE_INTERVAL events = { SOURCE, 0 }, before;
     if (!most_counters())
         SKIP("no PMU");
-    privilege(true);
+    win32_privilege(true);
     CHECK_EQ(TraceQueryInformation(0, TraceSampledProfileIntervalInfo, &events, sizeof events,
                                    NULL),
              ERROR_SUCCESS);
@@ -195,7 +195,7 @@ TEST_USER(etw_win32, list_sizes,
     static const CLASSIC_EVENT_ID events[5] = { { .Type = 36 } };
     ULONG most = most_counters();
     TRACEHANDLE session = 0;
-    REQUIRE(start(&session));
+    REQUIRE(win32_start(&session));
     CHECK_EQ(sampled(session, sources, sizeof *sources), ERROR_INVALID_PARAMETER);
     CHECK_EQ(sampled(0, sources, 3), ERROR_INCORRECT_SIZE);
     CHECK_EQ(sampled(0, sources, 5 * sizeof *sources), ERROR_INCORRECT_SIZE);
@@ -218,7 +218,7 @@ TEST_USER(etw_win32, list_sizes,
     CHECK_EQ(event_list(session + 1, switches, sizeof switches), ERROR_WMI_INSTANCE_NOT_FOUND);
     CHECK_EQ(event_list(session, switches, sizeof switches), ERROR_SUCCESS);
     CHECK_EQ(event_list(session, switches, sizeof switches), ERROR_WMI_ALREADY_ENABLED);
-    CHECK_EQ(stop(session), ERROR_SUCCESS);
+    CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
 }
 
 /* As many sessions as it takes to hold every counter; how many. */
@@ -229,7 +229,7 @@ static unsigned take_all(TRACEHANDLE *sessions)
     for (unsigned i = 0; i < 8; i++, name[6]++) {
         struct properties q;
         ULONG error = ERROR_BUSY;
-        describe(&q);
+        win32_describe(&q);
         CHECK_EQ(StartTraceW(&sessions[i], name, &q.p), ERROR_SUCCESS);
         for (ULONG n = most_counters(); n && error; n--)
             error = counter_list(sessions[i], sources, n * sizeof *sources);
@@ -250,21 +250,21 @@ TEST_USER(etw_win32, counters,
     TRACEHANDLE sessions[8], session = 0;
     if (!most_counters())
         SKIP("no PMU");
-    privilege(true);
+    win32_privilege(true);
     CHECK_EQ(sampled(0, &bad, sizeof bad), ERROR_NOT_SUPPORTED);
     CHECK_EQ(sampled(0, &good, sizeof good), ERROR_SUCCESS);
-    REQUIRE(start(&session));
+    REQUIRE(win32_start(&session));
     CHECK_EQ(counter_list(session, &bad, sizeof bad), ERROR_NOT_SUPPORTED);
     CHECK_EQ(counter_list(session, &good, sizeof good), ERROR_SUCCESS);
     CHECK_EQ(counter_list(session, &good, sizeof good), ERROR_WMI_ALREADY_ENABLED);
-    CHECK_EQ(stop(session), ERROR_SUCCESS);
+    CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
     unsigned taken = take_all(sessions);
     CHECK_EQ(TraceSetInformation(sessions[0], TraceSystemTraceEnableFlagsInfo, &masks,
                                  sizeof masks),
              ERROR_BUSY);
     for (unsigned i = 1; i < taken; i++)
-        CHECK_EQ(stop(sessions[i]), ERROR_SUCCESS);
-    CHECK_EQ(stop(sessions[0]), ERROR_SUCCESS);
+        CHECK_EQ(win32_stop(sessions[i]), ERROR_SUCCESS);
+    CHECK_EQ(win32_stop(sessions[0]), ERROR_SUCCESS);
 }
 
 TEST_USER(etw_win32, owners,
@@ -279,7 +279,7 @@ TEST_USER(etw_win32, owners,
     CHECK_EQ(TraceQueryInformation(0, TraceMaxPmcCounterQuery, room, 3, NULL), ERROR_BAD_LENGTH);
     CHECK_EQ(TraceQueryInformation(0, TracePmcSessionInformation, room, 0, &n), ERROR_SUCCESS);
     CHECK_EQ(n, 0);
-    REQUIRE(start(&session));
+    REQUIRE(win32_start(&session));
     CHECK_EQ(event_list(session, switches, sizeof switches), ERROR_SUCCESS);
     if (most)
         CHECK_EQ(counter_list(session, &source, sizeof source), ERROR_SUCCESS);
@@ -311,5 +311,5 @@ TEST_USER(etw_win32, owners,
     status->ProcessorNumber = 256; /* more do not run */
     CHECK_EQ(TraceQueryInformation(0, TracePmcCounterOwners, room, sizeof room, &n),
              ERROR_INVALID_PARAMETER);
-    CHECK_EQ(stop(session), ERROR_SUCCESS);
+    CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
 }

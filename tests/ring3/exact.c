@@ -18,21 +18,21 @@ struct region {
     uint32_t switches;
 };
 
-static bool read(HANDLE profile, PERFORMANCE_DATA *data)
+static bool read_profile(HANDLE profile, PERFORMANCE_DATA *data)
 {
     data->Size = sizeof *data;
     data->Version = PERFORMANCE_DATA_VERSION;
     return ReadThreadProfilingData(profile, READ_ALL, data) == ERROR_SUCCESS;
 }
 
-static bool measure(HANDLE profile, void (*volatile work)(void), struct region *region)
+static bool measure_region(HANDLE profile, void (*volatile work)(void), struct region *region)
 {
     PERFORMANCE_DATA before, after;
     for (unsigned tries = 0; tries < TRIES; tries++) {
-        if (!CHECK(read(profile, &before)))
+        if (!CHECK(read_profile(profile, &before)))
             return false;
         work();
-        if (!CHECK(read(profile, &after)))
+        if (!CHECK(read_profile(profile, &after)))
             return false;
         if (after.RetryCount == 0) {
             region->count = after.HwCounters[0].Value - before.HwCounters[0].Value;
@@ -73,7 +73,7 @@ static bool run_known(HANDLE profile, const struct known *known, uint64_t empty,
 {
     struct region region;
     for (unsigned run = 0; run < known->runs; run++) {
-        if (!measure(profile, known->work, &region))
+        if (!measure_region(profile, known->work, &region))
             return false;
         *switches += region.switches;
         if (!judge(region.count - empty, known->instructions))
@@ -82,13 +82,13 @@ static bool run_known(HANDLE profile, const struct known *known, uint64_t empty,
     return true;
 }
 
-static bool begin(HANDLE *profile, uint64_t *empty)
+static bool begin_profiling(HANDLE *profile, uint64_t *empty)
 {
     struct region region;
     if (!CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), THREAD_PROFILING_FLAG_DISPATCH, 1,
                                         profile),
                   ERROR_SUCCESS) ||
-        !measure(*profile, work_0, &region))
+        !measure_region(*profile, work_0, &region))
         return false;
     *empty = region.count;
     return CHECK(*empty > 0);
@@ -99,7 +99,7 @@ void user_exact_known(uint64_t how)
     HANDLE profile;
     uint64_t empty, switches = 0;
     loose = how & USER_EXACT_LOOSE;
-    if (!begin(&profile, &empty))
+    if (!begin_profiling(&profile, &empty))
         return;
     for (unsigned i = 0; i < ARRAY_SIZE(all_known); i++)
         run_known(profile, &all_known[i], empty, &switches);
@@ -113,7 +113,7 @@ void user_exact_runs(uint64_t what)
     HANDLE profile;
     uint64_t empty, switches = 0;
     loose = what & USER_EXACT_LOOSE;
-    if (!begin(&profile, &empty))
+    if (!begin_profiling(&profile, &empty))
         return;
     known.runs = (unsigned)what;
     run_known(profile, &known, empty, &switches);
@@ -125,7 +125,7 @@ uint64_t user_exact_ready[2]; /* atomic; threads that are profiled; that have do
 static uint64_t value_of(HANDLE profile)
 {
     PERFORMANCE_DATA data;
-    CHECK(read(profile, &data));
+    CHECK(read_profile(profile, &data));
     return data.HwCounters[0].Value;
 }
 
@@ -139,11 +139,11 @@ void user_exact_jump(uint64_t jump)
     loose = jump & USER_EXACT_LOOSE;
     jump &= ~USER_EXACT_LOOSE;
     PERFORMANCE_DATA before, now;
-    if (!begin(&profile, &empty) || !CHECK(read(profile, &before)))
+    if (!begin_profiling(&profile, &empty) || !CHECK(read_profile(profile, &before)))
         return;
     __atomic_store_n(&user_exact_ready[0], 1, __ATOMIC_RELEASE);
     do {
-        if (!CHECK(read(profile, &now)))
+        if (!CHECK(read_profile(profile, &now)))
             return;
         grown = now.HwCounters[0].Value - before.HwCounters[0].Value;
     } while (grown < jump / 2);
@@ -167,7 +167,7 @@ void user_exact_rounds(uint64_t rounds)
 {
     HANDLE profile;
     uint64_t empty;
-    if (!begin(&profile, &empty))
+    if (!begin_profiling(&profile, &empty))
         return;
     __atomic_fetch_add(&user_exact_ready[0], 1, __ATOMIC_RELEASE);
     Sleep(100);
@@ -188,7 +188,7 @@ void user_exact_switched(uint64_t wanted)
     uint64_t empty, switches = 0;
     loose = wanted & USER_EXACT_LOOSE;
     wanted &= ~USER_EXACT_LOOSE;
-    if (!begin(&profile, &empty))
+    if (!begin_profiling(&profile, &empty))
         return;
     for (unsigned i = 0; i < 1000 && switches < wanted; i++)
         if (!run_known(profile, &long_one, empty, &switches))
@@ -212,7 +212,7 @@ void user_exact_raw(uint64_t what)
 {
     HANDLE profile;
     uint64_t empty, best = ~0ull;
-    if (!begin(&profile, &empty))
+    if (!begin_profiling(&profile, &empty))
         return;
     for (unsigned i = 0; i < 100; i++) {
         uint64_t found = work_pmc_pair((uint32_t)what);
@@ -226,10 +226,10 @@ void user_exact_raw(uint64_t what)
 static uint64_t touch(HANDLE profile, char *page)
 {
     PERFORMANCE_DATA before, after;
-    if (!CHECK(read(profile, &before)))
+    if (!CHECK(read_profile(profile, &before)))
         return 0;
     work_pages(page, USER_EXACT_PAGES);
-    if (!CHECK(read(profile, &after)) || after.RetryCount)
+    if (!CHECK(read_profile(profile, &after)) || after.RetryCount)
         return 0;
     return after.HwCounters[0].Value - before.HwCounters[0].Value;
 }
@@ -242,7 +242,7 @@ void user_exact_faults(uint64_t how)
     uint64_t empty;
     char here, *page = &here - 4096;
     loose = how & USER_EXACT_LOOSE;
-    if (!begin(&profile, &empty))
+    if (!begin_profiling(&profile, &empty))
         return;
     for (unsigned i = 0; i < USER_EXACT_TOUCHES; i++, page -= USER_EXACT_PAGES * 4096) {
         uint64_t first = touch(profile, page), again = touch(profile, page);

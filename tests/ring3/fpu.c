@@ -43,7 +43,7 @@ void user_fpu_features(uint64_t xcr0)
     CHECK_EQ(has_avx(), (xcr0 >> 2 & 1));
 }
 
-static void fill(uint64_t *values, unsigned count, uint64_t seed)
+static void fill_values(uint64_t *values, unsigned count, uint64_t seed)
 {
     for (unsigned i = 0; i < count; i++)
         values[i] = (seed + i) * UINT64_C(0x9e3779b97f4a7c15);
@@ -56,7 +56,7 @@ static DWORD keep(PVOID seed)
 {
     uint64_t values[ZMM_WORDS], found[ZMM_WORDS];
     for (unsigned i = 0; i < ROUNDS; i++) {
-        fill(values, ZMM_WORDS, (uint64_t)seed * 1000003 + i);
+        fill_values(values, ZMM_WORDS, (uint64_t)seed * 1000003 + i);
         if (wide)
             avx512_load(values);
         avx_load(values);
@@ -99,7 +99,7 @@ static uint64_t first[YMM_WORDS];
 static uint32_t first_mxcsr;
 static uint16_t first_control, first_status;
 
-static DWORD look(PVOID xcr0)
+static DWORD look_at_fpu(PVOID xcr0)
 {
     uint8_t x[512] __attribute__((aligned(16)));
     if ((uint64_t)xcr0 & AVX)
@@ -116,12 +116,12 @@ void user_fpu_new_threads(uint64_t xcr0)
     static const uint32_t odd_mxcsr = 0x1b80;
     static const uint16_t odd_control = 0x300;
     uint64_t values[YMM_WORDS];
-    fill(values, YMM_WORDS, 77);
+    fill_values(values, YMM_WORDS, 77);
     for (unsigned i = 0; i < 8; i++) {
         asm volatile("fninit\nfldpi\nfldcw %0\nldmxcsr %1" : : "m"(odd_control), "m"(odd_mxcsr));
         if (xcr0 & AVX)
             avx_load(values);
-        CHECK_EQ((uint32_t)ring3_run(look, (PVOID)xcr0), 1);
+        CHECK_EQ((uint32_t)ring3_run(look_at_fpu, (PVOID)xcr0), 1);
         CHECK_EQ(first_control, 0x27f);
         CHECK_EQ(first_status, 0);
         CHECK_EQ(first_mxcsr, 0x1f80);
@@ -144,7 +144,7 @@ void user_fpu_entries(uint64_t unused)
     (void)unused;
     PVOID h = AddVectoredExceptionHandler(1, skip_ud2);
     for (unsigned i = 0; i < 30; i++) {
-        fill(values, YMM_WORDS, i);
+        fill_values(values, YMM_WORDS, i);
         avx_load(values);
         if (i % 3 == 0)
             ZwClose(NULL);

@@ -326,7 +326,7 @@ static void one_call(void)
         }
 }
 
-static bool prepare(uint64_t seed)
+static bool prepare_memory(uint64_t seed)
 {
     SYSTEM_INFO system;
     GetSystemInfo(&system);
@@ -348,7 +348,7 @@ void user_fuzz(uint64_t what)
     uint64_t wanted_calls = what >> USER_FUZZ_CALLS & 0xffff;
     fuzz_number = what % 10;
     fuzz_pmu = what >> USER_FUZZ_PMU & 1;
-    if (!CHECK(prepare(what & 0xffffffffff)))
+    if (!CHECK(prepare_memory(what & 0xffffffffff)))
         return;
     for (; calls < wanted_calls && !wrong; calls++)
         one_call();

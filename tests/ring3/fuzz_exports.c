@@ -34,7 +34,7 @@ static LONG NTAPI survive(PEXCEPTION_POINTERS e)
     return EXCEPTION_CONTINUE_EXECUTION;
 }
 
-static DWORD WINAPI nothing(LPVOID unused)
+static DWORD WINAPI thread_of_nothing(LPVOID unused)
 {
     (void)unused;
     return 0;
@@ -42,7 +42,7 @@ static DWORD WINAPI nothing(LPVOID unused)
 
 /* --- Arguments. --- */
 
-static uint64_t number(void)
+static uint64_t any_number(void)
 {
     static const uint64_t plain[] = { 0,  1,    2,    3,       4,        8,          16,
                                       48, 0x40, 0x78, 0x100,   0x1000,   0x3000,     0x8000,
@@ -68,26 +68,26 @@ static uint64_t argument(void)
     switch (fuzz_below(10)) {
     case 0:
     case 1:
-    case 2: return number();
+    case 2: return any_number();
     case 3:
     case 4:
     case 5: return (uint64_t)slots[fuzz_below(ALL)] + (fuzz_below(4) ? 0 : fuzz_below(SLOT));
     case 6: return handle();
     case 7: return results[fuzz_below(RESULTS)];
     case 8:
-        return (uint64_t)(fuzz_below(2) ? (void *)nothing
+        return (uint64_t)(fuzz_below(2) ? (void *)thread_of_nothing
                                         : (void *)libraries[fuzz_below(LIBRARIES)]);
     }
     return (uint64_t)fuzz_bad_pointer();
 }
 
 /* What a structure may be: its size first, times, names, an array of handles, pointers. */
-static void fill(uint8_t *slot)
+static void fill_slot(uint8_t *slot)
 {
     static const WCHAR wide[] = u"fuzzed";
     uint64_t *words = (uint64_t *)(void *)slot;
     for (unsigned i = 0; i < SLOT / 8; i++)
-        words[i] = fuzz_below(3) ? number() : argument();
+        words[i] = fuzz_below(3) ? any_number() : argument();
     switch (fuzz_below(8)) {
     case 0: memset(slot, 0, SLOT); break;
     case 1: words[0] = fuzz_below(2) ? -(uint64_t)fuzz_below(2000) : fuzz_below(2000); break;
@@ -101,7 +101,7 @@ static void fill(uint8_t *slot)
         words[0] = 48;
         words[1] = 0;
         words[2] = (uint64_t)slots[fuzz_below(ALL)];
-        words[3] = fuzz_below(2) ? 0x80 : number();
+        words[3] = fuzz_below(2) ? 0x80 : any_number();
         words[4] = words[5] = 0;
         break;
     case 6:
@@ -146,7 +146,7 @@ static void one_call(void)
     function *f = any_export();
     for (unsigned i = 0; i < ARGUMENTS; i++)
         a[i] = argument();
-    fill(slots[fuzz_below(ALL)]);
+    fill_slot(slots[fuzz_below(ALL)]);
     if (!f)
         return;
     RtlCaptureContext(&back);
@@ -173,7 +173,7 @@ static bool allow_wrong_parameters(void)
     HMODULE ucrt = GetModuleHandleA("ucrtbase");
     void (*set)(void *) = (void *)GetProcAddress(ucrt, "_set_invalid_parameter_handler");
     if (set)
-        set((void *)nothing);
+        set((void *)thread_of_nothing);
     return set;
 }
 
@@ -195,7 +195,7 @@ void user_fuzz_exports(uint64_t what)
     if (!CHECK(AddVectoredExceptionHandler(1, survive) != NULL))
         return;
     for (unsigned i = 0; i < ALL; i++)
-        fill(slots[i]);
+        fill_slot(slots[i]);
     if (!CHECK(be_silent()))
         return;
     __atomic_store_n(&user_state, 1, __ATOMIC_RELEASE);

@@ -118,7 +118,7 @@ static void commit(void)
             pages[i] = protect;
 }
 
-static void decommit(void)
+static void decommit_some(void)
 {
     struct span s;
     HANDLE h = process();
@@ -131,7 +131,7 @@ static void decommit(void)
         pages[i] = 0;
 }
 
-static void protect(void)
+static void protect_some(void)
 {
     struct span s;
     HANDLE h = process();
@@ -150,7 +150,7 @@ static void protect(void)
         pages[i] = as;
 }
 
-static void query(void)
+static void query_memory(void)
 {
     if (!there())
         return;
@@ -223,6 +223,6 @@ static void region(void)
 }
 
 const struct fuzz_op fuzz_memory_ops[] = {
-    { commit, 8 }, { decommit, 5 }, { protect, 8 }, { query, 8 },
-    { use, 6 },    { region, 4 },   { NULL, 0 },
+    { commit, 8 }, { decommit_some, 5 }, { protect_some, 8 }, { query_memory, 8 },
+    { use, 6 },    { region, 4 },        { NULL, 0 },
 };

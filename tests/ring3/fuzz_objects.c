@@ -31,7 +31,7 @@ static bool last_of_suspended(const struct fuzz_slot *slot)
     return thing->kind == FUZZ_THREAD && thing != &fuzz_me && !thing->state && thing->handles == 1;
 }
 
-static void close(void)
+static void close_object(void)
 {
     HANDLE h;
     struct fuzz_slot *slot = fuzz_handle(FUZZ_NONE, 0, &h);
@@ -211,7 +211,7 @@ static void release_mutant(void)
     slot->thing->state++;
 }
 
-static void query(void)
+static void query_object(void)
 {
     enum fuzz_kind kind = (enum fuzz_kind)(FUZZ_EVENT + fuzz_below(3));
     HANDLE h;
@@ -246,7 +246,7 @@ static void query(void)
 }
 
 const struct fuzz_op fuzz_object_ops[] = {
-    { close, 10 },        { duplicate, 8 },    { create_event, 4 },      { create_semaphore, 4 },
+    { close_object, 10 }, { duplicate, 8 },    { create_event, 4 },      { create_semaphore, 4 },
     { create_mutant, 4 }, { change_event, 8 }, { release_semaphore, 6 }, { release_mutant, 6 },
-    { query, 8 },         { NULL, 0 },
+    { query_object, 8 },  { NULL, 0 },
 };

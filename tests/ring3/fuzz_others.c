@@ -30,7 +30,8 @@ static POBJECT_ATTRIBUTES attributes_of(unsigned number, ULONG flags)
     return (POBJECT_ATTRIBUTES)(p ? (uint64_t)p : 8); /* NULL would be none */
 }
 
-static NTSTATUS create(enum fuzz_kind kind, HANDLE *to, ACCESS_MASK access, POBJECT_ATTRIBUTES a)
+static NTSTATUS create_kind(enum fuzz_kind kind, HANDLE *to, ACCESS_MASK access,
+                            POBJECT_ATTRIBUTES a)
 {
     return kind == FUZZ_EVENT       ? ZwCreateEvent(to, access, a, NotificationEvent, FALSE)
            : kind == FUZZ_SEMAPHORE ? ZwCreateSemaphore(to, access, a, 0, 1)
@@ -44,7 +45,7 @@ static NTSTATUS open(enum fuzz_kind kind, HANDLE *to, ACCESS_MASK access, POBJEC
                                     : ZwOpenMutant(to, access, a);
 }
 
-static void named(void)
+static void named_object(void)
 {
     static const enum fuzz_kind kinds[] = { FUZZ_EVENT, FUZZ_SEMAPHORE, FUZZ_MUTANT };
     if (fuzz_full())
@@ -65,7 +66,7 @@ static void named(void)
         fuzz_refuse(STATUS_OBJECT_NAME_COLLISION);
     else if (thing && creates)
         fuzz_expect(STATUS_OBJECT_NAME_EXISTS);
-    if (!FUZZ_ANSWER(creates ? create(kind, to, access, a) : open(kind, to, access, a)))
+    if (!FUZZ_ANSWER(creates ? create_kind(kind, to, access, a) : open(kind, to, access, a)))
         return;
     if (!thing && (thing = fuzz_thing(kind)) != NULL)
         *thing = (struct fuzz_thing){ .kind = kind,
@@ -136,7 +137,7 @@ static CONTEXT *some_context(ULONG flags)
                        "xmm13", "xmm14", "xmm15");                                                 \
     } while (0)
 
-static void go_on(void)
+static void go_on_elsewhere(void)
 {
     static const ULONG harmless[] = { CONTEXT_AMD64, CONTEXT_SEGMENTS, CONTEXT_DEBUG_REGISTERS,
                                       CONTEXT_FLOATING_POINT };
@@ -196,7 +197,7 @@ static void create_file(void)
                              (ULONG)fuzz_random()));
 }
 
-static void load(void)
+static void load_library(void)
 {
     static const char name[] = "\x01no.dll";
     PVOID *base = fuzz_out(sizeof *base);
@@ -240,6 +241,7 @@ static void queue_call(void)
 }
 
 const struct fuzz_op fuzz_other_ops[] = {
-    { named, 8 },   { go_on, 4 }, { raise, 2 },      { create_file, 2 }, { load, 2 },
-    { console, 2 }, { delay, 3 }, { queue_call, 3 }, { NULL, 0 },
+    { named_object, 8 }, { go_on_elsewhere, 4 }, { raise, 2 },
+    { create_file, 2 },  { load_library, 2 },    { console, 2 },
+    { delay, 3 },        { queue_call, 3 },      { NULL, 0 },
 };

@@ -14,7 +14,7 @@ static bool connected(void)
            consumer->limit == session_number;
 }
 
-static void describe(struct session_info *d)
+static void describe_session(struct session_info *d)
 {
     char name[] = "fuzz 0";
     name[5] = (char)('0' + fuzz_number);
@@ -29,7 +29,7 @@ static void control_session(void)
     ULONG code = EtwStartLoggerCode + fuzz_below(5),
           length = sizeof d.info - (fuzz_one_in(12) ? fuzz_below(100) + 1 : 0), n;
     bool bad;
-    describe(&d);
+    describe_session(&d);
     d.info.EnableFlags =
         fuzz_one_in(2) ? 0 : EVENT_TRACE_FLAG_CSWITCH | EVENT_TRACE_FLAG_SYSTEMCALL;
     if (fuzz_one_in(8)) {
@@ -110,7 +110,7 @@ static void consume(void)
 void fuzz_end_session(void)
 {
     struct session_info d;
-    describe(&d);
+    describe_session(&d);
     CHECK_STATUS(session_control(EtwStopLoggerCode, &d),
                  running ? STATUS_SUCCESS : STATUS_WMI_INSTANCE_NOT_FOUND);
 }

@@ -9,7 +9,7 @@
 
 static bool signaled(const struct fuzz_thing *t) { return t->kind == FUZZ_MUTANT || t->state > 0; }
 
-static void take(struct fuzz_thing *t)
+static void take_thing(struct fuzz_thing *t)
 {
     if (t->kind == FUZZ_SEMAPHORE || t->kind == FUZZ_MUTANT)
         t->state--;
@@ -35,7 +35,7 @@ static void wait_one(void)
         fuzz_expect(STATUS_TIMEOUT);
     if (FUZZ_ANSWER(ZwWaitForSingleObject(h, (BOOLEAN)fuzz_below(2), time)) && slot &&
         signaled(slot->thing))
-        take(slot->thing);
+        take_thing(slot->thing);
 }
 
 static unsigned twins(struct fuzz_slot *const *waited, unsigned n)
@@ -84,7 +84,7 @@ static void wait_many(void)
         first == n)
         return;
     for (unsigned i = type == WaitAll ? 0 : first; i < (type == WaitAll ? n : first + 1); i++)
-        take(waited[i]->thing);
+        take_thing(waited[i]->thing);
 }
 
 static NTSTATUS why_not_signaled(const struct fuzz_slot *slot)
@@ -117,7 +117,7 @@ static void signal_and_wait(void)
         return;
     slot->thing->state = slot->thing->kind == FUZZ_EVENT ? 1 : slot->thing->state + 1;
     if (there)
-        take(waited->thing);
+        take_thing(waited->thing);
 }
 
 /* --- Threads. --- */
@@ -265,7 +265,7 @@ static void set_thread(void)
 
 /* --- Calls that can do nothing. --- */
 
-static void nothing(void)
+static void call_of_nothing(void)
 {
     LARGE_INTEGER now = { .QuadPart = 0 }, frequency = { .QuadPart = 0 };
     static LONGLONG last;
@@ -347,7 +347,7 @@ static void no_handle(void)
 }
 
 const struct fuzz_op fuzz_wait_ops[] = {
-    { wait_one, 8 },         { wait_many, 8 },     { signal_and_wait, 6 }, { create_thread, 2 },
-    { terminate_thread, 1 }, { resume_thread, 4 }, { suspend_thread, 2 },  { query_thread, 4 },
-    { set_thread, 3 },       { nothing, 3 },       { no_handle, 8 },       { NULL, 0 },
+    { wait_one, 8 },         { wait_many, 8 },       { signal_and_wait, 6 }, { create_thread, 2 },
+    { terminate_thread, 1 }, { resume_thread, 4 },   { suspend_thread, 2 },  { query_thread, 4 },
+    { set_thread, 3 },       { call_of_nothing, 3 }, { no_handle, 8 },       { NULL, 0 },
 };

@@ -31,7 +31,7 @@ static uint64_t least(uint32_t selector, void (*work)(void))
     return best;
 }
 
-static bool begin(HANDLE *profile)
+static bool begin_profiling(HANDLE *profile)
 {
     return CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 0, 1, profile), ERROR_SUCCESS);
 }
@@ -39,7 +39,7 @@ static bool begin(HANDLE *profile)
 void user_exact_steps(uint64_t selector)
 {
     HANDLE profile;
-    if (!begin(&profile))
+    if (!begin_profiling(&profile))
         return;
     user_exact_counted = least((uint32_t)selector, work_1000) - least((uint32_t)selector, work_0);
     asm volatile(
@@ -54,7 +54,7 @@ void user_exact_steps(uint64_t selector)
 void user_exact_long(uint64_t what)
 {
     HANDLE profile;
-    if (!begin(&profile))
+    if (!begin_profiling(&profile))
         return;
     uint64_t empty = least((uint32_t)what, work_0);
     user_exact_counted = 0;
@@ -82,7 +82,7 @@ void user_exact_touch(uint64_t selector)
 {
     const volatile char *pages = (const volatile char *)USER_PAGES_AT;
     HANDLE profile;
-    if (!begin(&profile))
+    if (!begin_profiling(&profile))
         return;
     user_values[0] = touch((uint32_t)selector, pages);
     user_values[1] = ~0ull;

@@ -9,7 +9,7 @@
 #define SPARE (32 * RING3_PAGE) /* what others may take meanwhile; two pages a round are 128 */
 #define SOURCES 256u
 
-static NTSTATUS create(HANDLE *profile, void *pages)
+static NTSTATUS create_on_pages(HANDLE *profile, void *pages)
 {
     return ZwCreateProfileEx(profile, NtCurrentProcess(), REGION, RING3_PAGE, 2, pages,
                              PAGES * RING3_PAGE, ProfileTime, 0, NULL);
@@ -22,10 +22,10 @@ TEST_USER(profile_buffers, middle, "each page of a buffer must be there and writ
     REQUIRE(pages != NULL);
     for (unsigned i = 0; i < PAGES; i++) {
         ring3_protect(pages + i * RING3_PAGE, PAGE_READONLY);
-        CHECK_STATUS(create(&profile, pages), STATUS_ACCESS_VIOLATION);
+        CHECK_STATUS(create_on_pages(&profile, pages), STATUS_ACCESS_VIOLATION);
         ring3_protect(pages + i * RING3_PAGE, PAGE_READWRITE);
     }
-    CHECK_STATUS(create(&profile, pages), STATUS_SUCCESS);
+    CHECK_STATUS(create_on_pages(&profile, pages), STATUS_SUCCESS);
     CHECK_STATUS(ZwClose(profile), STATUS_SUCCESS);
 }
 
@@ -43,7 +43,7 @@ TEST_USER(profile_buffers, unlocked, "the close of a started profile gives back 
         HANDLE profile;
         uint8_t *pages = ring3_pages(PAGES);
         REQUIRE(pages != NULL);
-        CHECK_STATUS(create(&profile, pages), STATUS_SUCCESS);
+        CHECK_STATUS(create_on_pages(&profile, pages), STATUS_SUCCESS);
         CHECK_STATUS(ZwStartProfile(profile), STATUS_SUCCESS);
         CHECK_STATUS(ZwClose(profile), STATUS_SUCCESS);
         ring3_free(pages);

@@ -6,7 +6,7 @@
 #define LAST_SIZE 0x10000u
 #define ME NtCurrentProcess()
 
-static NTSTATUS create(PHANDLE handle, void *buffer, USHORT groups, void *affinity)
+static NTSTATUS create_profile(PHANDLE handle, void *buffer, USHORT groups, void *affinity)
 {
     return ZwCreateProfileEx(handle, ME, (PVOID)0x400000, 64, 4, buffer, 16, ProfileTime, groups,
                              affinity);
@@ -17,7 +17,7 @@ TEST_USER(profile_edges, buffer, "a buffer may end where its last page does")
     HANDLE handle = NULL;
     uint8_t *pages = ring3_pages(1);
     REQUIRE(pages != NULL);
-    CHECK_STATUS(create(&handle, pages + RING3_PAGE - 16, 0, NULL), STATUS_SUCCESS);
+    CHECK_STATUS(create_profile(&handle, pages + RING3_PAGE - 16, 0, NULL), STATUS_SUCCESS);
     CHECK_STATUS(ZwStartProfile(handle), STATUS_SUCCESS);
     CHECK_STATUS(ZwStopProfile(handle), STATUS_SUCCESS);
 }
@@ -33,9 +33,9 @@ TEST_USER(profile_edges, groups,
     GROUP_AFFINITY *last = (GROUP_AFFINITY *)((uint8_t *)base + size) - 1;
     static uint32_t buffer[4];
     *last = (GROUP_AFFINITY){ .Mask = 1 };
-    CHECK_STATUS(create(&handle, buffer, 1, last), STATUS_SUCCESS);
-    CHECK_STATUS(create(&handle, buffer, 2, last), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(create_profile(&handle, buffer, 1, last), STATUS_SUCCESS);
+    CHECK_STATUS(create_profile(&handle, buffer, 2, last), STATUS_ACCESS_VIOLATION);
     *last = (GROUP_AFFINITY){ .Mask = 0 };
-    CHECK_STATUS(create(&handle, buffer, 1, last), STATUS_INVALID_PARAMETER);
-    CHECK_STATUS(create(&handle, buffer, 2, last), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(create_profile(&handle, buffer, 1, last), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(create_profile(&handle, buffer, 2, last), STATUS_ACCESS_VIOLATION);
 }

@@ -34,7 +34,7 @@ static HANDLE handle = MARK;
     .handle = &handle, .process = ME, .base = (uint64_t)REGION, .size = REGION_SIZE, .log2 = 4,    \
     .buffer = buffer, .buffer_size = 4 * BUCKETS, .source = ProfileTime
 /* The call with good arguments but those named. */
-#define CREATE(...) create((struct arguments){ GOOD, __VA_ARGS__ })
+#define CREATE(...) attempt((struct arguments){ GOOD, __VA_ARGS__ })
 #pragma GCC diagnostic ignored "-Woverride-init"
 
 /* A handle that was made is closed; a failing call leaves it alone. */
@@ -48,7 +48,7 @@ static NTSTATUS closed(NTSTATUS status)
     return status;
 }
 
-static NTSTATUS create(struct arguments a)
+static NTSTATUS attempt(struct arguments a)
 {
     return closed(ZwCreateProfileEx(a.handle, a.process, (PVOID)a.base, a.size, a.log2, a.buffer,
                                     a.buffer_size, a.source, a.groups, a.affinity));
@@ -155,7 +155,7 @@ TEST_USER(
     CHECK_STATUS(CREATE(.handle = (PHANDLE)KERNEL_ADDRESS), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(CREATE(.handle = NULL), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(CREATE(.handle = (PHANDLE)(USER_END - 4)), STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(CREATE(.handle = (PHANDLE)(uint64_t)create), STATUS_ACCESS_VIOLATION); /* code */
+    CHECK_STATUS(CREATE(.handle = (PHANDLE)(uint64_t)attempt), STATUS_ACCESS_VIOLATION); /* code */
     for (unsigned i = 1; i < 4; i++)
         CHECK_STATUS(CREATE(.buffer = (uint8_t *)buffer + i), STATUS_DATATYPE_MISALIGNMENT);
     CHECK_STATUS(CREATE(.buffer = NULL), STATUS_ACCESS_VIOLATION);
@@ -366,7 +366,7 @@ TEST_USER(
     CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, NULL), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, (PULONG)KERNEL_ADDRESS),
                  STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, (PULONG)(uint64_t)create),
+    CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, (PULONG)(uint64_t)attempt),
                  STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, (PULONG)((uint64_t)buffer + 2)),
                  STATUS_DATATYPE_MISALIGNMENT);

@@ -25,7 +25,7 @@ static const struct {
 
 static ULONG buckets[BUCKETS];
 
-static void work(unsigned rounds)
+static void work_rounds(unsigned rounds)
 {
     /* No round is as long as the one before, or some interval would be a whole number of them and
      * always hit one loop. */
@@ -87,7 +87,7 @@ static void take_picture(KPROFILE_SOURCE source, ULONG interval, unsigned sample
                    STATUS_SUCCESS);
     CHECK_STATUS(ZwStartProfile(profile), STATUS_SUCCESS);
     while (all_samples() < samples) /* a host may let few come */
-        work(ROUNDS);
+        work_rounds(ROUNDS);
     CHECK_STATUS(ZwStopProfile(profile), STATUS_SUCCESS);
     CHECK_STATUS(ZwClose(profile), STATUS_SUCCESS);
     CHECK_STATUS(ZwSetIntervalProfile(before, source), STATUS_SUCCESS);

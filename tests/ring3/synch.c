@@ -31,7 +31,7 @@ static NTSTATUS try_one(HANDLE handle)
     return ZwWaitForSingleObject(handle, FALSE, &now);
 }
 
-static void close(HANDLE handle) { CHECK_STATUS(ZwClose(handle), STATUS_SUCCESS); }
+static void close_handle(HANDLE handle) { CHECK_STATUS(ZwClose(handle), STATUS_SUCCESS); }
 
 /* --- Making them. --- */
 
@@ -58,9 +58,9 @@ TEST_USER(synch, create,
         OBJECT_ATTRIBUTES a = { .Length = sizeof a };
         HANDLE handle = NULL;
         CHECK_STATUS(makers[k](&handle, NULL), STATUS_SUCCESS);
-        close(handle);
+        close_handle(handle);
         CHECK_STATUS(makers[k](&handle, &a), STATUS_SUCCESS);
-        close(handle);
+        close_handle(handle);
         handle = UNMAPPED;
         CHECK_STATUS(makers[k](NULL, NULL), STATUS_ACCESS_VIOLATION);
         for (unsigned i = 0; i < ARRAYSIZE(nowhere); i++) {
@@ -101,12 +101,12 @@ TEST_USER(synch, create_values,
     CHECK_EQ(info.CurrentCount, INT32_MAX);
     CHECK_EQ(info.MaximumCount, INT32_MAX);
     CHECK_STATUS(ZwReleaseSemaphore(handle, 1, NULL), STATUS_SEMAPHORE_LIMIT_EXCEEDED);
-    close(handle);
+    close_handle(handle);
 }
 
 /* --- Events. --- */
 
-static NTSTATUS clear(HANDLE handle, PLONG previous)
+static NTSTATUS clear_event(HANDLE handle, PLONG previous)
 {
     if (previous)
         *previous = FILL;
@@ -114,7 +114,7 @@ static NTSTATUS clear(HANDLE handle, PLONG previous)
 }
 
 static NTSTATUS (*const changers[])(HANDLE, PLONG) = { ZwSetEvent, ZwResetEvent, ZwPulseEvent,
-                                                       clear };
+                                                       clear_event };
 
 TEST_USER(synch, events,
           "set, reset, pulse and clear do what they say and tell the state before, which nobody "
@@ -142,7 +142,7 @@ TEST_USER(synch, events,
         CHECK_STATUS(ZwSetEvent(handle, NULL), STATUS_SUCCESS);
         CHECK_STATUS(try_one(handle), STATUS_SUCCESS);
         CHECK_STATUS(try_one(handle), type == NotificationEvent ? STATUS_SUCCESS : STATUS_TIMEOUT);
-        close(handle);
+        close_handle(handle);
     }
 }
 
@@ -164,7 +164,7 @@ TEST_USER(synch, event_rights,
                      bits & 2 ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
         CHECK_STATUS(ZwSetEvent(all, NULL), STATUS_SUCCESS);
         CHECK_STATUS(try_one(handle), bits & 4 ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
-        close(handle);
+        close_handle(handle);
     }
     for (unsigned i = 0; i < ARRAYSIZE(changers); i++) {
         CHECK_STATUS(changers[i](semaphore, NULL), STATUS_OBJECT_TYPE_MISMATCH);
@@ -173,8 +173,8 @@ TEST_USER(synch, event_rights,
     }
     for (unsigned i = 0; i < ARRAYSIZE(nowhere); i++)
         CHECK_STATUS(ZwSetEvent(all, nowhere[i]), STATUS_ACCESS_VIOLATION);
-    close(all);
-    close(semaphore);
+    close_handle(all);
+    close_handle(semaphore);
 }
 
 TEST_USER(synch, generic_rights,
@@ -201,7 +201,7 @@ TEST_USER(synch, generic_rights,
         CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, NULL),
                      rows[i].query ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
         CHECK_STATUS(try_one(handle), rows[i].wait ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
-        close(handle);
+        close_handle(handle);
     }
 }
 
@@ -228,9 +228,9 @@ TEST_USER(synch, semaphores, "a semaphore counts up to its maximum; the order of
     CHECK_STATUS(ZwReleaseSemaphore(weak, 1, UNMAPPED), STATUS_ACCESS_DENIED);
     CHECK_STATUS(ZwReleaseSemaphore(handle, 1, UNMAPPED), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(try_one(weak), STATUS_SUCCESS); /* it was released all the same */
-    close(weak);
-    close(handle);
-    close(other);
+    close_handle(weak);
+    close_handle(handle);
+    close_handle(other);
 }
 
 static HANDLE mutex;
@@ -279,8 +279,8 @@ TEST_USER(
     CHECK(owner.ClientId.UniqueThread == NULL);
     CHECK_STATUS(ZwReleaseMutant(NULL, NULL), STATUS_INVALID_HANDLE);
     CHECK_STATUS(ZwReleaseMutant(NtCurrentThread(), NULL), STATUS_OBJECT_TYPE_MISMATCH);
-    close(weak);
-    close(mutex);
+    close_handle(weak);
+    close_handle(mutex);
 }
 
 TEST_USER(
@@ -303,8 +303,8 @@ TEST_USER(
     CHECK_STATUS((NTSTATUS)ring3_run(take_and_end, NULL), STATUS_SUCCESS);
     CHECK_EQ(WaitForSingleObject(mutex, INFINITE), WAIT_ABANDONED_0);
     CHECK_EQ(WaitForSingleObject(mutex, INFINITE), WAIT_OBJECT_0);
-    close(mutex); /* while this thread owns it */
-    close(handles[0]);
+    close_handle(mutex); /* while this thread owns it */
+    close_handle(handles[0]);
 }
 
 TEST_USER(synch, queries,
@@ -335,7 +335,7 @@ TEST_USER(synch, queries,
     CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, &returned),
                  STATUS_SUCCESS);
     CHECK_EQ(returned, sizeof info);
-    close(handle);
+    close_handle(handle);
 }
 
 /* --- Critical sections. --- */

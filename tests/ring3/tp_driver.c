@@ -6,13 +6,13 @@
 
 #define INSTRUCTIONS 2 /* KPROFILE_SOURCE */
 
-static NTSTATUS set(ULONG count)
+static NTSTATUS set_configuration(ULONG count)
 {
     HARDWARE_COUNTER counter = { PMCCounter, 0, INSTRUCTIONS };
     return KeSetHardwareCounterConfiguration(&counter, count);
 }
 
-static ULONG configured(ULONG64 *selector)
+static ULONG configured_counters(ULONG64 *selector)
 {
     HARDWARE_COUNTER found[MAX_HW_COUNTERS];
     ULONG count = FILL;
@@ -25,13 +25,13 @@ static ULONG configured(ULONG64 *selector)
 void user_driver_hold(uint64_t unused)
 {
     (void)unused;
-    CHECK_STATUS(set(1), STATUS_SUCCESS);
-    CHECK_EQ(configured(&user_handle), 1);
+    CHECK_STATUS(set_configuration(1), STATUS_SUCCESS);
+    CHECK_EQ(configured_counters(&user_handle), 1);
     __atomic_store_n(&user_state, 1, __ATOMIC_RELEASE);
     Sleep(INFINITE);
 }
 
-void user_driver_set(uint64_t wanted) { CHECK_STATUS(set(1), (NTSTATUS)wanted); }
+void user_driver_set(uint64_t wanted) { CHECK_STATUS(set_configuration(1), (NTSTATUS)wanted); }
 
 void user_driver_wide(uint64_t unused)
 {
@@ -47,9 +47,9 @@ void user_driver_second(uint64_t selector)
     ULONG64 found;
     HANDLE profile = NULL;
     PERFORMANCE_DATA data;
-    CHECK_STATUS(set(1), STATUS_WMI_ALREADY_ENABLED);
-    CHECK_STATUS(set(0), STATUS_WMI_ALREADY_ENABLED);
-    CHECK_EQ(configured(&found), 1);
+    CHECK_STATUS(set_configuration(1), STATUS_WMI_ALREADY_ENABLED);
+    CHECK_STATUS(set_configuration(0), STATUS_WMI_ALREADY_ENABLED);
+    CHECK_EQ(configured_counters(&found), 1);
     CHECK_EQ(found, selector);
     REQUIRE(EnableThreadProfiling(GetCurrentThread(), 0, 1, &profile) == ERROR_SUCCESS);
     ring3_work(10000);

@@ -63,7 +63,7 @@ TEST_USER(tp_enable, real_handle,
 }
 
 /* Any enable that must fail: with both names, and nothing is written or enabled. */
-static void refused(HANDLE thread, ULONG flags, ULONG64 mask, NTSTATUS status)
+static void refused_enable(HANDLE thread, ULONG flags, ULONG64 mask, NTSTATUS status)
 {
     PVOID profile = MARK;
     bool before = ring3_profiled();
@@ -78,21 +78,21 @@ TEST_USER(tp_enable, bad_flags,
           "every flag but THREAD_PROFILING_FLAG_DISPATCH is refused [TP-36 TP-42]")
 {
     for (unsigned bit = 1; bit < 32; bit++) {
-        refused(NtCurrentThread(), 1u << bit, 0, STATUS_INVALID_PARAMETER_2);
-        refused(NtCurrentThread(), 1u << bit | THREAD_PROFILING_FLAG_DISPATCH, 1,
-                STATUS_INVALID_PARAMETER_2);
+        refused_enable(NtCurrentThread(), 1u << bit, 0, STATUS_INVALID_PARAMETER_2);
+        refused_enable(NtCurrentThread(), 1u << bit | THREAD_PROFILING_FLAG_DISPATCH, 1,
+                       STATUS_INVALID_PARAMETER_2);
     }
-    refused(NtCurrentThread(), THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, 0x10000,
-            STATUS_INVALID_PARAMETER_2);
-    refused(NULL, THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, 0, STATUS_INVALID_PARAMETER_2);
+    refused_enable(NtCurrentThread(), THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, 0x10000,
+                   STATUS_INVALID_PARAMETER_2);
+    refused_enable(NULL, THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, 0, STATUS_INVALID_PARAMETER_2);
 }
 
 TEST_USER(tp_enable, bad_mask, "every mask bit above 15 is refused [TP-37 TP-42]")
 {
     for (unsigned bit = MAX_HW_COUNTERS; bit < 64; bit++)
-        refused(NtCurrentThread(), 0, UINT64_C(1) << bit, STATUS_INVALID_PARAMETER_3);
-    refused(NtCurrentThread(), 1, ~UINT64_C(0), STATUS_INVALID_PARAMETER_3);
-    refused(NULL, 0, 0x10000, STATUS_INVALID_PARAMETER_3);
+        refused_enable(NtCurrentThread(), 0, UINT64_C(1) << bit, STATUS_INVALID_PARAMETER_3);
+    refused_enable(NtCurrentThread(), 1, ~UINT64_C(0), STATUS_INVALID_PARAMETER_3);
+    refused_enable(NULL, 0, 0x10000, STATUS_INVALID_PARAMETER_3);
     CHECK_EQ(RtlNtStatusToDosError(STATUS_INVALID_PARAMETER_3), ERROR_INVALID_PARAMETER);
 }
 
@@ -114,8 +114,8 @@ TEST_USER(tp_enable, enabled_twice,
     PERFORMANCE_DATA data;
     ring3_data(&data);
     CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 1, &profile), ERROR_SUCCESS);
-    refused(NtCurrentThread(), 1, 1, STATUS_WMI_ALREADY_ENABLED);
-    refused(NtCurrentThread(), 0, 0xffff, STATUS_WMI_ALREADY_ENABLED);
+    refused_enable(NtCurrentThread(), 1, 1, STATUS_WMI_ALREADY_ENABLED);
+    refused_enable(NtCurrentThread(), 0, 0xffff, STATUS_WMI_ALREADY_ENABLED);
     CHECK_EQ(ReadThreadProfilingData(profile, 1, &data), ERROR_SUCCESS);
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
@@ -154,8 +154,8 @@ TEST_USER(tp_enable, another_thread, "another thread's profiling cannot be enabl
     HANDLE child = start_child(sleeper);
     BOOLEAN on = FILL;
     REQUIRE(child != NULL);
-    refused(child, 0, 0, STATUS_NOT_SUPPORTED);
-    refused(child, 1, 0xffff, STATUS_NOT_SUPPORTED);
+    refused_enable(child, 0, 0, STATUS_NOT_SUPPORTED);
+    refused_enable(child, 1, 0xffff, STATUS_NOT_SUPPORTED);
     CHECK_EQ(QueryThreadProfiling(child, &on), ERROR_SUCCESS);
     CHECK_EQ(on, FALSE);
     end_child(child);

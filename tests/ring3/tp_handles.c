@@ -11,7 +11,7 @@
 #define RANDOM_HANDLES 4000u
 
 /* Every call with this handle gets the status, and nothing is enabled, disabled or written. */
-static void refused(HANDLE handle, NTSTATUS set, NTSTATUS query)
+static void refused_handle(HANDLE handle, NTSTATUS set, NTSTATUS query)
 {
     THREAD_PERFORMANCE_DATA block;
     THREAD_PROFILING_INFORMATION on = { 0, 1, TRUE, &block }, off = { 0, 0, FALSE, &block };
@@ -33,7 +33,7 @@ static void refused(HANDLE handle, NTSTATUS set, NTSTATUS query)
 
 static void invalid(HANDLE handle)
 {
-    refused(handle, STATUS_INVALID_HANDLE, STATUS_INVALID_HANDLE);
+    refused_handle(handle, STATUS_INVALID_HANDLE, STATUS_INVALID_HANDLE);
 }
 
 TEST_USER(tp_handles, closed,
@@ -56,7 +56,7 @@ TEST_USER(tp_handles, closed,
 
 TEST_USER(tp_handles, wrong_type, "the handle of a process is refused")
 {
-    refused(NtCurrentProcess(), STATUS_OBJECT_TYPE_MISMATCH, STATUS_OBJECT_TYPE_MISMATCH);
+    refused_handle(NtCurrentProcess(), STATUS_OBJECT_TYPE_MISMATCH, STATUS_OBJECT_TYPE_MISMATCH);
     CHECK_EQ(RtlNtStatusToDosError(STATUS_OBJECT_TYPE_MISMATCH), ERROR_INVALID_HANDLE);
 }
 
@@ -71,8 +71,8 @@ TEST_USER(tp_handles, access,
            query = ring3_handle(THREAD_QUERY_INFORMATION);
     HANDLE profile = MARK;
     BOOLEAN enabled = FILL;
-    refused(none, STATUS_ACCESS_DENIED, STATUS_ACCESS_DENIED);
-    refused(others, STATUS_ACCESS_DENIED, STATUS_ACCESS_DENIED);
+    refused_handle(none, STATUS_ACCESS_DENIED, STATUS_ACCESS_DENIED);
+    refused_handle(others, STATUS_ACCESS_DENIED, STATUS_ACCESS_DENIED);
     CHECK_EQ(EnableThreadProfiling(query, 0, 0, &profile), ERROR_ACCESS_DENIED);
     CHECK(profile == MARK);
     CHECK_EQ(QueryThreadProfiling(set, &enabled), ERROR_ACCESS_DENIED);
@@ -95,7 +95,7 @@ TEST_USER(tp_handles, access_not_gained,
     CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), poor, NtCurrentProcess(), &same,
                                    THREAD_ALL_ACCESS, 0, DUPLICATE_SAME_ACCESS),
                  STATUS_SUCCESS);
-    refused(same, STATUS_ACCESS_DENIED, STATUS_ACCESS_DENIED);
+    refused_handle(same, STATUS_ACCESS_DENIED, STATUS_ACCESS_DENIED);
     CHECK(CloseHandle(poor) && CloseHandle(same));
 }
 
@@ -104,7 +104,7 @@ static uint64_t swapping; /* atomic; 1: go on */
 
 /* Where there was a handle to this thread that may only be waited for, there is one to its creator
  * that may do all. On one CPU the other thread gets its turn with each of the two. */
-static DWORD swap(PVOID creator)
+static DWORD swap_handles(PVOID creator)
 {
     while (__atomic_load_n(&swapping, __ATOMIC_ACQUIRE)) {
         HANDLE poor = ring3_handle(SYNCHRONIZE), rich = NULL;
@@ -137,7 +137,7 @@ TEST_USER(
     HANDLE me = ring3_handle(THREAD_ALL_ACCESS), thread, copy;
     unsigned poor = 0, rich = 0;
     swapping = 1;
-    thread = CreateThread(NULL, 0, swap, me, 0, NULL);
+    thread = CreateThread(NULL, 0, swap_handles, me, 0, NULL);
     REQUIRE(thread != NULL);
     for (unsigned i = 0; i < (test_long() ? 50000u : 5000u) || ((!poor || !rich) && i < 1000000);
          i++) {

@@ -20,7 +20,7 @@ static HANDLE enabled(DWORD flags, DWORD64 mask)
 
 static void disabled(HANDLE profile) { CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS); }
 
-static void read(HANDLE profile, DWORD flags, PERFORMANCE_DATA *data)
+static void read_data(HANDLE profile, DWORD flags, PERFORMANCE_DATA *data)
 {
     ring3_data(data);
     CHECK_EQ(ReadThreadProfilingData(profile, flags, data), ERROR_SUCCESS);
@@ -29,11 +29,11 @@ static void read(HANDLE profile, DWORD flags, PERFORMANCE_DATA *data)
 static uint64_t cycles(HANDLE profile)
 {
     PERFORMANCE_DATA data;
-    read(profile, 0, &data);
+    read_data(profile, 0, &data);
     return data.CycleTime;
 }
 
-static void refused(HANDLE profile, WORD size, BYTE version, ULONG flags, NTSTATUS status)
+static void refused_read(HANDLE profile, WORD size, BYTE version, ULONG flags, NTSTATUS status)
 {
     PERFORMANCE_DATA data, before;
     ring3_data(&data);
@@ -51,20 +51,21 @@ TEST_USER(tp_read, refused,
     HANDLE profile = enabled(1, 1);
     static const WORD sizes[] = { 0, 1, 24, 256, 287, 289, 0x1c0, 0x2001, 0xffff };
     for (unsigned i = 0; i < ARRAY_SIZE(sizes); i++) {
-        refused(profile, sizes[i], 1, DISPATCHING, STATUS_INVALID_BUFFER_SIZE);
-        refused(profile, sizes[i], 2, DISPATCHING, STATUS_INVALID_BUFFER_SIZE);
-        refused(profile, sizes[i], 0, 4, STATUS_INVALID_BUFFER_SIZE);
+        refused_read(profile, sizes[i], 1, DISPATCHING, STATUS_INVALID_BUFFER_SIZE);
+        refused_read(profile, sizes[i], 2, DISPATCHING, STATUS_INVALID_BUFFER_SIZE);
+        refused_read(profile, sizes[i], 0, 4, STATUS_INVALID_BUFFER_SIZE);
     }
     for (unsigned version = 0; version < 256; version++)
         if (version != PERFORMANCE_DATA_VERSION) {
-            refused(profile, sizeof(PERFORMANCE_DATA), (BYTE)version, DISPATCHING,
-                    STATUS_INVALID_PARAMETER_3);
-            refused(profile, sizeof(PERFORMANCE_DATA), (BYTE)version, 4,
-                    STATUS_INVALID_PARAMETER_3);
+            refused_read(profile, sizeof(PERFORMANCE_DATA), (BYTE)version, DISPATCHING,
+                         STATUS_INVALID_PARAMETER_3);
+            refused_read(profile, sizeof(PERFORMANCE_DATA), (BYTE)version, 4,
+                         STATUS_INVALID_PARAMETER_3);
         }
     for (unsigned bit = 2; bit < 32; bit++) {
-        refused(profile, sizeof(PERFORMANCE_DATA), 1, 1u << bit, STATUS_INVALID_PARAMETER_2);
-        refused(profile, sizeof(PERFORMANCE_DATA), 1, 1u << bit | 3, STATUS_INVALID_PARAMETER_2);
+        refused_read(profile, sizeof(PERFORMANCE_DATA), 1, 1u << bit, STATUS_INVALID_PARAMETER_2);
+        refused_read(profile, sizeof(PERFORMANCE_DATA), 1, 1u << bit | 3,
+                     STATUS_INVALID_PARAMETER_2);
     }
     CHECK_EQ(RtlNtStatusToDosError(STATUS_INVALID_BUFFER_SIZE), 1784);
     disabled(profile);
@@ -76,7 +77,7 @@ TEST_USER(tp_read, dispatching,
 {
     HANDLE profile = enabled(1, 0xffff);
     PERFORMANCE_DATA data;
-    read(profile, DISPATCHING, &data);
+    read_data(profile, DISPATCHING, &data);
     CHECK_EQ(data.Size, sizeof data);
     CHECK_EQ(data.Version, PERFORMANCE_DATA_VERSION);
     CHECK_EQ(data.HwCountersCount, FILL);
@@ -93,7 +94,7 @@ TEST_USER(tp_read, nothing, "flags 0 return cycles and retries [TP-43 TP-59 TP-7
 {
     HANDLE profile = enabled(0, 0);
     PERFORMANCE_DATA data;
-    read(profile, 0, &data);
+    read_data(profile, 0, &data);
     CHECK(data.CycleTime != FILL_64 && data.CycleTime > 0);
     CHECK(data.RetryCount < 1000);
     CHECK_EQ(data.Reserved, 0);
@@ -112,7 +113,7 @@ TEST_USER(tp_read, counters_only,
     ring3_reasons(profile);
     Sleep(1);
     PERFORMANCE_DATA data;
-    read(profile, COUNTERS, &data);
+    read_data(profile, COUNTERS, &data);
     CHECK_EQ(data.ContextSwitchCount, FILL_32);
     CHECK_EQ(data.WaitReasonBitMap, FILL_64);
     CHECK(data.CycleTime != FILL_64 && data.CycleTime > 0);
@@ -129,7 +130,7 @@ TEST_USER(tp_read, unconfigured,
     for (unsigned m = 0; m < ARRAY_SIZE(masks); m++) {
         HANDLE profile = enabled(0, masks[m]);
         PERFORMANCE_DATA data;
-        read(profile, COUNTERS, &data);
+        read_data(profile, COUNTERS, &data);
         CHECK_EQ(data.HwCountersCount, 0);
         for (unsigned i = 0; i < MAX_HW_COUNTERS; i++)
             CHECK(ring3_all(&data.HwCounters[i], sizeof data.HwCounters[i],
@@ -151,7 +152,7 @@ TEST_USER(tp_read, switches_counted,
         PERFORMANCE_DATA data;
         do { /* where a host takes the CPU away the time may be past before the wait begins */
             Sleep(1);
-            read(profile, DISPATCHING, &data);
+            read_data(profile, DISPATCHING, &data);
         } while (++sleeps < MOST_SLEEPS && data.ContextSwitchCount == last);
         CHECK(data.ContextSwitchCount >= blocked);
         CHECK(data.ContextSwitchCount > last);
@@ -200,12 +201,12 @@ TEST_USER(tp_read, alone,
     CHECK(SetThreadAffinityMask(GetCurrentThread(), 1) != 0);
     HANDLE profile = enabled(1, 0);
     ULONG start = GetTickCount();
-    read(profile, DISPATCHING, &data);
+    read_data(profile, DISPATCHING, &data);
     uint64_t first = data.ContextSwitchCount, last = first;
     for (unsigned i = 0; i < 30; i++) { /* with a tick in each */
         for (ULONG now = GetTickCount(); GetTickCount() == now;)
             ring3_work(100);
-        read(profile, DISPATCHING, &data);
+        read_data(profile, DISPATCHING, &data);
         CHECK_EQ(data.WaitReasonBitMap != 0, data.ContextSwitchCount != last);
         last = data.ContextSwitchCount;
     }
@@ -218,7 +219,7 @@ TEST_USER(tp_read, alone,
 
 static uint64_t stop; /* atomic */
 
-static DWORD spin(PVOID unused)
+static DWORD spin_until_stop(PVOID unused)
 {
     (void)unused;
     SetThreadAffinityMask(GetCurrentThread(), 1);
@@ -231,7 +232,7 @@ TEST_USER(tp_read, quantum_end,
           "the loss of the CPU at the end of a quantum sets a wait reason [TP-65]")
 {
     CHECK(SetThreadAffinityMask(GetCurrentThread(), 1) != 0);
-    HANDLE profile = enabled(1, 0), other = CreateThread(NULL, 0, spin, NULL, 0, NULL);
+    HANDLE profile = enabled(1, 0), other = CreateThread(NULL, 0, spin_until_stop, NULL, 0, NULL);
     uint64_t seen = 0;
     REQUIRE(other != NULL);
     for (unsigned i = 0; i < 10000 && !(seen & BIT(WrQuantumEnd)); i++) {

@@ -10,14 +10,14 @@
 uint64_t user_state, user_reads, user_handle, user_values[4];
 PERFORMANCE_DATA user_data;
 
-static HANDLE enable(uint64_t mask)
+static HANDLE enable_profiling(uint64_t mask)
 {
     HANDLE profile = NULL;
     CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, mask, &profile), ERROR_SUCCESS);
     return profile;
 }
 
-static void read(HANDLE profile, PERFORMANCE_DATA *data)
+static void read_profile(HANDLE profile, PERFORMANCE_DATA *data)
 {
     ring3_data(data);
     CHECK_EQ(ReadThreadProfilingData(profile, BOTH, data), ERROR_SUCCESS);
@@ -26,14 +26,14 @@ static void read(HANDLE profile, PERFORMANCE_DATA *data)
 static uint64_t first_element(HANDLE profile)
 {
     PERFORMANCE_DATA data;
-    read(profile, &data);
+    read_profile(profile, &data);
     return data.HwCounters[0].Value;
 }
 
 static uint64_t cycles(HANDLE profile)
 {
     PERFORMANCE_DATA data;
-    read(profile, &data);
+    read_profile(profile, &data);
     return data.CycleTime;
 }
 
@@ -43,23 +43,23 @@ static void set_state(uint64_t state) { __atomic_store_n(&user_state, state, __A
 void user_measure(uint64_t mask)
 {
     for (unsigned i = 0; i < 2; i++) {
-        HANDLE profile = enable(mask);
+        HANDLE profile = enable_profiling(mask);
         ring3_work(100000);
-        read(profile, &user_data);
+        read_profile(profile, &user_data);
         CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
     }
 }
 
 void user_run_until_emptied(uint64_t mask)
 {
-    HANDLE profile = enable(mask);
+    HANDLE profile = enable_profiling(mask);
     PERFORMANCE_DATA now;
     uint64_t last = 0;
-    read(profile, &now);
+    read_profile(profile, &now);
     set_state(1);
     while (now.HwCountersCount) {
         ring3_work(1000);
-        read(profile, &now);
+        read_profile(profile, &now);
         CHECK(now.HwCountersCount == 0 || now.HwCounters[0].Value > last);
         last = now.HwCounters[0].Value;
         __atomic_fetch_add(&user_reads, 1, __ATOMIC_RELEASE);
@@ -68,7 +68,7 @@ void user_run_until_emptied(uint64_t mask)
         CHECK(ring3_all(&now.HwCounters[i], sizeof now.HwCounters[i], mask >> i & 1 ? 0 : FILL));
     for (unsigned i = 0; i < 5; i++) { /* it stays so */
         Sleep(1);
-        read(profile, &now);
+        read_profile(profile, &now);
         CHECK_EQ(now.HwCountersCount, 0);
         CHECK_EQ(now.HwCounters[0].Value, 0);
     }
@@ -77,7 +77,7 @@ void user_run_until_emptied(uint64_t mask)
 
 void user_sleep_profiled(uint64_t mask)
 {
-    enable(mask);
+    enable_profiling(mask);
     set_state(1);
     for (;;)
         Sleep(20); /* 256 such threads leave time for others */
@@ -85,7 +85,7 @@ void user_sleep_profiled(uint64_t mask)
 
 void user_spin_profiled(uint64_t mask)
 {
-    enable(mask);
+    enable_profiling(mask);
     set_state(1);
     for (;;)
         ring3_work(1000);
@@ -99,17 +99,17 @@ void user_spin(uint64_t unused)
         ring3_work(1000);
 }
 
-void user_end_profiled(uint64_t mask) { enable(mask); }
+void user_end_profiled(uint64_t mask) { enable_profiling(mask); }
 
 void user_fault_profiled(uint64_t mask)
 {
-    enable(mask);
+    enable_profiling(mask);
     asm volatile("movl $0,0" : : : "memory");
 }
 
 void user_sleep_measured(uint64_t mask)
 {
-    HANDLE profile = enable(mask);
+    HANDLE profile = enable_profiling(mask);
     uint64_t before = first_element(profile);
     Sleep(20);
     user_values[0] = first_element(profile) - before;
@@ -121,14 +121,14 @@ void user_sleep_measured(uint64_t mask)
 
 void user_grows(uint64_t mask)
 {
-    HANDLE profile = enable(mask);
+    HANDLE profile = enable_profiling(mask);
     uint64_t last[MAX_HW_COUNTERS];
     memset(last, 0, sizeof last);
     for (unsigned i = 0; i < 1000; i++) {
         if (i % 64 == 63)
             Sleep(1);
         PERFORMANCE_DATA data;
-        read(profile, &data);
+        read_profile(profile, &data);
         for (unsigned c = 0; c < MAX_HW_COUNTERS; c++)
             if (mask >> c & 1) {
                 CHECK(data.HwCounters[c].Value >= last[c]);
@@ -142,7 +142,7 @@ void user_grows(uint64_t mask)
 /* Ring 0 interrupts us; all that it does while user_state is 1 lies between the readings. */
 void user_interrupted(uint64_t ticks)
 {
-    HANDLE profile = enable(0);
+    HANDLE profile = enable_profiling(0);
     uint64_t start = __rdtsc(), before = cycles(profile);
     set_state(1);
     while (__rdtsc() - start < ticks || __atomic_load_n(&user_state, __ATOMIC_ACQUIRE) == 1)
@@ -154,7 +154,7 @@ void user_interrupted(uint64_t ticks)
 
 void user_visit_cpus(uint64_t selector)
 {
-    HANDLE profile = enable(1);
+    HANDLE profile = enable_profiling(1);
     uint64_t value = first_element(profile);
     unsigned visited = 0;
     for (unsigned cpu = 0;
@@ -195,13 +195,13 @@ void user_rdpmc_each(uint64_t unused)
 
 void user_rdpmc_mask_0(uint64_t selector)
 {
-    enable(0);
+    enable_profiling(0);
     __readpmc((uint32_t)selector);
 }
 
 void user_rdpmc_disabled(uint64_t selector)
 {
-    HANDLE profile = enable(1);
+    HANDLE profile = enable_profiling(1);
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
     __readpmc((uint32_t)selector);
 }

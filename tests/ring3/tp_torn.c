@@ -68,7 +68,7 @@ static bool read_until(unsigned instructions, ULONG flags)
     return !left;
 }
 
-static void check(ULONG flags)
+static void check_torn(ULONG flags)
 {
     PVOID handler = AddVectoredExceptionHandler(1, step);
     unsigned n = 1;
@@ -85,10 +85,10 @@ TEST_USER(tp_torn, plain,
           "a switch at any instruction of a reading leaves no mixture, and no reason is lost "
           "[TP-66 TP-70]")
 {
-    check(DISPATCHING);
+    check_torn(DISPATCHING);
 }
 
 TEST_USER(tp_torn, general, "nor of one that reads counters of any kind [TP-66 TP-70]")
 {
-    check(DISPATCHING | COUNTERS);
+    check_torn(DISPATCHING | COUNTERS);
 }

@@ -90,14 +90,15 @@ static void on_cpu(unsigned unused)
     body(events);
 }
 
-static void run(void (*function)(const struct events *))
+static void run_decoded(void (*function)(const struct events *))
 {
     SKIP_WITHOUT_VPMU();
     body = function;
     lab_run(on_cpu, LAB_ANY);
 }
 
-static uint64_t count(uint64_t code, uint64_t bits, void (*work)(uint64_t), uint64_t argument)
+static uint64_t count_decoded(uint64_t code, uint64_t bits, void (*work)(uint64_t),
+                              uint64_t argument)
 {
     return lab_count(0, code | bits | PMU_KERNEL, 0, work, argument);
 }
@@ -109,7 +110,7 @@ static uint64_t count(uint64_t code, uint64_t bits, void (*work)(uint64_t), uint
             SKIP("entries into the guest count as branches");                                      \
     } while (0)
 
-static bool has(const struct vpmu_op *op)
+static bool has_kind(const struct vpmu_op *op)
 {
     unsigned need = op->effects >> 48 & 31;
     return !need || (cpuid(1, 0).ecx >> need & 1);
@@ -120,16 +121,16 @@ static void each_instruction(const struct events *events)
     SKIP_IF_ENTRIES_COUNT();
     uint64_t at = (uint64_t)buffer, failed = 0;
     for (const struct vpmu_op *op = vpmu_ops; op < vpmu_ops_end; op++)
-        if (!has(op))
+        if (!has_kind(op))
             print("# this processor lacks %s: left out\n", op->name);
     for (unsigned kind = LOADS; kind <= FAR; kind++) {
         if (!events->code[kind])
             continue;
-        uint64_t none = count(events->code[kind], 0, vpmu_ops->code, at);
+        uint64_t none = count_decoded(events->code[kind], 0, vpmu_ops->code, at);
         for (const struct vpmu_op *op = vpmu_ops; op < vpmu_ops_end; op++) {
-            if (!has(op))
+            if (!has_kind(op))
                 continue;
-            uint64_t found = count(events->code[kind], 0, op->code, at) - none,
+            uint64_t found = count_decoded(events->code[kind], 0, op->code, at) - none,
                      wanted = op->effects >> 8 * kind & 0xff;
             if (!CHECK_EQ(found, wanted) && failed++ < 20)
                 test_note("%s: kind %u", op->name, kind);
@@ -141,10 +142,10 @@ static void each_instruction(const struct events *events)
 static void prediction(const struct events *events)
 {
     uint64_t n = test_long() ? 1000 : 200;
-    uint64_t wrong = count(events->code[MISPREDICTED], 0, lab_loop, n);
+    uint64_t wrong = count_decoded(events->code[MISPREDICTED], 0, lab_loop, n);
     CHECK_BECAUSE(wrong, 1, n / 10, "the first turn and the last, by the stated model");
-    CHECK_EQ(count(events->code[MISPREDICTED], 0, lab_loop, n), 2);
-    CHECK_EQ(count(events->code[MISPREDICTED], 0, lab_loop, 1), 0);
+    CHECK_EQ(count_decoded(events->code[MISPREDICTED], 0, lab_loop, n), 2);
+    CHECK_EQ(count_decoded(events->code[MISPREDICTED], 0, lab_loop, 1), 0);
 }
 
 /* Two lines of the first cache: no third one takes the place of both. */
@@ -167,10 +168,10 @@ LOADS_OF(1)
 /* How many more of 101 loads miss than do without any. */
 static uint64_t miss_again(uint64_t code, void (*flushed)(uint64_t), void (*again)(uint64_t))
 {
-    count(code, 0, flushed, 1);
-    uint64_t once = count(code, 0, flushed, 1);
-    CHECK_EQ(count(code, 0, flushed, 101) - once, 100);
-    return count(code, 0, again, 101) - (once - 1);
+    count_decoded(code, 0, flushed, 1);
+    uint64_t once = count_decoded(code, 0, flushed, 1);
+    CHECK_EQ(count_decoded(code, 0, flushed, 101) - once, 100);
+    return count_decoded(code, 0, again, 101) - (once - 1);
 }
 
 static void caches(const struct events *events)
@@ -193,23 +194,23 @@ static void thresholds(const struct events *events)
              branches = events->code[BRANCHES];
     uint64_t all = lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, n) - offset,
              some = lab_expected(&lab_loop_work, LAB_BRANCHES, n);
-    CHECK_EQ(count(branches, 0, lab_loop, n), some);
-    CHECK_EQ(count(branches, THRESHOLD(1), lab_loop, n), some);
-    CHECK_EQ(count(branches, THRESHOLD(2), lab_loop, n), 0);
-    CHECK_EQ(count(branches, THRESHOLD(1) | INVERT, lab_loop, n), all - some);
-    CHECK_EQ(count(branches, THRESHOLD(2) | INVERT, lab_loop, n), all);
+    CHECK_EQ(count_decoded(branches, 0, lab_loop, n), some);
+    CHECK_EQ(count_decoded(branches, THRESHOLD(1), lab_loop, n), some);
+    CHECK_EQ(count_decoded(branches, THRESHOLD(2), lab_loop, n), 0);
+    CHECK_EQ(count_decoded(branches, THRESHOLD(1) | INVERT, lab_loop, n), all - some);
+    CHECK_EQ(count_decoded(branches, THRESHOLD(2) | INVERT, lab_loop, n), all);
     /* CALL; each JNZ behind its DEC; RET directly behind the last JNZ. */
-    CHECK_EQ(count(branches, EDGE, lab_loop, n), 1 + n);
-    CHECK_EQ(count(0xc0, EDGE, lab_loop, n),
+    CHECK_EQ(count_decoded(branches, EDGE, lab_loop, n), 1 + n);
+    CHECK_EQ(count_decoded(0xc0, EDGE, lab_loop, n),
              1 + vpmu_quirk("emulraw")); /* the WRMSR beside the loop */
-    CHECK_EQ(count(0xc0, THRESHOLD(2) | INVERT, lab_loop, n), all + offset);
+    CHECK_EQ(count_decoded(0xc0, THRESHOLD(2) | INVERT, lab_loop, n), all + offset);
     if (!events->code[SLOTS])
         return;
-    uint64_t slots = count(events->code[SLOTS], 0, lab_loop, n), each = slots / all;
+    uint64_t slots = count_decoded(events->code[SLOTS], 0, lab_loop, n), each = slots / all;
     CHECK_BECAUSE(each, 5, 8, "issued in each cycle, by the model");
     CHECK_EQ(slots, each * all);
-    CHECK_EQ(count(events->code[SLOTS], THRESHOLD(each), lab_loop, n), all);
-    CHECK_EQ(count(events->code[SLOTS], THRESHOLD(each + 1), lab_loop, n), 0);
+    CHECK_EQ(count_decoded(events->code[SLOTS], THRESHOLD(each), lab_loop, n), all);
+    CHECK_EQ(count_decoded(events->code[SLOTS], THRESHOLD(each + 1), lab_loop, n), 0);
 }
 
 /* A branch counter that overflows in the middle, and one of instructions beside it. */
@@ -223,7 +224,7 @@ static unsigned pmis(uint64_t code, uint64_t start, uint64_t n)
     return found;
 }
 
-static void overflow(const struct events *events)
+static void overflow_at_branch(const struct events *events)
 {
     SKIP_IF_ENTRIES_COUNT();
     uint64_t n = test_long() ? 200 : 50;
@@ -236,18 +237,21 @@ static void overflow(const struct events *events)
 TEST(vpmu, instructions,
      "every kind of instruction loads, stores and branches as its manual says [VP-53]")
 {
-    run(each_instruction);
+    run_decoded(each_instruction);
 }
 TEST(vpmu, prediction, "a loop has two mispredictions, as the model says [VP-54]")
 {
-    run(prediction);
+    run_decoded(prediction);
 }
-TEST(vpmu, caches, "a load after CLFLUSH misses, the next one hits [VP-57]") { run(caches); }
+TEST(vpmu, caches, "a load after CLFLUSH misses, the next one hits [VP-57]")
+{
+    run_decoded(caches);
+}
 TEST(vpmu, thresholds, "thresholds, their inverse and edges of events, and slots, exactly [VP-60]")
 {
-    run(thresholds);
+    run_decoded(thresholds);
 }
 TEST(vpmu, overflow, "a counter of branches overflows at exactly the right branch [VP-65 VP-67]")
 {
-    run(overflow);
+    run_decoded(overflow_at_branch);
 }

@@ -41,7 +41,7 @@ static unsigned pmis_of_one(void) { return vpmu_quirk("twice") && !masks() ? 2 :
 
 static uint64_t in_handler;
 
-static void look(void) { in_handler = in_handler ? in_handler : pmu_read(0); }
+static void read_in_handler(void) { in_handler = in_handler ? in_handler : pmu_read(0); }
 
 static void overflow_once(uint64_t turns)
 {
@@ -63,7 +63,7 @@ VPMU_TEST(vpmu_quirks, skid,
     if (vpmu_quirk("throttle") || vpmu_quirk("smi"))
         SKIP(DISTURBED);
     lab_catch();
-    lab_caught.action = look;
+    lab_caught.action = read_in_handler;
     for (unsigned i = 0; i < TRIES; i++) {
         overflow_once(n + spread + PERIOD);
         CHECK_EQ(lab_caught.pmis, (i + 1) * pmis_of_one());

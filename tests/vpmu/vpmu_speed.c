@@ -23,7 +23,7 @@ struct sum {
 };
 
 /* Each CPU. */
-static void add(void *argument)
+static void add_counts(void *argument)
 {
     struct sum *sum = argument;
     struct cpuid r = cpuid(vpmu_leaf(1), 1);
@@ -43,13 +43,13 @@ TEST(vpmu, free_running,
         SKIP("the virtual PMU steps every instruction");
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &before.ctr));
     empty.ctr = after.ctr = before.ctr;
-    smp_call(SMP_ALL, add, &empty);
+    smp_call(SMP_ALL, add_counts, &empty);
     CHECK_STATUS(user_run(USER(user_speed_loop), 1), STATUS_SUCCESS);
-    smp_call(SMP_ALL, add, &before);
+    smp_call(SMP_ALL, add_counts, &before);
     uint64_t start = clock_ns();
     CHECK_STATUS(user_run(USER(user_speed_loop), TURNS), STATUS_SUCCESS);
     uint64_t ticks = (clock_ns() - start) / sched_tick_ns() + 1;
-    smp_call(SMP_ALL, add, &after);
+    smp_call(SMP_ALL, add_counts, &after);
     counting_stop();
     uint64_t wanted = before.counted - empty.counted + 2 * (TURNS - 1);
     CHECK_RANGE(after.counted - before.counted, wanted - AROUND, wanted + AROUND);

@@ -96,7 +96,7 @@ VPMU_TEST(vpmu_v6, aliases, "the registers at 1900h are the same as the old ones
 }
 
 /* What counter n, driven by nothing but its registers at 1900h, counts of 100 turns. */
-static uint64_t count(unsigned n, uint64_t select, const struct lab_work *work)
+static uint64_t count_at_1900h(unsigned n, uint64_t select, const struct lab_work *work)
 {
     struct pmu_gate gate = { GLOBAL_CTRL, 1ull << n, 0 };
     lab_wrmsr(V6_GP + 4 * n, 0);
@@ -112,7 +112,7 @@ VPMU_TEST(vpmu_v6, counts, "each counter counts, driven by the registers at 1900
     uint64_t all = lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, 100);
     for (unsigned n = 0; n < WINDOW; n++)
         if (cpuid(0x23, 1).eax >> n & 1)
-            CHECK_EQ(count(n, ENABLED_INSTRUCTIONS, &lab_loop_work), all);
+            CHECK_EQ(count_at_1900h(n, ENABLED_INSTRUCTIONS, &lab_loop_work), all);
 }
 
 /* Another second unit mask is another event: only with 01 this one counts conditional branches, and
@@ -121,9 +121,9 @@ VPMU_TEST(vpmu_v6, umask2, "the second unit mask is a part of the event")
 {
     SKIP_WITHOUT_V6();
     bool small = cpuid(7, 0).edx >> 15 & 1 && cpuid(0x1a, 0).eax >> 24 == 0x20;
-    CHECK_EQ(count(0, CONDITIONAL | UMASK2(1), &lab_loop_work), small ? 0 : 100);
-    CHECK_EQ(count(0, CONDITIONAL, &lab_loop_work), 0);
-    CHECK_EQ(count(0, CONDITIONAL | UMASK2(2), &lab_loop_work), 0);
+    CHECK_EQ(count_at_1900h(0, CONDITIONAL | UMASK2(1), &lab_loop_work), small ? 0 : 100);
+    CHECK_EQ(count_at_1900h(0, CONDITIONAL, &lab_loop_work), 0);
+    CHECK_EQ(count_at_1900h(0, CONDITIONAL | UMASK2(2), &lab_loop_work), 0);
     for (unsigned bit = 40; bit < 48; bit++) {
         lab_wrmsr(PERFEVTSEL, 1ull << bit);
         CHECK_EQ(lab_rdmsr(V6_GP + 1), 1ull << bit);
@@ -137,11 +137,11 @@ VPMU_TEST(vpmu_v6, umask2, "the second unit mask is a part of the event")
 VPMU_TEST(vpmu_v6, equal, "EQ wants as many occurrences as the threshold, not more")
 {
     SKIP_WITHOUT_V6();
-    uint64_t slots = 0x4201a4, cycles = count(0, 0x42003c, &lab_loop_work);
+    uint64_t slots = 0x4201a4, cycles = count_at_1900h(0, 0x42003c, &lab_loop_work);
     if (!(cpuid(0x23, 3).eax >> 7 & 1))
         SKIP("this kind of CPU counts no slots");
-    CHECK_EQ(count(0, slots, &lab_loop_work), 8 * cycles);
-    CHECK_EQ(count(0, slots | THRESHOLD(7), &lab_loop_work), cycles);
-    CHECK_EQ(count(0, slots | THRESHOLD(7) | EQ, &lab_loop_work), 0);
-    CHECK_EQ(count(0, slots | THRESHOLD(8) | EQ, &lab_loop_work), cycles);
+    CHECK_EQ(count_at_1900h(0, slots, &lab_loop_work), 8 * cycles);
+    CHECK_EQ(count_at_1900h(0, slots | THRESHOLD(7), &lab_loop_work), cycles);
+    CHECK_EQ(count_at_1900h(0, slots | THRESHOLD(7) | EQ, &lab_loop_work), 0);
+    CHECK_EQ(count_at_1900h(0, slots | THRESHOLD(8) | EQ, &lab_loop_work), cycles);
 }
