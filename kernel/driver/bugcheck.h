@@ -29,8 +29,8 @@ enum bug_code {
 
 struct trap_frame;
 
-/* An exception that no handler of the driver's wanted. Of one that was raised by itself the frame
- * has only RIP. */
+/* An exception that the driver did not handle. The frame of one that software raised has only
+ * RIP. */
 __attribute__((noreturn)) void bug_check_exception(uint64_t status, const struct trap_frame *frame,
                                                    uint64_t address);
 /* Prints the code with its name, four parameters, what is wrong in words and the driver that

@@ -23,16 +23,16 @@ static struct set {
                            sets_lock */
 static struct lock sets_lock = LOCK("drivers' counters", DISPATCH_LEVEL);
 
-/* At PROFILE_LEVEL. An overflow that comes before the driver has its handle is of a counter that
- * it has not programmed. */
+/* At PROFILE_LEVEL. An overflow that comes before the driver has its handle is ignored: the driver
+ * has not programmed the counter yet. */
 static VOID call_overflow_handler(ULONGLONG bits, HANDLE handle)
 {
-    struct driver_visit visit;
+    struct driver_call call;
     for (unsigned i = 0; i < HAL_OWNERS_MAX; i++)
         if (__atomic_load_n(&sets[i].handle, __ATOMIC_ACQUIRE) == handle) {
-            driver_enter(&visit, sets[i].handler);
+            driver_enter(&call, sets[i].handler);
             sets[i].handler(bits, handle);
-            driver_leave(&visit);
+            driver_leave(&call);
             return;
         }
 }
@@ -42,7 +42,7 @@ static void remember_set(HANDLE handle, overflow_handler handler)
     KIRQL irql = lock_acquire(&sets_lock);
     struct set *s = sets;
     while (s->handle)
-        s++; /* there are as many as owners */
+        s++; /* there are as many slots as owners */
     s->where = driver_caller();
     s->handler = handler;
     __atomic_store_n(&s->handle, handle, __ATOMIC_RELEASE);
@@ -107,10 +107,10 @@ static pmi_handler interrupt_handler;
 
 static VOID call_interrupt_handler(PKTRAP_FRAME frame)
 {
-    struct driver_visit visit;
-    driver_enter(&visit, interrupt_handler);
+    struct driver_call call;
+    driver_enter(&call, interrupt_handler);
     interrupt_handler(frame);
-    driver_leave(&visit);
+    driver_leave(&call);
 }
 
 static NTAPI NTSTATUS query_system_information(HAL_QUERY_INFORMATION_CLASS class, ULONG size,
@@ -136,7 +136,7 @@ static NTAPI NTSTATUS set_system_information(HAL_SET_INFORMATION_CLASS class, UL
                                                      : HalSetSystemInformation(class, size, buffer);
 }
 
-/* Version 4: members up to HalMirrorVerify; those that nothing is behind are NULL. */
+/* Version 4: members up to HalMirrorVerify; those that do nothing here are NULL. */
 HAL_DISPATCH HalDispatchTable = { .Version = 4,
                                   .HalQuerySystemInformation = (PVOID)query_system_information,
                                   .HalSetSystemInformation = (PVOID)set_system_information };

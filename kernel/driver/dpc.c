@@ -44,11 +44,11 @@ static KDPC *take_dpc(struct queue *q)
 
 static void call_dpc(KDPC *dpc)
 {
-    const KDPC d = *dpc; /* its memory may be gone, or queued again, when it runs */
-    struct driver_visit visit;
-    driver_enter(&visit, d.DeferredRoutine);
+    const KDPC d = *dpc; /* the driver may free it, or queue it again, while the routine runs */
+    struct driver_call call;
+    driver_enter(&call, d.DeferredRoutine);
     d.DeferredRoutine(dpc, d.DeferredContext, d.SystemArgument1, d.SystemArgument2);
-    driver_leave(&visit);
+    driver_leave(&call);
 }
 
 static void run_queue(void)
@@ -78,7 +78,7 @@ VOID KeInitializeDpc(PRKDPC Dpc, PKDEFERRED_ROUTINE DeferredRoutine, PVOID Defer
                    .DeferredContext = DeferredContext };
 }
 
-/* NT: it runs at DISPATCH_LEVEL, as there where threaded DPCs are disabled. */
+/* NT: it runs at DISPATCH_LEVEL, as in Windows where threaded DPCs are disabled. */
 VOID KeInitializeThreadedDpc(PRKDPC Dpc, PKDEFERRED_ROUTINE DeferredRoutine, PVOID DeferredContext)
 {
     KeInitializeDpc(Dpc, DeferredRoutine, DeferredContext);
@@ -112,7 +112,7 @@ BOOLEAN KeInsertQueueDpc(PRKDPC Dpc, PVOID SystemArgument1, PVOID SystemArgument
 {
     if (Dpc->Type != DPC_TYPE)
         bug_check(TIMER_OR_DPC_INVALID, (uint64_t[]){ 0, (uint64_t)Dpc, 0, driver_caller() },
-                  "a DPC not initialized");
+                  "KeInsertQueueDpc of what KeInitializeDpc did not initialize");
     prepare_queues();
     KIRQL old = irql_raise(PROFILE_LEVEL); /* on this processor */
     bool done = queue_dpc(Dpc, SystemArgument1, SystemArgument2);

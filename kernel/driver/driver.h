@@ -12,7 +12,7 @@
 struct driver {
     const char *name; /* of its image */
     struct pe pe;
-    uint8_t *pages; /* as the direct map has them */
+    uint8_t *pages; /* in the direct map */
     uint64_t base;  /* where it runs; 0: the slot is free */
     DRIVER_OBJECT object;
     DRIVER_EXTENSION extension;
@@ -20,7 +20,7 @@ struct driver {
     UNICODE_STRING registry;
 };
 
-/* Whether an image says that it is a driver. */
+/* Whether an image is a driver: its subsystem is native. */
 bool driver_is(const struct image *image);
 /* Loads one: lays it out, relocates it, binds its imports, protects its sections. NULL, or what is
  * wrong with it, after a line for each import that is missing. PASSIVE_LEVEL, as the two below. */
@@ -31,14 +31,14 @@ NTSTATUS driver_start(struct driver *driver);
  * behind, and unloads it. False: it left something, and stays in memory. */
 bool driver_stop(struct driver *driver, bool started);
 
-/* A place in the table that no driver has; NULL: all are taken. It is taken once the driver has its
- * range of addresses. */
+/* A free slot of the table; NULL: all are taken. driver_take_slot gives the driver the range of
+ * addresses of its slot. */
 struct driver *driver_free_slot(void);
 void driver_take_slot(struct driver *driver);
-/* The driver around an address; NULL: none. Any IRQL. */
+/* The driver whose image contains the address; NULL: none. Any IRQL. */
 struct driver *driver_at(uint64_t address);
 /* "name.sys+0x123", or nothing. Any IRQL. */
-void driver_place(uint64_t address, char *text, size_t room);
+void driver_place(uint64_t address, char *text, size_t capacity);
 
 /* Where the driver called the exported routine that runs here; 0: no driver called one.
  * Each export's thunk stores its return address in the thread, and restores what an outer call left
@@ -54,22 +54,22 @@ VOID KeReleaseSpinLockFromDpcLevel(PKSPIN_LOCK SpinLock);
 
 /* Around each call of a driver's routine: saves and restores the SSE registers, which may belong
  * to the interrupted code, and checks that the routine returns at the same IRQL (bug check C8h). */
-struct driver_visit {
+struct driver_call {
     uint8_t fpu[512] __attribute__((aligned(16)));
     KIRQL irql;
     uint64_t routine;
 };
-void driver_enter(struct driver_visit *visit, const void *routine);
-void driver_leave(struct driver_visit *visit);
+void driver_enter(struct driver_call *call, const void *routine);
+void driver_leave(struct driver_call *call);
 
 struct trap_frame;
-/* exceptions.c. From here on handlers.sys is asked for a driver's handlers, and exports what it has
- * for drivers. */
+/* exceptions.c. From here on `driver`, which is handlers.sys, finds the handlers of drivers'
+ * exceptions, and drivers import its exports. */
 void exceptions_go_to(struct driver *driver);
-/* What drivers import of it; NULL: it does not have that. */
+/* An export of handlers.sys; NULL: there is none of that name. */
 void *exceptions_export(const char *name);
-/* Goes on in a handler of the driver whose exception it is; else a bug check. Returns if it is no
- * driver's. */
+/* If a driver caused the exception: continues in that driver's handler, or ends with a bug check.
+ * Otherwise it returns. */
 void exception_trap(const struct trap_frame *frame, uint64_t address);
 
 /* The resources that a driver has not freed: prints a line for each, returns how many. Each file

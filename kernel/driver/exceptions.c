@@ -15,7 +15,7 @@
 #include "kernel/ke/thread.h"
 #include "kernel/trap.h"
 
-#define STACK_FOR_HANDLERS 8192 /* search and unwinding use 7 KB, five CONTEXTs among it */
+#define STACK_FOR_HANDLERS 8192 /* search and unwinding use 7 KB, five CONTEXTs included */
 
 static struct driver *handlers;
 
@@ -36,8 +36,8 @@ void *exceptions_export(const char *name)
 /* At RSP when the dispatcher begins. */
 struct fault {
     struct exception_frame e;
-    const struct trap_frame *frame; /* of the processor, and what it said */
-    uint64_t address;
+    const struct trap_frame *frame;
+    uint64_t address; /* CR2 */
 };
 
 static void fill_fault(struct fault *fault, const struct trap_frame *f, uint64_t address)
@@ -53,7 +53,8 @@ static void fill_fault(struct fault *fault, const struct trap_frame *f, uint64_t
     fault->address = address;
 }
 
-/* Returns if there is no handlers.sys, or no room for it: bad tables make it fault itself. */
+/* Returns if there is no handlers.sys, or too little stack for it: where a driver's tables are
+ * wrong handlers.sys causes an exception itself, and comes here again. */
 static void dispatch_to_handlers(const struct trap_frame *frame, uint64_t address)
 {
     struct fault fault __attribute__((aligned(16)));
@@ -84,7 +85,7 @@ static NTSTATUS status_of(uint64_t vector)
     }
 }
 
-/* A page fault: of memory that nobody has, or at an IRQL where no page can be brought. */
+/* A page fault: the page does not exist, or the IRQL is too high for page faults. */
 static void page_fault(const struct trap_frame *f, uint64_t address, const char *words)
 {
     uint64_t irql = read_cr8(), access = f->error >> 1 & 1;

@@ -80,7 +80,7 @@ static inline void export_end(uint64_t outer) { thread_current()->driver_caller 
 #undef DRIVERS
 #undef AS_IS
 
-/* Services: a driver's pointers are the kernel's own, whoever's thread it is in. */
+/* Services: a driver's pointers are trusted as the kernel's own, also in a thread of ring 3. */
 #define NT_SERVICE(number, name, n)                                                                \
     extern uint64_t untyped_Nt##name(P_##n) __asm__("Nt" #name);                                   \
     static NTAPI uint64_t service_##name(P_##n)                                                    \

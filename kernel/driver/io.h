@@ -7,13 +7,13 @@
 struct driver;
 
 /* Opens a device by \Device\NAME, \??\NAME or \DosDevices\NAME; links are followed. Only
- * ObjectAttributes and DesiredAccess say something: a device is opened, whatever the rest asks for.
- * NT: the driver is asked at once, and a request that it keeps is waited for.
+ * ObjectAttributes and DesiredAccess have an effect: an existing device is opened, whatever the
+ * other arguments ask for. NT: the service waits until the driver has completed the request.
  *
  * STATUS_ACCESS_VIOLATION; STATUS_INVALID_PARAMETER: Length is not 48; STATUS_OBJECT_NAME_INVALID:
  * no name, or one of more than 255 characters; STATUS_OBJECT_NAME_NOT_FOUND; STATUS_ACCESS_DENIED:
- * an exclusive device is open; STATUS_INSUFFICIENT_RESOURCES; what the driver says to
- * IRP_MJ_CREATE. */
+ * an exclusive device is open; STATUS_INSUFFICIENT_RESOURCES; the status with which the driver
+ * completes IRP_MJ_CREATE. */
 NTSTATUS NtCreateFile(PHANDLE FileHandle, ACCESS_MASK DesiredAccess,
                       POBJECT_ATTRIBUTES ObjectAttributes, PIO_STATUS_BLOCK IoStatusBlock,
                       PLARGE_INTEGER AllocationSize, ULONG FileAttributes, ULONG ShareAccess,

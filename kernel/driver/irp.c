@@ -67,7 +67,7 @@ VOID IoFreeIrp(PIRP Irp)
     irp_check(Irp, 0x01);
     if (Irp->AllocationFlags != IRP_OF_DRIVER)
         bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION, (uint64_t[]){ 0x02, (uint64_t)Irp, 0, 0 },
-                  "it frees an IRP that is a thread's");
+                  "IoFreeIrp of an IRP that the I/O manager frees, a thread's");
     pool_free_for(Irp, TAG);
 }
 
@@ -194,8 +194,8 @@ PIRP IoBuildSynchronousFsdRequest(ULONG MajorFunction, PDEVICE_OBJECT DeviceObje
 
 /* --- Devices. --- */
 
-/* Opens a device; its stack's highest one comes back beside a reference to the file, which
- * ObDereferenceObject lets go of. Statuses of NtCreateFile. */
+/* Opens a device. *DeviceObject is the highest of its stack; ObDereferenceObject of *FileObject
+ * closes it. Statuses of NtCreateFile. */
 NTSTATUS IoGetDeviceObjectPointer(PUNICODE_STRING ObjectName, ACCESS_MASK DesiredAccess,
                                   PFILE_OBJECT *FileObject, PDEVICE_OBJECT *DeviceObject)
 {

@@ -60,11 +60,12 @@ VOID KeAcquireSpinLockAtDpcLevel(PKSPIN_LOCK SpinLock)
                   "KeAcquireSpinLockAtDpcLevel below DISPATCH_LEVEL");
     for (unsigned pauses = 0; !take_spin_lock(SpinLock); pauses++) {
         if (__atomic_load_n(SpinLock, __ATOMIC_RELAXED) == me)
-            bug_check(SPIN_LOCK_ALREADY_OWNED, (uint64_t[]){ (uint64_t)SpinLock, 0, 0, 0 }, "");
+            bug_check(SPIN_LOCK_ALREADY_OWNED, (uint64_t[]){ (uint64_t)SpinLock, 0, 0, 0 },
+                      "this processor has the lock already");
         if (pauses == SPIN_LIMIT)
             bug_check(CLOCK_WATCHDOG_TIMEOUT,
                       (uint64_t[]){ (uint64_t)SpinLock, *SpinLock - 1, 0, 0 },
-                      "a spin lock is not released");
+                      "another processor has held this spin lock for seconds");
         pause();
     }
 }
@@ -72,7 +73,8 @@ VOID KeAcquireSpinLockAtDpcLevel(PKSPIN_LOCK SpinLock)
 VOID KeReleaseSpinLockFromDpcLevel(PKSPIN_LOCK SpinLock)
 {
     if (__atomic_load_n(SpinLock, __ATOMIC_RELAXED) != cpu_number() + 1)
-        bug_check(SPIN_LOCK_NOT_OWNED, (uint64_t[]){ (uint64_t)SpinLock, 0, 0, 0 }, "");
+        bug_check(SPIN_LOCK_NOT_OWNED, (uint64_t[]){ (uint64_t)SpinLock, 0, 0, 0 },
+                  "this processor does not have the lock that it releases");
     __atomic_store_n(SpinLock, 0, __ATOMIC_RELEASE);
 }
 
@@ -96,7 +98,7 @@ BOOLEAN KeTestSpinLock(PKSPIN_LOCK SpinLock)
     return __atomic_load_n(SpinLock, __ATOMIC_RELAXED) == 0;
 }
 
-/* --- Processors. What names no group is of group 0. --- */
+/* --- Processors. Routines without a group are about group 0. --- */
 
 /* The processors of a group; 0: there is none of that number. */
 static KAFFINITY group_mask(USHORT number)
@@ -239,20 +241,20 @@ struct broadcast {
 static void run_broadcast(void *argument)
 {
     struct broadcast *b = argument;
-    struct driver_visit visit;
+    struct driver_call call;
     __atomic_fetch_add(&b->arrived, 1, __ATOMIC_ACQ_REL);
     for (unsigned pauses = 0; __atomic_load_n(&b->arrived, __ATOMIC_ACQUIRE) < cpu_count;
          pauses++) {
         if (pauses == SPIN_LIMIT)
             bug_check_at((uint64_t)b->function, CLOCK_WATCHDOG_TIMEOUT, (uint64_t[]){ 0, 0, 0, 0 },
-                         "a processor does not come to KeIpiGenericCall");
+                         "a processor has not taken the interrupt of KeIpiGenericCall for seconds");
         pause();
     }
-    driver_enter(&visit, b->function);
+    driver_enter(&call, b->function);
     ULONG_PTR result = b->function(b->argument);
     if (thread_current() == b->caller)
         b->result = result;
-    driver_leave(&visit);
+    driver_leave(&call);
 }
 
 /* NT: IRQL <= APC_LEVEL; there up to IPI_LEVEL - 1. */
@@ -276,7 +278,7 @@ LARGE_INTEGER KeQueryPerformanceCounter(PLARGE_INTEGER PerformanceFrequency)
 
 ULONGLONG KeQueryInterruptTime(void) { return clock_ns() / 100; }
 
-/* NT: the machine's clock is not read: it was started in 2020. */
+/* NT: the machine's clock is not read: time begins on a fixed day of 2020. */
 VOID KeQuerySystemTimePrecise(PLARGE_INTEGER CurrentTime)
 {
     CurrentTime->QuadPart = (LONGLONG)(SYSTEM_TIME_AT_BOOT + clock_ns() / 100);

@@ -55,13 +55,13 @@ static const char *bind_imports(struct driver *driver)
     while ((step = pe_next_import(&driver->pe, driver->pages, &at, &import)) == PE_FOUND)
         bound &= bind_import(driver, &import);
     if (step == PE_BROKEN)
-        return "has imports that leave its image";
+        return "has an import table that reaches beyond the image: the file is damaged";
     return bound ? NULL : "cannot be loaded: imports are missing";
 }
 
 /* --- Mapping. --- */
 
-/* NT: a section that wants both is executable only; old linkers made INIT so. */
+/* NT: a section marked writable and executable is executable only; old linkers marked INIT so. */
 static uint64_t driver_page_flags(const struct driver *driver, const uint8_t *file, uint32_t rva)
 {
     for (unsigned i = 0; i < driver->pe.sections; i++) {
@@ -85,7 +85,8 @@ static const char *map_pages(struct driver *driver, const uint8_t *file)
     for (uint32_t rva = 0; rva < driver->pe.size; rva += PAGE_SIZE)
         if (!vm_map(vm_kernel_pml4, driver->base + rva, virt_to_phys(driver->pages + rva),
                     driver_page_flags(driver, file, rva)))
-            return "is larger than the memory for page tables";
+            return "needs more memory for page tables than there is: MEMORY= gives the machine "
+                   "more";
     return NULL;
 }
 
@@ -104,17 +105,17 @@ static const char *check_image(struct driver *driver, const struct image *image)
     if (wrong)
         return wrong;
     if (driver->pe.subsystem != PE_NATIVE)
-        return "is no driver: its subsystem is not native";
+        return "is no driver: its subsystem is not native (the linker's --subsystem,native)";
     return driver->pe.entry ? NULL : "has no entry point";
 }
 
-static void set_string(UNICODE_STRING *string, WCHAR *buffer, size_t room, const char *text)
+static void set_string(UNICODE_STRING *string, WCHAR *buffer, size_t capacity, const char *text)
 {
     size_t n = 0;
-    for (; n < room - 1 && text[n]; n++)
+    for (; n < capacity - 1 && text[n]; n++)
         buffer[n] = (WCHAR)text[n];
     buffer[n] = 0;
-    *string = (UNICODE_STRING){ (USHORT)(2 * n), (USHORT)(2 * room), buffer };
+    *string = (UNICODE_STRING){ (USHORT)(2 * n), (USHORT)(2 * capacity), buffer };
 }
 
 static void make_object(struct driver *driver)
@@ -141,7 +142,7 @@ static void make_object(struct driver *driver)
     driver->extension.ServiceKeyName = driver->registry;
 }
 
-/* With the first driver comes what handles drivers' exceptions. */
+/* Before the first driver: handlers.sys, which finds the handlers of drivers' exceptions. */
 static const char *load_handlers(const struct image *first)
 {
     static struct driver *handlers;
@@ -161,14 +162,14 @@ const char *driver_load(const struct image *image, struct driver **made)
         return none;
     struct driver *driver = driver_free_slot();
     if (!driver)
-        return "is one too many: there are 8 drivers";
+        return "is the ninth driver: at most 8 can be loaded";
     driver->name = image->name;
     const char *wrong = check_image(driver, image);
     if (wrong)
         return wrong;
     driver->pages = phys_alloc(driver->pe.size / PAGE_SIZE);
     if (!driver->pages)
-        return "is larger than the memory";
+        return "needs more memory than there is: MEMORY= gives the machine more";
     driver_take_slot(driver);
     panic_owner = driver_place;
     panic_first = exception_trap;
@@ -193,14 +194,14 @@ struct run {
 static void run_routine(void *argument)
 {
     struct run *r = argument;
-    struct driver_visit visit;
+    struct driver_call call;
     DRIVER_OBJECT *o = &r->driver->object;
-    driver_enter(&visit, r->unload ? (void *)o->DriverUnload : (void *)o->DriverInit);
+    driver_enter(&call, r->unload ? (void *)o->DriverUnload : (void *)o->DriverInit);
     if (r->unload)
         o->DriverUnload(o);
     else
         r->status = o->DriverInit(o, &r->driver->registry);
-    driver_leave(&visit);
+    driver_leave(&call);
 }
 
 static NTSTATUS run_in_thread(struct driver *driver, bool unload)

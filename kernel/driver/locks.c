@@ -26,15 +26,15 @@ static void own_mutex(PFAST_MUTEX mutex, KIRQL old)
     mutex->OldIrql = old;
 }
 
-/* Leaves APC_LEVEL behind. Of the thread that has it: a bug check (NT: it waits for ever, unless
- * Driver Verifier looks). */
+/* Returns at APC_LEVEL. A bug check if the thread has the mutex already (NT: Windows waits for
+ * ever, unless Driver Verifier is on). */
 VOID ExAcquireFastMutex(PFAST_MUTEX FastMutex)
 {
     KIRQL old = irql_raise(APC_LEVEL);
     if (FastMutex->Owner == thread_current())
         bug_check(DRIVER_VERIFIER_DETECTED_VIOLATION,
                   (uint64_t[]){ SELF_DEADLOCK, (uint64_t)FastMutex, 0, 0 },
-                  "a fast mutex that the thread has already");
+                  "ExAcquireFastMutex of a fast mutex that this thread has already");
     if (__atomic_sub_fetch(&FastMutex->Count, 1, __ATOMIC_ACQUIRE)) {
         __atomic_fetch_add(&FastMutex->Contention, 1, __ATOMIC_RELAXED);
         KeWaitForSingleObject(&FastMutex->Event, WrFastMutex, KernelMode, FALSE, NULL);
@@ -59,14 +59,14 @@ VOID ExReleaseFastMutex(PFAST_MUTEX FastMutex)
     if (FastMutex->Owner != thread_current())
         bug_check(DRIVER_VERIFIER_DETECTED_VIOLATION,
                   (uint64_t[]){ WRONG_THREAD, (uint64_t)FastMutex, 0, 0 },
-                  "a fast mutex that another thread has, or none");
+                  "ExReleaseFastMutex of a fast mutex that another thread has, or none");
     FastMutex->Owner = NULL;
     if (__atomic_add_fetch(&FastMutex->Count, 1, __ATOMIC_RELEASE) <= 0)
         KeSetEvent(&FastMutex->Event, 0, FALSE);
     irql_lower(old);
 }
 
-/* --- In-stack queued spin locks. NT: who waits is not queued. --- */
+/* --- In-stack queued spin locks. NT: waiters are not queued. --- */
 
 VOID KeAcquireInStackQueuedSpinLock(PKSPIN_LOCK SpinLock, PKLOCK_QUEUE_HANDLE LockHandle)
 {

@@ -69,7 +69,7 @@ static UNICODE_STRING link_name(const UNICODE_STRING *name)
     return (UNICODE_STRING){ 0, 0, NULL };
 }
 
-/* Whether `name` is `whole`, or goes on behind it with a folder or file. */
+/* Whether `name` is `whole`, or continues it with a folder or file. */
 static bool names_or_leads(const UNICODE_STRING *whole, const UNICODE_STRING *name)
 {
     return whole->Length && begins_with(name, whole) &&
@@ -168,8 +168,8 @@ PDEVICE_OBJECT device_top(PDEVICE_OBJECT device)
     return device;
 }
 
-/* The device that was the highest until now, to which requests are passed on. NT: requests that are
- * under way lengthen nothing; who attaches does it before its programs come. */
+/* The device that was the highest until now, to which the new one passes requests on. NT: a request
+ * that was made before has no stack location for the new device, and does not reach it. */
 PDEVICE_OBJECT IoAttachDeviceToDeviceStack(PDEVICE_OBJECT SourceDevice, PDEVICE_OBJECT TargetDevice)
 {
     PDEVICE_OBJECT lower = device_top(TargetDevice);

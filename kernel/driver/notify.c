@@ -27,15 +27,15 @@ static struct lock notify_lock = LOCK("notify routines", DISPATCH_LEVEL);
 
 static void call_notify_routines(struct kind *kind, uint64_t a, uint64_t b, bool create)
 {
-    struct driver_visit visit;
+    struct driver_call call;
     __atomic_fetch_add(&kind->running, 1, __ATOMIC_ACQ_REL);
     for (unsigned i = 0; i < NOTIFY_MAX; i++) {
         notify_routine routine = __atomic_load_n(&kind->routines[i], __ATOMIC_ACQUIRE);
         if (!routine)
             continue;
-        driver_enter(&visit, routine);
+        driver_enter(&call, routine);
         routine((HANDLE)a, (HANDLE)b, create);
-        driver_leave(&visit);
+        driver_leave(&call);
     }
     __atomic_fetch_sub(&kind->running, 1, __ATOMIC_ACQ_REL);
 }
@@ -100,8 +100,8 @@ NTSTATUS PsRemoveCreateThreadNotifyRoutine(notify_routine NotifyRoutine)
     return remove_routine(&of_threads, NotifyRoutine) ? STATUS_SUCCESS : STATUS_PROCEDURE_NOT_FOUND;
 }
 
-/* STATUS_INVALID_PARAMETER: it is there already, there are 64, or there is none to remove; all as
- * documented. */
+/* STATUS_INVALID_PARAMETER, as documented: it is registered already, 64 are, or the one to remove
+ * is not. */
 NTSTATUS PsSetCreateProcessNotifyRoutine(notify_routine NotifyRoutine, BOOLEAN Remove)
 {
     if (Remove)

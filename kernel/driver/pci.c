@@ -58,12 +58,12 @@ static void transfer_piece(ULONG bus, ULONG slot, ULONG offset, UCHAR *bytes, UL
         memcpy(bytes, &value, size);
 }
 
-/* Returns how many bytes there are of those that were asked for, in the largest pieces. */
+/* Transfers in the largest pieces. Returns how many of the bytes the configuration space has. */
 static ULONG transfer_pieces(ULONG bus, ULONG slot, UCHAR *bytes, ULONG offset, ULONG length,
                              bool writes)
 {
-    const ULONG room = offset < PCI_SPACE ? PCI_SPACE - offset : 0;
-    const ULONG count = length < room ? length : room;
+    const ULONG space = offset < PCI_SPACE ? PCI_SPACE - offset : 0;
+    const ULONG count = length < space ? length : space;
     for (ULONG done = 0, size; done < count; done += size) {
         for (size = 4; (offset + done) % size || size > count - done;)
             size /= 2;

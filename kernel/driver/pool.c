@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Pool for drivers. pool_lock guards all. Blocks of at most half a page come from lists by
- * powers of 2; larger ones are whole pages behind a page for the header. Each allocation stores
+ * powers of 2; larger ones are whole pages after a page for the header. Each allocation stores
  * the address of its caller. NT: paged pool is nonpaged, too. */
 #include "kernel/base/assert.h"
 #include "kernel/base/kasan.h"
@@ -69,8 +69,8 @@ static struct block *take_pages(uint64_t size)
     return b;
 }
 
-/* Bytes behind the header. */
-static size_t room_of(const struct block *b)
+/* Bytes after the header. */
+static size_t block_capacity(const struct block *b)
 {
     return b->class < CLASSES ? (SMALLEST << b->class) - sizeof *b
                               : (size_t)(b->pages - 1) * PAGE_SIZE;
@@ -89,7 +89,7 @@ static void *allocate_block(uint64_t where, uint64_t size, uint32_t tag)
         b->size = size;
         b->tag = tag;
         b->magic = MAGIC;
-        kasan_poison(b + 1, room_of(b), KASAN_BEHIND);
+        kasan_poison(b + 1, block_capacity(b), KASAN_BEHIND);
         kasan_unpoison(b + 1, size);
         InsertTailList(&used, &b->list);
     }
@@ -105,19 +105,21 @@ static bool is_used(const struct block *block)
     return false;
 }
 
-static void free_block(void *p, uint32_t tag, const char *name)
+static void free_block(void *p, uint32_t tag)
 {
     struct block *b = (struct block *)p - 1;
     KIRQL irql = lock_acquire(&pool_lock);
     if (!is_used(b))
-        bug_check(BAD_POOL_CALLER, (uint64_t[]){ 0x46, (uint64_t)p, 0, 0 }, name);
+        bug_check(BAD_POOL_CALLER, (uint64_t[]){ 0x46, (uint64_t)p, 0, 0 },
+                  "freed memory that is not allocated: never, or no longer");
     if (tag && tag != b->tag)
-        bug_check(BAD_POOL_CALLER, (uint64_t[]){ 0x0a, (uint64_t)p, b->tag, tag }, name);
+        bug_check(BAD_POOL_CALLER, (uint64_t[]){ 0x0a, (uint64_t)p, b->tag, tag },
+                  "freed memory with another tag than it was allocated with");
     RemoveEntryList(&b->list);
     if (b->class < CLASSES) {
-        kasan_unpoison(b + 1, room_of(b));
-        memset(b + 1, 0xdd, room_of(b));
-        kasan_poison(b + 1, room_of(b), KASAN_FREED);
+        kasan_unpoison(b + 1, block_capacity(b));
+        memset(b + 1, 0xdd, block_capacity(b));
+        kasan_poison(b + 1, block_capacity(b), KASAN_FREED);
         b->list.Flink = (LIST_ENTRY *)free_blocks[b->class];
         free_blocks[b->class] = b;
     } else {
@@ -141,7 +143,7 @@ PVOID ExAllocatePoolWithTag(ULONG PoolType, SIZE_T NumberOfBytes, ULONG Tag)
     (void)PoolType;
     if (!Tag)
         bug_check(BAD_POOL_CALLER, (uint64_t[]){ 0x9b, PoolType, NumberOfBytes, driver_caller() },
-                  "a tag of 0");
+                  "ExAllocatePoolWithTag with a tag of 0");
     return allocate_block(driver_caller(), NumberOfBytes, Tag);
 }
 
@@ -151,17 +153,14 @@ PVOID ExAllocatePool(ULONG PoolType, SIZE_T NumberOfBytes)
     return allocate_block(driver_caller(), NumberOfBytes, 'e' << 24 | 'n' << 16 | 'o' << 8 | 'N');
 }
 
-VOID ExFreePool(PVOID P) { free_block(P, 0, "ExFreePool of what is none"); }
+VOID ExFreePool(PVOID P) { free_block(P, 0); }
 
-VOID ExFreePoolWithTag(PVOID P, ULONG Tag)
-{
-    free_block(P, Tag, "ExFreePoolWithTag of what is none, or has another tag");
-}
+VOID ExFreePoolWithTag(PVOID P, ULONG Tag) { free_block(P, Tag); }
 
 VOID ExFreePool2(PVOID P, ULONG Tag, PVOID Parameters, ULONG Count)
 {
     (void)Parameters, (void)Count;
-    free_block(P, Tag, "ExFreePool2 of what is none, or has another tag");
+    free_block(P, Tag);
 }
 
 void *pool_allocate_for(uint64_t size, uint32_t tag)
@@ -169,10 +168,10 @@ void *pool_allocate_for(uint64_t size, uint32_t tag)
     return allocate_block(driver_caller(), size, tag);
 }
 
-void pool_free_for(void *p, uint32_t tag) { free_block(p, tag, "what is given back is none"); }
+void pool_free_for(void *p, uint32_t tag) { free_block(p, tag); }
 
 void *pool_allocate(uint64_t size) { return allocate_block(0, size, 1); }
-void pool_free(void *p) { free_block(p, 1, "the kernel"); }
+void pool_free(void *p) { free_block(p, 1); }
 
 static char tag_char(uint32_t tag, unsigned i)
 {

@@ -3,8 +3,8 @@
 #pragma once
 #include <stdint.h>
 
-/* Zeroed memory, 16-byte aligned, from a page on page-aligned; NULL: there is none. IRQL <=
- * DISPATCH_LEVEL. */
+/* Zeroed memory, aligned to 16 bytes, or to a page if it is a page or more; NULL: there is none.
+ * IRQL <= DISPATCH_LEVEL. */
 void *pool_allocate(uint64_t size);
 void pool_free(void *p);
 /* Memory for the driver that called the exported routine, which must give it back. */

@@ -38,11 +38,11 @@ struct start {
 static void begin_driver_thread(void *argument)
 {
     struct start s = *(struct start *)argument;
-    struct driver_visit visit;
+    struct driver_call call;
     pool_free(argument);
-    driver_enter(&visit, s.routine);
+    driver_enter(&call, s.routine);
     s.routine(s.context);
-    driver_leave(&visit);
+    driver_leave(&call);
 }
 
 /* ProcessHandle, ClientId and ObjectAttributes have no effect. STATUS_INSUFFICIENT_RESOURCES. */
@@ -162,8 +162,8 @@ int64_t ObfDereferenceObject(PVOID Object)
 
 /* --- Addresses. --- */
 
-/* NT: what is memory here is mapped as it is, cached, whatever CacheType says; a device uncached.
- * NULL: nobody has the address, or there is no memory. */
+/* NT: memory is mapped cached, and devices uncached, whatever CacheType says. NULL: there is
+ * nothing at the address, or no memory for page tables. */
 PVOID MmMapIoSpace(LARGE_INTEGER PhysicalAddress, SIZE_T NumberOfBytes, ULONG CacheType)
 {
     uint64_t at = (uint64_t)PhysicalAddress.QuadPart;
@@ -191,8 +191,8 @@ VOID MmUnmapIoSpace(PVOID BaseAddress, SIZE_T NumberOfBytes)
     (void)BaseAddress, (void)NumberOfBytes;
 }
 
-/* Whole pages; NULL: there is none below HighestAcceptableAddress. NT: memory is given from below:
- * that there is none so low is known by the first try. */
+/* Whole pages; NULL: there are none below HighestAcceptableAddress. NT: pages are allocated from
+ * the lowest address up, so that one try says whether there are any so low. */
 PVOID MmAllocateContiguousMemory(SIZE_T NumberOfBytes, LARGE_INTEGER HighestAcceptableAddress)
 {
     const uint64_t size = (NumberOfBytes + PAGE_SIZE - 1) & ~(uint64_t)(PAGE_SIZE - 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The way of a request down a stack of devices and back. It belongs to its thread; one whose thread
- * has gone belongs to requests_lock, DISPATCH_LEVEL, and is freed by whoever comes next. */
+/* The way of a request down a stack of devices and back. A request is its thread's. When the thread
+ * ends before it, requests_lock guards it, DISPATCH_LEVEL, and requests_reap frees it once it is
+ * completed. */
 #include "kernel/driver/request.h"
 #include "hal/clock.h"
 #include "kernel/base/irql.h"
@@ -125,7 +126,8 @@ void irp_check(const IRP *irp, uint64_t violation)
 {
     if (irp->Type != IO_TYPE_IRP)
         bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION,
-                  (uint64_t[]){ violation, (uint64_t)irp, 0, 0 }, "no IRP");
+                  (uint64_t[]){ violation, (uint64_t)irp, 0, 0 },
+                  "the argument is no IRP, or one that was freed");
 }
 
 NTSTATUS IofCallDriver(PDEVICE_OBJECT DeviceObject, PIRP Irp)
@@ -133,9 +135,11 @@ NTSTATUS IofCallDriver(PDEVICE_OBJECT DeviceObject, PIRP Irp)
     irp_check(Irp, 0x03);
     if (DeviceObject->Type != IO_TYPE_DEVICE)
         bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION,
-                  (uint64_t[]){ 0x04, (uint64_t)DeviceObject, 0, 0 }, "no device");
+                  (uint64_t[]){ 0x04, (uint64_t)DeviceObject, 0, 0 },
+                  "the first argument is no device object");
     if (Irp->CurrentLocation <= 1)
-        bug_check(NO_MORE_IRP_STACK_LOCATIONS, (uint64_t[]){ (uint64_t)Irp, 0, 0, 0 }, "");
+        bug_check(NO_MORE_IRP_STACK_LOCATIONS, (uint64_t[]){ (uint64_t)Irp, 0, 0, 0 },
+                  "IoCallDriver with an IRP that has no stack location left");
     Irp->CurrentLocation--;
     PIO_STACK_LOCATION stack = --Irp->Tail.Overlay.CurrentStackLocation;
     stack->DeviceObject = DeviceObject;
@@ -143,10 +147,10 @@ NTSTATUS IofCallDriver(PDEVICE_OBJECT DeviceObject, PIRP Irp)
         stack->MajorFunction <= IRP_MJ_MAXIMUM_FUNCTION
             ? DeviceObject->DriverObject->MajorFunction[stack->MajorFunction]
             : driver_default_dispatch;
-    struct driver_visit visit;
-    driver_enter(&visit, dispatch);
+    struct driver_call call;
+    driver_enter(&call, dispatch);
     NTSTATUS status = dispatch(DeviceObject, Irp);
-    driver_leave(&visit);
+    driver_leave(&call);
     return status;
 }
 
@@ -168,11 +172,11 @@ static bool complete_level(PIRP irp)
     irp->CurrentLocation++;
     irp->PendingReturned = stack.Control & SL_PENDING_RETURNED;
     if (wants_call(&stack, irp)) {
-        struct driver_visit visit;
-        driver_enter(&visit, stack.CompletionRoutine);
+        struct driver_call call;
+        driver_enter(&call, stack.CompletionRoutine);
         NTSTATUS status =
             stack.CompletionRoutine(last ? NULL : above->DeviceObject, irp, stack.Context);
-        driver_leave(&visit);
+        driver_leave(&call);
         return status != STATUS_MORE_PROCESSING_REQUIRED;
     }
     if (irp->PendingReturned && !last)
@@ -187,7 +191,8 @@ static void complete_request(struct request *r)
     r->completed = true;
     lock_release(&requests_lock, irql);
     if (twice)
-        bug_check(MULTIPLE_IRP_COMPLETE_REQUESTS, (uint64_t[]){ (uint64_t)&r->irp, 0, 0, 0 }, "");
+        bug_check(MULTIPLE_IRP_COMPLETE_REQUESTS, (uint64_t[]){ (uint64_t)&r->irp, 0, 0, 0 },
+                  "the IRP was completed before");
     if (!alone)
         KeSetEvent(&r->done, 0, FALSE); /* its thread frees it */
 }
@@ -216,7 +221,8 @@ VOID IofCompleteRequest(PIRP Irp, CHAR PriorityBoost)
     bool ended = Irp->CurrentLocation > Irp->StackCount + 1 ||
                  (Irp->AllocationFlags == IRP_OF_DRIVER && Irp->CurrentLocation > Irp->StackCount);
     if (Irp->Type != IO_TYPE_IRP || ended)
-        bug_check(MULTIPLE_IRP_COMPLETE_REQUESTS, (uint64_t[]){ (uint64_t)Irp, 0, 0, 0 }, "");
+        bug_check(MULTIPLE_IRP_COMPLETE_REQUESTS, (uint64_t[]){ (uint64_t)Irp, 0, 0, 0 },
+                  "the IRP was completed before");
     if (Irp->IoStatus.Status == STATUS_PENDING)
         bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION,
                   (uint64_t[]){ 0x06, (uint64_t)Irp, 0x103, 0 },
@@ -227,7 +233,7 @@ VOID IofCompleteRequest(PIRP Irp, CHAR PriorityBoost)
     switch (Irp->AllocationFlags) {
     case IRP_OF_REQUEST: complete_request(request_of(Irp)); break;
     case IRP_BUILT: end_built(Irp); break;
-    default: /* NT: that is noticed by what breaks then */
+    default: /* NT: without Driver Verifier something else fails later */
         bug_check(DRIVER_VERIFIER_IOMANAGER_VIOLATION, (uint64_t[]){ 0, (uint64_t)Irp, 0, 0 },
                   "no completion routine took back an IRP that is the driver's own");
     }
@@ -247,7 +253,7 @@ VOID IoAcquireCancelSpinLock(PKIRQL Irql) { *Irql = KeAcquireSpinLockRaiseToDpc(
 
 VOID IoReleaseCancelSpinLock(KIRQL Irql) { KeReleaseSpinLock(&cancel_lock, Irql); }
 
-/* The cancel routine lets go of the lock, to Irp->CancelIrql. FALSE: there is none. */
+/* The cancel routine releases the lock, to Irp->CancelIrql. FALSE: there is none. */
 BOOLEAN IoCancelIrp(PIRP Irp)
 {
     KIRQL irql;
@@ -259,11 +265,11 @@ BOOLEAN IoCancelIrp(PIRP Irp)
         return FALSE;
     }
     Irp->CancelIrql = irql;
-    struct driver_visit visit;
-    driver_enter(&visit, routine);
-    visit.irql = irql;
+    struct driver_call call;
+    driver_enter(&call, routine);
+    call.irql = irql;
     routine(Irp->Tail.Overlay.CurrentStackLocation->DeviceObject, Irp);
-    driver_leave(&visit);
+    driver_leave(&call);
     return TRUE;
 }
 

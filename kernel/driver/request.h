@@ -18,8 +18,7 @@ struct request {
     KEVENT done;
     LIST_ENTRY list; /* L: requests_lock; of those that nobody waits for */
     bool completed;  /* L: requests_lock */
-    bool abandoned;  /* L: requests_lock; its thread has ended: who completes it leaves it to be
-                        freed */
+    bool abandoned;  /* L: requests_lock; its thread has ended, and requests_reap frees it */
     bool holds;      /* a reference to the file */
     struct file *file;
     PVOID buffer, direct; /* pool, or NULL; freed with it */
@@ -40,25 +39,25 @@ struct built {
     IO_STACK_LOCATION stack[];
 };
 
-/* Bug check C9h with this violation, if it is no IRP (any more). */
+/* Bug check C9h with this violation, if `irp` is no IRP, or one that was freed. */
 void irp_check(const IRP *irp, uint64_t violation);
 /* io.c: opens a device by its name, with a reference for the caller. NULL: *status, one of
  * NtCreateFile's, says why. */
 struct file *file_open(const UNICODE_STRING *name, NTSTATUS *status);
 
-/* One with room for each device of the file's stack, for the current thread; NULL: no memory.
- * `holds`: it keeps the file, and may then outlive its thread. */
+/* A request of the current thread, with a stack location for each device of the file's stack; NULL:
+ * no memory. `holds`: it has a reference to the file, and may then outlive its thread. */
 struct request *request_make(struct file *file, UCHAR major, bool holds);
-/* Where what the first driver sees is written. */
+/* The stack location of the first driver. */
 PIO_STACK_LOCATION request_first(struct request *request);
-/* Sends it and waits for its end; what it was completed with. A ring-3 thread that is to end
- * meanwhile cancels it, waits CANCEL_WAIT_NS more, and then leaves it to the driver (NT: after five
- * minutes). False: so it was, and `request` is gone. */
+/* Sends it and waits until a driver has completed it, with *result. A ring-3 thread that must end
+ * meanwhile cancels the request and waits CANCEL_WAIT_NS more (NT: five minutes). False: the driver
+ * has not completed it even then; the caller must not use `request` any more. */
 bool request_send(struct request *request, IO_STATUS_BLOCK *result);
 void request_free(struct request *request);
-/* Frees those that were completed after their threads had gone. */
+/* Frees the requests that were completed after their threads had ended. */
 void requests_reap(void);
-/* A line for each that the driver has not completed. */
+/* Prints a line for each request that the driver has not completed; how many. */
 unsigned requests_left(const struct driver *driver);
 
 /* What MajorFunction holds before the driver writes there: STATUS_INVALID_DEVICE_REQUEST. */

@@ -17,7 +17,7 @@ VOID RtlInitAnsiString(PANSI_STRING DestinationString, PCSTR SourceString)
                                         (CHAR *)(uint64_t)SourceString };
 }
 
-/* As much as there is room for. */
+/* Copies as much as fits. */
 VOID RtlCopyUnicodeString(PUNICODE_STRING DestinationString, const UNICODE_STRING *SourceString)
 {
     USHORT length = SourceString ? SourceString->Length : 0;
@@ -42,8 +42,8 @@ _Static_assert(sizeof(ANSI_STRING) == sizeof(UNICODE_STRING) &&
                    offsetof(ANSI_STRING, Buffer) == offsetof(UNICODE_STRING, Buffer),
                "one layout");
 
-/* Room for `size` bytes in a string of either kind: allocated, or what it has. */
-static NTSTATUS make_room(PUNICODE_STRING to, unsigned size, BOOLEAN allocate)
+/* Makes a string of either kind hold `size` bytes: allocates them, or checks what it has. */
+static NTSTATUS make_capacity(PUNICODE_STRING to, unsigned size, BOOLEAN allocate)
 {
     if (size > LONGEST)
         return STATUS_INVALID_PARAMETER_2;
@@ -57,14 +57,14 @@ static NTSTATUS make_room(PUNICODE_STRING to, unsigned size, BOOLEAN allocate)
 }
 
 /* STATUS_INVALID_PARAMETER_2: it becomes longer than a string may be; STATUS_BUFFER_OVERFLOW: there
- * is no room for the text and a NUL; STATUS_NO_MEMORY. */
+ * is no space for the text and a NUL; STATUS_NO_MEMORY. */
 NTSTATUS RtlAnsiStringToUnicodeString(PUNICODE_STRING DestinationString,
                                       const ANSI_STRING *SourceString,
                                       BOOLEAN AllocateDestinationString)
 {
     const unsigned n = SourceString->Length;
     NTSTATUS status =
-        make_room(DestinationString, (n + 1) * sizeof(WCHAR), AllocateDestinationString);
+        make_capacity(DestinationString, (n + 1) * sizeof(WCHAR), AllocateDestinationString);
     if (!NT_SUCCESS(status))
         return status;
     for (unsigned i = 0; i < n; i++)
@@ -81,7 +81,7 @@ NTSTATUS RtlUnicodeStringToAnsiString(PANSI_STRING DestinationString,
 {
     const unsigned n = SourceString->Length / sizeof(WCHAR);
     NTSTATUS status =
-        make_room((PUNICODE_STRING)DestinationString, n + 1, AllocateDestinationString);
+        make_capacity((PUNICODE_STRING)DestinationString, n + 1, AllocateDestinationString);
     if (!NT_SUCCESS(status))
         return status;
     for (unsigned i = 0; i < n; i++) {

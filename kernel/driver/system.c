@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What drivers ask the system: times, its version, who called; and what they save of the
- * processor. Source: the Windows driver documentation. */
+/* Times, the system's version, the previous mode, the processor's extended state. Source: the
+ * Windows driver documentation. */
 #include "hal/clock.h"
 #include "kernel/driver/driver.h"
 #include "kernel/driver/pool.h"
@@ -22,7 +22,7 @@ ULONGLONG KeQueryUnbiasedInterruptTime(void) { return clock_ns() / 100; }
 
 /* --- The system. --- */
 
-/* UserMode: in a thread of a program, which asks the driver for something. */
+/* UserMode in a thread of a program, outside services that a driver has called. */
 KPROCESSOR_MODE ExGetPreviousMode(void)
 {
     const struct thread *me = thread_current();

@@ -17,7 +17,7 @@
 #define FILE_WRITE_DATA 2u
 #define FILE_APPEND_DATA 4u
 
-/* What the caller has, and what becomes of it. */
+/* A caller's arguments, and what they refer to. */
 struct transfer {
     struct file *file;
     struct object *event; /* or NULL */
@@ -32,7 +32,7 @@ struct transfer {
 
 /* --- The caller's memory. --- */
 
-/* Whether it can be written: a byte of each page is, with what it holds. */
+/* Whether the memory can be written: writes back a byte of each page. */
 static NTSTATUS probe_buffer(PVOID to, uint64_t size)
 {
     UCHAR byte;
@@ -46,10 +46,10 @@ static NTSTATUS probe_buffer(PVOID to, uint64_t size)
     return status;
 }
 
-static NTSTATUS copy_buffer(PVOID *to, const void *from, uint64_t size, uint64_t room)
+static NTSTATUS copy_buffer(PVOID *to, const void *from, uint64_t size, uint64_t capacity)
 {
-    *to = room ? pool_allocate(room) : NULL;
-    if (room && !*to)
+    *to = capacity ? pool_allocate(capacity) : NULL;
+    if (capacity && !*to)
         return STATUS_INSUFFICIENT_RESOURCES;
     return size ? caller_get(*to, from, size) : STATUS_SUCCESS;
 }
@@ -166,7 +166,7 @@ static NTSTATUS make_transfer(const struct transfer *t)
     return status;
 }
 
-/* --- What all three begin with. --- */
+/* --- What device control, reading and writing begin with. --- */
 
 /* The file, if the handle has one of the rights or none is needed, then the event. */
 static NTSTATUS look_up_file(HANDLE handle, ACCESS_MASK all, ACCESS_MASK one, HANDLE event,

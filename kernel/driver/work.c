@@ -49,16 +49,16 @@ static void run_items(void *unused)
 {
     (void)unused;
     for (;;) {
-        struct driver_visit visit;
+        struct driver_call call;
         KeWaitForSingleObject(&queued, WrQueue, KernelMode, FALSE, NULL);
         PIO_WORKITEM item = take_item();
         const struct _IO_WORKITEM w = *item;
-        driver_enter(&visit, w.routine ? (void *)w.routine : (void *)w.routine_ex);
+        driver_enter(&call, w.routine ? (void *)w.routine : (void *)w.routine_ex);
         if (w.routine)
             w.routine(w.device, w.context);
         else
             w.routine_ex(w.device, w.context, item);
-        driver_leave(&visit);
+        driver_leave(&call);
         __atomic_fetch_sub(&unfinished, 1, __ATOMIC_RELEASE);
     }
 }
