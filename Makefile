@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
 # make help says what there is. kernel/user/windows.mk has what ring 3 is made of. Machines are
 # started by tests/run, not by make.
+# As many jobs at once as there are CPUs, unless -j says how many.
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
 # One line for each file; V=1 shows the commands.
 BUILD  := build
 Q      := $(if $(V),,@)
@@ -266,7 +270,8 @@ debug: all
 	    -ex 'target remote :$(GDB_PORT)' -ex 'hbreak kernel_main' -ex continue $(GDB_ARGS); \
 	kill $$! 2>/dev/null || :
 
-PROVE := prove $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit)
+# A make that a script starts has jobs of its own.
+PROVE := MAKELEVEL= MAKEFLAGS='$(MAKEOVERRIDES)' prove
 
 # Two at a time, where nothing looks at the time that passes and a machine may run beside another.
 TOGETHER := transparent blocks fuzz linux libpfm programs drivers trace quirks usb report bench \
@@ -276,10 +281,10 @@ ALONE := runner image boot mutants matrix
 # What failed among the first is told again at the end.
 test: all iso $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
 	@status=0; said=$(BUILD)/together; : > $$said; $(if $(JUNIT),,\
-	{ prove -j2 $(TOGETHER) 2>&1 || echo 'make test: of these some failed'; } | tee $$said;) \
+	{ $(PROVE) -j2 $(TOGETHER) 2>&1 || echo 'make test: of these some failed'; } | tee $$said;) \
 	! grep -q '^make test: ' $$said || status=1; \
-	SAMPLE=30 $(PROVE) $(if $(JUNIT),$(TOGETHER)) $(ALONE:%=tests/host/%.t) \
-	    $(if $(JUNIT),> $(JUNIT)) || status=1; \
+	SAMPLE=30 $(PROVE) $(if $(JUNIT),--merge --formatter TAP::Formatter::JUnit $(TOGETHER)) \
+	    $(ALONE:%=tests/host/%.t) $(if $(JUNIT),> $(JUNIT)) || status=1; \
 	[ $$status = 0 ] || { grep -A9 '^#   Failed test' $$said | tail -30; \
 	    echo 'make test: some test failed: see above'; }; exit $$status
 
@@ -306,17 +311,17 @@ fuzz-guest:
 	@BUILD=$(BUILD) tests/host/fuzz-guest
 
 mutants: $(PAYLOADS) $(BUILD)/linux.bin
-	prove -v tests/host/mutants.t
+	$(PROVE) -v tests/host/mutants.t
 
 # Rounds of the same runs on a busy host: N=10 LOAD=2.
 soak: all
 	@N='$(or $(N),10)' LOAD='$(or $(LOAD),2)' BUILD='$(BUILD)' tests/host/soak
 
 machines: all
-	prove -v tests/host/machines.t
+	$(PROVE) -v tests/host/machines.t
 
 check:
-	prove -v tests/host/check.t
+	$(PROVE) -v tests/host/check.t
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h' '*.cpp')
@@ -324,11 +329,14 @@ format:
 clean:
 	rm -rf $(BUILD)
 
-# "make deps run" in one go, also with -j.
-ifneq ($(filter deps,$(MAKECMDGOALS)),)
+-include $(OBJ:.o=.d) $(WIN_OBJECTS:.o=.d)
+ACTIONS := deps usb linux run report compare trace bench list debug test fuzz fuzz-guest \
+        fuzz-images quirks mutants machines soak check format clean
+.PHONY: FORCE all help help-all iso $(ACTIONS)
+
+# Each action waits for the one before it, as in "make run report"; what others need is made alone.
+$(foreach action,$(filter $(ACTIONS),$(MAKECMDGOALS)),\
+    $(eval $(action): | $(before))$(eval before := $(action)))
+ifneq ($(filter deps clean,$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif
-
--include $(OBJ:.o=.d) $(WIN_OBJECTS:.o=.d)
-.PHONY: FORCE all help help-all deps iso usb linux run report compare trace bench list debug test \
-        fuzz fuzz-guest fuzz-images quirks mutants machines soak check format clean

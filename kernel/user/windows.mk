@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 # What runs in ring 3, PE images that mingw-w64 makes: the libraries, each of kernel/user/NAME/ and
 # NAME.def, and the tests' program. The Makefile includes this.
-WIN_FLAGS := -DKASAN_ON=0 -DKCSAN_ON=0 -std=gnu11 -O2 -g -fno-builtin -fno-stack-protector \
-          -fno-tree-loop-distribute-patterns -fno-ident -ffile-prefix-map=$(CURDIR)=. -I. \
+# Of <windows.h> only what a library needs: all of it, and all vector extensions of gcc's, took four
+# fifths of the time of a build. kernel/user/include stands before gcc's own.
+WIN_FLAGS := -DWIN32_LEAN_AND_MEAN -DNOGDI -DNOUSER -Ikernel/user/include -I. \
+          -DKASAN_ON=0 -DKCSAN_ON=0 -std=gnu11 -O2 -g -fno-builtin -fno-stack-protector \
+          -fno-tree-loop-distribute-patterns -fno-ident -ffile-prefix-map=$(CURDIR)=. \
           -Wall -Wextra -Werror -Wshadow
 DLLS   := $(addprefix $(BUILD)/dll/,ntdll.dll kernel32.dll msvcrt.dll ucrtbase.dll advapi32.dll \
           ntoskrnl.exe hal.dll handlers.sys)

@@ -4,7 +4,6 @@
 #define INITGUID
 #include <ntstatus.h>
 #define WIN32_NO_STATUS
-#define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 #include <evntrace.h>
 #include <evntcons.h>
