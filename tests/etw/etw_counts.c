@@ -29,7 +29,7 @@ TEST(etw_counts, equal_profiling,
     if (isolate_on)
         SKIP("the policy is isolate");
     if (cpu_count == 1)
-        counts_agree(test_long() ? 700 : 160, test_long() ? 5000 : 1000);
+        counts_agree(test_long() ? 700 : 50, test_long() ? 5000 : 300);
     else /* how long two of them share a processor is chance: each goes on until 4, or 13 */
         counts_agree(test_long() ? 200 : 60, test_long() ? 100 : 30);
 }

@@ -59,7 +59,7 @@ static void end_session(struct session *s, uint8_t *bytes)
 
 static void sample_by(struct session *s, uint8_t *bytes, KPROFILE_SOURCE source)
 {
-    unsigned samples = test_long() ? SAMPLES : SAMPLES / 2;
+    unsigned samples = test_long() ? SAMPLES : SAMPLES / 5;
     CHECK_STATUS(session_mask(s, PERF_PMC_PROFILE, 0), STATUS_SUCCESS);
     CHECK_EQ(hal_counters_owned(), 1);
     uint64_t turns =

@@ -10,14 +10,14 @@
 #include "kernel/base/x86.h"
 #include "kernel/trap.h"
 #include "tests/harness/kinds.h"
+#include "tests/harness/lab.h"
 #include "tests/harness/test.h"
 #include "tests/harness/vpmu.h"
 
 #define PERIOD (KASAN_ON ? 20000u : 1000u) /* a handler is shorter */
 #define LOOPS (2 * PERIOD)                 /* of two instructions or more: some periods */
 #define WAIT_PAUSES 5000u                  /* for what must come */
-#define LOOKS 200u         /* between two of those, each of which leaves a virtual machine */
-#define QUIET_PAUSES 1000u /* for what must not come */
+#define LOOKS 200u /* between two of those, each of which leaves a virtual machine */
 
 #define SKIP_WITHOUT_INSTRUCTIONS()                                                                \
     do {                                                                                           \
@@ -61,12 +61,6 @@ static void wait_for_overflows(unsigned owner, uint32_t wanted)
     for (unsigned i = 0; i < WAIT_PAUSES * LOOKS && calls(owner) < wanted; i++)
         if (i % LOOKS == 0)
             pause();
-}
-
-static void wait_quietly(void)
-{
-    for (unsigned i = 0; i < (test_long() ? QUIET_PAUSES : QUIET_PAUSES / 10); i++)
-        pause();
 }
 
 /* Arms the counters, together, and lets them overflow. */
@@ -133,7 +127,7 @@ static void check_one(unsigned cpu, unsigned ctr)
     HANDLE handle = own_counters(cpu_set_one(cpu), PMU_BIT(ctr), first_handler);
     overflow_on(cpu, PMU_BIT(ctr));
     wait_for_overflows(0, 1);
-    wait_quietly();
+    lab_wait_quietly();
     CHECK_EQ(calls(0), 1);
     CHECK_EQ(seen[0].bits, PMU_BIT(ctr));
     CHECK(seen[0].handle == handle);
@@ -164,7 +158,7 @@ TEST(hal_overflow, all_counters_of_one_owner,
         HANDLE handle = own_counters(cpu_set_one(cpu), counters, first_handler);
         overflow_on(cpu, counters);
         wait_for_overflows(0, 1);
-        wait_quietly();
+        lab_wait_quietly();
         CHECK_EQ(calls(0), 1);
         CHECK_EQ(seen[0].bits, counters);
         release_owner(handle);
@@ -186,7 +180,7 @@ TEST(hal_overflow, two_owners,
         overflow_on(cpu, counters);
         wait_for_overflows(0, 1);
         wait_for_overflows(1, 1);
-        wait_quietly();
+        lab_wait_quietly();
         CHECK_EQ(calls(0), 1);
         CHECK_EQ(calls(1), 1);
         CHECK_EQ(seen[0].bits, lowest);
@@ -211,13 +205,13 @@ TEST(hal_overflow, without_handler,
         counters == lowest ? NULL : own_counters(cpu_set_one(0), counters & ~lowest, first_handler);
     uint64_t before = interrupts();
     overflow_on(0, lowest);
-    wait_quietly();
+    lab_wait_quietly();
     CHECK(interrupts() != before); /* it did overflow */
     CHECK_EQ(calls(0), 0);
     smp_call(cpu_set_one(0), stop_here, &lowest);
     overflow_on(0, counters);
     wait_for_overflows(0, other != NULL);
-    wait_quietly();
+    lab_wait_quietly();
     CHECK_EQ(calls(0), other != NULL);
     CHECK_EQ(seen[0].bits, counters & ~lowest);
     release_owner(quiet);
@@ -253,7 +247,7 @@ TEST(hal_overflow, none_after_free,
         CHECK(calls(0) > 0);
         release_owner(handle);
         uint32_t at_free = calls(0);
-        wait_quietly();
+        lab_wait_quietly();
         CHECK_EQ(calls(0), at_free);
     }
 }
@@ -376,7 +370,7 @@ TEST(hal_overflow, driver_handler,
         HANDLE handle = own_counters(cpu_set_one(cpu), PMU_BIT(ctr), first_handler);
         overflow_on(cpu, PMU_BIT(ctr));
         wait_for_overflows(0, 1);
-        wait_quietly();
+        lab_wait_quietly();
         CHECK_EQ(driver.calls, 1);
         CHECK_EQ(calls(0), 1);
         CHECK_EQ(driver.irql, PROFILE_LEVEL);

@@ -24,6 +24,8 @@
 #define MARGIN 8u
 #define THROTTLE_NS 2000000u /* two of its ticks */
 #define PROMPT_TURNS 100u
+#define LOOKS 200u
+#define DEBUGCTL 0x1d9
 #define RR_SKID 10000
 
 /*                                                                  instructions, branches, loads,
@@ -181,14 +183,32 @@ static void show_registers(void)
     show_msr(lab_is_fixed(shown) ? "fixed counter" : "counter", pmu_counter_msr(pmu_here(), shown));
 }
 
-/* A PAUSE costs the virtual PMU more than anything. */
+/* A PAUSE costs the virtual PMU more than anything: a few, and many looks between two of them. */
 void lab_wait_quietly(void)
 {
-    for (unsigned i = 0; i < (test_long() ? 1000 : 100); i++)
-        pause();
+    for (unsigned i = 0; i < (test_long() ? 1000 : 10) * LOOKS; i++)
+        if (i % LOOKS == 0)
+            pause();
+        else
+            asm volatile("");
 }
 
 void lab_forget(void) { test_on_failure = NULL; }
+
+/* HalFreeHardwareCounters, which comes next, clears counters that are stopped and count: the rest
+ * need not be written twice, where each access leaves a virtual machine. */
+static void reset_lab(void)
+{
+    const struct pmu_kind *pmu = pmu_here();
+    uint64_t debugctl = 0;
+    if (test_long() || !pmu->msr.global_control || pmu->reported != pmu->counters ||
+        (!rdmsr_fault(DEBUGCTL, &debugctl) && debugctl)) {
+        pmu_reset();
+        return;
+    }
+    wrmsr(pmu->msr.global_control, 0);
+    pmu_take_overflow();
+}
 
 /* False if the body skips. */
 static bool on_this_cpu(void (*body)(unsigned), unsigned ctr)
@@ -201,7 +221,7 @@ static bool on_this_cpu(void (*body)(unsigned), unsigned ctr)
     told = false;
     body(ctr);
     test_on_failure = NULL;
-    pmu_reset();
+    reset_lab();
     irql_lower(old);
     return !test_report()->skip;
 }

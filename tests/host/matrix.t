@@ -146,9 +146,9 @@ my @machines = (
     (map { ["$_, 1 CPU", "PMU=$_", 0] } qw(intel-v1 intel-v4 amd-k7 amd-ext)),
     ['intel-v5, 1 CPU, everything as often as the contract wants', 'PMU=intel-v5 ARGS=long', 0,
      at_least(1070, 370000)],
-    # Fuzz and threads that collide find more the more often they run, on whatever machine.
     (map { ["$_, fuzz and collisions, long",
-            "$_ ARGS=long TESTS='service_fuzz*,dispatcher_time.timeouts_collide'", 0] }
+            "$_ ARGS=long TESTS='service_fuzz*,dispatcher_time*,boot_info*,hal_overflow*,"
+                . "pmu_quiet*,pmu_masked*,profile_sampling*,etw_counts*,etw_samples*'", 0] }
         'PMU=intel-v2', 'PMU=zen3 SMP=2', 'SMP=4'),
     (map {
         my $model = $_;

@@ -113,7 +113,7 @@ TEST(profile_sampling, exact,
      "the loop [KP-28 PO-61]")
 {
     struct sampling s;
-    unsigned wanted = test_long() ? SAMPLES : SAMPLES / 10;
+    unsigned wanted = test_long() ? SAMPLES : SAMPLES / 25;
     SKIP_WITHOUT_SOURCE();
     REQUIRE(sampling_start(&s, PERIOD));
     struct moment before = moment_of(&s, PERIOD);
@@ -223,6 +223,7 @@ TEST(profile_sampling, between_ticks,
 {
     ULONG counts = 0;
     ULONG before = hal_source_interval(ProfileTime);
+    unsigned ticks_wanted = test_long() ? 60 : 12;
     test_run_on(0);
     const volatile uint64_t *ticks = &cpus[0]->ticks;
     hal_source_set_interval(ProfileTime, (ULONG)(sched_tick_ns() * 3 / 2 / 100));
@@ -230,7 +231,7 @@ TEST(profile_sampling, between_ticks,
         profile_made(0xffffffff80000000, 0x40000000, 30, &counts, sizeof counts, ProfileTime, 1);
     profile_start(profile);
     struct between first = look(&counts);
-    for (uint64_t looks = 1; *ticks < first.ticks + 60; looks++)
+    for (uint64_t looks = 1; *ticks < first.ticks + ticks_wanted; looks++)
         if (looks % 4096 == 0) /* it leaves a virtual machine */
             pause();
     struct between last = look(&counts);

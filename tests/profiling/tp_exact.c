@@ -28,7 +28,7 @@ static void runs(uint64_t region, uint64_t number)
     struct thread *company[COMPANY] = { 0 };
     for (unsigned i = 0; process && i < COMPANY; i++)
         CHECK((company[i] = user_start(process, (void (*)(void))user_exact_spin, 0)) != NULL);
-    exactness_run(user_exact_runs, region << 32 | (test_long() ? number : number / 10));
+    exactness_run(user_exact_runs, region << 32 | (test_long() ? number : number / 50));
     for (unsigned i = 0; i < COMPANY; i++) {
         if (!company[i])
             continue;
@@ -42,14 +42,14 @@ static void runs(uint64_t region, uint64_t number)
 }
 
 TEST(tp_exact, one_instruction,
-     "1,000 runs of one instruction count one each, among other threads; 10,000 if `long` [TP-79 "
+     "200 runs of one instruction count one each, among other threads; 10,000 if `long` [TP-79 "
      "TP-80]")
 {
     runs(ONE, 10000);
 }
 
 TEST(tp_exact, a_million,
-     "10 runs of a million instructions count a million each, among other threads; 100 if `long` "
+     "2 runs of a million instructions count a million each, among other threads; 100 if `long` "
      "[TP-79 TP-80]")
 {
     runs(MILLION, 100);

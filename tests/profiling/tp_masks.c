@@ -9,6 +9,7 @@
 
 #define ELEMENTS 3u
 #define TICKS 30u
+#define TICKS_FEW 8u
 #define LEAST 1000u /* instructions of a thread that ran for a tick at least */
 
 /* All elements have the same counter: of a thread that does not run they are equal. */
@@ -35,7 +36,8 @@ static void switch_among(const uint64_t *masks, unsigned count)
         if (runners[i].thread)
             peek_wait(runners[i].process, &user_state, 1);
     }
-    sched_wait(NULL, clock_ns() + TICKS * sched_tick_ns(), DelayExecution);
+    sched_wait(NULL, clock_ns() + (test_long() ? TICKS : TICKS_FEW) * sched_tick_ns(),
+               DelayExecution);
     KIRQL old = irql_raise(DISPATCH_LEVEL);
     for (unsigned i = 0; i < count; i++)
         if (runners[i].thread)

@@ -8,7 +8,7 @@ static void stage(uint64_t n)
 {
     __atomic_store_n(&user_state, n, __ATOMIC_RELEASE);
     while (__atomic_load_n(&user_reads, __ATOMIC_ACQUIRE) < n)
-        __builtin_ia32_pause();
+        ZwYieldExecution();
 }
 
 void user_profile_buffer(uint64_t base)

@@ -178,7 +178,7 @@ TEST_USER(tp_block, protected_meanwhile,
           "becomes read-only meanwhile")
 {
     uint8_t *pages = ring3_pages(2), *address = pages + RING3_PAGE - 64;
-    unsigned refused = 0, tries = test_long() ? 3000 : 1000;
+    unsigned refused = 0, tries = test_long() ? 3000 : 200;
     SYSTEM_INFO system;
     GetSystemInfo(&system);
     bool several = system.dwNumberOfProcessors > 1;
