@@ -20,7 +20,7 @@ struct driver {
     UNICODE_STRING registry;
 };
 
-/* Whether an image is a driver: its subsystem is native. */
+/* Whether an image is meant as a driver: its name ends with .sys, or its subsystem is native. */
 bool driver_is(const struct image *image);
 /* Loads one: lays it out, relocates it, binds its imports, protects its sections. NULL, or what is
  * wrong with it, after a line for each import that is missing. PASSIVE_LEVEL, as the two below. */

@@ -21,7 +21,9 @@
 bool driver_is(const struct image *image)
 {
     struct pe pe;
-    return !pe_open(&pe, image->file, image->file_size) && pe.subsystem == PE_NATIVE;
+    const size_t length = strlen(image->name);
+    return (length > 4 && !strcmp(image->name + length - 4, ".sys")) ||
+           (!pe_open(&pe, image->file, image->file_size) && pe.subsystem == PE_NATIVE);
 }
 
 /* --- Imports. --- */

@@ -146,10 +146,11 @@ bad('leave', 1, map { qr/^# leave\.sys left $_/m } qr/1 timer/, qr/1 NMI callbac
     'device \\\\Device\\\\Left', 'symbolic link Left', qr/thread \d+, which still runs/,
     "pool 'Left', 5000 bytes");
 
-done_testing, exit if @ARGV;
-
-# Files that are no drivers: one line, and nothing is started.
-system "head -c 3000 $build/program/leave.sys > $build/short.sys";
+# Files that are no drivers: one line, and nothing is started, no program either.
+system "echo text > $build/text.sys";
+check("DRIVER=$build/text.sys PROGRAM=tests/programs/keep.c PMU=none", 1,
+      qr/^# FAIL text\.sys is not a Windows program$/m);
+system "head -c 3000 $build/program/leave.sys > $build/short.sys 2>/dev/null";
 check("DRIVER=$build/short.sys PMU=none", 1, qr/^# FAIL short\.sys is truncated/m);
 my $missing = 'IoGetDeviceProperty';
 my $calls_it = "long $missing(void); long DriverEntry(void) { return $missing(); }";
