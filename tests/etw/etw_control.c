@@ -167,7 +167,7 @@ TEST(etw_control, find,
 }
 
 TEST(etw_control, consumers,
-     "a session has one consumer; a read needs room for a buffer; a stopped session can still be "
+     "a session has one consumer; a read needs space for a buffer; a stopped session can still be "
      "read")
 {
     struct session s, other;
@@ -300,7 +300,7 @@ TEST(etw_control, fits, "no record of any kind reaches beyond its buffer")
 }
 
 TEST(etw_control, in_turn,
-     "a reader whose memory holds one buffer gets one of each processor before a second one of any")
+     "a reader with space for one buffer gets one of each processor before a second one of any")
 {
     struct session s;
     struct thread never = { .id = 1 };

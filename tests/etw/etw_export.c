@@ -145,8 +145,8 @@ static void fill_buffer(void)
 }
 
 TEST(etw_export, packet,
-     "a buffer's packet tells CPU, number, times, what was lost, and its length with and without "
-     "what fills the last record up")
+     "a buffer's packet reports CPU, number, times, lost events, and its length with and without "
+     "the padding after the last record")
 {
     struct ctf_packet packet;
     fill_buffer();

@@ -45,7 +45,7 @@ static void stop_session(TRACEHANDLE trace)
 }
 
 TEST(etw_lists, tails,
-     "lists whose tail is not a whole element, or that are shorter than their header, are refused "
+     "lists that end in a part of an element, or that are shorter than their header, are refused "
      "[ET-05 ET-20]")
 {
     struct session s = { start_session(SESSION_NAME, SESSION_MODE), NULL, 0 };
@@ -204,8 +204,8 @@ TEST(etw_lists, kernel_logger,
 }
 
 TEST(etw_lists, pebs,
-     "the PEBS list accepts the context switch alone, and is then refused because there is no "
-     "PEBS [ET-32]")
+     "the PEBS list accepts only the context switch, and is then refused because there is no PEBS "
+     "[ET-32]")
 {
     struct session s = { start_session(SESSION_NAME, SESSION_MODE), NULL, 0 };
     CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps, 2),

@@ -254,7 +254,7 @@ TEST(etw_rate, unread,
     phys_free(bytes, SESSION_PAGES);
 }
 
-TEST(etw_rate, told_once, "only the buffer that begins behind lost events has their flag")
+TEST(etw_rate, told_once, "only the buffer that begins after lost events has their flag")
 {
     struct session s;
     uint8_t *bytes = phys_alloc(SESSION_PAGES);
@@ -314,7 +314,7 @@ static void unwanted(void)
 
 static void swap_itself(void) { etw_context_swap(thread_current(), thread_current(), WrPreempted); }
 
-TEST(etw_rate, just_fits, "a reader whose memory just holds two buffers gets both at once")
+TEST(etw_rate, just_fits, "a reader with space for exactly two buffers gets both at once")
 {
     struct session s;
     uint8_t *bytes;

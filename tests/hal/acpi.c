@@ -135,8 +135,7 @@ static bool stranger_seen(void)
     return false;
 }
 
-TEST(acpi, any_length,
-     "of a table of any length only the entries that lie in it completely are read")
+TEST(acpi, any_length, "of a table cut at any length, entries are read only if they are complete")
 {
     struct builder *b = whole();
     REQUIRE(b != NULL);

@@ -42,8 +42,8 @@ static void words(void)
 }
 
 TEST(boot_info, words,
-     "words and options of the command line are found whole, the last of equals; a value keeps to "
-     "its room")
+     "words and options of the command line are found whole, of equal ones the last; a value is "
+     "cut to its buffer")
 {
     static char kept[BOOT_LINE_MAX];
     memcpy(kept, boot_info.line, sizeof kept);
@@ -84,7 +84,7 @@ static void put_line(const char *line)
     put_tag(MB2_TAG_LINE, line, (uint32_t)strlen(line) + 1, 0);
 }
 
-TEST(boot_info, line, "a command line is cut to its room, and made of printable characters")
+TEST(boot_info, line, "a command line is cut to its buffer, and made of printable characters")
 {
     static char line[BOOT_LINE_MAX + 100];
     begin_tags();
@@ -100,7 +100,8 @@ TEST(boot_info, line, "a command line is cut to its room, and made of printable 
     CHECK_EQ(info.memory[0].start, 7);
 }
 
-TEST(boot_info, modules, "modules that there is no room for are left out, and those without a byte")
+TEST(boot_info, modules,
+     "modules beyond the table's capacity are left out, and those without a byte")
 {
     struct {
         uint32_t start, end;
@@ -142,8 +143,8 @@ static void put_map(unsigned count, uint32_t entry_size, uint32_t less)
 }
 
 TEST(boot_info, memory,
-     "of the map the usable memory is taken, as much as there is room for, entry by entry as long "
-     "as it says")
+     "usable memory is read from the map, entry by entry by each entry's length, until the table "
+     "of regions is full")
 {
     begin_tags();
     put_map(8, sizeof(struct long_entry), 0);
@@ -311,8 +312,8 @@ static bool is_sound(void)
 }
 
 TEST(boot_info, any_bytes,
-     "of tags with any bytes in them what is taken keeps to its bounds, and nothing that lies "
-     "behind them is; 200 times, 10,000 if `long`, by the word fuzz=")
+     "tags with any bytes in them: what is read keeps to its bounds, and nothing after them is "
+     "read; 200 times, 10,000 if `long`, from the seed of the word fuzz=")
 {
     static struct boot_info other;
     uint64_t state = test_seed() + 1;

@@ -32,8 +32,8 @@ static bool choose_sources(unsigned cpu, unsigned *wide, unsigned *narrow)
 }
 
 TEST(hal_matching, room,
-     "sources that any counter can count make room for one that only some can, though it comes "
-     "last")
+     "sources that any counter can count leave a counter for one that only some can count, though "
+     "it comes last")
 {
     struct source_assignment a;
     ULONG sources[MAX_HW_COUNTERS];

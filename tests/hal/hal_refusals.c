@@ -20,7 +20,7 @@ static void no_handler(ULONGLONG OverflowBits, HANDLE OwningHandle)
 }
 
 TEST(hal_refusals, no_pmu,
-     "without counters that work an allocation returns STATUS_NOT_SUPPORTED [HC-44 HC-15]")
+     "without working counters an allocation returns STATUS_NOT_SUPPORTED [HC-44 HC-15]")
 {
     if (pmu_some_counters(cpu_all()))
         SKIP("this machine has a PMU");
@@ -58,7 +58,7 @@ TEST(hal_refusals, affinity_count,
 }
 
 TEST(hal_refusals, affinity_values,
-     "groups that there are not, empty masks, inactive processors and reserved fields are refused "
+     "groups that do not exist, empty masks, inactive processors and reserved fields are refused "
      "[HC-11 HC-12 HC-13 HC-14 HC-15]")
 {
     affinity_refused(&(GROUP_AFFINITY){ .Mask = 0 }, 1);
@@ -113,7 +113,7 @@ TEST(hal_refusals, absent_index, "every index that the processor lacks is refuse
             REFUSED(STATUS_INVALID_PARAMETER, single(good), single(ctr));
 }
 
-TEST(hal_refusals, counter_twice, "a counter that stands in a list twice is refused [HC-27]")
+TEST(hal_refusals, counter_twice, "a list that names a counter twice is refused [HC-27]")
 {
     unsigned ctr = common_counters() ? nth_counter(0) : 0;
     REFUSED(STATUS_INVALID_PARAMETER, single(ctr), single(ctr));

@@ -67,7 +67,7 @@ static bool read_beyond(const struct smbios *s)
     return false;
 }
 
-TEST(smbios, any_length, "of a table of any length only the part inside it is read")
+TEST(smbios, any_length, "of a table cut at any length, only the part inside is read")
 {
     static char table[2 * sizeof good];
     for (size_t length = 0; length <= sizeof good; length++) {

@@ -29,8 +29,8 @@ static void put_mb1_map(uint64_t start, uint64_t length, uint32_t size)
 }
 
 TEST(multiboot_1, map,
-     "of multiboot 1 the map is taken, entry by entry as long as it says, up to the last address; "
-     "without one the two sizes of memory")
+     "the map of multiboot 1 is read entry by entry by each entry's length, up to the last "
+     "address; without a map the two sizes of memory")
 {
     map_length = 0;
     put_mb1_map(0, 0x9000, 24);
@@ -51,7 +51,7 @@ TEST(multiboot_1, map,
 }
 
 TEST(multiboot_1, modules,
-     "of multiboot 1 each module is taken, and the command line; of what reaches beyond 4 GB only "
+     "of multiboot 1 each module is read, and the command line; of what reaches beyond 4 GB only "
      "what lies below")
 {
     static const char line[] = "one two";
@@ -71,7 +71,7 @@ TEST(multiboot_1, modules,
     CHECK_EQ(info.module_count, 0);
 }
 
-TEST(multiboot_1, screen, "of multiboot 1 the screen is text where the BIOS says so")
+TEST(multiboot_1, screen, "the screen of multiboot 1 is text where the BIOS says so")
 {
     uint8_t *mode = phys_to_virt(0x449), kept = *mode;
     for (unsigned m = 0; m < 8; m++) {

@@ -90,7 +90,7 @@ TEST(source_tables, time,
 }
 
 TEST(source_tables, without_counters,
-     "without counters that work ProfileTime is the only source [KP-04 KP-30]")
+     "without working counters ProfileTime is the only source [KP-04 KP-30]")
 {
     struct pmu_kind none = *pmu_here();
     uint64_t select;

@@ -339,8 +339,7 @@ static void wait_any_of_three(void *unused)
 }
 
 TEST(dispatcher, twice_the_same,
-     "a wait for any that names an event twice ends once, and does not consume the turn of other "
-     "waiters")
+     "a wait for any that names an event twice ends once, and takes no signal from other waiters")
 {
     initialize_events(SynchronizationEvent, 2);
     objects[2] = &events[0];

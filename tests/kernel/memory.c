@@ -19,7 +19,8 @@ static uint64_t reserved(struct process *process, uint64_t base, uint64_t size)
 }
 
 TEST(memory, ranges,
-     "behind each range that the kernel places there is a gap; a program's own may touch")
+     "after each range that the kernel places there is a gap; ranges that a program places may be "
+     "adjacent")
 {
     struct process *process = user_process();
     REQUIRE(process != NULL);
@@ -32,7 +33,8 @@ TEST(memory, ranges,
     object_release(&process->object);
 }
 
-TEST(memory, spare, "what would take the kernel's last pages is refused before any of it is taken")
+TEST(memory, spare,
+     "an allocation that would take the kernel's last pages is refused before any of it is made")
 {
     struct process *process = user_process();
     REQUIRE(process != NULL);

@@ -49,8 +49,8 @@ static void end_all(void *unused)
 }
 
 TEST(process, exit_status,
-     "a process that is ended has the status of that, though a thread with one of its own ends "
-     "after it; else it has its last thread's")
+     "a process that is ended has the status given for that, though one of its threads ends later "
+     "with another; else it has its last thread's")
 {
     process = process_create();
     REQUIRE(process != NULL);

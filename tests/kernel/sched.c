@@ -149,10 +149,9 @@ static void end_in_storm(void *top)
         pause();
 }
 
-TEST(
-    sched, ends_in_storm,
-    "a thread that is ended while interrupts follow each other goes to its end once, not once more "
-    "from each of them, deeper on its stack")
+TEST(sched, ends_in_storm,
+     "a thread that is ended while interrupts follow each other runs its end once, not again in "
+     "each interrupt, deeper on its stack")
 {
     uint64_t top = 0;
     void (*usual)(void) = trap_dpc;
@@ -191,7 +190,7 @@ TEST(sched, no_such_cpu, "an affinity without any CPU is refused")
                      STATUS_INVALID_PARAMETER);
 }
 
-TEST(sched, migrates, "a running thread moves to every CPU in turn")
+TEST(sched, migrates, "a running thread moves to every CPU, one after the other")
 {
     for (unsigned round = 0; round < 3; round++)
         for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
@@ -234,13 +233,13 @@ TEST(sched, waits, "a wait for a thread times out, then succeeds, then succeeds 
     object_release(&thread->object);
 }
 
-TEST(sched, many_threads, "200 threads start and end, and leave nothing behind")
+TEST(sched, many_threads, "200 threads start and end, and leave nothing")
 {
     for (unsigned i = 0; i < 200 / THREADS; i++)
         run_threads(note_cpu, THREADS);
 }
 
-TEST(sched, halts, "idle CPUs halt only where the APIC timer runs in HLT")
+TEST(sched, halts, "idle CPUs halt only if the APIC timer runs in HLT")
 {
     CHECK(cpu_halt_is_safe(true, false, 0) && cpu_halt_is_safe(true, true, 3u << 27));
     CHECK(cpu_halt_is_safe(false, true, 0) && cpu_halt_is_safe(false, true, ~(3ul << 27)));

@@ -131,8 +131,8 @@ static void wait_and_look(void *unused)
 }
 
 TEST(sched_turns, idle_first,
-     "a thread that is woken runs on an idle CPU rather than in place of a worse one on the CPU "
-     "that it was on last")
+     "a thread that is woken runs on an idle CPU rather than in place of a thread of lower "
+     "priority on its last CPU")
 {
     SKIP_BELOW_CPUS(3);
     over = ran = elsewhere = 0;

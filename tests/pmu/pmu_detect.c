@@ -186,7 +186,7 @@ static void absent_unless_reported(uint32_t intel, uint32_t amd)
             lab_absent(lab_is_intel() ? intel + n : amd + 2 * n);
 }
 
-LAB_TEST(pmu_absent, selects, "event selects of counters that there are not fault [VP-14]")
+LAB_TEST(pmu_absent, selects, "event selects of absent counters fault [VP-14]")
 {
     CHECK(pmu_here()->reported != 0);
     absent_unless_reported(0x186, 0xc0010200);
@@ -199,7 +199,7 @@ LAB_TEST(pmu_absent, counters, "counters that CPUID does not report fault [VP-14
 }
 
 LAB_TEST(pmu_absent, full_width,
-         "4C1h faults where there is no counter, and altogether without 345h[13] [VP-20]")
+         "4C1h faults for an absent counter, and for all without 345h[13] [VP-20]")
 {
     uint64_t value = 0;
     INTEL_ONLY();
@@ -264,7 +264,7 @@ static bool is_alias(uint32_t msr)
 }
 
 LAB_TEST(pmu_absent, other_vendor,
-         "the other vendor's counters fault, but for those that KVM swallows [VP-14 S-1.6]")
+         "the other vendor's counters fault, except for those that KVM ignores [VP-14 S-1.6]")
 {
     static const uint32_t amd_msrs[] = { 0xc0010200, 0xc0010201, 0xc001020a,
                                          0xc0000300, 0xc0000301, 0xc0000302 };
@@ -295,7 +295,7 @@ LAB_TEST(pmu_absent, pebs, "without PEBS its registers fault and MISC_ENABLE say
 }
 
 LAB_TEST(pmu_absent, uncore,
-         "counters of a northbridge or L3 that CPUID does not announce fault [S-1.4]")
+         "counters of a northbridge or L3 that CPUID does not report fault [S-1.4]")
 {
     AMD_ONLY();
     uint32_t ecx = cpuid(0x80000001, 0).ecx;

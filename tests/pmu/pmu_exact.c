@@ -24,7 +24,8 @@
 #define OVERFLOWS_AFTER 50000ul /* instructions of ring 3, of 100,000 and a process's begin */
 
 /* The traps of a stretch run with TF, less those around, against its table and its count. */
-LAB_EACH(pmu_oracle, each_counting_instructions, "the single-step trap counts the same [VP-52]")
+LAB_EACH(pmu_oracle, each_counting_instructions,
+         "its count is the number of single-step traps [VP-52]")
 {
     static const struct lab_work *const works[] = { &lab_loop_work, &lab_memory_work,
                                                     &lab_branches_work, &lab_exits_work };

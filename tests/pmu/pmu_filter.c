@@ -94,7 +94,7 @@ LAB_EACH(pmu_edge, each_gp, "edges are fewer than cycles, and there is one [S-2.
 
 /* A write while the counter runs acts at once and leaves it running; on Intel by either address. */
 LAB_EACH(pmu_write_running, each_counting_instructions,
-         "a write to the running counter acts at once [VP-39 VP-74]")
+         "a write to the running counter takes effect at once [VP-39 VP-74]")
 {
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
         SKIP("the processor does not count the event there");
@@ -119,7 +119,8 @@ LAB_EACH(pmu_write_running, each_counting_instructions,
 }
 
 /* The event select changed while it runs. */
-LAB_EACH(pmu_select_running, each_gp, "a select of 0 stops it, the old one lets it go on [C-2a.11]")
+LAB_EACH(pmu_select_running, each_gp,
+         "a select of 0 stops it, the old select starts it again [C-2a.11]")
 {
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1) || lab_is_fixed(ctr))
         SKIP("the processor does not count the event there");
@@ -139,7 +140,7 @@ LAB_EACH(pmu_select_running, each_gp, "a select of 0 stops it, the old one lets 
 }
 
 /* An event that no processor has: accepted, and counts nothing. */
-LAB_EACH(pmu_unknown_event, each_gp, "an event that is none counts 0 [VP-61]")
+LAB_EACH(pmu_unknown_event, each_gp, "an unknown event counts 0 [VP-61]")
 {
     CHECK_BECAUSE(with(ctr, 0), expected(), expected() * 9 / 8, "it works otherwise");
     uint64_t unknown = 0xff | 0xeeu << 8 | PMU_KERNEL;

@@ -87,7 +87,7 @@ LAB_TEST(pmu_global, status_read_only,
 /* The register that clears: counters' bits and what else is legal there; the rest faults on Intel.
  * Reads 0. */
 LAB_TEST(pmu_global, clear_legal,
-         "the clearing register takes its legal bits and reads 0 [VP-27 VP-28]")
+         "the clearing register accepts its legal bits and reads 0 [VP-27 VP-28]")
 {
     SKIP_WITHOUT_GLOBAL();
     uint64_t legal = all() | (lab_is_intel() ? UINT64_C(3) << 62 : 0),
@@ -141,9 +141,8 @@ LAB_EACH(pmu_gates, each_counter,
 
 /* Stopping and going on keeps the value, and adds up, whenever a hypervisor comes between: at the
  * ends of stretches, or in each turn. */
-LAB_EACH(
-    pmu_adds_up, each_gp,
-    "fifty stretches count as much as one that is as long; exits at PAUSE take nothing [VP-90]")
+LAB_EACH(pmu_adds_up, each_gp,
+         "fifty short stretches count as much as a long one; exits at PAUSE lose nothing [VP-90]")
 {
     const uint64_t stretch = lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, TURNS);
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))

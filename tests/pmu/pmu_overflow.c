@@ -94,7 +94,7 @@ LAB_EACH(pmu_sticky, each_counter,
 
 /* A second overflow sets the bit again; the counter counted on in between. */
 LAB_EACH(pmu_again, each_counter,
-         "overflows again and again, told each time, and once [VP-65 VP-82]")
+         "overflows again and again, each is reported, and once [VP-65 VP-82]")
 {
     SKIP_WITHOUT_EVENT(ctr);
     for (unsigned i = 1; i <= 5; i++) {
@@ -108,7 +108,7 @@ LAB_EACH(pmu_again, each_counter,
 }
 
 /* Armed, it reads negative until it overflows: what a driver without a status register looks at. */
-LAB_EACH(pmu_armed, each_counter, "armed it reads negative, overflowed not [VP-82]")
+LAB_EACH(pmu_armed, each_counter, "armed it reads negative, after its overflow not [VP-82]")
 {
     SKIP_WITHOUT_EVENT(ctr);
     uint64_t top = pmu_mask(pmu_here(), ctr) / 2 + 1, longest = pmu_max_period(pmu_here(), ctr);
@@ -122,7 +122,7 @@ LAB_EACH(pmu_armed, each_counter, "armed it reads negative, overflowed not [VP-8
 }
 
 /* Two overflows: each its bit; clearing one leaves the other. */
-LAB_EACH(pmu_two_overflows, each_counter, "overflow together with each other counter [VP-66]")
+LAB_EACH(pmu_two_overflows, each_counter, "overflows together with each other counter [VP-66]")
 {
     if (!pmu_here()->msr.global_status)
         SKIP("no global status");

@@ -331,7 +331,7 @@ static uint64_t head_start(unsigned ctr, unsigned other)
 
 /* Two counters overflow at the same instruction: one interrupt or two, but both are told, and none
  * is lost. */
-LAB_EACH(pmu_two_pmis, each_counter, "overflow in the same instruction as each other [VP-67]")
+LAB_EACH(pmu_two_pmis, each_counter, "overflows in one instruction with each other counter [VP-67]")
 {
     SKIP_WITHOUT_EVENT(ctr);
     for (uint64_t rest = pmu_here()->counters & ~PMU_BIT(ctr); rest; rest &= rest - 1) {

@@ -208,7 +208,7 @@ static uint64_t each_k7(void) { return lab_is_intel() ? 1 : each_gp() & PMU_FIRS
 /* 4C1h+n, or 1900h+4n: what does not fit faults, bit for bit, and changes nothing; both addresses
  * show one counter. */
 LAB_EACH(pmu_full_width, each_full_width,
-         "4C1h takes the whole width and refuses more [VP-20 VP-32 VP-33]")
+         "4C1h accepts the whole width and refuses more [VP-20 VP-32 VP-33]")
 {
     if (!lab_is_intel() || pmu_here()->gp_write_width == 32)
         SKIP("no full-width writes");

@@ -202,7 +202,8 @@ static void read_raw(struct process *process, unsigned cpu, unsigned ctr)
     object_release(&thread->object);
 }
 
-TEST(exact, raw_rdpmc, "two ring-3 RDPMCs with two moves between differ by 3, on every CPU [TP-97]")
+TEST(exact, raw_rdpmc,
+     "two RDPMCs of ring 3 with two MOVs between differ by 3, on every CPU [TP-97]")
 {
     unsigned ctr;
     SKIP_WITHOUT_PMU();

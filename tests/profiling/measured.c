@@ -64,7 +64,7 @@ TEST(measured, exits,
 }
 
 TEST(measured, at_once,
-     "how many counters count at the same time is measured as it is, fewer where the host lends "
+     "the number of counters that count at the same time is measured, also where the host lends "
      "fewer")
 {
     SKIP_WITHOUT_PMU();

@@ -109,7 +109,7 @@ static uint64_t late_and_enabling(uint64_t samples)
 }
 
 TEST(profile_sampling, exact,
-     "over 1,000 samples, samples times interval is what a second counter counted, and all are in "
+     "1,000 samples times their interval are what a second counter counted, and all samples are in "
      "the loop [KP-28 PO-61]")
 {
     struct sampling s;
@@ -218,8 +218,8 @@ static struct between {
 }
 
 TEST(profile_sampling, between_ticks,
-     "an interval of one and a half ticks gives two samples in three ticks: what is left of one is "
-     "not lost")
+     "an interval of one and a half ticks gives two samples in three ticks: the remainder is not "
+     "lost")
 {
     ULONG counts = 0;
     ULONG before = hal_source_interval(ProfileTime);

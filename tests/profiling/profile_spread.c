@@ -28,7 +28,8 @@ static bool sampled_all(const ULONG *counts)
 }
 
 TEST(profile_spread, counter_taken,
-     "a processor on which the counter of the others is taken samples by another one [PO-44]")
+     "if the others' counter is taken on one processor, that processor samples by another counter "
+     "[PO-44]")
 {
     HANDLE taken;
     ULONG counts = 0;
@@ -75,8 +76,8 @@ static bool never_more_left(uint64_t interval_ns, const ULONG *counts)
 }
 
 TEST(profile_spread, new_interval,
-     "a new interval of ProfileTime that is shorter than the timer's holds at once, for what "
-     "samples already, on the first processor and the last of its group [PO-71]")
+     "a new interval of ProfileTime shorter than the timer's is valid at once for what samples "
+     "already, on the first processor and the last of its group [PO-71]")
 {
     ULONG counts = 0, before = hal_source_interval(ProfileTime);
     if (sched_tick_ns() < 4 * SHORTEST * 100)

@@ -192,7 +192,7 @@ TEST(tp_config, replaced, "a set replaces the configuration, also with a shorter
 }
 
 TEST(tp_config, query_sizes,
-     "a query with exactly enough room succeeds; one with less writes only the number [TP-12 "
+     "a query with exactly enough capacity succeeds; one with less writes only the number [TP-12 "
      "TP-13 TP-14 TP-15]")
 {
     SKIP_WITHOUT_PMU();

@@ -70,7 +70,8 @@ TEST(tp_isolate, nothing_foreign,
     seek_moves(false);
 }
 
-TEST(tp_isolate, nothing_foreign_moved, "the same while all of them are moved from CPU to CPU")
+TEST(tp_isolate, nothing_foreign_moved,
+     "RDPMC returns the thread's own counts also while all threads are moved from CPU to CPU")
 {
     SKIP_BELOW_CPUS(2);
     seek_moves(true);

@@ -226,14 +226,15 @@ static void not_allowed_beside_others(void)
 }
 
 TEST(tp_threads, rdpmc_beside_profiled,
-     "the same while other threads are profiled, running or asleep, on this CPU and on others "
-     "[TP-98]")
+     "RDPMC is refused to other threads while threads are profiled, running or asleep, on this CPU "
+     "and on others [TP-98]")
 {
     not_allowed_beside_others();
 }
 
 TEST(tp_threads, rdpmc_beside_counting,
-     "the same while the other threads count, where the switch takes its short path [TP-98]")
+     "RDPMC is refused to other threads while threads count, where the switch takes its short path "
+     "[TP-98]")
 {
     SKIP_WITHOUT_PMU();
     CHECK_STATUS(set_one((unsigned)__builtin_ctzll(pmu_common_counters(SMP_ALL))), STATUS_SUCCESS);
@@ -253,9 +254,8 @@ TEST(tp_threads, rdpmc_after_profiled,
 }
 
 TEST(tp_threads, rdpmc_allowed,
-     "a thread with hardware counters may execute RDPMC, on each CPU of its group in turn, also "
-     "between reads "
-     "[TP-31 TP-81 TP-97]")
+     "a thread with hardware counters may execute RDPMC, on each CPU of its group, also between "
+     "reads [TP-31 TP-81 TP-97]")
 {
     unsigned ctr;
     SKIP_WITHOUT_PMU();

@@ -284,7 +284,7 @@ TEST_USER(
 }
 
 TEST_USER(etw_win32, cancels,
-          "a buffer callback that says FALSE ends ProcessTrace; it flushes at once, and can go on")
+          "a buffer callback's FALSE ends ProcessTrace, which flushes at once and can go on")
 {
     TRACEHANDLE session = 0, trace;
     HANDLE profile = NULL;
@@ -355,7 +355,7 @@ TEST_USER(
 }
 
 TEST_USER(etw_win32, open_without_memory,
-          "OpenTrace without memory for what it reads: says so and holds nothing")
+          "OpenTrace without memory for what it reads reports that and keeps nothing")
 {
     EVENT_TRACE_LOGFILEW log;
     TRACEHANDLE session = 0, trace;

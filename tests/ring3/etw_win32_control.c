@@ -118,8 +118,9 @@ TEST_USER(etw_win32, eight_sessions,
         CHECK_EQ(win32_stop(sessions[i]), ERROR_SUCCESS);
 }
 
-TEST_USER(etw_win32, controls,
-          "ControlTrace: query, flush, update, stop, by handle and by name, which counts more")
+TEST_USER(
+    etw_win32, controls,
+    "ControlTrace: query, flush, update, stop, by handle and by name; of both the handle decides")
 {
     struct properties q;
     TRACEHANDLE session = 0;

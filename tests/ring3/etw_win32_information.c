@@ -54,7 +54,7 @@ TEST_USER(etw_win32, other_classes,
 }
 
 TEST_USER(etw_win32, masks,
-          "class 4 sets and tells the groups of a system logger; samples need the privilege")
+          "class 4 sets and returns the groups of a system logger; samples need the privilege")
 {
     PERFINFO_GROUPMASK masks = { { EVENT_TRACE_FLAG_CSWITCH, 4 } }, found = { { 0 } };
     TRACEHANDLE session = 0, plain = 0;
@@ -98,7 +98,7 @@ TEST_USER(etw_win32, masks,
 }
 
 TEST_USER(etw_win32, intervals,
-          "class 5 sets and tells the time between samples; it takes no handle")
+          "class 5 sets and returns the time between samples; it takes no handle")
 {
     TRACE_PROFILE_INTERVAL time = { ProfileTime, 0 }, before = { ProfileTime, 0 };
     ULONG n = 0;

@@ -11,7 +11,7 @@ static uint64_t done;   /* atomic */
 
 TEST_USER(handles, limit,
           "a process has 4096 handles, numbered 4 to 16384 in steps of 4; one more is refused, and "
-          "so is the number behind")
+          "so is the next number")
 {
     HANDLE first = CreateEvent(NULL, TRUE, TRUE, NULL), made = NULL, last = first;
     LARGE_INTEGER now = { .QuadPart = 0 };

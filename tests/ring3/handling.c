@@ -54,8 +54,9 @@ static void check_registers(const uint64_t *v)
         CHECK_EQ(found[i], v[i]);
 }
 
-TEST_USER(handling, registers,
-          "a handler finds every register as it was, and all are the same when it goes on")
+TEST_USER(
+    handling, registers,
+    "a handler finds every register as it was, and all have their values when the code continues")
 {
     uint64_t values[16], before[16];
     PVOID h = handle(skip_two);
@@ -123,8 +124,8 @@ static LONG change_floats(PEXCEPTION_POINTERS e)
 }
 
 TEST_USER(handling, floating_point,
-          "XMM, MXCSR and x87 are in the context, and go on as the handler left them there; what "
-          "it did itself is gone")
+          "XMM, MXCSR and x87 are in the context, and continue as the handler left them there; "
+          "what the handler itself did with them is gone")
 {
     uint64_t xmm3[2] = { 3, 4 }, xmm15[2] = { 15, 16 };
     uint32_t mxcsr = 0x1fa0;
@@ -164,7 +165,7 @@ static LONG mask_again(PEXCEPTION_POINTERS e)
 
 TEST_USER(
     handling, x87,
-    "a handler of an x87 exception uses x87, clears the exception in its context, and goes on")
+    "a handler of an x87 exception uses x87, clears the exception in its context, and continues")
 {
     uint16_t control = 0x37b;
     PVOID h = handle(mask_again);
@@ -193,8 +194,8 @@ static LONG go_on(PEXCEPTION_POINTERS e)
                  : "rax", "rcx", "rdx", "memory", "cc")
 
 TEST_USER(handling, access_violations,
-          "an access violation tells whether it was a read, a write or a fetch, and where; one "
-          "without a page fault tells -1")
+          "an access violation says whether it was a read, a write or a fetch, and where; one "
+          "without a page fault says -1")
 {
     uint8_t *page = ring3_pages(1);
     PVOID h = handle(go_on);
@@ -257,7 +258,7 @@ TEST_USER(handling, flags, "a handler begins with AC clear, whatever the code ha
     RemoveVectoredExceptionHandler(h);
 }
 
-TEST_USER(handling, high_byte, "a division by AH is one by 0 if AH is, wherever the stack is")
+TEST_USER(handling, high_byte, "a division by AH divides by 0 if AH is 0, wherever the stack is")
 {
     PVOID h = handle(skip_two);
     asm volatile("xorl %%eax, %%eax\n\tdivb %%ah" : : : "rax", "cc", "memory");
@@ -305,8 +306,8 @@ static LONG come_back(PEXCEPTION_POINTERS e)
 }
 
 TEST_USER(handling, recursion,
-          "a recursion without end is STATUS_STACK_OVERFLOW, which can be handled in what is kept "
-          "of the stack for it")
+          "an endless recursion is STATUS_STACK_OVERFLOW, which a handler can handle on the "
+          "reserve of the stack")
 {
     PVOID h = handle(come_back);
     uint64_t here = (uint64_t)__builtin_frame_address(0);

@@ -152,8 +152,8 @@ static void raise(void)
 }
 
 TEST_USER(handling_input, places,
-          "who goes on at an address that is not its own takes an exception there, with the "
-          "registers it asked for")
+          "code that continues at an address that is not its own takes an exception there, with "
+          "the registers it asked for")
 {
     CHECK(survive(go_to_kernel));
     CHECK_STATUS(found.ExceptionCode, STATUS_ACCESS_VIOLATION);
@@ -221,8 +221,8 @@ TEST_USER(handling_input, without_end,
 }
 
 TEST_USER(handling_input, without_stack,
-          "an exception on a stack that is none ends the thread with the exception's status, and "
-          "no handler is asked")
+          "an exception without a valid stack ends the thread with the exception's status, and no "
+          "handler is called")
 {
     turn = 0;
     memset(&found, 0, sizeof found);

@@ -108,7 +108,9 @@ TEST_USER(profile_picture, by_time,
     take_picture(ProfileTime, 1221, SAMPLES, "by time, every 122 us");
 }
 
-TEST_USER(profile_picture, by_instructions, "the same by retired instructions")
+TEST_USER(profile_picture, by_instructions,
+          "a program's histogram by retired instructions, drawn: three loops have the shares that "
+          "they retire")
 {
     HANDLE profile = NULL;
     if (ZwCreateProfile(&profile, NtCurrentProcess(), (PVOID)(uint64_t)hot_mix, 16, LOG2, buckets,

@@ -9,7 +9,7 @@ NTSTATUS load_image(PCSTR, SIZE_T, PVOID *, SIZE_T *);
 
 static const char absent[] = "absent.dll";
 
-TEST_USER(ring3, refused_keeps, "a call that is refused leaves what stands where its answer would")
+TEST_USER(ring3, refused_keeps, "a call that is refused does not write its answer")
 {
     LARGE_INTEGER due = { .QuadPart = -1 };
     PVOID base = (PVOID)(uint64_t)ring3_run, image = base;
@@ -33,7 +33,7 @@ TEST_USER(ring3, refused_keeps, "a call that is refused leaves what stands where
 }
 
 TEST_USER(ring3, refused_place,
-          "a call whose answer has no place is refused for that reason before any other one")
+          "a call whose answer cannot be written is refused for that reason before any other one")
 {
     LARGE_INTEGER due = { .QuadPart = -1 };
     PVOID base = (PVOID)(uint64_t)ring3_run;

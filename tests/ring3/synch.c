@@ -77,7 +77,7 @@ TEST_USER(synch, create,
 }
 
 TEST_USER(synch, create_values,
-          "types of events and counts of semaphores that there are not are refused")
+          "unknown types of events and impossible counts of semaphores are refused")
 {
     static const LONG bad[][2] = {
         { 0, 0 }, { 0, -1 }, { -1, 1 }, { 2, 1 }, { INT32_MIN, INT32_MAX }, { 0, INT32_MIN }
@@ -117,8 +117,8 @@ static NTSTATUS (*const changers[])(HANDLE, PLONG) = { ZwSetEvent, ZwResetEvent,
                                                        clear_event };
 
 TEST_USER(synch, events,
-          "set, reset, pulse and clear do what they say and tell the state before, which nobody "
-          "need ask for")
+          "set, reset, pulse and clear change the state and return the state before, to those who "
+          "ask for it")
 {
     static const struct {
         unsigned what;
@@ -147,7 +147,7 @@ TEST_USER(synch, events,
 }
 
 TEST_USER(synch, event_rights,
-          "to change an event needs EVENT_MODIFY_STATE, to ask EVENT_QUERY_STATE, to wait "
+          "changing an event needs EVENT_MODIFY_STATE, a query EVENT_QUERY_STATE, a wait "
           "SYNCHRONIZE, and nothing else")
 {
     HANDLE all = event(NotificationEvent, TRUE), semaphore = NULL;
@@ -178,7 +178,7 @@ TEST_USER(synch, event_rights,
 }
 
 TEST_USER(synch, generic_rights,
-          "generic rights are those of the type, and MAXIMUM_ALLOWED is all of them")
+          "generic rights are those of the type, and MAXIMUM_ALLOWED gives all of them")
 {
     static const struct {
         ACCESS_MASK asked;
@@ -283,9 +283,9 @@ TEST_USER(
     close_handle(mutex);
 }
 
-TEST_USER(
-    synch, abandoned_mutexes,
-    "a mutex whose owner ended says so once, to WaitForSingleObject and WaitForMultipleObjects")
+TEST_USER(synch, abandoned_mutexes,
+          "a mutex whose owner ended reports that once, to WaitForSingleObject and "
+          "WaitForMultipleObjects")
 {
     MUTANT_BASIC_INFORMATION info;
     HANDLE handles[2] = { event(NotificationEvent, FALSE), NULL };

@@ -208,7 +208,7 @@ static HANDLE create_suspended(void)
 }
 
 TEST_USER(ring3, suspended,
-          "a thread that is made suspended runs when it is resumed, once; each status of that")
+          "a thread created suspended runs when it is resumed, once; each status of these calls")
 {
     HANDLE other, thread = create_suspended();
     ULONG count = 99;
@@ -244,7 +244,7 @@ TEST_USER(ring3, suspended_ends, "a thread that was never resumed ends when it i
     ZwClose(thread);
 }
 
-TEST_USER(ring3, named_ends, "a thread's name goes with it")
+TEST_USER(ring3, named_ends, "a thread's name is freed with the thread")
 {
     static WCHAR text[] = { 'a', 'b' };
     UNICODE_STRING name = { sizeof text, sizeof text, text };
@@ -256,7 +256,7 @@ TEST_USER(ring3, named_ends, "a thread's name goes with it")
 }
 
 TEST_USER(ring3, base_priority,
-          "a thread's priority is its process' 8 and what is set; each status of that")
+          "a thread's priority is its process' 8 plus what is set; each status of that call")
 {
     static const LONG legal[][2] = { { 2, 10 },  { 1, 9 },   { -1, 7 }, { -2, 6 },
                                      { 15, 15 }, { -15, 1 }, { 0, 8 } };
@@ -292,7 +292,7 @@ static NTSTATUS protect(HANDLE process, PVOID base, SIZE_T size, ULONG how)
 }
 
 TEST_USER(ring3, protect_refusals,
-          "each way in which NtProtectVirtualMemory refuses, which changes no protection")
+          "each reason for which NtProtectVirtualMemory refuses; a refusal changes no protection")
 {
     PVOID base = NULL;
     SIZE_T size = 4 * 4096, page = 4096, none = 0;

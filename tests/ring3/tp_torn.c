@@ -88,7 +88,8 @@ TEST_USER(tp_torn, plain,
     check_torn(DISPATCHING);
 }
 
-TEST_USER(tp_torn, general, "nor of one that reads counters of any kind [TP-66 TP-70]")
+TEST_USER(tp_torn, general,
+          "a switch at any instruction of a reading of counters leaves no mixture [TP-66 TP-70]")
 {
     check_torn(DISPATCHING | COUNTERS);
 }

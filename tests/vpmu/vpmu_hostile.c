@@ -123,7 +123,7 @@ VPMU_TEST(vpmu, svm_instructions,
     check_svm();
 }
 
-VPMU_TEST(vpmu, svm_while_counting, "the same while a counter runs")
+VPMU_TEST(vpmu, svm_while_counting, "SVM instructions raise #UD while a counter runs too")
 {
     pmu_program(0, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL), 0);
     pmu_start(PMU_BIT(0));

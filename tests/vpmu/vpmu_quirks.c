@@ -268,7 +268,7 @@ TEST(vpmu_quirks, hybrid,
     test_run_anywhere();
 }
 TEST(vpmu_quirks, kvm,
-     "with the quirk the leaves of KVM stand before those of the virtual PMU, and tell the TSC's "
+     "with the quirk the leaves of KVM come before those of the virtual PMU, and report the TSC's "
      "rate")
 {
     SKIP_WITHOUT_VPMU();

@@ -296,7 +296,7 @@ VPMU_TEST(vpmu_quirks, debugctl, "DEBUGCTL ignores bits 14:11 where the quirk sa
 }
 
 TEST(vpmu_quirks, c1e,
-     "the APIC timer stands still in HLT where the quirk says so, and CPUID tells it")
+     "the APIC timer stands still in HLT where the quirk says so, and CPUID reports it")
 {
     SKIP_WITHOUT_VPMU();
     lab_run(c1e, LAB_ANY);

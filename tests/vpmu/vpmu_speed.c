@@ -148,7 +148,8 @@ static void store_to_each(unsigned unused)
 }
 
 TEST(vpmu, decoded_stores,
-     "the same wherever in memory it stores: no page of data is taken for one of code")
+     "a decoded store takes as long wherever in memory it goes: no page of data is taken for one "
+     "of code")
 {
     SKIP_WITHOUT_VPMU();
     if (vpmu_steps())

@@ -32,7 +32,7 @@ static unsigned fault_unless(bool there) { return there ? 0 : LAB_GP_FAULT; }
 
 /* Leaf 0Ah tells the counters before the first gap, and all fixed ones in ECX. */
 VPMU_TEST(vpmu_v6, leaves,
-          "leaf 23h tells counters and events, leaf 0Ah those before the first gap")
+          "leaf 23h reports counters and events, leaf 0Ah those before the first gap")
 {
     SKIP_WITHOUT_V6();
     struct cpuid old = cpuid(0x0a, 0), first = cpuid(0x23, 0), counters = cpuid(0x23, 1),
