@@ -1,14 +1,143 @@
 # SPDX-License-Identifier: MIT
-# tests/mutants/*: a pattern of the text that a mutant changes, however white space stands in it.
+# Changes of source lines that a slip might have made: those of tests/mutants by hand, and what a
+# dozen operators make of any line of code.
 package Mutants;
 use strict;
 use warnings;
 
+# The text that a mutant changes, however white space stands in it.
 sub pattern
 {
     my ($text) = @_;
     my $pattern = join '\s*', map { quotemeta } $text =~ /\w+|\S/g;
     return qr/$pattern/;
+}
+
+sub text
+{
+    my ($file, $text) = @_;
+    open my $f, defined $text ? '>' : '<', $file or die "$file: $!";
+    local $/;
+    return defined $text ? print $f $text : <$f>;
+}
+
+# The rows of these files.
+sub rows { return map { my @list = eval text($_); die "$_: $@" if $@; @list } @_ }
+sub by_hand { return rows(grep { !/equivalent$/ } sort glob 'tests/mutants/*') }
+sub equivalent { return rows(grep { -e } 'tests/mutants/equivalent') }
+
+my %opposite = ('<' => '<=', '<=' => '<', '>' => '>=', '>=' => '>', '==' => '!=', '!=' => '==',
+                '&&' => '||', '||' => '&&', '<<' => '>>', '>>' => '<<', '+=' => '-=', '-=' => '+=',
+                '++' => '--', '--' => '++', '&' => '|', '|' => '&', '|=' => '&= ~', '&=' => '|=',
+                true => 'false', false => 'true');
+sub opposite { return $opposite{ $_[0] } }
+
+# What is changed, where it stands in a line, what it becomes by what stood there; each place of the
+# line is a mutant.
+my $call = qr/(?!(?:ASSERT|print|panic|lock_|mutex_|sched_(?:un)?lock|_Static)\w*\()[A-Za-z]\w*\(/;
+my $place = qr/[*(]*[a-z]\w*(?:[.\w)]|->|\[[^\]]*\])*/;
+my @operators = (
+    ['condition negated', qr/(?<=if )(\(((?:[^()]|(?1))*)\))(?= \{$|$)/, sub { "(!$_[0])" }],
+    ['bound off by one', qr/(?<= )[<>]=?(?= )/, \&opposite],
+    ['1 more or less left out', qr/ [+-] 1\b(?![.<])/, sub { '' }],
+    ['comparison inverted', qr/(?<= )[=!]=(?= )/, \&opposite],
+    ['and for or', qr/(?<= )(?:&&|\|\|)(?= )/, \&opposite],
+    ['call left out', qr/(?<=^    )\s*$call.*\);$/, sub { ';' }],
+    ['assignment left out', qr/(?<=^    )\s*$place [-+|&]?= [^;{]*;$/, sub { ';' }],
+    ['CPU swapped', qr/\bcpu_number\(\)/, sub { '0' }],
+    ['mask inverted', qr/(?<= )(?:&= ~|\|=|&=)(?= |\w)/,
+     sub { $_[0] =~ /~/ ? '|= ' : opposite($_[0]) }],
+    ['mask inverted', qr/(?<=& )~/, sub { '' }],
+    ['bits joined otherwise', qr/(?<= )[&|](?= )/, \&opposite],
+    ['another status', qr/\bSTATUS_(?!PENDING)\w+/,
+     sub { $_[0] =~ /_INVALID_PARAMETER$/ ? 'STATUS_UNSUCCESSFUL' : 'STATUS_INVALID_PARAMETER' }],
+    ['another constant', qr/(?<![\w.'"%-])\d+(?=u?\b)(?!\w{3}|\.\d)/, sub { $_[0] + 1 }],
+    ['another result', qr/(?<=return )(?:true|false)(?=;)/, \&opposite],
+    ['another result', qr/(?<=return )(?!true|false|STATUS|NULL|0;)\w[^;]*(?=;)/, sub { '0' }],
+    ['shifted the other way', qr/(?<= )(?:<<|>>)(?= )/, \&opposite],
+    ['width halved', qr/\(uint64_t\)/, sub { '(uint32_t)' }],
+    ['width halved', qr/(?<=\(uint)32(?=_t\))/, sub { '16' }],
+    ['counted the other way', qr/\+\+|--|(?<= )[-+]=(?= )/, \&opposite],
+);
+# What no operator touches: comments, assembly, what is said.
+my $no_code = qr{^\s*(?:\*|/\*|//|\#|case\b.*:$|asm\b)|ASSERT|\bpanic\(|print\w*\(};
+# A way out that an error takes, below its condition.
+my $way_out = qr/^\s+(?:return(?: STATUS_\w+| false| NULL)?|goto \w+|continue|break);$/;
+my $lock = qr/^\s+(?:KIRQL )?(?:irql = )?(sched_|lock_|mutex_)(?:lock|acquire)\((.*)\);$/;
+
+# A lock that is not taken, from its line to the function's end: { line => text }.
+sub without_lock
+{
+    my ($lines, $n) = @_;
+    my ($kind, $name) = $lines->[$n] =~ $lock or return;
+    my %new = ($n => $lines->[$n] =~ s/\w+\(.*\)/irql_raise(DISPATCH_LEVEL)/r);
+    $new{$n} = $lines->[$n] =~ s/\w+\(.*/;/r if $kind eq 'mutex_';
+    my $end = $kind eq 'sched_' ? qr/sched_unlock\((\w+)\)/
+        : qr/${kind}release\(\Q$name\E(?:, (\w+))?\)/;
+    for (my $i = $n + 1; $i < @$lines && $lines->[$i] !~ /^\}/; $i++) {
+        $new{$i} = $lines->[$i] =~ s/$end/$1 ? "irql_lower($1)" : '(void)0'/er
+            if $lines->[$i] =~ $end;
+    }
+    return keys %new > 1 ? \%new : ();
+}
+
+# All mutants of a file: [what, file, line, text before, text after, { line from 0 => text }].
+sub candidates
+{
+    my ($file, $source) = @_;
+    my ($inside, @found) = 0;
+    my @lines = split /\n/, $source;
+    for my $n (0 .. $#lines) {
+        my $line = $lines[$n];
+        $inside = 1 if $line eq '{';
+        $inside = 0 if $line eq '}';
+        next if !$inside || $line =~ $no_code;
+        my $code = $line =~ s{\s*/\*.*}{}r;
+        my $found = sub {
+            my ($what, $new) = @_;
+            push @found, [$what, $file, $n + 1, map({ s/^\s+//r } $code, $new->{$n}), $new];
+        };
+        for (@operators) {
+            my ($what, $pattern, $becomes) = @$_;
+            while ($code =~ /$pattern/g) {
+                my ($from, $to) = ($-[0], $+[0]);
+                my $old = substr $code, $from, $to - $from;
+                my $new = $code;
+                substr $new, $from, $to - $from, $becomes->($old);
+                $found->($what, { $n => $new });
+            }
+        }
+        $found->('way out left out', { $n => ';' })
+            if $code =~ $way_out && $lines[$n - 1] =~ /^\s+(?:else )?if .*\)$/;
+        my $new = without_lock(\@lines, $n);
+        $found->('lock left out', $new) if $new;
+    }
+    return @found;
+}
+
+# So many of these files, each of another line, chosen by a seed.
+sub choose
+{
+    my ($count, $seed, @files) = @_;
+    my (%of_line, @chosen);
+    push @{ $of_line{"$_->[1]:$_->[2]"} }, $_ for map { candidates($_, text($_)) } @files;
+    my @places = sort keys %of_line;
+    srand $seed;
+    while (@places && @chosen < $count) {
+        my $of = $of_line{ splice @places, rand @places, 1 };
+        push @chosen, $of->[rand @$of];
+    }
+    return @chosen;
+}
+
+# The file's text with it.
+sub changed
+{
+    my ($mutant, $source) = @_;
+    my @lines = split /\n/, $source;
+    my $new = $mutant->[5];
+    $lines[$_] = $new->{$_} for keys %$new;
+    return join '', map { "$_\n" } @lines;
 }
 
 1;

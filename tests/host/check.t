@@ -302,13 +302,11 @@ sub check_contract
 # stand in the source, once, and its clause in the contract. Each clause that names tests has one.
 sub check_mutants
 {
-    my (@mutants, @wrong, %has);
+    my (@wrong, %has);
     my %known = map { $_->{id} => 1 } grep { @{ $_->{globs} } && $_->{text} !~ /^as / }
         @{ Contract::entries('tests/contract.md') };
-    for my $table (glob 'tests/mutants/*') {
-        push @mutants, eval join '', Text::lines($table);
-        push @wrong, "$table: $@" if $@;
-    }
+    my @mutants = eval { Mutants::by_hand() };
+    push @wrong, $@ if $@;
     for (@mutants) {
         my ($name, $clause, undef, $file, $from) = @$_;
         push @wrong, "$name: the contract has no tests of clause $clause" if !$known{$clause};
@@ -319,6 +317,11 @@ sub check_mutants
     }
     my @bare = grep { !$has{$_} } sort keys %known;
     push @wrong, "no mutant breaks @bare" if @bare;
+    for (Mutants::equivalent()) {
+        my ($file, $from) = @$_;
+        push @wrong, "equivalent: $file has no $from"
+            if !grep { /^\s*\Q$from\E/ } Text::lines($file);
+    }
     holds(@mutants . ' mutants: the text that each changes stands once', @wrong);
 }
 

@@ -1,11 +1,12 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # What a run leaves: what a terminal shows, the log, no machine, whatever ends it. One test each of
-# make soak and make help.
+# make soak, of make help and of the mutants that make mutants N= makes.
 use strict;
 use warnings;
 use Test::More;
 use lib 'tests/host';
+use Mutants;
 use Pretend;
 
 my $mixed = "\n# kernel\nTAP version 13\n1..5\nok 1 - a.one\n# remark\n"
@@ -70,4 +71,39 @@ ok(@help > 10 && @help <= 24 && !grep({ length > 80 } @help),
    'make help fits a screen of 24 lines of 80 columns') or diag("@help");
 like(scalar `make -s help-all`, qr/TIMEOUT=120.*amd-zen5.*haswell.*lostpmi.*make mutants/s,
      'make help-all has variables, models, machines, quirks, commands');
+# What the operators make of each line.
+my $source = <<'END';
+int head = 7;
+NTSTATUS take(struct lock *at, uint64_t mask)
+{
+    KIRQL irql = lock_acquire(at);
+    if (at->next < LAST && !at->used)
+        return STATUS_NO_MEMORY;
+    at->next = 2;
+    forget(at); /* a comment < stays */
+    lock_release(at, irql);
+    print("a < b\n");
+    return at->mask & ~mask << 1;
+}
+END
+my %becomes = map { ("$_->[2]: $_->[4]" => $_->[0]) } Mutants::candidates('a.c', $source);
+is(join("\n", map { "$_ ($becomes{$_})" } sort keys %becomes), <<'END' =~ s/\n\z//r, 'operators');
+11: return 0; (another result)
+11: return at->mask & mask << 1; (mask inverted)
+11: return at->mask & ~mask << 2; (another constant)
+11: return at->mask & ~mask >> 1; (shifted the other way)
+11: return at->mask | ~mask << 1; (bits joined otherwise)
+4: KIRQL irql = irql_raise(DISPATCH_LEVEL); (lock left out)
+5: if (!(at->next < LAST && !at->used)) (condition negated)
+5: if (at->next < LAST || !at->used) (and for or)
+5: if (at->next <= LAST && !at->used) (bound off by one)
+6: ; (way out left out)
+6: return STATUS_INVALID_PARAMETER; (another status)
+7: ; (assignment left out)
+7: at->next = 3; (another constant)
+8: ; (call left out)
+END
+my ($lock) = grep { $_->[0] eq 'lock left out' } Mutants::candidates('a.c', $source);
+is(Mutants::changed($lock, $source), $source =~ s/lock_acquire\(at\)/irql_raise(DISPATCH_LEVEL)/r
+       =~ s/lock_release\(at, irql\)/irql_lower(irql)/r, 'a lock and its releases go together');
 done_testing;
