@@ -23,7 +23,6 @@
 
 #define OWNERS_MAX HAL_OWNERS_MAX
 #define COUNTERS 64 /* bits of a mask */
-#define RDPMC_FIXED 0x40000000u
 #define ALL (~0ul)
 #define EXCLUSIVE ALL /* overlaps with everything */
 
@@ -68,15 +67,10 @@ static bool parse_affinity(struct request *request, const GROUP_AFFINITY *affini
     return true;
 }
 
-static ULONG counter_number(ULONG index)
-{
-    return index >= RDPMC_FIXED ? index - RDPMC_FIXED + PMU_FIXED : index;
-}
-
 static bool add_counters(struct request *request, ULONG begin, ULONG end)
 {
-    begin = counter_number(begin);
-    end = counter_number(end);
+    begin = pmu_rdpmc_counter(begin);
+    end = pmu_rdpmc_counter(end);
     if (begin > end || end >= COUNTERS)
         return false;
     uint64_t mask = ALL >> (COUNTERS - 1 - (end - begin)) << begin;

@@ -8,25 +8,21 @@
 #include "kernel/base/irql.h"
 #include "pmu/pmu.h"
 
-#define RDPMC_FIXED 0x40000000u
-
 uint64_t hal_counters(void) { return pmu_here()->counters; }
 uint64_t hal_counters_running(void) { return pmu_running(); }
 bool hal_counters_stop_at_once(void) { return pmu_here()->msr.global_control != 0; }
 
-static unsigned counter_of(uint64_t selector)
-{
-    return (unsigned)(selector >= RDPMC_FIXED ? selector - RDPMC_FIXED + PMU_FIXED : selector);
-}
-
 uint64_t hal_counter_bit(uint64_t selector)
 {
-    unsigned ctr = counter_of(selector);
+    unsigned ctr = pmu_rdpmc_counter(selector);
     bool exists = ctr < 64 && pmu_rdpmc_index(ctr) == selector;
     return exists ? pmu_here()->counters & PMU_BIT(ctr) : 0;
 }
 
-uint64_t hal_counter_mask(uint64_t selector) { return pmu_mask(pmu_here(), counter_of(selector)); }
+uint64_t hal_counter_mask(uint64_t selector)
+{
+    return pmu_mask(pmu_here(), pmu_rdpmc_counter(selector));
+}
 
 /* The selects of some counters of a CPU. */
 struct selected {

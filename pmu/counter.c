@@ -13,7 +13,6 @@
 #define FIXED_KERNEL 1u /* a counter's four bits in the fixed control register */
 #define FIXED_USER 2u
 #define FIXED_INTERRUPT 8u
-#define RDPMC_FIXED 0x40000000u
 #define MSR_DEBUGCTL 0x1d9
 #define DEBUGCTL_FREEZE_ON_PMI (3u << 11) /* unused: the handler pauses the counters itself */
 

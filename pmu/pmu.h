@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "kernel/base/cpu.h"
+#include "kernel/base/rdpmc.h"
 #include "kernel/base/x86.h"
 #include "pmu/measured.h"
 
@@ -288,6 +289,11 @@ uint64_t pmu_running(void);
 uint64_t pmu_rewritten(void);
 
 uint32_t pmu_rdpmc_index(unsigned ctr);
+/* Its inverse; what names no counter gives a number that has another index. */
+static inline unsigned pmu_rdpmc_counter(uint64_t index)
+{
+    return (unsigned)(index >= RDPMC_FIXED ? index - RDPMC_FIXED + PMU_FIXED : index);
+}
 /* The MSR by which a counter is read, the one by which it is written, and its select (fixed
  * counters share one). */
 uint32_t pmu_counter_msr(const struct pmu_kind *pmu, unsigned ctr);

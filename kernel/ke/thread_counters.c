@@ -6,10 +6,9 @@
 #include "hal/hal.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
+#include "kernel/base/rdpmc.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/isolate.h"
-
-#define FIXED_SELECTOR (1u << 30) /* of RDPMC: Intel's fixed counters */
 
 struct counter_element counter_config[MAX_HW_COUNTERS];
 ULONG counter_config_count;
@@ -32,7 +31,7 @@ ULONG thread_profiling_unused_bits(void)
 {
     ULONG lack[2] = { 0, 0 };
     for (ULONG i = 0; i < counter_config_count; i++)
-        lack[(counter_config[i].selector & FIXED_SELECTOR) != 0] =
+        lack[(counter_config[i].selector & RDPMC_FIXED) != 0] =
             (ULONG)__builtin_clzl(counter_config_width(i));
     if (!lack[0] || lack[0] == lack[1])
         return lack[1];

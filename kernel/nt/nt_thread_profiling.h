@@ -6,6 +6,8 @@
 
 #define THREAD_PERFORMANCE_DATA_VERSION 1
 #define THREAD_PROFILING_FLAG_HARDWARE_COUNTERS 0x00000002
+/* HardwareCounters, as a mask of all elements. */
+#define ALL_ELEMENTS ((1ull << MAX_HW_COUNTERS) - 1)
 
 typedef struct _COUNTER_READING {
     HARDWARE_COUNTER_TYPE Type;

@@ -18,7 +18,6 @@
 #include "kernel/mm/vm.h"
 
 #define SLOTS (512 / VM_WINDOW_PAGES)
-#define ALL_ELEMENTS ((1ul << MAX_HW_COUNTERS) - 1)
 
 /* Held while a thread's profiling begins or ends, or a profiled thread's affinity changes. */
 static struct mutex enabling = MUTEX("thread profiling");

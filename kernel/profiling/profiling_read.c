@@ -11,7 +11,6 @@
 
 #define FLAGS                                                                                      \
     (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
-#define ALL_ELEMENTS ((1ul << MAX_HW_COUNTERS) - 1)
 
 static NTSTATUS check(ULONG flags, const PERFORMANCE_DATA *data)
 {

@@ -13,10 +13,10 @@
 #include "pmu/virt/vcpu.h"
 
 /* clang-format off */
-/* . nothing (of memory) r w m ModRM operand: read, written, both others see group() S P push, pop a
- * A accumulator and offset: read, written I D i string: read RSI, write RDI, read RDI B string:
- * both j Jcc, LOOP, JCXZ J jmp C call R ret F Q far call, far jmp N far return X INT Y SYSCALL and
- * its like L LEAVE t XLAT */
+/* . nothing (of memory)    r w m  ModRM operand: read, written, both      others  see group()
+ * S P  push, pop           a A    accumulator and offset: read, written   I D i  string: read RSI, write RDI, read RDI
+ * B  string: both          j Jcc, LOOP, JCXZ   J jmp   C call   R ret     F Q far call, far jmp
+ * N  far return            X  INT               Y  SYSCALL and its like   L LEAVE   t XLAT */
 static const char one_byte[] =
     "mmrr..SPmmrr..S." "mmrr..SPmmrr..SP" "mmrr....mmrr...." "mmrr....rrrr...."
     "................" "SSSSSSSSPPPPPPPP" "SPrr....SrSrDDII" "jjjjjjjjjjjjjjjj"

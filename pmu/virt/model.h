@@ -126,8 +126,6 @@ enum { SMALL_CORE = 0x20, LARGE_CORE = 0x40 }; /* core_type */
 #define SELECT_ENABLE (1u << 22)
 #define SELECT_INVERT (1u << 23)
 #define STATUS_FROZEN (1ul << 59) /* in global status */
-#define RDPMC_FAST (1u << 31)     /* in ECX; the next: a fixed counter, on Intel */
-#define RDPMC_FIXED_BIT (1u << 30)
 #define DEBUGCTL 0x1d9
 #define DEBUGCTL_FREEZE_LBR (1u << 11)
 #define DEBUGCTL_FREEZE (1u << 12)

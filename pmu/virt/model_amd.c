@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* AMD's registers: the four K7 counters, the six extended ones, PerfMonV2.
  * Source: APM volume 2, "Performance Monitoring Counters". */
+#include "kernel/base/rdpmc.h"
 #include "pmu/virt/model.h"
 #include "pmu/virt/quirk.h"
 
@@ -118,7 +119,7 @@ static void amd_pmi(struct pmu *p)
 
 static bool amd_rdpmc(struct pmu *p, uint32_t ecx, uint64_t *value)
 {
-    uint32_t index = virt_quirks.fastrdpmc ? ecx & ~(RDPMC_FAST | RDPMC_FIXED_BIT) : ecx;
+    uint32_t index = virt_quirks.fastrdpmc ? ecx & ~(RDPMC_FAST | RDPMC_FIXED) : ecx;
     if (index >= p->model->gp)
         return false;
     *value = p->counters[index].value;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Intel's registers: architectural performance monitoring, versions 1 to 6.
  * Source: SDM volume 3, "Architectural Performance Monitoring". */
+#include "kernel/base/rdpmc.h"
 #include "pmu/virt/model.h"
 #include "pmu/virt/quirk.h"
 
@@ -12,7 +13,6 @@ enum {
     V6_GP = 0x1900, V6_FIXED = 0x1980,
 };
 /* clang-format on */
-enum { RDPMC_METRICS = 0x2000, RDPMC_FIXED = 0x4000 };         /* ECX[31:16] */
 #define MISC_ENABLE_VALUE (1u | 1u << 7 | 1u << 11 | 1u << 12) /* PMU there, BTS and PEBS not */
 #define STATUS_ELSEWHERE (3ul << 62) /* buffer, condition changed: legal to clear, never set */
 #define SELECT_LEGAL 0xffdffffful    /* all but ANY and 63:32 */
@@ -283,9 +283,9 @@ static bool intel_rdpmc(struct pmu *p, uint32_t ecx, uint64_t *value)
     const struct model *m = p->model;
     if (type == 0 && index < GP_MAX && m->gp_map >> index & 1)
         *value = p->counters[index].value;
-    else if (type == RDPMC_FIXED && index < FIXED_MAX && m->fixed_map >> index & 1)
+    else if (type == RDPMC_FIXED >> 16 && index < FIXED_MAX && m->fixed_map >> index & 1)
         *value = p->counters[FIXED_FIRST + index].value;
-    else if (type == RDPMC_METRICS && index == 0 && m->metrics)
+    else if (type == RDPMC_METRICS >> 16 && index == 0 && m->metrics)
         *value = p->metrics;
     else
         return false;

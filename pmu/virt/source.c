@@ -7,10 +7,10 @@
 #include "pmu/virt/blocks.h"
 
 /* clang-format off */
-/* . step it m ModRM b, z: and an immediate of 8 or 16/32 bits a A accumulator, the same immediates
- * r register in the opcode i I and an immediate of 8 bits or of the operand's size n accumulator f
- * flags only P p push, pop q Q push of an immediate j J conditional jump k K jump C call R ret S
- * ret n L leave l lea t F6, F7 g FF - N nop, with ModRM */
+/* . step it   m ModRM   b, z: and an immediate of 8 or 16/32 bits   a A accumulator, the same immediates
+ * r register in the opcode   i I and an immediate of 8 bits or of the operand's size   n accumulator   f flags only
+ * P p push, pop   q Q push of an immediate   j J conditional jump   k K jump   C call   R ret   S ret n   L leave
+ * l lea   t F6, F7   g FF   - N nop, with ModRM */
 static const char one_byte[] =
     "mmmmaA..mmmmaA.." "mmmmaA..mmmmaA.." "mmmmaA..mmmmaA.." "mmmmaA..mmmmaA.."
     "................" "PPPPPPPPpppppppp" "...m....Qzqb...." "jjjjjjjjjjjjjjjj"

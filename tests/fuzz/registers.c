@@ -68,8 +68,8 @@ static void write_some(unsigned n)
         FUZZ_CHECK(there);
         check_registers();
     }
-    uint32_t selector =
-        fuzz_below(2) ? (uint32_t)fuzz_below(24) | 1u << 30 * fuzz_below(2) : (uint32_t)fuzz_edge();
+    uint32_t selector = fuzz_below(2) ? (uint32_t)fuzz_below(24) | RDPMC_FIXED * fuzz_below(2)
+                                      : (uint32_t)fuzz_edge();
     if (count_rdpmc(v, selector, &value))
         FUZZ_CHECK(value <= counter_mask(v->pmu.model) || selector >> 16 == 0x2000);
 }

@@ -235,7 +235,7 @@ TEST(hal_counters, fixed_by_selector, "a fixed counter has the index 32 + n, or 
     for (uint64_t rest = common_counters() & ~PMU_ANY_GP; rest; rest &= rest - 1) {
         unsigned ctr = (unsigned)__builtin_ctzll(rest);
         HANDLE handle = NULL, other = NULL;
-        CHECK_STATUS(take_one(BY_NULL, 0x40000000 + ctr - PMU_FIXED, &handle), STATUS_SUCCESS);
+        CHECK_STATUS(take_one(BY_NULL, pmu_rdpmc_index(ctr), &handle), STATUS_SUCCESS);
         CHECK_STATUS(take_one(BY_NULL, ctr, &other), STATUS_INSUFFICIENT_RESOURCES);
         free_and_check(handle);
     }
@@ -366,7 +366,7 @@ TEST(hal_counters, selectors, "the selectors that are accepted are those that RD
     bool uneven;
     for (unsigned ctr = 0; ctr < 64; ctr++) {
         bool exists = common_counters() >> ctr & 1;
-        uint64_t selector = ctr < PMU_FIXED ? ctr : 0x40000000 + ctr - PMU_FIXED;
+        uint64_t selector = pmu_rdpmc_index(ctr);
         CHECK_EQ(hal_counter_selector(selector, &mask, &uneven), exists);
         if (exists)
             CHECK_EQ(mask, pmu_common_mask(EVERYWHERE, ctr));

@@ -10,6 +10,7 @@ use File::Find;
 use FindBin '$Bin';
 use lib $Bin;
 use Contract;
+use Facts;
 use Mutants;
 use Rooms;
 use Text;
@@ -137,6 +138,11 @@ sub check_text
           . ' nothing unfinished, no #if', map { Text::faults($_) } @texts);
 }
 
+sub check_facts
+{
+    holds(@Facts::FACTS . ' facts have one definition each', Facts::faults(@texts));
+}
+
 # --- rooms: Rooms.pm has the order
 
 # the compiler's own
@@ -144,7 +150,7 @@ my $freestanding = qr{^(std(int|int-gcc|bool|def|arg|align|noreturn)|limits|floa
 # Theirs are mingw-w64's headers, or the host's.
 my $hosted = qr{^(kernel/user|tests/(samples|programs|ring3/include|pe|qr|fuzz))/};
 # What ring 3 may include of the kernel's folders.
-my $for_ring3 = qr{^kernel/(user/.*|nt/\w+|pe|base/(layout|string|print))\.h$};
+my $for_ring3 = qr{^kernel/(user/.*|nt/\w+|pe|base/(layout|string|print|rdpmc))\.h$};
 
 # The file of ours that an include means: next to the includer, or from the root.
 sub meant
@@ -369,7 +375,7 @@ sub check_repro
 }
 
 my @names = @ARGV ? @ARGV
-    : qw(text format functions citations pages commands journeys includes layouts headers gcc
+    : qw(text facts format functions citations pages commands journeys includes layouts headers gcc
          symbols rep fences size contract mutants clang cppcheck scan repro);
 system "rm -rf $out; mkdir -p $out";
 for (@names) {

@@ -77,7 +77,10 @@ sub make_tree
     c_file('kernel/ke/up.c', $up);
     c_file('kernel/ke/down.c', "#include \"kernel/ke/up.h\"\n\nvoid down(void) { up(); }\n");
     c_file('kernel/driver/layouts.h', "SIZE(KDPC, 64)\nFIELD(KDPC, DeferredContext, 32)\n");
-    c_file('pmu/pmu.h', "void pmu(void);\n");
+    c_file('pmu/pmu.h', "#define COUNTER(selector) ((selector) - RDPMC_FIXED)\n");
+    c_file('kernel/base/rdpmc.h', "#define RDPMC_FIXED (1u << 30)\n");
+    c_file('kernel/nt/nt_thread_profiling.h', "#define ALL (1 << MAX_HW_COUNTERS)\n");
+    script('tests/names', "cat pmu/virt/names.def\n");
     file('kernel/README.md', "hal/hal.c `hal_begin`.\n");
     script('tests/run', "cat tests/list\n");
     list(@list);
@@ -107,8 +110,8 @@ sub said
     return ($? >> 8, $all);
 }
 
-my @checks = qw(text functions citations pages commands journeys includes layouts symbols rep fences
-    size contract mutants);
+my @checks = qw(text facts functions citations pages commands journeys includes layouts symbols rep
+    fences size contract mutants);
 make_tree();
 system "make -C $dir >/dev/null";
 my ($status, $all) = said(@checks);
@@ -122,7 +125,8 @@ make_tree();
 file('README.md', "In boot/none.c: [here](boot/none.c), `make none NONE=1`, `tests/none`.\n"
          . "\n" x 160);
 file('kernel/README.md', "hal/hal.c `hal_begin`, `hal_end`\n");
-c_file('hal/long.c', join '', map { "void f$_(void)\n{\n" . "    a();\n" x 61 . "}\n" } 0 .. 5);
+c_file('hal/long.c', join '', "#define FIXED 0x40000000\n",
+       map { "void f$_(void)\n{\n" . "    a();\n" x 61 . "}\n" } 0 .. 5);
 c_file('hal/chars.c', "/* \xc3\xa4 */\nint a; \n\tint b;\n/* TO" . "DO */\n#if 1\n"
            . '/*' . 'x' x 97 . "*/\n/* The " . "same. */\n");
 c_file('hal/hal.c', "$hal\n#include \"kernel/ke/up.h\"\nvoid hal_up(void) { up(); }\n"
@@ -137,7 +141,8 @@ my %says = (
     text => [qr/chars\.c:2: not ASCII/, qr/chars\.c:3: white space/, qr/chars\.c:4: tab/,
              qr/chars\.c:5: unfinished/, qr/chars\.c:6: #if/, qr/chars\.c:7: 101 columns/,
              qr/chars\.c:8: a comment begins/],
-    functions => [qr/median 61$/m], citations => [qr/README\.md:1: there is no boot\/none\.c/],
+    facts => [qr/hal\/long\.c: RDPMC's bit/], functions => [qr/median 61$/m],
+    citations => [qr/README\.md:1: there is no boot\/none\.c/],
     pages => [qr/README\.md:1: there is no boot\/none\.c/, qr/161 lines, 160 are allowed/],
     commands => [qr/:1: there is no none$/m, qr/:1: there is no NONE$/m,
                  qr/:1: there is no tests\/none$/m],

@@ -3,6 +3,7 @@
  * of a PMU, as a guest that knows of it what CPUID tells: each counter and event, overflow with and
  * without its interrupt, status, thresholds, writes, RDPMC, instructions that a hypervisor
  * emulates, what must fault. Exact where they have ranges: here a cycle is an instruction. */
+#include "kernel/base/rdpmc.h"
 #include "tests/payload/guest.h"
 
 void measured(uint32_t msr, uint64_t on, uint64_t loops, uint64_t off);
@@ -217,7 +218,7 @@ static void fixed_counter(unsigned i)
     measured(control, 1ul << (32 + i), LOOPS, 0);
     uint64_t counted = rdmsr(FIXED + i);
     check("fixed counter", i, i < 3 ? counted == expected : counted && counted % expected == 0);
-    check("RDPMC of it", i, !try_rdpmc(i | 1u << 30, &value) && value == counted);
+    check("RDPMC of it", i, !try_rdpmc(i | RDPMC_FIXED, &value) && value == counted);
     if (i < 3) {
         APIC(LVT_PMI) = VECTOR;
         try_wrmsr(FIXED_CONTROL, 0xbul << 4 * i);
@@ -261,7 +262,7 @@ static void absent(void)
     uint64_t value = 0;
     unsigned none = intel && version >= 6 ? 8 : counters;
     check("RDPMC of no counter", 0, try_rdpmc(none, &value) == GP);
-    check("RDPMC of no fixed counter", 0, try_rdpmc(fixed | 1u << 30, &value) == GP);
+    check("RDPMC of no fixed counter", 0, try_rdpmc(fixed | RDPMC_FIXED, &value) == GP);
     check("last-branch records", 0, try_wrmsr(0x1d9, 1) == GP);
     if (!intel) {
         check("reserved bits of a select", 0,

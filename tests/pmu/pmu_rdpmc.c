@@ -18,8 +18,6 @@
 #include "tests/harness/user.h"
 #include "tests/harness/vpmu.h"
 
-#define FIXED 0x40000000u
-#define METRICS 0x20000000u
 #define PERF_CAPABILITIES 0x345u
 #define FAST 0x80000000u
 
@@ -36,7 +34,7 @@ static void has_metrics(void *has)
 static bool drops_bit_30(void)
 {
     uint64_t value;
-    return !lab_is_intel() && rules_kvm() && !rdpmc_fault(FIXED, &value);
+    return !lab_is_intel() && rules_kvm() && !rdpmc_fault(RDPMC_FIXED, &value);
 }
 
 /* Indices that no counter of such a CPU has; how many. */
@@ -56,11 +54,11 @@ static unsigned bad_indices(const struct pmu_kind *pmu, bool metrics, uint32_t *
     bad[n++] = 65;
     for (unsigned i = 0; i < 20; i++)
         if (!(fixed >> i & 1) && !(drops_bit_30() && pmu->reported >> i & 1))
-            bad[n++] = FIXED + i;
-    bad[n++] = FIXED | 1u << 15;
-    bad[n++] = FIXED | 1u << 16;
+            bad[n++] = RDPMC_FIXED + i;
+    bad[n++] = RDPMC_FIXED | 1u << 15;
+    bad[n++] = RDPMC_FIXED | 1u << 16;
     if (!metrics)
-        bad[n++] = METRICS;
+        bad[n++] = RDPMC_METRICS;
     bad[n++] = 0xffffffff;
     bad[n++] = 0x7fffffff;
     return n;
@@ -71,7 +69,8 @@ static unsigned bad_indices(const struct pmu_kind *pmu, bool metrics, uint32_t *
 LAB_EACH(pmu_rdpmc, each_counter, "its index reads it, zero-extended [VP-41 VP-42 VP-88]")
 {
     uint32_t index = pmu_rdpmc_index(ctr);
-    CHECK_EQ(index, lab_is_fixed(ctr) ? FIXED + ctr - PMU_FIXED : ctr);
+    CHECK_EQ(index, lab_is_fixed(ctr) ? 0x40000000 + ctr - PMU_FIXED : ctr); /* the manual's */
+    CHECK_EQ(pmu_rdpmc_counter(index), ctr);
     for (uint64_t value = 1; value <= pmu_mask(pmu_here(), ctr); value = value * 3 + 1) {
         uint64_t rax = 0, rdx = 0,
                  written =
@@ -109,7 +108,7 @@ static void reads_without_bit_30(void)
     uint64_t value = 0;
     for_each_bit(ctr, pmu_here()->counters) {
         lab_wrmsr(pmu_write_msr(pmu_here(), ctr), 0x1234567 + ctr);
-        CHECK_EQ(rdpmc_fault(FIXED | ctr, &value), 0);
+        CHECK_EQ(rdpmc_fault(RDPMC_FIXED | ctr, &value), 0);
         CHECK_EQ(value, 0x1234567 + ctr);
     }
 }

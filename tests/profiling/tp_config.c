@@ -290,17 +290,16 @@ TEST(tp_config, bad_index, "an Index for which the processor has no counter is r
     }
     for (unsigned ctr = 0; ctr < 64; ctr++)
         if (!(common_counters() >> ctr & 1))
-            refused_element(
-                (HARDWARE_COUNTER){ PMCCounter, 0, ctr < 32 ? ctr : 0x40000000 + ctr - 32 });
+            refused_element((HARDWARE_COUNTER){ PMCCounter, 0, pmu_rdpmc_index(ctr) });
 }
 
 TEST(tp_config, every_counter,
-     "each counter's selector is accepted, fixed ones as 0x40000000 + n [TP-26 TP-27]")
+     "each counter's RDPMC selector is accepted, of fixed ones too [TP-26 TP-27]")
 {
     SKIP_WITHOUT_PMU();
     for (unsigned ctr = 0; ctr < 64; ctr++)
         if (common_counters() >> ctr & 1) {
-            HARDWARE_COUNTER c = { PMCCounter, 0, ctr < 32 ? ctr : 0x40000000 + ctr - 32 };
+            HARDWARE_COUNTER c = { PMCCounter, 0, pmu_rdpmc_index(ctr) };
             CHECK_STATUS(set_one(c), STATUS_SUCCESS);
             configured(&c, 1);
         }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A thread that looks for others' counts, and threads that make some. */
+#include "kernel/base/rdpmc.h"
 #include "tests/ring3/helpers.h"
 
 #define TURNS 5000 /* of four threads: 20,000 switches */
@@ -8,7 +9,7 @@ void user_seek(uint64_t counters);
 void user_noise(uint64_t mask);
 
 /* The RDPMC selector of a bit of the global status register. */
-static uint32_t selector_of(unsigned ctr) { return ctr < 32 ? ctr : 0x40000000 + ctr - 32; }
+static uint32_t selector_of(unsigned ctr) { return ctr < 32 ? ctr : RDPMC_FIXED + ctr - 32; }
 
 /* Executes the same instructions in each turn, so its own counter grows by the same number in each;
  * any other counter stands at 0. Checks only what is wrong: a check is not the same instructions.

@@ -74,7 +74,7 @@ VPMU_TEST(vpmu, any_selector,
     unsigned found = 0, there = 0;
     bool drops_bit_30 = vpmu_quirk("fastrdpmc") && !lab_is_intel();
     for (uint32_t n = 0; n < 300; n++) {
-        bool ok = !rdpmc_fault(n, &value), fixed_ok = !rdpmc_fault(0x40000000 + n, &value);
+        bool ok = !rdpmc_fault(n, &value), fixed_ok = !rdpmc_fault(RDPMC_FIXED + n, &value);
         CHECK_EQ(ok, n < PMU_FIXED && pmu_here()->reported >> n & 1);
         bool fixed = n < PMU_FIXED && pmu_here()->reported >> (PMU_FIXED + n) & 1;
         CHECK_EQ(fixed_ok, fixed || (ok && drops_bit_30));

@@ -24,7 +24,6 @@ enum {
     AMD_CONTROL = 0xc0000301,
     AMD_CLEAR = 0xc0000302
 };
-#define METRICS_SELECTOR 0x20000000u
 #define ANY_THREAD (1u << 21)
 #define ABSENT "not a register of this vendor's PMU"
 
@@ -58,7 +57,7 @@ VPMU_TEST(vpmu_quirks, metrics, "PERF_METRICS is there where the quirk says so, 
     uint64_t value = 0, by_msr = 0;
     if (!lab_is_intel())
         SKIP(ABSENT);
-    CHECK_EQ(rdpmc_fault(METRICS_SELECTOR, &value), fault_unless(legal));
+    CHECK_EQ(rdpmc_fault(RDPMC_METRICS, &value), fault_unless(legal));
     CHECK_EQ(rdmsr_fault(PERF_METRICS, &by_msr), fault_unless(legal || vpmu_quirk("ignoremsrs")));
     CHECK_EQ(!rdmsr_fault(PERF_CAPABILITIES, &value) && value >> 15 & 1, legal);
     if (pmu_here()->msr.global_control)
@@ -70,7 +69,7 @@ VPMU_TEST(vpmu_quirks, metrics, "PERF_METRICS is there where the quirk says so, 
     lab_wrmsr(GLOBAL_CTRL, 1ull << 48 | PMU_FIX(3));
     lab_loop(100);
     lab_wrmsr(GLOBAL_CTRL, 0);
-    CHECK_EQ(rdpmc_fault(METRICS_SELECTOR, &value), 0);
+    CHECK_EQ(rdpmc_fault(RDPMC_METRICS, &value), 0);
     CHECK_EQ(lab_rdmsr(PERF_METRICS), value);
     CHECK_EQ((value & 0xff) + (value >> 8 & 0xff) + (value >> 16 & 0xff) + (value >> 24 & 0xff),
              0xff);
@@ -155,23 +154,22 @@ VPMU_TEST(vpmu_quirks, fastrdpmc,
           "RDPMC with bit 31 reads the low half, and AMD's ignores bit 30, where the quirk says so")
 {
     enum { WRITTEN = 0x7654321 };
-    uint32_t fast = 0x80000000, fixed = 0x40000000;
     bool there = vpmu_quirk("fastrdpmc");
     uint64_t low = 0, whole = 0, value = 0;
     unsigned n = (unsigned)__builtin_ctzll(pmu_here()->counters & PMU_ANY_GP);
     uint64_t wide = pmu_max_period(pmu_here(), n) & ~0xffull;
     lab_wrmsr(pmu_write_msr(pmu_here(), n), wide | WRITTEN);
     whole = rdpmc(n);
-    CHECK_EQ(rdpmc_fault(fast | n, &low), fault_unless(there));
+    CHECK_EQ(rdpmc_fault(RDPMC_FAST | n, &low), fault_unless(there));
     if (there)
         CHECK_EQ(low, whole & 0xffffffff);
-    CHECK_EQ(rdpmc_fault(fast | 0x3ffffffe, &value), LAB_GP_FAULT);
+    CHECK_EQ(rdpmc_fault(RDPMC_FAST | 0x3ffffffe, &value), LAB_GP_FAULT);
     if (lab_is_intel())
         return;
-    CHECK_EQ(rdpmc_fault(fixed | n, &value), fault_unless(there));
+    CHECK_EQ(rdpmc_fault(RDPMC_FIXED | n, &value), fault_unless(there));
     if (there)
         CHECK_EQ(value, whole);
-    CHECK_EQ(rdpmc_fault(fixed | pmu_here()->gp_reported, &value), LAB_GP_FAULT);
+    CHECK_EQ(rdpmc_fault(RDPMC_FIXED | pmu_here()->gp_reported, &value), LAB_GP_FAULT);
 }
 
 VPMU_TEST(vpmu_quirks, noset, "the register that sets status is gone where the quirk says so")

@@ -4,7 +4,6 @@
 #include "tests/harness/lab.h"
 #include "tests/harness/vpmu.h"
 
-#define RDPMC_FIXED 0x40000000u
 enum {
     PERFCTR = 0xc1,
     PERFEVTSEL = 0x186,

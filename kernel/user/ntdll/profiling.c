@@ -6,11 +6,10 @@
 #include <x86intrin.h>
 #define ABI_SIZE(type, size) C_ASSERT(sizeof(type) == (size))
 #define ABI_FIELD(type, field, offset) C_ASSERT(offsetof(type, field) == (offset))
+#include "kernel/base/rdpmc.h"
 #include "kernel/nt/nt_thread_profiling.h"
 
-#define ALL_ELEMENTS ((1u << MAX_HW_COUNTERS) - 1)
 #define THREAD_COUNTER_PROFILING (THREADINFOCLASS)32
-#define FIXED_SELECTOR (1u << 30) /* for RDPMC: Intel's fixed counters */
 
 /* The blocks are in pages of eight, so that none crosses a page; the kernel references a block's
  * page. */
@@ -66,7 +65,7 @@ NTSTATUS RtlEnableThreadProfiling(HANDLE ThreadHandle, ULONG Flags, ULONG64 Hard
 {
     if (Flags & ~THREAD_PROFILING_FLAG_DISPATCH)
         return STATUS_INVALID_PARAMETER_2;
-    if (HardwareCounters & ~(ULONG64)ALL_ELEMENTS)
+    if (HardwareCounters & ~ALL_ELEMENTS)
         return STATUS_INVALID_PARAMETER_3;
     PTHREAD_PERFORMANCE_DATA block = allocate_block();
     if (!block)
@@ -129,7 +128,7 @@ static void read_block_counters(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DAT
         const COUNTER_READING *c = &block->HwCounters[i];
         uint64_t value = 0;
         if (i < configured) {
-            value = count_of_counter(c, width_of(lack, c->Index & FIXED_SELECTOR));
+            value = count_of_counter(c, width_of(lack, c->Index & RDPMC_FIXED));
             filled++;
         }
         data->HwCounters[i] = (HARDWARE_COUNTER_DATA){ PMCCounter, 0, value };
