@@ -169,7 +169,7 @@ static void read_mb2(struct boot_info *info, uint32_t physical)
 
 void loader_read(struct boot_info *info, uint32_t magic, uint32_t physical)
 {
-    info->no_screen = "the loader tells of none";
+    info->no_screen = "the loader reports none";
     if (magic == MB1_BOOT_MAGIC)
         read_mb1(info, at(physical));
     else if (magic == MB2_BOOT_MAGIC)

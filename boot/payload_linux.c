@@ -135,8 +135,8 @@ static uint64_t find_place(const struct boot_info *boot, const uint8_t *image)
         if (r.type == 1 && from >= r.start && from < end && end - from >= size)
             return from;
     }
-    print("# payload: Linux wants %lu MiB from %lx on, where no such room is\n", size >> 20,
-          wanted);
+    print("# payload: Linux wants %lu MiB from %lx on, where so much memory is not free\n",
+          size >> 20, wanted);
     return 0;
 }
 

@@ -195,7 +195,7 @@ static uint64_t find_tsc(const struct clock_sources *sources, const struct cpuid
                                                   true, false };
     struct clock_choice choice = clock_choose(r, READINGS);
     if (!choice.taken) {
-        print("# clock: nothing here tells the TSC's rate: 1000 MHz is a guess, and so is every "
+        print("# clock: nothing here reports the TSC's rate: 1000 MHz is a guess, and so is every "
               "time below; ");
         return LAST_RESORT;
     }

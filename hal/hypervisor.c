@@ -100,8 +100,7 @@ void hypervisor_describe(hypervisor_cpuid *ask, char *text, size_t size)
         if (name)
             add(&w, "%s", name);
         else
-            add(&w, *signature ? "unknown, \"%s\"" : "one that does not tell its name%s",
-                signature);
+            add(&w, *signature ? "unknown, \"%s\"" : "one without a name%s", signature);
         if (name)
             describe_version(ask, leaf, name, &w);
     }

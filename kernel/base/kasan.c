@@ -87,7 +87,7 @@ void shadow_init(struct boot_info *info)
     }
     uint64_t bytes = (top / 8 + LARGE - 1) & ~(LARGE - 1), at = take_memory(info, bytes);
     if (!at || (uint64_t)(image_end - image_start) > IMAGE_MAX)
-        panic("KASAN: no room for %lu bytes of shadow, or an image of more than %lu", bytes,
+        panic("KASAN: no memory for %lu bytes of shadow, or an image of more than %lu", bytes,
               IMAGE_MAX);
     for (uint64_t i = 0; i < bytes / 8; i++)
         ((uint64_t *)(DIRECT_MAP + at))[i] = 0;
@@ -144,7 +144,7 @@ static const char *name_of_shadow(uint8_t shadow)
     switch (shadow) {
     case KASAN_PAGE: return "a page that nobody has";
     case KASAN_FREED: return "freed pool";
-    case KASAN_BEHIND: return "behind an allocation";
+    case KASAN_BEHIND: return "after an allocation";
     case 0xf1:
     case 0xf2:
     case 0xf3: return "beside a variable on the stack";

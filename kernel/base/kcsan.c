@@ -15,7 +15,7 @@
 
 #define SLOTS 8u    /* CPUs that watch; all look */
 #define SKIP 100u   /* plain accesses of a CPU between two that are watched, about */
-#define STALL 2000u /* turns of a loop */
+#define STALL 2000u /* iterations of a loop */
 #define PAUSES 2u   /* among them */
 #define RACES 256u  /* pairs of places */
 #define DIRECT_MAX (1ul << 46)

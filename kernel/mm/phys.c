@@ -48,7 +48,7 @@ static uint64_t place_array(const struct boot_info *info, size_t bytes)
         if (start < end && end - start >= bytes)
             return start;
     }
-    panic("no room for the page array (%lu bytes) in the loader's memory map", bytes);
+    panic("no memory for the page array (%lu bytes) in the loader's memory map", bytes);
 }
 
 static void mark_pages(uint64_t start, uint64_t end, uint16_t value)

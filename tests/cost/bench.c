@@ -149,7 +149,7 @@ static void print_head(const struct bench *b)
     print("# ring %u, %s%u copies and %u", h->ring, h->ring ? "" : "interrupts off, ",
           h->half[0].copies, h->half[1].copies);
     if (h->turns)
-        print(" in a loop of %u turns", h->turns);
+        print(" in a loop of %u iterations", h->turns);
     print("; %u runs after %u; figures are of one %s\n", h->runs, h->warmup,
           h->parts > 1 ? "instruction" : "copy");
     print("%-32s %12s %12s %12s %12s\n", "event", "min", "median", "max", "spread");

@@ -111,7 +111,7 @@ void bench_place(const struct bench *b, unsigned half, uint64_t rip, char *text,
     } else if (at < h->body) {
         print_to(text, size, "offset 0x%lx of INIT", at - h->entry);
     } else if (at >= h->end) {
-        print_to(text, size, "offset 0x%lx behind the last copy", at - h->end);
+        print_to(text, size, "offset 0x%lx after the last copy", at - h->end);
     } else {
         while (copy + 1 < h->copies && start_of_copy(b, h, copy + 1) <= at)
             copy++;

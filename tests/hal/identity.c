@@ -142,7 +142,7 @@ static const struct {
       "Xen 4.17" },
     { { SIGN(0x40000000, 0x40000010, "VMwareVMware") }, "VMware" },
     { { SIGN(0x40000000, 0x40000001, "Some\x1b[2J or ") }, "unknown, \"Some?[2J or \"" },
-    { { { 0 } }, "one that does not tell its name" },
+    { { { 0 } }, "one without a name" },
 };
 
 TEST(hypervisor, names,

@@ -178,7 +178,7 @@ static inline struct record next_record(struct records *r)
         return none;
     }
     if (h->TimeStamp < r->time)
-        CHECK(!"a record behind an earlier one");
+        CHECK(!"a record no earlier than the one before");
     r->time = h->TimeStamp;
     const ULONG64 *counters = (const ULONG64 *)(const void *)(h + 1);
     r->at += (h->Size + 7u) & ~7u;

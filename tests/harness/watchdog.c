@@ -10,7 +10,7 @@
 
 /* Of a test, unless the machine is slow. */
 #define LIMIT_NS (SANITIZED ? UINT64_C(30000000000) : UINT64_C(2000000000))
-#define LOOPS 4000000u /* or the time for so many turns of a loop, whatever is more */
+#define LOOPS 4000000u /* or the time for so many iterations of a loop, whatever is more */
 /* By the clock on the wall: an emulator's time may creep in a wait loop. A host that is busy with
  * others gives a machine a thirtieth of its time: half a second then takes a minute. */
 #define SECONDS_MAX 600

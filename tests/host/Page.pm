@@ -30,7 +30,7 @@ use constant {
     WHOLE => 'all came, by length and checksum',
     TORN  => 'not proven: the run did not end',
     CODE  => 'none: this is what the QR code on its last page says',
-    GREY  => "<p>Grey: at least so many; the interrupt came behind the watched code.</p>\n",
+    GREY  => "<p>Grey: at least so many; the interrupt came after the watched code.</p>\n",
     UNLISTED => "<p>No image was here to say what each test proves.</p>\n",
 };
 

@@ -254,7 +254,7 @@ sub of_code
         facts => [map { { name => $facts[2 * $_], text => $facts[2 * $_ + 1] } }
                   0 .. @facts / 2 - 1],
         kinds => [$c{pmu} eq 'none' ? { pmu => 'none' } : kind_of($counters)],
-        remarks => [$c{more} ? "$c{more} more tests failed; no room for their names" : ()],
+        remarks => [$c{more} ? "$c{more} more tests failed, without their names here" : ()],
         tests => [map { { name => $_, result => 'failed', lines => [] } } @names],
     };
 }

@@ -57,7 +57,7 @@ sub check
     my ($got, $said) = bench($words, @codes);
     my @wrong = $got == $status ? () : "status $got, want $status";
     my (undef, @parts) = split /^# snippet: /m, $said;
-    push @wrong, @parts . ' snippets told of' if @parts != @codes;
+    push @wrong, @parts . ' snippets reported' if @parts != @codes;
     for my $i (0 .. $#codes) {
         my $part = $parts[$i] // '';
         push @wrong, ref $wants[$i] ne 'Regexp' ? row_faults($codes[$i], $part, $wants[$i])

@@ -93,7 +93,7 @@ run_is("PMU=intel-v4 PAYLOAD=$build/payload.elf SMP=2", 2,
 run_is('PMU=intel-v4 LINUX=' . file('short', $short), 77,
        qr/^# payload: this Linux is shorter than its header says\s*$/m, 'the loader itself: short');
 run_is('PMU=intel-v4 PAYLOAD=' . file('payload', $large), 77,
-       qr/^# payload: Linux wants 300 MiB from 1000000 on, where no such room is\s*$/m,
+       qr/^# payload: Linux wants 300 MiB from 1000000 on, where so much memory is not free\s*$/m,
     'the loader itself: large');
 
 # What make linux hands to the guest's shell: make expands nothing.

@@ -81,7 +81,7 @@ sub none_longer_than
         for (my $log = $_[0]; $log =~ /^# (\w+\.\w+): .*\n(?:.*\n)*?# took (\d+) us$/mg; $n++) {
             push @wrong, "$1 took $2 us" if $2 > 1e6 * $most;
         }
-        return $n >= $tests ? @wrong : "$n tests told how long they took";
+        return $n >= $tests ? @wrong : "$n tests said how long they took";
     };
 }
 
@@ -262,7 +262,7 @@ my @machines = (
      qr/^# clock: .* by PM timer; no answer: HPET, PIT;/m],
     ['another TSC than 1 GHz, nothing tells it: says so',
      "ICOUNT=off PMU=none QEMU_ARGS='-machine pit=off,hpet=off,acpi=off' TESTS='clock*,sched*'",
-     77, qr/^# clock: nothing here tells the TSC's rate: 1000 MHz is a guess/m],
+     77, qr/^# clock: nothing here reports the TSC's rate: 1000 MHz is a guess/m],
     ['interrupts of counters as NMIs, 4 CPU',
      "SMP=4 ARGS=pmi=nmi TESTS='profile_*,source_*,hal_*,etw_*'", 0],
     (map { ["$_, 4 CPU, owners, sources and profiles",

@@ -62,7 +62,7 @@ for my $policy ('', 'ARGS=counters=isolate ') {
        'instructions grow from reading to reading');
 }
 check('tests/samples/inline.c', "PMU=$_", 0, qr/^one instruction: 1$/m, qr/^ten instructions: 10$/m,
-      qr/^a loop of 1000 turns: 2001$/m) for qw(intel-v2 amd-v2);
+      qr/^a loop of 1000 iterations: 2001$/m) for qw(intel-v2 amd-v2);
 
 my $threads = check('tests/samples/threads.c', 'PMU=amd-v2 SMP=4', 0, qr/^4 CPUs: /m);
 if ($threads) {

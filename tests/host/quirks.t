@@ -128,7 +128,7 @@ sub wrong
     push @wrong, "exit status $status" if $status != 0 && $status != 1 && $status != 77;
     push @wrong, "refused: $1"
         if $log =~ /^# vpmu: (no .*|.* is no quirk .*|.* does not begin .*)/m;
-    push @wrong, map { "fails only behind others: $_" } echoes($log, @machine) if !@wrong;
+    push @wrong, map { "fails only after others: $_" } echoes($log, @machine) if !@wrong;
     return @wrong;
 }
 

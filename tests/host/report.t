@@ -73,7 +73,7 @@ my $tests = <<'END';
 # cost: a switch: 76 instructions, 4 RDPMC, 0 RDMSR, 1 WRMSR; cycles 80, 81, 99
 ok hal_pmc_sets.cost
 # skid: 3 instructions
-# skid: 900 instructions or more: behind the sled
+# skid: 900 instructions or more: after the sled
 ok pmu_cpuid.vendor
 # 40 regions, 38 of them exact; instructions too many: -1 to 2
 ok exact.regions # SKIP traps add to ring 3's counts

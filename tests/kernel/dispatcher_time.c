@@ -128,7 +128,7 @@ TEST(dispatcher_time, many_sleepers,
     while (cpu_count == 1 && nap.late && ++tries < TRIES);
     CHECK_EQ(nap.woken, ARRAY_SIZE(naps));
     if (tries == TRIES)
-        test_note("a busy host: ticks came between those that woke, and their order tells nothing");
+        test_note("a busy host: ticks came between those that woke, and their order means nothing");
     /* The tick of another CPU may wake them just before a tick here, which lets the next one run.
      */
     for (unsigned i = 0; i < ARRAY_SIZE(naps) && cpu_count == 1 && tries < TRIES; i++)

@@ -36,7 +36,7 @@ static void expect_none(const volatile char *at)
     CHECK_EQ(kasan_caught.count, 0);
 }
 
-TEST(kasan, pool, "a read behind an allocation of pool is found, one of its last byte is none")
+TEST(kasan, pool, "a read after an allocation of pool is found, one of its last byte is none")
 {
     char *p = pool_allocate(3001);
     REQUIRE(p != NULL);

@@ -212,6 +212,6 @@ TEST(sched_turns, fetched,
         times += is_fetched();
     __atomic_store_n(&over, 1, __ATOMIC_RELEASE);
     team_end(better);
-    CHECK_BECAUSE(times, MOST, ROUNDS, "with -icount a CPU may get no turn within two ticks");
+    CHECK_BECAUSE(times, MOST, ROUNDS, "with -icount a CPU may not run within two ticks");
     test_run_anywhere();
 }

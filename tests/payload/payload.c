@@ -246,7 +246,7 @@ static void check_pauses(void)
     pmu.instructions = (pmu.masks_lvt ? 0xc4 : 0xc2) | EN;
     uint32_t msr = arm(0, KERNEL, 0, &on, &off);
     gate_pauses(msr, on, off, 100);
-    check("branches behind PAUSE", rdmsr(counter_of(0)), 100);
+    check("branches after PAUSE", rdmsr(counter_of(0)), 100);
     disarm(0);
     pmu.instructions = 0xc0 | EN;
 }

@@ -82,7 +82,7 @@ static void in_range(unsigned ctr)
     uint64_t start = rdtsc(), large = run_counted(ctr, &lab_loop_work, times * turns),
              clock = rdtsc() - start;
     CHECK_BECAUSE(small, TURNS / 4, turns * 50,
-                  "a quarter of what was measured at boot; fifty for each turn");
+                  "a quarter of what was measured at boot; fifty an iteration");
     CHECK_BECAUSE(large, times / 4 * small, times * 4 * small,
                   "so many times the work, at a clock that changes");
     if (steady)

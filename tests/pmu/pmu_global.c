@@ -224,7 +224,7 @@ LAB_EACH(pmu_frozen, each_counter, "CTR_FRZ stops it, clearing lets it run [VP-7
 LAB_EACH(pmu_inuse, each_counter, "GLOBAL_INUSE shows the counter and its interrupt [VP-16]")
 {
     if (!lab_is_intel() || pmu_here()->version < 4)
-        SKIP("no register that tells counters in use");
+        SKIP("no register of counters in use");
     CHECK_EQ(lab_rdmsr(INUSE), 0);
     pmu_program(ctr, lab_select(ctr, PMU_USER), 0);
     CHECK_EQ(lab_rdmsr(INUSE), PMU_BIT(ctr));

@@ -31,7 +31,7 @@ static void arm(unsigned ctr, uint64_t period)
                 -period & pmu_mask(pmu_here(), ctr));
 }
 
-/* Turns behind the sled: for events that are fewer than instructions, and for interrupts that are
+/* Turns after the sled: for events that are fewer than instructions, and for interrupts that are
  * late. */
 static uint64_t behind(unsigned ctr) { return lab_turns(ctr, LONGEST) + lab_late(1); }
 
@@ -79,7 +79,7 @@ static void check_skid(unsigned ctr, uint64_t period)
         CHECK_BECAUSE(into_sled + 1, due + 1, LAB_SLED,
                       "place in the sled, from 1; not before the event");
     test_note("skid: %ld instructions%s", (int64_t)(into_sled - due),
-              inside ? "" : " or more: behind the sled");
+              inside ? "" : " or more: after the sled");
 }
 
 LAB_EACH(pmu_pmi, each_counter,

@@ -50,7 +50,7 @@ int main(void)
     is(set(2), STATUS_SUCCESS, "instructions");
     is(set(6), STATUS_SUCCESS, "replaced by branches");
     is(set(2), STATUS_SUCCESS, "and back");
-    is(query_counters(got, 0, &count), STATUS_BUFFER_TOO_SMALL, "query without room");
+    is(query_counters(got, 0, &count), STATUS_BUFFER_TOO_SMALL, "query without capacity");
     is((NTSTATUS)count, 1, "one is configured");
     is((NTSTATUS)EnableThreadProfiling(GetCurrentThread(), 0, 1, &profile), ERROR_SUCCESS,
        "enable");

@@ -71,7 +71,7 @@ int main()
     if (!DeviceIoControl(device, IOCTL_COUNTERS_LIST, nullptr, 0, &list, sizeof list, &got,
                          nullptr))
         return failed("IOCTL_COUNTERS_LIST", GetLastError());
-    printf("%lu counters; a loop of %llu turns:\n", list.Count, turns);
+    printf("%lu counters; a loop of %llu iterations:\n", list.Count, turns);
     DWORD error = count(list);
     if (error)
         return failed("thread profiling", error);

@@ -66,6 +66,6 @@ int main(void)
     printf("two readings cost %llu\n", empty);
     printf("one instruction: %llu\n", one - empty);
     printf("ten instructions: %llu\n", ten - empty);
-    printf("a loop of 1000 turns: %llu\n", loop - empty);
+    printf("a loop of 1000 iterations: %llu\n", loop - empty);
     return (int)DisableThreadProfiling(profile);
 }

@@ -143,7 +143,7 @@ static void prediction(const struct events *events)
 {
     uint64_t n = test_long() ? 1000 : 200;
     uint64_t wrong = count_decoded(events->code[MISPREDICTED], 0, lab_loop, n);
-    CHECK_BECAUSE(wrong, 1, n / 10, "the first turn and the last, by the stated model");
+    CHECK_BECAUSE(wrong, 1, n / 10, "the first iteration and the last, by the stated model");
     CHECK_EQ(count_decoded(events->code[MISPREDICTED], 0, lab_loop, n), 2);
     CHECK_EQ(count_decoded(events->code[MISPREDICTED], 0, lab_loop, 1), 0);
 }

@@ -18,7 +18,7 @@
 #define HANDLER 200u /* instructions of it before it looks, at most */
 #define WAIT_PAUSES 1000u
 #define DISTURBED "another quirk disturbs the counter"
-#define NO_STATUS "no register tells what overflowed"
+#define NO_STATUS "no register of overflow status"
 #define NO_FREEZE "counters do not freeze on PMI"
 enum { DEBUGCTL = 0x1d9 };
 #define DEBUGCTL_FREEZE (1u << 12)

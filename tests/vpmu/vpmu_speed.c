@@ -111,7 +111,7 @@ LAB_TEST(vpmu, decoded,
     for (unsigned i = 0; i < ARRAY_SIZE(works); i++) {
         uint64_t each = ticks_each(works[i].work, works[i].n);
         CHECK_BECAUSE(each, 20, cpu_count == 1 ? 100 : 200,
-                      "what the host executes for it; of several CPUs, also the turns of others");
+                      "what the host executes for it; with several CPUs also for the others");
         test_note("%s: %lu instructions of the host for one of the guest", works[i].name, each);
     }
 }
