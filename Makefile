@@ -5,8 +5,17 @@
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
-# One line for each file; V=1 shows the commands.
 BUILD  := build
+
+# boot/deps knows what the goals need: "make deps" installs it first, other goals stop where it is
+# missing.
+GOALS  := $(filter-out deps,$(or $(MAKECMDGOALS),all)) $(WITH) \
+          $(if $(filter %.cpp,$(PROGRAM)),cpp) $(filter bochs,$(MACHINE))
+DEPS   := $(if $(filter deps,$(MAKECMDGOALS)),install $(or $(strip $(GOALS)),run),check $(GOALS))
+PROBLEM := $(shell BUILD='$(BUILD)' QEMU='$(QEMU)' boot/deps $(DEPS))
+$(if $(PROBLEM),$(error $(PROBLEM)))
+
+# One line for each file; V=1 shows the commands.
 Q      := $(if $(V),,@)
 SAY     = $(if $(V),,@printf '%-4s %s\n' $(1) $(@:$(BUILD)/%=%);)
 CC     := gcc
@@ -169,13 +178,6 @@ $(BUILD)/program/ntpmu.iso: $(BUILD)/ntpmu.bin $(PROGRAM_EXE) $(DRIVER_IMAGE) FO
 SNIPPET := $(CODE)$(OP)$(FILE)
 ISO := $(BUILD)/$(if $(PROGRAM)$(DRIVER)$(SNIPPET),program/)ntpmu.iso
 
-# What the targets below need on Debian and Ubuntu.
-PACKAGES := qemu-system-x86 grub-pc-bin grub-efi-amd64-bin grub-common xorriso mtools ovmf seabios \
-            nasm gcc g++ binutils make clang clang-format cppcheck perl g++-mingw-w64-x86-64-posix \
-            libtap-formatter-junit-perl libpfm4-dev bochs bochs-term gdb babeltrace2 zbar-tools
-# Beside these only make test wants 115 MB of browser: `make deps test` or `make deps WITH=test`.
-PACKAGES += $(if $(filter test,$(MAKECMDGOALS) $(WITH)),chromium)
-
 # The variables that a script's first comment explains; what PMU= may name.
 VARIABLES = @sed -n '/^\#   [A-Z]*=/,/^\#$$/s/^\#   /    /p' $(1)
 NAMES = @tests/names $(1) | awk -F '\t' '{ printf "      %-22s %s\n", $$1, $$2 }'
@@ -201,18 +203,8 @@ help-all:
 	@echo 'Variables of make linux:'
 	$(call VARIABLES,tests/linux)
 
-deps:
-	@if ! command -v apt-get >/dev/null; then echo 'This needs: $(PACKAGES)'; exit 0; fi; \
-	missing=; for p in $(PACKAGES); do \
-	    dpkg-query -W -f '$${db:Status-Status}' $$p 2>/dev/null | grep -qx installed || \
-	        missing="$$missing $$p"; \
-	done; \
-	[ "$$missing" ] || exit 0; \
-	root=; [ "$$(id -u)" = 0 ] || root=sudo; \
-	[ -z "$$root" ] || command -v sudo >/dev/null || \
-	    { echo "As root: apt-get install$$missing"; exit 1; }; \
-	$$root apt-get -q update && $$root env DEBIAN_FRONTEND=noninteractive \
-	    apt-get -qy install --no-install-recommends $$missing
+# Done above, before anything looks for what it installs.
+deps: ; @:
 
 # What something costs, and how often it is sampled, is promised for the build that ships: left out
 # elsewhere.
@@ -330,13 +322,13 @@ clean:
 	rm -rf $(BUILD)
 
 -include $(OBJ:.o=.d) $(WIN_OBJECTS:.o=.d)
-ACTIONS := deps usb linux run report compare trace bench list debug test fuzz fuzz-guest \
+ACTIONS := usb linux run report compare trace bench list debug test fuzz fuzz-guest \
         fuzz-images quirks mutants machines soak check format clean
-.PHONY: FORCE all help help-all iso $(ACTIONS)
+.PHONY: FORCE all help help-all deps iso $(ACTIONS)
 
 # Each action waits for the one before it, as in "make run report"; what others need is made alone.
 $(foreach action,$(filter $(ACTIONS),$(MAKECMDGOALS)),\
     $(eval $(action): | $(before))$(eval before := $(action)))
-ifneq ($(filter deps clean,$(MAKECMDGOALS)),)
+ifneq ($(filter clean,$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif

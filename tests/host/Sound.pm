@@ -110,7 +110,7 @@ sub browser_faults
     my ($file) = @_;
     my $folder = File::Temp::tempdir(CLEANUP => 1);
     system('command -v chromium >/dev/null') == 0
-        or return "CHROMIUM IS MISSING: nobody has seen $file; 'make deps test' installs it";
+        or return "CHROMIUM IS MISSING: nobody has seen $file; 'make deps WITH=test' installs it";
     my $words = '--headless --no-sandbox --disable-gpu --disable-dev-shm-usage '
         . "--enable-logging=stderr --dump-dom --user-data-dir=$folder/profile";
     my $shown = `timeout 120 chromium $words 'file://$file' 2>$folder/said </dev/null`;

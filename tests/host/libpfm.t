@@ -35,7 +35,7 @@ sub program
 my @ours = program('ours', 'pmu/event.c pmu/events/*.c hal/source_tables.c hal/source_amd.c');
 my @theirs = program('theirs', '-l:libpfm.a');
 ok(@ours && @theirs, 'our tables and those of libpfm4 can be printed')
-    or BAIL_OUT('make deps installs libpfm4-dev');
+    or BAIL_OUT('make deps WITH=test installs libpfm4-dev');
 
 # --- what both know
 

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # What a run leaves: what a terminal shows, the log, no machine, whatever ends it. One test each of
-# make soak, of make help and of the mutants that make mutants N= makes.
+# make soak, of make help and of the mutants that make mutants N= makes. What boot/deps says where
+# it can install nothing.
 use strict;
 use warnings;
 use Test::More;
@@ -69,7 +70,7 @@ like(scalar `LOAD=0 N=2 tests/host/soak`, qr/^    > not ok 2 - a\.two\n.*^# soak
 my @help = split /\n/, `make -s help`;
 ok(@help > 10 && @help <= 24 && !grep({ length > 80 } @help),
    'make help fits a screen of 24 lines of 80 columns') or diag("@help");
-like(scalar `make -s help-all`, qr/TIMEOUT=120.*amd-zen5.*haswell.*lostpmi.*make mutants/s,
+like(scalar `make -s help-all`, qr/make mutants.*TIMEOUT=.*amd-zen5.*haswell.*lostpmi/s,
      'make help-all has variables, models, machines, quirks, commands');
 # What the operators make of each line.
 my $source = <<'END';
@@ -106,4 +107,32 @@ END
 my ($lock) = grep { $_->[0] eq 'lock left out' } Mutants::candidates('a.c', $source);
 is(Mutants::changed($lock, $source), $source =~ s/lock_acquire\(at\)/irql_raise(DISPATCH_LEVEL)/r
        =~ s/lock_release\(at, irql\)/irql_lower(irql)/r, 'a lock and its releases go together');
+
+
+# A host with these commands, and what its apt-get does: the one line of boot/deps.
+sub deps
+{
+    my ($what, $user, $apt, $sudo) = @_;
+    system "rm -rf $dir/host; mkdir $dir/host";
+    symlink "/usr/bin/$_", "$dir/host/$_" for qw(cut df grep head mkdir mktemp rm sort tee env);
+    file("$dir/host/id", "#!/bin/sh\necho $user\n", 0755);
+    file("$dir/host/dpkg-query", "#!/bin/sh\n", 0755);
+    file("$dir/host/apt-get", "#!/bin/sh\n$apt\n", 0755) if $apt;
+    file("$dir/host/sudo", "#!/bin/sh\nexec \"\$@\"\n", 0755) if $sudo;
+    return scalar `PATH=$dir/host QEMU= BUILD=$dir boot/deps $what 2>/dev/null`;
+}
+
+like(deps('check run', 0), qr/\Arun needs gcc .* qemu-system-x86: make deps WITH=run .*\n\z/,
+     'what is missing, and what installs it');
+unlike(deps('check run', 0), qr/bochs|gdb|clang|xorriso/, 'a run needs no tools of others');
+is(deps('check clean help', 0), '', 'what needs no tool stops for none');
+like(deps('install run', 0), qr/\AThere is no apt-get here: .*nasm.*\n\z/, 'no apt-get');
+like(deps('install run', 1000, 'exit 1'), qr/\AThere is no sudo here: as root, apt-get .*\n\z/,
+     'no sudo');
+like(deps('install run', 1000, 'echo E: Unable to locate package gcc; exit 100', 1),
+     qr/\A.*did not install .*Unable to locate.*: install it by hand.*\n\z/, 'no package');
+like(deps('install run', 0, 'echo "E: You don\'t have enough free space in /."; exit 100'),
+     qr/\A.*the disk is full.*\n\z/, 'a full disk');
+like(scalar `make -s BUILD=/proc/none 2>&1`, qr/\A.* BUILD=\S+ cannot be written: .*\n\z/,
+     'a folder that cannot be written');
 done_testing;
