@@ -65,6 +65,14 @@ void image_init(const struct boot_info *info)
 
 struct image *image_module(unsigned n) { return n < count - linked ? &images[linked + n] : NULL; }
 
+const struct image *image_laid_out(unsigned n)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (images[i].pages && n-- == 0)
+            return &images[i];
+    return NULL;
+}
+
 struct image *image_find(const char *name, size_t length)
 {
     for (unsigned i = 0; i < count; i++) {

@@ -26,6 +26,8 @@ void image_init(const struct boot_info *info);
 struct image *image_find(const char *name, size_t length);
 /* The n-th image that the boot loader brought; NULL: there are fewer. */
 struct image *image_module(unsigned n);
+/* The n-th image that was laid out, for a process or for the kernel; NULL: there are fewer. */
+const struct image *image_laid_out(unsigned n);
 /* Checks it and lays it out. NULL, or what is wrong with it. PASSIVE_LEVEL. */
 const char *image_prepare(struct image *image);
 /* Maps a prepared image into a process. STATUS_CONFLICTING_ADDRESSES: its place is taken and it

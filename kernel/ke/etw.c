@@ -21,20 +21,24 @@ struct etw_logger *etw_loggers[ETW_LOGGERS];
 
 static const struct {
     USHORT id, size; /* of the payload, a multiple of 4 */
+    UCHAR version;   /* of the payload's layout */
 } kinds[ETW_HOOKS] = {
-    [ETW_THREAD_CREATE] = { WMI_LOG_TYPE_THREAD_CREATE, sizeof(WMI_EXTENDED_THREAD_INFORMATION) },
-    [ETW_THREAD_DELETE] = { WMI_LOG_TYPE_THREAD_DELETE, sizeof(WMI_EXTENDED_THREAD_INFORMATION) },
-    [ETW_CSWITCH] = { PERFINFO_LOG_TYPE_CONTEXTSWAP, sizeof(WMI_CONTEXTSWAP) },
-    [ETW_READY] = { PERFINFO_LOG_TYPE_READY_THREAD, sizeof(ETW_READY_THREAD_EVENT) },
+    [ETW_THREAD_CREATE] = { WMI_LOG_TYPE_THREAD_CREATE, sizeof(WMI_EXTENDED_THREAD_INFORMATION),
+                            3 },
+    [ETW_THREAD_DELETE] = { WMI_LOG_TYPE_THREAD_DELETE, sizeof(WMI_EXTENDED_THREAD_INFORMATION),
+                            3 },
+    [ETW_CSWITCH] = { PERFINFO_LOG_TYPE_CONTEXTSWAP, sizeof(WMI_CONTEXTSWAP), 4 },
+    [ETW_READY] = { PERFINFO_LOG_TYPE_READY_THREAD, sizeof(ETW_READY_THREAD_EVENT), 2 },
     [ETW_PROFILE] = { PERFINFO_LOG_TYPE_SAMPLED_PROFILE,
-                      sizeof(PERFINFO_SAMPLED_PROFILE_INFORMATION) },
-    [ETW_PMC] = { PERFINFO_LOG_TYPE_PMC_INTERRUPT, sizeof(PERFINFO_PMC_SAMPLE_INFORMATION) },
-    [ETW_SYSCALL_ENTER] = { PERFINFO_LOG_TYPE_SYSCALL_ENTER, sizeof(PERFINFO_SYSCALL_ENTER_DATA) },
-    [ETW_SYSCALL_EXIT] = { PERFINFO_LOG_TYPE_SYSCALL_EXIT, sizeof(PERFINFO_SYSCALL_EXIT_DATA) },
-    [ETW_INTERRUPT] = { PERFINFO_LOG_TYPE_INTERRUPT, sizeof(PERFINFO_INTERRUPT_INFORMATION) },
+                      sizeof(PERFINFO_SAMPLED_PROFILE_INFORMATION), 2 },
+    [ETW_PMC] = { PERFINFO_LOG_TYPE_PMC_INTERRUPT, sizeof(PERFINFO_PMC_SAMPLE_INFORMATION), 2 },
+    [ETW_SYSCALL_ENTER] = { PERFINFO_LOG_TYPE_SYSCALL_ENTER, sizeof(PERFINFO_SYSCALL_ENTER_DATA),
+                            2 },
+    [ETW_SYSCALL_EXIT] = { PERFINFO_LOG_TYPE_SYSCALL_EXIT, sizeof(PERFINFO_SYSCALL_EXIT_DATA), 2 },
+    [ETW_INTERRUPT] = { PERFINFO_LOG_TYPE_INTERRUPT, sizeof(PERFINFO_INTERRUPT_INFORMATION), 2 },
     [ETW_SET_INTERVAL] = { PERFINFO_LOG_TYPE_SAMPLED_PROFILE_SET_INTERVAL,
-                           sizeof(PERFINFO_SAMPLED_PROFILE_CONFIG) },
-    [ETW_IPI] = { PERFINFO_LOG_TYPE_IPI, sizeof(PERFINFO_DPC_INFORMATION) },
+                           sizeof(PERFINFO_SAMPLED_PROFILE_CONFIG), 2 },
+    [ETW_IPI] = { PERFINFO_LOG_TYPE_IPI, sizeof(PERFINFO_DPC_INFORMATION), 2 },
 };
 
 uint32_t etw_hooks_of_id(ULONG id)
@@ -137,7 +141,7 @@ void etw_stream_form(struct etw_stream *s, uint32_t hooks, ULONG count, PMC_HAND
     s->counters = pmc ? pmc->counters : NULL;
     for (unsigned h = 0; h < ETW_HOOKS; h++) {
         ULONG n = hooks >> h & 1 ? count : 0;
-        uint64_t marker = PERFINFO_MARKER | n << TRACE_HEADER_PMC_COUNTERS_SHIFT,
+        uint64_t marker = PERFINFO_MARKER | kinds[h].version | n << TRACE_HEADER_PMC_COUNTERS_SHIFT,
                  size = sizeof(PERFINFO_TRACE_HEADER) + n * sizeof(ULONG64) + kinds[h].size;
         s->forms[h] = (struct etw_form){ marker | size << 32 | (uint64_t)kinds[h].id << 48,
                                          (uint32_t)(size + 7) & ~7u, n };

@@ -155,6 +155,14 @@ static inline struct records records_of(const void *bytes, ULONG size)
     return (struct records){ bytes, (const uint8_t *)bytes + size, bytes, NULL, 0 };
 }
 
+/* The version of a hook's payload, as Windows 10 has it. */
+static inline UCHAR version_of(USHORT hook)
+{
+    return hook == PERFINFO_LOG_TYPE_CONTEXTSWAP                                      ? 4
+           : hook == WMI_LOG_TYPE_THREAD_CREATE || hook == WMI_LOG_TYPE_THREAD_DELETE ? 3
+                                                                                      : 2;
+}
+
 /* Checks each header; a record that is torn ends the walk with a failed check. */
 static inline struct record next_record(struct records *r)
 {
@@ -172,8 +180,9 @@ static inline struct record next_record(struct records *r)
     const PERFINFO_TRACE_HEADER *h = (const PERFINFO_TRACE_HEADER *)(const void *)r->at;
     ULONG n = (h->Marker & TRACE_HEADER_PMC_COUNTERS_MASK) >> TRACE_HEADER_PMC_COUNTERS_SHIFT;
     ULONG head = (ULONG)sizeof *h + n * (ULONG)sizeof(ULONG64);
-    if ((h->Marker & ~TRACE_HEADER_PMC_COUNTERS_MASK) != PERFINFO_MARKER || h->Size < head ||
-        r->at + ((h->Size + 7u) & ~7u) > r->buffer_end) {
+    if ((h->Marker & ~TRACE_HEADER_PMC_COUNTERS_MASK) !=
+            (PERFINFO_MARKER | version_of(h->HookId)) ||
+        h->Size < head || r->at + ((h->Size + 7u) & ~7u) > r->buffer_end) {
         CHECK(!"a whole record");
         return none;
     }

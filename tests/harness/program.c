@@ -8,7 +8,7 @@
 #include "kernel/base/exit.h"
 #include "kernel/base/print.h"
 #include "kernel/driver/driver.h"
-#include "kernel/etw/ctf.h"
+#include "kernel/etw/export.h"
 #include "kernel/image.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
@@ -56,7 +56,7 @@ static bool start_trace(const char *events)
 {
     char counters[BOOT_LINE_MAX] = "";
     boot_option("pmc", counters, sizeof counters);
-    const char *wrong = ctf_start(events, counters);
+    const char *wrong = trace_export_start(events, counters);
     if (wrong)
         print("# FAIL trace: %s\n", wrong);
     return !wrong;
@@ -118,6 +118,21 @@ static int program_module(void)
         if (!driver_is(image))
             return (int)n;
     return -1;
+}
+
+/* What the host wants to know of the program beside the session. False: the port stopped. */
+static bool stop_trace(void)
+{
+    static char facts[32 * (IMAGE_NAME_MAX + 40)];
+    const struct image *image;
+    size_t n = 0;
+    int module = program_module();
+    if (module >= 0)
+        n += print_to(facts, sizeof facts, "program %s\n", command_line((unsigned)module));
+    for (unsigned i = 0; (image = image_laid_out(i)); i++)
+        n += print_to(facts + n, sizeof facts - n, "image %p %u %s\n", (void *)image->base,
+                      image->pe.size, image->name);
+    return trace_export_stop(facts);
 }
 
 static unsigned run_program(void)
@@ -185,7 +200,7 @@ unsigned program_run(void)
     if (traced && !start_trace(events))
         return EXIT_FAIL;
     unsigned code = run_with_drivers();
-    if (traced && !ctf_stop())
+    if (traced && !stop_trace())
         return fail_program("trace: the second serial port takes nothing more");
     return code;
 }

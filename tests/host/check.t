@@ -134,8 +134,11 @@ sub check_format
 
 sub check_text
 {
-    holds(@texts . ' files: SPDX, at most 399 lines, 100 columns but for tables, ASCII,'
-          . ' nothing unfinished, no #if', map { Text::faults($_) } @texts);
+    holds(@texts . ' files: SPDX, 100 columns but for tables, ASCII, nothing unfinished, no #if',
+          map { Text::faults($_) } @texts);
+    # A file is one subject. Of a long one somebody asks whether it has two; it fails nothing.
+    my %length = map { $_ => scalar(my @lines = Text::lines($_)) } @texts;
+    diag("  $_ has $length{$_} lines") for grep { $length{$_} > 500 } sort keys %length;
 }
 
 sub check_facts

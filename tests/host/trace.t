@@ -9,10 +9,19 @@ use Compress::Raw::Zlib 'crc32';
 use File::Path qw(make_path remove_tree);
 use lib 'tests/host';
 use Environment;
+use EtlReader;
 
 my $build = ($ENV{BUILD} // 'build') . '/traces';
 Environment::forget(qw(EVENTS COUNTERS));
 make_path($build);
+
+sub save
+{
+    my ($file, $bytes) = @_;
+    open my $out, '>:raw', $file or die "$file: $!";
+    print { $out } $bytes;
+    close $out or die "$file: $!";
+}
 
 sub read_all
 {
@@ -23,75 +32,130 @@ sub read_all
 
 # --- Streams made by hand.
 
-my $metadata = <<'END';
-/* CTF 1.8 */
-typealias integer { size = 64; align = 8; signed = false; } := u64;
-clock { name = tsc; freq = 1000; };
-typealias integer { size = 64; align = 8; signed = false; map = clock.tsc.value; } := tsc_t;
-trace { major = 1; minor = 8; byte_order = le; };
-stream {
-    packet.context := struct {
-        tsc_t timestamp_begin; tsc_t timestamp_end; u64 content_size; u64 packet_size;
-        u64 packet_seq_num; u64 events_discarded; u64 cpu_id;
-    };
-    event.header := struct { u64 id; tsc_t timestamp; } align(64);
-};
-event { name = "IPI"; id = 1; fields := struct { u64 n; }; };
+my $begin = <<'END';
+frequency 1000000000
+tsc 1000
+time 132223104000000000
+boot 132223104000000000
+build 19045
+cpus 2
+megabytes 256
+processor 6 126 5
+buffer 2048
+counter instructions_u
+mask 0
+mask 4
+interval 0 10000 Timer
+thread 0 1 FFFFF800 FFFFF000 0 FFFFFFFF81000000 8 boot
 END
+my $end = "events 4\nlost %d\nexporter 1\nend 2000\nprogram a.exe b\nimage 400000 8192 a.exe\n";
 
-# Three events from a time on.
-sub packet
+# A context switch with one counter.
+sub switch
 {
-    my ($time, $number, $cpu, $lost) = @_;
-    my $events = pack 'Q<9', map { (1, $time + $_, $_) } 0 .. 2;
-    return pack('Q<7', $time, $time + 2, 8 * 128, 8 * 128, $number, $lost, $cpu) . $events;
+    my ($time, $new, $old, $count) = @_;
+    return pack 'V v v Q< Q< V V C4 C4 V V', 0xc0110104, 0x30, 0x524, $time, $count, $new, $old, 8,
+        8, 0, 0, 5, 1, 5, 0, 0, 0;
+}
+
+# A buffer of a CPU, as the kernel sends it.
+sub buffer
+{
+    my ($cpu, $number, $lost, @records) = @_;
+    my $records = join '', @records;
+    my $end = 0x48 + length $records;
+    my $time = unpack 'Q<', substr $records, 8;
+    return pack('V3 l< q< q< Q< v v V V v v Q< Q<', 2048, $end, $end, 0, $time - 1, $number, $lost,
+                $cpu, 1, 0, $end, $lost ? 0x22 : 0x20, 0, 0, 1000) . $records;
 }
 
 sub chunk
 {
-    my ($number, $kind, $cpu, $bytes) = @_;
-    my $head = pack 'a4 V4', 'NCHK', $number, $kind, $cpu, length $bytes;
+    my ($number, $kind, $bytes) = @_;
+    my $head = pack 'a4 V3', 'NCHK', $number, $kind, length $bytes;
     return $head . pack('V', crc32($bytes, crc32($head))) . $bytes;
 }
 
+my @switches = (switch(1100, 4, 0, 10), switch(1200, 0, 4, 30), switch(1150, 8, 0, 5),
+                switch(1300, 4, 0, 31));
 sub good_chunks
 {
     my ($lost) = @_;
-    return (chunk(0, 1, 0, $metadata), chunk(1, 2, 0, packet(100, 0, 0, 0)),
-            chunk(2, 2, 1, packet(110, 0, 1, 0)),
-            chunk(3, 2, 0, packet(120, 1, 0, $lost)), chunk(4, 3, 0, pack 'Q<3', 9, $lost, 77));
+    return (chunk(0, 1, $begin), chunk(1, 2, buffer(0, 0, 0, @switches[0, 1])),
+            chunk(2, 2, buffer(1, 0, 0, $switches[2])),
+            chunk(3, 2, buffer(0, 1, $lost, $switches[3])), chunk(4, 3, sprintf $end, $lost));
 }
 
-# Status and output of the splitter; what is left of the trace's folder.
+# Status and output of the splitter; what is left of the traces.
 sub split_stream
 {
     my ($bytes) = @_;
-    open my $out, '>:raw', "$build/stream" or die "$build/stream: $!";
-    print { $out } $bytes;
-    close $out;
+    save("$build/stream", $bytes);
     my $output = `tests/trace split $build/stream $build/split 2>&1`;
-    return ($? >> 8, $output, -e "$build/split");
+    return ($? >> 8, $output, grep { -e } glob "$build/split $build/split.*");
 }
 
-my ($status, $output, $there) = split_stream(join '', good_chunks(0));
+my ($status, $output) = split_stream(join '', good_chunks(0));
 my $events = `babeltrace2 --no-delta --clock-seconds $build/split 2>&1`;
-is("$status $output", "0 # 9 events, 0 lost\n", 'a whole stream is split');
+is("$status $output", "0 # 4 events, 0 lost\n", 'a whole stream is split');
 is(join(' ', sort map { s{.*/}{}r } glob "$build/split/*"), 'cpu0 cpu1 metadata',
    'into a file for each CPU and the metadata');
 is(join(' ', $events =~ /^\[(\S+)\]/mg),
-   join(' ', map { sprintf '%.9f', $_ / 1000 } 100 .. 102, 110 .. 112, 120 .. 122),
+   join(' ', map { sprintf '%.9f', $_ / 1e9 } 1100, 1150, 1200, 1300),
    'babeltrace2 reads its events in order, and warns of nothing') or diag($events);
+like($events, qr/instructions_u = 30 \}, \{ NewThreadId = 0, OldThreadId = 4, .*"Suspended"/,
+     'with names for counters, fields and numbers');
+
+# --- The file of Windows. Its bytes, from the format's description and not from the writer.
+
+my $etl = read_all("$build/split.etl");
+is(length $etl, 6 * 2048, 'six buffers: header, what is there, three, what was there');
+is(unpack('H*', substr $etl, 0, 0x48),
+   '00080000' . unpack('H*', substr $etl, 4, 4) . unpack('H*', substr $etl, 4, 4) . '00000000'
+   . 'e803000000000000' . '0000000000000000' . '0000000000000000' . '0000' . '0100' . '00000000'
+   . unpack('H*', substr $etl, 4, 4) . '2000' . '0400' . unpack('H*', pack 'Q<', 132223104000000000)
+   . 'e803000000000000', 'the header of the first buffer');
+is(unpack('H*', substr $etl, 0x48, 0x38),
+   '020002c0' . unpack('H*', pack 'v', 0x20 + 0x118 + 2 * 13 + 2 * 10) . '000000000000' . '00000000'
+   . 'e80300000000000000000000' . '00000000' . '00080000' . '0a000105' . '654a0000' . '02000000'
+   . unpack('H*', pack 'Q<', 132223104000000000 + 10), 'the first record');
+is(unpack('H*', substr $etl, 2 * 2048 + 0x48, 0x60), unpack('H*', "$switches[0]$switches[1]"),
+   'records are those that came, byte for byte');
+my $read = EtlReader::read_file("$build/split.etl");
+is(join(' ', map { "$_->{cpu}:$_->{time}:@{ $_->{counters} }" } grep { $_->{hook} == 0x524 }
+        @{ $read->{records} }), '0:1100:10 0:1200:30 1:1150:5 0:1300:31',
+   'our own reader finds them');
+is(join(' ', @{ $read->{header} }{qw(processors lost frequency start time session file mhz)}),
+   '2 0 1000000000 132223104000000000 1000 ntpmu export split.etl 1000',
+   'the header says whose they are');
+my %of = map { $_->{hook} => $_ } reverse @{ $read->{records} };
+is(unpack('V', $of{0xf30}{payload}) . EtlReader::text(substr $of{0xf30}{payload}, 4),
+   '1instructions_u', 'the counters have names');
+is(join(' ', map { sprintf '%x', $_->{hook} } grep { $_->{hook} != 0x524 } @{ $read->{records} }),
+   'b0a f30 f49 303 303 503 548 1404 304 304',
+   'machine, counters, intervals, processes, threads, images');
+is(EtlReader::text(substr $of{0x1404}{payload}, 0x38), 'a.exe', 'an image has its name');
+my $damaged = $etl;
+for (0 .. 3) { substr $damaged, 2048 * $_ + 4, 1, chr(ord(substr $damaged, 2048 * $_ + 4, 1) ^ 4) }
+save("$build/damaged.etl", $damaged);
+ok(!eval { EtlReader::read_file("$build/damaged.etl") },
+   'the reader refuses a file with other ends');
+
 ($status, $output) = split_stream(join '', good_chunks(7));
-is("$status $output", "0 # 9 events, 7 lost\n", 'events that the kernel lost are told');
+is("$status $output", "0 # 4 events, 7 lost\n", 'events that the kernel lost are reported');
 like(`babeltrace2 $build/split 2>&1 >/dev/null`, qr/discarded 7 events/, 'by babeltrace2, too');
+is(EtlReader::read_file("$build/split.etl")->{header}{lost}, 7, 'and by the .etl');
+($status, $output) = split_stream(chunk(0, 1, $begin) . chunk(1, 3, $end =~ s/4/0/r =~ s/%d/0/r));
+is("$status $output", "0 # 0 events, 0 lost\n", 'a trace without events is one');
+ok(eval { EtlReader::read_file("$build/split.etl") }, 'whose .etl can be read') or diag($@);
 
 sub refused
 {
     my ($name, $bytes, $why) = @_;
-    my ($status, $output, $there) = split_stream($bytes);
-    ok($status == 99 && $output =~ /^# BROKEN trace: .*$why/ && $output !~ /\n./ && !$there,
+    my ($status, $output, @left) = split_stream($bytes);
+    ok($status == 99 && $output =~ /^# BROKEN trace: .*$why/ && $output !~ /\n./ && !@left,
        "refused: $name")
-        or diag("status $status, trace ", $there ? 'left' : 'not left', ": $output");
+        or diag("status $status, left: @left: $output");
 }
 
 my @good = good_chunks(0);
@@ -109,23 +173,50 @@ refused('nothing', '', 'ends without an end, after 0 chunks');
 refused('cut off in a chunk\'s head', substr($all, 0, length($good[0]) + 10), 'chunk 1: cut off');
 refused('cut off in a chunk', substr($all, 0, length($good[0]) + 100), 'chunk 1: cut off');
 refused('cut off between chunks', join('', @good[0 .. 2]), 'ends without an end, after 3 chunks');
-refused('a byte changed in a packet', with(2, flipped($good[2], 50)), 'chunk 2: wrong checksum');
+refused('a byte changed in a buffer', with(2, flipped($good[2], 50)), 'chunk 2: wrong checksum');
 refused('a byte changed in the number', with(2, flipped($good[2], 4)), 'chunk 2: wrong checksum');
-refused('a byte changed in the CPU', with(2, flipped($good[2], 12)), 'chunk 2: wrong checksum');
 refused('a byte changed in the magic', with(2, flipped($good[2], 0)), 'chunk 2: no chunk begins');
-refused('a length beyond all reason', with(2, pack 'a4 V5', 'NCHK', 2, 2, 0, 0xffffffff, 0),
+refused('a length beyond all reason', with(2, pack 'a4 V4', 'NCHK', 2, 2, 0xffffffff, 0),
         'chunk 2: no chunk begins');
 refused('a byte too many', with(2, "$good[2]x"), 'chunk 3: no chunk begins');
 refused('a byte too few', with(2, substr $good[2], 0, -1), 'chunk 2: wrong checksum');
 refused('one missing', join('', @good[0, 1, 3, 4]), 'chunk 3 came where 2 should');
 refused('two in the wrong order', join('', @good[0, 2, 1, 3, 4]), 'chunk 2 came where 1 should');
 refused('one twice', join('', @good[0, 1, 1, 2]), 'chunk 1 came where 2 should');
-refused('a packet before the metadata',
-        chunk(0, 2, 0, packet(1, 0, 0, 0)) . chunk(1, 1, 0, $metadata), 'metadata come first');
-refused('metadata twice', with(2, chunk(2, 1, 0, $metadata)), 'metadata come first, and once');
-refused('a kind unknown', with(2, chunk(2, 9, 0, 'what?')), 'of a kind unknown');
-refused('an end too short', with(4, chunk(4, 3, 0, pack 'Q<2', 9, 0)), 'an end that is none');
-refused('something behind the end', "$all\n", 'something follows');
+refused('buffers of a CPU in the wrong order', with(3, chunk(3, 2, buffer(0, 2, 0, $switches[3]))),
+        'buffer 2 of CPU 0 came where 1 should');
+refused('a buffer before the beginning',
+        chunk(0, 2, buffer(0, 0, 0, $switches[0])) . chunk(1, 1, $begin),
+        'the beginning comes first');
+refused('the beginning twice', with(2, chunk(2, 1, $begin)), 'the beginning comes first, and once');
+refused('a beginning without a frequency', with(0, chunk(0, 1, $begin =~ s/frequency/f/r)),
+        'says no frequency');
+refused('a kind unknown', with(2, chunk(2, 9, 'what?')), 'of a kind unknown');
+refused('a buffer that says another size',
+        with(2, chunk(2, 2, buffer(1, 0, 0, $switches[2]) . 'x' x 8)),
+        'a buffer of 120 bytes, sent 128');
+refused('a record that is none', with(2, chunk(2, 2, buffer(1, 0, 0, flipped($switches[2], 2)))),
+        'no record at byte 72');
+refused('a record of another size',
+        with(2, chunk(2, 2, buffer(1, 0, 0, switch(1150, 1, 2, 3) =~ s/^(.{4})./$1\x2c/sr))),
+        'CONTEXTSWAP: a record of 44 bytes, which should have 48');
+refused('records in the wrong order', with(1, chunk(1, 2, buffer(0, 0, 0, @switches[1, 0]))),
+        'a record before an earlier one');
+refused('fewer events than were sent', with(2, chunk(2, 2, buffer(1, 0, 0, @switches[2, 2]))),
+        '5 events came, the kernel sent 4');
+refused('an end too short', with(4, chunk(4, 3, "events 4\n")), 'the end says no lost');
+refused('something after the end', "$all\n", 'something follows');
+SKIP: {
+    skip 'no device that is full', 1 if !-w '/dev/full';
+    save("$build/stream", $all);
+    remove_tree("$build/full");
+    make_path("$build/full");
+    symlink '/dev/full', "$build/full/split.etl.part" or die "$build/full: $!";
+    my $output = `tests/trace split $build/stream $build/full/split 2>&1`;
+    ok($? >> 8 == 99 && $output =~ /^# BROKEN trace: .*No space left/ && !-e "$build/full/split",
+       'a full disk leaves no trace')
+        or diag("status $?: $output");
+}
 
 # --- Machines. Programs are built once, and each image kept where tests/trace looks for it.
 
@@ -157,6 +248,31 @@ sub trace
     return ($status, $output, \@events, @events ? read_all("$folder/errors") : '');
 }
 
+# The .etl of the same run, read by our own reader: kinds of events by name, and what each thread
+# counted, by the differences between context switches.
+sub read_etl
+{
+    my ($folder) = @_;
+    my $etl = EtlReader::read_file("$folder/trace.etl");
+    my %name = (0x501 => 'THREAD_CREATE', 0x502 => 'THREAD_DELETE', 0x524 => 'CONTEXTSWAP',
+                0x532 => 'READY_THREAD', 0xf2e => 'SAMPLED_PROFILE', 0xf2f => 'PMC_INTERRUPT',
+                0xf33 => 'SYSCALL_ENTER', 0xf34 => 'SYSCALL_EXIT', 0xf43 => 'INTERRUPT',
+                0xf48 => 'SAMPLED_PROFILE_SET_INTERVAL', 0xf5b => 'IPI');
+    my (%seen, %last, %thread);
+    for (@{ $etl->{records} }) {
+        $seen{ $name{ $_->{hook} } }++ if $name{ $_->{hook} };
+        next if $_->{hook} != 0x524;
+        my ($new, $old) = unpack 'V V', $_->{payload};
+        $thread{$new}{switches}++;
+        for my $i (0 .. $#{ $_->{counters} }) {
+            $thread{$old}{counts}[$i] += $_->{counters}[$i] - $last{ $_->{cpu} }[$i]
+                if $last{ $_->{cpu} };
+        }
+        $last{ $_->{cpu} } = $_->{counters};
+    }
+    return ($etl, \%seen, \%thread);
+}
+
 # What each trace must be: the counts of the summary, no warning, times in order, and switches that
 # follow each other: what a CPU switched to is what it switches from next.
 sub check
@@ -164,7 +280,8 @@ sub check
     my ($program, $variables, @kinds) = @_;
     my ($status, $output, $events, $errors) = trace($program, $variables);
     my ($name) = $program =~ m{(\w+)\.c$};
-    my ($told, $lost) = $output =~ /^# trace: \S+: (\d+) events of \d+ CPUs in \S+ s, (\d+) lost$/m;
+    my ($told, $lost) =
+        $output =~ /^# trace: \S+, \S+: (\d+) events of \d+ CPUs in \S+ s, (\d+) lost$/m;
     my (%seen, %time, %running, @wrong);
     for (@$events) {
         my ($time, $kind, $cpu) = /^\[(\S+)\] (\w+): \{ cpu_id = (\d+) \}/
@@ -180,8 +297,22 @@ sub check
     push @wrong, "no $_\n" for grep { !$seen{$_} } @kinds;
     push @wrong, "the summary's number of $_\n"
         for grep { $output !~ /^# +$seen{$_} $_$/m } keys %seen;
+    my ($folder) = $program =~ /BUILD=(\S+)/;
+    my ($etl, $etl_seen, $thread) = eval { read_etl($folder) };
+    push @wrong, "the .etl: $@" if !$etl;
+    push @wrong, "the .etl has " . ($etl_seen->{$_} // 0) . " of $seen{$_} $_\n"
+        for grep { ($etl_seen->{$_} // 0) != $seen{$_} } keys %seen;
+    for (grep { $_->[0] =~ /^\d/ } rows($output)) {
+        my ($id, undef, @counts) = @$_;
+        my @own = map { $_ // 0 } @{ $thread->{$id}{counts} }[0 .. $#counts];
+        push @wrong, "the .etl counts @own for thread $id, the summary @counts\n"
+            if "@own" ne "@counts";
+    }
+    my ($cpus) = $output =~ /^# running: (\d+) CPU.*?/m;
+    push @wrong, "the .etl's header has other processors\n"
+        if ($etl->{header}{processors} // 0) != $cpus || $etl->{header}{lost} != $lost;
     ok($status == 0 && ($told // 0) == @$events && !$lost && $errors eq '' && !@wrong,
-       "$name $variables: a trace, whole, without a warning")
+       "$name $variables: two traces, whole, the same, without a warning")
         or diag("status $status\n$output$errors", @wrong > 5 ? @wrong[0 .. 4] : @wrong);
     return ($output, \%seen, $events);
 }

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: MIT
+# What the kernel sends of a trace session (kernel/etw/export.c), and the two traces that are made
+# of it: a file as Windows writes it (Etl.pm), and a folder in the Common Trace Format 1.8. Names
+# and layouts of records are those of the kernel's headers, which this reads. What is wrong with a
+# stream is a die with one line.
+package Etw;
+use strict;
+use warnings FATAL => 'all';
+no warnings 'portable'; # numbers of 64 bits
+use Compress::Raw::Zlib 'crc32';
+use File::Path qw(make_path remove_tree);
+use Etl;
+
+use constant { BEGIN_TEXT => 1, BUFFER => 2, END_TEXT => 3, LONGEST => 64 << 20 };
+use constant { BUFFER_HEADER => 0x48, RECORD_HEADER => 0x10 };
+
+# --- The stream.
+
+# The next chunk as kind and bytes.
+sub next_chunk
+{
+    my ($in, $expected) = @_;
+    my $got = read $in, my $head, 20;
+    die "the stream ends without an end, after $expected chunks\n" if !$got;
+    die "chunk $expected: cut off\n" if $got < 20;
+    my ($magic, $number, $kind, $length, $crc) = unpack 'a4 V4', $head;
+    die "chunk $expected: no chunk begins here\n" if $magic ne 'NCHK' || $length > LONGEST;
+    my $bytes = '';
+    die "chunk $expected: cut off\n" if $length && read($in, $bytes, $length) != $length;
+    die "chunk $expected: wrong checksum\n" if crc32($bytes, crc32(substr $head, 0, 16)) != $crc;
+    die "chunk $number came where $expected should\n" if $number != $expected;
+    return ($kind, $bytes);
+}
+
+# Lines "name value...": those that stand once, by name; the others as lists of lists of words.
+sub facts
+{
+    my ($text) = @_;
+    my %facts = map { $_ => [] } qw(counter interval thread image mask);
+    for (split /\n/, $text) {
+        my ($name, @words) = split / /;
+        if ($facts{$name}) { push @{ $facts{$name} }, \@words }
+        else { $facts{$name} = "@words" }
+    }
+    return \%facts;
+}
+
+# A buffer without what its header says about memory, as { header fields, records => [...] }; a
+# record is [hook, time, number of counters, version, place in the buffer, size].
+sub parse_buffer
+{
+    my ($bytes, $n) = @_;
+    die "chunk $n: a buffer without a header\n" if length $bytes < BUFFER_HEADER;
+    my %b = (bytes => $bytes, records => []);
+    (my $size, $b{end}, undef, undef, @b{qw(time number lost cpu)}, my @more) =
+        unpack 'V3 l< q< q< Q< v v V V v', $bytes;
+    $b{flags} = $more[3];
+    die "chunk $n: a buffer of $b{end} bytes, sent " . length($bytes) . "\n"
+        if $b{end} != length $bytes || $b{end} > $size;
+    my $last = 0;
+    for (my $at = BUFFER_HEADER; $at < $b{end};) {
+        my ($marker, $length, $hook, $time) = unpack 'V v v Q<', substr $bytes, $at, RECORD_HEADER;
+        die "chunk $n: no record at byte $at\n"
+            if !defined $time || $marker >> 16 != 0xc011 || $length < RECORD_HEADER
+            || $at + $length > $b{end};
+        die "chunk $n: a record before an earlier one\n" if $time < $last;
+        $last = $time;
+        push @{ $b{records} }, [$hook, $time, $marker >> 8 & 7, $marker & 0xff, $at, $length];
+        $at += ($length + 7) & ~7;
+    }
+    return \%b;
+}
+
+# The whole stream: { begin => facts, end => facts, buffers => [...], events => n }.
+sub read_stream
+{
+    my ($file) = @_;
+    my %trace = (buffers => [], events => 0);
+    my %number;
+    open my $in, '<:raw', $file or die "$file: $!\n";
+    for (my $n = 0; !$trace{end}; $n++) {
+        my ($kind, $bytes) = next_chunk($in, $n);
+        die "chunk $n: the beginning comes first, and once\n" if ($kind == BEGIN_TEXT) != !$n;
+        if ($kind == BEGIN_TEXT) { $trace{begin} = facts($bytes) }
+        elsif ($kind == END_TEXT) { $trace{end} = facts($bytes) }
+        elsif ($kind == BUFFER) {
+            my $b = parse_buffer($bytes, $n);
+            my $expected = $number{ $b->{cpu} }++ // 0;
+            die "chunk $n: buffer $b->{number} of CPU $b->{cpu} came where $expected should\n"
+                if $b->{number} != $expected;
+            push @{ $trace{buffers} }, $b;
+            $trace{events} += @{ $b->{records} };
+        }
+        else { die "chunk $n: of a kind unknown\n" }
+    }
+    die "something follows the end\n" if read $in, my $more, 1;
+    for (qw(frequency tsc time boot build cpus megabytes processor buffer)) {
+        die "the beginning says no $_\n" if !defined $trace{begin}{$_};
+    }
+    for (qw(events lost exporter end)) {
+        die "the end says no $_\n" if !defined $trace{end}{$_};
+    }
+    die "$trace{events} events came, the kernel sent $trace{end}{events}\n"
+        if $trace{events} != $trace{end}{events};
+    return \%trace;
+}
+
+# --- Layouts of records, from the kernel's headers.
+
+# Kinds of records by the name of their number; their payloads.
+my %payload = (
+    WMI_LOG_TYPE_THREAD_CREATE => 'WMI_EXTENDED_THREAD_INFORMATION',
+    WMI_LOG_TYPE_THREAD_DELETE => 'WMI_EXTENDED_THREAD_INFORMATION',
+    PERFINFO_LOG_TYPE_CONTEXTSWAP => 'WMI_CONTEXTSWAP',
+    PERFINFO_LOG_TYPE_READY_THREAD => 'ETW_READY_THREAD_EVENT',
+    PERFINFO_LOG_TYPE_SAMPLED_PROFILE => 'PERFINFO_SAMPLED_PROFILE_INFORMATION',
+    PERFINFO_LOG_TYPE_PMC_INTERRUPT => 'PERFINFO_PMC_SAMPLE_INFORMATION',
+    PERFINFO_LOG_TYPE_SYSCALL_ENTER => 'PERFINFO_SYSCALL_ENTER_DATA',
+    PERFINFO_LOG_TYPE_SYSCALL_EXIT => 'PERFINFO_SYSCALL_EXIT_DATA',
+    PERFINFO_LOG_TYPE_INTERRUPT => 'PERFINFO_INTERRUPT_INFORMATION',
+    PERFINFO_LOG_TYPE_SAMPLED_PROFILE_SET_INTERVAL => 'PERFINFO_SAMPLED_PROFILE_CONFIG',
+    PERFINFO_LOG_TYPE_IPI => 'PERFINFO_DPC_INFORMATION',
+);
+# Bits, sign, and base for numbers by their type.
+my %type = (CHAR => [8, 'true', 10], UCHAR => [8, 'false', 10], USHORT => [16, 'false', 10],
+            ULONG => [32, 'false', 10], NTSTATUS => [32, 'true', 16], ULONG64 => [64, 'false', 10],
+            KAFFINITY => [64, 'false', 16], PVOID => [64, 'false', 16]);
+my %enum_of = (OldWaitReason => 'KWAIT_REASON', OldWaitMode => 'MODE', OldState => 'KTHREAD_STATE');
+
+# Hooks by number: name, structure, [type, field]..., bytes; the words of enumerations.
+sub layouts
+{
+    my $text = '';
+    for my $header (map { "kernel/nt/$_.h" } qw(nt nt_trace nt_etw)) {
+        open my $in, '<', $header or die "$header: $!\n";
+        local $/;
+        $text .= <$in>;
+    }
+    $text =~ s{/\*.*?\*/}{}gs;
+    my %enum = (MODE => [qw(KernelMode UserMode)]);
+    for my $name (qw(KWAIT_REASON KTHREAD_STATE)) {
+        my ($words) = $text =~ /typedef enum _$name \{([^}]*)\}/ or die "$name is in no header\n";
+        $enum{$name} = [grep { $_ ne 'MaximumWaitReason' } $words =~ /\w+/g];
+    }
+    my %hook;
+    for my $symbol (keys %payload) {
+        my ($id) = $text =~ /^#define $symbol (0x\w+)/m or die "$symbol is in no header\n";
+        my ($lines) = $text =~ /typedef struct [^{}]*_$payload{$symbol} \{([^}]*)\}/
+            or die "$payload{$symbol} is in no header\n";
+        my ($bytes, @fields) = 0;
+        for (split /;/, $lines) {
+            my ($type, $names) = /(\w+) ([\w, ]+)/ or next;
+            for my $name (split /, */, $names) {
+                push @fields, [$enum_of{$name} ? "enum $enum_of{$name}" : $type, $name];
+                $bytes += ($type{$type} // die "$type has no size\n")->[0] / 8;
+            }
+        }
+        $hook{ hex $id } = { name => $symbol =~ s/.*_LOG_TYPE_//r, bytes => $bytes,
+                             structure => $payload{$symbol}, fields => \@fields };
+    }
+    return (\%hook, \%enum);
+}
+
+# --- The Common Trace Format.
+
+# babeltrace2 warns about fields of an event's header that it does not know, so the hook's number
+# replaces the 8 bytes before each time stamp.
+sub ctf_packet
+{
+    my ($b) = @_;
+    my $bytes = substr $b->{bytes}, BUFFER_HEADER;
+    my ($end, $last) = (0, $b->{time});
+    for (@{ $b->{records} }) {
+        my ($hook, $time, undef, undef, $at, $length) = @$_;
+        substr $bytes, $at - BUFFER_HEADER, 8, pack 'Q<', $hook;
+        ($end, $last) = ($at - BUFFER_HEADER + $length, $time);
+    }
+    return pack('V V Q<7', 0xc1fc1fc1, 0, $b->{time}, $last, 8 * (0x40 + $end),
+                8 * (0x40 + length $bytes), $b->{number}, $b->{lost}, $b->{cpu}) . $bytes;
+}
+
+sub ctf_metadata
+{
+    my ($trace, $hook, $enum) = @_;
+    my @names = map { $_->[0] } @{ $trace->{begin}{counter} };
+    my %counters;
+    for my $r (map { @{ $_->{records} } } @{ $trace->{buffers} }) {
+        my ($id, undef, $n, undef, undef, $length) = @$r;
+        my $h = $hook->{$id} or die sprintf "a record of hook %04x, which no header names\n", $id;
+        my $before = $counters{$id} //= $n;
+        die "$h->{name}: $n counters, before $before\n" if $n != $before || $n && $n != @names;
+        my $bytes = RECORD_HEADER + 8 * $n + $h->{bytes};
+        die "$h->{name}: a record of $length bytes, which should have $bytes\n"
+            if $length != $bytes;
+    }
+    my $text = "/* CTF 1.8 */\n\nclock { name = \"tsc\"; description = \"time stamp counter\"; "
+        . "freq = $trace->{begin}{frequency}; };\n\n";
+    for (sort keys %type) {
+        my ($bits, $signed, $base) = @{ $type{$_} };
+        $text .= "typealias integer { size = $bits; align = 8; signed = $signed; base = $base; } "
+            . ":= $_;\n";
+    }
+    $text .= 'typealias integer { size = 64; align = 8; signed = false; map = clock.tsc.value; } '
+        . ":= tsc_t;\n";
+    $text .= "enum $_ : UCHAR { " . join(', ', @{ $enum->{$_} }) . " };\n" for sort keys %$enum;
+    $text .= <<'END';
+
+trace {
+    major = 1;
+    minor = 8;
+    byte_order = le;
+    packet.header := struct { ULONG magic; ULONG stream_id; };
+};
+
+env { domain = "kernel"; tracer_name = "ntpmu"; };
+
+stream {
+    id = 0;
+    packet.context := struct {
+        tsc_t timestamp_begin;
+        tsc_t timestamp_end;
+        ULONG64 content_size;
+        ULONG64 packet_size;
+        ULONG64 packet_seq_num;
+        ULONG64 events_discarded;
+        ULONG64 cpu_id;
+    };
+    event.header := struct { ULONG64 id; tsc_t timestamp; } align(64);
+};
+END
+    for my $id (sort { $a <=> $b } keys %$hook) {
+        my $h = $hook->{$id};
+        $text .= sprintf "\nevent {\n    name = \"%s\";\n    id = 0x%x;\n    stream_id = 0;\n",
+            $h->{name}, $id;
+        $text .= '    context := struct { ' . join(' ', map { "ULONG64 $_;" } @names) . " };\n"
+            if $counters{$id};
+        $text .= "    fields := struct { /* $h->{structure} */\n"
+            . join('', map { "        $_->[0] $_->[1];\n" } @{ $h->{fields} }) . "    };\n};\n";
+    }
+    return $text;
+}
+
+# --- Files. Nothing is left of what could not be written whole.
+
+sub save
+{
+    my ($file, @parts) = @_;
+    open my $out, '>:raw', $file or die "$file: $!\n";
+    print { $out } @parts or die "$file: $!\n";
+    close $out or die "$file: $!\n";
+}
+
+# FOLDER in the Common Trace Format and FOLDER.etl of the stream; returns what was read.
+sub make_traces
+{
+    my ($stream, $folder) = @_;
+    remove_tree($folder, "$folder.part");
+    unlink "$folder.etl";
+    my $trace = eval {
+        my $read = read_stream($stream);
+        my ($hook, $enum) = layouts();
+        my %cpu;
+        make_path("$folder.part", { error => \my $errors });
+        die "$folder.part: " . (values %{ $errors->[0] })[0] . "\n" if @$errors;
+        save("$folder.part/metadata", ctf_metadata($read, $hook, $enum));
+        push @{ $cpu{ $_->{cpu} } }, $_ for @{ $read->{buffers} };
+        save("$folder.part/cpu$_", map { ctf_packet($_) } @{ $cpu{$_} }) for keys %cpu;
+        save("$folder.etl.part", Etl::buffers($read, $folder =~ s{.*/}{}r . '.etl'));
+        $read;
+    };
+    my $why = $@;
+    if ($trace && rename("$folder.part", $folder) && rename("$folder.etl.part", "$folder.etl")) {
+        return $trace;
+    }
+    $why ||= "$folder: $!\n";
+    remove_tree($folder, "$folder.part");
+    unlink "$folder.etl.part";
+    die $why;
+}
+
+1;
