@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Brings what the loader tells, by either version of multiboot, into the kernel's form. A tag of
+/* Brings what the loader reports, by either version of multiboot, into the kernel's form. A tag of
  * multiboot 2 that reaches beyond the end of the tags is taken as their end. */
 #include "boot/loader.h"
 #include "boot/multiboot.h"

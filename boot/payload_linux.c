@@ -34,7 +34,7 @@ enum {
 };
 #define HEADER_MAGIC 0x53726448u /* HdrS */
 #define VERSION_64 0x20c
-#define FEATURE_64 1u /* the 64-bit entry, 512 bytes behind the start */
+#define FEATURE_64 1u /* the 64-bit entry, 512 bytes after the start */
 #define ENTRY_64 0x200
 #define LOADER_UNKNOWN 0xff
 #define LARGE_PAGE (2ul << 20)
@@ -119,7 +119,7 @@ static void make_parameters(const struct boot_info *boot, const uint8_t *image, 
     make_map(boot, p);
 }
 
-/* Where the kernel goes; 0, after a message: there is no room. */
+/* Where the kernel goes; 0, after a message: there is no memory for it. */
 static uint64_t find_place(const struct boot_info *boot, const uint8_t *image)
 {
     uint64_t wanted, align = word(image + ALIGNMENT), size = word(image + MEMORY_SIZE);

@@ -7,7 +7,7 @@
 
 struct boot_info;
 
-/* Moves us, then the modules. False, after a message: there is no room. */
+/* Moves us, then the modules. False, after a message: there is no memory for it. */
 bool room_make(struct boot_info *boot);
 /* Whether a guest may be put there; if not, a line says why. `file`: the module it comes from,
  * which must not be overwritten either. */

@@ -13,7 +13,7 @@ struct acpi_info {
     uint32_t apic_ids[ACPI_CPUS_MAX]; /* enabled CPUs in the order of the MADT, the boot CPU among
                                          them */
     unsigned apic_count;              /* 0: no MADT */
-    unsigned apics_dropped;           /* enabled CPUs for which there was no room above */
+    unsigned apics_dropped;           /* enabled CPUs beyond the capacity above */
     uint32_t io_apics[ACPI_IO_APICS_MAX]; /* physical addresses of their registers */
     unsigned io_apic_count;
     struct clock_sources clocks;
@@ -27,7 +27,7 @@ struct boot_info;
 void acpi_read(const struct boot_info *boot, struct acpi_info *info);
 
 /* Adds to `info` what a table of this length says, as far as `info` holds it. Any bytes are legal:
- * nothing behind `length` is read. For acpi_read, and for tests. */
+ * nothing after `length` is read. For acpi_read, and for tests. */
 void acpi_parse_madt(const void *table, size_t length, struct acpi_info *info);
 void acpi_parse_fadt(const void *table, size_t length, struct acpi_info *info);
 void acpi_parse_hpet(const void *table, size_t length, struct acpi_info *info);

@@ -74,8 +74,8 @@ static const struct clock_reading *most_agreed(const struct clock_reading *r, un
     return best;
 }
 
-static const struct clock_reading *told_exactly(const struct clock_reading *r, unsigned count,
-                                                uint64_t hz)
+static const struct clock_reading *reported_exactly(const struct clock_reading *r, unsigned count,
+                                                    uint64_t hz)
 {
     for (unsigned i = 0; i < count; i++)
         if (!r[i].measured && !r[i].rounded && r[i].hz && rates_agree(hz, r[i].hz))
@@ -86,9 +86,9 @@ static const struct clock_reading *told_exactly(const struct clock_reading *r, u
 struct clock_choice clock_choose(const struct clock_reading *r, unsigned count)
 {
     const struct clock_reading *taken = most_agreed(r, count, true, false);
-    const struct clock_reading *told = taken ? told_exactly(r, count, taken->hz) : NULL;
-    if (told)
-        taken = told;
+    const struct clock_reading *reported = taken ? reported_exactly(r, count, taken->hz) : NULL;
+    if (reported)
+        taken = reported;
     if (!taken)
         taken = most_agreed(r, count, false, false);
     if (!taken)

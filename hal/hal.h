@@ -208,12 +208,12 @@ void hal_counters_overflowed(uint64_t counters);
 
 /* --- What counters of ring 3 count too much (measure.c). --- */
 
-/* A visit to ring 3, which kernel/ makes: an exception if `what` says so, then `turns` turns of two
- * instructions. RFLAGS.IF is `interrupts`. */
+/* A visit to ring 3, which kernel/ makes: an exception if `what` says so, then `iterations` of a
+ * loop of two instructions. RFLAGS.IF is `interrupts`. */
 struct hal_visit {
     enum { HAL_VISIT_PLAIN, HAL_VISIT_UNDEFINED, HAL_VISIT_PAGE_FAULT } what;
     bool interrupts;
-    uint64_t turns;
+    uint64_t iterations;
     uint32_t selector; /* of RDPMC */
     unsigned taken;    /* out: interrupts and NMIs that came in ring 3 */
     uint64_t value;    /* out: what the counter showed at the first of them */

@@ -8,7 +8,7 @@
 struct cpuid;
 typedef struct cpuid hypervisor_cpuid(uint32_t leaf);
 
-/* Writes its name, version and features, as far as CPUID tells; any answers of CPUID are legal. */
+/* Writes its name, version and features, if CPUID reports them; any answers of CPUID are legal. */
 void hypervisor_describe(hypervisor_cpuid *ask, char *text, size_t size);
 /* Describes this machine's hypervisor; "none" if CPUID says that there is none. */
 void hypervisor_name(char *text, size_t size);

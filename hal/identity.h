@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The first lines of a log: they tell its reader what machine this is. */
+/* The first lines of a log: they say what machine this is. */
 #pragma once
 
 struct boot_info;

@@ -165,15 +165,15 @@ static NTSTATUS set_interval(ULONG size, const HAL_PROFILE_SOURCE_INTERVAL *inte
 static NTSTATUS add_source(ULONG size, HAL_PROFILE_SOURCE_ADD *source)
 {
     char name[HAL_SOURCE_NAME_MAX];
-    unsigned i = 0, room = ARRAY_SIZE(source->Description);
+    unsigned i = 0, capacity = ARRAY_SIZE(source->Description);
     if (size < sizeof *source)
         return STATUS_INFO_LENGTH_MISMATCH;
-    for (; i < room && source->Description[i]; i++) {
+    for (; i < capacity && source->Description[i]; i++) {
         if (source->Description[i] > '~' || source->Description[i] < ' ')
             return STATUS_INVALID_PARAMETER;
         name[i] = (char)source->Description[i];
     }
-    if (i == room)
+    if (i == capacity)
         return STATUS_INVALID_PARAMETER;
     name[i] = 0;
     uint32_t flags = PMU_THRESHOLD(source->CMask) | (source->CInv ? PMU_INVERT : 0) |

@@ -14,8 +14,9 @@
 #include "pmu/pmu.h"
 
 #define TRIES 16u
-#define FEW 20u      /* turns of two instructions */
-#define LONG 100000u /* turns; fewer, where single-stepping makes them take longer than LONG_US */
+#define FEW 20u /* iterations of two instructions */
+#define LONG                                                                                       \
+    100000u /* iterations; fewer, where single-stepping makes them take longer than LONG_US */
 #define LONG_US 500u
 #define LONG_TRIES 4u
 #define PERIOD 40u /* the least number of counts to an overflow */
@@ -33,9 +34,9 @@ struct bench {
     enum pmu_retired what;
     unsigned ctr;
     uint64_t select;
-    unsigned each;  /* counts of one turn */
-    uint64_t turns; /* in a long stretch */
-    int64_t around; /* counts outside the loop, without traps */
+    unsigned each;       /* counts of one iteration */
+    uint64_t iterations; /* in a long stretch */
+    int64_t around;      /* counts outside the loop, without traps */
 };
 
 bool hal_unmeasured(void) { return pmu_here()->counters && pmu_unmeasured(); }
@@ -47,7 +48,7 @@ int64_t hal_trap_adds(unsigned ctr, enum hal_trap trap)
     return pmu_trap_adds(ctr, (enum pmu_trap)trap);
 }
 
-/* The count of the visit, without that of the loop's turns. */
+/* The count of the visit, without that of the loop's iterations. */
 static int64_t count_of_visit(const struct bench *b, struct hal_visit *v, uint64_t select,
                               uint64_t start)
 {
@@ -57,19 +58,19 @@ static int64_t count_of_visit(const struct bench *b, struct hal_visit *v, uint64
     pmu_start(PMU_BIT(b->ctr));
     b->visit(v);
     pmu_stop(PMU_BIT(b->ctr));
-    return (int64_t)((pmu_read(b->ctr) - start) & mask) - (int64_t)(v->turns * b->each);
+    return (int64_t)((pmu_read(b->ctr) - start) & mask) - (int64_t)(v->iterations * b->each);
 }
 
 static uint64_t long_stretch(const struct bench *b)
 {
-    struct hal_visit v = { .what = HAL_VISIT_PLAIN, .turns = FEW };
-    for (; v.turns < LONG; v.turns *= 4) {
+    struct hal_visit v = { .what = HAL_VISIT_PLAIN, .iterations = FEW };
+    for (; v.iterations < LONG; v.iterations *= 4) {
         uint64_t begin = rdtsc();
         count_of_visit(b, &v, b->select, 0);
         if (rdtsc() - begin > clock_tsc_hz / 1000000 * LONG_US)
             break;
     }
-    return v.turns;
+    return v.iterations;
 }
 
 static void measure_quiet(struct bench *b)
@@ -77,7 +78,7 @@ static void measure_quiet(struct bench *b)
     struct hal_visit v = { .what = HAL_VISIT_PLAIN };
     struct pmu_spread found = { 0 };
     for (unsigned i = 0; i < TRIES + LONG_TRIES; i++) {
-        v.turns = i < TRIES ? FEW + i : b->turns;
+        v.iterations = i < TRIES ? FEW + i : b->iterations;
         int64_t around = count_of_visit(b, &v, b->select, 0);
         if (around < 0)
             b->measured->lost++; /* the counter stood still meanwhile */
@@ -90,7 +91,7 @@ static void measure_quiet(struct bench *b)
 
 static void measure_exceptions(const struct bench *b)
 {
-    struct hal_visit v = { .turns = FEW };
+    struct hal_visit v = { .iterations = FEW };
     for (unsigned i = 0; i < TRIES; i++) {
         v.what = i % 2 ? HAL_VISIT_UNDEFINED : HAL_VISIT_PAGE_FAULT;
         pmu_spread_add(&b->measured->trap[PMU_TRAP_EXCEPTION][b->what],
@@ -101,7 +102,7 @@ static void measure_exceptions(const struct bench *b)
 /* An interrupt that is pending when ring 3 is entered. */
 static void measure_interrupts(const struct bench *b)
 {
-    struct hal_visit v = { .what = HAL_VISIT_PLAIN, .turns = FEW, .interrupts = true };
+    struct hal_visit v = { .what = HAL_VISIT_PLAIN, .iterations = FEW, .interrupts = true };
     for (unsigned i = 0; i < TRIES; i++) {
         apic_send_self(APIC_PMI_VECTOR);
         for (unsigned pauses = 0; !apic_is_pending(APIC_PMI_VECTOR) && pauses < PENDING_PAUSES;
@@ -135,7 +136,7 @@ static void add_each(struct pmu_spread *s, int64_t added, unsigned traps)
 static void measure_overflows(const struct bench *b, enum pmu_trap trap, uint32_t lvt)
 {
     struct hal_visit v = { .what = HAL_VISIT_PLAIN,
-                           .turns = PERIOD + b->turns / 4,
+                           .iterations = PERIOD + b->iterations / 4,
                            .interrupts = true };
     struct pmu_measured *m = b->measured;
     bool skids = trap == PMU_TRAP_INTERRUPT && b->what == PMU_RETIRED_INSTRUCTIONS;
@@ -202,7 +203,7 @@ void hal_measure(void (*visit)(struct hal_visit *), bool nmi)
                              .ctr = bit_lowest(able),
                              .select = pmu_select(pmu, events[e], PMU_USER),
                              .each = e == PMU_RETIRED_INSTRUCTIONS ? 2 : 1 };
-        b->turns = long_stretch(b);
+        b->iterations = long_stretch(b);
         measure_quiet(b);
         measure_exceptions(b);
         measure_interrupts(b);

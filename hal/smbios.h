@@ -25,5 +25,5 @@ struct boot_info;
  * empty. Once, on the boot CPU, before there are processes. */
 void smbios_read(const struct boot_info *boot, struct smbios *to);
 
-/* What a table of this length says. Any bytes are legal: nothing behind `length` is read. */
+/* What a table of this length says. Any bytes are legal: nothing after `length` is read. */
 void smbios_parse(const void *table, size_t length, struct smbios *to);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* AP start and IPIs. Under a hypervisor timeouts count PAUSEs, not time: an emulator's other CPUs
- * may wait millions of instructions for their turn. Source: Intel SDM vol. 3 "Multiple-processor
+ * may run only after millions of instructions. Source: Intel SDM vol. 3 "Multiple-processor
  * management". */
 #include "hal/smp.h"
 #include "hal/acpi.h"

@@ -7,7 +7,7 @@
 #include "kernel/nt/nt_profile.h"
 #include "pmu/pmu.h"
 
-#define SOURCE_IDS 256 /* the number of sources for which there is room */
+#define SOURCE_IDS 256 /* the capacity for sources */
 
 /* One source on some families of processors. The last row of a table has no name. */
 struct source_row {

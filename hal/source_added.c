@@ -25,8 +25,8 @@ ULONG_PTR HalSetProfileInterval(ULONG_PTR Interval)
 {
     return hal_source_set_interval(ProfileTime, Interval);
 }
-/* L: source_added_lock. A free element for a source of that name; NULL: the name exists, or there
- * is no room. */
+/* L: source_added_lock. A free element for a source of that name; NULL: the name exists, or the
+ * table is full. */
 static struct source_row *place_for(const char *name, uint8_t first)
 {
     struct source_row *free = NULL;

@@ -6,7 +6,7 @@
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof *(array))
 
-/* A loop in which `n` is the number of each bit of the mask in turn, lowest first. */
+/* A loop in which `n` is the number of each bit of the mask, lowest first. */
 #define for_each_bit(n, mask)                                                                      \
     for (uint64_t n##_rest = (mask), n;                                                            \
          n##_rest && (n = (uint64_t)__builtin_ctzll(n##_rest), true); n##_rest &= n##_rest - 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the loader told, in one form for all loaders. */
+/* What the loader reported, in one form for all loaders. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ struct boot_info {
     unsigned module_count;
     uint64_t moved;     /* how far the image lies above its load address */
     bool efi;           /* started by UEFI */
-    uint64_t efi_table; /* its system table, physical; 0: not told */
+    uint64_t efi_table; /* its system table, physical; 0: not reported */
     struct screen screen;
     const char *no_screen;  /* why there is none */
     bool rsdp_given;        /* multiboot 2 tag 14 or 15 */

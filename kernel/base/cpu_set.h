@@ -68,8 +68,9 @@ unsigned cpu_of_number(PROCESSOR_NUMBER number);
 /* False: no CPU is named, one that does not run, a group that there is not, or reserved fields are
  * not 0. */
 bool cpu_set_of_group(const GROUP_AFFINITY *affinity, struct cpu_set *set);
-/* What of a thread's set one GROUP_AFFINITY tells: the CPUs of its primary group, the lowest that
- * it has. As in Windows 11, a thread may run on all groups until somebody sets its affinity. */
+/* The part of a thread's set that one GROUP_AFFINITY can express: the CPUs of its primary
+ * group, the lowest that it has. As in Windows 11, a thread may run on all groups until somebody
+ * sets its affinity. */
 GROUP_AFFINITY cpu_set_primary(struct cpu_set set);
 
 /* A loop over the CPUs of *set, in order. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The small printf behind print, without any console: also built into the tests in ring 3. */
+/* The small printf that print uses, without any console: also built into the tests in ring 3. */
 #include <stdint.h>
 #include "kernel/base/print.h"
 

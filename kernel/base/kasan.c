@@ -58,7 +58,7 @@ void shadow_early(void)
         (*c)();
 }
 
-/* Takes memory below 4 GB from the end of the largest region, clear of modules; 0: no room. */
+/* Takes memory below 4 GB from the end of the largest region, clear of modules; 0: none is free. */
 static uint64_t take_memory(struct boot_info *info, uint64_t bytes)
 {
     struct boot_memory *best = NULL;

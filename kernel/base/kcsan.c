@@ -211,14 +211,14 @@ unsigned race_tell(void)
     unsigned n = 0;
     for (unsigned i = 0; i < __atomic_load_n(&race_count, __ATOMIC_ACQUIRE); i++) {
         struct race *r = &races[i];
-        if (r->told)
+        if (r->reported)
             continue;
         uint32_t offset;
         const char *name = symbol_of(r->address, &offset);
         print("# KCSAN: race at %lx %s+0x%x\n#   ", r->address, *name == '?' ? "" : name, offset);
         tell_side(&r->by[0], "\n#   ");
         tell_side(&r->by[1], "\n");
-        r->told = true;
+        r->reported = true;
         n++;
     }
     return n;
@@ -227,9 +227,9 @@ unsigned race_tell(void)
 bool race_take(const void *start, size_t size, struct race *found)
 {
     for (unsigned i = 0; i < __atomic_load_n(&race_count, __ATOMIC_ACQUIRE); i++) {
-        if (races[i].told || races[i].address - (uint64_t)start >= size)
+        if (races[i].reported || races[i].address - (uint64_t)start >= size)
             continue;
-        races[i].told = true;
+        races[i].reported = true;
         *found = races[i];
         return true;
     }

@@ -16,7 +16,7 @@ struct race_side {
 struct race {
     uint64_t address;
     struct race_side by[2]; /* by[1].pc == 0: code without instrumentation, or a device */
-    bool told;
+    bool reported;
 };
 
 /* Begins. All CPUs run, and each has its block. */
@@ -26,8 +26,8 @@ void race_check(const void *start, size_t size, bool write);
 /* Prints each race found since the last call, two lines each; returns how many. Any thread, below
  * DISPATCH_LEVEL, one CPU. */
 unsigned race_tell(void);
-/* For the test of KCSAN: takes a race that was found in [start, start + size) and not told; it is
- * not told any more. False if there is none. */
+/* For the test of KCSAN: takes a race that was found in [start, start + size) and not reported;
+ * it is not reported any more. False if there is none. */
 bool race_take(const void *start, size_t size, struct race *found);
 
 /* kcsan_*: the same functions, which do nothing in other builds. */

@@ -11,7 +11,7 @@
 /* The Makefile sets KASAN_ON to 0 or 1; with 1, frames have red zones. */
 #define KERNEL_STACK_SIZE (16384 << KASAN_ON)
 
-/* Segment selectors. SYSRET wants user SS and CS behind each other. */
+/* Segment selectors. SYSRET wants user SS, then user CS. */
 #define SEL_KERNEL_CS 0x08
 #define SEL_KERNEL_SS 0x10
 /* as in Windows */

@@ -21,7 +21,7 @@ void print_fresh_line(void);
 uint64_t print_ticks(void);
 /* Whether some CPU prints at this moment. */
 bool print_busy(void);
-/* From now on print takes no lock, and what it prints tells of a panic. */
+/* From now on print takes no lock, and what it prints reports a panic. */
 void print_break_lock(void);
 
 /* A line for the screen only; the bottom line of the screen. */
@@ -37,7 +37,7 @@ struct console {
     void (*put)(char c);
     void (*show)(char c);             /* the same for what print_screen prints */
     void (*status)(const char *text); /* shows the text in a line of its own */
-    void (*alarm)(void);              /* what comes next tells of a panic */
+    void (*alarm)(void);              /* what comes next reports a panic */
     void (*drain)(void);              /* waits until all that was put is on its way */
 };
 

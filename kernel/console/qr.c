@@ -63,7 +63,7 @@ static void fill_data(const char *text, size_t length, uint8_t *data, unsigned n
         data[i] = (uint8_t)pad;
 }
 
-/* All codewords in their order: one from each block in turn. Returns how many. */
+/* All codewords in their order: one from each block, again and again. Returns how many. */
 static unsigned codewords(const struct layout *l, const uint8_t *data, uint8_t *all)
 {
     uint8_t checks[2][CHECKS_MAX] = { 0 };

@@ -155,7 +155,7 @@ void screen_clear(void)
 /* --- A picture beside the text: a QR code at the screen's right edge. --- */
 
 #define TEXT_COLUMNS_MIN 30u /* beside it */
-#define MARGIN_TEXT 2u /* modules around it; characters leave no room for the standard's four */
+#define MARGIN_TEXT 2u /* modules around it; characters leave no space for the standard's four */
 #define MARGIN_PIXELS 4u
 #define MODULE_MIN 3u /* pixels */
 

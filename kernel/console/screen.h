@@ -27,7 +27,7 @@ void screen_print(const struct screen *screen, const char *none);
 void screen_map(void);
 /* Clears the screen; text fills it from edge to edge again. */
 void screen_clear(void);
-/* How many bytes a QR code beside text can hold here; 0: there is no room for one. */
+/* How many bytes a QR code beside text can hold here; 0: no space for one. */
 size_t screen_qr_capacity(void);
 /* Draws one at the right edge; until screen_clear, lines end before it and must not scroll. Nothing
  * happens if the text is longer than screen_qr_capacity. */
@@ -39,7 +39,7 @@ bool screen_has_room(size_t length);
 #define SCREEN_LINE_MAX 120
 void screen_color_by(uint8_t (*color_of)(const char *line));
 
-/* framebuffer.c: tells how many characters fit; draws one. */
+/* framebuffer.c: says how many characters fit; draws one. */
 void framebuffer_init(const struct screen *screen, unsigned *columns, unsigned *rows);
 void framebuffer_draw(unsigned column, unsigned row, uint16_t cell);
 /* How many characters fit into so many pixels; draws a square of one of VGA's colours. */

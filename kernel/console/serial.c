@@ -32,24 +32,24 @@ bool serial_open(struct serial *serial, uint16_t port)
     return serial->present = true;
 }
 
-static bool wait_for_room(struct serial *serial)
+static bool wait_for_space(struct serial *serial)
 {
     for (unsigned polls = 0; !(in8(serial->port + LSR) & LSR_EMPTY); polls++) {
         if (polls == POLL_LIMIT)
             return serial->present = false;
         pause();
     }
-    serial->room = serial->fifo;
+    serial->space = serial->fifo;
     return true;
 }
 
 bool serial_write(struct serial *serial, const void *bytes, size_t count)
 {
     const uint8_t *next = bytes;
-    while (count && serial->present && (serial->room || wait_for_room(serial))) {
-        size_t n = count < serial->room ? count : serial->room;
+    while (count && serial->present && (serial->space || wait_for_space(serial))) {
+        size_t n = count < serial->space ? count : serial->space;
         outs8(serial->port + DATA, next, n);
-        serial->room -= (unsigned)n;
+        serial->space -= (unsigned)n;
         next += n;
         count -= n;
     }

@@ -11,8 +11,8 @@
 struct serial {
     uint16_t port;
     bool present;
-    unsigned fifo; /* bytes that fit at once */
-    unsigned room; /* of these, free for sure */
+    unsigned fifo;  /* bytes that fit at once */
+    unsigned space; /* of these, free for sure */
 };
 
 /* False: no UART answers there. */

@@ -36,7 +36,7 @@ static uint64_t behind_modules(const struct boot_info *info, uint64_t start, siz
     return start;
 }
 
-/* The array stands behind the image in the first region with room for it. */
+/* The array stands after the image in the first region that is large enough. */
 static uint64_t place_array(const struct boot_info *info, size_t bytes)
 {
     uint64_t image_end_phys = (uint64_t)image_end - KERNEL_VMA;

@@ -23,8 +23,8 @@ ring3_loop:
     int3
 ring3_code_end:
 
-; void ring3_enter(uint64_t rip, uint64_t rflags, uint64_t turns, void *rsp0): returns when the code
-; has executed INT3.
+; void ring3_enter(uint64_t rip, uint64_t rflags, uint64_t iterations, void *rsp0): returns when
+; the code has executed INT3.
 ; Traps use this stack, below what is saved here.
 global ring3_enter
 ring3_enter:

@@ -17,7 +17,7 @@
 
 extern const uint8_t ring3_code[], ring3_code_end[], ring3_plain[], ring3_undefined[],
     ring3_page_fault[];
-extern void ring3_enter(uint64_t rip, uint64_t rflags, uint64_t turns, void *rsp0);
+extern void ring3_enter(uint64_t rip, uint64_t rflags, uint64_t iterations, void *rsp0);
 extern void ring3_on_int3(void), ring3_on_undefined(void), ring3_on_page_fault(void),
     ring3_on_interrupt(void), ring3_on_nmi(void);
 
@@ -45,7 +45,7 @@ static void visit(struct hal_visit *v)
     visiting = v;
     v->taken = 0;
     ring3_enter(CODE_AT + (uint64_t)(entries[v->what] - ring3_code), v->interrupts ? RFLAGS_IF : 0,
-                v->turns, (char *)tss + offsetof(struct tss, rsp0));
+                v->iterations, (char *)tss + offsetof(struct tss, rsp0));
     tss->rsp0 = before;
 }
 

@@ -16,7 +16,7 @@
 #include "tests/ring3/ring3.h"
 #include "tests/harness/user.h"
 
-static NTSTATUS control_session(ULONG code, struct session_info *d, ULONG in, ULONG out)
+static NTSTATUS control_with(ULONG code, struct session_info *d, ULONG in, ULONG out)
 {
     ULONG n = 0;
     return NtTraceControl(code, &d->info, in, &d->info, out, &n);
@@ -34,41 +34,39 @@ TEST(etw_control, start_refusals, "each reason for which a start is refused leav
     static const ULONG size = sizeof(WMI_LOGGER_INFORMATION);
     struct session_info d;
     session_describe(&d, SESSION_NAME);
-    CHECK_STATUS(control_session(EtwStartLoggerCode, &d, size - 1, size),
-                 STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(control_session(EtwStartLoggerCode, &d, size, size - 1),
-                 STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size - 1, size), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size - 1), STATUS_INFO_LENGTH_MISMATCH);
     d.info.Wnode.BufferSize = size - 1;
-    CHECK_STATUS(control_session(EtwStartLoggerCode, &d, size, size), STATUS_INFO_LENGTH_MISMATCH);
+    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_INFO_LENGTH_MISMATCH);
     session_describe(&d, SESSION_NAME);
     d.info.Wnode.Flags = 0;
-    CHECK_STATUS(control_session(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
     session_describe(&d, "");
-    CHECK_STATUS(control_session(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
     session_describe(&d, "a name of sixty-four characters, one more than there may be: 123");
-    CHECK_STATUS(control_session(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
     session_describe(&d, SESSION_NAME);
     d.info.LoggerName.Length--;
-    CHECK_STATUS(control_session(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
     session_describe(&d, SESSION_NAME);
     d.name[3] = 0x20ac;
-    CHECK_STATUS(control_session(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
     session_describe(&d, SESSION_NAME);
     d.info.LogFileMode = EVENT_TRACE_SYSTEM_LOGGER_MODE;
-    CHECK_STATUS(control_session(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
     d.info.LogFileMode = SESSION_MODE | 1; /* EVENT_TRACE_FILE_MODE_SEQUENTIAL */
-    CHECK_STATUS(control_session(EtwStartLoggerCode, &d, size, size), STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_NOT_SUPPORTED);
     session_describe(&d, SESSION_NAME);
     d.info.LogFileName = d.info.LoggerName;
-    CHECK_STATUS(control_session(EtwStartLoggerCode, &d, size, size), STATUS_NOT_SUPPORTED);
+    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_NOT_SUPPORTED);
     session_describe(&d, SESSION_NAME);
     d.info.LogFileMode = EVENT_TRACE_REAL_TIME_MODE;
     d.info.EnableFlags = EVENT_TRACE_FLAG_CSWITCH;
-    CHECK_STATUS(control_session(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_INVALID_PARAMETER);
     session_describe(&d, SESSION_NAME);
     d.info.BufferSize = 1024;
     d.info.MaximumBuffers = 17 * cpu_count; /* 16 MB may be */
-    CHECK_STATUS(control_session(EtwStartLoggerCode, &d, size, size), STATUS_NO_MEMORY);
+    CHECK_STATUS(control_with(EtwStartLoggerCode, &d, size, size), STATUS_NO_MEMORY);
     CHECK_STATUS(stop_by_name(SESSION_NAME), STATUS_WMI_INSTANCE_NOT_FOUND);
 }
 
@@ -136,7 +134,7 @@ TEST(etw_control, find,
         CHECK_STATUS(session_by_handle(codes[i], 5, &info), STATUS_WMI_INSTANCE_NOT_FOUND);
         session_describe(&d, "not there");
         CHECK_STATUS(session_control(codes[i], &d), STATUS_WMI_INSTANCE_NOT_FOUND);
-        CHECK_STATUS(control_session(codes[i], &d, sizeof d.info - 1, sizeof d.info),
+        CHECK_STATUS(control_with(codes[i], &d, sizeof d.info - 1, sizeof d.info),
                      STATUS_INFO_LENGTH_MISMATCH);
     }
     session_describe(&d, SESSION_NAME);

@@ -29,7 +29,7 @@ static NTSTATUS set_bytes(ULONG sub_class, TRACEHANDLE trace, ULONG length)
 }
 
 /* A session without a consumer. */
-static TRACEHANDLE start_session(const char *name, ULONG mode)
+static TRACEHANDLE start_unread(const char *name, ULONG mode)
 {
     struct session_info d;
     session_describe(&d, name);
@@ -48,7 +48,7 @@ TEST(etw_lists, tails,
      "lists that end in a part of an element, or that are shorter than their header, are refused "
      "[ET-05 ET-20]")
 {
-    struct session s = { start_session(SESSION_NAME, SESSION_MODE), NULL, 0 };
+    struct session s = { start_unread(SESSION_NAME, SESSION_MODE), NULL, 0 };
     static const ULONG classes[] = { EventTraceProfileCounterListInformation,
                                      EventTraceProfileEventListInformation,
                                      EventTraceProfileConfigInformation,
@@ -69,7 +69,7 @@ TEST(etw_lists, numbers,
      "lists of no source or too many, of no event, five events or unknown events are refused "
      "[ET-06 ET-07 ET-09 ET-21 ET-22]")
 {
-    struct session s = { start_session(SESSION_NAME, SESSION_MODE), NULL, 0 },
+    struct session s = { start_unread(SESSION_NAME, SESSION_MODE), NULL, 0 },
                    none = { NO_LOGGER, NULL, 0 };
     ULONG max = hal_counter_count() && hal_counter_count() < 7 ? hal_counter_count() : 7,
           unknown = 0x0525;
@@ -110,7 +110,7 @@ static ULONG fill_sources(ULONG *sources, ULONG max)
 TEST(etw_lists, maximum,
      "as many sources as the query reports are accepted; without counters none is [ET-08]")
 {
-    struct session s = { start_session(SESSION_NAME, SESSION_MODE), NULL, 0 };
+    struct session s = { start_unread(SESSION_NAME, SESSION_MODE), NULL, 0 };
     ULONG max = 99, n = 0, most[8];
     CHECK_STATUS(NtTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &max, sizeof max, &n),
                  STATUS_SUCCESS);
@@ -140,7 +140,7 @@ TEST(etw_lists, once,
     HANDLE all = NULL;
     SKIP_WITHOUT_PMU();
     for (unsigned i = 0; i < 3; i++) {
-        struct session s = { start_session(SESSION_NAME, SESSION_MODE), NULL, 0 };
+        struct session s = { start_unread(SESSION_NAME, SESSION_MODE), NULL, 0 };
         CHECK_STATUS(counter_list(&s, odd, 2), STATUS_NOT_SUPPORTED);
         CHECK_EQ(hal_counters_owned(), 0);
         CHECK_STATUS(counter_list(&s, instructions, 1), STATUS_SUCCESS);
@@ -154,7 +154,7 @@ TEST(etw_lists, once,
         CHECK_STATUS(HalFreeHardwareCounters(all), STATUS_SUCCESS);
     }
     struct session paged = {
-        start_session(SESSION_NAME, SESSION_MODE | EVENT_TRACE_USE_PAGED_MEMORY), NULL, 0
+        start_unread(SESSION_NAME, SESSION_MODE | EVENT_TRACE_USE_PAGED_MEMORY), NULL, 0
     };
     CHECK_STATUS(counter_list(&paged, instructions, 1), STATUS_INVALID_PARAMETER);
     CHECK_STATUS(event_list(&paged, swaps, 1), STATUS_INVALID_PARAMETER);
@@ -166,7 +166,7 @@ TEST(etw_lists, owned,
      "nothing stays allocated [ET-16 ET-17]")
 {
     SKIP_WITHOUT_PMU();
-    struct session s = { start_session(SESSION_NAME, SESSION_MODE), NULL, 0 };
+    struct session s = { start_unread(SESSION_NAME, SESSION_MODE), NULL, 0 };
     for (unsigned cpu = 0; cpu <= cpu_count; cpu++) { /* the last turn: all */
         bool one = cpu < cpu_count;
         GROUP_AFFINITY where = { one ? 1ul << cpu : 0, 0, { 0, 0, 0 } };
@@ -188,7 +188,7 @@ TEST(etw_lists, kernel_logger,
 {
     struct session s = { 0xFFFF, NULL, 0 };
     CHECK_STATUS(event_list(&s, swaps, 1), STATUS_WMI_INSTANCE_NOT_FOUND);
-    CHECK_EQ(start_session(KERNEL_LOGGER_NAME, EVENT_TRACE_REAL_TIME_MODE), 0xFFFF);
+    CHECK_EQ(start_unread(KERNEL_LOGGER_NAME, EVENT_TRACE_REAL_TIME_MODE), 0xFFFF);
     s.trace = 0x123456789876FFFF;
     bool counts = hal_counter_count() != 0;
     CHECK_STATUS(counter_list(&s, instructions, 1), counts ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED);
@@ -207,7 +207,7 @@ TEST(etw_lists, pebs,
      "the PEBS list accepts only the context switch, and is then refused because there is no PEBS "
      "[ET-32]")
 {
-    struct session s = { start_session(SESSION_NAME, SESSION_MODE), NULL, 0 };
+    struct session s = { start_unread(SESSION_NAME, SESSION_MODE), NULL, 0 };
     CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps, 2),
                  STATUS_INVALID_PARAMETER);
     CHECK_STATUS(session_list(EventTracePebsTracingInformation, s.trace, swaps + 1, 1),
@@ -225,7 +225,7 @@ TEST(etw_lists, pebs,
 TEST(etw_lists, sessions,
      "the query of sessions with lists names them, and reports the length that is needed")
 {
-    struct session s = { start_session(SESSION_NAME, SESSION_MODE), NULL, 0 };
+    struct session s = { start_unread(SESSION_NAME, SESSION_MODE), NULL, 0 };
     uint64_t room[8] = { 0 };
     ETW_PMC_SESSION_INFO *info = (ETW_PMC_SESSION_INFO *)(void *)room;
     ULONG n = 99;
@@ -243,7 +243,7 @@ TEST(etw_lists, sessions,
     CHECK_EQ(info->HookIdCount, 3);
     for (unsigned i = 0; i < 3; i++)
         CHECK_EQ(((USHORT *)(info + 1))[i], swaps[i]);
-    struct session other = { start_session("another", SESSION_MODE), NULL, 0 };
+    struct session other = { start_unread("another", SESSION_MODE), NULL, 0 };
     CHECK_STATUS(event_list(&other, swaps, 1), STATUS_SUCCESS);
     CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, room, sizeof room, &n),
                  STATUS_SUCCESS);
