@@ -184,7 +184,8 @@ NAMES = @tests/names $(1) | awk -F '\t' '{ printf "      %-22s %s\n", $$1, $$2 }
 
 # doc/commands.md is the list of commands: its first section, all of it. Then the variables.
 help:
-	@sed -n '/^## To begin/,/^## Machines/p' doc/commands.md | sed '/^## /d; s/^    //' | fold -sw 79
+	@sed -n '/^## To begin/,/^## Machines/p' doc/commands.md | sed '1,2d; /^## /d; s/^    //' | \
+	    fold -sw 79
 help-all:
 	@sed -n '/^## /,$$p' doc/commands.md | sed 's/^## \(.*\)/\1:/' | fold -sw 100
 	@echo

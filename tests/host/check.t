@@ -90,7 +90,7 @@ sub check_commands
         $known{$_} = 1 for split ' ', $1;
     }
     my $list = join '', Text::lines('doc/commands.md');
-    my @targets = map { /^\.PHONY: (.*)/s ? grep { /^[a-z-]+$/ } split ' ', $1 : () }
+    my @targets = map { /^(?:\.PHONY:|ACTIONS :=) (.*)/s ? grep { /^[a-z-]+$/ } split ' ', $1 : () }
         split /(?<!\\)\n/, join '', Text::lines('Makefile');
     my @missing = grep { $_ ne 'all' && $list !~ /^    make (?:.*\s)?$_\b/m } @targets;
     holds('each command and variable that a page names is there; doc/commands.md has '
