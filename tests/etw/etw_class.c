@@ -329,6 +329,13 @@ TEST(etw_class, add_refusals,
     CHECK_STATUS(set_class(&add, sizeof add), STATUS_INVALID_PARAMETER);
     add = describe_event("of more than thirty-two characters", 2);
     CHECK_STATUS(set_class(&add, sizeof add), STATUS_INVALID_PARAMETER);
+    static struct {
+        struct add add;
+        uint8_t more[4 * PAGE_SIZE];
+    } big;
+    memset(&big, 'x', sizeof big);
+    big.add = describe_event("of more than thirty-two characters", 2);
+    CHECK_STATUS(set_class(&big, sizeof big), STATUS_INVALID_PARAMETER);
     add = describe_event("Timer", 2);
     CHECK_STATUS(set_class(&add, sizeof add), STATUS_INSUFFICIENT_RESOURCES);
     CHECK_STATUS(set_class(&remove, sizeof remove), STATUS_INVALID_PARAMETER);

@@ -91,6 +91,13 @@ static void stop_here(void *argument)
     irql_lower(old);
 }
 
+static void clear_here(void *argument)
+{
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    pmu_clear(*(const uint64_t *)argument);
+    irql_lower(old);
+}
+
 static HANDLE own_counters(struct cpu_set where, uint64_t counters,
                            PPHYSICAL_COUNTER_OVERFLOW_HANDLER handler)
 {
@@ -217,6 +224,26 @@ TEST(hal_overflow, without_handler,
     release_owner(quiet);
     if (other)
         release_owner(other);
+}
+
+TEST(hal_overflow, after_free,
+     "an overflow of a counter that was freed calls nobody, not even the owner of other counters "
+     "that has its place")
+{
+    SKIP_WITHOUT_INSTRUCTIONS();
+    uint64_t counters = common_instructions(), lowest = counters & -counters;
+    if (counters == lowest)
+        SKIP("only one counter counts instructions");
+    forget_seen();
+    release_owner(own_counters(cpu_set_one(0), lowest, first_handler));
+    HANDLE other = own_counters(cpu_set_one(0), counters & ~lowest, first_handler);
+    uint64_t before = interrupts();
+    overflow_on(0, lowest);
+    lab_wait_quietly();
+    CHECK(interrupts() != before); /* it did overflow */
+    CHECK_EQ(calls(0), 0);
+    smp_call(cpu_set_one(0), clear_here, &lowest);
+    release_owner(other);
 }
 
 TEST(hal_overflow, rearmed, "a handler that re-arms its counter is called again and again [HC-36]")

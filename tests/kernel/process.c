@@ -5,6 +5,10 @@
 #include "kernel/ke/dispatcher.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
+#include "kernel/base/x86.h"
+#include "kernel/mm/phys.h"
+#include "kernel/mm/vm.h"
+#include "tests/harness/peek.h"
 #include "tests/harness/test.h"
 #include "tests/harness/threads.h"
 
@@ -94,4 +98,21 @@ TEST(process, asked_to_end, "a thread that was asked to end does not begin to wa
     REQUIRE(thread != NULL);
     team_end(thread);
     CHECK_STATUS(found, STATUS_THREAD_IS_TERMINATING);
+}
+
+TEST(
+    process, table_goes_with_it,
+    "a kernel thread that runs after one of ring 3 has the kernel's page tables, not the process's")
+{
+    test_run_on(0);
+    struct runner r = start_on(user_spin, 0, cpu_set_one(0));
+    for (unsigned seen = 0; r.thread && seen < 20;) {
+        uint64_t cycles = r.thread->cycles;
+        sched_switch(WrYieldExecution);
+        CHECK_EQ(read_cr3() & ~(uint64_t)(PAGE_SIZE - 1), virt_to_phys(vm_kernel_pml4));
+        seen += r.thread->cycles != cycles;
+        pause();
+    }
+    end_by_force(r.process, r.thread);
+    test_run_anywhere();
 }

@@ -120,7 +120,8 @@ TEST(vm, protections_on,
     test_run_anywhere();
 }
 
-TEST(copy, refuses, "copy_in and copy_out refuse memory that does not belong to ring 3")
+TEST(copy, refuses,
+     "copy_in and copy_out refuse memory that does not belong to ring 3, and close it again")
 {
     static const uint64_t bad[] = {
         0,          8,          0x1000,        USER_END - 8, USER_END, USER_END + 8,
@@ -131,6 +132,7 @@ TEST(copy, refuses, "copy_in and copy_out refuse memory that does not belong to 
         CHECK_STATUS(copy_in(&word, (const void *)bad[i], sizeof word), STATUS_ACCESS_VIOLATION);
         CHECK_STATUS(copy_out((void *)bad[i], &word, sizeof word), STATUS_ACCESS_VIOLATION);
         CHECK_STATUS(copy_in(&word, (const void *)bad[i], 3), STATUS_ACCESS_VIOLATION);
+        CHECK_EQ(read_flags() & RFLAGS_AC, 0);
     }
     CHECK_STATUS(copy_in(&word, &word, sizeof word), STATUS_ACCESS_VIOLATION);
     CHECK_EQ(word, 0x1234);

@@ -3,6 +3,7 @@
  * configuration ends with it. The statuses for a single process are in tests/programs/refused.c. */
 #include "hal/hal.h"
 #include "hal/smp.h"
+#include "kernel/base/bits.h"
 #include "kernel/profiling/counter_config.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/peek.h"
@@ -51,6 +52,26 @@ TEST(tp_driver, second_process,
         CHECK_STATUS(user_run(USER(user_driver_set), STATUS_SUCCESS), STATUS_SUCCESS);
         CHECK_EQ(hal_counters_available(SMP_ALL), before);
     }
+}
+
+/* Each CPU: nobody is there to be told of a wrap. */
+static void check_selects(void *available)
+{
+    for_each_bit(ctr, pmu_here()->counters & ~*(const uint64_t *)available)
+        if (!CHECK_EQ(pmu_selected(ctr) & (PMU_KERNEL | PMU_INTERRUPT), 0))
+            return;
+}
+
+TEST(tp_driver, quiet,
+     "counters of a process's configuration count ring 3 only and do not interrupt when they wrap")
+{
+    SKIP_WITHOUT_PMU();
+    struct runner holder = start_holder();
+    REQUIRE(holder.thread != NULL);
+    uint64_t available = hal_counters_available(SMP_ALL);
+    CHECK((pmu_common_counters(SMP_ALL) & ~available) != 0);
+    smp_call(SMP_ALL, check_selects, &available);
+    end_by_force(holder.process, holder.thread);
 }
 
 TEST(tp_driver, wide_sources,

@@ -23,11 +23,11 @@ static DWORD partner(PVOID here)
 
 TEST_USER(etw_session, context_swaps,
           "ring 3 starts a session and reads complete records of context switches, each from the "
-          "thread before to the next")
+          "thread before to the next; one that gave way is ready, one that sleeps is waiting")
 {
     struct session s;
     uint8_t *bytes = ring3_pages(BYTES / RING3_PAGE);
-    ULONG n = 0, swaps = 0, mine = 0, me = GetCurrentThreadId(), running = 0;
+    ULONG n = 0, swaps = 0, mine = 0, slept = 0, me = GetCurrentThreadId(), running = 0;
     volatile BOOL partner_here = FALSE;
     REQUIRE(bytes && session_start(&s, 16, 16));
     SetThreadAffinityMask(GetCurrentThread(), 1);
@@ -37,6 +37,8 @@ TEST_USER(etw_session, context_swaps,
         ZwYieldExecution();
     yield_often(50);
     WaitForSingleObject(other, INFINITE);
+    for (unsigned i = 0; i < 3; i++)
+        Sleep(1);
     CHECK_STATUS(session_mask(&s, 0, 0), STATUS_SUCCESS);
     CHECK_STATUS(session_flush(&s), STATUS_SUCCESS);
     CHECK_STATUS(session_read(&s, bytes, BYTES, &n), STATUS_SUCCESS);
@@ -49,11 +51,16 @@ TEST_USER(etw_session, context_swaps,
             continue;
         if (swaps++)
             CHECK_EQ(swap->OldThreadId, running);
+        if (swap->OldThreadId == me && swap->OldWaitReason == DelayExecution)
+            slept += CHECK_EQ(swap->OldState, 5);
+        if (swap->OldThreadId == me && swap->OldWaitReason >= (CHAR)WrQuantumEnd)
+            CHECK_EQ(swap->OldState, 1);
         running = swap->NewThreadId;
         mine += running == me;
     }
     CHECK_RANGE(mine, 25,
                 200); /* 50 yields; timer ticks and the partner's start add or take some */
+    CHECK_EQ(slept, 3);
     CHECK_EQ(session_stop(&s), 0);
     CHECK_STATUS(session_read(&s, bytes, BYTES, &n), STATUS_WMI_INSTANCE_NOT_FOUND);
     session_close(&s);

@@ -237,6 +237,32 @@ TEST_USER(synch_waits, terminated,
     close_all(MAXIMUM_WAIT_OBJECTS);
 }
 
+static DWORD wait_for_one_twice(PVOID event)
+{
+    const HANDLE both[2] = { event, event };
+    return WaitForMultipleObjects(2, both, FALSE, INFINITE);
+}
+
+TEST_USER(
+    synch_waits, one_twice,
+    "three threads that wait for one event, named twice, all end when it is set, by its first "
+    "number")
+{
+    HANDLE threads[3], gate = event(TRUE, FALSE);
+    for (unsigned i = 0; i < 3; i++)
+        REQUIRE((threads[i] = CreateThread(NULL, 0, wait_for_one_twice, gate, 0, NULL)) != NULL);
+    Sleep(2);
+    CHECK(SetEvent(gate));
+    CHECK_EQ(WaitForMultipleObjects(3, threads, TRUE, INFINITE), WAIT_OBJECT_0);
+    for (unsigned i = 0; i < 3; i++) {
+        DWORD code = 9;
+        CHECK(GetExitCodeThread(threads[i], &code));
+        CHECK_EQ(code, WAIT_OBJECT_0);
+        CHECK(CloseHandle(threads[i]));
+    }
+    CHECK(CloseHandle(gate));
+}
+
 /* --- Many at once. --- */
 
 static LONG counter;
