@@ -8,12 +8,11 @@
 
 /* clang-format off */
 enum {
-    ID = 0x20, TPR = 0x80, EOI = 0xb0, SPURIOUS = 0xf0, ICR = 0x300, ICR_HIGH = 0x310, LVT_TIMER = 0x320,
-    LVT_CMCI = 0x2f0, LVT_THERMAL = 0x330, LVT_PMI = 0x340, LVT_LINT0 = 0x350, LVT_LINT1 = 0x360, LVT_ERROR = 0x370,
+    ID = 0x20, TPR = 0x80, SPURIOUS = 0xf0, ICR = 0x300, ICR_HIGH = 0x310, LVT_TIMER = 0x320,
+    LVT_CMCI = 0x2f0, LVT_THERMAL = 0x330, LVT_LINT0 = 0x350, LVT_LINT1 = 0x360, LVT_ERROR = 0x370,
     TIMER_INITIAL = 0x380, TIMER_CURRENT = 0x390, TIMER_DIVIDE = 0x3e0, VERSION = 0x30, IN_SERVICE = 0x100, REQUESTED = 0x200
 };
 /* clang-format on */
-#define APIC_PHYSICAL 0xfee00000ul
 #define ICR_BUSY (1u << 12)
 #define ICR_ASSERT (1u << 14) /* the level: 1, except to end an INIT */
 #define ICR_NMI (ICR_ASSERT | 4u << 8)
@@ -27,39 +26,26 @@ enum {
 #define BUSY_LIMIT 100000 /* PAUSEs */
 
 uint64_t apic_timer_hz;
-static bool x2apic;
-
-static volatile uint32_t *mmio(unsigned reg)
-{
-    return (volatile uint32_t *)(DIRECT_MAP + APIC_PHYSICAL + reg);
-}
+bool apic_x2;
 
 static uint32_t read_register(unsigned reg)
 {
-    return x2apic ? (uint32_t)rdmsr(MSR_X2APIC + (reg >> 4)) : *mmio(reg);
-}
-
-static void write(unsigned reg, uint32_t value)
-{
-    if (x2apic)
-        wrmsr(MSR_X2APIC + (reg >> 4), value);
-    else
-        *mmio(reg) = value;
+    return apic_x2 ? (uint32_t)rdmsr(MSR_X2APIC + (reg >> 4)) : *apic_mmio(reg);
 }
 
 __attribute__((noinline)) static void write_icr(uint32_t id, uint32_t low)
 {
     uint64_t flags = read_flags();
     cli();
-    if (x2apic) {
+    if (apic_x2) {
         fence(); /* this WRMSR is not serializing: the IPI might arrive before earlier stores are
                     visible */
         wrmsr(MSR_X2APIC + (ICR >> 4), (uint64_t)id << 32 | low);
     } else {
-        for (unsigned i = 0; (*mmio(ICR) & ICR_BUSY) && i < BUSY_LIMIT; i++)
+        for (unsigned i = 0; (*apic_mmio(ICR) & ICR_BUSY) && i < BUSY_LIMIT; i++)
             pause();
-        *mmio(ICR_HIGH) = id << 24;
-        *mmio(ICR) = low;
+        *apic_mmio(ICR_HIGH) = id << 24;
+        *apic_mmio(ICR) = low;
     }
     if (flags & RFLAGS_IF)
         sti();
@@ -82,29 +68,28 @@ void apic_init_cpu(void)
 {
     uint64_t base = rdmsr(MSR_APIC_BASE);
 
-    x2apic = cpu_features.x2apic;
+    apic_x2 = cpu_features.x2apic;
     wrmsr(MSR_APIC_BASE, base | APIC_BASE_ENABLE);
-    if (x2apic)
+    if (apic_x2)
         wrmsr(MSR_APIC_BASE, base | APIC_BASE_ENABLE | APIC_BASE_X2APIC);
-    write(SPURIOUS, APIC_ENABLE | SPURIOUS_VECTOR);
-    write(TPR, 0);
+    apic_write(SPURIOUS, APIC_ENABLE | SPURIOUS_VECTOR);
+    apic_write(TPR, 0);
     unsigned lvt_last = read_register(VERSION) >> 16 & 0xff;
-    write(LVT_TIMER, APIC_LVT_MASKED);
-    write(LVT_LINT0, APIC_LVT_MASKED);
-    write(LVT_LINT1, APIC_LVT_NMI);
-    write(LVT_ERROR, APIC_LVT_MASKED);
+    apic_write(LVT_TIMER, APIC_LVT_MASKED);
+    apic_write(LVT_LINT0, APIC_LVT_MASKED);
+    apic_write(LVT_LINT1, APIC_LVT_NMI);
+    apic_write(LVT_ERROR, APIC_LVT_MASKED);
     if (lvt_last >= 4)
-        write(LVT_PMI, APIC_LVT_MASKED);
+        apic_write(APIC_LVT_PMI, APIC_LVT_MASKED);
     if (lvt_last >= 5)
-        write(LVT_THERMAL, APIC_LVT_MASKED);
+        apic_write(LVT_THERMAL, APIC_LVT_MASKED);
     if (lvt_last >= 6)
-        write(LVT_CMCI, APIC_LVT_MASKED);
+        apic_write(LVT_CMCI, APIC_LVT_MASKED);
     end_left_over();
 }
 
-const char *apic_mode(void) { return x2apic ? "x2APIC" : "xAPIC"; }
-uint32_t apic_id(void) { return x2apic ? read_register(ID) : read_register(ID) >> 24; }
-void apic_eoi(void) { write(EOI, 0); }
+const char *apic_mode(void) { return apic_x2 ? "x2APIC" : "xAPIC"; }
+uint32_t apic_id(void) { return apic_x2 ? read_register(ID) : read_register(ID) >> 24; }
 
 void apic_finish_interrupts(void)
 {
@@ -113,21 +98,21 @@ void apic_finish_interrupts(void)
             apic_eoi();
 }
 
-void apic_write_pmi_lvt(uint32_t value) { write(LVT_PMI, value); }
-uint32_t apic_read_pmi_lvt(void) { return read_register(LVT_PMI); }
+uint32_t apic_read_pmi_lvt(void) { return read_register(APIC_LVT_PMI); }
 void apic_send(uint32_t id, uint8_t vector) { write_icr(id, ICR_ASSERT | vector); }
 void apic_send_self(uint8_t vector)
 {
-    if (x2apic) {
+    if (apic_x2) {
         wrmsr(MSR_X2APIC + (ICR >> 4), ICR_SELF | vector);
         return;
     }
-    for (unsigned i = 0; (*mmio(ICR) & ICR_BUSY) && i < BUSY_LIMIT; i++)
+    for (unsigned i = 0; (*apic_mmio(ICR) & ICR_BUSY) && i < BUSY_LIMIT; i++)
         pause();
-    *mmio(ICR) = ICR_SELF | vector; /* ICR_HIGH stays: an interrupted write_icr may have set it */
+    *apic_mmio(ICR) =
+        ICR_SELF | vector; /* ICR_HIGH stays: an interrupted write_icr may have set it */
 }
 
-bool apic_reaches(uint32_t id) { return x2apic ? id != 0xffffffff : id < 0xff; }
+bool apic_reaches(uint32_t id) { return apic_x2 ? id != 0xffffffff : id < 0xff; }
 
 /* One bit of the 256 of a register. */
 static bool bit_of(uint32_t reg, uint8_t vector)
@@ -145,9 +130,9 @@ void apic_send_startup(uint32_t id, uint8_t page) { write_icr(id, ICR_STARTUP | 
 
 void apic_timer_count(void)
 {
-    write(TIMER_DIVIDE, 0xb); /* by 1 */
-    write(LVT_TIMER, APIC_LVT_MASKED);
-    write(TIMER_INITIAL, 0xffffffff);
+    apic_write(TIMER_DIVIDE, 0xb); /* by 1 */
+    apic_write(LVT_TIMER, APIC_LVT_MASKED);
+    apic_write(TIMER_INITIAL, 0xffffffff);
 }
 
 uint64_t apic_timer_elapsed(void) { return 0xffffffff - read_register(TIMER_CURRENT); }
@@ -162,9 +147,9 @@ uint64_t apic_timer_period(void) { return timer.period_ns; }
 void apic_timer_change(uint64_t period_ns)
 {
     uint64_t ticks = apic_timer_hz / 1000 * period_ns / 1000000;
-    write(TIMER_DIVIDE, 0xb);
-    write(LVT_TIMER, TIMER_PERIODIC | timer.vector);
-    write(TIMER_INITIAL, ticks > 0xffffffff ? 0xffffffff : ticks ? (uint32_t)ticks : 1);
+    apic_write(TIMER_DIVIDE, 0xb);
+    apic_write(LVT_TIMER, TIMER_PERIODIC | timer.vector);
+    apic_write(TIMER_INITIAL, ticks > 0xffffffff ? 0xffffffff : ticks ? (uint32_t)ticks : 1);
 }
 
 void apic_timer_start(uint8_t vector, uint64_t period_ns)

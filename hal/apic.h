@@ -3,19 +3,39 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include "kernel/base/layout.h"
+#include "kernel/base/msr.h"
+#include "kernel/base/x86.h"
 
 #define APIC_PMI_VECTOR 0xfe
 #define APIC_NOTED_VECTOR 0xfd /* with pmi=nmi: the NMI has queued samples */
+#define APIC_LVT_PMI 0x340     /* its register */
 #define APIC_LVT_MASKED (1u << 16)
 #define APIC_LVT_NMI (4u << 8)
+
+extern bool apic_x2; /* const once the boot CPU's is on */
+
+static inline volatile uint32_t *apic_mmio(unsigned reg)
+{
+    return (volatile uint32_t *)(DIRECT_MAP + 0xfee00000ul + reg);
+}
+
+/* Inline, because every sample executes the two that call it. */
+static inline void apic_write(unsigned reg, uint32_t value)
+{
+    if (__builtin_expect(apic_x2, 0))
+        wrmsr(MSR_X2APIC + (reg >> 4), value);
+    else
+        *apic_mmio(reg) = value;
+}
+static inline void apic_eoi(void) { apic_write(0xb0, 0); }
+/* The counter LVT. */
+static inline void apic_write_pmi_lvt(uint32_t value) { apic_write(APIC_LVT_PMI, value); }
 
 /* Turns this CPU's APIC on, with every local interrupt masked but LINT1, the NMI. */
 void apic_init_cpu(void);
 const char *apic_mode(void);
 uint32_t apic_id(void);
-void apic_eoi(void);
-/* The counter LVT. */
-void apic_write_pmi_lvt(uint32_t value);
 uint32_t apic_read_pmi_lvt(void);
 /* Sends an interrupt to the CPU with this APIC id. */
 void apic_send(uint32_t id, uint8_t vector);

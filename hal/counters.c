@@ -47,10 +47,10 @@ struct request {
 };
 
 static struct lock counters_lock = LOCK("counters", DISPATCH_LEVEL);
-static struct owner owners[OWNERS_MAX];       /* L: counters_lock */
-static struct owner *owners_end = owners;     /* L: counters_lock; from here on never used */
-static uint64_t serial;                       /* L: counters_lock; makes each handle unique */
-static uint16_t owner_of[MAX_CPUS][COUNTERS]; /* slot + 1; see above */
+static struct owner owners[OWNERS_MAX];   /* L: counters_lock */
+static struct owner *owners_end = owners; /* L: counters_lock; from here on never used */
+static uint64_t serial;                   /* L: counters_lock; makes each handle unique */
+static struct owner *owner_table[MAX_CPUS * COUNTERS]; /* NULL: nobody's; see above */
 
 static bool parse_affinity(struct request *request, const GROUP_AFFINITY *affinity, ULONG count)
 {
@@ -129,12 +129,22 @@ static bool is_free(const struct request *request)
     return true;
 }
 
+static inline struct owner **owner_of(unsigned cpu, unsigned ctr)
+{
+    return &owner_table[cpu * COUNTERS + ctr];
+}
+
 /* L: counters_lock */
-static void install(const struct owner *owner)
+static void install(struct owner *owner)
 {
     for_each_cpu(cpu, &owner->cpus)
         for_each_bit(ctr, owner->counters & pmu_of(cpu)->counters)
-            __atomic_store_n(&owner_of[cpu][ctr], (uint16_t)(owner - owners + 1), __ATOMIC_RELEASE);
+            __atomic_store_n(owner_of(cpu, ctr), owner, __ATOMIC_RELEASE);
+}
+
+static void ignore_overflow(ULONGLONG OverflowBits, HANDLE OwningHandle)
+{
+    (void)OverflowBits, (void)OwningHandle;
 }
 
 /* L: counters_lock. NULL: no slot is free. */
@@ -147,7 +157,7 @@ static struct owner *add_owner(const char *name, const struct request *request)
         *o = (struct owner){ .name = name,
                              .cpus = request->cpus,
                              .counters = request->counters,
-                             .handler = request->handler,
+                             .handler = request->handler ? request->handler : ignore_overflow,
                              .tag = request->tag };
         o->handle = (HANDLE)((++serial * OWNERS_MAX | (uint64_t)(o - owners)) << 2);
         install(o);
@@ -213,9 +223,9 @@ NTSTATUS hal_counters_claim_others(const char *name, uint64_t counters, PHANDLE 
 void hal_counters_check(uint64_t counters)
 {
     for_each_bit(ctr, pmu_rewritten() & counters) {
-        uint16_t slot = owner_of[cpu_number()][ctr];
-        if (slot)
-            __atomic_fetch_or(&owners[slot - 1].rewritten, PMU_BIT(ctr), __ATOMIC_RELAXED);
+        struct owner *owner = *owner_of(cpu_number(), ctr);
+        if (owner)
+            __atomic_fetch_or(&owner->rewritten, PMU_BIT(ctr), __ATOMIC_RELAXED);
     }
 }
 
@@ -247,7 +257,7 @@ static void release_here(void *argument)
     hal_counters_check(counters);
     pmu_clear(counters);
     for_each_bit(ctr, counters)
-        owner_of[cpu_number()][ctr] = 0;
+        *owner_of(cpu_number(), ctr) = NULL;
     irql_lower(old);
 }
 
@@ -292,21 +302,31 @@ void hal_counters_release_all(void)
             finish_free(o);
 }
 
-void hal_counters_overflowed(uint64_t counters)
+/* NULL: nobody owns the lowest of these counters here. */
+static inline const struct owner *owner_here(uint64_t counters)
 {
-    const uint16_t *slots = owner_of[cpu_number()];
+    return *owner_of(cpu_number(), bit_lowest(counters));
+}
+
+static __attribute__((noinline)) void call_owners(uint64_t counters)
+{
     while (counters) {
-        uint16_t slot = slots[bit_lowest(counters)];
-        if (!slot) {
-            counters &= counters - 1;
-            continue;
-        }
-        const struct owner *owner = &owners[slot - 1];
-        uint64_t mine = counters & owner->counters;
+        const struct owner *owner = owner_here(counters);
+        uint64_t mine = counters & (owner ? owner->counters : -counters);
         counters &= ~mine;
-        if (owner->handler)
+        if (owner)
             owner->handler(mine, owner->handle);
     }
+}
+
+/* Every sample calls this, and nearly always one owner's counters have overflowed. */
+void hal_counters_overflowed(uint64_t counters)
+{
+    const struct owner *owner = owner_here(counters);
+    if (!owner || counters & ~owner->counters)
+        call_owners(counters);
+    else
+        owner->handler(counters, owner->handle);
 }
 
 uint64_t hal_counters_available(struct cpu_set among)

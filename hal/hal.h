@@ -5,7 +5,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
-#include "kernel/base/cpu_set.h"
+#include "kernel/base/cpu.h"
 #include "kernel/nt/nt_profile.h"
 #include "kernel/base/x86.h"
 
@@ -197,13 +197,14 @@ void hal_pmi_deliver(struct trap_frame *frame, uint64_t counters);
  * PASSIVE_LEVEL. */
 NTSTATUS hal_pmi_set_driver(PMIHANDLER handler);
 /* For overflow handlers: the frame of the current interrupt. */
-struct trap_frame *hal_pmi_frame(void);
+static inline struct trap_frame *hal_pmi_frame(void) { return CPU_FIELD(pmi_frame); }
 /* Tests that an overflow interrupts this CPU, on which the caller must stay; false: the
  * interrupt does not come. True without a PMU, or if no counter is free. IRQL PASSIVE_LEVEL,
  * interrupts on. */
 bool hal_pmi_prove(void);
 
-/* From interrupt.c to counters.c: calls the handlers of those who own these counters here. */
+/* From interrupt.c to counters.c: calls the handlers of those who own these counters, at least
+ * one, here. */
 void hal_counters_overflowed(uint64_t counters);
 
 /* --- What counters of ring 3 count too much (measure.c). --- */
@@ -229,9 +230,12 @@ int64_t hal_trap_adds(unsigned ctr, enum hal_trap trap);
 bool hal_traps_add(void); /* whether any trap adds to any counter */
 
 /* --- Sources (source.c). ProfileTime is always supported. IRQL <= DISPATCH_LEVEL. --- */
+
 #define HAL_SOURCE_NAME_MAX 33 /* with its end */
 #define HAL_SOURCE_CODE_MAX 0xfff
 
+/* Called once, at boot: each gets its default interval. */
+void hal_sources_init(void);
 /* Whether every processor, or each one in the mask, can sample by the source and counts the same
  * event for it. NT: Windows says nothing of processors that differ. Without a mask the answer is
  * for all processors; a source that only some have can be used on those. */

@@ -24,8 +24,7 @@
 #define PROVE_PAUSES 100000u /* limit until it overflows; dead counters were excluded before */
 #define PROVE_LATENCY 2000u  /* PAUSEs from the overflow to its interrupt */
 
-static struct trap_frame *frames[MAX_CPUS]; /* each its CPU's own */
-static uint32_t proved;                     /* atomic: interrupts taken by hal_pmi_prove */
+static uint32_t proved; /* atomic: interrupts taken by hal_pmi_prove */
 
 /* A queue of samples from the NMI to the handler of the self-IPI. The NMI writes head, the handler
  * writes tail. */
@@ -93,23 +92,23 @@ bool hal_pmi_noted(uint64_t *rip, uint64_t *cs, uint64_t *counters)
 
 void hal_pmi_deliver(struct trap_frame *frame, uint64_t counters)
 {
-    frames[cpu_number()] = frame;
+    CPU_SET_FIELD(pmi_frame, frame);
     pmu_pause();
     hal_counters_overflowed(counters);
     pmu_resume();
 }
 
-struct trap_frame *hal_pmi_frame(void) { return frames[cpu_number()]; }
-
 void hal_pmi(struct trap_frame *frame)
 {
-    frames[cpu_number()] = frame;
+    CPU_SET_FIELD(pmi_frame, frame);
     pmu_pause();
     PMIHANDLER handler = __atomic_load_n(&driver_handler, __ATOMIC_ACQUIRE);
     if (handler)
         handler(hal_pmi_frame()); /* not `frame`, which then need not be saved across the call */
     /* May be 0: the interrupt before may have handled two overflows at once. */
-    hal_counters_overflowed(pmu_take_overflow());
+    uint64_t overflowed = pmu_take_overflow();
+    if (__builtin_expect(overflowed != 0, 1))
+        hal_counters_overflowed(overflowed);
     /* Intel's APIC masked the entry when it delivered, AMD's did not. It is unmasked while the
      * counters pause, because an overflow while the entry is masked never raises an interrupt.
      * (Linux unmasks later on Haswell and newer, to avoid spurious NMIs. Here a spurious interrupt

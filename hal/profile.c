@@ -4,7 +4,7 @@
  * processor.
  *
  * Locking: `guard` guards grants and users, and is held across IPIs. What the interrupt reads
- * (source_of, timer) belongs to its processor, which changes it at PROFILE_LEVEL.
+ * (sources, timer) belongs to its processor, which changes it at PROFILE_LEVEL.
  *
  * Source: ntddk.h; Windows' HalStartProfileInterrupt as ReactOS describes it. */
 #include "hal/apic.h"
@@ -31,40 +31,58 @@ struct grant {
 };
 
 static struct mutex guard = MUTEX("the profile interrupt");
-static struct grant grants[GRANTS_MAX];       /* L: guard */
-static uint16_t users[SOURCE_IDS][MAX_CPUS];  /* L: guard */
-static unsigned all_users;                    /* L: guard; their sum */
-static uint8_t source_of[MAX_CPUS][COUNTERS]; /* the source that a counter samples by; 0: none */
+static struct grant grants[GRANTS_MAX];      /* L: guard */
+static uint16_t users[SOURCE_IDS][MAX_CPUS]; /* L: guard */
+static unsigned all_users;                   /* L: guard; their sum */
+static uint8_t sources[MAX_CPUS * COUNTERS]; /* by processor and counter; 0: it does not sample */
 
 static struct {
     uint64_t period_ns; /* of the timer, while it samples; 0: it does not */
     uint64_t due_ns;    /* time since the last sample */
 } timer[MAX_CPUS];
 
+static inline uint8_t *source_of(unsigned cpu, unsigned ctr)
+{
+    return &sources[cpu * COUNTERS + ctr];
+}
+
 static void lock_profile(void) { mutex_acquire(&guard); }
 static void unlock_profile(void) { mutex_release(&guard); }
 
 /* --- The interrupt. --- */
 
-/* The overflow handler of every grant. A grant has one counter. */
-static void overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle)
+/* A grant has one counter. */
+static inline void sample(uint64_t counter, bool rearm)
 {
-    unsigned ctr = bit_lowest(OverflowBits);
-    KPROFILE_SOURCE source = (KPROFILE_SOURCE)source_of[cpu_number()][ctr];
-    (void)OwningHandle;
+    unsigned ctr = bit_lowest(counter);
+    KPROFILE_SOURCE source = (KPROFILE_SOURCE)*source_of(cpu_number(), ctr);
     if (!source)
         return;
-    if (!pmi_by_nmi) /* else the NMI has done it */
+    if (rearm)
         pmu_rearm(ctr, source_interval(source));
     KeProfileInterruptWithSource(hal_pmi_frame(), source);
 }
 
+/* The overflow handlers of every grant: by PMI, and by an NMI, which has re-armed the counter. */
+static void overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle)
+{
+    (void)OwningHandle;
+    sample(OverflowBits, true);
+}
+
+static void noted(ULONGLONG OverflowBits, HANDLE OwningHandle)
+{
+    (void)OwningHandle;
+    sample(OverflowBits, false);
+}
+
 static void rearm(uint64_t counters)
 {
-    const uint8_t *sources = source_of[cpu_number()];
-    for_each_bit(ctr, counters)
-        if (sources[ctr])
-            pmu_rearm((unsigned)ctr, source_interval((KPROFILE_SOURCE)sources[ctr]));
+    for_each_bit(ctr, counters) {
+        KPROFILE_SOURCE source = (KPROFILE_SOURCE)*source_of(cpu_number(), (unsigned)ctr);
+        if (source)
+            pmu_rearm((unsigned)ctr, source_interval(source));
+    }
 }
 
 void hal_profile_tick(struct trap_frame *frame)
@@ -112,7 +130,7 @@ static void start_counter(const struct grant *g)
     uint64_t period = hal_source_interval(g->source);
     const struct pmu_kind *pmu = pmu_here();
     pmu_program(g->ctr, g->selects[pmu_kind_number(pmu)], -period & pmu_mask(pmu, g->ctr));
-    source_of[cpu_number()][g->ctr] = (uint8_t)g->source;
+    *source_of(cpu_number(), g->ctr) = (uint8_t)g->source;
     pmu_start(PMU_BIT(g->ctr));
 }
 
@@ -122,7 +140,7 @@ VOID HalStartProfileInterrupt(KPROFILE_SOURCE ProfileSource)
     const struct grant *g = grant_here(ProfileSource);
     if (ProfileSource == ProfileTime)
         set_timer(true);
-    else if (g && !source_of[cpu_number()][g->ctr])
+    else if (g && !*source_of(cpu_number(), g->ctr))
         start_counter(g);
     irql_lower(old);
 }
@@ -133,10 +151,10 @@ VOID HalStopProfileInterrupt(KPROFILE_SOURCE ProfileSource)
     const struct grant *g = grant_here(ProfileSource);
     if (ProfileSource == ProfileTime) {
         set_timer(false);
-    } else if (g && source_of[cpu_number()][g->ctr]) {
+    } else if (g && *source_of(cpu_number(), g->ctr)) {
         hal_counters_check(PMU_BIT(g->ctr));
         pmu_clear(PMU_BIT(g->ctr));
-        source_of[cpu_number()][g->ctr] = 0;
+        *source_of(cpu_number(), g->ctr) = 0;
     }
     irql_lower(old);
 }
@@ -209,8 +227,8 @@ static NTSTATUS grant(KPROFILE_SOURCE source, struct cpu_set among, struct cpu_s
         if (able_on(cpu, source, new.selects) >> new.ctr & 1)
             cpu_set_add(&new.cpus, cpu);
     *g = new;
-    NTSTATUS status =
-        hal_counters_claim("profile", g->cpus, PMU_BIT(g->ctr), overflowed, &g->handle);
+    NTSTATUS status = hal_counters_claim("profile", g->cpus, PMU_BIT(g->ctr),
+                                         pmi_by_nmi ? noted : overflowed, &g->handle);
     *granted = g->cpus;
     return NT_SUCCESS(status) ? status : STATUS_DEVICE_BUSY;
 }
@@ -280,7 +298,7 @@ void hal_profile_stop(KPROFILE_SOURCE source, struct cpu_set among)
 
 KPROFILE_SOURCE hal_profile_source(unsigned ctr, unsigned cpu)
 {
-    return cpu < cpu_count && ctr < COUNTERS ? (KPROFILE_SOURCE)source_of[cpu][ctr] : ProfileTime;
+    return cpu < cpu_count && ctr < COUNTERS ? (KPROFILE_SOURCE)*source_of(cpu, ctr) : ProfileTime;
 }
 
 bool profile_in_use(KPROFILE_SOURCE source)

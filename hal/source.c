@@ -22,8 +22,14 @@
 
 struct lock source_added_lock = LOCK("profile sources", DISPATCH_LEVEL);
 struct source_row source_added[SOURCES_ADDED_MAX];
-ULONG source_intervals[SOURCE_IDS];
+uint64_t source_intervals[SOURCE_IDS];
 static const struct source_row none; /* a table without rows */
+
+void hal_sources_init(void)
+{
+    for (unsigned id = 0; id < SOURCE_IDS; id++)
+        source_intervals[id] = id == ProfileTime ? SOURCE_TIME_DEFAULT : SOURCE_EVENTS_DEFAULT;
+}
 
 const struct source_set *source_set_of(const struct pmu_kind *pmu)
 {
@@ -143,4 +149,4 @@ void hal_source_limits(KPROFILE_SOURCE source, ULONG *lowest, ULONG *preset, ULO
     *highest = time ? TIME_MAX : EVENTS_MAX;
 }
 
-ULONG hal_source_interval(KPROFILE_SOURCE source) { return source_interval(source); }
+ULONG hal_source_interval(KPROFILE_SOURCE source) { return (ULONG)source_interval(source); }

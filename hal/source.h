@@ -55,15 +55,14 @@ static inline bool source_row_of(const struct source_row *row, const struct pmu_
     return !row->families || (row->families & table->family);
 }
 
-extern ULONG source_intervals[SOURCE_IDS]; /* atomic; 0: the default */
-#define SOURCE_TIME_DEFAULT 10000u         /* 100 ns each */
+extern uint64_t source_intervals[SOURCE_IDS]; /* atomic; each a ULONG */
+#define SOURCE_TIME_DEFAULT 10000u            /* 100 ns each */
 #define SOURCE_EVENTS_DEFAULT 65536u
 
 /* Inline for the interrupt. */
-static inline ULONG source_interval(KPROFILE_SOURCE source)
+static inline uint64_t source_interval(KPROFILE_SOURCE source)
 {
-    ULONG set = __atomic_load_n(&source_intervals[(uint8_t)source], __ATOMIC_RELAXED);
-    return set ? set : source == ProfileTime ? SOURCE_TIME_DEFAULT : SOURCE_EVENTS_DEFAULT;
+    return __atomic_load_n(&source_intervals[(uint8_t)source], __ATOMIC_RELAXED);
 }
 
 /* Counters that can count the source on CPUs of a kind; 0: unsupported. *select: for pmu_program

@@ -118,7 +118,8 @@ NTSTATUS hal_source_remove(KPROFILE_SOURCE source)
                 profile_in_use(source) || pmc_in_use(source) ? STATUS_DEVICE_BUSY : STATUS_SUCCESS;
             if (NT_SUCCESS(status)) {
                 row->name = NULL;
-                __atomic_store_n(&source_intervals[(uint8_t)source], 0, __ATOMIC_RELAXED);
+                __atomic_store_n(&source_intervals[(uint8_t)source], SOURCE_EVENTS_DEFAULT,
+                                 __ATOMIC_RELAXED);
             }
         }
     lock_release(&source_added_lock, irql);

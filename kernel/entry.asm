@@ -3,7 +3,7 @@
 ; The pushes make a struct trap_frame (trap.h).
 %include "layout.inc"
 %include "kernel/base/registers.inc"
-extern trap_dispatch, trap_nmi, syscall_dispatch
+extern trap_dispatch, trap_user, trap_nmi, syscall_dispatch
 
 ; A struct trap_frame's, from its end.
 %define FRAME rax, rcx, rdx, rbx, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15
@@ -34,26 +34,29 @@ trap_stubs:
 align 16
 trap_common:
     push_all FRAME
-    test byte [rsp + 17 * 8 + 8], 3     ; CS
-    jz .kernel
-    swapgs
-.kernel:
     close_user_memory
     cld
     mov rdi, rsp
     xor ebp, ebp
+    test byte [rsp + 17 * 8 + 8], 3     ; CS
+    jnz trap_from_ring3
     call trap_dispatch
-; Also the first way into ring 3 of a new thread, with a frame on top of its kernel stack.
-global trap_return
-trap_return:
     cli
-    test byte [rsp + 17 * 8 + 8], 3
-    jz .kernel
-    swapgs
-.kernel:
+trap_leave:
     pop_all FRAME
     add rsp, 16                         ; vector, error code
     iretq
+
+trap_from_ring3:
+    swapgs
+    call trap_user
+; A new thread, and a system call that changed more than SYSRET restores, come to ring 3 by this,
+; with a frame on top of the kernel stack.
+global trap_return
+trap_return:
+    cli
+    swapgs
+    jmp trap_leave
 
 ; NMI and double fault may come between SYSCALL and SWAPGS, with CS of ring 0 and GS of ring 3:
 ; only the GS base itself tells. Ours is in the upper half.

@@ -152,6 +152,7 @@ void kernel_main(void)
     sched_init();
     thread_create_idle(cpu_current()); /* its stack stays unused: the boot stack is this thread's */
     choose_pmi();
+    hal_sources_init();
     init_cpu();
     io_apic_mask(acpi.io_apics, acpi.io_apic_count);
     sti();

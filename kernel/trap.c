@@ -98,7 +98,7 @@ static bool is_stray(const struct trap_frame *frame)
     return true;
 }
 
-static void exception(struct trap_frame *frame)
+static __attribute__((noinline)) void exception(struct trap_frame *frame)
 {
     uint64_t fault_address = frame->vector == EXC_PAGE_FAULT ? read_cr2() : 0;
 
@@ -124,7 +124,7 @@ static void exception(struct trap_frame *frame)
 }
 
 /* Samples that NMIs took, just now or while interrupts were off. NT: a process is that of now. */
-static void deliver_noted(const struct trap_frame *frame)
+static __attribute__((noinline)) void deliver_noted(const struct trap_frame *frame)
 {
     struct trap_frame at = *frame;
     uint64_t counters;
@@ -139,71 +139,84 @@ static void call_if(void (*const *hook)(void))
         function();
 }
 
-static inline __attribute__((always_inline)) void interrupt(struct trap_frame *frame)
+/* Each sample by a counter comes through here, so the PMI stands first. */
+static inline __attribute__((always_inline)) void interrupt(struct trap_frame *frame,
+                                                            uint64_t vector)
 {
-    switch (frame->vector) {
-    case VECTOR_TIMER:
-        hal_profile_tick(frame);
-        timer_tick();
-        sched_tick();
-        break;
-    case VECTOR_CALL: smp_call_interrupt(); break;
-    case VECTOR_RESCHEDULE: break; /* the flag is set; the switch is below */
-    case VECTOR_DPC: call_if(&trap_dpc); break;
-    case VECTOR_PMI: hal_pmi(frame); break;
-    case VECTOR_PMI_NOTED: deliver_noted(frame); break;
-    default: break; /* spurious, or a stray line of a device that nobody drives */
+    if (__builtin_expect(vector == VECTOR_PMI, 1)) {
+        hal_pmi(frame);
+    } else {
+        switch (vector) {
+        case VECTOR_TIMER:
+            hal_profile_tick(frame);
+            timer_tick();
+            sched_tick();
+            break;
+        case VECTOR_CALL: smp_call_interrupt(); break;
+        case VECTOR_RESCHEDULE: break; /* the flag is set; trap_dispatch switches */
+        case VECTOR_DPC: call_if(&trap_dpc); break;
+        case VECTOR_PMI_NOTED: deliver_noted(frame); break;
+        case VECTOR_SPURIOUS: return; /* it has no EOI */
+        default: break;               /* the line of a device that nobody drives */
+        }
     }
-    if (frame->vector != VECTOR_SPURIOUS)
-        apic_eoi();
+    apic_eoi();
 }
 
-static __attribute__((noinline)) void traced_interrupt(struct trap_frame *frame)
+/* An interrupt that is traced, or whose time is not the interrupted thread's. */
+static __attribute__((noinline)) void timed_interrupt(struct trap_frame *frame)
 {
     uint64_t entered = rdtsc();
-    interrupt(frame);
-    etw_interrupt(entered, (unsigned)frame->vector, (uint64_t)trap_stubs[frame->vector]);
+    interrupt(frame, frame->vector);
+    if (etw_wants(ETW_INTERRUPT))
+        etw_interrupt(entered, (unsigned)frame->vector, (uint64_t)trap_stubs[frame->vector]);
+    if (thread_current()->profiling)
+        thread_profiling_exclude(thread_current(), rdtsc() - entered);
 }
 
 /* Some processors count a trap out of ring 3 as an instruction of ring 3. */
-static inline void left_ring3(const struct trap_frame *frame, enum hal_trap trap)
+static __attribute__((noinline)) void left_ring3(enum hal_trap trap)
 {
-    if (!trap_from_user(frame) || !hal_traps_add())
+    struct thread_profiling *p = thread_current()->profiling;
+    if (!hal_traps_add())
         return;
-    struct thread_profiling *p = cpu_current()->thread->profiling;
     hal_pmc_trapped(trap);
     if (p)
         thread_profiling_trapped(p, trap);
 }
 
+/* Out of ring 0, and of ring 3 by trap_user. */
 void trap_dispatch(struct trap_frame *frame);
 void trap_dispatch(struct trap_frame *frame)
 {
-    __atomic_fetch_add(&trap_counts[frame->vector], 1, __ATOMIC_RELAXED);
-    left_ring3(frame, frame->vector < 0x20 ? HAL_EXCEPTION : HAL_INTERRUPT);
-    if (frame->vector < 0x20) {
+    uint64_t vector = frame->vector;
+    __atomic_fetch_add(&trap_counts[vector], 1, __ATOMIC_RELAXED);
+    if (vector < 0x20) {
         exception(frame);
     } else {
-        KIRQL old = irql_current();
-        struct thread *thread = cpu_current()->thread;
-        uint64_t entered = thread->profiling ? rdtsc() : 0;
-        if (frame->vector >> 4 > old)
-            write_cr8(frame->vector >> 4);
-        if (etw_wants(ETW_INTERRUPT))
-            traced_interrupt(frame);
+        uint64_t old = read_cr8();
+        if (__builtin_expect(vector >> 4 > old, 1))
+            write_cr8(vector >> 4);
+        if (etw_wants(ETW_INTERRUPT) || __builtin_expect(thread_current()->profiling != NULL, 0))
+            timed_interrupt(frame);
         else
-            interrupt(frame);
+            interrupt(frame, vector);
         write_cr8(old);
-        if (entered && thread->profiling)
-            thread_profiling_exclude(thread, rdtsc() - entered);
-        if (__atomic_load_n(&cpu_current()->reschedule, __ATOMIC_RELAXED)) {
+        if (__builtin_expect(CPU_FIELD(reschedule), 0)) {
             if (old < DISPATCH_LEVEL)
                 thread_check_killed();
-            sched_preempt(old, frame->vector == VECTOR_TIMER ? WrQuantumEnd : WrPreempted);
+            sched_preempt((KIRQL)old, frame->vector == VECTOR_TIMER ? WrQuantumEnd : WrPreempted);
         }
     }
-    if (trap_from_user(frame))
-        thread_way_out();
+}
+
+/* Out of ring 3. */
+void trap_user(struct trap_frame *frame);
+void trap_user(struct trap_frame *frame)
+{
+    left_ring3(frame->vector < 0x20 ? HAL_EXCEPTION : HAL_INTERRUPT);
+    trap_dispatch(frame);
+    thread_way_out();
 }
 
 /* NMI or double fault: any stack, any moment, so no lock and no list. */
@@ -214,7 +227,8 @@ void trap_nmi(struct trap_frame *frame)
         panic_trap(frame, read_cr2());
     panic_stop_if_dying();
     __atomic_fetch_add(&trap_counts[EXC_NMI], 1, __ATOMIC_RELAXED);
-    left_ring3(frame, HAL_NMI);
+    if (trap_from_user(frame))
+        left_ring3(HAL_NMI);
     hal_pmi_nmi(frame->rip, frame->cs);
     call_if(&trap_nmi_callbacks);
     thread_nmi((struct interrupted *)&frame->rip);

@@ -82,18 +82,6 @@ void pmu_write(unsigned ctr, uint64_t value)
         arm(pmu_this_cpu(), ctr, value);
 }
 
-void pmu_rearm(unsigned ctr, uint64_t period)
-{
-    struct pmu_cpu *cpu = pmu_this_cpu();
-    uint64_t past = pmu_read(ctr); /* events since it wrapped */
-    if (past >= period)
-        past = period - 1; /* delayed for more than a period: those overflows are lost */
-    wrmsr(pmu_write_msr(cpu->kind, ctr),
-          (past - period) & (ctr < PMU_FIXED ? cpu->gp_mask : cpu->fixed_mask));
-    if (!cpu->global_status)
-        cpu->armed |= PMU_BIT(ctr);
-}
-
 /* The select of a fixed counter as its four bits of FIXED_CTR_CTRL. */
 static uint64_t fixed_bits(unsigned ctr, uint64_t select)
 {
@@ -169,7 +157,13 @@ static inline uint64_t lent_running(const struct pmu_cpu *cpu)
     return cpu->lent ? rdmsr(cpu->global_control) & cpu->lent : 0;
 }
 
-void pmu_lend(uint64_t counters) { pmu_this_cpu()->lent |= counters; }
+static void lend(struct pmu_cpu *cpu, uint64_t counters)
+{
+    cpu->lent = counters;
+    cpu->plain_control = counters ? 0 : cpu->global_control;
+}
+
+void pmu_lend(uint64_t counters) { lend(pmu_this_cpu(), pmu_this_cpu()->lent | counters); }
 
 /* Makes the counters `now` run; until now `before` ran. Lent ones stay as they are. */
 static void run(const struct pmu_cpu *cpu, uint64_t before, uint64_t now)
@@ -205,14 +199,13 @@ void pmu_stop(uint64_t counters)
 
 void pmu_clear(uint64_t counters)
 {
-    pmu_this_cpu()->lent &= ~counters;
+    lend(pmu_this_cpu(), pmu_this_cpu()->lent & ~counters);
     pmu_stop(counters);
     for_each_bit(ctr, counters)
         pmu_program((unsigned)ctr, 0, 0);
 }
 
-/* Every sample calls these two, so the usual case comes first. */
-void pmu_pause(void)
+void pmu_pause_any(void)
 {
     struct pmu_cpu *cpu = pmu_this_cpu();
     cpu->lent_ran = cpu->global_control ? lent_running(cpu) : 0;
@@ -223,10 +216,9 @@ void pmu_pause(void)
     cpu->paused = true;
 }
 
-void pmu_resume(void)
+void pmu_resume_any(void)
 {
     struct pmu_cpu *cpu = pmu_this_cpu();
-    cpu->paused = false;
     if (cpu->global_control)
         wrmsr(cpu->global_control, cpu->running | cpu->lent_ran | lent_running(cpu));
     else
@@ -246,9 +238,9 @@ static uint64_t lent_armed(const struct pmu_cpu *cpu)
     return armed;
 }
 
-/* Without a status register: the armed counters that have wrapped. */
-__attribute__((noinline)) static uint64_t take_wrapped(struct pmu_cpu *cpu)
+uint64_t pmu_take_wrapped(void)
 {
+    struct pmu_cpu *cpu = pmu_this_cpu();
     uint64_t overflowed = 0;
     for_each_bit(ctr, cpu->armed | lent_armed(cpu)) {
         if (!(pmu_read(ctr) & ~(pmu_mask(cpu->kind, ctr) >> 1)))
@@ -256,17 +248,6 @@ __attribute__((noinline)) static uint64_t take_wrapped(struct pmu_cpu *cpu)
     }
     cpu->armed &= ~overflowed;
     return overflowed;
-}
-
-uint64_t pmu_take_overflow(void)
-{
-    struct pmu_cpu *cpu = pmu_this_cpu();
-    if (!cpu->global_status)
-        return take_wrapped(cpu);
-    uint64_t status = rdmsr(cpu->global_status);
-    if (status)
-        wrmsr(cpu->kind->msr.global_clear, status); /* freeze bits too */
-    return status & cpu->kind->counters;
 }
 
 uint64_t pmu_selected(unsigned ctr)

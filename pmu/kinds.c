@@ -70,8 +70,17 @@ static void set_kind(struct pmu_cpu *cpu, const struct pmu_kind *kind)
     cpu->kind = kind;
     cpu->global_control = kind->msr.global_control;
     cpu->global_status = kind->msr.global_status;
-    cpu->gp_mask = pmu_mask(kind, 0);
-    cpu->fixed_mask = pmu_mask(kind, PMU_FIXED);
+    cpu->global_clear = kind->msr.global_clear;
+    cpu->plain_control = cpu->lent ? 0 : cpu->global_control;
+    cpu->counters = kind->counters;
+    for (unsigned bank = 0; bank < ARRAY_SIZE(cpu->banks); bank++) {
+        unsigned first = bank * PMU_FIXED;
+        uint32_t stride = bank ? kind->msr.fixed_stride : kind->msr.stride;
+        cpu->banks[bank] = (struct pmu_bank){ .mask = pmu_mask(kind, first),
+                                              .rdpmc = pmu_rdpmc_index(first) - first,
+                                              .write = pmu_write_msr(kind, first) - first * stride,
+                                              .stride = stride };
+    }
 }
 
 void pmu_init_cpu(void)

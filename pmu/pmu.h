@@ -164,9 +164,18 @@ extern unsigned pmu_kind_count;
 /* What counter.c knows of a CPU. */
 struct pmu_cpu {
     const struct pmu_kind *kind;
-    uint32_t global_control,
-        global_status; /* both and the next two are copied from its kind: each sample needs them */
-    uint64_t gp_mask, fixed_mask;
+    /* Copied from its kind, because each sample needs them; banks: of general-purpose and of fixed
+     * counters. */
+    uint32_t global_control, global_status, global_clear;
+    uint32_t plain_control; /* global_control while nothing is lent, else 0 */
+    uint64_t counters;
+    struct pmu_bank {
+        uint64_t mask;  /* a counter's bits */
+        uint32_t rdpmc; /* selector of counter n: rdpmc + n */
+        uint32_t write; /* the MSR to write it: write + n * stride */
+        uint64_t stride;
+        uint64_t unused; /* the size is a power of two */
+    } banks[2];
     uint64_t running; /* counters that pmu_start started: they run while not paused */
     uint64_t armed;   /* without a status register: counters written with their top bit set */
     uint64_t lent;    /* counters whose registers somebody else writes; lent_ran: those of them that
@@ -178,12 +187,7 @@ struct pmu_cpu {
 };
 
 /* The state of this CPU; the kind of this CPU and of another one; the index of a kind. */
-static inline struct pmu_cpu *pmu_this_cpu(void)
-{
-    struct pmu_cpu *cpu;
-    asm volatile("mov %%gs:%c1,%0" : "=r"(cpu) : "i"(offsetof(struct cpu, pmu)));
-    return cpu;
-}
+static inline struct pmu_cpu *pmu_this_cpu(void) { return CPU_FIELD(pmu); }
 static inline const struct pmu_kind *pmu_here(void) { return pmu_this_cpu()->kind; }
 static inline const struct pmu_kind *pmu_of(unsigned cpu) { return cpus[cpu]->pmu->kind; }
 static inline unsigned pmu_kind_number(const struct pmu_kind *pmu)
@@ -265,10 +269,6 @@ void pmu_stop(uint64_t counters);
 void pmu_lend(uint64_t counters);
 /* Stops and clears. */
 void pmu_clear(uint64_t counters);
-/* For the interrupt: pause stops all counters, resume restarts them. In between, pmu_start and
- * pmu_stop change which ones resume restarts. */
-void pmu_pause(void);
-void pmu_resume(void);
 bool pmu_paused(void);
 uint64_t pmu_read(unsigned ctr);
 /* The counter may be running. Where gp_write_width is less than gp_width (no full-width writes)
@@ -277,16 +277,68 @@ void pmu_write(unsigned ctr, uint64_t value);
 /* The select of a counter as its register shows it, without PMU_ENABLE; for a fixed counter
  * PMU_USER, PMU_KERNEL and PMU_INTERRUPT. */
 uint64_t pmu_selected(unsigned ctr);
-/* For the interrupt, on a paused counter that wrapped: arms it so that it overflows `period`
- * events after its last overflow. It is short because every sample calls it. */
-void pmu_rearm(unsigned ctr, uint64_t period);
-/* Returns the counters that overflowed, and clears their status. Without a status register:
- * those that were written with their top bit set and now have it clear. */
-uint64_t pmu_take_overflow(void);
 /* Counters of this CPU that pmu_start started. */
 uint64_t pmu_running(void);
 /* Those of them whose select or enable bit somebody else has changed. Not while paused. */
 uint64_t pmu_rewritten(void);
+
+/* --- For the interrupt. Inline, because every sample executes them. --- */
+
+/* In counter.c: the same without a global control, or with counters lent; and without a status
+ * register. */
+void pmu_pause_any(void);
+void pmu_resume_any(void);
+uint64_t pmu_take_wrapped(void);
+
+/* Stops all counters, until pmu_resume. In between, pmu_start and pmu_stop change which ones it
+ * restarts. */
+static inline void pmu_pause(void)
+{
+    struct pmu_cpu *cpu = pmu_this_cpu();
+    if (!cpu->plain_control) {
+        pmu_pause_any();
+        return;
+    }
+    wrmsr(cpu->plain_control, 0);
+    cpu->paused = true;
+}
+
+static inline void pmu_resume(void)
+{
+    struct pmu_cpu *cpu = pmu_this_cpu();
+    cpu->paused = false;
+    if (cpu->plain_control)
+        wrmsr(cpu->plain_control, cpu->running);
+    else
+        pmu_resume_any();
+}
+
+/* Returns the counters that overflowed, and clears their status. Without a status register:
+ * those that were written with their top bit set and now have it clear. */
+static inline uint64_t pmu_take_overflow(void)
+{
+    const struct pmu_cpu *cpu = pmu_this_cpu();
+    if (!cpu->global_status)
+        return pmu_take_wrapped();
+    uint64_t status = rdmsr(cpu->global_status);
+    if (__builtin_expect(status != 0, 1))
+        wrmsr(cpu->global_clear, status); /* freeze bits too */
+    return status & cpu->counters;
+}
+
+/* On a paused counter that wrapped: arms it so that it overflows `period` events after its last
+ * overflow. */
+static inline void pmu_rearm(unsigned ctr, uint64_t period)
+{
+    struct pmu_cpu *cpu = pmu_this_cpu();
+    const struct pmu_bank *bank = &cpu->banks[(ctr & PMU_FIXED) / PMU_FIXED];
+    uint64_t start, past = rdpmc(bank->rdpmc + ctr); /* events since it wrapped */
+    if (!__builtin_sub_overflow(past, period, &start))
+        start = ~0ul; /* delayed for more than a period: those overflows are lost */
+    wrmsr(bank->write + ctr * (uint32_t)bank->stride, start & bank->mask);
+    if (!cpu->global_status)
+        cpu->armed |= PMU_BIT(ctr);
+}
 
 uint32_t pmu_rdpmc_index(unsigned ctr);
 /* Its inverse; what names no counter gives a number that has another index. */

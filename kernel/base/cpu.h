@@ -10,6 +10,7 @@
 struct etw_stream;
 struct pmu_cpu;
 struct thread;
+struct trap_frame;
 
 struct tss {
     uint32_t reserved0;
@@ -34,9 +35,10 @@ struct cpu {
     uint32_t number;
     struct tss tss;
     uint64_t gdt[10];
-    struct pmu_cpu *pmu; /* its counters; pmu_init_cpu writes it */
-    void *fault_stacks;  /* pages of the NMI and double fault stacks */
-    uint8_t gap[0x184 - 0x118];
+    struct pmu_cpu *pmu;          /* its counters; pmu_init_cpu writes it */
+    void *fault_stacks;           /* pages of the NMI and double fault stacks */
+    struct trap_frame *pmi_frame; /* what the counters' interrupt interrupted; this CPU writes it */
+    uint8_t gap[0x184 - 0x120];
     /* Where the inline routines of wdm.h and ntddk.h look: KPCR.Prcb's LegacyNumber, which is the
      * number in the group, and CurrentThread. */
     uint32_t legacy_number;
@@ -72,7 +74,23 @@ static inline struct cpu *cpu_current(void)
     return cpu;
 }
 
-static inline unsigned cpu_number(void) { return cpu_current()->number; }
+/* A field of this CPU's block, by one instruction: between two the thread may have gone to another
+ * CPU. */
+#define CPU_FIELD(field)                                                                           \
+    ({                                                                                             \
+        __typeof__(((struct cpu *)0)->field) field##_here;                                         \
+        asm volatile("mov %%gs:%c1,%0" : "=r"(field##_here) : "i"(offsetof(struct cpu, field)));   \
+        field##_here;                                                                              \
+    })
+
+#define CPU_SET_FIELD(field, value)                                                                \
+    asm volatile("mov %0,%%gs:%c1"                                                                 \
+                 :                                                                                 \
+                 : "r"((__typeof__(((struct cpu *)0)->field))(value)),                             \
+                   "i"(offsetof(struct cpu, field))                                                \
+                 : "memory")
+
+static inline unsigned cpu_number(void) { return CPU_FIELD(number); }
 
 /* Sets the interrupt descriptor table of all CPUs; loads it on this CPU. */
 void cpu_set_idt(const void *table, size_t size);

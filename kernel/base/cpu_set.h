@@ -40,7 +40,7 @@ struct cpu_set cpu_set_one(unsigned cpu);
 static inline bool cpu_set_has(const struct cpu_set *set, unsigned cpu)
 {
     bool has;
-    asm("btq %2,%1" : "=@ccc"(has) : "m"(*set), "r"((uint64_t)cpu));
+    asm("btl %2,%1" : "=@ccc"(has) : "m"(*set), "r"(cpu));
     return has;
 }
 

@@ -46,9 +46,9 @@ static inline struct cpuid cpuid(uint32_t leaf, uint32_t subleaf)
 
 static inline uint64_t rdmsr(uint32_t msr)
 {
-    uint32_t low, high;
+    uint64_t low, high;
     asm volatile("rdmsr" : "=a"(low), "=d"(high) : "c"(msr) : "memory");
-    return (uint64_t)high << 32 | low;
+    return high << 32 | low;
 }
 
 static inline void wrmsr(uint32_t msr, uint64_t value)

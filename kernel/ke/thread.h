@@ -82,14 +82,7 @@ _Static_assert(offsetof(struct thread, profiling) == THREAD_PROFILING, "layout.h
 /* NT: the kernel's own threads are of process 0, all of ring 3 of process 4. */
 CLIENT_ID thread_client_id(const struct thread *thread);
 
-/* One instruction: between two the thread may have gone to another CPU, and the first CPU runs
- * another thread. */
-static inline struct thread *thread_current(void)
-{
-    struct thread *thread;
-    asm volatile("mov %%gs:%c1,%0" : "=r"(thread) : "i"(__builtin_offsetof(struct cpu, thread)));
-    return thread;
-}
+static inline struct thread *thread_current(void) { return CPU_FIELD(thread); }
 
 /* Makes a kernel thread that may run on the CPUs of `affinity`, ready to run, with a reference for
  * the caller; NULL without memory or if no CPU of `affinity` exists. IRQL < DISPATCH_LEVEL. */

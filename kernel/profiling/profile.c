@@ -34,7 +34,7 @@ static unsigned started_count;  /* L: guard */
 
 static void count(const struct profile *p, uint64_t offset)
 {
-    uint64_t byte = ((uint64_t)p->buffer & (PAGE_SIZE - 1)) + (offset >> p->log2) * sizeof(ULONG);
+    uint64_t byte = p->first + (offset >> p->log2) * sizeof(ULONG);
     ULONG *bucket = (ULONG *)(void *)(p->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE);
     ULONG old = __atomic_load_n(bucket, __ATOMIC_RELAXED);
     /* NT: saturates; no source says what Windows does. */
@@ -45,13 +45,13 @@ static void count(const struct profile *p, uint64_t offset)
 
 VOID KeProfileInterruptWithSource(PKTRAP_FRAME TrapFrame, KPROFILE_SOURCE Source)
 {
-    const struct cpu *cpu = cpu_current();
+    unsigned cpu = cpu_number();
     for (const struct profile *p = __atomic_load_n(&started, __ATOMIC_ACQUIRE); p;
          p = __atomic_load_n(&p->next, __ATOMIC_ACQUIRE)) {
         uint64_t offset = TrapFrame->rip - p->base;
-        if (p->source != Source || !cpu_set_has(&p->cpus, cpu->number))
+        if (p->source != Source || !cpu_set_has(&p->cpus, cpu))
             continue;
-        if (offset < p->size && (!p->process || p->process == cpu->thread->process))
+        if (offset < p->size && (!p->process || p->process == thread_current()->process))
             count(p, offset);
     }
     if (etw_wants(ETW_SAMPLES))
@@ -71,6 +71,7 @@ static void unlock_buffer(struct profile *p)
 static NTSTATUS lock_buffer(struct profile *p)
 {
     uint64_t first = (uint64_t)p->buffer & ~(uint64_t)(PAGE_SIZE - 1);
+    p->first = (uint64_t)p->buffer - first;
     p->page_count = ((uint64_t)p->buffer + p->buffer_size - first + PAGE_SIZE - 1) / PAGE_SIZE;
     p->pages = phys_alloc((unsigned)(p->page_count * sizeof *p->pages / PAGE_SIZE + 1));
     if (!p->pages)

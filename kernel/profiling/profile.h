@@ -24,6 +24,7 @@ struct profile {
     bool user_buffer;
     bool started;    /* L: guard */
     uint8_t **pages; /* while started: the direct-map addresses of the buffer's pages */
+    uint64_t first;  /* where it begins in the first one */
     uint64_t page_count;
 };
 

@@ -27,7 +27,7 @@
 #define TICKS_FAILED 5
 
 static unsigned first_id; /* the runner's thread, older than all of the tests' */
-static ULONG intervals_at_boot[SOURCE_IDS];
+static uint64_t intervals_at_boot[SOURCE_IDS];
 
 /* --- Threads. --- */
 

@@ -28,7 +28,7 @@
 #define RUNS 50u
 
 static ULONG kernel_buckets[256];
-static ULONG intervals[SOURCE_IDS];
+static uint64_t intervals[SOURCE_IDS];
 
 struct company {
     struct session session;
