@@ -34,7 +34,7 @@ NO_KASAN := boot/boot.c kernel/base/kasan.c kernel/base/kcsan.c kernel/base/stri
 KCSAN_FLAGS := -fsanitize=thread --param tsan-distinguish-volatile=1 \
           --param tsan-instrument-func-entry-exit=0 -fno-optimize-sibling-calls
 SANITIZE = $(if $(filter-out $(NO_KASAN),$<),$(KASAN:1=$(KASAN_FLAGS)) \
-          $(if $(filter-out pmu/virt/%,$<),$(KCSAN:1=$(KCSAN_FLAGS))))
+          $(if $(filter-out pmu/virt/% kernel/base/insn.c,$<),$(KCSAN:1=$(KCSAN_FLAGS))))
 COMMON := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-common -fno-stack-protector \
           -fno-omit-frame-pointer -fno-strict-aliasing -fno-asynchronous-unwind-tables \
           $(NO_LOOP_CALLS) -ffile-prefix-map=$(CURDIR)=. -I. $(TEXT_FLAGS) -MMD -MP \

@@ -2,62 +2,39 @@
 /* What Windows calls a processor's exception. Sources: Windows' documentation of EXCEPTION_RECORD
  * and of the status codes; Intel SDM vol. 3 "Exception and interrupt reference". */
 #include "kernel/ke/exception.h"
+#include "kernel/base/insn.h"
 #include "kernel/base/string.h"
 #include "kernel/base/vectors.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/vm.h"
 
-#define CODE_MAX 15 /* bytes of an instruction */
 #define PF_WRITE (1u << 1)
 #define PF_FETCH (1u << 4)
 
-/* As many bytes of the instruction as there are. */
-static unsigned read_code(uint64_t rip, uint8_t *code)
+/* The instruction at RIP, of which as many bytes are read as there are. */
+static struct insn read_insn(uint64_t rip)
 {
-    unsigned n = 0;
-    if (NT_SUCCESS(copy_in(code, (const void *)rip, CODE_MAX)))
-        return CODE_MAX;
-    while (n < CODE_MAX && NT_SUCCESS(copy_in(code + n, (const void *)(rip + n), 1)))
-        n++; /* at a page's end */
-    return n;
-}
-
-static bool is_prefix(uint8_t b)
-{
-    return b == 0x66 || b == 0x67 || b == 0xf0 || b == 0xf2 || b == 0xf3 || b == 0x2e ||
-           b == 0x36 || b == 0x3e || b == 0x26 || b == 0x64 || b == 0x65;
-}
-
-struct instruction {
-    uint8_t code[CODE_MAX + 8]; /* zeros behind what there is */
-    unsigned opcode;            /* where it is */
-    uint8_t rex;
-    bool operand16;
-};
-
-static struct instruction decode(uint64_t rip)
-{
-    struct instruction i = { .opcode = 0 };
-    read_code(rip, i.code);
-    while (i.opcode < CODE_MAX && is_prefix(i.code[i.opcode]))
-        i.operand16 |= i.code[i.opcode++] == 0x66;
-    if ((i.code[i.opcode] & 0xf0) == 0x40)
-        i.rex = i.code[i.opcode++];
+    struct insn i = { .wide = true, .length = INSN_MAX };
+    if (!NT_SUCCESS(copy_in(i.byte, (const void *)rip, INSN_MAX)))
+        for (i.length = 0; i.length < INSN_MAX; i.length++) /* at a page's end */
+            if (!NT_SUCCESS(copy_in(i.byte + i.length, (const void *)(rip + i.length), 1)))
+                break;
+    insn_parse(&i);
     return i;
 }
 
 /* #GP says nothing of its cause. As in Windows, an instruction that ring 3 may not execute is
  * STATUS_PRIVILEGED_INSTRUCTION, anything else an access violation. */
-static bool is_privileged(const struct instruction *i)
+static bool is_privileged(const struct insn *i)
 {
-    uint8_t b = i->code[i->opcode], c = i->code[i->opcode + 1];
-    if (b == 0xf4 || b == 0xfa || b == 0xfb || (b >= 0x6c && b <= 0x6f) || (b & 0xf4) == 0xe4)
-        return true; /* HLT CLI STI INS OUTS; IN and OUT */
-    if (b != 0x0f)
-        return false;
-    return c == 0x00 || c == 0x01 || c == 0x06 || c == 0x08 || c == 0x09 ||
-           (c >= 0x20 && c <= 0x23) || c == 0x30 || c == 0x32 || c == 0x33; /* WRMSR RDMSR RDPMC */
+    uint8_t op = i->op;
+    if (i->map == MAP_ONE) /* HLT CLI STI INS OUTS; IN and OUT */
+        return op == 0xf4 || op == 0xfa || op == 0xfb || (op >= 0x6c && op <= 0x6f) ||
+               (op & 0xf4) == 0xe4;
+    return i->map == MAP_0F && (op == 0x00 || op == 0x01 || op == 0x06 || op == 0x08 ||
+                                op == 0x09 || (op >= 0x20 && op <= 0x23) || op == 0x30 ||
+                                op == 0x32 || op == 0x33); /* WRMSR RDMSR RDPMC */
 }
 
 /* --- Division: by zero, or a quotient that is too large? --- */
@@ -69,37 +46,15 @@ static uint64_t register_of(const struct trap_frame *f, unsigned number)
     return registers[number];
 }
 
-static int32_t signed_at(const uint8_t *code, unsigned size)
-{
-    int32_t value;
-    memcpy(&value, code, sizeof value);
-    return size == 1 ? (int8_t)*code : size == 4 ? value : 0;
-}
-
 /* Where the memory operand of an instruction without immediate operands is, its segment's base not
  * counted. */
-static uint64_t operand_address(const struct trap_frame *f, const struct instruction *i)
+static uint64_t operand_address(const struct trap_frame *f, const struct insn *i)
 {
-    const uint8_t *modrm = i->code + i->opcode + 1, *after = modrm + 1;
-    unsigned mod = *modrm >> 6, rm = *modrm & 7;
-    unsigned size = mod == 1 ? 1 : mod == 2 ? 4 : 0; /* of the displacement */
-    uint64_t address = 0;
-    if (rm == 4) {
-        unsigned sib = *after++, index = (sib >> 3 & 7) | (i->rex & 2 ? 8 : 0);
-        if (index != 4)
-            address = register_of(f, index) << (sib >> 6);
-        rm = sib & 7;
-        if (rm == 5 && mod == 0)
-            size = 4;
-        else
-            address += register_of(f, rm | (i->rex & 1 ? 8 : 0));
-    } else if (rm == 5 && mod == 0) {
-        size = 4;
-        address = f->rip + (uint64_t)(after + 4 - i->code);
-    } else {
-        address = register_of(f, rm | (i->rex & 1 ? 8 : 0));
-    }
-    return address + (uint64_t)(int64_t)signed_at(after, size);
+    struct insn_memory m;
+    unsigned end = insn_memory(i, &m);
+    uint64_t address = (uint64_t)m.displacement + (m.relative ? f->rip + end : 0);
+    address += m.base != INSN_NONE ? register_of(f, m.base) : 0;
+    return address + (m.index != INSN_NONE ? register_of(f, m.index) << m.scale : 0);
 }
 
 static uint64_t byte_register(const struct trap_frame *f, unsigned number, bool has_rex)
@@ -111,17 +66,15 @@ static uint64_t byte_register(const struct trap_frame *f, unsigned number, bool 
 /* The divisor of DIV or IDIV; 0 also if it cannot be told. */
 static uint64_t divisor_of(const struct trap_frame *f)
 {
-    struct instruction i = decode(f->rip);
-    uint8_t b = i.code[i.opcode], modrm = i.code[i.opcode + 1];
-    unsigned size = b == 0xf6 ? 1 : i.rex & 8 ? 8 : i.operand16 ? 2 : 4;
-    unsigned rm = (modrm & 7) | (i.rex & 1 ? 8 : 0);
+    struct insn i = read_insn(f->rip);
+    unsigned size = i.op == 0xf6 ? 1 : i.rex & REX_W ? 8 : i.operand16 ? 2 : 4;
     uint64_t value = 0;
-    if (b != 0xf6 && b != 0xf7)
+    if (!insn_is(&i, MAP_ONE, 0xf6) && !insn_is(&i, MAP_ONE, 0xf7))
         return 0;
-    if (modrm >> 6 != 3)
+    if (insn_has_memory(&i))
         copy_in(&value, (const void *)operand_address(f, &i), size);
     else
-        value = size == 1 ? byte_register(f, rm, i.rex) : register_of(f, rm);
+        value = size == 1 ? byte_register(f, insn_rm(&i), i.rex) : register_of(f, insn_rm(&i));
     return value << (64 - 8 * size);
 }
 
@@ -182,9 +135,9 @@ static void fast_fail(const struct trap_frame *frame, EXCEPTION_RECORD *r)
 
 static void general_protection(const struct trap_frame *frame, EXCEPTION_RECORD *r)
 {
-    struct instruction i = decode(frame->rip);
+    struct insn i = read_insn(frame->rip);
     /* INT 29h; its error code says so too, but QEMU's is another one in long mode. */
-    if (i.code[i.opcode] == 0xcd && i.code[i.opcode + 1] == INT_FAST_FAIL)
+    if (insn_is(&i, MAP_ONE, 0xcd) && i.modrm == INT_FAST_FAIL)
         fast_fail(frame, r);
     else if (is_privileged(&i))
         r->ExceptionCode = STATUS_PRIVILEGED_INSTRUCTION;

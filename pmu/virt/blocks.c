@@ -281,7 +281,7 @@ static bool prepare(struct vcpu *v, const struct part *p, struct block *b)
         return false;
     s->pointer = (uint64_t)memory;
     s->r[RSP] += (uint64_t)(int64_t)p->stack;
-    uint32_t missed = predict_access(&v->caches, address - p->behind);
+    uint32_t missed = predict_access(&v->caches, address - p->after);
     if (missed & EFFECT(EVENT_REFERENCES))
         happened(EVENT_REFERENCES);
     if (missed & EFFECT(EVENT_MISSES))

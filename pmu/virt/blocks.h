@@ -35,7 +35,7 @@ struct part {
     uint8_t instructions, offset;        /* of the block up to here; offset in bytes */
     uint8_t base, index, scale, segment; /* slots of struct block_state */
     uint8_t special, operand;            /* operand: the register of a jump or division */
-    uint8_t behind;                      /* bytes of immediate behind a RIP-relative operand */
+    uint8_t after;                       /* bytes of immediate after a RIP-relative operand */
     bool access, store, wide, is_signed; /* the last two: of a division */
     bool last;
 };
@@ -60,35 +60,31 @@ struct room {
 };
 #define BLOCK_CODE_MOST 8192
 
-enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, NO_REGISTER = 16 };
-enum { REX_B = 1, REX_X = 2, REX_R = 4, REX_W = 8 };
+enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, NO_REGISTER = INSN_NONE };
 #define BIT(n) (1u << (n))
 
-/* An instruction. */
+/* An instruction of 64-bit code. */
 struct source {
-    uint8_t byte[24]; /* at most 15 are its own */
-    unsigned length, at;
-    char form;
-    bool operand16, lock, repeat, two, modrm, memory;
-    uint8_t segment, rex, op, mod; /* segment: slot; mod: the ModRM byte */
-    unsigned operand_at, immediate_at;
+    struct insn i;
+    char form; /* source.c */
+    bool has_modrm, memory;
+    struct insn_memory at;
+    unsigned immediate_at, size; /* size: of all of it */
 };
 
-static inline unsigned group(const struct source *s) { return s->mod >> 3 & 7; }
 /* DIV or IDIV. */
-static inline bool divides(const struct source *s) { return s->form == 't' && group(s) >= 6; }
-/* The operand is at RIP and a displacement. */
-static inline bool is_relative(const struct source *s) { return (s->mod & 0xc7) == 5; }
+static inline bool divides(const struct source *s)
+{
+    return s->form == 't' && insn_reg(&s->i) >= 6;
+}
 
 /* source.c */
-/* Takes apart the one that begins s->byte. False: its bytes end before it does. */
+/* Takes apart the one that begins s->i.byte. False: its bytes end before it does. */
 COLD bool parse(struct source *s);
 /* Must be stepped: it may fault, access more than one place, or is no instruction. */
 COLD bool refused(const struct source *s);
 COLD bool is_one_of(char form, const char *forms);
 COLD unsigned size_of_immediate(const struct source *s);
-/* `size` of its bytes, with their sign if they are 1 or 4. */
-COLD int64_t number(const struct source *s, unsigned place, unsigned size);
 /* Registers: of ModRM.rm, ModRM.reg, the opcode's low bits. */
 COLD unsigned rm_of(const struct source *s);
 COLD unsigned reg_of(const struct source *s);

@@ -39,28 +39,16 @@ static unsigned data_breakpoints(uint64_t dr7)
 }
 
 /* Whether the opcode with ModRM is this MOV with DR6, or DR4, its other name. */
-static bool moves_dr6(const struct vcpu *v, unsigned op)
+static bool moves_dr6(const struct vcpu *v, uint8_t op)
 {
-    return v->step.op[0] == 0x0f && v->step.op[1] == op && (v->step.op[2] >> 3 & 5) == 4;
-}
-
-/* The register on the other side of a MOV with a debug register at RIP `at`. */
-static uint64_t general_register(const struct vcpu *v, uint64_t at, unsigned prefixes,
-                                 const uint8_t op[3])
-{
-    unsigned n = op[2] & 7;
-    uint8_t rex = 0;
-    if (prefixes && guest_in_long_mode(v))
-        guest_read(v, at + prefixes - 1, &rex, 1);
-    n |= (rex & 0xf1) == 0x41 ? 8 : 0;
-    return n == 0 ? v->vmcb.rax : n == 4 ? v->vmcb.rsp : ((const uint64_t *)&v->r)[n];
+    return insn_is(&v->step.insn, MAP_0F, op) && (insn_reg(&v->step.insn) & 5) == 4;
 }
 
 bool debug_write_dr7(struct vcpu *v, unsigned number)
 {
-    uint8_t op[3];
-    unsigned prefixes = guest_code(v, op);
-    uint64_t value = general_register(v, v->vmcb.rip, prefixes, op);
+    struct insn i;
+    guest_insn(v, &i);
+    uint64_t value = guest_register(v, insn_rm(&i));
     if (number == 5 && v->vmcb.cr4 & CR4_DE) {
         virt_raise(v, VECTOR_UD, 0);
         return false;
@@ -91,9 +79,7 @@ bool debug_end_step(struct vcpu *v)
     if (moves_dr6(v, OP_MOV_FROM_DR))
         done = done && v->vmcb.rip != v->run.rip;
     if (done && moves_dr6(v, OP_MOV_TO_DR))
-        v->step.dr6 =
-            (general_register(v, v->run.rip, v->step.prefixes, v->step.op) & DR6_WRITABLE) |
-            DR6_FIXED;
+        v->step.dr6 = (guest_register(v, insn_rm(&v->step.insn)) & DR6_WRITABLE) | DR6_FIXED;
     if (!done) /* a breakpoint before it, or another exit */
         v->vmcb.dr6 = trapped ? v->vmcb.dr6 | (v->step.dr6 & DR6_SINGLE_STEP) : v->step.dr6;
     return done;

@@ -3,6 +3,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include "kernel/base/insn.h"
 #include "pmu/virt/model.h"
 
 struct instruction {
@@ -15,5 +16,5 @@ struct instruction {
 /* INT n and INT3. */
 #define EFFECTS_SOFT_INT (EFFECT(EVENT_BRANCHES) | EFFECT(EVENT_FAR) | EFFECT(EVENT_STORES))
 
-/* Decodes the one at RIP. */
-void instruction_decode(const struct vcpu *v, struct instruction *i);
+/* Decodes `insn`, which is at RIP. */
+void instruction_decode(const struct vcpu *v, const struct insn *insn, struct instruction *i);

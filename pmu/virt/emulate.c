@@ -73,15 +73,6 @@ static void do_sysexit(struct vcpu *v, bool wide)
     set_code(v, base | 3, (base + 8) | 3, wide);
 }
 
-/* Whether REX.W stands before the opcode. */
-static bool is_wide(const struct vcpu *v, unsigned prefixes)
-{
-    uint8_t rex = 0;
-    if (prefixes && v->vmcb.cs.attributes & SEGMENT_LONG)
-        guest_read(v, v->vmcb.rip + prefixes - 1, &rex, 1);
-    return (rex & 0xf8) == 0x48;
-}
-
 static bool is_intel(const struct vcpu *v) { return v->pmu.model->ops->vendor[0] == 'G'; }
 
 /* What the model's processor raises instead; 0: nothing. Intel's have SYSCALL in 64-bit mode only,
@@ -99,21 +90,22 @@ static unsigned refusal(const struct vcpu *v, unsigned op)
 
 bool emulate_syscall(struct vcpu *v)
 {
-    uint8_t op[3];
-    unsigned prefixes = guest_code(v, op), refused = refusal(v, op[1]);
-    bool user = v->vmcb.cpl == 3;
-    if (op[0] != 0x0f || !(v->vmcb.cr0 & CR0_PE) ||
-        (op[1] != SYSCALL && op[1] != SYSRET && op[1] != SYSENTER && op[1] != SYSEXIT))
+    struct insn i;
+    guest_insn(v, &i);
+    unsigned refused = refusal(v, i.op);
+    bool user = v->vmcb.cpl == 3, wide = i.rex & REX_W;
+    if (i.map != MAP_0F || !(v->vmcb.cr0 & CR0_PE) ||
+        (i.op != SYSCALL && i.op != SYSRET && i.op != SYSENTER && i.op != SYSEXIT))
         return false;
     if (refused) {
         virt_raise(v, refused, 0);
         return true;
     }
-    switch (op[1]) {
-    case SYSCALL: do_syscall(v, prefixes + 2); break;
-    case SYSRET: do_sysret(v, is_wide(v, prefixes)); break;
+    switch (i.op) {
+    case SYSCALL: do_syscall(v, i.prefixes + 2u); break;
+    case SYSRET: do_sysret(v, wide); break;
     case SYSENTER: do_sysenter(v); break;
-    case SYSEXIT: do_sysexit(v, is_wide(v, prefixes)); break;
+    case SYSEXIT: do_sysexit(v, wide); break;
     }
     v->vmcb.shadow = 0;
     count_one(v, user, EFFECT(EVENT_BRANCHES) | EFFECT(EVENT_FAR));

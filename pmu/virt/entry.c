@@ -18,10 +18,10 @@ static void begin_step(struct vcpu *v)
 {
     v->step.active = true;
     v->step.guest_tf = v->vmcb.rflags & RFLAGS_TF;
-    v->step.prefixes = (uint8_t)guest_code(v, v->step.op);
+    guest_insn(v, &v->step.insn);
     debug_begin_step(v);
     if (v->pmu.decoding[v->vmcb.cpl == 3] || virt_quirks.far)
-        instruction_decode(v, &v->step.code);
+        instruction_decode(v, &v->step.insn, &v->step.code);
     else
         v->step.code = (struct instruction){ 0 };
     v->vmcb.rflags |= RFLAGS_TF;
@@ -48,11 +48,12 @@ static void clear_pushed_tf(struct vcpu *v)
 static bool end_step(struct vcpu *v)
 {
     bool done = debug_end_step(v);
-    bool popped = done && (v->step.op[0] == OP_POPF || v->step.op[0] == OP_IRET);
+    bool popped = done && (insn_is(&v->step.insn, MAP_ONE, OP_POPF) ||
+                           insn_is(&v->step.insn, MAP_ONE, OP_IRET));
     v->step.active = false;
     if (!popped && !v->step.guest_tf)
         v->vmcb.rflags &= ~(uint64_t)RFLAGS_TF;
-    if (done && v->step.op[0] == OP_PUSHF && !v->step.guest_tf)
+    if (done && insn_is(&v->step.insn, MAP_ONE, OP_PUSHF) && !v->step.guest_tf)
         clear_pushed_tf(v);
     if (done && v->step.iret)
         v->nmi.blocked = false;
@@ -72,27 +73,28 @@ static bool inject_failed(const struct vcpu *v)
 static uint64_t by_clock(struct vcpu *v, uint64_t clock)
 {
     uint64_t n = clock - clock_cost;
-    uint8_t op[3];
+    struct insn i;
     if (v->vmcb.exit_code == EXIT_SOFT_INT)
         return n - clock_soft_int;
     if (v->vmcb.exit_code == EXIT_EXCEPTION + VECTOR_UD && clock_undefined) {
-        guest_code(v, op);
-        if (op[0] != 0x0f ||
-            (op[1] != 0x05 && op[1] != 0x07)) /* SYSCALL, SYSRET fault before the clock counts */
-            return n - 1;
+        guest_insn(v, &i);
+        if (!insn_is(&i, MAP_0F, 0x05) && !insn_is(&i, MAP_0F, 0x07))
+            return n - 1; /* SYSCALL and SYSRET fault before the clock counts */
     }
     return n;
 }
 
 /* One step is one instruction, but for the iterations of a string instruction before its last. */
-static bool is_string(uint8_t op)
+static bool is_string(const struct insn *i)
 {
-    return (op >= 0xa4 && op <= 0xa7) || (op >= 0xaa && op <= 0xaf) || (op >= 0x6c && op <= 0x6f);
+    uint8_t op = i->op;
+    return i->map == MAP_ONE &&
+           ((op >= 0xa4 && op <= 0xa7) || (op >= 0xaa && op <= 0xaf) || (op >= 0x6c && op <= 0x6f));
 }
 
 static uint64_t by_step(const struct vcpu *v)
 {
-    return v->step.done && !(is_string(v->step.op[0]) && v->vmcb.rip == v->run.rip);
+    return v->step.done && !(is_string(&v->step.insn) && v->vmcb.rip == v->run.rip);
 }
 
 void entry_account(struct vcpu *v, uint64_t clock)
@@ -104,7 +106,7 @@ void entry_account(struct vcpu *v, uint64_t clock)
     if (v->alarm.aimed && v->r.start - v->alarm.aimed_at < v->alarm.way_in)
         v->alarm.way_in = v->r.start - v->alarm.aimed_at;
     v->alarm.aimed = false;
-    bool counted = step && (is_string(v->step.op[0]) ||
+    bool counted = step && (is_string(&v->step.insn) ||
                             (clock_dr6_stays && !v->step.done)); /* svm.asm, host_debug */
     v->run.length = virt_step || counted ? by_step(v) : by_clock(v, clock);
     v->run.inject_failed = inject_failed(v);

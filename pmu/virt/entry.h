@@ -4,6 +4,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include "kernel/base/insn.h"
 #include "pmu/virt/decode.h"
 
 /* The guest's run: from its entry to its exit. */
@@ -25,7 +26,7 @@ struct step {
     bool iret;               /* over the guest's IRET, which ends its NMI */
     bool io_alone;           /* of INS or OUTS, which accesses ports itself */
     bool done;               /* the instruction was completed */
-    uint8_t op[3], prefixes; /* its opcode, bytes before it */
+    struct insn insn;        /* its instruction */
     struct instruction code; /* the instruction decoded, if some counter needs it */
     uint64_t dr6;            /* the guest's, at entry */
 };

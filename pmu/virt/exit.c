@@ -33,8 +33,9 @@ static void skip(struct vcpu *v, unsigned length)
 /* Length of an instruction: its prefixes, and `opcode` bytes behind them. */
 static unsigned length_of(const struct vcpu *v, unsigned opcode)
 {
-    uint8_t op[3];
-    return guest_code(v, op) + opcode;
+    struct insn i;
+    guest_insn(v, &i);
+    return i.prefixes + opcode;
 }
 
 static void set_result(struct vcpu *v, uint64_t value)
@@ -101,10 +102,10 @@ static void exit_rdpmc(struct vcpu *v)
 /* INT n and INT3: injected with RIP behind the instruction, as the processor delivers them. */
 static void exit_soft_int(struct vcpu *v)
 {
-    uint8_t op[3];
-    unsigned prefixes = guest_code(v, op);
-    unsigned vector = op[0] == 0xcd ? op[1] : op[0] == 0xcc ? VECTOR_BP : 4;
-    v->run.soft_length = prefixes + (op[0] == 0xcd ? 2 : 1);
+    struct insn i;
+    guest_insn(v, &i);
+    unsigned vector = i.op == 0xcd ? i.byte[i.modrm_at] : i.op == 0xcc ? VECTOR_BP : 4;
+    v->run.soft_length = i.prefixes + (i.op == 0xcd ? 2u : 1u);
     v->run.soft_user = v->vmcb.cpl == 3;
     v->vmcb.rip += v->run.soft_length; /* entry_account counts it if it is delivered */
     v->vmcb.shadow = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Access to the guest's memory and code. Only physical addresses below 4 GB can be reached
  * (payloads are told of no others); the rest is taken as not present. No contents of the guest's
- * page tables or code can make the host fault. Sources: AMD64 APM volume 2, "Long-Mode Page
- * Translation"; volume 3, instruction prefixes. */
+ * page tables or code can make the host fault. Source: AMD64 APM volume 2, "Long-Mode Page
+ * Translation". */
 #include "kernel/base/boot_info.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
@@ -191,24 +191,17 @@ bool guest_write64(const struct vcpu *v, uint64_t address, uint64_t value)
 
 bool guest_in_long_mode(const struct vcpu *v) { return v->vmcb.cs.attributes & 1u << 9; }
 
-static bool is_prefix(const struct vcpu *v, uint8_t b)
+void guest_insn(const struct vcpu *v, struct insn *i)
 {
-    static const uint8_t prefixes[] = { 0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65,
-                                        0x66, 0x67, 0xf0, 0xf2, 0xf3 };
-    for (unsigned i = 0; i < sizeof prefixes; i++)
-        if (b == prefixes[i])
-            return true;
-    return (b & 0xf0) == 0x40 && guest_in_long_mode(v); /* REX */
+    uint64_t rip = guest_in_long_mode(v) ? v->vmcb.rip : (uint32_t)(v->vmcb.cs.base + v->vmcb.rip);
+    *i = (struct insn){ .wide = guest_in_long_mode(v) };
+    i->length = (uint8_t)guest_read(v, rip, i->byte, INSN_MAX);
+    insn_parse(i);
 }
 
-unsigned guest_code(const struct vcpu *v, uint8_t op[3])
+uint64_t guest_register(const struct vcpu *v, unsigned number)
 {
-    uint8_t code[15];
-    uint64_t rip = guest_in_long_mode(v) ? v->vmcb.rip : (uint32_t)(v->vmcb.cs.base + v->vmcb.rip);
-    unsigned n = guest_read(v, rip, code, sizeof code), at = 0;
-    while (at < n && is_prefix(v, code[at]))
-        at++;
-    for (unsigned i = 0; i < 3; i++)
-        op[i] = at + i < n ? code[at + i] : 0;
-    return at;
+    return number == 0   ? v->vmcb.rax
+           : number == 4 ? v->vmcb.rsp
+                         : ((const uint64_t *)(const void *)&v->r)[number];
 }

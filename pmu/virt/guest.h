@@ -3,6 +3,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include "kernel/base/insn.h"
 
 struct vcpu;
 
@@ -12,8 +13,9 @@ bool guest_write64(const struct vcpu *v, uint64_t address, uint64_t value);
 /* The physical address; UINT64_MAX: not mapped, or out of reach. */
 uint64_t guest_physical(const struct vcpu *v, uint64_t address);
 bool guest_in_long_mode(const struct vcpu *v);
-/* Returns how many prefixes the opcode at RIP has; op: zeros where it cannot be read. */
-unsigned guest_code(const struct vcpu *v, uint8_t op[3]);
+/* Takes the instruction at RIP apart; zeros stand for what cannot be read. */
+void guest_insn(const struct vcpu *v, struct insn *i);
+uint64_t guest_register(const struct vcpu *v, unsigned number);
 /* The host's address of a page of RAM that the guest may access in this way at its CPL, in 64-bit
  * mode, if the access changes nothing of the page tables. NULL: the processor must do it. */
 enum access { ACCESS_READ, ACCESS_WRITE, ACCESS_EXECUTE, ACCESSES };

@@ -78,17 +78,14 @@ static COLD unsigned borrow(struct emitter *e, uint32_t *busy)
 
 static COLD void copy(struct emitter *e, const struct source *s)
 {
-    uint32_t mask = used(s), busy = mask & ~BIT(RSP);
-    unsigned pointer = NO_REGISTER, stack = NO_REGISTER, mod = s->mod;
+    uint32_t mask = used(s), busy;
+    unsigned pointer = NO_REGISTER, stack = NO_REGISTER, mod = s->i.modrm;
     bool lea = s->form == 'l';
-    uint8_t rex = s->rex, sib = s->byte[s->operand_at + 1];
-    if (lea && (s->mod & 7) == 4) {
-        unsigned index = (sib >> 3 & 7) | (rex & REX_X) << 2, base = (sib & 7) | (rex & REX_B) << 3;
-        mask |= index == 4 ? 0 : BIT(index);
-        mask |= (sib & 7) == 5 && s->mod < 0x40 ? 0 : BIT(base);
-    } else if (lea) {
-        mask |= BIT((s->mod & 7) | (rex & REX_B) << 3);
-    }
+    uint8_t rex = s->i.rex, sib = s->i.byte[s->i.modrm_at + 1];
+    if (lea && s->at.base != NO_REGISTER)
+        mask |= BIT(s->at.base);
+    if (lea && s->at.index != NO_REGISTER)
+        mask |= BIT(s->at.index);
     busy = mask & ~BIT(RSP);
     if (!without_flags(s))
         need_flags(e);
@@ -104,31 +101,31 @@ static COLD void copy(struct emitter *e, const struct source *s)
     if (mask & BIT(RSP)) {
         stack = borrow(e, &busy);
         move(e, LOAD, stack, PLACE(r) + 8 * RSP);
-        if (s->modrm && !is_group(s) && reg_of(s) == RSP)
+        if (s->has_modrm && !is_group(s) && reg_of(s) == RSP)
             mod = (mod & ~0x38u) | stack << 3;
         if (rm_is_rsp(s))
             mod = (mod & ~7u) | stack;
-        if (lea && (sib & 7) == 4 && !(rex & REX_B) && (s->mod & 7) == 4)
+        if (lea && (sib & 7) == 4 && !(rex & REX_B) && (s->i.modrm & 7) == 4)
             sib = (uint8_t)((sib & ~7u) | stack);
     }
-    if (s->lock)
+    if (s->i.lock)
         put(e, 0xf0, 1);
-    if (s->operand16)
+    if (s->i.operand16)
         put(e, 0x66, 1);
     if (rex)
         put(e, rex, 1);
-    if (s->two)
+    if (s->i.map == MAP_0F)
         put(e, 0x0f, 1);
-    put(e, s->op, 1);
-    if (s->modrm)
+    put(e, s->i.op, 1);
+    if (s->has_modrm)
         put(e, mod, 1);
-    unsigned from = s->modrm && !lea ? s->immediate_at : s->operand_at + (lea ? 1 : 0);
-    if (lea && (s->mod & 7) == 4) {
+    unsigned from = s->has_modrm && !lea ? s->immediate_at : s->i.modrm_at + (lea ? 1u : 0u);
+    if (lea && (s->i.modrm & 7) == 4) {
         put(e, sib, 1);
         from++;
     }
-    for (unsigned i = from; i < s->at; i++)
-        put(e, s->byte[i], 1);
+    for (unsigned i = from; i < s->size; i++)
+        put(e, s->i.byte[i], 1);
     if (stack != NO_REGISTER)
         move(e, STORE, stack, PLACE(r) + 8 * RSP);
 }
@@ -137,12 +134,13 @@ static COLD void copy(struct emitter *e, const struct source *s)
  */
 static COLD void copy_move(struct emitter *e, uint8_t op, unsigned reg, int64_t immediate)
 {
-    struct source s = { .form = 'm', .modrm = true, .memory = true, .rex = 0x48, .op = op };
-    s.mod = (uint8_t)((reg & 7) << 3);
-    s.rex |= reg & 8 ? REX_R : 0;
+    struct source s = { .form = 'm', .has_modrm = true, .memory = true };
+    s.i.op = op;
+    s.i.modrm = (uint8_t)((reg & 7) << 3);
+    s.i.rex = 0x48 | (reg & 8 ? REX_R : 0);
     if (op == STORE_IMMEDIATE) {
-        memcpy(s.byte, &immediate, 4);
-        s.at = 4;
+        memcpy(s.i.byte, &immediate, 4);
+        s.size = 4;
     }
     copy(e, &s);
 }
@@ -154,30 +152,17 @@ static COLD void add_sums(struct sums *sums, uint32_t effects)
             sums->word[sum_word(e)] += 1ul << sum_shift(e);
 }
 
-/* Where the memory operand is. */
-static COLD void set_address(struct part *p, const struct source *s, uint64_t behind)
+/* Where the memory operand is; after: the next instruction. */
+static COLD void set_address(struct part *p, const struct source *s, uint64_t after)
 {
-    unsigned mod = s->mod >> 6, rm = s->mod & 7, at = s->operand_at + 1;
-    unsigned base = rm | (s->rex & REX_B) << 3, index = SLOT_ZERO;
-    p->segment = s->segment;
-    if (rm == 4) {
-        uint8_t sib = s->byte[at++];
-        index = (sib >> 3 & 7) | (s->rex & REX_X) << 2;
-        index = index == RSP ? SLOT_ZERO : index;
-        p->scale = sib >> 6;
-        base = (sib & 7) | (s->rex & REX_B) << 3;
-        rm = sib & 7;
-    } else if (rm == 5 && mod == 0) {
-        p->displacement = behind;
-        p->behind = (uint8_t)(s->at - s->immediate_at);
-    }
-    if (rm == 5 && mod == 0)
-        base = SLOT_ZERO;
-    if (mod == 1 || mod == 2 || base == SLOT_ZERO)
-        p->displacement += (uint64_t)number(s, at, mod == 1 ? 1 : 4);
-    p->base = (uint8_t)base;
-    p->index = (uint8_t)index;
+    p->segment = s->i.segment == 0x64 ? SLOT_FS : s->i.segment ? SLOT_GS : SLOT_ZERO;
+    p->base = s->at.base;
+    p->index = s->at.index;
+    p->scale = s->at.scale;
+    p->displacement = (uint64_t)s->at.displacement + (s->at.relative ? after : 0);
+    p->after = s->at.relative ? (uint8_t)(s->size - s->immediate_at) : 0;
 }
+_Static_assert((int)SLOT_ZERO == (int)INSN_NONE, "an address without a register");
 
 /* An access to the stack. */
 static COLD void set_stack(struct part *p, unsigned base, int displacement, int add)
@@ -206,14 +191,14 @@ static COLD bool translate_stack(struct part *p, struct emitter *e, const struct
 /* CALL, JMP by register or memory, and RET. */
 static COLD void translate_jump(struct part *p, const struct source *s, int64_t immediate)
 {
-    bool call = s->form == 'C' || (s->form == 'g' && group(s) == 2), loaded = s->memory;
+    bool call = s->form == 'C' || (s->form == 'g' && insn_reg(&s->i) == 2), loaded = s->memory;
     if (s->form == 'C') {
         p->special = CALL;
     } else if (s->form == 'g') {
         p->special = call     ? loaded ? CALL_LOADED : CALL_REGISTER
                      : loaded ? JUMP_LOADED
                               : JUMP_REGISTER;
-        p->operand = (uint8_t)((s->mod & 7) | (s->rex & REX_B) << 3);
+        p->operand = (uint8_t)insn_rm(&s->i);
         p->store &= !loaded; /* CALL_LOADED has two accesses */
     } else {
         p->special = JUMP_LOADED;
@@ -225,35 +210,35 @@ static COLD void translate_jump(struct part *p, const struct source *s, int64_t 
 
 /* The instruction's part of the block; emits its code. Returns whether the block ends. */
 static COLD bool translate(struct part *p, struct emitter *e, const struct source *s,
-                           struct block *b, uint64_t behind)
+                           struct block *b, uint64_t after)
 {
-    int64_t immediate = number(s, s->immediate_at, size_of_immediate(s));
+    int64_t immediate = insn_number(&s->i, s->immediate_at, size_of_immediate(s));
     if (s->form == '-' || s->form == 'N' || translate_stack(p, e, s, immediate))
         return false;
     if (is_one_of(s->form, "jJkKC"))
-        b->target = behind + (uint64_t)immediate;
+        b->target = after + (uint64_t)immediate;
     if (s->form == 'j' || s->form == 'J') {
         b->conditional = true;
-        b->condition = s->op & 15;
-        b->branch = behind - s->at;
+        b->condition = s->i.op & 15;
+        b->branch = after - s->size;
     }
-    bool jumps = is_one_of(s->form, "CRS") || (s->form == 'g' && group(s) > 1);
+    bool jumps = is_one_of(s->form, "CRS") || (s->form == 'g' && insn_reg(&s->i) > 1);
     if (jumps)
         translate_jump(p, s, immediate);
     if (jumps || is_one_of(s->form, "jJkK"))
         return true;
-    if (s->form == 'l' && is_relative(s)) { /* a constant */
+    if (s->form == 'l' && s->at.relative) { /* a constant */
         unsigned reg = reg_of(s);
         put(e, 0x48 | reg >> 3 | (0xb8u | (reg & 7)) << 8, 2);
-        put(e, behind + (uint64_t)number(s, s->operand_at + 1, 4), 8);
+        put(e, after + (uint64_t)s->at.displacement, 8);
         e->loaded |= BIT(reg);
         return false;
     }
     if (divides(s)) {
         p->special = DIVIDE;
         p->operand = s->memory ? NO_REGISTER : (uint8_t)rm_of(s);
-        p->wide = s->rex & REX_W;
-        p->is_signed = group(s) == 7;
+        p->wide = s->i.rex & REX_W;
+        p->is_signed = insn_reg(&s->i) == 7;
     }
     copy(e, s);
     return false;
@@ -294,29 +279,29 @@ static COLD unsigned room_in_page(const uint8_t *code)
 static COLD bool append(struct vcpu *v, struct block *b, struct emitter *e, const uint8_t *code,
                         bool *ends)
 {
-    struct source s = { .length = room_in_page(code) };
+    struct source s = { .i.length = (uint8_t)room_in_page(code) };
     struct instruction i;
-    memcpy(s.byte, code, s.length);
+    memcpy(s.i.byte, code, s.i.length);
     if (!parse(&s) || refused(&s))
         return false;
     v->vmcb.rip = b->rip + b->length;
-    instruction_decode(v, &i);
+    instruction_decode(v, &s.i, &i);
     bool load = i.effects & EFFECT(EVENT_LOADS), store = i.effects & EFFECT(EVENT_STORES);
     bool operand = s.memory && s.form != 'l' && s.form != 'N';
     if (operand && !load && !store)
         return false;
-    bool jumps = s.form == 'g' && group(&s) > 1;
+    bool jumps = s.form == 'g' && insn_reg(&s.i) > 1;
     if ((load || store || jumps || divides(&s) || !b->parts) && !begin_part(b, e))
         return false;
     struct part *p = &b->part[b->parts - 1];
-    uint64_t behind = v->vmcb.rip + s.at;
+    uint64_t after = v->vmcb.rip + s.size;
     if (operand)
-        set_address(p, &s, behind);
+        set_address(p, &s, after);
     p->access |= load || store;
     p->store |= store;
-    *ends = translate(p, e, &s, b, behind);
+    *ends = translate(p, e, &s, b, after);
     b->instructions++;
-    b->length = (uint8_t)(b->length + s.at);
+    b->length = (uint8_t)(b->length + s.size);
     add_sums(&b->sums, i.effects);
     return true;
 }

@@ -177,20 +177,20 @@ static void make_guest(const struct native *s)
 static struct native start, end; /* end: what the blocks have made of it */
 static uint64_t left, iterations;
 static bool begun;
-static uint8_t op[3];
+static struct insn insn;
 static struct instruction decoded;
 
 static void note(void)
 {
-    guest_code(stepped, op);
-    if (stepped->vmcb.rip >> 20 == USER >> 20)
-        executed[op[0] == 0x0f ? 0x100 | op[1] : op[0]] = true;
+    guest_insn(stepped, &insn);
+    if (stepped->vmcb.rip >> 20 == USER >> 20 && insn.map <= MAP_0F)
+        executed[(unsigned)insn.map << 8 | insn.op] = true;
 }
 
 /* Before each instruction: counts the one before it; a turn of a string instruction is none. */
 static bool step(const struct native *s)
 {
-    bool turn = begun && s->rip == stepped->vmcb.rip && (op[0] & 0xf0) == 0xa0;
+    bool turn = begun && s->rip == stepped->vmcb.rip && (insn.op & 0xf0) == 0xa0;
     stepped->run.rip = stepped->vmcb.rip;
     load(stepped, s);
     if (turn) {
@@ -203,7 +203,7 @@ static bool step(const struct native *s)
     if (!left && (s->rip != end.rip || s->r[RCX] == end.r[RCX] || iterations == ITERATIONS))
         return false;
     note();
-    instruction_decode(stepped, &decoded);
+    instruction_decode(stepped, &insn, &decoded);
     return true;
 }
 

@@ -92,18 +92,18 @@ static void put_gate(void)
 static void check_decode(void)
 {
     struct instruction i;
-    uint8_t op[3];
+    struct insn insn;
     uint64_t linear = linear_rip();
     uint32_t both = EFFECT(EVENT_LOADS) | EFFECT(EVENT_STORES);
     uint32_t branches = EFFECT(EVENT_BRANCHES) | EFFECT(EVENT_CONDITIONAL) | EFFECT(EVENT_TAKEN) |
                         EFFECT(EVENT_FAR);
-    unsigned prefixes = guest_code(v, op), there;
-    uint8_t bytes[16];
-    there = guest_read(v, linear, bytes, 15);
-    FUZZ_CHECK(prefixes <= there);
-    for (unsigned i1 = 0; i1 < 3; i1++)
-        FUZZ_CHECK(op[i1] == (prefixes + i1 < there ? bytes[prefixes + i1] : 0));
-    instruction_decode(v, &i);
+    uint8_t bytes[INSN_MAX];
+    unsigned there = guest_read(v, linear, bytes, sizeof bytes);
+    guest_insn(v, &insn);
+    FUZZ_CHECK(insn.length == there && insn.prefixes <= there);
+    for (unsigned at = 0; at < sizeof insn.byte; at++)
+        FUZZ_CHECK(insn.byte[at] == (at < there ? bytes[at] : 0));
+    instruction_decode(v, &insn, &i);
     FUZZ_CHECK(!(i.effects & ~(branches | both)));
     FUZZ_CHECK(!(i.effects & branches) || i.effects & EFFECT(EVENT_BRANCHES));
     if (i.effects & EFFECT(EVENT_CONDITIONAL))

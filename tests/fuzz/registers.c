@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "kernel/base/rdpmc.h"
 #include "kernel/base/boot_info.h"
 #include "pmu/virt/machine.h"
 #include "pmu/virt/quirk.h"

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* kernel/base/insn.h. For the kernel, and for the virtual PMU below it: no locks, no other state.
+ * */
+#include "kernel/base/insn.h"
+#include "kernel/base/string.h"
+
+static bool parse_prefix(struct insn *i, uint8_t b)
+{
+    switch (b) {
+    case 0x64:
+    case 0x65: i->segment = b; return true;
+    case 0x66: i->operand16 = true; return true;
+    case 0x67: i->address32 = true; return true;
+    case 0xf0: i->lock = true; return true;
+    case 0xf2: i->repeat_not = true; return true;
+    case 0xf3: i->repeat = true; return true;
+    case 0x26:
+    case 0x2e:
+    case 0x36:
+    case 0x3e: return true;
+    }
+    return false;
+}
+
+/* Reads a VEX prefix, if C4 or C5 begins one at `at`; returns its length. */
+static unsigned parse_vex(struct insn *i, unsigned at)
+{
+    uint8_t b = i->byte[at], next = i->byte[at + 1];
+    if ((b != 0xc4 && b != 0xc5) || (!i->wide && (next & 0xc0) != 0xc0))
+        return 0;
+    i->vex = true;
+    i->rex = b == 0xc4 ? ~next >> 5 & 7 : ~next >> 5 & 4;
+    i->map = b == 0xc4 ? next & 3 : MAP_0F;
+    i->repeat = (i->byte[at + (b == 0xc4 ? 2 : 1)] & 3) == 2;
+    return b == 0xc4 ? 3 : 2;
+}
+
+/* A REX prefix counts only directly before the opcode. */
+void insn_parse(struct insn *i)
+{
+    unsigned at = 0;
+    for (; at < i->length; at++) {
+        bool rex = i->wide && (i->byte[at] & 0xf0) == 0x40;
+        if (!rex && !parse_prefix(i, i->byte[at]))
+            break;
+        i->rex = rex ? i->byte[at] : 0;
+    }
+    i->prefixes = (uint8_t)at;
+    unsigned vex = parse_vex(i, at);
+    at += vex;
+    if (!vex && i->byte[at] == 0x0f) {
+        uint8_t next = i->byte[at + 1];
+        i->map = next == 0x38 ? MAP_0F38 : next == 0x3a ? MAP_0F3A : MAP_0F;
+        at += i->map == MAP_0F ? 1 : 2;
+    }
+    i->op = i->byte[at];
+    i->modrm_at = (uint8_t)(at + 1);
+    i->modrm = i->byte[at + 1];
+}
+
+int64_t insn_number(const struct insn *i, unsigned at, unsigned size)
+{
+    uint64_t value = 0;
+    memcpy(&value, i->byte + at, size);
+    return size == 1 ? (int8_t)value : size == 4 ? (int32_t)value : (int64_t)value;
+}
+
+unsigned insn_memory(const struct insn *i, struct insn_memory *m)
+{
+    unsigned at = i->modrm_at + 1u, mod = i->modrm >> 6, rm = i->modrm & 7;
+    *m = (struct insn_memory){ .base = INSN_NONE, .index = INSN_NONE };
+    if (mod == 3)
+        return at;
+    bool sib = rm == 4;
+    if (sib) {
+        uint8_t byte = i->byte[at++], index = (byte >> 3 & 7) | (i->rex & REX_X ? 8 : 0);
+        m->index = index == 4 ? INSN_NONE : index;
+        m->scale = byte >> 6;
+        rm = byte & 7;
+    }
+    if (rm != 5 || mod != 0)
+        m->base = (uint8_t)(rm | (i->rex & REX_B ? 8 : 0));
+    m->relative = i->wide && !sib && m->base == INSN_NONE;
+    unsigned size = mod == 1 ? 1 : mod == 2 || m->base == INSN_NONE ? 4 : 0;
+    m->displacement = size ? insn_number(i, at, size) : 0;
+    return at + size;
+}
