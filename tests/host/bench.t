@@ -11,7 +11,7 @@ use lib 'tests/host';
 use Environment;
 
 Environment::forget(qw(OP CODE INIT FILE EVENTS RING UNROLL LOOP RUNS WARMUP FENCE));
-$ENV{TIMEOUT} = 600; # a host may be busy
+$ENV{TIMEOUT} = 600; # of all snippets of a run
 my $build = $ENV{BUILD} // 'build';
 
 # What it prints behind the kernel's own lines.

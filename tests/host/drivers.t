@@ -12,7 +12,6 @@ use Environment;
 # A tree that is built for one script has the kernel for it already: PROGRAMS.
 my $build = $ENV{PROGRAMS} // ($ENV{BUILD} // 'build') . '/drivers';
 Environment::forget();
-$ENV{TIMEOUT} = $ENV{PROGRAMS} ? 120 : 600; # a host may be busy; a mutant may hang
 
 sub run
 {

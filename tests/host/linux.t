@@ -10,7 +10,7 @@ use lib 'tests/host';
 use Environment;
 
 Environment::forget();
-$ENV{TIMEOUT} = 600; # a host may be busy
+$ENV{TIMEOUT} = 600; # of one payload, from Linux's boot to its end
 my $build = $ENV{BUILD} // 'build';
 my $dir = tempdir(CLEANUP => 1);
 my $linux = "$build/linux.bin";

@@ -36,7 +36,7 @@ sub run
     open STDIN, '<', '/dev/null';
     open STDOUT, '>', $log or die "$log: $!";
     open STDERR, '>&', \*STDOUT;
-    @ENV{qw(PMU SMP TIMEOUT)} = ($pmu, $smp, 1800);
+    @ENV{qw(PMU SMP)} = ($pmu, $smp);
     exec 'tests/run';
 }
 

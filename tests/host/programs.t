@@ -13,7 +13,6 @@ use Environment;
 # A tree that is built for one script has the kernel for it already: PROGRAMS.
 my $build = $ENV{PROGRAMS} // ($ENV{BUILD} // 'build') . '/programs';
 Environment::forget();
-$ENV{TIMEOUT} = $ENV{PROGRAMS} ? 120 : 600; # a host may be busy; a mutant may hang
 
 # Builds and runs; returns the status of tests/run and what the program printed.
 sub run

@@ -14,9 +14,7 @@ use Environment;
 
 my ($seed, $n, $first, $build) =
     ($ENV{SEED} || 1, $ENV{N} || 20, $ENV{FIRST} || 1, $ENV{BUILD} || 'build');
-my $timeout = $ENV{TIMEOUT} // 600; # a host may be busy
 Environment::forget();
-$ENV{TIMEOUT} = $timeout;
 $ENV{ACCEL} = 'tcg';
 
 use constant { GROUPS => 8, QUIRKS => 6, ALONE => 3, SEEDS => 8 };

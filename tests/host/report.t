@@ -219,7 +219,7 @@ sub report
     unlink "$dir/ntpmu.bin";
 }
 {
-    my $torn = $whole =~ s/^ok 4.*//smr . "# HANG no verdict after 9 s; test 3\n";
+    my $torn = $whole =~ s/^ok 4.*//smr . "# HANG no test ended in 9 s; test 3\n";
     my ($page, $data) = report('a run that hung', file('hang.log', $torn));
     is($data->{logs}[0]{verdict}, 'HANG', 'its verdict');
     ok(!$data->{logs}[0]{whole}, 'nothing proves its bytes');

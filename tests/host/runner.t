@@ -76,11 +76,20 @@ judged('99: wrong totals', $good =~ s/3 passed/2 passed/r, 'exit 33', 99,
        qr/# BROKEN .* are 3 0 0; .* 2 0 0/);
 judged('99: no totals', $good =~ s/# 3.*\n//r, 'exit 33', 99,
        qr/# BROKEN the line with the totals/);
-judged('124: hang, named', $two, 'exec sleep 60', 124,
-       qr/ok 2.*# HANG .*\(a\.two\) ended, .* test 3 \(a\.three\) of 3\n\z/s,
+judged('124: a machine that sleeps for ever, and which test hangs', $two, 'exec sleep 60', 124,
+       qr/ok 2.*# HANG no test .* in 1 s .*\(a\.two\) ended, .* test 3 \(a\.three\) of 3\n\z/s,
        'ACCEL=tcg TIMEOUT=1');
-judged('124: a machine that prints for ever', $two, 'exec yes', 124, qr/# HANG/,
-       'ACCEL=tcg TIMEOUT=1');
+judged("124: a machine $_->[0] for ever", $two, $_->[1], 124, qr/# HANG/, 'ACCEL=tcg TIMEOUT=1')
+    for ['that prints', 'exec yes'], ['that prints a result', "exec yes 'ok 2 - a.two'"],
+        ['that computes', 'while :; do :; done'],
+        ['a child of which computes', "sh -c 'while :; do :; done'; exit 33"];
+# Each in more time than is allowed, of which some does not count.
+my $results = "while read -r line; do echo \"\$line\"; PAUSE; done < $dir/slow; exit 33";
+judged("0: all passed, $_->[0]", '', $results =~ s/PAUSE/$_->[1]/r, 0, qr/# PASS\n\z/,
+       'ACCEL=tcg TIMEOUT=2')
+    for ['each result after a second of sleep', 'case $line in ok*) sleep 1 ;; esac'],
+        ['stopped for three seconds in between',
+         "case \$line in ok*2*) (sleep 3; kill -CONT \$\$) & kill -STOP \$\$ ;; esac"];
 
 # What is told of a log that failed.
 my ($failed, @told) = RunLog::failures("# kernel\n$bad");
@@ -164,7 +173,7 @@ for (['exit 33', 0, '# PASS payload: it ended with debug-exit value 16'],
 }
 file("$dir/qemu", "#!/bin/sh\nexec sleep 60\n", 0755);
 my ($hung, $list) = run_it('LIST=1 TIMEOUT=1');
-like("$hung $list", qr{^124 .*\n# HANG no list after 1 s\n\z}, '124: a list that does not come');
+like("$hung $list", qr{^124 .*\n# HANG no list in 1 s .*\n\z}, '124: a list that does not come');
 for (['exit 39', qr/^99 .*\n# CRASH no list: wait status 9984\n\z/],
      ['exit 33', qr/^77 .*\n# NONE no test has such a name\n\z/],
      ['kill -SEGV $$', qr/^99 .*\n# CRASH no list: wait status (?:11|139)\n\z/]) {

@@ -10,7 +10,6 @@ use lib 'tests/host';
 use Environment;
 
 Environment::forget();
-$ENV{TIMEOUT} = $ENV{PROGRAMS} ? 60 : 600; # a host may be busy; a mutant may hang
 my $build = $ENV{BUILD} // 'build';
 
 for my $model (qw(intel-v1 intel-v4 amd-k7 amd-v2), 'intel-v5,step') {

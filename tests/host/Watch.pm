@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+# Runs an emulator and hands on what it prints, until it ends or has had its time without progress.
+# What counts is the time that the emulator had: while one of its threads runs or wants to, the
+# processor time that it used; while all sleep, the time that passes. What it waits for a processor,
+# for a disk, or is stopped, does not count, so a busy host makes no machine hang.
+package Watch;
+use strict;
+use warnings FATAL => 'all';
+use POSIX ();
+use Time::HiRes 'time';
+
+use constant LOOK => 0.5;    # seconds from look to look
+my $tick = 1 / (POSIX::sysconf(POSIX::_SC_CLK_TCK()) || 100);
+
+# A machine does not outlive us, however we end: Linux kills it (prctl, PR_SET_PDEATHSIG, SIGKILL).
+sub start
+{
+    my ($stdin, @command) = @_;
+    my $us = $$;
+    my $pid = open my $stream, '-|';
+    defined $pid or die "tests/judge: cannot start $command[0]: $!\n";
+    return ($pid, $stream) if $pid;
+    open STDIN, '<', '/dev/null' or die "no /dev/null" if !$stdin;
+    syscall 157, 1, 9, 0, 0, 0 if `uname -sm` eq "Linux x86_64\n";
+    getppid == $us and exec { $command[0] } @command;
+    print STDERR "tests/judge: cannot start $command[0]: $!\n";
+    exec 'false';
+}
+
+# Of /proc/PID/stat the fields from the state on; in front of them the name.
+sub fields
+{
+    my ($file) = @_;
+    open my $in, '<', $file or return;
+    my ($name, $rest) = do { local $/; <$in> // '' } =~ /\((.*)\) (.*)/s or return;
+    return ($name, split ' ', $rest);
+}
+
+# Those whose end is to be ours: up to the make or prove that started all of this, if one did.
+sub ancestors
+{
+    my (@up, $found);
+    for (my $pid = getppid; $pid > 1;) {
+        my ($name, undef, $parent) = fields("/proc/$pid/stat") or last;
+        push @up, $pid;
+        $found = @up if $name =~ /^(?:make|prove)$/;
+        $pid = $parent;
+    }
+    return @up[0 .. ($found // 0) - 1];
+}
+
+# A process and all that it started.
+sub family
+{
+    my ($pid) = @_;
+    my @all = $pid;
+    for my $file (glob "/proc/$pid/task/*/children") {
+        open my $in, '<', $file or next;
+        push @all, map { family($_) } split ' ', <$in> // '';
+    }
+    return @all;
+}
+
+# The seconds of processor time that these used, and whether none of them wants to run. Nothing if
+# the host has no /proc.
+sub used
+{
+    my ($used, $asleep);
+    for my $pid (@_) {
+        my @stat = fields("/proc/$pid/stat") or next;
+        $used += ($stat[12] + $stat[13] + $stat[14] + $stat[15]) * $tick;
+        for my $task (glob "/proc/$pid/task/*/stat") {
+            my (undef, $state) = fields($task) or next;
+            $asleep = ($asleep // 1) && $state !~ /[RDTt]/;
+        }
+    }
+    return ($used, $asleep);
+}
+
+# The seconds that the emulator had since the last look, of which $last keeps when and how much.
+sub had
+{
+    my ($pid, $last) = @_;
+    my $now = time;
+    my ($used, $asleep) = used(family($pid));
+    my ($passed, $ran) = ($now - $last->{time}, ($used // 0) - $last->{used});
+    @$last{qw(time used)} = ($now, $used // 0);
+    return $passed if !defined $used || $asleep || $ran > $passed;
+    return $ran < 0 ? 0 : $ran;
+}
+
+# Options: seconds without progress, 0: any number; take: gets each chunk, and says whether it is
+# progress; look: called at each look; stopped: called before we end by a signal; stdin: the
+# emulator reads ours. Returns (hung, wait status).
+sub run
+{
+    my ($options, @command) = @_;
+    my ($pid, $stream) = start($options->{stdin}, @command);
+    my $stop = sub {
+        kill KILL => family($pid);
+        waitpid $pid, 0;
+        $options->{stopped}->() if $options->{stopped};
+        exit 130;
+    };
+    local @SIG{qw(INT TERM HUP PIPE)} = ($stop) x 4;
+    my @above = ancestors();
+    my $last = { time => time, used => 0 };
+    my ($had, $hung) = (0, 0);
+    while (!$hung) {
+        $stop->() if grep { !-e "/proc/$_" } @above;
+        $options->{look}->() if $options->{look};
+        if (time - $last->{time} >= LOOK) {
+            $had += had($pid, $last);
+            $hung = $options->{seconds} && $had >= $options->{seconds};
+        }
+        vec(my $bits = '', fileno $stream, 1) = 1;
+        next if $hung || !select $bits, undef, undef, LOOK;
+        my $n = sysread $stream, my $chunk, 65536;
+        last if !$n;
+        $had = 0 if $options->{take}->($chunk);
+    }
+    kill KILL => family($pid) if $hung;
+    close $stream;
+    return ($hung, $?);
+}
+
+1;
