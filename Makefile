@@ -43,7 +43,7 @@ CFLAGS := $(COMMON) -DKASAN_ON=$(if $(KASAN),1,0) -DKCSAN_ON=$(if $(KCSAN),1,0) 
           -DSANITIZED=$(if $(KASAN)$(KCSAN)$(UBSAN),1,0) \
           -mcmodel=kernel -mno-red-zone -mgeneral-regs-only
 
-ROOMS  := base mm console ke profiling etw driver
+ROOMS  := base mm console ke profiling etw driver init
 TEST_ROOMS := harness kernel hal pmu vpmu profiling etw cost
 FOLDERS := boot kernel $(ROOMS:%=kernel/%) hal pmu pmu/events pmu/virt $(TEST_ROOMS:%=tests/%)
 SANITIZERS := $(if $(KASAN),,kasan) $(if $(KCSAN),,kcsan)
@@ -74,19 +74,26 @@ DRIVER_SOURCES := $(filter-out %.sys %.SYS,$(DRIVER))
 DRIVER_IMAGE := $(patsubst %,$(BUILD)/program/%.sys,$(basename $(notdir $(DRIVER_SOURCES))))
 DDK := /usr/x86_64-w64-mingw32/include/ddk
 
-all: $(BUILD)/ntpmu.bin $(PROGRAM_EXE) $(DRIVER_IMAGE)
+# The kernel alone, and with the tests. Where tests/ is not there, the kernel runs PROGRAM= and
+# DRIVER= all the same.
+IMAGE  := $(BUILD)/$(if $(wildcard tests/run),ntpmu,kernel)
+STARTER := $(firstword $(wildcard tests/run boot/run))
+all: $(IMAGE).bin $(PROGRAM_EXE) $(DRIVER_IMAGE)
+kernel: $(BUILD)/kernel.bin
 
 # QEMU's multiboot loader refuses ELF64 but takes a flat file by the header's addresses; GRUB and
 # gdb want the ELF.
-%/ntpmu.bin: %/ntpmu.elf
+$(BUILD)/ntpmu.bin $(BUILD)/kernel.bin: %.bin: %.elf
 	$(call SAY,BIN)objcopy -O binary $< $@
 
-$(BUILD)/ntpmu.elf: linker.ld $(OBJ) $(BUILD)/ring3.o
-	$(call SAY,LD)ld -n -T linker.ld --build-id=none -z noexecstack -o $@.1 $(OBJ) $(BUILD)/ring3.o
+$(BUILD)/ntpmu.elf: $(OBJ) $(BUILD)/ring3.o
+$(BUILD)/kernel.elf: $(filter-out $(BUILD)/tests/%,$(OBJ))
+$(BUILD)/ntpmu.elf $(BUILD)/kernel.elf: linker.ld
+	$(call SAY,LD)ld -n -T linker.ld --build-id=none -z noexecstack -o $@.1 $(filter %.o,$^)
 	$(Q)nm $@.1 | LC_ALL=C sort | sed -n -e '/^ffffffff........ [tT$(if $(KCSAN),dDbB)] /s/ . / /' \
 	    -e 's/^ffffffff\(........\) \([A-Za-z_][A-Za-z0-9_]*\)$$/.long 0x\1; .asciz "\2"/p' | \
 	    (echo '.section .symbols, "a"'; cat) | as -o $@.symbols.o -
-	$(Q)ld -n -T linker.ld --build-id=none -z noexecstack -o $@ $(OBJ) $(BUILD)/ring3.o $@.symbols.o
+	$(Q)ld -n -T linker.ld --build-id=none -z noexecstack -o $@ $(filter %.o,$^) $@.symbols.o
 
 # What the kernel's half of the tests knows of ring 3's: addresses, and a pointer to each test,
 # among its own.
@@ -228,7 +235,7 @@ usb: iso
 
 run: all $(filter $(PAYLOADS) $(BUILD)/linux.bin,$(PAYLOAD) $(LINUX)) \
      $(if $(FIRMWARE),$(BUILD)/firmware.elf)
-	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' $(if $(KCSAN),$(AT_ONCE)) tests/run
+	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' $(if $(KCSAN),$(AT_ONCE)) $(STARTER)
 
 trace: all
 	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' EVENTS='$(EVENTS)' COUNTERS='$(COUNTERS)' tests/trace
@@ -325,7 +332,7 @@ clean:
 -include $(OBJ:.o=.d) $(WIN_OBJECTS:.o=.d)
 ACTIONS := usb linux run report compare trace bench list debug test fuzz fuzz-guest \
         fuzz-images quirks mutants machines soak check format clean
-.PHONY: FORCE all help help-all deps iso $(ACTIONS)
+.PHONY: FORCE all kernel help help-all deps iso $(ACTIONS)
 
 # Each action waits for the one before it, as in "make run report"; what others need is made alone.
 $(foreach action,$(filter $(ACTIONS),$(MAKECMDGOALS)),\

@@ -19,6 +19,9 @@
 
 enum { PIC1_MASK = 0x21, PIC2_MASK = 0xa1 };
 extern const uint8_t ap_start[], ap_end[];
+extern const char *const boot_words_start[], *const boot_words_end[]; /* linker.ld */
+
+BOOT_WORDS("vpmu= payload");
 
 static bool is_path(const char *word, unsigned length)
 {
@@ -28,12 +31,22 @@ static bool is_path(const char *word, unsigned length)
     return false;
 }
 
+/* Whether some file has the word, or its first `length` characters, with "=". */
+static bool is_known(const char *word, unsigned length)
+{
+    const char *known;
+    unsigned known_length;
+    for (const char *const *words = boot_words_start; words < boot_words_end; words++)
+        for (unsigned n = 0; (known = boot_word_at(*words, n, &known_length)); n++)
+            if (known_length == length && memcmp(known, word, length) == 0)
+                return true;
+    return false;
+}
+
 /* Names the words that no part of the kernel knows: they may be typing errors. The first may be the
  * file's name. */
 static void name_strange_words(const struct boot_info *info)
 {
-    static const char known[] = " vpmu= counters= pmi= tests= fuzz= phase= list long payload "
-                                "program trace= pmc= verbose safe tick= cpus= watchdog= ";
     const char *word;
     char text[40];
     unsigned length, shown = 0;
@@ -42,11 +55,7 @@ static void name_strange_words(const struct boot_info *info)
         while (key < length && word[key] != '=')
             key++;
         key += key < length;
-        bool found = n == 0 && is_path(word, length);
-        for (const char *k = known; *k && !found; k++)
-            found = *k == ' ' && strlen(k + 1) > key && memcmp(k + 1, word, key) == 0 &&
-                    k[key + 1] == ' ';
-        if (found)
+        if (is_known(word, key) || (n == 0 && is_path(word, length)))
             continue;
         memcpy(text, word, length < sizeof text - 1 ? length : sizeof text - 1);
         text[length < sizeof text - 1 ? length : sizeof text - 1] = 0;

@@ -202,6 +202,9 @@ static inline struct trap_frame *hal_pmi_frame(void) { return CPU_FIELD(pmi_fram
  * interrupt does not come. True without a PMU, or if no counter is free. IRQL PASSIVE_LEVEL,
  * interrupts on. */
 bool hal_pmi_prove(void);
+/* Proves it on the first CPU of each kind, and reports a counter whose interrupt does not come; on
+ * other CPUs nothing. */
+void hal_pmi_prove_kind(void);
 
 /* From interrupt.c to counters.c: calls the handlers of those who own these counters, at least
  * one, here. */

@@ -181,3 +181,13 @@ bool hal_pmi_prove(void)
     ASSERT(NT_SUCCESS(status));
     return proved != 0;
 }
+
+void hal_pmi_prove_kind(void)
+{
+    const struct pmu_kind *pmu = pmu_here();
+    for (unsigned cpu = 0; cpu < cpu_number(); cpu++)
+        if (pmu_of(cpu) == pmu)
+            return;
+    if (!hal_pmi_prove())
+        pmu_complain(pmu, PMU_PMI_LOST, pmu->counters);
+}

@@ -33,6 +33,8 @@
 #include "kernel/trap.h"
 #include "pmu/pmu.h"
 
+BOOT_WORDS("counters= pmi= tick= cpus=");
+
 /* Each CPU, once it has its block and can take exceptions. */
 static void init_cpu(void)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernel/base/boot_info.h"
 
+BOOT_WORDS("safe");
+
 struct boot_info boot_info;
 
 const char *boot_word_at(const char *line, unsigned n, unsigned *length)

@@ -55,5 +55,8 @@ bool boot_option(const char *name, char *value, unsigned size);
 bool boot_word(const char *word);
 /* "safe" stands there: one CPU, and nothing of ours causes an NMI. */
 bool boot_safe(void);
+/* The words that a file asks for, name= those with a value. boot.c names words that no file has. */
+#define BOOT_WORDS(words)                                                                          \
+    static const char *const boot_words __attribute__((section(".boot_words"), used)) = (words)
 /* The start of the n-th word of a line, or NULL; *length gets its length. */
 const char *boot_word_at(const char *line, unsigned n, unsigned *length);

@@ -297,16 +297,6 @@ void lab_run(void (*body)(unsigned ctr), unsigned ctr)
     CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
 }
 
-void lab_prove_interrupts(void)
-{
-    EACH_KIND(cpu) {
-        test_run_on(cpu);
-        if (!hal_pmi_prove())
-            pmu_complain(pmu_of(cpu), PMU_PMI_LOST, pmu_of(cpu)->counters);
-    }
-    test_run_anywhere();
-}
-
 static void record(const struct lab_frame *frame)
 {
     lab_caught.rip = frame->rip;

@@ -17,8 +17,6 @@ struct thread;
  * LAB_ANY: the body needs none in particular. */
 #define LAB_ANY 64u
 void lab_run(void (*body)(unsigned ctr), unsigned ctr);
-/* On the first CPU of each kind: complains where the counters' interrupt does not come. */
-void lab_prove_interrupts(void);
 /* After a test that was ended. */
 void lab_forget(void);
 /* Tests whose body lab_run runs. LAB_EACH: of each counter, `ctr`; which: those that some CPU

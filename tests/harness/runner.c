@@ -2,7 +2,6 @@
 /* The runner: the tests chosen, each in a watched thread of its own, and TAP 13. */
 #include "hal/clock.h"
 #include "hal/hal.h"
-#include "hal/reboot.h"
 #include "hal/smp.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/exit.h"
@@ -10,9 +9,9 @@
 #include "kernel/base/kcsan.h"
 #include "kernel/base/print.h"
 #include "kernel/image.h"
+#include "kernel/init/init.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
-#include "kernel/main.h"
 #include "pmu/pmu.h"
 #include "tests/cost/bench.h"
 #include "tests/harness/checks.h"
@@ -20,11 +19,12 @@
 #include "tests/harness/clean.h"
 #include "tests/harness/each.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/program.h"
 #include "tests/harness/smi.h"
 #include "tests/harness/summary.h"
 #include "tests/harness/user.h"
 #include "tests/harness/watchdog.h"
+
+BOOT_WORDS("tests= fuzz= phase= list long verbose watchdog=");
 
 /* The runner's own checks of each test: its thread started; how it came back, or its exit status.
  */
@@ -215,27 +215,30 @@ static void run_all(const char *patterns, bool only_list)
     }
 }
 
-void init_thread(void *unused)
+bool init_tests(unsigned *code)
 {
     char patterns[BOOT_LINE_MAX] = "";
-    (void)unused;
-    sched_set_priority(thread_current(), SCHED_PRIORITIES - 1); /* no test keeps it from looking */
     summary_init();
+    if (boot_word("program")) {
+        bool measured = bench_is(image_module(0));
+        if (measured)
+            *code = bench_run();
+        return measured;
+    }
     boot_option("tests", patterns, sizeof patterns);
     verbose = boot_word("verbose");
     long_run = boot_word("long");
     phase = test_word("phase") * UINT64_C(0x9e3779b97f4a7c15);
     user_init();
+    *code = EXIT_PASS;
     if (boot_word("list")) {
         run_all(patterns, true);
-        machine_exit(EXIT_PASS);
+        return true;
     }
-    lab_prove_interrupts();
-    if (boot_word("program"))
-        machine_exit(bench_is(image_module(0)) ? bench_run() : program_run());
     calibrate(*patterns);
     clean_init();
     smi_init();
     run_all(patterns, false);
-    machine_exit(conclude_run());
+    *code = conclude_run();
+    return true;
 }

@@ -7,7 +7,7 @@ use warnings;
 
 our @ROOMS =
     qw(kernel/nt kernel/base kernel/mm kernel/console pmu pmu/virt hal kernel/ke kernel/profiling
-    kernel/etw kernel kernel/driver boot tests/harness tests/hal tests/pmu tests/vpmu
+    kernel/etw kernel kernel/driver kernel/init boot tests/harness tests/hal tests/pmu tests/vpmu
     tests/profiling tests/etw tests/kernel tests/cost tests);
 my %height = map { $ROOMS[$_] => $_ } 0 .. $#ROOMS;
 
@@ -18,7 +18,7 @@ our @EXCEPTIONS = (
     [qr{^hal/profile\b}, qr{^(mutex_(acquire|release)|kernel/ke/mutex\.h)$},
      'a thread sleeps while another sets sampling up'],
     [qr{^kernel/main\b}, qr{^(pmu_(init_cpu|report)|pmu/pmu\.h)$}, 'the order of initialisation'],
-    [qr{^kernel/main\b}, qr{^init_thread$}, 'the first thread is the tests'],
+    [qr{^kernel/main\b}, qr{^init_thread$}, 'the first thread comes last'],
     [qr{^kernel/syscall\b},
      qr{^(Nt(CreateFile|DeviceIoControlFile|ReadFile|WriteFile)|kernel/driver/io\.h)$},
      'the one list of services'],

@@ -367,6 +367,19 @@ sub check_scan
                   . " || { grep ' error: ' $out/scan.log; false; }"));
 }
 
+# A folder without tests/ and with what make makes of ours: nothing there is compiled again.
+sub check_alone
+{
+    my $alone = "$out/alone";
+    my $sample = 'samples/read.cpp';
+    holds('the kernel links without tests/, and runs a program', failure(
+        "mkdir -p $alone/samples && cp tests/$sample $alone/samples && "
+            . "cp -rp Makefile linker.ld boot kernel hal pmu $alone && "
+            . "$make -C $alone BUILD=../../../$gcc kernel && "
+            . "$make -C $alone BUILD=../../../$gcc PMU=amd-v2 PROGRAM=$sample run | "
+            . "grep '^# PASS the program ended with 0'"));
+}
+
 sub check_repro
 {
     my $copy = "$out/another/folder";
@@ -379,7 +392,7 @@ sub check_repro
 
 my @names = @ARGV ? @ARGV
     : qw(text facts format functions citations pages commands journeys includes layouts headers gcc
-         symbols rep fences size contract mutants clang cppcheck scan repro);
+         symbols rep fences size contract mutants clang cppcheck scan alone repro);
 system "rm -rf $out; mkdir -p $out";
 for (@names) {
     no strict 'refs';

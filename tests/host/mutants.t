@@ -48,6 +48,7 @@ my @rooms = (
     ['kernel/profiling', 'tp_*,profile_*,exact*'],
     ['kernel/etw', 'etw_*'],
     ['kernel/driver', 'tp_driver*', 'drivers.t'],
+    ['kernel/init', 'pmu_pmi*', 'programs.t'],
     ['kernel/user', 'handling*,exceptions*,synch*,etw_win32*,etw_input*,tp_read*,ring3*,'
      . 'service_fuzz.exports', 'programs.t'],
     ['kernel', 'ring3*,traps*,exceptions*,entry*,process*,handles*,service_fuzz*'],

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A user's program instead of the tests: the command line says `program`, and the loader brought
- * it. With trace=EVENTS pmc=COUNTERS a trace of its run is exported. */
-#include "tests/harness/program.h"
+/* A user's program and drivers: the command line says `program`, and the loader brought them. With
+ * trace=EVENTS pmc=COUNTERS a trace of their run is exported. */
+#include "kernel/init/run_program.h"
 #include "hal/hal.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/boot_info.h"
@@ -10,10 +10,12 @@
 #include "kernel/driver/driver.h"
 #include "kernel/etw/export.h"
 #include "kernel/image.h"
+#include "kernel/ke/process.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 #include "kernel/program.h"
-#include "tests/harness/user.h"
+
+BOOT_WORDS("program trace= pmc=");
 
 struct name {
     NTSTATUS status;
@@ -191,7 +193,7 @@ static unsigned run_with_drivers(void)
     return code;
 }
 
-unsigned program_run(void)
+unsigned run_program_and_drivers(void)
 {
     char events[BOOT_LINE_MAX];
     bool traced = boot_option("trace", events, sizeof events);
