@@ -36,6 +36,12 @@ struct driver *driver_at(uint64_t address)
 
 uint64_t driver_caller(void) { return thread_current()->driver_caller; }
 
+struct driver *driver_at_slot(uint64_t address)
+{
+    const uint64_t n = (address - VM_DRIVERS) / SLOT_SIZE;
+    return address >= VM_DRIVERS && n < DRIVERS_MAX && drivers[n].base ? &drivers[n] : NULL;
+}
+
 void driver_place(uint64_t address, char *text, size_t capacity)
 {
     const struct driver *driver = driver_at(address);

@@ -20,10 +20,11 @@ struct driver {
     UNICODE_STRING registry;
 };
 
-/* Whether an image is meant as a driver: its name ends with .sys, or its subsystem is native. */
+/* Whether an image is meant as a driver: its name ends with .sys. */
 bool driver_is(const struct image *image);
 /* Loads one: lays it out, relocates it, binds its imports, protects its sections. NULL, or what is
- * wrong with it, after a line for each import that is missing. PASSIVE_LEVEL, as the two below. */
+ * wrong with it. Prints a line for each import that is missing; only its use is a bug check.
+ * PASSIVE_LEVEL, as the two below. */
 const char *driver_load(const struct image *image, struct driver **driver);
 /* Calls DriverEntry in a system thread; what it returned. */
 NTSTATUS driver_start(struct driver *driver);
@@ -37,6 +38,10 @@ struct driver *driver_free_slot(void);
 void driver_take_slot(struct driver *driver);
 /* The driver whose image contains the address; NULL: none. Any IRQL. */
 struct driver *driver_at(uint64_t address);
+/* The driver whose slot contains the address, in its image or after it; NULL: none. Any IRQL. */
+struct driver *driver_at_slot(uint64_t address);
+/* The name of the missing import that the use of this address means; NULL: it means none. */
+const char *driver_missing_import(uint64_t address, const char **library);
 /* "name.sys+0x123", or nothing. Any IRQL. */
 void driver_place(uint64_t address, char *text, size_t capacity);
 

@@ -100,9 +100,24 @@ static void page_fault(const struct trap_frame *f, uint64_t address, const char 
                      (uint64_t[]){ address, access, f->rip, 0 }, words);
 }
 
+/* A call comes from the return address on the stack; the exception is at the import itself. */
+static void missing_import(const struct trap_frame *f, uint64_t address)
+{
+    char words[160];
+    const char *library, *name = driver_missing_import(address, &library);
+    const uint64_t caller = f->rip == address ? *(const uint64_t *)f->rsp : f->rip;
+    if (!name)
+        return;
+    print_to(words, sizeof words, "%s %s %s!%s, an import that is missing here",
+             driver_at_slot(address)->name, f->rip == address ? "calls" : "reads", library, name);
+    bug_check_at(caller, PAGE_FAULT_IN_NONPAGED_AREA, (uint64_t[]){ address, 0, caller, 0 }, words);
+}
+
 void exception_trap(const struct trap_frame *f, uint64_t address)
 {
     char words[96];
+    if (f->vector == EXC_PAGE_FAULT)
+        missing_import(f, address);
     if (!driver_at(f->rip))
         return;
     print_to(words, sizeof words, "exception %lu, address 0x%lx, IRQL %lu", f->vector, address,

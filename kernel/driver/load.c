@@ -20,31 +20,28 @@
 
 bool driver_is(const struct image *image)
 {
-    struct pe pe;
     const size_t length = strlen(image->name);
-    return (length > 4 && !strcmp(image->name + length - 4, ".sys")) ||
-           (!pe_open(&pe, image->file, image->file_size) && pe.subsystem == PE_NATIVE);
+    return length > 4 && !strcmp(image->name + length - 4, ".sys");
 }
 
 /* --- Imports. --- */
 
 #define HANDLERS "handlers.sys"
 
-static bool bind_import(struct driver *driver, const struct pe_import *import)
+/* Where a missing import leads: nothing is mapped there, so that its use is an exception. */
+#define MISSING_STEP 16u
+static uint64_t missing_start(const struct driver *driver) { return driver->base + PE_SIZE_MAX; }
+
+static void *import_address(const struct driver *driver, const struct pe_import *import, unsigned n)
 {
-    void *address = NULL;
-    if (!import->slot)
-        return true;
-    if (!export_library(import->library))
-        print("# %s imports from %s: drivers have ntoskrnl.exe and hal.dll\n", driver->name,
-              import->library);
-    else if (!import->name) /* NT: each build of Windows numbers its routines anew */
-        print("# %s imports number %u of %s, which has names only\n", driver->name, import->ordinal,
-              import->library);
-    else if (!(address = export_find(import->name)))
-        print("# %s imports %s of %s, which is missing here\n", driver->name, import->name,
-              import->library);
-    memcpy(driver->pages + import->slot, &address, sizeof address);
+    /* NT: each build of Windows numbers its routines anew, so ordinals are none of this table. */
+    void *address =
+        import->name && export_library(import->library) ? export_find(import->name) : NULL;
+    if (!address) {
+        print("# %s imports %s!%s, which is missing: its use is a bug check\n", driver->name,
+              import->library, import->name ? import->name : "(a number)");
+        address = (void *)(missing_start(driver) + n * MISSING_STEP);
+    }
     return address;
 }
 
@@ -53,12 +50,32 @@ static const char *bind_imports(struct driver *driver)
     struct pe_imports at = { 0 };
     struct pe_import import;
     enum pe_step step;
-    bool bound = true;
-    while ((step = pe_next_import(&driver->pe, driver->pages, &at, &import)) == PE_FOUND)
-        bound &= bind_import(driver, &import);
-    if (step == PE_BROKEN)
-        return "has an import table that reaches beyond the image: the file is damaged";
-    return bound ? NULL : "cannot be loaded: imports are missing";
+    for (unsigned n = 0;
+         (step = pe_next_import(&driver->pe, driver->pages, &at, &import)) == PE_FOUND; n++)
+        if (import.slot) {
+            void *address = import_address(driver, &import, n);
+            memcpy(driver->pages + import.slot, &address, sizeof address);
+        }
+    return step == PE_BROKEN
+               ? "has an import table that reaches beyond the image: the file is damaged"
+               : NULL;
+}
+
+const char *driver_missing_import(uint64_t address, const char **library)
+{
+    struct pe_imports at = { 0 };
+    struct pe_import import;
+    const struct driver *driver = driver_at_slot(address);
+    if (!driver || address < missing_start(driver))
+        return NULL;
+    for (uint64_t n = (address - missing_start(driver)) / MISSING_STEP;; n--) {
+        if (pe_next_import(&driver->pe, driver->pages, &at, &import) != PE_FOUND)
+            return NULL;
+        if (!n)
+            break;
+    }
+    *library = import.library;
+    return import.name ? import.name : "(a number)";
 }
 
 /* --- Mapping. --- */

@@ -37,6 +37,9 @@ static const struct name names[] = {
     NAME(STATUS_FLOAT_MULTIPLE_TRAPS),
     NAME(STATUS_NO_MEMORY),
     NAME(STATUS_STACK_BUFFER_OVERRUN),
+    NAME(STATUS_STACK_OVERFLOW),
+    NAME(STATUS_ENTRYPOINT_NOT_FOUND),
+    NAME(STATUS_INVALID_IMAGE_FORMAT),
 };
 
 static const char *name_of_status(NTSTATUS status)

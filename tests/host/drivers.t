@@ -152,9 +152,12 @@ check("DRIVER=$build/text.sys PROGRAM=tests/programs/keep.c PMU=none", 1,
 system "head -c 3000 $build/program/leave.sys > $build/short.sys 2>/dev/null";
 check("DRIVER=$build/short.sys PMU=none", 1, qr/^# FAIL short\.sys is truncated/m);
 my $missing = 'IoGetDeviceProperty';
-my $calls_it = "long $missing(void); long DriverEntry(void) { return $missing(); }";
+my $calls_it = "long $missing(void); long DriverEntry(void) { return $missing() + 1; }";
 system "echo '$calls_it' > $build/missing.c";
-check("DRIVER=$build/missing.c PMU=none", 1,
-      qr/^# missing\.sys imports $missing of ntoskrnl\.exe, which is missing here$/m,
-      qr/^# FAIL missing\.sys cannot be loaded/m);
+check("DRIVER=$build/missing.c PMU=none", 99,
+      qr/^# missing\.sys imports ntoskrnl\.exe!$missing, .*: its use is a bug check$/m,
+      qr/0x00000050 PAGE_.* in missing\.sys\+0x\w+: missing\.sys calls ntoskrnl\.exe!$missing,/m);
+$calls_it = "long $missing(void); long DriverEntry(void *o) { return o ? 0 : $missing(); }";
+system "echo '$calls_it' > $build/unused.c";
+check("DRIVER=$build/unused.c PMU=none", 0, qr/^# unused\.sys imports .*!$missing,/m, qr/^# PASS/m);
 done_testing;

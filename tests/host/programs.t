@@ -249,7 +249,25 @@ if (wanted('msvc.exe')) {
                qr/\.50\ndestructor\nthread's end 0\natexit\n# PASS/);
     system "sed 's/strstr/strstX/g' $exe >$build/msvc.lacks.exe";
     check("$build/msvc.lacks.exe", 'PMU=none', 1,
-          qr/^# msvc\.lacks\.exe needs of VCRUNTIME140\.dll what it does not have: strstX$/m);
+          qr/^# msvc\.lacks\.exe: imports are missing, .*: VCRUNTIME140\.dll!strstX$/m,
+          qr/^# missing import is called: VCRUNTIME140\.dll!strstX$/m);
+}
+
+# A program runs without imports that it does not use.
+if (wanted('missing.exe')) {
+    system "make -s BUILD=$build PROGRAM=tests/programs/missing.c 2>&1 </dev/null";
+    system "sed 's/lstrcmpiA/lstrcmpiX/g; s/WINMM\\.dll/WINMX.dll/' $build/program/missing.exe"
+        . " >$build/missing.exe";
+    my $function = 'KERNEL32\.dll!lstrcmpiX';
+    my @started = qr/^# missing\.exe: imports are missing, .*: $function .*WINMX\.dll!time/m;
+    my $end = qr/^# FAIL the program ended by STATUS_ENTRYPOINT_NOT_FOUND 0xc0000139 at .*!main\+/m;
+    check("$build/missing.exe", 'PMU=none', 0, @started, qr/^not found\n# PASS/m);
+    check("$build/missing.exe", 'PMU=none PROGRAM_ARGS=call', 1, $end,
+          qr/^not found\n# missing import is called: $function\n/m);
+    check("$build/missing.exe", 'PMU=none PROGRAM_ARGS=read', 1, $end,
+          qr/^not found\n# missing import is read: $function\n/m);
+    check("$build/missing.exe", 'PMU=none PROGRAM_ARGS=library', 1, $end,
+          qr/^not found\n# missing import is called: WINMX\.dll!timeGetTime\n/m);
 }
 
 check('tests/samples/benchmark.cpp', 'PMU=intel-v5', 0,

@@ -190,87 +190,35 @@ static bool write_slot(struct module *m, uint32_t slot, void *value)
     return true;
 }
 
-static void add_number(struct text *text, ULONG n)
-{
-    char digits[12];
-    unsigned i = sizeof digits;
-    digits[--i] = 0;
-    do
-        digits[--i] = (char)('0' + n % 10);
-    while (n /= 10);
-    text_add(text, digits + i);
-}
-
-/* One line for all names that a library lacks. */
-static void name_missing(struct text *text, const struct module *m, const struct pe_import *import,
-                         const char **library)
-{
-    size_t length = import->name ? strlen(import->name) : 8;
-    if (*library != import->library || text->length + length > sizeof text->bytes - 4) {
-        if (text->length)
-            text_print(text);
-        text_add(text, "# ");
-        text_add(text, m->short_name);
-        text_add(text, " needs of ");
-        text_add(text, import->library);
-        text_add(text, " what it does not have:");
-        *library = import->library;
-    }
-    text_add(text, " ");
-    if (import->name)
-        text_add(text, import->name);
-    else
-        add_number(text, import->ordinal);
-}
-
-static NTSTATUS load_needed(const struct module *m, const char *name, struct module **library)
-{
-    struct text text = { 0 };
-    NTSTATUS status = module_load(name, library);
-    if (status == STATUS_DLL_NOT_FOUND) {
-        text_add(&text, "# ");
-        text_add(&text, m->short_name);
-        text_add(&text, " needs ");
-        text_add(&text, name);
-        text_add(&text, ", which is not here");
-        text_print(&text);
-    }
-    return status;
-}
-
 NTSTATUS module_resolve(struct module *m)
 {
     struct pe_imports at = { 0 };
     struct pe_import import;
     struct text missing = { 0 };
     struct module *library = NULL;
-    const char *name = NULL, *named = NULL;
-    NTSTATUS status = STATUS_SUCCESS;
+    const char *name = NULL;
     enum pe_step step;
     while ((step = pe_next_import(&m->pe, m->base, &at, &import)) == PE_FOUND) {
         if (import.library != name) {
             name = import.library;
-            NTSTATUS loaded = load_needed(m, name, &library);
-            if (!NT_SUCCESS(loaded))
-                return loaded;
+            NTSTATUS status = module_load(name, &library);
+            if (!NT_SUCCESS(status) && status != STATUS_DLL_NOT_FOUND)
+                return status;
         }
-        if (!import.slot)
-            continue;
-        void *address = module_export(library, import.name, import.ordinal);
-        if (!address) {
-            name_missing(&missing, m, &import, &named);
-            status = import.name ? STATUS_ENTRYPOINT_NOT_FOUND : STATUS_ORDINAL_NOT_FOUND;
-        } else if (!write_slot(m, import.slot, address)) {
+        void *address = NULL;
+        if (library && import.slot)
+            address = module_export(library, import.name, import.ordinal);
+        if (!address && (import.slot || !library))
+            address = missing_import(m, &import, &missing);
+        if (import.slot && !write_slot(m, import.slot, address))
             return STATUS_NO_MEMORY;
-        }
     }
     if (missing.length)
         text_print(&missing);
     if (step == PE_BROKEN)
-        status = STATUS_INVALID_IMAGE_FORMAT;
-    if (NT_SUCCESS(status))
-        append_entry(&loader.initialization_order, &m->initialization_order);
-    return status;
+        return STATUS_INVALID_IMAGE_FORMAT;
+    append_entry(&loader.initialization_order, &m->initialization_order);
+    return STATUS_SUCCESS;
 }
 
 /* Removes a library whose imports failed; libraries that it loaded stay. */

@@ -73,6 +73,9 @@ struct text {
 void text_add(struct text *text, const char *what);
 void text_print(struct text *text);
 
+/* missing.c: an address for an import that no library has, whose name goes to the line. */
+void *missing_import(const struct module *m, const struct pe_import *import, struct text *line);
+
 /* start.c */
 DECLSPEC_NORETURN VOID NTAPI RtlExitUserProcess(NTSTATUS ExitStatus);
 DECLSPEC_NORETURN VOID NTAPI RtlExitUserThread(NTSTATUS ExitStatus);

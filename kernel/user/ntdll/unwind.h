@@ -39,6 +39,9 @@ LONG call_unhandled(EXCEPTION_POINTERS *pointers);
 /* dispatch.c. True: a handler repaired it; continue at `context`. */
 bool dispatch_exception(PEXCEPTION_RECORD record, PCONTEXT context);
 
+/* missing.c: ends the program if the exception is the use of an import that no library has. */
+void missing_used(const EXCEPTION_POINTERS *pointers);
+
 /* slist.c. True: it was an entry of a list that another thread has taken and freed since, which was
  * to be read; continue at the context. */
 bool slist_skip(EXCEPTION_POINTERS *pointers);

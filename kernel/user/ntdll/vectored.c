@@ -74,6 +74,8 @@ static struct vectored *next_handler(struct list *list, ULONG_PTR order)
 LONG call_vectored(EXCEPTION_POINTERS *pointers, bool continue_handlers)
 {
     struct list *list = &lists[continue_handlers];
+    if (!continue_handlers)
+        missing_used(pointers);
     if (!continue_handlers && slist_skip(pointers))
         return EXCEPTION_CONTINUE_EXECUTION;
     for (struct vectored *v = next_handler(list, 0); v; v = next_handler(list, v->order))
