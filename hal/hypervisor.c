@@ -36,7 +36,8 @@ struct writer {
     size_t size, used;
 };
 
-__attribute__((format(printf, 2, 3))) static void add(struct writer *w, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add_text(struct writer *w, const char *format,
+                                                           ...)
 {
     va_list args;
     va_start(args, format);
@@ -67,10 +68,10 @@ static const char *name_of_hypervisor(const char *signature)
 static void describe_kvm(hypervisor_cpuid *ask, uint32_t leaf, struct writer *w)
 {
     uint32_t features = ask(leaf + 1).eax;
-    add(w, ", features %x", features);
+    add_text(w, ", features %x", features);
     for (unsigned i = 0; i < ARRAY_SIZE(kvm_features); i++)
         if (features >> kvm_features[i].bit & 1) {
-            add(w, " (Linux %s or later)", kvm_features[i].since);
+            add_text(w, " (Linux %s or later)", kvm_features[i].since);
             return;
         }
 }
@@ -81,9 +82,10 @@ static void describe_version(hypervisor_cpuid *ask, uint32_t leaf, const char *n
     if (strcmp(name, "KVM") == 0)
         describe_kvm(ask, leaf, w);
     if (strcmp(name, "Hyper-V") == 0 && ask(leaf).eax >= leaf + 2)
-        add(w, " %u.%u.%u", ask(leaf + 2).ebx >> 16, ask(leaf + 2).ebx & 0xffff, ask(leaf + 2).eax);
+        add_text(w, " %u.%u.%u", ask(leaf + 2).ebx >> 16, ask(leaf + 2).ebx & 0xffff,
+                 ask(leaf + 2).eax);
     if (strcmp(name, "Xen") == 0)
-        add(w, " %u.%u", ask(leaf + 1).eax >> 16, ask(leaf + 1).eax & 0xffff);
+        add_text(w, " %u.%u", ask(leaf + 1).eax >> 16, ask(leaf + 1).eax & 0xffff);
 }
 
 void hypervisor_describe(hypervisor_cpuid *ask, char *text, size_t size)
@@ -96,11 +98,11 @@ void hypervisor_describe(hypervisor_cpuid *ask, char *text, size_t size)
         const char *name = name_of_hypervisor(signature);
         if (!name && leaf > LEAF)
             continue;
-        add(&w, "%s", names++ ? ", also " : "");
+        add_text(&w, "%s", names++ ? ", also " : "");
         if (name)
-            add(&w, "%s", name);
+            add_text(&w, "%s", name);
         else
-            add(&w, *signature ? "unknown, \"%s\"" : "one without a name%s", signature);
+            add_text(&w, *signature ? "unknown, \"%s\"" : "one without a name%s", signature);
         if (name)
             describe_version(ask, leaf, name, &w);
     }

@@ -40,7 +40,7 @@ static void set_name(struct image *image, const char *line)
     image->name[n] = 0;
 }
 
-static void add(const char *line, const uint8_t *file, size_t size)
+static void add_image(const char *line, const uint8_t *file, size_t size)
 {
     if (count == IMAGES_MAX) {
         print("# image: no room for %s\n", line);
@@ -55,11 +55,11 @@ static void add(const char *line, const uint8_t *file, size_t size)
 void image_init(const struct boot_info *info)
 {
     for (const struct linked_image *l = linked_images; l->name; l++)
-        add(l->name, l->start, (size_t)(l->end - l->start));
+        add_image(l->name, l->start, (size_t)(l->end - l->start));
     linked = count;
     for (unsigned i = 0; i < info->module_count; i++) {
         const struct boot_module *m = &info->modules[i];
-        add(m->line, phys_to_virt(m->start), m->end - m->start);
+        add_image(m->line, phys_to_virt(m->start), m->end - m->start);
     }
 }
 
@@ -106,7 +106,7 @@ static uint64_t choose_base(const struct pe *pe)
     return base;
 }
 
-static const char *prepare(struct image *image)
+static const char *prepare_sections(struct image *image)
 {
     const struct pe *pe = &image->pe;
     const char *wrong = pe_open(&image->pe, image->file, image->file_size);
@@ -131,7 +131,7 @@ const char *image_prepare(struct image *image)
 {
     mutex_acquire(&image_mutex);
     if (!image->pages && !image->wrong)
-        image->wrong = prepare(image);
+        image->wrong = prepare_sections(image);
     mutex_release(&image_mutex);
     return image->wrong;
 }

@@ -228,7 +228,7 @@ NTSTATUS NtAllocateVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, ULONG
     return NT_SUCCESS(status) ? copy_out_range(BaseAddress, RegionSize, base, bytes) : status;
 }
 
-static NTSTATUS release(struct process *process, uint64_t base, uint64_t *size)
+static NTSTATUS release_region(struct process *process, uint64_t base, uint64_t *size)
 {
     const struct region *region = memory_region(process, base);
     if (!region)
@@ -272,8 +272,8 @@ NTSTATUS NtFreeVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T R
     if (FreeType != MEM_RELEASE && FreeType != MEM_DECOMMIT)
         return STATUS_INVALID_PARAMETER;
     mutex_acquire(&process->memory.mutex);
-    status =
-        FreeType == MEM_RELEASE ? release(process, base, &bytes) : decommit(process, &base, &bytes);
+    status = FreeType == MEM_RELEASE ? release_region(process, base, &bytes)
+                                     : decommit(process, &base, &bytes);
     mutex_release(&process->memory.mutex);
     return NT_SUCCESS(status) ? copy_out_range(BaseAddress, RegionSize, base, bytes) : status;
 }
@@ -293,7 +293,7 @@ static uint64_t run_end(const struct process *process, uint64_t from, uint64_t e
     return from;
 }
 
-static void query(const struct process *process, uint64_t page, MEMORY_BASIC_INFORMATION *info)
+static void query_page(const struct process *process, uint64_t page, MEMORY_BASIC_INFORMATION *info)
 {
     static const ULONG types[] = { [REGION_PRIVATE] = MEM_PRIVATE,
                                    [REGION_SYSTEM] = MEM_PRIVATE,
@@ -336,7 +336,7 @@ NTSTATUS NtQueryVirtualMemory(HANDLE ProcessHandle, PVOID BaseAddress, ULONG Mem
     if ((uint64_t)BaseAddress >= USER_END)
         return STATUS_INVALID_PARAMETER;
     mutex_acquire(&process->memory.mutex);
-    query(process, (uint64_t)BaseAddress & ~PAGES, &info);
+    query_page(process, (uint64_t)BaseAddress & ~PAGES, &info);
     mutex_release(&process->memory.mutex);
     status = copy_out(MemoryInformation, &info, size);
     return NT_SUCCESS(status) && ReturnLength ? copy_out(ReturnLength, &size, sizeof size) : status;

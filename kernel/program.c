@@ -12,14 +12,14 @@
 #define STACK_MOST 0x10000000ul
 #define COMMIT_LEAST 0x10000ul
 
-static uint64_t pages_up(uint64_t size)
+static uint64_t whole_pages(uint64_t size)
 {
     return (size + PAGE_SIZE - 1) & ~(uint64_t)(PAGE_SIZE - 1);
 }
 
 static uint64_t within(uint64_t value, uint64_t least, uint64_t most)
 {
-    return value < least ? least : value > most ? most : pages_up(value);
+    return value < least ? least : value > most ? most : whole_pages(value);
 }
 
 static void copy_text(char *to, const char *from, size_t room)
@@ -48,8 +48,8 @@ static bool make_peb(struct process *process, const struct image *image, uint64_
            process_write(process, at + START_AT, &start, sizeof start);
 }
 
-static const char *fill(struct process *process, struct image *image, struct image *ntdll,
-                        const char *line)
+static const char *fill_process(struct process *process, struct image *image, struct image *ntdll,
+                                const char *line)
 {
     uint64_t base, ntdll_base;
     const struct pe *pe = &image->pe;
@@ -67,7 +67,7 @@ static const char *fill(struct process *process, struct image *image, struct ima
     return NULL;
 }
 
-static const char *check(struct image *image)
+static const char *check_image(struct image *image)
 {
     const char *wrong = image_prepare(image);
     if (wrong)
@@ -88,14 +88,14 @@ const char *program_process(struct image *image, const char *line, struct proces
     const char *wrong = image_prepare(ntdll);
     if (!wrong) {
         *who = image->name;
-        wrong = check(image);
+        wrong = check_image(image);
     }
     if (wrong)
         return wrong;
     *process = process_create();
     if (!*process)
         return "gets no process: no memory";
-    wrong = fill(*process, image, ntdll, line);
+    wrong = fill_process(*process, image, ntdll, line);
     if (wrong)
         object_release(&(*process)->object);
     return wrong;

@@ -166,7 +166,7 @@ static void lend(struct pmu_cpu *cpu, uint64_t counters)
 void pmu_lend(uint64_t counters) { lend(pmu_this_cpu(), pmu_this_cpu()->lent | counters); }
 
 /* Makes the counters `now` run; until now `before` ran. Lent ones stay as they are. */
-static void run(const struct pmu_cpu *cpu, uint64_t before, uint64_t now)
+static void run_counters(const struct pmu_cpu *cpu, uint64_t before, uint64_t now)
 {
     const struct pmu_kind *pmu = cpu->kind;
     if (cpu->paused)
@@ -186,7 +186,7 @@ void pmu_start(uint64_t counters)
     struct pmu_cpu *cpu = pmu_this_cpu();
     uint64_t before = cpu->running;
     cpu->running |= counters;
-    run(cpu, before, cpu->running);
+    run_counters(cpu, before, cpu->running);
 }
 
 void pmu_stop(uint64_t counters)
@@ -194,7 +194,7 @@ void pmu_stop(uint64_t counters)
     struct pmu_cpu *cpu = pmu_this_cpu();
     uint64_t before = cpu->running;
     cpu->running &= ~counters;
-    run(cpu, before, cpu->running);
+    run_counters(cpu, before, cpu->running);
 }
 
 void pmu_clear(uint64_t counters)
@@ -212,7 +212,7 @@ void pmu_pause_any(void)
     if (cpu->global_control)
         wrmsr(cpu->global_control, 0);
     else
-        run(cpu, cpu->running, 0);
+        run_counters(cpu, cpu->running, 0);
     cpu->paused = true;
 }
 
@@ -222,7 +222,7 @@ void pmu_resume_any(void)
     if (cpu->global_control)
         wrmsr(cpu->global_control, cpu->running | cpu->lent_ran | lent_running(cpu));
     else
-        run(cpu, 0, cpu->running);
+        run_counters(cpu, 0, cpu->running);
 }
 
 /* Without a status register: lent counters that may interrupt. A wrapped one is reported at each

@@ -25,7 +25,7 @@ void pmu_spread_add(struct pmu_spread *s, int64_t value)
 typedef unsigned run_function(const struct pmu_gate *gate, uint64_t loops);
 
 /* What the counter shows after the loops, including the instructions around them. */
-static int64_t count(unsigned ctr, uint64_t select, run_function *run, uint64_t loops)
+static int64_t count_of_loops(unsigned ctr, uint64_t select, run_function *run, uint64_t loops)
 {
     pmu_program(ctr, select, 0);
     struct pmu_gate gate = pmu_gate(ctr);
@@ -34,11 +34,11 @@ static int64_t count(unsigned ctr, uint64_t select, run_function *run, uint64_t 
 }
 
 /* Without what an SMI adds, which comes in few of the runs. */
-static int64_t least(unsigned ctr, uint64_t select, run_function *run, uint64_t loops)
+static int64_t least_count(unsigned ctr, uint64_t select, run_function *run, uint64_t loops)
 {
     int64_t found = INT64_MAX;
     for (unsigned i = 0; i < RUNS; i++) {
-        int64_t n = count(ctr, select, run, loops);
+        int64_t n = count_of_loops(ctr, select, run, loops);
         found = n < found ? n : found;
     }
     return found;
@@ -47,9 +47,9 @@ static int64_t least(unsigned ctr, uint64_t select, run_function *run, uint64_t 
 /* What one more instruction that exits counts, beyond the other instructions of its turn. */
 static void measure_exits(struct pmu_spread *s, unsigned ctr, uint64_t select, int64_t others)
 {
-    int64_t before = least(ctr, select, pmu_hardware.run_exits, FEW);
+    int64_t before = least_count(ctr, select, pmu_hardware.run_exits, FEW);
     for (unsigned i = 0; i < TRIES; i++) {
-        int64_t now = least(ctr, select, pmu_hardware.run_exits, FEW + i + 1);
+        int64_t now = least_count(ctr, select, pmu_hardware.run_exits, FEW + i + 1);
         pmu_spread_add(s, now - before - others);
         before = now;
     }
@@ -58,7 +58,7 @@ static void measure_exits(struct pmu_spread *s, unsigned ctr, uint64_t select, i
 static void measure_instructions(struct pmu_measured *m, unsigned ctr, uint64_t select)
 {
     for (unsigned i = 0; i < TRIES; i++)
-        pmu_spread_add(&m->enabling, least(ctr, select, pmu_hardware.run, FEW + i) -
+        pmu_spread_add(&m->enabling, least_count(ctr, select, pmu_hardware.run, FEW + i) -
                                          2 * (int64_t)(FEW + i) - (int64_t)PMU_RUN_AROUND + 1);
     measure_exits(&m->exit, ctr, select, EXIT_TURN - 1);
     measure_exits(&m->exit_at_255, ctr, select | PMU_THRESHOLD(255), 0);
@@ -70,14 +70,15 @@ static uint64_t long_stretch(unsigned ctr, uint64_t select)
     uint64_t turns = FEW;
     for (; turns < LONG; turns *= 4) {
         uint64_t begin = rdtsc();
-        count(ctr, select, pmu_hardware.run, turns);
+        count_of_loops(ctr, select, pmu_hardware.run, turns);
         if (rdtsc() - begin > LONG_TICKS)
             break;
     }
     return turns;
 }
 
-static bool find(const struct pmu_kind *kind, enum pmu_event event, unsigned *ctr, uint64_t *select)
+static bool find_counter(const struct pmu_kind *kind, enum pmu_event event, unsigned *ctr,
+                         uint64_t *select)
 {
     uint64_t able = pmu_counters_for(kind, event);
     if (!able)
@@ -91,14 +92,14 @@ static void measure_cycles(const struct pmu_kind *kind, struct pmu_measured *m)
 {
     unsigned ctr, bus_ctr;
     uint64_t select, bus_select;
-    if (!find(kind, PMU_CYCLES, &ctr, &select))
+    if (!find_counter(kind, PMU_CYCLES, &ctr, &select))
         return;
-    bool bus = find(kind, PMU_BUS_CYCLES, &bus_ctr, &bus_select);
+    bool bus = find_counter(kind, PMU_BUS_CYCLES, &bus_ctr, &bus_select);
     uint64_t turns = long_stretch(ctr, select);
     for (unsigned i = 0; i < TRIES; i++) {
-        int64_t cycles = count(ctr, select, pmu_hardware.run, turns);
+        int64_t cycles = count_of_loops(ctr, select, pmu_hardware.run, turns);
         pmu_spread_add(&m->cycles, cycles * 1000 / (int64_t)(2 * turns));
-        int64_t ticks = bus ? count(bus_ctr, bus_select, pmu_hardware.run, turns) : 0;
+        int64_t ticks = bus ? count_of_loops(bus_ctr, bus_select, pmu_hardware.run, turns) : 0;
         if (ticks > 0)
             pmu_spread_add(&m->bus_cycle, cycles * 1000 / ticks);
     }
@@ -149,7 +150,7 @@ void pmu_measure(struct pmu_kind *kind)
     unsigned ctr;
     uint64_t select;
     measure_tsc(&kind->measured);
-    if (find(kind, PMU_INSTRUCTIONS, &ctr, &select))
+    if (find_counter(kind, PMU_INSTRUCTIONS, &ctr, &select))
         measure_instructions(&kind->measured, ctr, select);
     measure_cycles(kind, &kind->measured);
     measure_at_once(kind, &kind->measured);

@@ -55,7 +55,7 @@ static unsigned read_pmc(uint32_t selector, uint64_t *value)
     return rdpmc_fault(selector, value);
 }
 
-static unsigned run(const struct pmu_gate *gate, uint64_t loops)
+static unsigned run_loops(const struct pmu_gate *gate, uint64_t loops)
 {
     uint32_t low = (uint32_t)gate->on, high = (uint32_t)(gate->on >> 32), ok;
     asm volatile(
@@ -87,7 +87,7 @@ static unsigned run_exits(const struct pmu_gate *gate, uint64_t loops)
     return ok ? 0 : low;
 }
 
-const struct pmu_access pmu_hardware = { read_msr, write_msr, read_pmc, run, run_exits };
+const struct pmu_access pmu_hardware = { read_msr, write_msr, read_pmc, run_loops, run_exits };
 
 /* --- The self-test. --- */
 
@@ -205,8 +205,8 @@ static bool program(const struct proof *p, unsigned ctr, enum pmu_event event, u
 }
 
 /* What the counter shows after the loops, beginning at `start`; true: an access faulted. */
-static bool count(const struct proof *p, unsigned ctr, enum pmu_event event, uint64_t start,
-                  uint64_t loops, uint64_t *value)
+static bool count_loops(const struct proof *p, unsigned ctr, enum pmu_event event, uint64_t start,
+                        uint64_t loops, uint64_t *value)
 {
     struct pmu_gate gate;
     return program(p, ctr, event, start, &gate) || p->to->run(&gate, loops) ||
@@ -243,8 +243,8 @@ static enum pmu_verdict prove_instructions(struct proof *p, unsigned ctr)
 {
     uint64_t shorter = 0, longer = 0, difference = 0;
     for (unsigned i = 0; i < TRIES && difference != LOOP_DIFFERENCE; i++) {
-        if (count(p, ctr, PMU_INSTRUCTIONS, 0, SHORT_LOOP, &shorter) ||
-            count(p, ctr, PMU_INSTRUCTIONS, 0, LONG_LOOP, &longer))
+        if (count_loops(p, ctr, PMU_INSTRUCTIONS, 0, SHORT_LOOP, &shorter) ||
+            count_loops(p, ctr, PMU_INSTRUCTIONS, 0, LONG_LOOP, &longer))
             return PMU_MSR_FAULTS;
         if (!shorter || !longer)
             return PMU_COUNTERS_DEAD;
@@ -264,7 +264,7 @@ static enum pmu_verdict prove_instructions(struct proof *p, unsigned ctr)
 static enum pmu_verdict prove_overflow(const struct proof *p, unsigned ctr, enum pmu_event event)
 {
     uint64_t value = 0, status = 0, mask = pmu_mask(p->pmu, ctr);
-    if (count(p, ctr, event, mask - OVERFLOW_AFTER + 1, LONG_LOOP, &value) ||
+    if (count_loops(p, ctr, event, mask - OVERFLOW_AFTER + 1, LONG_LOOP, &value) ||
         p->to->rdmsr(p->pmu->msr.global_status, &status) ||
         p->to->wrmsr(p->pmu->msr.global_clear, PMU_BIT(ctr)))
         return PMU_MSR_FAULTS;
@@ -281,7 +281,7 @@ static enum pmu_verdict prove_counting(struct proof *p, unsigned ctr)
         return PMU_OK; /* the event need not occur, so only the registers can be tested */
     /* Nehalem's erratum AAK100: counters may stand still when first started. */
     for (unsigned i = 0; i < TRIES && !n; i++)
-        if (count(p, ctr, event, 0, LONG_LOOP, &n))
+        if (count_loops(p, ctr, event, 0, LONG_LOOP, &n))
             return PMU_MSR_FAULTS;
     if (!n)
         return PMU_COUNTERS_DEAD;

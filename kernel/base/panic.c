@@ -97,7 +97,7 @@ void panic_stop_if_dying(void)
             cli_hlt();
 }
 
-__attribute__((noreturn)) static void end(void)
+__attribute__((noreturn)) static void end_panic(void)
 {
     end_machine(EXIT_PANIC);
     for (;;)
@@ -116,7 +116,7 @@ void panic(const char *format, ...)
           (uint64_t)__builtin_frame_address(0), read_flags(), read_cr0(), read_cr2(), read_cr3(),
           read_cr4(), read_cr8());
     backtrace((uint64_t)__builtin_frame_address(0));
-    end();
+    end_panic();
 }
 
 void panic_trap(const struct trap_frame *f, uint64_t fault_address)
@@ -137,5 +137,5 @@ void panic_trap(const struct trap_frame *f, uint64_t fault_address)
     else
         print_owner(f->rip);
     backtrace(f->rbp);
-    end();
+    end_panic();
 }

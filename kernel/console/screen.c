@@ -39,7 +39,7 @@ static void draw(unsigned r, unsigned c)
     shown[r][c] = wanted[r][c];
 }
 
-static void touch(unsigned r)
+static void touch_rows(unsigned r)
 {
     dirty_from = r < dirty_from ? r : dirty_from;
     dirty_to = r >= dirty_to ? r + 1 : dirty_to;
@@ -62,7 +62,7 @@ static void clear_rows(unsigned from, unsigned to, uint8_t attribute)
     for (unsigned r = from; r < to; r++) {
         for (unsigned c = 0; c < columns; c++)
             wanted[r][c] = (uint16_t)(attribute << 8 | ' ');
-        touch(r);
+        touch_rows(r);
     }
 }
 
@@ -83,7 +83,7 @@ static void scroll(void)
     for (unsigned r = 0; r + by < rows; r++)
         memcpy(wanted[r], wanted[r + by], sizeof wanted[r]);
     clear_rows(rows - by, rows, SCREEN_GREY);
-    touch(0);
+    touch_rows(0);
     row -= by;
     line_row = line_row > by ? line_row - by : 0;
 }
@@ -127,7 +127,7 @@ static void put_on_screen(char c)
         end_line();
     } else {
         wanted[row][column++] = (uint16_t)(SCREEN_GREY << 8 | (c >= ' ' && c <= '~' ? c : ' '));
-        touch(row);
+        touch_rows(row);
     }
 }
 
@@ -138,7 +138,7 @@ static void status(const char *text)
         return;
     for (unsigned c = 0; c < columns; c++)
         wanted[rows][c] = (uint16_t)(SCREEN_BAR << 8 | (*text ? (uint8_t)*text++ : ' '));
-    touch(rows);
+    touch_rows(rows);
     flush_screen();
 }
 
@@ -193,7 +193,7 @@ static void qr_characters(const uint64_t *code, unsigned side)
                     dark |= (unsigned)(code[at_y] >> at_x & 1) << half;
             }
             wanted[y / 2][columns - side + x] = (uint16_t)(SCREEN_GREY << 8 | halves[dark]);
-            touch(y / 2);
+            touch_rows(y / 2);
         }
     flush_screen();
 }

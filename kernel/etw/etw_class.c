@@ -43,7 +43,7 @@ static NTSTATUS get_list(const void *buffer, ULONG length, struct list *list)
 
 /* L: guard. STATUS_WMI_INSTANCE_NOT_FOUND; STATUS_ACCESS_DENIED: a restricted caller, which has no
  * TRACELOG_GUID_ENABLE. */
-static NTSTATUS find(TRACEHANDLE trace, struct etw_logger **logger)
+static NTSTATUS find_running(TRACEHANDLE trace, struct etw_logger **logger)
 {
     *logger = etw_find(trace);
     if (!*logger)
@@ -53,9 +53,9 @@ static NTSTATUS find(TRACEHANDLE trace, struct etw_logger **logger)
 
 /* --- Set. --- */
 
-/* The statuses of get_list, find, and the function that takes the list (etw_pmc.h). */
-static NTSTATUS set_list(const void *buffer, ULONG length,
-                         NTSTATUS (*take)(struct etw_logger *, const ULONG *items, ULONG count))
+/* The statuses of get_list, find_running, and the function that takes the list (etw_pmc.h). */
+static NTSTATUS set_list_of(const void *buffer, ULONG length,
+                            NTSTATUS (*take)(struct etw_logger *, const ULONG *items, ULONG count))
 {
     struct etw_logger *logger;
     struct list list;
@@ -63,7 +63,7 @@ static NTSTATUS set_list(const void *buffer, ULONG length,
     if (!NT_SUCCESS(status))
         return status;
     etw_enter();
-    status = find(list.trace, &logger);
+    status = find_running(list.trace, &logger);
     if (NT_SUCCESS(status))
         status = take(logger, list.items, list.count);
     etw_leave();
@@ -72,12 +72,12 @@ static NTSTATUS set_list(const void *buffer, ULONG length,
 
 static NTSTATUS set_counter_list(const void *buffer, ULONG length)
 {
-    return set_list(buffer, length, etw_pmc_set_sources);
+    return set_list_of(buffer, length, etw_pmc_set_sources);
 }
 
 static NTSTATUS set_event_list(const void *buffer, ULONG length)
 {
-    return set_list(buffer, length, etw_pmc_set_hooks);
+    return set_list_of(buffer, length, etw_pmc_set_hooks);
 }
 
 /* The trace handle is ignored: the sources to sample are system-wide. STATUS_PRIVILEGE_NOT_HELD;
@@ -110,7 +110,7 @@ static NTSTATUS set_pebs(const void *buffer, ULONG length)
     if (!etw_privileged())
         return STATUS_PRIVILEGE_NOT_HELD;
     etw_enter();
-    status = find(list.trace, &logger);
+    status = find_running(list.trace, &logger);
     etw_leave();
     return NT_SUCCESS(status) && list.count ? STATUS_NOT_SUPPORTED : status;
 }
@@ -129,7 +129,7 @@ static NTSTATUS set_group_mask(const void *buffer, ULONG length)
     bool samples = info.EventTraceGroupMasks.Masks[PERF_MASK_INDEX(PERF_PROFILING)] &
                    PERF_MASK_BITS(PERF_PROFILING);
     etw_enter();
-    status = find(info.TraceHandle, &logger);
+    status = find_running(info.TraceHandle, &logger);
     if (NT_SUCCESS(status) && !(logger->mode & EVENT_TRACE_SYSTEM_LOGGER_MODE))
         status = STATUS_INVALID_PARAMETER;
     else if (NT_SUCCESS(status) && samples && !etw_privileged())
@@ -209,7 +209,7 @@ static NTSTATUS query_group_mask(void *buffer, ULONG length, ULONG *returned)
     if (!NT_SUCCESS(status))
         return status;
     etw_enter();
-    status = find(info.TraceHandle, &logger);
+    status = find_running(info.TraceHandle, &logger);
     if (NT_SUCCESS(status))
         info.EventTraceGroupMasks = logger->masks;
     etw_leave();

@@ -127,14 +127,14 @@ static NTSTATUS start(struct request *r)
 }
 
 /* L: guard */
-static struct etw_logger *find(const WMI_LOGGER_INFORMATION *info, const char *name)
+static struct etw_logger *find_logger(const WMI_LOGGER_INFORMATION *info, const char *name)
 {
     return (USHORT)info->Wnode.HistoricalContext ? etw_find(info->Wnode.HistoricalContext)
                                                  : etw_find_name(name);
 }
 
 /* L: guard, these four: the requests to a running session. */
-static NTSTATUS query(struct etw_logger *logger, const WMI_LOGGER_INFORMATION *info)
+static NTSTATUS query_logger(struct etw_logger *logger, const WMI_LOGGER_INFORMATION *info)
 {
     (void)logger, (void)info; /* every code returns the session's information */
     return STATUS_SUCCESS;
@@ -170,7 +170,7 @@ static NTSTATUS with_session(struct request *r, NTSTATUS (*action)(struct etw_lo
     if (!NT_SUCCESS(status))
         return status;
     etw_enter();
-    struct etw_logger *logger = find(&info, name);
+    struct etw_logger *logger = find_logger(&info, name);
     status = logger ? action(logger, &info) : STATUS_WMI_INSTANCE_NOT_FOUND;
     if (NT_SUCCESS(status))
         status = put_information(r, &info, logger);
@@ -328,7 +328,7 @@ static NTSTATUS dispatch(ULONG code, struct request *r)
     switch (code) {
     case EtwStartLoggerCode: return start(r);
     case EtwStopLoggerCode: return with_session(r, stop);
-    case EtwQueryLoggerCode: return with_session(r, query);
+    case EtwQueryLoggerCode: return with_session(r, query_logger);
     case EtwUpdateLoggerCode: return with_session(r, update);
     case EtwFlushLoggerCode: return with_session(r, flush);
     case EtwRealtimeConnectCode: return connect(r);

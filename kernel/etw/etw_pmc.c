@@ -48,7 +48,7 @@ static void form_here(void *argument)
 }
 
 /* Counters are collected only when both lists are set. */
-static void begin(const struct etw_logger *logger)
+static void begin_collecting(const struct etw_logger *logger)
 {
     struct form form = { logger, 0 };
     for (ULONG i = 0; i < logger->pmc->HookIdCount; i++)
@@ -87,7 +87,7 @@ NTSTATUS etw_pmc_set_sources(struct etw_logger *logger, const ULONG *sources, UL
         return status;
     }
     pmc->CountersCount = count;
-    begin(logger);
+    begin_collecting(logger);
     return STATUS_SUCCESS;
 }
 
@@ -108,7 +108,7 @@ NTSTATUS etw_pmc_set_hooks(struct etw_logger *logger, const ULONG *hooks, ULONG 
     for (ULONG i = 0; i < count; i++)
         pmc->HookId[i] = (USHORT)hooks[i];
     pmc->HookIdCount = count;
-    begin(logger);
+    begin_collecting(logger);
     return STATUS_SUCCESS;
 }
 
@@ -152,7 +152,7 @@ static NTSTATUS start_sources(void)
     return STATUS_SUCCESS;
 }
 
-static void set_list(const ULONG *sources, ULONG count)
+static void set_sampled(const ULONG *sources, ULONG count)
 {
     for (unsigned i = 0; i < ETW_MAX_PROFILING_SOURCES; i++)
         __atomic_store_n(&etw_sampled[i], i < count ? sources[i] : 0, __ATOMIC_RELAXED);
@@ -170,12 +170,12 @@ NTSTATUS etw_sampling_configure(const ULONG *sources, ULONG count)
         before[i] = etw_sampled[i];
     if (samples_events)
         stop_sources(ETW_MAX_PROFILING_SOURCES);
-    set_list(sources, count);
+    set_sampled(sources, count);
     NTSTATUS status = samples_events ? start_sources() : STATUS_SUCCESS;
     if (!NT_SUCCESS(status)) {
-        set_list(before, ETW_MAX_PROFILING_SOURCES);
+        set_sampled(before, ETW_MAX_PROFILING_SOURCES);
         if (!NT_SUCCESS(start_sources())) /* somebody else took a counter meanwhile */
-            set_list(before, 0);
+            set_sampled(before, 0);
     }
     return status;
 }

@@ -310,7 +310,7 @@ static NTSTATUS control(ULONG code, WMI_LOGGER_INFORMATION *info)
 }
 
 /* One of the lists of class 0x1F whose entries are ULONGs behind the handle. */
-static NTSTATUS set_list(EVENT_TRACE_INFORMATION_CLASS which, const ULONG *list, unsigned count)
+static NTSTATUS set_own_list(EVENT_TRACE_INFORMATION_CLASS which, const ULONG *list, unsigned count)
 {
     struct {
         EVENT_TRACE_INFORMATION_CLASS which;
@@ -330,16 +330,16 @@ static NTSTATUS set_counters(void)
     ULONG by[COUNTERS_MAX];
     NTSTATUS status = STATUS_SUCCESS;
     if (counters->count)
-        status =
-            set_list(EventTraceProfileEventListInformation, counters->hooks, counters->hook_count);
+        status = set_own_list(EventTraceProfileEventListInformation, counters->hooks,
+                              counters->hook_count);
     if (counters->count && NT_SUCCESS(status))
-        status =
-            set_list(EventTraceProfileCounterListInformation, counters->sources, counters->count);
+        status = set_own_list(EventTraceProfileCounterListInformation, counters->sources,
+                              counters->count);
     if (!export.samples || !NT_SUCCESS(status))
         return status;
     for (unsigned i = 0; i < counters->count; i++)
         by[i] = counters->sources[i] & ~PROFILE_SOURCE_RING3;
-    return set_list(EventTraceProfileConfigInformation, by, counters->count);
+    return set_own_list(EventTraceProfileConfigInformation, by, counters->count);
 }
 
 static NTSTATUS set_masks(void)

@@ -54,7 +54,7 @@ uint32_t etw_hooks_of_id(ULONG id)
 
 static uint8_t *current(const struct etw_stream *s) { return s->buffers[s->head % s->count]; }
 
-static void begin(struct etw_stream *s)
+static void begin_buffer(struct etw_stream *s)
 {
     WMI_BUFFER_HEADER *header = (WMI_BUFFER_HEADER *)(void *)current(s);
     *header = (WMI_BUFFER_HEADER){ .BufferSize = s->size,
@@ -85,7 +85,7 @@ static bool next_buffer(struct etw_stream *s)
     if (s->head + 1 - __atomic_load_n(&s->tail, __ATOMIC_ACQUIRE) >= s->count)
         return false;
     seal(s);
-    begin(s);
+    begin_buffer(s);
     return true;
 }
 
@@ -130,7 +130,7 @@ struct etw_stream *etw_stream_create(unsigned cpu, USHORT logger, uint32_t count
         }
     }
     etw_stream_form(s, 0, 0, NULL);
-    begin(s);
+    begin_buffer(s);
     return s;
 }
 

@@ -10,7 +10,7 @@
 #include "kernel/ke/thread.h"
 #include "kernel/mm/vm.h"
 
-__attribute__((noreturn)) static void end(const EXCEPTION_RECORD *record)
+__attribute__((noreturn)) static void end_thread(const EXCEPTION_RECORD *record)
 {
     struct thread *me = thread_current();
     struct process *process = me->process;
@@ -33,10 +33,11 @@ __attribute__((noreturn)) static void end_undelivered(const struct trap_frame *f
               "0x%lx\n",
               (unsigned)record->ExceptionCode, frame->rip, frame->rsp);
     }
-    end(record);
+    end_thread(record);
 }
 
-static void fill(struct exception_frame *e, const struct trap_frame *f, const EXCEPTION_RECORD *r)
+static void fill_frame(struct exception_frame *e, const struct trap_frame *f,
+                       const EXCEPTION_RECORD *r)
 {
     memset(e, 0, sizeof *e);
     e->context.ContextFlags = CONTEXT_ALL;
@@ -50,7 +51,7 @@ static void fill(struct exception_frame *e, const struct trap_frame *f, const EX
 
 /* Tried twice, because the first fault may be the stack's overflow, for whose handler a page is
  * reserved. */
-static bool put(struct exception_frame *e, uint64_t to)
+static bool put_frame(struct exception_frame *e, uint64_t to)
 {
     if (NT_SUCCESS(copy_out((void *)to, e, sizeof *e)))
         return true;
@@ -71,9 +72,9 @@ void exception_deliver(struct trap_frame *frame, const EXCEPTION_RECORD *record)
     uint64_t entry = thread_current()->process->exception_entry;
     uint64_t rsp = (frame->rsp & ~15ul) - sizeof e;
     if (!entry || is_fast_fail(frame, record))
-        end(record);
-    fill(&e, frame, record);
-    if (!put(&e, rsp))
+        end_thread(record);
+    fill_frame(&e, frame, record);
+    if (!put_frame(&e, rsp))
         end_undelivered(frame, record);
     if (frame->vector == EXC_X87)
         context_clear_x87(&e.context);
@@ -117,7 +118,7 @@ NTSTATUS NtRaiseException(PEXCEPTION_RECORD ExceptionRecord, PCONTEXT ContextRec
     if (record.NumberParameters > EXCEPTION_MAXIMUM_PARAMETERS)
         return STATUS_INVALID_PARAMETER;
     if (!FirstChance)
-        end(&record);
+        end_thread(&record);
     context_set(frame, &context);
     exception_deliver(frame, &record);
     return STATUS_SUCCESS;

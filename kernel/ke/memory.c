@@ -38,7 +38,7 @@ void memory_destroy(struct process *process)
 /* --- Regions. --- */
 
 /* The first that ends above the address. */
-static unsigned find(const struct memory *m, uint64_t address)
+static unsigned find_region(const struct memory *m, uint64_t address)
 {
     unsigned low = 0, high = m->count;
     while (low < high) {
@@ -54,14 +54,14 @@ static unsigned find(const struct memory *m, uint64_t address)
 struct region *memory_region(const struct process *process, uint64_t address)
 {
     const struct memory *m = &process->memory;
-    unsigned i = find(m, address);
+    unsigned i = find_region(m, address);
     return i < m->count && m->regions[i].base <= address ? &m->regions[i] : NULL;
 }
 
 uint64_t memory_next_region(const struct process *process, uint64_t address)
 {
     const struct memory *m = &process->memory;
-    unsigned i = find(m, address);
+    unsigned i = find_region(m, address);
     return i < m->count ? m->regions[i].base : USER_END;
 }
 
@@ -99,7 +99,7 @@ static void drop(struct memory *m, unsigned at)
  * none. */
 static uint64_t find_room(const struct memory *m, uint64_t from, uint64_t size)
 {
-    for (unsigned i = find(m, from); i < m->count; i++) {
+    for (unsigned i = find_region(m, from); i < m->count; i++) {
         if (m->regions[i].base >= from && m->regions[i].base - from >= size)
             return from;
         from = granule_up(m->regions[i].end) + MEMORY_GRANULARITY;
@@ -109,7 +109,7 @@ static uint64_t find_room(const struct memory *m, uint64_t from, uint64_t size)
 
 static bool is_free(const struct memory *m, uint64_t base, uint64_t size)
 {
-    unsigned i = find(m, base);
+    unsigned i = find_region(m, base);
     return base >= MEMORY_LOWEST && base < USER_END && size <= USER_END - base &&
            (i == m->count || m->regions[i].base >= base + size);
 }
@@ -131,7 +131,7 @@ NTSTATUS memory_reserve_locked(struct process *process, uint64_t *base, uint64_t
         return STATUS_CONFLICTING_ADDRESSES;
     }
     struct region region = { *base, *base + size, protect, kind };
-    return insert(m, find(m, *base), region) ? STATUS_SUCCESS : STATUS_NO_MEMORY;
+    return insert(m, find_region(m, *base), region) ? STATUS_SUCCESS : STATUS_NO_MEMORY;
 }
 
 NTSTATUS memory_reserve(struct process *process, uint64_t *base, uint64_t size,
@@ -190,7 +190,7 @@ void memory_decommit_locked(struct process *process, uint64_t from, uint64_t end
 bool memory_release_locked(struct process *process, uint64_t base)
 {
     struct memory *m = &process->memory;
-    unsigned i = find(m, base);
+    unsigned i = find_region(m, base);
     if (i == m->count || m->regions[i].base != base)
         return false;
     memory_decommit_locked(process, base, m->regions[i].end);

@@ -93,8 +93,8 @@ NTSTATUS handle_create(struct object *object, ACCESS_MASK access, HANDLE *handle
     return entry ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES;
 }
 
-static NTSTATUS check(const struct handle_entry *found, const struct object_type *type,
-                      ACCESS_MASK wanted)
+static NTSTATUS check_rights(const struct handle_entry *found, const struct object_type *type,
+                             ACCESS_MASK wanted)
 {
     if (!found->object)
         return STATUS_INVALID_HANDLE;
@@ -124,7 +124,7 @@ NTSTATUS handle_lookup_access(HANDLE handle, const struct object_type *type, ACC
         found = (struct handle_entry){ &me->process->object, PROCESS_ALL_ACCESS };
     else if (entry_of(handle))
         found = *entry_of(handle);
-    NTSTATUS status = check(&found, type, wanted);
+    NTSTATUS status = check_rights(&found, type, wanted);
     if (NT_SUCCESS(status)) {
         object_hold(found.object);
         *object = found.object;

@@ -13,7 +13,7 @@ static LIST_ENTRY names = { &names, &names }; /* L: names_lock */
 static const WCHAR folder[] = u"\\BaseNamedObjects\\";
 #define FOLDER (sizeof folder / sizeof(WCHAR) - 1)
 
-static NTSTATUS check(const WCHAR *text, unsigned length)
+static NTSTATUS check_path(const WCHAR *text, unsigned length)
 {
     if (length && text[0] != '\\')
         return STATUS_OBJECT_PATH_SYNTAX_BAD;
@@ -36,7 +36,7 @@ static NTSTATUS get_text(PUNICODE_STRING from, struct object_name *name)
         return STATUS_OBJECT_NAME_INVALID;
     status = caller_get(text, string.Buffer, string.Length);
     if (NT_SUCCESS(status))
-        status = check(text, string.Length / sizeof(WCHAR));
+        status = check_path(text, string.Length / sizeof(WCHAR));
     if (!NT_SUCCESS(status))
         return status;
     name->length = (USHORT)(string.Length - FOLDER * sizeof(WCHAR));
@@ -71,7 +71,7 @@ static bool try_hold(struct object *object)
 }
 
 /* Under the lock. */
-static struct object *find(const struct object_name *name)
+static struct object *find_name(const struct object_name *name)
 {
     for (const LIST_ENTRY *e = names.Flink; e != &names; e = e->Flink) {
         const struct object_name *n = CONTAINING_RECORD(e, struct object_name, list);
@@ -85,7 +85,7 @@ static struct object *find(const struct object_name *name)
 struct object *object_name_find(const struct object_name *name)
 {
     KIRQL irql = lock_acquire(&names_lock);
-    struct object *found = find(name);
+    struct object *found = find_name(name);
     lock_release(&names_lock, irql);
     return found;
 }
@@ -93,7 +93,7 @@ struct object *object_name_find(const struct object_name *name)
 struct object *object_name_enter(struct object_name *name, struct object *object)
 {
     KIRQL irql = lock_acquire(&names_lock);
-    struct object *found = find(name);
+    struct object *found = find_name(name);
     if (!found) {
         name->object = object;
         InsertTailList(&names, &name->list);

@@ -14,7 +14,7 @@
 
 void (*process_ended)(const struct process *process);
 
-static void destroy(struct object *object)
+static void destroy_process(struct object *object)
 {
     struct process *process = CONTAINING_RECORD(object, struct process, object);
     handle_close_all(process);
@@ -26,7 +26,7 @@ static void destroy(struct object *object)
 
 const struct object_type process_type = {
     .name = "Process",
-    .destroy = destroy,
+    .destroy = destroy_process,
     .all = PROCESS_ALL_ACCESS,
     .read = STANDARD_RIGHTS_READ | PROCESS_QUERY_INFORMATION,
     .write = STANDARD_RIGHTS_READ,

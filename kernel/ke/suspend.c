@@ -110,7 +110,7 @@ struct apc_frame {
 _Static_assert(offsetof(struct apc_frame, rip) == 0x4d0 && sizeof(struct apc_frame) % 16 == 0,
                "apc.c of ntdll");
 
-static bool put(struct thread *thread, const struct apc *apc, bool timed)
+static bool put_apc(struct thread *thread, const struct apc *apc, bool timed)
 {
     struct apc_queue *q = thread->apcs;
     if (thread->apc_count + thread->apc_kept == THREAD_APCS)
@@ -150,7 +150,7 @@ static NTSTATUS queue(struct thread *thread, const struct apc *apc)
     KIRQL irql = sched_lock();
     if (suspend_too_late(thread))
         status = STATUS_UNSUCCESSFUL;
-    else if (!any || !put(thread, apc, false))
+    else if (!any || !put_apc(thread, apc, false))
         status = STATUS_NO_MEMORY;
     sched_unlock(irql);
     return status;
@@ -188,7 +188,7 @@ void apc_use_room(PVOID routine, PVOID argument1, PVOID argument2, PVOID argumen
     KIRQL irql = sched_lock();
     me->apc_kept = false;
     if (routine)
-        put(me, &apc, false);
+        put_apc(me, &apc, false);
     sched_unlock(irql);
 }
 
@@ -205,7 +205,7 @@ NTSTATUS apc_have_queue(void)
 void apc_put_timed(struct thread *thread, PVOID routine, PVOID context, uint64_t time, bool *mark)
 {
     const struct apc apc = { routine, { context, (PVOID)time, mark } };
-    *mark = put(thread, &apc, true);
+    *mark = put_apc(thread, &apc, true);
 }
 
 void apc_take_back(struct thread *thread, bool *mark)
@@ -257,7 +257,7 @@ NTSTATUS NtTestAlert(void)
     return STATUS_SUCCESS;
 }
 
-static bool take(struct thread *me, struct apc *apc)
+static bool take_apc(struct thread *me, struct apc *apc)
 {
     KIRQL irql = sched_lock();
     bool any = me->apc_count;
@@ -273,7 +273,7 @@ static bool take(struct thread *me, struct apc *apc)
     return any;
 }
 
-static void fill(struct apc_frame *a, const struct trap_frame *f, const struct apc *apc)
+static void fill_apc_frame(struct apc_frame *a, const struct trap_frame *f, const struct apc *apc)
 {
     memset(a, 0, sizeof *a);
     a->context.ContextFlags = CONTEXT_ALL;
@@ -290,9 +290,9 @@ void apc_deliver(struct trap_frame *frame)
     struct apc_frame a __attribute__((aligned(16)));
     struct apc apc;
     uint64_t rsp = (frame->rsp & ~15ul) - sizeof a;
-    if (!take(thread_current(), &apc))
+    if (!take_apc(thread_current(), &apc))
         return;
-    fill(&a, frame, &apc);
+    fill_apc_frame(&a, frame, &apc);
     if (!NT_SUCCESS(copy_out((void *)rsp, &a, sizeof a))) {
         const EXCEPTION_RECORD record = { .ExceptionCode = STATUS_STACK_OVERFLOW,
                                           .ExceptionAddress = (PVOID)frame->rip };

@@ -30,7 +30,7 @@ CLIENT_ID thread_client_id(const struct thread *thread)
 }
 
 /* The first function of every thread; the switch to it holds the dispatcher lock. */
-static void begin(void)
+static void begin_thread(void)
 {
     sched_begin();
     struct thread *me = thread_current();
@@ -71,7 +71,7 @@ static void prepare_user(struct thread *thread, uint64_t start, uint64_t argumen
     init_fpu(thread);
 }
 
-static void destroy(struct object *object)
+static void destroy_thread(struct object *object)
 {
     struct thread *thread = CONTAINING_RECORD(object, struct thread, object);
     struct process *process = thread->process;
@@ -87,7 +87,7 @@ static void destroy(struct object *object)
 
 const struct object_type thread_type = {
     .name = "Thread",
-    .destroy = destroy,
+    .destroy = destroy_thread,
     .all = THREAD_ALL_ACCESS,
     .read = STANDARD_RIGHTS_READ | THREAD_GET_CONTEXT | THREAD_QUERY_INFORMATION,
     .write = STANDARD_RIGHTS_READ | THREAD_TERMINATE | THREAD_SUSPEND_RESUME | THREAD_ALERT |
@@ -116,11 +116,11 @@ static struct thread *allocate(const char *name)
     thread->priority = THREAD_PRIORITY;
     thread->exit_status = STATUS_PENDING;
     *(uint64_t *)thread->stack = SCHED_STACK_MAGIC;
-    sched_prepare_stack(thread, (uint64_t)thread->stack + KERNEL_STACK_SIZE, begin);
+    sched_prepare_stack(thread, (uint64_t)thread->stack + KERNEL_STACK_SIZE, begin_thread);
     return thread;
 }
 
-static struct thread *run(struct thread *thread, struct cpu_set affinity, bool suspended)
+static struct thread *run_thread(struct thread *thread, struct cpu_set affinity, bool suspended)
 {
     if (thread_notify)
         thread_notify(thread, true);
@@ -168,7 +168,7 @@ static struct thread *create(const char *name, void (*start)(void *), void *argu
     thread->argument = argument;
     if (fpu)
         init_fpu(thread);
-    return run(thread, affinity, false);
+    return run_thread(thread, affinity, false);
 }
 
 struct thread *thread_create(const char *name, void (*start)(void *), void *argument,
@@ -205,7 +205,7 @@ static struct thread *create_user(const char *name, struct process *process, uin
     object_hold(&process->object);
     thread->process = process;
     prepare_user(thread, start, argument);
-    return run(thread, affinity, suspended);
+    return run_thread(thread, affinity, suspended);
 }
 
 struct thread *thread_create_user(const char *name, struct process *process, uint64_t start,

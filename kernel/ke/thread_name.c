@@ -14,7 +14,7 @@ struct thread_name {
 _Static_assert(sizeof(struct thread_name) <= PAGE_SIZE, "one page");
 
 /* Either right is enough: whoever has the greater one has the limited one. */
-static NTSTATUS look_up(HANDLE handle, ACCESS_MASK rights, struct thread **thread)
+static NTSTATUS look_up_thread(HANDLE handle, ACCESS_MASK rights, struct thread **thread)
 {
     struct object *object;
     ACCESS_MASK access;
@@ -56,7 +56,8 @@ NTSTATUS thread_name_set(HANDLE handle, const void *info, ULONG length)
     name->length = string.Length;
     status = caller_get(name->text, string.Buffer, string.Length);
     if (NT_SUCCESS(status))
-        status = look_up(handle, THREAD_SET_LIMITED_INFORMATION | THREAD_SET_INFORMATION, &thread);
+        status = look_up_thread(handle, THREAD_SET_LIMITED_INFORMATION | THREAD_SET_INFORMATION,
+                                &thread);
     if (!NT_SUCCESS(status)) {
         phys_free(name, 1);
         return status;
@@ -66,7 +67,7 @@ NTSTATUS thread_name_set(HANDLE handle, const void *info, ULONG length)
     return STATUS_SUCCESS;
 }
 
-static void copy(const struct thread *thread, struct thread_name *to)
+static void copy_name(const struct thread *thread, struct thread_name *to)
 {
     KIRQL irql = sched_lock();
     if (thread->description)
@@ -94,9 +95,10 @@ NTSTATUS thread_name_query(HANDLE handle, void *info, ULONG length, PULONG retur
     if (!name)
         return STATUS_NO_MEMORY;
     NTSTATUS status =
-        look_up(handle, THREAD_QUERY_LIMITED_INFORMATION | THREAD_QUERY_INFORMATION, &thread);
+        look_up_thread(handle, THREAD_QUERY_LIMITED_INFORMATION | THREAD_QUERY_INFORMATION,
+                       &thread);
     if (NT_SUCCESS(status)) {
-        copy(thread, name);
+        copy_name(thread, name);
         object_release(&thread->object);
         status = give(name, info, length, returned);
     }

@@ -29,7 +29,8 @@ static inline void end(struct reading *readings, size_t offset, uint64_t value, 
     r->total += (value - r->start) & width;
 }
 
-static inline void begin(struct reading *readings, block_at_4 *block, size_t offset, uint64_t value)
+static inline void begin_reading(struct reading *readings, block_at_4 *block, size_t offset,
+                                 uint64_t value)
 {
     struct reading *r = (struct reading *)((char *)readings + offset);
     reading_at_4 *shown = (reading_at_4 *)((char *)block->HwCounters + offset);
@@ -52,7 +53,7 @@ static void sample_any(struct thread_profiling *out, struct thread_profiling *in
         if (ends >> i & 1)
             end(out->readings, i * sizeof(struct reading), value, counter_config_width(i));
         if (begins >> i & 1)
-            begin(in->readings, in->block, i * sizeof(struct reading), value);
+            begin_reading(in->readings, in->block, i * sizeof(struct reading), value);
     }
 }
 
@@ -116,7 +117,7 @@ static inline void sample_begin(struct thread_profiling *p)
         return thread_profiling_sample(NULL, p);
     block_at_4 *block = p->block;
     do
-        begin(p->readings, block, o, now(p->readings, o));
+        begin_reading(p->readings, block, o, now(p->readings, o));
     while ((o += sizeof(struct reading)) != last);
     allow_rdpmc(true);
 }
@@ -130,7 +131,7 @@ static inline void sample_both(struct thread_profiling *out, struct thread_profi
     do {
         uint64_t value = now(out->readings, o);
         end(out->readings, o, value, width);
-        begin(in->readings, block, o, value);
+        begin_reading(in->readings, block, o, value);
     } while ((o += sizeof(struct reading)) != last);
 }
 

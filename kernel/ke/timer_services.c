@@ -27,7 +27,7 @@ static void forget_call(struct user_timer *timer)
     timer_part(timer);
 }
 
-static void destroy(struct object *object)
+static void destroy_timer(struct object *object)
 {
     struct user_timer *timer = timer_of(object);
     KIRQL irql = sched_lock();
@@ -37,7 +37,7 @@ static void destroy(struct object *object)
     waitable_destroy(object);
 }
 
-WAITABLE_TYPE(timer_type, "Timer", destroy, TIMER_QUERY_STATE, TIMER_MODIFY_STATE);
+WAITABLE_TYPE(timer_type, "Timer", destroy_timer, TIMER_QUERY_STATE, TIMER_MODIFY_STATE);
 
 NTSTATUS NtCreateTimer(PHANDLE TimerHandle, ACCESS_MASK DesiredAccess,
                        POBJECT_ATTRIBUTES ObjectAttributes, TIMER_TYPE TimerType)
@@ -71,8 +71,8 @@ static void call(struct user_timer *timer)
                       SYSTEM_TIME_AT_BOOT + clock_ns() / 100, &timer->queued);
 }
 
-static bool set(struct user_timer *timer, uint64_t due_ns, ULONG period, PVOID routine,
-                PVOID context)
+static bool set_timer(struct user_timer *timer, uint64_t due_ns, ULONG period, PVOID routine,
+                      PVOID context)
 {
     struct thread *me = thread_current();
     KIRQL irql = sched_lock();
@@ -107,8 +107,8 @@ NTSTATUS NtSetTimer(HANDLE TimerHandle, PLARGE_INTEGER DueTime, PTIMER_APC_ROUTI
     if (TimerApcRoutine)
         status = apc_have_queue();
     if (NT_SUCCESS(status))
-        before = set(timer_of(object), dispatcher_deadline(&due), (ULONG)Period,
-                     (PVOID)TimerApcRoutine, TimerContext);
+        before = set_timer(timer_of(object), dispatcher_deadline(&due), (ULONG)Period,
+                           (PVOID)TimerApcRoutine, TimerContext);
     object_release(object);
     if (NT_SUCCESS(status))
         status = caller_put_optional(PreviousState, &before, sizeof before);
@@ -133,7 +133,7 @@ NTSTATUS NtCancelTimer(HANDLE TimerHandle, PBOOLEAN CurrentState)
     return caller_put_optional(CurrentState, &before, sizeof before);
 }
 
-static void query(const struct object *object, void *info)
+static void query_timer(const struct object *object, void *info)
 {
     const uint64_t due = timer_of(object)->timer.DueTime;
     int64_t left = due > INT64_MAX ? INT64_MAX : (int64_t)(due - clock_ns());
@@ -146,7 +146,7 @@ NTSTATUS NtQueryTimer(HANDLE TimerHandle, TIMER_INFORMATION_CLASS TimerInformati
                       PVOID TimerInformation, ULONG TimerInformationLength, PULONG ReturnLength)
 {
     static const struct waitable_query basic = { &timer_type, sizeof(TIMER_BASIC_INFORMATION),
-                                                 query };
+                                                 query_timer };
     if (TimerInformationClass != TimerBasicInformation)
         return STATUS_INVALID_INFO_CLASS;
     return waitable_answer(&basic, TimerHandle, TimerInformation, TimerInformationLength,

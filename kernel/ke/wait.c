@@ -39,7 +39,7 @@ static NTSTATUS take_mutant(KMUTANT *mutant, struct thread *thread)
     return abandoned ? STATUS_ABANDONED : STATUS_SUCCESS;
 }
 
-static NTSTATUS take(DISPATCHER_HEADER *h, struct thread *thread)
+static NTSTATUS take_object(DISPATCHER_HEADER *h, struct thread *thread)
 {
     if (h->Type == MutantObject)
         return take_mutant((KMUTANT *)h, thread);
@@ -56,7 +56,7 @@ static NTSTATUS take_any(const struct wait *w, struct thread *thread)
 {
     for (unsigned i = 0; i < w->count; i++)
         if (can_take(w->objects[i], thread))
-            return take(w->objects[i], thread) + (NTSTATUS)i;
+            return take_object(w->objects[i], thread) + (NTSTATUS)i;
     return STATUS_PENDING;
 }
 
@@ -68,7 +68,7 @@ static NTSTATUS take_all(const struct wait *w, struct thread *thread)
         if (!can_take(w->objects[i], thread))
             return STATUS_PENDING;
     for (unsigned i = 0; i < w->count; i++)
-        status |= take(w->objects[i], thread);
+        status |= take_object(w->objects[i], thread);
     return status;
 }
 

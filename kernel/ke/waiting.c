@@ -41,7 +41,7 @@ NTSTATUS NtWaitForSingleObject(HANDLE Handle, BOOLEAN Alertable, PLARGE_INTEGER 
     return status;
 }
 
-static void release(struct object *const *objects, unsigned count)
+static void release_objects(struct object *const *objects, unsigned count)
 {
     while (count--)
         object_release(objects[count]);
@@ -57,19 +57,19 @@ static bool has_twins(struct object *const *objects, unsigned count)
 }
 
 /* All or none. */
-static NTSTATUS look_up(const HANDLE *handles, unsigned count, WAIT_TYPE type,
-                        struct object **objects)
+static NTSTATUS look_up_objects(const HANDLE *handles, unsigned count, WAIT_TYPE type,
+                                struct object **objects)
 {
     for (unsigned i = 0; i < count; i++) {
         NTSTATUS status = handle_lookup(handles[i], NULL, SYNCHRONIZE, &objects[i]);
         if (!NT_SUCCESS(status)) {
-            release(objects, i);
+            release_objects(objects, i);
             return status;
         }
     }
     if (type == WaitAny || !has_twins(objects, count))
         return STATUS_SUCCESS;
-    release(objects, count);
+    release_objects(objects, count);
     return STATUS_INVALID_PARAMETER_MIX;
 }
 
@@ -87,11 +87,11 @@ NTSTATUS NtWaitForMultipleObjects(ULONG Count, const HANDLE Handles[], WAIT_TYPE
     if (NT_SUCCESS(status))
         status = caller_get(handles, Handles, Count * sizeof handles[0]);
     if (NT_SUCCESS(status))
-        status = look_up(handles, Count, WaitType, objects);
+        status = look_up_objects(handles, Count, WaitType, objects);
     if (!NT_SUCCESS(status))
         return status;
     status = wait_for_objects(objects, Count, WaitType, wake_ns, Alertable);
-    release(objects, Count);
+    release_objects(objects, Count);
     return status;
 }
 

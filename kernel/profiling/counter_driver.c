@@ -43,7 +43,7 @@ static void give_back_orphaned(void)
 }
 
 /* Claims counters for the sources and configures them. */
-static NTSTATUS take(const struct process *me, const HARDWARE_COUNTER *sources, ULONG count)
+static NTSTATUS take_sources(const struct process *me, const HARDWARE_COUNTER *sources, ULONG count)
 {
     HARDWARE_COUNTER array[MAX_HW_COUNTERS] = { { PMCCounter, 0, 0 } };
     ULONG source[MAX_HW_COUNTERS], selector[MAX_HW_COUNTERS];
@@ -61,7 +61,7 @@ static NTSTATUS take(const struct process *me, const HARDWARE_COUNTER *sources, 
     return status;
 }
 
-static NTSTATUS check(const HARDWARE_COUNTER *sources, ULONG count)
+static NTSTATUS check_sources(const HARDWARE_COUNTER *sources, ULONG count)
 {
     for (ULONG i = 0; i < count; i++)
         if (sources[i].Type != PMCCounter || sources[i].Reserved || sources[i].Index >> 32)
@@ -70,7 +70,7 @@ static NTSTATUS check(const HARDWARE_COUNTER *sources, ULONG count)
 }
 
 /* L: guard */
-static NTSTATUS set(const struct process *me, const HARDWARE_COUNTER *sources, ULONG count)
+static NTSTATUS set_sources(const struct process *me, const HARDWARE_COUNTER *sources, ULONG count)
 {
     if (orphaned || (process && process != me))
         return STATUS_WMI_ALREADY_ENABLED;
@@ -79,7 +79,7 @@ static NTSTATUS set(const struct process *me, const HARDWARE_COUNTER *sources, U
         return status;
     give_back();
     if (count)
-        status = take(me, sources, count);
+        status = take_sources(me, sources, count);
     set_owner(counters ? me : NULL);
     return status;
 }
@@ -98,11 +98,11 @@ NTSTATUS counter_driver_set(PHARDWARE_COUNTER CounterArray, ULONG Count)
         return STATUS_INVALID_PARAMETER;
     NTSTATUS status = copy_in(sources, CounterArray, Count * sizeof sources[0]);
     if (NT_SUCCESS(status))
-        status = check(sources, Count);
+        status = check_sources(sources, Count);
     if (!NT_SUCCESS(status))
         return status;
     mutex_acquire(&guard);
-    status = set(me, sources, Count);
+    status = set_sources(me, sources, Count);
     mutex_release(&guard);
     return status;
 }

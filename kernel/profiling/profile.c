@@ -32,7 +32,7 @@ static unsigned started_count;  /* L: guard */
 
 /* --- The interrupt. --- */
 
-static void count(const struct profile *p, uint64_t offset)
+static void count_sample(const struct profile *p, uint64_t offset)
 {
     uint64_t byte = p->first + (offset >> p->log2) * sizeof(ULONG);
     ULONG *bucket = (ULONG *)(void *)(p->pages[byte / PAGE_SIZE] + byte % PAGE_SIZE);
@@ -52,7 +52,7 @@ VOID KeProfileInterruptWithSource(PKTRAP_FRAME TrapFrame, KPROFILE_SOURCE Source
         if (p->source != Source || !cpu_set_has(&p->cpus, cpu))
             continue;
         if (offset < p->size && (!p->process || p->process == thread_current()->process))
-            count(p, offset);
+            count_sample(p, offset);
     }
     if (etw_wants(ETW_SAMPLES))
         etw_profile(TrapFrame, Source);
@@ -159,7 +159,7 @@ static NTSTATUS control(HANDLE handle, NTSTATUS (*action)(struct profile *))
 NTSTATUS NtStartProfile(HANDLE ProfileHandle) { return control(ProfileHandle, start); }
 NTSTATUS NtStopProfile(HANDLE ProfileHandle) { return control(ProfileHandle, stop); }
 
-static void destroy(struct object *object)
+static void destroy_profile(struct object *object)
 {
     struct profile *p = CONTAINING_RECORD(object, struct profile, object);
     mutex_acquire(&guard);
@@ -172,7 +172,7 @@ static void destroy(struct object *object)
 
 const struct object_type profile_type = {
     .name = "Profile",
-    .destroy = destroy,
+    .destroy = destroy_profile,
     .all = PROFILE_ALL_ACCESS,
     .read = STANDARD_RIGHTS_READ | PROFILE_CONTROL,
     .write = STANDARD_RIGHTS_READ | PROFILE_CONTROL,

@@ -127,7 +127,8 @@ static void forget(struct thread_profiling *p)
 }
 
 /* Acquires all that enabling needs, or nothing. */
-static NTSTATUS prepare(struct thread_profiling *p, const uint64_t *pml4, struct cpu_set affinity)
+static NTSTATUS prepare_counting(struct thread_profiling *p, const uint64_t *pml4,
+                                 struct cpu_set affinity)
 {
     if (!take_slot(p))
         return STATUS_NO_MEMORY;
@@ -161,7 +162,7 @@ static NTSTATUS enable(struct thread *me, const THREAD_PROFILING_INFORMATION *in
         return STATUS_NO_MEMORY;
     p->mask = info->HardwareCounters;
     p->user_address = (uint64_t)info->PerformanceData;
-    NTSTATUS status = prepare(p, me->process->pml4, me->affinity);
+    NTSTATUS status = prepare_counting(p, me->process->pml4, me->affinity);
     if (!NT_SUCCESS(status)) {
         phys_free(p, 1);
         return status;

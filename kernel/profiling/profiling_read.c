@@ -12,7 +12,7 @@
 #define FLAGS                                                                                      \
     (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
 
-static NTSTATUS check(ULONG flags, const PERFORMANCE_DATA *data)
+static NTSTATUS check_arguments(ULONG flags, const PERFORMANCE_DATA *data)
 {
     if (data->Size != sizeof *data)
         return STATUS_INVALID_BUFFER_SIZE;
@@ -37,7 +37,7 @@ static void read_counters(const struct thread_profiling *p, PPERFORMANCE_DATA da
 /* Makes the checks of ReadThreadProfilingData and reads. IRQL <= IPI_LEVEL. */
 static NTSTATUS read(ULONG flags, PPERFORMANCE_DATA data)
 {
-    NTSTATUS status = check(flags, data);
+    NTSTATUS status = check_arguments(flags, data);
     if (!NT_SUCCESS(status))
         return status;
     KIRQL old = irql_raise(IPI_LEVEL);
@@ -68,7 +68,7 @@ NTSTATUS NtReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
     const struct thread_profiling *p = thread_current()->profiling;
     NTSTATUS status = copy_in(&data, PerformanceData, sizeof data);
     if (NT_SUCCESS(status))
-        status = check(Flags, &data);
+        status = check_arguments(Flags, &data);
     if (!NT_SUCCESS(status))
         return status;
     if (p && p->user_address != (uint64_t)PerformanceDataHandle)

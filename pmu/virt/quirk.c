@@ -133,7 +133,7 @@ static const char *read_value(const struct quirk *q, const char *text)
     return end && *value >= q->least && *value <= q->most ? end : NULL;
 }
 
-static const struct quirk *find(const char *word, size_t length)
+static const struct quirk *find_quirk(const char *word, size_t length)
 {
     for (size_t i = 0; i < ROWS; i++)
         if (name_length(table[i].form) == length && !memcmp(table[i].form, word, length))
@@ -165,7 +165,7 @@ static void print_forms(const char *wrong)
 bool quirk_parse(const char *words, const char *vendor)
 {
     for (const char *word = words; *word; word += *word == ',') {
-        const struct quirk *q = find(word, name_length(word));
+        const struct quirk *q = find_quirk(word, name_length(word));
         if (!q) {
             print_forms(word);
             return false;

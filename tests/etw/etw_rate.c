@@ -281,7 +281,7 @@ TEST(etw_rate, told_once, "only the buffer that begins after lost events has the
 
 /* --- What it costs. --- */
 
-static uint64_t cost_of(void (*function)(void), unsigned times)
+static uint64_t cost_of_hook(void (*function)(void), unsigned times)
 {
     KIRQL old = irql_raise(PROFILE_LEVEL);
     uint64_t before = vpmu_retired();
@@ -351,7 +351,7 @@ TEST(etw_rate, cost,
     SKIP_WITHOUT_PMU();
     SKIP_WITHOUT_VPMU();
     test_run_on(0);
-    uint64_t hook_cost = (cost_of(unwanted, 1000) - cost_of(empty_function, 1000)) / 1000;
+    uint64_t hook_cost = (cost_of_hook(unwanted, 1000) - cost_of_hook(empty_function, 1000)) / 1000;
     CHECK_RANGE(hook_cost, 1, UNWANTED_MAX);
     REQUIRE(session_start(&s, 16, 2));
     uint64_t swap_cost[2]; /* without counters, with them */
@@ -367,7 +367,7 @@ TEST(etw_rate, cost,
             CHECK_STATUS(event_list(&s, &hook, 1), STATUS_SUCCESS);
         }
         CHECK_STATUS(session_mask(&s, PERF_CONTEXT_SWITCH, 0), STATUS_SUCCESS);
-        swap_cost[with] = cost_of(swap_itself, 1) - cost_of(empty_function, 1);
+        swap_cost[with] = cost_of_hook(swap_itself, 1) - cost_of_hook(empty_function, 1);
         accesses[with] = accesses_of_call(swap_itself);
         CHECK_STATUS(session_mask(&s, 0, 0), STATUS_SUCCESS);
     }

@@ -130,8 +130,8 @@ static uint32_t build_id(void)
 }
 
 /* Appends to the text, of which `size` is the room. */
-__attribute__((format(printf, 3, 4))) static void add(char *text, size_t size, const char *format,
-                                                      ...)
+__attribute__((format(printf, 3, 4))) static void add_text(char *text, size_t size,
+                                                           const char *format, ...)
 {
     size_t at = strlen(text);
     va_list args;
@@ -162,9 +162,9 @@ static void add_failed(char *text, size_t size, unsigned failed)
     if (count < failed)
         end = left < sizeof more ? 0 : names_in(left - sizeof more + 1, &count);
     names[end] = 0;
-    add(text, size, "%s", names);
+    add_text(text, size, "%s", names);
     if (count < failed)
-        add(text, size, " +%u", failed - count);
+        add_text(text, size, " +%u", failed - count);
 }
 
 static void code_text(const struct summary *s, const char *verdict, uint64_t bytes, uint32_t crc,
@@ -176,15 +176,16 @@ static void code_text(const struct summary *s, const char *verdict, uint64_t byt
         host_name(host);
     *text = 0;
     const char word[5] = { verdict[2], verdict[3], verdict[4], verdict[5], 0 };
-    add(text, size, "ntpmu1 %s %u/%u/%u %lu %lu:%08x\n", word, s->passed, s->failed, s->skipped,
-        s->checks, bytes, crc);
-    add(text, size, "%08x %s %uM %u %s\n", build_id(), boot_info.efi ? "UEFI" : "BIOS",
-        (unsigned)(phys_total_pages() * PAGE_SIZE >> 20), cpu_count, host);
-    add(text, size, "%x.%x.%x %s%u %ux%u+%ux%u", cpu_features.family, cpu_features.model,
-        cpu_features.stepping, pmu->driver ? pmu->driver : "none", pmu->version, pmu->gp_reported,
-        pmu->gp_width, bit_count(pmu->reported & ~PMU_ANY_GP), pmu->fixed_width);
+    add_text(text, size, "ntpmu1 %s %u/%u/%u %lu %lu:%08x\n", word, s->passed, s->failed,
+             s->skipped, s->checks, bytes, crc);
+    add_text(text, size, "%08x %s %uM %u %s\n", build_id(), boot_info.efi ? "UEFI" : "BIOS",
+             (unsigned)(phys_total_pages() * PAGE_SIZE >> 20), cpu_count, host);
+    add_text(text, size, "%x.%x.%x %s%u %ux%u+%ux%u", cpu_features.family, cpu_features.model,
+             cpu_features.stepping, pmu->driver ? pmu->driver : "none", pmu->version,
+             pmu->gp_reported, pmu->gp_width, bit_count(pmu->reported & ~PMU_ANY_GP),
+             pmu->fixed_width);
     add_failed(text, size, s->failed);
-    add(text, size, "\n%s", cpu_features.name);
+    add_text(text, size, "\n%s", cpu_features.name);
 }
 
 static void show_code(const struct summary *s, const char *verdict, uint64_t bytes, uint32_t crc)

@@ -134,6 +134,17 @@ sub defines
                   || /^[A-Za-z].*\b\Q$name\E\(.*\}$/ } lines($file);
 }
 
+# The names of a C file's static functions.
+sub static_functions
+{
+    my %found;
+    for (lines($_[0])) {
+        s/__attribute__\(\((?:[^()]|\([^()]*\))*\)\)\s*//g;
+        $found{$1} = 1 if /^static\b[^=;(]*\b(\w+)\(/;
+    }
+    return keys %found;
+}
+
 # How many lines each function of a C file has between its braces.
 sub function_lengths
 {

@@ -113,6 +113,18 @@ sub check_journeys
           $found ? @wrong : 'none found');
 }
 
+# grep and gdb can tell names apart that have a noun. A program of a few files has its own.
+sub check_names
+{
+    my $programs = qr{^tests/(?:programs|samples|payload|fuzz|pe|firmware|libpfm|qr)/};
+    my %files;
+    for my $file (grep { /\.[ch]$/ && !/$programs/ } @sources) {
+        push @{ $files{$_} }, $file for Text::static_functions($file);
+    }
+    holds(keys(%files) . ' names of static functions: none stands in more than two files',
+          map { @{ $files{$_} } > 2 ? "$_: @{ $files{$_} }" : () } sort keys %files);
+}
+
 # Half of ring 0's functions can be read at a glance.
 sub check_functions
 {
@@ -391,8 +403,8 @@ sub check_repro
 }
 
 my @names = @ARGV ? @ARGV
-    : qw(text facts format functions citations pages commands journeys includes layouts headers gcc
-         symbols rep fences size contract mutants clang cppcheck scan alone repro);
+    : qw(text facts format functions names citations pages commands journeys includes layouts
+         headers gcc symbols rep fences size contract mutants clang cppcheck scan alone repro);
 system "rm -rf $out; mkdir -p $out";
 for (@names) {
     no strict 'refs';

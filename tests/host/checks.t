@@ -111,8 +111,8 @@ sub said
     return ($? >> 8, $all);
 }
 
-my @checks = qw(text facts functions citations pages commands journeys includes layouts symbols rep
-    fences size contract mutants);
+my @checks = qw(text facts functions names citations pages commands journeys includes layouts
+    symbols rep fences size contract mutants);
 make_tree();
 system "make -C $dir >/dev/null";
 my ($status, $all) = said(@checks);
@@ -134,6 +134,7 @@ c_file('hal/hal.c', "$hal\n#include \"kernel/ke/up.h\"\nvoid hal_up(void) { up()
            . "char big[1 << 20] = { 1 };\n");
 c_file('kernel/ke/up.c', "#include \"kernel/ke/up.h\"\n\nvoid up(void) { down(); }\n");
 c_file('kernel/driver/layouts.h', "SIZE(KDPC, 65)\n");
+c_file("tests/hal/$_.c", "static void find(void)\n{\n}\n") for qw(one two three);
 list(@list, 'b.four - fourth [PO-75]');
 contract("- VP-91: a.none\n  It holds.\n", grep { !/VP-90/ } @contract);
 mutants("['gone', 'TP-11', '', 'boot/boot.c', 'hal_end();', ''],\n", grep { !/'TP-10'/ } @mutants);
@@ -143,6 +144,7 @@ my %says = (
              qr/chars\.c:5: unfinished/, qr/chars\.c:6: #if/, qr/chars\.c:7: 101 columns/,
              qr/chars\.c:8: a comment begins/],
     facts => [qr/hal\/long\.c: RDPMC's bit/], functions => [qr/median 61$/m],
+    names => [qr{find: tests/hal/one\.c tests/hal/three\.c tests/hal/two\.c$}m],
     citations => [qr/README\.md:1: there is no boot\/none\.c/],
     pages => [qr/README\.md:1: there is no boot\/none\.c/, qr/161 lines, 160 are allowed/],
     commands => [qr/:1: there is no none$/m, qr/:1: there is no NONE$/m,
