@@ -105,7 +105,7 @@ static inline uint64_t hal_pmc_read(struct hal_pmc_counter *c)
     /* The value is loaded before the counter is read. An interrupt in between may store a newer
      * value. Ours overwrites it, and is as good a start for the next difference. */
     uint64_t value = __atomic_load_n(&c->value, __ATOMIC_RELAXED);
-    value += (rdpmc(c->selector) - value) & c->mask;
+    value += (rdpmc_exact(c->selector) - value) & c->mask;
     __atomic_store_n(&c->value, value, __ATOMIC_RELAXED);
     return value - c->taken_off;
 }

@@ -12,6 +12,11 @@
 #define LEAF_PERFMON_V2 0x80000022
 #define EAX_PERFMON_V2 (1u << 0)
 #define FAMILY_K8 0x0f
+#define FAMILY_11H 0x11
+#define LEAF_FEATURES_2 0x80000021
+#define EAX_LFENCE_SERIALIZES (1u << 2)
+#define MSR_DE_CFG 0xc0011029
+#define DE_CFG_LFENCE_SERIALIZES (1u << 1)
 #define WIDTH 48 /* on every family; CPUID does not say */
 
 static const struct pmu_msrs k7_msrs = {
@@ -48,6 +53,23 @@ bool amd_facts(struct pmu_kind *kind, bool extended, const struct cpuid *v2)
     return true;
 }
 
+/* Makes LFENCE wait for the instructions before it, as Intel's does; false: it cannot be. Families
+ * 0Fh and 11h lack the MSR: theirs waits. Hypervisors may refuse the write, or drop it. Source:
+ * AMD's "Software techniques for managing speculation", G-2. */
+static bool serialize_lfence(const struct pmu_kind *kind, uint32_t max_leaf)
+{
+    uint64_t value = 0;
+    if (max_leaf >= LEAF_FEATURES_2 && cpuid(LEAF_FEATURES_2, 0).eax & EAX_LFENCE_SERIALIZES)
+        return true;
+    if (rdmsr_fault(MSR_DE_CFG, &value))
+        return kind->family == FAMILY_K8 || kind->family == FAMILY_11H;
+    if (!(value & DE_CFG_LFENCE_SERIALIZES)) {
+        wrmsr_fault(MSR_DE_CFG, value | DE_CFG_LFENCE_SERIALIZES);
+        rdmsr_fault(MSR_DE_CFG, &value);
+    }
+    return value & DE_CFG_LFENCE_SERIALIZES;
+}
+
 bool amd_probe(struct pmu_kind *kind)
 {
     if (strcmp(cpu_features.vendor, "AuthenticAMD") != 0 &&
@@ -60,6 +82,7 @@ bool amd_probe(struct pmu_kind *kind)
     struct cpuid v2 = { 0 };
     if (max_leaf >= LEAF_PERFMON_V2)
         v2 = cpuid(LEAF_PERFMON_V2, 0);
+    kind->unfenced = !serialize_lfence(kind, max_leaf);
     kind->table = amd_table(kind->family, kind->model);
     kind->known = amd_is_known(kind->family);
     return amd_facts(kind, extended, &v2);

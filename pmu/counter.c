@@ -58,7 +58,7 @@ uint32_t pmu_rdpmc_index(unsigned ctr)
     return ctr < PMU_FIXED ? ctr : RDPMC_FIXED + ctr - PMU_FIXED;
 }
 
-uint64_t pmu_read(unsigned ctr) { return rdpmc(pmu_rdpmc_index(ctr)); }
+uint64_t pmu_read(unsigned ctr) { return rdpmc_exact(pmu_rdpmc_index(ctr)); }
 
 bool pmu_paused(void) { return pmu_this_cpu()->paused; }
 uint64_t pmu_running(void) { return pmu_this_cpu()->running; }
@@ -243,7 +243,7 @@ uint64_t pmu_take_wrapped(void)
     struct pmu_cpu *cpu = pmu_this_cpu();
     uint64_t overflowed = 0;
     for_each_bit(ctr, cpu->armed | lent_armed(cpu)) {
-        if (!(pmu_read(ctr) & ~(pmu_mask(cpu->kind, ctr) >> 1)))
+        if (!(rdpmc(pmu_rdpmc_index((unsigned)ctr)) & ~(pmu_mask(cpu->kind, ctr) >> 1)))
             overflowed |= PMU_BIT(ctr);
     }
     cpu->armed &= ~overflowed;

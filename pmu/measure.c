@@ -198,6 +198,8 @@ static void print_traps(const struct pmu_measured *m)
 const char *pmu_ring3_inexact(const struct pmu_kind *kind)
 {
     const struct pmu_measured *m = &kind->measured;
+    if (kind->unfenced)
+        return "LFENCE does not wait: RDPMC may lack some instructions";
     if (!m->quiet[PMU_RETIRED_INSTRUCTIONS].tries)
         return "what traps add to ring 3's counts was not measured";
     if (m->quiet[PMU_RETIRED_INSTRUCTIONS].high)

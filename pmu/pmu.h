@@ -139,6 +139,7 @@ struct pmu_kind {
     uint32_t events;         /* PMU_BIT(enum pmu_event) that the processor says it counts */
     uint32_t select_flags;   /* PMU_EDGE to PMU_THRESHOLD: those that a select has */
     uint16_t code_max;       /* the highest event code */
+    bool unfenced; /* LFENCE does not wait for the instructions before it, so RDPMC may lack some */
     bool known; /* the table is this processor's own, not the generic one of unknown processors */
     const struct pmu_table *table; /* what it counts, by which code */
     struct pmu_msrs {

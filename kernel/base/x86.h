@@ -59,10 +59,23 @@ static inline void wrmsr(uint32_t msr, uint64_t value)
                  : "memory");
 }
 
+/* Waits until all instructions before it have retired; AMD's where pmu/amd.c could make it. */
+static inline void lfence(void) { asm volatile("lfence" : : : "memory"); }
+
+/* Does not wait: instructions just before it may not be in the count. After an LFENCE several may
+ * follow, where the instructions between them are not counted. */
 static inline uint64_t rdpmc(uint32_t selector)
 {
     uint64_t low, high; /* the instruction clears the upper halves, here and below */
     asm volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(selector) : "memory");
+    return high << 32 | low;
+}
+
+/* Counts all instructions before it. */
+static inline uint64_t rdpmc_exact(uint32_t selector)
+{
+    uint64_t low, high;
+    asm volatile("lfence\nrdpmc" : "=a"(low), "=d"(high) : "c"(selector) : "memory");
     return high << 32 | low;
 }
 

@@ -164,6 +164,7 @@ bool thread_profiling_policy(const char *name)
 void thread_profiling_switch(struct thread *from, struct thread *to, KWAIT_REASON reason)
 {
     struct thread_profiling *out = from->profiling, *in = to->profiling;
+    lfence(); /* ring 3's instructions have retired: one for all counters, which count no others */
     uint64_t tsc = rdtsc();
     if (!in) {
         leave(out, tsc, reason);
@@ -180,6 +181,7 @@ void thread_profiling_switch(struct thread *from, struct thread *to, KWAIT_REASO
 
 void thread_profiling_begin(struct thread_profiling *p, unsigned cpu)
 {
+    lfence();
     arrive(p, cpu, rdtsc());
     thread_profiling_sample(NULL, p);
 }

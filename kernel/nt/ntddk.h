@@ -7,7 +7,7 @@
 typedef struct _HARDWARE_COUNTER {
     HARDWARE_COUNTER_TYPE Type;
     ULONG Reserved;
-    ULONG64 Index; /* RDPMC selector */
+    ULONG64 Index; /* RDPMC selector; for an exact count LFENCE stands before each RDPMC */
 } HARDWARE_COUNTER, *PHARDWARE_COUNTER;
 ABI_SIZE(HARDWARE_COUNTER, 0x10);
 ABI_FIELD(HARDWARE_COUNTER, Index, 8);

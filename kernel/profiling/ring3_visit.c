@@ -29,7 +29,7 @@ void ring3_interrupted(bool from_ring3, bool nmi)
 {
     if (from_ring3) {
         if (!visiting->taken++)
-            visiting->value = rdpmc(visiting->selector);
+            visiting->value = rdpmc_exact(visiting->selector);
     }
     if (!nmi)
         apic_eoi();

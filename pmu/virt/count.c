@@ -17,6 +17,7 @@ static const struct {
     { 0xc0010000, 0xc0010007 }, { 0xc0010114, 0xc0010114 }, { 0xc0010117, 0xc0010117 },
     { 0xc0010200, 0xc001020f }, { 0xc0010230, 0xc001023b }, { 0xc0010240, 0xc0010247 },
     { 0xc0010280, 0xc0010280 }, { 0xc0010300, 0xc001031f },
+    { 0xc0011029, 0xc0011029 },
 };
 /* clang-format on */
 
@@ -137,6 +138,7 @@ static void retire(struct vcpu *v, bool user, uint64_t n, uint32_t effects)
         pmi_now(v, dues);
     }
     v->retired[user] += n;
+    v->pmu.unordered[user] += n;
 }
 
 void count_add(struct vcpu *v, bool user, uint64_t n) { retire(v, user, n, 0); }
@@ -192,6 +194,7 @@ void count_emulated(struct vcpu *v, bool user)
     }
     pmi_now(v, dues);
     v->retired[user]++;
+    v->pmu.unordered[user]++;
 }
 
 /* Instructions until the k-th tick of `per` from now. */
@@ -244,6 +247,7 @@ void count_block(struct vcpu *v, bool user, uint64_t n, const uint64_t events[])
             add(v, i, c->event >= EVENT_BRANCHES ? events[c->event] : occurrences(v, c, n, 0));
     }
     v->retired[user] += n;
+    v->pmu.unordered[user] += n;
 }
 
 uint64_t count_block_left(const struct vcpu *v, bool user)
@@ -297,5 +301,6 @@ bool count_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value)
 bool count_rdpmc(struct vcpu *v, uint32_t selector, uint64_t *value)
 {
     platform_spin(virt_quirks.exitcost);
+    early_look(v);
     return v->pmu.model->ops->rdpmc(&v->pmu, selector, value);
 }

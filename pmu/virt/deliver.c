@@ -88,6 +88,7 @@ bool deliver_in_software(struct vcpu *v)
     if (!read_gate(v, &g) || !find_stack(v, &g, &rsp) || !push_frame(v, &rsp))
         return false;
 
+    early_serialize(v);
     struct segment ss = v->vmcb.ss;
     bool same_stack = !v->vmcb.cpl && !(g.ist & 7);
     if ((v->vmcb.inject & INJECT_TYPE) == INJECT_SOFT_INT)

@@ -110,6 +110,8 @@ void entry_account(struct vcpu *v, uint64_t clock)
                             (clock_dr6_stays && !v->step.done)); /* svm.asm, host_debug */
     v->run.length = virt_step || counted ? by_step(v) : by_clock(v, clock);
     v->run.inject_failed = inject_failed(v);
+    if (inject & INJECT_VALID && !v->run.inject_failed)
+        early_serialize(v);
     if (inject & INJECT_VALID && (inject & INJECT_TYPE) == INJECT_SOFT_INT && !v->run.inject_failed)
         count_one(v, v->run.soft_user, EFFECTS_SOFT_INT);
     if (inject & INJECT_VALID && v->run.user && !v->run.inject_failed)

@@ -27,6 +27,8 @@ static void skip(struct vcpu *v, unsigned length)
 {
     go_behind(v, length);
     count_emulated(v, v->vmcb.cpl == 3);
+    if (v->vmcb.exit_code != EXIT_RDPMC)
+        early_serialize(v);
     virt_trap(v);
 }
 
@@ -161,7 +163,10 @@ void exit_handle(struct vcpu *v)
         switch (code) {
         case EXIT_INTR: exit_interrupt(v); break;
         case EXIT_NMI: break; /* svm_nmi has counted it, entry_prepare handles it */
-        case EXIT_IRET: v->step.iret = true; break;
+        case EXIT_IRET:
+            v->step.iret = true;
+            early_serialize(v);
+            break;
         case EXIT_MSR: exit_msr(v); break;
         case EXIT_RDPMC: exit_rdpmc(v); break;
         case EXIT_SOFT_INT: exit_soft_int(v); break;

@@ -48,6 +48,8 @@ struct counter {
     uint64_t in_cycle; /* with a threshold or edges: events since the last cycle began */
     bool enabled_now;  /* by the WRMSR that is being executed */
     /* Of quirks. */
+    uint64_t shown;        /* by RDPMC, or its value at the last serializing event */
+    uint64_t lack;         /* what this RDPMC does not show yet */
     bool late;             /* it wrapped to 0 and will report that at the next event */
     bool has_host, denied; /* the host gave it a counter, or had none left when it asked */
     bool throttled;
@@ -61,11 +63,13 @@ struct pmu {
     const struct model *model;
     struct counter counters[COUNTER_MAX];
     uint64_t fixed_control, global_control, status, debugctl, metrics;
-    bool counting;      /* some counter is not EVENT_NONE, or something is due */
-    bool decoding[2];   /* kernel, user: some counter needs each instruction */
-    bool pmi;           /* one is due at the next boundary */
-    bool again;         /* ... and repeats one, by the quirk twice */
-    uint64_t due[DUES]; /* instructions until it happens; 0: none is pending */
+    bool counting;         /* some counter is not EVENT_NONE, or something is due */
+    bool decoding[2];      /* kernel, user: some counter needs each instruction */
+    bool pmi;              /* one is due at the next boundary */
+    bool again;            /* ... and repeats one, by the quirk twice */
+    uint64_t due[DUES];    /* instructions until it happens; 0: none is pending */
+    uint64_t unordered[2]; /* kernel, user: instructions since the last serializing event */
+    uint64_t de_cfg;       /* AMD's MSR C001_1029h */
     uint32_t smis;
     uint64_t uncore[2]; /* 391h, 392h; quirk uncore */
 };
@@ -79,7 +83,8 @@ struct model_ops {
     void (*refresh)(struct pmu *pmu); /* sets the derived fields of all counters */
     void (*on_pmi)(struct pmu *pmu);  /* freezes, if the model can */
     void (*leaf)(const struct model *m, uint32_t leaf, uint32_t subleaf,
-                 uint32_t r[4]); /* changes what CPUID answers */
+                 uint32_t r[4]);           /* changes what CPUID answers */
+    bool (*fences)(const struct pmu *pmu); /* whether LFENCE is serializing */
 };
 extern const struct model_ops intel_ops, amd_ops;
 
@@ -113,6 +118,8 @@ extern const struct machine all_machines[]; /* ends with a name NULL */
 /* Turns a hybrid processor's large core into its small one. */
 void model_small_core(struct model *m);
 
+/* What RDPMC reads. */
+static inline uint64_t counter_show(struct counter *c) { return c->shown = c->value - c->lack; }
 static inline uint64_t counter_mask(const struct model *m) { return (1ul << m->width) - 1; }
 /* Select bits beyond version 1, for select_extra. */
 #define SELECT_EQUAL (1ul << 36)
@@ -168,6 +175,12 @@ enum { SMI_COUNT = 0x34, INT_PENDING = 0xc0010055 };
 bool count_owns(uint32_t msr);
 /* Adds instructions that the clock did not see: to the running counters only. */
 void count_unseen(struct vcpu *v, bool user, uint64_t n);
+
+/* early.c */
+/* All instructions of this CPU so far have retired. */
+void early_serialize(struct vcpu *v);
+/* Before the RDPMC at RIP: works out what it does not show. */
+void early_look(struct vcpu *v);
 
 /* pmi.c */
 void pmi_overflow(struct vcpu *v, unsigned counter);

@@ -10,9 +10,12 @@ enum {
     K7_SELECT = 0xc0010000, K7_COUNTER = 0xc0010004, EXTENDED = 0xc0010200,
     GLOBAL_STATUS = 0xc0000300, GLOBAL_CONTROL = 0xc0000301, STATUS_CLEAR = 0xc0000302, STATUS_SET = 0xc0000303,
     INTEL_STATUS = 0x38e, INTEL_STATUS_RESET = 0x390,
+    DE_CFG = 0xc0011029, LEAF_FEATURES_2 = 0x80000021,
 };
 /* clang-format on */
 #define K7_COUNTERS 4u
+#define LFENCE_SERIALIZE (1u << 1)  /* of DE_CFG */
+#define ALWAYS_SERIALIZES (1u << 2) /* LFENCE: EAX of that leaf */
 #define C1E_ON_HALT (1u << 28)
 #define SELECT_LEGAL 0x0000000fffd7fffful /* 63:36, 21 and 19 are dropped without a fault */
 
@@ -52,6 +55,8 @@ static bool amd_read(struct pmu *p, uint32_t msr, uint64_t *value)
                                             : 0;
     else if (msr == DEBUGCTL)
         *value = p->debugctl;
+    else if (msr == DE_CFG)
+        *value = p->de_cfg;
     else if (msr == INT_PENDING && virt_quirks.c1e)
         *value = C1E_ON_HALT;
     else
@@ -89,6 +94,10 @@ static bool amd_write(struct pmu *p, uint32_t msr, uint64_t value)
         return write_global(p, msr, number, value);
     if (msr == DEBUGCTL)
         return model_write_debugctl(p, value, DEBUGCTL_FREEZE_LBR | DEBUGCTL_FREEZE);
+    if (msr == DE_CFG) {
+        p->de_cfg = value & (virt_quirks.nofence ? ~(uint64_t)LFENCE_SERIALIZE : UINT64_MAX);
+        return true;
+    }
     if (!c)
         return msr == INT_PENDING && virt_quirks.c1e; /* writes are ignored */
     if (select) {
@@ -122,10 +131,16 @@ static bool amd_rdpmc(struct pmu *p, uint32_t ecx, uint64_t *value)
     uint32_t index = virt_quirks.fastrdpmc ? ecx & ~(RDPMC_FAST | RDPMC_FIXED) : ecx;
     if (index >= p->model->gp)
         return false;
-    *value = p->counters[index].value;
+    *value = counter_show(&p->counters[index]);
     if (virt_quirks.fastrdpmc && ecx & RDPMC_FAST)
         *value = (uint32_t)*value;
     return true;
+}
+
+/* Zen 3 and later. */
+static bool always_fences(const struct model *m)
+{
+    return m->max_extended_leaf >= LEAF_FEATURES_2 && !virt_quirks.nofence;
 }
 
 static void amd_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, uint32_t r[4])
@@ -133,12 +148,19 @@ static void amd_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, uin
     (void)subleaf;
     if (leaf == 0x80000001 && m->gp > K7_COUNTERS)
         r[2] |= 1u << 23;
+    if (leaf == LEAF_FEATURES_2 && m->max_extended_leaf >= leaf)
+        r[0] = (r[0] & ~ALWAYS_SERIALIZES) | (always_fences(m) ? ALWAYS_SERIALIZES : 0);
     if (leaf == 0x80000022 && m->version >= 2) {
         r[0] = 1 | (m->freezes ? 1u << 2 : 0);
         r[1] = m->gp;
     }
 }
 
+static bool amd_fences(const struct pmu *p)
+{
+    return always_fences(p->model) || p->de_cfg & LFENCE_SERIALIZE;
+}
+
 const struct model_ops amd_ops = {
-    "AuthenticAMD", amd_read, amd_write, amd_rdpmc, amd_refresh, amd_pmi, amd_leaf,
+    "AuthenticAMD", amd_read, amd_write, amd_rdpmc, amd_refresh, amd_pmi, amd_leaf, amd_fences,
 };

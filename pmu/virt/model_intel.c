@@ -282,9 +282,9 @@ static bool intel_rdpmc(struct pmu *p, uint32_t ecx, uint64_t *value)
     unsigned type = (fast ? ecx & ~RDPMC_FAST : ecx) >> 16, index = ecx & 0xffff;
     const struct model *m = p->model;
     if (type == 0 && index < GP_MAX && m->gp_map >> index & 1)
-        *value = p->counters[index].value;
+        *value = counter_show(&p->counters[index]);
     else if (type == RDPMC_FIXED >> 16 && index < FIXED_MAX && m->fixed_map >> index & 1)
-        *value = p->counters[FIXED_FIRST + index].value;
+        *value = counter_show(&p->counters[FIXED_FIRST + index]);
     else if (type == RDPMC_METRICS >> 16 && index == 0 && m->metrics)
         *value = p->metrics;
     else
@@ -330,6 +330,13 @@ static void intel_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, u
     r[3] = m->version >= 2 ? m->fixed | (uint32_t)m->width << 5 | (deprecated ? 1u << 15 : 0) : 0;
 }
 
+static bool intel_fences(const struct pmu *p)
+{
+    (void)p;
+    return true;
+}
+
 const struct model_ops intel_ops = {
-    "GenuineIntel", intel_read, intel_write, intel_rdpmc, intel_refresh, intel_pmi, intel_leaf,
+    "GenuineIntel", intel_read, intel_write, intel_rdpmc,
+    intel_refresh,  intel_pmi,  intel_leaf,  intel_fences,
 };

@@ -71,11 +71,11 @@ static struct figures measure_call(void (*function)(void *), void *argument)
 {
     void (*volatile call)(void *) = function;
     struct vpmu_accesses before = accesses_now();
-    uint64_t cycles = has_cycles ? rdpmc(cycles_index) : 0;
-    uint64_t start = rdpmc(instructions_index);
+    uint64_t cycles = has_cycles ? rdpmc_exact(cycles_index) : 0;
+    uint64_t start = rdpmc_exact(instructions_index);
     call(argument);
-    uint64_t end = rdpmc(instructions_index);
-    cycles = has_cycles ? rdpmc(cycles_index) - cycles : 0;
+    uint64_t end = rdpmc_exact(instructions_index);
+    cycles = has_cycles ? rdpmc_exact(cycles_index) - cycles : 0;
     struct vpmu_accesses after = accesses_now();
     return (struct figures){ end - start,
                              cycles,

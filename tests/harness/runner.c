@@ -18,6 +18,7 @@
 #include "tests/harness/choose.h"
 #include "tests/harness/clean.h"
 #include "tests/harness/each.h"
+#include "tests/harness/kinds.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/smi.h"
 #include "tests/harness/summary.h"
@@ -103,6 +104,14 @@ static void run_watched(const struct test *test)
         object_release(&process->object);
 }
 
+/* What is measured of the processor and may be a failure's cause. */
+static void print_causes(void)
+{
+    EACH_KIND(cpu)
+        if (pmu_of(cpu)->unfenced)
+            print("# CPU %u: LFENCE does not wait: RDPMC may lack some instructions\n", cpu);
+}
+
 static void print_result(const struct test *test, unsigned number)
 {
     const struct test_report *r = test_report();
@@ -110,6 +119,7 @@ static void print_result(const struct test *test, unsigned number)
         print("# and %u more like it\n", r->lines - TEST_LINES_MAX);
     if (r->failures) {
         sum.failed++;
+        print_causes();
         print("# what does not hold: %s\nnot ok %u - %s.%s\n", test->meaning, number, test->group,
               test->name);
     } else if (r->skip) {

@@ -124,7 +124,7 @@ TEST(tp_cost, read,
     static const enum pmu_event events[] = { PMU_INSTRUCTIONS, PMU_INSTRUCTIONS, PMU_INSTRUCTIONS,
                                              PMU_CYCLES };
     unsigned ctrs[4];
-    uint64_t found[6];
+    uint64_t found[9];
     SKIP_WITHOUT_PMU();
     SKIP_WITHOUT_VPMU();
     for (unsigned n = 1; n <= 4 && counting_possible(events, n); n++) {
@@ -141,11 +141,15 @@ TEST(tp_cost, read,
             CHECK_RANGE(found[3], 1, 5);
             CHECK_EQ(found[4], 1);
             CHECK_EQ(found[5], 0);
+            CHECK_EQ(found[6], found[3] + 1);
             cost_tell(found[0], (struct vpmu_accesses){ .rdpmc = (uint32_t)found[1] },
                       "reading %u counters", n);
-            if (n == 1)
+            if (n == 1) {
                 cost_tell(found[3], (struct vpmu_accesses){ .rdpmc = (uint32_t)found[4] },
                           "one raw read");
+                cost_tell(found[6], (struct vpmu_accesses){ .rdpmc = (uint32_t)found[7] },
+                          "one raw read after LFENCE");
+            }
         }
         user_finish(process, thread);
         counting_stop();

@@ -67,8 +67,8 @@ struct totals {
 static void read_totals(void *argument)
 {
     struct totals *t = argument;
-    uint64_t first = rdpmc(t->selectors[0]), second = rdpmc(t->selectors[1]),
-             third = rdpmc(t->selectors[2]);
+    uint64_t first = rdpmc_exact(t->selectors[0]), second = rdpmc_exact(t->selectors[1]),
+             third = rdpmc_exact(t->selectors[2]);
     uint64_t *values = t->values[cpu_number()];
     values[0] = first;
     values[1] = second;

@@ -36,11 +36,11 @@ struct reading {
 static struct reading measure_call(void (*function)(void), uint64_t cycles)
 {
     void (*volatile to)(void) = function;
-    uint64_t cycles_before = cycles >> 32 ? __readpmc((uint32_t)cycles) : 0;
-    uint64_t before = __readpmc(selector);
+    uint64_t cycles_before = cycles >> 32 ? read_exactly((uint32_t)cycles) : 0;
+    uint64_t before = read_exactly(selector);
     to();
-    uint64_t after = __readpmc(selector);
-    uint64_t cycles_after = cycles >> 32 ? __readpmc((uint32_t)cycles) : 0;
+    uint64_t after = read_exactly(selector);
+    uint64_t cycles_after = cycles >> 32 ? read_exactly((uint32_t)cycles) : 0;
     return (struct reading){ after - before, cycles_after - cycles_before };
 }
 

@@ -15,9 +15,9 @@ uint64_t user_exact_counted;
 
 static uint64_t stretch(uint32_t selector, void (*volatile work)(void))
 {
-    uint64_t start = __readpmc(selector);
+    uint64_t start = read_exactly(selector);
     work();
-    return __readpmc(selector) - start;
+    return read_exactly(selector) - start;
 }
 
 /* The least of several: what nothing came between. */
@@ -72,10 +72,10 @@ void user_exact_hundred(uint64_t unused)
 
 static __attribute__((noinline)) uint64_t touch(uint32_t selector, const volatile char *pages)
 {
-    uint64_t start = __readpmc(selector);
+    uint64_t start = read_exactly(selector);
     for (unsigned i = 0; i < USER_PAGES; i++)
         (void)pages[i * 4096];
-    return __readpmc(selector) - start;
+    return read_exactly(selector) - start;
 }
 
 void user_exact_touch(uint64_t selector)

@@ -11,7 +11,7 @@
 struct reading_cost {
     uint64_t instructions, rdpmcs, kernel;
 };
-uint64_t user_cost[6]; /* of ReadThreadProfilingData; of a raw reading */
+uint64_t user_cost[9]; /* of ReadThreadProfilingData; of a raw reading; of one after LFENCE */
 
 void user_cost_idle(uint64_t mask);
 void user_cost_read(uint64_t mask_and_leaf);
@@ -42,7 +42,7 @@ static uint64_t kernel_instructions(void)
     return (uint64_t)(uint32_t)r[1] << 32 | (uint32_t)r[0];
 }
 
-enum what { NOTHING, DATA, RAW };
+enum what { NOTHING, DATA, RAW, EXACT };
 
 static inline void read_once(enum what what, HANDLE profile, uint32_t selector)
 {
@@ -52,6 +52,9 @@ static inline void read_once(enum what what, HANDLE profile, uint32_t selector)
         RtlReadThreadProfilingData(profile, ALL, &data);
     } else if (what == RAW) {
         value = __readpmc(selector);
+        asm volatile("" : : "r"(value));
+    } else if (what == EXACT) {
+        value = read_exactly(selector);
         asm volatile("" : : "r"(value));
     }
 }
@@ -65,9 +68,9 @@ static inline __attribute__((always_inline)) struct reading_cost cost_of(enum wh
 {
     struct reading_cost cost = { ~UINT64_C(0), ~UINT64_C(0), ~UINT64_C(0) };
     for (unsigned i = 0; i < TRIES; i++) {
-        uint64_t before = __readpmc(selector);
+        uint64_t before = read_exactly(selector);
         read_once(what, profile, selector);
-        least(&cost.instructions, __readpmc(selector) - before);
+        least(&cost.instructions, read_exactly(selector) - before);
         before = rdpmcs();
         read_once(what, profile, selector);
         least(&cost.rdpmcs, rdpmcs() - before);
@@ -96,6 +99,7 @@ void user_cost_read(uint64_t mask_and_leaf)
     struct reading_cost nothing = cost_of(NOTHING, profile, selector);
     report(user_cost, cost_of(DATA, profile, selector), nothing);
     report(user_cost + 3, cost_of(RAW, profile, selector), nothing);
+    report(user_cost + 6, cost_of(EXACT, profile, selector), nothing);
     uint64_t before = kernel_instructions();
     ZwYieldExecution();
     CHECK(kernel_instructions() - before > 10); /* so entries are seen */

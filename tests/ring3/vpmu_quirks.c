@@ -14,12 +14,12 @@ void user_quirk_traps(uint64_t selector);
 /* Executes as many instructions whatever the flags are. */
 static __attribute__((noinline)) uint64_t stretch(uint32_t selector, uint64_t flags)
 {
-    uint64_t start = __readpmc(selector);
+    uint64_t start = read_exactly(selector);
     asm volatile("pushfq\norq %0,(%%rsp)\npopfq\ncall work_10\npushfq\nandq $~0x100,(%%rsp)\npopfq"
                  :
                  : "r"(flags)
                  : "rax", "rcx", "rdx", "memory", "cc");
-    return __readpmc(selector) - start;
+    return read_exactly(selector) - start;
 }
 
 void user_quirk_traps(uint64_t selector)

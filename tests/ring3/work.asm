@@ -43,12 +43,14 @@ work_pages:
 
 ; uint64_t work_pmc_pair(uint32_t selector): the difference of two RDPMCs with nothing but moves
 ; between:
-; RDPMC, MOV, MOV retire from the first reading to the second.
+; RDPMC, MOV, MOV, LFENCE retire from the first reading to the second.
 global work_pmc_pair
 work_pmc_pair:
+    lfence
     rdpmc
     mov r8d, eax
     mov r9d, edx
+    lfence
     rdpmc
     shl rdx, 32
     or rax, rdx

@@ -41,7 +41,8 @@ NTSTATUS NTAPI HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG G
                                            PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList,
                                            PHANDLE CounterSetHandle);
 
-/* MSVC's intrinsic for RDPMC. mingw-w64 only declares it. */
+/* MSVC's intrinsic for RDPMC. mingw-w64 only declares it. It does not wait for the instructions
+ * before it: an exact count needs _mm_lfence() before each. */
 static __inline__ unsigned __int64 ntpmu_readpmc(unsigned long Counter)
 {
     unsigned long low, high;

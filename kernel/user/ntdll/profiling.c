@@ -100,10 +100,12 @@ NTSTATUS RtlQueryThreadProfiling(HANDLE ThreadHandle, PBOOLEAN Enabled)
                                     sizeof *Enabled, NULL);
 }
 
+/* RDPMC does not wait for the instructions before it, LFENCE does. Each reading has one: the
+ * instructions from one reading to the next are the thread's, and counted too. */
 static inline uint64_t read_counter(ULONG selector)
 {
     uint64_t low, high;
-    asm volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(selector));
+    asm volatile("lfence\nrdpmc" : "=a"(low), "=d"(high) : "c"(selector));
     return low | high << 32;
 }
 

@@ -18,6 +18,13 @@
 /* Their own is a function of a library; a program has the instruction, as with Microsoft's. */
 #define __readpmc(counter) __rdpmc((int)(counter))
 
+/* An exact count: LFENCE waits for the instructions before it, which RDPMC does not. */
+static inline unsigned __int64 read_exactly(unsigned long selector)
+{
+    _mm_lfence();
+    return __readpmc(selector);
+}
+
 #include "kernel/nt/nt_thread_profiling.h"
 
 #define NtCurrentProcess() ((HANDLE)(LONG_PTR)-1)
