@@ -17,6 +17,7 @@
 #define LEAF_HYPERVISOR 0x40000000u
 #define LEAF_TIMING 0x40000010u
 #define LAST_RESORT (1000 * MHZ)
+#define LAST_RESORT_TIMER (100 * MHZ) /* the bus of most processors, AMD's and Intel's */
 
 enum {
     SAID_BY_LEAF,
@@ -31,9 +32,20 @@ uint64_t clock_tsc_hz;
 static struct clock_sources known;
 static uint64_t begin, ns_per_count; /* fixed point, 32 fraction bits */
 
+/* Read again if the thread moved to another CPU in between. */
+static uint64_t tsc_of_all(void)
+{
+    for (;;) {
+        const struct cpu *cpu = cpu_current();
+        uint64_t tsc = rdtsc() + cpu->tsc_behind;
+        if (cpu == cpu_current())
+            return tsc;
+    }
+}
+
 uint64_t clock_ns(void)
 {
-    return (uint64_t)((unsigned __int128)(rdtsc() - begin) * ns_per_count >> 32);
+    return (uint64_t)((unsigned __int128)(tsc_of_all() - begin) * ns_per_count >> 32);
 }
 
 const struct clock_sources *clock_sources(void) { return &known; }
@@ -219,7 +231,9 @@ static uint64_t find_timer(const struct cpuid *timing, const struct cpuid *leaf_
     struct clock_choice choice = clock_choose(r, ARRAY_SIZE(r));
     if (!choice.taken || !r[2].hz) {
         print("the APIC timer stands still: its rate is a guess\n");
-        return choice.taken ? choice.taken->hz : LAST_RESORT;
+        return choice.taken              ? choice.taken->hz
+               : cpu_features.hypervisor ? LAST_RESORT
+                                         : LAST_RESORT_TIMER;
     }
     print_choice("APIC timer", r, ARRAY_SIZE(r), &choice);
     print("\n");

@@ -27,8 +27,8 @@
 #define WINDOWS 4
 #define WINDOWS_PER_SECOND 500 /* each 2 ms long */
 #define TRIES 5                /* attempts to read one end of a window */
-#define LOOKS 20000            /* limit of looks in a window: ten times the need */
-#define LOOKS_STILL 200        /* an unchanged counter stands still after so many looks */
+#define WAIT_TICKS 40000000u /* of the TSC: the longest wait for a counter, two windows at 10 GHz */
+#define LOOKS_STILL 200      /* an unchanged counter stands still after so many looks */
 /* PAUSEs between two looks: in an emulator a read of a port or a device costs as much as a
  * thousand instructions. */
 #define SPIN 500
@@ -122,15 +122,13 @@ static bool stands_still(const struct clock_counter *c)
     return true;
 }
 
-/* Waits until the counter has advanced by `advance`; false if that takes more than ten times as
- * long as expected. */
-static bool wait_for_count(uint64_t (*read)(void), uint64_t mask, uint64_t from, uint64_t advance)
+/* Waits until the counter has advanced by `advance`; false if that takes longer than on any
+ * processor. */
+static bool wait_for_count(const struct clock_counter *c, uint64_t from, uint64_t advance)
 {
-    for (unsigned i = 0; i < LOOKS; i++) {
-        if (((read() - from) & mask) >= advance)
+    for (uint64_t begin = rdtsc(); rdtsc() - begin < WAIT_TICKS; spin_shortly())
+        if (((c->read() - from) & c->mask) >= advance)
             return true;
-        spin_shortly();
-    }
     return false;
 }
 
@@ -167,7 +165,7 @@ uint64_t clock_measure_tsc(const struct clock_counter *c)
         return 0;
     for (unsigned i = 0; i < WINDOWS; i++) {
         struct end from = read_end(c->read);
-        if (!wait_for_count(c->read, c->mask, from.value, c->hz / WINDOWS_PER_SECOND))
+        if (!wait_for_count(c, from.value, c->hz / WINDOWS_PER_SECOND))
             return 0;
         struct end to = read_end(c->read);
         uint64_t advanced = (to.value - from.value) & c->mask;
@@ -183,8 +181,8 @@ uint64_t clock_measure_timer(uint64_t tsc_hz)
     for (unsigned i = 0; i < WINDOWS; i++) {
         apic_timer_count();
         struct end from = read_end(apic_timer_elapsed);
-        if (!wait_for_count(rdtsc, ~0ul, from.tsc, tsc_hz / WINDOWS_PER_SECOND))
-            return 0;
+        while (rdtsc() - from.tsc < tsc_hz / WINDOWS_PER_SECOND)
+            spin_shortly();
         struct end to = read_end(apic_timer_elapsed);
         windows[i] = (struct window){ rate(to.value - from.value, tsc_hz, to.tsc - from.tsc),
                                       from.took + to.took };

@@ -6,6 +6,7 @@
 #include "hal/acpi.h"
 #include "hal/apic.h"
 #include "hal/clock.h"
+#include "hal/tsc.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
@@ -42,6 +43,7 @@ void smp_ap_main(void)
     cpu_load_idt();
     plan->init();
     __atomic_store_n(&started, 1, __ATOMIC_RELEASE);
+    tsc_answer();
     sti();
     plan->run();
 }
@@ -108,6 +110,7 @@ static bool start_cpu(uint32_t id)
               id); /* its stack is not reused */
         return false;
     }
+    tsc_compare(cpu);
     cpu_joins();
     return true;
 }
@@ -131,6 +134,7 @@ void smp_start(const struct acpi_info *info, unsigned first, unsigned last,
         else if (silent < SILENT_MAX)
             silent = start_cpu(id) ? 0 : silent + 1;
     }
+    tsc_report();
     if (others)
         print("# smp: %u of %u CPUs not among cpus=%u-%u: parked\n", others, info->apic_count,
               first, last);

@@ -2,9 +2,11 @@
 /* Names of the MSRs outside the PMU. The PMU's are known to pmu/ only. */
 #pragma once
 
+#define MSR_TSC 0x10
 #define MSR_APIC_BASE 0x1b
 #define APIC_BASE_X2APIC (1u << 10)
 #define APIC_BASE_ENABLE (1u << 11)
+#define MSR_TSC_ADJUST 0x3b
 #define MSR_MICROCODE 0x8b
 #define MSR_PAT 0x277
 #define PAT_AT_RESET 0x0007040600070406

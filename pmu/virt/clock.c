@@ -3,8 +3,10 @@
  * instruction. It is tested, and its constant measured, by guest code of known length. Boot CPU
  * only, on its host stack, before the guest starts. */
 #include "kernel/base/print.h"
+#include "kernel/base/msr.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/machine.h"
+#include "pmu/virt/quirk.h"
 #include "pmu/virt/vcpu.h"
 
 #define TRIES 8
@@ -80,6 +82,34 @@ void clock_start(struct vcpu *v)
         print("# vpmu: %s, instruction clock, an exit costs %lu\n", machine_text(), clock_cost);
 }
 
+/* --- The quirk tsc. --- */
+
+static void set_ahead(struct vcpu *v, uint64_t ahead)
+{
+    v->clock.ahead = ahead;
+    v->vmcb.tsc_offset = ahead - v->clock.hidden;
+}
+
+void clock_start_tsc(struct vcpu *v) { set_ahead(v, virt_quirks.tsc * v->number); }
+
+bool clock_owns(uint32_t msr)
+{
+    return virt_quirks.tsc && (msr == MSR_TSC || msr == MSR_TSC_ADJUST);
+}
+
+uint64_t clock_rdmsr(const struct vcpu *v, uint32_t msr)
+{
+    return msr == MSR_TSC ? rdtsc() + v->vmcb.tsc_offset : v->clock.adjust;
+}
+
+/* A write of the TSC changes TSC_ADJUST as much. */
+void clock_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value)
+{
+    uint64_t more = value - clock_rdmsr(v, msr);
+    v->clock.adjust += more;
+    set_ahead(v, v->clock.ahead + more);
+}
+
 /* --- The guest's time. A step takes the host over a thousand units of the clock. While the guest
  * is stepped because each of its instructions must be decoded, it sees as many units as
  * instructions: on the TSC at once, on the HPET when it may look, on the ACPI timer by platform.c.
@@ -109,7 +139,7 @@ void clock_enter(struct vcpu *v)
     hide(v, rdtsc(), retired(v) - v->clock.left_retired);
     if (behind >= alarm_tick && (!v->clock.hides || alarm_is_touched(v)))
         behind -= alarm_set_back(behind);
-    v->vmcb.tsc_offset = -v->clock.hidden;
+    v->vmcb.tsc_offset = v->clock.ahead - v->clock.hidden;
 }
 
 void clock_leave(struct vcpu *v, uint64_t clock) { hide(v, v->r.start + clock, v->run.length); }

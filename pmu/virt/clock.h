@@ -12,6 +12,7 @@ struct clock {
     uint64_t hidden; /* time that it has not seen */
     /* Its time is accounted for up to here: the clock; instructions retired. */
     uint64_t left_at, left_retired;
+    uint64_t ahead, adjust; /* of the guest's TSC to the clock; MSR TSC_ADJUST */
 };
 
 extern bool virt_step;      /* no instruction clock: step while something counts */
@@ -22,6 +23,11 @@ extern bool clock_dr6_stays; /* an intercepted #DB does not set DR6 */
 
 /* Measures them with v's VMCB, which is unchanged afterwards; decides virt_step and prints it. */
 void clock_start(struct vcpu *v);
+/* The quirk tsc: after reset; whether an MSR is the TSC's own; RDMSR and WRMSR of those. */
+void clock_start_tsc(struct vcpu *v);
+bool clock_owns(uint32_t msr);
+uint64_t clock_rdmsr(const struct vcpu *v, uint32_t msr);
+void clock_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value);
 /* Before and after each run of the guest: what time it sees. clock: what svm_run returned. */
 void clock_enter(struct vcpu *v);
 void clock_leave(struct vcpu *v, uint64_t clock);

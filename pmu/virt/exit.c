@@ -77,6 +77,11 @@ static void exit_msr(struct vcpu *v)
             emulate_set_sysenter_cs(v, value);
         value = v->syscalls.sysenter_cs;
         done = true;
+    } else if (clock_owns(msr)) {
+        if (write)
+            clock_wrmsr(v, msr, value);
+        value = clock_rdmsr(v, msr);
+        done = true;
     } else if (count_owns(msr)) {
         done = write ? count_wrmsr(v, msr, value) : count_rdmsr(v, msr, &value);
     }

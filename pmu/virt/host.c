@@ -120,6 +120,7 @@ static struct vcpu *next_vcpu(struct vcpu *v)
         v->pmu.global_control = m->gp_map;
     v->syscalls.sysenter_cs = (uint16_t)rdmsr(MSR_SYSENTER_CS);
     firmware_start(v);
+    clock_start_tsc(v);
     return v;
 }
 

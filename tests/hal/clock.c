@@ -8,7 +8,9 @@
 #include "kernel/base/irql.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/sched.h"
+#include "hal/smp.h"
 #include "tests/harness/test.h"
+#include "tests/harness/watchdog.h"
 
 #define MHZ UINT64_C(1000000)
 #define TOLD(mhz)                                                                                  \
@@ -177,9 +179,10 @@ TEST(clock, counters,
     CHECK_RANGE(measured(read_disturbed, 10 * MHZ), want - want / 100, want + want / 100);
 }
 
-/* Looks whether a counter stands still, one end of a window, the limit of looks in it. */
+/* Looks whether a counter stands still, one end of a window, looks of 500 turns in 40 million ticks
+ * of the TSC. */
 #define READS_STILL 201u
-#define READS_MAX (READS_STILL + 5 + 20000)
+#define READS_MAX (READS_STILL + 5 + 40000000 / 500)
 
 static void gives_up(uint64_t (*read)(void), uint64_t hz, unsigned least, unsigned most)
 {
@@ -258,6 +261,44 @@ TEST(clock, timer, "the APIC timer counts at the rate that was determined")
     apic_timer_change(apic_timer_period());
     end_quiet(flags);
     CHECK_RANGE(hz, apic_timer_hz - apic_timer_hz / 100, apic_timer_hz + apic_timer_hz / 100);
+}
+
+/* The timer's rate is the wrong one then, and as much too high as the TSC's. */
+TEST(clock, fast_core, "the APIC timer is measured by a TSC of 6.5 GHz as well")
+{
+    uint64_t flags = begin_quiet(), fast = 6500 * MHZ;
+    uint64_t hz = clock_measure_timer(fast);
+    apic_timer_change(apic_timer_period());
+    end_quiet(flags);
+    uint64_t want = apic_timer_hz / 1000 * (fast / 1000) / (clock_tsc_hz / 1000) * 1000;
+    CHECK_RANGE(hz, want - want / 100, want + want / 100);
+}
+
+static void read_tsc(void *tsc) { *(uint64_t *)tsc = rdtsc(); }
+
+TEST(clock, cpus_agree,
+     "the TSC of each CPU, read by a call, is between two readings of the caller")
+{
+    SKIP_WITH_ONE_CPU();
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        for (unsigned other = 0; other < cpu_count; other++) {
+            uint64_t there = 0, before = rdtsc();
+            smp_call(cpu_set_one(other), read_tsc, &there);
+            uint64_t after = rdtsc();
+            if (!cpus[cpu]->tsc_behind && !cpus[other]->tsc_behind)
+                CHECK(there >= before && there <= after);
+        }
+    }
+    test_run_anywhere();
+}
+
+TEST(clock, wall, "the real-time clock's seconds are read as BCD or as binary")
+{
+    CHECK_EQ(watchdog_seconds(0x59, false), 59);
+    CHECK_EQ(watchdog_seconds(59, true), 59);
+    CHECK_EQ(watchdog_seconds(0x10, true), 16);
+    CHECK_EQ(watchdog_seconds(0xff, true), 15); /* no clock there: any number of seconds */
 }
 
 TEST(clock, ticks, "the number of ticks is at most what the time allows")

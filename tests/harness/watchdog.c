@@ -41,12 +41,25 @@ uint64_t watchdog_calibrate(void)
     return ns / 1000000;
 }
 
+#define RTC_SECONDS 0
+#define RTC_STATUS_B 0x0b
+#define RTC_BINARY 4u /* status B: the clock counts in binary, not in BCD */
+
+static unsigned read_rtc(uint8_t at)
+{
+    out8(0x70, at | 0x80); /* NMIs stay off */
+    return in8(0x71);
+}
+
+unsigned watchdog_seconds(unsigned value, bool binary)
+{
+    return (binary ? value : (value >> 4 & 7) * 10 + (value & 15)) % 60;
+}
+
 /* Seconds of the real-time clock's minute; constant where there is none. */
 static unsigned wall_second(void)
 {
-    out8(0x70, 0x80);
-    unsigned bcd = in8(0x71);
-    return (bcd >> 4 & 7) * 10 + (bcd & 15);
+    return watchdog_seconds(read_rtc(RTC_SECONDS), read_rtc(RTC_STATUS_B) & RTC_BINARY);
 }
 
 /* Since boot, without what went into printing. */
