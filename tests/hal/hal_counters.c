@@ -334,6 +334,26 @@ TEST(hal_counters, programs_nothing,
     free_and_check(handle); /* stops and clears */
 }
 
+TEST(hal_counters, written,
+     "a value that is written into a counter is what it has then: bits that it does not take are "
+     "left out")
+{
+    SKIP_WITHOUT_PMU();
+    HANDLE handle = NULL;
+    REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &handle), STATUS_SUCCESS);
+    test_run_on(0);
+    for (uint64_t rest = pmu_here()->counters; rest; rest &= rest - 1) {
+        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        for (unsigned bit = 30; bit < 64; bit++) {
+            uint64_t value = 1ul << bit | 5, written = hal_counter_write(rest & -rest, value);
+            CHECK_EQ(written, value & pmu_max_period(pmu_here(), ctr));
+            CHECK_EQ(pmu_read(ctr), written);
+        }
+    }
+    test_run_anywhere();
+    free_and_check(handle);
+}
+
 TEST(hal_counters, free_of_one_processor,
      "a free on one processor leaves the same counter of another one running, for its owner")
 {

@@ -336,7 +336,7 @@ static void program_instructions(void *ctr)
 
 TEST(kinds, mixed,
      "a counter that a driver programmed on one kind of CPU only is not used for a thread that may"
-     " run on another kind")
+     " run on another kind; when the configuration is emptied, the thread may run there")
 {
     HANDLE handle;
     struct cpu_set of_first = cpu_set_none();
@@ -352,6 +352,13 @@ TEST(kinds, mixed,
               cpu_all());
     run_there(user_kinds_refused, (uint64_t)STATUS_SUCCESS << 32 | cpu_all().bits[0], of_first);
     CHECK_EQ(counter_config_users(), 0);
+    struct runner r = start_on(user_kinds_emptied, cpu_all().bits[0], of_first);
+    if (r.thread && peek_wait(r.process, &user_state, 1)) {
+        CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
+        sched_wait(&r.thread->object, SCHED_FOREVER, Executive);
+    }
+    end_by_force(r.process, r.thread);
+    REQUIRE(counting_configure(&ctr, 1));
     smp_call(cpu_set_minus(cpu_all(), of_first), program_instructions, &ctr);
     run_there(user_kinds_journey, cpu_count, cpu_all());
     CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);

@@ -249,3 +249,26 @@ TEST(profile_sampling, between_ticks,
     hal_source_set_interval(ProfileTime, before);
     test_run_anywhere();
 }
+
+TEST(profile_sampling, whole_interval,
+     "sampling by time that is stopped and started again begins a whole interval: what had passed "
+     "of the last one is not kept")
+{
+    ULONG counts = 0;
+    ULONG before = hal_source_interval(ProfileTime);
+    test_run_on(0);
+    hal_source_set_interval(ProfileTime, (ULONG)(20 * sched_tick_ns() / 100));
+    HANDLE profile =
+        profile_made(0xffffffff80000000, 0x40000000, 30, &counts, sizeof counts, ProfileTime, 1);
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t end = __atomic_load_n(&cpus[0]->ticks, __ATOMIC_RELAXED) + 12;
+        profile_start(profile);
+        while (__atomic_load_n(&cpus[0]->ticks, __ATOMIC_RELAXED) < end)
+            pause();
+        profile_stop(profile);
+    }
+    CHECK_EQ(counts, 0);
+    CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
+    hal_source_set_interval(ProfileTime, before);
+    test_run_anywhere();
+}

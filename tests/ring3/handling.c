@@ -298,17 +298,21 @@ TEST_USER(handling, single_steps,
     RemoveVectoredExceptionHandler(h);
 }
 
+static uint64_t stack_limit; /* in the handler */
+
 static LONG come_back(PEXCEPTION_POINTERS e)
 {
     note(e);
+    asm volatile("mov %%gs:0x10,%0" : "=r"(stack_limit)); /* NT_TIB.StackLimit */
     e->ContextRecord->Rip = (uint64_t)registers_deep_back;
     return EXCEPTION_CONTINUE_EXECUTION;
 }
 
 TEST_USER(handling, recursion,
-          "an endless recursion is STATUS_STACK_OVERFLOW, which a handler can handle on the "
-          "reserve of the stack")
+          "an endless recursion is STATUS_STACK_OVERFLOW in the fifth page from the end, and a "
+          "handler can handle it on the four below, where StackLimit is then")
 {
+    MEMORY_BASIC_INFORMATION info = { 0 };
     PVOID h = handle(come_back);
     uint64_t here = (uint64_t)__builtin_frame_address(0);
     CHECK_EQ(registers_deep(), 1);
@@ -319,5 +323,9 @@ TEST_USER(handling, recursion,
     CHECK_EQ(record.ExceptionInformation[1], context.Rsp);
     /* 16 pages, less those kept and what the loader has above. */
     CHECK_RANGE(here - context.Rsp, 9 * 4096, 16 * 4096);
+    CHECK_EQ(VirtualQuery((PVOID)context.Rsp, &info, sizeof info), sizeof info);
+    uint64_t lowest = (uint64_t)info.AllocationBase + 4096; /* the page below is never there */
+    CHECK_EQ(context.Rsp / 4096, lowest / 4096 + 4);
+    CHECK_EQ(stack_limit, lowest);
     RemoveVectoredExceptionHandler(h);
 }

@@ -55,6 +55,21 @@ void user_kinds_journey(uint64_t cpus)
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 
+void user_kinds_emptied(uint64_t cpu_mask)
+{
+    HANDLE profile = NULL;
+    CHECK_STATUS(RtlEnableThreadProfiling(NtCurrentThread(), 0, 1, &profile), STATUS_SUCCESS);
+    NTSTATUS status = run_on(cpu_mask);
+    CHECK_STATUS(status, STATUS_DEVICE_CONFIGURATION_ERROR);
+    __atomic_store_n(&user_state, 1, __ATOMIC_RELEASE);
+    for (unsigned tries = 0; tries < TRIES && !NT_SUCCESS(status); tries++) {
+        Sleep(1);
+        status = run_on(cpu_mask);
+    }
+    CHECK_STATUS(status, STATUS_SUCCESS);
+    CHECK_STATUS(RtlDisableThreadProfiling(profile), STATUS_SUCCESS);
+}
+
 /* High half: the status that enabling must have; low half: CPUs that it then may not go to. */
 void user_kinds_refused(uint64_t wanted)
 {

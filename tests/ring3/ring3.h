@@ -50,6 +50,8 @@ void user_exact_touch(uint64_t selector);
 void user_kinds_journey(uint64_t cpus);
 /* High half: what enabling says; if success, low half: CPUs denied to it. */
 void user_kinds_refused(uint64_t wanted);
+/* CPUs that it may not go to until the configuration is emptied; user_state 1: it may not yet. */
+void user_kinds_emptied(uint64_t cpu_mask);
 
 /* tests/ring3/tp_block.c; also without counters */
 void user_block_freed(uint64_t mask);
