@@ -247,7 +247,7 @@ SET_TEST(nested, "a read that interrupts a read: the values of neither decrease 
 {
     HANDLE sampler;
     ULONG64 last = 0, value, backwards = 0;
-    unsigned calls = test_long() ? 100 : 5;
+    unsigned calls = test_long() ? 100 : 2;
     PMC_HANDLE set = set_of_instructions(cpu);
     REQUIRE(set != NULL);
     uint64_t rest = hal_counters_available(cpu_set_one(cpu)) & able(cpu, SOURCE) & PMU_ANY_GP;

@@ -108,7 +108,11 @@ TEST(exceptions, every_cpu, "all of these exceptions, on every CPU, change no st
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         test_run_on(cpu);
         uint64_t cr0 = read_cr0(), cr4 = read_cr4();
-        check_rows(ROWS(EXCEPTIONS), cpu_set_one(cpu));
+        /* Each has a test above: here a third of them, on each CPU another. */
+        unsigned n = cpu;
+        for (const struct row *row = ROWS(EXCEPTIONS); row->name; row++, n++)
+            if (n % 3 == 0 || test_long())
+                check_row(row, cpu_set_one(cpu));
         CHECK_EQ(read_cr0(), cr0);
         CHECK_EQ(read_cr4(), cr4);
         CHECK(read_flags() & RFLAGS_IF);

@@ -23,9 +23,10 @@
 
 #define CALLERS 4
 #define CALLS 2600u
-#define CALLS_FEW 100u           /* where nothing says `long` or fuzz= */
+#define CALLS_FEW 50u            /* where nothing says `long` or fuzz= */
 #define REGION_1000 (2ull << 32) /* of user_exact_runs */
 #define RUNS 50u
+#define SELDOM 100000u /* instructions from sample to sample */
 
 static ULONG kernel_buckets[256];
 static uint64_t intervals[SOURCE_IDS];
@@ -47,6 +48,8 @@ static HANDLE sampled_source(KPROFILE_SOURCE source)
 static bool company_begin(struct company *c)
 {
     memcpy(intervals, source_intervals, sizeof intervals);
+    if (!test_long() && !test_seed())
+        hal_source_set_interval(SOURCE, SELDOM);
     if (!session_start(&c->session, 16, 16))
         return false;
     CHECK_STATUS(session_mask(&c->session, PERF_CONTEXT_SWITCH, PERF_SYSCALL), STATUS_SUCCESS);

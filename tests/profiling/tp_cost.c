@@ -80,7 +80,7 @@ static bool switches(unsigned n, struct cost cost[KINDS])
     struct runner a = start_sleeper((1ul << n) - 1), b = start_sleeper((1ul << n) - 1);
     struct thread *me = thread_current();
     bool ok = a.thread && b.thread && a.thread->profiling && b.thread->profiling;
-    for (unsigned i = 0; ok && i < COST_RUNS; i++) {
+    for (unsigned i = 0; ok && i < (test_long() ? COST_RUNS : 4); i++) {
         KIRQL old = irql_raise(IPI_LEVEL);
         switch_once(&cost[ARRIVES], me, a.thread);
         switch_once(&cost[BOTH], a.thread, b.thread);

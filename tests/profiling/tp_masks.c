@@ -33,9 +33,10 @@ static void switch_among(const uint64_t *masks, unsigned count)
     struct runner runners[THREADS];
     for (unsigned i = 0; i < count; i++) {
         runners[i] = start_on(user_spin_profiled, masks[i], cpu_set_one(0));
+    }
+    for (unsigned i = 0; i < count; i++)
         if (runners[i].thread)
             peek_wait(runners[i].process, &user_state, 1);
-    }
     sched_wait(NULL, clock_ns() + (test_long() ? TICKS : TICKS_FEW) * sched_tick_ns(),
                DelayExecution);
     KIRQL old = irql_raise(DISPATCH_LEVEL);
