@@ -52,7 +52,7 @@ static void tell_end(const struct bench *b, unsigned half, const struct bench_en
 
 static uint64_t copies(const struct bench *b)
 {
-    return (uint64_t)b->h.half[0].copies * (b->h.turns ? b->h.turns : 1);
+    return (uint64_t)b->h.half[0].copies * (b->h.iterations ? b->h.iterations : 1);
 }
 
 static bool try_out(const struct bench *b)
@@ -148,8 +148,8 @@ static void print_head(const struct bench *b)
     const struct bench_header *h = &b->h;
     print("# ring %u, %s%u copies and %u", h->ring, h->ring ? "" : "interrupts off, ",
           h->half[0].copies, h->half[1].copies);
-    if (h->turns)
-        print(" in a loop of %u iterations", h->turns);
+    if (h->iterations)
+        print(" in a loop of %u iterations", h->iterations);
     print("; %u runs after %u; figures are of one %s\n", h->runs, h->warmup,
           h->parts > 1 ? "instruction" : "copy");
     print("%-32s %12s %12s %12s %12s\n", "event", "min", "median", "max", "spread");

@@ -39,7 +39,7 @@ struct bench_header {
     char magic[8];
     uint32_t size;          /* of the module, in bytes */
     uint32_t ring;          /* 0 or 3 */
-    uint32_t turns;         /* of the loop around the copies; 0: there is none */
+    uint32_t iterations;    /* of the loop around the copies; 0: there is none */
     uint32_t runs, warmup;  /* runs that are reported, and before them runs that are not */
     uint32_t parts;         /* of a copy, for each of which figures are given */
     uint32_t title, events; /* NUL-terminated */

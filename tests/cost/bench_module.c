@@ -34,7 +34,7 @@ static const char *check_module(struct bench *b, const struct image *image)
     const struct bench_header *h = &b->h;
     if (h->size > image->file_size || h->size > BENCH_MODULE_MAX || h->size < sizeof *h)
         return "is truncated, or too large";
-    if ((h->ring && h->ring != 3) || h->turns > BENCH_TURNS_MAX || !h->runs ||
+    if ((h->ring && h->ring != 3) || h->iterations > BENCH_TURNS_MAX || !h->runs ||
         h->runs > BENCH_RUNS_MAX || h->warmup > BENCH_RUNS_MAX || !h->parts ||
         h->parts > BENCH_PARTS_MAX)
         return "has numbers out of range";

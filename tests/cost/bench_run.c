@@ -100,7 +100,7 @@ static void set_counter_gates(const struct bench *b, uint64_t counters)
     }
 }
 
-/* A trial's second guard, for a snippet that turns interrupts off: a counter of cycles whose
+/* A trial's second guard, for a snippet that iterations interrupts off: a counter of cycles whose
  * overflow is an NMI. Returns it as a mask; 0: there is none. */
 static uint64_t start_guard(uint64_t limit)
 {

@@ -229,15 +229,15 @@ static struct add describe_event(const char *name, UCHAR version)
     return add;
 }
 
-/* Checks the counts of a set of one source for 1,000 turns of two instructions, and for 3,000. */
+/* Checks the counts of a set of one source for 1,000 and 3,000 iterations of two instructions. */
 static void check_counts_instructions(PMC_HANDLE set_of_one)
 {
-    static const uint64_t turns[4] = { 1000, 1000, 1000,
-                                       3000 }; /* the first for a real machine's caches */
+    static const uint64_t iterations[4] = { 1000, 1000, 1000,
+                                            3000 }; /* the first for a real machine's caches */
     ULONG64 values[4];
     KIRQL old = irql_raise(PROFILE_LEVEL);
     for (unsigned i = 0; i < 4; i++) {
-        lab_loop(turns[i]);
+        lab_loop(iterations[i]);
         HalCollectPmcCounters(set_of_one, &values[i]);
     }
     irql_lower(old);

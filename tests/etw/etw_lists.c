@@ -167,7 +167,7 @@ TEST(etw_lists, owned,
 {
     SKIP_WITHOUT_PMU();
     struct session s = { start_unread(SESSION_NAME, SESSION_MODE), NULL, 0 };
-    for (unsigned cpu = 0; cpu <= cpu_count; cpu++) { /* the last turn: all */
+    for (unsigned cpu = 0; cpu <= cpu_count; cpu++) { /* the last iteration: all */
         bool one = cpu < cpu_count;
         GROUP_AFFINITY where = { one ? 1ul << cpu : 0, 0, { 0, 0, 0 } };
         HANDLE owner = NULL;

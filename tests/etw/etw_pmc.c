@@ -14,39 +14,39 @@
 #define BRANCHES ProfileBranchInstructions
 #define LOOP_INSTRUCTIONS 10u /* profile_loop.asm; one of them is a branch */
 
-extern void profile_loop(uint64_t turns);
+extern void profile_loop(uint64_t iterations);
 
 static const ULONG ready[] = { PERFINFO_LOG_TYPE_READY_THREAD };
 
 /* Two sources that differ. The virtual PMU decodes what it counts as branches, which takes long,
  * and minutes with several CPUs: else ring 3's instructions, of which there are none, must do. */
 static ULONG both[] = { INSTRUCTIONS, BRANCHES };
-static unsigned other_a_turn; /* the second one, in a turn of the loop */
+static unsigned other_each; /* the second one, in an iteration of the loop */
 
-/* In turns: first three times the least, for the caches of a real machine, then some and many. */
-static uint64_t turns[] = { 1, 1, 1, 101, 0, 1 };
-#define MARKS ARRAY_SIZE(turns)
+/* First three times the least, for the caches of a real machine, then some and many. */
+static uint64_t iterations[] = { 1, 1, 1, 101, 0, 1 };
+#define MARKS ARRAY_SIZE(iterations)
 #define MANY 4
 
 static bool begin_session(struct session *s, uint8_t **bytes)
 {
     bool branches = cpu_count == 1 && test_long();
     both[1] = branches ? BRANCHES : INSTRUCTIONS | PROFILE_SOURCE_RING3;
-    other_a_turn = branches;
-    turns[MANY] = test_long() ? 1001 : 201;
+    other_each = branches;
+    iterations[MANY] = test_long() ? 1001 : 201;
     return session_begin(s, bytes);
 }
 
-/* Records events of this thread, with this many turns of the loop after each and nothing else in
- * between. */
+/* Records events of this thread, with this many iterations of the loop after each and nothing
+ * else in between. */
 static void mark_events(unsigned n)
 {
     KIRQL old = irql_raise(PROFILE_LEVEL);
     for (unsigned i = 0; i < n; i++) {
         asm volatile("" : "+r"(i)); /* every round is the same code */
         etw_ready_thread(thread_current());
-        if (turns[i])
-            profile_loop(turns[i]);
+        if (iterations[i])
+            profile_loop(iterations[i]);
     }
     irql_lower(old);
 }
@@ -62,8 +62,8 @@ static struct record next_mark(struct records *all)
     return r;
 }
 
-/* The marks' records have `n` counters; element `which` counts `a_turn` a turn of the loop. */
-static void check_marks(struct records all, ULONG n, unsigned which, uint64_t a_turn)
+/* The marks' records have `n` counters; element `which` counts `each` in an iteration. */
+static void check_marks(struct records all, ULONG n, unsigned which, uint64_t each)
 {
     uint64_t values[MARKS];
     for (unsigned i = 0; i < MARKS; i++) {
@@ -73,13 +73,13 @@ static void check_marks(struct records all, ULONG n, unsigned which, uint64_t a_
         CHECK_EQ(r.size, sizeof(ETW_READY_THREAD_EVENT));
         values[i] = r.counters[which];
     }
-    uint64_t overhead = values[3] - values[2] - a_turn;
-    CHECK_EQ(values[2] - values[1], overhead + a_turn);
-    CHECK_EQ(values[4] - values[3], overhead + 101 * a_turn);
-    CHECK_EQ(values[5] - values[4], overhead + turns[MANY] * a_turn);
+    uint64_t overhead = values[3] - values[2] - each;
+    CHECK_EQ(values[2] - values[1], overhead + each);
+    CHECK_EQ(values[4] - values[3], overhead + 101 * each);
+    CHECK_EQ(values[5] - values[4], overhead + iterations[MANY] * each);
 }
 
-#define EARLY 300u /* turns of the loop */
+#define EARLY 300u /* iterations of the loop */
 
 static void either_order(bool events_first)
 {
@@ -103,7 +103,7 @@ static void either_order(bool events_first)
                   "the loop, at most two calls that set the session up, which wait for other CPUs, "
                   "and interrupts");
     check_marks(all, 2, 0, LOOP_INSTRUCTIONS);
-    check_marks(all, 2, 1, other_a_turn);
+    check_marks(all, 2, 1, other_each);
     session_end(&s, bytes);
 }
 
@@ -211,8 +211,8 @@ TEST(etw_pmc, processors,
     }
     CHECK(cpu_set_equal(seen, cpu_all()));
     for (unsigned cpu = 0; cpu < cpu_count;
-         cpu++) /* 5 times the turns of all but the last mark, at the least */
-        CHECK(last[cpu] > 5 * (104 + turns[MANY]) * LOOP_INSTRUCTIONS);
+         cpu++) /* 5 times the iterations of all but the last mark, at the least */
+        CHECK(last[cpu] > 5 * (104 + iterations[MANY]) * LOOP_INSTRUCTIONS);
     session_end(&s, bytes);
 }
 
@@ -238,7 +238,7 @@ TEST(etw_pmc, two_sessions, "two sessions at once each record their own counters
     CHECK_EQ(hal_counters_owned(), 2 * cpu_count);
     mark_events(MARKS);
     check_marks(session_drain(&a, bytes), 1, 0, LOOP_INSTRUCTIONS);
-    check_marks(session_drain(&b, more), 1, 0, other_a_turn);
+    check_marks(session_drain(&b, more), 1, 0, other_each);
     CHECK_EQ(session_stop(&b), 0);
     session_close(&b);
     phys_free(more, SESSION_PAGES);

@@ -62,15 +62,15 @@ static void sample_by(struct session *s, uint8_t *bytes, KPROFILE_SOURCE source)
     unsigned samples = test_long() ? SAMPLES : SAMPLES / 5;
     CHECK_STATUS(session_mask(s, PERF_PMC_PROFILE, 0), STATUS_SUCCESS);
     CHECK_EQ(hal_counters_owned(), 1);
-    uint64_t turns =
+    uint64_t iterations =
         lab_instructions(source == CYCLES ? PMU_CYCLES : PMU_INSTRUCTIONS, PERIOD * samples) / 10;
-    profile_loop_alone(turns);
+    profile_loop_alone(iterations);
     struct records all = session_drain(s, bytes);
     CHECK_EQ(hal_counters_owned(), 0);
     /* Instructions, and cycles, of which there are so many by what was measured. The first and the
      * last period are not whole. A real processor's cycles may be twice as many. */
     ULONG n = count_samples(all, source);
-    CHECK_RANGE(n, samples - 2, 2 * samples * turns / (PERIOD * samples / 10));
+    CHECK_RANGE(n, samples - 2, 2 * samples * iterations / (PERIOD * samples / 10));
 }
 
 TEST(etw_samples, counters,
@@ -291,7 +291,7 @@ TEST(etw_samples, time,
         check_sample(&met, &r, other->id);
     team_end(other);
     test_note("%u samples in one loop, %u in the other", met.loop, met.other_loop);
-    /* No more than ticks came; the other has half of the time, or one turn. */
+    /* No more than ticks came; the other has half of the time, or one iteration. */
     CHECK_RANGE(met.loop, 15, ticks);
     CHECK_RANGE(met.other_loop, 5, ticks);
     CHECK(met.elsewhere < met.loop);

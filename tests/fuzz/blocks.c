@@ -187,7 +187,7 @@ static void note(void)
         executed[(unsigned)insn.map << 8 | insn.op] = true;
 }
 
-/* Before each instruction: counts the one before it; a turn of a string instruction is none. */
+/* Before each instruction: counts the one before it; a string instruction's iteration is none. */
 static bool step(const struct native *s)
 {
     bool turn = begun && s->rip == stepped->vmcb.rip && (insn.op & 0xf0) == 0xa0;

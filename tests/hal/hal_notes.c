@@ -10,7 +10,7 @@
 #define KEPT 64u
 #define OVERFLOWS (KEPT + 2)
 #define PERIOD 100u
-#define TURNS 5000u /* more than any machine is late */
+#define ITERATIONS 5000u /* more than any machine is late */
 
 /* An overflow on this CPU, at PROFILE_LEVEL; the NMI comes by itself or from here. */
 static void overflow_at(unsigned ctr, uint64_t rip)
@@ -18,7 +18,7 @@ static void overflow_at(unsigned ctr, uint64_t rip)
     pmu_program(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL | PMU_INTERRUPT),
                 -(uint64_t)PERIOD & pmu_mask(pmu_here(), ctr));
     pmu_start(PMU_BIT(ctr));
-    lab_loop(TURNS);
+    lab_loop(ITERATIONS);
     pmu_stop(PMU_BIT(ctr));
     hal_pmi_nmi(rip, 0);
 }

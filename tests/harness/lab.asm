@@ -43,8 +43,8 @@ lab_memory:
     jnz lab_memory
     ret
 
-; void lab_branches(uint64_t n): each turn calls, returns, jumps, takes one conditional branch and
-; not another.
+; void lab_branches(uint64_t n): each iteration calls, returns, jumps, takes one conditional branch
+; and not another.
 global lab_branches
 align 16
 lab_branches:
@@ -60,7 +60,8 @@ lab_branches:
 .never:
     ret
 
-; void lab_pauses(uint64_t n): each turn a PAUSE, at which a hypervisor may take the processor away.
+; void lab_pauses(uint64_t n): each iteration a PAUSE, at which a hypervisor may take the
+; processor away.
 global lab_pauses
 align 16
 lab_pauses:
@@ -69,7 +70,7 @@ lab_pauses:
     jnz lab_pauses
     ret
 
-; void lab_exits(uint64_t n): each turn a CPUID, which every hypervisor intercepts.
+; void lab_exits(uint64_t n): each iteration a CPUID, which every hypervisor intercepts.
 global lab_exits
 align 16
 lab_exits:
@@ -94,7 +95,7 @@ lab_halt:
     ret
 
 ; void lab_sled(uint64_t n): instructions of one byte each, so that an interrupt's RIP is a count;
-; then a loop of n turns, for the skid.
+; then a loop of n iterations, for the skid.
 global lab_sled, lab_sled_end
 align 16
 lab_sled:

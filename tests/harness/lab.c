@@ -112,7 +112,7 @@ uint64_t lab_instructions(enum pmu_event event, uint64_t events)
     return (events * 1000 + per_thousand - 1) / per_thousand * margin;
 }
 
-uint64_t lab_turns(unsigned ctr, uint64_t events)
+uint64_t lab_iterations(unsigned ctr, uint64_t events)
 {
     return lab_instructions(lab_event(ctr), events) / 2 + 1;
 }

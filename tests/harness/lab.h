@@ -35,7 +35,7 @@ uint64_t each_gp(void);
 uint64_t each_counting_instructions(void);
 
 /* Code of known length: what it retires in all for an argument n is `each` * n + `once`, its RET
- * included. In each turn `exits` instructions are ones that every hypervisor intercepts. */
+ * included. In each iteration `exits` instructions are ones that every hypervisor intercepts. */
 enum lab_kind { LAB_INSTRUCTIONS, LAB_BRANCHES, LAB_LOADS, LAB_STORES, LAB_KINDS };
 struct lab_work {
     const char *name;
@@ -75,10 +75,10 @@ enum pmu_event lab_event(unsigned ctr);
     } while (0)
 uint64_t lab_select(unsigned ctr, uint32_t flags);
 /* Instructions in which the event happens so often at least: cycles by what was measured of a loop
- * of two, times eight where that was not the same each time. lab_turns: the same of what lab_event
- * says, in turns of lab_loop. */
+ * of two, times eight where that was not the same each time. lab_iterations: the iterations of
+ * lab_loop in which what lab_event says happens so often. */
 uint64_t lab_instructions(enum pmu_event event, uint64_t events);
-uint64_t lab_turns(unsigned ctr, uint64_t events);
+uint64_t lab_iterations(unsigned ctr, uint64_t events);
 /* Turns of lab_loop by which so many interrupts of overflows may be late in all: a few where none
  * was late when the kernel measured; else four times the latest, and 10,000 instructions each at
  * least, which rr allows Zen. */

@@ -19,18 +19,18 @@
             SKIP("no counter counts instructions");                                                \
     } while (0)
 
-/* profile_loop.asm: 10 instructions a turn, at addresses from profile_loop_start up to
+/* profile_loop.asm: 10 instructions an iteration, at addresses from profile_loop_start up to
  * profile_loop_end. */
-extern void profile_loop(uint64_t turns);
+extern void profile_loop(uint64_t iterations);
 extern const uint8_t profile_loop_start[], profile_loop_end[];
 
 /* The loop with no other thread in between: all that is sampled here meanwhile is in it. Interrupt
  * handlers run with interrupts off, so a sample that is due there comes in the loop, too. NMIs
  * sample handlers: where samples are NMIs, other interrupts wait. */
-static inline void profile_loop_alone(uint64_t turns)
+static inline void profile_loop_alone(uint64_t iterations)
 {
     KIRQL old = irql_raise(hal_pmi_is_nmi() ? IPI_LEVEL : DISPATCH_LEVEL);
-    profile_loop(turns);
+    profile_loop(iterations);
     irql_lower(old);
 }
 

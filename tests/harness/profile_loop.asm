@@ -2,8 +2,8 @@
 ; A loop of known addresses and length for the tests of sampling.
 section .text
 
-; void profile_loop(uint64_t turns): profile_loop_start to profile_loop_end; 10 instructions a turn,
-; no REP.
+; void profile_loop(uint64_t iterations): profile_loop_start to profile_loop_end; 10 instructions an
+; iteration, no REP.
 global profile_loop, profile_loop_start, profile_loop_end
 align 64
 profile_loop:

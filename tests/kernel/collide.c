@@ -20,14 +20,14 @@
 #define BASE 0x5000ul /* no code is there */
 #define SLOTS 3u
 
-static unsigned turns(unsigned many) { return test_long() ? many : many / 10; }
+static unsigned iterations(unsigned many) { return test_long() ? many : many / 10; }
 
 /* --- One bucket. --- */
 
 static void sample_often(void *unused)
 {
     (void)unused;
-    for (unsigned i = 0; i < turns(1000000) / COLLIDING; i++)
+    for (unsigned i = 0; i < iterations(1000000) / COLLIDING; i++)
         sample_at(BASE, ProfileTime);
 }
 
@@ -41,7 +41,7 @@ TEST(collide, bucket,
     profile_start(profile);
     team_run(sample_often, COLLIDING);
     CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
-    CHECK_EQ(bucket[0], turns(1000000));
+    CHECK_EQ(bucket[0], iterations(1000000));
     CHECK_EQ(bucket[1], 0);
 }
 
@@ -60,11 +60,11 @@ static void close_if(HANDLE handle)
 static void open_and_close(void *argument)
 {
     uint64_t n = (uint64_t)argument;
-    /* Until as many as one thread's turns met a handle that was open: how many do is chance, but
-     * not one in a hundred. */
-    for (uint64_t i = 0;
-         i < turns(20000) ||
-         (i < 100 * turns(20000) && __atomic_load_n(&duplicated, __ATOMIC_RELAXED) < turns(20000));
+    /* Until as many as one thread's iterations met a handle that was open: how many do is
+     * chance, but not one in a hundred. */
+    for (uint64_t i = 0; i < iterations(20000) ||
+                         (i < 100 * iterations(20000) &&
+                          __atomic_load_n(&duplicated, __ATOMIC_RELAXED) < iterations(20000));
          i++, n++) {
         HANDLE made = NULL, again = NULL;
         CHECK_STATUS(NtCreateEvent(&made, EVENT_ALL_ACCESS, NULL, NotificationEvent, FALSE),
@@ -95,7 +95,7 @@ TEST(collide, handles,
     for (unsigned i = 0; i < SLOTS; i++)
         close_if(__atomic_exchange_n(&slots[i], NULL, __ATOMIC_ACQ_REL));
     CHECK_EQ(handle_count(), before);
-    CHECK(duplicated >= turns(20000)); /* the rest met a handle that was closed */
+    CHECK(duplicated >= iterations(20000)); /* the rest met a handle that was closed */
 }
 
 /* --- Sessions that come and go while others log. --- */
@@ -106,7 +106,7 @@ static void start_and_stop(unsigned number)
 {
     char name[] = "colliding 0";
     name[sizeof name - 2] = (char)('0' + number);
-    for (unsigned i = 0; i < turns(60); i++) {
+    for (unsigned i = 0; i < iterations(60); i++) {
         struct session_info d;
         struct session s = { 0, NULL, 0 };
         session_describe(&d, name);
@@ -147,7 +147,7 @@ TEST(
 static void live_and_die(void *argument)
 {
     ULONG counts[2] = { 0 };
-    for (unsigned i = 0; i < turns(30); i++) {
+    for (unsigned i = 0; i < iterations(30); i++) {
         HANDLE handle = NULL, profile = NULL;
         struct process *process = user_process();
         if (!CHECK(process != NULL))

@@ -15,9 +15,9 @@
 #include "tests/harness/threads.h"
 
 #define TEAM 8
-#define TURNS 300
+#define ITERATIONS 300
 #define TRIES 20u
-#define WAITS_NS 300000000u /* for turns that each wait for a tick */
+#define WAITS_NS 300000000u /* for iterations that each wait for a tick */
 #define PLACES 16u          /* between two ticks */
 
 static KEVENT event;
@@ -258,7 +258,7 @@ static void take_two(void *number)
 {
     uint64_t n = (uint64_t)number;
     PVOID two[2] = { &locks[n % 3], &locks[(n + 1) % 3] };
-    for (unsigned i = 0; i < TURNS; i++) {
+    for (unsigned i = 0; i < ITERATIONS; i++) {
         CHECK_STATUS(KeWaitForMultipleObjects(2, two, WaitAll, Executive, KernelMode, FALSE, NULL,
                                               NULL),
                      STATUS_SUCCESS);
@@ -276,7 +276,7 @@ TEST(dispatcher_time, mutants_collide,
         KeInitializeMutant(&locks[i], FALSE);
     shared = 0;
     team_run(take_two, TEAM);
-    CHECK_EQ(shared, TEAM * TURNS);
+    CHECK_EQ(shared, TEAM * ITERATIONS);
     for (unsigned i = 0; i < 3; i++)
         CHECK_EQ(KeReadStateMutex(&locks[i]), 1);
 }
@@ -284,7 +284,7 @@ TEST(dispatcher_time, mutants_collide,
 static void sit_down(void *unused)
 {
     (void)unused;
-    for (unsigned i = 0; i < TURNS; i++) {
+    for (unsigned i = 0; i < ITERATIONS; i++) {
         CHECK_STATUS(KeWaitForSingleObject(&seats, Executive, KernelMode, FALSE, NULL),
                      STATUS_SUCCESS);
         CHECK(__atomic_add_fetch(&sitting, 1, __ATOMIC_ACQ_REL) <= 3);
@@ -319,11 +319,12 @@ static void set_later(unsigned iteration)
 
 static void hand_over(void *number)
 {
-    uint64_t turns = test_long() ? WAITS_NS / sched_tick_ns() : 3 * PLACES;
+    uint64_t iterations = test_long() ? WAITS_NS / sched_tick_ns() : 3 * PLACES;
     bool sets = (uint64_t)number % 2;
     /* The last event that is set is there for who waits then: he goes on until one was. */
     for (unsigned i = 0;
-         (i < turns && i < TURNS) || (!sets && !__atomic_load_n(&gone, __ATOMIC_RELAXED)); i++) {
+         (i < iterations && i < ITERATIONS) || (!sets && !__atomic_load_n(&gone, __ATOMIC_RELAXED));
+         i++) {
         if (sets)
             set_later(i);
         else if (wait_for_event(i % 3 ? -(int64_t)sched_tick_ns() / 100 : 0) == STATUS_SUCCESS)
@@ -346,7 +347,7 @@ TEST(dispatcher_time, timeouts_collide,
 static void enter_and_leave(void *unused)
 {
     (void)unused;
-    for (unsigned i = 0; i < TURNS; i++) {
+    for (unsigned i = 0; i < ITERATIONS; i++) {
         mutex_acquire(&plain);
         add_one();
         if (i % 32 == 0)
@@ -360,6 +361,6 @@ TEST(dispatcher_time, mutex,
 {
     shared = 0;
     team_run(enter_and_leave, TEAM);
-    CHECK_EQ(shared, TEAM * TURNS);
+    CHECK_EQ(shared, TEAM * ITERATIONS);
     CHECK(plain.owner == NULL);
 }

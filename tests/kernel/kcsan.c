@@ -9,15 +9,15 @@
 #include "tests/harness/test.h"
 #include "tests/harness/threads.h"
 
-#define TURNS 20000000u    /* at most; the first few thousand find it */
-#define TURNS_NONE 200000u /* without a race */
+#define ITERATIONS 20000000u    /* at most; the first few thousand find it */
+#define ITERATIONS_NONE 200000u /* without a race */
 #define PLANTED __attribute__((noipa)) static void
 
 static uint64_t planted[2];
 static uint8_t bytes[32];
 static struct lock planted_lock = LOCK("planted", DISPATCH_LEVEL);
 static void (*accesses[2])(void); /* of thread 0 and 1 */
-static unsigned turns;            /* of each; who is faster goes on until the other has made them */
+static unsigned iterations;       /* of each; who is faster goes on until the other has made them */
 static unsigned done;             /* threads that have made them; atomic */
 static bool stop;                 /* atomic */
 static bool want_unseen;          /* a race with code that is not instrumented */
@@ -63,9 +63,9 @@ static void access_often(void *argument)
         accesses[me]();
         if (!me && i % 256 == 0 && is_found())
             __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-        if (i == turns)
+        if (i == iterations)
             __atomic_fetch_add(&done, 1, __ATOMIC_RELAXED);
-        if (i >= turns && __atomic_load_n(&done, __ATOMIC_RELAXED) == 2)
+        if (i >= iterations && __atomic_load_n(&done, __ATOMIC_RELAXED) == 2)
             return;
     }
 }
@@ -74,7 +74,7 @@ static bool race(void (*one)(void), void (*other)(void), unsigned most)
 {
     accesses[0] = one;
     accesses[1] = other;
-    turns = most;
+    iterations = most;
     done = 0;
     stop = false;
     team_run(access_often, 2);
@@ -114,7 +114,7 @@ static void check_found(bool is)
 TEST(kcsan, write_read, "a plain write and a plain read are a race: both places, sizes, CPUs")
 {
     SKIP_BELOW_CPUS(2);
-    check_found(race(write_plain, read_plain, TURNS));
+    check_found(race(write_plain, read_plain, ITERATIONS));
     check_side("write_plain", 8, true, false);
     check_side("read_plain", 8, false, false);
 }
@@ -122,37 +122,37 @@ TEST(kcsan, write_read, "a plain write and a plain read are a race: both places,
 TEST(kcsan, overlap, "accesses of different sizes race in the bytes that they share")
 {
     SKIP_BELOW_CPUS(2);
-    check_found(race(write_plain, read_half, TURNS));
+    check_found(race(write_plain, read_half, ITERATIONS));
     check_side("write_plain", 8, true, false);
     check_side("read_half", 4, false, false);
-    CHECK_EQ(race(write_other, read_half, TURNS_NONE), false);
+    CHECK_EQ(race(write_other, read_half, ITERATIONS_NONE), false);
 }
 
 TEST(kcsan, marked, "a plain access races with a marked write; marked ones never do")
 {
     SKIP_BELOW_CPUS(2);
-    check_found(race(write_marked, read_plain, TURNS));
+    check_found(race(write_marked, read_plain, ITERATIONS));
     check_side("write_marked", 8, true, true);
     check_side("read_plain", 8, false, false);
-    check_found(race(write_volatile, read_plain, TURNS));
+    check_found(race(write_volatile, read_plain, ITERATIONS));
     check_side("write_volatile", 8, true, true);
-    CHECK_EQ(race(write_marked, read_marked, TURNS_NONE), false);
-    CHECK_EQ(race(write_marked, write_volatile, TURNS_NONE), false);
-    CHECK_EQ(race(read_plain, read_marked, TURNS_NONE), false);
+    CHECK_EQ(race(write_marked, read_marked, ITERATIONS_NONE), false);
+    CHECK_EQ(race(write_marked, write_volatile, ITERATIONS_NONE), false);
+    CHECK_EQ(race(read_plain, read_marked, ITERATIONS_NONE), false);
 }
 
 TEST(kcsan, once, "the same two places are told once")
 {
     SKIP_BELOW_CPUS(2);
-    check_found(race(write_plain, write_volatile, TURNS));
-    CHECK_EQ(race(write_plain, write_volatile, TURNS_NONE), false);
+    check_found(race(write_plain, write_volatile, ITERATIONS));
+    CHECK_EQ(race(write_plain, write_volatile, ITERATIONS_NONE), false);
 }
 
 TEST(kcsan, locked, "what a lock orders is no race, what goes past it is one")
 {
     SKIP_BELOW_CPUS(2);
-    CHECK_EQ(race(write_locked, write_locked, TURNS_NONE), false);
-    check_found(race(write_locked, read_plain, TURNS));
+    CHECK_EQ(race(write_locked, write_locked, ITERATIONS_NONE), false);
+    check_found(race(write_locked, read_plain, ITERATIONS));
     CHECK(side_of("write_locked") != NULL);
     CHECK(side_of("read_plain") != NULL);
 }
@@ -161,7 +161,7 @@ TEST(kcsan, unseen, "code without instrumentation is found by the value that it 
 {
     SKIP_BELOW_CPUS(2);
     want_unseen = true;
-    CHECK(race(write_unseen, read_changed, TURNS));
+    CHECK(race(write_unseen, read_changed, ITERATIONS));
     want_unseen = false;
     CHECK_EQ(found.by[0].pc == 0, false);
     CHECK_EQ(found.by[1].pc, 0);
@@ -170,7 +170,7 @@ TEST(kcsan, unseen, "code without instrumentation is found by the value that it 
 TEST(kcsan, strings, "the bytes of a copy race as those of an access do")
 {
     SKIP_BELOW_CPUS(2);
-    check_found(race(copy_bytes, read_bytes, TURNS));
+    check_found(race(copy_bytes, read_bytes, ITERATIONS));
     CHECK(side_of("memcpy") != NULL);
     check_side("read_bytes", 1, false, false);
 }

@@ -18,7 +18,7 @@
 #include "tests/harness/vpmu.h"
 
 #define THREADS 8
-#define TURNS 2000
+#define ITERATIONS 2000
 #define MOVES 1500 /* of a thread; fewer where a CPU waits long for its turn */
 #define MOVES_NS 1000000000u
 #define MOVES_MIN 20u
@@ -29,7 +29,7 @@ static uint64_t shared; /* L: shared_lock */
 static void add_under_lock(void *unused)
 {
     (void)unused;
-    for (unsigned i = 0; i < TURNS; i++) {
+    for (unsigned i = 0; i < ITERATIONS; i++) {
         KIRQL irql = lock_acquire(&shared_lock);
         CHECK(irql == PASSIVE_LEVEL && irql_current() == DISPATCH_LEVEL);
         uint64_t seen = shared;
@@ -57,7 +57,7 @@ TEST(locks, exclude, "eight threads on all CPUs lose no increment under a lock")
 {
     shared = 0;
     run_threads(add_under_lock, THREADS);
-    CHECK_EQ(shared, THREADS * TURNS);
+    CHECK_EQ(shared, THREADS * ITERATIONS);
     CHECK_EQ(shared_lock.owner, 0);
 }
 

@@ -50,7 +50,7 @@ static void bytes(unsigned n)
         b(rnd(4) ? rnd(16) * 8 : rnd(256));
 }
 
-/* A register for data, mostly one that holds no pointer; never R15, which counts turns. */
+/* A register for data, mostly one that holds no pointer; never R15, which counts iterations. */
 static unsigned data_register(void)
 {
     static const uint8_t plain[] = { 0, 1, 2, 9, 10, 11 };

@@ -18,7 +18,7 @@ gate_loop:
     ret
 
 ; void gate_pauses(uint32_t msr, uint64_t on, uint64_t off, uint64_t loops): the same with a PAUSE
-; in each turn: 3 * loops + 4
+; in each iteration: 3 * loops + 4
 global gate_pauses
 gate_pauses:
     mov r8, rcx

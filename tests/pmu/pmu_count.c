@@ -6,8 +6,8 @@
 #include "tests/harness/rules.h"
 #include "tests/harness/vpmu.h"
 
-#define TURNS 300u
-#define TURNS_DECODED 20u /* where the virtual PMU decodes each instruction; all with `long` */
+#define ITERATIONS 300u
+#define ITERATIONS_DECODED 20u /* where the virtual PMU decodes each instruction; all with `long` */
 #define RANDOM_BRANCHES 500u
 #define LOADS 100u
 #define WARM 3u /* runs before the one that counts: caches and predictors */
@@ -19,9 +19,9 @@ static uint64_t run_counted(unsigned ctr, const struct lab_work *work, uint64_t 
     return lab_count(ctr, pmu_select(pmu_here(), wanted, PMU_KERNEL), 0, work->code, n);
 }
 
-static unsigned turns(void)
+static unsigned iterations(void)
 {
-    return wanted == PMU_INSTRUCTIONS || test_long() ? TURNS : TURNS_DECODED;
+    return wanted == PMU_INSTRUCTIONS || test_long() ? ITERATIONS : ITERATIONS_DECODED;
 }
 
 static void exact(unsigned ctr, enum lab_kind kind)
@@ -30,13 +30,13 @@ static void exact(unsigned ctr, enum lab_kind kind)
                                                     &lab_branches_work, &lab_exits_work };
     bool near = pmu_row(pmu_here()->table, wanted)->near && !vpmu_present();
     if (near) {
-        uint64_t found = run_counted(ctr, &lab_memory_work, turns());
-        uint64_t all = lab_expected(&lab_memory_work, kind, turns());
+        uint64_t found = run_counted(ctr, &lab_memory_work, iterations());
+        uint64_t all = lab_expected(&lab_memory_work, kind, iterations());
         CHECK_BECAUSE(found, all, all * 4, "this family counts micro-operations, or speculation");
         return;
     }
     for (unsigned i = 0; i < ARRAY_SIZE(works); i++) {
-        uint64_t n = works[i] == &lab_exits_work ? 10 : turns() + i;
+        uint64_t n = works[i] == &lab_exits_work ? 10 : iterations() + i;
         uint64_t found = run_counted(ctr, works[i], n);
         LAB_CHECK_COUNT(found, lab_expected(works[i], kind, n));
         LAB_CHECK_COUNT(run_counted(ctr, works[i], 1), lab_expected(works[i], kind, 1));
@@ -44,7 +44,7 @@ static void exact(unsigned ctr, enum lab_kind kind)
 }
 
 /* A fixed counter and a general-purpose one count the same event at the same time. */
-static void agrees(unsigned ctr, uint64_t turns)
+static void agrees(unsigned ctr, uint64_t iterations)
 {
     uint64_t others = pmu_counters_for(pmu_here(), wanted) & PMU_ANY_GP;
     if (!lab_is_fixed(ctr) || !others || pmu_here()->measured.at_once < pmu_here()->measured.wanted)
@@ -53,19 +53,19 @@ static void agrees(unsigned ctr, uint64_t turns)
     pmu_program(ctr, pmu_select(pmu_here(), wanted, PMU_KERNEL), 0);
     pmu_program(other, pmu_select(pmu_here(), wanted, PMU_KERNEL), 0);
     struct pmu_gate gate = { pmu_here()->msr.global_control, PMU_BIT(ctr) | PMU_BIT(other), 0 };
-    lab_measure(&gate, lab_loop, turns);
+    lab_measure(&gate, lab_loop, iterations);
     uint64_t found = pmu_read(ctr), by_other = pmu_read(other);
     CHECK_BECAUSE(found, by_other - by_other / 8, by_other + by_other / 8 + 8,
                   "one counter may start some cycles before the other");
 }
 
-static void outnumber_cycles(uint64_t slots, uint64_t turns)
+static void outnumber_cycles(uint64_t slots, uint64_t iterations)
 {
     uint64_t others = pmu_counters_for(pmu_here(), PMU_CYCLES);
     if (!others)
         return;
     uint64_t cycles = lab_count(bit_lowest(others), pmu_select(pmu_here(), PMU_CYCLES, PMU_KERNEL),
-                                0, lab_loop, turns);
+                                0, lab_loop, iterations);
     CHECK_BECAUSE(slots, cycles + 1, cycles * 64,
                   "a cycle has four slots and more, and two runs take about the same time");
 }
@@ -73,23 +73,23 @@ static void outnumber_cycles(uint64_t slots, uint64_t turns)
 static void in_range(unsigned ctr)
 {
     bool steady = wanted == PMU_REF_CYCLES || wanted == PMU_BUS_CYCLES;
-    uint64_t turns = lab_instructions(wanted, TURNS), small = UINT64_MAX,
+    uint64_t iterations = lab_instructions(wanted, ITERATIONS), small = UINT64_MAX,
              times = steady && !(vpmu_present() && vpmu_steps()) ? 100 : 20;
     for (unsigned i = 0; i <= WARM; i++) {
-        uint64_t found = run_counted(ctr, &lab_loop_work, turns);
+        uint64_t found = run_counted(ctr, &lab_loop_work, iterations);
         small = found < small ? found : small;
     }
-    uint64_t start = rdtsc(), large = run_counted(ctr, &lab_loop_work, times * turns),
+    uint64_t start = rdtsc(), large = run_counted(ctr, &lab_loop_work, times * iterations),
              clock = rdtsc() - start;
-    CHECK_BECAUSE(small, TURNS / 4, turns * 50,
+    CHECK_BECAUSE(small, ITERATIONS / 4, iterations * 50,
                   "a quarter of what was measured at boot; fifty an iteration");
     CHECK_BECAUSE(large, times / 4 * small, times * 4 * small,
                   "so many times the work, at a clock that changes");
     if (steady)
         CHECK_BECAUSE(large, 1, 2 * clock, "no more than the TSC's ticks, which all count");
-    agrees(ctr, 20 * turns);
+    agrees(ctr, 20 * iterations);
     if (wanted == PMU_SLOTS)
-        outnumber_cycles(small, turns);
+        outnumber_cycles(small, iterations);
 }
 
 static void cache(unsigned ctr)
@@ -213,10 +213,10 @@ LAB_TEST(pmu_together, all, "every counter counts at the same time, each by itse
     }
     if (pmu_here()->msr.global_control) {
         gate = (struct pmu_gate){ pmu_here()->msr.global_control, pmu_here()->counters, 0 };
-        lab_measure(&gate, lab_loop, TURNS);
+        lab_measure(&gate, lab_loop, ITERATIONS);
     } else {
         pmu_start(pmu_here()->counters);
-        lab_loop(TURNS);
+        lab_loop(ITERATIONS);
         pmu_stop(pmu_here()->counters);
     }
     for (uint64_t rest = pmu_here()->counters; rest; rest &= rest - 1) {
@@ -225,9 +225,10 @@ LAB_TEST(pmu_together, all, "every counter counts at the same time, each by itse
         if (event != PMU_EVENT_COUNT && is_starved(ctr))
             starved++;
         else if (event == PMU_INSTRUCTIONS && gate.msr)
-            LAB_CHECK_COUNT(pmu_read(ctr), lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, TURNS));
+            LAB_CHECK_COUNT(pmu_read(ctr),
+                            lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, ITERATIONS));
         else if (event != PMU_EVENT_COUNT)
-            CHECK_BECAUSE(pmu_read(ctr), TURNS / 16, TURNS * 10000,
+            CHECK_BECAUSE(pmu_read(ctr), ITERATIONS / 16, ITERATIONS * 10000,
                           "cycles, or started one after another");
     }
     tell_starved(starved);
@@ -239,10 +240,10 @@ LAB_EACH(pmu_together, each_counter, "runs beside every other counter that stand
     for (uint64_t rest = pmu_here()->counters & ~PMU_BIT(ctr); rest; rest &= rest - 1) {
         unsigned other = (unsigned)__builtin_ctzll(rest);
         pmu_program(other, lab_select(other, PMU_KERNEL), 7);
-        uint64_t alone = lab_count(ctr, lab_select(ctr, PMU_KERNEL), 0, lab_loop, TURNS);
+        uint64_t alone = lab_count(ctr, lab_select(ctr, PMU_KERNEL), 0, lab_loop, ITERATIONS);
         CHECK_EQ(pmu_read(other), 7);
         if (lab_event(ctr) == PMU_INSTRUCTIONS)
-            LAB_CHECK_COUNT(alone, lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, TURNS));
+            LAB_CHECK_COUNT(alone, lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, ITERATIONS));
         CHECK(alone != 0 || lab_event(ctr) == PMU_EVENT_COUNT);
         pmu_clear(PMU_BIT(other));
     }

@@ -6,7 +6,7 @@
 #include "kernel/base/irql.h"
 #include "tests/harness/lab.h"
 
-#define TURNS 100u
+#define ITERATIONS 100u
 
 struct seen {
     uint64_t select, value, status;
@@ -126,9 +126,9 @@ TEST_EACH(pmu_counts_alone, each_gp,
         test_run_on(cpu);
         KIRQL old = irql_raise(IPI_LEVEL);
         uint64_t found = lab_count(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL), 0,
-                                   lab_loop, TURNS);
+                                   lab_loop, ITERATIONS);
         irql_lower(old);
-        LAB_CHECK_COUNT(found, lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, TURNS));
+        LAB_CHECK_COUNT(found, lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, ITERATIONS));
         smp_call(members, look_at_counter, NULL);
         for_each_cpu(other, &members)
             CHECK_EQ(seen[other].value, other == cpu ? found : 1000 + other);
@@ -154,7 +154,7 @@ TEST_EACH(pmu_overflows_alone, each_gp, "its overflow reaches its own CPU only [
         test_run_on(cpu);
         KIRQL old = irql_raise(IPI_LEVEL);
         lab_count(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL | PMU_INTERRUPT),
-                  -UINT64_C(50) & pmu_mask(pmu_here(), ctr), lab_loop, 20 * TURNS);
+                  -UINT64_C(50) & pmu_mask(pmu_here(), ctr), lab_loop, 20 * ITERATIONS);
         for (unsigned i = 0; i < 1000 && overflows[cpu] == before[cpu]; i++)
             pause();
         irql_lower(old);

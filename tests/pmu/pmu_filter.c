@@ -5,35 +5,38 @@
 #include "kernel/base/bits.h"
 #include "tests/harness/vpmu.h"
 
-#define TURNS 200u
+#define ITERATIONS 200u
 #define ENDS 4u /* cycles */
 #define EDGE (1u << 18)
 #define INVERT (1u << 23)
 #define THRESHOLD(n) ((uint64_t)(n) << 24)
 
-static uint64_t expected(void) { return lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, TURNS); }
+static uint64_t expected(void)
+{
+    return lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, ITERATIONS);
+}
 
 /* Here in ring 0; pmu_rings has the other ring. */
 LAB_EACH(pmu_filter, each_counter,
          "in ring 0 counts with OS, not with USR alone, not with neither [VP-51]")
 {
     SKIP_WITHOUT_EVENT(ctr);
-    uint64_t kernel = lab_count(ctr, lab_select(ctr, PMU_KERNEL), 0, lab_loop, TURNS);
-    uint64_t both = lab_count(ctr, lab_select(ctr, PMU_KERNEL | PMU_USER), 0, lab_loop, TURNS);
-    CHECK_EQ(lab_count(ctr, lab_select(ctr, PMU_USER), 0, lab_loop, TURNS), 0);
-    CHECK_EQ(lab_count(ctr, lab_select(ctr, 0), 0, lab_loop, TURNS), 0);
+    uint64_t kernel = lab_count(ctr, lab_select(ctr, PMU_KERNEL), 0, lab_loop, ITERATIONS);
+    uint64_t both = lab_count(ctr, lab_select(ctr, PMU_KERNEL | PMU_USER), 0, lab_loop, ITERATIONS);
+    CHECK_EQ(lab_count(ctr, lab_select(ctr, PMU_USER), 0, lab_loop, ITERATIONS), 0);
+    CHECK_EQ(lab_count(ctr, lab_select(ctr, 0), 0, lab_loop, ITERATIONS), 0);
     if (lab_event(ctr) == PMU_INSTRUCTIONS) {
         LAB_CHECK_COUNT(kernel, expected());
         LAB_CHECK_COUNT(both, expected());
     } else {
-        CHECK_BECAUSE(kernel, TURNS / 16, TURNS * 10000, "cycles");
-        CHECK_BECAUSE(both, TURNS / 16, TURNS * 10000, "cycles");
+        CHECK_BECAUSE(kernel, ITERATIONS / 16, ITERATIONS * 10000, "cycles");
+        CHECK_BECAUSE(both, ITERATIONS / 16, ITERATIONS * 10000, "cycles");
     }
 }
 
 static uint64_t with(unsigned ctr, uint64_t bits)
 {
-    return lab_count(ctr, lab_select(ctr, PMU_KERNEL) | bits, 0, lab_loop, TURNS);
+    return lab_count(ctr, lab_select(ctr, PMU_KERNEL) | bits, 0, lab_loop, ITERATIONS);
 }
 
 /* The enabling WRMSR, where a hypervisor counts what it emulates and looks at no threshold: KVM's
@@ -61,11 +64,11 @@ LAB_EACH(pmu_cmask, each_gp, "a higher threshold counts less, 255 nothing [VP-60
 /* Inverted, a threshold counts the other cycles: with one that is never reached, all of them. */
 LAB_EACH(pmu_inverted, each_gp, "the inverse of a threshold never reached is every cycle [S-2.3]")
 {
-    uint64_t cycles =
-        lab_count(ctr, pmu_select(pmu_here(), PMU_CYCLES, PMU_KERNEL), 0, lab_loop, 10 * TURNS);
+    uint64_t cycles = lab_count(ctr, pmu_select(pmu_here(), PMU_CYCLES, PMU_KERNEL), 0, lab_loop,
+                                10 * ITERATIONS);
     uint64_t others = lab_count(ctr, lab_select(ctr, PMU_KERNEL) | THRESHOLD(255) | INVERT, 0,
-                                lab_loop, 10 * TURNS);
-    CHECK_BECAUSE(cycles, TURNS, TURNS * 100000, "a taken branch a cycle");
+                                lab_loop, 10 * ITERATIONS);
+    CHECK_BECAUSE(cycles, ITERATIONS, ITERATIONS * 100000, "a taken branch a cycle");
     if (!vpmu_present())
         CHECK_BECAUSE(others, cycles / 4, cycles * 4,
                       "every cycle, and two runs of one loop take about the same time");
@@ -82,11 +85,12 @@ LAB_EACH(pmu_edge, each_gp, "edges are fewer than cycles, and there is one [S-2.
     if (!(pmu_counters_for(pmu_here(), PMU_BRANCHES) >> ctr & 1))
         return;
     uint64_t select = pmu_select(pmu_here(), PMU_BRANCHES, PMU_KERNEL) | THRESHOLD(1) | EDGE;
-    unsigned turns = test_long() ? TURNS : TURNS / 10; /* each of their instructions is decoded */
-    uint64_t runs = lab_count(ctr, select, 0, lab_branches, turns);
-    /* CALL, RET, JMP follow each other, and JNZ before them: with JZ two runs of branches a turn,
-     * and the first. */
-    uint64_t by_instructions = 2 * turns + 1;
+    unsigned iterations =
+        test_long() ? ITERATIONS : ITERATIONS / 10; /* each of their instructions is decoded */
+    uint64_t runs = lab_count(ctr, select, 0, lab_branches, iterations);
+    /* CALL, RET, JMP follow each other, and JNZ before them: with JZ two runs of branches an
+     * iteration, and the first. */
+    uint64_t by_instructions = 2 * iterations + 1;
     bool by_one = vpmu_present() && !vpmu_quirk("ipc");
     CHECK_BECAUSE(runs, by_one ? by_instructions : 1, by_instructions,
                   "at most as many as if a cycle were one instruction");
@@ -127,16 +131,17 @@ LAB_EACH(pmu_select_running, each_gp,
     uint64_t select = lab_select(ctr, PMU_KERNEL);
     pmu_program(ctr, select, 0);
     pmu_start(PMU_BIT(ctr));
-    lab_loop(TURNS);
+    lab_loop(ITERATIONS);
     lab_wrmsr(pmu_select_msr(pmu_here(), ctr), 0);
     uint64_t first = pmu_read(ctr);
-    lab_loop(TURNS);
+    lab_loop(ITERATIONS);
     CHECK_EQ(pmu_read(ctr), first);
     lab_wrmsr(pmu_select_msr(pmu_here(), ctr), select | PMU_ENABLE);
-    lab_loop(TURNS);
+    lab_loop(ITERATIONS);
     pmu_stop(PMU_BIT(ctr));
-    CHECK_BECAUSE(first, 2 * TURNS, 20 * TURNS, "the loop and what is around it");
-    CHECK_BECAUSE(pmu_read(ctr), first + 2 * TURNS, first + 20 * TURNS, "the loop a second time");
+    CHECK_BECAUSE(first, 2 * ITERATIONS, 20 * ITERATIONS, "the loop and what is around it");
+    CHECK_BECAUSE(pmu_read(ctr), first + 2 * ITERATIONS, first + 20 * ITERATIONS,
+                  "the loop a second time");
 }
 
 /* An event that no processor has: accepted, and counts nothing. */
@@ -149,6 +154,6 @@ LAB_EACH(pmu_unknown_event, each_gp, "an unknown event counts 0 [VP-61]")
     CHECK_EQ(lab_rdmsr(msr), unknown);
     pmu_program(ctr, unknown, 0);
     struct pmu_gate gate = pmu_gate(ctr);
-    lab_measure(&gate, lab_loop, TURNS);
+    lab_measure(&gate, lab_loop, ITERATIONS);
     CHECK_EQ(pmu_read(ctr), 0);
 }

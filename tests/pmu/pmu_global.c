@@ -6,7 +6,7 @@
 #define STATUS_SET (lab_is_intel() ? 0x391u : 0xc0000303u)
 #define INUSE 0x392u
 #define FROZEN (UINT64_C(1) << 59)
-#define TURNS 100u
+#define ITERATIONS 100u
 #define STRETCHES 50u
 
 #define SKIP_WITHOUT_GLOBAL()                                                                      \
@@ -112,55 +112,55 @@ LAB_EACH(pmu_gates, each_counter,
     uint32_t control = pmu_here()->msr.global_control;
     SKIP_WITHOUT_EVENT(ctr);
     pmu_program(ctr, select, 0);
-    lab_loop(TURNS);
+    lab_loop(ITERATIONS);
     CHECK_EQ(pmu_read(ctr), 0); /* nothing started it */
     if (control) {
         lab_wrmsr(control, all() & ~PMU_BIT(ctr));
-        lab_loop(TURNS);
+        lab_loop(ITERATIONS);
         lab_wrmsr(control, 0);
         CHECK_EQ(pmu_read(ctr), 0); /* every other global bit */
         pmu_program(ctr, 0, 0);
         lab_wrmsr(control, PMU_BIT(ctr));
-        lab_loop(TURNS);
+        lab_loop(ITERATIONS);
         lab_wrmsr(control, 0);
         CHECK_EQ(pmu_read(ctr), 0); /* the global bit alone */
         if (!lab_is_fixed(ctr)) {
             lab_wrmsr(pmu_select_msr(pmu_here(), ctr), select); /* no EN */
             lab_wrmsr(control, PMU_BIT(ctr));
-            lab_loop(TURNS);
+            lab_loop(ITERATIONS);
             lab_wrmsr(control, 0);
             CHECK_EQ(pmu_read(ctr), 0);
         }
     }
-    CHECK_BECAUSE(lab_count(ctr, select, 0, lab_loop, TURNS), TURNS / 16, TURNS * 10000,
-                  "both are set");
+    CHECK_BECAUSE(lab_count(ctr, select, 0, lab_loop, ITERATIONS), ITERATIONS / 16,
+                  ITERATIONS * 10000, "both are set");
     uint64_t stopped = pmu_read(ctr);
-    lab_loop(TURNS);
+    lab_loop(ITERATIONS);
     CHECK_EQ(pmu_read(ctr), stopped);
 }
 
 /* Stopping and going on keeps the value, and adds up, whenever a hypervisor comes between: at the
- * ends of stretches, or in each turn. */
+ * ends of stretches, or in each iteration. */
 LAB_EACH(pmu_adds_up, each_gp,
          "fifty short stretches count as much as a long one; exits at PAUSE lose nothing [VP-90]")
 {
-    const uint64_t stretch = lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, TURNS);
+    const uint64_t stretch = lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, ITERATIONS);
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
         SKIP("the processor does not count the event there");
     uint64_t select = lab_select(ctr, PMU_KERNEL),
-             whole = lab_count(ctr, select, 0, lab_loop, STRETCHES * TURNS);
-    LAB_CHECK_COUNT(whole, lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, STRETCHES * TURNS));
+             whole = lab_count(ctr, select, 0, lab_loop, STRETCHES * ITERATIONS);
+    LAB_CHECK_COUNT(whole, lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, STRETCHES * ITERATIONS));
     pmu_program(ctr, select, 0);
     struct pmu_gate gate = pmu_gate(ctr);
     for (unsigned i = 1; i <= STRETCHES; i++) {
-        lab_measure(&gate, lab_loop, TURNS);
+        lab_measure(&gate, lab_loop, ITERATIONS);
         LAB_CHECK_COUNT(pmu_read(ctr), i * stretch);
     }
-    uint64_t around =
-        STRETCHES * stretch - lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, STRETCHES * TURNS);
+    uint64_t around = STRETCHES * stretch -
+                      lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, STRETCHES * ITERATIONS);
     LAB_CHECK_COUNT(pmu_read(ctr), whole + around);
-    LAB_CHECK_COUNT(lab_count(ctr, select, 0, lab_pauses, TURNS),
-                    lab_expected(&lab_pauses_work, LAB_INSTRUCTIONS, TURNS));
+    LAB_CHECK_COUNT(lab_count(ctr, select, 0, lab_pauses, ITERATIONS),
+                    lab_expected(&lab_pauses_work, LAB_INSTRUCTIONS, ITERATIONS));
 }
 
 /* Status bits set by software: each by itself, kept until cleared, and only that one. */
@@ -211,12 +211,12 @@ LAB_EACH(pmu_frozen, each_counter, "CTR_FRZ stops it, clearing lets it run [VP-7
         lab_wrmsr(pmu_here()->msr.fixed_control, UINT64_C(1) << 4 * (ctr - PMU_FIXED));
     else
         lab_wrmsr(pmu_select_msr(pmu_here(), ctr), select | PMU_ENABLE);
-    lab_measure(&gate, lab_loop, TURNS);
+    lab_measure(&gate, lab_loop, ITERATIONS);
     CHECK_EQ(pmu_read(ctr), 5);
     lab_wrmsr(pmu_here()->msr.global_clear, FROZEN);
     CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), 0);
-    lab_measure(&gate, lab_loop, TURNS);
-    CHECK_BECAUSE(pmu_read(ctr), 5 + TURNS / 16, TURNS * 10000, "it runs again");
+    lab_measure(&gate, lab_loop, ITERATIONS);
+    CHECK_BECAUSE(pmu_read(ctr), 5 + ITERATIONS / 16, ITERATIONS * 10000, "it runs again");
 }
 
 /* INUSE: bit n when EVENTSELn has an event, 32 + n when fixed counter n is enabled, 63 when one may

@@ -6,9 +6,12 @@
 #include "tests/harness/lab.h"
 #include "tests/harness/vpmu.h"
 
-#define TURNS 100u
+#define ITERATIONS 100u
 
-static uint64_t expected(void) { return lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, TURNS); }
+static uint64_t expected(void)
+{
+    return lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, ITERATIONS);
+}
 
 static uint64_t status(void)
 {
@@ -33,7 +36,7 @@ LAB_EACH(pmu_wraps, each_counting_instructions,
         SKIP("the processor does not count the event there");
     for (unsigned i = 0; i < ARRAY_SIZE(ends); i++) {
         uint64_t start = ((uint64_t)(int64_t)ends[i] - expected()) & pmu_mask(pmu_here(), ctr);
-        uint64_t found = lab_count(ctr, lab_select(ctr, PMU_KERNEL), start, lab_loop, TURNS);
+        uint64_t found = lab_count(ctr, lab_select(ctr, PMU_KERNEL), start, lab_loop, ITERATIONS);
         if (pmu_here()->exact) {
             CHECK_EQ(found, (uint64_t)(int64_t)ends[i] & pmu_mask(pmu_here(), ctr));
             if (ends[i] == 0 && !tells_zero())
@@ -55,10 +58,11 @@ LAB_EACH(pmu_quiet, each_counter, "INT clear: status bit, no interrupt [VP-65 VP
 {
     SKIP_WITHOUT_EVENT(ctr);
     lab_catch();
-    uint64_t found = lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10), lab_loop, TURNS);
+    uint64_t found =
+        lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10), lab_loop, ITERATIONS);
     for (unsigned i = 0; i < 100; i++)
         pause();
-    CHECK_BECAUSE(found, 1, TURNS * 10000, "wrapped, and went on");
+    CHECK_BECAUSE(found, 1, ITERATIONS * 10000, "wrapped, and went on");
     CHECK_EQ(lab_caught.pmis, 0);
     CHECK_EQ(lab_caught.nmis, 0);
     CHECK(!(apic_read_pmi_lvt() & APIC_LVT_MASKED));
@@ -75,7 +79,7 @@ LAB_EACH(pmu_sticky, each_counter,
     if (!pmu_here()->msr.global_status)
         SKIP("no global status");
     SKIP_WITHOUT_EVENT(ctr);
-    lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10), lab_loop, TURNS);
+    lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10), lab_loop, ITERATIONS);
     CHECK_EQ(status(), PMU_BIT(ctr));
     CHECK_EQ(status(), PMU_BIT(ctr));
     lab_wrmsr(pmu_write_msr(pmu_here(), ctr), 0);
@@ -99,10 +103,10 @@ LAB_EACH(pmu_again, each_counter,
     SKIP_WITHOUT_EVENT(ctr);
     for (unsigned i = 1; i <= 5; i++) {
         CHECK_EQ(pmu_take_overflow(), 0);
-        lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10 * i), lab_loop, TURNS);
+        lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10 * i), lab_loop, ITERATIONS);
         CHECK_EQ(pmu_take_overflow(), PMU_BIT(ctr));
         CHECK_EQ(pmu_take_overflow(), 0); /* once taken it is forgotten */
-        lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10 * i), lab_loop, TURNS);
+        lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10 * i), lab_loop, ITERATIONS);
         pmu_clear(PMU_BIT(ctr)); /* and one that nobody took, with the counter */
     }
 }
@@ -112,12 +116,14 @@ LAB_EACH(pmu_armed, each_counter, "armed it reads negative, after its overflow n
 {
     SKIP_WITHOUT_EVENT(ctr);
     uint64_t top = pmu_mask(pmu_here(), ctr) / 2 + 1, longest = pmu_max_period(pmu_here(), ctr);
-    CHECK(lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, longest), lab_loop, TURNS) & top);
-    CHECK_EQ(pmu_take_overflow(), 0);
-    CHECK(lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 1u << 30), lab_loop, TURNS) &
+    CHECK(lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, longest), lab_loop, ITERATIONS) &
           top);
     CHECK_EQ(pmu_take_overflow(), 0);
-    CHECK(!(lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 20), lab_loop, TURNS) & top));
+    CHECK(lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 1u << 30), lab_loop, ITERATIONS) &
+          top);
+    CHECK_EQ(pmu_take_overflow(), 0);
+    CHECK(!(lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 20), lab_loop, ITERATIONS) &
+            top));
     CHECK_EQ(pmu_take_overflow(), PMU_BIT(ctr));
 }
 
@@ -134,7 +140,7 @@ LAB_EACH(pmu_two_overflows, each_counter, "overflows together with each other co
         pmu_program(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10));
         pmu_program(other, lab_select(other, PMU_KERNEL), preset(other, 20));
         struct pmu_gate gate = { pmu_here()->msr.global_control, PMU_BIT(ctr) | PMU_BIT(other), 0 };
-        lab_measure(&gate, lab_loop, TURNS);
+        lab_measure(&gate, lab_loop, ITERATIONS);
         CHECK_EQ(status(), PMU_BIT(ctr) | PMU_BIT(other));
         lab_wrmsr(pmu_here()->msr.global_clear, PMU_BIT(other));
         CHECK_EQ(status(), PMU_BIT(ctr));
@@ -153,14 +159,15 @@ LAB_EACH(pmu_deterministic, each_counting_instructions,
         SKIP("the processor does not count the event there");
     uint64_t select = lab_select(ctr, PMU_KERNEL), least = UINT64_MAX, most = 0;
     for (unsigned i = 0; i < 20; i++) {
-        uint64_t found = lab_count(ctr, select, 0, lab_branches, TURNS);
+        uint64_t found = lab_count(ctr, select, 0, lab_branches, ITERATIONS);
         least = found < least ? found : least;
         most = found > most ? found : most;
     }
     CHECK_BECAUSE(most, least, pmu_here()->exact ? least : least * 9 / 8,
                   "no run differs but by what exits add");
-    LAB_CHECK_COUNT(least, lab_expected(&lab_branches_work, LAB_INSTRUCTIONS, TURNS));
+    LAB_CHECK_COUNT(least, lab_expected(&lab_branches_work, LAB_INSTRUCTIONS, ITERATIONS));
     if (pmu_here()->exact)
-        CHECK_EQ(
-            lab_count(ctr, select, (1 - most) & pmu_mask(pmu_here(), ctr), lab_branches, TURNS), 1);
+        CHECK_EQ(lab_count(ctr, select, (1 - most) & pmu_mask(pmu_here(), ctr), lab_branches,
+                           ITERATIONS),
+                 1);
 }

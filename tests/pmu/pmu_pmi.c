@@ -33,7 +33,7 @@ static void arm(unsigned ctr, uint64_t period)
 
 /* Turns after the sled: for events that are fewer than instructions, and for interrupts that are
  * late. */
-static uint64_t behind(unsigned ctr) { return lab_turns(ctr, LONGEST) + lab_late(1); }
+static uint64_t behind(unsigned ctr) { return lab_iterations(ctr, LONGEST) + lab_late(1); }
 
 static void run_sled(unsigned ctr)
 {
@@ -171,7 +171,7 @@ static void overflow_times(unsigned ctr, void (*action)(void), unsigned times)
     lab_caught.action = action;
     arm(ctr, 100);
     struct pmu_gate gate = pmu_gate(ctr);
-    lab_measure(&gate, lab_loop, lab_turns(ctr, 100 + times * REARMED) + lab_late(times));
+    lab_measure(&gate, lab_loop, lab_iterations(ctr, 100 + times * REARMED) + lab_late(times));
 }
 
 /* Where the entry is masked at delivery the next overflow is not heard until the handler unmasks.
@@ -238,9 +238,9 @@ static void overflow_inside(void)
         apic_eoi(); /* the handler's own finds nothing in service */
         pmu_write(the_ctr, -(uint64_t)REARMED & pmu_mask(pmu_here(), the_ctr));
         sti();
-        /* A turn has two instructions or more. */
-        uint64_t turns = lab_turns(the_ctr, REARMED) + lab_late(1);
-        for (uint64_t i = 0; i < turns && deepest < 2;
+        /* An iteration has two instructions or more. */
+        uint64_t iterations = lab_iterations(the_ctr, REARMED) + lab_late(1);
+        for (uint64_t i = 0; i < iterations && deepest < 2;
              i++) /* each PAUSE hands the machine to another CPU */
             pause();
         cli();
@@ -273,7 +273,7 @@ static void overflow_in_nmi(void)
     pmu_take_overflow();
     apic_write_pmi_lvt(APIC_LVT_NMI);
     pmu_write(the_ctr, -(uint64_t)REARMED & pmu_mask(pmu_here(), the_ctr));
-    lab_loop(lab_turns(the_ctr, REARMED) + lab_late(1));
+    lab_loop(lab_iterations(the_ctr, REARMED) + lab_late(1));
     nmis_inside = lab_caught.nmis;
 }
 

@@ -300,13 +300,13 @@ static void spin_until_ended(void *unused)
 
 /* One round: both objects sample at once on all CPUs. Returns how many of them counted after
  * their stop. */
-static unsigned round_of(HANDLE *profiles, const ULONG *counts, uint64_t turns)
+static unsigned round_of(HANDLE *profiles, const ULONG *counts, uint64_t iterations)
 {
     unsigned late = 0;
     for (unsigned i = 0; i < 2; i++)
         if (!NT_SUCCESS(NtStartProfile(profiles[i])))
             CHECK(!"start");
-    profile_loop(turns);
+    profile_loop(iterations);
     for (unsigned i = 0; i < 2; i++) {
         if (!NT_SUCCESS(NtStopProfile(profiles[i])))
             CHECK(!"stop");

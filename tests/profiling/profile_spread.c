@@ -9,7 +9,7 @@
 
 #define LOOP_BYTES 64u /* profile_loop.asm */
 #define PERIOD 20000u
-#define TURNS 10000u
+#define ITERATIONS 10000u
 #define ROUNDS 1000u
 #define WANTED 3u
 #define SHORTEST 1221u /* of ProfileTime, 100 ns each */
@@ -23,7 +23,7 @@ static HANDLE of_loop(ULONG *counts, KPROFILE_SOURCE source, KAFFINITY cpu_mask)
 static bool sampled_all(const ULONG *counts)
 {
     for (unsigned i = 0; i < ROUNDS && __atomic_load_n(counts, __ATOMIC_RELAXED) < WANTED; i++)
-        profile_loop(TURNS);
+        profile_loop(ITERATIONS);
     return __atomic_load_n(counts, __ATOMIC_RELAXED) >= WANTED;
 }
 
@@ -70,7 +70,7 @@ static bool never_more_left(uint64_t interval_ns, const ULONG *counts)
     while (__atomic_load_n(counts, __ATOMIC_RELAXED) < before + WANTED) {
         if (UINT32_MAX - apic_timer_elapsed() > most)
             return false;
-        profile_loop(TURNS / 100);
+        profile_loop(ITERATIONS / 100);
     }
     return true;
 }

@@ -14,7 +14,7 @@
 #include "tests/harness/peek.h"
 
 #define FILL 0xa5
-#define WORK 100000 /* turns of two or more instructions in user_measure */
+#define WORK 100000 /* iterations of two or more instructions in user_measure */
 #define READ_MAX                                                                                   \
     20000 /* instructions around it: the read, and the calls; an emulator's margin included */
 
@@ -44,7 +44,8 @@ static void counted_element(const HARDWARE_COUNTER_DATA *element)
 {
     CHECK_EQ(element->Type, PMCCounter);
     CHECK_EQ(element->Reserved, 0);
-    CHECK_RANGE(element->Value, 2 * WORK, 3 * WORK + READ_MAX); /* 2 or 3 instructions a turn */
+    CHECK_RANGE(element->Value, 2 * WORK,
+                3 * WORK + READ_MAX); /* 2 or 3 instructions an iteration */
 }
 
 TEST(tp_counts, elements,

@@ -65,7 +65,7 @@ static CONTEXT get(HANDLE thread, DWORD flags)
     return c;
 }
 
-/* The context of one that turns; it may have to begin first. */
+/* The context of one that iterations; it may have to begin first. */
 static CONTEXT get_turning(HANDLE thread, DWORD flags)
 {
     CONTEXT c = get(thread, flags);

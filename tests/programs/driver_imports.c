@@ -76,7 +76,7 @@ static VOID check_work(VOID)
 
 static FAST_MUTEX mutex;
 static KEVENT go;
-static volatile LONG inside, together, turns;
+static volatile LONG inside, together, iterations;
 static volatile LONG refused;
 
 static VOID NTAPI take_turns(PVOID Context)
@@ -93,7 +93,7 @@ static VOID NTAPI take_turns(PVOID Context)
             together++;
         KeDelayExecutionThread(KernelMode, FALSE, &soon);
         InterlockedDecrement(&inside);
-        turns++;
+        iterations++;
         ExReleaseFastMutex(&mutex);
     }
 }
@@ -123,14 +123,14 @@ static VOID check_mutexes(VOID)
     KeSetEvent(&go, IO_NO_INCREMENT, FALSE);
     for (int i = 0; i < 500 && mutex.Contention < 2; i++)
         KeDelayExecutionThread(KernelMode, FALSE, &while_they_begin);
-    CHECK(turns == 0 && refused == 2 && mutex.Contention == 2);
+    CHECK(iterations == 0 && refused == 2 && mutex.Contention == 2);
     ExReleaseFastMutex(&mutex);
     CHECK(KeGetCurrentIrql() == PASSIVE_LEVEL);
     for (int i = 0; i < 2; i++) {
         KeWaitForSingleObject(threads[i], Executive, KernelMode, FALSE, NULL);
         ObDereferenceObject(threads[i]);
     }
-    CHECK(turns == 10 && together == 0);
+    CHECK(iterations == 10 && together == 0);
     CHECK(ExTryToAcquireFastMutex(&mutex) && KeGetCurrentIrql() == APC_LEVEL);
     ExReleaseFastMutex(&mutex);
     CHECK(mutex.Count == 1 && KeGetCurrentIrql() == PASSIVE_LEVEL);

@@ -16,7 +16,7 @@
 #include <time.h>
 
 #define WORKERS 8
-#define TURNS 1000
+#define ITERATIONS 1000
 
 typedef struct {
     int id;
@@ -32,7 +32,7 @@ static DWORD WINAPI worker(LPVOID argument)
     JOB *job = (JOB *)argument;
     char stack[700 * 1024];
     memset(stack, job->id, sizeof stack);
-    for (int i = 0; i < TURNS; i++) {
+    for (int i = 0; i < ITERATIONS; i++) {
         job->sum += sqrt((double)i) * cos(i * 0.01);
         InterlockedIncrement(job->hits);
         InterlockedExchangeAdd64(job->total, i);

@@ -10,7 +10,7 @@
 
 #define STEPS 100 /* an operation has fewer instructions, twice over */
 #define THREADS 4
-#define TURNS 25000
+#define ITERATIONS 25000
 #define ENTRIES 5 /* few, so that the same come back soon */
 #define TRAP 0x100u
 
@@ -182,7 +182,7 @@ static PSLIST_ENTRY own(PSLIST_ENTRY e, BOOL replace)
 static DWORD WINAPI take_and_give(LPVOID unused)
 {
     (void)unused;
-    for (unsigned i = 1; i <= TURNS; i++) {
+    for (unsigned i = 1; i <= ITERATIONS; i++) {
         PSLIST_ENTRY e = i % 64 ? InterlockedPopEntrySList(&list) : InterlockedFlushSList(&list);
         if (!e)
             InterlockedIncrement(&empty);
@@ -214,7 +214,7 @@ static void together(void)
     IS(n, ENTRIES);
     IS(shared_twice, 0);
     /* A host may stop the thread that holds all until the others have made their turns. */
-    IS(empty < THREADS * TURNS * 7 / 8, 1);
+    IS(empty < THREADS * ITERATIONS * 7 / 8, 1);
 }
 
 /* An entry that was freed and is still in the list is the program's error, which it sees. */

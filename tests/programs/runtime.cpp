@@ -367,10 +367,10 @@ static void signals()
     IS(std::signal(99, on_signal) == SIG_ERR && errno == EINVAL, 1);
     std::jmp_buf place;
     volatile double kept = 2.5;
-    volatile int turns = 0;
-    if (!setjmp(place) && turns++ < 2)
+    volatile int iterations = 0;
+    if (!setjmp(place) && iterations++ < 2)
         std::longjmp(place, 0); // which returns 1
-    IS(turns, 1);
+    IS(iterations, 1);
     IS(kept == 2.5, 1);
 }
 

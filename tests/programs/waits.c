@@ -14,14 +14,14 @@ NTSTATUS NTAPI NtQueueApcThread(HANDLE, PVOID, PVOID, PVOID, PVOID);
 NTSTATUS NTAPI NtTestAlert(VOID);
 NTSTATUS NTAPI NtDelayExecution(BOOLEAN, PLARGE_INTEGER);
 
-static volatile LONG turns, stop, called;
+static volatile LONG iterations, stop, called;
 static HANDLE event;
 
 static DWORD WINAPI spin(LPVOID unused)
 {
     (void)unused;
     while (!stop)
-        turns++;
+        iterations++;
     return 3;
 }
 
@@ -32,15 +32,15 @@ static DWORD WINAPI wait_once(LPVOID alertable)
 
 static void let_it_stop(void) { Sleep(20); }
 
-/* Whether a thread that counts turns does. */
+/* Whether a thread that counts iterations does. */
 static BOOL moves(void)
 {
     LONG before;
     let_it_stop();
-    before = turns;
-    for (int i = 0; i < 100 && turns == before; i++)
+    before = iterations;
+    for (int i = 0; i < 100 && iterations == before; i++)
         Sleep(2);
-    return turns != before;
+    return iterations != before;
 }
 
 /* --- Suspending. --- */

@@ -18,7 +18,7 @@ struct moment {
 };
 
 static struct worker {
-    uint64_t turns, yields;
+    uint64_t iterations, yields;
     ULONG id, n;     /* n: stretches of the thread between the moments */
     uint64_t traced; /* what they have counted, by the records */
     struct moment first, last;
@@ -69,7 +69,7 @@ static DWORD work_counted(PVOID argument)
     }
     w->first = moment_of(profile);
     for (uint64_t i = 0; i < w->yields || (i < 10 * w->yields && !switched(w, profile)); i++) {
-        ring3_work(w->turns + i % 7);
+        ring3_work(w->iterations + i % 7);
         ZwYieldExecution();
         if (i >= w->yields)
             Sleep(1);
@@ -126,7 +126,7 @@ static void run_workers(uint64_t yields)
     HANDLE threads[THREADS];
     arrived = 0;
     for (unsigned i = 0; i < THREADS; i++) {
-        workers[i] = (struct worker){ .turns = 100 * i, .yields = yields };
+        workers[i] = (struct worker){ .iterations = 100 * i, .yields = yields };
         threads[i] = CreateThread(NULL, 0, work_counted, &workers[i], 0, NULL);
         REQUIRE(threads[i] != NULL);
     }
@@ -148,7 +148,7 @@ void user_trace_counts(uint64_t yields)
     for (const struct worker *w = workers; w < workers + THREADS; w++) {
         CHECK_EQ(w->n, w->last.switches - w->first.switches);
         CHECK_EQ(w->traced, w->last.total - w->first.total);
-        CHECK(w->traced > w->yields * w->turns * 2); /* the work alone */
+        CHECK(w->traced > w->yields * w->iterations * 2); /* the work alone */
         user_values[0] += w->n;
     }
     CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);

@@ -32,7 +32,7 @@ static DWORD run_row(PVOID kind)
     return STATUS_SUCCESS;
 }
 
-static uint64_t turns, stop; /* atomic */
+static uint64_t iterations, stop; /* atomic */
 
 static DWORD bystander(PVOID unused)
 {
@@ -41,7 +41,7 @@ static DWORD bystander(PVOID unused)
         ring3_work(100);
         ZwYieldExecution();
         _mm_pause(); /* else other CPUs of an emulator have their turn once in several ticks */
-        __atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&iterations, 1, __ATOMIC_RELAXED);
     }
     return 1234;
 }
@@ -59,10 +59,10 @@ TEST_USER(exceptions, creator_sees,
             test_note("exception %s", rows[kind].name);
     }
     CHECK_EQ(user_exception_count, 0);
-    uint64_t before = __atomic_load_n(&turns, __ATOMIC_RELAXED);
-    for (unsigned i = 0; i < 2000 && __atomic_load_n(&turns, __ATOMIC_RELAXED) == before; i++)
+    uint64_t before = __atomic_load_n(&iterations, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < 2000 && __atomic_load_n(&iterations, __ATOMIC_RELAXED) == before; i++)
         Sleep(1);
-    CHECK(__atomic_load_n(&turns, __ATOMIC_RELAXED) > before);
+    CHECK(__atomic_load_n(&iterations, __ATOMIC_RELAXED) > before);
     __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
     CHECK_EQ(WaitForSingleObject(other, INFINITE), WAIT_OBJECT_0);
     CHECK(GetExitCodeThread(other, &code));

@@ -4,7 +4,7 @@
 #include "tests/ring3/helpers.h"
 
 #define LIMIT 4096 /* HANDLES_MAX of kernel/ke/object.h */
-#define TURNS 3000
+#define ITERATIONS 3000
 
 static uint64_t shared; /* atomic; a handle, perhaps closed already */
 static uint64_t done;   /* atomic */
@@ -85,10 +85,10 @@ TEST_USER(handles, race,
     HANDLE users[3];
     for (unsigned i = 0; i < 3; i++)
         REQUIRE((users[i] = CreateThread(NULL, 0, use, NULL, 0, NULL)) != NULL);
-    unsigned turns = test_long() ? TURNS : TURNS / 8;
-    /* More turns until each thread had its chance: a host may run it late. */
-    for (unsigned i = 0;
-         i < turns || (i < 100 * turns && __atomic_load_n(&successful, __ATOMIC_ACQUIRE) < 3);
+    unsigned iterations = test_long() ? ITERATIONS : ITERATIONS / 8;
+    /* More iterations until each thread had its chance: a host may run it late. */
+    for (unsigned i = 0; i < iterations || (i < 100 * iterations &&
+                                            __atomic_load_n(&successful, __ATOMIC_ACQUIRE) < 3);
          i++) {
         EVENT_BASIC_INFORMATION info = { 9, 9 };
         HANDLE handle = CreateEvent(NULL, TRUE, FALSE, NULL);

@@ -235,7 +235,7 @@ TEST_USER(handling_input, without_stack,
 
 /* --- Many at once. --- */
 
-#define TURNS 200
+#define ITERATIONS 200
 static uint64_t wrong; /* atomic */
 
 static LONG count_turn(PEXCEPTION_POINTERS e)
@@ -251,7 +251,7 @@ static LONG count_turn(PEXCEPTION_POINTERS e)
 static DWORD fault_often(PVOID number)
 {
     uint64_t mine = (uint64_t)number * UINT64_C(0x1234567890) + 1, count = 0;
-    for (unsigned i = 0; i < TURNS; i++)
+    for (unsigned i = 0; i < ITERATIONS; i++)
         asm volatile("mov %[mine],%%r12\nmov %%r12,%%r13\nxor $0x5555,%%r13\nmovq %%r12,%%xmm7\n"
                      "ud2\nmovq %%xmm7,%%r13\nsub %%r12,%%r13\nadd %%r13,%%rax"
                      : "+a"(count)
@@ -272,7 +272,7 @@ TEST_USER(handling_input, many,
     for (unsigned i = 0; i < 8; i++) {
         DWORD code = 0;
         CHECK(GetExitCodeThread(threads[i], &code));
-        CHECK_EQ(code, TURNS);
+        CHECK_EQ(code, ITERATIONS);
         CHECK(CloseHandle(threads[i]));
     }
     CHECK_EQ(wrong, 0);

@@ -12,11 +12,11 @@
  * the kernel's direct map, windows, image; ranges that wrap around. Multiples of 4. */
 extern const uint64_t ring3_bad_addresses[RING3_BAD_ADDRESSES];
 
-/* At least 2 instructions a turn, which no compiler removes. */
-static inline void ring3_work(uint64_t turns)
+/* At least 2 instructions an iteration, which no compiler removes. */
+static inline void ring3_work(uint64_t iterations)
 {
-    for (; turns; turns--)
-        asm volatile("" : "+r"(turns));
+    for (; iterations; iterations--)
+        asm volatile("" : "+r"(iterations));
 }
 
 /* Runs the function in a new thread and returns its exit status. */

@@ -4,7 +4,7 @@
 #include "tests/ring3/ring3.h"
 
 #define TRIES 100
-#define TURNS 1000
+#define ITERATIONS 1000
 
 static NTSTATUS run_on(uint64_t cpu_mask)
 {
@@ -35,7 +35,7 @@ static uint64_t journey(HANDLE profile, uint64_t cpus, bool moves)
         for (uint64_t cpu = 0; cpu < cpus; cpu++) {
             run_on(UINT64_C(1) << (moves ? cpu : 0));
             Sleep(0); /* the move */
-            ring3_work(TURNS);
+            ring3_work(ITERATIONS);
         }
         if (read_once(profile, &after) && once)
             return after - before;
@@ -49,7 +49,7 @@ void user_kinds_journey(uint64_t cpus)
     HANDLE profile = NULL;
     CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 0, 1, &profile), ERROR_SUCCESS);
     uint64_t staying = journey(profile, cpus, false);
-    CHECK(staying >= 2 * TURNS * cpus);
+    CHECK(staying >= 2 * ITERATIONS * cpus);
     for (unsigned i = 0; i < 5; i++)
         CHECK_EQ(journey(profile, cpus, true), staying);
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);

@@ -11,10 +11,10 @@
 #define WIDTH 50     /* characters of a bar of 100 % */
 #define SAMPLES 450u /* at the least */
 #define ROUNDS 25
-#define TURNS 211u /* on average */
+#define ITERATIONS 211u /* on average */
 
-uint64_t hot_mix(uint64_t turns), hot_add(uint64_t turns), hot_turn(uint64_t turns),
-    hot_end(uint64_t turns);
+uint64_t hot_mix(uint64_t iterations), hot_add(uint64_t iterations), hot_turn(uint64_t iterations),
+    hot_end(uint64_t iterations);
 
 static const struct {
     const char *name;
@@ -32,9 +32,9 @@ static void work_rounds(unsigned rounds)
     static uint32_t random = 1;
     for (unsigned round = 0; round < rounds; round++) {
         random = random * 1664525 + 1013904223;
-        uint32_t turns = TURNS / 2 + (random >> 16) % TURNS;
+        uint32_t iterations = ITERATIONS / 2 + (random >> 16) % ITERATIONS;
         for (unsigned i = 0; i < LOOPS; i++)
-            loops[i].start(loops[i].share * turns);
+            loops[i].start(loops[i].share * iterations);
     }
 }
 

@@ -12,7 +12,7 @@ void user_spin_profiled(uint64_t mask);     /* the same, running */
 void user_spin(uint64_t unused);            /* runs, not profiled, until it is terminated */
 void user_end_profiled(uint64_t mask);      /* ends without disabling */
 void user_fault_profiled(uint64_t mask);    /* enables, then writes to address 0 */
-/* user_values: element 0 over 20 ms of sleep, over 200,000 turns. */
+/* user_values: element 0 over 20 ms of sleep, over 200,000 iterations. */
 void user_sleep_measured(uint64_t mask);
 void user_grows(uint64_t mask); /* 1,000 reads: no value ever decreases */
 /* Runs so long with user_state 1, and until somebody writes 2 to it; user_values: ticks, cycles. */
@@ -31,7 +31,7 @@ void user_rdpmc_disabled(uint64_t selector); /* after enable and disable: does n
 void user_own_handle(uint64_t n);
 void user_foreign_handle(uint64_t handle); /* another process's handle is none here */
 void user_try_enable(uint64_t wanted);     /* the status of an enable */
-void user_speed_loop(uint64_t turns);      /* two instructions each, and nothing else */
+void user_speed_loop(uint64_t iterations); /* two instructions each, and nothing else */
 
 extern uint64_t user_state; /* atomic; 1: ready */
 extern uint64_t user_reads; /* atomic */

@@ -3,7 +3,7 @@
 #include "kernel/base/rdpmc.h"
 #include "tests/ring3/helpers.h"
 
-#define TURNS 5000 /* of four threads: 20,000 switches */
+#define ITERATIONS 5000 /* of four threads: 20,000 switches */
 
 void user_seek(uint64_t counters);
 void user_noise(uint64_t mask);
@@ -11,9 +11,9 @@ void user_noise(uint64_t mask);
 /* The RDPMC selector of a bit of the global status register. */
 static uint32_t selector_of(unsigned ctr) { return ctr < 32 ? ctr : RDPMC_FIXED + ctr - 32; }
 
-/* Executes the same instructions in each turn, so its own counter grows by the same number in each;
- * any other counter stands at 0. Checks only what is wrong: a check is not the same instructions.
- */
+/* Executes the same instructions in each iteration, so its own counter grows by the same number in
+ * each; any other counter stands at 0. Checks only what is wrong: a check is not the same
+ * instructions. */
 void user_seek(uint64_t counters)
 {
     HANDLE profile;
@@ -22,7 +22,7 @@ void user_seek(uint64_t counters)
     uint32_t own = ((const THREAD_PERFORMANCE_DATA *)profile)->HwCounters[0].Index;
     last = __readpmc(own);
     CHECK(last < 10000); /* instructions since the enable */
-    for (unsigned i = 0; i < TURNS; i++) {
+    for (unsigned i = 0; i < ITERATIONS; i++) {
         ZwYieldExecution();
         for (unsigned ctr = 0; ctr < 64; ctr++)
             if (counters >> ctr & 1 && selector_of(ctr) != own)
@@ -34,11 +34,11 @@ void user_seek(uint64_t counters)
     }
     CHECK_EQ(foreign, 0);
     CHECK_EQ(changes,
-             2); /* from 0, and after the first turn, which has the way into the loop in it */
+             2); /* from 0, and after the first iteration, which has the way into the loop in it */
     PERFORMANCE_DATA data;
     ring3_data(&data);
     CHECK_EQ(ReadThreadProfilingData(profile, 3, &data), ERROR_SUCCESS);
-    CHECK(data.ContextSwitchCount >= TURNS);
+    CHECK(data.ContextSwitchCount >= ITERATIONS);
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The program of counters.c, a driver: asks which counters it has, counts a loop of 10,000 turns by
-// them through thread profiling, and reads the processor's own through the driver.
+// The program of counters.c, a driver: asks which counters it has, counts a loop of 10,000
+// iterations by them through thread profiling, and reads the processor's own through the driver.
 #include <windows.h>
 #include <winioctl.h>
 #include <stdio.h>
@@ -9,12 +9,12 @@
 namespace
 {
 
-const ULONG64 turns = 10000;
+const ULONG64 iterations = 10000;
 
-// Two instructions a turn, and one branch.
+// Two instructions an iteration, and one branch.
 void work()
 {
-    ULONG64 left = turns;
+    ULONG64 left = iterations;
     asm volatile("1: sub $1, %0\n\tjnz 1b" : "+r"(left) : : "cc");
 }
 
@@ -71,7 +71,7 @@ int main()
     if (!DeviceIoControl(device, IOCTL_COUNTERS_LIST, nullptr, 0, &list, sizeof list, &got,
                          nullptr))
         return failed("IOCTL_COUNTERS_LIST", GetLastError());
-    printf("%lu counters; a loop of %llu iterations:\n", list.Count, turns);
+    printf("%lu counters; a loop of %llu iterations:\n", list.Count, iterations);
     DWORD error = count(list);
     if (error)
         return failed("thread profiling", error);

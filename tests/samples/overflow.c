@@ -21,8 +21,8 @@ typedef struct {
 } COUNTER_RESOURCES;
 
 #define PERIOD 100000ull
-#define TURNS 1000000ull /* of two instructions */
-#define SELECT 0x5200c0u /* retired instructions, of ring 0, with an interrupt, enabled */
+#define ITERATIONS 1000000ull /* of two instructions */
+#define SELECT 0x5200c0u      /* retired instructions, of ring 0, with an interrupt, enabled */
 
 static BOOLEAN amd;
 static HANDLE counter_set;
@@ -83,7 +83,7 @@ static VOID enable(BOOLEAN On)
 static VOID NTAPI work(PVOID Context)
 {
     GROUP_AFFINITY one = { 1, 0, { 0 } }, before;
-    ULONG64 left = TURNS;
+    ULONG64 left = ITERATIONS;
     UNREFERENCED_PARAMETER(Context);
     KeSetSystemGroupAffinityThread(&one, &before);
     enable(TRUE);
@@ -143,7 +143,7 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     DriverObject->DriverUnload = unload;
     status = run();
     KeFlushQueuedDpcs();
-    DbgPrint("%I64u instructions, %ld overflows, %s DPCs, %ld wrong\n", 2 * TURNS, overflows,
+    DbgPrint("%I64u instructions, %ld overflows, %s DPCs, %ld wrong\n", 2 * ITERATIONS, overflows,
              dpcs > 0 && dpcs <= overflows ? "some" : "no", wrong_irql);
     return status;
 }

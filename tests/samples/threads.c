@@ -26,7 +26,7 @@ static void *kernel(const char *name)
 }
 
 struct job {
-    ULONG64 turns, counted;
+    ULONG64 iterations, counted;
     ULONG switches, retries;
 };
 
@@ -52,11 +52,11 @@ static PERFORMANCE_DATA read(HANDLE profile)
 static DWORD WINAPI work(PVOID argument)
 {
     struct job *job = argument;
-    ULONG64 turns = job->turns;
+    ULONG64 iterations = job->iterations;
     HANDLE profile;
     if (EnableThreadProfiling(GetCurrentThread(), THREAD_PROFILING_FLAG_DISPATCH, 1, &profile))
         return 1;
-    __asm__ volatile("1: dec %0\njnz 1b" : "+r"(turns) : : "cc");
+    __asm__ volatile("1: dec %0\njnz 1b" : "+r"(iterations) : : "cc");
     PERFORMANCE_DATA data = read(profile);
     job->counted = data.HwCounters[0].Value;
     job->switches = data.ContextSwitchCount;
@@ -94,7 +94,7 @@ int main(void)
     }
     ULONG64 own = read(profile).HwCounters[0].Value, before = totals((ULONG)counter.Index, &cpus);
     for (int i = 0; i < THREADS; i++) {
-        jobs[i] = (struct job){ .turns = 500000ull * (i + 1) };
+        jobs[i] = (struct job){ .iterations = 500000ull * (i + 1) };
         threads[i] = CreateThread(NULL, 0, work, &jobs[i], 0, NULL);
     }
     WaitForMultipleObjects(THREADS, threads, TRUE, INFINITE);
@@ -102,7 +102,7 @@ int main(void)
     own = read(profile).HwCounters[0].Value - own;
     for (int i = 0; i < THREADS; i++) {
         printf("thread %d: %llu instructions, %llu beside its loop, %lu switches, %lu retries\n", i,
-               jobs[i].counted, jobs[i].counted - jobs[i].turns * TURN, jobs[i].switches,
+               jobs[i].counted, jobs[i].counted - jobs[i].iterations * TURN, jobs[i].switches,
                jobs[i].retries);
         sum += jobs[i].counted;
     }

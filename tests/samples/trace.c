@@ -147,9 +147,9 @@ static ULONG stop(struct properties *info)
 
 static DWORD WINAPI read_events(PVOID trace) { return ProcessTrace(trace, 1, NULL, NULL); }
 
-static DWORD WINAPI work(PVOID turns)
+static DWORD WINAPI work(PVOID iterations)
 {
-    for (ULONG_PTR n = (ULONG_PTR)turns; n; n--)
+    for (ULONG_PTR n = (ULONG_PTR)iterations; n; n--)
         __asm__ volatile("" : "+r"(n));
     return GetCurrentThreadId();
 }

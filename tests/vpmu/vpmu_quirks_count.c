@@ -12,10 +12,10 @@
 #include "tests/harness/user.h"
 #include "tests/harness/vpmu.h"
 
-#define TURNS 1000u
+#define ITERATIONS 1000u
 #define THRESHOLD(n) ((uint64_t)(n) << 24)
 
-/* What n turns of the work add to a counter. */
+/* What n iterations of the work add to a counter. */
 static uint64_t added(uint64_t select, void (*work)(uint64_t), uint64_t n)
 {
     unsigned ctr = vpmu_counter();
@@ -24,9 +24,9 @@ static uint64_t added(uint64_t select, void (*work)(uint64_t), uint64_t n)
 
 VPMU_TEST(vpmu_quirks, ipc, "a cycle has as many instructions as the quirk says, else one")
 {
-    uint64_t ipc = vpmu_quirk("ipc"), want = 2 * TURNS / (ipc ? ipc : 1);
-    CHECK_BECAUSE(added(pmu_select(pmu_here(), PMU_CYCLES, PMU_KERNEL), lab_loop, TURNS), want - 1,
-                  want + 2, "a cycle more or less at either end");
+    uint64_t ipc = vpmu_quirk("ipc"), want = 2 * ITERATIONS / (ipc ? ipc : 1);
+    CHECK_BECAUSE(added(pmu_select(pmu_here(), PMU_CYCLES, PMU_KERNEL), lab_loop, ITERATIONS),
+                  want - 1, want + 2, "a cycle more or less at either end");
 }
 
 VPMU_TEST(vpmu_quirks, ref, "a tick of event 3C/01 has as many cycles as the quirk says, else one")
@@ -34,26 +34,27 @@ VPMU_TEST(vpmu_quirks, ref, "a tick of event 3C/01 has as many cycles as the qui
     uint64_t ipc = vpmu_quirk("ipc"), ref = vpmu_quirk("ref");
     if (!(pmu_counters_for(pmu_here(), PMU_BUS_CYCLES) >> vpmu_counter() & 1))
         SKIP("not a register of this vendor's PMU");
-    uint64_t want = 2 * 10 * TURNS / ((ipc ? ipc : 1) * (ref ? ref : 1));
-    CHECK_BECAUSE(added(pmu_select(pmu_here(), PMU_BUS_CYCLES, PMU_KERNEL), lab_loop, 10 * TURNS),
+    uint64_t want = 2 * 10 * ITERATIONS / ((ipc ? ipc : 1) * (ref ? ref : 1));
+    CHECK_BECAUSE(added(pmu_select(pmu_here(), PMU_BUS_CYCLES, PMU_KERNEL), lab_loop,
+                        10 * ITERATIONS),
                   want - 1, want + 2, "a tick more or less at either end");
 }
 
-/* CPUID exits: each turn has five instructions, one of them a branch. */
+/* CPUID exits: each iteration has five instructions, one of them a branch. */
 VPMU_TEST(vpmu_quirks, noemul,
           "an instruction that exits counts nothing where the quirk says so, else once")
 {
-    uint64_t select = pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL), turns = 10;
+    uint64_t select = pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL), iterations = 10;
     uint64_t reentry = vpmu_quirk("vmrun"), dropped = vpmu_quirk("noemul");
-    CHECK_EQ(added(select, lab_exits, turns), turns * (5 + reentry - dropped));
-    CHECK_EQ(added(select, lab_loop, turns), 2 * turns);
+    CHECK_EQ(added(select, lab_exits, iterations), iterations * (5 + reentry - dropped));
+    CHECK_EQ(added(select, lab_loop, iterations), 2 * iterations);
 }
 
 VPMU_TEST(vpmu_quirks, vmrun, "with the quirk each entry into the guest counts as a branch")
 {
-    uint64_t turns = 10;
-    CHECK_EQ(added(pmu_select(pmu_here(), PMU_BRANCHES, PMU_KERNEL), lab_exits, turns),
-             turns * (1 + vpmu_quirk("vmrun")));
+    uint64_t iterations = 10;
+    CHECK_EQ(added(pmu_select(pmu_here(), PMU_BRANCHES, PMU_KERNEL), lab_exits, iterations),
+             iterations * (1 + vpmu_quirk("vmrun")));
 }
 
 /* No cycle has 255 instructions. */

@@ -105,7 +105,7 @@ VPMU_TEST(vpmu_quirks, far, "a far transfer adds what the quirk says, else nothi
 }
 
 /* The longest from SMI to SMI, in us. Each is a period behind the last, and comes when the CPU
- * enters its guest again: after the host's work, and the turns of all other CPUs (token.c: of
+ * enters its guest again: after the host's work, and the iterations of all other CPUs (token.c: of
  * 230,000 instructions; without an instruction clock of a tick). */
 #define HOST_US 25u
 #define TURN_US 250u
@@ -124,7 +124,7 @@ static void check_smi_rate(uint64_t smis, uint64_t start)
 }
 
 /* What is around the loop is in the shortest of several short runs. */
-static uint64_t smis_in(uint32_t flags, uint64_t turns, uint64_t *start)
+static uint64_t smis_in(uint32_t flags, uint64_t iterations, uint64_t *start)
 {
     int64_t around = INT64_MAX;
     for (unsigned i = 0; i < 10; i++) {
@@ -132,12 +132,12 @@ static uint64_t smis_in(uint32_t flags, uint64_t turns, uint64_t *start)
         around = once < around ? once : around;
     }
     *start = clock_ns();
-    return (uint64_t)(too_many(flags, lab_loop, turns) - around);
+    return (uint64_t)(too_many(flags, lab_loop, iterations) - around);
 }
 
-static void check_smis(uint32_t flags, bool counted, uint64_t turns)
+static void check_smis(uint32_t flags, bool counted, uint64_t iterations)
 {
-    uint64_t start, length = vpmu_quirk_second("smi"), extra = smis_in(flags, turns, &start);
+    uint64_t start, length = vpmu_quirk_second("smi"), extra = smis_in(flags, iterations, &start);
     if (!counted || !length) {
         CHECK_EQ(extra, 0);
         return;
@@ -149,14 +149,15 @@ static void check_smis(uint32_t flags, bool counted, uint64_t turns)
 VPMU_TEST(vpmu_quirks, smi, "instructions of SMIs are counted as the quirk says, else none")
 {
     /* Five times the longest at an instruction a ns; one that is stepped takes over 1,000. */
-    uint64_t us = vpmu_quirk("smi"), turns = (us ? smis_apart() : 20) * (vpmu_steps() ? 5 : 2500),
-             before = 0, after = 0, start = clock_ns();
+    uint64_t us = vpmu_quirk("smi"),
+             iterations = (us ? smis_apart() : 20) * (vpmu_steps() ? 5 : 2500), before = 0,
+             after = 0, start = clock_ns();
     bool ring3 = vpmu_quirk("smi3");
     unsigned fault = rdmsr_fault(SMI_COUNT, &before);
     if (vpmu_quirk("vmrun") || vpmu_quirk("noemul") || us > 5000)
         SKIP("other quirks change the count, or the SMIs are far apart");
-    check_smis(PMU_KERNEL, us && !ring3, turns);
-    check_smis(PMU_USER, us && ring3, turns);
+    check_smis(PMU_KERNEL, us && !ring3, iterations);
+    check_smis(PMU_USER, us && ring3, iterations);
     if (!us || !lab_is_intel())
         return;
     CHECK_EQ(fault, 0);
@@ -166,7 +167,7 @@ VPMU_TEST(vpmu_quirks, smi, "instructions of SMIs are counted as the quirk says,
         lab_rdmsr(DEBUGCTL) != DEBUGCTL_SMM)
         return;
     start = clock_ns();
-    check_smis(PMU_KERNEL, false, turns);
+    check_smis(PMU_KERNEL, false, iterations);
     check_smi_rate(lab_rdmsr(SMI_COUNT) - after, start); /* they come all the same */
     lab_wrmsr(DEBUGCTL, 0);
 }

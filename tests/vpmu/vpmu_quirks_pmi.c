@@ -43,13 +43,13 @@ static uint64_t in_handler;
 
 static void read_in_handler(void) { in_handler = in_handler ? in_handler : pmu_read(0); }
 
-static void overflow_once(uint64_t turns)
+static void overflow_once(uint64_t iterations)
 {
     unsigned before = lab_caught.pmis;
     apic_write_pmi_lvt(VECTOR_PMI);
     in_handler = 0;
     lab_count(0, select_on(0, PMU_INTERRUPT), -(uint64_t)PERIOD & pmu_mask(pmu_here(), 0), lab_loop,
-              turns);
+              iterations);
     for (unsigned i = 0; i < WAIT_PAUSES && lab_caught.pmis == before; i++)
         pause();
 }

@@ -14,7 +14,7 @@
 #include "tests/harness/peek.h"
 #include "tests/harness/vpmu.h"
 
-#define TURNS 5000000u
+#define ITERATIONS 5000000u
 #define AROUND 10000u /* instructions of ring 3 by which two processes begin and end differently */
 
 struct sum {
@@ -47,11 +47,11 @@ TEST(vpmu, free_running,
     CHECK_STATUS(user_run(USER(user_speed_loop), 1), STATUS_SUCCESS);
     smp_call(SMP_ALL, add_counts, &before);
     uint64_t start = clock_ns();
-    CHECK_STATUS(user_run(USER(user_speed_loop), TURNS), STATUS_SUCCESS);
+    CHECK_STATUS(user_run(USER(user_speed_loop), ITERATIONS), STATUS_SUCCESS);
     uint64_t ticks = (clock_ns() - start) / sched_tick_ns() + 1;
     smp_call(SMP_ALL, add_counts, &after);
     counting_stop();
-    uint64_t wanted = before.counted - empty.counted + 2 * (TURNS - 1);
+    uint64_t wanted = before.counted - empty.counted + 2 * (ITERATIONS - 1);
     CHECK_RANGE(after.counted - before.counted, wanted - AROUND, wanted + AROUND);
     /* A tick makes three exits and a step; where CPUs take turns, each turn has an alarm and makes
      * two exits. */

@@ -94,7 +94,7 @@ VPMU_TEST(vpmu_v6, aliases, "the registers at 1900h are the same as the old ones
     }
 }
 
-/* What counter n, driven by nothing but its registers at 1900h, counts of 100 turns. */
+/* What counter n, driven by nothing but its registers at 1900h, counts of 100 iterations. */
 static uint64_t count_at_1900h(unsigned n, uint64_t select, const struct lab_work *work)
 {
     struct pmu_gate gate = { GLOBAL_CTRL, 1ull << n, 0 };
