@@ -25,25 +25,33 @@ static uint64_t flags;
         : "r"(&(into)), "m"(flags)                                                                 \
         : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc")
 
+#define IN_XMM7 UINT64_C(0x0123456789abcdef)
+
 /* Goes on at the capture, with these flags and selectors of nonsense; what flags there are then. */
 static __attribute__((noinline)) uint64_t go_on_with(uint32_t wanted)
 {
+    uint64_t xmm7 = 0;
     memset(&context, 0, sizeof context);
     turn = 0;
     CAPTURE(context);
-    if (turn++)
+    if (turn++) {
+        asm volatile("movq %%xmm7,%0" : "=r"(xmm7));
+        CHECK_EQ(xmm7, IN_XMM7); /* the context has a 0, and no CONTEXT_FLOATING_POINT */
         return flags;
+    }
     context.ContextFlags = CONTEXT_CONTROL | CONTEXT_INTEGER | CONTEXT_SEGMENTS;
     context.SegCs = 8, context.SegSs = 0x10, context.SegDs = 0xfff8, context.SegEs = 3;
     context.SegFs = context.SegGs = 0xffff;
     context.EFlags = wanted;
+    asm volatile("movq %0,%%xmm7" : : "r"(IN_XMM7) : "xmm7");
     CHECK_STATUS(ZwContinue(&context, FALSE), STATUS_UNSUCCESSFUL);
     return 0;
 }
 
 TEST_USER(
     handling_input, flags_and_selectors,
-    "NtContinue sets the flags that ring 3 may set and no other, and keeps ring 3's selectors")
+    "NtContinue sets the flags that ring 3 may set and no other, and keeps ring 3's selectors, and "
+    "floating-point registers that the context does not have")
 {
     uint16_t cs = 0, ss = 0;
     for (unsigned bit = 0; bit < 32; bit++)
