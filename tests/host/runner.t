@@ -91,6 +91,13 @@ judged("0: all passed, $_->[0]", '', $results =~ s/PAUSE/$_->[1]/r, 0, qr/# PASS
         ['stopped for three seconds in between',
          "case \$line in ok*2*) (sleep 3; kill -CONT \$\$) & kill -STOP \$\$ ;; esac"];
 
+# A log that cannot be written, and one that cannot be written to its end.
+pretend($good, 'exit 33');
+like(join(' ', run_it("trap '' XFSZ; ulimit -f 0; ACCEL=tcg")),
+     qr{^0 .*^tests/run: the log \S+ ends too early: .*# PASS\n\z}ms, 'a full disk: a verdict');
+like(join(' ', run_it("BUILD=$dir/log; mkdir -p \$BUILD/run.log; cp $dir/ntpmu.bin \$BUILD;")),
+     qr{^2 tests/run: cannot write the log \S+: .*\n\z}, '2: a log that cannot be written');
+
 # What is told of a log that failed.
 my ($failed, @told) = RunLog::failures("# kernel\n$bad");
 is("@$failed, $told[0], $told[1]",
