@@ -115,7 +115,7 @@ static const char *prepare_sections(struct image *image)
     uint64_t base = choose_base(pe);
     uint8_t *pages = phys_alloc(pe->size / PAGE_SIZE);
     if (!pages)
-        return "is larger than the memory";
+        return "needs more memory than there is: MEMORY= gives the machine more";
     pe_lay_out(pe, image->file, pages);
     wrong = pe_relocate(pe, pages, base - pe->base);
     if (wrong) {

@@ -23,6 +23,7 @@
 #include "kernel/ke/fpu.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/sched.h"
+#include "kernel/ke/shared_data.h"
 #include "kernel/ke/thread.h"
 #include "kernel/ke/thread_profiling.h"
 #include "kernel/mm/phys.h"
@@ -169,6 +170,7 @@ void kernel_main(void)
     fpu_report();
     pmu_report();
     sched_start_timers(choose_tick());
+    shared_data_init();
     choose_policy();
     screen_print(&boot_info.screen, boot_info.no_screen);
     print("# running: %u CPU%s, %s, %lu MB, tick %lu us\n", cpu_count, cpu_count > 1 ? "s" : "",

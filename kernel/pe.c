@@ -6,6 +6,7 @@
 #define DOS_PE_OFFSET 0x3c
 #define PE_MAGIC 0x4550u
 #define MACHINE_AMD64 0x8664
+#define PE32 0x10b
 #define PE32_PLUS 0x20b
 #define FILE_HEADER 24      /* signature and COFF header */
 #define OPTIONAL_HEADER 112 /* up to the directories */
@@ -25,11 +26,18 @@ static uint64_t u64(const uint8_t *p) { return u32(p) | (uint64_t)u32(p + 4) << 
 static uint64_t pages_up(uint64_t size) { return (size + PE_PAGE - 1) & ~(uint64_t)(PE_PAGE - 1); }
 static bool power_of_two(uint32_t n) { return n && !(n & (n - 1)); }
 
-static const char *machine_fault(uint16_t machine)
+/* A .NET program for any processor has the headers of one for 32-bit x86, and .NET's directory. */
+static bool is_net_32(const uint8_t *optional, uint64_t size)
+{
+    const unsigned directory = 96 + 8 * CLR_DIRECTORY;
+    return size >= directory + 8 && u16(optional) == PE32 && u32(optional + directory + 4);
+}
+
+static const char *machine_fault(uint16_t machine, const uint8_t *optional, uint64_t size)
 {
     switch (machine) {
     case MACHINE_AMD64: return NULL;
-    case 0x14c: return "is for 32-bit x86";
+    case 0x14c: return is_net_32(optional, size) ? "is a .NET program" : "is for 32-bit x86";
     case 0xaa64: return "is for ARM64";
     case 0x1c0:
     case 0x1c4: return "is for ARM";
@@ -68,14 +76,17 @@ static const char *read_optional(struct pe *pe, const uint8_t *optional, uint16_
     pe->subsystem = u16(optional + 68);
     pe->stack_reserve = u64(optional + 72);
     pe->stack_commit = u64(optional + 80);
-    if (!power_of_two(alignment) || alignment < PE_PAGE)
+    pe->packed = alignment < PE_PAGE;
+    if (!power_of_two(alignment) || (pe->packed && pe->subsystem != PE_NATIVE))
         return "has sections that are not on pages of their own";
     if (!power_of_two(file_alignment) || file_alignment > alignment)
-        return "has a file alignment that is none";
+        return "has a FileAlignment that is no power of two, or above SectionAlignment";
     if (pe->base % BASE_ALIGNMENT)
-        return "wants to be at no multiple of 64 KB";
-    if (!pe->size || pe->size > PE_SIZE_MAX)
-        return "says that its size in memory is 0 or over 256 MB";
+        return "has a base address that is no multiple of 64 KB";
+    if (!pe->size)
+        return "is damaged: its SizeOfImage is 0";
+    if (pe->size > PE_SIZE_MAX)
+        return "needs more than 256 MB for its image, which is the most here";
     pe->size = (uint32_t)pages_up(pe->size);
     if (pe->entry >= pe->size)
         return "begins outside its image";
@@ -87,7 +98,8 @@ struct pe_section pe_section(const struct pe *pe, const uint8_t *file, unsigned 
     const uint8_t *p = file + pe->section_table + (size_t)i * SECTION_HEADER;
     uint32_t memory = u32(p + 8), in_file = u32(p + 16), flags = u32(p + 36);
     struct pe_section section = { .rva = u32(p + 12), .file_offset = u32(p + 20) };
-    uint64_t size = pages_up(memory ? memory : in_file);
+    uint64_t size = memory ? memory : in_file;
+    size = pe->packed ? size : pages_up(size);
     section.size = size <= PE_SIZE_MAX ? (uint32_t)size : UINT32_MAX;
     section.file_size = in_file < section.size ? in_file : section.size;
     section.writable = flags & SECTION_WRITE;
@@ -99,10 +111,10 @@ struct pe_section pe_section(const struct pe *pe, const uint8_t *file, unsigned 
  */
 static const char *check_sections(const struct pe *pe, const uint8_t *file, uint64_t file_size)
 {
-    uint64_t end = pages_up(pe->headers);
+    uint64_t end = pe->packed ? pe->headers : pages_up(pe->headers);
     for (unsigned i = 0; i < pe->sections; i++) {
         struct pe_section s = pe_section(pe, file, i);
-        if (s.rva % PE_PAGE || s.rva < end)
+        if ((s.rva % PE_PAGE && !pe->packed) || s.rva < end)
             return "has sections that overlap or are not on pages";
         end = (uint64_t)s.rva + s.size;
         if (end > pe->size)
@@ -122,7 +134,7 @@ static const char *read_headers(struct pe *pe, const uint8_t *file, uint64_t siz
     if (at + FILE_HEADER + OPTIONAL_HEADER > size || at % 4 || u32(file + at) != PE_MAGIC)
         return "is not a Windows program: it has no PE header";
     const uint8_t *coff = file + at + 4;
-    const char *wrong = machine_fault(u16(coff));
+    const char *wrong = machine_fault(u16(coff), coff + 20, size - at - FILE_HEADER);
     if (wrong)
         return wrong;
     uint16_t optional_size = u16(coff + 16);
@@ -143,7 +155,7 @@ static const char *read_headers(struct pe *pe, const uint8_t *file, uint64_t siz
         return "has no sections, or more than 96";
     if (table + (uint64_t)pe->sections * SECTION_HEADER > pe->headers || pe->headers > size ||
         pe->headers > pe->size)
-        return "has headers of a size that is none";
+        return "is damaged: its SizeOfHeaders is wrong";
     return NULL;
 }
 
@@ -157,7 +169,7 @@ const char *pe_open_image(struct pe *pe, const uint8_t *image, size_t size)
 {
     const char *wrong = read_headers(pe, image, size);
     if (!wrong && pe->size > size)
-        wrong = "is larger than its memory";
+        wrong = "is larger in its headers than in memory";
     return wrong ? wrong : check_sections(pe, image, UINT64_MAX);
 }
 
@@ -198,9 +210,22 @@ const char *pe_relocate(const struct pe *pe, uint8_t *image, uint64_t delta)
     for (uint32_t at = 0; !wrong && delta && at + 8 <= d->size;) {
         uint32_t size = u32(image + d->rva + at + 4);
         if (size < 8 || size > d->size - at)
-            return "has a block of relocations of a size that is none";
+            return "is damaged: a block of its relocations has a wrong size";
         wrong = relocate_block(pe, image, d->rva + at, size, delta);
         at += size;
     }
     return wrong;
+}
+
+/* Offsets in IMAGE_LOAD_CONFIG_DIRECTORY64, and what compilers put there. */
+#define COOKIE_AT 0x58
+#define DEFAULT_COOKIE 0x2b992ddfa232ul
+
+uint32_t pe_cookie(const struct pe *pe, const uint8_t *image, uint64_t base)
+{
+    const uint32_t at = pe->directories[PE_LOAD_CONFIG].rva;
+    if (!at || at > pe->size || pe->size - at < COOKIE_AT + 8 || u32(image + at) < COOKIE_AT + 8)
+        return 0;
+    const uint64_t cookie = u64(image + at + COOKIE_AT) - base;
+    return cookie <= pe->size - 8 && u64(image + cookie) == DEFAULT_COOKIE ? (uint32_t)cookie : 0;
 }

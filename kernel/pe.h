@@ -16,6 +16,7 @@ enum pe_directory_index {
     PE_EXCEPTIONS = 3,
     PE_RELOCATIONS = 5,
     PE_TLS = 9,
+    PE_LOAD_CONFIG = 10,
     PE_DIRECTORIES = 16
 };
 
@@ -33,13 +34,14 @@ struct pe {
     uint32_t entry;         /* RVA; 0: none */
     uint32_t section_table; /* where it is, in file and image */
     uint16_t sections, subsystem, flags;
+    bool packed; /* sections are not on pages of their own: SectionAlignment is below a page */
     uint32_t symbol_table, symbols; /* COFF's, in the file; 0 symbols: none */
     uint64_t stack_reserve, stack_commit;
     struct pe_directory directories[PE_DIRECTORIES];
 };
 
 struct pe_section {
-    uint32_t rva, size;              /* in memory; whole pages */
+    uint32_t rva, size;              /* in memory; whole pages, unless the image is packed */
     uint32_t file_offset, file_size; /* what is not in the file is zero */
     bool writable, executable;
 };
@@ -54,6 +56,10 @@ struct pe_section pe_section(const struct pe *pe, const uint8_t *file, unsigned 
 void pe_lay_out(const struct pe *pe, const uint8_t *file, uint8_t *image);
 /* Adds `delta` to every address that the relocations name. NULL, or what is wrong. */
 const char *pe_relocate(const struct pe *pe, uint8_t *image, uint64_t delta);
+
+/* Where the load configuration has the security cookie, if it is still the compiler's: the loader
+ * sets it. RVA, or 0: none. `base`: where the image is. */
+uint32_t pe_cookie(const struct pe *pe, const uint8_t *image, uint64_t base);
 
 /* What an image exports under a name, or if name is NULL under an ordinal. False: nothing.
  * *forward: NULL, or "library.name" where the search goes on. */

@@ -15,6 +15,7 @@
 #include "kernel/ke/exception.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/sched.h"
+#include "kernel/ke/shared_data.h"
 #include "kernel/ke/suspend.h"
 #include "kernel/ke/thread.h"
 #include "kernel/ke/thread_profiling.h"
@@ -150,6 +151,7 @@ static inline __attribute__((always_inline)) void interrupt(struct trap_frame *f
         case VECTOR_TIMER:
             hal_profile_tick(frame);
             timer_tick();
+            shared_data_tick();
             sched_tick();
             break;
         case VECTOR_CALL: smp_call_interrupt(); break;

@@ -80,9 +80,12 @@ const char *driver_missing_import(uint64_t address, const char **library)
 
 /* --- Mapping. --- */
 
-/* NT: a section marked writable and executable is executable only; old linkers marked INIT so. */
+/* NT: a section marked writable and executable is executable only; old linkers marked INIT so. A
+ * packed image has no pages that are one section's. */
 static uint64_t driver_page_flags(const struct driver *driver, const uint8_t *file, uint32_t rva)
 {
+    if (driver->pe.packed)
+        return PTE_WRITE;
     for (unsigned i = 0; i < driver->pe.sections; i++) {
         struct pe_section s = pe_section(&driver->pe, file, i);
         if (rva >= s.rva && rva - s.rva < s.size)
@@ -113,6 +116,10 @@ static const char *fill_image(struct driver *driver, const struct image *image)
 {
     pe_lay_out(&driver->pe, image->file, driver->pages);
     const char *wrong = pe_relocate(&driver->pe, driver->pages, driver->base - driver->pe.base);
+    const uint32_t at = wrong ? 0 : pe_cookie(&driver->pe, driver->pages, driver->base);
+    const uint64_t cookie = rdtsc() * 0x9e3779b97f4a7c15 >> 16; /* the upper 16 bits are 0 */
+    if (at)
+        memcpy(driver->pages + at, &cookie, sizeof cookie);
     if (!wrong)
         wrong = bind_imports(driver);
     return wrong ? wrong : map_pages(driver, image->file);

@@ -7,6 +7,7 @@
 #include "kernel/base/irql.h"
 #include "kernel/base/string.h"
 #include "kernel/ke/sched.h"
+#include "kernel/ke/shared_data.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
@@ -45,7 +46,7 @@ struct process *process_create(void)
     process->lock = (struct lock)LOCK("process", DISPATCH_LEVEL);
     process->stack_reserve = process->stack_commit = PROCESS_STACK_SIZE;
     process->pml4 = vm_create();
-    if (process->pml4 && memory_init(process))
+    if (process->pml4 && memory_init(process) && shared_data_map(process))
         return process;
     object_release(&process->object);
     return NULL;

@@ -145,6 +145,35 @@ bad('leave', 1, map { qr/^# leave\.sys left $_/m } qr/1 timer/, qr/1 NMI callbac
     'device \\\\Device\\\\Left', 'symbolic link Left', qr/thread \d+, which still runs/,
     "pool 'Left', 5000 bytes");
 
+# The loader sets the security cookie of a driver and of a program.
+sub enter_load_config
+{
+    my ($from, $to) = @_;
+    no warnings 'portable';
+    my ($base) = map { /^ImageBase\s+(\w+)/ ? hex $1 : () } `x86_64-w64-mingw32-objdump -p $from`;
+    my ($at) = map { /^(\w+) . load_config$/ ? hex $1 : () } `x86_64-w64-mingw32-nm $from`;
+    my $bytes = do { local $/; open my $in, '<:raw', $from or die; <$in> };
+    my $pe = unpack 'V', substr $bytes, 0x3c, 4;
+    substr $bytes, $pe + 24 + 112 + 8 * 10, 8, pack 'VV', $at - $base, 0x60;
+    open my $out, '>:raw', $to or die;
+    print $out $bytes;
+}
+if (!@ARGV || "@ARGV" =~ /cookie/) {
+    system "make -s BUILD=$build DRIVER=tests/programs/cookie_driver.c"
+        . " PROGRAM=tests/programs/cookie.c >/dev/null 2>&1 </dev/null";
+    enter_load_config("$build/program/cookie_driver.sys", "$build/cookie.sys");
+    enter_load_config("$build/program/cookie.exe", "$build/cookie.exe");
+    check("DRIVER=$build/cookie.sys PROGRAM=$build/cookie.exe PMU=none", 0, qr/^# PASS/m);
+}
+
+# Sections that are not on pages of their own, as old MSVC drivers have them.
+my $aligned = '--section-alignment=0x20,--file-alignment=0x20';
+system "x86_64-w64-mingw32-gcc-posix -O2 -w -isystem kernel/user/ddk"
+    . " -isystem /usr/x86_64-w64-mingw32/include/ddk -shared -nostdlib -s"
+    . " -Wl,--subsystem,native,-e,DriverEntry,--exclude-all-symbols,$aligned"
+    . " -o $build/packed.sys tests/samples/hello_driver.c -lntoskrnl -lhal -lgcc";
+check("DRIVER=$build/packed.sys PMU=none", 0, qr/\\Driver\\packed goes\n# PASS/);
+
 # Files that are no drivers: one line, and nothing is started, no program either.
 system "echo text > $build/text.sys";
 check("DRIVER=$build/text.sys PROGRAM=tests/programs/keep.c PMU=none", 1,

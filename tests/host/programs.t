@@ -303,6 +303,8 @@ bad('no MZ', qr/^# FAIL bad\.exe \w.*$/m, 0, 'ZM');
 bad('cut off behind the headers', qr/^# FAIL bad\.exe \w.*$/m, length => 0x400);
 bad('a header outside the file', qr/^# FAIL bad\.exe \w.*$/m, 0x3c, u32(0x7ffffff0));
 bad('of 32 bits', qr/^# FAIL bad\.exe .*32/m, $pe + 4, u16(0x14c));
+bad('of .NET', qr/^# FAIL bad\.exe is a \.NET program$/m, $pe + 4, u16(0x14c), $pe + 24, u16(0x10b),
+    $pe + 24 + 96 + 8 * 14, u32(0x2000) . u32(72));
 bad('of ARM', qr/^# FAIL bad\.exe .*ARM/m, $pe + 4, u16(0xaa64));
 bad('a library', qr/^# FAIL bad\.exe is a library/m, $pe + 22, u16(0x2022));
 bad('a driver', qr/^# FAIL .*driver|^# FAIL bad\.exe \w/m, $pe + 24 + 68, u16(1));

@@ -226,6 +226,19 @@ static VOID check_memory(VOID)
     CHECK(!MmIsAddressValid((PVOID)(ULONG_PTR)0x10));
 }
 
+/* The shared page, as MSVC's drivers read it. */
+static VOID check_shared(VOID)
+{
+    const volatile ULONG64 *ticks = (const volatile ULONG64 *)0xfffff78000000320;
+    const ULONG64 first = *ticks;
+    LARGE_INTEGER soon;
+    soon.QuadPart = -300000;
+    KeDelayExecutionThread(KernelMode, FALSE, &soon);
+    CHECK(*ticks > first && *ticks - first < 10000);
+    CHECK(*(const volatile ULONG *)0xfffff7800000026c == 10);
+    CHECK(KeQueryInterruptTime() >= *(const volatile ULONG64 *)0xfffff78000000008);
+}
+
 /* SSE registers are the thread's own, waits or not. */
 static VOID check_sse(VOID)
 {
@@ -255,6 +268,7 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     check_time();
     check_processors();
     check_memory();
+    check_shared();
     check_sse();
     DbgPrint("%lu checks, %lu wrong\n", checks, wrong);
     return wrong ? STATUS_UNSUCCESSFUL : STATUS_SUCCESS;

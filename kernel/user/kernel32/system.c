@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Information about the machine, and Windows' version. */
 #include "kernel32.h"
+#include "kernel/nt/nt_shared.h"
 #include <cpuid.h>
 
 #define LOWEST 0x10000ull
@@ -65,26 +66,11 @@ WINBOOL WINAPI GetProcessAffinityMask(HANDLE hProcess, PDWORD_PTR lpProcessAffin
     return TRUE;
 }
 
-static const struct {
-    DWORD feature, leaf;
-    unsigned reg, bit; /* EAX 0 to EDX 3 */
-} features[] = {
-    { PF_XMMI_INSTRUCTIONS_AVAILABLE, 1, 3, 25 }, { PF_XMMI64_INSTRUCTIONS_AVAILABLE, 1, 3, 26 },
-    { PF_RDTSC_INSTRUCTION_AVAILABLE, 1, 3, 4 },  { PF_SSE3_INSTRUCTIONS_AVAILABLE, 1, 2, 0 },
-    { PF_COMPARE_EXCHANGE128, 1, 2, 13 },         { PF_NX_ENABLED, 0x80000001, 3, 20 },
-    { PF_COMPARE_EXCHANGE_DOUBLE, 1, 3, 8 },      { PF_MMX_INSTRUCTIONS_AVAILABLE, 1, 3, 23 },
-    { PF_XSAVE_ENABLED, 1, 2, 27 /* OSXSAVE */ },
-};
-
 WINBOOL WINAPI IsProcessorFeaturePresent(DWORD ProcessorFeature)
 {
-    for (unsigned i = 0; i < ARRAYSIZE(features); i++)
-        if (features[i].feature == ProcessorFeature) {
-            unsigned r[4] = { 0 };
-            __get_cpuid(features[i].leaf, &r[0], &r[1], &r[2], &r[3]);
-            return r[features[i].reg] >> features[i].bit & 1;
-        }
-    return ProcessorFeature == PF_FASTFAIL_AVAILABLE;
+    const struct shared_data *shared = (const struct shared_data *)SHARED_DATA_USER;
+    return ProcessorFeature < sizeof shared->processor_features &&
+           shared->processor_features[ProcessorFeature];
 }
 
 DWORD WINAPI GetVersion(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Modules: loading, imports, exports. loader_lock guards the lists. */
 #include "ntdll.h"
+#include "random.h"
 
 struct loader loader;
 RTL_CRITICAL_SECTION loader_lock;
@@ -118,6 +119,9 @@ NTSTATUS module_add(uint8_t *base, size_t size, const char *name, struct module 
         return STATUS_INVALID_IMAGE_FORMAT;
     for (unsigned i = 0; name[i] && i < START_NAME_MAX - 1; i++)
         m->short_name[i] = lower_char(name[i]);
+    const uint32_t cookie = pe_cookie(&m->pe, base, (uint64_t)base);
+    if (cookie)
+        *(uint64_t *)(base + cookie) = random_bits() >> 16; /* the upper 16 bits are 0 */
     m->base = base;
     m->size = (ULONG)size;
     m->entry = m->pe.entry ? base + m->pe.entry : NULL;

@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+#include "cookie.h"
+
+int main(void) { return cookie_is_set() ? 0 : 1; }
