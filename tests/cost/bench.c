@@ -116,7 +116,7 @@ static void sort_values(int64_t *values, unsigned n)
     }
 }
 
-/* Of one copy, rounded to three digits behind the point. */
+/* Of one copy, rounded to three digits after the point. */
 static void print_cell(int64_t value, uint64_t divisor)
 {
     char text[32];

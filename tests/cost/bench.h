@@ -30,8 +30,8 @@ struct pmu_kind;
 struct bench_half {
     uint32_t entry;  /* what is executed first: INIT and what starts the counters */
     uint32_t body;   /* the first copy */
-    uint32_t end;    /* behind the last copy */
-    uint32_t stop;   /* behind the INT3 that ends the run */
+    uint32_t end;    /* after the last copy */
+    uint32_t stop;   /* after the INT3 that ends the run */
     uint32_t copies; /* of the snippet */
     uint32_t starts; /* offsets of the copies, 32 bits each */
 };
@@ -47,7 +47,7 @@ struct bench_header {
 };
 #define BENCH_MAGIC "NTBENCH1"
 
-/* The code of ring 0 writes these MSRs just before and behind the copies; the last msr is 0. */
+/* The code of ring 0 writes these MSRs just before and after the copies; the last msr is 0. */
 struct bench_gate {
     uint32_t msr, reserved;
     uint64_t on, off;

@@ -35,11 +35,11 @@ static void end_counting(void)
     test_run_anywhere();
 }
 
-/* --- The interrupt waits behind CLI until the operation opens the gate. --- */
+/* --- The interrupt waits after CLI until the operation opens the gate. --- */
 
 static void send_ipi(void *id) { apic_send(*(uint32_t *)id, VECTOR_CALL); }
 
-#define OPENING 3u /* STI, a NOP behind its shadow, CLI */
+#define OPENING 3u /* STI, a NOP after its shadow, CLI */
 static void open_gate(void *unused)
 {
     (void)unused;

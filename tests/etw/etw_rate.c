@@ -76,7 +76,7 @@ static void take_records(struct records all)
         ULONG number = ((const WMI_EXTENDED_THREAD_INFORMATION *)r.payload)->ThreadId;
         CHECK_EQ(r.size, sizeof(WMI_EXTENDED_THREAD_INFORMATION));
         CHECK(number >= w->next);
-        /* The flag is that of the buffer which begins behind a gap, and of no other. */
+        /* The flag is that of the buffer which begins after a gap, and of no other. */
         bool first = (const void *)r.header == (const void *)(r.buffer + 1);
         bool told = r.buffer->BufferFlag & ETW_BUFFER_FLAG_EVENTS_LOST;
         CHECK_EQ(first && told, number != w->next);

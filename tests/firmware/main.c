@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What firmware and loaders were seen to leave behind, each by a word of the command line; the
- * words behind "--" are the kernel's. One CPU, paging and interrupts off except where said.
+ * words after "--" are the kernel's. One CPU, paging and interrupts off except where said.
  *
  *   registers   every bit that CR4 can have here (LA57, SMEP, TSD, ...), EFER.NXE and SCE, CR0.AM,
  *               a PAT of its own

@@ -273,7 +273,7 @@ static void try_code(void)
 /* Code that must be stepped is no reason to step what stands at its place later. */
 static void check_new_code(void)
 {
-    /* HLT, NOP, the same behind a prefix, and INT3, which is stepped. */
+    /* HLT, NOP, the same after a prefix, and INT3, which is stepped. */
     static const uint8_t codes[][3] = {
         { 0xf4, 0xcc }, { 0x90, 0xcc }, { 0x48, 0xf4, 0xcc }, { 0x48, 0x90, 0xcc }, { 0xf4, 0xcc }
     };

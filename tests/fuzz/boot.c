@@ -298,7 +298,7 @@ static uint64_t put_tag(uint64_t at, uint32_t type, const void *bytes, uint32_t 
     return at + ((8 + size + 7) & ~7u);
 }
 
-/* In the last pages of memory, so that what lies behind them is noticed. */
+/* In the last pages of memory, so that what lies after them is noticed. */
 static uint64_t make_mb2(void)
 {
     uint64_t start = FUZZ_MEMORY - PAGE * (1 + fuzz_below(3)), at = start + 8, text = 0x5000;

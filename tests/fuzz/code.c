@@ -3,7 +3,7 @@
 #include "tests/fuzz/code.h"
 #include "tests/fuzz/fuzz.h"
 
-/* Opcodes that blocks of code have; 100h and up: behind 0F. */
+/* Opcodes that blocks of code have; 100h and up: after 0F. */
 static const uint16_t ranges[][2] = {
     { 0x00, 0x05 },   { 0x08, 0x0d },   { 0x10, 0x15 },   { 0x18, 0x1d },   { 0x20, 0x25 },
     { 0x28, 0x2d },   { 0x30, 0x35 },   { 0x38, 0x3d },   { 0x50, 0x5f },   { 0x63, 0x63 },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The virtual PMU's exits, with any code and any registers behind them: tests/fuzz/guest.c. */
+/* The virtual PMU's exits, with any code and any registers after them: tests/fuzz/guest.c. */
 #include <string.h>
 #include "kernel/base/msr.h"
 #include "kernel/base/vectors.h"

@@ -110,7 +110,7 @@ TEST(acpi, many,
     phys_free(b, 8);
 }
 
-/* All that is well-formed in one table, with strangers behind its end. */
+/* All that is well-formed in one table, with strangers after its end. */
 static struct builder *whole(void)
 {
     struct builder *b = begin_tables();

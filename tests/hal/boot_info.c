@@ -93,7 +93,7 @@ TEST(boot_info, line, "a command line is cut to its buffer, and made of printabl
     CHECK(strcmp(info.line, "a b  ~") == 0);
     memset(line, 'x', sizeof line - 1);
     begin_tags();
-    info.memory[0].start = 7; /* what lies behind the line */
+    info.memory[0].start = 7; /* what lies after the line */
     put_line(line);
     read_tags();
     CHECK_EQ(strlen(info.line), BOOT_LINE_MAX - 1);

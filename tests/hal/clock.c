@@ -143,7 +143,7 @@ static void waste(void)
         asm volatile("");
 }
 
-/* Something takes the processor away in two of three readings, before the counter is read or behind
+/* Something takes the processor away in two of three readings, before the counter is read or after
  * it. */
 static uint64_t read_disturbed(void)
 {

@@ -57,7 +57,7 @@ TEST(smbios, no_such_string, "a string number that does not exist gives no name"
           says(&s, SMBIOS_BOARD, "")); /* its structure ends before */
 }
 
-/* Letters that no table of ours has, behind its end. */
+/* Letters that no table of ours has, after its end. */
 static bool read_beyond(const struct smbios *s)
 {
     for (unsigned i = 0; i < SMBIOS_NAMES; i++)

@@ -88,7 +88,7 @@ void test_adopt(const struct test_report *theirs);
 /* A comment line of the test, with "# " in front. */
 __attribute__((format(printf, 1, 2))) void test_note(const char *format, ...);
 
-/* Inline, so that a static analyser sees that what holds behind a CHECK was checked. */
+/* Inline, so that a static analyser sees that what holds after a CHECK was checked. */
 static inline bool test_checked(bool ok, const char *file, int line, const char *text)
 {
     test_check(ok, file, line, text);

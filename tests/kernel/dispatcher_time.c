@@ -226,7 +226,7 @@ TEST(dispatcher_time, idle_cpus_are_told,
             sched_switch(WrYieldExecution), pause();
         uint64_t before = __atomic_load_n(&trap_counts[VECTOR_RESCHEDULE], __ATOMIC_RELAXED);
         KeSetEvent(&event, 0, FALSE);
-        /* Its end, unlike what it counts, lies behind the interrupt that a tick may have
+        /* Its end, unlike what it counts, lies after the interrupt that a tick may have
          * forestalled; nobody waits for it, which would be an interrupt more. */
         while (!object_signaled(&other->object))
             sched_wait(NULL, clock_ns() + sched_tick_ns() / 4, DelayExecution);

@@ -53,7 +53,7 @@ TEST(kasan, pool_freed, "a read of freed pool is found")
     expect(p, false);
 }
 
-TEST(kasan, page, "accesses before and behind allocated pages are found")
+TEST(kasan, page, "accesses before and after allocated pages are found")
 {
     char *p = phys_alloc(2);
     REQUIRE(p != NULL);
@@ -86,7 +86,7 @@ TEST(kasan, stack, "an access beside a variable on the stack is found")
     expect(p - 1, false);
 }
 
-TEST(kasan, global, "a read behind a global variable is found")
+TEST(kasan, global, "a read after a global variable is found")
 {
     volatile char *p = global;
     asm volatile("" : "+r"(p));

@@ -38,7 +38,7 @@ TEST(traps, fixup,
     test_run_anywhere();
 }
 
-/* Of two bytes each, by which ring 0 raises an exception; its vector, 0: it went on behind it. */
+/* Of two bytes each, by which ring 0 raises an exception; its vector, 0: it went on after it. */
 static uint64_t undefined(void)
 {
     uint64_t vector = 0;

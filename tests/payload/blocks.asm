@@ -31,7 +31,7 @@ block_stubs:
 %endrep
 
 ; void run_state(struct state *s): RAX RCX RDX RBX RSP RBP RSI RDI R8 to R15, RFLAGS, RIP; changed
-; to what the trap found, and behind them its vector and error code.
+; to what the trap found, and after them its vector and error code.
 %define FLAGS_AT 128
 %define RIP_AT 136
 %define VECTOR_AT 144

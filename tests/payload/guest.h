@@ -87,7 +87,7 @@ static inline void end(unsigned code)
         asm volatile("cli\nhlt");
 }
 
-/* A fault that try_... expects goes on behind it. */
+/* A fault that try_... expects goes on after it. */
 static inline bool expected_fault(struct frame *f)
 {
     if (!fault_resume)

@@ -25,7 +25,7 @@ probe "interrupts, two in order of priority", K64, 2
     nop
     nop
     done
-probe "interrupt behind STI; CLI", K64, 2
+probe "interrupt after STI; CLI", K64, 2
     mov rsi, 0xfee00300
     mov dword [rsi], 0x44040
     sti

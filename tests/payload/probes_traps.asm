@@ -62,7 +62,7 @@ probe "INT n, ring 0", K64, 2
 probe "INT n, ring 3", U64, 0x3202 & ~0x3000
     int 0x88
     done
-probe "INT n behind prefixes", U64, 2
+probe "INT n after prefixes", U64, 2
     db 0x66, 0x48
     int 0x88
     done

@@ -156,7 +156,7 @@ static void acpi_time_of_steps(void)
     check("a string instruction reads it", by_string - last < 0x7fffff);
 }
 
-/* The number behind the name. */
+/* The number after the name. */
 static uint32_t wanted_status(const char *line)
 {
     uint32_t n = 0;

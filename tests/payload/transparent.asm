@@ -4,7 +4,7 @@
 %include "tests/payload/guest.inc"
 LOW equ 0x8000                          ; real mode code
 FAR_MAP equ 0x8000000000                ; the first GB once more, by one page of 1 GB
-READ_ONLY_PAGE equ FAR_MAP + 0x40000000 ; pages of its own, and none behind them
+READ_ONLY_PAGE equ FAR_MAP + 0x40000000 ; pages of its own, and none after them
 LAST_PAGE equ READ_ONLY_PAGE + 4096
 TF equ 0x100
 IF equ 0x200

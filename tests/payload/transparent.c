@@ -182,7 +182,7 @@ static void say_msrs(const char *mode)
     }
 }
 
-/* What an MSR answers to a read, to a write, and to a read behind that; it is written back. */
+/* What an MSR answers to a read, to a write, and to a read after that; it is written back. */
 struct answer {
     uint64_t fault, value, write_fault, again;
 };

@@ -74,7 +74,7 @@ static bool open_file(struct file *f, const char *name)
     return f->count > 3;
 }
 
-/* A copy of exactly its size, so that the byte behind it is noticed. */
+/* A copy of exactly its size, so that the byte after it is noticed. */
 static uint8_t *mutate(const struct file *f, size_t *size)
 {
     static const uint32_t edges[] = { 0,          1,          0xff,       0xffff,

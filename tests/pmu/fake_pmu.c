@@ -66,7 +66,7 @@ static bool has_defect(enum defect defect, unsigned ctr)
 }
 static bool faults(void) { return fake.accesses++ == fake.fault_at; }
 
-/* The counter behind an MSR; 64: none. */
+/* The counter of an MSR; 64: none. */
 static unsigned counter_at(uint32_t msr)
 {
     return msr >= COUNTER && msr < COUNTER + GP_MSRS ? msr - COUNTER

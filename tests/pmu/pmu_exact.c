@@ -250,7 +250,7 @@ TEST(pmu_exact, page_faults,
     counting_stop();
 }
 
-/* A fault does not retire its instruction: RDPMC of no counter, in ring 0, resumed behind it. */
+/* A fault does not retire its instruction: RDPMC of no counter, in ring 0, resumed after it. */
 static uint64_t fault_cost(unsigned ctr, unsigned faults)
 {
     uint64_t value;

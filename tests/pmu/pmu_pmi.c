@@ -33,12 +33,12 @@ static void arm(unsigned ctr, uint64_t period)
 
 /* Turns after the sled: for events that are fewer than instructions, and for interrupts that are
  * late. */
-static uint64_t behind(unsigned ctr) { return lab_iterations(ctr, LONGEST) + lab_late(1); }
+static uint64_t work_until_pmi(unsigned ctr) { return lab_iterations(ctr, LONGEST) + lab_late(1); }
 
 static void run_sled(unsigned ctr)
 {
     struct pmu_gate gate = pmu_gate(ctr);
-    lab_measure(&gate, lab_sled, behind(ctr));
+    lab_measure(&gate, lab_sled, work_until_pmi(ctr));
 }
 
 /* An interrupt in flight may come a little after the counter has stopped. */
@@ -299,7 +299,7 @@ static void run_both(unsigned ctr, unsigned other)
 {
     if (pmu_here()->msr.global_control) {
         struct pmu_gate gate = { pmu_here()->msr.global_control, PMU_BIT(ctr) | PMU_BIT(other), 0 };
-        lab_measure(&gate, lab_sled, behind(ctr) + behind(other));
+        lab_measure(&gate, lab_sled, work_until_pmi(ctr) + work_until_pmi(other));
         return;
     }
     pmu_start(PMU_BIT(other));

@@ -304,7 +304,7 @@ static uint64_t buckets_of(const struct combination *c)
     return c->size / (1ul << c->log2) + (c->size % (1ul << c->log2) != 0);
 }
 
-/* Every address from before the region to behind it. */
+/* Every address from before the region to after it. */
 static void sample_around(const struct combination *c)
 {
     for (uint64_t a = c->base - 5; a != c->base + c->size + 5; a++)

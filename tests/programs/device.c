@@ -211,7 +211,7 @@ static void check_transfer(const char *name)
     DWORD done;
     IS(write_at(file, text, 10, 0, &n), STATUS_SUCCESS);
     IS(n, 10);
-    IS(write_at(file, text, 10, -2, &n), STATUS_SUCCESS); /* behind the last one */
+    IS(write_at(file, text, 10, -2, &n), STATUS_SUCCESS); /* after the last one */
     IS(WriteFile(file, "end", 3, &done, NULL), TRUE);
     IS(done, 3);
     IS(read_at(file, got, 23, 0, &n), STATUS_SUCCESS);

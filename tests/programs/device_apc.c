@@ -88,7 +88,7 @@ static void check_win32(void)
     IS(GetLastError(), ERROR_INVALID_PARAMETER);
     IS(WriteFileEx(GetStdHandle(STD_OUTPUT_HANDLE), text, 8, &two, on_end), FALSE);
     IS(GetLastError(), ERROR_INVALID_PARAMETER);
-    one.OffsetHigh = 1; /* 4 GB behind what is there */
+    one.OffsetHigh = 1; /* 4 GB after what is there */
     one.Offset = 8;
     IS(ReadFileEx(file, back[2], 8, &one, on_end), FALSE);
     IS(GetLastError(), ERROR_HANDLE_EOF);

@@ -60,7 +60,7 @@ LONG filter(PEXCEPTION_POINTERS Pointers, PVOID Frame)
     seen = Pointers->ExceptionRecord->ExceptionCode;
     seen_at = Pointers->ExceptionRecord->ExceptionAddress;
     if (answer == EXCEPTION_CONTINUE_EXECUTION)
-        Pointers->ContextRecord->Rip += 2; /* behind UD2 */
+        Pointers->ContextRecord->Rip += 2; /* after UD2 */
     return answer;
 }
 

@@ -10,7 +10,7 @@
     IS(call, 0);                                                                                   \
     IS(GetLastError(), error)
 
-/* Handles that are closed are the next ones that are given; one that stays open, also behind some
+/* Handles that are closed are the next ones that are given; one that stays open, also after some
  * that were closed, makes others of them. */
 static ULONG_PTR next_handle(void)
 {

@@ -236,7 +236,7 @@ static void raise_flags(ULONG_PTR flags) { RaiseException(0xe0000001, (DWORD)fla
 
 static void exceptions(void)
 {
-    IS(filtered(raise_flags, 0), 0); /* goes on behind it */
+    IS(filtered(raise_flags, 0), 0); /* goes on after it */
     IS(filters, 1);
     filters = 0;
     IS(filtered(raise_flags, EXCEPTION_NONCONTINUABLE), EXCEPTION_NONCONTINUABLE_EXCEPTION);

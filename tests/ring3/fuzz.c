@@ -108,7 +108,7 @@ bool fuzz_answered(NTSTATUS status, const char *file, int line, const char *text
 
 /* --- Pointers. --- */
 
-static uint8_t *read_only, *last_page; /* nothing behind the second */
+static uint8_t *read_only, *last_page; /* nothing after the second */
 
 void *fuzz_bad_pointer(void) { return (void *)FUZZ_ONE_OF(ring3_bad_addresses); }
 

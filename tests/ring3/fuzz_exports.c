@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The export fuzz: calls each function that ntdll, kernel32, advapi32, msvcrt and ucrtbase export,
  * by their export tables, with arguments that are hostile or look right. An exception of the call
- * goes on behind it; what a call did to this process, to its heap, locks or handlers, stays, and
+ * goes on after it; what a call did to this process, to its heap, locks or handlers, stays, and
  * may end or stop it, as on Windows. Ring 0 ends it then: tests/kernel/service_fuzz.c. */
 #include "kernel/base/string.h"
 #include "tests/ring3/fuzz.h"

@@ -125,7 +125,7 @@ static CONTEXT *some_context(ULONG flags)
     return bad;
 }
 
-/* Ring 3 goes on behind the call: what noise may change is put right. The named registers, which a
+/* Ring 3 goes on after the call: what noise may change is put right. The named registers, which a
  * call leaves alone by Windows' convention, are saved where a function begins that has this. */
 #define PUT_RIGHT()                                                                                \
     do {                                                                                           \

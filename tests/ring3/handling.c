@@ -26,7 +26,7 @@ static LONG note(PEXCEPTION_POINTERS e)
     return EXCEPTION_CONTINUE_SEARCH;
 }
 
-/* Goes on behind an instruction of two bytes. */
+/* Goes on after an instruction of two bytes. */
 static uint64_t flags_of_handler;
 
 static LONG skip_two(PEXCEPTION_POINTERS e)

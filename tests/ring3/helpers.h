@@ -24,7 +24,7 @@ NTSTATUS ring3_run(LPTHREAD_START_ROUTINE function, void *argument);
 /* Waits until *where has the value; false (and a failed check) if it does not within 2,000 sleeps
  * of 1 ms. */
 bool ring3_wait(const uint64_t *where, uint64_t value);
-/* Fresh pages, read-write, an unmapped one behind them; never given back. NULL: a check failed. */
+/* Fresh pages, read-write, an unmapped one after them; never given back. NULL: a check failed. */
 uint8_t *ring3_pages(unsigned n);
 void ring3_protect(void *page, ULONG protect);
 void ring3_free(void *pages);

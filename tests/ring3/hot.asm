@@ -2,7 +2,7 @@
 ; Three loops side by side, for a histogram: four instructions an iteration each.
 section .text
 
-; uint64_t hot_mix(uint64_t iterations), hot_add(..), hot_turn(..); hot_end is behind them
+; uint64_t hot_mix(uint64_t iterations), hot_add(..), hot_turn(..); hot_end is after them
 global hot_mix, hot_add, hot_turn, hot_end
 align 64
 hot_mix:

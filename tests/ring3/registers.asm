@@ -1,6 +1,6 @@
 ; SPDX-License-Identifier: MIT
 ; An exception with every register known: the argument points to 15 values, of RAX RCX RDX RBX RBP
-; RSI RDI R8 to R15, which are loaded, and replaced by what they are behind the exception; a
+; RSI RDI R8 to R15, which are loaded, and replaced by what they are after the exception; a
 ; sixteenth becomes RFLAGS.
 %include "kernel/base/registers.inc"
 section .text

@@ -62,7 +62,7 @@ TEST_USER(tp_input, set_information, "information that the caller cannot read is
         CHECK_STATUS(ZwSetInformationThread(ME, CLASS, pointer(ring3_bad_addresses[i]), INFO_SIZE),
                      STATUS_ACCESS_VIOLATION);
     for (unsigned inside = 1; inside < INFO_SIZE;
-         inside++) { /* a part of it in the hole behind the page */
+         inside++) { /* a part of it in the hole after the page */
         memcpy(end - inside, &on, inside);
         CHECK_STATUS(ZwSetInformationThread(ME, CLASS, end - inside, INFO_SIZE),
                      STATUS_ACCESS_VIOLATION);

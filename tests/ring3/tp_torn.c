@@ -56,7 +56,7 @@ static bool read_until(unsigned instructions, ULONG flags)
     over = false;
     begin_to_step();
     NTSTATUS status = RtlReadThreadProfilingData(&block, flags, &data);
-    over = true; /* the step behind this is the last */
+    over = true; /* the step after this is the last */
     CHECK_STATUS(status, STATUS_SUCCESS);
     CHECK_EQ(data.CycleTime >> 60, data.ContextSwitchCount); /* both of one attempt */
     CHECK_EQ(data.WaitReasonBitMap & block.WaitReasonBitMap, 0);

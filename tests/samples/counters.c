@@ -22,7 +22,7 @@ typedef struct {
 #define SELECT_ENABLE (1u << 22)
 #define INTEL_SELECT 0x186
 #define INTEL_GLOBAL_CONTROL 0x38f
-#define AMD_SELECT 0xc0010200 /* each with its counter behind it */
+#define AMD_SELECT 0xc0010200 /* each with its counter after it */
 #define AMD_GLOBAL_CONTROL 0xc0000301
 
 static const struct {

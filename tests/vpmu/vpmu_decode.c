@@ -138,7 +138,7 @@ static void each_instruction(const struct events *events)
     }
 }
 
-/* lab_loop: DEC and JNZ, 2 n instructions; RET behind. */
+/* lab_loop: DEC and JNZ, 2 n instructions; RET after. */
 static void prediction(const struct events *events)
 {
     uint64_t n = test_long() ? 1000 : 200;
@@ -199,7 +199,7 @@ static void thresholds(const struct events *events)
     CHECK_EQ(count_decoded(branches, THRESHOLD(2), lab_loop, n), 0);
     CHECK_EQ(count_decoded(branches, THRESHOLD(1) | INVERT, lab_loop, n), all - some);
     CHECK_EQ(count_decoded(branches, THRESHOLD(2) | INVERT, lab_loop, n), all);
-    /* CALL; each JNZ behind its DEC; RET directly behind the last JNZ. */
+    /* CALL; each JNZ after its DEC; RET directly after the last JNZ. */
     CHECK_EQ(count_decoded(branches, EDGE, lab_loop, n), 1 + n);
     CHECK_EQ(count_decoded(0xc0, EDGE, lab_loop, n),
              1 + vpmu_quirk("emulraw")); /* the WRMSR beside the loop */

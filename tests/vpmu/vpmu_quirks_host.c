@@ -104,7 +104,7 @@ VPMU_TEST(vpmu_quirks, far, "a far transfer adds what the quirk says, else nothi
     CHECK_EQ(added, 10 * (vpmu_quirk("far") + vpmu_quirk("vmrun")));
 }
 
-/* The longest from SMI to SMI, in us. Each is a period behind the last, and comes when the CPU
+/* The longest from SMI to SMI, in us. Each is a period after the last, and comes when the CPU
  * enters its guest again: after the host's work, and the iterations of all other CPUs (token.c: of
  * 230,000 instructions; without an instruction clock of a tick). */
 #define HOST_US 25u

@@ -148,7 +148,7 @@ VPMU_TEST(vpmu_quirks, wrap0,
     }
 }
 
-/* Counted behind the PMI until the counter froze. */
+/* Counted after the PMI until the counter froze. */
 VPMU_TEST(vpmu_quirks, freeze_lag,
           "counters freeze as many instructions after a PMI as the quirk says, else at once")
 {

@@ -70,7 +70,7 @@ VPMU_TEST(vpmu_v6, gaps, "registers, RDPMC and control bits are those of the bit
     }
 }
 
-/* One counter behind three addresses; written in full at 1900h, with no bit beyond its width. */
+/* One counter at three addresses; written in full at 1900h, with no bit beyond its width. */
 VPMU_TEST(vpmu_v6, aliases, "the registers at 1900h are the same as the old ones")
 {
     SKIP_WITHOUT_V6();
