@@ -319,7 +319,7 @@ static void set_later(unsigned iteration)
 
 static void hand_over(void *number)
 {
-    uint64_t iterations = test_long() ? WAITS_NS / sched_tick_ns() : 3 * PLACES;
+    uint64_t iterations = test_long() ? WAITS_NS / sched_tick_ns() : PLACES;
     bool sets = (uint64_t)number % 2;
     /* The last event that is set is there for who waits then: he goes on until one was. */
     for (unsigned i = 0;
