@@ -149,14 +149,6 @@ uint64_t pmu_common_mask(struct cpu_set among, unsigned ctr)
     return common;
 }
 
-uint64_t pmu_common_counters_for(struct cpu_set among, enum pmu_event event)
-{
-    uint64_t common = all_if_any(among);
-    FOR_EACH_KIND(kind, among)
-        common &= pmu_counters_for(kind, event);
-    return common;
-}
-
 /* --- Printing. --- */
 
 static bool is_of(unsigned cpu, const struct pmu_kind *kind)

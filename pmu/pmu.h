@@ -198,12 +198,11 @@ static inline unsigned pmu_kind_number(const struct pmu_kind *pmu)
 
 /* Properties of the running CPUs of a mask; 0 if there are none. In this order: their kinds, as
  * bits of pmu_kind_number; the counters that work on all of them, or on some; the bits that a
- * counter has on all; the counters that can count the event on all, each CPU by its own table. */
+ * counter has on all. */
 uint32_t pmu_kinds_of(struct cpu_set among);
 uint64_t pmu_common_counters(struct cpu_set among);
 uint64_t pmu_some_counters(struct cpu_set among);
 uint64_t pmu_common_mask(struct cpu_set among, unsigned ctr);
-uint64_t pmu_common_counters_for(struct cpu_set among, enum pmu_event event);
 
 /* Called by each CPU when it starts, one after the other, interrupts off, exception handlers in
  * place. Detects the kind by this CPU's own CPUID, resets the PMU and, if the kind is new, tests

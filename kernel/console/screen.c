@@ -7,7 +7,6 @@
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
-#include "kernel/console/qr.h"
 #include "kernel/mm/vm.h"
 
 #define COLUMNS_MAX 160
@@ -152,80 +151,72 @@ void screen_clear(void)
     flush_screen();
 }
 
-/* --- A picture beside the text: a QR code at the screen's right edge. --- */
+/* --- A picture of squares beside the text, at the screen's right edge. --- */
 
 #define TEXT_COLUMNS_MIN 30u /* beside it */
-#define MARGIN_TEXT 2u /* modules around it; characters leave no space for the standard's four */
+#define MARGIN_TEXT 2u       /* squares around it; characters leave no space for a QR code's four */
 #define MARGIN_PIXELS 4u
-#define MODULE_MIN 3u /* pixels */
+#define SQUARE_MIN 3u /* pixels */
 
-/* The side of a module in pixels; on a screen of characters 1; 0: the code does not fit. */
-static unsigned module_size(unsigned version)
+/* The side of a square in pixels; on a screen of characters 1; 0: the picture does not fit. */
+static unsigned square_size(unsigned side)
 {
-    unsigned size = QR_SIZE(version);
+    if (device.kind == SCREEN_NONE)
+        return 0;
     if (device.kind == SCREEN_TEXT)
-        return size + 2 * MARGIN_TEXT < 2 * rows &&
-               size + 2 * MARGIN_TEXT + TEXT_COLUMNS_MIN < columns;
+        return side + 2 * MARGIN_TEXT < 2 * rows &&
+               side + 2 * MARGIN_TEXT + TEXT_COLUMNS_MIN < columns;
     unsigned high = device.height / 2, across = device.width * 3 / 8;
-    unsigned module = (high < across ? high : across) / (size + 2 * MARGIN_PIXELS);
-    return module >= MODULE_MIN ? module : 0;
+    unsigned square = (high < across ? high : across) / (side + 2 * MARGIN_PIXELS);
+    return square >= SQUARE_MIN ? square : 0;
 }
 
-size_t screen_qr_capacity(void)
+bool screen_picture_fits(unsigned side) { return square_size(side) != 0; }
+
+/* False around the picture. */
+static bool is_dark(const uint64_t *picture, unsigned side, unsigned x, unsigned y)
 {
-    unsigned version = device.kind == SCREEN_NONE ? 0 : QR_VERSION_MAX;
-    while (version && !module_size(version))
-        version--;
-    return qr_capacity(version);
+    return x < side && y < side && picture[y] >> x & 1;
 }
 
-/* Two modules in a character: light ones have the letter's colour. */
-static void qr_characters(const uint64_t *code, unsigned side)
+/* Two squares in a character: light ones have the letter's colour. */
+static void picture_characters(const uint64_t *picture, unsigned side)
 {
     static const uint8_t halves[] = { 0xdb, 0xdc, 0xdf,
                                       ' ' }; /* of code page 437; bit 0: the upper is dark */
-    for (unsigned y = 0; y < side; y += 2)
-        for (unsigned x = 0; x < side; x++) {
-            unsigned dark = 0;
-            for (unsigned half = 0; half < 2; half++) {
-                unsigned at_x = x - MARGIN_TEXT, at_y = y + half - MARGIN_TEXT;
-                if (at_x < QR_SIZE_MAX && at_y < QR_SIZE_MAX)
-                    dark |= (unsigned)(code[at_y] >> at_x & 1) << half;
-            }
-            wanted[y / 2][columns - side + x] = (uint16_t)(SCREEN_GREY << 8 | halves[dark]);
+    unsigned all = side + 2 * MARGIN_TEXT;
+    for (unsigned y = 0; y < all; y += 2)
+        for (unsigned x = 0; x < all; x++) {
+            unsigned dark = is_dark(picture, side, x - MARGIN_TEXT, y - MARGIN_TEXT) |
+                            is_dark(picture, side, x - MARGIN_TEXT, y + 1 - MARGIN_TEXT) << 1;
+            wanted[y / 2][columns - all + x] = (uint16_t)(SCREEN_GREY << 8 | halves[dark]);
             touch_rows(y / 2);
         }
+    wide = columns - all - 1;
     flush_screen();
 }
 
-static void qr_pixels(const uint64_t *code, unsigned side, unsigned module)
+static void picture_pixels(const uint64_t *picture, unsigned side)
 {
-    for (unsigned y = 0; y < side; y++)
-        for (unsigned x = 0; x < side; x++) {
-            unsigned at_x = x - MARGIN_PIXELS, at_y = y - MARGIN_PIXELS;
-            bool dark = at_x < QR_SIZE_MAX && at_y < QR_SIZE_MAX && code[at_y] >> at_x & 1;
-            framebuffer_square(device.width - (side - x) * module, y * module, module,
+    unsigned all = side + 2 * MARGIN_PIXELS, square = square_size(side);
+    for (unsigned y = 0; y < all; y++)
+        for (unsigned x = 0; x < all; x++) {
+            bool dark = is_dark(picture, side, x - MARGIN_PIXELS, y - MARGIN_PIXELS);
+            framebuffer_square(device.width - (all - x) * square, y * square, square,
                                dark ? 0 : 15);
         }
+    unsigned left = framebuffer_columns(device.width - all * square) - 1;
+    wide = left < columns ? left : columns;
 }
 
-void screen_qr(const char *text)
+void screen_picture(const uint64_t *picture, unsigned side)
 {
-    uint64_t code[QR_SIZE_MAX];
-    unsigned version = device.kind == SCREEN_NONE ? 0 : qr_encode(text, code);
-    unsigned module = version ? module_size(version) : 0;
-    if (!module || !reachable())
+    if (!screen_picture_fits(side) || !reachable())
         return;
-    if (device.kind == SCREEN_TEXT) {
-        unsigned side = QR_SIZE(version) + 2 * MARGIN_TEXT;
-        qr_characters(code, side);
-        wide = columns - side - 1;
-    } else {
-        unsigned side = QR_SIZE(version) + 2 * MARGIN_PIXELS;
-        qr_pixels(code, side, module);
-        unsigned left = framebuffer_columns(device.width - side * module) - 1;
-        wide = left < columns ? left : columns;
-    }
+    if (device.kind == SCREEN_TEXT)
+        picture_characters(picture, side);
+    else
+        picture_pixels(picture, side);
 }
 
 bool screen_has_room(size_t length)

@@ -27,11 +27,11 @@ void screen_print(const struct screen *screen, const char *none);
 void screen_map(void);
 /* Clears the screen; text fills it from edge to edge again. */
 void screen_clear(void);
-/* How many bytes a QR code beside text can hold here; 0: no space for one. */
-size_t screen_qr_capacity(void);
-/* Draws one at the right edge; until screen_clear, lines end before it and must not scroll. Nothing
- * happens if the text is longer than screen_qr_capacity. */
-void screen_qr(const char *text);
+/* Whether a picture of so many squares a side, at most 64, leaves space for text. */
+bool screen_picture_fits(unsigned side);
+/* Draws one at the right edge, bit x of picture[y]: that square is dark; until screen_clear, lines
+ * end before it and must not scroll. Nothing happens where it does not fit. */
+void screen_picture(const uint64_t *picture, unsigned side);
 /* Whether a line of so many characters, and one more below it, can be printed without scrolling. */
 bool screen_has_room(size_t length);
 /* Sets what decides the colour of a line: it gets each line when that is complete, cut to

@@ -15,6 +15,7 @@
 #include "kernel/ke/thread.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/user.h"
+#include "tests/harness/kinds.h"
 
 static uint32_t instructions_index, cycles_index;
 static bool has_cycles;
@@ -32,7 +33,7 @@ static void start_cycles(void *argument)
 
 void cost_begin(unsigned ctr)
 {
-    uint64_t free = hal_counters_available(SMP_ALL) & pmu_common_counters_for(SMP_ALL, PMU_CYCLES);
+    uint64_t free = hal_counters_available(SMP_ALL) & common_counters_for(SMP_ALL, PMU_CYCLES);
     instructions_index = pmu_rdpmc_index(ctr);
     has_cycles = (free & (free - 1)) != 0; /* one stays free, to be allocated */
     if (!has_cycles)

@@ -8,6 +8,7 @@
 #include "kernel/ke/thread_profiling.h"
 #include "kernel/profiling/counter_config.h"
 #include "tests/harness/test.h"
+#include "tests/harness/kinds.h"
 
 /* A PHYSICAL_COUNTER_RESOURCE_LIST with room for more than one descriptor. */
 struct list {
@@ -40,7 +41,7 @@ static bool choose_counters(const enum pmu_event *events, unsigned n, uint64_t a
 {
     if (!n)
         return true;
-    for (uint64_t rest = available & pmu_common_counters_for(SMP_ALL, events[0]); rest;
+    for (uint64_t rest = available & common_counters_for(SMP_ALL, events[0]); rest;
          rest &= rest - 1) {
         ctrs[0] = (unsigned)__builtin_ctzll(rest);
         if (choose_counters(events + 1, n - 1, available & ~PMU_BIT(ctrs[0]), ctrs + 1))

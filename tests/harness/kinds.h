@@ -8,10 +8,20 @@
 
 static inline uint64_t common_counters(void) { return pmu_common_counters(EVERYWHERE); }
 
+/* Counters that count the event on all of these CPUs, each by its own table. */
+static inline uint64_t common_counters_for(struct cpu_set among, enum pmu_event event)
+{
+    uint64_t common = pmu_common_counters(among);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        if (cpu_set_has(&among, cpu))
+            common &= pmu_counters_for(pmu_of(cpu), event);
+    return common;
+}
+
 /* Counters that count instructions on every CPU. */
 static inline uint64_t common_instructions(void)
 {
-    return pmu_common_counters_for(EVERYWHERE, PMU_INSTRUCTIONS);
+    return common_counters_for(EVERYWHERE, PMU_INSTRUCTIONS);
 }
 
 static inline bool first_of_kind(unsigned cpu)

@@ -14,6 +14,7 @@
 #include "kernel/ke/sched.h"
 #include "kernel/mm/phys.h"
 #include "pmu/pmu.h"
+#include "tests/harness/qr.h"
 
 #define KEPT_MAX 12
 
@@ -188,14 +189,26 @@ static void code_text(const struct summary *s, const char *verdict, uint64_t byt
     add_text(text, size, "\n%s", cpu_features.name);
 }
 
+/* The largest code that the screen has space for; 0: none. */
+static unsigned code_version(void)
+{
+    unsigned version = QR_VERSION_MAX;
+    while (version && !screen_picture_fits(QR_SIZE(version)))
+        version--;
+    return version;
+}
+
 static void show_code(const struct summary *s, const char *verdict, uint64_t bytes, uint32_t crc)
 {
     char text[256];
-    size_t room = screen_qr_capacity();
-    if (room < 100 || room >= sizeof text)
+    uint64_t code[QR_SIZE_MAX];
+    size_t capacity = qr_capacity(code_version());
+    if (capacity < 100 || capacity >= sizeof text)
         return;
-    code_text(s, verdict, bytes, crc, text, room + 1);
-    screen_qr(text);
+    code_text(s, verdict, bytes, crc, text, capacity + 1);
+    unsigned version = qr_encode(text, code);
+    if (version)
+        screen_picture(code, QR_SIZE(version));
 }
 
 /* Lines that have no room are only counted: above them the page stays. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* For tests/host/report.t, on the host: the QR code of its argument as a picture (PBM), four pixels
  * a module. */
-#include "kernel/console/qr.h"
+#include "tests/harness/qr.h"
 #include <stdio.h>
 
 #define MODULE 4u

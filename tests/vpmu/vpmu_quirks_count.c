@@ -11,6 +11,7 @@
 #include "tests/ring3/vpmu_quirks.h"
 #include "tests/harness/user.h"
 #include "tests/harness/vpmu.h"
+#include "tests/harness/kinds.h"
 
 #define ITERATIONS 1000u
 #define THRESHOLD(n) ((uint64_t)(n) << 24)
@@ -120,6 +121,6 @@ TEST(vpmu_quirks, irq3,
     if (!vpmu_quirk("irq3") && !test_long())
         return; /* each branch is decoded */
     check_traps(PMU_BRANCHES, vpmu_quirk("irq3"));
-    if (pmu_common_counters_for(SMP_ALL, PMU_CONDITIONAL_BRANCHES))
+    if (common_counters_for(SMP_ALL, PMU_CONDITIONAL_BRANCHES))
         check_traps(PMU_CONDITIONAL_BRANCHES, 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Data, their Reed-Solomon codes, and where the standard puts each bit. */
-#include "kernel/console/qr.h"
+#include "tests/harness/qr.h"
 #include <stdbool.h>
 #include "kernel/base/string.h"
 
