@@ -90,7 +90,8 @@ static bool opens_guard(const struct trap_frame *frame, uint64_t fault_address)
     return NT_SUCCESS(status);
 }
 
-/* The line of a device that nobody drives came by INT 29h's gate. As any such it is let pass. */
+/* Vector 29h is INT 29h's gate, and a device that nobody drives may interrupt by it. Such an
+ * interrupt is ignored, as those of other vectors are. */
 static bool is_stray(const struct trap_frame *frame)
 {
     if (frame->vector != EXC_FAST_FAIL || !apic_is_in_service(INT_FAST_FAIL))

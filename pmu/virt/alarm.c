@@ -110,9 +110,9 @@ static bool may_have_rung(const struct vcpu *v)
     return at && rdtsc() + UNSURE * alarm_tick >= at;
 }
 
-/* The last owner's alarm must not go off later, as ours, nor ours before it comes to us: so this
- * comes before the new time. If it has gone off, the last owner takes its NMI during a PAUSE, most
- * often the first. */
+/* Directs the alarm from its last owner to this CPU. This comes before the new time is set, so that
+ * no old alarm goes off here, and no new one there. If the old one has gone off already, its owner
+ * takes the NMI during a PAUSE, most often the first. */
 static void take_over(struct vcpu *v)
 {
     alarm_after(FAR);

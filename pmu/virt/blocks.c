@@ -30,18 +30,18 @@ static struct room room = { parts, code };
 static unsigned block_count = 1;
 static uint16_t block_index[1 << INDEX_BITS]; /* by hashed RIP; then the next free entry */
 
-/* Where pages are; a tag is the page's address and the turn. */
+/* Where pages are; a tag is the page's address and the turn: which execution of blocks it was. */
 static struct place {
     uint64_t tag;
     uint8_t *host;
 } places[ACCESSES][PLACES];
 static uint64_t turn;
 
-/* Pages of the host that hold code of this turn, by the low bits of their numbers, with the turn;
- * of several with the same low bits the turn alone. */
+/* Pages of the host that hold code which this turn executed: a table by the low bits of their
+ * numbers, each entry a tag. Where several pages have the same low bits, the turn alone. */
 static uint64_t code_pages[PLACES];
 
-/* Of this turn. */
+/* What this turn has counted and executed. */
 static struct sums sums;
 static uint64_t executed;
 
