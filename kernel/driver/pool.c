@@ -14,19 +14,24 @@
 #include "kernel/mm/phys.h"
 
 #define MAGIC 0x4c4f4f50u
+#define MAGIC_FREE 0x65657246u
+#define GUARD 0xb7 /* in bytes after each block */
+#define GUARD_LEAST 8u
+#define GUARD_MOST 64u
 #define SMALLEST 64u
 #define CLASSES 6u /* 64 to 2048 bytes, header and all */
 #define POOL_FLAG_NON_PAGED 0x40ul
 #define POOL_FLAG_NON_PAGED_EXECUTE 0x80ul
 #define POOL_FLAG_PAGED 0x100ul
 
+/* Who writes beyond the block before it overwrites the magic number first. */
 struct block {
-    LIST_ENTRY list; /* of those in use, or of the free ones of a class */
+    uint32_t magic, tag;
     uint64_t where;
-    uint64_t size; /* asked for */
-    uint32_t tag, magic;
+    uint64_t size;  /* asked for */
     uint32_t class; /* CLASSES: pages */
     uint32_t pages;
+    LIST_ENTRY list; /* of those in use, or of the free ones of a class */
 };
 _Static_assert(sizeof(struct block) == 48, "16 divides it");
 
@@ -34,11 +39,19 @@ static struct lock pool_lock = LOCK("pool", DISPATCH_LEVEL);
 static LIST_ENTRY used = { &used, &used };
 static struct block *free_blocks[CLASSES]; /* by list.Flink */
 
+static void check_header(const struct block *b, uint32_t magic)
+{
+    if (b->magic != magic)
+        bug_check(BAD_POOL_HEADER, (uint64_t[]){ 0x20, (uint64_t)b, 0, 0 },
+                  "a block's header is overwritten: somebody wrote beyond the block before it");
+}
+
 static bool make_blocks(uint32_t class)
 {
     uint8_t *page = phys_alloc(1);
     for (uint32_t at = 0; page && at < PAGE_SIZE; at += SMALLEST << class) {
         struct block *b = (struct block *)(page + at);
+        b->magic = MAGIC_FREE;
         b->list.Flink = (LIST_ENTRY *)free_blocks[class];
         free_blocks[class] = b;
     }
@@ -52,6 +65,7 @@ static struct block *take_small(uint32_t class)
     struct block *b = free_blocks[class];
     free_blocks[class] = (struct block *)b->list.Flink;
     kasan_unpoison(b, SMALLEST << class);
+    check_header(b, MAGIC_FREE);
     memset(b, 0, SMALLEST << class);
     b->class = class;
     return b;
@@ -76,19 +90,53 @@ static size_t block_capacity(const struct block *b)
                               : (size_t)(b->pages - 1) * PAGE_SIZE;
 }
 
+static size_t guard_size(const struct block *b)
+{
+    size_t left = block_capacity(b) - b->size;
+    return left < GUARD_MOST ? left : GUARD_MOST;
+}
+
+/* Whether somebody has written there. */
+static bool guard_changed(const struct block *b)
+{
+    const uint8_t *guard = (const uint8_t *)(b + 1) + b->size;
+    const size_t size = guard_size(b);
+    bool changed = false;
+    kasan_unpoison(guard, size);
+    for (size_t i = 0; i < size; i++)
+        changed |= guard[i] != GUARD;
+    kasan_poison(guard, size, KASAN_BEHIND);
+    return changed;
+}
+
+static void print_block(char *text, size_t capacity, const struct block *b)
+{
+    char place[96], tag[5] = "";
+    for (unsigned i = 0; i < 4; i++) {
+        const char c = (char)(b->tag >> 8 * i);
+        tag[i] = c >= ' ' && c <= '~' ? c : '.';
+    }
+    driver_place(b->where, place, sizeof place);
+    print_to(text, capacity, "pool '%s', %lu bytes, from %s", tag, b->size,
+             *place ? place : "the kernel");
+}
+
 /* Zeroed, as all pool here. */
 static void *allocate_block(uint64_t where, uint64_t size, uint32_t tag)
 {
     uint32_t class = 0;
-    while (class < CLASSES && size > (SMALLEST << class) - sizeof(struct block))
+    while (class < CLASSES && size + GUARD_LEAST > (SMALLEST << class) - sizeof(struct block))
         class ++;
+    if (size > size + GUARD_LEAST)
+        return NULL;
     KIRQL irql = lock_acquire(&pool_lock);
-    struct block *b = class < CLASSES ? take_small(class) : take_pages(size);
+    struct block *b = class < CLASSES ? take_small(class) : take_pages(size + GUARD_LEAST);
     if (b) {
         b->where = where;
         b->size = size;
         b->tag = tag;
         b->magic = MAGIC;
+        memset((uint8_t *)(b + 1) + size, GUARD, guard_size(b));
         kasan_poison(b + 1, block_capacity(b), KASAN_BEHIND);
         kasan_unpoison(b + 1, size);
         InsertTailList(&used, &b->list);
@@ -99,9 +147,11 @@ static void *allocate_block(uint64_t where, uint64_t size, uint32_t tag)
 
 static bool is_used(const struct block *block)
 {
-    for (const LIST_ENTRY *e = used.Flink; e != &used; e = e->Flink)
+    for (const LIST_ENTRY *e = used.Flink; e != &used; e = e->Flink) {
+        check_header(CONTAINING_RECORD(e, struct block, list), MAGIC);
         if (e == &block->list)
             return true;
+    }
     return false;
 }
 
@@ -115,8 +165,15 @@ static void free_block(void *p, uint32_t tag)
     if (tag && tag != b->tag)
         bug_check(BAD_POOL_CALLER, (uint64_t[]){ 0x0a, (uint64_t)p, b->tag, tag },
                   "freed memory with another tag than it was allocated with");
+    if (guard_changed(b)) {
+        char words[160] = "wrote beyond ";
+        print_block(words + 13, sizeof words - 13, b);
+        bug_check_at(b->where, SPECIAL_POOL_DETECTED_MEMORY_CORRUPTION,
+                     (uint64_t[]){ (uint64_t)p, b->size, 0, 0x23 }, words);
+    }
     RemoveEntryList(&b->list);
     if (b->class < CLASSES) {
+        b->magic = MAGIC_FREE;
         kasan_unpoison(b + 1, block_capacity(b));
         memset(b + 1, 0xdd, block_capacity(b));
         kasan_poison(b + 1, block_capacity(b), KASAN_FREED);
@@ -173,23 +230,17 @@ void pool_free_for(void *p, uint32_t tag) { free_block(p, tag); }
 void *pool_allocate(uint64_t size) { return allocate_block(0, size, 1); }
 void pool_free(void *p) { free_block(p, 1); }
 
-static char tag_char(uint32_t tag, unsigned i)
-{
-    char c = (char)(tag >> 8 * i);
-    return c >= ' ' && c <= '~' ? c : '.';
-}
-
 unsigned pool_left(const struct driver *driver)
 {
     unsigned count = 0;
     for (const LIST_ENTRY *e = used.Flink; e != &used; e = e->Flink) {
         const struct block *b = CONTAINING_RECORD(e, struct block, list);
-        char place[96];
+        char text[160];
         if (driver_at(b->where) != driver)
             continue;
-        driver_place(b->where, place, sizeof place);
-        print("# %s left pool '%c%c%c%c', %lu bytes, from %s\n", driver->name, tag_char(b->tag, 0),
-              tag_char(b->tag, 1), tag_char(b->tag, 2), tag_char(b->tag, 3), b->size, place);
+        print_block(text, sizeof text, b);
+        print("# %s left %s%s\n", driver->name, text,
+              guard_changed(b) ? ", and wrote beyond it" : "");
         count++;
     }
     return count;

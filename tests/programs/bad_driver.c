@@ -67,6 +67,22 @@ static VOID bad_tag(VOID)
     ExFreePoolWithTag(p, 'tneT');
 }
 
+static VOID bad_overrun(VOID)
+{
+    UCHAR *p = ExAllocatePoolWithTag(NonPagedPool, 100, 'revO');
+    p[100] = 1;
+    ExFreePoolWithTag(p, 'revO');
+}
+
+static VOID bad_header(VOID)
+{
+    UCHAR *high = ExAllocatePoolWithTag(NonPagedPool, 1500, 'revO');
+    UCHAR *low = ExAllocatePoolWithTag(NonPagedPool, 1500, 'revO');
+    if (low < high)
+        RtlZeroMemory(low, (SIZE_T)(high - low) - 40); /* 8 bytes of the other's header */
+    ExFreePoolWithTag(high, 'revO');
+}
+
 static VOID bad_irql(VOID)
 {
     KIRQL irql;
@@ -273,6 +289,7 @@ static const struct {
     { L"no_irp", bad_no_irp },   { L"no_device", bad_no_device }, { L"left_irp", bad_left_irp },
     { L"tag", bad_tag },         { L"mutex", bad_mutex },         { L"release", bad_release },
     { L"requeue", bad_requeue }, { L"unqueue", bad_unqueue },     { L"check", bad_check },
+    { L"overrun", bad_overrun }, { L"header", bad_header },
 };
 
 static BOOLEAN ends_with(PUNICODE_STRING String, const WCHAR *End)
