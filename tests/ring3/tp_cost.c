@@ -49,7 +49,7 @@ static inline void read_once(enum what what, HANDLE profile, uint32_t selector)
     static PERFORMANCE_DATA data = { .Size = sizeof data, .Version = PERFORMANCE_DATA_VERSION };
     uint64_t value;
     if (what == DATA) {
-        RtlReadThreadProfilingData(profile, ALL, &data);
+        ReadThreadProfilingData(profile, ALL, &data);
     } else if (what == RAW) {
         value = __readpmc(selector);
         asm volatile("" : : "r"(value));

@@ -140,48 +140,76 @@ static void read_block_counters(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DAT
 
 /* Reads the counters in the usual case: the first elements, all configured, one width. False: it is
  * another case. */
-static inline bool read_plain(PTHREAD_PERFORMANCE_DATA block, PPERFORMANCE_DATA data)
+static inline bool read_plain(const THREAD_PERFORMANCE_DATA *block, PPERFORMANCE_DATA data)
 {
-    uint64_t left = block->HardwareCounters & ALL_ELEMENTS;
-    ULONG lack = block->CycleTime.Index;
-    if (!left || left & (left + 1) || left >> (block->HwCountersCount & 31) || lack > 0xff)
+    ULONG mask = block->HardwareCounters & ALL_ELEMENTS, lack = block->CycleTime.Index;
+    ULONG n = (ULONG)__builtin_ctz(mask + 1);
+    if (!mask || mask & (mask + 1) || n > block->HwCountersCount || lack > 0xff)
         return false;
+    data->HwCountersCount = (BYTE)n;
     const COUNTER_READING *c = block->HwCounters;
     HARDWARE_COUNTER_DATA *d = data->HwCounters;
     uint64_t width = ~UINT64_C(0) >> (lack & 63);
-    do {
-        *d++ = (HARDWARE_COUNTER_DATA){ PMCCounter, 0, count_of_counter(c, width) };
-        c++;
-    } while (left >>= 1);
-    data->HwCountersCount = (BYTE)(d - data->HwCounters);
+    do
+        *d++ = (HARDWARE_COUNTER_DATA){ PMCCounter, 0, count_of_counter(c++, width) };
+    while (mask >>= 1);
     return true;
 }
 
-/* Reads what is not a counter and ends an attempt. Wait reasons accumulate, because reading clears
- * them in the block. False: a switch or a migration interrupted the attempt. */
+/* Reads what is not a counter and ends an attempt.
+ * False: a switch or a migration interrupted it. */
 static inline bool finish_attempt(PTHREAD_PERFORMANCE_DATA block, ULONG flags,
                                   PPERFORMANCE_DATA data, uint64_t update)
 {
     data->CycleTime = block->CycleTime.Total + __rdtsc() - block->CycleTime.Start;
     if (flags & READ_THREAD_PROFILING_FLAG_DISPATCHING) {
         data->ContextSwitchCount = block->ContextSwitches;
-        data->WaitReasonBitMap |=
-            __atomic_exchange_n(&block->WaitReasonBitMap, 0, __ATOMIC_ACQ_REL);
+        data->WaitReasonBitMap = __atomic_exchange_n(&block->WaitReasonBitMap, 0, __ATOMIC_ACQ_REL);
     }
     return __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE) == update;
+}
+
+/* The next attempt must find the wait reasons that this one has taken. */
+static inline void undo_attempt(PTHREAD_PERFORMANCE_DATA block, ULONG flags, PPERFORMANCE_DATA data)
+{
+    if (flags & READ_THREAD_PROFILING_FLAG_DISPATCHING)
+        __atomic_fetch_or(&block->WaitReasonBitMap, data->WaitReasonBitMap, __ATOMIC_ACQ_REL);
+    data->RetryCount++;
 }
 
 /* The general case: any elements. */
 static __attribute__((noinline)) NTSTATUS read_general(PTHREAD_PERFORMANCE_DATA block, ULONG flags,
                                                        PPERFORMANCE_DATA data)
 {
-    for (;; data->RetryCount++) {
+    for (;; undo_attempt(block, flags, data)) {
         uint64_t update = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
-        if (flags & READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
-            read_block_counters(block, data);
+        read_block_counters(block, data);
         if (finish_attempt(block, flags, data, update))
             return STATUS_SUCCESS;
     }
+}
+
+static NTSTATUS repeat_usual(PTHREAD_PERFORMANCE_DATA block, ULONG flags, PPERFORMANCE_DATA data);
+
+/* Every attempt must be the same code, because a program subtracts what a reading executes after
+ * RDPMC. A loop would make the compiler keep more registers, which costs the first attempt, nearly
+ * always the only one. */
+static __attribute__((noinline)) NTSTATUS read_usual(PTHREAD_PERFORMANCE_DATA block, ULONG flags,
+                                                     PPERFORMANCE_DATA data)
+{
+    uint64_t update = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
+    if (flags & READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS && !read_plain(block, data))
+        return read_general(block, flags, data);
+    if (finish_attempt(block, flags, data, update))
+        return STATUS_SUCCESS;
+    return repeat_usual(block, flags, data);
+}
+
+static __attribute__((noinline)) NTSTATUS repeat_usual(PTHREAD_PERFORMANCE_DATA block, ULONG flags,
+                                                       PPERFORMANCE_DATA data)
+{
+    undo_attempt(block, flags, data);
+    return read_usual(block, flags, data);
 }
 
 #define FLAG_MASK                                                                                  \
@@ -201,19 +229,6 @@ NTSTATUS RtlReadThreadProfilingData(HANDLE PerformanceDataHandle, ULONG Flags,
     if (Flags & ~FLAG_MASK)
         return STATUS_INVALID_PARAMETER_2;
 
-    PTHREAD_PERFORMANCE_DATA block = PerformanceDataHandle;
     PerformanceData->RetryCount = PerformanceData->Reserved = 0;
-    if (Flags & READ_THREAD_PROFILING_FLAG_DISPATCHING)
-        PerformanceData->WaitReasonBitMap = 0;
-    for (;; PerformanceData->RetryCount++) {
-        uint64_t update = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
-        if (Flags & READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS &&
-            !read_plain(block, PerformanceData))
-            return read_general(block, Flags, PerformanceData);
-        if (finish_attempt(block, Flags, PerformanceData, update))
-            return STATUS_SUCCESS;
-        asm volatile(""
-                     : "+r"(Flags), "+r"(PerformanceData),
-                       "+r"(block)); /* repeats are rare: nothing to prepare */
-    }
+    return read_usual(PerformanceDataHandle, Flags, PerformanceData);
 }
