@@ -59,7 +59,7 @@ trap_return:
     jmp trap_leave
 
 ; NMI and double fault may come between SYSCALL and SWAPGS, with CS of ring 0 and GS of ring 3:
-; only the GS base itself tells. Ours is in the upper half.
+; only the GS base itself shows whose it is. The kernel's is in the upper half.
 align 16
 paranoid:
     push_all FRAME

@@ -27,7 +27,7 @@ static struct mutex image_mutex = MUTEX("images");
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c; }
 
-/* The first word, without folders. */
+/* The program's name, without folders. */
 static void set_name(struct image *image, const char *line)
 {
     unsigned n = 0;
@@ -43,7 +43,7 @@ static void set_name(struct image *image, const char *line)
 static void add_image(const char *line, const uint8_t *file, size_t size)
 {
     if (count == IMAGES_MAX) {
-        print("# image: no room for %s\n", line);
+        print("# image: no memory for %s\n", line);
         return;
     }
     struct image *image = &images[count++];

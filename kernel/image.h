@@ -38,7 +38,7 @@ const struct image *image_at(const struct process *process, uint64_t address);
 /* The address of what a prepared image exports, or 0. */
 uint64_t image_export(const struct image *image, const char *name);
 
-/* The service behind LoadLibrary: maps the image of this name, without its imports.
+/* The service of LoadLibrary: maps the image of this name, without its imports.
  * STATUS_ACCESS_VIOLATION; STATUS_DLL_NOT_FOUND; STATUS_INVALID_IMAGE_FORMAT, and one printed line;
  * image_map's. */
 NTSTATUS load_image(PCSTR Name, SIZE_T Length, PVOID *Base, PSIZE_T Size);

@@ -77,8 +77,8 @@ static void choose_policy(void)
         print("# counters=%s is no policy: accumulate or isolate\n", policy);
 }
 
-/* The decimal number at *text, which is moved behind it; false if there is none, or if it has more
- * than six digits. */
+/* The decimal number at *text, which is moved to after it; false if there is none, or if it has
+ * more than six digits. */
 static bool number(const char **text, unsigned *value)
 {
     const char *start = *text;
@@ -93,14 +93,14 @@ static bool number(const char **text, unsigned *value)
 /* The timer's period that was asked for, in nanoseconds; 0: the usual one. */
 static uint64_t choose_tick(void)
 {
-    char word[16];
-    const char *text = word;
+    char value[16];
+    const char *text = value;
     unsigned us;
-    if (!boot_option("tick", word, sizeof word))
+    if (!boot_option("tick", value, sizeof value))
         return 0;
     if (number(&text, &us) && !*text && us >= TICK_US_MIN && us <= TICK_US_MAX)
         return us * 1000ul;
-    print("# tick=%s is no period: %u to %u microseconds\n", word, TICK_US_MIN, TICK_US_MAX);
+    print("# tick=%s is no period: %u to %u microseconds\n", value, TICK_US_MIN, TICK_US_MAX);
     return 0;
 }
 
@@ -124,14 +124,14 @@ static bool choose_cpus(const char *text, unsigned *first, unsigned *last, unsig
 static void start_cpus(const struct acpi_info *acpi)
 {
     static struct smp_plan plan = { thread_create_idle, init_cpu, sched_idle, MAX_CPUS };
-    char word[32];
+    char value[32];
     unsigned first = 0, last = ~0u;
     if (boot_safe()) {
         print("# safe: one CPU only, no NMI\n");
         return;
     }
-    if (boot_option("cpus", word, sizeof word) && !choose_cpus(word, &first, &last, &plan.most))
-        print("# cpus=%s is neither a number nor a range FIRST-LAST of firmware's list\n", word);
+    if (boot_option("cpus", value, sizeof value) && !choose_cpus(value, &first, &last, &plan.most))
+        print("# cpus=%s is neither a number nor a range FIRST-LAST of firmware's list\n", value);
     smp_start(acpi, first, last, &plan);
 }
 

@@ -280,7 +280,7 @@ NTSTATUS NtFreeVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_T R
 
 /* --- Query. --- */
 
-/* The end of the pages behind `from` that have the same state and protection. */
+/* The end of the pages from `from` on that have the same state and protection. */
 static uint64_t run_end(const struct process *process, uint64_t from, uint64_t end, uint64_t first)
 {
     uint64_t entry, at = vm_next(process->pml4, from, end, &entry);

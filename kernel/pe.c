@@ -45,12 +45,12 @@ static const char *machine_fault(uint16_t machine, const uint8_t *optional, uint
     }
 }
 
-static const char *read_directories(struct pe *pe, const uint8_t *optional, uint16_t room)
+static const char *read_directories(struct pe *pe, const uint8_t *optional, uint16_t size)
 {
     uint32_t count = u32(optional + 108);
     if (count > PE_DIRECTORIES)
         count = PE_DIRECTORIES;
-    if (OPTIONAL_HEADER + 8 * count > room)
+    if (OPTIONAL_HEADER + 8 * count > size)
         return "has more directories than its header holds";
     for (uint32_t i = 0; i < count; i++)
         pe->directories[i] = (struct pe_directory){ u32(optional + OPTIONAL_HEADER + 8 * i),
@@ -64,9 +64,9 @@ static const char *read_directories(struct pe *pe, const uint8_t *optional, uint
     return pe->directories[CLR_DIRECTORY].size ? "is a .NET program" : NULL;
 }
 
-static const char *read_optional(struct pe *pe, const uint8_t *optional, uint16_t room)
+static const char *read_optional(struct pe *pe, const uint8_t *optional, uint16_t size)
 {
-    if (room < OPTIONAL_HEADER || u16(optional) != PE32_PLUS)
+    if (size < OPTIONAL_HEADER || u16(optional) != PE32_PLUS)
         return "is not of format PE32+";
     uint32_t alignment = u32(optional + 32), file_alignment = u32(optional + 36);
     pe->entry = u32(optional + 16);
@@ -90,7 +90,7 @@ static const char *read_optional(struct pe *pe, const uint8_t *optional, uint16_
     pe->size = (uint32_t)pages_up(pe->size);
     if (pe->entry >= pe->size)
         return "begins outside its image";
-    return read_directories(pe, optional, room);
+    return read_directories(pe, optional, size);
 }
 
 struct pe_section pe_section(const struct pe *pe, const uint8_t *file, unsigned i)
@@ -107,8 +107,8 @@ struct pe_section pe_section(const struct pe *pe, const uint8_t *file, unsigned 
     return section;
 }
 
-/* Sections lie behind the headers and each other, in the image and, if it is a file, in the file.
- */
+/* Sections lie after the headers and after each other, in the image and, if it is a file, in the
+ * file. */
 static const char *check_sections(const struct pe *pe, const uint8_t *file, uint64_t file_size)
 {
     uint64_t end = pe->packed ? pe->headers : pages_up(pe->headers);

@@ -47,7 +47,7 @@ struct pe_section {
 };
 
 /* Reads and checks the headers of a file, or of an image that is laid out. NULL, or what is wrong
- * with it: words that can follow its name. */
+ * with it: text that can follow its name. */
 const char *pe_open(struct pe *pe, const uint8_t *file, size_t size);
 const char *pe_open_image(struct pe *pe, const uint8_t *image, size_t size);
 struct pe_section pe_section(const struct pe *pe, const uint8_t *file, unsigned i);
@@ -85,7 +85,7 @@ enum pe_step { PE_END, PE_FOUND, PE_BROKEN };
 enum pe_step pe_next_import(const struct pe *pe, const uint8_t *image, struct pe_imports *at,
                             struct pe_import *import);
 
-/* A name of at most `room` - 1 characters for an address: by the file's symbol table. False: none.
- */
+/* A name of at most `capacity` - 1 characters for an address: by the file's symbol table. False:
+ * none. */
 bool pe_symbol(const struct pe *pe, const uint8_t *file, size_t size, uint32_t rva, char *name,
-               size_t room, uint32_t *offset);
+               size_t capacity, uint32_t *offset);

@@ -165,20 +165,20 @@ enum pe_step pe_next_import(const struct pe *pe, const uint8_t *image, struct pe
 
 /* --- Symbols. --- */
 
-/* Names of up to 8 characters stand in the entry, longer ones in the table of strings behind. */
+/* Names of up to 8 characters stand in the entry, longer ones in the table of strings after it. */
 static void copy_name(const uint8_t *entry, const uint8_t *strings, size_t room_there, char *name,
-                      size_t room)
+                      size_t capacity)
 {
     uint64_t at = u32(entry + 4);
     const uint8_t *from = u32(entry) ? entry : strings + (at < room_there ? at : 0);
     size_t left = u32(entry) ? 8 : at < room_there ? room_there - at : 0, i = 0;
-    for (; i + 1 < room && i < left && from[i] > ' ' && from[i] <= '~'; i++)
+    for (; i + 1 < capacity && i < left && from[i] > ' ' && from[i] <= '~'; i++)
         name[i] = (char)from[i];
     name[i] = 0;
 }
 
 bool pe_symbol(const struct pe *pe, const uint8_t *file, size_t size, uint32_t rva, char *name,
-               size_t room, uint32_t *offset)
+               size_t capacity, uint32_t *offset)
 {
     const uint8_t *best = NULL;
     if (pe->symbol_table > size || pe->symbols > (size - pe->symbol_table) / SYMBOL_SIZE)
@@ -199,7 +199,7 @@ bool pe_symbol(const struct pe *pe, const uint8_t *file, size_t size, uint32_t r
     }
     if (best) {
         const uint8_t *strings = table + (uint64_t)pe->symbols * SYMBOL_SIZE;
-        copy_name(best, strings, size - (size_t)(strings - file), name, room);
+        copy_name(best, strings, size - (size_t)(strings - file), name, capacity);
     }
     return best && *name;
 }

@@ -22,10 +22,10 @@ static uint64_t within(uint64_t value, uint64_t least, uint64_t most)
     return value < least ? least : value > most ? most : whole_pages(value);
 }
 
-static void copy_text(char *to, const char *from, size_t room)
+static void copy_text(char *to, const char *from, size_t capacity)
 {
     size_t n = strlen(from);
-    memcpy(to, from, n < room ? n : room - 1);
+    memcpy(to, from, n < capacity ? n : capacity - 1);
 }
 
 /* The PEB with what ntdll's loader has to know. */
@@ -118,7 +118,7 @@ const char *program_start(struct image *image, const char *line, struct process 
 
 /* --- Names of addresses. --- */
 
-static bool nearest_export(const struct image *image, uint32_t rva, char *name, size_t room,
+static bool nearest_export(const struct image *image, uint32_t rva, char *name, size_t capacity,
                            uint32_t *offset)
 {
     const char *candidate;
@@ -127,14 +127,14 @@ static bool nearest_export(const struct image *image, uint32_t rva, char *name, 
     for (uint32_t n = 0; n < 0x10000 && pe_export_at(&image->pe, image->pages, n, &candidate, &at);
          n++)
         if (at <= rva && (!found || rva - at < *offset)) {
-            print_to(name, room, "%s", candidate);
+            print_to(name, capacity, "%s", candidate);
             *offset = rva - at;
             found = true;
         }
     return found;
 }
 
-bool program_symbol(const struct process *process, uint64_t address, char *text, size_t room)
+bool program_symbol(const struct process *process, uint64_t address, char *text, size_t capacity)
 {
     char name[80];
     uint32_t offset;
@@ -144,8 +144,8 @@ bool program_symbol(const struct process *process, uint64_t address, char *text,
     uint32_t rva = (uint32_t)(address - image->base);
     if (pe_symbol(&image->pe, image->file, image->file_size, rva, name, sizeof name, &offset) ||
         nearest_export(image, rva, name, sizeof name, &offset))
-        print_to(text, room, "%s!%s+0x%x", image->name, name, offset);
+        print_to(text, capacity, "%s!%s+0x%x", image->name, name, offset);
     else
-        print_to(text, room, "%s+0x%x", image->name, rva);
+        print_to(text, capacity, "%s+0x%x", image->name, rva);
     return true;
 }

@@ -16,4 +16,4 @@ const char *program_process(struct image *image, const char *line, struct proces
 const char *program_start(struct image *image, const char *line, struct process **process,
                           const char **who);
 /* The symbol or export below an address of a process's images. False: there is none. */
-bool program_symbol(const struct process *process, uint64_t address, char *text, size_t room);
+bool program_symbol(const struct process *process, uint64_t address, char *text, size_t capacity);

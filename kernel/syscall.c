@@ -40,7 +40,7 @@ static const struct service services[] = {
 };
 #define SERVICES ARRAY_SIZE(services)
 
-/* Four registers, and the stack above the room for them. */
+/* Four registers, and the stack above the space for them. */
 static NTSTATUS arguments(uint64_t *a, unsigned count, const struct trap_frame *f)
 {
     a[0] = f->r10;

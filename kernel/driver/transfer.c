@@ -141,7 +141,7 @@ static NTSTATUS finish_transfer(const struct transfer *t, const struct request *
     if (t->event)
         KeSetEvent((PRKEVENT)&t->event->header, 0, FALSE);
     if (t->apc_routine && (uint32_t)block->Status < 0xc0000000)
-        apc_use_room(t->apc_routine, t->apc_context, t->result, NULL);
+        apc_use_reserved(t->apc_routine, t->apc_context, t->result, NULL);
     return block->Status;
 }
 
@@ -194,12 +194,12 @@ static NTSTATUS look_up_file(HANDLE handle, ACCESS_MASK all, ACCESS_MASK one, HA
 
 static NTSTATUS run_transfer(struct transfer *t)
 {
-    NTSTATUS status = t->apc_routine ? apc_keep_room() : STATUS_SUCCESS;
+    NTSTATUS status = t->apc_routine ? apc_reserve() : STATUS_SUCCESS;
     bool kept = t->apc_routine && NT_SUCCESS(status);
     if (NT_SUCCESS(status))
         status = make_transfer(t);
     if (kept)
-        apc_use_room(NULL, NULL, NULL, NULL); /* what was not used */
+        apc_use_reserved(NULL, NULL, NULL, NULL); /* what was not used */
     if (t->event)
         object_release(t->event);
     object_release(&t->file->object);

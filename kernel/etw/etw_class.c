@@ -227,8 +227,9 @@ static NTSTATUS query_time_profile(void *buffer, ULONG length, ULONG *returned)
     return caller_put(buffer, &info, sizeof info);
 }
 
-/* Writes one entry if there is room; returns its size, a multiple of 8. */
-static NTSTATUS put_source(KPROFILE_SOURCE source, bool last, uint8_t *out, ULONG room, ULONG *size)
+/* Writes one entry if it fits; returns its size, a multiple of 8. */
+static NTSTATUS put_source(KPROFILE_SOURCE source, bool last, uint8_t *out, ULONG capacity,
+                           ULONG *size)
 {
     ULONG preset, text = offsetof(PROFILE_SOURCE_INFO, Description);
     PROFILE_SOURCE_INFO info = { .Source = (ULONG)source };
@@ -237,8 +238,8 @@ static NTSTATUS put_source(KPROFILE_SOURCE source, bool last, uint8_t *out, ULON
     *size = (text + (ULONG)(units * sizeof(WCHAR)) + 7) & ~7u;
     info.NextEntryOffset = last ? 0 : *size;
     hal_source_limits(source, &info.MinInterval, &preset, &info.MaxInterval);
-    NTSTATUS status = *size <= room ? caller_put(out, &info, text) : STATUS_SUCCESS;
-    for (size_t i = 0; i < units && *size <= room && NT_SUCCESS(status); i++) {
+    NTSTATUS status = *size <= capacity ? caller_put(out, &info, text) : STATUS_SUCCESS;
+    for (size_t i = 0; i < units && *size <= capacity && NT_SUCCESS(status); i++) {
         WCHAR unit = i + 1 < units ? (WCHAR)name[i] : 0;
         status = caller_put(out + text + i * sizeof unit, &unit, sizeof unit);
     }
@@ -331,6 +332,6 @@ NTSTATUS NtQuerySystemInformation(ULONG SystemInformationClass, PVOID SystemInfo
     status = getters[sub_class](SystemInformation, SystemInformationLength, &returned);
     if (!ReturnLength)
         return status;
-    NTSTATUS told = caller_put(ReturnLength, &returned, sizeof returned);
-    return NT_SUCCESS(status) ? told : status;
+    NTSTATUS put = caller_put(ReturnLength, &returned, sizeof returned);
+    return NT_SUCCESS(status) ? put : status;
 }

@@ -263,14 +263,14 @@ static NTSTATUS max_counters(struct request *r)
 static NTSTATUS owners(struct request *r)
 {
     /* Room for the owners of 64 counters, the most there can be. */
-    uint32_t room[(sizeof(ETW_PMC_COUNTER_OWNERSHIP_STATUS) + 63 * sizeof(ETW_PMC_COUNTER_OWNER)) /
-                  sizeof(uint32_t)];
-    ETW_PMC_COUNTER_OWNERSHIP_STATUS *found = (ETW_PMC_COUNTER_OWNERSHIP_STATUS *)(void *)room;
+    uint32_t space[(sizeof(ETW_PMC_COUNTER_OWNERSHIP_STATUS) + 63 * sizeof(ETW_PMC_COUNTER_OWNER)) /
+                   sizeof(uint32_t)];
+    ETW_PMC_COUNTER_OWNERSHIP_STATUS *found = (ETW_PMC_COUNTER_OWNERSHIP_STATUS *)(void *)space;
     if (r->in_length < sizeof found->ProcessorNumber)
         return STATUS_INFO_LENGTH_MISMATCH;
     NTSTATUS status = caller_get(&found->ProcessorNumber, r->in, sizeof found->ProcessorNumber);
     if (NT_SUCCESS(status))
-        status = HalQuerySystemInformation(HalQueryProfileCounterOwnership, sizeof room, found,
+        status = HalQuerySystemInformation(HalQueryProfileCounterOwnership, sizeof space, found,
                                            &r->returned);
     if (NT_SUCCESS(status) && r->out_length < r->returned)
         status = STATUS_BUFFER_TOO_SMALL;
@@ -348,6 +348,6 @@ NTSTATUS NtTraceControl(ULONG FunctionCode, PVOID InBuffer, ULONG InBufferLen, P
     NTSTATUS status = dispatch(FunctionCode, &r);
     if (!ReturnLength)
         return status;
-    NTSTATUS told = caller_put(ReturnLength, &r.returned, sizeof r.returned);
-    return NT_SUCCESS(status) ? told : status;
+    NTSTATUS put = caller_put(ReturnLength, &r.returned, sizeof r.returned);
+    return NT_SUCCESS(status) ? put : status;
 }

@@ -2,8 +2,8 @@
 /* Counters at events: the two lists of a session, and the sources whose interrupts are events.
  *
  * The guard protects the lists. When both are set, each processor changes the layout of its own
- * records. The sources to sample are system-wide; each is a single word. Order of the statuses:
- * Geoff Chappell's studies. */
+ * records. The sources to sample are system-wide; each is read and written as a whole. Order of the
+ * statuses: Geoff Chappell's studies. */
 #include "kernel/ke/etw_pmc.h"
 #include "hal/smp.h"
 #include "kernel/base/cpu.h"

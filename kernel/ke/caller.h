@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arguments of services behind pointers: ring 3's are not trusted, a kernel thread's are.
+/* Arguments of services by pointer: ring 3's are not trusted, a kernel thread's are.
  * STATUS_ACCESS_VIOLATION as of copy_in and copy_out. IRQL < DISPATCH_LEVEL. */
 #pragma once
 #include "kernel/base/string.h"

@@ -133,13 +133,13 @@ void thread_check_killed(void)
         end_here();
 }
 
-/* An address on the stack below the part in use, if there is room: other threads may have
+/* An address on the stack below the part in use, if there is space: other threads may have
  * pointers into that part. */
 static uint64_t free_stack(const struct thread *thread, uint64_t rsp)
 {
     uint64_t low = (uint64_t)thread->stack;
-    bool room = rsp > low + STACK_TO_END && rsp <= low + KERNEL_STACK_SIZE;
-    return (room ? rsp : low + KERNEL_STACK_SIZE) & ~15ul;
+    bool fits = rsp > low + STACK_TO_END && rsp <= low + KERNEL_STACK_SIZE;
+    return (fits ? rsp : low + KERNEL_STACK_SIZE) & ~15ul;
 }
 
 /* Returns the CPU that the thread runs on; ~0: none. A thread that does not run is made to end

@@ -64,9 +64,9 @@ static void begin_buffer(struct etw_stream *s)
                                    .BufferFlag = ETW_BUFFER_FLAG_PROC_INDEX,
                                    .StartTime = s->start_ns / 100,
                                    .StartPerfClock = s->start_tsc };
-    if (s->told != s->lost)
+    if (s->reported != s->lost)
         header->BufferFlag |= ETW_BUFFER_FLAG_EVENTS_LOST;
-    s->told = s->lost;
+    s->reported = s->lost;
     s->at = (uint8_t *)(header + 1);
     s->end = (uint8_t *)header + s->size;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Trace sessions (ETW). Hooks elsewhere in the kernel test one word (etw_wants) and then call
+/* Trace sessions (ETW). Hooks elsewhere in the kernel test one variable (etw_wants) and then call
  * one of the functions here, which writes a record into the buffers of each session that has
  * enabled it. */
 #pragma once

@@ -3,7 +3,7 @@
  *
  * Buffers: each processor has its own, a ring. Only that processor writes them, with interrupts
  * off; the reader, under the guard, takes those before `head` and advances `tail`. Neither waits
- * for the other. A record for which there is no room is lost, and counted. */
+ * for the other. A record for which there is no space is lost, and counted. */
 #pragma once
 #include "hal/hal.h"
 #include "kernel/base/cpu.h"
@@ -28,7 +28,7 @@ static inline uint64_t etw_memory_max(void)
  * number of counters. Changed on its processor. */
 struct etw_form {
     uint64_t head;
-    uint32_t room, counters;
+    uint32_t size, counters;
 };
 
 struct etw_stream {
@@ -36,7 +36,7 @@ struct etw_stream {
     uint32_t head;        /* atomic: buffers before it are full */
     uint32_t tail;        /* atomic: those before it were read */
     uint64_t lost;        /* events */
-    uint64_t told;        /* those of them that a buffer's flag has reported */
+    uint64_t reported;    /* those of them that a buffer's flag has reported */
     uint32_t count, size; /* buffers, and bytes of one */
     uint64_t start_ns, start_tsc;
     USHORT logger, cpu;
@@ -88,23 +88,23 @@ uint32_t etw_hooks_of_id(ULONG id);
 bool etw_next_buffer(struct etw_stream *stream);
 
 /* Begins a record of this processor; returns the address for its payload. NULL: there is no
- * room, and the event is lost. Interrupts off. */
+ * space, and the event is lost. Interrupts off. */
 static inline void *etw_begin(struct etw_stream *stream, enum etw_hook hook)
 {
     const struct etw_form *form = &stream->forms[hook];
     uint8_t *at = stream->at;
-    while (__builtin_expect(at + form->room > stream->end, 0)) {
+    while (__builtin_expect(at + form->size > stream->end, 0)) {
         if (!etw_next_buffer(stream))
             return NULL;
         at = stream->at;
     }
-    ULONG64 *words = (ULONG64 *)(void *)at;
-    stream->at = at + form->room;
+    ULONG64 *record = (ULONG64 *)(void *)at;
+    stream->at = at + form->size;
     uint32_t counters = form->counters; /* the compiler cannot know that it does not change */
-    words[0] = form->head;
-    words[1] = rdtsc();
-    hal_pmc_collect(stream->counters, counters, words + 2);
-    return words + 2 + counters;
+    record[0] = form->head;
+    record[1] = rdtsc();
+    hal_pmc_collect(stream->counters, counters, record + 2);
+    return record + 2 + counters;
 }
 
 /* etw_session.c. The guard: held at PASSIVE_LEVEL and across IPIs; waiters yield. */

@@ -29,7 +29,7 @@ __attribute__((noreturn)) static void end_undelivered(const struct trap_frame *f
 {
     if (thread_current()->process->fault_ends_all) {
         print_fresh_line();
-        print("# exception 0x%08x at 0x%lx cannot be handled: no room for it on the stack, RSP "
+        print("# exception 0x%08x at 0x%lx cannot be handled: no space for it on the stack, RSP "
               "0x%lx\n",
               (unsigned)record->ExceptionCode, frame->rip, frame->rsp);
     }

@@ -13,7 +13,7 @@ void exception_record(struct trap_frame *frame, uint64_t fault_address, NTSTATUS
 
 /* Goes on in ring 3 at the process's exception_entry, with a struct exception_frame at RSP. Ends
  * the thread, or the process if faults end it, with the record's code where there is no entry, no
- * room on the stack, or, as in Windows, a __fastfail, which no handler sees. */
+ * space on the stack, or, as in Windows, a __fastfail, which no handler sees. */
 void exception_deliver(struct trap_frame *frame, const EXCEPTION_RECORD *record);
 
 /* Ring 3 raises an exception itself, in the state of the context. FirstChance FALSE: nobody handled

@@ -63,7 +63,7 @@ static uint64_t byte_register(const struct trap_frame *f, unsigned number, bool 
     return high ? register_of(f, number - 4) >> 8 : register_of(f, number);
 }
 
-/* The divisor of DIV or IDIV; 0 also if it cannot be told. */
+/* The divisor of DIV or IDIV; 0 also if it is unknown. */
 static uint64_t divisor_of(const struct trap_frame *f)
 {
     struct insn i = read_insn(f->rip);

@@ -24,7 +24,7 @@
 #define HEADER_SIZE 64u
 #define FCW_DEFAULT 0x27f /* precision of doubles, all exceptions masked */
 #define MXCSR_DEFAULT 0x1f80
-#define MXCSR_AT 24 /* in the legacy area; the mask behind it */
+#define MXCSR_AT 24 /* in the legacy area; the mask comes after it */
 #define MXCSR_BITS_OF_ALL 0xffbfu
 #define PATTERN 0xa5
 #define TRIES 5
@@ -35,8 +35,8 @@ struct fpu_facts fpu_facts = { ~0ul, 0, true };
 
 static uint64_t *header(void *area) { return (uint64_t *)((char *)area + LEGACY_SIZE); }
 
-/* An emulator takes thousands of cycles for each of two instructions a turn, a processor about one.
- * The best of some tries: a hypervisor may let others run meanwhile. */
+/* An emulator takes thousands of cycles for each of two instructions an iteration, a processor
+ * about one. The best of some tries: a hypervisor may let others run meanwhile. */
 static bool ring0_is_emulated(void)
 {
     uint64_t best = ~0ul;

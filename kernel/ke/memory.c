@@ -8,7 +8,7 @@
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
 
-/* The room below is for images that are linked to small addresses. */
+/* The space below is for images that are linked to small addresses. */
 #define SEARCH_FROM 0x10000000ul
 #define ARRAY_PAGES_MAX 16u
 #define SPARE_PAGES 128u /* physical pages that are reserved for the kernel */
@@ -95,7 +95,7 @@ static void drop(struct memory *m, unsigned at)
         m->regions[i] = m->regions[i + 1];
 }
 
-/* The lowest free range from an address up, with a gap behind the region before it; 0 if there is
+/* The lowest free range from an address up, with a gap after the region before it; 0 if there is
  * none. */
 static uint64_t find_room(const struct memory *m, uint64_t from, uint64_t size)
 {
@@ -158,8 +158,8 @@ static bool commit_page(struct process *process, uint64_t address, uint64_t flag
 
 NTSTATUS memory_commit_locked(struct process *process, uint64_t from, uint64_t end, uint64_t flags)
 {
-    size_t room = phys_free_pages();
-    if (room <= SPARE_PAGES || (end - from) / PAGE_SIZE > room - SPARE_PAGES)
+    size_t available = phys_free_pages();
+    if (available <= SPARE_PAGES || (end - from) / PAGE_SIZE > available - SPARE_PAGES)
         return STATUS_NO_MEMORY;
     for (; from < end; from += PAGE_SIZE)
         if (!vm_raw(process->pml4, from) && !commit_page(process, from, flags))

@@ -28,7 +28,7 @@ bool memory_init(struct process *process);
 /* The array only: pages go with the page tables. */
 void memory_destroy(struct process *process);
 
-/* Reserves [*base, *base + size), or where there is room if *base is 0. Sizes are rounded up to
+/* Reserves [*base, *base + size), or wherever it fits if *base is 0. Sizes are rounded up to
  * pages. STATUS_CONFLICTING_ADDRESSES: not free, or not ring 3's; STATUS_NO_MEMORY. */
 NTSTATUS memory_reserve(struct process *process, uint64_t *base, uint64_t size,
                         enum region_kind kind, ULONG protect);
@@ -36,7 +36,7 @@ NTSTATUS memory_reserve(struct process *process, uint64_t *base, uint64_t size,
 bool memory_release(struct process *process, uint64_t base);
 /* Whole pages to read and write that ring 3 cannot free: where they are, or 0. */
 uint64_t memory_system(struct process *process, uint64_t size);
-/* A stack of whole pages: its top, or 0. Below what is committed stands a guard page, behind which
+/* A stack of whole pages: its top, or 0. Below what is committed is a guard page, below which
  * it grows. *base: for memory_release. */
 uint64_t memory_stack(struct process *process, uint64_t reserve, uint64_t commit, uint64_t *base);
 /* A page fault of the current process's ring 3, or of the kernel's copies there, at this address.

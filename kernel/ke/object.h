@@ -58,7 +58,7 @@ static inline bool object_signaled(const struct object *o)
  * share one. Generic rights become the type's, MAXIMUM_ALLOWED all of them.
  * STATUS_INSUFFICIENT_RESOURCES: the table is full, or there is no memory. */
 NTSTATUS handle_create(struct object *object, ACCESS_MASK access, HANDLE *handle);
-/* The object behind a handle of the current process, with a reference for the caller;
+/* The object of a handle of the current process, with a reference for the caller;
  * pseudo-handles too. STATUS_INVALID_HANDLE, STATUS_OBJECT_TYPE_MISMATCH, STATUS_ACCESS_DENIED, in
  * that order. type NULL: any. */
 NTSTATUS handle_lookup(HANDLE handle, const struct object_type *type, ACCESS_MASK wanted,

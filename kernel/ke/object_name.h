@@ -5,7 +5,7 @@
 #pragma once
 #include "kernel/ke/object.h"
 
-#define OBJECT_NAME_LENGTH 300u /* characters behind the folder; NT: 32766 */
+#define OBJECT_NAME_LENGTH 300u /* characters after the folder; NT: 32766 */
 #define OBJ_OPENIF 0x80u
 
 /* Of an object that may have one; Length 0: none. */

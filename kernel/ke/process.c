@@ -145,7 +145,7 @@ NTSTATUS process_fault(uint64_t address)
     return status;
 }
 
-/* The memory behind an address of the process, to the page's end at the most; NULL: none. */
+/* The memory at an address of the process, to the page's end at the most; NULL: none. */
 static uint8_t *reach(const struct process *process, uint64_t address, size_t *size)
 {
     uint64_t entry = address < USER_END ? vm_entry(process->pml4, address) : 0;

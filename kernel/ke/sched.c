@@ -225,7 +225,7 @@ static void finish_switch(KIRQL irql)
         object_release(&dead->object);
 }
 
-/* One that is pre-empted by a better one keeps its turn. */
+/* One that is pre-empted by a better one keeps its place at the head of its queue. */
 static void put_back(struct cpu *cpu, struct thread *me, const struct thread *to,
                      KWAIT_REASON reason)
 {
@@ -336,7 +336,7 @@ void sched_tick(void)
     if (somebody_waits(cpu))
         __atomic_store_n(&cpu->reschedule, 1, __ATOMIC_RELAXED);
     /* QEMU with -icount changes the CPU only at PAUSE, HLT or a deadline, and then begins with the
-     * first one. So each tick of the first one it is another CPU's turn, and the others let it
+     * first one. So each tick of the first one another CPU comes first, and the others let it
      * pass. */
     if (__atomic_load_n(&cpus[0]->ticks, __ATOMIC_RELAXED) % cpu_count != cpu->number)
         pause();

@@ -29,7 +29,7 @@ bool sched_switch(KWAIT_REASON reason);
 /* Sets the CPUs that a thread may run on, from the next switch on, which is requested at once.
  * STATUS_INVALID_PARAMETER if none of them exists. */
 NTSTATUS sched_set_affinity(struct thread *thread, struct cpu_set affinity);
-/* From 1 to 31. A thread runs before all of lower priority, and in turn with those of its own.
+/* From 1 to 31. A thread runs before all of lower priority, and alternates with those of its own.
  * NT: nothing raises the priority of one that waited or starves. */
 void sched_set_priority(struct thread *thread, KPRIORITY priority);
 

@@ -58,8 +58,8 @@ static NTSTATUS change(HANDLE handle, PULONG previous,
         return status;
     status = function((struct thread *)object, &count);
     object_release(object);
-    NTSTATUS told = caller_put_optional(previous, &count, sizeof count); /* 0 if it failed */
-    return NT_SUCCESS(status) ? told : status;
+    NTSTATUS put = caller_put_optional(previous, &count, sizeof count); /* 0 if it failed */
+    return NT_SUCCESS(status) ? put : status;
 }
 
 NTSTATUS NtSuspendThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount)
@@ -93,7 +93,7 @@ struct apc {
     PVOID routine, arguments[3];
 };
 
-/* A page of a thread that has had one. */
+/* One page, which a thread gets with its first call. */
 struct apc_queue {
     unsigned first;
     bool timed[THREAD_APCS]; /* of a timer: arguments are its context, the time, and its mark */
@@ -101,7 +101,7 @@ struct apc_queue {
 };
 _Static_assert(sizeof(struct apc_queue) <= PAGE_SIZE, "one page");
 
-/* What the dispatcher finds on its stack; behind the context as an interrupt would have pushed it,
+/* What the dispatcher finds on its stack; after the context as an interrupt would have pushed it,
  * for unwinding. */
 struct apc_frame {
     CONTEXT context;
@@ -113,7 +113,7 @@ _Static_assert(offsetof(struct apc_frame, rip) == 0x4d0 && sizeof(struct apc_fra
 static bool put_apc(struct thread *thread, const struct apc *apc, bool timed)
 {
     struct apc_queue *q = thread->apcs;
-    if (thread->apc_count + thread->apc_kept == THREAD_APCS)
+    if (thread->apc_count + thread->apc_reserved == THREAD_APCS)
         return false;
     unsigned at = (q->first + thread->apc_count++) % THREAD_APCS;
     q->apcs[at] = *apc;
@@ -168,25 +168,25 @@ static bool is_windows(const struct thread *me)
     return me->process && !me->trusted && me->process->apc_entry;
 }
 
-NTSTATUS apc_keep_room(void)
+NTSTATUS apc_reserve(void)
 {
     struct thread *me = thread_current();
     if (!is_windows(me))
         return STATUS_NOT_SUPPORTED;
     bool any = have_queue(me);
     KIRQL irql = sched_lock();
-    me->apc_kept = any && me->apc_count < THREAD_APCS;
-    bool kept = me->apc_kept;
+    bool reserved = any && me->apc_count < THREAD_APCS;
+    me->apc_reserved = reserved;
     sched_unlock(irql);
-    return kept ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES;
+    return reserved ? STATUS_SUCCESS : STATUS_INSUFFICIENT_RESOURCES;
 }
 
-void apc_use_room(PVOID routine, PVOID argument1, PVOID argument2, PVOID argument3)
+void apc_use_reserved(PVOID routine, PVOID argument1, PVOID argument2, PVOID argument3)
 {
     const struct apc apc = { routine, { argument1, argument2, argument3 } };
     struct thread *me = thread_current();
     KIRQL irql = sched_lock();
-    me->apc_kept = false;
+    me->apc_reserved = false;
     if (routine)
         put_apc(me, &apc, false);
     sched_unlock(irql);

@@ -40,18 +40,18 @@ void thread_resume(struct thread *thread);
 /* Queues a user APC of the thread; false: no space in its queue, or its process takes no APCs. */
 bool apc_queue(struct thread *thread, PVOID routine, PVOID argument1, PVOID argument2,
                PVOID argument3);
-/* Reserves space in the current thread's queue for one APC; STATUS_NOT_SUPPORTED: the thread is not
- * a Windows program's, or is in a driver; STATUS_INSUFFICIENT_RESOURCES. Then apc_use_room queues
- * the APC there; routine NULL: it gives the space back. */
-NTSTATUS apc_keep_room(void);
-void apc_use_room(PVOID routine, PVOID argument1, PVOID argument2, PVOID argument3);
-/* For timers. The current thread gets a queue; STATUS_NOT_SUPPORTED and
+/* Reserves a place in the current thread's queue for one such call. STATUS_NOT_SUPPORTED: it is not
+ * a Windows program's thread, or is in a driver; STATUS_INSUFFICIENT_RESOURCES. Then: queues the
+ * call in that place; routine NULL: gives the place back. */
+NTSTATUS apc_reserve(void);
+void apc_use_reserved(PVOID routine, PVOID argument1, PVOID argument2, PVOID argument3);
+/* For timers. Gives the current thread a queue; STATUS_NOT_SUPPORTED and
  * STATUS_INSUFFICIENT_RESOURCES as above. */
 NTSTATUS apc_have_queue(void);
-/* Queues routine(context, low and high half of the time); *mark is true until it is called, false
- * at once if the queue is full. L: dispatcher lock, for the next function too. */
+/* Queues routine(context, low half of the time, high half), unless the queue is full. *mark is true
+ * as long as the call is queued. L: dispatcher lock */
 void apc_put_timed(struct thread *thread, PVOID routine, PVOID context, uint64_t time, bool *mark);
-/* Removes the APC with this mark from the queue. */
+/* Takes the call with this mark off the queue. L: dispatcher lock */
 void apc_take_back(struct thread *thread, bool *mark);
 /* Before a system call returns, if apc_due: it returns to ntdll's KiUserApcDispatcher, with a
  * struct apc_frame at RSP. */

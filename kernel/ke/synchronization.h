@@ -80,8 +80,8 @@ NTSTATUS NtQueryTimer(HANDLE TimerHandle, TIMER_INFORMATION_CLASS TimerInformati
  * KeWaitForSingleObject. */
 NTSTATUS NtWaitForSingleObject(HANDLE Handle, BOOLEAN Alertable, PLARGE_INTEGER Timeout);
 /* STATUS_INVALID_PARAMETER_1: Count is 0 or above 64; STATUS_INVALID_PARAMETER_3: WaitType; after
- * the handles, each in turn, STATUS_INVALID_PARAMETER_MIX: WaitAll, and an object that is there
- * twice. */
+ * the handles, one after the other, STATUS_INVALID_PARAMETER_MIX: WaitAll, and an object that is
+ * there twice. */
 NTSTATUS NtWaitForMultipleObjects(ULONG Count, const HANDLE Handles[], WAIT_TYPE WaitType,
                                   BOOLEAN Alertable, PLARGE_INTEGER Timeout);
 /* Signals one, an event, a semaphore or a mutant, and waits for the other, with nothing in between.

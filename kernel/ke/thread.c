@@ -55,7 +55,7 @@ static void enter_user(void *unused)
     __builtin_unreachable();
 }
 
-/* As after a CALL, with room for four arguments; above, unwinding may read Windows' CONTEXT. */
+/* As after a CALL, with space for four arguments; above, unwinding may read Windows' CONTEXT. */
 static void prepare_user(struct thread *thread, uint64_t start, uint64_t argument)
 {
     struct trap_frame *frame = context_frame(thread);

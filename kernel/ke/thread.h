@@ -51,7 +51,7 @@ struct thread {
     uint32_t suspended;     /* atomic to read: how often */
     unsigned apc_count;     /* calls that wait in apcs */
     struct apc_queue *apcs; /* NULL: it never had one */
-    bool apc_kept;          /* room for one call more is its own */
+    bool apc_reserved;      /* a place of its queue is reserved */
     bool apc_due;           /* its next return from a system call is a call from apcs */
     bool killed;            /* ends as soon as it has no mutex */
     bool forced;            /* the same, whatever it has */

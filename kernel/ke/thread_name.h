@@ -11,7 +11,7 @@
  * STATUS_NO_MEMORY; those of the handle, which needs THREAD_SET_LIMITED_INFORMATION or
  * THREAD_SET_INFORMATION. */
 NTSTATUS thread_name_set(HANDLE handle, const void *info, ULONG length);
-/* A UNICODE_STRING and its text behind it. THREAD_QUERY_LIMITED_INFORMATION or
+/* A UNICODE_STRING and its text after it. THREAD_QUERY_LIMITED_INFORMATION or
  * THREAD_QUERY_INFORMATION. STATUS_BUFFER_TOO_SMALL with the size needed; STATUS_ACCESS_VIOLATION.
  */
 NTSTATUS thread_name_query(HANDLE handle, void *info, ULONG length, PULONG returned);

@@ -12,14 +12,14 @@
 #include "kernel/ke/waitable.h"
 #include "kernel/nt/nt_time.h"
 
-_Static_assert(sizeof(struct user_timer) - sizeof(DISPATCHER_HEADER) <= WAITABLE_OWN, "room");
+_Static_assert(sizeof(struct user_timer) - sizeof(DISPATCHER_HEADER) <= WAITABLE_OWN, "size");
 
 static struct user_timer *timer_of(const struct object *object)
 {
     return (struct user_timer *)&object->header;
 }
 
-/* L: dispatcher lock. What was set before leaves no call behind. */
+/* L: dispatcher lock. What was set before leaves no call queued. */
 static void forget_call(struct user_timer *timer)
 {
     if (timer->queued)

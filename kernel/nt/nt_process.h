@@ -51,7 +51,7 @@ struct peb {
     uint32_t platform, image_subsystem, image_major, image_minor;
 };
 
-/* What the kernel tells ntdll about the program it starts. */
+/* What ntdll gets from the kernel about the program it starts. */
 struct start_information {
     uint64_t image_size, ntdll_base, ntdll_size;
     char name[START_NAME_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The structures of thread profiling that Windows does not document: what ring 3 tells the kernel,
+/* The structures of thread profiling that Windows does not document: what ring 3 gives the kernel,
  * and the block that both share. Include nt.h or windows.h first. Source: the community's phnt
  * headers. */
 #pragma once

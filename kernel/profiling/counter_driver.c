@@ -2,7 +2,7 @@
 /* The counter driver for ring 3. On Windows a driver must choose, program and start counters
  * before thread profiling counts anything, and Windows has no such driver. Here a program's
  * KeSetHardwareCounterConfiguration does that: each Index is a KPROFILE_SOURCE. The counters
- * count ring 3 only, on every CPU, all the time. So counts are exact and tell a program nothing
+ * count ring 3 only, on every CPU, all the time. So counts are exact and show a program nothing
  * about the kernel. One process at a time can configure. Its configuration ends with it; its
  * counters are freed when no thread uses them any more.
  *
@@ -111,8 +111,8 @@ NTSTATUS counter_driver_set(PHARDWARE_COUNTER CounterArray, ULONG Count)
 NTSTATUS counter_driver_query(PHARDWARE_COUNTER CounterArray, ULONG MaximumCount, PULONG Count)
 {
     HARDWARE_COUNTER array[MAX_HW_COUNTERS];
-    ULONG count = 0, room = MaximumCount < MAX_HW_COUNTERS ? MaximumCount : MAX_HW_COUNTERS;
-    NTSTATUS status = KeQueryHardwareCounterConfiguration(array, room, &count);
+    ULONG count = 0, capacity = MaximumCount < MAX_HW_COUNTERS ? MaximumCount : MAX_HW_COUNTERS;
+    NTSTATUS status = KeQueryHardwareCounterConfiguration(array, capacity, &count);
     NTSTATUS copied = copy_out(Count, &count, sizeof count);
     if (NT_SUCCESS(copied) && NT_SUCCESS(status))
         copied = copy_out(CounterArray, array, count * sizeof array[0]);

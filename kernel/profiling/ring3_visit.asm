@@ -52,7 +52,7 @@ ring3_on_int3:
     pop_all CALLEE_SAVED
     ret
 
-; The exception that the entry's first instruction raises: on behind it. All others are the
+; The exception that the entry's first instruction raises: on after it. All others are the
 ; kernel's, as if it had caught them. Arguments: bytes of the error code, the kernel's handler.
 extern ring3_kernels_undefined, ring3_kernels_page_fault
 %macro expect 2

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Visits to ring 3 without a thread, for hal/measure.c. They have their own page tables, with one
- * page of code, and their own IDT. Each CPU in turn, when it starts, with interrupts off. */
+ * page of code, and their own IDT. Each CPU when it starts, with interrupts off. */
 #include "kernel/base/boot_info.h"
 #include "hal/apic.h"
 #include "hal/hal.h"
