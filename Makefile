@@ -277,7 +277,7 @@ PROVE := MAKELEVEL= MAKEFLAGS='$(MAKEOVERRIDES)' prove
 TOGETHER := transparent blocks fuzz linux libpfm programs drivers trace quirks usb report bench \
     checks tools
 TOGETHER := $(wildcard $(TOGETHER:%=tests/host/%.t))
-ALONE := runner image boot mutants matrix
+ALONE := runner image boot machine_check mutants matrix
 # What failed among the first is told again at the end.
 test: all iso $(PAYLOADS) $(BUILD)/linux.bin $(BUILD)/firmware.elf
 	@status=0; said=$(BUILD)/together; : > $$said; $(if $(JUNIT),,\

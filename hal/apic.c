@@ -9,8 +9,9 @@
 /* clang-format off */
 enum {
     ID = 0x20, TPR = 0x80, SPURIOUS = 0xf0, ICR = 0x300, ICR_HIGH = 0x310, LVT_TIMER = 0x320,
-    LVT_CMCI = 0x2f0, LVT_THERMAL = 0x330, LVT_LINT0 = 0x350, LVT_LINT1 = 0x360, LVT_ERROR = 0x370,
-    TIMER_INITIAL = 0x380, TIMER_CURRENT = 0x390, TIMER_DIVIDE = 0x3e0, VERSION = 0x30, IN_SERVICE = 0x100, REQUESTED = 0x200
+    LVT_CMCI = 0x2f0, LVT_LINT0 = 0x350, LVT_LINT1 = 0x360, LVT_ERROR = 0x370,
+    TIMER_INITIAL = 0x380, TIMER_CURRENT = 0x390, TIMER_DIVIDE = 0x3e0, VERSION = 0x30, IN_SERVICE = 0x100, REQUESTED = 0x200,
+    EXTENDED_FEATURE = 0x400, EXTENDED_LVT = 0x500
 };
 /* clang-format on */
 #define ICR_BUSY (1u << 12)
@@ -18,8 +19,9 @@ enum {
 #define ICR_NMI (ICR_ASSERT | 4u << 8)
 #define ICR_INIT (ICR_ASSERT | 5u << 8)
 #define ICR_STARTUP (ICR_ASSERT | 6u << 8)
-#define ICR_OTHERS (3u << 18)
 #define ICR_SELF (ICR_ASSERT | 1u << 18)
+#define VERSION_EXTENDED (1u << 31) /* AMD: the registers from 400h on are there */
+#define EXTENDED_LVTS_MAX 4u
 #define TIMER_PERIODIC (1u << 17)
 #define SPURIOUS_VECTOR 0xff
 #define APIC_ENABLE (1u << 8)
@@ -64,6 +66,16 @@ static void end_left_over(void)
     }
 }
 
+/* AMD's further LVT entries, such as that of IBS, which firmware may have left on. */
+static void mask_extended(void)
+{
+    if (!(read_register(VERSION) & VERSION_EXTENDED))
+        return;
+    unsigned count = read_register(EXTENDED_FEATURE) >> 16 & 0xff;
+    for (unsigned i = 0; i < count && i < EXTENDED_LVTS_MAX; i++)
+        apic_write(EXTENDED_LVT + 16 * i, read_register(EXTENDED_LVT + 16 * i) | APIC_LVT_MASKED);
+}
+
 void apic_init_cpu(void)
 {
     uint64_t base = rdmsr(MSR_APIC_BASE);
@@ -81,10 +93,10 @@ void apic_init_cpu(void)
     apic_write(LVT_ERROR, APIC_LVT_MASKED);
     if (lvt_last >= 4)
         apic_write(APIC_LVT_PMI, APIC_LVT_MASKED);
-    if (lvt_last >= 5)
-        apic_write(LVT_THERMAL, APIC_LVT_MASKED);
+    /* LVT_THERMAL stays as it is: where it is an SMI, firmware cools the processor. */
     if (lvt_last >= 6)
         apic_write(LVT_CMCI, APIC_LVT_MASKED);
+    mask_extended();
     end_left_over();
 }
 
@@ -123,8 +135,16 @@ static bool bit_of(uint32_t reg, uint8_t vector)
 bool apic_is_pending(uint8_t vector) { return bit_of(REQUESTED, vector); }
 bool apic_is_in_service(uint8_t vector) { return bit_of(IN_SERVICE, vector); }
 
-void apic_nmi_others(void) { write_icr(0, ICR_NMI | ICR_OTHERS); }
 void apic_send_nmi(uint32_t id) { write_icr(id, ICR_NMI); }
+
+/* By id: "all but self" would wake CPUs that were never started, in firmware's code. */
+void apic_nmi_others(void)
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        if (cpu != cpu_number())
+            apic_send_nmi(cpus[cpu]->apic_id);
+}
+
 void apic_send_init(uint32_t id) { write_icr(id, ICR_INIT); }
 void apic_send_startup(uint32_t id, uint8_t page) { write_icr(id, ICR_STARTUP | page); }
 

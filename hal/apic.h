@@ -47,7 +47,7 @@ bool apic_reaches(uint32_t id);
 bool apic_is_pending(uint8_t vector);
 /* Whether it was delivered here and has had no EOI yet. */
 bool apic_is_in_service(uint8_t vector);
-void apic_nmi_others(void);
+void apic_nmi_others(void); /* to the CPUs that run, but this one */
 void apic_send_nmi(uint32_t id);
 /* For a handler that never returns: writes an EOI for each interrupt in service on this CPU. */
 void apic_finish_interrupts(void);

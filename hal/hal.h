@@ -187,7 +187,7 @@ void hal_pmi(struct trap_frame *frame);
  * address and requests a self-IPI, whose handler delivers the queued samples, oldest first. */
 void hal_pmi_use_nmi(void);
 bool hal_pmi_is_nmi(void);
-void hal_pmi_nmi(uint64_t rip, uint64_t cs);
+bool hal_pmi_nmi(uint64_t rip, uint64_t cs); /* whether a counter had overflowed */
 bool hal_pmi_noted(uint64_t *rip, uint64_t *cs, uint64_t *counters);
 void hal_pmi_deliver(struct trap_frame *frame, uint64_t counters);
 /* Sets a driver's handler for the interrupt. NULL removes it: when this returns it runs on no

@@ -56,11 +56,11 @@ void hal_pmi_init_cpu(void)
         apic_write_pmi_lvt(lvt);
 }
 
-void hal_pmi_nmi(uint64_t rip, uint64_t cs)
+bool hal_pmi_nmi(uint64_t rip, uint64_t cs)
 {
     struct notes *n = &notes[cpu_number()];
     if (!pmi_by_nmi)
-        return;
+        return false;
     bool paused = pmu_paused(); /* true: the NMI came inside hal_pmi_deliver */
     pmu_pause();
     uint64_t overflowed = pmu_take_overflow();
@@ -75,6 +75,7 @@ void hal_pmi_nmi(uint64_t rip, uint64_t cs)
     apic_write_pmi_lvt(lvt);
     if (!paused)
         pmu_resume();
+    return overflowed;
 }
 
 bool hal_pmi_noted(uint64_t *rip, uint64_t *cs, uint64_t *counters)

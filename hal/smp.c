@@ -120,6 +120,10 @@ void smp_start(const struct acpi_info *info, unsigned first, unsigned last,
 {
     unsigned beyond = info->apics_dropped, unreachable = 0, silent = 0, others = 0;
     plan = how;
+    if (!phys_is_memory(AP_PAGE, PAGE_SIZE)) {
+        print("# smp: page %x is not memory by the loader's map: one CPU only\n", AP_PAGE);
+        return;
+    }
     memcpy(phys_to_virt(AP_PAGE), boot_info.ap_code, boot_info.ap_size);
     for (unsigned i = 0; i < info->apic_count; i++) {
         uint32_t id = info->apic_ids[i];

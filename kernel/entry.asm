@@ -1,5 +1,6 @@
 ; SPDX-License-Identifier: MIT
-; Every way into ring 0: 256 vector stubs, NMI and double fault on their own stacks, SYSCALL.
+; Every way into ring 0: 256 vector stubs, NMI, double fault and machine check on their own stacks,
+; SYSCALL.
 ; The pushes make a struct trap_frame (trap.h).
 %include "layout.inc"
 %include "kernel/base/registers.inc"
@@ -23,7 +24,7 @@ align 16
 trap_stubs:
 %assign vector 0
 %rep 256
-%if vector == 2 || vector == 8
+%if vector == 2 || vector == 8 || vector == 18
     vector_stub vector, paranoid
 %else
     vector_stub vector, trap_common
@@ -58,8 +59,8 @@ trap_return:
     swapgs
     jmp trap_leave
 
-; NMI and double fault may come between SYSCALL and SWAPGS, with CS of ring 0 and GS of ring 3:
-; only the GS base itself shows whose it is. The kernel's is in the upper half.
+; NMI, double fault, machine check may come between SYSCALL and SWAPGS, with CS of ring 0 and GS of
+; ring 3: only the GS base itself shows whose it is. The kernel's is in the upper half.
 align 16
 paranoid:
     push_all FRAME

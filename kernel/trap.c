@@ -8,6 +8,7 @@
 #include "hal/smp.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
+#include "kernel/base/machine_check.h"
 #include "kernel/base/panic.h"
 #include "kernel/base/print.h"
 #include "kernel/base/x86.h"
@@ -34,7 +35,7 @@ extern const struct fixup extable_start[], extable_end[];
 static struct gate idt[256];
 uint64_t trap_counts[256];
 void (*trap_dpc)(void);
-void (*trap_nmi_callbacks)(void);
+bool (*trap_nmi_callbacks)(void);
 
 void trap_init(void)
 {
@@ -45,7 +46,7 @@ void trap_init(void)
     idt[EXC_BREAKPOINT].type = GATE_RING3; /* INT3 is for ring 3 too */
     gate_set(&idt[INT_FAST_FAIL], (uint64_t)trap_stubs[EXC_FAST_FAIL]);
     idt[EXC_NMI].ist = 1;
-    idt[EXC_DOUBLE_FAULT].ist = 2;
+    idt[EXC_DOUBLE_FAULT].ist = idt[EXC_MACHINE_CHECK].ist = 2; /* neither returns */
     cpu_set_idt(idt, sizeof idt);
     cpu_load_idt();
 }
@@ -141,6 +142,15 @@ static void call_if(void (*const *hook)(void))
         function();
 }
 
+/* Said once, and not in the NMI. */
+static void tell_stray_nmis(void)
+{
+    static bool told;
+    const struct cpu *cpu = cpu_current();
+    if (cpu->stray_nmis && !__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+        print("# CPU %u: an NMI that nobody claims\n", cpu->number);
+}
+
 /* Each sample by a counter comes through here, so the PMI stands first. */
 static inline __attribute__((always_inline)) void interrupt(struct trap_frame *frame,
                                                             uint64_t vector)
@@ -153,6 +163,7 @@ static inline __attribute__((always_inline)) void interrupt(struct trap_frame *f
             hal_profile_tick(frame);
             timer_tick();
             shared_data_tick();
+            tell_stray_nmis();
             sched_tick();
             break;
         case VECTOR_CALL: smp_call_interrupt(); break;
@@ -222,17 +233,29 @@ void trap_user(struct trap_frame *frame)
     thread_way_out();
 }
 
-/* NMI or double fault: any stack, any moment, so no lock and no list. */
+static bool nmi_is_ours(struct trap_frame *frame)
+{
+    bool (*callbacks)(void) = __atomic_load_n(&trap_nmi_callbacks, __ATOMIC_ACQUIRE);
+    bool ours = hal_pmi_nmi(frame->rip, frame->cs);
+    return (callbacks && callbacks()) || ours;
+}
+
+/* NMI, double fault, machine check, in any ring: any stack, any moment, so no lock and no list. */
 void trap_nmi(struct trap_frame *frame);
 void trap_nmi(struct trap_frame *frame)
 {
-    if (frame->vector == EXC_DOUBLE_FAULT)
+    if (frame->vector == EXC_MACHINE_CHECK) {
+        if (!machine_check_note())
+            return;                     /* another one, of the CPU that is printing */
+        idt[EXC_MACHINE_CHECK].ist = 0; /* it does not begin on this stack again */
+    }
+    if (frame->vector != EXC_NMI)
         panic_trap(frame, read_cr2());
     panic_stop_if_dying();
     __atomic_fetch_add(&trap_counts[EXC_NMI], 1, __ATOMIC_RELAXED);
     if (trap_from_user(frame))
         left_ring3(HAL_NMI);
-    hal_pmi_nmi(frame->rip, frame->cs);
-    call_if(&trap_nmi_callbacks);
+    if (!nmi_is_ours(frame))
+        cpu_current()->stray_nmis++;
     thread_nmi((struct interrupted *)&frame->rip);
 }

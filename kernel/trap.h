@@ -8,7 +8,7 @@
  * vector's IRQL. Atomic. */
 extern void (*trap_dpc)(void);
 /* Drivers' NMI callbacks; the same, but in the NMI handler. */
-extern void (*trap_nmi_callbacks)(void);
+extern bool (*trap_nmi_callbacks)(void); /* whether one of them handled it */
 
 /* Fills the IDT and loads it on the boot CPU; others: cpu_load_idt. */
 void trap_init(void);

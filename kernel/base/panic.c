@@ -4,6 +4,7 @@
 #include "kernel/base/assert.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/exit.h"
+#include "kernel/base/machine_check.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "kernel/base/vectors.h"
@@ -126,6 +127,7 @@ void panic_trap(const struct trap_frame *f, uint64_t fault_address)
     begin_panic();
     print("\n# PANIC on CPU %u: exception %lu, error %lx, address %lx\n",
           cpu_count ? cpu_number() : 0, f->vector, f->error, fault_address);
+    machine_check_print();
     print("# rip %lx cs %lx rflags %lx rsp %lx cr3 %lx cr8 %lx\n", f->rip, f->cs, f->rflags, f->rsp,
           read_cr3(), read_cr8());
     print("# rax %lx rbx %lx rcx %lx rdx %lx rsi %lx rdi %lx rbp %lx\n", f->rax, f->rbx, f->rcx,

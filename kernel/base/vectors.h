@@ -25,6 +25,7 @@ enum {
     EXC_PAGE_FAULT = 14,
     EXC_X87 = 16,
     EXC_ALIGNMENT = 17,
+    EXC_MACHINE_CHECK = 18,
     EXC_SIMD = 19,
     EXC_FAST_FAIL = 31 /* no processor's: the gate of INT 29h leads here */
 };

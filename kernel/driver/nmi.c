@@ -22,7 +22,7 @@ static struct lock nmi_lock = LOCK("NMI callbacks", DISPATCH_LEVEL);
 
 /* In the NMI handler: any moment, no lock; no routine may block. NT: the kernel's own NMIs come
  * here too, and no routine is told that they are handled. */
-static void call_nmi_callbacks(void)
+static bool call_nmi_callbacks(void)
 {
     bool handled = false;
     uint8_t fpu[512] __attribute__((aligned(16)));
@@ -38,6 +38,7 @@ static void call_nmi_callbacks(void)
     __atomic_fetch_sub(&running, 1, __ATOMIC_ACQ_REL);
     fxrstor(fpu);
     write_cr8(irql);
+    return handled;
 }
 
 /* A handle; NULL: there are too many. */

@@ -8,8 +8,10 @@
 #include "kernel/base/kasan.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/string.h"
+#include "kernel/mm/vm.h"
 
 #define NOT_RAM 0xffff
+#define LARGE_PAGE (2ul << 20)
 #define LOWEST (1ul << 20)  /* firmware, trampoline */
 #define HIGHEST (1ul << 32) /* what boot.asm maps */
 #define APART KASAN_ON      /* pages left free between allocations, to notice an overrun */
@@ -82,6 +84,9 @@ void phys_init(const struct boot_info *info)
         mark_pages(start, end, 0);
     }
     mark_pages(0, LOWEST, NOT_RAM);
+    for (uint64_t p = VM_DEVICES; p < top; p += LARGE_PAGE)
+        if (!phys_is_memory(p, LARGE_PAGE))
+            mark_pages(p, p + LARGE_PAGE, NOT_RAM);
     mark_pages((uint64_t)image_start - KERNEL_VMA, (uint64_t)image_end - KERNEL_VMA, NOT_RAM);
     mark_pages(array, array + bytes, NOT_RAM);
     for (unsigned i = 0; i < info->module_count; i++)
@@ -92,6 +97,15 @@ void phys_init(const struct boot_info *info)
             kasan_poison(phys_to_virt(f * PAGE_SIZE), PAGE_SIZE, KASAN_PAGE);
         }
     free_count = total;
+}
+
+bool phys_is_memory(uint64_t address, uint64_t size)
+{
+    for (unsigned i = 0; i < boot_info.memory_count; i++)
+        if (boot_info.memory[i].start <= address && boot_info.memory[i].size >= size &&
+            address - boot_info.memory[i].start <= boot_info.memory[i].size - size)
+            return true;
+    return false;
 }
 
 static void add_free(size_t pages)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Physical pages. They are reached through the direct map; each has a count of users. */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "kernel/base/layout.h"
@@ -16,6 +17,8 @@ void phys_init(const struct boot_info *info);
 /* The pages of a region below 4 GB that are RAM from first byte to last: from *start up to *end,
  * physical; none where *end is not above. */
 void phys_pages_of(const struct boot_memory *region, uint64_t *start, uint64_t *end);
+/* Whether all of it is memory by one region of the loader's map. */
+bool phys_is_memory(uint64_t address, uint64_t size);
 /* `count` pages in a row, zeroed, one user each; NULL if there are none. Any IRQL up to
  * DISPATCH_LEVEL. */
 void *phys_alloc(unsigned count);

@@ -108,7 +108,8 @@ static void map_direct(void)
     uint64_t last = (uint64_t)image_end - KERNEL_VMA;
     for (uint64_t p = 0; p < DIRECT_SIZE; p += LARGE_PAGE) {
         if (p < first || p >= last) {
-            map_kernel(DIRECT_MAP + p, p, 1, PTE_WRITE | nx | (p >= VM_DEVICES ? PTE_UNCACHED : 0));
+            bool device = p >= VM_DEVICES && !phys_is_memory(p, LARGE_PAGE);
+            map_kernel(DIRECT_MAP + p, p, 1, PTE_WRITE | nx | (device ? PTE_UNCACHED : 0));
             continue;
         }
         for (uint64_t q = p; q < p + LARGE_PAGE; q += PAGE_SIZE)

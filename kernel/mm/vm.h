@@ -16,7 +16,8 @@
 #define PTE_NX (1ul << 63)
 #define PTE_ADDRESS 0x000ffffffffff000ul
 
-/* From here to 4 GB there are devices; uncached in our tables, whatever the MTRRs say. */
+/* From here to 4 GB there are devices, between memory: large pages that are not all memory are
+ * uncached in our tables, whatever the MTRRs say, and what memory is in them is not used. */
 #define VM_DEVICES 0xc0000000ul
 
 /* Two pages of kernel address space per thread slot, for a ring-3 block that the kernel writes. */

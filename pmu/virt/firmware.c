@@ -59,9 +59,12 @@ static void let_go_on(struct pmu *p)
 void firmware_run(struct vcpu *v)
 {
     uint64_t now;
-    if (!virt_quirks.smi && !virt_quirks.owned && !virt_quirks.throttle)
+    if (!virt_quirks.smi && !virt_quirks.owned && !virt_quirks.throttle && !virt_quirks.nmi)
         return;
     now = rdtsc();
+    /* Not before the guest's handlers are in place. */
+    if (virt_quirks.nmi && is_due(&v->firmware.nmi_at, now, virt_quirks.nmi) && v->statistics.wrmsr)
+        v->nmi.pending = true;
     if (virt_quirks.smi && is_due(&v->firmware.smi_at, now, virt_quirks.smi))
         smi(v);
     bool owner = virt_quirks.owned && is_due(&v->firmware.owner_at, now, OWNER_US);
@@ -81,5 +84,7 @@ uint64_t firmware_next(const struct vcpu *v)
         next = v->firmware.owner_at;
     if (virt_quirks.throttle && v->firmware.tick_at < next)
         next = v->firmware.tick_at;
+    if (virt_quirks.nmi && v->firmware.nmi_at < next)
+        next = v->firmware.nmi_at;
     return next;
 }

@@ -104,12 +104,24 @@ static void run_watched(const struct test *test)
         object_release(&process->object);
 }
 
+static uint64_t strays_known[MAX_CPUS]; /* when the test began */
+
+static void note_strays(void)
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        strays_known[cpu] = cpus[cpu]->stray_nmis;
+}
+
 /* What is measured of the processor and may be a failure's cause. */
 static void print_causes(void)
 {
     EACH_KIND(cpu)
         if (pmu_of(cpu)->unfenced)
             print("# CPU %u: LFENCE does not wait: RDPMC may lack some instructions\n", cpu);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        if (cpus[cpu]->stray_nmis > strays_known[cpu])
+            print("# CPU %u: %lu NMIs came that nobody claims\n", cpu,
+                  cpus[cpu]->stray_nmis - strays_known[cpu]);
 }
 
 static void print_result(const struct test *test, unsigned number)
@@ -145,6 +157,7 @@ static void wait_for_phase(void)
 
 static void run_one(const struct test *test, unsigned number)
 {
+    note_strays();
     struct test_report *r = test_report();
     if (verbose)
         print("# %s.%s: %s\n", test->group, test->name, test->meaning);

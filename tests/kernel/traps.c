@@ -4,6 +4,7 @@
 #include "hal/clock.h"
 #include "hal/apic.h"
 #include "kernel/base/bits.h"
+#include "kernel/base/boot_info.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/msr.h"
@@ -116,6 +117,39 @@ TEST(vm, protections_on,
         CHECK(!cpu_features.smep || (read_cr4() & CR4_SMEP));
         CHECK(!cpu_features.smap || (read_cr4() & CR4_SMAP));
         CHECK(!(read_cr4() & CR4_PCE));
+    }
+    test_run_anywhere();
+}
+
+/* Of each large page from 3 GB on that is all memory by the loader's map. */
+TEST(vm, memory_cached,
+     "memory is cached between 3 and 4 GB too, and what is not memory there is not; no page of a "
+     "large page that is partly memory is handed out")
+{
+    for (uint64_t p = VM_DEVICES; p < 1ul << 32; p += 2ul << 20) {
+        const uint64_t *table = vm_kernel_pml4;
+        for (unsigned shift = 39; shift > 21; shift -= 9)
+            table = phys_to_virt(table[(DIRECT_MAP + p) >> shift & 511] & PTE_ADDRESS);
+        uint64_t entry = table[(DIRECT_MAP + p) >> 21 & 511];
+        if (entry & PTE_LARGE && !CHECK_EQ(!(entry & PTE_UNCACHED), phys_is_memory(p, 2ul << 20)))
+            break;
+    }
+    void *page = phys_alloc(1);
+    REQUIRE(page != NULL);
+    CHECK(virt_to_phys(page) < VM_DEVICES ||
+          phys_is_memory(virt_to_phys(page) & ~((2ul << 20) - 1), 2ul << 20));
+    phys_free(page, 1);
+}
+
+TEST(traps, stray_nmi, "an NMI that nobody claims is counted by the CPU that takes it")
+{
+    for (unsigned cpu = 0; cpu < cpu_count && !boot_safe(); cpu++) {
+        test_run_on(cpu);
+        uint64_t before = cpu_current()->stray_nmis;
+        apic_send_nmi(cpu_current()->apic_id);
+        for (unsigned i = 0; i < 1000000 && cpu_current()->stray_nmis == before; i++)
+            pause();
+        CHECK(cpu_current()->stray_nmis > before);
     }
     test_run_anywhere();
 }
