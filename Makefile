@@ -176,7 +176,8 @@ $(BUILD)/ntpmu.iso: $(BUILD)/ntpmu.bin boot/mkiso boot/grub.cfg
 	$(call SAY,ISO)boot/mkiso $< $@
 
 # With a program, a driver or a snippet: made each time.
-PROGRAM_FILES := $(or $(PROGRAM_EXE),$(PROGRAM)) $(filter %.sys %.SYS,$(DRIVER)) $(DRIVER_IMAGE)
+PROGRAM_FILES := $(or $(PROGRAM_EXE),$(PROGRAM)) $(filter %.sys %.SYS,$(DRIVER)) $(DRIVER_IMAGE) \
+          $(DLL)
 $(BUILD)/program/ntpmu.iso: $(BUILD)/ntpmu.bin $(PROGRAM_EXE) $(DRIVER_IMAGE) FORCE
 	@mkdir -p $(@D)
 	$(call SAY,ISO)files='$(PROGRAM_FILES)'; \
@@ -235,7 +236,7 @@ usb: iso
 
 run: all $(filter $(PAYLOADS) $(BUILD)/linux.bin,$(PAYLOAD) $(LINUX)) \
      $(if $(FIRMWARE),$(BUILD)/firmware.elf)
-	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' $(if $(KCSAN),$(AT_ONCE)) $(STARTER)
+	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' DLL='$(DLL)' $(if $(KCSAN),$(AT_ONCE)) $(STARTER)
 
 trace: all
 	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' EVENTS='$(EVENTS)' COUNTERS='$(COUNTERS)' tests/trace

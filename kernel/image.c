@@ -73,9 +73,9 @@ const struct image *image_laid_out(unsigned n)
     return NULL;
 }
 
-struct image *image_find(const char *name, size_t length)
+static struct image *find_among(unsigned from, unsigned end, const char *name, size_t length)
 {
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = from; i < end; i++) {
         size_t n = 0;
         while (n < length && images[i].name[n] && images[i].name[n] == lower(name[n]))
             n++;
@@ -83,6 +83,11 @@ struct image *image_find(const char *name, size_t length)
             return &images[i];
     }
     return NULL;
+}
+
+struct image *image_find(const char *name, size_t length)
+{
+    return find_among(0, count, name, length);
 }
 
 /* --- Preparing. --- */
@@ -238,7 +243,9 @@ NTSTATUS load_image(PCSTR Name, SIZE_T Length, PVOID *Base, PSIZE_T Size)
         status = copy_probe(Base, sizeof base);
     if (!NT_SUCCESS(status))
         return status;
-    struct image *image = image_find(name, Length);
+    struct image *image = find_among(linked, count, name, Length); /* the program's own folder */
+    if (!image)
+        image = find_among(0, linked, name, Length);
     if (!image)
         return STATUS_DLL_NOT_FOUND;
     const char *wrong = image_prepare(image);

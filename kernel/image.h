@@ -38,7 +38,8 @@ const struct image *image_at(const struct process *process, uint64_t address);
 /* The address of what a prepared image exports, or 0. */
 uint64_t image_export(const struct image *image, const char *name);
 
-/* The service of LoadLibrary: maps the image of this name, without its imports.
+/* The service of LoadLibrary: maps the image of this name, without its imports. What the
+ * boot loader brought, the program's own folder, comes before the kernel's libraries.
  * STATUS_ACCESS_VIOLATION; STATUS_DLL_NOT_FOUND; STATUS_INVALID_IMAGE_FORMAT, and one printed line;
  * image_map's. */
 NTSTATUS load_image(PCSTR Name, SIZE_T Length, PVOID *Base, PSIZE_T Size);

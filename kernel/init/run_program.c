@@ -7,6 +7,7 @@
 #include "kernel/base/boot_info.h"
 #include "kernel/base/exit.h"
 #include "kernel/base/print.h"
+#include "kernel/base/string.h"
 #include "kernel/driver/driver.h"
 #include "kernel/etw/export.h"
 #include "kernel/image.h"
@@ -115,12 +116,18 @@ static unsigned run_image(unsigned module)
     return conclude_program(process, process->exit_status);
 }
 
-/* The first module that is no driver; -1: there is none. */
+static bool is_library(const struct image *image)
+{
+    const size_t length = strlen(image->name);
+    return length > 4 && !strcmp(image->name + length - 4, ".dll");
+}
+
+/* The first module that is no driver and no library; -1: there is none. */
 static int program_module(void)
 {
     struct image *image;
     for (unsigned n = 0; (image = image_module(n)); n++)
-        if (!driver_is(image))
+        if (!driver_is(image) && !is_library(image))
             return (int)n;
     return -1;
 }

@@ -253,6 +253,23 @@ if (wanted('msvc.exe')) {
           qr/^# missing import is called: VCRUNTIME140\.dll!strstX$/m);
 }
 
+# Libraries beside a program come before the kernel's.
+if (wanted('bring.exe')) {
+    my $windows = 'x86_64-w64-mingw32-gcc-posix -O2 -nostdlib -s';
+    open my $out, '>', "$build/bring.c" or die;
+    print $out "__declspec(dllimport) int answer(void), _getpid(void);\n"
+        . "int start(void) { return answer() != 42 || _getpid() != 7; }\n";
+    close $out;
+    system "echo 'int answer(void) { return 42; }' >$build/own.c;"
+        . " echo 'int _getpid(void) { return 7; }' >$build/vcruntime140.c";
+    system "$windows -shared -Wl,-e,0 -o $build/$_.dll $build/$_.c" for qw(own vcruntime140);
+    system "$windows -Wl,-e,start,--subsystem,console -o $build/bring.exe $build/bring.c"
+        . " $build/own.dll $build/vcruntime140.dll";
+    check("$build/bring.exe", "PMU=none DLL='$build/own.dll $build/vcruntime140.dll'", 0,
+          qr/\A# PASS/);
+    check("$build/bring.exe", 'PMU=none', 1, qr/^# bring\.exe: imports are missing, .*own\.dll/m);
+}
+
 # A program runs without imports that it does not use.
 if (wanted('missing.exe')) {
     system "make -s BUILD=$build PROGRAM=tests/programs/missing.c 2>&1 </dev/null";

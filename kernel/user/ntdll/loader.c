@@ -75,23 +75,30 @@ static bool plain_name(const char *name, char *plain)
     for (const char *p = point ? "" : ".dll"; *p; p++)
         plain[n++] = *p;
     plain[n] = 0;
-    for (unsigned i = 0; i < ARRAYSIZE(other_names); i++)
-        if (matches_row(plain, other_names[i].name)) {
-            memcpy(plain, other_names[i].here, strlen(other_names[i].here) + 1);
-            break;
-        }
     return true;
+}
+
+static const char *other_name(const char *plain)
+{
+    for (unsigned i = 0; i < ARRAYSIZE(other_names); i++)
+        if (matches_row(plain, other_names[i].name))
+            return other_names[i].here;
+    return "";
+}
+
+static struct module *loaded_module(const char *plain)
+{
+    for (LIST_ENTRY *e = loader.load_order.Flink; e != &loader.load_order; e = e->Flink)
+        if (strcmp(module_of(e)->short_name, plain) == 0)
+            return module_of(e);
+    return NULL;
 }
 
 struct module *module_find(const char *name)
 {
     char plain[START_NAME_MAX];
-    if (!plain_name(name, plain))
-        return NULL;
-    for (LIST_ENTRY *e = loader.load_order.Flink; e != &loader.load_order; e = e->Flink)
-        if (strcmp(module_of(e)->short_name, plain) == 0)
-            return module_of(e);
-    return NULL;
+    struct module *m = plain_name(name, plain) ? loaded_module(plain) : NULL;
+    return m ? m : loaded_module(other_name(plain));
 }
 
 /* C:\program.exe, C:\Windows\System32\library.dll; the short name is the last part. */
@@ -241,10 +248,17 @@ NTSTATUS module_load(const char *name, struct module **module)
     SIZE_T size;
     if (!plain_name(name, plain))
         return STATUS_DLL_NOT_FOUND;
-    *module = module_find(plain);
+    *module = loaded_module(plain);
     if (*module)
         return STATUS_SUCCESS;
     NTSTATUS status = load_image(plain, strlen(plain), &base, &size);
+    if (status == STATUS_DLL_NOT_FOUND && *other_name(plain)) {
+        memcpy(plain, other_name(plain), strlen(other_name(plain)) + 1);
+        *module = loaded_module(plain);
+        if (*module)
+            return STATUS_SUCCESS;
+        status = load_image(plain, strlen(plain), &base, &size);
+    }
     if (NT_SUCCESS(status))
         status = module_add(base, size, plain, module);
     if (NT_SUCCESS(status))
