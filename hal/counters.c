@@ -312,9 +312,9 @@ static __attribute__((noinline)) void call_owners(uint64_t counters)
 {
     while (counters) {
         const struct owner *owner = owner_here(counters);
-        uint64_t mine = counters & (owner ? owner->counters : -counters);
-        counters &= ~mine;
-        if (owner)
+        uint64_t lowest = counters & -counters, mine = owner ? counters & owner->counters : 0;
+        counters &= ~(mine | lowest); /* it ends even if the table is wrong */
+        if (mine)
             owner->handler(mine, owner->handle);
     }
 }
