@@ -309,7 +309,7 @@ static NTSTATUS control(ULONG code, WMI_LOGGER_INFORMATION *info)
     return NtTraceControl(code, info, sizeof *info, info, sizeof *info, &n);
 }
 
-/* One of the lists of class 0x1F whose entries are ULONGs behind the handle. */
+/* One of the lists of class 0x1F whose entries are ULONGs after the handle. */
 static NTSTATUS set_own_list(EVENT_TRACE_INFORMATION_CLASS which, const ULONG *list, unsigned count)
 {
     struct {

@@ -137,8 +137,8 @@ static void enter_snippet(const struct registers *registers)
     wrmsr(MSR_EFER, efer);
 }
 
-static void visit(const struct bench *b, uint64_t counters, bool guarded,
-                  const struct registers *registers)
+static void run_half(const struct bench *b, uint64_t counters, bool guarded,
+                     const struct registers *registers)
 {
     struct table_register kernel, mine = { sizeof gates - 1, (uint64_t)gates };
     uint64_t cr8 = read_cr8();
@@ -168,7 +168,7 @@ bool bench_execute(const struct bench *b, unsigned half, uint64_t counters, bool
     set_counter_gates(b, b->h.ring ? 0 : counters);
     deadline = rdtsc() + limit;
     uint64_t guard = trial ? start_guard(limit) : 0;
-    visit(b, counters, guard, &registers);
+    run_half(b, counters, guard, &registers);
     stop_guard(guard);
     *end = bench_ended;
     if (were_on)

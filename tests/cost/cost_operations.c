@@ -162,7 +162,7 @@ TEST(cost, system_call,
         }
         memcpy(cost.instructions, found[1 + i][0], sizeof cost.instructions);
         memcpy(cost.cycles, found[1 + i][1], sizeof cost.cycles);
-        if (i == 0 || !vpmu_present()) /* there tp_cost.read tells the others */
+        if (i == 0 || !vpmu_present()) /* there tp_cost.read reports the others */
             cost_print(&cost, true, "%s", calls[i]);
         if (i == 0) /* below: 15 registers saved and restored in ring 0, twice as many moved */
             CHECK_RANGE(cost_least(&cost), 80, 250);

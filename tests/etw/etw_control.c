@@ -221,26 +221,26 @@ TEST(etw_control, consumers,
 TEST(etw_control, queries,
      "unknown codes are refused; the owners of counters are listed by processor")
 {
-    uint32_t room[200];
+    uint32_t space[200];
     ULONG n = 0, cpu = 0, none = cpu_count;
     for (ULONG code = 0; code < 0x200; code++)
         if (code > 5 && code != 11 && code != 14 && code != 43 && code != 45 && code != 46 &&
             code != EtwRealtimeReadCode)
-            CHECK_STATUS(NtTraceControl(code, room, sizeof room, room, sizeof room, &n),
+            CHECK_STATUS(NtTraceControl(code, space, sizeof space, space, sizeof space, &n),
                          STATUS_NOT_IMPLEMENTED);
-    CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 3, room, sizeof room, &n),
+    CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 3, space, sizeof space, &n),
                  STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &none, 4, room, sizeof room, &n),
+    CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &none, 4, space, sizeof space, &n),
                  STATUS_INVALID_PARAMETER);
     for (cpu = 0; cpu < cpu_count; cpu++) {
         ULONG count = bit_count(pmu_of(cpu)->counters), size = 8 + 12 * count;
-        CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 4, room, size - 1, &n),
+        CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 4, space, size - 1, &n),
                      STATUS_BUFFER_TOO_SMALL);
         CHECK_EQ(n, size);
-        CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 4, room, size, &n),
+        CHECK_STATUS(NtTraceControl(EtwPmcOwnersQueryCode, &cpu, 4, space, size, &n),
                      STATUS_SUCCESS);
         CHECK_EQ(n, size);
-        CHECK_EQ(room[1], count);
+        CHECK_EQ(space[1], count);
     }
 }
 
@@ -313,13 +313,13 @@ TEST(etw_control, in_turn,
         for (unsigned i = 0; i < 150; i++) /* three buffers and more */
             etw_thread(ETW_THREAD_CREATE, &never);
     }
-    for (unsigned turn = 1; turn <= 2; turn++) {
+    for (unsigned round = 1; round <= 2; round++) {
         for (unsigned i = 0; i < cpu_count; i++) {
             CHECK_STATUS(session_read(&s, bytes, 4096, &n), STATUS_SUCCESS);
             got[((const WMI_BUFFER_HEADER *)(void *)bytes)->ClientContext.ProcessorIndex]++;
         }
         for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-            CHECK_EQ(got[cpu], turn);
+            CHECK_EQ(got[cpu], round);
     }
     session_stop(&s);
     session_close(&s);

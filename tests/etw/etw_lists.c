@@ -226,17 +226,17 @@ TEST(etw_lists, sessions,
      "the query of sessions with lists names them, and reports the length that is needed")
 {
     struct session s = { start_unread(SESSION_NAME, SESSION_MODE), NULL, 0 };
-    uint64_t room[8] = { 0 };
-    ETW_PMC_SESSION_INFO *info = (ETW_PMC_SESSION_INFO *)(void *)room;
+    uint64_t space[8] = { 0 };
+    ETW_PMC_SESSION_INFO *info = (ETW_PMC_SESSION_INFO *)(void *)space;
     ULONG n = 99;
-    CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, room, sizeof room, &n),
+    CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, space, sizeof space, &n),
                  STATUS_SUCCESS);
     CHECK_EQ(n, 0);
     CHECK_STATUS(event_list(&s, swaps, 3), STATUS_SUCCESS);
     CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, NULL, 0, &n),
                  STATUS_BUFFER_TOO_SMALL);
     CHECK_EQ(n, sizeof *info + 8);
-    CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, room, n, &n), STATUS_SUCCESS);
+    CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, space, n, &n), STATUS_SUCCESS);
     CHECK_EQ(info->NextEntryOffset, 0);
     CHECK_EQ(info->LoggerId, s.trace);
     CHECK_EQ(info->ProfileSourceCount, 0);
@@ -245,11 +245,11 @@ TEST(etw_lists, sessions,
         CHECK_EQ(((USHORT *)(info + 1))[i], swaps[i]);
     struct session other = { start_unread("another", SESSION_MODE), NULL, 0 };
     CHECK_STATUS(event_list(&other, swaps, 1), STATUS_SUCCESS);
-    CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, room, sizeof room, &n),
+    CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, space, sizeof space, &n),
                  STATUS_SUCCESS);
     CHECK_EQ(n, 2 * sizeof *info + 8 + 4);
     CHECK_EQ(info->NextEntryOffset, sizeof *info + 8);
-    CHECK_EQ(((ETW_PMC_SESSION_INFO *)(void *)((uint8_t *)room + info->NextEntryOffset))->LoggerId,
+    CHECK_EQ(((ETW_PMC_SESSION_INFO *)(void *)((uint8_t *)space + info->NextEntryOffset))->LoggerId,
              other.trace);
     stop_session(s.trace);
     stop_session(other.trace);

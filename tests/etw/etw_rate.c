@@ -26,7 +26,7 @@ static struct writer {
     unsigned ahead;               /* 0: as fast as it can */
     uint64_t written;             /* atomic */
     uint64_t read, missing, next; /* the reader's */
-    unsigned told;                /* of losses: buffers with the flag */
+    unsigned reported;            /* of losses: buffers with the flag */
 } writers[MAX_CPUS];
 static uint32_t go; /* atomic: 1 write, 2 end */
 
@@ -78,9 +78,9 @@ static void take_records(struct records all)
         CHECK(number >= w->next);
         /* The flag is that of the buffer which begins after a gap, and of no other. */
         bool first = (const void *)r.header == (const void *)(r.buffer + 1);
-        bool told = r.buffer->BufferFlag & ETW_BUFFER_FLAG_EVENTS_LOST;
-        CHECK_EQ(first && told, number != w->next);
-        w->told += first && told;
+        bool reported = r.buffer->BufferFlag & ETW_BUFFER_FLAG_EVENTS_LOST;
+        CHECK_EQ(first && reported, number != w->next);
+        w->reported += first && reported;
         w->missing += number - w->next;
         w->next = number + 1;
         __atomic_store_n(&w->read, w->read + 1, __ATOMIC_RELEASE);
@@ -131,7 +131,7 @@ static void none_lost(ULONG buffer_kb, ULONG buffers, unsigned ahead)
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         CHECK_EQ(writers[cpu].read, each());
         CHECK_EQ(writers[cpu].missing, 0);
-        CHECK(!writers[cpu].told);
+        CHECK(!writers[cpu].reported);
     }
     phys_free(bytes, SESSION_PAGES);
 }
@@ -169,7 +169,7 @@ TEST(etw_rate, comes_and_goes,
     for (unsigned i = 0; i < rounds; i++) {
         REQUIRE(session_start(&s, 4, 2));
         CHECK_STATUS(session_mask(&s, PERF_CONTEXT_SWITCH, PERF_DISPATCHER), STATUS_SUCCESS);
-        for (unsigned turn = 0; turn < 20; turn++)
+        for (unsigned round = 0; round < 20; round++)
             sched_switch(WrYieldExecution);
         session_stop(&s);
         while (i % 2 && NT_SUCCESS(session_read(&s, bytes, SESSION_BYTES, &n))) {
@@ -271,7 +271,7 @@ TEST(etw_rate, told_once, "only the buffer that begins after lost events has the
     }
     CHECK_STATUS(session_flush(&s), STATUS_SUCCESS);
     read_some(&s, bytes);
-    CHECK_EQ(writers[0].told, 1);
+    CHECK_EQ(writers[0].reported, 1);
     CHECK_EQ(writers[0].next, 1030);
     session_stop(&s);
     session_close(&s);

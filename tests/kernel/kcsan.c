@@ -141,7 +141,7 @@ TEST(kcsan, marked, "a plain access races with a marked write; marked ones never
     CHECK_EQ(race(read_plain, read_marked, ITERATIONS_NONE), false);
 }
 
-TEST(kcsan, once, "the same two places are told once")
+TEST(kcsan, once, "two places that race are reported once")
 {
     SKIP_BELOW_CPUS(2);
     check_found(race(write_plain, write_volatile, ITERATIONS));

@@ -19,7 +19,7 @@
 
 #define THREADS 8
 #define ITERATIONS 2000
-#define MOVES 1500 /* of a thread; fewer where a CPU waits long for its turn */
+#define MOVES 1500 /* of a thread; fewer where a CPU runs seldom */
 #define MOVES_NS 1000000000u
 #define MOVES_MIN 20u
 
@@ -88,10 +88,10 @@ TEST(irql, is_cr8, "raising and lowering moves CR8, and a raised IRQL holds back
 static void spin_until_preempted(void *unused)
 {
     (void)unused;
-    uint64_t *turn = &shared;
+    uint64_t *counter = &shared;
     unsigned seen = 0;
     for (uint64_t last = 0; seen < 3;) {
-        uint64_t now = __atomic_fetch_add(turn, 1, __ATOMIC_RELAXED);
+        uint64_t now = __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
         if (now != last + 1 && last)
             seen++; /* somebody else ran */
         last = now;
@@ -325,7 +325,8 @@ TEST(sched, knows_itself,
     REQUIRE(thread != NULL);
     run_threads(fetch_it, 2);
     team_end(thread);
-    CHECK_BECAUSE(self.moves, MOVES_MIN, MOVES + 1, "16 CPUs in turns: a move takes some ms");
+    CHECK_BECAUSE(self.moves, MOVES_MIN, MOVES + 1,
+                  "16 CPUs run one after the other: a move takes some ms");
     CHECK(self.looks > self.moves);
     CHECK_EQ(self.wrong, 0);
 }

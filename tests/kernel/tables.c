@@ -61,7 +61,7 @@ TEST(vm, unmapped_everywhere,
     test_run_anywhere();
 }
 
-/* --- Who is told that a table has changed. --- */
+/* --- Who learns that a table has changed. --- */
 
 #define USERS_MAX 8u
 
@@ -127,7 +127,8 @@ TEST(vm, flushes_its_users,
 
 #define CHANGES 200u
 
-static uint64_t told, stale, looks; /* atomic: whose page is mapped, at least; what was wrong */
+static uint64_t announced, stale,
+    looks; /* atomic: whose page is mapped, at least; what was wrong */
 
 /* Comes and goes: a change meets it with the table, without it, and on the way. */
 static void read_changes(void *unused)
@@ -138,7 +139,7 @@ static void read_changes(void *unused)
         KIRQL old = irql_raise(DISPATCH_LEVEL);
         vm_switch(mapped.pml4);
         for (unsigned i = 0; i < 5; i++) {
-            uint64_t least = __atomic_load_n(&told, __ATOMIC_ACQUIRE);
+            uint64_t least = __atomic_load_n(&announced, __ATOMIC_ACQUIRE);
             if (*page < least)
                 __atomic_fetch_add(&stale, 1, __ATOMIC_RELAXED);
             pause();
@@ -162,7 +163,7 @@ TEST(vm, no_flush_is_lost,
     REQUIRE(vm_map(pml4, SOMEWHERE, virt_to_phys(pages[0]), PTE_NX));
     mapped.pml4 = pml4;
     mapped.changed = 0;
-    told = stale = looks = 0;
+    announced = stale = looks = 0;
     test_run_on(0);
     for (unsigned cpu = 1; cpu < count; cpu++) {
         threads[cpu] = team_start(read_changes, NULL, cpu_set_one(cpu), THREAD_PRIORITY);
@@ -175,7 +176,7 @@ TEST(vm, no_flush_is_lost,
         CHECK(vm_put(pml4, SOMEWHERE, virt_to_phys(page) | PTE_PRESENT | PTE_NX));
         vm_flush(pml4);
         __atomic_store_n(pages[(change + 1) % 2], 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&told, change, __ATOMIC_RELEASE);
+        __atomic_store_n(&announced, change, __ATOMIC_RELEASE);
         for (uint64_t i = 0; i < change % 16; i++)
             pause();
     }

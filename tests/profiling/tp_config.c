@@ -202,11 +202,11 @@ TEST(tp_config, query_sizes,
         c[i] = element(i % 2);
     for (ULONG n = 1; n <= MAX_HW_COUNTERS; n++) {
         CHECK_STATUS(KeSetHardwareCounterConfiguration(c, n), STATUS_SUCCESS);
-        for (ULONG room = 0; room <= MAX_HW_COUNTERS; room++) {
-            ULONG count = 1234, written = room < n ? 0 : n;
+        for (ULONG capacity = 0; capacity <= MAX_HW_COUNTERS; capacity++) {
+            ULONG count = 1234, written = capacity < n ? 0 : n;
             memset(got, FILL, sizeof got);
-            CHECK_STATUS(KeQueryHardwareCounterConfiguration(got, room, &count),
-                         room < n ? STATUS_BUFFER_TOO_SMALL : STATUS_SUCCESS);
+            CHECK_STATUS(KeQueryHardwareCounterConfiguration(got, capacity, &count),
+                         capacity < n ? STATUS_BUFFER_TOO_SMALL : STATUS_SUCCESS);
             CHECK_EQ(count, n);
             CHECK(memcmp(got, c, written * sizeof c[0]) == 0);
             CHECK(memcmp(&got[written], untouched, (MAX_HW_COUNTERS - written) * sizeof c[0]) == 0);

@@ -89,12 +89,12 @@ TEST(tp_counts, elements_in_order,
         SKIP("needs two counters of instructions");
     REQUIRE(counting_start_many(events, 2, PMU_USER, ctrs));
     counting_pause(PMU_BIT(ctrs[1]));
-    for (unsigned turn = 0; turn < 2; turn++) {
-        unsigned order[] = { ctrs[turn], ctrs[1 - turn] };
+    for (unsigned round = 0; round < 2; round++) {
+        unsigned order[] = { ctrs[round], ctrs[1 - round] };
         if (counting_configure(order, 2) && measure_mask(3, &data)) {
             CHECK_EQ(data.HwCountersCount, 2);
-            counted_element(&data.HwCounters[turn]);
-            CHECK_EQ(data.HwCounters[1 - turn].Value, 0);
+            counted_element(&data.HwCounters[round]);
+            CHECK_EQ(data.HwCounters[1 - round].Value, 0);
         }
     }
     counting_stop();
@@ -120,14 +120,14 @@ TEST(tp_counts, events, "two events at once are read in the order of the configu
     unsigned ctrs[2];
     PERFORMANCE_DATA data;
     SKIP_WITHOUT_PMU();
-    for (unsigned turn = 0; turn < 2; turn++) {
-        if (!counting_possible(events[turn], 2))
+    for (unsigned round = 0; round < 2; round++) {
+        if (!counting_possible(events[round], 2))
             SKIP("needs counters of instructions and of cycles");
-        REQUIRE(counting_start_many(events[turn], 2, PMU_USER, ctrs));
+        REQUIRE(counting_start_many(events[round], 2, PMU_USER, ctrs));
         if (measure_mask(0xffff, &data)) {
             CHECK_EQ(data.HwCountersCount, 2);
-            counted_element(&data.HwCounters[turn]);
-            CHECK_RANGE(data.HwCounters[1 - turn].Value, WORK / 100,
+            counted_element(&data.HwCounters[round]);
+            CHECK_RANGE(data.HwCounters[1 - round].Value, WORK / 100,
                         1000000000); /* several a cycle; slow hosts */
         }
         counting_stop();

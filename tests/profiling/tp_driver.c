@@ -54,7 +54,7 @@ TEST(tp_driver, second_process,
     }
 }
 
-/* Each CPU: nobody is there to be told of a wrap. */
+/* Each CPU: there is nobody to whom a wrap is reported. */
 static void check_selects(void *available)
 {
     for_each_bit(ctr, pmu_here()->counters & ~*(const uint64_t *)available)
