@@ -63,7 +63,7 @@ uint64_t pmu_read(unsigned ctr) { return rdpmc_exact(pmu_rdpmc_index(ctr)); }
 bool pmu_paused(void) { return pmu_this_cpu()->paused; }
 uint64_t pmu_running(void) { return pmu_this_cpu()->running; }
 
-static void arm(struct pmu_cpu *cpu, unsigned ctr, uint64_t value)
+static void arm_counter(struct pmu_cpu *cpu, unsigned ctr, uint64_t value)
 {
     if (value & ~(pmu_mask(cpu->kind, ctr) >> 1))
         cpu->armed |= PMU_BIT(ctr);
@@ -79,7 +79,7 @@ void pmu_write(unsigned ctr, uint64_t value)
     ASSERT(value <= longest || value >= mask - longest);
     wrmsr(pmu_write_msr(pmu, ctr), value);
     if (!pmu->msr.global_status)
-        arm(pmu_this_cpu(), ctr, value);
+        arm_counter(pmu_this_cpu(), ctr, value);
 }
 
 /* The select of a fixed counter as its four bits of FIXED_CTR_CTRL. */
@@ -157,13 +157,13 @@ static inline uint64_t lent_running(const struct pmu_cpu *cpu)
     return cpu->lent ? rdmsr(cpu->global_control) & cpu->lent : 0;
 }
 
-static void lend(struct pmu_cpu *cpu, uint64_t counters)
+static void lend_counters(struct pmu_cpu *cpu, uint64_t counters)
 {
     cpu->lent = counters;
     cpu->plain_control = counters ? 0 : cpu->global_control;
 }
 
-void pmu_lend(uint64_t counters) { lend(pmu_this_cpu(), pmu_this_cpu()->lent | counters); }
+void pmu_lend(uint64_t counters) { lend_counters(pmu_this_cpu(), pmu_this_cpu()->lent | counters); }
 
 /* Makes the counters `now` run; until now `before` ran. Lent ones stay as they are. */
 static void run_counters(const struct pmu_cpu *cpu, uint64_t before, uint64_t now)
@@ -199,7 +199,7 @@ void pmu_stop(uint64_t counters)
 
 void pmu_clear(uint64_t counters)
 {
-    lend(pmu_this_cpu(), pmu_this_cpu()->lent & ~counters);
+    lend_counters(pmu_this_cpu(), pmu_this_cpu()->lent & ~counters);
     pmu_stop(counters);
     for_each_bit(ctr, counters)
         pmu_program((unsigned)ctr, 0, 0);

@@ -16,7 +16,7 @@ const struct pmu_event_row *pmu_row(const struct pmu_table *table, enum pmu_even
     return 0;
 }
 
-static uint64_t unconstrained(const struct pmu_table *table, unsigned code)
+static uint64_t unconstrained_counters(const struct pmu_table *table, unsigned code)
 {
     const struct pmu_constraint *line = table->constraints;
     while (line && (code & line->mask) != line->code)
@@ -28,7 +28,7 @@ uint64_t pmu_row_counters(const struct pmu_table *table, const struct pmu_event_
 {
     return row->counters     ? row->counters
            : table->counters ? table->counters
-                             : unconstrained(table, row->code);
+                             : unconstrained_counters(table, row->code);
 }
 
 uint64_t pmu_counters_for(const struct pmu_kind *pmu, enum pmu_event event)
@@ -76,7 +76,7 @@ uint64_t pmu_raw_counters(const struct pmu_kind *pmu, unsigned code, uint32_t fl
     if (!pmu->table || code > pmu->code_max ||
         (flags & ~(pmu->select_flags | RINGS | PMU_INTERRUPT)))
         return 0;
-    uint64_t able = unconstrained(pmu->table, code);
+    uint64_t able = unconstrained_counters(pmu->table, code);
     for (unsigned e = 0; e < PMU_EVENT_COUNT; e++) {
         const struct pmu_event_row *row = pmu_row(pmu->table, (enum pmu_event)e);
         if (row && row->code == code)

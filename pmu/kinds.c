@@ -18,7 +18,7 @@ unsigned pmu_kind_count;
 
 /* --- Detection. --- */
 
-static void detect(struct pmu_kind *kind)
+static void detect_kind(struct pmu_kind *kind)
 {
     struct cpuid r = cpuid(1, 0);
     memset(kind, 0, sizeof *kind);
@@ -88,7 +88,7 @@ void pmu_init_cpu(void)
     static struct pmu_kind mine; /* of the CPU that starts */
     struct pmu_cpu *cpu = &states[cpu_number()];
     cpu_current()->pmu = cpu;
-    detect(&mine);
+    detect_kind(&mine);
     set_kind(cpu, &mine);
     uint64_t left_running = find_left_running(&mine);
     pmu_reset();
@@ -171,7 +171,7 @@ static void print_cpus(const struct pmu_kind *kind)
     }
 }
 
-static void describe(const struct pmu_kind *kind)
+static void describe_kind(const struct pmu_kind *kind)
 {
     print("%s version %u, %u counters of %u bits", kind->driver, kind->version, kind->gp_reported,
           kind->gp_width);
@@ -188,11 +188,11 @@ static void describe(const struct pmu_kind *kind)
               kind->table->name);
 }
 
-static void report(const struct pmu_kind *kind)
+static void report_kind(const struct pmu_kind *kind)
 {
     uint64_t bad = kind->reported & ~kind->counters;
     if (kind->verdict == PMU_OK) {
-        describe(kind);
+        describe_kind(kind);
         print(": %s", pmu_verdict_text(PMU_OK));
         if (kind->exact && !kind->offset)
             print(", instructions exactly");
@@ -208,7 +208,7 @@ static void report(const struct pmu_kind *kind)
         print("; left out: counters %lx of %lx", bad, kind->reported);
     if (kind->driver) {
         print(" (");
-        describe(kind);
+        describe_kind(kind);
         print(")");
     }
     print("\n");
@@ -223,7 +223,7 @@ void pmu_report(void)
             print_cpus(kind);
             print(": ");
         }
-        report(kind);
+        report_kind(kind);
         pmu_report_measured(kind);
     }
 }

@@ -9,11 +9,11 @@
 
 #define TRIES 8u
 #define RUNS 3u      /* of each try */
-#define FEW 10u      /* turns of a loop */
-#define LONG 100000u /* turns, or fewer if they take over LONG_TICKS of the TSC */
+#define FEW 10u      /* iterations of a loop */
+#define LONG 100000u /* iterations, or fewer if they take over LONG_TICKS of the TSC */
 #define LONG_TICKS 1000000u
-#define LOOP_AT_ONCE 10000u /* turns: they take many reference cycles */
-#define EXIT_TURN 5         /* instructions of a turn, one of which exits */
+#define LOOP_AT_ONCE 10000u /* iterations: they take many reference cycles */
+#define EXIT_LOOP 5         /* instructions of an iteration, one of which exits */
 
 void pmu_spread_add(struct pmu_spread *s, int64_t value)
 {
@@ -44,7 +44,7 @@ static int64_t least_count(unsigned ctr, uint64_t select, run_function *run, uin
     return found;
 }
 
-/* What one more instruction that exits counts, beyond the other instructions of its turn. */
+/* What one more instruction that exits counts, beyond the other instructions of its iteration. */
 static void measure_exits(struct pmu_spread *s, unsigned ctr, uint64_t select, int64_t others)
 {
     int64_t before = least_count(ctr, select, pmu_hardware.run_exits, FEW);
@@ -60,21 +60,21 @@ static void measure_instructions(struct pmu_measured *m, unsigned ctr, uint64_t 
     for (unsigned i = 0; i < TRIES; i++)
         pmu_spread_add(&m->enabling, least_count(ctr, select, pmu_hardware.run, FEW + i) -
                                          2 * (int64_t)(FEW + i) - (int64_t)PMU_RUN_AROUND + 1);
-    measure_exits(&m->exit, ctr, select, EXIT_TURN - 1);
+    measure_exits(&m->exit, ctr, select, EXIT_LOOP - 1);
     measure_exits(&m->exit_at_255, ctr, select | PMU_THRESHOLD(255), 0);
 }
 
-/* Turns of a long measurement, fewer where each instruction is single-stepped. */
-static uint64_t long_stretch(unsigned ctr, uint64_t select)
+/* Iterations of a long measurement, fewer where each instruction is single-stepped. */
+static uint64_t choose_iterations(unsigned ctr, uint64_t select)
 {
-    uint64_t turns = FEW;
-    for (; turns < LONG; turns *= 4) {
+    uint64_t loops = FEW;
+    for (; loops < LONG; loops *= 4) {
         uint64_t begin = rdtsc();
-        count_of_loops(ctr, select, pmu_hardware.run, turns);
+        count_of_loops(ctr, select, pmu_hardware.run, loops);
         if (rdtsc() - begin > LONG_TICKS)
             break;
     }
-    return turns;
+    return loops;
 }
 
 static bool find_counter(const struct pmu_kind *kind, enum pmu_event event, unsigned *ctr,
@@ -95,11 +95,11 @@ static void measure_cycles(const struct pmu_kind *kind, struct pmu_measured *m)
     if (!find_counter(kind, PMU_CYCLES, &ctr, &select))
         return;
     bool bus = find_counter(kind, PMU_BUS_CYCLES, &bus_ctr, &bus_select);
-    uint64_t turns = long_stretch(ctr, select);
+    uint64_t loops = choose_iterations(ctr, select);
     for (unsigned i = 0; i < TRIES; i++) {
-        int64_t cycles = count_of_loops(ctr, select, pmu_hardware.run, turns);
-        pmu_spread_add(&m->cycles, cycles * 1000 / (int64_t)(2 * turns));
-        int64_t ticks = bus ? count_of_loops(bus_ctr, bus_select, pmu_hardware.run, turns) : 0;
+        int64_t cycles = count_of_loops(ctr, select, pmu_hardware.run, loops);
+        pmu_spread_add(&m->cycles, cycles * 1000 / (int64_t)(2 * loops));
+        int64_t ticks = bus ? count_of_loops(bus_ctr, bus_select, pmu_hardware.run, loops) : 0;
         if (ticks > 0)
             pmu_spread_add(&m->bus_cycle, cycles * 1000 / ticks);
     }

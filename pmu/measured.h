@@ -37,7 +37,7 @@ struct pmu_measured {
     struct pmu_spread tsc;         /* step between two different values of RDTSC */
     unsigned at_once; /* of the `wanted` counters, those that count while all of them run */
     unsigned wanted;  /* counters with an event that must happen; a host may need some itself */
-    /* By hal/measure.c, from a visit to ring 3. */
+    /* By hal/measure.c, from a call into ring 3. */
     bool done;
     struct pmu_spread quiet[PMU_RETIRED];           /* excess counts in ring 3 without a trap */
     struct pmu_spread trap[PMU_TRAPS][PMU_RETIRED]; /* excess counts for each trap */

@@ -157,7 +157,7 @@ struct pmu_kind {
 };
 
 /* The kinds of this machine, the boot CPU's first. Written while CPUs start, then const. The last
- * element is for CPUs of all kinds for which there is no room: they have no counters. */
+ * element is for CPUs of all kinds for which there is no element: they have no counters. */
 #define PMU_KINDS_MAX 8
 extern const struct pmu_kind *const pmu_kinds;
 extern unsigned pmu_kind_count;

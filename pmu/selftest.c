@@ -41,7 +41,7 @@ const char *pmu_verdict_text(enum pmu_verdict v)
         [PMU_PMI_LOST] = "the counter overflows, but no interrupt comes",
         [PMU_EXITS_MISCOUNTED] =
             "instructions that exit to a hypervisor are not counted once: counts depend on exits",
-        [PMU_TOO_MANY_KINDS] = "there are more kinds of CPUs than we have room for",
+        [PMU_TOO_MANY_KINDS] = "there are more kinds of CPUs than we can describe",
     };
     return v < PMU_VERDICT_COUNT ? text[v] : "?";
 }
@@ -188,8 +188,8 @@ static enum pmu_verdict prove_all_registers(const struct proof *p, unsigned ctr)
 }
 
 /* Programs the counter so that the enabling WRMSR alone starts it; true: an access faulted. */
-static bool program(const struct proof *p, unsigned ctr, enum pmu_event event, uint64_t start,
-                    struct pmu_gate *gate)
+static bool program_counter(const struct proof *p, unsigned ctr, enum pmu_event event,
+                            uint64_t start, struct pmu_gate *gate)
 {
     const struct pmu_msrs *msr = &p->pmu->msr;
     uint32_t control = pmu_select_msr(p->pmu, ctr);
@@ -209,19 +209,19 @@ static bool count_loops(const struct proof *p, unsigned ctr, enum pmu_event even
                         uint64_t loops, uint64_t *value)
 {
     struct pmu_gate gate;
-    return program(p, ctr, event, start, &gate) || p->to->run(&gate, loops) ||
+    return program_counter(p, ctr, event, start, &gate) || p->to->run(&gate, loops) ||
            p->to->rdpmc(pmu_rdpmc_index(ctr), value);
 }
 
 static bool count_exits(const struct proof *p, unsigned ctr, uint64_t loops, uint64_t *value)
 {
     struct pmu_gate gate;
-    return program(p, ctr, PMU_INSTRUCTIONS, 0, &gate) || p->to->run_exits(&gate, loops) ||
+    return program_counter(p, ctr, PMU_INSTRUCTIONS, 0, &gate) || p->to->run_exits(&gate, loops) ||
            p->to->rdpmc(pmu_rdpmc_index(ctr), value);
 }
 
-/* Each exit must add exactly the instructions of its turn, with the one that exits. A counter that
- * fails this is used, but reported as not exact. */
+/* Each exit must add exactly the instructions of its iteration, with the one that exits. A counter
+ * that fails this is used, but reported as not exact. */
 static enum pmu_verdict prove_exits(struct proof *p, unsigned ctr)
 {
     uint64_t few = 0, more = 0;
@@ -293,7 +293,7 @@ static enum pmu_verdict prove_counting(struct proof *p, unsigned ctr)
     return v == PMU_OK && event == PMU_INSTRUCTIONS ? prove_instructions(p, ctr) : v;
 }
 
-static enum pmu_verdict prove(struct proof *p, unsigned ctr)
+static enum pmu_verdict prove_counter(struct proof *p, unsigned ctr)
 {
     enum pmu_verdict v = prove_all_registers(p, ctr);
     if (v == PMU_OK)
@@ -320,7 +320,7 @@ static enum pmu_verdict prove_all(struct proof *p, struct pmu_finding *found)
     for_each_bit(ctr, reported) {
         p->exact = true;
         p->offset = 0;
-        enum pmu_verdict v = prove(p, (unsigned)ctr);
+        enum pmu_verdict v = prove_counter(p, (unsigned)ctr);
         if (is_good(first) && v != PMU_OK)
             first = v;
         if (!is_good(v)) {

@@ -9,7 +9,7 @@ struct pmu_access {
     unsigned (*rdmsr)(uint32_t msr, uint64_t *value);
     unsigned (*wrmsr)(uint32_t msr, uint64_t value);
     unsigned (*rdpmc)(uint32_t selector, uint64_t *value);
-    /* Between the WRMSR that starts and the one that stops they run `loops` turns of two
+    /* Between the WRMSR that starts and the one that stops they run `loops` iterations of two
      * instructions, or of five, one of them CPUID. The counter then shows these and PMU_RUN_AROUND
      * more: the first WRMSR and what loads the registers of the second. */
     unsigned (*run)(const struct pmu_gate *gate, uint64_t loops);
@@ -32,7 +32,7 @@ struct pmu_finding {
 struct pmu_finding pmu_diagnose(const struct pmu_kind *pmu, const struct pmu_access *access);
 /* In kinds.c: the element for a CPU with these facts in the list of kinds, which has PMU_KINDS_MAX
  * elements. If no kind in the list has these facts and answers on this CPU, a new one is tested and
- * added. The last element is for CPUs for which there is no room. */
+ * added. The last element is for CPUs for which there is no other element. */
 struct pmu_kind *pmu_place_kind(struct pmu_kind *list, unsigned *count, const struct pmu_kind *mine,
                                 const struct pmu_access *access);
 /* Whether the registers of all these counters answer correctly: the quick part of the self-test. */

@@ -35,7 +35,7 @@ enum { HPET_PERIOD = 4, HPET_CONFIG = 0x10, HPET_COUNTER = 0xf0, HPET_TIMERS = 0
 #define FS_IN_US 1000000000u
 #define LATE 200 /* ticks past its time: the alarm is lost */
 #define NEVER (1ul << 50)
-#define FAR (1u << 30) /* ticks: never, too, in the half that is written first */
+#define FAR (1u << 30) /* ticks: as good as never, in the half that is written first */
 #define NEAR 20        /* ticks: longer than it takes to set the comparator */
 #define UNSURE 8       /* ticks */
 #define PAUSES 100
@@ -43,7 +43,7 @@ enum { HPET_PERIOD = 4, HPET_CONFIG = 0x10, HPET_COUNTER = 0xf0, HPET_TIMERS = 0
 #define PROOF 20000 /* clock units */
 
 /* MMIO is the one place for volatile: each access happens, once, as wide as written. */
-static volatile uint32_t *reg(uint64_t base, unsigned at)
+static volatile uint32_t *reg32(uint64_t base, unsigned at)
 {
     return (volatile uint32_t *)(DIRECT_MAP + base + at);
 }
@@ -56,44 +56,44 @@ uint64_t alarm_tick, clock_us = 1000;
 static unsigned timer, pin;
 static struct vcpu *owner; /* the CPU to which the comparator's NMI goes; L: the token */
 
-uint32_t host_apic_read(unsigned at) { return *reg(APIC, at); }
-void host_apic_write(unsigned at, uint32_t value) { *reg(APIC, at) = value; }
+uint32_t host_apic_read(unsigned at) { return *reg32(APIC, at); }
+void host_apic_write(unsigned at, uint32_t value) { *reg32(APIC, at) = value; }
 
-uint32_t host_apic_id(void) { return *reg(APIC, APIC_ID) >> 24; }
+uint32_t host_apic_id(void) { return *reg32(APIC, APIC_ID) >> 24; }
 
 void host_apic_pmi(struct vcpu *v, bool mask)
 {
-    uint32_t lvt = *reg(APIC, APIC_LVT_PMI);
+    uint32_t lvt = *reg32(APIC, APIC_LVT_PMI);
     if (lvt & LVT_MASKED)
         return;
     v->statistics.pmi++;
     if (mask)
-        *reg(APIC, APIC_LVT_PMI) = lvt | LVT_MASKED;
+        *reg32(APIC, APIC_LVT_PMI) = lvt | LVT_MASKED;
     if ((lvt & LVT_MODE) == LVT_NMI)
         v->nmi.pending = true;
     else if ((lvt & LVT_MODE) == LVT_FIXED)
-        *reg(APIC, APIC_ICR) = ICR_SELF | (lvt & 0xff); /* ICR2 stays the guest's */
+        *reg32(APIC, APIC_ICR) = ICR_SELF | (lvt & 0xff); /* ICR2 stays the guest's */
 }
 
 void host_apic_nmi(uint32_t id)
 {
-    uint32_t guests = *reg(APIC, APIC_ICR2);
-    *reg(APIC, APIC_ICR2) = id << 24;
-    *reg(APIC, APIC_ICR) = ICR_NMI;
-    *reg(APIC, APIC_ICR2) = guests;
+    uint32_t guests = *reg32(APIC, APIC_ICR2);
+    *reg32(APIC, APIC_ICR2) = id << 24;
+    *reg32(APIC, APIC_ICR) = ICR_NMI;
+    *reg32(APIC, APIC_ICR2) = guests;
 }
 
-static void redirect(unsigned half, uint32_t value)
+static void redirect_pin(unsigned half, uint32_t value)
 {
-    *reg(IO_APIC, IO_INDEX) = IO_REDIRECTION + 2 * pin + half;
-    *reg(IO_APIC, IO_DATA) = value;
+    *reg32(IO_APIC, IO_INDEX) = IO_REDIRECTION + 2 * pin + half;
+    *reg32(IO_APIC, IO_DATA) = value;
 }
 
 static uint64_t measure_tick(void)
 {
-    uint32_t from = *reg(HPET, HPET_COUNTER);
+    uint32_t from = *reg32(HPET, HPET_COUNTER);
     uint64_t clock = rdtsc();
-    while (*reg(HPET, HPET_COUNTER) - from < MEASURE_TICKS)
+    while (*reg32(HPET, HPET_COUNTER) - from < MEASURE_TICKS)
         pause();
     return (rdtsc() - clock + MEASURE_TICKS / 2) / MEASURE_TICKS;
 }
@@ -116,7 +116,7 @@ static bool may_have_rung(const struct vcpu *v)
 static void take_over(struct vcpu *v)
 {
     alarm_after(FAR);
-    redirect(1, v->host_apic_id << 24);
+    redirect_pin(1, v->host_apic_id << 24);
     if (owner) {
         pause();
         for (unsigned i = 0; i < PAUSES && may_have_rung(owner); i++)
@@ -136,24 +136,24 @@ bool alarm_is_near(const struct vcpu *v)
  * without an NMI. The IO-APIC's index is kept: the guest may be between its two accesses. */
 static void take_back(const struct vcpu *v)
 {
-    uint32_t index = *reg(IO_APIC, IO_INDEX), config = *reg(HPET, HPET_TIMERS + 32 * timer);
-    *reg(IO_APIC, IO_INDEX) = IO_REDIRECTION + 2 * pin;
-    bool ours = (*reg(IO_APIC, IO_DATA) & REDIRECT_MASK) == REDIRECT_NMI &&
+    uint32_t index = *reg32(IO_APIC, IO_INDEX), config = *reg32(HPET, HPET_TIMERS + 32 * timer);
+    *reg32(IO_APIC, IO_INDEX) = IO_REDIRECTION + 2 * pin;
+    bool ours = (*reg32(IO_APIC, IO_DATA) & REDIRECT_MASK) == REDIRECT_NMI &&
                 (config & TIMER_MASK) == (pin << 9 | TIMER_ENABLE);
     if (!ours) {
         alarm_after(FAR);
-        *reg(HPET, HPET_TIMERS + 32 * timer) = pin << 9 | TIMER_ENABLE;
-        redirect(1, v->host_apic_id << 24);
-        redirect(0, REDIRECT_NMI);
+        *reg32(HPET, HPET_TIMERS + 32 * timer) = pin << 9 | TIMER_ENABLE;
+        redirect_pin(1, v->host_apic_id << 24);
+        redirect_pin(0, REDIRECT_NMI);
     }
-    if (!(*reg(HPET, HPET_CONFIG) & HPET_ENABLE))
-        *reg(HPET, HPET_CONFIG) |= HPET_ENABLE;
-    *reg(IO_APIC, IO_INDEX) = index;
+    if (!(*reg32(HPET, HPET_CONFIG) & HPET_ENABLE))
+        *reg32(HPET, HPET_CONFIG) |= HPET_ENABLE;
+    *reg32(IO_APIC, IO_INDEX) = index;
 }
 
 /* Whether the alarm's time has passed without an NMI. QEMU may be late where another timer's time
  * is near: the PAUSE lets its timers go off. */
-static bool is_lost(const struct vcpu *v)
+static bool alarm_is_lost(const struct vcpu *v)
 {
     if (!virt_foreign || !v->alarm.at || rdtsc() < v->alarm.at + LATE * alarm_tick)
         return false;
@@ -163,7 +163,7 @@ static bool is_lost(const struct vcpu *v)
 
 bool alarm_want(struct vcpu *v, uint64_t at)
 {
-    bool lost = is_lost(v);
+    bool lost = alarm_is_lost(v);
     if (v->alarm.at && v->alarm.at <= at && !lost)
         return false;
     if (virt_foreign)
@@ -205,16 +205,16 @@ bool alarm_is_touched(const struct vcpu *v)
 uint64_t alarm_set_back(uint64_t clock)
 {
     uint64_t ticks = clock / alarm_tick;
-    uint32_t config = *reg(HPET, HPET_CONFIG);
+    uint32_t config = *reg32(HPET, HPET_CONFIG);
     volatile uint64_t *comparator = reg64(HPET, HPET_TIMERS + 32 * timer + 8);
     if (!(config & HPET_ENABLE))
         return clock;
-    *reg(HPET, HPET_CONFIG) = config & ~HPET_ENABLE;
+    *reg32(HPET, HPET_CONFIG) = config & ~HPET_ENABLE;
     uint64_t counter = *reg64(HPET, HPET_COUNTER), at = *comparator;
     bool waits = owner && owner->alarm.at && at > counter;
     *reg64(HPET, HPET_COUNTER) = counter - ticks;
     *comparator = waits ? at - ticks : counter + NEVER; /* what has passed would come again */
-    *reg(HPET, HPET_CONFIG) = config;
+    *reg32(HPET, HPET_CONFIG) = config;
     return ticks * alarm_tick;
 }
 
@@ -225,12 +225,12 @@ static bool try_route(struct vcpu *v, unsigned try_timer, unsigned try_pin)
     uint64_t until = rdtsc() + 100 * PROOF;
     timer = try_timer;
     pin = try_pin;
-    redirect(1, v->host_apic_id << 24);
-    redirect(0, REDIRECT_NMI);
+    redirect_pin(1, v->host_apic_id << 24);
+    redirect_pin(0, REDIRECT_NMI);
     /* First a time far ahead: for an emulator the comparator's reset value is in the past, and
      * would fire at once. */
     alarm_after(FAR);
-    *reg(HPET, HPET_TIMERS + 32 * timer) = pin << 9 | TIMER_ENABLE;
+    *reg32(HPET, HPET_TIMERS + 32 * timer) = pin << 9 | TIMER_ENABLE;
     owner = v;
     alarm_want(v, rdtsc() + PROOF);
     while (__atomic_load_n(&v->stack.nmis, __ATOMIC_RELAXED) == seen && rdtsc() < until)
@@ -239,20 +239,20 @@ static bool try_route(struct vcpu *v, unsigned try_timer, unsigned try_pin)
     v->nmi.seen = __atomic_load_n(&v->stack.nmis, __ATOMIC_RELAXED);
     if (v->nmi.seen != seen)
         return true;
-    *reg(HPET, HPET_TIMERS + 32 * timer) = 0;
-    redirect(0, REDIRECT_MASKED);
+    *reg32(HPET, HPET_TIMERS + 32 * timer) = 0;
+    redirect_pin(0, REDIRECT_MASKED);
     return false;
 }
 
 bool alarm_init(struct vcpu *v)
 {
-    uint32_t period = *reg(HPET, HPET_PERIOD);
+    uint32_t period = *reg32(HPET, HPET_PERIOD);
     if (!period || period > PERIOD_MAX)
         return false;
-    *reg(HPET, HPET_CONFIG) = HPET_ENABLE;
+    *reg32(HPET, HPET_CONFIG) = HPET_ENABLE;
     alarm_tick = measure_tick();
     clock_us = alarm_tick * FS_IN_US / period;
-    unsigned last = *reg(HPET, 0) >> 8 & 31;
+    unsigned last = *reg32(HPET, 0) >> 8 & 31;
     /* Pins from 16 up carry no ISA interrupt. QEMU's older board connects all of them, although
      * its HPET reports none. */
     for (unsigned p = IO_PINS; alarm_tick && p-- > 16;)

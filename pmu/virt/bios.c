@@ -2,7 +2,7 @@
 /* INT 15h leads to a few bytes at the end of the BIOS's extended data area, which its own map
  * reserves: VMMCALL, a call of the BIOS, VMMCALL, IRET. The first exit sends all functions but
  * those of memory straight to the BIOS; the second one changes what these return. Sources: ACPI
- * 6.4, "INT 15H, E820H"; BIOS data area, word 40:0E; Ralf Brown's list, INT 15h, AX E801h and AH
+ * 6.4, "INT 15H, E820H"; BIOS data area, 40:0E; Ralf Brown's list, INT 15h, AX E801h and AH
  * 88h. */
 #include "kernel/base/layout.h"
 #include "kernel/base/string.h"
@@ -25,30 +25,32 @@ static uint64_t place, limit; /* of the code; of the guest's memory; 0: none */
 static uint32_t bios;         /* its INT 15h: offset, segment */
 static unsigned function;     /* AX of the call that the BIOS executes now */
 
-static uint8_t *low(uint32_t physical) { return (uint8_t *)(DIRECT_MAP + physical); }
+static uint8_t *low_memory(uint32_t physical) { return (uint8_t *)(DIRECT_MAP + physical); }
 
 /* The last bytes of the extended data area; 0: there is none, or they are in use. */
-static uint32_t find_room(void)
+static uint32_t find_place(void)
 {
     static const uint8_t none[SIZE];
     uint16_t segment;
-    memcpy(&segment, low(EBDA_AT), sizeof segment);
+    memcpy(&segment, low_memory(EBDA_AT), sizeof segment);
     uint32_t start = segment * 16u, end;
     if (start < EBDA_FIRST || start >= EBDA_END)
         return 0;
-    end = start + *low(start) * 1024u; /* its first byte is its size */
-    return end > start && end <= EBDA_END && !memcmp(low(end - SIZE), none, SIZE) ? end - SIZE : 0;
+    end = start + *low_memory(start) * 1024u; /* its first byte is its size */
+    return end > start && end <= EBDA_END && !memcmp(low_memory(end - SIZE), none, SIZE)
+               ? end - SIZE
+               : 0;
 }
 
 void bios_hide(uint64_t end)
 {
-    uint32_t to = find_room(), ours = to << 12; /* a segment's first byte */
-    memcpy(&bios, low(VECTOR_AT), sizeof bios);
+    uint32_t to = find_place(), ours = to << 12; /* a segment's first byte */
+    memcpy(&bios, low_memory(VECTOR_AT), sizeof bios);
     if (!to || !bios)
         return;
     memcpy(code + CALL_AT + 1, &bios, sizeof bios);
-    memcpy(low(to), code, SIZE);
-    memcpy(low(VECTOR_AT), &ours, sizeof ours);
+    memcpy(low_memory(to), code, SIZE);
+    memcpy(low_memory(VECTOR_AT), &ours, sizeof ours);
     place = to;
     limit = end;
 }
@@ -62,7 +64,7 @@ static void go_to_bios(struct vcpu *v)
     v->vmcb.rip = bios & WORD;
 }
 
-static void lower(uint64_t *reg, uint64_t most)
+static void lower_register(uint64_t *reg, uint64_t most)
 {
     if ((*reg & WORD) > most)
         *reg = (*reg & ~(uint64_t)WORD) | most;
@@ -86,16 +88,16 @@ static void clip_range(struct vcpu *v)
 static void clip_sizes(struct vcpu *v)
 {
     uint64_t kb = (limit - (1 << 20)) >> 10, first = 15 << 10;
-    lower(&v->vmcb.rax, kb);
+    lower_register(&v->vmcb.rax, kb);
     if (function != 0xe801)
         return;
-    lower(&v->r.rcx, kb);
-    lower(&v->r.rbx, kb > first ? (kb - first) / 64 : 0);
-    lower(&v->r.rdx, kb > first ? (kb - first) / 64 : 0);
+    lower_register(&v->r.rcx, kb);
+    lower_register(&v->r.rbx, kb > first ? (kb - first) / 64 : 0);
+    lower_register(&v->r.rdx, kb > first ? (kb - first) / 64 : 0);
 }
 
 /* The caller's flags, which IRET restores, get the BIOS's carry. */
-static void finish(struct vcpu *v)
+static void finish_call(struct vcpu *v)
 {
     uint64_t flags, at = v->vmcb.ss.base + (v->vmcb.rsp & WORD) + 4;
     uint64_t carry = v->vmcb.rflags & CARRY;
@@ -117,7 +119,7 @@ bool bios_call(struct vcpu *v)
     if (first)
         function = v->vmcb.rax & WORD;
     else
-        finish(v);
+        finish_call(v);
     if (first && !is_of_memory(function))
         go_to_bios(v);
     else

@@ -7,9 +7,9 @@
 
 struct vcpu;
 
-/* From now on INT 15h tells of no memory from `end` on, up to the end of that range: there we are.
+/* From now on INT 15h reports no memory from `end` on, up to the end of that range: there we are.
  * Without a BIOS it does nothing. Before the guest starts. */
 void bios_hide(uint64_t end);
-/* Whether this exit by VMMCALL is one of the code that bios_hide left; then the guest is behind it.
+/* Whether this exit by VMMCALL is one of the code that bios_hide left; then RIP is after it.
  */
 bool bios_call(struct vcpu *v);

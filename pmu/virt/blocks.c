@@ -4,8 +4,8 @@
  * compared with the code each time. Before a part executes, its one access to memory is looked up
  * as the processor would: what is not plain RAM, or would fault or change the page tables, is left
  * to a step, and so is each instruction that is in no block. Addresses found are forgotten when the
- * guest runs again: only then can it flush its TLB. No counter wraps meanwhile, so all is counted
- * at the end. Callers hold the token. */
+ * guest runs again: only then can it flush its TLB. No counter wraps in a run, so that all is
+ * counted at its end. Callers hold the token. */
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
 #include "kernel/base/string.h"
@@ -13,8 +13,8 @@
 #include "pmu/virt/blocks.h"
 #include "pmu/virt/quirk.h"
 
-enum { BLOCKS = 1024, INDEX_BITS = 12, ALL_PARTS = 4096, PLACES = 64, TURN = 1000 };
-_Static_assert(TURN + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a turn");
+enum { BLOCKS = 1024, INDEX_BITS = 12, ALL_PARTS = 4096, PLACES = 64, RUN_MOST = 1000 };
+_Static_assert(RUN_MOST + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a run");
 #define CR4_LA57 (1u << 12)
 #define CR4_PKS (1u << 24)
 #define CR0_AM (1u << 18)
@@ -26,41 +26,43 @@ _Static_assert(TURN + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a turn");
 static struct block blocks[BLOCKS]; /* 0 is none */
 static struct part parts[ALL_PARTS];
 static uint8_t code[CODE_SIZE];
-static struct room room = { parts, code };
+static struct block_space space = { parts, code };
 static unsigned block_count = 1;
 static uint16_t block_index[1 << INDEX_BITS]; /* by hashed RIP; then the next free entry */
 
-/* Where pages are; a tag is the page's address and the turn: which execution of blocks it was. */
+/* A run is one call of blocks_run(). The host's addresses of pages that the guest accessed in it: a
+ * tag is the guest's address of the page, with the number of the run in its low bits. */
 static struct place {
     uint64_t tag;
     uint8_t *host;
 } places[ACCESSES][PLACES];
-static uint64_t turn;
+static uint64_t run_number;
 
-/* Pages of the host that hold code which this turn executed: a table by the low bits of their
- * numbers, each entry a tag. Where several pages have the same low bits, the turn alone. */
+/* The host's pages that hold code of this run; the low bits of a page's number select the entry,
+ * which holds its address and the run's number. An entry that several pages share holds the run's
+ * number alone: each of them may hold code. */
 static uint64_t code_pages[PLACES];
 
-/* What this turn has counted and executed. */
+/* What this run has executed. */
 static struct sums sums;
 static uint64_t executed;
 
-/* Grows whenever some page or code may be another. */
+/* The time of block.checked. It grows whenever the guest may have changed pages or code. */
 static uint64_t now;
 
 static uint64_t *code_page(uint64_t host) { return &code_pages[host / PAGE_SIZE % PLACES]; }
-static uint64_t code_tag(uint64_t host) { return (host & ~(PAGE_SIZE - 1)) | turn; }
+static uint64_t code_tag(uint64_t host) { return (host & ~(PAGE_SIZE - 1)) | run_number; }
 
 static void remember_code(uint64_t host)
 {
     uint64_t *page = code_page(host), tag = code_tag(host);
-    *page = *page == tag || *page % PAGE_SIZE != turn ? tag : turn;
+    *page = *page == tag || *page % PAGE_SIZE != run_number ? tag : run_number;
 }
 
 static bool may_be_code(uint64_t host)
 {
     uint64_t page = *code_page(host);
-    return page == code_tag(host) || page == turn;
+    return page == code_tag(host) || page == run_number;
 }
 
 static uint64_t get64(const void *from)
@@ -72,41 +74,41 @@ static uint64_t get64(const void *from)
 
 static void put64(void *to, uint64_t value) { __builtin_memcpy(to, &value, sizeof value); }
 
-static bool seek(const struct vcpu *v, uint64_t address, enum access access, struct place *p)
+static bool find_page(const struct vcpu *v, uint64_t address, enum access access, struct place *p)
 {
     uint8_t *host = guest_page(v, address, access);
     if (host)
-        *p = (struct place){ (address & ~(PAGE_SIZE - 1)) | turn, host };
+        *p = (struct place){ (address & ~(PAGE_SIZE - 1)) | run_number, host };
     return host;
 }
 
 /* The host's address of 8 bytes, or of code. */
-static inline uint8_t *reach(const struct vcpu *v, uint64_t address, enum access access)
+static inline uint8_t *find_memory(const struct vcpu *v, uint64_t address, enum access access)
 {
     struct place *p = &places[access][address / PAGE_SIZE % PLACES];
     uint64_t at = address & (PAGE_SIZE - 1);
     if (at > PAGE_SIZE - 8 && access != ACCESS_EXECUTE)
         return NULL;
-    if (p->tag != ((address - at) | turn) && !seek(v, address, access, p))
+    if (p->tag != ((address - at) | run_number) && !find_page(v, address, access, p))
         return NULL;
     return p->host + at;
 }
 
-static void begin_turn(void)
+static void begin_run(void)
 {
     now++;
     executed = 0;
     sums = (struct sums){ { 0, 0 } };
-    turn = (turn + 1) % PAGE_SIZE;
-    if (turn)
+    run_number = (run_number + 1) % PAGE_SIZE;
+    if (run_number)
         return;
     memset(places, 0, sizeof places);
     memset(code_pages, 0, sizeof code_pages);
-    turn = 1;
+    run_number = 1;
 }
 
-/* Bytes behind the end of b->bytes are 0, as in the last word that is compared. */
-static bool same(const struct block *b, const uint8_t *bytes)
+/* Bytes after the end of b->bytes are 0, as in the last word that is compared. */
+static bool is_same_code(const struct block *b, const uint8_t *bytes)
 {
     unsigned i = 0, left = b->length % 8;
     for (; i + 8 <= b->length; i += 8)
@@ -120,19 +122,19 @@ static bool same(const struct block *b, const uint8_t *bytes)
 
 static bool is_full(void)
 {
-    return block_count == BLOCKS || room.part + PARTS > parts + ALL_PARTS ||
-           room.code + BLOCK_CODE_MOST > code + CODE_SIZE;
+    return block_count == BLOCKS || space.part + PARTS > parts + ALL_PARTS ||
+           space.code + BLOCK_CODE_MOST > code + CODE_SIZE;
 }
 
 static void forget_all(void)
 {
     memset(block_index, 0, sizeof block_index);
-    room = (struct room){ parts, code };
+    space = (struct block_space){ parts, code };
     block_count = 1;
 }
 
 /* The entry of block_index where the block is, or would be. */
-static uint16_t *entry_of(uint64_t rip)
+static uint16_t *index_entry(uint64_t rip)
 {
     uint64_t at = rip * 0x9e3779b97f4a7c15 >> (64 - INDEX_BITS);
     while (block_index[at] && blocks[block_index[at]].rip != rip)
@@ -141,52 +143,52 @@ static uint16_t *entry_of(uint64_t rip)
 }
 
 /* NULL: the code cannot be read so. */
-static struct block *look_up(struct vcpu *v)
+static struct block *look_up_block(struct vcpu *v)
 {
     uint64_t rip = v->vmcb.rip;
-    uint16_t *entry = entry_of(rip);
+    uint16_t *entry = index_entry(rip);
     struct block *b = &blocks[*entry];
     if (*entry && b->checked == now)
         return b;
-    const uint8_t *bytes = reach(v, rip, ACCESS_EXECUTE);
+    const uint8_t *bytes = find_memory(v, rip, ACCESS_EXECUTE);
     if (!bytes)
         return NULL;
     remember_code((uint64_t)bytes);
-    if (!*entry || !same(b, bytes)) {
+    if (!*entry || !is_same_code(b, bytes)) {
         if (is_full()) {
             forget_all();
-            entry = entry_of(rip);
+            entry = index_entry(rip);
         }
         if (!*entry)
             *entry = (uint16_t)block_count++;
         b = &blocks[*entry];
-        block_translate(v, b, bytes, &room);
+        block_translate(v, b, bytes, &space);
     }
     b->code = bytes;
     b->checked = now;
     return b;
 }
 
-/* The block behind `last`, mostly the one that was there before. */
-static struct block *find(struct vcpu *v, struct block *last)
+/* The block after `last`, mostly the one that followed it before. */
+static struct block *next_block(struct vcpu *v, struct block *last)
 {
     struct block *b = last->link;
     if (b && b->rip == v->vmcb.rip && b->checked == now)
         return b;
-    return last->link = look_up(v);
+    return last->link = look_up_block(v);
 }
 
-static void add(const struct sums *s, unsigned instructions)
+static void add_executed(const struct sums *s, unsigned instructions)
 {
     sums.word[0] += s->word[0];
     sums.word[1] += s->word[1];
     executed += instructions;
 }
 
-static void happened(enum event e) { sums.word[sum_word(e)] += 1ul << sum_shift(e); }
+static void count_event(enum event e) { sums.word[sum_word(e)] += 1ul << sum_shift(e); }
 
 /* Jcc's condition. */
-static bool holds(uint64_t flags, unsigned condition)
+static bool condition_holds(uint64_t flags, unsigned condition)
 {
     static const uint16_t any[8] = { 1, 0x100, 0x4000, 0x4100, 0x8000, 0x400, 0, 0x4000 };
     bool yes = flags & any[condition >> 1];
@@ -195,7 +197,7 @@ static bool holds(uint64_t flags, unsigned condition)
     return yes != (condition & 1);
 }
 
-static bool canonical(const struct vcpu *v, uint64_t address)
+static bool is_canonical(const struct vcpu *v, uint64_t address)
 {
     unsigned unused = v->vmcb.cr4 & CR4_LA57 ? 7 : 16;
     return (uint64_t)((int64_t)(address << unused) >> unused) == address;
@@ -226,7 +228,7 @@ static bool may_store(const struct block *b, const uint8_t *memory)
 static bool push_call(struct vcpu *v, const struct block *b)
 {
     uint64_t *rsp = &v->stack.state.r[RSP];
-    uint8_t *memory = reach(v, *rsp - 8, ACCESS_WRITE);
+    uint8_t *memory = find_memory(v, *rsp - 8, ACCESS_WRITE);
     if (!memory || !may_store(b, memory))
         return false;
     put64(memory, b->next);
@@ -234,7 +236,7 @@ static bool push_call(struct vcpu *v, const struct block *b)
     return true;
 }
 
-/* The part's own effects beside its code; false: it must be stepped. memory: what it accesses, or
+/* What the part does beside its code; false: it must be stepped. memory: what it accesses, or
  * the register that is its operand. */
 static bool do_special(struct vcpu *v, const struct part *p, uint8_t *memory, struct block *b)
 {
@@ -243,19 +245,21 @@ static bool do_special(struct vcpu *v, const struct part *p, uint8_t *memory, st
     case DIVIDE: return may_divide(r, p, memory);
     case LEAVE: r[RSP] = r[RBP] + 8; return true;
     case CALL: put64(memory, b->next); return true;
-    case JUMP_LOADED: b->target = get64(memory); return canonical(v, b->target);
-    case CALL_LOADED: b->target = get64(memory); return canonical(v, b->target) && push_call(v, b);
+    case JUMP_LOADED: b->target = get64(memory); return is_canonical(v, b->target);
+    case CALL_LOADED:
+        b->target = get64(memory);
+        return is_canonical(v, b->target) && push_call(v, b);
     case JUMP_REGISTER:
     case CALL_REGISTER:
         b->target = r[p->operand];
-        if (canonical(v, b->target) && p->special == CALL_REGISTER)
+        if (is_canonical(v, b->target) && p->special == CALL_REGISTER)
             put64(memory, b->next);
-        return canonical(v, b->target);
+        return is_canonical(v, b->target);
     }
     return true;
 }
 
-static void execute(struct block_state *s, const uint8_t *part)
+static void execute_part(struct block_state *s, const uint8_t *part)
 {
     asm volatile("push %%rbp\n"
                  "mov %%rsp, %c[rsp](%%rcx)\n"
@@ -270,12 +274,12 @@ static void execute(struct block_state *s, const uint8_t *part)
 }
 
 /* The access that a part begins with. */
-static bool prepare(struct vcpu *v, const struct part *p, struct block *b)
+static bool begin_access(struct vcpu *v, const struct part *p, struct block *b)
 {
     struct block_state *s = &v->stack.state;
     uint64_t address =
         p->displacement + s->r[p->base] + (s->r[p->index] << p->scale) + s->r[p->segment];
-    uint8_t *memory = reach(v, address, p->store ? ACCESS_WRITE : ACCESS_READ);
+    uint8_t *memory = find_memory(v, address, p->store ? ACCESS_WRITE : ACCESS_READ);
     if (!memory || (p->store && !may_store(b, memory)) ||
         (p->special && !do_special(v, p, memory, b)))
         return false;
@@ -283,43 +287,43 @@ static bool prepare(struct vcpu *v, const struct part *p, struct block *b)
     s->r[RSP] += (uint64_t)(int64_t)p->stack;
     uint32_t missed = predict_access(&v->caches, address - p->after);
     if (missed & EFFECT(EVENT_REFERENCES))
-        happened(EVENT_REFERENCES);
+        count_event(EVENT_REFERENCES);
     if (missed & EFFECT(EVENT_MISSES))
-        happened(EVENT_MISSES);
+        count_event(EVENT_MISSES);
     return true;
 }
 
-static bool do_alone(struct vcpu *v, const struct part *p, struct block *b)
+static bool do_without_access(struct vcpu *v, const struct part *p, struct block *b)
 {
     return !p->special || do_special(v, p, (uint8_t *)&v->stack.state.r[p->operand], b);
 }
 
 /* False: it ended before a part, whose first instruction must be stepped. */
-static bool run(struct vcpu *v, struct block *b)
+static bool run_block(struct vcpu *v, struct block *b)
 {
     struct block_state *s = &v->stack.state;
     const struct part *p = b->part;
     for (;; p++) {
-        if (p->access ? !prepare(v, p, b) : !do_alone(v, p, b)) {
+        if (p->access ? !begin_access(v, p, b) : !do_without_access(v, p, b)) {
             v->vmcb.rip = b->rip + p->offset;
-            add(&p->before, p->instructions);
+            add_executed(&p->before, p->instructions);
             return false;
         }
-        execute(s, p->code);
+        execute_part(s, p->code);
         if (p->last)
             break;
     }
     v->vmcb.rip = b->target;
-    add(&b->sums, b->instructions);
+    add_executed(&b->sums, b->instructions);
     if (b->conditional) {
-        /* To the next instruction: none that a step could see. */
-        bool taken = b->target != b->next && holds(s->flags, b->condition);
+        /* A branch to the next instruction counts as not taken, as in a step. */
+        bool taken = b->target != b->next && condition_holds(s->flags, b->condition);
         if (taken)
-            happened(EVENT_TAKEN);
+            count_event(EVENT_TAKEN);
         else
             v->vmcb.rip = b->next;
         if (predict_wrong(&v->predictor, b->branch, taken))
-            happened(EVENT_MISPREDICTED);
+            count_event(EVENT_MISPREDICTED);
     }
     return true;
 }
@@ -363,7 +367,7 @@ static bool may_run(const struct vcpu *v)
     return !(g->rflags & (RFLAGS_TF | RFLAGS_RF | RFLAGS_VM));
 }
 
-static void count_turn(struct vcpu *v, bool user)
+static void count_run(struct vcpu *v, bool user)
 {
     uint64_t events[EVENT_MISSES + 1] = { 0 };
     for (enum event e = EVENT_BRANCHES; e <= EVENT_MISSES; e++)
@@ -385,15 +389,15 @@ void blocks_run(struct vcpu *v)
         return;
     }
     uint64_t most = count_block_left(v, user);
-    most = most > TURN ? TURN : most;
-    begin_turn();
+    most = most > RUN_MOST ? RUN_MOST : most;
+    begin_run();
     load_state(v);
     struct block *b = &blocks[0];
     do
-        b = find(v, b);
-    while (b && b->instructions && executed + b->instructions < most && run(v, b));
+        b = next_block(v, b);
+    while (b && b->instructions && executed + b->instructions < most && run_block(v, b));
     store_state(v);
     if (executed)
-        count_turn(v, user);
+        count_run(v, user);
     strings_run(v);
 }

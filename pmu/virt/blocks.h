@@ -44,7 +44,7 @@ struct block {
     uint64_t rip, next, target;
     uint64_t checked;    /* the time at which the code was last compared */
     const uint8_t *code; /* where it was then */
-    struct block *link;  /* the one that was behind it */
+    struct block *link;  /* the one that followed it */
     uint8_t bytes[BLOCK_BYTES + 8];
     struct sums sums;
     uint64_t branch; /* RIP of the conditional branch at the end */
@@ -53,8 +53,8 @@ struct block {
     struct part *part;
 };
 
-/* What translate.c may append to: so much is free. */
-struct room {
+/* Where translate.c puts a block: free space for this much of each. */
+struct block_space {
     struct part *part; /* PARTS */
     uint8_t *code;     /* BLOCK_CODE_MOST */
 };
@@ -73,34 +73,35 @@ struct source {
 };
 
 /* DIV or IDIV. */
-static inline bool divides(const struct source *s)
+static inline bool source_divides(const struct source *s)
 {
     return s->form == 't' && insn_reg(&s->i) >= 6;
 }
 
 /* source.c */
 /* Takes apart the one that begins s->i.byte. False: its bytes end before it does. */
-COLD bool parse(struct source *s);
+COLD bool source_parse(struct source *s);
 /* Must be stepped: it may fault, access more than one place, or is no instruction. */
-COLD bool refused(const struct source *s);
-COLD bool is_one_of(char form, const char *forms);
-COLD unsigned size_of_immediate(const struct source *s);
+COLD bool source_is_refused(const struct source *s);
+COLD bool source_form_is(char form, const char *forms);
+COLD unsigned source_immediate_size(const struct source *s);
 /* Registers: of ModRM.rm, ModRM.reg, the opcode's low bits. */
-COLD unsigned rm_of(const struct source *s);
-COLD unsigned reg_of(const struct source *s);
-COLD unsigned op_register(const struct source *s);
+COLD unsigned source_rm(const struct source *s);
+COLD unsigned source_reg(const struct source *s);
+COLD unsigned source_op_register(const struct source *s);
 /* ModRM.reg is part of the opcode; ModRM.rm is RSP, which must be replaced. */
-COLD bool is_group(const struct source *s);
-COLD bool rm_is_rsp(const struct source *s);
+COLD bool source_is_group(const struct source *s);
+COLD bool source_rm_is_rsp(const struct source *s);
 /* The registers that it uses, as bits, besides those of an address. */
-COLD uint32_t used(const struct source *s);
+COLD uint32_t source_registers(const struct source *s);
 /* Whether it neither reads nor writes flags. */
-COLD bool without_flags(const struct source *s);
+COLD bool source_ignores_flags(const struct source *s);
 
 /* translate.c */
 /* Makes the block that begins at RIP, whose code is at `code` of the host. 0 instructions: the
  * first one must be stepped. Changes no state of the guest. */
-COLD void block_translate(struct vcpu *v, struct block *b, const uint8_t *code, struct room *room);
+COLD void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
+                          struct block_space *space);
 
 /* blocks.c: before an entry for a step. Executes what it can of the guest's code in the host,
  * counted exactly, up to an instruction that must be stepped. Takes a pending interrupt first. */

@@ -15,7 +15,7 @@ uint64_t clock_cost, clock_soft_int, clock_undefined;
 bool clock_dr6_stays, virt_step;
 
 /* The clock's advance over a run of 2 * loops instructions. */
-static uint64_t measure_with(struct vcpu *v, uint64_t flags, void (*code)(void), uint64_t loops)
+static uint64_t measure_run_with(struct vcpu *v, uint64_t flags, void (*code)(void), uint64_t loops)
 {
     vmcb_enable_svm(v);
     vmcb_make(v);
@@ -30,36 +30,36 @@ static uint64_t measure_with(struct vcpu *v, uint64_t flags, void (*code)(void),
     return clock;
 }
 
-static uint64_t measure(struct vcpu *v, void (*code)(void), uint64_t loops)
+static uint64_t measure_run(struct vcpu *v, void (*code)(void), uint64_t loops)
 {
-    return measure_with(v, 0, code, loops);
+    return measure_run_with(v, 0, code, loops);
 }
 
-static bool calibrate(struct vcpu *v)
+static bool calibrate_clock(struct vcpu *v)
 {
     static const uint64_t loops[TRIES] = { 1, 1, 2, 10, 100, 1000, 10000, 1 };
     for (unsigned i = 0; i < TRIES; i++) {
-        uint64_t cost = measure(v, svm_run_call, loops[i]) - 2 * loops[i];
+        uint64_t cost = measure_run(v, svm_run_call, loops[i]) - 2 * loops[i];
         if (i > 0 && cost != clock_cost)
             return false;
         clock_cost = cost;
     }
-    clock_soft_int = measure(v, svm_run_int, 1) - 2 - clock_cost;
-    clock_undefined = measure(v, svm_run_undefined, 1) - 2 - clock_cost;
+    clock_soft_int = measure_run(v, svm_run_int, 1) - 2 - clock_cost;
+    clock_undefined = measure_run(v, svm_run_undefined, 1) - 2 - clock_cost;
     return clock_cost < 1000 && clock_soft_int <= 1 && clock_undefined <= 1;
 }
 
 /* Bochs leaves DR6 alone when #DB is intercepted. */
 static bool dr6_stays(struct vcpu *v)
 {
-    measure_with(v, RFLAGS_TF, svm_run_call, 1); /* one instruction */
+    measure_run_with(v, RFLAGS_TF, svm_run_call, 1); /* one instruction */
     return !(v->vmcb.dr6 & DR6_SINGLE_STEP);
 }
 
-static void decide(struct vcpu *v)
+static void decide_clock(struct vcpu *v)
 {
     clock_dr6_stays = dr6_stays(v);
-    if (!virt_step && !calibrate(v)) {
+    if (!virt_step && !calibrate_clock(v)) {
         print(
             "# vpmu: %s: no instruction clock here (QEMU needs -icount shift=0): stepping, slow\n",
             machine_text());
@@ -74,7 +74,7 @@ static void decide(struct vcpu *v)
 void clock_start(struct vcpu *v)
 {
     struct vmcb guest = v->vmcb;
-    decide(v);
+    decide_clock(v);
     v->vmcb = guest;
     if (virt_step)
         print("# vpmu: %s, every counted instruction stepped\n", machine_text());
@@ -116,19 +116,19 @@ void clock_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value)
  * For foreign guests: where this kernel waits for a time, a step that takes long is soon there. L:
  * the token. --- */
 
-static uint64_t behind; /* what the HPET does not hide yet */
+static uint64_t hpet_excess; /* hidden time that the HPET still shows */
 
-static uint64_t retired(const struct vcpu *v) { return v->retired[0] + v->retired[1]; }
+static uint64_t instructions_retired(const struct vcpu *v) { return v->retired[0] + v->retired[1]; }
 
 /* The guest's time since left_at was `seen` units. */
-static void hide(struct vcpu *v, uint64_t now, uint64_t seen)
+static void hide_time(struct vcpu *v, uint64_t now, uint64_t seen)
 {
     if (v->clock.hides && now - v->clock.left_at > seen) {
         v->clock.hidden += now - v->clock.left_at - seen;
-        behind += now - v->clock.left_at - seen;
+        hpet_excess += now - v->clock.left_at - seen;
     }
     v->clock.left_at = now;
-    v->clock.left_retired = retired(v);
+    v->clock.left_retired = instructions_retired(v);
 }
 
 void clock_enter(struct vcpu *v)
@@ -136,10 +136,13 @@ void clock_enter(struct vcpu *v)
     if (virt_step || !virt_foreign)
         return;
     v->clock.hides = v->step.active && v->pmu.decoding[v->run.user];
-    hide(v, rdtsc(), retired(v) - v->clock.left_retired);
-    if (behind >= alarm_tick && (!v->clock.hides || alarm_is_touched(v)))
-        behind -= alarm_set_back(behind);
+    hide_time(v, rdtsc(), instructions_retired(v) - v->clock.left_retired);
+    if (hpet_excess >= alarm_tick && (!v->clock.hides || alarm_is_touched(v)))
+        hpet_excess -= alarm_set_back(hpet_excess);
     v->vmcb.tsc_offset = v->clock.ahead - v->clock.hidden;
 }
 
-void clock_leave(struct vcpu *v, uint64_t clock) { hide(v, v->r.start + clock, v->run.length); }
+void clock_leave(struct vcpu *v, uint64_t clock)
+{
+    hide_time(v, v->r.start + clock, v->run.length);
+}

@@ -33,14 +33,14 @@ bool count_owns(uint32_t msr)
     return false;
 }
 
-static bool runs(const struct counter *c, bool user)
+static bool counter_runs(const struct counter *c, bool user)
 {
     return c->event && (user ? c->user : c->kernel);
 }
 
 /* With the quirk wrap0 a counter that wraps to exactly 0 reports the overflow at its next event
  * only. */
-static void add(struct vcpu *v, unsigned counter, uint64_t n)
+static void add_events(struct vcpu *v, unsigned counter, uint64_t n)
 {
     struct counter *c = &v->pmu.counters[counter];
     uint64_t mask = counter_mask(v->pmu.model);
@@ -53,15 +53,15 @@ static void add(struct vcpu *v, unsigned counter, uint64_t n)
 }
 
 /* Instructions of this CPU in its current tick of `per` instructions, such as a cycle. */
-static uint64_t phase(const struct vcpu *v, uint64_t per)
+static uint64_t in_tick(const struct vcpu *v, uint64_t per)
 {
     return (v->retired[0] + v->retired[1]) % per;
 }
 
 /* How many ticks of `per` instructions end within the next n. */
-static uint64_t ticks(const struct vcpu *v, uint64_t n, uint64_t per)
+static uint64_t ticks_within(const struct vcpu *v, uint64_t n, uint64_t per)
 {
-    return (phase(v, per) + n) / per;
+    return (in_tick(v, per) + n) / per;
 }
 
 /* How many of the counter's events an instruction with these effects has; below: a cycle. */
@@ -80,12 +80,12 @@ static uint64_t occurrences(const struct vcpu *v, const struct counter *c, uint6
                             uint32_t effects)
 {
     if (c->event == EVENT_BUS_CYCLES)
-        return ticks(v, n, virt_quirks.ipc * virt_quirks.ref);
-    return n * in_instruction(c, effects) + ticks(v, n, virt_quirks.ipc) * in_cycle(v, c);
+        return ticks_within(v, n, virt_quirks.ipc * virt_quirks.ref);
+    return n * in_instruction(c, effects) + ticks_within(v, n, virt_quirks.ipc) * in_cycle(v, c);
 }
 
 /* Whether the condition of a counter (threshold, edge) holds in a cycle with n events. */
-static bool condition(const struct counter *c, uint64_t n)
+static bool meets_condition(const struct counter *c, uint64_t n)
 {
     if (!c->threshold)
         return n;
@@ -94,9 +94,9 @@ static bool condition(const struct counter *c, uint64_t n)
 
 /* Counts `cycles` cycles of n events each. With edge detection, only the cycle in which the
  * condition begins counts. */
-static uint64_t look(struct counter *c, uint64_t n, uint64_t cycles)
+static uint64_t count_condition(struct counter *c, uint64_t n, uint64_t cycles)
 {
-    bool holds = condition(c, n), held = c->held;
+    bool holds = meets_condition(c, n), held = c->held;
     if (!cycles)
         return 0;
     c->held = holds;
@@ -107,46 +107,46 @@ static uint64_t look(struct counter *c, uint64_t n, uint64_t cycles)
  * others are complete. */
 static uint64_t in_cycles(const struct vcpu *v, struct counter *c, uint64_t n, uint32_t effects)
 {
-    uint64_t ipc = virt_quirks.ipc, cycles = ticks(v, n, ipc), left = ipc - phase(v, ipc);
+    uint64_t ipc = virt_quirks.ipc, cycles = ticks_within(v, n, ipc), left = ipc - in_tick(v, ipc);
     unsigned each = in_instruction(c, effects);
     if (!cycles) {
         c->in_cycle += n * each;
         return 0;
     }
-    uint64_t counted = look(c, c->in_cycle + left * each + in_cycle(v, c), 1);
-    counted += look(c, ipc * each + in_cycle(v, c), cycles - 1);
+    uint64_t counted = count_condition(c, c->in_cycle + left * each + in_cycle(v, c), 1);
+    counted += count_condition(c, ipc * each + in_cycle(v, c), cycles - 1);
     c->in_cycle = (n - left) % ipc * each;
     return counted;
 }
 
-static void count(struct vcpu *v, bool user, uint64_t n, uint32_t effects)
+static void count_events(struct vcpu *v, bool user, uint64_t n, uint32_t effects)
 {
     for (unsigned i = 0; i < COUNTER_MAX; i++) {
         struct counter *c = &v->pmu.counters[i];
-        if (runs(c, user))
-            add(v, i,
-                c->threshold || c->edge ? in_cycles(v, c, n, effects)
-                                        : occurrences(v, c, n, effects));
+        if (counter_runs(c, user))
+            add_events(v, i,
+                       c->threshold || c->edge ? in_cycles(v, c, n, effects)
+                                               : occurrences(v, c, n, effects));
     }
 }
 
-static void retire(struct vcpu *v, bool user, uint64_t n, uint32_t effects)
+static void retire_instructions(struct vcpu *v, bool user, uint64_t n, uint32_t effects)
 {
     if (v->pmu.counting && n) {
         unsigned dues = pmi_pass(&v->pmu, n);
-        count(v, user, n, effects);
+        count_events(v, user, n, effects);
         pmi_now(v, dues);
     }
     v->retired[user] += n;
     v->pmu.unordered[user] += n;
 }
 
-void count_add(struct vcpu *v, bool user, uint64_t n) { retire(v, user, n, 0); }
-void count_unseen(struct vcpu *v, bool user, uint64_t n) { count(v, user, n, 0); }
+void count_add(struct vcpu *v, bool user, uint64_t n) { retire_instructions(v, user, n, 0); }
+void count_unseen(struct vcpu *v, bool user, uint64_t n) { count_events(v, user, n, 0); }
 
 void count_one(struct vcpu *v, bool user, uint32_t effects)
 {
-    retire(v, user, 1, effects);
+    retire_instructions(v, user, 1, effects);
     if (effects & EFFECT(EVENT_FAR))
         count_extra(v, user, virt_quirks.far);
 }
@@ -156,8 +156,8 @@ void count_extra(struct vcpu *v, bool user, uint64_t n)
     for (unsigned i = 0; i < COUNTER_MAX; i++) {
         const struct counter *c = &v->pmu.counters[i];
         bool sees = c->event == EVENT_INSTRUCTIONS || c->event == EVENT_BRANCHES;
-        if (runs(c, user) && sees && !c->threshold && !c->edge)
-            add(v, i, n);
+        if (counter_runs(c, user) && sees && !c->threshold && !c->edge)
+            add_events(v, i, n);
     }
 }
 
@@ -169,7 +169,7 @@ void count_taken_in_ring3(struct vcpu *v, uint64_t inject)
 
 /* The events of an instruction that the host executed: those of any other, unless a quirk changes
  * them. */
-static uint64_t emulated(const struct vcpu *v, struct counter *c)
+static uint64_t emulated_events(const struct vcpu *v, struct counter *c)
 {
     int64_t n = virt_quirks.noemul ? 0 : 1;
     bool instructions = c->event == EVENT_INSTRUCTIONS;
@@ -188,8 +188,8 @@ void count_emulated(struct vcpu *v, bool user)
     unsigned dues = pmi_pass(&v->pmu, 1);
     for (unsigned i = 0; i < COUNTER_MAX && v->pmu.counting; i++) {
         struct counter *c = &v->pmu.counters[i];
-        if (runs(c, user))
-            add(v, i, emulated(v, c));
+        if (counter_runs(c, user))
+            add_events(v, i, emulated_events(v, c));
         c->enabled_now = false;
     }
     pmi_now(v, dues);
@@ -198,10 +198,10 @@ void count_emulated(struct vcpu *v, bool user)
 }
 
 /* Instructions until the k-th tick of `per` from now. */
-static uint64_t until(const struct vcpu *v, uint64_t k, uint64_t per)
+static uint64_t until_tick(const struct vcpu *v, uint64_t k, uint64_t per)
 {
     uint64_t n;
-    return __builtin_mul_overflow(k, per, &n) ? UINT64_MAX : n - phase(v, per);
+    return __builtin_mul_overflow(k, per, &n) ? UINT64_MAX : n - in_tick(v, per);
 }
 
 /* A lower bound of the instructions until a counter has counted `left` more. Not for counters of
@@ -210,16 +210,16 @@ static uint64_t instructions_left(const struct vcpu *v, const struct counter *c,
 {
     uint64_t ipc = virt_quirks.ipc, each = in_cycle(v, c);
     if (c->edge || c->threshold) {
-        bool all = condition(c, ipc * in_instruction(c, 0) + each);
+        bool all = meets_condition(c, ipc * in_instruction(c, 0) + each);
         bool never =
             c->edge ? left > 1 || (ipc == 1 && (c->held || !all)) : !all && (left > 1 || ipc == 1);
-        return never ? UINT64_MAX : until(v, left, ipc);
+        return never ? UINT64_MAX : until_tick(v, left, ipc);
     }
     if (c->event == EVENT_INSTRUCTIONS)
         return left;
     if (c->event == EVENT_BUS_CYCLES)
-        return until(v, left, ipc * virt_quirks.ref);
-    return each ? until(v, (left + each - 1) / each, ipc) : UINT64_MAX;
+        return until_tick(v, left, ipc * virt_quirks.ref);
+    return each ? until_tick(v, (left + each - 1) / each, ipc) : UINT64_MAX;
 }
 
 uint64_t count_left(const struct vcpu *v, bool user)
@@ -227,7 +227,7 @@ uint64_t count_left(const struct vcpu *v, bool user)
     uint64_t least = pmi_left(&v->pmu);
     for (unsigned i = 0; i < COUNTER_MAX && v->pmu.counting; i++) {
         const struct counter *c = &v->pmu.counters[i];
-        if (!runs(c, user) || !c->pmi)
+        if (!counter_runs(c, user) || !c->pmi)
             continue;
         uint64_t events =
             c->late ? 1 : counter_mask(v->pmu.model) - c->value + 1 + virt_quirks.wrap0;
@@ -237,14 +237,15 @@ uint64_t count_left(const struct vcpu *v, bool user)
     return least;
 }
 
-/* The clock's events occur as in n instructions, the decoded ones as told. */
+/* The clock's events occur as in n instructions, the decoded ones as `events` says. */
 void count_block(struct vcpu *v, bool user, uint64_t n, const uint64_t events[])
 {
     pmi_pass(&v->pmu, n);
     for (unsigned i = 0; i < COUNTER_MAX; i++) {
         struct counter *c = &v->pmu.counters[i];
-        if (runs(c, user))
-            add(v, i, c->event >= EVENT_BRANCHES ? events[c->event] : occurrences(v, c, n, 0));
+        if (counter_runs(c, user))
+            add_events(v, i,
+                       c->event >= EVENT_BRANCHES ? events[c->event] : occurrences(v, c, n, 0));
     }
     v->retired[user] += n;
     v->pmu.unordered[user] += n;
@@ -255,7 +256,7 @@ uint64_t count_block_left(const struct vcpu *v, bool user)
     uint64_t least = pmi_left(&v->pmu);
     for (unsigned i = 0; i < COUNTER_MAX; i++) {
         const struct counter *c = &v->pmu.counters[i];
-        if (!runs(c, user))
+        if (!counter_runs(c, user))
             continue;
         if (c->threshold || c->edge || c->late)
             return 0;

@@ -8,18 +8,18 @@
 
 enum { A, B, C, D };
 
-static uint32_t word(const char *text)
+static uint32_t vendor_word(const char *text)
 {
     uint32_t w;
     memcpy(&w, text, sizeof w);
     return w;
 }
 
-static void vendor(const struct model *m, uint32_t r[4])
+static void vendor_leaf(const struct model *m, uint32_t r[4])
 {
-    r[B] = word(m->ops->vendor);
-    r[D] = word(m->ops->vendor + 4);
-    r[C] = word(m->ops->vendor + 8);
+    r[B] = vendor_word(m->ops->vendor);
+    r[D] = vendor_word(m->ops->vendor + 4);
+    r[C] = vendor_word(m->ops->vendor + 8);
 }
 
 static void basic_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, uint32_t r[4])
@@ -27,7 +27,7 @@ static void basic_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, u
     switch (leaf) {
     case 0:
         r[A] = m->max_leaf;
-        vendor(m, r);
+        vendor_leaf(m, r);
         break;
     case 1:
         r[A] = m->signature;
@@ -55,7 +55,7 @@ static void basic_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, u
 }
 
 /* The n-th 16 characters of 48. */
-static void brand(const struct model *m, uint32_t n, uint32_t r[4])
+static void brand_leaf(const struct model *m, uint32_t n, uint32_t r[4])
 {
     char text[48] = { 0 };
     memcpy(text, m->brand, strlen(m->brand));
@@ -69,7 +69,7 @@ static void extended_leaf(const struct model *m, uint32_t leaf, uint32_t r[4])
         r[A] = m->max_extended_leaf;
         r[B] = r[C] = r[D] = 0;
         if (m->ops->vendor[0] == 'A')
-            vendor(m, r);
+            vendor_leaf(m, r);
         break;
     case 0x80000001:
         r[A] = m->ops->vendor[0] == 'A' ? m->signature : 0;
@@ -80,7 +80,7 @@ static void extended_leaf(const struct model *m, uint32_t leaf, uint32_t r[4])
     case 0x80000003:
     case 0x80000004:
         if (m->brand)
-            brand(m, leaf - 0x80000002, r);
+            brand_leaf(m, leaf - 0x80000002, r);
         break;
     case 0x80000008:
         r[B] &= ~(1u << 12 | 1u << 1 | 1u << 31); /* IBPB, IRPERF, BRS */

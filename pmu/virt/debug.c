@@ -8,7 +8,7 @@
 #include "pmu/virt/guest.h"
 #include "pmu/virt/vcpu.h"
 
-enum { OP_MOV_FROM_DR = 0x21, OP_MOV_TO_DR = 0x23 }; /* behind 0F */
+enum { OP_MOV_FROM_DR = 0x21, OP_MOV_TO_DR = 0x23 }; /* after 0F */
 #define CR4_DE (1u << 3)
 #define DR7_OFF 0x400u
 #define DR7_ANY 0xffu /* some breakpoint is enabled */

@@ -3,7 +3,7 @@
  * whether it loads or stores, and where. Each opcode has a letter; its length matters only to
  * branches. An instruction has at most one load and one store, whatever its size, REP or not; PUSH,
  * POP, CALL, RET and gates access the stack. Addresses serve the model of caches alone: a
- * RIP-relative one ignores an immediate behind it, and data segments other than FS and GS have base
+ * RIP-relative one ignores an immediate after it, and data segments other than FS and GS have base
  * 0. Exact for 64-bit and flat 32-bit code. EVEX is not decoded: most count as no access. Source:
  * SDM volume 2, "Opcode Map"; AMD64 APM volume 3, "Opcode and Operand Encodings". */
 #include "kernel/base/bits.h"
@@ -13,7 +13,7 @@
 #include "pmu/virt/vcpu.h"
 
 /* clang-format off */
-/* . nothing (of memory)    r w m  ModRM operand: read, written, both      others  see group()
+/* . nothing (of memory)    r w m  ModRM operand: read, written, both      others  see group_access()
  * S P  push, pop           a A    accumulator and offset: read, written   I D i  string: read RSI, write RDI, read RDI
  * B  string: both          j Jcc, LOOP, JCXZ   J jmp   C call   R ret     F Q far call, far jmp
  * N  far return            X  INT               Y  SYSCALL and its like   L LEAVE   t XLAT */
@@ -30,7 +30,7 @@ static const char two_bytes[] =
 /* clang-format on */
 _Static_assert(sizeof one_byte == 257 && sizeof two_bytes == 257, "one letter each");
 
-static char letter(const struct insn *c)
+static char opcode_letter(const struct insn *c)
 {
     uint8_t op = c->op;
     switch (c->map) {
@@ -54,7 +54,7 @@ static char letter(const struct insn *c)
 #define FAR (BRANCH | EFFECT(EVENT_FAR))
 
 /* Opcodes whose ModRM.reg selects the access to the memory operand; c: CLFLUSH. */
-static char group(const struct insn *c, char kind)
+static char group_access(const struct insn *c, char kind)
 {
     unsigned reg = insn_reg(c);
     switch (kind) {
@@ -88,7 +88,8 @@ static uint64_t modrm_address(const struct vcpu *v, const struct insn *c)
 }
 
 /* Instructions with a ModRM byte; a register operand is no access. */
-static void with_modrm(const struct vcpu *v, const struct insn *c, char kind, struct instruction *i)
+static void decode_modrm(const struct vcpu *v, const struct insn *c, char kind,
+                         struct instruction *i)
 {
     unsigned reg = insn_reg(c);
     if (kind == 'k') { /* FF */
@@ -101,13 +102,13 @@ static void with_modrm(const struct vcpu *v, const struct insn *c, char kind, st
         return;
     }
     i->address = modrm_address(v, c);
-    kind = group(c, kind);
+    kind = group_access(c, kind);
     i->flush = kind == 'c';
     i->effects |=
         (kind == 'r' || kind == 'm' ? LOAD : 0) | (kind == 'w' || kind == 'm' ? STORE : 0);
 }
 
-static void conditional(const struct vcpu *v, const struct insn *c, struct instruction *i)
+static void decode_conditional(const struct vcpu *v, const struct insn *c, struct instruction *i)
 {
     i->effects = BRANCH | EFFECT(EVENT_CONDITIONAL);
     i->next = v->vmcb.rip + c->modrm_at +
@@ -118,7 +119,7 @@ static void conditional(const struct vcpu *v, const struct insn *c, struct instr
 
 void instruction_decode(const struct vcpu *v, const struct insn *c, struct instruction *i)
 {
-    char kind = letter(c);
+    char kind = opcode_letter(c);
 
     static const struct {
         char kind;
@@ -134,7 +135,7 @@ void instruction_decode(const struct vcpu *v, const struct insn *c, struct instr
     if (kind == '.')
         return;
     if (kind == 'j') {
-        conditional(v, c, i);
+        decode_conditional(v, c, i);
         return;
     }
     for (unsigned n = 0; n < ARRAY_SIZE(simple); n++) {
@@ -151,5 +152,5 @@ void instruction_decode(const struct vcpu *v, const struct insn *c, struct instr
                                           : v->vmcb.rsp;
         return;
     }
-    with_modrm(v, c, kind, i);
+    decode_modrm(v, c, kind, i);
 }

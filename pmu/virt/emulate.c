@@ -9,7 +9,7 @@
 #include "pmu/virt/guest.h"
 #include "pmu/virt/vcpu.h"
 
-enum { SYSCALL = 0x05, SYSRET = 0x07, SYSENTER = 0x34, SYSEXIT = 0x35 }; /* behind 0F */
+enum { SYSCALL = 0x05, SYSRET = 0x07, SYSENTER = 0x34, SYSEXIT = 0x35 }; /* after 0F */
 #define RFLAGS_VM (1u << 17)
 #define SYSRET_FLAGS 0x3c7fd7u /* what SYSRET loads of R11: all flags but RF and VM */
 #define SELECTOR 0xfffcu
@@ -73,15 +73,15 @@ static void do_sysexit(struct vcpu *v, bool wide)
     set_code(v, base | 3, (base + 8) | 3, wide);
 }
 
-static bool is_intel(const struct vcpu *v) { return v->pmu.model->ops->vendor[0] == 'G'; }
+static bool model_is_intel(const struct vcpu *v) { return v->pmu.model->ops->vendor[0] == 'G'; }
 
 /* What the model's processor raises instead; 0: nothing. Intel's have SYSCALL in 64-bit mode only,
  * AMD's no SYSENTER in long mode. */
-static unsigned refusal(const struct vcpu *v, unsigned op)
+static unsigned syscall_refusal(const struct vcpu *v, unsigned op)
 {
     bool star = op == SYSCALL || op == SYSRET;
-    if (star ? !v->syscalls.sce || (is_intel(v) && !guest_in_long_mode(v))
-             : !is_intel(v) && in_long_mode(v))
+    if (star ? !v->syscalls.sce || (model_is_intel(v) && !guest_in_long_mode(v))
+             : !model_is_intel(v) && in_long_mode(v))
         return VECTOR_UD;
     if (!star && !(v->syscalls.sysenter_cs & SELECTOR))
         return VECTOR_GP;
@@ -92,7 +92,7 @@ bool emulate_syscall(struct vcpu *v)
 {
     struct insn i;
     guest_insn(v, &i);
-    unsigned refused = refusal(v, i.op);
+    unsigned refused = syscall_refusal(v, i.op);
     bool user = v->vmcb.cpl == 3, wide = i.rex & REX_W;
     if (i.map != MAP_0F || !(v->vmcb.cr0 & CR0_PE) ||
         (i.op != SYSCALL && i.op != SYSRET && i.op != SYSENTER && i.op != SYSEXIT))
@@ -116,7 +116,7 @@ bool emulate_syscall(struct vcpu *v)
 
 uint32_t emulate_hide_syscalls(struct vcpu *v, bool hide)
 {
-    bool intel = is_intel(v), hide_sce = hide || (virt_foreign && intel);
+    bool intel = model_is_intel(v), hide_sce = hide || (virt_foreign && intel);
     bool hide_sysenter = hide || (virt_foreign && !intel);
     v->vmcb.efer &= ~(uint64_t)EFER_SCE;
     if (v->syscalls.sce && !hide_sce)

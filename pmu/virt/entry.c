@@ -130,7 +130,7 @@ void entry_account(struct vcpu *v, uint64_t clock)
 /* Sets the alarm so that the next run ends with the slice, or just before a counter wraps; the rest
  * is single-stepped. The alarm is never late: it assumes the shortest time seen from here to the
  * guest, and comes two of the comparator's ticks early. Returns whether to single-step. */
-static bool aim(struct vcpu *v, bool user, uint64_t slice_end)
+static bool aim_alarm(struct vcpu *v, bool user, uint64_t slice_end)
 {
     uint64_t left = count_left(v, user), at = slice_end;
     if (left <= STEP_TICKS * alarm_tick || (left != UINT64_MAX && v->alarm.rang && !v->run.length))
@@ -150,7 +150,7 @@ static bool aim(struct vcpu *v, bool user, uint64_t slice_end)
 static bool must_step(struct vcpu *v, bool injects, uint64_t slice_end)
 {
     bool user = !injects && v->vmcb.cpl == 3; /* an interrupt is taken in ring 0 */
-    return virt_step ? v->pmu.counting : v->pmu.decoding[user] || aim(v, user, slice_end);
+    return virt_step ? v->pmu.counting : v->pmu.decoding[user] || aim_alarm(v, user, slice_end);
 }
 
 static void inject_nmi(struct vcpu *v)
@@ -174,7 +174,7 @@ void entry_cancel(struct vcpu *v)
     bool iret = v->step.iret;
     v->vmcb.exit_code = EXIT_NMI;
     v->alarm.aimed = false;
-    v->run.length = 0; /* no progress: if it was the alarm, aim() takes a step */
+    v->run.length = 0; /* no progress: if it was the alarm, aim_alarm() takes a step */
     if (v->step.active)
         end_step(v);
     v->step.iret = iret;
@@ -209,7 +209,7 @@ void entry_prepare(struct vcpu *v)
         v->step.iret = false;
     else if (step) {
         if (slice_end != UINT64_MAX)
-            alarm_claim(v, slice_end); /* aim() did not want one */
+            alarm_claim(v, slice_end); /* aim_alarm() did not want one */
         begin_step(v);
     }
 }

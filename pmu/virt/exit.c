@@ -12,8 +12,8 @@
 #define CR0_PG (1u << 31)
 #define EFER_GUEST (EFER_SCE | EFER_LME | EFER_LMA | EFER_NXE)
 
-/* The intercepted instruction is complete: RIP moves behind it. */
-static void go_behind(struct vcpu *v, unsigned length)
+/* The intercepted instruction is complete: RIP moves after it. */
+static void go_after(struct vcpu *v, unsigned length)
 {
     v->vmcb.rip += length;
     v->vmcb.rflags &= ~(uint64_t)RFLAGS_RF;
@@ -22,17 +22,17 @@ static void go_behind(struct vcpu *v, unsigned length)
     v->vmcb.shadow = 0;
 }
 
-/* Goes past an instruction that the host has executed for the guest, and counts it. */
-static void skip(struct vcpu *v, unsigned length)
+/* Counts an instruction that the host has executed for the guest; RIP moves after it. */
+static void skip_instruction(struct vcpu *v, unsigned length)
 {
-    go_behind(v, length);
+    go_after(v, length);
     count_emulated(v, v->vmcb.cpl == 3);
     if (v->vmcb.exit_code != EXIT_RDPMC)
         early_serialize(v);
     virt_trap(v);
 }
 
-/* Length of an instruction: its prefixes, and `opcode` bytes behind them. */
+/* Length of an instruction: its prefixes, and `opcode` bytes after them. */
 static unsigned length_of(const struct vcpu *v, unsigned opcode)
 {
     struct insn i;
@@ -55,7 +55,7 @@ static void write_efer(struct vcpu *v, uint64_t value)
     }
     v->syscalls.sce = value & EFER_SCE;
     v->vmcb.efer = (value & (EFER_NXE | EFER_LME)) | (now & EFER_LMA) | EFER_SVME;
-    skip(v, length_of(v, 2));
+    skip_instruction(v, length_of(v, 2));
 }
 
 static void exit_msr(struct vcpu *v)
@@ -91,7 +91,7 @@ static void exit_msr(struct vcpu *v)
     }
     if (!write)
         set_result(v, value);
-    skip(v, length_of(v, 2));
+    skip_instruction(v, length_of(v, 2));
 }
 
 static void exit_rdpmc(struct vcpu *v)
@@ -103,10 +103,10 @@ static void exit_rdpmc(struct vcpu *v)
         return;
     }
     set_result(v, value);
-    skip(v, length_of(v, 2));
+    skip_instruction(v, length_of(v, 2));
 }
 
-/* INT n and INT3: injected with RIP behind the instruction, as the processor delivers them. */
+/* INT n and INT3: injected with RIP after the instruction, as the processor delivers them. */
 static void exit_soft_int(struct vcpu *v)
 {
     struct insn i;
@@ -120,14 +120,17 @@ static void exit_soft_int(struct vcpu *v)
 }
 
 /* Contributory exceptions: two of them, or a page fault and then one, make a double fault. */
-static bool contributory(unsigned vector) { return vector == 0 || (vector >= 10 && vector <= 13); }
+static bool is_contributory(unsigned vector)
+{
+    return vector == 0 || (vector >= 10 && vector <= 13);
+}
 
-static unsigned combine(struct vcpu *v, unsigned first, unsigned second)
+static unsigned combine_exceptions(struct vcpu *v, unsigned first, unsigned second)
 {
     if (first == VECTOR_DF)
         virt_end_guest(v, "triple fault");
-    bool both = contributory(first) && contributory(second);
-    bool paging = first == VECTOR_PF && (second == VECTOR_PF || contributory(second));
+    bool both = is_contributory(first) && is_contributory(second);
+    bool paging = first == VECTOR_PF && (second == VECTOR_PF || is_contributory(second));
     return both || paging ? VECTOR_DF : second;
 }
 
@@ -142,7 +145,7 @@ static void exit_exception(struct vcpu *v, unsigned vector)
         write_cr2(v->vmcb.cr2); /* Bochs' VMRUN does not load it */
     }
     if (v->run.inject_failed && (v->run.injected & INJECT_TYPE) == INJECT_EXCEPTION)
-        vector = combine(v, v->run.injected & 0xff, vector);
+        vector = combine_exceptions(v, v->run.injected & 0xff, vector);
     if (v->run.inject_failed && (v->run.injected & INJECT_TYPE) == INJECT_SOFT_INT)
         v->vmcb.rip -= v->run.soft_length;
     virt_raise(v, vector, vector == VECTOR_DF ? 0 : (uint32_t)v->vmcb.exit_info1);
@@ -177,26 +180,26 @@ void exit_handle(struct vcpu *v)
         case EXIT_SOFT_INT: exit_soft_int(v); break;
         case EXIT_CPUID:
             virt_cpuid(v);
-            skip(v, length_of(v, 2));
+            skip_instruction(v, length_of(v, 2));
             break;
         case EXIT_IO:
             if (platform_io(v))
-                skip(v, (unsigned)(v->vmcb.exit_info2 - v->vmcb.rip));
+                skip_instruction(v, (unsigned)(v->vmcb.exit_info2 - v->vmcb.rip));
             break;
         case EXIT_WRITE_DR5:
         case EXIT_WRITE_DR7:
             if (debug_write_dr7(v, (unsigned)code & 7))
-                skip(v, length_of(v, 3));
+                skip_instruction(v, length_of(v, 3));
             break;
         case EXIT_PAUSE:
             /* PAUSE is F3 90. No other hypervisor intercepts it: it does not count as emulated. */
-            go_behind(v, length_of(v, 1));
+            go_after(v, length_of(v, 1));
             count_add(v, v->vmcb.cpl == 3, 1);
             virt_trap(v);
             token_pause(v);
             break;
         case EXIT_HLT:
-            skip(v, length_of(v, 1));
+            skip_instruction(v, length_of(v, 1));
             /* The guest's own single-step trap ends the halt at once. */
             if (!(v->vmcb.inject & INJECT_VALID))
                 token_halt(v);

@@ -17,7 +17,7 @@ static bool is_due(uint64_t *at, uint64_t now, uint64_t us)
     return true;
 }
 
-static void enable(struct pmu *p, uint64_t counters)
+static void enable_counters(struct pmu *p, uint64_t counters)
 {
     for (unsigned n = 0; n < GP_MAX; n++)
         if (counters & p->model->gp_map & 1ul << n)
@@ -34,21 +34,21 @@ void firmware_start(struct vcpu *v)
     for (unsigned n = 0; n < GP_MAX; n++)
         if (counters & p->model->gp_map & 1ul << n)
             p->counters[n].select = FIRMWARES_SELECT;
-    enable(p, counters);
+    enable_counters(p, counters);
     if (p->model->version >= 2)
         p->global_control |= counters & (p->model->gp_map | (uint64_t)p->model->fixed_map << 32);
     v->random = virt_quirks.seed + v->number;
     count_refresh(v);
 }
 
-static void smi(struct vcpu *v)
+static void take_smi(struct vcpu *v)
 {
     v->pmu.smis++;
     if (!(v->pmu.debugctl & DEBUGCTL_SMM))
         count_unseen(v, virt_quirks.smi3, virt_quirks.smi_length);
 }
 
-static void let_go_on(struct pmu *p)
+static void end_throttle(struct pmu *p)
 {
     for (unsigned i = 0; i < COUNTER_MAX; i++) {
         p->counters[i].overflows = 0;
@@ -66,13 +66,13 @@ void firmware_run(struct vcpu *v)
     if (virt_quirks.nmi && is_due(&v->firmware.nmi_at, now, virt_quirks.nmi) && v->statistics.wrmsr)
         v->nmi.pending = true;
     if (virt_quirks.smi && is_due(&v->firmware.smi_at, now, virt_quirks.smi))
-        smi(v);
+        take_smi(v);
     bool owner = virt_quirks.owned && is_due(&v->firmware.owner_at, now, OWNER_US);
     bool tick = virt_quirks.throttle && is_due(&v->firmware.tick_at, now, WINDOW_US);
     if (owner)
-        enable(&v->pmu, virt_quirks.owned);
+        enable_counters(&v->pmu, virt_quirks.owned);
     if (tick)
-        let_go_on(&v->pmu);
+        end_throttle(&v->pmu);
     if (owner || tick)
         count_refresh(v);
 }

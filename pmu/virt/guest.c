@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Access to the guest's memory and code. Only physical addresses below 4 GB can be reached
- * (payloads are told of no others); the rest is taken as not present. No contents of the guest's
+/* Access to the guest's memory and code. Only physical addresses below 4 GB can be reached (a
+ * payload's memory map has no others); the rest counts as not present. No contents of the guest's
  * page tables or code can make the host fault. Source: AMD64 APM volume 2, "Long-Mode Page
  * Translation". */
 #include "kernel/base/boot_info.h"
@@ -29,13 +29,13 @@
 #define LOW_END 0xa0000u
 #define HIGH_START 0x100000u
 
-static void *mapped(uint64_t physical, unsigned size)
+static void *map_physical(uint64_t physical, unsigned size)
 {
     return physical + size <= MAPPED_END ? (void *)(DIRECT_MAP + physical) : NULL;
 }
 
 /* A write sets the bits that the processor sets; atomic, as other CPUs may change the entry. */
-static void mark(uint64_t *entry, bool leaf)
+static void mark_entry(uint64_t *entry, bool leaf)
 {
     uint64_t bits = PTE_ACCESSED | (leaf ? PTE_DIRTY : 0);
     if ((*entry & bits) != bits)
@@ -61,7 +61,7 @@ static void *translate_legacy(const struct vcpu *v, uint32_t address, bool write
     uint64_t needed = needed_for(v, write);
     uint32_t table = (uint32_t)v->vmcb.cr3 & 0xfffff000;
     for (unsigned shift = 22;; shift -= 10) {
-        uint32_t *entry = mapped(table + (address >> shift & 1023) * 4, 4);
+        uint32_t *entry = map_physical(table + (address >> shift & 1023) * 4, 4);
         if (!entry || (*entry & needed) != needed)
             return NULL;
         bool leaf = shift == 12 || (*entry & PTE_LARGE && v->vmcb.cr4 & CR4_PSE);
@@ -69,16 +69,16 @@ static void *translate_legacy(const struct vcpu *v, uint32_t address, bool write
         if (write)
             mark_legacy(entry, leaf);
         if (leaf)
-            return mapped((*entry & ~low) | (address & low), 1);
+            return map_physical((*entry & ~low) | (address & low), 1);
         table = *entry & 0xfffff000;
     }
 }
 
 /* The host's address of the byte; NULL if it is not mapped, or out of reach. */
-static void *translate(const struct vcpu *v, uint64_t address, bool write)
+static void *translate_address(const struct vcpu *v, uint64_t address, bool write)
 {
     if (!(v->vmcb.cr0 & CR0_PG))
-        return mapped((uint32_t)address, 1);
+        return map_physical((uint32_t)address, 1);
     if (!(v->vmcb.cr4 & CR4_PAE))
         return translate_legacy(v, (uint32_t)address, write);
     bool pae = !(v->vmcb.efer & EFER_LMA);
@@ -91,7 +91,7 @@ static void *translate(const struct vcpu *v, uint64_t address, bool write)
         address = (uint32_t)address;
     }
     for (unsigned shift = first;; shift -= 9) {
-        uint64_t *entry = mapped(table + (address >> shift & 511) * 8, 8);
+        uint64_t *entry = map_physical(table + (address >> shift & 511) * 8, 8);
         bool pdpt = pae && shift == 30; /* has neither permissions nor an accessed bit */
         uint64_t wanted = pdpt ? PTE_PRESENT : needed;
         if (!entry || (*entry & wanted) != wanted)
@@ -101,34 +101,34 @@ static void *translate(const struct vcpu *v, uint64_t address, bool write)
         if (large && (pdpt || shift > 30 || frame & low & ~PTE_LARGE_PAT)) /* reserved */
             return NULL;
         if (write && !pdpt)
-            mark(entry, shift == 12 || large);
+            mark_entry(entry, shift == 12 || large);
         if (shift == 12 || large)
-            return mapped((frame & ~low) | (address & low), 1);
+            return map_physical((frame & ~low) | (address & low), 1);
         table = frame;
     }
 }
 
 uint64_t guest_physical(const struct vcpu *v, uint64_t address)
 {
-    uint64_t at = (uint64_t)translate(v, address, false);
+    uint64_t at = (uint64_t)translate_address(v, address, false);
     return at ? at - DIRECT_MAP : UINT64_MAX;
 }
 
 /* RAM below 4 GB, by the loader's map, without what lies between 640 KB and 1 MB. */
-static uint8_t *ram(uint64_t page)
+static uint8_t *ram_page(uint64_t page)
 {
     for (unsigned i = 0; i < boot_info.memory_count; i++) {
         const struct boot_memory *m = &boot_info.memory[i];
         if (page >= m->start && page + PAGE_SIZE <= m->start + m->size)
-            return page < LOW_END || page >= HIGH_START ? mapped(page, PAGE_SIZE) : NULL;
+            return page < LOW_END || page >= HIGH_START ? map_physical(page, PAGE_SIZE) : NULL;
     }
     return NULL;
 }
 
 /* Whether the access is allowed by `all`, the AND of the entries, `some`, their OR, and the last
  * one's protection key: a key that forbids anything is left to the processor. */
-static bool permitted(const struct vcpu *v, uint64_t all, uint64_t some, uint64_t leaf,
-                      enum access access)
+static bool access_permitted(const struct vcpu *v, uint64_t all, uint64_t some, uint64_t leaf,
+                             enum access access)
 {
     bool user_page = all & PTE_USER, fetch = access == ACCESS_EXECUTE;
     if (v->vmcb.cpl == 3 ? !user_page : user_page && v->vmcb.cr4 & (fetch ? CR4_SMEP : CR4_SMAP))
@@ -147,7 +147,7 @@ uint8_t *guest_page(const struct vcpu *v, uint64_t address, enum access access)
     if ((uint64_t)((int64_t)(address << unused) >> unused) != address)
         return NULL;
     for (unsigned shift = first;; shift -= 9) {
-        const uint64_t *entry = mapped(table + (address >> shift & 511) * 8, 8);
+        const uint64_t *entry = map_physical(table + (address >> shift & 511) * 8, 8);
         if (!entry || !(*entry & PTE_PRESENT))
             return NULL;
         all &= *entry;
@@ -159,9 +159,9 @@ uint8_t *guest_page(const struct vcpu *v, uint64_t address, enum access access)
         uint64_t low = (1ul << shift) - PAGE_SIZE;
         bool dirty = access != ACCESS_WRITE || *entry & PTE_DIRTY;
         if (shift > 30 || table & low & ~(large ? PTE_LARGE_PAT : 0) || !dirty ||
-            !permitted(v, all, some, *entry, access))
+            !access_permitted(v, all, some, *entry, access))
             return NULL;
-        return ram((table & ~low) | (address & low));
+        return ram_page((table & ~low) | (address & low));
     }
 }
 
@@ -170,7 +170,7 @@ unsigned guest_read(const struct vcpu *v, uint64_t address, void *to, unsigned s
     const uint8_t *from = NULL;
     for (unsigned i = 0; i < size; i++) {
         if (!from || !((address + i) & (PAGE_SIZE - 1)))
-            from = translate(v, address + i, false);
+            from = translate_address(v, address + i, false);
         if (!from)
             return i;
         ((uint8_t *)to)[i] = *from++;
@@ -181,7 +181,7 @@ unsigned guest_read(const struct vcpu *v, uint64_t address, void *to, unsigned s
 bool guest_write64(const struct vcpu *v, uint64_t address, uint64_t value)
 {
     for (unsigned i = 0; i < 8; i++) {
-        uint8_t *to = translate(v, address + i, true);
+        uint8_t *to = translate_address(v, address + i, true);
         if (!to)
             return false;
         *to = (uint8_t)(value >> 8 * i);

@@ -50,7 +50,7 @@ static void set_intercepts(struct vcpu *v)
 
 /* Sets the bits that the kernel also sets. An emulator drops its translations at each change of
  * them: while guest and host agree, an exit takes half the time. PKE: blocks.c reads PKRU. */
-static void set_control_registers(void)
+static void set_host_control(void)
 {
     bool leaf7 = cpuid(0, 0).eax >= 7;
     uint32_t features = leaf7 ? cpuid(7, 0).ebx : 0, keys = leaf7 ? cpuid(7, 0).ecx >> 3 & 1 : 0;
@@ -62,7 +62,7 @@ static void set_control_registers(void)
 /* The host of one CPU, on its own stack. */
 static __attribute__((noreturn)) void host(struct vcpu *v)
 {
-    set_control_registers();
+    set_host_control();
     v->host_apic_id = host_apic_id();
     v->alarm.way_in = UINT64_MAX;
     if (v->number == 0)
@@ -91,7 +91,7 @@ static __attribute__((noreturn)) void host(struct vcpu *v)
 }
 
 /* Comes back as the guest. */
-static void launch(struct vcpu *v)
+static void launch_guest(struct vcpu *v)
 {
     struct table_register guest_idt;
     sidt(&guest_idt);
@@ -142,7 +142,7 @@ void virt_boot(const char *name)
 {
     struct vcpu *v = virt_start(name);
     if (v)
-        launch(v);
+        launch_guest(v);
 }
 
 /* One stack more than needed: pages are not aligned as stacks are. */
@@ -156,5 +156,5 @@ void virt_ap(void *pages)
     uint64_t aligned = ((uint64_t)pages + HOST_STACK_SIZE - 1) & -(uint64_t)HOST_STACK_SIZE;
     struct vcpu *v = started ? next_vcpu((struct vcpu *)aligned) : NULL;
     if (v)
-        launch(v);
+        launch_guest(v);
 }

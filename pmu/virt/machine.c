@@ -51,7 +51,7 @@ static size_t first_word(const char *from)
     return length;
 }
 
-static uint16_t ones(unsigned n) { return (uint16_t)((1u << n) - 1); }
+static uint16_t low_bits(unsigned n) { return (uint16_t)((1u << n) - 1); }
 
 static void apply_quirks(struct model *m, const struct quirks *q)
 {
@@ -59,8 +59,8 @@ static void apply_quirks(struct model *m, const struct quirks *q)
         m->gp = (uint8_t)q->gp;
         m->gp_map = 0;
     }
-    m->gp_map = m->gp_map ? m->gp_map : ones(m->gp);
-    m->fixed_map = m->fixed_map ? m->fixed_map : ones(m->fixed);
+    m->gp_map = m->gp_map ? m->gp_map : low_bits(m->gp);
+    m->fixed_map = m->fixed_map ? m->fixed_map : low_bits(m->fixed);
     m->any_thread |= q->anythread;
     m->metrics |= q->metrics;
     m->core_type = q->hybrid ? LARGE_CORE : 0;

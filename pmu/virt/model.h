@@ -93,7 +93,7 @@ struct model {
     const struct model_ops *ops;
     uint32_t signature; /* CPUID 1 EAX */
     uint8_t version, gp, fixed,
-        width;                  /* gp, fixed: counters below the first gap, as leaf 0Ah tells */
+        width;                  /* gp, fixed: counters below the first gap, as leaf 0Ah reports */
     uint16_t gp_map, fixed_map; /* all counters; machine_choose derives those that are 0 */
     uint8_t slots;              /* issued in a cycle; 0: the model has no such event */
     uint8_t core_type;          /* CPUID 1Ah.EAX[31:24], of a hybrid processor; else 0 */

@@ -20,7 +20,7 @@ enum {
 #define SELECT_LEGAL 0x0000000fffd7fffful /* 63:36, 21 and 19 are dropped without a fault */
 
 /* The counter of this MSR; *select: its event select. K7's MSRs alias the first four. */
-static struct counter *find(struct pmu *p, uint32_t msr, bool *select)
+static struct counter *find_amd_counter(struct pmu *p, uint32_t msr, bool *select)
 {
     if (msr - K7_SELECT < 2 * K7_COUNTERS) {
         *select = msr < K7_COUNTER;
@@ -34,7 +34,7 @@ static struct counter *find(struct pmu *p, uint32_t msr, bool *select)
 
 /* The global register that an MSR is, by AMD's number; 0: none. KVM has them at Intel's numbers
  * too. */
-static uint32_t global(const struct pmu *p, uint32_t msr)
+static uint32_t global_register(const struct pmu *p, uint32_t msr)
 {
     if (virt_quirks.v2alias && msr >= INTEL_STATUS && msr <= INTEL_STATUS_RESET)
         msr += (uint32_t)GLOBAL_STATUS - (uint32_t)INTEL_STATUS;
@@ -45,8 +45,8 @@ static uint32_t global(const struct pmu *p, uint32_t msr)
 static bool amd_read(struct pmu *p, uint32_t msr, uint64_t *value)
 {
     bool select;
-    const struct counter *c = find(p, msr, &select);
-    uint32_t number = global(p, msr);
+    const struct counter *c = find_amd_counter(p, msr, &select);
+    uint32_t number = global_register(p, msr);
     if (c)
         *value = select ? c->select : c->value;
     else if (number)
@@ -64,7 +64,7 @@ static bool amd_read(struct pmu *p, uint32_t msr, uint64_t *value)
     return true;
 }
 
-static bool write_global(struct pmu *p, uint32_t msr, uint32_t number, uint64_t value)
+static bool write_amd_global(struct pmu *p, uint32_t msr, uint32_t number, uint64_t value)
 {
     /* By Intel's numbers Intel's rules hold: the status is read-only, and absent bits fault. By
      * AMD's numbers such a write and such bits are dropped. */
@@ -88,10 +88,10 @@ static bool write_global(struct pmu *p, uint32_t msr, uint32_t number, uint64_t 
 static bool amd_write(struct pmu *p, uint32_t msr, uint64_t value)
 {
     bool select;
-    struct counter *c = find(p, msr, &select);
-    uint32_t number = global(p, msr);
+    struct counter *c = find_amd_counter(p, msr, &select);
+    uint32_t number = global_register(p, msr);
     if (number)
-        return write_global(p, msr, number, value);
+        return write_amd_global(p, msr, number, value);
     if (msr == DEBUGCTL)
         return model_write_debugctl(p, value, DEBUGCTL_FREEZE_LBR | DEBUGCTL_FREEZE);
     if (msr == DE_CFG) {

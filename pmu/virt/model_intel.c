@@ -14,7 +14,7 @@ enum {
 };
 /* clang-format on */
 #define MISC_ENABLE_VALUE (1u | 1u << 7 | 1u << 11 | 1u << 12) /* PMU there, BTS and PEBS not */
-#define STATUS_ELSEWHERE (3ul << 62) /* buffer, condition changed: legal to clear, never set */
+#define STATUS_ELSEWHERE (3ul << 62) /* OvfBuffer, CondChgd: legal to clear, never set */
 #define SELECT_LEGAL 0xffdffffful    /* all but ANY and 63:32 */
 #define SELECT_ANY_THREAD (1u << 21)
 #define SELECT_PIN (1u << 19)
@@ -71,7 +71,7 @@ static struct counter *find_select(struct pmu *p, uint32_t msr)
     return 0;
 }
 
-static uint64_t inuse(const struct pmu *p)
+static uint64_t counters_in_use(const struct pmu *p)
 {
     uint64_t bits = 0;
     for (unsigned n = 0; n < GP_MAX; n++) {
@@ -85,7 +85,7 @@ static uint64_t inuse(const struct pmu *p)
     return bits;
 }
 
-static uint64_t capabilities(const struct model *m)
+static uint64_t perf_capabilities(const struct model *m)
 {
     return (m->full_width ? FW_WRITE : 0) | (m->metrics ? HAS_METRICS : 0) |
            (virt_quirks.smi ? FREEZES_IN_SMM : 0);
@@ -99,7 +99,7 @@ static bool read_global(const struct pmu *p, uint32_t msr, uint64_t *value)
     case GLOBAL_CTRL: *value = p->global_control; return true;
     case GLOBAL_OVF_CTRL: *value = 0; return true;
     case GLOBAL_STATUS_SET: *value = 0; return p->model->version >= 4;
-    case GLOBAL_INUSE: *value = inuse(p); return p->model->version >= 4;
+    case GLOBAL_INUSE: *value = counters_in_use(p); return p->model->version >= 4;
     }
     return false;
 }
@@ -125,8 +125,8 @@ static bool intel_read(struct pmu *p, uint32_t msr, uint64_t *value)
         *value = virt_quirks.misc ? virt_quirks.misc : MISC_ENABLE_VALUE;
     else if (msr == DEBUGCTL)
         *value = p->debugctl;
-    else if (msr == PERF_CAPABILITIES && capabilities(p->model))
-        *value = capabilities(p->model);
+    else if (msr == PERF_CAPABILITIES && perf_capabilities(p->model))
+        *value = perf_capabilities(p->model);
     else if (msr == PERF_METRICS && p->model->metrics)
         *value = p->metrics;
     else if (msr == SMI_COUNT && virt_quirks.smi)
@@ -151,7 +151,7 @@ static bool write_fixed_control(struct pmu *p, uint64_t value)
     return true;
 }
 
-static bool write_global(struct pmu *p, uint32_t msr, uint64_t value)
+static bool write_intel_global(struct pmu *p, uint32_t msr, uint64_t value)
 {
     uint64_t frozen = p->model->version >= 4 ? STATUS_FROZEN : 0;
     uint64_t legal = global_mask(p) | (p->model->metrics ? GLOBAL_METRICS : 0);
@@ -224,7 +224,7 @@ static bool intel_write(struct pmu *p, uint32_t msr, uint64_t value)
         *find_uncore(p, msr) = value;
         return true;
     }
-    return p->model->version >= 2 && write_global(p, msr, value);
+    return p->model->version >= 2 && write_intel_global(p, msr, value);
 }
 
 static void refresh_fixed(struct pmu *p, unsigned n, bool running)
@@ -294,9 +294,9 @@ static bool intel_rdpmc(struct pmu *p, uint32_t ecx, uint64_t *value)
     return true;
 }
 
-static void extended_leaf(const struct model *m, uint32_t subleaf, uint32_t r[4])
+static void pmu_extended_leaf(const struct model *m, uint32_t subleaf, uint32_t r[4])
 {
-    const uint32_t told[4][4] = {
+    const uint32_t words[4][4] = {
         { 1u << 0 | 1u << 1 | 1u << 3,
           (m->select_extra & SELECT_UMASK2 ? 1 : 0) | (m->select_extra & SELECT_EQUAL ? 2 : 0) },
         { m->gp_map, m->fixed_map },
@@ -304,12 +304,12 @@ static void extended_leaf(const struct model *m, uint32_t subleaf, uint32_t r[4]
         { m->slots ? 0xff : 0x7f }, /* architectural events; a bit set: it is there */
     };
     for (unsigned i = 0; i < 4; i++)
-        r[i] = subleaf < 4 ? told[subleaf][i] : 0;
+        r[i] = subleaf < 4 ? words[subleaf][i] : 0;
 }
 
 static void intel_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, uint32_t r[4])
 {
-    if (leaf == 1 && capabilities(m))
+    if (leaf == 1 && perf_capabilities(m))
         r[2] |= 1u << 15; /* PDCM */
     if (leaf == 7 && subleaf == 0 && m->core_type)
         r[3] |= 1u << 15; /* hybrid */
@@ -318,7 +318,7 @@ static void intel_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, u
     if (leaf == 7 && subleaf == 1 && m->version >= 6)
         r[0] |= 1u << 8; /* leaf 23h */
     if (leaf == 0x23 && m->version >= 6)
-        extended_leaf(m, subleaf, r);
+        pmu_extended_leaf(m, subleaf, r);
     if (leaf != 0xa)
         return;
     r[0] =

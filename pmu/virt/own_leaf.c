@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* What the virtual PMU tells of itself, from CPUID leaf 4000_0000h up:
+/* What the virtual PMU says of itself, from CPUID leaf 4000_0000h up:
  *   +0    EAX last leaf; EBX ECX EDX "ntpmu-vpmu"
  *   +1.0  of this CPU since start: EAX RDPMCs, EBX reads, ECX writes of PMU MSRs, EDX PMIs sent
- *   +1.1  EAX exits, EBX steps, ECX alarms, EDX times that the CPU passed its turn on
+ *   +1.1  EAX exits, EBX steps, ECX alarms, EDX times that the CPU passed the token on
  *   +1.2  instructions really retired: EBX:EAX in ring 0, EDX:ECX in ring 3
  *   +1.3  EAX 1: no instruction clock, it steps what is counted
  *   +2    EAX to EDX: the model's name
- *   +3.n  quirk n: EAX 1 if it is on; EBX ECX EDX its name; all 0 behind the last
+ *   +3.n  quirk n: EAX 1 if it is on; EBX ECX EDX its name; all 0 after the last
  *   +4.n  its values: EBX:EAX, EDX:ECX
  *   +5    EAX to EDX: the machine's name, zeros if it has none
  *   +6.N  makes the quirk early=N, 0: turns it off; EAX what it was
- * With the quirks hyperv and kvm all this begins at 4000_0100h, behind another hypervisor's leaves.
+ * With the quirks hyperv and kvm all this begins at 4000_0100h, after another hypervisor's leaves.
  * Source of its leaves: Hypervisor Top Level Functional Specification, "Feature and interface
  * discovery"; Linux, Documentation/virt/kvm/x86/cpuid.rst, and for leaf 4000_0010h QEMU. */
 #include "kernel/base/bits.h"
@@ -22,7 +22,7 @@
 
 #define BASE 0x40000000u
 #define LAST 6u
-#define BEHIND 0x100u /* where a second hypervisor's leaves are looked for */
+#define SECOND 0x100u /* where a second hypervisor's leaves are looked for */
 #define HYPERV_LAST 6u
 #define HYPERV_INTERFACE 0x31237648u /* "Hv#1" */
 #define KVM_CLOCKS 0x10u             /* KVM's last: the rates of TSC and APIC timer in kHz */
@@ -32,15 +32,15 @@ enum { A, B, C, D };
 static void statistics_leaf(const struct vcpu *v, uint32_t subleaf, uint32_t r[4])
 {
     const struct statistics *s = &v->statistics;
-    const uint32_t told[4][4] = {
+    const uint32_t words[4][4] = {
         { (uint32_t)s->rdpmc, (uint32_t)s->rdmsr, (uint32_t)s->wrmsr, (uint32_t)s->pmi },
         { (uint32_t)s->exits, (uint32_t)s->steps, (uint32_t)s->alarms, (uint32_t)s->passes },
         { (uint32_t)v->retired[0], (uint32_t)(v->retired[0] >> 32), (uint32_t)v->retired[1],
           (uint32_t)(v->retired[1] >> 32) },
         { virt_step },
     };
-    if (subleaf < ARRAY_SIZE(told))
-        memcpy(r, told[subleaf], sizeof *told);
+    if (subleaf < ARRAY_SIZE(words))
+        memcpy(r, words[subleaf], sizeof *words);
 }
 
 static void quirk_leaf(uint32_t leaf, uint32_t n, uint32_t r[4])
@@ -48,7 +48,7 @@ static void quirk_leaf(uint32_t leaf, uint32_t n, uint32_t r[4])
     bool on;
     char name[12];
     uint64_t value[2];
-    if (!quirk_tell(n, &on, name, value))
+    if (!quirk_describe(n, &on, name, value))
         return;
     if (leaf == 4) {
         memcpy(r, value, sizeof value);
@@ -80,9 +80,9 @@ bool own_leaf(struct vcpu *v, uint32_t leaf, uint32_t subleaf, uint32_t r[4])
 {
     static const char signature[12] = "ntpmu-vpmu";
     const char *model = v->pmu.model->name, *machine = machine_name();
-    bool behind = virt_quirks.hyperv || virt_quirks.kvm,
-         in_front = behind && leaf - BASE <= front_last();
-    uint32_t base = BASE + (behind ? BEHIND : 0);
+    bool second = virt_quirks.hyperv || virt_quirks.kvm,
+         in_front = second && leaf - BASE <= front_last();
+    uint32_t base = BASE + (second ? SECOND : 0);
     if (!in_front && leaf - base > LAST)
         return false;
     memset(r, 0, 4 * sizeof *r);

@@ -77,7 +77,7 @@ void platform_spin(uint64_t clock)
 
 /* The first read of an output after it rose is delayed: the first time always, then with
  * probability 1/2. */
-static void jitter(struct vcpu *v, uint8_t value)
+static void pit_jitter(struct vcpu *v, uint8_t value)
 {
     bool rose = value & PORT_61_OUTPUT2 && v->platform.pit_armed;
     v->platform.pit_armed &= !(value & PORT_61_OUTPUT2);
@@ -112,7 +112,7 @@ static uint8_t port_in(struct vcpu *v, uint16_t port)
     if (virt_quirks.pit && port == PORT_61)
         return value & (uint8_t)~PORT_61_OUTPUTS;
     if (port == PORT_61)
-        jitter(v, value);
+        pit_jitter(v, value);
     return value;
 }
 

@@ -6,7 +6,7 @@
 
 #define TWICE_AFTER 8u /* instructions: by then the handler of the first PMI runs */
 
-static bool is_lost(struct vcpu *v)
+static bool pmi_is_lost(struct vcpu *v)
 {
     unsigned running = 0;
     for (unsigned i = 0; i < COUNTER_MAX; i++)
@@ -14,7 +14,7 @@ static bool is_lost(struct vcpu *v)
     return virt_quirks.lostpmi && running >= 2 && virt_random(v) % virt_quirks.lostpmi == 0;
 }
 
-static uint64_t skid(struct vcpu *v)
+static uint64_t choose_skid(struct vcpu *v)
 {
     uint64_t spread = virt_quirks.skid_spread, n = virt_quirks.skid;
     if (spread)
@@ -31,7 +31,7 @@ static void pmi_after(struct pmu *p, uint64_t n)
 }
 
 /* The host stops a counter that overflows too often; firmware_run starts it again. */
-static void throttle(struct counter *c)
+static void throttle_counter(struct counter *c)
 {
     if (!virt_quirks.throttle || ++c->overflows <= virt_quirks.throttle)
         return;
@@ -43,9 +43,9 @@ void pmi_overflow(struct vcpu *v, unsigned counter)
 {
     struct counter *c = &v->pmu.counters[counter];
     v->pmu.status |= counter < FIXED_FIRST ? 1ul << counter : 1ul << (32 + counter - FIXED_FIRST);
-    if (c->pmi && !is_lost(v))
-        pmi_after(&v->pmu, skid(v));
-    throttle(c);
+    if (c->pmi && !pmi_is_lost(v))
+        pmi_after(&v->pmu, choose_skid(v));
+    throttle_counter(c);
 }
 
 unsigned pmi_pass(struct pmu *p, uint64_t n)

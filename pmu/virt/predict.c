@@ -17,7 +17,7 @@ bool predict_wrong(struct predictor *p, uint64_t rip, bool taken)
 }
 
 /* Loads the line; returns whether it was absent. */
-static bool missed(uint64_t *lines, unsigned count, uint64_t line)
+static bool line_missed(uint64_t *lines, unsigned count, uint64_t line)
 {
     uint64_t *at = &lines[line % count];
     bool wrong = *at != line;
@@ -25,7 +25,7 @@ static bool missed(uint64_t *lines, unsigned count, uint64_t line)
     return wrong;
 }
 
-static void flush(uint64_t *lines, unsigned count, uint64_t line)
+static void flush_line(uint64_t *lines, unsigned count, uint64_t line)
 {
     if (lines[line % count] == line)
         lines[line % count] = 0;
@@ -34,10 +34,10 @@ static void flush(uint64_t *lines, unsigned count, uint64_t line)
 uint32_t predict_access(struct caches *c, uint64_t address)
 {
     uint64_t line = address >> LINE_SHIFT | 1ul << 63; /* 0 is an empty line */
-    if (!missed(c->first, FIRST_LINES, line))
+    if (!line_missed(c->first, FIRST_LINES, line))
         return 0;
     return EFFECT(EVENT_REFERENCES) |
-           (missed(c->last, LAST_LINES, line) ? EFFECT(EVENT_MISSES) : 0);
+           (line_missed(c->last, LAST_LINES, line) ? EFFECT(EVENT_MISSES) : 0);
 }
 
 uint32_t instruction_effects(struct vcpu *v, const struct instruction *i)
@@ -52,8 +52,8 @@ uint32_t instruction_effects(struct vcpu *v, const struct instruction *i)
         effects |= predict_access(&v->caches, i->address);
     if (i->flush) {
         uint64_t line = i->address >> LINE_SHIFT | 1ul << 63;
-        flush(v->caches.first, FIRST_LINES, line);
-        flush(v->caches.last, LAST_LINES, line);
+        flush_line(v->caches.first, FIRST_LINES, line);
+        flush_line(v->caches.last, LAST_LINES, line);
     }
     return effects;
 }

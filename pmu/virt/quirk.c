@@ -6,7 +6,7 @@
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 
-/* BITS: numbers of bits with + between, stored as a mask. CHOICE: the n-th of the words behind = is
+/* BITS: numbers of bits with + between, stored as a mask. CHOICE: the n-th of the words after = is
  * stored as n. SPREAD and PAIR have a second value, which follows the first in the struct. */
 enum kind { FLAG, NUMBER, SIGNED, BITS, CHOICE, SPREAD, PAIR };
 enum { BOTH = 0, INTEL = 'G', AMD = 'A' };
@@ -31,7 +31,7 @@ struct quirks virt_quirks = { .ipc = 1, .ref = 1 };
 static uint64_t given; /* a bit for each row */
 _Static_assert(ROWS <= 64, "given");
 
-static uint64_t *value_of(const struct quirk *q)
+static uint64_t *quirk_value(const struct quirk *q)
 {
     return (uint64_t *)(void *)((char *)&virt_quirks + q->at);
 }
@@ -113,7 +113,7 @@ static const char *read_two(enum kind kind, const char *text, uint64_t value[2])
 /* Where the value ends; NULL: it is not valid. */
 static const char *read_value(const struct quirk *q, const char *text)
 {
-    uint64_t *value = value_of(q);
+    uint64_t *value = quirk_value(q);
     const char *end = NULL;
     switch (q->kind) {
     case FLAG: return NULL;
@@ -148,7 +148,7 @@ static const char *read_word(const struct quirk *q, const char *word)
     if (*end == '=')
         end = read_value(q, end + 1);
     else if (q->standard)
-        *value_of(q) = q->standard;
+        *quirk_value(q) = q->standard;
     else
         end = NULL;
     return end && (*end == ',' || !*end) ? end : NULL;
@@ -188,14 +188,14 @@ bool quirk_parse(const char *words, const char *vendor)
     return true;
 }
 
-bool quirk_tell(unsigned n, bool *on, char name[12], uint64_t value[2])
+bool quirk_describe(unsigned n, bool *on, char name[12], uint64_t value[2])
 {
     if (n >= ROWS)
         return false;
     memset(name, 0, 12);
     memcpy(name, table[n].form, name_length(table[n].form));
     *on = given >> n & 1;
-    value[0] = *value_of(&table[n]);
-    value[1] = table[n].kind >= SPREAD ? value_of(&table[n])[1] : 0;
+    value[0] = *quirk_value(&table[n]);
+    value[1] = table[n].kind >= SPREAD ? quirk_value(&table[n])[1] : 0;
     return true;
 }

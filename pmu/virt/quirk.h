@@ -20,9 +20,9 @@ struct quirks {
 extern struct quirks virt_quirks;
 #define DEBUGCTL_IGNORED (0xful << 11)
 
-/* Reads "word,word=value,..." behind a model's name for a processor of this vendor. False after one
+/* Reads "word,word=value,..." after a model's name for a processor of this vendor. False after one
  * line that says what is wrong, and what there is. */
 bool quirk_parse(const char *words, const char *vendor);
-/* Quirk number n, as CPUID tells it: whether it is on, its name, padded with zeros to 12 bytes, and
- * two values. False: there is none. */
-bool quirk_tell(unsigned n, bool *on, char name[12], uint64_t value[2]);
+/* Quirk number n, as CPUID reports it: whether it is on, its name, padded with zeros to 12 bytes,
+ * and two values. False: there is none. */
+bool quirk_describe(unsigned n, bool *on, char name[12], uint64_t value[2]);

@@ -34,7 +34,7 @@ bool model_write_debugctl(struct pmu *p, uint64_t value, uint64_t legal)
     return true;
 }
 
-static void swallow(struct pmu *p)
+static void swallow_writes(struct pmu *p)
 {
     for (unsigned i = 0; i < COUNTER_MAX; i++) {
         unsigned bit = i < FIXED_FIRST ? i : 32 + i - FIXED_FIRST;
@@ -47,7 +47,7 @@ static void swallow(struct pmu *p)
 
 /* The host's counters are given out in the order of requests. A counter that got none does not
  * count until it is programmed again. */
-static void contend(struct pmu *p)
+static void contend_counters(struct pmu *p)
 {
     unsigned given = 0;
     for (unsigned i = 0; i < COUNTER_MAX; i++) {
@@ -80,10 +80,10 @@ void count_refresh(struct vcpu *v)
 {
     struct pmu *p = &v->pmu;
     if (virt_quirks.dead)
-        swallow(p);
+        swallow_writes(p);
     p->model->ops->refresh(p);
     if (virt_quirks.contend)
-        contend(p);
+        contend_counters(p);
     p->counting = pmi_left(p) != UINT64_MAX;
     p->decoding[0] = p->decoding[1] = false;
     for (unsigned i = 0; i < COUNTER_MAX; i++) {

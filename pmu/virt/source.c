@@ -24,7 +24,7 @@ static const char two_bytes[] =
 /* clang-format on */
 _Static_assert(sizeof one_byte == 257 && sizeof two_bytes == 257, "one letter each");
 
-unsigned size_of_immediate(const struct source *s)
+unsigned source_immediate_size(const struct source *s)
 {
     bool wide = s->i.rex & REX_W;
     unsigned whole = s->i.operand16 && !wide ? 2 : 4;
@@ -48,14 +48,14 @@ unsigned size_of_immediate(const struct source *s)
     return 0;
 }
 
-bool is_one_of(char form, const char *forms)
+bool source_form_is(char form, const char *forms)
 {
     while (*forms && *forms != form)
         forms++;
     return *forms;
 }
 
-bool parse(struct source *s)
+bool source_parse(struct source *s)
 {
     struct insn *i = &s->i;
     i->wide = true;
@@ -63,16 +63,16 @@ bool parse(struct source *s)
     s->form = i->vex || i->address32 || i->repeat_not || i->map > MAP_0F ? '.'
               : i->map == MAP_0F                                         ? two_bytes[i->op]
                                                                          : one_byte[i->op];
-    s->has_modrm = is_one_of(s->form, "mbzltgN");
+    s->has_modrm = source_form_is(s->form, "mbzltgN");
     s->memory = s->has_modrm && insn_has_memory(i);
     s->immediate_at = s->has_modrm ? insn_memory(i, &s->at) : i->modrm_at;
-    s->size = s->immediate_at + size_of_immediate(s);
+    s->size = s->immediate_at + source_immediate_size(s);
     return s->size <= i->length;
 }
 
 static bool is_two(const struct source *s) { return s->i.map == MAP_0F; }
 
-bool is_group(const struct source *s)
+bool source_is_group(const struct source *s)
 {
     if (is_two(s))
         return s->i.op == 0xba || (s->i.op & 0xf0) == 0x90;
@@ -87,31 +87,34 @@ static COLD bool of_bytes(const struct source *s)
 }
 
 /* A register's number; without REX the numbers 4 to 7 of bytes are AH to BH. */
-static COLD unsigned named(const struct source *s, unsigned n, bool extended, bool byte)
+static COLD unsigned register_number(const struct source *s, unsigned n, bool extended, bool byte)
 {
     n |= extended ? 8 : 0;
     return byte && !s->i.rex && n >= 4 ? n - 4 : n;
 }
 
-unsigned rm_of(const struct source *s)
+unsigned source_rm(const struct source *s)
 {
     bool byte = of_bytes(s) || (is_two(s) && (s->i.op == 0xb6 || s->i.op == 0xbe));
-    return named(s, s->i.modrm & 7, s->i.rex & REX_B, byte);
+    return register_number(s, s->i.modrm & 7, s->i.rex & REX_B, byte);
 }
 
-unsigned reg_of(const struct source *s)
+unsigned source_reg(const struct source *s)
 {
-    return named(s, insn_reg(&s->i), s->i.rex & REX_R, of_bytes(s));
+    return register_number(s, insn_reg(&s->i), s->i.rex & REX_R, of_bytes(s));
 }
 
-unsigned op_register(const struct source *s)
+unsigned source_op_register(const struct source *s)
 {
-    return named(s, s->i.op & 7, s->i.rex & REX_B, s->form == 'i');
+    return register_number(s, s->i.op & 7, s->i.rex & REX_B, s->form == 'i');
 }
 
-bool rm_is_rsp(const struct source *s) { return s->has_modrm && !s->memory && rm_of(s) == RSP; }
+bool source_rm_is_rsp(const struct source *s)
+{
+    return s->has_modrm && !s->memory && source_rm(s) == RSP;
+}
 
-static COLD bool lockable(const struct source *s)
+static COLD bool may_lock(const struct source *s)
 {
     unsigned op = s->i.op;
     if (!s->memory)
@@ -124,10 +127,10 @@ static COLD bool lockable(const struct source *s)
            (s->form == 't' && (insn_reg(&s->i) & 6) == 2);
 }
 
-bool refused(const struct source *s)
+bool source_is_refused(const struct source *s)
 {
-    bool jumps = is_one_of(s->form, "PpqQjJkKCRSLg"), wide = s->i.rex & REX_W;
-    if (s->form == '.' || (s->i.lock && !lockable(s)) ||
+    bool jumps = source_form_is(s->form, "PpqQjJkKCRSLg"), wide = s->i.rex & REX_W;
+    if (s->form == '.' || (s->i.lock && !may_lock(s)) ||
         (s->i.operand16 && jumps && s->i.op != 0xff))
         return true;
     if (s->i.repeat)
@@ -135,42 +138,43 @@ bool refused(const struct source *s)
     if (is_two(s)) {
         bool bit_of_register =
             s->i.op == 0xa3 || s->i.op == 0xab || s->i.op == 0xb3 || s->i.op == 0xbb;
-        /* QEMU 7.2 forgets the immediate behind a RIP-relative SHLD or SHRD. */
+        /* QEMU 7.2 forgets the immediate after a RIP-relative SHLD or SHRD. */
         return (bit_of_register && s->memory) || ((s->i.op & 0xf7) == 0xa4 && s->at.relative) ||
                (s->i.op == 0xba && insn_reg(&s->i) < 4) ||
-               (s->form == 'r' && (s->i.operand16 || op_register(s) == RSP));
+               (s->form == 'r' && (s->i.operand16 || source_op_register(s) == RSP));
     }
     switch (s->i.op) {
     case 0x90: return s->i.rex & REX_B; /* XCHG */
-    case 0x8d: return !s->memory || (s->at.relative && (!wide || reg_of(s) == RSP));
+    case 0x8d: return !s->memory || (s->at.relative && (!wide || source_reg(s) == RSP));
     case 0xc2: return s->i.byte[s->immediate_at + 1] & 0x80; /* QEMU 7.2 adds a signed number */
     case 0xc6:
     case 0xc7: return insn_reg(&s->i);
     case 0xf6: return insn_reg(&s->i) == 1 || insn_reg(&s->i) >= 6;
     case 0xf7: /* DIV and IDIV: not of 16 bits, nor by RSP */
-        return insn_reg(&s->i) == 1 || (insn_reg(&s->i) >= 6 && (s->i.operand16 || rm_is_rsp(s)));
+        return insn_reg(&s->i) == 1 ||
+               (insn_reg(&s->i) >= 6 && (s->i.operand16 || source_rm_is_rsp(s)));
     case 0xfe: return insn_reg(&s->i) > 1;
     case 0xff: /* INC, DEC, CALL, JMP */
         return insn_reg(&s->i) > 1 &&
                (s->i.operand16 || (insn_reg(&s->i) != 4 && insn_reg(&s->i) != 2));
     }
     if (s->form == 'I')
-        return op_register(s) == RSP || (s->i.operand16 && wide);
-    return is_one_of(s->form, "irPp") && op_register(s) == RSP;
+        return source_op_register(s) == RSP || (s->i.operand16 && wide);
+    return source_form_is(s->form, "irPp") && source_op_register(s) == RSP;
 }
 
-uint32_t used(const struct source *s)
+uint32_t source_registers(const struct source *s)
 {
     uint32_t mask = 0;
     unsigned op = s->i.op;
     if (s->has_modrm && !s->memory)
-        mask |= BIT(rm_of(s));
-    if (s->has_modrm && !is_group(s))
-        mask |= BIT(reg_of(s));
+        mask |= BIT(source_rm(s));
+    if (s->has_modrm && !source_is_group(s))
+        mask |= BIT(source_reg(s));
     if (is_two(s))
         return mask | (op == 0xa5 || op == 0xad ? BIT(RCX) : 0) |
                (op == 0xb0 || op == 0xb1 ? BIT(RAX) : 0) |
-               (s->form == 'r' ? BIT(op_register(s)) : 0);
+               (s->form == 'r' ? BIT(source_op_register(s)) : 0);
     if (op == 0xd2 || op == 0xd3)
         mask |= BIT(RCX);
     if (s->form == 'a' || s->form == 'A' || (s->form == 'r' && op < 0x98))
@@ -178,11 +182,11 @@ uint32_t used(const struct source *s)
     if (s->form == 'n' || (s->form == 't' && insn_reg(&s->i) >= 4))
         mask |= BIT(RAX) | BIT(RDX);
     if (s->form == 'r' || s->form == 'i' || s->form == 'I')
-        mask |= BIT(op_register(s));
+        mask |= BIT(source_op_register(s));
     return mask;
 }
 
-bool without_flags(const struct source *s)
+bool source_ignores_flags(const struct source *s)
 {
     if (is_two(s))
         return s->form == 'r' || (s->i.op & 0xf7) == 0xb6 || (s->i.op & 0xf7) == 0xb7;

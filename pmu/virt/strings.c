@@ -8,12 +8,12 @@
 enum { REP = 0xf3, MOVSB = 0xa4, MOVS = 0xa5, STOSB = 0xaa, STOS = 0xab };
 #define RFLAGS_DF (1u << 10)
 
-static uint64_t room(uint64_t address, unsigned size)
+static uint64_t elements_in_page(uint64_t address, unsigned size)
 {
     return (PAGE_SIZE - (address & (PAGE_SIZE - 1))) / size;
 }
 
-static void copy(uint8_t *to, const uint8_t *from, uint64_t n, unsigned size)
+static void copy_string(uint8_t *to, const uint8_t *from, uint64_t n, unsigned size)
 {
     if (size == 1)
         asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
@@ -23,7 +23,7 @@ static void copy(uint8_t *to, const uint8_t *from, uint64_t n, unsigned size)
         asm volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
 }
 
-static void fill(uint8_t *to, uint64_t value, uint64_t n, unsigned size)
+static void fill_string(uint8_t *to, uint64_t value, uint64_t n, unsigned size)
 {
     if (size == 1)
         asm volatile("rep stosb" : "+D"(to), "+c"(n) : "a"(value) : "memory");
@@ -48,17 +48,17 @@ void strings_run(struct vcpu *v)
     bool moves = op == MOVSB || op == MOVS;
     if (!moves && op != STOSB && op != STOS)
         return;
-    n = n > room(r->rdi, size) ? room(r->rdi, size) : n;
-    n = moves && n > room(r->rsi, size) ? room(r->rsi, size) : n;
+    n = n > elements_in_page(r->rdi, size) ? elements_in_page(r->rdi, size) : n;
+    n = moves && n > elements_in_page(r->rsi, size) ? elements_in_page(r->rsi, size) : n;
     uint8_t *to = guest_page(v, r->rdi, ACCESS_WRITE);
     const uint8_t *from = moves ? guest_page(v, r->rsi, ACCESS_READ) : to;
     if (!to || !from || to == page)
         return;
     to += r->rdi & (PAGE_SIZE - 1);
     if (moves)
-        copy(to, from + (r->rsi & (PAGE_SIZE - 1)), n, size);
+        copy_string(to, from + (r->rsi & (PAGE_SIZE - 1)), n, size);
     else
-        fill(to, v->vmcb.rax, n, size);
+        fill_string(to, v->vmcb.rax, n, size);
     r->rcx -= n;
     r->rdi += n * size;
     r->rsi += moves ? n * size : 0;

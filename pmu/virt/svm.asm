@@ -140,7 +140,7 @@ taken:
 
 ; void svm_wait(uint32_t *halted, const uint32_t *nmis, uint32_t seen)
 ; Sets *halted and halts, unless an NMI came since `seen`. HLT would sleep through an NMI that comes
-; between the test and HLT: so svm_nmi moves the saved RIP behind the HLT.
+; between the test and HLT: so svm_nmi moves the saved RIP after the HLT.
 global svm_wait
 svm_wait:
     mov dword [rdi], 1
@@ -210,7 +210,7 @@ host_low:
     jmp host_fault
 
 ; The guest's breakpoints are on for a few host instructions around VMRUN: RF lets the host pass
-; them. On Bochs, a step whose instruction was intercepted also has its #DB here, behind VMRUN,
+; them. On Bochs, a step whose instruction was intercepted also has its #DB here, after VMRUN,
 ; while the registers are still the guest's.
 host_debug:
     or dword [rsp + 16], 0x10000

@@ -3,9 +3,9 @@
  * wait in the host by CLI and HLT with GIF set, where only an NMI wakes them. The holder passes the
  * token on at PAUSE, at HLT and at the end of its slice, to the next CPU whose guest is awake. Once
  * in a round it calls the roll of those that sleep: all at the same time look for interrupts, and
- * wait again. All functions but wait() and answer() run on the holder. Without an instruction clock
- * there is no token. QEMU changes the CPU only at PAUSE, HLT or a timer's deadline: each wait loop
- * has PAUSE. */
+ * wait again. All functions but wait_for_token() and answer_roll() run on the holder. Without an
+ * instruction clock there is no token. QEMU changes the CPU only at PAUSE, HLT or a timer's
+ * deadline: each wait loop has PAUSE. */
 #include "kernel/base/layout.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/vcpu.h"
@@ -21,14 +21,14 @@ static uint32_t members_lock;
 static struct vcpu *holder; /* atomic; written by the holder only */
 static struct vcpu *giver;  /* L: the token */
 
-static unsigned count(void) { return __atomic_load_n(&member_count, __ATOMIC_ACQUIRE); }
+static unsigned members_now(void) { return __atomic_load_n(&member_count, __ATOMIC_ACQUIRE); }
 static struct vcpu *current_holder(void) { return __atomic_load_n(&holder, __ATOMIC_ACQUIRE); }
 static bool is_halted(struct vcpu *v)
 {
     return __atomic_load_n(&v->token.halted, __ATOMIC_ACQUIRE);
 }
 
-bool token_needed(void) { return count() > 1; }
+bool token_needed(void) { return members_now() > 1; }
 
 /* NMIs since the last call that were neither the token's nor the alarm's belong to the guest. */
 void token_collect_nmis(struct vcpu *v)
@@ -46,7 +46,7 @@ void token_collect_nmis(struct vcpu *v)
 }
 
 /* Looks for what ends the HLT of this CPU's guest; `taken`: an interrupt that was let in. */
-static void look(struct vcpu *v, uint32_t taken)
+static void look_for_wakeup(struct vcpu *v, uint32_t taken)
 {
     token_collect_nmis(v);
     if (!taken && v->vmcb.rflags & RFLAGS_IF)
@@ -55,24 +55,24 @@ static void look(struct vcpu *v, uint32_t taken)
     v->token.awake = taken || (v->nmi.pending && !v->nmi.blocked);
 }
 
-/* The roll is called: the caller waits until this CPU has looked and waits again. */
-static void answer(struct vcpu *v)
+/* Answers the holder's roll call: it waits until this CPU has looked and waits again. */
+static void answer_roll(struct vcpu *v)
 {
     if (!__atomic_load_n(&v->token.asked, __ATOMIC_ACQUIRE))
         return;
     __atomic_store_n(&v->token.halted, 0, __ATOMIC_RELAXED);
-    look(v, 0);
+    look_for_wakeup(v, 0);
     __atomic_store_n(&v->token.asked, 0, __ATOMIC_RELEASE);
 }
 
 /* Waits until this CPU has the token and the CPU that passed it sleeps. */
-static void wait(struct vcpu *v)
+static void wait_for_token(struct vcpu *v)
 {
     for (;;) {
         token_collect_nmis(v); /* the alarm's too, before the next holder uses it */
         if (current_holder() == v)
             break;
-        answer(v);
+        answer_roll(v);
         svm_wait(&v->token.halted, &v->stack.nmis, v->nmi.seen);
     }
     while (giver && !is_halted(giver))
@@ -80,7 +80,7 @@ static void wait(struct vcpu *v)
     pause(); /* lets the giver get from its flag to its HLT */
 }
 
-static void wake(struct vcpu *v)
+static void wake_host(struct vcpu *v)
 {
     __atomic_store_n(&v->token.nmi, 1, __ATOMIC_RELEASE);
     host_apic_nmi(v->host_apic_id);
@@ -95,28 +95,28 @@ static bool has_answered(struct vcpu *v)
 /* Asks all CPUs that sleep, but for v itself. */
 static void call_roll(const struct vcpu *v)
 {
-    unsigned n = count();
+    unsigned n = members_now();
     pause(); /* an NMI that the guest sent to a sleeping CPU must not merge with ours */
     for (unsigned i = 0; i < n; i++)
         if (members[i] != v && !members[i]->token.awake) {
             __atomic_store_n(&members[i]->token.asked, 1, __ATOMIC_RELEASE);
-            wake(members[i]);
+            wake_host(members[i]);
         }
     for (unsigned i = 0; i < n; i++)
         while (members[i] != v && !has_answered(members[i]))
             pause();
-    pause(); /* as in wait() */
+    pause(); /* as in wait_for_token() */
 }
 
 static struct vcpu *first_awake(unsigned from)
 {
-    for (unsigned i = from; i < count(); i++)
+    for (unsigned i = from; i < members_now(); i++)
         if (members[i]->token.awake)
             return members[i];
     return NULL;
 }
 
-/* Whose turn is next: a CPU that is awake, v too; NULL: all sleep. */
+/* Which CPU gets the token next: one that is awake, v too; NULL: all sleep. */
 static struct vcpu *next_member(const struct vcpu *v)
 {
     struct vcpu *next = first_awake(v->token.member + 1);
@@ -126,32 +126,32 @@ static struct vcpu *next_member(const struct vcpu *v)
     return first_awake(0);
 }
 
-static void pass(struct vcpu *v, struct vcpu *to)
+static void pass_token(struct vcpu *v, struct vcpu *to)
 {
     v->statistics.passes++;
     pause(); /* as in call_roll() */
     __atomic_store_n(&v->token.halted, 0, __ATOMIC_RELAXED);
     giver = v;
     __atomic_store_n(&holder, to, __ATOMIC_RELEASE);
-    wake(to);
-    wait(v);
+    wake_host(to);
+    wait_for_token(v);
 }
 
 /* Begins a slice of this CPU. */
-static void run_on(struct vcpu *v)
+static void begin_slice(struct vcpu *v)
 {
     uint64_t now = rdtsc();
     v->clock.left_at = now; /* what others ran, and sleep, is time */
     v->token.slice_end = now + SLICE + (now * 2654435761u >> 16) % JITTER;
 }
 
-/* Lets all others that are awake run, and begins a slice. */
-static void let_run(struct vcpu *v)
+/* Lets the other CPUs that are awake run once each, then begins a slice. */
+static void run_others(struct vcpu *v)
 {
     struct vcpu *to = next_member(v);
     if (to != v)
-        pass(v, to);
-    run_on(v);
+        pass_token(v, to);
+    begin_slice(v);
 }
 
 static void lock_members(void)
@@ -176,10 +176,10 @@ void token_join(struct vcpu *v)
     __atomic_store_n(&member_count, v->token.member + 1, __ATOMIC_RELEASE);
     unlock_members();
     if (!first) {
-        wake(current_holder()); /* makes it leave its guest, which may have run alone */
-        wait(v);
+        wake_host(current_holder()); /* makes it leave its guest, which may have run alone */
+        wait_for_token(v);
     }
-    run_on(v);
+    begin_slice(v);
 }
 
 uint64_t token_slice(struct vcpu *v)
@@ -187,20 +187,20 @@ uint64_t token_slice(struct vcpu *v)
     if (virt_step || !token_needed())
         return UINT64_MAX;
     if (rdtsc() >= v->token.slice_end)
-        let_run(v);
+        run_others(v);
     return v->token.slice_end;
 }
 
 void token_pause(struct vcpu *v)
 {
     if (token_needed())
-        let_run(v);
+        run_others(v);
     else
         pause();
 }
 
 /* All guests sleep: this CPU halts too, for a limited time if it has other CPUs to ask. */
-static void nap(struct vcpu *v)
+static void halt_all(struct vcpu *v)
 {
     uint32_t seen = v->nmi.seen, taken = 0;
     if (token_needed())
@@ -209,24 +209,24 @@ static void nap(struct vcpu *v)
         taken = svm_halt();
     else
         svm_wait(&v->token.halted, &v->stack.nmis, seen);
-    look(v, taken);
+    look_for_wakeup(v, taken);
 }
 
 void token_halt(struct vcpu *v)
 {
     platform_timer_stop(v);
-    look(v, 0);
+    look_for_wakeup(v, 0);
     while (!v->token.awake) {
         struct vcpu *to = token_needed() ? next_member(v) : NULL;
         if (to)
-            pass(v, to);
+            pass_token(v, to);
         else
-            nap(v);
+            halt_all(v);
     }
     platform_timer_go_on(v);
     if (v->token.taken) {
         v->vmcb.inject = (v->token.taken - TAKEN) | INJECT_INTERRUPT | INJECT_VALID;
         platform_interrupt(v, v->token.taken - TAKEN);
     }
-    run_on(v);
+    begin_slice(v);
 }

@@ -15,7 +15,7 @@ struct emitter {
     bool flags;      /* so do the flags */
 };
 
-static COLD void put(struct emitter *e, uint64_t bytes, unsigned n)
+static COLD void emit(struct emitter *e, uint64_t bytes, unsigned n)
 {
     memcpy(e->at, &bytes, n);
     e->at += n;
@@ -24,24 +24,24 @@ static COLD void put(struct emitter *e, uint64_t bytes, unsigned n)
 enum { LOAD = 0x8b, STORE = 0x89, STORE_IMMEDIATE = 0xc7 };
 #define PLACE(field) ((unsigned)offsetof(struct block_state, field) + 8) /* from RSP: a CALL */
 
-static COLD void move(struct emitter *e, uint8_t op, unsigned reg, unsigned place)
+static COLD void emit_move(struct emitter *e, uint8_t op, unsigned reg, unsigned place)
 {
-    put(e, 0x48u | (reg & 8) >> 1, 1);
-    put(e, op | (0x84u | (reg & 7) << 3) << 8 | 0x24u << 16, 3);
-    put(e, place, 4);
+    emit(e, 0x48u | (reg & 8) >> 1, 1);
+    emit(e, op | (0x84u | (reg & 7) << 3) << 8 | 0x24u << 16, 3);
+    emit(e, place, 4);
 }
 
-static COLD void need(struct emitter *e, unsigned reg)
+static COLD void need_register(struct emitter *e, unsigned reg)
 {
     if (!(e->loaded & BIT(reg)))
-        move(e, LOAD, reg, PLACE(r) + 8 * reg);
+        emit_move(e, LOAD, reg, PLACE(r) + 8 * reg);
     e->loaded |= BIT(reg);
 }
 
-static COLD void release(struct emitter *e, unsigned reg)
+static COLD void release_register(struct emitter *e, unsigned reg)
 {
     if (e->loaded & BIT(reg))
-        move(e, STORE, reg, PLACE(r) + 8 * reg);
+        emit_move(e, STORE, reg, PLACE(r) + 8 * reg);
     e->loaded &= ~BIT(reg);
 }
 
@@ -49,36 +49,36 @@ static COLD void need_flags(struct emitter *e)
 {
     if (e->flags)
         return;
-    release(e, RAX);
-    move(e, LOAD, RAX, PLACE(flags));
-    put(e, 0x9e7f04, 3); /* add al, 127; sahf */
+    release_register(e, RAX);
+    emit_move(e, LOAD, RAX, PLACE(flags));
+    emit(e, 0x9e7f04, 3); /* add al, 127; sahf */
     e->flags = true;
 }
 
 static COLD void end_code(struct emitter *e)
 {
     for (unsigned reg = 0; reg < 16; reg++)
-        release(e, reg);
+        release_register(e, reg);
     if (e->flags) {
-        put(e, 0xc0900f9f, 4); /* lahf; seto al */
-        move(e, STORE, RAX, PLACE(flags));
+        emit(e, 0xc0900f9f, 4); /* lahf; seto al */
+        emit_move(e, STORE, RAX, PLACE(flags));
     }
-    put(e, 0xc3, 1);
+    emit(e, 0xc3, 1);
     e->flags = false;
 }
 
 /* Takes a register that is not in *busy for another use. */
-static COLD unsigned borrow(struct emitter *e, uint32_t *busy)
+static COLD unsigned borrow_register(struct emitter *e, uint32_t *busy)
 {
     unsigned reg = !(*busy & BIT(RSI)) ? RSI : !(*busy & BIT(RDI)) ? RDI : RBX;
     *busy |= BIT(reg);
-    release(e, reg);
+    release_register(e, reg);
     return reg;
 }
 
-static COLD void copy(struct emitter *e, const struct source *s)
+static COLD void copy_instruction(struct emitter *e, const struct source *s)
 {
-    uint32_t mask = used(s), busy;
+    uint32_t mask = source_registers(s), busy;
     unsigned pointer = NO_REGISTER, stack = NO_REGISTER, mod = s->i.modrm;
     bool lea = s->form == 'l';
     uint8_t rex = s->i.rex, sib = s->i.byte[s->i.modrm_at + 1];
@@ -87,52 +87,52 @@ static COLD void copy(struct emitter *e, const struct source *s)
     if (lea && s->at.index != NO_REGISTER)
         mask |= BIT(s->at.index);
     busy = mask & ~BIT(RSP);
-    if (!without_flags(s))
+    if (!source_ignores_flags(s))
         need_flags(e);
     for (unsigned reg = 0; reg < 16; reg++)
         if (busy & BIT(reg))
-            need(e, reg);
+            need_register(e, reg);
     if (s->memory && !lea) {
-        pointer = borrow(e, &busy);
-        move(e, LOAD, pointer, PLACE(pointer));
+        pointer = borrow_register(e, &busy);
+        emit_move(e, LOAD, pointer, PLACE(pointer));
         mod = (mod & 0x38) | pointer;
         rex = rex ? rex & ~(REX_B | REX_X) : 0;
     }
     if (mask & BIT(RSP)) {
-        stack = borrow(e, &busy);
-        move(e, LOAD, stack, PLACE(r) + 8 * RSP);
-        if (s->has_modrm && !is_group(s) && reg_of(s) == RSP)
+        stack = borrow_register(e, &busy);
+        emit_move(e, LOAD, stack, PLACE(r) + 8 * RSP);
+        if (s->has_modrm && !source_is_group(s) && source_reg(s) == RSP)
             mod = (mod & ~0x38u) | stack << 3;
-        if (rm_is_rsp(s))
+        if (source_rm_is_rsp(s))
             mod = (mod & ~7u) | stack;
         if (lea && (sib & 7) == 4 && !(rex & REX_B) && (s->i.modrm & 7) == 4)
             sib = (uint8_t)((sib & ~7u) | stack);
     }
     if (s->i.lock)
-        put(e, 0xf0, 1);
+        emit(e, 0xf0, 1);
     if (s->i.operand16)
-        put(e, 0x66, 1);
+        emit(e, 0x66, 1);
     if (rex)
-        put(e, rex, 1);
+        emit(e, rex, 1);
     if (s->i.map == MAP_0F)
-        put(e, 0x0f, 1);
-    put(e, s->i.op, 1);
+        emit(e, 0x0f, 1);
+    emit(e, s->i.op, 1);
     if (s->has_modrm)
-        put(e, mod, 1);
+        emit(e, mod, 1);
     unsigned from = s->has_modrm && !lea ? s->immediate_at : s->i.modrm_at + (lea ? 1u : 0u);
     if (lea && (s->i.modrm & 7) == 4) {
-        put(e, sib, 1);
+        emit(e, sib, 1);
         from++;
     }
     for (unsigned i = from; i < s->size; i++)
-        put(e, s->i.byte[i], 1);
+        emit(e, s->i.byte[i], 1);
     if (stack != NO_REGISTER)
-        move(e, STORE, stack, PLACE(r) + 8 * RSP);
+        emit_move(e, STORE, stack, PLACE(r) + 8 * RSP);
 }
 
 /* A MOV of the register, or of an immediate, to or from the memory operand: what PUSH and POP do.
  */
-static COLD void copy_move(struct emitter *e, uint8_t op, unsigned reg, int64_t immediate)
+static COLD void emit_access(struct emitter *e, uint8_t op, unsigned reg, int64_t immediate)
 {
     struct source s = { .form = 'm', .has_modrm = true, .memory = true };
     s.i.op = op;
@@ -142,7 +142,7 @@ static COLD void copy_move(struct emitter *e, uint8_t op, unsigned reg, int64_t 
         memcpy(s.i.byte, &immediate, 4);
         s.size = 4;
     }
-    copy(e, &s);
+    copy_instruction(e, &s);
 }
 
 static COLD void add_sums(struct sums *sums, uint32_t effects)
@@ -182,9 +182,9 @@ static COLD bool translate_stack(struct part *p, struct emitter *e, const struct
     set_stack(p, leave ? RBP : RSP, pop || leave ? 0 : -8, leave ? 0 : pop ? 8 : -8);
     p->special = leave ? LEAVE : PLAIN;
     if (pop || leave)
-        copy_move(e, LOAD, leave ? RBP : op_register(s), 0);
+        emit_access(e, LOAD, leave ? RBP : source_op_register(s), 0);
     else
-        copy_move(e, reg ? STORE : STORE_IMMEDIATE, reg ? op_register(s) : 0, immediate);
+        emit_access(e, reg ? STORE : STORE_IMMEDIATE, reg ? source_op_register(s) : 0, immediate);
     return true;
 }
 
@@ -209,38 +209,38 @@ static COLD void translate_jump(struct part *p, const struct source *s, int64_t 
 }
 
 /* The instruction's part of the block; emits its code. Returns whether the block ends. */
-static COLD bool translate(struct part *p, struct emitter *e, const struct source *s,
-                           struct block *b, uint64_t after)
+static COLD bool translate_instruction(struct part *p, struct emitter *e, const struct source *s,
+                                       struct block *b, uint64_t after)
 {
-    int64_t immediate = insn_number(&s->i, s->immediate_at, size_of_immediate(s));
+    int64_t immediate = insn_number(&s->i, s->immediate_at, source_immediate_size(s));
     if (s->form == '-' || s->form == 'N' || translate_stack(p, e, s, immediate))
         return false;
-    if (is_one_of(s->form, "jJkKC"))
+    if (source_form_is(s->form, "jJkKC"))
         b->target = after + (uint64_t)immediate;
     if (s->form == 'j' || s->form == 'J') {
         b->conditional = true;
         b->condition = s->i.op & 15;
         b->branch = after - s->size;
     }
-    bool jumps = is_one_of(s->form, "CRS") || (s->form == 'g' && insn_reg(&s->i) > 1);
+    bool jumps = source_form_is(s->form, "CRS") || (s->form == 'g' && insn_reg(&s->i) > 1);
     if (jumps)
         translate_jump(p, s, immediate);
-    if (jumps || is_one_of(s->form, "jJkK"))
+    if (jumps || source_form_is(s->form, "jJkK"))
         return true;
     if (s->form == 'l' && s->at.relative) { /* a constant */
-        unsigned reg = reg_of(s);
-        put(e, 0x48 | reg >> 3 | (0xb8u | (reg & 7)) << 8, 2);
-        put(e, after + (uint64_t)s->at.displacement, 8);
+        unsigned reg = source_reg(s);
+        emit(e, 0x48 | reg >> 3 | (0xb8u | (reg & 7)) << 8, 2);
+        emit(e, after + (uint64_t)s->at.displacement, 8);
         e->loaded |= BIT(reg);
         return false;
     }
-    if (divides(s)) {
+    if (source_divides(s)) {
         p->special = DIVIDE;
-        p->operand = s->memory ? NO_REGISTER : (uint8_t)rm_of(s);
+        p->operand = s->memory ? NO_REGISTER : (uint8_t)source_rm(s);
         p->wide = s->i.rex & REX_W;
         p->is_signed = insn_reg(&s->i) == 7;
     }
-    copy(e, s);
+    copy_instruction(e, s);
     return false;
 }
 
@@ -269,20 +269,20 @@ static COLD bool begin_part(struct block *b, struct emitter *e)
 }
 
 /* How many bytes of an instruction there can be before the page ends. */
-static COLD unsigned room_in_page(const uint8_t *code)
+static COLD unsigned bytes_in_page(const uint8_t *code)
 {
-    unsigned room = PAGE_SIZE - ((uint64_t)code & (PAGE_SIZE - 1));
-    return room < 15 ? room : 15;
+    unsigned left = PAGE_SIZE - ((uint64_t)code & (PAGE_SIZE - 1));
+    return left < INSN_MAX ? left : INSN_MAX;
 }
 
 /* Adds the next instruction to the block. False: it ends before this one. */
-static COLD bool append(struct vcpu *v, struct block *b, struct emitter *e, const uint8_t *code,
-                        bool *ends)
+static COLD bool append_instruction(struct vcpu *v, struct block *b, struct emitter *e,
+                                    const uint8_t *code, bool *ends)
 {
-    struct source s = { .i.length = (uint8_t)room_in_page(code) };
+    struct source s = { .i.length = (uint8_t)bytes_in_page(code) };
     struct instruction i;
     memcpy(s.i.byte, code, s.i.length);
-    if (!parse(&s) || refused(&s))
+    if (!source_parse(&s) || source_is_refused(&s))
         return false;
     v->vmcb.rip = b->rip + b->length;
     instruction_decode(v, &s.i, &i);
@@ -291,7 +291,7 @@ static COLD bool append(struct vcpu *v, struct block *b, struct emitter *e, cons
     if (operand && !load && !store)
         return false;
     bool jumps = s.form == 'g' && insn_reg(&s.i) > 1;
-    if ((load || store || jumps || divides(&s) || !b->parts) && !begin_part(b, e))
+    if ((load || store || jumps || source_divides(&s) || !b->parts) && !begin_part(b, e))
         return false;
     struct part *p = &b->part[b->parts - 1];
     uint64_t after = v->vmcb.rip + s.size;
@@ -299,24 +299,25 @@ static COLD bool append(struct vcpu *v, struct block *b, struct emitter *e, cons
         set_address(p, &s, after);
     p->access |= load || store;
     p->store |= store;
-    *ends = translate(p, e, &s, b, after);
+    *ends = translate_instruction(p, e, &s, b, after);
     b->instructions++;
     b->length = (uint8_t)(b->length + s.size);
     add_sums(&b->sums, i.effects);
     return true;
 }
 
-void block_translate(struct vcpu *v, struct block *b, const uint8_t *code, struct room *room)
+void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
+                     struct block_space *space)
 {
-    struct emitter e = { .at = room->code };
+    struct emitter e = { .at = space->code };
     uint64_t rip = v->vmcb.rip;
     bool ends = false;
-    *b = (struct block){ .part = room->part };
+    *b = (struct block){ .part = space->part };
     b->rip = rip;
     while (!ends && b->instructions < BLOCK_INSTRUCTIONS && b->length + 15 <= BLOCK_BYTES &&
            (((uint64_t)code + b->length) & ~(PAGE_SIZE - 1)) ==
                ((uint64_t)code & ~(PAGE_SIZE - 1)) &&
-           append(v, b, &e, code + b->length, &ends))
+           append_instruction(v, b, &e, code + b->length, &ends))
         ;
     end_part(b, &e);
     if (b->parts)
@@ -325,9 +326,9 @@ void block_translate(struct vcpu *v, struct block *b, const uint8_t *code, struc
     if (!ends)
         b->target = b->next;
     if (!b->instructions) /* what was refused, so that other code is not */
-        b->length = (uint8_t)room_in_page(code);
+        b->length = (uint8_t)bytes_in_page(code);
     memcpy(b->bytes, code, b->length);
     v->vmcb.rip = rip;
-    room->part += b->parts;
-    room->code = e.at;
+    space->part += b->parts;
+    space->code = e.at;
 }

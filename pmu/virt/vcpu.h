@@ -17,7 +17,7 @@
 #include "pmu/virt/token.h"
 #include "pmu/virt/vmcb.h"
 
-/* What CPUID tells of this CPU (own_leaf.c). */
+/* What CPUID reports of this CPU (own_leaf.c). */
 struct statistics {
     uint64_t rdpmc, rdmsr, wrmsr, pmi, exits, steps, alarms, passes;
 };

@@ -10,7 +10,7 @@
 void virt_boot(const char *model);
 /* A guest of another kind, already loaded; all addresses are physical. */
 struct virt_payload {
-    uint64_t entry, info; /* info: what the loader tells it */
+    uint64_t entry, info; /* info: what the loader says */
     uint64_t tables, gdt; /* of a Linux kernel, which starts in long mode; 0: a multiboot 1 image */
     uint16_t gdt_limit;
     uint64_t end; /* of its memory: there we are */

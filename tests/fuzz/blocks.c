@@ -47,7 +47,7 @@ void host_apic_pmi(struct vcpu *w, bool mask) { (void)w, (void)mask; }
 
 /* --- The guest. --- */
 
-static uint8_t *memory(void) { return fuzz_memory + RAM; }
+static uint8_t *guest_memory(void) { return fuzz_memory + RAM; }
 
 static void put_entry(uint64_t table, unsigned index, uint64_t entry)
 {
@@ -73,7 +73,7 @@ static void map_guest(void)
 static void map_native(void)
 {
     int file = native_file(PAGES * PAGE), all = PROT_READ | PROT_WRITE | PROT_EXEC;
-    bool mapped = file >= 0 && mmap(memory(), PAGES * PAGE, PROT_READ | PROT_WRITE,
+    bool mapped = file >= 0 && mmap(guest_memory(), PAGES * PAGE, PROT_READ | PROT_WRITE,
                                     MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
     for (unsigned i = 0; mapped && i < PAGES; i++)
         mapped = mmap((void *)(USER + (uint64_t)i * PAGE), PAGE,
@@ -107,7 +107,7 @@ static uint64_t some_pointer(const struct code *c)
     return USER + page * PAGE + at - (c->gs ? gs : 0);
 }
 
-static void make_state(const struct code *c, struct native *s)
+static void make_guest_state(const struct code *c, struct native *s)
 {
     for (unsigned i = 0; i < 16; i++)
         s->r[i] = some_pointer(c);
@@ -121,13 +121,13 @@ static void make_state(const struct code *c, struct native *s)
     s->flags = 0x202 | (fuzz_bits() & 0x8d5);
 }
 
-static void make_code(struct code *c, struct native *s)
+static void make_guest_code(struct code *c, struct native *s)
 {
-    memset(memory(), 0xcc, CODE_PAGES * PAGE); /* INT3 is stepped */
+    memset(guest_memory(), 0xcc, CODE_PAGES * PAGE); /* INT3 is stepped */
     uint64_t at = fuzz_below(2) ? fuzz_below(2048) : PAGE - 1 - fuzz_below(60);
     c->data = USER + DATA * PAGE + PAGE / 2 - (c->gs ? gs : 0);
-    c->moved = USER - (uint64_t)memory();
-    unsigned length = code_make(c, memory() + at, 8 * CODE_INSTRUCTION);
+    c->moved = USER - (uint64_t)guest_memory();
+    unsigned length = code_make(c, guest_memory() + at, 8 * CODE_INSTRUCTION);
     s->rip = USER + at;
     if (!fuzz_below(8)) /* may write its own code */
         s->r[RBX] = s->rip + fuzz_below(length) - (c->gs ? gs : 0);
@@ -147,7 +147,7 @@ static void make_pmu(void)
     FUZZ_CHECK(count_wrmsr(v, 0x38f, 0xff) && v->pmu.decoding[1]);
 }
 
-static void load(struct vcpu *w, const struct native *s)
+static void load_native(struct vcpu *w, const struct native *s)
 {
     memcpy(&w->r, s->r, sizeof s->r);
     w->vmcb.rax = s->r[RAX];
@@ -167,7 +167,7 @@ static void make_guest(const struct native *s)
     g->cs = (struct segment){ 0x2b, SEGMENT_CODE64 | SEGMENT_RING3, 0xffffffff, 0 };
     g->ss = (struct segment){ 0x33, SEGMENT_DATA | SEGMENT_RING3, 0xffffffff, 0 };
     g->dr7 = 0x400;
-    load(v, s);
+    load_native(v, s);
     make_pmu();
     map_guest();
 }
@@ -180,7 +180,7 @@ static bool begun;
 static struct insn insn;
 static struct instruction decoded;
 
-static void note(void)
+static void note_opcode(void)
 {
     guest_insn(stepped, &insn);
     if (stepped->vmcb.rip >> 20 == USER >> 20 && insn.map <= MAP_0F)
@@ -188,12 +188,12 @@ static void note(void)
 }
 
 /* Before each instruction: counts the one before it; a string instruction's iteration is none. */
-static bool step(const struct native *s)
+static bool step_native(const struct native *s)
 {
-    bool turn = begun && s->rip == stepped->vmcb.rip && (insn.op & 0xf0) == 0xa0;
+    bool iteration = begun && s->rip == stepped->vmcb.rip && (insn.op & 0xf0) == 0xa0;
     stepped->run.rip = stepped->vmcb.rip;
-    load(stepped, s);
-    if (turn) {
+    load_native(stepped, s);
+    if (iteration) {
         iterations++;
     } else if (begun) {
         count_one(stepped, true, instruction_effects(stepped, &decoded));
@@ -202,12 +202,12 @@ static bool step(const struct native *s)
     begun = true;
     if (!left && (s->rip != end.rip || s->r[RCX] == end.r[RCX] || iterations == ITERATIONS))
         return false;
-    note();
+    note_opcode();
     instruction_decode(stepped, &insn, &decoded);
     return true;
 }
 
-static void say(const char *what, const struct native *s)
+static void print_state(const char *what, const struct native *s)
 {
     printf("%s:", what);
     for (unsigned i = 0; i < 16; i++)
@@ -215,10 +215,11 @@ static void say(const char *what, const struct native *s)
     printf(" RIP %lx flags %lx\n", s->rip, s->flags & 0x8d5);
 }
 
-static void compare(const struct native *found, int raised)
+static void compare_ends(const struct native *found, int raised)
 {
     bool same = !raised && !memcmp(found->r, end.r, sizeof end.r) && found->rip == end.rip &&
-                !((found->flags ^ end.flags) & 0x8d5) && !memcmp(after, memory(), sizeof after);
+                !((found->flags ^ end.flags) & 0x8d5) &&
+                !memcmp(after, guest_memory(), sizeof after);
     for (unsigned i = 0; same && i < COUNTER_MAX; i++)
         same = v->pmu.counters[i].value == stepped->pmu.counters[i].value;
     same &= v->pmu.status == stepped->pmu.status && v->retired[1] == stepped->retired[1];
@@ -228,12 +229,12 @@ static void compare(const struct native *found, int raised)
     for (unsigned i = 0; i < 64; i++)
         printf(" %02x", before[(start.rip - USER + i) % sizeof before]);
     printf("\n%lu instructions, signal %d\n", v->retired[1], raised);
-    say("before", &start);
-    say("blocks", &end);
-    say("alone ", found);
+    print_state("before", &start);
+    print_state("blocks", &end);
+    print_state("alone ", found);
     for (unsigned i = 0; i < sizeof after; i++)
-        if (after[i] != memory()[i])
-            printf("memory %x: %02x alone %02x\n", i, after[i], memory()[i]);
+        if (after[i] != guest_memory()[i])
+            printf("memory %x: %02x alone %02x\n", i, after[i], guest_memory()[i]);
     for (unsigned i = 0; i < 8; i++)
         printf("counter %u: %lx alone %lx\n", i, v->pmu.counters[i].value,
                stepped->pmu.counters[i].value);
@@ -247,16 +248,16 @@ static void try_code(void)
     native_set_gs(gs);
     for (unsigned i = CODE_PAGES * PAGE; i < PAGES * PAGE; i += 8) {
         uint64_t value = fuzz_below(3) ? fuzz_bits() : fuzz_edge();
-        memcpy(memory() + i, &value, 8);
+        memcpy(guest_memory() + i, &value, 8);
     }
-    make_state(&c, &start);
-    make_code(&c, &start);
+    make_guest_state(&c, &start);
+    make_guest_code(&c, &start);
     make_guest(&start);
     v->retired[1] = 0;
-    memcpy(before, memory(), sizeof before);
+    memcpy(before, guest_memory(), sizeof before);
     memcpy(stepped, v, sizeof *v);
     blocks_run(v);
-    memcpy(after, memory(), sizeof after);
+    memcpy(after, guest_memory(), sizeof after);
     end = (struct native){ .rip = v->vmcb.rip, .flags = v->vmcb.rflags };
     memcpy(end.r, &v->r, sizeof end.r);
     end.r[RAX] = v->vmcb.rax;
@@ -265,23 +266,23 @@ static void try_code(void)
     instructions += left;
     iterations = 0;
     begun = false;
-    memcpy(memory(), before, sizeof before);
+    memcpy(guest_memory(), before, sizeof before);
     struct native s = start;
-    compare(&s, native_run(&s, step));
+    compare_ends(&s, native_run(&s, step_native));
 }
 
 /* Code that must be stepped is no reason to step what stands at its place later. */
 static void check_new_code(void)
 {
-    /* HLT, NOP, the same after a prefix, and INT3, which is stepped. */
+    /* HLT, NOP, NOP after a prefix, and INT3, which is stepped. */
     static const uint8_t codes[][3] = {
         { 0xf4, 0xcc }, { 0x90, 0xcc }, { 0x48, 0xf4, 0xcc }, { 0x48, 0x90, 0xcc }, { 0xf4, 0xcc }
     };
     struct code c = { .gs = false };
-    make_state(&c, &start);
+    make_guest_state(&c, &start);
     start.rip = USER;
     for (unsigned i = 0; i < 5; i++) {
-        memcpy(memory(), codes[i], sizeof codes[i]);
+        memcpy(guest_memory(), codes[i], sizeof codes[i]);
         make_guest(&start);
         v->retired[1] = 0;
         blocks_run(v);

@@ -46,15 +46,15 @@ static void forget_maps(void)
 
 /* --- Bytes. --- */
 
-static void put(uint64_t at, const void *bytes, uint64_t size)
+static void put_bytes(uint64_t at, const void *bytes, uint64_t size)
 {
     vm_map_physical(at, size, 0);
     memcpy(fuzz_memory + at, bytes, size);
 }
 
-static void put32(uint64_t at, uint32_t value) { put(at, &value, sizeof value); }
+static void put32(uint64_t at, uint32_t value) { put_bytes(at, &value, sizeof value); }
 
-static void mutate(uint64_t at, uint64_t size)
+static void mutate_bytes(uint64_t at, uint64_t size)
 {
     vm_map_physical(at, size, 0);
     for (uint64_t n = fuzz_below(6); n && size; n--) {
@@ -64,7 +64,7 @@ static void mutate(uint64_t at, uint64_t size)
     }
 }
 
-static void make_sum(uint64_t at, uint64_t size, uint64_t checksum)
+static void make_checksum(uint64_t at, uint64_t size, uint64_t checksum)
 {
     uint8_t sum = 0;
     for (uint64_t i = 0; i < size; i++)
@@ -73,7 +73,7 @@ static void make_sum(uint64_t at, uint64_t size, uint64_t checksum)
 }
 
 /* Where `size` bytes end with a page. */
-static uint64_t room_for(uint64_t size)
+static uint64_t place_for(uint64_t size)
 {
     return (64 + fuzz_below(4000)) * PAGE * 16 - (fuzz_below(3) ? (size + 15) & ~15ul : size);
 }
@@ -84,21 +84,21 @@ static const char *const signatures[] = { "APIC", "FACP", "HPET", "XSDT", "RSDT"
 
 static uint64_t make_table(const char *signature, const void *body, uint64_t size)
 {
-    uint64_t all = 36 + size, at = room_for(all);
+    uint64_t all = 36 + size, at = place_for(all);
     uint32_t length = (uint32_t)all;
     vm_map_physical(at, all, 0);
     memset(fuzz_memory + at, 0, 36);
-    put(at, signature, 4);
-    put(at + 4, &length, sizeof length);
-    put(at + 36, body, size);
+    put_bytes(at, signature, 4);
+    put_bytes(at + 4, &length, sizeof length);
+    put_bytes(at + 36, body, size);
     if (!fuzz_below(3))
-        mutate(at, all);
+        mutate_bytes(at, all);
     if (fuzz_below(8))
-        make_sum(at, all, 9);
+        make_checksum(at, all, 9);
     return at;
 }
 
-static uint64_t make_madt(void)
+static uint64_t make_any_madt(void)
 {
     uint8_t body[4096];
     uint64_t size = 8;
@@ -120,7 +120,7 @@ static uint64_t make_any_table(void)
     uint8_t body[256];
     for (unsigned i = 0; i < sizeof body; i++)
         body[i] = (uint8_t)fuzz_edge();
-    return fuzz_below(3) ? make_madt()
+    return fuzz_below(3) ? make_any_madt()
                          : make_table(signatures[fuzz_below(TABLES)], body, fuzz_below(256));
 }
 
@@ -142,11 +142,11 @@ static void make_acpi(struct boot_info *info)
     memcpy(rsdp + 20, &length, 4);
     memcpy(rsdp + 24, &root, 8);
     uint64_t at = fuzz_below(2) ? 0x9fc00 : 0xe0000 + 16 * fuzz_below(0x1fff);
-    put(at, rsdp, sizeof rsdp);
+    put_bytes(at, rsdp, sizeof rsdp);
     if (!fuzz_below(4))
-        mutate(at, sizeof rsdp);
-    make_sum(at, 20, 8);
-    make_sum(at, sizeof rsdp, 32);
+        mutate_bytes(at, sizeof rsdp);
+    make_checksum(at, 20, 8);
+    make_checksum(at, sizeof rsdp, 32);
     put32(0x40e, fuzz_below(8) ? 0x9fc0 : (uint32_t)fuzz_edge());
     info->rsdp_given = fuzz_below(2);
     memcpy(info->rsdp, fuzz_memory + at, sizeof info->rsdp);
@@ -186,8 +186,8 @@ static uint64_t make_names(uint64_t *size)
         bytes[n++] = 0;
     }
     *size = n - (fuzz_below(4) ? 0 : fuzz_below(20));
-    uint64_t at = room_for(*size);
-    put(at, bytes, *size);
+    uint64_t at = place_for(*size);
+    put_bytes(at, bytes, *size);
     return at;
 }
 
@@ -203,22 +203,22 @@ static void try_smbios(void)
     memcpy(e64 + 16, &at, 8);
     bool efi = fuzz_below(2);
     if (efi)
-        entry = room_for(sizeof e64 + fuzz_below(16));
-    put(entry, e64, sizeof e64);
+        entry = place_for(sizeof e64 + fuzz_below(16));
+    put_bytes(entry, e64, sizeof e64);
     if (!fuzz_below(4))
-        mutate(entry, sizeof e64);
-    make_sum(entry, sizeof e64, 5);
+        mutate_bytes(entry, sizeof e64);
+    make_checksum(entry, sizeof e64, 5);
     memset(&info, 0, sizeof info);
     if (efi) { /* a system table with one configuration, the entry */
         uint64_t system[15] = { 0x5453595320494249 },
                  configuration[3] = { 0x4a2c9794f2fd1544, 0x94e320cfbbe52e99 };
         configuration[2] = entry;
         system[13] = fuzz_below(4) ? 1 : fuzz_edge();
-        system[14] = fuzz_below(8) ? room_for(sizeof configuration) : fuzz_edge();
-        info.efi_table = room_for(sizeof system);
-        put(info.efi_table, system, sizeof system);
+        system[14] = fuzz_below(8) ? place_for(sizeof configuration) : fuzz_edge();
+        info.efi_table = place_for(sizeof system);
+        put_bytes(info.efi_table, system, sizeof system);
         if (system[14] < FUZZ_MEMORY - sizeof configuration)
-            put(system[14], configuration, sizeof configuration);
+            put_bytes(system[14], configuration, sizeof configuration);
     }
     smbios_read(&info, &smbios);
     for (unsigned i = 0; i < SMBIOS_NAMES; i++) {
@@ -255,7 +255,7 @@ static uint32_t some_line(uint64_t at)
         n += (unsigned)snprintf(line + n, sizeof line - n, "%s%s", words[fuzz_below(12)],
                                 fuzz_below(2) ? " " : "");
     line[n] = 0;
-    put(at, line, n + 1);
+    put_bytes(at, line, n + 1);
     return n + 1;
 }
 
@@ -274,31 +274,31 @@ static void make_mb1(void)
         mb.cmdline = (uint32_t)fuzz_edge();
     for (uint32_t i = 0; i < 12; i++) {
         struct mb1_module m = { (uint32_t)fuzz_edge(), (uint32_t)fuzz_edge(), mb.cmdline, 0 };
-        put(mb.mods_addr + i * sizeof m, &m, sizeof m);
+        put_bytes(mb.mods_addr + i * sizeof m, &m, sizeof m);
     }
     uint64_t at = mb.mmap_addr;
     for (uint64_t n = fuzz_below(80); n; n--) {
         struct mb1_map_entry e = { 20, fuzz_edge(), fuzz_edge(), 1 + (uint32_t)fuzz_below(2) };
         if (!fuzz_below(30))
             e.size = fuzz_below(2) ? -(uint32_t)fuzz_below(30) : (uint32_t)fuzz_edge();
-        put(at, &e, sizeof e);
+        put_bytes(at, &e, sizeof e);
         at += 24;
     }
     mb.mmap_length = fuzz_below(4) ? (uint32_t)(at - mb.mmap_addr) : (uint32_t)fuzz_edge();
-    put(INFO_AT, &mb, sizeof mb);
+    put_bytes(INFO_AT, &mb, sizeof mb);
     if (!fuzz_below(8))
-        mutate(INFO_AT, sizeof mb);
+        mutate_bytes(INFO_AT, sizeof mb);
 }
 
-static uint64_t put_tag(uint64_t at, uint32_t type, const void *bytes, uint32_t size)
+static uint64_t put_any_tag(uint64_t at, uint32_t type, const void *bytes, uint32_t size)
 {
     put32(at, type);
     put32(at + 4, 8 + size);
-    put(at + 8, bytes, size);
+    put_bytes(at + 8, bytes, size);
     return at + ((8 + size + 7) & ~7u);
 }
 
-/* In the last pages of memory, so that what lies after them is noticed. */
+/* In the last pages of memory, so that what follows them is noticed. */
 static uint64_t make_mb2(void)
 {
     uint64_t start = FUZZ_MEMORY - PAGE * (1 + fuzz_below(3)), at = start + 8, text = 0x5000;
@@ -314,14 +314,14 @@ static uint64_t make_mb2(void)
         if (type == MB2_TAG_MAP)
             bytes[0] = 24;
         if (type == MB2_TAG_LINE)
-            at = put_tag(at, type, fuzz_memory + text, some_line(text));
+            at = put_any_tag(at, type, fuzz_memory + text, some_line(text));
         else
-            at = put_tag(at, type, bytes, (uint32_t)fuzz_below(sizeof bytes));
+            at = put_any_tag(at, type, bytes, (uint32_t)fuzz_below(sizeof bytes));
     }
     uint32_t size = (uint32_t)(fuzz_below(4) ? at - start : fuzz_below(2) ? 0x2000 : fuzz_edge());
     put32(start, size);
     if (!fuzz_below(3))
-        mutate(start, at - start);
+        mutate_bytes(start, at - start);
     return start;
 }
 

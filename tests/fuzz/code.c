@@ -17,7 +17,7 @@ enum { RANGES = sizeof ranges / sizeof *ranges };
 
 static uint8_t *at;
 
-static void put(uint64_t bytes, unsigned n)
+static void put_bytes(uint64_t bytes, unsigned n)
 {
     for (; n; n--, bytes >>= 8)
         *at++ = (uint8_t)bytes;
@@ -49,19 +49,20 @@ static void put_modrm(const struct code *c, unsigned *rex)
     if (sib)
         *rex = index ? *rex | 0x42 : *rex & ~2u;
     if (*rex)
-        put(*rex, 1);
-    put(c->opcode > 0xff ? 0x0f | (c->opcode & 0xff) << 8 : c->opcode, c->opcode > 0xff ? 2 : 1);
-    put(mod << 6 | reg << 3 | (sib ? 4 : rm & 7), 1);
+        put_bytes(*rex, 1);
+    put_bytes(c->opcode > 0xff ? 0x0f | (c->opcode & 0xff) << 8 : c->opcode,
+              c->opcode > 0xff ? 2 : 1);
+    put_bytes(mod << 6 | reg << 3 | (sib ? 4 : rm & 7), 1);
     if (sib)
-        put(fuzz_below(4) << 6 | (index ? 6 : 4) << 3 | (rm & 7), 1);
+        put_bytes(fuzz_below(4) << 6 | (index ? 6 : 4) << 3 | (rm & 7), 1);
     bool relative = mod == 0 && rm == 5 && !sib, base = mod == 0 && sib && (rm & 7) == 5;
     uint64_t near = fuzz_below(32) * 8 - (relative || base ? 0 : 128);
     if (!c->locks && !fuzz_below(4))
         near += fuzz_below(8);
     if (mod == 1)
-        put(near, 1);
+        put_bytes(near, 1);
     else if (mod == 2 || relative || base)
-        put(near + (relative ? c->data - c->moved - (uint64_t)at : base ? c->data : 0), 4);
+        put_bytes(near + (relative ? c->data - c->moved - (uint64_t)at : base ? c->data : 0), 4);
 }
 
 static bool has_modrm(unsigned opcode)
@@ -84,29 +85,29 @@ static void put_instruction(struct code *c)
     while (locks(c->opcode) && !c->locks);
     bool string = (c->opcode & 0xfff4) == 0xa4 && (c->opcode & 0xe) != 8;
     if (!fuzz_below(6))
-        put(0x66, 1);
+        put_bytes(0x66, 1);
     if (!fuzz_below(30))
-        put(prefixes[fuzz_below(sizeof prefixes)], 1);
+        put_bytes(prefixes[fuzz_below(sizeof prefixes)], 1);
     if (c->locks && !fuzz_below(4))
-        put(0xf0, 1);
+        put_bytes(0xf0, 1);
     if (c->gs || !fuzz_below(16))
-        put(0x65, 1);
+        put_bytes(0x65, 1);
     if (string || !fuzz_below(40))
-        put(0xf3, 1);
+        put_bytes(0xf3, 1);
     if (has_modrm(c->opcode)) {
         put_modrm(c, &rex);
     } else {
         if (rex)
-            put(rex, 1);
-        put(c->opcode > 0xff ? 0x0f | (c->opcode & 0xff) << 8 : c->opcode,
-            c->opcode > 0xff ? 2 : 1);
+            put_bytes(rex, 1);
+        put_bytes(c->opcode > 0xff ? 0x0f | (c->opcode & 0xff) << 8 : c->opcode,
+                  c->opcode > 0xff ? 2 : 1);
     }
     bool jumps = (c->opcode & 0xf0) == 0x70 || (c->opcode & 0xfff0) == 0x180 ||
                  (c->opcode >= 0xe8 && c->opcode <= 0xeb);
     if (jumps && fuzz_below(8))
-        put(fuzz_below(24), (c->opcode & 0xf0) == 0x70 || c->opcode == 0xeb ? 1 : 4);
+        put_bytes(fuzz_below(24), (c->opcode & 0xf0) == 0x70 || c->opcode == 0xeb ? 1 : 4);
     else if (fuzz_below(4))
-        put(fuzz_edge(), (unsigned)fuzz_below(9));
+        put_bytes(fuzz_edge(), (unsigned)fuzz_below(9));
 }
 
 unsigned code_make(struct code *c, uint8_t *to, unsigned most)

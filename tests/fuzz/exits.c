@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The virtual PMU's exits, with any code and any registers after them: tests/fuzz/guest.c. */
+/* The virtual PMU's exits, with any code and any registers: tests/fuzz/guest.c. */
 #include <string.h>
 #include "kernel/base/msr.h"
 #include "kernel/base/vectors.h"
@@ -31,7 +31,7 @@ static void make_registers(void)
 }
 
 /* Opcodes that cause exits, with prefixes of all kinds; or anything. */
-static unsigned make_code(uint8_t *code)
+static unsigned make_exit_code(uint8_t *code)
 {
     static const uint8_t prefixes[] = { 0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66,
                                         0x67, 0xf0, 0xf2, 0xf3, 0x48, 0x4f, 0x40 };
@@ -50,7 +50,7 @@ static unsigned make_code(uint8_t *code)
 }
 
 /* At RIP; where its pages end so does the code. */
-static void put(uint64_t address, const void *bytes, unsigned n)
+static void put_guest(uint64_t address, const void *bytes, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         struct walk w = walk(v, address + i);
@@ -68,8 +68,8 @@ static uint64_t linear_rip(void)
 static void put_code(void)
 {
     uint8_t code[15];
-    make_code(code);
-    put(linear_rip(), code, sizeof code);
+    make_exit_code(code);
+    put_guest(linear_rip(), code, sizeof code);
 }
 
 /* A gate for what is injected, and its code segment; seldom a bit of them is wrong. */
@@ -85,8 +85,8 @@ static void put_gate(void)
         ((uint8_t *)&g)[fuzz_below(sizeof g)] ^= (uint8_t)(1 << fuzz_below(8));
     if (!fuzz_below(6))
         code ^= 1ul << fuzz_below(64);
-    put(v->vmcb.idtr.base + 16 * (v->vmcb.inject & 0xff), &g, sizeof g);
-    put(v->vmcb.gdtr.base + 8, &code, sizeof code);
+    put_guest(v->vmcb.idtr.base + 16 * (v->vmcb.inject & 0xff), &g, sizeof g);
+    put_guest(v->vmcb.gdtr.base + 8, &code, sizeof code);
 }
 
 static void check_decode(void)

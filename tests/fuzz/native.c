@@ -26,13 +26,13 @@ static bool (*before)(const struct native *s);
 static int raised;
 static gregset_t host;
 
-static void leave(gregset_t g)
+static void leave_native(gregset_t g)
 {
     memcpy(g, host, sizeof host);
     where = OUTSIDE;
 }
 
-static void take(const gregset_t g)
+static void take_signal(const gregset_t g)
 {
     for (unsigned i = 0; i < 16; i++)
         state->r[i] = (uint64_t)g[slots[i]];
@@ -40,7 +40,7 @@ static void take(const gregset_t g)
     state->flags = (uint64_t)g[REG_EFL];
 }
 
-static void give(gregset_t g)
+static void give_control(gregset_t g)
 {
     for (unsigned i = 0; i < 16; i++)
         g[slots[i]] = (greg_t)state->r[i];
@@ -65,18 +65,18 @@ static void on_signal(int number, siginfo_t *info, void *context)
     if (where == ENTERING)
         memcpy(host, g, sizeof host);
     else
-        take(g);
+        take_signal(g);
     if (number != SIGTRAP)
         raised = number;
     if (number != SIGTRAP || !before(state))
-        leave(g);
+        leave_native(g);
     else if (where == ENTERING)
-        give(g);
+        give_control(g);
     if (where == ENTERING)
         where = INSIDE;
 }
 
-static void prepare(void)
+static void prepare_stack(void)
 {
     static const int numbers[] = { SIGTRAP, SIGSEGV, SIGBUS, SIGILL, SIGFPE };
     static char below[STACK];
@@ -93,7 +93,7 @@ int native_run(struct native *s, bool (*step)(const struct native *s))
 {
     static bool prepared;
     if (!prepared)
-        prepare();
+        prepare_stack();
     prepared = true;
     state = s;
     before = step;

@@ -42,7 +42,7 @@ static bool counter_there(unsigned i)
     return i < FIXED_FIRST ? m->gp_map >> i & 1 : m->fixed_map >> (i - FIXED_FIRST) & 1;
 }
 
-static void check_registers(void)
+static void check_pmu(void)
 {
     const struct pmu *p = &v->pmu;
     const struct model *m = p->model;
@@ -67,7 +67,7 @@ static void write_some(unsigned n)
             continue;
         FUZZ_CHECK(count_rdmsr(v, msr, &again));
         FUZZ_CHECK(there);
-        check_registers();
+        check_pmu();
     }
     uint32_t selector = fuzz_below(2) ? (uint32_t)fuzz_below(24) | RDPMC_FIXED * fuzz_below(2)
                                       : (uint32_t)fuzz_edge();
@@ -104,7 +104,7 @@ void guest_make_pmu(void)
     write_some(2 + (unsigned)fuzz_below(20));
 }
 
-static bool exact(const struct vcpu *a, const struct vcpu *b)
+static bool exact_quirks(const struct vcpu *a, const struct vcpu *b)
 {
     for (unsigned i = 0; i < COUNTER_MAX; i++) {
         const struct counter *c = &a->pmu.counters[i], *d = &b->pmu.counters[i];
@@ -132,7 +132,7 @@ void guest_try_counting(void)
         done += some;
     }
     count_add(&once, user, n);
-    FUZZ_CHECK(virt_quirks.throttle || virt_quirks.wrap0 || exact(&once, &pieces));
+    FUZZ_CHECK(virt_quirks.throttle || virt_quirks.wrap0 || exact_quirks(&once, &pieces));
 }
 
 /* A block whose instructions were decoded counts as much at once as in pieces. */
@@ -156,7 +156,7 @@ void guest_try_block(void)
             events[e] += effects >> e & 1;
     }
     count_block(&once, user, n, events);
-    FUZZ_CHECK(exact(&once, &pieces) && !once.pmu.pmi && !pieces.pmu.pmi);
+    FUZZ_CHECK(exact_quirks(&once, &pieces) && !once.pmu.pmi && !pieces.pmu.pmi);
 }
 
 /* --- vpmu= --- */

@@ -13,7 +13,7 @@ enum { PRESENT = 1, PAGE = 4096, LARGE = 1 << 7 };
 #define FRAME 0x000ffffffffff000ul
 #define IGNORED_IN_PDPT 0x1eul /* of PAE: it has no permissions */
 
-static uint64_t entry_at(uint64_t physical, unsigned size, struct walk *w)
+static uint64_t read_entry(uint64_t physical, unsigned size, struct walk *w)
 {
     uint64_t entry = 0;
     if (physical <= FUZZ_MEMORY - size)
@@ -27,19 +27,19 @@ static uint64_t entry_at(uint64_t physical, unsigned size, struct walk *w)
 static struct walk legacy(const struct vcpu *v, uint32_t address)
 {
     struct walk w = { .all = ~0ul };
-    uint64_t e = entry_at((v->vmcb.cr3 & 0xfffff000) + address / (4u << 20) * 4, 4, &w);
+    uint64_t e = read_entry((v->vmcb.cr3 & 0xfffff000) + address / (4u << 20) * 4, 4, &w);
     w.all &= e;
     if (w.present && e & LARGE && v->vmcb.cr4 & CR4_PSE) {
         w.physical = (e & 0xffc00000) | address % (4u << 20);
         return w;
     }
     if (w.present)
-        w.all &= e = entry_at((e & 0xfffff000) + address / PAGE % 1024 * 4, 4, &w);
+        w.all &= e = read_entry((e & 0xfffff000) + address / PAGE % 1024 * 4, 4, &w);
     w.physical = (e & 0xfffff000) | address % PAGE;
     return w;
 }
 
-static bool canonical(uint64_t address, unsigned bits)
+static bool walk_is_canonical(uint64_t address, unsigned bits)
 {
     uint64_t high = address >> (bits - 1);
     return high == 0 || high == (1ul << (65 - bits)) - 1;
@@ -54,7 +54,7 @@ static struct walk levels(const struct vcpu *v, uint64_t address, int top)
     for (int level = top; level > 0; level--) {
         unsigned shift = 12 + 9 * (unsigned)(level - 1);
         uint64_t size = 1ul << shift, e;
-        e = entry_at(table + address / size % (pae && level == 3 ? 4 : 512) * 8, 8, &w);
+        e = read_entry(table + address / size % (pae && level == 3 ? 4 : 512) * 8, 8, &w);
         if (!w.present)
             return w;
         if (!(pae && level == 3))
@@ -82,7 +82,7 @@ struct walk walk(const struct vcpu *v, uint64_t address)
         w = legacy(v, (uint32_t)address);
     else if (!long_mode)
         w = levels(v, (uint32_t)address, 3);
-    else if (canonical(address, la57 ? 57 : 48))
+    else if (walk_is_canonical(address, la57 ? 57 : 48))
         w = levels(v, address, la57 ? 5 : 4);
     else
         w.present = false;

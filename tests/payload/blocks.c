@@ -28,7 +28,7 @@ static uint32_t pkru;
 static uint64_t user = 0x8000000000;
 static uint64_t seed = 1, ended[256], undefined;
 
-static void copy(void *to, const void *from, uint64_t n)
+static void copy_code(void *to, const void *from, uint64_t n)
 {
     asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
 }
@@ -207,7 +207,7 @@ static void instruction(void)
 }
 
 /* Sometimes across the end of a page. */
-static void make_code(struct state *s)
+static void make_block(struct state *s)
 {
     for (unsigned i = 0; i < CODE_PAGES * PAGE; i++)
         memory[i] = 0x90;
@@ -215,7 +215,7 @@ static void make_code(struct state *s)
     at = first;
     for (unsigned n = 2 + rnd(24); n; n--)
         instruction();
-    uint8_t *behind = at;
+    uint8_t *end = at;
     if (rnd(2)) { /* DEC R15; JNZ */
         b(0x49), b(0xff), b(0xcf), b(0x0f), b(0x85);
         int back = (int)(first - at - 4);
@@ -224,14 +224,14 @@ static void make_code(struct state *s)
     }
     b(0xcd), b(DONE);
     if (!rnd(4))
-        first[rnd((uint32_t)(behind - first))] = (uint8_t)rnd(256);
+        first[rnd((uint32_t)(end - first))] = (uint8_t)rnd(256);
     s->rip = user + (uint64_t)(first - memory);
     if (!rnd(4))
         s->r[3 + rnd(2) * 10] = s->rip + rnd(48); /* may write its own code */
 }
 
 /* Two bits a key: neither read nor written, not written. Few keys of data forbid anything. */
-static void make_state(struct state *s)
+static void make_registers(struct state *s)
 {
     pkru = rnd(2) ? 0x80000000 | rnd(16) : 0;
     for (unsigned key = DATA; pkru && key < PAGES; key++)
@@ -272,9 +272,9 @@ static void map_all(void)
 static const uint16_t events[COUNTERS] = { 0xc4,   0x11c4, 0x20c4, 0xc5,
                                            0x81d0, 0x82d0, 0x4f2e, 0x412e };
 
-static void run(struct state *s, bool counting, uint64_t counts[COUNTERS])
+static void run_code(struct state *s, bool counting, uint64_t counts[COUNTERS])
 {
-    copy(memory, before, sizeof memory);
+    copy_code(memory, before, sizeof memory);
     map_all();
     for (unsigned i = 0; i < COUNTERS; i++) {
         try_wrmsr(0xc1 + i, 0);
@@ -311,25 +311,26 @@ static void say_state(const char *how, const struct state *s)
     say("\n");
 }
 
-static bool try_one(void)
+static bool try_block(void)
 {
     struct state start, plain, counted, again;
     uint64_t none[COUNTERS], first[COUNTERS], second[COUNTERS];
-    make_state(&start);
-    make_code(&start);
-    copy(before, memory, sizeof memory);
+    make_registers(&start);
+    make_block(&start);
+    copy_code(before, memory, sizeof memory);
     plain = counted = again = start;
-    run(&plain, false, none);
-    copy(after, memory, sizeof memory);
-    run(&counted, true, first); /* whatever it found in predictor and caches, the next find this */
+    run_code(&plain, false, none);
+    copy_code(after, memory, sizeof memory);
+    run_code(&counted, true,
+             first); /* whatever it found in predictor and caches, the next find this */
     bool late = plain.vector == TIMER || counted.vector == TIMER;
     bool same =
         late || !(differ(&plain, &counted, sizeof plain) || differ(after, memory, sizeof memory));
     struct state trained = start;
-    run(&trained, true, first);
-    copy(after, memory, sizeof memory);
+    run_code(&trained, true, first);
+    copy_code(after, memory, sizeof memory);
     again.flags |= 0x100;
-    run(&again, true, second);
+    run_code(&again, true, second);
     again.flags &= ~0x100ul;
     late |= again.vector == TIMER;
     bool alike = late || !differ(first, second, sizeof first);
@@ -384,7 +385,7 @@ void payload_main(uint32_t magic, uint32_t info)
     unsigned failed = 0;
     make_machine();
     for (unsigned i = 0; magic && info && i < SEQUENCES && failed < 5; i++)
-        failed += !try_one();
+        failed += !try_block();
     for (unsigned v = 0; v < 256; v++)
         if (ended[v]) {
             say_hex("ended by vector ", v);

@@ -1,5 +1,5 @@
 ; SPDX-License-Identifier: MIT
-; A Linux kernel in small, as far as its loader can tell: the header of the boot protocol, and
+; A Linux kernel in small, as far as its loader can see: the header of the boot protocol, and
 ; 64-bit code that says what it was given. A flat file: setup of 5 sectors, then what the loader
 ; puts where the header wants it.
 ; Source: Linux documentation, "The Linux/x86 Boot Protocol", "Zero Page".

@@ -45,7 +45,7 @@ static void say_number(uint64_t v)
     say(digits + n);
 }
 
-static void check(const char *name, uint64_t found, uint64_t wanted)
+static void check_that(const char *name, uint64_t found, uint64_t wanted)
 {
     number++;
     if (found != wanted) {
@@ -63,7 +63,7 @@ static void check(const char *name, uint64_t found, uint64_t wanted)
     say("\n");
 }
 
-static void finish(void)
+static void finish_run(void)
 {
     say("1..");
     say_number(number);
@@ -87,7 +87,7 @@ bool trap_handler(struct frame *frame)
         say_number(frame->rip);
         say("\n");
         failures++;
-        finish();
+        finish_run();
     }
     if (frame->vector >= 32)
         APIC(0xb0) = 0;
@@ -126,15 +126,15 @@ static void find_amd(void)
 }
 
 static uint32_t select_of(unsigned n) { return pmu.select + n * pmu.stride; }
-static uint32_t counter_of(unsigned n) { return pmu.counter + n * pmu.stride; }
-static uint64_t mask(void) { return (1ul << pmu.width) - 1; }
+static uint32_t counter_msr(unsigned n) { return pmu.counter + n * pmu.stride; }
+static uint64_t counter_mask(void) { return (1ul << pmu.width) - 1; }
 
 /* The WRMSR that starts and stops counter n, programmed with `flags`; without global control its
  * own select. */
-static uint32_t arm(unsigned n, uint64_t flags, uint64_t start, uint64_t *on, uint64_t *off)
+static uint32_t arm_counter(unsigned n, uint64_t flags, uint64_t start, uint64_t *on, uint64_t *off)
 {
     try_wrmsr(select_of(n), pmu.gate ? pmu.instructions | flags : 0);
-    try_wrmsr(counter_of(n), start);
+    try_wrmsr(counter_msr(n), start);
     *on = pmu.gate ? 1ul << n : pmu.instructions | flags;
     *off = 0;
     return pmu.gate ? pmu.gate : select_of(n);
@@ -160,39 +160,40 @@ static void check_map(const uint32_t *info)
         if (range[0] + range[1] > highest)
             highest = range[0] + range[1];
     }
-    check("memory above 1 MB and not above 4 GB", highest > 1 << 20 && highest <= 1ul << 32, 1);
+    check_that("memory above 1 MB and not above 4 GB", highest > 1 << 20 && highest <= 1ul << 32,
+               1);
 }
 
 /* Nothing has written a register of the PMU yet. */
 static void check_reset(void)
 {
     for (unsigned n = 0; n < pmu.counters; n++) {
-        check("a select after reset", rdmsr(select_of(n)), 0);
-        check("a counter after reset", rdmsr(counter_of(n)), 0);
+        check_that("a select after reset", rdmsr(select_of(n)), 0);
+        check_that("a counter after reset", rdmsr(counter_msr(n)), 0);
     }
-    check("global control after reset", pmu.gate ? rdmsr(pmu.gate) : 0,
-          pmu.gate ? (1ul << pmu.counters) - 1 : 0);
-    check("global status after reset", pmu.status ? rdmsr(pmu.status) : 0, 0);
+    check_that("global control after reset", pmu.gate ? rdmsr(pmu.gate) : 0,
+               pmu.gate ? (1ul << pmu.counters) - 1 : 0);
+    check_that("global status after reset", pmu.status ? rdmsr(pmu.status) : 0, 0);
 }
 
-static void check_access(void)
+static void check_page_access(void)
 {
     uint64_t value = 0;
     try_wrmsr(select_of(0), 0);
-    check("a counter keeps what is written",
-          try_wrmsr(counter_of(0), 0x1234567) + rdmsr(counter_of(0)), 0x1234567);
-    check("RDPMC reads it", try_rdpmc(0, &value) + value, 0x1234567);
-    check("RDPMC of no counter faults", try_rdpmc(64, &value), 13);
-    check("RDPMC of the first absent counter faults", try_rdpmc(pmu.counters, &value), 13);
-    check("a select reads back", try_wrmsr(select_of(0), 0xc0 | USER) + rdmsr(select_of(0)),
-          0xc0 | USER);
+    check_that("a counter keeps what is written",
+               try_wrmsr(counter_msr(0), 0x1234567) + rdmsr(counter_msr(0)), 0x1234567);
+    check_that("RDPMC reads it", try_rdpmc(0, &value) + value, 0x1234567);
+    check_that("RDPMC of no counter faults", try_rdpmc(64, &value), 13);
+    check_that("RDPMC of the first absent counter faults", try_rdpmc(pmu.counters, &value), 13);
+    check_that("a select reads back", try_wrmsr(select_of(0), 0xc0 | USER) + rdmsr(select_of(0)),
+               0xc0 | USER);
     try_wrmsr(select_of(0), 0);
     if (pmu.masks_lvt) {
-        check("a reserved bit of a select faults", try_wrmsr(select_of(0), 1ul << 40), 13);
-        check("the capabilities cannot be written", try_wrmsr(0x345, 0), 13);
+        check_that("a reserved bit of a select faults", try_wrmsr(select_of(0), 1ul << 40), 13);
+        check_that("the capabilities cannot be written", try_wrmsr(0x345, 0), 13);
     } else {
         try_wrmsr(select_of(0), 1ul << 40 | 0xc0);
-        check("a reserved bit of a select is dropped", rdmsr(select_of(0)), 0xc0);
+        check_that("a reserved bit of a select is dropped", rdmsr(select_of(0)), 0xc0);
         try_wrmsr(select_of(0), 0);
     }
 }
@@ -203,20 +204,20 @@ static void check_counts(void)
     uint64_t on, off;
     for (unsigned n = 0; n < pmu.counters; n++)
         for (unsigned i = 0; i < sizeof loops / sizeof loops[0]; i++) {
-            uint32_t msr = arm(n, KERNEL, 0, &on, &off);
+            uint32_t msr = arm_counter(n, KERNEL, 0, &on, &off);
             gate_loop(msr, on, off, loops[i]);
-            check("ring-0 loop", rdmsr(counter_of(n)), 2 * loops[i] + 4);
-            msr = arm(n, USER, 0, &on, &off);
+            check_that("ring-0 loop", rdmsr(counter_msr(n)), 2 * loops[i] + 4);
+            msr = arm_counter(n, USER, 0, &on, &off);
             gate_loop(msr, on, off, loops[i]);
-            check("ring-0 loop, ring 3 counted", rdmsr(counter_of(n)), 0);
+            check_that("ring-0 loop, ring 3 counted", rdmsr(counter_msr(n)), 0);
             disarm(n);
         }
     for (unsigned i = 0; i < sizeof loops / sizeof loops[0]; i++) {
-        uint32_t msr = arm(0, USER, 0, &on, &off);
+        uint32_t msr = arm_counter(0, USER, 0, &on, &off);
         try_wrmsr(msr, on);
         run_user(loops[i]);
         try_wrmsr(msr, off);
-        check("ring-3 loop", rdmsr(counter_of(0)), 2 * loops[i] + 1);
+        check_that("ring-3 loop", rdmsr(counter_msr(0)), 2 * loops[i] + 1);
         disarm(0);
     }
 }
@@ -234,19 +235,19 @@ static void check_pauses(void)
 {
     uint64_t on, off, spent[2];
     for (unsigned i = 0; i < 2; i++) {
-        uint32_t msr = arm(0, KERNEL | INT, -2000 & mask(), &on, &off);
+        uint32_t msr = arm_counter(0, KERNEL | INT, -2000 & counter_mask(), &on, &off);
         uint64_t before = tsc();
         gate_pauses(msr, on, off, 1000 + 1000 * i);
         spent[i] = tsc() - before;
-        check("loop of PAUSE", rdmsr(counter_of(0)), 1004 + 3000 * i);
+        check_that("loop of PAUSE", rdmsr(counter_msr(0)), 1004 + 3000 * i);
         disarm(0);
     }
-    check("PAUSE takes no time", spent[1] < spent[0] + 30000, 1);
+    check_that("PAUSE takes no time", spent[1] < spent[0] + 30000, 1);
     /* Branches are decoded, so that each instruction is stepped. */
     pmu.instructions = (pmu.masks_lvt ? 0xc4 : 0xc2) | EN;
-    uint32_t msr = arm(0, KERNEL, 0, &on, &off);
+    uint32_t msr = arm_counter(0, KERNEL, 0, &on, &off);
     gate_pauses(msr, on, off, 100);
-    check("branches after PAUSE", rdmsr(counter_of(0)), 100);
+    check_that("branches after PAUSE", rdmsr(counter_msr(0)), 100);
     disarm(0);
     pmu.instructions = 0xc0 | EN;
 }
@@ -261,15 +262,15 @@ static void timer(bool on)
 static void check_interrupted(void)
 {
     uint64_t on, off;
-    uint32_t msr = arm(0, USER, 0, &on, &off);
+    uint32_t msr = arm_counter(0, USER, 0, &on, &off);
     ticks = 0;
     timer(true);
     try_wrmsr(msr, on);
     run_user(3000000);
     try_wrmsr(msr, off);
     timer(false);
-    check("ring-3 loop among interrupts", rdmsr(counter_of(0)), 6000001);
-    check("there were interrupts", ticks > 10, 1);
+    check_that("ring-3 loop among interrupts", rdmsr(counter_msr(0)), 6000001);
+    check_that("there were interrupts", ticks > 10, 1);
     disarm(0);
 }
 
@@ -277,57 +278,57 @@ static void check_interrupted(void)
 static void check_overflow(uint32_t lvt, uint64_t after)
 {
     uint64_t on, off;
-    uint32_t msr = arm(0, USER | INT, -after & mask(), &on, &off);
+    uint32_t msr = arm_counter(0, USER | INT, -after & counter_mask(), &on, &off);
     interrupts = 0;
     hit_rip = 0;
     APIC(0x340) = lvt;
     try_wrmsr(msr, on);
     run_user(after);
     try_wrmsr(msr, off);
-    check("one PMI", interrupts, 1);
-    check("at the very instruction", hit_rip, (uint64_t)user_loop + (after & 1 ? 3 : 0));
-    check("the counter went on", rdmsr(counter_of(0)), after + 1);
+    check_that("one PMI", interrupts, 1);
+    check_that("at the very instruction", hit_rip, (uint64_t)user_loop + (after & 1 ? 3 : 0));
+    check_that("the counter went on", rdmsr(counter_msr(0)), after + 1);
     if (pmu.status) {
-        check("status bit", rdmsr(pmu.status), 1);
+        check_that("status bit", rdmsr(pmu.status), 1);
         try_wrmsr(pmu.clear, 1);
-        check("status cleared", rdmsr(pmu.status), 0);
+        check_that("status cleared", rdmsr(pmu.status), 0);
     }
-    check("LVT masked as the vendor does", APIC(0x340) >> 16 & 1, pmu.masks_lvt);
+    check_that("LVT masked as the vendor does", APIC(0x340) >> 16 & 1, pmu.masks_lvt);
     disarm(0);
 }
 
 static void check_masked(void)
 {
     uint64_t on, off;
-    uint32_t msr = arm(0, USER | INT, -100ul & mask(), &on, &off);
+    uint32_t msr = arm_counter(0, USER | INT, -100ul & counter_mask(), &on, &off);
     interrupts = 0;
     APIC(0x340) = 0x10000 | PMI_VECTOR;
     try_wrmsr(msr, on);
     run_user(1000);
     try_wrmsr(msr, off);
     APIC(0x340) = PMI_VECTOR;
-    check("a masked PMI is not delivered, nor later", interrupts, 0);
+    check_that("a masked PMI is not delivered, nor later", interrupts, 0);
     disarm(0);
-    msr = arm(0, USER, -100ul & mask(), &on, &off);
+    msr = arm_counter(0, USER, -100ul & counter_mask(), &on, &off);
     try_wrmsr(msr, on);
     run_user(1000);
     try_wrmsr(msr, off);
-    check("an overflow without INT interrupts nobody", interrupts, 0);
+    check_that("an overflow without INT interrupts nobody", interrupts, 0);
     disarm(0);
 }
 
 static void check_halt(void)
 {
     uint64_t on, off;
-    uint32_t msr = arm(0, KERNEL, 0, &on, &off);
+    uint32_t msr = arm_counter(0, KERNEL, 0, &on, &off);
     ticks = 0;
     timer(true);
     gate_halt(msr, on, off);
     timer(false);
     /* WRMSR, STI, HLT, CLI, three moves, and the handler's instructions: far from the halted time.
      */
-    check("HLT was woken", ticks, 1);
-    check("halted time does not count", rdmsr(counter_of(0)) < 1000, 1);
+    check_that("HLT was woken", ticks, 1);
+    check_that("halted time does not count", rdmsr(counter_msr(0)) < 1000, 1);
     disarm(0);
 }
 
@@ -351,7 +352,7 @@ static void take_the_board(void)
     IO_APIC(0) = 1;
 }
 
-static void set_up(void)
+static void set_up_machine(void)
 {
     for (unsigned v = 0; v < 256; v++)
         set_gate(v, stubs[v], 8, v == 2, 0x8e);
@@ -369,16 +370,16 @@ static void set_up(void)
 void payload_main(uint32_t magic, uint32_t info)
 {
     static const uint64_t periods[] = { 77, 300, 301, 5000, 50001, 1000000 };
-    set_up();
+    set_up_machine();
     say("TAP version 13\n");
-    check("multiboot magic", magic, 0x2badb002);
-    check("a memory map", *(uint32_t *)(uint64_t)info >> 6 & 1, 1);
+    check_that("multiboot magic", magic, 0x2badb002);
+    check_that("a memory map", *(uint32_t *)(uint64_t)info >> 6 & 1, 1);
     check_map((uint32_t *)(uint64_t)info);
-    check("counters", pmu.counters > 0, 1);
+    check_that("counters", pmu.counters > 0, 1);
     check_reset();
     if (pmu.gate)
         try_wrmsr(pmu.gate, 0);
-    check_access();
+    check_page_access();
     check_counts();
     check_pauses();
     check_interrupted();
@@ -392,8 +393,8 @@ void payload_main(uint32_t magic, uint32_t info)
     for (unsigned i = 0; i < sizeof periods / sizeof periods[0]; i++) {
         take_the_board();
         check_overflow(0x400, periods[i]);
-        check("the IO-APIC's register that was chosen", IO_APIC(0x10), version);
+        check_that("the IO-APIC's register that was chosen", IO_APIC(0x10), version);
         check_overflow(PMI_VECTOR, periods[i]);
     }
-    finish();
+    finish_run();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the suites of peers, kvm-unit-tests' pmu, pmu_lbr and pmu_pebs and the selftests of KVM, ask
- * of a PMU, as a guest that knows of it what CPUID tells: each counter and event, overflow with and
+ * of a PMU, as a guest that knows of it what CPUID says: each counter and event, overflow with and
  * without its interrupt, status, thresholds, writes, RDPMC, instructions that a hypervisor
  * emulates, what must fault. Exact where they have ranges: here a cycle is an instruction. */
 #include "kernel/base/rdpmc.h"
@@ -22,7 +22,7 @@ static uint64_t expected; /* instructions of measured() */
 /* Of the vendor; NONE: the model lacks it. */
 static uint32_t control, status, clear, set;
 
-static void check(const char *what, unsigned number, bool holds)
+static void check_that(const char *what, unsigned number, bool holds)
 {
     checks++;
     failures += !holds;
@@ -59,7 +59,7 @@ static uint32_t select_msr(unsigned i)
     return intel ? 0x186 + i : counters > 4 ? 0xc0010200 + 2 * i : 0xc0010000 + i;
 }
 
-static uint64_t mask(void) { return (1ul << width) - 1; }
+static uint64_t counter_mask(void) { return (1ul << width) - 1; }
 
 /* Begins and ends with everything off. */
 static uint64_t count_from(unsigned i, uint64_t select, uint64_t from)
@@ -75,7 +75,7 @@ static uint64_t count_from(unsigned i, uint64_t select, uint64_t from)
     return rdmsr(counter_msr(i));
 }
 
-static uint64_t count(unsigned i, uint64_t select) { return count_from(i, select, 0); }
+static uint64_t count_loops(unsigned i, uint64_t select) { return count_from(i, select, 0); }
 
 static void find_pmu(void)
 {
@@ -111,24 +111,24 @@ static void find_pmu(void)
 
 static void events(unsigned i)
 {
-    check("instructions", i, count(i, ON | 0xc0) == expected);
-    check("cycles", i, count(i, ON | (intel ? 0x3c : 0x76)) == expected);
-    check("branches", i, count(i, ON | (intel ? 0xc4 : 0xc2)) == 2 * LOOPS);
-    /* Every other turn of a coin is guessed wrong; a fifth is far below chance's reach. */
-    uint64_t wrong = count(i, ON | (intel ? 0xc5 : 0xc3));
-    check("mispredicted branches", i, wrong > LOOPS / 5 && wrong < LOOPS);
+    check_that("instructions", i, count_loops(i, ON | 0xc0) == expected);
+    check_that("cycles", i, count_loops(i, ON | (intel ? 0x3c : 0x76)) == expected);
+    check_that("branches", i, count_loops(i, ON | (intel ? 0xc4 : 0xc2)) == 2 * LOOPS);
+    /* Every other toss of a coin is guessed wrong; a fifth is far below chance's reach. */
+    uint64_t wrong = count_loops(i, ON | (intel ? 0xc5 : 0xc3));
+    check_that("mispredicted branches", i, wrong > LOOPS / 5 && wrong < LOOPS);
     if (intel) {
-        uint64_t reference = count(i, ON | 0x13c);
-        check("reference cycles", i, reference && reference <= expected);
-        check("references of the last cache", i, count(i, ON | 0x4f2e) == LOOPS);
-        check("misses", i, count(i, ON | 0x412e) == LOOPS);
+        uint64_t reference = count_loops(i, ON | 0x13c);
+        check_that("reference cycles", i, reference && reference <= expected);
+        check_that("references of the last cache", i, count_loops(i, ON | 0x4f2e) == LOOPS);
+        check_that("misses", i, count_loops(i, ON | 0x412e) == LOOPS);
     }
-    check("ring 0 alone", i, count(i, (ON & ~0x10000ul) | 0xc0) == expected);
-    check("ring 3 alone", i, count(i, (ON & ~0x20000ul) | 0xc0) == 0);
-    check("an event that is none", i, count(i, ON | 0xffff) == 0);
-    check("not enabled", i, count(i, (ON & ~0x400000ul) | 0xc0) == 0);
-    check("a threshold of one", i, count(i, ON | 0xc0 | 1ul << 24) == expected);
-    check("of more than there are in a cycle", i, count(i, ON | 0xc0 | 9ul << 24) == 0);
+    check_that("ring 0 alone", i, count_loops(i, (ON & ~0x10000ul) | 0xc0) == expected);
+    check_that("ring 3 alone", i, count_loops(i, (ON & ~0x20000ul) | 0xc0) == 0);
+    check_that("an event that is none", i, count_loops(i, ON | 0xffff) == 0);
+    check_that("not enabled", i, count_loops(i, (ON & ~0x400000ul) | 0xc0) == 0);
+    check_that("a threshold of one", i, count_loops(i, ON | 0xc0 | 1ul << 24) == expected);
+    check_that("of more than there are in a cycle", i, count_loops(i, ON | 0xc0 | 9ul << 24) == 0);
 }
 
 static unsigned taken(void)
@@ -140,24 +140,25 @@ static unsigned taken(void)
 
 static void overflow(unsigned i)
 {
-    uint64_t from = -(expected - 1) & mask(), bit = 1ul << i;
+    uint64_t from = -(expected - 1) & counter_mask(), bit = 1ul << i;
     APIC(LVT_PMI) = VECTOR;
-    check("overflow", i, count_from(i, ON | 0xc0, from) == 1);
-    check("no interrupt unasked", i, taken() == 0);
+    check_that("overflow", i, count_from(i, ON | 0xc0, from) == 1);
+    check_that("no interrupt unasked", i, taken() == 0);
     if (status != NONE) {
-        check("its status", i, rdmsr(status) == bit);
+        check_that("its status", i, rdmsr(status) == bit);
         try_wrmsr(clear, bit);
-        check("cleared", i, rdmsr(status) == 0);
+        check_that("cleared", i, rdmsr(status) == 0);
     }
-    check("overflow with an interrupt", i, count_from(i, ON | 0xc0 | INTERRUPT, from) == 1);
-    check("one interrupt", i, taken() == 1);
-    check("the APIC's entry is masked on Intel's", i, APIC(LVT_PMI) >> 16 == intel);
+    check_that("overflow with an interrupt", i, count_from(i, ON | 0xc0 | INTERRUPT, from) == 1);
+    check_that("one interrupt", i, taken() == 1);
+    check_that("the APIC's entry is masked on Intel's", i, APIC(LVT_PMI) >> 16 == intel);
     if (status != NONE)
         try_wrmsr(clear, bit);
-    check("one short of it", i, count_from(i, ON | 0xc0 | INTERRUPT, from - 2) == mask());
-    check("none yet", i, taken() == 0 && (status == NONE || !rdmsr(status)));
+    check_that("one short of it", i,
+               count_from(i, ON | 0xc0 | INTERRUPT, from - 2) == counter_mask());
+    check_that("none yet", i, taken() == 0 && (status == NONE || !rdmsr(status)));
     if (set != NONE) {
-        check("status set", i, !try_wrmsr(set, bit) && rdmsr(status) == bit);
+        check_that("status set", i, !try_wrmsr(set, bit) && rdmsr(status) == bit);
         try_wrmsr(clear, bit);
     }
 }
@@ -165,19 +166,20 @@ static void overflow(unsigned i)
 /* RDPMC; writes, whole and of 32 bits; of a counter that runs. */
 static void writes(unsigned i)
 {
-    uint64_t value = 0, wide = 0xff0123456789 & mask();
+    uint64_t value = 0, wide = 0xff0123456789 & counter_mask();
     try_wrmsr(counter_msr(i), wide);
     uint64_t kept = intel ? 0x23456789 : wide;
-    check("written", i, rdmsr(counter_msr(i)) == kept);
-    check("RDPMC", i, !try_rdpmc(i, &value) && value == kept);
-    check("RDPMC has no fast mode", i, try_rdpmc(i | 1u << 31, &value) == GP);
+    check_that("written", i, rdmsr(counter_msr(i)) == kept);
+    check_that("RDPMC", i, !try_rdpmc(i, &value) && value == kept);
+    check_that("RDPMC has no fast mode", i, try_rdpmc(i | 1u << 31, &value) == GP);
     if (intel) {
         try_wrmsr(counter_msr(i), 0x80000000);
-        check("32 bits are signed", i, rdmsr(counter_msr(i)) == (-0x80000000ul & mask()));
+        check_that("32 bits are signed", i,
+                   rdmsr(counter_msr(i)) == (-0x80000000ul & counter_mask()));
         uint64_t fault = try_wrmsr(0x4c1 + i, wide);
-        check("full-width writes", i,
-              full_width ? !fault && rdmsr(counter_msr(i)) == wide : fault == GP);
-        check("no wider", i, try_wrmsr(0x4c1 + i, mask() + 1) == GP);
+        check_that("full-width writes", i,
+                   full_width ? !fault && rdmsr(counter_msr(i)) == wide : fault == GP);
+        check_that("no wider", i, try_wrmsr(0x4c1 + i, counter_mask() + 1) == GP);
     }
     /* Between the write and the loops: a call and its return. */
     try_wrmsr(select_msr(i), ON | 0xc0);
@@ -187,7 +189,7 @@ static void writes(unsigned i)
     measured(control == NONE ? select_msr(i) : control, control == NONE ? ON | 0xc0 : 1ul << i,
              LOOPS, 0);
     value = rdmsr(counter_msr(i));
-    check("a write while it runs", i, value >= expected && value < expected + 100);
+    check_that("a write while it runs", i, value >= expected && value < expected + 100);
     try_wrmsr(select_msr(i), 0);
 }
 
@@ -195,15 +197,15 @@ static void writes(unsigned i)
 static void emulation(unsigned i)
 {
     uint32_t msr = control == NONE ? select_msr(i) : control;
-    uint64_t on = control == NONE ? ON | 0xc0 : 1ul << i, from = -20ul & mask();
+    uint64_t on = control == NONE ? ON | 0xc0 : 1ul << i, from = -20ul & counter_mask();
     try_wrmsr(select_msr(i), control == NONE ? 0 : ON | 0xc0);
     try_wrmsr(counter_msr(i), 0);
     emulated(msr, on, 0);
-    check("emulated instructions", i, rdmsr(counter_msr(i)) == EMULATED);
+    check_that("emulated instructions", i, rdmsr(counter_msr(i)) == EMULATED);
     try_wrmsr(counter_msr(i), from);
     emulated(msr, on, 0);
-    check("overflow among them", i, rdmsr(counter_msr(i)) == EMULATED - 20);
-    check("its status", i, status == NONE || rdmsr(status) == 1ul << i);
+    check_that("overflow among them", i, rdmsr(counter_msr(i)) == EMULATED - 20);
+    check_that("its status", i, status == NONE || rdmsr(status) == 1ul << i);
     if (status != NONE)
         try_wrmsr(clear, 1ul << i);
     try_wrmsr(select_msr(i), 0);
@@ -212,20 +214,21 @@ static void emulation(unsigned i)
 /* Instructions, cycles, reference cycles; slots are several in a cycle. */
 static void fixed_counter(unsigned i)
 {
-    uint64_t value = 0, from = -(expected - 1) & mask();
+    uint64_t value = 0, from = -(expected - 1) & counter_mask();
     try_wrmsr(FIXED_CONTROL, 3ul << 4 * i);
     try_wrmsr(FIXED + i, 0);
     measured(control, 1ul << (32 + i), LOOPS, 0);
     uint64_t counted = rdmsr(FIXED + i);
-    check("fixed counter", i, i < 3 ? counted == expected : counted && counted % expected == 0);
-    check("RDPMC of it", i, !try_rdpmc(i | RDPMC_FIXED, &value) && value == counted);
+    check_that("fixed counter", i,
+               i < 3 ? counted == expected : counted && counted % expected == 0);
+    check_that("RDPMC of it", i, !try_rdpmc(i | RDPMC_FIXED, &value) && value == counted);
     if (i < 3) {
         APIC(LVT_PMI) = VECTOR;
         try_wrmsr(FIXED_CONTROL, 0xbul << 4 * i);
         try_wrmsr(FIXED + i, from);
         measured(control, 1ul << (32 + i), LOOPS, 0);
-        check("its overflow", i, rdmsr(FIXED + i) == 1 && rdmsr(status) == 1ul << (32 + i));
-        check("its interrupt", i, taken() == 1);
+        check_that("its overflow", i, rdmsr(FIXED + i) == 1 && rdmsr(status) == 1ul << (32 + i));
+        check_that("its interrupt", i, taken() == 1);
         try_wrmsr(clear, 1ul << (32 + i));
     }
     try_wrmsr(FIXED_CONTROL, 0);
@@ -247,11 +250,11 @@ static void together(void)
         try_wrmsr(FIXED_CONTROL, nibbles);
     measured(control, all, LOOPS, 0);
     for (unsigned i = 0; i < counters; i++) {
-        check("all at once", i, rdmsr(counter_msr(i)) == expected);
+        check_that("all at once", i, rdmsr(counter_msr(i)) == expected);
         try_wrmsr(select_msr(i), 0);
     }
     for (unsigned i = 0; i < fixed && i < 3; i++)
-        check("all at once, fixed", i, rdmsr(FIXED + i) == expected);
+        check_that("all at once, fixed", i, rdmsr(FIXED + i) == expected);
     if (fixed)
         try_wrmsr(FIXED_CONTROL, 0);
 }
@@ -261,43 +264,43 @@ static void absent(void)
 {
     uint64_t value = 0;
     unsigned none = intel && version >= 6 ? 8 : counters;
-    check("RDPMC of no counter", 0, try_rdpmc(none, &value) == GP);
-    check("RDPMC of no fixed counter", 0, try_rdpmc(fixed | RDPMC_FIXED, &value) == GP);
-    check("last-branch records", 0, try_wrmsr(0x1d9, 1) == GP);
+    check_that("RDPMC of no counter", 0, try_rdpmc(none, &value) == GP);
+    check_that("RDPMC of no fixed counter", 0, try_rdpmc(fixed | RDPMC_FIXED, &value) == GP);
+    check_that("last-branch records", 0, try_wrmsr(0x1d9, 1) == GP);
     if (!intel) {
-        check("reserved bits of a select", 0,
-              !try_wrmsr(select_msr(0), 1ul << 63) && !rdmsr(select_msr(0)));
-        check("PEBS", 0, try_rdmsr(0x3f1, &value) == GP);
+        check_that("reserved bits of a select", 0,
+                   !try_wrmsr(select_msr(0), 1ul << 63) && !rdmsr(select_msr(0)));
+        check_that("PEBS", 0, try_rdmsr(0x3f1, &value) == GP);
         if (control == NONE) {
-            check("no global control", 0, try_rdmsr(0xc0000301, &value) == GP);
+            check_that("no global control", 0, try_rdmsr(0xc0000301, &value) == GP);
             return;
         }
-        check("bits of no counter", 0,
-              !try_wrmsr(control, ~0ul) && rdmsr(control) == (1ul << counters) - 1);
+        check_that("bits of no counter", 0,
+                   !try_wrmsr(control, ~0ul) && rdmsr(control) == (1ul << counters) - 1);
         try_wrmsr(control, 0);
-        check("status is not written", 0, !try_wrmsr(status, 1) && !rdmsr(status));
+        check_that("status is not written", 0, !try_wrmsr(status, 1) && !rdmsr(status));
         return;
     }
-    check("a counter that is none", 0,
-          try_rdmsr(0xc1 + none, &value) == GP && try_wrmsr(0xc1 + none, 0) == GP);
-    check("a select that is none", 0,
-          try_rdmsr(0x186 + none, &value) == GP && try_wrmsr(0x186 + none, 0) == GP);
-    check("a fixed counter that is none", 0, try_rdmsr(FIXED + fixed, &value) == GP);
-    check("reserved bits of a select", 0, try_wrmsr(0x186, 1ul << 50) == GP);
-    check("MISC_ENABLE: a PMU, no BTS, no PEBS", 0, (rdmsr(0x1a0) & 0x1880) == 0x1880);
-    check("PEBS", 0, try_rdmsr(0x3f1, &value) == GP && try_wrmsr(0x3f1, 1) == GP);
-    check("PERF_CAPABILITIES", 0,
-          try_wrmsr(0x345, 0) == GP && (try_rdmsr(0x345, &value) || !(value & 0xfff)));
+    check_that("a counter that is none", 0,
+               try_rdmsr(0xc1 + none, &value) == GP && try_wrmsr(0xc1 + none, 0) == GP);
+    check_that("a select that is none", 0,
+               try_rdmsr(0x186 + none, &value) == GP && try_wrmsr(0x186 + none, 0) == GP);
+    check_that("a fixed counter that is none", 0, try_rdmsr(FIXED + fixed, &value) == GP);
+    check_that("reserved bits of a select", 0, try_wrmsr(0x186, 1ul << 50) == GP);
+    check_that("MISC_ENABLE: a PMU, no BTS, no PEBS", 0, (rdmsr(0x1a0) & 0x1880) == 0x1880);
+    check_that("PEBS", 0, try_rdmsr(0x3f1, &value) == GP && try_wrmsr(0x3f1, 1) == GP);
+    check_that("PERF_CAPABILITIES", 0,
+               try_wrmsr(0x345, 0) == GP && (try_rdmsr(0x345, &value) || !(value & 0xfff)));
     if (version < 2) {
-        check("no global registers", 0,
-              try_rdmsr(0x38f, &value) == GP && try_rdmsr(0x38d, &value) == GP);
+        check_that("no global registers", 0,
+                   try_rdmsr(0x38f, &value) == GP && try_rdmsr(0x38d, &value) == GP);
         return;
     }
-    check("bits of no counter", 0,
-          try_wrmsr(control, 1ul << 31) == GP && try_wrmsr(FIXED_CONTROL, ~0ul) == GP);
-    check("status is not written", 0, try_wrmsr(status, 0) == GP);
-    check("nor cleared where nothing is", 0, try_wrmsr(clear, 1ul << 31) == GP);
-    check("nor set before version 4", 0, try_wrmsr(0x391, 0) == (version < 4 ? GP : 0));
+    check_that("bits of no counter", 0,
+               try_wrmsr(control, 1ul << 31) == GP && try_wrmsr(FIXED_CONTROL, ~0ul) == GP);
+    check_that("status is not written", 0, try_wrmsr(status, 0) == GP);
+    check_that("nor cleared where nothing is", 0, try_wrmsr(clear, 1ul << 31) == GP);
+    check_that("nor set before version 4", 0, try_wrmsr(0x391, 0) == (version < 4 ? GP : 0));
 }
 
 void payload_main(uint32_t magic, uint32_t info)

@@ -10,7 +10,7 @@ static unsigned failures;
 
 enum { COM1 = 0x3f8, FW_CFG = 0x510, KEY_SIGNATURE = 0, KEY_RAM = 3, KEY_CPUS = 5, VECTOR = 0x40 };
 
-static void check(const char *what, bool holds)
+static void check_that(const char *what, bool holds)
 {
     say(holds ? "PASS: " : "FAIL: ");
     say(what);
@@ -55,17 +55,17 @@ static void interrupt_self(void)
     set_gate(VECTOR, stubs[VECTOR], 8, 0, 0x8e);
     APIC(0x300) = 0x44000 | VECTOR;
     asm volatile("sti\nnop\nnop\ncli");
-    check("an interrupt by the local APIC", interrupts_seen == 1);
+    check_that("an interrupt by the local APIC", interrupts_seen == 1);
 }
 
 /* Counter 0, without global control, or as it is after reset. */
-static void count(void)
+static void count_code(void)
 {
     bool intel = is_intel();
     try_wrmsr(intel ? 0xc1 : 0xc0010004, 0);
     counted(intel ? 0x186 : 0xc0010000, 0x4200c0, 1000000);
-    check("two million and two instructions, and WRMSR",
-          rdmsr(intel ? 0xc1 : 0xc0010004) == 2000003);
+    check_that("two million and two instructions, and WRMSR",
+               rdmsr(intel ? 0xc1 : 0xc0010004) == 2000003);
 }
 
 static uint64_t rdtsc(void)
@@ -124,10 +124,10 @@ static void time_of_steps(void)
     try_wrmsr(select, 0);
     hpet = (HPET(0xf0) - hpet) * ns;
     before = rdtsc() - before;
-    check("stepped code takes the time of its instructions by the TSC",
-          inside >= 2 * LOOPS && inside < 2 * LOOPS + SLACK);
-    check("by the HPET", hpet_inside + SLACK > inside && hpet_inside < inside + SLACK);
-    check("and both agree afterwards", hpet + SLACK > before && hpet < before + SLACK);
+    check_that("stepped code takes the time of its instructions by the TSC",
+               inside >= 2 * LOOPS && inside < 2 * LOOPS + SLACK);
+    check_that("by the HPET", hpet_inside + SLACK > inside && hpet_inside < inside + SLACK);
+    check_that("and both agree afterwards", hpet + SLACK > before && hpet < before + SLACK);
 }
 
 /* Stepped code takes its time by the ACPI timer too: each of its readings lies between two of the
@@ -151,9 +151,9 @@ static void acpi_time_of_steps(void)
     inside = rdtsc() - inside;
     uint64_t ns = (uint64_t)((in32(port) - from) & 0xffffff) * 1000000000 / 3579545;
     outside = rdtsc() - outside;
-    check("by the ACPI timer", ns + 2 * 280 > inside && ns < outside + 2 * 280);
-    check("which never goes back", !back);
-    check("a string instruction reads it", by_string - last < 0x7fffff);
+    check_that("by the ACPI timer", ns + 2 * 280 > inside && ns < outside + 2 * 280);
+    check_that("which never goes back", !back);
+    check_that("a string instruction reads it", by_string - last < 0x7fffff);
 }
 
 /* The number after the name. */
@@ -183,13 +183,13 @@ void payload_main(uint32_t magic, uint32_t at)
     say("\n");
     set_gate(6, stubs[6], 8, 0, 0x8e);
     asm volatile("ud2");
-    check("#UD", undefined_seen == 1);
-    check("fw_cfg's signature", fw_cfg(KEY_SIGNATURE, 4) == 0x554d4551);
-    check("fw_cfg: one CPU", fw_cfg(KEY_CPUS, 2) == 1);
-    check("fw_cfg: memory", fw_cfg(KEY_RAM, 8) >> 20 == 256);
+    check_that("#UD", undefined_seen == 1);
+    check_that("fw_cfg's signature", fw_cfg(KEY_SIGNATURE, 4) == 0x554d4551);
+    check_that("fw_cfg: one CPU", fw_cfg(KEY_CPUS, 2) == 1);
+    check_that("fw_cfg: memory", fw_cfg(KEY_RAM, 8) >> 20 == 256);
     interrupt_self();
     start_others();
-    count();
+    count_code();
     HPET(0x10) = 1;
     time_of_steps();
     acpi_time_of_steps();

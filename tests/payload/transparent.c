@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs each probe of transparent.asm three times: with nothing counting, while an event counts that
  * the virtual PMU takes from its clock, and while one does for which it steps. Says of each trap
- * what the processor told: tests/transparent compares that with what the same image says on plain
- * QEMU, where those registers of a PMU do nothing. */
+ * what the processor answered: tests/transparent compares that with what the same image says on
+ * plain QEMU, where those registers of a PMU do nothing. */
 #include "tests/payload/guest.h"
 
 struct probe {
@@ -90,7 +90,7 @@ static void say_note(const char *mode, const struct note *n)
 
 /* One event on counter 0: instructions, or the vendor's branches. */
 static bool intel;
-static void start(unsigned mode)
+static void start_probe(unsigned mode)
 {
     uint64_t events[2][3] = { { 0, 0x4300c0, 0x4300c2 }, { 0, 0x4300c0, 0x4300c4 } };
     try_wrmsr(intel ? 0x38f : 0xc0000301, mode ? 1 : 0);
@@ -113,9 +113,9 @@ static void read_map(const uint32_t *info)
  * 15h, which must be the loader's; flags by INT 15h. */
 static void say_real_mode(unsigned mode, const char *name)
 {
-    start(mode);
+    start_probe(mode);
     real_mode();
-    start(0);
+    start_probe(0);
     say(name);
     say("real mode:");
     for (unsigned i = 0; i < 7; i++)
@@ -130,15 +130,15 @@ static void say_real_mode(unsigned mode, const char *name)
     say("\n");
 }
 
-static void run_all(unsigned mode, const struct probe *from, const struct probe *to)
+static void run_probes(unsigned mode, const struct probe *from, const struct probe *to)
 {
     static const char *const names[] = { "idle: ", "counting: ", "stepping: " };
     for (const struct probe *p = from; p < to; p++) {
         current = p;
         count = traps = 0;
-        start(mode);
+        start_probe(mode);
         run(p);
-        start(0);
+        start_probe(0);
         asm volatile("mov %0,%%dr7\nmov %1,%%dr6" : : "r"(0x400ul), "r"(0xffff0ff0ul));
         asm volatile("mov %0,%%cr8" : : "r"(0ul));
         for (unsigned i = 0; i < count; i++)
@@ -187,7 +187,7 @@ struct answer {
     uint64_t fault, value, write_fault, again;
 };
 
-static struct answer ask(uint32_t msr)
+static struct answer ask_cpuid(uint32_t msr)
 {
     struct answer a = { 0, 0, 0, 0 };
     a.fault = try_rdmsr(msr, &a.value);
@@ -213,9 +213,9 @@ static void say_answer(uint32_t first, uint32_t last, const struct answer *a)
 /* All of a range: those side by side that answer the same in one line. */
 static void say_range(uint32_t first, uint32_t last)
 {
-    struct answer a = ask(first), b;
+    struct answer a = ask_cpuid(first), b;
     for (uint32_t msr = first + 1; msr <= last; msr++) {
-        b = ask(msr);
+        b = ask_cpuid(msr);
         if (b.fault == a.fault && b.value == a.value && b.write_fault == a.write_fault &&
             b.again == a.again)
             continue;
@@ -315,7 +315,7 @@ void payload_main(uint32_t magic, uint32_t info)
     }
     bool other = has_word(line, "silicon");
     for (unsigned mode = 0; mode < 3; mode++)
-        run_all(mode, other ? silicon : probes, other ? silicon_end : probes_end);
+        run_probes(mode, other ? silicon : probes, other ? silicon_end : probes_end);
     if (other)
         count_all(silicon, silicon_end);
     say_msrs("");

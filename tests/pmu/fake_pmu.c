@@ -64,9 +64,9 @@ static bool has_defect(enum defect defect, unsigned ctr)
 {
     return fake.defect == defect && fake.broken >> ctr & 1;
 }
-static bool faults(void) { return fake.accesses++ == fake.fault_at; }
+static bool access_faults(void) { return fake.accesses++ == fake.fault_at; }
 
-/* The counter of an MSR; 64: none. */
+/* The counter that an MSR is; 64: none. */
 static unsigned counter_at(uint32_t msr)
 {
     return msr >= COUNTER && msr < COUNTER + GP_MSRS ? msr - COUNTER
@@ -87,7 +87,7 @@ static uint64_t broken_nibbles(uint64_t nibble)
 static unsigned fake_rdmsr(uint32_t msr, uint64_t *value)
 {
     unsigned ctr = counter_at(msr);
-    if (faults() || (ctr < 64 && has_defect(MSR_FAULT, ctr)))
+    if (access_faults() || (ctr < 64 && has_defect(MSR_FAULT, ctr)))
         return VECTOR_GP;
     if (ctr < 64)
         *value = has_defect(SWALLOWED, ctr) || fake.defect == RDPMC_UD || fake.defect == RDPMC_GP
@@ -105,7 +105,7 @@ static unsigned fake_rdmsr(uint32_t msr, uint64_t *value)
 static unsigned fake_wrmsr(uint32_t msr, uint64_t value)
 {
     unsigned ctr = counter_at(msr);
-    if (faults())
+    if (access_faults())
         return VECTOR_GP;
     if (ctr < 64)
         fake.value[ctr] = value & (has_defect(NARROW, ctr) ? MASK >> 8 : MASK);
@@ -125,7 +125,7 @@ static unsigned fake_rdpmc(uint32_t selector, uint64_t *value)
     unsigned ctr = selector >> 30 ? PMU_FIXED + (selector & 0xff) : selector;
     if (fake.defect == RDPMC_UD)
         return VECTOR_UD;
-    if (faults() || fake.defect == RDPMC_GP || ctr >= 64 || has_defect(PCE_LIKE, ctr))
+    if (access_faults() || fake.defect == RDPMC_GP || ctr >= 64 || has_defect(PCE_LIKE, ctr))
         return VECTOR_GP;
     *value = fake.value[ctr] + has_defect(RDPMC_OTHER, ctr);
     return 0;

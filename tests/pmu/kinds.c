@@ -62,10 +62,10 @@ TEST(kinds, places,
     fake_make(&mine, GOOD, 0);
     for (mine.stepping = 1; mine.stepping < 10; mine.stepping++) {
         struct pmu_kind *kind = pmu_place_kind(list, &count, &mine, &fake_access);
-        bool room = mine.stepping < PMU_KINDS_MAX - 2;
-        CHECK_EQ(kind->counters, room ? FAKE_ALL : 0);
-        CHECK_EQ(kind->verdict, room ? PMU_OK : PMU_TOO_MANY_KINDS);
-        CHECK_EQ(count, room ? mine.stepping + 2 : PMU_KINDS_MAX);
+        bool fits = mine.stepping < PMU_KINDS_MAX - 2;
+        CHECK_EQ(kind->counters, fits ? FAKE_ALL : 0);
+        CHECK_EQ(kind->verdict, fits ? PMU_OK : PMU_TOO_MANY_KINDS);
+        CHECK_EQ(count, fits ? mine.stepping + 2 : PMU_KINDS_MAX);
     }
 }
 

@@ -84,7 +84,7 @@ static const struct {
     { 0xb, 0x3ff, 0xf, 0xff, true, PMU_FIRST(10) | PMU_FIRST(4) << PMU_FIXED },  /* Lion Cove */
     { 0xb, 0xbf, 0xb, 0xff, true, UINT64_C(0xbf) | UINT64_C(0xb) << PMU_FIXED }, /* holes in both */
     { 0xb, ~0u, ~0u, ~0u, true, PMU_ANY_GP | PMU_FIRST(16) << PMU_FIXED },
-    { 0xb, ~0u, 0, 0, false, PMU_FIRST(18) }, /* the old registers have no room for more */
+    { 0xb, ~0u, 0, 0, false, PMU_FIRST(18) }, /* the old registers have space for no more */
     { 0xb, 0, 7, 3, true, UINT64_C(7) << PMU_FIXED },
     { 0xb, 0x80000001, 0x80000001, 3, true, UINT64_C(0x80000001) | UINT64_C(1) << PMU_FIXED },
     { 0x1, 0x3ff, 0xf, 0xff, true,

@@ -24,7 +24,7 @@ static unsigned iterations(void)
     return wanted == PMU_INSTRUCTIONS || test_long() ? ITERATIONS : ITERATIONS_DECODED;
 }
 
-static void exact(unsigned ctr, enum lab_kind kind)
+static void exact_count(unsigned ctr, enum lab_kind kind)
 {
     static const struct lab_work *const works[] = { &lab_loop_work, &lab_memory_work,
                                                     &lab_branches_work, &lab_exits_work };
@@ -144,7 +144,7 @@ static void event_body(unsigned ctr)
     case PMU_INSTRUCTIONS:
     case PMU_BRANCHES:
     case PMU_LOADS:
-    case PMU_STORES: exact(ctr, kind_of[wanted]); break;
+    case PMU_STORES: exact_count(ctr, kind_of[wanted]); break;
     case PMU_LLC_REFERENCES:
     case PMU_LLC_MISSES: cache(ctr); break;
     case PMU_BRANCH_MISSES: mispredicts(ctr); break;
@@ -159,7 +159,7 @@ static void count_event(unsigned ctr, enum pmu_event event)
 }
 
 /* Counters that count the event on some CPU; without one the test says so on the first. */
-static uint64_t counting(enum pmu_event event)
+static uint64_t count_instructions(enum pmu_event event)
 {
     uint64_t counters = 0;
     for (unsigned i = 0; i < pmu_kind_count; i++)
@@ -168,7 +168,7 @@ static uint64_t counting(enum pmu_event event)
 }
 
 #define EVENT(group, event, meaning)                                                               \
-    static uint64_t counting_##group(void) { return counting(event); }                             \
+    static uint64_t counting_##group(void) { return count_instructions(event); }                   \
     TEST_EACH(group, counting_##group, meaning) { count_event(ctr, event); }
 
 EVENT(pmu_instructions, PMU_INSTRUCTIONS,

@@ -155,7 +155,7 @@ LAB_TEST(pmu_cpuid, amd_no_leaf, "leaf 0Ah reads zero on AMD [VP-11]")
     CHECK_EQ(leaf().edx, 0);
 }
 
-/* What tells one kind of CPU from another, asked of each CPU by itself. */
+/* What distinguishes one kind of CPU from another, asked of each CPU by itself. */
 LAB_TEST(pmu_cpuid, own_kind,
          "every CPU has the counters and the events that its own CPUID says [S-1.3]")
 {

@@ -11,7 +11,7 @@
 #define INVERT (1u << 23)
 #define THRESHOLD(n) ((uint64_t)(n) << 24)
 
-static uint64_t expected(void)
+static uint64_t expected_count(void)
 {
     return lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, ITERATIONS);
 }
@@ -26,8 +26,8 @@ LAB_EACH(pmu_filter, each_counter,
     CHECK_EQ(lab_count(ctr, lab_select(ctr, PMU_USER), 0, lab_loop, ITERATIONS), 0);
     CHECK_EQ(lab_count(ctr, lab_select(ctr, 0), 0, lab_loop, ITERATIONS), 0);
     if (lab_event(ctr) == PMU_INSTRUCTIONS) {
-        LAB_CHECK_COUNT(kernel, expected());
-        LAB_CHECK_COUNT(both, expected());
+        LAB_CHECK_COUNT(kernel, expected_count());
+        LAB_CHECK_COUNT(both, expected_count());
     } else {
         CHECK_BECAUSE(kernel, ITERATIONS / 16, ITERATIONS * 10000, "cycles");
         CHECK_BECAUSE(both, ITERATIONS / 16, ITERATIONS * 10000, "cycles");
@@ -41,7 +41,7 @@ static uint64_t with(unsigned ctr, uint64_t bits)
 
 /* The enabling WRMSR, where a hypervisor counts what it emulates and looks at no threshold: KVM's
  * rule since Linux 5.17. */
-static uint64_t emulated(void)
+static uint64_t emulated_counts(void)
 {
     const struct pmu_measured *m = &pmu_here()->measured;
     return m->exit_at_255.low > 0 ? (uint64_t)m->enabling.low : 0;
@@ -52,13 +52,13 @@ static uint64_t emulated(void)
 LAB_EACH(pmu_cmask, each_gp, "a higher threshold counts less, 255 nothing [VP-60]")
 {
     uint64_t plain = with(ctr, 0), one = with(ctr, THRESHOLD(1)), two = with(ctr, THRESHOLD(2));
-    LAB_CHECK_COUNT(plain, expected());
-    CHECK_BECAUSE(one, expected() / 16, expected(),
+    LAB_CHECK_COUNT(plain, expected_count());
+    CHECK_BECAUSE(one, expected_count() / 16, expected_count(),
                   "cycles in which something retires, 16 at most in each");
     CHECK(two < plain);
     CHECK(two <= one + one / 8);
-    CHECK_EQ(with(ctr, THRESHOLD(255)), emulated());
-    CHECK_EQ(with(ctr, THRESHOLD(255) | EDGE), emulated());
+    CHECK_EQ(with(ctr, THRESHOLD(255)), emulated_counts());
+    CHECK_EQ(with(ctr, THRESHOLD(255) | EDGE), emulated_counts());
 }
 
 /* Inverted, a threshold counts the other cycles: with one that is never reached, all of them. */
@@ -147,7 +147,7 @@ LAB_EACH(pmu_select_running, each_gp,
 /* An event that no processor has: accepted, and counts nothing. */
 LAB_EACH(pmu_unknown_event, each_gp, "an unknown event counts 0 [VP-61]")
 {
-    CHECK_BECAUSE(with(ctr, 0), expected(), expected() * 9 / 8, "it works otherwise");
+    CHECK_BECAUSE(with(ctr, 0), expected_count(), expected_count() * 9 / 8, "it works otherwise");
     uint64_t unknown = 0xff | 0xeeu << 8 | PMU_KERNEL;
     uint32_t msr = pmu_select_msr(pmu_here(), ctr);
     REQUIRE(wrmsr_fault(msr, unknown) == 0);

@@ -44,7 +44,7 @@ LAB_EACH(pmu_global_control, each_counter,
 }
 
 /* Reserved bits of AMD's global registers: dropped by KVM's rule and ours. Of silicon no manual
- * tells: they may fault, and global control may keep them. */
+ * says: they may fault, and global control may keep them. */
 static bool amd_may(void) { return !lab_is_intel() && !rules_reserved_strict("v2bits"); }
 
 /* Bits of counters that are absent: Intel refuses them, AMD drops them. Bit 48 may be PERF_METRICS.

@@ -8,12 +8,12 @@
 
 #define ITERATIONS 100u
 
-static uint64_t expected(void)
+static uint64_t expected_value(void)
 {
     return lab_expected(&lab_loop_work, LAB_INSTRUCTIONS, ITERATIONS);
 }
 
-static uint64_t status(void)
+static uint64_t overflow_status(void)
 {
     return pmu_here()->msr.global_status ? lab_rdmsr(pmu_here()->msr.global_status) : 0;
 }
@@ -23,8 +23,8 @@ static uint64_t preset(unsigned ctr, uint64_t events)
     return -events & pmu_mask(pmu_here(), ctr);
 }
 
-/* Silicon's rule: a counter that stops at exactly 0 may not have told yet; kvm-unit-tests, too,
- * look at 1. The manual's: it has. */
+/* Silicon's rule: a counter that stops at exactly 0 may not have reported it yet; kvm-unit-tests,
+ * too, look at 1. The manual's: it has. */
 static bool tells_zero(void) { return vpmu_present() && !vpmu_quirk("wrap0"); }
 
 /* Presets that end just below 0, at 0 and just above. */
@@ -35,19 +35,20 @@ LAB_EACH(pmu_wraps, each_counting_instructions,
     if (!(pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS) >> ctr & 1))
         SKIP("the processor does not count the event there");
     for (unsigned i = 0; i < ARRAY_SIZE(ends); i++) {
-        uint64_t start = ((uint64_t)(int64_t)ends[i] - expected()) & pmu_mask(pmu_here(), ctr);
+        uint64_t start =
+            ((uint64_t)(int64_t)ends[i] - expected_value()) & pmu_mask(pmu_here(), ctr);
         uint64_t found = lab_count(ctr, lab_select(ctr, PMU_KERNEL), start, lab_loop, ITERATIONS);
         if (pmu_here()->exact) {
             CHECK_EQ(found, (uint64_t)(int64_t)ends[i] & pmu_mask(pmu_here(), ctr));
             if (ends[i] == 0 && !tells_zero())
                 pmu_take_overflow();
             else if (pmu_here()->msr.global_status)
-                CHECK_EQ(status(), ends[i] >= 0 ? PMU_BIT(ctr) : 0);
+                CHECK_EQ(overflow_status(), ends[i] >= 0 ? PMU_BIT(ctr) : 0);
             if (ends[i] || tells_zero())
                 CHECK_EQ(pmu_take_overflow(), ends[i] >= 0 ? PMU_BIT(ctr) : 0);
         } else {
-            CHECK_BECAUSE((found - start) & pmu_mask(pmu_here(), ctr), expected(),
-                          expected() * 9 / 8 + 8, "overcounts at exits");
+            CHECK_BECAUSE((found - start) & pmu_mask(pmu_here(), ctr), expected_value(),
+                          expected_value() * 9 / 8 + 8, "overcounts at exits");
         }
         pmu_clear(PMU_BIT(ctr));
     }
@@ -67,7 +68,7 @@ LAB_EACH(pmu_quiet, each_counter, "INT clear: status bit, no interrupt [VP-65 VP
     CHECK_EQ(lab_caught.nmis, 0);
     CHECK(!(apic_read_pmi_lvt() & APIC_LVT_MASKED));
     if (pmu_here()->msr.global_status)
-        CHECK_EQ(status(), PMU_BIT(ctr));
+        CHECK_EQ(overflow_status(), PMU_BIT(ctr));
     lab_release();
 }
 
@@ -80,20 +81,20 @@ LAB_EACH(pmu_sticky, each_counter,
         SKIP("no global status");
     SKIP_WITHOUT_EVENT(ctr);
     lab_count(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10), lab_loop, ITERATIONS);
-    CHECK_EQ(status(), PMU_BIT(ctr));
-    CHECK_EQ(status(), PMU_BIT(ctr));
+    CHECK_EQ(overflow_status(), PMU_BIT(ctr));
+    CHECK_EQ(overflow_status(), PMU_BIT(ctr));
     lab_wrmsr(pmu_write_msr(pmu_here(), ctr), 0);
-    CHECK_EQ(status(), PMU_BIT(ctr));
+    CHECK_EQ(overflow_status(), PMU_BIT(ctr));
     lab_wrmsr(pmu_here()->msr.global_clear, pmu_here()->reported & ~PMU_BIT(ctr));
-    CHECK_EQ(status(), PMU_BIT(ctr));
+    CHECK_EQ(overflow_status(), PMU_BIT(ctr));
     lab_wrmsr(pmu_here()->msr.global_clear, 0);
-    CHECK_EQ(status(), PMU_BIT(ctr));
+    CHECK_EQ(overflow_status(), PMU_BIT(ctr));
     lab_wrmsr(pmu_here()->msr.global_control, PMU_BIT(ctr));
     lab_wrmsr(pmu_here()->msr.global_control, 0);
-    CHECK_EQ(status(), PMU_BIT(ctr));
+    CHECK_EQ(overflow_status(), PMU_BIT(ctr));
     lab_wrmsr(pmu_here()->msr.global_clear, PMU_BIT(ctr));
-    CHECK_EQ(status(), 0);
-    CHECK_EQ(status(), 0);
+    CHECK_EQ(overflow_status(), 0);
+    CHECK_EQ(overflow_status(), 0);
 }
 
 /* A second overflow sets the bit again; the counter counted on in between. */
@@ -141,11 +142,11 @@ LAB_EACH(pmu_two_overflows, each_counter, "overflows together with each other co
         pmu_program(other, lab_select(other, PMU_KERNEL), preset(other, 20));
         struct pmu_gate gate = { pmu_here()->msr.global_control, PMU_BIT(ctr) | PMU_BIT(other), 0 };
         lab_measure(&gate, lab_loop, ITERATIONS);
-        CHECK_EQ(status(), PMU_BIT(ctr) | PMU_BIT(other));
+        CHECK_EQ(overflow_status(), PMU_BIT(ctr) | PMU_BIT(other));
         lab_wrmsr(pmu_here()->msr.global_clear, PMU_BIT(other));
-        CHECK_EQ(status(), PMU_BIT(ctr));
+        CHECK_EQ(overflow_status(), PMU_BIT(ctr));
         lab_wrmsr(pmu_here()->msr.global_clear, PMU_BIT(ctr));
-        CHECK_EQ(status(), 0);
+        CHECK_EQ(overflow_status(), 0);
         pmu_clear(PMU_BIT(ctr) | PMU_BIT(other));
     }
 }

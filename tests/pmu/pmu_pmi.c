@@ -24,15 +24,15 @@
 
 static unsigned the_ctr; /* of the running test, for actions in handlers */
 
-static void arm(unsigned ctr, uint64_t period)
+static void arm_counter(unsigned ctr, uint64_t period)
 {
     the_ctr = ctr;
     pmu_program(ctr, lab_select(ctr, PMU_KERNEL | PMU_INTERRUPT),
                 -period & pmu_mask(pmu_here(), ctr));
 }
 
-/* Turns after the sled: for events that are fewer than instructions, and for interrupts that are
- * late. */
+/* Iterations after the sled: for events that are fewer than instructions, and for interrupts that
+ * are late. */
 static uint64_t work_until_pmi(unsigned ctr) { return lab_iterations(ctr, LONGEST) + lab_late(1); }
 
 static void run_sled(unsigned ctr)
@@ -42,7 +42,7 @@ static void run_sled(unsigned ctr)
 }
 
 /* An interrupt in flight may come a little after the counter has stopped. */
-static void wait(const unsigned *count, unsigned wanted)
+static void wait_for_pmi(const unsigned *count, unsigned wanted)
 {
     for (unsigned i = 0;
          i < WAIT_PAUSES * LOOKS && __atomic_load_n(count, __ATOMIC_RELAXED) < wanted; i++)
@@ -91,9 +91,9 @@ LAB_EACH(pmu_pmi, each_counter,
     for (unsigned i = 0; i < ARRAY_SIZE(periods); i++) {
         unsigned before = lab_caught.pmis;
         apic_write_pmi_lvt(VECTOR_PMI);
-        arm(ctr, periods[i]);
+        arm_counter(ctr, periods[i]);
         run_sled(ctr);
-        wait(&lab_caught.pmis, before + 1);
+        wait_for_pmi(&lab_caught.pmis, before + 1);
         CHECK_EQ(lab_caught.pmis, before + 1);
         CHECK_EQ(pmu_take_overflow(), PMU_BIT(ctr));
         if (pmu_here()->msr.global_status)
@@ -114,11 +114,11 @@ LAB_EACH(pmu_nmi, each_counter, "overflow as NMI, with interrupts off [VP-68 VP-
     lab_catch();
     apic_write_pmi_lvt(APIC_LVT_NMI);
     CHECK_EQ(apic_read_pmi_lvt() & 0x107ff, APIC_LVT_NMI);
-    arm(ctr, 300);
+    arm_counter(ctr, 300);
     uint64_t flags = read_flags();
     cli(); /* an NMI does not ask */
     run_sled(ctr);
-    wait(&lab_caught.nmis, 1);
+    wait_for_pmi(&lab_caught.nmis, 1);
     write_flags(flags);
     CHECK_EQ(lab_caught.nmis, 1);
     CHECK_EQ(lab_caught.pmis, 0);
@@ -134,16 +134,16 @@ LAB_EACH(pmu_masked, each_counter, "masked: status only, and nothing is kept for
     SKIP_WITHOUT_EVENT(ctr);
     lab_catch();
     apic_write_pmi_lvt(VECTOR_PMI | APIC_LVT_MASKED);
-    arm(ctr, 300);
+    arm_counter(ctr, 300);
     run_sled(ctr);
     CHECK_EQ(lab_caught.pmis, 0);
     apic_write_pmi_lvt(VECTOR_PMI);
     lab_wait_quietly();
     CHECK_EQ(lab_caught.pmis, 0);
     CHECK_EQ(pmu_take_overflow(), PMU_BIT(ctr));
-    arm(ctr, 300); /* and it works otherwise */
+    arm_counter(ctr, 300); /* and it works otherwise */
     run_sled(ctr);
-    wait(&lab_caught.pmis, 1);
+    wait_for_pmi(&lab_caught.pmis, 1);
     CHECK_EQ(lab_caught.pmis, 1);
     lab_release();
 }
@@ -156,7 +156,7 @@ static void rearm_until(unsigned last)
     pmu_write(the_ctr, -(uint64_t)REARMED & pmu_mask(pmu_here(), the_ctr));
 }
 
-static void rearm(void) { rearm_until(3); }
+static void rearm_counter(void) { rearm_until(3); }
 
 static void rearm_and_unmask(void)
 {
@@ -169,7 +169,7 @@ static void overflow_times(unsigned ctr, void (*action)(void), unsigned times)
 {
     lab_catch();
     lab_caught.action = action;
-    arm(ctr, 100);
+    arm_counter(ctr, 100);
     struct pmu_gate gate = pmu_gate(ctr);
     lab_measure(&gate, lab_loop, lab_iterations(ctr, 100 + times * REARMED) + lab_late(times));
 }
@@ -179,9 +179,9 @@ static void overflow_times(unsigned ctr, void (*action)(void), unsigned times)
 LAB_EACH(pmu_auto_mask, each_counter, "Intel masks at delivery, AMD does not [VP-69 VP-70]")
 {
     SKIP_WITHOUT_EVENT(ctr);
-    overflow_times(ctr, rearm, 3);
+    overflow_times(ctr, rearm_counter, 3);
     bool masks = masks_at_delivery();
-    wait(&lab_caught.pmis, masks ? 1 : 3);
+    wait_for_pmi(&lab_caught.pmis, masks ? 1 : 3);
     CHECK_EQ(lab_caught.pmis, masks ? 1 : 3);
     CHECK_EQ(!!(apic_read_pmi_lvt() & APIC_LVT_MASKED), masks);
     lab_release();
@@ -192,7 +192,7 @@ LAB_EACH(pmu_ten_pmis, each_counter, "ten overflows re-armed by the handler [VP-
 {
     SKIP_WITHOUT_EVENT(ctr);
     overflow_times(ctr, rearm_and_unmask, 10);
-    wait(&lab_caught.pmis, 10);
+    wait_for_pmi(&lab_caught.pmis, 10);
     CHECK_EQ(lab_caught.pmis, 10);
     CHECK_EQ(pmu_take_overflow(), PMU_BIT(ctr));
     lab_release();
@@ -205,21 +205,21 @@ LAB_EACH(pmu_delayed, each_counter, "waits for IF and for the priority, comes on
     lab_catch();
     uint64_t flags = read_flags();
     cli();
-    arm(ctr, 300);
+    arm_counter(ctr, 300);
     run_sled(ctr);
     CHECK_EQ(lab_caught.pmis, 0);
     write_flags(flags);
-    wait(&lab_caught.pmis, 1);
+    wait_for_pmi(&lab_caught.pmis, 1);
     CHECK_EQ(lab_caught.pmis, 1);
     CHECK_EQ(pmu_take_overflow(), PMU_BIT(ctr));
 
     apic_write_pmi_lvt(VECTOR_PMI);
     KIRQL old = irql_raise(PROFILE_LEVEL);
-    arm(ctr, 300);
+    arm_counter(ctr, 300);
     run_sled(ctr);
     CHECK_EQ(lab_caught.pmis, 1);
     irql_lower(old);
-    wait(&lab_caught.pmis, 2);
+    wait_for_pmi(&lab_caught.pmis, 2);
     CHECK_EQ(lab_caught.pmis, 2);
     lab_release();
 }
@@ -254,9 +254,9 @@ LAB_EACH(pmu_nested, each_counter, "an overflow in the handler nests if that let
     lab_catch();
     depth = deepest = 0;
     lab_caught.action = overflow_inside;
-    arm(ctr, 100);
+    arm_counter(ctr, 100);
     run_sled(ctr);
-    wait(&lab_caught.pmis, 2);
+    wait_for_pmi(&lab_caught.pmis, 2);
     CHECK_EQ(lab_caught.pmis, 2);
     CHECK_EQ(lab_caught.nmis, 0);
     CHECK_EQ(deepest, 2);
@@ -285,9 +285,9 @@ LAB_EACH(pmu_nmi_held, each_counter, "an NMI in an NMI is held until IRET [VP-78
     lab_catch();
     apic_write_pmi_lvt(APIC_LVT_NMI);
     lab_caught.action = overflow_in_nmi;
-    arm(ctr, 100);
+    arm_counter(ctr, 100);
     run_sled(ctr);
-    wait(&lab_caught.nmis, 2);
+    wait_for_pmi(&lab_caught.nmis, 2);
     CHECK_EQ(nmis_inside, 1);
     CHECK_EQ(lab_caught.nmis, 2);
     lab_release();
@@ -321,7 +321,7 @@ static uint64_t head_start(unsigned ctr, unsigned other)
         pmu_program(ctr, lab_select(ctr, PMU_KERNEL | (i ? PMU_INTERRUPT : 0)),
                     -UINT64_C(500) & pmu_mask(pmu_here(), ctr));
         run_both(ctr, other);
-        wait(&lab_caught.pmis, 1);
+        wait_for_pmi(&lab_caught.pmis, 1);
         at[i] = lab_caught.rip;
         lab_release();
         pmu_clear(PMU_BIT(ctr) | PMU_BIT(other));
@@ -329,8 +329,8 @@ static uint64_t head_start(unsigned ctr, unsigned other)
     return at[1] - at[0];
 }
 
-/* Two counters overflow at the same instruction: one interrupt or two, but both are told, and none
- * is lost. */
+/* Two counters overflow at the same instruction: one interrupt or two, but both are reported, and
+ * none is lost. */
 LAB_EACH(pmu_two_pmis, each_counter, "overflows in one instruction with each other counter [VP-67]")
 {
     SKIP_WITHOUT_EVENT(ctr);
@@ -343,10 +343,10 @@ LAB_EACH(pmu_two_pmis, each_counter, "overflows in one instruction with each oth
             continue;
         uint64_t ahead = head_start(ctr, other);
         lab_catch();
-        arm(other, 200 + ahead);
-        arm(ctr, 200);
+        arm_counter(other, 200 + ahead);
+        arm_counter(ctr, 200);
         run_both(ctr, other);
-        wait(&lab_caught.pmis, 1);
+        wait_for_pmi(&lab_caught.pmis, 1);
         CHECK_BECAUSE(lab_caught.pmis, 1, 2, "two close together may be taken at once");
         if (lab_event(other) == lab_event(ctr) &&
             !pmu_here()->measured.skid.high) /* else it may be the other's */

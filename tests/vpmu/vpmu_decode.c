@@ -138,7 +138,7 @@ static void each_instruction(const struct events *events)
     }
 }
 
-/* lab_loop: DEC and JNZ, 2 n instructions; RET after. */
+/* lab_loop: DEC and JNZ, 2 n instructions; then RET. */
 static void prediction(const struct events *events)
 {
     uint64_t n = test_long() ? 1000 : 200;

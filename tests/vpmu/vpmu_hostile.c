@@ -32,7 +32,7 @@ static const struct {
 };
 
 /* A value for register `msr` from a counter that never repeats. */
-static uint64_t noise(uint64_t *seed)
+static uint64_t some_noise(uint64_t *seed)
 {
     *seed = *seed * 6364136223846793005 + 1442695040888963407;
     return *seed ^ *seed >> 29;
@@ -61,7 +61,7 @@ VPMU_TEST(vpmu, any_value, "a write of any value to any PMU register succeeds or
             for (unsigned n = 0; n < ARRAY_SIZE(values); n++)
                 write_noise(msr, values[n]);
             for (unsigned n = 0; n < (test_long() ? 8 : 2); n++)
-                write_noise(msr, noise(&seed));
+                write_noise(msr, some_noise(&seed));
         }
     lab_release();
     pmu_reset();
@@ -84,7 +84,7 @@ VPMU_TEST(vpmu, any_selector,
         there++;
     CHECK_EQ(found, there);
     for (unsigned n = 0; n < 1000; n++) {
-        uint32_t selector = (uint32_t)noise(&seed) | 1u << 12;
+        uint32_t selector = (uint32_t)some_noise(&seed) | 1u << 12;
         CHECK_EQ(rdpmc_fault(selector, &value), LAB_GP_FAULT);
     }
 }
@@ -133,7 +133,7 @@ VPMU_TEST(vpmu, svm_while_counting, "SVM instructions raise #UD while a counter 
 }
 
 /* What Linux does to find out whether there are last-branch registers: their top, and what each
- * record has. A value that does not come back tells it that there are none. */
+ * record has. A value that does not come back says that there are none. */
 static void probe_last_branches(void)
 {
     static const uint32_t intel[] = { 0x1c8, 0x1c9, 0x40, 0x60, 0x680, 0x69f, 0x6c0, 0x6df, 0xdc0 };

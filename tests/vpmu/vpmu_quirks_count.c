@@ -17,7 +17,7 @@
 #define THRESHOLD(n) ((uint64_t)(n) << 24)
 
 /* What n iterations of the work add to a counter. */
-static uint64_t added(uint64_t select, void (*work)(uint64_t), uint64_t n)
+static uint64_t added_by(uint64_t select, void (*work)(uint64_t), uint64_t n)
 {
     unsigned ctr = vpmu_counter();
     return lab_count(ctr, select, 0, work, 2 * n) - lab_count(ctr, select, 0, work, n);
@@ -26,7 +26,7 @@ static uint64_t added(uint64_t select, void (*work)(uint64_t), uint64_t n)
 VPMU_TEST(vpmu_quirks, ipc, "a cycle has as many instructions as the quirk says, else one")
 {
     uint64_t ipc = vpmu_quirk("ipc"), want = 2 * ITERATIONS / (ipc ? ipc : 1);
-    CHECK_BECAUSE(added(pmu_select(pmu_here(), PMU_CYCLES, PMU_KERNEL), lab_loop, ITERATIONS),
+    CHECK_BECAUSE(added_by(pmu_select(pmu_here(), PMU_CYCLES, PMU_KERNEL), lab_loop, ITERATIONS),
                   want - 1, want + 2, "a cycle more or less at either end");
 }
 
@@ -36,8 +36,8 @@ VPMU_TEST(vpmu_quirks, ref, "a tick of event 3C/01 has as many cycles as the qui
     if (!(pmu_counters_for(pmu_here(), PMU_BUS_CYCLES) >> vpmu_counter() & 1))
         SKIP("not a register of this vendor's PMU");
     uint64_t want = 2 * 10 * ITERATIONS / ((ipc ? ipc : 1) * (ref ? ref : 1));
-    CHECK_BECAUSE(added(pmu_select(pmu_here(), PMU_BUS_CYCLES, PMU_KERNEL), lab_loop,
-                        10 * ITERATIONS),
+    CHECK_BECAUSE(added_by(pmu_select(pmu_here(), PMU_BUS_CYCLES, PMU_KERNEL), lab_loop,
+                           10 * ITERATIONS),
                   want - 1, want + 2, "a tick more or less at either end");
 }
 
@@ -47,14 +47,14 @@ VPMU_TEST(vpmu_quirks, noemul,
 {
     uint64_t select = pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL), iterations = 10;
     uint64_t reentry = vpmu_quirk("vmrun"), dropped = vpmu_quirk("noemul");
-    CHECK_EQ(added(select, lab_exits, iterations), iterations * (5 + reentry - dropped));
-    CHECK_EQ(added(select, lab_loop, iterations), 2 * iterations);
+    CHECK_EQ(added_by(select, lab_exits, iterations), iterations * (5 + reentry - dropped));
+    CHECK_EQ(added_by(select, lab_loop, iterations), 2 * iterations);
 }
 
 VPMU_TEST(vpmu_quirks, vmrun, "with the quirk each entry into the guest counts as a branch")
 {
     uint64_t iterations = 10;
-    CHECK_EQ(added(pmu_select(pmu_here(), PMU_BRANCHES, PMU_KERNEL), lab_exits, iterations),
+    CHECK_EQ(added_by(pmu_select(pmu_here(), PMU_BRANCHES, PMU_KERNEL), lab_exits, iterations),
              iterations * (1 + vpmu_quirk("vmrun")));
 }
 
@@ -64,8 +64,8 @@ VPMU_TEST(vpmu_quirks, emulraw,
 {
     uint64_t select = pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL) | THRESHOLD(255);
     uint64_t each = vpmu_quirk("emulraw") && !vpmu_quirk("noemul");
-    CHECK_EQ(added(select, lab_exits, 10), 10 * each);
-    CHECK_EQ(added(select, lab_loop, 10), 0);
+    CHECK_EQ(added_by(select, lab_exits, 10), 10 * each);
+    CHECK_EQ(added_by(select, lab_loop, 10), 0);
 }
 
 /* The enabling WRMSR counts once; it exits. What the kernel measured of it is not asked. */

@@ -16,7 +16,7 @@ enum { SMI_COUNT = 0x34, DEBUGCTL = 0x1d9, INT_PENDING = 0xc0010055 };
 #define DEBUGCTL_SMM (1u << 14)
 #define ACCESS_COST 100000u /* clock of an access to the PMU by itself, at most */
 
-static void wait_us(uint64_t us)
+static void pass_us(uint64_t us)
 {
     for (uint64_t end = clock_ns() + 1000 * us; clock_ns() < end;)
         asm volatile("");
@@ -55,7 +55,7 @@ VPMU_TEST(vpmu_quirks, owned, "firmware enables the counters of the quirk again,
     uint64_t found = 0, gp = pmu_here()->reported & PMU_ANY_GP;
     for (uint64_t rest = gp; rest; rest &= rest - 1)
         lab_wrmsr(pmu_select_msr(pmu_here(), (unsigned)__builtin_ctzll(rest)), 0);
-    wait_us(12000);
+    pass_us(12000);
     for (uint64_t rest = gp; rest; rest &= rest - 1)
         if (lab_rdmsr(pmu_select_msr(pmu_here(), (unsigned)__builtin_ctzll(rest))) & PMU_ENABLE)
             found |= rest & -rest;
@@ -78,7 +78,7 @@ VPMU_TEST(vpmu_quirks, dead, "the counters of the quirk swallow writes, and no o
 
 static uint64_t truth(void) { return vpmu_retired(); }
 
-static void fault(uint64_t times)
+static void cause_fault(uint64_t times)
 {
     uint64_t value;
     while (times--)
@@ -100,7 +100,7 @@ static int64_t too_many(uint32_t flags, void (*work)(uint64_t), uint64_t n)
 /* A fault exits, and its handler ends with IRET. */
 VPMU_TEST(vpmu_quirks, far, "a far transfer adds what the quirk says, else nothing")
 {
-    int64_t added = too_many(PMU_KERNEL, fault, 20) - too_many(PMU_KERNEL, fault, 10);
+    int64_t added = too_many(PMU_KERNEL, cause_fault, 20) - too_many(PMU_KERNEL, cause_fault, 10);
     CHECK_EQ(added, 10 * (vpmu_quirk("far") + vpmu_quirk("vmrun")));
 }
 
@@ -108,11 +108,11 @@ VPMU_TEST(vpmu_quirks, far, "a far transfer adds what the quirk says, else nothi
  * enters its guest again: after the host's work, and the iterations of all other CPUs (token.c: of
  * 230,000 instructions; without an instruction clock of a tick). */
 #define HOST_US 25u
-#define TURN_US 250u
+#define SLICE_US 250u
 static uint64_t smis_apart(void)
 {
-    uint64_t turn = vpmu_steps() ? sched_tick_ns() / 1000 : TURN_US;
-    return vpmu_quirk("smi") + HOST_US + vpmu_quirk("exitcost") / 1000 + (cpu_count - 1) * turn;
+    uint64_t slice = vpmu_steps() ? sched_tick_ns() / 1000 : SLICE_US;
+    return vpmu_quirk("smi") + HOST_US + vpmu_quirk("exitcost") / 1000 + (cpu_count - 1) * slice;
 }
 
 /* Whether there were so many SMIs since then as fit in. */
@@ -219,7 +219,7 @@ VPMU_TEST(vpmu_quirks, pitjitter,
         CHECK_EQ(late, 0);
 }
 
-/* --- C1E. Another CPU wakes this one out of HLT, 3 ms after it was told to. --- */
+/* --- C1E. Another CPU wakes this one out of HLT, 3 ms after the request. --- */
 
 static uint32_t go;
 static uint32_t sleeper;
@@ -231,7 +231,7 @@ static void waker(void *unused)
     (void)unused;
     while (!__atomic_load_n(&go, __ATOMIC_ACQUIRE))
         pause();
-    wait_us(3000);
+    pass_us(3000);
     apic_send(sleeper, VECTOR_PMI);
 }
 
@@ -242,7 +242,7 @@ static void halted(void)
 {
     uint64_t time = clock_ns();
     uint32_t from = timer_current();
-    wait_us(500);
+    pass_us(500);
     uint64_t rate = (from - timer_current()) * 1000ull / (clock_ns() - time);
     lab_catch();
     time = clock_ns();

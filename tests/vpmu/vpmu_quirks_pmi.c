@@ -41,7 +41,7 @@ static unsigned pmis_of_one(void) { return vpmu_quirk("twice") && !masks() ? 2 :
 
 static uint64_t in_handler;
 
-static void read_in_handler(void) { in_handler = in_handler ? in_handler : pmu_read(0); }
+static void read_late(void) { in_handler = in_handler ? in_handler : pmu_read(0); }
 
 static void overflow_once(uint64_t iterations)
 {
@@ -63,7 +63,7 @@ VPMU_TEST(vpmu_quirks, skid,
     if (vpmu_quirk("throttle") || vpmu_quirk("smi"))
         SKIP(DISTURBED);
     lab_catch();
-    lab_caught.action = read_in_handler;
+    lab_caught.action = read_late;
     for (unsigned i = 0; i < TRIES; i++) {
         overflow_once(n + spread + PERIOD);
         CHECK_EQ(lab_caught.pmis, (i + 1) * pmis_of_one());
@@ -95,7 +95,7 @@ VPMU_TEST(vpmu_quirks, lvtmask,
 }
 
 /* Of how many overflows of counter 0 PMIs came, with others running beside. */
-static unsigned interrupts(uint64_t beside, unsigned overflows)
+static unsigned count_pmis(uint64_t beside, unsigned overflows)
 {
     unsigned found = 0;
     lab_catch();
@@ -121,11 +121,11 @@ VPMU_TEST(vpmu_quirks, lostpmi,
     unsigned overflows = p || test_long() ? OVERFLOWS : OVERFLOWS / 10;
     if (vpmu_quirk("throttle"))
         SKIP(DISTURBED);
-    CHECK_EQ(interrupts(0, overflows), overflows);
+    CHECK_EQ(count_pmis(0, overflows), overflows);
     if (!(pmu_here()->counters >> 1 & 1))
         SKIP("this needs two counters");
     pmu_program(1, select_on(1, 0), 0);
-    unsigned found = interrupts(PMU_BIT(1), overflows);
+    unsigned found = count_pmis(PMU_BIT(1), overflows);
     if (!p)
         CHECK_EQ(found, overflows);
     else if (p == 1)
@@ -168,7 +168,7 @@ VPMU_TEST(vpmu_quirks, freeze_lag,
 }
 
 /* Overflows one after the other, by writes to a counter that runs; how many were not seen. */
-static unsigned missed(unsigned overflows)
+static unsigned pmi_missed(unsigned overflows)
 {
     unsigned found = 0;
     pmu_program(0, select_on(0, 0), 0);
@@ -188,18 +188,18 @@ VPMU_TEST(vpmu_quirks, throttle,
     uint64_t p = vpmu_quirk("throttle"), start = clock_ns();
     if (p > 50)
         SKIP("an exit takes too long for so many overflows in a millisecond");
-    unsigned gone = missed(p ? 2 * (unsigned)p + 10 : 20);
+    unsigned gone = pmi_missed(p ? 2 * (unsigned)p + 10 : 20);
     CHECK_EQ(gone != 0, p != 0);
     while (clock_ns() < start + 3000000)
         ;
-    CHECK_EQ(missed(1), 0);
+    CHECK_EQ(pmi_missed(1), 0);
 }
 
 /* --- The virtual PMU's own NMIs: its alarm, and its calls from CPU to CPU. --- */
 
 #define SHARE_NS 30000000u
 
-static void share(void *until)
+static void share_lost(void *until)
 {
     while (clock_ns() < *(const uint64_t *)until)
         for (unsigned i = 0; i < WAIT_PAUSES; i++)
@@ -214,7 +214,7 @@ TEST(vpmu_quirks, no_nmi,
              before = trap_counts[EXC_NMI];
     SKIP_WITHOUT_VPMU();
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        threads[cpu] = thread_create("share", share, &until, cpu_set_one(cpu));
+        threads[cpu] = thread_create("share", share_lost, &until, cpu_set_one(cpu));
         CHECK(threads[cpu] != NULL);
     }
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)

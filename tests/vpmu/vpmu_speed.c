@@ -53,7 +53,7 @@ TEST(vpmu, free_running,
     counting_stop();
     uint64_t wanted = before.counted - empty.counted + 2 * (ITERATIONS - 1);
     CHECK_RANGE(after.counted - before.counted, wanted - AROUND, wanted + AROUND);
-    /* A tick makes three exits and a step; where CPUs take turns, each turn has an alarm and makes
+    /* A tick makes three exits and a step; where CPUs take loops, each turn has an alarm and makes
      * two exits. */
     CHECK_RANGE(after.exits - before.exits, 2 * ticks, 5 * ticks + 200 * cpu_count);
     CHECK_RANGE(after.steps - before.steps, ticks / 2, 2 * ticks + 20 * cpu_count);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Version 6 of the architectural PMU, as the virtual PMU has it: counters with gaps between, told
- * by leaf 23h; registers at 1900h; the second unit mask and EQ of a select. */
+/* Version 6 of the architectural PMU, as the virtual PMU has it: counters with gaps between,
+ * reported by leaf 23h; registers at 1900h; the second unit mask and EQ of a select. */
 #include "tests/harness/lab.h"
 #include "tests/harness/vpmu.h"
 
@@ -29,7 +29,7 @@ enum {
 
 static unsigned fault_unless(bool there) { return there ? 0 : LAB_GP_FAULT; }
 
-/* Leaf 0Ah tells the counters before the first gap, and all fixed ones in ECX. */
+/* Leaf 0Ah reports the counters before the first gap, and all fixed ones in ECX. */
 VPMU_TEST(vpmu_v6, leaves,
           "leaf 23h reports counters and events, leaf 0Ah those before the first gap")
 {
@@ -70,7 +70,7 @@ VPMU_TEST(vpmu_v6, gaps, "registers, RDPMC and control bits are those of the bit
     }
 }
 
-/* One counter at three addresses; written in full at 1900h, with no bit beyond its width. */
+/* One counter with three addresses; written in full at 1900h, with no bit beyond its width. */
 VPMU_TEST(vpmu_v6, aliases, "the registers at 1900h are the same as the old ones")
 {
     SKIP_WITHOUT_V6();
