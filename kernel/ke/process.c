@@ -44,7 +44,6 @@ struct process *process_create(void)
     process->exit_status = STATUS_PENDING;
     process->created = clock_ns();
     process->lock = (struct lock)LOCK("process", DISPATCH_LEVEL);
-    process->stack_reserve = process->stack_commit = PROCESS_STACK_SIZE;
     process->pml4 = vm_create();
     if (process->pml4 && memory_init(process) && shared_data_map(process))
         return process;

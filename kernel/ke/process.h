@@ -5,8 +5,6 @@
 #include "kernel/ke/memory.h"
 #include "kernel/ke/object.h"
 
-#define PROCESS_STACK_SIZE 0x10000 /* of each thread, unless the process says otherwise */
-
 struct process {
     struct object object; /* signaled when the last thread has ended */
     uint64_t *pml4;
@@ -20,7 +18,8 @@ struct process {
     bool fault_ends_all; /* an exception ends the process, as in Windows; else only its thread, as
                             tests want it */
     uint64_t stack_reserve,
-        stack_commit;      /* of its threads, in bytes: whole pages; before the first thread */
+        stack_commit;      /* of its threads, in bytes: whole pages; before the first thread,
+                              by the image */
     uint64_t apc_entry;    /* KiUserApcDispatcher; 0: none */
     uint64_t peb, start;   /* start: the program's entry point */
     uint64_t thread_entry; /* ntdll's routine where its threads begin */

@@ -39,7 +39,7 @@ struct process *user_process(void)
     if (program_process(&ring3, "ring3.exe", &process, &who))
         return NULL;
     process->fault_ends_all = false;
-    process->stack_reserve = PROCESS_STACK_SIZE;
+    process->stack_reserve = 16 * PAGE_SIZE;
     process->stack_commit = PAGE_SIZE;
     return process;
 }

@@ -330,13 +330,17 @@ static MEMORY_BASIC_INFORMATION memory_at(uint64_t address)
     return info;
 }
 
-TEST_USER(ring3, stack_limit, "the TEB's StackLimit is where the pages of the stack begin")
+TEST_USER(ring3, stack_limit,
+          "the TEB's StackLimit is where the pages of the stack begin, StackBase where they end")
 {
-    uint64_t limit = 0;
+    uint64_t limit = 0, base = 0;
+    asm volatile("mov %%gs:0x8,%0" : "=r"(base));   /* NT_TIB.StackBase */
     asm volatile("mov %%gs:0x10,%0" : "=r"(limit)); /* NT_TIB.StackLimit */
     CHECK(limit <= (uint64_t)&limit && (uint64_t)&limit - limit < 65536);
     CHECK_EQ(memory_at(limit).Protect, PAGE_READWRITE);
     CHECK_EQ(memory_at(limit - 1).Protect, PAGE_READWRITE | PAGE_GUARD);
+    MEMORY_BASIC_INFORMATION info = memory_at(limit);
+    CHECK_EQ((uint64_t)info.BaseAddress + info.RegionSize, base);
 }
 
 static NTSTATUS decommit(uint64_t address)
