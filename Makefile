@@ -311,7 +311,7 @@ fuzz: all
 fuzz-guest:
 	@BUILD=$(BUILD) tests/host/fuzz-guest
 
-mutants: $(PAYLOADS) $(BUILD)/linux.bin
+mutants: all $(PAYLOADS)
 	$(PROVE) -v tests/host/mutants.t
 
 # Rounds of the same runs on a busy host: N=10 LOAD=2.
