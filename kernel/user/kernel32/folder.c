@@ -14,13 +14,6 @@ HANDLE WINAPI FindFirstFileExW(LPCWSTR lpFileName, FINDEX_INFO_LEVELS fInfoLevel
     return INVALID_HANDLE_VALUE;
 }
 
-HANDLE WINAPI FindFirstFileW(LPCWSTR lpFileName, LPWIN32_FIND_DATAW lpFindFileData)
-{
-    (void)lpFileName, (void)lpFindFileData;
-    find_nothing();
-    return INVALID_HANDLE_VALUE;
-}
-
 /* No search has begun. */
 WINBOOL WINAPI FindNextFileW(HANDLE hFindFile, LPWIN32_FIND_DATAW lpFindFileData)
 {
@@ -60,22 +53,10 @@ WINBOOL WINAPI RemoveDirectoryW(LPCWSTR lpPathName)
     return find_nothing();
 }
 
-WINBOOL WINAPI MoveFileExW(LPCWSTR lpExistingFileName, LPCWSTR lpNewFileName, DWORD dwFlags)
-{
-    (void)lpExistingFileName, (void)lpNewFileName, (void)dwFlags;
-    return find_nothing();
-}
-
 WINBOOL WINAPI CreateDirectoryW(LPCWSTR lpPathName, LPSECURITY_ATTRIBUTES lpSecurityAttributes)
 {
     (void)lpPathName, (void)lpSecurityAttributes;
     return fail(ERROR_ACCESS_DENIED);
-}
-
-WINBOOL WINAPI SetCurrentDirectoryW(LPCWSTR lpPathName)
-{
-    (void)lpPathName;
-    return find_nothing();
 }
 
 /* Copies text as Get...W functions do: its length, or the length needed with the NUL. */
@@ -116,12 +97,6 @@ DWORD WINAPI GetFullPathNameW(LPCWSTR lpFileName, DWORD nBufferLength, LPWSTR lp
     return length;
 }
 
-UINT WINAPI GetDriveTypeW(LPCWSTR lpRootPathName)
-{
-    (void)lpRootPathName;
-    return DRIVE_NO_ROOT_DIR;
-}
-
 WINBOOL WINAPI AreFileApisANSI(void) { return TRUE; }
 
 /* --- Of what is open: the console and devices, which have no size and no place. --- */
@@ -146,22 +121,6 @@ WINBOOL WINAPI SetFilePointerEx(HANDLE hFile, LARGE_INTEGER liDistanceToMove,
 }
 
 WINBOOL WINAPI SetEndOfFile(HANDLE hFile) { return no_place(hFile); }
-
-WINBOOL WINAPI GetFileInformationByHandle(HANDLE hFile,
-                                          LPBY_HANDLE_FILE_INFORMATION lpFileInformation)
-{
-    (void)lpFileInformation;
-    return no_place(hFile);
-}
-
-WINBOOL WINAPI PeekNamedPipe(HANDLE hNamedPipe, LPVOID lpBuffer, DWORD nBufferSize,
-                             LPDWORD lpBytesRead, LPDWORD lpTotalBytesAvail,
-                             LPDWORD lpBytesLeftThisMessage)
-{
-    (void)lpBuffer, (void)nBufferSize, (void)lpBytesRead;
-    (void)lpTotalBytesAvail, (void)lpBytesLeftThisMessage;
-    return no_place(hNamedPipe);
-}
 
 /* The console is at its end. */
 BOOL WINAPI ReadConsoleW(HANDLE hConsoleInput, LPVOID lpBuffer, DWORD nNumberOfCharsToRead,

@@ -103,8 +103,6 @@ int WINAPI CompareStringEx(LPCWSTR lpLocaleName, DWORD dwCmpFlags, LPCWCH lpStri
 /* --- Names and properties. --- */
 
 LCID WINAPI GetUserDefaultLCID(void) { return ENGLISH; }
-LCID WINAPI GetThreadLocale(void) { return ENGLISH; }
-
 WINBOOL WINAPI IsValidLocale(LCID Locale, DWORD dwFlags)
 {
     (void)dwFlags;

@@ -111,12 +111,6 @@ int WINAPI WideCharToMultiByte(UINT CodePage, DWORD dwFlags, LPCWCH lpWideCharSt
 UINT WINAPI GetACP(void) { return CP_UTF8; }
 UINT WINAPI GetOEMCP(void) { return CP_UTF8; }
 BOOL WINAPI IsValidCodePage(UINT CodePage) { return CodePage == CP_UTF8 || CodePage == 20127; }
-BOOL WINAPI IsDBCSLeadByte(BYTE TestChar)
-{
-    (void)TestChar;
-    return FALSE;
-}
-
 BOOL WINAPI IsDBCSLeadByteEx(UINT CodePage, BYTE TestChar)
 {
     (void)CodePage, (void)TestChar;

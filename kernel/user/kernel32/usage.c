@@ -125,11 +125,6 @@ WINBOOL WINAPI SetThreadPriorityBoost(HANDLE hThread, WINBOOL bDisablePriorityBo
     return TRUE;
 }
 
-WINBOOL WINAPI SetProcessPriorityBoost(HANDLE hProcess, WINBOOL bDisablePriorityBoost)
-{
-    return SetThreadPriorityBoost(hProcess, bDisablePriorityBoost);
-}
-
 /* --- Descriptions. --- */
 
 #define TEXT_MOST 1024u /* characters that the kernel takes */

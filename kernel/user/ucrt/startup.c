@@ -75,8 +75,6 @@ static int type, new_mode, error_mode;
 static unsigned abort_behavior = WRITE_ABORT_MESSAGE | CALL_REPORT_FAULT;
 
 void _set_app_type(int value) { type = value; }
-int _query_app_type(void) { return type; }
-
 int _set_error_mode(int mode)
 {
     int old = error_mode;
@@ -99,7 +97,6 @@ unsigned _set_abort_behavior(unsigned flags, unsigned mask)
 typedef int(__cdecl *new_handler)(size_t);
 static new_handler on_no_memory;
 
-int _query_new_mode(void) { return new_mode; }
 int _set_new_mode(int mode)
 {
     int old = new_mode;
@@ -111,7 +108,6 @@ int _set_new_mode(int mode)
     return old;
 }
 
-new_handler _query_new_handler(void) { return on_no_memory; }
 new_handler _set_new_handler(new_handler handler)
 {
     new_handler old = on_no_memory;
@@ -295,7 +291,6 @@ void terminate(void)
 
 static no_arguments on_purecall;
 
-no_arguments _get_purecall_handler(void) { return on_purecall; }
 no_arguments _set_purecall_handler(no_arguments handler)
 {
     no_arguments old = on_purecall;

@@ -121,11 +121,6 @@ errno_t fopen_s(FILE **stream, const char *name, const char *mode)
     return stream && name && mode ? (errno = ENOENT) : wrong(EINVAL);
 }
 
-errno_t freopen_s(FILE **to, const char *name, const char *mode, FILE *stream)
-{
-    return fopen_s(to, stream ? name : NULL, mode);
-}
-
 int _flushall(void)
 {
     fflush(NULL);

@@ -47,7 +47,6 @@ size_t _aligned_msize(void *block, size_t alignment, size_t offset)
     return aligned_size(block);
 }
 
-int _heapmin(void) { return 0; }
 int _heapchk(void) { return HeapValidate(GetProcessHeap(), 0, NULL) ? _HEAPOK : _HEAPBADNODE; }
 intptr_t _get_heap_handle(void) { return (intptr_t)GetProcessHeap(); }
 

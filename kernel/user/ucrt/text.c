@@ -82,7 +82,6 @@ errno_t strerror_s(char *text, size_t room, int error)
 
 int iswblank(wint_t c) { return c == ' ' || c == '\t'; }
 int isblank(int c) { return c == ' ' || c == '\t'; }
-int isleadbyte(int c) { return (void)c, 0; }
 int __iscsym(int c) { return isalnum(c) || c == '_'; }
 int __iscsymf(int c) { return isalpha(c) || c == '_'; }
 

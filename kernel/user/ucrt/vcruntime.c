@@ -49,6 +49,3 @@ size_t __std_type_info_hash(const struct type_info *type)
 
 /* The names that type_info::name() made: none. */
 void __std_type_info_destroy_list(void *list) { (void)list; }
-
-void __telemetry_main_invoke_trigger(HMODULE module) { (void)module; }
-void __telemetry_main_return_trigger(HMODULE module) { (void)module; }
