@@ -80,7 +80,7 @@ static inline struct cpu *cpu_current(void)
  * CPU. */
 #define CPU_FIELD(field)                                                                           \
     ({                                                                                             \
-        __typeof__(((struct cpu *)0)->field) field##_here;                                         \
+        __typeof__(cpus[0]->field) field##_here;                                                   \
         asm volatile("mov %%gs:%c1,%0" : "=r"(field##_here) : "i"(offsetof(struct cpu, field)));   \
         field##_here;                                                                              \
     })
@@ -88,8 +88,7 @@ static inline struct cpu *cpu_current(void)
 #define CPU_SET_FIELD(field, value)                                                                \
     asm volatile("mov %0,%%gs:%c1"                                                                 \
                  :                                                                                 \
-                 : "r"((__typeof__(((struct cpu *)0)->field))(value)),                             \
-                   "i"(offsetof(struct cpu, field))                                                \
+                 : "r"((__typeof__(cpus[0]->field))(value)), "i"(offsetof(struct cpu, field))      \
                  : "memory")
 
 static inline unsigned cpu_number(void) { return CPU_FIELD(number); }
