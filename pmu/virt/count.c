@@ -268,12 +268,6 @@ uint64_t count_block_left(const struct vcpu *v, bool user)
     return least;
 }
 
-static bool is_absent(struct vcpu *v, uint32_t msr)
-{
-    uint64_t ignored;
-    return !v->pmu.model->ops->read(&v->pmu, msr, &ignored);
-}
-
 bool count_rdmsr(struct vcpu *v, uint32_t msr, uint64_t *value)
 {
     v->statistics.rdmsr++;
@@ -292,7 +286,7 @@ bool count_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value)
     v->statistics.wrmsr++;
     platform_spin(virt_quirks.exitcost);
     if (!v->pmu.model->ops->write(&v->pmu, msr, value))
-        return virt_quirks.ignoremsrs && is_absent(v, msr);
+        return virt_quirks.ignoremsrs && !v->pmu.model->ops->read(&v->pmu, msr, &value);
     count_refresh(v);
     for (unsigned i = 0; i < COUNTER_MAX; i++)
         v->pmu.counters[i].enabled_now = v->pmu.counters[i].event && !before[i];

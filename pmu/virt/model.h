@@ -110,9 +110,9 @@ extern const struct model all_models[]; /* ends with a name NULL */
 /* A name for a model with quirks, and for facts in which the processor differs from the model. */
 struct machine {
     const char *name, *words, *brand;
-    uint32_t signature; /* 0: the model's; events and full_width the same */
-    const struct event_code *events;
-    bool full_width;
+    uint32_t signature;              /* 0: the model's */
+    const struct event_code *events; /* NULL: the model's */
+    bool full_width;                 /* false: as the model's */
 };
 extern const struct machine all_machines[]; /* ends with a name NULL */
 /* Turns a hybrid processor's large core into its small one. */

@@ -154,14 +154,6 @@ static void run_others(struct vcpu *v)
     begin_slice(v);
 }
 
-static void lock_members(void)
-{
-    while (__atomic_exchange_n(&members_lock, 1, __ATOMIC_ACQUIRE))
-        pause();
-}
-
-static void unlock_members(void) { __atomic_store_n(&members_lock, 0, __ATOMIC_RELEASE); }
-
 void token_join(struct vcpu *v)
 {
     if (virt_step)
@@ -170,11 +162,12 @@ void token_join(struct vcpu *v)
     bool first =
         __atomic_compare_exchange_n(&holder, &nobody, v, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     v->token.awake = true;
-    lock_members();
+    while (__atomic_exchange_n(&members_lock, 1, __ATOMIC_ACQUIRE))
+        pause();
     v->token.member = member_count;
     members[v->token.member] = v;
     __atomic_store_n(&member_count, v->token.member + 1, __ATOMIC_RELEASE);
-    unlock_members();
+    __atomic_store_n(&members_lock, 0, __ATOMIC_RELEASE);
     if (!first) {
         wake_host(current_holder()); /* makes it leave its guest, which may have run alone */
         wait_for_token(v);
