@@ -33,6 +33,12 @@
 #define THREAD_RSP 40
 #define THREAD_PROFILING 88
 
+/* struct exported of drivers' imports, and their thunks. */
+#define EXPORTED_ADDRESS 8
+#define EXPORTED_ARGUMENTS 17
+#define EXPORTS_MAX 256
+#define EXPORT_THUNK_SIZE 16
+
 /* The page that an application processor starts in, and its parameters. */
 #define AP_PAGE 0x8000
 #define AP_ROOM 0x8ff8

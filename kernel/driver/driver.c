@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of drivers: one thread changes it, at PASSIVE_LEVEL; it is read at any IRQL. Calls of
- * their routines, at any IRQL: what a call saves is on its stack. */
+/* The table of drivers: one thread changes it, at PASSIVE_LEVEL; it is read at any IRQL. What an
+ * address means: the driver that it is in, the missing import that it stands for. */
 #include "kernel/driver/driver.h"
-#include "kernel/base/irql.h"
 #include "kernel/base/print.h"
-#include "kernel/base/x86.h"
-#include "kernel/driver/bugcheck.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/vm.h"
 
@@ -50,21 +47,28 @@ void driver_place(uint64_t address, char *text, size_t capacity)
         print_to(text, capacity, "%s+0x%lx", driver->name, address - driver->base);
 }
 
-void driver_enter(struct driver_call *call, const void *routine)
+/* After the image nothing is mapped: the use of an address there is an exception. */
+#define MISSING_STEP 16u
+static uint64_t missing_start(const struct driver *driver) { return driver->base + PE_SIZE_MAX; }
+
+uint64_t driver_missing_address(const struct driver *driver, unsigned n)
 {
-    call->routine = (uint64_t)routine;
-    call->irql = irql_current();
-    if (call->irql < DISPATCH_LEVEL)
-        thread_use_fpu();
-    fxsave(call->fpu);
+    return missing_start(driver) + n * MISSING_STEP;
 }
 
-void driver_leave(struct driver_call *call)
+const char *driver_missing_import(uint64_t address, const char **library)
 {
-    uint64_t irql = irql_current();
-    if (irql != call->irql)
-        bug_check_at(call->routine, IRQL_UNEXPECTED_VALUE,
-                     (uint64_t[]){ irql, call->irql, call->routine, 0 },
-                     "it returns at another IRQL than it was called at");
-    fxrstor(call->fpu);
+    struct pe_imports at = { 0 };
+    struct pe_import import;
+    const struct driver *driver = driver_at_slot(address);
+    if (!driver || address < missing_start(driver))
+        return NULL;
+    for (uint64_t n = (address - missing_start(driver)) / MISSING_STEP;; n--) {
+        if (pe_next_import(&driver->pe, driver->pages, &at, &import) != PE_FOUND)
+            return NULL;
+        if (!n)
+            break;
+    }
+    *library = import.library;
+    return import.name ? import.name : "(a number)";
 }

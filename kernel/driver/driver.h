@@ -40,6 +40,8 @@ void driver_take_slot(struct driver *driver);
 struct driver *driver_at(uint64_t address);
 /* The driver whose slot contains the address, in its image or after it; NULL: none. Any IRQL. */
 struct driver *driver_at_slot(uint64_t address);
+/* The address that the driver's n-th import is bound to if it is missing. */
+uint64_t driver_missing_address(const struct driver *driver, unsigned n);
 /* The name of the missing import that the use of this address means; NULL: it means none. */
 const char *driver_missing_import(uint64_t address, const char **library);
 /* "name.sys+0x123", or nothing. Any IRQL. */
@@ -57,8 +59,9 @@ VOID KeAcquireSpinLockAtDpcLevel(PKSPIN_LOCK SpinLock);
 VOID KeReleaseSpinLock(PKSPIN_LOCK SpinLock, KIRQL NewIrql);
 VOID KeReleaseSpinLockFromDpcLevel(PKSPIN_LOCK SpinLock);
 
-/* Around each call of a driver's routine: saves and restores the SSE registers, which may belong
- * to the interrupted code, and checks that the routine returns at the same IRQL (bug check C8h). */
+/* call.c. Around each call of a driver's routine: saves and restores the SSE registers, which may
+ * belong to the interrupted code, and checks that the routine returns at the same IRQL (bug check
+ * C8h). */
 struct driver_call {
     uint8_t fpu[512] __attribute__((aligned(16)));
     KIRQL irql;

@@ -28,10 +28,6 @@ bool driver_is(const struct image *image)
 
 #define HANDLERS "handlers.sys"
 
-/* Where a missing import leads: nothing is mapped there, so that its use is an exception. */
-#define MISSING_STEP 16u
-static uint64_t missing_start(const struct driver *driver) { return driver->base + PE_SIZE_MAX; }
-
 static void *import_address(const struct driver *driver, const struct pe_import *import, unsigned n)
 {
     /* NT: each build of Windows numbers its routines anew, so ordinals are none of this table. */
@@ -40,7 +36,7 @@ static void *import_address(const struct driver *driver, const struct pe_import 
     if (!address) {
         print("# %s imports %s!%s, which is missing: its use is a bug check\n", driver->name,
               import->library, import->name ? import->name : "(a number)");
-        address = (void *)(missing_start(driver) + n * MISSING_STEP);
+        address = (void *)driver_missing_address(driver, n);
     }
     return address;
 }
@@ -59,23 +55,6 @@ static const char *bind_imports(struct driver *driver)
     return step == PE_BROKEN
                ? "has an import table that reaches beyond the image: the file is damaged"
                : NULL;
-}
-
-const char *driver_missing_import(uint64_t address, const char **library)
-{
-    struct pe_imports at = { 0 };
-    struct pe_import import;
-    const struct driver *driver = driver_at_slot(address);
-    if (!driver || address < missing_start(driver))
-        return NULL;
-    for (uint64_t n = (address - missing_start(driver)) / MISSING_STEP;; n--) {
-        if (pe_next_import(&driver->pe, driver->pages, &at, &import) != PE_FOUND)
-            return NULL;
-        if (!n)
-            break;
-    }
-    *library = import.library;
-    return import.name ? import.name : "(a number)";
 }
 
 /* --- Mapping. --- */

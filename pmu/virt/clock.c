@@ -92,11 +92,6 @@ static void set_ahead(struct vcpu *v, uint64_t ahead)
 
 void clock_start_tsc(struct vcpu *v) { set_ahead(v, virt_quirks.tsc * v->number); }
 
-bool clock_owns(uint32_t msr)
-{
-    return virt_quirks.tsc && (msr == MSR_TSC || msr == MSR_TSC_ADJUST);
-}
-
 uint64_t clock_rdmsr(const struct vcpu *v, uint32_t msr)
 {
     return msr == MSR_TSC ? rdtsc() + v->vmcb.tsc_offset : v->clock.adjust;

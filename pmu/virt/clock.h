@@ -3,6 +3,8 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include "kernel/base/msr.h"
+#include "pmu/virt/quirk.h"
 
 struct vcpu;
 
@@ -25,7 +27,10 @@ extern bool clock_dr6_stays; /* an intercepted #DB does not set DR6 */
 void clock_start(struct vcpu *v);
 /* The quirk tsc: after reset; whether an MSR is the TSC's own; RDMSR and WRMSR of those. */
 void clock_start_tsc(struct vcpu *v);
-bool clock_owns(uint32_t msr);
+static inline bool clock_owns(uint32_t msr)
+{
+    return virt_quirks.tsc && (msr == MSR_TSC || msr == MSR_TSC_ADJUST);
+}
 uint64_t clock_rdmsr(const struct vcpu *v, uint32_t msr);
 void clock_wrmsr(struct vcpu *v, uint32_t msr, uint64_t value);
 /* Before and after each run of the guest: what time it sees. clock: what svm_run returned. */

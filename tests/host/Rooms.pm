@@ -33,6 +33,7 @@ our @CIRCLES = (
     [qw(kernel/syscall kernel/trap kernel/entry), 'code in assembly and its C'],
     [qw(kernel/profiling/ring3_visit), 'the same'],
     [qw(boot/ap boot/boot), 'the same'],
+    [qw(kernel/driver/export kernel/driver/thunk), 'the same'],
 );
 
 # Of a path; pmu/virt is told by its folder, ring 3 is no room.
