@@ -294,6 +294,8 @@ VOID HalStartProfileInterrupt(KPROFILE_SOURCE ProfileSource);
 VOID HalStopProfileInterrupt(KPROFILE_SOURCE ProfileSource);
 /* From trap.c, at each interrupt of the timer. */
 void hal_profile_tick(struct trap_frame *frame);
+/* By processor: overflows of counters that sample whose interrupt was lost, found at a tick. */
+extern uint64_t hal_profile_lost[MAX_CPUS];
 /* The one call that goes up, to kernel/profiling/profile.c, at PROFILE_LEVEL: one interrupt of the
  * source. */
 VOID KeProfileInterruptWithSource(PKTRAP_FRAME TrapFrame, KPROFILE_SOURCE Source);

@@ -15,6 +15,7 @@
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
+#include "kernel/base/print.h"
 #include "kernel/ke/mutex.h"
 #include "pmu/pmu.h"
 
@@ -35,6 +36,11 @@ static struct grant grants[GRANTS_MAX];      /* L: guard */
 static uint16_t users[SOURCE_IDS][MAX_CPUS]; /* L: guard */
 static unsigned all_users;                   /* L: guard; their sum */
 static uint8_t sources[MAX_CPUS * COUNTERS]; /* by processor and counter; 0: it does not sample */
+
+/* By processor, which alone uses its element: counters that sample. */
+static uint64_t sampling[MAX_CPUS];
+uint64_t hal_profile_lost[MAX_CPUS];
+static bool lost_told; /* atomic */
 
 static struct {
     uint64_t period_ns; /* of the timer, while it samples; 0: it does not */
@@ -85,9 +91,41 @@ static void rearm(uint64_t counters)
     }
 }
 
+/* A counter that samples, is a period or more behind its wrap, and has no interrupt pending: the
+ * interrupt was lost. Processors and hypervisors lose one of several, and it would never come
+ * again. Counts the overflows that nobody saw; returns such counters. */
+static uint64_t find_lost(unsigned cpu, uint64_t among)
+{
+    uint64_t lost = 0;
+    for_each_bit(ctr, among) {
+        uint64_t value = pmu_read((unsigned)ctr), half = pmu_mask(pmu_here(), (unsigned)ctr) >> 1;
+        uint64_t periods = value / source_interval((KPROFILE_SOURCE)*source_of(cpu, (unsigned)ctr));
+        if (value > half || !periods || apic_is_pending(APIC_PMI_VECTOR))
+            continue;
+        lost |= PMU_BIT(ctr);
+        hal_profile_lost[cpu] += periods;
+    }
+    if (lost && !__atomic_exchange_n(&lost_told, true, __ATOMIC_RELAXED))
+        print("# profile: CPU %u: the interrupt of counter %u was lost: it is sent again\n", cpu,
+              bit_lowest(lost));
+    return lost;
+}
+
+static void send_lost(unsigned cpu)
+{
+    if (!find_lost(cpu, sampling[cpu]))
+        return;
+    if (hal_pmi_is_nmi())
+        apic_send_nmi(apic_id());
+    else
+        apic_send_self(APIC_PMI_VECTOR);
+}
+
 void hal_profile_tick(struct trap_frame *frame)
 {
     unsigned cpu = cpu_number();
+    if (__builtin_expect(sampling[cpu] != 0, 0))
+        send_lost(cpu);
     uint64_t interval_ns = hal_source_interval(ProfileTime) * 100ul;
     if (!timer[cpu].period_ns)
         return;
@@ -131,6 +169,7 @@ static void start_counter(const struct grant *g)
     const struct pmu_kind *pmu = pmu_here();
     pmu_program(g->ctr, g->selects[pmu_kind_number(pmu)], -period & pmu_mask(pmu, g->ctr));
     *source_of(cpu_number(), g->ctr) = (uint8_t)g->source;
+    sampling[cpu_number()] |= PMU_BIT(g->ctr);
     pmu_start(PMU_BIT(g->ctr));
 }
 
@@ -153,7 +192,10 @@ VOID HalStopProfileInterrupt(KPROFILE_SOURCE ProfileSource)
         set_timer(false);
     } else if (g && *source_of(cpu_number(), g->ctr)) {
         hal_counters_check(PMU_BIT(g->ctr));
+        if (find_lost(cpu_number(), PMU_BIT(g->ctr)))
+            hal_profile_lost[cpu_number()]++; /* the first will not be sent again */
         pmu_clear(PMU_BIT(g->ctr));
+        sampling[cpu_number()] &= ~PMU_BIT(g->ctr);
         *source_of(cpu_number(), g->ctr) = 0;
     }
     irql_lower(old);

@@ -88,20 +88,31 @@ static bool find_counter(const struct pmu_kind *kind, enum pmu_event event, unsi
     return true;
 }
 
+/* Cycles in 1,000 of an event that comes at a constant rate. */
+static void measure_rate(const struct pmu_kind *kind, enum pmu_event event, uint64_t loops,
+                         int64_t cycles, struct pmu_spread *s)
+{
+    unsigned ctr;
+    uint64_t select;
+    if (!find_counter(kind, event, &ctr, &select))
+        return;
+    int64_t ticks = count_of_loops(ctr, select, pmu_hardware.run, loops);
+    if (ticks > 0)
+        pmu_spread_add(s, cycles * 1000 / ticks);
+}
+
 static void measure_cycles(const struct pmu_kind *kind, struct pmu_measured *m)
 {
-    unsigned ctr, bus_ctr;
-    uint64_t select, bus_select;
+    unsigned ctr;
+    uint64_t select;
     if (!find_counter(kind, PMU_CYCLES, &ctr, &select))
         return;
-    bool bus = find_counter(kind, PMU_BUS_CYCLES, &bus_ctr, &bus_select);
     uint64_t loops = choose_iterations(ctr, select);
     for (unsigned i = 0; i < TRIES; i++) {
         int64_t cycles = count_of_loops(ctr, select, pmu_hardware.run, loops);
         pmu_spread_add(&m->cycles, cycles * 1000 / (int64_t)(2 * loops));
-        int64_t ticks = bus ? count_of_loops(bus_ctr, bus_select, pmu_hardware.run, loops) : 0;
-        if (ticks > 0)
-            pmu_spread_add(&m->bus_cycle, cycles * 1000 / ticks);
+        measure_rate(kind, PMU_BUS_CYCLES, loops, cycles, &m->bus_cycle);
+        measure_rate(kind, PMU_REF_CYCLES, loops, cycles, &m->ref_cycle);
     }
 }
 
@@ -229,6 +240,8 @@ void pmu_report_measured(const struct pmu_kind *kind)
     print_spread(", at threshold 255 ", &m->exit_at_255, "");
     print_thousandths("; cycles per instruction ", &m->cycles, "");
     print_thousandths(", per bus cycle ", &m->bus_cycle, "");
+    if (m->ref_cycle.high != 1000)
+        print_thousandths(", per reference cycle ", &m->ref_cycle, "");
     print_spread("; TSC step ", &m->tsc, "");
     if (m->at_once < m->wanted)
         print("; only %u of %u counters count at the same time: the host has the others",

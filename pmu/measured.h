@@ -34,6 +34,7 @@ struct pmu_measured {
     struct pmu_spread exit_at_255; /* the same at threshold 255, which no cycle reaches */
     struct pmu_spread cycles;      /* in 1,000 instructions of a loop of two */
     struct pmu_spread bus_cycle;   /* cycles in 1,000 PMU_BUS_CYCLES */
+    struct pmu_spread ref_cycle;   /* cycles in 1,000 PMU_REF_CYCLES */
     struct pmu_spread tsc;         /* step between two different values of RDTSC */
     unsigned at_once; /* of the `wanted` counters, those that count while all of them run */
     unsigned wanted;  /* counters with an event that must happen; a host may need some itself */

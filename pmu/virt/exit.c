@@ -7,6 +7,7 @@
 #include "pmu/virt/cpuid.h"
 #include "pmu/virt/debug.h"
 #include "pmu/virt/guest.h"
+#include "pmu/virt/quirk.h"
 #include "pmu/virt/vcpu.h"
 
 #define CR0_PG (1u << 31)
@@ -84,6 +85,10 @@ static void exit_msr(struct vcpu *v)
         done = true;
     } else if (count_owns(msr)) {
         done = write ? count_wrmsr(v, msr, value) : count_rdmsr(v, msr, &value);
+    }
+    if (!done && virt_quirks.ignoremsrs && !count_owns(msr)) {
+        value = 0;
+        done = true;
     }
     if (!done) {
         virt_raise(v, VECTOR_GP, 0);

@@ -14,7 +14,8 @@ enum {
 };
 /* clang-format on */
 #define MISC_ENABLE_VALUE (1u | 1u << 7 | 1u << 11 | 1u << 12) /* PMU there, BTS and PEBS not */
-#define STATUS_ELSEWHERE (3ul << 62) /* OvfBuffer, CondChgd: legal to clear, never set */
+#define STATUS_CHANGED (1ul << 63)                             /* CondChgd */
+#define STATUS_ELSEWHERE (3ul << 62) /* OvfBuffer, CondChgd: legal to clear */
 #define SELECT_LEGAL 0xffdffffful    /* all but ANY and 63:32 */
 #define SELECT_ANY_THREAD (1u << 21)
 #define SELECT_PIN (1u << 19)
@@ -238,6 +239,8 @@ static void refresh_fixed(struct pmu *p, unsigned n, bool running)
     c->pmi = nibble & 8;
     c->event =
         running && nibble & 3 && p->global_control >> (32 + n) & 1 ? fixed_events[n] : EVENT_NONE;
+    if (n == 2 && c->event && virt_quirks.refrate)
+        c->event = EVENT_BUS_CYCLES;
 }
 
 /* A simple model: one of a cycle's slots retires, the others wait for the back end. */
@@ -267,6 +270,8 @@ static void intel_refresh(struct pmu *p)
 /* Freeze on PMI: the legacy form clears global control, the streamlined one sets a status bit. */
 static void intel_pmi(struct pmu *p)
 {
+    if (virt_quirks.condchg && p->model->version >= 2)
+        p->status |= STATUS_CHANGED;
     if (!(p->debugctl & DEBUGCTL_FREEZE))
         return;
     if (p->model->version >= 4)

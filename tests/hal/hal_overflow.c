@@ -370,7 +370,9 @@ static VOID driver_pmi(PKTRAP_FRAME TrapFrame)
     driver.irql = irql_current();
     driver.cpu = cpu_number();
     driver.rip = TrapFrame->rip;
-    driver.status = pmu_here()->msr.global_status ? rdmsr(pmu_here()->msr.global_status) : 0;
+    /* Linux found bit 63 set with PMIs of some processors. */
+    driver.status =
+        pmu_here()->msr.global_status ? rdmsr(pmu_here()->msr.global_status) & ~(1ul << 63) : 0;
     __atomic_fetch_add(&driver.calls, 1, __ATOMIC_RELEASE);
 }
 

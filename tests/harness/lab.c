@@ -109,6 +109,8 @@ uint64_t lab_instructions(enum pmu_event event, uint64_t events)
         return events;
     if (event == PMU_BUS_CYCLES && m->bus_cycle.tries)
         events = (events * (uint64_t)m->bus_cycle.high + 999) / 1000;
+    if (event == PMU_REF_CYCLES && m->ref_cycle.high > 1000)
+        events = (events * (uint64_t)m->ref_cycle.high + 999) / 1000;
     return (events * 1000 + per_thousand - 1) / per_thousand * margin;
 }
 

@@ -104,12 +104,12 @@ static void run_watched(const struct test *test)
         object_release(&process->object);
 }
 
-static uint64_t strays_known[MAX_CPUS]; /* when the test began */
+static uint64_t strays_known[MAX_CPUS], lost_known[MAX_CPUS]; /* when the test began */
 
 static void note_strays(void)
 {
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        strays_known[cpu] = cpus[cpu]->stray_nmis;
+        strays_known[cpu] = cpus[cpu]->stray_nmis, lost_known[cpu] = hal_profile_lost[cpu];
 }
 
 /* What is measured of the processor and may be a failure's cause. */
@@ -118,6 +118,10 @@ static void print_causes(void)
     EACH_KIND(cpu)
         if (pmu_of(cpu)->unfenced)
             print("# CPU %u: LFENCE does not wait: RDPMC may lack some instructions\n", cpu);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        if (hal_profile_lost[cpu] > lost_known[cpu])
+            print("# CPU %u: interrupts of %lu overflows were lost\n", cpu,
+                  hal_profile_lost[cpu] - lost_known[cpu]);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         if (cpus[cpu]->stray_nmis > strays_known[cpu])
             print("# CPU %u: %lu NMIs came that nobody claims\n", cpu,
