@@ -57,6 +57,7 @@ sub word_of
     $most = $most{$name} // ($most eq 'UINT64_MAX' ? 2**32 : $most);
     return $name if $kind eq 'FLAG';
     return "$name=" . big() if $name eq 'left' || $name eq 'misc';
+    return "$name=" . one_of('', '-') . between(1, $most) if "$kind$q->{form}" eq 'SIGNED=N';
     return "$name=" . one_of($q->{form} =~ /([\w+-]+)/g) if $kind eq 'CHOICE' || $kind eq 'SIGNED';
     return "$name=" . bits($name eq 'sticky' ? @reserved : (0 .. 7, $vendor eq 'i' ? 32 .. 35 : ()))
         if $kind eq 'BITS';
