@@ -151,6 +151,8 @@ static void measure_overflows(const struct bench *b, enum pmu_trap trap, uint32_
             wait_us(LOST_US);
         } else if (v.taken) {
             add_each(&m->trap[trap][b->what], added, v.taken);
+            if (trap == PMU_TRAP_INTERRUPT)
+                pmu_spread_add(&m->pmis, v.taken);
             if (skids)
                 pmu_spread_add(&m->skid, (int64_t)v.value);
         }

@@ -235,6 +235,8 @@ void pmu_report_measured(const struct pmu_kind *kind)
     print_traps(m);
     print("%s%s", inexact ? ": " : m->traps_add ? ", taken off" : "", inexact ? inexact : "");
     print_spread("; PMI ", &m->skid, " late");
+    if (m->pmis.high > 1)
+        print_spread("; an overflow raises ", &m->pmis, " PMIs");
     print_spread("; enabling counts ", &m->enabling, "");
     print_spread(", an exit ", &m->exit, "");
     print_spread(", at threshold 255 ", &m->exit_at_255, "");

@@ -45,6 +45,7 @@ struct pmu_measured {
     bool traps_add;                                 /* one of these is known, and not 0 */
     unsigned lost;          /* tries in which the counter stopped: they are in no spread */
     struct pmu_spread skid; /* instructions of ring 3 from an overflow to its interrupt */
+    struct pmu_spread pmis; /* interrupts that one overflow raises while the LVT entry is left */
 };
 
 /* Adds the result of a try. */

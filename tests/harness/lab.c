@@ -127,6 +127,15 @@ uint64_t lab_late(unsigned pmis)
     return (uint64_t)(4 * latest > RR_SKID ? 4 * latest : RR_SKID) * pmis / 2;
 }
 
+struct lab_range lab_pmis(unsigned overflows)
+{
+    const struct pmu_spread *each = &pmu_here()->measured.pmis;
+    uint64_t low = each->tries ? (uint64_t)each->low : 1,
+             high = each->tries ? (uint64_t)each->high : 1;
+    return (struct lab_range){ overflows * low, overflows * high,
+                               "as many interrupts for each overflow as was measured at boot" };
+}
+
 bool lab_is_intel(void) { return pmu_kinds->driver && strcmp(pmu_kinds->driver, "intel") == 0; }
 
 uint64_t lab_rdmsr(uint32_t msr)
