@@ -80,8 +80,9 @@ static void check_skid(unsigned ctr, uint64_t period)
     if (lab_event(ctr) != PMU_INSTRUCTIONS ||
         period < before) /* where enabling counts twice two events are ahead of the sled */
         return;
-    if (vpmu_present() && !vpmu_quirk("skid")) {
-        CHECK_EQ(into_sled, due);
+    const struct pmu_spread *late = &pmu_here()->measured.skid;
+    if (vpmu_present() && pmu_stable(late)) { /* measured.traps says whether it should be so late */
+        CHECK_EQ(into_sled, due + (uint64_t)late->low);
         return;
     }
     bool inside = into_sled < LAB_SLED;
