@@ -12,7 +12,6 @@
 #include "kernel/ke/thread.h"
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
-#include "kernel/trap.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/lab.h"
 #include "tests/ring3/pmu_exact.h"
@@ -111,7 +110,13 @@ TEST(pmu_exact, ring3_overflow, "a counter of ring 3 that overflows there interr
 
 #define INTERRUPTED_MAX 1000u /* processes; ten of a quarter of a tick meet one */
 
-/* What ring 3 executed on a CPU, what was counted, and the ticks meanwhile. */
+/* Other CPUs' ticks interrupt nothing here. */
+static uint64_t ticks_of(unsigned cpu)
+{
+    return __atomic_load_n(&cpus[cpu]->ticks, __ATOMIC_RELAXED);
+}
+
+/* What ring 3 executed on a CPU, what was counted, and that CPU's ticks meanwhile. */
 struct half {
     uint64_t all, counted, ticks;
 };
@@ -126,13 +131,13 @@ static struct half count_interrupted(unsigned ctr, unsigned cpu)
         struct process *process = user_process();
         if (!CHECK(process != NULL))
             break;
-        uint64_t before = trap_counts[VECTOR_TIMER];
+        uint64_t before = ticks_of(cpu);
         struct thread *thread =
             user_thread("interrupted", process, (uint64_t)user_exact_long,
                         millions << 32 | pmu_rdpmc_index(ctr), cpu_set_one(cpu));
         if (CHECK(thread != NULL))
             sched_wait(&thread->object, SCHED_FOREVER, Executive);
-        half.ticks += trap_counts[VECTOR_TIMER] - before;
+        half.ticks += ticks_of(cpu) - before;
         half.counted += peek(process, &user_exact_counted);
         half.all += millions * 1000000;
         user_finish(process, thread);
@@ -233,10 +238,10 @@ TEST(pmu_exact, page_faults,
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         uint64_t counts[3] = { 0 };
         struct process *process = process_that_faults();
-        uint64_t ticks = trap_counts[VECTOR_TIMER];
+        uint64_t ticks = ticks_of(cpu);
         struct thread *thread =
             lab_run_user(process, USER(user_exact_touch), pmu_rdpmc_index(ctr), cpu, resolve);
-        ticks = trap_counts[VECTOR_TIMER] - ticks;
+        ticks = ticks_of(cpu) - ticks;
         for (unsigned i = 0; process && i < 2 * USER_PAGES; i++)
             *entries[i] |= PTE_PRESENT; /* the process frees what is present */
         for (unsigned i = 0; process && i < 3; i++)
