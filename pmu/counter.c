@@ -14,7 +14,6 @@
 #define FIXED_USER 2u
 #define FIXED_INTERRUPT 8u
 #define MSR_DEBUGCTL 0x1d9
-#define DEBUGCTL_FREEZE_ON_PMI (3u << 11) /* unused: the handler pauses the counters itself */
 
 static uint32_t msr_of(const struct pmu_kind *pmu, unsigned ctr, uint32_t gp, uint32_t fixed)
 {
@@ -304,8 +303,9 @@ void pmu_reset(void)
         wrmsr_fault(pmu_select_msr(cpu->kind, ctr), 0);
         wrmsr_fault(pmu_write_msr(cpu->kind, ctr), 0);
     }
-    if (!rdmsr_fault(MSR_DEBUGCTL, &value) && (value & DEBUGCTL_FREEZE_ON_PMI))
-        wrmsr_fault(MSR_DEBUGCTL, value & ~(uint64_t)DEBUGCTL_FREEZE_ON_PMI);
+    /* Unused: the handler pauses the counters itself. Firmware's bits freeze, or trace branches. */
+    if (!rdmsr_fault(MSR_DEBUGCTL, &value) && value)
+        wrmsr_fault(MSR_DEBUGCTL, 0);
     if (msr->global_status && !rdmsr_fault(msr->global_status, &value) && value)
         wrmsr_fault(msr->global_clear, value);
 }

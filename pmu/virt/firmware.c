@@ -7,6 +7,7 @@
 
 #define OWNER_US 10000u /* the period at which firmware enables its counters again */
 #define WINDOW_US 1000u /* the host's tick */
+#define FIRMWARES_DEBUGCTL (DEBUGCTL_FREEZE_LBR | DEBUGCTL_FREEZE | DEBUGCTL_SMM)
 #define FIRMWARES_SELECT (0xc0u | SELECT_USER | SELECT_KERNEL)
 
 static bool is_due(uint64_t *at, uint64_t now, uint64_t us)
@@ -37,6 +38,8 @@ void firmware_start(struct vcpu *v)
     enable_counters(p, counters);
     if (p->model->version >= 2)
         p->global_control |= counters & (p->model->gp_map | (uint64_t)p->model->fixed_map << 32);
+    if (virt_quirks.left && p->model->freezes)
+        model_write_debugctl(p, FIRMWARES_DEBUGCTL, FIRMWARES_DEBUGCTL);
     v->random = virt_quirks.seed + v->number;
     count_refresh(v);
 }
