@@ -85,6 +85,12 @@ static bool write_amd_global(struct pmu *p, uint32_t msr, uint32_t number, uint6
     return true;
 }
 
+/* The K8 has no event numbers above FFh. */
+static uint64_t select_legal(const struct model *m)
+{
+    return m->signature >> 20 ? SELECT_LEGAL : SELECT_LEGAL & UINT32_MAX;
+}
+
 static bool amd_write(struct pmu *p, uint32_t msr, uint64_t value)
 {
     bool select;
@@ -101,7 +107,7 @@ static bool amd_write(struct pmu *p, uint32_t msr, uint64_t value)
     if (!c)
         return msr == INT_PENDING && virt_quirks.c1e; /* writes are ignored */
     if (select) {
-        c->select = value & (SELECT_LEGAL | virt_quirks.sticky);
+        c->select = value & (select_legal(p->model) | virt_quirks.sticky);
         return true;
     }
     c->value = value & counter_mask(p->model);

@@ -9,8 +9,11 @@
 #define ODD_ONES 0x5555555555555555u
 
 /* What the select register keeps: on Intel all but ANY and 63:32; AMD has 35:32 as bits of the
- * event. */
-static uint64_t select_legal(void) { return lab_is_intel() ? 0xffdfffff : 0xfffd7ffff; }
+ * event, but not on the K8. */
+static uint64_t select_legal(void)
+{
+    return lab_is_intel() ? 0xffdfffff : pmu_here()->code_max > 0xff ? 0xfffd7ffff : 0xffd7ffff;
+}
 
 /* Bits above 31 that this processor may have a use for: transactions, PEBS, and what version 6
  * brought. */
