@@ -81,10 +81,9 @@ static void check_skid(unsigned ctr, uint64_t period)
         period < before) /* where enabling counts twice two events are ahead of the sled */
         return;
     const struct pmu_spread *late = &pmu_here()->measured.skid;
-    if (vpmu_present() && pmu_stable(late) &&
-        due + (uint64_t)late->low <
-            LAB_SLED) { /* measured.traps says whether it should be so late */
-        CHECK_EQ(into_sled, due + (uint64_t)late->low);
+    uint64_t at = due + (uint64_t)late->low; /* measured.traps says whether it should be so late */
+    if (vpmu_present() && pmu_stable(late) && at < LAB_SLED) {
+        CHECK_EQ(into_sled, at);
         return;
     }
     bool inside = into_sled < LAB_SLED;
