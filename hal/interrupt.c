@@ -158,7 +158,7 @@ static void prove_once(unsigned ctr)
     for (unsigned i = 0; i < PROVE_PAUSES && late < PROVE_LATENCY; i++) {
         if (__atomic_load_n(&proved, __ATOMIC_RELAXED))
             break;
-        late += pmu_read(ctr) <= pmu_mask(pmu, ctr) / 2;
+        late += late || pmu_read(ctr) <= pmu_mask(pmu, ctr) / 2; /* read no more once it is */
         pause();
     }
     irql_lower(dispatch);

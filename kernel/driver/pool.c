@@ -99,13 +99,14 @@ static size_t guard_size(const struct block *b)
 /* Whether somebody has written there. */
 static bool guard_changed(const struct block *b)
 {
-    const uint8_t *guard = (const uint8_t *)(b + 1) + b->size;
-    const size_t size = guard_size(b);
+    const uint8_t *data = (const uint8_t *)(b + 1), *guard = data + b->size;
+    const size_t size = guard_size(b), whole = (b->size + 7) & ~7ul; /* shadow is of 8 bytes */
     bool changed = false;
-    kasan_unpoison(guard, size);
+    kasan_unpoison(data, block_capacity(b));
     for (size_t i = 0; i < size; i++)
         changed |= guard[i] != GUARD;
-    kasan_poison(guard, size, KASAN_BEHIND);
+    kasan_poison(data + whole, block_capacity(b) - whole, KASAN_BEHIND);
+    kasan_unpoison(data, b->size);
     return changed;
 }
 

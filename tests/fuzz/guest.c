@@ -43,7 +43,6 @@ bool platform_io(struct vcpu *w)
     return true;
 }
 void platform_interrupt(struct vcpu *w, uint32_t vector) { (void)w, (void)vector; }
-bool clock_owns(uint32_t msr) { return (void)msr, false; }
 uint64_t clock_rdmsr(const struct vcpu *w, uint32_t msr) { return (void)w, (void)msr, 0; }
 void clock_wrmsr(struct vcpu *w, uint32_t msr, uint64_t value) { (void)w, (void)msr, (void)value; }
 void token_pause(struct vcpu *w) { (void)w; }

@@ -51,7 +51,8 @@ my @quirks = qw(
     amd-v2,twice,noemul,contend=5
     amd-zen5,freeze-lag=10,c1e,throttle=3,v2bits=keep amd-v2,v2bits=fault
     intel-v4,sticky=32+33+55,debugctl=ignore
-    intel-v5,smi=1000:500 amd-v2,smi=300:1000,smi3
+    intel-v5,condchg,ref=5,refrate,tsc=200000 amd-v2,nofence
+    intel-v5,smi=1000:500 amd-v2,smi=300:1000,smi3 intel-v4,nmi=100
 );
 
 # What the named machines are made of.
@@ -176,7 +177,7 @@ my @machines = (
     # SMIs come between whatever else is counted.
     ['the first counters are left out', "PMU=zen4,dead=0+1+3 TESTS='hal_*,profile_counters*'", 0],
     (map { ["quirks: $_", "PMU=$_ SMP=2 TESTS="
-             . (/smi/ ? 'vpmu_quirks.smi' : 'vpmu_quirks\*,measured.traps'), 0,
+             . (/(smi|nmi)/ ? "vpmu_quirks.$1" : 'vpmu_quirks\*,measured.traps'), 0,
             shown($_)] } @quirks),
     ['SMIs while exits are measured',
      'PMU=amd-zen5,exitcost=527,smi=881:3365 SMP=2 TESTS=measured.exits', 0],

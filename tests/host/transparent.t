@@ -69,11 +69,12 @@ like($said, qr/^> .*\n(?:.*\n)*# FAIL transparent: \d+ lines of \d+ differ/m, '.
 # Every MSR of 0 to 3000h, 40000000h to 40000200h and c0000081h to c0012000h, read, written with
 # 5555000012345679h, read again: those that do not answer as on plain QEMU are the PMU's registers,
 # by the model (first, last, value, what a write does, value then; gp: #GP), those of other PMUs and
-# of SVM, which fault, and those that AMD-V's map of MSRs does not have: they fault, as on a
-# processor; plain QEMU reads 0.
+# of SVM, which fault, AMD's register that makes LFENCE wait, and those that AMD-V's map of MSRs
+# does not have: they fault, as on a processor; plain QEMU reads 0.
 my @outside = ('2000 3000 gp gp', '40000000 40000200 gp gp');
-my @others = ('c0010230 c001023b gp gp', 'c0010240 c0010247 gp gp', 'c0010280 c0010280 gp gp',
-              'c0010300 c001031f gp gp', 'c0012000 c0012000 gp gp');
+my @before_last = ('c0010230 c001023b gp gp', 'c0010240 c0010247 gp gp', 'c0010280 c0010280 gp gp',
+                   'c0010300 c001031f gp gp');
+my $last = 'c0012000 c0012000 gp gp';
 my @svm = ('c0010114 c0010114 gp gp', 'c0010117 c0010117 gp gp');
 my %registers = (
     'intel-v5' => [
@@ -82,7 +83,8 @@ my %registers = (
         '329 329 gp gp', '345 345 2000 gp 2000', '38d 38e 0 gp 0', '38f 38f ff gp ff',
         '390 392 0 gp 0', '3f1 3f2 gp gp', '4c1 4c8 0 gp 0', '4c9 4cc gp gp', '600 600 gp gp',
         '1900 19ff gp gp', @outside, 'c00000e7 c00000e9 gp gp', 'c0000300 c0000303 gp gp',
-        'c0002000 c0010007 gp gp', @svm, 'c0010200 c001020f gp gp', @others
+        'c0002000 c0010007 gp gp', @svm, 'c0010200 c001020f gp gp', @before_last,
+        'c0011029 c0011029 gp gp', $last
     ],
     'amd-v2' => [
         'c1 cc gp gp', 'e7 e8 gp gp', '186 191 gp gp', '1a0 1a0 gp gp', '1d9 1d9 0 gp 0',
@@ -93,7 +95,7 @@ my %registers = (
         (map { my ($s, $c) = (0xc0010200 + 2 * $_, 0xc0010201 + 2 * $_);
                sprintf('%x %x 0 ok 12145679', $s, $s), sprintf('%x %x 0 ok 12345679', $c, $c) }
          0 .. 5),
-        'c001020c c001020f gp gp', @others
+        'c001020c c001020f gp gp', @before_last, 'c0011029 c0011029 0 ok 5555000012345679', $last
     ],
 );
 

@@ -236,6 +236,20 @@ VPMU_TEST(vpmu_quirks, ignoremsrs,
 }
 
 /* Not in the laboratory, which takes all CPUs for alike. */
+VPMU_TEST(vpmu_quirks, nofence,
+          "the bit that makes AMD's LFENCE wait can be set unless the quirk says that it cannot")
+{
+    enum { DE_CFG = 0xc0011029 };
+    uint64_t before = 0, now = 0;
+    if (lab_is_intel())
+        SKIP(ABSENT);
+    CHECK_EQ(rdmsr_fault(DE_CFG, &before), 0);
+    CHECK_EQ(wrmsr_fault(DE_CFG, before | 2), 0);
+    CHECK_EQ(rdmsr_fault(DE_CFG, &now), 0);
+    CHECK_EQ(now >> 1 & 1, !vpmu_quirk("nofence"));
+    CHECK_EQ(wrmsr_fault(DE_CFG, before), 0);
+}
+
 TEST(vpmu_quirks, hybrid,
      "CPUs with odd numbers are small cores where the quirk says so, with fewer counters")
 {

@@ -3,7 +3,9 @@
  * at all if it is off. What several quirks add is added up here too. */
 #include "kernel/base/cpu.h"
 #include "hal/smp.h"
+#include "kernel/base/bits.h"
 #include "kernel/base/irql.h"
+#include "kernel/base/x86.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 #include "tests/harness/counting.h"
@@ -39,6 +41,53 @@ VPMU_TEST(vpmu_quirks, ref, "a tick of event 3C/01 has as many cycles as the qui
     CHECK_BECAUSE(added_by(pmu_select(pmu_here(), PMU_BUS_CYCLES, PMU_KERNEL), lab_loop,
                            10 * ITERATIONS),
                   want - 1, want + 2, "a tick more or less at either end");
+}
+
+VPMU_TEST(vpmu_quirks, refrate,
+          "fixed counter 2 counts a tick each ref= cycles where the quirk says so, else each cycle")
+{
+    const uint64_t fixed2 = PMU_FIX(2), ipc = vpmu_quirk("ipc"), ref = vpmu_quirk("ref");
+    if (!lab_is_intel() || !(pmu_here()->reported & fixed2))
+        SKIP("not a register of this vendor's PMU");
+    uint64_t select = pmu_select(pmu_here(), PMU_REF_CYCLES, PMU_KERNEL);
+    uint64_t cycles = 2 * 10 * ITERATIONS / (ipc ? ipc : 1);
+    uint64_t want = vpmu_quirk("refrate") && ref ? cycles / ref : cycles;
+    unsigned ctr = bit_lowest(fixed2);
+    CHECK_BECAUSE(lab_count(ctr, select, 0, lab_loop, 20 * ITERATIONS) -
+                      lab_count(ctr, select, 0, lab_loop, 10 * ITERATIONS),
+                  want - 1, want + 2, "a tick more or less at either end");
+}
+
+/* Instructions from a plain RDPMC to the next one, which LFENCE makes exact: at most, at least. */
+static void look_at_once(unsigned ctr, uint64_t *most, uint64_t *least)
+{
+    uint32_t index = pmu_rdpmc_index(ctr);
+    *most = 0, *least = UINT64_MAX;
+    for (unsigned i = 0; i < 100; i++) {
+        lab_loop(100);
+        uint64_t plain = rdpmc(index), added = rdpmc_exact(index) - plain;
+        *most = added > *most ? added : *most;
+        *least = added < *least ? added : *least;
+    }
+}
+
+VPMU_TEST(vpmu_quirks, early,
+          "RDPMC lacks at most as many instructions as the quirk says, some of 100 lack some, and "
+          "without the quirk none")
+{
+    unsigned ctr = vpmu_counter();
+    uint64_t early = vpmu_quirk("early"), exact, same, most, least;
+    pmu_program(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL), 0);
+    pmu_start(PMU_BIT(ctr));
+    vpmu_set_early(0);
+    look_at_once(ctr, &exact, &same);
+    vpmu_set_early((uint32_t)early);
+    look_at_once(ctr, &most, &least);
+    pmu_stop(PMU_BIT(ctr));
+    CHECK_EQ(exact, same);
+    CHECK(least >= exact);
+    CHECK(most <= exact + early);
+    CHECK_EQ(most > exact, early != 0);
 }
 
 /* CPUID exits: each iteration has five instructions, one of them a branch. */

@@ -84,6 +84,20 @@ VPMU_TEST(vpmu_quirks, twice, "an overflow gives two PMIs where the quirk says s
     lab_release();
 }
 
+VPMU_TEST(vpmu_quirks, condchg,
+          "a PMI sets bit 63 of the overflow status where the quirk says so, else not")
+{
+    if (!lab_is_intel())
+        SKIP("not a register of this vendor's PMU");
+    if (!pmu_here()->msr.global_status)
+        SKIP(NO_STATUS);
+    lab_catch();
+    overflow_once(1000);
+    CHECK_EQ(lab_caught.pmis, pmis_of_one());
+    CHECK_EQ(lab_caught.status >> 63, vpmu_quirk("condchg"));
+    lab_release();
+}
+
 VPMU_TEST(vpmu_quirks, lvtmask,
           "a PMI masks its LVT entry as the quirk says, else as the vendor does")
 {
