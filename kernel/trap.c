@@ -147,7 +147,7 @@ static void tell_stray_nmis(void)
 {
     static bool told;
     const struct cpu *cpu = cpu_current();
-    if (cpu->stray_nmis && !__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+    if (cpu->stray_nmis && !print_ended() && !__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
         print("# CPU %u: an NMI that nobody claims\n", cpu->number);
 }
 

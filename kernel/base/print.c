@@ -12,6 +12,7 @@ static char last = '\n'; /* L: print_lock; atomic to read */
 
 static uint32_t crc;          /* L: print_lock; CRC-32 of all bytes since print_begin */
 static uint64_t crc_bytes;    /* L: print_lock */
+static bool ended;            /* atomic: print_end was called */
 static uint64_t since, ticks; /* L: print_lock; ticks atomic */
 
 static const struct console *consoles[CONSOLES_MAX]; /* written at boot */
@@ -109,6 +110,9 @@ void print_begin(void)
     crc = 0;
     crc_bytes = 0;
 }
+
+void print_end(void) { __atomic_store_n(&ended, true, __ATOMIC_RELAXED); }
+bool print_ended(void) { return __atomic_load_n(&ended, __ATOMIC_RELAXED); }
 
 uint32_t print_checksum(uint64_t *bytes)
 {

@@ -31,6 +31,9 @@ __attribute__((format(printf, 1, 2))) void print_status(const char *format, ...)
  * (CRC-32). */
 void print_begin(void);
 uint32_t print_checksum(uint64_t *bytes);
+/* From here on only the verdict follows: what could be printed at any time asks print_ended. */
+void print_end(void);
+bool print_ended(void);
 
 /* Where text appears. All are called under print's lock; NULL: the console does not do that. */
 struct console {

@@ -207,6 +207,7 @@ static unsigned conclude_run(void)
         print_to(verdict, sizeof verdict, "# PASS %u tests", sum.passed);
     }
     uint64_t bytes;
+    print_end();
     uint32_t crc = print_checksum(&bytes);
     print("%s [%lu bytes, crc32 %08x]\n", verdict, bytes, crc);
     summary_show(&sum, verdict, bytes, crc);
