@@ -41,9 +41,8 @@ my @quirks = map { /^([\w-]+)(.*?)\t.*\t\w+, ([A-Z]+), ([A-Z]+), (\w+), (\w+),/
     # an instruction of a stepped machine takes as long as a thousand
     grep { !/^step\t/ } `tests/names QUIRK`;
 # A folder of its own: other tests run beside this one, and each run leaves its log.
-my $image = ($ENV{BUILD} // 'build') . '/ntpmu.bin';
-$ENV{BUILD} = ($ENV{BUILD} // 'build') . '/quirks';
-system "mkdir -p $ENV{BUILD} && cp $image $ENV{BUILD}";
+system "mkdir -p $build/quirks && cp $build/ntpmu.bin $build/quirks";
+$ENV{BUILD} = "$build/quirks";
 my @groups = do { my %seen; grep { $_ =~ $asks_the_pmu && !$seen{$_}++ }
                   map { /^(\w+)\./ } `LIST=1 PMU=intel-v5 tests/run` };
 
