@@ -143,11 +143,12 @@ static void call_if(void (*const *hook)(void))
 }
 
 /* Said once, and not in the NMI. */
-static void tell_stray_nmis(void)
+static void report_stray_nmis(void)
 {
-    static bool told;
+    static bool reported;
     const struct cpu *cpu = cpu_current();
-    if (cpu->stray_nmis && !print_ended() && !__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+    if (cpu->stray_nmis && !print_ended() &&
+        !__atomic_exchange_n(&reported, true, __ATOMIC_RELAXED))
         print("# CPU %u: an NMI that nobody claims\n", cpu->number);
 }
 
@@ -163,7 +164,7 @@ static inline __attribute__((always_inline)) void interrupt(struct trap_frame *f
             hal_profile_tick(frame);
             timer_tick();
             shared_data_tick();
-            tell_stray_nmis();
+            report_stray_nmis();
             sched_tick();
             break;
         case VECTOR_CALL: smp_call_interrupt(); break;
