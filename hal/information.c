@@ -71,9 +71,7 @@ static NTSTATUS query_list(ULONG size, PVOID buffer, PULONG returned)
 static ETW_PMC_COUNTER_OWNER owner_of_counter(unsigned ctr, unsigned cpu)
 {
     ETW_PMC_COUNTER_OWNER owner = { .OwnerType = EtwPmcOwnerFree };
-    KPROFILE_SOURCE source = hal_profile_source(ctr, cpu);
-    if (source == ProfileTime)
-        source = hal_pmc_source(ctr, cpu);
+    KPROFILE_SOURCE source = hal_counter_source(ctr, cpu);
     owner.OwnerTag = hal_counter_owner_tag(ctr, cpu);
     owner.ProfileSource = (ULONG)source;
     if (hal_counter_owner_name(ctr, cpu))

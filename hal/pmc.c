@@ -137,11 +137,11 @@ void hal_pmc_release_all(void)
         }
 }
 
-KPROFILE_SOURCE hal_pmc_source(unsigned ctr, unsigned cpu)
+KPROFILE_SOURCE hal_counter_source(unsigned ctr, unsigned cpu)
 {
-    ULONG source = ProfileTime;
+    ULONG source = hal_profile_source(ctr, cpu);
     KIRQL irql = lock_acquire(&sets_lock);
-    for (const struct _HAL_PMC_COUNTERS *set = sets; set < sets + HAL_OWNERS_MAX; set++)
+    for (const struct _HAL_PMC_COUNTERS *set = sets; set < sets_end; set++)
         for (ULONG i = 0; set->used && set->processor == cpu && i < set->count; i++)
             if (set->counters[i].ctr == ctr)
                 source = set->counters[i].source;

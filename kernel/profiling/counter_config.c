@@ -3,6 +3,8 @@
 #include "kernel/profiling/counter_config.h"
 #include "hal/hal.h"
 #include "hal/smp.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/string.h"
@@ -31,6 +33,16 @@ static NTSTATUS check_array(PHARDWARE_COUNTER array, ULONG count, struct counter
     return STATUS_SUCCESS;
 }
 
+/* Whether a profile object or a trace session has the counter, on any processor. */
+static bool is_sampled(ULONG64 index)
+{
+    unsigned ctr = bit_lowest(hal_counter_bit(index));
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        if (hal_counter_source(ctr, cpu) != ProfileTime)
+            return true;
+    return false;
+}
+
 /* L: config_lock */
 static bool may_set(const struct process *owner, ULONG count)
 {
@@ -46,6 +58,9 @@ NTSTATUS counter_config_set(const struct process *owner, PHARDWARE_COUNTER array
     NTSTATUS status = check_array(array, count, elements, &uneven);
     if (!NT_SUCCESS(status))
         return status;
+    for (ULONG i = 0; i < count; i++)
+        if (is_sampled(array[i].Index))
+            return STATUS_WMI_ALREADY_ENABLED;
     KIRQL irql = lock_acquire(&config_lock);
     bool in_use = users > 0;
     if (may_set(owner, count)) {
@@ -81,8 +96,9 @@ void counter_config_end(const struct process *owner)
 /* Replaces the list of counters that every thread's profiling samples, on all processors. Index is
  * the RDPMC selector. STATUS_INVALID_PARAMETER: Count > MAX_HW_COUNTERS (the array is not read);
  * our choice: NULL array, Type, Reserved, or an Index that some processor has no counter for.
- * STATUS_NOT_IMPLEMENTED: no counters here. STATUS_WMI_ALREADY_ENABLED: a thread has hardware
- * counters enabled; our choice: for any array. Count 0 always succeeds and ends their
+ * STATUS_NOT_IMPLEMENTED: no counters here. STATUS_WMI_ALREADY_ENABLED: a profile object or a trace
+ * session has one of the counters, on any processor (a driver may have allocated it); a thread has
+ * hardware counters enabled; our choice: for any array. Count 0 always succeeds and ends their
  * sampling. IRQL <= APC_LEVEL. Documented, except where marked.
  * NT: Windows 10 was seen to refuse the change of a non-empty list even while nobody profiles, and
  * to check no element. */

@@ -20,7 +20,8 @@ bool counter_config_leave(void);
 unsigned counter_config_users(void);
 
 /* Sets the configuration for a process, NULL: a driver. STATUS_WMI_ALREADY_ENABLED: a thread has
- * hardware counters enabled, or the configuration is not the process's. */
+ * hardware counters enabled, a profile object or trace session has one of these, or the
+ * configuration is not the process's. */
 NTSTATUS counter_config_set(const struct process *owner, PHARDWARE_COUNTER array, ULONG count);
 /* Empties the configuration of this process, even if threads use it. */
 void counter_config_end(const struct process *owner);

@@ -138,7 +138,7 @@ SET_TEST(every_counter,
         ETW_PMC_COUNTER_OWNER owner = owner_of(cpu, nth);
         bool taken = rest & -rest & counters;
         CHECK_EQ(owner.OwnerType, taken ? EtwPmcOwnerTaggedWithSource : EtwPmcOwnerFree);
-        CHECK_EQ(owner.ProfileSource, hal_pmc_source((unsigned)__builtin_ctzll(rest), cpu));
+        CHECK_EQ(owner.ProfileSource, hal_counter_source((unsigned)__builtin_ctzll(rest), cpu));
         CHECK(!taken || owner.ProfileSource != 0);
     }
     HalFreePmcCounterSet(set);
@@ -150,7 +150,7 @@ SET_TEST(every_counter,
 static unsigned counter_of(unsigned cpu)
 {
     for (uint64_t rest = pmu_of(cpu)->counters; rest; rest &= rest - 1)
-        if (hal_pmc_source((unsigned)__builtin_ctzll(rest), cpu) == SOURCE)
+        if (hal_counter_source((unsigned)__builtin_ctzll(rest), cpu) == SOURCE)
             return (unsigned)__builtin_ctzll(rest);
     CHECK(false);
     return 0;

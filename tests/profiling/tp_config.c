@@ -5,15 +5,10 @@
  *
  * Source: ntddk.h and its pages; what they leave open is as in TP-01 to TP-32 of tests/contract.md.
  */
-#include "hal/hal.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
-#include "kernel/base/string.h"
 #include "kernel/ke/thread_profiling.h"
 #include "kernel/profiling/counter_config.h"
 #include "tests/harness/kinds.h"
-#include "tests/harness/test.h"
+#include "tests/harness/profile.h"
 #include "tests/harness/tp_layout.h"
 
 #define FILL 0xa5
@@ -329,17 +324,57 @@ TEST(tp_config, irql, "both routines work at APC_LEVEL as at PASSIVE_LEVEL, on e
     test_run_anywhere();
 }
 
-TEST(tp_config, unowned, "a configuration does not depend on the ownership of counters")
+TEST(tp_config, allocated, "counters may be configured that a driver owns, or nobody")
 {
     SKIP_WITHOUT_PMU();
     PHYSICAL_COUNTER_RESOURCE_LIST list = { .Count = 1 };
-    HARDWARE_COUNTER others = element(1), none_owns = element(0);
+    HARDWARE_COUNTER owned = element(1), none_owns = element(0);
     HANDLE handle = NULL;
     list.Descriptors[0].u.CounterIndex = nth_counter(1);
     CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, &list, &handle), STATUS_SUCCESS);
     CHECK_STATUS(set_one(none_owns), STATUS_SUCCESS);
-    CHECK_STATUS(set_one(others), STATUS_SUCCESS);
+    CHECK_STATUS(set_one(owned), STATUS_SUCCESS);
     CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
-    configured(&others, 1);
+    configured(&owned, 1);
+    empty();
+}
+
+/* The counter that this took since is refused at each place of a list; the list before it stays. */
+static void refused_owned(uint64_t available)
+{
+    uint64_t taken = available & ~hal_counters_available(cpu_all());
+    REQUIRE(taken != 0 && bit_count(available) > 1);
+    const HARDWARE_COUNTER bad = { PMCCounter, 0, pmu_rdpmc_index(bit_lowest(taken)) };
+    const HARDWARE_COUNTER good = { PMCCounter, 0,
+                                    pmu_rdpmc_index(bit_lowest(available & ~taken)) };
+    HARDWARE_COUNTER first[] = { bad, good }, last[] = { good, good, bad };
+    CHECK_STATUS(set_one(good), STATUS_SUCCESS);
+    CHECK_STATUS(set_one(bad), STATUS_WMI_ALREADY_ENABLED);
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(first, 2), STATUS_WMI_ALREADY_ENABLED);
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(last, 3), STATUS_WMI_ALREADY_ENABLED);
+    CHECK_STATUS(KeSetHardwareCounterConfiguration(first, MAX_HW_COUNTERS + 1),
+                 STATUS_INVALID_PARAMETER);
+    configured(&good, 1);
+    empty();
+}
+
+TEST(tp_config, sampled,
+     "a counter that a profile source or a counter set has on any CPU is refused [TP-19]")
+{
+    SKIP_WITHOUT_SOURCE();
+    KPROFILE_SOURCE source = SOURCE;
+    PMC_HANDLE set = NULL;
+    const unsigned cpu = cpu_count - 1;
+    const uint64_t available = hal_counters_available(cpu_all());
+    REQUIRE_STATUS(hal_profile_reserve(source, cpu_set_one(cpu)), STATUS_SUCCESS);
+    hal_profile_start(source, cpu_set_one(cpu));
+    refused_owned(available);
+    hal_profile_stop(source, cpu_set_one(cpu));
+    REQUIRE_STATUS(HalAllocatePmcCounterSet(cpu, &source, 1, &set), STATUS_SUCCESS);
+    refused_owned(available);
+    HalFreePmcCounterSet(set);
+    for_each_bit(ctr, available)
+        CHECK_STATUS(set_one((HARDWARE_COUNTER){ PMCCounter, 0, pmu_rdpmc_index((unsigned)ctr) }),
+                     STATUS_SUCCESS);
     empty();
 }
