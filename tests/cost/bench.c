@@ -2,16 +2,11 @@
 /* Measuring snippets: a trial of each half, then rounds of runs, as many events at a time as there
  * are counters. */
 #include "tests/cost/bench.h"
-#include "hal/clock.h"
-#include "hal/hal.h"
 #include "hal/hypervisor.h"
-#include "kernel/base/bits.h"
 #include "kernel/base/exit.h"
 #include "kernel/base/print.h"
-#include "kernel/base/string.h"
 #include "kernel/image.h"
-#include "pmu/pmu.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 
 #define OUR_PMU "our virtual PMU"
 #define TRIAL_MS 100u /* and a microsecond for each copy */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Which events a snippet is measured by, and which counters count them. */
 #include "kernel/base/print.h"
-#include "kernel/base/string.h"
-#include "pmu/pmu.h"
 #include "tests/cost/bench.h"
+#include "tests/harness/kernel.h"
 
 static const char *const names[PMU_EVENT_COUNT] = {
     [PMU_CYCLES] = "cycles",

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* A snippet's module: whether it is sound, its page tables, and what an address in it means. */
 #include "kernel/base/print.h"
-#include "kernel/base/string.h"
 #include "kernel/image.h"
-#include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
 #include "tests/cost/bench.h"
+#include "tests/harness/kernel.h"
 
 bool bench_is(const struct image *image)
 {

@@ -2,17 +2,13 @@
 /* One run of a snippet: page tables, gates and registers of its own, and back again whatever it
  * does. */
 #include "hal/apic.h"
-#include "hal/hal.h"
 #include "kernel/base/boot_info.h"
-#include "kernel/base/cpu.h"
 #include "kernel/base/msr.h"
-#include "kernel/base/string.h"
 #include "kernel/base/vectors.h"
-#include "kernel/base/x86.h"
 #include "kernel/ke/fpu.h"
 #include "kernel/mm/vm.h"
-#include "pmu/pmu.h"
 #include "tests/cost/bench.h"
+#include "tests/harness/kernel.h"
 
 #define FAULT_STACK 2 /* IST: the double fault's; no handler here can fault */
 #define TIMER_ONLY 12 /* CR8: the timer comes through */

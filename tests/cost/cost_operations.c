@@ -2,17 +2,11 @@
 /* The cost of operations that no other test measures: counters allocated and freed, a system call,
  * an interrupt, an IPI. */
 #include "hal/apic.h"
-#include "hal/hal.h"
-#include "hal/smp.h"
-#include "kernel/base/irql.h"
-#include "kernel/base/string.h"
 #include "kernel/base/vectors.h"
-#include "kernel/base/x86.h"
 #include "kernel/ke/isolate.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
 #include "tests/harness/cost.h"
 #include "tests/harness/counting.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/user.h"
 
 extern void user_cost_call(uint64_t cycles);

@@ -3,9 +3,7 @@
 #include "hal/acpi.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/layout.h"
-#include "kernel/base/string.h"
-#include "kernel/mm/phys.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 
 #define HEADER 44 /* of a MADT */
 #define SIZE 4096

@@ -3,11 +3,9 @@
 #include "kernel/base/boot_info.h"
 #include "boot/loader.h"
 #include "boot/multiboot.h"
-#include "kernel/base/bits.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/print.h"
-#include "kernel/base/string.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 
 #define ROOM 8192
 

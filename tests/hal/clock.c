@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The clock: which of many readings is taken, what is made of counters that lie, stand still or are
  * disturbed, and whether the rates of this machine are right by every counter that it has. */
-#include "hal/clock.h"
 #include "hal/apic.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
-#include "kernel/base/x86.h"
-#include "kernel/ke/sched.h"
-#include "hal/smp.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/watchdog.h"
 
 #define MHZ UINT64_C(1000000)

@@ -5,15 +5,8 @@
  *
  * Source: ntddk.h and its pages; what they leave open is as in the HC lines of tests/contract.md.
  */
-#include "hal/hal.h"
-#include "hal/smp.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
-#include "kernel/base/string.h"
-#include "pmu/pmu.h"
 #include "tests/harness/counter_list.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 
 static void no_handler(ULONGLONG bits, HANDLE handle) { (void)bits, (void)handle; }
 

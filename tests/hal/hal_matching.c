@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which counter gets which source, where one that few counters can count comes last. */
 #include "hal/source.h"
-#include "hal/hal.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/cpu.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 
 static uint64_t counters_of_source(unsigned cpu, unsigned source)
 {

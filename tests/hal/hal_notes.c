@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What NMIs of counters note for the interrupt that delivers it later. */
-#include "hal/hal.h"
 #include "hal/source.h"
-#include "kernel/base/irql.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/test.h"
 
 #define KEPT 64u
 #define OVERFLOWS (KEPT + 2)

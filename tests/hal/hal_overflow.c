@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The overflow of an owned counter, and that a free leaves no counter programmed. The overflow
  * is caused inside an IPI, with interrupts off, so that its interrupt follows immediately. */
-#include "hal/hal.h"
-#include "hal/smp.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
 #include "kernel/base/kasan.h"
-#include "kernel/base/x86.h"
 #include "kernel/trap.h"
 #include "tests/harness/kinds.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/test.h"
 #include "tests/harness/vpmu.h"
 
 #define PERIOD (KASAN_ON ? 20000u : 1000u) /* a handler is shorter */

@@ -3,14 +3,8 @@
  *
  * Source: ET-54 to ET-57 of tests/contract.md. No page documents these routines; the statuses are
  * our choice. */
-#include "hal/hal.h"
-#include "hal/smp.h"
 #include "hal/source.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
 #include "kernel/base/kasan.h"
-#include "kernel/base/string.h"
-#include "kernel/base/x86.h"
 #include "tests/harness/cost.h"
 #include "tests/harness/counter_list.h"
 #include "tests/harness/lab.h"

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests for counters at random, against the simplest model of ownership. */
-#include "hal/hal.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/cpu.h"
 #include "tests/harness/counter_list.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 
 struct held {
     HANDLE handle;

@@ -5,13 +5,9 @@
  *
  * Source: ntddk.h and its pages; what they leave open is as in the HC lines of tests/contract.md.
  */
-#include "hal/hal.h"
 #include "hal/source.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/cpu.h"
-#include "pmu/pmu.h"
 #include "tests/harness/counter_list.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 
 static void no_handler(ULONGLONG OverflowBits, HANDLE OwningHandle)
 {

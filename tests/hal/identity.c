@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The names of machine and hypervisor: from invented tables and answers of CPUID, good ones and
  * garbage. */
-#include "kernel/base/cpu.h"
 #include "hal/hypervisor.h"
 #include "hal/smbios.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/string.h"
-#include "kernel/base/x86.h"
-#include "kernel/mm/phys.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 
 /* --- SMBIOS --- */
 

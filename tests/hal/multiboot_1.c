@@ -3,9 +3,7 @@
 #include "boot/loader.h"
 #include "boot/multiboot.h"
 #include "kernel/base/layout.h"
-#include "kernel/base/string.h"
-#include "kernel/mm/phys.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 
 static struct boot_info info;
 static struct mb1_info mb1;

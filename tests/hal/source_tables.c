@@ -4,10 +4,8 @@
  *
  * Source: the KP lines of tests/contract.md. */
 #include "kernel/base/crc32.h"
-#include "hal/smp.h"
 #include "hal/source.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/x86.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/profile.h"
 
 #define BOTH_RINGS (PMU_USER | PMU_KERNEL)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/harness/choose.h"
 #include "kernel/base/print.h"
-#include "kernel/base/string.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 
 #define SELF "selfcheck" /* groups that begin so fail on purpose */
 

@@ -2,12 +2,9 @@
 /* The driver's part of thread profiling: allocating, programming and configuring counters, as
  * the API requires of a driver. */
 #include "tests/harness/counting.h"
-#include "hal/hal.h"
-#include "hal/smp.h"
-#include "kernel/base/irql.h"
 #include "kernel/ke/thread_profiling.h"
 #include "kernel/profiling/counter_config.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/kinds.h"
 
 /* A PHYSICAL_COUNTER_RESOURCE_LIST with room for more than one descriptor. */

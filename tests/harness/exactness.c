@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/harness/exactness.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
-#include "pmu/pmu.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/kinds.h"
 #include "tests/harness/user.h"
 

@@ -3,11 +3,8 @@
  * instructions are known, and interrupt handlers of its own. Bodies run on every CPU in turn, at
  * IPI_LEVEL: only the PMU's vector, NMIs and exceptions come through. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
-#include "kernel/base/x86.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/kinds.h"
-#include "tests/harness/test.h"
 
 struct process;
 struct thread;

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Sources: Linux Documentation/virt/kvm/x86/cpuid.rst and, for what ignore_msrs does,
  * kernel-parameters.txt. */
+#include "tests/harness/kernel.h"
 #include "tests/harness/rules.h"
-#include "hal/clock.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/string.h"
-#include "kernel/base/x86.h"
-#include "pmu/pmu.h"
-#include "tests/harness/test.h"
 #include "tests/harness/vpmu.h"
 
 #define FIRST 0x40000000u

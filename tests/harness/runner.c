@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The runner: the tests chosen, each in a watched thread of its own, and TAP 13. */
-#include "hal/clock.h"
-#include "hal/hal.h"
-#include "hal/smp.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/exit.h"
-#include "kernel/base/irql.h"
 #include "kernel/base/kcsan.h"
 #include "kernel/base/print.h"
 #include "kernel/image.h"
 #include "kernel/init/init.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
-#include "pmu/pmu.h"
 #include "tests/cost/bench.h"
 #include "tests/harness/checks.h"
 #include "tests/harness/choose.h"

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of the runner, on both sides: most fail on purpose, so they run only when asked for by
  * name. */
-#include "hal/clock.h"
 #include "kernel/base/assert.h"
-#include "kernel/base/irql.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/lock.h"
-#include "kernel/base/x86.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 
 TEST(selfcheck, pass, "passes") { CHECK(true); }
 TEST(selfcheck, fail, "fails") { CHECK_EQ(1 + 1, 3); }

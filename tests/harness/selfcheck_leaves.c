@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests that fail, or are ended, and leave something behind; and after each one that wants
  * everything to be there again. One broken thing must be one failure. */
-#include "hal/clock.h"
-#include "hal/hal.h"
-#include "hal/smp.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
 #include "kernel/ke/dispatcher.h"
 #include "kernel/ke/etw_session.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
-#include "kernel/mm/phys.h"
 #include "kernel/profiling/counter_config.h"
 #include "kernel/profiling/profile.h"
-#include "pmu/pmu.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/etw_session.h"
 #include "tests/harness/lab.h"

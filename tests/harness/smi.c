@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* By MSR_SMI_COUNT, of Intel processors since Nehalem. Where it is 0 on all CPUs after start, an
  * emulator has it for show, and it is not read again. */
+#include "tests/harness/kernel.h"
 #include "tests/harness/smi.h"
-#include "hal/smp.h"
-#include "kernel/base/cpu.h"
 #include "kernel/base/print.h"
-#include "kernel/base/x86.h"
 
 #define MSR_SMI_COUNT 0x34u
 

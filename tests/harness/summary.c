@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* What a person at the screen sees: progress in the bottom line, and at the end one page that
  * stays. */
+#include "tests/harness/kernel.h"
 #include "tests/harness/summary.h"
-#include "hal/clock.h"
-#include "hal/hal.h"
-#include "kernel/base/bits.h"
 #include "kernel/base/boot_info.h"
-#include "kernel/base/cpu.h"
 #include "kernel/base/print.h"
-#include "kernel/base/string.h"
-#include "kernel/base/x86.h"
 #include "kernel/console/screen.h"
-#include "kernel/ke/sched.h"
-#include "kernel/mm/phys.h"
-#include "pmu/pmu.h"
 #include "tests/harness/qr.h"
 
 #define KEPT_MAX 12

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What the checks want of ring 0, and what only ring 0 may ask. */
-#include "tests/harness/test.h"
-#include "hal/hal.h"
 #include "kernel/base/boot_info.h"
-#include "kernel/base/cpu.h"
 #include "kernel/base/print.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
 #include "tests/harness/checks.h"
+#include "tests/harness/kernel.h"
 
 static struct test_report report;
 

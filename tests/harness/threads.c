@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "tests/harness/kernel.h"
 #include "tests/harness/threads.h"
-#include "hal/clock.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/x86.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
-#include "tests/harness/test.h"
 
 #define LATE 60 /* ticks: one by its granularity, more where each instruction is a step */
 #define PATIENCE_NS 2000000000u /* in ticks, which do not come while a host runs others */

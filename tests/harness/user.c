@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs functions in ring 3 for the tests, and fetches what their checks found. */
+#include "tests/harness/kernel.h"
 #include "tests/harness/user.h"
-#include "hal/smp.h"
 #include "kernel/base/assert.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/string.h"
 #include "kernel/image.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
-#include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
 #include "kernel/program.h"
 #include "tests/harness/checks.h"

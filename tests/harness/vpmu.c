@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the virtual PMU tells of itself, read by ring 0. */
+#include "tests/harness/kernel.h"
 #include "tests/harness/vpmu.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/string.h"
-#include "kernel/base/x86.h"
-#include "pmu/pmu.h"
 
 #define HYPERVISORS 0x40000000u
 #define STRIDE 0x100u

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include "tests/harness/kernel.h"
 #include "tests/harness/watchdog.h"
-#include "hal/clock.h"
-#include "kernel/base/cpu.h"
 #include "kernel/base/print.h"
-#include "kernel/base/x86.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
-#include "tests/harness/test.h"
 
 /* Of a test, unless the machine is slow. */
 #define LIMIT_NS (SANITIZED ? UINT64_C(30000000000) : UINT64_C(2000000000))

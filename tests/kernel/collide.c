@@ -2,15 +2,11 @@
 /* Processors that do the same at the same moment: for a machine whose CPUs run at once
  * (ICOUNT=off), where they collide in the middle of what takes a few instructions. Threads begin
  * together, each on a processor of its own. */
-#include "hal/clock.h"
-#include "kernel/base/cpu.h"
 #include "kernel/ke/process.h"
-#include "kernel/ke/sched.h"
 #include "kernel/ke/synchronization.h"
-#include "kernel/ke/thread.h"
-#include "kernel/mm/phys.h"
 #include "kernel/services.h"
 #include "tests/harness/etw.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/profile.h"
 #include "tests/ring3/exact.h"
 #include "tests/harness/threads.h"

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Events, semaphores, mutants and waits, from ring 0; what ring 3 adds is in tests/ring3. */
 #include "kernel/ke/dispatcher.h"
-#include "hal/clock.h"
-#include "kernel/base/bits.h"
 #include "kernel/base/list.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/threads.h"
 
 #define WAITERS 4

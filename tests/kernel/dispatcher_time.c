@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Waits: how long they last, at which IRQL what happens, and processors that collide. */
-#include "hal/clock.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
-#include "kernel/base/string.h"
 #include "kernel/ke/dispatcher.h"
 #include "kernel/ke/mutex.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
 #include "kernel/nt/nt_time.h"
 #include "kernel/trap.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/threads.h"
 
 #define TEAM 8

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The ways into ring 0: which flags of ring 3 come along. Ring 3's half: ring3/entry.c. */
-#include "kernel/base/cpu.h"
-#include "hal/smp.h"
 #include "kernel/base/msr.h"
-#include "kernel/base/x86.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
-#include "tests/harness/test.h"
 #include "tests/harness/user.h"
 
 #define FLAG_DF (1u << 10)

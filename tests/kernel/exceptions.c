@@ -3,10 +3,8 @@
  * ring 0 to see. The statuses are those of Windows' exception records. The code that dies:
  * tests/ring3/exceptions.h. */
 #include "kernel/nt/nt_context.h"
+#include "tests/harness/kernel.h"
 #include "tests/ring3/exceptions.h"
-#include "hal/smp.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
 #include "tests/harness/peek.h"
 
 struct row {

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* XSAVE from ring 0; what ring 3 has of it: ring3/fpu.c. */
 #include "kernel/ke/fpu.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/string.h"
-#include "kernel/base/x86.h"
 #include "kernel/nt/nt_context.h"
+#include "tests/harness/kernel.h"
 #include "tests/ring3/fpu.h"
-#include "tests/harness/test.h"
 #include "tests/harness/user.h"
 
 static uint8_t area[FPU_AREA_MAX] __attribute__((aligned(64)));

@@ -2,10 +2,8 @@
 /* That a build with KASAN=1 notices what it is for: each kind of wrong access, planted, at its
  * address. */
 #include "kernel/base/kasan.h"
-#include "kernel/base/string.h"
 #include "kernel/driver/pool.h"
-#include "kernel/mm/phys.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 
 static char global[10];
 static volatile char sink;

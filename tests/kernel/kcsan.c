@@ -2,11 +2,9 @@
 /* That a build with KCSAN=1 notices what it is for: each kind of race, planted, with both places;
  * and that what looks like one is none. It needs CPUs that run at once (ICOUNT=off). */
 #include "kernel/base/kcsan.h"
-#include "kernel/base/cpu.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/panic.h"
-#include "kernel/base/string.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/threads.h"
 
 #define ITERATIONS 20000000u    /* at most; the first few thousand find it */

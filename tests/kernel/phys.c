@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Physical pages: which of a region are RAM, and what an allocation holds. */
-#include "kernel/mm/phys.h"
 #include "kernel/base/boot_info.h"
-#include "kernel/base/string.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 
 #define PAGES 4u
 #define TRIES 100u /* another CPU may take the pages in between */

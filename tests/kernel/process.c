@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* How processes and threads end, with kernel threads that join a process of their own. */
 #include "kernel/ke/process.h"
-#include "kernel/base/cpu.h"
 #include "kernel/ke/dispatcher.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
-#include "kernel/base/x86.h"
-#include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
-#include "tests/harness/test.h"
 #include "tests/harness/threads.h"
 
 #define ITS_OWN ((NTSTATUS)9)

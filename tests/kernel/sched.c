@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads, locks, IPIs and time, from ring 0. */
 #include "hal/apic.h"
-#include "hal/clock.h"
-#include "hal/smp.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/print.h"
-#include "kernel/base/string.h"
 #include "kernel/base/vectors.h"
-#include "kernel/base/x86.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
 #include "kernel/trap.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/threads.h"
 #include "tests/harness/vpmu.h"
 

@@ -2,12 +2,8 @@
 /* Whose turn it is when priorities change, when a CPU is asked to choose again, and when several
  * CPUs could run a thread. */
 #include "hal/apic.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/x86.h"
 #include "kernel/ke/dispatcher.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/threads.h"
 
 #define TRIES 20u

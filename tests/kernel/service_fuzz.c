@@ -4,17 +4,14 @@
  * nothing afterwards (tests/ring3/fuzz_exports.c): four processes at once, while kernel and
  * processes are sampled and traced. Meanwhile, one after the other, innocent threads count the
  * instructions of known regions, exactly. The word fuzz=N chooses another course: make fuzz. */
-#include "hal/clock.h"
-#include "hal/hal.h"
 #include "hal/source.h"
 #include "kernel/ke/isolate.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
 #include "kernel/services.h"
 #include "tests/harness/clean.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/exactness.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/profile.h"
 #include "tests/harness/threads.h"
 #include "tests/ring3/ring3.h"

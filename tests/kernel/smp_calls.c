@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions that run on other CPUs by IPI. */
-#include "hal/smp.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
-#include "kernel/ke/thread.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/threads.h"
 
 #define TEAM 8

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Changes of page tables, as other processors see them. */
-#include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
-#include "kernel/base/x86.h"
-#include "kernel/ke/thread.h"
-#include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
 #include "kernel/trap.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/threads.h"
 
 /* --- What one CPU unmaps no other has in its TLB. --- */

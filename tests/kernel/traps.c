@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Exceptions, NMI, page protection and copies, from ring 0. Ring 3's exceptions are in
  * exceptions.c. */
-#include "hal/clock.h"
 #include "hal/apic.h"
-#include "kernel/base/bits.h"
 #include "kernel/base/boot_info.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
 #include "kernel/base/msr.h"
-#include "kernel/base/x86.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
-#include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
 #include "kernel/profiling/ring3_visit.h"
 #include "kernel/trap.h"
-#include "tests/harness/test.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/threads.h"
 
 extern char text_start[], text_end[], rodata_end[], image_end[];

@@ -2,13 +2,10 @@
 /* Exactness where ring 3 is left by other traps than ticks: page faults, and NMIs. */
 #include "kernel/base/boot_info.h"
 #include "hal/apic.h"
-#include "hal/clock.h"
-#include "kernel/base/cpu.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
 #include "kernel/trap.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/exactness.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/user.h"
 #include "tests/harness/vpmu.h"
 

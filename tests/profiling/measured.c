@@ -2,10 +2,8 @@
 /* What was measured at boot is what the virtual PMU was told to do; on other machines, that it can
  * be. */
 #include "kernel/base/boot_info.h"
-#include "kernel/base/cpu.h"
-#include "pmu/pmu.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/kinds.h"
-#include "tests/harness/test.h"
 #include "tests/harness/vpmu.h"
 
 static void check_spread(const struct pmu_spread *s, int64_t wanted)

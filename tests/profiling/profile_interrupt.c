@@ -4,16 +4,11 @@
  * samples are counted.
  *
  * Source: PO-50 to PO-60 of tests/contract.md. */
-#include "hal/clock.h"
 #include "kernel/ke/object.h"
-#include "hal/smp.h"
-#include "kernel/base/bits.h"
 #include "kernel/ke/process.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
-#include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
 #include "kernel/services.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/profile.h"
 #include "tests/ring3/ring3.h"
 #include "tests/harness/user.h"

@@ -2,9 +2,6 @@
 /* Profile objects of a driver in ring 0: processors, rights, and that no sample is lost when two
  * processors count in one bucket. */
 #include "hal/source.h"
-#include "hal/smp.h"
-#include "kernel/base/x86.h"
-#include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
 #include "kernel/services.h"
 #include "tests/harness/lab.h"

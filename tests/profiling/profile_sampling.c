@@ -3,12 +3,7 @@
  * and their cost.
  *
  * Source: KP-28 and PO-61 of tests/contract.md. */
-#include "kernel/ke/sched.h"
-#include "hal/smp.h"
-#include "kernel/base/x86.h"
-#include "kernel/ke/thread.h"
 #include "kernel/services.h"
-#include "pmu/pmu.h"
 #include "tests/harness/cost.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/profile.h"

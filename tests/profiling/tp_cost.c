@@ -2,18 +2,12 @@
 /* The cost of thread profiling, in instructions and in accesses to the PMU, which the virtual
  * PMU counts. Two profiled threads sleep; the test, at IPI_LEVEL, calls for them repeatedly
  * what a switch calls. */
-#include "hal/clock.h"
-#include "hal/hal.h"
-#include "kernel/base/irql.h"
-#include "kernel/base/string.h"
 #include "kernel/ke/isolate.h"
 #include "kernel/ke/process.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
 #include "kernel/ke/thread_profiling.h"
-#include "kernel/mm/phys.h"
 #include "tests/harness/cost.h"
 #include "tests/harness/counting.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
 
 extern void user_cost_read(uint64_t mask_and_leaf);

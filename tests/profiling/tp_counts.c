@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Counts of profiled threads: the order of elements, to which thread counts belong, and that
  * none is lost. Exact numbers are in exact.c. */
-#include "hal/clock.h"
-#include "hal/hal.h"
-#include "hal/smp.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/string.h"
-#include "kernel/base/x86.h"
 #include "kernel/ke/thread_profiling.h"
-#include "pmu/pmu.h"
 #include "tests/harness/counting.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
 
 #define FILL 0xa5

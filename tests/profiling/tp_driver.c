@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The counter driver for ring 3, with several processes: one at a time configures, and its
  * configuration ends with it. The statuses for a single process are in tests/programs/refused.c. */
-#include "hal/hal.h"
-#include "hal/smp.h"
-#include "kernel/base/bits.h"
 #include "kernel/profiling/counter_config.h"
 #include "tests/harness/counting.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
 
 /* A process that has configured a counter. */

@@ -2,16 +2,10 @@
 /* Exactness, many times: one instruction and a million are counted exactly each time, and the
  * counts of threads add up to those of the CPUs, during interrupts and switches. The word `long`
  * on the command line makes ten times as many runs. */
-#include "hal/clock.h"
-#include "hal/smp.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
-#include "kernel/base/x86.h"
 #include "kernel/ke/isolate.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/exactness.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
 
 #define COMPANY 2

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The policy counters=isolate: the value of a profiled thread's RDPMC, and the cost of a switch. */
-#include "hal/clock.h"
-#include "hal/hal.h"
-#include "kernel/base/irql.h"
 #include "kernel/ke/isolate.h"
 #include "kernel/ke/process.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
 #include "kernel/ke/thread_profiling.h"
 #include "tests/harness/counting.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/kinds.h"
 #include "tests/harness/peek.h"
 #include "tests/harness/vpmu.h"

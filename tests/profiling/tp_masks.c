@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Switches between threads that count different elements. */
-#include "hal/smp.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/irql.h"
 #include "kernel/ke/isolate.h"
 #include "tests/harness/counting.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
 
 #define ELEMENTS 3u

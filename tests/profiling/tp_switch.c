@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The PMU accesses of a context switch, counted by the virtual PMU. */
-#include "kernel/base/cpu.h"
-#include "kernel/base/x86.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/test.h"
 #include "tests/harness/vpmu.h"
 
 #define SWITCHES 200

@@ -5,13 +5,9 @@
  *
  * Sources: Microsoft's pages; what they leave open is as in the TP lines of tests/contract.md. */
 #include "kernel/ke/thread_profiling.h"
-#include "hal/hal.h"
-#include "hal/smp.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/cpu.h"
 #include "kernel/profiling/counter_config.h"
-#include "pmu/pmu.h"
 #include "tests/harness/counting.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/kinds.h"
 #include "tests/harness/peek.h"
 #include "tests/harness/profile.h"

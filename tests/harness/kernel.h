@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* test.h, and what most tests in ring 0 use of the kernel. */
+#pragma once
+#include "hal/clock.h"
+#include "hal/hal.h"
+#include "hal/smp.h"
+#include "kernel/base/bits.h"
+#include "kernel/base/cpu.h"
+#include "kernel/base/irql.h"
+#include "kernel/base/string.h"
+#include "kernel/base/x86.h"
+#include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
+#include "kernel/mm/phys.h"
+#include "pmu/pmu.h"
+#include "tests/harness/test.h"
