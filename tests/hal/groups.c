@@ -130,9 +130,8 @@ TEST(groups, profile, "a profile of two groups samples the CPUs that each of the
     ULONG counts = 0;
     HANDLE profile;
     GROUP_AFFINITY groups[] = { { .Mask = 1ul << 63 }, { .Mask = 1, .Group = 1 } };
-    REQUIRE_STATUS(NtCreateProfileEx(&profile, NULL, (PVOID)BASE, 16, 4, &counts, sizeof counts,
-                                     ProfileTime, 2, groups),
-                   STATUS_SUCCESS);
+    REQUIRE_OK(NtCreateProfileEx(&profile, NULL, (PVOID)BASE, 16, 4, &counts, sizeof counts,
+                                 ProfileTime, 2, groups));
     profile_start(profile);
     check_sample(0, &counts, false);
     check_sample(63, &counts, true);

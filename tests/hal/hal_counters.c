@@ -110,8 +110,7 @@ TEST(hal_counters, affinity_united, "several affinities of one group are united"
 TEST(hal_counters, single, "each counter can be allocated alone, by one owner only [HC-16 HC-18]")
 {
     SKIP_WITHOUT_PMU();
-    for (uint64_t rest = common_counters(); rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, common_counters()) {
         HANDLE handle = NULL, other = NO_HANDLE;
         CHECK_STATUS(take_one(BY_NULL, ctr, &handle), STATUS_SUCCESS);
         CHECK(handle != NULL);
@@ -128,9 +127,8 @@ TEST(hal_counters, all_singles,
     SKIP_WITHOUT_PMU();
     HANDLE handles[64] = { NULL };
     unsigned n = 0;
-    for (uint64_t rest = common_counters(); rest; rest &= rest - 1)
-        CHECK_STATUS(take_one(BY_NULL, (unsigned)__builtin_ctzll(rest), &handles[n++]),
-                     STATUS_SUCCESS);
+    for_each_bit(ctr, common_counters())
+        CHECK_OK(take_one(BY_NULL, ctr, &handles[n++]));
     CHECK_EQ(hal_counters_owned(), n);
     CHECK_EQ(hal_counters_available(EVERYWHERE), 0);
     for (unsigned i = 0; i < n; i++)
@@ -181,9 +179,8 @@ TEST(hal_counters, exclusive_against_single,
     CHECK(all == NULL);
     free_and_check(one);
     CHECK_STATUS(take_on(BY_NULL, NULL, &all), STATUS_SUCCESS);
-    for (uint64_t rest = common_counters(); rest; rest &= rest - 1)
-        CHECK_STATUS(take_one(BY_NULL, (unsigned)__builtin_ctzll(rest), &one),
-                     STATUS_INSUFFICIENT_RESOURCES);
+    for_each_bit(ctr, common_counters())
+        CHECK_STATUS(take_one(BY_NULL, ctr, &one), STATUS_INSUFFICIENT_RESOURCES);
     free_and_check(all);
 }
 
@@ -194,7 +191,7 @@ TEST(hal_counters, range, "a range includes both its ends, and nothing else [HC-
     uint64_t pairs = common_counters() & common_counters() >> 1;
     if (!pairs)
         SKIP("no two counters have neighbouring numbers");
-    unsigned begin = (unsigned)__builtin_ctzll(pairs);
+    unsigned begin = bit_lowest(pairs);
     uint64_t others = common_counters() & ~(UINT64_C(3) << begin);
     HANDLE pair = NULL, handle = NULL;
     struct list list = { 1, { range(begin, begin + 1) } };
@@ -203,7 +200,7 @@ TEST(hal_counters, range, "a range includes both its ends, and nothing else [HC-
     CHECK_STATUS(take_one(BY_NULL, begin + 1, &handle), STATUS_INSUFFICIENT_RESOURCES);
     CHECK_EQ(hal_counters_available(EVERYWHERE), others);
     if (others) {
-        CHECK_STATUS(take_one(BY_NULL, (unsigned)__builtin_ctzll(others), &handle), STATUS_SUCCESS);
+        CHECK_STATUS(take_one(BY_NULL, bit_lowest(others), &handle), STATUS_SUCCESS);
         free_and_check(handle);
     }
     free_and_check(pair);
@@ -225,8 +222,7 @@ TEST(hal_counters, fixed_by_selector, "a fixed counter has the index 32 + n, or 
     SKIP_WITHOUT_PMU();
     if (!(common_counters() >> PMU_FIXED))
         SKIP("no fixed counters");
-    for (uint64_t rest = common_counters() & ~PMU_ANY_GP; rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, common_counters() & ~PMU_ANY_GP) {
         HANDLE handle = NULL, other = NULL;
         CHECK_STATUS(take_one(BY_NULL, pmu_rdpmc_index(ctr), &handle), STATUS_SUCCESS);
         CHECK_STATUS(take_one(BY_NULL, ctr, &other), STATUS_INSUFFICIENT_RESOURCES);
@@ -252,8 +248,7 @@ TEST(hal_counters, claim,
     SKIP_WITHOUT_PMU();
     unsigned ctr = nth_counter(0);
     HANDLE claimed = NULL, handle = NO_HANDLE;
-    CHECK_STATUS(hal_counters_claim("a test", cpu_set_one(0), PMU_BIT(ctr), NULL, &claimed),
-                 STATUS_SUCCESS);
+    CHECK_OK(hal_counters_claim("a test", cpu_set_one(0), PMU_BIT(ctr), NULL, &claimed));
     CHECK(is_owned_by(ctr, 0, "a test"));
     CHECK_STATUS(take_on(BY_NULL, NULL, &handle), STATUS_INSUFFICIENT_RESOURCES);
     CHECK(handle == NULL);
@@ -281,8 +276,7 @@ static void disturb(void *unused)
     uint64_t counters = pmu_counters_for(pmu_here(), PMU_INSTRUCTIONS);
     (void)unused;
     KIRQL old = irql_raise(PROFILE_LEVEL);
-    for (uint64_t rest = counters; rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, counters) {
         pmu_program(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL), 1000000 + ctr);
     }
     pmu_start(counters & UINT64_C(0x5555555555555555));
@@ -293,8 +287,7 @@ static void read_on_cpu(void *where)
 {
     struct registers *r = &((struct registers *)where)[cpu_number()];
     r->running = pmu_running() & ~pmu_rewritten();
-    for (uint64_t rest = pmu_here()->counters; rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, pmu_here()->counters) {
         r->selects[ctr] = pmu_selected(ctr);
         r->values[ctr] = pmu_read(ctr);
     }
@@ -315,8 +308,7 @@ TEST(hal_counters, programs_nothing,
         const struct registers *before = &registers[0][cpu], *after = &registers[1][cpu];
         CHECK(before->running != 0);
         CHECK_EQ(after->running, before->running);
-        for (uint64_t rest = pmu_of(cpu)->counters; rest; rest &= rest - 1) {
-            unsigned ctr = (unsigned)__builtin_ctzll(rest);
+        for_each_bit(ctr, pmu_of(cpu)->counters) {
             CHECK_EQ(after->selects[ctr], before->selects[ctr]);
             if (before->running >> ctr & 1)
                 CHECK(after->values[ctr] > before->values[ctr]);
@@ -335,10 +327,9 @@ TEST(hal_counters, written,
     HANDLE handle = NULL;
     REQUIRE_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &handle), STATUS_SUCCESS);
     test_run_on(0);
-    for (uint64_t rest = pmu_here()->counters; rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, pmu_here()->counters) {
         for (unsigned bit = 30; bit < 64; bit++) {
-            uint64_t value = 1ul << bit | 5, written = hal_counter_write(rest & -rest, value);
+            uint64_t value = 1ul << bit | 5, written = hal_counter_write(PMU_BIT(ctr), value);
             CHECK_EQ(written, value & pmu_max_period(pmu_here(), ctr));
             CHECK_EQ(pmu_read(ctr), written);
         }
@@ -355,7 +346,7 @@ TEST(hal_counters, free_of_one_processor,
     if (!common_instructions())
         SKIP("no counter counts instructions");
     HANDLE here = NULL, there = NULL;
-    unsigned ctr = (unsigned)__builtin_ctzll(common_instructions() & UINT64_C(0x5555555555555555));
+    unsigned ctr = bit_lowest(common_instructions() & UINT64_C(0x5555555555555555));
     CHECK_STATUS(take_one(cpu_set_one(0), ctr, &here), STATUS_SUCCESS);
     CHECK_STATUS(take_one(cpu_set_one(1), ctr, &there), STATUS_SUCCESS);
     smp_call(cpu_set_one(1), disturb, NULL);

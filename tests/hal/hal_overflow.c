@@ -105,8 +105,7 @@ static HANDLE own_counters(struct cpu_set where, uint64_t counters,
         list.Descriptors[list.Count++] =
             (PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR){ .Type = ResourceTypeSingle,
                                                     .u.CounterIndex = ctr };
-    CHECK_STATUS(HalAllocateHardwareCounters(groups, group_count, (void *)&list, &handle),
-                 STATUS_SUCCESS);
+    CHECK_OK(HalAllocateHardwareCounters(groups, group_count, (void *)&list, &handle));
     return handle;
 }
 
@@ -384,7 +383,7 @@ TEST(hal_overflow, driver_handler,
         CHECK_STATUS(set_driver(driver_pmi), STATUS_NOT_SUPPORTED);
         return;
     }
-    unsigned ctr = (unsigned)__builtin_ctzll(common_instructions());
+    unsigned ctr = bit_lowest(common_instructions());
     CHECK_STATUS(HalSetSystemInformation(HalProfileSourceInterruptHandler, sizeof handler - 1,
                                          &handler),
                  STATUS_INFO_LENGTH_MISMATCH);

@@ -96,9 +96,8 @@ static ETW_PMC_COUNTER_OWNER owner_of(unsigned cpu, unsigned nth)
         ULONG ProcessorNumber, NumberOfCounters;
         ETW_PMC_COUNTER_OWNER CounterOwners[64];
     } status = { .ProcessorNumber = cpu };
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCounterOwnership, sizeof status, &status,
-                                           NULL),
-                 STATUS_SUCCESS);
+    CHECK_OK(
+        HalQuerySystemInformation(HalQueryProfileCounterOwnership, sizeof status, &status, NULL));
     return status.CounterOwners[nth];
 }
 
@@ -132,7 +131,7 @@ SET_TEST(every_counter,
         ETW_PMC_COUNTER_OWNER owner = owner_of(cpu, nth);
         bool taken = rest & -rest & counters;
         CHECK_EQ(owner.OwnerType, taken ? EtwPmcOwnerTaggedWithSource : EtwPmcOwnerFree);
-        CHECK_EQ(owner.ProfileSource, hal_counter_source((unsigned)__builtin_ctzll(rest), cpu));
+        CHECK_EQ(owner.ProfileSource, hal_counter_source(bit_lowest(rest), cpu));
         CHECK(!taken || owner.ProfileSource != 0);
     }
     HalFreePmcCounterSet(set);
@@ -143,9 +142,9 @@ SET_TEST(every_counter,
 /* The one counter of the one set. */
 static unsigned counter_of(unsigned cpu)
 {
-    for (uint64_t rest = pmu_of(cpu)->counters; rest; rest &= rest - 1)
-        if (hal_counter_source((unsigned)__builtin_ctzll(rest), cpu) == SOURCE)
-            return (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, pmu_of(cpu)->counters)
+        if (hal_counter_source((unsigned)ctr, cpu) == SOURCE)
+            return (unsigned)ctr;
     CHECK(false);
     return 0;
 }
@@ -231,7 +230,7 @@ static void collect_inside(ULONGLONG OverflowBits, HANDLE OwningHandle)
     inside.backwards += value < inside.last;
     inside.last = value;
     inside.calls++;
-    unsigned ctr = (unsigned)__builtin_ctzll(OverflowBits);
+    unsigned ctr = bit_lowest(OverflowBits);
     /* Not a multiple of the loop's length, so that the interrupt hits a different instruction
      * each time. */
     pmu_write(ctr, -(uint64_t)(PERIOD + inside.calls % 37) & pmu_mask(pmu_here(), ctr));
@@ -246,12 +245,11 @@ SET_TEST(nested, "a read that interrupts a read: the values of neither decrease 
     REQUIRE(set != NULL);
     uint64_t rest = hal_counters_available(cpu_set_one(cpu)) & able(cpu, SOURCE) & PMU_ANY_GP;
     REQUIRE(rest != 0);
-    unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    unsigned ctr = bit_lowest(rest);
     inside.set = set;
     inside.last = inside.calls = inside.backwards = 0;
-    REQUIRE_STATUS(hal_counters_claim("test", cpu_set_one(cpu), PMU_BIT(ctr), collect_inside,
-                                      &sampler),
-                   STATUS_SUCCESS);
+    REQUIRE_OK(
+        hal_counters_claim("test", cpu_set_one(cpu), PMU_BIT(ctr), collect_inside, &sampler));
     test_run_on(cpu);
     KIRQL old = irql_raise(PROFILE_LEVEL);
     pmu_program(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_KERNEL | PMU_INTERRUPT),
@@ -293,8 +291,8 @@ SET_TEST(two_sets, "two sets on one processor have different counters, whose val
 
 static void read_selects(void *sum)
 {
-    for (uint64_t rest = pmu_here()->counters; rest; rest &= rest - 1)
-        *(uint64_t *)sum |= rdmsr(pmu_select_msr(pmu_here(), (unsigned)__builtin_ctzll(rest)));
+    for_each_bit(ctr, pmu_here()->counters)
+        *(uint64_t *)sum |= rdmsr(pmu_select_msr(pmu_here(), ctr));
     *(uint64_t *)sum |= pmu_running();
 }
 

@@ -16,8 +16,7 @@ static void run_all(void *argument)
 {
     const struct victim *v = argument;
     KIRQL old = irql_raise(PROFILE_LEVEL);
-    for (uint64_t rest = v->counters; rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, v->counters) {
         pmu_program(ctr, lab_select(ctr, PMU_KERNEL | PMU_USER), 0);
     }
     pmu_start(v->counters);
@@ -61,8 +60,7 @@ static void check_flip(const struct victim *v, struct flip flip, uint64_t wanted
 static void check_each(const struct victim *v)
 {
     const struct pmu_kind *pmu = pmu_of(v->cpu);
-    for (uint64_t rest = v->counters; rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, v->counters) {
         unsigned field = lab_is_fixed(ctr) ? 4 * (ctr - PMU_FIXED) : 16;
         uint32_t msr = pmu_select_msr(pmu, ctr);
         check_flip(v, (struct flip){ msr, UINT64_C(2) << field }, PMU_BIT(ctr));

@@ -19,8 +19,7 @@ TEST(source_information, list,
                  STATUS_INFO_LENGTH_MISMATCH);
     CHECK_EQ(again, size);
     CHECK_EQ((uint32_t)list[0].Source, 0xa5a5a5a5);
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileSourceList, size, list, NULL),
-                 STATUS_SUCCESS);
+    CHECK_OK(HalQuerySystemInformation(HalQueryProfileSourceList, size, list, NULL));
     CHECK_EQ(list[0].Source, ProfileTime);
     unsigned n = 0;
     for (unsigned id = 0; id < SOURCE_IDS; id++) {
@@ -52,8 +51,7 @@ TEST(source_information, information_sizes,
                      STATUS_INFO_LENGTH_MISMATCH);
         CHECK(info.Supported == 0xa5 && info.Interval == 0xa5a5a5a5);
     }
-    CHECK_STATUS(HalQuerySystemInformation(HalProfileSourceInformation, sizeof ex, &ex, &returned),
-                 STATUS_SUCCESS);
+    CHECK_OK(HalQuerySystemInformation(HalProfileSourceInformation, sizeof ex, &ex, &returned));
     CHECK_EQ(returned, sizeof ex);
     CHECK(ex.Supported && ex.Interval == 10000 && ex.DefInterval == 10000);
     CHECK(ex.MinInterval == 1221 && ex.MaxInterval == 1000000);

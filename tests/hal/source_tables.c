@@ -37,8 +37,8 @@ static uint64_t selected(KPROFILE_SOURCE source)
     KIRQL old = irql_raise(PROFILE_LEVEL);
     HalStartProfileInterrupt(source);
     for (uint64_t rest = pmu_here()->counters; rest; rest &= rest - 1)
-        if (hal_profile_source((unsigned)__builtin_ctzll(rest), 0) == source)
-            value = rdmsr(pmu_select_msr(pmu_here(), (unsigned)__builtin_ctzll(rest)));
+        if (hal_profile_source(bit_lowest(rest), 0) == source)
+            value = rdmsr(pmu_select_msr(pmu_here(), bit_lowest(rest)));
     HalStopProfileInterrupt(source);
     irql_lower(old);
     hal_profile_stop(source, cpu_set_one(0));

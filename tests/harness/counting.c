@@ -40,7 +40,7 @@ static bool choose_counters(const enum pmu_event *events, unsigned n, uint64_t a
         return true;
     for (uint64_t rest = available & common_counters_for(SMP_ALL, events[0]); rest;
          rest &= rest - 1) {
-        ctrs[0] = (unsigned)__builtin_ctzll(rest);
+        ctrs[0] = bit_lowest(rest);
         if (choose_counters(events + 1, n - 1, available & ~PMU_BIT(ctrs[0]), ctrs + 1))
             return true;
     }
@@ -97,9 +97,8 @@ static bool take_counters(const unsigned *ctrs, unsigned n)
         list.Descriptors[i].Type = ResourceTypeSingle;
         list.Descriptors[i].u.CounterIndex = ctrs[i];
     }
-    return CHECK_STATUS(HalAllocateHardwareCounters(
-                            NULL, 0, (PPHYSICAL_COUNTER_RESOURCE_LIST)(void *)&list, &owner),
-                        STATUS_SUCCESS);
+    return CHECK_OK(HalAllocateHardwareCounters(
+        NULL, 0, (PPHYSICAL_COUNTER_RESOURCE_LIST)(void *)&list, &owner));
 }
 
 bool counting_start_many(const enum pmu_event *events, unsigned n, uint32_t flags, unsigned *ctrs)

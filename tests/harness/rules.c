@@ -46,7 +46,7 @@ uint64_t rules_access_ns(unsigned accesses)
     uint64_t value;
     if (!cpu_features.hypervisor || !pmu_here()->reported)
         return 0;
-    uint32_t msr = pmu_select_msr(pmu_here(), (unsigned)__builtin_ctzll(pmu_here()->reported));
+    uint32_t msr = pmu_select_msr(pmu_here(), bit_lowest(pmu_here()->reported));
     uint64_t start = clock_ns();
     for (unsigned i = 0; i < TRIES; i++)
         rdmsr_fault(msr, &value);

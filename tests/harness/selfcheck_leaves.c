@@ -210,8 +210,7 @@ LEAVES(flood, "fails a thousand times, and prints few lines of it")
 LEAVES(handles, "leaves handles open")
 {
     HANDLE handle;
-    CHECK_STATUS(handle_create(&thread_current()->object, THREAD_ALL_ACCESS, &handle),
-                 STATUS_SUCCESS);
+    CHECK_OK(handle_create(&thread_current()->object, THREAD_ALL_ACCESS, &handle));
 }
 
 LEAVES(interval, "leaves another interval and a source")
@@ -240,7 +239,7 @@ LEAVES(
 {
     lab_catch();
     KIRQL old = cpu_count > 1 ? irql_raise(IPI_LEVEL) : PASSIVE_LEVEL;
-    unsigned ctr = (unsigned)__builtin_ctzll(pmu_here()->counters);
+    unsigned ctr = bit_lowest(pmu_here()->counters);
     pmu_program(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_USER | PMU_KERNEL), 0);
     pmu_start(PMU_BIT(ctr));
     hang();
@@ -301,7 +300,7 @@ LEAVES(profile, "leaves a profile object started, and its interrupt's counters r
 LEAVES(registers, "leaves a counter running that nobody owns")
 {
     KIRQL old = irql_raise(PROFILE_LEVEL);
-    unsigned ctr = (unsigned)__builtin_ctzll(pmu_here()->counters);
+    unsigned ctr = bit_lowest(pmu_here()->counters);
     pmu_program(ctr, pmu_select(pmu_here(), PMU_INSTRUCTIONS, PMU_USER | PMU_KERNEL), 0);
     pmu_start(PMU_BIT(ctr));
     irql_lower(old);

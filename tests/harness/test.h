@@ -108,6 +108,7 @@ static inline bool test_checked(bool ok, const char *file, int line, const char 
 #define CHECK_BECAUSE(found, low, high, why)                                                       \
     test_check_range((uint64_t)(found), low, high, why, __FILE__, __LINE__, #found)
 #define CHECK_STATUS(call, wanted) test_check_status(call, wanted, __FILE__, __LINE__, #call)
+#define CHECK_OK(call) test_check_status(call, STATUS_SUCCESS, __FILE__, __LINE__, #call)
 #define REQUIRE(condition)                                                                         \
     do {                                                                                           \
         if (!CHECK(condition))                                                                     \
@@ -118,6 +119,7 @@ static inline bool test_checked(bool ok, const char *file, int line, const char 
         if (!CHECK_STATUS(call, wanted))                                                           \
             return;                                                                                \
     } while (0)
+#define REQUIRE_OK(call) REQUIRE_STATUS(call, STATUS_SUCCESS)
 #define SKIP(reason)                                                                               \
     do {                                                                                           \
         test_skip(reason);                                                                         \

@@ -41,7 +41,7 @@ void vpmu_machine(char name[17])
 unsigned vpmu_counter(void)
 {
     uint64_t left = pmu_here()->counters & PMU_ANY_GP & ~vpmu_quirk("owned");
-    return left ? (unsigned)__builtin_ctzll(left) : 0;
+    return left ? bit_lowest(left) : 0;
 }
 
 bool vpmu_steps(void) { return cpuid(vpmu_leaf(1), 3).eax; }

@@ -63,8 +63,7 @@ static void open_and_close(void *argument)
                           __atomic_load_n(&duplicated, __ATOMIC_RELAXED) < iterations(20000));
          i++, n++) {
         HANDLE made = NULL, again = NULL;
-        CHECK_STATUS(NtCreateEvent(&made, EVENT_ALL_ACCESS, NULL, NotificationEvent, FALSE),
-                     STATUS_SUCCESS);
+        CHECK_OK(NtCreateEvent(&made, EVENT_ALL_ACCESS, NULL, NotificationEvent, FALSE));
         close_if(__atomic_exchange_n(&slots[n % SLOTS], made, __ATOMIC_ACQ_REL));
         HANDLE other = __atomic_load_n(&slots[(n + 1) % SLOTS], __ATOMIC_ACQUIRE);
         thread_current()->trusted++; /* its result goes to an address of the kernel */
@@ -151,11 +150,9 @@ static void live_and_die(void *argument)
         struct thread *thread =
             user_thread("dying", process, (uint64_t)user_exact_spin, 0,
                         cpu_set_one((i + (unsigned)(uint64_t)argument) % cpu_count));
-        CHECK_STATUS(handle_create(&process->object, PROCESS_QUERY_INFORMATION, &handle),
-                     STATUS_SUCCESS);
-        CHECK_STATUS(NtCreateProfile(&profile, handle, (PVOID)BASE, 8, 2, counts, sizeof counts,
-                                     ProfileTime, ~0ul),
-                     STATUS_SUCCESS);
+        CHECK_OK(handle_create(&process->object, PROCESS_QUERY_INFORMATION, &handle));
+        CHECK_OK(NtCreateProfile(&profile, handle, (PVOID)BASE, 8, 2, counts, sizeof counts,
+                                 ProfileTime, ~0ul));
         CHECK_STATUS(NtStartProfile(profile), STATUS_SUCCESS);
         if (CHECK(thread != NULL)) {
             thread_terminate(thread, STATUS_SUCCESS);

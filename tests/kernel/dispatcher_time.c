@@ -252,9 +252,8 @@ static void take_two(void *number)
     uint64_t n = (uint64_t)number;
     PVOID two[2] = { &locks[n % 3], &locks[(n + 1) % 3] };
     for (unsigned i = 0; i < ITERATIONS; i++) {
-        CHECK_STATUS(KeWaitForMultipleObjects(2, two, WaitAll, Executive, KernelMode, FALSE, NULL,
-                                              NULL),
-                     STATUS_SUCCESS);
+        CHECK_OK(
+            KeWaitForMultipleObjects(2, two, WaitAll, Executive, KernelMode, FALSE, NULL, NULL));
         add_one(); /* any two of three sets of two have one in common */
         KeReleaseMutex(two[i % 2], FALSE);
         KeReleaseMutex(two[1 - i % 2], FALSE);
@@ -278,8 +277,7 @@ static void sit_down(void *unused)
 {
     (void)unused;
     for (unsigned i = 0; i < ITERATIONS; i++) {
-        CHECK_STATUS(KeWaitForSingleObject(&seats, Executive, KernelMode, FALSE, NULL),
-                     STATUS_SUCCESS);
+        CHECK_OK(KeWaitForSingleObject(&seats, Executive, KernelMode, FALSE, NULL));
         CHECK(__atomic_add_fetch(&sitting, 1, __ATOMIC_ACQ_REL) <= 3);
         if (i % 16 == 0)
             sched_switch(WrYieldExecution);

@@ -12,8 +12,7 @@
 
 static uint64_t reserved(struct process *process, uint64_t base, uint64_t size)
 {
-    CHECK_STATUS(memory_reserve(process, &base, size, REGION_PRIVATE, PAGE_READWRITE),
-                 STATUS_SUCCESS);
+    CHECK_OK(memory_reserve(process, &base, size, REGION_PRIVATE, PAGE_READWRITE));
     return base;
 }
 

@@ -187,14 +187,11 @@ TEST(profile_counters, ownership, "the HAL reports the number of counters and th
     } status = { 0 };
     BOOLEAN timer_only = 0xa5;
     ULONG count = 0, returned = 0, sources = 0;
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileNumberOfCounters, 4, &count, NULL),
-                 STATUS_SUCCESS);
+    CHECK_OK(HalQuerySystemInformation(HalQueryProfileNumberOfCounters, 4, &count, NULL));
     CHECK_EQ(count, hal_counter_count());
     CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileNumberOfCounters, 3, &count, NULL),
                  STATUS_INFO_LENGTH_MISMATCH);
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileIsTimerBasedProfiling, 1, &timer_only,
-                                           NULL),
-                 STATUS_SUCCESS);
+    CHECK_OK(HalQuerySystemInformation(HalQueryProfileIsTimerBasedProfiling, 1, &timer_only, NULL));
     CHECK_EQ(timer_only, !count);
     SKIP_WITHOUT_SOURCE();
     HANDLE profile = of_loop(&count, SOURCE);
@@ -202,9 +199,8 @@ TEST(profile_counters, ownership, "the HAL reports the number of counters and th
     CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCounterOwnership, 8, &status, &returned),
                  STATUS_INFO_LENGTH_MISMATCH);
     CHECK_EQ(returned, 8 + 12 * bit_count(pmu_of(0)->counters));
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCounterOwnership, sizeof status, &status,
-                                           NULL),
-                 STATUS_SUCCESS);
+    CHECK_OK(
+        HalQuerySystemInformation(HalQueryProfileCounterOwnership, sizeof status, &status, NULL));
     CHECK_EQ(status.count, bit_count(pmu_of(0)->counters));
     for (ULONG i = 0; i < status.count; i++) {
         bool ours = status.owners[i].OwnerType == EtwPmcOwnerTaggedWithSource;
@@ -223,9 +219,8 @@ TEST(profile_counters, ownership, "the HAL reports the number of counters and th
 static uint64_t rewritten_on(ULONG cpu)
 {
     HAL_PROFILE_CORRUPTION_STATUS status = { .ProcessorNumber = cpu };
-    CHECK_STATUS(HalQuerySystemInformation(HalQueryProfileCorruptionStatus, sizeof status, &status,
-                                           NULL),
-                 STATUS_SUCCESS);
+    CHECK_OK(
+        HalQuerySystemInformation(HalQueryProfileCorruptionStatus, sizeof status, &status, NULL));
     return status.Counters;
 }
 
@@ -233,8 +228,7 @@ static uint64_t rewritten_on(ULONG cpu)
 static void rewrite_here(void *value)
 {
     KIRQL old = irql_raise(PROFILE_LEVEL);
-    wrmsr(pmu_select_msr(pmu_here(), (unsigned)__builtin_ctzll(pmu_running())),
-          *(const uint64_t *)value);
+    wrmsr(pmu_select_msr(pmu_here(), bit_lowest(pmu_running())), *(const uint64_t *)value);
     irql_lower(old);
 }
 

@@ -244,9 +244,8 @@ TEST(profile_interrupt, process,
     ULONG counts[1] = { 0 };
     REQUIRE(a && b);
     CHECK_STATUS(handle_create(&a->object, PROCESS_QUERY_INFORMATION, &of_a), STATUS_SUCCESS);
-    CHECK_STATUS(NtCreateProfile(&profile, of_a, (PVOID)BASE, 16, 4, counts, sizeof counts,
-                                 ProfileTime, ~0ul),
-                 STATUS_SUCCESS);
+    CHECK_OK(NtCreateProfile(&profile, of_a, (PVOID)BASE, 16, 4, counts, sizeof counts, ProfileTime,
+                             ~0ul));
     profile_start(profile);
     profile_start(all);
     sample_as(b);

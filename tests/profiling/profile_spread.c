@@ -43,8 +43,7 @@ TEST(profile_spread, counter_taken,
     if (!(source_counters(pmu_of(1), SOURCE, &select) & hal_counters_available(cpu_set_one(1)) &
           ~first))
         SKIP("no second counter for it");
-    REQUIRE_STATUS(hal_counters_claim("profile_spread", cpu_set_one(1), first, NULL, &taken),
-                   STATUS_SUCCESS);
+    REQUIRE_OK(hal_counters_claim("profile_spread", cpu_set_one(1), first, NULL, &taken));
     hal_source_set_interval(SOURCE, PERIOD);
     HANDLE profile = of_loop(&counts, SOURCE, 3);
     profile_start(profile);

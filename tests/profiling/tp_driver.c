@@ -27,8 +27,7 @@ static void nothing_configured(void)
 {
     HARDWARE_COUNTER array[MAX_HW_COUNTERS];
     ULONG count = ~0u;
-    CHECK_STATUS(KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &count),
-                 STATUS_SUCCESS);
+    CHECK_OK(KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &count));
     CHECK_EQ(count, 0);
 }
 
@@ -42,8 +41,7 @@ TEST(tp_driver, second_process,
         struct runner holder = start_holder();
         REQUIRE(holder.thread != NULL);
         CHECK(hal_counters_available(SMP_ALL) != before);
-        CHECK_STATUS(user_run(USER(user_driver_second), peek(holder.process, &user_handle)),
-                     STATUS_SUCCESS);
+        CHECK_OK(user_run(USER(user_driver_second), peek(holder.process, &user_handle)));
         end_by_force(holder.process, holder.thread);
         nothing_configured();
         CHECK_EQ(hal_counters_available(SMP_ALL), before);
@@ -96,8 +94,7 @@ TEST(tp_driver, dies_while_others_count,
     user_finish(reader.process, reader.thread);
     nothing_configured();
     CHECK(hal_counters_available(SMP_ALL) != before);
-    CHECK_STATUS(user_run(USER(user_driver_set), (uint64_t)STATUS_WMI_ALREADY_ENABLED),
-                 STATUS_SUCCESS);
+    CHECK_OK(user_run(USER(user_driver_set), (uint64_t)STATUS_WMI_ALREADY_ENABLED));
     end_by_force(sleeper.process, sleeper.thread);
     CHECK_EQ(hal_counters_available(SMP_ALL), before);
     CHECK_STATUS(user_run(USER(user_driver_set), STATUS_SUCCESS), STATUS_SUCCESS);
@@ -111,16 +108,14 @@ TEST(tp_driver, beside_a_driver,
     HARDWARE_COUNTER array[MAX_HW_COUNTERS];
     SKIP_WITHOUT_PMU();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    CHECK_STATUS(user_run(USER(user_driver_set), (uint64_t)STATUS_WMI_ALREADY_ENABLED),
-                 STATUS_SUCCESS);
+    CHECK_OK(user_run(USER(user_driver_set), (uint64_t)STATUS_WMI_ALREADY_ENABLED));
     counting_stop();
     struct runner holder = start_holder();
     REQUIRE(holder.thread != NULL);
     if (counting_start(PMU_INSTRUCTIONS, PMU_USER,
                        &ctr)) { /* a driver may replace what a process configured */
         end_by_force(holder.process, holder.thread);
-        CHECK_STATUS(KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &count),
-                     STATUS_SUCCESS);
+        CHECK_OK(KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &count));
         CHECK_EQ(count, 1);
         CHECK_EQ(array[0].Index, pmu_rdpmc_index(ctr));
         counting_stop();

@@ -52,8 +52,7 @@ static void configured_counter(unsigned ctr)
 {
     HARDWARE_COUNTER array[MAX_HW_COUNTERS];
     ULONG count = 0;
-    CHECK_STATUS(KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &count),
-                 STATUS_SUCCESS);
+    CHECK_OK(KeQueryHardwareCounterConfiguration(array, MAX_HW_COUNTERS, &count));
     CHECK_EQ(count, 1);
     CHECK_EQ(array[0].Index, pmu_rdpmc_index(ctr));
 }
@@ -68,8 +67,8 @@ TEST(tp_threads, configuration_in_use,
     struct runner r = start_ready(user_run_until_emptied, 3, SMP_ALL);
     if (r.thread) {
         CHECK_EQ(counter_config_users(), 1);
-        for (uint64_t rest = common_counters(); rest; rest &= rest - 1)
-            CHECK_STATUS(set_one((uint64_t)__builtin_ctzll(rest)), STATUS_WMI_ALREADY_ENABLED);
+        for_each_bit(c, common_counters())
+            CHECK_STATUS(set_one(c), STATUS_WMI_ALREADY_ENABLED);
         configured_counter(ctr);
         uint64_t reads = peek(r.process, &user_reads);
         peek_wait(r.process, &user_reads, reads + 10);
@@ -152,7 +151,7 @@ static void query_profiling(void *argument)
 TEST(tp_threads, one_configuration, "threads on every CPU use the same configuration [TP-31 TP-32]")
 {
     SKIP_WITHOUT_PMU();
-    unsigned ctr = (unsigned)__builtin_ctzll(common_counters());
+    unsigned ctr = bit_lowest(common_counters());
     for (unsigned setter = 0; setter<cpu_count; setter += cpu_count> 1 ? cpu_count - 1 : 1) {
         test_run_on(setter);
         CHECK_STATUS(set_one(ctr), STATUS_SUCCESS);
@@ -233,7 +232,7 @@ TEST(tp_threads, rdpmc_beside_counting,
      "[TP-98]")
 {
     SKIP_WITHOUT_PMU();
-    CHECK_STATUS(set_one((unsigned)__builtin_ctzll(pmu_common_counters(SMP_ALL))), STATUS_SUCCESS);
+    CHECK_STATUS(set_one(bit_lowest(pmu_common_counters(SMP_ALL))), STATUS_SUCCESS);
     not_allowed_beside_others();
     CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
 }

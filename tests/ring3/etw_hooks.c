@@ -133,8 +133,7 @@ TEST_USER(etw_hooks, threads,
     info.TraceHandle = s.trace;
     info.EventTraceGroupMasks.Masks[1] =
         PERF_MASK_BITS(PERF_CONTEXT_SWITCH) | PERF_MASK_BITS(PERF_DISPATCHER);
-    CHECK_STATUS(ZwSetSystemInformation(SystemPerformanceTraceInformation, &info, sizeof info),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwSetSystemInformation(SystemPerformanceTraceInformation, &info, sizeof info));
     ULONG id = (ULONG)ring3_run(thread_of_nothing, NULL);
     struct records all = finish_hooks(&s);
     for (struct record r; (r = next_record(&all)).header;)

@@ -112,8 +112,7 @@ TEST_USER(
         CHECK_STATUS(session_read(&s, i == 3 ? page + RING3_PAGE - 64 : bad[i], RING3_PAGE, &n),
                      STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(session_read(&s, read_only, RING3_PAGE, &n), STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(session_read(&s, page, RING3_PAGE, NULL),
-                 STATUS_SUCCESS); /* what was refused is still there */
+    CHECK_OK(session_read(&s, page, RING3_PAGE, NULL)); /* what was refused is still there */
     struct records all = records_of(page, ((const WMI_BUFFER_HEADER *)(void *)page)->SavedOffset);
     CHECK_EQ(next_record(&all).header->HookId, PERFINFO_LOG_TYPE_SYSCALL_EXIT);
     CHECK_EQ(session_stop(&s), 0);
@@ -151,10 +150,8 @@ TEST_USER(etw_input, queries,
     CHECK_STATUS(ZwQuerySystemInformation(SystemPerformanceTraceInformation, page + RING3_PAGE - 32,
                                           0x10000, &n),
                  STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwQuerySystemInformation(SystemPerformanceTraceInformation, &time, 8, NULL),
-                 STATUS_SUCCESS);
-    CHECK_STATUS(ZwTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &most, 4, NULL),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwQuerySystemInformation(SystemPerformanceTraceInformation, &time, 8, NULL));
+    CHECK_OK(ZwTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &most, 4, NULL));
 }
 
 TEST_USER(etw_input, noise,

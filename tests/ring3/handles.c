@@ -36,9 +36,8 @@ TEST_USER(handles, limit,
     CHECK(CreateEvent(NULL, TRUE, TRUE, NULL) == NULL);
     CHECK_EQ(GetLastError(), ERROR_NO_SYSTEM_RESOURCES);
     CHECK(CloseHandle((HANDLE)2400));
-    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), first, NtCurrentProcess(), &made,
-                                   EVENT_ALL_ACCESS, 0, 0),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), first, NtCurrentProcess(), &made,
+                               EVENT_ALL_ACCESS, 0, 0));
     CHECK_EQ((uint64_t)made, 2400);
 }
 
@@ -48,18 +47,15 @@ TEST_USER(handles, generic,
     HANDLE event = CreateEvent(NULL, TRUE, TRUE, NULL), reads = NULL, sets = NULL;
     EVENT_BASIC_INFORMATION info;
     REQUIRE(event != NULL);
-    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), event, NtCurrentProcess(), &reads,
-                                   GENERIC_READ, 0, 0),
-                 STATUS_SUCCESS);
-    CHECK_STATUS(ZwQueryEvent(reads, EventBasicInformation, &info, sizeof info, NULL),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), event, NtCurrentProcess(), &reads, GENERIC_READ,
+                               0, 0));
+    CHECK_OK(ZwQueryEvent(reads, EventBasicInformation, &info, sizeof info, NULL));
     CHECK_STATUS(ZwSetEvent(reads, NULL), STATUS_ACCESS_DENIED);
     CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), reads, NtCurrentProcess(), &sets,
                                    GENERIC_WRITE, 0, 0),
                  STATUS_ACCESS_DENIED);
-    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), reads, NtCurrentProcess(), &sets,
-                                   GENERIC_READ, 0, 0),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), reads, NtCurrentProcess(), &sets, GENERIC_READ,
+                               0, 0));
 }
 
 static uint32_t successful; /* atomic; threads that found an object once at least */
@@ -95,8 +91,7 @@ TEST_USER(handles, race,
         __atomic_store_n(&shared, (uint64_t)handle, __ATOMIC_RELEASE);
         if (i % 64 == 0)
             Sleep(1);
-        CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, NULL),
-                     STATUS_SUCCESS);
+        CHECK_OK(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, NULL));
         CHECK_EQ(info.EventType, NotificationEvent);
         CHECK(CloseHandle(handle));
     }

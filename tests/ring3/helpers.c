@@ -65,16 +65,14 @@ void ring3_protect(void *page, ULONG protect)
     PVOID base = page;
     SIZE_T size = 1;
     ULONG old;
-    CHECK_STATUS(ZwProtectVirtualMemory(NtCurrentProcess(), &base, &size, protect, &old),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwProtectVirtualMemory(NtCurrentProcess(), &base, &size, protect, &old));
 }
 
 void ring3_free(void *pages)
 {
     PVOID base = pages;
     SIZE_T size = 0;
-    CHECK_STATUS(ZwFreeVirtualMemory(NtCurrentProcess(), &base, &size, MEM_RELEASE),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwFreeVirtualMemory(NtCurrentProcess(), &base, &size, MEM_RELEASE));
 }
 
 uint64_t ring3_random(uint64_t *state)
@@ -88,9 +86,8 @@ uint64_t ring3_random(uint64_t *state)
 HANDLE ring3_handle(ACCESS_MASK access)
 {
     HANDLE handle = NULL;
-    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), NtCurrentThread(), NtCurrentProcess(),
-                                   &handle, access, 0, 0),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), NtCurrentThread(), NtCurrentProcess(), &handle,
+                               access, 0, 0));
     return handle;
 }
 

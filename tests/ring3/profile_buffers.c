@@ -57,8 +57,7 @@ TEST_USER(profile_buffers, intervals, "the interval of each source is the one th
 {
     BOOLEAN was;
     ULONG before[SOURCES], now;
-    CHECK_STATUS(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, TRUE, FALSE, &was),
-                 STATUS_SUCCESS);
+    CHECK_OK(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, TRUE, FALSE, &was));
     for (unsigned s = 0; s < SOURCES; s++) {
         CHECK_STATUS(ZwQueryIntervalProfile((KPROFILE_SOURCE)s, &before[s]), STATUS_SUCCESS);
         if (before[s])

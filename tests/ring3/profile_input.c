@@ -63,9 +63,8 @@ static NTSTATUS create_on(KAFFINITY affinity)
 static HANDLE made(void *where, ULONG size)
 {
     HANDLE profile = NULL;
-    CHECK_STATUS(ZwCreateProfileEx(&profile, ME, REGION, REGION_SIZE, 31, where, size, ProfileTime,
-                                   0, NULL),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwCreateProfileEx(&profile, ME, REGION, REGION_SIZE, 31, where, size, ProfileTime, 0,
+                               NULL));
     return profile;
 }
 

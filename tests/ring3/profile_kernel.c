@@ -15,9 +15,8 @@ void user_profile_buffer(uint64_t base)
 {
     uint8_t *page = ring3_pages(1);
     HANDLE profile = NULL;
-    CHECK_STATUS(ZwCreateProfileEx(&profile, NtCurrentProcess(), (PVOID)base, 16, 4,
-                                   (PULONG)(void *)page, 4, ProfileTime, 0, NULL),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwCreateProfileEx(&profile, NtCurrentProcess(), (PVOID)base, 16, 4,
+                               (PULONG)(void *)page, 4, ProfileTime, 0, NULL));
     CHECK_STATUS(ZwStartProfile(profile), STATUS_SUCCESS);
     user_reads = 0; /* the page with it becomes this process's own */
     stage(1);

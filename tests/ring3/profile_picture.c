@@ -77,14 +77,12 @@ static void take_picture(KPROFILE_SOURCE source, ULONG interval, unsigned sample
     HANDLE profile;
     ULONG before;
     BOOLEAN was;
-    REQUIRE_STATUS(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, TRUE, FALSE, &was),
-                   STATUS_SUCCESS);
+    REQUIRE_OK(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, TRUE, FALSE, &was));
     REQUIRE_STATUS(ZwQueryIntervalProfile(source, &before), STATUS_SUCCESS);
     REQUIRE_STATUS(ZwSetIntervalProfile(interval, source), STATUS_SUCCESS);
-    REQUIRE_STATUS(ZwCreateProfile(&profile, NtCurrentProcess(), (PVOID)(uint64_t)hot_mix,
-                                   (uint64_t)hot_end - (uint64_t)hot_mix, LOG2, buckets,
-                                   sizeof buckets, source, ~0ull),
-                   STATUS_SUCCESS);
+    REQUIRE_OK(ZwCreateProfile(&profile, NtCurrentProcess(), (PVOID)(uint64_t)hot_mix,
+                               (uint64_t)hot_end - (uint64_t)hot_mix, LOG2, buckets, sizeof buckets,
+                               source, ~0ull));
     CHECK_STATUS(ZwStartProfile(profile), STATUS_SUCCESS);
     while (all_samples() < samples) /* a host may let few come */
         work_rounds(ROUNDS);

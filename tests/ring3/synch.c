@@ -19,9 +19,7 @@ static HANDLE event(EVENT_TYPE type, BOOLEAN state)
 static HANDLE limited(HANDLE of, ACCESS_MASK access)
 {
     HANDLE handle = NULL;
-    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), of, NtCurrentProcess(), &handle, access, 0,
-                                   0),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), of, NtCurrentProcess(), &handle, access, 0, 0));
     return handle;
 }
 
@@ -94,10 +92,8 @@ TEST_USER(synch, create_values,
         CHECK_STATUS(ZwCreateSemaphore(&handle, SEMAPHORE_ALL_ACCESS, NULL, bad[i][0], bad[i][1]),
                      STATUS_INVALID_PARAMETER);
     CHECK(handle == NULL);
-    REQUIRE_STATUS(ZwCreateSemaphore(&handle, SEMAPHORE_ALL_ACCESS, NULL, INT32_MAX, INT32_MAX),
-                   STATUS_SUCCESS);
-    CHECK_STATUS(ZwQuerySemaphore(handle, SemaphoreBasicInformation, &info, sizeof info, NULL),
-                 STATUS_SUCCESS);
+    REQUIRE_OK(ZwCreateSemaphore(&handle, SEMAPHORE_ALL_ACCESS, NULL, INT32_MAX, INT32_MAX));
+    CHECK_OK(ZwQuerySemaphore(handle, SemaphoreBasicInformation, &info, sizeof info, NULL));
     CHECK_EQ(info.CurrentCount, INT32_MAX);
     CHECK_EQ(info.MaximumCount, INT32_MAX);
     CHECK_STATUS(ZwReleaseSemaphore(handle, 1, NULL), STATUS_SEMAPHORE_LIMIT_EXCEEDED);
@@ -134,8 +130,7 @@ TEST_USER(synch, events,
             EVENT_BASIC_INFORMATION info = { 9, 9 };
             CHECK_STATUS(changers[steps[i].what](handle, i % 2 ? &previous : NULL), STATUS_SUCCESS);
             CHECK_EQ(previous, i % 2 ? steps[i].before : 99);
-            CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, NULL),
-                         STATUS_SUCCESS);
+            CHECK_OK(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, NULL));
             CHECK_EQ(info.EventType, type);
             CHECK_EQ(info.EventState, steps[i].after);
         }
@@ -194,8 +189,7 @@ TEST_USER(synch, generic_rights,
     EVENT_BASIC_INFORMATION info;
     for (unsigned i = 0; i < ARRAYSIZE(rows); i++) {
         HANDLE handle = NULL;
-        REQUIRE_STATUS(ZwCreateEvent(&handle, rows[i].asked, NULL, NotificationEvent, TRUE),
-                       STATUS_SUCCESS);
+        REQUIRE_OK(ZwCreateEvent(&handle, rows[i].asked, NULL, NotificationEvent, TRUE));
         CHECK_STATUS(ZwSetEvent(handle, NULL),
                      rows[i].modify ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
         CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, NULL),
@@ -258,12 +252,10 @@ TEST_USER(
     CHECK_STATUS((NTSTATUS)ring3_run(release_mutex, NULL), STATUS_MUTANT_NOT_OWNED);
     HANDLE weak = limited(mutex, SYNCHRONIZE);
     CHECK_STATUS(try_one(weak), STATUS_SUCCESS);
-    CHECK_STATUS(ZwQueryMutant(mutex, MutantBasicInformation, &info, sizeof info, NULL),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwQueryMutant(mutex, MutantBasicInformation, &info, sizeof info, NULL));
     CHECK_EQ(info.CurrentCount, -1);
     CHECK(info.OwnedByCaller == TRUE && info.AbandonedState == FALSE);
-    CHECK_STATUS(ZwQueryMutant(mutex, MutantOwnerInformation, &owner, sizeof owner, NULL),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwQueryMutant(mutex, MutantOwnerInformation, &owner, sizeof owner, NULL));
     CHECK_EQ((uint64_t)owner.ClientId.UniqueThread, GetCurrentThreadId());
     CHECK_EQ((uint64_t)owner.ClientId.UniqueProcess, GetCurrentProcessId());
     CHECK_STATUS(ZwQueryMutant(weak, MutantBasicInformation, &info, sizeof info, NULL),
@@ -274,8 +266,7 @@ TEST_USER(
     CHECK_EQ(previous, 0);
     CHECK_STATUS(ZwReleaseMutant(weak, &previous), STATUS_MUTANT_NOT_OWNED);
     CHECK_EQ(previous, 0);
-    CHECK_STATUS(ZwQueryMutant(mutex, MutantOwnerInformation, &owner, sizeof owner, NULL),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwQueryMutant(mutex, MutantOwnerInformation, &owner, sizeof owner, NULL));
     CHECK(owner.ClientId.UniqueThread == NULL);
     CHECK_STATUS(ZwReleaseMutant(NULL, NULL), STATUS_INVALID_HANDLE);
     CHECK_STATUS(ZwReleaseMutant(NtCurrentThread(), NULL), STATUS_OBJECT_TYPE_MISMATCH);
@@ -292,8 +283,7 @@ TEST_USER(synch, abandoned_mutexes,
     REQUIRE_STATUS(ZwCreateMutant(&mutex, MUTANT_ALL_ACCESS, NULL, FALSE), STATUS_SUCCESS);
     handles[1] = mutex;
     CHECK_STATUS((NTSTATUS)ring3_run(take_and_end, NULL), STATUS_SUCCESS);
-    CHECK_STATUS(ZwQueryMutant(mutex, MutantBasicInformation, &info, sizeof info, NULL),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwQueryMutant(mutex, MutantBasicInformation, &info, sizeof info, NULL));
     CHECK(info.AbandonedState == TRUE && info.CurrentCount == 1 && info.OwnedByCaller == FALSE);
     CHECK_EQ(WaitForMultipleObjects(2, handles, FALSE, 0), WAIT_ABANDONED_0 + 1);
     CHECK_STATUS((NTSTATUS)ring3_run(release_mutex, NULL), STATUS_MUTANT_NOT_OWNED);
@@ -332,8 +322,7 @@ TEST_USER(synch, queries,
                  STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, UNMAPPED),
                  STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, &returned),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwQueryEvent(handle, EventBasicInformation, &info, sizeof info, &returned));
     CHECK_EQ(returned, sizeof info);
     close_handle(handle);
 }

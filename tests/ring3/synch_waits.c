@@ -71,9 +71,8 @@ TEST_USER(synch_waits, refusals,
     CHECK_STATUS(ZwWaitForMultipleObjects(2, KERNEL_ADDRESS, WaitAny, FALSE, NOW),
                  STATUS_ACCESS_VIOLATION);
     HANDLE whole = handles[2], weak = NULL;
-    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), whole, NtCurrentProcess(), &weak,
-                                   EVENT_MODIFY_STATE, 0, 0),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), whole, NtCurrentProcess(), &weak,
+                               EVENT_MODIFY_STATE, 0, 0));
     handles[2] = NULL;
     CHECK_STATUS(ZwWaitForMultipleObjects(3, handles, WaitAny, FALSE, NOW), STATUS_INVALID_HANDLE);
     CHECK_STATUS(ZwWaitForMultipleObjects(2, handles, WaitAny, FALSE, NOW), STATUS_TIMEOUT);
@@ -103,8 +102,7 @@ TEST_USER(synch_waits, signal_and_wait,
     HANDLE semaphore = CreateSemaphore(NULL, 0, 1, NULL), mutex = CreateMutex(NULL, TRUE, NULL),
            weak = NULL;
     make_events(2);
-    CHECK_STATUS(ZwSignalAndWaitForSingleObject(handles[0], handles[0], FALSE, NOW),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwSignalAndWaitForSingleObject(handles[0], handles[0], FALSE, NOW));
     CHECK_STATUS(ZwSignalAndWaitForSingleObject(handles[0], handles[1], FALSE, NOW),
                  STATUS_TIMEOUT);
     CHECK_STATUS(ZwWaitForSingleObject(handles[0], FALSE, NOW), STATUS_SUCCESS);
@@ -123,9 +121,8 @@ TEST_USER(synch_waits, signal_and_wait,
                  STATUS_INVALID_HANDLE);
     CHECK_STATUS(ZwSignalAndWaitForSingleObject(NtCurrentThread(), handles[1], FALSE, NOW),
                  STATUS_OBJECT_TYPE_MISMATCH);
-    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), handles[0], NtCurrentProcess(), &weak,
-                                   EVENT_QUERY_STATE, 0, 0),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), handles[0], NtCurrentProcess(), &weak,
+                               EVENT_QUERY_STATE, 0, 0));
     CHECK_STATUS(ZwSignalAndWaitForSingleObject(weak, handles[1], FALSE, NOW),
                  STATUS_ACCESS_DENIED);
     CHECK_STATUS(ZwSignalAndWaitForSingleObject(handles[0], weak, FALSE, NOW),

@@ -144,9 +144,8 @@ TEST_USER(ring3, bad_handles, "handles that are closed, random or of the wrong k
 TEST_USER(ring3, affinity, "a thread that sets its affinity runs there")
 {
     THREAD_BASIC_INFORMATION info;
-    REQUIRE_STATUS(ZwQueryInformationThread(NtCurrentThread(), ThreadBasicInformation, &info,
-                                            sizeof info, NULL),
-                   STATUS_SUCCESS);
+    REQUIRE_OK(ZwQueryInformationThread(NtCurrentThread(), ThreadBasicInformation, &info,
+                                        sizeof info, NULL));
     for (unsigned cpu = 0; cpu < 64; cpu++) {
         KAFFINITY one = 1ull << cpu;
         if (!SetThreadAffinityMask(NtCurrentThread(), one)) {
@@ -168,21 +167,18 @@ TEST_USER(ring3, memory, "memory can be had, protected and given back")
     PVOID base = NULL;
     SIZE_T size = 3 * 4096 - 5, none = 0;
     ULONG old = 0;
-    REQUIRE_STATUS(ZwAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size,
-                                           MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE),
-                   STATUS_SUCCESS);
+    REQUIRE_OK(ZwAllocateVirtualMemory(NtCurrentProcess(), &base, 0, &size,
+                                       MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE));
     CHECK_EQ(size, 3 * 4096);
     for (unsigned i = 0; i < size; i += 512) {
         CHECK_EQ(((uint8_t *)base)[i], 0);
         ((uint8_t *)base)[i] = (uint8_t)i;
     }
     size = 4096;
-    CHECK_STATUS(ZwProtectVirtualMemory(NtCurrentProcess(), &base, &size, PAGE_READONLY, &old),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwProtectVirtualMemory(NtCurrentProcess(), &base, &size, PAGE_READONLY, &old));
     CHECK_EQ(old, PAGE_READWRITE);
     CHECK_STATUS(ZwQueryPerformanceCounter(base, NULL), STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwFreeVirtualMemory(NtCurrentProcess(), &base, &none, MEM_RELEASE),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwFreeVirtualMemory(NtCurrentProcess(), &base, &none, MEM_RELEASE));
     none = 0;
     CHECK_STATUS(ZwFreeVirtualMemory(NtCurrentProcess(), &base, &none, MEM_RELEASE),
                  STATUS_MEMORY_NOT_ALLOCATED);
@@ -200,10 +196,9 @@ static ULONG note_resumed(PVOID argument)
 static HANDLE create_suspended(void)
 {
     HANDLE thread = NULL;
-    CHECK_STATUS(ZwCreateThreadEx(&thread, THREAD_ALL_ACCESS, NULL, NtCurrentProcess(),
-                                  (PVOID)note_resumed, (PVOID)7,
-                                  THREAD_CREATE_FLAGS_CREATE_SUSPENDED, 0, 0, 0, NULL),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwCreateThreadEx(&thread, THREAD_ALL_ACCESS, NULL, NtCurrentProcess(),
+                              (PVOID)note_resumed, (PVOID)7, THREAD_CREATE_FLAGS_CREATE_SUSPENDED,
+                              0, 0, 0, NULL));
     return thread;
 }
 
@@ -218,9 +213,8 @@ TEST_USER(ring3, suspended,
     CHECK_STATUS(ZwResumeThread(thread, (PULONG)UNMAPPED), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(ZwResumeThread((HANDLE)0x123450, &count), STATUS_INVALID_HANDLE);
     CHECK_STATUS(ZwResumeThread(NtCurrentProcess(), &count), STATUS_OBJECT_TYPE_MISMATCH);
-    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), thread, NtCurrentProcess(), &other,
-                                   SYNCHRONIZE, 0, 0),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), thread, NtCurrentProcess(), &other, SYNCHRONIZE,
+                               0, 0));
     CHECK_STATUS(ZwResumeThread(other, &count), STATUS_ACCESS_DENIED);
     CHECK(!resumed);
     CHECK_STATUS(ZwResumeThread(thread, &count), STATUS_SUCCESS);
@@ -264,12 +258,10 @@ TEST_USER(ring3, base_priority,
     LONG wrong = 3;
     for (unsigned i = 0; i < ARRAY_SIZE(legal); i++) {
         LONG above = legal[i][0];
-        CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), ThreadBasePriority, &above,
-                                            sizeof above),
-                     STATUS_SUCCESS);
-        CHECK_STATUS(ZwQueryInformationThread(NtCurrentThread(), ThreadBasicInformation, &info,
-                                              sizeof info, NULL),
-                     STATUS_SUCCESS);
+        CHECK_OK(
+            ZwSetInformationThread(NtCurrentThread(), ThreadBasePriority, &above, sizeof above));
+        CHECK_OK(ZwQueryInformationThread(NtCurrentThread(), ThreadBasicInformation, &info,
+                                          sizeof info, NULL));
         CHECK_EQ(info.Priority, legal[i][1]);
     }
     CHECK_STATUS(ZwSetInformationThread(NtCurrentThread(), ThreadBasePriority, &wrong,
@@ -298,10 +290,8 @@ TEST_USER(ring3, protect_refusals,
     SIZE_T size = 4 * 4096, page = 4096, none = 0;
     static const ULONG read_only = 0;
     HANDLE me = NtCurrentProcess();
-    REQUIRE_STATUS(ZwAllocateVirtualMemory(me, &base, 0, &size, MEM_RESERVE, PAGE_READWRITE),
-                   STATUS_SUCCESS);
-    REQUIRE_STATUS(ZwAllocateVirtualMemory(me, &base, 0, &page, MEM_COMMIT, PAGE_READWRITE),
-                   STATUS_SUCCESS);
+    REQUIRE_OK(ZwAllocateVirtualMemory(me, &base, 0, &size, MEM_RESERVE, PAGE_READWRITE));
+    REQUIRE_OK(ZwAllocateVirtualMemory(me, &base, 0, &page, MEM_COMMIT, PAGE_READWRITE));
     CHECK_STATUS(protect(me, base, 2 * 4096, PAGE_READONLY), STATUS_NOT_COMMITTED);
     CHECK_STATUS(protect(me, base, 5 * 4096, PAGE_READONLY), STATUS_CONFLICTING_ADDRESSES);
     CHECK_STATUS(protect(me, base, 0, PAGE_READONLY), STATUS_INVALID_PARAMETER);

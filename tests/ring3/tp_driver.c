@@ -16,8 +16,7 @@ static ULONG configured_counters(ULONG64 *selector)
 {
     HARDWARE_COUNTER found[MAX_HW_COUNTERS];
     ULONG count = FILL;
-    CHECK_STATUS(KeQueryHardwareCounterConfiguration(found, MAX_HW_COUNTERS, &count),
-                 STATUS_SUCCESS);
+    CHECK_OK(KeQueryHardwareCounterConfiguration(found, MAX_HW_COUNTERS, &count));
     *selector = count ? found[0].Index : FILL;
     return count;
 }

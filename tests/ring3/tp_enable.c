@@ -27,8 +27,7 @@ TEST_USER(
     "TP-41 TP-45 TP-48 TP-49]")
 {
     BOOLEAN on = FILL, was;
-    CHECK_STATUS(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, FALSE, FALSE, &was),
-                 STATUS_SUCCESS);
+    CHECK_OK(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, FALSE, FALSE, &was));
     CHECK_EQ(QueryThreadProfiling(GetCurrentThread(), &on), ERROR_SUCCESS);
     CHECK_EQ(on, FALSE);
     for (unsigned i = 0; i < 3; i++) {

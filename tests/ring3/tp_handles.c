@@ -92,9 +92,8 @@ TEST_USER(tp_handles, access_not_gained,
                                    THREAD_SET_INFORMATION, 0, 0),
                  STATUS_ACCESS_DENIED);
     CHECK(rich == MARK);
-    CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), poor, NtCurrentProcess(), &same,
-                                   THREAD_ALL_ACCESS, 0, DUPLICATE_SAME_ACCESS),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), poor, NtCurrentProcess(), &same,
+                               THREAD_ALL_ACCESS, 0, DUPLICATE_SAME_ACCESS));
     refused_handle(same, STATUS_ACCESS_DENIED, STATUS_ACCESS_DENIED);
     CHECK(CloseHandle(poor) && CloseHandle(same));
 }
@@ -112,9 +111,8 @@ static DWORD swap_handles(PVOID creator)
         ring3_work(500);
         ZwYieldExecution();
         CloseHandle(poor);
-        CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), creator, NtCurrentProcess(), &rich, 0, 0,
-                                       DUPLICATE_SAME_ACCESS),
-                     STATUS_SUCCESS);
+        CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), creator, NtCurrentProcess(), &rich, 0, 0,
+                                   DUPLICATE_SAME_ACCESS));
         ring3_work(500);
         ZwYieldExecution();
         CloseHandle(rich);

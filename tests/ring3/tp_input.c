@@ -214,6 +214,5 @@ TEST_USER(tp_input, query_pointers, "a query writes only to memory that the call
     }
     CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, middle - 1, 1, NULL), STATUS_SUCCESS);
     CHECK_EQ(middle[-1], FALSE);
-    CHECK_STATUS(ZwQueryInformationThread(ME, CLASS, &on, 1, (PULONG)(void *)(pages + 1)),
-                 STATUS_SUCCESS);
+    CHECK_OK(ZwQueryInformationThread(ME, CLASS, &on, 1, (PULONG)(void *)(pages + 1)));
 }
