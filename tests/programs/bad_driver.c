@@ -9,18 +9,12 @@ static KTIMER timer;
 static KDPC dpc;
 
 static VOID NTAPI nothing(VOID) {}
-static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) { UNREFERENCED_PARAMETER(DriverObject); }
+static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
 
-static VOID NTAPI on_thread(HANDLE ProcessId, HANDLE ThreadId, BOOLEAN Create)
-{
-    UNREFERENCED_PARAMETER(ProcessId);
-    UNREFERENCED_PARAMETER(ThreadId);
-    UNREFERENCED_PARAMETER(Create);
-}
+static VOID NTAPI on_thread(HANDLE ProcessId, HANDLE ThreadId, BOOLEAN Create) {}
 
 static VOID NTAPI wait_for_ever(PVOID Context)
 {
-    UNREFERENCED_PARAMETER(Context);
     KeWaitForSingleObject(&never, Executive, KernelMode, FALSE, NULL);
 }
 
@@ -152,9 +146,6 @@ static VOID bad_deep(VOID) { send_request(CALL_TOO_DEEP); }
 
 static NTSTATUS NTAPI let_go(PDEVICE_OBJECT DeviceObject, PIRP Irp, PVOID Context)
 {
-    UNREFERENCED_PARAMETER(DeviceObject);
-    UNREFERENCED_PARAMETER(Irp);
-    UNREFERENCED_PARAMETER(Context);
     KeQueryPerformanceCounter(NULL); /* and dispatch is still the one that completes */
     return STATUS_SUCCESS;
 }
@@ -214,11 +205,7 @@ static VOID bad_release(VOID)
     ExReleaseFastMutex(&mutex);
 }
 
-static VOID NTAPI work(PDEVICE_OBJECT DeviceObject, PVOID Context)
-{
-    UNREFERENCED_PARAMETER(DeviceObject);
-    UNREFERENCED_PARAMETER(Context);
-}
+static VOID NTAPI work(PDEVICE_OBJECT DeviceObject, PVOID Context) {}
 
 /* The one that works cannot run on this processor, and there is no other. */
 static VOID queue_work(VOID)
@@ -244,11 +231,7 @@ static VOID bad_unqueue(VOID)
 /* What a compiler's check of the stack does: __fastfail(FAST_FAIL_STACK_COOKIE_CHECK_FAILURE). */
 static VOID bad_check(VOID) { __asm__ volatile("int $0x29" : : "c"(2)); }
 
-static BOOLEAN NTAPI on_nmi(PVOID Context, BOOLEAN Handled)
-{
-    UNREFERENCED_PARAMETER(Context);
-    return Handled;
-}
+static BOOLEAN NTAPI on_nmi(PVOID Context, BOOLEAN Handled) { return Handled; }
 
 /* Leaves one of each kind. */
 static VOID leave(PDRIVER_OBJECT DriverObject)
@@ -302,8 +285,6 @@ static BOOLEAN ends_with(PUNICODE_STRING String, const WCHAR *End)
     last.Buffer = String->Buffer + (String->Length - end.Length) / sizeof(WCHAR);
     return RtlEqualUnicodeString(&last, &end, FALSE);
 }
-
-DRIVER_INITIALIZE DriverEntry;
 
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
 {

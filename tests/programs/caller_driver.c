@@ -1,20 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A driver that calls another one, device_driver.c: IRPs that it makes in each way, sends, takes
  * back, cancels. */
-#include <ntddk.h>
+#include "check_driver.h"
 #include "device.h"
-
-static ULONG checks, failures;
-
-static VOID check(ULONG Line, LONGLONG Found, LONGLONG Wanted)
-{
-    checks++;
-    if (Found == Wanted)
-        return;
-    failures++;
-    DbgPrint("line %lu: 0x%llx, want 0x%llx\n", Line, Found, Wanted);
-}
-#define IS(found, wanted) check(__LINE__, (LONGLONG)(LONG_PTR)(found), (LONGLONG)(LONG_PTR)(wanted))
 
 #define USER_ADDRESS ((PVOID)0x10000)
 
@@ -221,12 +209,7 @@ static VOID check_files(VOID)
     ObDereferenceObject(file);
 }
 
-static VOID NTAPI nothing(PVOID Context, PIO_STATUS_BLOCK Block, ULONG Reserved)
-{
-    UNREFERENCED_PARAMETER(Context);
-    UNREFERENCED_PARAMETER(Block);
-    UNREFERENCED_PARAMETER(Reserved);
-}
+static VOID NTAPI nothing(PVOID Context, PIO_STATUS_BLOCK Block, ULONG Reserved) {}
 
 static VOID check_handle(VOID)
 {
@@ -248,19 +231,15 @@ static VOID check_handle(VOID)
     ZwClose(handle);
 }
 
-static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) { UNREFERENCED_PARAMETER(DriverObject); }
-
-DRIVER_INITIALIZE DriverEntry;
+static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
 
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
 {
-    UNREFERENCED_PARAMETER(RegistryPath);
     DriverObject->DriverUnload = unload;
     check_files();
     check_transfer(L"\\Device\\Plain");
     check_transfer(L"\\Device\\Direct");
     check_transfer(L"\\Device\\Neither");
     check_handle();
-    DbgPrint("%lu checks, %lu wrong\n", checks, failures);
-    return failures ? STATUS_UNSUCCESSFUL : STATUS_SUCCESS;
+    return check_result();
 }

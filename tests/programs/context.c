@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Registers of other threads, read and written: of one that runs, waits, has not begun; and what
  * must not reach ring 0. */
-#include <ntstatus.h>
-#define WIN32_NO_STATUS
-#include <windows.h>
-#include <winternl.h>
-#include "check_thread.h"
+#include "nt.h"
 
-#define KERNEL_ADDRESS 0xffff800000000000
 #define NOT_CANONICAL 0x0000800000000000
 #define ONE 0x1122334455667788
 #define TWO 0x99aabbccddeeff01
@@ -155,7 +150,7 @@ static void check_stack(void)
     HANDLE thread = start(&c);
     c.Rip = (ULONG64)stand;
     for (int i = 0; i < 2; i++) {
-        c.Rsp = i ? NOT_CANONICAL + 8 : KERNEL_ADDRESS;
+        c.Rsp = i ? NOT_CANONICAL + 8 : (ULONG64)KERNEL_ADDRESS;
         stands = 0;
         IS(SetThreadContext(thread, &c), TRUE);
         IS(ResumeThread(thread), 1);
@@ -174,7 +169,7 @@ static void check_stack(void)
 static LONG CALLBACK go_to_land(EXCEPTION_POINTERS *e)
 {
     if (e->ExceptionRecord->ExceptionCode != STATUS_ACCESS_VIOLATION ||
-        e->ContextRecord->Rip != KERNEL_ADDRESS)
+        e->ContextRecord->Rip != (ULONG64)KERNEL_ADDRESS)
         return EXCEPTION_CONTINUE_SEARCH;
     e->ContextRecord->Rip = (ULONG64)land;
     return EXCEPTION_CONTINUE_EXECUTION;
@@ -190,7 +185,7 @@ static void check_rip(void)
     c.ContextFlags = CONTEXT_INTEGER; /* then Rip says nothing */
     IS(NtSetContextThread(thread, &c), STATUS_SUCCESS);
     c.ContextFlags = CONTEXT_ALL;
-    c.Rip = KERNEL_ADDRESS;
+    c.Rip = (ULONG64)KERNEL_ADDRESS;
     IS(NtSetContextThread(thread, &c), STATUS_SUCCESS); /* ring 3 may try */
     IS(ResumeThread(thread), 1);
     IS(end_of(thread), 2);
@@ -290,13 +285,11 @@ static void check_statuses(void)
     HANDLE event = CreateEventA(NULL, TRUE, FALSE, NULL);
     PCONTEXT odd = (PCONTEXT)((UCHAR *)&c + 8);
     NTSTATUS(NTAPI * calls[])(HANDLE, PCONTEXT) = { NtGetContextThread, NtSetContextThread };
-    IS(DuplicateHandle(GetCurrentProcess(), thread, GetCurrentProcess(), &weak,
-                       THREAD_SUSPEND_RESUME, FALSE, 0),
-       TRUE);
+    weak = limited(thread, THREAD_SUSPEND_RESUME);
     for (int i = 0; i < 2; i++) {
         IS(calls[i](thread, odd), STATUS_DATATYPE_MISALIGNMENT);
         IS(calls[i](thread, NULL), STATUS_ACCESS_VIOLATION);
-        IS(calls[i](thread, (PCONTEXT)KERNEL_ADDRESS), STATUS_ACCESS_VIOLATION);
+        IS(calls[i](thread, KERNEL_ADDRESS), STATUS_ACCESS_VIOLATION);
         IS(calls[i](weak, &c.context), STATUS_ACCESS_DENIED);
         IS(calls[i](event, &c.context), STATUS_OBJECT_TYPE_MISMATCH);
         IS(calls[i](NULL, &c.context), STATUS_INVALID_HANDLE);
@@ -330,6 +323,5 @@ int main(void)
     check_waiter();
     check_pair();
     check_statuses();
-    printf("%d checks, %d wrong\n", checks, failures);
-    return failures;
+    return check_result();
 }

@@ -2,13 +2,10 @@
 #include <ntddk.h>
 #include "cookie.h"
 
-static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) { UNREFERENCED_PARAMETER(DriverObject); }
-
-DRIVER_INITIALIZE DriverEntry;
+static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
 
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
 {
-    UNREFERENCED_PARAMETER(RegistryPath);
     DriverObject->DriverUnload = unload;
     return cookie_is_set() ? STATUS_SUCCESS : STATUS_UNSUCCESSFUL;
 }

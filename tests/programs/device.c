@@ -2,15 +2,10 @@
 /* Devices of device_driver.c from ring 3: every status that NtCreateFile, NtDeviceIoControlFile,
  * NtReadFile and NtWriteFile say by themselves, each way of passing buffers, threads that end while
  * the driver has their request. */
-#include <ntstatus.h>
-#define WIN32_NO_STATUS
+#include "nt.h"
 #include <string.h>
-#include <windows.h>
-#include <winternl.h>
-#include "check_thread.h"
 #include "device.h"
 
-#define KERNEL_ADDRESS ((PVOID)0xffff800000000000)
 #define NOWHERE ((PVOID)0x123456)
 
 NTSTATUS NTAPI NtReadFile(HANDLE, HANDLE, PIO_APC_ROUTINE, PVOID, PIO_STATUS_BLOCK, PVOID, ULONG,
@@ -103,9 +98,7 @@ static void check_control(HANDLE file)
        STATUS_OBJECT_TYPE_MISMATCH);
     IS(NtDeviceIoControlFile(file, (HANDLE)0x7ffc, NULL, NULL, &block, ECHO, NULL, 0, NULL, 0),
        STATUS_INVALID_HANDLE);
-    IS(DuplicateHandle(GetCurrentProcess(), event, GetCurrentProcess(), &no_right, SYNCHRONIZE,
-                       FALSE, 0),
-       TRUE);
+    no_right = limited(event, SYNCHRONIZE);
     IS(NtDeviceIoControlFile(file, no_right, NULL, NULL, &block, ECHO, NULL, 0, NULL, 0),
        STATUS_ACCESS_DENIED);
     IS(NtDeviceIoControlFile(file, event, NULL, NULL, &block, ECHO, text, 3, text, 3),
@@ -227,8 +220,7 @@ static void check_transfer(const char *name)
     IS(overlapped.InternalHigh, 4);
     IS(WaitForSingleObject(event, 0), WAIT_OBJECT_0);
     overlapped.Offset = STORE_SIZE;
-    IS(ReadFile(file, got, 4, &done, &overlapped), FALSE);
-    IS(GetLastError(), ERROR_HANDLE_EOF);
+    FAILS(ReadFile(file, got, 4, &done, &overlapped), FALSE, ERROR_HANDLE_EOF);
     IS(read_at(file, got, 0, 5, &n), STATUS_SUCCESS);
     IS(n, 0);
     IS(read_at(file, got, 1, -1, &n), STATUS_INVALID_PARAMETER);
@@ -370,6 +362,5 @@ int main(void)
     end = tell(file); /* four threads were ended, and their handles are open */
     IS(end.opened - end.closed, 5);
     start(&deaf, file); /* the driver completes it when it goes */
-    printf("%d checks, %d wrong\n", checks, failures);
-    return failures;
+    return check_result();
 }

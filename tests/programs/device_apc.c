@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls that requests to a device queue to their thread: ReadFileEx, WriteFileEx and the routines
  * of NtReadFile, NtWriteFile and NtDeviceIoControlFile, against device_driver.c. */
-#include <ntstatus.h>
-#define WIN32_NO_STATUS
+#include "nt.h"
 #include <string.h>
-#include <windows.h>
-#include <winternl.h>
-#include "check.h"
 #include "device.h"
 
-#define KERNEL_ADDRESS 0xffff800000000000
 #define APCS 120
 
 NTSTATUS NTAPI NtReadFile(HANDLE, HANDLE, PIO_APC_ROUTINE, PVOID, PIO_STATUS_BLOCK, PVOID, ULONG,
@@ -78,25 +73,19 @@ static void check_win32(void)
 
     called = 0;
     one = at(STORE_SIZE); /* the end of the file is told at once */
-    IS(ReadFileEx(file, back[2], 8, &one, on_end), FALSE);
-    IS(GetLastError(), ERROR_HANDLE_EOF);
-    IS(ReadFileEx(file, (PVOID)KERNEL_ADDRESS, 8, &two, on_end), FALSE);
-    IS(GetLastError(), ERROR_NOACCESS);
-    IS(ReadFileEx(NULL, back[2], 8, &two, on_end), FALSE);
-    IS(GetLastError(), ERROR_INVALID_HANDLE);
-    IS(ReadFileEx(file, back[2], 8, NULL, on_end), FALSE);
-    IS(GetLastError(), ERROR_INVALID_PARAMETER);
-    IS(WriteFileEx(GetStdHandle(STD_OUTPUT_HANDLE), text, 8, &two, on_end), FALSE);
-    IS(GetLastError(), ERROR_INVALID_PARAMETER);
+    FAILS(ReadFileEx(file, back[2], 8, &one, on_end), FALSE, ERROR_HANDLE_EOF);
+    FAILS(ReadFileEx(file, KERNEL_ADDRESS, 8, &two, on_end), FALSE, ERROR_NOACCESS);
+    FAILS(ReadFileEx(NULL, back[2], 8, &two, on_end), FALSE, ERROR_INVALID_HANDLE);
+    FAILS(ReadFileEx(file, back[2], 8, NULL, on_end), FALSE, ERROR_INVALID_PARAMETER);
+    FAILS(WriteFileEx(GetStdHandle(STD_OUTPUT_HANDLE), text, 8, &two, on_end), FALSE,
+          ERROR_INVALID_PARAMETER);
     one.OffsetHigh = 1; /* 4 GB after what is there */
     one.Offset = 8;
-    IS(ReadFileEx(file, back[2], 8, &one, on_end), FALSE);
-    IS(GetLastError(), ERROR_HANDLE_EOF);
+    FAILS(ReadFileEx(file, back[2], 8, &one, on_end), FALSE, ERROR_HANDLE_EOF);
     IS(SleepEx(0, TRUE), 0);
     IS(called, 0);
     one = at(WARNS); /* fails, and has been done: what the routine is told */
-    IS(ReadFileEx(file, back[2], 8, &one, on_end), FALSE);
-    IS(GetLastError(), ERROR_MORE_DATA);
+    FAILS(ReadFileEx(file, back[2], 8, &one, on_end), FALSE, ERROR_MORE_DATA);
     IS(SleepEx(INFINITE, TRUE), WAIT_IO_COMPLETION);
     IS(called, 1);
     IS(error, ERROR_MORE_DATA);
@@ -115,16 +104,14 @@ static void check_overlapped(void)
     IS(GetOverlappedResult(file, &one, &n, TRUE) && n == 8, TRUE);
     IS(ResetEvent(one.hEvent), TRUE);
     one.OffsetHigh = 1;
-    IS(ReadFile(file, text, 8, &n, &one), FALSE);
-    IS(GetLastError(), ERROR_HANDLE_EOF);
+    FAILS(ReadFile(file, text, 8, &n, &one), FALSE, ERROR_HANDLE_EOF);
     one.hEvent = CreateEventA(NULL, TRUE, FALSE, NULL);
     IS(DeviceIoControl(file, END_WITH, &end, sizeof end, text, sizeof text, NULL, &one), TRUE);
     IS(WaitForSingleObject(one.hEvent, 0), WAIT_OBJECT_0);
     IS(GetOverlappedResult(file, &one, &n, TRUE) && n == 5, TRUE);
     end.status = STATUS_DISK_FULL;
     IS(DeviceIoControl(file, END_WITH, &end, sizeof end, text, sizeof text, &n, &one), FALSE);
-    IS(GetOverlappedResult(file, &one, &n, TRUE), FALSE);
-    IS(GetLastError(), ERROR_DISK_FULL);
+    FAILS(GetOverlappedResult(file, &one, &n, TRUE), FALSE, ERROR_DISK_FULL);
     HANDLE again = CreateFileA("\\\\?\\Plain", GENERIC_READ, 0, NULL, OPEN_EXISTING, 0, NULL);
     IS(again != INVALID_HANDLE_VALUE && CloseHandle(again), TRUE);
 }
@@ -206,7 +193,7 @@ static LONG CALLBACK come_back(EXCEPTION_POINTERS *e)
 static void check_wrong_routine(void)
 {
     PVOID handler = AddVectoredExceptionHandler(1, come_back);
-    IS(transfer(FALSE, (PVOID)KERNEL_ADDRESS), STATUS_SUCCESS);
+    IS(transfer(FALSE, KERNEL_ADDRESS), STATUS_SUCCESS);
     IS(SleepEx(INFINITE, TRUE), WAIT_IO_COMPLETION);
     IS(went_to, KERNEL_ADDRESS);
     RemoveVectoredExceptionHandler(handler);
@@ -249,6 +236,5 @@ int main(void)
     check_wrong_routine();
     check_end();
     CloseHandle(file);
-    printf("%d checks, %d wrong\n", checks, failures);
-    return failures;
+    return check_result();
 }

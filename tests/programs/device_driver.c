@@ -44,7 +44,6 @@ static PIRP take(PIRP Irp)
 
 static VOID NTAPI cancel(PDEVICE_OBJECT DeviceObject, PIRP Irp)
 {
-    UNREFERENCED_PARAMETER(DeviceObject);
     IoReleaseCancelSpinLock(Irp->CancelIrql);
     told.cancelled += Irp->Cancel;
     if (take(Irp))
@@ -88,10 +87,6 @@ static ULONG count(VOID)
 
 static VOID NTAPI on_timer(PKDPC Dpc, PVOID Context, PVOID Argument1, PVOID Argument2)
 {
-    UNREFERENCED_PARAMETER(Dpc);
-    UNREFERENCED_PARAMETER(Context);
-    UNREFERENCED_PARAMETER(Argument1);
-    UNREFERENCED_PARAMETER(Argument2);
     *(ULONG *)later->AssociatedIrp.SystemBuffer = 77;
     end(later, STATUS_SUCCESS, sizeof(ULONG));
 }
@@ -230,8 +225,6 @@ static NTSTATUS NTAPI on_completion(PDEVICE_OBJECT DeviceObject, PIRP Irp, PVOID
 
 static NTSTATUS NTAPI take_back(PDEVICE_OBJECT DeviceObject, PIRP Irp, PVOID Context)
 {
-    UNREFERENCED_PARAMETER(DeviceObject);
-    UNREFERENCED_PARAMETER(Irp);
     KeSetEvent(Context, IO_NO_INCREMENT, FALSE);
     return STATUS_MORE_PROCESSING_REQUIRED;
 }
@@ -292,7 +285,6 @@ static const struct {
 
 static VOID NTAPI on_process(HANDLE ParentId, HANDLE ProcessId, BOOLEAN Create)
 {
-    UNREFERENCED_PARAMETER(ParentId);
     told.processes += Create && ProcessId;
 }
 
@@ -304,7 +296,6 @@ static VOID NTAPI on_thread(HANDLE ProcessId, HANDLE ThreadId, BOOLEAN Create)
 static VOID NTAPI unload(PDRIVER_OBJECT DriverObject)
 {
     UNICODE_STRING link;
-    UNREFERENCED_PARAMETER(DriverObject);
     PsSetCreateProcessNotifyRoutine(on_process, TRUE);
     PsRemoveCreateThreadNotifyRoutine(on_thread);
     DbgPrint("%lu still waited\n", finish());
@@ -318,11 +309,8 @@ static VOID NTAPI unload(PDRIVER_OBJECT DriverObject)
     }
 }
 
-DRIVER_INITIALIZE DriverEntry;
-
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
 {
-    UNREFERENCED_PARAMETER(RegistryPath);
     UNICODE_STRING name, link;
     DriverObject->DriverUnload = unload;
     KeInitializeSpinLock(&lock);

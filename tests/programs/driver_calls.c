@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What else a driver may rely on: the order of DPCs and timers, registers under an interrupt, spin
  * locks, pool, addresses, what DbgPrint prints. */
-#include <ntddk.h>
 #include "check_driver.h"
 
 NTSYSAPI NTSTATUS NTAPI ZwQueryInformationThread(HANDLE, ULONG, PVOID, ULONG, PULONG);
@@ -14,9 +13,6 @@ static volatile LONG order, on_cpu, calls;
 
 static VOID NTAPI note(PKDPC Dpc, PVOID Context, PVOID Argument1, PVOID Argument2)
 {
-    UNREFERENCED_PARAMETER(Dpc);
-    UNREFERENCED_PARAMETER(Argument1);
-    UNREFERENCED_PARAMETER(Argument2);
     order = order * 10 + (LONG)(LONG_PTR)Context;
     on_cpu = (LONG)KeGetCurrentProcessorNumberEx(NULL);
     InterlockedIncrement(&calls);
@@ -25,10 +21,6 @@ static VOID NTAPI note(PKDPC Dpc, PVOID Context, PVOID Argument1, PVOID Argument
 /* XMM0 is free for any function, but not for one that interrupts. */
 static VOID NTAPI use_registers(PKDPC Dpc, PVOID Context, PVOID Argument1, PVOID Argument2)
 {
-    UNREFERENCED_PARAMETER(Dpc);
-    UNREFERENCED_PARAMETER(Context);
-    UNREFERENCED_PARAMETER(Argument1);
-    UNREFERENCED_PARAMETER(Argument2);
     __asm__ volatile("pcmpeqd %%xmm0, %%xmm0\n\tpcmpeqd %%xmm5, %%xmm5" : : : "xmm0", "xmm5");
     InterlockedIncrement(&calls);
 }
@@ -243,14 +235,11 @@ static VOID check_threads(VOID)
     CHECK(PsLookupThreadByThreadId((HANDLE)(ULONG_PTR)1, &same) == STATUS_INVALID_PARAMETER);
 }
 
-static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) { UNREFERENCED_PARAMETER(DriverObject); }
-
-DRIVER_INITIALIZE DriverEntry;
+static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
 
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
 {
     UNICODE_STRING counted = RTL_CONSTANT_STRING(L"counted");
-    UNREFERENCED_PARAMETER(RegistryPath);
     DriverObject->DriverUnload = unload;
     check_dpcs();
     check_timers();
@@ -264,6 +253,5 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
              5, 5, 0xbeef, 0xbeef, 0xbeefL, 0x123456789abcdefll, -5000000000ll, 5000000000ull);
     DbgPrint("[%s|%.2s|%5s|%-5s] [%S|%ws|%wZ] [%c|%C|%%] [%p]\n", "text", "text", "ab", "ab",
              L"wide", L"also", &counted, 'c', 'C', (PVOID)(ULONG_PTR)0xfeed);
-    DbgPrint("%lu checks, %lu wrong\n", checks, wrong);
-    return wrong ? STATUS_UNSUCCESSFUL : STATUS_SUCCESS;
+    return check_result();
 }

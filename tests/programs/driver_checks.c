@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What a driver may rely on: statuses of each routine's refusals, waits, timers, DPCs, affinity,
  * services. */
-#include <ntddk.h>
 #include <intrin.h>
 #include "check_driver.h"
 
-static VOID NTAPI overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle)
-{
-    UNREFERENCED_PARAMETER(OverflowBits);
-    UNREFERENCED_PARAMETER(OwningHandle);
-}
+static VOID NTAPI overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle) {}
 
 /* A counter, or another resource, or both. */
 static NTSTATUS allocate(PPHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Resource, GROUP_AFFINITY *Affinity,
@@ -47,15 +42,15 @@ static VOID check_counters(VOID)
     CHECK(allocate(&extended, NULL, &handle) == STATUS_NOT_SUPPORTED);
     CHECK(allocate(&no_handler, NULL, &handle) == STATUS_INVALID_PARAMETER);
     CHECK(allocate(&handler, NULL, &handle) == STATUS_SUCCESS);
-    CHECK(HalFreeHardwareCounters(handle) == STATUS_SUCCESS);
+    SUCCEEDS(HalFreeHardwareCounters(handle));
     CHECK(allocate(NULL, NULL, &handle) == STATUS_SUCCESS);
     CHECK(allocate(NULL, NULL, &second) == STATUS_INSUFFICIENT_RESOURCES && !second);
     CHECK(KeSetHardwareCounterConfiguration(&counter, 1) == STATUS_SUCCESS);
     CHECK(KeSetHardwareCounterConfiguration(many, 17) == STATUS_INVALID_PARAMETER);
     CHECK(KeQueryHardwareCounterConfiguration(got, 16, &count) == STATUS_SUCCESS && count == 1 &&
           got[0].Index == 0);
-    CHECK(KeSetHardwareCounterConfiguration(NULL, 0) == STATUS_SUCCESS);
-    CHECK(HalFreeHardwareCounters(handle) == STATUS_SUCCESS);
+    SUCCEEDS(KeSetHardwareCounterConfiguration(NULL, 0));
+    SUCCEEDS(HalFreeHardwareCounters(handle));
     CHECK(HalFreeHardwareCounters(handle) == STATUS_INVALID_PARAMETER);
 }
 
@@ -106,12 +101,7 @@ static VOID NTAPI on_thread(HANDLE ProcessId, HANDLE ThreadId, BOOLEAN Create)
         InterlockedIncrement(Create ? &begun : &ended);
 }
 
-static VOID NTAPI on_process(HANDLE ParentId, HANDLE ProcessId, BOOLEAN Create)
-{
-    UNREFERENCED_PARAMETER(ParentId);
-    UNREFERENCED_PARAMETER(ProcessId);
-    UNREFERENCED_PARAMETER(Create);
-}
+static VOID NTAPI on_process(HANDLE ParentId, HANDLE ProcessId, BOOLEAN Create) {}
 
 static VOID NTAPI set_event(PVOID Context) { KeSetEvent(Context, IO_NO_INCREMENT, FALSE); }
 
@@ -121,29 +111,27 @@ static VOID check_threads(VOID)
     HANDLE handle;
     PVOID thread;
     KeInitializeEvent(&event, NotificationEvent, FALSE);
-    CHECK(PsSetCreateThreadNotifyRoutine(on_thread) == STATUS_SUCCESS);
+    SUCCEEDS(PsSetCreateThreadNotifyRoutine(on_thread));
     CHECK(PsCreateSystemThread(&handle, THREAD_ALL_ACCESS, NULL, NULL, NULL, set_event, &event) ==
           STATUS_SUCCESS);
     CHECK(ObReferenceObjectByHandle(handle, SYNCHRONIZE, NULL, KernelMode, &thread, NULL) ==
           STATUS_SUCCESS);
-    CHECK(KeWaitForSingleObject(thread, Executive, KernelMode, FALSE, NULL) == STATUS_SUCCESS);
+    SUCCEEDS(KeWaitForSingleObject(thread, Executive, KernelMode, FALSE, NULL));
     CHECK(KeReadStateEvent(&event) == 1 && begun == 1 && ended == 1);
     CHECK(PsGetThreadId(thread) && thread != KeGetCurrentThread() &&
           PsGetCurrentThreadId() != PsGetThreadId(thread));
     ObDereferenceObject(thread);
-    CHECK(ZwClose(handle) == STATUS_SUCCESS);
-    CHECK(PsRemoveCreateThreadNotifyRoutine(on_thread) == STATUS_SUCCESS);
+    SUCCEEDS(ZwClose(handle));
+    SUCCEEDS(PsRemoveCreateThreadNotifyRoutine(on_thread));
     CHECK(PsRemoveCreateThreadNotifyRoutine(on_thread) == STATUS_PROCEDURE_NOT_FOUND);
-    CHECK(PsSetCreateProcessNotifyRoutine(on_process, FALSE) == STATUS_SUCCESS);
+    SUCCEEDS(PsSetCreateProcessNotifyRoutine(on_process, FALSE));
     CHECK(PsSetCreateProcessNotifyRoutine(on_process, FALSE) == STATUS_INVALID_PARAMETER);
-    CHECK(PsSetCreateProcessNotifyRoutine(on_process, TRUE) == STATUS_SUCCESS);
+    SUCCEEDS(PsSetCreateProcessNotifyRoutine(on_process, TRUE));
     CHECK(PsSetCreateProcessNotifyRoutine(on_process, TRUE) == STATUS_INVALID_PARAMETER);
 }
 
 static VOID NTAPI on_dpc(PKDPC Dpc, PVOID Context, PVOID Argument1, PVOID Argument2)
 {
-    UNREFERENCED_PARAMETER(Argument1);
-    UNREFERENCED_PARAMETER(Argument2);
     if (Dpc == Context && KeGetCurrentIrql() == DISPATCH_LEVEL)
         InterlockedIncrement(&in_dpc);
 }
@@ -253,13 +241,10 @@ static VOID check_sse(VOID)
     CHECK(sum == 22.5);
 }
 
-static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) { UNREFERENCED_PARAMETER(DriverObject); }
-
-DRIVER_INITIALIZE DriverEntry;
+static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
 
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
 {
-    UNREFERENCED_PARAMETER(RegistryPath);
     DriverObject->DriverUnload = unload;
     check_counters();
     check_hal();
@@ -270,6 +255,5 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     check_memory();
     check_shared();
     check_sse();
-    DbgPrint("%lu checks, %lu wrong\n", checks, wrong);
-    return wrong ? STATUS_UNSUCCESSFUL : STATUS_SUCCESS;
+    return check_result();
 }

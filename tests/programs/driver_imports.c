@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What real drivers of counters import besides: work items, fast mutexes, queued locks, lists with
  * locks, strings, PCI, contiguous memory, saved registers, times. */
-#include <ntddk.h>
 #include "check_driver.h"
 
 typedef ULONGLONG NTAPI QUERY_TIME(PULONG64 QpcTimeStamp);
@@ -30,17 +29,12 @@ static VOID NTAPI second(PVOID IoObject, PVOID Context, PIO_WORKITEM Item)
 
 static VOID NTAPI queue_both(PKDPC Dpc, PVOID Context, PVOID Argument1, PVOID Argument2)
 {
-    UNREFERENCED_PARAMETER(Dpc);
-    UNREFERENCED_PARAMETER(Argument1);
-    UNREFERENCED_PARAMETER(Argument2);
     IoQueueWorkItem(Context, first, DelayedWorkQueue, (PVOID)1);
     IoQueueWorkItemEx(item, second, DelayedWorkQueue, (PVOID)2);
 }
 
 static VOID NTAPI again(PDEVICE_OBJECT DeviceObject, PVOID Context)
 {
-    UNREFERENCED_PARAMETER(DeviceObject);
-    UNREFERENCED_PARAMETER(Context);
     KeSetEvent(&done, IO_NO_INCREMENT, FALSE);
 }
 
@@ -48,8 +42,6 @@ static VOID NTAPI again(PDEVICE_OBJECT DeviceObject, PVOID Context)
 static VOID NTAPI last(PVOID IoObject, PVOID Context, PIO_WORKITEM Item)
 {
     LARGE_INTEGER while_it_unloads;
-    UNREFERENCED_PARAMETER(IoObject);
-    UNREFERENCED_PARAMETER(Context);
     while_it_unloads.QuadPart = -50000;
     KeDelayExecutionThread(KernelMode, FALSE, &while_it_unloads);
     IoFreeWorkItem(Item);
@@ -83,7 +75,6 @@ static VOID NTAPI take_turns(PVOID Context)
 {
     LARGE_INTEGER soon;
     soon.QuadPart = -10000;
-    UNREFERENCED_PARAMETER(Context);
     KeWaitForSingleObject(&go, Executive, KernelMode, FALSE, NULL);
     if (!ExTryToAcquireFastMutex(&mutex))
         InterlockedIncrement(&refused);
@@ -348,16 +339,12 @@ static VOID check_system(VOID)
 
 static VOID NTAPI unload(PDRIVER_OBJECT DriverObject)
 {
-    UNREFERENCED_PARAMETER(DriverObject);
     IoQueueWorkItemEx(IoAllocateWorkItem(device), last, DelayedWorkQueue, NULL);
     IoDeleteDevice(device);
 }
 
-DRIVER_INITIALIZE DriverEntry;
-
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
 {
-    UNREFERENCED_PARAMETER(RegistryPath);
     DriverObject->DriverUnload = unload;
     CHECK(IoCreateDevice(DriverObject, 0, NULL, FILE_DEVICE_UNKNOWN, 0, FALSE, &device) ==
           STATUS_SUCCESS);
@@ -370,6 +357,5 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     check_memory();
     check_registers();
     check_system();
-    DbgPrint("%lu checks, %lu wrong\n", checks, wrong);
-    return wrong ? STATUS_UNSUCCESSFUL : STATUS_SUCCESS;
+    return check_result();
 }

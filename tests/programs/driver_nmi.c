@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* NMI callbacks: registers and IRQL, several of them, and one that runs while it is removed. */
-#include <ntddk.h>
 #include "check_driver.h"
 
 #define APIC_BASE 0xfee00000
@@ -49,7 +48,7 @@ static VOID check_one(VOID)
         YieldProcessor();
     __asm__ volatile("movq %%xmm3, %0" : "=r"(found) : : "xmm3");
     CHECK(found == mine);
-    CHECK(KeDeregisterNmiCallback(handle) == STATUS_SUCCESS);
+    SUCCEEDS(KeDeregisterNmiCallback(handle));
     CHECK(KeDeregisterNmiCallback(handle) == STATUS_INVALID_HANDLE);
     order(APIC_ICR, NMI_TO_SELF);
     KeStallExecutionProcessor(1000);
@@ -77,14 +76,13 @@ static VOID check_many(VOID)
     nmis = 0;
     CHECK(send(MOST) && handled_before == MOST - 1);
     for (int i = 0; i < MOST; i++)
-        CHECK(KeDeregisterNmiCallback(handles_of[i]) == STATUS_SUCCESS);
+        SUCCEEDS(KeDeregisterNmiCallback(handles_of[i]));
 }
 
 static volatile LONG entered, left;
 
 static BOOLEAN NTAPI takes_long(PVOID Context, BOOLEAN Handled)
 {
-    UNREFERENCED_PARAMETER(Context);
     entered = 1;
     for (ULONG i = 0; i < 2000; i++)
         YieldProcessor();
@@ -104,19 +102,16 @@ static VOID check_removal(VOID)
     for (ULONG i = 0; i < 100000000 && !entered; i++)
         YieldProcessor();
     CHECK(entered && !left);
-    CHECK(KeDeregisterNmiCallback(handle) == STATUS_SUCCESS);
+    SUCCEEDS(KeDeregisterNmiCallback(handle));
     CHECK(left == 1);
     KeRevertToUserAffinityThread();
 }
 
-static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) { UNREFERENCED_PARAMETER(DriverObject); }
-
-DRIVER_INITIALIZE DriverEntry;
+static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
 
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
 {
     PHYSICAL_ADDRESS at;
-    UNREFERENCED_PARAMETER(RegistryPath);
     DriverObject->DriverUnload = unload;
     at.QuadPart = APIC_BASE;
     apic = MmMapIoSpace(at, 4096, MmNonCached);
@@ -125,6 +120,5 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     check_many();
     check_removal();
     MmUnmapIoSpace((PVOID)(ULONG_PTR)apic, 4096);
-    DbgPrint("%lu checks, %lu wrong\n", checks, wrong);
-    return wrong ? STATUS_UNSUCCESSFUL : STATUS_SUCCESS;
+    return check_result();
 }

@@ -2,20 +2,8 @@
 /* Exceptions in a driver: what __try, __except and __finally compile to, which is a table for
  * __C_specific_handler. gcc has no such words, hence the functions in assembly that call another
  * one between their labels. */
-#include <ntddk.h>
 #include <intrin.h>
-
-static ULONG checks, wrong;
-
-#define IS(expression, wanted)                                                                     \
-    do {                                                                                           \
-        long long found = (long long)(expression), want = (long long)(wanted);                     \
-        checks++;                                                                                  \
-        if (found != want) {                                                                       \
-            wrong++;                                                                               \
-            DbgPrint("line %d: %s: 0x%llx, want 0x%llx\n", __LINE__, #expression, found, want);    \
-        }                                                                                          \
-    } while (0)
+#include "check_driver.h"
 
 typedef VOID ACTION(PVOID Argument);
 
@@ -55,7 +43,6 @@ static PVOID seen_at;
 LONG filter(PEXCEPTION_POINTERS Pointers, PVOID Frame);
 LONG filter(PEXCEPTION_POINTERS Pointers, PVOID Frame)
 {
-    UNREFERENCED_PARAMETER(Frame);
     filters++;
     seen = Pointers->ExceptionRecord->ExceptionCode;
     seen_at = Pointers->ExceptionRecord->ExceptionAddress;
@@ -65,28 +52,16 @@ LONG filter(PEXCEPTION_POINTERS Pointers, PVOID Frame)
 }
 
 VOID finally(BOOLEAN Abnormal, PVOID Frame);
-VOID finally(BOOLEAN Abnormal, PVOID Frame)
-{
-    UNREFERENCED_PARAMETER(Frame);
-    finals += Abnormal ? 1 : 100;
-}
+VOID finally(BOOLEAN Abnormal, PVOID Frame) { finals += Abnormal ? 1 : 100; }
 
 /* --- What goes wrong. --- */
 
-static VOID nothing(PVOID Argument) { UNREFERENCED_PARAMETER(Argument); }
+static VOID nothing(PVOID Argument) {}
 static VOID read_it(PVOID Argument) { (void)*(volatile LONG *)Argument; }
 static VOID write_it(PVOID Argument) { *(volatile LONG *)Argument = 1; }
 static VOID raise_it(PVOID Argument) { ExRaiseStatus((NTSTATUS)(ULONG_PTR)Argument); }
-static VOID raise_violation(PVOID Argument)
-{
-    UNREFERENCED_PARAMETER(Argument);
-    ExRaiseAccessViolation();
-}
-static VOID raise_misaligned(PVOID Argument)
-{
-    UNREFERENCED_PARAMETER(Argument);
-    ExRaiseDatatypeMisalignment();
-}
+static VOID raise_violation(PVOID Argument) { ExRaiseAccessViolation(); }
+static VOID raise_misaligned(PVOID Argument) { ExRaiseDatatypeMisalignment(); }
 static VOID divide(PVOID Argument)
 {
     *(volatile LONG *)Argument = 100 / *(volatile LONG *)Argument;
@@ -95,11 +70,7 @@ static VOID undefined(PVOID Argument)
 {
     asm volatile("ud2\n\tmovl $7, (%0)" : : "r"(Argument) : "memory");
 }
-static VOID breakpoint(PVOID Argument)
-{
-    UNREFERENCED_PARAMETER(Argument);
-    asm volatile("int3");
-}
+static VOID breakpoint(PVOID Argument) { asm volatile("int3"); }
 
 static PVOID (*volatile copy)(PVOID, const VOID *, SIZE_T);
 static VOID copy_it(PVOID Argument)
@@ -215,19 +186,15 @@ static VOID check_registers(VOID)
     KeLowerIrql(irql);
 }
 
-static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) { UNREFERENCED_PARAMETER(DriverObject); }
-
-DRIVER_INITIALIZE DriverEntry;
+static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
 
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
 {
-    UNREFERENCED_PARAMETER(RegistryPath);
     DriverObject->DriverUnload = unload;
     copy = (PVOID(*)(PVOID, const VOID *, SIZE_T))memcpy;
     check_kinds();
     check_probes();
     check_filters();
     check_registers();
-    DbgPrint("%lu checks, %lu wrong\n", checks, wrong);
-    return wrong ? STATUS_UNSUCCESSFUL : STATUS_SUCCESS;
+    return check_result();
 }

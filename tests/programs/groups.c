@@ -45,15 +45,13 @@ static void check_refusals(WORD groups)
     GROUP_AFFINITY good = { 1, 0, { 0 } }, bad = good, was;
     IS(SetThreadGroupAffinity(HERE, &good, NULL), TRUE);
     bad.Group = groups;
-    IS(SetThreadGroupAffinity(HERE, &bad, &was), FALSE);
-    IS(GetLastError(), ERROR_INVALID_PARAMETER);
+    FAILS(SetThreadGroupAffinity(HERE, &bad, &was), FALSE, ERROR_INVALID_PARAMETER);
     bad = good, bad.Mask = 0;
     IS(SetThreadGroupAffinity(HERE, &bad, &was), FALSE);
     bad = good, bad.Reserved[2] = 1;
     IS(SetThreadGroupAffinity(HERE, &bad, &was), FALSE);
     IS(GetActiveProcessorCount(groups), 0);
-    IS(GetThreadGroupAffinity(NULL, &was), FALSE);
-    IS(GetLastError(), ERROR_INVALID_HANDLE);
+    FAILS(GetThreadGroupAffinity(NULL, &was), FALSE, ERROR_INVALID_HANDLE);
 }
 
 int main(void)

@@ -5,11 +5,6 @@
 #include <windows.h>
 #include "check.h"
 
-#define FAILS(call, error)                                                                         \
-    SetLastError(0);                                                                               \
-    IS(call, 0);                                                                                   \
-    IS(GetLastError(), error)
-
 /* Handles that are closed are the next ones that are given; one that stays open, also after some
  * that were closed, makes others of them. */
 static ULONG_PTR next_handle(void)
@@ -33,8 +28,8 @@ static void objects(void)
     HANDLE again = CreateEventA(NULL, TRUE, FALSE, "Local\\system.c");
     IS(GetLastError(), ERROR_ALREADY_EXISTS);
     IS(CloseHandle(event) && CloseHandle(again) && CloseHandle(shorter), 1);
-    FAILS(CreateEventA(NULL, TRUE, FALSE, "a\\b") != NULL, ERROR_PATH_NOT_FOUND);
-    FAILS(HeapDestroy(GetProcessHeap()), ERROR_INVALID_HANDLE);
+    FAILS(CreateEventA(NULL, TRUE, FALSE, "a\\b") != NULL, 0, ERROR_PATH_NOT_FOUND);
+    FAILS(HeapDestroy(GetProcessHeap()), 0, ERROR_INVALID_HANDLE);
     IS(next_handle(), next);
 }
 
@@ -63,35 +58,32 @@ static void threads(void)
     }
     for (DWORD n = 1; n < MAXIMUM_SUSPEND_COUNT; n++)
         IS(SuspendThread(thread), n);
-    IS(SuspendThread(thread), (DWORD)-1);
-    IS(GetLastError(), ERROR_SIGNAL_REFUSED);
+    FAILS(SuspendThread(thread), (DWORD)-1, ERROR_SIGNAL_REFUSED);
     for (DWORD n = MAXIMUM_SUSPEND_COUNT; n > 1; n--)
         IS(ResumeThread(thread), n);
     IS(QueueUserAPC(call, thread, 1) && QueueUserAPC(call, thread, 2), 1);
     HANDLE weak;
-    IS(DuplicateHandle(GetCurrentProcess(), thread, GetCurrentProcess(), &weak,
-                       SYNCHRONIZE | THREAD_QUERY_INFORMATION, FALSE, 0),
-       1);
-    FAILS(QueueUserAPC(call, weak, 3), ERROR_ACCESS_DENIED);
+    weak = limited(thread, SYNCHRONIZE | THREAD_QUERY_INFORMATION);
+    FAILS(QueueUserAPC(call, weak, 3), 0, ERROR_ACCESS_DENIED);
     IS(SuspendThread(weak), (DWORD)-1);
     IS(GetHandleInformation(weak, &flags) && !flags, 1);
     IS(CloseHandle(weak), 1);
-    FAILS(GetHandleInformation(weak, &flags), ERROR_INVALID_HANDLE);
+    FAILS(GetHandleInformation(weak, &flags), 0, ERROR_INVALID_HANDLE);
     IS(SetEvent(event) && ResumeThread(thread) == 1, 1);
     IS(WaitForSingleObject(thread, 10000), WAIT_OBJECT_0);
     IS(calls, 12); /* before it began, and so not in its wait */
     IS(GetExitCodeThread(thread, &code) && code == WAIT_OBJECT_0, 1);
-    FAILS(QueueUserAPC(call, thread, 3), ERROR_GEN_FAILURE);
+    FAILS(QueueUserAPC(call, thread, 3), 0, ERROR_GEN_FAILURE);
     IS(ResumeThread(thread), 0);
     IS(CloseHandle(thread) && CloseHandle(event), 1);
     DWORD_PTR own, all;
     IS(GetProcessAffinityMask(GetCurrentProcess(), &own, &all) && own == all, 1);
     IS(SetProcessAffinityMask(GetCurrentProcess(), all), 1);
-    FAILS(SetProcessAffinityMask(GetCurrentProcess(), 0), ERROR_INVALID_PARAMETER);
-    FAILS(SetProcessAffinityMask(GetCurrentProcess(), ~all), ERROR_INVALID_PARAMETER);
+    FAILS(SetProcessAffinityMask(GetCurrentProcess(), 0), 0, ERROR_INVALID_PARAMETER);
+    FAILS(SetProcessAffinityMask(GetCurrentProcess(), ~all), 0, ERROR_INVALID_PARAMETER);
     HANDLE self = OpenProcess(PROCESS_ALL_ACCESS, FALSE, GetCurrentProcessId());
     IS(self && CloseHandle(self), 1);
-    FAILS(OpenProcess(PROCESS_ALL_ACCESS, FALSE, GetCurrentProcessId() + 4) != NULL,
+    FAILS(OpenProcess(PROCESS_ALL_ACCESS, FALSE, GetCurrentProcessId() + 4) != NULL, 0,
           ERROR_INVALID_PARAMETER);
     IS(next_handle(), next);
 }
@@ -115,11 +107,9 @@ static void pages(void)
         IS(QueueUserAPC(call, GetCurrentThread(), 0) && SleepEx(0, TRUE) == WAIT_IO_COMPLETION, 1);
     for (int i = 0; i < 20; i++) {
         HANDLE thread = CreateThread(NULL, 0, wait_alertably, NULL, CREATE_SUSPENDED, NULL);
-        IS(DuplicateHandle(GetCurrentProcess(), thread, GetCurrentProcess(), &weak,
-                           THREAD_GET_CONTEXT, FALSE, 0),
-           1);
+        weak = limited(thread, THREAD_GET_CONTEXT);
         IS(GetThreadContext(weak, &context) && context.Rip, 1);
-        FAILS(SetThreadContext(weak, &context), ERROR_ACCESS_DENIED);
+        FAILS(SetThreadContext(weak, &context), 0, ERROR_ACCESS_DENIED);
         IS(CloseHandle(weak) && TerminateThread(thread, 5), 1);
         IS(WaitForSingleObject(thread, 10000), WAIT_OBJECT_0);
         IS(ResumeThread(thread), 0); /* no longer suspended */
@@ -184,7 +174,7 @@ static void locks(void)
     HMODULE base = GetModuleHandleA("kernelbase.dll");
     wait_on = (void *)GetProcAddress(base, "WaitOnAddress");
     wake_all = (void *)GetProcAddress(base, "WakeByAddressAll");
-    FAILS(wait_on(&woken, &woken, sizeof woken, 1),
+    FAILS(wait_on(&woken, &woken, sizeof woken, 1), 0,
           ERROR_TIMEOUT); /* from now on it has an event */
     const ULONG_PTR next = next_handle();
     IS(InitializeCriticalSectionEx(&section, 7, 0), 1);
@@ -222,18 +212,19 @@ static void locks(void)
     wake_all(&value);
     end_two(threads);
     LONG now = 2;
-    FAILS(wait_on(&value, &now, sizeof now, 2), ERROR_TIMEOUT);
-    FAILS(wait_on(&value, &now, 3, 2), ERROR_INVALID_PARAMETER);
+    FAILS(wait_on(&value, &now, sizeof now, 2), 0, ERROR_TIMEOUT);
+    FAILS(wait_on(&value, &now, 3, 2), 0, ERROR_INVALID_PARAMETER);
     INIT_ONCE once = INIT_ONCE_STATIC_INIT;
     BOOL pending;
     PVOID context;
-    FAILS(InitOnceBeginInitialize(&once, INIT_ONCE_ASYNC | INIT_ONCE_CHECK_ONLY, &pending, NULL),
+    FAILS(InitOnceBeginInitialize(&once, INIT_ONCE_ASYNC | INIT_ONCE_CHECK_ONLY, &pending, NULL), 0,
           ERROR_INVALID_PARAMETER);
-    FAILS(InitOnceBeginInitialize(&once, INIT_ONCE_CHECK_ONLY, &pending, NULL), ERROR_GEN_FAILURE);
+    FAILS(InitOnceBeginInitialize(&once, INIT_ONCE_CHECK_ONLY, &pending, NULL), 0,
+          ERROR_GEN_FAILURE);
     IS(InitOnceBeginInitialize(&once, 0, &pending, &context) && pending, 1);
-    FAILS(InitOnceComplete(&once, 0, (PVOID)2), ERROR_INVALID_PARAMETER);
+    FAILS(InitOnceComplete(&once, 0, (PVOID)2), 0, ERROR_INVALID_PARAMETER);
     IS(InitOnceComplete(&once, 0, &section), 1);
-    FAILS(InitOnceComplete(&once, 0, &section), ERROR_GEN_FAILURE);
+    FAILS(InitOnceComplete(&once, 0, &section), 0, ERROR_GEN_FAILURE);
     IS(InitOnceBeginInitialize(&once, 0, &pending, &context) && !pending, 1);
     IS(context == &section, 1);
     IS(next_handle(), next); /* what threads waited by went with them */
@@ -243,7 +234,6 @@ static void locks(void)
 static DWORD WINAPI stack_room(LPVOID unused)
 {
     MEMORY_BASIC_INFORMATION info = { 0 };
-    (void)unused;
     VirtualQuery(&info, &info, sizeof info);
     return (DWORD)((char *)&info - (char *)info.AllocationBase);
 }
@@ -259,6 +249,5 @@ int main(void)
         CreateThread(NULL, 0x80000, stack_room, NULL, STACK_SIZE_PARAM_IS_A_RESERVATION, NULL);
     WaitForSingleObject(thread, 10000);
     IS(GetExitCodeThread(thread, &code) && code >= 0x70000, 1);
-    printf("%d checks, %d wrong\n", checks, failures);
-    return failures != 0;
+    return check_result();
 }

@@ -22,8 +22,8 @@ static BYTE buffer[0x10000];
 static DWORD query(int relation)
 {
     DWORD length = 0, all;
-    IS(GetLogicalProcessorInformationEx(relation, NULL, &length), FALSE);
-    IS(GetLastError(), ERROR_INSUFFICIENT_BUFFER);
+    FAILS(GetLogicalProcessorInformationEx(relation, NULL, &length), FALSE,
+          ERROR_INSUFFICIENT_BUFFER);
     all = length;
     length--;
     IS(GetLogicalProcessorInformationEx(relation, (INFORMATION *)buffer, &length), FALSE);
@@ -73,8 +73,8 @@ static void check_relations(DWORD processors)
     IS(seen[RelationGroup], 1);
     IS(query(RelationProcessorCore) / ((INFORMATION *)buffer)->Size, processors);
     length = sizeof buffer;
-    IS(GetLogicalProcessorInformationEx(77, (INFORMATION *)buffer, &length), FALSE);
-    IS(GetLastError(), ERROR_INVALID_PARAMETER);
+    FAILS(GetLogicalProcessorInformationEx(77, (INFORMATION *)buffer, &length), FALSE,
+          ERROR_INVALID_PARAMETER);
 }
 
 static void check_plain(void)
@@ -84,8 +84,7 @@ static void check_plain(void)
     DWORD length = 0, cores = 0, caches = 0, sizes = 0;
     KAFFINITY package = 0;
     GetSystemInfo(&info);
-    IS(GetLogicalProcessorInformation(NULL, &length), FALSE);
-    IS(GetLastError(), ERROR_INSUFFICIENT_BUFFER);
+    FAILS(GetLogicalProcessorInformation(NULL, &length), FALSE, ERROR_INSUFFICIENT_BUFFER);
     IS(GetLogicalProcessorInformation(x, &length), TRUE);
     for (DWORD i = 0; i < length / sizeof *x; i++) {
         cores += x[i].Relationship == RelationProcessorCore;
@@ -112,7 +111,6 @@ static void check_plain(void)
 static volatile LONG stop;
 static DWORD WINAPI sleep_long(LPVOID unused)
 {
-    (void)unused;
     while (!stop)
         Sleep(5);
     return 0;
@@ -144,11 +142,8 @@ static void check_cycles(void)
     GetSystemTimeAsFileTime(&now);
     IS(number(ended) >= number(before) && number(ended) <= number(now), TRUE);
     IS(number(user) + number(kernel) <= number(ended) - number(created), TRUE);
-    IS(DuplicateHandle(GetCurrentProcess(), sleeper, GetCurrentProcess(), &weak, SYNCHRONIZE, FALSE,
-                       0),
-       TRUE);
-    IS(QueryThreadCycleTime(weak, &one), FALSE);
-    IS(GetLastError(), ERROR_ACCESS_DENIED);
+    weak = limited(sleeper, SYNCHRONIZE);
+    FAILS(QueryThreadCycleTime(weak, &one), FALSE, ERROR_ACCESS_DENIED);
     IS(timeBeginPeriod(1), TIMERR_NOERROR);
     DWORD start = timeGetTime();
     Sleep(20);

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Events, semaphores and mutexes with names. */
-#include <ntstatus.h>
-#define WIN32_NO_STATUS
+#include "nt.h"
 #include <string.h>
-#include <windows.h>
-#include <winternl.h>
-#include "check.h"
-
-#define KERNEL_ADDRESS ((PVOID)0xffff800000000000)
 
 NTSTATUS NTAPI NtCreateEvent(PHANDLE, ACCESS_MASK, POBJECT_ATTRIBUTES, ULONG, BOOLEAN);
 NTSTATUS NTAPI NtOpenEvent(PHANDLE, ACCESS_MASK, POBJECT_ATTRIBUTES);
@@ -89,21 +83,15 @@ static void check_names(void)
     IS(SetEvent(first), TRUE);
     IS(WaitForSingleObject(second, 0), WAIT_OBJECT_0);
     IS(WaitForSingleObject(second, 0), WAIT_OBJECT_0);
-    IS(CreateMutexA(NULL, TRUE, "ready"), NULL);
-    IS(GetLastError(), ERROR_INVALID_HANDLE);
-    IS(OpenSemaphoreW(SYNCHRONIZE, FALSE, L"ready"), NULL);
-    IS(GetLastError(), ERROR_INVALID_HANDLE);
+    FAILS(CreateMutexA(NULL, TRUE, "ready"), NULL, ERROR_INVALID_HANDLE);
+    FAILS(OpenSemaphoreW(SYNCHRONIZE, FALSE, L"ready"), NULL, ERROR_INVALID_HANDLE);
     IS(CloseHandle(first) && CloseHandle(second), TRUE);
-    IS(OpenEventW(SYNCHRONIZE, FALSE, L"ready"), NULL);
-    IS(GetLastError(), ERROR_FILE_NOT_FOUND);
-    IS(OpenEventA(SYNCHRONIZE, FALSE, NULL), NULL);
-    IS(GetLastError(), ERROR_INVALID_PARAMETER);
-    IS(CreateEventA(NULL, FALSE, FALSE, "a\\b"), NULL);
-    IS(GetLastError(), ERROR_PATH_NOT_FOUND);
+    FAILS(OpenEventW(SYNCHRONIZE, FALSE, L"ready"), NULL, ERROR_FILE_NOT_FOUND);
+    FAILS(OpenEventA(SYNCHRONIZE, FALSE, NULL), NULL, ERROR_INVALID_PARAMETER);
+    FAILS(CreateEventA(NULL, FALSE, FALSE, "a\\b"), NULL, ERROR_PATH_NOT_FOUND);
     memset(name, 'n', sizeof name);
     name[sizeof name - 1] = 0;
-    IS(CreateEventA(NULL, FALSE, FALSE, name), NULL);
-    IS(GetLastError(), ERROR_FILENAME_EXCED_RANGE);
+    FAILS(CreateEventA(NULL, FALSE, FALSE, name), NULL, ERROR_FILENAME_EXCED_RANGE);
     mutex = CreateMutexW(NULL, TRUE, L"Global\\one at a time");
     second = OpenMutexA(SYNCHRONIZE, FALSE, "one at a time");
     IS(WaitForSingleObject(second, 0), WAIT_OBJECT_0); /* the owner is the same thread */
@@ -124,6 +112,5 @@ int main(void)
 {
     check_name_statuses();
     check_names();
-    printf("%d checks, %d wrong\n", checks, failures);
-    return failures;
+    return check_result();
 }

@@ -117,8 +117,7 @@ static void local_storage()
     IS(again, slots[0]);
     IS(TlsGetValue(again) == nullptr, 1);
     IS(TlsFree(again) && !TlsFree(again), 1);
-    IS(TlsSetValue(5000, nullptr), FALSE);
-    IS(GetLastError(), ERROR_INVALID_PARAMETER);
+    FAILS(TlsSetValue(5000, nullptr), FALSE, ERROR_INVALID_PARAMETER);
 }
 
 static int trail;
@@ -394,6 +393,5 @@ int main(int argc, char **argv)
     std::atexit(at_end_first);
     std::atexit(at_end_second);
     std::setvbuf(stdout, nullptr, _IOFBF, 0); // printed when all is over
-    std::printf("%d checks, %d wrong\n", checks, failures);
-    return failures;
+    return check_result();
 }

@@ -7,11 +7,6 @@
 #include <wchar.h>
 #include "check.h"
 
-#define FAILS(call, failure, error)                                                                \
-    SetLastError(0);                                                                               \
-    IS(call, failure);                                                                             \
-    IS(GetLastError(), error)
-
 static void text(void)
 {
     WORD kinds[8];
@@ -24,15 +19,14 @@ static void text(void)
     IS(kinds[4], C1_DEFINED | C1_SPACE | C1_BLANK | C1_CNTRL);
     IS(kinds[5], C1_DEFINED | C1_PUNCT);
     IS(kinds[6], C1_DEFINED | C1_CNTRL);
-    IS(GetStringTypeW(CT_CTYPE1, L"", 0, kinds), FALSE);
-    IS(GetLastError(), ERROR_INVALID_PARAMETER);
+    FAILS(GetStringTypeW(CT_CTYPE1, L"", 0, kinds), FALSE, ERROR_INVALID_PARAMETER);
     IS(LCMapStringEx(L"en-US", LCMAP_UPPERCASE, L"aBc1", -1, NULL, 0, NULL, NULL, 0), 5);
     IS(LCMapStringEx(L"en-US", LCMAP_UPPERCASE, L"aBc1", -1, mapped, 8, NULL, NULL, 0), 5);
     IS(wcscmp(mapped, L"ABC1"), 0);
     IS(LCMapStringW(LOCALE_USER_DEFAULT, LCMAP_LOWERCASE, L"ABC", 3, mapped, 8), 3);
     IS(wcscmp(mapped, L"abc1"), 0);
-    IS(LCMapStringW(LOCALE_USER_DEFAULT, LCMAP_LOWERCASE, L"ABC", 3, small, 2), 0);
-    IS(GetLastError(), ERROR_INSUFFICIENT_BUFFER);
+    FAILS(LCMapStringW(LOCALE_USER_DEFAULT, LCMAP_LOWERCASE, L"ABC", 3, small, 2), 0,
+          ERROR_INSUFFICIENT_BUFFER);
     IS(CompareStringEx(L"", NORM_IGNORECASE, L"abc", -1, L"ABC", 3, NULL, NULL, 0), CSTR_EQUAL);
     IS(CompareStringW(LOCALE_INVARIANT, 0, L"ab", 2, L"abc", 3), CSTR_LESS_THAN);
     IS(CompareStringOrdinal(L"b", 1, L"abc", -1, FALSE), CSTR_GREATER_THAN);
@@ -212,6 +206,5 @@ int main(void)
     files();
     lists();
     rest();
-    printf("%d checks, %d wrong\n", checks, failures);
-    return failures != 0;
+    return check_result();
 }

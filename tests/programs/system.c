@@ -9,16 +9,11 @@
 #include <string.h>
 #include "check.h"
 
-#define FAILS(call, error)                                                                         \
-    SetLastError(0);                                                                               \
-    IS(call, 0);                                                                                   \
-    IS(GetLastError(), error)
-
 static void variables(void)
 {
     char text[16];
     WCHAR wide[16];
-    FAILS(GetEnvironmentVariableA("NOT_THERE", text, sizeof text), ERROR_ENVVAR_NOT_FOUND);
+    FAILS(GetEnvironmentVariableA("NOT_THERE", text, sizeof text), 0, ERROR_ENVVAR_NOT_FOUND);
     IS(SetEnvironmentVariableA("Longer", "first"), 1);
     IS(SetEnvironmentVariableW(L"Long", L"1234"), 1);
     memset(text, '#', sizeof text);
@@ -36,7 +31,7 @@ static void variables(void)
     IS(SetEnvironmentVariableA("LONGER", "2"), 1);
     IS(GetEnvironmentVariableA("Longer", text, sizeof text), 1);
     IS(SetEnvironmentVariableA("Longer", NULL), 1);
-    FAILS(GetEnvironmentVariableA("Longer", text, sizeof text), ERROR_ENVVAR_NOT_FOUND);
+    FAILS(GetEnvironmentVariableA("Longer", text, sizeof text), 0, ERROR_ENVVAR_NOT_FOUND);
     IS(GetEnvironmentVariableA("Long", text, sizeof text), 4);
     unsigned found = 0;
     WCHAR *all = GetEnvironmentStringsW();
@@ -58,15 +53,16 @@ static void code_pages(void)
     IS(MultiByteToWideChar(CP_UTF8, 0, utf8, -1, NULL, 0), 6);
     IS(MultiByteToWideChar(CP_UTF8, 0, utf8, -1, wide, 6), 6);
     IS(wcscmp(wide, L"a\xe9\x20ac\xd83d\xde00"), 0);
-    FAILS(MultiByteToWideChar(CP_UTF8, 0, utf8, -1, wide, 5), ERROR_INSUFFICIENT_BUFFER);
-    FAILS(MultiByteToWideChar(1252, 0, utf8, -1, wide, 16), ERROR_INVALID_PARAMETER);
+    FAILS(MultiByteToWideChar(CP_UTF8, 0, utf8, -1, wide, 5), 0, ERROR_INSUFFICIENT_BUFFER);
+    FAILS(MultiByteToWideChar(1252, 0, utf8, -1, wide, 16), 0, ERROR_INVALID_PARAMETER);
     IS(WideCharToMultiByte(CP_UTF8, 0, wide, -1, NULL, 0, NULL, NULL), 11);
     IS(WideCharToMultiByte(CP_UTF8, 0, wide, -1, back, 11, NULL, NULL), 11);
     IS(strcmp(back, utf8), 0);
     IS(WideCharToMultiByte(CP_UTF8, 0, wide, 5, back, 10, NULL, NULL), 10);
-    FAILS(WideCharToMultiByte(CP_UTF8, 0, wide, 5, back, 9, NULL, NULL), ERROR_INSUFFICIENT_BUFFER);
+    FAILS(WideCharToMultiByte(CP_UTF8, 0, wide, 5, back, 9, NULL, NULL), 0,
+          ERROR_INSUFFICIENT_BUFFER);
     for (unsigned i = 0; i < ARRAYSIZE(bad); i++) {
-        FAILS(MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, bad[i], -1, wide, 16),
+        FAILS(MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, bad[i], -1, wide, 16), 0,
               ERROR_NO_UNICODE_TRANSLATION);
         IS(MultiByteToWideChar(CP_UTF8, 0, bad[i], -1, wide, 16) > 1, 1);
         IS(wide[0], 0xfffd);
@@ -108,7 +104,7 @@ static void dates(void)
     IS(file_time(1970, 1, 1, 0), 116444736000000000 + hour - 10000 - 10000000);
     IS(file_time(1601, 1, 1, 0), hour - 10000 - 10000000);
     for (unsigned i = 0; i < ARRAYSIZE(wrong); i++) {
-        FAILS(SystemTimeToFileTime(&wrong[i], &file), ERROR_INVALID_PARAMETER);
+        FAILS(SystemTimeToFileTime(&wrong[i], &file), 0, ERROR_INVALID_PARAMETER);
     }
     SYSTEMTIME now, local;
     GetSystemTime(&now);
@@ -125,8 +121,8 @@ static void privileges(void)
     LUID luid;
     TOKEN_PRIVILEGES one = { 1, { { { 0, 0 }, SE_PRIVILEGE_ENABLED } } }, old;
     DWORD length = 0;
-    FAILS(LookupPrivilegeValueA(NULL, "SeDebug", &luid), ERROR_NO_SUCH_PRIVILEGE);
-    FAILS(LookupPrivilegeValueW(NULL, L"SeDebugPrivileges", &luid), ERROR_NO_SUCH_PRIVILEGE);
+    FAILS(LookupPrivilegeValueA(NULL, "SeDebug", &luid), 0, ERROR_NO_SUCH_PRIVILEGE);
+    FAILS(LookupPrivilegeValueW(NULL, L"SeDebugPrivileges", &luid), 0, ERROR_NO_SUCH_PRIVILEGE);
     IS(LookupPrivilegeValueW(NULL, L"SeSystemProfilePrivilege", &one.Privileges[0].Luid), 1);
     IS(one.Privileges[0].Luid.LowPart, 11);
     IS(OpenProcessToken(GetCurrentProcess(), TOKEN_ADJUST_PRIVILEGES | TOKEN_QUERY, &token), 1);
@@ -138,9 +134,9 @@ static void privileges(void)
         if (i)
             IS(old.Privileges[0].Attributes, i % 2 ? SE_PRIVILEGE_ENABLED : 0);
     }
-    FAILS(AdjustTokenPrivileges(token, FALSE, &one, sizeof old - 1, &old, &length),
+    FAILS(AdjustTokenPrivileges(token, FALSE, &one, sizeof old - 1, &old, &length), 0,
           ERROR_INSUFFICIENT_BUFFER);
-    FAILS(AdjustTokenPrivileges(token, FALSE, NULL, 0, NULL, NULL), ERROR_INVALID_PARAMETER);
+    FAILS(AdjustTokenPrivileges(token, FALSE, NULL, 0, NULL, NULL), 0, ERROR_INVALID_PARAMETER);
     one.Privileges[0].Luid.LowPart = 99;
     IS(AdjustTokenPrivileges(token, FALSE, &one, 0, NULL, NULL), 1);
     IS(GetLastError(), ERROR_NOT_ALL_ASSIGNED);
@@ -227,7 +223,6 @@ static DWORD seen[3];
 LONG filter(PEXCEPTION_POINTERS pointers, PVOID frame);
 LONG filter(PEXCEPTION_POINTERS pointers, PVOID frame)
 {
-    (void)frame;
     seen[filters++] = pointers->ExceptionRecord->ExceptionCode;
     return filters == 1 ? EXCEPTION_CONTINUE_EXECUTION : EXCEPTION_EXECUTE_HANDLER;
 }
@@ -254,6 +249,5 @@ int main(void)
     library();
     contexts();
     exceptions();
-    printf("%d checks, %d wrong\n", checks, failures);
-    return failures != 0;
+    return check_result();
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Waitable timers, with periods, dates, calls and names: each status of each service. */
-#include <ntstatus.h>
-#define WIN32_NO_STATUS
-#include <windows.h>
-#include <winternl.h>
+#include "nt.h"
 #include <stdint.h>
-#include "check.h"
 
-#define KERNEL_ADDRESS ((PVOID)0xffff800000000000)
 #define MS 10000ll /* 100 ns */
 
 NTSTATUS NTAPI NtCreateTimer(PHANDLE, ACCESS_MASK, POBJECT_ATTRIBUTES, ULONG);
@@ -136,7 +131,6 @@ static VOID CALLBACK note_plain(ULONG_PTR context) { calls = calls * 10 + (LONG)
 
 static VOID CALLBACK note_timed(LPVOID context, DWORD low, DWORD high)
 {
-    (void)low, (void)high;
     calls = calls * 10 + (LONG)(LONG_PTR)context;
 }
 
@@ -190,7 +184,6 @@ static DWORD WINAPI set_and_end(LPVOID with_call)
 static DWORD WINAPI set_at_once_and_end(LPVOID unused)
 {
     LARGE_INTEGER at_once = after(0);
-    (void)unused;
     return (DWORD)SetWaitableTimer(theirs, &at_once, 0, note, NULL, FALSE);
 }
 
@@ -246,7 +239,7 @@ static void check_full(void)
 
 static void check_names(void)
 {
-    HANDLE one = CreateWaitableTimerA(NULL, FALSE, "clock"), same, event;
+    HANDLE one = CreateWaitableTimerA(NULL, FALSE, "clock"), same;
     IS(GetLastError(), ERROR_SUCCESS);
     same = CreateWaitableTimerW(NULL, TRUE, L"Local\\clock");
     IS(GetLastError(), ERROR_ALREADY_EXISTS);
@@ -254,33 +247,20 @@ static void check_names(void)
     IS(WaitForSingleObject(same, 0), WAIT_OBJECT_0);
     IS(WaitForSingleObject(same, 0), WAIT_TIMEOUT); /* of the first one's kind */
     CloseHandle(same);
-    event = CreateEventA(NULL, FALSE, FALSE, "clock");
-    IS(event == NULL, TRUE);
-    IS(GetLastError(), ERROR_INVALID_HANDLE);
+    FAILS(CreateEventA(NULL, FALSE, FALSE, "clock"), NULL, ERROR_INVALID_HANDLE);
     same = OpenWaitableTimerA(SYNCHRONIZE, FALSE, "clock");
     IS(same != NULL, TRUE);
-    IS(set(same, 0, 0), FALSE);
-    IS(GetLastError(), ERROR_ACCESS_DENIED);
+    FAILS(set(same, 0, 0), FALSE, ERROR_ACCESS_DENIED);
     CloseHandle(same);
     CloseHandle(one);
-    IS(OpenWaitableTimerW(TIMER_ALL_ACCESS, FALSE, L"clock") == NULL, TRUE);
-    IS(GetLastError(), ERROR_FILE_NOT_FOUND);
-    IS(CreateWaitableTimerExW(NULL, NULL, 4, TIMER_ALL_ACCESS) == NULL, TRUE);
-    IS(GetLastError(), ERROR_INVALID_PARAMETER);
+    FAILS(OpenWaitableTimerW(TIMER_ALL_ACCESS, FALSE, L"clock"), NULL, ERROR_FILE_NOT_FOUND);
+    FAILS(CreateWaitableTimerExW(NULL, NULL, 4, TIMER_ALL_ACCESS), NULL, ERROR_INVALID_PARAMETER);
     one = CreateWaitableTimerExA(NULL, "precise", 3, TIMER_ALL_ACCESS);
     IS(one != NULL, TRUE);
     CloseHandle(one);
 }
 
 /* --- Statuses. --- */
-
-static HANDLE limited(HANDLE of, ACCESS_MASK access)
-{
-    HANDLE copy = NULL;
-    IS(DuplicateHandle(GetCurrentProcess(), of, GetCurrentProcess(), &copy, access, FALSE, 0),
-       TRUE);
-    return copy;
-}
 
 static void check_refusals(void)
 {
@@ -311,8 +291,7 @@ static void check_refusals(void)
     IS(SetWaitableTimer(t, &later, 0, NULL, NULL, TRUE), TRUE);
     IS(GetLastError(), ERROR_NOT_SUPPORTED);
     IS(SetWaitableTimerEx(t, &later, 0, NULL, NULL, NULL, 5), TRUE);
-    IS(SetWaitableTimer(t, &later, -1, NULL, NULL, FALSE), FALSE);
-    IS(GetLastError(), ERROR_INVALID_PARAMETER);
+    FAILS(SetWaitableTimer(t, &later, -1, NULL, NULL, FALSE), FALSE, ERROR_INVALID_PARAMETER);
     IS(NtQueryTimer(NULL, 1, &info, 0, NULL), STATUS_INVALID_INFO_CLASS);
     IS(NtQueryTimer(NULL, 0, &info, sizeof info - 1, NULL), STATUS_INFO_LENGTH_MISMATCH);
     IS(NtQueryTimer(NULL, 0, &info, sizeof info, NULL), STATUS_INVALID_HANDLE);
@@ -353,6 +332,5 @@ int main(void)
     check_full();
     check_names();
     check_refusals();
-    printf("%d checks, %d wrong\n", checks, failures);
-    return failures;
+    return check_result();
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What the process and the machine have used, times, and descriptions of threads. */
-#include <ntstatus.h>
-#define WIN32_NO_STATUS
-#include <windows.h>
-#include <winternl.h>
+#include "nt.h"
 #include <stddef.h>
 #include <wchar.h>
-#include "check.h"
 
-#define KERNEL_ADDRESS ((PVOID)0xffff800000000000)
 #define MEGABYTES(n) ((n)*1024ull * 1024)
 #define THREAD_NAME 38
 #define NAME_MOST 1024
@@ -21,14 +16,6 @@
 NTSTATUS NTAPI NtSetInformationThread(HANDLE, ULONG, PVOID, ULONG);
 HRESULT WINAPI SetThreadDescription(HANDLE, PCWSTR);
 HRESULT WINAPI GetThreadDescription(HANDLE, PWSTR *);
-
-static HANDLE limited(HANDLE of, ACCESS_MASK access)
-{
-    HANDLE copy = NULL;
-    IS(DuplicateHandle(GetCurrentProcess(), of, GetCurrentProcess(), &copy, access, FALSE, 0),
-       TRUE);
-    return copy;
-}
 
 static ULONGLONG number(FILETIME t) { return (ULONGLONG)t.dwHighDateTime << 32 | t.dwLowDateTime; }
 
@@ -59,7 +46,6 @@ static volatile ULONG64 last_look;
 
 static DWORD WINAPI work(LPVOID unused)
 {
-    (void)unused;
     for (volatile int i = 0; i < 100000; i++)
         ;
     QueryThreadCycleTime(GetCurrentThread(), (PULONG64)&last_look);
@@ -104,8 +90,7 @@ static void check_clock(void)
     IS(QueryUnbiasedInterruptTime(&time), TRUE);
     QueryPerformanceCounter(&after);
     IS(time >= (ULONGLONG)before.QuadPart && time <= (ULONGLONG)after.QuadPart, TRUE);
-    IS(QueryUnbiasedInterruptTime(NULL), FALSE);
-    IS(GetLastError(), ERROR_INVALID_PARAMETER);
+    FAILS(QueryUnbiasedInterruptTime(NULL), FALSE, ERROR_INVALID_PARAMETER);
 }
 
 /* --- Memory. --- */
@@ -132,8 +117,7 @@ static void check_memory(void)
     IS(before.dwMemoryLoad <= 100, TRUE);
     IS(before.ullTotalVirtual, 0x7fffffff0000);
     less.dwLength--;
-    IS(GlobalMemoryStatusEx(&less), FALSE);
-    IS(GetLastError(), ERROR_INVALID_PARAMETER);
+    FAILS(GlobalMemoryStatusEx(&less), FALSE, ERROR_INVALID_PARAMETER);
 }
 
 /* --- Descriptions. --- */
@@ -241,10 +225,8 @@ static void check_refusals(void)
     IS(size, sizeof basic);
     IS(basic.UniqueProcessId, GetCurrentProcessId());
     IS((ULONG_PTR)basic.PebBaseAddress == *(ULONG_PTR *)((BYTE *)NtCurrentTeb() + 0x60), TRUE);
-    IS(QueryProcessCycleTime(weak, &cycles), FALSE);
-    IS(GetLastError(), ERROR_ACCESS_DENIED);
-    IS(GetProcessTimes(weak, &t, &t, &t, &t), FALSE);
-    IS(GetLastError(), ERROR_ACCESS_DENIED);
+    FAILS(QueryProcessCycleTime(weak, &cycles), FALSE, ERROR_ACCESS_DENIED);
+    FAILS(GetProcessTimes(weak, &t, &t, &t, &t), FALSE, ERROR_ACCESS_DENIED);
     IS(NtQuerySystemInformation(SystemMemoryUsage, info, 55, NULL), STATUS_INFO_LENGTH_MISMATCH);
     IS(NtQuerySystemInformation(SystemMemoryUsage, KERNEL_ADDRESS, 56, NULL),
        STATUS_ACCESS_VIOLATION);
@@ -267,6 +249,5 @@ int main(void)
     check_descriptions();
     check_leaks();
     check_refusals();
-    printf("%d checks, %d wrong\n", checks, failures);
-    return failures;
+    return check_result();
 }

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Suspended threads with counts, calls queued to threads (APCs) and alertable waits. */
-#include <ntstatus.h>
-#define WIN32_NO_STATUS
-#include <windows.h>
-#include <winternl.h>
-#include "check_thread.h"
-
-#define KERNEL_ADDRESS ((PVOID)0xffff800000000000)
+#include "nt.h"
 
 NTSTATUS NTAPI NtSuspendThread(HANDLE, PULONG);
 NTSTATUS NTAPI NtResumeThread(HANDLE, PULONG);
@@ -19,7 +13,6 @@ static HANDLE event;
 
 static DWORD WINAPI spin(LPVOID unused)
 {
-    (void)unused;
     while (!stop)
         iterations++;
     return 3;
@@ -61,8 +54,7 @@ static void check_counts(void)
     for (ULONG i = 0; i < 127; i++)
         if (SuspendThread(thread) != i)
             failures++;
-    IS(SuspendThread(thread), (DWORD)-1);
-    IS(GetLastError(), ERROR_SIGNAL_REFUSED);
+    FAILS(SuspendThread(thread), (DWORD)-1, ERROR_SIGNAL_REFUSED);
     IS(NtSuspendThread(thread, &count), STATUS_SUSPEND_COUNT_EXCEEDED);
     IS(count, 0);
     for (ULONG i = 127; i > 1; i--)
@@ -71,9 +63,7 @@ static void check_counts(void)
     IS(moves(), FALSE);
     IS(NtResumeThread(thread, NULL), STATUS_SUCCESS);
     IS(moves(), TRUE);
-    IS(DuplicateHandle(GetCurrentProcess(), thread, GetCurrentProcess(), &weak, SYNCHRONIZE, FALSE,
-                       0),
-       TRUE);
+    weak = limited(thread, SYNCHRONIZE);
     IS(NtSuspendThread(weak, NULL), STATUS_ACCESS_DENIED);
     IS(NtResumeThread(weak, NULL), STATUS_ACCESS_DENIED);
     CloseHandle(weak);
@@ -107,11 +97,7 @@ static void check_waiter(void)
     IS(end_of(thread), WAIT_OBJECT_0);
 }
 
-static DWORD WINAPI suspend_itself(LPVOID unused)
-{
-    (void)unused;
-    return SuspendThread(GetCurrentThread());
-}
+static DWORD WINAPI suspend_itself(LPVOID unused) { return SuspendThread(GetCurrentThread()); }
 
 static void check_ends(void)
 {
@@ -224,9 +210,7 @@ static void check_others(void)
     IS(called, 3);
     thread = CreateThread(NULL, 0, wait_once, NULL, 0, NULL); /* its wait is not alertable */
     let_it_stop();
-    IS(DuplicateHandle(GetCurrentProcess(), thread, GetCurrentProcess(), &weak,
-                       THREAD_ALL_ACCESS & ~THREAD_SET_CONTEXT, FALSE, 0),
-       TRUE);
+    weak = limited(thread, THREAD_ALL_ACCESS & ~THREAD_SET_CONTEXT);
     IS(NtQueueApcThread(weak, NULL, NULL, NULL, NULL), STATUS_ACCESS_DENIED);
     IS(CloseHandle(weak), TRUE);
     /* Never called */
@@ -236,8 +220,7 @@ static void check_others(void)
     IS(NtQueueApcThread(thread, KERNEL_ADDRESS, NULL, NULL, NULL), STATUS_NO_MEMORY);
     IS(SetEvent(event), TRUE);
     IS(WaitForSingleObject(thread, 60000), WAIT_OBJECT_0);
-    IS(QueueUserAPC(note, thread, 4), 0);
-    IS(GetLastError(), ERROR_GEN_FAILURE);
+    FAILS(QueueUserAPC(note, thread, 4), 0, ERROR_GEN_FAILURE);
     IS(end_of(thread), WAIT_OBJECT_0);
     IS(NtQueueApcThread(NULL, NULL, NULL, NULL, NULL), STATUS_INVALID_HANDLE);
     IS(NtQueueApcThread(event, NULL, NULL, NULL, NULL), STATUS_OBJECT_TYPE_MISMATCH);
@@ -256,7 +239,6 @@ static VOID CALLBACK hit(ULONG_PTR side)
 
 static DWORD WINAPI play(LPVOID unused)
 {
-    (void)unused;
     while (ball < 200)
         SleepEx(5, TRUE);
     return 0;
@@ -281,6 +263,5 @@ int main(void)
     check_own();
     check_others();
     check_between();
-    printf("%d checks, %d wrong\n", checks, failures);
-    return failures;
+    return check_result();
 }
