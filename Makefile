@@ -50,7 +50,7 @@ SANITIZERS := $(if $(KASAN),,kasan) $(if $(KCSAN),,kcsan)
 ASM    := $(sort $(wildcard $(FOLDERS:%=%/*.asm)))
 C      := $(sort $(wildcard $(FOLDERS:%=%/*.c)))
 C      := $(filter-out $(SANITIZERS:%=kernel/base/%.c) $(SANITIZERS:%=tests/kernel/%.c),$(C))
-OBJ    := $(ASM:%.asm=$(BUILD)/%.asm.o) $(C:%.c=$(BUILD)/%.o)
+OBJ    := $(ASM:%.asm=$(BUILD)/%.asm.o) $(C:%.c=$(BUILD)/%.o) $(BUILD)/kernel/driver/code_names.o
 
 # What makes PE images: mingw-w64.
 WIN_CC := x86_64-w64-mingw32-gcc-posix
@@ -94,6 +94,16 @@ $(BUILD)/ntpmu.elf $(BUILD)/kernel.elf: linker.ld
 	    -e 's/^ffffffff\(........\) \([A-Za-z_][A-Za-z0-9_]*\)$$/.long 0x\1; .asciz "\2"/p' | \
 	    (echo '.section .symbols, "a"'; cat) | as -o $@.symbols.o -
 	$(Q)ld -n -T linker.ld --build-id=none -z noexecstack -o $@ $(filter %.o,$^) $@.symbols.o
+
+# Names of bug checks and statuses, by the headers.
+CODES := kernel/driver/bugcheck.h kernel/nt/nt.h kernel/nt/nt_dispatcher.h \
+          kernel/nt/nt_context.h kernel/nt/nt_trace.h kernel/driver/nt_driver.h
+$(BUILD)/kernel/driver/code_names.o: $(CODES)
+	@mkdir -p $(@D)
+	$(call SAY,GEN)(echo '.section .rodata; .globl code_names, code_names_end; code_names:'; \
+	    sed -n -e 's/^    \([A-Z_]*\) = \(0x[0-9a-f]*\),$$/.long \2; .asciz "\1"/p' \
+	    -e 's/^#define \(STATUS_[A-Z0-9_]*\) ((NTSTATUS)\(0x.*\))$$/.long \2; .asciz "\1"/p' $^; \
+	    echo 'code_names_end:') | as -o $@ -
 
 # What the kernel's half of the tests knows of ring 3's: addresses, and a pointer to each test,
 # among its own.

@@ -3,7 +3,7 @@
 #pragma once
 #include <stdint.h>
 
-/* Codes and names as in bugcodes.h. */
+/* Codes and names as in bugcodes.h. The Makefile reads these lines. */
 enum bug_code {
     IRQL_NOT_LESS_OR_EQUAL = 0x0a,
     SPIN_LOCK_ALREADY_OWNED = 0x0f,
@@ -31,6 +31,8 @@ enum bug_code {
 
 struct trap_frame;
 
+/* The name of a bug check above, or of a status of our headers. Any IRQL. */
+const char *code_name(uint32_t code, const char *otherwise);
 /* An exception that the driver did not handle. The frame of one that software raised has only
  * RIP. */
 __attribute__((noreturn)) void bug_check_exception(uint64_t status, const struct trap_frame *frame,

@@ -68,9 +68,41 @@ const struct exported *export_begin(unsigned n, uint64_t caller, uint64_t *outer
     return e;
 }
 
-void export_end(const struct exported *e, uint64_t outer);
-void export_end(const struct exported *e, uint64_t outer)
+/* The last call of an exported routine that returned an error; written by the thread that calls
+ * DriverEntry. What routines return that return no status may look like one only by chance. */
+static struct {
+    const struct thread *thread;
+    const struct exported *routine;
+    uint64_t caller;
+    uint32_t status;
+} failure;
+
+void export_watch(void)
 {
+    failure.thread = thread_current();
+    failure.routine = NULL;
+}
+
+void export_failure(char *text, size_t capacity)
+{
+    char place[96];
+    *text = 0;
+    if (!failure.routine)
+        return;
+    driver_place(failure.caller, place, sizeof place);
+    print_to(text, capacity, "; the last call that failed: %s%s, %s 0x%08x, in %s",
+             failure.routine->service ? "Zw" : "", failure.routine->name,
+             code_name(failure.status, "status"), failure.status, place);
+}
+
+void export_end(const struct exported *e, uint64_t outer, uint64_t result);
+void export_end(const struct exported *e, uint64_t outer, uint64_t result)
+{
+    if (result >> 16 == 0xc000 && thread_current() == failure.thread) {
+        failure.routine = e;
+        failure.caller = driver_caller();
+        failure.status = (uint32_t)result;
+    }
     thread_current()->trusted -= e->service;
     thread_current()->driver_caller = outer;
 }

@@ -11,5 +11,9 @@
 void *export_find(const char *name);
 /* Whether it is a library that drivers import from, in any case. */
 bool export_library(const char *name);
+/* From here on this thread's calls that fail are kept; export_failure then says which was the last,
+ * or nothing. PASSIVE_LEVEL. */
+void export_watch(void);
+void export_failure(char *text, size_t capacity);
 /* Of ntoskrnl.exe and hal.dll, by name; NULL: there is none. PASSIVE_LEVEL. */
 PVOID MmGetSystemRoutineAddress(PUNICODE_STRING SystemRoutineName);

@@ -6,7 +6,7 @@
 
 struct driver;
 
-/* Opens a device by \Device\NAME, \??\NAME or \DosDevices\NAME; links are followed. Only
+/* Opens a device by its full name, or that of a link to it. Only
  * ObjectAttributes and DesiredAccess have an effect: an existing device is opened, whatever the
  * other arguments ask for. NT: the service waits until the driver has completed the request.
  *

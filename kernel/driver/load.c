@@ -201,6 +201,7 @@ static void run_routine(void *argument)
     struct run *r = argument;
     struct driver_call call;
     DRIVER_OBJECT *o = &r->driver->object;
+    export_watch();
     driver_enter(&call, r->unload ? (void *)o->DriverUnload : (void *)o->DriverInit);
     if (r->unload)
         o->DriverUnload(o);

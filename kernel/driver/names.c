@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices and symbolic links. names_mutex guards both lists. NT: there are two folders, \Device and
- * \?? (which \DosDevices and \GLOBAL?? mean, too), and letters are compared in any case. */
+/* Devices and symbolic links. names_mutex guards both lists. NT: the object manager's folders are a
+ * fixed table, \DosDevices, \?? and \GLOBAL?? are one, and letters are compared in any case. */
 #include "kernel/base/assert.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/print.h"
@@ -13,17 +13,24 @@
 
 #define LINKS_FOLLOWED 8
 
+/* A full name: a folder of the table below, and what follows it. */
+struct place {
+    unsigned folder;
+    UNICODE_STRING name;
+};
+
 struct device {
     DEVICE_OBJECT object;
     LIST_ENTRY list;
-    UNICODE_STRING name; /* Buffer NULL: none */
-    uint64_t where;      /* who created it */
-    bool deleted;        /* freed with the last reference */
+    struct place place; /* name.Buffer NULL: it has no name */
+    uint64_t where;     /* who created it */
+    bool deleted;       /* freed with the last reference */
 } __attribute__((aligned(16)));
 
 struct link {
     LIST_ENTRY list;
-    UNICODE_STRING name, target;
+    struct place place;
+    UNICODE_STRING target;
     uint64_t where;
 };
 
@@ -45,13 +52,25 @@ static struct device *device_of(PDEVICE_OBJECT o)
     {                                                                                              \
         sizeof(s) - sizeof(WCHAR), sizeof(s), (WCHAR *)(s)                                         \
     }
-static const UNICODE_STRING folders[] = { TEXT(u"\\??\\"), TEXT(u"\\DosDevices\\"),
-                                          TEXT(u"\\GLOBAL??\\") };
+/* The root, the last, is what every full name begins with. */
+static const UNICODE_STRING folders[] = {
+    TEXT(u"\\??\\"),
+    TEXT(u"\\DosDevices\\"),
+    TEXT(u"\\GLOBAL??\\"),
+    TEXT(u"\\Device\\"),
+    TEXT(u"\\Driver\\"),
+    TEXT(u"\\FileSystem\\"),
+    TEXT(u"\\BaseNamedObjects\\"),
+    TEXT(u"\\Callback\\"),
+    TEXT(u"\\KernelObjects\\"),
+    TEXT(u"\\"),
+};
+#define LAST_OF_LINKS 2u /* the first is one with those up to here */
 
-static bool begins_with(const UNICODE_STRING *name, const UNICODE_STRING *folder)
+static bool begins_with(const UNICODE_STRING *name, const UNICODE_STRING *start)
 {
-    const UNICODE_STRING start = { folder->Length, folder->Length, name->Buffer };
-    return name->Length >= folder->Length && text_equal(&start, folder, true);
+    const UNICODE_STRING same = { start->Length, start->Length, name->Buffer };
+    return name->Length >= start->Length && text_equal(&same, start, true);
 }
 
 static UNICODE_STRING without_prefix(UNICODE_STRING name, USHORT length)
@@ -60,19 +79,34 @@ static UNICODE_STRING without_prefix(UNICODE_STRING name, USHORT length)
                              name.Buffer + length / sizeof(WCHAR) };
 }
 
-/* The name of a link without its folder; Length 0: it is in no folder for links. */
-static UNICODE_STRING link_name(const UNICODE_STRING *name)
+/* The status of an open; a new object's needs a name without folders, too (new_place). */
+static NTSTATUS find_place(const UNICODE_STRING *name, struct place *place)
 {
-    for (unsigned i = 0; i < ARRAY_SIZE(folders); i++)
-        if (begins_with(name, &folders[i]))
-            return without_prefix(*name, folders[i].Length);
-    return (UNICODE_STRING){ 0, 0, NULL };
+    unsigned i = 0;
+    while (i < ARRAY_SIZE(folders) && !begins_with(name, &folders[i]))
+        i++;
+    if (i == ARRAY_SIZE(folders))
+        return STATUS_OBJECT_PATH_SYNTAX_BAD;
+    *place = (struct place){ i > LAST_OF_LINKS ? i : 0, without_prefix(*name, folders[i].Length) };
+    return place->name.Length ? STATUS_SUCCESS : STATUS_OBJECT_NAME_INVALID;
 }
 
-/* Whether `name` is `whole`, or continues it with a folder or file. */
-static bool names_or_leads(const UNICODE_STRING *whole, const UNICODE_STRING *name)
+/* STATUS_OBJECT_PATH_SYNTAX_BAD: not a full name; STATUS_OBJECT_NAME_INVALID: a folder's;
+ * STATUS_OBJECT_PATH_NOT_FOUND: in a folder that does not exist. */
+static NTSTATUS new_place(const UNICODE_STRING *name, struct place *place)
 {
-    return whole->Length && begins_with(name, whole) &&
+    NTSTATUS status = find_place(name, place);
+    for (unsigned i = 0; NT_SUCCESS(status) && i < place->name.Length / sizeof(WCHAR); i++)
+        if (place->name.Buffer[i] == '\\')
+            status = STATUS_OBJECT_PATH_NOT_FOUND;
+    return status;
+}
+
+/* Whether `place` is what is named there, or continues it with a folder or file. */
+static bool names_or_leads(const struct place *there, const struct place *place)
+{
+    const UNICODE_STRING *whole = &there->name, *name = &place->name;
+    return whole->Length && there->folder == place->folder && begins_with(name, whole) &&
            (name->Length == whole->Length || name->Buffer[whole->Length / sizeof(WCHAR)] == '\\');
 }
 
@@ -87,47 +121,59 @@ static bool copy_string(UNICODE_STRING *to, const UNICODE_STRING *from)
     return true;
 }
 
-static struct device *find_device(const UNICODE_STRING *name)
+static bool copy_place(struct place *to, const struct place *from)
+{
+    to->folder = from->folder;
+    return copy_string(&to->name, &from->name);
+}
+
+static struct device *find_device(const struct place *place)
 {
     for (const LIST_ENTRY *e = devices.Flink; e != &devices; e = e->Flink)
-        if (!device_of_entry(e)->deleted && names_or_leads(&device_of_entry(e)->name, name))
+        if (!device_of_entry(e)->deleted && names_or_leads(&device_of_entry(e)->place, place))
             return device_of_entry(e);
     return NULL;
 }
 
-static struct link *find_link(const UNICODE_STRING *name)
+static struct link *find_link(const struct place *place)
 {
-    UNICODE_STRING bare = link_name(name);
     for (const LIST_ENTRY *e = links.Flink; e != &links; e = e->Flink) {
         struct link *l = CONTAINING_RECORD(e, struct link, list);
-        if (names_or_leads(&l->name, &bare))
+        if (names_or_leads(&l->place, place))
             return l;
     }
     return NULL;
 }
 
-PDEVICE_OBJECT device_open(const UNICODE_STRING *name, UNICODE_STRING *rest, NTSTATUS *status)
+/* Follows links to a device; `rest`: what follows the first name. */
+static struct device *follow_name(const UNICODE_STRING *name, UNICODE_STRING *rest,
+                                  NTSTATUS *status)
 {
     const UNICODE_STRING *at = name;
-    struct device *device = NULL;
-    *rest = (UNICODE_STRING){ 0, 0, NULL };
-    *status = STATUS_OBJECT_NAME_NOT_FOUND;
-    mutex_acquire(&names_mutex);
-    for (unsigned i = 0; i < LINKS_FOLLOWED && !device; i++) {
-        struct link *link = find_link(at);
-        if (link) {
-            UNICODE_STRING bare = link_name(at);
-            if (at == name)
-                *rest = without_prefix(bare, link->name.Length);
-            at = &link->target;
-            continue;
-        }
-        device = find_device(at);
-        if (!device)
+    for (unsigned i = 0; i < LINKS_FOLLOWED; i++) {
+        struct place place;
+        *status = find_place(at, &place);
+        if (!NT_SUCCESS(*status))
+            return NULL;
+        struct link *link = find_link(&place);
+        struct device *device = link ? NULL : find_device(&place);
+        if (at == name && (link || device))
+            *rest = without_prefix(place.name, (link ? &link->place : &device->place)->name.Length);
+        if (!link && device)
+            return device;
+        if (!link)
             break;
-        if (at == name)
-            *rest = without_prefix(*at, device->name.Length);
+        at = &link->target;
     }
+    *status = STATUS_OBJECT_NAME_NOT_FOUND;
+    return NULL;
+}
+
+PDEVICE_OBJECT device_open(const UNICODE_STRING *name, UNICODE_STRING *rest, NTSTATUS *status)
+{
+    *rest = (UNICODE_STRING){ 0, 0, NULL };
+    mutex_acquire(&names_mutex);
+    struct device *device = follow_name(name, rest, status);
     if (device && (device->object.Flags & DO_DEVICE_INITIALIZING)) {
         *status = STATUS_NO_SUCH_DEVICE;
         device = NULL;
@@ -146,8 +192,8 @@ PDEVICE_OBJECT device_open(const UNICODE_STRING *name, UNICODE_STRING *rest, NTS
 static void free_device(struct device *device)
 {
     RemoveEntryList(&device->list);
-    if (device->name.Buffer)
-        pool_free(device->name.Buffer);
+    if (device->place.name.Buffer)
+        pool_free(device->place.name.Buffer);
     pool_free(device);
 }
 
@@ -203,25 +249,26 @@ static struct device *make_device(PDRIVER_OBJECT driver, ULONG extension, ULONG 
     return d;
 }
 
-/* STATUS_OBJECT_NAME_INVALID: not in \Device; STATUS_OBJECT_NAME_COLLISION;
- * STATUS_INSUFFICIENT_RESOURCES. DeviceName may be NULL. */
+/* Statuses of new_place; STATUS_OBJECT_NAME_COLLISION; STATUS_INSUFFICIENT_RESOURCES. Without
+ * DeviceName, or with an empty one, the device has no name. */
 NTSTATUS IoCreateDevice(PDRIVER_OBJECT DriverObject, ULONG DeviceExtensionSize,
                         PUNICODE_STRING DeviceName, ULONG DeviceType, ULONG DeviceCharacteristics,
                         BOOLEAN Exclusive, PDEVICE_OBJECT *DeviceObject)
 {
-    static const UNICODE_STRING folder = TEXT(u"\\Device\\");
-    if (DeviceName && (!begins_with(DeviceName, &folder) || DeviceName->Length == folder.Length))
-        return STATUS_OBJECT_NAME_INVALID;
+    const bool named = DeviceName && DeviceName->Length;
+    struct place place;
+    NTSTATUS status = named ? new_place(DeviceName, &place) : STATUS_SUCCESS;
+    if (!NT_SUCCESS(status))
+        return status;
     struct device *device = make_device(DriverObject, DeviceExtensionSize, DeviceType,
                                         DeviceCharacteristics, Exclusive);
     if (!device)
         return STATUS_INSUFFICIENT_RESOURCES;
-    NTSTATUS status = STATUS_SUCCESS;
     mutex_acquire(&names_mutex);
     InsertTailList(&devices, &device->list);
-    if (DeviceName && find_device(DeviceName))
+    if (named && (find_device(&place) || find_link(&place)))
         status = STATUS_OBJECT_NAME_COLLISION;
-    else if (DeviceName && !copy_string(&device->name, DeviceName))
+    else if (named && !copy_place(&device->place, &place))
         status = STATUS_INSUFFICIENT_RESOURCES;
     if (NT_SUCCESS(status)) {
         device->object.NextDevice = DriverObject->DeviceObject;
@@ -261,28 +308,29 @@ void devices_initialized(struct driver *driver)
 static void free_link(struct link *link)
 {
     RemoveEntryList(&link->list);
-    if (link->name.Buffer)
-        pool_free(link->name.Buffer);
+    if (link->place.name.Buffer)
+        pool_free(link->place.name.Buffer);
     if (link->target.Buffer)
         pool_free(link->target.Buffer);
     pool_free(link);
 }
 
-/* STATUS_OBJECT_NAME_INVALID: in no folder for links; STATUS_OBJECT_NAME_COLLISION;
- * STATUS_INSUFFICIENT_RESOURCES. */
+/* Statuses of new_place; STATUS_OBJECT_NAME_COLLISION; STATUS_INSUFFICIENT_RESOURCES. */
 NTSTATUS IoCreateSymbolicLink(PUNICODE_STRING SymbolicLinkName, PUNICODE_STRING DeviceName)
 {
-    UNICODE_STRING bare = link_name(SymbolicLinkName);
-    if (!bare.Length)
-        return STATUS_OBJECT_NAME_INVALID;
+    struct place place;
+    NTSTATUS status = new_place(SymbolicLinkName, &place);
+    if (!NT_SUCCESS(status))
+        return status;
     struct link *link = pool_allocate(sizeof *link);
     if (!link)
         return STATUS_INSUFFICIENT_RESOURCES;
     mutex_acquire(&names_mutex);
-    bool taken = find_link(SymbolicLinkName);
+    bool taken = find_link(&place) || find_device(&place);
     link->where = driver_caller();
     InsertTailList(&links, &link->list);
-    bool made = !taken && copy_string(&link->name, &bare) && copy_string(&link->target, DeviceName);
+    bool made =
+        !taken && copy_place(&link->place, &place) && copy_string(&link->target, DeviceName);
     if (!made)
         free_link(link);
     mutex_release(&names_mutex);
@@ -291,11 +339,15 @@ NTSTATUS IoCreateSymbolicLink(PUNICODE_STRING SymbolicLinkName, PUNICODE_STRING 
                    : STATUS_INSUFFICIENT_RESOURCES;
 }
 
-/* STATUS_OBJECT_NAME_NOT_FOUND. */
+/* Statuses of find_place; STATUS_OBJECT_NAME_NOT_FOUND. */
 NTSTATUS IoDeleteSymbolicLink(PUNICODE_STRING SymbolicLinkName)
 {
+    struct place place;
+    NTSTATUS status = find_place(SymbolicLinkName, &place);
+    if (!NT_SUCCESS(status))
+        return status;
     mutex_acquire(&names_mutex);
-    struct link *link = find_link(SymbolicLinkName);
+    struct link *link = find_link(&place);
     if (link)
         free_link(link);
     mutex_release(&names_mutex);
@@ -304,12 +356,14 @@ NTSTATUS IoDeleteSymbolicLink(PUNICODE_STRING SymbolicLinkName)
 
 /* --- At the end. --- */
 
-static void name_left(const struct driver *driver, const char *kind, const UNICODE_STRING *name)
+static void name_left(const struct driver *driver, const char *kind, const struct place *place)
 {
-    char text[64];
+    const UNICODE_STRING *parts[] = { &folders[place->folder], &place->name };
+    char text[80];
     unsigned n = 0;
-    for (; n < name->Length / sizeof(WCHAR) && n < sizeof text - 1; n++)
-        text[n] = name->Buffer[n] < 0x7f ? (char)name->Buffer[n] : '?';
+    for (unsigned part = 0; place->name.Length && part < 2; part++)
+        for (unsigned i = 0; i < parts[part]->Length / sizeof(WCHAR) && n < sizeof text - 1; i++)
+            text[n++] = parts[part]->Buffer[i] < 0x7f ? (char)parts[part]->Buffer[i] : '?';
     text[n] = 0;
     print("# %s left %s %s\n", driver->name, kind, n ? text : "without a name");
 }
@@ -319,13 +373,13 @@ unsigned devices_left(const struct driver *driver)
     unsigned count = 0;
     for (const LIST_ENTRY *e = devices.Flink; e != &devices; e = e->Flink)
         if (driver_at(device_of_entry(e)->where) == driver) {
-            name_left(driver, "device", &device_of_entry(e)->name);
+            name_left(driver, "device", &device_of_entry(e)->place);
             count++;
         }
     for (const LIST_ENTRY *e = links.Flink; e != &links; e = e->Flink) {
         const struct link *l = CONTAINING_RECORD(e, struct link, list);
         if (driver_at(l->where) == driver) {
-            name_left(driver, "symbolic link", &l->name);
+            name_left(driver, "symbolic link", &l->place);
             count++;
         }
     }

@@ -58,6 +58,7 @@ export_call:
     lea rsp, [rbp - 0x20]
     mov rdi, rbx
     mov rsi, [rsp]
+    mov rdx, rax
     mov rbx, rax
     call export_end
     mov rax, rbx

@@ -3,12 +3,13 @@
  * trace=EVENTS pmc=COUNTERS a trace of their run is exported. */
 #include "kernel/init/run_program.h"
 #include "hal/hal.h"
-#include "kernel/base/bits.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/exit.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
+#include "kernel/driver/bugcheck.h"
 #include "kernel/driver/driver.h"
+#include "kernel/driver/export.h"
 #include "kernel/etw/export.h"
 #include "kernel/image.h"
 #include "kernel/ke/process.h"
@@ -18,38 +19,7 @@
 
 BOOT_WORDS("program trace= pmc=");
 
-struct name {
-    NTSTATUS status;
-    const char *text;
-};
-
-#define NAME(status)                                                                               \
-    {                                                                                              \
-        status, #status                                                                            \
-    }
-/* How a program may end that did not mean to. */
-static const struct name names[] = {
-    NAME(STATUS_ACCESS_VIOLATION),
-    NAME(STATUS_ILLEGAL_INSTRUCTION),
-    NAME(STATUS_PRIVILEGED_INSTRUCTION),
-    NAME(STATUS_INTEGER_DIVIDE_BY_ZERO),
-    NAME(STATUS_BREAKPOINT),
-    NAME(STATUS_SINGLE_STEP),
-    NAME(STATUS_FLOAT_MULTIPLE_TRAPS),
-    NAME(STATUS_NO_MEMORY),
-    NAME(STATUS_STACK_BUFFER_OVERRUN),
-    NAME(STATUS_STACK_OVERFLOW),
-    NAME(STATUS_ENTRYPOINT_NOT_FOUND),
-    NAME(STATUS_INVALID_IMAGE_FORMAT),
-};
-
-static const char *name_of_status(NTSTATUS status)
-{
-    for (unsigned i = 0; i < ARRAY_SIZE(names); i++)
-        if (names[i].status == status)
-            return names[i].text;
-    return "status";
-}
+static const char *name_of_status(NTSTATUS status) { return code_name((uint32_t)status, "status"); }
 
 static unsigned fail_program(const char *why)
 {
@@ -174,8 +144,11 @@ static bool start_drivers(struct started *s)
         NTSTATUS status = driver_start(s->drivers[s->count++]);
         s->entered[s->count - 1] = NT_SUCCESS(status);
         if (!NT_SUCCESS(status)) {
+            char call[160];
+            export_failure(call, sizeof call);
             print_fresh_line();
-            print("# FAIL %s: DriverEntry returned 0x%08x\n", image->name, (unsigned)status);
+            print("# FAIL %s: DriverEntry returned %s 0x%08x%s\n", image->name,
+                  name_of_status(status), (unsigned)status, call);
             return false;
         }
     }

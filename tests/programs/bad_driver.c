@@ -288,7 +288,8 @@ static BOOLEAN ends_with(PUNICODE_STRING String, const WCHAR *End)
 
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
 {
-    BOOLEAN refuses = ends_with(RegistryPath, L"refuse");
+    UNICODE_STRING name = RTL_CONSTANT_STRING(L"no full name");
+    PDEVICE_OBJECT device;
     DriverObject->DriverUnload = unload;
     self = DriverObject;
     KeInitializeEvent(&never, NotificationEvent, FALSE);
@@ -297,5 +298,8 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     for (ULONG i = 0; i < sizeof cases / sizeof cases[0]; i++)
         if (ends_with(RegistryPath, cases[i].Name))
             return cases[i].Do(), STATUS_SUCCESS; /* at its IRQL */
-    return refuses ? STATUS_DEVICE_BUSY : STATUS_SUCCESS;
+    if (!ends_with(RegistryPath, L"refuse"))
+        return STATUS_SUCCESS;
+    IoCreateDevice(DriverObject, 0, &name, FILE_DEVICE_UNKNOWN, 0, FALSE, &device);
+    return STATUS_DEVICE_BUSY;
 }

@@ -70,25 +70,53 @@ static VOID check_hal(VOID)
     CHECK(HalSetSystemInformation(99, 1, &information) == STATUS_INVALID_INFO_CLASS);
 }
 
+/* Names of devices and of links, each beside those before it. */
+static const struct {
+    const WCHAR *Name;
+    NTSTATUS Status;
+} names[] = {
+    { L"\\Device\\Checks", STATUS_SUCCESS },
+    { L"\\DEVICE\\checks", STATUS_OBJECT_NAME_COLLISION },
+    { L"\\Driver\\Checks", STATUS_SUCCESS },
+    { L"\\DosDevices\\Checks", STATUS_SUCCESS },
+    { L"\\??\\CHECKS", STATUS_OBJECT_NAME_COLLISION },
+    { L"\\GLOBAL??\\Checks", STATUS_OBJECT_NAME_COLLISION },
+    { L"\\Checks", STATUS_SUCCESS },
+    { L"\\Nowhere\\Checks", STATUS_OBJECT_PATH_NOT_FOUND },
+    { L"\\Device\\Folder\\Checks", STATUS_OBJECT_PATH_NOT_FOUND },
+    { L"\\Device\\", STATUS_OBJECT_NAME_INVALID },
+    { L"Checks", STATUS_OBJECT_PATH_SYNTAX_BAD },
+};
+
 static VOID check_names(PDRIVER_OBJECT DriverObject)
 {
-    UNICODE_STRING name = RTL_CONSTANT_STRING(L"\\Device\\Checks"),
-                   link = RTL_CONSTANT_STRING(L"\\DosDevices\\Checks");
-    UNICODE_STRING same = RTL_CONSTANT_STRING(L"\\??\\CHECKS"),
-                   nowhere = RTL_CONSTANT_STRING(L"\\Nowhere\\Checks");
-    PDEVICE_OBJECT device, other;
-    CHECK(IoCreateDevice(DriverObject, 16, &name, FILE_DEVICE_UNKNOWN, 0, FALSE, &device) ==
+    UNICODE_STRING name, target = RTL_CONSTANT_STRING(L"\\Device\\Target"), empty = { 0, 0, NULL };
+    PDEVICE_OBJECT device;
+    NTSTATUS status;
+    for (ULONG links = 0; links < 2; links++) {
+        for (ULONG i = 0; i < sizeof names / sizeof names[0]; i++) {
+            RtlInitUnicodeString(&name, names[i].Name);
+            status = links ? IoCreateSymbolicLink(&name, &target)
+                           : IoCreateDevice(DriverObject, 16, &name, FILE_DEVICE_UNKNOWN, 0, FALSE,
+                                            &device);
+            CHECK(status == names[i].Status);
+            if (links && NT_SUCCESS(status)) /* no device takes a link's name */
+                CHECK(IoCreateDevice(DriverObject, 0, &name, FILE_DEVICE_UNKNOWN, 0, FALSE,
+                                     &device) == STATUS_OBJECT_NAME_COLLISION);
+        }
+        for (ULONG i = 0; links && i < sizeof names / sizeof names[0]; i++) {
+            RtlInitUnicodeString(&name, names[i].Name);
+            status = IoDeleteSymbolicLink(&name);
+            CHECK(status == STATUS_SUCCESS || names[i].Status != STATUS_SUCCESS);
+            CHECK(IoDeleteSymbolicLink(&name) != STATUS_SUCCESS);
+        }
+        CHECK(links || DriverObject->DeviceObject == device);
+        while (DriverObject->DeviceObject)
+            IoDeleteDevice(DriverObject->DeviceObject);
+    }
+    CHECK(IoCreateDevice(DriverObject, 16, &empty, FILE_DEVICE_UNKNOWN, 0, FALSE, &device) ==
           STATUS_SUCCESS);
     CHECK(device->DeviceExtension && DriverObject->DeviceObject == device);
-    CHECK(IoCreateDevice(DriverObject, 0, &name, FILE_DEVICE_UNKNOWN, 0, FALSE, &other) ==
-          STATUS_OBJECT_NAME_COLLISION);
-    CHECK(IoCreateDevice(DriverObject, 0, &nowhere, FILE_DEVICE_UNKNOWN, 0, FALSE, &other) ==
-          STATUS_OBJECT_NAME_INVALID);
-    CHECK(IoCreateSymbolicLink(&link, &name) == STATUS_SUCCESS);
-    CHECK(IoCreateSymbolicLink(&same, &name) == STATUS_OBJECT_NAME_COLLISION);
-    CHECK(IoCreateSymbolicLink(&nowhere, &name) == STATUS_OBJECT_NAME_INVALID);
-    CHECK(IoDeleteSymbolicLink(&link) == STATUS_SUCCESS);
-    CHECK(IoDeleteSymbolicLink(&link) == STATUS_OBJECT_NAME_NOT_FOUND);
     IoDeleteDevice(device);
     CHECK(!DriverObject->DeviceObject);
 }
