@@ -16,6 +16,7 @@
 #include "kernel/base/kcsan.h"
 #include "kernel/base/panic.h"
 #include "kernel/base/print.h"
+#include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "kernel/console/screen.h"
 #include "kernel/image.h"
@@ -25,6 +26,7 @@
 #include "kernel/ke/sched.h"
 #include "kernel/ke/shared_data.h"
 #include "kernel/ke/thread.h"
+#include "kernel/ke/thread_counters.h"
 #include "kernel/ke/thread_profiling.h"
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
@@ -34,7 +36,7 @@
 #include "kernel/trap.h"
 #include "pmu/pmu.h"
 
-BOOT_WORDS("counters= pmi= tick= cpus=");
+BOOT_WORDS("counters= rdpmc= pmi= tick= cpus=");
 
 /* Each CPU, once it has its block and can take exceptions. */
 static void init_cpu(void)
@@ -75,6 +77,12 @@ static void choose_policy(void)
     boot_option("counters", policy, sizeof policy);
     if (!thread_profiling_policy(policy))
         print("# counters=%s is no policy: accumulate or isolate\n", policy);
+    if (!boot_option("rdpmc", policy, sizeof policy))
+        return;
+    if (strcmp(policy, "off") == 0)
+        thread_profiling_pce = 0;
+    else
+        print("# rdpmc=%s is no policy: off, or the word is left out\n", policy);
 }
 
 /* The decimal number at *text, which is moved to after it; false if there is none, or if it has

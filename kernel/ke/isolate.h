@@ -39,7 +39,8 @@ struct thread_profiling {
 };
 
 /* thread_counters.c. For the reader in ring 3 (profiling.c): bits 7:0 how many bits counters lack
- * to 64 on this CPU; bits 15:8 the same of fixed ones, if they differ. */
+ * to 64 on this CPU; bits 15:8 the same of fixed ones, if they differ; and
+ * THREAD_PROFILING_NO_RDPMC. */
 ULONG thread_profiling_unused_bits(void);
 /* thread_profiling.c, both at IPI_LEVEL. Ends the time slice of `out` and begins that of `in`;
  * either may be NULL. And: begins a thread's first time slice. */

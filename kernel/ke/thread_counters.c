@@ -14,6 +14,7 @@ struct counter_element counter_config[MAX_HW_COUNTERS];
 ULONG counter_config_count;
 bool counter_config_uneven;
 uint32_t counter_config_generation;
+uint64_t thread_profiling_pce = CR4_PCE;
 
 bool isolate_on; /* written once, at boot */
 uint64_t isolate_configured;
@@ -29,13 +30,13 @@ uint64_t counter_config_width(unsigned element)
 
 ULONG thread_profiling_unused_bits(void)
 {
-    ULONG lack[2] = { 0, 0 };
+    ULONG lack[2] = { 0, 0 }, off = thread_profiling_pce ? 0 : THREAD_PROFILING_NO_RDPMC;
     for (ULONG i = 0; i < counter_config_count; i++)
         lack[(counter_config[i].selector & RDPMC_FIXED) != 0] =
             (ULONG)__builtin_clzl(counter_config_width(i));
     if (!lack[0] || lack[0] == lack[1])
-        return lack[1];
-    return lack[0] | lack[1] << 8;
+        return lack[1] | off;
+    return lack[0] | lack[1] << 8 | off;
 }
 
 static void save(struct thread_profiling *p)

@@ -8,6 +8,8 @@ struct counter_element {
     uint64_t width;    /* mask of the bits that the counter has on every CPU */
 };
 
+/* The bit that lets ring 3 execute RDPMC; written once, at boot: 0 with `rdpmc=off`. */
+extern uint64_t thread_profiling_pce;
 /* Changed only while counter_config_users is 0, so users read it without a lock. */
 extern struct counter_element counter_config[MAX_HW_COUNTERS];
 extern ULONG counter_config_count;

@@ -75,11 +75,11 @@ static void drop_stale(struct thread_profiling *p)
     p->block->HwCountersCount = 0;
 }
 
-/* Ring 3 may read counters only while a thread runs that enabled them. */
+/* Ring 3 may read counters only while a thread runs that enabled them, or never (`rdpmc=off`). */
 static void allow_rdpmc(bool allow)
 {
     uint64_t cr4 = read_cr4();
-    write_cr4(allow ? cr4 | CR4_PCE : cr4 & ~(uint64_t)CR4_PCE);
+    write_cr4(allow ? cr4 | thread_profiling_pce : cr4 & ~(uint64_t)CR4_PCE);
 }
 
 __attribute__((noinline)) void thread_profiling_sample(struct thread_profiling *out,

@@ -9,6 +9,9 @@
 /* HardwareCounters, as a mask of all elements. */
 #define ALL_ELEMENTS ((1ull << MAX_HW_COUNTERS) - 1)
 
+/* NT: ours, in CycleTime.Index: ring 3 has no RDPMC, the reader calls NtReadThreadProfilingData. */
+#define THREAD_PROFILING_NO_RDPMC 0x10000
+
 typedef struct _COUNTER_READING {
     HARDWARE_COUNTER_TYPE Type;
     ULONG Index;

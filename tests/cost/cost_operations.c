@@ -121,8 +121,9 @@ TEST(cost, allocation,
 /* --- As ring 3 sees it: counters of both rings. --- */
 
 static const char *const calls[] = { "a system call that does next to nothing",
+                                     "reading 1 counters by the service, with rdpmc=off",
                                      "reading 1 counters", "one raw read" };
-#define CALLS 3u
+#define CALLS 4u
 
 static void keep_least(uint64_t *least, uint64_t value)
 {
@@ -131,10 +132,11 @@ static void keep_least(uint64_t *least, uint64_t value)
 }
 
 TEST(cost, system_call,
-     "a system call that does next to nothing takes at most 250 instructions, both rings'")
+     "a system call that does next to nothing takes at most 250 instructions, both rings', and one "
+     "that reads a counter at most 1000")
 {
     static uint64_t found[1 + CALLS][2][COST_RUNS]; /* of nothing first */
-    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_RDPMC();
     if (isolate_on)
         SKIP("the policy is isolate"); /* it gives threads no counter of both rings */
     SKIP_IF_STEPPED();
@@ -148,6 +150,7 @@ TEST(cost, system_call,
         CHECK(thread && process_read(process, found, (uint64_t)user_call_cost, sizeof found));
     for (unsigned i = 0; read && i < CALLS; i++) {
         struct cost cost = { .runs = COST_RUNS,
+                             .accesses.rdpmc = i > 0,
                              .nothing = found[0][0][0],
                              .nothing_cycles = found[0][1][0] };
         for (unsigned run = 0; run < COST_RUNS; run++) {
@@ -156,10 +159,12 @@ TEST(cost, system_call,
         }
         memcpy(cost.instructions, found[1 + i][0], sizeof cost.instructions);
         memcpy(cost.cycles, found[1 + i][1], sizeof cost.cycles);
-        if (i == 0 || !vpmu_present()) /* there tp_cost.read reports the others */
+        if (i <= 1 || !vpmu_present()) /* there tp_cost.read reports the others */
             cost_print(&cost, true, "%s", calls[i]);
         if (i == 0) /* below: 15 registers saved and restored in ring 0, twice as many moved */
             CHECK_RANGE(cost_least(&cost), 80, 250);
+        if (i == 1) /* PERFORMANCE_DATA is copied twice */
+            CHECK_RANGE(cost_least(&cost), 200, 1000);
     }
     user_finish(process, thread);
     end_counting();

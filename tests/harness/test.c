@@ -2,6 +2,7 @@
 /* What the checks want of ring 0, and what only ring 0 may ask. */
 #include "kernel/base/boot_info.h"
 #include "kernel/base/print.h"
+#include "kernel/ke/thread_counters.h"
 #include "tests/harness/checks.h"
 #include "tests/harness/kernel.h"
 
@@ -37,6 +38,15 @@ bool test_skip_without_pmu(void)
         return false;
     test_skip("no PMU");
     return true;
+}
+
+bool test_skip_without_rdpmc(void)
+{
+    if (test_skip_without_pmu())
+        return true;
+    if (!thread_profiling_pce)
+        test_skip("rdpmc=off");
+    return !thread_profiling_pce;
 }
 
 bool test_skip_below_cpus(unsigned count)

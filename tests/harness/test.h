@@ -131,6 +131,12 @@ static inline bool test_checked(bool ok, const char *file, int line, const char 
         if (test_skip_without_pmu())                                                               \
             return;                                                                                \
     } while (0)
+/* A PMU, and RDPMC in ring 3. */
+#define SKIP_WITHOUT_RDPMC()                                                                       \
+    do {                                                                                           \
+        if (test_skip_without_rdpmc())                                                             \
+            return;                                                                                \
+    } while (0)
 #define SKIP_BELOW_CPUS(n)                                                                         \
     do {                                                                                           \
         if (test_skip_below_cpus(n))                                                               \
@@ -144,6 +150,7 @@ static inline bool test_checked(bool ok, const char *file, int line, const char 
 #define SKIP_WITH_ONE_CPU() SKIP_BELOW_CPUS(2)
 bool test_has_pmu(void);
 bool test_skip_without_pmu(void);
+bool test_skip_without_rdpmc(void);
 bool test_skip_below_cpus(unsigned count);
 /* Moves the calling kernel thread to that CPU, or lets it run anywhere again. */
 void test_run_on(unsigned cpu);

@@ -156,6 +156,9 @@ my @machines = (
         map { ["$model, $_ CPU, thread profiling, isolate, long",
                "PMU=$model SMP=$_ ARGS='counters=isolate long' TESTS='tp_*,exact*'", 0] } 1, 4
     } qw(intel-v1 intel-v2 intel-v4 intel-v5 amd-k7 amd-ext amd-v2)),
+    ['no RDPMC in ring 3, 2 CPU',
+     "PMU=zen3 SMP=2 ARGS=rdpmc=off TESTS='tp_*,exact*,pmu_rdpmc*,vpmu_quirks.irq3'", 0,
+     qr/^ok \d+ - tp_exact\.sum$/m],
     ["10,000 runs of one instruction, 100 of a million", "SMP=4 ARGS=long TESTS='tp_exact*'", 0],
     (map { ["payload on $_", "PMU=$_ PAYLOAD=$build/payload.elf", 0, qr/^# PASS payload$/m] }
         qw(intel-v4 amd-v2)),

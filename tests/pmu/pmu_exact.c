@@ -50,7 +50,7 @@ TEST(pmu_exact, ring3_oracle,
      "ring 3 under TF takes as many traps as the counter counts instructions [VP-52]")
 {
     unsigned ctr;
-    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_RDPMC();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         struct process *process = user_process();
@@ -151,7 +151,7 @@ TEST(pmu_exact, interrupts,
      "what an interrupt adds to ring 3's count is measured, and taken off is exact [VP-52]")
 {
     unsigned ctr;
-    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_RDPMC();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         const struct half a = count_interrupted(ctr, cpu), b = count_interrupted(ctr, cpu);
@@ -233,7 +233,7 @@ TEST(pmu_exact, page_faults,
      "what a page fault adds to ring 3's count is measured, and taken off is exact [VP-52]")
 {
     unsigned ctr;
-    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_RDPMC();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         uint64_t counts[3] = { 0 };

@@ -170,7 +170,7 @@ static void ring3_index(unsigned ctr)
     HANDLE handle;
     uint64_t value = 0;
     unsigned configured;
-    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_RDPMC();
     if (isolate_on)
         SKIP("the policy is isolate"); /* which shows a thread its own counter only */
     if (!(pmu_some_counters(EVERYWHERE) >> ctr & 1))
@@ -224,7 +224,7 @@ TEST(pmu_rdpmc_ring3, pce_follows,
 {
     uint64_t value;
     unsigned ctr;
-    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_RDPMC();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         for (unsigned i = 0; i < 3; i++) {

@@ -234,7 +234,7 @@ TEST(exact, raw_rdpmc,
      "two RDPMCs of ring 3 with two MOVs and an LFENCE between differ by 4, on every CPU [TP-97]")
 {
     unsigned ctr;
-    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_RDPMC();
     struct runner r = start_on(user_exact_load, 0, SMP_ALL);
     REQUIRE(r.thread && peek_wait(r.process, &user_exact_ready[0], 1));
     if (CHECK(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr))) {

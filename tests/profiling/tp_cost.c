@@ -119,7 +119,7 @@ TEST(tp_cost, read,
                                              PMU_CYCLES };
     unsigned ctrs[4];
     uint64_t found[9];
-    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_RDPMC();
     SKIP_WITHOUT_VPMU();
     for (unsigned n = 1; n <= 4 && counting_possible(events, n); n++) {
         struct process *process = user_process();

@@ -67,7 +67,8 @@ TEST(tp_counts, elements,
     if (measure_mask(
             7, &data)) /* one counter is read three times, with the reader's loop in between */
         for (unsigned i = 0; i < 2; i++)
-            CHECK_RANGE(data.HwCounters[i + 1].Value - data.HwCounters[i].Value, 1, 200);
+            CHECK_RANGE(data.HwCounters[i + 1].Value - data.HwCounters[i].Value,
+                        thread_profiling_pce ? 1 : 0, thread_profiling_pce ? 200 : 0);
     counting_stop();
 }
 

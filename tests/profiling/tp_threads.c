@@ -250,13 +250,15 @@ TEST(tp_threads, rdpmc_after_profiled,
 
 TEST(tp_threads, rdpmc_allowed,
      "a thread with hardware counters may execute RDPMC, on each CPU of its group, also between "
-     "reads [TP-31 TP-81 TP-97]")
+     "reads; with rdpmc=off none may [TP-31 TP-81 TP-97]")
 {
     unsigned ctr;
     SKIP_WITHOUT_PMU();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     struct runner r = start_on(user_visit_cpus, pmu_rdpmc_index(ctr), SMP_ALL);
-    if (r.thread) {
+    if (!thread_profiling_pce) {
+        CHECK_STATUS(finish_runner(&r), STATUS_PRIVILEGED_INSTRUCTION);
+    } else if (r.thread) {
         sched_wait(&r.thread->object, SCHED_FOREVER, Executive);
         CHECK_EQ(peek(r.process, &user_values[0]), cpus_of_group());
         user_finish(r.process, r.thread);

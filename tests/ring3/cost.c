@@ -6,7 +6,7 @@
 #define RUNS 11 /* COST_RUNS */
 
 /* Of each function and run: instructions, cycles. */
-uint64_t user_call_cost[4][2][RUNS];
+uint64_t user_call_cost[5][2][RUNS];
 
 /* The selector of the counter of cycles; 0 in the upper half: there is none. */
 void user_cost_call(uint64_t cycles);
@@ -17,9 +17,15 @@ static uint32_t selector;
 static void empty_function(void) { asm volatile(""); }
 static void call_kernel(void) { ZwGetCurrentProcessorNumber(); }
 
+static PERFORMANCE_DATA data = { .Size = sizeof data, .Version = PERFORMANCE_DATA_VERSION };
+
+static void read_by_service(void)
+{
+    ZwReadThreadProfilingData(profile, READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, &data);
+}
+
 static void read_data(void)
 {
-    static PERFORMANCE_DATA data = { .Size = sizeof data, .Version = PERFORMANCE_DATA_VERSION };
     RtlReadThreadProfilingData(profile, READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS, &data);
 }
 
@@ -46,11 +52,11 @@ static struct reading measure_call(void (*function)(void), uint64_t cycles)
 
 void user_cost_call(uint64_t cycles)
 {
-    static void (*const functions[4])(void) = { empty_function, call_kernel, read_data,
-                                                read_raw_counter };
+    static void (*const functions[5])(void) = { empty_function, call_kernel, read_by_service,
+                                                read_data, read_raw_counter };
     CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 1, &profile), ERROR_SUCCESS);
     selector = ((const THREAD_PERFORMANCE_DATA *)profile)->HwCounters[0].Index;
-    for (unsigned i = 0; i < 4 * RUNS; i++) {
+    for (unsigned i = 0; i < 5 * RUNS; i++) {
         struct reading r = measure_call(functions[i / RUNS], cycles);
         user_call_cost[i / RUNS][0][i % RUNS] = r.instructions;
         user_call_cost[i / RUNS][1][i % RUNS] = r.cycles;

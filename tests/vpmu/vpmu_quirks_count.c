@@ -164,7 +164,7 @@ TEST(vpmu_quirks, irq3,
      "an exception in ring 3 adds what the quirk says to its instructions and branches, and else "
      "nothing")
 {
-    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_RDPMC();
     SKIP_WITHOUT_VPMU();
     check_traps(PMU_INSTRUCTIONS, vpmu_quirk("irq3"));
     if (!vpmu_quirk("irq3") && !test_long())

@@ -9,6 +9,8 @@
 #include "kernel/base/rdpmc.h"
 #include "kernel/nt/nt_thread_profiling.h"
 
+NTSTATUS NTAPI NtReadThreadProfilingData(HANDLE, ULONG, PPERFORMANCE_DATA); /* a service of ours */
+
 #define THREAD_COUNTER_PROFILING (THREADINFOCLASS)32
 
 /* The blocks are in pages of eight, so that none crosses a page; the kernel references a block's
@@ -111,7 +113,7 @@ static inline uint64_t read_counter(ULONG selector)
 
 /* The mask of a counter's width: a wrap must not show. NT: CycleTime.Index, which Windows does not
  * use, holds 64 minus the width: in bits 7:0 for all counters, or, if bits 15:8 are not 0, in 7:0
- * for general-purpose and in 15:8 for fixed counters. */
+ * for general-purpose and in 15:8 for fixed counters; above them THREAD_PROFILING_NO_RDPMC. */
 static inline uint64_t width_of(ULONG lack, bool fixed)
 {
     return ~UINT64_C(0) >> (lack >> (fixed && lack > 0xff ? 8 : 0) & 63);
@@ -177,10 +179,12 @@ static inline void undo_attempt(PTHREAD_PERFORMANCE_DATA block, ULONG flags, PPE
     data->RetryCount++;
 }
 
-/* The general case: any elements. */
+/* The general case: any elements, or no RDPMC in ring 3. */
 static __attribute__((noinline)) NTSTATUS read_general(PTHREAD_PERFORMANCE_DATA block, ULONG flags,
                                                        PPERFORMANCE_DATA data)
 {
+    if (block->CycleTime.Index & THREAD_PROFILING_NO_RDPMC)
+        return NtReadThreadProfilingData(block, flags, data);
     for (;; undo_attempt(block, flags, data)) {
         uint64_t update = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
         read_block_counters(block, data);
