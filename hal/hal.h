@@ -301,16 +301,14 @@ extern uint64_t hal_profile_lost[MAX_CPUS];
  * source. */
 VOID KeProfileInterruptWithSource(PKTRAP_FRAME TrapFrame, KPROFILE_SOURCE Source);
 
-/* --- For cleaning up after tests: count the resources in use, and release them, whoever owns them.
- * Release in this order, while nobody else uses them. PASSIVE_LEVEL. --- */
+/* --- For tests alone, which clean up after each other: count the resources in use, and release
+ * them, whoever owns them. In this order, while nobody else uses them. PASSIVE_LEVEL. --- */
 unsigned hal_profile_users(void); /* each success of hal_profile_reserve, once a processor */
 void hal_profile_release_all(void);
 unsigned hal_pmc_sets(void);
 void hal_pmc_release_all(void);
 void hal_counters_release_all(void); /* how many: hal_counters_owned */
 bool hal_pmi_has_driver(void);
-unsigned hal_sources_added(void);
-void hal_sources_remove_all(void); /* those that nobody uses */
 
 /* information.c. Query: classes 1, 20, 44, 45, 52, 53; set: 0, 1, 20, 21.
  * STATUS_INVALID_INFO_CLASS; STATUS_INFO_LENGTH_MISMATCH: the buffer is too small and unchanged;

@@ -125,18 +125,3 @@ NTSTATUS hal_source_remove(KPROFILE_SOURCE source)
     lock_release(&source_added_lock, irql);
     return status;
 }
-
-unsigned hal_sources_added(void)
-{
-    unsigned n = 0;
-    for (const struct source_row *row = source_added; row < source_added + SOURCES_ADDED_MAX; row++)
-        n += row->name != NULL;
-    return n;
-}
-
-void hal_sources_remove_all(void)
-{
-    for (const struct source_row *row = source_added; row < source_added + SOURCES_ADDED_MAX; row++)
-        if (row->name)
-            hal_source_remove((KPROFILE_SOURCE)row->id);
-}

@@ -228,14 +228,6 @@ void pmu_report(void)
     }
 }
 
-enum pmu_verdict pmu_verdict(void)
-{
-    for (const struct pmu_kind *kind = kinds; kind < kinds + pmu_kind_count; kind++)
-        if (kind->verdict != PMU_OK)
-            return kind->verdict;
-    return PMU_OK;
-}
-
 void pmu_complain(const struct pmu_kind *pmu, enum pmu_verdict verdict, uint64_t counters)
 {
     struct pmu_kind *kind = &kinds[pmu_kind_number(pmu)];

@@ -218,8 +218,6 @@ struct pmu_measured *pmu_unmeasured(void);
 int64_t pmu_trap_adds(unsigned ctr, enum pmu_trap trap);
 /* When all CPUs run: prints a line for each kind. */
 void pmu_report(void);
-/* The verdict of the first kind that is not PMU_OK; else PMU_OK. */
-enum pmu_verdict pmu_verdict(void);
 const char *pmu_verdict_text(enum pmu_verdict verdict);
 /* For defects that others detect later: prints the verdict's sentence, and makes it the kind's
  * verdict if that was PMU_OK. */

@@ -142,11 +142,12 @@ static uint64_t free_stack(const struct thread *thread, uint64_t rsp)
     return (fits ? rsp : low + KERNEL_STACK_SIZE) & ~15ul;
 }
 
-/* Returns the CPU that the thread runs on; ~0: none. A thread that does not run is made to end
- * when it runs next. */
-static unsigned kill(struct thread *thread, bool by_force)
+/* A thread that does not run is made to end when it runs next. */
+void thread_kill(struct thread *thread, bool by_force)
 {
-    unsigned cpu = ~0u;
+    unsigned cpu = ~0u; /* that it runs on */
+    if (by_force)
+        __atomic_store_n(&any_forced, true, __ATOMIC_RELEASE);
     KIRQL irql = sched_lock();
     thread->killed = true;
     thread->forced |= by_force;
@@ -161,16 +162,7 @@ static unsigned kill(struct thread *thread, bool by_force)
         sched_prepare_stack(thread, free_stack(thread, thread->rsp), begin_to_end);
     }
     sched_unlock(irql);
-    return cpu;
-}
-
-void thread_kill(struct thread *thread) { kill(thread, false); }
-
-void thread_kill_by_force(struct thread *thread)
-{
-    __atomic_store_n(&any_forced, true, __ATOMIC_RELEASE);
-    unsigned cpu = kill(thread, true);
-    if (cpu < cpu_count && cpu != cpu_number() && !thread->process)
+    if (by_force && cpu < cpu_count && cpu != cpu_number() && !thread->process)
         apic_send_nmi(cpus[cpu]->apic_id);
 }
 

@@ -5,9 +5,6 @@
 
 static struct lock living_lock = LOCK("threads", DISPATCH_LEVEL);
 static struct thread *newest; /* L: living_lock; idle threads excluded, by id */
-static uint32_t count;        /* atomic; of the list */
-
-unsigned thread_count(void) { return __atomic_load_n(&count, __ATOMIC_RELAXED); }
 
 void living_add(struct thread *thread)
 {
@@ -20,7 +17,6 @@ void living_add(struct thread *thread)
     if (*link)
         (*link)->newer = thread;
     *link = thread;
-    __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
     lock_release(&living_lock, irql);
 }
 
@@ -30,7 +26,6 @@ void living_remove(struct thread *thread)
     *(thread->newer ? &thread->newer->older : &newest) = thread->older;
     if (thread->older)
         thread->older->newer = thread->newer;
-    __atomic_fetch_sub(&count, 1, __ATOMIC_RELAXED);
     lock_release(&living_lock, irql);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A lock that a thread owns at PASSIVE_LEVEL, across IPIs and context switches. Threads that
  * wait for it sleep, and get it in the order of their requests. thread_kill does not end a
- * thread while it owns a mutex; thread_kill_by_force does, and the thread then releases all its
+ * thread while it owns a mutex; by force it does, and the thread then releases all its
  * mutexes. */
 #pragma once
 #include "kernel/nt/nt_dispatcher.h"

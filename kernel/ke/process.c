@@ -144,36 +144,15 @@ NTSTATUS process_fault(uint64_t address)
     return status;
 }
 
-/* The memory at an address of the process, to the page's end at the most; NULL: none. */
-static uint8_t *reach(const struct process *process, uint64_t address, size_t *size)
-{
-    uint64_t entry = address < USER_END ? vm_entry(process->pml4, address) : 0;
-    size_t part = PAGE_SIZE - address % PAGE_SIZE;
-    if (*size > part)
-        *size = part;
-    return entry ? (uint8_t *)phys_to_virt(entry & PTE_ADDRESS) + address % PAGE_SIZE : NULL;
-}
-
-bool process_read(const struct process *process, void *to, uint64_t from, size_t size)
-{
-    for (size_t part = size; size;
-         size -= part, from += part, to = (uint8_t *)to + part, part = size) {
-        const uint8_t *at = reach(process, from, &part);
-        if (!at)
-            return false;
-        memcpy_from_shared(to, at, part);
-    }
-    return true;
-}
-
 bool process_write(struct process *process, uint64_t to, const void *from, size_t size)
 {
-    for (size_t part = size; size;
-         size -= part, to += part, from = (const uint8_t *)from + part, part = size) {
-        uint8_t *at = reach(process, to, &part);
-        if (!at)
+    for (size_t part; size; size -= part, to += part, from = (const uint8_t *)from + part) {
+        uint64_t entry = to < USER_END ? vm_entry(process->pml4, to) : 0;
+        part = PAGE_SIZE - to % PAGE_SIZE;
+        part = part < size ? part : size;
+        if (!entry)
             return false;
-        memcpy(at, from, part);
+        memcpy((uint8_t *)phys_to_virt(entry & PTE_ADDRESS) + to % PAGE_SIZE, from, part);
     }
     return true;
 }

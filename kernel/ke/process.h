@@ -54,9 +54,8 @@ __attribute__((noreturn)) void process_end(NTSTATUS status);
 void process_end_others(NTSTATUS status);
 /* memory_fault for the current thread, whose stack may grow by it. */
 NTSTATUS process_fault(uint64_t address);
-/* Reads memory of a process that need not be the current one. False if any byte is not mapped. */
-bool process_read(const struct process *process, void *to, uint64_t from, size_t size);
-/* Writes memory of a process of which no thread runs yet, or that none of them uses. */
+/* Writes memory of a process of which no thread runs yet, or that none of them uses. False if any
+ * byte is not mapped. */
 bool process_write(struct process *process, uint64_t to, const void *from, size_t size);
 
 /* Set at boot: called by the last thread of a process when it ends, at PASSIVE_LEVEL. */

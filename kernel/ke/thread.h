@@ -109,15 +109,13 @@ uint64_t thread_create_idle(struct cpu *cpu);
 __attribute__((noreturn)) void thread_exit(NTSTATUS status);
 /* Asks a ring-3 thread to end at its next return to ring 3; wakes it from a wait. */
 void thread_terminate(struct thread *thread, NTSTATUS status);
-/* Ends a kernel thread where it is, or, if it owns a mutex, when it releases that. Only tests
- * and their watchdog call this: other resources of the thread are not released. The thread has
- * ended once its object is signaled. It cannot end at DISPATCH_LEVEL or above. IRQL <
- * DISPATCH_LEVEL. */
-void thread_kill(struct thread *thread);
-/* Ends any thread, one that owns mutexes too, if thread_kill did not end it. A kernel thread that
- * runs on another CPU gets an NMI: it ends at any IRQL, with interrupts off too, but not while its
- * CPU holds a spin lock or prints. To be called again until the thread has ended. */
-void thread_kill_by_force(struct thread *thread);
+/* Ends a kernel thread where it is, or, if it owns a mutex, when it releases that. Only tests and
+ * their watchdog call this: other resources of the thread are not released. The thread has ended
+ * once its object is signaled. It cannot end at DISPATCH_LEVEL or above. IRQL < DISPATCH_LEVEL.
+ * By force: ends any thread, one that owns mutexes too. A kernel thread that runs on another CPU
+ * gets an NMI: it ends at any IRQL, with interrupts off too, but not while its CPU holds a spin
+ * lock or prints. To be called again until the thread has ended. */
+void thread_kill(struct thread *thread, bool by_force);
 /* Whether it is to end now. L: dispatcher lock, or the thread itself. */
 static inline bool thread_must_end(const struct thread *thread)
 {
@@ -140,8 +138,6 @@ void living_remove(struct thread *thread);
 /* TSC cycles that a thread has run so far, in both rings, and when it ended (clock_ns; 0: it
  * lives). IRQL <= DISPATCH_LEVEL. */
 uint64_t thread_cycles(const struct thread *thread, uint64_t *ended_ns);
-/* Threads that live, idle threads excluded. */
-unsigned thread_count(void);
 /* The living thread with the smallest id above this one, with a reference; NULL: none. */
 struct thread *thread_after(unsigned id);
 

@@ -7,6 +7,7 @@
 #include "kernel/base/print.h"
 #include "kernel/image.h"
 #include "tests/harness/kernel.h"
+#include "tests/harness/kinds.h"
 
 #define OUR_PMU "our virtual PMU"
 #define TRIAL_MS 100u /* and a microsecond for each copy */
@@ -211,7 +212,7 @@ unsigned bench_run(void)
     HANDLE handle;
     test_run_on(0);
     if (!pmu_here()->counters) {
-        print("# NONE no PMU, nothing can be measured: %s\n", pmu_verdict_text(pmu_verdict()));
+        print("# NONE no PMU, nothing can be measured: %s\n", verdict_of_kinds());
         return EXIT_NOTHING;
     }
     if (!NT_SUCCESS(HalAllocateHardwareCounters(NULL, 0, NULL, &handle))) {

@@ -146,8 +146,7 @@ TEST(cost, system_call,
         process ? user_start(process, (void (*)(void))user_cost_call, cost_cycles()) : NULL;
     if (thread)
         sched_wait(&thread->object, SCHED_FOREVER, Executive);
-    bool read =
-        CHECK(thread && process_read(process, found, (uint64_t)user_call_cost, sizeof found));
+    bool read = CHECK(thread && user_read(process, found, (uint64_t)user_call_cost, sizeof found));
     for (unsigned i = 0; read && i < CALLS; i++) {
         struct cost cost = { .runs = COST_RUNS,
                              .accesses.rdpmc = i > 0,

@@ -23,12 +23,10 @@ static uint64_t intervals_at_boot[SOURCE_IDS];
 
 static void end_thread(struct thread *thread, bool by_force)
 {
-    if (by_force)
-        thread_kill_by_force(thread);
-    else if (thread->process)
+    if (thread->process && !by_force)
         thread_terminate(thread, STATUS_TIMEOUT);
     else
-        thread_kill(thread);
+        thread_kill(thread, by_force);
 }
 
 /* How many there are of one kind. */
@@ -67,7 +65,17 @@ void clean_threads(void)
 
 /* --- The rest: how much there is, and the end of it. --- */
 
-static uint64_t threads(void) { return thread_count(); }
+uint64_t clean_thread_count(void)
+{
+    uint64_t n = 0;
+    struct thread *thread;
+    for (unsigned id = 0; (thread = thread_after(id)) != NULL; n++) {
+        id = thread->id;
+        object_release(&thread->object);
+    }
+    return n;
+}
+
 static unsigned mutexes_known; /* each was given up when its thread ended */
 static uint64_t mutexes(void) { return mutex_abandoned() - mutexes_known; }
 static void know_mutexes(void) { mutexes_known = mutex_abandoned(); }
@@ -80,8 +88,23 @@ static uint64_t owners(void) { return hal_counters_owned(); }
 static uint64_t users(void) { return counter_config_users(); }
 static uint64_t handler(void) { return hal_pmi_has_driver(); }
 static void take_handler_off(void) { hal_pmi_set_driver(NULL); }
-static uint64_t added(void) { return hal_sources_added(); }
 static uint64_t pages(void) { return phys_total_pages() - phys_free_pages(); }
+
+uint64_t clean_sources(void)
+{
+    uint64_t n = 0;
+    for (const struct source_row *row = source_added; row < source_added + SOURCES_ADDED_MAX; row++)
+        n += row->name != NULL;
+    return n;
+}
+
+/* Those that nobody uses. */
+static void remove_sources(void)
+{
+    for (const struct source_row *row = source_added; row < source_added + SOURCES_ADDED_MAX; row++)
+        if (row->name)
+            hal_source_remove((KPROFILE_SOURCE)row->id);
+}
 
 static uint64_t configured_counters(void)
 {
@@ -139,7 +162,7 @@ static const struct kind {
     uint64_t (*now)(void);
     void (*put_back)(void); /* NULL: what was not put back before is lost */
 } kinds[] = {
-    { "threads", threads, clean_threads },
+    { "threads", clean_thread_count, clean_threads },
     { "mutexes", mutexes, know_mutexes },
     { "handles", handles, close_handles },
     { "started profile objects", objects, profiles_stop_all },
@@ -150,7 +173,7 @@ static const struct kind {
     { "configured counters", configured_counters, configure_none },
     { "handlers of the counters' interrupt", handler, take_handler_off },
     { "counter owners", owners, hal_counters_release_all },
-    { "added sources", added, hal_sources_remove_all },
+    { "added sources", clean_sources, remove_sources },
     { "intervals", intervals, reset_intervals },
     { "pages", pages, NULL },
 };

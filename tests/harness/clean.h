@@ -3,6 +3,7 @@
  * put back by force, so that the next test finds what this one found. */
 #pragma once
 #include <stdbool.h>
+#include <stdint.h>
 
 struct thread;
 
@@ -17,5 +18,8 @@ bool clean_end(bool failed);
 /* Ends every thread that was made since clean_init, politely, then by force. Panics where one
  * cannot be ended, because it holds a spin lock: nothing could be trusted after that. */
 void clean_threads(void);
+/* How many threads live, idle threads excluded; how many sources were added. */
+uint64_t clean_thread_count(void);
+uint64_t clean_sources(void);
 /* Stops every trace session, and frees those that nobody reads. */
 void clean_sessions(void);

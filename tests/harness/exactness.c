@@ -18,7 +18,7 @@ void exactness_tell(const struct process *process)
 {
     struct user_exact_spread s;
     const char *reason = inexact();
-    if (!reason || !CHECK(process_read(process, &s, (uint64_t)&user_exact_spread, sizeof s)))
+    if (!reason || !CHECK(user_read(process, &s, (uint64_t)&user_exact_spread, sizeof s)))
         return;
     test_note("%lu regions, %lu of them exact; instructions too many: %ld to %ld", s.regions,
               s.exact, s.least, s.most);

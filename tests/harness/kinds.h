@@ -32,6 +32,15 @@ static inline bool first_of_kind(unsigned cpu)
     return true;
 }
 
+/* The verdict of the first kind that is not good. */
+static inline const char *verdict_of_kinds(void)
+{
+    unsigned i = 0;
+    while (i + 1 < pmu_kind_count && pmu_kinds[i].verdict == PMU_OK)
+        i++;
+    return pmu_verdict_text(pmu_kinds[i].verdict);
+}
+
 /* The set as the API has it: an element for each group that is not empty. Returns how many. */
 static inline USHORT groups_of(struct cpu_set set, GROUP_AFFINITY groups[CPU_GROUPS_MAX])
 {

@@ -17,7 +17,7 @@
 static inline uint64_t peek(const struct process *process, const uint64_t *where)
 {
     uint64_t value = 0;
-    CHECK(process_read(process, &value, (uint64_t)where, sizeof value));
+    CHECK(user_read(process, &value, (uint64_t)where, sizeof value));
     return value;
 }
 

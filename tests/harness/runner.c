@@ -195,7 +195,7 @@ static unsigned conclude_run(void)
     } else if (!hal_counter_count()) {
         end = EXIT_NOTHING;
         print_to(verdict, sizeof verdict, "# NONE no test that counts could run: %s",
-                 pmu_verdict_text(pmu_verdict()));
+                 verdict_of_kinds());
     } else {
         print_to(verdict, sizeof verdict, "# PASS %u tests", sum.passed);
     }

@@ -6,6 +6,7 @@
 #include "kernel/ke/etw_session.h"
 #include "kernel/profiling/counter_config.h"
 #include "kernel/profiling/profile.h"
+#include "tests/harness/clean.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/etw_session.h"
 #include "tests/harness/lab.h"
@@ -79,10 +80,10 @@ static void check_session(void)
 
 static void everything_is_there(void)
 {
-    CHECK_EQ(thread_count(), 2); /* the runner's and this one */
+    CHECK_EQ(clean_thread_count(), 2); /* the runner's and this one */
     CHECK_EQ(handle_count(), 0);
     CHECK_EQ(counter_config_users(), 0);
-    CHECK_EQ(hal_sources_added(), 0);
+    CHECK_EQ(clean_sources(), 0);
     CHECK(!hal_pmi_has_driver());
     CHECK_EQ(hal_source_interval(SOURCE), 65536);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)

@@ -6,6 +6,7 @@
 #include "kernel/base/boot_info.h"
 #include "kernel/base/print.h"
 #include "kernel/console/screen.h"
+#include "tests/harness/kinds.h"
 #include "tests/harness/qr.h"
 
 #define KEPT_MAX 12
@@ -104,10 +105,9 @@ static void machine(void)
                  cpu_features.hypervisor ? "a guest of " : "no hypervisor", host);
     print_screen("CPU      %s %s, %u running\n", cpu_features.vendor, cpu_features.name, cpu_count);
     if (hal_counter_count())
-        print_screen("PMU      %u counters: %s\n\n", hal_counter_count(),
-                     pmu_verdict_text(pmu_verdict()));
+        print_screen("PMU      %u counters: %s\n\n", hal_counter_count(), verdict_of_kinds());
     else
-        print_screen("PMU      %s\n\n", pmu_verdict_text(pmu_verdict()));
+        print_screen("PMU      %s\n\n", verdict_of_kinds());
 }
 
 /* --- What a photograph carries: tests/report --qr reads it. --- */

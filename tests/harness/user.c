@@ -61,12 +61,26 @@ struct test user_test(const struct test *record)
     return test;
 }
 
+bool user_read(const struct process *process, void *to, uint64_t from, size_t size)
+{
+    for (size_t part; size; size -= part, from += part, to = (uint8_t *)to + part) {
+        uint64_t entry = from < USER_END ? vm_entry(process->pml4, from) : 0;
+        part = PAGE_SIZE - from % PAGE_SIZE;
+        part = part < size ? part : size;
+        if (!entry)
+            return false;
+        const uint8_t *page = phys_to_virt(entry & PTE_ADDRESS);
+        memcpy_from_shared(to, page + from % PAGE_SIZE, part);
+    }
+    return true;
+}
+
 /* What ring 3's `user_begin` calls; used again when so many threads more have begun. */
 static uint64_t describe_call(struct process *process, uint64_t function, uint64_t argument)
 {
     struct user_call call = { function, argument };
     uint64_t n = 0, at;
-    process_read(process, &n, (uint64_t)&user_calls_made, sizeof n);
+    user_read(process, &n, (uint64_t)&user_calls_made, sizeof n);
     at = (uint64_t)&user_calls[n % USER_CALLS];
     n++;
     process_write(process, at, &call, sizeof call);
@@ -103,7 +117,7 @@ static const char *fetch_reason(const struct process *process, uint64_t address)
 {
     for (unsigned i = 0; i < sizeof skip_reason - 1; i++) {
         skip_reason[i] = 0;
-        if (!process_read(process, &skip_reason[i], address + i, 1) || !skip_reason[i])
+        if (!user_read(process, &skip_reason[i], address + i, 1) || !skip_reason[i])
             break;
     }
     return skip_reason;
@@ -112,7 +126,7 @@ static const char *fetch_reason(const struct process *process, uint64_t address)
 void user_report(const struct process *process)
 {
     struct test_report theirs;
-    if (!CHECK(process_read(process, &theirs, (uint64_t)&user_test_report, sizeof theirs)))
+    if (!CHECK(user_read(process, &theirs, (uint64_t)&user_test_report, sizeof theirs)))
         return;
     if (theirs.skip)
         theirs.skip = fetch_reason(process, (uint64_t)theirs.skip);

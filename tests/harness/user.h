@@ -18,6 +18,8 @@ bool user_in_text(uint64_t address);
  * without memory. */
 struct thread *user_thread(const char *name, struct process *process, uint64_t function,
                            uint64_t argument, struct cpu_set affinity);
+/* Reads memory of a process that need not be the current one. False if any byte is not mapped. */
+bool user_read(const struct process *process, void *to, uint64_t from, size_t size);
 
 /* A record of the registry with pointers that ring 0 can follow: ring-3 tests stand in the ring-3
  * image. */

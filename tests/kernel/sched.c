@@ -101,7 +101,7 @@ TEST(sched, preempts, "threads that do not yield share a CPU")
         /* The one that finishes last has nobody to be pre-empted by. */
         if (sched_wait(&threads[i]->object, clock_ns() + 20 * sched_tick_ns(), Executive) ==
             STATUS_TIMEOUT)
-            thread_kill(threads[i]);
+            thread_kill(threads[i], false);
         sched_wait(&threads[i]->object, SCHED_FOREVER, Executive);
         object_release(&threads[i]->object);
     }
@@ -134,7 +134,7 @@ static void end_in_storm(void *top)
     KIRQL old = irql_raise(DISPATCH_LEVEL);
     victim = thread_current();
     *(uint64_t *)top = storm_lowest = (uint64_t)__builtin_frame_address(0);
-    thread_kill(thread_current());
+    thread_kill(thread_current(), false);
     apic_send_self(VECTOR_DPC);
     irql_lower(old);
     for (;;)

@@ -171,7 +171,7 @@ static bool began(const struct round *r)
     uint64_t state = 0;
     for (unsigned i = 0; i < CALLERS; i++)
         if (r->threads[i] && !object_signaled(&r->threads[i]->object) &&
-            process_read(r->processes[i], &state, (uint64_t)&user_state, sizeof state) && !state)
+            user_read(r->processes[i], &state, (uint64_t)&user_state, sizeof state) && !state)
             return false;
     return true;
 }
@@ -207,7 +207,7 @@ static void round_end(struct round *r)
         uint64_t n = 0;
         if (!r->processes[i])
             continue;
-        CHECK(process_read(r->processes[i], &n, (uint64_t)&user_reads, sizeof n));
+        CHECK(user_read(r->processes[i], &n, (uint64_t)&user_reads, sizeof n));
         r->called += n <= r->wanted ? (unsigned)n : 0; /* its memory is not to be relied upon */
         if (r->threads[i])
             object_release(&r->threads[i]->object);

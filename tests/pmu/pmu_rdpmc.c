@@ -157,7 +157,7 @@ static NTSTATUS in_ring3(void (*function)(void), uint64_t argument, unsigned cpu
     if (CHECK(thread != NULL)) {
         sched_wait(&thread->object, SCHED_FOREVER, Executive);
         status = thread->exit_status;
-        CHECK(process_read(process, value, (uint64_t)&user_rdpmc_value, sizeof *value));
+        CHECK(user_read(process, value, (uint64_t)&user_rdpmc_value, sizeof *value));
         object_release(&thread->object);
     }
     if (process)

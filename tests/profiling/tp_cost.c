@@ -128,7 +128,7 @@ TEST(tp_cost, read,
                                            ((1ul << n) - 1) | (uint64_t)vpmu_leaf(1) << 32);
         if (thread)
             sched_wait(&thread->object, SCHED_FOREVER, Executive);
-        if (CHECK(process_read(process, found, (uint64_t)user_cost, sizeof found))) {
+        if (CHECK(user_read(process, found, (uint64_t)user_cost, sizeof found))) {
             CHECK_RANGE(found[0], 13 * n, 130); /* RDPMC and its element take 13 at the least */
             CHECK_EQ(found[1], n);
             CHECK_EQ(found[2], 0);

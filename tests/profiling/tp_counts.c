@@ -19,7 +19,7 @@ static bool measure_mask(uint64_t mask, PERFORMANCE_DATA *data)
     bool ok = CHECK(thread != NULL);
     if (ok) {
         sched_wait(&thread->object, SCHED_FOREVER, Executive);
-        ok = CHECK(process_read(process, data, (uint64_t)&user_data, sizeof *data));
+        ok = CHECK(user_read(process, data, (uint64_t)&user_data, sizeof *data));
     }
     if (process)
         user_finish(process, thread);

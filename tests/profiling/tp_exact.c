@@ -111,7 +111,7 @@ static uint64_t totals_asleep(const struct party *p, unsigned what, struct total
 {
     for (unsigned tries = 0; tries < 3000; tries++) {
         uint64_t ready = 0, sum = counted_by_party(p);
-        process_read(p->process, &ready, (uint64_t)&user_exact_ready[what], sizeof ready);
+        user_read(p->process, &ready, (uint64_t)&user_exact_ready[what], sizeof ready);
         sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution);
         smp_call(SMP_ALL, read_totals, totals);
         if (ready == THREADS && sum && counted_by_party(p) == sum)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What ring 0 knows of the ring-3 tests: functions that it runs there, with one argument, and what
- * they leave behind for process_read. Each process has these variables for itself. */
+ * they leave behind for user_read. Each process has these variables for itself. */
 #pragma once
 #include "kernel/nt/nt.h"
 

@@ -140,8 +140,7 @@ static void count_traps(unsigned ctr, unsigned cpu, uint64_t counts[2], unsigned
     *traps = lab_caught.steps;
     if (thread)
         for (unsigned i = 0; i < 2; i++)
-            CHECK(
-                process_read(process, &counts[i], (uint64_t)&user_quirk_counts[i], sizeof *counts));
+            CHECK(user_read(process, &counts[i], (uint64_t)&user_quirk_counts[i], sizeof *counts));
     user_finish(process, thread);
 }
 
