@@ -3,6 +3,7 @@
  * the command line asks for it. One CPU, boot page tables, interrupts off, no handler for any
  * exception. */
 #include "boot/loader.h"
+#include "boot/move.h"
 #include "boot/multiboot.h"
 #include "boot/payload.h"
 #include "hal/reboot.h"
@@ -80,6 +81,10 @@ void boot_main(uint32_t magic, uint32_t info_address)
     boot_info.ap_code = ap_start;
     boot_info.ap_size = (size_t)(ap_end - ap_start);
     loader_read(&boot_info, magic, info_address);
+    if (!move_reach(&boot_info.screen)) {
+        boot_info.screen.kind = SCREEN_NONE;
+        boot_info.no_screen = "it lies higher than can be mapped";
+    }
     screen_init(&boot_info.screen);
     print_begin();
     print("# ntpmu: boot by multiboot %s, command line \"%s\"\n",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Moves the running image, with its stack, to where it is in no guest's way. Its virtual addresses
- * stay: new tables map them to the new place. One CPU, boot page tables, interrupts off. */
+ * stay: new tables map them to the new place. And what the boot page tables lack. One CPU, boot
+ * page tables, interrupts off. */
 #include "boot/move.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/layout.h"
@@ -11,6 +12,8 @@
 #define TABLE 3ul /* present, writable */
 #define ENTRIES 512
 #define HALF 256 /* the entry of DIRECT_MAP */
+#define LARGE 0x80ul
+#define REACHED (1ul << 32) /* by the tables as they are at first */
 
 extern char image_start[], image_end[];
 extern uint64_t boot_pml4[ENTRIES];
@@ -18,6 +21,45 @@ static uint64_t pml4[ENTRIES] __attribute__((aligned(PAGE_SIZE))),
     pdpt_low[ENTRIES] __attribute__((aligned(PAGE_SIZE)));
 static uint64_t pdpt_high[ENTRIES] __attribute__((aligned(PAGE_SIZE))),
     dirs[6][ENTRIES] __attribute__((aligned(PAGE_SIZE)));
+/* Of a framebuffer above 4 GB. */
+static uint64_t far_pdpt[ENTRIES] __attribute__((aligned(PAGE_SIZE))),
+    far_dirs[2][ENTRIES] __attribute__((aligned(PAGE_SIZE)));
+
+static uint64_t entry_of(const uint64_t *table)
+{
+    return ((uint64_t)table - KERNEL_VMA + boot_info.moved) | TABLE;
+}
+
+static unsigned physical_bits(void)
+{
+    unsigned bits = cpuid(0x80000000, 0).eax >= 0x80000008 ? cpuid(0x80000008, 0).eax & 0xff : 36;
+    return bits < 47 ? bits : 47; /* the direct map's */
+}
+
+/* A framebuffer is smaller than 1 GB, and part of a range that is aligned to its own size. */
+bool move_reach(const struct screen *screen)
+{
+    uint64_t start = screen->address, end = start + (uint64_t)screen->pitch * screen->height;
+    if (screen->kind == SCREEN_NONE || (start < end && end <= REACHED))
+        return true;
+    if (end <= start || end - start > 1ul << 30 || end > 1ul << physical_bits() ||
+        start >> 39 >= ENTRIES - HALF - 2 || (end - 1) >> 39 != start >> 39)
+        return false;
+    uint64_t *top = (uint64_t *)(DIRECT_MAP + read_cr3()), *pdpt = far_pdpt;
+    if (start >> 39 == 0)
+        pdpt = (uint64_t *)(DIRECT_MAP + (top[HALF] & ~(uint64_t)(PAGE_SIZE - 1)));
+    else
+        top[HALF + (start >> 39)] = entry_of(far_pdpt);
+    for (unsigned n = 0; n < 2; n++) {
+        uint64_t gb = (start >> 30) + n;
+        if (gb << 30 >= end || gb << 30 < REACHED)
+            continue;
+        for (unsigned i = 0; i < ENTRIES; i++)
+            far_dirs[n][i] = (gb << 30) + i * LARGE_PAGE + (TABLE | LARGE);
+        pdpt[gb % ENTRIES] = entry_of(far_dirs[n]);
+    }
+    return true;
+}
 
 /* 2 GB at KERNEL_VMA, of which the image's own pages move; 4 GB at 0 and at DIRECT_MAP. */
 static void make_tables(uint64_t start, uint64_t end, uint64_t by)
@@ -26,7 +68,7 @@ static void make_tables(uint64_t start, uint64_t end, uint64_t by)
         bool high = i >= 4 * ENTRIES;
         uint64_t at = (high ? i - 4 * ENTRIES : i) * LARGE_PAGE;
         bool ours = high && at + LARGE_PAGE > start && at < end;
-        dirs[i / ENTRIES][i % ENTRIES] = (at + (ours ? by : 0)) | TABLE | 0x80;
+        dirs[i / ENTRIES][i % ENTRIES] = (at + (ours ? by : 0)) | TABLE | LARGE;
     }
     uint64_t off = by - KERNEL_VMA;
     for (unsigned i = 0; i < 4; i++)
@@ -56,5 +98,6 @@ uint64_t move_image(uint64_t top)
                  : "r"((uint64_t)pml4 - KERNEL_VMA + by)
                  : "memory");
     asm volatile("lgdt %0" : : "m"(gdt));
+    move_reach(&boot_info.screen);
     return to;
 }

@@ -155,7 +155,6 @@ void kernel_main(void)
     phys_init(&boot_info);
     vm_init();
     image_init(&boot_info);
-    screen_map();
     identity_print(&boot_info);
     acpi_read(&boot_info, &acpi);
     apic_init_cpu();

@@ -46,6 +46,7 @@ void cpu_detect(void)
     struct cpuid r = cpuid(1, 0);
     cpu_features.hypervisor = r.ecx >> 31 & 1;
     cpu_features.x2apic = r.ecx >> 21 & 1;
+    cpu_features.pat = r.edx >> 16 & 1;
     cpu_features.stepping = r.eax & 0xf;
     cpu_features.family = (r.eax >> 8 & 0xf) + ((r.eax >> 8 & 0xf) == 0xf ? r.eax >> 20 & 0xff : 0);
     cpu_features.model = (r.eax >> 4 & 0xf) | (r.eax >> 12 & 0xf0);
@@ -91,7 +92,8 @@ static void set_control_registers(void)
     write_cr0(CR0_PG | CR0_AM | CR0_WP | CR0_NE | CR0_ET | CR0_MP | CR0_PE);
     write_cr4(CR4_PAE | CR4_MCE | CR4_OSFXSR | CR4_OSXMMEXCPT | (cpu_features.smep ? CR4_SMEP : 0) |
               (cpu_features.smap ? CR4_SMAP : 0));
-    wrmsr(MSR_PAT, PAT_AT_RESET);
+    if (cpu_features.pat)
+        wrmsr(MSR_PAT, PAT_OURS); /* no table has used the entry that changes */
 }
 
 bool cpu_halt_is_safe(bool arat, bool amd, uint64_t interrupt_pending)

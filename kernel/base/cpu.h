@@ -61,7 +61,7 @@ struct cpu_features {
     uint32_t max_leaf, max_extended_leaf;
     unsigned family, model, stepping;
     unsigned physical_bits; /* of an address */
-    bool hypervisor, x2apic, smep, smap, nx;
+    bool hypervisor, x2apic, smep, smap, nx, pat;
     bool arat; /* the APIC timer goes on in every sleep */
 };
 

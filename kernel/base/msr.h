@@ -9,7 +9,8 @@
 #define MSR_TSC_ADJUST 0x3b
 #define MSR_MICROCODE 0x8b
 #define MSR_PAT 0x277
-#define PAT_AT_RESET 0x0007040600070406
+/* As after a reset, but entry 1 (PWT alone) is write-combining instead of write-through. */
+#define PAT_OURS 0x0007040600070106
 #define MSR_AMD_INTERRUPT_PENDING 0xc0010055
 #define AMD_C1E (3u << 27) /* SmiOnCmpHalt, C1eOnCmpHalt */
 #define MSR_SYSENTER_CS 0x174

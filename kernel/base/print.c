@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* printf to every console, one call at a time, with print_lock held and interrupts off. Any IRQL,
- * but not from NMI. */
+/* printf to every console, one call at a time, with print_lock held and interrupts off; what a
+ * screen shows of it is drawn piece by piece. Any IRQL, but not from NMI. */
 #include "kernel/base/print.h"
 #include "kernel/base/crc32.h"
 #include "kernel/base/x86.h"
@@ -61,11 +61,25 @@ static void unlock(uint64_t flags)
         sti();
 }
 
+/* A slow console gets the lock again and again: meanwhile others may print, and show this text. */
+static void show_and_unlock(uint64_t flags)
+{
+    bool more;
+    do {
+        more = false;
+        for (unsigned i = 0; i < console_count; i++)
+            more |= consoles[i]->flush && consoles[i]->flush();
+        unlock(flags);
+        if (more)
+            lock();
+    } while (more);
+}
+
 void print_va(const char *format, va_list args)
 {
     uint64_t flags = lock();
     format_to(put_console, NULL, format, args);
-    unlock(flags);
+    show_and_unlock(flags);
 }
 
 void print(const char *format, ...)
@@ -82,7 +96,7 @@ void print_screen(const char *format, ...)
     va_start(args, format);
     uint64_t flags = lock();
     format_to(put_screen, NULL, format, args);
-    unlock(flags);
+    show_and_unlock(flags);
     va_end(args);
 }
 
@@ -97,7 +111,7 @@ void print_status(const char *format, ...)
     for (unsigned i = 0; i < console_count; i++)
         if (consoles[i]->status)
             consoles[i]->status(text);
-    unlock(flags);
+    show_and_unlock(flags);
 }
 
 uint64_t print_ticks(void) { return __atomic_load_n(&ticks, __ATOMIC_RELAXED); }

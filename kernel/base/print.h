@@ -35,12 +35,14 @@ uint32_t print_checksum(uint64_t *bytes);
 void print_end(void);
 bool print_ended(void);
 
-/* Where text appears. All are called under print's lock; NULL: the console does not do that. */
+/* Where text appears. All are called under print's lock; NULL: the console does not do that. print
+ * calls flush until nothing is left, before it returns; between two calls interrupts may come. */
 struct console {
     void (*put)(char c);
     void (*show)(char c);             /* the same for what print_screen prints */
     void (*status)(const char *text); /* shows the text in a line of its own */
     void (*alarm)(void);              /* what comes next reports a panic */
+    bool (*flush)(void);              /* shows some of what was put; true: there is more */
     void (*drain)(void);              /* waits until all that was put is on its way */
 };
 

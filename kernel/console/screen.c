@@ -1,32 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /* A grid of characters with colours, and a copy of what the device shows. A line gets its colour
- * when it is complete; only cells that changed are drawn. When the grid is full it moves up by a
- * quarter: seldom, because devices are slow. Everything here is guarded by print's lock. */
+ * when it is complete; only cells that changed are drawn, a row at a time. When the grid is full it
+ * moves up by a quarter: seldom, because devices are slow. Everything here is guarded by print's
+ * lock. */
 #include "kernel/console/screen.h"
-#include "kernel/base/cpu.h"
+#include "kernel/base/layout.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
-#include "kernel/mm/vm.h"
 
 #define COLUMNS_MAX 160
 #define ROWS_MAX 100
-#define REACHED (1ul << 32) /* by the boot page tables */
 
 static struct screen device;
-static bool mapped;            /* the kernel's page tables reach it */
-static uint64_t boot_tables;   /* CR3 at boot; the virtual PMU's host side stays there */
-static unsigned columns, rows; /* of scrolling text; the status line is row `rows` */
-static unsigned wide;          /* of the columns, those that text fills; a picture has the others */
+static struct framebuffer pixels; /* of a device of that kind */
+static unsigned columns, rows;    /* of scrolling text; the status line is row `rows` */
+static unsigned wide; /* of the columns, those that text fills; a picture has the others */
 static unsigned column, row, line_row; /* next cell; where the current line began */
 static uint16_t wanted[ROWS_MAX][COLUMNS_MAX], shown[ROWS_MAX][COLUMNS_MAX];
 static unsigned dirty_from = ROWS_MAX, dirty_to;
+static bool due; /* what is dirty shall be drawn */
+static unsigned scrolls;
+static uint64_t scrolled;                       /* cells that scrolling changed */
 static uint8_t (*line_color)(const char *line); /* atomic */
-
-static bool reachable(void)
-{
-    return device.address < REACHED || (mapped && read_cr3() != boot_tables);
-}
 
 static void draw(unsigned r, unsigned c)
 {
@@ -34,7 +30,7 @@ static void draw(unsigned r, unsigned c)
         *(volatile uint16_t *)(DIRECT_MAP + device.address + r * device.pitch + c * 2) =
             wanted[r][c];
     else
-        framebuffer_draw(c, r, wanted[r][c]);
+        framebuffer_draw(&pixels, c, r, wanted[r][c]);
     shown[r][c] = wanted[r][c];
 }
 
@@ -44,16 +40,40 @@ static void touch_rows(unsigned r)
     dirty_to = r >= dirty_to ? r + 1 : dirty_to;
 }
 
-static void flush_screen(void)
+static unsigned changed_cells(unsigned r)
 {
-    if (!reachable())
-        return;
-    for (unsigned r = dirty_from; r < dirty_to; r++)
+    unsigned n = 0;
+    for (unsigned c = 0; c < columns; c++)
+        n += wanted[r][c] != shown[r][c];
+    return n;
+}
+
+/* Draws a row in which something changed. */
+static bool flush_row(void)
+{
+    if (!due)
+        return false;
+    while (dirty_from < dirty_to && !changed_cells(dirty_from))
+        dirty_from++;
+    if (dirty_from < dirty_to) {
         for (unsigned c = 0; c < columns; c++)
-            if (wanted[r][c] != shown[r][c])
-                draw(r, c);
+            if (wanted[dirty_from][c] != shown[dirty_from][c])
+                draw(dirty_from, c);
+        dirty_from++;
+        fence(); /* what was combined goes out */
+        return true;
+    }
     dirty_from = ROWS_MAX;
     dirty_to = 0;
+    due = false;
+    return false;
+}
+
+static void flush_screen(void)
+{
+    due = true;
+    while (flush_row())
+        ;
 }
 
 static void clear_rows(unsigned from, unsigned to, uint8_t attribute)
@@ -65,17 +85,6 @@ static void clear_rows(unsigned from, unsigned to, uint8_t attribute)
     }
 }
 
-void screen_map(void)
-{
-    if (device.kind == SCREEN_NONE || device.address < REACHED)
-        return;
-    mapped = vm_map_physical(device.address, (uint64_t)device.pitch * device.height,
-                             PTE_WRITE | PTE_UNCACHED);
-    if (!mapped)
-        print("# screen: it lies higher than can be mapped: none\n");
-    flush_screen();
-}
-
 static void scroll(void)
 {
     unsigned by = rows / 4;
@@ -85,6 +94,15 @@ static void scroll(void)
     touch_rows(0);
     row -= by;
     line_row = line_row > by ? line_row - by : 0;
+    scrolls++;
+    for (unsigned r = 0; r < rows; r++)
+        scrolled += changed_cells(r);
+}
+
+void screen_scrolled(unsigned *count, uint64_t *stores)
+{
+    *count = scrolls;
+    *stores = device.kind == SCREEN_PIXELS ? scrolled * framebuffer_stores(&pixels) : 0;
 }
 
 /* The line just completed, without its colours. */
@@ -109,7 +127,7 @@ static void end_line(void)
     row++;
     column = 0;
     line_row = row;
-    flush_screen();
+    due = true;
 }
 
 static void put_on_screen(char c)
@@ -138,7 +156,7 @@ static void status(const char *text)
     for (unsigned c = 0; c < columns; c++)
         wanted[rows][c] = (uint16_t)(SCREEN_BAR << 8 | (*text ? (uint8_t)*text++ : ' '));
     touch_rows(rows);
-    flush_screen();
+    due = true;
 }
 
 void screen_clear(void)
@@ -202,16 +220,16 @@ static void picture_pixels(const uint64_t *picture, unsigned side)
     for (unsigned y = 0; y < all; y++)
         for (unsigned x = 0; x < all; x++) {
             bool dark = is_dark(picture, side, x - MARGIN_PIXELS, y - MARGIN_PIXELS);
-            framebuffer_square(device.width - (all - x) * square, y * square, square,
+            framebuffer_square(&pixels, device.width - (all - x) * square, y * square, square,
                                dark ? 0 : 15);
         }
-    unsigned left = framebuffer_columns(device.width - all * square) - 1;
+    unsigned left = framebuffer_columns(&pixels, device.width - all * square) - 1;
     wide = left < columns ? left : columns;
 }
 
 void screen_picture(const uint64_t *picture, unsigned side)
 {
-    if (!screen_picture_fits(side) || !reachable())
+    if (!screen_picture_fits(side))
         return;
     if (device.kind == SCREEN_TEXT)
         picture_characters(picture, side);
@@ -239,16 +257,16 @@ static void alarm(void) { screen_color_by(on_red); }
 
 bool screen_init(const struct screen *screen)
 {
-    static const struct console console = { put_on_screen, put_on_screen, status, alarm, NULL };
+    static const struct console console = { put_on_screen, put_on_screen, status,
+                                            alarm,         flush_row,     NULL };
     device = *screen;
-    boot_tables = read_cr3();
     if (device.kind == SCREEN_TEXT) {
         columns = device.width;
         rows = device.height;
         out8(0x3d4, 0x0a); /* CRTC "Cursor Start Register": no cursor */
         out8(0x3d5, 0x20);
     } else if (device.kind == SCREEN_PIXELS) {
-        framebuffer_init(&device, &columns, &rows);
+        framebuffer_init(&pixels, &device, &columns, &rows);
     }
     columns = columns > COLUMNS_MAX ? COLUMNS_MAX : columns;
     rows = rows > ROWS_MAX ? ROWS_MAX : rows;

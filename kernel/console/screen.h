@@ -18,13 +18,13 @@ enum {
     SCREEN_ON_RED = 0x4f
 };
 
-/* Takes this screen; draws at once if the boot page tables reach it. False: there is none, or it is
- * too small. */
+/* Takes this screen, which the page tables reach, and draws. False: there is none, or it is too
+ * small. */
 bool screen_init(const struct screen *screen);
 /* Prints which screen there is, or why none; `none` is why the loader has none. */
 void screen_print(const struct screen *screen, const char *none);
-/* Once vm.c works: maps a framebuffer that lies above what the boot page tables reach. */
-void screen_map(void);
+/* What scrolling has cost so far, in stores of 8 bytes: 0 where characters are stored. */
+void screen_scrolled(unsigned *scrolls, uint64_t *stores);
 /* Clears the screen; text fills it from edge to edge again. */
 void screen_clear(void);
 /* Whether a picture of so many squares a side, at most 64, leaves space for text. */
@@ -39,11 +39,22 @@ bool screen_has_room(size_t length);
 #define SCREEN_LINE_MAX 120
 void screen_color_by(uint8_t (*color_of)(const char *line));
 
-/* framebuffer.c: says how many characters fit; draws one. */
-void framebuffer_init(const struct screen *screen, unsigned *columns, unsigned *rows);
-void framebuffer_draw(unsigned column, unsigned row, uint16_t cell);
+/* --- framebuffer.c --- */
+
+struct framebuffer {
+    struct screen to;
+    unsigned sx, sy; /* pixels of a dot */
+    uint32_t palette[16];
+};
+
+/* Says how many characters fit; draws one, by so many stores of 8 bytes. */
+void framebuffer_init(struct framebuffer *f, const struct screen *screen, unsigned *columns,
+                      unsigned *rows);
+void framebuffer_draw(const struct framebuffer *f, unsigned column, unsigned row, uint16_t cell);
+unsigned framebuffer_stores(const struct framebuffer *f);
 /* How many characters fit into so many pixels; draws a square of one of VGA's colours. */
-unsigned framebuffer_columns(unsigned width);
-void framebuffer_square(unsigned x, unsigned y, unsigned side, unsigned colour);
+unsigned framebuffer_columns(const struct framebuffer *f, unsigned width);
+void framebuffer_square(const struct framebuffer *f, unsigned x, unsigned y, unsigned side,
+                        unsigned colour);
 /* font.c */
 extern const uint8_t screen_font[95][8];

@@ -3,6 +3,7 @@
  * half are made once at boot, so that all processes share them. Source: Intel SDM vol. 3 "4-level
  * paging". */
 #include "kernel/mm/vm.h"
+#include "kernel/base/boot_info.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
 #include "kernel/base/kasan.h"
@@ -102,19 +103,47 @@ static uint64_t image_flags(uint64_t address)
     return nx | (address >= (uint64_t)text_end && address < (uint64_t)rodata_end ? 0 : PTE_WRITE);
 }
 
+static uint64_t screen_size(void)
+{
+    const struct screen *s = &boot_info.screen;
+    return s->kind == SCREEN_PIXELS ? (uint64_t)s->pitch * s->height : 0;
+}
+
+/* Whether the framebuffer has some of [at, at + size). */
+static bool is_screen(uint64_t at, uint64_t size)
+{
+    uint64_t start = boot_info.screen.address, bytes = screen_size();
+    return bytes && at < start + bytes && at + size > start;
+}
+
+static uint64_t screen_flags(void)
+{
+    return PTE_WRITE | nx | (cpu_features.pat ? PTE_COMBINED : PTE_UNCACHED);
+}
+
+static bool is_image(uint64_t at, uint64_t size)
+{
+    return at < (uint64_t)image_end - KERNEL_VMA && at + size > (uint64_t)image_start - KERNEL_VMA;
+}
+
+/* Pages of 2 MB; of 4 KB where one of them has part of the image or of the screen. */
 static void map_direct(void)
 {
-    uint64_t first = ((uint64_t)image_start - KERNEL_VMA) & ~(LARGE_PAGE - 1);
-    uint64_t last = (uint64_t)image_end - KERNEL_VMA;
     for (uint64_t p = 0; p < DIRECT_SIZE; p += LARGE_PAGE) {
-        if (p < first || p >= last) {
-            bool device = p >= VM_DEVICES && !phys_is_memory(p, LARGE_PAGE);
-            map_kernel(DIRECT_MAP + p, p, 1, PTE_WRITE | nx | (device ? PTE_UNCACHED : 0));
+        bool device = p >= VM_DEVICES && !phys_is_memory(p, LARGE_PAGE);
+        uint64_t flags = PTE_WRITE | nx | (device ? PTE_UNCACHED : 0);
+        if (!is_image(p, LARGE_PAGE) && !is_screen(p, LARGE_PAGE)) {
+            map_kernel(DIRECT_MAP + p, p, 1, flags);
             continue;
         }
         for (uint64_t q = p; q < p + LARGE_PAGE; q += PAGE_SIZE)
-            map_kernel(DIRECT_MAP + q, q, 0, nx | (image_flags(KERNEL_VMA + q) & PTE_WRITE));
+            map_kernel(DIRECT_MAP + q, q, 0,
+                       is_screen(q, PAGE_SIZE)  ? screen_flags()
+                       : is_image(q, PAGE_SIZE) ? nx | (image_flags(KERNEL_VMA + q) & PTE_WRITE)
+                                                : flags);
     }
+    if (screen_size() && !vm_map_physical(boot_info.screen.address, screen_size(), screen_flags()))
+        panic("no memory for the kernel's page tables");
 }
 
 void vm_init(void)

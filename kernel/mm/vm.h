@@ -9,6 +9,7 @@
 #define PTE_PRESENT (1ul << 0)
 #define PTE_WRITE (1ul << 1)
 #define PTE_USER (1ul << 2)
+#define PTE_COMBINED (1ul << 3) /* write-combining, by cpu.c's PAT */
 #define PTE_UNCACHED (3ul << 3)
 #define PTE_LARGE (1ul << 7)
 #define PTE_GUARD (1ul << 9)   /* ours: the entry is not present until the first access */
@@ -28,16 +29,17 @@
  * spaces have. */
 #define VM_DRIVERS 0xffffff4000000000ul
 
-/* The kernel's tables: image W^X, direct map without execute. Loaded here and, by vm_init_cpu, on
- * other CPUs. */
+/* The kernel's tables: image W^X, direct map without execute, the loader's framebuffer
+ * write-combining, or uncached on a CPU without PAT. Loaded here and, by vm_init_cpu, on other
+ * CPUs. */
 void vm_init(void);
 void vm_init_cpu(void);
 /* At boot: sets how a function runs on CPUs, to flush their TLBs. Until then there is one CPU. */
 void vm_call_by(void (*call)(struct cpu_set among, void (*function)(void *), void *argument));
 
 /* Adds physical memory above 4 GB to the direct map, in pages of 2 MB; what lies below is mapped
- * already and stays so. Before there are processes. `flags`: PTE_WRITE, PTE_UNCACHED. False: the
- * CPU or the direct map cannot address it, or no memory. */
+ * already and stays so. Before there are processes. `flags`: PTE_WRITE, PTE_UNCACHED,
+ * PTE_COMBINED. False: the CPU or the direct map cannot address it, or no memory. */
 bool vm_map_physical(uint64_t physical, uint64_t size, uint64_t flags);
 
 /* A top-level table with the kernel's half; NULL without memory. vm_destroy drops a user of each

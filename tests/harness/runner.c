@@ -4,6 +4,7 @@
 #include "kernel/base/exit.h"
 #include "kernel/base/kcsan.h"
 #include "kernel/base/print.h"
+#include "kernel/console/screen.h"
 #include "kernel/image.h"
 #include "kernel/init/init.h"
 #include "tests/cost/bench.h"
@@ -179,10 +180,20 @@ static void run_one(const struct test *test, unsigned number)
     print_result(test, number);
 }
 
+static void print_scrolls(void)
+{
+    unsigned scrolls;
+    uint64_t stores;
+    screen_scrolled(&scrolls, &stores);
+    if (stores)
+        print("# screen: %u scrolls, %lu stores of 8 bytes each\n", scrolls, stores / scrolls);
+}
+
 /* The end of the stream: totals, then the verdict with a checksum of all that came before it. */
 static unsigned conclude_run(void)
 {
     char verdict[240];
+    print_scrolls();
     unsigned end = EXIT_PASS, all = sum.passed + sum.failed + sum.skipped;
     print("# %u passed, %u failed, %u skipped, %lu checks\n", sum.passed, sum.failed, sum.skipped,
           sum.checks);

@@ -39,7 +39,7 @@ my @uefi = (qw(-M q35 -drive if=pflash,format=raw,readonly=on,file=/usr/share/OV
 my @uefi_cd = (@uefi, '-drive', "if=none,id=cd,media=cdrom,readonly=on,file=$iso",
                qw(-device ide-cd,drive=cd,bootindex=0));
 my $dir;    # of the running machine
-my $few = 'tests=traps*,sched*,vm*,ring3*';
+my $few = 'tests=traps*,sched*,vm*,ring3*,screen*';
 my %address = map { /^(ffffffff\w+|0+1\w+) [tT] (\w+)$/ ? ($2 => $1) : () } `nm $build/ntpmu.elf`;
 
 sub kernel { return ('-kernel', "$build/ntpmu.bin", '-append', @_) }
@@ -191,38 +191,52 @@ sub panics
 # reads it.
 sub framebuffer
 {
-    my ($line, $address, $width, $height, @machine) = @_;
+    my ($early, $line, $address, $width, $height, @machine) = @_;
     my $machine = Machine->new($dir, LONGEST, @machine, kernel("$line $few"));
-    $machine->run_to($address{screen_init}) or die "no screen_init\n";
+    $machine->run_to($address{move_reach}) or die "no move_reach\n";
     my $struct = unpack 'H*', pack 'Q< V3 C4', $address, 4 * $width, $width, $height, 2, 16, 8, 0;
     # its argument
     my $rdi = unpack 'H*', reverse pack 'H*', substr $machine->gdb('g'), 5 * 16, 16;
     $machine->gdb("M$rdi,18:$struct") eq 'OK' or die "cannot write to memory\n";
+    $early->($machine) if $early;
     $machine->run_to($address{serial_received}) or die 'no end: ', $machine->serial;
     return $machine;
 }
 
-# What the kernel draws above 4 GB is read from memory.
+# What the kernel draws above 4 GB is read from memory: the first lines before the kernel has page
+# tables of its own, and the last page.
 sub high_framebuffer
 {
     my ($line, $verdict, @machine) = @_;
     my ($address, $width, $height) = (5 << 30, 800, 600);
-    my $machine = framebuffer($line, $address, $width, $height, @machine, qw(-m 6G));
-    $machine->monitor(sprintf 'pmemsave 0x%x %d "%s"', $address, 4 * $width * $height,
-                      "$dir/pixels");
-    my $pixels = Machine::read_file("$dir/pixels") =~ s/(.)(.)(.)./$3$2$1/gsr;
-    my $text = join "\n", map { $_->[0] } pixels_text(\$pixels, $width, $height);
+    my ($pixels, @wrong);
+    my $read = sub {
+        my ($stopped) = @_;
+        $stopped->monitor(sprintf 'pmemsave 0x%x %d "%s"', $address, 4 * $width * $height,
+                          "$dir/pixels");
+        $pixels = Machine::read_file("$dir/pixels") =~ s/(.)(.)(.)./$3$2$1/gsr;
+        return join "\n", map { $_->[0] } pixels_text(\$pixels, $width, $height);
+    };
+    my $early = sub {
+        $_[0]->run_to($address{vm_init}) or die "no vm_init\n";
+        push @wrong, 'the first line is missing' if $read->($_[0]) !~ /^# ntpmu: begin$/m;
+    };
+    my $machine = framebuffer($early, $line, $address, $width, $height, @machine, qw(-m 6G));
+    my $text = $read->($machine);
     open my $out, '>:raw', "$dir/end.ppm" or die "$dir/end.ppm: $!";
     print $out "P6\n$width $height\n255\n$pixels";
     close $out;
-    my @wrong = $text =~ /^\d+ passed, 0 failed.*\n# $verdict .*restarts/ms ? () : $text;
+    push @wrong, $text if $text !~ /^\d+ passed, 0 failed.*\n# $verdict .*restarts/ms;
+    # A screen has 150 x 29 cells of 30 stores each.
+    push @wrong, 'what a scroll costs' if $machine->serial !~ /^# screen: (\d+) scrolls, (\d+) /m
+        || !$1 || !$2 || $2 > 150 * 29 * 30;
     return (@wrong, code_faults($machine, $build, ''));
 }
 
 sub useless_framebuffer
 {
     my ($address, $width, $says) = @_;
-    my $machine = framebuffer('', $address, $width, 600, @qemu);
+    my $machine = framebuffer(undef, '', $address, $width, 600, @qemu);
     return $machine->serial =~ $says ? () : $machine->serial;
 }
 
@@ -314,7 +328,7 @@ my @jobs = (
     ['a framebuffer that is too small',
      sub { useless_framebuffer(0xe0000000, 100, qr/^# screen: none: 100 x 600 is too small$/m) }],
     ['a framebuffer that is too high', sub {
-        useless_framebuffer(1 << 50, 800, qr/^# screen: .* higher than can be mapped: none$/m) }],
+        useless_framebuffer(1 << 50, 800, qr/^# screen: none: .* higher than can be mapped$/m) }],
     ['no ACPI: one CPU', sub {
         degraded($few, ['^# acpi: no RSDP', '^# running: 1 CPU,'],
                  qw(-machine acpi=off -smp 4)) }],
