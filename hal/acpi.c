@@ -38,7 +38,10 @@ _Static_assert(sizeof(struct table) == 36, "ACPI");
     1024 /* entries of a root table that are looked at: each may cost a page of page tables */
 enum { MADT_LOCAL_APIC = 0, MADT_IO_APIC = 1, MADT_X2APIC = 9 };
 enum { MADT_ENTRIES = 44, MADT_ENABLED = 1 };
-enum { FADT_PM_TIMER = 76, FADT_PM_TIMER_LENGTH = 91, FADT_FLAGS = 112, FADT_PM_TIMER_32 = 1 << 8 };
+enum { FADT_PM_TIMER = 76, FADT_PM_TIMER_LENGTH = 91, FADT_BOOT_ARCH = 109, FADT_FLAGS = 112 };
+enum { FADT_PM_TIMER_32 = 1 << 8, FADT_HAS_RESET = 1 << 10, FADT_HAS_8042 = 1 << 1 };
+enum { FADT_RESET = 116, FADT_RESET_ADDRESS = 120, FADT_RESET_VALUE = 128 };
+enum { REVISION = 8, FADT_REVISION_2_0 = 3 }; /* of ACPI 2.0, from which the last two exist */
 enum { HPET_SPACE = 40, HPET_ADDRESS = 44 };
 
 static bool sums_to_zero(const void *data, size_t size)
@@ -92,14 +95,39 @@ void acpi_parse_madt(const void *table, size_t length, struct acpi_info *info)
     }
 }
 
+/* A register of one byte, where a write does not change memory. */
+static bool is_resettable(const uint8_t *generic, uint64_t address)
+{
+    if (generic[1] != 8 || generic[2] != 0)
+        return false;
+    return generic[0] == RESET_IN_PORTS ? address <= 0xffff
+           : generic[0] == RESET_IN_MEMORY
+               ? address >= VM_DEVICES
+               : generic[0] == RESET_IN_PCI && !(address >> 37) && (address >> 16 & 0xffff) < 8 &&
+                     (address & 0xffff) < 256;
+}
+
+static void parse_reset(const uint8_t *p, struct reset_register *reset)
+{
+    uint64_t address;
+    memcpy(&address, p + FADT_RESET_ADDRESS, sizeof address);
+    if (word_at(p + FADT_FLAGS) & FADT_HAS_RESET && is_resettable(p + FADT_RESET, address))
+        *reset = (struct reset_register){ address, p[FADT_RESET], p[FADT_RESET_VALUE], true };
+}
+
 void acpi_parse_fadt(const void *table, size_t length, struct acpi_info *info)
 {
     const uint8_t *p = table;
-    if (length < FADT_FLAGS + 4 || p[FADT_PM_TIMER_LENGTH] != 4 ||
-        word_at(p + FADT_PM_TIMER) > 0xfffc)
+    if (length < FADT_FLAGS + 4)
         return;
-    info->clocks.pm_timer = (uint16_t)word_at(p + FADT_PM_TIMER);
-    info->clocks.pm_timer_32 = word_at(p + FADT_FLAGS) & FADT_PM_TIMER_32;
+    if (p[FADT_PM_TIMER_LENGTH] == 4 && word_at(p + FADT_PM_TIMER) <= 0xfffc) {
+        info->clocks.pm_timer = (uint16_t)word_at(p + FADT_PM_TIMER);
+        info->clocks.pm_timer_32 = word_at(p + FADT_FLAGS) & FADT_PM_TIMER_32;
+    }
+    if (p[REVISION] >= FADT_REVISION_2_0)
+        info->no_8042 = !(p[FADT_BOOT_ARCH] & FADT_HAS_8042);
+    if (length > FADT_RESET_VALUE)
+        parse_reset(p, &info->reset);
 }
 
 void acpi_parse_hpet(const void *table, size_t length, struct acpi_info *info)
@@ -191,6 +219,9 @@ void acpi_read(const struct boot_info *boot, struct acpi_info *info)
     if (info->clocks.hpet &&
         !vm_map_physical(info->clocks.hpet, PAGE_SIZE, PTE_WRITE | PTE_UNCACHED))
         info->clocks.hpet = 0;
+    if (info->reset.space == RESET_IN_MEMORY &&
+        !vm_map_physical(info->reset.address, 1, PTE_WRITE | PTE_UNCACHED))
+        info->reset.known = false;
     if (!info->apic_count)
         print("# acpi: no %s: one CPU only\n", !rsdp   ? "RSDP"
                                                : !root ? "valid RSDT or XSDT"

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "hal/clock.h"
+#include "hal/reboot.h"
 
 #define ACPI_CPUS_MAX 1024
 #define ACPI_IO_APICS_MAX 32
@@ -17,6 +18,8 @@ struct acpi_info {
     uint32_t io_apics[ACPI_IO_APICS_MAX]; /* physical addresses of their registers */
     unsigned io_apic_count;
     struct clock_sources clocks;
+    struct reset_register reset;
+    bool no_8042; /* the FADT denies a keyboard controller */
 };
 
 struct boot_info;

@@ -157,6 +157,7 @@ void kernel_main(void)
     image_init(&boot_info);
     identity_print(&boot_info);
     acpi_read(&boot_info, &acpi);
+    machine_reset_by(&acpi.reset, acpi.no_8042);
     apic_init_cpu();
     clock_init(&acpi.clocks);
     sched_init();

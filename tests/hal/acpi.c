@@ -201,6 +201,47 @@ TEST(acpi, pm_timer,
     CHECK_EQ(info.clocks.pm_timer, 0);
 }
 
+TEST(acpi, reset,
+     "the reset register is one byte in ports, in PCI's bus 0 or where devices are, if the table "
+     "says that there is one; a keyboard controller is denied by new tables alone")
+{
+    static const struct {
+        uint8_t space, bits, offset;
+        uint64_t address;
+        bool good;
+    } cases[] = {
+        { RESET_IN_PORTS, 8, 0, 0xcf9, true },        { RESET_IN_PORTS, 8, 0, 0xffff, true },
+        { RESET_IN_PORTS, 8, 0, 0x10000, false },     { RESET_IN_PORTS, 16, 0, 0xcf9, false },
+        { RESET_IN_PORTS, 8, 1, 0xcf9, false },       { RESET_IN_MEMORY, 8, 0, 0xfed80000, true },
+        { RESET_IN_MEMORY, 8, 0, 0xbfffffff, false }, { RESET_IN_PCI, 8, 0, 0x1f000700fful, true },
+        { RESET_IN_PCI, 8, 0, 0x2000000000, false },  { RESET_IN_PCI, 8, 0, 0x80000, false },
+        { RESET_IN_PCI, 8, 0, 0x100, false },         { 3, 8, 0, 0xcf9, false },
+    };
+    static uint8_t fadt[276];
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (unsigned flag = 0; flag < 2; flag++)
+            for (unsigned length = 128; length <= 129; length++) {
+                bool good = cases[i].good && flag && length == 129;
+                fadt[113] = (uint8_t)(flag << 2);
+                memcpy(fadt + 116, &cases[i], 3);
+                memcpy(fadt + 120, &cases[i].address, 8);
+                fadt[128] = 0x5a;
+                info = (struct acpi_info){ 0 };
+                acpi_parse_fadt(fadt, length, &info);
+                CHECK_EQ(info.reset.known, good);
+                CHECK(!good || (info.reset.address == cases[i].address &&
+                                info.reset.space == cases[i].space && info.reset.value == 0x5a));
+            }
+    for (unsigned revision = 1; revision <= 6; revision++)
+        for (unsigned bit = 0; bit < 2; bit++) {
+            fadt[8] = (uint8_t)revision;
+            fadt[109] = (uint8_t)(bit << 1);
+            info = (struct acpi_info){ 0 };
+            acpi_parse_fadt(fadt, sizeof fadt, &info);
+            CHECK_EQ(info.no_8042, revision >= 3 && !bit);
+        }
+}
+
 TEST(acpi, hpet,
      "an HPET is used if its table is complete and its registers are in memory and aligned")
 {

@@ -9,7 +9,7 @@
 # for each are enough to wait for firmware, and few enough for the kernel's time limits.
 use strict;
 use warnings FATAL => 'all';
-no warnings 'qw';    # QEMU's options have commas
+no warnings qw(qw portable);    # QEMU's options have commas, addresses 64 bits
 use lib 'tests/host';
 use File::Path qw(make_path remove_tree);
 use Test::More;
@@ -187,6 +187,47 @@ sub panics
     return $status == 39 && $log =~ $pattern ? () : ("exit status $status", substr $log, -1500);
 }
 
+# The argument of the function whose first instruction the machine reached.
+sub argument
+{
+    my ($machine) = @_;
+    return unpack 'H*', reverse pack 'H*', substr $machine->gdb('g'), 5 * 16, 16;    # RDI
+}
+
+# Puts bytes where the machine has them in its virtual memory.
+sub poke
+{
+    my ($machine, $at, $bytes) = @_;
+    $machine->gdb(sprintf 'M%s,%x:%s', $at, length $bytes, unpack 'H*', $bytes) eq 'OK'
+        or die "cannot write to memory\n";
+}
+
+# A machine whose page is like `page`. It ends by a key, or by itself if that is '', with this exit
+# status.
+sub restarts
+{
+    my ($page, $key, $want, $line, $early, @arguments) = @_;
+    my $machine = Machine->new($dir, LONGEST, @qemu, kernel("tests=selfcheck.pass $line"),
+                               @arguments);
+    $early->($machine) if $early;
+    $machine->run_to($address{serial_received}) or return ('no end', $machine->serial);
+    my $text = join "\n", map { $_->[0] } screen_text($machine, 'end');
+    my @wrong = $text =~ $page ? () : $text;
+    $machine->go;
+    press($machine, $key) if $key;
+    my $status = $machine->status;    # with -no-reboot QEMU ends
+    return (@wrong, $status == $want ? () : "exit status $status");
+}
+
+# An FADT whose reset register is the port of a device that ends QEMU with status 2 * 2Ah + 1.
+sub odd_reset
+{
+    my ($machine) = @_;
+    $machine->run_to($address{acpi_parse_fadt}) or die "no acpi_parse_fadt\n";
+    my $table = argument($machine);
+    poke($machine, sprintf('%x', hex($table) + 116), pack 'C4 Q< C', 1, 8, 0, 1, 0x501, 0x2a);
+}
+
 # A machine whose loader tells of a framebuffer that no loader here would: put in where the kernel
 # reads it.
 sub framebuffer
@@ -194,10 +235,8 @@ sub framebuffer
     my ($early, $line, $address, $width, $height, @machine) = @_;
     my $machine = Machine->new($dir, LONGEST, @machine, kernel("$line $few"));
     $machine->run_to($address{move_reach}) or die "no move_reach\n";
-    my $struct = unpack 'H*', pack 'Q< V3 C4', $address, 4 * $width, $width, $height, 2, 16, 8, 0;
-    # its argument
-    my $rdi = unpack 'H*', reverse pack 'H*', substr $machine->gdb('g'), 5 * 16, 16;
-    $machine->gdb("M$rdi,18:$struct") eq 'OK' or die "cannot write to memory\n";
+    poke($machine, argument($machine),
+         pack 'Q< V3 C4', $address, 4 * $width, $width, $height, 2, 16, 8, 0);
     $early->($machine) if $early;
     $machine->run_to($address{serial_received}) or die 'no end: ', $machine->serial;
     return $machine;
@@ -309,6 +348,15 @@ my @jobs = (
     ['the last page names what failed; a key restarts the machine', sub { ends_with_key('spc') }],
     ['more failures than there is room for are counted', \&many_failures],
     ['a byte by serial line does so too', sub { ends_with_key('serial q') }],
+    ['no PS/2 keyboard: the page counts down, then the machine restarts', sub {
+        restarts(qr/No keyboard is seen: a restart in 2 s\.\z/, '', 0, 'restart=2', undef,
+                 qw(-machine pc,i8042=off)) }],
+    ['restart=0: it stays until a byte comes by serial line', sub {
+        restarts(qr/No keyboard is seen: turn it off\.\z/, 'serial q', 0, 'restart=0', undef,
+                 qw(-machine pc,i8042=off)) }],
+    ["firmware's reset register is the first that is tried", sub {
+        restarts(qr/Any key restarts the machine\.\z/, 'spc', 85, '', \&odd_reset,
+                 qw(-machine q35 -device isa-debug-exit,iobase=0x501,iosize=1)) }],
     ['a panic shows registers and names functions', sub {
         panics('panic',
                qr/^\#\ PANIC\ .*on\ purpose\n\#\ rsp\ .*\n\#\ backtrace:\n
