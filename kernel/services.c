@@ -325,18 +325,23 @@ NTSTATUS adjust_privilege(ULONG Privilege, BOOLEAN Enable, BOOLEAN CurrentThread
     return status;
 }
 
+/* NT: a carriage return has no effect; the console makes one of each newline. */
 NTSTATUS write_console(const char *text, ULONG length)
 {
     char line[WRITE_MAX + 1];
+    ULONG kept = 0;
     if (length > WRITE_MAX)
         return STATUS_INVALID_PARAMETER;
     NTSTATUS status = copy_in(line, text, length);
     if (!NT_SUCCESS(status))
         return status;
-    for (ULONG i = 0; i < length; i++)
-        if ((line[i] < ' ' || line[i] > '~') && line[i] != '\n' && line[i] != '\t')
-            line[i] = '?';
-    line[length] = 0;
+    for (ULONG i = 0; i < length; i++) {
+        const bool printed =
+            (line[i] >= ' ' && line[i] <= '~') || line[i] == '\n' || line[i] == '\t';
+        if (line[i] != '\r')
+            line[kept++] = printed ? line[i] : '?';
+    }
+    line[kept] = 0;
     print("%s", line);
     return STATUS_SUCCESS;
 }

@@ -20,7 +20,8 @@ endef
 
 # Objects of a library, and what its own side of mingw-w64's headers looks like.
 WIN_OBJ = $(patsubst %.c,$(BUILD)/dll/%.o,$(sort $(wildcard kernel/user/$(1)/*.c)))
-NTDLL_OBJ := $(call WIN_OBJ,ntdll) $(patsubst %,$(BUILD)/dll/kernel/%.o,pe pe_names base/string)
+NTDLL_OBJ := $(call WIN_OBJ,ntdll) \
+          $(patsubst %,$(BUILD)/dll/kernel/%.o,pe pe_names base/string base/format)
 KERNEL32_OBJ := $(call WIN_OBJ,kernel32)
 MSVCRT_OBJ := $(call WIN_OBJ,msvcrt)
 UCRT_OBJ := $(call WIN_OBJ,ucrt)

@@ -135,10 +135,11 @@ int main(int count, char **arguments)
     handled();
     IS(*__current_exception() == 0, 1);
     signal(11, on_signal);
-    POINTERS none = { 0 };
-    IS(_seh_filter_exe(0xc0000005, &none), -1);
+    RECORD record = { .code = 0xc0000005 };
+    POINTERS pointers = { &record, 0 };
+    IS(_seh_filter_exe(record.code, &pointers), -1);
     IS(signals, 11);
-    IS(_seh_filter_exe(0xc0000005, &none), 0);
+    IS(_seh_filter_exe(record.code, &pointers), 0);
     _crt_atexit(at_exit);
     return wrong;
 }

@@ -3,10 +3,16 @@
  * colours, no title, no window. */
 #include "kernel32.h"
 
+BOOL WINAPI VerifyConsoleIoHandle(HANDLE handle);
+BOOL WINAPI VerifyConsoleIoHandle(HANDLE handle)
+{
+    return is_output(handle) || handle == STANDARD_INPUT || fail(ERROR_INVALID_HANDLE);
+}
+
 BOOL WINAPI GetConsoleMode(HANDLE hConsoleHandle, LPDWORD lpMode)
 {
-    if (!is_output(hConsoleHandle) && hConsoleHandle != STANDARD_INPUT)
-        return fail(ERROR_INVALID_HANDLE);
+    if (!VerifyConsoleIoHandle(hConsoleHandle))
+        return FALSE;
     *lpMode = ENABLE_PROCESSED_OUTPUT | ENABLE_WRAP_AT_EOL_OUTPUT;
     return TRUE;
 }
@@ -14,9 +20,7 @@ BOOL WINAPI GetConsoleMode(HANDLE hConsoleHandle, LPDWORD lpMode)
 BOOL WINAPI SetConsoleMode(HANDLE hConsoleHandle, DWORD dwMode)
 {
     (void)dwMode;
-    return is_output(hConsoleHandle) || hConsoleHandle == STANDARD_INPUT
-               ? TRUE
-               : fail(ERROR_INVALID_HANDLE);
+    return VerifyConsoleIoHandle(hConsoleHandle);
 }
 
 UINT WINAPI GetConsoleCP(void) { return CP_UTF8; }

@@ -44,6 +44,25 @@ BOOL WINAPI FreeEnvironmentStringsW(LPWCH penv)
     return TRUE;
 }
 
+/* Also GetEnvironmentStringsA. */
+LPCH WINAPI GetEnvironmentStrings(void)
+{
+    const WCHAR *end = GetEnvironmentStringsW();
+    while (*end)
+        end += lstrlenW(end) + 1;
+    int length = (int)(end - block) + 1, room = 3 * length;
+    LPCH copy = LocalAlloc(0, (SIZE_T)room);
+    if (copy)
+        WideCharToMultiByte(CP_UTF8, 0, block, length, copy, room, NULL, NULL);
+    return copy;
+}
+
+BOOL WINAPI FreeEnvironmentStringsA(LPCH penv)
+{
+    LocalFree(penv);
+    return TRUE;
+}
+
 DWORD WINAPI GetEnvironmentVariableW(LPCWSTR lpName, LPWSTR lpBuffer, DWORD nSize)
 {
     const WCHAR *value = find_variable(lpName);

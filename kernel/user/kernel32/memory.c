@@ -72,6 +72,31 @@ BOOL WINAPI FlushInstructionCache(HANDLE hProcess, LPCVOID lpBaseAddress, SIZE_T
     return TRUE;
 }
 
+/* Whether a page up to the string's end, or `most` characters, cannot be read. */
+static BOOL is_bad_string(const uint8_t *text, UINT_PTR most, UINT_PTR width)
+{
+    MEMORY_BASIC_INFORMATION region;
+    for (const uint8_t *end = text; most; text += width, most--) {
+        while (text + width > end) {
+            if (!VirtualQuery(end, &region, sizeof region) || region.State != MEM_COMMIT ||
+                region.Protect & (PAGE_NOACCESS | PAGE_GUARD))
+                return TRUE;
+            end = (const uint8_t *)region.BaseAddress + region.RegionSize;
+        }
+        if (!(width == 1 ? *text : *(const WCHAR *)text))
+            break;
+    }
+    return FALSE;
+}
+BOOL WINAPI IsBadStringPtrA(LPCSTR lpsz, UINT_PTR ucchMax)
+{
+    return is_bad_string((const void *)lpsz, ucchMax, 1);
+}
+BOOL WINAPI IsBadStringPtrW(LPCWSTR lpsz, UINT_PTR ucchMax)
+{
+    return is_bad_string((const void *)lpsz, ucchMax, sizeof *lpsz);
+}
+
 HANDLE WINAPI GetProcessHeap(void) { return teb()->peb->heap; }
 
 HANDLE WINAPI HeapCreate(DWORD flOptions, SIZE_T dwInitialSize, SIZE_T dwMaximumSize)

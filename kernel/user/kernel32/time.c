@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Time. */
 #include "kernel32.h"
-#include "kernel/nt/nt_time.h"
 
 BOOL WINAPI QueryPerformanceCounter(LARGE_INTEGER *lpPerformanceCount)
 {
@@ -27,10 +26,7 @@ DWORD WINAPI GetTickCount(void) { return (DWORD)GetTickCount64(); }
 
 VOID WINAPI GetSystemTimeAsFileTime(LPFILETIME lpSystemTimeAsFileTime)
 {
-    LARGE_INTEGER now;
-    NtQueryPerformanceCounter(&now, NULL); /* 10 MHz */
-    now.QuadPart += SYSTEM_TIME_AT_BOOT;
-    *lpSystemTimeAsFileTime = (FILETIME){ now.LowPart, (DWORD)now.HighPart };
+    NtQuerySystemTime((PLARGE_INTEGER)lpSystemTimeAsFileTime);
 }
 
 VOID WINAPI GetSystemTimePreciseAsFileTime(LPFILETIME lpSystemTimeAsFileTime)

@@ -13,8 +13,10 @@ static HANDLE me(void) { return (HANDLE)teb()->thread_id; }
 NTSTATUS NTAPI RtlInitializeCriticalSectionEx(PRTL_CRITICAL_SECTION CriticalSection,
                                               ULONG SpinCount, ULONG Flags)
 {
+    static RTL_CRITICAL_SECTION_DEBUG debug; /* NT: each has its own */
     (void)Flags;
-    *CriticalSection = (RTL_CRITICAL_SECTION){ .LockCount = FREE, .SpinCount = SpinCount };
+    *CriticalSection =
+        (RTL_CRITICAL_SECTION){ .DebugInfo = &debug, .LockCount = FREE, .SpinCount = SpinCount };
     return STATUS_SUCCESS;
 }
 

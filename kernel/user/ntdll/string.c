@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Counted strings. */
+/* Counted strings and bitmaps. */
 #include "ntdll.h"
 
 VOID NTAPI RtlInitUnicodeString(PUNICODE_STRING DestinationString, PCWSTR SourceString)
@@ -18,4 +18,36 @@ VOID NTAPI RtlInitAnsiString(PANSI_STRING DestinationString, PCSZ SourceString)
     USHORT bytes = n < 0xfffe ? (USHORT)n : 0xfffe;
     *DestinationString =
         (ANSI_STRING){ bytes, SourceString ? (USHORT)(bytes + 1) : 0, (PCHAR)SourceString };
+}
+
+typedef struct _RTL_BITMAP {
+    ULONG SizeOfBitMap;
+    PULONG Buffer;
+} RTL_BITMAP, *PRTL_BITMAP;
+
+VOID NTAPI RtlInitializeBitMap(PRTL_BITMAP BitMapHeader, PULONG BitMapBuffer, ULONG SizeOfBitMap)
+{
+    *BitMapHeader = (RTL_BITMAP){ SizeOfBitMap, BitMapBuffer };
+}
+
+VOID NTAPI RtlSetBits(PRTL_BITMAP BitMapHeader, ULONG StartingIndex, ULONG NumberToSet)
+{
+    for (ULONG i = StartingIndex; NumberToSet; NumberToSet--, i++)
+        BitMapHeader->Buffer[i / 32] |= 1u << i % 32;
+}
+
+static BOOLEAN are_bits(const RTL_BITMAP *map, ULONG start, ULONG length, ULONG wanted)
+{
+    bool within = length && start < map->SizeOfBitMap && length <= map->SizeOfBitMap - start;
+    for (ULONG i = start; within && length; length--, i++)
+        within = (map->Buffer[i / 32] >> i % 32 & 1) == wanted;
+    return within;
+}
+BOOLEAN NTAPI RtlAreBitsSet(PRTL_BITMAP BitMapHeader, ULONG StartingIndex, ULONG Length)
+{
+    return are_bits(BitMapHeader, StartingIndex, Length, 1);
+}
+BOOLEAN NTAPI RtlAreBitsClear(PRTL_BITMAP BitMapHeader, ULONG StartingIndex, ULONG Length)
+{
+    return are_bits(BitMapHeader, StartingIndex, Length, 0);
 }
