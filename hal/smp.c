@@ -19,7 +19,9 @@
 
 #define START_NS 500000000u /* a CPU starts within a few milliseconds, or never */
 #define START_PAUSES                                                                               \
-    2000000u         /* the same under a hypervisor; two are enough for QEMU, 150 for KVM */
+    2000000u /* the same under a hypervisor; two are enough for QEMU, 150 for KVM */
+#define USUAL_PAGE 0x8000u
+#define LOW_END 0xa0000u
 #define SILENT_MAX 4 /* after so many failures in a row the rest is not tried */
 #define CALL_LIMIT 400000000u
 #define INIT_DELAY_NS 10000000u
@@ -33,6 +35,7 @@ static void (*call_ended)(uint64_t entered, void (*function)(void *)); /* writte
 static const struct smp_plan *plan;
 static struct cpu *starting; /* the block of the CPU being started */
 static uint32_t started;     /* atomic: it runs */
+static uint32_t start_page;  /* physical: where it begins; written at boot */
 
 void smp_ap_main(void);
 void smp_ap_main(void)
@@ -72,12 +75,34 @@ static bool start_one(uint32_t id)
     apic_send_init(id);
     if (!cpu_features.hypervisor)
         delay_ns(INIT_DELAY_NS);
-    apic_send_startup(id, AP_PAGE >> 12);
+    apic_send_startup(id, start_page >> 12);
     if (!cpu_features.hypervisor)
         delay_ns(STARTUP_DELAY_NS);
     if (!__atomic_load_n(&started, __ATOMIC_ACQUIRE))
-        apic_send_startup(id, AP_PAGE >> 12);
+        apic_send_startup(id, start_page >> 12);
     return wait_started();
+}
+
+static bool page_is_free(const struct boot_info *info, uint32_t page)
+{
+    for (unsigned i = 0; i < info->module_count; i++)
+        if (info->modules[i].start < page + PAGE_SIZE && info->modules[i].end > page)
+            return false;
+    for (unsigned i = 0; i < info->memory_count; i++)
+        if (info->memory[i].start <= page && info->memory[i].size >= PAGE_SIZE &&
+            page - info->memory[i].start <= info->memory[i].size - PAGE_SIZE)
+            return true;
+    return false;
+}
+
+uint32_t smp_free_page(const struct boot_info *info)
+{
+    if (page_is_free(info, USUAL_PAGE))
+        return USUAL_PAGE;
+    for (uint32_t page = PAGE_SIZE; page < LOW_END; page += PAGE_SIZE) /* page 0 is the BIOS's */
+        if (page_is_free(info, page))
+            return page;
+    return 0;
 }
 
 static struct cpu *allocate_cpu(uint32_t id)
@@ -87,7 +112,7 @@ static struct cpu *allocate_cpu(uint32_t id)
          *room = boot_info.ap_pages ? phys_alloc(boot_info.ap_pages) : NULL;
     if (!cpu || !stacks || (boot_info.ap_pages && !room))
         return NULL;
-    *(void **)phys_to_virt(AP_ROOM) = room;
+    *(void **)phys_to_virt(start_page + AP_ROOM) = room;
     cpu->apic_id = id;
     cpu->fault_stacks = stacks;
     return cpu;
@@ -101,7 +126,8 @@ static bool start_cpu(uint32_t id)
         return false;
     }
     cpu->number = cpu_count;
-    *(uint64_t *)phys_to_virt(AP_STACK) = plan->idle_stack(cpu);
+    memcpy(phys_to_virt(start_page), boot_info.ap_code, boot_info.ap_size); /* it changes itself */
+    *(uint64_t *)phys_to_virt(start_page + AP_STACK) = plan->idle_stack(cpu);
     __atomic_store_n(&started, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&starting, cpu, __ATOMIC_RELEASE);
     if (!start_one(id)) {
@@ -120,11 +146,14 @@ void smp_start(const struct acpi_info *info, unsigned first, unsigned last,
 {
     unsigned beyond = info->apics_dropped, unreachable = 0, silent = 0, others = 0;
     plan = how;
-    if (!phys_is_memory(AP_PAGE, PAGE_SIZE)) {
-        print("# smp: page %x is not memory by the loader's map: one CPU only\n", AP_PAGE);
+    start_page = smp_free_page(&boot_info);
+    if (!start_page) {
+        print("# smp: no page below %x is free memory by the loader's map: one CPU only\n",
+              LOW_END);
         return;
     }
-    memcpy(phys_to_virt(AP_PAGE), boot_info.ap_code, boot_info.ap_size);
+    if (start_page != USUAL_PAGE)
+        print("# smp: page %x is not free: CPUs start at %x\n", USUAL_PAGE, start_page);
     for (unsigned i = 0; i < info->apic_count; i++) {
         uint32_t id = info->apic_ids[i];
         if (id == apic_id())

@@ -5,6 +5,7 @@
 #include "kernel/base/cpu_set.h"
 
 struct acpi_info;
+struct boot_info;
 struct cpu;
 
 /* What others provide for a CPU that starts. */
@@ -22,6 +23,9 @@ struct smp_plan {
  * plan->most run. Prints which CPUs did not start, and are left out, and how many stay parked. */
 void smp_start(const struct acpi_info *info, unsigned first, unsigned last,
                const struct smp_plan *plan);
+/* For it, and for tests: the physical address of a page below 640 KB that is memory by the loader's
+ * map, without a module: 8000h if that is one; 0: none. */
+uint32_t smp_free_page(const struct boot_info *info);
 /* Runs function(argument) at IPI_LEVEL on the CPUs of `among`, which all run, and of which this one
  * may be. Returns when all have run it. IRQL < DISPATCH_LEVEL, interrupts on. */
 void smp_call(struct cpu_set among, void (*function)(void *), void *argument);

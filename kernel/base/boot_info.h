@@ -40,7 +40,7 @@ struct boot_info {
     const char *no_screen;  /* why there is none */
     bool rsdp_given;        /* multiboot 2 tag 14 or 15 */
     uint8_t rsdp[36];       /* its copy of the RSDP */
-    const uint8_t *ap_code; /* what another CPU begins with, to be copied to AP_PAGE */
+    const uint8_t *ap_code; /* what another CPU begins with, to be copied to any page */
     size_t ap_size;
     unsigned ap_pages; /* pages for whoever starts it, whose address it finds in AP_ROOM; 0: none */
 };

@@ -40,6 +40,6 @@
 #define EXPORT_THUNK_SIZE 16
 
 /* The page that an application processor starts in, and its parameters. */
-#define AP_PAGE 0x8000
-#define AP_ROOM 0x8ff8
-#define AP_STACK 0x8ff0
+/* In the page where another CPU starts. */
+#define AP_ROOM 0xff8
+#define AP_STACK 0xff0

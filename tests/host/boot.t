@@ -228,6 +228,21 @@ sub odd_reset
     poke($machine, sprintf('%x', hex($table) + 116), pack 'C4 Q< C', 1, 8, 0, 1, 0x501, 0x2a);
 }
 
+# Memory of the loader's map begins higher, in the middle of page 8000h: other CPUs start in another
+# page, or where the map has none, not at all.
+sub low_memory
+{
+    my ($start, @says) = @_;
+    my $machine = Machine->new($dir, LONGEST, @qemu, @exit, kernel('tests=smp*'), qw(-smp 3));
+    $machine->run_to($address{move_reach}) or die "no move_reach\n";
+    my $first = `nm $build/ntpmu.elf` =~ /^(\w+) \w boot_info$/m ? hex($1) + 512 : die;
+    poke($machine, sprintf('%x', $first), pack 'Q< Q<', $start, 0x9f000 - $start);
+    $machine->go;
+    $machine->status;
+    my $log = $machine->serial;
+    return map { $log =~ $_ ? () : "not $_:\n$log" } qr/^# \d+ passed, 0 failed/m, @says;
+}
+
 # A machine whose loader tells of a framebuffer that no loader here would: put in where the kernel
 # reads it.
 sub framebuffer
@@ -377,6 +392,11 @@ my @jobs = (
      sub { useless_framebuffer(0xe0000000, 100, qr/^# screen: none: 100 x 600 is too small$/m) }],
     ['a framebuffer that is too high', sub {
         useless_framebuffer(1 << 50, 800, qr/^# screen: none: .* higher than can be mapped$/m) }],
+    ['page 8000h is not memory: CPUs start elsewhere', sub {
+        low_memory(0x8800, qr/^# smp: page 8000 is not free: CPUs start at 9000$/m,
+                   qr/^# running: 3 CPUs,/m) }],
+    ['no page below 640 KB is memory: one CPU', sub {
+        low_memory(0x9f000, qr/^# smp: no page below a0000 /m, qr/^# running: 1 CPU,/m) }],
     ['no ACPI: one CPU', sub {
         degraded($few, ['^# acpi: no RSDP', '^# running: 1 CPU,'],
                  qw(-machine acpi=off -smp 4)) }],

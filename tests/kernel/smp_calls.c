@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions that run on other CPUs by IPI. */
+#include "hal/smp.h"
+#include "kernel/base/boot_info.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/threads.h"
 
@@ -84,4 +86,36 @@ TEST(smp, calls_take_turns, "a CPU that calls without end keeps no other from it
     team_end(other);
     CHECK_BECAUSE(of_other, 1, CALLS_MAX, "they take turns, unless a host stops a CPU: 13 for one");
     test_run_anywhere();
+}
+
+TEST(smp, start_page,
+     "other CPUs start in a page of the loader's memory below 640 KB that no module has")
+{
+    static const struct {
+        uint64_t start, size;
+        uint32_t module, module_end, page;
+    } cases[] = {
+        { 0, 0x9fc00, 0, 0, 0x8000 },
+        { 0x8000, 0x1000, 0, 0, 0x8000 },
+        { 0x8001, 0x3000, 0, 0, 0x9000 },
+        { 0, 0x8fff, 0, 0, 0x1000 },
+        { 0, 0x1000, 0, 0, 0 },
+        { 0, 0x1fff, 0, 0, 0 },
+        { 0x9f000, 0x1000, 0, 0, 0x9f000 },
+        { 0xa0000, 0x100000, 0, 0, 0 },
+        { 0, 0x9fc00, 0x8fff, 0x9000, 0x1000 },
+        { 0, 0x9fc00, 0x9000, 0xa000, 0x8000 },
+        { 0, 0x9fc00, 0x7000, 0x8000, 0x8000 },
+        { 0x8000, 0x2000, 0x7000, 0x8001, 0x9000 },
+        { 1, ~0ul - 1, 0x100, 0x9fc00, 0 },
+    };
+    static struct boot_info info;
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        info.memory[0] = (struct boot_memory){ cases[i].start, cases[i].size };
+        info.memory_count = 1;
+        info.modules[0].start = cases[i].module;
+        info.modules[0].end = cases[i].module_end;
+        info.module_count = cases[i].module != 0;
+        CHECK_EQ(smp_free_page(&info), cases[i].page);
+    }
 }
