@@ -66,9 +66,6 @@ static void name_strange_words(const struct boot_info *info)
         print("\n");
 }
 
-/* The virtual PMU's alarm is an NMI; with `step` it needs none. A second `step` does no harm. */
-static void step_always(char *model) { memcpy(model + strlen(model), ",step", sizeof ",step"); }
-
 void boot_main(uint32_t magic, uint32_t info_address);
 void boot_main(uint32_t magic, uint32_t info_address)
 {
@@ -94,8 +91,9 @@ void boot_main(uint32_t magic, uint32_t info_address)
           boot_info.line);
     name_strange_words(&boot_info);
     bool virtual = boot_option("vpmu", model, sizeof model - sizeof ",step");
+    /* The virtual PMU's alarm is an NMI; with `step` it needs none. Two do no harm. */
     if (virtual && boot_word("safe"))
-        step_always(model);
+        memcpy(model + strlen(model), ",step", sizeof ",step");
     if (boot_word("payload")) {
         struct virt_payload payload;
         if (virtual && payload_load(&boot_info, &payload)) {

@@ -41,15 +41,6 @@ static void add_memory(struct boot_info *info, uint64_t start, uint64_t size, ui
         info->memory[info->memory_count++] = (struct boot_memory){ start, size };
 }
 
-/* Multiboot 1 does not describe the screen. Its loaders run on BIOS, whose data area has the
- * mode. */
-static void read_bios_screen(struct screen *to)
-{
-    const uint8_t *mode = at(0x449);
-    if (*mode == 2 || *mode == 3)
-        *to = (struct screen){ 0xb8000, 160, 80, 25, SCREEN_TEXT, 0, 0, 0 };
-}
-
 static unsigned line_room(uint32_t physical)
 {
     uint64_t left = MAPPED_END - physical;
@@ -85,7 +76,11 @@ static void read_mb1_map(struct boot_info *info, const struct mb1_info *mb)
 
 static void read_mb1(struct boot_info *info, const struct mb1_info *mb)
 {
-    read_bios_screen(&info->screen);
+    /* Multiboot 1 does not describe the screen. Its loaders run on BIOS, whose data area has the
+     * mode. */
+    const uint8_t *mode = at(0x449);
+    if (*mode == 2 || *mode == 3)
+        info->screen = (struct screen){ 0xb8000, 160, 80, 25, SCREEN_TEXT, 0, 0, 0 };
     if (mb->flags & MB1_HAS_LINE)
         copy_line(info->line, at(mb->cmdline), line_room(mb->cmdline));
     if (mb->flags & MB1_HAS_MODULES)

@@ -195,14 +195,6 @@ static const struct {
                 { "FACP", acpi_parse_fadt },
                 { "HPET", acpi_parse_hpet } };
 
-static void read_table(uint64_t physical, struct acpi_info *info)
-{
-    const struct table *t = table_at(physical);
-    for (unsigned i = 0; t && i < ARRAY_SIZE(parsers); i++)
-        if (memcmp(t->signature, parsers[i].signature, 4) == 0)
-            parsers[i].parse(t, t->length, info);
-}
-
 void acpi_read(const struct boot_info *boot, struct acpi_info *info)
 {
     unsigned step = 0;
@@ -214,7 +206,10 @@ void acpi_read(const struct boot_info *boot, struct acpi_info *info)
          i++) {
         uint64_t address = 0;
         memcpy(&address, (const uint8_t *)(root + 1) + i * step, step);
-        read_table(address, info);
+        const struct table *t = table_at(address);
+        for (unsigned p = 0; t && p < ARRAY_SIZE(parsers); p++)
+            if (memcmp(t->signature, parsers[p].signature, 4) == 0)
+                parsers[p].parse(t, t->length, info);
     }
     if (info->clocks.hpet &&
         !vm_map_physical(info->clocks.hpet, PAGE_SIZE, PTE_WRITE | PTE_UNCACHED))

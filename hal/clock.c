@@ -147,13 +147,6 @@ static struct cpuid leaf_of(uint32_t leaf)
     return cpu_features.max_leaf >= leaf ? cpuid(leaf, 0) : (struct cpuid){ 0 };
 }
 
-static struct cpuid timing_leaf(void)
-{
-    bool there = cpu_features.hypervisor && cpuid(LEAF_HYPERVISOR, 0).eax >= LEAF_TIMING &&
-                 cpuid(LEAF_HYPERVISOR, 0).eax <= LEAF_HYPERVISOR + 0xffff;
-    return there ? cpuid(LEAF_TIMING, 0) : (struct cpuid){ 0 };
-}
-
 /* --- The line. --- */
 
 static void print_mhz(uint64_t hz) { print("%lu.%03lu MHz", hz / MHZ, hz % MHZ / 1000); }
@@ -243,7 +236,10 @@ static uint64_t find_timer(const struct cpuid *timing, const struct cpuid *leaf_
 void clock_init(const struct clock_sources *sources)
 {
     known = *sources;
-    const struct cpuid timing = timing_leaf(), leaf_15h = leaf_of(0x15);
+    uint32_t last = cpu_features.hypervisor ? cpuid(LEAF_HYPERVISOR, 0).eax : 0;
+    bool has_timing = last >= LEAF_TIMING && last <= LEAF_HYPERVISOR + 0xffff;
+    const struct cpuid timing = has_timing ? cpuid(LEAF_TIMING, 0) : (struct cpuid){ 0 },
+                       leaf_15h = leaf_of(0x15);
     clock_tsc_hz = find_tsc(sources, &timing, &leaf_15h);
     apic_timer_hz = find_timer(&timing, &leaf_15h);
     ns_per_count = (1000 * MHZ << 32) / clock_tsc_hz;

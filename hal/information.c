@@ -81,18 +81,13 @@ static ETW_PMC_COUNTER_OWNER owner_of_counter(unsigned ctr, unsigned cpu)
     return owner;
 }
 
-/* The counters of the processor that the buffer names; if it names none, all that any processor
- * has. */
-static uint64_t counters_asked(ULONG size, const ETW_PMC_COUNTER_OWNERSHIP_STATUS *status)
-{
-    bool says = size >= sizeof status->ProcessorNumber && status->ProcessorNumber < cpu_count;
-    return says ? pmu_of(status->ProcessorNumber)->counters : pmu_some_counters(cpu_all());
-}
-
 static NTSTATUS query_ownership(ULONG size, PVOID buffer, PULONG returned)
 {
     ETW_PMC_COUNTER_OWNERSHIP_STATUS *status = buffer;
-    uint64_t counters = counters_asked(size, status);
+    /* Of the processor that the buffer names; if it names none, all that any processor has. */
+    bool named = size >= sizeof status->ProcessorNumber && status->ProcessorNumber < cpu_count;
+    uint64_t counters =
+        named ? pmu_of(status->ProcessorNumber)->counters : pmu_some_counters(cpu_all());
     ULONG n = 0, count = bit_count(counters);
     *returned = (ULONG)offsetof(ETW_PMC_COUNTER_OWNERSHIP_STATUS, CounterOwners[count]);
     if (size < *returned)

@@ -159,24 +159,6 @@ static void measure_overflows(const struct bench *b, enum pmu_trap trap, uint32_
     }
 }
 
-/* Overflows come last: a host that stops the counter for them disturbs nothing else. */
-static void measure_all_overflows(const struct bench *b, bool nmi)
-{
-    measure_overflows(b, PMU_TRAP_INTERRUPT, APIC_PMI_VECTOR);
-    if (nmi)
-        measure_overflows(b, PMU_TRAP_NMI, APIC_LVT_NMI);
-}
-
-/* The skid as measured contains what the interrupt itself adds. */
-static void take_off_interrupts(struct pmu_measured *m)
-{
-    const struct pmu_spread *added = &m->trap[PMU_TRAP_INTERRUPT][PMU_RETIRED_INSTRUCTIONS];
-    if (!pmu_trap_known(added) || m->skid.low < added->low)
-        return;
-    m->skid.low -= added->low;
-    m->skid.high -= added->low;
-}
-
 static bool traps_add(const struct pmu_measured *m)
 {
     bool add = false;
@@ -210,9 +192,18 @@ void hal_measure(void (*visit)(struct hal_visit *), bool nmi)
         measure_exceptions(b);
         measure_interrupts(b);
     }
-    for (unsigned i = 0; i < n; i++)
-        measure_all_overflows(&benches[i], nmi);
-    take_off_interrupts(m);
+    /* Overflows come last: a host that stops the counter for them disturbs nothing else. */
+    for (unsigned i = 0; i < n; i++) {
+        measure_overflows(&benches[i], PMU_TRAP_INTERRUPT, APIC_PMI_VECTOR);
+        if (nmi)
+            measure_overflows(&benches[i], PMU_TRAP_NMI, APIC_LVT_NMI);
+    }
+    /* The skid as measured contains what the interrupt itself adds. */
+    const struct pmu_spread *added = &m->trap[PMU_TRAP_INTERRUPT][PMU_RETIRED_INSTRUCTIONS];
+    if (pmu_trap_known(added) && m->skid.low >= added->low) {
+        m->skid.low -= added->low;
+        m->skid.high -= added->low;
+    }
     pmu_reset();
     apic_write_pmi_lvt(lvt);
     m->traps_add = traps_add(m);

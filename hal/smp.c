@@ -181,14 +181,6 @@ void smp_start(const struct acpi_info *info, unsigned first, unsigned last,
               cpu_count);
 }
 
-static void send_calls(const struct cpu_set *others)
-{
-    for_each_cpu(cpu, others) {
-        __atomic_store_n(&cpus[cpu]->called, true, __ATOMIC_RELEASE);
-        apic_send(cpus[cpu]->apic_id, VECTOR_CALL);
-    }
-}
-
 static void wait_for_answers(const struct cpu_set *others)
 {
     unsigned pauses = 0;
@@ -211,8 +203,10 @@ void smp_call(struct cpu_set among, void (*function)(void *), void *argument)
 
     call_function = function;
     call_argument = argument;
-    if (others)
-        send_calls(&among);
+    for_each_cpu(cpu, &among) {
+        __atomic_store_n(&cpus[cpu]->called, true, __ATOMIC_RELEASE);
+        apic_send(cpus[cpu]->apic_id, VECTOR_CALL);
+    }
     if (here) {
         KIRQL old = irql_raise(IPI_LEVEL);
         function(argument);

@@ -54,10 +54,6 @@ static const struct pmu_msrs v6_msrs = {
 static uint64_t first(unsigned count) { return count >= 64 ? ~0ul : PMU_BIT(count) - 1; }
 
 static bool has_bitmaps(const struct intel_leaves *leaves) { return leaves->extended[0].eax & 2; }
-static bool has_event_bitmap(const struct intel_leaves *leaves)
-{
-    return leaves->extended[0].eax & 8;
-}
 
 static uint64_t general_counters(const struct intel_leaves *leaves)
 {
@@ -87,7 +83,7 @@ static uint64_t fixed_counters(const struct intel_leaves *leaves)
 static uint32_t architectural_events(const struct intel_leaves *leaves)
 {
     uint64_t events = ~leaves->pmu.ebx & first(leaves->pmu.eax >> 24);
-    if (has_event_bitmap(leaves))
+    if (leaves->extended[0].eax & 8)
         events = leaves->extended[3].eax;
     return (uint32_t)(events & first(PMU_SLOTS + 1));
 }

@@ -17,13 +17,6 @@
 void (*thread_notify)(struct thread *thread, bool create);
 void (*thread_ended)(struct thread *thread);
 
-static void end_timers(struct thread *me)
-{
-    KIRQL irql = sched_lock();
-    timer_thread_ends(me);
-    sched_unlock(irql);
-}
-
 void thread_exit(NTSTATUS status)
 {
     struct thread *me = thread_current();
@@ -36,7 +29,9 @@ void thread_exit(NTSTATUS status)
     if (etw_wants(ETW_THREAD_DELETE))
         etw_thread(ETW_THREAD_DELETE, me);
     me->exit_status = status;
-    end_timers(me);
+    KIRQL irql = sched_lock();
+    timer_thread_ends(me);
+    sched_unlock(irql);
     if (me->process)
         process_leave(me->process, me);
     living_remove(me);

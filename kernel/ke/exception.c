@@ -59,19 +59,14 @@ static bool put_frame(struct exception_frame *e, uint64_t to)
     return NT_SUCCESS(copy_out((void *)to, e, sizeof *e));
 }
 
-/* And not one that ring 3 raised under its name. */
-static bool is_fast_fail(const struct trap_frame *frame, const EXCEPTION_RECORD *record)
-{
-    return frame->vector == EXC_GENERAL_PROTECTION &&
-           record->ExceptionCode == STATUS_STACK_BUFFER_OVERRUN;
-}
-
 void exception_deliver(struct trap_frame *frame, const EXCEPTION_RECORD *record)
 {
     struct exception_frame e __attribute__((aligned(16)));
     uint64_t entry = thread_current()->process->exception_entry;
     uint64_t rsp = (frame->rsp & ~15ul) - sizeof e;
-    if (!entry || is_fast_fail(frame, record))
+    bool fast_fail = frame->vector == EXC_GENERAL_PROTECTION && /* not raised under its name */
+                     record->ExceptionCode == STATUS_STACK_BUFFER_OVERRUN;
+    if (!entry || fast_fail)
         end_thread(record);
     fill_frame(&e, frame, record);
     if (!put_frame(&e, rsp))

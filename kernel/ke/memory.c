@@ -88,13 +88,6 @@ static bool insert(struct memory *m, unsigned at, struct region region)
     return true;
 }
 
-static void drop(struct memory *m, unsigned at)
-{
-    m->count--;
-    for (unsigned i = at; i < m->count; i++)
-        m->regions[i] = m->regions[i + 1];
-}
-
 /* The lowest free range from an address up, with a gap after the region before it; 0 if there is
  * none. */
 static uint64_t find_room(const struct memory *m, uint64_t from, uint64_t size)
@@ -194,7 +187,9 @@ bool memory_release_locked(struct process *process, uint64_t base)
     if (i == m->count || m->regions[i].base != base)
         return false;
     memory_decommit_locked(process, base, m->regions[i].end);
-    drop(m, i);
+    m->count--;
+    for (; i < m->count; i++)
+        m->regions[i] = m->regions[i + 1];
     return true;
 }
 

@@ -40,17 +40,13 @@ static struct handle_table *table(void)
     return process ? &process->handles : &system_handles;
 }
 
-/* NULL beyond what the table has. */
-static struct handle_entry *entry_at(const struct handle_table *t, uint64_t index)
-{
-    struct handle_entry *page = index < HANDLES_MAX ? t->pages[index / HANDLES_PER_PAGE] : NULL;
-    return page ? &page[index % HANDLES_PER_PAGE] : NULL;
-}
-
 static struct handle_entry *entry_of(HANDLE handle)
 {
-    uint64_t h = (uint64_t)handle;
-    struct handle_entry *entry = h % 4 == 0 && h ? entry_at(table(), h / 4 - 1) : NULL;
+    uint64_t h = (uint64_t)handle, i = h / 4 - 1;
+    if (!h || h % 4 || i >= HANDLES_MAX)
+        return NULL;
+    struct handle_entry *page = table()->pages[i / HANDLES_PER_PAGE];
+    struct handle_entry *entry = page ? &page[i % HANDLES_PER_PAGE] : NULL;
     return entry && entry->object ? entry : NULL;
 }
 
@@ -148,20 +144,13 @@ NTSTATUS handle_close(HANDLE handle)
     return STATUS_SUCCESS;
 }
 
-static unsigned used_entries(const struct handle_entry *page)
-{
-    unsigned n = 0;
-    for (unsigned i = 0; i < HANDLES_PER_PAGE; i++)
-        n += page[i].object != NULL;
-    return n;
-}
-
 unsigned handle_count(void)
 {
     const struct handle_table *t = table();
     unsigned n = 0;
     for (unsigned i = 0; i < HANDLE_PAGES && t->pages[i]; i++)
-        n += used_entries(t->pages[i]);
+        for (unsigned k = 0; k < HANDLES_PER_PAGE; k++)
+            n += t->pages[i][k].object != NULL;
     return n;
 }
 

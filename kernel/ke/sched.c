@@ -78,8 +78,6 @@ static bool allowed(const struct thread *thread, unsigned cpu)
 {
     return cpu_set_has(&thread->affinity, cpu);
 }
-static bool is_idle(unsigned cpu) { return cpus[cpu]->thread == cpus[cpu]->idle; }
-
 static void set_used(struct queue *q, uint32_t priorities)
 {
     __atomic_store_n(&q->used, priorities, __ATOMIC_RELAXED);
@@ -107,11 +105,6 @@ static void remove_ready(struct thread *thread)
         set_used(q, q->used & ~(1u << p));
 }
 
-static struct thread *first_of(const struct queue *q, unsigned priority)
-{
-    return CONTAINING_RECORD(q->ready[priority].Flink, struct thread, ready);
-}
-
 /* The next one of at least this priority. */
 static struct thread *take_ready(unsigned cpu, unsigned least)
 {
@@ -119,7 +112,7 @@ static struct thread *take_ready(unsigned cpu, unsigned least)
     unsigned highest = q->used ? 31 - (unsigned)__builtin_clz(q->used) : 0;
     if (!q->used || highest < least)
         return NULL;
-    struct thread *thread = first_of(q, highest);
+    struct thread *thread = CONTAINING_RECORD(q->ready[highest].Flink, struct thread, ready);
     remove_ready(thread);
     return thread;
 }
@@ -156,7 +149,7 @@ static unsigned load(unsigned cpu, unsigned priority)
     unsigned n = (unsigned)cpus[cpu]->thread->priority >= priority;
     for_each_bit(p, q->used >> priority << priority)
         n += q->count[p];
-    return 2 * n + (q->used || !is_idle(cpu));
+    return 2 * n + (q->used || cpus[cpu]->thread != cpus[cpu]->idle);
 }
 
 /* The CPU it was on last, unless another one allowed has less to do. */
@@ -225,16 +218,6 @@ static void finish_switch(KIRQL irql)
         object_release(&dead->object);
 }
 
-/* One that is pre-empted by a better one keeps its place at the head of its queue. */
-static void put_back(struct cpu *cpu, struct thread *me, const struct thread *to,
-                     KWAIT_REASON reason)
-{
-    if (allowed(me, cpu->number))
-        enqueue(me, reason == WrPreempted && to->priority > me->priority);
-    else
-        sched_make_ready(me);
-}
-
 static struct thread *choose(struct cpu *cpu, struct thread *me, KWAIT_REASON reason)
 {
     bool runs = me->state == THREAD_RUNNING && me != cpu->idle,
@@ -246,8 +229,12 @@ static struct thread *choose(struct cpu *cpu, struct thread *me, KWAIT_REASON re
         to = take_of_others(cpu->number);
     if (!to)
         to = stays ? me : cpu->idle;
-    if (runs && to != me)
-        put_back(cpu, me, to, reason);
+    if (runs && to != me) {
+        if (stays) /* pre-empted by a better one it keeps its place at the head of its queue */
+            enqueue(me, reason == WrPreempted && to->priority > me->priority);
+        else
+            sched_make_ready(me);
+    }
     return to;
 }
 
@@ -346,12 +333,6 @@ void sched_tick(void)
 
 uint64_t sched_tick_ns(void) { return tick_ns; }
 
-static uint64_t usual_tick(void)
-{
-    uint64_t ns = cpu_features.hypervisor ? (uint64_t)cpu_count * TICK_NS_PER_CPU : 0;
-    return ns > TICK_NS ? ns : TICK_NS;
-}
-
 void sched_init(void)
 {
     for (unsigned c = 0; c < MAX_CPUS; c++)
@@ -367,7 +348,8 @@ static void restart_timer(void *unused)
 
 void sched_start_timers(uint64_t ns)
 {
-    tick_ns = ns ? ns : usual_tick();
+    uint64_t usual = cpu_features.hypervisor ? (uint64_t)cpu_count * TICK_NS_PER_CPU : 0;
+    tick_ns = ns ? ns : usual > TICK_NS ? usual : TICK_NS;
     smp_call(SMP_ALL, restart_timer, NULL);
 }
 

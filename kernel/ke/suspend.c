@@ -225,14 +225,6 @@ void apc_take_back(struct thread *thread, bool *mark)
     *mark = false;
 }
 
-static void split_time(struct apc *apc)
-{
-    uint64_t time = (uint64_t)apc->arguments[1];
-    *(bool *)apc->arguments[2] = false;
-    apc->arguments[1] = (PVOID)(time & 0xffffffff);
-    apc->arguments[2] = (PVOID)(time >> 32);
-}
-
 NTSTATUS NtQueueApcThread(HANDLE ThreadHandle, PVOID ApcRoutine, PVOID ApcArgument1,
                           PVOID ApcArgument2, PVOID ApcArgument3)
 {
@@ -263,8 +255,12 @@ static bool take_apc(struct thread *me, struct apc *apc)
     bool any = me->apc_count;
     if (any) {
         *apc = me->apcs->apcs[me->apcs->first];
-        if (me->apcs->timed[me->apcs->first])
-            split_time(apc);
+        if (me->apcs->timed[me->apcs->first]) {
+            uint64_t time = (uint64_t)apc->arguments[1];
+            *(bool *)apc->arguments[2] = false;
+            apc->arguments[1] = (PVOID)(time & 0xffffffff);
+            apc->arguments[2] = (PVOID)(time >> 32);
+        }
         me->apcs->first = (me->apcs->first + 1) % THREAD_APCS;
         me->apc_count--;
     }

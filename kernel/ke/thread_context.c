@@ -65,16 +65,6 @@ static NTSTATUS exchange_other(struct thread *thread, const struct exchange *x)
     return status;
 }
 
-static NTSTATUS exchange_own(const struct exchange *x)
-{
-    struct trap_frame *frame = context_frame(thread_current());
-    if (x->set)
-        context_set(frame, x->context);
-    else
-        context_get(frame, x->context);
-    return STATUS_SUCCESS;
-}
-
 static NTSTATUS exchange(HANDLE handle, ACCESS_MASK access, const struct exchange *x)
 {
     struct object *object;
@@ -84,8 +74,12 @@ static NTSTATUS exchange(HANDLE handle, ACCESS_MASK access, const struct exchang
     struct thread *thread = (struct thread *)object;
     if (!thread->process)
         status = STATUS_INVALID_HANDLE;
+    else if (thread != thread_current())
+        status = exchange_other(thread, x);
+    else if (x->set)
+        context_set(context_frame(thread), x->context);
     else
-        status = thread == thread_current() ? exchange_own(x) : exchange_other(thread, x);
+        context_get(context_frame(thread), x->context);
     object_release(object);
     return status;
 }

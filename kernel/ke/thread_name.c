@@ -28,17 +28,6 @@ static NTSTATUS look_up_thread(HANDLE handle, ACCESS_MASK rights, struct thread 
     return STATUS_ACCESS_DENIED;
 }
 
-/* What was there before is freed. */
-static void exchange(struct thread *thread, struct thread_name *name)
-{
-    KIRQL irql = sched_lock();
-    struct thread_name *old = thread->description;
-    thread->description = name;
-    sched_unlock(irql);
-    if (old)
-        phys_free(old, 1);
-}
-
 NTSTATUS thread_name_set(HANDLE handle, const void *info, ULONG length)
 {
     UNICODE_STRING string;
@@ -58,21 +47,17 @@ NTSTATUS thread_name_set(HANDLE handle, const void *info, ULONG length)
     if (NT_SUCCESS(status))
         status = look_up_thread(handle, THREAD_SET_LIMITED_INFORMATION | THREAD_SET_INFORMATION,
                                 &thread);
-    if (!NT_SUCCESS(status)) {
-        phys_free(name, 1);
-        return status;
+    if (NT_SUCCESS(status)) {
+        KIRQL irql = sched_lock();
+        struct thread_name *old = thread->description;
+        thread->description = name;
+        sched_unlock(irql);
+        name = old;
+        object_release(&thread->object);
     }
-    exchange(thread, name);
-    object_release(&thread->object);
-    return STATUS_SUCCESS;
-}
-
-static void copy_name(const struct thread *thread, struct thread_name *to)
-{
-    KIRQL irql = sched_lock();
-    if (thread->description)
-        memcpy(to, thread->description, sizeof *to);
-    sched_unlock(irql);
+    if (name)
+        phys_free(name, 1);
+    return status;
 }
 
 static NTSTATUS give(const struct thread_name *name, UNICODE_STRING *to, ULONG length,
@@ -98,7 +83,10 @@ NTSTATUS thread_name_query(HANDLE handle, void *info, ULONG length, PULONG retur
         look_up_thread(handle, THREAD_QUERY_LIMITED_INFORMATION | THREAD_QUERY_INFORMATION,
                        &thread);
     if (NT_SUCCESS(status)) {
-        copy_name(thread, name);
+        KIRQL irql = sched_lock();
+        if (thread->description)
+            memcpy(name, thread->description, sizeof *name);
+        sched_unlock(irql);
         object_release(&thread->object);
         status = give(name, info, length, returned);
     }
