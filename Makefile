@@ -257,6 +257,9 @@ bench: all
 list: all
 	@LIST=1 tests/run
 
+pmcsources: all
+	@LIST=pmcsources tests/run
+
 # Debian's Linux and perf on the virtual PMU: packages are fetched, none installed.
 # COMMANDS are the guest's shell's: make expands nothing in them, but $$ is $ as everywhere here.
 linux: override export COMMANDS := $(subst $$$$,$$,$(value COMMANDS))
@@ -341,7 +344,7 @@ clean:
 	rm -rf $(BUILD)
 
 -include $(OBJ:.o=.d) $(WIN_OBJECTS:.o=.d)
-ACTIONS := usb linux run report compare trace bench list debug test fuzz fuzz-guest \
+ACTIONS := usb linux run report compare trace bench list pmcsources debug test fuzz fuzz-guest \
         fuzz-images quirks mutants machines soak check format clean
 .PHONY: FORCE all kernel help help-all deps iso $(ACTIONS)
 

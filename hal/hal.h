@@ -254,6 +254,8 @@ KPROFILE_SOURCE hal_source_next(KPROFILE_SOURCE source);
 const char *hal_source_name(KPROFILE_SOURCE source);
 /* Of a known source: events, or 100 ns of time, between two interrupts. Any IRQL. */
 ULONG hal_source_interval(KPROFILE_SOURCE source);
+/* Prints the sources that some kind of CPU has, as tools on Windows list them. */
+void hal_sources_print(void);
 void hal_source_limits(KPROFILE_SOURCE source, ULONG *lowest, ULONG *preset, ULONG *highest);
 /* Sets it on all processors, clamped to the limits. Returns the new interval, 0 if the source is
  * unknown. It holds from the next interrupt on. IRQL < DISPATCH_LEVEL. */

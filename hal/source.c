@@ -11,6 +11,7 @@
 #include "kernel/base/assert.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/lock.h"
+#include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "pmu/pmu.h"
 
@@ -150,3 +151,36 @@ void hal_source_limits(KPROFILE_SOURCE source, ULONG *lowest, ULONG *preset, ULO
 }
 
 ULONG hal_source_interval(KPROFILE_SOURCE source) { return (ULONG)source_interval(source); }
+
+/* The kinds of CPU that have the source, by name; the source's name on the last of them. */
+static const char *kinds_text(KPROFILE_SOURCE source, char *text, size_t size)
+{
+    struct source_row copy;
+    const char *name = "Timer";
+    size_t n = 0;
+    for (unsigned i = 0; i < pmu_kind_count; i++) {
+        const struct source_row *row = row_of(&pmu_kinds[i], source, &copy);
+        if (source != ProfileTime && !row)
+            continue;
+        name = row ? row->name : name;
+        n += print_to(text + n, size - n, "%s%s", n ? ", " : "",
+                      pmu_kinds[i].counters ? pmu_kinds[i].table->name : "no PMU");
+    }
+    return name;
+}
+
+void hal_sources_print(void)
+{
+    print("Id   Name                             Interval   Least       Most  Kinds of CPU\n");
+    for (unsigned id = 0; id < SOURCE_IDS; id++) {
+        const KPROFILE_SOURCE source = (KPROFILE_SOURCE)id;
+        char kinds[PMU_KINDS_MAX * 24] = "";
+        ULONG least, preset, most;
+        if (!hal_source_known(source))
+            continue;
+        const char *name = kinds_text(source, kinds, sizeof kinds);
+        hal_source_limits(source, &least, &preset, &most);
+        print("%4u  %-30s %10u %7u %10u  %s\n", id, name, hal_source_interval(source), least, most,
+              kinds);
+    }
+}

@@ -280,6 +280,8 @@ my @machines = (
     ['only the tests asked for', "TESTS='exact*'", 0, '!^ok \d+ - (?!exact)'],
     ['no such test', 'TESTS=nonsense', 77],
     ['list', 'LIST=1', 0, qr/^\w+\.\w+ - \S/m],
+    ['profile sources, with the kinds of CPU', 'LIST=pmcsources PMU=alderlake SMP=2', 0,
+     qr/^ {3}0  Timer +10000 +1221 +1000000 .*\n(.*\n)* {3}2  TotalIssues .*, Gracemont$/m],
 
     ['0: a test passes', 'TESTS=selfcheck.pass', 0, qr/^ok 1 - selfcheck\.pass$/m],
     ['1: a test fails', 'TESTS=selfcheck.fail', 1,
