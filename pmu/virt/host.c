@@ -28,8 +28,8 @@ static void set_intercepts(struct vcpu *v)
         misc |= CATCH_INTR | CATCH_NMI | CATCH_IRET | CATCH_SOFT_INT | CATCH_HLT;
     if (!virt_step)
         misc |= CATCH_NMI; /* alarms */
-    /* A CPU that starts needs the holder's attention. QEMU forgets TF at a PAUSE. */
-    if (v->step.active || (!virt_step && !virt_foreign))
+    /* Others may run at a PAUSE: what they execute is not this guest's. QEMU forgets TF there. */
+    if (v->step.active || (!virt_step && !virt_foreign && (counting || token_needed())))
         misc |= CATCH_PAUSE;
     if (token_needed())
         misc |= CATCH_HLT;
