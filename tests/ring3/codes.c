@@ -4,7 +4,6 @@
  * Windows.
  *
  * Source: ntstatus.h, winerror.h, winnt.h, wdm.h. */
-#include "kernel/base/bits.h"
 #include "tests/ring3/helpers.h"
 
 static const struct {

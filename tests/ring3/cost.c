@@ -54,12 +54,12 @@ void user_cost_call(uint64_t cycles)
 {
     static void (*const functions[5])(void) = { empty_function, call_kernel, read_by_service,
                                                 read_data, read_raw_counter };
-    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 1, &profile), ERROR_SUCCESS);
+    profile = ring3_enable(1, 1);
     selector = ((const THREAD_PERFORMANCE_DATA *)profile)->HwCounters[0].Index;
     for (unsigned i = 0; i < 5 * RUNS; i++) {
         struct reading r = measure_call(functions[i / RUNS], cycles);
         user_call_cost[i / RUNS][0][i % RUNS] = r.instructions;
         user_call_cost[i / RUNS][1][i % RUNS] = r.cycles;
     }
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_disable(profile);
 }

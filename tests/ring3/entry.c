@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Ring 3's half of tests/kernel/entry.c. */
 #include "tests/ring3/helpers.h"
-#include "kernel/base/string.h"
 
 #define NO_SERVICE 0x800
 #define NON_CANONICAL UINT64_C(0x1234567812345678)

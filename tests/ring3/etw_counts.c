@@ -2,7 +2,6 @@
 /* Two independent ways to one number: what threads have counted, by context switch records and by
  * thread profiling. */
 #include "tests/ring3/etw.h"
-#include "tests/ring3/ring3.h"
 
 #define THREADS 8
 #define YIELDS_OF_SWITCH 15 /* at most, of a worker, however few share its processor */
@@ -127,12 +126,10 @@ static void run_workers(uint64_t yields)
     arrived = 0;
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){ .iterations = 100 * i, .yields = yields };
-        threads[i] = CreateThread(NULL, 0, work_counted, &workers[i], 0, NULL);
-        REQUIRE(threads[i] != NULL);
+        threads[i] = ring3_start(work_counted, &workers[i]);
     }
-    CHECK_EQ(WaitForMultipleObjects(THREADS, threads, TRUE, INFINITE), WAIT_OBJECT_0);
     for (unsigned i = 0; i < THREADS; i++)
-        CloseHandle(threads[i]);
+        ring3_end(threads[i]);
 }
 
 void user_trace_counts(uint64_t yields)

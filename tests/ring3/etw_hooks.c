@@ -81,17 +81,16 @@ TEST_USER(etw_hooks, moving,
           "system calls of threads that change processors are all recorded, complete and in order")
 {
     HANDLE movers[MOVERS];
-    SYSTEM_INFO system;
     struct session s;
     ULONG n = 0, unknown = 0;
     bytes = ring3_pages(BYTES / RING3_PAGE);
-    GetSystemInfo(&system);
-    ULONG buffers = system.dwNumberOfProcessors > 16 ? 4 * system.dwNumberOfProcessors : 64;
+    ULONG buffers = ring3_cpus() > 16 ? 4 * ring3_cpus() : 64;
     REQUIRE(bytes && session_start(&s, 64, buffers));
     CHECK_STATUS(session_mask(&s, PERF_SYSCALL, 0), STATUS_SUCCESS);
     for (unsigned i = 0; i < MOVERS; i++)
-        movers[i] = CreateThread(NULL, 0, move_and_call, NULL, 0, NULL);
-    CHECK_EQ(WaitForMultipleObjects(MOVERS, movers, TRUE, INFINITE), WAIT_OBJECT_0);
+        movers[i] = ring3_start(move_and_call, NULL);
+    for (unsigned i = 0; i < MOVERS; i++)
+        ring3_end(movers[i]);
     CHECK_STATUS(session_mask(&s, 0, 0), STATUS_SUCCESS);
     CHECK_STATUS(session_flush(&s), STATUS_SUCCESS);
     while (CHECK_STATUS(session_read(&s, bytes, BYTES, &n), STATUS_SUCCESS) && n) {
@@ -104,8 +103,6 @@ TEST_USER(etw_hooks, moving,
     CHECK_EQ(unknown, MOVERS * MOVES);
     CHECK_EQ(session_stop(&s), 0);
     session_close(&s);
-    for (unsigned i = 0; i < MOVERS; i++)
-        CloseHandle(movers[i]);
 }
 
 static DWORD thread_of_nothing(PVOID unused)
@@ -123,11 +120,11 @@ TEST_USER(etw_hooks, threads,
                                                0,
                                                { { PERF_THREAD } } };
     struct session s;
-    SYSTEM_INFO system;
     static struct {
         uint64_t time;
         WMI_EXTENDED_THREAD_INFORMATION thread;
     } seen[4];
+    SYSTEM_INFO system;
     GetSystemInfo(&system);
     REQUIRE(start_hooks(&s));
     info.TraceHandle = s.trace;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Trace sessions as hostile programs ask for them: privileges, pointers, lengths, noise. */
 #include "tests/ring3/etw.h"
-#include "tests/ring3/ring3.h"
 
-#define KERNEL_ADDRESS ((PVOID)0xffff800000000000)
-#define UNMAPPED ((PVOID)0x12345678)
 #define NOISE 3000
 
 static void set_privilege(BOOLEAN on)

@@ -32,7 +32,7 @@ TEST_USER(etw_session, context_swaps,
     REQUIRE(bytes && session_start(&s, 16, 16));
     SetThreadAffinityMask(GetCurrentThread(), 1);
     CHECK_STATUS(session_mask(&s, PERF_CONTEXT_SWITCH, 0), STATUS_SUCCESS);
-    HANDLE other = CreateThread(NULL, 0, partner, (PVOID)&partner_here, 0, NULL);
+    HANDLE other = ring3_start(partner, (PVOID)&partner_here);
     while (!partner_here)
         ZwYieldExecution();
     yield_often(50);

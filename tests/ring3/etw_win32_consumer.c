@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* OpenTrace, ProcessTrace, CloseTrace: what a consumer gets, and every code that they return. */
-#include "kernel/base/bits.h"
 #include "tests/ring3/etw_win32.h"
 
 #define MODE (PROCESS_TRACE_MODE_REAL_TIME | PROCESS_TRACE_MODE_EVENT_RECORD)
@@ -112,19 +111,9 @@ static void work_traced(void)
 {
     HANDLE workers[WORKERS];
     for (unsigned i = 0; i < WORKERS; i++)
-        workers[i] = CreateThread(NULL, 0, yield_often, NULL, 0, NULL);
-    CHECK_EQ(WaitForMultipleObjects(WORKERS, workers, TRUE, INFINITE), WAIT_OBJECT_0);
+        workers[i] = ring3_start(yield_often, NULL);
     for (unsigned i = 0; i < WORKERS; i++)
-        CloseHandle(workers[i]);
-}
-
-static DWORD end_of(HANDLE thread)
-{
-    DWORD error = 99;
-    CHECK_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
-    CHECK(GetExitCodeThread(thread, &error));
-    CloseHandle(thread);
-    return error;
+        ring3_end(workers[i]);
 }
 
 /* Context switches and system calls of four threads, with so many counters, read while they happen.
@@ -150,11 +139,11 @@ static void read_along(ULONG counters, ULONG *sources)
     got.counters = counters;
     trace = open_trace();
     begin_trace(session, PERF_MASK_BITS(PERF_CONTEXT_SWITCH), PERF_MASK_BITS(PERF_SYSCALL));
-    HANDLE reader = CreateThread(NULL, 0, process, &trace, 0, NULL);
+    HANDLE reader = ring3_start(process, &trace);
     work_traced();
     win32_describe(&q);
     CHECK_EQ(ControlTraceW(session, NULL, &q.p, EVENT_TRACE_CONTROL_STOP), ERROR_SUCCESS);
-    CHECK_EQ(end_of(reader), ERROR_SUCCESS);
+    CHECK_EQ(ring3_end(reader), ERROR_SUCCESS);
     CHECK_EQ(q.p.EventsLost, 0);
     CHECK_EQ(got.wrong, 0);
     CHECK(got.buffers >= 1);
@@ -199,23 +188,19 @@ TEST_USER(etw_win32, in_order,
     TRACEHANDLE session = 0, trace;
     HANDLE workers[WORKERS];
     struct properties q;
-    SYSTEM_INFO system;
-    GetSystemInfo(&system);
     win32_describe(&q);
     q.p.BufferSize = 4;
-    q.p.MinimumBuffers = 4 * system.dwNumberOfProcessors;
+    q.p.MinimumBuffers = 4 * ring3_cpus();
     REQUIRE(StartTraceW(&session, NAME, &q.p) == ERROR_SUCCESS);
     trace = open_trace();
     begin_trace(session, 0, PERF_MASK_BITS(PERF_SYSCALL));
-    HANDLE reader = CreateThread(NULL, 0, process, &trace, 0, NULL);
+    HANDLE reader = ring3_start(process, &trace);
     for (uint64_t i = 0; i < WORKERS; i++)
-        workers[i] =
-            CreateThread(NULL, 0, call_often, (PVOID)(i % system.dwNumberOfProcessors), 0, NULL);
-    CHECK_EQ(WaitForMultipleObjects(WORKERS, workers, TRUE, INFINITE), WAIT_OBJECT_0);
+        workers[i] = ring3_start(call_often, (PVOID)(i % ring3_cpus()));
     for (unsigned i = 0; i < WORKERS; i++)
-        CloseHandle(workers[i]);
+        ring3_end(workers[i]);
     CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
-    CHECK_EQ(end_of(reader), ERROR_SUCCESS);
+    CHECK_EQ(ring3_end(reader), ERROR_SUCCESS);
     test_note("%u buffers, %u calls", got.buffers, got.calls);
     CHECK_EQ(got.wrong, 0);
     CHECK(got.calls > ROUNDS * ROUND / 2); /* some may be lost, more of them on one processor */
@@ -274,11 +259,11 @@ TEST_USER(
     CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_INVALID_HANDLE);
     trace = open_trace();
     got.seen = 0;
-    HANDLE reader = CreateThread(NULL, 0, process, &trace, 0, NULL);
+    HANDLE reader = ring3_start(process, &trace);
     ring3_wait(&got.seen, 1);
     CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_BUSY);
     CHECK_EQ(CloseTrace(trace), ERROR_CTX_CLOSE_PENDING);
-    CHECK_EQ(end_of(reader), ERROR_SUCCESS);
+    CHECK_EQ(ring3_end(reader), ERROR_SUCCESS);
     CHECK_EQ(CloseTrace(trace), ERROR_INVALID_HANDLE);
     CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
 }
@@ -303,7 +288,7 @@ TEST_USER(etw_win32, cancels,
     CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
     CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_CANCELLED);
     CHECK(!(ring3_reasons(profile) & DELAY));
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_disable(profile);
     CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
 }
 

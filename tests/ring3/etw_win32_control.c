@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* StartTrace and ControlTrace: what they do, and every code that they return. */
 #include "tests/ring3/etw_win32.h"
-#include "tests/ring3/ring3.h"
 
 static ULONG start_by(const WCHAR *name, struct properties *q)
 {

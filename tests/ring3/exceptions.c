@@ -3,7 +3,6 @@
  * tests/kernel/exceptions.c. */
 #include "tests/ring3/exceptions.h"
 #include "tests/ring3/helpers.h"
-#include "tests/ring3/ring3.h"
 
 uint64_t user_exception_count; /* how often an instruction that must fault did not; data, not to be
                                   executed */
@@ -50,9 +49,7 @@ TEST_USER(exceptions, creator_sees,
           "a thread that ends by an exception passes its status to its creator, and the process "
           "goes on")
 {
-    DWORD code = 0;
-    HANDLE other = CreateThread(NULL, 0, bystander, NULL, 0, NULL);
-    REQUIRE(other != NULL);
+    HANDLE other = ring3_start(bystander, NULL);
     for (uint64_t kind = 0; kind < KIND_COUNT; kind++) {
         NTSTATUS status = ring3_run(run_row, (PVOID)kind);
         if (!CHECK_STATUS(status, rows[kind].status))
@@ -64,8 +61,5 @@ TEST_USER(exceptions, creator_sees,
         Sleep(1);
     CHECK(__atomic_load_n(&iterations, __ATOMIC_RELAXED) > before);
     __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
-    CHECK_EQ(WaitForSingleObject(other, INFINITE), WAIT_OBJECT_0);
-    CHECK(GetExitCodeThread(other, &code));
-    CHECK_EQ(code, 1234);
-    CHECK(CloseHandle(other));
+    CHECK_EQ(ring3_end(other), 1234);
 }

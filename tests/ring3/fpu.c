@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The registers of x87, SSE, AVX and AVX-512 as ring 3 has them. */
 #include "tests/ring3/fpu.h"
-#include "kernel/base/string.h"
 #include "tests/ring3/helpers.h"
 
 #define AVX 4
@@ -83,14 +82,9 @@ void user_fpu_survives(uint64_t xcr0)
     HANDLE threads[THREADS];
     wide = (xcr0 & 0xe6) == 0xe6;
     for (uint64_t i = 0; i < THREADS; i++)
-        REQUIRE((threads[i] = CreateThread(NULL, 0, keep, (PVOID)(i + 1), 0, NULL)) != NULL);
-    CHECK_EQ(WaitForMultipleObjects(THREADS, threads, TRUE, INFINITE), WAIT_OBJECT_0);
-    for (unsigned i = 0; i < THREADS; i++) {
-        DWORD code = 9;
-        CHECK(GetExitCodeThread(threads[i], &code));
-        CHECK_EQ(code, 0);
-        CHECK(CloseHandle(threads[i]));
-    }
+        threads[i] = ring3_start(keep, (PVOID)(i + 1));
+    for (unsigned i = 0; i < THREADS; i++)
+        CHECK_EQ(ring3_end(threads[i]), 0);
 }
 
 /* --- A new thread. --- */

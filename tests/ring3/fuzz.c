@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The model of the service fuzz, and what draws arguments. tests/ring3/fuzz.h explains it. */
 #include "tests/ring3/fuzz.h"
-#include "kernel/base/string.h"
-#include "tests/ring3/ring3.h"
 
 #define SLOTS 40
 #define THINGS 48
@@ -328,9 +326,7 @@ static void one_call(void)
 
 static bool prepare_memory(uint64_t seed)
 {
-    SYSTEM_INFO system;
-    GetSystemInfo(&system);
-    fuzz_cpus = system.dwNumberOfProcessors;
+    fuzz_cpus = ring3_cpus();
     fuzz_seed(seed);
     rooms_used = ROOMS;
     clear_rooms();

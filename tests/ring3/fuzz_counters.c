@@ -2,7 +2,6 @@
 /* The service fuzz: profile objects, thread profiling, the configuration, trace sessions. What
  * others do at the same time can take a counter away, never change an answer otherwise. */
 #include "tests/ring3/fuzz.h"
-#include "kernel/base/string.h"
 
 #define BUCKETS 64u
 #define BLOCKS 3u

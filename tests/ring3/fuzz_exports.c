@@ -3,10 +3,8 @@
  * by their export tables, with arguments that are hostile or look right. An exception of the call
  * goes on after it; what a call did to this process, to its heap, locks or handlers, stays, and
  * may end or stop it, as on Windows. Ring 0 ends it then: tests/kernel/service_fuzz.c. */
-#include "kernel/base/string.h"
 #include "tests/ring3/fuzz.h"
 #include "tests/ring3/helpers.h"
-#include "tests/ring3/ring3.h"
 
 enum { ARGUMENTS = 11, SLOT = 256, ALL = 64, RESULTS = 32, LIBRARIES = 5 };
 #define HUGE (UINT64_C(1) << 40) /* more memory than there is: none may take it from others */

@@ -2,7 +2,6 @@
 /* The service fuzz: memory. One region is reserved; what is committed in it, and how protected, the
  * model knows by page. Others come and go whole. */
 #include "tests/ring3/fuzz.h"
-#include "kernel/base/string.h"
 
 NTSTATUS ZwQueryVirtualMemory(HANDLE ProcessHandle, PVOID BaseAddress, ULONG MemoryInformationClass,
                               PVOID MemoryInformation, SIZE_T MemoryInformationLength,

@@ -36,26 +36,22 @@ TEST_USER(handles, limit,
     CHECK(CreateEvent(NULL, TRUE, TRUE, NULL) == NULL);
     CHECK_EQ(GetLastError(), ERROR_NO_SYSTEM_RESOURCES);
     CHECK(CloseHandle((HANDLE)2400));
-    CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), first, NtCurrentProcess(), &made,
-                               EVENT_ALL_ACCESS, 0, 0));
-    CHECK_EQ((uint64_t)made, 2400);
+    CHECK_EQ((uint64_t)ring3_limited(first, EVENT_ALL_ACCESS), 2400);
 }
 
 TEST_USER(handles, generic,
           "a duplicate's generic rights are those of the type, which the source must have")
 {
-    HANDLE event = CreateEvent(NULL, TRUE, TRUE, NULL), reads = NULL, sets = NULL;
+    HANDLE event = CreateEvent(NULL, TRUE, TRUE, NULL), reads, sets = NULL;
     EVENT_BASIC_INFORMATION info;
     REQUIRE(event != NULL);
-    CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), event, NtCurrentProcess(), &reads, GENERIC_READ,
-                               0, 0));
+    reads = ring3_limited(event, GENERIC_READ);
     CHECK_OK(ZwQueryEvent(reads, EventBasicInformation, &info, sizeof info, NULL));
     CHECK_STATUS(ZwSetEvent(reads, NULL), STATUS_ACCESS_DENIED);
     CHECK_STATUS(ZwDuplicateObject(NtCurrentProcess(), reads, NtCurrentProcess(), &sets,
                                    GENERIC_WRITE, 0, 0),
                  STATUS_ACCESS_DENIED);
-    CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), reads, NtCurrentProcess(), &sets, GENERIC_READ,
-                               0, 0));
+    ring3_limited(reads, GENERIC_READ);
 }
 
 static uint32_t successful; /* atomic; threads that found an object once at least */
@@ -80,7 +76,7 @@ TEST_USER(handles, race,
 {
     HANDLE users[3];
     for (unsigned i = 0; i < 3; i++)
-        REQUIRE((users[i] = CreateThread(NULL, 0, use, NULL, 0, NULL)) != NULL);
+        users[i] = ring3_start(use, NULL);
     unsigned iterations = test_long() ? ITERATIONS : ITERATIONS / 8;
     /* More iterations until each thread had its chance: a host may run it late. */
     for (unsigned i = 0; i < iterations || (i < 100 * iterations &&
@@ -96,11 +92,6 @@ TEST_USER(handles, race,
         CHECK(CloseHandle(handle));
     }
     __atomic_store_n(&done, 1, __ATOMIC_RELEASE);
-    CHECK_EQ(WaitForMultipleObjects(3, users, TRUE, INFINITE), WAIT_OBJECT_0);
-    for (unsigned i = 0; i < 3; i++) {
-        DWORD good = 0;
-        CHECK(GetExitCodeThread(users[i], &good));
-        CHECK(good > 0);
-        CHECK(CloseHandle(users[i]));
-    }
+    for (unsigned i = 0; i < 3; i++)
+        CHECK(ring3_end(users[i]) > 0);
 }

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Exceptions that ring 3 handles: what its dispatcher gets, and what it goes on with. */
 #include "tests/ring3/helpers.h"
-#include "kernel/base/string.h"
 
-#define UNMAPPED ((PVOID)0x12345678)
-#define KERNEL_ADDRESS UINT64_C(0xffffffff81000000)
 #define NON_CANONICAL UINT64_C(0x0000800000000000)
 #define FLAGS_SETTABLE UINT64_C(0x40dd5)
 #define FLAGS_FIXED UINT64_C(0x202) /* IF, and the bit that is always 1 */

@@ -2,11 +2,7 @@
 /* NtContinue and NtRaiseException with anything in them; exceptions that cannot be delivered; many
  * at once. */
 #include "tests/ring3/helpers.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/string.h"
 
-#define UNMAPPED 0x12345678
-#define KERNEL_ADDRESS UINT64_C(0xffffffff81000000)
 #define NON_CANONICAL UINT64_C(0x0000800000000000)
 #define FLAGS_SETTABLE 0x40dd5u /* CF PF AF ZF SF TF DF OF AC */
 #define FLAGS_FIXED 0x202u      /* IF, and the bit that is always 1 */
@@ -68,7 +64,7 @@ TEST_USER(
     handling_input, pointers,
     "NtContinue and NtRaiseException refuse pointers that are misaligned, nowhere or the kernel's")
 {
-    static const uint64_t bad[] = { 0, UNMAPPED & ~15u, KERNEL_ADDRESS, NON_CANONICAL,
+    static const uint64_t bad[] = { 0, 0x12345670, (uint64_t)KERNEL_ADDRESS, NON_CANONICAL,
                                     ~UINT64_C(15) };
     memset(&context, 0, sizeof context);
     memset(&record, 0, sizeof record);
@@ -128,7 +124,7 @@ static __attribute__((noinline)) bool survive(void (*function)(void))
 static void go_to_kernel(void)
 {
     context.ContextFlags = CONTEXT_CONTROL;
-    context.Rip = KERNEL_ADDRESS;
+    context.Rip = (uint64_t)KERNEL_ADDRESS;
     context.Rsp = back.Rsp - 4096;
     ZwContinue(&context, FALSE);
 }
@@ -136,7 +132,7 @@ static void go_to_kernel(void)
 static void go_far(void)
 {
     context.ContextFlags = CONTEXT_CONTROL | CONTEXT_INTEGER;
-    context.Rip = UNMAPPED;
+    context.Rip = (uint64_t)UNMAPPED;
     context.Rsp = (back.Rsp - 4096) | 7; /* the dispatcher's stack is aligned all the same */
     context.Rax = 1, context.R11 = 11, context.Rcx = 12;
     ZwContinue(&context, FALSE);
@@ -165,10 +161,10 @@ TEST_USER(handling_input, places,
 {
     CHECK(survive(go_to_kernel));
     CHECK_STATUS(found.ExceptionCode, STATUS_ACCESS_VIOLATION);
-    CHECK(found.ExceptionAddress == (PVOID)KERNEL_ADDRESS);
-    CHECK_EQ(found.ExceptionInformation[1], KERNEL_ADDRESS);
+    CHECK(found.ExceptionAddress == KERNEL_ADDRESS);
+    CHECK_EQ(found.ExceptionInformation[1], (uint64_t)KERNEL_ADDRESS);
     CHECK(survive(go_far));
-    CHECK(found.ExceptionAddress == (PVOID)UNMAPPED);
+    CHECK(found.ExceptionAddress == UNMAPPED);
     CHECK_EQ(found.ExceptionInformation[0], EXCEPTION_EXECUTE_FAULT);
     CHECK_EQ(found_in.Rsp, (back.Rsp - 4096) | 7);
     CHECK_EQ(found_in.Rax, 1);
@@ -274,15 +270,9 @@ TEST_USER(handling_input, many,
     HANDLE threads[8];
     PVOID h = AddVectoredExceptionHandler(1, count_turn);
     for (unsigned i = 0; i < 8; i++)
-        REQUIRE((threads[i] = CreateThread(NULL, 0, fault_often, (PVOID)(uint64_t)i, 0, NULL)) !=
-                NULL);
-    CHECK_EQ(WaitForMultipleObjects(8, threads, TRUE, INFINITE), WAIT_OBJECT_0);
-    for (unsigned i = 0; i < 8; i++) {
-        DWORD code = 0;
-        CHECK(GetExitCodeThread(threads[i], &code));
-        CHECK_EQ(code, ITERATIONS);
-        CHECK(CloseHandle(threads[i]));
-    }
+        threads[i] = ring3_start(fault_often, (PVOID)(uint64_t)i);
+    for (unsigned i = 0; i < 8; i++)
+        CHECK_EQ(ring3_end(threads[i]), ITERATIONS);
     CHECK_EQ(wrong, 0);
     RemoveVectoredExceptionHandler(h);
 }

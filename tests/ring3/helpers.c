@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What several ring-3 tests need. */
 #include "tests/ring3/helpers.h"
-#include "kernel/base/string.h"
 
 const uint64_t ring3_bad_addresses[RING3_BAD_ADDRESSES] = {
     0,
@@ -27,16 +26,25 @@ const uint64_t ring3_bad_addresses[RING3_BAD_ADDRESSES] = {
     0xfffffffffffffffc,
 };
 
-NTSTATUS ring3_run(LPTHREAD_START_ROUTINE function, void *argument)
+HANDLE ring3_start(LPTHREAD_START_ROUTINE function, void *argument)
+{
+    HANDLE thread = CreateThread(NULL, 0, function, argument, 0, NULL);
+    CHECK(thread != NULL);
+    return thread;
+}
+
+DWORD ring3_end(HANDLE thread)
 {
     DWORD status = (DWORD)STATUS_UNSUCCESSFUL;
-    HANDLE thread = CreateThread(NULL, 0, function, argument, 0, NULL);
-    if (!CHECK(thread != NULL))
-        return STATUS_NO_MEMORY;
     CHECK_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
     CHECK(GetExitCodeThread(thread, &status));
     CHECK(CloseHandle(thread));
-    return (NTSTATUS)status;
+    return status;
+}
+
+NTSTATUS ring3_run(LPTHREAD_START_ROUTINE function, void *argument)
+{
+    return (NTSTATUS)ring3_end(ring3_start(function, argument));
 }
 
 bool ring3_wait(const uint64_t *where, uint64_t value)
@@ -83,12 +91,36 @@ uint64_t ring3_random(uint64_t *state)
     return *state;
 }
 
-HANDLE ring3_handle(ACCESS_MASK access)
+unsigned ring3_cpus(void)
+{
+    SYSTEM_INFO system;
+    GetSystemInfo(&system);
+    return system.dwNumberOfProcessors;
+}
+
+HANDLE ring3_limited(HANDLE of, ACCESS_MASK access)
 {
     HANDLE handle = NULL;
-    CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), NtCurrentThread(), NtCurrentProcess(), &handle,
-                               access, 0, 0));
+    CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), of, NtCurrentProcess(), &handle, access, 0, 0));
     return handle;
+}
+
+HANDLE ring3_handle(ACCESS_MASK access) { return ring3_limited(NtCurrentThread(), access); }
+
+HANDLE ring3_enable(ULONG flags, ULONG64 mask)
+{
+    HANDLE profile = NULL;
+    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), flags, mask, &profile), ERROR_SUCCESS);
+    return profile;
+}
+
+void ring3_disable(HANDLE profile) { CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS); }
+
+void ring3_query(HANDLE thread, BOOLEAN wanted)
+{
+    BOOLEAN on = FILL;
+    CHECK_EQ(QueryThreadProfiling(thread, &on), ERROR_SUCCESS);
+    CHECK_EQ(on, wanted);
 }
 
 bool ring3_profiled(void)

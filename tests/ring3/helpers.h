@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* For the tests in ring 3 only. */
 #pragma once
+#include "kernel/base/bits.h"
+#include "kernel/base/string.h"
 #include "tests/harness/test.h"
+#include "tests/ring3/ring3.h"
 #include "tests/ring3/services.h"
 
 #define FILL 0xa5
+#define KERNEL_ADDRESS ((PVOID)0xffffffff81000000) /* of the image */
+#define UNMAPPED ((PVOID)0x12345678)
 #define RING3_PAGE 4096u
 #define RING3_BAD_ADDRESSES 21
 
@@ -19,7 +24,11 @@ static inline void ring3_work(uint64_t iterations)
         asm volatile("" : "+r"(iterations));
 }
 
-/* Runs the function in a new thread and returns its exit status. */
+/* Starts the function in a new thread; waits for its end, closes the handle, returns its exit
+ * status. */
+HANDLE ring3_start(LPTHREAD_START_ROUTINE function, void *argument);
+DWORD ring3_end(HANDLE thread);
+/* Both. */
 NTSTATUS ring3_run(LPTHREAD_START_ROUTINE function, void *argument);
 /* Waits until *where has the value; false (and a failed check) if it does not within 2,000 sleeps
  * of 1 ms. */
@@ -29,10 +38,18 @@ uint8_t *ring3_pages(unsigned n);
 void ring3_protect(void *page, ULONG protect);
 void ring3_free(void *pages);
 uint64_t ring3_random(uint64_t *state);
-/* A new handle to the calling thread. */
+/* Processors of this group. */
+unsigned ring3_cpus(void);
+/* Another handle, which has these rights only; of the calling thread. */
+HANDLE ring3_limited(HANDLE of, ACCESS_MASK access);
 HANDLE ring3_handle(ACCESS_MASK access);
-/* Whether the calling thread is profiled. */
+/* The calling thread is profiled, and not any more. */
+HANDLE ring3_enable(ULONG flags, ULONG64 mask);
+void ring3_disable(HANDLE profile);
+/* Whether it is. */
 bool ring3_profiled(void);
+/* QueryThreadProfiling says so of that thread. */
+void ring3_query(HANDLE thread, BOOLEAN wanted);
 /* Size and Version set, all else FILL. */
 void ring3_data(PERFORMANCE_DATA *data);
 /* The calling thread's wait reasons since the last reading, a bit each. */

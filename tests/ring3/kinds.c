@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Profiled threads that go from one CPU to another, which may be of another kind. */
 #include "tests/ring3/helpers.h"
-#include "tests/ring3/ring3.h"
 
 #define TRIES 100
 #define ITERATIONS 1000
@@ -46,13 +45,12 @@ static uint64_t journey(HANDLE profile, uint64_t cpus, bool moves)
 
 void user_kinds_journey(uint64_t cpus)
 {
-    HANDLE profile = NULL;
-    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 0, 1, &profile), ERROR_SUCCESS);
+    HANDLE profile = ring3_enable(0, 1);
     uint64_t staying = journey(profile, cpus, false);
     CHECK(staying >= 2 * ITERATIONS * cpus);
     for (unsigned i = 0; i < 5; i++)
         CHECK_EQ(journey(profile, cpus, true), staying);
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_disable(profile);
 }
 
 void user_kinds_emptied(uint64_t cpu_mask)

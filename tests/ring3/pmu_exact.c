@@ -2,7 +2,6 @@
 /* What tests/pmu/pmu_exact.c has ring 3 do. A difference of two readings less that of an empty
  * stretch is what the stretch executed. */
 #include "tests/ring3/helpers.h"
-#include "tests/ring3/ring3.h"
 #include "tests/ring3/work.h"
 
 #define TRIES 20
@@ -47,7 +46,7 @@ void user_exact_steps(uint64_t selector)
         :
         :
         : "rcx", "memory", "cc");
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_disable(profile);
 }
 
 /* The selector, and in the upper half how many million instructions. */
@@ -60,7 +59,7 @@ void user_exact_long(uint64_t what)
     user_exact_counted = 0;
     for (uint64_t n = 0; n < what >> 32; n++)
         user_exact_counted += stretch((uint32_t)what, work_1000000) - empty;
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_disable(profile);
 }
 
 void user_exact_hundred(uint64_t unused)
@@ -91,5 +90,5 @@ void user_exact_touch(uint64_t selector)
         user_values[1] = found < user_values[1] ? found : user_values[1];
     }
     user_values[2] = touch((uint32_t)selector, pages + USER_PAGES * 4096);
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_disable(profile);
 }

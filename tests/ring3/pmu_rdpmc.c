@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* RDPMC and the MSR instructions in ring 3, the half that executes them. */
-#include "tests/ring3/ring3.h"
 #include "tests/ring3/helpers.h"
 
 #define NOTHING 0xdeadull

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* NtCreateProfile and its kin as a ring-3 program calls them: each refusal and their order,
  * handles, intervals. Source of the statuses: PO-01 to PO-48 of tests/contract.md. */
-#include "kernel/base/string.h"
-#include "kernel/base/bits.h"
 #include "tests/ring3/helpers.h"
-#include "tests/ring3/ring3.h"
 
 #define MARK ((HANDLE)0x1234567) /* what a failing call must leave alone */
-#define KERNEL_ADDRESS 0xffff800000000000
+#define KERNEL_HALF 0xffff800000000000
 #define USER_END 0x00007fffffff0000
 #define NO_SOURCE ((KPROFILE_SOURCE)ProfileMaximum)
 #define BUCKETS 256
@@ -151,14 +148,14 @@ TEST_USER(
     uint8_t *pages = ring3_pages(2);
     if (!pages)
         return;
-    CHECK_STATUS(CREATE(.handle = (PHANDLE)KERNEL_ADDRESS), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(CREATE(.handle = (PHANDLE)KERNEL_HALF), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(CREATE(.handle = NULL), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(CREATE(.handle = (PHANDLE)(USER_END - 4)), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(CREATE(.handle = (PHANDLE)(uint64_t)attempt), STATUS_ACCESS_VIOLATION); /* code */
     for (unsigned i = 1; i < 4; i++)
         CHECK_STATUS(CREATE(.buffer = (uint8_t *)buffer + i), STATUS_DATATYPE_MISALIGNMENT);
     CHECK_STATUS(CREATE(.buffer = NULL), STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(CREATE(.buffer = (void *)KERNEL_ADDRESS), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(CREATE(.buffer = (void *)KERNEL_HALF), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(CREATE(.buffer = (void *)(USER_END - 512)), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(CREATE(.buffer = (void *)0xfffffffffffffff0), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(CREATE(.buffer_size = 0xfffffffc), STATUS_ACCESS_VIOLATION);
@@ -171,7 +168,7 @@ TEST_USER(
     CHECK_STATUS(CREATE(.buffer = pages + RING3_PAGE - 512), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(CREATE(.buffer = pages + RING3_PAGE - 1024), STATUS_SUCCESS);
     CHECK_STATUS(CREATE(.groups = 1, .affinity = NULL), STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(CREATE(.groups = 1, .affinity = (void *)KERNEL_ADDRESS), STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(CREATE(.groups = 1, .affinity = (void *)KERNEL_HALF), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(CREATE(.groups = 1, .affinity = (void *)0x1002), STATUS_DATATYPE_MISALIGNMENT);
     CHECK_STATUS(CREATE(.groups = 1, .affinity = pages + 2 * RING3_PAGE - 8),
                  STATUS_ACCESS_VIOLATION);
@@ -184,8 +181,7 @@ static NTSTATUS with_group(GROUP_AFFINITY group) { return CREATE(.groups = 1, .a
 TEST_USER(profile_input, processors,
           "groups and masks are checked [PO-16 PO-17 PO-18 PO-19 PO-20 PO-21 PO-22 PO-23]")
 {
-    SYSTEM_INFO system;
-    CHECK_STATUS(CREATE(.groups = 0, .affinity = (void *)KERNEL_ADDRESS), STATUS_SUCCESS);
+    CHECK_STATUS(CREATE(.groups = 0, .affinity = (void *)KERNEL_HALF), STATUS_SUCCESS);
     CHECK_STATUS(CREATE(.groups = 0, .affinity = (void *)1), STATUS_SUCCESS);
     CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = 1 }), STATUS_SUCCESS);
     CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = 0 }), STATUS_INVALID_PARAMETER);
@@ -203,8 +199,7 @@ TEST_USER(profile_input, processors,
     CHECK_STATUS(create_on(~0ull), STATUS_SUCCESS);
     CHECK_STATUS(create_on(1), STATUS_SUCCESS);
     CHECK_STATUS(create_on(0), STATUS_INVALID_PARAMETER);
-    GetSystemInfo(&system);
-    bool full = system.dwNumberOfProcessors == 64; /* and perhaps not the only group */
+    bool full = ring3_cpus() == 64; /* and perhaps not the only group */
     const KAFFINITY inactive[] = { ~0ull, ~0ull - 1, 1ull << 63, 1ull << 63 | 1 };
     for (unsigned i = 0; i < ARRAY_SIZE(inactive) && !full; i++) {
         CHECK_STATUS(with_group((GROUP_AFFINITY){ .Mask = inactive[i] }), STATUS_INVALID_PARAMETER);
@@ -214,18 +209,12 @@ TEST_USER(profile_input, processors,
                  STATUS_INVALID_PARAMETER);
 }
 
-static HANDLE duplicate(HANDLE source, ACCESS_MASK access)
-{
-    HANDLE copy = NULL;
-    CHECK_STATUS(ZwDuplicateObject(ME, source, ME, &copy, access, 0, 0), STATUS_SUCCESS);
-    return copy;
-}
-
 TEST_USER(
     profile_input, process,
     "the process handle must be valid, of a process, and have query access [PO-24 PO-25 PO-26]")
 {
-    HANDLE good = duplicate(ME, PROCESS_QUERY_INFORMATION), poor = duplicate(ME, SYNCHRONIZE);
+    HANDLE good = ring3_limited(ME, PROCESS_QUERY_INFORMATION),
+           poor = ring3_limited(ME, SYNCHRONIZE);
     CHECK_STATUS(CREATE(.process = (HANDLE)0x7777), STATUS_INVALID_HANDLE);
     CHECK_STATUS(CREATE(.process = (HANDLE)400), STATUS_INVALID_HANDLE);
     CHECK_STATUS(CREATE(.process = NtCurrentThread()), STATUS_OBJECT_TYPE_MISMATCH);
@@ -243,7 +232,7 @@ TEST_USER(profile_input, privilege,
     BOOLEAN was = FILL;
     CHECK_EQ(privilege(false), FALSE);
     CHECK_STATUS(CREATE(.process = NULL), STATUS_PRIVILEGE_NOT_HELD);
-    CHECK_STATUS(CREATE(.process = NULL, .base = KERNEL_ADDRESS), STATUS_SUCCESS);
+    CHECK_STATUS(CREATE(.process = NULL, .base = KERNEL_HALF), STATUS_SUCCESS);
     CHECK_EQ(privilege(true), FALSE);
     CHECK_STATUS(CREATE(.process = NULL), STATUS_SUCCESS);
     CHECK_EQ(privilege(false), TRUE);
@@ -258,8 +247,8 @@ void user_profile_restricted(uint64_t unused)
 {
     BOOLEAN was;
     (void)unused;
-    CHECK_STATUS(CREATE(.base = KERNEL_ADDRESS), STATUS_ACCESS_DENIED);
-    CHECK_STATUS(CREATE(.base = KERNEL_ADDRESS, .process = NULL), STATUS_ACCESS_DENIED);
+    CHECK_STATUS(CREATE(.base = KERNEL_HALF), STATUS_ACCESS_DENIED);
+    CHECK_STATUS(CREATE(.base = KERNEL_HALF, .process = NULL), STATUS_ACCESS_DENIED);
     CHECK_STATUS(CREATE(.base = USER_END - 1, .size = 2), STATUS_ACCESS_DENIED);
     CHECK_STATUS(CREATE(.base = USER_END - 1, .size = 1), STATUS_SUCCESS);
     CHECK_STATUS(CREATE(.log2 = 4), STATUS_SUCCESS);
@@ -278,7 +267,7 @@ TEST_USER(
     "start and stop in every order and with every kind of handle; only the last close stops the "
     "object [PO-35 PO-36 PO-37 PO-38 PO-39 PO-40 PO-48]")
 {
-    HANDLE profile = made(buffer, 4), poor = duplicate(profile, 0x10000);
+    HANDLE profile = made(buffer, 4), poor = ring3_limited(profile, 0x10000);
     CHECK_STATUS(ZwStopProfile(profile), STATUS_PROFILING_NOT_STARTED);
     for (unsigned i = 0; i < 3; i++) {
         CHECK_STATUS(ZwStartProfile(profile), STATUS_SUCCESS);
@@ -295,7 +284,7 @@ TEST_USER(
         CHECK_STATUS(calls[i](NtCurrentThread()), STATUS_OBJECT_TYPE_MISMATCH);
         CHECK_STATUS(calls[i](poor), STATUS_ACCESS_DENIED);
     }
-    HANDLE last = duplicate(profile, PROFILE_CONTROL);
+    HANDLE last = ring3_limited(profile, PROFILE_CONTROL);
     CHECK_STATUS(ZwStartProfile(profile), STATUS_SUCCESS);
     CHECK_STATUS(ZwClose(profile), STATUS_SUCCESS);
     CHECK_STATUS(ZwStartProfile(profile), STATUS_INVALID_HANDLE);
@@ -363,8 +352,7 @@ TEST_USER(
     CHECK_EQ(interval_of(NO_SOURCE), 0);
     CHECK_EQ(interval_of(ProfileAlignmentFixup), 0);
     CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, NULL), STATUS_ACCESS_VIOLATION);
-    CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, (PULONG)KERNEL_ADDRESS),
-                 STATUS_ACCESS_VIOLATION);
+    CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, (PULONG)KERNEL_HALF), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, (PULONG)(uint64_t)attempt),
                  STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(ZwQueryIntervalProfile(ProfileTime, (PULONG)((uint64_t)buffer + 2)),

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Ring 3 of tests/profiling/profile_kernel.c: a profile whose buffer goes away. */
 #include "tests/ring3/helpers.h"
-#include "tests/ring3/ring3.h"
 
 /* Says where it is, and stays there until the test lets it go on. */
 static void stage(uint64_t n)

@@ -2,8 +2,6 @@
 /* Where a program spends its time, by a histogram of its own code: what a user of profile objects
  * wants, and looks at. Three loops run for known shares of it. */
 #include "kernel/base/print.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/string.h"
 #include "tests/ring3/helpers.h"
 
 #define LOG2 4

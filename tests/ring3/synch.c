@@ -2,8 +2,6 @@
 /* Events, semaphores, mutexes and waits as ring 3 has them: each status of each service. */
 #include "tests/ring3/helpers.h"
 
-#define KERNEL_ADDRESS ((PVOID)0xffffffff81000000)
-#define UNMAPPED ((PVOID)0x12345678)
 #define HUGE_NAME ((PUNICODE_STRING)0x1000)
 
 static const PVOID nowhere[] = { UNMAPPED, KERNEL_ADDRESS, (PVOID)0x8000000000000000,
@@ -13,13 +11,6 @@ static HANDLE event(EVENT_TYPE type, BOOLEAN state)
 {
     HANDLE handle = NULL;
     CHECK_STATUS(ZwCreateEvent(&handle, EVENT_ALL_ACCESS, NULL, type, state), STATUS_SUCCESS);
-    return handle;
-}
-
-static HANDLE limited(HANDLE of, ACCESS_MASK access)
-{
-    HANDLE handle = NULL;
-    CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), of, NtCurrentProcess(), &handle, access, 0, 0));
     return handle;
 }
 
@@ -151,7 +142,7 @@ TEST_USER(synch, event_rights,
     for (ACCESS_MASK bits = 0; bits < 8; bits++) {
         ACCESS_MASK access = (bits & 1 ? EVENT_MODIFY_STATE : 0) |
                              (bits & 2 ? EVENT_QUERY_STATE : 0) | (bits & 4 ? SYNCHRONIZE : 0);
-        HANDLE handle = limited(all, access);
+        HANDLE handle = ring3_limited(all, access);
         for (unsigned i = 0; i < ARRAYSIZE(changers); i++)
             CHECK_STATUS(changers[i](handle, NULL),
                          bits & 1 ? STATUS_SUCCESS : STATUS_ACCESS_DENIED);
@@ -218,7 +209,7 @@ TEST_USER(synch, semaphores, "a semaphore counts up to its maximum; the order of
     CHECK_STATUS(ZwReleaseSemaphore(handle, -1, NULL), STATUS_INVALID_PARAMETER);
     CHECK_STATUS(ZwReleaseSemaphore(NULL, 1, NULL), STATUS_INVALID_HANDLE);
     CHECK_STATUS(ZwReleaseSemaphore(other, 1, NULL), STATUS_OBJECT_TYPE_MISMATCH);
-    HANDLE weak = limited(handle, SYNCHRONIZE | SEMAPHORE_QUERY_STATE);
+    HANDLE weak = ring3_limited(handle, SYNCHRONIZE | SEMAPHORE_QUERY_STATE);
     CHECK_STATUS(ZwReleaseSemaphore(weak, 1, UNMAPPED), STATUS_ACCESS_DENIED);
     CHECK_STATUS(ZwReleaseSemaphore(handle, 1, UNMAPPED), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(try_one(weak), STATUS_SUCCESS); /* it was released all the same */
@@ -250,7 +241,7 @@ TEST_USER(
     LONG previous = 99;
     REQUIRE_STATUS(ZwCreateMutant(&mutex, MUTANT_ALL_ACCESS, NULL, TRUE), STATUS_SUCCESS);
     CHECK_STATUS((NTSTATUS)ring3_run(release_mutex, NULL), STATUS_MUTANT_NOT_OWNED);
-    HANDLE weak = limited(mutex, SYNCHRONIZE);
+    HANDLE weak = ring3_limited(mutex, SYNCHRONIZE);
     CHECK_STATUS(try_one(weak), STATUS_SUCCESS);
     CHECK_OK(ZwQueryMutant(mutex, MutantBasicInformation, &info, sizeof info, NULL));
     CHECK_EQ(info.CurrentCount, -1);

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Waits of ring 3: statuses, several objects at once, signal and wait, what a wait costs in context
  * switches. */
-#include "kernel/base/bits.h"
 #include "tests/ring3/helpers.h"
 
-#define KERNEL_ADDRESS ((PVOID)0xffffffff81000000)
-#define UNMAPPED ((PVOID)0x12345678)
 #define ROUNDS 20
 
 static HANDLE handles[MAXIMUM_WAIT_OBJECTS + 1];
@@ -70,9 +67,7 @@ TEST_USER(synch_waits, refusals,
                  STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(ZwWaitForMultipleObjects(2, KERNEL_ADDRESS, WaitAny, FALSE, NOW),
                  STATUS_ACCESS_VIOLATION);
-    HANDLE whole = handles[2], weak = NULL;
-    CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), whole, NtCurrentProcess(), &weak,
-                               EVENT_MODIFY_STATE, 0, 0));
+    HANDLE whole = handles[2], weak = ring3_limited(whole, EVENT_MODIFY_STATE);
     handles[2] = NULL;
     CHECK_STATUS(ZwWaitForMultipleObjects(3, handles, WaitAny, FALSE, NOW), STATUS_INVALID_HANDLE);
     CHECK_STATUS(ZwWaitForMultipleObjects(2, handles, WaitAny, FALSE, NOW), STATUS_TIMEOUT);
@@ -99,8 +94,7 @@ TEST_USER(synch_waits, signal_and_wait,
           "one object is signaled and another one waited for; what cannot be signaled is refused "
           "and nothing waited for")
 {
-    HANDLE semaphore = CreateSemaphore(NULL, 0, 1, NULL), mutex = CreateMutex(NULL, TRUE, NULL),
-           weak = NULL;
+    HANDLE semaphore = CreateSemaphore(NULL, 0, 1, NULL), mutex = CreateMutex(NULL, TRUE, NULL);
     make_events(2);
     CHECK_OK(ZwSignalAndWaitForSingleObject(handles[0], handles[0], FALSE, NOW));
     CHECK_STATUS(ZwSignalAndWaitForSingleObject(handles[0], handles[1], FALSE, NOW),
@@ -121,8 +115,7 @@ TEST_USER(synch_waits, signal_and_wait,
                  STATUS_INVALID_HANDLE);
     CHECK_STATUS(ZwSignalAndWaitForSingleObject(NtCurrentThread(), handles[1], FALSE, NOW),
                  STATUS_OBJECT_TYPE_MISMATCH);
-    CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), handles[0], NtCurrentProcess(), &weak,
-                               EVENT_QUERY_STATE, 0, 0));
+    HANDLE weak = ring3_limited(handles[0], EVENT_QUERY_STATE);
     CHECK_STATUS(ZwSignalAndWaitForSingleObject(weak, handles[1], FALSE, NOW),
                  STATUS_ACCESS_DENIED);
     CHECK_STATUS(ZwSignalAndWaitForSingleObject(handles[0], weak, FALSE, NOW),
@@ -178,13 +171,11 @@ TEST_USER(synch_waits, one_switch,
     HANDLE profile;
     make_events(MAXIMUM_WAIT_OBJECTS);
     ready = event(FALSE, FALSE);
-    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), THREAD_PROFILING_FLAG_DISPATCH, 0, &profile),
-             ERROR_SUCCESS);
+    profile = ring3_enable(THREAD_PROFILING_FLAG_DISPATCH, 0);
     for (unsigned all = 0; all < 2; all++) {
         struct cost least = { ~0u, 0 };
         DWORD late = 5; /* a wait that polls has looked several times by then */
-        HANDLE other = CreateThread(NULL, 0, set_last, handles[MAXIMUM_WAIT_OBJECTS - 1], 0, NULL);
-        REQUIRE(other != NULL);
+        HANDLE other = ring3_start(set_last, handles[MAXIMUM_WAIT_OBJECTS - 1]);
         for (unsigned i = 0; i < ROUNDS; i++) {
             __atomic_store_n(&late_ms, late, __ATOMIC_RELEASE);
             struct cost cost = cost_of(profile, all);
@@ -195,10 +186,9 @@ TEST_USER(synch_waits, one_switch,
         }
         CHECK_EQ(least.switches, 1); /* others were pre-empted too, between the readings */
         CHECK_EQ(least.reasons, 1ull << UserRequest);
-        CHECK_EQ(WaitForSingleObject(other, INFINITE), WAIT_OBJECT_0);
-        CHECK(CloseHandle(other));
+        ring3_end(other);
     }
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_disable(profile);
     CHECK(CloseHandle(ready));
     close_all(MAXIMUM_WAIT_OBJECTS);
 }
@@ -217,15 +207,10 @@ TEST_USER(synch_waits, terminated,
 {
     make_events(MAXIMUM_WAIT_OBJECTS);
     for (uint64_t all = 0; all < 2; all++) {
-        DWORD code = 0;
-        HANDLE thread = CreateThread(NULL, 0, wait_for_ever, (PVOID)all, 0, NULL);
-        REQUIRE(thread != NULL);
+        HANDLE thread = ring3_start(wait_for_ever, (PVOID)all);
         Sleep(2);
         CHECK_STATUS(ZwTerminateThread(thread, 77), STATUS_SUCCESS);
-        CHECK_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
-        CHECK(GetExitCodeThread(thread, &code));
-        CHECK_EQ(code, 77);
-        CHECK(CloseHandle(thread));
+        CHECK_EQ(ring3_end(thread), 77);
         for (unsigned i = 0; i < MAXIMUM_WAIT_OBJECTS; i++) {
             CHECK(SetEvent(handles[i]));
             CHECK_STATUS(ZwWaitForSingleObject(handles[i], FALSE, NOW), STATUS_SUCCESS);
@@ -247,16 +232,11 @@ TEST_USER(
 {
     HANDLE threads[3], gate = event(TRUE, FALSE);
     for (unsigned i = 0; i < 3; i++)
-        REQUIRE((threads[i] = CreateThread(NULL, 0, wait_for_one_twice, gate, 0, NULL)) != NULL);
+        threads[i] = ring3_start(wait_for_one_twice, gate);
     Sleep(2);
     CHECK(SetEvent(gate));
-    CHECK_EQ(WaitForMultipleObjects(3, threads, TRUE, INFINITE), WAIT_OBJECT_0);
-    for (unsigned i = 0; i < 3; i++) {
-        DWORD code = 9;
-        CHECK(GetExitCodeThread(threads[i], &code));
-        CHECK_EQ(code, WAIT_OBJECT_0);
-        CHECK(CloseHandle(threads[i]));
-    }
+    for (unsigned i = 0; i < 3; i++)
+        CHECK_EQ(ring3_end(threads[i]), WAIT_OBJECT_0);
     CHECK(CloseHandle(gate));
 }
 
@@ -284,16 +264,12 @@ TEST_USER(synch_waits, mutex_excludes,
     HANDLE threads[8], mutex = CreateMutex(NULL, TRUE, NULL);
     counter = 0;
     for (unsigned i = 0; i < 8; i++)
-        REQUIRE((threads[i] = CreateThread(NULL, 0, take_turns, mutex, 0, NULL)) != NULL);
+        threads[i] = ring3_start(take_turns, mutex);
     Sleep(1);
     CHECK(ReleaseMutex(mutex));
     CHECK_EQ(WaitForMultipleObjects(8, threads, TRUE, INFINITE), WAIT_OBJECT_0);
     CHECK_EQ(counter, 8 * 200);
-    for (unsigned i = 0; i < 8; i++) {
-        DWORD code = 9;
-        CHECK(GetExitCodeThread(threads[i], &code));
-        CHECK_EQ(code, 0);
-        CHECK(CloseHandle(threads[i]));
-    }
+    for (unsigned i = 0; i < 8; i++)
+        CHECK_EQ(ring3_end(threads[i]), 0);
     CHECK(CloseHandle(mutex));
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads, handles, system calls and registers as ring 3 sees them. */
 #include "tests/ring3/work.h"
-#include "kernel/base/bits.h"
-#include "tests/harness/test.h"
 #include "tests/ring3/helpers.h"
 #include "tests/ring3/services.h"
 
-#define KERNEL_ADDRESS ((PVOID)0xffffffff81000000)
-#define UNMAPPED ((PVOID)0x12345678)
 #define THREAD_NAME ((THREADINFOCLASS)38) /* ThreadNameInformation */
 
 static DWORD return_argument(PVOID argument) { return (DWORD)(uint64_t)argument; }
@@ -18,7 +14,6 @@ TEST_USER(ring3, threads, "threads start with their argument and end with their 
         DWORD code = 0, id = 0;
         HANDLE thread =
             CreateThread(NULL, 0, return_argument, (PVOID)(uint64_t)(i * 3 + 1), 0, &id);
-        REQUIRE(thread != NULL);
         CHECK_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
         CHECK(GetExitCodeThread(thread, &code));
         CHECK_EQ(code, i * 3 + 1);
@@ -50,15 +45,10 @@ TEST_USER(ring3, thread_starts, "a thread cannot start where ring 3 has no addre
 
 TEST_USER(ring3, waits, "a wait times out, and a terminated thread ends it")
 {
-    HANDLE thread = CreateThread(NULL, 0, sleep_long, (PVOID)100000, 0, NULL);
-    DWORD code = 0;
-    REQUIRE(thread != NULL);
+    HANDLE thread = ring3_start(sleep_long, (PVOID)100000);
     CHECK_EQ(WaitForSingleObject(thread, 5), WAIT_TIMEOUT);
     CHECK_STATUS(ZwTerminateThread(thread, 99), STATUS_SUCCESS);
-    CHECK_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
-    CHECK(GetExitCodeThread(thread, &code));
-    CHECK_EQ(code, 99);
-    CHECK(CloseHandle(thread));
+    CHECK_EQ(ring3_end(thread), 99);
 }
 
 static DWORD keep_registers(PVOID seed)
@@ -77,16 +67,9 @@ TEST_USER(ring3, sse_survives,
 {
     HANDLE threads[4];
     for (unsigned i = 0; i < 4; i++)
-        threads[i] =
-            CreateThread(NULL, 0, keep_registers, (PVOID)(uint64_t)(i * 0x1111 + 5), 0, NULL);
-    for (unsigned i = 0; i < 4; i++) {
-        DWORD code = ~0u;
-        REQUIRE(threads[i] != NULL);
-        CHECK_EQ(WaitForSingleObject(threads[i], INFINITE), WAIT_OBJECT_0);
-        CHECK(GetExitCodeThread(threads[i], &code));
-        CHECK_EQ(code, 0);
-        CloseHandle(threads[i]);
-    }
+        threads[i] = ring3_start(keep_registers, (PVOID)(uint64_t)(i * 0x1111 + 5));
+    for (unsigned i = 0; i < 4; i++)
+        CHECK_EQ(ring3_end(threads[i]), 0);
 }
 
 TEST_USER(ring3, floating_point, "doubles work in ring 3")
@@ -205,7 +188,7 @@ static HANDLE create_suspended(void)
 TEST_USER(ring3, suspended,
           "a thread created suspended runs when it is resumed, once; each status of these calls")
 {
-    HANDLE other, thread = create_suspended();
+    HANDLE thread = create_suspended();
     ULONG count = 99;
     resumed = 0;
     Sleep(2);
@@ -213,8 +196,7 @@ TEST_USER(ring3, suspended,
     CHECK_STATUS(ZwResumeThread(thread, (PULONG)UNMAPPED), STATUS_ACCESS_VIOLATION);
     CHECK_STATUS(ZwResumeThread((HANDLE)0x123450, &count), STATUS_INVALID_HANDLE);
     CHECK_STATUS(ZwResumeThread(NtCurrentProcess(), &count), STATUS_OBJECT_TYPE_MISMATCH);
-    CHECK_OK(ZwDuplicateObject(NtCurrentProcess(), thread, NtCurrentProcess(), &other, SYNCHRONIZE,
-                               0, 0));
+    HANDLE other = ring3_limited(thread, SYNCHRONIZE);
     CHECK_STATUS(ZwResumeThread(other, &count), STATUS_ACCESS_DENIED);
     CHECK(!resumed);
     CHECK_STATUS(ZwResumeThread(thread, &count), STATUS_SUCCESS);

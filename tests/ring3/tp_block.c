@@ -2,9 +2,6 @@
 /* Blocks that lie across two pages, that go away while the kernel writes them, and the pointers
  * that only ring 3 follows. Ring 0 runs the user_* ones again with counters that count. */
 #include "tests/ring3/helpers.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/string.h"
-#include "tests/ring3/ring3.h"
 
 #define BLOCK_SIZE sizeof(THREAD_PERFORMANCE_DATA)
 #define BOTH (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
@@ -145,11 +142,9 @@ TEST_USER(tp_block, processor,
           "the block names the processor on which the thread runs, wherever it goes")
 {
     static THREAD_PERFORMANCE_DATA block;
-    SYSTEM_INFO system;
-    GetSystemInfo(&system);
     enable_with(&block, 0);
     for (unsigned turn = 0; turn < 2; turn++)
-        for (unsigned cpu = 0; cpu < system.dwNumberOfProcessors; cpu++) {
+        for (unsigned cpu = 0; cpu < ring3_cpus(); cpu++) {
             CHECK(SetThreadAffinityMask(NtCurrentThread(), 1ull << cpu) != 0);
             Sleep(1); /* the move is made at the next switch */
             CHECK_EQ(block.ProcessorNumber.Number, cpu);
@@ -179,12 +174,10 @@ TEST_USER(tp_block, protected_meanwhile,
 {
     uint8_t *pages = ring3_pages(2), *address = pages + RING3_PAGE - 64;
     unsigned refused = 0, tries = test_long() ? 3000 : 200;
-    SYSTEM_INFO system;
-    GetSystemInfo(&system);
-    bool several = system.dwNumberOfProcessors > 1;
+    bool several = ring3_cpus() > 1;
     REQUIRE(pages != NULL);
     __atomic_store_n(&protecting, 1, __ATOMIC_RELEASE);
-    HANDLE other = CreateThread(NULL, 0, protect_second, pages + RING3_PAGE, 0, NULL);
+    HANDLE other = ring3_start(protect_second, pages + RING3_PAGE);
     for (unsigned i = 0; i < tries || (several && !refused && i < 10 * tries); i++) {
         NTSTATUS status = ring3_set(0, 0, TRUE, address);
         refused += status == STATUS_ACCESS_VIOLATION;
@@ -195,8 +188,7 @@ TEST_USER(tp_block, protected_meanwhile,
         }
     }
     __atomic_store_n(&protecting, 0, __ATOMIC_RELEASE);
-    CHECK_EQ(WaitForSingleObject(other, INFINITE), WAIT_OBJECT_0);
-    CloseHandle(other);
+    ring3_end(other);
     test_note("%u refused", refused);
     CHECK(refused || !several); /* on one processor the other hardly ever runs in between */
     CHECK(!ring3_profiled());
@@ -280,12 +272,12 @@ void user_block_written(uint64_t mask)
     HANDLE writer, sharer;
     REQUIRE((scribbled = ring3_pages(1)) != NULL);
     __atomic_store_n(&scribbling, 1, __ATOMIC_RELEASE);
-    REQUIRE((writer = CreateThread(NULL, 0, scribble, NULL, 0, NULL)) != NULL);
+    writer = ring3_start(scribble, NULL);
     read_by_kernel(scribbled, mask);
     __atomic_store_n(&scribbling, 0, __ATOMIC_RELEASE);
     CHECK_EQ(WaitForSingleObject(writer, INFINITE), WAIT_OBJECT_0);
     shared_mask = mask;
-    REQUIRE((sharer = CreateThread(NULL, 0, share, NULL, 0, NULL)) != NULL);
+    sharer = ring3_start(share, NULL);
     read_by_kernel(scribbled, mask);
     CHECK_EQ(WaitForSingleObject(sharer, INFINITE), WAIT_OBJECT_0);
     CHECK(CloseHandle(writer) && CloseHandle(sharer));

@@ -19,8 +19,7 @@ void user_cost_read(uint64_t mask_and_leaf);
 /* Profiled, and asleep until it is terminated. */
 void user_cost_idle(uint64_t mask)
 {
-    HANDLE profile;
-    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, mask, &profile), ERROR_SUCCESS);
+    ring3_enable(1, mask);
     __atomic_store_n(&user_cost[0], 1, __ATOMIC_RELEASE);
     Sleep(INFINITE);
 }
@@ -94,7 +93,7 @@ void user_cost_read(uint64_t mask_and_leaf)
     HANDLE profile;
     uint64_t mask = (uint32_t)mask_and_leaf;
     statistics_leaf = (int)(mask_and_leaf >> 32);
-    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, mask, &profile), ERROR_SUCCESS);
+    profile = ring3_enable(1, mask);
     uint32_t selector = ((const THREAD_PERFORMANCE_DATA *)profile)->HwCounters[0].Index;
     struct reading_cost nothing = cost_of(NOTHING, profile, selector);
     report(user_cost, cost_of(DATA, profile, selector), nothing);
@@ -103,5 +102,5 @@ void user_cost_read(uint64_t mask_and_leaf)
     uint64_t before = kernel_instructions();
     ZwYieldExecution();
     CHECK(kernel_instructions() - before > 10); /* so entries are seen */
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_disable(profile);
 }

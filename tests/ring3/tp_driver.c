@@ -2,7 +2,6 @@
 /* Processes that configure counters by the driver for ring 3, or find them configured, for
  * tests/profiling/tp_driver.c. */
 #include "tests/ring3/helpers.h"
-#include "tests/ring3/ring3.h"
 
 #define INSTRUCTIONS 2 /* KPROFILE_SOURCE */
 
@@ -57,5 +56,5 @@ void user_driver_second(uint64_t selector)
              ERROR_SUCCESS);
     CHECK_EQ(data.HwCountersCount, 1);
     CHECK(data.HwCounters[0].Value > 20000);
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_disable(profile);
 }

@@ -5,7 +5,6 @@
  * Sources: Microsoft's pages of the four Win32 functions; statuses as in TP-33 to TP-53 of
  * tests/contract.md. */
 #include "tests/ring3/helpers.h"
-#include "kernel/base/string.h"
 #include "tests/harness/tp_layout.h"
 
 #define MARK ((HANDLE)0x1234567) /* what a failing call must leave alone */
@@ -26,21 +25,15 @@ TEST_USER(
     "enable, query and disable agree; a second disable is refused; no privilege is needed [TP-33 "
     "TP-41 TP-45 TP-48 TP-49]")
 {
-    BOOLEAN on = FILL, was;
+    BOOLEAN was;
     CHECK_OK(RtlAdjustPrivilege(SE_SYSTEM_PROFILE_PRIVILEGE, FALSE, FALSE, &was));
-    CHECK_EQ(QueryThreadProfiling(GetCurrentThread(), &on), ERROR_SUCCESS);
-    CHECK_EQ(on, FALSE);
+    ring3_query(GetCurrentThread(), FALSE);
     for (unsigned i = 0; i < 3; i++) {
-        HANDLE profile = NULL;
-        CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), THREAD_PROFILING_FLAG_DISPATCH, 0,
-                                       &profile),
-                 ERROR_SUCCESS);
+        HANDLE profile = ring3_enable(THREAD_PROFILING_FLAG_DISPATCH, 0);
         CHECK(profile != NULL);
-        CHECK_EQ(QueryThreadProfiling(GetCurrentThread(), &on), ERROR_SUCCESS);
-        CHECK_EQ(on, TRUE);
-        CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
-        CHECK_EQ(QueryThreadProfiling(GetCurrentThread(), &on), ERROR_SUCCESS);
-        CHECK_EQ(on, FALSE);
+        ring3_query(GetCurrentThread(), TRUE);
+        ring3_disable(profile);
+        ring3_query(GetCurrentThread(), FALSE);
         CHECK_EQ(DisableThreadProfiling(profile), ERROR_WMI_ALREADY_DISABLED);
         CHECK_STATUS(RtlDisableThreadProfiling(profile), STATUS_WMI_ALREADY_DISABLED);
     }
@@ -50,14 +43,11 @@ TEST_USER(tp_enable, real_handle,
           "a real handle of the calling thread works as the pseudo-handle does [TP-34]")
 {
     HANDLE profile = NULL, me = ring3_handle(THREAD_SET_INFORMATION | THREAD_QUERY_INFORMATION);
-    BOOLEAN on = FILL;
     CHECK_EQ(EnableThreadProfiling(me, 0, 0, &profile), ERROR_SUCCESS);
     CHECK(ring3_profiled());
-    CHECK_EQ(QueryThreadProfiling(me, &on), ERROR_SUCCESS);
-    CHECK_EQ(on, TRUE);
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
-    CHECK_EQ(QueryThreadProfiling(me, &on), ERROR_SUCCESS);
-    CHECK_EQ(on, FALSE);
+    ring3_query(me, TRUE);
+    ring3_disable(profile);
+    ring3_query(me, FALSE);
     CHECK(CloseHandle(me));
 }
 
@@ -99,24 +89,21 @@ TEST_USER(tp_enable, any_mask, "mask bits without a configured counter are accep
 {
     for (ULONG64 mask = 0; mask <= 0xffff; mask = mask * 2 + 1)
         for (DWORD flags = 0; flags <= THREAD_PROFILING_FLAG_DISPATCH; flags++) {
-            HANDLE profile = NULL;
-            CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), flags, mask, &profile),
-                     ERROR_SUCCESS);
-            CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+            HANDLE profile = ring3_enable(flags, mask);
+            ring3_disable(profile);
         }
 }
 
 TEST_USER(tp_enable, enabled_twice,
           "a second enable is refused and does not disturb the first [TP-38 TP-42]")
 {
-    HANDLE profile = NULL;
     PERFORMANCE_DATA data;
     ring3_data(&data);
-    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 1, &profile), ERROR_SUCCESS);
+    HANDLE profile = ring3_enable(1, 1);
     refused_enable(NtCurrentThread(), 1, 1, STATUS_WMI_ALREADY_ENABLED);
     refused_enable(NtCurrentThread(), 0, 0xffff, STATUS_WMI_ALREADY_ENABLED);
     CHECK_EQ(ReadThreadProfilingData(profile, 1, &data), ERROR_SUCCESS);
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_disable(profile);
 }
 
 /* A child that sleeps while shared.go is 0. */
@@ -131,42 +118,33 @@ static DWORD sleeper(PVOID unused)
 static HANDLE start_child(LPTHREAD_START_ROUTINE function)
 {
     shared.go = shared.ready = 0;
-    HANDLE child = CreateThread(NULL, 0, function, NULL, 0, NULL);
-    if (!CHECK(child != NULL))
-        return NULL;
+    HANDLE child = ring3_start(function, NULL);
     ring3_wait(&shared.ready, 1);
     return child;
 }
 
 static void end_child(HANDLE child)
 {
-    DWORD status = (DWORD)STATUS_UNSUCCESSFUL;
     __atomic_store_n(&shared.go, 1, __ATOMIC_RELEASE);
-    CHECK_EQ(WaitForSingleObject(child, INFINITE), WAIT_OBJECT_0);
-    CHECK(GetExitCodeThread(child, &status));
-    CHECK_STATUS((NTSTATUS)status, STATUS_SUCCESS);
-    CHECK(CloseHandle(child));
+    CHECK_STATUS((NTSTATUS)ring3_end(child), STATUS_SUCCESS);
 }
 
 TEST_USER(tp_enable, another_thread, "another thread's profiling cannot be enabled [TP-35 TP-42]")
 {
     HANDLE child = start_child(sleeper);
-    BOOLEAN on = FILL;
-    REQUIRE(child != NULL);
     refused_enable(child, 0, 0, STATUS_NOT_SUPPORTED);
     refused_enable(child, 1, 0xffff, STATUS_NOT_SUPPORTED);
-    CHECK_EQ(QueryThreadProfiling(child, &on), ERROR_SUCCESS);
-    CHECK_EQ(on, FALSE);
+    ring3_query(child, FALSE);
     end_child(child);
 }
 
 static DWORD profiled_for_a_while(PVOID unused)
 {
     (void)unused;
-    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 0, &shared.profile), ERROR_SUCCESS);
+    shared.profile = ring3_enable(1, 0);
     __atomic_store_n(&shared.ready, 1, __ATOMIC_RELEASE);
     ring3_wait(&shared.go, 2);
-    CHECK_EQ(DisableThreadProfiling(shared.profile), ERROR_SUCCESS);
+    ring3_disable(shared.profile);
     __atomic_store_n(&shared.ready, 2, __ATOMIC_RELEASE);
     ring3_wait(&shared.go, 1);
     return 0;
@@ -175,40 +153,32 @@ static DWORD profiled_for_a_while(PVOID unused)
 TEST_USER(tp_enable, query_another, "a query works for any thread [TP-46]")
 {
     HANDLE child = start_child(profiled_for_a_while);
-    BOOLEAN on = FILL;
-    REQUIRE(child != NULL);
-    CHECK_EQ(QueryThreadProfiling(child, &on), ERROR_SUCCESS);
-    CHECK_EQ(on, TRUE);
+    ring3_query(child, TRUE);
     CHECK(!ring3_profiled());
     __atomic_store_n(&shared.go, 2, __ATOMIC_RELEASE);
     ring3_wait(&shared.ready, 2);
-    CHECK_EQ(QueryThreadProfiling(child, &on), ERROR_SUCCESS);
-    CHECK_EQ(on, FALSE);
+    ring3_query(child, FALSE);
     end_child(child);
 }
 
 TEST_USER(tp_enable, query_ended, "a thread that has ended is not profiled [TP-46 TP-53]")
 {
     HANDLE child = start_child(profiled_for_a_while);
-    BOOLEAN on = FILL;
-    REQUIRE(child != NULL);
     CHECK_STATUS(ZwTerminateThread(child, STATUS_SUCCESS), STATUS_SUCCESS);
     CHECK_EQ(WaitForSingleObject(child, INFINITE), WAIT_OBJECT_0);
-    CHECK_EQ(QueryThreadProfiling(child, &on), ERROR_SUCCESS);
-    CHECK_EQ(on, FALSE);
+    ring3_query(child, FALSE);
     CHECK(CloseHandle(child));
 }
 
 static DWORD disable_others(PVOID profile)
 {
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_WMI_ALREADY_DISABLED);
-    HANDLE mine = NULL;
-    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 0, 0, &mine), ERROR_SUCCESS);
+    HANDLE mine = ring3_enable(0, 0);
     CHECK(mine != profile);
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_INVALID_PARAMETER);
     CHECK_STATUS(RtlDisableThreadProfiling(profile), STATUS_INVALID_PARAMETER);
     CHECK(ring3_profiled());
-    CHECK_EQ(DisableThreadProfiling(mine), ERROR_SUCCESS);
+    ring3_disable(mine);
     return 0;
 }
 
@@ -216,25 +186,23 @@ TEST_USER(tp_enable, disable_another,
           "another thread's profiling cannot be disabled, by an enabled thread or another [TP-50 "
           "TP-51]")
 {
-    HANDLE profile = NULL;
     PERFORMANCE_DATA data;
     ring3_data(&data);
-    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 0, &profile), ERROR_SUCCESS);
+    HANDLE profile = ring3_enable(1, 0);
     CHECK_STATUS(ring3_run(disable_others, profile), STATUS_SUCCESS);
     CHECK(ring3_profiled());
     CHECK_EQ(ReadThreadProfilingData(profile, 1, &data), ERROR_SUCCESS);
     CHECK(data.ContextSwitchCount > 0);
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_disable(profile);
 }
 
 TEST_USER(tp_enable, starts_again,
           "after disable and enable, switches and cycles start from zero [TP-52]")
 {
-    HANDLE profile = NULL;
     PERFORMANCE_DATA first, second;
     ring3_data(&first);
     ring3_data(&second);
-    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 0, &profile), ERROR_SUCCESS);
+    HANDLE profile = ring3_enable(1, 0);
     for (unsigned i = 0; i < 20; i++)
         Sleep(1);
     uint64_t passed = __rdtsc();
@@ -244,18 +212,18 @@ TEST_USER(tp_enable, starts_again,
         ring3_work(1000000);
         CHECK_EQ(ReadThreadProfilingData(profile, 1, &first), ERROR_SUCCESS);
     } while (first.CycleTime < 2 * passed);
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_disable(profile);
     CHECK(first.ContextSwitchCount >= 20);
     /* Again where a host was away so long that more passed than the first time. */
     for (unsigned tries = 0; tries < 5; tries++) {
         passed = __rdtsc();
-        CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 0, &profile), ERROR_SUCCESS);
+        profile = ring3_enable(1, 0);
         Sleep(1); /* the kernel's own total is in the block from the first switch on */
         CHECK_EQ(ReadThreadProfilingData(profile, 1, &second), ERROR_SUCCESS);
         passed = __rdtsc() - passed;
         CHECK_RANGE(second.CycleTime, 1, passed);
         CHECK(second.ContextSwitchCount < 10); /* a quantum may have ended */
-        CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+        ring3_disable(profile);
         if (passed < first.CycleTime)
             break;
     }

@@ -3,8 +3,6 @@
  * Statuses as in TP-39, TP-40 and TP-47 of tests/contract.md. Another process's handles:
  * user_foreign_handle. */
 #include "tests/ring3/helpers.h"
-#include "kernel/base/string.h"
-#include "tests/ring3/ring3.h"
 
 #define CLASS ThreadCounterProfiling
 #define MARK ((HANDLE)0x1234567)
@@ -78,9 +76,8 @@ TEST_USER(tp_handles, access,
     CHECK_EQ(QueryThreadProfiling(set, &enabled), ERROR_ACCESS_DENIED);
     CHECK_EQ(enabled, FILL);
     CHECK_EQ(EnableThreadProfiling(set, 0, 0, &profile), ERROR_SUCCESS);
-    CHECK_EQ(QueryThreadProfiling(query, &enabled), ERROR_SUCCESS);
-    CHECK_EQ(enabled, TRUE);
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_query(query, TRUE);
+    ring3_disable(profile);
     CHECK(CloseHandle(none) && CloseHandle(others) && CloseHandle(set) && CloseHandle(query));
 }
 
@@ -135,8 +132,7 @@ TEST_USER(
     HANDLE me = ring3_handle(THREAD_ALL_ACCESS), thread, copy;
     unsigned poor = 0, rich = 0;
     swapping = 1;
-    thread = CreateThread(NULL, 0, swap_handles, me, 0, NULL);
-    REQUIRE(thread != NULL);
+    thread = ring3_start(swap_handles, me);
     for (unsigned i = 0; i < (test_long() ? 50000u : 5000u) || ((!poor || !rich) && i < 1000000);
          i++) {
         HANDLE source = __atomic_load_n(&swapped, __ATOMIC_ACQUIRE);
@@ -198,8 +194,7 @@ TEST_USER(tp_handles, random_profiles,
           "a disable with 4,000 random addresses is refused, and the thread stays profiled [TP-91]")
 {
     uint64_t state = 0xda3e39cb94b95bdb;
-    HANDLE profile = NULL;
-    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 0, &profile), ERROR_SUCCESS);
+    HANDLE profile = ring3_enable(1, 0);
     for (unsigned i = 0; i < RANDOM_HANDLES; i++) {
         uint64_t address = ring3_random(&state);
         if (i % 2) /* in or near the image */
@@ -213,7 +208,7 @@ TEST_USER(tp_handles, random_profiles,
             CHECK(status == STATUS_ACCESS_VIOLATION || status == STATUS_INVALID_PARAMETER);
     }
     CHECK(ring3_profiled());
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_disable(profile);
 }
 
 void user_own_handle(uint64_t n)

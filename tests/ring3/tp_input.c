@@ -4,9 +4,6 @@
  * changes. What the Rtl functions do with a bad pointer they do in ring 3: the thread ends by an
  * access violation, and that is all. Handles: tp_handles.c. */
 #include "tests/ring3/helpers.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/string.h"
-#include "tests/ring3/ring3.h"
 
 #define CLASS ThreadCounterProfiling
 #define INFO_SIZE sizeof(THREAD_PROFILING_INFORMATION)

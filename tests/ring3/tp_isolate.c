@@ -18,7 +18,7 @@ void user_seek(uint64_t counters)
 {
     HANDLE profile;
     uint64_t last, last_grown = 0, changes = 0, foreign = 0;
-    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, 1, &profile), ERROR_SUCCESS);
+    profile = ring3_enable(1, 1);
     uint32_t own = ((const THREAD_PERFORMANCE_DATA *)profile)->HwCounters[0].Index;
     last = __readpmc(own);
     CHECK(last < 10000); /* instructions since the enable */
@@ -39,7 +39,7 @@ void user_seek(uint64_t counters)
     ring3_data(&data);
     CHECK_EQ(ReadThreadProfilingData(profile, 3, &data), ERROR_SUCCESS);
     CHECK(data.ContextSwitchCount >= ITERATIONS);
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_disable(profile);
 }
 
 /* Counts on all the elements of `mask`, a different number each time; 0: not profiled. Until it is
@@ -47,9 +47,8 @@ void user_seek(uint64_t counters)
 void user_noise(uint64_t mask)
 {
     uint64_t state = 88172645463325252;
-    HANDLE profile;
     if (mask)
-        CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, mask, &profile), ERROR_SUCCESS);
+        ring3_enable(1, mask);
     for (;;) {
         ring3_work(ring3_random(&state) % 100);
         ZwYieldExecution();

@@ -2,23 +2,12 @@
 /* ReadThreadProfilingData: its refusals, what it writes and what it leaves alone, switches, wait
  * reasons and cycles. Without configured counters. Sources as in tp_enable.c. */
 #include "tests/ring3/helpers.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/string.h"
 
 #define DISPATCHING READ_THREAD_PROFILING_FLAG_DISPATCHING
 #define COUNTERS READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS
 #define FILL_32 0xa5a5a5a5u
 #define FILL_64 UINT64_C(0xa5a5a5a5a5a5a5a5)
 #define BIT(n) (UINT64_C(1) << (n))
-
-static HANDLE enabled(DWORD flags, DWORD64 mask)
-{
-    HANDLE profile = NULL;
-    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), flags, mask, &profile), ERROR_SUCCESS);
-    return profile;
-}
-
-static void disabled(HANDLE profile) { CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS); }
 
 static void read_data(HANDLE profile, DWORD flags, PERFORMANCE_DATA *data)
 {
@@ -48,7 +37,7 @@ static void refused_read(HANDLE profile, WORD size, BYTE version, ULONG flags, N
 TEST_USER(tp_read, refused,
           "wrong size, version and flags, in that order, write nothing [TP-54 TP-55 TP-56 TP-57]")
 {
-    HANDLE profile = enabled(1, 1);
+    HANDLE profile = ring3_enable(1, 1);
     static const WORD sizes[] = { 0, 1, 24, 256, 287, 289, 0x1c0, 0x2001, 0xffff };
     for (unsigned i = 0; i < ARRAY_SIZE(sizes); i++) {
         refused_read(profile, sizes[i], 1, DISPATCHING, STATUS_INVALID_BUFFER_SIZE);
@@ -68,14 +57,14 @@ TEST_USER(tp_read, refused,
                      STATUS_INVALID_PARAMETER_2);
     }
     CHECK_EQ(RtlNtStatusToDosError(STATUS_INVALID_BUFFER_SIZE), 1784);
-    disabled(profile);
+    ring3_disable(profile);
 }
 
 TEST_USER(tp_read, dispatching,
           "DISPATCHING returns switches, reasons, cycles and retries, and no counters [TP-58 "
           "TP-71]")
 {
-    HANDLE profile = enabled(1, 0xffff);
+    HANDLE profile = ring3_enable(1, 0xffff);
     PERFORMANCE_DATA data;
     read_data(profile, DISPATCHING, &data);
     CHECK_EQ(data.Size, sizeof data);
@@ -87,12 +76,12 @@ TEST_USER(tp_read, dispatching,
     CHECK(data.RetryCount < 1000);
     CHECK_EQ(data.Reserved, 0);
     CHECK(ring3_all(data.HwCounters, sizeof data.HwCounters, FILL));
-    disabled(profile);
+    ring3_disable(profile);
 }
 
 TEST_USER(tp_read, nothing, "flags 0 return cycles and retries [TP-43 TP-59 TP-71]")
 {
-    HANDLE profile = enabled(0, 0);
+    HANDLE profile = ring3_enable(0, 0);
     PERFORMANCE_DATA data;
     read_data(profile, 0, &data);
     CHECK(data.CycleTime != FILL_64 && data.CycleTime > 0);
@@ -102,14 +91,14 @@ TEST_USER(tp_read, nothing, "flags 0 return cycles and retries [TP-43 TP-59 TP-7
     CHECK_EQ(data.ContextSwitchCount, FILL_32);
     CHECK_EQ(data.WaitReasonBitMap, FILL_64);
     CHECK(ring3_all(data.HwCounters, sizeof data.HwCounters, FILL));
-    disabled(profile);
+    ring3_disable(profile);
 }
 
 TEST_USER(tp_read, counters_only,
           "with HARDWARE_COUNTERS alone switches and reasons are not written, and later ones are "
           "still reported [TP-60 TP-77]")
 {
-    HANDLE profile = enabled(1, 0);
+    HANDLE profile = ring3_enable(1, 0);
     ring3_reasons(profile);
     Sleep(1);
     PERFORMANCE_DATA data;
@@ -120,7 +109,7 @@ TEST_USER(tp_read, counters_only,
     CHECK_EQ(data.HwCountersCount, 0);
     CHECK(ring3_all(data.HwCounters, sizeof data.HwCounters, FILL));
     CHECK(ring3_reasons(profile) & BIT(DelayExecution));
-    disabled(profile);
+    ring3_disable(profile);
 }
 
 TEST_USER(tp_read, unconfigured,
@@ -128,14 +117,14 @@ TEST_USER(tp_read, unconfigured,
 {
     static const DWORD64 masks[] = { 1, 5, 0x8000, 0xaaaa, 0xffff };
     for (unsigned m = 0; m < ARRAY_SIZE(masks); m++) {
-        HANDLE profile = enabled(0, masks[m]);
+        HANDLE profile = ring3_enable(0, masks[m]);
         PERFORMANCE_DATA data;
         read_data(profile, COUNTERS, &data);
         CHECK_EQ(data.HwCountersCount, 0);
         for (unsigned i = 0; i < MAX_HW_COUNTERS; i++)
             CHECK(ring3_all(&data.HwCounters[i], sizeof data.HwCounters[i],
                             masks[m] >> i & 1 ? 0 : FILL));
-        disabled(profile);
+        ring3_disable(profile);
     }
 }
 
@@ -145,7 +134,7 @@ TEST_USER(tp_read, switches_counted,
           "each wait counts at least one switch and sets the reason DelayExecution [TP-61 TP-62 "
           "TP-64]")
 {
-    HANDLE profile = enabled(1, 0);
+    HANDLE profile = ring3_enable(1, 0);
     ULONG last = 0;
     unsigned sleeps = 0;
     for (unsigned blocked = 1; blocked <= 20; blocked++) {
@@ -160,14 +149,14 @@ TEST_USER(tp_read, switches_counted,
         CHECK_EQ(data.WaitReasonBitMap >> WAIT_REASONS, 0);
         last = data.ContextSwitchCount;
     }
-    disabled(profile);
+    ring3_disable(profile);
 }
 
 TEST_USER(
     tp_read, quiet,
     "two reads without a switch between give the same number and no reason [TP-63 TP-66 TP-70]")
 {
-    HANDLE profile = enabled(1, 0);
+    HANDLE profile = ring3_enable(1, 0);
     const THREAD_PERFORMANCE_DATA *block = profile;
     unsigned quiet = 0;
     for (unsigned i = 0; i < 100; i++) {
@@ -191,7 +180,7 @@ TEST_USER(
     /* A pair takes a few hundred instructions, a tick a million: few pairs meet one. Half is for
      * slow emulators. */
     CHECK_RANGE(quiet, 50, 100);
-    disabled(profile);
+    ring3_disable(profile);
 }
 
 TEST_USER(tp_read, alone,
@@ -199,7 +188,7 @@ TEST_USER(tp_read, alone,
 {
     PERFORMANCE_DATA data;
     CHECK(SetThreadAffinityMask(GetCurrentThread(), 1) != 0);
-    HANDLE profile = enabled(1, 0);
+    HANDLE profile = ring3_enable(1, 0);
     ULONG start = GetTickCount();
     read_data(profile, DISPATCHING, &data);
     uint64_t first = data.ContextSwitchCount, last = first;
@@ -214,7 +203,7 @@ TEST_USER(tp_read, alone,
     /* With one CPU the runner looks at the test every 10 ms, once at either end too, and may be
      * pre-empted once itself. Ticks would add as many as there are. */
     CHECK(last - first <= 2 * (ms / 10 + 1));
-    disabled(profile);
+    ring3_disable(profile);
 }
 
 static uint64_t stop; /* atomic */
@@ -232,9 +221,8 @@ TEST_USER(tp_read, quantum_end,
           "the loss of the CPU at the end of a quantum sets a wait reason [TP-65]")
 {
     CHECK(SetThreadAffinityMask(GetCurrentThread(), 1) != 0);
-    HANDLE profile = enabled(1, 0), other = CreateThread(NULL, 0, spin_until_stop, NULL, 0, NULL);
+    HANDLE profile = ring3_enable(1, 0), other = ring3_start(spin_until_stop, NULL);
     uint64_t seen = 0;
-    REQUIRE(other != NULL);
     for (unsigned i = 0; i < 10000 && !(seen & BIT(WrQuantumEnd)); i++) {
         ring3_work(10000);
         seen |= ring3_reasons(profile);
@@ -242,14 +230,13 @@ TEST_USER(tp_read, quantum_end,
     __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
     CHECK(seen & BIT(WrQuantumEnd));
     CHECK(!(seen & BIT(DelayExecution)));
-    CHECK_EQ(WaitForSingleObject(other, INFINITE), WAIT_OBJECT_0);
-    CHECK(CloseHandle(other));
-    disabled(profile);
+    ring3_end(other);
+    ring3_disable(profile);
 }
 
 TEST_USER(tp_read, cycles, "cycles grow from read to read, while the thread runs [TP-67]")
 {
-    HANDLE profile = enabled(0, 0);
+    HANDLE profile = ring3_enable(0, 0);
     uint64_t last = cycles(profile);
     for (unsigned i = 0; i < 1000; i++) {
         if (i % 50 == 0)
@@ -258,7 +245,7 @@ TEST_USER(tp_read, cycles, "cycles grow from read to read, while the thread runs
         CHECK(now > last);
         last = now;
     }
-    disabled(profile);
+    ring3_disable(profile);
 }
 
 /* Of the thread that runs while another sleeps: that it does, its cycles, ticks of its clock. */
@@ -268,26 +255,25 @@ static DWORD run_meanwhile(PVOID unused)
 {
     (void)unused;
     CHECK(SetThreadAffinityMask(GetCurrentThread(), 1) != 0);
-    HANDLE profile = enabled(0, 0);
+    HANDLE profile = ring3_enable(0, 0);
     uint64_t tsc = __rdtsc(), before = cycles(profile);
     __atomic_store_n(&runs, 1, __ATOMIC_RELEASE);
     while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE))
         ring3_work(100);
     awake = cycles(profile) - before;
     meanwhile = __rdtsc() - tsc;
-    disabled(profile);
+    ring3_disable(profile);
     return 0;
 }
 
 TEST_USER(tp_read, cycles_asleep, "sleep is not in the cycles, work is [TP-68]")
 {
-    HANDLE profile = enabled(0, 0);
+    HANDLE profile = ring3_enable(0, 0);
     CHECK(SetThreadAffinityMask(GetCurrentThread(), 1) != 0);
     Sleep(1);
     __atomic_store_n(&stop, 0, __ATOMIC_RELEASE);
     uint64_t tsc = __rdtsc(), before = cycles(profile);
-    HANDLE other = CreateThread(NULL, 0, run_meanwhile, NULL, 0, NULL);
-    REQUIRE(other != NULL);
+    HANDLE other = ring3_start(run_meanwhile, NULL);
     while (!__atomic_load_n(&runs, __ATOMIC_ACQUIRE))
         Sleep(1);
     Sleep(20);
@@ -309,7 +295,7 @@ TEST_USER(tp_read, cycles_asleep, "sleep is not in the cycles, work is [TP-68]")
         best = share > best ? share : best;
     }
     CHECK_RANGE(best, 50, 100);
-    disabled(profile);
+    ring3_disable(profile);
 }
 
 TEST_USER(tp_read, kernel_clears_reasons,

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Profiled threads for tests/profiling/tp_*.c, which configures counters in ring 0. */
-#include "kernel/base/bits.h"
-#include "tests/ring3/ring3.h"
-#include "kernel/base/string.h"
 #include "tests/ring3/helpers.h"
 
 #define BOTH (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
@@ -12,8 +9,7 @@ PERFORMANCE_DATA user_data;
 
 static HANDLE enable_profiling(uint64_t mask)
 {
-    HANDLE profile = NULL;
-    CHECK_EQ(EnableThreadProfiling(GetCurrentThread(), 1, mask, &profile), ERROR_SUCCESS);
+    HANDLE profile = ring3_enable(1, mask);
     return profile;
 }
 
@@ -46,7 +42,7 @@ void user_measure(uint64_t mask)
         HANDLE profile = enable_profiling(mask);
         ring3_work(100000);
         read_profile(profile, &user_data);
-        CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+        ring3_disable(profile);
     }
 }
 
@@ -72,7 +68,7 @@ void user_run_until_emptied(uint64_t mask)
         CHECK_EQ(now.HwCountersCount, 0);
         CHECK_EQ(now.HwCounters[0].Value, 0);
     }
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_disable(profile);
 }
 
 void user_sleep_profiled(uint64_t mask)
@@ -116,7 +112,7 @@ void user_sleep_measured(uint64_t mask)
     before = first_element(profile);
     ring3_work(200000);
     user_values[1] = first_element(profile) - before;
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_disable(profile);
 }
 
 void user_grows(uint64_t mask)
@@ -136,7 +132,7 @@ void user_grows(uint64_t mask)
             }
     }
     CHECK(last[0] > 1000); /* a read takes some instructions */
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_disable(profile);
 }
 
 /* Ring 0 interrupts us; all that it does while user_state is 1 lies between the readings. */
@@ -149,7 +145,7 @@ void user_interrupted(uint64_t ticks)
         ;
     user_values[1] = cycles(profile) - before;
     user_values[0] = __rdtsc() - start;
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_disable(profile);
 }
 
 void user_visit_cpus(uint64_t selector)
@@ -170,7 +166,7 @@ void user_visit_cpus(uint64_t selector)
         visited++;
     }
     user_values[0] = visited;
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_disable(profile);
 }
 
 void user_rdpmc(uint64_t selector) { __readpmc((uint32_t)selector); }
@@ -202,7 +198,7 @@ void user_rdpmc_mask_0(uint64_t selector)
 void user_rdpmc_disabled(uint64_t selector)
 {
     HANDLE profile = enable_profiling(1);
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_disable(profile);
     __readpmc((uint32_t)selector);
 }
 

@@ -2,7 +2,6 @@
 /* RtlReadThreadProfilingData when a switch comes between two of its instructions, whichever they
  * are. The block is the test's own; an exception handler does what the kernel does at a switch. */
 #include "tests/ring3/helpers.h"
-#include "kernel/base/string.h"
 
 #define DISPATCHING READ_THREAD_PROFILING_FLAG_DISPATCHING
 #define COUNTERS READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS

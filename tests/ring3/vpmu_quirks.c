@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* For tests/vpmu/vpmu_quirks_count.c. */
 #include "tests/ring3/helpers.h"
-#include "tests/ring3/ring3.h"
 #include "tests/ring3/work.h"
 
 #define USER_QUIRK_TRIES 20u
@@ -35,5 +34,5 @@ void user_quirk_traps(uint64_t selector)
                 found < user_quirk_counts[with] ? found : user_quirk_counts[with];
         }
     }
-    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+    ring3_disable(profile);
 }
