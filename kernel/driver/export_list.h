@@ -149,6 +149,7 @@ ROUTINE(DISPATCH_LEVEL, ObfDereferenceObject, 1)
 
 /* Devices. */
 ROUTINE(APC_LEVEL, IoCreateDevice, 7)
+ROUTINE(APC_LEVEL, IoCreateDeviceSecure, 9)
 ROUTINE(APC_LEVEL, IoDeleteDevice, 1)
 ROUTINE(DISPATCH_LEVEL, IoAllocateWorkItem, 1)
 ROUTINE(DISPATCH_LEVEL, IoFreeWorkItem, 1)
@@ -173,8 +174,6 @@ ROUTINE(DISPATCH_LEVEL, IoAcquireCancelSpinLock, 1)
 ROUTINE(DISPATCH_LEVEL, IoReleaseCancelSpinLock, 1)
 
 /* Text. */
-AS_IS(DbgPrint)
-AS_IS(DbgPrintEx)
 ROUTINE(HIGH_LEVEL, RtlInitUnicodeString, 2)
 ROUTINE(PASSIVE_LEVEL, RtlEqualUnicodeString, 3)
 ROUTINE(HIGH_LEVEL, RtlInitAnsiString, 2)
@@ -184,18 +183,14 @@ ROUTINE(PASSIVE_LEVEL, RtlAnsiStringToUnicodeString, 3)
 ROUTINE(PASSIVE_LEVEL, RtlUnicodeStringToAnsiString, 3)
 ROUTINE(PASSIVE_LEVEL, RtlFreeUnicodeString, 1)
 ROUTINE(PASSIVE_LEVEL, RtlFreeAnsiString, 1)
-ROUTINE(HIGH_LEVEL, RtlCopyMemory, 3)
-ROUTINE(HIGH_LEVEL, RtlMoveMemory, 3)
-ROUTINE(HIGH_LEVEL, RtlZeroMemory, 2)
-ROUTINE(HIGH_LEVEL, RtlFillMemory, 3)
-ROUTINE(HIGH_LEVEL, RtlCompareMemory, 3)
 
 /* The end. */
 ROUTINE(HIGH_LEVEL, KeBugCheck, 1)
 ROUTINE(HIGH_LEVEL, KeBugCheckEx, 5)
 
-/* For handlers.sys, which has __C_specific_handler, ProbeForRead, memcpy and their like
+/* For handlers.sys, which has __C_specific_handler, ProbeForRead, DbgPrint and the C library
  * (kernel/user/handlers). */
+ROUTINE(HIGH_LEVEL, debug_print_line, 1)
 ROUTINE(HIGH_LEVEL, exception_table, 3)
 ROUTINE(HIGH_LEVEL, exception_stack, 2)
 ROUTINE(HIGH_LEVEL, exception_unhandled, 2)

@@ -58,5 +58,5 @@ PDEVICE_OBJECT device_top(PDEVICE_OBJECT device);
 void devices_initialized(struct driver *driver);
 unsigned devices_left(const struct driver *driver);
 
-/* text.c */
+/* strings.c */
 bool text_equal(const UNICODE_STRING *a, const UNICODE_STRING *b, bool any_case);

@@ -280,6 +280,18 @@ NTSTATUS IoCreateDevice(PDRIVER_OBJECT DriverObject, ULONG DeviceExtensionSize,
     return status;
 }
 
+/* Statuses of IoCreateDevice. NT: there is no security: the descriptor has no effect. */
+NTSTATUS IoCreateDeviceSecure(PDRIVER_OBJECT DriverObject, ULONG DeviceExtensionSize,
+                              PUNICODE_STRING DeviceName, ULONG DeviceType,
+                              ULONG DeviceCharacteristics, BOOLEAN Exclusive,
+                              PUNICODE_STRING DefaultSDDLString, const void *DeviceClassGuid,
+                              PDEVICE_OBJECT *DeviceObject)
+{
+    (void)DefaultSDDLString, (void)DeviceClassGuid;
+    return IoCreateDevice(DriverObject, DeviceExtensionSize, DeviceName, DeviceType,
+                          DeviceCharacteristics, Exclusive, DeviceObject);
+}
+
 VOID IoDeleteDevice(PDEVICE_OBJECT DeviceObject)
 {
     struct device *device = device_of(DeviceObject);

@@ -1,12 +1,39 @@
 /* SPDX-License-Identifier: MIT */
-/* Counted strings. NT: a character of a narrow string is Latin-1's. Source: the Windows driver
- * documentation. */
+/* Counted strings, and what DbgPrint prints. NT: a character of a narrow string is Latin-1's.
+ * Source: the Windows driver documentation. */
+#include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "kernel/driver/driver.h"
 #include "kernel/driver/pool.h"
 
 #define TAG ('S' | 't' << 8 | 'r' << 16 | ' ' << 24)
 #define LONGEST 0xfffcu /* bytes, with the NUL */
+
+VOID RtlInitUnicodeString(PUNICODE_STRING DestinationString, PWSTR SourceString)
+{
+    size_t n = 0;
+    while (SourceString && SourceString[n] && n < 0x7ffe)
+        n++;
+    *DestinationString =
+        (UNICODE_STRING){ (USHORT)(2 * n), (USHORT)(SourceString ? 2 * n + 2 : 0), SourceString };
+}
+
+static WCHAR upper_char(WCHAR c) { return c >= 'a' && c <= 'z' ? (WCHAR)(c - 0x20) : c; }
+
+bool text_equal(const UNICODE_STRING *a, const UNICODE_STRING *b, bool any_case)
+{
+    bool same = a->Length == b->Length;
+    for (unsigned i = 0; same && i < a->Length / 2u; i++)
+        same = any_case ? upper_char(a->Buffer[i]) == upper_char(b->Buffer[i])
+                        : a->Buffer[i] == b->Buffer[i];
+    return same;
+}
+
+BOOLEAN RtlEqualUnicodeString(PUNICODE_STRING String1, PUNICODE_STRING String2,
+                              BOOLEAN CaseInSensitive)
+{
+    return text_equal(String1, String2, CaseInSensitive);
+}
 
 VOID RtlInitAnsiString(PANSI_STRING DestinationString, PCSTR SourceString)
 {
@@ -104,3 +131,6 @@ VOID RtlFreeAnsiString(PANSI_STRING AnsiString)
 {
     RtlFreeUnicodeString((PUNICODE_STRING)AnsiString);
 }
+
+/* For handlers.sys. */
+VOID debug_print_line(const char *text) { print("%s", text); }

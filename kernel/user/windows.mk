@@ -73,6 +73,7 @@ $(BUILD)/dll/hal.dll: kernel/user/hal/hal.def
 # Loaded into ring 0: how drivers handle exceptions, by ntdll's own code.
 HANDLERS_OBJ := $(call WIN_OBJ,handlers) \
           $(patsubst %,$(BUILD)/dll/kernel/user/ntdll/%.o,unwind dispatch seh context) \
+          $(patsubst %,$(BUILD)/dll/kernel/user/msvcrt/%.o,string wide widths character sort) \
           $(BUILD)/dll/kernel/base/string.o
 $(call WIN_OBJ,handlers): WIN_DEFINES := -D_NTSYSTEM_ -D_CRTIMP=
 
@@ -82,7 +83,7 @@ $(BUILD)/dll/imports.a: kernel/user/handlers/imports.def
 
 NATIVE := -Wl,--subsystem,native
 $(BUILD)/dll/handlers.sys: kernel/user/handlers/handlers.def $(HANDLERS_OBJ) $(BUILD)/dll/imports.a
-	$(call library,KiUserExceptionDispatcher,0x10000,$(NATIVE) $(BUILD)/dll/imports.a)
+	$(call library,KiUserExceptionDispatcher,0x10000,$(NATIVE) $(BUILD)/dll/imports.a -lmingwex)
 
 $(BUILD)/kernel/images.asm.o: $(DLLS)
 

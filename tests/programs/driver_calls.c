@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* What else a driver may rely on: the order of DPCs and timers, registers under an interrupt, spin
  * locks, pool, addresses, what DbgPrint prints. */
+#define __USE_MINGW_ANSI_STDIO 0
 #include "check_driver.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+#pragma GCC diagnostic ignored "-Wformat"
+#pragma GCC diagnostic ignored "-Wformat-extra-args"
+#pragma GCC diagnostic ignored "-Wstringop-truncation"
 
 NTSYSAPI NTSTATUS NTAPI ZwQueryInformationThread(HANDLE, ULONG, PVOID, ULONG, PULONG);
 NTKERNELAPI NTSTATUS NTAPI PsLookupThreadByThreadId(HANDLE ThreadId, PVOID *Thread);
@@ -235,6 +244,51 @@ static VOID check_threads(VOID)
     CHECK(PsLookupThreadByThreadId((HANDLE)(ULONG_PTR)1, &same) == STATUS_INVALID_PARAMETER);
 }
 
+/* --- The C library. --- */
+
+static int compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+
+static int list_print(char *to, size_t size, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = _vsnprintf(to, size, format, args);
+    va_end(args);
+    return n;
+}
+
+static VOID check_library(VOID)
+{
+    char text[40] = "xxxxxxxxxx", *next = NULL;
+    WCHAR wide[40] = L"xxxxxxxxxx";
+    UNICODE_STRING counted = RTL_CONSTANT_STRING(L"counted");
+    int numbers[] = { 3, 1, 2 };
+    CHECK(_snprintf(text, 4, "abcd") == 4 && text[4] == 'x');
+    CHECK(_snprintf(text, 4, "%d", 12345) == -1 && !strncmp(text, "1234x", 5));
+    CHECK(_snprintf(text, 5, "%s%c", "abc", 'd') == 4 && !strcmp(text, "abcd"));
+    CHECK(list_print(text, 40, "%-*d|% d|%+ld|%.*s", 4, 7, 7, 7L, 2, "abc") == 13);
+    CHECK(!strcmp(text, "7   | 7|+7|ab"));
+    CHECK(sprintf(text, "%ws %S %hs %wZ %C", L"one", L"two", "three", &counted, L'4') == 23);
+    CHECK(!strcmp(text, "one two three counted 4"));
+    CHECK(sprintf_s(text, 4, "%d", 1234) == -1 && !text[0]);
+    CHECK(_snprintf_s(text, 4, _TRUNCATE, "%d", 1234) == -1 && !strcmp(text, "123"));
+    CHECK(_snwprintf(wide, 10, L"%s %S %I64x", L"one", "two", 0x123456789ull) == -1);
+    CHECK(!wcsncmp(wide, L"one two 12", 10) && wide[10] == 0);
+    CHECK(swprintf_s(wide, 40, L"%hs %ls %wZ %p", "a", L"b", &counted, (PVOID)16) == 28);
+    CHECK(!wcscmp(wide, L"a b counted 0000000000000010"));
+    CHECK(strcpy(text, "one,two") == text && !strcmp(strcat(text, "!"), "one,two!"));
+    CHECK(!strcmp(strtok_s(text, ",", &next), "one") && !strcmp(next, "two!"));
+    CHECK(!strcmp(strncpy(text, "ab", 6), "ab") && !text[5] && strncmp("abc", "abd", 3) < 0);
+    CHECK(strchr("abc", 'b') && strrchr("abcb", 'b') && !strstr("abc", "bd") &&
+          strnlen("ab", 1) == 1);
+    CHECK(!_stricmp("ABC", "abc") && !_strnicmp("ABx", "aby", 2) && toupper('a') == 'A');
+    CHECK(!wcscmp(wcscat(wcscpy(wide, L"wide"), L"r"), L"wider") && wcslen(wide) == 5);
+    CHECK(!_wcsicmp(wide, L"WIDER") && wcsstr(wide, L"der") == wide + 2 && wcschr(wide, 'd'));
+    CHECK(memchr("abc", 'c', 3) && isxdigit('f') && !isdigit('f'));
+    qsort(numbers, 3, sizeof numbers[0], compare);
+    CHECK(numbers[0] == 1 && numbers[2] == 3);
+}
+
 static VOID NTAPI unload(PDRIVER_OBJECT DriverObject) {}
 
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath)
@@ -249,6 +303,7 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     check_pool();
     check_addresses();
     check_threads();
+    check_library();
     DbgPrint("[%5d|%-5d|%05d|%+d|%.3d|%05.3d] [%x|%#X|%08lx] [%I64x|%I64d|%llu]\n", -42, 42, -42, 7,
              5, 5, 0xbeef, 0xbeef, 0xbeefL, 0x123456789abcdefll, -5000000000ll, 5000000000ull);
     DbgPrint("[%s|%.2s|%5s|%-5s] [%S|%ws|%wZ] [%c|%C|%%] [%p]\n", "text", "text", "ab", "ab",

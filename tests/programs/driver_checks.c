@@ -3,6 +3,7 @@
  * services. */
 #include <intrin.h>
 #include "check_driver.h"
+#include <wdmsec.h>
 
 static VOID NTAPI overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle) {}
 
@@ -70,6 +71,9 @@ static VOID check_hal(VOID)
     CHECK(HalSetSystemInformation(99, 1, &information) == STATUS_INVALID_INFO_CLASS);
 }
 
+typedef NTSTATUS NTAPI CREATE_SECURE(PDRIVER_OBJECT, ULONG, PUNICODE_STRING, DEVICE_TYPE, ULONG,
+                                     BOOLEAN, PUNICODE_STRING, const GUID *, PDEVICE_OBJECT *);
+
 /* Names of devices and of links, each beside those before it. */
 static const struct {
     const WCHAR *Name;
@@ -93,6 +97,8 @@ static VOID check_names(PDRIVER_OBJECT DriverObject)
     UNICODE_STRING name, target = RTL_CONSTANT_STRING(L"\\Device\\Target"), empty = { 0, 0, NULL };
     PDEVICE_OBJECT device;
     NTSTATUS status;
+    UNICODE_STRING secure = RTL_CONSTANT_STRING(L"IoCreateDeviceSecure");
+    CREATE_SECURE *create_secure;
     for (ULONG links = 0; links < 2; links++) {
         for (ULONG i = 0; i < sizeof names / sizeof names[0]; i++) {
             RtlInitUnicodeString(&name, names[i].Name);
@@ -114,6 +120,14 @@ static VOID check_names(PDRIVER_OBJECT DriverObject)
         while (DriverObject->DeviceObject)
             IoDeleteDevice(DriverObject->DeviceObject);
     }
+    IS(IoCreateDeviceSecure(DriverObject, 16, &target, FILE_DEVICE_UNKNOWN, 0, FALSE,
+                            &SDDL_DEVOBJ_SYS_ALL_ADM_ALL, NULL, &device),
+       STATUS_SUCCESS);
+    IoDeleteDevice(device);
+    create_secure = (CREATE_SECURE *)(ULONG_PTR)MmGetSystemRoutineAddress(&secure);
+    IS(create_secure(DriverObject, 16, &target, FILE_DEVICE_UNKNOWN, 0, FALSE, NULL, NULL, &device),
+       STATUS_SUCCESS);
+    IoDeleteDevice(device);
     CHECK(IoCreateDevice(DriverObject, 16, &empty, FILE_DEVICE_UNKNOWN, 0, FALSE, &device) ==
           STATUS_SUCCESS);
     CHECK(device->DeviceExtension && DriverObject->DeviceObject == device);

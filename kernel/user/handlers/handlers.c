@@ -5,6 +5,11 @@
  * exception in them, but not one in the kernel's routines. */
 #include "kernel/user/ntdll/unwind.h"
 
+#undef RtlCopyMemory
+#undef RtlMoveMemory
+#undef RtlZeroMemory
+#undef RtlFillMemory
+
 #define PROBE_END 0x7fffffff0000ull /* MmUserProbeAddress */
 
 /* kernel/driver/exceptions.c */
@@ -114,3 +119,23 @@ VOID NTAPI ProbeForWrite(volatile VOID *Address, SIZE_T Length, ULONG Alignment)
     for (; at < end; at = (at | 0xfff) + 1)
         asm volatile("lock orb $0, %0" : "+m"(*(volatile char *)at));
 }
+
+/* --- Memory, which may be a program's. --- */
+
+VOID NTAPI RtlCopyMemory(PVOID to, const VOID *from, SIZE_T size) { memcpy(to, from, size); }
+VOID NTAPI RtlMoveMemory(PVOID to, const VOID *from, SIZE_T size) { memmove(to, from, size); }
+VOID NTAPI RtlZeroMemory(PVOID to, SIZE_T size) { memset(to, 0, size); }
+VOID NTAPI RtlFillMemory(PVOID to, SIZE_T size, UCHAR value) { memset(to, value, size); }
+
+SIZE_T NTAPI RtlCompareMemory(const VOID *a, const VOID *b, SIZE_T size)
+{
+    const UCHAR *x = a, *y = b;
+    SIZE_T n = 0;
+    while (n < size && x[n] == y[n])
+        n++;
+    return n;
+}
+
+/* What the C library calls for a wrong parameter; as in ntoskrnl.exe, nothing happens. */
+int wrong(int error);
+int wrong(int error) { return error; }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Strings of bytes. memcpy, memset, memmove, memcmp, strlen and strcmp are ntdll's. */
+/* Strings of bytes. memcpy, memset, memmove, memcmp, strlen and strcmp are ntdll's. For
+ * drivers, too (kernel/user/handlers). */
 #include "msvcrt.h"
 #include <ctype.h>
 
@@ -118,39 +119,3 @@ char *strpbrk(const char *text, const char *set)
     text += strcspn(text, set);
     return *text ? (char *)text : NULL;
 }
-
-char *_strdup(const char *text)
-{
-    char *copy = malloc(strlen(text) + 1);
-    return copy ? strcpy(copy, text) : NULL;
-}
-
-static const char *message(int error)
-{
-    static const char *const texts[] = {
-        [0] = "No error",
-        [EPERM] = "Operation not permitted",
-        [ENOENT] = "No such file or directory",
-        [EINTR] = "Interrupted function call",
-        [EIO] = "Input/output error",
-        [EBADF] = "Bad file descriptor",
-        [EAGAIN] = "Resource temporarily unavailable",
-        [ENOMEM] = "Not enough space",
-        [EACCES] = "Permission denied",
-        [EFAULT] = "Bad address",
-        [EBUSY] = "Resource device",
-        [EEXIST] = "File exists",
-        [EINVAL] = "Invalid argument",
-        [ENOSPC] = "No space left on device",
-        [ESPIPE] = "Invalid seek",
-        [EDOM] = "Domain error",
-        [ERANGE] = "Result too large",
-        [EDEADLK] = "Resource deadlock avoided",
-        [ENOSYS] = "Function not implemented",
-        [EILSEQ] = "Illegal byte sequence",
-    };
-    bool known = error >= 0 && error < (int)(sizeof texts / sizeof texts[0]) && texts[error];
-    return known ? texts[error] : "Unknown error";
-}
-
-char *strerror(int error) { return strcpy(thread_data()->message, message(error)); }

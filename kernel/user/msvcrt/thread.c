@@ -90,3 +90,45 @@ uintptr_t _beginthread(void(__cdecl *routine)(void *), unsigned size, void *argu
 
 void _endthreadex(unsigned code) { ExitThread(code); }
 void _endthread(void) { ExitThread(0); }
+
+char *strtok(char *text, const char *set)
+{
+    char **at = &thread_data()->token;
+    return text || *at ? strtok_s(text, set, at) : NULL;
+}
+
+wchar_t *wcstok(wchar_t *text, const wchar_t *set)
+{
+    wchar_t **at = &thread_data()->wide_token;
+    return text || *at ? wcstok_s(text, set, at) : NULL;
+}
+
+static const char *message(int error)
+{
+    static const char *const texts[] = {
+        [0] = "No error",
+        [EPERM] = "Operation not permitted",
+        [ENOENT] = "No such file or directory",
+        [EINTR] = "Interrupted function call",
+        [EIO] = "Input/output error",
+        [EBADF] = "Bad file descriptor",
+        [EAGAIN] = "Resource temporarily unavailable",
+        [ENOMEM] = "Not enough space",
+        [EACCES] = "Permission denied",
+        [EFAULT] = "Bad address",
+        [EBUSY] = "Resource device",
+        [EEXIST] = "File exists",
+        [EINVAL] = "Invalid argument",
+        [ENOSPC] = "No space left on device",
+        [ESPIPE] = "Invalid seek",
+        [EDOM] = "Domain error",
+        [ERANGE] = "Result too large",
+        [EDEADLK] = "Resource deadlock avoided",
+        [ENOSYS] = "Function not implemented",
+        [EILSEQ] = "Illegal byte sequence",
+    };
+    bool known = error >= 0 && error < (int)(sizeof texts / sizeof texts[0]) && texts[error];
+    return known ? texts[error] : "Unknown error";
+}
+
+char *strerror(int error) { return strcpy(thread_data()->message, message(error)); }

@@ -8,33 +8,21 @@
 
 /* NULL: no more tokens. */
 #define TOKEN(type, p)                                                                             \
-    static type *p##_token(type *text, const type *ends, type **at)                                \
-    {                                                                                              \
-        text = text ? text : *at;                                                                  \
-        if (!text)                                                                                 \
-            return NULL;                                                                           \
-        text += p##spn(text, ends);                                                                \
-        type *end = text + p##cspn(text, ends);                                                    \
-        *at = *end ? end + 1 : end;                                                                \
-        *end = 0;                                                                                  \
-        return *text ? text : NULL;                                                                \
-    }                                                                                              \
     type *p##tok_s(type *text, const type *ends, type **at)                                        \
     {                                                                                              \
         if (!ends || !at || (!text && !*at)) {                                                     \
             wrong(EINVAL);                                                                         \
             return NULL;                                                                           \
         }                                                                                          \
-        return p##_token(text, ends, at);                                                          \
+        text = text ? text : *at;                                                                  \
+        text += p##spn(text, ends);                                                                \
+        type *end = text + p##cspn(text, ends);                                                    \
+        *at = *end ? end + 1 : end;                                                                \
+        *end = 0;                                                                                  \
+        return *text ? text : NULL;                                                                \
     }
 TOKEN(char, str)
 TOKEN(wchar_t, wcs)
-
-char *strtok(char *text, const char *set) { return str_token(text, set, &thread_data()->token); }
-wchar_t *wcstok(wchar_t *text, const wchar_t *set)
-{
-    return wcs_token(text, set, &thread_data()->wide_token);
-}
 
 #define COPY(type, p)                                                                              \
     errno_t p##cpy_s(type *to, size_t room, const type *from)                                      \
