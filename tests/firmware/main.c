@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What firmware and loaders were seen to leave behind, each by a word of the command line; the
+/* What firmware and loaders were seen to leave, each by a word of the command line; the
  * words after "--" are the kernel's. One CPU, paging and interrupts off except where said.
  *
  *   registers   every bit that CR4 can have here (LA57, SMEP, TSD, ...), EFER.NXE and SCE, CR0.AM,
@@ -247,7 +247,7 @@ static void unmap_window(void)
     asm volatile("mov %%cr0,%%eax\nand $0x7fffffff,%%eax\nmov %%eax,%%cr0" : : : "eax", "memory");
 }
 
-/* Behind the real ones. */
+/* After the real ones. */
 static void add_cpus(struct table *madt, unsigned count, uint32_t first_id)
 {
     uint8_t *end = (uint8_t *)madt + madt->length;

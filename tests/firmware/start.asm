@@ -31,7 +31,7 @@ start:
     call firmware_main              ; does not return
     ud2
 
-; handover(entry, info): as a loader would, but for what firmware_main left behind.
+; handover(entry, info): as a loader would, but for what firmware_main left.
 global handover
 handover:
     mov ecx, [esp + 4]

@@ -166,7 +166,7 @@ TEST(acpi, garbage, "tables with random bytes are read to their end and not beyo
                 (uint8_t)(random(&state) >> 24);
         parse_tables(b);
         memcpy(b->bytes, saved, b->length);
-        /* 36, 24: so many of 8 and of 12 bytes have room. */
+        /* 36, 24: so many of 8 and of 12 bytes fit. */
         if (!CHECK(!stranger_seen() && info.apic_count <= 36 && info.io_apic_count <= 24))
             break;
     }
@@ -265,7 +265,7 @@ TEST(acpi, hpet,
 
 /* --- The way to the tables. --- */
 
-#define OLD 9 /* the CPU that the RSDT tells of; the XSDT: */
+#define OLD 9 /* the CPU that the RSDT names; the XSDT: */
 #define NEW 7
 #define HEAD 36 /* bytes of a table before its own */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the loader tells: its words, and its tables as they should be and as they should not. */
+/* What the loader says: its words, and its tables as they should be and as they should not. */
 #include "kernel/base/boot_info.h"
 #include "boot/loader.h"
 #include "boot/multiboot.h"
@@ -7,12 +7,12 @@
 #include "kernel/base/print.h"
 #include "tests/harness/kernel.h"
 
-#define ROOM 8192
+#define CAPACITY 8192
 
 static struct boot_info info;
 static struct {
     unsigned length;
-    uint8_t bytes[ROOM] __attribute__((aligned(8)));
+    uint8_t bytes[CAPACITY] __attribute__((aligned(8)));
 } tags;
 
 /* --- The command line. --- */
@@ -242,7 +242,7 @@ TEST(boot_info, screens, "a screen of 32 bits or of text is taken; another is na
 /* --- Any bytes. --- */
 
 #define SPOTS 6
-#define BEHIND 256 /* bytes that no tag has */
+#define AFTER 256 /* bytes that no tag has */
 
 static void put_all(void)
 {
@@ -318,11 +318,11 @@ TEST(boot_info, any_bytes,
     for (unsigned round = 0; round < (test_long() ? 10000 : 200); round++) {
         put_all();
         put_noise(&state);
-        memset(tags.bytes + tags.length, 0, BEHIND);
+        memset(tags.bytes + tags.length, 0, AFTER);
         read_tags();
         memcpy(&other, &info, sizeof other);
         memset(&info, 0, sizeof info);
-        memset(tags.bytes + tags.length, 0x11, BEHIND);
+        memset(tags.bytes + tags.length, 0x11, AFTER);
         read_tags();
         if (CHECK(is_sound()) && CHECK(memcmp(&info, &other, sizeof info) == 0))
             continue;

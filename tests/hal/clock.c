@@ -6,9 +6,9 @@
 #include "tests/harness/watchdog.h"
 
 #define MHZ UINT64_C(1000000)
-#define TOLD(mhz)                                                                                  \
+#define GIVEN(mhz)                                                                                 \
     {                                                                                              \
-        "told", (mhz)*MHZ, false, false                                                            \
+        "given", (mhz)*MHZ, false, false                                                           \
     }
 #define ROUGH(mhz)                                                                                 \
     {                                                                                              \
@@ -29,34 +29,34 @@ static const struct choice_case {
     int taken; /* -1: none */
     uint64_t agree;
 } choices[] = {
-    /* What was told is taken if it was measured too. */
-    { { TOLD(2112), MEASURED(2110), MEASURED(2113), MEASURED(2111) }, 0, 0xf },
-    { { MEASURED(2110), TOLD(2112), SILENT, SILENT }, 1, 0x3 },
+    /* What is given is taken if it was measured too. */
+    { { GIVEN(2112), MEASURED(2110), MEASURED(2113), MEASURED(2111) }, 0, 0xf },
+    { { MEASURED(2110), GIVEN(2112), SILENT, SILENT }, 1, 0x3 },
     /* It lies: a crystal of another machine, a multiple, no crystal, garbage. */
-    { { TOLD(2200), MEASURED(2112), SILENT, SILENT }, 1, 0x2 },
-    { { TOLD(2200), TOLD(2200), MEASURED(2112), MEASURED(2112) }, 2, 0xc },
-    { { TOLD(0), MEASURED(3000), SILENT, ROUGH(3000) }, 1, 0xa },
-    { { { "told", 1, false, false }, MEASURED(3000) }, 1, 0x2 },
-    { { { "told", ~UINT64_C(0), false, false }, MEASURED(3000) }, 1, 0x2 },
-    /* One counter is wrong: two against one, whichever it is; or what was told decides. */
+    { { GIVEN(2200), MEASURED(2112), SILENT, SILENT }, 1, 0x2 },
+    { { GIVEN(2200), GIVEN(2200), MEASURED(2112), MEASURED(2112) }, 2, 0xc },
+    { { GIVEN(0), MEASURED(3000), SILENT, ROUGH(3000) }, 1, 0xa },
+    { { { "given", 1, false, false }, MEASURED(3000) }, 1, 0x2 },
+    { { { "given", ~UINT64_C(0), false, false }, MEASURED(3000) }, 1, 0x2 },
+    /* One counter is wrong: two against one, whichever it is; or what is given decides. */
     { { MEASURED(1000), MEASURED(2500), MEASURED(2510) }, 1, 0x6 },
     { { MEASURED(2500), MEASURED(1000), MEASURED(2510) }, 0, 0x5 },
     { { MEASURED(2500), MEASURED(2510), MEASURED(1000) }, 0, 0x3 },
-    { { TOLD(2500), MEASURED(1000), MEASURED(2500), SILENT }, 0, 0x5 },
+    { { GIVEN(2500), MEASURED(1000), MEASURED(2500), SILENT }, 0, 0x5 },
     { { MEASURED(1000), MEASURED(2500), SILENT, ROUGH(2500) }, 1, 0xa },
     /* All differ: the first counter. */
-    { { TOLD(1500), MEASURED(2000), MEASURED(2500), MEASURED(3000) }, 1, 0x2 },
+    { { GIVEN(1500), MEASURED(2000), MEASURED(2500), MEASURED(3000) }, 1, 0x2 },
     /* Nothing was measured. */
-    { { TOLD(2400), SILENT, SILENT, ROUGH(2400) }, 0, 0x9 },
+    { { GIVEN(2400), SILENT, SILENT, ROUGH(2400) }, 0, 0x9 },
     { { SILENT, SILENT, SILENT, ROUGH(2400) }, 3, 0x8 },
-    { { ROUGH(3600), TOLD(2400), SILENT }, 1, 0x2 },
+    { { ROUGH(3600), GIVEN(2400), SILENT }, 1, 0x2 },
     { { ROUGH(3600), ROUGH(2400), ROUGH(2400) }, 1, 0x6 },
     /* Nothing at all, or nothing to believe. */
     { { SILENT, SILENT, SILENT }, -1, 0 },
-    { { TOLD(0), SILENT, ROUGH(0) }, -1, 0 },
-    { { TOLD(20001), { "measured", MHZ - 1, true, false } }, -1, 0 },
+    { { GIVEN(0), SILENT, ROUGH(0) }, -1, 0 },
+    { { GIVEN(20001), { "measured", MHZ - 1, true, false } }, -1, 0 },
     /* The bounds of what is believed, and of what agrees. */
-    { { TOLD(20000), SILENT }, 0, 0x1 },
+    { { GIVEN(20000), SILENT }, 0, 0x1 },
     { { SILENT, MEASURED(1) }, 1, 0x2 },
     { { MEASURED(1000), MEASURED(991), SILENT }, 0, 0x3 },
     { { MEASURED(1000), MEASURED(990), SILENT }, 0, 0x1 },
@@ -118,7 +118,7 @@ TEST(clock, brand, "the rate in a processor's brand string is read if the string
     CHECK(clock_by_brand("99999999999999999999999999.9999999999999999GHz") > 20000 * MHZ);
 }
 
-/* --- Counters that do not exist, told by the TSC. --- */
+/* --- Counters that do not exist, found by the TSC. --- */
 
 #define PER_COUNT 64 /* of the TSC */
 static unsigned reads;
@@ -172,8 +172,8 @@ TEST(clock, counters,
     CHECK_RANGE(measured(read_disturbed, 10 * MHZ), want - want / 100, want + want / 100);
 }
 
-/* Looks whether a counter stands still, one end of a window, looks of 500 turns in 40 million ticks
- * of the TSC. */
+/* Looks whether a counter stands still, one end of a window, looks of 500 iterations in 40 million
+ * ticks of the TSC. */
 #define READS_STILL 201u
 #define READS_MAX (READS_STILL + 5 + 40000000 / 500)
 
@@ -298,7 +298,7 @@ TEST(clock, ticks, "the number of ticks is at most what the time allows")
 {
     uint64_t ticks, fit;
     test_run_on(0);
-    /* A host that was late brings a tick of before. That only adds to them: one round tells. */
+    /* A host that was late brings a tick of before. That only adds to them: one round decides. */
     for (unsigned round = 0; round < 20; round++) {
         uint64_t start = clock_ns(), first = cpu_current()->ticks;
         sched_wait(NULL, start + 8 * sched_tick_ns(), DelayExecution);

@@ -15,7 +15,7 @@ static const char good[] =
     "\x02\x08\x02\x00" "\x01\x02\x00\x00" "Board maker\0" "Board\0" "\0"
     "\x01\x08\x03\x00" "\x01\x01\x00\x00" "A second system\0" "\0"
     "\x7f\x04\x04\x00" "\0\0"
-    "\x02\x08\x05\x00" "\x01\x01\x00\x00" "Behind the end\0" "\0";
+    "\x02\x08\x05\x00" "\x01\x01\x00\x00" "After the end\0" "\0";
 /* clang-format on */
 
 static bool says(const struct smbios *s, enum smbios_name which, const char *text)

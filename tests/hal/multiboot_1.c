@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a loader of multiboot 1 tells, as it should be and as it should not. */
+/* What a loader of multiboot 1 says, as it should be and as it should not. */
 #include "boot/loader.h"
 #include "boot/multiboot.h"
 #include "kernel/base/layout.h"

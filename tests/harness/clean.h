@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What tests take: what there was before one, what it left behind, and the one place where that is
+/* What tests take: what there was before one, what it left, and the one place where that is
  * put back by force, so that the next test finds what this one found. */
 #pragma once
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How costs are measured and told. */
+/* How costs are measured and printed. */
 #include "tests/harness/cost.h"
 #include "hal/apic.h"
 #include "kernel/base/boot_info.h"
@@ -117,7 +117,8 @@ uint64_t cost_least(const struct cost *cost)
     return found - cost->nothing;
 }
 
-static void tell(char *line, size_t size, uint64_t instructions, const struct vpmu_accesses *a)
+static void describe_cost(char *line, size_t size, uint64_t instructions,
+                          const struct vpmu_accesses *a)
 {
     size_t n = print_to(line, size, "%lu instructions", instructions);
     if (vpmu_present())
@@ -135,7 +136,7 @@ void cost_print(const struct cost *cost, bool always, const char *format, ...)
     va_start(args, format);
     print_to_va(name, sizeof name, format, args);
     va_end(args);
-    tell(line, sizeof line, cost_least(cost), &cost->accesses);
+    describe_cost(line, sizeof line, cost_least(cost), &cost->accesses);
     for (unsigned i = 0; i < cost->runs; i++)
         cycles[i] =
             cost->cycles[i] > cost->nothing_cycles ? cost->cycles[i] - cost->nothing_cycles : 0;
@@ -154,6 +155,6 @@ void cost_tell(uint64_t instructions, struct vpmu_accesses accesses, const char 
     va_start(args, format);
     print_to_va(name, sizeof name, format, args);
     va_end(args);
-    tell(line, sizeof line, instructions, &accesses);
+    describe_cost(line, sizeof line, instructions, &accesses);
     test_note("cost: %s: %s", name, line);
 }

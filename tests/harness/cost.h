@@ -8,7 +8,7 @@
 #define COST_RUNS 11u
 
 /* Runs of one operation; the least that calling nothing the same way costs is taken off when they
- * are told. */
+ * are printed. */
 struct cost {
     unsigned runs;
     uint64_t instructions[COST_RUNS], cycles[COST_RUNS];

@@ -10,7 +10,7 @@
 #define LIST_MAX 20
 #define NO_HANDLE ((HANDLE)0x1234567) /* what a failing call must overwrite */
 
-/* A PHYSICAL_COUNTER_RESOURCE_LIST with room for more than one descriptor. */
+/* A PHYSICAL_COUNTER_RESOURCE_LIST with space for more than one descriptor. */
 struct list {
     ULONG Count;
     PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Descriptors[LIST_MAX];

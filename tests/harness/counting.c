@@ -7,7 +7,7 @@
 #include "tests/harness/kernel.h"
 #include "tests/harness/kinds.h"
 
-/* A PHYSICAL_COUNTER_RESOURCE_LIST with room for more than one descriptor. */
+/* A PHYSICAL_COUNTER_RESOURCE_LIST with space for more than one descriptor. */
 struct list {
     ULONG Count;
     PHYSICAL_COUNTER_RESOURCE_DESCRIPTOR Descriptors[MAX_HW_COUNTERS];

@@ -10,5 +10,5 @@
 uint64_t exactness(void);
 /* Before user_finish: on such a machine prints what ring 3 found, and skips, with the reason. */
 void exactness_tell(const struct process *process);
-/* Runs a function of tests/ring3/exact.c, told by exactness(), in a process of its own. */
+/* Runs a function of tests/ring3/exact.c, chosen by exactness(), in a process of its own. */
 void exactness_run(void (*function)(uint64_t), uint64_t argument);

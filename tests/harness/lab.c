@@ -154,7 +154,7 @@ void lab_absent(uint32_t msr)
 /* After the first failed check of a body, what a report of it needs: the processor, the PMU, and by
  * their MSRs the registers that matter. */
 static unsigned shown;
-static bool told;
+static bool printed;
 
 static void show_msr(const char *name, uint32_t msr)
 {
@@ -168,9 +168,9 @@ static void show_msr(const char *name, uint32_t msr)
 
 static void show_registers(void)
 {
-    if (told)
+    if (printed)
         return;
-    told = true;
+    printed = true;
     test_note("%s family %x model %x stepping %x, CPU %u; %s version %u, %u counters; events of %s",
               cpu_features.vendor, pmu_here()->family, pmu_here()->model, pmu_here()->stepping,
               cpu_number(), pmu_here()->driver, pmu_here()->version, pmu_here()->gp_reported,
@@ -220,7 +220,7 @@ static bool on_this_cpu(void (*body)(unsigned), unsigned ctr)
     if (test_long())
         pmu_reset(); /* else what the last one left is all zero, as it should be */
     test_on_failure = show_registers;
-    told = false;
+    printed = false;
     body(ctr);
     test_on_failure = NULL;
     reset_lab();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The conformance tests' laboratory: a processor with the whole PMU to itself, code whose
- * instructions are known, and interrupt handlers of its own. Bodies run on every CPU in turn, at
- * IPI_LEVEL: only the PMU's vector, NMIs and exceptions come through. */
+ * instructions are known, and interrupt handlers of its own. Bodies run on one CPU after the other,
+ * at IPI_LEVEL: only the PMU's vector, NMIs and exceptions come through. */
 #pragma once
 #include "tests/harness/kernel.h"
 #include "tests/harness/kinds.h"
@@ -76,9 +76,9 @@ uint64_t lab_select(unsigned ctr, uint32_t flags);
  * lab_loop in which what lab_event says happens so often. */
 uint64_t lab_instructions(enum pmu_event event, uint64_t events);
 uint64_t lab_iterations(unsigned ctr, uint64_t events);
-/* Turns of lab_loop by which so many interrupts of overflows may be late in all: a few where none
- * was late when the kernel measured; else four times the latest, and 10,000 instructions each at
- * least, which rr allows Zen. */
+/* Iterations of lab_loop by which so many interrupts of overflows may be late in all: a few where
+ * none was late when the kernel measured; else four times the latest, and 10,000 instructions each
+ * at least, which rr allows Zen. */
 uint64_t lab_late(unsigned pmis);
 static inline bool lab_is_fixed(unsigned ctr) { return ctr >= PMU_FIXED; }
 bool lab_is_intel(void);

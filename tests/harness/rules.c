@@ -29,14 +29,14 @@ bool rules_reserved_strict(const char *quirk)
 
 bool rules_absent_ignored(void)
 {
-    static bool told;
+    static bool printed;
     uint64_t value = 0;
     bool ignored = rdmsr_fault(NOBODYS_MSR, &value) == 0 && wrmsr_fault(NOBODYS_MSR, 0) == 0;
-    if (ignored && !told)
+    if (ignored && !printed)
         test_note("MSRs that do not exist read %lx and take writes: kvm.ignore_msrs=Y, or what "
                   "does the same",
                   value);
-    told |= ignored;
+    printed |= ignored;
     return ignored;
 }
 

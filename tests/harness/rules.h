@@ -8,7 +8,7 @@
 /* A KVM is among the hypervisors that CPUID names, from leaf 4000_0000h on. */
 bool rules_kvm(void);
 /* Reserved bits of this PMU's registers do what is written down: KVM's rule, and our virtual PMU's
- * without the quirk of this name. On silicon some have a use that no manual tells. */
+ * without the quirk of this name. On silicon some have a use that is in no manual. */
 bool rules_reserved_strict(const char *quirk);
 /* No RDMSR and no WRMSR of an absent register faults: kvm.ignore_msrs=Y. Asked once, of a register
  * that no processor has. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests that fail, or are ended, and leave something behind; and after each one that wants
+/* Tests that fail, or are ended, and leave something; and after each one that wants
  * everything to be there again. One broken thing must be one failure. */
 #include "kernel/base/lock.h"
 #include "kernel/ke/dispatcher.h"

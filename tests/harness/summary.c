@@ -15,7 +15,7 @@ extern char text_start[], text_end[]; /* linker.ld */
 
 /* L: print's lock, these */
 static char kept[KEPT_MAX][SCREEN_LINE_MAX];
-/* Of tests that failed, each with a blank before it; as many as have room. */
+/* Of tests that failed, each with a blank before it; as many as fit. */
 static char names[256];
 static unsigned failures;
 static bool last_page; /* it repeats failures: they are not new ones */
@@ -122,7 +122,7 @@ static uint32_t build_id(void)
     return (uint32_t)(id >> 32);
 }
 
-/* Appends to the text, of which `size` is the room. */
+/* Appends to the text, of which `size` is the capacity. */
 __attribute__((format(printf, 3, 4))) static void add_text(char *text, size_t size,
                                                            const char *format, ...)
 {
@@ -133,13 +133,13 @@ __attribute__((format(printf, 3, 4))) static void add_text(char *text, size_t si
     va_end(args);
 }
 
-/* Bytes of the first so many names that have room, each with a blank before it; *count: how many.
+/* Bytes of the first so many names that fit, each with a blank before it; *count: how many.
  */
-static size_t names_in(size_t room, unsigned *count)
+static size_t names_in(size_t most, unsigned *count)
 {
     size_t end = 0;
     *count = 0;
-    for (size_t at = 1; *names && at <= strlen(names) && at <= room; at++)
+    for (size_t at = 1; *names && at <= strlen(names) && at <= most; at++)
         if (names[at] == ' ' || !names[at]) {
             end = at;
             ++*count;
@@ -203,7 +203,7 @@ static void show_code(const struct summary *s, const char *verdict, uint64_t byt
         screen_picture(code, QR_SIZE(version));
 }
 
-/* Lines that have no room are only counted: above them the page stays. */
+/* Lines that do not fit are only counted: above them the page stays. */
 static void show_failures(void)
 {
     unsigned shown = 0;

@@ -12,6 +12,6 @@ struct summary {
 void summary_init(void);
 /* Before and, if it takes long, during a test. */
 void summary_progress(const struct test *test, const struct summary *summary);
-/* The last page, with a QR code if there is room; bytes and CRC-32 are of the stream before the
+/* The last page, with a QR code if it fits; bytes and CRC-32 are of the stream before the
  * verdict. */
 void summary_show(const struct summary *summary, const char *verdict, uint64_t bytes, uint32_t crc);

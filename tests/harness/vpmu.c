@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the virtual PMU tells of itself, read by ring 0. */
+/* What the virtual PMU says of itself, read by ring 0. */
 #include "tests/harness/kernel.h"
 #include "tests/harness/vpmu.h"
 

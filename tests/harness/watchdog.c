@@ -64,7 +64,7 @@ static uint64_t working_ns(void)
 }
 
 /* Ticks of the CPU that has had most of them. A host that runs others stops us, and then one tick
- * comes for many: unlike the clock they tell how long the machine ran. */
+ * comes for many: unlike the clock they show how long the machine ran. */
 static uint64_t ticks_since(const uint64_t before[MAX_CPUS])
 {
     uint64_t most = 0;

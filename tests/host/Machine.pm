@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A machine that tests watch: QEMU with a monitor, and with QEMU's gdb server to stop it exactly
 # where it shall be looked at. Its serial stream goes into a file. It runs under timeout(1), so that
-# nothing is left behind whatever happens to us.
+# nothing is left whatever happens to us.
 package Machine;
 use strict;
 use warnings FATAL => 'all';

@@ -47,7 +47,7 @@ sub mark
     return qq(<svg width="12" height="12">$rect</svg>);
 }
 
-# Lines of bars. A line is [label, bars]; a bar [class, from, to, what stands behind it].
+# Lines of bars. A line is [label, bars]; a bar [class, from, to, what stands after it].
 sub bars
 {
     my @lines = @_;

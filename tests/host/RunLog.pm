@@ -46,19 +46,19 @@ sub refusal
 sub failures
 {
     my ($text) = @_;
-    my (@said, @names, @told);
+    my (@said, @names, @shown);
     my @lines = split /\n/, $text;
     for (@lines) {
         push @said, $_ and next if /^# /;
         if (/^not ok \d+ - (\S+)/) {
             push @names, $1;
-            push @told, splice(@said, @said > 9 ? -9 : 0), $_;
+            push @shown, splice(@said, @said > 9 ? -9 : 0), $_;
         }
         @said = ();
     }
-    splice @told, 20, @told - 20, "... and more of " . @names . " tests that failed" if @told > 20;
-    my $tail = @told ? 4 : 15;
-    return (\@names, @told, splice @lines, @lines > $tail ? -$tail : 0);
+    splice @shown, 20, @shown - 20, "... and more of " . @names . " failed tests" if @shown > 20;
+    my $tail = @shown ? 4 : 15;
+    return (\@names, @shown, splice @lines, @lines > $tail ? -$tail : 0);
 }
 
 # --- The machine.
@@ -98,7 +98,7 @@ sub machine
 
 # --- What was measured.
 
-# What an operation costs, as tests/harness/cost.c tells it; on several kinds of CPU the least and
+# What an operation costs, as tests/harness/cost.c prints it; on several kinds of CPU the least and
 # the most.
 my $cost = qr/^\#\ cost:\ ([^:]+):\ (${\NUMBER})\ instructions
     (?:,\ (${\NUMBER})\ RDPMC,\ (${\NUMBER})\ RDMSR,\ (${\NUMBER})\ WRMSR)?

@@ -64,10 +64,10 @@ sub sum_up
 # The kernel counts from the end of its first line to the begin of its last.
 sub check_sum
 {
-    my ($self, $told) = @_;
+    my ($self, $sent) = @_;
     my $found = sprintf '%d bytes, crc32 %08x', $self->{bytes}, $self->{crc} ^ 0xffffffff;
-    return $self->{checked} = 1 if $self->{summed} && $told eq $found;
-    $self->broken("the kernel sent $told; here came $found");
+    return $self->{checked} = 1 if $self->{summed} && $sent eq $found;
+    $self->broken("the kernel sent $sent; here came $found");
 }
 
 sub other_line
@@ -110,12 +110,12 @@ sub ending
 {
     my ($self, $word) = @_;
     my ($plan, $last, $count, $verdict) = @$self{qw(plan last count verdict)};
-    my ($seen, $told) = ("@$count{qw(passed failed skipped)}", "@{ $self->{totals} }");
+    my ($seen, $said) = ("@$count{qw(passed failed skipped)}", "@{ $self->{totals} }");
     $self->broken('the plan is missing') if !defined $plan;
     $self->broken("$last of $plan tests ended") if defined $plan && $last != $plan;
-    $self->broken('the line with the totals is missing') if $told eq '';
-    $self->broken("passed, failed, skipped are $seen; the kernel says $told")
-        if $told ne '' && $seen ne $told;
+    $self->broken('the line with the totals is missing') if $said eq '';
+    $self->broken("passed, failed, skipped are $seen; the kernel says $said")
+        if $said ne '' && $seen ne $said;
     return $self->broken('the verdict line is missing') if !$verdict;
     $self->broken('the verdict line is cut: it has no length and checksum')
         if $self->{summed} && $self->{verdict_line} !~ /\[\d+ bytes, crc32 [0-9a-f]{8}\]$/;

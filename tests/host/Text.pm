@@ -98,7 +98,7 @@ sub first_comment
     return @comment;
 }
 
-# Commands stand in back quotes, behind a prompt, or in a line of their own, two spaces before what
+# Commands stand in back quotes, after a prompt, or in a line of their own, two spaces before what
 # they mean.
 sub commands
 {

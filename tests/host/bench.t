@@ -14,7 +14,7 @@ Environment::forget(qw(OP CODE INIT FILE EVENTS RING UNROLL LOOP RUNS WARMUP FEN
 $ENV{TIMEOUT} = 600; # of all snippets of a run
 my $build = $ENV{BUILD} // 'build';
 
-# What it prints behind the kernel's own lines.
+# What it prints after the kernel's own lines.
 sub bench
 {
     my ($words, @snippets) = @_;
@@ -66,8 +66,8 @@ sub check
     ok(!@wrong, @codes . " snippets, $words") or diag(join "\n", @wrong, $said);
 }
 
-# Machines with a global control and without one, in both rings; a loop of three turns executes 7
-# instructions.
+# Machines with a global control and without one, in both rings; a loop of three iterations executes
+# 7 instructions.
 my $loop = 'mov edx, 3; .again: dec rdx; jnz .again';
 my @plain = ('imul rax, rbx' => { instructions => '1.000', branches => '0.000' },
              $loop           => { instructions => '7.000', branches => '3.000' });

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The virtual PMU executes guest code itself where each instruction must be decoded: random
 # sequences of instructions end as they do on the processor alone, and count what they count
-# stepped. tests/payload/blocks.c tells how.
+# stepped. tests/payload/blocks.c says how.
 use strict;
 use warnings;
 use Test::More;

@@ -155,7 +155,7 @@ sub ends_with_key
     return (@wrong, $status == 0 ? () : "exit status $status after the key");
 }
 
-# More tests fail than a QR code on a text screen, and the page, have room for: the rest is counted.
+# More tests fail than a QR code on a text screen, and the page, can hold: the rest is counted.
 sub many_failures
 {
     my $failing = 'selfcheck.fail,selfcheck.empty,selfcheck.leak_irql,selfcheck_leaves.f*';
@@ -243,7 +243,7 @@ sub low_memory
     return map { $log =~ $_ ? () : "not $_:\n$log" } qr/^# \d+ passed, 0 failed/m, @says;
 }
 
-# A machine whose loader tells of a framebuffer that no loader here would: put in where the kernel
+# A machine whose loader announces a framebuffer that no loader here would: put in where the kernel
 # reads it.
 sub framebuffer
 {
@@ -361,7 +361,7 @@ my @jobs = (
     ['SeaBIOS, CD: VGA text shows all', sub { shows('characters', ['ret'], @cd) }],
     ['SeaBIOS, CD: graphics by the menu show all', sub { shows('pixels', ['g'], @cd) }],
     ['the last page names what failed; a key restarts the machine', sub { ends_with_key('spc') }],
-    ['more failures than there is room for are counted', \&many_failures],
+    ['more failures than fit are counted', \&many_failures],
     ['a byte by serial line does so too', sub { ends_with_key('serial q') }],
     ['no PS/2 keyboard: the page counts down, then the machine restarts', sub {
         restarts(qr/No keyboard is seen: a restart in 2 s\.\z/, '', 0, 'restart=2', undef,

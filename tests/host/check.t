@@ -289,7 +289,7 @@ sub check_fences
         push @last, $code if $code =~ /^(?:mfence|lfence|j|call|ret|wrmsr)/;
         next if $code !~ /^wrmsr/;
         $found++;
-        push @wrong, "behind @last" if "@last[-3 .. -1]" ne 'mfence lfence wrmsr';
+        push @wrong, "after @last" if "@last[-3 .. -1]" ne 'mfence lfence wrmsr';
     }
     holds('MFENCE and LFENCE stand before each IPI by x2APIC',
           $found ? @wrong : 'no WRMSR in write_icr');

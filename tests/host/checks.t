@@ -154,7 +154,7 @@ my %says = (
     layouts => [qr/static assertion failed: "KDPC"/],
     symbols => [qr/hal\/hal uses up of kernel\/ke\/up$/m,
                 qr/circle: kernel\/ke\/down kernel\/ke\/up$/m],
-    rep => [qr/sched_switch: sched_switch: .*\brep movs/], fences => [qr/behind .*j/],
+    rep => [qr/sched_switch: sched_switch: .*\brep movs/], fences => [qr/after .*j/],
     size => [qr/^#   1\d{6} bytes$/m],
     contract => [qr/VP-90 has no line/, qr/VP-91: no test a\.none names it/,
                  qr/PO-75 is named by a test and has no line/],

@@ -93,7 +93,7 @@ sub shown
     return map { qr/^ok \d+ - vpmu_quirks\.$_$/m } @names;
 }
 
-# Of tests that leave something behind and, after each, one that wants everything to be there: which
+# Of tests that leave something and, after each, one that wants everything to be there: which
 # did otherwise than they should, and whose output is long.
 sub wrong_leaves
 {
@@ -118,7 +118,7 @@ my @machines = (
     ['a period of 6 ms, 4 CPU, what waits',
      "SMP=4 ARGS='tick=6000 verbose' TESTS='etw_*,sched*,smp*,time*,tp_*,synch*'", 0,
      none_longer_than(2, 200)],
-    ['the machine chosen without being told', '', 0, qr/^# machine: .*\(.+\)$/m],
+    ['the machine chosen by itself', '', 0, qr/^# machine: .*\(.+\)$/m],
     (map {
         my $model = $_;
         map { ["$model, $_ CPU",
@@ -256,7 +256,7 @@ my @machines = (
     ['words that make sense',
      "ARGS='long fuzz=1 phase=1 watchdog=3000 tick=999 cpus=1-1 verbose counters=isolate' SMP=2 "
          . "TESTS='smp.call_*'", 0, '!^# boot: not understood'],
-    ['no PIT: others tell the time',
+    ['no PIT: others give the time',
      "QEMU_ARGS='-machine pit=off' TESTS='clock*,acpi*,sched*,time*,exact*'", 0,
      qr/^# clock: .*by HPET, as by PM timer; no answer: PIT;/m],
     ['another TSC than 1 GHz, 2 CPU', "ICOUNT=off PMU=none SMP=2 TESTS='clock*,sched*,time*'", 77,
@@ -264,7 +264,7 @@ my @machines = (
     ['another TSC than 1 GHz, ACPI timer only',
      "ICOUNT=off PMU=none QEMU_ARGS='-machine pit=off,hpet=off' TESTS='clock*,sched*,time*'", 77,
      qr/^# clock: .* by PM timer; no answer: HPET, PIT;/m],
-    ['another TSC than 1 GHz, nothing tells it: says so',
+    ['another TSC than 1 GHz, nothing gives it: says so',
      "ICOUNT=off PMU=none QEMU_ARGS='-machine pit=off,hpet=off,acpi=off' TESTS='clock*,sched*'",
      77, qr/^# clock: nothing here reports the TSC's rate: 1000 MHz is a guess/m],
     ['interrupts of counters as NMIs, 4 CPU',
@@ -291,7 +291,7 @@ my @machines = (
     ['1: a skip that no list names', 'TESTS=selfcheck.skip', 1, qr/# FAIL skip.*selfcheck\.skip: /],
     ['1: a stuck thread is named, the run goes on', "TESTS='selfcheck.?a??' ARGS=watchdog=100", 1,
      qr/^not ok 2 - selfcheck\.hang\n(#.*\n)*ok 3 - selfcheck\.pass$/m],
-    ['1: SMIs that came during a failed test are told of',
+    ['1: SMIs that came during a failed test are reported',
      'PMU=intel-v5,smi=300:500 TESTS=selfcheck.hang ARGS=watchdog=100', 1,
      qr/^# [1-9]\d* SMIs came on CPU 0 meanwhile: .*\n(#.*\n)*not ok 1 - selfcheck\.hang$/m],
     (map { ["1: what a failed test left is put back, $_", "$_ TESTS='selfcheck_leaves*'", 1,
@@ -312,8 +312,8 @@ my @machines = (
      qr/# HANG .*\(selfcheck\.spin_irqs_off\) of 1\n\z/],
 );
 
-# A KVM without a PMU must be recognised as such; one with a PMU is the machine chosen without being
-# told. Such a KVM may be one that emulates, a thousand times slower than the processor: then the
+# A KVM without a PMU must be recognised as such; one with a PMU is the machine chosen by
+# itself. Such a KVM may be one that emulates, a thousand times slower than the processor: then the
 # whole run is the verdict.
 push @machines, ['KVM that gives guests no PMU', 'ACCEL=kvm', 77, qr/^# NONE .*no PMU/m],
     ['the same, some groups',
@@ -375,10 +375,10 @@ sub judge
     push @wrong, "a log of $1 bytes: at most 60000 were promised"
         if $log =~ /\[(\d+) bytes, crc32 /m && $1 > 60_000 && $log !~ /^# ntpmu: boot .*verbose/m;
     return if ok(!@wrong, $run->{name});
-    my ($names, @told) = RunLog::failures($log);
-    diag(map { "$_\n" } @wrong, "make run $variables    # $run->{log}:", map { "    $_" } @told);
+    my ($names, @lines) = RunLog::failures($log);
+    diag(map { "$_\n" } @wrong, "make run $variables    # $run->{log}:", map { "    $_" } @lines);
     push @failed, map { "    $_\n" } $run->{name}, map { "    $_" } @wrong,
-        @$names ? @$names : $told[-1] // ();
+        @$names ? @$names : $lines[-1] // ();
 }
 
 $SIG{INT} = $SIG{TERM} = sub { kill TERM => keys %running; exit 1 };

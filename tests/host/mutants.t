@@ -81,7 +81,7 @@ my @files = grep { objects($_) && room_of($_) && m{^\Q@{[$room // '']}\E} && !m{
 my %reason_of = map { my ($file, @texts) = @$_; my $why = pop @texts; ("$file: @texts" => $why) }
     Mutants::equivalent();
 
-# What a command says in a folder, until a line ends it: the rest would tell nothing.
+# What a command says in a folder, until a line ends it: the rest would say nothing.
 sub said
 {
     my ($folder, $command, $ends) = @_;

@@ -77,8 +77,8 @@ if ($threads) {
         or diag($threads);
 }
 
-# Of a million turns and more, 2 instructions each; what is beside them the trace counts in both
-# rings.
+# Of a million iterations and more, 2 instructions each; what is beside them the trace counts in
+# both rings.
 for my $machine ('PMU=intel-v2', 'PMU=intel-v5 SMP=4') {
     my $trace = check('tests/samples/trace.c', $machine, 0,
                       qr/^\d+ counters can be had at once$/m,
@@ -317,7 +317,7 @@ sub bad
         or diag("status $status\n$all");
 }
 bad('no MZ', qr/^# FAIL bad\.exe \w.*$/m, 0, 'ZM');
-bad('cut off behind the headers', qr/^# FAIL bad\.exe \w.*$/m, length => 0x400);
+bad('cut off after the headers', qr/^# FAIL bad\.exe \w.*$/m, length => 0x400);
 bad('a header outside the file', qr/^# FAIL bad\.exe \w.*$/m, 0x3c, u32(0x7ffffff0));
 bad('of 32 bits', qr/^# FAIL bad\.exe .*32/m, $pe + 4, u16(0x14c));
 bad('of .NET', qr/^# FAIL bad\.exe is a \.NET program$/m, $pe + 4, u16(0x14c), $pe + 24, u16(0x10b),

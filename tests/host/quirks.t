@@ -105,7 +105,7 @@ sub fails_first
 }
 
 # Tests that fail here and nowhere first: neither alone, nor in their group where chance falls
-# otherwise, nor behind groups that do not fail, for what a quirk does may depend on the time. The
+# otherwise, nor after groups that do not fail, for what a quirk does may depend on the time. The
 # first that fails here is none of them. Of each group one is asked.
 sub echoes
 {

@@ -318,7 +318,7 @@ sub of_code
        'its totals');
     is("@{$log->{kinds}[0]}{qw(vendor version counters width fixed)}", 'intel 5 8 48 4', 'its PMU');
     is(join(' ', map { $_->{name} } @{ $log->{tests} }), 'tp_config.full a.b', 'what failed');
-    has($page, qr{3 more tests failed}, 'and what has no room');
+    has($page, qr{3 more tests failed}, 'and what does not fit');
     has($page, qr{<td>none: this is what the QR code}, 'that no log proves it');
     has($page, qr{12th Gen &lt;Core&gt; \(family 6h model 97h stepping 2h\)}, 'its CPU');
     is((of_code($_))[0], 99, 'refused: ' . substr $_, 0, 50)

@@ -98,25 +98,25 @@ like(join(' ', run_it("trap '' XFSZ; ulimit -f 0; ACCEL=tcg")),
 like(join(' ', run_it("BUILD=$dir/log; mkdir -p \$BUILD/run.log; cp $dir/ntpmu.bin \$BUILD;")),
      qr{^2 tests/run: cannot write the log \S+: .*\n\z}, '2: a log that cannot be written');
 
-# What is told of a log that failed.
-my ($failed, @told) = RunLog::failures("# kernel\n$bad");
-is("@$failed, $told[0], $told[1]",
+# What is reported of a log that failed.
+my ($failed, @lines) = RunLog::failures("# kernel\n$bad");
+is("@$failed, $lines[0], $lines[1]",
    'a.two, # tests/harness/test.c:7: x = 1, want 2, not ok 2 - a.two',
    'a log names the test that failed, and why');
-is($told[-1], '# FAIL', 'and ends as it does');
+is($lines[-1], '# FAIL', 'and ends as it does');
 my $many = join '', map { "# line $_ of it\n" x 12
                           . "not ok $_ - a.test\nok 99 - a.other\n" } 1 .. 30;
-($failed, @told) = RunLog::failures("$many# FAIL\n");
-ok(@$failed == 30 && @told == 25 && $told[9] eq 'not ok 1 - a.test',
-   '30 that failed: their names, and 25 lines of it') or diag("@told");
-($failed, @told) = RunLog::failures($two . "# line\n" x 20 . "# CRASH\n");
-ok(!@$failed && @told == 15 && $told[-1] eq '# CRASH', 'none that failed: how the log ends');
+($failed, @lines) = RunLog::failures("$many# FAIL\n");
+ok(@$failed == 30 && @lines == 25 && $lines[9] eq 'not ok 1 - a.test',
+   '30 that failed: their names, and 25 lines of it') or diag("@lines");
+($failed, @lines) = RunLog::failures($two . "# line\n" x 20 . "# CRASH\n");
+ok(!@$failed && @lines == 15 && $lines[-1] eq '# CRASH', 'none that failed: how the log ends');
 
 judged('1: an id of the contract whose tests were not run', $good, 'exit 33', 1,
        qr/^# VP-47 cannot be seen from inside: .*^# FAIL of the ids VP .*: VP-01 VP-02 /ms,
        "ACCEL=tcg TESTS='vpmu*'");
 # What a run says of an id: proved by a test that passed, not by one that was skipped; after a
-# failure nothing is told.
+# failure nothing is said.
 my $id = $good =~ s/a\.one/pmu_cpuid.vendor/r;
 judged('an id whose test passed is proved', $id, 'exit 33', 1,
        qr/^# VP-01 proved: pmu_cpuid\.vendor$/m, "ACCEL=tcg TESTS='vpmu*'");
@@ -129,8 +129,8 @@ judged('after a failed test no id is proved', $bad =~ s/a\.one/pmu_cpuid.vendor/
 
 # Length and checksum of what came between begin and verdict, by another's CRC-32.
 my ($begin, $body) = ("\n# ntpmu: begin\n", $good =~ s/\A\n//r =~ s/# PASS\n\z//r);
-sub told { return sprintf '# PASS 3 tests [%d bytes, crc32 %08x]', length $_[0], crc32($_[0]) }
-judged('0: length and checksum are those of what came', $begin . $body . told($body) . "\n",
+sub verdict { return sprintf '# PASS 3 tests [%d bytes, crc32 %08x]', length $_[0], crc32($_[0]) }
+judged('0: length and checksum are those of what came', $begin . $body . verdict($body) . "\n",
        'exit 33', 0, qr/# PASS 3 tests.*\n\z/);
 for (['a byte of a line', sub { s/kernel/kernl/ }], ['a line', sub { s/# kernel\n// }],
      ['a byte, another for it', sub { s/kernel/kerneL/ }],
@@ -138,7 +138,7 @@ for (['a byte of a line', sub { s/kernel/kernl/ }], ['a line', sub { s/# kernel\
     my ($what, $change) = @$_;
     my $came = $body;
     $change->() for $came;
-    judged("99: a log that lost $what", $begin . $came . told($body) . "\n", 'exit 33', 99,
+    judged("99: a log that lost $what", $begin . $came . verdict($body) . "\n", 'exit 33', 99,
            qr/# BROKEN the kernel sent .*; here came/);
 }
 
@@ -158,7 +158,7 @@ judged('1: five skips that no list names: three of them, and how many more',
        . "# 0 passed, 0 failed, 5 skipped, 0 checks\n# PASS\n", 'exit 33', 1,
        qr/\n# PASS\n(?:# FAIL skip that .*\n){3}# FAIL 2 more skips that tests\/skips [^\n]*\n\z/);
 file("$dir/a.exe", 'program');
-judged('99: a program whose end the kernel does not tell', "some output\n", 'exit 33', 99,
+judged('99: a program whose end the kernel does not report', "some output\n", 'exit 33', 99,
        qr/\n# BROKEN no word on how the program ended\n\z/, "ACCEL=tcg PROGRAM=$dir/a.exe");
 my $program = "some output\nok 1 - of its own\n";
 for (['# PASS the program ended with 0', 'exit 33', 0],

@@ -23,13 +23,13 @@ my $five = `PMU=intel-v4 tests/transparent $build/transparent.elf la57 2>&1 </de
 like($five, qr/\A# PASS transparent: 601 lines are the same/,
      'the same by page tables of five levels') or diag $five;
 
-# Where the BIOS's calls tell all of memory: below 64 MB.
+# Where the BIOS's calls give all of memory: below 64 MB.
 my $small = `PMU=intel-v4 MEMORY=40 tests/transparent $build/transparent.elf 2>&1 </dev/null`;
 like($small, qr/\A# PASS transparent: 601 lines are the same/, 'the same in 40 MiB') or diag $small;
 
 # Where the model's vendor decides, and not QEMU: vector (81: none; 100h and up: where SYSCALL and
 # SYSENTER lead), CS there. And how many instructions ring 3 executes, as a counter finds: of what
-# comes behind SYSCALL and SYSENTER none.
+# comes after SYSCALL and SYSENTER none.
 my %answers = (
     #                                        Intel     AMD              counted: Intel, AMD
     'SYSCALL, compatibility mode'          => ['6 1b',   '101 8',        1, 2],
@@ -63,7 +63,7 @@ for my $model (qw(intel-v1 intel-v4 amd-k7 amd-v2)) {
 }
 
 my $said = `PMU=intel-v4 tests/transparent $build/payload.elf 2>&1 </dev/null`;
-is($? >> 8, 1, 'an image that tells what the PMU does differs');
+is($? >> 8, 1, 'an image that prints what the PMU does differs');
 like($said, qr/^> .*\n(?:.*\n)*# FAIL transparent: \d+ lines of \d+ differ/m, '... and is shown');
 
 # Every MSR of 0 to 3000h, 40000000h to 40000200h and c0000081h to c0012000h, read, written with

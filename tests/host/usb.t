@@ -115,7 +115,7 @@ failed('a disk that cannot be read back', 'cmp', 'echo cmp: Input/output error; 
        qr/Input.*does not hold what was written/s);
 written('a stick', "$dir/sdx", qr/Stick 3000.*Done: 40000 bytes written and compared/s);
 written('a file', "$dir/large", qr/a file.*Done/s);
-is(length content("$dir/large"), 50000, 'what lies behind the image stays');
+is(length content("$dir/large"), 50000, 'what lies after the image stays');
 
 SKIP: {
     my $loop = $> == 0 ? `losetup -f --show $dir/large 2>/dev/null` : '';

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose turn it is when priorities change, when a CPU is asked to choose again, and when several
+/* Who runs when priorities change, when a CPU is asked to choose again, and when several
  * CPUs could run a thread. */
 #include "hal/apic.h"
 #include "kernel/ke/dispatcher.h"

@@ -84,7 +84,7 @@ TEST(smp, calls_take_turns, "a CPU that calls without end keeps no other from it
     uint64_t of_other = __atomic_load_n(&calls, __ATOMIC_RELAXED) - before;
     __atomic_store_n(&limit, 0, __ATOMIC_RELEASE);
     team_end(other);
-    CHECK_BECAUSE(of_other, 1, CALLS_MAX, "they take turns, unless a host stops a CPU: 13 for one");
+    CHECK_BECAUSE(of_other, 1, CALLS_MAX, "they alternate, unless a host stops a CPU: 13 for one");
     test_run_anywhere();
 }
 

@@ -6,7 +6,7 @@
  * event PMU NAME:UMASK ENCODING COUNTERS                    and with one unit mask
  *
  * Fields are apart by tabs, numbers are hexadecimal; "-" where there is none. The encoding is
- * libpfm4's own for an event select. Its interface does not tell which counters count an event:
+ * libpfm4's own for an event select. Its interface does not say which counters count an event:
  * they are read from the tables in libpfm.a, whose layout is proved by names that both ways must
  * find at the same address. */
 #include <perfmon/pfmlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What was measured at boot is what the virtual PMU was told to do; on other machines, that it can
+/* What was measured at boot is what the virtual PMU was set to do; on other machines, that it can
  * be. */
 #include "kernel/base/boot_info.h"
 #include "tests/harness/kernel.h"

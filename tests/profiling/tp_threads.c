@@ -255,7 +255,7 @@ TEST(tp_threads, rdpmc_allowed,
     unsigned ctr;
     SKIP_WITHOUT_PMU();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    struct runner r = start_on(user_visit_cpus, pmu_rdpmc_index(ctr), SMP_ALL);
+    struct runner r = start_on(user_each_cpu, pmu_rdpmc_index(ctr), SMP_ALL);
     if (!thread_profiling_pce) {
         CHECK_STATUS(finish_runner(&r), STATUS_PRIVILEGED_INSTRUCTION);
     } else if (r.thread) {

@@ -55,12 +55,12 @@ static DWORD WINAPI fill_and_keep(LPVOID which)
 {
     unsigned char in[512], out[512];
     DWORD wrong = 0;
-    for (int turn = 0; turn < ITERATIONS; turn++) {
+    for (int round = 0; round < ITERATIONS; round++) {
         for (int i = 0; i < 512; i++)
-            in[i] = (unsigned char)((int)(INT_PTR)which * 37 + turn * 5 + i);
+            in[i] = (unsigned char)((int)(INT_PTR)which * 37 + round * 5 + i);
         keep(in, out, 20000);
         wrong += memcmp(in, out, sizeof in) != 0;
-        if (turn % 10 == 0)
+        if (round % 10 == 0)
             SwitchToThread();
     }
     return wrong;

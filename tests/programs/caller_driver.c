@@ -181,7 +181,7 @@ static VOID check_initialized(VOID)
 
 static VOID check_files(VOID)
 {
-    struct told before, after;
+    struct report before, after;
     IO_STATUS_BLOCK block;
     IS(open_by(L"\\Device\\None"), STATUS_OBJECT_NAME_NOT_FOUND);
     IS(open_by(L"\\Device\\Plain\\x"), STATUS_DEVICE_BUSY);
@@ -196,12 +196,12 @@ static VOID check_files(VOID)
     IS(device, file->DeviceObject);
     ObReferenceObject(file);
     ObDereferenceObject(file);
-    IS(control(TELL, NULL, 0, &before, sizeof before, &block), STATUS_SUCCESS);
+    IS(control(REPORT, NULL, 0, &before, sizeof before, &block), STATUS_SUCCESS);
     PFILE_OBJECT first = file;
     IS(open_by(L"\\Device\\Plain"), STATUS_SUCCESS);
     IS(file != first, TRUE);
     ObDereferenceObject(first);
-    IS(control(TELL, NULL, 0, &after, sizeof after, &block), STATUS_SUCCESS);
+    IS(control(REPORT, NULL, 0, &after, sizeof after, &block), STATUS_SUCCESS);
     IS(after.opened - before.opened, 1);
     IS(after.closed - before.closed, 1);
     check_control();

@@ -11,10 +11,10 @@
 NTSTATUS NTAPI NtGetContextThread(HANDLE, PCONTEXT);
 NTSTATUS NTAPI NtSetContextThread(HANDLE, PCONTEXT);
 
-/* Turns with known registers; `land` stores those that it comes with and ends the thread as
- * `turn` would. */
-extern char turn_begin[], turn_end[], land[], stand[];
-DWORD WINAPI turn(LPVOID unused);
+/* `loop` iterates with known registers; `land` stores those that it comes with and ends the
+ * thread as `loop` would. */
+extern char loop_begin[], loop_end[], land[], stand[];
+DWORD WINAPI loop(LPVOID unused);
 struct landed {
     ULONG64 rbx, r12, xmm3, flags, cs, ss, rax, rsp;
 };
@@ -22,17 +22,17 @@ struct landed landed;
 volatile LONG stop, stands;
 ULONG64 safe_rsp;
 asm(".text\n"
-    "turn:\n"
+    "loop:\n"
     "    push %rbx\n    push %r12\n"
     "    mov %rsp, safe_rsp(%rip)\n"
     "    movabs $0x1122334455667788, %rbx\n"
     "    movabs $0x99aabbccddeeff01, %r12\n"
     "    movq %rbx, %xmm3\n"
-    "turn_begin:\n"
+    "loop_begin:\n"
     "    pause\n"
     "    cmpl $0, stop(%rip)\n"
-    "    je turn_begin\n"
-    "turn_end:\n"
+    "    je loop_begin\n"
+    "loop_end:\n"
     "    mov $1, %eax\n"
     "    pop %r12\n    pop %rbx\n    ret\n"
     "land:\n"
@@ -60,11 +60,11 @@ static CONTEXT get(HANDLE thread, DWORD flags)
     return c;
 }
 
-/* The context of one that iterations; it may have to begin first. */
-static CONTEXT get_turning(HANDLE thread, DWORD flags)
+/* The context of one that iterates; it may have to begin first. */
+static CONTEXT get_looping(HANDLE thread, DWORD flags)
 {
     CONTEXT c = get(thread, flags);
-    while (c.Rip < (ULONG64)turn_begin || c.Rip >= (ULONG64)turn_end) {
+    while (c.Rip < (ULONG64)loop_begin || c.Rip >= (ULONG64)loop_end) {
         ResumeThread(thread);
         Sleep(1);
         SuspendThread(thread);
@@ -75,10 +75,10 @@ static CONTEXT get_turning(HANDLE thread, DWORD flags)
 
 static HANDLE start(CONTEXT *context)
 {
-    HANDLE thread = CreateThread(NULL, 0, turn, NULL, 0, NULL);
+    HANDLE thread = CreateThread(NULL, 0, loop, NULL, 0, NULL);
     stop = 0;
     IS(SuspendThread(thread), 0);
-    *context = get_turning(thread, CONTEXT_ALL);
+    *context = get_looping(thread, CONTEXT_ALL);
     return thread;
 }
 
@@ -104,7 +104,7 @@ static void check_get(void)
     IS(ResumeThread(thread), 1);
     for (int i = 0; i < 20; i++) { /* one that runs is stopped for it */
         c = get(thread, PASS);
-        IS(c.Rip >= (ULONG64)turn_begin && c.Rip < (ULONG64)turn_end, TRUE);
+        IS(c.Rip >= (ULONG64)loop_begin && c.Rip < (ULONG64)loop_end, TRUE);
         IS(c.Rbx, ONE);
     }
     stop = 1;
@@ -205,9 +205,9 @@ static DWORD WINAPI wait_for_it(LPVOID event)
 
 static void check_new(void)
 {
-    HANDLE thread = CreateThread(NULL, 0, turn, (LPVOID)5, CREATE_SUSPENDED, NULL);
+    HANDLE thread = CreateThread(NULL, 0, loop, (LPVOID)5, CREATE_SUSPENDED, NULL);
     CONTEXT c = get(thread, CONTEXT_FULL);
-    IS(c.Rcx, (ULONG64)turn);
+    IS(c.Rcx, (ULONG64)loop);
     IS(c.Rdx, 5);
     IS(c.FltSave.ControlWord, 0x27f);
     IS(c.MxCsr, 0x1f80);

@@ -121,7 +121,7 @@ static void check_buffered(HANDLE file)
     IS(out[sizeof out - 1], 'a');
     memset(out, 0, sizeof out);
     IS(control(file, ECHO, in, 10, out, 5, &n),
-       STATUS_BUFFER_OVERFLOW); /* a warning: as much as there is room for */
+       STATUS_BUFFER_OVERFLOW); /* a warning: as much as fits */
     IS(n, 10);
     IS(memcmp(out, "xxxxxxxxx", 5), 0);
     IS(control(file, ECHO, NULL, 0, NULL, 0, &n), STATUS_SUCCESS);
@@ -253,16 +253,16 @@ static void check_transfer(const char *name)
 static void check_stack(void)
 {
     HANDLE file = open_it("\\\\.\\Lower", GENERIC_READ);
-    struct told before, after;
+    struct report before, after;
     char text[3] = "ab";
     ULONG_PTR n;
-    IS(control(file, TELL, NULL, 0, &before, sizeof before, &n), STATUS_SUCCESS);
+    IS(control(file, REPORT, NULL, 0, &before, sizeof before, &n), STATUS_SUCCESS);
     IS(control(file, ECHO, text, 2, text, 2, &n), STATUS_SUCCESS);
     IS(text[0], 'b');
     IS(control(file, LATER, NULL, 0, &n, 4, NULL), STATUS_SUCCESS); /* pending below */
     IS(control(file, TWICE, NULL, 0, NULL, 0, &n), STATUS_SUCCESS);
     IS(n, 5);
-    IS(control(file, TELL, NULL, 0, &after, sizeof after, &n), STATUS_SUCCESS);
+    IS(control(file, REPORT, NULL, 0, &after, sizeof after, &n), STATUS_SUCCESS);
     IS(after.pending - before.pending, 1); /* the one of a timer */
     IS(after.above - before.above,
        3); /* the first of the two, and what was between them without TWICE */
@@ -302,17 +302,17 @@ static HANDLE start(struct job *job, HANDLE file)
     return thread;
 }
 
-static struct told tell(HANDLE file)
+static struct report report_of(HANDLE file)
 {
-    struct told t;
-    control(file, TELL, NULL, 0, &t, sizeof t, NULL);
+    struct report t;
+    control(file, REPORT, NULL, 0, &t, sizeof t, NULL);
     return t;
 }
 
 static void check_ends(HANDLE file, const char *name)
 {
     struct job stays = { name, PEND, 1 }, deaf = { name, PEND_DEAF, 1 };
-    struct told before = tell(file), after;
+    struct report before = report_of(file), after;
     ULONG_PTR n;
     HANDLE thread = start(&stays, file);
     IS(control(file, FINISH, NULL, 0, NULL, 0, &n), STATUS_SUCCESS);
@@ -323,7 +323,7 @@ static void check_ends(HANDLE file, const char *name)
     thread = start(&stays, file); /* the driver cancels it */
     IS(TerminateThread(thread, 9), TRUE);
     IS(end_of(thread), 9);
-    after = tell(file);
+    after = report_of(file);
     IS(after.cancelled - before.cancelled, 1);
     IS(pending(file), 0);
 
@@ -335,7 +335,7 @@ static void check_ends(HANDLE file, const char *name)
     IS(control(file, FINISH, NULL, 0, NULL, 0, &n), STATUS_SUCCESS);
     IS(n, 1);
     IS(pending(file), 0);
-    after = tell(file); /* their handles are still open: a thread that is ended closes none */
+    after = report_of(file); /* their handles are still open: a thread that is ended closes none */
     IS(after.closed - before.closed, 1);
     IS(after.cleaned - before.cleaned, 1);
     IS(after.opened - before.opened, 3);
@@ -347,7 +347,7 @@ int main(void)
 {
     HANDLE file = open_it("\\\\.\\Plain", GENERIC_READ | GENERIC_WRITE);
     struct job deaf = { "\\\\.\\Plain", PEND_DEAF, 1 };
-    struct told end;
+    struct report end;
     IS(file != INVALID_HANDLE_VALUE, TRUE);
     check_create();
     check_control(file);
@@ -359,7 +359,7 @@ int main(void)
     check_stack();
     check_ends(file, "\\\\.\\Plain");
     check_ends(file, "\\\\.\\Lower");
-    end = tell(file); /* four threads were ended, and their handles are open */
+    end = report_of(file); /* four threads were ended, and their handles are open */
     IS(end.opened - end.closed, 5);
     start(&deaf, file); /* the driver completes it when it goes */
     return check_result();

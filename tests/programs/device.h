@@ -19,7 +19,7 @@ enum {
     PEND_DEAF = CODE(0x807, BUFFERED, 0),    /* until FINISH */
     FINISH = CODE(0x808, BUFFERED, 0),       /* completes what is pending */
     LATER = CODE(0x809, BUFFERED, 0),        /* pending, completed by a timer's DPC */
-    TELL = CODE(0x80a, BUFFERED, 0),         /* struct told */
+    REPORT = CODE(0x80a, BUFFERED, 0),       /* struct report */
     WANTS_READ = CODE(0x80b, BUFFERED, 1),
     WANTS_WRITE = CODE(0x80c, BUFFERED, 2),
     PENDS = CODE(0x80d, BUFFERED, 0),        /* how many are pending */
@@ -33,7 +33,7 @@ struct end {
     unsigned long information;
 };
 
-struct told {
+struct report {
     unsigned long opened, cleaned, closed, cancelled, above, pending, processes, threads;
 };
 

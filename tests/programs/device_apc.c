@@ -72,7 +72,7 @@ static void check_win32(void)
     IS(SleepEx(0, TRUE), 0); /* no more */
 
     called = 0;
-    one = at(STORE_SIZE); /* the end of the file is told at once */
+    one = at(STORE_SIZE); /* the end of the file is reported at once */
     FAILS(ReadFileEx(file, back[2], 8, &one, on_end), FALSE, ERROR_HANDLE_EOF);
     FAILS(ReadFileEx(file, KERNEL_ADDRESS, 8, &two, on_end), FALSE, ERROR_NOACCESS);
     FAILS(ReadFileEx(NULL, back[2], 8, &two, on_end), FALSE, ERROR_INVALID_HANDLE);
@@ -84,7 +84,7 @@ static void check_win32(void)
     FAILS(ReadFileEx(file, back[2], 8, &one, on_end), FALSE, ERROR_HANDLE_EOF);
     IS(SleepEx(0, TRUE), 0);
     IS(called, 0);
-    one = at(WARNS); /* fails, and has been done: what the routine is told */
+    one = at(WARNS); /* fails, and has been done: what the routine gets */
     FAILS(ReadFileEx(file, back[2], 8, &one, on_end), FALSE, ERROR_MORE_DATA);
     IS(SleepEx(INFINITE, TRUE), WAIT_IO_COMPLETION);
     IS(called, 1);
@@ -160,7 +160,7 @@ static NTSTATUS transfer(BOOL writes, PVOID routine)
                                                sizeof buffer, &offset, NULL);
 }
 
-/* As many as there is room for; then the device is not asked. */
+/* As many as fit; then the device is not asked. */
 static void check_room(void)
 {
     called = 0;

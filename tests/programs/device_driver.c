@@ -9,7 +9,7 @@ NTSYSAPI NTSTATUS NTAPI ZwCreateEvent(PHANDLE, ACCESS_MASK, POBJECT_ATTRIBUTES, 
 
 #define WAITING 4
 
-static struct told told;
+static struct report report;
 static PDEVICE_OBJECT plain, direct, neither, lower, upper, only;
 static PIRP waiting[WAITING];
 static KSPIN_LOCK lock;
@@ -45,7 +45,7 @@ static PIRP take(PIRP Irp)
 static VOID NTAPI cancel(PDEVICE_OBJECT DeviceObject, PIRP Irp)
 {
     IoReleaseCancelSpinLock(Irp->CancelIrql);
-    told.cancelled += Irp->Cancel;
+    report.cancelled += Irp->Cancel;
     if (take(Irp))
         end(Irp, STATUS_CANCELLED, 0);
 }
@@ -166,9 +166,9 @@ static NTSTATUS control(PIRP Irp, PIO_STACK_LOCATION Stack)
     case PEND_DEAF: return pend(Irp, NULL);
     case FINISH: return end(Irp, STATUS_SUCCESS, finish());
     case LATER: return start_timer(Irp);
-    case TELL:
-        *(struct told *)Irp->AssociatedIrp.SystemBuffer = told;
-        return end(Irp, STATUS_SUCCESS, sizeof told);
+    case REPORT:
+        *(struct report *)Irp->AssociatedIrp.SystemBuffer = report;
+        return end(Irp, STATUS_SUCCESS, sizeof report);
     case PENDS: return end(Irp, STATUS_SUCCESS, count());
     case SERVES: return serve(Irp);
     case TWICE:
@@ -214,10 +214,10 @@ static NTSTATUS transfer(PDEVICE_OBJECT Device, PIRP Irp, PIO_STACK_LOCATION Sta
 
 static NTSTATUS NTAPI on_completion(PDEVICE_OBJECT DeviceObject, PIRP Irp, PVOID Context)
 {
-    if (DeviceObject == upper && Context == &told)
-        told.above++;
+    if (DeviceObject == upper && Context == &report)
+        report.above++;
     if (Irp->PendingReturned) {
-        told.pending++;
+        report.pending++;
         IoMarkIrpPending(Irp);
     }
     return STATUS_SUCCESS;
@@ -238,7 +238,7 @@ static NTSTATUS pass(PIRP Irp, PIO_STACK_LOCATION Stack)
     }
     IoCopyCurrentIrpStackLocationToNext(Irp);
     if (Stack->Parameters.DeviceIoControl.IoControlCode != TWICE) {
-        IoSetCompletionRoutine(Irp, on_completion, &told, TRUE, TRUE, TRUE);
+        IoSetCompletionRoutine(Irp, on_completion, &report, TRUE, TRUE, TRUE);
         return IoCallDriver(lower, Irp);
     }
     KeInitializeEvent(&event, NotificationEvent, FALSE);
@@ -259,10 +259,10 @@ static NTSTATUS NTAPI dispatch(PDEVICE_OBJECT DeviceObject, PIRP Irp)
     case IRP_MJ_CREATE:
         if (stack->FileObject->FileName.Length == 2 * sizeof(WCHAR)) /* \x */
             return end(Irp, STATUS_DEVICE_BUSY, 0);
-        told.opened++;
+        report.opened++;
         return end(Irp, STATUS_SUCCESS, 0);
-    case IRP_MJ_CLEANUP: told.cleaned++; return end(Irp, STATUS_SUCCESS, 0);
-    case IRP_MJ_CLOSE: told.closed++; return end(Irp, STATUS_SUCCESS, 0);
+    case IRP_MJ_CLEANUP: report.cleaned++; return end(Irp, STATUS_SUCCESS, 0);
+    case IRP_MJ_CLOSE: report.closed++; return end(Irp, STATUS_SUCCESS, 0);
     case IRP_MJ_DEVICE_CONTROL: return control(Irp, stack);
     default: return transfer(DeviceObject, Irp, stack);
     }
@@ -285,12 +285,12 @@ static const struct {
 
 static VOID NTAPI on_process(HANDLE ParentId, HANDLE ProcessId, BOOLEAN Create)
 {
-    told.processes += Create && ProcessId;
+    report.processes += Create && ProcessId;
 }
 
 static VOID NTAPI on_thread(HANDLE ProcessId, HANDLE ThreadId, BOOLEAN Create)
 {
-    told.threads += Create && ProcessId && ThreadId;
+    report.threads += Create && ProcessId && ThreadId;
 }
 
 static VOID NTAPI unload(PDRIVER_OBJECT DriverObject)

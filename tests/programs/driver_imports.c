@@ -213,19 +213,19 @@ static VOID check_lists(VOID)
 
 static VOID check_strings(VOID)
 {
-    WCHAR room[8];
-    UNICODE_STRING text = RTL_CONSTANT_STRING(L"count"), copy = { 0, 6, room }, wide = { 0, 0, 0 },
+    WCHAR space[8];
+    UNICODE_STRING text = RTL_CONSTANT_STRING(L"count"), copy = { 0, 6, space }, wide = { 0, 0, 0 },
                    more = RTL_CONSTANT_STRING(L"er");
     ANSI_STRING narrow, back = { 0, 0, 0 };
-    RtlCopyUnicodeString(&copy, &text); /* as much as has room */
-    CHECK(copy.Length == 6 && room[0] == 'c' && room[2] == 'u');
+    RtlCopyUnicodeString(&copy, &text); /* as much as fits */
+    CHECK(copy.Length == 6 && space[0] == 'c' && space[2] == 'u');
     copy.MaximumLength = 12;
     RtlCopyUnicodeString(&copy, &text);
     CHECK(RtlAppendUnicodeStringToString(&copy, &more) == STATUS_BUFFER_TOO_SMALL);
     CHECK(copy.Length == 10);
     copy.MaximumLength = 14;
     CHECK(RtlAppendUnicodeStringToString(&copy, &more) == STATUS_SUCCESS);
-    CHECK(copy.Length == 14 && room[6] == 'r');
+    CHECK(copy.Length == 14 && space[6] == 'r');
     RtlInitAnsiString(&narrow, "counter");
     CHECK(narrow.Length == 7 && narrow.MaximumLength == 8);
     CHECK(RtlAnsiStringToUnicodeString(&wide, &narrow, TRUE) == STATUS_SUCCESS);
@@ -242,8 +242,9 @@ static VOID check_strings(VOID)
     RtlFreeAnsiString(&back);
     CHECK(!wide.Buffer && !back.Buffer);
     RtlInitAnsiString(&narrow, "\xe9");
-    CHECK(RtlAnsiStringToUnicodeString(&copy, &narrow, FALSE) == STATUS_SUCCESS && room[0] == 0xe9);
-    room[0] = 0x20ac; /* which Latin-1 lacks */
+    CHECK(RtlAnsiStringToUnicodeString(&copy, &narrow, FALSE) == STATUS_SUCCESS &&
+          space[0] == 0xe9);
+    space[0] = 0x20ac; /* which Latin-1 lacks */
     CHECK(RtlUnicodeStringToAnsiString(&back, &copy, TRUE) == STATUS_SUCCESS &&
           back.Buffer[0] == '?');
     RtlFreeAnsiString(&back);

@@ -55,7 +55,7 @@ static VOID check_one(VOID)
     CHECK(nmis == 3);
 }
 
-/* Each is told whether one before it has handled the NMI. */
+/* Each learns whether one before it has handled the NMI. */
 static volatile LONG handled_before;
 
 static BOOLEAN NTAPI handles(PVOID Context, BOOLEAN Handled)

@@ -42,12 +42,12 @@ static void push(unsigned n) { InterlockedPushEntrySList(&list, entry(n)); }
 static int take_all(void)
 {
     int digits = 0, depth = 0;
-    const USHORT told = QueryDepthSList(&list);
+    const USHORT reported = QueryDepthSList(&list);
     for (PSLIST_ENTRY e = InterlockedFlushSList(&list); e; e = e->Next, depth++)
         for (unsigned n = 0; n < ENTRIES; n++)
             if (e == entry(n))
                 digits = 10 * digits + (int)n + 1;
-    IS(told, depth);
+    IS(reported, depth);
     IS(QueryDepthSList(&list), 0);
     return digits;
 }
@@ -211,7 +211,7 @@ static void together(void)
         n++;
     IS(n, ENTRIES);
     IS(shared_twice, 0);
-    /* A host may stop the thread that holds all until the others have made their turns. */
+    /* A host may stop the thread that holds all until the others have made their iterations. */
     IS(empty < THREADS * ITERATIONS * 7 / 8, 1);
 }
 

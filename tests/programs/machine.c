@@ -12,7 +12,7 @@
 
 errno_t rand_s(unsigned *);
 
-static volatile const char room[0x4000] = { 1 }; /* to 250 KB */
+static volatile const char padding[0x4000] = { 1 }; /* to 250 KB */
 
 /* --- Processors. --- */
 
@@ -191,7 +191,7 @@ static void check_hints(DWORD processors)
     IS(code, STILL_ACTIVE);
     IS(rand_s(&one) || rand_s(&two) || rand_s(&three), 0);
     IS(one != two || two != three, TRUE);
-    IS(room[0], 1);
+    IS(padding[0], 1);
 }
 
 int main(void)

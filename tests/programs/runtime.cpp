@@ -22,7 +22,7 @@ static void arguments(int argc, char **argv)
 
 static void modules()
 {
-    char name[40], room[4];
+    char name[40], few[4];
     wchar_t wide[8] = L"1234567";
     HMODULE kernel = LoadLibraryA("C:\\Windows\\System32\\KERNEL32.dll"), here = nullptr;
     IS(kernel != nullptr && kernel == GetModuleHandleA("kernel32"), 1);
@@ -37,8 +37,8 @@ static void modules()
     IS(GetProcAddress(kernel, (LPCSTR)0xffff) == nullptr, 1);
     IS(GetModuleFileNameA(kernel, name, sizeof name), 32);
     IS(std::strcmp(name, "C:\\Windows\\System32\\kernel32.dll"), 0);
-    IS(GetModuleFileNameA(nullptr, room, sizeof room), sizeof room);
-    IS(room[3], 0);
+    IS(GetModuleFileNameA(nullptr, few, sizeof few), sizeof few);
+    IS(few[3], 0);
     IS(GetModuleFileNameW(nullptr, wide, 4), 4);
     IS(std::wcscmp(wide, L"C:\\"), 0);
     IS(wide[4], L'5');
@@ -238,18 +238,18 @@ static void sizes(HANDLE heap)
     const int n = sizeof all / sizeof all[0];
     unsigned char *block[2][n];
     int bad = 0;
-    for (int turn = 0; turn < 2; turn++)
+    for (int round = 0; round < 2; round++)
         for (int i = 0; i < n; i++) {
-            block[turn][i] = (unsigned char *)HeapAlloc(heap, 0, all[i]);
-            bad += !block[turn][i] || (ULONG_PTR)block[turn][i] % 16 ||
-                   HeapSize(heap, 0, block[turn][i]) != all[i];
-            std::memset(block[turn][i], turn * n + i + 1, all[i]);
+            block[round][i] = (unsigned char *)HeapAlloc(heap, 0, all[i]);
+            bad += !block[round][i] || (ULONG_PTR)block[round][i] % 16 ||
+                   HeapSize(heap, 0, block[round][i]) != all[i];
+            std::memset(block[round][i], round * n + i + 1, all[i]);
         }
     IS(bad, 0);
-    for (int turn = 0; turn < 2; turn++)
+    for (int round = 0; round < 2; round++)
         for (int i = 0; i < n; i++) {
-            bad += !holds(block[turn][i], all[i], (unsigned char)(turn * n + i + 1));
-            HeapFree(heap, 0, block[turn][i]);
+            bad += !holds(block[round][i], all[i], (unsigned char)(round * n + i + 1));
+            HeapFree(heap, 0, block[round][i]);
         }
     IS(bad, 0);
     for (size_t size : all) {
@@ -265,7 +265,7 @@ static void grows(HANDLE heap)
     unsigned char *p = (unsigned char *)HeapAlloc(heap, 0, 20), *same;
     std::memset(p, 3, 20);
     same = (unsigned char *)HeapReAlloc(heap, 0, p, 24);
-    IS(same == p, 1); // there is room
+    IS(same == p, 1); // there is space
     size_t size = 24;
     std::memset(p, 3, size);
     int bad = 0;

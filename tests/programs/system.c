@@ -20,7 +20,7 @@ static void variables(void)
     IS(GetEnvironmentVariableA("LONG", text, 5), 4);
     IS(strcmp(text, "1234"), 0);
     memset(text, '#', sizeof text);
-    IS(GetEnvironmentVariableA("long", text, 4), 5); /* room for the NUL too */
+    IS(GetEnvironmentVariableA("long", text, 4), 5); /* the NUL counts too */
     IS(text[4], '#');
     memset(wide, 0xff, sizeof wide);
     IS(GetEnvironmentVariableW(L"Longer", wide, 6), 5);

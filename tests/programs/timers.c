@@ -218,7 +218,7 @@ static void check_threads(void)
     }
 }
 
-/* While the queue is full a call is lost, and the timer's next one finds room. */
+/* While the queue is full a call is lost, and the timer's next one finds a free entry. */
 static void check_full(void)
 {
     HANDLE t = timer(TRUE);

@@ -138,7 +138,7 @@ static void check_descriptions(void)
            sets = limited(other, THREAD_SET_LIMITED_INFORMATION);
     UNICODE_STRING text = { 4, 4, longest }, odd = { 3, 4, longest },
                    nowhere = { 4, 4, KERNEL_ADDRESS };
-    BYTE room[64];
+    BYTE buffer[64];
     ULONG size = 0;
     PWSTR none;
     is_described(GetCurrentThread(), L"");
@@ -164,14 +164,14 @@ static void check_descriptions(void)
     IS(NtSetInformationThread(other, THREAD_NAME, &nowhere, 16), STATUS_ACCESS_VIOLATION);
     IS(NtSetInformationThread(NULL, THREAD_NAME, &text, 16), STATUS_INVALID_HANDLE);
     IS(NtSetInformationThread(other, THREAD_NAME, &text, 16), STATUS_SUCCESS);
-    IS(NtQueryInformationThread(other, THREAD_NAME, room, 19, &size), STATUS_BUFFER_TOO_SMALL);
+    IS(NtQueryInformationThread(other, THREAD_NAME, buffer, 19, &size), STATUS_BUFFER_TOO_SMALL);
     IS(size, 20);
     IS(NtQueryInformationThread(other, THREAD_NAME, KERNEL_ADDRESS, 20, NULL),
        STATUS_ACCESS_VIOLATION);
-    IS(NtQueryInformationThread(other, THREAD_NAME, room, 20, KERNEL_ADDRESS),
+    IS(NtQueryInformationThread(other, THREAD_NAME, buffer, 20, KERNEL_ADDRESS),
        STATUS_ACCESS_VIOLATION);
-    IS(NtQueryInformationThread(other, THREAD_NAME, room, 20, &size), STATUS_SUCCESS);
-    IS(((UNICODE_STRING *)(void *)room)->Length, 4);
+    IS(NtQueryInformationThread(other, THREAD_NAME, buffer, 20, &size), STATUS_SUCCESS);
+    IS(((UNICODE_STRING *)(void *)buffer)->Length, 4);
     IS(TerminateThread(other, 0), TRUE);
     CloseHandle(weak);
     CloseHandle(asks);

@@ -179,10 +179,10 @@ void user_trace_denied(uint64_t trace)
 {
     static const ULONG one = 2, swap = PERFINFO_LOG_TYPE_CONTEXTSWAP;
     struct session s = { trace, NULL, 0 };
-    static uint64_t room[64];
+    static uint64_t buffer[64];
     ULONG n;
     for (ULONG code = 1; code <= EtwRealtimeReadCode; code++)
-        CHECK_STATUS(ZwTraceControl(code, room, sizeof room, room, sizeof room, &n),
+        CHECK_STATUS(ZwTraceControl(code, buffer, sizeof buffer, buffer, sizeof buffer, &n),
                      STATUS_ACCESS_DENIED);
     CHECK_STATUS(session_list(EventTraceProfileCounterListInformation, trace, &one, 1),
                  STATUS_ACCESS_DENIED);

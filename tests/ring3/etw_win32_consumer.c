@@ -378,7 +378,7 @@ TEST_USER(etw_win32, process_refuses,
         CHECK_EQ(CloseTrace(none[i]), ERROR_INVALID_HANDLE);
     }
     CHECK_EQ(ProcessTrace(&trace, 1, NULL, NULL), ERROR_WMI_INSTANCE_NOT_FOUND);
-    REQUIRE(win32_start(&session)); /* now it runs: nothing was left behind */
+    REQUIRE(win32_start(&session)); /* now it runs: nothing was left */
     CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
     CHECK_EQ(CloseTrace(trace), ERROR_SUCCESS);
 }

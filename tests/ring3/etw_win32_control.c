@@ -46,7 +46,7 @@ TEST_USER(etw_win32, start_refuses_names,
     CHECK_EQ(StartTraceA(&session, "", &q.p), ERROR_INVALID_PARAMETER);
     for (unsigned i = 0; i < 64; i++)
         wide[i] = (WCHAR)(narrow[i] = 'n');
-    q.p.Wnode.BufferSize = sizeof q + 64; /* room is not what is missing */
+    q.p.Wnode.BufferSize = sizeof q + 64; /* it is not too short */
     CHECK_EQ(start_by(wide, &q), ERROR_INVALID_PARAMETER);
     CHECK_EQ(StartTraceA(&session, narrow, &q.p), ERROR_INVALID_PARAMETER);
     wide[63] = narrow[63] = 0;

@@ -271,34 +271,35 @@ TEST_USER(etw_win32, owners,
           "classes 22, 25 and 27 return the number of counters, their owners and the sessions that"
           " use them")
 {
-    static uint32_t room[512];
-    ETW_PMC_COUNTER_OWNERSHIP_STATUS *status = (ETW_PMC_COUNTER_OWNERSHIP_STATUS *)(void *)room;
-    const ETW_PMC_SESSION_INFO *info = (const ETW_PMC_SESSION_INFO *)(const void *)room;
+    static uint32_t words[512];
+    ETW_PMC_COUNTER_OWNERSHIP_STATUS *status = (ETW_PMC_COUNTER_OWNERSHIP_STATUS *)(void *)words;
+    const ETW_PMC_SESSION_INFO *info = (const ETW_PMC_SESSION_INFO *)(const void *)words;
     ULONG n = 0, source = SOURCE, tagged = 0, most = most_counters();
     TRACEHANDLE session = 0;
-    CHECK_EQ(TraceQueryInformation(0, TraceMaxPmcCounterQuery, room, 3, NULL), ERROR_BAD_LENGTH);
-    CHECK_EQ(TraceQueryInformation(0, TracePmcSessionInformation, room, 0, &n), ERROR_SUCCESS);
+    CHECK_EQ(TraceQueryInformation(0, TraceMaxPmcCounterQuery, words, 3, NULL), ERROR_BAD_LENGTH);
+    CHECK_EQ(TraceQueryInformation(0, TracePmcSessionInformation, words, 0, &n), ERROR_SUCCESS);
     CHECK_EQ(n, 0);
     REQUIRE(win32_start(&session));
     CHECK_EQ(event_list(session, switches, sizeof switches), ERROR_SUCCESS);
     if (most)
         CHECK_EQ(counter_list(session, &source, sizeof source), ERROR_SUCCESS);
-    CHECK_EQ(TraceQueryInformation(0, TracePmcSessionInformation, room, sizeof *info, &n),
+    CHECK_EQ(TraceQueryInformation(0, TracePmcSessionInformation, words, sizeof *info, &n),
              ERROR_INSUFFICIENT_BUFFER);
-    CHECK_EQ(TraceQueryInformation(0, TracePmcSessionInformation, room, sizeof room, &n),
+    CHECK_EQ(TraceQueryInformation(0, TracePmcSessionInformation, words, sizeof words, &n),
              ERROR_SUCCESS);
     CHECK_EQ(info->NextEntryOffset, 0);
     CHECK_EQ(info->LoggerId, session & 0xffff);
     CHECK_EQ(info->HookIdCount, 1);
     CHECK_EQ(info->ProfileSourceCount, most != 0);
     if (most)
-        CHECK_EQ(room[4], SOURCE);
-    CHECK_EQ(*(const USHORT *)&room[4 + (most != 0)], PERFINFO_LOG_TYPE_CONTEXTSWAP);
+        CHECK_EQ(words[4], SOURCE);
+    CHECK_EQ(*(const USHORT *)&words[4 + (most != 0)], PERFINFO_LOG_TYPE_CONTEXTSWAP);
     status->ProcessorNumber = 0;
-    CHECK_EQ(TraceQueryInformation(1, TracePmcCounterOwners, room, sizeof room, &n),
+    CHECK_EQ(TraceQueryInformation(1, TracePmcCounterOwners, words, sizeof words, &n),
              ERROR_INVALID_PARAMETER);
-    CHECK_EQ(TraceQueryInformation(0, TracePmcCounterOwners, room, 7, &n), ERROR_BAD_LENGTH);
-    CHECK_EQ(TraceQueryInformation(0, TracePmcCounterOwners, room, sizeof room, &n), ERROR_SUCCESS);
+    CHECK_EQ(TraceQueryInformation(0, TracePmcCounterOwners, words, 7, &n), ERROR_BAD_LENGTH);
+    CHECK_EQ(TraceQueryInformation(0, TracePmcCounterOwners, words, sizeof words, &n),
+             ERROR_SUCCESS);
     CHECK_EQ(n, 8 + status->NumberOfCounters * sizeof *status->CounterOwners);
     CHECK(status->NumberOfCounters >= most);
     for (ULONG i = 0; i < status->NumberOfCounters; i++)
@@ -306,10 +307,10 @@ TEST_USER(etw_win32, owners,
                   status->CounterOwners[i].ProfileSource == SOURCE;
     CHECK_EQ(tagged, most != 0);
     if (most)
-        CHECK_EQ(TraceQueryInformation(0, TracePmcCounterOwners, room, 8, &n),
+        CHECK_EQ(TraceQueryInformation(0, TracePmcCounterOwners, words, 8, &n),
                  ERROR_INSUFFICIENT_BUFFER);
     status->ProcessorNumber = 256; /* more do not run */
-    CHECK_EQ(TraceQueryInformation(0, TracePmcCounterOwners, room, sizeof room, &n),
+    CHECK_EQ(TraceQueryInformation(0, TracePmcCounterOwners, words, sizeof words, &n),
              ERROR_INVALID_PARAMETER);
     CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
 }

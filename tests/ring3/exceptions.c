@@ -39,7 +39,7 @@ static DWORD bystander(PVOID unused)
     while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
         ring3_work(100);
         ZwYieldExecution();
-        _mm_pause(); /* else other CPUs of an emulator have their turn once in several ticks */
+        _mm_pause(); /* else other CPUs of an emulator run once in several ticks */
         __atomic_fetch_add(&iterations, 1, __ATOMIC_RELAXED);
     }
     return 1234;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Ways for a ring-3 thread to die: X(name, assembly, exit status, address). The address is that of
- * the page fault; NO_FAULT where there is none, UNKNOWN where Windows cannot tell it, ANY where it
+ * the page fault; NO_FAULT where there is none, UNKNOWN where Windows cannot know it, ANY where it
  * is not known here. RAX, RCX, RDX, RSI and RDI are the code's own. */
 #pragma once
 

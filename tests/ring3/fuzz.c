@@ -4,8 +4,8 @@
 
 #define SLOTS 40
 #define THINGS 48
-#define ROOMS 4
-#define ROOM 768
+#define AREAS 4
+#define AREA_SIZE 768
 #define GUARD 64
 #define SWEPT 600 /* handles that are tried at the end: more than the model ever has */
 
@@ -54,25 +54,25 @@ void fuzz_refuse(NTSTATUS status)
 
 bool fuzz_refused(void) { return refused; }
 
-static struct room {
-    uint8_t bytes[ROOM];
+static struct area {
+    uint8_t bytes[AREA_SIZE];
     unsigned from, end; /* of what was given away; 0: nothing */
-} rooms[ROOMS];
-static unsigned rooms_used;
+} areas[AREAS];
+static unsigned areas_used;
 
-static void clear_rooms(void)
+static void clear_areas(void)
 {
-    for (unsigned i = 0; i < rooms_used; i++)
-        memset(rooms[i].bytes, FILL, ROOM);
-    rooms_used = 0;
+    for (unsigned i = 0; i < areas_used; i++)
+        memset(areas[i].bytes, FILL, AREA_SIZE);
+    areas_used = 0;
     last_used = false;
 }
 
 static bool guards_whole(void)
 {
-    for (unsigned i = 0; i < rooms_used; i++)
-        if (!ring3_all(rooms[i].bytes, rooms[i].from, FILL) ||
-            !ring3_all(rooms[i].bytes + rooms[i].end, ROOM - rooms[i].end, FILL))
+    for (unsigned i = 0; i < areas_used; i++)
+        if (!ring3_all(areas[i].bytes, areas[i].from, FILL) ||
+            !ring3_all(areas[i].bytes + areas[i].end, AREA_SIZE - areas[i].end, FILL))
             return false;
     return true;
 }
@@ -110,9 +110,9 @@ static uint8_t *read_only, *last_page; /* nothing after the second */
 
 void *fuzz_bad_pointer(void) { return (void *)FUZZ_ONE_OF(ring3_bad_addresses); }
 
-static uint8_t *room_for(size_t size)
+static uint8_t *area_for(size_t size)
 {
-    struct room *r = &rooms[rooms_used++];
+    struct area *r = &areas[areas_used++];
     r->from = GUARD + 8 * fuzz_below(8);
     r->end = r->from + (unsigned)size;
     return r->bytes + r->from;
@@ -132,7 +132,7 @@ static void *bad_out(size_t size)
 void *fuzz_late(size_t size, bool *bad)
 {
     *bad = fuzz_one_in(12);
-    return *bad ? bad_out(size) : room_for(size);
+    return *bad ? bad_out(size) : area_for(size);
 }
 
 void *fuzz_out(size_t size)
@@ -165,7 +165,7 @@ const void *fuzz_in(const void *bytes, size_t size)
         last_used = true;
         return memcpy(last_page + RING3_PAGE - size, bytes, size);
     }
-    return memcpy(room_for(size), bytes, size);
+    return memcpy(area_for(size), bytes, size);
 }
 
 /* --- Handles. --- */
@@ -267,7 +267,7 @@ void fuzz_given(HANDLE handle, struct fuzz_thing *thing, ACCESS_MASK access)
             thing->handles++;
             return;
         }
-    CHECK(!"room for a handle");
+    CHECK(!"a free slot for the handle");
 }
 
 void fuzz_taken(struct fuzz_slot *slot)
@@ -310,7 +310,7 @@ static unsigned weight_of(const struct fuzz_op *op)
 static void one_call(void)
 {
     unsigned sum = 0;
-    clear_rooms();
+    clear_areas();
     for (unsigned i = 0; i < ARRAYSIZE(all_ops); i++)
         sum += weight_of(all_ops[i]);
     unsigned n = fuzz_below(sum);
@@ -328,8 +328,8 @@ static bool prepare_memory(uint64_t seed)
 {
     fuzz_cpus = ring3_cpus();
     fuzz_seed(seed);
-    rooms_used = ROOMS;
-    clear_rooms();
+    areas_used = AREAS;
+    clear_areas();
     read_only = ring3_pages(1);
     last_page = ring3_pages(1);
     if (!read_only || !last_page)

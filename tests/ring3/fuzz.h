@@ -53,7 +53,7 @@ bool fuzz_one_in(unsigned n);
 /* What the call must answer: this, unless something is wrong with an argument. STATUS_SUCCESS if
  * not said. */
 void fuzz_expect(NTSTATUS status);
-/* The call must fail; this is a reason. With several, any of them may be told. */
+/* The call must fail; this is a reason. With several, any of them may be returned. */
 void fuzz_refuse(NTSTATUS status);
 /* The call may fail so for what others do. */
 void fuzz_allow(NTSTATUS status);
@@ -67,7 +67,7 @@ bool fuzz_answered(NTSTATUS status, const char *file, int line, const char *text
 void *fuzz_out(size_t size);
 /* fuzz_out, or NULL, which is no reason. */
 void *fuzz_out_optional(size_t size);
-/* Nothing that is not there is written to: only whether it is bad is told. */
+/* Nothing that is not there is written to: only whether it is bad is said. */
 void *fuzz_late(size_t size, bool *bad);
 /* Where these bytes can be read from, seldom something bad. */
 const void *fuzz_in(const void *bytes, size_t size);
@@ -93,4 +93,5 @@ void fuzz_end_session(void);
 extern bool fuzz_privileged; /* SeSystemProfilePrivilege is on */
 /* By one of the two services; what is wrong with groups is known then. */
 NTSTATUS fuzz_create_profile(HANDLE *to, HANDLE process, uint64_t base, uint64_t size, ULONG log2,
-                             void *buffer, ULONG room, KPROFILE_SOURCE source, KAFFINITY cpu_mask);
+                             void *buffer, ULONG length, KPROFILE_SOURCE source,
+                             KAFFINITY cpu_mask);

@@ -29,13 +29,13 @@ static KPROFILE_SOURCE some_source(void)
     return fuzz_one_in(12) ? (KPROFILE_SOURCE)(fuzz_random() >> fuzz_below(53)) : FUZZ_ONE_OF(some);
 }
 
-static void expect_region(uint64_t base, uint64_t size, ULONG log2, ULONG room)
+static void expect_region(uint64_t base, uint64_t size, ULONG log2, ULONG length)
 {
-    if (!room)
+    if (!length)
         fuzz_refuse(STATUS_INVALID_PARAMETER_7);
     if (log2 < 2 || log2 > 31)
         fuzz_refuse(STATUS_INVALID_PARAMETER);
-    else if ((size + (1ull << log2) - 1) >> log2 > room / sizeof(ULONG))
+    else if ((size + (1ull << log2) - 1) >> log2 > length / sizeof(ULONG))
         fuzz_refuse(STATUS_BUFFER_TOO_SMALL);
     if (size && base + size <= base)
         fuzz_refuse(STATUS_BUFFER_OVERFLOW);
@@ -47,7 +47,7 @@ static void create_profile(void)
         return;
     HANDLE process = NULL;
     uint64_t base = 0x400000, size = 4096;
-    ULONG log2 = 6, room = sizeof buckets;
+    ULONG log2 = 6, length = sizeof buckets;
     uint8_t *buffer = (uint8_t *)buckets;
     KAFFINITY cpu_mask = ~0ull;
     KPROFILE_SOURCE source = some_source();
@@ -62,12 +62,12 @@ static void create_profile(void)
     switch (fuzz_below(16)) {
     case 0: size = fuzz_random() >> fuzz_below(50); break;
     case 1: log2 = fuzz_below(40); break;
-    case 2: room = fuzz_below(sizeof buckets + 1) & ~3u; break;
+    case 2: length = fuzz_below(sizeof buckets + 1) & ~3u; break;
     case 3: base = 0 - 4096 + (fuzz_one_in(2) ? 1 : 0); break;
     case 4:
         buffer += 1 + fuzz_below(3);
         fuzz_refuse(STATUS_DATATYPE_MISALIGNMENT);
-        room -= 4;
+        length -= 4;
         break;
     case 5:
         buffer = fuzz_bad_pointer();
@@ -79,14 +79,14 @@ static void create_profile(void)
         fuzz_refuse(STATUS_INVALID_PARAMETER);
         break;
     }
-    expect_region(base, size, log2, room);
+    expect_region(base, size, log2, length);
     if (base >= 0x800000000000 && !process) /* kernel addresses need none */
         fuzz_allow(STATUS_SUCCESS);
     if (source != ProfileTime)
         fuzz_allow(STATUS_NOT_SUPPORTED);
     bool kernel = base >= 0x800000000000;
     NTSTATUS status =
-        fuzz_create_profile(to, process, base, size, log2, buffer, room, source, cpu_mask);
+        fuzz_create_profile(to, process, base, size, log2, buffer, length, source, cpu_mask);
     if (!FUZZ_ANSWER(status) && !(kernel && NT_SUCCESS(status)))
         return;
     struct fuzz_thing *thing = fuzz_thing(FUZZ_PROFILE);
@@ -265,10 +265,10 @@ static void query_configuration(void)
     if (!fuzz_pmu)
         return;
     HARDWARE_COUNTER *array = fuzz_out(sizeof *array);
-    ULONG *count = fuzz_out(sizeof *count), room = fuzz_below(3);
-    if (!room)
+    ULONG *count = fuzz_out(sizeof *count), most = fuzz_below(3);
+    if (!most)
         fuzz_refuse(STATUS_BUFFER_TOO_SMALL);
-    if (FUZZ_ANSWER(KeQueryHardwareCounterConfiguration(array, room, count)))
+    if (FUZZ_ANSWER(KeQueryHardwareCounterConfiguration(array, most, count)))
         CHECK_EQ(*count, 1);
 }
 

@@ -142,8 +142,8 @@ static void create_mutant(void)
 
 /* --- Changing them. --- */
 
-/* Where the previous state goes, which is told when all is done: a bad pointer keeps nothing from
- * it. */
+/* Where the previous state goes, which is written when all is done: a bad pointer keeps nothing
+ * from it. */
 static LONG *previous(bool *bad)
 {
     LONG *p = fuzz_one_in(3) ? NULL : fuzz_late(sizeof *p, bad);
@@ -154,7 +154,7 @@ static LONG *previous(bool *bad)
     return p;
 }
 
-/* Success or told too late, it was done. */
+/* Success or refused too late, it was done. */
 static void check_previous(const LONG *p, bool bad, LONG before)
 {
     if (p && !bad)

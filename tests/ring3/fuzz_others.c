@@ -80,10 +80,10 @@ static void named_object(void)
 /* --- Groups. --- */
 
 NTSTATUS fuzz_create_profile(HANDLE *to, HANDLE process, uint64_t base, uint64_t size, ULONG log2,
-                             void *buffer, ULONG room, KPROFILE_SOURCE source, KAFFINITY cpu_mask)
+                             void *buffer, ULONG length, KPROFILE_SOURCE source, KAFFINITY cpu_mask)
 {
     if (fuzz_one_in(2))
-        return ZwCreateProfile(to, process, (PVOID)base, size, log2, buffer, room, source,
+        return ZwCreateProfile(to, process, (PVOID)base, size, log2, buffer, length, source,
                                cpu_mask);
     GROUP_AFFINITY groups[2] = { { .Mask = cpu_mask }, { .Mask = cpu_mask } };
     USHORT n = cpu_mask == ~0ull ? 0 : (USHORT)(1 + fuzz_below(2));
@@ -99,7 +99,7 @@ NTSTATUS fuzz_create_profile(HANDLE *to, HANDLE process, uint64_t base, uint64_t
         fuzz_allow(STATUS_INVALID_PARAMETER);
     if (!n && (uint64_t)from % 4 == 0)
         from = (const uint8_t *)from + 1; /* nobody looks at it */
-    return ZwCreateProfileEx(to, process, (PVOID)base, size, log2, buffer, room, source, n,
+    return ZwCreateProfileEx(to, process, (PVOID)base, size, log2, buffer, length, source, n,
                              (PGROUP_AFFINITY)(uint64_t)from);
 }
 

@@ -49,7 +49,7 @@ static void control_session(void)
     }
     const WMI_LOGGER_INFORMATION *in = fuzz_in(&d.info, sizeof d.info);
     WMI_LOGGER_INFORMATION *out = fuzz_late(sizeof d.info, &bad);
-    /* An answer that cannot be written is told when all is done, but of a start at first. */
+    /* An answer that cannot be written is reported when all is done, but of a start at first. */
     if (bad && (fuzz_refused() || code == EtwStartLoggerCode))
         fuzz_refuse(STATUS_ACCESS_VIOLATION);
     else if (bad)

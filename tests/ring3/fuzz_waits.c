@@ -287,8 +287,8 @@ enum {
 #include "kernel/nt/service_list.h"
 };
 
-/* By Windows' convention, as ntdll's stubs: the fifth argument lies above a return address and room
- * for four. */
+/* By Windows' convention, as ntdll's stubs: the fifth argument lies above a return address and
+ * space for four. */
 static uint32_t raw(uint64_t number, HANDLE handle, const uint64_t *a)
 {
     register uint64_t r10 asm("r10") = (uint64_t)handle;

@@ -9,7 +9,7 @@
 
 static CONTEXT context, back;
 static EXCEPTION_RECORD record;
-static volatile uint64_t turn;
+static volatile uint64_t passes;
 static uint64_t flags;
 
 #define CAPTURE(into)                                                                              \
@@ -28,9 +28,9 @@ static __attribute__((noinline)) uint64_t go_on_with(uint32_t wanted)
 {
     uint64_t xmm7 = 0;
     memset(&context, 0, sizeof context);
-    turn = 0;
+    passes = 0;
     CAPTURE(context);
-    if (turn++) {
+    if (passes++) {
         asm volatile("movq %%xmm7,%0" : "=r"(xmm7));
         CHECK_EQ(xmm7, IN_XMM7); /* the context has a 0, and no CONTEXT_FLOATING_POINT */
         return flags;
@@ -110,11 +110,11 @@ static __attribute__((noinline)) bool survive(void (*function)(void))
     PVOID h = AddVectoredExceptionHandler(1, go_back);
     memset(&back, 0, sizeof back);
     memset(&found, 0, sizeof found);
-    turn = 0;
+    passes = 0;
     CAPTURE(back);
     back.ContextFlags = CONTEXT_CONTROL | CONTEXT_INTEGER;
     back.EFlags = FLAGS_FIXED;
-    bool came_back = turn++;
+    bool came_back = passes++;
     if (!came_back)
         function();
     RemoveVectoredExceptionHandler(h);
@@ -228,7 +228,7 @@ TEST_USER(handling_input, without_stack,
           "an exception without a valid stack ends the thread with the exception's status, and no "
           "handler is called")
 {
-    turn = 0;
+    passes = 0;
     memset(&found, 0, sizeof found);
     PVOID h = AddVectoredExceptionHandler(1, go_back);
     for (unsigned i = 0; i < 3; i++)
@@ -242,7 +242,7 @@ TEST_USER(handling_input, without_stack,
 #define ITERATIONS 200
 static uint64_t wrong; /* atomic */
 
-static LONG count_turn(PEXCEPTION_POINTERS e)
+static LONG count_fault(PEXCEPTION_POINTERS e)
 {
     CONTEXT *c = e->ContextRecord;
     if (c->R12 != (c->R13 ^ UINT64_C(0x5555)) || c->FltSave.XmmRegisters[7].Low != c->R12)
@@ -268,7 +268,7 @@ TEST_USER(handling_input, many,
           "eight threads on all CPUs that fault all the time each keep their own registers")
 {
     HANDLE threads[8];
-    PVOID h = AddVectoredExceptionHandler(1, count_turn);
+    PVOID h = AddVectoredExceptionHandler(1, count_fault);
     for (unsigned i = 0; i < 8; i++)
         threads[i] = ring3_start(fault_often, (PVOID)(uint64_t)i);
     for (unsigned i = 0; i < 8; i++)

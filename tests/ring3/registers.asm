@@ -77,7 +77,7 @@ registers_steps_first:
     popfq
     ret
 
-; uint64_t registers_deep(void): recursion without end, in steps of 512 bytes; 1 if it is told to
+; uint64_t registers_deep(void): recursion without end, in steps of 512 bytes; 1 if it is asked to
 ; come back
 global registers_deep, registers_deep_back
 registers_deep:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What ring 0 knows of the ring-3 tests: functions that it runs there, with one argument, and what
- * they leave behind for user_read. Each process has these variables for itself. */
+ * they leave for user_read. Each process has these variables for itself. */
 #pragma once
 #include "kernel/nt/nt.h"
 
@@ -17,8 +17,9 @@ void user_sleep_measured(uint64_t mask);
 void user_grows(uint64_t mask); /* 1,000 reads: no value ever decreases */
 /* Runs so long with user_state 1, and until somebody writes 2 to it; user_values: ticks, cycles. */
 void user_interrupted(uint64_t ticks);
-void user_visit_cpus(uint64_t selector); /* profiled on each CPU in turn: RDPMC and reads work */
-void user_rdpmc(uint64_t selector);      /* not profiled: does not survive */
+void user_each_cpu(
+    uint64_t selector);             /* profiled on one CPU after the other: RDPMC and reads work */
+void user_rdpmc(uint64_t selector); /* not profiled: does not survive */
 /* Selectors that exist, and some that never do. */
 #define RDPMC_SELECTORS                                                                            \
     {                                                                                              \

@@ -143,7 +143,7 @@ TEST_USER(tp_block, processor,
 {
     static THREAD_PERFORMANCE_DATA block;
     enable_with(&block, 0);
-    for (unsigned turn = 0; turn < 2; turn++)
+    for (unsigned round = 0; round < 2; round++)
         for (unsigned cpu = 0; cpu < ring3_cpus(); cpu++) {
             CHECK(SetThreadAffinityMask(NtCurrentThread(), 1ull << cpu) != 0);
             Sleep(1); /* the move is made at the next switch */

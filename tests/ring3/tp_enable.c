@@ -9,7 +9,7 @@
 
 #define MARK ((HANDLE)0x1234567) /* what a failing call must leave alone */
 
-/* What a child and its creator tell each other; one test at a time. */
+/* What a child and its creator share; one test at a time. */
 static struct {
     uint64_t go, ready; /* atomic */
     HANDLE profile, thread;

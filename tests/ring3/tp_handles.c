@@ -95,11 +95,11 @@ TEST_USER(tp_handles, access_not_gained,
     CHECK(CloseHandle(poor) && CloseHandle(same));
 }
 
-static HANDLE swapped;    /* one number for two handles in turn */
+static HANDLE swapped;    /* one number for two handles alternately */
 static uint64_t swapping; /* atomic; 1: go on */
 
 /* Where there was a handle to this thread that may only be waited for, there is one to its creator
- * that may do all. On one CPU the other thread gets its turn with each of the two. */
+ * that may do all. On one CPU the other thread meets each of the two. */
 static DWORD swap_handles(PVOID creator)
 {
     while (__atomic_load_n(&swapping, __ATOMIC_ACQUIRE)) {

@@ -115,10 +115,10 @@ TEST_USER(tp_input, block_unaligned,
           "a block whose address is not a multiple of 4 is refused, whether or not it is mapped "
           "[TP-87]")
 {
-    static uint8_t room[2 * sizeof(THREAD_PERFORMANCE_DATA)] __attribute__((aligned(16)));
+    static uint8_t block[2 * sizeof(THREAD_PERFORMANCE_DATA)] __attribute__((aligned(16)));
     for (unsigned i = 1; i < 16; i++)
         if (i % 4)
-            block_refused(room + i, STATUS_DATATYPE_MISALIGNMENT);
+            block_refused(block + i, STATUS_DATATYPE_MISALIGNMENT);
     for (unsigned i = 0; i < RING3_BAD_ADDRESSES; i++)
         block_refused(pointer(ring3_bad_addresses[i] + 1), STATUS_DATATYPE_MISALIGNMENT);
 }

@@ -148,11 +148,11 @@ void user_interrupted(uint64_t ticks)
     ring3_disable(profile);
 }
 
-void user_visit_cpus(uint64_t selector)
+void user_each_cpu(uint64_t selector)
 {
     HANDLE profile = enable_profiling(1);
     uint64_t value = first_element(profile);
-    unsigned visited = 0;
+    unsigned seen = 0;
     for (unsigned cpu = 0;
          cpu < 64 && SetThreadAffinityMask(GetCurrentThread(), UINT64_C(1) << cpu); cpu++) {
         Sleep(1); /* the move; on one CPU, too, others run meanwhile */
@@ -163,9 +163,9 @@ void user_visit_cpus(uint64_t selector)
         uint64_t now = first_element(profile);
         CHECK(now > value);
         value = now;
-        visited++;
+        seen++;
     }
-    user_values[0] = visited;
+    user_values[0] = seen;
     ring3_disable(profile);
 }
 
