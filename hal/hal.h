@@ -296,8 +296,11 @@ KPROFILE_SOURCE hal_profile_source(unsigned ctr, unsigned cpu);
 VOID HalStartProfileInterrupt(KPROFILE_SOURCE ProfileSource);
 VOID HalStopProfileInterrupt(KPROFILE_SOURCE ProfileSource);
 /* From trap.c, at each interrupt of the timer. */
-void hal_profile_tick(struct trap_frame *frame);
-/* By processor: overflows of counters that sample whose interrupt was lost, found at a tick. */
+void hal_profile_tick(struct trap_frame *frame, uint64_t rip, uint64_t cs);
+/* Before a stop: samples of overflows whose interrupt was lost come now, not at the next tick. */
+void hal_profile_collect(struct cpu_set among);
+/* By processor: overflows of counters that sample without an interrupt of their own, because it was
+ * lost, which a tick finds, or periods late. Each became a sample nevertheless. */
 extern uint64_t hal_profile_lost[MAX_CPUS];
 /* The one call that goes up, to kernel/profiling/profile.c, at PROFILE_LEVEL: one interrupt of the
  * source. */

@@ -21,6 +21,8 @@
 
 #define COUNTERS 64
 #define GRANTS_MAX 32
+#define MISSED_MAX 4096u /* samples of one interrupt; more is only counted */
+#define SKID_SPARE 1000u /* events; the skid is in instructions, of which some have several */
 
 /* A counter that is claimed for a source on some processors. */
 struct grant {
@@ -40,7 +42,8 @@ static uint8_t sources[MAX_CPUS * COUNTERS]; /* by processor and counter; 0: it 
 /* By processor, which alone uses its element: counters that sample. */
 static uint64_t sampling[MAX_CPUS];
 uint64_t hal_profile_lost[MAX_CPUS];
-static bool lost_told; /* atomic */
+static uint64_t missed_by_nmi[MAX_CPUS]; /* atomic: the NMI adds, its self-IPI takes */
+static bool lost_told;                   /* atomic */
 
 static struct {
     uint64_t period_ns; /* of the timer, while it samples; 0: it does not */
@@ -57,75 +60,96 @@ static void unlock_profile(void) { mutex_release(&guard); }
 
 /* --- The interrupt. --- */
 
-/* A grant has one counter. */
-static inline void sample(uint64_t counter, bool rearm)
+/* A sample, and one more for each overflow that had no interrupt of its own, because it was lost or
+ * came periods late: so samples times the interval are what was counted. */
+static void sample_missed(KPROFILE_SOURCE source, uint64_t missed)
 {
-    unsigned ctr = bit_lowest(counter);
-    KPROFILE_SOURCE source = (KPROFILE_SOURCE)*source_of(cpu_number(), ctr);
-    if (!source)
-        return;
-    if (rearm)
-        pmu_rearm(ctr, source_interval(source));
+    hal_profile_lost[cpu_number()] += missed;
+    for (uint64_t n = missed < MISSED_MAX ? missed : MISSED_MAX; n; n--)
+        KeProfileInterruptWithSource(hal_pmi_frame(), source);
     KeProfileInterruptWithSource(hal_pmi_frame(), source);
 }
 
-/* The overflow handlers of every grant: by PMI, and by an NMI, which has re-armed the counter. */
+static __attribute__((noinline)) void sample_late(unsigned ctr, KPROFILE_SOURCE source)
+{
+    sample_missed(source, pmu_rearm_late(ctr, source_interval(source)));
+}
+
+/* The overflow handlers of every grant, which has one counter: by PMI, and by an NMI, which has
+ * re-armed the counter. */
 static void overflowed(ULONGLONG OverflowBits, HANDLE OwningHandle)
 {
     (void)OwningHandle;
-    sample(OverflowBits, true);
+    unsigned ctr = bit_lowest(OverflowBits);
+    KPROFILE_SOURCE source = (KPROFILE_SOURCE)*source_of(cpu_number(), ctr);
+    if (!source)
+        return;
+    if (pmu_rearm(ctr, source_interval(source)))
+        KeProfileInterruptWithSource(hal_pmi_frame(), source);
+    else
+        sample_late(ctr, source);
 }
 
 static void noted(ULONGLONG OverflowBits, HANDLE OwningHandle)
 {
     (void)OwningHandle;
-    sample(OverflowBits, false);
+    KPROFILE_SOURCE source = (KPROFILE_SOURCE)*source_of(cpu_number(), bit_lowest(OverflowBits));
+    if (source)
+        sample_missed(source,
+                      __atomic_exchange_n(&missed_by_nmi[cpu_number()], 0, __ATOMIC_RELAXED));
 }
 
 static void rearm(uint64_t counters)
 {
     for_each_bit(ctr, counters) {
         KPROFILE_SOURCE source = (KPROFILE_SOURCE)*source_of(cpu_number(), (unsigned)ctr);
-        if (source)
-            pmu_rearm((unsigned)ctr, source_interval(source));
+        if (source && !pmu_rearm((unsigned)ctr, source_interval(source)))
+            __atomic_fetch_add(&missed_by_nmi[cpu_number()],
+                               pmu_rearm_late((unsigned)ctr, source_interval(source)),
+                               __ATOMIC_RELAXED);
     }
 }
 
-/* A counter that samples, is a period or more behind its wrap, and has no interrupt pending: the
- * interrupt was lost. Processors and hypervisors lose one of several, and it would never come
- * again. Counts the overflows that nobody saw; returns such counters. */
-static uint64_t find_lost(unsigned cpu, uint64_t among)
+/* A counter that samples and wrapped, no longer than the skid ago, and has no interrupt pending:
+ * the interrupt was lost, and would never come again. Processors and hypervisors lose one of
+ * several. One that is only late finds nothing to do. */
+static uint64_t find_lost(unsigned cpu)
 {
-    uint64_t lost = 0;
-    for_each_bit(ctr, among) {
-        uint64_t value = pmu_read((unsigned)ctr), half = pmu_mask(pmu_here(), (unsigned)ctr) >> 1;
-        uint64_t periods = value / source_interval((KPROFILE_SOURCE)*source_of(cpu, (unsigned)ctr));
-        if (value > half || !periods || apic_is_pending(APIC_PMI_VECTOR))
-            continue;
-        lost |= PMU_BIT(ctr);
-        hal_profile_lost[cpu] += periods;
+    const struct pmu_kind *pmu = pmu_here();
+    uint64_t lost = 0, skid = (uint64_t)pmu->measured.skid.high + SKID_SPARE;
+    for_each_bit(ctr, sampling[cpu]) {
+        uint64_t past = pmu_read((unsigned)ctr);
+        uint64_t period = source_interval((KPROFILE_SOURCE)*source_of(cpu, (unsigned)ctr));
+        if (past <= pmu_mask(pmu, (unsigned)ctr) / 2 && past >= (period < skid ? period : skid) &&
+            !apic_is_pending(APIC_PMI_VECTOR))
+            lost |= PMU_BIT(ctr);
     }
-    if (lost && !__atomic_exchange_n(&lost_told, true, __ATOMIC_RELAXED))
-        print("# profile: CPU %u: the interrupt of counter %u was lost: it is sent again\n", cpu,
-              bit_lowest(lost));
     return lost;
 }
 
-static void send_lost(unsigned cpu)
+/* The interrupt comes as soon as interrupts are on. Instead of an NMI, which would sample this
+ * code, its handler is called as if it had interrupted there. */
+static bool send_lost(unsigned cpu, uint64_t rip, uint64_t cs)
 {
-    if (!find_lost(cpu, sampling[cpu]))
-        return;
-    if (hal_pmi_is_nmi())
-        apic_send_nmi(apic_id());
+    uint64_t lost = find_lost(cpu);
+    if (!lost)
+        return false;
+    hal_profile_lost[cpu] += bit_count(lost);
+    if (!__atomic_exchange_n(&lost_told, true, __ATOMIC_RELAXED))
+        print("# profile: CPU %u: the interrupt of counter %u was lost: it is sent again\n", cpu,
+              bit_lowest(lost));
+    if (pmi_by_nmi)
+        hal_pmi_nmi(rip, cs);
     else
         apic_send_self(APIC_PMI_VECTOR);
+    return true;
 }
 
-void hal_profile_tick(struct trap_frame *frame)
+void hal_profile_tick(struct trap_frame *frame, uint64_t rip, uint64_t cs)
 {
     unsigned cpu = cpu_number();
     if (__builtin_expect(sampling[cpu] != 0, 0))
-        send_lost(cpu);
+        send_lost(cpu, rip, cs);
     uint64_t interval_ns = hal_source_interval(ProfileTime) * 100ul;
     if (!timer[cpu].period_ns)
         return;
@@ -192,8 +216,6 @@ VOID HalStopProfileInterrupt(KPROFILE_SOURCE ProfileSource)
         set_timer(false);
     } else if (g && *source_of(cpu_number(), g->ctr)) {
         hal_counters_check(PMU_BIT(g->ctr));
-        if (find_lost(cpu_number(), PMU_BIT(g->ctr)))
-            hal_profile_lost[cpu_number()]++; /* the first will not be sent again */
         pmu_clear(PMU_BIT(g->ctr));
         sampling[cpu_number()] &= ~PMU_BIT(g->ctr);
         *source_of(cpu_number(), g->ctr) = 0;
@@ -215,6 +237,17 @@ static void stop_here(void *argument)
     if (cpu_set_has(&change->cpus, cpu_number()))
         HalStopProfileInterrupt(change->source);
 }
+
+static void send_lost_here(void *found)
+{
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    if (sampling[cpu_number()] &&
+        send_lost(cpu_number(), (uint64_t)__builtin_return_address(0), SEL_KERNEL_CS))
+        __atomic_store_n((bool *)found, true, __ATOMIC_RELAXED);
+    irql_lower(old);
+}
+
+static void answer_here(void *unused) { (void)unused; }
 
 static void retime_here(void *unused)
 {
@@ -325,6 +358,14 @@ void hal_profile_start(KPROFILE_SOURCE source, struct cpu_set among)
     lock_profile();
     smp_call(among, start_here, &source);
     unlock_profile();
+}
+
+void hal_profile_collect(struct cpu_set among)
+{
+    bool found = false;
+    smp_call(among, send_lost_here, &found);
+    if (__atomic_load_n(&found, __ATOMIC_RELAXED))
+        smp_call(among, answer_here, NULL); /* the interrupts come first */
 }
 
 void hal_profile_stop(KPROFILE_SOURCE source, struct cpu_set among)

@@ -161,7 +161,7 @@ static inline __attribute__((always_inline)) void interrupt(struct trap_frame *f
     } else {
         switch (vector) {
         case VECTOR_TIMER:
-            hal_profile_tick(frame);
+            hal_profile_tick(frame, frame->rip, frame->cs);
             timer_tick();
             shared_data_tick();
             report_stray_nmis();

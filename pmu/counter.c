@@ -249,6 +249,14 @@ uint64_t pmu_take_wrapped(void)
     return overflowed;
 }
 
+uint64_t pmu_rearm_late(unsigned ctr, uint64_t period)
+{
+    uint64_t past = pmu_read(ctr), mask = pmu_mask(pmu_here(), ctr);
+    bool wrapped = past <= mask / 2; /* if not, it overflows at its next event */
+    pmu_write(ctr, wrapped ? (past % period - period) & mask : mask);
+    return wrapped ? past / period : 0;
+}
+
 uint64_t pmu_selected(unsigned ctr)
 {
     uint64_t select = rdmsr(pmu_select_msr(pmu_here(), ctr));

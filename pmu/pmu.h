@@ -325,18 +325,23 @@ static inline uint64_t pmu_take_overflow(void)
 }
 
 /* On a paused counter that wrapped: arms it so that it overflows `period` events after its last
- * overflow. */
-static inline void pmu_rearm(unsigned ctr, uint64_t period)
+ * overflow; false, and nothing done: more than a period has passed. */
+static inline bool pmu_rearm(unsigned ctr, uint64_t period)
 {
     struct pmu_cpu *cpu = pmu_this_cpu();
     const struct pmu_bank *bank = &cpu->banks[(ctr & PMU_FIXED) / PMU_FIXED];
     uint64_t start, past = rdpmc(bank->rdpmc + ctr); /* events since it wrapped */
-    if (!__builtin_sub_overflow(past, period, &start))
-        start = ~0ul; /* delayed for more than a period: those overflows are lost */
+    if (__builtin_expect(!__builtin_sub_overflow(past, period, &start), 0))
+        return false;
     wrmsr(bank->write + ctr * (uint32_t)bank->stride, start & bank->mask);
     if (!cpu->global_status)
         cpu->armed |= PMU_BIT(ctr);
+    return true;
 }
+
+/* Then: the same, after the last whole period. Returns how many have passed, whose overflows had no
+ * interrupt. */
+uint64_t pmu_rearm_late(unsigned ctr, uint64_t period);
 
 uint32_t pmu_rdpmc_index(unsigned ctr);
 /* Its inverse; what names no counter gives a number that has another index. */

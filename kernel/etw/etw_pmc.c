@@ -133,6 +133,7 @@ static NTSTATUS begin_sampling(KPROFILE_SOURCE source)
 
 static void stop_sources(unsigned count)
 {
+    hal_profile_collect(cpu_all());
     for (unsigned i = 0; i < count; i++)
         if (etw_sampled[i])
             hal_profile_stop((KPROFILE_SOURCE)etw_sampled[i], cpu_all());

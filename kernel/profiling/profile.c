@@ -126,6 +126,8 @@ static NTSTATUS start(struct profile *p)
 static void remove(struct profile *p)
 {
     struct profile **link = &started;
+    if (p->source != ProfileTime)
+        hal_profile_collect(p->cpus);
     while (*link != p)
         link = &(*link)->next;
     __atomic_store_n(link, p->next, __ATOMIC_RELEASE);
