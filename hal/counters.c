@@ -46,6 +46,7 @@ struct request {
     bool unsupported; /* it has a type that we know but do not support */
 };
 
+bool hal_counters_1809;
 static struct lock counters_lock = LOCK("counters", DISPATCH_LEVEL);
 static struct owner owners[OWNERS_MAX];   /* L: counters_lock */
 static struct owner *owners_end = owners; /* L: counters_lock; from here on never used */
@@ -187,6 +188,8 @@ NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCo
     if (!CounterSetHandle)
         return STATUS_INVALID_PARAMETER;
     *CounterSetHandle = NULL;
+    if (hal_counters_1809 && (GroupAffinty || GroupCount || ResourceList))
+        return STATUS_INVALID_PARAMETER;
     if (!parse_affinity(&request, GroupAffinty, GroupCount) || !parse_list(&request, ResourceList))
         return STATUS_INVALID_PARAMETER;
     if (request.unsupported || !pmu_some_counters(request.cpus))

@@ -38,6 +38,10 @@
 NTSTATUS HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCount,
                                      PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList,
                                      PHANDLE CounterSetHandle);
+/* With `hal=1809` the rules are those before Windows 10 1903: GroupAffinty, GroupCount and
+ * ResourceList are reserved, and other than NULL, 0, NULL is STATUS_INVALID_PARAMETER; a success
+ * gives every counter. Written once, at boot. */
+extern bool hal_counters_1809;
 
 /* Stops, clears and frees the counters on their processors. When it returns the handler runs on
  * no processor. STATUS_INVALID_PARAMETER: not a handle, or freed before. IRQL PASSIVE_LEVEL. */

@@ -36,7 +36,7 @@
 #include "kernel/trap.h"
 #include "pmu/pmu.h"
 
-BOOT_WORDS("counters= rdpmc= pmi= tick= cpus=");
+BOOT_WORDS("counters= rdpmc= hal= pmi= tick= cpus=");
 
 /* Each CPU, once it has its block and can take exceptions. */
 static void init_cpu(void)
@@ -71,18 +71,24 @@ static void choose_pmi(void)
         hal_pmi_use_nmi();
 }
 
+/* Whether the option is given; it has this one value. */
+static bool is_chosen(const char *option, const char *only)
+{
+    char value[16];
+    bool given = boot_option(option, value, sizeof value), known = given && !strcmp(value, only);
+    if (given && !known)
+        print("# %s=%s is ignored: it can be %s\n", option, value, only);
+    return known;
+}
+
 static void choose_policy(void)
 {
     char policy[16] = "accumulate";
     boot_option("counters", policy, sizeof policy);
     if (!thread_profiling_policy(policy))
         print("# counters=%s is no policy: accumulate or isolate\n", policy);
-    if (!boot_option("rdpmc", policy, sizeof policy))
-        return;
-    if (strcmp(policy, "off") == 0)
-        thread_profiling_pce = 0;
-    else
-        print("# rdpmc=%s is no policy: off, or the word is left out\n", policy);
+    thread_profiling_pce = is_chosen("rdpmc", "off") ? 0 : thread_profiling_pce;
+    hal_counters_1809 = is_chosen("hal", "1809");
 }
 
 /* The decimal number at *text, which is moved to after it; false if there is none, or if it has

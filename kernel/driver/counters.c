@@ -37,13 +37,13 @@ static VOID call_overflow_handler(ULONGLONG bits, HANDLE handle)
         }
 }
 
-static void remember_set(HANDLE handle, overflow_handler handler)
+static void remember_set(HANDLE handle, overflow_handler handler, uint64_t where)
 {
     KIRQL irql = lock_acquire(&sets_lock);
     struct set *s = sets;
     while (s->handle)
         s++; /* there are as many slots as owners */
-    s->where = driver_caller();
+    s->where = where;
     s->handler = handler;
     __atomic_store_n(&s->handle, handle, __ATOMIC_RELEASE);
     lock_release(&sets_lock, irql);
@@ -82,7 +82,7 @@ NTSTATUS driver_HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG 
     NTSTATUS status = HalAllocateHardwareCounters(GroupAffinty, GroupCount,
                                                   list ? list : ResourceList, CounterSetHandle);
     if (NT_SUCCESS(status)) {
-        remember_set(*CounterSetHandle, handler);
+        remember_set(*CounterSetHandle, handler, driver_caller());
         hal_counters_lend(*CounterSetHandle);
     }
     if (list)
@@ -90,15 +90,30 @@ NTSTATUS driver_HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG 
     return status;
 }
 
+static void forget_set(HANDLE handle)
+{
+    KIRQL irql = lock_acquire(&sets_lock);
+    for (unsigned i = 0; i < HAL_OWNERS_MAX; i++)
+        if (sets[i].handle == handle)
+            __atomic_store_n(&sets[i].handle, NULL, __ATOMIC_RELEASE);
+    lock_release(&sets_lock, irql);
+}
+
 NTSTATUS driver_HalFreeHardwareCounters(HANDLE CounterSetHandle)
 {
     NTSTATUS status = HalFreeHardwareCounters(CounterSetHandle);
-    KIRQL irql = lock_acquire(&sets_lock);
-    for (unsigned i = 0; NT_SUCCESS(status) && i < HAL_OWNERS_MAX; i++)
-        if (sets[i].handle == CounterSetHandle)
-            __atomic_store_n(&sets[i].handle, NULL, __ATOMIC_RELEASE);
-    lock_release(&sets_lock, irql);
+    if (NT_SUCCESS(status))
+        forget_set(CounterSetHandle);
     return status;
+}
+
+/* The frame is what the driver's handler of the interrupt got, or one with rip where that has it:
+ * NT: ours, no KTRAP_FRAME. Windows' HAL calls it at PROFILE_LEVEL; here at any IRQL. */
+VOID driver_KeProfileInterruptWithSource(PKTRAP_FRAME TrapFrame, KPROFILE_SOURCE Source)
+{
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    KeProfileInterruptWithSource(TrapFrame, Source);
+    irql_lower(old);
 }
 
 /* --- HalDispatchTable. --- */
@@ -140,6 +155,35 @@ static NTAPI NTSTATUS set_system_information(HAL_SET_INFORMATION_CLASS class, UL
 HAL_DISPATCH HalDispatchTable = { .Version = 4,
                                   .HalQuerySystemInformation = (PVOID)query_system_information,
                                   .HalSetSystemInformation = (PVOID)set_system_information };
+
+/* --- HalPrivateDispatchTable: counter sets. --- */
+
+static NTAPI NTSTATUS allocate_counter_set(ULONG processor, KPROFILE_SOURCE *sources, ULONG count,
+                                           PMC_HANDLE *handle)
+{
+    NTSTATUS status = HalAllocatePmcCounterSet(processor, sources, count, handle);
+    if (NT_SUCCESS(status))
+        remember_set((*handle)->owner, NULL, (uint64_t)__builtin_return_address(0));
+    return status;
+}
+
+static NTAPI VOID collect_counters(PMC_HANDLE set, ULONG64 *values)
+{
+    HalCollectPmcCounters(set, values);
+}
+
+static NTAPI VOID free_counter_set(PMC_HANDLE set)
+{
+    HANDLE owner = set->owner;
+    HalFreePmcCounterSet(set);
+    forget_set(owner);
+}
+
+HAL_PRIVATE_DISPATCH HalPrivateDispatchTable = { .Version = 17,
+                                                 .HalAllocatePmcCounterSet =
+                                                     (PVOID)allocate_counter_set,
+                                                 .HalCollectPmcCounters = (PVOID)collect_counters,
+                                                 .HalFreePmcCounterSet = (PVOID)free_counter_set };
 
 unsigned counters_left(const struct driver *driver)
 {

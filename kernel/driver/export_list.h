@@ -13,7 +13,9 @@ ROUTINE(PASSIVE_LEVEL, KeQueryHardwareCounterConfiguration, 3)
 ROUTINE(PROFILE_LEVEL, HalStartProfileInterrupt, 1)
 ROUTINE(PROFILE_LEVEL, HalStopProfileInterrupt, 1)
 ROUTINE(APC_LEVEL, HalSetProfileInterval, 1)
+DRIVERS(PROFILE_LEVEL, KeProfileInterruptWithSource, 2)
 AS_IS(HalDispatchTable)
+AS_IS(HalPrivateDispatchTable)
 
 /* Time. */
 ROUTINE(HIGH_LEVEL, KeQueryPerformanceCounter, 1)

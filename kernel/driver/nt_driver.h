@@ -235,6 +235,17 @@ typedef struct _HAL_DISPATCH {
     PVOID others[21];
 } HAL_DISPATCH;
 
+/* The members that counter drivers use. NT: of Windows 8 and later by Geoff Chappell's study; the
+ * rest, up to the end of 1709's, is NULL. */
+typedef struct _HAL_PRIVATE_DISPATCH {
+    ULONG Version;
+    PVOID before[71];
+    PVOID HalAllocatePmcCounterSet, HalCollectPmcCounters, HalFreePmcCounterSet;
+    PVOID after[59];
+} HAL_PRIVATE_DISPATCH;
+ABI_FIELD(HAL_PRIVATE_DISPATCH, HalAllocatePmcCounterSet, 0x240);
+ABI_SIZE(HAL_PRIVATE_DISPATCH, 0x430);
+
 #define SIZE(type, size) ABI_SIZE(type, size);
 #define FIELD(type, field, offset) ABI_FIELD(type, field, offset);
 #include "kernel/driver/layouts.h"

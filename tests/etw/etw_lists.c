@@ -255,6 +255,18 @@ TEST(etw_lists, sessions,
     stop_session(other.trace);
 }
 
+/* Where 32-bit Windows has the members: of 8 to 1607, 1703 to 1809, and since 1903. */
+#define SUPPORT_X86(name, sources)                                                                 \
+    struct name {                                                                                  \
+        ULONG Source[sources], HookIdCount;                                                        \
+        USHORT HookId[4];                                                                          \
+        ULONG CountersCount, ProcessorCtrs[1];                                                     \
+    };                                                                                             \
+    _Static_assert(offsetof(struct name, HookId) == 4 * (sources) + 4, #name);
+SUPPORT_X86(x86_1607, 4)
+SUPPORT_X86(x86_1809, 8)
+SUPPORT_X86(x86_1903, 1)
+
 TEST(etw_lists, layouts,
      "sizes and offsets of the lists and of ETW_PMC_SUPPORT are those of Windows, of older "
      "versions too [ET-59 ET-60]")
@@ -275,4 +287,10 @@ TEST(etw_lists, layouts,
     CHECK_EQ(offsetof(PROFILE_SOURCE_INFO, Description), 0x18);
     CHECK_EQ(sizeof(ETW_PMC_SUPPORT_1607), 0x28);
     CHECK_EQ(sizeof(ETW_PMC_SUPPORT_1809), 0x38);
+    CHECK_EQ(sizeof(struct x86_1607), 0x24);
+    CHECK_EQ(sizeof(struct x86_1809), 0x34);
+    CHECK_EQ(sizeof(struct x86_1903), 0x18);
+    CHECK_EQ(offsetof(struct x86_1607, CountersCount), 0x1c);
+    CHECK_EQ(offsetof(struct x86_1809, CountersCount), 0x2c);
+    CHECK_EQ(offsetof(struct x86_1903, CountersCount), 0x10);
 }

@@ -267,3 +267,24 @@ TEST(hal_pmc_sets, busy,
     REQUIRE_STATUS(HalAllocatePmcCounterSet(0, sources, counters, &other), STATUS_SUCCESS);
     HalFreePmcCounterSet(other);
 }
+
+TEST(hal_refusals, before_1903,
+     "by the rules before Windows 10 1903 only NULL, 0, NULL is accepted, and gives every counter")
+{
+    GROUP_AFFINITY group = { .Mask = 1 };
+    PHYSICAL_COUNTER_RESOURCE_LIST list = { .Count = 1 };
+    HANDLE handle = (HANDLE)1, second;
+    SKIP_WITHOUT_PMU();
+    bool before = hal_counters_1809;
+    hal_counters_1809 = true;
+    CHECK_STATUS(HalAllocateHardwareCounters(&group, 1, NULL, &handle), STATUS_INVALID_PARAMETER);
+    CHECK(handle == NULL);
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 1, NULL, &handle), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, &list, &handle), STATUS_INVALID_PARAMETER);
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &handle), STATUS_SUCCESS);
+    CHECK_EQ(hal_counters_available(cpu_all()), 0);
+    CHECK_STATUS(HalAllocateHardwareCounters(NULL, 0, NULL, &second),
+                 STATUS_INSUFFICIENT_RESOURCES);
+    CHECK_STATUS(HalFreeHardwareCounters(handle), STATUS_SUCCESS);
+    hal_counters_1809 = before;
+}

@@ -257,7 +257,8 @@ my @machines = (
     ['words that make no sense', "ARGS='cpus=2- tick=99' TESTS='smp*'", 0,
      qr/^# cpus=2- is neither a number nor a range .*\n(#.*\n)*# tick=99 is no period: /m],
     ['words that make sense',
-     "ARGS='long fuzz=1 phase=1 watchdog=3000 tick=999 cpus=1-1 verbose counters=isolate' SMP=2 "
+     "ARGS='long fuzz=1 phase=1 watchdog=3000 tick=999 cpus=1-1 verbose counters=isolate rdpmc=off "
+         . "hal=1809' SMP=2 "
          . "TESTS='smp.call_*'", 0, '!^# boot: not understood'],
     ['no PIT: others give the time',
      "QEMU_ARGS='-machine pit=off' TESTS='clock*,acpi*,sched*,time*,exact*'", 0,

@@ -71,6 +71,73 @@ static VOID check_hal(VOID)
     CHECK(HalSetSystemInformation(99, 1, &information) == STATUS_INVALID_INFO_CLASS);
 }
 
+__declspec(dllimport) extern struct {
+    ULONG Version;
+    PVOID Others[71];
+    NTSTATUS(NTAPI *HalAllocatePmcCounterSet)(ULONG, ULONG *, ULONG, PVOID *);
+    VOID(NTAPI *HalCollectPmcCounters)(PVOID, ULONG64 *);
+    VOID(NTAPI *HalFreePmcCounterSet)(PVOID);
+} HalPrivateDispatchTable;
+typedef NTSTATUS NTAPI CREATE_PROFILE(HANDLE *, HANDLE, PVOID, SIZE_T, ULONG, ULONG *, ULONG, ULONG,
+                                      KAFFINITY);
+typedef NTSTATUS NTAPI CONTROL_PROFILE(HANDLE);
+VOID NTAPI KeProfileInterruptWithSource(PVOID TrapFrame, ULONG Source);
+
+/* Sources that the counters of processor 0 count between two readings. */
+static VOID check_counter_set(VOID)
+{
+    GROUP_AFFINITY one = { 1, 0, { 0 } }, before;
+    ULONG sources[] = { 2, 19 }, bad = 0xfe; /* instructions, cycles */
+    ULONG64 first[2], second[3] = { 0, 0, 42 };
+    PVOID set = NULL;
+    CHECK(HalPrivateDispatchTable.Version >= 17);
+    IS(HalPrivateDispatchTable.HalAllocatePmcCounterSet(0, &bad, 1, &set), STATUS_NOT_SUPPORTED);
+    IS(HalPrivateDispatchTable.HalAllocatePmcCounterSet(0, sources, 0, &set),
+       STATUS_INVALID_PARAMETER);
+    CHECK(!set);
+    SUCCEEDS(HalPrivateDispatchTable.HalAllocatePmcCounterSet(0, sources, 2, &set));
+    KeSetSystemGroupAffinityThread(&one, &before);
+    HalPrivateDispatchTable.HalCollectPmcCounters(set, first);
+    HalPrivateDispatchTable.HalCollectPmcCounters(set, second);
+    KeRevertToUserGroupAffinityThread(&before);
+    CHECK(second[0] > first[0] && second[1] > first[1] && second[2] == 42);
+    HalPrivateDispatchTable.HalFreePmcCounterSet(set);
+}
+
+/* Of those that the import library lacks. */
+static PVOID routine(PCWSTR Name)
+{
+    UNICODE_STRING name;
+    RtlInitUnicodeString(&name, Name);
+    return MmGetSystemRoutineAddress(&name);
+}
+
+/* A sample at address 0 counts in the profile object that covers it, by its source only. */
+static VOID check_sample(VOID)
+{
+    static UCHAR frame[512];
+    ULONG bucket = 0;
+    HANDLE profile = NULL;
+    CREATE_PROFILE *create_profile = routine(L"ZwCreateProfile");
+    CONTROL_PROFILE *start_profile = routine(L"ZwStartProfile"),
+                    *stop_profile = routine(L"ZwStopProfile");
+    CHECK(create_profile && start_profile && stop_profile);
+    if (!create_profile || !start_profile || !stop_profile)
+        return;
+    KeProfileInterruptWithSource(frame, 2);
+    SUCCEEDS(
+        create_profile(&profile, NULL, NULL, 4096, 12, &bucket, sizeof bucket, 2, (KAFFINITY)-1));
+    SUCCEEDS(start_profile(profile));
+    KeProfileInterruptWithSource(frame, 2);
+    IS(bucket, 1);
+    KeProfileInterruptWithSource(frame, 0);
+    IS(bucket, 1);
+    SUCCEEDS(stop_profile(profile));
+    KeProfileInterruptWithSource(frame, 2);
+    IS(bucket, 1);
+    SUCCEEDS(ZwClose(profile));
+}
+
 typedef NTSTATUS NTAPI CREATE_SECURE(PDRIVER_OBJECT, ULONG, PUNICODE_STRING, DEVICE_TYPE, ULONG,
                                      BOOLEAN, PUNICODE_STRING, const GUID *, PDEVICE_OBJECT *);
 
@@ -290,6 +357,8 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT DriverObject, PUNICODE_STRING Registry
     DriverObject->DriverUnload = unload;
     check_counters();
     check_hal();
+    check_counter_set();
+    check_sample();
     check_names(DriverObject);
     check_threads();
     check_time();

@@ -39,7 +39,8 @@ static ULONG sampled(TRACEHANDLE session, const ULONG *sources, ULONG bytes)
 TEST_USER(etw_win32, other_classes,
           "classes that do not concern counters, or the other direction, are not supported")
 {
-    static const uint32_t set = 1u << 4 | 1u << 5 | 1u << 6 | 1u << 8 | 1u << 9;
+    static const uint32_t set =
+        1u << 4 | 1u << 5 | 1u << 6 | 1u << 8 | 1u << 9 | 1u << 24 | 1u << 26 | 1u << 28;
     static const uint32_t query = 1u << 4 | 1u << 5 | 1u << 7 | 1u << 22 | 1u << 25 | 1u << 27;
     ULONG64 bytes[8] = { 0 };
     for (unsigned class = 0; class <= MaxTraceSetInfoClass; class ++) {
@@ -312,5 +313,32 @@ TEST_USER(etw_win32, owners,
     status->ProcessorNumber = 256; /* more do not run */
     CHECK_EQ(TraceQueryInformation(0, TracePmcCounterOwners, words, sizeof words, &n),
              ERROR_INVALID_PARAMETER);
+    CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
+}
+
+TEST_USER(etw_win32, features,
+          "classes 24, 26 and 28 turn off what no session has, and cannot turn it on")
+{
+    static const int classes[] = { TraceStackCachingInfo, TraceUnifiedStackCachingInfo,
+                                   TraceContextRegisterInfo };
+    TRACEHANDLE session = 0;
+    REQUIRE(win32_start(&session));
+    for (unsigned i = 0; i < 3; i++) {
+        union {
+            TRACE_STACK_CACHING_INFO cache;
+            TRACE_CONTEXT_REGISTER_INFO registers;
+        } info = { { 0, { 0 }, 0, 0 } };
+        const ULONG size = i < 2 ? sizeof info.cache : sizeof info.registers;
+        const TRACE_INFO_CLASS which = (TRACE_INFO_CLASS)classes[i];
+        CHECK_EQ(TraceSetInformation(session, which, &info, size - 1), ERROR_BAD_LENGTH);
+        CHECK_EQ(TraceSetInformation(session, which, &info, size), ERROR_SUCCESS);
+        CHECK_EQ(TraceSetInformation(session + 1, which, &info, size),
+                 ERROR_WMI_INSTANCE_NOT_FOUND);
+        *(UCHAR *)&info = 1;
+        CHECK_EQ(TraceSetInformation(session, which, &info, size), ERROR_NOT_SUPPORTED);
+        info.registers.RegisterTypes = 4;
+        CHECK_EQ(TraceSetInformation(session, which, &info, size),
+                 i < 2 ? ERROR_NOT_SUPPORTED : ERROR_INVALID_PARAMETER);
+    }
     CHECK_EQ(win32_stop(session), ERROR_SUCCESS);
 }

@@ -81,6 +81,30 @@ static ULONG set_group_masks(TRACEHANDLE session, const PERFINFO_GROUPMASK *mask
     return set_trace_information(&info, sizeof info);
 }
 
+static ULONG set_stack_caching(EVENT_TRACE_INFORMATION_CLASS which, TRACEHANDLE session,
+                               const TRACE_STACK_CACHING_INFO *cache, ULONG length)
+{
+    if (length != sizeof *cache)
+        return ERROR_BAD_LENGTH;
+    EVENT_TRACE_STACK_CACHING_INFORMATION info = { .EventTraceInformationClass = which,
+                                                   .TraceHandle = session,
+                                                   .Enabled = cache->Enabled,
+                                                   .CacheSize = cache->CacheSize,
+                                                   .BucketCount = cache->BucketCount };
+    return set_trace_information(&info, sizeof info);
+}
+
+static ULONG set_context_registers(TRACEHANDLE session, const TRACE_CONTEXT_REGISTER_INFO *types,
+                                   ULONG length)
+{
+    if (length != sizeof *types)
+        return ERROR_BAD_LENGTH;
+    EVENT_TRACE_CONTEXT_REGISTER_INFORMATION info = { EventTraceContextRegisterTraceInformation,
+                                                      session, types->RegisterTypes,
+                                                      types->Reserved };
+    return set_trace_information(&info, sizeof info);
+}
+
 static ULONG set_profile_interval(TRACEHANDLE session, const TRACE_PROFILE_INTERVAL *interval,
                                   ULONG length)
 {
@@ -96,7 +120,7 @@ static ULONG set_profile_interval(TRACEHANDLE session, const TRACE_PROFILE_INTER
     return set_trace_information(&info, sizeof info);
 }
 
-/* Classes 4, 5, 6, 8, 9; others ERROR_NOT_SUPPORTED.
+/* Classes 4, 5, 6, 8, 9, 24, 26, 28; others ERROR_NOT_SUPPORTED.
  * 4  ERROR_BAD_LENGTH: not a PERFINFO_GROUPMASK; ERROR_WMI_INSTANCE_NOT_FOUND;
  *    ERROR_INVALID_PARAMETER: not a system logger; ERROR_PRIVILEGE_NOT_HELD: samples without
  *    SeSystemProfilePrivilege; ERROR_BUSY: no counter to sample by
@@ -108,6 +132,8 @@ static ULONG set_profile_interval(TRACEHANDLE session, const TRACE_PROFILE_INTER
  *    none, or none known; ERROR_WMI_INSTANCE_NOT_FOUND; ERROR_WMI_ALREADY_ENABLED: a second time
  * 9  ERROR_INCORRECT_SIZE: not whole ULONGs, or more than TraceMaxPmcCounterQuery allows;
  *    ERROR_INVALID_PARAMETER: none; the others as for 6 and 8
+ * 24, 26, 28  ERROR_BAD_LENGTH; ERROR_WMI_INSTANCE_NOT_FOUND; ERROR_INVALID_PARAMETER: not a system
+ *    logger; ERROR_NOT_SUPPORTED: stack caching, or registers, are to be turned on
  * All: ERROR_ACCESS_DENIED; ERROR_NOACCESS: the kernel cannot read TraceInformation. */
 ULONG TraceSetInformation(TRACEHANDLE SessionHandle, TRACE_INFO_CLASS InformationClass,
                           PVOID TraceInformation, ULONG InformationLength)
@@ -127,6 +153,14 @@ ULONG TraceSetInformation(TRACEHANDLE SessionHandle, TRACE_INFO_CLASS Informatio
     case TracePmcCounterListInfo:
         return set_sources(EventTraceProfileCounterListInformation, SessionHandle, TraceInformation,
                            InformationLength, most_counters());
+    case TraceStackCachingInfo:
+        return set_stack_caching(EventTraceStackCachingInformation, SessionHandle, TraceInformation,
+                                 InformationLength);
+    case TraceUnifiedStackCachingInfo:
+        return set_stack_caching(EventTraceUnifiedStackCachingInformation, SessionHandle,
+                                 TraceInformation, InformationLength);
+    case TraceContextRegisterInfo:
+        return set_context_registers(SessionHandle, TraceInformation, InformationLength);
     default: return ERROR_NOT_SUPPORTED;
     }
 }
