@@ -10,7 +10,7 @@ BUILD  := build
 # boot/deps knows what the goals need: "make deps" installs it first, other goals stop where it is
 # missing.
 GOALS  := $(filter-out deps,$(or $(MAKECMDGOALS),all)) $(WITH) \
-          $(if $(filter %.cpp,$(PROGRAM)),cpp) $(filter bochs,$(MACHINE))
+          $(if $(findstring .cpp,$(PROGRAM) $(DRIVER)),cpp) $(filter bochs,$(MACHINE))
 DEPS   := $(if $(filter deps,$(MAKECMDGOALS)),install $(or $(strip $(GOALS)),run),check $(GOALS))
 PROBLEM := $(shell BUILD='$(BUILD)' QEMU='$(QEMU)' boot/deps $(DEPS))
 $(if $(PROBLEM),$(error $(PROBLEM)))
@@ -69,9 +69,11 @@ PROGRAM_EXE := $(if $(PROGRAM_SOURCE),$(BUILD)/program/$(basename $(notdir $(PRO
 PROGRAM_CC := $(if $(filter %.c,$(PROGRAM)),$(WIN_CC),$(WIN_CXX)) -O2 -g -static -Wall \
           -isystem $(BUILD)/program/include
 
-# DRIVER=file.c becomes a kernel driver, with the DDK's headers; there may be several.
+# DRIVER=file.c or .cpp becomes a kernel driver, with the DDK's headers; there may be several. A
+# driver of several sources is X.c+Y.c and has the first one's name.
 DRIVER_SOURCES := $(filter-out %.sys %.SYS,$(DRIVER))
-DRIVER_IMAGE := $(patsubst %,$(BUILD)/program/%.sys,$(basename $(notdir $(DRIVER_SOURCES))))
+DRIVER_NAME = $(basename $(notdir $(firstword $(subst +, ,$(1)))))
+DRIVER_IMAGE := $(foreach d,$(DRIVER_SOURCES),$(BUILD)/program/$(call DRIVER_NAME,$(d)).sys)
 DDK := /usr/x86_64-w64-mingw32/include/ddk
 
 # The kernel alone, and with the tests. Where tests/ is not there, the kernel runs PROGRAM= and
@@ -144,13 +146,18 @@ $(BUILD)/firmware.elf: tests/firmware/firmware.ld tests/firmware/main.c tests/fi
 	    $(BUILD)/tests/firmware/start.o $(BUILD)/tests/firmware/main.o
 
 # Compiled each time, as the program; of the source that is called so.
-SOURCE_OF = $(foreach s,$(DRIVER_SOURCES),$(if $(filter $(1),$(basename $(notdir $(s)))),$(s)))
+SOURCES_OF = $(subst +, ,$(foreach d,$(DRIVER_SOURCES),\
+          $(if $(filter $(1),$(call DRIVER_NAME,$(d))),$(d))))
 $(DRIVER_IMAGE): FORCE
 	@mkdir -p $(@D)
-	$(call SAY,SYS)$(WIN_CC) -std=gnu11 -O2 -g -Wall -Wno-unknown-pragmas -Wno-array-bounds \
-	    -Wno-multichar -isystem kernel/user/ddk -isystem $(DDK) -shared -nostdlib \
-	    -Wl,--subsystem,native,-e,DriverEntry,--exclude-all-symbols \
-	    -o $@ $(call SOURCE_OF,$(basename $(@F))) -lntoskrnl -lhal -lgcc
+	$(call SAY,SYS)for source in $(call SOURCES_OF,$(basename $(@F))); do \
+	    cxx='-fno-exceptions -fno-rtti -fno-threadsafe-statics'; \
+	    [ $${source%.cpp} != $$source ] || cxx=; \
+	    objects="$$objects $@.$${source##*/}.o"; \
+	    $(WIN_CC) $$cxx -O2 -g -Wall -Wno-unknown-pragmas -Wno-array-bounds -Wno-multichar \
+	    -isystem kernel/user/ddk -isystem $(DDK) -c -o $@.$${source##*/}.o $$source || exit 1; done; \
+	$(WIN_CC) -shared -nostdlib -Wl,--subsystem,native,-e,DriverEntry,--exclude-all-symbols \
+	    -o $@ $$objects -lntoskrnl -lhal -lgcc
 
 # Windows does not look at capitals in a header's name; sources have them.
 CAPITALS := Windows.h WinBase.h WinNT.h WinDef.h Winternl.h EvnTrace.h Evntrace.h \

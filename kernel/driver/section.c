@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Sections: there is one, \Device\PhysicalMemory, for drivers alone, as on Windows. NT: a view is in
- * the kernel's half of the address space, where its memory is mapped already: a program cannot use
- * it. PASSIVE_LEVEL. Source: the Windows driver documentation of each routine. */
+/* Sections: there is one, \Device\PhysicalMemory, for drivers alone, as on Windows. NT: a view is
+ * in the kernel's half of the address space, where its memory is mapped already: a program cannot
+ * use it. PASSIVE_LEVEL. Source: the Windows driver documentation of each routine. */
 #include "kernel/driver/driver.h"
 #include "kernel/driver/io.h"
 #include "kernel/driver/pool.h"
@@ -42,8 +42,8 @@ NTSTATUS ZwOpenSection(PHANDLE SectionHandle, ACCESS_MASK DesiredAccess,
     return status;
 }
 
-/* Where the driver finds the offset, rounded down to the granularity of addresses, as *SectionOffset
- * is then. STATUS_INVALID_PARAMETER_4: a BaseAddress that is wanted (NT: it may be);
+/* Where the driver finds the offset, rounded down to the granularity of addresses, which
+ * *SectionOffset is then. STATUS_INVALID_PARAMETER_4: a BaseAddress that is wanted (NT: it may be);
  * STATUS_INVALID_PARAMETER: a size of 0; handle errors; STATUS_CONFLICTING_ADDRESSES: beyond what
  * the processor can address. NT: Win32Protect has no effect: all can be written, nothing executed.
  */

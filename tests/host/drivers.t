@@ -78,6 +78,10 @@ check("DRIVER='$two' PMU=none SMP=$_", 0, qr/^\d+ checks, 0 wrong\n0 still waite
     for 1, 2;
 check('DRIVER=tests/programs/driver_try.c PMU=none SMP=2', 0, qr/^40 checks, 0 wrong\n# PASS/m);
 
+my $class = 'tests/programs/class_driver.cpp+tests/programs/class_helper.c';
+check("DRIVER='$class tests/samples/hello_driver.c' PMU=none", 0, qr/^area: 49$/m,
+      qr/hello_driver goes\n# PASS/);
+
 # Each under a name of its own.
 system "mkdir -p $build";
 sub bad

@@ -37,9 +37,13 @@
 #define COUNTER_CALLBACK NTAPI
 #include "../../nt/nt_counter_resource.h"
 
-NTSTATUS NTAPI HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCount,
-                                           PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList,
-                                           PHANDLE CounterSetHandle);
+#ifdef __cplusplus
+extern "C"
+#endif
+    NTSTATUS NTAPI
+    HalAllocateHardwareCounters(PGROUP_AFFINITY GroupAffinty, ULONG GroupCount,
+                                PPHYSICAL_COUNTER_RESOURCE_LIST ResourceList,
+                                PHANDLE CounterSetHandle);
 
 /* MSVC's intrinsic for RDPMC. mingw-w64 only declares it. It does not wait for the instructions
  * before it: an exact count needs _mm_lfence() before each. */
