@@ -125,7 +125,9 @@ static inline void hal_pmc_collect(struct hal_pmc_counter *c, ULONG n, ULONG64 *
     case 4: values[3] = hal_pmc_read(c + 3); __attribute__((fallthrough));
     case 3: values[2] = hal_pmc_read(c + 2); __attribute__((fallthrough));
     case 2: values[1] = hal_pmc_read(c + 1); __attribute__((fallthrough));
-    case 1: values[0] = hal_pmc_read(c + 0);
+    case 1: values[0] = hal_pmc_read(c + 0); break;
+    case 0: break;
+    default: __builtin_unreachable();
     }
 }
 /* Called by trap.c on the CPU that took a trap out of ring 3: subtracts what the trap added

@@ -33,29 +33,57 @@ void etw_thread(enum etw_hook hook, const struct thread *thread)
     etw_log(hook, &info);
 }
 
+static inline void put_swap(WMI_CONTEXTSWAP *info, const struct thread *from,
+                            const struct thread *to, KWAIT_REASON reason, USHORT cpu)
+{
+    info->NewThreadId = to->id;
+    info->OldThreadId = from->id;
+    /* One store for four fields, because etw_rate.cost limits the instructions of a record:
+     * OldPriority follows, PreviousCState and NewThreadPriorityDecrement stay 0. */
+    *(ULONG *)(void *)&info->NewPriority = (UCHAR)to->priority;
+    info->OldPriority = from->priority;
+    info->OldWaitReason = (CHAR)reason;
+    info->OldWaitMode = from->process != NULL;
+    info->OldState = (CHAR)from->state;
+    info->OldIdealProcessor = (UCHAR)cpu;
+    info->NewWaitTime = 0;
+    info->OldRemainingQuantum = 0;
+}
+
+/* Records of any number of sessions, with or without space; then interrupts as in `flags`. */
+static __attribute__((noinline)) void put_swaps(const struct thread *from, const struct thread *to,
+                                                KWAIT_REASON reason, uint32_t wanted,
+                                                uint64_t flags)
+{
+    struct cpu *cpu = cpu_current();
+    for_each_bit(who, wanted) {
+        WMI_CONTEXTSWAP *info = etw_begin(cpu->streams[who], ETW_CSWITCH);
+        if (info)
+            put_swap(info, from, to, reason, cpu->streams[who]->cpu);
+    }
+    write_flags(flags);
+}
+
+/* The usual case is one session, whose buffer has space: no register is saved for it, because what
+ * it needs before the counters is not needed after them. */
 void etw_context_swap(const struct thread *from, const struct thread *to, KWAIT_REASON reason)
 {
     uint64_t flags = read_flags();
     cli();
-    struct cpu *cpu = cpu_current();
-    for_each_bit(who, __atomic_load_n(&etw_wanted[ETW_CSWITCH], __ATOMIC_ACQUIRE)) {
-        struct etw_stream *stream = cpu->streams[who];
-        WMI_CONTEXTSWAP *info = etw_begin(stream, ETW_CSWITCH);
-        if (!info)
-            continue;
-        info->NewThreadId = to->id;
-        info->OldThreadId = from->id;
-        /* One store for four fields, because etw_rate.cost limits the instructions of a record:
-         * OldPriority follows, PreviousCState and NewThreadPriorityDecrement stay 0. */
-        *(ULONG *)(void *)&info->NewPriority = (UCHAR)to->priority;
-        info->OldPriority = from->priority;
-        info->OldWaitReason = (CHAR)reason;
-        info->OldWaitMode = from->process != NULL;
-        info->OldState = (CHAR)from->state;
-        info->OldIdealProcessor = (UCHAR)stream->cpu;
-        info->NewWaitTime = 0;
-        info->OldRemainingQuantum = 0;
-    }
+    uint32_t wanted = __atomic_load_n(&etw_wanted[ETW_CSWITCH], __ATOMIC_ACQUIRE);
+    if (!wanted || (wanted & (wanted - 1)))
+        return put_swaps(from, to, reason, wanted, flags);
+    struct etw_stream *stream = cpu_current()->streams[bit_lowest(wanted)];
+    const struct etw_form *form = &stream->forms[ETW_CSWITCH];
+    uint8_t *at = stream->at;
+    if (__builtin_expect(at + form->size > stream->end, 0))
+        return put_swaps(from, to, reason, wanted, flags);
+    ULONG64 *record = (ULONG64 *)(void *)at;
+    uint32_t counters = form->counters;
+    stream->at = at + form->size;
+    record[0] = form->head;
+    put_swap((WMI_CONTEXTSWAP *)(void *)(record + 2 + counters), from, to, reason, stream->cpu);
+    etw_stamp(stream, record, counters);
     write_flags(flags);
 }
 

@@ -87,6 +87,13 @@ uint32_t etw_hooks_of_id(ULONG id);
 /* Advances to the next buffer; false: there is none, and the event is lost. */
 bool etw_next_buffer(struct etw_stream *stream);
 
+/* The time stamp and the counters of a record that was begun. */
+static inline void etw_stamp(const struct etw_stream *stream, ULONG64 *record, uint32_t counters)
+{
+    record[1] = rdtsc();
+    hal_pmc_collect(stream->counters, counters, record + 2);
+}
+
 /* Begins a record of this processor; returns the address for its payload. NULL: there is no
  * space, and the event is lost. Interrupts off. */
 static inline void *etw_begin(struct etw_stream *stream, enum etw_hook hook)
@@ -100,11 +107,9 @@ static inline void *etw_begin(struct etw_stream *stream, enum etw_hook hook)
     }
     ULONG64 *record = (ULONG64 *)(void *)at;
     stream->at = at + form->size;
-    uint32_t counters = form->counters; /* the compiler cannot know that it does not change */
     record[0] = form->head;
-    record[1] = rdtsc();
-    hal_pmc_collect(stream->counters, counters, record + 2);
-    return record + 2 + counters;
+    etw_stamp(stream, record, form->counters);
+    return record + 2 + form->counters;
 }
 
 /* etw_session.c. The guard: held at PASSIVE_LEVEL and across IPIs; waiters yield. */
