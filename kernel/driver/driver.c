@@ -3,6 +3,7 @@
  * address means: the driver that it is in, the missing import that it stands for. */
 #include "kernel/driver/driver.h"
 #include "kernel/base/print.h"
+#include "kernel/base/string.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/vm.h"
 
@@ -29,6 +30,14 @@ struct driver *driver_at(uint64_t address)
         if (drivers[i].base && address - drivers[i].base < drivers[i].pe.size)
             return &drivers[i];
     return NULL;
+}
+
+bool driver_loaded(const char *name)
+{
+    for (unsigned i = 0; i < DRIVERS_MAX; i++)
+        if (drivers[i].base && string_same(drivers[i].name, name))
+            return true;
+    return false;
 }
 
 uint64_t driver_caller(void) { return thread_current()->driver_caller; }

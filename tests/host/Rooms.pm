@@ -20,7 +20,7 @@ our @EXCEPTIONS = (
     [qr{^kernel/main\b}, qr{^(pmu_(init_cpu|report)|pmu/pmu\.h)$}, 'the order of initialisation'],
     [qr{^kernel/main\b}, qr{^init_thread$}, 'the first thread comes last'],
     [qr{^kernel/syscall\b},
-     qr{^(Nt(CreateFile|DeviceIoControlFile|ReadFile|WriteFile)|kernel/driver/io\.h)$},
+     qr{^(Nt(CreateFile|DeviceIoControlFile|LoadDriver|ReadFile|WriteFile)|kernel/driver/io\.h)$},
      'the one list of services'],
     [qr{^kernel/ke/thread\b}, qr{^trap_return$}, "a thread's first way to ring 3"],
     [qr{^tests/harness/runner\b}, qr{^(bench_(is|run)|tests/cost/bench\.h)$},
