@@ -2,109 +2,75 @@
 ; Probes of transparent.asm: interrupts, FPU, segments, what every guest asks its machine.
 ; Interrupts, by the APIC's shorthand for itself.
 probe "interrupt by the APIC", K64, 2
-    mov rsi, 0xfee00300
-    mov dword [rsi], 0x44040
+    send 0x44040
     nop
     sti
-    nop
-    nop
+    times 2 nop
     done
 probe "interrupt, vector below 32", K64, 2
-    mov rsi, 0xfee00300
-    mov dword [rsi], 0x4401e
+    send 0x4401e
     nop
     sti
-    nop
-    nop
+    times 2 nop
     done
 probe "interrupts, two in order of priority", K64, 2
-    mov rsi, 0xfee00300
-    mov dword [rsi], 0x44041
-    mov dword [rsi], 0x44060
+    send 0x44041
+    send 0x44060
     sti
-    nop
-    nop
+    times 2 nop
     done
 probe "interrupt after STI; CLI", K64, 2
-    mov rsi, 0xfee00300
-    mov dword [rsi], 0x44040
+    send 0x44040
     sti
     cli
     nop
     mov ebx, 9
     sti
-    nop
-    nop
+    times 2 nop
     done
 probe "interrupt, HLT", K64, 2
-    mov rsi, 0xfee00300
-    mov dword [rsi], 0x44040
+    send 0x44040
     sti
     hlt
     done
 probe "interrupt held by TPR", K64, 2
-    mov eax, 5
-    mov cr8, rax
-    mov rsi, 0xfee00300
-    mov dword [rsi], 0x44041
+    set cr8, 5
+    send 0x44041
     sti
     nop
     mov ebx, 8
     xor eax, eax
     mov cr8, rax
-    nop
-    nop
+    times 2 nop
     done
 probe "interrupt in ring 3", K64, 2
-    mov rsi, 0xfee00300
-    mov dword [rsi], 0x44042
-    push UDATA
-    push probe_stack_top
-    push 2 + IF
-    push U64
-    push .there
-    iretq
+    send 0x44042
+    go_to U64, 2 + IF
 .there:
     nop
     done
 probe "interrupt in ring 3, TF", K64, 2
-    mov rsi, 0xfee00300
-    mov dword [rsi], 0x44042
-    push UDATA
-    push probe_stack_top
-    push 2 + IF + TF
-    push U64
-    push .there
-    iretq
+    send 0x44042
+    go_to U64, 2 + IF + TF
 .there:
     nop
     done
 probe "interrupt in compatibility mode", K64, 2
-    mov rsi, 0xfee00300
-    mov dword [rsi], 0x44042
-    push UDATA
-    push probe_stack_top
-    push 2 + IF
-    push U32
-    push .there
-    iretq
+    send 0x44042
+    go_to U32, 2 + IF
 bits 32
 .there:
     nop
     done
 probe "NMI", K64, 2
-    mov rsi, 0xfee00300
-    mov dword [rsi], 0x44400
-    nop
-    nop
+    send 0x44400
+    times 2 nop
     mov ebx, 3
     done
 probe "NMI in ring 3", U64, 2
     mov ebx, 3
-    mov rsi, 0xfee00300
-    mov dword [rsi], 0x44400
-    nop
-    nop
+    send 0x44400
+    times 2 nop
     done
 probe "timer's interrupt, HLT", K64, 2
     mov rsi, 0xfee00320
@@ -128,12 +94,7 @@ probe "PIT's interrupt by the IO-APIC", K64, 2
     mov rsi, 0xfec00000
     mov dword [rsi], 0x14               ; pin 2
     mov dword [rsi + 0x10], 0x51
-    mov al, 0x30                        ; once
-    out 0x43, al
-    mov al, 0xff
-    out 0x40, al
-    xor eax, eax
-    out 0x40, al
+    pit_once 0xff
     sti
     hlt
     mov dword [rsi + 0x10], 0x10000
@@ -142,12 +103,7 @@ probe "PIT's NMI by the IO-APIC", K64, 2
     mov rsi, 0xfec00000
     mov dword [rsi], 0x14
     mov dword [rsi + 0x10], 0x400
-    mov al, 0x30
-    out 0x43, al
-    mov al, 0xff
-    out 0x40, al
-    xor eax, eax
-    out 0x40, al
+    pit_once 0xff
     hlt
     mov dword [rsi + 0x10], 0x10000
     mov al, 0x36                        ; the BIOS's, for real mode
@@ -184,16 +140,13 @@ probe "SSE", U64, 2
     movd eax, xmm3
     int 0x88
     movd ebx, xmm3
-    xor ecx, ecx
-    xor edx, edx
+    zero ecx, edx
     done
 probe "CR4.OSXSAVE in CPUID", K64, 2
     mov eax, 1
     cpuid
     mov esi, ecx
-    mov rax, cr4
-    or eax, 0x40000
-    mov cr4, rax
+    set_bits cr4, 0x40000
     mov eax, 1
     cpuid
     mov edi, ecx
@@ -201,10 +154,7 @@ probe "CR4.OSXSAVE in CPUID", K64, 2
     and esi, 1
     shr edi, 27
     and edi, 1
-    xor eax, eax
-    xor ebx, ebx
-    xor ecx, ecx
-    xor edx, edx
+    zero eax, ebx, ecx, edx
     done
 probe "XSETBV, XGETBV, XSAVE", K64, 2
     xor ecx, ecx
@@ -230,8 +180,7 @@ probe "AVX registers survive exits", U64, 2
     cpuid
     vextractf128 xmm4, ymm3, 1
     vmovd ebx, xmm4
-    xor ecx, ecx
-    xor edx, edx
+    zero ecx, edx
     done
 probe "size of XSAVE's area in CPUID", K64, 2
     mov eax, 0xd
@@ -243,24 +192,17 @@ probe "CR4.PKE in CPUID", K64, 2
     xor ecx, ecx
     cpuid
     mov esi, ecx
-    mov rax, cr4
-    or eax, 0x400000
-    mov cr4, rax
+    set_bits cr4, 0x400000
     mov eax, 7
     xor ecx, ecx
     cpuid
     mov edi, ecx
-    mov rax, cr4
-    and eax, ~0x400000
-    mov cr4, rax
+    clear_bits cr4, 0x400000
     shr esi, 4
     and esi, 1
     shr edi, 4
     and edi, 1
-    xor eax, eax
-    xor ebx, ebx
-    xor ecx, ecx
-    xor edx, edx
+    zero eax, ebx, ecx, edx
     done
 probe "SWAPGS, GS base", K64, 2
     mov ecx, 0xc0000101
@@ -299,8 +241,7 @@ probe "REP MOVSB", U64, 2
     done
 probe "CMPXCHG16B, LOCK", U64, 2
     lock inc dword [scratch + 32]
-    xor eax, eax
-    xor edx, edx
+    zero eax, edx
     done
 probe "RDPMC in ring 3, CR4.PCE clear; TSC goes on", U64, 2
     rdtsc
@@ -310,5 +251,4 @@ probe "RDPMC in ring 3, CR4.PCE clear; TSC goes on", U64, 2
     cmp eax, 0
     seta al
     movzx eax, al
-    xor ebx, ebx
-    xor edx, edx
+    zero ebx, edx

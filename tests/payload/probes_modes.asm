@@ -147,8 +147,5 @@ probe "code in a page of 1 GB, ring 3", U64, 2, FAR_MAP
     jnz .again
     int 0x88
     cpuid
-    xor eax, eax
-    xor ebx, ebx
-    xor ecx, ecx
-    xor edx, edx
+    zero eax, ebx, ecx, edx
     done

@@ -40,8 +40,7 @@ probe "SYSEXIT from ring 3", U32, 2
     sysexit
 probe "SYSENTER, SYSENTER_CS 0", K64, 2
     mov ecx, 0x174
-    xor eax, eax
-    xor edx, edx
+    zero eax, edx
     wrmsr
     sysenter
 probe "SYSENTER_CS back", K64, 2
@@ -52,12 +51,10 @@ probe "SYSENTER_CS back", K64, 2
     done
 probe "MONITOR, which CPUID does not offer", K64, 2
     mov eax, scratch
-    xor ecx, ecx
-    xor edx, edx
+    zero ecx, edx
     db 0x0f, 0x01, 0xc8
     done
 probe "MWAIT, which CPUID does not offer", K64, 2
-    xor eax, eax
-    xor ecx, ecx
+    zero eax, ecx
     db 0x0f, 0x01, 0xc9
     done

@@ -98,8 +98,7 @@ probe "TF over MOV SS", K64, 2
     or dword [rsp], TF
     popfq
     mov ss, ebx
-    nop
-    nop
+    times 2 nop
     done
 probe "TF over a fault", U64, 2 + TF
     nop
@@ -150,105 +149,74 @@ probe "PUSHF to a page that is read only, CR0.WP 0", K64, 0x246
     mov ecx, 16
     done
 probe "IRET to ring 3 with TF", K64, 2
-    push UDATA
-    push probe_stack_top
-    push 2 + TF
-    push U64
-    push .there
-    iretq
+    go_to U64, 2 + TF
 .there:
     nop
     done
 
 ; Breakpoints. 701h: DR0's, local and global, LE.
 probe "breakpoint, execute", K64, 2
-    mov rax, .here
-    mov dr0, rax
-    mov eax, 0x403
-    mov dr7, rax
+    set dr0, .here
+    set dr7, 0x403
     nop
 .here:
     inc ebx
     inc ebx
-    mov eax, 0x400
-    mov dr7, rax
+    set dr7, 0x400
     mov rax, dr6
     done
 probe "breakpoint, execute, in a loop", K64, 2
-    mov rax, .here
-    mov dr0, rax
-    mov eax, 0x403
-    mov dr7, rax
+    set dr0, .here
+    set dr7, 0x403
     mov ecx, 3
 .again:
     nop
 .here:
     dec ecx
     jnz .again
-    mov eax, 0x400
-    mov dr7, rax
+    set dr7, 0x400
     done
 probe "breakpoint, write", K64, 2
-    mov rax, scratch
-    mov dr1, rax
-    mov eax, 0xd0040c
-    mov dr7, rax
+    set dr1, scratch
+    set dr7, 0xd0040c
     mov ecx, [scratch]
     mov [scratch], ecx
     inc dword [scratch + 4]
     nop
     inc dword [scratch]
-    nop
-    nop
-    mov eax, 0x400
-    mov dr7, rax
+    times 2 nop
+    set dr7, 0x400
     done
 probe "breakpoint, access", K64, 2
-    mov rax, scratch + 8
-    mov dr2, rax
-    mov eax, 0x0f000430
-    mov dr7, rax
+    set dr2, scratch + 8
+    set dr7, 0x0f000430
     mov ecx, [scratch + 8]
-    nop
-    nop
-    mov eax, 0x400
-    mov dr7, rax
+    times 2 nop
+    set dr7, 0x400
     done
 probe "breakpoint, I/O", K64, 2
-    mov rax, cr4
-    or eax, 8
-    mov cr4, rax
-    mov eax, 0x80
-    mov dr0, rax
-    mov eax, 0x20403
-    mov dr7, rax
+    set_bits cr4, 8
+    set dr0, 0x80
+    set dr7, 0x20403
     out 0x80, al
-    nop
-    nop
-    mov eax, 0x400
-    mov dr7, rax
-    mov rax, cr4
-    and eax, ~8
-    mov cr4, rax
+    times 2 nop
+    set dr7, 0x400
+    clear_bits cr4, 8
     xor eax, eax
     done
 probe "breakpoint matched, not enabled", K64, 2
-    mov rax, .here
-    mov dr0, rax
-    mov eax, 0x400
-    mov dr7, rax
+    set dr0, .here
+    set dr7, 0x400
     nop
 .here:
     inc ebx
     mov rax, dr6
     done
 probe "breakpoint, execute, ring 3, TF", U64, 2 + TF
-    nop
-    nop
+    times 2 nop
     done
 probe "DR6 as written", K64, 2
-    mov eax, 0xffff4ff1
-    mov dr6, rax
+    set dr6, 0xffff4ff1
     nop
     mov rax, dr6
     xor ecx, ecx
@@ -257,12 +225,10 @@ probe "DR6 as written", K64, 2
     mov rdx, dr6
     done
 probe "DR7 as written", K64, 2
-    mov eax, 0x10400
-    mov dr7, rax
+    set dr7, 0x10400
     nop
     mov rcx, dr7
-    mov eax, 0x400
-    mov dr7, rax
+    set dr7, 0x400
     mov rdx, dr7
     done
 probe "BS stays in DR6 until written", K64, 2 + TF

@@ -89,6 +89,46 @@ probe_%[number]:
 %macro done 0
     int 0x81
 %endmacro
+%macro set 2                            ; a control or debug register, by RAX
+    mov rax, %2
+    mov %1, rax
+%endmacro
+%macro set_bits 2
+    mov rax, %1
+    or eax, %2
+    mov %1, rax
+%endmacro
+%macro clear_bits 2
+    mov rax, %1
+    and eax, ~(%2)
+    mov %1, rax
+%endmacro
+%macro zero 1-*
+    %rep %0
+    xor %1, %1
+    %rotate 1
+    %endrep
+%endmacro
+%macro send 1                           ; the APIC's ICR
+    mov rsi, 0xfee00300
+    mov dword [rsi], %1
+%endmacro
+%macro go_to 2                          ; .there in ring 3: selector, flags
+    push UDATA
+    push probe_stack_top
+    push %2
+    push %1
+    push .there
+    iretq
+%endmacro
+%macro pit_once 1                       ; after so many ticks
+    mov al, 0x30
+    out 0x43, al
+    mov al, %1
+    out 0x40, al
+    xor eax, eax
+    out 0x40, al
+%endmacro
 
 section .rodata
 global probes, silicon
