@@ -14,7 +14,7 @@ static const char *inexact(void)
 
 uint64_t exactness(void) { return inexact() ? USER_EXACT_LOOSE : 0; }
 
-void exactness_tell(const struct process *process)
+void exactness_print(const struct process *process)
 {
     struct user_exact_spread s;
     const char *reason = inexact();
@@ -35,6 +35,6 @@ void exactness_run(void (*function)(uint64_t), uint64_t argument)
         return;
     if (thread)
         sched_wait(&thread->object, SCHED_FOREVER, Executive);
-    exactness_tell(process);
+    exactness_print(process);
     user_finish(process, thread);
 }

@@ -9,6 +9,6 @@
 /* USER_EXACT_LOOSE on a machine with such a CPU, else 0; for the argument of ring 3's half. */
 uint64_t exactness(void);
 /* Before user_finish: on such a machine prints what ring 3 found, and skips, with the reason. */
-void exactness_tell(const struct process *process);
+void exactness_print(const struct process *process);
 /* Runs a function of tests/ring3/exact.c, chosen by exactness(), in a process of its own. */
 void exactness_run(void (*function)(uint64_t), uint64_t argument);

@@ -48,7 +48,7 @@ struct thread *team_start(void (*function)(void *), void *argument, struct cpu_s
 
 void team_end(struct thread *thread)
 {
-    if (!thread)
+    if (!CHECK(thread != NULL))
         return;
     CHECK_STATUS(sched_wait(&thread->object, SCHED_FOREVER, Executive), STATUS_SUCCESS);
     object_release(&thread->object);

@@ -16,7 +16,7 @@ void team_run(void (*function)(void *), unsigned count);
  * failed. */
 struct thread *team_start(void (*function)(void *), void *argument, struct cpu_set affinity,
                           int priority);
-/* Waits for its end, and lets go of it. */
+/* Waits for its end, and lets go of it; NULL: a check failed. */
 void team_end(struct thread *thread);
 /* Waits until the thread waits (true), or has ended (false). */
 bool team_until_waits(const struct thread *thread);

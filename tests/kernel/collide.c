@@ -156,8 +156,7 @@ static void live_and_die(void *argument)
         CHECK_STATUS(NtStartProfile(profile), STATUS_SUCCESS);
         if (CHECK(thread != NULL)) {
             thread_terminate(thread, STATUS_SUCCESS);
-            sched_wait(&thread->object, SCHED_FOREVER, Executive);
-            object_release(&thread->object);
+            team_end(thread);
         }
         object_release(&process->object);
         CHECK_STATUS(NtClose(handle), STATUS_SUCCESS);

@@ -40,8 +40,7 @@ static void run_threads(void (*function)(void *), unsigned count)
             thread_create("worker", function, (void *)(uint64_t)i, cpu_set_one(i % cpu_count));
     for (unsigned i = 0; i < count; i++)
         if (CHECK(threads[i] != NULL)) {
-            CHECK_STATUS(sched_wait(&threads[i]->object, SCHED_FOREVER, Executive), STATUS_SUCCESS);
-            object_release(&threads[i]->object);
+            team_end(threads[i]);
         }
 }
 
@@ -102,8 +101,7 @@ TEST(sched, preempts, "threads that do not yield share a CPU")
         if (sched_wait(&threads[i]->object, clock_ns() + 20 * sched_tick_ns(), Executive) ==
             STATUS_TIMEOUT)
             thread_kill(threads[i], false);
-        sched_wait(&threads[i]->object, SCHED_FOREVER, Executive);
-        object_release(&threads[i]->object);
+        team_end(threads[i]);
     }
     CHECK(shared > 3);
 }

@@ -78,7 +78,7 @@ static unsigned run_migrated(void (*function)(uint64_t), uint64_t argument)
         sched_wait(&mover->object, SCHED_FOREVER, Executive);
         object_release(&mover->object);
     }
-    exactness_tell(process);
+    exactness_print(process);
     user_finish(process, m.target);
     return m.moves;
 }
@@ -152,7 +152,7 @@ TEST(exact, switched_regions,
         if (thread)
             sched_wait(&thread->object, SCHED_FOREVER, Executive);
         if (process) {
-            exactness_tell(process);
+            exactness_print(process);
             user_finish(process, thread);
         }
     }
@@ -202,7 +202,7 @@ TEST(exact, all_at_once,
         if (threads[i])
             sched_wait(&threads[i]->object, SCHED_FOREVER, Executive);
         if (processes[i]) {
-            exactness_tell(processes[i]);
+            exactness_print(processes[i]);
             user_finish(processes[i], threads[i]);
         }
     }

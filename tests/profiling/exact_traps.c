@@ -27,7 +27,7 @@ TEST(exact, page_faults,
         if (CHECK(thread != NULL))
             sched_wait(&thread->object, SCHED_FOREVER, Executive);
         CHECK(trap_counts[EXC_PAGE_FAULT] - before >= USER_EXACT_TOUCHES * USER_EXACT_PAGES);
-        exactness_tell(process);
+        exactness_print(process);
         user_finish(process, thread);
     }
     counting_stop();
@@ -82,7 +82,7 @@ TEST(exact, nmis, "regions are counted exactly while NMIs fall into them [TP-79 
     }
     CHECK(s.sent >= 2);
     if (process) {
-        exactness_tell(process);
+        exactness_print(process);
         user_finish(process, thread);
     }
     counting_stop();

@@ -7,6 +7,7 @@
 #include "tests/harness/lab.h"
 #include "tests/harness/printed.h"
 #include "tests/harness/profile.h"
+#include "tests/harness/threads.h"
 
 #define PERIOD 5000u
 #define LOOP_INSTRUCTIONS 10u /* profile_loop.asm */
@@ -232,7 +233,7 @@ static void rewrite_here(void *value)
     irql_lower(old);
 }
 
-static void stop_told(HANDLE profile, uint64_t changed)
+static void stop_reported(HANDLE profile, uint64_t changed)
 {
     char line[100];
     print_to(line, sizeof line, "# counters: profile: somebody else has changed its counters %lx\n",
@@ -266,7 +267,7 @@ TEST(profile_counters, corruption,
             CHECK(rewritten_on(cpu) != 0);
             CHECK_EQ(rewritten_on(cpu) & ~pmu_of(cpu)->counters, 0);
             CHECK_EQ(rewritten_on((cpu + 1) % cpu_count) != 0, cpu_count == 1);
-            stop_told(profile, rewritten_on(cpu));
+            stop_reported(profile, rewritten_on(cpu));
             CHECK_EQ(rewritten_on(cpu), 0);
         }
     }
@@ -325,10 +326,7 @@ static void many_rounds(void)
                             : lab_instructions(PMU_CYCLES, 2 * ROUND_INTERVAL) / LOOP_INSTRUCTIONS);
     __atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        if (CHECK(threads[cpu] != NULL)) {
-            sched_wait(&threads[cpu]->object, SCHED_FOREVER, Executive);
-            object_release(&threads[cpu]->object);
-        }
+        team_end(threads[cpu]);
     CHECK_EQ(late, 0);
     for (unsigned i = 0; i < 2; i++)
         CHECK_RANGE(counts[i], rounds / 10,

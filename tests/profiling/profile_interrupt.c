@@ -10,6 +10,7 @@
 #include "kernel/services.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/profile.h"
+#include "tests/harness/threads.h"
 #include "tests/ring3/ring3.h"
 #include "tests/harness/user.h"
 
@@ -215,8 +216,7 @@ TEST(profile_interrupt, atomic,
         threads[cpu] = thread_create("sampler", sample_often, NULL, cpu_set_one(cpu));
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         REQUIRE(threads[cpu] != NULL);
-        sched_wait(&threads[cpu]->object, SCHED_FOREVER, Executive);
-        object_release(&threads[cpu]->object);
+        team_end(threads[cpu]);
     }
     CHECK_EQ(buffer[0], SAMPLES_EACH * cpus_of_group());
     CHECK_STATUS(NtClose(profile), STATUS_SUCCESS);
@@ -370,7 +370,7 @@ TEST(profile_interrupt, random_combinations,
     uint64_t random = 88172645463325252, tried = 0, many = test_long() ? 2000 : 300;
     REQUIRE(page && vm_map(vm_kernel_pml4, GUARDED, virt_to_phys(page), PTE_WRITE | PTE_NX));
     while (tried < many) {
-        random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+        test_random(&random);
         struct combination c = { BASE, random >> (random & 63), (ULONG)(random >> 8) % 34,
                                  (ULONG)(random >> 20) % (PAGE_SIZE + 1) };
         if (c.log2 >= 2 && c.log2 <= 31 && c.size >> 10 && c.buffer_size / 4 >= buckets_of(&c))

@@ -144,17 +144,6 @@ TEST(tp_config, full,
     empty();
 }
 
-TEST(tp_config, order, "a query returns the elements in the order of the set [TP-09 TP-10]")
-{
-    SKIP_WITHOUT_PMU();
-    HARDWARE_COUNTER up[] = { element(0), element(1) }, down[] = { element(1), element(0) };
-    CHECK_STATUS(KeSetHardwareCounterConfiguration(up, 2), STATUS_SUCCESS);
-    configured(up, 2);
-    CHECK_STATUS(KeSetHardwareCounterConfiguration(down, 2), STATUS_SUCCESS);
-    configured(down, 2);
-    empty();
-}
-
 TEST(tp_config, copied, "the caller may reuse its array after the call [TP-11]")
 {
     SKIP_WITHOUT_PMU();

@@ -212,7 +212,7 @@ TEST(tp_exact, wide,
         sched_wait(&r.thread->object, SCHED_FOREVER, Executive);
     }
     if (r.process)
-        exactness_tell(r.process);
+        exactness_print(r.process);
     end_by_force(r.process, r.thread);
     test_run_anywhere();
     counting_stop();

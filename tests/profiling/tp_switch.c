@@ -2,6 +2,7 @@
 /* The PMU accesses of a context switch, counted by the virtual PMU. */
 #include "tests/harness/counting.h"
 #include "tests/harness/lab.h"
+#include "tests/harness/threads.h"
 #include "tests/harness/vpmu.h"
 
 #define SWITCHES 200
@@ -24,8 +25,7 @@ static struct vpmu_accesses accesses_of_switches(void)
     struct thread *other = thread_create("partner", yield_thread_often, NULL, cpu_set_one(cpu));
     if (CHECK(other != NULL)) {
         yield_thread_often(NULL);
-        sched_wait(&other->object, SCHED_FOREVER, Executive);
-        object_release(&other->object);
+        team_end(other);
     }
     struct vpmu_accesses after = vpmu_accesses();
     return (struct vpmu_accesses){ after.rdpmc - before.rdpmc, after.rdmsr - before.rdmsr,
@@ -78,8 +78,7 @@ TEST(tp_switch, unprofiled_instructions,
         lab_release();
         CHECK(lab_caught.steps >= STEPPED * 50); /* a switch is more than this */
         CHECK_RANGE(lab_caught.watched, STEPPED, STEPPED * 4);
-        sched_wait(&other->object, SCHED_FOREVER, Executive);
-        object_release(&other->object);
+        team_end(other);
         if (cpu == 0)
             test_note("a switch between unprofiled threads: %u instructions for profiling",
                       lab_caught.watched / STEPPED);

@@ -11,6 +11,7 @@
 #include "tests/harness/kinds.h"
 #include "tests/harness/peek.h"
 #include "tests/harness/profile.h"
+#include "tests/harness/threads.h"
 
 /* start_on, once it is profiled. */
 static struct runner start_ready(void (*function)(uint64_t), uint64_t argument,
@@ -161,8 +162,7 @@ TEST(tp_threads, one_configuration, "threads on every CPU use the same configura
                 thread_create("query", query_profiling, &index, cpu_set_one(cpu));
             if (!CHECK(thread != NULL))
                 continue;
-            sched_wait(&thread->object, SCHED_FOREVER, Executive);
-            object_release(&thread->object);
+            team_end(thread);
             CHECK_EQ(index, pmu_rdpmc_index(ctr));
         }
         CHECK_STATUS(KeSetHardwareCounterConfiguration(NULL, 0), STATUS_SUCCESS);
@@ -300,8 +300,7 @@ TEST(tp_threads, many, "256 threads can be profiled at once; one more is refused
         if (!threads[i])
             continue;
         thread_terminate(threads[i], STATUS_SUCCESS);
-        sched_wait(&threads[i]->object, SCHED_FOREVER, Executive);
-        object_release(&threads[i]->object);
+        team_end(threads[i]);
         if (i == 0)
             CHECK_STATUS(user_run(USER(user_try_enable), STATUS_SUCCESS), STATUS_SUCCESS);
     }

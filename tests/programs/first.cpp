@@ -120,19 +120,6 @@ static void memory_and_slots()
     CHECK(__rdtscp(&auxiliary) > 0);
 }
 
-static void token()
-{
-    HANDLE token;
-    TOKEN_PRIVILEGES one = { 1, { { { 0, 0 }, SE_PRIVILEGE_ENABLED } } };
-    CHECK(OpenProcessToken(GetCurrentProcess(), TOKEN_ADJUST_PRIVILEGES | TOKEN_QUERY, &token));
-    CHECK(LookupPrivilegeValueA(nullptr, "SeSystemProfilePrivilege", &one.Privileges[0].Luid));
-    CHECK(AdjustTokenPrivileges(token, FALSE, &one, 0, nullptr, nullptr) &&
-          GetLastError() == ERROR_SUCCESS);
-    CHECK(!LookupPrivilegeValueA(nullptr, "SeNoSuchPrivilege", &one.Privileges[0].Luid) &&
-          GetLastError() == ERROR_NO_SUCH_PRIVILEGE);
-    CHECK(CloseHandle(token));
-}
-
 static void traces()
 {
     struct {
@@ -175,7 +162,6 @@ int main()
     texts();
     waits();
     memory_and_slots();
-    token();
     traces();
     counters();
     std::printf("%d checks\n", checks);

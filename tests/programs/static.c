@@ -128,42 +128,6 @@ static void files(void)
     IS(WriteConsoleW(out, L"wide\n", 5, &n, NULL) && n == 5, 1);
 }
 
-static struct entry {
-    SLIST_ENTRY link;
-    int value;
-} entries[400] __attribute__((aligned(16)));
-static SLIST_HEADER list;
-
-static DWORD WINAPI push(LPVOID argument)
-{
-    struct entry *from = argument;
-    for (int i = 0; i < 100; i++)
-        InterlockedPushEntrySList(&list, &from[i].link);
-    for (int i = 0; i < 50; i++)
-        InterlockedPushEntrySList(&list, InterlockedPopEntrySList(&list));
-    return 0;
-}
-
-/* Four threads push a hundred entries each, and take some out and put them back. */
-static void lists(void)
-{
-    HANDLE threads[4];
-    int n = 0, sum = 0;
-    InitializeSListHead(&list);
-    IS(InterlockedPopEntrySList(&list) == NULL, 1);
-    for (int i = 0; i < 400; i++)
-        entries[i].value = i;
-    for (int i = 0; i < 4; i++)
-        threads[i] = CreateThread(NULL, 0, push, entries + 100 * i, 0, NULL);
-    WaitForMultipleObjects(4, threads, TRUE, INFINITE);
-    IS(QueryDepthSList(&list), 400);
-    for (PSLIST_ENTRY e = InterlockedFlushSList(&list); e; e = e->Next, n++)
-        sum += ((struct entry *)e)->value;
-    IS(n, 400);
-    IS(sum, 399 * 400 / 2);
-    IS(QueryDepthSList(&list), 0);
-}
-
 static DWORD WINAPI leave(LPVOID library) { FreeLibraryAndExitThread(library, 9); }
 
 static void rest(void)
@@ -204,7 +168,6 @@ int main(void)
     text();
     locale();
     files();
-    lists();
     rest();
     return check_result();
 }
