@@ -2,7 +2,7 @@
 ; Where an application processor starts: in real mode, at the beginning of any page below 1 MB, to
 ; which smp.c copies ap_start..ap_end.
 ; Ends in smp_ap_main on the stack whose address smp.c left at AP_STACK in that page, as a guest of
-; the virtual PMU if there is one, which gets the boot_info.ap_pages whose address is at AP_ROOM.
+; the virtual PMU if there is one, which gets the boot_info.ap_pages whose address is at AP_PAGES.
 %include "layout.inc"
 extern boot_gdtr_low, enter_paging, virt_ap, smp_ap_main
 %define HERE(label) (label - ap_start)
@@ -62,7 +62,7 @@ ap_long_mode:
     mov fs, eax
     mov gs, eax
     xor ebp, ebp
-    mov rdi, [rbx + AP_ROOM]
+    mov rdi, [rbx + AP_PAGES]
     call virt_ap
     call smp_ap_main                    ; does not return
     ud2

@@ -20,9 +20,9 @@
 
 enum { PIC1_MASK = 0x21, PIC2_MASK = 0xa1 };
 extern const uint8_t ap_start[], ap_end[];
-extern const char *const boot_words_start[], *const boot_words_end[]; /* linker.ld */
+extern const char *const boot_options_start[], *const boot_options_end[]; /* linker.ld */
 
-BOOT_WORDS("vpmu= payload");
+BOOT_OPTIONS("vpmu= payload");
 
 static bool is_path(const char *word, unsigned length)
 {
@@ -37,16 +37,16 @@ static bool is_known(const char *word, unsigned length)
 {
     const char *known;
     unsigned known_length;
-    for (const char *const *words = boot_words_start; words < boot_words_end; words++)
+    for (const char *const *words = boot_options_start; words < boot_options_end; words++)
         for (unsigned n = 0; (known = boot_word_at(*words, n, &known_length)); n++)
             if (known_length == length && memcmp(known, word, length) == 0)
                 return true;
     return false;
 }
 
-/* Names the words that no part of the kernel knows: they may be typing errors. The first may be the
+/* Names options that no part of the kernel knows: they may be typing errors. The first may be the
  * file's name. */
-static void name_strange_words(const struct boot_info *info)
+static void name_unknown_options(const struct boot_info *info)
 {
     const char *word;
     char text[40];
@@ -89,12 +89,12 @@ void boot_main(uint32_t magic, uint32_t info_address)
           : magic == MB2_BOOT_MAGIC ? "2"
                                     : "(unknown magic)",
           boot_info.line);
-    name_strange_words(&boot_info);
+    name_unknown_options(&boot_info);
     bool virtual = boot_option("vpmu", model, sizeof model - sizeof ",step");
     /* The virtual PMU's alarm is an NMI; with `step` it needs none. Two do no harm. */
-    if (virtual && boot_word("safe"))
+    if (virtual && boot_flag("safe"))
         memcpy(model + strlen(model), ",step", sizeof ",step");
-    if (boot_word("payload")) {
+    if (boot_flag("payload")) {
         struct virt_payload payload;
         if (virtual && payload_load(&boot_info, &payload)) {
             out8(PIC1_MASK, pics[0]); /* as firmware left them: serial_init masks all */

@@ -41,7 +41,7 @@ static void add_memory(struct boot_info *info, uint64_t start, uint64_t size, ui
         info->memory[info->memory_count++] = (struct boot_memory){ start, size };
 }
 
-static unsigned line_room(uint32_t physical)
+static unsigned line_size(uint32_t physical)
 {
     uint64_t left = MAPPED_END - physical;
     return left < BOOT_LINE_MAX ? (unsigned)left : BOOT_LINE_MAX;
@@ -56,7 +56,7 @@ static void read_mb1_modules(struct boot_info *info, const struct mb1_info *mb)
             return;
         memcpy(&m, at(from), sizeof m);
         from += sizeof m;
-        add_module(info, m.start, m.end, at(m.line), line_room(m.line));
+        add_module(info, m.start, m.end, at(m.line), line_size(m.line));
     }
 }
 
@@ -82,7 +82,7 @@ static void read_mb1(struct boot_info *info, const struct mb1_info *mb)
     if (*mode == 2 || *mode == 3)
         info->screen = (struct screen){ 0xb8000, 160, 80, 25, SCREEN_TEXT, 0, 0, 0 };
     if (mb->flags & MB1_HAS_LINE)
-        copy_line(info->line, at(mb->cmdline), line_room(mb->cmdline));
+        copy_line(info->line, at(mb->cmdline), line_size(mb->cmdline));
     if (mb->flags & MB1_HAS_MODULES)
         read_mb1_modules(info, mb);
     if (mb->flags & MB1_HAS_MAP) {

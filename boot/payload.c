@@ -4,7 +4,7 @@
  * state". */
 #include "boot/payload.h"
 #include "boot/multiboot.h"
-#include "boot/room.h"
+#include "boot/space.h"
 #include "kernel/base/print.h"
 
 #define HEADER_MAGIC 0x1badb002u
@@ -88,7 +88,7 @@ static bool load_flat(const struct boot_info *boot, const uint8_t *image, uint32
     uint64_t whole =
         h->bss_end_addr > h->load_addr + bytes ? h->bss_end_addr - h->load_addr : bytes;
     *entry = h->entry_addr;
-    return room_place(boot, image + (offset - before), bytes, h->load_addr, whole, 0);
+    return space_place(boot, image + (offset - before), bytes, h->load_addr, whole, 0);
 }
 
 /* One program header of either kind; loads what it says. */
@@ -108,7 +108,7 @@ static bool load_segment(const struct boot_info *boot, const uint8_t *image, uin
         return false;
     }
     return t.type != PT_LOAD || !t.memsz ||
-           room_place(boot, image + t.offset, t.filesz, t.paddr, t.memsz, 0);
+           space_place(boot, image + t.offset, t.filesz, t.paddr, t.memsz, 0);
 }
 
 static bool load_elf(const struct boot_info *boot, const uint8_t *image, uint32_t size,
@@ -135,7 +135,7 @@ static bool load_elf(const struct boot_info *boot, const uint8_t *image, uint32_
     return true;
 }
 
-static void add_map(const struct room_range *r)
+static void add_map(const struct space_range *r)
 {
     unsigned n = info.start.mmap_length / sizeof map[0];
     if (n == PAYLOAD_MAP_MAX)
@@ -149,18 +149,18 @@ static void add_map(const struct room_range *r)
  * is not passed on. The modules after the first are the guest's. */
 static void make_info(const struct boot_info *boot)
 {
-    struct room_range r;
+    struct space_range r;
     info.start = (struct mb1_info){ .flags = MB1_HAS_MEMORY | MB1_HAS_LINE | MB1_HAS_MAP |
                                              MB1_HAS_MODULES | 1u << 9,
-                                    .cmdline = room_physical(boot->modules[0].line),
-                                    .mmap_addr = room_physical(map),
+                                    .cmdline = space_physical(boot->modules[0].line),
+                                    .mmap_addr = space_physical(map),
                                     .mods_count = boot->module_count - 1,
-                                    .mods_addr = room_physical(modules) };
-    info.loader_name = room_physical(loader_name);
+                                    .mods_addr = space_physical(modules) };
+    info.loader_name = space_physical(loader_name);
     for (unsigned i = 1; i < boot->module_count; i++)
         modules[i - 1] = (struct mb1_module){ boot->modules[i].start, boot->modules[i].end,
-                                              room_physical(boot->modules[i].line), 0 };
-    for (unsigned n = 0; room_range(boot, n, &r); n++) {
+                                              space_physical(boot->modules[i].line), 0 };
+    for (unsigned n = 0; space_range(boot, n, &r); n++) {
         if (r.type == 1 && r.start == 0)
             info.start.mem_lower = (uint32_t)(r.end >> 10);
         if (r.type == 1 && r.start == 1 << 20)
@@ -171,7 +171,7 @@ static void make_info(const struct boot_info *boot)
 
 static bool load_multiboot(const struct boot_info *boot, struct virt_payload *payload)
 {
-    const uint8_t *image = room_at(boot->modules[0].start);
+    const uint8_t *image = space_at(boot->modules[0].start);
     uint32_t size = boot->modules[0].end - boot->modules[0].start;
     const struct header *h = find_header(image, size);
     uint32_t entry;
@@ -185,7 +185,7 @@ static bool load_multiboot(const struct boot_info *boot, struct virt_payload *pa
     if (!(h->flags & HEADER_ADDRESSES ? load_flat(boot, image, size, h, &entry)
                                       : load_elf(boot, image, size, &entry)))
         return false;
-    *payload = (struct virt_payload){ .entry = entry, .info = room_physical(&info) };
+    *payload = (struct virt_payload){ .entry = entry, .info = space_physical(&info) };
     return true;
 }
 
@@ -195,9 +195,9 @@ bool payload_load(struct boot_info *boot, struct virt_payload *payload)
         print("# payload: the loader brought no module\n");
         return false;
     }
-    if (!room_make(boot))
+    if (!space_make(boot))
         return false;
     bool loaded = linux_is(boot) ? linux_load(boot, payload) : load_multiboot(boot, payload);
-    payload->end = room_end();
+    payload->end = space_end();
     return loaded;
 }

@@ -4,7 +4,7 @@
  * where its module is. Source: Linux documentation, "The Linux/x86 Boot Protocol", "64-bit Boot
  * Protocol", and "Zero Page". */
 #include "boot/payload.h"
-#include "boot/room.h"
+#include "boot/space.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/print.h"
@@ -66,7 +66,7 @@ static void put_dword(uint8_t *at, uint32_t v) { memcpy(at, &v, sizeof v); }
 bool linux_is(const struct boot_info *boot)
 {
     const struct boot_module *m = &boot->modules[0];
-    return m->end - m->start > HEADER_SIZE && word(room_at(m->start) + MAGIC) == HEADER_MAGIC;
+    return m->end - m->start > HEADER_SIZE && word(space_at(m->start) + MAGIC) == HEADER_MAGIC;
 }
 
 /* What follows the first word, which is the file's name. */
@@ -90,9 +90,9 @@ static void make_tables(struct block *b)
 
 static void make_map(const struct boot_info *boot, uint8_t *parameters)
 {
-    struct room_range r;
+    struct space_range r;
     unsigned n;
-    for (n = 0; n < 128 && room_range(boot, n, &r); n++) {
+    for (n = 0; n < 128 && space_range(boot, n, &r); n++) {
         uint64_t size = r.end - r.start;
         memcpy(parameters + E820 + 20 * n, &r.start, 8);
         memcpy(parameters + E820 + 20 * n + 8, &size, 8);
@@ -123,9 +123,9 @@ static void make_parameters(const struct boot_info *boot, const uint8_t *image, 
 static uint64_t find_place(const struct boot_info *boot, const uint8_t *image)
 {
     uint64_t wanted, align = word(image + ALIGNMENT), size = word(image + MEMORY_SIZE);
-    struct room_range r;
+    struct space_range r;
     memcpy(&wanted, image + PREFERRED, sizeof wanted);
-    for (unsigned n = 0; room_range(boot, n, &r) && align && !(align & (align - 1)); n++) {
+    for (unsigned n = 0; space_range(boot, n, &r) && align && !(align & (align - 1)); n++) {
         uint64_t end = r.end, from = r.start > wanted ? r.start : wanted;
         for (unsigned i = 0; i < boot->module_count; i++)
             end = boot->modules[i].start >= r.start && boot->modules[i].start < end
@@ -143,8 +143,8 @@ static uint64_t find_place(const struct boot_info *boot, const uint8_t *image)
 bool linux_load(const struct boot_info *boot, struct virt_payload *payload)
 {
     const struct boot_module *m = &boot->modules[0];
-    const uint8_t *image = room_at(m->start);
-    struct block *b = (struct block *)room_at(BLOCK);
+    const uint8_t *image = space_at(m->start);
+    struct block *b = (struct block *)space_at(BLOCK);
     uint32_t size = m->end - m->start,
              before = ((image[SETUP_SECTORS] ? image[SETUP_SECTORS] : 4u) + 1) * 512;
     if ((word(image + VERSION) & 0xffff) < VERSION_64 || !(word(image + FEATURES) & FEATURE_64)) {
@@ -160,8 +160,8 @@ bool linux_load(const struct boot_info *boot, struct virt_payload *payload)
         return false;
     }
     uint64_t to = find_place(boot, image);
-    if (!to || !room_place(boot, b, 0, BLOCK, sizeof *b, 0) ||
-        !room_place(boot, image + before, size - before, to, word(image + MEMORY_SIZE), 0))
+    if (!to || !space_place(boot, b, 0, BLOCK, sizeof *b, 0) ||
+        !space_place(boot, image + before, size - before, to, word(image + MEMORY_SIZE), 0))
         return false;
     make_tables(b);
     make_parameters(boot, image, b);

@@ -63,7 +63,7 @@ NTSTATUS hal_counters_claim(const char *name, struct cpu_set among, uint64_t cou
  * NULL. STATUS_INSUFFICIENT_RESOURCES as above. IRQL PASSIVE_LEVEL. */
 NTSTATUS hal_counters_claim_others(const char *name, uint64_t counters, PHANDLE handle);
 
-/* counting.c: claims a counter for each KPROFILE_SOURCE, fixed ones first, and lets it count ring
+/* source_assign.c: claims a counter for each KPROFILE_SOURCE, fixed ones first, to count ring
  * 3, without interrupts, on every CPU. selectors: out, for RDPMC. Freed by HalFreeHardwareCounters.
  * STATUS_NOT_SUPPORTED: a source that this processor lacks; STATUS_INSUFFICIENT_RESOURCES: the free
  * counters cannot count all of them; STATUS_INVALID_PARAMETER: none, or more than MAX_HW_COUNTERS.
@@ -219,10 +219,10 @@ void hal_counters_overflowed(uint64_t counters);
 
 /* --- What counters of ring 3 count too much (measure.c). --- */
 
-/* A visit to ring 3, which kernel/ makes: an exception if `what` says so, then `iterations` of a
+/* A run in ring 3, which kernel/ makes: an exception if `what` says so, then `iterations` of a
  * loop of two instructions. RFLAGS.IF is `interrupts`. */
-struct hal_visit {
-    enum { HAL_VISIT_PLAIN, HAL_VISIT_UNDEFINED, HAL_VISIT_PAGE_FAULT } what;
+struct hal_ring3_run {
+    enum { HAL_RING3_PLAIN, HAL_RING3_UNDEFINED, HAL_RING3_PAGE_FAULT } what;
     bool interrupts;
     uint64_t iterations;
     uint32_t selector; /* of RDPMC */
@@ -233,7 +233,7 @@ struct hal_visit {
  * ms; `nmi`: NMIs are allowed. The visitor takes the counters' interrupt and NMIs. CPU start,
  * interrupts off. */
 bool hal_unmeasured(void);
-void hal_measure(void (*visit)(struct hal_visit *), bool nmi);
+void hal_measure(void (*run)(struct hal_ring3_run *), bool nmi);
 /* How many counts a trap out of ring 3 adds to a counter of this CPU beyond what ring 3 executed; 0
  * if that is not the same number each time. ctr: its number. Any IRQL, NMI included. */
 int64_t hal_trap_adds(unsigned ctr, enum hal_trap trap);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Measures what counters of ring 3 count beyond what ring 3 executes, by visits to ring 3. Each
- * visit executes a known number of instructions and at most one trap, so the difference is what the
+/* Measures what counters of ring 3 count beyond what ring 3 executes, by runs in ring 3. Each
+ * run executes a known number of instructions and at most one trap, so the difference is what the
  * trap adds. It is used only if it is the same each time. Runs on the first CPU of each kind, when
  * it starts: nobody else uses its PMU.
  *
@@ -29,7 +29,7 @@ _Static_assert((int)HAL_INTERRUPT == (int)PMU_TRAP_INTERRUPT &&
                "the same order");
 
 struct bench {
-    void (*visit)(struct hal_visit *);
+    void (*run)(struct hal_ring3_run *);
     struct pmu_measured *measured;
     enum pmu_retired what;
     unsigned ctr;
@@ -48,25 +48,25 @@ int64_t hal_trap_adds(unsigned ctr, enum hal_trap trap)
     return pmu_trap_adds(ctr, (enum pmu_trap)trap);
 }
 
-/* The count of the visit, without that of the loop's iterations. */
-static int64_t count_of_visit(const struct bench *b, struct hal_visit *v, uint64_t select,
-                              uint64_t start)
+/* The count of the run, without that of the loop's iterations. */
+static int64_t count_of_run(const struct bench *b, struct hal_ring3_run *v, uint64_t select,
+                            uint64_t start)
 {
     uint64_t mask = pmu_mask(pmu_here(), b->ctr);
     v->selector = pmu_rdpmc_index(b->ctr);
     pmu_program(b->ctr, select, start & mask);
     pmu_start(PMU_BIT(b->ctr));
-    b->visit(v);
+    b->run(v);
     pmu_stop(PMU_BIT(b->ctr));
     return (int64_t)((pmu_read(b->ctr) - start) & mask) - (int64_t)(v->iterations * b->each);
 }
 
 static uint64_t long_stretch(const struct bench *b)
 {
-    struct hal_visit v = { .what = HAL_VISIT_PLAIN, .iterations = FEW };
+    struct hal_ring3_run v = { .what = HAL_RING3_PLAIN, .iterations = FEW };
     for (; v.iterations < LONG; v.iterations *= 4) {
         uint64_t begin = rdtsc();
-        count_of_visit(b, &v, b->select, 0);
+        count_of_run(b, &v, b->select, 0);
         if (rdtsc() - begin > clock_tsc_hz / 1000000 * LONG_US)
             break;
     }
@@ -75,11 +75,11 @@ static uint64_t long_stretch(const struct bench *b)
 
 static void measure_quiet(struct bench *b)
 {
-    struct hal_visit v = { .what = HAL_VISIT_PLAIN };
+    struct hal_ring3_run v = { .what = HAL_RING3_PLAIN };
     struct pmu_spread found = { 0 };
     for (unsigned i = 0; i < TRIES + LONG_TRIES; i++) {
         v.iterations = i < TRIES ? FEW + i : b->iterations;
-        int64_t around = count_of_visit(b, &v, b->select, 0);
+        int64_t around = count_of_run(b, &v, b->select, 0);
         if (around < 0)
             b->measured->lost++; /* the counter stood still meanwhile */
         else
@@ -91,24 +91,24 @@ static void measure_quiet(struct bench *b)
 
 static void measure_exceptions(const struct bench *b)
 {
-    struct hal_visit v = { .iterations = FEW };
+    struct hal_ring3_run v = { .iterations = FEW };
     for (unsigned i = 0; i < TRIES; i++) {
-        v.what = i % 2 ? HAL_VISIT_UNDEFINED : HAL_VISIT_PAGE_FAULT;
+        v.what = i % 2 ? HAL_RING3_UNDEFINED : HAL_RING3_PAGE_FAULT;
         pmu_spread_add(&b->measured->trap[PMU_TRAP_EXCEPTION][b->what],
-                       count_of_visit(b, &v, b->select, 0) - b->around);
+                       count_of_run(b, &v, b->select, 0) - b->around);
     }
 }
 
 /* An interrupt that is pending when ring 3 is entered. */
 static void measure_interrupts(const struct bench *b)
 {
-    struct hal_visit v = { .what = HAL_VISIT_PLAIN, .iterations = FEW, .interrupts = true };
+    struct hal_ring3_run v = { .what = HAL_RING3_PLAIN, .iterations = FEW, .interrupts = true };
     for (unsigned i = 0; i < TRIES; i++) {
         apic_send_self(APIC_PMI_VECTOR);
         for (unsigned pauses = 0; !apic_is_pending(APIC_PMI_VECTOR) && pauses < PENDING_PAUSES;
              pauses++)
             pause();
-        int64_t added = count_of_visit(b, &v, b->select, 0) - b->around;
+        int64_t added = count_of_run(b, &v, b->select, 0) - b->around;
         if (v.taken == 1)
             pmu_spread_add(&b->measured->trap[PMU_TRAP_INTERRUPT][b->what], added);
     }
@@ -135,15 +135,15 @@ static void add_each(struct pmu_spread *s, int64_t added, unsigned traps)
  */
 static void measure_overflows(const struct bench *b, enum pmu_trap trap, uint32_t lvt)
 {
-    struct hal_visit v = { .what = HAL_VISIT_PLAIN,
-                           .iterations = PERIOD + b->iterations / 4,
-                           .interrupts = true };
+    struct hal_ring3_run v = { .what = HAL_RING3_PLAIN,
+                               .iterations = PERIOD + b->iterations / 4,
+                               .interrupts = true };
     struct pmu_measured *m = b->measured;
     bool skids = trap == PMU_TRAP_INTERRUPT && b->what == PMU_RETIRED_INSTRUCTIONS;
     for (unsigned i = 0, lost = 0; i < TRIES && lost < LOST_TRIES; i++) {
         apic_write_pmi_lvt(lvt);
         int64_t added =
-            count_of_visit(b, &v, b->select | PMU_INTERRUPT, -(uint64_t)(PERIOD + i)) - b->around;
+            count_of_run(b, &v, b->select | PMU_INTERRUPT, -(uint64_t)(PERIOD + i)) - b->around;
         pmu_take_overflow();
         if (added < 0) {
             lost++;
@@ -168,7 +168,7 @@ static bool traps_add(const struct pmu_measured *m)
     return add;
 }
 
-void hal_measure(void (*visit)(struct hal_visit *), bool nmi)
+void hal_measure(void (*run)(struct hal_ring3_run *), bool nmi)
 {
     static const enum pmu_event events[PMU_RETIRED] = { PMU_INSTRUCTIONS, PMU_BRANCHES };
     const struct pmu_kind *pmu = pmu_here();
@@ -181,7 +181,7 @@ void hal_measure(void (*visit)(struct hal_visit *), bool nmi)
         if (!able)
             continue;
         struct bench *b = &benches[n++];
-        *b = (struct bench){ .visit = visit,
+        *b = (struct bench){ .run = run,
                              .measured = m,
                              .what = (enum pmu_retired)e,
                              .ctr = bit_lowest(able),

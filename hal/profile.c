@@ -43,7 +43,7 @@ static uint8_t sources[MAX_CPUS * COUNTERS]; /* by processor and counter; 0: it 
 static uint64_t sampling[MAX_CPUS];
 uint64_t hal_profile_lost[MAX_CPUS];
 static uint64_t missed_by_nmi[MAX_CPUS]; /* atomic: the NMI adds, its self-IPI takes */
-static bool lost_told;                   /* atomic */
+static bool lost_reported;               /* atomic */
 
 static struct {
     uint64_t period_ns; /* of the timer, while it samples; 0: it does not */
@@ -135,7 +135,7 @@ static bool send_lost(unsigned cpu, uint64_t rip, uint64_t cs)
     if (!lost)
         return false;
     hal_profile_lost[cpu] += bit_count(lost);
-    if (!__atomic_exchange_n(&lost_told, true, __ATOMIC_RELAXED))
+    if (!__atomic_exchange_n(&lost_reported, true, __ATOMIC_RELAXED))
         print("# profile: CPU %u: the interrupt of counter %u was lost: it is sent again\n", cpu,
               bit_lowest(lost));
     if (pmi_by_nmi)

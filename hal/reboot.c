@@ -13,7 +13,7 @@
 #include "kernel/console/serial.h"
 #include "kernel/mm/phys.h"
 
-BOOT_WORDS("restart=");
+BOOT_OPTIONS("restart=");
 
 enum { KEYBOARD_DATA = 0x60, KEYBOARD_STATUS = 0x64, RESET_CONTROL = 0xcf9 };
 enum { STATUS_FULL = 0x01, STATUS_BUSY = 0x02, STATUS_MOUSE = 0x20, KEY_RELEASED = 0x80 };
@@ -95,7 +95,7 @@ static uint64_t seconds(void)
     return clock_tsc_hz ? clock_ns() / 1000000000 : rdtsc() / GUESSED_HZ;
 }
 
-/* The word restart=N: so many seconds; 0: for ever. */
+/* The option restart=N: so many seconds; 0: for ever. */
 static unsigned restart_seconds(void)
 {
     char value[8];

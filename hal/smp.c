@@ -109,10 +109,10 @@ static struct cpu *allocate_cpu(uint32_t id)
 {
     struct cpu *cpu = phys_alloc(1);
     void *stacks = phys_alloc(2),
-         *room = boot_info.ap_pages ? phys_alloc(boot_info.ap_pages) : NULL;
-    if (!cpu || !stacks || (boot_info.ap_pages && !room))
+         *pages = boot_info.ap_pages ? phys_alloc(boot_info.ap_pages) : NULL;
+    if (!cpu || !stacks || (boot_info.ap_pages && !pages))
         return NULL;
-    *(void **)phys_to_virt(start_page + AP_ROOM) = room;
+    *(void **)phys_to_virt(start_page + AP_PAGES) = pages;
     cpu->apic_id = id;
     cpu->fault_stacks = stacks;
     return cpu;

@@ -72,7 +72,7 @@ uint64_t source_counters(const struct pmu_kind *pmu, KPROFILE_SOURCE source, uin
  * above. */
 uint64_t source_counting(const struct pmu_kind *pmu, KPROFILE_SOURCE source, uint64_t *select);
 
-/* In counting.c: the counter of each source, and its select on each kind of CPU. */
+/* In source_assign.c: the counter of each source, and its select on each kind of CPU. */
 struct source_assignment {
     ULONG count;
     unsigned ctrs[MAX_HW_COUNTERS];

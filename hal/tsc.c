@@ -19,8 +19,8 @@
 #define HAS_TSC_ADJUST (1u << 1) /* CPUID 7 EBX */
 
 enum { READ = 1, MOVE, LEAVE };
-static uint32_t asked; /* atomic: what the other CPU has yet to do; 0: it has done it */
-static uint64_t told;  /* its TSC; how far it has to move */
+static uint32_t asked;  /* atomic: what the other CPU has yet to do; 0: it has done it */
+static uint64_t answer; /* its TSC; how far it has to move */
 
 static unsigned disagreed, unset;
 static uint64_t most; /* by which one disagreed */
@@ -47,9 +47,9 @@ void tsc_answer(void)
             pause();
         lfence();
         if (what == READ)
-            told = rdtsc();
+            answer = rdtsc();
         else if (what == MOVE)
-            move_tsc(told);
+            move_tsc(answer);
         __atomic_store_n(&asked, 0, __ATOMIC_RELEASE);
     }
 }
@@ -60,7 +60,7 @@ static void ask_other(uint32_t what)
     __atomic_store_n(&asked, what, __ATOMIC_RELEASE);
     while (__atomic_load_n(&asked, __ATOMIC_ACQUIRE)) {
         if (pauses++ == ANSWER_PAUSES)
-            panic("the CPU that starts does not tell its TSC");
+            panic("the CPU that starts does not report its TSC");
         pause();
     }
     lfence();
@@ -73,7 +73,7 @@ static int64_t ahead(void)
     for (unsigned i = 0; i < TRIES; i++) {
         uint64_t before = rdtsc();
         ask_other(READ);
-        int64_t low = (int64_t)(told - rdtsc()), high = (int64_t)(told - before);
+        int64_t low = (int64_t)(answer - rdtsc()), high = (int64_t)(answer - before);
         least = low > least ? low : least;
         greatest = high < greatest ? high : greatest;
     }
@@ -82,7 +82,7 @@ static int64_t ahead(void)
 
 static void move_other(int64_t by)
 {
-    told = (uint64_t)by;
+    answer = (uint64_t)by;
     ask_other(MOVE);
 }
 

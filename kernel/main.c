@@ -26,17 +26,17 @@
 #include "kernel/ke/sched.h"
 #include "kernel/ke/shared_data.h"
 #include "kernel/ke/thread.h"
-#include "kernel/ke/thread_counters.h"
+#include "kernel/ke/switch_counters.h"
 #include "kernel/ke/thread_profiling.h"
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
 #include "kernel/profiling/counter_config.h"
-#include "kernel/profiling/ring3_visit.h"
+#include "kernel/profiling/ring3_run.h"
 #include "kernel/syscall.h"
 #include "kernel/trap.h"
 #include "pmu/pmu.h"
 
-BOOT_WORDS("counters= rdpmc= hal= pmi= tick= cpus=");
+BOOT_OPTIONS("counters= rdpmc= hal= pmi= tick= cpus=");
 
 /* Each CPU, once it has its block and can take exceptions. */
 static void init_cpu(void)
@@ -63,7 +63,7 @@ static void boot_cpu(void)
 
 static void choose_pmi(void)
 {
-    if (!boot_word("pmi=nmi"))
+    if (!boot_flag("pmi=nmi"))
         return;
     if (boot_safe())
         print("# safe: no NMI: pmi=nmi is ignored\n");

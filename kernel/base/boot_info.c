@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernel/base/boot_info.h"
 
-BOOT_WORDS("safe");
+BOOT_OPTIONS("safe");
 
 struct boot_info boot_info;
 
@@ -41,7 +41,7 @@ bool boot_option(const char *name, char *value, unsigned size)
     return found > 0;
 }
 
-bool boot_word(const char *wanted)
+bool boot_flag(const char *wanted)
 {
     const char *word;
     unsigned length;
@@ -55,4 +55,4 @@ bool boot_word(const char *wanted)
     return false;
 }
 
-bool boot_safe(void) { return boot_word("safe"); }
+bool boot_safe(void) { return boot_flag("safe"); }

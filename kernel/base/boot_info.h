@@ -42,7 +42,8 @@ struct boot_info {
     uint8_t rsdp[36];       /* its copy of the RSDP */
     const uint8_t *ap_code; /* what another CPU begins with, to be copied to any page */
     size_t ap_size;
-    unsigned ap_pages; /* pages for whoever starts it, whose address it finds in AP_ROOM; 0: none */
+    unsigned
+        ap_pages; /* pages for whoever starts it, whose address it finds in AP_PAGES; 0: none */
 };
 
 /* Of this boot; written by loader.c. */
@@ -51,12 +52,12 @@ extern struct boot_info boot_info;
 /* The value of name=value in the command line, copied to `value`; false if it is not there. The
  * last one counts. */
 bool boot_option(const char *name, char *value, unsigned size);
-/* Whether the word stands in the command line. */
-bool boot_word(const char *word);
+/* Whether the option stands in the command line. */
+bool boot_flag(const char *name);
 /* "safe" stands there: one CPU, and nothing of ours causes an NMI. */
 bool boot_safe(void);
-/* The words that a file asks for, name= those with a value. boot.c names words that no file has. */
-#define BOOT_WORDS(words)                                                                          \
-    static const char *const boot_words __attribute__((section(".boot_words"), used)) = (words)
+/* The options a file asks for, name= those with a value. boot.c names those that no file has. */
+#define BOOT_OPTIONS(names)                                                                        \
+    static const char *const boot_options __attribute__((section(".boot_options"), used)) = (names)
 /* The start of the n-th word of a line, or NULL; *length gets its length. */
 const char *boot_word_at(const char *line, unsigned n, unsigned *length);

@@ -41,5 +41,5 @@
 
 /* The page that an application processor starts in, and its parameters. */
 /* In the page where another CPU starts. */
-#define AP_ROOM 0xff8
+#define AP_PAGES 0xff8
 #define AP_STACK 0xff0

@@ -13,7 +13,7 @@
 static uint32_t dying;
 static void (*stop_others)(void); /* written at boot, as the next */
 static void (*end_machine)(unsigned exit_code) = exit_to_host;
-void (*panic_owner)(uint64_t address, char *text, size_t room);
+void (*panic_owner)(uint64_t address, char *text, size_t size);
 void (*panic_first)(const struct trap_frame *frame, uint64_t fault_address);
 
 extern char text_start[], text_end[];

@@ -12,7 +12,7 @@
 #include "kernel/ke/thread.h"
 #include "kernel/main.h"
 
-BOOT_WORDS("pmcsources");
+BOOT_OPTIONS("pmcsources");
 
 /* Before anything counts: a CPU whose counters' interrupt does not come is named. */
 static void prove_interrupts(void)
@@ -40,11 +40,11 @@ void init_thread(void *unused)
     /* Nothing that it starts keeps it from looking. */
     sched_set_priority(thread_current(), SCHED_PRIORITIES - 1);
     prove_interrupts();
-    if (boot_word("pmcsources")) {
+    if (boot_flag("pmcsources")) {
         hal_sources_print();
         machine_exit(EXIT_PASS);
     }
     if (!init_tests || !init_tests(&code))
-        code = boot_word("program") ? run_program_and_drivers() : run_nothing();
+        code = boot_flag("program") ? run_program_and_drivers() : run_nothing();
     machine_exit(code);
 }

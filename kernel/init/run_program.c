@@ -17,7 +17,7 @@
 #include "kernel/ke/thread.h"
 #include "kernel/program.h"
 
-BOOT_WORDS("program trace= pmc=");
+BOOT_OPTIONS("program trace= pmc=");
 
 static const char *name_of_status(NTSTATUS status) { return code_name((uint32_t)status, "status"); }
 

@@ -38,7 +38,7 @@ struct thread_profiling {
     struct reading readings[MAX_HW_COUNTERS]; /* by element */
 };
 
-/* thread_counters.c. For the reader in ring 3 (profiling.c): bits 7:0 how many bits counters lack
+/* switch_counters.c. For the reader in ring 3 (profiling.c): bits 7:0 how many bits counters lack
  * to 64 on this CPU; bits 15:8 the same of fixed ones, if they differ; and
  * THREAD_PROFILING_NO_RDPMC. */
 ULONG thread_profiling_unused_bits(void);

@@ -16,7 +16,7 @@
 #include "kernel/base/x86.h"
 #include "kernel/ke/isolate.h"
 #include "kernel/ke/thread.h"
-#include "kernel/ke/thread_counters.h"
+#include "kernel/ke/switch_counters.h"
 
 /* tests/profiling/tp_cost.c counts its instructions. What ring 3 sees is written when a thread
  * arrives: only the thread itself reads its block. */

@@ -342,7 +342,7 @@ static void try_multiboot(void)
     memset(value, '#', sizeof value);
     if (boot_option("tests", value, 16))
         FUZZ_CHECK(strlen(value) < 16 && value[16] == '#');
-    boot_word("safe");
+    boot_flag("safe");
 }
 
 int main(int argc, char *argv[])

@@ -26,9 +26,9 @@ static bool option_is(const char *name, const char *wanted)
 static void words(void)
 {
     char value[16];
-    CHECK(boot_word("a") && boot_word("verboser") && boot_word("long"));
-    CHECK(!boot_word("verbose") && !boot_word("lon") && !boot_word("longer") &&
-          !boot_word("tests"));
+    CHECK(boot_flag("a") && boot_flag("verboser") && boot_flag("long"));
+    CHECK(!boot_flag("verbose") && !boot_flag("lon") && !boot_flag("longer") &&
+          !boot_flag("tests"));
     CHECK(option_is("tests", "yy") && option_is("verbose", "1") && option_is("none", ""));
     CHECK(!boot_option("a", value, sizeof value) && !boot_option("test", value, sizeof value));
     CHECK(!boot_option("testsx", value, sizeof value) && !boot_option("long", value, sizeof value));

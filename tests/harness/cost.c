@@ -131,7 +131,7 @@ void cost_print(const struct cost *cost, bool always, const char *format, ...)
     char name[80], line[100];
     uint64_t cycles[COST_RUNS];
     va_list args;
-    if (!cost->runs || !(always || boot_word("verbose")))
+    if (!cost->runs || !(always || boot_flag("verbose")))
         return;
     va_start(args, format);
     print_to_va(name, sizeof name, format, args);
@@ -141,7 +141,7 @@ void cost_print(const struct cost *cost, bool always, const char *format, ...)
         cycles[i] =
             cost->cycles[i] > cost->nothing_cycles ? cost->cycles[i] - cost->nothing_cycles : 0;
     sort_values(cycles, cost->runs);
-    if (has_cycles && boot_word("verbose"))
+    if (has_cycles && boot_flag("verbose"))
         test_note("cost: %s: %s; cycles %lu, %lu, %lu", name, line, cycles[0],
                   cycles[cost->runs / 2], cycles[cost->runs - 1]);
     else

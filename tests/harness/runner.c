@@ -19,7 +19,7 @@
 #include "tests/harness/user.h"
 #include "tests/harness/watchdog.h"
 
-BOOT_WORDS("tests= fuzz= phase= list long verbose watchdog=");
+BOOT_OPTIONS("tests= fuzz= phase= list long verbose watchdog=");
 
 /* The runner's own checks of each test: its thread started; how it came back, or its exit status.
  */
@@ -251,19 +251,19 @@ bool init_tests(unsigned *code)
 {
     char patterns[BOOT_LINE_MAX] = "";
     summary_init();
-    if (boot_word("program")) {
+    if (boot_flag("program")) {
         bool measured = bench_is(image_module(0));
         if (measured)
             *code = bench_run();
         return measured;
     }
     boot_option("tests", patterns, sizeof patterns);
-    verbose = boot_word("verbose");
-    long_run = boot_word("long");
+    verbose = boot_flag("verbose");
+    long_run = boot_flag("long");
     phase = test_word("phase") * UINT64_C(0x9e3779b97f4a7c15);
     user_init();
     *code = EXIT_PASS;
-    if (boot_word("list")) {
+    if (boot_flag("list")) {
         run_all(patterns, true);
         return true;
     }

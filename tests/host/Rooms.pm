@@ -31,7 +31,7 @@ our @EXCEPTIONS = (
 # Circles that are there, each with its reason or what would cut it.
 our @CIRCLES = (
     [qw(kernel/syscall kernel/trap kernel/entry), 'code in assembly and its C'],
-    [qw(kernel/profiling/ring3_visit), 'the same'],
+    [qw(kernel/profiling/ring3_run), 'the same'],
     [qw(boot/ap boot/boot), 'the same'],
     [qw(kernel/driver/export kernel/driver/thunk), 'the same'],
 );
@@ -89,14 +89,14 @@ sub circles
         my ($from, $to) = (room_of($file) // '', room_of($home) // '-');
         $next{$file}{$home} = 1 if $from eq $to && $file ne $home && $from !~ /^tests/;
     }
-    my $visit;
-    $visit = sub {
+    my $run;
+    $run = sub {
         my ($v) = @_;
         $index{$v} = $low{$v} = keys %index;
         push @stack, $v;
         $on{$v} = 1;
         for my $w (sort keys %{ $next{$v} // {} }) {
-            $visit->($w) if !defined $index{$w};
+            $run->($w) if !defined $index{$w};
             $low{$v} = $low{$w} if $on{$w} && $low{$w} < $low{$v};
         }
         return if $low{$v} != $index{$v};
@@ -104,7 +104,7 @@ sub circles
         do { push @group, pop @stack; $on{ $group[-1] } = 0 } until $group[-1] eq $v;
         push @found, [sort @group] if @group > 1;
     };
-    defined $index{$_} or $visit->($_) for sort keys %next;
+    defined $index{$_} or $run->($_) for sort keys %next;
     return map { my $group = $_;
                  (grep { named($group, $_) } @CIRCLES) ? () : "circle: @$group" } @found;
 }

@@ -5,7 +5,7 @@
 #include "kernel/base/boot_info.h"
 #include "kernel/base/msr.h"
 #include "kernel/mm/vm.h"
-#include "kernel/profiling/ring3_visit.h"
+#include "kernel/profiling/ring3_run.h"
 #include "kernel/trap.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/threads.h"

@@ -1,5 +1,5 @@
 ; SPDX-License-Identifier: MIT
-; A visit to ring 3: the entry, the code that runs there, and the returns. One CPU at a time.
+; A run in ring 3: the entry, the code that runs there, and the returns. One CPU at a time.
 %include "layout.inc"
 %include "kernel/base/registers.inc"
 

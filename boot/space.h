@@ -8,21 +8,21 @@
 struct boot_info;
 
 /* Moves us, then the modules. False, after a message: there is no memory for it. */
-bool room_make(struct boot_info *boot);
+bool space_make(struct boot_info *boot);
 /* Whether a guest may be put there; if not, a line says why. `file`: the module it comes from,
  * which must not be overwritten either. */
-bool room_has(const struct boot_info *boot, uint64_t start, uint64_t end, unsigned file);
-/* Copies bytes there and clears the rest of `whole`, if room_has. */
-bool room_place(const struct boot_info *boot, const void *from, uint64_t size, uint64_t to,
-                uint64_t whole, unsigned file);
+bool space_has(const struct boot_info *boot, uint64_t start, uint64_t end, unsigned file);
+/* Copies bytes there and clears the rest of `whole`, if space_has. */
+bool space_place(const struct boot_info *boot, const void *from, uint64_t size, uint64_t to,
+                 uint64_t whole, unsigned file);
 /* The n-th range of the guest's map; its type is 1 (memory) or 2 (ours). False: there is none. */
-struct room_range {
+struct space_range {
     uint64_t start, end;
     uint32_t type;
 };
-bool room_range(const struct boot_info *boot, unsigned n, struct room_range *range);
+bool space_range(const struct boot_info *boot, unsigned n, struct space_range *range);
 /* Where its memory ends, and we begin. */
-uint64_t room_end(void);
+uint64_t space_end(void);
 /* The physical address of an object of this image, which has moved; and what is at an address. */
-uint32_t room_physical(const void *p);
-uint8_t *room_at(uint64_t physical);
+uint32_t space_physical(const void *p);
+uint8_t *space_at(uint64_t physical);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "boot/room.h"
+#include "boot/space.h"
 #include "boot/move.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/layout.h"
@@ -10,13 +10,13 @@
 #define LOWEST (1ul << 20)
 #define PAGE_MASK (PAGE_SIZE - 1ul)
 
-static uint64_t ours; /* from here to the end of its range; const once room_make is done */
+static uint64_t ours; /* from here to the end of its range; const once space_make is done */
 
-uint32_t room_physical(const void *p)
+uint32_t space_physical(const void *p)
 {
     return (uint32_t)((uint64_t)p - KERNEL_VMA + boot_info.moved);
 }
-uint8_t *room_at(uint64_t physical) { return (uint8_t *)(DIRECT_MAP + physical); }
+uint8_t *space_at(uint64_t physical) { return (uint8_t *)(DIRECT_MAP + physical); }
 
 /* The n-th range of memory, as far as it is below 4 GB. */
 static bool memory(const struct boot_info *boot, unsigned n, uint64_t *start, uint64_t *end)
@@ -63,7 +63,7 @@ static bool move_modules(struct boot_info *boot)
         for (unsigned k = 0; k < i; k++) /* not over one that has not moved yet */
             if (overlaps(place, place + size, boot->modules[k].start, boot->modules[k].end))
                 return false;
-        memmove(room_at(place), room_at(m->start), size);
+        memmove(space_at(place), space_at(m->start), size);
         m->start = (uint32_t)place;
         m->end = (uint32_t)place + size;
         to = place;
@@ -71,7 +71,7 @@ static bool move_modules(struct boot_info *boot)
     return true;
 }
 
-bool room_make(struct boot_info *boot)
+bool space_make(struct boot_info *boot)
 {
     ours = move_image(top_of_memory(boot));
     if (ours && move_modules(boot))
@@ -80,11 +80,11 @@ bool room_make(struct boot_info *boot)
     return false;
 }
 
-uint64_t room_end(void) { return ours; }
+uint64_t space_end(void) { return ours; }
 
-bool room_has(const struct boot_info *boot, uint64_t start, uint64_t end, unsigned file)
+bool space_has(const struct boot_info *boot, uint64_t start, uint64_t end, unsigned file)
 {
-    struct room_range r;
+    struct space_range r;
     for (unsigned i = 0; i < boot->module_count; i++) {
         const struct boot_module *m = &boot->modules[i];
         if (overlaps(start, end, m->start, m->end)) {
@@ -93,7 +93,7 @@ bool room_has(const struct boot_info *boot, uint64_t start, uint64_t end, unsign
             return false;
         }
     }
-    for (unsigned n = 0; room_range(boot, n, &r); n++) {
+    for (unsigned n = 0; space_range(boot, n, &r); n++) {
         if (r.type != 1 && overlaps(start, end, r.start, r.end)) {
             print("# payload: wants %lx-%lx, which overlaps ntpmu at %lx-%lx\n", start, end,
                   r.start, r.end);
@@ -106,17 +106,17 @@ bool room_has(const struct boot_info *boot, uint64_t start, uint64_t end, unsign
     return false;
 }
 
-bool room_place(const struct boot_info *boot, const void *from, uint64_t size, uint64_t to,
-                uint64_t whole, unsigned file)
+bool space_place(const struct boot_info *boot, const void *from, uint64_t size, uint64_t to,
+                 uint64_t whole, unsigned file)
 {
-    if (!room_has(boot, to, to + whole, file))
+    if (!space_has(boot, to, to + whole, file))
         return false;
-    memcpy(room_at(to), from, size);
-    memset(room_at(to) + size, 0, whole - size);
+    memcpy(space_at(to), from, size);
+    memset(space_at(to) + size, 0, whole - size);
     return true;
 }
 
-bool room_range(const struct boot_info *boot, unsigned n, struct room_range *r)
+bool space_range(const struct boot_info *boot, unsigned n, struct space_range *r)
 {
     uint64_t start, end;
     for (unsigned i = 0; memory(boot, i, &start, &end); i++) {
@@ -124,12 +124,12 @@ bool room_range(const struct boot_info *boot, unsigned n, struct room_range *r)
         if (start == end)
             continue;
         if (n == 0) {
-            *r = (struct room_range){ start, split ? ours : end, 1 };
+            *r = (struct space_range){ start, split ? ours : end, 1 };
             return true;
         }
         n--;
         if (split && n == 0) {
-            *r = (struct room_range){ ours, end, 2 };
+            *r = (struct space_range){ ours, end, 2 };
             return true;
         }
         n -= split;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Visits to ring 3 without a thread, for hal/measure.c. They have their own page tables, with one
+/* Runs in ring 3 without a thread, for hal/measure.c. They have their own page tables, with one
  * page of code, and their own IDT. Each CPU when it starts, with interrupts off. */
 #include "kernel/base/boot_info.h"
 #include "hal/apic.h"
@@ -10,7 +10,7 @@
 #include "kernel/base/x86.h"
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
-#include "kernel/profiling/ring3_visit.h"
+#include "kernel/profiling/ring3_run.h"
 
 #define CODE_AT 0x10000u
 #define LEVEL 14u /* admits the counters' vector alone */
@@ -21,35 +21,35 @@ extern void ring3_enter(uint64_t rip, uint64_t rflags, uint64_t iterations, void
 extern void ring3_on_int3(void), ring3_on_undefined(void), ring3_on_page_fault(void),
     ring3_on_interrupt(void), ring3_on_nmi(void);
 
-static struct hal_visit *visiting;
+static struct hal_ring3_run *current;
 
-/* From ring3_visit.asm. */
+/* From ring3_run.asm. */
 void ring3_interrupted(bool from_ring3, bool nmi);
 void ring3_interrupted(bool from_ring3, bool nmi)
 {
     if (from_ring3) {
-        if (!visiting->taken++)
-            visiting->value = rdpmc_exact(visiting->selector);
+        if (!current->taken++)
+            current->value = rdpmc_exact(current->selector);
     }
     if (!nmi)
         apic_eoi();
 }
 
-static void visit(struct hal_visit *v)
+static void run(struct hal_ring3_run *v)
 {
-    static const uint8_t *const entries[] = { [HAL_VISIT_PLAIN] = ring3_plain,
-                                              [HAL_VISIT_UNDEFINED] = ring3_undefined,
-                                              [HAL_VISIT_PAGE_FAULT] = ring3_page_fault };
+    static const uint8_t *const entries[] = { [HAL_RING3_PLAIN] = ring3_plain,
+                                              [HAL_RING3_UNDEFINED] = ring3_undefined,
+                                              [HAL_RING3_PAGE_FAULT] = ring3_page_fault };
     struct tss *tss = &cpu_current()->tss;
     uint64_t before = tss->rsp0; /* of no alignment */
-    visiting = v;
+    current = v;
     v->taken = 0;
     ring3_enter(CODE_AT + (uint64_t)(entries[v->what] - ring3_code), v->interrupts ? RFLAGS_IF : 0,
                 v->iterations, (char *)tss + offsetof(struct tss, rsp0));
     tss->rsp0 = before;
 }
 
-/* From ring3_visit.asm: the kernel's handlers. */
+/* From ring3_run.asm: the kernel's handlers. */
 extern uint64_t ring3_kernels_undefined, ring3_kernels_page_fault;
 uint64_t ring3_kernels_undefined, ring3_kernels_page_fault;
 
@@ -87,7 +87,7 @@ static void measure(const uint64_t *pml4)
     vm_switch(pml4);
     write_cr8(LEVEL);
     lidt(&mine);
-    hal_measure(visit, !boot_safe());
+    hal_measure(run, !boot_safe());
     lidt(&kernel);
     write_cr8(level);
     vm_switch(vm_kernel_pml4);
