@@ -193,6 +193,7 @@ CR_ACCESSORS(3)
 CR_ACCESSORS(4)
 CR_ACCESSORS(8)
 #undef CR_ACCESSORS
+static inline void write_dr0(uint64_t v) { asm volatile("mov %0,%%dr0" : : "r"(v) : "memory"); }
 static inline void write_dr7(uint64_t v) { asm volatile("mov %0,%%dr7" : : "r"(v) : "memory"); }
 
 static inline void xsetbv(uint32_t reg, uint64_t value)

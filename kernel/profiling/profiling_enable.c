@@ -8,6 +8,7 @@
 #include "kernel/base/irql.h"
 #include "kernel/base/lock.h"
 #include "kernel/base/print.h"
+#include "kernel/base/window.h"
 #include "kernel/ke/isolate.h"
 #include "kernel/ke/mutex.h"
 #include "kernel/ke/process.h"
@@ -167,10 +168,12 @@ static NTSTATUS enable(struct thread *me, const THREAD_PROFILING_INFORMATION *in
         phys_free(p, 1);
         return status;
     }
+    WINDOW(enabling);
     KIRQL old = irql_raise(IPI_LEVEL); /* no switch, no refresh in between */
     thread_profiling_begin(p, me->cpu);
     __atomic_store_n(&me->profiling, p, __ATOMIC_RELEASE);
     irql_lower(old);
+    WINDOW(enabled);
     return STATUS_SUCCESS;
 }
 

@@ -4,7 +4,9 @@
 #include "tests/harness/user.h"
 #include "kernel/base/assert.h"
 #include "kernel/image.h"
+#include "kernel/ke/thread_profiling.h"
 #include "kernel/mm/vm.h"
+#include "kernel/nt/nt_thread_profiling.h"
 #include "kernel/program.h"
 #include "tests/harness/checks.h"
 #include "tests/ring3/call.h"
@@ -157,4 +159,35 @@ NTSTATUS user_run(void (*function)(void), uint64_t argument)
     if (process)
         object_release(&process->object);
     return status;
+}
+
+#define BLOCK_AT 0x500000000000ul /* of a thread that pretends */
+
+struct process *user_pretend(void)
+{
+    struct thread *me = thread_current();
+    void *page = phys_alloc(1);
+    struct process *process = user_process();
+    if (!CHECK(page && process) ||
+        !CHECK(vm_map(process->pml4, BLOCK_AT, virt_to_phys(page), PTE_WRITE | PTE_USER)))
+        return NULL;
+    me->trusted++;
+    me->process = process;
+    return process;
+}
+
+NTSTATUS user_profile(bool enable, uint64_t mask)
+{
+    THREAD_PROFILING_INFORMATION info = { .HardwareCounters = mask,
+                                          .Enable = enable,
+                                          .PerformanceData = (PVOID)BLOCK_AT };
+    return thread_profiling_set(NtCurrentThread(), &info, sizeof info);
+}
+
+void user_pretend_end(struct process *process)
+{
+    struct thread *me = thread_current();
+    me->process = NULL;
+    me->trusted--;
+    object_release(&process->object);
 }

@@ -35,5 +35,12 @@ void user_finish(struct process *process, struct thread *thread);
  * count here. */
 NTSTATUS user_run(void (*function)(void), uint64_t argument);
 
+/* The calling thread of ring 0 is taken for one of a new process, whose services it calls with its
+ * own memory; NULL, a failed check: no memory. user_profile enables its profiling, with the
+ * elements `mask`, or disables it. user_pretend_end ends both. */
+struct process *user_pretend(void);
+NTSTATUS user_profile(bool enable, uint64_t mask);
+void user_pretend_end(struct process *process);
+
 /* Shared by ring 3's half of the checks (ring3/check.c) and this one. */
 extern struct test_report user_test_report; /* a ring-3 address */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* How processes and threads end, with kernel threads that join a process of their own. */
+/* How processes and threads end, with kernel threads that join a process of their own; and the
+ * places of a thread's APCs. */
 #include "kernel/ke/process.h"
 #include "kernel/ke/dispatcher.h"
+#include "kernel/ke/suspend.h"
 #include "kernel/mm/vm.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
 #include "tests/harness/threads.h"
+#include "tests/harness/user.h"
 
 #define ITS_OWN ((NTSTATUS)9)
 #define OF_ALL ((NTSTATUS)5)
@@ -110,4 +113,44 @@ TEST(
     }
     end_by_force(r.process, r.thread);
     test_run_anywhere();
+}
+
+/* How many APCs the current thread's queue takes. */
+static unsigned fill_queue(void)
+{
+    unsigned n = 0;
+    while (n <= THREAD_APCS && apc_queue(thread_current(), (PVOID)1, NULL, NULL, NULL))
+        n++;
+    return n;
+}
+
+static void reserve_places(void *unused)
+{
+    struct thread *me = thread_current();
+    (void)unused;
+    struct process *own = user_pretend();
+    REQUIRE(own != NULL);
+    me->trusted--; /* a program's */
+    own->apc_entry = 1;
+    CHECK_STATUS(apc_reserve(), STATUS_SUCCESS);
+    CHECK_EQ(fill_queue(), THREAD_APCS - 1);
+    apc_use_reserved((PVOID)1, NULL, NULL, NULL);
+    CHECK_EQ(me->apc_count, THREAD_APCS);
+    CHECK_STATUS(apc_reserve(), STATUS_INSUFFICIENT_RESOURCES);
+    me->apc_count = THREAD_APCS - 1;
+    CHECK_STATUS(apc_reserve(), STATUS_SUCCESS);
+    CHECK_EQ(fill_queue(), 0);
+    apc_use_reserved(NULL, NULL, NULL, NULL);
+    CHECK_EQ(fill_queue(), 1);
+    me->apc_count = 0;
+    me->trusted++;
+    user_pretend_end(own);
+}
+
+TEST(process, apc_places,
+     "a place of a thread's queue that a request reserved is no other APC's, and is its own")
+{
+    struct thread *thread = team_start(reserve_places, NULL, cpu_all(), THREAD_PRIORITY);
+    REQUIRE(thread != NULL);
+    team_end(thread);
 }

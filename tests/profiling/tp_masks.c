@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Switches between threads that count different elements. */
 #include "kernel/ke/isolate.h"
+#include "kernel/ke/thread_counters.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
+#include "tests/harness/user.h"
 
 #define ELEMENTS 3u
 #define TICKS 30u
@@ -62,5 +64,30 @@ TEST(tp_masks, mixed,
     switch_among(masks, THREADS);
     switch_among(without_holes, ARRAY_SIZE(without_holes));
     test_run_anywhere();
+    counting_stop();
+}
+
+TEST(tp_masks, widths,
+     "elements whose counters have different widths are each summed up by its own, never all by "
+     "the first one's")
+{
+    unsigned ctr, same[2];
+    SKIP_WITHOUT_PMU();
+    REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_KERNEL, &ctr));
+    same[0] = same[1] = ctr;
+    counting_configure(same, 2);
+    struct process *process = user_pretend();
+    REQUIRE(process != NULL);
+    uint64_t width = counter_config[1].width;
+    for (unsigned narrower = 0; narrower < 2; narrower++) {
+        counter_config[1].width = width >> narrower;
+        CHECK_OK(user_profile(true, 3));
+        const struct thread_profiling *p = thread_current()->profiling;
+        CHECK_EQ(p->plain,
+                 narrower || isolate_on || counter_config_uneven ? 0 : 2 * sizeof(struct reading));
+        CHECK_OK(user_profile(false, 3));
+    }
+    counter_config[1].width = width;
+    user_pretend_end(process);
     counting_stop();
 }

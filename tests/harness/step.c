@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/harness/step.h"
+#include "hal/apic.h"
+#include "kernel/base/vectors.h"
+#include "tests/harness/kernel.h"
+#include "tests/harness/threads.h"
+
+#define DR7_OFF 0x400u
+#define DR7_ON 0x401u /* DR0: when its instruction is fetched, in any ring */
+
+void step_on_debug(void);
+bool step_trap(struct trap_frame *frame);
+
+/* Of the one CPU that steps. */
+static struct {
+    const struct step_window *window;
+    const struct thread *thread;
+    unsigned wanted, at; /* the event's instruction, and this one, counted from 0 */
+    bool before, inside; /* of the window; after it neither */
+    bool came;           /* the event; atomic */
+    uint64_t to, rsp;    /* where the window ends, with a higher RSP if by a RET */
+} step;
+static uint32_t turn, ended; /* atomic: of the partner */
+static void (*partner_function)(void);
+
+/* In a switch the current thread is the next one already. */
+static bool is_on_stack(uint64_t rsp)
+{
+    return rsp - (uint64_t)step.thread->stack < KERNEL_STACK_SIZE;
+}
+
+static bool window_is_over(const struct trap_frame *frame)
+{
+    return frame->rip == step.to && (step.window->to || frame->rsp > step.rsp);
+}
+
+/* Whether the event comes now, or at the end of this instruction's IRETQ. */
+static bool event_comes(const struct trap_frame *frame)
+{
+    if (step.at++ < step.wanted)
+        return false;
+    return step.window->event == STEP_NMI ||
+           (frame->rflags & RFLAGS_IF && read_cr8() < DISPATCH_LEVEL);
+}
+
+static void send_event(void)
+{
+    if (step.window->event == STEP_SWITCH) {
+        __atomic_store_n(&turn, 1, __ATOMIC_RELEASE);
+        CPU_SET_FIELD(reschedule, 1);
+        apic_send_self(VECTOR_RESCHEDULE);
+    } else if (step.window->event == STEP_INTERRUPT) {
+        apic_send_self(VECTOR_TIMER);
+    }
+}
+
+bool step_trap(struct trap_frame *frame)
+{
+    if (step.before && frame->rip == (uint64_t)step.window->from && is_on_stack(frame->rsp)) {
+        step.before = false;
+        step.inside = true;
+        step.rsp = frame->rsp;
+        step.to = step.window->to ? (uint64_t)step.window->to : *(const uint64_t *)frame->rsp;
+    }
+    frame->rflags |= RFLAGS_RF; /* past the breakpoint */
+    /* A switch's POPFQ has cleared TF: this is another thread. */
+    if (!(frame->rflags & RFLAGS_TF) && !is_on_stack(frame->rsp))
+        step.inside = false;
+    step.inside = step.inside && !window_is_over(frame);
+    bool now = step.inside && event_comes(frame);
+    if (step.inside && !now)
+        frame->rflags |= RFLAGS_TF;
+    else
+        frame->rflags &= ~(uint64_t)RFLAGS_TF;
+    if (!now)
+        return false;
+    step.inside = false;
+    step.came = true;
+    send_event();
+    return step.window->event == STEP_NMI;
+}
+
+bool step_came(void) { return step.came; }
+
+unsigned step_through(const struct step_window *window, void (*scenario)(void *), void *argument)
+{
+    static struct gate gates[256];
+    struct table_register kernel, mine = { sizeof gates - 1, (uint64_t)gates };
+    unsigned n = 0;
+    sidt(&kernel);
+    memcpy(gates, (const void *)kernel.base, sizeof gates);
+    gate_set(&gates[EXC_DEBUG], (uint64_t)step_on_debug);
+    lidt(&mine);
+    write_dr0((uint64_t)window->from);
+    write_dr7(DR7_ON);
+    for (unsigned wanted = 0;; wanted = step.at, n++) {
+        step = (__typeof__(step)){
+            .window = window, .thread = thread_current(), .wanted = wanted, .before = true
+        };
+        scenario(argument);
+        if (!step.came)
+            break;
+    }
+    write_dr7(DR7_OFF);
+    lidt(&kernel);
+    return n;
+}
+
+static void run_partner(void *unused)
+{
+    (void)unused;
+    while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE)) {
+        if (__atomic_load_n(&turn, __ATOMIC_ACQUIRE)) {
+            partner_function();
+            __atomic_store_n(&turn, 0, __ATOMIC_RELEASE);
+        }
+        sched_switch(WrYieldExecution);
+    }
+}
+
+struct thread *step_partner(void (*function)(void))
+{
+    partner_function = function;
+    turn = ended = 0;
+    return team_start(run_partner, NULL, cpu_set_one(cpu_number()), thread_current()->priority);
+}
+
+void step_partner_wait(void)
+{
+    while (__atomic_load_n(&turn, __ATOMIC_ACQUIRE))
+        sched_switch(WrYieldExecution);
+}
+
+void step_partner_end(struct thread *partner)
+{
+    __atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
+    team_end(partner);
+}
