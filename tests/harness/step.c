@@ -15,6 +15,7 @@ bool step_trap(struct trap_frame *frame);
 static struct {
     const struct step_window *window;
     const struct thread *thread;
+    void (*look)(const uint8_t *instruction); /* NULL: none */
     unsigned wanted, at; /* the event's instruction, and this one, counted from 0 */
     bool before, inside; /* of the window; after it neither */
     bool came;           /* the event; atomic */
@@ -67,6 +68,8 @@ bool step_trap(struct trap_frame *frame)
     if (!(frame->rflags & RFLAGS_TF) && !is_on_stack(frame->rsp))
         step.inside = false;
     step.inside = step.inside && !window_is_over(frame);
+    if (step.inside && step.look)
+        step.look((const uint8_t *)frame->rip);
     bool now = step.inside && event_comes(frame);
     if (step.inside && !now)
         frame->rflags |= RFLAGS_TF;
@@ -82,28 +85,55 @@ bool step_trap(struct trap_frame *frame)
 
 bool step_came(void) { return step.came; }
 
-unsigned step_through(const struct step_window *window, void (*scenario)(void *), void *argument)
+static struct table_register kernel_idt;
+
+static void begin_steps(const struct step_window *window)
 {
     static struct gate gates[256];
-    struct table_register kernel, mine = { sizeof gates - 1, (uint64_t)gates };
-    unsigned n = 0;
-    sidt(&kernel);
-    memcpy(gates, (const void *)kernel.base, sizeof gates);
+    struct table_register mine = { sizeof gates - 1, (uint64_t)gates };
+    sidt(&kernel_idt);
+    memcpy(gates, (const void *)kernel_idt.base, sizeof gates);
     gate_set(&gates[EXC_DEBUG], (uint64_t)step_on_debug);
     lidt(&mine);
     write_dr0((uint64_t)window->from);
     write_dr7(DR7_ON);
+}
+
+static void end_steps(void)
+{
+    write_dr7(DR7_OFF);
+    lidt(&kernel_idt);
+}
+
+static void arm_step(const struct step_window *window, unsigned wanted,
+                     void (*look)(const uint8_t *instruction))
+{
+    step = (__typeof__(step)){
+        .window = window, .thread = thread_current(), .look = look, .wanted = wanted, .before = true
+    };
+}
+
+unsigned step_through(const struct step_window *window, void (*scenario)(void *), void *argument)
+{
+    unsigned n = 0;
+    begin_steps(window);
     for (unsigned wanted = 0;; wanted = step.at, n++) {
-        step = (__typeof__(step)){
-            .window = window, .thread = thread_current(), .wanted = wanted, .before = true
-        };
+        arm_step(window, wanted, NULL);
         scenario(argument);
         if (!step.came)
             break;
     }
-    write_dr7(DR7_OFF);
-    lidt(&kernel);
+    end_steps();
     return n;
+}
+
+void step_look(const struct step_window *window, void (*look)(const uint8_t *instruction),
+               void (*scenario)(void *), void *argument)
+{
+    begin_steps(window);
+    arm_step(window, ~0u, look);
+    scenario(argument);
+    end_steps();
 }
 
 static void run_partner(void *unused)

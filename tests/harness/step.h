@@ -4,6 +4,7 @@
  * them. */
 #pragma once
 #include <stdbool.h>
+#include <stdint.h>
 
 enum step_event {
     STEP_NMI,       /* comes at any instruction */
@@ -22,6 +23,10 @@ struct step_window {
  * event comes at the next instruction of the window, when this thread passes it first, until the
  * window has no more. Returns at how many it came. Not at the same time on two CPUs. */
 unsigned step_through(const struct step_window *window, void (*scenario)(void *), void *argument);
+/* Runs the scenario once, without the event, and calls look with each instruction before it is
+ * executed. Interrupts are off. */
+void step_look(const struct step_window *window, void (*look)(const uint8_t *instruction),
+               void (*scenario)(void *), void *argument);
 /* Whether it has come in this run of the scenario. */
 bool step_came(void);
 /* Starts a thread on this CPU, as important as the caller, for STEP_SWITCH; ends it. */

@@ -4,6 +4,7 @@
 #include "kernel/base/boot_info.h"
 #include "kernel/ke/isolate.h"
 #include "kernel/ke/synchronization.h"
+#include "kernel/ke/thread_profiling.h"
 #include "kernel/services.h"
 #include "kernel/trap.h"
 #include "tests/harness/kernel.h"
@@ -210,6 +211,56 @@ TEST(windows, switch_stacks,
     CHECK_OK(user_profile(false, 0));
     user_pretend_end(process);
     test_note("an NMI at each of %u and %u instructions", plain, with);
+}
+
+/* --- The fence before the counters are read. --- */
+
+static struct {
+    bool fenced;
+    unsigned early, reads; /* RDTSC, RDPMC: before the LFENCE; in all */
+} looked;
+
+static void look_at(const uint8_t *i)
+{
+    bool reads = i[0] == 0x0f && (i[1] == 0x31 || i[1] == 0x33);
+    looked.fenced |= i[0] == 0x0f && i[1] == 0xae && i[2] == 0xe8;
+    looked.reads += reads;
+    looked.early += reads && !looked.fenced;
+}
+
+static void enable_and_disable(void *unused)
+{
+    (void)unused;
+    CHECK_OK(user_profile(true, 0));
+    CHECK_OK(user_profile(false, 0));
+}
+
+static void check_fenced(void (*from)(void), void (*scenario)(void *))
+{
+    const struct step_window window = { code_of(from), NULL, STEP_NMI };
+    looked = (__typeof__(looked)){ 0 };
+    step_look(&window, look_at, scenario, NULL);
+    CHECK(looked.reads > 0);
+    CHECK_EQ(looked.early, 0);
+}
+
+TEST(windows, fenced,
+     "where a thread's profiling begins, and at each of its switches, LFENCE stands before the "
+     "clock and the counters are read")
+{
+    uint32_t ended = 0;
+    test_run_on(0);
+    struct process *process = user_pretend();
+    REQUIRE(process != NULL);
+    check_fenced((void (*)(void))thread_profiling_begin, enable_and_disable);
+    struct thread *other =
+        team_start(count_rounds, &ended, cpu_set_one(0), thread_current()->priority);
+    CHECK_OK(user_profile(true, 0));
+    check_fenced((void (*)(void))thread_profiling_switch, yield_once);
+    CHECK_OK(user_profile(false, 0));
+    __atomic_store_n(&ended, 1, __ATOMIC_RELAXED);
+    team_end(other);
+    user_pretend_end(process);
 }
 
 /* --- Two threads close one handle. --- */
