@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Class 0x1F without the lists: its sub-classes, group masks, intervals; sources listed, added
  * and removed. */
-#include "hal/hal.h"
 #include "hal/source.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
-#include "kernel/base/string.h"
 #include "kernel/profiling/profile.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/lab.h"
@@ -277,9 +272,8 @@ TEST(etw_class, add_source,
         CHECK_RANGE((unsigned)id, 0x19, 0xff);
         CHECK_EQ(hal_source_interval(id), 100000);
         CHECK_STATUS(set_class(&add, sizeof add), STATUS_INSUFFICIENT_RESOURCES);
-        REQUIRE_STATUS(NtCreateProfile(&profile, NULL, NULL, 64, 4, bucket, sizeof bucket, id,
-                                       UINT64_C(1) << last),
-                       STATUS_SUCCESS);
+        REQUIRE_OK(NtCreateProfile(&profile, NULL, NULL, 64, 4, bucket, sizeof bucket, id,
+                                   UINT64_C(1) << last));
         REQUIRE_STATUS(NtStartProfile(profile), STATUS_SUCCESS);
         EVENT_TRACE_PROFILE_REMOVE_INFORMATION remove = { EventTraceProfileSourceRemoveInformation,
                                                           id, ANY };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Counters in records of context switches, compared with thread profiling. */
-#include "kernel/base/cpu.h"
 #include "kernel/ke/isolate.h"
-#include "kernel/ke/sched.h"
 #include "tests/harness/etw.h"
+#include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
 #include "tests/ring3/ring3.h"
 #include "tests/harness/user.h"

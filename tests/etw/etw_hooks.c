@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Records of what only ring 0 can cause. */
-#include "kernel/base/cpu.h"
 #include "kernel/base/vectors.h"
-#include "kernel/base/x86.h"
-#include "hal/smp.h"
-#include "kernel/mm/phys.h"
 #include "tests/harness/etw.h"
+#include "tests/harness/kernel.h"
 
 #define CALLS 10
 

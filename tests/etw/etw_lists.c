@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The two lists of a session: the counters in its records, and the events that carry them. Each
  * refusal, in order, and the state after it. */
-#include "kernel/base/cpu.h"
-#include "hal/smp.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/string.h"
 #include "kernel/ke/etw_pmc.h"
 #include "tests/harness/etw.h"
+#include "tests/harness/kernel.h"
 
 #define NO_LOGGER 0x1234
 #define INSTRUCTIONS ProfileTotalIssues
@@ -112,8 +109,7 @@ TEST(etw_lists, maximum,
 {
     struct session s = { start_unread(SESSION_NAME, SESSION_MODE), NULL, 0 };
     ULONG max = 99, n = 0, most[8];
-    CHECK_STATUS(NtTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &max, sizeof max, &n),
-                 STATUS_SUCCESS);
+    CHECK_OK(NtTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &max, sizeof max, &n));
     CHECK_EQ(n, sizeof max);
     CHECK_EQ(max, hal_counter_count() < 7 ? hal_counter_count() : 7);
     CHECK_STATUS(NtTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &max, sizeof max - 1, &n),
@@ -171,8 +167,7 @@ TEST(etw_lists, owned,
         bool one = cpu < cpu_count;
         GROUP_AFFINITY where = { one ? 1ul << cpu : 0, 0, { 0, 0, 0 } };
         HANDLE owner = NULL;
-        REQUIRE_STATUS(HalAllocateHardwareCounters(one ? &where : NULL, one, NULL, &owner),
-                       STATUS_SUCCESS);
+        REQUIRE_OK(HalAllocateHardwareCounters(one ? &where : NULL, one, NULL, &owner));
         CHECK_STATUS(counter_list(&s, instructions, 1), STATUS_DEVICE_BUSY);
         CHECK_EQ(hal_counters_owned(), 1);
         CHECK_STATUS(HalFreeHardwareCounters(owner), STATUS_SUCCESS);
@@ -229,8 +224,7 @@ TEST(etw_lists, sessions,
     uint64_t space[8] = { 0 };
     ETW_PMC_SESSION_INFO *info = (ETW_PMC_SESSION_INFO *)(void *)space;
     ULONG n = 99;
-    CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, space, sizeof space, &n),
-                 STATUS_SUCCESS);
+    CHECK_OK(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, space, sizeof space, &n));
     CHECK_EQ(n, 0);
     CHECK_STATUS(event_list(&s, swaps, 3), STATUS_SUCCESS);
     CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, NULL, 0, &n),
@@ -245,8 +239,7 @@ TEST(etw_lists, sessions,
         CHECK_EQ(((USHORT *)(info + 1))[i], swaps[i]);
     struct session other = { start_unread("another", SESSION_MODE), NULL, 0 };
     CHECK_STATUS(event_list(&other, swaps, 1), STATUS_SUCCESS);
-    CHECK_STATUS(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, space, sizeof space, &n),
-                 STATUS_SUCCESS);
+    CHECK_OK(NtTraceControl(EtwPmcSessionQueryCode, NULL, 0, space, sizeof space, &n));
     CHECK_EQ(n, 2 * sizeof *info + 8 + 4);
     CHECK_EQ(info->NextEntryOffset, sizeof *info + 8);
     CHECK_EQ(((ETW_PMC_SESSION_INFO *)(void *)((uint8_t *)space + info->NextEntryOffset))->LoggerId,

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Counters in records: which records have them, their number, order and values. The hook of
  * ready threads is called directly, so that only known work lies between two events. */
-#include "kernel/base/cpu.h"
-#include "hal/smp.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/irql.h"
 #include "kernel/ke/etw_pmc.h"
-#include "kernel/ke/thread.h"
-#include "kernel/mm/phys.h"
 #include "tests/harness/etw.h"
+#include "tests/harness/kernel.h"
 
 #define INSTRUCTIONS ProfileTotalIssues
 #define BRANCHES ProfileBranchInstructions
@@ -159,8 +154,7 @@ TEST(etw_pmc, four_hooks,
                                                { { PERF_THREAD, PERF_MASK_BITS(PERF_DISPATCHER),
                                                    PERF_MASK_BITS(PERF_SYSCALL) |
                                                        PERF_MASK_BITS(PERF_IPI) } } };
-    CHECK_STATUS(NtSetSystemInformation(SystemPerformanceTraceInformation, &info, sizeof info),
-                 STATUS_SUCCESS);
+    CHECK_OK(NtSetSystemInformation(SystemPerformanceTraceInformation, &info, sizeof info));
     KIRQL old = irql_raise(PROFILE_LEVEL);
     etw_thread(ETW_THREAD_CREATE, thread_current());
     etw_thread(ETW_THREAD_DELETE, thread_current());

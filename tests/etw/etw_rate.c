@@ -2,17 +2,10 @@
 /* Many events: with a fast reader none is lost, damaged or out of order; with a slow one the
  * number of lost events is exact. And the cost of a record. The events are invented creations of
  * threads, numbered in order. */
-#include "hal/clock.h"
-#include "hal/hal.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
-#include "kernel/base/x86.h"
 #include "kernel/ke/etw_session.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
-#include "kernel/mm/phys.h"
 #include "tests/harness/cost.h"
 #include "tests/harness/etw.h"
+#include "tests/harness/kernel.h"
 
 #define EVENTS 20000u   /* of each processor, or of more than eight 80,000 in all */
 #define AHEAD 1000u     /* events that a writer may be ahead of the reader */

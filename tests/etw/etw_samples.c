@@ -1,15 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Records of samples, by time and by counters (ProfileConfig), and of changed intervals. */
-#include "hal/clock.h"
-#include "hal/hal.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
-#include "kernel/mm/phys.h"
 #include "kernel/profiling/profile.h"
 #include "kernel/trap.h"
-#include "hal/smp.h"
 #include "kernel/ke/etw_pmc.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/lab.h"
@@ -216,8 +208,7 @@ TEST(etw_samples, refused_list,
     REQUIRE(session_begin(&s, &bytes));
     CHECK_STATUS(configure(two, 1), STATUS_SUCCESS);
     CHECK_STATUS(session_mask(&s, PERF_PMC_PROFILE, 0), STATUS_SUCCESS);
-    CHECK_STATUS(hal_counters_claim_others("test", ~hal_counters_available(SMP_ALL), &others),
-                 STATUS_SUCCESS);
+    CHECK_OK(hal_counters_claim_others("test", ~hal_counters_available(SMP_ALL), &others));
     CHECK(!NT_SUCCESS(configure(two, 2)));
     CHECK_EQ(etw_sampled[0], INSTRUCTIONS);
     CHECK_EQ(etw_sampled[1], 0);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The test of the Win32 functions of trace sessions that needs ring 0: a caller without the
  * right to use them. */
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
+#include "tests/harness/kernel.h"
 #include "tests/ring3/ring3.h"
-#include "tests/harness/test.h"
 #include "tests/harness/user.h"
 
 TEST(etw_win32, restricted, "a restricted process may neither start, control nor read sessions")

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The self-test is tested: a PMU in software, broken in one way after the other, and the verdict
  * that must come. Runs on every machine, with a PMU and without. */
-#include "hal/clock.h"
-#include "hal/hal.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/irql.h"
-#include "kernel/base/string.h"
-#include "kernel/base/x86.h"
-#include "kernel/ke/sched.h"
+#include "tests/harness/kernel.h"
 #include "tests/pmu/fake_pmu.h"
 #include "tests/harness/rules.h"
-#include "tests/harness/test.h"
 
 #define BUDGET_NS 10000000u
 #define ACCESSES 4000u /* at most, in a self-test */

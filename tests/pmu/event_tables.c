@@ -2,8 +2,6 @@
 /* The event tables in pmu/events: each family gets its own, and what the manuals say of single rows
  * holds. The tables are tested on every machine; on one with a PMU its own table is also
  * programmed, row by row. */
-#include "kernel/base/string.h"
-#include "kernel/base/bits.h"
 #include "tests/harness/lab.h"
 
 struct processor {

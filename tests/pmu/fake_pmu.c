@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "tests/harness/kernel.h"
 #include "tests/pmu/fake_pmu.h"
-#include "kernel/base/string.h"
-#include "kernel/base/x86.h"
 
 #define GP_MSRS 18u
 #define SELECT 0x186u

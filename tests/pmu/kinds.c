@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* CPUs of several kinds: each has its own facts, and what is done on several of them is done by
  * each one's own table. What this machine cannot show is asked of invented kinds. */
-#include "hal/hal.h"
-#include "hal/smp.h"
 #include "hal/source.h"
-#include "kernel/base/string.h"
 #include "kernel/ke/thread_profiling.h"
 #include "kernel/profiling/counter_config.h"
 #include "tests/harness/counter_list.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/etw.h"
+#include "tests/harness/kernel.h"
 #include "tests/pmu/fake_pmu.h"
 #include "tests/harness/peek.h"
 #include "tests/harness/profile.h"
@@ -203,8 +201,7 @@ TEST(kinds, configuration,
      "a selector that some processor has no counter for cannot be configured [TP-26]")
 {
     SKIP_UNLESS_SEVERAL();
-    for (uint64_t rest = pmu_some_counters(EVERYWHERE); rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, pmu_some_counters(EVERYWHERE)) {
         HARDWARE_COUNTER c = { PMCCounter, 0, pmu_rdpmc_index(ctr) };
         bool common = common_counters() >> ctr & 1;
         CHECK_STATUS(KeSetHardwareCounterConfiguration(&c, 1),

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What CPUID may say, and what is made of it: leaves of processors that no machine here has, and of
  * none. */
-#include "kernel/base/string.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/x86.h"
+#include "tests/harness/kernel.h"
 #include "tests/pmu/fake_pmu.h"
-#include "tests/harness/test.h"
 
 #define LEAF(version, gp, width, length)                                                           \
     ((version) | (gp) << 8 | (width) << 16 | (uint32_t)(length) << 24)

@@ -2,7 +2,6 @@
 /* Conformance: every counter counts every event that its processor has. Instructions, branches,
  * loads and stores have exact numbers; the others a range with its reason. */
 #include "tests/harness/lab.h"
-#include "kernel/base/bits.h"
 #include "tests/harness/rules.h"
 #include "tests/harness/vpmu.h"
 
@@ -207,8 +206,7 @@ LAB_TEST(pmu_together, all, "every counter counts at the same time, each by itse
         SKIP("the host has some of the counters");
     struct pmu_gate gate = { 0 };
     unsigned starved = 0;
-    for (uint64_t rest = pmu_here()->counters; rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, pmu_here()->counters) {
         pmu_program(ctr, lab_select(ctr, PMU_KERNEL), 0);
     }
     if (pmu_here()->msr.global_control) {
@@ -219,8 +217,7 @@ LAB_TEST(pmu_together, all, "every counter counts at the same time, each by itse
         lab_loop(ITERATIONS);
         pmu_stop(pmu_here()->counters);
     }
-    for (uint64_t rest = pmu_here()->counters; rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, pmu_here()->counters) {
         enum pmu_event event = lab_event(ctr);
         if (event != PMU_EVENT_COUNT && is_starved(ctr))
             starved++;
@@ -237,8 +234,7 @@ LAB_TEST(pmu_together, all, "every counter counts at the same time, each by itse
 /* Each counter with each other one: the second's start does not disturb the first. */
 LAB_EACH(pmu_together, each_counter, "runs beside every other counter that stands still [VP-59]")
 {
-    for (uint64_t rest = pmu_here()->counters & ~PMU_BIT(ctr); rest; rest &= rest - 1) {
-        unsigned other = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(other, pmu_here()->counters & ~PMU_BIT(ctr)) {
         pmu_program(other, lab_select(other, PMU_KERNEL), 7);
         uint64_t alone = lab_count(ctr, lab_select(ctr, PMU_KERNEL), 0, lab_loop, ITERATIONS);
         CHECK_EQ(pmu_read(other), 7);

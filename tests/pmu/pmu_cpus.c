@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Conformance: each CPU's PMU is its own: registers, counts, status and interrupts. */
-#include "hal/hal.h"
-#include "hal/smp.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
 #include "tests/harness/lab.h"
 
 #define ITERATIONS 100u
@@ -88,9 +84,7 @@ static bool claim_counter(unsigned ctr, HANDLE *handle)
         return false;
     }
     the_ctr = ctr;
-    return CHECK_STATUS(hal_counters_claim("isolation", members, PMU_BIT(ctr), count_overflow,
-                                           handle),
-                        STATUS_SUCCESS);
+    return CHECK_OK(hal_counters_claim("isolation", members, PMU_BIT(ctr), count_overflow, handle));
 }
 
 static void release_claim(HANDLE handle)

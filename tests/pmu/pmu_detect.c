@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Conformance: what CPUID promises agrees with itself and with the registers that there are; what
  * it does not promise faults. */
-#include "kernel/base/cpu.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/string.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/rules.h"
 #include "tests/harness/vpmu.h"
@@ -359,8 +356,7 @@ LAB_TEST(pmu_cpuid, after_reset,
          "after pmu_init_cpu every register of the PMU reads 0; what clears all is taken [VP-37 "
          "VP-40 VP-87]")
 {
-    for (uint64_t rest = pmu_here()->reported; rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, pmu_here()->reported) {
         CHECK_EQ(lab_rdmsr(pmu_select_msr(pmu_here(), ctr)), 0);
         CHECK_EQ(lab_rdmsr(pmu_counter_msr(pmu_here(), ctr)), 0);
     }

@@ -2,7 +2,6 @@
 /* Conformance: what a select lets through: privilege, threshold, inversion, edges; and writes to a
  * running counter. */
 #include "tests/harness/lab.h"
-#include "kernel/base/bits.h"
 #include "tests/harness/vpmu.h"
 
 #define ITERATIONS 200u

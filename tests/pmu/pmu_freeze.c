@@ -2,7 +2,6 @@
 /* Conformance: freeze on PMI (DEBUGCTL[12]), in the form of versions 2 and 3, which clears global
  * control, and in that of 4 and later, which sets CTR_FRZ; and counters across HLT. */
 #include "hal/apic.h"
-#include "kernel/base/irql.h"
 #include "kernel/trap.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/vpmu.h"
@@ -123,8 +122,7 @@ LAB_EACH(pmu_freeze_all, each_counter, "its PMI freezes all the others [VP-75 VP
     uint64_t others = pmu_here()->counters & ~PMU_BIT(ctr);
     lab_catch();
     lab_wrmsr(DEBUGCTL, FREEZE);
-    for (uint64_t rest = others; rest; rest &= rest - 1) {
-        unsigned other = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(other, others) {
         pmu_program(other, lab_select(other, PMU_KERNEL), 0);
     }
     pmu_program(ctr, lab_select(ctr, PMU_KERNEL | PMU_INTERRUPT),
@@ -132,8 +130,7 @@ LAB_EACH(pmu_freeze_all, each_counter, "its PMI freezes all the others [VP-75 VP
     struct pmu_gate gate = { pmu_here()->msr.global_control, pmu_here()->counters, 0 };
     lab_measure(&gate, lab_loop, 20 * PERIOD);
     CHECK_EQ(lab_caught.pmis, 1);
-    for (uint64_t rest = others; rest; rest &= rest - 1) {
-        unsigned other = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(other, others) {
         if (lab_event(other) == PMU_INSTRUCTIONS && lab_event(ctr) == PMU_INSTRUCTIONS)
             CHECK_BECAUSE(pmu_read(other), PERIOD, 39 * PERIOD,
                           "stopped with the other, long before the loop's end");

@@ -2,7 +2,6 @@
 /* Conformance: counters that wrap: value, status bit, and that nothing interrupts unless it was
  * asked for. */
 #include "hal/apic.h"
-#include "kernel/base/bits.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/vpmu.h"
 
@@ -134,8 +133,7 @@ LAB_EACH(pmu_two_overflows, each_counter, "overflows together with each other co
     if (!pmu_here()->msr.global_status)
         SKIP("no global status");
     SKIP_WITHOUT_EVENT(ctr);
-    for (uint64_t rest = pmu_here()->counters & ~PMU_BIT(ctr); rest; rest &= rest - 1) {
-        unsigned other = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(other, pmu_here()->counters & ~PMU_BIT(ctr)) {
         if (lab_event(other) == PMU_EVENT_COUNT)
             continue;
         pmu_program(ctr, lab_select(ctr, PMU_KERNEL), preset(ctr, 10));

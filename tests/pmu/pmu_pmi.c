@@ -3,13 +3,7 @@
  * and where it hits. The code between the two WRMSRs is a sled of one-byte instructions, so that
  * the RIP found is a count. */
 #include "hal/apic.h"
-#include "hal/clock.h"
-#include "hal/hal.h"
-#include "kernel/base/bits.h"
 #include "kernel/base/boot_info.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
-#include "kernel/ke/sched.h"
 #include "kernel/trap.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/rules.h"
@@ -346,8 +340,7 @@ LAB_EACH(pmu_two_pmis, each_counter, "overflows in one instruction with each oth
     SKIP_WITHOUT_EVENT(ctr);
     /* Each pair once, or of few counters, and if `long`, from both sides. */
     bool few = pmu_here()->gp_reported < 4;
-    for (uint64_t rest = pmu_here()->counters & ~PMU_BIT(ctr); rest; rest &= rest - 1) {
-        unsigned other = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(other, pmu_here()->counters & ~PMU_BIT(ctr)) {
         bool once = (ctr + other) % 2 ? ctr < other : ctr > other;
         if (lab_event(other) == PMU_EVENT_COUNT || !(once || few || test_long()))
             continue;

@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Conformance: RDPMC: every form of the index, in ring 0, and in ring 3 with CR4.PCE set and clear.
  */
-#include "hal/hal.h"
-#include "hal/smp.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/irql.h"
 #include "kernel/ke/isolate.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
 #include "kernel/ke/thread_profiling.h"
 #include "kernel/profiling/counter_config.h"
 #include "tests/harness/counting.h"
@@ -186,8 +179,7 @@ static void ring3_index(unsigned ctr)
         test_run_on(cpu);
         pmu_write(ctr, 0x1234567);
         test_run_anywhere();
-        CHECK_STATUS(in_ring3(user_rdpmc_allowed, pmu_rdpmc_index(ctr), cpu, &value),
-                     STATUS_SUCCESS);
+        CHECK_OK(in_ring3(user_rdpmc_allowed, pmu_rdpmc_index(ctr), cpu, &value));
         CHECK_EQ(value, 0x1234567);
         CHECK_STATUS(in_ring3(user_rdpmc_plain, pmu_rdpmc_index(ctr), cpu, &value),
                      STATUS_PRIVILEGED_INSTRUCTION);
@@ -228,8 +220,7 @@ TEST(pmu_rdpmc_ring3, pce_follows,
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         for (unsigned i = 0; i < 3; i++) {
-            CHECK_STATUS(in_ring3(user_rdpmc_allowed, pmu_rdpmc_index(ctr), cpu, &value),
-                         STATUS_SUCCESS);
+            CHECK_OK(in_ring3(user_rdpmc_allowed, pmu_rdpmc_index(ctr), cpu, &value));
             CHECK_STATUS(in_ring3(user_rdpmc_plain, pmu_rdpmc_index(ctr), cpu, &value),
                          STATUS_PRIVILEGED_INSTRUCTION);
         }

@@ -3,8 +3,6 @@
  * says of every kind of instruction, its models of prediction and caches, thresholds and edges of
  * events that are not in every cycle. */
 #include "kernel/base/print.h"
-#include "kernel/base/string.h"
-#include "kernel/base/bits.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/vpmu.h"
 

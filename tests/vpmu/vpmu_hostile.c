@@ -3,7 +3,6 @@
  * instructions, exceptions of all kinds while it counts; and it hides what it does not have. Not to
  * be seen from inside: VP-47 (RDPMC in real mode: the guest starts in long mode). */
 #include "kernel/base/msr.h"
-#include "kernel/base/bits.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/vpmu.h"
 

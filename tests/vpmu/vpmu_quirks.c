@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The quirks of the virtual PMU that are in its registers: each is there if its word is on, and not
  * if it is off. */
-#include "hal/clock.h"
-#include "hal/hal.h"
-#include "kernel/base/cpu.h"
 #include "kernel/base/msr.h"
-#include "kernel/base/string.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/vpmu.h"
 

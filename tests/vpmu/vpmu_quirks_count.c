@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The quirks of the virtual PMU that change counts: exactly by so much if the word is on, and not
  * at all if it is off. What several quirks add is added up here too. */
-#include "kernel/base/cpu.h"
-#include "hal/smp.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/irql.h"
-#include "kernel/base/x86.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/lab.h"
 #include "tests/ring3/vpmu_quirks.h"

@@ -2,13 +2,8 @@
 /* The quirks of the virtual PMU that stand for the host, firmware and the board: there if their
  * words are on, and not if they are off. */
 #include "hal/apic.h"
-#include "hal/clock.h"
-#include "hal/hal.h"
-#include "kernel/base/cpu.h"
 #include "kernel/base/layout.h"
 #include "kernel/base/msr.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
 #include "kernel/trap.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/vpmu.h"
@@ -27,8 +22,7 @@ static void pass_us(uint64_t us)
 VPMU_TEST(vpmu_quirks, contend, "no more counters count than the quirk gives, else all")
 {
     uint64_t k = vpmu_quirk("contend"), counted = 0, all = 0, counters = 0;
-    for (uint64_t rest = pmu_here()->counters; rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, pmu_here()->counters) {
         if (lab_event(ctr) == PMU_EVENT_COUNT)
             continue;
         pmu_program(ctr, lab_select(ctr, PMU_KERNEL), 0);
@@ -66,11 +60,10 @@ VPMU_TEST(vpmu_quirks, owned, "firmware enables the counters of the quirk again,
 VPMU_TEST(vpmu_quirks, dead, "the counters of the quirk swallow writes, and no others")
 {
     uint64_t found = 0;
-    for (uint64_t rest = pmu_here()->reported; rest; rest &= rest - 1) {
-        unsigned ctr = (unsigned)__builtin_ctzll(rest);
+    for_each_bit(ctr, pmu_here()->reported) {
         lab_wrmsr(pmu_write_msr(pmu_here(), ctr), 5);
         if (lab_rdmsr(pmu_counter_msr(pmu_here(), ctr)) != 5)
-            found |= rest & -rest;
+            found |= PMU_BIT(ctr);
     }
     CHECK_EQ(found, vpmu_quirk("dead") & pmu_here()->reported);
 }

@@ -2,12 +2,7 @@
 /* The quirks of the virtual PMU between an overflow and its interrupt: there if their words are on,
  * and not if they are off. */
 #include "hal/apic.h"
-#include "hal/clock.h"
-#include "hal/hal.h"
-#include "kernel/base/cpu.h"
 #include "kernel/base/vectors.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
 #include "kernel/trap.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/vpmu.h"

@@ -2,13 +2,6 @@
 /* What the virtual PMU costs code that counts its instructions: exits and steps, which are exact
  * where the time that they take is not; and code that counts what must be decoded, by the
  * instruction clock. */
-#include "hal/clock.h"
-#include "hal/smp.h"
-#include "kernel/base/bits.h"
-#include "kernel/base/cpu.h"
-#include "kernel/base/x86.h"
-#include "kernel/ke/sched.h"
-#include "kernel/mm/phys.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/peek.h"
