@@ -198,6 +198,7 @@ PROGRAM_FILES := $(or $(PROGRAM_EXE),$(PROGRAM)) $(filter %.sys %.SYS,$(DRIVER))
 $(BUILD)/program/ntpmu.iso: $(BUILD)/ntpmu.bin $(PROGRAM_EXE) $(DRIVER_IMAGE) FORCE
 	@mkdir -p $(@D)
 	$(call SAY,ISO)files='$(PROGRAM_FILES)'; \
+	$(if $(PROGRAM),files="$$files $$(BUILD='$(BUILD)' boot/libraries $$files)" || exit 1;) \
 	$(if $(SNIPPET),files=$$(ASSEMBLE=1 tests/bench) || exit 2;) \
 	ARGS='$(ARGS)' PROGRAM_ARGS='$(PROGRAM_ARGS)' boot/mkiso $< $@ $$files
 SNIPPET := $(CODE)$(OP)$(FILE)

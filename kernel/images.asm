@@ -18,7 +18,6 @@ linked_images:
     library "ntdll.dll"
     library "kernel32.dll"
     library "msvcrt.dll"
-    library "ucrtbase.dll"
     library "advapi32.dll"
     library "ntoskrnl.exe"
     library "hal.dll"

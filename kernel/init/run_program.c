@@ -92,6 +92,26 @@ static bool is_library(const struct image *image)
     return length > 4 && !strcmp(image->name + length - 4, ".dll");
 }
 
+/* Whose libraries were brought, where their maker stands beside their name. */
+static void print_libraries(void)
+{
+    const struct image *image;
+    bool any = false;
+    for (unsigned n = 0; (image = image_module(n)); n++) {
+        const char *maker = boot_info.modules[n].line;
+        while (*maker && *maker++ != ' ')
+            ;
+        if (!is_library(image) || !*maker)
+            continue;
+        if (!any)
+            print("# libraries of %s:", maker);
+        print(" %s", image->name);
+        any = true;
+    }
+    if (any)
+        print("\n");
+}
+
 /* The first module that is no driver and no library; -1: there is none. */
 static int program_module(void)
 {
@@ -120,6 +140,7 @@ static bool stop_trace(void)
 static unsigned run_program(void)
 {
     int module = program_module();
+    print_libraries();
     return module >= 0 ? run_image((unsigned)module) : EXIT_PASS;
 }
 

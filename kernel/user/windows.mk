@@ -7,8 +7,8 @@ WIN_FLAGS := -DWIN32_LEAN_AND_MEAN -DNOGDI -DNOUSER -Ikernel/user/include -I. \
           -DKASAN_ON=0 -DKCSAN_ON=0 -std=gnu11 -O2 -g -fno-builtin -fno-stack-protector \
           -fno-tree-loop-distribute-patterns -fno-ident -ffile-prefix-map=$(CURDIR)=. \
           -Wall -Wextra -Werror -Wshadow
-DLLS   := $(addprefix $(BUILD)/dll/,ntdll.dll kernel32.dll msvcrt.dll ucrtbase.dll advapi32.dll \
-          ntoskrnl.exe hal.dll handlers.sys)
+DLLS   := $(addprefix $(BUILD)/dll/,ntdll.dll kernel32.dll msvcrt.dll advapi32.dll ntoskrnl.exe \
+          hal.dll handlers.sys)
 
 # One library: entry point or 0, preferred address, what it is linked with beside its own objects.
 define library
@@ -24,11 +24,10 @@ NTDLL_OBJ := $(call WIN_OBJ,ntdll) \
           $(patsubst %,$(BUILD)/dll/kernel/%.o,pe pe_names base/string base/format)
 KERNEL32_OBJ := $(call WIN_OBJ,kernel32)
 MSVCRT_OBJ := $(call WIN_OBJ,msvcrt)
-UCRT_OBJ := $(call WIN_OBJ,ucrt)
 ADVAPI32_OBJ := $(call WIN_OBJ,advapi32)
 $(NTDLL_OBJ): WIN_DEFINES := -D_NTSYSTEM_ -D_CRTIMP=
 $(KERNEL32_OBJ): WIN_DEFINES := -D_KERNEL32_
-$(MSVCRT_OBJ) $(UCRT_OBJ): WIN_DEFINES := -D__MSVCRT__ -D_CRTIMP= -D_CRTIMP_ALTERNATIVE= \
+$(MSVCRT_OBJ): WIN_DEFINES := -D__MSVCRT__ -D_CRTIMP= -D_CRTIMP_ALTERNATIVE= \
           -D_SECIMP= -D_CTYPE_DISABLE_MACROS -D_WCTYPE_INLINE_DEFINED
 $(ADVAPI32_OBJ): WIN_DEFINES := -D_WMI_SOURCE_ -D_ADVAPI32_
 
@@ -49,16 +48,6 @@ $(BUILD)/dll/kernel32.dll: kernel/user/kernel32/kernel32.def $(KERNEL32_OBJ) $(B
 
 $(BUILD)/dll/msvcrt.dll: kernel/user/msvcrt/msvcrt.def $(MSVCRT_OBJ) $(BUILD)/dll/kernel32.dll
 	$(call library,entry,0x7ffb20000000,-lmingwex $(BUILD)/dll/kernel32.dll $(BUILD)/dll/ntdll.dll)
-
-# ucrtbase is msvcrt's code with the names of Windows' newer C library, and what only that has.
-$(BUILD)/dll/ucrtbase.def: $(addprefix kernel/user/ucrt/,ucrtbase.def text.def math.def others.def)
-	@mkdir -p $(@D)
-	$(call SAY,GEN)cat $^ > $@
-
-$(BUILD)/dll/ucrtbase.dll: $(BUILD)/dll/ucrtbase.def $(UCRT_OBJ) $(MSVCRT_OBJ)
-$(BUILD)/dll/ucrtbase.dll: $(BUILD)/dll/kernel32.dll
-	$(call library,ucrt_entry,0x7ffb60000000,\
-	    -lmingwex $(BUILD)/dll/kernel32.dll $(BUILD)/dll/ntdll.dll)
 
 $(BUILD)/dll/advapi32.dll: kernel/user/advapi32/advapi32.def $(ADVAPI32_OBJ)
 $(BUILD)/dll/advapi32.dll: $(BUILD)/dll/kernel32.dll
@@ -103,4 +92,4 @@ $(BUILD)/dll/ring3.exe: $(RING3_OBJ) $(RING3_DLLS)
 	$(Q)x86_64-w64-mingw32-strip -p -o $@ $@.debug
 
 $(BUILD)/tests/harness/ring3_image.asm.o: $(BUILD)/dll/ring3.exe
-WIN_OBJECTS := $(RING3_OBJ) $(NTDLL_OBJ) $(KERNEL32_OBJ) $(MSVCRT_OBJ) $(UCRT_OBJ) $(ADVAPI32_OBJ)
+WIN_OBJECTS := $(RING3_OBJ) $(NTDLL_OBJ) $(KERNEL32_OBJ) $(MSVCRT_OBJ) $(ADVAPI32_OBJ)

@@ -19,7 +19,7 @@ static char skip_reason[160];
 void user_init(void)
 {
     static const char *const libraries[] = { "ntdll.dll", "kernel32.dll", "advapi32.dll",
-                                             "msvcrt.dll", "ucrtbase.dll" };
+                                             "msvcrt.dll" };
     ring3.file = ring3_file;
     ring3.file_size = (size_t)(ring3_file_end - ring3_file);
     const char *wrong = image_prepare(&ring3);

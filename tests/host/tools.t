@@ -125,6 +125,7 @@ sub deps
 like(deps('check run', 0), qr/\Arun needs gcc .* qemu-system-x86: make deps WITH=run .*\n\z/,
      'what is missing, and what installs it');
 unlike(deps('check run', 0), qr/bochs|gdb|clang|xorriso/, 'a run needs no tools of others');
+like(deps('check dlls', 0), qr/\Adlls needs .*libwine: make deps WITH=dlls /, 'libraries of Wine');
 is(deps('check clean help', 0), '', 'what needs no tool stops for none');
 like(deps('install run', 0), qr/\AThere is no apt-get here: .*nasm.*\n\z/, 'no apt-get');
 like(deps('install run', 1000, 'exit 1'), qr/\AThere is no sudo here: as root, apt-get .*\n\z/,

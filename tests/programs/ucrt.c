@@ -70,8 +70,6 @@ static void scanning(void)
     float y = 0;
     IS(sscanf("12 0x1f 2.5 1e3", "%d %i %lf %f", &n, &m, &x, &y), 4);
     IS(n == 12 && m == 31 && x == 2.5 && y == 1e3f, 1);
-    IS(sscanf_s("abcdef 7", "%s", word, (unsigned)sizeof word), 1);
-    IS(strcmp(word, "abc"), 0);
     IS(sscanf_s("x ab]c 9", "%c %3[]ab] %*s %d", &letter, 1u, word, (unsigned)sizeof word, &n), 3);
     IS(letter == 'x' && n == 9 && strcmp(word, "ab]") == 0, 1);
     wchar_t wide[8] = L"";
@@ -104,7 +102,6 @@ static void text(void)
     IS(strcmp(room, "-12"), 0);
     IS(isalpha('a') && !isalpha('1') && isxdigit('F') && isspace('\v'), 1);
     IS(memcpy_s(room, 2, "abc", 3), ERANGE);
-    IS(wcstombs(room, L"\u00e4\u20ac", sizeof room), 5);
     IS(_byteswap_ulong(0x01020304) == 0x04030201, 1);
     IS(_rotl(0x80000001, 4), 0x18);
 }
@@ -162,7 +159,7 @@ static void process(void)
     CloseHandle(thread);
     IS(error == 77 && errno == 3, 1);
     _set_invalid_parameter_handler(on_wrong);
-    IS(sprintf_s(room, sizeof room, "%s", "long"), -1);
+    IS(strcpy_s(room, sizeof room, "long"), ERANGE);
     IS(wrong_parameters == 1 && room[0] == 0, 1);
     void *block = _aligned_malloc(100, 64);
     IS((uintptr_t)block % 64, 0);
@@ -188,9 +185,7 @@ static void library(void)
     IS(GetModuleHandleA("msvcrt.dll") == NULL, 1);
     IS(LoadLibraryA("api-ms-win-core-synch-l1-2-0") == GetModuleHandleA("kernel32"), 1);
     IS(LoadLibraryA("api-ms-win-crt") == NULL, 1);
-    IS(LoadLibraryA("VCRUNTIME140.dll") == ucrt, 1);
     IS(LoadLibraryA("VCRUNTIME140.dll.x") == NULL, 1);
-    IS(GetProcAddress(ucrt, "_CxxThrowException") == NULL, 1);
 }
 
 static void first(void) { puts("first, at the end"); }

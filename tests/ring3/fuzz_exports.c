@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The export fuzz: calls each function that ntdll, kernel32, advapi32, msvcrt and ucrtbase export,
+/* The export fuzz: calls each function that ntdll, kernel32, advapi32 and msvcrt export,
  * by their export tables, with arguments that are hostile or look right. An exception of the call
  * goes on after it; what a call did to this process, to its heap, locks or handlers, stays, and
  * may end or stop it, as on Windows. Ring 0 ends it then: tests/kernel/service_fuzz.c. */
 #include "tests/ring3/fuzz.h"
 #include "tests/ring3/helpers.h"
 
-enum { ARGUMENTS = 11, SLOT = 256, ALL = 64, RESULTS = 32, LIBRARIES = 5 };
+enum { ARGUMENTS = 11, SLOT = 256, ALL = 64, RESULTS = 32, LIBRARIES = 4 };
 #define HUGE (UINT64_C(1) << 40) /* more memory than there is: none may take it from others */
 
 static const char *const libraries[LIBRARIES] = { "ntdll.dll", "kernel32.dll", "advapi32.dll",
-                                                  "msvcrt.dll", "ucrtbase.dll" };
+                                                  "msvcrt.dll" };
 struct library {
     const uint8_t *base;
     const IMAGE_EXPORT_DIRECTORY *exports;
@@ -165,16 +165,6 @@ static bool be_silent(void)
     return VirtualProtect(service, sizeof succeed, old, &old);
 }
 
-/* Otherwise nearly each of ucrtbase's calls would end the process. */
-static bool allow_wrong_parameters(void)
-{
-    HMODULE ucrt = GetModuleHandleA("ucrtbase");
-    void (*set)(void *) = (void *)GetProcAddress(ucrt, "_set_invalid_parameter_handler");
-    if (set)
-        set((void *)thread_of_nothing);
-    return set;
-}
-
 void user_fuzz_exports(uint64_t what)
 {
     me = GetCurrentThreadId();
@@ -182,8 +172,6 @@ void user_fuzz_exports(uint64_t what)
     for (unsigned i = 0; i < LIBRARIES; i++)
         if (!CHECK(open_library(&all[i], libraries[i])))
             return;
-    if (!CHECK(allow_wrong_parameters()))
-        return;
     handles[0] = CreateEventA(NULL, FALSE, TRUE, NULL);
     handles[1] = CreateSemaphoreA(NULL, 1, 2, NULL);
     handles[2] = CreateMutexA(NULL, FALSE, NULL);

@@ -109,11 +109,45 @@ static void take_jump(CONTEXT *c, const struct jump_buffer *from)
     memcpy(&c->Xmm6, from->xmm, sizeof from->xmm);
 }
 
-/* In a record of STATUS_LONGJUMP the first parameter points to setjmp's registers. */
+/* void consolidate(CONTEXT *, EXCEPTION_RECORD *): calls the record's first parameter, which
+ * handles a C++ exception, and restores the context at the address that it returns. An unwinding
+ * out of there goes on at the context, through an interrupt's frame. */
+C_ASSERT(sizeof(CONTEXT) == 0x4d0 && offsetof(EXCEPTION_RECORD, ExceptionInformation) == 0x20);
+DECLSPEC_NORETURN void consolidate(const CONTEXT *context, PEXCEPTION_RECORD record);
+asm(".text\n"
+    ".globl consolidate\n"
+    ".seh_proc consolidate\n"
+    "consolidate:\n"
+    "    .seh_pushframe\n"
+    "    sub $0x518, %rsp\n"
+    "    .seh_stackalloc 0x4f0\n" /* without that frame, of 28h */
+    SAVED_IN_CONTEXT "    .seh_endprologue\n"
+    "    mov %rdx, %rbx\n"
+    "    mov %rcx, %rdx\n"
+    "    lea 0x20(%rsp), %rcx\n"
+    "    mov $0x4d0, %r8d\n"
+    "    call memcpy\n"
+    "    mov 0x118(%rsp), %rax\n" /* RIP */
+    "    mov %rax, 0x4f0(%rsp)\n"
+    "    mov 0xb8(%rsp), %rax\n" /* RSP */
+    "    mov %rax, 0x508(%rsp)\n"
+    "    mov %rbx, %rcx\n"
+    "    call *0x20(%rbx)\n"
+    "    mov %rax, 0x118(%rsp)\n"
+    "    lea 0x20(%rsp), %rcx\n"
+    "    call restore\n"
+    "    nop\n"
+    "    .seh_endproc\n");
+
+/* The first parameter of STATUS_LONGJUMP points to setjmp's registers, that of
+ * STATUS_UNWIND_CONSOLIDATE to a routine. */
 VOID __cdecl RtlRestoreContext(PCONTEXT ContextRecord, struct _EXCEPTION_RECORD *ExceptionRecord)
 {
-    if (ExceptionRecord && ExceptionRecord->ExceptionCode == (DWORD)STATUS_LONGJUMP &&
-        ExceptionRecord->NumberParameters)
+    const DWORD code =
+        ExceptionRecord && ExceptionRecord->NumberParameters ? ExceptionRecord->ExceptionCode : 0;
+    if (code == (DWORD)STATUS_LONGJUMP)
         take_jump(ContextRecord, (const void *)ExceptionRecord->ExceptionInformation[0]);
+    if (code == (DWORD)STATUS_UNWIND_CONSOLIDATE)
+        consolidate(ContextRecord, ExceptionRecord);
     restore(ContextRecord);
 }

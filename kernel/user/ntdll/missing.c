@@ -2,6 +2,7 @@
 /* Imports that no library has. A program starts without them: their slots lead into a range of
  * addresses where nothing is mapped, so that an exception tells which one the program calls or
  * reads. NT: Windows does not start such a program. */
+#include "kernel/base/print.h"
 #include "unwind.h"
 
 #define RANGE 0x10000u
@@ -12,19 +13,22 @@ static ULONG used;
 
 static void add_name(struct text *text, const struct pe_import *import)
 {
-    char digits[] = "#00000";
-    ULONG ordinal = import->ordinal;
-    for (char *p = digits + 5; p > digits; p--, ordinal /= 10)
-        *p = (char)('0' + ordinal % 10);
+    char digits[8];
+    print_to(digits, sizeof digits, "#%u", import->ordinal);
     text_add(text, import->library);
     text_add(text, import->slot ? "!" : "");
     text_add(text, !import->slot ? "" : import->name ? import->name : digits);
 }
 
-void *missing_import(const struct module *m, const struct pe_import *import, struct text *line)
+/* Of a library one line is enough. */
+static void tell_missing(const struct module *m, const struct pe_import *import, struct text *line)
 {
-    SIZE_T size = RANGE;
-    if (line->length > sizeof line->bytes - 60)
+    const bool full = line->length > sizeof line->bytes - 60;
+    if (full && m->pe.flags & PE_DLL) {
+        line->omitted++;
+        return;
+    }
+    if (full)
         text_print(line);
     text_add(line, line->length ? " " : "# ");
     if (line->length == 2) {
@@ -32,6 +36,12 @@ void *missing_import(const struct module *m, const struct pe_import *import, str
         text_add(line, ": imports are missing, a call of one ends the program: ");
     }
     add_name(line, import);
+}
+
+void *missing_import(const struct module *m, const struct pe_import *import, struct text *line)
+{
+    SIZE_T size = RANGE;
+    tell_missing(m, import, line);
     if (!range)
         NtAllocateVirtualMemory(CURRENT_PROCESS, (PVOID *)&range, 0, &size, MEM_RESERVE,
                                 PAGE_NOACCESS);

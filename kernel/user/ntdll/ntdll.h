@@ -67,7 +67,7 @@ void heap_put(void *block);
 /* text.c */
 /* A message line of at most 200 characters. */
 struct text {
-    unsigned length;
+    unsigned length, omitted; /* names that a line of imports has left out */
     char bytes[200];
 };
 void text_add(struct text *text, const char *what);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "kernel/base/print.h"
 #include "ntdll.h"
 
 void text_add(struct text *text, const char *what)
@@ -9,7 +10,10 @@ void text_add(struct text *text, const char *what)
 
 void text_print(struct text *text)
 {
-    text->bytes[text->length++] = '\n';
+    char more[32] = "\n";
+    if (text->omitted)
+        print_to(more, sizeof more, " and %u more\n", text->omitted);
     write_console(text->bytes, text->length);
-    text->length = 0;
+    write_console(more, (ULONG)strlen(more));
+    text->length = text->omitted = 0;
 }

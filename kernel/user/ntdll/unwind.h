@@ -3,6 +3,27 @@
 #pragma once
 #include "ntdll.h"
 
+/* For an unwinding: the caller's registers are in a CONTEXT at RSP + 20h. */
+#define SAVED_IN_CONTEXT                                                                           \
+    "    .seh_savereg %rbx, 0xb0\n"                                                                \
+    "    .seh_savereg %rbp, 0xc0\n"                                                                \
+    "    .seh_savereg %rsi, 0xc8\n"                                                                \
+    "    .seh_savereg %rdi, 0xd0\n"                                                                \
+    "    .seh_savereg %r12, 0xf8\n"                                                                \
+    "    .seh_savereg %r13, 0x100\n"                                                               \
+    "    .seh_savereg %r14, 0x108\n"                                                               \
+    "    .seh_savereg %r15, 0x110\n"                                                               \
+    "    .seh_savexmm %xmm6, 0x220\n"                                                              \
+    "    .seh_savexmm %xmm7, 0x230\n"                                                              \
+    "    .seh_savexmm %xmm8, 0x240\n"                                                              \
+    "    .seh_savexmm %xmm9, 0x250\n"                                                              \
+    "    .seh_savexmm %xmm10, 0x260\n"                                                             \
+    "    .seh_savexmm %xmm11, 0x270\n"                                                             \
+    "    .seh_savexmm %xmm12, 0x280\n"                                                             \
+    "    .seh_savexmm %xmm13, 0x290\n"                                                             \
+    "    .seh_savexmm %xmm14, 0x2a0\n"                                                             \
+    "    .seh_savexmm %xmm15, 0x2b0\n"
+
 /* unwind.c */
 PEXCEPTION_ROUTINE NTAPI RtlVirtualUnwind(DWORD HandlerType, DWORD64 ImageBase, DWORD64 ControlPc,
                                           PRUNTIME_FUNCTION FunctionEntry, PCONTEXT ContextRecord,

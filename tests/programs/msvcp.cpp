@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+// A C++ program as Visual Studio makes it with /MD: exceptions, streams, threads and types by
+// msvcp140.dll, vcruntime140.dll and ucrtbase.dll. clang compiles it for Microsoft's ABI. There are
+// no headers of theirs here; what <exception>, <iostream>, <mutex> and <thread> have stands below.
+#define FROM __declspec(dllimport)
+typedef decltype(sizeof 0) size_t;
+
+extern "C" {
+FROM void *malloc(size_t size);
+FROM void free(void *block);
+FROM int _configure_narrow_argv(int mode);
+FROM void _initterm(void (**from)(), void (**end)());
+FROM int _crt_atexit(void (*function)());
+FROM __declspec(noreturn) void exit(int code);
+FROM size_t _beginthreadex(void *security, unsigned size, unsigned (*start)(void *), void *argument,
+                           unsigned flags, unsigned *id);
+FROM void __std_exception_copy(const void *from, void *to);
+FROM void __std_exception_destroy(void *data);
+FROM const char *__std_type_info_name(void *data, void *list);
+FROM int _Mtx_init(void **mutex, int kind);
+FROM void _Mtx_destroy(void *mutex);
+FROM int _Mtx_lock(void *mutex);
+FROM int _Mtx_unlock(void *mutex);
+FROM int _Cnd_init(void **condition);
+FROM int _Cnd_wait(void *condition, void *mutex);
+FROM int _Cnd_broadcast(void *condition);
+FROM unsigned _Thrd_hardware_concurrency();
+struct thread {
+    void *handle;
+    unsigned id;
+};
+FROM int _Thrd_join(thread which, int *code);
+int _fltused;
+extern void *const type_info_functions[1] __asm__("??_7type_info@@6B@");
+void *const type_info_functions[1] = {};
+}
+
+void *operator new(size_t size) { return malloc(size); }
+void operator delete(void *block) noexcept { free(block); }
+
+namespace std
+{
+class exception
+{
+    struct {
+        const char *what = nullptr;
+        bool owned = false;
+    } data;
+
+  public:
+    exception(const char *text) noexcept { data.what = text; }
+    exception(const exception &other) noexcept { __std_exception_copy(&other.data, &data); }
+    virtual ~exception() { __std_exception_destroy(&data); }
+    virtual const char *what() const { return data.what; }
+};
+class logic_error : public exception
+{
+  public:
+    using exception::exception;
+};
+class out_of_range : public logic_error
+{
+  public:
+    using logic_error::logic_error;
+};
+[[noreturn]] FROM void _Xout_of_range(const char *text);
+FROM int uncaught_exceptions();
+
+template <class C> struct char_traits;
+class ios_base;
+template <class C, class T> class FROM basic_ostream
+{
+  public:
+    typedef basic_ostream self;
+    self &operator<<(int value);
+    self &operator<<(double value);
+    self &operator<<(const void *value);
+    self &put(C character);
+    self &write(const C *text, long long size);
+    self &flush();
+};
+typedef basic_ostream<char, char_traits<char>> ostream;
+extern FROM ostream cout;
+} // namespace std
+
+static std::ostream &operator<<(std::ostream &stream, const char *text)
+{
+    return stream.write(text, static_cast<long long>(__builtin_strlen(text)));
+}
+
+static int destroyed;
+struct counted {
+    int value;
+    explicit counted(int value) : value(value) {}
+    ~counted() { destroyed += value; }
+};
+
+struct own : std::logic_error {
+    using std::logic_error::logic_error;
+    counted inside{ 1000 };
+    const char *what() const override { return "own"; }
+};
+
+struct shape {
+    virtual ~shape() = default;
+};
+struct circle : shape {
+};
+
+static void fail(int how)
+{
+    counted local(how);
+    if (how == 1)
+        throw 7;
+    if (how == 2)
+        throw own("never seen");
+    if (how == 3)
+        std::_Xout_of_range("thrown by the library");
+    if (how == 4)
+        throw "text";
+}
+
+static int handle(int how)
+{
+    counted local(10);
+    try {
+        fail(how);
+    } catch (int value) {
+        return value;
+    } catch (const std::out_of_range &e) {
+        std::cout << "out of range: " << e.what() << "\n";
+        return 3;
+    } catch (const std::exception &e) {
+        std::cout << "exception: " << e.what() << "\n";
+        return 2;
+    } catch (...) {
+        try {
+            throw;
+        } catch (const char *text) {
+            counted nested(100);
+            std::cout << "again: " << text << "\n";
+            throw 44;
+        }
+    }
+    return 0;
+}
+
+struct shared {
+    void *mutex, *condition;
+    int ready, sum;
+};
+
+static unsigned work(void *argument)
+{
+    shared *s = static_cast<shared *>(argument);
+    _Mtx_lock(s->mutex);
+    while (!s->ready)
+        _Cnd_wait(s->condition, s->mutex);
+    try {
+        throw s->ready;
+    } catch (int value) {
+        s->sum += value;
+    }
+    _Mtx_unlock(s->mutex);
+    return 5;
+}
+
+static void threads()
+{
+    shared s = {};
+    thread all[4];
+    int codes = 0, code = 0;
+    _Mtx_init(&s.mutex, 1);
+    _Cnd_init(&s.condition);
+    for (thread &t : all)
+        t.handle = reinterpret_cast<void *>(_beginthreadex(nullptr, 0, work, &s, 0, &t.id));
+    _Mtx_lock(s.mutex);
+    s.ready = 9;
+    _Cnd_broadcast(s.condition);
+    _Mtx_unlock(s.mutex);
+    for (thread &t : all) {
+        _Thrd_join(t, &code);
+        codes += code;
+    }
+    _Mtx_destroy(s.mutex);
+    std::cout << "threads " << s.sum << " " << codes << ", "
+              << static_cast<int>(_Thrd_hardware_concurrency()) << " CPUs\n";
+}
+
+static counted global(5);
+static void at_exit()
+{
+    std::cout << "at exit\n";
+    std::cout.flush();
+}
+
+int main()
+{
+    std::cout << "a stream: " << 42 << " " << 2.5 << " global " << global.value << "\n";
+    for (int how = 0; how < 4; how++)
+        std::cout << "handled " << handle(how) << ", destroyed " << destroyed << "\n";
+    try {
+        handle(4);
+    } catch (int value) {
+        std::cout << "out of a handler " << value << ", destroyed " << destroyed << ", uncaught "
+                  << std::uncaught_exceptions() << "\n";
+    }
+    shape *some = new circle;
+    std::cout << "cast " << (dynamic_cast<circle *>(some) != nullptr) << "\n";
+    delete some;
+    threads();
+    return 0;
+}
+
+typedef void routine();
+#pragma section(".CRT$XCA", long, read)
+#pragma section(".CRT$XCZ", long, read)
+__declspec(allocate(".CRT$XCA")) routine *first[] = { nullptr };
+__declspec(allocate(".CRT$XCZ")) routine *last[] = { nullptr };
+extern "C" int atexit(routine *function) { return _crt_atexit(function); }
+
+extern "C" int mainCRTStartup()
+{
+    _configure_narrow_argv(1);
+    _initterm(first, last);
+    _crt_atexit(at_exit);
+    exit(main());
+}
