@@ -9,7 +9,6 @@
 #include "hal/reboot.h"
 #include "kernel/base/exit.h"
 #include "kernel/base/kasan.h"
-#include "kernel/base/layout.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"

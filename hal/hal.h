@@ -213,8 +213,8 @@ bool hal_pmi_prove(void);
  * other CPUs nothing. */
 void hal_pmi_prove_kind(void);
 
-/* From interrupt.c to counters.c: calls the handlers of those who own these counters, at least
- * one, here. */
+/* From interrupt.c to owners.c: calls the handlers of the owners of these counters, at least one,
+ * of this CPU. */
 void hal_counters_overflowed(uint64_t counters);
 
 /* --- What counters of ring 3 count too much (measure.c). --- */
@@ -230,8 +230,8 @@ struct hal_ring3_run {
     uint64_t value;    /* out: what the counter showed at the first of them */
 };
 /* Whether this CPU's kind is not measured yet. hal_measure does it (struct pmu_measured), in some
- * ms; `nmi`: NMIs are allowed. The visitor takes the counters' interrupt and NMIs. CPU start,
- * interrupts off. */
+ * ms; `nmi`: NMIs are allowed. The function that runs ring 3 handles the counters' interrupt and
+ * NMIs. CPU start, interrupts off. */
 bool hal_unmeasured(void);
 void hal_measure(void (*run)(struct hal_ring3_run *), bool nmi);
 /* How many counts a trap out of ring 3 adds to a counter of this CPU beyond what ring 3 executed; 0

@@ -23,7 +23,7 @@ static uint32_t asked;  /* atomic: what the other CPU has yet to do; 0: it has d
 static uint64_t answer; /* its TSC; how far it has to move */
 
 static unsigned disagreed, unset;
-static uint64_t most; /* by which one disagreed */
+static uint64_t most; /* the largest disagreement */
 
 static bool has_tsc_adjust(void)
 {

@@ -126,7 +126,8 @@ static __attribute__((noinline)) void exception(struct trap_frame *frame)
     exception_deliver(frame, &record);
 }
 
-/* Samples that NMIs took, just now or while interrupts were off. NT: a process is that of now. */
+/* Samples that NMIs took, just now or while interrupts were off. NT: their process is the current
+ * one. */
 static __attribute__((noinline)) void deliver_noted(const struct trap_frame *frame)
 {
     struct trap_frame at = *frame;
@@ -142,7 +143,7 @@ static void call_if(void (*const *hook)(void))
         function();
 }
 
-/* Said once, and not in the NMI. */
+/* Printed once, and not by the NMI's handler. */
 static void report_stray_nmis(void)
 {
     static bool reported;
@@ -200,7 +201,7 @@ static __attribute__((noinline)) void left_ring3(enum hal_trap trap)
         thread_profiling_trapped(p, trap);
 }
 
-/* Out of ring 0, and of ring 3 by trap_user. */
+/* Traps out of ring 0; trap_user calls it for those out of ring 3. */
 void trap_dispatch(struct trap_frame *frame);
 void trap_dispatch(struct trap_frame *frame)
 {

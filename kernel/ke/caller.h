@@ -28,7 +28,7 @@ static inline NTSTATUS caller_put_optional(void *to, const void *from, size_t si
     return to ? caller_put(to, from, size) : STATUS_SUCCESS;
 }
 
-/* An answer, and its size where the caller wants to know it. */
+/* Writes a result, and its size if the caller asks for that. */
 static inline NTSTATUS caller_answer(void *to, const void *info, ULONG size, PULONG returned)
 {
     NTSTATUS status = caller_put(to, info, size);

@@ -19,7 +19,7 @@ void context_get(const struct trap_frame *frame, CONTEXT *context);
  * dropped. The next return to ring 3 restores every register. */
 void context_set(struct trap_frame *frame, const CONTEXT *context);
 
-/* Whether ring 3 can go on at its Rip, if it has one. */
+/* Whether ring 3 can continue at the context's Rip; true without CONTEXT_CONTROL. */
 bool context_possible(const CONTEXT *context);
 
 /* x87 without the exceptions that this context of the current thread has pending: else the next
@@ -27,8 +27,8 @@ bool context_possible(const CONTEXT *context);
  * know. */
 void context_clear_x87(const CONTEXT *context);
 
-/* Where the way out of the kernel finds the ring-3 registers of a thread that has been in ring 3.
- */
+/* The trap frame at the top of a thread's kernel stack, from which the return to ring 3 loads its
+ * registers. Only for a thread that has been in ring 3. */
 struct trap_frame *context_frame(const struct thread *thread);
 /* A CONTEXT of ring 3's, which must be 16-aligned. STATUS_DATATYPE_MISALIGNMENT,
  * STATUS_ACCESS_VIOLATION. */
@@ -39,13 +39,13 @@ NTSTATUS context_copy_in(CONTEXT *context, const CONTEXT *user);
 
 /* Fills the parts that ThreadContext->ContextFlags ask for; THREAD_GET_CONTEXT. A thread that is
  * not suspended is stopped for as long as it takes. One inside a service shows the registers that
- * it called with. NT: of the current thread they are those, too; debug registers are 0, which no
+ * it called with. NT: so does the current thread; debug registers are 0, which no
  * thread has.
  *
  * STATUS_DATATYPE_MISALIGNMENT: not 16-aligned; STATUS_ACCESS_VIOLATION; STATUS_INVALID_PARAMETER:
  * ContextFlags without CONTEXT_AMD64; STATUS_INVALID_HANDLE, STATUS_OBJECT_TYPE_MISMATCH,
  * STATUS_ACCESS_DENIED; STATUS_INVALID_HANDLE: not a thread of ring 3; STATUS_UNSUCCESSFUL: it has
- * ended, or is to; STATUS_THREAD_IS_TERMINATING: the caller is to, which nobody sees. */
+ * ended, or is to; STATUS_THREAD_IS_TERMINATING: the caller is to end, and never sees it. */
 NTSTATUS NtGetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext);
 /* The parts become the thread's registers, before it goes on; THREAD_SET_CONTEXT. Selectors, and
  * flags that ring 3 may not set, stay as they are. One inside a service ends that first, and goes

@@ -32,9 +32,9 @@ VOID KeInitializeMutex(PRKMUTEX Mutex, ULONG Level);
 /* A mutant, which is the mutex of ring 3. When its owner ends it becomes free, and the next wait
  * returns STATUS_ABANDONED. */
 VOID KeInitializeMutant(PRKMUTANT Mutant, BOOLEAN InitialOwner);
-/* One step: it is free when it was released as often as it was waited for. 0: it still was owned
- * more than once, or this was the last time. NT: of a thread that does not own it, raises
- * STATUS_MUTANT_NOT_OWNED; here as above. */
+/* Releases the mutex once; it is free when it was released as often as it was acquired. Returns the
+ * state before: 0 if its owner held it once, less if it held it more often. NT: for a thread that
+ * does not own it Windows raises STATUS_MUTANT_NOT_OWNED; here that is a bug check. */
 LONG KeReleaseMutex(PRKMUTEX Mutex, BOOLEAN Wait);
 /* 1: free. */
 LONG KeReadStateMutex(PRKMUTEX Mutex);

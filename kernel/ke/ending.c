@@ -12,7 +12,7 @@
 #include "kernel/ke/thread.h"
 #include "kernel/ke/timer.h"
 
-#define STACK_TO_END 6144 /* bytes; what a thread's end may need */
+#define STACK_TO_END 6144 /* bytes that the end of a thread may need */
 
 void (*thread_notify)(struct thread *thread, bool create);
 void (*thread_ended)(struct thread *thread);
@@ -76,7 +76,7 @@ void process_end(NTSTATUS status)
     thread_exit(status);
 }
 
-/* Two threads may end each other: who is to end itself waits no longer. */
+/* Two threads may end each other: one that is itself to end stops waiting. */
 void process_end_others(NTSTATUS status)
 {
     struct thread *me = thread_current();

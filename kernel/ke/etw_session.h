@@ -59,7 +59,7 @@ struct etw_logger {
     struct _ETW_PMC_SUPPORT *pmc;
     ULONG read_count;  /* buffers */
     unsigned next_cpu; /* whose buffers are read first */
-    uint64_t unread;   /* events that were lost because nobody reads */
+    uint64_t unread;   /* events lost because no consumer reads */
     struct etw_stream *streams[64];
 };
 

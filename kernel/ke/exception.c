@@ -79,7 +79,7 @@ void exception_deliver(struct trap_frame *frame, const EXCEPTION_RECORD *record)
     frame->vector = TRAP_RESTORE;
 }
 
-/* One that ring 3 can go on with. */
+/* A context of ring 3's, with which ring 3 can continue. */
 static NTSTATUS get_context(CONTEXT *context, const CONTEXT *user)
 {
     NTSTATUS status = context_copy_in(context, user);

@@ -10,7 +10,6 @@
  * initial values Microsoft's "x64 calling convention". */
 #include "kernel/ke/fpu.h"
 #include "kernel/base/cpu.h"
-#include "kernel/base/layout.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"

@@ -40,9 +40,9 @@ uint64_t memory_system(struct process *process, uint64_t size);
  * it grows. *base: for memory_release. */
 uint64_t memory_stack(struct process *process, uint64_t reserve, uint64_t commit, uint64_t *base);
 /* A page fault of the current process's ring 3, or of the kernel's copies there, at this address.
- * STATUS_SUCCESS: a guard page is a page now, and the access may be repeated; *limit is the stack's
- * new end, or 0. Also with *limit: STATUS_STACK_OVERFLOW. STATUS_GUARD_PAGE_VIOLATION: the guard is
- * gone. STATUS_ACCESS_VIOLATION. PASSIVE_LEVEL. */
+ * STATUS_SUCCESS: a guard page has become an ordinary page, and the access may be repeated; *limit
+ * is the stack's new end, or 0. Also with *limit: STATUS_STACK_OVERFLOW.
+ * STATUS_GUARD_PAGE_VIOLATION: the guard is gone. STATUS_ACCESS_VIOLATION. PASSIVE_LEVEL. */
 NTSTATUS memory_fault(struct process *process, uint64_t address, uint64_t *limit);
 
 /* What follows is called with the mutex taken. */

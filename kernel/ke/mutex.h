@@ -12,7 +12,7 @@ struct mutex {
     const char *name;
     DISPATCHER_HEADER header; /* L: dispatcher lock (sched.h), as the rest */
     struct thread *owner;     /* NULL: free */
-    struct mutex *next;       /* what else the owner has */
+    struct mutex *next;       /* the next mutex that the owner holds */
 };
 
 #define MUTEX(mutex_name)                                                                          \
@@ -27,5 +27,5 @@ void mutex_acquire(struct mutex *mutex);
 void mutex_release(struct mutex *mutex);
 /* For ending.c: releases every mutex of the current thread, which ends, and prints their names. */
 void mutex_abandon(void);
-/* How many mutexes were released so: the data that they guard may be inconsistent. */
+/* How many mutexes mutex_abandon has released: the data that they guard may be inconsistent. */
 unsigned mutex_abandoned(void);

@@ -51,8 +51,6 @@ struct process *process_create(void)
     return NULL;
 }
 
-#define PROCESS_ID 4 /* NT: there is one program; traces and GetCurrentProcessId say the same */
-
 static bool make_teb(struct process *process, struct thread *thread)
 {
     uint64_t at = thread->teb = memory_system(process, TEB_SIZE);

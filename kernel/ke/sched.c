@@ -191,7 +191,8 @@ static void switch_to(struct cpu *cpu, struct thread *from, struct thread *to, K
     queues[cpu->number].previous = from;
     cpu->kernel_rsp = (uint64_t)to->stack + KERNEL_STACK_SIZE;
     cpu->tss.rsp0 = cpu->kernel_rsp;
-    /* Never a borrowed table: the process may be gone before the next switch. */
+    /* A kernel thread does not keep the table of the process before it: that may be freed before
+     * the next switch. */
     vm_switch(to->process ? to->process->pml4 : vm_kernel_pml4);
     if (from->fpu)
         fpu_save(from->fpu);
@@ -206,8 +207,8 @@ static void switch_to(struct cpu *cpu, struct thread *from, struct thread *to, K
     switch_stacks(from, to, reason);
 }
 
-/* After a switch, or before a new thread's first instruction: lets go of the lock, then of a dead
- * predecessor. */
+/* After a switch, or before a new thread's first instruction: releases the lock, then the reference
+ * to a predecessor that has ended. */
 static void finish_switch(KIRQL irql)
 {
     struct queue *q = &queues[cpu_number()];

@@ -126,7 +126,7 @@ static bool put_apc(struct thread *thread, const struct apc *apc, bool timed)
     return true;
 }
 
-/* A thread keeps the queue that it has. False: no memory. */
+/* Gives the thread a queue if it has none. False: no memory. */
 static bool have_queue(struct thread *thread)
 {
     if (__atomic_load_n(&thread->apcs, __ATOMIC_ACQUIRE))

@@ -17,7 +17,7 @@ struct trap_frame;
  * before. STATUS_ACCESS_VIOLATION; STATUS_THREAD_IS_TERMINATING; STATUS_SUSPEND_COUNT_EXCEEDED. NT:
  * a thread that waits for the kernel, or for a driver, is stopped there too. */
 NTSTATUS NtSuspendThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
-/* One suspension less; at none the thread goes on. *PreviousSuspendCount is 0 if it was not
+/* Decrements the suspend count; at 0 the thread continues. *PreviousSuspendCount is 0 if it was not
  * suspended. */
 NTSTATUS NtResumeThread(HANDLE ThreadHandle, PULONG PreviousSuspendCount);
 
@@ -34,7 +34,7 @@ NTSTATUS NtTestAlert(void);
 
 /* Whether a thread has ended, or is to. L: dispatcher lock. */
 bool suspend_too_late(const struct thread *thread);
-/* One suspension less. */
+/* NtResumeThread without its checks. */
 void thread_resume(struct thread *thread);
 
 /* Queues a user APC of the thread; false: no space in its queue, or its process takes no APCs. */

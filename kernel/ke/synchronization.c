@@ -11,7 +11,7 @@ static KEVENT *event_of(struct object *object) { return (KEVENT *)&object->heade
 static KSEMAPHORE *semaphore_of(struct object *object) { return (KSEMAPHORE *)&object->header; }
 static KMUTANT *mutant_of(struct object *object) { return (KMUTANT *)&object->header; }
 
-/* It may still have an owner, which then no longer owns it. */
+/* Takes it off its owner's list, if a thread still owns it. */
 static void destroy_mutant(struct object *object)
 {
     KIRQL irql = sched_lock();

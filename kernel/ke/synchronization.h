@@ -58,8 +58,8 @@ NTSTATUS NtOpenTimer(PHANDLE TimerHandle, ACCESS_MASK DesiredAccess,
  * is set, but wakes no machine. NT: a call is lost while the thread's queue is full (suspend.h). */
 NTSTATUS NtSetTimer(HANDLE TimerHandle, PLARGE_INTEGER DueTime, PTIMER_APC_ROUTINE TimerApcRoutine,
                     PVOID TimerContext, BOOLEAN ResumeTimer, LONG Period, PBOOLEAN PreviousState);
-/* It does not come any more, and a call that waits is gone. *CurrentState: whether it is signaled,
- * which stays. TIMER_MODIFY_STATE. */
+/* Cancels the timer, and its call if that is queued. *CurrentState: whether it is signaled; that
+ * does not change. TIMER_MODIFY_STATE. */
 NTSTATUS NtCancelTimer(HANDLE TimerHandle, PBOOLEAN CurrentState);
 
 /* STATUS_INVALID_INFO_CLASS, STATUS_INFO_LENGTH_MISMATCH; the right to query. ReturnLength may be
@@ -84,9 +84,9 @@ NTSTATUS NtWaitForSingleObject(HANDLE Handle, BOOLEAN Alertable, PLARGE_INTEGER 
  * there twice. */
 NTSTATUS NtWaitForMultipleObjects(ULONG Count, const HANDLE Handles[], WAIT_TYPE WaitType,
                                   BOOLEAN Alertable, PLARGE_INTEGER Timeout);
-/* Signals one, an event, a semaphore or a mutant, and waits for the other, with nothing in between.
- * The one to signal may be a wrong one only when both handles are found; of a semaphore and a
- * mutant the statuses as above. */
+/* Signals an event, a semaphore or a mutant, and waits for another object, in one step. Both
+ * handles are looked up before the type of the first is checked. Statuses of a semaphore and a
+ * mutant as above. */
 NTSTATUS NtSignalAndWaitForSingleObject(HANDLE SignalHandle, HANDLE WaitHandle, BOOLEAN Alertable,
                                         PLARGE_INTEGER Timeout);
 /* An interval of 0 yields: STATUS_NO_YIELD_PERFORMED if nobody else is ready. */

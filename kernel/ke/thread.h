@@ -23,7 +23,7 @@ enum thread_state {
 };
 
 #define THREAD_PRIORITY 8
-#define PROCESS_ID 4 /* NT: there is one program */
+#define PROCESS_ID 4 /* NT: there is one program, with one id */
 
 struct thread {
     struct object object;    /* signaled when the thread is dead */
@@ -47,14 +47,14 @@ struct thread {
     LIST_ENTRY sleep;                /* others with a deadline */
     NTSTATUS wait_status;
     LIST_ENTRY mutants;     /* that it owns */
-    LIST_ENTRY timers;      /* whose calls are its own (timer.h) */
+    LIST_ENTRY timers;      /* that queue their calls to it (timer.h) */
     uint32_t suspended;     /* atomic to read: how often */
     unsigned apc_count;     /* calls that wait in apcs */
     struct apc_queue *apcs; /* NULL: it never had one */
-    bool apc_reserved;      /* a place of its queue is reserved */
+    bool apc_reserved;      /* one place in apcs is reserved */
     bool apc_due;           /* its next return from a system call is a call from apcs */
-    bool killed;            /* ends as soon as it has no mutex */
-    bool forced;            /* the same, whatever it has */
+    bool killed;            /* it ends as soon as it owns no mutex */
+    bool forced;            /* it ends even while it owns a mutex */
     struct mutex *held;     /* the mutex taken last */
 
     uint64_t created, ended;      /* clock_ns; ended: L: dispatcher lock, 0: it lives */
@@ -70,7 +70,7 @@ struct thread {
     uint64_t user_stack, user_stack_top; /* the region, and where it ends */
     uint64_t teb;                        /* at GS in ring 3; 0: none */
     struct thread *sibling;              /* L: process.lock */
-    struct cpu_set user_affinity; /* its own, while a driver has it elsewhere; empty: none has */
+    struct cpu_set user_affinity; /* to restore, while a driver has changed it; empty: none has */
     /* Used by the thread itself. Not 0: a driver called this service, and its pointers are the
      * kernel's. */
     unsigned trusted;

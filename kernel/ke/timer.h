@@ -8,7 +8,7 @@
 
 struct thread;
 
-/* Ring 3's. The call is of the thread that set the timer. */
+/* A timer of ring 3. Its call is a user APC of the thread that set it. */
 struct user_timer {
     KTIMER timer;
     LIST_ENTRY link;       /* thread->timers */
@@ -20,21 +20,20 @@ struct user_timer {
 /* The timer interrupt's: ends the waits whose time is over, and signals the timers that are due.
  * Takes the lock itself, as no other routine here. */
 void timer_tick(void);
-/* From here on not signaled, and signaled when clock_ns reaches due_ns: at once if that is past;
- * then each `period` milliseconds, of which it leaves out those that have gone; 0: no more. True:
- * it was set already. */
+/* Sets the timer, which is not signaled until clock_ns reaches due_ns (at once if that is past),
+ * then every `period` milliseconds, missed periods left out; 0: once. True: it was set already. */
 bool timer_set(KTIMER *timer, uint64_t due_ns, ULONG period);
 /* True: it was set. Its state stays. */
 bool timer_cancel(KTIMER *timer);
 static inline bool timer_is_set(const KTIMER *timer) { return timer->TimerListEntry.Flink; }
 /* The set timer that comes after this one, or first; NULL: there is none. */
 const KTIMER *timer_next(const KTIMER *timer);
-/* Parts it from the thread that set it. */
+/* Unlinks it from the thread that set it. */
 void timer_part(struct user_timer *timer);
 /* Cancels the timers whose calls are the thread's, which ends. */
 void timer_thread_ends(struct thread *thread);
 
-/* Set by whoever sets timers of the kind: what comes when one with a DPC, or one of ring 3 with a
- * thread, expires. DISPATCH_LEVEL. */
+/* Called at DISPATCH_LEVEL when a timer with a DPC, or one of ring 3 with a thread, expires. Set by
+ * the files that set such timers. */
 extern void (*timer_dpc)(struct _KDPC *dpc);
 extern void (*timer_call)(struct user_timer *timer);

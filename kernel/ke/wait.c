@@ -280,7 +280,7 @@ NTSTATUS wait_locked(const struct wait *w, KIRQL irql)
     sched_switch_locked(irql, w->reason);
     if (me->wait_status != STATUS_KERNEL_APC)
         return me->wait_status;
-    wait_while_suspended(); /* and then once more */
+    wait_while_suspended(); /* and then waits again */
     return wait_locked(w, sched_lock());
 }
 

@@ -6,7 +6,7 @@
 
 #define WAITABLE_OWN 120
 
-/* Behind the header comes what is its own. */
+/* The type's own data follows the header. */
 struct waitable {
     struct object object;
     char own[WAITABLE_OWN];
@@ -23,7 +23,7 @@ struct waitable {
         .all = STANDARD_RIGHTS_REQUIRED | SYNCHRONIZE | (query) | (modify),                        \
     }
 
-/* For what a type does when the last reference goes. */
+/* For a type's `destroy`: when the last reference goes. */
 void waitable_destroy(struct object *object);
 /* Looks at what every Create and Open service takes. */
 NTSTATUS waitable_arguments(PHANDLE handle, const OBJECT_ATTRIBUTES *attributes,

@@ -170,7 +170,7 @@ bool vm_map_physical(uint64_t physical, uint64_t size, uint64_t flags)
         uint64_t *entry = walk(vm_kernel_pml4, DIRECT_MAP + p, 1, PTE_PRESENT | PTE_WRITE);
         if (!entry)
             return false;
-        /* A second user takes nothing from the first. */
+        /* Flags are only added: another range in this page may need those it has. */
         set_entry(entry, get_entry(entry) | p | nx | flags | PTE_PRESENT | PTE_LARGE);
         invlpg(DIRECT_MAP + p);
     }

@@ -67,7 +67,7 @@ void vm_flush(const uint64_t *pml4);
 uint64_t vm_hold_writable(const uint64_t *pml4, uint64_t address);
 /* Whether ring 3 may write every page of [address, address + size). */
 bool vm_user_writable(const uint64_t *pml4, uint64_t address, size_t size);
-/* IRQL >= DISPATCH_LEVEL, or interrupts off: the next switch of threads takes the thread's own. */
+/* IRQL >= DISPATCH_LEVEL, or interrupts off: the next thread switch loads that thread's own. */
 void vm_switch(const uint64_t *pml4);
 extern uint64_t *vm_kernel_pml4;
 

@@ -15,7 +15,7 @@
 #include "kernel/base/irql.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/mutex.h"
-#include "kernel/profiling/counter_config.h"
+#include "kernel/ke/switch_counters.h"
 
 static struct mutex joining = MUTEX("isolate");
 static unsigned users; /* L: joining */

@@ -15,7 +15,6 @@
 #include "hal/hal.h"
 #include "kernel/base/cpu.h"
 #include "kernel/base/irql.h"
-#include "kernel/base/string.h"
 #include "kernel/base/vectors.h"
 #include "kernel/ke/etw.h"
 #include "kernel/ke/mutex.h"
