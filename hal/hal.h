@@ -274,7 +274,7 @@ ULONG_PTR HalSetProfileInterval(ULONG_PTR Interval);
  * no place is free. */
 NTSTATUS hal_source_add(const char *name, unsigned code, uint8_t umask, uint32_t flags,
                         ULONG interval, KPROFILE_SOURCE *source);
-/* source_event.c: decodes the event bytes of an EVENT_TRACE_PROFILE_ADD_INFORMATION, in the format
+/* Decodes the event bytes of an EVENT_TRACE_PROFILE_ADD_INFORMATION, in the format
  * of this processor's maker. STATUS_INVALID_PARAMETER: version is not 2 or 3; STATUS_NOT_SUPPORTED:
  * family, model or stepping in `hierarchy` (0xFFFFFFFF: any) is not this processor's, or there are
  * no counters. Any IRQL. */

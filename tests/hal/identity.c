@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The names of machine and hypervisor: from invented tables and answers of CPUID, good ones and
  * garbage. */
-#include "hal/hypervisor.h"
+#include "hal/identity.h"
 #include "hal/smbios.h"
 #include "tests/harness/kernel.h"
 
