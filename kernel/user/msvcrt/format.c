@@ -12,9 +12,9 @@ int __mingw_vfscanf(FILE *stream, const char *format, va_list args);
 
 #define POINTER ".16llX" /* %p, as Microsoft prints it */
 
-/* Copies the format with %ls for Microsoft's %ws, POINTER for %p and, if `rules` say so, %lf for
- * %Lf: to `room` if it fits, otherwise to the heap. */
-static char *translate_format(const char *format, unsigned rules, char *room)
+/* Copies the format with %ls for Microsoft's %ws and POINTER for %p: to `room` if it fits,
+ * otherwise to the heap. */
+static char *translate_format(const char *format, char *room)
 {
     size_t size = 1;
     if (!format) {
@@ -26,8 +26,7 @@ static char *translate_format(const char *format, unsigned rules, char *room)
     char *copy = size <= LOCAL ? room : malloc(size), *to = copy;
     bool inside = false, point = false;
     for (; copy && *format; format++) {
-        bool wide = *format == 'w' || (*format == 'L' && rules & FORMAT_LONG_IS_DOUBLE);
-        *to++ = inside && wide ? 'l' : *format;
+        *to++ = inside && *format == 'w' ? 'l' : *format;
         if (inside && *format == 'p' && !point)
             to = strcpy(to - 1, POINTER) + strlen(POINTER);
         point = inside && (point || *format == '.');
@@ -41,9 +40,9 @@ static char *translate_format(const char *format, unsigned rules, char *room)
     return copy;
 }
 
-int format_to_stream(FILE *stream, unsigned rules, const char *format, va_list args)
+int vfprintf(FILE *stream, const char *format, va_list args)
 {
-    char room[LOCAL], *copy = translate_format(stream ? format : NULL, rules, room);
+    char room[LOCAL], *copy = translate_format(stream ? format : NULL, room);
     if (!copy)
         return -1;
     stream_hold(stream);
@@ -54,23 +53,13 @@ int format_to_stream(FILE *stream, unsigned rules, const char *format, va_list a
     return n;
 }
 
-int format_to_text(char *text, size_t size, unsigned rules, const char *format, va_list args)
+static int print_to(char *text, size_t size, const char *format, va_list args)
 {
-    char room[LOCAL], *copy = translate_format(format, rules, room);
+    char room[LOCAL], *copy = translate_format(format, room);
     int n = copy ? __mingw_vsnprintf(text, size, copy, args) : -1;
     if (copy != room)
         free(copy);
     return n;
-}
-
-int vfprintf(FILE *stream, const char *format, va_list args)
-{
-    return format_to_stream(stream, 0, format, args);
-}
-
-static int print_to(char *text, size_t size, const char *format, va_list args)
-{
-    return format_to_text(text, size, 0, format, args);
 }
 
 int vsprintf(char *text, const char *format, va_list args)

@@ -4,12 +4,6 @@
 #include "msvcrt.h"
 
 typedef int(__cdecl *order)(const void *, const void *);
-typedef int(__cdecl *order_s)(void *context, const void *, const void *);
-
-static int without_context(void *compare, const void *a, const void *b)
-{
-    return (*(order *)compare)(a, b);
-}
 
 static bool usable(const void *base, size_t count, size_t size, bool compare)
 {
@@ -28,46 +22,42 @@ static void swap(char *a, char *b, size_t size)
     }
 }
 
-static void sift(char *base, size_t at, size_t count, size_t size, order_s compare, void *context)
+static void sift(char *base, size_t at, size_t count, size_t size, order compare)
 {
     for (size_t child; (child = 2 * at + 1) < count; at = child) {
         char *c = base + child * size;
-        if (child + 1 < count && compare(context, c, c + size) < 0)
+        if (child + 1 < count && compare(c, c + size) < 0)
             child++;
-        if (compare(context, base + at * size, base + child * size) >= 0)
+        if (compare(base + at * size, base + child * size) >= 0)
             return;
         swap(base + at * size, base + child * size, size);
     }
 }
 
-static void heap_sort(char *base, size_t count, size_t size, order_s compare, void *context)
+static void heap_sort(char *base, size_t count, size_t size, order compare)
 {
     for (size_t i = count / 2; i-- > 0;)
-        sift(base, i, count, size, compare, context);
+        sift(base, i, count, size, compare);
     for (size_t n = count; n-- > 1;) {
         swap(base, base + n * size, size);
-        sift(base, 0, n, size, compare, context);
+        sift(base, 0, n, size, compare);
     }
-}
-
-void qsort_s(void *base, size_t count, size_t size, order_s compare, void *context)
-{
-    if (usable(base, count, size, compare))
-        heap_sort(base, count, size, compare, context);
 }
 
 void qsort(void *base, size_t count, size_t size, order compare)
 {
     if (usable(base, count, size, compare))
-        heap_sort(base, count, size, without_context, &compare);
+        heap_sort(base, count, size, compare);
 }
 
-static void *binary_search(const void *key, const char *from, size_t count, size_t size,
-                           order_s compare, void *context)
+void *bsearch(const void *key, const void *base, size_t count, size_t size, order compare)
 {
+    const char *from = base;
+    if (!usable(base, count, size, compare))
+        return NULL;
     while (count) {
         const char *middle = from + count / 2 * size;
-        int result = compare(context, key, middle);
+        int result = compare(key, middle);
         if (result == 0)
             return (void *)middle;
         if (result > 0) {
@@ -77,19 +67,4 @@ static void *binary_search(const void *key, const char *from, size_t count, size
         count /= 2;
     }
     return NULL;
-}
-
-void *bsearch_s(const void *key, const void *base, size_t count, size_t size, order_s compare,
-                void *context)
-{
-    return usable(base, count, size, compare)
-               ? binary_search(key, base, count, size, compare, context)
-               : NULL;
-}
-
-void *bsearch(const void *key, const void *base, size_t count, size_t size, order compare)
-{
-    return usable(base, count, size, compare)
-               ? binary_search(key, base, count, size, without_context, &compare)
-               : NULL;
 }

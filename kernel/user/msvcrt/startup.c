@@ -24,15 +24,7 @@ typedef struct {
     int newmode;
 } _startupinfo;
 
-void (*wrong_parameter)(void), (*abort_end)(void);
-
-errno_t wrong(errno_t error)
-{
-    errno = error;
-    if (wrong_parameter)
-        wrong_parameter();
-    return error;
-}
+errno_t wrong(errno_t error) { return errno = error; }
 
 /* --- Arguments. --- */
 
@@ -94,7 +86,7 @@ static void make_arguments(void)
     __argv = plain;
 }
 
-void make_environment(void)
+static void make_environment(void)
 {
     const wchar_t *block = GetEnvironmentStringsW();
     size_t count = 0;
@@ -190,14 +182,9 @@ _onexit_t __dllonexit(_onexit_t function, _onexit_t **begin, _onexit_t **end)
     return function;
 }
 
-no_arguments before_exit;
-
 /* The last function first; one that it adds is called next. */
 void _cexit(void)
 {
-    if (before_exit)
-        before_exit();
-    before_exit = NULL;
     for (;;) {
         _lock(0);
         _onexit_t function = exit_count ? at_exit[--exit_count] : NULL;
@@ -225,8 +212,6 @@ void abort(void)
 {
     raise(SIGABRT);
     streams_end();
-    if (abort_end)
-        abort_end();
     _exit(3);
 }
 

@@ -15,23 +15,20 @@ int __mingw_vfwscanf(FILE *stream, const wchar_t *format, va_list args);
 #define POINTER L".16llX" /* %p, as Microsoft prints it */
 #define POINTER_LENGTH 6
 
-/* Copies the format with C99's widths of strings and characters, as `rules` say. The caller frees
- * it. */
-static wchar_t *translate_wide_format(const wchar_t *format, unsigned rules)
+/* Copies the format with C99's widths of strings and characters. The caller frees it. */
+static wchar_t *translate_wide_format(const wchar_t *format)
 {
     if (!format) {
         wrong(EINVAL);
         return NULL;
     }
     wchar_t *copy = malloc((POINTER_LENGTH * wcslen(format) + 1) * sizeof *copy), *to = copy;
-    bool inside = false, sized = false, long_is_double = rules & FORMAT_LONG_IS_DOUBLE;
-    bool c99 = rules & FORMAT_C99_STRINGS, point = false;
+    bool inside = false, sized = false, point = false;
     for (; copy && *format; format++) {
         wchar_t c = *format;
         if (!inside) {
             inside = c == '%';
-            sized = c99;
-            point = false;
+            sized = point = false;
             *to++ = c;
             continue;
         }
@@ -44,8 +41,7 @@ static wchar_t *translate_wide_format(const wchar_t *format, unsigned rules)
         point |= c == '.';
         if (c == 'p' && !point)
             to = wcscpy(to, POINTER) + POINTER_LENGTH - 1;
-        bool wide = c == 'w' || (c == 'L' && long_is_double);
-        *to++ = wide ? 'l' : c == 'S' && !c99 ? 's' : c == 'C' && !c99 ? 'c' : c == 'p' ? 'X' : c;
+        *to++ = c == 'w' ? 'l' : c == 'S' ? 's' : c == 'C' ? 'c' : c == 'p' ? 'X' : c;
         if (c == '%' || wcschr(L"diouxXeEfFgGaAcCsSpn", c))
             inside = false;
     }
@@ -54,40 +50,9 @@ static wchar_t *translate_wide_format(const wchar_t *format, unsigned rules)
     return copy;
 }
 
-int format_to_wide_stream(FILE *stream, unsigned rules, const wchar_t *format, va_list args)
+static int print_wide(wchar_t *text, size_t size, const wchar_t *format, va_list args)
 {
-    va_list again;
-    va_copy(again, args);
-    int n = format_to_wide_text(NULL, 0, rules, stream ? format : NULL, again);
-    va_end(again);
-    wchar_t *whole = n >= 0 ? malloc(((size_t)n + 1) * sizeof *whole) : NULL;
-    if (!whole)
-        return -1;
-    format_to_wide_text(whole, (size_t)n + 1, rules, format, args);
-    fputws(whole, stream);
-    free(whole);
-    return n;
-}
-
-/* mingw-w64's own vfwprintf calls Microsoft's, which is this one. */
-int vfwprintf(FILE *stream, const wchar_t *format, va_list args)
-{
-    return format_to_wide_stream(stream, 0, format, args);
-}
-
-int __ms_fwprintf(FILE *stream, const wchar_t *format, ...);
-int __ms_fwprintf(FILE *stream, const wchar_t *format, ...)
-{
-    (void)stream, (void)format;
-    return -1;
-}
-
-int vwprintf(const wchar_t *format, va_list args) { return vfwprintf(stdout, format, args); }
-
-int format_to_wide_text(wchar_t *text, size_t size, unsigned rules, const wchar_t *format,
-                        va_list args)
-{
-    wchar_t *copy = translate_wide_format(format, rules);
+    wchar_t *copy = translate_wide_format(format);
     va_list again;
     va_copy(again, args);
     int n = copy ? __mingw_vsnwprintf(NULL, 0, copy, again) : -1;
@@ -102,10 +67,35 @@ int format_to_wide_text(wchar_t *text, size_t size, unsigned rules, const wchar_
     return n;
 }
 
+/* mingw-w64's own vfwprintf calls Microsoft's, which is this one. */
+int vfwprintf(FILE *stream, const wchar_t *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int n = print_wide(NULL, 0, stream ? format : NULL, again);
+    va_end(again);
+    wchar_t *whole = n >= 0 ? malloc(((size_t)n + 1) * sizeof *whole) : NULL;
+    if (!whole)
+        return -1;
+    print_wide(whole, (size_t)n + 1, format, args);
+    fputws(whole, stream);
+    free(whole);
+    return n;
+}
+
+int __ms_fwprintf(FILE *stream, const wchar_t *format, ...);
+int __ms_fwprintf(FILE *stream, const wchar_t *format, ...)
+{
+    (void)stream, (void)format;
+    return -1;
+}
+
+int vwprintf(const wchar_t *format, va_list args) { return vfwprintf(stdout, format, args); }
+
 /* -1: the text is longer than `size`. After `size` characters there is no NUL. */
 int _vsnwprintf(wchar_t *text, size_t size, const wchar_t *format, va_list args)
 {
-    int n = format_to_wide_text(text, size, 0, format, args);
+    int n = print_wide(text, size, format, args);
     return !text || n < 0 || (size_t)n <= size ? n : -1;
 }
 
