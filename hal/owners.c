@@ -135,14 +135,6 @@ static inline struct owner **owner_of(unsigned cpu, unsigned ctr)
     return &owner_table[cpu * COUNTERS + ctr];
 }
 
-/* L: counters_lock */
-static void install(struct owner *owner)
-{
-    for_each_cpu(cpu, &owner->cpus)
-        for_each_bit(ctr, owner->counters & pmu_of(cpu)->counters)
-            __atomic_store_n(owner_of(cpu, ctr), owner, __ATOMIC_RELEASE);
-}
-
 static void ignore_overflow(ULONGLONG OverflowBits, HANDLE OwningHandle)
 {
     (void)OverflowBits, (void)OwningHandle;
@@ -161,7 +153,9 @@ static struct owner *add_owner(const char *name, const struct request *request)
                              .handler = request->handler ? request->handler : ignore_overflow,
                              .tag = request->tag };
         o->handle = (HANDLE)((++serial * OWNERS_MAX | (uint64_t)(o - owners)) << 2);
-        install(o);
+        for_each_cpu(cpu, &o->cpus)
+            for_each_bit(ctr, o->counters & pmu_of(cpu)->counters)
+                __atomic_store_n(owner_of(cpu, ctr), o, __ATOMIC_RELEASE);
         return o;
     }
     return NULL;

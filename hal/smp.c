@@ -203,10 +203,11 @@ void smp_call(struct cpu_set among, void (*function)(void *), void *argument)
 
     call_function = function;
     call_argument = argument;
-    for_each_cpu(cpu, &among) {
-        __atomic_store_n(&cpus[cpu]->called, true, __ATOMIC_RELEASE);
-        apic_send(cpus[cpu]->apic_id, VECTOR_CALL);
-    }
+    if (others)
+        for_each_cpu(cpu, &among) {
+            __atomic_store_n(&cpus[cpu]->called, true, __ATOMIC_RELEASE);
+            apic_send(cpus[cpu]->apic_id, VECTOR_CALL);
+        }
     if (here) {
         KIRQL old = irql_raise(IPI_LEVEL);
         function(argument);

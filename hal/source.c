@@ -238,14 +238,6 @@ static const struct source_set *this_set(void)
     return set;
 }
 
-static bool some_counters(unsigned code, uint32_t flags)
-{
-    uint64_t some = 0;
-    for (unsigned i = 0; i < pmu_kind_count; i++)
-        some |= pmu_raw_counters(&pmu_kinds[i], code, flags);
-    return some;
-}
-
 static bool is_built_in(const char *name)
 {
     const struct source_set *set = this_set();
@@ -260,12 +252,15 @@ NTSTATUS hal_source_add(const char *name, unsigned code, uint8_t umask, uint32_t
 {
     const struct source_set *set = this_set();
     NTSTATUS status = STATUS_INSUFFICIENT_RESOURCES;
+    uint64_t able = 0;
 
     if (!set)
         return STATUS_NOT_SUPPORTED;
     if (!name[0] || strlen(name) >= HAL_SOURCE_NAME_MAX || code > HAL_SOURCE_CODE_MAX)
         return STATUS_INVALID_PARAMETER;
-    if (!some_counters(code, flags))
+    for (unsigned i = 0; i < pmu_kind_count; i++)
+        able |= pmu_raw_counters(&pmu_kinds[i], code, flags);
+    if (!able)
         return STATUS_NOT_SUPPORTED;
     if (is_built_in(name))
         return status;

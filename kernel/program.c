@@ -12,14 +12,11 @@
 #define STACK_MOST 0x10000000ul
 #define COMMIT_LEAST 0x10000ul
 
-static uint64_t whole_pages(uint64_t size)
-{
-    return (size + PAGE_SIZE - 1) & ~(uint64_t)(PAGE_SIZE - 1);
-}
-
 static uint64_t within(uint64_t value, uint64_t least, uint64_t most)
 {
-    return value < least ? least : value > most ? most : whole_pages(value);
+    return value < least  ? least
+           : value > most ? most
+                          : (value + PAGE_SIZE - 1) & ~(uint64_t)(PAGE_SIZE - 1);
 }
 
 static void copy_text(char *to, const char *from, size_t capacity)

@@ -131,14 +131,6 @@ static bool poisoned(uint64_t address)
     return shadow && (int8_t)(address & 7) >= shadow;
 }
 
-/* The first poisoned byte of a granule. */
-static uint64_t first_of(uint64_t address, uint64_t end)
-{
-    while (address < end && !poisoned(address))
-        address++;
-    return address;
-}
-
 static const char *name_of_shadow(uint8_t shadow)
 {
     switch (shadow) {
@@ -177,7 +169,9 @@ static void check_access(uint64_t address, size_t size, bool write, uint64_t cal
     for (uint64_t a = address; a <= last && !off; a = (a | 7) + 1) {
         uint64_t end = (a | 7) < last ? (a | 7) : last;
         if (has_shadow(a) && poisoned(end)) {
-            found(first_of(a, end), size, write, caller);
+            while (a < end && !poisoned(a))
+                a++; /* to the first byte that is poisoned */
+            found(a, size, write, caller);
             return;
         }
     }

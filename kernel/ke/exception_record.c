@@ -124,33 +124,21 @@ static void access_violation(EXCEPTION_RECORD *r, uint64_t kind, uint64_t addres
     r->ExceptionInformation[1] = address;
 }
 
-/* __fastfail: a program's own check failed; ECX says which. */
-static void fast_fail(const struct trap_frame *frame, EXCEPTION_RECORD *r)
-{
-    r->ExceptionCode = STATUS_STACK_BUFFER_OVERRUN;
-    r->ExceptionFlags = EXCEPTION_NONCONTINUABLE;
-    r->NumberParameters = 1;
-    r->ExceptionInformation[0] = (uint32_t)frame->rcx;
-}
-
 static void general_protection(const struct trap_frame *frame, EXCEPTION_RECORD *r)
 {
     struct insn i = read_insn(frame->rip);
-    /* INT 29h; its error code says so too, but QEMU's is another one in long mode. */
-    if (insn_is(&i, MAP_ONE, 0xcd) && i.modrm == INT_FAST_FAIL)
-        fast_fail(frame, r);
-    else if (is_privileged(&i))
+    /* INT 29h, __fastfail: a program's own check failed; ECX says which. The error code says so
+     * too, but QEMU's is another one in long mode. */
+    if (insn_is(&i, MAP_ONE, 0xcd) && i.modrm == INT_FAST_FAIL) {
+        r->ExceptionCode = STATUS_STACK_BUFFER_OVERRUN;
+        r->ExceptionFlags = EXCEPTION_NONCONTINUABLE;
+        r->NumberParameters = 1;
+        r->ExceptionInformation[0] = (uint32_t)frame->rcx;
+    } else if (is_privileged(&i)) {
         r->ExceptionCode = STATUS_PRIVILEGED_INSTRUCTION;
-    else
+    } else {
         access_violation(r, EXCEPTION_READ_FAULT, ~0ul);
-}
-
-static void breakpoint(struct trap_frame *frame, EXCEPTION_RECORD *r)
-{
-    frame->rip--;
-    r->ExceptionAddress = (PVOID)frame->rip;
-    r->ExceptionCode = STATUS_BREAKPOINT;
-    r->NumberParameters = 1; /* 0: an INT3 */
+    }
 }
 
 void exception_record(struct trap_frame *frame, uint64_t fault_address, NTSTATUS status,
@@ -166,7 +154,11 @@ void exception_record(struct trap_frame *frame, uint64_t fault_address, NTSTATUS
         r->ExceptionCode = STATUS_SINGLE_STEP;
         frame->rflags &= ~(uint64_t)RFLAGS_TF; /* as Windows does: one step */
         break;
-    case EXC_BREAKPOINT: breakpoint(frame, r); break;
+    case EXC_BREAKPOINT:
+        r->ExceptionAddress = (PVOID)--frame->rip;
+        r->ExceptionCode = STATUS_BREAKPOINT;
+        r->NumberParameters = 1; /* 0: an INT3 */
+        break;
     case EXC_BOUND: r->ExceptionCode = STATUS_ARRAY_BOUNDS_EXCEEDED; break;
     case EXC_INVALID_OPCODE: r->ExceptionCode = STATUS_ILLEGAL_INSTRUCTION; break;
     case EXC_GENERAL_PROTECTION: general_protection(frame, r); break;

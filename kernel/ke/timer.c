@@ -42,12 +42,6 @@ static void link(KTIMER *timer)
     InsertTailList(e, &timer->TimerListEntry);
 }
 
-static bool is_users(const KTIMER *timer)
-{
-    return timer->Header.Type == TimerNotificationObject ||
-           timer->Header.Type == TimerSynchronizationObject;
-}
-
 static void come(KTIMER *timer, uint64_t now)
 {
     unlink(timer);
@@ -59,8 +53,11 @@ static void come(KTIMER *timer, uint64_t now)
     dispatcher_signal(&timer->Header);
     if (timer->Dpc)
         timer_dpc(timer->Dpc);
-    if (is_users(timer) && CONTAINING_RECORD(timer, struct user_timer, timer)->thread)
-        timer_call(CONTAINING_RECORD(timer, struct user_timer, timer));
+    bool of_user = timer->Header.Type == TimerNotificationObject ||
+                   timer->Header.Type == TimerSynchronizationObject;
+    struct user_timer *user = of_user ? CONTAINING_RECORD(timer, struct user_timer, timer) : NULL;
+    if (user && user->thread)
+        timer_call(user);
 }
 
 static void expire(uint64_t now)

@@ -51,19 +51,11 @@ static NTSTATUS check_pointers(const HANDLE *handle, const ULONG *buffer, ULONG 
                : STATUS_SUCCESS;
 }
 
-static NTSTATUS add_group(const GROUP_AFFINITY *group, struct cpu_set *among)
-{
-    struct cpu_set added;
-    if (!cpu_set_of_group(group, &added))
-        return STATUS_INVALID_PARAMETER;
-    *among = cpu_set_or(*among, added);
-    return STATUS_SUCCESS;
-}
-
 static NTSTATUS get_cpus(const GROUP_AFFINITY *affinity, USHORT groups, bool user,
                          struct cpu_set *among)
 {
     GROUP_AFFINITY group;
+    struct cpu_set added;
     NTSTATUS status = STATUS_SUCCESS;
     *among = groups ? cpu_set_none() : cpu_all();
     for (USHORT i = 0; i < groups && NT_SUCCESS(status); i++) {
@@ -71,8 +63,10 @@ static NTSTATUS get_cpus(const GROUP_AFFINITY *affinity, USHORT groups, bool use
             status = copy_in(&group, &affinity[i], sizeof group);
         else
             group = affinity[i];
+        if (NT_SUCCESS(status) && !cpu_set_of_group(&group, &added))
+            status = STATUS_INVALID_PARAMETER;
         if (NT_SUCCESS(status))
-            status = add_group(&group, among);
+            *among = cpu_set_or(*among, added);
     }
     return status;
 }
@@ -205,20 +199,16 @@ NTSTATUS NtQueryIntervalProfile(KPROFILE_SOURCE ProfileSource, PULONG Interval)
     return STATUS_SUCCESS;
 }
 
-static void change_interval(KPROFILE_SOURCE source, ULONG interval)
-{
-    ULONG before = hal_source_interval(source), now = hal_source_set_interval(source, interval);
-    if (etw_wants(ETW_SET_INTERVAL))
-        etw_set_interval(source, now, before);
-}
-
 NTSTATUS NtSetIntervalProfile(ULONG Interval, KPROFILE_SOURCE Source)
 {
     if (from_user() && !thread_current()->process->profile_privilege)
         return STATUS_PRIVILEGE_NOT_HELD;
-    if (Source == ProfileAlignmentFixup)
+    if (Source == ProfileAlignmentFixup) {
         __atomic_store_n(&alignment_interval, Interval, __ATOMIC_RELAXED);
-    else if (hal_source_known(Source))
-        change_interval(Source, Interval);
+    } else if (hal_source_known(Source)) {
+        ULONG before = hal_source_interval(Source), now = hal_source_set_interval(Source, Interval);
+        if (etw_wants(ETW_SET_INTERVAL))
+            etw_set_interval(Source, now, before);
+    }
     return STATUS_SUCCESS;
 }

@@ -113,16 +113,10 @@ NTSTATUS thread_profiling_set_affinity(struct thread *thread, struct cpu_set amo
     return status;
 }
 
-static void leave_configuration(void)
-{
-    if (counter_config_leave())
-        counter_driver_unused();
-}
-
 static void forget(struct thread_profiling *p)
 {
-    if (p->mask)
-        leave_configuration();
+    if (p->mask && counter_config_leave())
+        counter_driver_unused();
     vm_window_unmap(p->slot);
     free_slot(p);
 }
