@@ -142,10 +142,8 @@ TEST(cost, system_call,
     SKIP_IF_STEPPED();
     REQUIRE(begin_counting(PMU_USER | PMU_KERNEL));
     struct process *process = user_process();
-    struct thread *thread =
-        process ? user_start(process, (void (*)(void))user_cost_call, cost_cycles()) : NULL;
-    if (thread)
-        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    struct thread *thread = user_start(process, user_cost_call, cost_cycles());
+    user_wait(thread);
     bool read = CHECK(thread && user_read(process, found, (uint64_t)user_call_cost, sizeof found));
     for (unsigned i = 0; read && i < CALLS; i++) {
         struct cost cost = { .runs = COST_RUNS,

@@ -242,7 +242,7 @@ TEST(etw_control, restricted, "a restricted caller is refused every operation on
     struct process *process = user_process();
     REQUIRE(process && session_start(&s, 4, 4));
     process->restricted = true;
-    struct thread *thread = user_start(process, (void (*)(void))user_trace_denied, s.trace);
+    struct thread *thread = user_start(process, user_trace_denied, s.trace);
     if (thread)
         sched_wait((struct object *)thread, SCHED_FOREVER, Executive);
     user_finish(process, thread);
@@ -258,11 +258,11 @@ TEST(etw_control, left,
     session_describe(&d, SESSION_NAME);
     REQUIRE_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_SUCCESS);
     s.trace = d.info.Wnode.HistoricalContext;
-    user_run((void (*)(void))user_trace_left, s.trace);
+    user_run(user_trace_left, s.trace);
     REQUIRE(session_connect(&s));
     CHECK_EQ(session_stop(&s), 0);
     session_close(&s);
-    user_run((void (*)(void))user_trace_left, 0); /* its own session: stopped, not closed */
+    user_run(user_trace_left, 0); /* its own session: stopped, not closed */
 }
 
 /* Interrupts off. How often a record reached beyond its buffer. */

@@ -11,7 +11,7 @@ static void counts_agree(uint64_t yields, uint64_t least)
 {
     struct process *process = user_process();
     REQUIRE(process != NULL);
-    struct thread *thread = user_start(process, (void (*)(void))user_trace_counts, yields);
+    struct thread *thread = user_start(process, user_trace_counts, yields);
     if (thread)
         sched_wait((struct object *)thread, SCHED_FOREVER, Executive);
     uint64_t compared = peek(process, &user_values[0]);

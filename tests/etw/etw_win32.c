@@ -10,8 +10,7 @@ TEST(etw_win32, restricted, "a restricted process may neither start, control nor
     struct process *process = user_process();
     REQUIRE(process);
     process->restricted = true;
-    struct thread *thread = user_start(process, (void (*)(void))user_trace_restricted, 0);
-    if (CHECK(thread))
-        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    struct thread *thread = user_start(process, user_trace_restricted, 0);
+    user_wait(thread);
     user_finish(process, thread);
 }

@@ -28,13 +28,11 @@ void exactness_print(const struct process *process)
 void exactness_run(void (*function)(uint64_t), uint64_t argument)
 {
     struct process *process = user_process();
-    struct thread *thread =
-        process ? user_start(process, (void (*)(void))function, argument | exactness()) : NULL;
+    struct thread *thread = user_start(process, function, argument | exactness());
     CHECK(thread != NULL);
     if (!process)
         return;
-    if (thread)
-        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    user_wait(thread);
     exactness_print(process);
     user_finish(process, thread);
 }

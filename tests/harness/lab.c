@@ -383,8 +383,7 @@ struct thread *lab_run_user(struct process *process, void (*function)(void), uin
     irql_lower(old);
     if (process)
         thread = user_thread("laboratory", process, (uint64_t)function, argument, cpu_set_one(cpu));
-    if (CHECK(thread != NULL))
-        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    user_wait(thread);
     lab_release();
     return thread;
 }

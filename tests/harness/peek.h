@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Looking into a ring-3 process from a test. */
 #pragma once
-#include "hal/clock.h"
-#include "kernel/ke/process.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/thread.h"
+#include "tests/harness/kernel.h"
 #include "tests/ring3/ring3.h"
-#include "tests/harness/test.h"
 #include "tests/harness/user.h"
 
 #define PEEK_TRIES 1000u /* naps of a tick */
-
-/* A function with an argument, as user_start and user_run take it. */
-#define USER(function) ((void (*)(void))(function))
 
 static inline uint64_t peek(const struct process *process, const uint64_t *where)
 {
@@ -36,8 +29,7 @@ static inline void end_by_force(struct process *process, struct thread *thread)
 {
     if (thread)
         thread_terminate(thread, STATUS_SUCCESS);
-    if (thread)
-        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    user_wait(thread);
     user_finish(process, thread);
 }
 

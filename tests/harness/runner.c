@@ -61,7 +61,7 @@ static struct thread *start_test(const struct test *test, struct process *proces
 {
     if (!test->ring3)
         return thread_create(test->name, run_body, (void *)test, SMP_ALL);
-    return process ? user_start(process, test->function, 0) : NULL;
+    return user_start(process, (void (*)(uint64_t))test->function, 0);
 }
 
 static void finish_user(struct process *process, const struct thread *thread)

@@ -285,8 +285,8 @@ LEAVES(process,
 {
     struct process *one = user_process(), *two = user_process();
     REQUIRE(one != NULL && two != NULL);
-    struct thread *holder = user_start(one, (void (*)(void))user_driver_hold, 0);
-    struct thread *sleeper = user_start(two, (void (*)(void))user_spin_profiled, 1);
+    struct thread *holder = user_start(one, user_driver_hold, 0);
+    struct thread *sleeper = user_start(two, user_spin_profiled, 1);
     REQUIRE(holder != NULL && sleeper != NULL);
     sched_wait(NULL, clock_ns() + 20 * sched_tick_ns(), DelayExecution);
     FAIL_ON_PURPOSE();
@@ -334,6 +334,5 @@ LEAVES(waiting, "is ended while it waits for a thread that writes into its stack
     uint64_t here[64] = { 0 };
     CHECK(true);
     struct thread *thread = worker(write_there, here);
-    if (thread)
-        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    user_wait(thread);
 }

@@ -109,10 +109,18 @@ struct thread *user_thread(const char *name, struct process *process, uint64_t f
                               describe_call(process, function, argument), affinity);
 }
 
-struct thread *user_start(struct process *process, void (*function)(void), uint64_t argument)
+struct thread *user_start(struct process *process, void (*function)(uint64_t), uint64_t argument)
 {
-    pass_lines(process);
+    if (!process)
+        return NULL;
     return user_thread("ring 3", process, (uint64_t)function, argument, SMP_ALL);
+}
+
+bool user_wait(struct thread *thread)
+{
+    if (CHECK(thread != NULL))
+        sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    return thread != NULL;
 }
 
 static const char *fetch_reason(const struct process *process, uint64_t address)
@@ -142,14 +150,15 @@ void user_finish(struct process *process, struct thread *thread)
         user_report(process);
         object_release(&thread->object);
     }
-    object_release(&process->object);
+    if (process)
+        object_release(&process->object);
 }
 
-NTSTATUS user_run(void (*function)(void), uint64_t argument)
+NTSTATUS user_run(void (*function)(uint64_t), uint64_t argument)
 {
     NTSTATUS status = STATUS_NO_MEMORY;
     struct process *process = user_process();
-    struct thread *thread = process ? user_start(process, function, argument) : NULL;
+    struct thread *thread = user_start(process, function, argument);
     if (thread) {
         sched_wait(&thread->object, SCHED_FOREVER, Executive);
         status = thread->exit_status;

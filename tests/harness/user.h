@@ -24,16 +24,18 @@ bool user_read(const struct process *process, void *to, uint64_t from, size_t si
 /* A record of the registry with pointers that ring 0 can follow: ring-3 tests stand in the ring-3
  * image. */
 struct test user_test(const struct test *record);
-/* user_thread on any CPU. */
-struct thread *user_start(struct process *process, void (*function)(void), uint64_t argument);
+/* user_thread on any CPU. NULL: no process, or no memory. */
+struct thread *user_start(struct process *process, void (*function)(uint64_t), uint64_t argument);
 /* What the process's checks found counts as this test's own. */
 void user_report(const struct process *process);
-/* After the thread (may be NULL) ended: checks its exit status, counts its checks here, lets go of
- * both. */
+/* Waits for its end; NULL, which is false: a check failed. */
+bool user_wait(struct thread *thread);
+/* After the thread ended: checks its exit status, counts its checks here, lets go of both, which
+ * may be NULL. */
 void user_finish(struct process *process, struct thread *thread);
 /* Runs a ring-3 function in a process of its own and returns the thread's exit status; its checks
  * count here. */
-NTSTATUS user_run(void (*function)(void), uint64_t argument);
+NTSTATUS user_run(void (*function)(uint64_t), uint64_t argument);
 
 /* The calling thread of ring 0 is taken for one of a new process, whose services it calls with its
  * own memory; NULL, a failed check: no memory. user_profile enables its profiling, with the

@@ -55,5 +55,5 @@ TEST(entry, half_syscalls,
      "a jump of ring 3 to the kernel's SYSCALL entry is one system call, and sets no flag that "
      "ring 3 may not set")
 {
-    CHECK_OK(user_run((void (*)(void))user_half_syscall, (uint64_t)syscall_entry));
+    CHECK_OK(user_run(user_half_syscall, (uint64_t)syscall_entry));
 }

@@ -57,25 +57,9 @@ TEST(exceptions, arithmetic, "division by zero, and the exceptions of x87 arithm
 {
     check_rows(ROWS(ARITHMETIC), SMP_ALL);
 }
-static NTSTATUS status_of_kind(enum exception_kind kind)
-{
-    NTSTATUS status = STATUS_UNSUCCESSFUL;
-    struct process *process = user_process();
-    struct thread *thread =
-        process ? user_thread("kind", process, (uint64_t)user_exception, kind, SMP_ALL) : NULL;
-    if (CHECK(thread != NULL)) {
-        sched_wait(&thread->object, SCHED_FOREVER, Executive);
-        status = thread->exit_status;
-        object_release(&thread->object);
-    }
-    if (process)
-        object_release(&process->object);
-    return status;
-}
-
 TEST(exceptions, floating_point, "stack faults of x87 and exceptions of SSE each have their status")
 {
-    if (status_of_kind(KIND_sse_divide) == STATUS_SUCCESS)
+    if (user_run(user_exception, KIND_sse_divide) == STATUS_SUCCESS)
         SKIP("this CPU raises no exceptions of SSE");
     check_rows(ROWS(EMULATED), SMP_ALL);
 }

@@ -26,11 +26,11 @@ TEST(fpu, every_cpu,
 
 TEST(fpu, features, "ring 3 finds by CPUID and XGETBV what the kernel saves, and nothing else")
 {
-    CHECK_STATUS(user_run((void (*)(void))user_fpu_features, fpu_facts.xcr0), STATUS_SUCCESS);
+    CHECK_STATUS(user_run(user_fpu_features, fpu_facts.xcr0), STATUS_SUCCESS);
 }
 
 #define AVX 4
-#define RUN(function) user_run((void (*)(void))(function), fpu_facts.xcr0)
+#define RUN(function) user_run(function, fpu_facts.xcr0)
 
 TEST(fpu, avx_survives,
      "threads that fill YMM (and ZMM and the masks, where there are) never see each other's, on "

@@ -115,7 +115,7 @@ TEST(service_fuzz, model,
         processes[i] = user_process();
         if (CHECK(processes[i] != NULL))
             threads[i] =
-                user_start(processes[i], (void (*)(void))user_fuzz,
+                user_start(processes[i], user_fuzz,
                            (first + i) | calls << USER_FUZZ_CALLS | (uint64_t)pmu << USER_FUZZ_PMU);
         CHECK(threads[i] != NULL);
     }
@@ -195,8 +195,8 @@ static void round_begin(struct round *r, uint64_t seed)
         r->threads[i] = NULL;
         r->processes[i] = user_process();
         if (CHECK(r->processes[i] != NULL))
-            r->threads[i] = user_start(r->processes[i], (void (*)(void))user_fuzz_exports,
-                                       (seed + i) | r->wanted << 32);
+            r->threads[i] =
+                user_start(r->processes[i], user_fuzz_exports, (seed + i) | r->wanted << 32);
         CHECK(r->threads[i] != NULL);
     }
 }

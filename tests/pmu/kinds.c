@@ -319,8 +319,7 @@ static void finish_thread(struct runner r) { user_finish(r.process, r.thread); }
 static void run_there(void (*function)(uint64_t), uint64_t argument, struct cpu_set affinity)
 {
     struct runner r = start_on(function, argument, affinity);
-    if (r.thread)
-        sched_wait(&r.thread->object, SCHED_FOREVER, Executive);
+    user_wait(r.thread);
     finish_thread(r);
 }
 

@@ -83,7 +83,7 @@ static void overflow_in_ring3(unsigned cpu, unsigned ctr)
     pmu_program(ctr, lab_select(ctr, PMU_USER | PMU_INTERRUPT),
                 -OVERFLOWS_AFTER & pmu_mask(pmu_of(cpu), ctr));
     pmu_start(PMU_BIT(ctr));
-    struct thread *thread = lab_run_user(process, USER(user_exact_hundred), 0, cpu, NULL);
+    struct thread *thread = lab_run_user(process, user_exact_hundred, 0, cpu, NULL);
     uint64_t counted = pmu_read(ctr);
     pmu_clear(PMU_BIT(ctr));
     CHECK_RANGE(lab_caught.pmis, 1, 2);         /* KVM before Linux 6.7 may send two */
@@ -239,8 +239,8 @@ TEST(pmu_exact, page_faults,
         uint64_t counts[3] = { 0 };
         struct process *process = process_that_faults();
         uint64_t ticks = ticks_of(cpu);
-        struct thread *thread =
-            lab_run_user(process, USER(user_exact_touch), pmu_rdpmc_index(ctr), cpu, resolve);
+        struct thread *thread = lab_run_user(process, (void (*)(void))user_exact_touch,
+                                             pmu_rdpmc_index(ctr), cpu, resolve);
         ticks = ticks_of(cpu) - ticks;
         for (unsigned i = 0; process && i < 2 * USER_PAGES; i++)
             *entries[i] |= PTE_PRESENT; /* the process frees what is present */

@@ -65,8 +65,7 @@ static void migrate(void *argument)
 static unsigned run_migrated(void (*function)(uint64_t), uint64_t argument)
 {
     struct process *process = user_process();
-    struct migrator m = { .target = process ? user_start(process, (void (*)(void))function,
-                                                         argument | exactness())
+    struct migrator m = { .target = process ? user_start(process, function, argument | exactness())
                                             : NULL };
     if (!CHECK(m.target != NULL))
         return 0;

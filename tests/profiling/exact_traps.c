@@ -23,7 +23,7 @@ TEST(exact, page_faults,
         process->stack_reserve = STACK_RESERVE;
         process->stack_commit = PAGE_SIZE;
         uint64_t before = trap_counts[EXC_PAGE_FAULT];
-        struct thread *thread = user_start(process, (void (*)(void))user_exact_faults, exactness());
+        struct thread *thread = user_start(process, user_exact_faults, exactness());
         if (CHECK(thread != NULL))
             sched_wait(&thread->object, SCHED_FOREVER, Executive);
         CHECK(trap_counts[EXC_PAGE_FAULT] - before >= USER_EXACT_TOUCHES * USER_EXACT_PAGES);

@@ -266,7 +266,7 @@ TEST(profile_interrupt, process,
 TEST(profile_interrupt, process_ends,
      "the end of the process that owns the handle stops the object [PO-49]")
 {
-    CHECK_STATUS(user_run((void (*)(void))user_profile_left, 0), STATUS_SUCCESS);
+    CHECK_STATUS(user_run(user_profile_left, 0), STATUS_SUCCESS);
     CHECK_EQ(profiles_started(), 0);
 }
 
@@ -275,7 +275,7 @@ TEST(profile_interrupt, restricted, "a restricted process cannot profile kernel 
     struct process *process = user_process();
     REQUIRE(process);
     process->restricted = true;
-    struct thread *thread = user_start(process, (void (*)(void))user_profile_restricted, 0);
+    struct thread *thread = user_start(process, user_profile_restricted, 0);
     REQUIRE(thread);
     sched_wait(&thread->object, SCHED_FOREVER, Executive);
     user_finish(process, thread);

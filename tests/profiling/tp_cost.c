@@ -124,10 +124,9 @@ TEST(tp_cost, read,
     for (unsigned n = 1; n <= 4 && counting_possible(events, n); n++) {
         struct process *process = user_process();
         REQUIRE(process != NULL && counting_start_many(events, n, PMU_USER, ctrs));
-        struct thread *thread = user_start(process, (void (*)(void))user_cost_read,
-                                           ((1ul << n) - 1) | (uint64_t)vpmu_leaf(1) << 32);
-        if (thread)
-            sched_wait(&thread->object, SCHED_FOREVER, Executive);
+        struct thread *thread =
+            user_start(process, user_cost_read, ((1ul << n) - 1) | (uint64_t)vpmu_leaf(1) << 32);
+        user_wait(thread);
         if (CHECK(user_read(process, found, (uint64_t)user_cost, sizeof found))) {
             CHECK_RANGE(found[0], 13 * n, 130); /* RDPMC and its element take 13 at the least */
             CHECK_EQ(found[1], n);

@@ -15,14 +15,10 @@
 static bool measure_mask(uint64_t mask, PERFORMANCE_DATA *data)
 {
     struct process *process = user_process();
-    struct thread *thread = process ? user_start(process, USER(user_measure), mask) : NULL;
-    bool ok = CHECK(thread != NULL);
-    if (ok) {
-        sched_wait(&thread->object, SCHED_FOREVER, Executive);
-        ok = CHECK(user_read(process, data, (uint64_t)&user_data, sizeof *data));
-    }
-    if (process)
-        user_finish(process, thread);
+    struct thread *thread = user_start(process, user_measure, mask);
+    bool ok =
+        user_wait(thread) && CHECK(user_read(process, data, (uint64_t)&user_data, sizeof *data));
+    user_finish(process, thread);
     return ok;
 }
 
@@ -139,16 +135,13 @@ TEST(tp_counts, others_not_counted,
         if (spinner.thread)
             peek_wait(spinner.process, &user_state, 1);
         struct runner sleeper = start_on(user_sleep_measured, 1, cpu_set_one(cpu));
-        if (sleeper.thread) {
-            sched_wait(&sleeper.thread->object, SCHED_FOREVER, Executive);
+        if (user_wait(sleeper.thread)) {
             /* Two reads and the call of Sleep. 20 ms of the other thread would be millions. */
             CHECK_RANGE(peek(sleeper.process, &user_values[0]), 10, READ_MAX);
             CHECK_RANGE(peek(sleeper.process, &user_values[1]), 400000, 600000 + READ_MAX);
         }
-        if (sleeper.process)
-            user_finish(sleeper.process, sleeper.thread);
-        if (spinner.process)
-            end_by_force(spinner.process, spinner.thread);
+        user_finish(sleeper.process, sleeper.thread);
+        end_by_force(spinner.process, spinner.thread);
     }
     counting_stop();
 }
@@ -162,16 +155,14 @@ TEST(tp_counts, counts_grow,
     unsigned n = counting_possible(events, 2) ? 2 : 1;
     REQUIRE(counting_start_many(events, n, PMU_USER, ctrs));
     struct process *process = user_process();
-    struct thread *thread = process ? user_start(process, USER(user_grows), n == 2 ? 3 : 1) : NULL;
+    struct thread *thread = process ? user_start(process, user_grows, n == 2 ? 3 : 1) : NULL;
     CHECK(thread != NULL);
     for (unsigned i = 0; thread && !object_signaled(&thread->object) && i < 1000; i++) {
         sched_set_affinity(thread, cpu_set_one(i % cpu_count));
         nap();
     }
-    if (thread)
-        sched_wait(&thread->object, SCHED_FOREVER, Executive);
-    if (process)
-        user_finish(process, thread);
+    user_wait(thread);
+    user_finish(process, thread);
     counting_stop();
 }
 
@@ -184,9 +175,9 @@ TEST(tp_block, counted,
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
     same[0] = same[1] = ctr;
     counting_configure(same, 2);
-    CHECK_STATUS(user_run(USER(user_block_straddles), 3), STATUS_SUCCESS);
-    CHECK_STATUS(user_run(USER(user_block_written), 3), STATUS_SUCCESS);
-    CHECK_STATUS(user_run(USER(user_block_freed), 3), STATUS_SUCCESS);
+    CHECK_STATUS(user_run(user_block_straddles, 3), STATUS_SUCCESS);
+    CHECK_STATUS(user_run(user_block_written, 3), STATUS_SUCCESS);
+    CHECK_STATUS(user_run(user_block_freed, 3), STATUS_SUCCESS);
     counting_stop();
 }
 
@@ -228,7 +219,6 @@ TEST(tp_counts, interrupts_not_in_cycles,
          * lower bound is for the timer's handlers, which slow emulators make long. */
         CHECK_RANGE(cycles, (elapsed - taken) / 4, elapsed - taken);
     }
-    if (r.process)
-        user_finish(r.process, r.thread);
+    user_finish(r.process, r.thread);
     test_run_anywhere();
 }

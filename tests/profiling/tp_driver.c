@@ -41,11 +41,11 @@ TEST(tp_driver, second_process,
         struct runner holder = start_holder();
         REQUIRE(holder.thread != NULL);
         CHECK(hal_counters_available(SMP_ALL) != before);
-        CHECK_OK(user_run(USER(user_driver_second), peek(holder.process, &user_handle)));
+        CHECK_OK(user_run(user_driver_second, peek(holder.process, &user_handle)));
         end_by_force(holder.process, holder.thread);
         nothing_configured();
         CHECK_EQ(hal_counters_available(SMP_ALL), before);
-        CHECK_STATUS(user_run(USER(user_driver_set), STATUS_SUCCESS), STATUS_SUCCESS);
+        CHECK_STATUS(user_run(user_driver_set, STATUS_SUCCESS), STATUS_SUCCESS);
         CHECK_EQ(hal_counters_available(SMP_ALL), before);
     }
 }
@@ -74,7 +74,7 @@ TEST(tp_driver, wide_sources,
      "a source is a number of 32 bits: with any bit above it is refused, and nothing configured")
 {
     SKIP_WITHOUT_PMU(); /* nothing can be configured */
-    CHECK_STATUS(user_run(USER(user_driver_wide), 0), STATUS_SUCCESS);
+    CHECK_STATUS(user_run(user_driver_wide, 0), STATUS_SUCCESS);
     nothing_configured();
 }
 
@@ -89,15 +89,14 @@ TEST(tp_driver, dies_while_others_count,
     struct runner reader = start_profiled(user_run_until_emptied),
                   sleeper = start_profiled(user_sleep_profiled);
     end_by_force(holder.process, holder.thread);
-    if (reader.thread)
-        sched_wait(&reader.thread->object, SCHED_FOREVER, Executive);
+    user_wait(reader.thread);
     user_finish(reader.process, reader.thread);
     nothing_configured();
     CHECK(hal_counters_available(SMP_ALL) != before);
-    CHECK_OK(user_run(USER(user_driver_set), (uint64_t)STATUS_WMI_ALREADY_ENABLED));
+    CHECK_OK(user_run(user_driver_set, (uint64_t)STATUS_WMI_ALREADY_ENABLED));
     end_by_force(sleeper.process, sleeper.thread);
     CHECK_EQ(hal_counters_available(SMP_ALL), before);
-    CHECK_STATUS(user_run(USER(user_driver_set), STATUS_SUCCESS), STATUS_SUCCESS);
+    CHECK_STATUS(user_run(user_driver_set, STATUS_SUCCESS), STATUS_SUCCESS);
 }
 
 TEST(tp_driver, beside_a_driver,
@@ -108,7 +107,7 @@ TEST(tp_driver, beside_a_driver,
     HARDWARE_COUNTER array[MAX_HW_COUNTERS];
     SKIP_WITHOUT_PMU();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    CHECK_OK(user_run(USER(user_driver_set), (uint64_t)STATUS_WMI_ALREADY_ENABLED));
+    CHECK_OK(user_run(user_driver_set, (uint64_t)STATUS_WMI_ALREADY_ENABLED));
     counting_stop();
     struct runner holder = start_holder();
     REQUIRE(holder.thread != NULL);

@@ -21,7 +21,7 @@ static void runs(uint64_t region, uint64_t number)
     struct process *process = user_process();
     struct thread *company[COMPANY] = { 0 };
     for (unsigned i = 0; process && i < COMPANY; i++)
-        CHECK((company[i] = user_start(process, (void (*)(void))user_exact_spin, 0)) != NULL);
+        CHECK((company[i] = user_start(process, user_exact_spin, 0)) != NULL);
     exactness_run(user_exact_runs, region << 32 | (test_long() ? number : number / 50));
     for (unsigned i = 0; i < COMPANY; i++) {
         if (!company[i])
@@ -168,8 +168,7 @@ TEST(tp_exact, sum,
     p.process = user_process();
     bool complete = p.process != NULL;
     for (unsigned i = 0; p.process && i < THREADS; i++)
-        complete &= (p.threads[i] =
-                         user_start(p.process, (void (*)(void))user_exact_rounds, ROUNDS)) != NULL;
+        complete &= (p.threads[i] = user_start(p.process, user_exact_rounds, ROUNDS)) != NULL;
     if (CHECK(complete))
         check_sum(&p, kinds, ctrs);
     for (unsigned i = 0; i < THREADS; i++) {

@@ -23,11 +23,7 @@ static struct runner start_ready(void (*function)(uint64_t), uint64_t argument,
     return r;
 }
 
-static void end_runner(struct runner *r)
-{
-    if (r->process)
-        end_by_force(r->process, r->thread);
-}
+static void end_runner(struct runner *r) { end_by_force(r->process, r->thread); }
 
 /* Waits for the thread; its exit status. */
 static NTSTATUS finish_runner(struct runner *r)
@@ -127,8 +123,8 @@ TEST(tp_threads, ends_enabled,
      "[TP-53]")
 {
     CHECK_EQ(counter_config_users(), 0);
-    ended(user_run(USER(user_end_profiled), 0xffff), STATUS_SUCCESS);
-    ended(user_run(USER(user_fault_profiled), 1), STATUS_ACCESS_VIOLATION);
+    ended(user_run(user_end_profiled, 0xffff), STATUS_SUCCESS);
+    ended(user_run(user_fault_profiled, 1), STATUS_ACCESS_VIOLATION);
     for (unsigned i = 0; i < 2; i++) {
         struct runner r = start_ready(i ? user_sleep_profiled : user_spin_profiled, 1, SMP_ALL);
         CHECK_EQ(counter_config_users(), 1);
@@ -179,10 +175,8 @@ static const uint64_t selectors[] = RDPMC_SELECTORS;
 static void not_allowed(struct cpu_set affinity)
 {
     struct runner r = start_on(user_rdpmc_each, 0, affinity);
-    if (!r.thread)
-        return;
-    sched_wait(&r.thread->object, SCHED_FOREVER, Executive);
-    CHECK_EQ(peek(r.process, &user_values[0]), SELECTORS);
+    if (user_wait(r.thread))
+        CHECK_EQ(peek(r.process, &user_values[0]), SELECTORS);
     user_finish(r.process, r.thread);
 }
 
@@ -191,11 +185,9 @@ TEST(tp_threads, rdpmc_without_leave,
      "or disabled them [TP-98]")
 {
     for (unsigned i = 0; i < SELECTORS; i++) {
-        CHECK_STATUS(user_run(USER(user_rdpmc), selectors[i]), STATUS_PRIVILEGED_INSTRUCTION);
-        CHECK_STATUS(user_run(USER(user_rdpmc_mask_0), selectors[i]),
-                     STATUS_PRIVILEGED_INSTRUCTION);
-        CHECK_STATUS(user_run(USER(user_rdpmc_disabled), selectors[i]),
-                     STATUS_PRIVILEGED_INSTRUCTION);
+        CHECK_STATUS(user_run(user_rdpmc, selectors[i]), STATUS_PRIVILEGED_INSTRUCTION);
+        CHECK_STATUS(user_run(user_rdpmc_mask_0, selectors[i]), STATUS_PRIVILEGED_INSTRUCTION);
+        CHECK_STATUS(user_run(user_rdpmc_disabled, selectors[i]), STATUS_PRIVILEGED_INSTRUCTION);
     }
 }
 
@@ -258,8 +250,7 @@ TEST(tp_threads, rdpmc_allowed,
     struct runner r = start_on(user_each_cpu, pmu_rdpmc_index(ctr), SMP_ALL);
     if (!thread_profiling_pce) {
         CHECK_STATUS(finish_runner(&r), STATUS_PRIVILEGED_INSTRUCTION);
-    } else if (r.thread) {
-        sched_wait(&r.thread->object, SCHED_FOREVER, Executive);
+    } else if (user_wait(r.thread)) {
         CHECK_EQ(peek(r.process, &user_values[0]), cpus_of_group());
         user_finish(r.process, r.thread);
     }
@@ -274,7 +265,7 @@ TEST(tp_threads, foreign_handle, "a handle of another process is not valid in th
     if (r.thread && peek_wait(r.process, &user_handle, 4)) {
         uint64_t handle = peek(r.process, &user_handle);
         CHECK_EQ(handle, 160);
-        CHECK_STATUS(user_run(USER(user_foreign_handle), handle), STATUS_SUCCESS);
+        CHECK_STATUS(user_run(user_foreign_handle, handle), STATUS_SUCCESS);
     }
     end_runner(&r);
 }
@@ -288,21 +279,21 @@ TEST(tp_threads, many, "256 threads can be profiled at once; one more is refused
         if (i % 60 == 0)
             processes[i / 60] = user_process();
         if (processes[i / 60])
-            threads[i] = user_start(processes[i / 60], USER(user_sleep_profiled), 1);
+            threads[i] = user_start(processes[i / 60], user_sleep_profiled, 1);
         started += threads[i] != NULL;
     }
     CHECK_EQ(started, 256);
     for (unsigned i = 0; i < 500 && counter_config_users() < started; i++)
         nap();
     CHECK_EQ(counter_config_users(), started);
-    CHECK_STATUS(user_run(USER(user_try_enable), (uint64_t)STATUS_NO_MEMORY), STATUS_SUCCESS);
+    CHECK_STATUS(user_run(user_try_enable, (uint64_t)STATUS_NO_MEMORY), STATUS_SUCCESS);
     for (unsigned i = 0; i < 256; i++) {
         if (!threads[i])
             continue;
         thread_terminate(threads[i], STATUS_SUCCESS);
         team_end(threads[i]);
         if (i == 0)
-            CHECK_STATUS(user_run(USER(user_try_enable), STATUS_SUCCESS), STATUS_SUCCESS);
+            CHECK_STATUS(user_run(user_try_enable, STATUS_SUCCESS), STATUS_SUCCESS);
     }
     CHECK_EQ(counter_config_users(), 0);
     for (unsigned i = 0; i < 5; i++)

@@ -37,10 +37,10 @@ TEST(vpmu, free_running,
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &before.ctr));
     empty.ctr = after.ctr = before.ctr;
     smp_call(SMP_ALL, add_counts, &empty);
-    CHECK_STATUS(user_run(USER(user_speed_loop), 1), STATUS_SUCCESS);
+    CHECK_STATUS(user_run(user_speed_loop, 1), STATUS_SUCCESS);
     smp_call(SMP_ALL, add_counts, &before);
     uint64_t start = clock_ns();
-    CHECK_STATUS(user_run(USER(user_speed_loop), ITERATIONS), STATUS_SUCCESS);
+    CHECK_STATUS(user_run(user_speed_loop, ITERATIONS), STATUS_SUCCESS);
     uint64_t ticks = (clock_ns() - start) / sched_tick_ns() + 1;
     smp_call(SMP_ALL, add_counts, &after);
     counting_stop();
