@@ -227,6 +227,7 @@ struct hal_ring3_run {
     uint64_t iterations;
     uint32_t selector; /* of RDPMC */
     unsigned taken;    /* out: interrupts and NMIs that came in ring 3 */
+    unsigned nmis;     /* out: those of them that were NMIs */
     uint64_t value;    /* out: what the counter showed at the first of them */
 };
 /* Whether this CPU's kind is not measured yet. hal_measure does it (struct pmu_measured), in some

@@ -21,6 +21,8 @@
 #define LONG_TRIES 4u
 #define PERIOD 40u /* the least number of counts to an overflow */
 #define PENDING_PAUSES 10000u
+#define LATE 1000u /* iterations at least, and at most so often, for a late interrupt */
+#define LATE_RUNS 8u
 #define LOST_TRIES 8u /* after so many tries that lost counts an overflow is not tried again */
 #define LOST_US 2000u /* a host that stops a counter starts it again in less, if a tick is 1 ms */
 _Static_assert((int)HAL_INTERRUPT == (int)PMU_TRAP_INTERRUPT &&
@@ -129,27 +131,52 @@ static void add_each(struct pmu_spread *s, int64_t added, unsigned traps)
         pmu_spread_add(s, added / traps + 1);
 }
 
+/* As long as the loop, or the skid if that was measured; what was not waited for would come in the
+ * next try. */
+static uint64_t wait_iterations(const struct bench *b)
+{
+    uint64_t loop = b->iterations / 4, skid = (uint64_t)b->measured->skid.high;
+    return PERIOD + (skid > loop && skid < LONG ? skid : loop);
+}
+
+/* What came in the run came of this overflow alone: not an NMI that is nobody's, nor a late
+ * interrupt of the try before. */
+static bool is_undisturbed(const struct bench *b, const struct hal_ring3_run *v, enum pmu_trap trap)
+{
+    return v->nmis == (trap == PMU_TRAP_NMI ? v->taken : 0) &&
+           v->value <= pmu_mask(pmu_here(), b->ctr) / 2;
+}
+
+/* A run in which the counter overflows, and more, in which it counts on, until the interrupt has
+ * come: it would come in the next try. Returns what the last one counted beside its loop. */
+static int64_t count_of_overflow(const struct bench *b, struct hal_ring3_run *v, unsigned period)
+{
+    v->iterations = wait_iterations(b);
+    int64_t around = count_of_run(b, v, b->select | PMU_INTERRUPT, -(uint64_t)period);
+    v->iterations = v->iterations < LATE ? LATE : v->iterations;
+    for (unsigned i = 0; i < LATE_RUNS && !v->taken && around >= 0; i++)
+        around = count_of_run(b, v, b->select, pmu_read(b->ctr));
+    return around - b->around;
+}
+
 /* Interrupts or NMIs that the counter's overflow raises in the middle of the loop; the delay of the
  * first is the skid. Some hosts raise each twice. A host may stop a counter that overflows often
  * (Linux' perf does): then it counts less than ring 3 executed, which says nothing about the trap.
  */
 static void measure_overflows(const struct bench *b, enum pmu_trap trap, uint32_t lvt)
 {
-    struct hal_ring3_run v = { .what = HAL_RING3_PLAIN,
-                               .iterations = PERIOD + b->iterations / 4,
-                               .interrupts = true };
+    struct hal_ring3_run v = { .what = HAL_RING3_PLAIN, .interrupts = true };
     struct pmu_measured *m = b->measured;
     bool skids = trap == PMU_TRAP_INTERRUPT && b->what == PMU_RETIRED_INSTRUCTIONS;
     for (unsigned i = 0, lost = 0; i < TRIES && lost < LOST_TRIES; i++) {
         apic_write_pmi_lvt(lvt);
-        int64_t added =
-            count_of_run(b, &v, b->select | PMU_INTERRUPT, -(uint64_t)(PERIOD + i)) - b->around;
+        int64_t added = count_of_overflow(b, &v, PERIOD + i);
         pmu_take_overflow();
         if (added < 0) {
             lost++;
             m->lost++;
             wait_us(LOST_US);
-        } else if (v.taken) {
+        } else if (v.taken && is_undisturbed(b, &v, trap)) {
             add_each(&m->trap[trap][b->what], added, v.taken);
             if (trap == PMU_TRAP_INTERRUPT)
                 pmu_spread_add(&m->pmis, v.taken);

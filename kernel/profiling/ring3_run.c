@@ -30,6 +30,7 @@ void ring3_interrupted(bool from_ring3, bool nmi)
     if (from_ring3) {
         if (!current->taken++)
             current->value = rdpmc_exact(current->selector);
+        current->nmis += nmi;
     }
     if (!nmi)
         apic_eoi();
@@ -43,7 +44,7 @@ static void run(struct hal_ring3_run *v)
     struct tss *tss = &cpu_current()->tss;
     uint64_t before = tss->rsp0; /* of no alignment */
     current = v;
-    v->taken = 0;
+    v->taken = v->nmis = 0;
     ring3_enter(CODE_AT + (uint64_t)(entries[v->what] - ring3_code), v->interrupts ? RFLAGS_IF : 0,
                 v->iterations, (char *)tss + offsetof(struct tss, rsp0));
     tss->rsp0 = before;

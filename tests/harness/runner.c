@@ -14,7 +14,7 @@
 #include "tests/harness/each.h"
 #include "tests/harness/kinds.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/smi.h"
+#include "tests/harness/causes.h"
 #include "tests/harness/summary.h"
 #include "tests/harness/user.h"
 #include "tests/harness/watchdog.h"
@@ -98,30 +98,6 @@ static void run_watched(const struct test *test)
         object_release(&process->object);
 }
 
-static uint64_t strays_known[MAX_CPUS], lost_known[MAX_CPUS]; /* when the test began */
-
-static void note_strays(void)
-{
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        strays_known[cpu] = cpus[cpu]->stray_nmis, lost_known[cpu] = hal_profile_lost[cpu];
-}
-
-/* What is measured of the processor and may be a failure's cause. */
-static void print_causes(void)
-{
-    EACH_KIND(cpu)
-        if (pmu_of(cpu)->unfenced)
-            print("# CPU %u: LFENCE does not wait: RDPMC may lack some instructions\n", cpu);
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        if (hal_profile_lost[cpu] > lost_known[cpu])
-            print("# CPU %u: interrupts of %lu overflows were lost\n", cpu,
-                  hal_profile_lost[cpu] - lost_known[cpu]);
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
-        if (cpus[cpu]->stray_nmis > strays_known[cpu])
-            print("# CPU %u: %lu NMIs came that nobody claims\n", cpu,
-                  cpus[cpu]->stray_nmis - strays_known[cpu]);
-}
-
 static void print_result(const struct test *test, unsigned number)
 {
     const struct test_report *r = test_report();
@@ -129,7 +105,7 @@ static void print_result(const struct test *test, unsigned number)
         print("# and %u more like it\n", r->lines - TEST_LINES_MAX);
     if (r->failures) {
         sum.failed++;
-        print_causes();
+        causes_print();
         print("# what does not hold: %s\nnot ok %u - %s.%s\n", test->meaning, number, test->group,
               test->name);
     } else if (r->skip) {
@@ -155,14 +131,13 @@ static void wait_for_phase(void)
 
 static void run_one(const struct test *test, unsigned number)
 {
-    note_strays();
     struct test_report *r = test_report();
     if (verbose)
         print("# %s.%s: %s\n", test->group, test->name, test->meaning);
     running = test;
     show_progress();
     clean_begin();
-    smi_begin();
+    causes_begin();
     wait_for_phase();
     *r = (struct test_report){ .long_run = long_run };
     uint64_t begun = clock_ns();
@@ -175,8 +150,6 @@ static void run_one(const struct test *test, unsigned number)
     if (r->checks <= (test->ring3 ? CHECKS_AROUND_RING3 : CHECKS_AROUND) && !r->failures &&
         !r->skip)
         complain("nothing was checked");
-    if (r->failures)
-        smi_tell();
     print_result(test, number);
 }
 
@@ -269,7 +242,7 @@ bool init_tests(unsigned *code)
     }
     calibrate(*patterns);
     clean_init();
-    smi_init();
+    causes_init();
     run_all(patterns, false);
     *code = conclude_run();
     return true;

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* SMIs are counted by MSR_SMI_COUNT, of Intel processors since Nehalem. Where it is 0 on all CPUs
+ * after start, an emulator has it for show, and it is not read again. */
+#include "tests/harness/causes.h"
+#include "kernel/base/print.h"
+#include "tests/harness/kernel.h"
+#include "tests/harness/kinds.h"
+#include "tests/harness/vpmu.h"
+
+#define MSR_SMI_COUNT 0x34u
+
+static bool counted; /* on some CPU */
+
+/* When the test began, and now; smis: each written by its CPU. */
+static struct moment {
+    uint64_t smis[MAX_CPUS], strays[MAX_CPUS], lost[MAX_CPUS];
+} begun, now;
+
+static void read_here(void *counts)
+{
+    uint64_t value = 0;
+    if (rdmsr_fault(MSR_SMI_COUNT, &value))
+        value = 0;
+    ((uint64_t *)counts)[cpu_number()] = value;
+}
+
+static void take_moment(struct moment *m)
+{
+    if (counted)
+        smp_call(SMP_ALL, read_here, m->smis);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        m->strays[cpu] = cpus[cpu]->stray_nmis, m->lost[cpu] = hal_profile_lost[cpu];
+}
+
+void causes_init(void)
+{
+    smp_call(SMP_ALL, read_here, now.smis);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++)
+        counted |= now.smis[cpu] != 0;
+}
+
+void causes_begin(void) { take_moment(&begun); }
+
+static bool differs(const struct pmu_spread *s, int64_t from)
+{
+    return s->tries && (s->low != from || s->high != from);
+}
+
+/* What a kind of CPU does that its manual does not say. */
+static bool is_unusual(const struct pmu_kind *pmu)
+{
+    const struct pmu_measured *m = &pmu->measured;
+    bool traps = false;
+    for (unsigned t = 0; t < PMU_TRAPS; t++)
+        for (unsigned e = 0; e < PMU_RETIRED; e++)
+            traps |= differs(&m->trap[t][e], 0);
+    return traps || pmu_ring3_inexact(pmu) || differs(&m->skid, 0) || differs(&m->pmis, 1) ||
+           differs(&m->enabling, 1) || differs(&m->exit, 1) || differs(&m->exit_at_255, 0) ||
+           m->at_once < m->wanted || m->lost;
+}
+
+static void print_kind(const struct pmu_kind *pmu)
+{
+    if (pmu->reported & ~pmu->counters)
+        print("# counters %lx of %lx are left out: %s\n", pmu->reported & ~pmu->counters,
+              pmu->reported, pmu_verdict_text(pmu->verdict));
+    if (pmu->left_running)
+        print("# firmware had left counters %lx enabled\n", pmu->left_running);
+    if (is_unusual(pmu))
+        pmu_report_measured(pmu);
+}
+
+/* Quirks that nothing measures: only their names tell. */
+static void print_names(void)
+{
+    static const char *const names[] = { "freeze-lag", "exitcost", "step", "misc" };
+    for (unsigned i = 0; i < ARRAY_SIZE(names) && vpmu_present(); i++)
+        if (vpmu_quirk(names[i]))
+            print("# the virtual PMU has the quirk %s\n", names[i]);
+}
+
+void causes_print(void)
+{
+    take_moment(&now);
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        if (now.smis[cpu] != begun.smis[cpu])
+            print("# %lu SMIs came on CPU %u meanwhile: firmware's instructions may be in the "
+                  "counts\n",
+                  now.smis[cpu] - begun.smis[cpu], cpu);
+        if (now.lost[cpu] > begun.lost[cpu])
+            print("# CPU %u: interrupts of %lu overflows were lost\n", cpu,
+                  now.lost[cpu] - begun.lost[cpu]);
+        if (now.strays[cpu] > begun.strays[cpu])
+            print("# CPU %u: %lu NMIs came that nobody claims\n", cpu,
+                  now.strays[cpu] - begun.strays[cpu]);
+    }
+    EACH_KIND(cpu)
+        print_kind(pmu_of(cpu));
+    print_names();
+}
