@@ -53,16 +53,10 @@ TEST(hal_counters, exclusive,
 TEST(hal_counters, free_of_nonsense,
      "a free of a value that is not a handle is refused without access to memory [HC-05 HC-06]")
 {
-    static const uint64_t values[] = { 0,
-                                       1,
-                                       4,
-                                       0x400,
-                                       0x404,
-                                       0x1000,
-                                       0xfffffffffffffffc,
-                                       0x8000000000000000,
-                                       0xffffffff80000000,
-                                       0xdead0000 };
+    static const uint64_t values[] = { 0x0000000000000000, 0x0000000000000001, 0x0000000000000004,
+                                       0x0000000000000400, 0x0000000000000404, 0x0000000000001000,
+                                       0xfffffffffffffffc, 0x8000000000000000, 0xffffffff80000000,
+                                       0x00000000dead0000 };
     for (unsigned i = 0; i < ARRAY_SIZE(values); i++)
         CHECK_STATUS(HalFreeHardwareCounters((HANDLE)values[i]), STATUS_INVALID_PARAMETER);
 }

@@ -77,6 +77,15 @@ static void overflow_on(unsigned cpu, uint64_t counters)
     smp_call(cpu_set_one(cpu), overflow_here, &counters);
 }
 
+/* The first owner is called so often, 0 or 1, and no more. */
+static void overflow_once(unsigned cpu, uint64_t counters, uint32_t wanted)
+{
+    overflow_on(cpu, counters);
+    wait_for_overflows(0, wanted);
+    lab_wait_quietly();
+    CHECK_EQ(calls(0), wanted);
+}
+
 static void stop_here(void *argument)
 {
     KIRQL old = irql_raise(PROFILE_LEVEL);
@@ -124,10 +133,7 @@ static void check_one(unsigned cpu, unsigned ctr)
     forget_seen();
     uint64_t before = interrupts();
     HANDLE handle = own_counters(cpu_set_one(cpu), PMU_BIT(ctr), first_handler);
-    overflow_on(cpu, PMU_BIT(ctr));
-    wait_for_overflows(0, 1);
-    lab_wait_quietly();
-    CHECK_EQ(calls(0), 1);
+    overflow_once(cpu, PMU_BIT(ctr), 1);
     CHECK_EQ(seen[0].bits, PMU_BIT(ctr));
     CHECK(seen[0].handle == handle);
     CHECK_EQ(seen[0].irql, PROFILE_LEVEL);
@@ -155,10 +161,7 @@ TEST(hal_overflow, all_counters_of_one_owner,
         uint64_t counters = pmu_counters_for(pmu_of(cpu), PMU_INSTRUCTIONS);
         forget_seen();
         HANDLE handle = own_counters(cpu_set_one(cpu), counters, first_handler);
-        overflow_on(cpu, counters);
-        wait_for_overflows(0, 1);
-        lab_wait_quietly();
-        CHECK_EQ(calls(0), 1);
+        overflow_once(cpu, counters, 1);
         CHECK_EQ(seen[0].bits, counters);
         release_owner(handle);
     }
@@ -208,10 +211,7 @@ TEST(hal_overflow, without_handler,
     CHECK(interrupts() != before); /* it did overflow */
     CHECK_EQ(calls(0), 0);
     smp_call(cpu_set_one(0), stop_here, &lowest);
-    overflow_on(0, counters);
-    wait_for_overflows(0, other != NULL);
-    lab_wait_quietly();
-    CHECK_EQ(calls(0), other != NULL);
+    overflow_once(0, counters, other != NULL);
     CHECK_EQ(seen[0].bits, counters & ~lowest);
     release_owner(quiet);
     if (other)
@@ -393,11 +393,8 @@ TEST(hal_overflow, driver_handler,
         forget_seen();
         driver.calls = 0;
         HANDLE handle = own_counters(cpu_set_one(cpu), PMU_BIT(ctr), first_handler);
-        overflow_on(cpu, PMU_BIT(ctr));
-        wait_for_overflows(0, 1);
-        lab_wait_quietly();
+        overflow_once(cpu, PMU_BIT(ctr), 1);
         CHECK_EQ(driver.calls, 1);
-        CHECK_EQ(calls(0), 1);
         CHECK_EQ(driver.irql, PROFILE_LEVEL);
         CHECK_EQ(driver.cpu, cpu);
         CHECK(driver.rip >= KERNEL_VMA);

@@ -52,6 +52,21 @@ static void end_all(struct thread **threads)
 /* Long enough for one to run who was let go by mistake. */
 static void settle(void) { sched_wait(NULL, clock_ns() + 3 * sched_tick_ns(), DelayExecution); }
 
+/* Of the threads that wait for the event each call wakes one. */
+static void wake_each_by(LONG (*wake)(PRKEVENT Event, KPRIORITY Increment, BOOLEAN Wait))
+{
+    struct thread *threads[WAITERS];
+    start_waiters(threads, wait_and_count, &event);
+    for (unsigned i = 1; i <= WAITERS; i++) {
+        CHECK_EQ(wake(&event, 0, FALSE), 0);
+        CHECK_EQ(KeReadStateEvent(&event), 0);
+        team_until(&gone, i);
+        settle();
+        CHECK_EQ(gone, i);
+    }
+    end_all(threads);
+}
+
 TEST(dispatcher, notification_events,
      "a notification event wakes all waiters and stays signaled; each routine returns the state "
      "before")
@@ -76,17 +91,8 @@ TEST(dispatcher, notification_events,
 TEST(dispatcher, synchronization_events,
      "a synchronization event wakes one waiter each time it is set, or satisfies the next wait")
 {
-    struct thread *threads[WAITERS];
     KeInitializeEvent(&event, SynchronizationEvent, FALSE);
-    start_waiters(threads, wait_and_count, &event);
-    for (unsigned i = 1; i <= WAITERS; i++) {
-        CHECK_EQ(KeSetEvent(&event, 0, FALSE), 0);
-        CHECK_EQ(KeReadStateEvent(&event), 0);
-        team_until(&gone, i);
-        settle();
-        CHECK_EQ(gone, i);
-    }
-    end_all(threads);
+    wake_each_by(KeSetEvent);
     CHECK_EQ(KeSetEvent(&event, 0, FALSE), 0);
     CHECK_EQ(KeSetEvent(&event, 0, FALSE), 1);
     CHECK_STATUS(try_one(&event), STATUS_SUCCESS);
@@ -107,14 +113,7 @@ TEST(dispatcher, pulses,
     end_all(threads);
     CHECK_STATUS(try_one(&event), STATUS_TIMEOUT);
     KeInitializeEvent(&event, SynchronizationEvent, FALSE);
-    start_waiters(threads, wait_and_count, &event);
-    for (unsigned i = 1; i <= WAITERS; i++) {
-        CHECK_EQ(KePulseEvent(&event, 0, FALSE), 0);
-        team_until(&gone, i);
-        settle();
-        CHECK_EQ(gone, i);
-    }
-    end_all(threads);
+    wake_each_by(KePulseEvent);
     CHECK_EQ(KeSetEvent(&event, 0, FALSE), 0);
     CHECK_EQ(KePulseEvent(&event, 0, FALSE), 1);
     CHECK_EQ(KeReadStateEvent(&event), 0);

@@ -3,27 +3,12 @@
 #include "tests/ring3/helpers.h"
 
 const uint64_t ring3_bad_addresses[RING3_BAD_ADDRESSES] = {
-    0,
-    4,
-    8,
-    0xffc,
-    0x1000,
-    0x0000000f00000000,
-    0x00007ffffffeff00,
-    0x00007fffffff0000,
-    0x00007ffffffffffc,
-    0x0000800000000000,
-    0x0123456789abcdec,
-    0x8000000000000000,
-    0xffff7ffffffffffc,
-    0xffff800000000000,
-    0xffff800000100000,
-    0xffffff0000000000,
-    0xffffffff80000000,
-    0xffffffff81000000,
-    0xfffffffffffffe40,
-    0xfffffffffffffff8,
-    0xfffffffffffffffc,
+    0x0000000000000000, 0x0000000000000004, 0x0000000000000008, 0x0000000000000ffc,
+    0x0000000000001000, 0x0000000f00000000, 0x00007ffffffeff00, 0x00007fffffff0000,
+    0x00007ffffffffffc, 0x0000800000000000, 0x0123456789abcdec, 0x8000000000000000,
+    0xffff7ffffffffffc, 0xffff800000000000, 0xffff800000100000, 0xffffff0000000000,
+    0xffffffff80000000, 0xffffffff81000000, 0xfffffffffffffe40, 0xfffffffffffffff8,
+    0xfffffffffffffffc
 };
 
 HANDLE ring3_start(LPTHREAD_START_ROUTINE function, void *argument)

@@ -321,18 +321,10 @@ TEST_USER(tp_block, ring3_pointers,
           "a bad out pointer or handle that only ring 3 uses ends the thread, also while it is "
           "profiled [TP-53]")
 {
-    static const uint64_t bad[] = { 0,
-                                    1,
-                                    0xfff,
-                                    0x1000,
-                                    0x0000f00000000000,
-                                    0x00007fffffff0000,
-                                    0x0000800000000000,
-                                    0xfedcba9876543210,
-                                    0xffff800000000000,
-                                    0xffffff0000000000,
-                                    0xffffffff80000000,
-                                    0xffffffff81000000 };
+    static const uint64_t bad[] = { 0x0000000000000000, 0x0000000000000001, 0x0000000000000fff,
+                                    0x0000000000001000, 0x0000f00000000000, 0x00007fffffff0000,
+                                    0x0000800000000000, 0xfedcba9876543210, 0xffff800000000000,
+                                    0xffffff0000000000, 0xffffffff80000000, 0xffffffff81000000 };
     uint8_t *pages = ring3_pages(2), *middle = pages + RING3_PAGE, *end = middle + RING3_PAGE;
     PERFORMANCE_DATA good;
     ring3_data(&good);
