@@ -331,7 +331,7 @@ TEST(boot_info, any_bytes,
     }
 }
 
-TEST(boot_info, other_magic, "of a loader that nobody knows nothing is read")
+TEST(boot_info, other_magic, "of a loader with an unknown magic number nothing is read")
 {
     begin_tags();
     put_line("first");

@@ -28,7 +28,7 @@ static bool choose_sources(unsigned cpu, unsigned *wide, unsigned *narrow)
     return *narrow != 0;
 }
 
-TEST(hal_matching, room,
+TEST(hal_matching, leaves_the_rare,
      "sources that any counter can count leave a counter for one that only some can count, though "
      "it comes last")
 {

@@ -219,8 +219,8 @@ TEST(hal_overflow, without_handler,
 }
 
 TEST(hal_overflow, after_free,
-     "an overflow of a counter that was freed calls nobody, not even the owner of other counters "
-     "that has its place")
+     "an overflow of a counter that was freed calls no handler, also when an owner of other "
+     "counters has its slot")
 {
     SKIP_WITHOUT_INSTRUCTIONS();
     uint64_t counters = common_instructions(), lowest = counters & -counters;

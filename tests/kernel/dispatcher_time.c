@@ -204,7 +204,7 @@ TEST(dispatcher_time, at_passive_level,
     test_run_anywhere();
 }
 
-TEST(dispatcher_time, idle_cpus_are_told,
+TEST(dispatcher_time, idle_cpus_look,
      "an idle CPU runs a thread that becomes ready because of an interrupt, before its next timer "
      "tick")
 {

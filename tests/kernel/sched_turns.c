@@ -85,7 +85,7 @@ static bool asked_before_two(uint64_t *both)
     return alone;
 }
 
-TEST(sched_turns, behind_the_same,
+TEST(sched_turns, after_the_same,
      "a CPU that is asked to choose again lets all ready threads of the same priority run before "
      "it comes back")
 {

@@ -47,7 +47,7 @@ static uint64_t unmapped(void)
 }
 
 TEST(traps, measured_alone,
-     "the handlers by which the kernel measures what ring 3's exceptions add skip none of ring 0")
+     "the handlers that measure what ring 3's exceptions add to counts skip no exception of ring 0")
 {
     static struct gate gates[256];
     struct table_register kernel, mine = { sizeof gates - 1, (uint64_t)gates };

@@ -311,7 +311,8 @@ TEST(tp_config, irql, "both routines work at APC_LEVEL as at PASSIVE_LEVEL, on e
     test_run_anywhere();
 }
 
-TEST(tp_config, allocated, "counters may be configured that a driver owns, or nobody")
+TEST(tp_config, allocated,
+     "counters that a driver owns may be configured, and those without an owner")
 {
     SKIP_WITHOUT_PMU();
     PHYSICAL_COUNTER_RESOURCE_LIST list = { .Count = 1 };

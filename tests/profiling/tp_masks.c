@@ -68,8 +68,7 @@ TEST(tp_masks, mixed,
 }
 
 TEST(tp_masks, widths,
-     "elements whose counters have different widths are each summed up by its own, never all by "
-     "the first one's")
+     "each element is summed up with the width of its own counter, not with that of the first one")
 {
     unsigned ctr, same[2];
     SKIP_WITHOUT_PMU();

@@ -10,8 +10,8 @@ static uint64_t shared; /* atomic; a handle, perhaps closed already */
 static uint64_t done;   /* atomic */
 
 TEST_USER(handles, limit,
-          "a process has 4096 handles, numbered 4 to 16384 in steps of 4; one more is refused, and "
-          "so is the next number")
+          "a process has 4096 handles, numbered 4 to 16384 in steps of 4; a further one is "
+          "refused, and the number after the last is none")
 {
     HANDLE first = CreateEvent(NULL, TRUE, TRUE, NULL), made = NULL, last = first;
     LARGE_INTEGER now = { .QuadPart = 0 };

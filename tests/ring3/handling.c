@@ -284,7 +284,8 @@ static LONG step_on(PEXCEPTION_POINTERS e)
 }
 
 TEST_USER(handling, single_steps,
-          "a handler that sets TF again and again sees each instruction once, and none of its own")
+          "a handler that sets TF each time is called once for each instruction of the code, and "
+          "for none of its own")
 {
     uint64_t at = (uint64_t)registers_steps_first;
     PVOID h = handle(step_on);

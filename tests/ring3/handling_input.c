@@ -60,9 +60,9 @@ TEST_USER(
     CHECK_EQ(ss, 0x2b);
 }
 
-TEST_USER(
-    handling_input, pointers,
-    "NtContinue and NtRaiseException refuse pointers that are misaligned, nowhere or the kernel's")
+TEST_USER(handling_input, pointers,
+          "NtContinue and NtRaiseException refuse misaligned pointers and those to no memory or to "
+          "the kernel's")
 {
     static const uint64_t bad[] = { 0, 0x12345670, (uint64_t)KERNEL_ADDRESS, NON_CANONICAL,
                                     ~UINT64_C(15) };

@@ -52,7 +52,8 @@ TEST_USER(synch_waits, many,
 }
 
 TEST_USER(synch_waits, refusals,
-          "waits refuse counts, types, pointers, handles, rights, and one object twice for all")
+          "waits refuse counts, types, pointers, handles, rights, and a wait for all that names "
+          "one object twice")
 {
     make_events(4);
     CHECK_STATUS(ZwWaitForMultipleObjects(0, UNMAPPED, 7, FALSE, UNMAPPED),
