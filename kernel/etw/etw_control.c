@@ -5,12 +5,13 @@
 #include "kernel/base/cpu.h"
 #include "kernel/base/string.h"
 #include "kernel/ke/caller.h"
+#include "kernel/etw/stream.h"
 #include "kernel/ke/etw_pmc.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 
-#define MODES                                                                                      \
-    (EVENT_TRACE_REAL_TIME_MODE | EVENT_TRACE_USE_PAGED_MEMORY | EVENT_TRACE_SYSTEM_LOGGER_MODE)
+#define FILE_MODES (EVENT_TRACE_FILE_MODE_SEQUENTIAL | EVENT_TRACE_FILE_MODE_CIRCULAR)
+#define MODES (EVENT_TRACE_USE_PAGED_MEMORY | EVENT_TRACE_SYSTEM_LOGGER_MODE)
 #define CLOCK_TSC 3 /* ClientContext */
 
 struct request {
@@ -92,9 +93,16 @@ static NTSTATUS check_start(const WMI_LOGGER_INFORMATION *info, const char *name
     bool kernel = strcmp(name, KERNEL_LOGGER_NAME) == 0;
     if (!(info->Wnode.Flags & WNODE_FLAG_TRACED_GUID) || !name[0])
         return STATUS_INVALID_PARAMETER;
-    if (info->LogFileName.Length || (info->LogFileMode & ~(ULONG)MODES))
+    const ULONG mode = info->LogFileMode, kind = mode & FILE_MODES;
+    const bool file = info->LogFileName.Length;
+    if (mode & ~(ULONG)(MODES | (file ? FILE_MODES : EVENT_TRACE_REAL_TIME_MODE)))
         return STATUS_NOT_SUPPORTED;
-    if (!(info->LogFileMode & EVENT_TRACE_REAL_TIME_MODE))
+    if (file &&
+        (kind == FILE_MODES || (kind == EVENT_TRACE_FILE_MODE_CIRCULAR && !info->MaximumFileSize)))
+        return STATUS_INVALID_PARAMETER;
+    if (file && !stream_opened())
+        return STATUS_NOT_SUPPORTED;
+    if (!file && !(mode & EVENT_TRACE_REAL_TIME_MODE))
         return STATUS_INVALID_PARAMETER;
     return check_flags(info->EnableFlags,
                        kernel ? EVENT_TRACE_SYSTEM_LOGGER_MODE : info->LogFileMode);
@@ -104,11 +112,13 @@ static NTSTATUS check_start(const WMI_LOGGER_INFORMATION *info, const char *name
 static NTSTATUS start(struct request *r)
 {
     WMI_LOGGER_INFORMATION info;
-    char name[ETW_NAME_MAX];
+    char name[ETW_NAME_MAX], file[ETW_NAME_MAX] = "";
     struct etw_logger *logger = NULL;
     NTSTATUS status = get_information(r, &info, name);
     if (NT_SUCCESS(status))
         status = check_start(&info, name);
+    if (NT_SUCCESS(status))
+        status = get_name(&info.LogFileName, file);
     if (NT_SUCCESS(status))
         status = caller_put(r->out, &info, sizeof info);
     if (!NT_SUCCESS(status))
@@ -117,6 +127,8 @@ static NTSTATUS start(struct request *r)
     status = etw_start(name, &info, &logger);
     if (NT_SUCCESS(status)) {
         status = put_information(r, &info, logger);
+        if (NT_SUCCESS(status) && *file)
+            status = log_file_start(logger, file, &info);
         if (!NT_SUCCESS(status)) {
             etw_stop(logger);
             etw_free(logger);

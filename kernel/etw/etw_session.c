@@ -10,6 +10,7 @@
 #include "kernel/base/cpu.h"
 #include "kernel/base/string.h"
 #include "kernel/ke/caller.h"
+#include "kernel/etw/stream.h"
 #include "kernel/ke/etw_pmc.h"
 #include "kernel/ke/mutex.h"
 #include "kernel/ke/process.h"
@@ -215,6 +216,7 @@ static void drop_unread(struct etw_logger *logger)
 void etw_stop(struct etw_logger *logger)
 {
     static const PERFINFO_GROUPMASK none;
+    log_file_stopping(logger);
     etw_set_masks(logger, &none);
     smp_call(SMP_ALL, nothing, NULL);
     etw_pmc_free(logger);

@@ -54,10 +54,14 @@ void etw_set_interval(KPROFILE_SOURCE source, ULONG now, ULONG before);
  * STATUS_ACCESS_DENIED            a restricted caller
  * STATUS_INFO_LENGTH_MISMATCH     InLength, OutLength or Wnode.BufferSize is too small
  * Start:
- * STATUS_INVALID_PARAMETER        no WNODE_FLAG_TRACED_GUID, no EVENT_TRACE_REAL_TIME_MODE, a name
+ * STATUS_INVALID_PARAMETER        no WNODE_FLAG_TRACED_GUID, neither EVENT_TRACE_REAL_TIME_MODE
+ *                                 nor a log file, both file modes, a circular file without
+ *                                 MaximumFileSize, a MaximumFileSize of a few buffers, a name
  *                                 that is empty, odd, or over 63 characters, EnableFlags without
  *                                 EVENT_TRACE_SYSTEM_LOGGER_MODE
- * STATUS_NOT_SUPPORTED            a log file, other modes. NT: sessions are read as they run
+ * STATUS_NOT_SUPPORTED            other modes; NT: a log file beside real-time mode, or where no
+ *                                 host receives it
+ * STATUS_OBJECT_PATH_SYNTAX_BAD   the log file's name: see log_file.c
  * STATUS_PRIVILEGE_NOT_HELD       EVENT_TRACE_FLAG_PROFILE without SeSystemProfilePrivilege
  * STATUS_OBJECT_NAME_COLLISION    the session runs
  * STATUS_INSUFFICIENT_RESOURCES   eight other sessions run

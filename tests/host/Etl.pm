@@ -57,12 +57,14 @@ sub header_records
     my ($begin, $end) = @$trace{qw(begin end)};
     my $header =
         pack 'V C4 V2 Q< V9 Q<2', $begin->{buffer}, 10, 0, 1, 5, $begin->{build},
-        $begin->{cpus}, moment($trace, $end->{end}), ($begin->{interval}[0][1] // 0), 0, 1,
+        $begin->{cpus}, moment($trace, $end->{end}), ($begin->{interval}[0][1] // 0),
+        $begin->{maximum} // 0, $begin->{mode} // 1,
         $buffers, 1, 8, $end->{lost} & 0xffffffff, $begin->{frequency} / 1_000_000, 0, 0, 0;
     $header = substr($header, 0, 0x48) . "\0" x (0xf8 - 0x48)    # no time zone: UTC
         . pack 'Q<3 V2', $begin->{boot}, $begin->{frequency}, $begin->{time}, 1, 0;
     my @masks = map { @$_ } @{ $begin->{mask} };
-    return system_record($begin->{tsc}, 2, 0x0000, $header . utf16('ntpmu export') . utf16($name))
+    $header .= utf16($begin->{session} // 'ntpmu export') . utf16($name);
+    return system_record($begin->{tsc}, 2, 0x0000, $header)
         . system_record($begin->{tsc}, 2, 0x0005, pack 'V9', (@masks, (0) x 8)[0 .. 7], 1);
 }
 
@@ -155,12 +157,15 @@ sub buffers
     my ($size, $n) = ($trace->{begin}{buffer}, 0);
     my @first = grouped($size, first_records($trace));
     my @last = grouped($size, last_records($trace));
-    my $count = 1 + @first + @{ $trace->{buffers} } + @last;
+    my @kept = @{ $trace->{buffers} };
+    my $most = int(($trace->{begin}{maximum} // 0) * (1 << 20) / $size) - 1 - @first - @last;
+    splice @kept, 0, @kept - $most if $most > 0 && @kept > $most; # circular: the newest
+    my $count = 1 + @first + @kept + @last;
     return (etl_buffer($trace, $n++, 4, header_records($trace, $count, $name)),
             (map { etl_buffer($trace, $n++, 0, $_) } @first),
             (map { etl_buffer($trace, $n++, 0, substr($_->{bytes}, BUFFER_HEADER),
                               time => $_->{time}, cpu => $_->{cpu}, flags => $_->{flags} & 2) }
-                @{ $trace->{buffers} }),
+                @kept),
             (map { etl_buffer($trace, $n++, 1, $_, time => $trace->{end}{end}) } @last));
 }
 

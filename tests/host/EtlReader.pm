@@ -87,7 +87,7 @@ sub logfile_header
 {
     my ($p, $time) = @_;
     my %h = (time => $time);
-    (my $size, @h{qw(major minor)}, undef, undef, @h{qw(build processors end resolution)}, undef,
+    (my $size, @h{qw(major minor)}, undef, undef, @h{qw(build processors end resolution maximum)},
      $h{mode}, $h{buffers}, undef, $h{pointer}, $h{lost}, $h{mhz}) =
         unpack 'V C4 V V Q< V8', $p;
     @h{qw(boot frequency start clock buffers_lost)} = unpack 'Q<3 V2', substr $p, 0xf8;

@@ -71,38 +71,54 @@ sub parse_buffer
     return \%b;
 }
 
-# The whole stream: { begin => facts, end => facts, buffers => [...], events => n }.
+sub check_stream
+{
+    my ($trace) = @_;
+    my ($begin, $end) = @$trace{qw(begin end)};
+    for (qw(frequency tsc time boot build cpus megabytes processor buffer)) {
+        die "the beginning says no $_\n" if !defined $begin->{$_};
+    }
+    for (qw(events lost exporter end)) {
+        die "the end says no $_\n" if !defined $end->{$_};
+    }
+    die "$trace->{events} events came, the kernel sent $end->{events}\n"
+        if $trace->{events} != $end->{events};
+    @{ $begin->{$_} } or $begin->{$_} = $end->{$_} for qw(counter mask); # of a file: known late
+    die "a file without a name\n"
+        if defined $begin->{file} && $begin->{file} !~ /^\w[\w.-]{0,62}$/;
+}
+
+# All that came: the exported session, if there is one, and those with a file, in an array; each
+# { begin => facts, end => facts, buffers => [...], events => n }.
 sub read_stream
 {
     my ($file) = @_;
-    my %trace = (buffers => [], events => 0);
-    my %number;
+    my (%stream, $exported);
     open my $in, '<:raw', $file or die "$file: $!\n";
-    for (my $n = 0; !$trace{end}; $n++) {
-        my ($kind, $bytes) = next_chunk($in, $n);
-        die "chunk $n: the beginning comes first, and once\n" if ($kind == BEGIN_TEXT) != !$n;
-        if ($kind == BEGIN_TEXT) { $trace{begin} = facts($bytes) }
-        elsif ($kind == END_TEXT) { $trace{end} = facts($bytes) }
-        elsif ($kind == BUFFER) {
+    for (my $n = 0;; $n++) {
+        my $all = $n && !grep { !$_->{end} } values %stream;
+        last if $all && eof $in;
+        my ($kind, $bytes) = eval { next_chunk($in, $n) };
+        die $all ? "something follows the end\n" : $@ if $@;
+        my ($id, $number) = ($kind >> 8, $stream{ $kind >> 8 });
+        $kind &= 0xff;
+        die "chunk $n: of a kind unknown\n" if $kind < BEGIN_TEXT || $kind > END_TEXT;
+        die "chunk $n: the beginning comes first, and once\n" if ($kind == BEGIN_TEXT) == !!$number;
+        my $trace = $stream{$id} //= { buffers => [], events => 0, number => {} };
+        die "chunk $n: something follows the end\n" if $trace->{end};
+        if ($kind == BEGIN_TEXT) { $trace->{begin} = facts($bytes) }
+        elsif ($kind == END_TEXT) { $trace->{end} = facts($bytes) }
+        else {
             my $b = parse_buffer($bytes, $n);
-            my $expected = $number{ $b->{cpu} }++ // 0;
+            my $expected = $trace->{number}{ $b->{cpu} }++ // 0;
             die "chunk $n: buffer $b->{number} of CPU $b->{cpu} came where $expected should\n"
                 if $b->{number} != $expected;
-            push @{ $trace{buffers} }, $b;
-            $trace{events} += @{ $b->{records} };
+            push @{ $trace->{buffers} }, $b;
+            $trace->{events} += @{ $b->{records} };
         }
-        else { die "chunk $n: of a kind unknown\n" }
     }
-    die "something follows the end\n" if read $in, my $more, 1;
-    for (qw(frequency tsc time boot build cpus megabytes processor buffer)) {
-        die "the beginning says no $_\n" if !defined $trace{begin}{$_};
-    }
-    for (qw(events lost exporter end)) {
-        die "the end says no $_\n" if !defined $trace{end}{$_};
-    }
-    die "$trace{events} events came, the kernel sent $trace{end}{events}\n"
-        if $trace{events} != $trace{end}{events};
-    return \%trace;
+    check_stream($stream{$_}) for sort { $a <=> $b } keys %stream;
+    return map { $stream{$_} } sort { $a <=> $b } keys %stream;
 }
 
 # --- Layouts of records, from the kernel's headers.
@@ -250,31 +266,44 @@ sub save
     close $out or die "$file: $!\n";
 }
 
-# FOLDER in the Common Trace Format and FOLDER.etl of the stream; returns what was read.
+# FOLDER in the Common Trace Format and FOLDER.etl of the exported session, and beside them a file
+# for each session that has one; returns what was read, the exported session first, if there is one.
 sub make_traces
 {
     my ($stream, $folder) = @_;
     remove_tree($folder, "$folder.part");
     unlink "$folder.etl";
-    my $trace = eval {
-        my $read = read_stream($stream);
+    my @new;
+    my @traces = eval {
+        my @read = read_stream($stream);
         my ($hook, $enum) = layouts();
-        my %cpu;
-        make_path("$folder.part", { error => \my $errors });
-        die "$folder.part: " . (values %{ $errors->[0] })[0] . "\n" if @$errors;
-        save("$folder.part/metadata", ctf_metadata($read, $hook, $enum));
-        push @{ $cpu{ $_->{cpu} } }, $_ for @{ $read->{buffers} };
-        save("$folder.part/cpu$_", map { ctf_packet($_) } @{ $cpu{$_} }) for keys %cpu;
-        save("$folder.etl.part", Etl::buffers($read, $folder =~ s{.*/}{}r . '.etl'));
-        $read;
+        my ($beside, $own) = $folder =~ m{^(.*/)?([^/]*)$};
+        for my $trace (@read) {
+            my $name = $trace->{begin}{file} // "$own.etl";
+            $name = "$name.etl" if $name !~ /\.etl$/;
+            die "a session's file has the name of the exported one's\n"
+                if defined $trace->{begin}{file} && $name eq "$own.etl";
+            $trace->{path} = ($beside // '') . $name;
+            push @new, "$trace->{path}.part";
+            save($new[-1], Etl::buffers($trace, $name));
+            next if defined $trace->{begin}{file};
+            my %cpu;
+            make_path("$folder.part", { error => \my $errors });
+            die "$folder.part: " . (values %{ $errors->[0] })[0] . "\n" if @$errors;
+            save("$folder.part/metadata", ctf_metadata($trace, $hook, $enum));
+            push @{ $cpu{ $_->{cpu} } }, $_ for @{ $trace->{buffers} };
+            save("$folder.part/cpu$_", map { ctf_packet($_) } @{ $cpu{$_} }) for keys %cpu;
+        }
+        @read;
     };
     my $why = $@;
-    if ($trace && rename("$folder.part", $folder) && rename("$folder.etl.part", "$folder.etl")) {
-        return $trace;
+    if (@traces && (!-d "$folder.part" || rename "$folder.part", $folder)
+        && !grep { !rename "$_->{path}.part", $_->{path} } @traces) {
+        return @traces;
     }
     $why ||= "$folder: $!\n";
     remove_tree($folder, "$folder.part");
-    unlink "$folder.etl.part";
+    unlink @new;
     die $why;
 }
 

@@ -149,6 +149,25 @@ is(EtlReader::read_file("$build/split.etl")->{header}{lost}, 7, 'and by the .etl
 is("$status $output", "0 # 0 events, 0 lost\n", 'a trace without events is one');
 ok(eval { EtlReader::read_file("$build/split.etl") }, 'whose .etl can be read') or diag($@);
 
+# Two sessions in one stream: the second has a circular file of 1 MB, of which 511 buffers remain.
+my @two = (chunk(0, 1, $begin),
+           chunk(1, 1 | 1 << 8, $begin =~ s/^counter.*\n|^mask.*\n//mgr
+                     . "session ring\nfile ring.etl\nmode 2\nmaximum 1\n"));
+push @two, chunk(2 + $_, 2 | 1 << 8, buffer(0, $_, 0, switch(1100 + $_, 1, 2, $_))) for 0 .. 599;
+push @two, chunk(602, 2, buffer(0, 0, 0, switch(1100, 1, 2, 3))),
+    chunk(603, 3 | 1 << 8, $end =~ s/4/600/r =~ s/%d/0/r . "counter cycles\nmask 1\n"),
+    chunk(604, 3, $end =~ s/4/1/r =~ s/%d/0/r);
+($status, $output) = split_stream(join '', @two);
+my $ring = eval { EtlReader::read_file("$build/ring.etl") } // { header => {}, records => [] };
+my @swaps_of_ring = grep { $_->{hook} == 0x524 } @{ $ring->{records} };
+is(join(' ', $status, -s "$build/ring.etl", map({ $_ // '' } @{ $ring->{header} }{qw(session maximum
+         mode)}), scalar(@swaps_of_ring), $swaps_of_ring[-1]{time} // 0),
+   '0 1048576 ring 1 2 ' . (512 - 3) . ' 1699', 'a circular file keeps its size and the newest')
+    or diag("$output$@");
+is(scalar(@{ EtlReader::read_file("$build/split.etl")->{records} }) > 1, 1,
+   'beside the exported session');
+unlink "$build/ring.etl";
+
 sub refused
 {
     my ($name, $bytes, $why) = @_;
@@ -335,14 +354,15 @@ for my $machine ('PMU=intel-v2', 'PMU=intel-v5 SMP=4', 'PMU=amd-v2 SMP=4') {
         or diag("@beside\n$output");
 }
 
-# All kinds of events, with the maximum of hooks that carry counters.
-my $counters = 'COUNTERS=instructions,cycles,TotalIssues';
+# All kinds of events, with the maximum of hooks that carry counters, and of counters.
+my $counters = 'COUNTERS=instructions,cycles,TotalIssues,instructions:u,cycles:u,TotalCycles,'
+    . 'UnhaltedReferenceCycles';
 my ($text, $seen) = check($threads, "PMU=intel-v5 SMP=4 EVENTS=cswitch,syscall,ready $counters",
                           qw(CONTEXTSWAP SYSCALL_ENTER SYSCALL_EXIT READY_THREAD));
 is($seen->{SYSCALL_ENTER} - $seen->{SYSCALL_EXIT}, 9,
    'all system calls return but those that end eight threads and the process')
     or diag($text);
-like($text, qr/^# +thread +switches +instructions +cycles +TotalIssues$/m,
+like($text, qr/^# +thread +switches +instructions +cycles +TotalIssues +instructions_u +cycles_u /m,
      'counters have the names that were asked for');
 is(scalar(grep { $_->[2] != $_->[4] } rows($text)), 0, 'two counters of the same event agree')
     or diag($text);
@@ -367,6 +387,30 @@ my %exported = map { $_->[2] => 1 } rows($text);
 my @own = $text =~ /^thread \d: (\d+) instructions/mg;
 is(scalar(grep { $exported{$_} } @own), 4,
    'a program counts by its own session what the exported trace has, exactly') or diag($text);
+
+# Sessions with log files: one with a counter, a sequential one that ended at its size, a circular
+# one with the newest calls.
+my $log_file = built('tests/programs/log_file.c');
+my ($made) = trace($log_file, 'PMU=intel-v5 SMP=2 EVENTS=none');
+my ($folder) = $log_file =~ /BUILD=(\S+)/;
+my %log = map { $_ => eval { EtlReader::read_file("$folder/$_.etl") } } qw(counted full ring);
+my @with = grep { @{ $_->{counters} } } @{ $log{counted}{records} // [] };
+my ($names_record) = grep { $_->{hook} == 0xf30 } @{ $log{counted}{records} // [] };
+ok($made == 0 && @with > 4 && !(grep { $_->{hook} != 0x524 } @with) && $names_record
+       && EtlReader::text(substr $names_record->{payload}, 4) eq 'TotalIssues'
+       && $log{counted}{header}{session} eq 'C:\traces\counted.etl',
+   'a session with a log file: its counters, their name, its name') or diag($@);
+for my $name (qw(full ring)) {
+    my ($h, @times) = ($log{$name}{header}, map { $_->{time} }
+                       grep { $_->{hook} == 0xf33 } @{ $log{$name}{records} // [] });
+    ok(-s "$folder/$name.etl" <= 1 << 20 && -s _ > 900 << 10 && $h->{maximum} == 1
+           && $h->{mode} & ($name eq 'full' ? 1 : 2) && @times > 10_000,
+       "$name.etl is of the size that was asked for") or diag(-s _, " @times[0 .. 2]");
+}
+my ($full_end, $ring_begin) = map { my $hooks = $log{$_}{records}; my @t = sort { $a <=> $b }
+        map { $_->{time} } grep { $_->{hook} == 0xf33 } @$hooks; $_ eq 'full' ? $t[-1] : $t[0] }
+    qw(full ring);
+cmp_ok($full_end, '<', $ring_begin, 'the first calls are in the one, the last ones in the other');
 
 # Events at full rate; the export keeps up.
 ($text, $seen) = check($calls, 'PMU=amd-v2 SMP=4 EVENTS=syscall COUNTERS=instructions,cycles',

@@ -88,15 +88,26 @@ static bool has_room(const EVENT_TRACE_PROPERTIES *p, const WCHAR *name, size_t 
            (wide_length(name) + 1) * character <= p->Wnode.BufferSize - offset;
 }
 
-/* NT: sessions are real-time only and have no file. */
-static ULONG check_file(const EVENT_TRACE_PROPERTIES *p)
+/* The log file's name, in characters of this size; empty: there is none. */
+static ULONG get_file(const EVENT_TRACE_PROPERTIES *p, WCHAR *name, size_t character,
+                      UNICODE_STRING *file)
 {
-    ULONG offset = p->LogFileNameOffset;
+    const uint8_t *from = (const uint8_t *)p + p->LogFileNameOffset;
+    const ULONG offset = p->LogFileNameOffset, size = p->Wnode.BufferSize;
+    *file = (UNICODE_STRING){ 0, 0, name };
     if (!offset)
         return ERROR_SUCCESS;
-    if (offset < sizeof *p || offset > p->Wnode.BufferSize - sizeof(CHAR))
+    if (offset < sizeof *p || offset > size - character)
         return ERROR_INVALID_PARAMETER;
-    return ((const CHAR *)p)[offset] ? ERROR_NOT_SUPPORTED : ERROR_SUCCESS;
+    for (ULONG i = 0;; i++) {
+        if (i == NAME_CHARS || offset + (i + 1) * character > size)
+            return ERROR_BAD_PATHNAME;
+        name[i] = 0;
+        memcpy(&name[i], from + i * character, character);
+        if (!name[i])
+            return ERROR_SUCCESS;
+        file->Length = file->MaximumLength = (USHORT)((i + 1) * sizeof *name);
+    }
 }
 
 static void put_name(EVENT_TRACE_PROPERTIES *p, const WCHAR *name, size_t character)
@@ -118,10 +129,11 @@ static ULONG start_session(PTRACEHANDLE handle, const WCHAR *name, PEVENT_TRACE_
     bool by_guid = memcmp(&p->Wnode.Guid, &SystemTraceControlGuid, sizeof(GUID)) == 0;
     if (by_guid && !by_name)
         return ERROR_INVALID_PARAMETER;
-    ULONG error = check_file(p);
+    WCHAR file[NAME_CHARS];
+    WMI_LOGGER_INFORMATION info = logger_information(p);
+    ULONG error = get_file(p, file, character, &info.LogFileName);
     if (error)
         return error;
-    WMI_LOGGER_INFORMATION info = logger_information(p);
     info.Wnode.Flags |= WNODE_FLAG_TRACED_GUID;
     error = trace_control(EtwStartLoggerCode, 0, name, &info);
     if (error)
@@ -132,14 +144,18 @@ static ULONG start_session(PTRACEHANDLE handle, const WCHAR *name, PEVENT_TRACE_
     return ERROR_SUCCESS;
 }
 
-/* Starts a real-time session.
- * ERROR_INVALID_PARAMETER: no handle, name or properties; the kernel logger's GUID without its
- * name; no real-time mode; EnableFlags without system mode; a name that is empty or over 63
- * characters; LogFileNameOffset. ERROR_BAD_LENGTH: Wnode.BufferSize is too small for the structure
- * and the name at LoggerNameOffset. ERROR_ALREADY_EXISTS: it runs. ERROR_NO_SYSTEM_RESOURCES: eight
- * others run. ERROR_NOT_ENOUGH_MEMORY. ERROR_PRIVILEGE_NOT_HELD: EVENT_TRACE_FLAG_PROFILE without
- * SeSystemProfilePrivilege. ERROR_ACCESS_DENIED. ERROR_NOT_SUPPORTED: NT: a log file, or another
- * mode. */
+/* Starts a real-time session, or one with a log file, which is made on the host where `make trace`
+ * runs the machine; NT: not both. ERROR_INVALID_PARAMETER: no handle, name or properties; the
+ * kernel logger's GUID without its name; no real-time mode; EnableFlags without system mode; a name
+ * that is empty or over 63 characters; LogFileNameOffset; both file modes, a circular file without
+ * MaximumFileSize, a MaximumFileSize of a few buffers. ERROR_BAD_LENGTH: Wnode.BufferSize is too
+ * small for the structure and the name at LoggerNameOffset. ERROR_ALREADY_EXISTS: it runs.
+ * ERROR_NO_SYSTEM_RESOURCES: eight others run. ERROR_NOT_ENOUGH_MEMORY. ERROR_PRIVILEGE_NOT_HELD:
+ * EVENT_TRACE_FLAG_PROFILE without SeSystemProfilePrivilege. ERROR_ACCESS_DENIED.
+ * ERROR_BAD_PATHNAME: the file's name has other characters than letters, digits, dot, dash and
+ * underscore behind its folders, or over 63, or is another session's. ERROR_NOT_SUPPORTED: NT: a
+ * log file where nobody receives it, real-time mode beside it, other modes than sequential and
+ * circular. */
 ULONG StartTraceW(PTRACEHANDLE TraceHandle, LPCWSTR InstanceName,
                   PEVENT_TRACE_PROPERTIES Properties)
 {

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* Sessions with log files: what is refused, a sequential and a circular file of limited size, and
+ * one with counters, whose names and sizes tests/host/trace.t reads. */
+#include <stdio.h>
+#include <string.h>
+#include <windows.h>
+#include <evntrace.h>
+#include "check.h"
+
+struct properties {
+    EVENT_TRACE_PROPERTIES p;
+    char name[64], file[64];
+};
+
+static ULONG start(TRACEHANDLE *session, struct properties *q, const char *file, ULONG mode,
+                   ULONG megabytes)
+{
+    memset(q, 0, sizeof *q);
+    q->p.Wnode.BufferSize = sizeof *q;
+    q->p.Wnode.ClientContext = 3;
+    q->p.BufferSize = 16;
+    q->p.MaximumBuffers = 256;
+    q->p.MaximumFileSize = megabytes;
+    q->p.LogFileMode = mode | EVENT_TRACE_SYSTEM_LOGGER_MODE;
+    q->p.LoggerNameOffset = offsetof(struct properties, name);
+    q->p.LogFileNameOffset = offsetof(struct properties, file);
+    strcpy(q->file, file);
+    return StartTraceA(session, file, &q->p);
+}
+
+static ULONG control(TRACEHANDLE session, struct properties *q, ULONG code)
+{
+    q->p.LogFileNameOffset = 0;
+    return ControlTraceA(session, NULL, &q->p, code);
+}
+
+static void switch_often(unsigned times)
+{
+    while (times--)
+        Sleep(0), GetCurrentProcessorNumber();
+}
+
+static void refusals(void)
+{
+    static const struct {
+        const char *file;
+        ULONG mode, megabytes, error;
+    } tries[] = {
+        { "a.etl", EVENT_TRACE_FILE_MODE_SEQUENTIAL | EVENT_TRACE_FILE_MODE_CIRCULAR, 1,
+          ERROR_INVALID_PARAMETER },
+        { "a.etl", EVENT_TRACE_FILE_MODE_CIRCULAR, 0, ERROR_INVALID_PARAMETER },
+        { "a.etl", EVENT_TRACE_FILE_MODE_APPEND, 0, ERROR_NOT_SUPPORTED },
+        { "a.etl", EVENT_TRACE_FILE_MODE_NEWFILE, 1, ERROR_NOT_SUPPORTED },
+        { "a.etl", EVENT_TRACE_REAL_TIME_MODE, 0, ERROR_NOT_SUPPORTED },
+        { "a b.etl", EVENT_TRACE_FILE_MODE_SEQUENTIAL, 0, ERROR_BAD_PATHNAME },
+        { "C:\\", EVENT_TRACE_FILE_MODE_SEQUENTIAL, 0, ERROR_BAD_PATHNAME },
+        { "..", EVENT_TRACE_FILE_MODE_SEQUENTIAL, 0, ERROR_BAD_PATHNAME },
+    };
+    struct properties q;
+    TRACEHANDLE session;
+    for (unsigned i = 0; i < sizeof tries / sizeof tries[0]; i++)
+        IS(start(&session, &q, tries[i].file, tries[i].mode, tries[i].megabytes), tries[i].error);
+}
+
+int main(void)
+{
+    ULONG masks[8] = { 0, 4 }, source = 2, system_calls[8] = { 0, 0, 0x40 };
+    CLASSIC_EVENT_ID swap = {
+        { 0x3d6fa8d1, 0xfe05, 0x11d0, { 0x9d, 0xda, 0, 0xc0, 0x4f, 0xd7, 0xba, 0x7c } }, 36, { 0 }
+    };
+    TRACEHANDLE counted = 0, full = 0, ring = 0, again;
+    struct properties q;
+    refusals();
+    IS(start(&counted, &q, "C:\\traces\\counted.etl", 0, 0), ERROR_SUCCESS);
+    IS(TraceSetInformation(counted, TracePmcCounterListInfo, &source, sizeof source),
+       ERROR_SUCCESS);
+    IS(TraceSetInformation(counted, TracePmcEventListInfo, &swap, sizeof swap), ERROR_SUCCESS);
+    IS(TraceSetInformation(counted, TraceSystemTraceEnableFlagsInfo, masks, sizeof masks),
+       ERROR_SUCCESS);
+    IS(start(&again, &q, "COUNTED.etl", 0, 0), ERROR_BAD_PATHNAME);
+    IS(start(&full, &q, "full.etl", EVENT_TRACE_FILE_MODE_SEQUENTIAL, 1), ERROR_SUCCESS);
+    IS(start(&ring, &q, "ring.etl", EVENT_TRACE_FILE_MODE_CIRCULAR, 1), ERROR_SUCCESS);
+    IS(TraceSetInformation(full, TraceSystemTraceEnableFlagsInfo, system_calls,
+                           sizeof system_calls),
+       ERROR_SUCCESS);
+    IS(TraceSetInformation(ring, TraceSystemTraceEnableFlagsInfo, system_calls,
+                           sizeof system_calls),
+       ERROR_SUCCESS);
+    switch_often(40000);
+    IS(control(counted, &q, EVENT_TRACE_CONTROL_STOP), ERROR_SUCCESS);
+    printf("counted: %lu lost\n", q.p.EventsLost);
+    IS(control(full, &q, EVENT_TRACE_CONTROL_QUERY), ERROR_WMI_INSTANCE_NOT_FOUND);
+    IS(control(ring, &q, EVENT_TRACE_CONTROL_QUERY), ERROR_SUCCESS);
+    return check_result();
+}
