@@ -35,6 +35,8 @@ extern const struct fixup extable_start[], extable_end[];
 static struct gate idt[256];
 uint64_t trap_counts[256];
 void (*trap_dpc)(void);
+void (*trap_stray_nmi)(void);
+void (*trap_tick)(const struct trap_frame *frame, uint64_t irql);
 bool (*trap_nmi_callbacks)(void);
 
 void trap_init(void)
@@ -149,13 +151,17 @@ static void report_stray_nmis(void)
     static bool reported;
     const struct cpu *cpu = cpu_current();
     if (cpu->stray_nmis && !print_ended() &&
-        !__atomic_exchange_n(&reported, true, __ATOMIC_RELAXED))
-        print("# CPU %u: an NMI that nobody claims\n", cpu->number);
+        !__atomic_exchange_n(&reported, true, __ATOMIC_RELAXED)) {
+        if (__atomic_load_n(&trap_stray_nmi, __ATOMIC_ACQUIRE))
+            trap_stray_nmi();
+        else
+            print("# CPU %u: an NMI that nobody claims\n", cpu->number);
+    }
 }
 
 /* Each sample by a counter comes through here, so the PMI stands first. */
 static inline __attribute__((always_inline)) void interrupt(struct trap_frame *frame,
-                                                            uint64_t vector)
+                                                            uint64_t vector, uint64_t irql)
 {
     if (__builtin_expect(vector == VECTOR_PMI, 1)) {
         hal_pmi(frame);
@@ -166,6 +172,8 @@ static inline __attribute__((always_inline)) void interrupt(struct trap_frame *f
             timer_tick();
             shared_data_tick();
             report_stray_nmis();
+            if (__builtin_expect(trap_tick != NULL, 0))
+                trap_tick(frame, irql);
             sched_tick();
             break;
         case VECTOR_CALL: smp_call_interrupt(); break;
@@ -180,10 +188,10 @@ static inline __attribute__((always_inline)) void interrupt(struct trap_frame *f
 }
 
 /* An interrupt that is traced, or whose time is not the interrupted thread's. */
-static __attribute__((noinline)) void timed_interrupt(struct trap_frame *frame)
+static __attribute__((noinline)) void timed_interrupt(struct trap_frame *frame, uint64_t irql)
 {
     uint64_t entered = rdtsc();
-    interrupt(frame, frame->vector);
+    interrupt(frame, frame->vector, irql);
     if (etw_wants(ETW_INTERRUPT))
         etw_interrupt(entered, (unsigned)frame->vector, (uint64_t)trap_stubs[frame->vector]);
     if (thread_current()->profiling)
@@ -214,9 +222,9 @@ void trap_dispatch(struct trap_frame *frame)
         if (__builtin_expect(vector >> 4 > old, 1))
             write_cr8(vector >> 4);
         if (etw_wants(ETW_INTERRUPT) || __builtin_expect(thread_current()->profiling != NULL, 0))
-            timed_interrupt(frame);
+            timed_interrupt(frame, old);
         else
-            interrupt(frame, vector);
+            interrupt(frame, vector, old);
         write_cr8(old);
         if (__builtin_expect(CPU_FIELD(reschedule), 0)) {
             if (old < DISPATCH_LEVEL)

@@ -7,6 +7,8 @@
 #include "kernel/driver/nt_driver.h"
 #include "kernel/image.h"
 
+struct object;
+
 #define DRIVERS_MAX 9 /* one is handlers.sys */
 
 struct driver {
@@ -31,6 +33,8 @@ NTSTATUS driver_start(struct driver *driver);
 /* Calls DriverUnload in a system thread if `started`, names on one line each what the driver leaves
  * behind, and unloads it. False: it left something, and stays in memory. */
 bool driver_stop(struct driver *driver, bool started);
+/* How the two above wait for their thread; NULL: by sched_wait. */
+extern void (*driver_wait)(struct object *object);
 
 /* A free slot of the table; NULL: all are taken. driver_take_slot gives the driver the range of
  * addresses of its slot. */
@@ -81,6 +85,10 @@ void *exceptions_export(const char *name);
 /* If a driver caused the exception: continues in that driver's handler, or ends with a bug check.
  * Otherwise it returns. */
 void exception_trap(const struct trap_frame *frame, uint64_t address);
+/* In each tick: a driver that stays at DISPATCH_LEVEL or above is a bug check. */
+void exception_tick(const struct trap_frame *frame, uint64_t irql);
+/* Atomic: somebody asks why the machine hangs. */
+extern bool driver_hangs;
 
 /* The resources that a driver has not freed: prints a line for each, returns how many. Each file
  * counts its own kind. */

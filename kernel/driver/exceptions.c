@@ -12,6 +12,7 @@
 #include "kernel/driver/driver.h"
 #include "kernel/ke/context.h"
 #include "kernel/ke/exception.h"
+#include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 #include "kernel/trap.h"
 
@@ -129,6 +130,29 @@ void exception_trap(const struct trap_frame *f, uint64_t address)
                      (uint64_t[]){ (uint32_t)f->rcx, (uint64_t)f, 0, 0 }, "INT 29h");
     dispatch_to_handlers(f, address);
     bug_check_exception((uint32_t)status_of(f->vector), f, address);
+}
+
+/* --- From the tick. --- */
+
+#define DISPATCH_LIMIT_NS 1000000000u
+#define DISPATCH_TICKS 20u /* when somebody asks */
+
+bool driver_hangs;
+
+/* NT: Windows allows a DPC 20 s and all of them 2 minutes; here it is a second of ticks, or some
+ * ticks when the machine seems to hang: under an emulator PAUSE makes time slow. */
+void exception_tick(const struct trap_frame *f, uint64_t irql)
+{
+    static uint64_t ticks[MAX_CPUS]; /* a CPU's own: one after the other at such an IRQL */
+    const uint64_t limit = __atomic_load_n(&driver_hangs, __ATOMIC_RELAXED)
+                               ? DISPATCH_TICKS
+                               : DISPATCH_LIMIT_NS / sched_tick_ns();
+    const uint64_t where = driver_at(f->rip) ? f->rip : driver_caller();
+    uint64_t *n = &ticks[cpu_number()];
+    *n = irql >= DISPATCH_LEVEL && where ? *n + 1 : 0;
+    if (*n > limit)
+        bug_check_at(where, DPC_WATCHDOG_VIOLATION, (uint64_t[]){ 1, limit, 0, 0 },
+                     "too long at DISPATCH_LEVEL or above: a loop, or a lock that nobody releases");
 }
 
 /* --- For handlers.sys. --- */

@@ -18,6 +18,7 @@
 #include "kernel/ke/thread.h"
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
+#include "kernel/trap.h"
 
 bool driver_is(const struct image *image)
 {
@@ -179,6 +180,7 @@ const char *driver_load(const struct image *image, struct driver **made)
     driver_take_slot(driver);
     panic_owner = driver_place;
     panic_first = exception_trap;
+    trap_tick = exception_tick;
     wrong = fill_image(driver, image);
     if (wrong) {
         unmap_pages(driver);
@@ -237,13 +239,18 @@ static void run_routine(void *argument)
     driver_leave(&call);
 }
 
+void (*driver_wait)(struct object *object);
+
 static NTSTATUS run_in_thread(struct driver *driver, bool unload)
 {
     struct run r = { driver, unload, STATUS_SUCCESS };
     struct thread *thread = thread_create_system(driver->name, run_routine, &r, cpu_all());
     if (!thread)
         return STATUS_NO_MEMORY;
-    sched_wait(&thread->object, SCHED_FOREVER, Executive);
+    if (driver_wait)
+        driver_wait(&thread->object);
+    else
+        sched_wait(&thread->object, SCHED_FOREVER, Executive);
     object_release(&thread->object);
     return r.status;
 }

@@ -20,6 +20,7 @@
 
 static struct lock requests_lock = LOCK("requests", DISPATCH_LEVEL);
 static LIST_ENTRY abandoned = { &abandoned, &abandoned }; /* L: requests_lock */
+static LIST_ENTRY all = { &all, &all };                   /* the same */
 static KSPIN_LOCK cancel_lock;                            /* the drivers' own */
 
 static struct request *request_of(PIRP irp) { return CONTAINING_RECORD(irp, struct request, irp); }
@@ -59,6 +60,9 @@ struct request *request_make(struct file *file, UCHAR major, bool holds)
     *request_first(r) = (IO_STACK_LOCATION){ .MajorFunction = major,
                                              .DeviceObject = device,
                                              .FileObject = &file->file };
+    KIRQL irql = lock_acquire(&requests_lock);
+    InsertTailList(&all, &r->all);
+    lock_release(&requests_lock, irql);
     return r;
 }
 
@@ -70,6 +74,9 @@ PIO_STACK_LOCATION request_first(struct request *request)
 void request_free(struct request *request)
 {
     struct file *file = request->holds ? request->file : NULL;
+    KIRQL irql = lock_acquire(&requests_lock);
+    RemoveEntryList(&request->all);
+    lock_release(&requests_lock, irql);
     if (request->buffer)
         pool_free(request->buffer);
     if (request->direct)
@@ -102,6 +109,31 @@ void requests_reap(void)
     struct request *r;
     while ((r = take_completed()))
         request_free(r);
+}
+
+/* The driver that the request was passed to last. */
+static const struct driver *driver_of(const struct request *r)
+{
+    const IRP *irp = &r->irp;
+    const IO_STACK_LOCATION *at = irp->CurrentLocation <= irp->StackCount
+                                      ? irp->Tail.Overlay.CurrentStackLocation
+                                      : &r->stack[irp->StackCount - 1];
+    return CONTAINING_RECORD(at->DeviceObject->DriverObject, struct driver, object);
+}
+
+bool request_waited(const void *object, char *text, size_t capacity)
+{
+    bool found = false;
+    KIRQL irql = lock_acquire(&requests_lock);
+    for (const LIST_ENTRY *e = all.Flink; e != &all && !found; e = e->Flink) {
+        struct request *r = CONTAINING_RECORD(e, struct request, all);
+        found = &r->done == object;
+        if (found)
+            print_to(text, capacity, "a request, IRP_MJ %02x, that %s has not completed",
+                     request_first(r)->MajorFunction, driver_of(r)->name);
+    }
+    lock_release(&requests_lock, irql);
+    return found;
 }
 
 unsigned requests_left(const struct driver *driver)

@@ -16,6 +16,7 @@ struct file {
 
 struct request {
     KEVENT done;
+    LIST_ENTRY all;  /* L: requests_lock */
     LIST_ENTRY list; /* L: requests_lock; of those that nobody waits for */
     bool completed;  /* L: requests_lock */
     bool abandoned;  /* L: requests_lock; its thread has ended, and requests_reap frees it */
@@ -57,6 +58,8 @@ bool request_send(struct request *request, IO_STATUS_BLOCK *result);
 void request_free(struct request *request);
 /* Frees the requests that were completed after their threads had ended. */
 void requests_reap(void);
+/* Whether a wait for this object is one for a request; then `text` names the driver that has it. */
+bool request_waited(const void *object, char *text, size_t capacity);
 /* Prints a line for each request that the driver has not completed; how many. */
 unsigned requests_left(const struct driver *driver);
 

@@ -2,6 +2,7 @@
 /* A user's program and drivers: the command line says `program`, and the loader brought them. With
  * trace=EVENTS pmc=COUNTERS a trace of their run is exported. */
 #include "kernel/init/run_program.h"
+#include "kernel/init/threads.h"
 #include "hal/hal.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/exit.h"
@@ -42,6 +43,8 @@ static void print_fault(const struct process *process, NTSTATUS status)
 {
     char symbol[120];
     bool named = program_symbol(process, process->fault_rip, symbol, sizeof symbol);
+    if (!process->fault_rip)
+        named = print_to(symbol, sizeof symbol, "a call through NULL");
     print("# FAIL the program ended by %s 0x%08x at 0x%lx%s%s%s, %s 0x%lx\n",
           name_of_status(status), (unsigned)status, process->fault_rip, named ? " (" : "",
           named ? symbol : "", named ? ")" : "",
@@ -55,7 +58,7 @@ static unsigned conclude_program(const struct process *process, NTSTATUS status)
         print("# PASS the program ended with 0\n");
     else if (NT_SUCCESS(status))
         print("# FAIL the program ended with %d\n", status);
-    else if (process->fault_rip)
+    else if (process->faulted)
         print_fault(process, status);
     else
         print("# FAIL the program ended with %s 0x%08x\n", name_of_status(status),
@@ -82,7 +85,7 @@ static unsigned run_image(unsigned module)
         print("# FAIL %s %s\n", who, wrong);
         return EXIT_FAIL;
     }
-    sched_wait(&process->object, SCHED_FOREVER, Executive);
+    threads_wait(&process->object);
     return conclude_program(process, process->exit_status);
 }
 
@@ -201,6 +204,7 @@ unsigned run_program_and_drivers(void)
 {
     char events[BOOT_LINE_MAX];
     bool traced = boot_option("trace", events, sizeof events);
+    threads_watch();
     if (!image_module(0))
         return fail_program("the loader brought no program");
     if (traced && !start_trace(events))

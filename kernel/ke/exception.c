@@ -19,6 +19,7 @@ __attribute__((noreturn)) static void end_thread(const EXCEPTION_RECORD *record)
     me->fault_address = parameters ? record->ExceptionInformation[parameters >= 2] : 0;
     if (!process->fault_ends_all)
         thread_exit(record->ExceptionCode);
+    process->faulted = true;
     process->fault_rip = me->fault_rip;
     process->fault_address = me->fault_address;
     process_end(record->ExceptionCode);

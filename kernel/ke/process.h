@@ -23,7 +23,8 @@ struct process {
     uint64_t apc_entry;    /* KiUserApcDispatcher; 0: none */
     uint64_t peb, start;   /* start: the program's entry point */
     uint64_t thread_entry; /* ntdll's routine where its threads begin */
-    uint64_t fault_rip, fault_address; /* of the exception that ended it; for a message */
+    bool faulted;          /* an exception ended it: that of the next two */
+    uint64_t fault_rip, fault_address; /* for a message */
     struct lock lock;                  /* guards what follows */
     bool ending;                       /* process_end was called: no thread begins any more */
     NTSTATUS end_status;

@@ -9,7 +9,8 @@ use warnings FATAL => 'all';
 use POSIX ();
 use Time::HiRes 'time';
 
-use constant LOOK => 0.5;    # seconds from look to look
+use constant { LOOK => 0.5,         # seconds from look to look
+               LAST_WORDS => 2 };   # for an answer to `asks`
 my $tick = 1 / (POSIX::sysconf(POSIX::_SC_CLK_TCK()) || 100);
 
 # A machine does not outlive us, however we end: Linux kills it (prctl, PR_SET_PDEATHSIG, SIGKILL).
@@ -90,8 +91,8 @@ sub had
 }
 
 # Options: seconds without progress, 0: any number; take: gets each chunk, and says whether it is
-# progress; look: called at each look; stopped: called before we end by a signal; stdin: the
-# emulator reads ours. Returns (hung, wait status).
+# progress; asks: called once when it hangs, to ask it why; look: called at each look; stopped:
+# called before we end by a signal; stdin: the emulator reads ours. Returns (hung, wait status).
 sub run
 {
     my ($options, @command) = @_;
@@ -112,6 +113,10 @@ sub run
         if (time - $last->{time} >= LOOK) {
             $had += had($pid, $last);
             $hung = $options->{seconds} && $had >= $options->{seconds};
+            if ($hung && $options->{asks}) {
+                (delete $options->{asks})->();
+                ($hung, $had) = (0, $options->{seconds} - LAST_WORDS);
+            }
         }
         vec(my $bits = '', fileno $stream, 1) = 1;
         next if $hung || !select $bits, undef, undef, LOOK;

@@ -186,6 +186,19 @@ system "x86_64-w64-mingw32-gcc-posix -O2 -w -isystem kernel/user/ddk"
     . " -o $build/packed.sys tests/samples/hello_driver.c -lntoskrnl -lhal -lgcc";
 check("DRIVER=$build/packed.sys PMU=none", 0, qr/\\Driver\\packed goes\n# PASS/);
 
+# What hangs says where each thread is and what it waits for; a driver's loop at DISPATCH_LEVEL is a
+# bug check.
+for my $way (
+    ['loop', 99, qr/0x00000133 DPC_WATCHDOG_VIOLATION .* in loop\.sys\+0x\w+: too long at /m],
+    ['hang', 124, qr/^# thread \d+ \(hang\.sys\) is ready to run, in hang\.sys\+0x\w+$/m],
+    ['keep', 124, qr/ waits for a request, IRP_MJ 0e, that keep\.sys has not completed, (?x:
+        )in keep\.sys.*, called by bad\.exe!bad_request/m,
+     'PROGRAM=tests/programs/bad.c PROGRAM_ARGS=request']) {
+    my ($name, $want, $pattern, $words) = @$way;
+    system "cp tests/programs/bad_driver.c $build/$name.c";
+    check(($words // '') . " DRIVER=$build/$name.c PMU=none TIMEOUT=3", $want, $pattern);
+}
+
 # Files that are no drivers: one line, and nothing is started, no program either.
 system "echo text > $build/text.sys";
 check("DRIVER=$build/text.sys PROGRAM=tests/programs/keep.c PMU=none", 1,

@@ -45,6 +45,18 @@ sub check
     return $output;
 }
 
+# Each way to end badly: one line says where, or where each thread is and what it waits for.
+my %badly = (
+    null     => [1, qr/ STATUS_ACCESS_VIOLATION 0xc0000005 at 0x0 \(a call through NULL\)/],
+    stack    => [1, qr/^# FAIL the program ended by STATUS_STACK_OVERFLOW .* \(bad\.exe\b/m],
+    free     => [1, qr/^# heap: a block was freed .* before\n# FAIL the program ended with /m],
+    loop     => [124, qr/^# thread \d+ \(program\) is ready to run, at bad\.exe!bad_loop\+0x/m],
+    deadlock => [124, qr/^# thread (\d+) .* waits for a mutant that thread (\d+) owns, .*\n(?x:
+                  )# thread \2 .* waits for a mutant that thread \1 owns, .* bad\.exe!take_both/m],
+);
+check('tests/programs/bad.c', "PROGRAM_ARGS=$_ PMU=none TIMEOUT=3", @{ $badly{$_} })
+    for sort keys %badly;
+
 my $none = check('tests/samples/read.cpp', 'PMU=none', 1,
                  qr/^KeSetHardwareCounterConfiguration: status 0xc0000002$/m);
 # Two counters and three fixed ones: four sources are too many.

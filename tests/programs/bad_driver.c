@@ -25,6 +25,20 @@ static VOID bad_wait(VOID)
     KeWaitForSingleObject(&never, Executive, KernelMode, FALSE, NULL);
 }
 
+static VOID bad_loop(VOID)
+{
+    KIRQL irql;
+    KeRaiseIrql(DISPATCH_LEVEL, &irql);
+    for (;;)
+        YieldProcessor();
+}
+
+static VOID bad_hang(VOID)
+{
+    for (;;)
+        YieldProcessor();
+}
+
 static VOID bad_service(VOID)
 {
     KIRQL irql;
@@ -263,16 +277,17 @@ static const struct {
     const WCHAR *Name;
     VOID (*Do)(VOID);
 } cases[] = {
-    { L"wait", bad_wait },       { L"service", bad_service },     { L"read", bad_read },
-    { L"dpc", bad_dpc },         { L"lock", bad_lock },           { L"free", bad_free },
-    { L"write", bad_write },     { L"irql", bad_irql },           { L"forget", bad_forget },
-    { L"twice", bad_twice },     { L"status", bad_status },       { L"deep", bad_deep },
-    { L"keep", bad_keep },       { L"raise", bad_raise },         { L"again", bad_again },
-    { L"lose", bad_lose },       { L"kernels", bad_kernels },     { L"ended", bad_ended },
-    { L"no_irp", bad_no_irp },   { L"no_device", bad_no_device }, { L"left_irp", bad_left_irp },
-    { L"tag", bad_tag },         { L"mutex", bad_mutex },         { L"release", bad_release },
-    { L"requeue", bad_requeue }, { L"unqueue", bad_unqueue },     { L"check", bad_check },
-    { L"overrun", bad_overrun }, { L"header", bad_header },
+    { L"loop", bad_loop },           { L"hang", bad_hang },         { L"wait", bad_wait },
+    { L"service", bad_service },     { L"read", bad_read },         { L"dpc", bad_dpc },
+    { L"lock", bad_lock },           { L"free", bad_free },         { L"write", bad_write },
+    { L"irql", bad_irql },           { L"forget", bad_forget },     { L"twice", bad_twice },
+    { L"status", bad_status },       { L"deep", bad_deep },         { L"keep", bad_keep },
+    { L"raise", bad_raise },         { L"again", bad_again },       { L"lose", bad_lose },
+    { L"kernels", bad_kernels },     { L"ended", bad_ended },       { L"no_irp", bad_no_irp },
+    { L"no_device", bad_no_device }, { L"left_irp", bad_left_irp }, { L"tag", bad_tag },
+    { L"mutex", bad_mutex },         { L"release", bad_release },   { L"requeue", bad_requeue },
+    { L"unqueue", bad_unqueue },     { L"check", bad_check },       { L"overrun", bad_overrun },
+    { L"header", bad_header },
 };
 
 static BOOLEAN ends_with(PUNICODE_STRING String, const WCHAR *End)

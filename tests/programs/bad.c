@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* A program that ends badly, as its argument says: tests/host/drivers.t and programs.t have the
+ * list. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <windows.h>
+
+static HANDLE first, second;
+
+static void bad_null(void) { ((void (*volatile)(void))NULL)(); }
+
+static int deep(volatile int *up)
+{
+    volatile int here[256];
+    here[0] = up ? up[0] + 1 : 0;
+    return deep(here) + here[0];
+}
+
+static void bad_stack(void) { printf("%d\n", deep(NULL)); }
+
+static void bad_loop(void)
+{
+    for (;;)
+        YieldProcessor();
+}
+
+static DWORD WINAPI take_both(LPVOID crossed)
+{
+    WaitForSingleObject(crossed ? second : first, INFINITE);
+    Sleep(50);
+    return WaitForSingleObject(crossed ? first : second, INFINITE);
+}
+
+static void bad_deadlock(void)
+{
+    first = CreateMutexA(NULL, FALSE, NULL);
+    second = CreateMutexA(NULL, FALSE, NULL);
+    CreateThread(NULL, 0, take_both, &first, 0, NULL);
+    take_both(NULL);
+}
+
+static void bad_request(void)
+{
+    DWORD n;
+    HANDLE file = CreateFileA("\\\\.\\Bad", GENERIC_READ, 0, NULL, OPEN_EXISTING, 0, NULL);
+    DeviceIoControl(file, 0, NULL, 0, NULL, 0, &n, NULL);
+}
+
+static void bad_free(void)
+{
+    char *volatile p = malloc(100);
+    free(p);
+    free(p);
+}
+
+static const struct {
+    const char *name;
+    void (*act)(void);
+} ways[] = {
+    { "null", bad_null },         { "stack", bad_stack },     { "loop", bad_loop },
+    { "deadlock", bad_deadlock }, { "request", bad_request }, { "free", bad_free },
+};
+
+int main(int argc, char **argv)
+{
+    for (unsigned i = 0; argc > 1 && i < sizeof ways / sizeof ways[0]; i++)
+        if (!strcmp(ways[i].name, argv[1]))
+            ways[i].act();
+    return 0;
+}
