@@ -8,6 +8,7 @@
 #include "kernel/base/exit.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
+#include "kernel/base/x86.h"
 #include "kernel/driver/bugcheck.h"
 #include "kernel/driver/driver.h"
 #include "kernel/driver/export.h"
@@ -147,6 +148,18 @@ static unsigned run_program(void)
     return module >= 0 ? run_image((unsigned)module) : EXIT_PASS;
 }
 
+/* Of 40000000h to 4000FFFFh, which no processor implements; hypervisors use the first of them. */
+#define MSR_NOWHERE 0x4000fff0u
+
+/* A driver may look for what a processor has by #GP. */
+static void report_lenient_msrs(void)
+{
+    uint64_t value;
+    if (!rdmsr_fault(MSR_NOWHERE, &value))
+        print("# machine: RDMSR of an MSR that does not exist succeeds here; a processor raises "
+              "#GP\n");
+}
+
 struct started {
     struct driver *drivers[DRIVERS_MAX];
     bool entered[DRIVERS_MAX];
@@ -160,6 +173,8 @@ static bool start_drivers(struct started *s)
     for (unsigned n = 0; (image = image_module(n)); n++) {
         if (!driver_is(image))
             continue;
+        if (!s->count)
+            report_lenient_msrs();
         const char *wrong = driver_load(image, &s->drivers[s->count]);
         if (wrong) {
             print("# FAIL %s %s\n", image->name, wrong);
