@@ -47,17 +47,18 @@ NTSTATUS thread_name_set(HANDLE handle, const void *info, ULONG length)
     if (NT_SUCCESS(status))
         status = look_up_thread(handle, THREAD_SET_LIMITED_INFORMATION | THREAD_SET_INFORMATION,
                                 &thread);
-    if (NT_SUCCESS(status)) {
-        KIRQL irql = sched_lock();
-        struct thread_name *old = thread->description;
-        thread->description = name;
-        sched_unlock(irql);
-        name = old;
-        object_release(&thread->object);
-    }
-    if (name)
+    if (!NT_SUCCESS(status)) {
         phys_free(name, 1);
-    return status;
+        return status;
+    }
+    KIRQL irql = sched_lock();
+    struct thread_name *old = thread->description;
+    thread->description = name;
+    sched_unlock(irql);
+    if (old)
+        phys_free(old, 1);
+    object_release(&thread->object);
+    return STATUS_SUCCESS;
 }
 
 static NTSTATUS give(const struct thread_name *name, UNICODE_STRING *to, ULONG length,
