@@ -86,7 +86,7 @@ static const char *read_optional(struct pe *pe, const uint8_t *optional, uint16_
     if (!pe->size)
         return "is damaged: its SizeOfImage is 0";
     if (pe->size > PE_SIZE_MAX)
-        return "needs more than 256 MB for its image, which is the most here";
+        return "needs more than 2 GB for its image, which is the most on Windows";
     pe->size = (uint32_t)pages_up(pe->size);
     if (pe->entry >= pe->size)
         return "begins outside its image";

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define PE_PAGE 4096u
-#define PE_SIZE_MAX (256u << 20) /* of an image in memory */
+#define PE_SIZE_MAX (2u << 30) /* of an image in memory; Windows has no larger ones */
 
 enum pe_directory_index {
     PE_EXPORTS = 0,

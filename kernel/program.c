@@ -53,7 +53,7 @@ static const char *fill_process(struct process *process, struct image *image, st
     if (!NT_SUCCESS(image_map(ntdll, process, &ntdll_base)) ||
         !NT_SUCCESS(image_map(image, process, &base)) ||
         !make_peb(process, image, base, ntdll, ntdll_base, line))
-        return "does not fit into memory";
+        return "does not fit into memory: MEMORY= gives the machine more";
     process->fault_ends_all = true;
     process->start = base + pe->entry;
     process->stack_reserve = within(pe->stack_reserve, STACK_LEAST, STACK_MOST);

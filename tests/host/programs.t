@@ -133,6 +133,8 @@ check('tests/programs/library.cpp', "PMU=none SMP=$_", 0,
       for 1, 4;
 check('tests/programs/fault.c', 'PMU=none', 1,
       qr/\Abefore\n# FAIL .* STATUS_ACCESS_VIOLATION 0xc0000005 .*, address 0x123\n/);
+check('tests/programs/fault.c', 'PMU=none PROGRAM_ARGS=file', 1,
+      qr/\Afile: Permission denied\n# FAIL .*_ACCESS_VIOLATION .*!main\+\w+\), address 0x0$/m);
 check('tests/programs/fast_fail.c', 'PMU=none', 1,
       qr/\Abefore 1\n# FAIL .* STATUS_STACK_BUFFER_OVERRUN 0xc0000409 .*fast_fail.*, code 0x7$/m);
 check('tests/programs/refused.c', "PMU=$_", 0, qr/\A\d+ checks\n# PASS/) for qw(intel-v2 amd-v2);

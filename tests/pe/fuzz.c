@@ -9,7 +9,7 @@
 #include "kernel/pe.h"
 
 #define AREAS 40
-#define STEPS_MAX 100000u /* imports and exports: an image of 256 MB may say it has millions */
+#define STEPS_MAX 100000u /* imports and exports: an image of 2 GB may say it has millions */
 
 struct area {
     size_t at, size;

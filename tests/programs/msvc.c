@@ -114,6 +114,13 @@ static void handled(void)
         code = 7;
     }
     IS(code, 7);
+    ROUTINE *volatile nothing = 0;
+    __try {
+        nothing();
+    } __except (((POINTERS *)_exception_info())->record->address == 0) {
+        code = 8;
+    }
+    IS(code, 8);
     IS(finals, 1);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Devices of drivers: CreateFile of \\.\NAME, and of the console; DeviceIoControl. NT: there
- * are no files; other names are not found. */
+ * are no files; other names are not found, and none can be made. */
 #include "kernel32.h"
 #include <winioctl.h>
 
@@ -49,7 +49,9 @@ HANDLE WINAPI CreateFileW(LPCWSTR lpFileName, DWORD dwDesiredAccess, DWORD dwSha
     if (lpFileName && is_device_name(lpFileName, "CONIN$"))
         return STANDARD_INPUT;
     if (!lpFileName || !device_name(lpFileName, &name, buffer)) {
-        fail(ERROR_FILE_NOT_FOUND);
+        fail(dwCreationDisposition == OPEN_EXISTING || dwCreationDisposition == TRUNCATE_EXISTING
+                 ? ERROR_FILE_NOT_FOUND
+                 : ERROR_ACCESS_DENIED);
         return INVALID_HANDLE_VALUE;
     }
     InitializeObjectAttributes(&attributes, &name, OBJ_CASE_INSENSITIVE, NULL, NULL);

@@ -314,45 +314,46 @@ int fsetpos(FILE *stream, const fpos_t *position)
 }
 void rewind(FILE *stream) { clearerr(stream); }
 
-static FILE *no_file(void)
+/* NT: there are no files, and none can be made. */
+static FILE *no_file(int mode)
 {
-    errno = ENOENT;
+    errno = mode == 'w' || mode == 'a' ? EACCES : ENOENT;
     return NULL;
 }
 
 FILE *fopen(const char *name, const char *mode)
 {
-    (void)name, (void)mode;
-    return no_file();
+    (void)name;
+    return no_file(*mode);
 }
 FILE *_wfopen(const wchar_t *name, const wchar_t *mode)
 {
-    (void)name, (void)mode;
-    return no_file();
+    (void)name;
+    return no_file(*mode);
 }
 FILE *freopen(const char *name, const char *mode, FILE *stream)
 {
-    (void)name, (void)mode, (void)stream;
-    return no_file();
+    (void)name, (void)stream;
+    return no_file(*mode);
 }
-FILE *tmpfile(void) { return no_file(); }
+FILE *tmpfile(void) { return no_file('w'); }
 int remove(const char *name)
 {
     (void)name;
-    no_file();
+    no_file('r');
     return -1;
 }
 int rename(const char *from, const char *to)
 {
     (void)from, (void)to;
-    no_file();
+    no_file('r');
     return -1;
 }
 
 FILE *_fdopen(int file, const char *mode)
 {
     (void)mode;
-    return file >= 0 && file < OPEN ? &_iob[file] : no_file();
+    return file >= 0 && file < OPEN ? &_iob[file] : no_file('r');
 }
 
 void perror(const char *text)

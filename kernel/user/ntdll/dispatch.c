@@ -17,7 +17,7 @@ static bool find_frame(struct walk *w, DWORD handlers)
     *d = (DISPATCHER_CONTEXT){ .ControlPc = w->context.Rip, .ContextRecord = &w->context };
     d->FunctionEntry = RtlLookupFunctionEntry(d->ControlPc, &d->ImageBase, NULL);
     struct stack s = current_stack();
-    if (w->context.Rsp < s.low || w->context.Rsp + 8 > s.high || !w->context.Rip)
+    if (w->context.Rsp < s.low || w->context.Rsp + 8 > s.high)
         return false;
     if (!d->FunctionEntry) {
         if (!can_look_through(w->context.Rip))
@@ -146,6 +146,9 @@ void take_exception(PEXCEPTION_RECORD record, PCONTEXT context)
 {
     if (dispatch_exception(record, context))
         NtContinue(context, FALSE);
+    const struct stack s = current_stack();
+    if (!context->Rip && context->Rsp >= s.low && context->Rsp + 8 <= s.high)
+        record->ExceptionAddress = *(PVOID *)context->Rsp; /* who called NULL */
     NtRaiseException(record, context, FALSE);
     __builtin_unreachable();
 }
