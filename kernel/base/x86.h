@@ -194,6 +194,12 @@ CR_ACCESSORS(4)
 CR_ACCESSORS(8)
 #undef CR_ACCESSORS
 static inline void write_dr0(uint64_t v) { asm volatile("mov %0,%%dr0" : : "r"(v) : "memory"); }
+static inline uint64_t read_dr7(void)
+{
+    uint64_t v;
+    asm volatile("mov %%dr7,%0" : "=r"(v) : : "memory");
+    return v;
+}
 static inline void write_dr7(uint64_t v) { asm volatile("mov %0,%%dr7" : : "r"(v) : "memory"); }
 
 static inline void xsetbv(uint32_t reg, uint64_t value)

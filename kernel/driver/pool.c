@@ -231,6 +231,16 @@ void pool_free_for(void *p, uint32_t tag) { free_block(p, tag); }
 void *pool_allocate(uint64_t size) { return allocate_block(0, size, 1); }
 void pool_free(void *p) { free_block(p, 1); }
 
+unsigned pool_blocks(void)
+{
+    unsigned count = 0;
+    KIRQL irql = lock_acquire(&pool_lock);
+    for (const LIST_ENTRY *e = used.Flink; e != &used; e = e->Flink)
+        count++;
+    lock_release(&pool_lock, irql);
+    return count;
+}
+
 unsigned pool_left(const struct driver *driver)
 {
     unsigned count = 0;

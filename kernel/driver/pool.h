@@ -7,6 +7,8 @@
  * IRQL <= DISPATCH_LEVEL. */
 void *pool_allocate(uint64_t size);
 void pool_free(void *p);
+/* How many blocks are in use, those of drivers among them. */
+unsigned pool_blocks(void);
 /* Memory for the driver that called the exported routine, which must give it back. */
 void *pool_allocate_for(uint64_t size, uint32_t tag);
 void pool_free_for(void *p, uint32_t tag);

@@ -32,6 +32,8 @@ NTSTATUS thread_profiling_set_affinity(struct thread *thread, struct cpu_set amo
 /* Called by trap.c when a trap takes the current thread out of ring 3: subtracts what the trap
  * adds to its counters. Any IRQL, NMI included. */
 void thread_profiling_trapped(struct thread_profiling *p, enum hal_trap trap);
+/* How many windows for blocks are taken, one for each profiled thread. */
+unsigned thread_profiling_slots(void);
 /* The current thread ends. */
 void thread_profiling_end(struct thread *thread);
 /* At IPI_LEVEL on each CPU, after the configuration was emptied. */

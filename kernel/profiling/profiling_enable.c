@@ -46,6 +46,16 @@ static void free_slot(const struct thread_profiling *p)
     lock_release(&slots_lock, irql);
 }
 
+unsigned thread_profiling_slots(void)
+{
+    unsigned n = 0;
+    KIRQL irql = lock_acquire(&slots_lock);
+    for (unsigned i = 0; i < SLOTS / 64; i++)
+        n += bit_count(slots_used[i]);
+    lock_release(&slots_lock, irql);
+    return n;
+}
+
 /* References the pages of the block, which must be writable by the process, and maps them into
  * the window. */
 static bool pin_block(struct thread_profiling *p, const uint64_t *pml4)

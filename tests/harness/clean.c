@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/harness/clean.h"
+#include "hal/apic.h"
 #include "hal/source.h"
 #include "kernel/base/print.h"
+#include "kernel/base/x86.h"
+#include "kernel/driver/pool.h"
 #include "kernel/ke/etw_pmc.h"
 #include "kernel/ke/mutex.h"
+#include "kernel/ke/thread_profiling.h"
+#include "kernel/ke/timer.h"
 #include "kernel/profiling/counter_config.h"
 #include "kernel/profiling/profile.h"
 #include "kernel/trap.h"
 #include "tests/harness/counting.h"
 #include "tests/harness/lab.h"
 
+#define DR7_OFF 0x400u
 #define LOOK_NS 10000000u /* from look to look at threads that shall end */
 #define POLITE 10         /* looks */
 #define LOOKS 40
@@ -106,6 +112,56 @@ static void remove_sources(void)
             hal_source_remove((KPROFILE_SOURCE)row->id);
 }
 
+static uint64_t slots(void) { return thread_profiling_slots(); }
+static uint64_t pool(void) { return pool_blocks(); }
+
+static uint64_t set_timers(void)
+{
+    unsigned n = 0;
+    KIRQL irql = sched_lock();
+    for (const KTIMER *timer = NULL; (timer = timer_next(timer)) != NULL;)
+        n++;
+    sched_unlock(irql);
+    return n;
+}
+
+/* To threads that are older than all of the tests'. */
+static uint64_t references(void)
+{
+    uint64_t n = 0;
+    struct thread *thread;
+    for (unsigned id = 0; (thread = thread_after(id)) != NULL && id < first_id;) {
+        id = thread->id;
+        n += id <= first_id ? __atomic_load_n(&thread->object.refs, __ATOMIC_RELAXED) - 1 : 0;
+        object_release(&thread->object);
+    }
+    if (thread)
+        object_release(&thread->object);
+    return n;
+}
+
+static uint64_t registers_sum; /* atomic */
+
+static void add_registers(void *unused)
+{
+    struct table_register idt;
+    (void)unused;
+    sidt(&idt);
+    uint64_t mine = (read_cr4() * 31 + read_dr7()) * 31 + idt.base;
+    if (pmu_here()->counters)
+        mine = mine * 31 + apic_read_pmi_lvt();
+    __atomic_fetch_add(&registers_sum, mine * (cpu_number() + 1), __ATOMIC_RELAXED);
+}
+
+/* Of all CPUs: whether ring 3 may read counters, breakpoints, handlers, the counters' LVT entry.
+ * Not a number of something, as that of intervals. */
+static uint64_t registers(void)
+{
+    registers_sum = 0;
+    smp_call(SMP_ALL, add_registers, NULL);
+    return registers_sum;
+}
+
 static uint64_t configured_counters(void)
 {
     HARDWARE_COUNTER array[MAX_HW_COUNTERS];
@@ -156,6 +212,21 @@ static void reset_intervals(void)
     NtSetIntervalProfile(0, ProfileAlignmentFixup);
 }
 
+/* On each CPU. */
+static void reset_here(void *unused)
+{
+    (void)unused;
+    cpu_load_idt();
+    write_dr7(DR7_OFF);
+    write_cr4(read_cr4() & ~(uint64_t)CR4_PCE);
+    KIRQL old = irql_raise(PROFILE_LEVEL);
+    pmu_reset(); /* which counters there are was found out at boot */
+    hal_pmi_init_cpu();
+    irql_lower(old);
+}
+
+static void reset_registers(void) { smp_call(SMP_ALL, reset_here, NULL); }
+
 /* In the order in which they are put back. */
 static const struct kind {
     const char *name;
@@ -175,6 +246,11 @@ static const struct kind {
     { "counter owners", owners, hal_counters_release_all },
     { "added sources", clean_sources, remove_sources },
     { "intervals", intervals, reset_intervals },
+    { "profiling slots", slots, NULL },
+    { "timers", set_timers, NULL },
+    { "blocks of pool", pool, NULL },
+    { "references to older threads", references, NULL },
+    { "registers", registers, reset_registers },
     { "pages", pages, NULL },
 };
 #define KINDS ARRAY_SIZE(kinds)
@@ -191,6 +267,10 @@ void clean_init(void)
 {
     first_id = thread_current()->id;
     memcpy(intervals_at_boot, source_intervals, sizeof source_intervals);
+    /* Until kernel_main has let go of this thread, which it started. */
+    for (unsigned i = 0;
+         i < LOOKS && __atomic_load_n(&thread_current()->object.refs, __ATOMIC_RELAXED) > 1; i++)
+        sched_wait(NULL, clock_ns() + sched_tick_ns(), DelayExecution);
 }
 
 void clean_begin(void) { look_around(before); }
@@ -214,22 +294,11 @@ static size_t list(char *text, size_t size, size_t n, const char *head, bool los
         if (after[i] == before[i] || (!lost && !kinds[i].put_back))
             continue;
         n += print_to(text + n, size - n, "%s %s", separator, kinds[i].name);
-        if (kinds[i].now != intervals)
+        if (kinds[i].now != intervals && kinds[i].now != registers)
             n += print_to(text + n, size - n, " %ld", (int64_t)(after[i] - before[i]));
         separator = ",";
     }
     return n;
-}
-
-/* On each CPU. */
-static void reset_here(void *unused)
-{
-    (void)unused;
-    cpu_load_idt();
-    KIRQL old = irql_raise(PROFILE_LEVEL);
-    pmu_reset(); /* which counters there are was found out at boot */
-    hal_pmi_init_cpu();
-    irql_lower(old);
 }
 
 static void put_back(void)
@@ -246,7 +315,7 @@ static void reset(void)
     etw_sampling_configure(NULL, 0);
     etw_leave();
     lab_forget();
-    smp_call(SMP_ALL, reset_here, NULL);
+    reset_registers();
 }
 
 bool clean_end(bool failed)

@@ -2,8 +2,11 @@
 /* Tests that fail, or are ended, and leave something; and after each one that wants
  * everything to be there again. One broken thing must be one failure. */
 #include "kernel/base/lock.h"
+#include "kernel/base/x86.h"
+#include "kernel/driver/pool.h"
 #include "kernel/ke/dispatcher.h"
 #include "kernel/ke/etw_session.h"
+#include "kernel/ke/timer.h"
 #include "kernel/profiling/counter_config.h"
 #include "kernel/profiling/profile.h"
 #include "tests/harness/clean.h"
@@ -335,4 +338,27 @@ LEAVES(waiting, "is ended while it waits for a thread that writes into its stack
     CHECK(true);
     struct thread *thread = worker(write_there, here);
     user_wait(thread);
+}
+
+LEAVES(timer, "leaves a timer set")
+{
+    static KTIMER timer;
+    KIRQL irql = sched_lock();
+    CHECK(!timer_set(&timer, ~0ul, 0));
+    sched_unlock(irql);
+}
+
+LEAVES(pool, "leaves a block of pool") { CHECK(pool_allocate(16) != NULL); }
+
+LEAVES(reference, "leaves a reference to an older thread")
+{
+    struct thread *thread = thread_after(0);
+    CHECK(thread != NULL);
+}
+
+LEAVES(state, "leaves breakpoints on and counters that ring 3 may read")
+{
+    write_dr7(0x700);
+    write_cr4(read_cr4() | CR4_PCE);
+    CHECK(read_cr4() & CR4_PCE);
 }
