@@ -80,10 +80,20 @@ static NTSTATUS put_information(struct request *r, const WMI_LOGGER_INFORMATION 
     return caller_put(r->out, &info, sizeof info);
 }
 
+/* Whose events nothing here writes. */
+#define FLAGS_ABSENT                                                                               \
+    (EVENT_TRACE_FLAG_DISK_IO | EVENT_TRACE_FLAG_DISK_FILE_IO |                                    \
+     EVENT_TRACE_FLAG_MEMORY_PAGE_FAULTS | EVENT_TRACE_FLAG_MEMORY_HARD_FAULTS |                   \
+     EVENT_TRACE_FLAG_VAMAP | EVENT_TRACE_FLAG_NETWORK_TCPIP | EVENT_TRACE_FLAG_REGISTRY)
+
+/* NT: Windows has the events of FLAGS_ABSENT; a trace without them would say that nothing happened.
+ */
 static NTSTATUS check_flags(ULONG flags, ULONG mode)
 {
     if (flags && !(mode & EVENT_TRACE_SYSTEM_LOGGER_MODE))
         return STATUS_INVALID_PARAMETER;
+    if (flags & FLAGS_ABSENT)
+        return STATUS_NOT_SUPPORTED;
     return flags & EVENT_TRACE_FLAG_PROFILE && !etw_privileged() ? STATUS_PRIVILEGE_NOT_HELD
                                                                  : STATUS_SUCCESS;
 }

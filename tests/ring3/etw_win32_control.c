@@ -59,7 +59,8 @@ TEST_USER(etw_win32, start_refuses_names,
 }
 
 TEST_USER(etw_win32, start_refuses_modes,
-          "StartTrace: not real-time, a log file, other modes, flags without system mode")
+          "StartTrace: not real-time, a log file, other modes, flags without system mode "
+          "or whose events nothing here writes")
 {
     struct properties q;
     win32_describe(&q);
@@ -67,6 +68,17 @@ TEST_USER(etw_win32, start_refuses_modes,
     CHECK_EQ(start_by(NAME, &q), ERROR_INVALID_PARAMETER);
     q.p.LogFileMode = SYSTEM_MODE | 1; /* EVENT_TRACE_FILE_MODE_SEQUENTIAL */
     CHECK_EQ(start_by(NAME, &q), ERROR_NOT_SUPPORTED);
+    static const ULONG absent[] = {
+        EVENT_TRACE_FLAG_DISK_IO,       EVENT_TRACE_FLAG_DISK_FILE_IO,
+        EVENT_TRACE_FLAG_VAMAP,         EVENT_TRACE_FLAG_MEMORY_PAGE_FAULTS,
+        EVENT_TRACE_FLAG_NETWORK_TCPIP, EVENT_TRACE_FLAG_MEMORY_HARD_FAULTS,
+        EVENT_TRACE_FLAG_REGISTRY
+    };
+    win32_describe(&q);
+    for (unsigned i = 0; i < ARRAY_SIZE(absent); i++) {
+        q.p.EnableFlags = EVENT_TRACE_FLAG_CSWITCH | absent[i];
+        CHECK_EQ(start_by(NAME, &q), ERROR_NOT_SUPPORTED);
+    }
     q.p.LogFileMode = EVENT_TRACE_REAL_TIME_MODE;
     q.p.EnableFlags = EVENT_TRACE_FLAG_CSWITCH;
     CHECK_EQ(start_by(NAME, &q), ERROR_INVALID_PARAMETER);
