@@ -101,6 +101,7 @@ void profile_time_changed(void);
 
 /* Sources added at run time. L: source_added_lock; name NULL: a free element. */
 #define SOURCES_ADDED_MAX 16
+extern struct lock source_added_lock;
 extern struct source_row source_added[SOURCES_ADDED_MAX];
 /* The sources of CPUs of that kind; NULL: it has none. */
 const struct source_set *source_set_of(const struct pmu_kind *pmu);

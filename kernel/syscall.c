@@ -12,7 +12,7 @@
 #include "kernel/ke/exception.h"
 #include "kernel/ke/process.h"
 #include "kernel/ke/suspend.h"
-#include "kernel/ke/context.h"
+#include "kernel/ke/thread_context.h"
 #include "kernel/ke/synchronization.h"
 #include "kernel/ke/thread.h"
 #include "kernel/ke/thread_profiling.h"

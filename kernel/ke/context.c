@@ -1,29 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Between a trap frame and a CONTEXT, and the services for other threads' registers: these lie on a
- * thread's kernel stack once it runs nowhere; the dispatcher lock keeps it from running. */
+/* Between a trap frame and a CONTEXT. */
 #include "kernel/ke/context.h"
-#include "hal/clock.h"
 #include "kernel/base/string.h"
 #include "kernel/base/vectors.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/caller.h"
 #include "kernel/ke/fpu.h"
-#include "kernel/ke/sched.h"
-#include "kernel/ke/suspend.h"
 #include "kernel/ke/thread.h"
-#include "kernel/ke/wait.h"
 #include "kernel/mm/vm.h"
 
 #define FSW_EXCEPTIONS 0x80ffu /* and the busy bit */
-#define TRY_AGAIN_NS 100000u
-#define DR7_ENABLES 0xffu
 
 static bool wants(const CONTEXT *c, ULONG part) { return (c->ContextFlags & part) == part; }
-
-struct trap_frame *context_frame(const struct thread *thread)
-{
-    return (struct trap_frame *)(thread->stack + KERNEL_STACK_SIZE) - 1;
-}
 
 static void get_integer(const struct trap_frame *f, CONTEXT *c)
 {
@@ -67,7 +55,7 @@ void context_get(const struct trap_frame *frame, CONTEXT *context)
     context->MxCsr = context->FltSave.MxCsr;
 }
 
-static void context_get_stopped(const struct thread *thread, CONTEXT *context)
+void context_get_stopped(const struct thread *thread, CONTEXT *context)
 {
     get_general(context_frame(thread), context);
     if (!wants(context, CONTEXT_FLOATING_POINT))
@@ -115,7 +103,7 @@ void context_set(struct trap_frame *frame, const CONTEXT *context)
     fxrstor(&next);
 }
 
-static void context_set_stopped(struct thread *thread, const CONTEXT *context)
+void context_set_stopped(struct thread *thread, const CONTEXT *context)
 {
     XSAVE_FORMAT next;
     set_general(context_frame(thread), context);
@@ -123,6 +111,11 @@ static void context_set_stopped(struct thread *thread, const CONTEXT *context)
         return;
     get_floating_point(context, &next);
     fpu_set_legacy(thread->fpu, &next);
+}
+
+struct trap_frame *context_frame(const struct thread *thread)
+{
+    return (struct trap_frame *)(thread->stack + KERNEL_STACK_SIZE) - 1;
 }
 
 NTSTATUS context_copy_in(CONTEXT *context, const CONTEXT *user)
@@ -135,108 +128,4 @@ NTSTATUS context_copy_in(CONTEXT *context, const CONTEXT *user)
 bool context_possible(const CONTEXT *context)
 {
     return !wants(context, CONTEXT_CONTROL) || context_canonical(context->Rip);
-}
-
-/* --- The services. --- */
-
-struct exchange {
-    CONTEXT *context;
-    bool set;
-};
-
-/* L: dispatcher lock. In a wait for the kernel its registers are those of the service's call. */
-static bool runs_nowhere(const struct thread *thread)
-{
-    return thread->state == THREAD_SUSPENDED ||
-           (thread->state == THREAD_WAITING && thread->wait->mode == KernelMode &&
-            context_frame(thread)->vector == TRAP_SYSCALL);
-}
-
-/* STATUS_PENDING: it still runs, and has been asked to stop. */
-static NTSTATUS try(struct thread *thread, const struct exchange *x, bool *stopped)
-{
-    NTSTATUS status = STATUS_PENDING;
-    KIRQL irql = sched_lock();
-    if (suspend_too_late(thread)) {
-        status = STATUS_UNSUCCESSFUL;
-    } else if (runs_nowhere(thread)) {
-        if (x->set)
-            context_set_stopped(thread, x->context);
-        else
-            context_get_stopped(thread, x->context);
-        status = STATUS_SUCCESS;
-    } else if (!thread->suspended) {
-        *stopped = true;
-        __atomic_store_n(&thread->suspended, 1, __ATOMIC_RELAXED);
-        wait_notice(thread, STATUS_KERNEL_APC);
-    }
-    sched_unlock(irql);
-    return status;
-}
-
-static NTSTATUS exchange_other(struct thread *thread, const struct exchange *x)
-{
-    NTSTATUS status;
-    bool stopped = false;
-    while ((status = try(thread, x, &stopped)) == STATUS_PENDING) {
-        sched_wait(NULL, clock_ns() + TRY_AGAIN_NS, DelayExecution);
-        if (__atomic_load_n(&thread_current()->terminate, __ATOMIC_ACQUIRE)) {
-            status = STATUS_THREAD_IS_TERMINATING;
-            break;
-        }
-    }
-    if (stopped)
-        thread_resume(thread);
-    return status;
-}
-
-static NTSTATUS exchange(HANDLE handle, ACCESS_MASK access, const struct exchange *x)
-{
-    struct object *object;
-    NTSTATUS status = handle_lookup(handle, &thread_type, access, &object);
-    if (!NT_SUCCESS(status))
-        return status;
-    struct thread *thread = (struct thread *)object;
-    if (!thread->process)
-        status = STATUS_INVALID_HANDLE;
-    else if (thread != thread_current())
-        status = exchange_other(thread, x);
-    else if (x->set)
-        context_set(context_frame(thread), x->context);
-    else
-        context_get(context_frame(thread), x->context);
-    object_release(object);
-    return status;
-}
-
-static NTSTATUS get_context(CONTEXT *context, const CONTEXT *user)
-{
-    NTSTATUS status = context_copy_in(context, user);
-    if (NT_SUCCESS(status) && !(context->ContextFlags & CONTEXT_AMD64))
-        status = STATUS_INVALID_PARAMETER;
-    return status;
-}
-
-NTSTATUS NtGetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext)
-{
-    CONTEXT context;
-    NTSTATUS status = get_context(&context, ThreadContext);
-    if (NT_SUCCESS(status))
-        status = exchange(ThreadHandle, THREAD_GET_CONTEXT, &(struct exchange){ &context, false });
-    return NT_SUCCESS(status) ? caller_put(ThreadContext, &context, sizeof context) : status;
-}
-
-NTSTATUS NtSetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext)
-{
-    CONTEXT context;
-    NTSTATUS status = get_context(&context, ThreadContext);
-    if (NT_SUCCESS(status) && !context_possible(&context))
-        status = STATUS_ACCESS_VIOLATION;
-    if (NT_SUCCESS(status) &&
-        (context.ContextFlags & CONTEXT_DEBUG_REGISTERS) == CONTEXT_DEBUG_REGISTERS &&
-        (context.Dr7 & DR7_ENABLES))
-        status = STATUS_NOT_SUPPORTED;
-    if (!NT_SUCCESS(status))
-        return status;
-    return exchange(ThreadHandle, THREAD_SET_CONTEXT, &(struct exchange){ &context, true });
 }

@@ -19,6 +19,9 @@ void context_get(const struct trap_frame *frame, CONTEXT *context);
  * dropped. The next return to ring 3 restores every register. */
 void context_set(struct trap_frame *frame, const CONTEXT *context);
 
+/* context_get and context_set of a thread that runs nowhere. L: dispatcher lock. */
+void context_get_stopped(const struct thread *thread, CONTEXT *context);
+void context_set_stopped(struct thread *thread, const CONTEXT *context);
 /* Whether ring 3 can continue at the context's Rip; true without CONTEXT_CONTROL. */
 bool context_possible(const CONTEXT *context);
 
@@ -33,24 +36,3 @@ struct trap_frame *context_frame(const struct thread *thread);
 /* A CONTEXT of ring 3's, which must be 16-aligned. STATUS_DATATYPE_MISALIGNMENT,
  * STATUS_ACCESS_VIOLATION. */
 NTSTATUS context_copy_in(CONTEXT *context, const CONTEXT *user);
-
-/* --- Services, for ring-3 threads through the service table, and for drivers. PASSIVE_LEVEL.
- * Sources: the Win32 documentation of GetThreadContext and SetThreadContext; phnt's headers. --- */
-
-/* Fills the parts that ThreadContext->ContextFlags ask for; THREAD_GET_CONTEXT. A thread that is
- * not suspended is stopped for as long as it takes. One inside a service shows the registers that
- * it called with. NT: so does the current thread; debug registers are 0, which no
- * thread has.
- *
- * STATUS_DATATYPE_MISALIGNMENT: not 16-aligned; STATUS_ACCESS_VIOLATION; STATUS_INVALID_PARAMETER:
- * ContextFlags without CONTEXT_AMD64; STATUS_INVALID_HANDLE, STATUS_OBJECT_TYPE_MISMATCH,
- * STATUS_ACCESS_DENIED; STATUS_INVALID_HANDLE: not a thread of ring 3; STATUS_UNSUCCESSFUL: it has
- * ended, or is to; STATUS_THREAD_IS_TERMINATING: the caller is to end, and never sees it. */
-NTSTATUS NtGetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext);
-/* The parts become the thread's registers, before it goes on; THREAD_SET_CONTEXT. Selectors, and
- * flags that ring 3 may not set, stay as they are. One inside a service ends that first, and goes
- * on with these registers, all of them (NT: those that calls need not keep are lost).
- *
- * As above, and STATUS_ACCESS_VIOLATION: Rip is not canonical (NT: made so);
- * STATUS_NOT_SUPPORTED: Dr7 enables a breakpoint (NT: threads have them). */
-NTSTATUS NtSetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes threads and lists those that live. sched.c switches them, ending.c ends them, the last
- * reference frees them. */
+/* Makes threads. sched.c switches them, ending.c ends them, the last reference frees them. */
 #include "kernel/ke/thread.h"
 #include "hal/apic.h"
 #include "hal/clock.h"
 #include "kernel/base/irql.h"
-#include "kernel/base/lock.h"
 #include "kernel/base/print.h"
 #include "kernel/base/vectors.h"
 #include "kernel/base/x86.h"
@@ -30,48 +28,6 @@ CLIENT_ID thread_client_id(const struct thread *thread)
     return (CLIENT_ID){ (HANDLE)(uint64_t)(thread->process ? PROCESS_ID : 0),
                         (HANDLE)(uint64_t)thread->id };
 }
-
-/* --- The list of living threads. --- */
-
-static struct lock living_lock = LOCK("threads", DISPATCH_LEVEL);
-static struct thread *newest; /* L: living_lock; idle threads excluded, by id */
-
-static void living_add(struct thread *thread)
-{
-    struct thread **link = &newest, *newer = NULL;
-    KIRQL irql = lock_acquire(&living_lock);
-    for (; *link && (*link)->id > thread->id; link = &newer->older)
-        newer = *link;
-    thread->older = *link;
-    thread->newer = newer;
-    if (*link)
-        (*link)->newer = thread;
-    *link = thread;
-    lock_release(&living_lock, irql);
-}
-
-void living_remove(struct thread *thread)
-{
-    KIRQL irql = lock_acquire(&living_lock);
-    *(thread->newer ? &thread->newer->older : &newest) = thread->older;
-    if (thread->older)
-        thread->older->newer = thread->newer;
-    lock_release(&living_lock, irql);
-}
-
-struct thread *thread_after(unsigned id)
-{
-    struct thread *found = NULL;
-    KIRQL irql = lock_acquire(&living_lock);
-    for (struct thread *t = newest; t && t->id > id; t = t->older)
-        found = t;
-    if (found)
-        object_hold(&found->object);
-    lock_release(&living_lock, irql);
-    return found;
-}
-
-/* --- Their beginning. --- */
 
 /* The first function of every thread; the switch to it holds the dispatcher lock. */
 static void begin_thread(void)
@@ -263,15 +219,4 @@ struct thread *thread_create_another(struct process *process, uint64_t start, ui
                                      bool suspended)
 {
     return create_user(thread_current()->name, process, start, argument, cpu_all(), suspended);
-}
-
-uint64_t thread_cycles(const struct thread *thread, uint64_t *ended_ns)
-{
-    KIRQL irql = sched_lock();
-    uint64_t cycles = thread->cycles;
-    if (thread->state == THREAD_RUNNING)
-        cycles += rdtsc() - thread->since;
-    *ended_ns = thread->ended;
-    sched_unlock(irql);
-    return cycles;
 }

@@ -59,7 +59,7 @@ struct thread {
 
     uint64_t created, ended;      /* clock_ns; ended: L: dispatcher lock, 0: it lives */
     bool exiting;                 /* its own: it is in thread_exit */
-    struct thread *older, *newer; /* L: living_lock in thread.c */
+    struct thread *older, *newer; /* L: living_lock in living.c */
     uint32_t terminate; /* atomic: end at the next return to ring 3, with terminate_status */
     NTSTATUS terminate_status;
     NTSTATUS exit_status;              /* final once signaled; STATUS_PENDING before */
@@ -132,7 +132,8 @@ struct interrupted {
     uint64_t rip, cs, rflags, rsp, ss;
 };
 void thread_nmi(struct interrupted *at);
-/* For ending.c: takes a thread off the list of living ones. */
+/* For thread.c and ending.c: puts a thread on the list of living ones, and takes it off. */
+void living_add(struct thread *thread);
 void living_remove(struct thread *thread);
 /* TSC cycles that a thread has run so far, in both rings, and when it ended (clock_ns; 0: it
  * lives). IRQL <= DISPATCH_LEVEL. */

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Registers of threads of ring 3. Services are for ring-3 threads through the service table, and
+ * for drivers. PASSIVE_LEVEL. Sources: the Win32 documentation of GetThreadContext and
+ * SetThreadContext; phnt's headers. */
+#pragma once
+#include "kernel/nt/nt_context.h"
+
+/* Fills the parts that ThreadContext->ContextFlags ask for; THREAD_GET_CONTEXT. A thread that is
+ * not suspended is stopped for as long as it takes. One inside a service shows the registers that
+ * it called with. NT: so does the current thread; debug registers are 0, which no
+ * thread has.
+ *
+ * STATUS_DATATYPE_MISALIGNMENT: not 16-aligned; STATUS_ACCESS_VIOLATION; STATUS_INVALID_PARAMETER:
+ * ContextFlags without CONTEXT_AMD64; STATUS_INVALID_HANDLE, STATUS_OBJECT_TYPE_MISMATCH,
+ * STATUS_ACCESS_DENIED; STATUS_INVALID_HANDLE: not a thread of ring 3; STATUS_UNSUCCESSFUL: it has
+ * ended, or is to; STATUS_THREAD_IS_TERMINATING: the caller is to end, and never sees it. */
+NTSTATUS NtGetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext);
+/* The parts become the thread's registers, before it goes on; THREAD_SET_CONTEXT. Selectors, and
+ * flags that ring 3 may not set, stay as they are. One inside a service ends that first, and goes
+ * on with these registers, all of them (NT: those that calls need not keep are lost).
+ *
+ * As above, and STATUS_ACCESS_VIOLATION: Rip is not canonical (NT: made so);
+ * STATUS_NOT_SUPPORTED: Dr7 enables a breakpoint (NT: threads have them). */
+NTSTATUS NtSetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext);
