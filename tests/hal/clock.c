@@ -273,8 +273,7 @@ TEST(clock, cpus_agree,
      "the TSC of each CPU, read by a call, is between two readings of the caller")
 {
     SKIP_WITH_ONE_CPU();
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        test_run_on(cpu);
+    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
         for (unsigned other = 0; other < cpu_count; other++) {
             uint64_t there = 0, before = rdtsc();
             smp_call(cpu_set_one(other), read_tsc, &there);
@@ -283,7 +282,6 @@ TEST(clock, cpus_agree,
                 CHECK(there >= before && there <= after);
         }
     }
-    test_run_anywhere();
 }
 
 TEST(clock, wall, "the real-time clock's seconds are read as BCD or as binary")

@@ -341,11 +341,9 @@ TEST(hal_overflow, free_spares_others, "a free leaves the counters of other owne
 TEST(hal_overflow, proof, "the start-up test of the interrupt passes on each processor")
 {
     SKIP_WITHOUT_INSTRUCTIONS();
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        test_run_on(cpu);
+    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
         CHECK(hal_pmi_prove());
     }
-    test_run_anywhere();
     CHECK_EQ(hal_counters_owned(), 0);
 }
 

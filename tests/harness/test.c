@@ -87,3 +87,12 @@ void test_run_on(unsigned cpu)
 }
 
 void test_run_anywhere(void) { sched_set_affinity(thread_current(), cpu_all()); }
+
+bool test_run_on_each(unsigned cpu)
+{
+    if (cpu < cpu_count)
+        test_run_on(cpu);
+    else
+        test_run_anywhere();
+    return cpu < cpu_count;
+}

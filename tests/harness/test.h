@@ -155,3 +155,5 @@ bool test_skip_below_cpus(unsigned count);
 /* Moves the calling kernel thread to that CPU, or lets it run anywhere again. */
 void test_run_on(unsigned cpu);
 void test_run_anywhere(void);
+/* For a loop over the CPUs: runs there; after the last one anywhere, and false. */
+bool test_run_on_each(unsigned cpu);

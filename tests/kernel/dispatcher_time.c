@@ -142,8 +142,7 @@ TEST(dispatcher_time, at_dispatch_level,
      "a thread of higher priority that is woken at DISPATCH_LEVEL runs when IRQL falls, on every "
      "CPU")
 {
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        test_run_on(cpu);
+    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
         KeInitializeEvent(&event, SynchronizationEvent, FALSE);
         gone = 0;
         struct thread *better =
@@ -158,7 +157,6 @@ TEST(dispatcher_time, at_dispatch_level,
         CHECK_EQ(gone, 1);
         team_end(better);
     }
-    test_run_anywhere();
 }
 
 /* What may end the quantum of the thread that runs here. */
@@ -191,8 +189,7 @@ static bool wakes(unsigned cpu, int more)
 TEST(dispatcher_time, at_passive_level,
      "a thread of higher priority that is woken runs at once, one of the same priority later")
 {
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        test_run_on(cpu);
+    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
         KeInitializeEvent(&event, SynchronizationEvent, FALSE);
         for (int more = 0; more < 2; more++) {
             unsigned tries = 0;
@@ -201,7 +198,6 @@ TEST(dispatcher_time, at_passive_level,
             CHECK(tries < TRIES);
         }
     }
-    test_run_anywhere();
 }
 
 TEST(dispatcher_time, idle_cpus_look,

@@ -44,11 +44,9 @@ TEST(entry, interrupts, "DF and AC that ring 3 set are clear in an interrupt fro
 TEST(entry, syscalls, "SYSCALL clears TF, IF, DF, IOPL, NT and AC, on every CPU")
 {
     const uint64_t wanted = RFLAGS_TF | RFLAGS_IF | FLAG_DF | FLAGS_IOPL | FLAG_NT | RFLAGS_AC;
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        test_run_on(cpu);
+    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
         CHECK_EQ(rdmsr(MSR_SFMASK) & wanted, wanted);
     }
-    test_run_anywhere();
 }
 
 TEST(entry, half_syscalls,

@@ -87,8 +87,7 @@ TEST(exceptions, privileged,
 
 TEST(exceptions, every_cpu, "all of these exceptions, on every CPU, change no state of the CPU")
 {
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        test_run_on(cpu);
+    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
         uint64_t cr0 = read_cr0(), cr4 = read_cr4();
         /* Each has a test above: here a third of them, on each CPU another. */
         unsigned n = cpu;
@@ -100,5 +99,4 @@ TEST(exceptions, every_cpu, "all of these exceptions, on every CPU, change no st
         CHECK(read_flags() & RFLAGS_IF);
         CHECK_EQ(irql_current(), PASSIVE_LEVEL);
     }
-    test_run_anywhere();
 }

@@ -18,8 +18,7 @@ TEST(traps, fixup,
      "a fault in ring 0 at an instruction with a fixup gives its vector, on every CPU")
 {
     uint64_t value = 0;
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        test_run_on(cpu);
+    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
         uint64_t before = trap_counts[6] + trap_counts[13];
         /* Nowhere a counter: #GP, or #UD where there is no RDPMC. */
         unsigned vector = rdpmc_fault(64, &value);
@@ -28,7 +27,6 @@ TEST(traps, fixup,
         CHECK_EQ(rdmsr_fault(MSR_EFER, &value), 0);
         CHECK(value & EFER_LMA);
     }
-    test_run_anywhere();
 }
 
 /* Of two bytes each, by which ring 0 raises an exception; its vector, 0: it went on after it. */
@@ -71,14 +69,12 @@ static void wait_pauses(const uint64_t *count, uint64_t wanted)
 TEST(traps, nmi, "an NMI reaches every CPU and is counted")
 {
     SKIP_WITH_ONE_CPU(); /* "all others" are also CPUs that firmware left halted in real mode */
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        test_run_on(cpu);
+    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
         uint64_t before = __atomic_load_n(&trap_counts[2], __ATOMIC_RELAXED);
         apic_nmi_others();
         wait_pauses(&trap_counts[2], before + cpu_count - 1);
         CHECK_EQ(trap_counts[2], before + cpu_count - 1);
     }
-    test_run_anywhere();
 }
 
 TEST(vm, write_xor_execute,
@@ -102,15 +98,13 @@ TEST(vm, write_xor_execute,
 TEST(vm, protections_on,
      "write protection, NX, SMEP and SMAP are on where the CPU has them, on every CPU")
 {
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        test_run_on(cpu);
+    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
         CHECK(read_cr0() & CR0_WP);
         CHECK(!cpu_features.nx || (rdmsr(MSR_EFER) & EFER_NXE));
         CHECK(!cpu_features.smep || (read_cr4() & CR4_SMEP));
         CHECK(!cpu_features.smap || (read_cr4() & CR4_SMAP));
         CHECK(!(read_cr4() & CR4_PCE));
     }
-    test_run_anywhere();
 }
 
 /* Of each large page from 3 GB on that is all memory by the loader's map. */
@@ -137,8 +131,7 @@ TEST(traps, stray_nmi, "an NMI that nobody claims is counted by the CPU that tak
 {
     if (boot_safe())
         SKIP("safe: no NMI");
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        test_run_on(cpu);
+    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
         cli(); /* no tick: what this NMI adds is taken back before a line speaks of it */
         struct cpu *self = cpu_current();
         uint64_t before = self->stray_nmis;
@@ -151,7 +144,6 @@ TEST(traps, stray_nmi, "an NMI that nobody claims is counted by the CPU that tak
         sti();
         CHECK(counted > 0);
     }
-    test_run_anywhere();
 }
 
 TEST(copy, refuses,

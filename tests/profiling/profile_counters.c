@@ -102,8 +102,7 @@ TEST(profile_counters, rate,
     HANDLE profile = of_loop(&counts, SOURCE);
     hal_source_set_interval(SOURCE, 2 * PERIOD);
     profile_start(profile);
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        test_run_on(cpu);
+    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
         ULONG before = counts;
         profile_loop_alone(40 * PERIOD / LOOP_INSTRUCTIONS);
         CHECK_RANGE(counts - before, 19, 21 + 2); /* interrupts and ticks are instructions too */
@@ -113,7 +112,6 @@ TEST(profile_counters, rate,
         CHECK_RANGE(counts - before, 38, 41 + 4); /* the first one still has the old interval */
         CHECK_STATUS(NtSetIntervalProfile(2 * PERIOD, SOURCE), STATUS_SUCCESS);
     }
-    test_run_anywhere();
     hal_source_set_interval(SOURCE, 65536);
     close_handle(profile);
 }

@@ -292,8 +292,7 @@ TEST(tp_config, irql, "both routines work at APC_LEVEL as at PASSIVE_LEVEL, on e
 {
     HARDWARE_COUNTER one = { PMCCounter, 0, 0 };
     bool some = test_has_pmu();
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        test_run_on(cpu);
+    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
         KIRQL old = irql_raise(APC_LEVEL);
         if (some) {
             one = element(cpu % 2);
@@ -308,7 +307,6 @@ TEST(tp_config, irql, "both routines work at APC_LEVEL as at PASSIVE_LEVEL, on e
         CHECK_EQ(irql_current(), APC_LEVEL);
         irql_lower(old);
     }
-    test_run_anywhere();
 }
 
 TEST(tp_config, allocated,

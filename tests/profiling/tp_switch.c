@@ -41,8 +41,7 @@ TEST(tp_switch, unprofiled_is_free,
     SKIP_WITHOUT_PMU();
     SKIP_WITHOUT_VPMU();
     REQUIRE(counting_start(PMU_INSTRUCTIONS, PMU_USER, &ctr));
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        test_run_on(cpu);
+    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
         uint64_t control = vpmu_accesses().rdpmc;
         rdpmc(pmu_rdpmc_index(ctr));
         CHECK_EQ(vpmu_accesses().rdpmc, control + 1); /* so it does count them */
@@ -52,7 +51,6 @@ TEST(tp_switch, unprofiled_is_free,
         CHECK_EQ(found.wrmsr, 0);
         CHECK_EQ(found.interrupts, 0);
     }
-    test_run_anywhere();
     counting_stop();
 }
 
@@ -66,8 +64,7 @@ TEST(tp_switch, unprofiled_instructions,
      "a switch between unprofiled threads executes 1 to 4 instructions for profiling, by single "
      "steps between two labels")
 {
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        test_run_on(cpu);
+    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
         struct thread *other = thread_create("partner", yield_thread_often, NULL, cpu_set_one(cpu));
         REQUIRE(other != NULL);
         lab_catch();
@@ -83,5 +80,4 @@ TEST(tp_switch, unprofiled_instructions,
             test_note("a switch between unprofiled threads: %u instructions for profiling",
                       lab_caught.watched / STEPPED);
     }
-    test_run_anywhere();
 }

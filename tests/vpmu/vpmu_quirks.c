@@ -254,8 +254,7 @@ TEST(vpmu_quirks, hybrid,
     CHECK_EQ(cpuid(7, 0).edx >> 15 & 1, vpmu_quirk("hybrid"));
     if (!vpmu_quirk("hybrid"))
         return;
-    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
-        test_run_on(cpu);
+    for (unsigned cpu = 0; test_run_on_each(cpu); cpu++) {
         struct cpuid leaf = cpuid(0x0a, 0);
         CHECK_EQ(cpuid(0x1a, 0).eax >> 24, cpu % 2 ? 0x20 : 0x40);
         CHECK_EQ(is_small(), cpu % 2);
@@ -273,7 +272,6 @@ TEST(vpmu_quirks, hybrid,
         if (fixed && !rdmsr_fault(FIXED_CTR_CTRL, &value))
             CHECK_EQ(wrmsr_fault(FIXED_CTR_CTRL, value | 1u << 12), LAB_GP_FAULT);
     }
-    test_run_anywhere();
 }
 TEST(vpmu_quirks, kvm,
      "with the quirk the leaves of KVM come before those of the virtual PMU, and report the TSC's "
