@@ -25,7 +25,7 @@ static uint64_t pdpt_high[ENTRIES] __attribute__((aligned(PAGE_SIZE))),
 static uint64_t far_pdpt[ENTRIES] __attribute__((aligned(PAGE_SIZE))),
     far_dirs[2][ENTRIES] __attribute__((aligned(PAGE_SIZE)));
 
-static uint64_t entry_of(const uint64_t *table)
+static uint64_t table_entry_of(const uint64_t *table)
 {
     return ((uint64_t)table - KERNEL_VMA + boot_info.moved) | TABLE;
 }
@@ -49,14 +49,14 @@ bool move_reach(const struct screen *screen)
     if (start >> 39 == 0)
         pdpt = (uint64_t *)(DIRECT_MAP + (top[HALF] & ~(uint64_t)(PAGE_SIZE - 1)));
     else
-        top[HALF + (start >> 39)] = entry_of(far_pdpt);
+        top[HALF + (start >> 39)] = table_entry_of(far_pdpt);
     for (unsigned n = 0; n < 2; n++) {
         uint64_t gb = (start >> 30) + n;
         if (gb << 30 >= end || gb << 30 < REACHED)
             continue;
         for (unsigned i = 0; i < ENTRIES; i++)
             far_dirs[n][i] = (gb << 30) + i * LARGE_PAGE + (TABLE | LARGE);
-        pdpt[gb % ENTRIES] = entry_of(far_dirs[n]);
+        pdpt[gb % ENTRIES] = table_entry_of(far_dirs[n]);
     }
     return true;
 }

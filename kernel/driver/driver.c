@@ -4,6 +4,8 @@
 #include "kernel/driver/driver.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
+#include "kernel/driver/io.h"
+#include "kernel/ke/caller.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/vm.h"
 
@@ -80,4 +82,30 @@ const char *driver_missing_import(uint64_t address, const char **library)
     }
     *library = import.library;
     return import.name ? import.name : "(a number)";
+}
+
+#define SERVICE_MAX 320u
+
+NTSTATUS NtLoadDriver(PUNICODE_STRING DriverServiceName)
+{
+    UNICODE_STRING name;
+    WCHAR wide[SERVICE_MAX];
+    char file[IMAGE_NAME_MAX] = "";
+    unsigned n = 0;
+    NTSTATUS status = caller_get(&name, DriverServiceName, sizeof name);
+    if (NT_SUCCESS(status) && (!name.Length || name.Length % 2 || name.Length > sizeof wide))
+        status = STATUS_OBJECT_NAME_INVALID;
+    if (NT_SUCCESS(status))
+        status = caller_get(wide, name.Buffer, name.Length);
+    if (!NT_SUCCESS(status))
+        return status;
+    for (unsigned i = 0; i < name.Length / sizeof(WCHAR); i++)
+        if (wide[i] == '\\')
+            n = 0;
+        else if (n >= sizeof file - sizeof ".sys" || wide[i] < ' ' || wide[i] > '~')
+            return STATUS_OBJECT_NAME_INVALID;
+        else
+            file[n++] = (char)wide[i];
+    print_to(file + n, sizeof file - n, ".sys");
+    return driver_loaded(file) ? STATUS_IMAGE_ALREADY_LOADED : STATUS_OBJECT_NAME_NOT_FOUND;
 }

@@ -13,7 +13,6 @@
 #include "kernel/driver/io.h"
 #include "kernel/driver/request.h"
 #include "kernel/driver/work.h"
-#include "kernel/ke/caller.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/phys.h"
@@ -189,32 +188,6 @@ const char *driver_load(const struct image *image, struct driver **made)
     make_object(driver);
     *made = driver;
     return NULL;
-}
-
-#define SERVICE_MAX 320u
-
-NTSTATUS NtLoadDriver(PUNICODE_STRING DriverServiceName)
-{
-    UNICODE_STRING name;
-    WCHAR wide[SERVICE_MAX];
-    char file[IMAGE_NAME_MAX] = "";
-    unsigned n = 0;
-    NTSTATUS status = caller_get(&name, DriverServiceName, sizeof name);
-    if (NT_SUCCESS(status) && (!name.Length || name.Length % 2 || name.Length > sizeof wide))
-        status = STATUS_OBJECT_NAME_INVALID;
-    if (NT_SUCCESS(status))
-        status = caller_get(wide, name.Buffer, name.Length);
-    for (unsigned i = 0; NT_SUCCESS(status) && i < name.Length / sizeof(WCHAR); i++)
-        if (wide[i] == '\\')
-            n = 0;
-        else if (n >= sizeof file - sizeof ".sys" || wide[i] < ' ' || wide[i] > '~')
-            status = STATUS_OBJECT_NAME_INVALID;
-        else
-            file[n++] = (char)wide[i];
-    if (!NT_SUCCESS(status))
-        return status;
-    print_to(file + n, sizeof file - n, ".sys");
-    return driver_loaded(file) ? STATUS_IMAGE_ALREADY_LOADED : STATUS_OBJECT_NAME_NOT_FOUND;
 }
 
 /* --- Calls. --- */

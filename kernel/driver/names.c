@@ -80,7 +80,7 @@ static UNICODE_STRING without_prefix(UNICODE_STRING name, USHORT length)
 }
 
 /* The status of an open; a new object's needs a name without folders, too (new_place). */
-static NTSTATUS find_place(const UNICODE_STRING *name, struct place *place)
+static NTSTATUS find_named_place(const UNICODE_STRING *name, struct place *place)
 {
     unsigned i = 0;
     while (i < ARRAY_SIZE(folders) && !begins_with(name, &folders[i]))
@@ -95,7 +95,7 @@ static NTSTATUS find_place(const UNICODE_STRING *name, struct place *place)
  * STATUS_OBJECT_PATH_NOT_FOUND: in a folder that does not exist. */
 static NTSTATUS new_place(const UNICODE_STRING *name, struct place *place)
 {
-    NTSTATUS status = find_place(name, place);
+    NTSTATUS status = find_named_place(name, place);
     for (unsigned i = 0; NT_SUCCESS(status) && i < place->name.Length / sizeof(WCHAR); i++)
         if (place->name.Buffer[i] == '\\')
             status = STATUS_OBJECT_PATH_NOT_FOUND;
@@ -152,7 +152,7 @@ static struct device *follow_name(const UNICODE_STRING *name, UNICODE_STRING *re
     const UNICODE_STRING *at = name;
     for (unsigned i = 0; i < LINKS_FOLLOWED; i++) {
         struct place place;
-        *status = find_place(at, &place);
+        *status = find_named_place(at, &place);
         if (!NT_SUCCESS(*status))
             return NULL;
         struct link *link = find_link(&place);
@@ -351,11 +351,11 @@ NTSTATUS IoCreateSymbolicLink(PUNICODE_STRING SymbolicLinkName, PUNICODE_STRING 
                    : STATUS_INSUFFICIENT_RESOURCES;
 }
 
-/* Statuses of find_place; STATUS_OBJECT_NAME_NOT_FOUND. */
+/* Statuses of find_named_place; STATUS_OBJECT_NAME_NOT_FOUND. */
 NTSTATUS IoDeleteSymbolicLink(PUNICODE_STRING SymbolicLinkName)
 {
     struct place place;
-    NTSTATUS status = find_place(SymbolicLinkName, &place);
+    NTSTATUS status = find_named_place(SymbolicLinkName, &place);
     if (!NT_SUCCESS(status))
         return status;
     mutex_acquire(&names_mutex);

@@ -84,7 +84,7 @@ static NTSTATUS exchange(HANDLE handle, ACCESS_MASK access, const struct exchang
     return status;
 }
 
-static NTSTATUS get(CONTEXT *context, const CONTEXT *user)
+static NTSTATUS get_context(CONTEXT *context, const CONTEXT *user)
 {
     NTSTATUS status = context_copy_in(context, user);
     if (NT_SUCCESS(status) && !(context->ContextFlags & CONTEXT_AMD64))
@@ -95,7 +95,7 @@ static NTSTATUS get(CONTEXT *context, const CONTEXT *user)
 NTSTATUS NtGetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext)
 {
     CONTEXT context;
-    NTSTATUS status = get(&context, ThreadContext);
+    NTSTATUS status = get_context(&context, ThreadContext);
     if (NT_SUCCESS(status))
         status = exchange(ThreadHandle, THREAD_GET_CONTEXT, &(struct exchange){ &context, false });
     return NT_SUCCESS(status) ? caller_put(ThreadContext, &context, sizeof context) : status;
@@ -104,7 +104,7 @@ NTSTATUS NtGetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext)
 NTSTATUS NtSetContextThread(HANDLE ThreadHandle, PCONTEXT ThreadContext)
 {
     CONTEXT context;
-    NTSTATUS status = get(&context, ThreadContext);
+    NTSTATUS status = get_context(&context, ThreadContext);
     if (NT_SUCCESS(status) && !context_possible(&context))
         status = STATUS_ACCESS_VIOLATION;
     if (NT_SUCCESS(status) &&

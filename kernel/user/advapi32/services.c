@@ -49,7 +49,7 @@ static BOOL copy_name(WCHAR *to, const WCHAR *from)
     return !from[n];
 }
 
-static const WCHAR *widen_name(WCHAR *to, const char *from)
+static const WCHAR *widen_service(WCHAR *to, const char *from)
 {
     unsigned n = 0;
     for (; from && from[n] && n < NAME_MAX; n++)
@@ -128,7 +128,7 @@ SC_HANDLE WINAPI OpenSCManagerA(LPCSTR lpMachineName, LPCSTR lpDatabaseName, DWO
 {
     WCHAR database[NAME_MAX + 1];
     (void)lpMachineName;
-    return OpenSCManagerW(NULL, widen_name(database, lpDatabaseName), dwDesiredAccess);
+    return OpenSCManagerW(NULL, widen_service(database, lpDatabaseName), dwDesiredAccess);
 }
 
 /* ERROR_INVALID_HANDLE; ERROR_INVALID_NAME; ERROR_INVALID_PARAMETER: no kernel driver (NT: those
@@ -170,9 +170,9 @@ SC_HANDLE WINAPI CreateServiceA(SC_HANDLE hSCManager, LPCSTR lpServiceName, LPCS
     WCHAR name[NAME_MAX + 1], path[NAME_MAX + 1];
     (void)lpDisplayName, (void)lpLoadOrderGroup, (void)lpDependencies, (void)lpServiceStartName;
     (void)lpPassword;
-    return CreateServiceW(hSCManager, widen_name(name, lpServiceName), NULL, dwDesiredAccess,
+    return CreateServiceW(hSCManager, widen_service(name, lpServiceName), NULL, dwDesiredAccess,
                           dwServiceType, dwStartType, dwErrorControl,
-                          widen_name(path, lpBinaryPathName), NULL, lpdwTagId, NULL, NULL, NULL);
+                          widen_service(path, lpBinaryPathName), NULL, lpdwTagId, NULL, NULL, NULL);
 }
 
 /* ERROR_INVALID_HANDLE; ERROR_INVALID_NAME; ERROR_SERVICE_DOES_NOT_EXIST. */
@@ -197,7 +197,7 @@ SC_HANDLE WINAPI OpenServiceW(SC_HANDLE hSCManager, LPCWSTR lpServiceName, DWORD
 SC_HANDLE WINAPI OpenServiceA(SC_HANDLE hSCManager, LPCSTR lpServiceName, DWORD dwDesiredAccess)
 {
     WCHAR name[NAME_MAX + 1];
-    return OpenServiceW(hSCManager, widen_name(name, lpServiceName), dwDesiredAccess);
+    return OpenServiceW(hSCManager, widen_service(name, lpServiceName), dwDesiredAccess);
 }
 
 static void print_missing(const WCHAR *image)
