@@ -22,6 +22,21 @@ static void copy_line(char *line, const char *from, unsigned size)
     line[n] = 0;
 }
 
+/* GRUB quotes a line that has blanks, and puts a backslash before quotes and backslashes. */
+static void unquote_line(char *line)
+{
+    const char *end = line + strlen(line) - 1;
+    char *to = line;
+    if (end <= line || *line != '"' || *end != '"')
+        return;
+    for (const char *p = line + 1; p < end; p++) {
+        if (*p == '\\' && p + 1 < end)
+            p++;
+        *to++ = *p;
+    }
+    *to = 0;
+}
+
 static void add_module(struct boot_info *info, uint32_t start, uint32_t end, const char *line,
                        unsigned size)
 {
@@ -31,6 +46,7 @@ static void add_module(struct boot_info *info, uint32_t start, uint32_t end, con
     module->start = start;
     module->end = end;
     copy_line(module->line, line, size);
+    unquote_line(module->line);
 }
 
 /* A range that reaches beyond the last address ends there. */
