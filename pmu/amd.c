@@ -11,6 +11,7 @@
 #define ECX_EXTENDED_COUNTERS (1u << 23)
 #define LEAF_PERFMON_V2 0x80000022
 #define EAX_PERFMON_V2 (1u << 0)
+#define STATUS_FROZEN (3ul << 58) /* of the LBR stack and of the counters */
 #define FAMILY_K8 0x0f
 #define FAMILY_11H 0x11
 #define LEAF_FEATURES_2 0x80000021
@@ -46,6 +47,7 @@ bool amd_facts(struct pmu_kind *kind, bool extended, const struct cpuid *v2)
         kind->msr.global_clear = 0xc0000302;
     }
     kind->reported = PMU_BIT(kind->gp_reported) - 1;
+    kind->clears = kind->reported | STATUS_FROZEN; /* processors set reserved bits as well */
     kind->gp_width = kind->gp_write_width = WIDTH;
     kind->code_max = kind->family == FAMILY_K8 ? 0xff : 0xfff; /* the K8 has no bits 35:32 */
     kind->select_flags = PMU_EDGE | PMU_INVERT | PMU_THRESHOLD(0xff);
@@ -84,6 +86,6 @@ bool amd_probe(struct pmu_kind *kind)
         v2 = cpuid(LEAF_PERFMON_V2, 0);
     kind->unfenced = !serialize_lfence(kind, max_leaf);
     kind->table = amd_table(kind->family, kind->model);
-    kind->known = amd_is_known(kind->family);
+    kind->known = amd_is_known(kind->family, kind->model);
     return amd_facts(kind, extended, &v2);
 }

@@ -315,5 +315,5 @@ void pmu_reset(void)
     if (!rdmsr_fault(MSR_DEBUGCTL, &value) && value)
         wrmsr_fault(MSR_DEBUGCTL, 0);
     if (msr->global_status && !rdmsr_fault(msr->global_status, &value) && value)
-        wrmsr_fault(msr->global_clear, value);
+        wrmsr_fault(msr->global_clear, value & cpu->kind->clears);
 }

@@ -105,6 +105,7 @@ bool intel_facts(struct pmu_kind *kind, const struct intel_leaves *leaves)
     kind->events =
         architectural_events(leaves) | (uint32_t)(first(PMU_EVENT_COUNT) & ~first(PMU_REF_CYCLES));
     kind->code_max = 0xff;
+    kind->clears = ~0ul;
     kind->select_flags = SELECT_FLAGS;
     if (version >= 3 && !(leaves->pmu.edx & EDX_NO_ANY_THREAD))
         kind->select_flags |= PMU_ANY_THREAD;

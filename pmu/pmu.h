@@ -147,6 +147,7 @@ struct pmu_kind {
         uint32_t fixed_counter, fixed_stride, fixed_control;
         uint32_t global_control, global_status, global_clear; /* 0: there is none */
     } msr;
+    uint64_t clears; /* bits that may be written to global_clear */
     /* What the self-test found on the first CPU of the kind. */
     uint64_t counters;     /* those of `reported` that passed */
     uint64_t left_running; /* firmware had left these enabled on some CPU of the kind */
@@ -169,7 +170,7 @@ struct pmu_cpu {
      * counters. */
     uint32_t global_control, global_status, global_clear;
     uint32_t plain_control; /* global_control while nothing is lent, else 0 */
-    uint64_t counters;
+    uint64_t counters, clears;
     struct pmu_bank {
         uint64_t mask;  /* a counter's bits */
         uint32_t rdpmc; /* selector of counter n: rdpmc + n */
@@ -320,7 +321,7 @@ static inline uint64_t pmu_take_overflow(void)
         return pmu_take_wrapped();
     uint64_t status = rdmsr(cpu->global_status);
     if (__builtin_expect(status != 0, 1))
-        wrmsr(cpu->global_clear, status); /* freeze bits too */
+        wrmsr(cpu->global_clear, status & cpu->clears); /* freeze bits too */
     return status & cpu->counters;
 }
 
@@ -384,5 +385,5 @@ enum intel_core { INTEL_LARGE_CORE, INTEL_SMALL_CORE, INTEL_TINY_CORE };
 #define INTEL_MODEL_ARROW_LAKE_H 0xc5
 const struct pmu_table *intel_table(unsigned family, unsigned model, enum intel_core core);
 const struct pmu_table *amd_table(unsigned family, unsigned model);
-bool amd_is_known(unsigned family);
+bool amd_is_known(unsigned family, unsigned model);
 extern const struct pmu_table intel_architectural;

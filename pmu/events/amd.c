@@ -147,9 +147,19 @@ static const struct pmu_table zen5 = {
         { PMU_LOCKED,     0x25, 0x1f, 0, 0, NEAR, "RETIRED_LOCK_INSTRUCTIONS:ANY" })
 };
 
-bool amd_is_known(unsigned family)
+/* Of family 1Ah models 50h to 5Fh, 80h to AFh and C0h to CFh are Zen 6, and others have no name yet:
+ * they get Zen 5's table as the most similar. */
+static bool is_zen5(unsigned model)
 {
-    return family == 0x0f || (family >= 0x10 && family <= 0x12) || (family >= 0x14 && family <= 0x1a);
+    unsigned high = model >> 4;
+    return high <= 2 || high == 4 || high == 6 || high == 7;
+}
+
+bool amd_is_known(unsigned family, unsigned model)
+{
+    if (family == 0x1a)
+        return is_zen5(model);
+    return family == 0x0f || (family >= 0x10 && family <= 0x12) || (family >= 0x14 && family <= 0x19);
 }
 
 const struct pmu_table *amd_table(unsigned family, unsigned model)

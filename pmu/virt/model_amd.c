@@ -17,6 +17,7 @@ enum {
 #define LFENCE_SERIALIZE (1u << 1)  /* of DE_CFG */
 #define ALWAYS_SERIALIZES (1u << 2) /* LFENCE: EAX of that leaf */
 #define C1E_ON_HALT (1u << 28)
+#define STATUS_JUNK (1ul << 63) /* quirk v2status; Linux masks what is not a counter's, and warns */
 #define SELECT_LEGAL 0x0000000fffd7fffful /* 63:36, 21 and 19 are dropped without a fault */
 
 /* The counter of this MSR; *select: its event select. K7's MSRs alias the first four. */
@@ -79,7 +80,7 @@ static bool write_amd_global(struct pmu *p, uint32_t msr, uint32_t number, uint6
     if (number == GLOBAL_CONTROL)
         p->global_control = value;
     else if (number == STATUS_CLEAR)
-        p->status &= ~value;
+        p->status &= ~(value | STATUS_JUNK);
     else if (number == STATUS_SET)
         p->status |= value;
     return true;
@@ -130,6 +131,8 @@ static void amd_pmi(struct pmu *p)
 {
     if (p->debugctl & DEBUGCTL_FREEZE)
         p->status |= STATUS_FROZEN;
+    if (virt_quirks.v2status && p->model->version >= 2)
+        p->status |= STATUS_JUNK;
 }
 
 static bool amd_rdpmc(struct pmu *p, uint32_t ecx, uint64_t *value)

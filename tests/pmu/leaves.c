@@ -171,5 +171,8 @@ TEST(diagnosis, unknown_models,
     CHECK(intel_table(6, 0xfe, INTEL_LARGE_CORE) == &intel_architectural);
     CHECK(intel_table(0x13, 1, INTEL_LARGE_CORE) == &intel_architectural);
     for (unsigned family = 0; family < 0x20; family++)
-        CHECK_EQ(amd_is_known(family), family >= 0x0f && family <= 0x1a && family != 0x13);
+        CHECK_EQ(amd_is_known(family, 0x44), family >= 0x0f && family <= 0x1a && family != 0x13);
+    static const uint8_t newer[] = { 0x50, 0x5f, 0x80, 0xaf, 0xc0, 0xff };
+    for (unsigned i = 0; i < sizeof newer; i++)
+        CHECK(!amd_is_known(0x1a, newer[i]) && amd_table(0x1a, newer[i]) == amd_table(0x1a, 0x44));
 }

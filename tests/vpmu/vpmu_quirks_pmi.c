@@ -79,6 +79,17 @@ VPMU_TEST(vpmu_quirks, twice, "an overflow gives two PMIs where the quirk says s
     lab_release();
 }
 
+static void check_bit_63(const char *quirk)
+{
+    lab_catch();
+    overflow_once(1000);
+    CHECK_EQ(lab_caught.pmis, pmis_of_one());
+    CHECK_EQ(lab_caught.status >> 63, vpmu_quirk(quirk));
+    pmu_take_overflow();
+    CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status) >> 63, 0);
+    lab_release();
+}
+
 VPMU_TEST(vpmu_quirks, condchg,
           "a PMI sets bit 63 of the overflow status where the quirk says so, else not")
 {
@@ -86,11 +97,17 @@ VPMU_TEST(vpmu_quirks, condchg,
         SKIP("not a register of this vendor's PMU");
     if (!pmu_here()->msr.global_status)
         SKIP(NO_STATUS);
-    lab_catch();
-    overflow_once(1000);
-    CHECK_EQ(lab_caught.pmis, pmis_of_one());
-    CHECK_EQ(lab_caught.status >> 63, vpmu_quirk("condchg"));
-    lab_release();
+    check_bit_63("condchg");
+}
+
+VPMU_TEST(vpmu_quirks, v2status,
+          "a PMI sets reserved bit 63 of AMD's status where the quirk says so, else not")
+{
+    if (lab_is_intel())
+        SKIP("not a register of this vendor's PMU");
+    if (!pmu_here()->msr.global_status)
+        SKIP(NO_STATUS);
+    check_bit_63("v2status");
 }
 
 VPMU_TEST(vpmu_quirks, lvtmask,
