@@ -46,9 +46,9 @@ NTSTATUS NtWriteFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID Ap
                      PIO_STATUS_BLOCK IoStatusBlock, PVOID Buffer, ULONG Length,
                      PLARGE_INTEGER ByteOffset, PULONG Key);
 
-/* load.c. NT: there is no registry; the last part of the name is the file's, without .sys. Drivers
- * are loaded before the program: STATUS_IMAGE_ALREADY_LOADED, or STATUS_OBJECT_NAME_NOT_FOUND.
- * STATUS_ACCESS_VIOLATION; STATUS_OBJECT_NAME_INVALID. */
+/* driver.c. NT: there is no registry; the last part of the name is the file's, without .sys.
+ * Drivers are loaded before the program: STATUS_IMAGE_ALREADY_LOADED, or
+ * STATUS_OBJECT_NAME_NOT_FOUND. STATUS_ACCESS_VIOLATION; STATUS_OBJECT_NAME_INVALID. */
 NTSTATUS NtLoadDriver(PUNICODE_STRING DriverServiceName);
 
 extern const struct object_type file_type;
