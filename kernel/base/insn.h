@@ -42,11 +42,6 @@ static inline bool insn_is(const struct insn *i, enum insn_map map, uint8_t op)
 {
     return i->map == map && i->op == op;
 }
-/* Of the first map: MOVS CMPS STOS LODS SCAS INS OUTS. */
-static inline bool insn_op_is_string(uint8_t op)
-{
-    return (op >= 0xa4 && op <= 0xa7) || (op >= 0xaa && op <= 0xaf) || (op >= 0x6c && op <= 0x6f);
-}
 static inline bool insn_has_memory(const struct insn *i) { return i->modrm >> 6 != 3; }
 static inline unsigned insn_reg(const struct insn *i) { return i->modrm >> 3 & 7; }
 /* The register that ModRM.rm names, if it names one. */

@@ -13,14 +13,7 @@
 #include "pmu/virt/blocks.h"
 #include "pmu/virt/quirk.h"
 
-enum {
-    BLOCKS = 1024,
-    INDEX_BITS = 12,
-    ALL_PARTS = 4096,
-    PLACES = 64,
-    RUN_MOST = 1000,
-    STRINGS_MOST = 8
-};
+enum { BLOCKS = 1024, INDEX_BITS = 12, ALL_PARTS = 4096, PLACES = 64, RUN_MOST = 1000 };
 _Static_assert(RUN_MOST + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a run");
 #define CR4_LA57 (1u << 12)
 #define CR4_PKS (1u << 24)
@@ -358,20 +351,13 @@ static void store_state(struct vcpu *v)
     v->vmcb.rflags |= (s->flags >> 8 & LOW_FLAGS) | (s->flags & 1 ? RFLAGS_OF : 0);
 }
 
-/* Whether the block must not run freely. */
-static bool is_ours(struct vcpu *v, const struct block *b)
-{
-    return v->pmu.decoding[v->vmcb.cpl == 3] ||
-           nested_stays(v, (uint64_t)b->code - DIRECT_MAP, b->instructions);
-}
-
 /* Whether the guest's state is one in which only memory matters. */
 static bool may_run(const struct vcpu *v)
 {
     const struct vmcb *g = &v->vmcb;
     bool user = g->cpl == 3;
-    if (virt_step || !(v->pmu.decoding[user] || v->nested.inside) || v->pmu.pmi ||
-        g->inject & INJECT_VALID || v->step.iret || (v->nmi.pending && !v->nmi.blocked))
+    if (virt_step || !v->pmu.decoding[user] || v->pmu.pmi || g->inject & INJECT_VALID ||
+        v->step.iret || (v->nmi.pending && !v->nmi.blocked))
         return false;
     if (!(g->efer & EFER_LMA) || !(g->cs.attributes & SEGMENT_LONG) || g->shadow ||
         g->dr7 & DR7_ANY || g->cr4 & CR4_PKS)
@@ -389,22 +375,6 @@ static void count_run(struct vcpu *v, bool user)
     count_block(v, user, executed, events);
 }
 
-static void run_blocks(struct vcpu *v, bool user)
-{
-    uint64_t most = count_block_left(v, user);
-    most = most > RUN_MOST ? RUN_MOST : most;
-    begin_run();
-    load_state(v);
-    struct block *b = &blocks[0];
-    do
-        b = next_block(v, b);
-    while (b && b->instructions && executed + b->instructions < most && is_ours(v, b) &&
-           run_block(v, b));
-    store_state(v);
-    if (executed)
-        count_run(v, user);
-}
-
 void blocks_run(struct vcpu *v)
 {
     bool user = v->vmcb.cpl == 3;
@@ -418,9 +388,16 @@ void blocks_run(struct vcpu *v)
             count_extra(v, user, 1); /* it ends the run of any hypervisor's guest */
         return;
     }
-    for (unsigned i = 0; i < STRINGS_MOST; i++) {
-        run_blocks(v, user);
-        if (!strings_run(v) || v->pmu.pmi)
-            break;
-    }
+    uint64_t most = count_block_left(v, user);
+    most = most > RUN_MOST ? RUN_MOST : most;
+    begin_run();
+    load_state(v);
+    struct block *b = &blocks[0];
+    do
+        b = next_block(v, b);
+    while (b && b->instructions && executed + b->instructions < most && run_block(v, b));
+    store_state(v);
+    if (executed)
+        count_run(v, user);
+    strings_run(v);
 }

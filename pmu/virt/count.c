@@ -144,16 +144,6 @@ static void retire_instructions(struct vcpu *v, bool user, uint64_t n, uint32_t 
 void count_add(struct vcpu *v, bool user, uint64_t n) { retire_instructions(v, user, n, 0); }
 void count_unseen(struct vcpu *v, bool user, uint64_t n) { count_events(v, user, n, 0); }
 
-void count_iterations(struct vcpu *v, bool user, uint64_t n)
-{
-    for (unsigned i = 0; i < COUNTER_MAX && v->pmu.counting; i++) {
-        const struct counter *c = &v->pmu.counters[i];
-        bool cycles = c->event == EVENT_BUS_CYCLES || in_cycle(v, c);
-        if (counter_runs(c, user) && cycles && !c->threshold && !c->edge)
-            add_events(v, i, occurrences(v, c, n, 0));
-    }
-}
-
 void count_one(struct vcpu *v, bool user, uint32_t effects)
 {
     retire_instructions(v, user, 1, effects);

@@ -191,7 +191,6 @@ void exit_handle(struct vcpu *v)
             if (platform_io(v))
                 skip_instruction(v, (unsigned)(v->vmcb.exit_info2 - v->vmcb.rip));
             break;
-        case EXIT_NPF: nested_fault(v); break;
         case EXIT_WRITE_DR5:
         case EXIT_WRITE_DR7:
             if (debug_write_dr7(v, (unsigned)code & 7))

@@ -161,10 +161,7 @@ uint8_t *guest_page(const struct vcpu *v, uint64_t address, enum access access)
         if (shift > 30 || table & low & ~(large ? PTE_LARGE_PAT : 0) || !dirty ||
             !access_permitted(v, all, some, *entry, access))
             return NULL;
-        table = (table & ~low) | (address & low);
-        if (access == ACCESS_WRITE)
-            nested_written(table);
-        return ram_page(table);
+        return ram_page((table & ~low) | (address & low));
     }
 }
 
@@ -187,7 +184,6 @@ bool guest_write64(const struct vcpu *v, uint64_t address, uint64_t value)
         uint8_t *to = translate_address(v, address + i, true);
         if (!to)
             return false;
-        nested_written((uint64_t)to - DIRECT_MAP);
         *to = (uint8_t)(value >> 8 * i);
     }
     return true;

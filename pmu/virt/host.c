@@ -74,7 +74,6 @@ static __attribute__((noreturn)) void host(struct vcpu *v)
         /* QEMU's SYSENTER sets D too, and VMRUN refuses that. */
         if (v->vmcb.cs.attributes & SEGMENT_LONG)
             v->vmcb.cs.attributes &= (uint16_t)~SEGMENT_BIG;
-        nested_enter(v);
         clock_enter(v);
         debug_enter(v);
         uint64_t clock = svm_run(virt_physical(&v->vmcb), &v->r, &v->stack.nmis, v->nmi.seen);

@@ -11,7 +11,6 @@
 #include "pmu/virt/entry.h"
 #include "pmu/virt/firmware.h"
 #include "pmu/virt/model.h"
-#include "pmu/virt/nested.h"
 #include "pmu/virt/platform.h"
 #include "pmu/virt/predict.h"
 #include "pmu/virt/svm.h"
@@ -46,7 +45,6 @@ struct vcpu {
     struct pmu pmu;
     struct step step;
     struct run run;
-    struct nested nested;
     struct syscalls syscalls;
     struct clock clock;
     struct alarm alarm;

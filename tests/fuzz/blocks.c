@@ -20,7 +20,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/native.h"
 
-enum { PAGE = 4096, USER = 0x20000000, RAM = 0x400000, NEAR = 0x1000, ITERATIONS = 64 * 4096 };
+enum { PAGE = 4096, USER = 0x20000000, RAM = 0x400000, NEAR = 0x1000, ITERATIONS = 4096 };
 /* Pages: code, none, data, read only, of ring 0, such whose entry says neither accessed nor
  * written. */
 enum { CODE_PAGES = 2, DATA = 3, READ_ONLY = 7, KERNEL = 8, FRESH = 9, PAGES = 10 };
