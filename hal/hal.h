@@ -136,8 +136,10 @@ enum hal_trap { HAL_INTERRUPT, HAL_EXCEPTION, HAL_NMI, HAL_TRAPS };
 void hal_pmc_trapped(enum hal_trap trap);
 /* Stops, clears and frees the counters. Nobody may collect the set any more. IRQL PASSIVE_LEVEL. */
 VOID HalFreePmcCounterSet(PMC_HANDLE PmcCounterSet);
-/* The source that the counter samples by or counts for a set; ProfileTime: neither. IRQL <=
- * DISPATCH_LEVEL. */
+/* The source that the counter counts for a set; ProfileTime: none. IRQL <= DISPATCH_LEVEL. */
+KPROFILE_SOURCE hal_pmc_source(unsigned ctr, unsigned cpu);
+/* information.c. The source that the counter samples by or counts for a set; ProfileTime: neither.
+ * IRQL <= DISPATCH_LEVEL. */
 KPROFILE_SOURCE hal_counter_source(unsigned ctr, unsigned cpu);
 
 /* This and the functions below, up to the next section: IRQL <= DISPATCH_LEVEL; the answer may

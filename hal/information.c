@@ -68,6 +68,12 @@ static NTSTATUS query_list(ULONG size, PVOID buffer, PULONG returned)
     return STATUS_SUCCESS;
 }
 
+KPROFILE_SOURCE hal_counter_source(unsigned ctr, unsigned cpu)
+{
+    KPROFILE_SOURCE source = hal_profile_source(ctr, cpu);
+    return source == ProfileTime ? hal_pmc_source(ctr, cpu) : source;
+}
+
 static ETW_PMC_COUNTER_OWNER owner_of_counter(unsigned ctr, unsigned cpu)
 {
     ETW_PMC_COUNTER_OWNER owner = { .OwnerType = EtwPmcOwnerFree };

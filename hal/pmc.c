@@ -137,9 +137,9 @@ void hal_pmc_release_all(void)
         }
 }
 
-KPROFILE_SOURCE hal_counter_source(unsigned ctr, unsigned cpu)
+KPROFILE_SOURCE hal_pmc_source(unsigned ctr, unsigned cpu)
 {
-    ULONG source = hal_profile_source(ctr, cpu);
+    ULONG source = ProfileTime;
     KIRQL irql = lock_acquire(&sets_lock);
     for (const struct _HAL_PMC_COUNTERS *set = sets; set < sets_end; set++)
         for (ULONG i = 0; set->used && set->processor == cpu && i < set->count; i++)

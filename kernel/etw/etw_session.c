@@ -10,7 +10,6 @@
 #include "kernel/base/cpu.h"
 #include "kernel/base/string.h"
 #include "kernel/ke/caller.h"
-#include "kernel/etw/stream.h"
 #include "kernel/ke/etw_pmc.h"
 #include "kernel/ke/mutex.h"
 #include "kernel/ke/process.h"
@@ -22,6 +21,7 @@
 #define HOOK(hook) (1u << (hook))
 
 static struct mutex guard = MUTEX("trace sessions");
+void (*etw_stopping)(struct etw_logger *); /* L: guard */
 
 /* What each mask turns on. NT: PERF_DPC is accepted and has no effect: there are no DPCs. */
 static const struct {
@@ -216,7 +216,8 @@ static void drop_unread(struct etw_logger *logger)
 void etw_stop(struct etw_logger *logger)
 {
     static const PERFINFO_GROUPMASK none;
-    log_file_stopping(logger);
+    if (etw_stopping)
+        etw_stopping(logger);
     etw_set_masks(logger, &none);
     smp_call(SMP_ALL, nothing, NULL);
     etw_pmc_free(logger);

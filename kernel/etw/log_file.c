@@ -28,6 +28,25 @@ static bool take_name(const char *path, char *name)
     return n > 0;
 }
 
+/* The session is about to stop: notes what is known of its counters. */
+static void note_counters(struct etw_logger *logger)
+{
+    const ETW_PMC_SUPPORT *pmc = logger->pmc;
+    for (unsigned f = 0; f < STREAM_FILES; f++) {
+        struct trace_stream *s = files[f];
+        if (!s || s->logger != logger)
+            continue;
+        s->masks = logger->masks;
+        s->counters = pmc && pmc->HookIdCount ? pmc->CountersCount : 0;
+        for (unsigned i = 0; i < s->counters; i++) {
+            const ULONG source = (ULONG)pmc->Source[i];
+            print_to(s->names[i], sizeof s->names[i], "%s%s",
+                     hal_source_name((KPROFILE_SOURCE)(source & ~PROFILE_SOURCE_RING3)),
+                     source & PROFILE_SOURCE_RING3 ? "_u" : "");
+        }
+    }
+}
+
 NTSTATUS log_file_start(struct etw_logger *logger, const char *path,
                         const WMI_LOGGER_INFORMATION *info)
 {
@@ -57,25 +76,8 @@ NTSTATUS log_file_start(struct etw_logger *logger, const char *path,
         return status;
     }
     files[slot] = s;
+    etw_stopping = note_counters;
     return STATUS_SUCCESS;
-}
-
-void log_file_stopping(struct etw_logger *logger)
-{
-    const ETW_PMC_SUPPORT *pmc = logger->pmc;
-    for (unsigned f = 0; f < STREAM_FILES; f++) {
-        struct trace_stream *s = files[f];
-        if (!s || s->logger != logger)
-            continue;
-        s->masks = logger->masks;
-        s->counters = pmc && pmc->HookIdCount ? pmc->CountersCount : 0;
-        for (unsigned i = 0; i < s->counters; i++) {
-            const ULONG source = (ULONG)pmc->Source[i];
-            print_to(s->names[i], sizeof s->names[i], "%s%s",
-                     hal_source_name((KPROFILE_SOURCE)(source & ~PROFILE_SOURCE_RING3)),
-                     source & PROFILE_SOURCE_RING3 ? "_u" : "");
-        }
-    }
 }
 
 void log_files_finish(const char *facts)

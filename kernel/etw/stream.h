@@ -41,7 +41,5 @@ bool stream_alive(void);
  * last backslash, or another session's; STATUS_NO_MEMORY. */
 NTSTATUS log_file_start(struct etw_logger *logger, const char *name,
                         const WMI_LOGGER_INFORMATION *info);
-/* The session is about to stop: notes what is known of its counters. L: guard */
-void log_file_stopping(struct etw_logger *logger);
 /* Stops every session that still has a file, and waits until all is sent. */
 void log_files_finish(const char *facts);
