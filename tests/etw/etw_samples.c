@@ -121,7 +121,7 @@ TEST(etw_samples, with_counters,
     static const ULONG source = INSTRUCTIONS,
                        hooks[] = { PERFINFO_LOG_TYPE_PMC_INTERRUPT, PERFINFO_LOG_TYPE_CONTEXTSWAP };
     ULONG before, samples[MAX_CPUS] = { 0 }, swaps = 0;
-    uint64_t lost[MAX_CPUS];
+    uint64_t lost[MAX_CPUS] = { 0 };
     struct ahead ahead[MAX_CPUS] = { 0 };
     struct session s;
     uint8_t *bytes;
