@@ -105,14 +105,31 @@ sub fails_first
     return (run(@machine))[1] =~ /^not ok \d+ - (\w+)\./m && $1 eq $group;
 }
 
+# Failures that do not say this of the machine, or nothing of it (causes.c).
+my $cause = qr/^\#\ (?: \d+\ SMIs\ came | CPU\ \d+:\ (?:interrupts\ of\ )?\d+\ (?:NMIs|overflows)
+    | counters\ \w+\ of\ \w+\ are\ left\ out | firmware\ had\ left | measured:
+    | the\ virtual\ PMU\ has\ the\ quirk )/mx;
+sub unnamed
+{
+    my ($log, $wanted) = (@_, $cause);
+    my ($said, @unnamed) = ('');
+    for (split /^/, $log =~ s/.*?^1\.\.\d+$//msr) {
+        push @unnamed, $1 if /^not ok \d+ - (\S+)/ && $said !~ $wanted;
+        $said = /^(?:not )?ok / ? '' : $said . $_;
+    }
+    return @unnamed;
+}
+
 # Tests that fail here and nowhere first: neither alone, nor in their group where chance falls
 # otherwise, nor after groups that do not fail, for what a quirk does may depend on the time. The
-# first that fails here is none of them. Of each group one is asked.
+# first that fails here is none of them, nor one that SMIs came to. Of each group one is asked.
 sub echoes
 {
     my ($log, $pmu, $smp) = @_;
     my (%fails, %passes);
     my ($before, @failed) = grep { !$fails{(split /\./)[0]}++ } $log =~ /^not ok \d+ - (\S+)$/mg;
+    my %calm = map { $_ => 1 } unnamed($log, qr/^# \d+ SMIs came/m);
+    @failed = grep { $calm{$_} } @failed;
     splice @failed, ALONE if @failed > ALONE;
     my @others = grep { !$fails{$_} && !$passes{$_}++ } $log =~ /^ok \d+ - (\w+)\.\w+$/mg;
     return grep {
@@ -122,21 +139,6 @@ sub echoes
             (map { ["$pmu,seed=$_", $smp, "$group.*"] } 1 .. SEEDS),
             map { [$pmu, $smp, "$_.*,$test"] } @others;
     } @failed;
-}
-
-# Failures that say nothing about the machine (causes.c).
-my $cause = qr/^\#\ (?: \d+\ SMIs\ came | CPU\ \d+:\ (?:interrupts\ of\ )?\d+\ (?:NMIs|overflows)
-    | counters\ \w+\ of\ \w+\ are\ left\ out | firmware\ had\ left | measured:
-    | the\ virtual\ PMU\ has\ the\ quirk )/mx;
-sub unnamed
-{
-    my ($log) = @_;
-    my ($said, @unnamed) = ('');
-    for (split /^/, $log =~ s/.*?^1\.\.\d+$//msr) {
-        push @unnamed, $1 if /^not ok \d+ - (\S+)/ && $said !~ $cause;
-        $said = /^(?:not )?ok / ? '' : $said . $_;
-    }
-    return @unnamed;
 }
 
 sub wrong
