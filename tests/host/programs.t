@@ -47,7 +47,7 @@ sub check
 
 # Each way to end badly: one line says where, or where each thread is and what it waits for.
 my %badly = (
-    null     => [1, qr/ STATUS_ACCESS_VIOLATION 0xc0000005 at \w+ \(bad\.exe!main\+\w+\), address 0x0$/m],
+    null     => [1, qr/ STATUS_ACCESS_VIOLATION \w+ at \w+ \(bad\.exe!main\+\w+\), address 0x0$/m],
     stack    => [1, qr/^# FAIL the program ended by STATUS_STACK_OVERFLOW .* \(bad\.exe\b/m],
     free     => [1, qr/^# heap: a block was freed .* before\n# FAIL the program ended with /m],
     loop     => [124, qr/^# thread \d+ \(program\) is ready to run, at bad\.exe!bad_loop\+0x/m],
