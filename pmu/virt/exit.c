@@ -59,6 +59,16 @@ static void write_efer(struct vcpu *v, uint64_t value)
     skip_instruction(v, length_of(v, 2));
 }
 
+/* The host's PAT is the guest's: Bochs' VMRUN keeps a guest's own only until the next exit. */
+static bool write_pat(uint64_t value)
+{
+    for (unsigned i = 0; i < 64; i += 8)
+        if ((value >> i & 0xff) > 7 || (value >> i & 6) == 2)
+            return false;
+    wrmsr(MSR_PAT, value);
+    return true;
+}
+
 static void exit_msr(struct vcpu *v)
 {
     uint32_t msr = (uint32_t)v->r.rcx;
@@ -78,6 +88,9 @@ static void exit_msr(struct vcpu *v)
             emulate_set_sysenter_cs(v, value);
         value = v->syscalls.sysenter_cs;
         done = true;
+    } else if (msr == MSR_PAT) {
+        done = !write || write_pat(value);
+        value = rdmsr(MSR_PAT);
     } else if (clock_owns(msr)) {
         if (write)
             clock_wrmsr(v, msr, value);

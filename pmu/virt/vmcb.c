@@ -48,6 +48,7 @@ static void make_msr_map(void)
                 catch_msr(bases[i] + n);
     catch_msr(MSR_EFER);
     catch_msr(MSR_SYSENTER_CS);
+    catch_msr(MSR_PAT);
     catch_msr(MSR_VM_HSAVE_PA);
     catch_msr(MSR_VM_CR);
 }
