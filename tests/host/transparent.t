@@ -69,8 +69,9 @@ like($said, qr/^> .*\n(?:.*\n)*# FAIL transparent: \d+ lines of \d+ differ/m, '.
 # Every MSR of 0 to 3000h, 40000000h to 40000200h and c0000081h to c0012000h, read, written with
 # 5555000012345679h, read again: those that do not answer as on plain QEMU are the PMU's registers,
 # by the model (first, last, value, what a write does, value then; gp: #GP), those of other PMUs and
-# of SVM, which fault, AMD's register that makes LFENCE wait, and those that AMD-V's map of MSRs
-# does not have: they fault, as on a processor; plain QEMU reads 0.
+# of SVM, which fault, AMD's register that makes LFENCE wait, those that AMD-V's map of MSRs does
+# not have, and the PAT's reserved types: they fault, as on a processor; plain QEMU takes them.
+my $pat = '277 277 7040600070406 gp 7040600070406';
 my @outside = ('2000 3000 gp gp', '40000000 40000200 gp gp');
 my @before_last = ('c0010230 c001023b gp gp', 'c0010240 c0010247 gp gp', 'c0010280 c0010280 gp gp',
                    'c0010300 c001031f gp gp');
@@ -79,7 +80,7 @@ my @svm = ('c0010114 c0010114 gp gp', 'c0010117 c0010117 gp gp');
 my %registers = (
     'intel-v5' => [
         'c1 c8 0 ok 12345679', 'c9 cc gp gp', 'e7 e8 gp gp', '186 18d 0 gp 0', '18e 191 gp gp',
-        '1a0 1a0 1881 gp 1881', '1d9 1d9 0 gp 0', '309 30c 0 ok 12345679', '30d 30f gp gp',
+        '1a0 1a0 1881 gp 1881', '1d9 1d9 0 gp 0', $pat, '309 30c 0 ok 12345679', '30d 30f gp gp',
         '329 329 gp gp', '345 345 2000 gp 2000', '38d 38e 0 gp 0', '38f 38f ff gp ff',
         '390 392 0 gp 0', '3f1 3f2 gp gp', '4c1 4c8 0 gp 0', '4c9 4cc gp gp', '600 600 gp gp',
         '1900 19ff gp gp', @outside, 'c00000e7 c00000e9 gp gp', 'c0000300 c0000303 gp gp',
@@ -88,7 +89,7 @@ my %registers = (
     ],
     'amd-v2' => [
         'c1 cc gp gp', 'e7 e8 gp gp', '186 191 gp gp', '1a0 1a0 gp gp', '1d9 1d9 0 gp 0',
-        '309 30f gp gp', '329 329 gp gp', '345 345 gp gp', '38d 392 gp gp', '3f1 3f2 gp gp',
+        $pat, '309 30f gp gp', '329 329 gp gp', '345 345 gp gp', '38d 392 gp gp', '3f1 3f2 gp gp',
         '4c1 4cc gp gp', '600 600 gp gp', '1900 19ff gp gp', @outside, 'c00000e7 c00000e9 gp gp',
         'c0000301 c0000301 3f ok 39', 'c0002000 c000ffff gp gp',
         'c0010000 c0010003 0 ok 12145679', 'c0010004 c0010007 0 ok 12345679', @svm,
