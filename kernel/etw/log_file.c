@@ -11,7 +11,7 @@
 static struct trace_stream *files[STREAM_FILES]; /* L: guard of the sessions */
 static uint32_t last_id;                         /* L: the same */
 
-/* What stands behind the last backslash or slash. False: no name of a file. */
+/* The characters after the last backslash or slash. False: no name of a file. */
 static bool take_name(const char *path, char *name)
 {
     size_t n = 0;
@@ -64,11 +64,11 @@ NTSTATUS log_file_start(struct etw_logger *logger, const char *path,
                                 .mode = info->LogFileMode,
                                 .megabytes = info->MaximumFileSize };
     const uint64_t most = ((uint64_t)s->megabytes << 20) / logger->streams[0]->size;
-    if (s->megabytes && !(s->mode & EVENT_TRACE_FILE_MODE_CIRCULAR))
-        s->limit = most > EXTRA ? most - EXTRA : 1;
     NTSTATUS status = take_name(path, s->file) ? STATUS_SUCCESS : STATUS_OBJECT_PATH_SYNTAX_BAD;
     if (NT_SUCCESS(status) && s->megabytes && most <= EXTRA)
         status = STATUS_INVALID_PARAMETER;
+    if (s->megabytes && !(s->mode & EVENT_TRACE_FILE_MODE_CIRCULAR))
+        s->limit = most - EXTRA;
     if (NT_SUCCESS(status) && !stream_start(s))
         status = STATUS_NO_MEMORY;
     if (!NT_SUCCESS(status)) {

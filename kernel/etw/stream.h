@@ -15,7 +15,7 @@ struct trace_stream {
     uint8_t *area; /* a buffer, or text */
     unsigned pages;
     uint64_t tsc, time; /* one moment before the first record: the TSC, 100 ns since 1601 */
-    char file[STREAM_NAME_MAX];
+    char file[ETW_NAME_MAX]; /* a path has no more characters */
     ULONG mode, megabytes; /* of the file */
     unsigned counters;     /* whose values the records carry */
     char names[ETW_PMC_COUNTERS_MAX][STREAM_NAME_MAX];
@@ -37,7 +37,7 @@ bool stream_alive(void);
 
 /* log_file.c: sessions that StartTrace gave a file. The file is made on the host. L: guard.
  * STATUS_NOT_SUPPORTED: nobody receives files (the run was not started by `make trace`);
- * STATUS_OBJECT_PATH_SYNTAX_BAD: not a name of letters, digits, dot, dash and underscore behind the
+ * STATUS_OBJECT_PATH_SYNTAX_BAD: not a name of letters, digits, dot, dash and underscore after the
  * last backslash, or another session's; STATUS_NO_MEMORY. */
 NTSTATUS log_file_start(struct etw_logger *logger, const char *name,
                         const WMI_LOGGER_INFORMATION *info);

@@ -127,6 +127,19 @@ LAB_EACH(pmu_armed, each_counter, "armed it reads negative, after its overflow n
     CHECK_EQ(pmu_take_overflow(), PMU_BIT(ctr));
 }
 
+LAB_EACH(pmu_armed_late, each_counter,
+         "armed whole periods late it keeps what is left; before it wraps, its next event overflows")
+{
+    uint64_t mask = pmu_mask(pmu_here(), ctr);
+    pmu_write(ctr, 2500);
+    CHECK_EQ(pmu_rearm_late(ctr, 1000), 2);
+    CHECK_EQ(pmu_read(ctr), -500ul & mask);
+    pmu_write(ctr, -5ul & mask);
+    CHECK_EQ(pmu_rearm_late(ctr, 1000), 0);
+    CHECK_EQ(pmu_read(ctr), mask);
+    pmu_clear(PMU_BIT(ctr));
+}
+
 /* Two overflows: each its bit; clearing one leaves the other. */
 LAB_EACH(pmu_two_overflows, each_counter, "overflows together with each other counter [VP-66]")
 {
