@@ -174,3 +174,17 @@ VPMU_TEST(vpmu, hidden,
     CHECK_EQ(value & 1, 0); /* no LBR is running */
     probe_last_branches();
 }
+
+VPMU_TEST(vpmu, memory_types, "a reserved memory type in the PAT raises #GP, others are kept")
+{
+    static const uint8_t reserved[] = { 2, 3, 8, 0xff };
+    uint64_t before = 0, value = 0;
+    if (!CHECK(!rdmsr_fault(MSR_PAT, &before)))
+        return;
+    for (unsigned i = 0; i < 64; i += 8) {
+        for (unsigned n = 0; n < ARRAY_SIZE(reserved); n++)
+            CHECK(wrmsr_fault(MSR_PAT, (before & ~(0xfful << i)) | (uint64_t)reserved[n] << i));
+        CHECK(!wrmsr_fault(MSR_PAT, before));
+        CHECK(!rdmsr_fault(MSR_PAT, &value) && value == before);
+    }
+}

@@ -87,6 +87,9 @@ static void check_bit_63(const char *quirk)
     CHECK_EQ(lab_caught.status >> 63, vpmu_quirk(quirk));
     pmu_take_overflow();
     CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status) >> 63, 0);
+    overflow_once(1000);
+    pmu_reset();
+    CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status), 0);
     lab_release();
 }
 
