@@ -128,7 +128,7 @@ LAB_EACH(pmu_armed, each_counter, "armed it reads negative, after its overflow n
 }
 
 LAB_EACH(pmu_armed_late, each_counter,
-         "armed whole periods late it keeps what is left; before it wraps, its next event overflows")
+         "armed periods late it keeps what is left; before it wraps, its next event overflows")
 {
     uint64_t mask = pmu_mask(pmu_here(), ctr);
     pmu_write(ctr, 2500);
