@@ -70,11 +70,12 @@ static void print_kind(const struct pmu_kind *pmu)
         pmu_report_measured(pmu);
 }
 
-/* Quirks that nothing measures: only their names tell. */
+/* Quirks that nothing measures: only their names tell. SMIs are one where no register counts them,
+ * as on AMD. */
 static void print_names(void)
 {
-    static const char *const names[] = { "freeze-lag", "exitcost", "step", "misc" };
-    for (unsigned i = 0; i < ARRAY_SIZE(names) && vpmu_present(); i++)
+    static const char *const names[] = { "smi", "freeze-lag", "exitcost", "step", "misc" };
+    for (unsigned i = counted ? 1 : 0; i < ARRAY_SIZE(names) && vpmu_present(); i++)
         if (vpmu_quirk(names[i]))
             print("# the virtual PMU has the quirk %s\n", names[i]);
 }
