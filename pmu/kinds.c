@@ -8,10 +8,12 @@
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
+#include "pmu/branches.h"
 #include "pmu/selftest.h"
 
 static bool (*const probes[])(struct pmu_kind *) = { intel_probe, amd_probe };
 static struct pmu_kind kinds[PMU_KINDS_MAX];
+static struct pmu_branches branches[PMU_KINDS_MAX];
 static struct pmu_cpu states[MAX_CPUS]; /* each its CPU's own */
 const struct pmu_kind *const pmu_kinds = kinds;
 unsigned pmu_kind_count;
@@ -101,12 +103,18 @@ void pmu_init_cpu(void)
     if (pmu_kind_count > known && kind->counters)
         pmu_measure(kind);
     pmu_reset();
+    pmu_branches_probe(&branches[pmu_kind_number(kind)]);
 }
 
 struct pmu_measured *pmu_unmeasured(void)
 {
     struct pmu_measured *measured = &kinds[pmu_kind_number(pmu_here())].measured;
     return measured->done ? NULL : measured;
+}
+
+const struct pmu_branches *pmu_branches_of(const struct pmu_kind *kind)
+{
+    return &branches[pmu_kind_number(kind)];
 }
 
 /* --- Several CPUs. --- */
@@ -180,6 +188,8 @@ static void describe_kind(const struct pmu_kind *kind)
         print(", %u fixed of %u", bit_count(kind->reported >> PMU_FIXED), kind->fixed_width);
     print("%s%s", kind->msr.global_control ? ", global control" : "",
           kind->gp_write_width < kind->gp_width ? ", 32-bit writes" : "");
+    if (pmu_branches_of(kind)->depth)
+        print(", %u branch records", pmu_branches_of(kind)->depth);
     if (kind->left_running)
         print(", firmware had left %lx enabled", kind->left_running);
     if (kind->known)

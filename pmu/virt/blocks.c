@@ -315,16 +315,20 @@ static bool run_block(struct vcpu *v, struct block *b)
     }
     v->vmcb.rip = b->target;
     add_executed(&b->sums, b->instructions);
+    bool taken = b->branch_class, wrong = false;
     if (b->conditional) {
         /* A branch to the next instruction counts as not taken, as in a step. */
-        bool taken = b->target != b->next && condition_holds(s->flags, b->condition);
+        taken = b->target != b->next && condition_holds(s->flags, b->condition);
         if (taken)
             count_event(EVENT_TAKEN);
         else
             v->vmcb.rip = b->next;
-        if (predict_wrong(&v->predictor, b->branch, taken))
+        wrong = predict_wrong(&v->predictor, b->branch, taken);
+        if (wrong)
             count_event(EVENT_MISPREDICTED);
     }
+    if (v->pmu.records.on && taken)
+        records_add(v, b->branch_class, b->branch, v->vmcb.rip, wrong);
     return true;
 }
 

@@ -47,8 +47,9 @@ struct block {
     struct block *link;  /* the one that followed it */
     uint8_t bytes[BLOCK_BYTES + 8];
     struct sums sums;
-    uint64_t branch; /* RIP of the conditional branch at the end */
+    uint64_t branch; /* RIP of the branch at the end */
     uint8_t length, instructions, parts, condition;
+    uint8_t branch_class; /* enum branch */
     bool conditional;
     struct part *part;
 };

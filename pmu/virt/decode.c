@@ -94,7 +94,11 @@ static void decode_modrm(const struct vcpu *v, const struct insn *c, char kind,
     unsigned reg = insn_reg(c);
     if (kind == 'k') { /* FF */
         static const uint32_t effects[8] = { 0, 0, JUMP | STORE, FAR | STORE, JUMP, FAR, STORE, 0 };
+        static const uint8_t classes[8] = {
+            0, 0, BRANCH_IND_CALL, BRANCH_FAR, BRANCH_IND_JMP, BRANCH_FAR, 0, 0
+        };
         i->effects = effects[reg];
+        i->branch = classes[reg];
         kind = reg < 2 ? 'm' : 'r';
     }
     if (!insn_has_memory(c)) {
@@ -111,6 +115,7 @@ static void decode_modrm(const struct vcpu *v, const struct insn *c, char kind,
 static void decode_conditional(const struct vcpu *v, const struct insn *c, struct instruction *i)
 {
     i->effects = BRANCH | EFFECT(EVENT_CONDITIONAL);
+    i->branch = BRANCH_JCC;
     i->next = v->vmcb.rip + c->modrm_at +
               (c->map == MAP_ONE          ? 1
                : c->operand16 && !c->wide ? 2
@@ -142,6 +147,11 @@ void instruction_decode(const struct vcpu *v, const struct insn *c, struct instr
         if (simple[n].kind != kind)
             continue;
         i->effects = simple[n].effects;
+        i->branch = kind == 'J'           ? BRANCH_REL_JMP
+                    : kind == 'C'         ? BRANCH_REL_CALL
+                    : kind == 'R'         ? BRANCH_RET
+                    : i->effects & BRANCH ? BRANCH_FAR
+                                          : BRANCH_NONE;
         i->address = kind == 'I' || kind == 'B'   ? v->r.rsi
                      : kind == 'i' || kind == 'D' ? v->r.rdi
                      : kind == 'a' || kind == 'A'

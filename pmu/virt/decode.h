@@ -11,6 +11,7 @@ struct instruction {
     uint64_t address; /* of its load or store */
     uint64_t next;    /* of a conditional branch: where RIP is if it is not taken */
     bool flush;       /* CLFLUSH of address */
+    uint8_t branch;   /* enum branch */
 };
 
 /* INT n and INT3. */

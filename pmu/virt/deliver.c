@@ -91,6 +91,7 @@ bool deliver_in_software(struct vcpu *v)
     early_serialize(v);
     struct segment ss = v->vmcb.ss;
     bool same_stack = !v->vmcb.cpl && !(g.ist & 7);
+    uint64_t from = v->vmcb.rip;
     if ((v->vmcb.inject & INJECT_TYPE) == INJECT_SOFT_INT)
         count_one(v, v->run.soft_user, EFFECTS_SOFT_INT);
     if (v->vmcb.cpl == 3)
@@ -101,6 +102,8 @@ bool deliver_in_software(struct vcpu *v)
     v->vmcb.rip = g.offset_low | (uint64_t)g.offset_middle << 16 | (uint64_t)g.offset_high << 32;
     v->vmcb.rflags &= ~(uint64_t)(RFLAGS_TF | RFLAGS_NT | RFLAGS_RF | (g.type & 1 ? 0 : RFLAGS_IF));
     v->vmcb.shadow = 0;
+    if (v->pmu.records.on && records_add_event(v, from))
+        count_refresh(v);
     v->vmcb.inject = 0;
     return true;
 }

@@ -94,6 +94,7 @@ bool emulate_syscall(struct vcpu *v)
     guest_insn(v, &i);
     unsigned refused = syscall_refusal(v, i.op);
     bool user = v->vmcb.cpl == 3, wide = i.rex & REX_W;
+    uint64_t from = v->vmcb.rip;
     if (i.map != MAP_0F || !(v->vmcb.cr0 & CR0_PE) ||
         (i.op != SYSCALL && i.op != SYSRET && i.op != SYSENTER && i.op != SYSEXIT))
         return false;
@@ -108,6 +109,8 @@ bool emulate_syscall(struct vcpu *v)
     case SYSEXIT: do_sysexit(v, wide); break;
     }
     v->vmcb.shadow = 0;
+    if (v->pmu.records.on)
+        records_add(v, BRANCH_FAR, from, v->vmcb.rip, false);
     count_one(v, user, EFFECT(EVENT_BRANCHES) | EFFECT(EVENT_FAR));
     virt_trap(v); /* the trap depends on the new flags: SYSCALL may have cleared TF, and SYSRET
                      restores it */

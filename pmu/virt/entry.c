@@ -118,7 +118,9 @@ void entry_account(struct vcpu *v, uint64_t clock)
         count_taken_in_ring3(v, inject);
     bool user = !(inject & INJECT_VALID) && v->run.user;
     if (v->step.done && v->run.length) {
-        count_one(v, user, instruction_effects(v, &v->step.code));
+        uint32_t effects = instruction_effects(v, &v->step.code);
+        records_add_step(v, v->step.code.branch, effects);
+        count_one(v, user, effects);
         count_add(v, user, v->run.length - 1); /* MOV SS delays the trap by one instruction */
     } else {
         count_add(v, user, v->run.length);

@@ -6,7 +6,7 @@
 #include "pmu/virt/machine.h"
 #include "pmu/virt/quirk.h"
 
-enum { LEAF_CORE_TYPE = 0x1a, LEAF_PMU_EXTENDED = 0x23 };
+enum { LEAF_CORE_TYPE = 0x1a, LEAF_LBR = 0x1c, LEAF_PMU_EXTENDED = 0x23 };
 static struct model kinds[2];         /* of CPUs with even and odd numbers */
 static const struct machine *machine; /* NULL: none was named */
 static char words[512], text[600];    /* the whole command line has fewer than 512 characters */
@@ -64,7 +64,10 @@ static void apply_quirks(struct model *m, const struct quirks *q)
     m->any_thread |= q->anythread;
     m->metrics |= q->metrics;
     m->core_type = q->hybrid ? LARGE_CORE : 0;
-    m->max_leaf = m->version >= 6 ? LEAF_PMU_EXTENDED : q->hybrid ? LEAF_CORE_TYPE : m->max_leaf;
+    m->max_leaf = m->version >= 6                      ? LEAF_PMU_EXTENDED
+                  : m->lbr_format == LBR_ARCHITECTURAL ? LEAF_LBR
+                  : q->hybrid                          ? LEAF_CORE_TYPE
+                                                       : m->max_leaf;
 }
 
 static void apply_machine(struct model *m)
@@ -73,6 +76,9 @@ static void apply_machine(struct model *m)
     m->signature = machine->signature ? machine->signature : m->signature;
     m->events = machine->events ? machine->events : m->events;
     m->full_width |= machine->full_width;
+    m->lbr_format = machine->lbr_format ? machine->lbr_format : m->lbr_format;
+    if (machine->no_list)
+        m->lbr_depth = m->lbr_format = 0;
 }
 
 bool machine_choose(const char *wanted)

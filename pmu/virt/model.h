@@ -3,6 +3,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include "pmu/virt/records.h"
 
 #define GP_MAX 12
 #define FIXED_MAX 4
@@ -72,6 +73,7 @@ struct pmu {
     uint64_t de_cfg;       /* AMD's MSR C001_1029h */
     uint32_t smis;
     uint64_t uncore[2]; /* 391h, 392h; quirk uncore */
+    struct records records;
 };
 
 /* A vendor's registers. These functions change registers only; false: #GP. */
@@ -103,6 +105,7 @@ struct model {
     bool freezes;                    /* DEBUGCTL can freeze counters on a PMI */
     bool any_thread, metrics;        /* Intel: AnyThread is legal; PERF_METRICS is there */
     bool auto_mask;                  /* a PMI masks its LVT entry */
+    uint8_t lbr_depth, lbr_format;   /* of last-branch records; as 345h[5:0] reports */
     const struct event_code *events; /* ends with EVENT_NONE */
 };
 
@@ -113,6 +116,8 @@ struct machine {
     uint32_t signature;              /* 0: the model's */
     const struct event_code *events; /* NULL: the model's */
     bool full_width;                 /* false: as the model's */
+    bool no_list;                    /* a hypervisor hides the list of branches */
+    uint8_t lbr_format;              /* 0: the model's */
 };
 extern const struct machine all_machines[]; /* ends with a name NULL */
 /* Turns a hybrid processor's large core into its small one. */
@@ -125,6 +130,9 @@ static inline uint64_t counter_mask(const struct model *m) { return (1ul << m->w
 #define SELECT_EQUAL (1ul << 36)
 #define SELECT_UMASK2 (0xfful << 40)
 enum { SMALL_CORE = 0x20, LARGE_CORE = 0x40 }; /* core_type */
+/* lbr_format, as 345h[5:0]: mispredictions in FROM; transactions too; registers of their own. */
+enum { LBR_EIP = 2, LBR_FLAGS = 3, LBR_TSX = 4, LBR_INFO = 5, LBR_ARCHITECTURAL = 0x3f };
+#define LBR_DEPTHS 0xbu /* of 8, 16 and 32, as leaf 1Ch reports */
 /* Event select bits that both vendors have. */
 #define SELECT_USER (1u << 16)
 #define SELECT_KERNEL (1u << 17)
@@ -133,7 +141,9 @@ enum { SMALL_CORE = 0x20, LARGE_CORE = 0x40 }; /* core_type */
 #define SELECT_ENABLE (1u << 22)
 #define SELECT_INVERT (1u << 23)
 #define STATUS_FROZEN (1ul << 59) /* in global status */
+#define STATUS_LBR_FROZEN (1ul << 58)
 #define DEBUGCTL 0x1d9
+#define DEBUGCTL_LBR 1u /* record branches */
 #define DEBUGCTL_FREEZE_LBR (1u << 11)
 #define DEBUGCTL_FREEZE (1u << 12)
 #define DEBUGCTL_SMM (1u << 14) /* freeze while in SMM; Intel */

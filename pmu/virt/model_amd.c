@@ -61,7 +61,7 @@ static bool amd_read(struct pmu *p, uint32_t msr, uint64_t *value)
     else if (msr == INT_PENDING && virt_quirks.c1e)
         *value = C1E_ON_HALT;
     else
-        return false;
+        return records_read(p, msr, value);
     return true;
 }
 
@@ -69,7 +69,8 @@ static bool write_amd_global(struct pmu *p, uint32_t msr, uint32_t number, uint6
 {
     /* By Intel's numbers Intel's rules hold: the status is read-only, and absent bits fault. By
      * AMD's numbers such a write and such bits are dropped. */
-    uint64_t status = p->model->gp_map | (p->model->freezes ? STATUS_FROZEN : 0);
+    uint64_t status = p->model->gp_map | (p->model->freezes ? STATUS_FROZEN : 0) |
+                      (p->model->freezes && p->model->lbr_depth ? STATUS_LBR_FROZEN : 0);
     uint64_t there = number == GLOBAL_CONTROL ? p->model->gp_map : status;
     if (msr != number && (value & ~there || number == GLOBAL_STATUS))
         return false;
@@ -106,7 +107,8 @@ static bool amd_write(struct pmu *p, uint32_t msr, uint64_t value)
         return true;
     }
     if (!c)
-        return msr == INT_PENDING && virt_quirks.c1e; /* writes are ignored */
+        return (msr == INT_PENDING && virt_quirks.c1e) /* writes are ignored */ ||
+               records_write(p, msr, value);
     if (select) {
         c->select = value & (select_legal(p->model) | virt_quirks.sticky);
         return true;
@@ -129,6 +131,7 @@ static void amd_refresh(struct pmu *p)
 
 static void amd_pmi(struct pmu *p)
 {
+    records_freeze(p);
     if (p->debugctl & DEBUGCTL_FREEZE)
         p->status |= STATUS_FROZEN;
     if (virt_quirks.v2status && p->model->version >= 2)
@@ -160,8 +163,8 @@ static void amd_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, uin
     if (leaf == LEAF_FEATURES_2 && m->max_extended_leaf >= leaf)
         r[0] = (r[0] & ~ALWAYS_SERIALIZES) | (always_fences(m) ? ALWAYS_SERIALIZES : 0);
     if (leaf == 0x80000022 && m->version >= 2) {
-        r[0] = 1 | (m->freezes ? 1u << 2 : 0);
-        r[1] = m->gp;
+        r[0] = 1 | (m->lbr_depth ? 1u << 1 : 0) | (m->freezes ? 1u << 2 : 0);
+        r[1] = m->gp | (uint32_t)m->lbr_depth << 4;
     }
 }
 

@@ -89,7 +89,7 @@ static uint64_t counters_in_use(const struct pmu *p)
 static uint64_t perf_capabilities(const struct model *m)
 {
     return (m->full_width ? FW_WRITE : 0) | (m->metrics ? HAS_METRICS : 0) |
-           (virt_quirks.smi ? FREEZES_IN_SMM : 0);
+           (virt_quirks.smi ? FREEZES_IN_SMM : 0) | m->lbr_format;
 }
 
 static bool read_global(const struct pmu *p, uint32_t msr, uint64_t *value)
@@ -134,7 +134,7 @@ static bool intel_read(struct pmu *p, uint32_t msr, uint64_t *value)
         *value = p->smis;
     else if (find_uncore(p, msr))
         *value = *find_uncore(p, msr);
-    else
+    else if (!records_read(p, msr, value))
         return p->model->version >= 2 && read_global(p, msr, value);
     return true;
 }
@@ -154,7 +154,8 @@ static bool write_fixed_control(struct pmu *p, uint64_t value)
 
 static bool write_intel_global(struct pmu *p, uint32_t msr, uint64_t value)
 {
-    uint64_t frozen = p->model->version >= 4 ? STATUS_FROZEN : 0;
+    uint64_t frozen =
+        p->model->version < 4 ? 0 : STATUS_FROZEN | (p->model->lbr_depth ? STATUS_LBR_FROZEN : 0);
     uint64_t legal = global_mask(p) | (p->model->metrics ? GLOBAL_METRICS : 0);
     switch (msr) {
     case FIXED_CTR_CTRL: return write_fixed_control(p, value);
@@ -225,7 +226,8 @@ static bool intel_write(struct pmu *p, uint32_t msr, uint64_t value)
         *find_uncore(p, msr) = value;
         return true;
     }
-    return p->model->version >= 2 && write_intel_global(p, msr, value);
+    return (p->model->version >= 2 && write_intel_global(p, msr, value)) ||
+           records_write(p, msr, value);
 }
 
 static void refresh_fixed(struct pmu *p, unsigned n, bool running)
@@ -272,6 +274,7 @@ static void intel_pmi(struct pmu *p)
 {
     if (virt_quirks.condchg && p->model->version >= 2)
         p->status |= STATUS_CHANGED;
+    records_freeze(p);
     if (!(p->debugctl & DEBUGCTL_FREEZE))
         return;
     if (p->model->version >= 4)
@@ -322,6 +325,14 @@ static void intel_leaf(const struct model *m, uint32_t leaf, uint32_t subleaf, u
         r[0] = (uint32_t)m->core_type << 24 | 1;
     if (leaf == 7 && subleaf == 1 && m->version >= 6)
         r[0] |= 1u << 8; /* leaf 23h */
+    bool records = m->lbr_format == LBR_ARCHITECTURAL;
+    if (leaf == 7 && subleaf == 0 && records)
+        r[3] |= 1u << 19;
+    if (leaf == 0x1c && subleaf == 0 && records) {
+        r[0] = LBR_DEPTHS | 1u << 31; /* linear addresses */
+        r[1] = 7;                     /* filters by ring and class, call stacks */
+        r[2] = 1 | 1u << 2;           /* mispredictions, types */
+    }
     if (leaf == 0x23 && m->version >= 6)
         pmu_extended_leaf(m, subleaf, r);
     if (leaf != 0xa)

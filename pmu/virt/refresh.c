@@ -28,8 +28,11 @@ bool model_write_debugctl(struct pmu *p, uint64_t value, uint64_t legal)
 {
     if (virt_quirks.debugctl)
         value &= ~DEBUGCTL_IGNORED;
-    if (value & ~(p->model->freezes ? legal : 0))
+    bool records = p->model->lbr_depth || p->model->ops->vendor[0] == 'A';
+    if (value & ~((p->model->freezes ? legal : 0) | (records ? DEBUGCTL_LBR : 0)))
         return false;
+    if (p->model->lbr_format == LBR_ARCHITECTURAL)
+        value &= ~(uint64_t)DEBUGCTL_LBR; /* ignored */
     p->debugctl = value;
     return true;
 }
@@ -84,8 +87,9 @@ void count_refresh(struct vcpu *v)
     p->model->ops->refresh(p);
     if (virt_quirks.contend)
         contend_counters(p);
-    p->counting = pmi_left(p) != UINT64_MAX;
-    p->decoding[0] = p->decoding[1] = false;
+    records_refresh(p);
+    p->counting = pmi_left(p) != UINT64_MAX || p->records.on;
+    p->decoding[0] = p->decoding[1] = p->records.on;
     for (unsigned i = 0; i < COUNTER_MAX; i++) {
         struct counter *c = &p->counters[i];
         c->event = c->throttled ? EVENT_NONE : c->event;

@@ -220,7 +220,6 @@ static COLD bool translate_instruction(struct part *p, struct emitter *e, const 
     if (s->form == 'j' || s->form == 'J') {
         b->conditional = true;
         b->condition = s->i.op & 15;
-        b->branch = after - s->size;
     }
     bool jumps = source_form_is(s->form, "CRS") || (s->form == 'g' && insn_reg(&s->i) > 1);
     if (jumps)
@@ -300,6 +299,8 @@ static COLD bool append_instruction(struct vcpu *v, struct block *b, struct emit
     p->access |= load || store;
     p->store |= store;
     *ends = translate_instruction(p, e, &s, b, after);
+    b->branch = v->vmcb.rip;
+    b->branch_class = i.branch;
     b->instructions++;
     b->length = (uint8_t)(b->length + s.size);
     add_sums(&b->sums, i.effects);

@@ -3,7 +3,8 @@
  * SEED COUNT. Random code of ring 3 runs once by pmu/virt/blocks.c, up to an instruction that must
  * be stepped, and then as many instructions by the host's processor alone (tests/fuzz/native.c),
  * where the pages have the guest's own addresses: registers, flags, RIP and memory are the same,
- * and the counters what they are when each instruction is decoded and counted for itself. */
+ * and the counters and the list of branches what they are when each instruction is decoded and
+ * counted for itself. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,6 +146,8 @@ static void make_pmu(void)
         FUZZ_CHECK(count_wrmsr(v, 0xc1 + i, fuzz_below(2) ? 0 : -50 - fuzz_below(100)));
     }
     FUZZ_CHECK(count_wrmsr(v, 0x38f, 0xff) && v->pmu.decoding[1]);
+    FUZZ_CHECK(count_wrmsr(v, 0x1c8, fuzz_bits() & fuzz_bits() & 0x1fc));
+    FUZZ_CHECK(count_wrmsr(v, DEBUGCTL, fuzz_below(4) > 0));
 }
 
 static void load_native(struct vcpu *w, const struct native *s)
@@ -196,7 +199,9 @@ static bool step_native(const struct native *s)
     if (iteration) {
         iterations++;
     } else if (begun) {
-        count_one(stepped, true, instruction_effects(stepped, &decoded));
+        uint32_t effects = instruction_effects(stepped, &decoded);
+        records_add_step(stepped, decoded.branch, effects);
+        count_one(stepped, true, effects);
         left--;
     }
     begun = true;
@@ -223,6 +228,7 @@ static void compare_ends(const struct native *found, int raised)
     for (unsigned i = 0; same && i < COUNTER_MAX; i++)
         same = v->pmu.counters[i].value == stepped->pmu.counters[i].value;
     same &= v->pmu.status == stepped->pmu.status && v->retired[1] == stepped->retired[1];
+    same &= !memcmp(&v->pmu.records, &stepped->pmu.records, sizeof v->pmu.records);
     if (same)
         return;
     printf("code:");

@@ -13,10 +13,12 @@
 
 static uint32_t some_msr(void)
 {
-    static const uint32_t near[] = { 0xc1,  0x186, 0x1a0,      0x1d9,      0x309,      0x329,
-                                     0x345, 0x38d, 0x390,      0x4c1,      0x1900,     0x1980,
-                                     0x600, 0x3f1, 0xc0000300, 0xc0010000, 0xc0010200, 0xc0010114 };
-    return fuzz_below(8) ? near[fuzz_below(18)] + (uint32_t)fuzz_below(20) - 2
+    static const uint32_t near[] = { 0xc1,  0x186,  0x1a0,      0x1d9,      0x309,      0x329,
+                                     0x345, 0x38d,  0x390,      0x4c1,      0x1900,     0x1980,
+                                     0x600, 0x3f1,  0xc0000300, 0xc0010000, 0xc0010200, 0xc0010114,
+                                     0x1c8, 0x14cd, 0x1500,     0xc000010d, 0xc0010300, 0x680,
+                                     0x6c0, 0xdc0 };
+    return fuzz_below(8) ? near[fuzz_below(26)] + (uint32_t)fuzz_below(20) - 2
                          : (uint32_t)fuzz_edge();
 }
 
@@ -46,7 +48,8 @@ static void check_pmu(void)
 {
     const struct pmu *p = &v->pmu;
     const struct model *m = p->model;
-    uint64_t there = m->gp_map | (uint64_t)m->fixed_map << 32, more = STATUS_FROZEN | 1ul << 48;
+    uint64_t there = m->gp_map | (uint64_t)m->fixed_map << 32,
+             more = STATUS_FROZEN | STATUS_LBR_FROZEN | 1ul << 48;
     FUZZ_CHECK(!(p->status & ~(there | more)) && !(p->global_control & ~(there | more)));
     for (unsigned i = 0; i < COUNTER_MAX; i++) {
         const struct counter *c = &p->counters[i];

@@ -7,7 +7,8 @@ section .text
 ; void lab_measure(const struct pmu_gate *gate, void (*work)(uint64_t), uint64_t argument)
 ; Counted: the WRMSR that enables (it retires enabled), CALL, the work, three moves. The WRMSR that
 ; disables is not.
-global lab_measure
+; The two names are of the CALL and of where it returns, for lists of branches.
+global lab_measure, lab_measured_call, lab_measured_return
 lab_measure:
     push rbx
     mov rbx, rdi
@@ -17,7 +18,9 @@ lab_measure:
     mov eax, [rbx + 8]
     mov edx, [rbx + 12]
     wrmsr
+lab_measured_call:
     call r11
+lab_measured_return:
     mov ecx, [rbx]
     mov eax, [rbx + 16]
     mov edx, [rbx + 20]

@@ -340,18 +340,26 @@ bool lab_page_fault(void)
     return resolved;
 }
 
-static void set_gate(unsigned vector, void (*handler)(void))
+uint64_t lab_gate(unsigned vector) { return gate_to(&gates[vector]); }
+
+void lab_set_gate(unsigned vector, void (*handler)(void))
 {
     gate_set(&gates[vector], (uint64_t)handler);
+}
+
+void lab_set_user_gate(unsigned vector, void (*handler)(void))
+{
+    lab_set_gate(vector, handler);
+    gates[vector].type = GATE_RING3;
 }
 
 void lab_catch(void)
 {
     sidt(&kernel_gates);
     memcpy(gates, (const void *)kernel_gates.base, sizeof gates);
-    set_gate(VECTOR_PMI, lab_on_pmi);
-    set_gate(VECTOR_NMI, lab_on_nmi);
-    set_gate(VECTOR_DB, lab_on_step);
+    lab_set_gate(VECTOR_PMI, lab_on_pmi);
+    lab_set_gate(VECTOR_NMI, lab_on_nmi);
+    lab_set_gate(VECTOR_DB, lab_on_step);
     lab_caught = (struct lab_caught){ 0 };
     struct table_register mine = { sizeof gates - 1, (uint64_t)gates };
     lidt(&mine);
@@ -361,8 +369,8 @@ void lab_catch(void)
 void lab_resolve(bool (*resolve)(uint64_t address))
 {
     lab_caught.resolve = resolve;
-    lab_kernels_page_fault = gate_to(&gates[VECTOR_PF]);
-    set_gate(VECTOR_PF, lab_on_page_fault);
+    lab_kernels_page_fault = lab_gate(VECTOR_PF);
+    lab_set_gate(VECTOR_PF, lab_on_page_fault);
 }
 
 void lab_release(void)

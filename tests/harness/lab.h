@@ -120,6 +120,11 @@ void lab_catch(void);
  * not its own. Ring 3's GS may be in place: it must not ask which CPU this is. */
 void lab_resolve(bool (*resolve)(uint64_t address));
 void lab_release(void);
+/* After lab_catch: where a vector leads; a handler of the test's own. */
+uint64_t lab_gate(unsigned vector);
+void lab_set_gate(unsigned vector, void (*handler)(void));
+/* One that INT of ring 3 may use. */
+void lab_set_user_gate(unsigned vector, void (*handler)(void));
 /* Runs function(argument) in ring 3 on that CPU, with these handlers (resolve may be NULL), and
  * waits until it has ended; the caller has a reference. NULL, a failed check: no thread. */
 struct thread *lab_run_user(struct process *process, void (*function)(void), uint64_t argument,

@@ -32,7 +32,7 @@ sub script { my ($name, $text) = @_; file($name, "#!/bin/sh\n# $spdx\n$text", 07
 
 # --- The tree.
 
-my %last_of = (VP => 90, TP => 100, HC => 48, KP => 32, PO => 74, ET => 60);
+my %last_of = (VP => 90, TP => 100, HC => 48, KP => 32, PO => 74, ET => 60, LB => 12);
 my %cases_of = ('C-1' => 10, 'C-2a' => 14, 'C-2d' => 4, 'C-2e' => 10, 'C-2f' => 13, 'C-2g' => 7,
                 'C-2h' => 3, 'C-3' => 44);
 my @ids = ((map { my $f = $_; map { sprintf "$f-%02d", $_ } 1 .. $last_of{$f} } sort keys %last_of),

@@ -73,30 +73,39 @@ like($said, qr/^> .*\n(?:.*\n)*# FAIL transparent: \d+ lines of \d+ differ/m, '.
 # not have, and the PAT's reserved types: they fault, as on a processor; plain QEMU takes them.
 my $pat = '277 277 7040600070406 gp 7040600070406';
 my @outside = ('2000 3000 gp gp', '40000000 40000200 gp gp');
-my @before_last = ('c0010230 c001023b gp gp', 'c0010240 c0010247 gp gp', 'c0010280 c0010280 gp gp',
-                   'c0010300 c001031f gp gp');
+my @before_last = map { "$_ gp gp" }
+    'c0010230 c001023b', 'c0010240 c0010247', 'c0010280 c0010280';
+my @old_lists = ('40 47 gp gp', '60 67 gp gp'); # of branches
+my @new_lists = map { "$_ gp gp" } '1200 121f', '14ce 14cf', '1500 151f', '1600 161f', '1900 19ff';
 my $last = 'c0012000 c0012000 gp gp';
 my @svm = ('c0010114 c0010114 gp gp', 'c0010117 c0010117 gp gp');
 my %registers = (
     'intel-v5' => [
-        'c1 c8 0 ok 12345679', 'c9 cc gp gp', 'e7 e8 gp gp', '186 18d 0 gp 0', '18e 191 gp gp',
-        '1a0 1a0 1881 gp 1881', '1d9 1d9 0 gp 0', $pat, '309 30c 0 ok 12345679', '30d 30f gp gp',
-        '329 329 gp gp', '345 345 2000 gp 2000', '38d 38e 0 gp 0', '38f 38f ff gp ff',
+        @old_lists, 'c1 c8 0 ok 12345679', 'c9 cc gp gp', 'e7 e8 gp gp', '186 18d 0 gp 0',
+        '18e 191 gp gp',
+        '1a0 1a0 1881 gp 1881', '1c8 1c9 0 gp 0', '1d9 1d9 0 gp 0', '1db 1de gp gp', $pat,
+        '309 30c 0 ok 12345679', '30d 30f gp gp',
+        '329 329 gp gp', '345 345 2005 gp 2005', '38d 38e 0 gp 0', '38f 38f ff gp ff',
         '390 392 0 gp 0', '3f1 3f2 gp gp', '4c1 4c8 0 gp 0', '4c9 4cc gp gp', '600 600 gp gp',
-        '1900 19ff gp gp', @outside, 'c00000e7 c00000e9 gp gp', 'c0000300 c0000303 gp gp',
+        '680 69f 0 gp 0', '6c0 6df 0 gp 0', 'dc0 ddf 0 gp 0', @new_lists, @outside,
+        'c00000e7 c00000e9 gp gp', 'c000010e c000010f gp gp', 'c0000300 c0000303 gp gp',
         'c0002000 c0010007 gp gp', @svm, 'c0010200 c001020f gp gp', @before_last,
+        'c0010300 c001031f gp gp',
         'c0011029 c0011029 gp gp', $last
     ],
     'amd-v2' => [
-        'c1 cc gp gp', 'e7 e8 gp gp', '186 191 gp gp', '1a0 1a0 gp gp', '1d9 1d9 0 gp 0',
+        @old_lists, 'c1 cc gp gp', 'e7 e8 gp gp', '186 191 gp gp', '1a0 1a0 gp gp',
+        '1c8 1c9 gp gp', '1d9 1d9 0 gp 0', '1db 1de 0 gp 0',
         $pat, '309 30f gp gp', '329 329 gp gp', '345 345 gp gp', '38d 392 gp gp', '3f1 3f2 gp gp',
-        '4c1 4cc gp gp', '600 600 gp gp', '1900 19ff gp gp', @outside, 'c00000e7 c00000e9 gp gp',
+        '4c1 4cc gp gp', '600 600 gp gp', '680 69f gp gp', '6c0 6df gp gp', 'dc0 ddf gp gp',
+        @new_lists, @outside, 'c00000e7 c00000e9 gp gp', 'c000010e c000010f 0 gp 0',
         'c0000301 c0000301 3f ok 39', 'c0002000 c000ffff gp gp',
         'c0010000 c0010003 0 ok 12145679', 'c0010004 c0010007 0 ok 12345679', @svm,
         (map { my ($s, $c) = (0xc0010200 + 2 * $_, 0xc0010201 + 2 * $_);
                sprintf('%x %x 0 ok 12145679', $s, $s), sprintf('%x %x 0 ok 12345679', $c, $c) }
          0 .. 5),
-        'c001020c c001020f gp gp', @before_last, 'c0011029 c0011029 0 ok 5555000012345679', $last
+        'c001020c c001020f gp gp', @before_last, 'c0010300 c001031f 0 ok 5555000012345679',
+        'c0011029 c0011029 0 ok 5555000012345679', $last
     ],
 );
 

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* Last-branch records. What there is follows from CPUID, PERF_CAPABILITIES and the registers
+ * themselves, whose faults are caught: hypervisors report the format without the registers, or
+ * take a write and forget it. A CPU that does not keep the bit that records has no list. Sources:
+ * SDM volume 3, "Last Branch, Interrupt, and Exception Recording" and "Last Branch Records"; AMD64
+ * APM volume 2, "Debug and Performance Resources". */
+#include "pmu/branches.h"
+
+#define MSR_PERF_CAPABILITIES 0x345
+#define MSR_DEBUGCTL 0x1d9
+#define FORMAT_MASK 0x3fu
+#define FORMAT_FLAGS 3u /* Nehalem */
+#define FORMAT_TSX 4u   /* Haswell: the first with call stacks */
+#define FORMAT_INFO 5u  /* and later: misprediction in LBR_INFO; 3 and 4: in FROM[63] */
+#define FORMAT_ARCHITECTURAL 0x3fu
+#define LEAF_V2 0x80000022u
+#define OLD_MAX 8u
+#define MISPREDICTED (1ul << 63)
+#define AMD_VALID (1ul << 63) /* of TO */
+
+static bool can_read(uint32_t msr)
+{
+    uint64_t value;
+    return !msr || !rdmsr_fault(msr, &value);
+}
+
+static bool keeps_enable(const struct pmu_branches *b)
+{
+    uint64_t value = 0;
+    bool kept = !wrmsr_fault(b->control, b->enable) && !rdmsr_fault(b->control, &value) &&
+                (value & b->enable) == b->enable;
+    wrmsr_fault(b->control, 0);
+    return kept;
+}
+
+/* Intel's, by its format; the depth is what registers there are. */
+static struct pmu_branches describe_intel(unsigned format)
+{
+    bool old = format < FORMAT_FLAGS, arch = format == FORMAT_ARCHITECTURAL;
+    if (arch)
+        return (struct pmu_branches){ .form = PMU_BRANCHES_ARCH,
+                                      .format = format,
+                                      .from = 0x1500,
+                                      .to = 0x1600,
+                                      .info = 0x1200,
+                                      .stride = 1,
+                                      .control = 0x14ce,
+                                      .enable = 1,
+                                      .call_stack = cpuid(0x1c, 0).ebx >> 2 & 1 };
+    return (struct pmu_branches){ .form = old ? PMU_BRANCHES_OLD : PMU_BRANCHES_STACK,
+                                  .format = format,
+                                  .from = old ? 0x40 : 0x680,
+                                  .to = old ? 0x60 : 0x6c0,
+                                  .info = format >= FORMAT_INFO ? 0xdc0 : 0,
+                                  .stride = 1,
+                                  .top = 0x1c9,
+                                  .filter = old ? 0 : 0x1c8,
+                                  .control = MSR_DEBUGCTL,
+                                  .enable = 1,
+                                  .call_stack = format >= FORMAT_TSX };
+}
+
+static struct pmu_branches describe_any(void)
+{
+    uint64_t capabilities = 0;
+    bool intel = cpuid(1, 0).ecx & 1u << 15 && !rdmsr_fault(MSR_PERF_CAPABILITIES, &capabilities);
+    if (intel && capabilities & FORMAT_MASK)
+        return describe_intel(capabilities & FORMAT_MASK);
+    if (cpuid(0x80000000, 0).eax >= LEAF_V2 && cpuid(LEAF_V2, 0).eax & 1u << 1)
+        return (struct pmu_branches){ .form = PMU_BRANCHES_AMD,
+                                      .from = 0xc0010300,
+                                      .to = 0xc0010301,
+                                      .stride = 2,
+                                      .filter = 0xc000010e,
+                                      .control = 0xc000010f,
+                                      .enable = 1u << 6 };
+    return (struct pmu_branches){ 0 };
+}
+
+void pmu_branches_probe(struct pmu_branches *b)
+{
+    *b = describe_any();
+    unsigned most = b->form == PMU_BRANCHES_OLD   ? OLD_MAX
+                    : b->form == PMU_BRANCHES_AMD ? cpuid(LEAF_V2, 0).ebx >> 4 & 0x3f
+                                                  : PMU_BRANCHES_MAX;
+    while (b->form && b->depth < most && b->depth < PMU_BRANCHES_MAX &&
+           can_read(b->from + b->depth * b->stride) && can_read(b->to + b->depth * b->stride))
+        b->depth++;
+    if (!b->depth || !can_read(b->info) || !can_read(b->top) || !can_read(b->filter) ||
+        !keeps_enable(b))
+        *b = (struct pmu_branches){ 0 };
+}
+
+/* IA32_LBR_CTL: its bits let through what `hidden` hides. */
+static uint64_t arch_control(uint32_t hidden)
+{
+    static const uint8_t hides[] = { PMU_HIDE_JCC,      PMU_HIDE_REL_JMP,  PMU_HIDE_IND_JMP,
+                                     PMU_HIDE_REL_CALL, PMU_HIDE_IND_CALL, PMU_HIDE_RET,
+                                     PMU_HIDE_FAR };
+    uint64_t control = (~hidden & 3u) << 1 | (hidden & PMU_CALL_STACK ? 1u << 3 : 0);
+    for (unsigned i = 0; i < sizeof hides; i++)
+        control |= (~hidden >> hides[i] & 1u) << (16 + i);
+    return control;
+}
+
+struct pmu_gate pmu_branches_gate(const struct pmu_branches *b, uint32_t hidden)
+{
+    if (b->filter)
+        wrmsr(b->filter, hidden);
+    return (struct pmu_gate){ b->control,
+                              b->enable | (b->form == PMU_BRANCHES_ARCH ? arch_control(hidden) : 0),
+                              0 };
+}
+
+void pmu_branches_clear(const struct pmu_branches *b)
+{
+    for (unsigned i = 0; i < b->depth * b->stride; i += b->stride) {
+        wrmsr(b->from + i, 0);
+        wrmsr(b->to + i, 0);
+        if (b->info)
+            wrmsr(b->info + i, 0);
+    }
+}
+
+/* 48 bits of an address, or AMD's 58, with their sign: above them some formats have flags. */
+static uint64_t address_of(const struct pmu_branches *b, uint64_t value)
+{
+    unsigned unused = b->form == PMU_BRANCHES_AMD ? 6 : 16;
+    return (uint64_t)((int64_t)(value << unused) >> unused);
+}
+
+unsigned pmu_branches_read(const struct pmu_branches *b, struct pmu_branch list[PMU_BRANCHES_MAX])
+{
+    unsigned top = b->top ? (unsigned)rdmsr(b->top) : 0;
+    for (unsigned n = 0; n < b->depth; n++) {
+        uint32_t i = (b->top ? (top - n) % b->depth : n) * b->stride;
+        uint64_t from = rdmsr(b->from + i), to = rdmsr(b->to + i);
+        uint64_t flags = b->info ? rdmsr(b->info + i) : b->form == PMU_BRANCHES_OLD ? 0 : from;
+        list[n] =
+            (struct pmu_branch){ address_of(b, from), address_of(b, to), flags & MISPREDICTED };
+        if (b->form == PMU_BRANCHES_AMD && !(to & AMD_VALID)) /* empty, or of a wrong path */
+            list[n] = (struct pmu_branch){ 0 };
+    }
+    return b->depth;
+}

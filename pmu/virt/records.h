@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* Last-branch records of one CPU: each branch that is taken, with its class. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+struct pmu;
+struct vcpu;
+
+/* The numbers of the bits of LBR_SELECT that hide them; below: those of rings. */
+enum branch {
+    BRANCH_NONE,
+    BRANCH_JCC = 2, /* LOOP and JRCXZ too */
+    BRANCH_REL_CALL,
+    BRANCH_IND_CALL,
+    BRANCH_RET,
+    BRANCH_IND_JMP,
+    BRANCH_REL_JMP,
+    BRANCH_FAR, /* interrupts and exceptions too */
+    BRANCH_CLASSES
+};
+
+/* How registers show the entries: Core 2's, Nehalem's and later; where entry 0 is the newest,
+ * the architectural and AMD's second. AMD's pair is beside them. */
+enum lbr_form { FORM_NONE, FORM_OLD, FORM_STACK, FORM_ARCH, FORM_AMD };
+
+enum { RECORDS_MAX = 32, RECORD_FROM = 0, RECORD_TO, RECORD_INFO, RECORD_FIELDS };
+struct records {
+    bool on, list_on, pair_on; /* branches are recorded now; derived by records_refresh() */
+    uint64_t top;              /* the index of the newest */
+    uint64_t select;           /* what is hidden */
+    uint64_t control, depth;   /* registers that some forms have; depth 0: the model's */
+    uint64_t pair[4];
+    uint64_t entries[RECORDS_MAX][RECORD_FIELDS];
+};
+
+/* A taken branch, which is done: the CPL decides as what it is now. Only while records.on. */
+void records_add(struct vcpu *v, enum branch class, uint64_t from, uint64_t to, bool mispredicted);
+/* The instruction at run.rip is done; effects: all it had. */
+void records_add_step(struct vcpu *v, enum branch class, uint32_t effects);
+/* The event of vmcb.inject came at `from`; RIP is its handler's. #DB turns DEBUGCTL's bit
+ * off, and what that turns on has no entry of it: true, count_refresh() must follow. */
+bool records_add_event(struct vcpu *v, uint64_t from);
+void records_refresh(struct pmu *p);
+/* On a PMI, if DEBUGCTL says so. */
+void records_freeze(struct pmu *p);
+/* Registers of the list, but for DEBUGCTL. False: #GP. */
+bool records_read(struct pmu *p, uint32_t msr, uint64_t *value);
+bool records_write(struct pmu *p, uint32_t msr, uint64_t value);

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+/* Conformance: last-branch records. A program whose branches have names (lbr_program.asm) runs with
+ * the list on, and the whole list is compared with the assembler's table, newest first. */
+#include "hal/apic.h"
+#include "kernel/base/msr.h"
+#include "kernel/ke/process.h"
+#include "kernel/ke/thread.h"
+#include "kernel/trap.h"
+#include "tests/harness/user.h"
+#include "tests/pmu/lbr_list.h"
+
+enum { VECTOR_PF = 14, VECTOR_STOP = 0x81, VECTOR_START = 0x82 };
+#define ALL_CLASSES (((1u << PMU_HIDE_COUNT) - 1) & ~(1u << PMU_HIDE_KERNEL | 1u << PMU_HIDE_USER))
+#define FREEZE (1u << 11)
+#define LIST_FROZEN (UINT64_C(1) << 58)
+#define ARCH_DEPTH 0x14cfu
+#define PAIR 0x1dbu
+#define PERIOD 2000u
+#define NOT_CANONICAL (UINT64_C(1) << 47)
+
+LAB_TEST(lbr, program,
+         "every branch of a program is in the list, in order, from the branch to the next "
+         "instruction executed, and nothing else [LB-04 LB-05]")
+{
+    SKIP_WITHOUT_BRANCHES();
+    lbr_check_program(0);
+}
+
+LAB_TEST(lbr, filters,
+         "each class that is hidden, and each two, is missing, the others not [LB-06]")
+{
+    SKIP_WITHOUT_FILTER();
+    for (unsigned a = PMU_HIDE_JCC; a < PMU_HIDE_COUNT; a++)
+        for (unsigned b = a; b < PMU_HIDE_COUNT; b++)
+            lbr_check_program(1u << a | 1u << b);
+    lbr_check_program(ALL_CLASSES);
+    for (unsigned a = PMU_HIDE_JCC; a < PMU_HIDE_COUNT; a++)
+        lbr_check_program(ALL_CLASSES & ~(1u << a));
+}
+
+LAB_TEST(lbr, rings, "a ring that is hidden is missing, the other one not [LB-06]")
+{
+    SKIP_WITHOUT_FILTER();
+    lbr_check_program(1u << PMU_HIDE_KERNEL);
+    lbr_check_program(1u << PMU_HIDE_USER);
+    lbr_check_program(1u << PMU_HIDE_KERNEL | 1u << PMU_HIDE_USER);
+}
+
+static void run_in_ring3(uint32_t hidden)
+{
+    struct process *process = user_process();
+    KIRQL old = irql_raise(DISPATCH_LEVEL);
+    struct thread *thread = NULL;
+    pmu_branches_clear(branches_here());
+    lbr_gate = pmu_branches_gate(branches_here(), hidden);
+    lab_catch();
+    lbr_kernels_page_fault = lab_gate(VECTOR_PF);
+    lbr_kernels_syscall = rdmsr(MSR_LSTAR);
+    lbr_catch_exceptions();
+    lab_set_user_gate(VECTOR_START, lbr_on_start);
+    lab_set_user_gate(VECTOR_STOP, lbr_on_stop);
+    wrmsr(MSR_LSTAR, (uint64_t)lbr_on_syscall);
+    irql_lower(old);
+    if (process)
+        thread =
+            user_thread("branches", process, (uint64_t)user_branches, 0, cpu_set_one(cpu_number()));
+    user_wait(thread);
+    wrmsr(lbr_gate.msr, lbr_gate.off); /* had the program not come to its end */
+    wrmsr(MSR_LSTAR, lbr_kernels_syscall);
+    lab_release();
+    lbr_check_list(lbr_user_rows, hidden);
+    user_finish(process, thread);
+}
+
+TEST(
+    lbr, ring3,
+    "the program in ring 3, with exceptions and SYSCALL: in each filter of rings the list is as in "
+    "ring 0 [LB-04 LB-06]")
+{
+    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_BRANCHES();
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        run_in_ring3(0);
+        for (uint32_t ring = PMU_HIDE_KERNEL;
+             ring <= PMU_HIDE_USER && branches_here()->form != PMU_BRANCHES_OLD; ring++)
+            run_in_ring3(1u << ring);
+    }
+    test_run_anywhere();
+}
+
+LAB_TEST(lbr, off, "while it is off nothing changes [LB-04]")
+{
+    SKIP_WITHOUT_BRANCHES();
+    lbr_check_program(0);
+    struct pmu_gate gate = pmu_branches_gate(branches_here(), 0);
+    gate.on = gate.off;
+    lbr_run(lbr_program, gate);
+    lbr_check_list(lbr_program_rows, 0);
+}
+
+LAB_TEST(lbr, top, "TOS moves by the number of records, and names the newest [LB-05]")
+{
+    SKIP_WITHOUT_BRANCHES();
+    const struct pmu_branches *b = branches_here();
+    unsigned count = lbr_count_rows(lbr_program_rows);
+    if (!b->top)
+        SKIP("the newest entry is the first");
+    for (unsigned i = 0; i < 3; i++) {
+        uint64_t before = lab_rdmsr(b->top);
+        CHECK(before < b->depth);
+        lbr_check_program(0);
+        CHECK_EQ(lab_rdmsr(b->top), (before + count) % b->depth);
+        CHECK_EQ(lab_rdmsr(b->to + (uint32_t)lab_rdmsr(b->top)), lbr_program_rows[count - 1].to);
+    }
+}
+
+/* Where DEBUGCTL starts the list. What #DB does to others the manuals leave open. */
+LAB_TEST(lbr, debug_exception, "#DB is no entry, and ends a recording by DEBUGCTL [LB-07]")
+{
+    struct pmu_branch list[PMU_BRANCHES_MAX];
+    SKIP_WITHOUT_BRANCHES();
+    const struct pmu_branches *b = branches_here();
+    pmu_branches_clear(b);
+    lbr_run(lbr_trap, pmu_branches_gate(b, 0));
+    CHECK(lab_caught.steps);
+    if (b->control == DEBUGCTL) {
+        lbr_check_list(lbr_trap_rows, 0);
+        return;
+    }
+    pmu_branches_read(b, list);
+    test_note("after #DB the newest branch is %lx -> %lx", list[0].from, list[0].to);
+    CHECK(list[0].from);
+}
+
+/* A register keeps some values, and others fault and change nothing. */
+static void check_register(uint32_t msr, uint64_t legal, uint64_t illegal)
+{
+    lab_wrmsr(msr, legal);
+    CHECK_EQ(lab_rdmsr(msr), legal);
+    CHECK_EQ(wrmsr_fault(msr, illegal), LAB_GP_FAULT);
+    CHECK_EQ(lab_rdmsr(msr), legal);
+    lab_wrmsr(msr, 0);
+}
+
+LAB_TEST(lbr, registers,
+         "entries keep canonical addresses and fault for others; the filter keeps its bits alone, "
+         "and the bit that starts is kept [LB-02 LB-03]")
+{
+    SKIP_WITHOUT_BRANCHES();
+    const struct pmu_branches *b = branches_here();
+    uint64_t filter = (1u << PMU_HIDE_COUNT) - 1 + (b->call_stack ? PMU_CALL_STACK : 0);
+    for (unsigned i = 0; i < b->depth && b->form != PMU_BRANCHES_AMD; i++) {
+        check_register(b->from + i, KERNEL_VMA + i, NOT_CANONICAL);
+        check_register(b->to + i, USER_END - i, NOT_CANONICAL);
+        if (b->info)
+            check_register(b->info + i, 1ul << 63 | i, 1ul << 16);
+    }
+    for (unsigned bit = 0; bit < 64 && b->filter; bit++)
+        if (!(filter >> bit & 1))
+            check_register(b->filter, filter, UINT64_C(1) << bit);
+    check_register(b->control, b->enable, UINT64_C(1) << 32);
+}
+
+/* Whether the entry has a field there. */
+static bool is_there(uint32_t msr)
+{
+    const struct pmu_branches *b = branches_here();
+    const uint32_t first[] = { b->from, b->to, b->info };
+    for (unsigned i = 0; i < ARRAY_SIZE(first); i++)
+        if (first[i] && msr >= first[i] && (msr - first[i]) % b->stride == 0 &&
+            (msr - first[i]) / b->stride < b->depth)
+            return true;
+    return msr == b->top || msr == b->filter || msr == b->control ||
+           (msr == ARCH_DEPTH && b->form == PMU_BRANCHES_ARCH);
+}
+
+/* Of AMD's processors those of Intel's lists, and the other way round, are unknown numbers. */
+LAB_TEST(lbr, absent,
+         "what CPUID and 345h do not report faults, and so does what is past the depth [LB-01]")
+{
+    static const struct {
+        bool amd;
+        uint32_t first, last;
+    } lists[] = { { false, 0x40, 0x43 },
+                  { false, 0x60, 0x63 },
+                  { false, 0x1c8, 0x1c9 },
+                  { false, 0x680, 0x69f },
+                  { false, 0x6c0, 0x6df },
+                  { false, 0xdc0, 0xddf },
+                  { false, 0x14ce, 0x14cf },
+                  { false, 0x1200, 0x121f },
+                  { false, 0x1500, 0x151f },
+                  { false, 0x1600, 0x161f },
+                  { true, 0xc000010e, 0xc000010f },
+                  { true, 0xc0010300, 0xc001031f } };
+    unsigned depth = branches_here()->depth; /* 4, 8, 16 or 32 */
+    CHECK_EQ(depth & (depth - 1), 0);
+    for (unsigned i = 0; i < ARRAY_SIZE(lists); i++)
+        for (uint32_t msr = lists[i].first; msr <= lists[i].last; msr++)
+            if (lists[i].amd != lab_is_intel() && !is_there(msr))
+                lab_absent(msr);
+}
+
+static void check_stack(void (*program)(uint64_t), const struct lbr_row rows[])
+{
+    uint32_t hidden = PMU_CALL_STACK | 1u << PMU_HIDE_JCC | 1u << PMU_HIDE_IND_JMP |
+                      1u << PMU_HIDE_REL_JMP | 1u << PMU_HIDE_FAR;
+    pmu_branches_clear(branches_here());
+    lbr_run(program, pmu_branches_gate(branches_here(), hidden));
+    lbr_check_list(rows, hidden);
+}
+
+LAB_TEST(
+    lbr, call_stack,
+    "as a call stack it has the calls that have not returned, the newest if they are too many; "
+    "returns beyond its start empty it [LB-08]")
+{
+    SKIP_WITHOUT_BRANCHES();
+    if (!branches_here()->call_stack)
+        SKIP("no call stack");
+    check_stack(lbr_calls, lbr_calls_rows);
+    check_stack(lbr_returns, lbr_returns_rows);
+    check_stack(lbr_deep, lbr_deep_rows);
+}
+
+/* Runs a loop with the list on into a PMI, whose handler stops the list; the newest entry. */
+static struct pmu_branch run_into_pmi(bool freeze)
+{
+    const struct pmu_branches *b = branches_here();
+    struct pmu_branch list[PMU_BRANCHES_MAX];
+    struct pmu_gate gate = pmu_branches_gate(b, 0);
+    uint64_t bit = freeze ? FREEZE : 0;
+    if (b->control == DEBUGCTL)
+        gate.on |= bit;
+    else
+        lab_wrmsr(DEBUGCTL, bit);
+    pmu_branches_clear(b);
+    lbr_control = b->control;
+    lab_catch();
+    lab_set_gate(VECTOR_PMI, lbr_on_pmi);
+    pmu_program(0, lab_select(0, PMU_KERNEL | PMU_INTERRUPT),
+                -(uint64_t)PERIOD & pmu_mask(pmu_here(), 0));
+    pmu_start(PMU_BIT(0));
+    lab_measure(&gate, lab_loop, 20 * PERIOD);
+    pmu_stop(PMU_BIT(0));
+    apic_eoi();
+    lab_release();
+    lab_wrmsr(DEBUGCTL, 0);
+    pmu_branches_read(b, list);
+    return list[0];
+}
+
+LAB_TEST(
+    lbr, freeze,
+    "with DEBUGCTL[11] a PMI ends the recording before its own delivery: legacy turns the list "
+    "off, later ones set LBR_FRZ, whose clearing lets it go on; without, the delivery is the "
+    "newest entry [LB-09]")
+{
+    SKIP_WITHOUT_BRANCHES();
+    bool refused = wrmsr_fault(DEBUGCTL, FREEZE) || !(lab_rdmsr(DEBUGCTL) & FREEZE);
+    wrmsr_fault(DEBUGCTL, 0);
+    if (refused)
+        SKIP("lists do not freeze on PMI");
+    bool streamlined = !lab_is_intel() || pmu_here()->version >= 4;
+    const struct pmu_branches *b = branches_here();
+    lbr_controlled = 0;
+    CHECK_EQ(run_into_pmi(false).to, (uint64_t)lbr_on_pmi);
+    CHECK_EQ(lbr_controlled & b->enable, b->enable);
+    pmu_take_overflow();
+    CHECK_EQ(run_into_pmi(true).to, (uint64_t)lab_loop);
+    CHECK_EQ(lbr_controlled & b->enable, streamlined ? b->enable : 0);
+    if (streamlined) {
+        CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status) & LIST_FROZEN, LIST_FROZEN);
+        lbr_run(lbr_program, pmu_branches_gate(b, 0));
+        struct pmu_branch list[PMU_BRANCHES_MAX];
+        pmu_branches_read(b, list);
+        CHECK_EQ(list[0].to, (uint64_t)lab_loop);
+        lab_wrmsr(pmu_here()->msr.global_clear, LIST_FROZEN);
+        CHECK_EQ(lab_rdmsr(pmu_here()->msr.global_status) & LIST_FROZEN, 0);
+    }
+    pmu_take_overflow();
+    lbr_check_program(0);
+}
+
+#define SKIP_WITHOUT_FORM(wanted)                                                                  \
+    do {                                                                                           \
+        if (branches_here()->form != (wanted))                                                     \
+            SKIP("no such list of branches");                                                      \
+    } while (0)
+
+LAB_TEST(arch_lbr, control,
+         "IA32_LBR_CTL keeps its bits and faults for others; DEBUGCTL[0] is ignored [LB-10]")
+{
+    SKIP_WITHOUT_FORM(PMU_BRANCHES_ARCH);
+    for (unsigned bit = 0; bit < 64; bit++)
+        if (!(UINT64_C(0x7f000f) >> bit & 1))
+            check_register(branches_here()->control, 0x7f000e, UINT64_C(1) << bit);
+    lab_wrmsr(DEBUGCTL, 1);
+    CHECK_EQ(lab_rdmsr(DEBUGCTL), 0);
+}
+
+LAB_TEST(arch_lbr, depth,
+         "IA32_LBR_DEPTH takes the depths of leaf 1Ch and faults for others; a write empties the "
+         "list, whose depth it is [LB-10]")
+{
+    SKIP_WITHOUT_FORM(PMU_BRANCHES_ARCH);
+    struct pmu_branches shallow = *branches_here();
+    uint64_t reset = lab_rdmsr(ARCH_DEPTH);
+    uint32_t depths = cpuid(0x1c, 0).eax & 0xff;
+    CHECK_EQ(reset, shallow.depth);
+    CHECK(depths >> (reset / 8 - 1) & 1);
+    for (uint64_t depth = 0; depth <= 72; depth++) {
+        bool listed = depth && depth % 8 == 0 && depth <= 64 && depths >> (depth / 8 - 1) & 1;
+        lbr_check_program(0);
+        CHECK_EQ(wrmsr_fault(ARCH_DEPTH, depth), listed ? 0 : LAB_GP_FAULT);
+        if (!listed)
+            continue;
+        CHECK_EQ(lab_rdmsr(ARCH_DEPTH), depth);
+        CHECK_EQ(lab_rdmsr(shallow.from), 0);
+        CHECK_EQ(lab_rdmsr(shallow.to + (uint32_t)depth - 1), 0);
+        CHECK_EQ(wrmsr_fault(ARCH_DEPTH, reset), 0);
+    }
+}
+
+LAB_TEST(arch_lbr, types, "LBR_INFO has each branch's type where leaf 1Ch says so [LB-10]")
+{
+    static const uint8_t types[PMU_HIDE_COUNT] = { 0, 0, 0, 4, 3, 5, 1, 2, 8 };
+    SKIP_WITHOUT_FORM(PMU_BRANCHES_ARCH);
+    if (!(cpuid(0x1c, 0).ecx & 1u << 2))
+        SKIP("the list has no types");
+    unsigned count = lbr_count_rows(lbr_program_rows);
+    lbr_check_program(0);
+    for (unsigned n = 0; n < count; n++) {
+        unsigned wanted = types[lbr_program_rows[count - 1 - n].class];
+        uint64_t type = lab_rdmsr(branches_here()->info + n) >> 56 & 0xf;
+        CHECK_EQ(type < 8 ? type : 8, wanted);
+    }
+}
+
+LAB_TEST(amd_lbr, valid, "each entry of AMD's list is valid, and the others are empty [LB-11]")
+{
+    SKIP_WITHOUT_FORM(PMU_BRANCHES_AMD);
+    const struct pmu_branches *b = branches_here();
+    CHECK_EQ(b->depth, cpuid(0x80000022, 0).ebx >> 4 & 0x3f);
+    pmu_branches_clear(b);
+    lbr_run(lbr_trap, pmu_branches_gate(b, ALL_CLASSES & ~(1u << PMU_HIDE_IND_CALL)));
+    for (unsigned n = 0; n < b->depth; n++)
+        CHECK_EQ(lab_rdmsr(b->to + n * b->stride) >> 63, n == 0);
+}
+
+LAB_TEST(amd_lbr, pair,
+         "DEBUGCTL[0] has AMD's processors keep the last branch, and the one before the last event "
+         "[LB-12]")
+{
+    if (lab_is_intel())
+        SKIP("AMD only");
+    struct pmu_gate gate = { DEBUGCTL, 1, 0 };
+    const struct lbr_row *last = &lbr_program_rows[lbr_count_rows(lbr_program_rows) - 1];
+    lbr_run(lbr_program, gate);
+    CHECK_EQ(lab_rdmsr(PAIR), last->from);
+    CHECK_EQ(lab_rdmsr(PAIR + 1), last->to);
+    CHECK_EQ(lab_rdmsr(PAIR + 2), last[-3].from);
+    CHECK_EQ(lab_rdmsr(PAIR + 3), last[-3].to);
+}

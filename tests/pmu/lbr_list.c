@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* For the tests of last-branch records: runs a program with the list on, and compares. */
+#include "tests/pmu/lbr_list.h"
+#include "hal/apic.h"
+#include "kernel/trap.h"
+
+enum { VECTOR_BP = 3, VECTOR_UD = 6, VECTOR_PF = 14, VECTOR_INT80 = 0x80, ROWS_MAX = 32 };
+
+void lbr_catch_exceptions(void)
+{
+    lab_set_user_gate(VECTOR_BP, lbr_on_int3);
+    lab_set_user_gate(VECTOR_INT80, lbr_on_int80);
+    lab_set_gate(VECTOR_UD, lbr_on_undefined);
+    lab_set_gate(VECTOR_PF, lbr_on_page_fault);
+}
+
+/* Runs it with the list on; the interrupt that it waits for is sent before. */
+void lbr_run(void (*program)(uint64_t), struct pmu_gate gate)
+{
+    lab_catch();
+    lbr_catch_exceptions();
+    lab_set_gate(VECTOR_PMI, lbr_on_interrupt);
+    cli();
+    if (program == lbr_program)
+        apic_send_self(VECTOR_PMI);
+    lab_measure(&gate, program, 0);
+    if (program == lbr_program)
+        apic_eoi();
+    lab_release();
+    sti();
+}
+
+static void note_row(const char *what, const struct lbr_row *row)
+{
+    test_note("  %s %lx %s -> %lx %s", what, row->from, row->from_name, row->to, row->to_name);
+}
+
+static const struct lbr_row nothing = { 0, 0, "nothing", "nothing", 0 };
+
+/* What the processor calls an address: the label whose it is. */
+static struct lbr_row name_branch(const struct lbr_row rows[], const struct pmu_branch *found)
+{
+    struct lbr_row named = { found->from, found->to, "?", "?", 0 };
+    for (; rows->from; rows++) {
+        named.from_name = rows->from == found->from ? rows->from_name : named.from_name;
+        named.to_name = rows->to == found->to ? rows->to_name : named.to_name;
+    }
+    return named;
+}
+
+/* Whether the filter hides it: by the ring in which it ends, or begins. */
+static bool hides(uint32_t hidden, const struct lbr_row *row, bool by_source)
+{
+    bool kernel = (by_source ? row->from : row->to) >> 63;
+    return hidden >> row->class & 1 || hidden >> (kernel ? PMU_HIDE_KERNEL : PMU_HIDE_USER) & 1;
+}
+
+/* The number of the first entry that is not as the rows say that the filter lets through, the
+ * newest `depth` of them; *wanted: what it should be. depth: there is none. */
+static unsigned find_difference(const struct pmu_branch list[], unsigned depth,
+                                const struct lbr_row rows[], uint32_t hidden, bool by_source,
+                                const struct lbr_row **wanted)
+{
+    const struct lbr_row *visible[ROWS_MAX];
+    unsigned count = 0, n = 0;
+    for (const struct lbr_row *row = rows; row->from; row++)
+        if (!hides(hidden, row, by_source))
+            visible[count++] = row;
+    for (; n < depth; n++) {
+        /* Ring 3's rows are not all: others were before. */
+        if (n >= count && rows == lbr_user_rows)
+            return depth;
+        *wanted = n < count ? visible[count - 1 - n] : &nothing;
+        if (list[n].from != (*wanted)->from || list[n].to != (*wanted)->to)
+            return n;
+    }
+    return n;
+}
+
+/* Which of its rings hides a branch between two the manuals do not say: either is right. */
+void lbr_check_list(const struct lbr_row rows[], uint32_t hidden)
+{
+    struct pmu_branch list[PMU_BRANCHES_MAX];
+    const struct lbr_row *wanted = &nothing;
+    unsigned depth = pmu_branches_read(branches_here(), list);
+    if (find_difference(list, depth, rows, hidden, true, &wanted) == depth)
+        return;
+    unsigned n = find_difference(list, depth, rows, hidden, false, &wanted);
+    if (n == depth)
+        return;
+    struct lbr_row named = name_branch(rows, &list[n]);
+    test_note("filter %x, entry %u:", hidden, n);
+    note_row("found ", &named);
+    note_row("wanted", wanted);
+    CHECK_EQ(list[n].from, wanted->from);
+    CHECK_EQ(list[n].to, wanted->to);
+}
+
+void lbr_check_program(uint32_t hidden)
+{
+    pmu_branches_clear(branches_here());
+    lbr_run(lbr_program, pmu_branches_gate(branches_here(), hidden));
+    lbr_check_list(lbr_program_rows, hidden);
+}
+
+unsigned lbr_count_rows(const struct lbr_row rows[])
+{
+    unsigned count = 0;
+    while (rows[count].from)
+        count++;
+    return count;
+}
