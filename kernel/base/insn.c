@@ -58,6 +58,14 @@ void insn_parse(struct insn *i)
     i->modrm = i->byte[at + 1];
 }
 
+bool insn_rex_is_ignored(const struct insn *i)
+{
+    for (unsigned at = 0; i->wide && at + 1u < i->prefixes; at++)
+        if ((i->byte[at] & 0xf0) == 0x40)
+            return true;
+    return false;
+}
+
 int64_t insn_number(const struct insn *i, unsigned at, unsigned size)
 {
     uint64_t value = 0;

@@ -32,6 +32,8 @@ struct insn_memory {
 
 /* Reads byte, length and wide, and sets the rest. */
 void insn_parse(struct insn *i);
+/* A REX that another prefix follows: a processor ignores it, QEMU 7.2 does not. */
+bool insn_rex_is_ignored(const struct insn *i);
 /* `size` bytes from `at`, with their sign if they are 1 or 4. */
 int64_t insn_number(const struct insn *i, unsigned at, unsigned size);
 /* Where the operand of ModRM.rm is; all INSN_NONE and 0 if it is a register. Returns the position

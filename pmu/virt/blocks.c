@@ -13,11 +13,14 @@
 #include "pmu/virt/blocks.h"
 #include "pmu/virt/quirk.h"
 
-enum { BLOCKS = 1024, INDEX_BITS = 12, ALL_PARTS = 4096, PLACES = 64, RUN_MOST = 1000 };
+/* Enough for what a Linux kernel and its shell execute again and again. An emulator takes long to
+ * translate code anew. */
+enum { BLOCKS = 4096, INDEX_BITS = 14, ALL_PARTS = 16384, PLACES = 64, RUN_MOST = 1000 };
 _Static_assert(RUN_MOST + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a run");
 #define CR4_LA57 (1u << 12)
 #define CR4_PKS (1u << 24)
 #define CR0_AM (1u << 18)
+#define XCR0_AVX 6u /* XMM and YMM registers */
 #define RFLAGS_VM (1u << 17)
 #define DR7_ANY 0xffu
 #define LOW_FLAGS 0xd5u /* SF ZF AF PF CF */
@@ -197,6 +200,16 @@ static bool condition_holds(uint64_t flags, unsigned condition)
     return yes != (condition & 1);
 }
 
+/* LOOPNE, LOOPE, LOOP, JRCXZ. */
+static bool loop_jumps(struct block_state *s, unsigned condition)
+{
+    uint64_t mask = condition & LOOP_ECX ? UINT32_MAX : UINT64_MAX, *rcx = &s->r[RCX];
+    if ((condition & 3) == 3)
+        return !(*rcx & mask);
+    *rcx = (*rcx - 1) & mask;
+    return *rcx && (condition & 2 || (s->flags >> 14 & 1) == (condition & 1));
+}
+
 static bool is_canonical(const struct vcpu *v, uint64_t address)
 {
     unsigned unused = v->vmcb.cr4 & CR4_LA57 ? 7 : 16;
@@ -216,22 +229,22 @@ static bool may_divide(const uint64_t r[], const struct part *p, const uint8_t *
     return divisor && divisor != minus_one && high == (low & sign ? minus_one : 0);
 }
 
-/* Whether the block may write 8 bytes there: not in its own code. */
-static bool may_store(const struct block *b, const uint8_t *memory)
+/* Whether the block may write there: not in its own code. */
+static bool may_store(const struct block *b, const uint8_t *memory, unsigned size)
 {
     if (!may_be_code((uint64_t)memory))
         return true;
     now++;
-    return (uint64_t)(memory - b->code + 7) >= b->length + 7u;
+    return (uint64_t)(memory - b->code + size - 1) >= b->length + size - 1;
 }
 
-static bool push_call(struct vcpu *v, const struct block *b)
+static bool push_value(struct vcpu *v, const struct block *b, uint64_t value)
 {
     uint64_t *rsp = &v->stack.state.r[RSP];
     uint8_t *memory = find_memory(v, *rsp - 8, ACCESS_WRITE);
-    if (!memory || !may_store(b, memory))
+    if (!memory || !may_store(b, memory, 8))
         return false;
-    put64(memory, b->next);
+    put64(memory, value);
     *rsp -= 8;
     return true;
 }
@@ -244,11 +257,12 @@ static bool do_special(struct vcpu *v, const struct part *p, uint8_t *memory, st
     switch (p->special) {
     case DIVIDE: return may_divide(r, p, memory);
     case LEAVE: r[RSP] = r[RBP] + 8; return true;
+    case PUSH_LOADED: return push_value(v, b, get64(memory));
     case CALL: put64(memory, b->next); return true;
     case JUMP_LOADED: b->target = get64(memory); return is_canonical(v, b->target);
     case CALL_LOADED:
         b->target = get64(memory);
-        return is_canonical(v, b->target) && push_call(v, b);
+        return is_canonical(v, b->target) && push_value(v, b, b->next);
     case JUMP_REGISTER:
     case CALL_REGISTER:
         b->target = r[p->operand];
@@ -280,7 +294,8 @@ static bool begin_access(struct vcpu *v, const struct part *p, struct block *b)
     uint64_t address =
         p->displacement + s->r[p->base] + (s->r[p->index] << p->scale) + s->r[p->segment];
     uint8_t *memory = find_memory(v, address, p->store ? ACCESS_WRITE : ACCESS_READ);
-    if (!memory || (p->store && !may_store(b, memory)) ||
+    bool fits = !(address & p->aligned) && (address & (PAGE_SIZE - 1)) + p->size <= PAGE_SIZE;
+    if (!memory || !fits || (p->store && !may_store(b, memory, p->size)) ||
         (p->special && !do_special(v, p, memory, b)))
         return false;
     s->pointer = (uint64_t)memory;
@@ -318,7 +333,9 @@ static bool run_block(struct vcpu *v, struct block *b)
     bool taken = b->branch_class, wrong = false;
     if (b->conditional) {
         /* A branch to the next instruction counts as not taken, as in a step. */
-        taken = b->target != b->next && condition_holds(s->flags, b->condition);
+        bool jumps = b->condition >= LOOPS ? loop_jumps(s, b->condition)
+                                           : condition_holds(s->flags, b->condition);
+        taken = jumps && b->target != b->next;
         if (taken)
             count_event(EVENT_TAKEN);
         else
@@ -330,6 +347,24 @@ static bool run_block(struct vcpu *v, struct block *b)
     if (v->pmu.records.on && taken)
         records_add(v, b->branch_class, b->branch, v->vmcb.rip, wrong);
     return true;
+}
+
+/* What the guest's state allows. */
+static COLD enum vectors vectors_of(const struct vcpu *v)
+{
+    static enum vectors most;
+    if (!most) {
+        struct cpuid c = cpuid(1, 0), s = cpuid(7, 0);
+        bool four = c.ecx >> 9 & 1 && c.ecx >> 20 & 1; /* SSSE3, SSE4.2 */
+        most = four && c.ecx >> 28 & 1 && s.ebx >> 5 & 1 ? VECTORS_AVX2
+               : four                                    ? VECTORS_SSE4
+                                                         : VECTORS_SSE2;
+    }
+    if (v->vmcb.cr0 & (CR0_EM | CR0_TS) || !(v->vmcb.cr4 & CR4_OSFXSR))
+        return NO_VECTORS;
+    bool avx =
+        most == VECTORS_AVX2 && v->vmcb.cr4 & CR4_OSXSAVE && (xgetbv(0) & XCR0_AVX) == XCR0_AVX;
+    return most == VECTORS_AVX2 && !avx ? VECTORS_SSE4 : most;
 }
 
 static void load_state(struct vcpu *v)
@@ -397,9 +432,11 @@ void blocks_run(struct vcpu *v)
     begin_run();
     load_state(v);
     struct block *b = &blocks[0];
+    enum vectors allowed = vectors_of(v);
     do
         b = next_block(v, b);
-    while (b && b->instructions && executed + b->instructions < most && run_block(v, b));
+    while (b && b->instructions && b->vectors <= allowed && executed + b->instructions < most &&
+           run_block(v, b));
     store_state(v);
     if (executed)
         count_run(v, user);

@@ -10,7 +10,7 @@
 /* For what is rarely executed: small rather than fast. */
 #define COLD __attribute__((cold))
 
-enum { PARTS = 8, BLOCK_BYTES = 64, BLOCK_INSTRUCTIONS = 32, CODE_SIZE = 262144 };
+enum { PARTS = 8, BLOCK_BYTES = 64, BLOCK_INSTRUCTIONS = 32, CODE_SIZE = 1048576 };
 
 /* Counts of the events from EVENT_BRANCHES on, 12 bits each. */
 enum { SUM_WORDS = 2, SUM_FIELDS = 5, SUM_BITS = 12, SUM_MOST = 1 << SUM_BITS };
@@ -24,7 +24,20 @@ static inline unsigned sum_shift(enum event e)
 }
 
 /* What a part does beside its code. */
-enum special { PLAIN, CALL, CALL_REGISTER, CALL_LOADED, JUMP_REGISTER, JUMP_LOADED, LEAVE, DIVIDE };
+enum special {
+    PLAIN,
+    CALL,
+    CALL_REGISTER,
+    CALL_LOADED,
+    JUMP_REGISTER,
+    JUMP_LOADED,
+    LEAVE,
+    DIVIDE,
+    PUSH_LOADED
+};
+
+/* What of SSE and AVX the guest, or a block, uses; on registers that host and guest share. */
+enum vectors { NO_VECTORS, VECTORS_SSE2, VECTORS_SSE4, VECTORS_AVX2 };
 
 /* At most one access to memory, by the first instruction; the others use registers alone. */
 struct part {
@@ -36,9 +49,13 @@ struct part {
     uint8_t base, index, scale, segment; /* slots of struct block_state */
     uint8_t special, operand;            /* operand: the register of a jump or division */
     uint8_t after;                       /* bytes of immediate after a RIP-relative operand */
+    uint8_t size, aligned;               /* of its access: bytes, at least 8; bits that are 0 */
     bool access, store, wide, is_signed; /* the last two: of a division */
     bool last;
 };
+
+/* block.condition: that of Jcc; or 16 + 0 to 3 for LOOPNE, LOOPE, LOOP and JRCXZ, by ECX alone. */
+enum { LOOPS = 16, LOOP_ECX = 4 };
 
 struct block {
     uint64_t rip, next, target;
@@ -48,7 +65,7 @@ struct block {
     uint8_t bytes[BLOCK_BYTES + 8];
     struct sums sums;
     uint64_t branch; /* RIP of the branch at the end */
-    uint8_t length, instructions, parts, condition;
+    uint8_t length, instructions, parts, condition, vectors;
     uint8_t branch_class; /* enum branch */
     bool conditional;
     struct part *part;
@@ -67,7 +84,7 @@ enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, NO_REGISTER = INSN_NONE };
 /* An instruction of 64-bit code. */
 struct source {
     struct insn i;
-    char form; /* source.c */
+    char form, vector; /* source.c */
     bool has_modrm, memory;
     struct insn_memory at;
     unsigned immediate_at, size; /* size: of all of it */
@@ -95,6 +112,10 @@ COLD bool source_is_group(const struct source *s);
 COLD bool source_rm_is_rsp(const struct source *s);
 /* The registers that it uses, as bits, besides those of an address. */
 COLD uint32_t source_registers(const struct source *s);
+/* Of form v: what it needs, its access to memory. */
+COLD enum vectors source_vectors(const struct source *s);
+COLD unsigned source_vector_size(const struct source *s);
+COLD unsigned source_vector_alignment(const struct source *s);
 /* Whether it neither reads nor writes flags. */
 COLD bool source_ignores_flags(const struct source *s);
 

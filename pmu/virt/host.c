@@ -49,14 +49,16 @@ static void set_intercepts(struct vcpu *v)
 }
 
 /* Sets the bits that the kernel also sets. An emulator drops its translations at each change of
- * them: while guest and host agree, an exit takes half the time. PKE: blocks.c reads PKRU. */
+ * them: while guest and host agree, an exit takes half the time. PKE: blocks.c reads PKRU; and
+ * it executes SSE, and AVX where there is AVX2: Opteron_G5 did not survive OSXSAVE. */
 static void set_host_control(void)
 {
     bool leaf7 = cpuid(0, 0).eax >= 7;
     uint32_t features = leaf7 ? cpuid(7, 0).ebx : 0, keys = leaf7 ? cpuid(7, 0).ecx >> 3 & 1 : 0;
-    write_cr0(read_cr0() | CR0_WP);
+    write_cr0((read_cr0() | CR0_WP) & ~(uint64_t)(CR0_EM | CR0_TS));
     write_cr4(read_cr4() | (features >> 7 & 1 ? CR4_SMEP : 0) |
-              (features >> 20 & 1 ? CR4_SMAP : 0) | (keys ? CR4_PKE : 0));
+              (features >> 20 & 1 ? CR4_SMAP : 0) | (keys ? CR4_PKE : 0) | CR4_OSFXSR |
+              (features >> 5 & 1 ? CR4_OSXSAVE : 0));
 }
 
 /* The host of one CPU, on its own stack. */

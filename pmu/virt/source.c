@@ -3,19 +3,20 @@
  * common integer instructions that can neither fault, but for their access to memory, nor leave
  * ring and mode. All else is refused, and stepped. Sources: SDM volume 2, "Instruction Format",
  * "Opcode Map". */
+#include "kernel/base/bits.h"
 #include "kernel/base/string.h"
 #include "pmu/virt/blocks.h"
 
 /* clang-format off */
 /* . step it   m ModRM   b, z: and an immediate of 8 or 16/32 bits   a A accumulator, the same immediates
- * r register in the opcode   i I and an immediate of 8 bits or of the operand's size   n accumulator   f flags only
- * P p push, pop   q Q push of an immediate   j J conditional jump   k K jump   C call   R ret   S ret n   L leave
+ * v SSE, AVX   r register in the opcode   i I and an immediate of 8 bits or of the operand's size   n accumulator   f flags only
+ * P p push, pop   q Q push of an immediate   j J conditional jump   o LOOP and its kin   k K jump   C call   R ret   S ret n   L leave
  * l lea   t F6, F7   g FF   - N nop, with ModRM */
 static const char one_byte[] =
     "mmmmaA..mmmmaA.." "mmmmaA..mmmmaA.." "mmmmaA..mmmmaA.." "mmmmaA..mmmmaA.."
     "................" "PPPPPPPPpppppppp" "...m....Qzqb...." "jjjjjjjjjjjjjjjj"
     "bz.bmmmmmmmm.l.." "-rrrrrrrnn......" "........aA......" "iiiiiiiiIIIIIIII"
-    "bbSR..bz.L......" "mmmm............" "........CK.k...." ".....fttff....mg";
+    "bbSR..bz.L......" "mmmm............" "oooo....CK.k...." ".....fttff....mg";
 static const char two_bytes[] =
     "................" "..............NN" "................" "................"
     "mmmmmmmmmmmmmmmm" "................" "................" "................"
@@ -23,6 +24,93 @@ static const char two_bytes[] =
     "mm......rrrrrrrr" "................" "................" "................";
 /* clang-format on */
 _Static_assert(sizeof one_byte == 257 && sizeof two_bytes == 257, "one letter each");
+
+/* SSE and AVX: moves and integer instructions, which raise no floating-point exception.
+ * x memory is aligned; VEX has a third operand   X the same, with an immediate   a moves, aligned
+ * u moves, not aligned   h half a register, memory alone, not of VEX   q 8 bytes   d MOVD, MOVQ
+ * k PMOVMSKB   s shift by immediate   i PSHUFD   p PCMPISTRI   b broadcast of VEX   z VZEROUPPER */
+enum { NONE = 1, P66 = 2, PF3 = 4 };
+static const struct {
+    uint8_t map, prefixes, first, last;
+    char kind;
+    /* clang-format off */
+} vectors[] = {
+    { MAP_0F, NONE | P66, 0x10, 0x11, 'u' }, { MAP_0F, NONE | P66, 0x12, 0x13, 'h' }, { MAP_0F, NONE | P66, 0x14, 0x15, 'x' },
+    { MAP_0F, NONE | P66, 0x16, 0x17, 'h' }, { MAP_0F, NONE | P66, 0x28, 0x29, 'a' }, { MAP_0F, NONE | P66, 0x54, 0x57, 'x' },
+    { MAP_0F, P66, 0x60, 0x6d, 'x' }, { MAP_0F, P66, 0x6e, 0x6e, 'd' }, { MAP_0F, P66, 0x6f, 0x6f, 'a' },
+    { MAP_0F, PF3, 0x6f, 0x6f, 'u' }, { MAP_0F, P66, 0x70, 0x70, 'i' }, { MAP_0F, P66, 0x71, 0x73, 's' },
+    { MAP_0F, P66, 0x74, 0x76, 'x' }, { MAP_0F, NONE, 0x77, 0x77, 'z' }, { MAP_0F, P66, 0x7e, 0x7e, 'd' },
+    { MAP_0F, PF3, 0x7e, 0x7e, 'q' }, { MAP_0F, P66, 0x7f, 0x7f, 'a' }, { MAP_0F, PF3, 0x7f, 0x7f, 'u' },
+    { MAP_0F, P66, 0xd1, 0xd5, 'x' }, { MAP_0F, P66, 0xd6, 0xd6, 'q' }, { MAP_0F, P66, 0xd7, 0xd7, 'k' },
+    { MAP_0F, P66, 0xd8, 0xe5, 'x' }, { MAP_0F, P66, 0xe7, 0xe7, 'a' }, { MAP_0F, P66, 0xe8, 0xef, 'x' },
+    { MAP_0F, P66, 0xf1, 0xf6, 'x' }, { MAP_0F, P66, 0xf8, 0xfe, 'x' }, { MAP_0F38, P66, 0x00, 0x0b, 'x' },
+    { MAP_0F38, P66, 0x29, 0x29, 'x' }, { MAP_0F38, P66, 0x37, 0x40, 'x' }, { MAP_0F38, P66, 0x58, 0x59, 'b' },
+    { MAP_0F38, P66, 0x78, 0x79, 'b' }, { MAP_0F3A, P66, 0x0f, 0x0f, 'X' }, { MAP_0F3A, P66, 0x63, 0x63, 'p' },
+};
+/* clang-format on */
+
+/* The last byte of VEX: vvvv, inverted, from bit 3; L in bit 2; the prefix. */
+static COLD unsigned vex_byte(const struct insn *i) { return i->byte[i->modrm_at - 2]; }
+
+static COLD bool is_long_vector(const struct source *s) { return s->i.vex && vex_byte(&s->i) & 4; }
+
+/* 0: it is none of these. */
+static COLD char vector_kind(const struct insn *i)
+{
+    unsigned pp = i->vex ? vex_byte(i) & 3 : i->operand16 + 2u * i->repeat;
+    if (pp == 3 || i->repeat_not || i->lock || i->address32)
+        return 0;
+    if (i->vex && (i->prefixes != !!i->segment ||
+                   (i->byte[i->prefixes] == 0xc4 && (i->byte[i->prefixes + 1] & 0x1c))))
+        return 0;
+    for (unsigned n = 0; n < ARRAY_SIZE(vectors); n++)
+        if (i->map == vectors[n].map && vectors[n].prefixes >> pp & 1 &&
+            i->op >= vectors[n].first && i->op <= vectors[n].last)
+            return vectors[n].kind;
+    return 0;
+}
+
+/* What would raise #UD, or use RSP. */
+static COLD bool vector_is_refused(const struct source *s)
+{
+    static const uint8_t shifts[] = { 0x54, 0x54, 0xcc }; /* ModRM.reg of 71h to 73h */
+    const struct insn *i = &s->i;
+    char kind = s->vector;
+    if (i->vex ? kind == 'h' : source_form_is(kind, "bz"))
+        return true;
+    if (i->vex && !source_form_is(kind, "xXs") && (vex_byte(i) & 0x78) != 0x78)
+        return true;
+    if (source_form_is(kind, "qdp") && is_long_vector(s))
+        return true;
+    if (i->vex && i->rex & REX_W && kind != 'd') /* of C4 */
+        return true;
+    if (kind == 's')
+        return s->memory || !(shifts[i->op - 0x71] >> insn_reg(i) & 1);
+    if (kind == 'k')
+        return s->memory || source_reg(s) == RSP;
+    if (kind == 'd')
+        return !s->memory && source_rm(s) == RSP;
+    return kind == 'h' && !s->memory;
+}
+
+unsigned source_vector_size(const struct source *s)
+{
+    return source_form_is(s->vector, "hqdb") ? 8 : is_long_vector(s) ? 32 : 16;
+}
+
+unsigned source_vector_alignment(const struct source *s)
+{
+    bool aligned = s->vector == 'a' || (!s->i.vex && source_form_is(s->vector, "xXi"));
+    return aligned ? source_vector_size(s) - 1 : 0;
+}
+
+enum vectors source_vectors(const struct source *s)
+{
+    return s->form != 'v'       ? NO_VECTORS
+           : s->i.vex           ? VECTORS_AVX2
+           : s->i.map != MAP_0F ? VECTORS_SSE4
+                                : VECTORS_SSE2;
+}
 
 unsigned source_immediate_size(const struct source *s)
 {
@@ -34,6 +122,7 @@ unsigned source_immediate_size(const struct source *s)
     case 'i':
     case 'q':
     case 'j':
+    case 'o':
     case 'k': return 1;
     case 'z':
     case 'A': return s->i.op == 0xc6 ? 1 : whole;
@@ -43,6 +132,7 @@ unsigned source_immediate_size(const struct source *s)
     case 'K':
     case 'C': return 4;
     case 'S': return 2;
+    case 'v': return source_form_is(s->vector, "Xsip");
     case 't': return insn_reg(&s->i) ? 0 : s->i.op == 0xf6 ? 1 : whole;
     }
     return 0;
@@ -60,10 +150,15 @@ bool source_parse(struct source *s)
     struct insn *i = &s->i;
     i->wide = true;
     insn_parse(i);
-    s->form = i->vex || i->address32 || i->repeat_not || i->map > MAP_0F ? '.'
-              : i->map == MAP_0F                                         ? two_bytes[i->op]
-                                                                         : one_byte[i->op];
-    s->has_modrm = source_form_is(s->form, "mbzltgN");
+    s->form = i->vex || i->repeat_not || i->map > MAP_0F ? '.'
+              : i->map == MAP_0F                         ? two_bytes[i->op]
+                                                         : one_byte[i->op];
+    if (i->address32 && s->form != 'o')
+        s->form = '.';
+    s->vector = vector_kind(i);
+    if (s->vector)
+        s->form = 'v';
+    s->has_modrm = source_form_is(s->form, "mbzltgNv") && s->vector != 'z';
     s->memory = s->has_modrm && insn_has_memory(i);
     s->immediate_at = s->has_modrm ? insn_memory(i, &s->at) : i->modrm_at;
     s->size = s->immediate_at + source_immediate_size(s);
@@ -129,12 +224,16 @@ static COLD bool may_lock(const struct source *s)
 
 bool source_is_refused(const struct source *s)
 {
-    bool jumps = source_form_is(s->form, "PpqQjJkKCRSLg"), wide = s->i.rex & REX_W;
-    if (s->form == '.' || (s->i.lock && !may_lock(s)) ||
+    bool jumps = source_form_is(s->form, "PpqQjJokKCRSLg"), wide = s->i.rex & REX_W;
+    if (s->form == 'v')
+        return vector_is_refused(s) || insn_rex_is_ignored(&s->i);
+    if (s->form == '.' || insn_rex_is_ignored(&s->i) || (s->i.lock && !may_lock(s)) ||
         (s->i.operand16 && jumps && s->i.op != 0xff))
         return true;
     if (s->i.repeat)
-        return !is_two(s) || s->i.op != 0x1e || s->i.modrm != 0xfa; /* ENDBR64 */
+        return !is_two(s) || s->i.operand16 ||
+               ((s->i.op != 0x1e || s->i.modrm != 0xfa) && s->i.op != 0xbc &&
+                s->i.op != 0xbd); /* ENDBR64, TZCNT, LZCNT */
     if (is_two(s)) {
         bool bit_of_register =
             s->i.op == 0xa3 || s->i.op == 0xab || s->i.op == 0xb3 || s->i.op == 0xbb;
@@ -154,9 +253,10 @@ bool source_is_refused(const struct source *s)
         return insn_reg(&s->i) == 1 ||
                (insn_reg(&s->i) >= 6 && (s->i.operand16 || source_rm_is_rsp(s)));
     case 0xfe: return insn_reg(&s->i) > 1;
-    case 0xff: /* INC, DEC, CALL, JMP */
+    case 0xff: /* INC, DEC, CALL, JMP, PUSH */
         return insn_reg(&s->i) > 1 &&
-               (s->i.operand16 || (insn_reg(&s->i) != 4 && insn_reg(&s->i) != 2));
+               (s->i.operand16 || (insn_reg(&s->i) != 4 && insn_reg(&s->i) != 2 &&
+                                   (insn_reg(&s->i) != 6 || !s->memory)));
     }
     if (s->form == 'I')
         return source_op_register(s) == RSP || (s->i.operand16 && wide);
@@ -167,6 +267,11 @@ uint32_t source_registers(const struct source *s)
 {
     uint32_t mask = 0;
     unsigned op = s->i.op;
+    if (s->form == 'v')
+        return s->vector == 'k'                 ? BIT(source_reg(s))
+               : s->vector == 'p'               ? BIT(RCX)
+               : s->vector == 'd' && !s->memory ? BIT(source_rm(s))
+                                                : 0;
     if (s->has_modrm && !s->memory)
         mask |= BIT(source_rm(s));
     if (s->has_modrm && !source_is_group(s))
@@ -188,6 +293,8 @@ uint32_t source_registers(const struct source *s)
 
 bool source_ignores_flags(const struct source *s)
 {
+    if (s->form == 'v')
+        return s->vector != 'p';
     if (is_two(s))
         return s->form == 'r' || (s->i.op & 0xf7) == 0xb6 || (s->i.op & 0xf7) == 0xb7;
     return (s->i.op >= 0x86 && s->i.op <= 0x9f) || (s->i.op >= 0xb0 && s->i.op <= 0xbf) ||

@@ -76,6 +76,34 @@ static COLD unsigned borrow_register(struct emitter *e, uint32_t *busy)
     return reg;
 }
 
+/* memory: its operand is through a pointer, and needs no REX or VEX of its own. */
+static COLD void emit_opcode(struct emitter *e, const struct source *s, uint8_t rex)
+{
+    const struct insn *i = &s->i;
+    if (i->vex) {
+        for (unsigned at = i->prefixes; at < i->modrm_at - 1u; at++)
+            emit(e,
+                 i->byte[at] |
+                     (i->byte[i->prefixes] == 0xc4 && at == i->prefixes + 1u && s->memory ? 0x60u
+                                                                                          : 0),
+                 1);
+    } else {
+        if (i->lock)
+            emit(e, 0xf0, 1);
+        if (i->operand16)
+            emit(e, 0x66, 1);
+        if (i->repeat)
+            emit(e, 0xf3, 1);
+        if (rex)
+            emit(e, rex, 1);
+        if (i->map != MAP_ONE)
+            emit(e, 0x0f, 1);
+        if (i->map > MAP_0F)
+            emit(e, i->map == MAP_0F38 ? 0x38 : 0x3a, 1);
+    }
+    emit(e, i->op, 1);
+}
+
 static COLD void copy_instruction(struct emitter *e, const struct source *s)
 {
     uint32_t mask = source_registers(s), busy;
@@ -108,15 +136,7 @@ static COLD void copy_instruction(struct emitter *e, const struct source *s)
         if (lea && (sib & 7) == 4 && !(rex & REX_B) && (s->i.modrm & 7) == 4)
             sib = (uint8_t)((sib & ~7u) | stack);
     }
-    if (s->i.lock)
-        emit(e, 0xf0, 1);
-    if (s->i.operand16)
-        emit(e, 0x66, 1);
-    if (rex)
-        emit(e, rex, 1);
-    if (s->i.map == MAP_0F)
-        emit(e, 0x0f, 1);
-    emit(e, s->i.op, 1);
+    emit_opcode(e, s, rex);
     if (s->has_modrm)
         emit(e, mod, 1);
     unsigned from = s->has_modrm && !lea ? s->immediate_at : s->i.modrm_at + (lea ? 1u : 0u);
@@ -215,16 +235,22 @@ static COLD bool translate_instruction(struct part *p, struct emitter *e, const 
     int64_t immediate = insn_number(&s->i, s->immediate_at, source_immediate_size(s));
     if (s->form == '-' || s->form == 'N' || translate_stack(p, e, s, immediate))
         return false;
-    if (source_form_is(s->form, "jJkKC"))
+    if (source_form_is(s->form, "jJokKC"))
         b->target = after + (uint64_t)immediate;
-    if (s->form == 'j' || s->form == 'J') {
+    if (source_form_is(s->form, "jJo")) {
         b->conditional = true;
-        b->condition = s->i.op & 15;
+        b->condition =
+            s->form != 'o' ? s->i.op & 15 : LOOPS | (s->i.op & 3) | (s->i.address32 ? LOOP_ECX : 0);
+    }
+    if (s->form == 'g' && insn_reg(&s->i) == 6) {
+        p->special = PUSH_LOADED;
+        p->store = false; /* it has two accesses */
+        return false;
     }
     bool jumps = source_form_is(s->form, "CRS") || (s->form == 'g' && insn_reg(&s->i) > 1);
     if (jumps)
         translate_jump(p, s, immediate);
-    if (jumps || source_form_is(s->form, "jJkK"))
+    if (jumps || source_form_is(s->form, "jJokK"))
         return true;
     if (s->form == 'l' && s->at.relative) { /* a constant */
         unsigned reg = source_reg(s);
@@ -263,6 +289,7 @@ static COLD bool begin_part(struct block *b, struct emitter *e)
         .base = SLOT_ZERO,
         .index = SLOT_ZERO,
         .segment = SLOT_ZERO,
+        .size = 8,
     };
     return true;
 }
@@ -296,6 +323,12 @@ static COLD bool append_instruction(struct vcpu *v, struct block *b, struct emit
     uint64_t after = v->vmcb.rip + s.size;
     if (operand)
         set_address(p, &s, after);
+    if (operand && s.form == 'v') {
+        p->size = (uint8_t)source_vector_size(&s);
+        p->aligned = (uint8_t)source_vector_alignment(&s);
+    }
+    if (b->vectors < source_vectors(&s))
+        b->vectors = (uint8_t)source_vectors(&s);
     p->access |= load || store;
     p->store |= store;
     *ends = translate_instruction(p, e, &s, b, after);

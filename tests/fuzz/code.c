@@ -12,6 +12,7 @@ static const uint16_t ranges[][2] = {
     { 0xe8, 0xeb },   { 0xf5, 0xf9 },   { 0xfe, 0xff },   { 0x11e, 0x11f }, { 0x140, 0x14f },
     { 0x180, 0x19f }, { 0x1a3, 0x1a5 }, { 0x1ab, 0x1ad }, { 0x1af, 0x1b1 }, { 0x1b3, 0x1b3 },
     { 0x1b6, 0x1b7 }, { 0x1ba, 0x1c1 }, { 0x1c8, 0x1cf }, { 0xa4, 0xa5 },   { 0xaa, 0xab },
+    { 0xe0, 0xe3 },
 };
 enum { RANGES = sizeof ranges / sizeof *ranges };
 
@@ -86,6 +87,9 @@ static void put_instruction(struct code *c)
     bool string = (c->opcode & 0xfff4) == 0xa4 && (c->opcode & 0xe) != 8;
     if (!fuzz_below(6))
         put_bytes(0x66, 1);
+    bool loop = (c->opcode & ~3u) == 0xe0;
+    if (loop && !fuzz_below(3))
+        put_bytes(0x67, 1);
     if (!fuzz_below(30))
         put_bytes(prefixes[fuzz_below(sizeof prefixes)], 1);
     if (c->locks && !fuzz_below(4))
@@ -104,7 +108,9 @@ static void put_instruction(struct code *c)
     }
     bool jumps = (c->opcode & 0xf0) == 0x70 || (c->opcode & 0xfff0) == 0x180 ||
                  (c->opcode >= 0xe8 && c->opcode <= 0xeb);
-    if (jumps && fuzz_below(8))
+    if (loop && fuzz_below(8)) /* forward, or a little back */
+        put_bytes(fuzz_below(28) - 4, 1);
+    else if (jumps && fuzz_below(8))
         put_bytes(fuzz_below(24), (c->opcode & 0xf0) == 0x70 || c->opcode == 0xeb ? 1 : 4);
     else if (fuzz_below(4))
         put_bytes(fuzz_edge(), (unsigned)fuzz_below(9));

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Does the virtual PMU execute what the processor would? Random sequences of instructions in ring
  * 3, some with a byte of them changed, run three times from the same state: with nothing counting,
- * which is the processor alone; with eight events counting for which each instruction must be
- * decoded; and again with the guest's own TF, which makes the virtual PMU step each. The first two
- * end with the same registers, flags, memory and trap, the last two with the same counts. For
- * PMU=intel-v5. */
+ * which is the processor alone; with eight events counting that need each instruction decoded; and
+ * again with the guest's own TF, by which the virtual PMU steps each. The first two end with equal
+ * registers, flags, memory and trap, the last two with the same counts. For PMU=intel-v5. */
 #include "tests/payload/guest.h"
 
 #define PAGE 4096u
@@ -15,7 +14,7 @@ enum { CODE_PAGES = 2, DATA = 4, READ_ONLY = 8, KERNEL = 9, FRESH = 10, PAGES = 
 
 struct state {
     uint64_t r[16], flags, rip, vector, error; /* run_state */
-    uint64_t cr2, pages;                       /* pages: their accessed and dirty bits */
+    uint64_t cr2, pages, vectors; /* accessed and dirty bits; a hash of what XSAVE stores */
 };
 extern const uint8_t block_stubs[256][16];
 extern uint64_t pml4[512], pdpt_user[512], dir_user[512], user_table[512];
@@ -24,8 +23,10 @@ void set_keys(uint32_t pkru); /* 0: no protection keys */
 
 static uint8_t memory[PAGES * PAGE] __attribute__((aligned(4096)));
 static uint8_t before[PAGES * PAGE], after[PAGES * PAGE];
+static uint8_t xsave_area[2][1024] __attribute__((aligned(64))); /* before, after */
+static bool has_avx2, with_vectors;
 static uint32_t pkru;
-static uint64_t user = 0x8000000000;
+static uint64_t user = 0x8000000000, cr0;
 static uint64_t seed = 1, ended[256], undefined;
 
 static void copy_code(void *to, const void *from, uint64_t n)
@@ -57,10 +58,11 @@ static unsigned data_register(void)
     return rnd(16) ? plain[rnd(6)] : rnd(2) ? 4 : rnd(15);
 }
 
+static const uint8_t pointers[] = { 3, 5, 6, 7, 8, 12, 13, 4 };
+
 /* Prefixes and REX for reg and rm; then opcode and ModRM. lock: where memory may have it. */
 static void modrm(unsigned opcode, int group, bool memory_only, bool lock, unsigned immediate)
 {
-    static const uint8_t pointers[] = { 3, 5, 6, 7, 8, 12, 13, 4 };
     unsigned reg = group >= 0 ? (unsigned)group : data_register(), mod = rnd(4), rm, index = 4;
     bool small = !rnd(6), with_rex = rnd(2);
     if (memory_only && mod == 3)
@@ -71,6 +73,8 @@ static void modrm(unsigned opcode, int group, bool memory_only, bool lock, unsig
     with_rex |= reg >= 8 || rm >= 8 || (index == 14 && mod != 3);
     if (mod != 3 && !rnd(24))
         b(0x64 + rnd(2));
+    if (small && !rnd(16))
+        b(0x40 + rnd(16)); /* ignored */
     if (small)
         b(0x66);
     if (mod != 3 && lock && !rnd(4))
@@ -109,6 +113,29 @@ static void with_rex(unsigned opcode, unsigned reg, bool wide)
 }
 
 static void instruction(void);
+
+/* LOOPNE, LOOPE, LOOP, JRCXZ, by RCX or ECX: mostly after MOV ECX; back to itself, or forward. */
+static void loop(void)
+{
+    unsigned op = 0xe0 + rnd(4);
+    bool moved = rnd(4);
+    if (moved)
+        b(0xb9), b(1 + rnd(8)), b(0), b(0), b(0);
+    uint8_t *first = at;
+    if (!rnd(3))
+        b(0x67);
+    if (!rnd(8))
+        b(0x48);
+    b(op);
+    uint8_t *from = at++;
+    if (moved && op < 0xe3 && rnd(2)) {
+        *from = (uint8_t)(first - at);
+        return;
+    }
+    if (rnd(4))
+        instruction();
+    *from = (uint8_t)(at - from - 1);
+}
 
 /* A jump forward, over a few instructions; or a call of them. */
 static void forward(void)
@@ -150,6 +177,49 @@ static void forward(void)
     *from = (uint8_t)(at - from - 1);
 }
 
+/* SSE and AVX, on registers 0 to 3 and memory. */
+static void vector(void)
+{
+    /* Bits 16: an immediate; 12 on: 66, F3, F2; 8 on: the map. */
+    static const uint32_t codes[] = { 0x110,   0x111,   0x1128, 0x129,  0x1116, 0x113,  0x157,
+                                      0x1160,  0x116c,  0x116e, 0x116f, 0x216f, 0x216f, 0x11170,
+                                      0x11173, 0x11172, 0x1174, 0x1176, 0x117e, 0x217e, 0x117f,
+                                      0x217f,  0x11d4,  0x11d6, 0x11d7, 0x11da, 0x11e7, 0x11eb,
+                                      0x11ef,  0x11f8,  0x1200, 0x1229, 0x1237, 0x1258, 0x1278,
+                                      0x1130f, 0x11363, 0x177,  0x3110, 0x158 };
+    static const uint8_t prefixes[] = { 0, 0x66, 0xf3, 0xf2 };
+    uint32_t code = codes[rnd(sizeof codes / sizeof *codes)], prefix = code >> 12 & 3,
+             map = code >> 8 & 3, op = code & 255;
+    bool vex = rnd(2), three = map > 1 || rnd(2);
+    unsigned base = pointers[rnd(vex && !three ? 4 : 8)], mod = rnd(3) ? 1 : 3;
+    unsigned high = mod == 1 && base >= 8,
+             last = (rnd(6) ? 0x78 : (~rnd(4) & 15) << 3) | !rnd(3) << 2 | prefix;
+    if (vex) {
+        b(three ? 0xc4 : 0xc5);
+        if (three)
+            b((high ? 0xc0 : 0xe0) | map);
+        b(three ? last : 0x80 | last);
+    } else {
+        if (prefix)
+            b(prefixes[prefix]);
+        if (high || !rnd(4))
+            b(0x40 | high | (rnd(4) ? 0 : 8));
+        b(0x0f);
+        if (map > 1)
+            b(map == 2 ? 0x38 : 0x3a);
+    }
+    b(op);
+    if (op == 0x77)
+        return;
+    b(mod << 6 | rnd(4) << 3 | (mod == 3 ? rnd(4) : base & 7));
+    if (mod == 1 && (base & 7) == 4)
+        b(0x24);
+    if (mod == 1)
+        b(rnd(8) * 16 - 64 + (rnd(4) ? 0 : rnd(16)));
+    if (code >> 16)
+        b(rnd(4) ? rnd(24) : rnd(256));
+}
+
 static void instruction(void)
 {
     static const uint16_t plain[] = { 0x63,  0x84,  0x85,  0x88,  0x89,  0x8a,  0x8b,  0x1af,
@@ -158,7 +228,7 @@ static void instruction(void)
     static const uint16_t locked[] = { 0x86, 0x87, 0x1b0, 0x1b1, 0x1c0, 0x1c1 };
     static const uint8_t alone[] = { 0x98, 0x99, 0xf5, 0xf8, 0xf9, 0x90, 0xc9 };
     unsigned group = rnd(8), reg = data_register();
-    switch (rnd(23)) {
+    switch (rnd(28)) {
     case 0:
     case 1:
     case 2: modrm(rnd(8) << 3 | rnd(4), -1, false, false, 0); break;
@@ -168,10 +238,14 @@ static void instruction(void)
     case 6: modrm(0xc0 + rnd(2), (int)group, false, false, 1); break;
     case 7: modrm(0xd0 + rnd(4), (int)group, false, false, 0); break;
     case 8:
+        if (!rnd(8)) /* MOV RDX, RCX: the quotient is one bit too long */
+            b(0x48), b(0x89), b(0xca), b(0x48), b(0xf7), b(0xf1);
         modrm(0xf6 + rnd(2), rnd(4) ? 2 + (int)rnd(4) : 6 + (int)rnd(2), false, false, 0);
         break;
     case 9: modrm(0xf6, 0, false, false, 1); break;
-    case 10: modrm(0xfe + rnd(2), (int)rnd(2), false, true, 0); break;
+    case 10:
+        rnd(4) ? modrm(0xfe + rnd(2), (int)rnd(2), false, true, 0) : modrm(0xff, 6, true, false, 0);
+        break;
     case 11: modrm(plain[rnd(sizeof plain / 2)], -1, false, false, 0); break;
     case 12: modrm(locked[rnd(sizeof locked / 2)], -1, true, true, 0); break;
     case 13: modrm(rnd(2) ? 0x140 + rnd(16) : 0x190 + rnd(16), -1, false, false, 0); break;
@@ -202,6 +276,11 @@ static void instruction(void)
             b(0xb9), b(rnd(256)), b(rnd(4)), b(0), b(0);
         b(0xf3), b(0x48 - 8 * rnd(2)), b((rnd(2) ? 0xa4 : 0xaa) + rnd(2));
         break;
+    case 20: loop(); break;
+    case 21: b(0xf3), modrm(0x1bc + rnd(2), -1, false, false, 0); break; /* TZCNT, LZCNT */
+    case 22:
+    case 23:
+    case 24: with_vectors || !rnd(16) ? vector() : forward(); break;
     default: forward();
     }
 }
@@ -248,6 +327,13 @@ static void make_registers(struct state *s)
     s->flags = 0x202 | (rnd(256) & 0xd5) | rnd(2) << 11;
     for (unsigned i = DATA * PAGE; i < PAGES * PAGE; i++)
         memory[i] = (uint8_t)(rnd(3) ? i : rnd(256));
+    with_vectors = has_avx2 && rnd(2);
+    for (unsigned i = 0; i < sizeof xsave_area[0]; i++) /* XMM0 to XMM15, and what is above them */
+        xsave_area[0][i] =
+            (i >= 160 && i < 416) || (i >= 576 && i < 832) ? (uint8_t)(rnd(3) ? 0 : rnd(256)) : 0;
+    *(uint16_t *)xsave_area[0] = 0x37f;
+    *(uint32_t *)(xsave_area[0] + 24) = 0x1f80;
+    xsave_area[0][512] = 7; /* XSTATE_BV */
 }
 
 /* --- Runs --- */
@@ -282,7 +368,16 @@ static void run_code(struct state *s, bool counting, uint64_t counts[COUNTERS])
     }
     try_wrmsr(0x38f, counting ? 0xff : 0);
     APIC(0x380) = 20000000;
+    asm volatile("mov %0,%%cr0" : : "r"(with_vectors ? cr0 : cr0 | 8)); /* TS */
+    if (with_vectors)
+        asm volatile("xrstor64 %0" : : "m"(xsave_area[0]), "a"(7), "d"(0));
     run_state(s);
+    s->vectors = 0;
+    if (with_vectors) {
+        asm volatile("xsave64 %0" : "+m"(xsave_area[1]) : "a"(7), "d"(0));
+        for (unsigned i = 0; i < 832; i += i == 504 ? 72 : 8)
+            s->vectors = s->vectors * 31 + *(uint64_t *)(xsave_area[1] + i);
+    }
     asm volatile("mov %%cr2,%0" : "=r"(s->cr2));
     APIC(0x380) = 0;
     if (s->vector == TIMER)
@@ -361,7 +456,7 @@ bool trap_handler(struct frame *frame) { return frame; }
 /* Ring 3 reaches the pages of user_table alone; no TSC, no registers beside the general ones. */
 static void make_machine(void)
 {
-    uint64_t cr0, cr4;
+    uint64_t cr4;
     for (unsigned v = 0; v < 256; v++)
         set_gate(v, block_stubs[v], 8, 0, v == DONE ? 0xee : 0x8e);
     mask_pics();
@@ -373,10 +468,14 @@ static void make_machine(void)
     dir_user[0] = (uint64_t)user_table | 7;
     try_wrmsr(0xc0000080, 0xd00); /* NXE LMA LME */
     asm volatile("mov %%cr0,%0\nmov %%cr4,%1" : "=r"(cr0), "=r"(cr4));
-    asm volatile("mov %0,%%cr0\nmov %1,%%cr4"
-                 :
-                 : "r"(cr0 | 0x10008), "r"(cr4 | 4)); /* WP TS, TSD */
-    user |= (cr4 & 0x1000) << 37;                     /* LA57 */
+    cr0 |= 0x10000;                                /* WP */
+    asm volatile("mov %0,%%cr4" : : "r"(cr4 | 4)); /* TSD */
+    uint32_t r[4];
+    cpuid(7, r);
+    has_avx2 = r[1] >> 5 & 1;
+    if (has_avx2) /* OSFXSR, OSXSAVE; all of it on */
+        asm volatile("mov %0,%%cr4\n\txsetbv" : : "r"(cr4 | 4 | 0x40600), "c"(0), "a"(7), "d"(0));
+    user |= (cr4 & 0x1000) << 37; /* LA57 */
 }
 
 #define SEQUENCES 300

@@ -115,7 +115,11 @@ vpmu_ops:
     op CC, jnz short $ + 3
     op CC, jnz near $ + 7
     op CC + TK, loop $ + 3
+    op CC + TK, loope $ + 3
+    op CC, loopne $ + 3
+    op CC + TK, loop $ + 4, ecx
     op CC, jrcxz $ + 3
+    op CC, jecxz $ + 4
     op 2 * JUMP + RW, call vpmu_return
 
     entry 0, "xor ecx, ecx; cpuid"
