@@ -21,8 +21,9 @@ SAY     = $(if $(V),,@printf '%-4s %s\n' $(1) $(@:$(BUILD)/%=%);)
 CC     := gcc
 TEXT_FLAGS := -Wall -Wextra -Werror -Wshadow -Wundef -Wvla -Wstrict-prototypes -Wmissing-prototypes
 TRAP_UB := -fsanitize=undefined -fsanitize-undefined-trap-on-error
-# Only gcc turns loops into calls of memset, and only gcc knows how to be told not to.
-NO_LOOP_CALLS := $(shell f=-fno-tree-loop-distribute-patterns; \
+# Only gcc turns loops into calls of memset and copies into REP, slow where those are counted, and
+# only gcc knows how to be told not to.
+NO_LOOP_CALLS := $(shell f="-fno-tree-loop-distribute-patterns -mstringop-strategy=loop"; \
           $(CC) -Werror $$f -E -x c /dev/null >/dev/null 2>&1 && echo $$f)
 # Rules of addresses by gcc and kernel/base/kasan.c, for the kernel and its tests. Two files run
 # before there is shadow, or make it; strings are built for ring 3, too, and ask for themselves.

@@ -93,3 +93,60 @@ unsigned insn_memory(const struct insn *i, struct insn_memory *m)
     m->displacement = size ? insn_number(i, at, size) : 0;
     return at + size;
 }
+
+/* --- The length. --- */
+
+/* What follows an opcode of the first map: ModRM, or bytes of an immediate; Z is 4 bytes, 2 with
+ * 66h, V the same but 8 with REX.W. */
+enum { M = 0x10, Z = 5, V = 6, A = 7, BAD = 0x20 };
+/* clang-format off */
+#define OPERATION M, M, M, M, 1, Z
+static const uint8_t after_one[256] = {
+    OPERATION, BAD, BAD, OPERATION, BAD, BAD, OPERATION, BAD, BAD, OPERATION, BAD, BAD,
+    OPERATION, BAD, BAD, OPERATION, BAD, BAD, OPERATION, BAD, BAD, OPERATION, BAD, BAD,
+    [0x60] = BAD, BAD, BAD, M, BAD, BAD, BAD, BAD, Z, M | Z, 1, M | 1,
+    [0x70] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+    [0x80] = M | 1, M | Z, BAD, M | 1, M, M, M, M, M, M, M, M, M, M, M, M,
+    [0x9a] = BAD,
+    [0xa0] = A, A, A, A, [0xa8] = 1, Z,
+    [0xb0] = 1, 1, 1, 1, 1, 1, 1, 1, V, V, V, V, V, V, V, V,
+    [0xc0] = M | 1, M | 1, 2, 0, BAD, BAD, M | 1, M | Z, 3, 0, 2, 0, 0, 1, BAD,
+    [0xd0] = M, M, M, M, BAD, BAD, BAD, 0, M, M, M, M, M, M, M, M,
+    [0xe0] = 1, 1, 1, 1, 1, 1, 1, 1, 4, 4, BAD, 1,
+    [0xf6] = M, M, [0xfe] = M, M,
+};
+/* clang-format on */
+
+static unsigned after_0f(uint8_t op)
+{
+    if (op >= 0x80 && op <= 0x8f)
+        return 4;
+    if (op == 0x05 || op == 0x06 || op == 0x08 || op == 0x09 || op == 0x0b || op == 0x0e ||
+        (op >= 0x30 && op <= 0x37) || op == 0x77 || (op >= 0xa0 && op <= 0xa2) ||
+        (op >= 0xa8 && op <= 0xaa) || op >> 3 == 0xc8 >> 3)
+        return 0;
+    bool immediate = (op >= 0x70 && op <= 0x73) || op == 0xa4 || op == 0xac || op == 0xba ||
+                     op == 0xc2 || (op >= 0xc4 && op <= 0xc6);
+    return M | immediate;
+}
+
+unsigned insn_length(const struct insn *i)
+{
+    unsigned after = i->map == MAP_ONE    ? after_one[i->op]
+                     : i->map == MAP_0F   ? after_0f(i->op)
+                     : i->map == MAP_0F38 ? M
+                                          : M | 1;
+    if (after & BAD)
+        return 0;
+    if (i->map == MAP_ONE && (i->op & 0xfe) == 0xf6 && insn_reg(i) < 2)
+        after |= i->op & 1 ? Z : 1; /* TEST */
+    struct insn_memory memory;
+    unsigned at = after & M ? insn_memory(i, &memory) : i->modrm_at, bytes = after & 15;
+    if (bytes == V && i->rex & REX_W)
+        bytes = 8;
+    else if (bytes == Z || bytes == V)
+        bytes = i->operand16 ? 2 : 4;
+    else if (bytes == A)
+        bytes = i->address32 ? 4 : 8;
+    return at + bytes <= INSN_MAX ? at + bytes : 0;
+}

@@ -40,9 +40,17 @@ int64_t insn_number(const struct insn *i, unsigned at, unsigned size);
  * of the byte after it: of an immediate, or of the next instruction. */
 unsigned insn_memory(const struct insn *i, struct insn_memory *m);
 
+/* The length of an instruction of 64-bit code that was parsed; 0: no instruction begins so. */
+unsigned insn_length(const struct insn *i);
+
 static inline bool insn_is(const struct insn *i, enum insn_map map, uint8_t op)
 {
     return i->map == map && i->op == op;
+}
+/* Of the first map: MOVS CMPS STOS LODS SCAS INS OUTS. */
+static inline bool insn_op_is_string(uint8_t op)
+{
+    return (op >= 0xa4 && op <= 0xa7) || (op >= 0xaa && op <= 0xaf) || (op >= 0x6c && op <= 0x6f);
 }
 static inline bool insn_has_memory(const struct insn *i) { return i->modrm >> 6 != 3; }
 static inline unsigned insn_reg(const struct insn *i) { return i->modrm >> 3 & 7; }

@@ -119,10 +119,6 @@ static inline void out8(uint16_t port, uint8_t v)
 {
     asm volatile("outb %0,%1" : : "a"(v), "Nd"(port));
 }
-static inline void outs8(uint16_t port, const void *bytes, size_t count)
-{
-    asm volatile("rep outsb" : "+S"(bytes), "+c"(count) : "d"(port) : "memory");
-}
 /* Needs CR4.PKE. */
 static inline uint32_t rdpkru(void)
 {

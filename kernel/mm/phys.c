@@ -165,6 +165,7 @@ void phys_free(void *pages, unsigned count)
         ASSERT(first + i < frames && users[first + i] && users[first + i] != NOT_RAM);
         if (--users[first + i] == 0) {
             add_free(1);
+            hint = first + i < hint ? first + i : hint;
             kasan_poison(phys_to_virt((first + i) * PAGE_SIZE), PAGE_SIZE, KASAN_PAGE);
         }
     }

@@ -13,9 +13,17 @@
 #include "pmu/virt/blocks.h"
 #include "pmu/virt/quirk.h"
 
+#define NEAR_TICKS 16 /* of the alarm: closer to a wrap than this, blocks cost less than an exit */
 /* Enough for what a Linux kernel and its shell execute again and again. An emulator takes long to
  * translate code anew. */
-enum { BLOCKS = 4096, INDEX_BITS = 14, ALL_PARTS = 16384, PLACES = 64, RUN_MOST = 1000 };
+enum {
+    BLOCKS = 4096,
+    INDEX_BITS = 14,
+    ALL_PARTS = 16384,
+    PLACES = 64,
+    RUN_MOST = 1000,
+    STRINGS_MOST = 8
+};
 _Static_assert(RUN_MOST + BLOCK_INSTRUCTIONS < SUM_MOST, "the sums of a run");
 #define CR4_LA57 (1u << 12)
 #define CR4_PKS (1u << 24)
@@ -390,13 +398,21 @@ static void store_state(struct vcpu *v)
     v->vmcb.rflags |= (s->flags >> 8 & LOW_FLAGS) | (s->flags & 1 ? RFLAGS_OF : 0);
 }
 
-/* Whether the guest's state is one in which only memory matters. */
+/* Whether all code would be stepped here. */
+static bool must_step_all(const struct vcpu *v, bool user)
+{
+    return v->pmu.decoding[user] || count_left(v, user) <= NEAR_TICKS * alarm_tick;
+}
+
+/* Whether the guest would be stepped here, and its state is one in which only memory matters. */
 static bool may_run(const struct vcpu *v)
 {
     const struct vmcb *g = &v->vmcb;
     bool user = g->cpl == 3;
-    if (virt_step || !v->pmu.decoding[user] || v->pmu.pmi || g->inject & INJECT_VALID ||
-        v->step.iret || (v->nmi.pending && !v->nmi.blocked))
+    if (virt_step || v->pmu.pmi || g->inject & INJECT_VALID || v->step.iret ||
+        (v->nmi.pending && !v->nmi.blocked))
+        return false;
+    if (!v->rep.inside && !must_step_all(v, user))
         return false;
     if (!(g->efer & EFER_LMA) || !(g->cs.attributes & SEGMENT_LONG) || g->shadow ||
         g->dr7 & DR7_ANY || g->cr4 & CR4_PKS)
@@ -414,6 +430,25 @@ static void count_run(struct vcpu *v, bool user)
     count_block(v, user, executed, events);
 }
 
+static void run_blocks(struct vcpu *v, bool user)
+{
+    uint64_t most = count_block_left(v, user);
+    most = most > RUN_MOST ? RUN_MOST : most;
+    begin_run();
+    load_state(v);
+    struct block *b = &blocks[0];
+    enum vectors allowed = vectors_of(v);
+    bool all = must_step_all(v, user);
+    do
+        b = next_block(v, b);
+    while (b && b->instructions && b->vectors <= allowed && executed + b->instructions < most &&
+           (all || rep_stays(v, (uint64_t)b->code - DIRECT_MAP, b->instructions)) &&
+           run_block(v, b));
+    store_state(v);
+    if (executed)
+        count_run(v, user);
+}
+
 void blocks_run(struct vcpu *v)
 {
     bool user = v->vmcb.cpl == 3;
@@ -427,18 +462,9 @@ void blocks_run(struct vcpu *v)
             count_extra(v, user, 1); /* it ends the run of any hypervisor's guest */
         return;
     }
-    uint64_t most = count_block_left(v, user);
-    most = most > RUN_MOST ? RUN_MOST : most;
-    begin_run();
-    load_state(v);
-    struct block *b = &blocks[0];
-    enum vectors allowed = vectors_of(v);
-    do
-        b = next_block(v, b);
-    while (b && b->instructions && b->vectors <= allowed && executed + b->instructions < most &&
-           run_block(v, b));
-    store_state(v);
-    if (executed)
-        count_run(v, user);
-    strings_run(v);
+    for (unsigned i = 0; i < STRINGS_MOST; i++) {
+        run_blocks(v, user);
+        if (!rep_counts_one(v, user) || !strings_run(v) || v->pmu.pmi)
+            break;
+    }
 }

@@ -129,5 +129,6 @@ COLD void block_translate(struct vcpu *v, struct block *b, const uint8_t *code,
  * counted exactly, up to an instruction that must be stepped. Takes a pending interrupt first. */
 void blocks_run(struct vcpu *v);
 
-/* strings.c: at its end. Executes iterations, which count nothing, of a REP MOVS or STOS at RIP. */
-void strings_run(struct vcpu *v);
+/* strings.c: at its end. Executes iterations of the repeated string instruction at RIP. Returns
+ * whether it is complete, and counted. */
+bool strings_run(struct vcpu *v);

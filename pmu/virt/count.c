@@ -145,6 +145,20 @@ static void retire_instructions(struct vcpu *v, bool user, uint64_t n, uint32_t 
 void count_add(struct vcpu *v, bool user, uint64_t n) { retire_instructions(v, user, n, 0); }
 void count_unseen(struct vcpu *v, bool user, uint64_t n) { count_events(v, user, n, 0); }
 
+static bool in_iteration(const struct vcpu *v, const struct counter *c)
+{
+    return (c->event == EVENT_BUS_CYCLES || in_cycle(v, c)) && !c->threshold && !c->edge;
+}
+
+void count_iterations(struct vcpu *v, bool user, uint64_t n)
+{
+    for (unsigned i = 0; i < COUNTER_MAX && v->pmu.counting; i++) {
+        const struct counter *c = &v->pmu.counters[i];
+        if (counter_runs(c, user) && in_iteration(v, c))
+            add_events(v, i, occurrences(v, c, n, 0));
+    }
+}
+
 void count_one(struct vcpu *v, bool user, uint32_t effects)
 {
     retire_instructions(v, user, 1, effects);
@@ -223,12 +237,12 @@ static uint64_t instructions_left(const struct vcpu *v, const struct counter *c,
     return each ? until_tick(v, (left + each - 1) / each, ipc) : UINT64_MAX;
 }
 
-uint64_t count_left(const struct vcpu *v, bool user)
+/* Of those that count in iterations, or of all. */
+static uint64_t least_left(const struct vcpu *v, bool user, bool iterations, uint64_t least)
 {
-    uint64_t least = pmi_left(&v->pmu);
     for (unsigned i = 0; i < COUNTER_MAX && v->pmu.counting; i++) {
         const struct counter *c = &v->pmu.counters[i];
-        if (!counter_runs(c, user) || !c->pmi)
+        if (!counter_runs(c, user) || !c->pmi || (iterations && !in_iteration(v, c)))
             continue;
         uint64_t events =
             c->late ? 1 : counter_mask(v->pmu.model) - c->value + 1 + virt_quirks.wrap0;
@@ -236,6 +250,16 @@ uint64_t count_left(const struct vcpu *v, bool user)
         least = left < least ? left : least;
     }
     return least;
+}
+
+uint64_t count_left(const struct vcpu *v, bool user)
+{
+    return least_left(v, user, false, pmi_left(&v->pmu));
+}
+
+uint64_t count_iterations_left(const struct vcpu *v, bool user)
+{
+    return least_left(v, user, true, UINT64_MAX);
 }
 
 /* The clock's events occur as in n instructions, the decoded ones as `events` says. */

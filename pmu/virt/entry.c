@@ -65,6 +65,7 @@ static bool end_step(struct vcpu *v)
 static bool inject_failed(const struct vcpu *v)
 {
     bool exception = v->vmcb.exit_code >= EXIT_EXCEPTION && v->vmcb.exit_code < EXIT_EXCEPTION + 32;
+    exception |= v->vmcb.exit_code == EXIT_NPF && !(v->vmcb.exit_info1 & 16);
     return v->run.injected & INJECT_VALID && exception && !v->run.length &&
            v->vmcb.rip == v->run.rip;
 }
@@ -87,9 +88,7 @@ static uint64_t by_clock(struct vcpu *v, uint64_t clock)
 /* One step is one instruction, but for the iterations of a string instruction before its last. */
 static bool is_string(const struct insn *i)
 {
-    uint8_t op = i->op;
-    return i->map == MAP_ONE &&
-           ((op >= 0xa4 && op <= 0xa7) || (op >= 0xaa && op <= 0xaf) || (op >= 0x6c && op <= 0x6f));
+    return i->map == MAP_ONE && insn_op_is_string(i->op);
 }
 
 static uint64_t by_step(const struct vcpu *v)
@@ -117,6 +116,8 @@ void entry_account(struct vcpu *v, uint64_t clock)
     if (inject & INJECT_VALID && v->run.user && !v->run.inject_failed)
         count_taken_in_ring3(v, inject);
     bool user = !(inject & INJECT_VALID) && v->run.user;
+    if (v->step.done && !v->run.length)
+        count_iterations(v, user, 1);
     if (v->step.done && v->run.length) {
         uint32_t effects = instruction_effects(v, &v->step.code);
         records_add_step(v, v->step.code.branch, effects);
@@ -152,7 +153,9 @@ static bool aim_alarm(struct vcpu *v, bool user, uint64_t slice_end)
 static bool must_step(struct vcpu *v, bool injects, uint64_t slice_end)
 {
     bool user = !injects && v->vmcb.cpl == 3; /* an interrupt is taken in ring 0 */
-    return virt_step ? v->pmu.counting : v->pmu.decoding[user] || aim_alarm(v, user, slice_end);
+    return virt_step ? v->pmu.counting
+                     : v->pmu.decoding[user] || (!injects && v->rep.inside) ||
+                           aim_alarm(v, user, slice_end);
 }
 
 static void inject_nmi(struct vcpu *v)
@@ -193,6 +196,7 @@ void entry_prepare(struct vcpu *v)
     if (firmware_next(v) < slice_end)
         slice_end = firmware_next(v);
     blocks_run(v);
+    rep_decide(v);
     bool injects, step;
     do {
         if (v->pmu.pmi)

@@ -90,7 +90,7 @@ static void exit_msr(struct vcpu *v)
         done = true;
     } else if (msr == MSR_PAT) {
         done = !write || write_pat(value);
-        value = rdmsr(MSR_PAT);
+        value = v->vmcb.pat = rdmsr(MSR_PAT); /* of the VMCB with nested paging */
     } else if (clock_owns(msr)) {
         if (write)
             clock_wrmsr(v, msr, value);
@@ -204,6 +204,7 @@ void exit_handle(struct vcpu *v)
             if (platform_io(v))
                 skip_instruction(v, (unsigned)(v->vmcb.exit_info2 - v->vmcb.rip));
             break;
+        case EXIT_NPF: rep_fault(v); break;
         case EXIT_WRITE_DR5:
         case EXIT_WRITE_DR7:
             if (debug_write_dr7(v, (unsigned)code & 7))

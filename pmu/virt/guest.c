@@ -9,6 +9,7 @@
 #include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "pmu/virt/guest.h"
+#include "pmu/virt/nested.h"
 #include "pmu/virt/vcpu.h"
 
 #define MAPPED_END (1ul << 32) /* by the boot page tables at DIRECT_MAP */
@@ -114,8 +115,7 @@ uint64_t guest_physical(const struct vcpu *v, uint64_t address)
     return at ? at - DIRECT_MAP : UINT64_MAX;
 }
 
-/* RAM below 4 GB, by the loader's map, without what lies between 640 KB and 1 MB. */
-static uint8_t *ram_page(uint64_t page)
+uint8_t *guest_ram_page(uint64_t page)
 {
     for (unsigned i = 0; i < boot_info.memory_count; i++) {
         const struct boot_memory *m = &boot_info.memory[i];
@@ -161,7 +161,10 @@ uint8_t *guest_page(const struct vcpu *v, uint64_t address, enum access access)
         if (shift > 30 || table & low & ~(large ? PTE_LARGE_PAT : 0) || !dirty ||
             !access_permitted(v, all, some, *entry, access))
             return NULL;
-        return ram_page((table & ~low) | (address & low));
+        table = (table & ~low) | (address & low);
+        if (access == ACCESS_WRITE)
+            nested_written(table);
+        return guest_ram_page(table);
     }
 }
 
@@ -184,6 +187,7 @@ bool guest_write64(const struct vcpu *v, uint64_t address, uint64_t value)
         uint8_t *to = translate_address(v, address + i, true);
         if (!to)
             return false;
+        nested_written((uint64_t)to - DIRECT_MAP);
         *to = (uint8_t)(value >> 8 * i);
     }
     return true;

@@ -13,6 +13,9 @@ bool guest_write64(const struct vcpu *v, uint64_t address, uint64_t value);
 /* The physical address; UINT64_MAX: not mapped, or out of reach. */
 uint64_t guest_physical(const struct vcpu *v, uint64_t address);
 bool guest_in_long_mode(const struct vcpu *v);
+/* The host's address of a page of RAM below 4 GB, by the loader's map, without what lies between
+ * 640 KB and 1 MB; NULL: none. */
+uint8_t *guest_ram_page(uint64_t page);
 /* Takes the instruction at RIP apart; zeros stand for what cannot be read. */
 void guest_insn(const struct vcpu *v, struct insn *i);
 uint64_t guest_register(const struct vcpu *v, unsigned number);

@@ -12,6 +12,7 @@
 #include "pmu/virt/host.h"
 #include "pmu/virt/machine.h"
 #include "pmu/virt/quirk.h"
+#include "pmu/virt/rep.h"
 #include "pmu/virt/virt.h"
 
 static struct vcpu first;   /* the boot CPU's; others have pages of the kernel's */
@@ -76,6 +77,7 @@ static __attribute__((noreturn)) void host(struct vcpu *v)
         /* QEMU's SYSENTER sets D too, and VMRUN refuses that. */
         if (v->vmcb.cs.attributes & SEGMENT_LONG)
             v->vmcb.cs.attributes &= (uint16_t)~SEGMENT_BIG;
+        rep_enter(v);
         clock_enter(v);
         debug_enter(v);
         uint64_t clock = svm_run(virt_physical(&v->vmcb), &v->r, &v->stack.nmis, v->nmi.seen);
@@ -136,6 +138,7 @@ struct vcpu *virt_start(const char *text)
     }
     started = true;
     vmcb_init();
+    rep_start(false);
     virt_step = virt_quirks.step;
     return next_vcpu(&first);
 }

@@ -65,6 +65,7 @@ struct pmu {
     struct counter counters[COUNTER_MAX];
     uint64_t fixed_control, global_control, status, debugctl, metrics;
     bool counting;         /* some counter is not EVENT_NONE, or something is due */
+    bool instructions[2];  /* kernel, user: some counter counts instructions */
     bool decoding[2];      /* kernel, user: some counter needs each instruction */
     bool pmi;              /* one is due at the next boundary */
     bool again;            /* ... and repeats one, by the quirk twice */
@@ -160,6 +161,10 @@ uint64_t pmi_left(const struct pmu *p);
 /* count.c */
 /* Adds `n` retired instructions at this CPL to the counters that run. */
 void count_add(struct vcpu *v, bool user, uint64_t n);
+/* Iterations of a repeated string instruction that is not complete: cycles alone. */
+void count_iterations(struct vcpu *v, bool user, uint64_t n);
+/* How many until a counter wraps. */
+uint64_t count_iterations_left(const struct vcpu *v, bool user);
 /* One that had these effects. */
 void count_one(struct vcpu *v, bool user, uint32_t effects);
 /* Adds n events that no instruction caused to the counters of instructions and of branches. */

@@ -90,10 +90,13 @@ void count_refresh(struct vcpu *v)
     records_refresh(p);
     p->counting = pmi_left(p) != UINT64_MAX || p->records.on;
     p->decoding[0] = p->decoding[1] = p->records.on;
+    p->instructions[0] = p->instructions[1] = false;
     for (unsigned i = 0; i < COUNTER_MAX; i++) {
         struct counter *c = &p->counters[i];
         c->event = c->throttled ? EVENT_NONE : c->event;
         p->counting |= c->event != EVENT_NONE;
+        p->instructions[0] |= c->event == EVENT_INSTRUCTIONS && c->kernel;
+        p->instructions[1] |= c->event == EVENT_INSTRUCTIONS && c->user;
         p->decoding[0] |= c->event >= EVENT_BRANCHES && c->kernel;
         p->decoding[1] |= c->event >= EVENT_BRANCHES && c->user;
         c->held &= c->event != EVENT_NONE;

@@ -1,65 +1,159 @@
 /* SPDX-License-Identifier: MIT */
-/* REP MOVS and REP STOS where each instruction must be decoded: a step is one iteration, of which
- * the last alone counts. The others, up to the end of a page, are done here at once, for a state in
- * which blocks.c may execute. */
+/* Repeated string instructions where code does not run freely: a step is one iteration, so they are
+ * executed here, a page at a time, for a state in which blocks.c may execute. INS, OUTS, those with
+ * a segment, and what is not plain RAM are stepped. An interrupt comes between pages. */
 #include "kernel/base/layout.h"
+#include "kernel/base/x86.h"
 #include "pmu/virt/blocks.h"
 
-enum { REP = 0xf3, MOVSB = 0xa4, MOVS = 0xa5, STOSB = 0xaa, STOS = 0xab };
 #define RFLAGS_DF (1u << 10)
+#define RFLAGS_ZF (1u << 6)
+#define STRING_FLAGS 0x8d5u /* OF SF ZF AF PF CF */
+#define PAGES_MOST 64
 
-static uint64_t elements_in_page(uint64_t address, unsigned size)
+/* REP and REPNE with each element's size and each pair of opcodes from A4h on, and RET. */
+extern const uint8_t string_code[2][4][6][4];
+asm(".pushsection .text\n.balign 4\nstring_code:\n"
+    ".irp repeat, 0xf3, 0xf2\n.irp size, 0, 1, 2, 3\n"
+    ".irp op, 0xa4, 0xa6, 0xa8, 0xaa, 0xac, 0xae\n"
+    ".byte \\repeat\n"
+    ".if \\size == 1\n.byte 0x66\n.endif\n"
+    ".if \\size == 3\n.byte 0x48\n.endif\n"
+    ".if \\size\n.byte \\op + 1\n.else\n.byte \\op\n.endif\n"
+    "ret\n.balign 4\n"
+    ".endr\n.endr\n.endr\n.popsection");
+
+enum { MOVS = 0xa4, CMPS = 0xa6, LODS = 0xac, SCAS = 0xae };
+
+struct string {
+    struct insn i;
+    uint8_t op;     /* of bytes */
+    unsigned shift; /* of an element's size */
+    bool source, destination, compares;
+    const uint8_t *code[2]; /* the host's pages of its first and its last byte */
+};
+
+/* False: none, or it must be stepped. */
+static bool read_string(const struct vcpu *v, struct string *s)
 {
-    return (PAGE_SIZE - (address & (PAGE_SIZE - 1))) / size;
+    guest_insn(v, &s->i);
+    s->op = s->i.op & 0xfe;
+    s->shift = !(s->i.op & 1) ? 0 : s->i.rex & REX_W ? 3 : s->i.operand16 ? 1 : 2;
+    s->source = s->op == MOVS || s->op == CMPS || s->op == LODS;
+    s->destination = s->op != LODS;
+    s->compares = s->op == CMPS || s->op == SCAS;
+    bool string = s->i.map == MAP_ONE && insn_op_is_string(s->i.op) && s->op >= MOVS;
+    return string && s->i.repeat != s->i.repeat_not && !s->i.segment && !s->i.lock &&
+           !insn_rex_is_ignored(&s->i);
 }
 
-static void copy_string(uint8_t *to, const uint8_t *from, uint64_t n, unsigned size)
+/* How many elements from there on lie in the page. */
+static uint64_t elements_in_page(uint64_t address, unsigned shift, bool down)
 {
-    if (size == 1)
-        asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
-    else if (size == 4)
-        asm volatile("rep movsl" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
-    else
-        asm volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+    uint64_t at = address & (PAGE_SIZE - 1), size = 1ul << shift;
+    if (!down)
+        return (PAGE_SIZE - at) >> shift;
+    return at + size > PAGE_SIZE ? 0 : (at >> shift) + 1;
 }
 
-static void fill_string(uint8_t *to, uint64_t value, uint64_t n, unsigned size)
+/* The host's address of it; NULL: none, or code that runs. */
+static uint8_t *find_element(const struct vcpu *v, const struct string *s, uint64_t address,
+                             enum access access)
 {
-    if (size == 1)
-        asm volatile("rep stosb" : "+D"(to), "+c"(n) : "a"(value) : "memory");
-    else if (size == 4)
-        asm volatile("rep stosl" : "+D"(to), "+c"(n) : "a"(value) : "memory");
-    else
-        asm volatile("rep stosq" : "+D"(to), "+c"(n) : "a"(value) : "memory");
+    uint8_t *page = guest_page(v, address, access);
+    bool code = access == ACCESS_WRITE && (page == s->code[0] || page == s->code[1]);
+    return page && !code ? page + (address & (PAGE_SIZE - 1)) : NULL;
 }
 
-void strings_run(struct vcpu *v)
+static uint64_t cut_address(const struct string *s, uint64_t value)
+{
+    return s->i.address32 ? (uint32_t)value : value;
+}
+
+/* Executes what lies in the pages of both operands, up to a counter's wrap; how many iterations. */
+static uint64_t run_in_page(struct vcpu *v, const struct string *s)
 {
     struct registers *r = &v->r;
-    uint64_t offset = v->vmcb.rip & (PAGE_SIZE - 1), n = r->rcx - 1;
-    const uint8_t *page = guest_page(v, v->vmcb.rip, ACCESS_EXECUTE), *code;
-    if (!page || offset > PAGE_SIZE - 3)
-        return;
-    code = page + offset;
-    if (code[0] != REP || !r->rcx || v->vmcb.rflags & RFLAGS_DF)
-        return;
-    uint8_t rex = (code[1] & 0xf0) == 0x40 ? code[1] : 0, op = code[rex ? 2 : 1];
-    unsigned size = !(op & 1) ? 1 : rex & 8 ? 8 : 4;
-    bool moves = op == MOVSB || op == MOVS;
-    if (!moves && op != STOSB && op != STOS)
-        return;
-    n = n > elements_in_page(r->rdi, size) ? elements_in_page(r->rdi, size) : n;
-    n = moves && n > elements_in_page(r->rsi, size) ? elements_in_page(r->rsi, size) : n;
-    uint8_t *to = guest_page(v, r->rdi, ACCESS_WRITE);
-    const uint8_t *from = moves ? guest_page(v, r->rsi, ACCESS_READ) : to;
-    if (!to || !from || to == page)
-        return;
-    to += r->rdi & (PAGE_SIZE - 1);
-    if (moves)
-        copy_string(to, from + (r->rsi & (PAGE_SIZE - 1)), n, size);
-    else
-        fill_string(to, v->vmcb.rax, n, size);
-    r->rcx -= n;
-    r->rdi += n * size;
-    r->rsi += moves ? n * size : 0;
+    bool down = v->vmcb.rflags & RFLAGS_DF;
+    uint64_t left = cut_address(s, r->rcx), to_at = cut_address(s, r->rdi);
+    uint64_t from_at = cut_address(s, r->rsi), most, n = count_iterations_left(v, v->vmcb.cpl == 3);
+    uint8_t *to = NULL, *from = NULL;
+    n = n < left ? n : left;
+    if (s->destination) {
+        to = find_element(v, s, to_at, s->compares ? ACCESS_READ : ACCESS_WRITE);
+        most = elements_in_page(to_at, s->shift, down);
+        n = !to ? 0 : n < most ? n : most;
+    }
+    if (s->source) {
+        from = find_element(v, s, from_at, ACCESS_READ);
+        most = elements_in_page(from_at, s->shift, down);
+        n = !from ? 0 : n < most ? n : most;
+    }
+    if (!n)
+        return 0;
+    const uint8_t *code = string_code[s->i.repeat_not][s->shift][(s->op - MOVS) >> 1];
+    uint64_t flags = v->vmcb.rflags & (STRING_FLAGS | RFLAGS_DF), rest = n;
+    asm volatile("push %[flags]\npopf\ncall *%[code]\npushf\npop %[flags]\ncld"
+                 : "+D"(to), "+S"(from), "+c"(rest), "+a"(v->vmcb.rax), [flags] "+&r"(flags)
+                 : [code] "r"(code)
+                 : "memory", "cc");
+    v->vmcb.rflags = (v->vmcb.rflags & ~(uint64_t)STRING_FLAGS) | (flags & STRING_FLAGS);
+    n -= rest;
+    uint64_t bytes = (down ? -n : n) << s->shift;
+    r->rcx = left - n;
+    if (s->destination)
+        r->rdi = cut_address(s, to_at + bytes);
+    if (s->source)
+        r->rsi = cut_address(s, from_at + bytes);
+    return n;
+}
+
+/* The comparison ends it. */
+static bool is_decided(const struct vcpu *v, const struct string *s)
+{
+    return s->compares && (v->vmcb.rflags & RFLAGS_ZF) / RFLAGS_ZF == s->i.repeat_not;
+}
+
+/* In the last step RCX is 0 and the addresses are those after it; none such follows a comparison
+ * that ended it: the accesses of its last iteration count. */
+static void decode_last(struct vcpu *v, const struct string *s, bool decided,
+                        struct instruction *code)
+{
+    const struct registers ended = v->r;
+    uint64_t back = (v->vmcb.rflags & RFLAGS_DF ? 1ul : -1ul) << s->shift;
+    if (decided) {
+        v->r.rdi = cut_address(s, ended.rdi + back);
+        v->r.rsi = cut_address(s, ended.rsi + back);
+    }
+    instruction_decode(v, &s->i, code);
+    v->r = ended;
+}
+
+bool strings_run(struct vcpu *v)
+{
+    bool user = v->vmcb.cpl == 3, decided = false;
+    struct instruction code;
+    struct string s;
+    if (!read_string(v, &s))
+        return false;
+    for (unsigned i = 0; i < 2; i++) {
+        s.code[i] = guest_page(v, v->vmcb.rip + i * (s.i.modrm_at - 1u), ACCESS_EXECUTE);
+        if (!s.code[i])
+            return false;
+    }
+    for (unsigned i = 0; i < PAGES_MOST && !decided && cut_address(&s, v->r.rcx); i++) {
+        uint64_t n = run_in_page(v, &s);
+        if (!n)
+            return false;
+        decided = is_decided(v, &s);
+        count_iterations(v, user, n - decided); /* as by the clock */
+        if (v->pmu.pmi && !decided)
+            return false;
+    }
+    if (!decided && cut_address(&s, v->r.rcx))
+        return false;
+    decode_last(v, &s, decided, &code);
+    v->vmcb.rip += s.i.modrm_at;
+    count_one(v, user, instruction_effects(v, &code));
+    return true;
 }

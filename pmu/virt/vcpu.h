@@ -13,6 +13,7 @@
 #include "pmu/virt/model.h"
 #include "pmu/virt/platform.h"
 #include "pmu/virt/predict.h"
+#include "pmu/virt/rep.h"
 #include "pmu/virt/svm.h"
 #include "pmu/virt/token.h"
 #include "pmu/virt/vmcb.h"
@@ -45,6 +46,7 @@ struct vcpu {
     struct pmu pmu;
     struct step step;
     struct run run;
+    struct rep rep;
     struct syscalls syscalls;
     struct clock clock;
     struct alarm alarm;

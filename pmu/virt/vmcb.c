@@ -68,7 +68,8 @@ void vmcb_make(struct vcpu *v)
     b->msr_map = virt_physical(msr_map);
     b->io_map = platform_io_map();
     b->asid = 1;
-    b->efer = rdmsr(MSR_EFER);
+    b->pat = rdmsr(MSR_PAT);
+    b->efer = rdmsr(MSR_EFER) & ~(uint64_t)EFER_NXE; /* nested paging needs the host's */
     b->cr0 = read_cr0();
     b->cr3 = read_cr3();
     b->cr4 = read_cr4();
@@ -88,6 +89,6 @@ void vmcb_enable_svm(struct vcpu *v)
 {
     static const struct table_register table = { sizeof host_idt - 1, (uint64_t)host_idt };
     lidt(&table);
-    wrmsr(MSR_EFER, rdmsr(MSR_EFER) | EFER_SVME);
+    wrmsr(MSR_EFER, rdmsr(MSR_EFER) | EFER_SVME | EFER_NXE);
     wrmsr(MSR_VM_HSAVE_PA, virt_physical(v->host_save));
 }

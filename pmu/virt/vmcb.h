@@ -33,7 +33,8 @@ struct vmcb {
     uint64_t nested_paging;
     uint8_t unused1[0x10];
     uint64_t inject;
-    uint8_t unused2[0x400 - 0xb0];
+    uint64_t nested_cr3;
+    uint8_t unused2[0x400 - 0xb8];
     struct segment es, cs, ss, ds, fs, gs, gdtr, ldtr, idtr, tr;
     uint8_t unused3[0x2b], cpl;
     uint32_t unused4;
@@ -46,12 +47,15 @@ struct vmcb {
     uint64_t rax;
     uint8_t unused8[0x40];
     uint64_t cr2;
-    uint8_t unused9[0x1000 - 0x648];
+    uint8_t unused9[0x20];
+    uint64_t pat;
+    uint8_t unused10[0x1000 - 0x670];
 };
 _Static_assert(offsetof(struct vmcb, io_map) == 0x40, "APM");
 _Static_assert(offsetof(struct vmcb, msr_map) == 0x48, "APM");
 _Static_assert(offsetof(struct vmcb, exit_code) == 0x70, "APM");
 _Static_assert(offsetof(struct vmcb, inject) == 0xa8, "APM");
+_Static_assert(offsetof(struct vmcb, nested_cr3) == 0xb0, "APM");
 _Static_assert(offsetof(struct vmcb, es) == 0x400, "APM");
 _Static_assert(offsetof(struct vmcb, cpl) == 0x4cb, "APM");
 _Static_assert(offsetof(struct vmcb, efer) == 0x4d0, "APM");
@@ -60,6 +64,7 @@ _Static_assert(offsetof(struct vmcb, rip) == 0x578, "APM");
 _Static_assert(offsetof(struct vmcb, rsp) == 0x5d8, "APM");
 _Static_assert(offsetof(struct vmcb, rax) == 0x5f8, "APM");
 _Static_assert(offsetof(struct vmcb, cr2) == 0x640, "APM");
+_Static_assert(offsetof(struct vmcb, pat) == 0x668, "APM");
 _Static_assert(sizeof(struct vmcb) == 4096, "APM");
 
 /* clang-format off */
@@ -68,7 +73,7 @@ enum {
     EXIT_EXCEPTION = 0x40, EXIT_INTR = 0x60, EXIT_NMI = 0x61, EXIT_RDPMC = 0x6f, EXIT_CPUID = 0x72,
     EXIT_IRET = 0x74, EXIT_SOFT_INT = 0x75, EXIT_PAUSE = 0x77, EXIT_HLT = 0x78, EXIT_INVLPGA = 0x7a,
     EXIT_IO = 0x7b, EXIT_MSR = 0x7c, EXIT_SHUTDOWN = 0x7f, EXIT_VMRUN = 0x80, EXIT_VMMCALL = 0x81, EXIT_SKINIT = 0x86,
-    EXIT_MONITOR = 0x8a, EXIT_MWAIT = 0x8b,
+    EXIT_MONITOR = 0x8a, EXIT_MWAIT = 0x8b, EXIT_NPF = 0x400,
 };
 /* clang-format on */
 

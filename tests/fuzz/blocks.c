@@ -21,7 +21,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/native.h"
 
-enum { PAGE = 4096, USER = 0x20000000, RAM = 0x400000, NEAR = 0x1000, ITERATIONS = 4096 };
+enum { PAGE = 4096, USER = 0x20000000, RAM = 0x400000, NEAR = 0x1000, ITERATIONS = 64 * 4096 };
 /* Pages: code, none, data, read only, of ring 0, such whose entry says neither accessed nor
  * written. */
 enum { CODE_PAGES = 2, DATA = 3, READ_ONLY = 7, KERNEL = 8, FRESH = 9, PAGES = 10 };
@@ -193,12 +193,17 @@ static void note_opcode(void)
 /* Before each instruction: counts the one before it; a string instruction's iteration is none. */
 static bool step_native(const struct native *s)
 {
-    bool iteration = begun && s->rip == stepped->vmcb.rip && (insn.op & 0xf0) == 0xa0;
+    bool string = insn.map == MAP_ONE && insn_op_is_string(insn.op);
+    bool iteration = begun && s->rip == stepped->vmcb.rip && string;
+    bool compares = (insn.op & 6) == 6, equal = s->flags >> 6 & 1; /* ZF */
     stepped->run.rip = stepped->vmcb.rip;
     load_native(stepped, s);
     if (iteration) {
         iterations++;
     } else if (begun) {
+        /* QEMU adds a step with RCX 0, unless a comparison ended the instruction. */
+        if (string && (insn.repeat || insn.repeat_not) && !(compares && equal == insn.repeat_not))
+            instruction_decode(stepped, &insn, &decoded);
         uint32_t effects = instruction_effects(stepped, &decoded);
         records_add_step(stepped, decoded.branch, effects);
         count_one(stepped, true, effects);

@@ -27,7 +27,8 @@ static uint8_t xsave_area[2][1024] __attribute__((aligned(64))); /* before, afte
 static bool has_avx2, with_vectors;
 static uint32_t pkru;
 static uint64_t user = 0x8000000000, cr0;
-static uint64_t seed = 1, ended[256], undefined;
+/* Seed 4: comparisons end SCAS at the end of a cache line; a prefix follows REX. */
+static uint64_t seed = 4, ended[256], undefined;
 
 static void copy_code(void *to, const void *from, uint64_t n)
 {
@@ -226,6 +227,7 @@ static void instruction(void)
                                       0x1b6, 0x1b7, 0x1be, 0x1bf, 0x1bc, 0x1bd, 0x1a5, 0x1ad,
                                       0x1a3, 0x1ab, 0x1b3, 0x1bb, 0x11f, 0x86,  0x87 };
     static const uint16_t locked[] = { 0x86, 0x87, 0x1b0, 0x1b1, 0x1c0, 0x1c1 };
+    static const uint8_t strings[] = { 0xa4, 0xa6, 0xaa, 0xac, 0xae };
     static const uint8_t alone[] = { 0x98, 0x99, 0xf5, 0xf8, 0xf9, 0x90, 0xc9 };
     unsigned group = rnd(8), reg = data_register();
     switch (rnd(28)) {
@@ -271,10 +273,11 @@ static void instruction(void)
         }
         break;
     case 18: b(alone[rnd(rnd(8) ? 6 : 7)]); break;
-    case 19: /* MOV ECX; REP MOVS or STOS */
+    case 19:
+    case 25: /* MOV ECX; REP MOVS or STOS, REPE or REPNE with CMPS or SCAS, REP LODS */
         if (rnd(4))
             b(0xb9), b(rnd(256)), b(rnd(4)), b(0), b(0);
-        b(0xf3), b(0x48 - 8 * rnd(2)), b((rnd(2) ? 0xa4 : 0xaa) + rnd(2));
+        b(0xf2 + rnd(2)), b(0x48 - 8 * rnd(2)), b(strings[rnd(sizeof strings)] + rnd(2));
         break;
     case 20: loop(); break;
     case 21: b(0xf3), modrm(0x1bc + rnd(2), -1, false, false, 0); break; /* TZCNT, LZCNT */

@@ -4,6 +4,7 @@
  * instructions: such a measurement is made again, and how often is reported. */
 #include "tests/ring3/exact.h"
 #include "kernel/base/bits.h"
+#include "tests/ring3/helpers.h"
 #include "tests/ring3/work.h"
 #include "tests/harness/test.h"
 #include "tests/ring3/services.h"
@@ -117,6 +118,83 @@ void user_exact_runs(uint64_t what)
         return;
     known.runs = (unsigned)what;
     run_known(profile, &known, empty, &switches);
+    CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
+}
+
+/* PUSH, PUSH, four MOVs, the string instruction, POP, POP, RET, over a page's end; or one MOV makes
+ * a NOP the REP prefix: code that changes its own page. */
+enum { CODE_PAGES = 64, CODE_MOST = 64, STRINGS_PAGES = 256, STRINGS_LONG = 60000 };
+#define AROUND_STRING 9u /* of them, less the RET that the empty region has */
+
+static void append(uint8_t **to, const void *bytes, size_t size)
+{
+    memcpy(*to, bytes, size);
+    *to += size;
+}
+
+static void append_mov(uint8_t **to, uint8_t code, uint64_t value)
+{
+    append(to, (uint8_t[]){ 0x48, code }, 2);
+    append(to, &value, sizeof value);
+}
+
+/* A form: the size by its log 2, then 32-bit addresses, backwards, REPNE, changes itself. */
+enum { NARROW = 4, DOWN = 8, REPNE = 16, CHANGES = 32, FORMS = 64 };
+
+static void write_string_code(uint8_t *to, const uint8_t *data, uint8_t op, unsigned form,
+                              uint64_t n)
+{
+    unsigned shift = form & 3, down = !!(form & DOWN), changes = !!(form & CHANGES);
+    uint64_t half = STRINGS_PAGES / 2 * RING3_PAGE, above = form & NARROW ? 0x5a5a5a5a00000000 : 0;
+    uint64_t at = (uint64_t)data + (down ? (n ? n - 1 : 0) << shift : 0);
+    const uint8_t nop = 0x90, prefix = form & REPNE ? 0xf2 : 0xf3;
+    append(&to, "\x56\x57", 2);
+    append_mov(&to, 0xbe, at | above);
+    append_mov(&to, 0xbf, (at + half) | above);
+    append_mov(&to, 0xb9, n | above);
+    if (changes)
+        append(&to, (uint8_t[]){ 0xc6, 0x05, (uint8_t)down, 0, 0, 0, prefix }, 7);
+    else
+        append(&to, "\xc6\x44\x24\xf8", 5); /* below RSP */
+    append(&to, "\xfd", down);
+    append(&to, changes ? &nop : &prefix, 1);
+    append(&to, "\x67", !!(form & NARROW));
+    append(&to, shift == 1 ? "\x66" : "\x48", shift & 1);
+    append(&to, (uint8_t[]){ op + (shift != 0) }, 1);
+    append(&to, down ? "\xfc\x5f\x5e\xc3" : "\x5f\x5e\xc3", 3 + down);
+}
+
+/* Zeros are compared with zeros: REPE goes on to the end, REPNE stops at once. */
+static void run_strings(HANDLE profile, uint8_t *code, uint8_t *data, uint64_t empty)
+{
+    static const uint8_t ops[] = { 0xa4, 0xa6, 0xaa, 0xac, 0xae };
+    static const unsigned counts[] = { 0, 1, 700, STRINGS_LONG };
+    uint64_t switches = 0;
+    for (unsigned i = 0; i < FORMS * ARRAY_SIZE(ops) * ARRAY_SIZE(counts); i++) {
+        unsigned form = i % FORMS, n = counts[i / FORMS % ARRAY_SIZE(counts)];
+        unsigned page = form & CHANGES ? CODE_PAGES - 1 : 1 + i % (CODE_PAGES - 2);
+        uint8_t *at = code + page * RING3_PAGE - i / 2 % CODE_MOST;
+        uint8_t op = ops[i / FORMS / ARRAY_SIZE(counts)];
+        write_string_code(at, data, op, form, n);
+        struct known one = { (void (*)(void))at, AROUND_STRING + (form & DOWN ? 2 : 0), 1 };
+        if (!run_known(profile, &one, empty, &switches)) {
+            test_note("%x, form %x, %u elements, code at %p", op, form, n, (void *)at);
+            break;
+        }
+    }
+}
+
+void user_exact_strings(uint64_t how)
+{
+    HANDLE profile;
+    uint64_t empty;
+    uint8_t *code = ring3_pages(CODE_PAGES), *data = ring3_pages(STRINGS_PAGES);
+    loose = how & USER_EXACT_LOOSE;
+    if (!code || !data || !begin_profiling(&profile, &empty))
+        return;
+    for (unsigned i = 0; i < CODE_PAGES; i++)
+        ring3_protect(code + i * RING3_PAGE, PAGE_EXECUTE_READWRITE);
+    run_strings(profile, code, data, empty);
     CHECK_EQ(DisableThreadProfiling(profile), ERROR_SUCCESS);
 }
 

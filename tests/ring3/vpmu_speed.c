@@ -2,8 +2,7 @@
 /* For tests/vpmu/vpmu_speed.c. */
 #include "tests/ring3/ring3.h"
 
-/* Two instructions an iteration. */
-void user_speed_loop(uint64_t iterations)
-{
-    asm volatile("1: dec %0\njnz 1b" : "+r"(iterations) : : "cc");
-}
+/* Two instructions an iteration. On a page of its own: another function there may have bytes like a
+ * string instruction's, and the virtual PMU then executes the page in blocks. */
+asm(".text\n.balign 4096\n.globl user_speed_loop\n"
+    "user_speed_loop: dec %rcx\njnz user_speed_loop\nret\n.balign 4096");

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* Nested paging: an identity map, in which a page may be executed once its bytes have been searched
+ * for repeated string instructions, and then not written until it is searched again. In a second
+ * map everything may be executed: for steps, and for a ring in which nothing counts. What a device
+ * writes is not noticed. L: the token. Source: AMD64 APM volume 2, "Nested Paging". */
+#include "pmu/virt/nested.h"
+#include "kernel/base/insn.h"
+#include "kernel/base/layout.h"
+#include "kernel/base/string.h"
+#include "pmu/virt/vcpu.h"
+
+enum { PRESENT = 1, WRITABLE = 2, USER = 4, ACCESSED = 0x20, DIRTY = 0x40, LARGE = 0x80 };
+#define NO_EXECUTE (1ul << 63)
+#define NODE (PRESENT | WRITABLE | USER | ACCESSED)
+#define DATA (NODE | DIRTY)
+#define ADDRESS 0x000ffffffffff000u
+#define LARGE_SIZE (1ul << 21)
+#define GIGABYTE (1ul << 30)
+#define REACH (4 * GIGABYTE) /* beyond it there is no RAM of a guest's */
+enum { ENTRIES = 512, TABLES = 160 };
+enum map { SEARCHED, ALL, MAPS };
+
+static uint64_t top[MAPS][ENTRIES] __attribute__((aligned(PAGE_SIZE)));
+static uint64_t gigabytes[MAPS][ENTRIES] __attribute__((aligned(PAGE_SIZE)));
+static uint64_t directories[MAPS][4][ENTRIES] __attribute__((aligned(PAGE_SIZE)));
+static uint64_t tables[MAPS][TABLES][ENTRIES] __attribute__((aligned(PAGE_SIZE)));
+static unsigned used_tables;
+static bool on;
+
+/* By page: what was found in it, and how often it was written since, from ONE_WRITE on. After
+ * WRITES_MOST it is code and data in one, and is no more searched. */
+enum { UNKNOWN, CLEAN, STRINGS, KIND = 3, ONE_WRITE = 4, WRITES_MOST = 16 * ONE_WRITE };
+static uint8_t found[REACH / PAGE_SIZE];
+
+static uint8_t kind_of(uint64_t physical)
+{
+    return physical < REACH ? found[physical / PAGE_SIZE] & KIND : CLEAN;
+}
+
+static void map_large(uint64_t *directory, uint64_t first, uint64_t flags)
+{
+    for (unsigned i = 0; i < ENTRIES; i++)
+        directory[i] = (first + i * LARGE_SIZE) | flags | LARGE;
+}
+
+/* Nothing is known of any page. */
+static void forget_pages(void)
+{
+    memset(found, UNKNOWN, sizeof found);
+    used_tables = 0;
+    for (unsigned m = 0; m < MAPS; m++)
+        for (unsigned i = 0; i < 4; i++)
+            map_large(directories[m][i], i * GIGABYTE, DATA | (m == ALL ? 0 : NO_EXECUTE));
+}
+
+static void start_nested(void)
+{
+    for (unsigned m = 0; m < MAPS; m++) {
+        top[m][0] = virt_physical(gigabytes[m]) | NODE;
+        for (unsigned i = 0; i < ENTRIES; i++)
+            gigabytes[m][i] =
+                i < 4 ? virt_physical(directories[m][i]) | NODE : i * GIGABYTE | DATA | LARGE;
+    }
+    forget_pages();
+    on = true;
+}
+
+static uint64_t *leaf_entry(enum map m, uint64_t physical)
+{
+    uint64_t *entry = &directories[m][physical / GIGABYTE][physical / LARGE_SIZE % ENTRIES];
+    uint64_t *table = (uint64_t *)(DIRECT_MAP + (*entry & ADDRESS));
+    return &table[physical / PAGE_SIZE % ENTRIES];
+}
+
+/* Maps 4 KB pages there. */
+static void split_large(uint64_t physical)
+{
+    unsigned gigabyte = (unsigned)(physical / GIGABYTE);
+    unsigned at = physical / LARGE_SIZE % ENTRIES;
+    uint64_t first = physical & -LARGE_SIZE;
+    if (!(directories[0][gigabyte][at] & LARGE))
+        return;
+    if (used_tables == TABLES)
+        forget_pages();
+    for (unsigned m = 0; m < MAPS; m++) {
+        uint64_t *table = tables[m][used_tables];
+        for (unsigned i = 0; i < ENTRIES; i++)
+            table[i] = (first + i * PAGE_SIZE) | DATA | (m == ALL ? 0 : NO_EXECUTE);
+        directories[m][gigabyte][at] = virt_physical(table) | NODE;
+    }
+    used_tables++;
+}
+
+static void set_page(uint64_t physical, uint8_t what, bool writable)
+{
+    uint64_t page = physical & -PAGE_SIZE, flags = DATA & ~(writable ? 0ul : WRITABLE);
+    split_large(physical);
+    uint8_t *is = &found[physical / PAGE_SIZE];
+    *is = (uint8_t)((*is & ~KIND) | what);
+    *leaf_entry(SEARCHED, physical) = page | flags | (what == CLEAN ? 0 : NO_EXECUTE);
+    *leaf_entry(ALL, physical) = page | flags;
+}
+
+static struct insn parse_at(const uint8_t *page, unsigned at)
+{
+    unsigned left = PAGE_SIZE - at;
+    struct insn i = { .length = left < INSN_MAX ? (uint8_t)left : INSN_MAX, .wide = true };
+    memcpy(i.byte, page + at, i.length);
+    insn_parse(&i);
+    return i;
+}
+
+/* Whether 64-bit code that is executed from `at` on reaches `to`. */
+static bool reaches(const uint8_t *page, unsigned at, unsigned to)
+{
+    while (at < to) {
+        const struct insn i = parse_at(page, at);
+        unsigned length = insn_length(&i);
+        at += length ? length : 1;
+    }
+    return at == to;
+}
+
+/* Whether an instruction of 64-bit code may begin at `to`. One of the 16 bytes before the last 32
+ * begins an instruction, and functions begin at multiples of 16; where code from none of these
+ * reaches it, it is in the middle of others. */
+static bool may_begin(const uint8_t *page, unsigned to)
+{
+    if (to < 48)
+        return true;
+    for (unsigned at = to - 48; at < to; at++)
+        if ((at < to - 32 || at % 16 == 0) && reaches(page, at, to))
+            return true;
+    return false;
+}
+
+/* Whether a repeated string instruction may begin in the page. */
+static bool search_strings(const uint8_t *page, bool wide)
+{
+    for (unsigned i = 0; i < PAGE_SIZE; i++) {
+        if ((page[i] & 0xfe) != 0xf2)
+            continue;
+        const struct insn in = parse_at(page, i);
+        bool ends = in.prefixes < in.length; /* the prefixes, before the page */
+        if ((!ends || insn_op_is_string(in.op)) && (!wide || may_begin(page, i)))
+            return true;
+    }
+    return false;
+}
+
+uint64_t nested_root(bool search)
+{
+    if (search && !on)
+        start_nested();
+    return on ? virt_physical(top[search ? SEARCHED : ALL]) : 0;
+}
+
+bool nested_search(uint64_t physical, const uint8_t *page, bool wide)
+{
+    if (kind_of(physical) == UNKNOWN)
+        set_page(physical, page && search_strings(page, wide) ? STRINGS : CLEAN, !page);
+    return kind_of(physical) == STRINGS;
+}
+
+bool nested_has_strings(uint64_t physical) { return kind_of(physical) == STRINGS; }
+
+void nested_written(uint64_t physical)
+{
+    if (physical >= REACH || kind_of(physical) == UNKNOWN)
+        return;
+    uint8_t *is = &found[physical / PAGE_SIZE];
+    if (*is < WRITES_MOST)
+        *is = (uint8_t)(*is + ONE_WRITE);
+    set_page(physical, *is < WRITES_MOST ? UNKNOWN : STRINGS, true);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Nested paging: which of the guest's pages have repeated string instructions. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The address of the map for the next run; search: the one that finds such pages. 0: none, as
+ * nothing was ever searched. */
+uint64_t nested_root(bool search);
+/* After a fetch faulted there; page: the bytes, NULL: no RAM; wide: of 64-bit code. Whether it may
+ * have any; if not, it may be executed. */
+bool nested_search(uint64_t physical, const uint8_t *page, bool wide);
+/* Whether it is known to have any. */
+bool nested_has_strings(uint64_t physical);
+/* The guest wrote there, or the host is about to for it. */
+void nested_written(uint64_t physical);

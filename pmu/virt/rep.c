@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* With QEMU's instruction clock each iteration of a repeated string instruction counts. So, with
+ * the boot option rep and while instructions are counted, code that has such instructions does not
+ * run freely: blocks.c and steps execute it. Nested paging (nested.c) finds it. L: the token. */
+#include "kernel/base/boot_info.h"
+#include "kernel/base/layout.h"
+#include "kernel/base/print.h"
+#include "kernel/base/x86.h"
+#include "pmu/virt/guest.h"
+#include "pmu/virt/nested.h"
+#include "pmu/virt/vcpu.h"
+
+/* What executes in blocks after such a page, rather than with an exit to the next one; a step costs
+ * as much as so many. */
+enum { STAYS = 400, STEP_COST = 200 };
+#define FAULT_FETCH 16
+
+static bool wanted;
+
+BOOT_OPTIONS("rep");
+
+void rep_start(bool payload)
+{
+    wanted = boot_flag("rep");
+    if (payload && !wanted)
+        print("# vpmu: a repeated string instruction counts its iterations while only "
+              "instructions and cycles count; with the boot option rep it counts 1\n");
+}
+
+#define DR7_ANY 0xffu
+
+/* Whether code is searched. Not where the guest steps or has breakpoints: a step of ours where
+ * one is due would lose the guest's own steps. */
+static bool searches_code(const struct vcpu *v, bool user)
+{
+    return wanted && v->pmu.instructions[user] && !v->pmu.decoding[user] &&
+           !(v->vmcb.dr7 & DR7_ANY) && !(v->vmcb.rflags & RFLAGS_TF && !v->step.active);
+}
+
+bool rep_counts_one(const struct vcpu *v, bool user)
+{
+    return v->pmu.decoding[user] || searches_code(v, user);
+}
+
+void rep_enter(struct vcpu *v)
+{
+    bool user = v->vmcb.cpl == 3 && !(v->vmcb.inject & INJECT_VALID);
+    bool search = !virt_step && searches_code(v, user) && !v->step.active;
+    v->vmcb.nested_cr3 = nested_root(search);
+    v->vmcb.nested_paging = v->vmcb.nested_cr3 != 0;
+}
+
+static uint64_t rip_page(const struct vcpu *v)
+{
+    bool wide = guest_in_long_mode(v);
+    uint64_t rip = wide ? v->vmcb.rip : (uint32_t)(v->vmcb.cs.base + v->vmcb.rip);
+    return guest_physical(v, rip) & -PAGE_SIZE;
+}
+
+void rep_fault(struct vcpu *v)
+{
+    uint64_t physical = v->vmcb.exit_info2 & -PAGE_SIZE;
+    if (!(v->vmcb.exit_info1 & FAULT_FETCH)) {
+        if (v->run.inject_failed)
+            v->vmcb.inject = v->run.injected;
+        nested_written(physical);
+    } else if (nested_search(physical, guest_ram_page(physical), guest_in_long_mode(v))) {
+        v->rep.inside = true;
+        v->rep.once = rip_page(v) != physical;
+    }
+}
+
+bool rep_stays(struct vcpu *v, uint64_t physical, unsigned instructions)
+{
+    struct rep *r = &v->rep;
+    if (!searches_code(v, v->vmcb.cpl == 3))
+        return false;
+    if (nested_has_strings(physical)) {
+        r->stays = STAYS;
+        return true;
+    }
+    if (r->stays < instructions)
+        return false;
+    r->stays -= instructions;
+    return true;
+}
+
+void rep_decide(struct vcpu *v)
+{
+    struct rep *r = &v->rep;
+    if (r->inside && !r->once)
+        r->inside = rep_stays(v, rip_page(v), STEP_COST);
+    r->once = false;
+}
