@@ -275,6 +275,10 @@ linux: override export COMMANDS := $(subst $$$$,$$,$(value COMMANDS))
 linux: all
 	@tests/linux
 
+# All images of a built kvm-unit-tests, in DIR, with and without the virtual PMU.
+suite: all
+	@BUILD=$(BUILD) tests/suite
+
 # Of logs of runs; LOG and A, B are files.
 report: all
 	@BUILD=$(BUILD) tests/report $(LOG)
@@ -353,8 +357,8 @@ clean:
 	rm -rf $(BUILD)
 
 -include $(OBJ:.o=.d) $(WIN_OBJECTS:.o=.d)
-ACTIONS := usb linux run report compare trace bench list pmcsources debug test fuzz fuzz-guest \
-        fuzz-images quirks mutants machines soak check format clean
+ACTIONS := usb linux suite run report compare trace bench list pmcsources debug test fuzz \
+        fuzz-guest fuzz-images quirks mutants machines soak check format clean
 .PHONY: FORCE all kernel help help-all deps iso $(ACTIONS)
 
 # Each action waits for the one before it, as in "make run report"; what others need is made alone.

@@ -5,6 +5,8 @@
 # counts, with every instruction stepped.
 use strict;
 use warnings;
+use File::Copy;
+use File::Temp qw(tempdir);
 use Test::More;
 use lib 'tests/host';
 use Environment;
@@ -65,6 +67,17 @@ for my $model (qw(intel-v1 intel-v4 amd-k7 amd-v2)) {
 my $said = `PMU=intel-v4 tests/transparent $build/payload.elf 2>&1 </dev/null`;
 is($? >> 8, 1, 'an image that prints what the PMU does differs');
 like($said, qr/^> .*\n(?:.*\n)*# FAIL transparent: \d+ lines of \d+ differ/m, '... and is shown');
+
+# Two images as of a suite: one ends alike, the other does not.
+my $suite = tempdir(CLEANUP => 1);
+mkdir "$suite/x86";
+copy("$build/transparent.elf", "$suite/x86/a.flat");
+copy("$build/payload.elf", "$suite/x86/b.flat");
+my $table = `DIR=$suite PMU=intel-v4 tests/suite 2>&1 </dev/null`;
+is($? >> 8, 1, 'make suite: one image differs');
+like($table, qr/^# suite: a\.flat +the same .*\n# suite: b\.flat +DIFFERENT.*\n# FAIL suite: 2 /,
+     '... and each has its line') or diag $table;
+like(`DIR=tests/pe tests/suite 2>&1`, qr/^tests\/suite: DIR='tests\/pe' has no image/, 'no image');
 
 # Every MSR of 0 to 3000h, 40000000h to 40000200h and c0000081h to c0012000h, read, written with
 # 5555000012345679h, read again: those that do not answer as on plain QEMU are the PMU's registers,
