@@ -132,6 +132,25 @@ int64_t pmu_trap_adds(unsigned ctr, enum pmu_trap trap)
     return 0;
 }
 
+/* Some of the three count after all, says Linux: the caller writes the counter afterwards. */
+bool pmu_forget_event(const struct pmu_kind *pmu, unsigned ctr, uint64_t running,
+                      unsigned (*write)(uint32_t msr, uint64_t value))
+{
+    static const uint32_t idle[] = { 0x4300b5, 0x4300d2, 0x4300b1, 0 };
+    if (!pmu->table->stale || !pmu->msr.global_control || ctr >= PMU_FIXED)
+        return false;
+    bool fault = write(pmu->msr.global_control, running | PMU_BIT(ctr));
+    for (unsigned i = 0; i < ARRAY_SIZE(idle); i++)
+        fault |= write(pmu_select_msr(pmu, ctr), idle[i]) != 0;
+    return write(pmu->msr.global_control, running) || fault;
+}
+
+static unsigned write_msr(uint32_t msr, uint64_t value)
+{
+    wrmsr(msr, value);
+    return 0;
+}
+
 void pmu_program(unsigned ctr, uint64_t select, uint64_t start)
 {
     struct pmu_cpu *cpu = pmu_this_cpu();
@@ -140,6 +159,8 @@ void pmu_program(unsigned ctr, uint64_t select, uint64_t start)
     ASSERT(!(cpu->running >> ctr & 1));
     cpu->selects[ctr] = select;
     note_ring3(cpu, ctr, select);
+    if (pmu->table->stale && pmu->msr.global_control && select)
+        pmu_forget_event(pmu, ctr, rdmsr(pmu->msr.global_control), write_msr);
     pmu_write(ctr, start);
     if (ctr >= PMU_FIXED)
         program_fixed(pmu->msr.fixed_control, ctr, select);
@@ -198,10 +219,25 @@ void pmu_stop(uint64_t counters)
 
 void pmu_clear(uint64_t counters)
 {
-    lend_counters(pmu_this_cpu(), pmu_this_cpu()->lent & ~counters);
+    struct pmu_cpu *cpu = pmu_this_cpu();
+    const struct pmu_kind *pmu = cpu->kind;
+    uint64_t fixed = 0;
+    ASSERT(!(counters & ~pmu->reported));
+    lend_counters(cpu, cpu->lent & ~counters);
     pmu_stop(counters);
-    for_each_bit(ctr, counters)
-        pmu_program((unsigned)ctr, 0, 0);
+    for_each_bit(ctr, counters) {
+        cpu->selects[ctr] = 0;
+        note_ring3(cpu, (unsigned)ctr, 0);
+        pmu_write((unsigned)ctr, 0);
+        if (ctr >= PMU_FIXED)
+            fixed |= fixed_mask((unsigned)ctr);
+        else
+            wrmsr(pmu_select_msr(pmu, ctr), 0);
+    }
+    if (fixed)
+        wrmsr(pmu->msr.fixed_control, rdmsr(pmu->msr.fixed_control) & ~fixed);
+    if (pmu->msr.global_clear)
+        wrmsr(pmu->msr.global_clear, counters);
 }
 
 void pmu_pause_any(void)

@@ -98,6 +98,7 @@ struct pmu_table {
     uint16_t family;                  /* enum amd_family; 0: not AMD's */
     const struct pmu_table *base;     /* has the events without a row here; NULL: none has */
     const struct pmu_event_row *rows; /* the last is PMU_EVENT_COUNT */
+    bool stale;                       /* pmu_forget_event comes before each select */
     uint64_t counters;                /* for rows that name none; 0: by the constraints */
     /* NULL: every general-purpose counter counts every code. */
     const struct pmu_constraint *constraints;
@@ -253,6 +254,13 @@ bool pmu_same_meaning(const struct pmu_kind *a, uint64_t select_a, const struct 
 /* The general-purpose counters that can count the code by the table's rows and constraints; 0 if
  * the processor's selects do not have the code or a flag. */
 uint64_t pmu_raw_counters(const struct pmu_kind *pmu, unsigned code, uint32_t flags);
+
+/* Errata AAK100, AAP53 and BD53 of Nehalem and Westmere: a general-purpose counter may count core
+ * cycles, or nothing, instead of its new event, unless three events that count nothing were enabled
+ * there before. In a select of a counter that stands still; `running`: the global control now.
+ * Nothing on other kinds. True: an access faulted. Source: Linux, intel_pmu_nhm_workaround. */
+bool pmu_forget_event(const struct pmu_kind *pmu, unsigned ctr, uint64_t running,
+                      unsigned (*write)(uint32_t msr, uint64_t value));
 
 /* Gives a stopped counter its event and its value, and clears its overflow status; pmu_start starts
  * it. A fixed counter takes only PMU_USER, PMU_KERNEL and PMU_INTERRUPT from the select. Select 0

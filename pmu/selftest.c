@@ -199,7 +199,8 @@ static bool program_counter(const struct proof *p, unsigned ctr, enum pmu_event 
     uint64_t enabled = fixed ? select : select | PMU_ENABLE;
     *gate = msr->global_control ? (struct pmu_gate){ msr->global_control, PMU_BIT(ctr), 0 }
                                 : (struct pmu_gate){ control, enabled, select };
-    return p->to->wrmsr(pmu_write_msr(p->pmu, ctr), start) ||
+    return pmu_forget_event(p->pmu, ctr, 0, p->to->wrmsr) ||
+           p->to->wrmsr(pmu_write_msr(p->pmu, ctr), start) ||
            p->to->wrmsr(control, msr->global_control ? enabled : select) ||
            (msr->global_clear && p->to->wrmsr(msr->global_clear, PMU_BIT(ctr)));
 }

@@ -44,7 +44,7 @@ static const struct pmu_table core2 = {
 /* nehalemep. Erratum AAJ80: Nehalem miscounts retired mispredictions, and clears
  * their bit in CPUID, so they are absent; 89/7F, which counts executed ones too, is no replacement. */
 static const struct pmu_table nehalem = {
-    .name = "Nehalem", .base = &intel_architectural, .counters = PMU_FIRST(4),
+    .name = "Nehalem", .stale = true, .base = &intel_architectural, .counters = PMU_FIRST(4),
     ROWS(
         { PMU_LOADS,           0x0b, 0x01, 0, 0, EXACT, "MEM_INST_RETIRED.LOADS" },
         { PMU_STORES,          0x0b, 0x02, 0, 0, EXACT, "MEM_INST_RETIRED.STORES" },
@@ -63,7 +63,7 @@ static const struct pmu_table nehalem = {
 
 /* westmereep-dp */
 static const struct pmu_table westmere = {
-    .name = "Westmere", .base = &nehalem, .counters = PMU_FIRST(4),
+    .name = "Westmere", .stale = true, .base = &nehalem, .counters = PMU_FIRST(4),
     ROWS(LACKS(PMU_L1D_ACCESSES))
 };
 

@@ -54,7 +54,9 @@ struct counter {
     bool late;             /* it wrapped to 0 and will report that at the next event */
     bool has_host, denied; /* the host gave it a counter, or had none left when it asked */
     bool throttled;
-    uint64_t overflows; /* in this tick of the host */
+    bool forgets, stale; /* the next event is counted; this one is not, but cycles are */
+    uint16_t remembered; /* event and unit mask of the last select */
+    uint64_t overflows;  /* in this tick of the host */
 };
 
 /* Effects that come some instructions after their cause. */
@@ -73,7 +75,8 @@ struct pmu {
     uint64_t unordered[2]; /* kernel, user: instructions since the last serializing event */
     uint64_t de_cfg;       /* AMD's MSR C001_1029h */
     uint32_t smis;
-    uint64_t uncore[2]; /* 391h, 392h; quirk uncore */
+    uint64_t uncore[2];  /* 391h, 392h; quirk uncore */
+    unsigned forgetting; /* bits: of the three events of the quirk stale, those that were written */
     struct records records;
 };
 

@@ -188,7 +188,24 @@ static bool write_counter(const struct pmu *p, struct counter *c, uint64_t value
     return true;
 }
 
-static bool write_select(const struct pmu *p, struct counter *c, uint64_t value)
+/* The quirk stale: errata AAK100 and BD53 of Nehalem and Westmere. Three events that count nothing,
+ * in any selects, let all counters forget what they counted. */
+static void remember_event(struct pmu *p, struct counter *c, uint16_t event)
+{
+    enum { ALL = 7 };
+    unsigned bit = event == 0xb5 ? 1 : event == 0xd2 ? 2 : event == 0xb1 ? 4 : 0;
+    p->forgetting |= bit;
+    for (unsigned n = 0; n < GP_MAX && p->forgetting == ALL; n++)
+        p->counters[n].forgets = true;
+    p->forgetting = p->forgetting == ALL ? 0 : p->forgetting;
+    if (!event || bit)
+        return;
+    c->stale = !c->forgets && event != c->remembered;
+    c->remembered = c->stale ? c->remembered : event;
+    c->forgets = false;
+}
+
+static bool write_select(struct pmu *p, struct counter *c, uint64_t value)
 {
     uint64_t legal =
         SELECT_LEGAL | p->model->select_extra | (p->model->any_thread ? SELECT_ANY_THREAD : 0);
@@ -198,6 +215,8 @@ static bool write_select(const struct pmu *p, struct counter *c, uint64_t value)
     if (value & ~legal)
         return false;
     c->select = value;
+    if (virt_quirks.stale)
+        remember_event(p, c, (uint16_t)value);
     return true;
 }
 
@@ -261,6 +280,8 @@ static void intel_refresh(struct pmu *p)
         bool enabled = running && (p->model->version < 2 || p->global_control >> n & 1);
         uint64_t mask2 = p->model->select_extra >> 40 & c->select >> 40 & 0xff;
         model_refresh(p->model, c, (uint16_t)((c->select & 0xff) | mask2 << 8), enabled);
+        if (c->stale && enabled && c->select & SELECT_ENABLE && (c->user || c->kernel))
+            c->event = EVENT_CYCLES;
         c->equal = c->select & p->model->select_extra & SELECT_EQUAL;
     }
     for (unsigned n = 0; n < FIXED_MAX; n++)

@@ -167,18 +167,21 @@ void guest_try_block(void)
 void guest_try_words(void)
 {
     static const char *const words[] = {
-        "step",       "seed=",    "irq3",      "ipc=",      "ref=",
-        "hybrid",     "vmrun",    "noemul",    "emulraw",   "wrmsr=",
-        "anythread",  "metrics",  "gp=",       "sticky=",   "noset",
-        "v2bits=",    "uncore",   "fastrdpmc", "v2alias",   "misc=",
-        "ignoremsrs", "hyperv",   "kvm",       "lvtmask=",  "skid=",
-        "twice",      "lostpmi",  "contend=",  "throttle=", "left=",
-        "owned=",     "dead=",    "far",       "wrap0",     "freeze-lag=",
-        "smi=",       "smi3",     "exitcost=", "pit=",      "c1e",
-        "debugctl=",  "v2status", ",",         "=",         "+",
-        "-",          ":",        "0x",        "never",     "always",
-        "dead",       "ignore",   "1",         "4",         "99999999999999999999",
-        "ffff",       "63",       "[",         "+-"
+        "step",       "seed=",     "irq3",        "ipc=",
+        "ref=",       "hybrid",    "vmrun",       "noemul",
+        "emulraw",    "wrmsr=",    "anythread",   "metrics",
+        "gp=",        "sticky=",   "noset",       "v2bits=",
+        "uncore",     "fastrdpmc", "v2alias",     "misc=",
+        "ignoremsrs", "hyperv",    "kvm",         "lvtmask=",
+        "skid=",      "twice",     "lostpmi",     "contend=",
+        "throttle=",  "left=",     "owned=",      "dead=",
+        "far",        "wrap0",     "freeze-lag=", "smi=",
+        "smi3",       "exitcost=", "pit=",        "c1e",
+        "debugctl=",  "v2status",  "stale",       ",",
+        "=",          "+",         "-",           ":",
+        "0x",         "never",     "always",      "dead",
+        "ignore",     "1",         "4",           "99999999999999999999",
+        "ffff",       "63",        "[",           "+-"
     };
     char text[BOOT_LINE_MAX], *exactly;
     unsigned model = 0, n;

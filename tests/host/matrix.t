@@ -39,7 +39,7 @@ sub at_least
 # must not be skipped.
 no warnings 'qw'; # commas are meant
 my @quirks = qw(
-    haswell skylake icelake alderlake lunarlake zen3 zen4
+    haswell skylake nehalem alderlake lunarlake zen3 zen4
     kvm-5.15-intel kvm-6.8-intel kvm-6.8-amd kvm-mediated
     intel-v5,wrmsr=-1,ignoremsrs,left=0x100000003,far=2,debugctl=ignore,lostpmi
     intel-v4,hyperv,owned=1,wrap0,gp=10,debugctl=ignore,c1e,throttle=5

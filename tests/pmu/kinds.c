@@ -382,3 +382,46 @@ TEST(kinds, journey,
     journey(false);
     journey(true); /* as if they did */
 }
+
+/* --- What comes before a select, where the last one's event may count on. --- */
+
+static struct {
+    uint32_t msr;
+    uint64_t value;
+} written[8];
+static unsigned writes, fault_at;
+
+static unsigned note_write(uint32_t msr, uint64_t value)
+{
+    if (writes < ARRAY_SIZE(written))
+        written[writes].msr = msr, written[writes].value = value;
+    return writes++ == fault_at;
+}
+
+TEST(kinds, stale_event,
+     "three idle events and none are written to the running counter, global control is put back, "
+     "and each write that faults is reported")
+{
+    static const uint64_t idle[] = { 0x4300b5, 0x4300d2, 0x4300b1, 0 }, running = 0x70000000bul;
+    const struct pmu_table stale = { .stale = true }, fresh = { .stale = false };
+    struct pmu_kind pmu = of_table(&stale, 8);
+    pmu.msr.select = 0x186;
+    pmu.msr.global_control = 0x38f;
+    for (fault_at = 0; fault_at <= 6; fault_at++) {
+        writes = 0;
+        CHECK_EQ(pmu_forget_event(&pmu, 2, running, note_write), fault_at < 6);
+        CHECK_EQ(writes, 6);
+        for (unsigned i = 0; i < ARRAY_SIZE(idle); i++)
+            CHECK(written[i + 1].msr == pmu_select_msr(&pmu, 2) && written[i + 1].value == idle[i]);
+        CHECK(written[0].msr == 0x38f && written[0].value == (running | 4));
+        CHECK(written[5].msr == 0x38f && written[5].value == running);
+    }
+    writes = 0;
+    CHECK(!pmu_forget_event(&pmu, PMU_FIXED, running, note_write));
+    pmu.msr.global_control = 0;
+    CHECK(!pmu_forget_event(&pmu, 2, running, note_write));
+    pmu.msr.global_control = 0x38f;
+    pmu.table = &fresh;
+    CHECK(!pmu_forget_event(&pmu, 2, running, note_write));
+    CHECK_EQ(writes, 0);
+}

@@ -165,3 +165,17 @@ TEST(vpmu_quirks, irq3,
     if (common_counters_for(SMP_ALL, PMU_CONDITIONAL_BRANCHES))
         check_traps(PMU_CONDITIONAL_BRANCHES, 0);
 }
+
+VPMU_TEST(vpmu_quirks, stale,
+          "a select whose event changes counts cycles where the quirk says so, else its own event")
+{
+    unsigned ctr = vpmu_counter();
+    if (!lab_is_intel())
+        SKIP("not a quirk of this vendor's processors");
+    pmu_program(ctr, lab_select(ctr, PMU_KERNEL), 0);
+    lab_wrmsr(pmu_select_msr(pmu_here(), ctr), 0xeeff | PMU_KERNEL | PMU_ENABLE);
+    struct pmu_gate gate = pmu_gate(ctr);
+    if (pmu_here()->msr.global_control)
+        lab_measure(&gate, lab_loop, ITERATIONS);
+    CHECK_EQ(pmu_read(ctr) != 0, pmu_here()->msr.global_control && vpmu_quirk("stale"));
+}
