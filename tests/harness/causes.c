@@ -5,6 +5,7 @@
 #include "kernel/base/print.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/kinds.h"
+#include "tests/harness/measured.h"
 #include "tests/harness/vpmu.h"
 
 #define MSR_SMI_COUNT 0x34u
@@ -70,14 +71,11 @@ static void print_kind(const struct pmu_kind *pmu)
         pmu_report_measured(pmu);
 }
 
-/* Quirks that nothing measures: only their names tell. SMIs are one where no register counts them,
- * as on AMD. */
-static void print_names(void)
+/* SMIs where no register counts them, as on AMD: only the quirk's name tells. */
+static void print_name(void)
 {
-    static const char *const names[] = { "smi", "freeze-lag", "exitcost", "step", "misc" };
-    for (unsigned i = counted ? 1 : 0; i < ARRAY_SIZE(names) && vpmu_present(); i++)
-        if (vpmu_quirk(names[i]))
-            print("# the virtual PMU has the quirk %s\n", names[i]);
+    if (!counted && vpmu_present() && vpmu_quirk("smi"))
+        print("# the virtual PMU has the quirk smi\n");
 }
 
 void causes_print(void)
@@ -95,7 +93,9 @@ void causes_print(void)
             print("# CPU %u: %lu NMIs came that nobody claims\n", cpu,
                   now.strays[cpu] - begun.strays[cpu]);
     }
-    EACH_KIND(cpu)
+    EACH_KIND(cpu) {
         print_kind(pmu_of(cpu));
-    print_names();
+        measured_print(cpu);
+    }
+    print_name();
 }

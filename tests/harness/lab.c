@@ -4,6 +4,7 @@
 #include "hal/apic.h"
 #include "kernel/trap.h"
 #include "tests/harness/checks.h"
+#include "tests/harness/measured.h"
 #include "tests/harness/rules.h"
 #include "tests/harness/user.h"
 #include "tests/harness/vpmu.h"
@@ -13,7 +14,7 @@
 #define VECTOR_PF 14
 #define NAMED(f) #f, f
 #define MARGIN 8u
-#define THROTTLE_NS 2000000u /* two of its ticks */
+#define THROTTLE_NS 2000000u /* two of a host's ticks */
 #define PROMPT_TURNS 100u
 #define LOOKS 200u
 #define DEBUGCTL 0x1d9
@@ -268,7 +269,7 @@ uint64_t each_counting_instructions(void)
 static void let_go_on(void)
 {
     uint64_t start = clock_ns();
-    while (vpmu_quirk("throttle") && clock_ns() < start + THROTTLE_NS)
+    while (measured_here()->throttled && clock_ns() < start + THROTTLE_NS)
         pause();
 }
 

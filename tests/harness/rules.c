@@ -3,7 +3,6 @@
  * kernel-parameters.txt. */
 #include "tests/harness/kernel.h"
 #include "tests/harness/rules.h"
-#include "tests/harness/vpmu.h"
 
 #define FIRST 0x40000000u
 #define STEP 0x100u
@@ -22,9 +21,14 @@ bool rules_kvm(void)
     return false;
 }
 
-bool rules_reserved_strict(const char *quirk)
+bool rules_may_have_a_use(unsigned bit)
 {
-    return vpmu_present() ? !vpmu_quirk(quirk) : rules_kvm();
+    bool intel = pmu_here()->driver && !strcmp(pmu_here()->driver, "intel");
+    bool rtm = cpuid(7, 0).ebx & (1u << 4 | 1u << 11), pebs = cpuid(1, 0).edx & 1u << 21;
+    return !intel     ? bit < 42
+           : bit < 34 ? rtm
+           : bit < 36 ? pebs
+                      : pmu_here()->version >= 6 && bit < 48;
 }
 
 bool rules_absent_ignored(void)

@@ -7,9 +7,9 @@
 
 /* A KVM is among the hypervisors that CPUID names, from leaf 4000_0000h on. */
 bool rules_kvm(void);
-/* Reserved bits of this PMU's registers do what is written down: KVM's rule, and our virtual PMU's
- * without the quirk of this name. On silicon some have a use that is in no manual. */
-bool rules_reserved_strict(const char *quirk);
+/* Bits above 31 of an event select that this processor may have a use for: transactions, PEBS, and
+ * what version 6 brought. */
+bool rules_may_have_a_use(unsigned bit);
 /* No RDMSR and no WRMSR of an absent register faults: kvm.ignore_msrs=Y. Asked once, of a register
  * that no processor has. */
 bool rules_absent_ignored(void);

@@ -15,6 +15,7 @@
 #include "tests/harness/kinds.h"
 #include "tests/harness/lab.h"
 #include "tests/harness/causes.h"
+#include "tests/harness/measured.h"
 #include "tests/harness/summary.h"
 #include "tests/harness/user.h"
 #include "tests/harness/watchdog.h"
@@ -243,6 +244,7 @@ bool init_tests(unsigned *code)
     calibrate(*patterns);
     clean_init();
     causes_init();
+    measured_init();
     run_all(patterns, false);
     *code = conclude_run();
     return true;

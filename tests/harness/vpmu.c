@@ -40,7 +40,7 @@ void vpmu_machine(char name[17])
 
 unsigned vpmu_counter(void)
 {
-    uint64_t left = pmu_here()->counters & PMU_ANY_GP & ~vpmu_quirk("owned");
+    uint64_t left = pmu_here()->counters & PMU_ANY_GP & ~pmu_here()->left_running;
     return left ? bit_lowest(left) : 0;
 }
 

@@ -2,8 +2,8 @@
 /* Conformance: what CPUID promises agrees with itself and with the registers that there are; what
  * it does not promise faults. */
 #include "tests/harness/lab.h"
+#include "tests/harness/measured.h"
 #include "tests/harness/rules.h"
-#include "tests/harness/vpmu.h"
 
 #define LEAF_PMU 0x0au
 #define LEAF_EXTENDED 0x23u
@@ -46,7 +46,7 @@ LAB_TEST(pmu_cpuid, intel_leaf, "0Ah: version, counters, width and length are sa
 {
     INTEL_ONLY();
     CHECK_BECAUSE(leaf().eax & 0xff, 1, 0xff, "version 0 is no PMU");
-    unsigned least = vpmu_quirk("gp") ? 1 : 2;
+    unsigned least = cpu_features.hypervisor ? 1 : 2; /* a host may give fewer */
     CHECK_BECAUSE(leaf().eax >> 8 & 0xff, least, 64, "no counter is no PMU; Linux wants two");
     CHECK_BECAUSE(leaf().eax >> 16 & 0xff, 32, 64, "legacy writes have 32 bits");
     CHECK_BECAUSE(leaf().eax >> 24, 7, 32, "seven architectural events since Core");
@@ -226,7 +226,7 @@ LAB_TEST(pmu_absent, global_registers,
         for (uint32_t msr = 0xc0000300; msr < 0xc0000304; msr++)
             if (pmu_here()->version < 2)
                 lab_absent(msr);
-            else if (msr != 0xc0000303 || !rules_kvm() ||
+            else if (msr != 0xc0000303 || !cpu_features.hypervisor ||
                      !rdmsr_fault(msr, &value)) /* KVM has it since Linux 6.18 */
                 CHECK_EQ(rdmsr_fault(msr, &value), 0);
             else
@@ -234,7 +234,7 @@ LAB_TEST(pmu_absent, global_registers,
         return;
     }
     /* From Nehalem to Broadwell 391h and 392h are the uncore's, which silicon shows. */
-    bool uncore = !rules_reserved_strict("uncore");
+    bool uncore = !rules_kvm() && measured_here()->uncore;
     for (uint32_t msr = 0x38d; msr < 0x393; msr++) {
         unsigned since = msr < 0x391 ? 2 : 4;
         if (pmu_here()->version < since && since == 4 && uncore)
@@ -251,7 +251,7 @@ LAB_TEST(pmu_absent, global_registers,
 static bool is_alias(uint32_t msr)
 {
     uint64_t value = 0, mine = pmu_here()->reported & ~UINT64_C(1);
-    if (!rules_kvm() || pmu_here()->version < 2 || msr < 0x38e || msr > 0x390 ||
+    if (!cpu_features.hypervisor || pmu_here()->version < 2 || msr < 0x38e || msr > 0x390 ||
         rdmsr_fault(msr, &value))
         return false;
     lab_wrmsr(pmu_here()->msr.global_control, mine);
@@ -277,7 +277,10 @@ LAB_TEST(pmu_absent, other_vendor,
 }
 
 /* KVM sets bits 7, 11 and 12 for a guest, QEMU's reset leaves bit 0 alone. */
-static bool qemu_reset_misc_enable(void) { return rules_kvm() && lab_rdmsr(MISC_ENABLE) == 1; }
+static bool qemu_reset_misc_enable(void)
+{
+    return cpu_features.hypervisor && lab_rdmsr(MISC_ENABLE) == 1;
+}
 
 LAB_TEST(pmu_absent, pebs, "without PEBS its registers fault and MISC_ENABLE says so [VP-84]")
 {

@@ -4,7 +4,7 @@
 #include "hal/apic.h"
 #include "kernel/trap.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/vpmu.h"
+#include "tests/harness/measured.h"
 
 #define DEBUGCTL 0x1d9u
 #define FREEZE (1u << 12)
@@ -25,7 +25,7 @@ static const char *does_not_freeze(unsigned ctr)
                      : "DEBUGCTL ignores the bit that freezes"; /* a hypervisor's may */
 }
 
-static bool freezes_at_once(void) { return vpmu_present() && !vpmu_quirk("freeze-lag"); }
+static bool freezes_at_once(void) { return !measured_here()->lag; }
 
 static uint64_t in_handler; /* the counter when the handler looked first */
 static unsigned the_ctr;

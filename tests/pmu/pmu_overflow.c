@@ -3,7 +3,7 @@
  * asked for. */
 #include "hal/apic.h"
 #include "tests/harness/lab.h"
-#include "tests/harness/vpmu.h"
+#include "tests/harness/measured.h"
 
 #define ITERATIONS 100u
 
@@ -24,7 +24,7 @@ static uint64_t preset(unsigned ctr, uint64_t events)
 
 /* Silicon's rule: a counter that stops at exactly 0 may not have reported it yet; kvm-unit-tests,
  * too, look at 1. The manual's: it has. */
-static bool tells_zero(void) { return vpmu_present() && !vpmu_quirk("wrap0"); }
+static bool tells_zero(void) { return !measured_here()->late_at_zero; }
 
 /* Presets that end just below 0, at 0 and just above. */
 LAB_EACH(pmu_wraps, each_counting_instructions,

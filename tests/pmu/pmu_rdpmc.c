@@ -27,7 +27,7 @@ static void has_metrics(void *has)
 static bool drops_bit_30(void)
 {
     uint64_t value;
-    return !lab_is_intel() && rules_kvm() && !rdpmc_fault(RDPMC_FIXED, &value);
+    return !lab_is_intel() && cpu_features.hypervisor && !rdpmc_fault(RDPMC_FIXED, &value);
 }
 
 /* Indices that no counter of such a CPU has; how many. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Conformance: what the registers of a counter take, refuse and give back. */
 #include "tests/harness/lab.h"
+#include "tests/harness/measured.h"
 #include "tests/harness/rules.h"
 #include "tests/harness/vpmu.h"
 
@@ -11,17 +12,6 @@
 static uint64_t select_legal(void)
 {
     return lab_is_intel() ? 0xffdfffff : pmu_here()->code_max > 0xff ? 0xfffd7ffff : 0xffd7ffff;
-}
-
-/* Bits above 31 that this processor may have a use for: transactions, PEBS, and what version 6
- * brought. */
-static bool may_have_a_use(unsigned bit)
-{
-    bool rtm = cpuid(7, 0).ebx & (1u << 4 | 1u << 11), pebs = cpuid(1, 0).edx & 1u << 21;
-    return !lab_is_intel() ? bit < 42
-           : bit < 34      ? rtm
-           : bit < 36      ? pebs
-                           : pmu_here()->version >= 6 && bit < 48;
 }
 
 static void fixed_reads_back(unsigned ctr)
@@ -109,7 +99,7 @@ LAB_EACH(pmu_reserved, each_counter,
     /* AnyThread: versions 3 and 4; from 5 on CPUID 0Ah.EDX[15] says that there is none. */
     bool any_thread = pmu_here()->select_flags & PMU_ANY_THREAD;
     lab_wrmsr(msr, old);
-    bool strict = rules_reserved_strict("sticky");
+    bool strict = rules_kvm() || !measured_here()->select_kept;
     if (lab_is_fixed(ctr)) {
         (any_thread ? keeps : refuses)(msr, old | UINT64_C(4) << 4 * (ctr - PMU_FIXED), old);
         for (unsigned bit = 48; bit < 64; bit++)
@@ -124,7 +114,7 @@ LAB_EACH(pmu_reserved, each_counter,
         reserved = lab_is_intel() ? refuses_or_keeps : keeps_or_drops;
     (any_thread ? keeps : reserved)(msr, old | PMU_ANY_THREAD, old);
     for (unsigned bit = 32; bit < 64; bit++)
-        if (!may_have_a_use(bit))
+        if (!rules_may_have_a_use(bit))
             reserved(msr, old | UINT64_C(1) << bit, old);
     if (!lab_is_intel())
         reserved(msr, old | 1u << 19, old);

@@ -4,7 +4,11 @@
 #include "kernel/base/boot_info.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/kinds.h"
+#include "tests/harness/lab.h"
+#include "tests/harness/measured.h"
 #include "tests/harness/vpmu.h"
+
+#define LITTLE 100000 /* instructions: what other quirks add to the lag */
 
 static void check_spread(const struct pmu_spread *s, int64_t wanted)
 {
@@ -96,4 +100,41 @@ TEST(measured, cycles, "cycles per instruction and per bus cycle are measured co
             CHECK_BECAUSE(m->bus_cycle.low, ref * 990, ref * 1010,
                           "a tick at the end may not be over");
     }
+}
+
+/* What several quirks change together is left to a machine with one of them. */
+static void check_for_tests(unsigned unused)
+{
+    const struct test_measured *m = measured_here();
+    uint64_t lag = vpmu_quirk("freeze-lag"), p = vpmu_quirk("throttle"),
+             slow = vpmu_quirk("exitcost"), masks = vpmu_quirk("lvtmask");
+    bool disturbed = p || vpmu_quirk("smi") || vpmu_quirk("nmi") || vpmu_quirk("contend");
+    (void)unused;
+    if (!m->known)
+        SKIP("no counter of instructions");
+    if (!disturbed && pmu_here()->exact)
+        CHECK_EQ(m->late_at_zero, vpmu_quirk("wrap0"));
+    if (!disturbed && vpmu_quirk("lostpmi") != 1)
+        CHECK_EQ(m->masks, masks ? masks == 2 : lab_is_intel());
+    if (!p || p > 50)
+        CHECK(!m->throttled || p);
+    else if (!slow && !vpmu_steps())
+        CHECK(m->throttled);
+    if (!lag)
+        CHECK(m->lag < LITTLE);
+    if (!lag && !disturbed && pmu_here()->exact && !vpmu_quirk("skid"))
+        CHECK_EQ(m->lag, 0);
+    CHECK_EQ(m->select_kept & ~vpmu_quirk("sticky"), 0);
+    CHECK_EQ(m->global_used,
+             !lab_is_intel() && pmu_here()->version >= 2 && vpmu_quirk("v2bits") != 0);
+    if (!vpmu_quirk("ignoremsrs"))
+        CHECK_EQ(m->uncore, lab_is_intel() && pmu_here()->version < 4 && vpmu_quirk("uncore"));
+    CHECK(!m->misc || m->misc == vpmu_quirk("misc"));
+}
+
+TEST(measured, for_tests, "what steers the tests is measured as the virtual PMU was set to do")
+{
+    SKIP_WITHOUT_PMU();
+    SKIP_WITHOUT_VPMU();
+    lab_run(check_for_tests, LAB_ANY);
 }
