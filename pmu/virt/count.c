@@ -166,6 +166,13 @@ void count_one(struct vcpu *v, bool user, uint32_t effects)
         count_extra(v, user, virt_quirks.far);
 }
 
+void count_smi(struct vcpu *v)
+{
+    for (unsigned i = 0; i < COUNTER_MAX; i++)
+        if (v->pmu.counters[i].event == EVENT_SMIS)
+            add_events(v, i, 1);
+}
+
 void count_extra(struct vcpu *v, bool user, uint64_t n)
 {
     for (unsigned i = 0; i < COUNTER_MAX; i++) {

@@ -47,6 +47,7 @@ void firmware_start(struct vcpu *v)
 static void take_smi(struct vcpu *v)
 {
     v->pmu.smis++;
+    count_smi(v);
     if (!(v->pmu.debugctl & DEBUGCTL_SMM))
         count_unseen(v, virt_quirks.smi3, virt_quirks.smi_length);
 }

@@ -20,6 +20,7 @@ enum event {
     EVENT_CYCLES,
     EVENT_BUS_CYCLES,
     EVENT_SLOTS,
+    EVENT_SMIS, /* AMD */
     EVENT_BRANCHES,
     EVENT_CONDITIONAL,
     EVENT_TAKEN,
@@ -170,6 +171,8 @@ void count_iterations(struct vcpu *v, bool user, uint64_t n);
 uint64_t count_iterations_left(const struct vcpu *v, bool user);
 /* One that had these effects. */
 void count_one(struct vcpu *v, bool user, uint32_t effects);
+/* Firmware took an SMI. */
+void count_smi(struct vcpu *v);
 /* Adds n events that no instruction caused to the counters of instructions and of branches. */
 void count_extra(struct vcpu *v, bool user, uint64_t n);
 /* The guest took this interrupt, exception or NMI in ring 3. */

@@ -36,7 +36,7 @@ static const struct event_code lion_cove_events[] = {
 #define COMMON                                                                                   \
     { 0xc0, 0x00, EVENT_INSTRUCTIONS }, { 0x76, 0x00, EVENT_CYCLES },                            \
     { 0xc2, 0x00, EVENT_BRANCHES }, { 0xc3, 0x00, EVENT_MISPREDICTED },                          \
-    { 0xc4, 0x00, EVENT_TAKEN }, { 0xc6, 0x00, EVENT_FAR }
+    { 0xc4, 0x00, EVENT_TAKEN }, { 0xc6, 0x00, EVENT_FAR }, { 0x2b, 0x00, EVENT_SMIS }
 
 static const struct event_code family10_events[] = {
     COMMON, { 0x7d, 0x07, EVENT_REFERENCES }, { 0x7e, 0x07, EVENT_MISSES }, END,

@@ -8,7 +8,7 @@
 #include "tests/harness/lab.h"
 #include "tests/harness/vpmu.h"
 
-enum { SMI_COUNT = 0x34, DEBUGCTL = 0x1d9, INT_PENDING = 0xc0010055 };
+enum { SMI_COUNT = 0x34, AMD_SMIS = 0x2b, DEBUGCTL = 0x1d9, INT_PENDING = 0xc0010055 };
 #define DEBUGCTL_SMM (1u << 14)
 #define ACCESS_COST 100000u /* clock of an access to the PMU by itself, at most */
 
@@ -152,6 +152,10 @@ VPMU_TEST(vpmu_quirks, smi, "instructions of SMIs are counted as the quirk says,
         SKIP("other quirks change the count, or the SMIs are far apart");
     check_smis(PMU_KERNEL, us && !ring3, iterations);
     check_smis(PMU_USER, us && ring3, iterations);
+    if (!lab_is_intel()) {
+        before = lab_count(vpmu_counter(), AMD_SMIS | PMU_KERNEL, 0, lab_loop, iterations);
+        CHECK(us ? before != 0 : before == 0);
+    }
     if (!us || !lab_is_intel())
         return;
     CHECK_EQ(fault, 0);
