@@ -258,7 +258,8 @@ run: all $(filter $(PAYLOADS) $(BUILD)/linux.bin,$(PAYLOAD) $(LINUX)) \
 	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' DLL='$(DLL)' $(if $(KCSAN),$(AT_ONCE)) $(STARTER)
 
 trace: all
-	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' EVENTS='$(EVENTS)' COUNTERS='$(COUNTERS)' tests/trace
+	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' EVENTS='$(EVENTS)' COUNTERS='$(COUNTERS)' \
+	    STACKS='$(STACKS)' tests/trace
 
 bench: all
 	@DRIVER= PROGRAM= tests/bench

@@ -16,6 +16,7 @@
 #include "kernel/mm/phys.h"
 #include "kernel/profiling/profile.h"
 
+#define STACKS_MAX 256
 #define LIST_MAX 8 /* elements copied at most; every sub-class refuses more */
 #define NAME_UNITS (sizeof((HAL_PROFILE_SOURCE_ADD *)0)->Description / sizeof(WCHAR))
 
@@ -78,6 +79,43 @@ static NTSTATUS set_counter_list(const void *buffer, ULONG length)
 static NTSTATUS set_event_list(const void *buffer, ULONG length)
 {
     return set_list_of(buffer, length, etw_pmc_set_hooks);
+}
+
+/* In place of the hooks set before; none: no more stacks. find_running; STATUS_INVALID_PARAMETER:
+ * not whole ULONGs, more than STACKS_MAX, or not a system logger; STATUS_NOT_SUPPORTED: a hook that
+ * has no records here (our choice). */
+static NTSTATUS set_stacks(const void *buffer, ULONG length)
+{
+    struct etw_logger *logger;
+    uint32_t hooks = 0;
+    EVENT_TRACE_STACK_TRACING_INFORMATION info;
+    ULONG fixed = offsetof(EVENT_TRACE_STACK_TRACING_INFORMATION, HookId);
+    if (length < fixed)
+        return STATUS_INFO_LENGTH_MISMATCH;
+    if ((length - fixed) % sizeof(ULONG) || (length - fixed) / sizeof(ULONG) > STACKS_MAX)
+        return STATUS_INVALID_PARAMETER;
+    NTSTATUS status = caller_get(&info, buffer, fixed);
+    bool known = true;
+    for (ULONG at = fixed; at < length && NT_SUCCESS(status); at += sizeof(ULONG)) {
+        ULONG id = 0;
+        status = caller_get(&id, (const uint8_t *)buffer + at, sizeof id);
+        known = known && etw_hooks_of_id(id);
+        hooks |= etw_hooks_of_id(id);
+    }
+    if (!NT_SUCCESS(status))
+        return status;
+    etw_enter();
+    status = find_running(info.TraceHandle, &logger);
+    if (NT_SUCCESS(status)) {
+        bool system = logger->mode & EVENT_TRACE_SYSTEM_LOGGER_MODE;
+        status = !system ? STATUS_INVALID_PARAMETER : known ? status : STATUS_NOT_SUPPORTED;
+    }
+    if (NT_SUCCESS(status))
+        logger->stacks = hooks;
+    for (unsigned cpu = 0; cpu < cpu_count && NT_SUCCESS(status); cpu++)
+        __atomic_store_n(&logger->streams[cpu]->stacks, hooks, __ATOMIC_RELAXED);
+    etw_leave();
+    return status;
 }
 
 /* The trace handle is ignored: the sources to sample are system-wide. STATUS_PRIVILEGE_NOT_HELD;
@@ -251,6 +289,32 @@ static NTSTATUS query_group_mask(void *buffer, ULONG length, ULONG *returned)
     return NT_SUCCESS(status) ? caller_put(buffer, &info, sizeof info) : status;
 }
 
+/* find_running; STATUS_INFO_LENGTH_MISMATCH: *returned is the length needed. Each hook stands once,
+ * in our order. */
+static NTSTATUS query_stacks(void *buffer, ULONG length, ULONG *returned)
+{
+    struct etw_logger *logger;
+    EVENT_TRACE_STACK_TRACING_INFORMATION info;
+    ULONG fixed = offsetof(EVENT_TRACE_STACK_TRACING_INFORMATION, HookId), count = 0;
+    ULONG ids[ETW_HOOKS];
+    if (length < fixed)
+        return STATUS_INFO_LENGTH_MISMATCH;
+    NTSTATUS status = caller_get(&info, buffer, fixed);
+    if (!NT_SUCCESS(status))
+        return status;
+    etw_enter();
+    status = find_running(info.TraceHandle, &logger);
+    for (unsigned h = 0; h < ETW_HOOKS && NT_SUCCESS(status); h++)
+        if (logger->stacks >> h & 1)
+            ids[count++] = etw_id_of_hook(h);
+    etw_leave();
+    *returned = fixed + count * (ULONG)sizeof ids[0];
+    if (NT_SUCCESS(status) && length < *returned)
+        return STATUS_INFO_LENGTH_MISMATCH;
+    return NT_SUCCESS(status) ? caller_put((uint8_t *)buffer + fixed, ids, count * sizeof ids[0])
+                              : status;
+}
+
 static NTSTATUS query_time_profile(void *buffer, ULONG length, ULONG *returned)
 {
     EVENT_TRACE_TIME_PROFILE_INFORMATION info = { EventTraceTimeProfileInformation,
@@ -312,6 +376,7 @@ NTSTATUS NtSetSystemInformation(ULONG SystemInformationClass, PVOID SystemInform
     static NTSTATUS (*const setters[MaxEventTraceInfoClass])(const void *, ULONG) = {
         [EventTraceGroupMaskInformation] = set_group_mask,
         [EventTraceTimeProfileInformation] = set_time_profile,
+        [EventTraceStackTracingInformation] = set_stacks,
         [EventTracePebsTracingInformation] = set_pebs,
         [EventTraceProfileConfigInformation] = set_config,
         [EventTraceProfileEventListInformation] = set_event_list,
@@ -354,6 +419,7 @@ NTSTATUS NtQuerySystemInformation(ULONG SystemInformationClass, PVOID SystemInfo
     static NTSTATUS (*const getters[MaxEventTraceInfoClass])(void *, ULONG, ULONG *) = {
         [EventTraceGroupMaskInformation] = query_group_mask,
         [EventTraceTimeProfileInformation] = query_time_profile,
+        [EventTraceStackTracingInformation] = query_stacks,
         [EventTraceProfileSourceListInformation] = query_source_list,
     };
     ULONG sub_class, returned = 0;

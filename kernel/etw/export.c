@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The exported session: what the words trace= and pmc= ask for. stream.c sends it. One thread at a
- * time starts and stops the export, at PASSIVE_LEVEL. */
+/* The exported session: what the words trace=, pmc= and stacks= ask for. stream.c sends it. One
+ * thread at a time starts and stops the export, at PASSIVE_LEVEL. */
 #include "kernel/etw/export.h"
 #include "kernel/etw/stream.h"
 #include "hal/hal.h"
@@ -12,6 +12,7 @@
 #define BUFFERS 64         /* of all processors together: 8 MB, half of what a session may have */
 #define FLUSH_SECONDS 3600 /* full buffers only: a flush is an IPI, which would be traced */
 #define COUNTERS_MAX ETW_PMC_COUNTERS_MAX
+#define LIST_MAX ETW_HOOKS /* of a class 0x1F */
 #define NAME_MAX STREAM_NAME_MAX
 #define SESSION_NAME u"ntpmu export"
 
@@ -44,6 +45,8 @@ struct counters {
 static struct trace_stream export;
 static TRACEHANDLE session;
 static struct counters chosen;
+static ULONG stacks[LIST_MAX]; /* hooks */
+static unsigned stack_count;
 static bool samples; /* by the counters */
 
 static char reason[160];
@@ -62,21 +65,46 @@ static bool next_word(const char **list, char *word)
     return n > 0;
 }
 
+/* ARRAY_SIZE(kinds): there is none; `reason` says so. */
+static unsigned find_kind(const char *word)
+{
+    unsigned k = 0;
+    while (k < ARRAY_SIZE(kinds) && strcmp(kinds[k].word, word) != 0)
+        k++;
+    print_to(reason, sizeof reason,
+             "no event is called %s: thread, cswitch, ready, profile, pmc, syscall, interrupt, ipi",
+             word);
+    return k;
+}
+
+/* Stacks follow records that are recorded: of no others. */
+static const char *choose_stacks(const char *events, const PERFINFO_GROUPMASK *masks)
+{
+    char word[NAME_MAX];
+    stack_count = 0;
+    while (next_word(&events, word)) {
+        unsigned k = find_kind(word);
+        if (k == ARRAY_SIZE(kinds))
+            return reason;
+        if (!(masks->Masks[PERF_MASK_INDEX(kinds[k].mask)] & PERF_MASK_BITS(kinds[k].mask))) {
+            print_to(reason, sizeof reason, "stacks of %s need that event", word);
+            return reason;
+        }
+        for (unsigned i = 0; i < ARRAY_SIZE(kinds[k].hooks) && kinds[k].hooks[i]; i++)
+            if (stack_count < LIST_MAX)
+                stacks[stack_count++] = kinds[k].hooks[i];
+    }
+    return NULL;
+}
+
 static const char *choose_events(const char *events, PERFINFO_GROUPMASK *masks,
                                  struct counters *counters)
 {
     char word[NAME_MAX];
     while (next_word(&events, word)) {
-        unsigned k = 0;
-        while (k < ARRAY_SIZE(kinds) && strcmp(kinds[k].word, word) != 0)
-            k++;
-        if (k == ARRAY_SIZE(kinds)) {
-            print_to(reason, sizeof reason,
-                     "no event is called %s: thread, cswitch, ready, profile, pmc, syscall, "
-                     "interrupt, ipi",
-                     word);
+        unsigned k = find_kind(word);
+        if (k == ARRAY_SIZE(kinds))
             return reason;
-        }
         masks->Masks[PERF_MASK_INDEX(kinds[k].mask)] |= PERF_MASK_BITS(kinds[k].mask);
         for (unsigned i = 0; i < ARRAY_SIZE(kinds[k].hooks) && kinds[k].hooks[i]; i++)
             if (counters->hook_count++ < ETW_MAX_PMC_EVENTS)
@@ -183,7 +211,7 @@ static NTSTATUS set_own_list(EVENT_TRACE_INFORMATION_CLASS which, const ULONG *l
         EVENT_TRACE_INFORMATION_CLASS which;
         ULONG reserved;
         TRACEHANDLE session;
-        ULONG list[COUNTERS_MAX];
+        ULONG list[LIST_MAX];
     } info = { which, 0, session, { 0 } };
     memcpy(info.list, list, count * sizeof list[0]);
     return NtSetSystemInformation(SystemPerformanceTraceInformation, &info,
@@ -225,6 +253,8 @@ static NTSTATUS start_session(void)
         return status;
     session = info.Wnode.HistoricalContext;
     status = set_counters();
+    if (NT_SUCCESS(status) && stack_count)
+        status = set_own_list(EventTraceStackTracingInformation, stacks, stack_count);
     if (NT_SUCCESS(status))
         status = set_masks();
     if (!NT_SUCCESS(status)) {
@@ -240,7 +270,7 @@ static NTSTATUS start_session(void)
     return started ? STATUS_SUCCESS : STATUS_NO_MEMORY;
 }
 
-const char *trace_export_start(const char *events, const char *names)
+const char *trace_export_start(const char *events, const char *names, const char *stacks_of)
 {
     PERFINFO_GROUPMASK masks = { { 0 } };
     struct counters counters = { 0 };
@@ -250,6 +280,8 @@ const char *trace_export_start(const char *events, const char *names)
     const char *wrong = choose_events(events, &masks, &counters);
     if (!wrong)
         wrong = choose_counters(names, &counters);
+    if (!wrong)
+        wrong = choose_stacks(stacks_of, &masks);
     if (wrong)
         return wrong;
     samples = masks.Masks[PERF_MASK_INDEX(PERF_PMC_PROFILE)] & PERF_MASK_BITS(PERF_PMC_PROFILE);

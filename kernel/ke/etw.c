@@ -14,6 +14,7 @@
 #include "kernel/base/x86.h"
 #include "kernel/ke/etw_pmc.h"
 #include "kernel/ke/sched.h"
+#include "kernel/ke/thread.h"
 #include "kernel/mm/phys.h"
 
 uint16_t etw_wanted[ETW_HOOKS];
@@ -48,6 +49,8 @@ uint32_t etw_hooks_of_id(ULONG id)
         hooks |= id && kinds[h].id == id ? 1u << h : 0;
     return hooks;
 }
+
+ULONG etw_id_of_hook(enum etw_hook hook) { return kinds[hook].id; }
 
 /* --- Buffers. The first three run on the stream's processor, interrupts off, or before the
  * stream is published. --- */
@@ -190,16 +193,38 @@ bool etw_next_buffer(struct etw_stream *s)
     return false;
 }
 
-void etw_log(enum etw_hook hook, const void *payload)
+void etw_stack(struct etw_stream *stream, uint64_t stamp, const struct thread *thread,
+               const struct trap_frame *sample)
+{
+    uint64_t at[ETW_STACK_MOST];
+    unsigned count = etw_walk(thread, sample, at);
+    uint64_t size = sizeof(PERFINFO_TRACE_HEADER) + sizeof(ETW_STACK_WALK) + count * sizeof at[0];
+    while (stream->at + size > stream->end)
+        if (!etw_next_buffer(stream))
+            return;
+    uint64_t *record = (uint64_t *)(void *)stream->at;
+    stream->at += size;
+    record[0] = (PERFINFO_MARKER | 2) | size << 32 | (uint64_t)PERFINFO_LOG_TYPE_STACKWALK << 48;
+    record[1] = rdtsc();
+    *(ETW_STACK_WALK *)(void *)(record + 2) =
+        (ETW_STACK_WALK){ stamp, thread->process ? PROCESS_ID : 0, thread->id };
+    for (unsigned i = 0; i < count; i++)
+        record[4 + i] = at[i];
+}
+
+void etw_log(enum etw_hook hook, const void *payload, const struct trap_frame *sample)
 {
     const uint32_t *from = payload;
     uint64_t flags = read_flags();
     cli(); /* from here on this thread stays on its processor */
     struct cpu *cpu = cpu_current();
     for_each_bit(who, __atomic_load_n(&etw_wanted[hook], __ATOMIC_ACQUIRE)) {
-        uint32_t *to = etw_begin(cpu->streams[who], hook);
+        struct etw_stream *stream = cpu->streams[who];
+        uint32_t *to = etw_begin(stream, hook);
         for (size_t i = 0; to && i < kinds[hook].size / sizeof *to; i++)
             to[i] = from[i];
+        if (to && etw_wants_stack(stream, hook))
+            etw_stack(stream, etw_stamp_of(stream, hook, to), cpu->thread, sample);
     }
     write_flags(flags);
 }

@@ -30,7 +30,7 @@ void etw_thread(enum etw_hook hook, const struct thread *thread)
         info.UserStackLimit = (PVOID)thread->user_stack;
         info.Win32StartAddr = (PVOID)thread->user_start;
     }
-    etw_log(hook, &info);
+    etw_log(hook, &info, NULL);
 }
 
 static inline void put_swap(WMI_CONTEXTSWAP *info, const struct thread *from,
@@ -50,16 +50,20 @@ static inline void put_swap(WMI_CONTEXTSWAP *info, const struct thread *from,
     info->OldRemainingQuantum = 0;
 }
 
-/* Records of any number of sessions, with or without space; then interrupts as in `flags`. */
+/* Records of any number of sessions, with or without space, and stacks; then interrupts as in
+ * `flags`. */
 static __attribute__((noinline)) void put_swaps(const struct thread *from, const struct thread *to,
                                                 KWAIT_REASON reason, uint32_t wanted,
                                                 uint64_t flags)
 {
     struct cpu *cpu = cpu_current();
     for_each_bit(who, wanted) {
-        WMI_CONTEXTSWAP *info = etw_begin(cpu->streams[who], ETW_CSWITCH);
+        struct etw_stream *stream = cpu->streams[who];
+        WMI_CONTEXTSWAP *info = etw_begin(stream, ETW_CSWITCH);
         if (info)
-            put_swap(info, from, to, reason, cpu->streams[who]->cpu);
+            put_swap(info, from, to, reason, stream->cpu);
+        if (info && etw_wants_stack(stream, ETW_CSWITCH))
+            etw_stack(stream, etw_stamp_of(stream, ETW_CSWITCH, info), to, NULL);
     }
     write_flags(flags);
 }
@@ -76,7 +80,7 @@ void etw_context_swap(const struct thread *from, const struct thread *to, KWAIT_
     struct etw_stream *stream = cpu_current()->streams[bit_lowest(wanted)];
     const struct etw_form *form = &stream->forms[ETW_CSWITCH];
     uint8_t *at = stream->at;
-    if (__builtin_expect(at + form->size > stream->end, 0))
+    if (__builtin_expect(at + form->size > stream->end, 0) || etw_wants_stack(stream, ETW_CSWITCH))
         return put_swaps(from, to, reason, wanted, flags);
     ULONG64 *record = (ULONG64 *)(void *)at;
     uint32_t counters = form->counters;
@@ -90,7 +94,7 @@ void etw_context_swap(const struct thread *from, const struct thread *to, KWAIT_
 void etw_ready_thread(const struct thread *thread)
 {
     ETW_READY_THREAD_EVENT info = { .ThreadId = thread->id };
-    etw_log(ETW_READY, &info);
+    etw_log(ETW_READY, &info, NULL);
 }
 
 ULONG etw_sampled[ETW_MAX_PROFILING_SOURCES];
@@ -112,39 +116,39 @@ void etw_profile(PKTRAP_FRAME frame, KPROFILE_SOURCE source)
         PERFINFO_SAMPLED_PROFILE_INFORMATION info = { (PVOID)frame->rip, thread->id, 1, 0, 0 };
         /* Both bits are 0: there are no DPCs, and interrupts do not nest. */
         info.Flags = (UCHAR)(thread->priority << PROFILE_PRIORITY_SHIFT);
-        etw_log(ETW_PROFILE, &info);
+        etw_log(ETW_PROFILE, &info, frame);
     } else if (sampling_by(source)) {
         PERFINFO_PMC_SAMPLE_INFORMATION info = { (PVOID)frame->rip, thread->id, (USHORT)source, 0 };
-        etw_log(ETW_PMC, &info);
+        etw_log(ETW_PMC, &info, frame);
     }
 }
 
 void etw_syscall_enter(uint64_t address)
 {
     PERFINFO_SYSCALL_ENTER_DATA info = { (PVOID)address };
-    etw_log(ETW_SYSCALL_ENTER, &info);
+    etw_log(ETW_SYSCALL_ENTER, &info, NULL);
 }
 
 void etw_syscall_exit(NTSTATUS status)
 {
     PERFINFO_SYSCALL_EXIT_DATA info = { status };
-    etw_log(ETW_SYSCALL_EXIT, &info);
+    etw_log(ETW_SYSCALL_EXIT, &info, NULL);
 }
 
 void etw_interrupt(uint64_t entered, unsigned vector, uint64_t routine)
 {
     PERFINFO_INTERRUPT_INFORMATION info = { entered, (PVOID)routine, TRUE, (USHORT)vector, 0 };
-    etw_log(ETW_INTERRUPT, &info);
+    etw_log(ETW_INTERRUPT, &info, NULL);
 }
 
 void etw_ipi(uint64_t entered, void (*routine)(void *))
 {
     PERFINFO_DPC_INFORMATION info = { entered, (PVOID)(uint64_t)routine };
-    etw_log(ETW_IPI, &info);
+    etw_log(ETW_IPI, &info, NULL);
 }
 
 void etw_set_interval(KPROFILE_SOURCE source, ULONG now, ULONG before)
 {
     PERFINFO_SAMPLED_PROFILE_CONFIG info = { (ULONG)source, now, before };
-    etw_log(ETW_SET_INTERVAL, &info);
+    etw_log(ETW_SET_INTERVAL, &info, NULL);
 }

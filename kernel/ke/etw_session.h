@@ -11,6 +11,8 @@
 #include "kernel/ke/etw.h"
 #include "kernel/ke/object.h"
 
+struct trap_frame;
+
 #define ETW_LOGGERS 9      /* the NT Kernel Logger, 0, and eight others */
 #define ETW_NAME_MAX 64    /* with its end */
 #define ETW_BUFFERS_MAX 64 /* of a processor */
@@ -40,6 +42,7 @@ struct etw_stream {
     uint32_t count, size; /* buffers, and bytes of one */
     uint64_t start_ns, start_tsc;
     USHORT logger, cpu;
+    uint32_t stacks; /* atomic; bit per enum etw_hook: a stack follows each of its records */
     struct hal_pmc_counter *counters; /* of the set that records collect */
     struct etw_form forms[ETW_HOOKS];
     uint8_t *buffers[ETW_BUFFERS_MAX];
@@ -56,6 +59,7 @@ struct etw_logger {
     uint64_t flushed_ns;
     PERFINFO_GROUPMASK masks;
     uint32_t wanted; /* bit per enum etw_hook */
+    uint32_t stacks; /* the same, of stream.stacks */
     struct _ETW_PMC_SUPPORT *pmc;
     ULONG read_count;  /* buffers */
     unsigned next_cpu; /* whose buffers are read first */
@@ -78,11 +82,25 @@ WMI_BUFFER_HEADER *etw_stream_peek(const struct etw_stream *stream);
 void etw_stream_next(struct etw_stream *stream);
 /* Records in a full buffer. */
 unsigned etw_buffer_records(const WMI_BUFFER_HEADER *buffer);
-/* Writes a record for every session that has enabled the hook. The payload has the hook's size. */
-void etw_log(enum etw_hook hook, const void *payload);
+/* Writes a record for every session that has enabled the hook. The payload has the hook's size;
+ * `sample` is NULL but for samples. */
+void etw_log(enum etw_hook hook, const void *payload, const struct trap_frame *sample);
+#define ETW_STACK_MOST 128 /* addresses */
+/* etw_stack.c. The addresses of a stack, and their number: where the current thread stands, where
+ * another one waits that comes next, or where the sample was taken. Interrupts off. */
+unsigned etw_walk(const struct thread *thread, const struct trap_frame *sample,
+                  uint64_t at[ETW_STACK_MOST]);
+/* Writes that stack after a record of this processor. Interrupts off. */
+void etw_stack(struct etw_stream *stream, uint64_t stamp, const struct thread *thread,
+               const struct trap_frame *sample);
+static inline bool etw_wants_stack(const struct etw_stream *stream, enum etw_hook hook)
+{
+    return __builtin_expect(__atomic_load_n(&stream->stacks, __ATOMIC_RELAXED) >> hook & 1, 0);
+}
 extern struct etw_logger *etw_loggers[ETW_LOGGERS]; /* atomic; L: guard to write */
-/* The hook with this id, as a mask; 0: there is none. */
+/* The hook with this id, as a mask; 0: there is none. And back. */
 uint32_t etw_hooks_of_id(ULONG id);
+ULONG etw_id_of_hook(enum etw_hook hook);
 
 /* Advances to the next buffer; false: there is none, and the event is lost. */
 bool etw_next_buffer(struct etw_stream *stream);
@@ -110,6 +128,13 @@ static inline void *etw_begin(struct etw_stream *stream, enum etw_hook hook)
     record[0] = form->head;
     etw_stamp(stream, record, form->counters);
     return record + 2 + form->counters;
+}
+
+/* The time stamp of a record by its payload. */
+static inline uint64_t etw_stamp_of(const struct etw_stream *stream, enum etw_hook hook,
+                                    const void *payload)
+{
+    return ((const ULONG64 *)payload - stream->forms[hook].counters)[-1];
 }
 
 /* etw_session.c. The guard: held at PASSIVE_LEVEL and across IPIs; waiters yield. */

@@ -157,6 +157,7 @@ ABI_SIZE(PERFINFO_TRACE_HEADER, 0x10);
 #define PERFINFO_LOG_TYPE_INTERRUPT 0x0F43
 #define PERFINFO_LOG_TYPE_SAMPLED_PROFILE_SET_INTERVAL 0x0F48
 #define PERFINFO_LOG_TYPE_IPI 0x0F5B
+#define PERFINFO_LOG_TYPE_STACKWALK 0x1820
 
 typedef struct _WMI_EXTENDED_THREAD_INFORMATION {
     ULONG ProcessId, ThreadId;
@@ -212,6 +213,13 @@ typedef struct _PERFINFO_SAMPLED_PROFILE_CONFIG {
     ULONG Source, NewInterval, OldInterval;
 } PERFINFO_SAMPLED_PROFILE_CONFIG;
 ABI_SIZE(PERFINFO_SAMPLED_PROFILE_CONFIG, 0x0C);
+
+/* The stack of the record with that time stamp; the addresses follow, the innermost first. */
+typedef struct _ETW_STACK_WALK {
+    ULONG64 EventTimeStamp;
+    ULONG StackProcess, StackThread;
+} ETW_STACK_WALK; /* our name: Windows' MOF calls it StackWalk_Event */
+ABI_SIZE(ETW_STACK_WALK, 0x10);
 
 typedef struct _PERFINFO_DPC_INFORMATION {
     ULONG64 InitialTime;

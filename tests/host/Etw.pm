@@ -12,7 +12,7 @@ use File::Path qw(make_path remove_tree);
 use Etl;
 
 use constant { BEGIN_TEXT => 1, BUFFER => 2, END_TEXT => 3, LONGEST => 64 << 20 };
-use constant { BUFFER_HEADER => 0x48, RECORD_HEADER => 0x10 };
+use constant { BUFFER_HEADER => 0x48, RECORD_HEADER => 0x10, STACK => 0x1820 };
 
 # --- The stream.
 
@@ -136,6 +136,7 @@ my %payload = (
     PERFINFO_LOG_TYPE_INTERRUPT => 'PERFINFO_INTERRUPT_INFORMATION',
     PERFINFO_LOG_TYPE_SAMPLED_PROFILE_SET_INTERVAL => 'PERFINFO_SAMPLED_PROFILE_CONFIG',
     PERFINFO_LOG_TYPE_IPI => 'PERFINFO_DPC_INFORMATION',
+    PERFINFO_LOG_TYPE_STACKWALK => 'ETW_STACK_WALK', # and addresses
 );
 # Bits, sign, and base for numbers by their type.
 my %type = (CHAR => [8, 'true', 10], UCHAR => [8, 'false', 10], USHORT => [16, 'false', 10],
@@ -174,13 +175,19 @@ sub layouts
         $hook{ hex $id } = { name => $symbol =~ s/.*_LOG_TYPE_//r, bytes => $bytes,
                              structure => $payload{$symbol}, fields => \@fields };
     }
+    $_->[1] eq 'StackProcess' and @$_ = ('USHORT', "$_->[1]; USHORT Depth")
+        for @{ $hook{ +STACK }{fields} };
     return (\%hook, \%enum);
 }
 
 # --- The Common Trace Format.
 
+# How many addresses a record ends with.
+sub depth { return $_[0] == STACK ? ($_[1] - RECORD_HEADER - 0x10) / 8 : 0 }
+
 # babeltrace2 warns about fields of an event's header that it does not know, so the hook's number
-# replaces the 8 bytes before each time stamp.
+# replaces the 8 bytes before each time stamp; the number of a stack's addresses stands in the upper
+# half of its process's id.
 sub ctf_packet
 {
     my ($b) = @_;
@@ -189,6 +196,8 @@ sub ctf_packet
     for (@{ $b->{records} }) {
         my ($hook, $time, undef, undef, $at, $length) = @$_;
         substr $bytes, $at - BUFFER_HEADER, 8, pack 'Q<', $hook;
+        substr $bytes, $at - BUFFER_HEADER + 0x1a, 2, pack 'v', depth($hook, $length)
+            if $hook == STACK;
         ($end, $last) = ($at - BUFFER_HEADER + $length, $time);
     }
     return pack('V V Q<7', 0xc1fc1fc1, 0, $b->{time}, $last, 8 * (0x40 + $end),
@@ -205,7 +214,7 @@ sub ctf_metadata
         my $h = $hook->{$id} or die sprintf "a record of hook %04x, which no header names\n", $id;
         my $before = $counters{$id} //= $n;
         die "$h->{name}: $n counters, before $before\n" if $n != $before || $n && $n != @names;
-        my $bytes = RECORD_HEADER + 8 * $n + $h->{bytes};
+        my $bytes = RECORD_HEADER + 8 * ($n + depth($id, $length)) + $h->{bytes};
         die "$h->{name}: a record of $length bytes, which should have $bytes\n"
             if $length != $bytes;
     }
@@ -251,7 +260,9 @@ END
         $text .= '    context := struct { ' . join(' ', map { "ULONG64 $_;" } @names) . " };\n"
             if $counters{$id};
         $text .= "    fields := struct { /* $h->{structure} */\n"
-            . join('', map { "        $_->[0] $_->[1];\n" } @{ $h->{fields} }) . "    };\n};\n";
+            . join('', map { "        $_->[0] $_->[1];\n" } @{ $h->{fields} })
+            . ($id == STACK ? "        PVOID Stack[Depth];\n" : '')
+            . "    };\n};\n";
     }
     return $text;
 }

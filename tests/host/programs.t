@@ -103,6 +103,8 @@ for my $machine ('PMU=intel-v2', 'PMU=intel-v5 SMP=4') {
        'a trace that a program reads gives each thread its loop, and little more')
         or diag($trace);
 }
+# What the kernel walks of a program's stack is what RtlVirtualUnwind walks in it.
+check('tests/programs/stacks.c', 'PMU=intel-v5', 0, qr/^15 stacks, 2 match; /m);
 check('tests/samples/trace.c', 'PMU=none', 1, qr/^this processor has no source/m);
 
 # The host's C library knows what should come out; these it calls otherwise.

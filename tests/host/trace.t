@@ -12,7 +12,7 @@ use Environment;
 use EtlReader;
 
 my $build = ($ENV{BUILD} // 'build') . '/traces';
-Environment::forget(qw(EVENTS COUNTERS));
+Environment::forget(qw(EVENTS COUNTERS STACKS));
 make_path($build);
 
 sub save
@@ -276,7 +276,7 @@ sub read_etl
     my %name = (0x501 => 'THREAD_CREATE', 0x502 => 'THREAD_DELETE', 0x524 => 'CONTEXTSWAP',
                 0x532 => 'READY_THREAD', 0xf2e => 'SAMPLED_PROFILE', 0xf2f => 'PMC_INTERRUPT',
                 0xf33 => 'SYSCALL_ENTER', 0xf34 => 'SYSCALL_EXIT', 0xf43 => 'INTERRUPT',
-                0xf48 => 'SAMPLED_PROFILE_SET_INTERVAL', 0xf5b => 'IPI');
+                0xf48 => 'SAMPLED_PROFILE_SET_INTERVAL', 0xf5b => 'IPI', 0x1820 => 'STACKWALK');
     my (%seen, %last, %thread);
     for (@{ $etl->{records} }) {
         $seen{ $name{ $_->{hook} } }++ if $name{ $_->{hook} };
@@ -366,10 +366,32 @@ like($text, qr/^# +thread +switches +instructions +cycles +TotalIssues +instruct
      'counters have the names that were asked for');
 is(scalar(grep { $_->[2] != $_->[4] } rows($text)), 0, 'two counters of the same event agree')
     or diag($text);
-check($threads,
-      'PMU=amd-ext SMP=2 EVENTS=thread,cswitch,ready,syscall,interrupt,ipi,profile COUNTERS=',
+(undef, undef, my $walked) = check($threads,
+      'PMU=amd-ext SMP=2 EVENTS=thread,cswitch,ready,syscall,interrupt,ipi,profile COUNTERS= '
+      . 'STACKS=cswitch,profile,syscall',
       qw(THREAD_CREATE THREAD_DELETE CONTEXTSWAP READY_THREAD SYSCALL_ENTER SYSCALL_EXIT INTERRUPT
-         SAMPLED_PROFILE));
+         SAMPLED_PROFILE STACKWALK));
+# A stack follows each record of its kinds, says its time and thread, and nothing comes between.
+my (%before, @loose);
+for (@$walked) {
+    my ($time, $kind, $cpu) = /^\[(\S+)\] (\w+): \{ cpu_id = (\d+) \}/;
+    if ($kind eq 'STACKWALK') {
+        my ($stamp, $thread, $stack) =
+            /EventTimeStamp = (\d+), .*StackThread = (\d+), Stack = \[ (.*)\]/;
+        my $event = $before{$cpu} // '';
+        my ($new) = $event =~ /NewThreadId = (\d+)/;
+        my ($ip) = $event =~ /InstructionPointer = (\w+)/;
+        push @loose, "$event$_"
+            if $event !~ /\] (?:CONTEXTSWAP|SAMPLED_PROFILE|SYSCALL_\w+): /
+            || (defined $new && $new != $thread)
+            || (defined $ip && $stack !~ /^\[0\] = $ip\b/);
+    } elsif (($before{$cpu} // q()) =~ /\] (?:CONTEXTSWAP|SAMPLED_PROFILE|SYSCALL_\w+): /) {
+        push @loose, "no stack after $before{$cpu}";
+    }
+    $before{$cpu} = $_;
+}
+ok(@$walked && !@loose, 'each record that stacks are asked of has its own next')
+    or diag(@loose > 5 ? @loose[0 .. 4] : @loose);
 ($text, $seen, my $list) = check($threads, 'PMU=amd-k7 EVENTS=cswitch,pmc COUNTERS=instructions',
                                  qw(CONTEXTSWAP PMC_INTERRUPT));
 my ($counted, $samples) = (0, 0);
@@ -430,6 +452,8 @@ sub refused_trace
 
 refused_trace('PMU=none EVENTS=cswitch COUNTERS=instructions', 'there is no PMU');
 refused_trace('PMU=none EVENTS= COUNTERS=', 'no events are asked for');
+refused_trace('PMU=none EVENTS=cswitch COUNTERS= STACKS=ready', 'stacks of ready need that event');
+refused_trace('PMU=none EVENTS=cswitch COUNTERS= STACKS=other', 'no event is called other');
 refused_trace('PMU=none EVENTS=cswitch,nonsense COUNTERS=', 'no event is called nonsense');
 refused_trace('PMU=none EVENTS=pmc COUNTERS=', 'pmc samples by the counters');
 refused_trace('PMU=intel-v2 EVENTS=cswitch COUNTERS=nonsense', 'no counter called nonsense');

@@ -5,13 +5,14 @@
 #include <string.h>
 #include "kernel/user/advapi32/trace.h"
 
-#define LIST_MAX 16 /* entries of a list, more than the kernel takes */
+#define STACKS_MAX 256
+#define LIST_MAX STACKS_MAX /* entries of a list: those of the longest */
 
 /* The groups of hooks: the high byte of the hooks, and the class GUID of classic events. */
 static const struct {
     UCHAR group;
     const GUID *guid;
-} groups[] = { { 0x05, &ThreadGuid }, { 0x0F, &PerfInfoGuid } };
+} groups[] = { { 0x05, &ThreadGuid }, { 0x0F, &PerfInfoGuid }, { 0x18, &StackWalkGuid } };
 
 const GUID *trace_group(USHORT hook)
 {
@@ -45,7 +46,7 @@ static ULONG most_counters(void)
 {
     ULONG most = 0, returned;
     ZwTraceControl(EtwMaxPmcCounterQueryCode, NULL, 0, &most, sizeof most, &returned);
-    return most && most < LIST_MAX ? most : LIST_MAX;
+    return most ? most : LIST_MAX;
 }
 
 static ULONG set_sources(EVENT_TRACE_INFORMATION_CLASS which, TRACEHANDLE session,
@@ -59,18 +60,19 @@ static ULONG set_sources(EVENT_TRACE_INFORMATION_CLASS which, TRACEHANDLE sessio
 }
 
 /* Unknown event classes are left out, as in Windows. */
-static ULONG set_events(TRACEHANDLE session, const CLASSIC_EVENT_ID *events, ULONG length)
+static ULONG set_events(EVENT_TRACE_INFORMATION_CLASS which, TRACEHANDLE session,
+                        const CLASSIC_EVENT_ID *events, ULONG length, ULONG most)
 {
-    ULONG hooks[ETW_MAX_PMC_EVENTS], count = 0;
-    if (length % sizeof *events || length / sizeof *events > ETW_MAX_PMC_EVENTS)
+    ULONG hooks[STACKS_MAX], count = 0;
+    if (length % sizeof *events || length / sizeof *events > most)
         return ERROR_INCORRECT_SIZE;
-    if (!length || !events)
+    if (length ? !events : which != EventTraceStackTracingInformation)
         return ERROR_INVALID_PARAMETER;
     for (ULONG i = 0; i < length / sizeof *events; i++)
         for (unsigned g = 0; g < ARRAYSIZE(groups); g++)
             if (memcmp(&events[i].EventGuid, groups[g].guid, sizeof(GUID)) == 0)
                 hooks[count++] = (ULONG)groups[g].group << 8 | events[i].Type;
-    return set_event_list(EventTraceProfileEventListInformation, session, hooks, count);
+    return set_event_list(which, session, hooks, count);
 }
 
 static ULONG set_group_masks(TRACEHANDLE session, const PERFINFO_GROUPMASK *masks, ULONG length)
@@ -120,7 +122,10 @@ static ULONG set_profile_interval(TRACEHANDLE session, const TRACE_PROFILE_INTER
     return set_trace_information(&info, sizeof info);
 }
 
-/* Classes 4, 5, 6, 8, 9, 24, 26, 28; others ERROR_NOT_SUPPORTED.
+/* Classes 3, 4, 5, 6, 8, 9, 24, 26, 28; others ERROR_NOT_SUPPORTED.
+ * 3  ERROR_INCORRECT_SIZE: not whole CLASSIC_EVENT_IDs, or more than 256; none: no more stacks;
+ *    ERROR_WMI_INSTANCE_NOT_FOUND; ERROR_INVALID_PARAMETER: not a system logger;
+ *    ERROR_NOT_SUPPORTED: an event of a known class that is not recorded here
  * 4  ERROR_BAD_LENGTH: not a PERFINFO_GROUPMASK; ERROR_WMI_INSTANCE_NOT_FOUND;
  *    ERROR_INVALID_PARAMETER: not a system logger; ERROR_PRIVILEGE_NOT_HELD: samples without
  *    SeSystemProfilePrivilege; ERROR_BUSY: no counter to sample by
@@ -148,8 +153,12 @@ ULONG TraceSetInformation(TRACEHANDLE SessionHandle, TRACE_INFO_CLASS Informatio
             return ERROR_INVALID_PARAMETER;
         return set_sources(EventTraceProfileConfigInformation, 0, TraceInformation,
                            InformationLength, ETW_MAX_PROFILING_SOURCES);
+    case TraceStackTracingInfo:
+        return set_events(EventTraceStackTracingInformation, SessionHandle, TraceInformation,
+                          InformationLength, STACKS_MAX);
     case TracePmcEventListInfo:
-        return set_events(SessionHandle, TraceInformation, InformationLength);
+        return set_events(EventTraceProfileEventListInformation, SessionHandle, TraceInformation,
+                          InformationLength, ETW_MAX_PMC_EVENTS);
     case TracePmcCounterListInfo:
         return set_sources(EventTraceProfileCounterListInformation, SessionHandle, TraceInformation,
                            InformationLength, most_counters());
@@ -181,6 +190,30 @@ static ULONG query_masks(TRACEHANDLE session, PERFINFO_GROUPMASK *masks, ULONG l
         *returned = sizeof *masks;
     }
     return RtlNtStatusToDosError(status);
+}
+
+/* The events whose stacks are recorded. */
+static ULONG query_stacks(TRACEHANDLE session, CLASSIC_EVENT_ID *events, ULONG length,
+                          PULONG returned)
+{
+    ULONG hooks[4 + STACKS_MAX], n = 0; /* EVENT_TRACE_STACK_TRACING_INFORMATION */
+    EVENT_TRACE_STACK_TRACING_INFORMATION *info = (void *)hooks;
+    ULONG fixed = offsetof(EVENT_TRACE_STACK_TRACING_INFORMATION, HookId);
+    info->EventTraceInformationClass = EventTraceStackTracingInformation;
+    info->TraceHandle = session;
+    NTSTATUS status =
+        ZwQuerySystemInformation(SystemPerformanceTraceInformation, info, sizeof hooks, &n);
+    if (!NT_SUCCESS(status))
+        return RtlNtStatusToDosError(status);
+    n = (n - fixed) / sizeof info->HookId[0];
+    *returned = n * sizeof *events;
+    if (length < *returned)
+        return ERROR_BAD_LENGTH;
+    for (ULONG i = 0; i < n; i++)
+        events[i] = (CLASSIC_EVENT_ID){ *trace_group((USHORT)info->HookId[i]),
+                                        (UCHAR)info->HookId[i],
+                                        { 0 } };
+    return ERROR_SUCCESS;
 }
 
 static ULONG query_interval(TRACEHANDLE session, TRACE_PROFILE_INTERVAL *interval, ULONG length,
@@ -241,8 +274,10 @@ static ULONG query_owners(TRACEHANDLE session, PVOID status, ULONG length, PULON
         ZwTraceControl(EtwPmcOwnersQueryCode, status, sizeof(ULONG), status, length, returned));
 }
 
-/* Classes 4, 5, 7, 22, 25, 27; others ERROR_NOT_SUPPORTED. ReturnLength may be NULL. If the
- * buffer is too small, classes 7, 25, 27 store the length needed there. All: ERROR_ACCESS_DENIED.
+/* Classes 3, 4, 5, 7, 22, 25, 27; others ERROR_NOT_SUPPORTED. ReturnLength may be NULL. If the
+ * buffer is too small, classes 3, 7, 25, 27 store the length needed there. All:
+ * ERROR_ACCESS_DENIED.
+ * 3  ERROR_WMI_INSTANCE_NOT_FOUND; ERROR_BAD_LENGTH. Each event stands once
  * 4  ERROR_BAD_LENGTH; ERROR_WMI_INSTANCE_NOT_FOUND
  * 5  ERROR_INVALID_PARAMETER: a handle; ERROR_BAD_LENGTH. The caller sets Source
  * 7  ERROR_INVALID_PARAMETER: a handle; ERROR_BAD_LENGTH: NULL or too small
@@ -257,6 +292,8 @@ ULONG TraceQueryInformation(TRACEHANDLE SessionHandle, TRACE_QUERY_INFO_CLASS In
     PULONG returned = ReturnLength ? ReturnLength : &ignored;
     *returned = 0;
     switch ((int)InformationClass) {
+    case TraceStackTracingInfo:
+        return query_stacks(SessionHandle, TraceInformation, InformationLength, returned);
     case TraceSystemTraceEnableFlagsInfo:
         return query_masks(SessionHandle, TraceInformation, InformationLength, returned);
     case TraceSampledProfileIntervalInfo:

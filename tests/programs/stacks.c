@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* The stacks after system calls, as the kernel walks them, are those that RtlVirtualUnwind walks in
+ * the program; a stack that is none ends the walk and nothing else. */
+#include <windows.h>
+#include <evntrace.h>
+#include <evntcons.h>
+#include "check.h"
+
+#define DEPTH 16
+#define CYCLES_MAX                                                                                 \
+    3300 /* of the default machine, where each instruction takes one: 130 for each frame,
+                           100 to 150 for each function looked up, of which there are seven */
+enum { ENTER = 51, STACK = 32, ADDRESSES = 128 };
+
+static const GUID call_events = {
+    0xce1dbfb4, 0x137e, 0x4da6, { 0x87, 0xb0, 0x3f, 0x59, 0xaa, 0x10, 0x2c, 0xbc }
+};
+static const GUID stack_events = {
+    0xdef2fe46, 0x7bd6, 0x4b80, { 0xbd, 0x94, 0xf5, 0x7f, 0xe2, 0x0d, 0x0c, 0xe3 }
+};
+
+struct session {
+    EVENT_TRACE_PROPERTIES p;
+    WCHAR more[64], name[64];
+};
+
+static NTSTATUS(NTAPI *yield_call)(void);
+static ULONG64 expected[64], wanted[2][64], *bad; /* of deep, of plain */
+static ULONG expected_count, counts[2], matches, stacks, longest;
+static LONG64 entered, cost;
+
+static __declspec(noinline) void capture(void)
+{
+    CONTEXT c;
+    RtlCaptureContext(&c);
+    while (c.Rip && expected_count < ARRAYSIZE(expected)) {
+        DWORD64 base, frame;
+        PVOID data;
+        PRUNTIME_FUNCTION f = RtlLookupFunctionEntry(c.Rip, &base, NULL);
+        expected[expected_count++] = c.Rip;
+        if (!f)
+            break;
+        RtlVirtualUnwind(UNW_FLAG_NHANDLER, base, c.Rip, f, &c, &data, &frame, NULL);
+    }
+}
+
+/* Frames of several kinds: pushed registers, saved ones, large ones, with a frame pointer. */
+static __declspec(noinline) ULONG64 deep(unsigned n, ULONG64 a, ULONG64 b, double x)
+{
+    volatile char *block = __builtin_alloca(16 + n * 64);
+    volatile char large[5000];
+    block[0] = large[n] = (char)n;
+    if (n)
+        a += deep(n - 1, a + b, b * 3, x * 2) + (ULONG64)block[0];
+    else {
+        capture();
+        yield_call();
+    }
+    return a * b + (ULONG64)x + (ULONG64)large[n];
+}
+
+/* Frames as most functions have them. */
+static __declspec(noinline) ULONG64 plain(unsigned n, ULONG64 a)
+{
+    volatile ULONG64 kept = a; /* else GCC makes a loop of it, and a jump of the call */
+    if (n)
+        return plain(n - 1, a + 3) + kept;
+    expected_count = 0;
+    capture();
+    yield_call();
+    return kept;
+}
+
+static void on_stack(const EVENT_RECORD *e)
+{
+    const ULONG64 *data = e->UserData, *at = data + 2;
+    ULONG count = e->UserDataLength / 8 - 2;
+    stacks++;
+    longest = count > longest ? count : longest;
+    IS(data[0], entered);
+    IS((ULONG)data[1], GetCurrentProcessId());
+    while (count && *at >> 63) /* the kernel's */
+        at++, count--;
+    /* The stub and deep, of which capture stands for its own and another place of deep's. */
+    for (unsigned i = 0; i < 2; i++)
+        if (count == counts[i] && !memcmp(at + 2, wanted[i] + 2, (count - 2) * sizeof *at)) {
+            matches++;
+            cost = e->EventHeader.TimeStamp.QuadPart - entered; /* the last one's */
+        }
+}
+
+static VOID WINAPI on_event(PEVENT_RECORD e)
+{
+    const BYTE opcode = e->EventHeader.EventDescriptor.Opcode;
+    if (!memcmp(&e->EventHeader.ProviderId, &call_events, sizeof(GUID)) && opcode == ENTER)
+        entered = e->EventHeader.TimeStamp.QuadPart;
+    else if (!memcmp(&e->EventHeader.ProviderId, &stack_events, sizeof(GUID)) && opcode == STACK)
+        on_stack(e);
+}
+
+static void keep(unsigned which)
+{
+    memcpy(wanted[which], expected, sizeof expected);
+    counts[which] = expected_count;
+}
+
+/* A system call with this stack pointer. */
+static void call_with(ULONG64 rsp)
+{
+    ULONG number;
+    memcpy(&number, (const BYTE *)yield_call + 4, 4); /* MOV R10, RCX; MOV EAX, number */
+    __asm__ volatile("mov %%rsp, %%rbx\nmov %[rsp], %%rsp\nsyscall\nmov %%rbx, %%rsp"
+                     : "+a"(number)
+                     : [rsp] "r"(rsp)
+                     : "rbx", "rcx", "r10", "r11", "memory");
+}
+
+static void set_stacks(TRACEHANDLE session, const CLASSIC_EVENT_ID *events)
+{
+    CLASSIC_EVENT_ID is[4];
+    ULONG size = 0;
+    IS(TraceSetInformation(session, TraceStackTracingInfo, (PVOID)events, 23),
+       ERROR_INCORRECT_SIZE);
+    IS(TraceSetInformation(session, TraceStackTracingInfo, NULL, 24), ERROR_INVALID_PARAMETER);
+    IS(TraceSetInformation(session, TraceStackTracingInfo, (PVOID)events, 257 * 24),
+       ERROR_INCORRECT_SIZE);
+    IS(TraceSetInformation(0xfff, TraceStackTracingInfo, (PVOID)events, 24),
+       ERROR_WMI_INSTANCE_NOT_FOUND);
+    CLASSIC_EVENT_ID none = { call_events, 99, { 0 } };
+    IS(TraceSetInformation(session, TraceStackTracingInfo, &none, 24), ERROR_NOT_SUPPORTED);
+    IS(TraceQueryInformation(session, TraceStackTracingInfo, is, sizeof is, &size), 0);
+    IS(size, 0);
+    IS(TraceSetInformation(session, TraceStackTracingInfo, (PVOID)events, 24), 0);
+    IS(TraceQueryInformation(session, TraceStackTracingInfo, is, 23, &size), ERROR_BAD_LENGTH);
+    IS(size, 24);
+    IS(TraceQueryInformation(session, TraceStackTracingInfo, is, sizeof is, &size), 0);
+    IS(size, 24);
+    IS(memcmp(is, events, size), 0);
+    IS(TraceQueryInformation(0xfff, TraceStackTracingInfo, is, sizeof is, &size),
+       ERROR_WMI_INSTANCE_NOT_FOUND);
+}
+
+static DWORD WINAPI read_events(PVOID trace) { return ProcessTrace(trace, 1, NULL, NULL); }
+
+int main(void)
+{
+    static struct session s;
+    EVENT_TRACE_LOGFILEW log = { .LoggerName = s.name,
+                                 .EventRecordCallback = on_event,
+                                 .ProcessTraceMode = PROCESS_TRACE_MODE_REAL_TIME |
+                                                     PROCESS_TRACE_MODE_EVENT_RECORD |
+                                                     PROCESS_TRACE_MODE_RAW_TIMESTAMP };
+    const CLASSIC_EVENT_ID calls = { call_events, ENTER, { 0 } };
+    TRACEHANDLE session = 0;
+    yield_call = (void *)GetProcAddress(GetModuleHandleA("ntdll.dll"), "NtYieldExecution");
+    bad = VirtualAlloc(NULL, 0x10000, MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE);
+    for (unsigned i = 0; i < 0x10000 / 8; i++)
+        bad[i] = (ULONG64)deep + 0x40; /* frames without an end */
+    s.p.Wnode.BufferSize = sizeof s;
+    s.p.LoggerNameOffset = offsetof(struct session, name);
+    s.p.Wnode.ClientContext = 3;
+    s.p.Wnode.Flags = WNODE_FLAG_TRACED_GUID;
+    s.p.LogFileMode = EVENT_TRACE_REAL_TIME_MODE | EVENT_TRACE_SYSTEM_LOGGER_MODE;
+    s.p.EnableFlags = EVENT_TRACE_FLAG_SYSTEMCALL;
+    IS(StartTraceW(&session, L"Stacks", &s.p), 0);
+    set_stacks(session, &calls);
+    deep(DEPTH, 1, 2, 3.0);
+    keep(0);
+    plain(DEPTH - 11, 1); /* with the kernel's and main's callers 16 */
+    keep(1);
+    const ULONG64 wrong[] = { 0,
+                              8,
+                              0x10001,
+                              0x7fffffff0000,
+                              0x7ffffffefff8,
+                              1ull << 47,
+                              ~7ull,
+                              (ULONG64)bad,
+                              (ULONG64)(bad + 0x10000 / 8 - 1) };
+    for (unsigned i = 0; i < ARRAYSIZE(wrong); i++)
+        call_with(wrong[i]);
+    IS(TraceSetInformation(session, TraceStackTracingInfo, NULL, 0), 0); /* no more */
+    yield_call();
+    TRACEHANDLE trace = OpenTraceW(&log);
+    IS(trace != INVALID_PROCESSTRACE_HANDLE, 1);
+    HANDLE reader = CreateThread(NULL, 0, read_events, &trace, 0, NULL);
+    IS(ControlTraceW(session, NULL, &s.p, EVENT_TRACE_CONTROL_STOP), 0);
+    IS(s.p.EventsLost, 0);
+    WaitForSingleObject(reader, INFINITE);
+    CloseTrace(trace);
+    printf("%lu stacks, %lu match; one of %lu addresses takes %lld cycles\n", stacks, matches,
+           counts[1], cost);
+    IS(counts[0] >= DEPTH + 3, 1);
+    IS(matches, 2);
+    IS(stacks >= 2 + ARRAYSIZE(wrong), 1);
+    IS(longest <= ADDRESSES && longest > DEPTH, 1);
+    IS(cost > 0 && cost <= CYCLES_MAX, 1);
+    return check_result();
+}
