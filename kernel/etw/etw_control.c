@@ -9,6 +9,7 @@
 #include "kernel/ke/etw_pmc.h"
 #include "kernel/ke/sched.h"
 #include "kernel/ke/thread.h"
+#include "kernel/mm/phys.h"
 
 #define FILE_MODES (EVENT_TRACE_FILE_MODE_SEQUENTIAL | EVENT_TRACE_FILE_MODE_CIRCULAR)
 #define MODES (EVENT_TRACE_USE_PAGED_MEMORY | EVENT_TRACE_SYSTEM_LOGGER_MODE)
@@ -338,6 +339,34 @@ static NTSTATUS sessions(struct request *r)
         at += size;
     }
     etw_leave();
+    return status;
+}
+
+/* --- A program's event. --- */
+
+NTSTATUS NtTraceEvent(HANDLE TraceHandle, ULONG Flags, ULONG FieldSize, PVOID Fields)
+{
+    const unsigned pages = FieldSize / PAGE_SIZE + 1;
+    if (etw_restricted())
+        return STATUS_ACCESS_DENIED;
+    if (Flags != ETW_NT_FLAGS_TRACE_HEADER || FieldSize < sizeof(EVENT_TRACE_HEADER) ||
+        FieldSize > UINT16_MAX)
+        return STATUS_INVALID_PARAMETER;
+    EVENT_TRACE_HEADER *event = phys_alloc(pages);
+    if (!event)
+        return STATUS_NO_MEMORY;
+    NTSTATUS status = caller_get(event, Fields, FieldSize);
+    if (NT_SUCCESS(status) && event->Size != FieldSize)
+        status = STATUS_INVALID_PARAMETER;
+    if (NT_SUCCESS(status)) {
+        event->HeaderType = TRACE_HEADER_TYPE_FULL_HEADER64;
+        event->MarkerFlags = TRACE_HEADER_FLAGS;
+        event->ThreadId = thread_current()->id;
+        event->ProcessId = PROCESS_ID;
+        event->ClientContext = event->Flags = 0; /* processor time, which is not filled in */
+        status = etw_event((TRACEHANDLE)TraceHandle, event);
+    }
+    phys_free(event, pages);
     return status;
 }
 

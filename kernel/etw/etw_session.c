@@ -96,7 +96,7 @@ static uint32_t wanted_by_all(void)
 NTSTATUS etw_set_masks(struct etw_logger *logger, const PERFINFO_GROUPMASK *masks)
 {
     uint32_t before = logger->wanted;
-    logger->wanted = hooks_of(masks);
+    logger->wanted = hooks_of(masks) | (logger->stopped ? 0 : HOOK(ETW_EVENT));
     NTSTATUS status = etw_sampling_update(wanted_by_all());
     if (!NT_SUCCESS(status)) {
         logger->wanted = before;
@@ -218,13 +218,13 @@ void etw_stop(struct etw_logger *logger)
     static const PERFINFO_GROUPMASK none;
     if (etw_stopping)
         etw_stopping(logger);
+    logger->stopped = true;
     etw_set_masks(logger, &none);
     smp_call(SMP_ALL, nothing, NULL);
     etw_pmc_free(logger);
     for (unsigned cpu = 0; cpu < cpu_count; cpu++)
         etw_stream_finish(logger->streams[cpu]);
     etw_loggers[logger->slot] = NULL;
-    logger->stopped = true;
     if (!logger->connected)
         drop_unread(logger);
 }

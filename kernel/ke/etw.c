@@ -11,6 +11,7 @@
 #include "kernel/base/assert.h"
 #include "kernel/base/bits.h"
 #include "kernel/base/cpu.h"
+#include "kernel/base/string.h"
 #include "kernel/base/x86.h"
 #include "kernel/ke/etw_pmc.h"
 #include "kernel/ke/sched.h"
@@ -179,7 +180,7 @@ unsigned etw_buffer_records(const WMI_BUFFER_HEADER *buffer)
     const uint8_t *at = (const uint8_t *)(buffer + 1),
                   *end = (const uint8_t *)buffer + buffer->SavedOffset;
     for (; at < end; n++)
-        at += (((const PERFINFO_TRACE_HEADER *)(const void *)at)->Size + 7u) & ~7u;
+        at += (trace_record_size(at) + 7u) & ~7u;
     return n;
 }
 
@@ -227,4 +228,30 @@ void etw_log(enum etw_hook hook, const void *payload, const struct trap_frame *s
             etw_stack(stream, etw_stamp_of(stream, hook, to), cpu->thread, sample);
     }
     write_flags(flags);
+}
+
+NTSTATUS etw_event(TRACEHANDLE session, EVENT_TRACE_HEADER *event)
+{
+    const uint16_t slot = (uint16_t)session;
+    const uint32_t size = (event->Size + 7u) & ~7u;
+    NTSTATUS status = STATUS_SUCCESS;
+    uint64_t flags = read_flags();
+    cli(); /* from here on this thread stays on its processor, and the session */
+    struct etw_stream *s = NULL;
+    if (slot && slot < ETW_LOGGERS &&
+        __atomic_load_n(&etw_wanted[ETW_EVENT], __ATOMIC_ACQUIRE) >> slot & 1)
+        s = cpu_current()->streams[slot];
+    if (!s)
+        status = STATUS_INVALID_HANDLE;
+    else if (size > s->size - sizeof(WMI_BUFFER_HEADER))
+        status = STATUS_BUFFER_OVERFLOW;
+    else if (s->at + size > s->end && !etw_next_buffer(s))
+        status = STATUS_NO_MEMORY;
+    if (NT_SUCCESS(status)) {
+        event->TimeStamp.QuadPart = (LONGLONG)rdtsc();
+        memcpy(s->at, event, event->Size);
+        s->at += size;
+    }
+    write_flags(flags);
+    return status;
 }

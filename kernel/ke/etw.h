@@ -21,6 +21,7 @@ enum etw_hook {
     ETW_SET_INTERVAL,
     ETW_IPI,
     ETW_SAMPLES, /* one of ETW_PROFILE and ETW_PMC; has no records */
+    ETW_EVENT,   /* programs' events, of any size: every session takes them until it stops */
     ETW_HOOKS
 };
 
@@ -85,6 +86,20 @@ void etw_set_interval(KPROFILE_SOURCE source, ULONG now, ULONG before);
  * our choice. */
 NTSTATUS NtTraceControl(ULONG FunctionCode, PVOID InBuffer, ULONG InBufferLen, PVOID OutBuffer,
                         ULONG OutBufferLen, PULONG ReturnLength);
+
+/* TraceEvent. Fields: an EVENT_TRACE_HEADER of Size bytes with its data. The event gets the thread,
+ * the time stamp and its place among the processor's records. NT: Flags is
+ * ETW_NT_FLAGS_TRACE_HEADER alone; pointers to data (WNODE_FLAG_USE_MOF_PTR) are ring 3's part.
+ *
+ * STATUS_ACCESS_DENIED            a restricted caller
+ * STATUS_INVALID_PARAMETER        Flags, FieldSize, Size
+ * STATUS_ACCESS_VIOLATION         Fields
+ * STATUS_INVALID_HANDLE           no such session, or the NT Kernel Logger
+ * STATUS_BUFFER_OVERFLOW          the event is larger than the session's buffers
+ * STATUS_NO_MEMORY                all buffers are full, or no memory: the event is lost
+ *
+ * PASSIVE_LEVEL. Source: Microsoft's page for TraceEvent. */
+NTSTATUS NtTraceEvent(HANDLE TraceHandle, ULONG Flags, ULONG FieldSize, PVOID Fields);
 
 /* Class 0x1F only; others STATUS_INVALID_INFO_CLASS (etw_class.c). PASSIVE_LEVEL. */
 NTSTATUS NtSetSystemInformation(ULONG SystemInformationClass, PVOID SystemInformation,

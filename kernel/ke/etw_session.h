@@ -85,6 +85,8 @@ unsigned etw_buffer_records(const WMI_BUFFER_HEADER *buffer);
 /* Writes a record for every session that has enabled the hook. The payload has the hook's size;
  * `sample` is NULL but for samples. */
 void etw_log(enum etw_hook hook, const void *payload, const struct trap_frame *sample);
+/* Writes a program's event, with its time, for one session. Statuses as of NtTraceEvent. */
+NTSTATUS etw_event(TRACEHANDLE session, EVENT_TRACE_HEADER *event);
 #define ETW_STACK_MOST 128 /* addresses */
 /* etw_stack.c. The addresses of a stack, and their number: where the current thread stands, where
  * another one waits that comes next, or where the sample was taken. Interrupts off. */

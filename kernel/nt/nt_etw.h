@@ -16,8 +16,9 @@
  *   4. ZwTraceControl(EtwRealtimeReadCode, &consumer.Handle, 8, bytes, size, &n), size at least the
  * session's buffer: n bytes of full buffers, packed, those of one processor in order: a
  * WMI_BUFFER_HEADER, then records from its end to SavedOffset, where the next header is. A record
- * is a PERFINFO_TRACE_HEADER, its counters, its payload; the next one begins at its Size rounded up
- * to 8. n = 0: nothing yet: sleep, or use EtwFlushLoggerCode, which closes buffers not yet full.
+ * is a PERFINFO_TRACE_HEADER, its counters, its payload, or a program's EVENT_TRACE_HEADER and its
+ * data (trace_record_size, trace_record_time); the next one begins at its Size rounded up to 8.
+ * n = 0: nothing yet: sleep, or use EtwFlushLoggerCode, which closes buffers not yet full.
  * Time stamps are the TSC; consumer.Frequency in Hz.
  *   5. EtwStopLoggerCode; read on until STATUS_WMI_INSTANCE_NOT_FOUND. EventsLost is
  * exact.
@@ -132,6 +133,9 @@ ABI_SIZE(WMI_BUFFER_HEADER, 0x48);
 ABI_FIELD(WMI_BUFFER_HEADER, ClientContext, 0x28);
 ABI_FIELD(WMI_BUFFER_HEADER, BufferFlag, 0x34);
 
+#define ETW_NT_FLAGS_TRACE_HEADER 1          /* NtTraceEvent: an EVENT_TRACE_HEADER and its data */
+#define TRACE_HEADER_TYPE_FULL_HEADER64 0x14 /* bits 23:16 of the first word of such a record */
+#define TRACE_HEADER_FLAGS 0xC0              /* and bits 31:24 */
 #define PERFINFO_MARKER 0xC0110000 /* x64; the low byte is the version of the hook's record */
 #define TRACE_HEADER_PMC_COUNTERS_MASK 0x0700
 #define TRACE_HEADER_PMC_COUNTERS_SHIFT 8
@@ -145,6 +149,25 @@ typedef struct _PERFINFO_TRACE_HEADER {
     /* ULONG64 counters[], payload */
 } PERFINFO_TRACE_HEADER, *PPERFINFO_TRACE_HEADER;
 ABI_SIZE(PERFINFO_TRACE_HEADER, 0x10);
+
+/* Of either kind of record: it is a program's event; its size; its time. */
+static inline _Bool trace_record_is_event(const void *record)
+{
+    return ((const EVENT_TRACE_HEADER *)record)->HeaderType == TRACE_HEADER_TYPE_FULL_HEADER64;
+}
+
+static inline USHORT trace_record_size(const void *record)
+{
+    return trace_record_is_event(record) ? ((const EVENT_TRACE_HEADER *)record)->Size
+                                         : ((const PERFINFO_TRACE_HEADER *)record)->Size;
+}
+
+static inline ULONG64 trace_record_time(const void *record)
+{
+    return trace_record_is_event(record)
+               ? (ULONG64)((const EVENT_TRACE_HEADER *)record)->TimeStamp.QuadPart
+               : ((const PERFINFO_TRACE_HEADER *)record)->TimeStamp;
+}
 
 #define WMI_LOG_TYPE_THREAD_CREATE 0x0501
 #define WMI_LOG_TYPE_THREAD_DELETE 0x0502

@@ -71,6 +71,24 @@ typedef struct _ETW_BUFFER_CONTEXT {
     USHORT LoggerId;
 } ETW_BUFFER_CONTEXT;
 
+/* A program's event: what follows the header are its data. */
+typedef struct _EVENT_TRACE_HEADER {
+    USHORT Size; /* with the data */
+    UCHAR HeaderType, MarkerFlags;
+    struct {
+        UCHAR Type, Level;
+        USHORT Version;
+    } Class;
+    ULONG ThreadId, ProcessId;
+    LARGE_INTEGER TimeStamp;
+    GUID Guid;
+    ULONG ClientContext, Flags;
+} EVENT_TRACE_HEADER, *PEVENT_TRACE_HEADER;
+ABI_SIZE(EVENT_TRACE_HEADER, 0x30);
+ABI_FIELD(EVENT_TRACE_HEADER, TimeStamp, 0x10);
+ABI_FIELD(EVENT_TRACE_HEADER, Guid, 0x18);
+ABI_FIELD(EVENT_TRACE_HEADER, Flags, 0x2c);
+
 typedef struct _PROFILE_SOURCE_INFO {
     ULONG NextEntryOffset; /* 0: the last one */
     ULONG Source;

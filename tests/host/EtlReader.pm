@@ -7,7 +7,8 @@ use strict;
 use warnings FATAL => 'all';
 
 # Sizes of the headers of records by the type byte of their marker.
-my %head = (1 => 0x20, 2 => 0x20, 3 => 0x18, 4 => 0x18, 0x10 => 0x10, 0x11 => 0x10);
+my %head = (1 => 0x20, 2 => 0x20, 3 => 0x18, 4 => 0x18, 0x10 => 0x10, 0x11 => 0x10,
+            0x14 => 0x30);
 
 # { header => fields of the first record,
 #   records => [{cpu, time, hook, version, counters, payload}] }
@@ -59,9 +60,10 @@ sub records
         my ($low, $kind, $mark) = unpack 'v C C', substr $buffer, $at;
         die sprintf 'buffer %d, byte %x: a marker of kind %x', $k, $at, $kind
             if $mark != 0xc0 || !$head{$kind};
-        my ($length, $hook) = unpack 'v v', substr $buffer, $at + 4;
-        my $time = unpack 'Q<', substr $buffer, $at + ($kind < 0x10 ? 0x10 : 8);
-        my $counters = $kind >= 0x10 ? $low >> 8 & 7 : 0;
+        my $event = $kind == 0x14; # a program's: its size stands first, and it has no number
+        my ($length, $hook) = $event ? ($low, 0) : unpack 'v v', substr $buffer, $at + 4;
+        my $time = unpack 'Q<', substr $buffer, $at + ($kind < 0x10 || $event ? 0x10 : 8);
+        my $counters = $kind >= 0x10 && !$event ? $low >> 8 & 7 : 0;
         my $begin = $head{$kind} + 8 * $counters;
         die "buffer $k: a record of $length bytes"
             if $length < $begin || $at + $length > length $buffer;

@@ -60,6 +60,9 @@ sub parse_buffer
     my $last = 0;
     for (my $at = BUFFER_HEADER; $at < $b{end};) {
         my ($marker, $length, $hook, $time) = unpack 'V v v Q<', substr $bytes, $at, RECORD_HEADER;
+        ($marker, $length, $hook, $time) = (0xc0110000, $marker & 0xffff, 0,
+                                            unpack 'x16 Q<', substr $bytes, $at, 24)
+            if $marker >> 16 == 0xc014; # a program's event
         die "chunk $n: no record at byte $at\n"
             if !defined $time || $marker >> 16 != 0xc011 || $length < RECORD_HEADER
             || $at + $length > $b{end};

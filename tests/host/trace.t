@@ -422,6 +422,8 @@ ok($made == 0 && @with > 4 && !(grep { $_->{hook} != 0x524 } @with) && $names_re
        && EtlReader::text(substr $names_record->{payload}, 4) eq 'TotalIssues'
        && $log{counted}{header}{session} eq 'C:\traces\counted.etl',
    'a session with a log file: its counters, their name, its name') or diag($@);
+is(join('', map { $_->{payload} } grep { $_->{kind} == 0x14 } @{ $log{counted}{records} // [] }),
+   "midnight\0", "a program's own event in it");
 for my $name (qw(full ring)) {
     my ($h, @times) = ($log{$name}{header}, map { $_->{time} }
                        grep { $_->{hook} == 0xf33 } @{ $log{$name}{records} // [] });

@@ -86,7 +86,19 @@ int main(void)
     IS(TraceSetInformation(ring, TraceSystemTraceEnableFlagsInfo, system_calls,
                            sizeof system_calls),
        ERROR_SUCCESS);
-    switch_often(40000);
+    static struct {
+        EVENT_TRACE_HEADER header;
+        char text[9];
+    } mark = { { .Size = sizeof mark.header + sizeof mark.text, .Flags = WNODE_FLAG_TRACED_GUID },
+               "midnight" };
+    IS(TraceEvent(counted, &mark.header), ERROR_SUCCESS);
+    switch_often(20000);
+    for (unsigned i = 0; i < 500 && control(full, &q, EVENT_TRACE_CONTROL_QUERY) == 0; i++)
+        Sleep(10); /* until what was sent has filled the file */
+    for (unsigned i = 0; i < 50; i++) {
+        switch_often(500);
+        Sleep(10); /* what is newest in the circular one is sent, too */
+    }
     IS(control(counted, &q, EVENT_TRACE_CONTROL_STOP), ERROR_SUCCESS);
     printf("counted: %lu lost\n", q.p.EventsLost);
     IS(control(full, &q, EVENT_TRACE_CONTROL_QUERY), ERROR_WMI_INSTANCE_NOT_FOUND);

@@ -47,9 +47,35 @@ static LONGLONG time_of(const struct consumer *c, const WMI_BUFFER_HEADER *buffe
     return (LONGLONG)(buffer->StartTime + ticks / hz * 10000000 + ticks % hz * 10000000 / hz);
 }
 
+#define CLASSIC                                                                                    \
+    (EVENT_HEADER_FLAG_64_BIT_HEADER | EVENT_HEADER_FLAG_CLASSIC_HEADER |                          \
+     EVENT_HEADER_FLAG_NO_CPUTIME)
+
+static void deliver_event(struct consumer *c, const WMI_BUFFER_HEADER *buffer,
+                          const EVENT_TRACE_HEADER *from)
+{
+    EVENT_RECORD event = {
+        .EventHeader = { .Size = sizeof(EVENT_HEADER),
+                         .Flags = CLASSIC,
+                         .ThreadId = from->ThreadId,
+                         .ProcessId = from->ProcessId,
+                         .TimeStamp.QuadPart =
+                             time_of(c, buffer, (ULONG64)from->TimeStamp.QuadPart),
+                         .ProviderId = from->Guid,
+                         .EventDescriptor = { .Version = (UCHAR)from->Class.Version,
+                                              .Level = from->Class.Level,
+                                              .Opcode = from->Class.Type } },
+        .BufferContext = buffer->ClientContext,
+        .UserDataLength = (USHORT)(from->Size - sizeof *from),
+        .UserData = (PVOID)(ULONG_PTR)(from + 1),
+        .UserContext = c->log.Context,
+    };
+    c->log.EventRecordCallback(&event);
+}
+
 /* NT: records of these hooks name no thread; ids are then 0xFFFFFFFF, as in Windows. */
-static void hand_on(struct consumer *c, const WMI_BUFFER_HEADER *buffer,
-                    const PERFINFO_TRACE_HEADER *record)
+static void deliver_record(struct consumer *c, const WMI_BUFFER_HEADER *buffer,
+                           const PERFINFO_TRACE_HEADER *record)
 {
     ULONG n = record->Marker >> TRACE_HEADER_PMC_COUNTERS_SHIFT &
               TRACE_HEADER_PMC_COUNTERS_MASK >> TRACE_HEADER_PMC_COUNTERS_SHIFT;
@@ -57,11 +83,9 @@ static void hand_on(struct consumer *c, const WMI_BUFFER_HEADER *buffer,
     EVENT_HEADER_EXTENDED_DATA_ITEM counters = { .ExtType = EVENT_HEADER_EXT_TYPE_PMC_COUNTERS,
                                                  .DataSize = (USHORT)(n * sizeof(ULONG64)),
                                                  .DataPtr = (ULONG_PTR)(record + 1) };
-    USHORT flags = EVENT_HEADER_FLAG_64_BIT_HEADER | EVENT_HEADER_FLAG_CLASSIC_HEADER |
-                   EVENT_HEADER_FLAG_NO_CPUTIME | (n ? EVENT_HEADER_FLAG_EXTENDED_INFO : 0);
     EVENT_RECORD event = {
         .EventHeader = { .Size = sizeof(EVENT_HEADER),
-                         .Flags = flags,
+                         .Flags = CLASSIC | (n ? EVENT_HEADER_FLAG_EXTENDED_INFO : 0),
                          .ThreadId = 0xffffffff,
                          .ProcessId = 0xffffffff,
                          .TimeStamp.QuadPart = time_of(c, buffer, record->TimeStamp),
@@ -81,11 +105,6 @@ static void hand_on(struct consumer *c, const WMI_BUFFER_HEADER *buffer,
 }
 
 /* --- Merging. --- */
-
-static const PERFINFO_TRACE_HEADER *record_of(const struct part *part)
-{
-    return (const PERFINFO_TRACE_HEADER *)(const void *)part->at;
-}
 
 /* Begin and end of the buffer at `from` in the area; returns the place of the next one. */
 static SIZE_T part_at(const struct consumer *c, SIZE_T from, struct part *part)
@@ -124,16 +143,19 @@ static bool merge(struct consumer *c, ULONG64 until)
         unsigned first = (unsigned)__builtin_ctzll(left);
         for (uint64_t rest = left & (left - 1); rest; rest &= rest - 1) {
             unsigned cpu = (unsigned)__builtin_ctzll(rest);
-            if (record_of(&parts[cpu])->TimeStamp < record_of(&parts[first])->TimeStamp)
+            if (trace_record_time(parts[cpu].at) < trace_record_time(parts[first].at))
                 first = cpu;
         }
         struct part *part = &parts[first];
-        const PERFINFO_TRACE_HEADER *record = record_of(part);
-        if (record->TimeStamp > until)
+        const void *record = part->at;
+        if (trace_record_time(record) > until)
             break;
-        part->at += (record->Size + 7u) & ~7u;
+        part->at += (trace_record_size(record) + 7u) & ~7u;
         write_offset(part);
-        hand_on(c, part->header, record);
+        if (trace_record_is_event(record))
+            deliver_event(c, part->header, record);
+        else
+            deliver_record(c, part->header, record);
         if (part->at == part->end && !next_part(c, (SIZE_T)(part->end - c->area), first, part))
             left &= ~(1ull << first);
     }
