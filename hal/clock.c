@@ -30,7 +30,7 @@ enum {
 
 uint64_t clock_tsc_hz;
 static struct clock_sources known;
-static uint64_t begin, ns_per_count; /* fixed point, 32 fraction bits */
+static uint64_t begin, begin_ns, ns_per_count; /* fixed point, 32 fraction bits */
 
 /* Read again if the thread moved to another CPU in between. */
 static uint64_t tsc_of_all(void)
@@ -45,7 +45,7 @@ static uint64_t tsc_of_all(void)
 
 uint64_t clock_ns(void)
 {
-    return (uint64_t)((unsigned __int128)(tsc_of_all() - begin) * ns_per_count >> 32);
+    return begin_ns + (uint64_t)((unsigned __int128)(tsc_of_all() - begin) * ns_per_count >> 32);
 }
 
 const struct clock_sources *clock_sources(void) { return &known; }
@@ -233,9 +233,10 @@ static uint64_t find_timer(const struct cpuid *timing, const struct cpuid *leaf_
     return choice.taken->hz;
 }
 
-void clock_init(const struct clock_sources *sources)
+void clock_init(const struct clock_sources *sources, uint64_t starts_ns)
 {
     known = *sources;
+    begin_ns = starts_ns;
     uint32_t last = cpu_features.hypervisor ? cpuid(LEAF_HYPERVISOR, 0).eax : 0;
     bool has_timing = last >= LEAF_TIMING && last <= LEAF_HYPERVISOR + 0xffff;
     const struct cpuid timing = has_timing ? cpuid(LEAF_TIMING, 0) : (struct cpuid){ 0 },

@@ -15,11 +15,11 @@ struct clock_sources {
 
 /* Boot CPU, APIC on, interrupts off, exception handlers in place: determines both rates. Prints in
  * one line which source was taken and which sources disagreed or did not answer. The clock starts
- * at 0 here. */
-void clock_init(const struct clock_sources *sources);
+ * at starts_ns here. */
+void clock_init(const struct clock_sources *sources, uint64_t starts_ns);
 /* The argument of clock_init, for tests. */
 const struct clock_sources *clock_sources(void);
-/* Nanoseconds since clock_init. Any CPU, any IRQL. */
+/* Nanoseconds since clock_init, and starts_ns. Any CPU, any IRQL. */
 uint64_t clock_ns(void);
 /* Counts per second; never 0 once clock_init has returned. */
 extern uint64_t clock_tsc_hz;

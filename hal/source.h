@@ -86,7 +86,8 @@ struct source_assignment {
  * STATUS_DEVICE_BUSY: they could, if all counters were free. */
 NTSTATUS source_assign(const ULONG *sources, ULONG count, struct cpu_set among,
                        struct source_assignment *a);
-/* Runs on each of the processors, once the counters are claimed: starts them at 0. */
+/* Runs on each of the processors, once the counters are claimed: starts them at 0, or before their
+ * wrap (boot_wraps). */
 void source_start_assigned(void *assignment);
 extern bool pmi_by_nmi; /* in interrupt.c; const once CPUs run */
 /* In interrupt.c: re-arms those of these counters that sample. The NMI calls it. Set by

@@ -5,6 +5,7 @@
 #include "hal/smp.h"
 #include "hal/source.h"
 #include "kernel/base/bits.h"
+#include "kernel/base/boot_info.h"
 #include "kernel/base/irql.h"
 #include "pmu/pmu.h"
 
@@ -87,7 +88,9 @@ void source_start_assigned(void *assignment)
     KIRQL old = irql_raise(PROFILE_LEVEL);
     unsigned kind = pmu_kind_number(pmu_here());
     for (ULONG i = 0; i < a->count; i++)
-        pmu_program(a->ctrs[i], a->selects[i][kind] & ~(uint64_t)a->without[i], 0);
+        pmu_program(a->ctrs[i], a->selects[i][kind] & ~(uint64_t)a->without[i],
+                    boot_wraps() ? -(uint64_t)BOOT_WRAPS_COUNTS & pmu_mask(pmu_here(), a->ctrs[i])
+                                 : 0);
     pmu_start(a->mask);
     irql_lower(old);
 }

@@ -89,6 +89,7 @@ static void choose_policy(void)
         print("# counters=%s is no policy: accumulate or isolate\n", policy);
     thread_profiling_pce = is_chosen("rdpmc", "off") ? 0 : thread_profiling_pce;
     hal_counters_1809 = is_chosen("hal", "1809");
+    counter_config_generation = boot_wraps() ? UINT32_MAX - 1 : 0;
 }
 
 /* The decimal number at *text, which is moved to after it; false if there is none, or if it has
@@ -165,7 +166,7 @@ void kernel_main(void)
     acpi_read(&boot_info, &acpi);
     machine_reset_by(&acpi.reset, acpi.no_8042);
     apic_init_cpu();
-    clock_init(&acpi.clocks);
+    clock_init(&acpi.clocks, boot_wraps() ? BOOT_WRAPS_NS : 0);
     sched_init();
     thread_create_idle(cpu_current()); /* its stack stays unused: the boot stack is this thread's */
     choose_pmi();

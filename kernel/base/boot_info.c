@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernel/base/boot_info.h"
 
-BOOT_OPTIONS("safe");
+BOOT_OPTIONS("safe wrap");
 
 struct boot_info boot_info;
 
@@ -56,3 +56,5 @@ bool boot_flag(const char *wanted)
 }
 
 bool boot_safe(void) { return boot_flag("safe"); }
+
+bool boot_wraps(void) { return boot_flag("wrap"); }

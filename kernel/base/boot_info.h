@@ -56,6 +56,13 @@ bool boot_option(const char *name, char *value, unsigned size);
 bool boot_flag(const char *name);
 /* "safe" stands there: one CPU, and nothing of ours causes an NMI. */
 bool boot_safe(void);
+/* "wrap" stands there: clocks, numbers and counters begin shortly before their wrap, as on a
+ * machine that has run for 49 days. */
+bool boot_wraps(void);
+/* A second before 2^32 ms: milliseconds, and the low halves of nanoseconds and of Windows' times of
+ * 100 ns, wrap at once. */
+#define BOOT_WRAPS_NS (((1ul << 32) - 1000) * 1000000)
+#define BOOT_WRAPS_COUNTS 5000u /* what a counter counts until its wrap */
 /* The options a file asks for, name= those with a value. boot.c names those that no file has. */
 #define BOOT_OPTIONS(names)                                                                        \
     static const char *const boot_options __attribute__((section(".boot_options"), used)) = (names)

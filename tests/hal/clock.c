@@ -2,6 +2,7 @@
 /* The clock: which of many readings is taken, what is made of counters that lie, stand still or are
  * disturbed, and whether the rates of this machine are right by every counter that it has. */
 #include "hal/apic.h"
+#include "kernel/base/boot_info.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/watchdog.h"
 
@@ -282,6 +283,11 @@ TEST(clock, cpus_agree,
                 CHECK(there >= before && there <= after);
         }
     }
+}
+
+TEST(clock, begins, "the clock begins at 0, or with the word wrap a second before 2^32 ms")
+{
+    CHECK_RANGE(clock_ns() - (boot_wraps() ? 4294966296000000ul : 0), 1, 3600000000000ul);
 }
 
 TEST(clock, wall, "the real-time clock's seconds are read as BCD or as binary")
