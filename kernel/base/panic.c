@@ -80,12 +80,28 @@ void panic_init(void (*stop)(void), void (*end)(unsigned exit_code))
     end_machine = end;
 }
 
-static void begin_panic(void)
+__attribute__((noreturn)) static void end_panic(unsigned exit_code)
 {
+    end_machine(exit_code);
+    for (;;)
+        cli_hlt();
+}
+
+/* A CPU that panics in its own panic, on a damaged stack, ends the machine as the first one would
+ * have. */
+static void begin_panic(unsigned exit_code)
+{
+    static unsigned first_code;
+    uint32_t me = cpu_count ? cpu_number() + 1 : 1, before = 0;
     cli();
-    if (__atomic_exchange_n(&dying, 1, __ATOMIC_ACQ_REL))
+    if (!__atomic_compare_exchange_n(&dying, &before, me, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE)) {
+        if (before == me)
+            end_panic(first_code);
         for (;;)
             cli_hlt();
+    }
+    first_code = exit_code;
     print_break_lock();
     if (cpu_count > 1 && stop_others)
         stop_others();
@@ -98,33 +114,41 @@ void panic_stop_if_dying(void)
             cli_hlt();
 }
 
-__attribute__((noreturn)) static void end_panic(void)
+__attribute__((noreturn)) static void end_by(unsigned exit_code, uint64_t frame)
 {
-    end_machine(EXIT_PANIC);
-    for (;;)
-        cli_hlt();
+    print("\n# rsp %lx rflags %lx cr0 %lx cr2 %lx cr3 %lx cr4 %lx cr8 %lx\n", frame, read_flags(),
+          read_cr0(), read_cr2(), read_cr3(), read_cr4(), read_cr8());
+    backtrace(frame);
+    end_panic(exit_code);
 }
 
 void panic(const char *format, ...)
 {
     va_list args;
-    begin_panic();
+    begin_panic(EXIT_PANIC);
     print("\n# PANIC on CPU %u: ", cpu_count ? cpu_number() : 0);
     va_start(args, format);
     print_va(format, args);
     va_end(args);
-    print("\n# rsp %lx rflags %lx cr0 %lx cr2 %lx cr3 %lx cr4 %lx cr8 %lx\n",
-          (uint64_t)__builtin_frame_address(0), read_flags(), read_cr0(), read_cr2(), read_cr3(),
-          read_cr4(), read_cr8());
-    backtrace((uint64_t)__builtin_frame_address(0));
-    end_panic();
+    end_by(EXIT_PANIC, (uint64_t)__builtin_frame_address(0));
+}
+
+void panic_fail(const char *format, ...)
+{
+    va_list args;
+    begin_panic(EXIT_FAIL);
+    print("\n# FAIL ");
+    va_start(args, format);
+    print_va(format, args);
+    va_end(args);
+    end_by(EXIT_FAIL, (uint64_t)__builtin_frame_address(0));
 }
 
 void panic_trap(const struct trap_frame *f, uint64_t fault_address)
 {
     if (panic_first)
         panic_first(f, fault_address);
-    begin_panic();
+    begin_panic(EXIT_PANIC);
     print("\n# PANIC on CPU %u: exception %lu, error %lx, address %lx\n",
           cpu_count ? cpu_number() : 0, f->vector, f->error, fault_address);
     machine_check_print();
@@ -139,5 +163,5 @@ void panic_trap(const struct trap_frame *f, uint64_t fault_address)
     else
         print_owner(f->rip);
     backtrace(f->rbp);
-    end_panic();
+    end_panic(EXIT_PANIC);
 }

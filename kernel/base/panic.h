@@ -9,6 +9,8 @@ struct trap_frame;
 void panic_init(void (*stop_others)(void), void (*end)(unsigned exit_code));
 /* Prints registers and a backtrace, stops the other CPUs, ends the machine with EXIT_PANIC. */
 __attribute__((noreturn)) void panic_trap(const struct trap_frame *frame, uint64_t fault_address);
+/* As panic, but the run fails by it, with EXIT_FAIL: an error of a driver, not of the kernel. */
+__attribute__((noreturn, format(printf, 1, 2))) void panic_fail(const char *format, ...);
 /* For ring-0 code that is not the kernel's; NULL until there is some. The first says whose an
  * address is, or nothing; the second sees an exception before it is a panic. */
 extern void (*panic_owner)(uint64_t address, char *text, size_t size);

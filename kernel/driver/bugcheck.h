@@ -14,6 +14,7 @@ enum bug_code {
     MULTIPLE_IRP_COMPLETE_REQUESTS = 0x44,
     PAGE_FAULT_IN_NONPAGED_AREA = 0x50,
     SYSTEM_THREAD_EXCEPTION_NOT_HANDLED = 0x7e,
+    UNEXPECTED_KERNEL_MODE_TRAP = 0x7f,
     ATTEMPTED_SWITCH_FROM_DPC = 0xb8,
     SPECIAL_POOL_DETECTED_MEMORY_CORRUPTION = 0xc1,
     BAD_POOL_CALLER = 0xc2,
@@ -38,8 +39,12 @@ const char *code_name(uint32_t code, const char *otherwise);
  * RIP. */
 __attribute__((noreturn)) void bug_check_exception(uint64_t status, const struct trap_frame *frame,
                                                    uint64_t address);
+/* The instruction that is to blame: the frame's, or its caller's where it is a call of what is no
+ * code. */
+uint64_t bug_check_place(const struct trap_frame *frame, uint64_t address);
 /* Prints the code with its name, four parameters, what is wrong in words and the driver that
- * `where` is in; then ends the machine as a panic does. Any IRQL. */
+ * `where` is in; then ends the machine, as a panic where no driver has it, else by `# FAIL`. Any
+ * IRQL. */
 __attribute__((noreturn)) void bug_check_at(uint64_t where, unsigned code,
                                             const uint64_t parameters[4], const char *words);
 /* bug_check_at the driver's call of the exported routine that finds the mistake. */

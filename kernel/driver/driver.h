@@ -85,6 +85,9 @@ void *exceptions_export(const char *name);
 /* If a driver caused the exception: continues in that driver's handler, or ends with a bug check.
  * Otherwise it returns. */
 void exception_trap(const struct trap_frame *frame, uint64_t address);
+/* Bug check 7Fh if a driver has used more than the thread's stack, at `place` or, if that is the
+ * kernel's, where the stack says. */
+void exception_stack_check(uint64_t rsp, uint64_t place);
 /* In each tick: a driver that stays at DISPATCH_LEVEL or above is a bug check. */
 void exception_tick(const struct trap_frame *frame, uint64_t irql);
 /* Atomic: somebody asks why the machine hangs. */

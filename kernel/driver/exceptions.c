@@ -114,12 +114,28 @@ static void missing_import(const struct trap_frame *f, uint64_t address)
     bug_check_at(caller, PAGE_FAULT_IN_NONPAGED_AREA, (uint64_t[]){ address, 0, caller, 0 }, words);
 }
 
+/* NT: what is below the stack is no guard page: it is overwritten already. */
+void exception_stack_check(uint64_t rsp, uint64_t place)
+{
+    const uint64_t *p = (const uint64_t *)(void *)thread_current()->stack;
+    const uint64_t *const end = p + KERNEL_STACK_SIZE / sizeof *p;
+    if (rsp >= (uint64_t)p && *p == SCHED_STACK_MAGIC)
+        return;
+    for (; p < end && !driver_at(place); p++)
+        place = *p;
+    if (driver_at(place))
+        bug_check_at(place, UNEXPECTED_KERNEL_MODE_TRAP,
+                     (uint64_t[]){ EXC_DOUBLE_FAULT, rsp, 0, 0 },
+                     "it needs more than a kernel stack's 16 KB");
+}
+
 void exception_trap(const struct trap_frame *f, uint64_t address)
 {
     char words[96];
     if (f->vector == EXC_PAGE_FAULT)
         missing_import(f, address);
-    if (!driver_at(f->rip))
+    exception_stack_check(f->rsp, f->rip);
+    if (!driver_at(bug_check_place(f, address)))
         return;
     print_to(words, sizeof words, "exception %lu, address 0x%lx, IRQL %lu", f->vector, address,
              read_cr8());
@@ -149,6 +165,8 @@ void exception_tick(const struct trap_frame *f, uint64_t irql)
                                : DISPATCH_LIMIT_NS / sched_tick_ns();
     const uint64_t where = driver_at(f->rip) ? f->rip : driver_caller();
     uint64_t *n = &ticks[cpu_number()];
+    if (!trap_from_user(f)) /* else RSP is ring 3's */
+        exception_stack_check(f->rsp, f->rip);
     *n = irql >= DISPATCH_LEVEL && where ? *n + 1 : 0;
     if (*n > limit)
         bug_check_at(where, DPC_WATCHDOG_VIOLATION, (uint64_t[]){ 1, limit, 0, 0 },

@@ -61,6 +61,8 @@ const struct exported *export_begin(unsigned n, uint64_t caller, uint64_t *outer
         bug_check_at(caller, IRQL_NOT_LESS_OR_EQUAL, (uint64_t[]){ caller, irql, 8, caller },
                      words);
     }
+    if (irql < DISPATCH_LEVEL)
+        exception_stack_check((uint64_t)__builtin_frame_address(0), caller);
     *outer = driver_caller();
     thread_current()->driver_caller = caller;
     /* A driver's pointers are trusted as the kernel's own, also in a thread of ring 3. */

@@ -95,11 +95,13 @@ sub bad
     my $pmu = $name eq 'leave' ? 'amd-v2' : 'none';
     return check("DRIVER=$build/$name.c PMU=$pmu", $want, @patterns);
 }
-# What the panic says before and after the place.
+# What the line says before and after the place.
 my %bug = (
     wait    => ['0x0000000a IRQL_NOT_LESS_OR_EQUAL', '\w+Object waits at DISPATCH_LEVEL$'],
     service => ['0x0000000a IRQL_NOT_LESS_OR_EQUAL', 'ZwClose at IRQL 1, its highest is 0$'],
     read    => ['0x0000007e SYSTEM_THREAD_EXCEPTION_NOT_HANDLED \(0xc0000005,', '.* address 0x10,'],
+    null    => ['0x0000007e SYSTEM_THREAD_EXCEPTION_NOT_HANDLED \(0xc0000005,', '.* address 0x0,'],
+    stack   => ['0x0000007f UNEXPECTED_KERNEL_MODE_TRAP \(0x8,', '.* a kernel stack\'s 16 KB$'],
     dpc     => ['0x000000d1 DRIVER_IRQL_NOT_LESS_OR_EQUAL \(0x10, 0x2, 0x0,', ''],
     lock    => ['0x0000000f SPIN_LOCK_ALREADY_OWNED', '.* has the lock already$'],
     free    => ['0x000000c2 BAD_POOL_CALLER \(0x46,', '.* not allocated: .*'],
@@ -133,7 +135,7 @@ for my $name (sort keys %bug) {
     my ($code, $why) = @{ $bug{$name} };
     $why = ": $why" if $why;
     $panic{$name} =
-        bad($name, 99, qr/$code .* in $name\.sys\+0x\w+$why/m, qr/^# CRASH the kernel panicked/m);
+        bad($name, 1, qr/^# FAIL bug check $code .* in $name\.sys\+0x\w+$why/m);
 }
 # The driver's routine that completes the request is blamed, not the completion routine, which has
 # called the kernel since.
@@ -190,7 +192,8 @@ check("DRIVER=$build/packed.sys PMU=none", 0, qr/\\Driver\\packed goes\n# PASS/)
 # What hangs says where each thread is and what it waits for; a driver's loop at DISPATCH_LEVEL is a
 # bug check.
 for my $way (
-    ['loop', 99, qr/0x00000133 DPC_WATCHDOG_VIOLATION .* in loop\.sys\+0x\w+: too long at /m],
+    ['loop', 1, qr/^# FAIL bug check 0x00000133 DPC_WATCH.* in loop\.sys\+0x\w+: too long /m],
+    ['stuck', 124, qr/^# thread \d+ \(stuck\.sys\) waits for an event, in stuck\.sys\+0x\w+$/m],
     ['hang', 124, qr/^# thread \d+ \(hang\.sys\) is ready to run, in hang\.sys\+0x\w+$/m],
     ['keep', 124, qr/ waits for a request, IRP_MJ 0e, that keep\.sys has not completed, (?x:
         )in keep\.sys.*, called by bad\.exe!bad_request/m,
@@ -209,9 +212,9 @@ check("DRIVER=$build/short.sys PMU=none", 1, qr/^# FAIL short\.sys is truncated/
 my $missing = 'IoGetDeviceProperty';
 my $calls_it = "long $missing(void); long DriverEntry(void) { return $missing() + 1; }";
 system "echo '$calls_it' > $build/missing.c";
-check("DRIVER=$build/missing.c PMU=none", 99,
+check("DRIVER=$build/missing.c PMU=none", 1,
       qr/^# missing\.sys imports ntoskrnl\.exe!$missing, .*: its use is a bug check$/m,
-      qr/0x00000050 PAGE_.* in missing\.sys\+0x\w+: missing\.sys calls ntoskrnl\.exe!$missing,/m);
+      qr/^# FAIL .* 0x00000050 .* in missing\.sys\+0x\w+: missing\.sys calls \S+!$missing,/m);
 $calls_it = "long $missing(void); long DriverEntry(void *o) { return o ? 0 : $missing(); }";
 system "echo '$calls_it' > $build/unused.c";
 check("DRIVER=$build/unused.c PMU=none", 0, qr/^# unused\.sys imports .*!$missing,/m, qr/^# PASS/m);

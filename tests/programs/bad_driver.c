@@ -39,6 +39,23 @@ static VOID bad_hang(VOID)
         YieldProcessor();
 }
 
+static VOID bad_stuck(VOID) { KeWaitForSingleObject(&never, Executive, KernelMode, FALSE, NULL); }
+
+static VOID bad_null(VOID)
+{
+    VOID (*volatile function)(VOID) = NULL;
+    function();
+}
+
+static LONG bad_depth(volatile LONG *up)
+{
+    volatile LONG here[256];
+    here[0] = up ? up[0] + 1 : 0;
+    return bad_depth(here) + here[0];
+}
+
+static VOID bad_stack(VOID) { DbgPrint("%d\n", bad_depth(NULL)); }
+
 static VOID bad_service(VOID)
 {
     KIRQL irql;
@@ -287,7 +304,8 @@ static const struct {
     { L"no_device", bad_no_device }, { L"left_irp", bad_left_irp }, { L"tag", bad_tag },
     { L"mutex", bad_mutex },         { L"release", bad_release },   { L"requeue", bad_requeue },
     { L"unqueue", bad_unqueue },     { L"check", bad_check },       { L"overrun", bad_overrun },
-    { L"header", bad_header },
+    { L"header", bad_header },       { L"stuck", bad_stuck },       { L"null", bad_null },
+    { L"stack", bad_stack },
 };
 
 static BOOLEAN ends_with(PUNICODE_STRING String, const WCHAR *End)
