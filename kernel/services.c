@@ -309,19 +309,22 @@ NTSTATUS NtQueryPerformanceCounter(PLARGE_INTEGER PerformanceCounter,
                : status;
 }
 
-/* RtlAdjustPrivilege. NT: there are no tokens. Every process holds SeSystemProfilePrivilege,
- * disabled at first as an administrator's is, and no other: STATUS_PRIVILEGE_NOT_HELD.
- * STATUS_ACCESS_VIOLATION. */
+/* RtlAdjustPrivilege. NT: there are no tokens. Every process holds SeSystemProfilePrivilege and
+ * SeLoadDriverPrivilege, disabled at first as an administrator's are, and no other:
+ * STATUS_PRIVILEGE_NOT_HELD. STATUS_ACCESS_VIOLATION. */
 NTSTATUS adjust_privilege(ULONG Privilege, BOOLEAN Enable, BOOLEAN CurrentThread, PBOOLEAN Enabled)
 {
     struct process *process = thread_current()->process;
-    BOOLEAN was = process->profile_privilege;
+    bool *held = Privilege == SE_SYSTEM_PROFILE_PRIVILEGE ? &process->profile_privilege
+                 : Privilege == SE_LOAD_DRIVER_PRIVILEGE  ? &process->load_privilege
+                                                          : NULL;
     (void)CurrentThread;
-    if (Privilege != SE_SYSTEM_PROFILE_PRIVILEGE || process->restricted)
+    if (!held || process->restricted)
         return STATUS_PRIVILEGE_NOT_HELD;
+    BOOLEAN was = *held;
     NTSTATUS status = copy_out(Enabled, &was, sizeof was);
     if (NT_SUCCESS(status))
-        process->profile_privilege = Enable != 0;
+        *held = Enable != 0;
     return status;
 }
 

@@ -6,6 +6,7 @@
 #include "kernel/base/string.h"
 #include "kernel/driver/io.h"
 #include "kernel/ke/caller.h"
+#include "kernel/ke/process.h"
 #include "kernel/ke/thread.h"
 #include "kernel/mm/vm.h"
 
@@ -92,6 +93,9 @@ NTSTATUS NtLoadDriver(PUNICODE_STRING DriverServiceName)
     WCHAR wide[SERVICE_MAX];
     char file[IMAGE_NAME_MAX] = "";
     unsigned n = 0;
+    const struct process *caller = thread_current()->process;
+    if (caller && !caller->load_privilege)
+        return STATUS_PRIVILEGE_NOT_HELD;
     NTSTATUS status = caller_get(&name, DriverServiceName, sizeof name);
     if (NT_SUCCESS(status) && (!name.Length || name.Length % 2 || name.Length > sizeof wide))
         status = STATUS_OBJECT_NAME_INVALID;

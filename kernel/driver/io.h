@@ -48,7 +48,8 @@ NTSTATUS NtWriteFile(HANDLE FileHandle, HANDLE Event, PVOID ApcRoutine, PVOID Ap
 
 /* driver.c. NT: there is no registry; the last part of the name is the file's, without .sys.
  * Drivers are loaded before the program: STATUS_IMAGE_ALREADY_LOADED, or
- * STATUS_OBJECT_NAME_NOT_FOUND. STATUS_ACCESS_VIOLATION; STATUS_OBJECT_NAME_INVALID. */
+ * STATUS_OBJECT_NAME_NOT_FOUND. STATUS_PRIVILEGE_NOT_HELD: ring 3 has not enabled
+ * SeLoadDriverPrivilege; STATUS_ACCESS_VIOLATION; STATUS_OBJECT_NAME_INVALID. */
 NTSTATUS NtLoadDriver(PUNICODE_STRING DriverServiceName);
 
 extern const struct object_type file_type;

@@ -10,6 +10,7 @@ struct process {
     uint64_t *pml4;
     NTSTATUS exit_status;
     bool profile_privilege;   /* atomic: SeSystemProfilePrivilege is enabled */
+    bool load_privilege;      /* atomic: SeLoadDriverPrivilege is */
     bool restricted;          /* of low integrity; constant */
     uint32_t threads;         /* atomic: not ended yet */
     uint64_t exception_entry; /* where ring 3 handles exceptions (KiUserExceptionDispatcher); 0:

@@ -22,6 +22,31 @@ static SC_HANDLE create(SC_HANDLE manager, const char *name, const char *path)
                           NULL);
 }
 
+/* The service manager has the privilege of its own, a program has to enable it. */
+static void load_without_manager(void)
+{
+    typedef LONG(NTAPI * LOAD_DRIVER)(const void *);
+    typedef LONG(NTAPI * ADJUST_PRIVILEGE)(ULONG, BOOLEAN, BOOLEAN, BOOLEAN *);
+    static WCHAR path[] = L"\\Registry\\Machine\\System\\CurrentControlSet\\Services\\hello_driver";
+    const struct {
+        USHORT length, size;
+        WCHAR *buffer;
+    } name = { sizeof path - 2, sizeof path, path };
+    const HMODULE ntdll = GetModuleHandleA("ntdll.dll");
+    const LOAD_DRIVER load = (LOAD_DRIVER)(void *)GetProcAddress(ntdll, "NtLoadDriver");
+    const ADJUST_PRIVILEGE adjust =
+        (ADJUST_PRIVILEGE)(void *)GetProcAddress(ntdll, "RtlAdjustPrivilege");
+    BOOLEAN was;
+    IS(load(&name), (LONG)0xc0000061);
+    IS(adjust(10, TRUE, FALSE, &was), 0);
+    IS(was, FALSE);
+    IS(load(&name), (LONG)0xc000010e);
+    IS(load(NULL), (LONG)0xc0000005);
+    IS(adjust(10, FALSE, FALSE, &was), 0);
+    IS(was, TRUE);
+    IS(load(NULL), (LONG)0xc0000061);
+}
+
 int main(void)
 {
     SERVICE_STATUS status;
@@ -57,5 +82,6 @@ int main(void)
     IS(state(service), SERVICE_RUNNING);
     IS(CloseServiceHandle(manager), TRUE);
     FAILS(CloseServiceHandle(NULL), FALSE, ERROR_INVALID_HANDLE);
+    load_without_manager();
     return check_result();
 }

@@ -9,6 +9,7 @@
 #define SERVICES 16
 #define NAME_MAX 256u /* as documented, without the NUL */
 #define STATUS_IMAGE_ALREADY_LOADED ((NTSTATUS)0xC000010E)
+#define SE_LOAD_DRIVER_PRIVILEGE 10
 
 NTSTATUS NTAPI NtLoadDriver(PUNICODE_STRING DriverServiceName);
 NTSTATUS NTAPI write_console(const char *text, ULONG length);
@@ -68,7 +69,8 @@ static const WCHAR *file_of(const WCHAR *path)
     return last;
 }
 
-/* STATUS_IMAGE_ALREADY_LOADED: it is loaded. */
+/* STATUS_IMAGE_ALREADY_LOADED: it is loaded. NT: Windows' service manager is a process of its own,
+ * which has the privilege. */
 static NTSTATUS load_driver(const WCHAR *image)
 {
     static const WCHAR start[] = L"\\Registry\\Machine\\System\\CurrentControlSet\\Services\\";
@@ -79,7 +81,11 @@ static NTSTATUS load_driver(const WCHAR *image)
     for (; *image && *image != '.' && *image != '"'; image++)
         text[n++] = *image;
     UNICODE_STRING name = { (USHORT)(n * sizeof(WCHAR)), (USHORT)(n * sizeof(WCHAR)), text };
-    return NtLoadDriver(&name);
+    BOOLEAN had, was;
+    RtlAdjustPrivilege(SE_LOAD_DRIVER_PRIVILEGE, TRUE, FALSE, &had);
+    const NTSTATUS status = NtLoadDriver(&name);
+    RtlAdjustPrivilege(SE_LOAD_DRIVER_PRIVILEGE, had, FALSE, &was);
+    return status;
 }
 
 static struct service *find_service(const WCHAR *name)
