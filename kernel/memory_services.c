@@ -104,8 +104,8 @@ static NTSTATUS protect_pages(struct process *process, uint64_t from, uint64_t e
     NTSTATUS status = STATUS_SUCCESS;
     for (uint64_t a = from; a < end && NT_SUCCESS(status); a += PAGE_SIZE) {
         uint64_t entry = vm_raw(process->pml4, a);
-        uint64_t keep = entry & PTE_SHARED;
-        if (keep && (flags & PTE_WRITE)) {
+        uint64_t keep = entry & (PTE_SHARED | PTE_VIEW | PTE_UNCACHED);
+        if ((keep & PTE_SHARED) && (flags & PTE_WRITE)) {
             keep = 0;
             if (!own_copy(&entry))
                 status = STATUS_NO_MEMORY;
@@ -170,7 +170,7 @@ NTSTATUS NtProtectVirtualMemory(HANDLE ProcessHandle, PVOID *BaseAddress, PSIZE_
 static NTSTATUS commit_pages(struct process *process, uint64_t from, uint64_t end, uint64_t flags)
 {
     const struct region *region = memory_region(process, from);
-    if (!region || end > region->end || region->kind == REGION_IMAGE)
+    if (!region || end > region->end || region->kind >= REGION_IMAGE)
         return STATUS_CONFLICTING_ADDRESSES;
     bool was = all_committed(process, from, end);
     NTSTATUS status = memory_commit_locked(process, from, end, flags);
@@ -298,7 +298,8 @@ static void query_page(const struct process *process, uint64_t page, MEMORY_BASI
     static const ULONG types[] = { [REGION_PRIVATE] = MEM_PRIVATE,
                                    [REGION_SYSTEM] = MEM_PRIVATE,
                                    [REGION_STACK] = MEM_PRIVATE,
-                                   [REGION_IMAGE] = MEM_IMAGE };
+                                   [REGION_IMAGE] = MEM_IMAGE,
+                                   [REGION_VIEW] = MEM_MAPPED };
     const struct region *region = memory_region(process, page);
     *info = (MEMORY_BASIC_INFORMATION){ .BaseAddress = (PVOID)page,
                                         .State = MEM_FREE,

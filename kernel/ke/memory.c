@@ -176,7 +176,8 @@ void memory_decommit_locked(struct process *process, uint64_t from, uint64_t end
     for (a = vm_next(process->pml4, from, end, &entry); a < end;
          a = vm_next(process->pml4, a + PAGE_SIZE, end, &entry)) {
         vm_put(process->pml4, a, 0);
-        phys_free(phys_to_virt(entry & PTE_ADDRESS), 1);
+        if (!(entry & PTE_VIEW))
+            phys_free(phys_to_virt(entry & PTE_ADDRESS), 1);
     }
 }
 

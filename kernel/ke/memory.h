@@ -9,7 +9,7 @@ struct process;
 #define MEMORY_LOWEST 0x10000ul      /* nothing is mapped below: NULL and its neighbours fault */
 #define MEMORY_GRANULARITY 0x10000ul /* of addresses; sizes are of whole pages */
 
-enum region_kind { REGION_PRIVATE, REGION_SYSTEM, REGION_STACK, REGION_IMAGE };
+enum region_kind { REGION_PRIVATE, REGION_SYSTEM, REGION_STACK, REGION_IMAGE, REGION_VIEW };
 
 struct region {
     uint64_t base, end;

@@ -208,8 +208,9 @@ static void destroy_level(uint64_t *table, unsigned level, unsigned entries)
             uint64_t *below = phys_to_virt(get_entry(&table[i]) & PTE_ADDRESS);
             if (level)
                 destroy_level(below, level - 1, 512);
-            else if ((uint64_t)below - DIRECT_MAP >= (uint64_t)image_end - KERNEL_VMA ||
-                     (uint64_t)below - DIRECT_MAP < (uint64_t)image_start - KERNEL_VMA)
+            else if (!(get_entry(&table[i]) & PTE_VIEW) &&
+                     ((uint64_t)below - DIRECT_MAP >= (uint64_t)image_end - KERNEL_VMA ||
+                      (uint64_t)below - DIRECT_MAP < (uint64_t)image_start - KERNEL_VMA))
                 phys_free(below, 1); /* pages of the image are shared and stay */
         }
     phys_free(table, 1);
@@ -307,7 +308,9 @@ uint64_t vm_hold_writable(const uint64_t *pml4, uint64_t address)
 {
     KIRQL irql = lock_acquire(&vm_lock);
     const uint64_t *entry = walk((uint64_t *)pml4, address, 0, 0);
-    uint64_t physical = entry && is_writable(get_entry(entry)) ? get_entry(entry) & PTE_ADDRESS : 0;
+    uint64_t physical = entry && is_writable(get_entry(entry)) && !(get_entry(entry) & PTE_VIEW)
+                            ? get_entry(entry) & PTE_ADDRESS
+                            : 0;
     if (physical)
         phys_hold(physical);
     lock_release(&vm_lock, irql);

@@ -13,6 +13,7 @@
 #define PTE_UNCACHED (3ul << 3)
 #define PTE_LARGE (1ul << 7)
 #define PTE_GUARD (1ul << 9)   /* ours: the entry is not present until the first access */
+#define PTE_VIEW (1ul << 11)   /* ours: physical memory as it is; nobody counts its users */
 #define PTE_SHARED (1ul << 10) /* ours: the page belongs to an image; a writer gets a copy */
 #define PTE_NX (1ul << 63)
 #define PTE_ADDRESS 0x000ffffffffff000ul

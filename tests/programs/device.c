@@ -343,6 +343,47 @@ static void check_ends(HANDLE file, const char *name)
     IS(after.processes, 1);
 }
 
+/* --- Physical memory in the program's half of the address space. --- */
+
+static struct view view_of(HANDLE file, ULONG64 base, ULONG64 size, ULONG unmap)
+{
+    struct view v = { base, size, 0, 0, unmap, -1 };
+    DWORD n;
+    IS(DeviceIoControl(file, VIEW, &v, sizeof v, &v, sizeof v, &n, NULL), TRUE);
+    return v;
+}
+
+static void check_views(HANDLE file)
+{
+    static const ULONG64 places[] = { 0, 0x400000000000, 0x7ffffff00000 };
+    MEMORY_BASIC_INFORMATION info;
+    DWORD old;
+    for (ULONG i = 0; i < ARRAYSIZE(places); i++) {
+        struct view v = view_of(file, places[i], 4, 0);
+        volatile ULONG *number = (ULONG *)(ULONG_PTR)(v.base + v.at);
+        IS(v.status, 0);
+        IS(!places[i] || v.base == places[i], 1);
+        IS(v.size >= v.at + 4 && !(v.size & 0xfff), 1);
+        *number = i + 7;
+        IS(VirtualQuery((PVOID)number, &info, sizeof info), sizeof info);
+        IS(info.Type, MEM_MAPPED);
+        IS(info.Protect & 0xff, PAGE_READWRITE);
+        IS(info.AllocationBase == (PVOID)(ULONG_PTR)v.base, 1);
+        IS(VirtualFree(info.AllocationBase, 0, MEM_RELEASE), FALSE);
+        IS(VirtualProtect((PVOID)number, 4, PAGE_READONLY, &old), TRUE);
+        IS(*number, i + 7);
+        IS(view_of(file, v.base, 4, 0).status, (LONG)0xc0000018); /* it is taken */
+        IS(view_of(file, v.base + v.at, 0, 1).number, i + 7);
+        IS(view_of(file, v.base, 0, 1).status, (LONG)0xc0000019);
+        IS(VirtualQuery((PVOID)number, &info, sizeof info), sizeof info);
+        IS(info.State, MEM_FREE);
+    }
+    IS(view_of(file, 0x12345000, 4, 0).status, (LONG)0xc0000220);
+    IS(view_of(file, 0x7ffffff00000, 0x200000, 0).status, (LONG)0xc0000018);
+    IS(view_of(file, 0, 0, 0).status, (LONG)0xc000000d);
+    IS(view_of(file, 0, 4, 0).status, 0); /* it stays until the program ends */
+}
+
 int main(void)
 {
     HANDLE file = open_it("\\\\.\\Plain", GENERIC_READ | GENERIC_WRITE);
@@ -359,6 +400,7 @@ int main(void)
     check_stack();
     check_ends(file, "\\\\.\\Plain");
     check_ends(file, "\\\\.\\Lower");
+    check_views(file);
     end = report_of(file); /* four threads were ended, and their handles are open */
     IS(end.opened - end.closed, 5);
     start(&deaf, file); /* the driver completes it when it goes */

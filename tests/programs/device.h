@@ -25,8 +25,15 @@ enum {
     PENDS = CODE(0x80d, BUFFERED, 0),        /* how many are pending */
     TWICE = CODE(0x80e, BUFFERED, 0),        /* completed below, taken back by the driver above, completed again */
     SERVES = CODE(0x80f, BUFFERED, 0),       /* makes and closes an event of its own in the caller's thread */
+    VIEW = CODE(0x810, BUFFERED, 0),         /* struct view: maps a number of the driver's, or unmaps */
 };
 /* clang-format on */
+
+struct view {
+    unsigned long long base, size, at; /* of the view, in the program; where the number is in it */
+    unsigned long number, unmap;
+    long status;
+};
 
 struct end {
     long status;

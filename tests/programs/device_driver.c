@@ -146,6 +146,32 @@ static NTSTATUS fill(PIRP Irp, ULONG Output)
     return end(Irp, STATUS_SUCCESS, Output);
 }
 
+static volatile ULONG number;
+
+/* In the program's half of the address space, for it to read and write. */
+static NTSTATUS map_view(PIRP Irp)
+{
+    struct view *v = Irp->AssociatedIrp.SystemBuffer;
+    UNICODE_STRING name = RTL_CONSTANT_STRING(L"\\Device\\PhysicalMemory");
+    OBJECT_ATTRIBUTES attributes;
+    PHYSICAL_ADDRESS at = MmGetPhysicalAddress((PVOID)&number), from = at;
+    PVOID base = (PVOID)(ULONG_PTR)v->base;
+    SIZE_T size = v->size;
+    HANDLE section;
+    InitializeObjectAttributes(&attributes, &name, OBJ_CASE_INSENSITIVE, NULL, NULL);
+    if (v->unmap) {
+        v->status = ZwUnmapViewOfSection(NtCurrentProcess(), base);
+    } else {
+        ZwOpenSection(&section, SECTION_MAP_READ | SECTION_MAP_WRITE, &attributes);
+        v->status = ZwMapViewOfSection(section, NtCurrentProcess(), &base, 0, size, &from, &size,
+                                       ViewUnmap, 0, PAGE_READWRITE);
+        ZwClose(section);
+    }
+    v->base = (ULONG_PTR)base, v->size = size, v->at = at.QuadPart - from.QuadPart;
+    v->number = number;
+    return end(Irp, STATUS_SUCCESS, sizeof *v);
+}
+
 static NTSTATUS control(PIRP Irp, PIO_STACK_LOCATION Stack)
 {
     ULONG input = Stack->Parameters.DeviceIoControl.InputBufferLength;
@@ -171,6 +197,7 @@ static NTSTATUS control(PIRP Irp, PIO_STACK_LOCATION Stack)
         return end(Irp, STATUS_SUCCESS, sizeof report);
     case PENDS: return end(Irp, STATUS_SUCCESS, count());
     case SERVES: return serve(Irp);
+    case VIEW: return map_view(Irp);
     case TWICE:
     case WANTS_READ:
     case WANTS_WRITE: return end(Irp, STATUS_SUCCESS, 0);
