@@ -40,8 +40,12 @@ static void unquote_line(char *line)
 static void add_module(struct boot_info *info, uint32_t start, uint32_t end, const char *line,
                        unsigned size)
 {
-    if (info->module_count == BOOT_MODULES_MAX || end <= start)
+    if (end <= start)
         return;
+    if (info->module_count == BOOT_MODULES_MAX) {
+        info->modules_left_out++;
+        return;
+    }
     struct boot_module *module = &info->modules[info->module_count++];
     module->start = start;
     module->end = end;

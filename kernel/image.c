@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* image_mutex guards what image_prepare writes; the list itself is made at boot. */
 #include "kernel/image.h"
+#include "kernel/base/assert.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/print.h"
 #include "kernel/base/string.h"
@@ -11,8 +12,8 @@
 #include "kernel/mm/phys.h"
 #include "kernel/mm/vm.h"
 
-#define IMAGES_MAX 32u
-#define MOVED_FROM 0x7ff000000000ul /* where images go whose own place is taken */
+#define IMAGES_MAX (BOOT_MODULES_MAX + 16u) /* those and the kernel's own */
+#define MOVED_FROM 0x7ff000000000ul         /* where images go whose own place is taken */
 
 /* kernel/images.asm */
 struct linked_image {
@@ -42,10 +43,7 @@ static void set_name(struct image *image, const char *line)
 
 static void add_image(const char *line, const uint8_t *file, size_t size)
 {
-    if (count == IMAGES_MAX) {
-        print("# image: no memory for %s\n", line);
-        return;
-    }
+    ASSERT(count < IMAGES_MAX);
     struct image *image = &images[count++];
     set_name(image, line);
     image->file = file;

@@ -16,7 +16,7 @@ struct screen {
 
 #define BOOT_MEMORY_MAX 64
 #define BOOT_LINE_MAX 512
-#define BOOT_MODULES_MAX 8
+#define BOOT_MODULES_MAX 32
 
 struct boot_memory {
     uint64_t start, size; /* bytes of usable RAM, from the loader's map */
@@ -33,9 +33,10 @@ struct boot_info {
     unsigned memory_count;
     struct boot_module modules[BOOT_MODULES_MAX];
     unsigned module_count;
-    uint64_t moved;     /* how far the image lies above its load address */
-    bool efi;           /* started by UEFI */
-    uint64_t efi_table; /* its system table, physical; 0: not reported */
+    unsigned modules_left_out; /* there is no space for them */
+    uint64_t moved;            /* how far the image lies above its load address */
+    bool efi;                  /* started by UEFI */
+    uint64_t efi_table;        /* its system table, physical; 0: not reported */
     struct screen screen;
     const char *no_screen;  /* why there is none */
     bool rsdp_given;        /* multiboot 2 tag 14 or 15 */

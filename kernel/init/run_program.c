@@ -221,6 +221,13 @@ unsigned run_program_and_drivers(void)
     char events[BOOT_LINE_MAX];
     bool traced = boot_option("trace", events, sizeof events);
     threads_watch();
+    if (boot_info.modules_left_out) {
+        print(
+            "# FAIL the loader brought %u files, %u more than there can be: give fewer by DRIVER= "
+            "and DLL=\n",
+            BOOT_MODULES_MAX + boot_info.modules_left_out, boot_info.modules_left_out);
+        return EXIT_FAIL;
+    }
     if (!image_module(0))
         return fail_program("the loader brought no program");
     if (traced && !start_trace(events))

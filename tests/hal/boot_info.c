@@ -99,7 +99,7 @@ TEST(boot_info, line, "a command line is cut to its buffer, and made of printabl
 }
 
 TEST(boot_info, modules,
-     "modules beyond the table's capacity are left out, and those without a byte")
+     "modules beyond the table's capacity are left out and counted; those without a byte are none")
 {
     struct {
         uint32_t start, end;
@@ -116,6 +116,7 @@ TEST(boot_info, modules,
     }
     read_tags();
     CHECK_EQ(info.module_count, BOOT_MODULES_MAX);
+    CHECK_EQ(info.modules_left_out, 2);
     CHECK_EQ(info.modules[0].end, 0x2000);
     CHECK(strcmp(info.modules[BOOT_MODULES_MAX - 1].line, "m") == 0);
     CHECK(!info.efi);

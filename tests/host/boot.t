@@ -306,6 +306,24 @@ sub debugs
         ? () : $log;
 }
 
+# `make iso` with a program, its library and a driver; the menu's first entry runs them.
+sub program_on_stick
+{
+    my $windows = 'x86_64-w64-mingw32-gcc-posix -O2 -s';
+    system "echo 'int answer(void) { return 42; }' >$dir/own.c;"
+        . " echo 'int answer(void); int main(int n, char **v) { return answer() - 40 - n; }'"
+        . " >$dir/main.c; $windows -shared -o $dir/own.dll $dir/own.c &&"
+        . " $windows -o $dir/brought.exe $dir/main.c $dir/own.dll";
+    my $made = `make -s iso BUILD=$build PROGRAM=$dir/brought.exe PROGRAM_ARGS=one \\
+        DLL=$dir/own.dll DRIVER=tests/samples/hello_driver.c </dev/null 2>&1`;
+    my @drive = map { s/\Q$iso\E/$build\/program\/ntpmu.iso/r } @stick;
+    my $machine = Machine->new($dir, LONGEST, @plain, @exit, @drive);
+    $machine->go;
+    my ($status, $log) = ($machine->status, $machine->serial);
+    return $status == 33 && $log =~ /^.*hello_driver goes$/m
+        && $log =~ /^# PASS the program ended with 0$/m ? () : ($made, substr $log, -1500);
+}
+
 # The emulator's own log of interrupts knows whether an NMI (vector 2) was taken.
 sub nmis
 {
@@ -336,6 +354,7 @@ my @jobs = (
         boots({ keys => ['s'],
                 has => ['^# running: 4 CPUs,', '^# traps\.nmi: \w', 'command line "verbose"'] },
               @stick, qw(-smp 4)) }],
+    ['SeaBIOS, USB stick, a program with its library and a driver', \&program_on_stick],
     ['SeaBIOS, CD, the virtual PMU by the menu: all passes', sub {
         boots({ keys => ['u', 'i'], verdict => 'PASS', lists => 'intel-v2', machine => \@by_ns },
               @cd) }],

@@ -299,6 +299,9 @@ if (wanted('bring.exe')) {
         . " $build/own.dll $build/vcruntime140.dll";
     check("$build/bring.exe", "PMU=none DLL='$build/own.dll $build/vcruntime140.dll'", 0,
           qr/\A# PASS/);
+    my $many = "$build/own.dll " x 32;
+    check("$build/bring.exe", "PMU=none DLL='$many'", 1,
+          qr/\A# FAIL the loader brought \d+ files, \d more than there can be: give fewer by /);
     check("$build/bring.exe", 'PMU=none', 1, qr/^# bring\.exe: imports are missing, .*own\.dll/m);
 }
 
