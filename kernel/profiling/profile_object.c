@@ -22,14 +22,20 @@ static ULONG alignment_interval; /* atomic */
 
 static bool from_user(void) { return thread_current()->process; }
 
+static uint64_t buckets_of(uint64_t size, ULONG log2)
+{
+    return (size >> log2) + ((size & ((1ul << log2) - 1)) != 0);
+}
+
+/* As Windows, it takes the number of buckets as a ULONG (ReactOS' API tests); beyond that
+ * check_and_create refuses later what Windows takes. */
 static NTSTATUS check_region(uint64_t base, uint64_t size, ULONG log2, ULONG buffer_size)
 {
     if (!buffer_size)
         return STATUS_INVALID_PARAMETER_7;
     if (log2 < LOG2_MIN || log2 > LOG2_MAX)
         return STATUS_INVALID_PARAMETER;
-    uint64_t buckets = (size >> log2) + ((size & ((1ul << log2) - 1)) != 0);
-    if (buckets > buffer_size / sizeof(ULONG))
+    if ((ULONG)buckets_of(size, log2) > buffer_size / sizeof(ULONG))
         return STATUS_BUFFER_TOO_SMALL;
     return base + size < base ? STATUS_BUFFER_OVERFLOW : STATUS_SUCCESS;
 }
@@ -137,6 +143,9 @@ static NTSTATUS check_and_create(PHANDLE handle, HANDLE process, struct profile 
         return STATUS_NOT_SUPPORTED;
     status =
         check_pointers(handle, wanted->buffer, buffer_size, affinity, user_affinity ? groups : 0);
+    /* NT: Windows creates the object, and its interrupt would write beyond the buffer. */
+    if (NT_SUCCESS(status) && buckets_of(wanted->size, wanted->log2) > UINT32_MAX)
+        status = STATUS_BUFFER_TOO_SMALL;
     if (NT_SUCCESS(status))
         status = get_cpus(affinity, groups, user_affinity, &wanted->cpus);
     if (NT_SUCCESS(status) && !hal_source_supported_on(wanted->source, wanted->cpus))

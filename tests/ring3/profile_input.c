@@ -92,9 +92,36 @@ TEST_USER(profile_input, sizes,
     CHECK_STATUS(CREATE(.size = 4097, .buffer_size = 1028), STATUS_SUCCESS);
     CHECK_STATUS(CREATE(.size = 0, .buffer_size = 1), STATUS_SUCCESS);
     CHECK_STATUS(CREATE(.size = 1ull << 63), STATUS_BUFFER_TOO_SMALL);
-    CHECK_STATUS(CREATE(.size = ~0ull), STATUS_BUFFER_TOO_SMALL);
-    CHECK_STATUS(CREATE(.size = ~0ull, .log2 = 2), STATUS_BUFFER_TOO_SMALL);
-    CHECK_STATUS(CREATE(.size = ~0ull, .log2 = 31), STATUS_BUFFER_TOO_SMALL);
+}
+
+/* ReactOS' API tests of NtCreateProfile, with Windows' statuses: no handle, no buffer. */
+TEST_USER(profile_input, huge,
+          "regions near 2^64 have Windows' statuses, and none is sampled beyond its buffer [PO-09]")
+{
+    static const struct {
+        uint64_t size;
+        ULONG log2, buffer_size;
+        NTSTATUS status;
+    } of[] = {
+        { UINT64_MAX / 2, 31, 0x80000000, STATUS_ACCESS_VIOLATION },
+        { UINT64_MAX - 0x10000, 31, 0x80000000, STATUS_ACCESS_VIOLATION },
+        { UINT64_MAX - 0xffff, 31, 0x80000000, STATUS_BUFFER_OVERFLOW },
+        { UINT64_MAX, 31, 0x80000000, STATUS_BUFFER_OVERFLOW },
+        { 0x80000000, 2, 1, STATUS_BUFFER_TOO_SMALL },
+        { 0x80000000, 31, 3, STATUS_BUFFER_TOO_SMALL },
+        { 0x80000000, 31, 4, STATUS_ACCESS_VIOLATION },
+        { 0x80000001, 31, 4, STATUS_BUFFER_TOO_SMALL },
+        { 0xa0000000, 31, 4, STATUS_BUFFER_TOO_SMALL },
+        { 257, 8, 4, STATUS_BUFFER_TOO_SMALL },
+        { 3, 2, 0x2000000, STATUS_ACCESS_VIOLATION },
+    };
+    for (unsigned i = 0; i < ARRAY_SIZE(of); i++)
+        CHECK_STATUS(ZwCreateProfile(NULL, NULL, (PVOID)0x10000, of[i].size, of[i].log2, NULL,
+                                     of[i].buffer_size, ProfileTime, 1),
+                     of[i].status);
+    CHECK_STATUS(CREATE(.size = UINT64_MAX / 2, .log2 = 31, .base = 0x10000),
+                 STATUS_BUFFER_TOO_SMALL);
+    CHECK_STATUS(CREATE(.size = 0x10000000000ull, .log2 = 8), STATUS_BUFFER_TOO_SMALL);
 }
 
 TEST_USER(profile_input, wrap,
