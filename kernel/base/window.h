@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* WINDOW(name): window_name is the address of the instruction that follows. It makes none itself.
- * Tests force an interrupt, an NMI or a switch at each instruction between two of them. */
+ * Tests force an NMI, or a switch by an interrupt, at each instruction between two of them. */
 #pragma once
 
 #define WINDOW(name)                                                                               \

@@ -188,6 +188,7 @@ unsigned etw_buffer_records(const WMI_BUFFER_HEADER *buffer)
 
 bool etw_next_buffer(struct etw_stream *s)
 {
+    ASSERT(!(read_flags() & RFLAGS_IF)); /* nothing else writes to this CPU's buffer */
     if (next_buffer(s))
         return true;
     __atomic_store_n(&s->lost, s->lost + 1, __ATOMIC_RELAXED);

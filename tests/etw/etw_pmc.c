@@ -5,6 +5,7 @@
 #include "kernel/ke/etw_pmc.h"
 #include "tests/harness/etw.h"
 #include "tests/harness/kernel.h"
+#include "tests/harness/threads.h"
 
 #define INSTRUCTIONS ProfileTotalIssues
 #define BRANCHES ProfileBranchInstructions
@@ -212,19 +213,24 @@ TEST(etw_pmc, processors,
     session_end(&s, bytes);
 }
 
+static bool begin_second(struct session *s)
+{
+    struct session_info d;
+    session_describe(&d, "the other one");
+    d.info.MaximumBuffers = 16;
+    if (!CHECK_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_SUCCESS))
+        return false;
+    s->trace = d.info.Wnode.HistoricalContext;
+    return session_connect(s);
+}
+
 TEST(etw_pmc, two_sessions, "two sessions at once each record their own counters [ET-30]")
 {
     struct session a, b;
-    struct session_info d;
     uint8_t *bytes, *more;
     SKIP_WITHOUT_PMU();
     more = phys_alloc(SESSION_PAGES);
-    REQUIRE(more && begin_session(&a, &bytes));
-    session_describe(&d, "the other one");
-    d.info.MaximumBuffers = 16;
-    REQUIRE_STATUS(session_control(EtwStartLoggerCode, &d), STATUS_SUCCESS);
-    b.trace = d.info.Wnode.HistoricalContext;
-    REQUIRE(session_connect(&b));
+    REQUIRE(more && begin_session(&a, &bytes) && begin_second(&b));
     CHECK_STATUS(counter_list(&a, both, 1), STATUS_SUCCESS);
     CHECK_STATUS(counter_list(&b, both + 1, 1), STATUS_SUCCESS);
     CHECK_STATUS(event_list(&a, ready, 1), STATUS_SUCCESS);
@@ -235,6 +241,34 @@ TEST(etw_pmc, two_sessions, "two sessions at once each record their own counters
     mark_events(MARKS);
     check_marks(session_drain(&a, bytes), 1, 0, LOOP_INSTRUCTIONS);
     check_marks(session_drain(&b, more), 1, 0, other_each);
+    CHECK_EQ(session_stop(&b), 0);
+    session_close(&b);
+    phys_free(more, SESSION_PAGES);
+    session_end(&a, bytes);
+}
+
+static void end_at_once(void *unused) { (void)unused; }
+
+static unsigned count_swaps(struct records all)
+{
+    struct record r;
+    unsigned n = 0;
+    while ((r = next_record(&all)).header)
+        n += r.header->HookId == PERFINFO_LOG_TYPE_CONTEXTSWAP;
+    return n;
+}
+
+TEST(etw_pmc, two_sessions_swap, "a switch of threads is recorded in both of two sessions")
+{
+    struct session a, b;
+    uint8_t *bytes, *more = phys_alloc(SESSION_PAGES);
+    REQUIRE(more && session_begin(&a, &bytes) && begin_second(&b));
+    CHECK_STATUS(session_mask(&a, PERF_CONTEXT_SWITCH, 0), STATUS_SUCCESS);
+    CHECK_STATUS(session_mask(&b, PERF_CONTEXT_SWITCH, 0), STATUS_SUCCESS);
+    for (unsigned i = 0; i < 8; i++)
+        team_end(team_start(end_at_once, NULL, cpu_set_one(0), THREAD_PRIORITY));
+    CHECK(count_swaps(session_drain(&a, bytes)) >= 16);
+    CHECK(count_swaps(session_drain(&b, more)) >= 16);
     CHECK_EQ(session_stop(&b), 0);
     session_close(&b);
     phys_free(more, SESSION_PAGES);

@@ -164,6 +164,42 @@ void guest_try_block(void)
 
 /* --- vpmu= --- */
 
+/* What a value may be: its edges, and what the field is then. */
+static void try_edges(void)
+{
+    static const struct {
+        const char *words;
+        bool good;
+        uint64_t dead, wrmsr, left;
+    } edges[] = {
+        { "dead=63", true, 1ull << 63, 0, 0 },
+        { "dead=0+2+5,wrmsr=+1", true, 0x25, 1, 0 },
+        { "wrmsr=-1", true, 0, ~0ull, 0 },
+        { "wrmsr=1,left=0xFFFFFFFFFFFFFFFf", true, 0, 1, ~0ull },
+        { "left=18446744073709551615", true, 0, 0, ~0ull },
+        { .words = "left=0" },
+        { .words = "left=18446744073709551616" },
+        { .words = "left=0x10000000000000000" },
+        { .words = "dead=64" },
+        { .words = "dead=63+" },
+        { .words = "dead=" },
+        { .words = "wrmsr=2" },
+        { .words = "wrmsr=-2" },
+        { .words = "wrmsr=" },
+        { .words = "lvtmask=nev" },
+        { .words = "smi=50" },
+        { .words = "smi=49:5" },
+        { .words = "skid=5+-" },
+    };
+    for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
+        virt_quirks = (struct quirks){ .ipc = 1, .ref = 1 };
+        FUZZ_CHECK(quirk_parse(edges[i].words, "GenuineIntel") == edges[i].good);
+        FUZZ_CHECK(!edges[i].good ||
+                   (virt_quirks.dead == edges[i].dead && virt_quirks.wrmsr == edges[i].wrmsr &&
+                    virt_quirks.left == edges[i].left));
+    }
+}
+
 void guest_try_words(void)
 {
     static const char *const words[] = {
@@ -185,6 +221,7 @@ void guest_try_words(void)
     };
     char text[BOOT_LINE_MAX], *exactly;
     unsigned model = 0, n;
+    try_edges();
     while (all_models[model + 1].name && fuzz_below(8))
         model++;
     n = (unsigned)snprintf(text, sizeof text, "%s",

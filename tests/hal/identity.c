@@ -3,6 +3,8 @@
  * garbage. */
 #include "hal/identity.h"
 #include "hal/smbios.h"
+#include "kernel/base/boot_info.h"
+#include "kernel/mm/phys.h"
 #include "tests/harness/kernel.h"
 
 /* --- SMBIOS --- */
@@ -60,6 +62,19 @@ static bool read_beyond(const struct smbios *s)
             if (*p == '~')
                 return true;
     return false;
+}
+
+TEST(smbios, found, "a table below 1 MB is found on each of the addresses where it may begin")
+{
+    struct smbios s;
+    bool named = false, there = false;
+    smbios_read(&boot_info, &s);
+    for (unsigned i = 0; i < SMBIOS_NAMES; i++)
+        named |= s.name[i][0] != 0;
+    for (uint64_t at = 0xf0000; at < 0x100000; at += 16)
+        there |=
+            memcmp(phys_to_virt(at), "_SM3_", 5) == 0 || memcmp(phys_to_virt(at), "_SM_", 4) == 0;
+    CHECK(named || !there);
 }
 
 TEST(smbios, any_length, "of a table cut at any length, only the part inside is read")

@@ -50,8 +50,6 @@ static void send_event(void)
         __atomic_store_n(&turn, 1, __ATOMIC_RELEASE);
         CPU_SET_FIELD(reschedule, 1);
         apic_send_self(VECTOR_RESCHEDULE);
-    } else if (step.window->event == STEP_INTERRUPT) {
-        apic_send_self(VECTOR_TIMER);
     }
 }
 

@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 enum step_event {
-    STEP_NMI,       /* comes at any instruction */
-    STEP_INTERRUPT, /* the timer's; this and the next where interrupts and the IRQL allow it */
-    STEP_SWITCH     /* to step_partner's function, which then runs once */
+    STEP_NMI,   /* comes at any instruction */
+    STEP_SWITCH /* by an interrupt, where those and the IRQL allow it, to step_partner's function,
+                 * which then runs once */
 };
 
 /* From an instruction up to another one; NULL: until the function that begins there has returned.

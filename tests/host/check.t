@@ -276,7 +276,7 @@ sub check_fences
 # drivers mapped physical memory and had counter sets, sessions had log files, and a hang had names,
 # 360 before there were lists of branches, of every form, 364 before each string instruction
 # counted 1 and blocks had SSE and AVX, 375 before stacks were walked, 381
-# before clocks and counters could begin at their wrap.
+# before clocks and counters could begin at their wrap, and a trace asserted interrupts off.
 sub check_size
 {
     my ($kernel, $all) = (0, (-s "$gcc/ntpmu.bin") // 0);

@@ -209,6 +209,30 @@ check("DRIVER=$build/text.sys PROGRAM=tests/programs/keep.c PMU=none", 1,
       qr/^# FAIL text\.sys is not a Windows program$/m);
 system "head -c 3000 $build/program/leave.sys > $build/short.sys 2>/dev/null";
 check("DRIVER=$build/short.sys PMU=none", 1, qr/^# FAIL short\.sys is truncated/m);
+system "make -s BUILD=$build DRIVER=tests/samples/hello_driver.c >/dev/null 2>&1 </dev/null";
+my $good = do { local $/; open my $in, '<:raw', "$build/program/hello_driver.sys" or die; <$in> };
+my $pe = unpack 'V', substr $good, 0x3c, 4;
+for my $way (['empty', qr/empty\.sys is an empty file$/, 0, ''],
+             ['arm', qr/arm\.sys .*ARM/, $pe + 4, pack 'v', 0xaa64],
+             ['dotnet', qr/dotnet\.sys is a \.NET program$/, $pe + 4, pack('v', 0x14c), $pe + 24,
+              pack('v', 0x10b), $pe + 24 + 96 + 8 * 14, pack 'VV', 0x2000, 72],
+             ['console', qr/console\.sys is no driver: its subsystem /, $pe + 24 + 68, pack 'v', 3],
+             ['library', qr/bug check 0x00000050 .* in library\.sys.*calls xtoskrnl\.exe!/,
+              index($good, "ntoskrnl.exe\0"), 'x']) {
+    my ($name, $line, @changes) = @$way;
+    my $image = $good;
+    while (my ($at, $bytes) = splice @changes, 0, 2) {
+        substr $image, $at, length $bytes || length $image, $bytes;
+    }
+    open my $out, '>:raw', "$build/$name.sys" or die;
+    print $out $image;
+    close $out;
+    check("DRIVER=$build/$name.sys PMU=none", 1, qr/^# FAIL (?:\S*\/)?$line/m);
+}
+system "echo 'static volatile char all[400 << 20]; long DriverEntry(void) { return *all; }'"
+    . " >$build/large.c";
+check("DRIVER=$build/large.c PMU=none", 1,
+      qr/^# FAIL large\.sys needs more memory than there is: MEMORY= gives the machine more$/m);
 my $missing = 'IoGetDeviceProperty';
 my $calls_it = "long $missing(void); long DriverEntry(void) { return $missing() + 1; }";
 system "echo '$calls_it' > $build/missing.c";

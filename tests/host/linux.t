@@ -79,6 +79,11 @@ run_is("PMU=intel-v4 LINUX=" . file('gzip', "\x1f\x8b\x08" . "\0" x 2000), 2,
     'a kernel compressed by itself');
 run_is("PMU=intel-v4 LINUX=" . file('elf', "\x7fELF" . "\0" x 2000), 2,
        qr/^tests\/run: LINUX='\S+' is no Linux kernel \(bzImage\)\n\z/, 'a vmlinux');
+my $long = $bad;
+substr($long, 0x1f4, 4) = pack 'V', length($long) / 16 + 1;
+run_is("PMU=intel-v4 LINUX=" . file("cut$_", substr $long, 0, $_), 2,
+       qr/^tests\/run: LINUX='\S+' is cut off: it has $_ bytes, its header says more\n\z/,
+    "a kernel cut at $_ bytes") for 600, 2000, length $long;
 my $huge = file('huge', '070701');
 truncate $huge, 300 << 20;
 run_is("PMU=intel-v4 LINUX=$linux INITRD=$huge", 2,
@@ -90,7 +95,7 @@ run_is("PMU=intel-v4 LINUX=$linux SMP=2", 2,
        qr/^tests\/run: SMP='2' is not one of: 1 \(with PAYLOAD or LINUX: .*\)\n\z/, 'several CPUs');
 run_is("PMU=intel-v4 PAYLOAD=$build/payload.elf SMP=2", 2,
        qr/^tests\/run: SMP='2' is not one of: 1 /, 'several CPUs and a payload');
-run_is('PMU=intel-v4 LINUX=' . file('short', $short), 77,
+run_is('PMU=intel-v4 PAYLOAD=' . file('short', $short), 77,
        qr/^# payload: this Linux is shorter than its header says\s*$/m, 'the loader itself: short');
 run_is('PMU=intel-v4 PAYLOAD=' . file('payload', $large), 77,
        qr/^# payload: Linux wants 300 MiB from 1000000 on, where so much memory is not free\s*$/m,

@@ -122,7 +122,8 @@ my @machines = (
     (map {
         my $model = $_;
         map { ["$model, $_ CPU",
-               "PMU=$model SMP=$_" . ("$model $_" eq 'amd-v2 4' ? ' ARGS=long' : ''), 0] } 1, 2, 4
+               "PMU=$model SMP=$_" . ("$model $_" eq 'amd-v2 4' ? ' ARGS=long' : ''), 0,
+               '!^# smp: '] } 1, 2, 4 # each CPU is there
     } qw(intel-v2 amd-v2)),
     # Machines with names: these whole, the others by groups. `make machines` runs them all whole.
     (map { ["$_->[0], $_->[1] CPU", "PMU=$_->[0] SMP=$_->[1]", 0] }

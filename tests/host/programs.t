@@ -57,6 +57,15 @@ my %badly = (
 check('tests/programs/bad.c', "PROGRAM_ARGS=$_ PMU=none TIMEOUT=3", @{ $badly{$_} })
     for sort keys %badly;
 
+if (wanted('large.c')) {
+    system "mkdir -p $build; echo 'static volatile char all[280 << 20]; int main(void) { return"
+        . " *all; }' >$build/large.c; : >$build/empty.exe";
+    check("$build/large.c", "PMU=none MEMORY=$_->[0]", @$_[1, 2])
+        for [256, 1, qr/^# FAIL large\.exe needs more memory than there is: MEMORY= gives the /m],
+            [1024, 0, qr/^# PASS/m];
+    check("$build/empty.exe", 'PMU=none', 1, qr/^# FAIL \S*empty\.exe is an empty file$/m);
+}
+
 my $none = check('tests/samples/read.cpp', 'PMU=none', 1,
                  qr/^KeSetHardwareCounterConfiguration: status 0xc0000002$/m);
 # Two counters and three fixed ones: four sources are too many.
@@ -175,7 +184,7 @@ check('tests/programs/machine.c', "PMU=none SMP=2 QEMU_ARGS='-cpu $_'", 0,
     for sort keys %caches;
 cmp_ok(-s "$build/program/machine.exe", '>', 250_000, 'the program has 250 KB')
     if wanted('machine.c');
-check('tests/programs/context.c', "PMU=none SMP=$_", 0, qr/\A181 checks, 0 wrong\n# PASS/) for 1, 4;
+check('tests/programs/context.c', "PMU=none SMP=$_", 0, qr/\A209 checks, 0 wrong\n# PASS/) for 1, 4;
 # The program checks what each group of the machine says of itself.
 check('tests/programs/groups.c', "PMU=none SMP=$_", 0,
       $_ > 64 ? qr/\A2 groups, 66 processors, 59 checks, 0 wrong\n# PASS/
@@ -290,14 +299,30 @@ if (wanted('bring.exe')) {
     my $windows = 'x86_64-w64-mingw32-gcc-posix -O2 -nostdlib -s';
     open my $out, '>', "$build/bring.c" or die;
     print $out "__declspec(dllimport) int answer(void), _getpid(void);\n"
-        . "int start(void) { return answer() != 42 || _getpid() != 7; }\n";
+        . "__declspec(dllimport) void *LoadLibraryA(const char *),"
+        . " *GetModuleHandleA(const char *);\n"
+        . "int start(void) { return answer() != 42 || _getpid() != 7 || LoadLibraryA(\"broken\") ||"
+        . " GetModuleHandleA(\"broken\") || LoadLibraryA(\"broken\"); }\n";
     close $out;
     system "echo 'int answer(void) { return 42; }' >$build/own.c;"
         . " echo 'int _getpid(void) { return 7; }' >$build/vcruntime140.c";
     system "$windows -shared -Wl,-e,0 -o $build/$_.dll $build/$_.c" for qw(own vcruntime140);
     system "$windows -Wl,-e,start,--subsystem,console -o $build/bring.exe $build/bring.c"
-        . " $build/own.dll $build/vcruntime140.dll";
-    check("$build/bring.exe", "PMU=none DLL='$build/own.dll $build/vcruntime140.dll'", 0,
+        . " $build/own.dll $build/vcruntime140.dll -lkernel32";
+    # A library whose imports are damaged stays in no list.
+    system "echo 'int answer(void); int broken(void) { return answer(); }' >$build/broken.c;"
+        . " $windows -shared -Wl,-e,0 -o $build/broken.dll $build/broken.c $build/own.dll";
+    open my $broken, '+<:raw', "$build/broken.dll" or die;
+    my $image = do { local $/; <$broken> };
+    my $header = unpack 'x60 V', $image;
+    my $imports = unpack "x$header x144 V", $image;
+    my ($section) = grep { $_->[1] <= $imports && $imports < $_->[1] + $_->[0] }
+        map { [unpack 'x' . ($header + 264 + 40 * $_) . ' x8 V3 V', $image] } 0 .. 6;
+    seek $broken, $imports - $section->[1] + $section->[3] + 12, 0;
+    print $broken pack 'V', 0x7fffff00;
+    close $broken;
+    my $libraries = "$build/own.dll $build/vcruntime140.dll $build/broken.dll";
+    check("$build/bring.exe", "PMU=none DLL='$libraries'", 0,
           qr/\A# PASS/);
     my $many = "$build/own.dll " x 32;
     check("$build/bring.exe", "PMU=none DLL='$many'", 1,

@@ -194,7 +194,7 @@ judged('the stream of a list is its tests', $good, 'exit 33', 0,
 
 # A payload by its magic number; the least of a Linux, and 30 MiB for it to unpack.
 file("$dir/a,load", pack 'V', 0x1badb002);
-file("$dir/linux", pack '@514 a4 @566 C @608 V', 'HdrS', 1, 0);
+file("$dir/linux", pack '@514 a4 @566 C @608 V x512', 'HdrS', 1, 0);
 file("$dir/initrd", '070701');
 truncate "$dir/initrd", 30 << 20;
 for (['ACCEL=warp', 'auto kvm tcg'], ['PMU=nonsense', 'intel-v2'], ['SMP=0', '1 to 255'],

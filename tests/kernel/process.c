@@ -80,6 +80,40 @@ TEST(process, exit_status,
     object_release(&process->object);
 }
 
+static void end_others(void *unused)
+{
+    (void)unused;
+    join();
+    process_end_others(OF_ALL);
+    __atomic_store_n(&found, STATUS_SUCCESS, __ATOMIC_RELEASE);
+}
+
+TEST(process, others_end, "who ends a process's other threads goes on when they have ended")
+{
+    process = process_create();
+    REQUIRE(process != NULL);
+    KeInitializeEvent(&gate, NotificationEvent, FALSE);
+    late = NULL;
+    found = STATUS_PENDING;
+    notify_before = thread_notify;
+    thread_notify = notify;
+    struct thread *other = team_start(end_late, NULL, cpu_all(), THREAD_PRIORITY);
+    if (other && CHECK(team_until_waits(other))) {
+        struct thread *ender = team_start(end_others, NULL, cpu_all(), THREAD_PRIORITY);
+        sched_wait(NULL, clock_ns() + 3 * sched_tick_ns(), DelayExecution);
+        CHECK_STATUS(__atomic_load_n(&found, __ATOMIC_ACQUIRE), STATUS_PENDING);
+        KeSetEvent(&gate, 0, FALSE);
+        if (ender)
+            team_end(ender);
+    }
+    KeSetEvent(&gate, 0, FALSE);
+    if (other)
+        team_end(other);
+    thread_notify = notify_before;
+    CHECK_STATUS(found, STATUS_SUCCESS);
+    object_release(&process->object);
+}
+
 static void wait_though_asked(void *unused)
 {
     LARGE_INTEGER time = { .QuadPart = -100000 }; /* 10 ms */
@@ -124,6 +158,22 @@ static unsigned fill_queue(void)
     return n;
 }
 
+/* Timers' calls a, b and c: only the one whose timer is set anew is taken back, wherever it is. */
+static void take_back_timed(struct thread *me)
+{
+    static const unsigned order[] = { 1, 1, 2, 0 };
+    bool marks[3] = { false };
+    CHECK_STATUS(apc_have_queue(), STATUS_SUCCESS);
+    for (unsigned i = 0; i < ARRAY_SIZE(marks); i++)
+        apc_put_timed(me, (PVOID)1, NULL, i, &marks[i]);
+    CHECK(marks[0] && marks[1] && marks[2]);
+    for (unsigned i = 0; i < ARRAY_SIZE(order); i++) {
+        apc_take_back(me, &marks[order[i]]);
+        CHECK_EQ(me->apc_count, (unsigned)(marks[0] + marks[1] + marks[2]));
+        CHECK_EQ(me->apc_count, i < 2 ? 2 : 3 - i);
+    }
+}
+
 static void reserve_places(void *unused)
 {
     struct thread *me = thread_current();
@@ -143,6 +193,7 @@ static void reserve_places(void *unused)
     apc_use_reserved(NULL, NULL, NULL, NULL);
     CHECK_EQ(fill_queue(), 1);
     me->apc_count = 0;
+    take_back_timed(me);
     me->trusted++;
     user_pretend_end(own);
 }

@@ -90,20 +90,36 @@ static void spin_until_preempted(void *unused)
     CHECK_EQ(seen, 3);
 }
 
-TEST(sched, preempts, "threads that do not yield share a CPU")
+static void share_cpu(int priority)
 {
     struct thread *threads[2];
+    unsigned killed = 0;
     shared = 0;
-    for (unsigned i = 0; i < 2; i++)
-        threads[i] = thread_create("spinner", spin_until_preempted, NULL, cpu_set_one(0));
     for (unsigned i = 0; i < 2; i++) {
-        /* The one that finishes last has nobody to be pre-empted by. */
-        if (sched_wait(&threads[i]->object, clock_ns() + 20 * sched_tick_ns(), Executive) ==
-            STATUS_TIMEOUT)
+        threads[i] = thread_create("spinner", spin_until_preempted, NULL, cpu_set_one(0));
+        sched_set_priority(threads[i], priority);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        if (sched_wait(&threads[i]->object, clock_ns() + 50 * sched_tick_ns(), Executive) ==
+            STATUS_TIMEOUT) {
             thread_kill(threads[i], false);
+            killed++;
+        }
         team_end(threads[i]);
     }
+    /* The one that finishes last has nobody to be pre-empted by. */
+    CHECK(killed <= 1);
     CHECK(shared > 3);
+}
+
+TEST(sched, preempts, "threads that do not yield share a CPU, those of high priority, too")
+{
+    test_run_on(0);
+    sched_set_priority(thread_current(), 21); /* until both are there */
+    share_cpu(20);
+    sched_set_priority(thread_current(), THREAD_PRIORITY);
+    share_cpu(THREAD_PRIORITY);
+    test_run_anywhere();
 }
 
 /* --- A thread that is ended while one interrupt follows the other. --- */

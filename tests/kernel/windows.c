@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What comes at each instruction of a window: an NMI, an interrupt, a switch of threads. */
+/* What comes at each instruction of a window: an NMI, an interrupt that switches threads. */
 #include "hal/hal.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/ke/isolate.h"

@@ -274,11 +274,11 @@ TEST(profile_sampling, whole_interval,
     ULONG counts = 0;
     ULONG before = hal_source_interval(ProfileTime);
     test_run_on(0);
-    hal_source_set_interval(ProfileTime, (ULONG)(20 * sched_tick_ns() / 100));
+    hal_source_set_interval(ProfileTime, (ULONG)(5 * sched_tick_ns() / 100));
     HANDLE profile =
         profile_made(0xffffffff80000000, 0x40000000, 30, &counts, sizeof counts, ProfileTime, 1);
     for (unsigned i = 0; i < 2; i++) {
-        uint64_t end = __atomic_load_n(&cpus[0]->ticks, __ATOMIC_RELAXED) + 12;
+        uint64_t end = __atomic_load_n(&cpus[0]->ticks, __ATOMIC_RELAXED) + 3;
         profile_start(profile);
         while (__atomic_load_n(&cpus[0]->ticks, __ATOMIC_RELAXED) < end)
             pause();

@@ -313,8 +313,29 @@ static void check_statuses(void)
     CloseHandle(event);
 }
 
+/* --- Unwinding. --- */
+
+/* PUSH RBP; MOV RBP, RSP; more prologue: the frame is RSP's, after MOV it is RBP's. */
+static void check_frame(void)
+{
+    static const UCHAR info[] __attribute__((aligned(4))) = { 1, 12, 2, 5, 4, 3, 1, 0x50 };
+    static const UCHAR code[32] = { 0x55, 0x48, 0x89, 0xe5, [4 ... 31] = 0x90 };
+    DWORD64 base = min((DWORD64)info, (DWORD64)code), frame;
+    DWORD first = (DWORD)((DWORD64)code - base);
+    RUNTIME_FUNCTION function = { first, first + sizeof code, (DWORD)((DWORD64)info - base) };
+    for (DWORD at = 0; at < 14; at++) {
+        DWORD64 stack[3] = { 3, 4, 5 }, *top = &stack[at == 0];
+        CONTEXT c = { .Rsp = (DWORD64)top, .Rbp = (DWORD64)&stack[1] };
+        PVOID data;
+        RtlVirtualUnwind(0, base, base + first + at, &function, &c, &data, &frame, NULL);
+        IS(frame, at < 4 ? (DWORD64)top : (DWORD64)&stack[1]);
+        IS(c.Rip, at < 4 ? 4 : 5);
+    }
+}
+
 int main(void)
 {
+    check_frame();
     check_get();
     check_set();
     check_stack();

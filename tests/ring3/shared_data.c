@@ -22,6 +22,13 @@ TEST_USER(shared_data, values, "its version, features and times are those that s
     CHECK_EQ(shared->active_processors, GetActiveProcessorCount(ALL_PROCESSOR_GROUPS));
     CHECK_EQ(shared->processor_features[PF_XMMI64_INSTRUCTIONS_AVAILABLE], 1);
     CHECK_EQ(shared->enabled_features & 3, 3);
+    for (unsigned i = 2; i < 63; i++)
+        if (shared->enabled_features >> i & 1) {
+            int area[4];
+            __cpuidex(area, 0xd, (int)i);
+            CHECK_EQ(shared->xstate_features[i].size, (uint32_t)area[0]);
+            CHECK_EQ(shared->xstate_features[i].offset, (uint32_t)area[1]);
+        }
     Sleep(50);
     QueryPerformanceCounter(&now);
     GetSystemTimeAsFileTime(&date);

@@ -118,6 +118,11 @@ TEST_USER(ring3, affinity, "a thread that sets its affinity runs there")
     THREAD_BASIC_INFORMATION info;
     REQUIRE_OK(ZwQueryInformationThread(NtCurrentThread(), ThreadBasicInformation, &info,
                                         sizeof info, NULL));
+    PVOID teb = NULL;
+    __asm__("mov %%gs:0x30, %0" : "=r"(teb));
+    CHECK(info.TebBaseAddress == teb);
+    CHECK_EQ((uint64_t)info.ClientId.UniqueThread, GetCurrentThreadId());
+    CHECK_STATUS(info.ExitStatus, STATUS_PENDING);
     for (unsigned cpu = 0; cpu < 64; cpu++) {
         KAFFINITY one = 1ull << cpu;
         if (!SetThreadAffinityMask(NtCurrentThread(), one)) {
@@ -209,12 +214,31 @@ TEST_USER(ring3, suspended_ends, "a thread that was never resumed ends when it i
     ZwClose(thread);
 }
 
-TEST_USER(ring3, named_ends, "a thread's name is freed with the thread")
+TEST_USER(ring3, named_ends,
+          "a thread's name is empty, then what was set last, and is freed with the thread")
 {
     static WCHAR text[] = { 'a', 'b' };
     UNICODE_STRING name = { sizeof text, sizeof text, text };
+    struct {
+        UNICODE_STRING name;
+        WCHAR text[3];
+    } got;
     HANDLE thread = create_suspended();
-    CHECK_STATUS(ZwSetInformationThread(thread, THREAD_NAME, &name, sizeof name), STATUS_SUCCESS);
+    for (USHORT length = 0; length <= sizeof text; length += sizeof text[0]) {
+        ULONG size = sizeof name + length, needed = 0;
+        name.Length = length;
+        if (length) /* a second one replaces the first */
+            CHECK_OK(ZwSetInformationThread(thread, THREAD_NAME, &name, sizeof name));
+        memset(&got, 0x55, sizeof got);
+        CHECK_STATUS(ZwQueryInformationThread(thread, THREAD_NAME, &got, size - 1, &needed),
+                     STATUS_BUFFER_TOO_SMALL);
+        CHECK_EQ(needed, size);
+        CHECK_EQ(got.name.Length, 0x5555);
+        CHECK_OK(ZwQueryInformationThread(thread, THREAD_NAME, &got, size, NULL));
+        CHECK_EQ(got.name.Length, length);
+        CHECK(got.name.Buffer == got.text && memcmp(got.text, text, length) == 0);
+        CHECK_EQ(got.text[length / sizeof text[0]], 0x5555);
+    }
     CHECK_STATUS(ZwTerminateThread(thread, STATUS_SUCCESS), STATUS_SUCCESS);
     CHECK_STATUS(ZwWaitForSingleObject(thread, FALSE, NULL), STATUS_WAIT_0);
     CHECK_STATUS(ZwClose(thread), STATUS_SUCCESS); /* the runner counts pages */
