@@ -11,13 +11,14 @@
 
 #define STEP_TICKS 4 /* closer to the wrap than this many of the alarm's ticks: step */
 
-enum { OP_PUSHF = 0x9c, OP_POPF = 0x9d, OP_IRET = 0xcf };
+enum { OP_PUSHF = 0x9c, OP_POPF = 0x9d, OP_IRET = 0xcf, OP_STI = 0xfb };
 
 /* TF for one instruction. The guest's own TF comes back in end_step. */
 static void begin_step(struct vcpu *v)
 {
     v->step.active = true;
     v->step.guest_tf = v->vmcb.rflags & RFLAGS_TF;
+    v->step.guest_if = v->vmcb.rflags & RFLAGS_IF;
     guest_insn(v, &v->step.insn);
     debug_begin_step(v);
     if (v->pmu.decoding[v->vmcb.cpl == 3] || virt_quirks.far)
@@ -55,6 +56,8 @@ static bool end_step(struct vcpu *v)
         v->vmcb.rflags &= ~(uint64_t)RFLAGS_TF;
     if (done && insn_is(&v->step.insn, MAP_ONE, OP_PUSHF) && !v->step.guest_tf)
         clear_pushed_tf(v);
+    if (done && insn_is(&v->step.insn, MAP_ONE, OP_STI) && !v->step.guest_if)
+        v->vmcb.shadow = 1; /* Bochs does not report it after a step */
     if (done && v->step.iret)
         v->nmi.blocked = false;
     v->step.iret = false;
@@ -96,8 +99,16 @@ static uint64_t by_step(const struct vcpu *v)
     return v->step.done && !(is_string(&v->step.insn) && v->vmcb.rip == v->run.rip);
 }
 
+/* INT3 and INTO exit as exceptions on processors and Bochs, and as INT n on QEMU. */
+static void join_soft_ints(struct vmcb *g)
+{
+    if (g->exit_code == EXIT_EXCEPTION + VECTOR_BP || g->exit_code == EXIT_EXCEPTION + VECTOR_OF)
+        g->exit_code = EXIT_SOFT_INT;
+}
+
 void entry_account(struct vcpu *v, uint64_t clock)
 {
+    join_soft_ints(&v->vmcb);
     uint64_t inject = v->run.injected;
     bool step = v->step.active;
     v->step.done = step && end_step(v);

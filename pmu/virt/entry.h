@@ -23,6 +23,7 @@ struct run {
 struct step {
     bool active;             /* the run is one: TF is the host's */
     bool guest_tf;           /* the guest's own TF, meanwhile */
+    bool guest_if;           /* the guest's IF before it */
     bool iret;               /* over the guest's IRET, which ends its NMI */
     bool io_alone;           /* of INS or OUTS, which accesses ports itself */
     bool done;               /* the instruction was completed */

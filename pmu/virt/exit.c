@@ -124,12 +124,12 @@ static void exit_rdpmc(struct vcpu *v)
     skip_instruction(v, length_of(v, 2));
 }
 
-/* INT n and INT3: injected with RIP after the instruction, as the processor delivers them. */
+/* INT n, INT3 and INTO: injected with RIP after the instruction, as the processor delivers them. */
 static void exit_soft_int(struct vcpu *v)
 {
     struct insn i;
     guest_insn(v, &i);
-    unsigned vector = i.op == 0xcd ? i.byte[i.modrm_at] : i.op == 0xcc ? VECTOR_BP : 4;
+    unsigned vector = i.op == 0xcd ? i.byte[i.modrm_at] : i.op == 0xcc ? VECTOR_BP : VECTOR_OF;
     v->run.soft_length = i.prefixes + (i.op == 0xcd ? 2u : 1u);
     v->run.soft_user = v->vmcb.cpl == 3;
     v->vmcb.rip += v->run.soft_length; /* entry_account counts it if it is delivered */

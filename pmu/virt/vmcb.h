@@ -105,7 +105,15 @@ enum {
 #define INJECT_HAS_CODE (1ul << 11)
 #define INJECT_VALID (1ul << 31)
 
-enum { VECTOR_DB = 1, VECTOR_BP = 3, VECTOR_UD = 6, VECTOR_DF = 8, VECTOR_GP = 13, VECTOR_PF = 14 };
+enum {
+    VECTOR_DB = 1,
+    VECTOR_BP = 3,
+    VECTOR_OF = 4,
+    VECTOR_UD = 6,
+    VECTOR_DF = 8,
+    VECTOR_GP = 13,
+    VECTOR_PF = 14
+};
 #define DR6_SINGLE_STEP (1u << 14)
 
 struct vcpu;
