@@ -191,21 +191,23 @@ void thread_profiling_exclude(struct thread *thread, uint64_t ticks)
     struct thread_profiling *p = thread->profiling;
     p->cycle_start += ticks;
     p->block->CycleTime.Start = p->cycle_start;
-    p->block->UpdateCount++;
 }
 
 /* The counter may contain what the trap adds already, or only when ring 3 continues. The
  * kernel's total is right modulo 2^64 in both cases. In the block Start is moved, so that Total
- * remains that of the last switch. NT: Windows reports what the counter counts. */
+ * remains that of the last switch. Where nothing was added, ring 3 need not read again.
+ * NT: Windows reports what the counter counts. */
 void thread_profiling_trapped(struct thread_profiling *p, enum hal_trap trap)
 {
+    uint64_t any = 0;
     for_each_bit(i, p->active) {
         uint64_t added = (uint64_t)hal_trap_adds(p->readings[i].counter, trap);
         p->readings[i].total -= added;
         p->taken_off[i] += added;
         p->block->HwCounters[i].Start += added;
+        any |= added;
     }
-    p->block->UpdateCount++;
+    p->block->UpdateCount += any != 0;
 }
 
 void thread_profiling_refresh(void *unused)

@@ -23,7 +23,9 @@ NTSTATUS thread_profiling_query(HANDLE ThreadHandle, PVOID ThreadInformation,
 
 /* From switch.asm, under the scheduler's lock, when either thread is profiled. */
 void thread_profiling_switch(struct thread *from, struct thread *to, KWAIT_REASON reason);
-/* Called by trap.c: an interrupt took that many time stamp ticks of the current thread. */
+/* Called by trap.c: an interrupt took that many time stamp ticks of the current thread.
+ * UpdateCount stays, because counters have not changed: who reads its counters need not begin
+ * again. */
 void thread_profiling_exclude(struct thread *thread, uint64_t ticks);
 /* Changes a thread's affinity. Beside sched_set_affinity's STATUS_DEVICE_CONFIGURATION_ERROR: it
  * is profiled, and a counter does not count the same on all of them. NT: Windows has no such

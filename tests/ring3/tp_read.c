@@ -165,10 +165,12 @@ TEST_USER(
         ring3_data(&second);
         Sleep(i % 10 == 0);
         uint64_t updates = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
+        uint64_t start = __atomic_load_n(&block->CycleTime.Start, __ATOMIC_ACQUIRE);
         DWORD one = ReadThreadProfilingData(profile, DISPATCHING, &first);
         DWORD two = ReadThreadProfilingData(profile, DISPATCHING, &second);
-        if (__atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE) != updates)
-            continue;
+        if (__atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE) != updates ||
+            __atomic_load_n(&block->CycleTime.Start, __ATOMIC_ACQUIRE) != start)
+            continue; /* a switch, or a tick, was between */
         quiet++;
         CHECK_EQ(one, ERROR_SUCCESS);
         CHECK_EQ(two, ERROR_SUCCESS);
@@ -180,6 +182,30 @@ TEST_USER(
     /* A pair takes a few hundred instructions, a tick a million: few pairs meet one. Half is for
      * slow emulators. */
     CHECK_RANGE(quiet, 50, 100);
+    ring3_disable(profile);
+}
+
+TEST_USER(tp_read, ticks_repeat_nothing,
+          "a tick without a switch and without instructions of its own repeats no reading [TP-70]")
+{
+    PERFORMANCE_DATA data;
+    CHECK(SetThreadAffinityMask(GetCurrentThread(), 1) != 0);
+    HANDLE profile = ring3_enable(1, 0);
+    const THREAD_PERFORMANCE_DATA *block = profile;
+    unsigned ticks = 0, repeated = 0;
+    for (unsigned i = 0; ticks < 30 && i < 20000000; i++) {
+        uint64_t updates = __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE);
+        uint64_t start = __atomic_load_n(&block->CycleTime.Start, __ATOMIC_ACQUIRE);
+        read_data(profile, DISPATCHING, &data);
+        if (__atomic_load_n(&block->CycleTime.Start, __ATOMIC_ACQUIRE) != start &&
+            __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE) == updates) {
+            ticks++;
+            repeated += data.RetryCount;
+        }
+        ring3_work(i % 13); /* so that ticks do not always come at the same instruction */
+    }
+    CHECK_EQ(ticks, 30);
+    CHECK(repeated < 15); /* of some hundred instructions some ten read the time */
     ring3_disable(profile);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* RtlReadThreadProfilingData when a switch comes between two of its instructions, whichever they
- * are. The block is the test's own; an exception handler does what the kernel does at a switch. */
+/* RtlReadThreadProfilingData when a switch or a tick comes between two of its instructions,
+ * whichever they are. The block is the test's own; an exception handler does what the kernel does
+ * at a switch, or at a tick without one. */
 #include "tests/ring3/helpers.h"
 
 #define DISPATCHING READ_THREAD_PROFILING_FLAG_DISPATCHING
@@ -16,9 +17,14 @@ static THREAD_PERFORMANCE_DATA block __attribute__((aligned(8)));
 static volatile unsigned left; /* instructions until the switch; 0: it was there */
 static volatile bool over;     /* the reading */
 static unsigned repeated;      /* readings */
+static bool ticks;             /* no switch comes, but a tick */
 
 static void make_switch(void)
 {
+    if (ticks) {
+        block.CycleTime.Start -= CYCLES(AFTER - BEFORE);
+        return;
+    }
     block.ContextSwitches = AFTER;
     block.CycleTime.Total = CYCLES(AFTER);
     block.WaitReasonBitMap |= REASON(AFTER);
@@ -85,6 +91,44 @@ TEST_USER(tp_torn, plain,
           "[TP-66 TP-70]")
 {
     check_torn(DISPATCHING);
+}
+
+/* Few instructions before the look at UpdateCount: the time stamp and what it belongs to. */
+#define TIMED_MOST 12u
+
+static void read_ticked(unsigned instructions, bool *came)
+{
+    PERFORMANCE_DATA data;
+    ring3_data(&data);
+    memset(&block, 0, sizeof block);
+    block.CycleTime.Total = CYCLES(BEFORE);
+    left = instructions;
+    over = false;
+    begin_to_step();
+    NTSTATUS status = RtlReadThreadProfilingData(&block, COUNTERS, &data);
+    over = true;
+    CHECK_STATUS(status, STATUS_SUCCESS);
+    CHECK(data.RetryCount <= 1);
+    if (data.RetryCount)
+        CHECK_EQ(data.CycleTime >> 60, AFTER);
+    repeated += data.RetryCount;
+    *came = !left;
+}
+
+TEST_USER(tp_torn, ticked,
+          "a tick repeats a reading only where it comes between the time and its beginning [TP-70]")
+{
+    PVOID handler = AddVectoredExceptionHandler(1, step);
+    bool came = true;
+    repeated = 0;
+    ticks = true;
+    REQUIRE(handler != NULL);
+    for (unsigned n = 1; came && n < MOST; n++)
+        read_ticked(n, &came);
+    CHECK(!came);
+    CHECK_RANGE(repeated, 2, TIMED_MOST);
+    ticks = false;
+    CHECK_EQ(RemoveVectoredExceptionHandler(handler), 1);
 }
 
 TEST_USER(tp_torn, general,

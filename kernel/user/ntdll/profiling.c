@@ -146,7 +146,7 @@ static inline bool read_plain(const THREAD_PERFORMANCE_DATA *block, PPERFORMANCE
 {
     ULONG mask = block->HardwareCounters & ALL_ELEMENTS, lack = block->CycleTime.Index;
     ULONG n = (ULONG)__builtin_ctz(mask + 1);
-    if (!mask || mask & (mask + 1) || n > block->HwCountersCount || lack > 0xff)
+    if (mask & (mask + 1) || n - 1 >= block->HwCountersCount || lack > 0xff) /* 0 is none, too */
         return false;
     data->HwCountersCount = (BYTE)n;
     const COUNTER_READING *c = block->HwCounters;
@@ -158,17 +158,23 @@ static inline bool read_plain(const THREAD_PERFORMANCE_DATA *block, PPERFORMANCE
     return true;
 }
 
-/* Reads what is not a counter and ends an attempt.
- * False: a switch or a migration interrupted it. */
+/* Reads what is not a counter and ends an attempt. An interrupt without a switch moves
+ * CycleTime.Start alone, by its own time, which must not come between that and the time stamp.
+ * False: a switch or a migration interrupted it, or an interrupt these two. */
 static inline bool finish_attempt(PTHREAD_PERFORMANCE_DATA block, ULONG flags,
                                   PPERFORMANCE_DATA data, uint64_t update)
 {
-    data->CycleTime = block->CycleTime.Total + __rdtsc() - block->CycleTime.Start;
     if (flags & READ_THREAD_PROFILING_FLAG_DISPATCHING) {
         data->ContextSwitchCount = block->ContextSwitches;
         data->WaitReasonBitMap = __atomic_exchange_n(&block->WaitReasonBitMap, 0, __ATOMIC_ACQ_REL);
     }
-    return __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE) == update;
+    uint64_t start = block->CycleTime.Start;
+    asm volatile("" : "+r"(start) : : "memory");
+    uint64_t since = __rdtsc() - start;
+    asm volatile("" : "+r"(since) : : "memory");
+    data->CycleTime = block->CycleTime.Total + since;
+    return block->CycleTime.Start == start &&
+           __atomic_load_n(&block->UpdateCount, __ATOMIC_ACQUIRE) == update;
 }
 
 /* The next attempt must find the wait reasons that this one has taken. */
