@@ -14,7 +14,7 @@ _Static_assert(HANDLES_PER_PAGE * sizeof(struct handle_entry) == PAGE_SIZE, "one
 static struct lock handle_lock = LOCK("handles", DISPATCH_LEVEL);
 static struct handle_entry system_first[HANDLES_PER_PAGE];
 static struct handle_table system_handles = {
-    { system_first }
+    .pages = { system_first }
 }; /* L: handle_lock; of kernel threads */
 
 void object_init(struct object *object, const struct object_type *type, KOBJECTS kind,
@@ -53,7 +53,7 @@ static struct handle_entry *entry_of(HANDLE handle)
 /* The lowest free entry, in a new page if need be; NULL: none, or no memory. */
 static struct handle_entry *free_entry(struct handle_table *t, uint64_t *index)
 {
-    for (*index = 0; *index < HANDLES_MAX; ++*index) {
+    for (*index = t->taken; *index < HANDLES_MAX; ++*index) {
         struct handle_entry **page = &t->pages[*index / HANDLES_PER_PAGE];
         if (!*page && !(*page = phys_alloc(1)))
             return NULL;
@@ -81,6 +81,7 @@ NTSTATUS handle_create(struct object *object, ACCESS_MASK access, HANDLE *handle
     KIRQL irql = lock_acquire(&handle_lock);
     struct handle_entry *entry = free_entry(table(), &index);
     if (entry) {
+        table()->taken = index + 1;
         object_hold(object);
         *entry = (struct handle_entry){ object, map_generic(object->type, access) };
         *handle = (HANDLE)((index + 1) * 4);
@@ -135,8 +136,11 @@ NTSTATUS handle_close(HANDLE handle)
     KIRQL irql = lock_acquire(&handle_lock);
     struct handle_entry *entry = entry_of(handle);
     struct object *object = entry ? entry->object : NULL;
-    if (entry)
+    if (entry) {
         entry->object = NULL;
+        if ((uint64_t)handle / 4 - 1 < table()->taken)
+            table()->taken = (uint64_t)handle / 4 - 1;
+    }
     lock_release(&handle_lock, irql);
     if (!object)
         return STATUS_INVALID_HANDLE;
@@ -167,6 +171,7 @@ static void close_page(struct handle_entry *page)
 void handle_close_all(struct process *process)
 {
     struct handle_table *t = process ? &process->handles : &system_handles;
+    t->taken = 0;
     for (unsigned i = 0; i < HANDLE_PAGES; i++) {
         struct handle_entry *page = t->pages[i];
         if (page)

@@ -38,6 +38,7 @@ struct handle_entry {
 struct handle_table {
     /* L: handle_lock. Allocated from the first on, as they are needed. */
     struct handle_entry *pages[HANDLE_PAGES];
+    uint64_t taken; /* L: handle_lock; no entry below is free */
 };
 
 /* An object that is not signaled, with so many references. */

@@ -192,8 +192,10 @@ TEST(clock, bad_counters,
     gives_up(read_still, 1000000, READS_STILL, READS_STILL);
     gives_up(read_absent, 1000000, READS_STILL, READS_STILL);
     gives_up(read_stopping, 1000000, 301, READS_MAX);
-    gives_up(read_slow, 3579545, 101, READS_MAX);
-    gives_up(read_good, ~UINT64_C(0), 1, READS_MAX);
+    if (test_long()) { /* each as long as a counter that stops */
+        gives_up(read_slow, 3579545, 101, READS_MAX);
+        gives_up(read_good, ~UINT64_C(0), 1, READS_MAX);
+    }
     measured(read_backwards, 3579545); /* its differences are those of another rate: any answer,
                                           which the choice judges */
     CHECK_RANGE(reads, 1, READS_MAX);

@@ -115,7 +115,7 @@ unsigned step_through(const struct step_window *window, void (*scenario)(void *)
 {
     unsigned n = 0;
     begin_steps(window);
-    for (unsigned wanted = 0;; wanted = step.at, n++) {
+    for (unsigned wanted = 0;; wanted = step.at + window->left_out, n++) {
         arm_step(window, wanted, NULL);
         scenario(argument);
         if (!step.came)

@@ -17,11 +17,12 @@ enum step_event {
 struct step_window {
     const void *from, *to;
     enum step_event event;
+    unsigned left_out; /* so many instructions after each at which the event comes */
 };
 
 /* Runs scenario(argument) again and again on this CPU, on which the caller must stay: each time the
- * event comes at the next instruction of the window, when this thread passes it first, until the
- * window has no more. Returns at how many it came. Not at the same time on two CPUs. */
+ * event comes at the next instruction of the window that is not left out, when this thread passes
+ * it first, until the window has no more. Returns at how many it came. Not at the same time on two CPUs. */
 unsigned step_through(const struct step_window *window, void (*scenario)(void *), void *argument);
 /* Runs the scenario once, without the event, and calls look with each instruction before it is
  * executed. Interrupts are off. */

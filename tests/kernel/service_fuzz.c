@@ -20,7 +20,7 @@
 
 #define CALLERS 4
 #define CALLS 2600u
-#define CALLS_FEW 50u            /* where nothing says `long` or fuzz= */
+#define CALLS_FEW 30u            /* where nothing says `long` or fuzz= */
 #define REGION_1000 (2ull << 32) /* of user_exact_runs */
 #define RUNS 50u
 #define SELDOM 100000u /* instructions from sample to sample */
@@ -133,7 +133,7 @@ TEST(service_fuzz, model,
 #define ROUNDS 12u
 #define ROUNDS_FEW 1u
 #define EXPORT_CALLS 400u
-#define EXPORT_CALLS_FEW 60u
+#define EXPORT_CALLS_FEW 40u
 #define ROUND_NS 20000000u /* what still runs then is ended */
 #define BEGIN_NS 500000000u
 #define LOOK_NS 1000000u
