@@ -19,6 +19,11 @@
 #define RELOCATION_NONE 0
 #define RELOCATION_64 10
 
+#define FOR_X64 ": build it for x86-64"
+#define NET "is a .NET program: only native ones run here, built for x86-64"
+#define NOT_PE "is not a Windows program: give an .exe, a .dll or a .sys, or a source"
+#define TRUNCATED "is truncated: copy it again; "
+
 static uint16_t u16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
 static uint32_t u32(const uint8_t *p) { return u16(p) | (uint32_t)u16(p + 2) << 16; }
 static uint64_t u64(const uint8_t *p) { return u32(p) | (uint64_t)u32(p + 4) << 32; }
@@ -37,11 +42,11 @@ static const char *machine_fault(uint16_t machine, const uint8_t *optional, uint
 {
     switch (machine) {
     case MACHINE_AMD64: return NULL;
-    case 0x14c: return is_net_32(optional, size) ? "is a .NET program" : "is for 32-bit x86";
-    case 0xaa64: return "is for ARM64";
+    case 0x14c: return is_net_32(optional, size) ? NET : "is for 32-bit x86" FOR_X64;
+    case 0xaa64: return "is for ARM64" FOR_X64;
     case 0x1c0:
-    case 0x1c4: return "is for ARM";
-    default: return "is for another processor";
+    case 0x1c4: return "is for ARM" FOR_X64;
+    default: return "is for another processor" FOR_X64;
     }
 }
 
@@ -61,7 +66,7 @@ static const char *read_directories(struct pe *pe, const uint8_t *optional, uint
         if (d->size && (uint64_t)d->rva + d->size > pe->size)
             return "has a directory outside its image";
     }
-    return pe->directories[CLR_DIRECTORY].size ? "is a .NET program" : NULL;
+    return pe->directories[CLR_DIRECTORY].size ? NET : NULL;
 }
 
 static const char *read_optional(struct pe *pe, const uint8_t *optional, uint16_t size)
@@ -120,7 +125,7 @@ static const char *check_sections(const struct pe *pe, const uint8_t *file, uint
         if (end > pe->size)
             return "has a section outside its image";
         if (s.file_size && (uint64_t)s.file_offset + s.file_size > file_size)
-            return "is truncated: a section leaves the file";
+            return TRUNCATED "a section leaves the file";
     }
     return NULL;
 }
@@ -129,10 +134,10 @@ static const char *read_headers(struct pe *pe, const uint8_t *file, uint64_t siz
 {
     *pe = (struct pe){ 0 };
     if (size < DOS_PE_OFFSET + 4 || u16(file) != DOS_MAGIC)
-        return "is not a Windows program";
+        return NOT_PE;
     uint64_t at = u32(file + DOS_PE_OFFSET);
     if (at + FILE_HEADER + OPTIONAL_HEADER > size || at % 4 || u32(file + at) != PE_MAGIC)
-        return "is not a Windows program: it has no PE header";
+        return NOT_PE;
     const uint8_t *coff = file + at + 4;
     const char *wrong = machine_fault(u16(coff), coff + 20, size - at - FILE_HEADER);
     if (wrong)
@@ -144,7 +149,7 @@ static const char *read_headers(struct pe *pe, const uint8_t *file, uint64_t siz
     pe->flags = u16(coff + 18);
     uint64_t table = at + FILE_HEADER + optional_size;
     if (table + (uint64_t)pe->sections * SECTION_HEADER > size)
-        return "is truncated: its headers leave the file";
+        return TRUNCATED "its headers leave the file";
     pe->section_table = (uint32_t)table;
     wrong = read_optional(pe, file + at + FILE_HEADER, optional_size);
     if (wrong)

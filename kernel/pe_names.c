@@ -177,6 +177,13 @@ static void copy_name(const uint8_t *entry, const uint8_t *strings, size_t room_
     name[i] = 0;
 }
 
+/* Functions in assembly have no type, so that other external names count too. */
+static bool is_function(const uint8_t *entry)
+{
+    return entry[16] == CLASS_EXTERNAL ||
+           (entry[16] == CLASS_STATIC && u16(entry + 14) == TYPE_FUNCTION);
+}
+
 bool pe_symbol(const struct pe *pe, const uint8_t *file, size_t size, uint32_t rva, char *name,
                size_t capacity, uint32_t *offset)
 {
@@ -188,8 +195,7 @@ bool pe_symbol(const struct pe *pe, const uint8_t *file, size_t size, uint32_t r
         const uint8_t *entry = table + i * SYMBOL_SIZE;
         uint16_t section = u16(entry + 12);
         i += entry[17]; /* what belongs to this one */
-        if (u16(entry + 14) != TYPE_FUNCTION || !section || section > pe->sections ||
-            (entry[16] != CLASS_EXTERNAL && entry[16] != CLASS_STATIC))
+        if (!section || section > pe->sections || !is_function(entry))
             continue;
         uint32_t at = pe_section(pe, file, section - 1u).rva + u32(entry + 8);
         if (at <= rva && (!best || rva - at < *offset)) {

@@ -70,9 +70,9 @@ static const char *check_image(struct image *image)
     if (wrong)
         return wrong;
     if (image->pe.flags & PE_DLL)
-        return "is a library, not a program";
+        return "is a library, not a program: DLL= brings libraries";
     if (image->pe.subsystem != PE_CONSOLE && image->pe.subsystem != PE_WINDOW)
-        return image->pe.subsystem == PE_NATIVE ? "is a driver, not a program"
+        return image->pe.subsystem == PE_NATIVE ? "is a driver, not a program: DRIVER= loads it"
                                                 : "is no program for Windows";
     return image->pe.entry ? NULL : "has no entry point";
 }

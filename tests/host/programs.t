@@ -48,8 +48,9 @@ sub check
 # Each way to end badly: one line says where, or where each thread is and what it waits for.
 my %badly = (
     null     => [1, qr/ STATUS_ACCESS_VIOLATION \w+ at \w+ \(bad\.exe!main\+\w+\), address 0x0$/m],
-    stack    => [1, qr/^# FAIL the program ended by STATUS_STACK_OVERFLOW .* \(bad\.exe\b/m],
-    free     => [1, qr/^# heap: a block was freed .* before\n# FAIL the program ended with /m],
+    stack    => [1, qr/^# FAIL .* STATUS_STACK_OVERFLOW .* \(bad\.exe!(?:deep|___chkstk_ms)\+/m],
+    free     => [1, qr/^# heap: .*\n# FAIL .* STATUS_HEAP_CORRUPTION .*\(bad\.exe!bad_free\+/m],
+    overrun  => [1, qr/^# heap: .*\n# FAIL .* STATUS_HEAP_CORRUPTION .*\(bad\.exe!bad_overrun\+/m],
     loop     => [124, qr/^# thread \d+ \(program\) is ready to run, at bad\.exe!bad_loop\+0x/m],
     deadlock => [124, qr/^# thread (\d+) .* waits for a mutant that thread (\d+) owns, .*\n(?x:
                   )# thread \2 .* waits for a mutant that thread \1 owns, .* bad\.exe!take_both/m],
@@ -63,7 +64,7 @@ if (wanted('large.c')) {
     check("$build/large.c", "PMU=none MEMORY=$_->[0]", @$_[1, 2])
         for [256, 1, qr/^# FAIL large\.exe needs more memory than there is: MEMORY= gives the /m],
             [1024, 0, qr/^# PASS/m];
-    check("$build/empty.exe", 'PMU=none', 1, qr/^# FAIL \S*empty\.exe is an empty file$/m);
+    check("$build/empty.exe", 'PMU=none', 1, qr/^# FAIL \S*empty\.exe is an empty file: \w+/m);
 }
 
 my $none = check('tests/samples/read.cpp', 'PMU=none', 1,
@@ -376,14 +377,14 @@ sub bad
     ok($status == 1 && $all =~ $why && $all !~ /PANIC|no counters/, "refused: $name")
         or diag("status $status\n$all");
 }
-bad('no MZ', qr/^# FAIL bad\.exe \w.*$/m, 0, 'ZM');
-bad('cut off after the headers', qr/^# FAIL bad\.exe \w.*$/m, length => 0x400);
+bad('no MZ', qr/^# FAIL bad\.exe is not a Windows program: give /m, 0, 'ZM');
+bad('cut off after the headers', qr/^# FAIL bad\.exe is truncated: copy it /m, length => 0x400);
 bad('a header outside the file', qr/^# FAIL bad\.exe \w.*$/m, 0x3c, u32(0x7ffffff0));
-bad('of 32 bits', qr/^# FAIL bad\.exe .*32/m, $pe + 4, u16(0x14c));
-bad('of .NET', qr/^# FAIL bad\.exe is a \.NET program$/m, $pe + 4, u16(0x14c), $pe + 24, u16(0x10b),
+bad('of 32 bits', qr/^# FAIL bad\.exe .*32.*: build it for x86-64$/m, $pe + 4, u16(0x14c));
+bad('of .NET', qr/^# FAIL bad\.exe is a \.NET program:/m, $pe + 4, u16(0x14c), $pe + 24, u16(0x10b),
     $pe + 24 + 96 + 8 * 14, u32(0x2000) . u32(72));
-bad('of ARM', qr/^# FAIL bad\.exe .*ARM/m, $pe + 4, u16(0xaa64));
-bad('a library', qr/^# FAIL bad\.exe is a library/m, $pe + 22, u16(0x2022));
+bad('of ARM', qr/^# FAIL bad\.exe .*ARM.*: build it for x86-64$/m, $pe + 4, u16(0xaa64));
+bad('a library', qr/^# FAIL bad\.exe is a library, .*: DLL= brings /m, $pe + 22, u16(0x2022));
 bad('a driver', qr/^# FAIL .*driver|^# FAIL bad\.exe \w/m, $pe + 24 + 68, u16(1));
 bad('imports outside the image', qr/^# FAIL \w.*$/m, $pe + 24 + 120, u32(0xfffff000));
 bad('a library that nobody has', qr/^# .*ERNEL33/m, index($good, "KERNEL32.dll\0"), 'KERNEL33');

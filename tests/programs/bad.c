@@ -52,6 +52,19 @@ static void bad_free(void)
     char *volatile p = malloc(100);
     free(p);
     free(p);
+    p = NULL;
+}
+
+/* What is beside a block is another one. */
+static void bad_overrun(void)
+{
+    volatile char *blocks[8];
+    for (unsigned i = 0; i < 8; i++)
+        blocks[i] = malloc(1000);
+    for (unsigned i = 0; i < 2000; i++)
+        blocks[0][i] = 1;
+    for (unsigned i = 0; i < 8; i++)
+        free((void *)blocks[i]);
 }
 
 static const struct {
@@ -60,6 +73,7 @@ static const struct {
 } ways[] = {
     { "null", bad_null },         { "stack", bad_stack },     { "loop", bad_loop },
     { "deadlock", bad_deadlock }, { "request", bad_request }, { "free", bad_free },
+    { "overrun", bad_overrun },
 };
 
 int main(int argc, char **argv)

@@ -101,3 +101,21 @@ bool can_look_through(DWORD64 pc)
     (void)pc;
     return true;
 }
+
+void unwind_to_program(PCONTEXT context)
+{
+    const struct module *program = module_of(loader.load_order.Flink);
+    const struct stack stack = current_stack();
+    while (module_at((const void *)context->Rip) != program && context->Rsp >= stack.low &&
+           context->Rsp < stack.high) {
+        DWORD64 base, frame;
+        PVOID data;
+        PRUNTIME_FUNCTION function = RtlLookupFunctionEntry(context->Rip, &base, NULL);
+        if (function) {
+            RtlVirtualUnwind(0, base, context->Rip, function, context, &data, &frame, NULL);
+        } else {
+            context->Rip = *(DWORD64 *)context->Rsp;
+            context->Rsp += 8;
+        }
+    }
+}

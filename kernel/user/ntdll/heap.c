@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Heaps. Small blocks have fixed sizes, each with a list of free blocks; new blocks are cut from
  * arenas. A large block is its own region. A double free ends the process, as on Windows. */
-#include "ntdll.h"
+#include "unwind.h"
 
 #define HEADER 16u
 #define LARGE 0x8000u /* block sizes, with header, above which a block is a region */
@@ -166,20 +166,27 @@ PVOID NTAPI RtlAllocateHeap(HANDLE HeapHandle, ULONG Flags, SIZE_T Size)
     return block + 1;
 }
 
-static void broken(const void *address)
+/* Ends the program; what is blamed is its own code that called last, not a library's. */
+static void broken(void)
 {
     struct text text = { 0 };
-    (void)address;
-    text_add(&text, "# heap: a block was freed that is none, or was freed before");
+    CONTEXT at;
+    text_add(&text, "# heap: a block is freed or grown that is none, or was freed before, or was "
+                    "written over from the one before it");
     text_print(&text);
-    NtTerminateProcess(CURRENT_PROCESS, STATUS_HEAP_CORRUPTION);
+    RtlCaptureContext(&at);
+    unwind_to_program(&at);
+    EXCEPTION_RECORD record = { .ExceptionCode = STATUS_HEAP_CORRUPTION,
+                                .ExceptionFlags = EXCEPTION_NONCONTINUABLE,
+                                .ExceptionAddress = (PVOID)at.Rip };
+    NtRaiseException(&record, &at, FALSE);
 }
 
 static struct block *block_of(void *address)
 {
     struct block *block = (struct block *)address - 1;
     if ((ULONG_PTR)address % 16 || block->state != IN_USE)
-        broken(address);
+        broken();
     return block;
 }
 

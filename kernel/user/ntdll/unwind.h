@@ -30,6 +30,9 @@ PEXCEPTION_ROUTINE NTAPI RtlVirtualUnwind(DWORD HandlerType, DWORD64 ImageBase, 
                                           PVOID *HandlerData, PDWORD64 EstablisherFrame,
                                           PKNONVOLATILE_CONTEXT_POINTERS ContextPointers);
 
+/* functions.c: goes on to the caller until the program's own code is reached, or the stack's end. */
+void unwind_to_program(PCONTEXT context);
+
 /* The function around an address, in a table; NULL: none. */
 PRUNTIME_FUNCTION search_functions(PRUNTIME_FUNCTION table, size_t count, ULONG rva);
 
