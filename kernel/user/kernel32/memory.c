@@ -112,12 +112,6 @@ BOOL WINAPI HeapDestroy(HANDLE hHeap)
     return RtlDestroyHeap(hHeap) ? fail(ERROR_INVALID_HANDLE) : TRUE;
 }
 
-BOOL WINAPI HeapValidate(HANDLE hHeap, DWORD dwFlags, LPCVOID lpMem)
-{
-    (void)hHeap, (void)dwFlags, (void)lpMem;
-    return TRUE;
-}
-
 /* Handles of movable memory are pointers: nothing is moved. */
 HLOCAL WINAPI LocalAlloc(UINT uFlags, SIZE_T uBytes)
 {

@@ -30,7 +30,7 @@ PEXCEPTION_ROUTINE NTAPI RtlVirtualUnwind(DWORD HandlerType, DWORD64 ImageBase, 
                                           PVOID *HandlerData, PDWORD64 EstablisherFrame,
                                           PKNONVOLATILE_CONTEXT_POINTERS ContextPointers);
 
-/* functions.c: goes on to the caller until the program's own code is reached, or the stack's end. */
+/* functions.c: goes on to the callers, until one is the program's own code or the stack ends. */
 void unwind_to_program(PCONTEXT context);
 
 /* The function around an address, in a table; NULL: none. */
