@@ -22,7 +22,8 @@ struct step_window {
 
 /* Runs scenario(argument) again and again on this CPU, on which the caller must stay: each time the
  * event comes at the next instruction of the window that is not left out, when this thread passes
- * it first, until the window has no more. Returns at how many it came. Not at the same time on two CPUs. */
+ * it first, until the window has no more. Returns at how many it came. Not at the same time on two
+ * CPUs. */
 unsigned step_through(const struct step_window *window, void (*scenario)(void *), void *argument);
 /* Runs the scenario once, without the event, and calls look with each instruction before it is
  * executed. Interrupts are off. */
