@@ -121,6 +121,7 @@ include kernel/user/windows.mk
 # Guests that are not this kernel, for PAYLOAD=: QEMU-style multiboot 1, hence ELF32.
 PAYLOADS := $(addprefix $(BUILD)/,payload.elf transparent.elf suite.elf blocks.elf peers.elf)
 $(BUILD)/transparent.elf: $(wildcard tests/payload/probes_*.asm)
+$(BUILD)/blocks.elf: tests/payload/sequences.h
 $(PAYLOADS): $(addprefix tests/payload/,guest.inc guest.h payload.ld) kernel/base/registers.inc
 $(PAYLOADS): $(BUILD)/%.elf: tests/payload/%.asm tests/payload/%.c
 	@mkdir -p $(@D)/tests/payload

@@ -17,6 +17,7 @@
 #define OLD_MAX 8u
 #define MISPREDICTED (1ul << 63)
 #define AMD_VALID (1ul << 63) /* of TO */
+#define AMD_SPECULATIVE (1ul << 62)
 
 static bool can_read(uint32_t msr)
 {
@@ -129,17 +130,31 @@ static uint64_t address_of(const struct pmu_branches *b, uint64_t value)
     return (uint64_t)((int64_t)(value << unused) >> unused);
 }
 
+/* AMD: an entry of a path that was not taken after all, which is none. */
+static bool is_wrong_path(const struct pmu_branches *b, uint64_t to)
+{
+    return b->form == PMU_BRANCHES_AMD && to & AMD_SPECULATIVE && !(to & AMD_VALID);
+}
+
+static struct pmu_branch read_branch(const struct pmu_branches *b, uint32_t i, uint64_t to)
+{
+    uint64_t from = rdmsr(b->from + i);
+    uint64_t flags = b->info ? rdmsr(b->info + i) : b->form == PMU_BRANCHES_OLD ? 0 : from;
+    if (b->form == PMU_BRANCHES_AMD && !(to & AMD_VALID))
+        return (struct pmu_branch){ 0 };
+    return (struct pmu_branch){ address_of(b, from), address_of(b, to), flags & MISPREDICTED };
+}
+
 unsigned pmu_branches_read(const struct pmu_branches *b, struct pmu_branch list[PMU_BRANCHES_MAX])
 {
-    unsigned top = b->top ? (unsigned)rdmsr(b->top) : 0;
+    unsigned top = b->top ? (unsigned)rdmsr(b->top) : 0, kept = 0;
+    if (!b->depth || rdmsr(b->control) & b->enable)
+        return 0;
     for (unsigned n = 0; n < b->depth; n++) {
         uint32_t i = (b->top ? (top - n) % b->depth : n) * b->stride;
-        uint64_t from = rdmsr(b->from + i), to = rdmsr(b->to + i);
-        uint64_t flags = b->info ? rdmsr(b->info + i) : b->form == PMU_BRANCHES_OLD ? 0 : from;
-        list[n] =
-            (struct pmu_branch){ address_of(b, from), address_of(b, to), flags & MISPREDICTED };
-        if (b->form == PMU_BRANCHES_AMD && !(to & AMD_VALID)) /* empty, or of a wrong path */
-            list[n] = (struct pmu_branch){ 0 };
+        uint64_t to = rdmsr(b->to + i);
+        if (!is_wrong_path(b, to))
+            list[kept++] = read_branch(b, i, to);
     }
-    return b->depth;
+    return kept;
 }

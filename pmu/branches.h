@@ -57,6 +57,7 @@ const struct pmu_branches *pmu_branches_of(const struct pmu_kind *kind);
 /* Chooses what is hidden; returns the WRMSR that starts and the one that stops. */
 struct pmu_gate pmu_branches_gate(const struct pmu_branches *b, uint32_t hidden);
 /* While stopped: empties the list; copies it, newest first, with empty entries as zeros. Returns
- * how many entries there can be. */
+ * how many entries that are: the depth, less those of AMD's that are of a wrong path; 0: the list
+ * is on. */
 void pmu_branches_clear(const struct pmu_branches *b);
 unsigned pmu_branches_read(const struct pmu_branches *b, struct pmu_branch list[PMU_BRANCHES_MAX]);

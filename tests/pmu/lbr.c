@@ -89,6 +89,8 @@ TEST(
             run_in_ring3(1u << ring);
     }
     test_run_anywhere();
+    if (lbr_ring_rule)
+        test_note("a branch between rings is hidden by the ring in which it %s", lbr_ring_rule);
 }
 
 LAB_TEST(lbr, off, "while it is off nothing changes [LB-04]")

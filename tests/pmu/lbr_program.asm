@@ -194,12 +194,18 @@ lbr_user_rows:
     taken i18, user_n18, FAR_
     taken user_stop, lbr_on_stop, FAR_
     dq 0, 0, 0, 0, 0
-global lbr_calls_rows, lbr_returns_rows, lbr_deep_rows
+global lbr_calls_rows, lbr_only_calls_rows, lbr_returns_rows, lbr_deep_rows
 lbr_calls_rows:
     taken lab_measured_call, lbr_calls, IND_CALL
     taken c2, d2, REL_CALL
     taken c4, d4, REL_CALL
     taken c5, d5, IND_CALL
+    dq 0, 0, 0, 0, 0
+lbr_only_calls_rows:
+    taken c1, d1, REL_CALL
+    taken c2, d2, REL_CALL
+    taken c3, d1, REL_CALL
+    taken c4, d4, REL_CALL
     dq 0, 0, 0, 0, 0
 lbr_returns_rows:
     taken c6, d6, REL_CALL
