@@ -24,7 +24,7 @@ for my $levels ('', 'la57') {
     cmp_ok($ends{14} // 0, '>=', 25, "$levels: ... and many fault on the way");
 }
 
-# The same sequences on a machine that steps; those that a timer ended there are not compared.
+# Sequences are stepped here; those that a timer ended there are not compared.
 my $words = "PMU=intel-v5,step PAYLOAD=$build/blocks.elf TIMEOUT=300 TAP=1";
 my $stepped = `$words tests/run 2>&1 </dev/null`;
 $list{steps} = lists($stepped);

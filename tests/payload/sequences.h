@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Random instructions for blocks.c, which has the memory that they access and the random numbers. */
+/* Random instructions for blocks.c, which has the memory that they access and random numbers. */
 #pragma once
 #include "tests/payload/guest.h"
 
