@@ -211,7 +211,7 @@ my @machines = (
     ['no HPET: the virtual PMU steps',
      "QEMU_ARGS='-machine hpet=off' TESTS='exact*,pmu_rep.*,clock*'", 0,
      qr/^# vpmu: intel-v5: no HPET for the alarm: stepping/m],
-    ['each string instruction counts 1', "SMP=2 ARGS=rep TESTS='exact.strings,pmu_rep.*'", 0],
+    ['each string instruction counts 1', "SMP=2 ARGS=long TESTS='exact.strings,pmu_rep.*'", 0],
     ['microvm', "PMU=none QEMU_ARGS='-M microvm' TESTS='acpi*,clock*,sched*,smp*'", 77],
     ['microvm, virtual PMU', "QEMU_ARGS='-M microvm' TESTS='acpi*,exact*,pmu_rep.*'", 0],
     ['3 CPU', "SMP=3 ARGS=wrap TESTS='smp*,sched*,exact*,tp_switch*'", 0],

@@ -3,7 +3,8 @@
 %include "kernel/base/registers.inc"
 %include "tests/harness/branches.inc"
 extern lab_measured_call, lab_measured_return
-section .text
+; Away from other code, as it has a repeated string instruction.
+section .repeated progbits alloc exec nowrite align=16
 
 ; void lbr_program(uint64_t unused): branches of all classes. An interrupt must be pending; it comes
 ; before n21.
