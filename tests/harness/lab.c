@@ -361,6 +361,7 @@ void lab_catch(void)
     lab_set_gate(VECTOR_PMI, lab_on_pmi);
     lab_set_gate(VECTOR_NMI, lab_on_nmi);
     lab_set_gate(VECTOR_DB, lab_on_step);
+    gates[VECTOR_DB].ist = 0;
     lab_caught = (struct lab_caught){ 0 };
     struct table_register mine = { sizeof gates - 1, (uint64_t)gates };
     lidt(&mine);
