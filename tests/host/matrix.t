@@ -273,6 +273,8 @@ my @machines = (
     ['another TSC than 1 GHz, nothing gives it: says so',
      "ICOUNT=off PMU=none QEMU_ARGS='-machine pit=off,hpet=off,acpi=off' TESTS='clock*,sched*'",
      77, qr/^# clock: nothing here reports the TSC's rate: 1000 MHz is a guess/m],
+    ['NMIs during stepped handlers and page faults of a test, 2 CPU',
+     "PMU=intel-v1,ipc=6,nmi=143,noemul SMP=2 TESTS='pmu_edge*,pmu_exact.page_faults'", 0],
     ['interrupts of counters as NMIs, 4 CPU',
      "SMP=4 ARGS=pmi=nmi TESTS='profile_*,source_*,hal_*,etw_*'", 0],
     (map { ["$_, 4 CPU, owners, sources and profiles",
