@@ -37,6 +37,19 @@ static bool keeps(uint32_t msr, uint64_t bits)
     return kept;
 }
 
+bool pmu_branches_left_on(void)
+{
+    static const struct {
+        uint32_t msr;
+        unsigned bit;
+    } places[] = { { MSR_DEBUGCTL, 0 }, { 0x14ce, 0 }, { 0xc000010f, 6 } };
+    uint64_t value = 0;
+    for (unsigned i = 0; i < sizeof places / sizeof places[0]; i++)
+        if (!rdmsr_fault(places[i].msr, &value) && value >> places[i].bit & 1)
+            return true;
+    return false;
+}
+
 /* Intel's, by its format; the depth is what registers there are. */
 static struct pmu_branches describe_intel(unsigned format)
 {

@@ -46,6 +46,7 @@ struct pmu_branches {
     uint32_t pair,
         exception;       /* the last branch where there is no list; that before the last event */
     bool steps_branches; /* DEBUGCTL[1]: TF steps from branch to branch */
+    bool left_on;        /* firmware had it on; kinds.c */
 };
 
 struct pmu_branch {
@@ -53,6 +54,8 @@ struct pmu_branch {
     bool mispredicted;
 };
 
+/* Whether a list records, before anything was written. */
+bool pmu_branches_left_on(void);
 /* What this CPU has, into zeros. */
 void pmu_branches_probe(struct pmu_branches *b);
 /* What pmu_init_cpu has found on CPUs of this kind (kinds.c). */

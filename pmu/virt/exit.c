@@ -218,6 +218,8 @@ void exit_handle(struct vcpu *v)
             token_pause(v);
             break;
         case EXIT_HLT:
+            if (virt_quirks.lbrlost)
+                records_lose(&v->pmu);
             skip_instruction(v, length_of(v, 1));
             /* The guest's own single-step trap ends the halt at once. */
             if (!(v->vmcb.inject & INJECT_VALID))

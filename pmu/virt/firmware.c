@@ -41,6 +41,8 @@ void firmware_start(struct vcpu *v)
         p->global_control |= counters & (p->model->gp_map | (uint64_t)p->model->fixed_map << 32);
     if (virt_quirks.left && p->model->freezes)
         model_write_debugctl(p, FIRMWARES_DEBUGCTL, FIRMWARES_DEBUGCTL);
+    if (virt_quirks.lbrleft)
+        records_leave_on(p);
     v->random = virt_quirks.seed + v->number;
     count_refresh(v);
 }
