@@ -169,7 +169,7 @@ bool records_write(struct pmu *p, uint32_t msr, uint64_t value)
     if (msr == ARCH_CONTROL)
         p->records.select = hidden_by(value);
     if (msr == ARCH_DEPTH)
-        memset(p->records.entries, 0, sizeof p->records.entries);
+        records_lose(p);
     return true;
 }
 

@@ -45,7 +45,7 @@ void records_add_step(struct vcpu *v, enum branch class, uint32_t effects);
  * off, and what that turns on has no entry of it: true, count_refresh() must follow. */
 bool records_add_event(struct vcpu *v, uint64_t from);
 void records_refresh(struct pmu *p);
-/* Quirks: HLT empties the list; firmware left it on. */
+/* Empties the list; leaves it on, as firmware does with the quirk lbrleft. */
 void records_lose(struct pmu *p);
 void records_leave_on(struct pmu *p);
 /* Where a conditional branch is for the list, after the instruction that was stepped. */
