@@ -23,6 +23,13 @@ static void go_after(struct vcpu *v, unsigned length)
     v->vmcb.shadow = 0;
 }
 
+/* What the host executes is no branch. */
+static void trap_after(struct vcpu *v)
+{
+    if (!(v->pmu.debugctl & DEBUGCTL_BTF))
+        virt_trap(v);
+}
+
 /* Counts an instruction that the host has executed for the guest; RIP moves after it. */
 static void skip_instruction(struct vcpu *v, unsigned length)
 {
@@ -30,7 +37,7 @@ static void skip_instruction(struct vcpu *v, unsigned length)
     count_emulated(v, v->vmcb.cpl == 3);
     if (v->vmcb.exit_code != EXIT_RDPMC)
         early_serialize(v);
-    virt_trap(v);
+    trap_after(v);
 }
 
 /* Length of an instruction: its prefixes, and `opcode` bytes after them. */
@@ -214,7 +221,7 @@ void exit_handle(struct vcpu *v)
             /* PAUSE is F3 90. No other hypervisor intercepts it: it does not count as emulated. */
             go_after(v, length_of(v, 1));
             count_add(v, v->vmcb.cpl == 3, 1);
-            virt_trap(v);
+            trap_after(v);
             token_pause(v);
             break;
         case EXIT_HLT:

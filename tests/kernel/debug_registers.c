@@ -3,11 +3,14 @@
 #include "pmu/branches.h"
 #include "tests/harness/kernel.h"
 #include "tests/harness/peek.h"
+#include "tests/harness/vpmu.h"
 #include "tests/ring3/debug.h"
 
 #define LAST_BRANCH 0x100u
+#define TRACE_BRANCH 0x200u
+#define BTF 2u
 
-static void check_walk(uint64_t dr7, uint64_t recorded)
+static void check_walk(uint64_t dr7, uint64_t recorded, bool by_branch)
 {
     uint64_t values[4] = { 0 };
     struct process *process = user_process();
@@ -16,10 +19,12 @@ static void check_walk(uint64_t dr7, uint64_t recorded)
         user_thread("debugged", process, (uint64_t)user_debug_walk, dr7, cpu_set_one(cpu_number()));
     user_wait(thread);
     CHECK(user_read(process, values, (uint64_t)user_values, sizeof values));
-    CHECK_EQ(values[0], recorded);
+    CHECK_EQ(values[0], recorded | (by_branch ? BTF : 0));
     CHECK_EQ(values[1], recorded);
     CHECK_EQ(values[2], recorded);
-    CHECK_EQ(values[3], 0);
+    if (!by_branch)
+        CHECK_EQ(values[3], 0);
+    CHECK_EQ(peek(process, &user_reads), !by_branch);
     user_finish(process, thread);
 }
 
@@ -30,8 +35,23 @@ TEST(debug_registers, last_branch,
     for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
         test_run_on(cpu);
         const struct pmu_branches *b = pmu_branches_of(pmu_here());
-        check_walk(0, 0);
-        check_walk(LAST_BRANCH, b->depth || b->pair);
+        check_walk(0, 0, false);
+        check_walk(LAST_BRANCH, b->depth || b->pair, false);
+    }
+    test_run_anywhere();
+}
+
+TEST(
+    debug_registers, branch_steps,
+    "with GE steps go from branch to branch, where DEBUGCTL keeps the bit for that; elsewhere from "
+    "instruction to instruction [DR-06]")
+{
+    for (unsigned cpu = 0; cpu < cpu_count; cpu++) {
+        test_run_on(cpu);
+        const struct pmu_branches *b = pmu_branches_of(pmu_here());
+        check_walk(TRACE_BRANCH, 0, b->steps_branches);
+        check_walk(TRACE_BRANCH | LAST_BRANCH, b->depth || b->pair, b->steps_branches);
+        CHECK(b->steps_branches || !vpmu_present());
     }
     test_run_anywhere();
 }

@@ -190,5 +190,6 @@ void user_debug_walk(uint64_t dr7)
                          : 0;
     user_values[2] =
         at_target.LastBranchToRip ? at_target.LastBranchToRip - (ULONG64)debug_walk_target + 1 : 0;
-    user_values[3] = hit.LastBranchFromRip; /* none led to the last step */
+    user_values[3] = hit.LastBranchFromRip;          /* none led to the last step */
+    user_reads = hit.Rip == (ULONG64)debug_walk_end; /* it was one */
 }
