@@ -105,6 +105,8 @@ TEST_USER(debug_registers, kernel,
     arm(GetCurrentThread(), &c.Rip, dr7_of(WRITES, 2));
     CHECK(GetThreadContext(GetCurrentThread(), &c));
     CHECK_EQ(hits, 0);
+    asm volatile("incq %0" : "+m"(c.Rip));
+    CHECK_EQ(hits, 1); /* it is still on */
     arm(GetCurrentThread(), &debug_ss, dr7_of(ACCESSES, 1));
     for (unsigned i = 0; i < 10; i++)
         debug_mov_ss();
