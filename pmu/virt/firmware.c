@@ -64,7 +64,7 @@ static void end_throttle(struct pmu *p)
 }
 
 /* Not before the guest's handlers are in place. A step takes a thousand units of the clock and
- * more: by the clock alone the next NMI would be there before a stepped handler of this one ended. */
+ * more: by the clock alone the next NMI would come before a stepped handler of it has ended. */
 static void take_nmi(struct vcpu *v)
 {
     uint64_t retired = v->retired[0] + v->retired[1];
