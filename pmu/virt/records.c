@@ -279,8 +279,10 @@ void records_add_step(struct vcpu *v, enum branch class, uint32_t effects)
         from = records_from(r, from);
     if (r->on && effects & (EFFECT(EVENT_TAKEN) | EFFECT(EVENT_FAR)))
         records_add(v, class, from, v->vmcb.rip, effects & EFFECT(EVENT_MISPREDICTED));
-    r->compared = instruction_compares(&v->step.insn) ? v->run.rip : 0;
-    r->compared_end = v->vmcb.rip;
+    if (virt_quirks.fused) {
+        r->compared = instruction_compares(&v->step.insn) ? v->run.rip : 0;
+        r->compared_end = v->vmcb.rip;
+    }
 }
 
 bool records_add_event(struct vcpu *v, uint64_t from)
