@@ -261,7 +261,7 @@ run: all $(filter $(PAYLOADS) $(BUILD)/linux.bin,$(PAYLOAD) $(LINUX)) \
 
 trace: all
 	@DRIVER='$(DRIVER)' PROGRAM='$(PROGRAM)' EVENTS='$(EVENTS)' COUNTERS='$(COUNTERS)' \
-	    STACKS='$(STACKS)' tests/trace
+	    STACKS='$(STACKS)' BRANCHES='$(BRANCHES)' tests/trace
 
 bench: all
 	@DRIVER= PROGRAM= tests/bench

@@ -19,6 +19,7 @@
 #define FORMAT_ARCHITECTURAL 0x3fu
 #define LEAF_V2 0x80000022u
 #define OLD_MAX 8u
+#define ARCH_DEPTH 0x14cf /* a write empties the list */
 #define MISPREDICTED (1ul << 63)
 #define AMD_VALID (1ul << 63) /* of TO */
 #define AMD_SPECULATIVE (1ul << 62)
@@ -136,6 +137,10 @@ struct pmu_gate pmu_branches_gate(const struct pmu_branches *b, uint32_t hidden)
 
 void pmu_branches_clear(const struct pmu_branches *b)
 {
+    if (b->form == PMU_BRANCHES_ARCH) {
+        wrmsr(ARCH_DEPTH, rdmsr(ARCH_DEPTH));
+        return;
+    }
     for (unsigned i = 0; i < b->depth * b->stride; i += b->stride) {
         wrmsr(b->from + i, 0);
         wrmsr(b->to + i, 0);

@@ -225,8 +225,9 @@ void etw_log(enum etw_hook hook, const void *payload, const struct trap_frame *s
         uint32_t *to = etw_begin(stream, hook);
         for (size_t i = 0; to && i < kinds[hook].size / sizeof *to; i++)
             to[i] = from[i];
-        if (to && etw_wants_stack(stream, hook))
-            etw_stack(stream, etw_stamp_of(stream, hook, to), cpu->thread, sample);
+        if (to && etw_is_followed(stream, hook))
+            etw_follow(stream, hook, etw_stamp_of(stream, hook, to), cpu->thread, cpu->thread,
+                       sample);
     }
     write_flags(flags);
 }

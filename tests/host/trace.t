@@ -12,7 +12,7 @@ use Environment;
 use EtlReader;
 
 my $build = ($ENV{BUILD} // 'build') . '/traces';
-Environment::forget(qw(EVENTS COUNTERS STACKS));
+Environment::forget(qw(EVENTS COUNTERS STACKS BRANCHES));
 make_path($build);
 
 sub save
@@ -456,6 +456,12 @@ refused_trace('PMU=none EVENTS=cswitch COUNTERS=instructions', 'there is no PMU'
 refused_trace('PMU=none EVENTS= COUNTERS=', 'no events are asked for');
 refused_trace('PMU=none EVENTS=cswitch COUNTERS= STACKS=ready', 'stacks of ready need that event');
 refused_trace('PMU=none EVENTS=cswitch COUNTERS= STACKS=other', 'no event is called other');
+refused_trace('PMU=intel-v6 EVENTS=cswitch COUNTERS= BRANCHES=ready',
+              'branches of ready need that event');
+refused_trace('PMU=none EVENTS=cswitch COUNTERS= BRANCHES=cswitch',
+              'a processor has no list of last branches');
+refused_trace('PMU=amd-v2 EVENTS=cswitch COUNTERS= BRANCHES=cswitch,calls',
+              'leaves nothing out like that');
 refused_trace('PMU=none EVENTS=cswitch,nonsense COUNTERS=', 'no event is called nonsense');
 refused_trace('PMU=none EVENTS=pmc COUNTERS=', 'pmc samples by the counters');
 refused_trace('PMU=intel-v2 EVENTS=cswitch COUNTERS=nonsense', 'no counter called nonsense');
