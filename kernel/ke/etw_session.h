@@ -81,7 +81,7 @@ struct etw_logger {
     ULONG read_count;  /* buffers */
     unsigned next_cpu; /* whose buffers are read first */
     uint64_t unread;   /* events lost because no consumer reads */
-    struct etw_stream *streams[64];
+    struct etw_stream *streams[MAX_CPUS];
 };
 
 /* etw.c. */
