@@ -53,18 +53,6 @@ static const struct {
 void etw_enter(void) { mutex_acquire(&guard); }
 void etw_leave(void) { mutex_release(&guard); }
 
-bool etw_privileged(void)
-{
-    const struct process *caller = thread_current()->process;
-    return !caller || caller->profile_privilege;
-}
-
-bool etw_restricted(void)
-{
-    const struct process *caller = thread_current()->process;
-    return caller && caller->restricted;
-}
-
 /* --- Masks. --- */
 
 PERFINFO_GROUPMASK etw_masks_of_flags(ULONG flags)

@@ -112,7 +112,7 @@ unsigned etw_walk(const struct thread *thread, const struct trap_frame *sample,
 /* Writes that stack after a record of this processor. Interrupts off. */
 void etw_stack(struct etw_stream *stream, uint64_t stamp, const struct thread *thread,
                const struct trap_frame *sample);
-/* etw_branches.c. Writes what follows a record of this processor: the branches before it, which are
+/* Writes what follows a record of this processor: the branches before it, which are
  * those of `ran`, then a stack of `thread`, or what of it the session wants. Interrupts off. */
 void etw_follow(struct etw_stream *stream, enum etw_hook hook, uint64_t stamp,
                 const struct thread *ran, const struct thread *thread,

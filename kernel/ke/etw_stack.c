@@ -82,7 +82,7 @@ static void walk_kernel(const struct thread *thread, uint64_t rbp, struct addres
 /* Reads 8 bytes of ring 3; false: they are not there. */
 static inline __attribute__((always_inline)) bool peek(uint64_t at, uint64_t *value)
 {
-    uint64_t read;
+    uint64_t read = 0;
     if (at > USER_END - sizeof read)
         return false;
     PEEK_UNCHECKED(at, read, absent);

@@ -4,7 +4,7 @@
 #include "hal/apic.h"
 #include "kernel/base/boot_info.h"
 #include "kernel/base/vectors.h"
-#include "tests/pmu/lbr_list.h"
+#include "tests/harness/lbr_list.h"
 
 #define STEPS_MOST 400u /* instructions from the start of a counter to the end of the program */
 #define LATENESS_MOST 64u

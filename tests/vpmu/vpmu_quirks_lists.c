@@ -2,7 +2,7 @@
 /* The quirks of the virtual PMU that change lists of branches: there if their words are on, and not
  * if they are off. */
 #include "tests/harness/vpmu.h"
-#include "tests/pmu/lbr_list.h"
+#include "tests/harness/lbr_list.h"
 
 #define FORMAT_TSX 4u
 #define SIGN (UINT64_C(1) << 60)

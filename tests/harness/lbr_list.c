@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* For the tests of last-branch records: runs a program with the list on, and compares. */
-#include "tests/pmu/lbr_list.h"
+#include "tests/harness/lbr_list.h"
 #include "hal/apic.h"
 #include "kernel/trap.h"
 
