@@ -68,6 +68,7 @@ endif
 PROGRAM_SOURCE := $(filter-out %.exe %.EXE,$(PROGRAM))
 PROGRAM_EXE := $(if $(PROGRAM_SOURCE),$(BUILD)/program/$(basename $(notdir $(PROGRAM_SOURCE))).exe)
 PROGRAM_CC := $(if $(filter %.c,$(PROGRAM)),$(WIN_CC),$(WIN_CXX)) -O2 -g -static -Wall \
+          -mstringop-strategy=loop -ffunction-sections \
           -isystem $(BUILD)/program/include
 
 # DRIVER=file.c or .cpp becomes a kernel driver, with the DDK's headers; there may be several. A
