@@ -309,3 +309,13 @@ TEST(windows, closing,
     CHECK_EQ(closing.wrong, 0);
     test_note("a switch at each of %u instructions", instructions);
 }
+
+TEST(windows, closed_all, "after all handles were closed at once numbers begin at the lowest again")
+{
+    HANDLE first, second;
+    REQUIRE_OK(NtCreateEvent(&first, EVENT_ALL_ACCESS, NULL, NotificationEvent, FALSE));
+    handle_close_all(NULL);
+    REQUIRE_OK(NtCreateEvent(&second, EVENT_ALL_ACCESS, NULL, NotificationEvent, FALSE));
+    CHECK(second == first);
+    CHECK_STATUS(NtClose(second), STATUS_SUCCESS);
+}
